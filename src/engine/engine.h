@@ -1,0 +1,344 @@
+/*
+ * engine.h
+ *		The table ABI: what a hash-table engine offers and what it asks of its
+ *		caller.
+ *
+ * The join node and the SQL functions see this header only; behind it stand
+ * the CPU engine (src/engine) and the CUDA engine (cuda, opened at run time by
+ * the loader).  The header is plain C11 and C++17 and knows nothing of
+ * PostgreSQL or CUDA.
+ *
+ * Contract of every call
+ *	- No exception, longjmp, exit or abort leaves an engine.  A call that can
+ *	  fail returns a GhStatus and fills a GhError with a sentence.
+ *	- Memory of a CPU table comes from GhHost.alloc alone and is addressed by
+ *	  GhRef, so that a table can live in memory mapped at another address in
+ *	  every process.  A handle (GhTable) belongs to one process.
+ *	- A call that may take long looks at GhHost.stop at least once a
+ *	  millisecond and then ends with GH_STOPPED; the table is whole and the
+ *	  request can be submitted again, which goes on at GhRequest.done.
+ *	- A handle, and the requests on it, are used by one thread at a time.
+ *	  Several processes use one table through a handle each; then
+ *	  GhHost.lock and GhHost.unlock must be there.
+ */
+#ifndef GH_ENGINE_H
+#define GH_ENGINE_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define GH_ABI_VERSION 1
+
+/* Limits of a table, tested at their edges. */
+#define GH_SUBTABLES_MIN 2
+#define GH_SUBTABLES_DEFAULT 4
+#define GH_SUBTABLES_MAX 8
+
+#define GH_FILL_MIN_DEFAULT 0.40
+#define GH_FILL_MAX_DEFAULT 0.85
+#define GH_FILL_MAX_MAX 0.95	/* a table asked to be fuller is refused */
+
+/* Keys of one request: more is refused, the caller splits. */
+#define GH_BATCH_MAX ((uint64_t) 1 << 30)
+
+/* ---------------------------------------------------------------- statuses */
+
+typedef enum GhStatus
+{
+	GH_OK = 0,
+	GH_BUSY,					/* poll: the request is still running */
+	GH_STOPPED,					/* the stop flag was seen; submit again to go on */
+	GH_TOO_SMALL,				/* find-all: values_out holds fewer than values_count */
+	GH_NO_MEMORY,				/* the host's or the device's allocator gave nothing */
+	GH_LIMIT,					/* GhTableOptions.memory_limit would be passed */
+	GH_INVALID,					/* an argument is out of range */
+	GH_UNSUPPORTED,				/* legal, but not by this engine */
+	GH_UNAVAILABLE,				/* no library, driver or usable device */
+	GH_DEVICE_ERROR				/* the device failed: the table's content is lost */
+} GhStatus;
+
+#define GH_MESSAGE_SIZE 200
+
+/* Why a call failed: one sentence without a final stop, no newline. */
+typedef struct GhError
+{
+	GhStatus	status;
+	char		message[GH_MESSAGE_SIZE];
+} GhError;
+
+/* ------------------------------------------------- what the caller supplies */
+
+/* A piece of memory as the host's allocator names it; 0 is none. */
+typedef uint64_t GhRef;
+
+typedef enum GhLockMode
+{
+	GH_LOCK_SHARED,
+	GH_LOCK_EXCLUSIVE
+} GhLockMode;
+
+/*
+ * The caller's services.  None may throw.  The struct is copied into the
+ * handle; what it points to must outlive the handle.
+ */
+typedef struct GhHost
+{
+	void	   *ctx;			/* handed back to each function below */
+
+	/* bytes > 0; 64-byte aligned memory of any content, or 0 */
+	GhRef		(*alloc) (void *ctx, size_t bytes);
+	void		(*free) (void *ctx, GhRef ref);
+	/* where ref is mapped in this process */
+	void	   *(*address) (void *ctx, GhRef ref);
+
+	/* both NULL: no other process or handle uses the table.  Not nested. */
+	void		(*lock) (void *ctx, GhLockMode mode);
+	void		(*unlock) (void *ctx);
+
+	/* NULL, or a flag that others set to end long calls early */
+	const volatile sig_atomic_t *stop;
+} GhHost;
+
+/* ------------------------------------------------------------------- tables */
+
+typedef struct GhTable GhTable;	/* a process's handle; opaque */
+
+typedef struct GhTableOptions
+{
+	uint32_t	key_size;		/* bytes: 8 */
+	uint32_t	value_size;		/* bytes: 0 (a set) or 8 */
+	bool		multi;			/* a key may hold many values; value_size 8 */
+	uint32_t	subtables;		/* 0: default */
+	double		fill_min;		/* 0: default; below this the table shrinks */
+	double		fill_max;		/* 0: default; above this it grows */
+	uint64_t	capacity;		/* keys to make room for; it never shrinks below */
+	uint64_t	memory_limit;	/* bytes the table may hold; 0: no limit */
+	uint64_t	seed;			/* of the hash functions */
+	int			device;			/* CUDA device number; the CPU engine: 0 */
+	bool		timing;			/* fill the times of GhTableStats */
+} GhTableOptions;
+
+typedef struct GhSubtableStats
+{
+	uint64_t	slots;
+	uint64_t	entries;		/* keys stored */
+} GhSubtableStats;
+
+typedef struct GhTableStats
+{
+	uint64_t	keys;			/* distinct keys */
+	uint64_t	values;			/* values; equals keys unless multi */
+	uint32_t	subtables;
+	GhSubtableStats subtable[GH_SUBTABLES_MAX];
+	double		fill;			/* keys over slots, 0 to 1 */
+	double		fill_min;		/* the bounds in force */
+	double		fill_max;
+	uint64_t	upsizes;		/* subtable doublings so far */
+	uint64_t	downsizes;		/* subtable halvings so far */
+	uint64_t	bytes;			/* memory held: host for cpu, device for cuda */
+	uint64_t	bytes_peak;
+	uint64_t	bytes_to_device;	/* transferred so far */
+	uint64_t	bytes_from_device;
+	uint64_t	reads;			/* keys looked up so far */
+	uint64_t	writes;			/* keys inserted, added or deleted so far */
+	uint64_t	queue_ns;		/* with timing: from submit to start on the device */
+	uint64_t	transfer_ns;	/* with timing: copies, both ways */
+	uint64_t	kernel_ns;		/* with timing: kernels */
+} GhTableStats;
+
+/* ----------------------------------------------------------------- requests */
+
+/*
+ * What a request does, key by key.  "Position" is an index into the batch.
+ * The outcome of every operation but GH_EXCHANGE is that of doing the
+ * positions one after the other.
+ */
+typedef enum GhOp
+{
+	/* store (key, value) where the key is absent, else leave it (so of equal
+	 * keys in a batch the first position's value stays) */
+	GH_INSERT = 1,
+	/* store (key, value), replacing (the last position's value stays) */
+	GH_UPSERT,
+	/* store values_in[i] and return in values_out[i] the value it replaces, or
+	 * GhRequest.absent.  Equal keys in a batch are done in some order: their
+	 * values_out form one chain that starts at the value before the batch. */
+	GH_EXCHANGE,
+	/* multi tables: one more value for the key; equal values are kept apart */
+	GH_ADD,
+	/* values_out[i] is the key's value, or GhRequest.absent.  In a multi table
+	 * or a set values_out must be NULL and flags_out tells. */
+	GH_FIND,
+	/* multi tables: every value of every key; see offsets_out */
+	GH_FIND_ALL,
+	/* remove the key with all its values */
+	GH_DELETE
+} GhOp;
+
+/*
+ * One batch.  The caller zeroes the struct, fills the first part, submits it
+ * and leaves it and its arrays alone until poll or wait says other than
+ * GH_BUSY.  Arrays are of `count` elements unless said otherwise, and do not
+ * overlap.  Values are 8 bytes.
+ */
+typedef struct GhRequest
+{
+	GhOp		op;
+	uint64_t	count;			/* keys; 0 to GH_BATCH_MAX */
+	const uint64_t *keys;
+	const uint64_t *values_in;	/* insert, upsert, exchange, add; else NULL */
+	uint64_t   *values_out;		/* find, exchange; find-all: values_capacity elements */
+	uint64_t	absent;			/* find and exchange: stands for "not there" */
+
+	/*
+	 * May be NULL.  1 or 0: find: the key is there; insert: this position
+	 * stored its value; delete, upsert, exchange and add: the key left or is
+	 * new, said at exactly one of the positions that hold it.
+	 */
+	uint8_t    *flags_out;
+
+	/*
+	 * Find-all: count + 1 elements; key i's values are values_out[offsets_out[i]]
+	 * up to [offsets_out[i + 1]], in no particular order.  When values_capacity
+	 * is too small, offsets_out and values_count are right, values_out is
+	 * untouched and the status is GH_TOO_SMALL.
+	 */
+	uint64_t   *offsets_out;
+	uint64_t	values_capacity;
+
+	/* -- results, valid once the request is not busy -- */
+	uint64_t	done;			/* positions finished, a prefix of the batch */
+	uint64_t	matched;		/* find: keys found; insert, upsert, exchange, add:
+								 * new keys; delete: keys removed; so far */
+	uint64_t	values_count;	/* find-all: values of all keys; delete: values removed */
+	GhStatus	status;
+	GhError		error;			/* when status is an error */
+
+	/* -- the engine's own, from submit until it is finished -- */
+	GhTable    *table;
+	uint64_t	engine_state[8];
+} GhRequest;
+
+/* ------------------------------------------------------------------ engines */
+
+typedef struct GhDeviceInfo
+{
+	char		name[64];
+	uint64_t	memory_total;	/* bytes */
+	uint64_t	memory_free;	/* bytes, now */
+	uint32_t	multiprocessors;
+	uint32_t	compute_major;
+	uint32_t	compute_minor;
+} GhDeviceInfo;
+
+typedef struct GhEngine
+{
+	uint32_t	abi_version;	/* GH_ABI_VERSION of the engine's build */
+	const char *name;			/* "cpu" or "cuda" */
+	bool		asynchronous;	/* submit returns before a find is done */
+
+	/*
+	 * Devices.  open_device makes the device usable in this process (CUDA: the
+	 * context, 0.3 s the first time); the caller blocks signals around it.
+	 * GH_UNAVAILABLE says why there is none.
+	 */
+	GhStatus	(*device_count) (int *count, GhError *error);
+	GhStatus	(*open_device) (int device, GhError *error);
+	GhStatus	(*device_info) (int device, GhDeviceInfo *info, GhError *error);
+
+	/*
+	 * Host memory that requests' arrays are best in (CUDA: page-locked).  NULL
+	 * when there is none; ordinary memory works too, only slower.
+	 */
+	void	   *(*buffer_alloc) (int device, size_t bytes);
+	void		(*buffer_free) (void *buffer);
+
+	/*
+	 * A new, empty table.  GH_INVALID for options out of range, GH_LIMIT when
+	 * the capacity does not fit the limit, GH_NO_MEMORY, GH_DEVICE_ERROR.
+	 */
+	GhStatus	(*table_create) (const GhHost *host, const GhTableOptions *options,
+								 GhTable **table, GhError *error);
+	/* Another handle on the table whose root another handle told. */
+	GhRef		(*table_root) (const GhTable *table);
+	GhStatus	(*table_attach) (const GhHost *host, GhRef root, GhTable **table,
+								 GhError *error);
+	/* Gives the handle back and leaves the table to other handles. */
+	void		(*table_detach) (GhTable *table);
+	/* Waits for what is in flight, frees table and handle. */
+	void		(*table_destroy) (GhTable *table);
+
+	/* Removes every key; capacity as at creation. */
+	GhStatus	(*table_clear) (GhTable *table, GhError *error);
+	GhStatus	(*table_stats) (GhTable *table, GhTableStats *stats, GhError *error);
+
+	/*
+	 * Requests.  submit checks the request and starts it: GH_OK or GH_BUSY
+	 * when it was taken (its outcome is poll's to tell), else the error, with
+	 * nothing done.  Requests on a handle are done in the order of submission.
+	 * poll does what can be done without waiting, a bounded slice, and tells
+	 * the status.  wait polls until it is not GH_BUSY.
+	 *
+	 * A request that ends with an error or GH_STOPPED has done positions 0 to
+	 * done - 1 in full and none of the others; submitted again unchanged it goes
+	 * on at done (find-all starts anew).  Results are as if it had run in one go.
+	 */
+	GhStatus	(*submit) (GhTable *table, GhRequest *request);
+	GhStatus	(*poll) (GhRequest *request);
+	GhStatus	(*wait) (GhRequest *request);
+} GhEngine;
+
+/* The engine that a handle belongs to; the first field of every GhTable. */
+struct GhTable
+{
+	const GhEngine *engine;
+};
+
+/* src/engine/cpu_engine.c */
+extern const GhEngine *gh_cpu_engine(void);
+
+/*
+ * src/engine/loader.c
+ *
+ * Opens the CUDA engine's library at an absolute path, once per process; later
+ * calls return the first outcome without a new try unless retry is set.
+ * GH_UNAVAILABLE: no such library, one of another ABI version, no driver or no
+ * device.  The caller blocks signals around the first call: the library's
+ * start may create threads.
+ */
+extern GhStatus gh_engine_load(const char *path, bool retry,
+							   const GhEngine **engine, GhError *error);
+
+/* The symbol that the loader looks up in the library. */
+#define GH_CUDA_ENTRY "gh_cuda_engine"
+typedef const GhEngine *(*GhEngineEntry) (void);
+
+/*
+ * src/engine/options.c
+ *
+ * Replaces zeroes by defaults and checks the ranges, for both engines:
+ * GH_INVALID with a sentence that names the bound.  fill_min must stay under
+ * d / (d + 1) x fill_max: one doubling takes the filled factor from fill_max to
+ * no less than that (dyhash.txt, section 5.1), and a table at it would shrink at
+ * once.
+ */
+extern GhStatus gh_options_check(GhTableOptions *options, GhError *error);
+/* Checks arrays and sizes of a request against the table's options. */
+extern GhStatus gh_request_check(const GhTableOptions *options,
+								 const GhRequest *request, GhError *error);
+/* Fills error and returns status; printf-like. */
+extern GhStatus gh_error_set(GhError *error, GhStatus status, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+extern const char *gh_status_name(GhStatus status);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif							/* GH_ENGINE_H */
