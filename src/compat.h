@@ -1,0 +1,74 @@
+/*
+ * compat.h
+ *		Every test of PG_VERSION_NUM: what differs from PostgreSQL 15 to 18.
+ */
+#ifndef GPUHASH_COMPAT_H
+#define GPUHASH_COMPAT_H
+
+#if PG_VERSION_NUM < 150000
+#error "gpuhash needs PostgreSQL 15 or newer"
+#endif
+
+/* 16 moved the macros on varlena values out of postgres.h. */
+#if PG_VERSION_NUM >= 160000
+#include "varatt.h"
+#endif
+
+/* 18 split commands/explain.h. */
+#include "commands/explain.h"
+#if PG_VERSION_NUM >= 180000
+#include "commands/explain_format.h"
+#include "commands/explain_state.h"
+#endif
+
+#include "nodes/execnodes.h"
+#include "nodes/pathnodes.h"
+
+/*
+ * From 16 on, a Var tells which outer joins may have made it NULL.  Two Vars
+ * that differ in nothing else read the same column of a join's input.
+ */
+static inline void
+gh_clear_nullingrels(Node *node)
+{
+#if PG_VERSION_NUM >= 160000
+	if (IsA(node, Var))
+		((Var *) node)->varnullingrels = NULL;
+	else if (IsA(node, PlaceHolderVar))
+		((PlaceHolderVar *) node)->phnullingrels = NULL;
+#else
+	(void) node;
+#endif
+}
+
+/*
+ * Gating quals (pseudoconstants): from 17 on the core takes them from
+ * custom_restrictinfo and puts a Result node over the join.  Before, it does not
+ * call the join hook for such joins, and a path must not be built either.
+ */
+#if PG_VERSION_NUM >= 170000
+#define GH_CORE_GATES_JOINS true
+#define gh_set_path_restrictinfo(cpath, list) ((cpath)->custom_restrictinfo = (list))
+#else
+#define GH_CORE_GATES_JOINS false
+#define gh_set_path_restrictinfo(cpath, list) ((void) 0)
+#endif
+
+/* 18 counts disabled nodes instead of adding a huge cost. */
+#if PG_VERSION_NUM >= 180000
+#define gh_sum_disabled_nodes(path, a, b) \
+	((path)->disabled_nodes = (a)->disabled_nodes + (b)->disabled_nodes)
+#else
+#define gh_sum_disabled_nodes(path, a, b) ((void) 0)
+#endif
+
+/* 17: wait events of extensions have names. */
+#if PG_VERSION_NUM >= 170000
+#include "utils/wait_event.h"
+#define gh_wait_event(name) WaitEventExtensionNew(name)
+#else
+#include "utils/wait_event.h"
+#define gh_wait_event(name) ((void) (name), PG_WAIT_EXTENSION)
+#endif
+
+#endif							/* GPUHASH_COMPAT_H */

@@ -1,0 +1,47 @@
+/*
+ * gpuhash.h
+ *		What the parts of gpuhash.so share on the PostgreSQL side: settings and
+ *		the entry points that _PG_init calls.
+ */
+#ifndef GPUHASH_H
+#define GPUHASH_H
+
+#include "postgres.h"
+
+/* ---- gpuhash.c: settings (GUCs), see README for each ---- */
+
+typedef enum GhEngineSetting
+{
+	GH_ENGINE_AUTO,				/* CUDA where there is a GPU and it pays, else CPU */
+	GH_ENGINE_CUDA,
+	GH_ENGINE_CPU
+} GhEngineSetting;
+
+typedef enum GhFallbackSetting
+{
+	GH_FALLBACK_CPU,			/* a device error moves the query to the CPU engine */
+	GH_FALLBACK_ERROR			/* a device error is the query's error */
+} GhFallbackSetting;
+
+#define GH_BATCH_ROWS_MIN 256
+#define GH_BATCH_ROWS_DEFAULT 16384
+#define GH_BATCH_ROWS_MAX 1048576
+
+extern bool gh_enabled;
+extern bool gh_enable_join;
+extern int	gh_engine_setting;
+extern int	gh_fallback_setting;
+extern bool gh_force_offload;
+extern int	gh_batch_rows;
+extern int	gh_subtables;
+extern double gh_fill_min;
+extern double gh_fill_max;
+extern double gh_setup_cost;
+extern double gh_build_tuple_cost;
+extern double gh_probe_tuple_cost;
+extern int	gh_device_memory_limit; /* MB; -1: what the device has */
+
+/* ---- join/path.c ---- */
+extern void gh_join_init(void);
+
+#endif							/* GPUHASH_H */
