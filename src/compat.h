@@ -71,4 +71,11 @@ gh_clear_nullingrels(Node *node)
 #define gh_wait_event(name) ((void) (name), PG_WAIT_EXTENSION)
 #endif
 
+/* 18 puts the mark of a function that does not return in front. */
+#if PG_VERSION_NUM >= 180000
+#define GH_NORETURN pg_noreturn
+#else
+#define GH_NORETURN pg_attribute_noreturn()
+#endif
+
 #endif							/* GPUHASH_COMPAT_H */

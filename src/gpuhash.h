@@ -27,6 +27,16 @@ typedef enum GhFallbackSetting
 #define GH_BATCH_ROWS_DEFAULT 16384
 #define GH_BATCH_ROWS_MAX 1048576
 
+/*
+ * In the planner's unit, a page read in sequence.  PostgreSQL's hash join counts
+ * 0.0125 an inner row and 0.0025 to 0.005 an outer row and nothing for the cache
+ * misses that dominate large joins; BENCHMARKS.md has the measured times behind
+ * these.
+ */
+#define GH_SETUP_COST_DEFAULT 500.0
+#define GH_BUILD_TUPLE_COST_DEFAULT 0.0100
+#define GH_PROBE_TUPLE_COST_DEFAULT 0.0015
+
 extern bool gh_enabled;
 extern bool gh_enable_join;
 extern int	gh_engine_setting;

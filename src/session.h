@@ -9,6 +9,7 @@
 
 #include "postgres.h"
 
+#include "compat.h"
 #include "engine/engine.h"
 
 /*
@@ -56,6 +57,6 @@ extern GhStatus gh_create_table(const GhEngine *engine, const GhHost *host,
  * ereport(ERROR) for an engine's failure, with SQLSTATE and hint by status.
  * what completes the sentence "could not ...", e.g. "insert into table \"t\"".
  */
-extern void gh_report_error(const GhError *error, const char *what) pg_attribute_noreturn();
+GH_NORETURN extern void gh_report_error(const GhError *error, const char *what);
 
 #endif							/* GPUHASH_SESSION_H */

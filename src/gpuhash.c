@@ -1,0 +1,220 @@
+/*
+ * gpuhash.c
+ *		_PG_init: settings and hooks, nothing else.
+ *
+ * The library is active in a session that loads it: through
+ * session_preload_libraries, LOAD, or one of the SQL functions.  In
+ * shared_preload_libraries it is loaded once and active in every session.
+ */
+#include "postgres.h"
+
+#include <float.h>
+#include <limits.h>
+
+#include "fmgr.h"
+#include "utils/guc.h"
+
+#include "engine/engine.h"
+#include "gpuhash.h"
+
+PG_MODULE_MAGIC;
+
+bool		gh_enabled = true;
+bool		gh_enable_join = true;
+int			gh_engine_setting = GH_ENGINE_AUTO;
+int			gh_fallback_setting = GH_FALLBACK_CPU;
+bool		gh_force_offload = false;
+int			gh_batch_rows = GH_BATCH_ROWS_DEFAULT;
+int			gh_subtables = GH_SUBTABLES_DEFAULT;
+double		gh_fill_min = GH_FILL_MIN_DEFAULT;
+double		gh_fill_max = GH_FILL_MAX_DEFAULT;
+double		gh_setup_cost = GH_SETUP_COST_DEFAULT;
+double		gh_build_tuple_cost = GH_BUILD_TUPLE_COST_DEFAULT;
+double		gh_probe_tuple_cost = GH_PROBE_TUPLE_COST_DEFAULT;
+int			gh_device_memory_limit = -1;
+
+static const struct config_enum_entry engine_options[] = {
+	{"auto", GH_ENGINE_AUTO, false},
+	{"cuda", GH_ENGINE_CUDA, false},
+	{"cpu", GH_ENGINE_CPU, false},
+	{NULL, 0, false}
+};
+
+static const struct config_enum_entry fallback_options[] = {
+	{"cpu", GH_FALLBACK_CPU, false},
+	{"error", GH_FALLBACK_ERROR, false},
+	{NULL, 0, false}
+};
+
+static void
+define_switches(void)
+{
+	DefineCustomBoolVariable("gpuhash.enabled",
+							 "Lets gpuhash take part in planning.",
+							 "The one off switch: when off, every plan is PostgreSQL's own.",
+							 &gh_enabled,
+							 true,
+							 PGC_USERSET,
+							 0,
+							 NULL,
+							 NULL,
+							 NULL);
+	DefineCustomBoolVariable("gpuhash.enable_join",
+							 "Lets the planner consider GpuHashJoin.",
+							 NULL,
+							 &gh_enable_join,
+							 true,
+							 PGC_USERSET,
+							 GUC_EXPLAIN,
+							 NULL,
+							 NULL,
+							 NULL);
+	DefineCustomBoolVariable("gpuhash.force_offload",
+							 "Chooses GpuHashJoin wherever it is legal, whatever it costs.",
+							 "For tests.",
+							 &gh_force_offload,
+							 false,
+							 PGC_USERSET,
+							 GUC_EXPLAIN,
+							 NULL,
+							 NULL,
+							 NULL);
+	DefineCustomEnumVariable("gpuhash.engine",
+							 "The hash table engine: auto, cuda or cpu.",
+							 "auto takes the GPU where there is one and the work is large enough.",
+							 &gh_engine_setting,
+							 GH_ENGINE_AUTO,
+							 engine_options,
+							 PGC_USERSET,
+							 0,
+							 NULL,
+							 NULL,
+							 NULL);
+	DefineCustomEnumVariable("gpuhash.fallback",
+							 "What a query does when the GPU fails under it: cpu or error.",
+							 NULL,
+							 &gh_fallback_setting,
+							 GH_FALLBACK_CPU,
+							 fallback_options,
+							 PGC_USERSET,
+							 0,
+							 NULL,
+							 NULL,
+							 NULL);
+}
+
+static void
+define_table_settings(void)
+{
+	DefineCustomIntVariable("gpuhash.batch_rows",
+							"Outer rows that GpuHashJoin probes at a time.",
+							NULL,
+							&gh_batch_rows,
+							GH_BATCH_ROWS_DEFAULT,
+							GH_BATCH_ROWS_MIN,
+							GH_BATCH_ROWS_MAX,
+							PGC_USERSET,
+							0,
+							NULL,
+							NULL,
+							NULL);
+	DefineCustomIntVariable("gpuhash.subtables",
+							"Subtables of a new hash table.",
+							NULL,
+							&gh_subtables,
+							GH_SUBTABLES_DEFAULT,
+							GH_SUBTABLES_MIN,
+							GH_SUBTABLES_MAX,
+							PGC_USERSET,
+							0,
+							NULL,
+							NULL,
+							NULL);
+	DefineCustomRealVariable("gpuhash.fill_min",
+							 "Filled factor below which a hash table shrinks.",
+							 "Must be less than d / (d + 1) of gpuhash.fill_max for d subtables.",
+							 &gh_fill_min,
+							 GH_FILL_MIN_DEFAULT,
+							 0.01,
+							 GH_FILL_MAX_MAX,
+							 PGC_USERSET,
+							 0,
+							 NULL,
+							 NULL,
+							 NULL);
+	DefineCustomRealVariable("gpuhash.fill_max",
+							 "Filled factor above which a hash table grows.",
+							 NULL,
+							 &gh_fill_max,
+							 GH_FILL_MAX_DEFAULT,
+							 0.05,
+							 GH_FILL_MAX_MAX,
+							 PGC_USERSET,
+							 0,
+							 NULL,
+							 NULL,
+							 NULL);
+	DefineCustomIntVariable("gpuhash.device_memory_limit",
+							"Device memory that one hash table may take.",
+							"-1: as much as the device has.",
+							&gh_device_memory_limit,
+							-1,
+							-1,
+							INT_MAX,
+							PGC_SUSET,
+							GUC_UNIT_MB,
+							NULL,
+							NULL,
+							NULL);
+}
+
+static void
+define_costs(void)
+{
+	DefineCustomRealVariable("gpuhash.setup_cost",
+							 "Planner's cost of starting a GpuHashJoin.",
+							 NULL,
+							 &gh_setup_cost,
+							 GH_SETUP_COST_DEFAULT,
+							 0,
+							 DBL_MAX,
+							 PGC_USERSET,
+							 GUC_EXPLAIN,
+							 NULL,
+							 NULL,
+							 NULL);
+	DefineCustomRealVariable("gpuhash.build_tuple_cost",
+							 "Planner's cost of storing one inner row.",
+							 NULL,
+							 &gh_build_tuple_cost,
+							 GH_BUILD_TUPLE_COST_DEFAULT,
+							 0,
+							 DBL_MAX,
+							 PGC_USERSET,
+							 GUC_EXPLAIN,
+							 NULL,
+							 NULL,
+							 NULL);
+	DefineCustomRealVariable("gpuhash.probe_tuple_cost",
+							 "Planner's cost of looking up one outer row.",
+							 NULL,
+							 &gh_probe_tuple_cost,
+							 GH_PROBE_TUPLE_COST_DEFAULT,
+							 0,
+							 DBL_MAX,
+							 PGC_USERSET,
+							 GUC_EXPLAIN,
+							 NULL,
+							 NULL,
+							 NULL);
+}
+
+void
+_PG_init(void)
+{
+	define_switches();
+	define_table_settings();
+	define_costs();
+	MarkGUCPrefixReserved("gpuhash");
+	gh_join_init();
+}

@@ -1,0 +1,281 @@
+/*
+ * session.c
+ *		An engine as one backend uses it.
+ *
+ * The engines know nothing of PostgreSQL; this file is the other side of the
+ * ABI.  It hands them memory out of a memory context, waits for them so that
+ * cancel and statement_timeout take effect, chooses between them, and turns
+ * their statuses into errors with an SQLSTATE and a cure.
+ *
+ * The CUDA engine is opened on first need and never by the postmaster.  All
+ * signals are blocked meanwhile, because the driver starts threads, and a
+ * thread started with signals open could run one of PostgreSQL's handlers.
+ */
+#include "postgres.h"
+
+#include "access/parallel.h"
+#include "common/pg_prng.h"
+#include "libpq/pqsignal.h"
+#include "miscadmin.h"
+#include "storage/latch.h"
+#include "utils/memutils.h"
+
+#include "compat.h"
+#include "gpuhash.h"
+#include "session.h"
+
+#define GH_CUDA_LIBRARY "gpuhash_cuda.so"
+
+/* The device that sessions without the service use. */
+#define GH_SESSION_DEVICE 0
+
+/*
+ * With engine = auto, a session pays 0.3 s and 0.5 GB of device memory for a
+ * CUDA context of its own.  The CPU engine handles a key in 20 to 60 ns, so the
+ * context pays from about this many keys on.  Once it is there, anything that
+ * fills a few batches goes to the device.
+ */
+#define GH_AUTO_KEYS_FIRST 10000000.0
+#define GH_AUTO_KEYS_OPEN 200000.0
+
+#define GH_ALIGNMENT 64
+
+/* ---------------------------------------------------------------- memory */
+
+static GhRef
+host_alloc(void *ctx, size_t bytes)
+{
+	char	   *block;
+	char	   *aligned;
+
+	if (bytes > MaxAllocHugeSize - GH_ALIGNMENT - sizeof(void *))
+		return 0;
+	block = MemoryContextAllocExtended((MemoryContext) ctx,
+									   bytes + GH_ALIGNMENT + sizeof(void *),
+									   MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
+	if (block == NULL)
+		return 0;
+	aligned = (char *) TYPEALIGN(GH_ALIGNMENT, block + sizeof(void *));
+	((void **) aligned)[-1] = block;	/* what host_free gives back */
+	return (GhRef) (uintptr_t) aligned;
+}
+
+static void
+host_free(void *ctx, GhRef ref)
+{
+	(void) ctx;
+	if (ref != 0)
+		pfree(((void **) (uintptr_t) ref)[-1]);
+}
+
+static void *
+host_address(void *ctx, GhRef ref)
+{
+	(void) ctx;
+	return (void *) (uintptr_t) ref;
+}
+
+void
+gh_host_init(GhHost *host, MemoryContext context)
+{
+	memset(host, 0, sizeof(*host));
+	host->ctx = context;
+	host->alloc = host_alloc;
+	host->free = host_free;
+	host->address = host_address;
+	host->stop = &InterruptPending;
+}
+
+/* ---------------------------------------------------------------- engines */
+
+/*
+ * Loads the CUDA engine and creates the context, with signals blocked.  Does
+ * not throw.
+ */
+static GhStatus
+load_cuda(bool retry, const GhEngine **engine, GhError *error)
+{
+	char		path[MAXPGPATH];
+	sigset_t	all;
+	sigset_t	saved;
+	GhStatus	status;
+
+	/* pkglib_path is where $libdir points */
+	snprintf(path, sizeof(path), "%s/%s", pkglib_path, GH_CUDA_LIBRARY);
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &saved);
+	status = gh_engine_load(path, retry, engine, error);
+	if (status == GH_OK)
+		status = (*engine)->open_device(GH_SESSION_DEVICE, error);
+	sigprocmask(SIG_SETMASK, &saved, NULL);
+	return status;
+}
+
+/* What the session knows of the CUDA engine after its first try. */
+static const GhEngine *cuda_engine = NULL;
+static bool cuda_tried = false;
+static GhError cuda_error;
+
+const GhEngine *
+gh_cuda_engine_open(bool retry, GhError *error)
+{
+	Assert(IsUnderPostmaster || !IsPostmasterEnvironment);
+	if (!cuda_tried || (cuda_engine == NULL && retry))
+	{
+		const GhEngine *engine = NULL;
+
+		memset(&cuda_error, 0, sizeof(cuda_error));
+		cuda_engine = load_cuda(retry, &engine, &cuda_error) == GH_OK ? engine : NULL;
+		cuda_tried = true;
+	}
+	if (cuda_engine == NULL && error != NULL)
+		*error = cuda_error;
+	return cuda_engine;
+}
+
+const GhEngine *
+gh_choose_engine(double keys, const char **reason)
+{
+	GhError		error;
+
+	*reason = NULL;
+	if (gh_engine_setting == GH_ENGINE_CPU)
+		return gh_cpu_engine();
+
+	if (gh_engine_setting == GH_ENGINE_CUDA)
+	{
+		/* A context in every worker would cost more than it brings. */
+		if (IsParallelWorker())
+		{
+			*reason = "parallel worker";
+			return gh_cpu_engine();
+		}
+		if (gh_cuda_engine_open(true, &error) == NULL)
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					 errmsg("the CUDA engine is not available: %s", error.message),
+					 errhint("Set \"gpuhash.engine\" to \"auto\" or \"cpu\" to use the CPU engine.")));
+		return cuda_engine;
+	}
+
+	if (IsParallelWorker())
+		*reason = "parallel worker";
+	else if (cuda_tried && cuda_engine == NULL)
+		*reason = "no usable GPU";
+	else if (keys < (cuda_tried ? GH_AUTO_KEYS_OPEN : GH_AUTO_KEYS_FIRST))
+		*reason = "too few rows for the GPU";
+	else if (gh_cuda_engine_open(false, NULL) == NULL)
+		*reason = "no usable GPU";
+	return *reason == NULL ? cuda_engine : gh_cpu_engine();
+}
+
+void
+gh_options_init(GhTableOptions *options, const GhEngine *engine)
+{
+	memset(options, 0, sizeof(*options));
+	options->key_size = sizeof(uint64);
+	options->value_size = sizeof(uint64);
+	options->subtables = gh_subtables;
+	options->fill_min = gh_fill_min;
+	options->fill_max = gh_fill_max;
+	options->seed = pg_prng_uint64(&pg_global_prng_state);
+	if (engine->asynchronous)
+	{
+		options->device = GH_SESSION_DEVICE;
+		if (gh_device_memory_limit >= 0)
+			options->memory_limit = (uint64) gh_device_memory_limit * 1024 * 1024;
+	}
+}
+
+/* --------------------------------------------------------------- requests */
+
+/*
+ * An engine whose wait was cut short may still be writing into the request's
+ * arrays.  GH_STOPPED says that it no longer is, so this is the place where an
+ * interrupt may throw.
+ */
+GhStatus
+gh_wait_request(GhRequest *request)
+{
+	const GhEngine *engine = request->table->engine;
+	GhTable    *table = request->table;
+
+	for (;;)
+	{
+		GhStatus	status = engine->wait(request);
+
+		if (status != GH_STOPPED)
+			return status;
+		CHECK_FOR_INTERRUPTS();
+		status = engine->submit(table, request);
+		if (status != GH_OK && status != GH_BUSY)
+			return status;
+	}
+}
+
+GhStatus
+gh_run_request(GhTable *table, GhRequest *request)
+{
+	GhStatus	status;
+
+	CHECK_FOR_INTERRUPTS();
+	status = table->engine->submit(table, request);
+	if (status != GH_OK && status != GH_BUSY)
+		return status;
+	return gh_wait_request(request);
+}
+
+GhStatus
+gh_create_table(const GhEngine *engine, const GhHost *host,
+				const GhTableOptions *options, GhTable **table, GhError *error)
+{
+	for (;;)
+	{
+		GhStatus	status = engine->table_create(host, options, table, error);
+
+		if (status != GH_STOPPED)
+			return status;
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
+/* ----------------------------------------------------------------- errors */
+
+void
+gh_report_error(const GhError *error, const char *what)
+{
+	int			code = ERRCODE_INTERNAL_ERROR;
+	const char *hint = NULL;
+
+	switch (error->status)
+	{
+		case GH_NO_MEMORY:
+			code = ERRCODE_OUT_OF_MEMORY;
+			break;
+		case GH_LIMIT:
+			code = ERRCODE_CONFIGURATION_LIMIT_EXCEEDED;
+			hint = "Raise \"gpuhash.device_memory_limit\", or set \"gpuhash.engine\" to \"cpu\".";
+			break;
+		case GH_INVALID:
+			code = ERRCODE_INVALID_PARAMETER_VALUE;
+			break;
+		case GH_UNSUPPORTED:
+			code = ERRCODE_FEATURE_NOT_SUPPORTED;
+			break;
+		case GH_UNAVAILABLE:
+			code = ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
+			hint = "Set \"gpuhash.engine\" to \"auto\" or \"cpu\" to use the CPU engine.";
+			break;
+		case GH_DEVICE_ERROR:
+			code = ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
+			hint = "Reconnect, or set \"gpuhash.engine\" to \"cpu\".";
+			break;
+		default:
+			break;
+	}
+	ereport(ERROR,
+			(errcode(code),
+			 errmsg("could not %s: %s", what, error->message),
+			 hint != NULL ? errhint("%s", hint) : 0));
+	pg_unreachable();
+}
