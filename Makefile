@@ -1,12 +1,189 @@
-# gpuhash: PGXS build.  `make help` lists the targets.
+# gpuhash: PGXS build, tests and demo.  `make help` lists targets and variables.
+#
+# Works in the checkout and, with `make -f CHECKOUT/Makefile` in an empty
+# folder, out of it (what the scripts in test/ do).
+
+top := $(patsubst %/,%,$(dir $(firstword $(MAKEFILE_LIST))))
+PG_CONFIG ?= pg_config
+WITH_CUDA ?= auto
+WERROR ?= yes
+
+# Goals that are scripts: they find or install PostgreSQL by themselves.
+script_goals := help demo check
+goals := $(or $(MAKECMDGOALS),all)
+
+ifeq ($(filter-out $(script_goals),$(goals)),)
+
+.PHONY: $(script_goals)
+help:
+	@sed -n 's/^#: \{0,1\}//p' $(top)/Makefile
+demo:
+	@bash $(top)/test/demo.sh
+check:
+	@bash $(top)/test/check.sh
+
+else
+
+ifneq ($(filter $(script_goals),$(goals)),)
+$(error run "make $(filter $(script_goals),$(goals))" alone)
+endif
+
+# -------------------------------------------------------------- PostgreSQL
+
+PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
+ifeq ($(PGXS),)
+$(error no pg_config at "$(PG_CONFIG)": install the PostgreSQL server development package (Debian and Ubuntu: postgresql-server-dev-all) or give PG_CONFIG=PATH)
+endif
+ifeq ($(wildcard $(PGXS)),)
+$(error "$(PG_CONFIG)" names $(PGXS), which is not there: install the PostgreSQL server development package (Debian and Ubuntu: postgresql-server-dev-all) or give PG_CONFIG=PATH)
+endif
+pg_makefile_global := $(dir $(PGXS))../Makefile.global
+
 EXTENSION = gpuhash
 DATA = gpuhash--0.1.sql
 MODULE_big = gpuhash
-OBJS = $(patsubst %.c,%.o,$(sort $(wildcard src/*.c src/engine/*.c src/join/*.c src/table/*.c)))
-PG_CPPFLAGS = -I$(srcdir)/src
-PG_CFLAGS = -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers -Werror
+
+c_sources := $(sort $(wildcard $(addprefix $(top)/src/,*.c engine/*.c join/*.c table/*.c)))
+OBJS = $(patsubst $(top)/%.c,%.o,$(c_sources))
+PG_CPPFLAGS = -I$(top)/src
 SHLIB_LINK = -ldl
 
-PG_CONFIG ?= pg_config
-PGXS := $(shell $(PG_CONFIG) --pgxs)
+# The server's own flags come first; what is switched off here is PostgreSQL's
+# style or its headers' habit, not a fault.
+warnings = -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare \
+	-Wno-missing-field-initializers -Wno-declaration-after-statement
+PG_CFLAGS = $(warnings) -MMD -MP
+pg_cc := $(if $(filter command line,$(origin CC)),$(CC),$(shell $(PG_CONFIG) --cc))
+ifneq ($(shell $(pg_cc) --version 2>/dev/null | grep -c clang),0)
+# the server was built with gcc: clang does not know all of its flags
+PG_CFLAGS += -Qunused-arguments -Wno-unknown-warning-option -Wno-ignored-optimization-argument
+endif
+ifneq ($(WERROR),no)
+PG_CFLAGS += -Werror
+endif
+
+# The server was built with LLVM, but its clang is not here: no bitcode.
+pg_clang := $(or $(CLANG),$(shell sed -n 's/^CLANG *= *//p' $(pg_makefile_global)))
+ifeq ($(shell command -v $(or $(pg_clang),none) 2>/dev/null),)
+override with_llvm = no
+endif
+
+# ------------------------------------------------------------------- tests
+
+sql_tests := $(patsubst $(top)/sql/%.sql,%,$(sort $(wildcard $(top)/sql/*.sql)))
+REGRESS = $(filter setup,$(sql_tests)) $(filter-out setup,$(sql_tests))
+REGRESS_OPTS = --encoding=UTF8 --no-locale
+ISOLATION = $(patsubst $(top)/test/specs/%.spec,%,$(sort $(wildcard $(top)/test/specs/*.spec)))
+ISOLATION_OPTS = --inputdir=$(top)/test --encoding=UTF8 --no-locale
+ifeq ($(strip $(REGRESS)),)
+REGRESS =
+endif
+
+# -------------------------------------------------------------------- CUDA
+
+cuda_sources := $(sort $(wildcard $(top)/cuda/*.cu))
+NVCC ?= $(firstword $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc))
+
+ifeq ($(filter auto yes no,$(WITH_CUDA)),)
+$(error WITH_CUDA is "$(WITH_CUDA)": give auto, yes or no)
+endif
+ifeq ($(WITH_CUDA)$(strip $(NVCC)),yes)
+$(error WITH_CUDA=yes, but nvcc is not in PATH and not in /usr/local/cuda/bin: install the CUDA toolkit, give NVCC=PATH, or build without (WITH_CUDA=no))
+endif
+build_cuda := $(if $(filter-out no,$(WITH_CUDA)),$(if $(NVCC),$(if $(cuda_sources),yes)))
+
+ifeq ($(build_cuda),yes)
+
+# Every real architecture from 7.5 to the newest that this nvcc knows, and PTX
+# of the newest for the GPUs that come after it; or what CUDA_ARCHS names, as
+# in "90", "80 90" or "native" (the GPU of this machine).
+ifeq ($(strip $(CUDA_ARCHS)),)
+cuda_known := $(shell $(NVCC) --list-gpu-code | sed -n 's/^sm_\([0-9]*\)$$/\1/p' | awk '$$1 >= 75' | sort -nu)
+cuda_ptx := $(lastword $(cuda_known))
+else
+cuda_known := $(filter-out native,$(CUDA_ARCHS))
+cuda_ptx := $(lastword $(cuda_known))
+endif
+cuda_arch_flags := $(if $(filter native,$(CUDA_ARCHS)),-arch=native) \
+	$(foreach a,$(cuda_known),-gencode=arch=compute_$(a),code=sm_$(a)) \
+	$(if $(cuda_ptx),-gencode=arch=compute_$(cuda_ptx),code=compute_$(cuda_ptx)) \
+	$(if $(word 2,$(cuda_known)),--threads=0)
+
+comma := ,
+cuda_host_flags = -fPIC,-Wall,-Wextra,-fvisibility=hidden$(if $(filter-out no,$(WERROR)),$(comma)-Werror)
+NVCC_FLAGS = -O3 -std=c++17 -cudart static -I$(top)/src $(cuda_arch_flags) -Wno-deprecated-gpu-targets \
+	-Xcompiler $(cuda_host_flags) $(if $(filter-out no,$(WERROR)),-Werror all-warnings)
+CUDA_OBJS = $(patsubst $(top)/%.cu,%.cu.o,$(cuda_sources)) cuda/options.c.o
+cuda_library := gpuhash_cuda$(or $(DLSUFFIX),.so)
+
+endif
+
+EXTRA_CLEAN = $(patsubst %.o,%.d,$(OBJS)) gpuhash_cuda.so $(wildcard cuda/*.o cuda/*.d) build/flags build/cuda_flags
+
+# ----------------------------------------------- everything that needs PGXS
+
+# Objects are rebuilt when the server or the flags they were built for change:
+# $(call note_flags,FILE,FLAGS) writes FILE where it does not say FLAGS yet.
+note_flags = $(shell mkdir -p build; printf '%s\n' '$(subst ','\'',$(2))' > build/$(1).$$$$; \
+	if cmp -s build/$(1).$$$$ build/$(1); then rm -f build/$(1).$$$$; else mv build/$(1).$$$$ build/$(1); fi)
+
+ifneq ($(filter-out clean distclean uninstall,$(goals)),)
+$(shell mkdir -p $(sort $(dir $(OBJS))) $(if $(build_cuda),cuda))
+$(call note_flags,flags,$(pg_cc) $(CFLAGS) $(COPT) $(PROFILE) $(PG_CFLAGS) \
+	$(shell $(PG_CONFIG) --version --includedir-server --cflags | cksum))
+ifeq ($(build_cuda),yes)
+$(call note_flags,cuda_flags,$(NVCC) $(NVCC_FLAGS) $(pg_cc))
+endif
+endif
+
 include $(PGXS)
+
+$(OBJS): build/flags
+build/flags build/cuda_flags: ;
+-include $(wildcard $(patsubst %.o,%.d,$(OBJS)))
+
+ifeq ($(build_cuda),yes)
+
+all: $(cuda_library)
+
+cuda/%.cu.o: $(top)/cuda/%.cu build/cuda_flags
+	$(NVCC) $(NVCC_FLAGS) -MMD -MP -MF cuda/$*.cu.d -c -o $@ $<
+
+# what both engines share, in plain C
+cuda/options.c.o: $(top)/src/engine/options.c build/cuda_flags
+	$(CC) -O2 $(filter-out -MMD -MP,$(PG_CFLAGS)) -fPIC -fvisibility=hidden -I$(top)/src -MMD -MP -MF cuda/options.c.d -c -o $@ $<
+
+$(cuda_library): $(CUDA_OBJS)
+	$(NVCC) -shared -cudart static -Wno-deprecated-gpu-targets $(cuda_arch_flags) -Xlinker --exclude-libs,ALL -o $@ $^
+
+-include $(wildcard cuda/*.d)
+
+install: install-cuda
+.PHONY: install-cuda
+install-cuda: $(cuda_library) installdirs-lib
+	$(INSTALL_SHLIB) $(cuda_library) '$(DESTDIR)$(pkglibdir)/'
+
+endif
+
+uninstall: uninstall-cuda
+.PHONY: uninstall-cuda
+uninstall-cuda:
+	rm -f '$(DESTDIR)$(pkglibdir)/gpuhash_cuda$(DLSUFFIX)'
+
+endif
+
+#: make               build gpuhash.so, and gpuhash_cuda.so where nvcc is found
+#: make install       install into the PostgreSQL that PG_CONFIG names
+#: make installcheck  SQL and isolation tests on a running server (PGHOST, PGPORT, PGUSER)
+#: make check         every test that this machine can run, on private servers
+#: make demo          a private server, demo data, the same query with and without gpuhash
+#: make clean         remove what was built
+#: make uninstall     remove what was installed
+#:
+#: PG_CONFIG=PATH     the server to build for (default: pg_config of PATH)
+#: WITH_CUDA=auto     auto: if nvcc is found; yes: fail if not; no: CPU engine only
+#: NVCC=PATH          the CUDA compiler (default: of PATH, or /usr/local/cuda/bin/nvcc)
+#: CUDA_ARCHS="90"    GPU architectures, or native (default: all from 75 on, and PTX)
+#: WERROR=yes         no: compiler warnings do not stop the build
+#: ROWS=5000000       demo: rows of the large table
+#: DATA=archive       demo: joins over the distribution's own package index
