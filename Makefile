@@ -1,7 +1,7 @@
 # gpuhash: PGXS build, tests and demo.  `make help` lists targets and variables.
 #
 # Works in the checkout and, with `make -f CHECKOUT/Makefile` in an empty
-# folder, out of it (what the scripts in test/ do).
+# folder, out of a clean one (what the scripts in test/ do).
 
 top := $(patsubst %/,%,$(dir $(firstword $(MAKEFILE_LIST))))
 PG_CONFIG ?= pg_config
@@ -56,7 +56,7 @@ PG_CFLAGS = $(warnings) -MMD -MP
 pg_cc := $(if $(filter command line,$(origin CC)),$(CC),$(shell $(PG_CONFIG) --cc))
 ifneq ($(shell $(pg_cc) --version 2>/dev/null | grep -c clang),0)
 # the server was built with gcc: clang does not know all of its flags
-PG_CFLAGS += -Qunused-arguments -Wno-unknown-warning-option -Wno-ignored-optimization-argument
+PG_CFLAGS += -Qunused-arguments -Wno-unknown-warning-option -Wno-ignored-optimization-argument -Wno-ignored-attributes
 endif
 ifneq ($(WERROR),no)
 PG_CFLAGS += -Werror

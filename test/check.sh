@@ -1,0 +1,262 @@
+#!/usr/bin/env bash
+#
+# check.sh: every test that this machine can run (`make check`).
+#
+# Works in a folder of its own and as an ordinary user; the checkout and the
+# installed servers are not touched.  Missing packages are installed when run
+# as root; otherwise the command that does it is shown.  What cannot run here
+# is skipped with the reason.  The last line counts: "N passed, N failed".
+#
+# Environment
+#	PG_CONFIG	the server to test with (default: of PATH, else the newest)
+#	PARTS		which parts (default: all): style build clang cuda engine
+#			sanitize regress isolation tap
+#	CONF		file with lines for the configuration of the regress server
+#	WITH_CUDA	yes: the library is built for the GPU here and installed
+#	CUDA_ARCHS	what part cuda compiles for (default: 90)
+#	CHECK_TOTALS	file to write "passed failed" to, in place of the last line
+#	GPUHASH_ARCHIVE	folder with the archive data (default: build/archive)
+set -euo pipefail
+# shellcheck source=test/lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+ALL_PARTS="style build clang cuda engine sanitize regress isolation tap"
+PARTS=${PARTS:-$ALL_PARTS}
+PASSED=0
+FAILED=0
+
+# result ok|FAILED NAME [LOGFILE]: count one test, and show why it failed.
+result() {
+	if [ "$1" = ok ]; then
+		PASSED=$((PASSED + 1))
+	else
+		FAILED=$((FAILED + 1))
+		if [ -s "${3:-}" ]; then
+			tail -n 60 "$3" | sed 's/^/  | /'
+		fi
+	fi
+	printf '%-6s  %s\n' "$1" "$2"
+}
+
+skip() { printf 'skip    %s: %s\n' "$1" "$2"; }
+
+# attempt NAME COMMAND...: one test that passes when the command does.
+attempt() {
+	local name=$1 log=$WORK/attempt.log
+	shift
+	if "$@" >"$log" 2>&1; then
+		result ok "$name"
+	else
+		result FAILED "$name" "$log"
+	fi
+}
+
+# ------------------------------------------------------------------- parts
+
+# nothing_found NAME COMMAND...: passes when the command prints nothing.
+nothing_found() {
+	local name=$1
+	shift
+	"$@" >"$WORK/found" 2>&1 || true
+	if [ -s "$WORK/found" ]; then
+		result FAILED "$name" "$WORK/found"
+	else
+		result ok "$name"
+	fi
+}
+
+c_files() { find src cuda test -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh'; }
+
+too_long() { c_files | xargs -r wc -l | awk '$1 > 700 && $2 != "total" { print $2 ": " $1 " lines" }'; }
+
+part_style() {
+	local script
+	cd "$SRC"
+	nothing_found "PG_VERSION_NUM only in src/compat.h" grep -rn PG_VERSION_NUM src cuda --include='*.c' --include='*.h' --include='*.cu' --exclude=compat.h
+	nothing_found "no PostgreSQL in the engines" grep -rnE '#include *[<"](postgres|c|fmgr)\.h' src/engine cuda
+	nothing_found "no CUDA in src" grep -rnE '#include *[<"]cuda' src
+	nothing_found "nothing left open" grep -rnwE 'TOD[O]|FIXM[E]|XX[X]|HAC[K]' src cuda test sql Makefile
+	nothing_found "no exit, abort, printf or assert in shipped C" grep -rnE '(^|[^_[:alnum:]>.])(exit|abort|printf|assert) *\(' src cuda --include='*.c' --include='*.cu' --include='*.h' --include='*.cuh'
+	nothing_found "no file over 700 lines" too_long
+	for script in $(find test .ci -name '*.sh') .ci/run; do
+		attempt "bash -n $script" bash -n "$script"
+		if gh_have shellcheck; then
+			attempt "shellcheck $script" shellcheck -x -P SCRIPTDIR "$script"
+		fi
+	done
+	gh_have shellcheck || skip "shellcheck" "not installed"
+	cd "$WORK"
+}
+
+build_default() { gh_stage WITH_CUDA="${WITH_CUDA:-no}" CUDA_ARCHS="${CUDA_ARCHS:-90}"; }
+
+part_build() { attempt "build and install for $("$PG_CONFIG" --version)" build_default; }
+
+# make in $WORK/$1, which leaves the build that the servers use alone
+build_aside() {
+	BUILD=$WORK/$1
+	mkdir -p "$BUILD"
+	shift
+	gh_make "$@"
+}
+
+part_clang() {
+	if gh_have clang; then
+		attempt "build with clang" build_aside clang CC=clang WITH_CUDA=no with_llvm=no
+	else
+		skip "build with clang" "clang is not installed"
+	fi
+}
+
+part_cuda() {
+	if [ -z "$(gh_nvcc)" ]; then
+		skip "build the CUDA engine" "nvcc is not installed"
+	elif [ -z "$(find "$SRC/cuda" -name '*.cu')" ]; then
+		skip "build the CUDA engine" "no source"
+	else
+		attempt "build the CUDA engine for ${CUDA_ARCHS:-90}" \
+			build_aside cuda WITH_CUDA=yes CUDA_ARCHS="${CUDA_ARCHS:-90}" with_llvm=no gpuhash_cuda.so
+		if [ -f "$WORK/build/gpuhash.so" ]; then
+			nothing_found "gpuhash.so does not link CUDA" sh -c "ldd '$WORK/build/gpuhash.so' | grep -i cuda"
+		fi
+		gh_gpu || skip "tests on the GPU" "no GPU found"
+	fi
+}
+
+engine_make() { timeout -k 10 500 make -s -C "$SRC/test/engine" -j "$(nproc)" "$@"; }
+
+# The engine's own tests say "N passed, N failed" in their last line.
+engine_tests() {
+	local name=$1 log=$WORK/engine.log counts rc=0
+	shift
+	engine_make "$@" >"$log" 2>&1 || rc=$?
+	counts=$(sed -n 's/.*\b\([0-9][0-9]*\) passed, \([0-9][0-9]*\) failed.*/\1 \2/p' "$log" | awk '{ p += $1; f += $2 } END { if (NR) print p, f }')
+	if [ "$rc" = 0 ] && [ -n "$counts" ] && [ "${counts#* }" = 0 ] && [ "${counts% *}" != 0 ]; then
+		PASSED=$((PASSED + ${counts% *}))
+		printf 'ok      %s: %s tests\n' "$name" "${counts% *}"
+	else
+		PASSED=$((PASSED + ${counts%% *}))
+		result FAILED "$name" "$log"
+	fi
+}
+
+part_engine() {
+	[ -f "$SRC/test/engine/Makefile" ] || { skip "engine conformance" "no source"; return; }
+	engine_tests "engine conformance" check
+}
+
+part_sanitize() {
+	[ -f "$SRC/test/engine/Makefile" ] || { skip "engine under sanitizers" "no source"; return; }
+	engine_tests "engine under the address and undefined-behaviour sanitizers" check-sanitize
+}
+
+# Count the tests of pg_regress and pg_isolation_regress in either of their
+# formats: "test NAME ... ok" before 16, TAP after.
+count_regress() {
+	local name=$1 log=$2 rc=$3 diffs=$4 passed failed
+	passed=$(grep -cE '^ok |^(test +)?[^ ]+ +\.\.\. +ok ' "$log" || true)
+	failed=$(grep -cE '^not ok |^(test +)?[^ ]+ +\.\.\. +(FAILED|failed)' "$log" || true)
+	PASSED=$((PASSED + passed))
+	FAILED=$((FAILED + failed))
+	if [ "$failed" = 0 ] && [ "$rc" = 0 ] && [ "$passed" != 0 ]; then
+		printf 'ok      %s: %s tests\n' "$name" "$passed"
+		return
+	fi
+	grep -E '^not ok |\.\.\. +(FAILED|failed)' "$log" || true
+	if [ -s "$diffs" ]; then
+		head -n 300 "$diffs" | sed 's/^/  | /'
+	else
+		tail -n 30 "$log" | sed 's/^/  | /'
+	fi
+	[ "$failed" != 0 ] || FAILED=$((FAILED + 1))
+	printf 'FAILED  %s: %s of %s tests\n' "$name" "$failed" "$((passed + failed))"
+}
+
+# One of the suites of `make installcheck`, on the server of part regress.
+installcheck() {
+	local name=$1 diffs=$2 log=$WORK/installcheck.log rc=0
+	shift 2
+	gh_make WITH_CUDA=no "$@" installcheck >"$log" 2>&1 || rc=$?
+	count_regress "$name" "$log" "$rc" "$WORK/build/$diffs"
+	if grep -E 'was terminated by signal|PANIC|TRAP:' "$SERVER/log" | head -n 5; then
+		result FAILED "$name: the server crashed"
+	fi
+}
+
+start_regress_server() {
+	local lines=()
+	[ -z "${CONF:-}" ] || mapfile -t lines <"$CONF"
+	gh_server_start regress "shared_buffers = 256MB" "max_worker_processes = 16" "${lines[@]}"
+}
+
+part_regress() {
+	[ -n "$(find "$SRC/sql" -name '*.sql')" ] || { skip "SQL tests" "none there"; return; }
+	start_regress_server || { result FAILED "start of the server"; return; }
+	installcheck "SQL tests" regression.diffs ISOLATION=
+	gh_server_stop
+}
+
+part_isolation() {
+	[ -n "$(find "$SRC/test/specs" -name '*.spec')" ] || { skip "isolation tests" "none there"; return; }
+	[ -x "$(dirname "$("$PG_CONFIG" --pgxs)")/../test/isolation/pg_isolation_regress" ] ||
+		{ skip "isolation tests" "this server came without pg_isolation_regress"; return; }
+	rm -rf "$WORK/regress"
+	start_regress_server || { result FAILED "start of the server"; return; }
+	installcheck "isolation tests" output_iso/regression.diffs REGRESS=
+	gh_server_stop
+}
+
+part_tap() {
+	local file log=$WORK/tap.log rc passed failed
+	gh_have prove || { skip "TAP tests" "prove (of perl) is not installed"; return; }
+	[ -n "$(find "$SRC/test/t" -name '*.pl')" ] || { skip "TAP tests" "none there"; return; }
+	export GPUHASH_BINDIR=$STAGE_BIN GPUHASH_ARCHIVE=${GPUHASH_ARCHIVE:-$GPUHASH_CHECKOUT/build/archive}
+	for file in "$SRC"/test/t/*.pl; do
+		rc=0
+		TMPDIR=$WORK timeout -k 10 300 prove -v -I "$SRC/test/perl" "$file" >"$log" 2>&1 || rc=$?
+		passed=$(grep -cE '^ok ' "$log" || true)
+		failed=$(grep -cE '^not ok ' "$log" || true)
+		sed -n 's/^ok [0-9]* # skip \(.*\)/skip    \1/p; s/^1\.\.0 # SKIP \(.*\)/skip    '"${file##*/}"': \1/p' "$log"
+		passed=$((passed - $(grep -cE '^ok [0-9]+ # skip' "$log" || true)))
+		PASSED=$((PASSED + passed))
+		FAILED=$((FAILED + failed))
+		if [ "$rc" = 0 ] && [ "$failed" = 0 ]; then
+			printf 'ok      %s: %s tests\n' "test/t/${file##*/}" "$passed"
+		else
+			[ "$failed" != 0 ] || FAILED=$((FAILED + 1))
+			grep -vE '^ok ' "$log" | tail -n 60 | sed 's/^/  | /'
+			printf 'FAILED  %s\n' "test/t/${file##*/}"
+		fi
+		gh_stop_servers
+	done
+}
+
+# ---------------------------------------------------------------------- all
+
+check() {
+	local part start
+	gh_paths
+	for part in $PARTS; do
+		start=$SECONDS
+		gh_step "$part"
+		case $part in
+			regress | isolation | tap)
+				if [ ! -f "$WORK/build/gpuhash.so" ]; then
+					result FAILED "$part: nothing was built"
+					continue
+				fi ;;
+		esac
+		"part_$part"
+		gh_say "($((SECONDS - start)) s)"
+	done
+	gh_say
+	if [ -n "${CHECK_TOTALS:-}" ]; then
+		echo "$PASSED $FAILED" >"$CHECK_TOTALS"
+	else
+		echo "$PASSED passed, $FAILED failed"
+	fi
+	[ "$FAILED" = 0 ]
+}
+
+[ -n "${GPUHASH_WORK:-}" ] || gh_require server prove
+gh_main check
