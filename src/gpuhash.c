@@ -19,6 +19,8 @@
 
 PG_MODULE_MAGIC;
 
+extern PGDLLEXPORT void _PG_init(void);
+
 bool		gh_enabled = true;
 bool		gh_enable_join = true;
 int			gh_engine_setting = GH_ENGINE_AUTO;

@@ -1,0 +1,284 @@
+/*
+ * batch.c
+ *		The outer side: batches of rows, filled from the child and probed.
+ *
+ * A batch is filled row by row from the outer child: the kept columns and the
+ * key are copied into arrays.  Then its keys are probed in one request.  The
+ * first batch is small and batches double, so that a LIMIT or a cursor's first
+ * row waits for little.
+ *
+ * With an asynchronous engine there are two batches: the next one is filled
+ * while the engine probes the present one.  A synchronous engine needs just one.
+ */
+#include "postgres.h"
+
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+#include "gpuhash.h"
+#include "join/join.h"
+#include "session.h"
+
+/* A batch ends early when its by-reference values take this many bytes. */
+#define GH_ARENA_MAX ((Size) 4 * 1024 * 1024)
+
+/* ------------------------------------------------------------ buffers */
+
+/*
+ * Memory for what the engine reads and writes: best from the engine, which can
+ * transfer it directly; else ordinary memory.
+ */
+static uint64 *
+alloc_buffer(GhJoinState *js, int rows)
+{
+	uint64	   *buffer;
+
+	buffer = js->buffer_engine->buffer_alloc(0, rows * sizeof(uint64));
+	if (buffer == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OUT_OF_MEMORY),
+				 errmsg("out of memory"),
+				 errdetail("Failed on a batch of %d keys.", rows)));
+	return buffer;
+}
+
+static void
+free_buffer(GhJoinState *js, uint64 **buffer)
+{
+	if (*buffer != NULL)
+		js->buffer_engine->buffer_free(*buffer);
+	*buffer = NULL;
+}
+
+/*
+ * Gives back the engine's buffers.  The table must be gone, or idle: it may
+ * still be writing into them otherwise.
+ */
+void
+gh_free_batch_buffers(GhJoinState *js)
+{
+	for (int i = 0; i < 2; i++)
+	{
+		free_buffer(js, &js->batch[i].keys);
+		free_buffer(js, &js->batch[i].found);
+		js->batch[i].capacity = 0;
+	}
+}
+
+/* Makes room for rows in a batch that is not in use. */
+static void
+grow_batch(GhJoinState *js, GhBatch *batch, int rows)
+{
+	const GhColumns *columns = &js->columns[GH_OUTER];
+
+	if (batch->capacity >= rows)
+		return;
+	/* page-locked memory is slow to get: take it once */
+	if (js->engine != NULL && js->engine->asynchronous)
+		rows = Max(rows, gh_batch_rows);
+	if (js->buffer_engine == NULL)
+		js->buffer_engine = js->engine != NULL ? js->engine : gh_cpu_engine();
+
+	free_buffer(js, &batch->keys);
+	free_buffer(js, &batch->found);
+	if (batch->capacity > 0)
+	{
+		pfree(batch->has_key);
+		pfree(batch->nulls);
+		pfree(batch->values);
+	}
+	batch->capacity = 0;
+	if (batch->arena == NULL)
+		batch->arena = AllocSetContextCreate(js->context, "GpuHashJoin batch",
+											 ALLOCSET_DEFAULT_SIZES);
+	batch->keys = alloc_buffer(js, rows);
+	batch->found = alloc_buffer(js, rows);
+	batch->has_key = MemoryContextAlloc(js->context, rows * sizeof(bool));
+	batch->nulls = MemoryContextAlloc(js->context,
+									  (Size) rows * columns->ncolumns * sizeof(bool) + 1);
+	batch->values = MemoryContextAllocHuge(js->context,
+										   (Size) rows * columns->ncolumns * sizeof(Datum) + 1);
+	batch->capacity = rows;
+}
+
+/* ------------------------------------------------------------- filling */
+
+static TupleTableSlot *
+next_outer_row(GhJoinState *js)
+{
+	TupleTableSlot *slot = js->first_outer;
+
+	if (slot != NULL)
+		js->first_outer = NULL;
+	else
+		slot = ExecProcNode(gh_child(js, GH_OUTER));
+	return slot;
+}
+
+/* Takes one outer row into the batch, unless nothing can come of it. */
+static inline Size
+add_outer_row(GhJoinState *js, GhBatch *batch, TupleTableSlot *slot)
+{
+	const GhColumns *columns = &js->columns[GH_OUTER];
+	Size		n = batch->nrows;
+	uint64		key;
+	bool		has_key;
+
+	slot_getsomeattrs(slot, columns->max_attno);
+	has_key = gh_row_key(js, GH_OUTER, slot, &key) && js->table != NULL;
+	if (!has_key && js->jointype == JOIN_INNER)
+		return 0;
+	batch->has_key[n] = has_key;
+	if (has_key)
+		batch->keys[batch->nprobes++] = key;
+	batch->nrows++;
+	return gh_columns_copy(columns, slot, batch->nulls + n * columns->ncolumns,
+						   batch->values + n * columns->ncolumns, batch->arena);
+}
+
+/* Fills the batch; false when the outer side has no more rows. */
+static bool
+fill_batch(GhJoinState *js, GhBatch *batch)
+{
+	int			rows = js->batch_rows;
+	Size		bytes = 0;
+	instr_time	start;
+
+	gh_time_start(js, &start);
+	grow_batch(js, batch, rows);
+	js->batch_rows = Min(js->batch_rows * 2, gh_batch_rows);
+	MemoryContextReset(batch->arena);
+	batch->nrows = 0;
+	batch->nprobes = 0;
+	while (batch->nrows < rows && bytes < GH_ARENA_MAX)
+	{
+		TupleTableSlot *slot;
+
+		CHECK_FOR_INTERRUPTS();
+		slot = next_outer_row(js);
+		if (TupIsNull(slot))
+		{
+			js->outer_done = true;
+			break;
+		}
+		bytes += add_outer_row(js, batch, slot);
+	}
+	gh_time_stop(js, &js->source_time, start);
+	if (batch->nrows > 0)
+		js->nbatches++;
+	return batch->nrows > 0;
+}
+
+/* ------------------------------------------------------------- probing */
+
+static void
+submit_batch(GhJoinState *js, GhBatch *batch)
+{
+	GhRequest  *request = &batch->request;
+
+	if (batch->nprobes == 0)
+		return;
+	memset(request, 0, sizeof(*request));
+	request->op = GH_FIND;
+	request->count = batch->nprobes;
+	request->keys = batch->keys;
+	request->values_out = batch->found;
+	request->absent = 0;
+	batch->submitted = js->engine->submit(js->table, request);
+	batch->pending = true;
+}
+
+/* Whether the engine has the batch's request. */
+static bool
+in_flight(const GhBatch *batch)
+{
+	return batch->pending &&
+		(batch->submitted == GH_OK || batch->submitted == GH_BUSY);
+}
+
+static GhStatus
+finish_batch(GhBatch *batch)
+{
+	return in_flight(batch) ? gh_wait_request(&batch->request) : batch->submitted;
+}
+
+/*
+ * Waits for the batch's matches.  When the GPU fails, everything not yet
+ * answered is asked again of the CPU engine.
+ */
+static void
+wait_batch(GhJoinState *js, GhBatch *batch)
+{
+	instr_time	start;
+	GhStatus	status;
+
+	if (!batch->pending)
+		return;
+	gh_time_start(js, &start);
+	status = finish_batch(batch);
+	if (status != GH_OK)
+	{
+		gh_join_fall_back(js, &batch->request.error);
+		for (int i = 0; i < 2; i++)
+			if (js->batch[i].pending)
+				submit_batch(js, &js->batch[i]);
+		status = finish_batch(batch);
+		if (status != GH_OK)
+			gh_report_error(&batch->request.error, "join through the hash table");
+	}
+	batch->pending = false;
+	gh_time_stop(js, &js->wait_time, start);
+}
+
+static bool
+fill_and_submit(GhJoinState *js, int which)
+{
+	GhBatch    *batch = &js->batch[which];
+
+	if (js->outer_done || !fill_batch(js, batch))
+		return false;
+	submit_batch(js, batch);
+	return true;
+}
+
+/*
+ * Makes the next probed batch the current one; false when there is none.  The
+ * batch emitted before is given up.
+ */
+bool
+gh_next_batch(GhJoinState *js)
+{
+	if (js->ahead)
+	{
+		js->current = 1 - js->current;
+		js->ahead = false;
+	}
+	else if (!fill_and_submit(js, js->current))
+		return false;
+	if (js->engine != NULL && js->engine->asynchronous)
+		js->ahead = fill_and_submit(js, 1 - js->current);
+	wait_batch(js, &js->batch[js->current]);
+	return true;
+}
+
+/* Forgets all batches, after waiting for what the engine has of them. */
+void
+gh_forget_batches(GhJoinState *js)
+{
+	for (int i = 0; i < 2; i++)
+	{
+		GhBatch    *batch = &js->batch[i];
+
+		if (in_flight(batch))
+			(void) gh_wait_request(&batch->request);
+		batch->pending = false;
+		batch->nrows = 0;
+		if (batch->arena != NULL)
+			MemoryContextReset(batch->arena);
+	}
+	js->ahead = false;
+	js->outer_done = false;
+	js->first_outer = NULL;
+	js->batch_rows = GH_BATCH_ROWS_MIN;
+}

@@ -1,0 +1,127 @@
+/*
+ * explain.c
+ *		What EXPLAIN shows of a GpuHashJoin.
+ *
+ * The plan: join type, hash condition, join filter.  With ANALYZE, what the
+ * table looked like and, where timing is on, where the node's own time went.
+ * Every line is a property, so that all formats have it.
+ */
+#include "postgres.h"
+
+#include "nodes/makefuncs.h"
+#include "utils/ruleutils.h"
+
+#include "join/join.h"
+
+static const char *
+join_type_name(JoinType jointype)
+{
+	return jointype == JOIN_LEFT ? "Left" : "Inner";
+}
+
+static void
+show_clauses(const char *label, List *clauses, CustomScanState *node,
+			 List *ancestors, ExplainState *es)
+{
+	List	   *context;
+	bool		prefix;
+
+	if (clauses == NIL)
+		return;
+	context = set_deparse_context_plan(es->deparse_cxt, node->ss.ps.plan, ancestors);
+	prefix = list_length(es->rtable) > 1 || es->verbose;
+	ExplainPropertyText(label,
+						deparse_expression((Node *) make_ands_explicit(clauses),
+										   context, prefix, false),
+						es);
+}
+
+static uint64
+to_kilobytes(uint64 bytes)
+{
+	return (bytes + 1023) / 1024;
+}
+
+static void
+show_table(GhJoinState *js, ExplainState *es)
+{
+	const GhTableStats *stats = &js->stats;
+	bool		on_device = js->engine->asynchronous;
+	uint64		memory = js->store.bytes + (on_device ? 0 : stats->bytes_peak);
+
+	ExplainPropertyUInteger("Subtables", NULL, stats->subtables, es);
+	ExplainPropertyFloat("Fill Factor", NULL, stats->fill, 2, es);
+	ExplainPropertyUInteger("Resizes", NULL, stats->upsizes + stats->downsizes, es);
+	ExplainPropertyUInteger("Batches", NULL, js->nbatches, es);
+	ExplainPropertyUInteger("Memory Usage", "kB", to_kilobytes(memory), es);
+	if (on_device)
+	{
+		ExplainPropertyUInteger("Device Memory", "kB", to_kilobytes(stats->bytes_peak), es);
+		ExplainPropertyUInteger("Bytes Transferred", NULL,
+								stats->bytes_to_device + stats->bytes_from_device, es);
+	}
+}
+
+static double
+milliseconds(uint64 ns)
+{
+	return ns / 1e6;
+}
+
+/*
+ * Source Time is spent filling batches, the outer child's time included; Build
+ * Time reading the inner child and making the table; Wait Time probing.  Emit
+ * Time is the rest of the node's time: asking the clock for each row would cost
+ * more than the row.
+ */
+static void
+show_times(GhJoinState *js, ExplainState *es)
+{
+	double		source = INSTR_TIME_GET_MILLISEC(js->source_time);
+	double		build = INSTR_TIME_GET_MILLISEC(js->build_time);
+	double		wait = INSTR_TIME_GET_MILLISEC(js->wait_time);
+	double		total = js->css.ss.ps.instrument->total * 1000.0;
+	double		emit = total - source - build - wait;
+
+	ExplainPropertyFloat("Source Time", "ms", source, 3, es);
+	ExplainPropertyFloat("Build Time", "ms", build, 3, es);
+	ExplainPropertyFloat("Wait Time", "ms", wait, 3, es);
+	ExplainPropertyFloat("Emit Time", "ms", Max(emit, 0.0), 3, es);
+	if (js->engine->asynchronous)
+	{
+		ExplainPropertyFloat("Queue Time", "ms", milliseconds(js->stats.queue_ns), 3, es);
+		ExplainPropertyFloat("Transfer Time", "ms", milliseconds(js->stats.transfer_ns), 3, es);
+		ExplainPropertyFloat("Kernel Time", "ms", milliseconds(js->stats.kernel_ns), 3, es);
+	}
+}
+
+/* ExplainCustomScan */
+void
+gh_join_explain(CustomScanState *node, List *ancestors, ExplainState *es)
+{
+	GhJoinState *js = (GhJoinState *) node;
+
+	ExplainPropertyText("Join Type", join_type_name(js->jointype), es);
+	show_clauses("Hash Cond", js->hash_clauses, node, ancestors, es);
+	show_clauses("Join Filter", js->join_quals, node, ancestors, es);
+	if (!es->analyze || !js->built)
+		return;
+
+	if (js->join_quals != NIL && (js->removed_by_join_filter > 0 || es->format != EXPLAIN_FORMAT_TEXT))
+		ExplainPropertyUInteger("Rows Removed by Join Filter", NULL,
+								js->removed_by_join_filter, es);
+	if (js->engine != NULL)
+		ExplainPropertyText("Engine", js->engine->name, es);
+	ExplainPropertyUInteger("Inner Rows", NULL, js->store.nrows, es);
+	if (js->engine != NULL)
+	{
+		gh_join_take_stats(js);
+		show_table(js, es);
+		if (es->timing && js->timing)
+			show_times(js, es);
+	}
+	if (js->fallback_reason[0] != '\0')
+		ExplainPropertyText("Fallback Reason", js->fallback_reason, es);
+	else if (es->verbose && js->engine_reason != NULL)
+		ExplainPropertyText("Engine Reason", js->engine_reason, es);
+}

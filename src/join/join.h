@@ -1,0 +1,328 @@
+/*
+ * join.h
+ *		GpuHashJoin: what the planner's half hands to the executor's half, and
+ *		what the executor's files share.
+ */
+#ifndef GPUHASH_JOIN_H
+#define GPUHASH_JOIN_H
+
+#include "postgres.h"
+
+#include "nodes/extensible.h"
+#include "nodes/pathnodes.h"
+#include "portability/instr_time.h"
+
+#include "compat.h"
+#include "engine/engine.h"
+
+/* Also the name that EXPLAIN shows. */
+#define GH_JOIN_NAME "GpuHashJoin"
+
+/* The two inputs, as numbers in lists and indexes in arrays. */
+#define GH_OUTER 0
+#define GH_INNER 1
+
+/* ---- key.c: join keys as 64-bit integers ---- */
+
+/* How one key column becomes an integer. */
+typedef enum GhKeyEncoding
+{
+	GH_KEY_BOOL,				/* bool, "char" */
+	GH_KEY_INT2,
+	GH_KEY_INT4,				/* int4, date */
+	GH_KEY_INT8,				/* int8, time, timestamp, timestamptz */
+	GH_KEY_OID,					/* oid, enum */
+	GH_KEY_FLOAT4,				/* widened to float8 */
+	GH_KEY_FLOAT8,
+	GH_KEY_HASH32,				/* the opfamily's 32-bit hash function */
+	GH_KEY_HASH64				/* its extended hash function */
+} GhKeyEncoding;
+
+/*
+ * One hash clause as planned.  "Exact" encodings are equal just where the
+ * operator says equal; the others need the clause rechecked on each match.
+ */
+typedef struct GhKeyPlan
+{
+	GhKeyEncoding encoding[2];	/* by side */
+	Oid			hashproc[2];	/* hash encodings: the function, else InvalidOid */
+	Oid			collation;		/* the operator's input collation */
+	int			bits;			/* exact: bits that tell values apart, else 0 */
+} GhKeyPlan;
+
+/* One input's keys at run time. */
+typedef struct GhKeyColumn
+{
+	GhKeyEncoding encoding;
+	int			bits;			/* shift of the packed key; 0: mix */
+	int			attno;			/* in the child's slot, or 0: evaluate expr */
+	ExprState  *expr;			/* over the scan tuple */
+	FmgrInfo	hash;
+	Oid			collation;
+} GhKeyColumn;
+
+typedef struct GhKeySide
+{
+	int			ncolumns;
+	GhKeyColumn *columns;
+	bool		exact;			/* packed; else mixed, and the clauses are rechecked */
+	bool		has_exprs;		/* some column is evaluated */
+} GhKeySide;
+
+extern bool gh_plan_key(Oid opno, Oid collation, bool outer_is_left, GhKeyPlan *key);
+extern bool gh_keys_are_exact(List *keys);
+extern bool gh_encode_key(GhKeySide *side, TupleTableSlot *slot,
+						  ExprContext *econtext, uint64 *key);
+
+/* ---- rows.c: rows as the join keeps them ---- */
+
+/* Columns of one child that the join keeps. */
+typedef struct GhColumns
+{
+	int			ncolumns;
+	int		   *attnos;			/* in the child's slot, from 1 */
+	int16	   *typlens;
+	bool	   *typbyvals;
+	bool		all_byval;
+	int			max_attno;		/* what to deform, keys included */
+	Size		nulls_size;		/* bytes of a row's null flags, aligned */
+} GhColumns;
+
+/*
+ * A stored inner row: this header, ncolumns null flags (one byte each, padded
+ * to 8), ncolumns Datums, and what by-reference Datums point to.
+ */
+typedef struct GhRow
+{
+	struct GhRow *next;			/* next row with the same key, or NULL */
+	uint64		key;			/* kept to build the table again elsewhere */
+} GhRow;
+
+static inline bool *
+gh_row_nulls(GhRow *row)
+{
+	return (bool *) (row + 1);
+}
+
+static inline Datum *
+gh_row_values(const GhColumns *columns, GhRow *row)
+{
+	return (Datum *) ((char *) (row + 1) + columns->nulls_size);
+}
+
+typedef struct GhRowChunk
+{
+	char	   *start;
+	Size		used;			/* bytes, whole rows */
+	Size		size;
+} GhRowChunk;
+
+typedef struct GhRowStore
+{
+	MemoryContext context;
+	const GhColumns *columns;
+	int			nchunks;
+	int			max_chunks;
+	GhRowChunk *chunks;
+	uint64		nrows;
+	Size		bytes;			/* of all chunks */
+} GhRowStore;
+
+/* Where a reader of the store stands. */
+typedef struct GhRowCursor
+{
+	int			chunk;
+	Size		offset;
+} GhRowCursor;
+
+extern void gh_columns_init(GhColumns *columns, int nattnos, const int *attnos,
+							TupleDesc desc);
+extern void gh_row_store_init(GhRowStore *store, MemoryContext context,
+							  const GhColumns *columns);
+extern void gh_row_store_reset(GhRowStore *store);
+extern void gh_row_store_add(GhRowStore *store, TupleTableSlot *slot, uint64 key);
+extern GhRow *gh_row_store_next(const GhRowStore *store, GhRowCursor *cursor);
+
+/* Copies the kept columns of a slot; by-reference values go to arena. */
+extern Size gh_columns_copy(const GhColumns *columns, TupleTableSlot *slot,
+							bool *nulls, Datum *values, MemoryContext arena);
+
+/* ---- plan.c: what a plan carries ---- */
+
+/*
+ * custom_private, element by element.  The scan tuple has the kept outer
+ * columns, then the kept inner columns, then further references to child
+ * columns (the same column under other nulling relations, and columns that
+ * only keys read).
+ */
+typedef enum GhJoinPrivate
+{
+	GH_PRIVATE_JOINTYPE,		/* Integer: JoinType */
+	GH_PRIVATE_INNER_UNIQUE,	/* Integer: an outer row has one match at most */
+	GH_PRIVATE_KEPT_OUTER,		/* Integer: kept outer columns */
+	GH_PRIVATE_KEPT_INNER,		/* Integer: kept inner columns */
+	GH_PRIVATE_SCAN_SIDES,		/* IntList: by scan column, GH_OUTER or GH_INNER */
+	GH_PRIVATE_SCAN_ATTNOS,		/* IntList: by scan column, the child's column */
+	GH_PRIVATE_KEY_ENCODINGS,	/* IntList: by key, outer and inner in turn */
+	GH_PRIVATE_KEY_PROCS,		/* OidList: likewise */
+	GH_PRIVATE_KEY_COLLATIONS,	/* OidList: by key */
+	GH_PRIVATE_KEY_BITS			/* IntList: by key */
+} GhJoinPrivate;
+
+/* custom_exprs, element by element: each a list. */
+typedef enum GhJoinExprs
+{
+	GH_EXPRS_OUTER_KEYS,
+	GH_EXPRS_INNER_KEYS,
+	GH_EXPRS_HASH_CLAUSES,
+	GH_EXPRS_JOIN_QUALS			/* of the join itself, hash clauses left out */
+} GhJoinExprs;
+
+/* custom_private of the CustomPath. */
+typedef enum GhJoinPathPrivate
+{
+	GH_PATH_JOINTYPE,			/* Integer */
+	GH_PATH_INNER_UNIQUE,		/* Integer */
+	GH_PATH_CLAUSES,			/* RestrictInfos of the join */
+	GH_PATH_HASH_CLAUSES		/* those of them that are hashed */
+} GhJoinPathPrivate;
+
+extern Plan *gh_join_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path,
+						  List *tlist, List *clauses, List *custom_plans);
+extern bool gh_join_clause_key(RestrictInfo *rinfo, bool outer_is_left, GhKeyPlan *key);
+
+/* ---- exec.c: the node's state ---- */
+
+typedef enum GhJoinPhase
+{
+	GH_JOIN_START,				/* nothing read, or the table is to be reused */
+	GH_JOIN_FETCH,				/* the next batch is to be filled or awaited */
+	GH_JOIN_EMIT,				/* a probed batch is being emitted */
+	GH_JOIN_DONE
+} GhJoinPhase;
+
+/*
+ * A batch of outer rows.  keys and found belong to the engine from submit until
+ * the request is no longer busy.
+ */
+typedef struct GhBatch
+{
+	int			capacity;		/* rows the arrays hold */
+	int			nrows;
+	int			nprobes;		/* rows with a key */
+	bool	   *has_key;		/* by row; NULL keys are not sent to the engine */
+	bool	   *nulls;			/* by row and kept column */
+	Datum	   *values;			/* likewise */
+	MemoryContext arena;		/* by-reference values */
+	uint64	   *keys;			/* by probe */
+	uint64	   *found;			/* by probe: first matching GhRow, or 0 */
+	GhRequest	request;
+	GhStatus	submitted;		/* what submit said: GH_OK, GH_BUSY or an error */
+	bool		pending;		/* submitted, outcome not yet taken */
+} GhBatch;
+
+typedef struct GhJoinState
+{
+	CustomScanState css;		/* must be first */
+
+	/* what the plan says */
+	JoinType	jointype;
+	bool		single_match;	/* stop at an outer row's first match */
+	int			nkept[2];		/* scan columns of either side that rows hold */
+	int			nscan;			/* columns of the scan tuple */
+	int		   *scan_sides;		/* by scan column */
+	int		   *scan_attnos;	/* by scan column: in the child's slot */
+	int		   *scan_sources;	/* by scan column: the kept column that holds
+								 * the same value, or -1: only keys read it */
+	GhColumns	columns[2];		/* by side */
+	GhKeySide	keys[2];		/* by side */
+	ExprState  *recheck;		/* hash clauses, or NULL when keys are exact */
+	ExprState  *joinqual;		/* NULL: none */
+	List	   *hash_clauses;	/* for EXPLAIN */
+	List	   *join_quals;		/* for EXPLAIN */
+
+	/* the inner side */
+	MemoryContext context;		/* of all below; its reset callback gives back
+								 * what the engines hold */
+	MemoryContextCallback cleanup;
+	GhRowStore	store;
+	bool		built;
+	const GhEngine *engine;
+	GhHost		host;
+	GhTable    *table;			/* NULL: no inner rows */
+
+	/* the outer side */
+	GhJoinPhase phase;
+	TupleTableSlot *first_outer;	/* read ahead of the build, or NULL */
+	bool		outer_done;
+	int			batch_rows;		/* rows of the next batch */
+	GhBatch		batch[2];
+	const GhEngine *buffer_engine;	/* whose buffers keys and found are */
+	int			current;		/* the batch being emitted */
+	bool		ahead;			/* the other one is filled and submitted */
+
+	/* emission */
+	int			row;			/* in the current batch */
+	int			probe;			/* likewise; rows without a key have none */
+	GhRow	   *match;			/* next inner row to try for it */
+	bool		row_open;		/* its first match was looked up */
+	bool		row_loaded;		/* its columns are in the scan tuple */
+	bool		row_matched;
+
+	/* for EXPLAIN */
+	bool		timing;
+	uint64		nbatches;
+	uint64		removed_by_join_filter;
+	const char *engine_reason;	/* why engine = auto did not take CUDA, or NULL */
+	char		fallback_reason[GH_MESSAGE_SIZE];	/* empty: none */
+	GhTableStats stats;			/* of the table when it was last there */
+	instr_time	source_time;
+	instr_time	build_time;
+	instr_time	wait_time;
+} GhJoinState;
+
+static inline PlanState *
+gh_child(const GhJoinState *js, int side)
+{
+	return (PlanState *) list_nth(js->css.custom_ps, side);
+}
+
+/* exec.c */
+extern const CustomScanMethods gh_join_scan_methods;
+extern bool gh_row_key(GhJoinState *js, int side, TupleTableSlot *slot, uint64 *key);
+
+/* build.c: the inner side's rows and table */
+extern void gh_join_build(GhJoinState *js);
+extern void gh_join_take_stats(GhJoinState *js);
+extern void gh_join_drop_table(GhJoinState *js);
+extern void gh_join_fall_back(GhJoinState *js, const GhError *error);
+
+/* batch.c: the outer side's batches */
+extern bool gh_next_batch(GhJoinState *js);
+extern void gh_forget_batches(GhJoinState *js);
+extern void gh_free_batch_buffers(GhJoinState *js);
+
+/* explain.c */
+extern void gh_join_explain(CustomScanState *node, List *ancestors, ExplainState *es);
+
+/* What of the node's time went where. */
+static inline void
+gh_time_start(const GhJoinState *js, instr_time *start)
+{
+	if (js->timing)
+		INSTR_TIME_SET_CURRENT(*start);
+}
+
+static inline void
+gh_time_stop(const GhJoinState *js, instr_time *sum, instr_time start)
+{
+	if (js->timing)
+	{
+		instr_time	now;
+
+		INSTR_TIME_SET_CURRENT(now);
+		INSTR_TIME_ACCUM_DIFF(*sum, now, start);
+	}
+}
+
+#endif							/* GPUHASH_JOIN_H */

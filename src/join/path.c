@@ -1,0 +1,179 @@
+/*
+ * path.c
+ *		When the planner considers a GpuHashJoin, and what it costs.
+ *
+ * The hook is called for every pair of inputs of every join, so it turns down by
+ * join type and row count before it looks at a clause.  It never touches a GPU:
+ * plans are made, and kept, where there may be none.
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "miscadmin.h"
+#include "nodes/makefuncs.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
+#include "optimizer/restrictinfo.h"
+#include "utils/lsyscache.h"
+
+#include "gpuhash.h"
+#include "join/join.h"
+
+/* Joins of fewer rows than this are over before a table is made. */
+#define GH_MIN_ROWS 10000.0
+
+/* Bytes of table for each inner row, at the default filled factor. */
+#define GH_TABLE_BYTES_PER_ROW 24.0
+
+static set_join_pathlist_hook_type previous_hook = NULL;
+
+static const CustomPathMethods gh_join_path_methods = {
+	.CustomName = GH_JOIN_NAME,
+	.PlanCustomPath = gh_join_plan,
+};
+
+/*
+ * Whether the clause compares an expression over one input with one over the
+ * other, by an operator that can be hashed.
+ */
+static bool
+is_hash_clause(RestrictInfo *rinfo, RelOptInfo *joinrel, RelOptInfo *outerrel,
+			   RelOptInfo *innerrel, bool outer_join)
+{
+	GhKeyPlan	key;
+	bool		outer_is_left;
+
+	/* an outer join is decided by its own clauses alone */
+	if (outer_join && RINFO_IS_PUSHED_DOWN(rinfo, joinrel->relids))
+		return false;
+	if (!rinfo->can_join || !OidIsValid(rinfo->hashjoinoperator))
+		return false;
+	outer_is_left = bms_is_subset(rinfo->left_relids, outerrel->relids) &&
+		bms_is_subset(rinfo->right_relids, innerrel->relids);
+	if (!outer_is_left &&
+		!(bms_is_subset(rinfo->left_relids, innerrel->relids) &&
+		  bms_is_subset(rinfo->right_relids, outerrel->relids)))
+		return false;
+	return gh_join_clause_key(rinfo, outer_is_left, &key);
+}
+
+/* Bytes of row store and table for the inner side, as estimated. */
+static double
+estimate_memory(Path *inner)
+{
+	double		width = inner->pathtarget->width + sizeof(GhRow) + sizeof(Datum);
+
+	return inner->rows * (width + GH_TABLE_BYTES_PER_ROW);
+}
+
+/*
+ * Startup: the whole inner side, stored and entered.  Then, for each outer row,
+ * its look-up; for each match, the rechecks and join quals, and PostgreSQL's
+ * usual cost of making a row.
+ */
+static void
+cost_join(PlannerInfo *root, CustomPath *cpath, Path *outer, Path *inner,
+		  List *clauses)
+{
+	Path	   *path = &cpath->path;
+	QualCost	quals;
+	Cost		run;
+
+	cost_qual_eval(&quals, clauses, root);
+	path->startup_cost = outer->startup_cost + inner->total_cost +
+		gh_setup_cost + gh_build_tuple_cost * inner->rows + quals.startup;
+	run = outer->total_cost - outer->startup_cost +
+		gh_probe_tuple_cost * outer->rows +
+		(cpu_tuple_cost + quals.per_tuple) * path->rows;
+	path->startup_cost += path->pathtarget->cost.startup;
+	run += path->pathtarget->cost.per_tuple * path->rows;
+	path->total_cost = path->startup_cost + run;
+
+	if (gh_force_offload)
+		path->startup_cost = path->total_cost = 0;
+	gh_sum_disabled_nodes(path, outer, inner);
+}
+
+static void
+add_join_path(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
+			  RelOptInfo *innerrel, JoinType jointype, JoinPathExtraData *extra,
+			  List *hash_clauses)
+{
+	Path	   *outer = outerrel->cheapest_total_path;
+	Path	   *inner = innerrel->cheapest_total_path;
+	CustomPath *cpath;
+
+	/* lateral and parameterised inputs stay with PostgreSQL */
+	if (outer->param_info != NULL || inner->param_info != NULL ||
+		!bms_is_empty(joinrel->lateral_relids))
+		return;
+	/* the row store does not spill */
+	if (!gh_force_offload && estimate_memory(inner) > get_hash_memory_limit())
+		return;
+
+	cpath = makeNode(CustomPath);
+	cpath->path.pathtype = T_CustomScan;
+	cpath->path.parent = joinrel;
+	cpath->path.pathtarget = joinrel->reltarget;
+	cpath->path.parallel_safe = joinrel->consider_parallel &&
+		outer->parallel_safe && inner->parallel_safe;
+	cpath->path.rows = joinrel->rows;
+	cpath->flags = CUSTOMPATH_SUPPORT_PROJECTION;
+	cpath->custom_paths = list_make2(outer, inner);
+	cpath->methods = &gh_join_path_methods;
+	gh_set_path_restrictinfo(cpath, extra->restrictlist);
+	cpath->custom_private = list_make4(makeInteger(jointype),
+									   makeInteger(extra->inner_unique),
+									   extra->restrictlist,
+									   hash_clauses);
+	cost_join(root, cpath, outer, inner, extra->restrictlist);
+	add_path(joinrel, &cpath->path);
+}
+
+static void
+consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
+			  RelOptInfo *innerrel, JoinType jointype, JoinPathExtraData *extra)
+{
+	List	   *hash_clauses = NIL;
+	ListCell   *lc;
+
+	if (!gh_enabled || !gh_enable_join)
+		return;
+	if (jointype != JOIN_INNER && jointype != JOIN_LEFT)
+		return;
+	if (!gh_force_offload && outerrel->rows + innerrel->rows < GH_MIN_ROWS)
+		return;
+
+	foreach(lc, extra->restrictlist)
+	{
+		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+
+		if (rinfo->pseudoconstant && !GH_CORE_GATES_JOINS)
+			return;
+		if (is_hash_clause(rinfo, joinrel, outerrel, innerrel, jointype == JOIN_LEFT))
+			hash_clauses = lappend(hash_clauses, rinfo);
+	}
+	if (hash_clauses != NIL)
+		add_join_path(root, joinrel, outerrel, innerrel, jointype, extra, hash_clauses);
+}
+
+static void
+join_pathlist_hook(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
+				   RelOptInfo *innerrel, JoinType jointype, JoinPathExtraData *extra)
+{
+	if (previous_hook)
+		previous_hook(root, joinrel, outerrel, innerrel, jointype, extra);
+	consider_join(root, joinrel, outerrel, innerrel, jointype, extra);
+}
+
+/* Called by _PG_init. */
+void
+gh_join_init(void)
+{
+	RegisterCustomScanMethods(&gh_join_scan_methods);
+	previous_hook = set_join_pathlist_hook;
+	set_join_pathlist_hook = join_pathlist_hook;
+}

@@ -1,0 +1,363 @@
+/*
+ * plan.c
+ *		From the chosen path to the CustomScan node.
+ *
+ * A CustomScan without a relation of its own describes its scan tuple in
+ * custom_scan_tlist, and setrefs.c turns every reference in the target list,
+ * the quals and custom_exprs into a column of it.  The scan tuple is made of
+ * child columns:
+ *
+ *	1. the outer columns that the output or a qual needs ("kept"),
+ *	2. the inner columns likewise,
+ *	3. more references to child columns: the same column under other nulling
+ *	   relations, and columns that only the keys read.
+ *
+ * References are matched with their nulling relations (PostgreSQL 16 and
+ * later), and above a left join an inner column carries one more of them than
+ * in the child.  So the list is made of the very references that the
+ * expressions use, each resolved to a child column without regard to nulling.
+ */
+#include "postgres.h"
+
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/restrictinfo.h"
+#include "optimizer/tlist.h"
+
+#include "gpuhash.h"
+#include "join/join.h"
+
+/* A reference to a child column that some expression makes. */
+typedef struct ScanColumn
+{
+	Expr	   *expr;
+	int			side;
+	int			attno;
+} ScanColumn;
+
+typedef struct ScanContext
+{
+	List	   *child_tlists[2];	/* by side */
+	List	   *columns[2];		/* kept ScanColumns, by side; distinct columns */
+	List	   *extra;			/* the third group */
+	bool		keep;			/* what is being walked is evaluated on joined rows */
+} ScanContext;
+
+/* Whether two references name the same column, nulling relations aside. */
+static bool
+same_column(Node *a, Node *b)
+{
+	if (nodeTag(a) != nodeTag(b))
+		return false;
+	if (IsA(a, PlaceHolderVar))
+		return ((PlaceHolderVar *) a)->phid == ((PlaceHolderVar *) b)->phid &&
+			((PlaceHolderVar *) a)->phlevelsup == ((PlaceHolderVar *) b)->phlevelsup;
+	if (IsA(a, Var))
+	{
+		Node	   *plain_a = copyObject(a);
+		Node	   *plain_b = copyObject(b);
+
+		gh_clear_nullingrels(plain_a);
+		gh_clear_nullingrels(plain_b);
+		return equal(plain_a, plain_b);
+	}
+	return false;
+}
+
+/* The child column that a Var or PlaceHolderVar names; false if none does. */
+static bool
+find_child_column(ScanContext *context, Node *node, int *side, int *attno)
+{
+	for (*side = GH_OUTER; *side <= GH_INNER; (*side)++)
+	{
+		ListCell   *lc;
+
+		foreach(lc, context->child_tlists[*side])
+		{
+			TargetEntry *tle = lfirst_node(TargetEntry, lc);
+
+			if (same_column((Node *) tle->expr, node))
+			{
+				*attno = tle->resno;
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
+static bool
+list_has_expr(List *columns, Node *node)
+{
+	ListCell   *lc;
+
+	foreach(lc, columns)
+	{
+		if (equal(((ScanColumn *) lfirst(lc))->expr, node))
+			return true;
+	}
+	return false;
+}
+
+static bool
+list_has_column(List *columns, int attno)
+{
+	ListCell   *lc;
+
+	foreach(lc, columns)
+	{
+		if (((ScanColumn *) lfirst(lc))->attno == attno)
+			return true;
+	}
+	return false;
+}
+
+static void
+add_column(ScanContext *context, Node *node, int side, int attno)
+{
+	ScanColumn *column;
+
+	if (list_has_expr(context->columns[GH_OUTER], node) ||
+		list_has_expr(context->columns[GH_INNER], node) ||
+		list_has_expr(context->extra, node))
+		return;
+	column = palloc(sizeof(ScanColumn));
+	column->expr = (Expr *) copyObject(node);
+	column->side = side;
+	column->attno = attno;
+	if (context->keep && !list_has_column(context->columns[side], attno))
+		context->columns[side] = lappend(context->columns[side], column);
+	else
+		context->extra = lappend(context->extra, column);
+}
+
+/*
+ * Collects references.  A PlaceHolderVar that no child computes is computed
+ * here, out of the references inside it; a Var that no child has is an outer
+ * parameter, which createplan.c replaces.
+ */
+static bool
+collect_columns_walker(Node *node, ScanContext *context)
+{
+	int			side;
+	int			attno;
+
+	if (node == NULL)
+		return false;
+	if (IsA(node, Var) || IsA(node, PlaceHolderVar))
+	{
+		if (find_child_column(context, node, &side, &attno))
+		{
+			add_column(context, node, side, attno);
+			return false;
+		}
+		if (IsA(node, Var))
+			return false;
+	}
+	if (IsA(node, RestrictInfo))
+		return collect_columns_walker((Node *) ((RestrictInfo *) node)->clause, context);
+	return expression_tree_walker(node, collect_columns_walker, (void *) context);
+}
+
+static void
+collect_columns(ScanContext *context, Node *node, bool keep)
+{
+	context->keep = keep;
+	collect_columns_walker(node, context);
+}
+
+/* How the clause's sides become integers; false: they do not. */
+bool
+gh_join_clause_key(RestrictInfo *rinfo, bool outer_is_left, GhKeyPlan *key)
+{
+	OpExpr	   *clause = (OpExpr *) rinfo->clause;
+
+	return IsA(clause, OpExpr) &&
+		gh_plan_key(clause->opno, clause->inputcollid, outer_is_left, key);
+}
+
+/* What of the path's clauses goes where. */
+typedef struct JoinClauses
+{
+	List	   *keys;			/* GhKeyPlan pointers */
+	List	   *key_exprs[2];	/* by side, one for each key */
+	List	   *hash_clauses;
+	List	   *join_quals;		/* decide, with the hash clauses, what matches */
+	List	   *filter;			/* decide what of the joined rows comes out */
+} JoinClauses;
+
+/*
+ * The order in which quals are evaluated: by security level, so that a function
+ * a user brings never sees rows that a security barrier hides, then by cost.
+ * Equals keep their order.  createplan.c does this for the join nodes of its own.
+ */
+static List *
+order_clauses(PlannerInfo *root, List *restrictinfos)
+{
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	foreach(lc, restrictinfos)
+	{
+		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+		QualCost	cost;
+		int			at;
+
+		cost_qual_eval_node(&cost, (Node *) rinfo, root);
+		for (at = list_length(result); at > 0; at--)
+		{
+			RestrictInfo *before = list_nth_node(RestrictInfo, result, at - 1);
+			QualCost	before_cost;
+
+			cost_qual_eval_node(&before_cost, (Node *) before, root);
+			if (before->security_level < rinfo->security_level ||
+				(before->security_level == rinfo->security_level &&
+				 before_cost.per_tuple <= cost.per_tuple))
+				break;
+		}
+		result = list_insert_nth(result, at, rinfo);
+	}
+	return result;
+}
+
+static void
+split_clauses(PlannerInfo *root, CustomPath *path, JoinType jointype, Relids outer_relids,
+			  Relids joinrelids, JoinClauses *clauses)
+{
+	List	   *restrictinfos = order_clauses(root, list_nth(path->custom_private,
+														 GH_PATH_CLAUSES));
+	List	   *hashed = list_nth(path->custom_private, GH_PATH_HASH_CLAUSES);
+	ListCell   *lc;
+
+	memset(clauses, 0, sizeof(*clauses));
+	if (jointype == JOIN_LEFT)
+		extract_actual_join_clauses(restrictinfos, joinrelids,
+									&clauses->join_quals, &clauses->filter);
+	else
+		clauses->join_quals = extract_actual_clauses(restrictinfos, false);
+
+	foreach(lc, hashed)
+	{
+		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+		bool		outer_is_left = bms_is_subset(rinfo->left_relids, outer_relids);
+		GhKeyPlan  *key = palloc(sizeof(GhKeyPlan));
+		Node	   *left = get_leftop(rinfo->clause);
+		Node	   *right = get_rightop(rinfo->clause);
+
+		if (!gh_join_clause_key(rinfo, outer_is_left, key))
+			elog(ERROR, "hash clause lost its operator family");
+		clauses->keys = lappend(clauses->keys, key);
+		clauses->key_exprs[GH_OUTER] = lappend(clauses->key_exprs[GH_OUTER],
+											   outer_is_left ? left : right);
+		clauses->key_exprs[GH_INNER] = lappend(clauses->key_exprs[GH_INNER],
+											   outer_is_left ? right : left);
+		clauses->hash_clauses = lappend(clauses->hash_clauses, rinfo->clause);
+	}
+	clauses->join_quals = list_difference(clauses->join_quals, clauses->hash_clauses);
+}
+
+/* custom_scan_tlist, and the lists that say where its columns come from. */
+static List *
+make_scan_tlist(ScanContext *context, List **sides, List **attnos)
+{
+	List	   *columns = list_concat(list_concat_copy(context->columns[GH_OUTER],
+													   context->columns[GH_INNER]),
+									  context->extra);
+	List	   *tlist = NIL;
+	ListCell   *lc;
+
+	*sides = *attnos = NIL;
+	foreach(lc, columns)
+	{
+		ScanColumn *column = (ScanColumn *) lfirst(lc);
+
+		tlist = lappend(tlist, makeTargetEntry(column->expr, list_length(tlist) + 1,
+											   NULL, false));
+		*sides = lappend_int(*sides, column->side);
+		*attnos = lappend_int(*attnos, column->attno);
+	}
+	return tlist;
+}
+
+static List *
+make_private(CustomPath *path, ScanContext *context, JoinClauses *clauses,
+			 List *sides, List *attnos)
+{
+	List	   *encodings = NIL;
+	List	   *procs = NIL;
+	List	   *collations = NIL;
+	List	   *bits = NIL;
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	foreach(lc, clauses->keys)
+	{
+		GhKeyPlan  *key = (GhKeyPlan *) lfirst(lc);
+
+		for (int side = GH_OUTER; side <= GH_INNER; side++)
+		{
+			encodings = lappend_int(encodings, key->encoding[side]);
+			procs = lappend_oid(procs, key->hashproc[side]);
+		}
+		collations = lappend_oid(collations, key->collation);
+		bits = lappend_int(bits, gh_keys_are_exact(clauses->keys) ? key->bits : 0);
+	}
+
+	/* in the order of GhJoinPrivate */
+	result = lappend(result, copyObject(list_nth(path->custom_private, GH_PATH_JOINTYPE)));
+	result = lappend(result, copyObject(list_nth(path->custom_private, GH_PATH_INNER_UNIQUE)));
+	result = lappend(result, makeInteger(list_length(context->columns[GH_OUTER])));
+	result = lappend(result, makeInteger(list_length(context->columns[GH_INNER])));
+	result = lappend(result, sides);
+	result = lappend(result, attnos);
+	result = lappend(result, encodings);
+	result = lappend(result, procs);
+	result = lappend(result, collations);
+	result = lappend(result, bits);
+	return result;
+}
+
+/* PlanCustomPath: the plan node for a path that path.c made. */
+Plan *
+gh_join_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist,
+			 List *scan_clauses, List *custom_plans)
+{
+	CustomScan *cscan = makeNode(CustomScan);
+	JoinType	jointype = intVal(list_nth(path->custom_private, GH_PATH_JOINTYPE));
+	Path	   *outer_path = linitial(path->custom_paths);
+	ScanContext context;
+	JoinClauses clauses;
+	List	   *sides;
+	List	   *attnos;
+
+	split_clauses(root, path, jointype, outer_path->parent->relids, rel->relids, &clauses);
+
+	memset(&context, 0, sizeof(context));
+	context.child_tlists[GH_OUTER] = ((Plan *) linitial(custom_plans))->targetlist;
+	context.child_tlists[GH_INNER] = ((Plan *) lsecond(custom_plans))->targetlist;
+	/* what the join itself reads first: without its own nulling relation */
+	collect_columns(&context, (Node *) clauses.join_quals, true);
+	if (!gh_keys_are_exact(clauses.keys))
+		collect_columns(&context, (Node *) clauses.hash_clauses, true);
+	collect_columns(&context, (Node *) tlist, true);
+	collect_columns(&context, (Node *) clauses.filter, true);
+	/* EXPLAIN shows the hash clauses even where nothing evaluates them */
+	collect_columns(&context, (Node *) clauses.hash_clauses, false);
+
+	cscan->scan.plan.targetlist = tlist;
+	cscan->scan.plan.qual = clauses.filter;
+	cscan->scan.scanrelid = 0;
+	cscan->flags = path->flags;
+	cscan->custom_plans = custom_plans;
+	cscan->custom_scan_tlist = make_scan_tlist(&context, &sides, &attnos);
+	/* in the order of GhJoinExprs */
+	cscan->custom_exprs = list_make4(clauses.key_exprs[GH_OUTER],
+									 clauses.key_exprs[GH_INNER],
+									 clauses.hash_clauses,
+									 clauses.join_quals);
+	cscan->custom_private = make_private(path, &context, &clauses, sides, attnos);
+	cscan->methods = &gh_join_scan_methods;
+	return &cscan->scan.plan;
+}
