@@ -79,6 +79,8 @@ ifeq ($(strip $(REGRESS)),)
 REGRESS =
 endif
 
+TAP = $(wildcard $(top)/test/t/*.pl)
+
 # -------------------------------------------------------------------- CUDA
 
 cuda_sources := $(sort $(wildcard $(top)/cuda/*.cu))
@@ -165,6 +167,11 @@ install-cuda: $(cuda_library) installdirs-lib
 
 endif
 
+# Not part of installcheck: these start servers of their own, which no root can.
+.PHONY: tap
+tap:
+	PG_CONFIG='$(PG_CONFIG)' prove -I $(top)/test/perl $(TAP)
+
 uninstall: uninstall-cuda
 .PHONY: uninstall-cuda
 uninstall-cuda:
@@ -175,6 +182,7 @@ endif
 #: make               build gpuhash.so, and gpuhash_cuda.so where nvcc is found
 #: make install       install into the PostgreSQL that PG_CONFIG names
 #: make installcheck  SQL and isolation tests on a running server (PGHOST, PGPORT, PGUSER)
+#: make tap           tests that start servers of their own, after make install; not as root
 #: make check         every test that this machine can run, on private servers
 #: make demo          a private server, demo data, the same query with and without gpuhash
 #: make clean         remove what was built

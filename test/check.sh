@@ -14,11 +14,14 @@
 #	CONF		file with lines for the configuration of the regress server
 #	WITH_CUDA	yes: the library is built for the GPU here and installed
 #	CUDA_ARCHS	what part cuda compiles for (default: 90)
-#	CHECK_TOTALS	file to write "passed failed" to, in place of the last line
+#	CHECK_TOTALS_FILE	file to write "passed failed" to, in place of the last line
+#	FETCH_ARCHIVE	yes: fetch the archive data if it is not there
 #	GPUHASH_ARCHIVE	folder with the archive data (default: build/archive)
 set -euo pipefail
 # shellcheck source=test/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+# shellcheck source=test/archive.sh
+. "$(dirname "${BASH_SOURCE[0]}")/archive.sh"
 
 ALL_PARTS="style build clang cuda engine sanitize regress isolation tap"
 PARTS=${PARTS:-$ALL_PARTS}
@@ -210,7 +213,10 @@ part_tap() {
 	local file log=$WORK/tap.log rc passed failed
 	gh_have prove || { skip "TAP tests" "prove (of perl) is not installed"; return; }
 	[ -n "$(find "$SRC/test/t" -name '*.pl')" ] || { skip "TAP tests" "none there"; return; }
-	export GPUHASH_BINDIR=$STAGE_BIN GPUHASH_ARCHIVE=${GPUHASH_ARCHIVE:-$GPUHASH_CHECKOUT/build/archive}
+	if [ "${FETCH_ARCHIVE:-no}" = yes ]; then
+		archive_get || gh_say "(the archive data could not be fetched)"
+	fi
+	export GPUHASH_BINDIR=$STAGE_BIN GPUHASH_ARCHIVE=${ARCHIVE:-${GPUHASH_ARCHIVE:-$GPUHASH_CHECKOUT/build/archive}}
 	for file in "$SRC"/test/t/*.pl; do
 		rc=0
 		TMPDIR=$WORK timeout -k 10 300 prove -v -I "$SRC/test/perl" "$file" >"$log" 2>&1 || rc=$?
@@ -250,13 +256,16 @@ check() {
 		gh_say "($((SECONDS - start)) s)"
 	done
 	gh_say
-	if [ -n "${CHECK_TOTALS:-}" ]; then
-		echo "$PASSED $FAILED" >"$CHECK_TOTALS"
+	if [ -n "${CHECK_TOTALS_FILE:-}" ]; then
+		echo "$PASSED $FAILED" >"$CHECK_TOTALS_FILE"
 	else
 		echo "$PASSED passed, $FAILED failed"
 	fi
 	[ "$FAILED" = 0 ]
 }
 
-[ -n "${GPUHASH_WORK:-}" ] || gh_require server prove
+if [ -z "${GPUHASH_WORK:-}" ]; then
+	gh_require server prove
+	[ "${FETCH_ARCHIVE:-no}" = no ] || archive_make_folder
+fi
 gh_main check

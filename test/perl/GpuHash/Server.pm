@@ -1,0 +1,222 @@
+# GpuHash::Server: private PostgreSQL servers for the TAP tests.
+#
+# Needs core Perl only.  The programs are those of GPUHASH_BINDIR, else of
+# PG_CONFIG or the pg_config of PATH, with gpuhash installed.  A server lies in
+# a temporary folder, listens on a Unix socket there, and goes with the object.
+#
+#	my $server = GpuHash::Server->new(conf => ["session_preload_libraries = 'gpuhash'"]);
+#	$server->query('SELECT 1')		output, unaligned; dies on an error
+#	$server->run($sql, %options)	(status, stdout, stderr)
+#	$server->session			a psql that stays open, see below
+#	$server->log				the server's log so far
+package GpuHash::Server;
+
+use strict;
+use warnings;
+use File::Path qw(make_path);
+use File::Temp ();
+use IPC::Open3;
+use IO::Handle;
+use IO::Select;
+use Scalar::Util 'weaken';
+use Symbol 'gensym';
+use Time::HiRes qw(time sleep);
+
+my @running;
+
+# The folder of the programs, or undef.
+sub bindir
+{
+	return $ENV{GPUHASH_BINDIR} if $ENV{GPUHASH_BINDIR};
+	my $config = $ENV{PG_CONFIG} || 'pg_config';
+	my $dir = `$config --bindir 2>/dev/null`;
+	chomp $dir;
+	return -x "$dir/initdb" ? $dir : undef;
+}
+
+# Why these tests cannot run here, or undef.
+sub why_not
+{
+	return 'a PostgreSQL server does not run as root' if $> == 0;
+	return 'no PostgreSQL server found: set PG_CONFIG' unless defined bindir();
+	return undef;
+}
+
+sub new
+{
+	my ($class, %options) = @_;
+	my $dir = File::Temp::tempdir('gpuhashXXXXXX', DIR => $ENV{TMPDIR} || '/tmp', CLEANUP => 1);
+	my $self = bless { dir => $dir, bin => bindir() }, $class;
+
+	must("$self->{bin}/initdb", '-D', "$dir/data", '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync');
+	open my $conf, '>>', "$dir/data/postgresql.conf" or die $!;
+	print $conf "$_\n" for
+		"listen_addresses = ''", "unix_socket_directories = '$dir'", 'fsync = off', 'synchronous_commit = off',
+		'shared_buffers = 128MB', 'dynamic_shared_memory_type = ' . dsm_type(), @{ $options{conf} || [] };
+	close $conf;
+	$self->start;
+	return $self;
+}
+
+# Containers often have next to no /dev/shm.
+sub dsm_type
+{
+	my $free = `df -Pm /dev/shm 2>/dev/null` =~ /^\S+\s+\d+\s+\d+\s+(\d+)/m ? $1 : 0;
+	return $free >= 512 ? 'posix' : 'sysv';
+}
+
+sub must
+{
+	my @command = @_;
+	my $output = `@{[ join ' ', map { quote($_) } @command ]} 2>&1`;
+	die "@command failed:\n$output" if $?;
+	return $output;
+}
+
+sub quote { my ($s) = @_; $s =~ s/'/'\\''/g; return "'$s'" }
+
+sub start
+{
+	my ($self) = @_;
+	my $ok = eval { must("$self->{bin}/pg_ctl", '-D', "$self->{dir}/data", '-l', "$self->{dir}/log", '-w', '-t', 120, 'start'); 1 };
+	die $@ . $self->log unless $ok;
+	push @running, $self;
+	weaken $running[-1];
+	return;
+}
+
+sub stop
+{
+	my ($self, $mode) = @_;
+	must("$self->{bin}/pg_ctl", '-D', "$self->{dir}/data", '-w', '-m', $mode || 'fast', 'stop') if -f "$self->{dir}/data/postmaster.pid";
+	return;
+}
+
+sub log
+{
+	my ($self) = @_;
+	open my $file, '<', "$self->{dir}/log" or return '';
+	local $/;
+	return scalar <$file>;
+}
+
+sub psql_command
+{
+	my ($self, @more) = @_;
+	return ("$self->{bin}/psql", '-XqAt', '-v', 'ON_ERROR_STOP=1', '-v', 'VERBOSITY=verbose',
+		'-h', $self->{dir}, '-p', 5432, '-U', 'postgres', '-d', 'postgres', @more);
+}
+
+# Run SQL in a new session, given on standard input.  Returns psql's exit
+# status, output and messages.
+sub run
+{
+	my ($self, $sql) = @_;
+	my $in = "$self->{dir}/in.sql";
+	open my $file, '>', $in or die $!;
+	print $file $sql;
+	close $file;
+	my $err = gensym;
+	open my $input, '<', $in or die $!;
+	my $pid = open3('<&' . fileno($input), my $out, $err, $self->psql_command('-f', '-'));
+	my %text = ($out => '', $err => '');
+	my $select = IO::Select->new($out, $err);
+	while (my @ready = $select->can_read)
+	{
+		for my $handle (@ready)
+		{
+			my $piece;
+			sysread($handle, $piece, 65536) ? ($text{$handle} .= $piece) : $select->remove($handle);
+		}
+	}
+	waitpid $pid, 0;
+	my $status = $? >> 8;
+	chomp $text{$out};
+	return ($status, $text{$out}, $text{$err});
+}
+
+sub query
+{
+	my ($self, $sql) = @_;
+	my ($status, $out, $err) = $self->run($sql);
+	die "failed: $sql\n$err" if $status != 0;
+	return $out;
+}
+
+# A psql that stays open: send() starts a statement and returns at once,
+# receive() waits for its end and returns (output, messages).
+sub session
+{
+	my ($self) = @_;
+	my $err = gensym;
+	my $pid = open3(my $in, my $out, $err, $self->psql_command('-v', 'ON_ERROR_STOP=0'));
+	my $session = bless { pid => $pid, in => $in, out => $out, err => $err, n => 0 }, 'GpuHash::Session';
+	$session->do('SET client_min_messages = warning');
+	return $session;
+}
+
+sub DESTROY { local $?; my ($self) = @_; eval { $self->stop('immediate') }; return }
+
+END { local $?; eval { $_->stop('immediate') } for grep { defined } @running }
+
+$SIG{TERM} = $SIG{INT} = sub { exit 1 };
+$SIG{PIPE} = 'IGNORE';
+
+package GpuHash::Session;
+
+use strict;
+use warnings;
+
+sub send
+{
+	my ($self, $sql) = @_;
+	$self->{n}++;
+	my $handle = $self->{in};
+	print $handle "$sql;\n\\echo end$self->{n}\n\\warn end$self->{n}\n";
+	$handle->flush;
+	return;
+}
+
+# Dies after that many seconds, 60 if not given.
+sub receive
+{
+	my ($self, $seconds) = @_;
+	my $deadline = Time::HiRes::time() + ($seconds || 60);
+	my %text = (out => '', err => '');
+	my $end = "end$self->{n}\n";
+	while (grep { $text{$_} !~ /^\Q$end\E\z/m } qw(out err))
+	{
+		my $left = $deadline - Time::HiRes::time();
+		die "no end of the statement in time; so far: $text{out}$text{err}" if $left <= 0;
+		my @ready = IO::Select->new($self->{out}, $self->{err})->can_read($left);
+		for my $handle (@ready)
+		{
+			my $which = $handle == $self->{out} ? 'out' : 'err';
+			sysread($handle, my $piece, 65536) or die "psql ended: $text{out}$text{err}";
+			$text{$which} .= $piece;
+		}
+	}
+	s/^\Q$end\E\z//m for values %text;
+	chomp @text{qw(out err)};
+	return @text{qw(out err)};
+}
+
+sub do
+{
+	my ($self, $sql, $seconds) = @_;
+	$self->send($sql);
+	return $self->receive($seconds);
+}
+
+sub close
+{
+	my ($self) = @_;
+	return unless $self->{pid};
+	CORE::close $self->{in};
+	waitpid delete $self->{pid}, 0;
+	return;
+}
+
+sub DESTROY { local $?; $_[0]->close; return }
+
+1;
