@@ -1,0 +1,85 @@
+/*
+ * cpu_memory.c
+ *		Memory of a CPU table: taken from the host under the table's limit,
+ *		counted, given back.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE				/* madvise */
+#endif
+
+#include "cpu_internal.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* Blocks from this size on ask for huge pages, whose size is 2 MiB. */
+#define HUGE_PAGE_BYTES ((uintptr_t) 2 << 20)
+#define HUGE_BLOCK_BYTES (2 * HUGE_PAGE_BYTES)
+
+/*
+ * Random probes of a table of hundreds of megabytes miss the TLB at every key
+ * when its pages are small.  This is a hint about whole huge pages inside the
+ * block: it changes no content, is harmless in a shared mapping, and where the
+ * kernel declines it nothing is lost.
+ */
+static void
+advise_huge_pages(void *memory, uint64_t bytes)
+{
+#ifdef MADV_HUGEPAGE
+	uintptr_t	begin = ((uintptr_t) memory + HUGE_PAGE_BYTES - 1) & ~(HUGE_PAGE_BYTES - 1);
+	uintptr_t	end = ((uintptr_t) memory + bytes) & ~(HUGE_PAGE_BYTES - 1);
+
+	if (bytes >= HUGE_BLOCK_BYTES && end > begin)
+		(void) madvise((void *) begin, end - begin, MADV_HUGEPAGE);
+#else
+	(void) memory;
+	(void) bytes;
+#endif
+}
+
+/* A block of the host, counted in root->bytes, of any content. */
+GhStatus
+gh_cpu_take(GhCpuTable *table, uint64_t bytes, GhRef *ref, GhError *error)
+{
+	GhCpuRoot  *root = table->view.root;
+	uint64_t	limit = root->options.memory_limit;
+
+	if (limit > 0 && (bytes > limit || root->bytes > limit - bytes))
+		return gh_error_set(error, GH_LIMIT,
+							"the table holds %" PRIu64 " bytes and %" PRIu64
+							" more would pass its memory limit of %" PRIu64,
+							root->bytes, bytes, limit);
+	*ref = bytes <= SIZE_MAX ? table->host.alloc(table->host.ctx, (size_t) bytes) : 0;
+	if (*ref == 0)
+		return gh_error_set(error, GH_NO_MEMORY,
+							"could not allocate %" PRIu64 " bytes for a hash table", bytes);
+	root->bytes += bytes;
+	if (root->bytes > root->bytes_peak)
+		root->bytes_peak = root->bytes;
+	advise_huge_pages(table->host.address(table->host.ctx, *ref), bytes);
+	return GH_OK;
+}
+
+void
+gh_cpu_give(GhCpuTable *table, GhRef ref, uint64_t bytes)
+{
+	table->host.free(table->host.ctx, ref);
+	table->view.root->bytes -= bytes;
+}
+
+/* Makes every slot of new buckets empty; false: the stop flag was seen. */
+bool
+gh_cpu_blank(const GhCpuTable *table, void *memory, uint64_t bytes)
+{
+	uint64_t	at;
+
+	for (at = 0; at < bytes; at += GH_CPU_SLICE_BYTES)
+	{
+		if (gh_cpu_stopped(table))
+			return false;
+		memset((char *) memory + at, 0,
+			   bytes - at < GH_CPU_SLICE_BYTES ? bytes - at : GH_CPU_SLICE_BYTES);
+	}
+	return true;
+}
