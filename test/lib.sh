@@ -193,7 +193,9 @@ gh_main() {
 	trap 'exit 143' TERM HUP
 	if [ -n "${GH_WORKDIR:-}" ]; then
 		WORK=$GH_WORKDIR
-		mkdir -p "$WORK"
+		mkdir -p "$WORK/src"
+		# what was built in there stays; sources that are gone from the checkout go
+		find "$WORK/src" -mindepth 1 -maxdepth 1 ! -name build -exec rm -rf {} +
 	else
 		WORK=$(mktemp -d /tmp/gpuhash.XXXXXX)
 	fi
@@ -300,6 +302,7 @@ gh_server_start() {
 	local name=$1 dsm=posix shm
 	shift
 	SERVER=$WORK/$name
+	rm -rf "$SERVER"
 	mkdir -p "$SERVER"
 	chmod 700 "$SERVER"
 	"$STAGE_BIN/initdb" -D "$SERVER/data" -U postgres -A trust -E UTF8 --locale=C --no-sync >"$SERVER/initdb.log" 2>&1 || {
