@@ -1,0 +1,289 @@
+/* gpuhash--0.1.sql */
+
+-- complain if script is sourced in psql, rather than via CREATE EXTENSION
+\echo Use "CREATE EXTENSION gpuhash" to load this file. \quit
+
+-- Named hash tables live in the memory of the session that makes them, outside
+-- transactions.  So every function is volatile; those that change a table are
+-- parallel unsafe, those that read one run in the leader, where the tables are.
+
+-- ---------------------------------------------------------------- life and death
+
+CREATE FUNCTION gpuhash_create(
+	name text,
+	value_size int = 8,
+	multi bool = false,
+	subtables int = NULL,
+	fill_min float8 = NULL,
+	fill_max float8 = NULL,
+	capacity bigint = 0,
+	host_copy bool = true)
+RETURNS void
+AS 'MODULE_PATHNAME', 'gpuhash_create'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpuhash_create(text, int, bool, int, float8, float8, bigint, bool)
+	IS 'create a hash table: values of value_size bytes (8: bigint, 0: none), many to a key if multi';
+
+CREATE FUNCTION gpuhash_drop(name text)
+RETURNS void
+AS 'MODULE_PATHNAME', 'gpuhash_drop'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpuhash_drop(text) IS 'drop a hash table and free its memory';
+
+CREATE FUNCTION gpuhash_clear(name text)
+RETURNS void
+AS 'MODULE_PATHNAME', 'gpuhash_clear'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpuhash_clear(text)
+	IS 'remove every entry of a hash table; brings back one that was lost with its GPU';
+
+-- ----------------------------------------------------------------- modification
+
+CREATE FUNCTION gpuhash_insert(name text, key bigint, value bigint)
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'gpuhash_insert_pair'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpuhash_insert(text, bigint, bigint)
+	IS 'store a value for a key, replacing the old one or, if multi, beside the others; true for a new key';
+
+CREATE FUNCTION gpuhash_insert(name text, keys bigint[], "values" bigint[])
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'gpuhash_insert_pairs'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpuhash_insert(text, bigint[], bigint[])
+	IS 'store a value for each key, the last one of equal keys or, if multi, all; number of new keys';
+
+CREATE FUNCTION gpuhash_insert(name text, keys bigint[], "values" bytea[])
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'gpuhash_insert_bytea_pairs'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpuhash_insert(text, bigint[], bytea[])
+	IS 'store a value for each key, the last one of equal keys or, if multi, all; number of new keys';
+
+CREATE FUNCTION gpuhash_insert(name text, key bigint)
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'gpuhash_insert_key'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpuhash_insert(text, bigint) IS 'store a key in a set; true for a new key';
+
+CREATE FUNCTION gpuhash_insert(name text, keys bigint[])
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'gpuhash_insert_keys'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpuhash_insert(text, bigint[]) IS 'store keys in a set; number of new keys';
+
+CREATE FUNCTION gpuhash_load(name text, query text)
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'gpuhash_load'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpuhash_load(text, text)
+	IS 'run a query as the caller and store its (key, value) rows; number of rows';
+
+CREATE FUNCTION gpuhash_delete(name text, keys bigint[])
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'gpuhash_delete'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpuhash_delete(text, bigint[])
+	IS 'remove keys with all their values; number of entries removed';
+
+-- --------------------------------------------------------------------- look-up
+
+CREATE FUNCTION gpuhash_find(name text, key bigint)
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'gpuhash_find_key'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION gpuhash_find(text, bigint) IS 'the value of a key, NULL if it is missing';
+
+CREATE FUNCTION gpuhash_find(name text, keys bigint[])
+RETURNS bigint[]
+AS 'MODULE_PATHNAME', 'gpuhash_find_keys'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION gpuhash_find(text, bigint[])
+	IS 'the values of keys in the same order, NULL for each that is missing';
+
+CREATE FUNCTION gpuhash_find_bytea(name text, key bigint)
+RETURNS bytea
+AS 'MODULE_PATHNAME', 'gpuhash_find_bytea_key'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION gpuhash_find_bytea(text, bigint)
+	IS 'the value of a key as bytea, NULL if it is missing';
+
+CREATE FUNCTION gpuhash_find_bytea(name text, keys bigint[])
+RETURNS bytea[]
+AS 'MODULE_PATHNAME', 'gpuhash_find_bytea_keys'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION gpuhash_find_bytea(text, bigint[])
+	IS 'the values of keys as bytea in the same order, NULL for each that is missing';
+
+CREATE FUNCTION gpuhash_contains(name text, key bigint)
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'gpuhash_contains_key'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION gpuhash_contains(text, bigint) IS 'is the key there?';
+
+CREATE FUNCTION gpuhash_contains(name text, keys bigint[])
+RETURNS boolean[]
+AS 'MODULE_PATHNAME', 'gpuhash_contains_keys'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION gpuhash_contains(text, bigint[])
+	IS 'which keys are there? in the same order';
+
+CREATE FUNCTION gpuhash_find_all(name text, keys bigint[])
+RETURNS TABLE (key bigint, value bigint)
+AS 'MODULE_PATHNAME', 'gpuhash_find_all'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION gpuhash_find_all(text, bigint[]) IS 'every value of each key';
+
+CREATE FUNCTION gpuhash_find_all_bytea(name text, keys bigint[])
+RETURNS TABLE (key bigint, value bytea)
+AS 'MODULE_PATHNAME', 'gpuhash_find_all_bytea'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION gpuhash_find_all_bytea(text, bigint[])
+	IS 'every value of each key, as bytea';
+
+-- ------------------------------------------------------------------ monitoring
+
+CREATE FUNCTION gpuhash_mode()
+RETURNS text
+AS 'MODULE_PATHNAME', 'gpuhash_mode'
+LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION gpuhash_mode()
+	IS 'the setting that loads gpuhash into sessions, or session: only where it is called or loaded';
+
+CREATE FUNCTION gpuhash_table_stats(
+	name text,
+	OUT engine text,
+	OUT device int,
+	OUT engine_reason text,
+	OUT keys bigint,
+	OUT entries bigint,
+	OUT subtables int,
+	OUT sizes bigint[],
+	OUT fill_factor float8,
+	OUT fill_min float8,
+	OUT fill_max float8,
+	OUT resizes bigint,
+	OUT upsizes bigint,
+	OUT downsizes bigint,
+	OUT bytes bigint,
+	OUT device_bytes bigint,
+	OUT bytes_to_device bigint,
+	OUT bytes_from_device bigint,
+	OUT reads bigint,
+	OUT writes bigint)
+AS 'MODULE_PATHNAME', 'gpuhash_table_stats'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION gpuhash_table_stats(text)
+	IS 'statistics of a hash table: where it is, what it holds, its subtables, memory and use';
+
+CREATE FUNCTION gpuhash_list_tables(
+	OUT name text,
+	OUT owner oid,
+	OUT status text,
+	OUT engine text,
+	OUT device int,
+	OUT value_size int,
+	OUT multi bool,
+	OUT host_copy bool,
+	OUT keys bigint,
+	OUT entries bigint,
+	OUT fill_factor float8,
+	OUT bytes bigint,
+	OUT device_bytes bigint)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'gpuhash_list_tables'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION gpuhash_list_tables() IS 'the rows of gpuhash_tables, with the owner as oid';
+
+CREATE FUNCTION gpuhash_list_subtables(
+	OUT table_name text,
+	OUT subtable int,
+	OUT slots bigint,
+	OUT entries bigint,
+	OUT fill_factor float8)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'gpuhash_list_subtables'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION gpuhash_list_subtables() IS 'the rows of gpuhash_subtables';
+
+CREATE FUNCTION gpuhash_list_devices(
+	OUT engine text,
+	OUT device int,
+	OUT name text,
+	OUT status text,
+	OUT memory_total bigint,
+	OUT memory_free bigint,
+	OUT tables bigint)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'gpuhash_list_devices'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION gpuhash_list_devices() IS 'the rows of gpuhash_devices';
+
+CREATE VIEW gpuhash_tables AS
+	SELECT t.name, pg_catalog.pg_get_userbyid(t.owner) AS owner, t.status, t.engine, t.device,
+		t.value_size, t.multi, t.host_copy, t.keys, t.entries, t.fill_factor,
+		t.bytes, t.device_bytes
+	FROM gpuhash_list_tables() AS t;
+
+COMMENT ON VIEW gpuhash_tables IS 'hash tables of this session';
+COMMENT ON COLUMN gpuhash_tables.status IS 'ready, or lost with its GPU';
+COMMENT ON COLUMN gpuhash_tables.entries IS 'values stored: more than keys if multi';
+COMMENT ON COLUMN gpuhash_tables.bytes IS 'memory of this process, a host copy included';
+COMMENT ON COLUMN gpuhash_tables.device_bytes IS 'memory of the GPU';
+
+CREATE VIEW gpuhash_subtables AS
+	SELECT s.table_name, s.subtable, s.slots, s.entries, s.fill_factor
+	FROM gpuhash_list_subtables() AS s;
+
+COMMENT ON VIEW gpuhash_subtables IS 'subtables of the hash tables of this session';
+
+CREATE VIEW gpuhash_devices AS
+	SELECT d.engine, d.device, d.name, d.status, d.memory_total, d.memory_free, d.tables
+	FROM gpuhash_list_devices() AS d;
+
+COMMENT ON VIEW gpuhash_devices
+	IS 'what can hold hash tables: the CPU engine, and each GPU or why there is none';
+COMMENT ON COLUMN gpuhash_devices.tables IS 'hash tables of this session there';
+
+-- -------------------------------------------------------------------- privileges
+
+REVOKE ALL ON FUNCTION gpuhash_create(text, int, bool, int, float8, float8, bigint, bool) FROM PUBLIC;
+REVOKE ALL ON FUNCTION gpuhash_drop(text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION gpuhash_clear(text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION gpuhash_insert(text, bigint, bigint) FROM PUBLIC;
+REVOKE ALL ON FUNCTION gpuhash_insert(text, bigint[], bigint[]) FROM PUBLIC;
+REVOKE ALL ON FUNCTION gpuhash_insert(text, bigint[], bytea[]) FROM PUBLIC;
+REVOKE ALL ON FUNCTION gpuhash_insert(text, bigint) FROM PUBLIC;
+REVOKE ALL ON FUNCTION gpuhash_insert(text, bigint[]) FROM PUBLIC;
+REVOKE ALL ON FUNCTION gpuhash_load(text, text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION gpuhash_delete(text, bigint[]) FROM PUBLIC;
+
+GRANT SELECT ON gpuhash_tables, gpuhash_subtables, gpuhash_devices TO PUBLIC;
+
+-- ------------------------------------------------------------------------ notice
+
+-- Says in which sessions gpuhash is active.
+SELECT gpuhash_mode();

@@ -1,0 +1,218 @@
+/*
+ * arrays.c
+ *		SQL arrays as arguments and results of the functions on named tables.
+ *
+ * Arguments are checked for what every function asks of them, and bigint[]
+ * without NULLs are handed on as they are.  Results are built in place, without
+ * a Datum for each element.
+ */
+#include "postgres.h"
+
+#include "access/detoast.h"
+#include "access/tupmacs.h"
+#include "catalog/pg_type.h"
+#include "utils/memutils.h"
+
+#include "compat.h"
+#include "table/table.h"
+
+ArrayType *
+gh_array_arg(FunctionCallInfo fcinfo, int argno, const char *name)
+{
+	ArrayType  *array;
+
+	if (PG_ARGISNULL(argno))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("array of %s must not be null", name),
+				 errhint("Give an empty array for no %s.", name)));
+	array = PG_GETARG_ARRAYTYPE_P(argno);
+	if (ARR_NDIM(array) > 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_ARRAY_SUBSCRIPT_ERROR),
+				 errmsg("array of %s has %d dimensions", name, ARR_NDIM(array)),
+				 errhint("Give an array of one dimension.")));
+	return array;
+}
+
+static void
+report_null_element(const char *name)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+			 errmsg("array of %s must not contain nulls", name),
+			 errhint("Remove them with array_remove(array, NULL), and from the other array what belongs to them.")));
+}
+
+void
+gh_bigint_elements(ArrayType *array, const char *name, bool nulls_allowed,
+				   GhKeys *elements)
+{
+	const uint64 *data = (const uint64 *) ARR_DATA_PTR(array);
+	const bits8 *bitmap = ARR_NULLBITMAP(array);
+	uint64	   *dense;
+	bool	   *nulls;
+
+	elements->count = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
+	elements->keys = data;
+	elements->nulls = NULL;
+	if (!array_contains_nulls(array))
+		return;
+	if (!nulls_allowed)
+		report_null_element(name);
+
+	dense = MemoryContextAllocHuge(CurrentMemoryContext,
+								   elements->count * sizeof(uint64));
+	nulls = palloc(elements->count * sizeof(bool));
+	for (uint64 i = 0; i < elements->count; i++)
+	{
+		nulls[i] = att_isnull(i, bitmap);
+		dense[i] = nulls[i] ? 0 : *data++;
+	}
+	elements->keys = dense;
+	elements->nulls = nulls;
+}
+
+void
+gh_keys_arg(FunctionCallInfo fcinfo, bool nulls_allowed, GhKeys *keys)
+{
+	gh_bigint_elements(gh_array_arg(fcinfo, 1, "keys"), "keys", nulls_allowed, keys);
+}
+
+void
+gh_check_same_length(const GhKeys *keys, ArrayType *values)
+{
+	uint64		count = ArrayGetNItems(ARR_NDIM(values), ARR_DIMS(values));
+
+	if (count != keys->count)
+		ereport(ERROR,
+				(errcode(ERRCODE_ARRAY_SUBSCRIPT_ERROR),
+				 errmsg("arrays of keys and values differ in length"),
+				 errdetail("There are %llu keys and %llu values.",
+						   (unsigned long long) keys->count, (unsigned long long) count),
+				 errhint("Give one value for each key.")));
+}
+
+void
+gh_check_value_size(GhNamedTable *table, Datum bytea_value)
+{
+	Size		size = toast_raw_datum_size(bytea_value) - VARHDRSZ;
+
+	if (size != table->value_size)
+		ereport(ERROR,
+				(errcode(ERRCODE_STRING_DATA_LENGTH_MISMATCH),
+				 errmsg("value of %zu bytes does not fit hash table \"%s\"", size, table->name),
+				 errhint("Its values are of exactly %d bytes.", table->value_size)));
+}
+
+void
+gh_copy_value(GhNamedTable *table, Datum bytea_value, char *target)
+{
+	struct varlena *value = PG_DETOAST_DATUM_PACKED(bytea_value);
+
+	memcpy(target, VARDATA_ANY(value), table->value_size);
+	if ((Pointer) value != DatumGetPointer(bytea_value))
+		pfree(value);
+}
+
+/* ---------------------------------------------------------------- results */
+
+/*
+ * An array whose elements that are present take element_size bytes each,
+ * padding included, and are to be filled in at ARR_DATA_PTR.  present may be
+ * NULL: all are.
+ */
+static ArrayType *
+make_array(Oid element_type, Size element_size, const uint8 *present, uint64 count)
+{
+	uint64		filled = count;
+	bool		has_nulls;
+	uint64		bytes;
+	ArrayType  *array;
+
+	if (count == 0)
+		return construct_empty_array(element_type);
+	if (present != NULL)
+	{
+		filled = 0;
+		for (uint64 i = 0; i < count; i++)
+			filled += present[i] != 0;
+	}
+	has_nulls = filled < count;
+
+	bytes = (has_nulls ? ARR_OVERHEAD_WITHNULLS(1, count) : ARR_OVERHEAD_NONULLS(1)) +
+		filled * element_size;
+	if (!AllocSizeIsValid(bytes))
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("array size exceeds the maximum allowed (%d)", (int) MaxAllocSize),
+				 errhint("Look up fewer keys at a time.")));
+	array = palloc0(bytes);
+	SET_VARSIZE(array, bytes);
+	array->ndim = 1;
+	array->dataoffset = has_nulls ? ARR_OVERHEAD_WITHNULLS(1, count) : 0;
+	array->elemtype = element_type;
+	ARR_DIMS(array)[0] = count;
+	ARR_LBOUND(array)[0] = 1;
+	if (has_nulls)
+	{
+		bits8	   *bitmap = ARR_NULLBITMAP(array);
+
+		for (uint64 i = 0; i < count; i++)
+			if (present[i])
+				bitmap[i / 8] |= 1 << (i % 8);
+	}
+	return array;
+}
+
+ArrayType *
+gh_make_bigint_array(const uint64 *values, const uint8 *present, uint64 count)
+{
+	ArrayType  *array = make_array(INT8OID, sizeof(uint64), present, count);
+	uint64	   *data = (uint64 *) ARR_DATA_PTR(array);
+
+	for (uint64 i = 0; i < count; i++)
+		if (present == NULL || present[i])
+			*data++ = values[i];
+	return array;
+}
+
+ArrayType *
+gh_make_bytea_array(GhNamedTable *table, const uint64 *values, const uint8 *present,
+					uint64 count)
+{
+	Size		size = INTALIGN(VARHDRSZ + table->value_size);
+	ArrayType  *array = make_array(BYTEAOID, size, present, count);
+	char	   *data = ARR_DATA_PTR(array);
+
+	for (uint64 i = 0; i < count; i++)
+	{
+		if (!present[i])
+			continue;
+		SET_VARSIZE(data, VARHDRSZ + table->value_size);
+		gh_value_bytes(table, values[i], VARDATA(data));
+		data += size;
+	}
+	return array;
+}
+
+ArrayType *
+gh_make_bool_array(const uint8 *values, const bool *nulls, uint64 count)
+{
+	uint8	   *present = NULL;
+	ArrayType  *array;
+	char	   *data;
+
+	if (nulls != NULL)
+	{
+		present = palloc(count);
+		for (uint64 i = 0; i < count; i++)
+			present[i] = !nulls[i];
+	}
+	array = make_array(BOOLOID, sizeof(bool), present, count);
+	data = ARR_DATA_PTR(array);
+	for (uint64 i = 0; i < count; i++)
+		if (present == NULL || present[i])
+			*data++ = values[i] != 0;
+	return array;
+}

@@ -1,0 +1,216 @@
+/*
+ * find.c
+ *		SQL functions that look keys up in a named table.
+ *
+ * A NULL key is never in a table: its answer is NULL, or no row.
+ */
+#include "postgres.h"
+
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+#include "utils/tuplestore.h"
+
+#include "compat.h"
+#include "table/table.h"
+
+PG_FUNCTION_INFO_V1(gpuhash_find_key);
+PG_FUNCTION_INFO_V1(gpuhash_find_keys);
+PG_FUNCTION_INFO_V1(gpuhash_find_bytea_key);
+PG_FUNCTION_INFO_V1(gpuhash_find_bytea_keys);
+PG_FUNCTION_INFO_V1(gpuhash_contains_key);
+PG_FUNCTION_INFO_V1(gpuhash_contains_keys);
+PG_FUNCTION_INFO_V1(gpuhash_find_all);
+PG_FUNCTION_INFO_V1(gpuhash_find_all_bytea);
+
+/* Is the key there?  Its value, unless value is NULL. */
+static bool
+find_key(FunctionCallInfo fcinfo, GhNamedTable *table, uint64 *value)
+{
+	uint64		key;
+	uint8		found;
+
+	if (PG_ARGISNULL(1))
+		return false;
+	key = (uint64) PG_GETARG_INT64(1);
+	gh_find(table, &key, 1, value, &found);
+	return found;
+}
+
+/* Looks up the array of keys; NULL keys are not found. */
+static void
+find_keys(FunctionCallInfo fcinfo, GhNamedTable *table, GhKeys *keys,
+		  uint64 **values, uint8 **found)
+{
+	gh_keys_arg(fcinfo, true, keys);
+	if (values != NULL)
+		*values = MemoryContextAllocHuge(CurrentMemoryContext,
+										 Max(keys->count, 1) * sizeof(uint64));
+	*found = palloc(Max(keys->count, 1));
+	gh_find(table, keys->keys, keys->count, values == NULL ? NULL : *values, *found);
+	for (uint64 i = 0; keys->nulls != NULL && i < keys->count; i++)
+		if (keys->nulls[i])
+			(*found)[i] = 0;
+}
+
+Datum
+gpuhash_find_key(PG_FUNCTION_ARGS)
+{
+	GhNamedTable *table = gh_table_arg(fcinfo);
+	uint64		value;
+
+	gh_require_bigint(table);
+	gh_require_single(table);
+	if (!find_key(fcinfo, table, &value))
+		PG_RETURN_NULL();
+	PG_RETURN_INT64((int64) value);
+}
+
+Datum
+gpuhash_find_keys(PG_FUNCTION_ARGS)
+{
+	GhNamedTable *table = gh_table_arg(fcinfo);
+	GhKeys		keys;
+	uint64	   *values;
+	uint8	   *found;
+
+	gh_require_bigint(table);
+	gh_require_single(table);
+	find_keys(fcinfo, table, &keys, &values, &found);
+	PG_RETURN_ARRAYTYPE_P(gh_make_bigint_array(values, found, keys.count));
+}
+
+static bytea *
+make_bytea(GhNamedTable *table, uint64 value)
+{
+	bytea	   *result = palloc(VARHDRSZ + table->value_size);
+
+	SET_VARSIZE(result, VARHDRSZ + table->value_size);
+	gh_value_bytes(table, value, VARDATA(result));
+	return result;
+}
+
+Datum
+gpuhash_find_bytea_key(PG_FUNCTION_ARGS)
+{
+	GhNamedTable *table = gh_table_arg(fcinfo);
+	uint64		value;
+
+	gh_require_bytes(table);
+	gh_require_single(table);
+	if (!find_key(fcinfo, table, &value))
+		PG_RETURN_NULL();
+	PG_RETURN_BYTEA_P(make_bytea(table, value));
+}
+
+Datum
+gpuhash_find_bytea_keys(PG_FUNCTION_ARGS)
+{
+	GhNamedTable *table = gh_table_arg(fcinfo);
+	GhKeys		keys;
+	uint64	   *values;
+	uint8	   *found;
+
+	gh_require_bytes(table);
+	gh_require_single(table);
+	find_keys(fcinfo, table, &keys, &values, &found);
+	PG_RETURN_ARRAYTYPE_P(gh_make_bytea_array(table, values, found, keys.count));
+}
+
+Datum
+gpuhash_contains_key(PG_FUNCTION_ARGS)
+{
+	GhNamedTable *table = gh_table_arg(fcinfo);
+
+	if (PG_ARGISNULL(1))
+		PG_RETURN_NULL();
+	PG_RETURN_BOOL(find_key(fcinfo, table, NULL));
+}
+
+Datum
+gpuhash_contains_keys(PG_FUNCTION_ARGS)
+{
+	GhNamedTable *table = gh_table_arg(fcinfo);
+	GhKeys		keys;
+	uint8	   *found;
+
+	find_keys(fcinfo, table, &keys, NULL, &found);
+	PG_RETURN_ARRAYTYPE_P(gh_make_bool_array(found, keys.nulls, keys.count));
+}
+
+/* ------------------------------------------------------------- every value */
+
+static void
+emit_lists(ReturnSetInfo *result, GhNamedTable *table, const uint64 *keys,
+		   uint64 count, const GhValueLists *lists, bytea *buffer)
+{
+	for (uint64 i = 0; i < count; i++)
+	{
+		for (uint64 j = lists->offsets[i]; j < lists->offsets[i + 1]; j++)
+		{
+			Datum		row[2];
+			bool		nulls[2] = {false, false};
+
+			CHECK_FOR_INTERRUPTS();
+			row[0] = Int64GetDatum((int64) keys[i]);
+			if (buffer == NULL)
+				row[1] = Int64GetDatum((int64) lists->values[j]);
+			else
+			{
+				gh_value_bytes(table, lists->values[j], VARDATA(buffer));
+				row[1] = PointerGetDatum(buffer);
+			}
+			tuplestore_putvalues(result->setResult, result->setDesc, row, nulls);
+		}
+	}
+}
+
+/* buffer is room for one value as bytea, or NULL: values are bigint. */
+static void
+find_all(FunctionCallInfo fcinfo, GhNamedTable *table, bytea *buffer)
+{
+	GhValueLists lists = {CurrentMemoryContext};
+	GhKeys		keys;
+	uint64	   *wanted;
+	uint64		count = 0;
+
+	gh_keys_arg(fcinfo, true, &keys);
+	InitMaterializedSRF(fcinfo, 0);
+	wanted = MemoryContextAllocHuge(CurrentMemoryContext,
+									Max(keys.count, 1) * sizeof(uint64));
+	for (uint64 i = 0; i < keys.count; i++)
+		if (keys.nulls == NULL || !keys.nulls[i])
+			wanted[count++] = keys.keys[i];
+
+	for (uint64 done = 0; done < count;)
+	{
+		uint64		chunk = gh_find_lists(table, wanted + done, count - done, &lists);
+
+		emit_lists((ReturnSetInfo *) fcinfo->resultinfo, table, wanted + done, chunk,
+				   &lists, buffer);
+		done += chunk;
+	}
+}
+
+Datum
+gpuhash_find_all(PG_FUNCTION_ARGS)
+{
+	GhNamedTable *table = gh_table_arg(fcinfo);
+
+	gh_require_bigint(table);
+	find_all(fcinfo, table, NULL);
+	return (Datum) 0;
+}
+
+Datum
+gpuhash_find_all_bytea(PG_FUNCTION_ARGS)
+{
+	GhNamedTable *table = gh_table_arg(fcinfo);
+	bytea	   *buffer;
+
+	gh_require_bytes(table);
+	buffer = palloc(VARHDRSZ + table->value_size);
+	SET_VARSIZE(buffer, VARHDRSZ + table->value_size);
+	find_all(fcinfo, table, buffer);
+	return (Datum) 0;
+}

@@ -1,0 +1,140 @@
+/*
+ * modify.c
+ *		SQL functions that change the content of a named table.
+ *
+ * None of them is part of a transaction: what was stored stays when the
+ * transaction rolls back.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+
+#include "compat.h"
+#include "table/table.h"
+
+/* bytea[] values are copied out in pieces of about this many bytes. */
+#define GH_PIECE_BYTES (4 * 1024 * 1024)
+
+PG_FUNCTION_INFO_V1(gpuhash_insert_pair);
+PG_FUNCTION_INFO_V1(gpuhash_insert_pairs);
+PG_FUNCTION_INFO_V1(gpuhash_insert_bytea_pairs);
+PG_FUNCTION_INFO_V1(gpuhash_insert_key);
+PG_FUNCTION_INFO_V1(gpuhash_insert_keys);
+PG_FUNCTION_INFO_V1(gpuhash_delete);
+PG_FUNCTION_INFO_V1(gpuhash_clear);
+
+static uint64
+bigint_arg(FunctionCallInfo fcinfo, int argno, const char *name)
+{
+	if (PG_ARGISNULL(argno))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("%s must not be null", name),
+				 errhint("Hash tables store neither null keys nor null values.")));
+	return (uint64) PG_GETARG_INT64(argno);
+}
+
+Datum
+gpuhash_insert_pair(PG_FUNCTION_ARGS)
+{
+	GhNamedTable *table = gh_table_arg(fcinfo);
+	uint64		key = bigint_arg(fcinfo, 1, "key");
+	uint64		value = bigint_arg(fcinfo, 2, "value");
+
+	gh_require_bigint(table);
+	PG_RETURN_BOOL(gh_put(table, &key, &value, 1) > 0);
+}
+
+Datum
+gpuhash_insert_pairs(PG_FUNCTION_ARGS)
+{
+	GhNamedTable *table = gh_table_arg(fcinfo);
+	ArrayType  *array;
+	GhKeys		keys;
+	GhKeys		values;
+
+	gh_require_bigint(table);
+	gh_keys_arg(fcinfo, false, &keys);
+	array = gh_array_arg(fcinfo, 2, "values");
+	gh_check_same_length(&keys, array);
+	gh_bigint_elements(array, "values", false, &values);
+	PG_RETURN_INT64(gh_put(table, keys.keys, values.keys, keys.count));
+}
+
+/* Every value is checked before the first is stored. */
+Datum
+gpuhash_insert_bytea_pairs(PG_FUNCTION_ARGS)
+{
+	GhNamedTable *table = gh_table_arg(fcinfo);
+	ArrayType  *array;
+	GhKeys		keys;
+	Datum	   *values;
+	bool	   *nulls;
+	int			count;
+	char	   *bytes;
+	uint64		piece;
+	uint64		new_keys = 0;
+
+	gh_require_bytes(table);
+	gh_keys_arg(fcinfo, false, &keys);
+	array = gh_array_arg(fcinfo, 2, "values");
+	gh_check_same_length(&keys, array);
+	if (array_contains_nulls(array))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("array of values must not contain nulls"),
+				 errhint("Leave out the keys that have no value.")));
+	deconstruct_array(array, BYTEAOID, -1, false, TYPALIGN_INT, &values, &nulls, &count);
+	for (int i = 0; i < count; i++)
+		gh_check_value_size(table, values[i]);
+
+	piece = GH_PIECE_BYTES / table->value_size;
+	bytes = palloc(Min(piece, count) * table->value_size);
+	for (uint64 done = 0; done < count; done += piece)
+	{
+		uint64		n = Min(piece, count - done);
+
+		for (uint64 i = 0; i < n; i++)
+			gh_copy_value(table, values[done + i], bytes + i * table->value_size);
+		new_keys += gh_put_bytes(table, keys.keys + done, bytes, n);
+	}
+	PG_RETURN_INT64(new_keys);
+}
+
+Datum
+gpuhash_insert_key(PG_FUNCTION_ARGS)
+{
+	GhNamedTable *table = gh_table_arg(fcinfo);
+	uint64		key = bigint_arg(fcinfo, 1, "key");
+
+	gh_require_set(table);
+	PG_RETURN_BOOL(gh_put(table, &key, NULL, 1) > 0);
+}
+
+Datum
+gpuhash_insert_keys(PG_FUNCTION_ARGS)
+{
+	GhNamedTable *table = gh_table_arg(fcinfo);
+	GhKeys		keys;
+
+	gh_require_set(table);
+	gh_keys_arg(fcinfo, false, &keys);
+	PG_RETURN_INT64(gh_put(table, keys.keys, NULL, keys.count));
+}
+
+Datum
+gpuhash_delete(PG_FUNCTION_ARGS)
+{
+	GhNamedTable *table = gh_table_arg(fcinfo);
+	GhKeys		keys;
+
+	gh_keys_arg(fcinfo, false, &keys);
+	PG_RETURN_INT64(gh_remove(table, keys.keys, keys.count));
+}
+
+Datum
+gpuhash_clear(PG_FUNCTION_ARGS)
+{
+	gh_remove_all(gh_table_lookup(gh_table_name_arg(fcinfo, 0)));
+	PG_RETURN_VOID();
+}
