@@ -1,0 +1,128 @@
+-- What happens around the join: LIMIT, rescans, cursors, prepared statements,
+-- locking, EXPLAIN, settings, costs.
+LOAD 'gpuhash';
+SET max_parallel_workers_per_gather = 0;
+CREATE TABLE je_outer AS SELECT i AS id, i % 1000 AS k, i % 3 AS g FROM generate_series(1, 20000) i;
+CREATE TABLE je_inner AS SELECT i AS id, i % 1500 AS k, 'row ' || i AS t FROM generate_series(1, 3000) i;
+ANALYZE je_outer, je_inner;
+
+-- by cost: small joins stay with PostgreSQL
+EXPLAIN (COSTS OFF) SELECT * FROM je_outer o JOIN je_inner i ON i.id = o.k WHERE o.id < 100;
+SET gpuhash.force_offload = on;
+
+-- LIMIT, and no row twice after it
+SELECT count(*) FROM (SELECT o.id FROM je_outer o JOIN je_inner i ON i.k = o.k LIMIT 7) s;
+SELECT count(*) FROM (SELECT o.id FROM je_outer o JOIN je_inner i ON i.k = o.k OFFSET 39000 LIMIT 5000) s;
+-- outer order is kept
+SELECT o.id, i.id AS iid FROM (SELECT * FROM je_outer ORDER BY id DESC LIMIT 3) o JOIN je_inner i ON i.id = o.k ORDER BY 1, 2;
+
+-- rescan with the same inner side, and with another one
+SELECT g, (SELECT count(*) FROM je_outer o JOIN je_inner i ON i.k = o.k WHERE o.g = x.g) FROM generate_series(0, 3) x(g) ORDER BY 1;
+SELECT g, (SELECT count(*) FROM je_outer o JOIN je_inner i ON i.k = o.k WHERE i.id <= x.g * 1000) FROM generate_series(0, 3) x(g) ORDER BY 1;
+SELECT g, (SELECT count(*) FROM je_outer o JOIN je_inner i ON i.k + x.g = o.k) FROM generate_series(0, 3) x(g) ORDER BY 1;
+SELECT g, (SELECT count(*) FROM je_outer o JOIN je_inner i ON i.k = o.k AND i.id > o.g * x.g * 100) FROM generate_series(0, 3) x(g) ORDER BY 1;
+
+-- cursors: forward, and backward through a Material node
+BEGIN;
+DECLARE c SCROLL CURSOR FOR SELECT o.id, i.id AS iid FROM je_outer o JOIN je_inner i ON i.id = o.k WHERE o.id <= 2000;
+FETCH 2 FROM c;
+FETCH BACKWARD 1 FROM c;
+MOVE FORWARD ALL FROM c;
+FETCH BACKWARD 1 FROM c;
+DECLARE h CURSOR WITH HOLD FOR SELECT o.id, i.id AS iid FROM je_outer o JOIN je_inner i ON i.id = o.k WHERE o.id <= 3;
+FETCH 1 FROM h;
+COMMIT;
+FETCH ALL FROM h;
+CLOSE h;
+
+-- prepared statements, custom and generic plans
+PREPARE q(int) AS SELECT count(*), sum(i.id) FROM je_outer o JOIN je_inner i ON i.k = o.k WHERE o.id <= $1;
+EXECUTE q(10);
+SET plan_cache_mode = force_generic_plan;
+EXECUTE q(10);
+EXECUTE q(20000);
+RESET plan_cache_mode;
+-- a plan made with gpuhash goes on working when it is switched off
+SET gpuhash.enabled = off;
+EXECUTE q(20000);
+RESET gpuhash.enabled;
+DEALLOCATE q;
+
+-- an error in the middle, and in a subtransaction
+SELECT count(*) FROM je_outer o JOIN je_inner i ON i.k = o.k WHERE 1 / (o.id + i.id - 3000) > 5;
+DO $$
+BEGIN
+    FOR n IN 1..20 LOOP
+        BEGIN
+            PERFORM count(*) FROM je_outer o JOIN je_inner i ON i.k = o.k AND 1 / (o.id - 500) < 2;
+        EXCEPTION WHEN division_by_zero THEN NULL;
+        END;
+    END LOOP;
+END $$;
+
+-- updates, deletes and row locks through the join
+BEGIN;
+UPDATE je_outer o SET g = 9 FROM je_inner i WHERE i.k = o.k AND i.id = 77;
+SELECT count(*) FROM je_outer WHERE g = 9;
+DELETE FROM je_outer o USING je_inner i WHERE i.k = o.k AND i.id = 78;
+SELECT count(*) FROM je_outer;
+SELECT count(*) FROM (SELECT o.id FROM je_outer o JOIN je_inner i ON i.k = o.k WHERE i.id < 100 FOR UPDATE OF o) s;
+ROLLBACK;
+
+-- EXPLAIN ANALYZE: what does not depend on the machine
+CREATE FUNCTION explain_lines(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE
+    line text;
+BEGIN
+    FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF) ' || query LOOP
+        line := regexp_replace(line, 'actual rows=(\d+)(\.\d+)?', 'actual rows=\1');
+        -- what depends on the engine or the machine
+        line := regexp_replace(line, '(Memory Usage): \d+ kB', '\1: N kB');
+        line := regexp_replace(line, '(Engine): (cpu|cuda)', '\1: E');
+        line := regexp_replace(line, '(Fill Factor): \d\.\d\d', '\1: N');
+        CONTINUE WHEN line ~ 'Device Memory|Bytes Transferred';
+        RETURN NEXT line;
+    END LOOP;
+END $$;
+SELECT * FROM explain_lines('SELECT count(*) FROM je_outer o JOIN je_inner i ON i.k = o.k');
+SELECT * FROM explain_lines('SELECT * FROM je_outer o LEFT JOIN je_inner i ON i.k = o.k AND i.id > 2990');
+SELECT * FROM explain_lines('SELECT * FROM je_outer o JOIN je_inner i ON i.k = o.k AND i.id + o.id > 22995');
+SELECT * FROM explain_lines('SELECT * FROM je_outer o JOIN je_inner i ON i.k = o.k WHERE i.id < 0');
+SELECT * FROM explain_lines('SELECT * FROM je_outer o JOIN je_inner i ON i.k = o.k WHERE o.id < 0');
+-- with timing on, the node's times are there in every format
+CREATE FUNCTION explain_keys(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE
+    plan json;
+BEGIN
+    EXECUTE 'EXPLAIN (ANALYZE, FORMAT json) ' || query INTO plan;
+    RETURN QUERY SELECT k FROM json_object_keys(plan->0->'Plan'->'Plans'->0) k
+        WHERE k ~ 'Join|Hash|Engine|Inner Rows|Subtables|Fill|Resizes|Batches|Memory|Source|Build|Wait|Emit|Fallback'
+        ORDER BY k COLLATE "C";
+END $$;
+SELECT * FROM explain_keys('SELECT count(*) FROM je_outer o JOIN je_inner i ON i.k = o.k');
+
+-- settings
+SET gpuhash.subtables = 2;
+SELECT count(*) FROM je_outer o JOIN je_inner i ON i.k = o.k;
+SET gpuhash.subtables = 8;
+SET gpuhash.batch_rows = 256;
+SELECT count(*) FROM je_outer o JOIN je_inner i ON i.k = o.k;
+SET gpuhash.subtables = 9;
+SET gpuhash.subtables = 1;
+SET gpuhash.batch_rows = 255;
+SET gpuhash.batch_rows = 1048577;
+SET gpuhash.engine = 'tpu';
+SET gpuhash.fallback = 'maybe';
+SET gpuhash.fill_max = 0.99;
+SET gpuhash.fill_min = 0.8;
+-- bounds that contradict each other are an error of the query, not of the session
+SELECT count(*) FROM je_outer o JOIN je_inner i ON i.k = o.k;
+RESET gpuhash.fill_min;
+SELECT count(*) FROM je_outer o JOIN je_inner i ON i.k = o.k;
+SET gpuhash.enable_join = off;
+EXPLAIN (COSTS OFF) SELECT count(*) FROM je_outer o JOIN je_inner i ON i.k = o.k;
+RESET gpuhash.enable_join;
+SET gpuhash.nonsense = 1;
+
+DROP FUNCTION explain_lines(text), explain_keys(text);
+DROP TABLE je_outer, je_inner;
