@@ -97,7 +97,7 @@ part_build() { attempt "build and install for $("$PG_CONFIG" --version)" build_d
 
 # make in $WORK/$1, which leaves the build that the servers use alone
 build_aside() {
-	BUILD=$WORK/$1
+	local BUILD=$WORK/$1
 	mkdir -p "$BUILD"
 	shift
 	gh_make "$@"

@@ -86,7 +86,7 @@ demo_pgbench() {
 	if ! grep -q 'Custom Scan (GpuHashJoin)' "$WORK/plan"; then
 		gh_say "  (the planner found PostgreSQL's own join cheaper here; from now on gpuhash is forced)"
 		OFFLOAD="$OFFLOAD SET gpuhash.force_offload = on;"
-		explain "$OFFLOAD" "$query"
+		explain "$OFFLOAD" "$query" | tee "$WORK/plan"
 	fi
 
 	gh_step "three runs each, in turn"

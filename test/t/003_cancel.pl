@@ -1,0 +1,88 @@
+# Cancel and statement_timeout take effect at once, wherever the work is.
+use strict;
+use warnings;
+use Test::More;
+use Time::HiRes qw(time sleep);
+use GpuHash::Server;
+
+if (my $reason = GpuHash::Server::why_not()) { plan skip_all => $reason }
+
+# Seconds from the cancel, or from when the time was up, to the error.  The work
+# answers within 0.1; the rest is for a machine that is busy with other things.
+my $PROMPT = 0.6;
+
+my $server = GpuHash::Server->new(conf => [
+	"session_preload_libraries = 'gpuhash'", 'gpuhash.force_offload = on', "gpuhash.engine = 'cpu'",
+	"work_mem = '1GB'", 'max_parallel_workers_per_gather = 0', 'jit = off']);
+$server->query('CREATE EXTENSION gpuhash');
+$server->query(<<'SQL');
+CREATE UNLOGGED TABLE big AS SELECT i::bigint AS k, 1 AS one FROM generate_series(1, 3000000) i;
+CREATE UNLOGGED TABLE small AS SELECT i::bigint AS k FROM generate_series(1, 1000) i;
+CREATE UNLOGGED TABLE skewed AS SELECT 7::bigint AS k FROM generate_series(1, 30000);
+ANALYZE;
+SQL
+
+my %work = (
+	'the build of a large table' => 'SELECT count(*) FROM small s JOIN (SELECT k + 0 AS k FROM big a) b ON b.k = s.k JOIN big c ON c.k = b.k JOIN big d ON d.k = c.k',
+	'the probe' => 'SELECT sum(a.one) FROM big a JOIN big b ON b.k = a.k JOIN big c ON c.k = a.k JOIN big d ON d.k = a.k',
+	'one key with many rows on both sides' => 'SELECT count(*) FROM skewed a JOIN skewed b ON b.k = a.k',
+	'a join qual that drops every match' => 'SELECT count(*) FROM skewed a JOIN skewed b ON b.k = a.k AND a.k + b.k < 0',
+	'a left join' => 'SELECT count(*), sum(b.k) FROM skewed a LEFT JOIN skewed b ON b.k = a.k AND a.k * b.k = 50',
+	'gpuhash_load' => q{SELECT gpuhash_load('t', 'SELECT k, k FROM big a UNION ALL SELECT k + 3000000, k FROM big b UNION ALL SELECT k + 6000000, k FROM big c')},
+);
+
+my $session = $server->session;
+$session->do("SELECT gpuhash_create('t')");
+my ($pid) = $session->do('SELECT pg_backend_pid()');
+
+for my $name (sort keys %work)
+{
+	my $sql = $work{$name};
+	for my $after (0.05, 0.3, 0.7)
+	{
+		# by time
+		my $start = time;
+		my ($out, $err) = $session->do(sprintf('SET statement_timeout = %d; %s', $after * 1000, $sql));
+		my $late = time - $start - $after;
+		$session->do('RESET statement_timeout');
+		if ($out =~ /\d/ && $err eq '')
+		{
+			pass("$name: over before $after s");
+			last;
+		}
+		like($err, qr/57014/, "$name: ended by statement_timeout after $after s");
+		cmp_ok($late, '<', $PROMPT, sprintf('%s: promptly (%.0f ms late)', $name, $late * 1000));
+
+		# by another session
+		$session->send($sql);
+		sleep $after;
+		$start = time;
+		$server->query("SELECT pg_cancel_backend($pid)");
+		($out, $err) = $session->receive;
+		$late = time - $start;
+		like($err, qr/57014/, "$name: cancelled after $after s");
+		cmp_ok($late, '<', $PROMPT, sprintf('%s: promptly (%.0f ms)', $name, $late * 1000));
+	}
+	my ($out, $err) = $session->do('SELECT count(*) FROM big a JOIN small b ON b.k = a.k');
+	is("$out$err", '1000', "$name: the session goes on");
+}
+
+my ($out, $err) = $session->do("SELECT gpuhash_clear('t'); SELECT gpuhash_load('t', 'SELECT k, k * 2 FROM small'); SELECT gpuhash_find('t', 21)");
+like($out, qr/1000\n42$/, 'a table whose load was cancelled can be cleared and loaded') or diag($err);
+
+# a backend that is terminated
+$session->send($work{'the probe'});
+sleep 0.2;
+$server->query("SELECT pg_terminate_backend($pid)");
+eval { $session->receive };
+for (1 .. 20)
+{
+	last if $server->query("SELECT count(*) FROM pg_stat_activity WHERE pid = $pid") == 0;
+	sleep 0.1;
+}
+is($server->query("SELECT count(*) FROM pg_stat_activity WHERE pid = $pid"), 0, 'pg_terminate_backend ends a join');
+$session->close;
+$server->stop;
+unlike($server->log, qr/PANIC|TRAP|terminated by signal/, 'a clean log');
+
+done_testing();
