@@ -96,6 +96,8 @@ build_cuda := $(if $(filter-out no,$(WITH_CUDA)),$(if $(NVCC),$(if $(cuda_source
 
 ifeq ($(build_cuda),yes)
 
+comma := ,
+
 # Every real architecture from 7.5 to the newest that this nvcc knows, and PTX
 # of the newest for the GPUs that come after it; or what CUDA_ARCHS names, as
 # in "90", "80 90" or "native" (the GPU of this machine).
@@ -108,11 +110,10 @@ cuda_ptx := $(lastword $(cuda_known))
 endif
 cuda_arch_flags := $(if $(filter native,$(CUDA_ARCHS)),-arch=native) \
 	$(foreach a,$(cuda_known),-gencode=arch=compute_$(a),code=sm_$(a)) \
-	$(if $(cuda_ptx),-gencode=arch=compute_$(cuda_ptx),code=compute_$(cuda_ptx)) \
+	$(if $(cuda_ptx),-gencode=arch=compute_$(cuda_ptx)$(comma)code=compute_$(cuda_ptx)) \
 	$(if $(word 2,$(cuda_known)),--threads=0)
 
-comma := ,
-cuda_host_flags = -fPIC,-Wall,-Wextra,-fvisibility=hidden$(if $(filter-out no,$(WERROR)),$(comma)-Werror)
+cuda_host_flags = -fPIC,-Wall,-Wextra,-Wno-unknown-pragmas,-fvisibility=hidden$(if $(filter-out no,$(WERROR)),$(comma)-Werror)
 NVCC_FLAGS = -O3 -std=c++17 -cudart static -I$(top)/src $(cuda_arch_flags) -Wno-deprecated-gpu-targets \
 	-Xcompiler $(cuda_host_flags) $(if $(filter-out no,$(WERROR)),-Werror all-warnings)
 CUDA_OBJS = $(patsubst $(top)/%.cu,%.cu.o,$(cuda_sources)) cuda/options.c.o
