@@ -1,0 +1,217 @@
+/*
+ * device.cu
+ *		Devices, page-locked buffers, device memory under the table's limit, and
+ *		what a failed CUDA call means.
+ */
+#include <string.h>
+
+#include "table.h"
+
+/* A kernel of this library, to ask whether it was built for a device. */
+static __global__ void
+probe_kernel(uint32_t *nothing)
+{
+	if (nothing != nullptr)
+		*nothing = 0;
+}
+
+GhStatus
+device_count(int *count, GhError *error)
+{
+	cudaError_t status;
+
+	*count = 0;
+	status = cudaGetDeviceCount(count);
+	if (status != cudaSuccess || *count <= 0)
+	{
+		*count = 0;
+		(void) cudaGetLastError();
+		return gh_error_set(error, GH_UNAVAILABLE, "no usable CUDA device: %s",
+							cudaGetErrorString(status == cudaSuccess ?
+											   cudaErrorNoDevice : status));
+	}
+	return GH_OK;
+}
+
+/* Makes the device current; tells a wrong number from a missing driver. */
+static GhStatus
+device_select(int device, GhError *error)
+{
+	int			count;
+	cudaError_t status;
+
+	GH_TRY(device_count(&count, error));
+	if (device < 0 || device >= count)
+		return gh_error_set(error, GH_INVALID,
+							"CUDA device %d does not exist: there are %d", device, count);
+	status = cudaSetDevice(device);
+	if (status != cudaSuccess)
+	{
+		(void) cudaGetLastError();
+		return gh_error_set(error, GH_UNAVAILABLE, "CUDA device %d cannot be used: %s",
+							device, cudaGetErrorString(status));
+	}
+	return GH_OK;
+}
+
+GhStatus
+device_open(int device, GhError *error)
+{
+	cudaFuncAttributes attributes;
+	cudaError_t status;
+
+	GH_TRY(device_select(device, error));
+	/* cudaFree(NULL) creates the context */
+	status = cudaFree(nullptr);
+	/* a device older than the oldest code in this library fails here */
+	if (status == cudaSuccess)
+		status = cudaFuncGetAttributes(&attributes, probe_kernel);
+	if (status != cudaSuccess)
+	{
+		(void) cudaGetLastError();
+		return gh_error_set(error, GH_UNAVAILABLE, "CUDA device %d cannot be used: %s",
+							device, cudaGetErrorString(status));
+	}
+	return GH_OK;
+}
+
+GhStatus
+device_info(int device, GhDeviceInfo *info, GhError *error)
+{
+	cudaDeviceProp properties;
+	size_t		memory_free = 0;
+	size_t		memory_total = 0;
+	cudaError_t status;
+
+	memset(info, 0, sizeof(*info));
+	GH_TRY(device_select(device, error));
+	status = cudaGetDeviceProperties(&properties, device);
+	if (status == cudaSuccess)
+		status = cudaMemGetInfo(&memory_free, &memory_total);
+	if (status != cudaSuccess)
+	{
+		(void) cudaGetLastError();
+		return gh_error_set(error, GH_UNAVAILABLE, "CUDA device %d cannot be asked: %s",
+							device, cudaGetErrorString(status));
+	}
+	/* both end in zeroes; a longer name is cut */
+	memcpy(info->name, properties.name, sizeof(info->name) - 1);
+	info->memory_total = memory_total;
+	info->memory_free = memory_free;
+	info->multiprocessors = (uint32_t) properties.multiProcessorCount;
+	info->compute_major = (uint32_t) properties.major;
+	info->compute_minor = (uint32_t) properties.minor;
+	return GH_OK;
+}
+
+void *
+device_buffer_alloc(int device, size_t bytes)
+{
+	void	   *buffer = nullptr;
+
+	if (bytes == 0 || cudaSetDevice(device) != cudaSuccess ||
+		cudaHostAlloc(&buffer, bytes, cudaHostAllocPortable) != cudaSuccess)
+	{
+		(void) cudaGetLastError();
+		return nullptr;
+	}
+	return buffer;
+}
+
+void
+device_buffer_free(void *buffer)
+{
+	cudaPointerAttributes attributes;
+
+	if (buffer == nullptr)
+		return;
+	/* a copy from or to the buffer may be in flight on its device */
+	if (cudaPointerGetAttributes(&attributes, buffer) == cudaSuccess &&
+		cudaSetDevice(attributes.device) == cudaSuccess)
+		(void) cudaDeviceSynchronize();
+	(void) cudaFreeHost(buffer);
+	(void) cudaGetLastError();
+}
+
+/*
+ * A CUDA call failed.  Most failures are sticky in the context, and after any
+ * the table's content is unknown, so that every later call on the handle tells
+ * the same error.  The lanes are waited for: when a request is told to have
+ * failed, nothing may still be written to its arrays.
+ */
+GhStatus
+table_failed(cuda_table *table, cudaError_t status, const char *call, GhError *error)
+{
+	(void) cudaGetLastError();
+	if (!table->failed)
+	{
+		table->failed = true;
+		(void) gh_error_set(&table->error, GH_DEVICE_ERROR,
+							"CUDA device %d failed: %s (in %.60s)",
+							table->options.device, cudaGetErrorString(status), call);
+		for (int i = 0; i < LANES; i++)
+			if (table->lanes[i].stream != nullptr)
+				(void) cudaStreamSynchronize(table->lanes[i].stream);
+		(void) cudaGetLastError();
+	}
+	if (error != nullptr && error != &table->error)
+		*error = table->error;
+	return GH_DEVICE_ERROR;
+}
+
+/* Whether that much more stays within the table's limit. */
+bool
+device_fits(const cuda_table *table, uint64_t bytes)
+{
+	uint64_t	limit = table->options.memory_limit;
+
+	return limit == 0 ||
+		(table->stats.bytes <= limit && bytes <= limit - table->stats.bytes);
+}
+
+/* Device memory that counts for the table. */
+GhStatus
+device_alloc(cuda_table *table, uint64_t bytes, void **memory, GhError *error)
+{
+	cudaError_t status;
+
+	*memory = nullptr;
+	if (!device_fits(table, bytes))
+		return gh_error_set(error, GH_LIMIT,
+							"the table's memory limit of %llu bytes does not allow %llu more",
+							(unsigned long long) table->options.memory_limit,
+							(unsigned long long) bytes);
+	status = cudaMalloc(memory, bytes);
+	if (status == cudaErrorMemoryAllocation)
+	{
+		/* not sticky: the table goes on with what it has */
+		(void) cudaGetLastError();
+		*memory = nullptr;
+		return gh_error_set(error, GH_NO_MEMORY,
+							"CUDA device %d has no %llu bytes of free memory",
+							table->options.device, (unsigned long long) bytes);
+	}
+	if (status != cudaSuccess)
+		return table_failed(table, status, "cudaMalloc", error);
+	table->stats.bytes += bytes;
+	if (table->stats.bytes > table->stats.bytes_peak)
+		table->stats.bytes_peak = table->stats.bytes;
+	return GH_OK;
+}
+
+/*
+ * Gives device memory back.  cudaFree waits for the device first, so that
+ * kernels in flight keep what they use.
+ */
+void
+device_free(cuda_table *table, void *memory, uint64_t bytes)
+{
+	cudaError_t status;
+
+	if (memory == nullptr)
+		return;
+	status = cudaFree(memory);
+	if (status != cudaSuccess)
+		(void) table_failed(table, status, "cudaFree", nullptr);
+	table->stats.bytes -= bytes;
+}
