@@ -23,6 +23,7 @@
 
 #include "nodes/execnodes.h"
 #include "nodes/pathnodes.h"
+#include "storage/buffile.h"
 
 /*
  * From 16 on, a Var tells which outer joins may have made it NULL.  Two Vars
@@ -62,14 +63,31 @@ gh_clear_nullingrels(Node *node)
 #define gh_sum_disabled_nodes(path, a, b) ((void) 0)
 #endif
 
-/* 17: wait events of extensions have names. */
-#if PG_VERSION_NUM >= 170000
-#include "utils/wait_event.h"
-#define gh_wait_event(name) WaitEventExtensionNew(name)
+/*
+ * Reads exactly size bytes of a temporary file.  False at its end, where
+ * may_end allows that; anything else is an error.  16 took over the checks.
+ */
+static inline bool
+gh_read_temp_file(BufFile *file, void *ptr, size_t size, bool may_end)
+{
+#if PG_VERSION_NUM >= 160000
+	if (may_end)
+		return BufFileReadMaybeEOF(file, ptr, size, true) != 0;
+	BufFileReadExact(file, ptr, size);
+	return true;
 #else
-#include "utils/wait_event.h"
-#define gh_wait_event(name) ((void) (name), PG_WAIT_EXTENSION)
+	size_t		got = BufFileRead(file, ptr, size);
+
+	if (got == 0 && may_end)
+		return false;
+	if (got != size)
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not read temporary file of a hash join: read %zu of %zu bytes",
+						got, size)));
+	return true;
 #endif
+}
 
 /* 18 puts the mark of a function that does not return in front. */
 #if PG_VERSION_NUM >= 180000

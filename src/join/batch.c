@@ -104,8 +104,9 @@ grow_batch(GhJoinState *js, GhBatch *batch, int rows)
 
 /* ------------------------------------------------------------- filling */
 
+/* The next row of the outer child, or an empty slot. */
 static TupleTableSlot *
-next_outer_row(GhJoinState *js)
+next_child_row(GhJoinState *js)
 {
 	TupleTableSlot *slot = js->first_outer;
 
@@ -116,25 +117,108 @@ next_outer_row(GhJoinState *js)
 	return slot;
 }
 
-/* Takes one outer row into the batch, unless nothing can come of it. */
-static inline Size
-add_outer_row(GhJoinState *js, GhBatch *batch, TupleTableSlot *slot)
+/* Where the batch's next row keeps its columns. */
+static inline bool *
+new_row_nulls(GhJoinState *js, GhBatch *batch)
 {
-	const GhColumns *columns = &js->columns[GH_OUTER];
-	Size		n = batch->nrows;
-	uint64		key;
-	bool		has_key;
+	return batch->nulls + (Size) batch->nrows * js->columns[GH_OUTER].ncolumns;
+}
 
-	slot_getsomeattrs(slot, columns->max_attno);
-	has_key = gh_row_key(js, GH_OUTER, slot, &key) && js->table != NULL;
-	if (!has_key && js->jointype == JOIN_INNER)
-		return 0;
-	batch->has_key[n] = has_key;
+static inline Datum *
+new_row_values(GhJoinState *js, GhBatch *batch)
+{
+	return batch->values + (Size) batch->nrows * js->columns[GH_OUTER].ncolumns;
+}
+
+/* Ends a row whose columns are in place. */
+static inline void
+finish_row(GhBatch *batch, bool has_key, uint64 key)
+{
+	batch->has_key[batch->nrows] = has_key;
 	if (has_key)
 		batch->keys[batch->nprobes++] = key;
 	batch->nrows++;
-	return gh_columns_copy(columns, slot, batch->nulls + n * columns->ncolumns,
-						   batch->values + n * columns->ncolumns, batch->arena);
+}
+
+/*
+ * Takes one outer row into the batch, unless it waits for a later partition or
+ * nothing can come of it.  Adds to *bytes what its by-reference values take.
+ */
+static inline void
+add_child_row(GhJoinState *js, GhBatch *batch, TupleTableSlot *slot, Size *bytes)
+{
+	const GhColumns *columns = &js->columns[GH_OUTER];
+	uint64		key = 0;
+	bool		has_key;
+
+	slot_getsomeattrs(slot, columns->max_attno);
+	has_key = gh_row_key(js, GH_OUTER, slot, &key);
+	if (has_key)
+	{
+		int			partition = gh_spill_partition(&js->spill, key);
+
+		if (partition == js->spill.current)
+			has_key = js->table != NULL;
+		else if (gh_spill_has_rows(&js->spill, GH_INNER, partition))
+		{
+			gh_spill_slot(js, GH_OUTER, partition, slot, key);
+			return;
+		}
+		else
+			has_key = false;	/* no such inner row in any partition */
+	}
+	if (!has_key && js->jointype == JOIN_INNER)
+		return;
+	*bytes += gh_columns_copy(columns, slot, new_row_nulls(js, batch),
+							  new_row_values(js, batch), batch->arena);
+	finish_row(batch, has_key, key);
+}
+
+/* Likewise for a row of the current partition's file. */
+static void
+add_spilled_row(GhJoinState *js, GhBatch *batch, GhRow *row, Size *bytes)
+{
+	const GhColumns *columns = &js->columns[GH_OUTER];
+
+	if (js->table == NULL && js->jointype == JOIN_INNER)
+		return;
+	if (!columns->all_byval)
+	{
+		Size		size = gh_row_size(columns, row);
+		GhRow	   *copy = MemoryContextAllocHuge(batch->arena, size);
+
+		memcpy(copy, row, size);
+		gh_row_relocate(columns, copy, (const char *) row);
+		row = copy;
+		*bytes += size;
+	}
+	memcpy(new_row_nulls(js, batch), gh_row_nulls(row), columns->ncolumns * sizeof(bool));
+	memcpy(new_row_values(js, batch), gh_row_values(columns, row),
+		   columns->ncolumns * sizeof(Datum));
+	finish_row(batch, js->table != NULL, row->key);
+}
+
+/* Adds a row from wherever they come; false when there are no more. */
+static inline bool
+add_outer_row(GhJoinState *js, GhBatch *batch, Size *bytes)
+{
+	if (js->spill.current == 0)
+	{
+		TupleTableSlot *slot = next_child_row(js);
+
+		if (TupIsNull(slot))
+			return false;
+		add_child_row(js, batch, slot, bytes);
+	}
+	else
+	{
+		GhRow	   *row = gh_spill_read(js, GH_OUTER);
+
+		if (row == NULL)
+			return false;
+		add_spilled_row(js, batch, row, bytes);
+	}
+	return true;
 }
 
 /* Fills the batch; false when the outer side has no more rows. */
@@ -153,16 +237,12 @@ fill_batch(GhJoinState *js, GhBatch *batch)
 	batch->nprobes = 0;
 	while (batch->nrows < rows && bytes < GH_ARENA_MAX)
 	{
-		TupleTableSlot *slot;
-
 		CHECK_FOR_INTERRUPTS();
-		slot = next_outer_row(js);
-		if (TupIsNull(slot))
+		if (!add_outer_row(js, batch, &bytes))
 		{
 			js->outer_done = true;
 			break;
 		}
-		bytes += add_outer_row(js, batch, slot);
 	}
 	gh_time_stop(js, &js->source_time, start);
 	if (batch->nrows > 0)

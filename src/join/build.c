@@ -25,6 +25,23 @@
 /* Rows entered at a time; three 8-byte arrays of this many are needed. */
 #define GH_BUILD_BATCH 65536
 
+/* Bytes of table that a stored row will need, at the usual filled factors. */
+#define GH_TABLE_BYTES_PER_ROW 24
+
+/* Splits off partitions while rows and table-to-be are over the limit. */
+static inline void
+keep_within_memory(GhJoinState *js)
+{
+	while (js->store.used + js->store.nrows * GH_TABLE_BYTES_PER_ROW > js->memory_limit)
+	{
+		int			nparts = js->spill.nparts;
+
+		gh_spill_grow(js);
+		if (js->spill.nparts == nparts)
+			break;
+	}
+}
+
 /* Reads the inner side to its end.  Rows with a NULL key match nothing. */
 static void
 store_inner_rows(GhJoinState *js)
@@ -35,14 +52,37 @@ store_inner_rows(GhJoinState *js)
 	{
 		TupleTableSlot *slot;
 		uint64		key;
+		int			partition;
 
 		CHECK_FOR_INTERRUPTS();
 		slot = ExecProcNode(inner);
 		if (TupIsNull(slot))
 			break;
 		slot_getsomeattrs(slot, js->columns[GH_INNER].max_attno);
-		if (gh_row_key(js, GH_INNER, slot, &key))
-			gh_row_store_add(&js->store, slot, key);
+		if (!gh_row_key(js, GH_INNER, slot, &key))
+			continue;
+		js->inner_rows++;
+		partition = gh_spill_partition(&js->spill, key);
+		if (partition == js->spill.current)
+		{
+			gh_row_store_add_slot(&js->store, slot, key);
+			keep_within_memory(js);
+		}
+		else
+			gh_spill_slot(js, GH_INNER, partition, slot, key);
+	}
+}
+
+/* Likewise for the current partition, out of its file. */
+static void
+store_spilled_rows(GhJoinState *js)
+{
+	GhRow	   *row;
+
+	while ((row = gh_spill_read(js, GH_INNER)) != NULL)
+	{
+		gh_row_store_add_row(&js->store, row);
+		keep_within_memory(js);
 	}
 }
 
@@ -132,8 +172,9 @@ gh_join_take_stats(GhJoinState *js)
 {
 	GhError		error;
 
-	if (js->table != NULL)
-		(void) js->engine->table_stats(js->table, &js->stats, &error);
+	if (js->table != NULL &&
+		js->engine->table_stats(js->table, &js->stats, &error) == GH_OK)
+		js->table_bytes_peak = Max(js->table_bytes_peak, js->stats.bytes_peak);
 }
 
 void
@@ -168,30 +209,69 @@ gh_join_fall_back(GhJoinState *js, const GhError *error)
 }
 
 /*
- * Reads the inner side and makes the table.  With no inner rows there is no
- * table, and no engine is woken.
+ * Makes the table of the current partition's rows.  With none, there is no table
+ * and no engine is woken.
  */
+static void
+make_partition_table(GhJoinState *js)
+{
+	GhError		error;
+
+	if (js->store.nrows == 0)
+		return;
+	if (js->engine == NULL)
+	{
+		Plan	   *outer_plan = gh_child(js, GH_OUTER)->plan;
+
+		/* a row that EvalPlanQual looks at again is no work for a device */
+		if (js->css.ss.ps.state->es_epq_active != NULL)
+			js->engine = gh_cpu_engine();
+		else
+			js->engine = gh_choose_engine(js->inner_rows + outer_plan->plan_rows,
+										  &js->engine_reason);
+	}
+	if (make_table(js, &error) != GH_OK)
+		gh_join_fall_back(js, &error);
+}
+
+/* Reads the inner side and makes the first partition's table. */
 void
 gh_join_build(GhJoinState *js)
 {
-	EState	   *estate = js->css.ss.ps.state;
-	Plan	   *outer_plan = gh_child(js, GH_OUTER)->plan;
 	instr_time	start;
-	GhError		error;
 
 	gh_time_start(js, &start);
 	store_inner_rows(js);
-	if (js->store.nrows > 0)
-	{
-		/* a row that EvalPlanQual looks at again is no work for a device */
-		if (estate->es_epq_active != NULL)
-			js->engine = gh_cpu_engine();
-		else
-			js->engine = gh_choose_engine(js->store.nrows + outer_plan->plan_rows,
-										  &js->engine_reason);
-		if (make_table(js, &error) != GH_OK)
-			gh_join_fall_back(js, &error);
-	}
+	make_partition_table(js);
 	js->built = true;
 	gh_time_stop(js, &js->build_time, start);
+}
+
+/*
+ * Goes on to the next partition that can have a result; false when there is
+ * none.  The outer side's batches are used up.
+ */
+bool
+gh_next_partition(GhJoinState *js)
+{
+	GhSpill    *spill = &js->spill;
+	instr_time	start;
+
+	gh_join_drop_table(js);
+	gh_row_store_reset(&js->store);
+	do
+	{
+		if (++spill->current >= spill->nparts)
+			return false;
+	} while (!gh_spill_has_rows(spill, GH_OUTER, spill->current));
+
+	gh_time_start(js, &start);
+	/* the last partition's rows may all have been of one key */
+	spill->grow_disabled = false;
+	gh_spill_rewind(js);
+	store_spilled_rows(js);
+	make_partition_table(js);
+	js->outer_done = false;
+	gh_time_stop(js, &js->build_time, start);
+	return true;
 }

@@ -5,7 +5,8 @@
  *	phase			does									next
  *	START			reads the inner side, makes the table	FETCH, or DONE where
  *					(kept over a rescan)					a side is empty
- *	FETCH			fills, probes and awaits a batch		EMIT, or DONE
+ *	FETCH			fills, probes and awaits a batch; at	EMIT, or DONE
+ *					the end, goes to the next partition
  *	EMIT			returns the batch's joined rows			FETCH
  *	DONE			returns nothing
  *
@@ -79,19 +80,17 @@ init_columns(GhJoinState *js, CustomScan *cscan)
 	js->nkept[GH_OUTER] = intVal(list_nth(private, GH_PRIVATE_KEPT_OUTER));
 	js->nkept[GH_INNER] = intVal(list_nth(private, GH_PRIVATE_KEPT_INNER));
 	kept = js->nkept[GH_OUTER] + js->nkept[GH_INNER];
+	js->ncopies = intVal(list_nth(private, GH_PRIVATE_COPIES));
 	js->scan_sides = int_array(list_nth(private, GH_PRIVATE_SCAN_SIDES));
 	js->scan_attnos = int_array(list_nth(private, GH_PRIVATE_SCAN_ATTNOS));
 	js->nscan = list_length(list_nth(private, GH_PRIVATE_SCAN_SIDES));
 
-	js->scan_sources = palloc(sizeof(int) * Max(js->nscan, 1));
-	for (int i = 0; i < js->nscan; i++)
-	{
-		js->scan_sources[i] = -1;
-		for (int j = 0; j < kept && js->scan_sources[i] < 0; j++)
-			if (js->scan_sides[j] == js->scan_sides[i] &&
-				js->scan_attnos[j] == js->scan_attnos[i])
-				js->scan_sources[i] = j;
-	}
+	js->copy_sources = palloc0(sizeof(int) * Max(js->ncopies, 1));
+	for (int i = 0; i < js->ncopies; i++)
+		for (int j = 0; j < kept; j++)
+			if (js->scan_sides[j] == js->scan_sides[kept + i] &&
+				js->scan_attnos[j] == js->scan_attnos[kept + i])
+				js->copy_sources[i] = j;
 
 	for (int side = GH_OUTER; side <= GH_INNER; side++)
 	{
@@ -192,7 +191,10 @@ begin_join(CustomScanState *node, EState *estate, int eflags)
 	js->cleanup.func = release_engine;
 	js->cleanup.arg = js;
 	MemoryContextRegisterResetCallback(js->context, &js->cleanup);
-	gh_row_store_init(&js->store, js->context, &js->columns[GH_INNER]);
+	js->memory_limit = get_hash_memory_limit();
+	gh_row_store_init(&js->store, js->context, &js->columns[GH_INNER], js->memory_limit);
+	js->spill.context = js->context;
+	js->spill.nparts = js->partitions_peak = 1;
 	js->timing = estate->es_instrument & INSTRUMENT_TIMER;
 	js->batch_rows = GH_BATCH_ROWS_MIN;
 	js->phase = GH_JOIN_START;
@@ -262,18 +264,16 @@ load_outer(GhJoinState *js, const GhBatch *batch)
 	js->row_loaded = true;
 }
 
-/* Further references to columns that are already in the scan tuple. */
 static inline void
 load_copies(GhJoinState *js)
 {
 	TupleTableSlot *scan = js->css.ss.ss_ScanTupleSlot;
+	int			first = js->nkept[GH_OUTER] + js->nkept[GH_INNER];
 
-	for (int i = js->nkept[GH_OUTER] + js->nkept[GH_INNER]; i < js->nscan; i++)
+	for (int i = 0; i < js->ncopies; i++)
 	{
-		int			source = js->scan_sources[i];
-
-		scan->tts_isnull[i] = source < 0 || scan->tts_isnull[source];
-		scan->tts_values[i] = source < 0 ? (Datum) 0 : scan->tts_values[source];
+		scan->tts_values[first + i] = scan->tts_values[js->copy_sources[i]];
+		scan->tts_isnull[first + i] = scan->tts_isnull[js->copy_sources[i]];
 	}
 }
 
@@ -444,7 +444,7 @@ start_join(GhJoinState *js)
 		}
 		gh_join_build(js);
 	}
-	return js->jointype == JOIN_LEFT || js->table != NULL;
+	return js->jointype == JOIN_LEFT || js->table != NULL || js->spill.nparts > 1;
 }
 
 static TupleTableSlot *
@@ -465,7 +465,8 @@ exec_join(CustomScanState *node)
 			case GH_JOIN_FETCH:
 				if (!gh_next_batch(js))
 				{
-					js->phase = GH_JOIN_DONE;
+					if (!gh_next_partition(js))
+						js->phase = GH_JOIN_DONE;
 					break;
 				}
 				js->row = js->probe = 0;
@@ -491,12 +492,15 @@ drop_inner(GhJoinState *js)
 {
 	gh_join_drop_table(js);
 	gh_row_store_reset(&js->store);
+	gh_spill_reset(&js->spill);
+	js->engine = NULL;
+	js->inner_rows = 0;
 	js->built = false;
 }
 
 /*
  * The table is kept unless the inner side may now have other rows or its keys
- * other values.
+ * other values, or part of it is gone with its partition.
  */
 static void
 rescan_join(CustomScanState *node)
@@ -513,7 +517,7 @@ rescan_join(CustomScanState *node)
 	}
 
 	gh_forget_batches(js);
-	if (inner->chgParam != NULL ||
+	if (inner->chgParam != NULL || js->spill.nparts > 1 ||
 		(node->ss.ps.chgParam != NULL && js->keys[GH_INNER].has_exprs))
 	{
 		drop_inner(js);
@@ -536,6 +540,7 @@ end_join(CustomScanState *node)
 
 	foreach(lc, node->custom_ps)
 		ExecEndNode((PlanState *) lfirst(lc));
+	gh_spill_reset(&js->spill);
 	/* its callback gives back what the engine holds */
 	if (js->context != NULL)
 		MemoryContextDelete(js->context);

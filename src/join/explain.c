@@ -47,16 +47,21 @@ show_table(GhJoinState *js, ExplainState *es)
 {
 	const GhTableStats *stats = &js->stats;
 	bool		on_device = js->engine->asynchronous;
-	uint64		memory = js->store.bytes + (on_device ? 0 : stats->bytes_peak);
+	uint64		memory = js->store.bytes_peak + (on_device ? 0 : js->table_bytes_peak);
 
 	ExplainPropertyUInteger("Subtables", NULL, stats->subtables, es);
 	ExplainPropertyFloat("Fill Factor", NULL, stats->fill, 2, es);
 	ExplainPropertyUInteger("Resizes", NULL, stats->upsizes + stats->downsizes, es);
 	ExplainPropertyUInteger("Batches", NULL, js->nbatches, es);
+	if (js->partitions_peak > 1 || es->format != EXPLAIN_FORMAT_TEXT)
+	{
+		ExplainPropertyUInteger("Partitions", NULL, js->partitions_peak, es);
+		ExplainPropertyUInteger("Disk Usage", "kB", to_kilobytes(js->spill.bytes_written), es);
+	}
 	ExplainPropertyUInteger("Memory Usage", "kB", to_kilobytes(memory), es);
 	if (on_device)
 	{
-		ExplainPropertyUInteger("Device Memory", "kB", to_kilobytes(stats->bytes_peak), es);
+		ExplainPropertyUInteger("Device Memory", "kB", to_kilobytes(js->table_bytes_peak), es);
 		ExplainPropertyUInteger("Bytes Transferred", NULL,
 								stats->bytes_to_device + stats->bytes_from_device, es);
 	}
@@ -112,7 +117,7 @@ gh_join_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 								js->removed_by_join_filter, es);
 	if (js->engine != NULL)
 		ExplainPropertyText("Engine", js->engine->name, es);
-	ExplainPropertyUInteger("Inner Rows", NULL, js->store.nrows, es);
+	ExplainPropertyUInteger("Inner Rows", NULL, js->inner_rows, es);
 	if (js->engine != NULL)
 	{
 		gh_join_take_stats(js);

@@ -11,6 +11,7 @@
 #include "nodes/extensible.h"
 #include "nodes/pathnodes.h"
 #include "portability/instr_time.h"
+#include "storage/buffile.h"
 
 #include "compat.h"
 #include "engine/engine.h"
@@ -69,6 +70,18 @@ typedef struct GhKeySide
 	bool		has_exprs;		/* some column is evaluated */
 } GhKeySide;
 
+/* MurmurHash3's finalizer: every input bit reaches every output bit. */
+static inline uint64
+gh_mix64(uint64 x)
+{
+	x ^= x >> 33;
+	x *= UINT64CONST(0xff51afd7ed558ccd);
+	x ^= x >> 33;
+	x *= UINT64CONST(0xc4ceb9fe1a85ec53);
+	x ^= x >> 33;
+	return x;
+}
+
 extern bool gh_plan_key(Oid opno, Oid collation, bool outer_is_left, GhKeyPlan *key);
 extern bool gh_keys_are_exact(List *keys);
 extern bool gh_encode_key(GhKeySide *side, TupleTableSlot *slot,
@@ -121,11 +134,14 @@ typedef struct GhRowStore
 {
 	MemoryContext context;
 	const GhColumns *columns;
+	Size		chunk_max;		/* largest chunk, but for a row that is larger */
 	int			nchunks;
 	int			max_chunks;
 	GhRowChunk *chunks;
 	uint64		nrows;
-	Size		bytes;			/* of all chunks */
+	Size		used;			/* bytes of rows */
+	Size		bytes;			/* bytes of chunks */
+	Size		bytes_peak;
 } GhRowStore;
 
 /* Where a reader of the store stands. */
@@ -138,22 +154,48 @@ typedef struct GhRowCursor
 extern void gh_columns_init(GhColumns *columns, int nattnos, const int *attnos,
 							TupleDesc desc);
 extern void gh_row_store_init(GhRowStore *store, MemoryContext context,
-							  const GhColumns *columns);
+							  const GhColumns *columns, Size memory_limit);
 extern void gh_row_store_reset(GhRowStore *store);
-extern void gh_row_store_add(GhRowStore *store, TupleTableSlot *slot, uint64 key);
+extern void gh_row_store_add_slot(GhRowStore *store, TupleTableSlot *slot, uint64 key);
+extern void gh_row_store_add_row(GhRowStore *store, GhRow *row);
 extern GhRow *gh_row_store_next(const GhRowStore *store, GhRowCursor *cursor);
+
+extern Size gh_row_size_of_slot(const GhColumns *columns, TupleTableSlot *slot);
+extern void gh_row_form(const GhColumns *columns, TupleTableSlot *slot, uint64 key,
+						GhRow *row);
+extern Size gh_row_size(const GhColumns *columns, GhRow *row);
+extern void gh_row_relocate(const GhColumns *columns, GhRow *row, const char *old_place);
 
 /* Copies the kept columns of a slot; by-reference values go to arena. */
 extern Size gh_columns_copy(const GhColumns *columns, TupleTableSlot *slot,
 							bool *nulls, Datum *values, MemoryContext arena);
 
+/* ---- spill.c: rows that do not fit in memory ---- */
+
+/*
+ * Rows of both sides are partitioned by key.  One partition at a time is joined
+ * in memory; the rows of later ones wait in files.
+ */
+typedef struct GhSpill
+{
+	MemoryContext context;
+	int			nparts;			/* a power of two; 1: everything fits */
+	int			current;		/* the partition being joined */
+	bool		grow_disabled;	/* splitting did not help */
+	BufFile   **files[2];		/* by side and partition; NULL: no rows */
+	char	   *buffer;			/* of one row */
+	Size		buffer_size;
+	uint64		bytes_written;
+} GhSpill;
+
+#define GH_PARTITIONS_MAX 1024
+
 /* ---- plan.c: what a plan carries ---- */
 
 /*
  * custom_private, element by element.  The scan tuple has the kept outer
- * columns, then the kept inner columns, then further references to child
- * columns (the same column under other nulling relations, and columns that
- * only keys read).
+ * columns, then the kept inner columns, then copies of kept columns, then
+ * columns that only keys read.
  */
 typedef enum GhJoinPrivate
 {
@@ -161,6 +203,7 @@ typedef enum GhJoinPrivate
 	GH_PRIVATE_INNER_UNIQUE,	/* Integer: an outer row has one match at most */
 	GH_PRIVATE_KEPT_OUTER,		/* Integer: kept outer columns */
 	GH_PRIVATE_KEPT_INNER,		/* Integer: kept inner columns */
+	GH_PRIVATE_COPIES,			/* Integer: copies */
 	GH_PRIVATE_SCAN_SIDES,		/* IntList: by scan column, GH_OUTER or GH_INNER */
 	GH_PRIVATE_SCAN_ATTNOS,		/* IntList: by scan column, the child's column */
 	GH_PRIVATE_KEY_ENCODINGS,	/* IntList: by key, outer and inner in turn */
@@ -229,11 +272,11 @@ typedef struct GhJoinState
 	JoinType	jointype;
 	bool		single_match;	/* stop at an outer row's first match */
 	int			nkept[2];		/* scan columns of either side that rows hold */
+	int			ncopies;		/* scan columns after those that repeat one */
+	int		   *copy_sources;	/* by copy: the scan column that it repeats */
 	int			nscan;			/* columns of the scan tuple */
 	int		   *scan_sides;		/* by scan column */
 	int		   *scan_attnos;	/* by scan column: in the child's slot */
-	int		   *scan_sources;	/* by scan column: the kept column that holds
-								 * the same value, or -1: only keys read it */
 	GhColumns	columns[2];		/* by side */
 	GhKeySide	keys[2];		/* by side */
 	ExprState  *recheck;		/* hash clauses, or NULL when keys are exact */
@@ -245,7 +288,10 @@ typedef struct GhJoinState
 	MemoryContext context;		/* of all below; its reset callback gives back
 								 * what the engines hold */
 	MemoryContextCallback cleanup;
-	GhRowStore	store;
+	Size		memory_limit;	/* bytes for rows and table */
+	GhRowStore	store;			/* rows of the current partition */
+	GhSpill		spill;
+	uint64		inner_rows;		/* read so far, all partitions */
 	bool		built;
 	const GhEngine *engine;
 	GhHost		host;
@@ -254,7 +300,7 @@ typedef struct GhJoinState
 	/* the outer side */
 	GhJoinPhase phase;
 	TupleTableSlot *first_outer;	/* read ahead of the build, or NULL */
-	bool		outer_done;
+	bool		outer_done;		/* no more outer rows for this partition */
 	int			batch_rows;		/* rows of the next batch */
 	GhBatch		batch[2];
 	const GhEngine *buffer_engine;	/* whose buffers keys and found are */
@@ -271,11 +317,13 @@ typedef struct GhJoinState
 
 	/* for EXPLAIN */
 	bool		timing;
+	int			partitions_peak;
 	uint64		nbatches;
 	uint64		removed_by_join_filter;
 	const char *engine_reason;	/* why engine = auto did not take CUDA, or NULL */
 	char		fallback_reason[GH_MESSAGE_SIZE];	/* empty: none */
 	GhTableStats stats;			/* of the table when it was last there */
+	uint64		table_bytes_peak;	/* over all tables */
 	instr_time	source_time;
 	instr_time	build_time;
 	instr_time	wait_time;
@@ -293,9 +341,21 @@ extern bool gh_row_key(GhJoinState *js, int side, TupleTableSlot *slot, uint64 *
 
 /* build.c: the inner side's rows and table */
 extern void gh_join_build(GhJoinState *js);
+extern bool gh_next_partition(GhJoinState *js);
 extern void gh_join_take_stats(GhJoinState *js);
 extern void gh_join_drop_table(GhJoinState *js);
 extern void gh_join_fall_back(GhJoinState *js, const GhError *error);
+
+/* spill.c */
+extern int	gh_spill_partition(const GhSpill *spill, uint64 key);
+extern bool gh_spill_has_rows(const GhSpill *spill, int side, int partition);
+extern void gh_spill_slot(GhJoinState *js, int side, int partition,
+						  TupleTableSlot *slot, uint64 key);
+extern void gh_spill_row(GhJoinState *js, int side, int partition, GhRow *row);
+extern GhRow *gh_spill_read(GhJoinState *js, int side);
+extern void gh_spill_rewind(GhJoinState *js);
+extern void gh_spill_grow(GhJoinState *js);
+extern void gh_spill_reset(GhSpill *spill);
 
 /* batch.c: the outer side's batches */
 extern bool gh_next_batch(GhJoinState *js);

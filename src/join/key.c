@@ -169,18 +169,6 @@ gh_keys_are_exact(List *keys)
 
 /* ----------------------------------------------------------- executor's half */
 
-/* MurmurHash3's finalizer: every input bit reaches every output bit. */
-static inline uint64
-mix64(uint64 x)
-{
-	x ^= x >> 33;
-	x *= UINT64CONST(0xff51afd7ed558ccd);
-	x ^= x >> 33;
-	x *= UINT64CONST(0xc4ceb9fe1a85ec53);
-	x ^= x >> 33;
-	return x;
-}
-
 /* Values that PostgreSQL calls equal get equal bits: -0 and 0, every NaN. */
 static inline uint64
 encode_float8(float8 value)
@@ -259,7 +247,7 @@ gh_encode_key(GhKeySide *side, TupleTableSlot *slot, ExprContext *econtext,
 		code = encode_datum(column, value);
 
 		if (!side->exact)
-			result = mix64(result + code + UINT64CONST(0x9e3779b97f4a7c15));
+			result = gh_mix64(result + code + UINT64CONST(0x9e3779b97f4a7c15));
 		else if (column->bits == KEY_BITS)
 			result = code;
 		else

@@ -69,25 +69,47 @@ estimate_memory(Path *inner)
 	return inner->rows * (width + GH_TABLE_BYTES_PER_ROW);
 }
 
+/* Pages of rows in temporary files, as PostgreSQL's hash join counts them. */
+static double
+spilled_pages(Path *path)
+{
+	return ceil(path->rows * (path->pathtarget->width + sizeof(GhRow) + sizeof(Datum)) /
+				BLCKSZ);
+}
+
 /*
  * Startup: the whole inner side, stored and entered.  Then, for each outer row,
  * its look-up; for each match, the rechecks and join quals, and PostgreSQL's
- * usual cost of making a row.
+ * usual cost of making a row.  Where memory does not hold the inner side, all
+ * but the first partition of both sides is written and read once.
  */
 static void
 cost_join(PlannerInfo *root, CustomPath *cpath, Path *outer, Path *inner,
-		  List *clauses)
+		  List *clauses, List *hash_clauses)
 {
 	Path	   *path = &cpath->path;
 	QualCost	quals;
+	QualCost	hashed;
+	double		memory = estimate_memory(inner);
+	double		limit = get_hash_memory_limit();
 	Cost		run;
 
 	cost_qual_eval(&quals, clauses, root);
+	cost_qual_eval(&hashed, hash_clauses, root);
+	/* the look-up's own price covers them once */
+	quals.per_tuple -= hashed.per_tuple;
 	path->startup_cost = outer->startup_cost + inner->total_cost +
 		gh_setup_cost + gh_build_tuple_cost * inner->rows + quals.startup;
 	run = outer->total_cost - outer->startup_cost +
 		gh_probe_tuple_cost * outer->rows +
 		(cpu_tuple_cost + quals.per_tuple) * path->rows;
+	if (memory > limit)
+	{
+		double		spilled = 1.0 - limit / memory;
+
+		path->startup_cost += seq_page_cost * spilled * spilled_pages(inner);
+		run += seq_page_cost * spilled * (spilled_pages(inner) + 2 * spilled_pages(outer));
+	}
 	path->startup_cost += path->pathtarget->cost.startup;
 	run += path->pathtarget->cost.per_tuple * path->rows;
 	path->total_cost = path->startup_cost + run;
@@ -110,10 +132,6 @@ add_join_path(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	if (outer->param_info != NULL || inner->param_info != NULL ||
 		!bms_is_empty(joinrel->lateral_relids))
 		return;
-	/* the row store does not spill */
-	if (!gh_force_offload && estimate_memory(inner) > get_hash_memory_limit())
-		return;
-
 	cpath = makeNode(CustomPath);
 	cpath->path.pathtype = T_CustomScan;
 	cpath->path.parent = joinrel;
@@ -129,7 +147,7 @@ add_join_path(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 									   makeInteger(extra->inner_unique),
 									   extra->restrictlist,
 									   hash_clauses);
-	cost_join(root, cpath, outer, inner, extra->restrictlist);
+	cost_join(root, cpath, outer, inner, extra->restrictlist, hash_clauses);
 	add_path(joinrel, &cpath->path);
 }
 

@@ -9,13 +9,17 @@
  *
  *	1. the outer columns that the output or a qual needs ("kept"),
  *	2. the inner columns likewise,
- *	3. more references to child columns: the same column under other nulling
- *	   relations, and columns that only the keys read.
+ *	3. further references to kept columns,
+ *	4. references that only the keys make, or EXPLAIN.
  *
- * References are matched with their nulling relations (PostgreSQL 16 and
- * later), and above a left join an inner column carries one more of them than
- * in the child.  So the list is made of the very references that the
- * expressions use, each resolved to a child column without regard to nulling.
+ * From PostgreSQL 16 on, references carry the outer joins that may have made
+ * them NULL: above a left join, an inner column carries one more than below it,
+ * and setrefs.c insists that a column of the scan tuple and all references to it
+ * carry the same.  So what the join evaluates itself, and what is evaluated
+ * above it, refer to separate columns of the scan tuple.  To keep setrefs.c from
+ * mixing them up, the references of the former are wrapped in PlaceHolderVars
+ * of our own, one for each child column; it matches those by number and takes
+ * the wrapping off.
  */
 #include "postgres.h"
 
@@ -29,20 +33,30 @@
 #include "gpuhash.h"
 #include "join/join.h"
 
-/* A reference to a child column that some expression makes. */
+/* A column of the scan tuple. */
 typedef struct ScanColumn
 {
 	Expr	   *expr;
 	int			side;
-	int			attno;
+	int			attno;			/* in the child's output */
 } ScanColumn;
+
+/* Which of the groups above a new column may join. */
+typedef enum ScanUse
+{
+	GH_SCAN_JOINED,				/* evaluated on joined rows: 1 to 3 */
+	GH_SCAN_KEYS				/* 4 */
+} ScanUse;
 
 typedef struct ScanContext
 {
+	PlannerInfo *root;
 	List	   *child_tlists[2];	/* by side */
-	List	   *columns[2];		/* kept ScanColumns, by side; distinct columns */
-	List	   *extra;			/* the third group */
-	bool		keep;			/* what is being walked is evaluated on joined rows */
+	List	   *kept[2];		/* ScanColumns, by side; distinct child columns */
+	List	   *copies;			/* ScanColumns */
+	List	   *key_only;		/* ScanColumns */
+	List	   *wrapped;		/* ScanColumns whose expr is a PlaceHolderVar of ours */
+	ScanUse		use;			/* of what is being walked */
 } ScanContext;
 
 /* Whether two references name the same column, nulling relations aside. */
@@ -101,42 +115,48 @@ list_has_expr(List *columns, Node *node)
 	return false;
 }
 
-static bool
-list_has_column(List *columns, int attno)
+static ScanColumn *
+find_column(List *columns, int side, int attno)
 {
 	ListCell   *lc;
 
 	foreach(lc, columns)
 	{
-		if (((ScanColumn *) lfirst(lc))->attno == attno)
-			return true;
+		ScanColumn *column = (ScanColumn *) lfirst(lc);
+
+		if (column->side == side && column->attno == attno)
+			return column;
 	}
-	return false;
+	return NULL;
 }
 
+/* Makes sure that the scan tuple has a column for this very reference. */
 static void
 add_column(ScanContext *context, Node *node, int side, int attno)
 {
 	ScanColumn *column;
 
-	if (list_has_expr(context->columns[GH_OUTER], node) ||
-		list_has_expr(context->columns[GH_INNER], node) ||
-		list_has_expr(context->extra, node))
+	if (list_has_expr(context->kept[GH_OUTER], node) ||
+		list_has_expr(context->kept[GH_INNER], node) ||
+		list_has_expr(context->copies, node) ||
+		list_has_expr(context->key_only, node))
 		return;
 	column = palloc(sizeof(ScanColumn));
 	column->expr = (Expr *) copyObject(node);
 	column->side = side;
 	column->attno = attno;
-	if (context->keep && !list_has_column(context->columns[side], attno))
-		context->columns[side] = lappend(context->columns[side], column);
+	if (context->use == GH_SCAN_KEYS)
+		context->key_only = lappend(context->key_only, column);
+	else if (find_column(context->kept[side], side, attno) != NULL)
+		context->copies = lappend(context->copies, column);
 	else
-		context->extra = lappend(context->extra, column);
+		context->kept[side] = lappend(context->kept[side], column);
 }
 
 /*
- * Collects references.  A PlaceHolderVar that no child computes is computed
- * here, out of the references inside it; a Var that no child has is an outer
- * parameter, which createplan.c replaces.
+ * Collects the references of what is evaluated above the join.  A
+ * PlaceHolderVar that no child computes is computed here, out of the references
+ * inside it.
  */
 static bool
 collect_columns_walker(Node *node, ScanContext *context)
@@ -146,26 +166,65 @@ collect_columns_walker(Node *node, ScanContext *context)
 
 	if (node == NULL)
 		return false;
-	if (IsA(node, Var) || IsA(node, PlaceHolderVar))
+	if ((IsA(node, Var) || IsA(node, PlaceHolderVar)) &&
+		find_child_column(context, node, &side, &attno))
 	{
-		if (find_child_column(context, node, &side, &attno))
-		{
-			add_column(context, node, side, attno);
-			return false;
-		}
-		if (IsA(node, Var))
-			return false;
+		add_column(context, node, side, attno);
+		return false;
 	}
-	if (IsA(node, RestrictInfo))
-		return collect_columns_walker((Node *) ((RestrictInfo *) node)->clause, context);
 	return expression_tree_walker(node, collect_columns_walker, (void *) context);
 }
 
-static void
-collect_columns(ScanContext *context, Node *node, bool keep)
+/* The one wrapping of a child column. */
+static Node *
+wrap_column(ScanContext *context, Node *node, int side, int attno)
 {
-	context->keep = keep;
-	collect_columns_walker(node, context);
+	ScanColumn *column = find_column(context->wrapped, side, attno);
+
+	if (column == NULL)
+	{
+		PlaceHolderVar *phv = makeNode(PlaceHolderVar);
+
+		phv->phexpr = (Expr *) copyObject(node);
+		phv->phrels = pull_varnos(context->root, node);
+		phv->phid = ++context->root->glob->lastPHId;
+		column = palloc(sizeof(ScanColumn));
+		column->expr = (Expr *) phv;
+		column->side = side;
+		column->attno = attno;
+		context->wrapped = lappend(context->wrapped, column);
+	}
+	add_column(context, (Node *) column->expr, side, attno);
+	return (Node *) copyObject(column->expr);
+}
+
+/* Wraps the references of what the join evaluates itself, and collects them. */
+static Node *
+wrap_columns_mutator(Node *node, ScanContext *context)
+{
+	int			side;
+	int			attno;
+
+	if (node == NULL)
+		return NULL;
+	if ((IsA(node, Var) || IsA(node, PlaceHolderVar)) &&
+		find_child_column(context, node, &side, &attno))
+		return wrap_column(context, node, side, attno);
+	return expression_tree_mutator(node, wrap_columns_mutator, (void *) context);
+}
+
+static List *
+wrap_columns(ScanContext *context, List *exprs, ScanUse use)
+{
+	context->use = use;
+	return (List *) wrap_columns_mutator((Node *) exprs, context);
+}
+
+static void
+collect_columns(ScanContext *context, List *exprs)
+{
+	context->use = GH_SCAN_JOINED;
+	collect_columns_walker((Node *) exprs, context);
 }
 
 /* How the clause's sides become integers; false: they do not. */
@@ -262,12 +321,14 @@ split_clauses(PlannerInfo *root, CustomPath *path, JoinType jointype, Relids out
 static List *
 make_scan_tlist(ScanContext *context, List **sides, List **attnos)
 {
-	List	   *columns = list_concat(list_concat_copy(context->columns[GH_OUTER],
-													   context->columns[GH_INNER]),
-									  context->extra);
+	List	   *columns = NIL;
 	List	   *tlist = NIL;
 	ListCell   *lc;
 
+	columns = list_concat(columns, context->kept[GH_OUTER]);
+	columns = list_concat(columns, context->kept[GH_INNER]);
+	columns = list_concat(columns, context->copies);
+	columns = list_concat(columns, context->key_only);
 	*sides = *attnos = NIL;
 	foreach(lc, columns)
 	{
@@ -308,8 +369,9 @@ make_private(CustomPath *path, ScanContext *context, JoinClauses *clauses,
 	/* in the order of GhJoinPrivate */
 	result = lappend(result, copyObject(list_nth(path->custom_private, GH_PATH_JOINTYPE)));
 	result = lappend(result, copyObject(list_nth(path->custom_private, GH_PATH_INNER_UNIQUE)));
-	result = lappend(result, makeInteger(list_length(context->columns[GH_OUTER])));
-	result = lappend(result, makeInteger(list_length(context->columns[GH_INNER])));
+	result = lappend(result, makeInteger(list_length(context->kept[GH_OUTER])));
+	result = lappend(result, makeInteger(list_length(context->kept[GH_INNER])));
+	result = lappend(result, makeInteger(list_length(context->copies)));
 	result = lappend(result, sides);
 	result = lappend(result, attnos);
 	result = lappend(result, encodings);
@@ -329,34 +391,40 @@ gh_join_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist,
 	Path	   *outer_path = linitial(path->custom_paths);
 	ScanContext context;
 	JoinClauses clauses;
+	List	   *join_quals;
+	List	   *hash_clauses;
+	ScanUse		hash_use;
 	List	   *sides;
 	List	   *attnos;
 
 	split_clauses(root, path, jointype, outer_path->parent->relids, rel->relids, &clauses);
 
 	memset(&context, 0, sizeof(context));
+	context.root = root;
 	context.child_tlists[GH_OUTER] = ((Plan *) linitial(custom_plans))->targetlist;
 	context.child_tlists[GH_INNER] = ((Plan *) lsecond(custom_plans))->targetlist;
-	/* what the join itself reads first: without its own nulling relation */
-	collect_columns(&context, (Node *) clauses.join_quals, true);
-	if (!gh_keys_are_exact(clauses.keys))
-		collect_columns(&context, (Node *) clauses.hash_clauses, true);
-	collect_columns(&context, (Node *) tlist, true);
-	collect_columns(&context, (Node *) clauses.filter, true);
-	/* EXPLAIN shows the hash clauses even where nothing evaluates them */
-	collect_columns(&context, (Node *) clauses.hash_clauses, false);
+
+	/* without a target list, the node above puts in one over the relation's */
+	collect_columns(&context, tlist != NIL ? tlist : rel->reltarget->exprs);
+	collect_columns(&context, clauses.filter);
+	/* exact keys decide alone: their clauses are there for EXPLAIN */
+	hash_use = gh_keys_are_exact(clauses.keys) ? GH_SCAN_KEYS : GH_SCAN_JOINED;
+	join_quals = wrap_columns(&context, clauses.join_quals, GH_SCAN_JOINED);
+	hash_clauses = wrap_columns(&context, clauses.hash_clauses, hash_use);
 
 	cscan->scan.plan.targetlist = tlist;
 	cscan->scan.plan.qual = clauses.filter;
 	cscan->scan.scanrelid = 0;
 	cscan->flags = path->flags;
 	cscan->custom_plans = custom_plans;
-	cscan->custom_scan_tlist = make_scan_tlist(&context, &sides, &attnos);
 	/* in the order of GhJoinExprs */
-	cscan->custom_exprs = list_make4(clauses.key_exprs[GH_OUTER],
-									 clauses.key_exprs[GH_INNER],
-									 clauses.hash_clauses,
-									 clauses.join_quals);
+	cscan->custom_exprs = list_make4(wrap_columns(&context, clauses.key_exprs[GH_OUTER],
+												  GH_SCAN_KEYS),
+									 wrap_columns(&context, clauses.key_exprs[GH_INNER],
+												  GH_SCAN_KEYS),
+									 hash_clauses,
+									 join_quals);
+	cscan->custom_scan_tlist = make_scan_tlist(&context, &sides, &attnos);
 	cscan->custom_private = make_private(path, &context, &clauses, sides, attnos);
 	cscan->methods = &gh_join_scan_methods;
 	return &cscan->scan.plan;

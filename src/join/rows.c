@@ -98,24 +98,114 @@ gh_columns_copy(const GhColumns *columns, TupleTableSlot *slot, bool *nulls,
 	return total;
 }
 
+/* ------------------------------------------------------------ stored rows */
+
+/* Bytes of a row up to its by-reference values. */
+static inline Size
+fixed_size(const GhColumns *columns)
+{
+	return sizeof(GhRow) + columns->nulls_size + columns->ncolumns * sizeof(Datum);
+}
+
+/* Bytes of the row that slot, deformed as far as max_attno, would become. */
+Size
+gh_row_size_of_slot(const GhColumns *columns, TupleTableSlot *slot)
+{
+	Size		size = fixed_size(columns);
+
+	if (columns->all_byval)
+		return size;
+	for (int i = 0; i < columns->ncolumns; i++)
+	{
+		int			att = columns->attnos[i] - 1;
+
+		if (!columns->typbyvals[i] && !slot->tts_isnull[att])
+			size += MAXALIGN(value_size(slot->tts_values[att], columns->typlens[i]));
+	}
+	return size;
+}
+
+/* Bytes of a stored row. */
+Size
+gh_row_size(const GhColumns *columns, GhRow *row)
+{
+	Size		size = fixed_size(columns);
+	bool	   *nulls = gh_row_nulls(row);
+	Datum	   *values = gh_row_values(columns, row);
+
+	if (columns->all_byval)
+		return size;
+	for (int i = 0; i < columns->ncolumns; i++)
+		if (!columns->typbyvals[i] && !nulls[i])
+			size += MAXALIGN(datumGetSize(values[i], false, columns->typlens[i]));
+	return size;
+}
+
+/* Makes the row of slot in memory of gh_row_size_of_slot bytes. */
+void
+gh_row_form(const GhColumns *columns, TupleTableSlot *slot, uint64 key, GhRow *row)
+{
+	bool	   *nulls = gh_row_nulls(row);
+	Datum	   *values = gh_row_values(columns, row);
+	char	   *data = (char *) row + fixed_size(columns);
+
+	row->next = NULL;
+	row->key = key;
+	for (int i = 0; i < columns->ncolumns; i++)
+	{
+		int			att = columns->attnos[i] - 1;
+
+		nulls[i] = slot->tts_isnull[att];
+		values[i] = slot->tts_values[att];
+		if (!nulls[i] && !columns->typbyvals[i])
+		{
+			Size		size = value_size(values[i], columns->typlens[i]);
+
+			value_copy(data, values[i], columns->typlens[i], size);
+			values[i] = PointerGetDatum(data);
+			data += MAXALIGN(size);
+		}
+	}
+}
+
+/* Mends the pointers inside a row that was copied from old_place. */
+void
+gh_row_relocate(const GhColumns *columns, GhRow *row, const char *old_place)
+{
+	bool	   *nulls = gh_row_nulls(row);
+	Datum	   *values = gh_row_values(columns, row);
+
+	if (columns->all_byval)
+		return;
+	for (int i = 0; i < columns->ncolumns; i++)
+		if (!columns->typbyvals[i] && !nulls[i])
+			values[i] = PointerGetDatum((char *) row +
+										(DatumGetPointer(values[i]) - old_place));
+}
+
 /* ------------------------------------------------------------- the store */
 
+/* An empty store.  Chunks stay small against memory_limit (bytes). */
 void
-gh_row_store_init(GhRowStore *store, MemoryContext context, const GhColumns *columns)
+gh_row_store_init(GhRowStore *store, MemoryContext context, const GhColumns *columns,
+				  Size memory_limit)
 {
 	memset(store, 0, sizeof(*store));
 	store->context = context;
 	store->columns = columns;
+	store->chunk_max = Max(GH_CHUNK_MIN, Min(GH_CHUNK_MAX, memory_limit / 16));
 }
 
+/* Frees every row. */
 void
 gh_row_store_reset(GhRowStore *store)
 {
 	for (int i = 0; i < store->nchunks; i++)
 		pfree(store->chunks[i].start);
-	if (store->chunks != NULL)
-		pfree(store->chunks);
-	gh_row_store_init(store, store->context, store->columns);
+	store->nchunks = 0;
+	store->nrows = 0;
+	store->used = 0;
+	store->bytes = 0;
 }
 
 /* Opens a chunk with room for at least size bytes. */
@@ -126,7 +216,7 @@ add_chunk(GhRowStore *store, Size size)
 	Size		want = GH_CHUNK_MIN;
 
 	if (store->nchunks > 0)
-		want = Min(store->chunks[store->nchunks - 1].size * 2, GH_CHUNK_MAX);
+		want = Min(store->chunks[store->nchunks - 1].size * 2, store->chunk_max);
 	want = Max(want, size);
 
 	if (store->nchunks == store->max_chunks)
@@ -145,44 +235,15 @@ add_chunk(GhRowStore *store, Size size)
 	chunk->used = 0;
 	store->nchunks++;
 	store->bytes += want;
+	store->bytes_peak = Max(store->bytes_peak, store->bytes);
 }
 
-/* Bytes of a row up to its by-reference values. */
-static inline Size
-fixed_size(const GhColumns *columns)
+/* Room for a row at the end of the store. */
+static GhRow *
+add_space(GhRowStore *store, Size size)
 {
-	return sizeof(GhRow) + columns->nulls_size + columns->ncolumns * sizeof(Datum);
-}
-
-/* Bytes of the whole row that slot would become. */
-static Size
-row_size(const GhColumns *columns, TupleTableSlot *slot)
-{
-	Size		size = fixed_size(columns);
-
-	if (columns->all_byval)
-		return size;
-	for (int i = 0; i < columns->ncolumns; i++)
-	{
-		int			att = columns->attnos[i] - 1;
-
-		if (!columns->typbyvals[i] && !slot->tts_isnull[att])
-			size += MAXALIGN(value_size(slot->tts_values[att], columns->typlens[i]));
-	}
-	return size;
-}
-
-/* Appends the row in slot, deformed as far as max_attno. */
-void
-gh_row_store_add(GhRowStore *store, TupleTableSlot *slot, uint64 key)
-{
-	const GhColumns *columns = store->columns;
-	Size		size = row_size(columns, slot);
 	GhRowChunk *chunk = store->nchunks > 0 ? &store->chunks[store->nchunks - 1] : NULL;
 	GhRow	   *row;
-	bool	   *nulls;
-	Datum	   *values;
-	char	   *data;
 
 	if (chunk == NULL || chunk->size - chunk->used < size)
 	{
@@ -190,49 +251,30 @@ gh_row_store_add(GhRowStore *store, TupleTableSlot *slot, uint64 key)
 		chunk = &store->chunks[store->nchunks - 1];
 	}
 	row = (GhRow *) (chunk->start + chunk->used);
-	row->next = NULL;
-	row->key = key;
-	nulls = gh_row_nulls(row);
-	values = gh_row_values(columns, row);
-	data = (char *) row + fixed_size(columns);
-	for (int i = 0; i < columns->ncolumns; i++)
-	{
-		int			att = columns->attnos[i] - 1;
-
-		nulls[i] = slot->tts_isnull[att];
-		values[i] = slot->tts_values[att];
-		if (!columns->typbyvals[i])
-		{
-			Size		length;
-
-			if (nulls[i])
-				continue;
-			length = value_size(values[i], columns->typlens[i]);
-			value_copy(data, values[i], columns->typlens[i], length);
-			values[i] = PointerGetDatum(data);
-			data += MAXALIGN(length);
-		}
-	}
-	/* a reader steps from row to row by the same sizes */
-	Assert(data == (char *) row + size);
 	chunk->used += size;
+	store->used += size;
 	store->nrows++;
+	return row;
 }
 
-/* Bytes of a stored row. */
-static Size
-stored_size(const GhColumns *columns, GhRow *row)
+/* Appends the row in slot, deformed as far as max_attno. */
+void
+gh_row_store_add_slot(GhRowStore *store, TupleTableSlot *slot, uint64 key)
 {
-	Size		size = fixed_size(columns);
-	bool	   *nulls = gh_row_nulls(row);
-	Datum	   *values = gh_row_values(columns, row);
+	GhRow	   *row = add_space(store, gh_row_size_of_slot(store->columns, slot));
 
-	if (columns->all_byval)
-		return size;
-	for (int i = 0; i < columns->ncolumns; i++)
-		if (!columns->typbyvals[i] && !nulls[i])
-			size += MAXALIGN(datumGetSize(values[i], false, columns->typlens[i]));
-	return size;
+	gh_row_form(store->columns, slot, key, row);
+}
+
+/* Appends a copy of a row that lies elsewhere. */
+void
+gh_row_store_add_row(GhRowStore *store, GhRow *row)
+{
+	Size		size = gh_row_size(store->columns, row);
+	GhRow	   *copy = add_space(store, size);
+
+	memcpy(copy, row, size);
+	gh_row_relocate(store->columns, copy, (const char *) row);
 }
 
 /* The next row in order of arrival, or NULL.  Start with a zeroed cursor. */
@@ -247,7 +289,7 @@ gh_row_store_next(const GhRowStore *store, GhRowCursor *cursor)
 		{
 			GhRow	   *row = (GhRow *) (chunk->start + cursor->offset);
 
-			cursor->offset += stored_size(store->columns, row);
+			cursor->offset += gh_row_size(store->columns, row);
 			return row;
 		}
 		cursor->chunk++;

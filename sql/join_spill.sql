@@ -1,0 +1,50 @@
+-- Inner sides larger than work_mem x hash_mem_multiplier.
+LOAD 'gpuhash';
+SET work_mem = '64kB';
+SET hash_mem_multiplier = 1.0;
+CREATE TABLE js_outer AS
+    SELECT i AS id, CASE WHEN i % 17 = 0 THEN NULL ELSE (i * 7919::bigint) % 30000 END AS k, 'outer ' || i AS t
+    FROM generate_series(1, 20000) i;
+CREATE TABLE js_inner AS
+    SELECT i AS id, CASE WHEN i % 19 = 0 THEN NULL ELSE (i * 31::bigint) % 15000 END AS k, i % 4 AS g,
+           CASE WHEN i % 5 = 0 THEN NULL ELSE 'inner ' || i END AS t
+    FROM generate_series(1, 12000) i;
+ANALYZE js_outer, js_inner;
+SELECT * FROM compare_join('SELECT o.id, o.t, i.id AS iid, i.t AS it FROM js_outer o JOIN js_inner i ON i.k = o.k');
+SELECT * FROM compare_join('SELECT o.id, o.t, i.id AS iid, i.t AS it FROM js_outer o LEFT JOIN js_inner i ON i.k = o.k');
+SELECT * FROM compare_join('SELECT o.id, i.id AS iid FROM js_outer o LEFT JOIN js_inner i ON i.k = o.k AND i.g = 2 WHERE i.t IS NULL OR o.id > 10000');
+SELECT * FROM compare_join('SELECT o.id, i.id AS iid FROM js_outer o JOIN js_inner i ON i.k = o.k AND i.t < o.t');
+SELECT * FROM compare_join('SELECT o.id, i.id AS iid FROM js_outer o JOIN js_inner i ON i.t = o.t');
+SELECT * FROM compare_join('SELECT o.id, i.id AS iid FROM js_outer o LEFT JOIN js_inner i ON replace(i.t, ''in'', ''out'') = o.t');
+-- no outer row, or no inner row, has what the other side has
+SELECT * FROM compare_join('SELECT o.id, i.id AS iid FROM js_outer o JOIN js_inner i ON i.k + 100000 = o.k');
+SELECT * FROM compare_join('SELECT o.id, i.id AS iid FROM js_outer o LEFT JOIN js_inner i ON i.k + 100000 = o.k');
+-- one key that fills the memory by itself
+CREATE TABLE js_skew AS SELECT i AS id, CASE WHEN i % 10 = 0 THEN i ELSE 42 END AS k, repeat('x', 20) AS t FROM generate_series(1, 15000) i;
+ANALYZE js_skew;
+SELECT * FROM compare_join('SELECT o.k, s.id, s.t FROM (SELECT DISTINCT k FROM js_outer) o JOIN js_skew s ON s.k = o.k');
+-- rescans start from the beginning
+SET gpuhash.force_offload = on;
+SET max_parallel_workers_per_gather = 0;
+SELECT g, (SELECT count(*) FROM js_outer o JOIN js_inner i ON i.k = o.k WHERE o.id % 4 <> x.g) FROM generate_series(0, 3) x(g) ORDER BY 1;
+SELECT count(*) FROM (SELECT 1 FROM js_outer o JOIN js_inner i ON i.k = o.k LIMIT 10) s;
+-- what EXPLAIN says of it
+CREATE FUNCTION js_partitioned(query text) RETURNS TABLE (partitioned boolean, on_disk boolean, within_memory boolean) LANGUAGE plpgsql AS $$
+DECLARE
+    plan json;
+BEGIN
+    EXECUTE 'EXPLAIN (ANALYZE, FORMAT json) ' || query INTO plan;
+    plan := plan->0->'Plan'->'Plans'->0;
+    RETURN QUERY SELECT (plan->>'Partitions')::int > 1, (plan->>'Disk Usage')::int > 0, (plan->>'Memory Usage')::int < 400;
+END $$;
+SELECT * FROM js_partitioned('SELECT count(*) FROM js_outer o JOIN js_inner i ON i.k = o.k');
+RESET work_mem;
+SELECT * FROM js_partitioned('SELECT count(*) FROM js_outer o JOIN js_inner i ON i.k = o.k');
+-- the limit on temporary files holds
+SET work_mem = '64kB';
+SET temp_file_limit = '100kB';
+SELECT count(*) FROM js_outer o JOIN js_inner i ON i.k = o.k;
+RESET temp_file_limit;
+SELECT count(*) FROM js_outer o JOIN js_inner i ON i.k = o.k;
+DROP FUNCTION js_partitioned(text);
+DROP TABLE js_outer, js_inner, js_skew;

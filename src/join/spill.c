@@ -1,0 +1,214 @@
+/*
+ * spill.c
+ *		When the inner side outgrows its memory: partitions in temporary files.
+ *
+ * The join then runs partition by partition, as PostgreSQL's own hash join does:
+ *
+ *	1. The number of partitions doubles whenever the inner rows in memory pass
+ *	   the limit.  A row belongs to the partition that the low bits of its mixed
+ *	   key name; after a doubling it is in the same partition or in the one
+ *	   that split off, whose number is higher.
+ *	2. Rows of the current partition stay in memory.  Others, of either side, go
+ *	   to a file each partition and side.  Where the inner side has no file, an
+ *	   outer row has no match and need not wait.
+ *	3. When the outer side is through, the next partition's inner file becomes
+ *	   the row store and its outer file the outer side.  Rows found to belong to a
+ *	   later partition, because of a doubling since, move on to its file.
+ *
+ * Equal keys are never parted.  When a doubling moves no row, one key fills the
+ * memory; then doubling stops and the limit is passed, as it is in PostgreSQL.
+ *
+ * The files are PostgreSQL's temporary files: temp_tablespaces and
+ * temp_file_limit hold, and an error or a cancel removes them.
+ */
+#include "postgres.h"
+
+#include "commands/tablespace.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+
+#include "join/join.h"
+
+int
+gh_spill_partition(const GhSpill *spill, uint64 key)
+{
+	/* not the bits that the engines' hash functions favour */
+	return (int) (gh_mix64(key ^ UINT64CONST(0x8ebc6af09c88c6e3)) & (spill->nparts - 1));
+}
+
+bool
+gh_spill_has_rows(const GhSpill *spill, int side, int partition)
+{
+	return spill->files[side] != NULL && spill->files[side][partition] != NULL;
+}
+
+/* The file of a later partition, made on first use. */
+static BufFile *
+partition_file(GhSpill *spill, int side, int partition)
+{
+	MemoryContext saved = MemoryContextSwitchTo(spill->context);
+
+	if (spill->files[side] == NULL)
+		spill->files[side] = palloc0(sizeof(BufFile *) * GH_PARTITIONS_MAX);
+	if (spill->files[side][partition] == NULL)
+	{
+		PrepareTempTablespaces();
+		spill->files[side][partition] = BufFileCreateTemp(false);
+	}
+	MemoryContextSwitchTo(saved);
+	return spill->files[side][partition];
+}
+
+static GhRow *
+row_buffer(GhSpill *spill, Size size)
+{
+	if (spill->buffer_size < size)
+	{
+		if (spill->buffer != NULL)
+			pfree(spill->buffer);
+		spill->buffer_size = Max(size, 8192);
+		spill->buffer = MemoryContextAllocHuge(spill->context, spill->buffer_size);
+	}
+	return (GhRow *) spill->buffer;
+}
+
+/*
+ * Writes a row: its size, then its bytes.  next tells where it lay, so that the
+ * reader can mend its pointers.
+ */
+static void
+write_row(GhJoinState *js, int side, int partition, GhRow *row, Size size)
+{
+	BufFile    *file = partition_file(&js->spill, side, partition);
+	MemoryContext saved = MemoryContextSwitchTo(js->spill.context);
+
+	row->next = row;
+	BufFileWrite(file, &size, sizeof(size));
+	BufFileWrite(file, row, size);
+	MemoryContextSwitchTo(saved);
+	js->spill.bytes_written += sizeof(size) + size;
+}
+
+void
+gh_spill_row(GhJoinState *js, int side, int partition, GhRow *row)
+{
+	write_row(js, side, partition, row, gh_row_size(&js->columns[side], row));
+}
+
+void
+gh_spill_slot(GhJoinState *js, int side, int partition, TupleTableSlot *slot,
+			  uint64 key)
+{
+	Size		size = gh_row_size_of_slot(&js->columns[side], slot);
+	GhRow	   *row = row_buffer(&js->spill, size);
+
+	gh_row_form(&js->columns[side], slot, key, row);
+	write_row(js, side, partition, row, size);
+}
+
+/*
+ * The next row of the current partition's file, or NULL at its end.  It is good
+ * until the next call.  Rows that belong to a later partition by now are moved
+ * on.
+ */
+GhRow *
+gh_spill_read(GhJoinState *js, int side)
+{
+	GhSpill    *spill = &js->spill;
+	BufFile    *file;
+
+	if (!gh_spill_has_rows(spill, side, spill->current))
+		return NULL;
+	file = spill->files[side][spill->current];
+	for (;;)
+	{
+		Size		size;
+		GhRow	   *row;
+		int			partition;
+
+		CHECK_FOR_INTERRUPTS();
+		if (!gh_read_temp_file(file, &size, sizeof(size), true))
+			return NULL;
+		row = row_buffer(spill, size);
+		gh_read_temp_file(file, row, size, false);
+		gh_row_relocate(&js->columns[side], row, (const char *) row->next);
+		partition = gh_spill_partition(spill, row->key);
+		if (partition == spill->current)
+			return row;
+		write_row(js, side, partition, row, size);
+	}
+}
+
+/* Puts the current partition's files to their beginning, to be read. */
+void
+gh_spill_rewind(GhJoinState *js)
+{
+	for (int side = GH_OUTER; side <= GH_INNER; side++)
+		if (gh_spill_has_rows(&js->spill, side, js->spill.current) &&
+			BufFileSeek(js->spill.files[side][js->spill.current], 0, 0, SEEK_SET) != 0)
+			ereport(ERROR,
+					(errcode_for_file_access(),
+					 errmsg("could not rewind temporary file of a hash join: %m")));
+}
+
+/*
+ * Doubles the partitions and moves the stored inner rows that no longer belong
+ * to the current one to their file.
+ */
+void
+gh_spill_grow(GhJoinState *js)
+{
+	GhSpill    *spill = &js->spill;
+	GhRowStore	old = js->store;
+	GhRowCursor cursor = {0};
+	GhRow	   *row;
+
+	if (spill->grow_disabled || spill->nparts >= GH_PARTITIONS_MAX)
+		return;
+	spill->nparts *= 2;
+	js->partitions_peak = Max(js->partitions_peak, spill->nparts);
+
+	gh_row_store_init(&js->store, old.context, old.columns, js->memory_limit);
+	js->store.bytes_peak = old.bytes_peak;
+	for (int chunk = 0; chunk < old.nchunks; chunk++)
+	{
+		/* rows that stay are copied; a chunk goes as soon as it is read */
+		while (cursor.chunk == chunk && cursor.offset < old.chunks[chunk].used)
+		{
+			int			partition;
+
+			CHECK_FOR_INTERRUPTS();
+			row = gh_row_store_next(&old, &cursor);
+			partition = gh_spill_partition(spill, row->key);
+			if (partition == spill->current)
+				gh_row_store_add_row(&js->store, row);
+			else
+				gh_spill_row(js, GH_INNER, partition, row);
+		}
+		pfree(old.chunks[chunk].start);
+		cursor.chunk = chunk + 1;
+		cursor.offset = 0;
+	}
+	if (old.chunks != NULL)
+		pfree(old.chunks);
+	spill->grow_disabled = js->store.nrows == old.nrows;
+}
+
+/* Closes all files; one partition again. */
+void
+gh_spill_reset(GhSpill *spill)
+{
+	for (int side = GH_OUTER; side <= GH_INNER; side++)
+	{
+		if (spill->files[side] == NULL)
+			continue;
+		for (int i = 0; i < spill->nparts; i++)
+			if (spill->files[side][i] != NULL)
+				BufFileClose(spill->files[side][i]);
+		pfree(spill->files[side]);
+		spill->files[side] = NULL;
+	}
+	spill->nparts = 1;
+	spill->current = 0;
+	spill->grow_disabled = false;
+}
