@@ -1,0 +1,208 @@
+/*
+ * conformance.c
+ *		Runs the conformance tests on an engine.
+ *
+ *	conformance cpu [options]
+ *	conformance cuda /path/gpuhash_cuda.so [options]
+ *		--reduced		small sizes, for compute-sanitizer and the like
+ *		--seed N		of everything random; else drawn and printed
+ *		--growth N		keys of the growth test
+ *		--only TEXT		tests whose name contains TEXT
+ *
+ * Ends with "N passed, N failed"; the exit status is 1 where one failed and 77
+ * where the engine is not available.
+ */
+#include "conformance.h"
+
+#include <stdarg.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FAILURES_TOLD 10
+#define EXIT_SKIPPED 77
+
+bool
+check_failed(Context *c, const char *file, int line, const char *format,...)
+{
+	va_list		args;
+
+	if (++c->failures > FAILURES_TOLD)
+		return false;
+	printf("  %s:%d: ", file, line);
+	va_start(args, format);
+	vprintf(format, args);
+	va_end(args);
+	printf("\n");
+	return false;
+}
+
+bool
+check_u64(Context *c, const char *file, int line, const char *what,
+		  uint64_t got, uint64_t expected)
+{
+	return got == expected ||
+		check_failed(c, file, line, "%s is %" PRIu64 ", expected %" PRIu64, what, got, expected);
+}
+
+bool
+check_status(Context *c, const char *file, int line, const char *what,
+			 GhStatus got, GhStatus expected)
+{
+	return got == expected ||
+		check_failed(c, file, line, "%s: status \"%s\", expected \"%s\"", what,
+					 gh_status_name(got), gh_status_name(expected));
+}
+
+/* splitmix64's finalizer: a permutation of the 64-bit words */
+uint64_t
+mix(uint64_t x)
+{
+	x = (x ^ (x >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+	x = (x ^ (x >> 27)) * UINT64_C(0x94D049BB133111EB);
+	return x ^ (x >> 31);
+}
+
+uint64_t
+random_next(Context *c)
+{
+	return mix(c->random += UINT64_C(0x9E3779B97F4A7C15));
+}
+
+uint64_t
+random_below(Context *c, uint64_t bound)
+{
+	return random_next(c) % bound;
+}
+
+uint64_t
+sized(const Context *c, uint64_t full, uint64_t reduced)
+{
+	return c->reduced ? reduced : full;
+}
+
+void *
+make_memory(size_t bytes)
+{
+	void	   *memory = malloc(bytes > 0 ? bytes : 1);
+
+	if (memory == NULL)
+	{
+		printf("conformance: out of memory\n");
+		exit(2);
+	}
+	return memory;
+}
+
+static double
+seconds_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double) now.tv_sec + (double) now.tv_nsec * 1e-9;
+}
+
+static void
+run_group(Context *c, const Test *test, const char *only)
+{
+	for (; test->name != NULL; test++)
+	{
+		double		begin = seconds_now();
+
+		if (only != NULL && strstr(test->name, only) == NULL)
+			continue;
+		if (test->host_only && !c->on_host)
+		{
+			printf("skip %s: the engine's tables are not in the host's memory\n", test->name);
+			c->skipped++;
+			continue;
+		}
+		/* each test draws the same numbers whichever tests run before it */
+		c->random = c->seed;
+		c->failures = 0;
+		test->run(c);
+		if (c->failures > 0)
+			c->failed++;
+		else
+			c->passed++;
+		printf("%s %s (%.2f s)\n", c->failures > 0 ? "FAIL" : "ok  ", test->name,
+			   seconds_now() - begin);
+		fflush(stdout);
+	}
+}
+
+static void
+usage(void)
+{
+	printf("usage: conformance cpu | cuda /path/gpuhash_cuda.so "
+		   "[--reduced] [--seed N] [--growth N] [--only TEXT]\n");
+	exit(2);
+}
+
+/* Exits where there is no such engine on this machine. */
+static const GhEngine *
+open_engine(const char *name, const char *path)
+{
+	const GhEngine *engine;
+	GhError		error = {0};
+	GhStatus	status = GH_OK;
+
+	if (strcmp(name, "cpu") == 0)
+		engine = gh_cpu_engine();
+	else
+		status = gh_engine_load(path, false, &engine, &error);
+	if (status == GH_OK)
+		status = engine->open_device(0, &error);
+	if (status != GH_OK)
+	{
+		printf("the engine \"%s\" is not available: %s: %s\n", name,
+			   gh_status_name(status), error.message);
+		exit(status == GH_UNAVAILABLE ? EXIT_SKIPPED : 1);
+	}
+	return engine;
+}
+
+int
+main(int argc, char **argv)
+{
+	const Test *const groups[] = {
+		basic_tests, bounds_tests, multi_tests, resize_tests, memory_tests,
+		stop_tests, sharing_tests, random_tests
+	};
+	Context		c = {0};
+	const char *only = NULL;
+	bool		cuda = argc > 1 && strcmp(argv[1], "cuda") == 0;
+	int			a = cuda ? 3 : 2;
+	size_t		g;
+
+	if (argc < a || (!cuda && strcmp(argv[1], "cpu") != 0))
+		usage();
+	c.seed = (uint64_t) time(NULL) ^ (uint64_t) getpid() << 32;
+	for (; a < argc; a++)
+	{
+		if (strcmp(argv[a], "--reduced") == 0)
+			c.reduced = true;
+		else if (a + 1 == argc)
+			usage();
+		else if (strcmp(argv[a], "--seed") == 0)
+			c.seed = strtoull(argv[++a], NULL, 0);
+		else if (strcmp(argv[a], "--growth") == 0)
+			c.growth = strtoull(argv[++a], NULL, 0);
+		else if (strcmp(argv[a], "--only") == 0)
+			only = argv[++a];
+		else
+			usage();
+	}
+	if (c.growth == 0)
+		c.growth = sized(&c, 10000000, 20000);
+	c.engine = open_engine(argv[1], cuda ? argv[2] : NULL);
+	c.on_host = !cuda;
+	printf("engine %s, seed %" PRIu64 "%s\n", c.engine->name, c.seed,
+		   c.reduced ? ", reduced" : "");
+	for (g = 0; g < sizeof(groups) / sizeof(groups[0]); g++)
+		run_group(&c, groups[g], only);
+	if (c.skipped > 0)
+		printf("%d skipped\n", c.skipped);
+	printf("%d passed, %d failed\n", c.passed, c.failed);
+	return c.failed > 0 ? 1 : 0;
+}

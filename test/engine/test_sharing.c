@@ -1,0 +1,336 @@
+/*
+ * test_sharing.c
+ *		One table through several handles: memory at several addresses, locks, and
+ *		processes that read while another writes.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE				/* pthread_rwlockattr_setpshared, MAP_ANONYMOUS */
+#endif
+
+#include "conformance.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static GhStatus
+do_keys(Context *c, GhTable *table, GhOp op, uint64_t *keys, uint64_t *values,
+		uint64_t count, uint64_t *matched)
+{
+	GhRequest	request = {.op = op, .count = count, .keys = keys};
+	GhStatus	status;
+
+	if (op == GH_FIND)
+		request.values_out = values;
+	else if (op != GH_DELETE)
+		request.values_in = values;
+	status = do_request(c, table, &request);
+	*matched = request.matched;
+	return status;
+}
+
+/*
+ * A table is made in one mapping and used in others, with the earlier ones gone:
+ * a raw pointer kept anywhere in the table would be a crash.
+ */
+static void
+test_relocation_of(Context *c, Kind kind)
+{
+	uint64_t	count = sized(c, 100000, 5000);
+	uint64_t   *keys = make_memory(count * sizeof(uint64_t));
+	uint64_t   *values = make_memory(count * sizeof(uint64_t));
+	uint64_t   *out = make_memory(count * sizeof(uint64_t));
+	GhTableOptions options = options_of(c, kind);
+	Arena	   *arena = arena_make(64 << 20);
+	GhHost		host[2] = {{0}, {0}};
+	GhTable    *table[2] = {NULL, NULL};
+	GhError		error = {0};
+	GhRef		root;
+	uint64_t	matched;
+	uint64_t	i;
+	int			round;
+
+	for (i = 0; i < count; i++)
+	{
+		keys[i] = mix(c->seed + i) * (i > 0);
+		values[i] = ~keys[i];
+	}
+	if (!CHECK(c, arena != NULL && arena_host(arena, &host[0]), "no arena") ||
+		!CHECK_STATUS(c, "create in the arena",
+					  c->engine->table_create(&host[0], &options, &table[0], &error), GH_OK))
+		return;
+	for (round = 0; round < 6; round++)
+	{
+		int			now = round % 2;
+		uint64_t	part = count / 6;
+		uint64_t	from = (uint64_t) round * part;
+
+		do_keys(c, table[now], kind == KIND_MULTI ? GH_ADD : GH_UPSERT, keys + from,
+				values + from, part, &matched);
+		CHECK_U64(c, "stored", matched, part);
+		if (kind == KIND_MULTI)
+			do_keys(c, table[now], GH_ADD, keys, values, from + part, &matched);
+		root = c->engine->table_root(table[now]);
+		/* another handle at another address, while this one is there too */
+		if (!CHECK(c, arena_host(arena, &host[!now]), "no mapping") ||
+			!CHECK_STATUS(c, "attach", c->engine->table_attach(&host[!now], root, &table[!now],
+															   &error), GH_OK))
+			break;
+		c->engine->table_detach(table[now]);
+		arena_host_unmap(&host[now]);
+		do_keys(c, table[!now], GH_FIND, keys, kind == KIND_MAP ? out : NULL, count, &matched);
+		CHECK_U64(c, "found at another address", matched, from + part);
+		for (i = 0; kind == KIND_MAP && i < from + part; i++)
+			CHECK(c, out[i] == values[i], "a value at another address is wrong");
+		do_keys(c, table[!now], GH_DELETE, keys + from, NULL, part / 2, &matched);
+		CHECK_U64(c, "deleted at another address", matched, part / 2);
+		do_keys(c, table[!now], kind == KIND_MULTI ? GH_ADD : GH_UPSERT, keys + from,
+				values + from, part / 2, &matched);
+	}
+	c->engine->table_destroy(table[round % 2]);
+	CHECK_U64(c, "blocks left in the arena", arena_blocks(arena), 0);
+	arena_host_unmap(&host[round % 2]);
+	arena_drop(arena);
+	free(keys);
+	free(values);
+	free(out);
+}
+
+static void
+test_relocation(Context *c)
+{
+	test_relocation_of(c, KIND_MAP);
+	test_relocation_of(c, KIND_MULTI);
+}
+
+static void
+test_bad_root(Context *c)
+{
+	Arena	   *arena = arena_make(1 << 20);
+	GhTable    *table = NULL;
+	GhError		error = {0};
+	GhHost		host;
+
+	if (!CHECK(c, arena != NULL && arena_host(arena, &host), "no arena"))
+		return;
+	CHECK_STATUS(c, "attach to no root", c->engine->table_attach(&host, 0, &table, &error),
+				 GH_INVALID);
+	CHECK_STATUS(c, "attach to something else",
+				 c->engine->table_attach(&host, 8192, &table, &error), GH_INVALID);
+	arena_host_unmap(&host);
+	arena_drop(arena);
+}
+
+/* Finds take the lock shared, others exclusive, and none keeps it. */
+static void
+test_lock_modes(Context *c)
+{
+	uint64_t	count = sized(c, 50000, 5000);
+	uint64_t   *keys = make_memory(count * sizeof(uint64_t));
+	uint64_t	before;
+	GhTableStats stats;
+	Subject		s;
+	uint64_t	i;
+
+	if (!subject_open_kind(&s, c, KIND_MULTI))
+		return;
+	for (i = 0; i < count; i++)
+		keys[i] = random_below(c, count / 2);
+	do_checked(&s, GH_ADD, keys, NULL, count);
+	CHECK(c, s.state.locks_exclusive > 0, "add took no exclusive lock");
+	before = s.state.locks_exclusive;
+	do_checked(&s, GH_FIND, keys, NULL, count);
+	do_checked(&s, GH_FIND_ALL, keys, NULL, count);
+	check_shape(c, s.table, &stats);
+	CHECK_U64(c, "exclusive locks of readers", s.state.locks_exclusive, before);
+	CHECK(c, s.state.locks_shared > 3, "readers took %" PRIu64 " shared locks",
+		  s.state.locks_shared);
+	before = s.state.locks_exclusive;
+	do_checked(&s, GH_DELETE, keys, NULL, count);
+	CHECK(c, s.state.locks_exclusive > before, "delete took no exclusive lock");
+	CHECK(c, s.state.lock_depth == 0, "a lock was kept");
+	subject_close(&s);
+	free(keys);
+}
+
+/* ------------------------------------------------------------- processes */
+
+/* A host of a process: the arena's, with a lock that all processes share. */
+typedef struct SharedLock
+{
+	pthread_rwlock_t lock;
+	volatile int ready;			/* the writer has stored so many parts */
+} SharedLock;
+
+static SharedLock *shared;
+static GhHost arena_part;
+
+static GhRef
+shared_alloc(void *ctx, size_t bytes)
+{
+	(void) ctx;
+	return arena_part.alloc(arena_part.ctx, bytes);
+}
+
+static void
+shared_free(void *ctx, GhRef ref)
+{
+	(void) ctx;
+	arena_part.free(arena_part.ctx, ref);
+}
+
+static void *
+shared_address(void *ctx, GhRef ref)
+{
+	(void) ctx;
+	return arena_part.address(arena_part.ctx, ref);
+}
+
+static void
+shared_lock(void *ctx, GhLockMode mode)
+{
+	(void) ctx;
+	if (mode == GH_LOCK_SHARED)
+		pthread_rwlock_rdlock(&shared->lock);
+	else
+		pthread_rwlock_wrlock(&shared->lock);
+}
+
+static void
+shared_unlock(void *ctx)
+{
+	(void) ctx;
+	pthread_rwlock_unlock(&shared->lock);
+}
+
+static const GhHost shared_host = {
+	.alloc = shared_alloc,
+	.free = shared_free,
+	.address = shared_address,
+	.lock = shared_lock,
+	.unlock = shared_unlock
+};
+
+#define WRITER_PARTS 10
+
+/*
+ * Key i always has the values i and, once a second part came, ~i.  The writer adds
+ * part by part, and between two parts adds and deletes keys of its own.
+ */
+static void
+writer_process(Context *c, GhTable *table, uint64_t count)
+{
+	uint64_t   *keys = make_memory(count * sizeof(uint64_t));
+	uint64_t   *values = make_memory(count * sizeof(uint64_t));
+	uint64_t	part = count / WRITER_PARTS;
+	uint64_t	matched;
+	uint64_t	p;
+	uint64_t	i;
+
+	for (p = 0; p < WRITER_PARTS; p++)
+	{
+		for (i = 0; i < part; i++)
+			keys[i] = values[i] = p * part + i;
+		do_keys(c, table, GH_ADD, keys, values, part, &matched);
+		CHECK_U64(c, "the writer's new keys", matched, part);
+		shared->ready = (int) p + 1;
+		for (i = 0; i < count; i++)
+			keys[i] = values[i] = count + i;
+		do_keys(c, table, GH_ADD, keys, values, count, &matched);
+		do_keys(c, table, GH_DELETE, keys, NULL, count, &matched);
+		CHECK_U64(c, "the writer's deleted keys", matched, count);
+	}
+	_exit(c->failures > 0 ? 1 : 0);
+}
+
+static void
+read_part(Context *c, GhTable *table, uint64_t part, uint64_t *keys, uint64_t *offsets,
+		  uint64_t *out)
+{
+	uint64_t	ready = (uint64_t) shared->ready;
+	uint64_t	count = ready * part;
+	GhRequest	request = {.op = GH_FIND_ALL, .count = count, .keys = keys};
+	uint64_t	i;
+
+	request.offsets_out = offsets;
+	request.values_out = out;
+	request.values_capacity = count;
+	if (!CHECK_STATUS(c, "find-all beside a writer", do_request(c, table, &request), GH_OK))
+		return;
+	for (i = 0; i < count; i++)
+	{
+		if (!CHECK(c, offsets[i] == i && out[i] == i, "key %" PRIu64 " is wrong beside a writer", i))
+			return;
+	}
+}
+
+static void
+test_processes(Context *c)
+{
+	uint64_t	count = sized(c, 100000, 5000) / WRITER_PARTS * WRITER_PARTS;
+	uint64_t   *keys = make_memory(count * sizeof(uint64_t));
+	uint64_t   *offsets = make_memory((count + 1) * sizeof(uint64_t));
+	uint64_t   *out = make_memory(count * sizeof(uint64_t));
+	GhTableOptions options = options_of(c, KIND_MULTI);
+	Arena	   *arena = arena_make(128 << 20);
+	pthread_rwlockattr_t attributes;
+	GhTable    *table = NULL;
+	GhTable    *other = NULL;
+	GhError		error = {0};
+	uint64_t	i;
+	pid_t		writer;
+	int			status = 0;
+	int			reads = 0;
+
+	shared = mmap(NULL, sizeof(SharedLock), PROT_READ | PROT_WRITE,
+				  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pthread_rwlockattr_init(&attributes);
+	pthread_rwlockattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+	/* else the reader's next shared lock keeps the writer out for ever */
+	pthread_rwlockattr_setkind_np(&attributes, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+	pthread_rwlock_init(&shared->lock, &attributes);
+	for (i = 0; i < count; i++)
+		keys[i] = i;
+	if (!CHECK(c, arena != NULL && arena_host(arena, &arena_part), "no arena") ||
+		!CHECK_STATUS(c, "create", c->engine->table_create(&shared_host, &options, &table, &error),
+					  GH_OK))
+		return;
+	fflush(stdout);
+	writer = fork();
+	if (writer == 0)
+	{
+		/* the child maps the arena elsewhere */
+		if (arena_host(arena, &arena_part) &&
+			c->engine->table_attach(&shared_host, c->engine->table_root(table), &other,
+									&error) == GH_OK)
+			writer_process(c, other, count);
+		_exit(2);
+	}
+	do
+	{
+		read_part(c, table, count / WRITER_PARTS, keys, offsets, out);
+		reads++;
+	} while (waitpid(writer, &status, WNOHANG) == 0 && c->failures == 0);
+	if (c->failures > 0)
+		waitpid(writer, &status, 0);
+	CHECK(c, WIFEXITED(status) && WEXITSTATUS(status) == 0, "the writer failed");
+	CHECK(c, reads > 1, "the reader never ran beside the writer");
+	read_part(c, table, count / WRITER_PARTS, keys, offsets, out);
+	c->engine->table_destroy(table);
+	CHECK_U64(c, "blocks left in the arena", arena_blocks(arena), 0);
+	arena_host_unmap(&arena_part);
+	arena_drop(arena);
+	munmap(shared, sizeof(SharedLock));
+	free(keys);
+	free(offsets);
+	free(out);
+}
+
+const Test	sharing_tests[] = {
+	{"relocation", test_relocation, true},
+	{"bad root", test_bad_root, true},
+	{"lock modes", test_lock_modes, true},
+	{"processes", test_processes, true},
+	{NULL, NULL, false}
+};
