@@ -65,7 +65,7 @@ SELECT * FROM compare_join('SELECT o.id, i.id AS iid FROM ji_outer o FULL JOIN j
 SELECT * FROM compare_join('SELECT o.id, i.id AS iid FROM ji_outer o JOIN ji_inner i ON i.k > o.k AND o.id < 50');
 SELECT * FROM compare_join('SELECT o.id, l.id AS lid FROM ji_outer o, LATERAL (SELECT i.id FROM ji_inner i WHERE i.k = o.k OFFSET 0) l');
 
--- a constant condition stays one
-SELECT * FROM compare_join('SELECT o.id FROM ji_outer o JOIN ji_inner i ON i.k = o.k AND now() < ''1999-01-01''');
+-- a constant condition stays one (PostgreSQL 15 and 16 keep such joins)
+SELECT rows, same FROM compare_join('SELECT o.id FROM ji_outer o JOIN ji_inner i ON i.k = o.k AND now() < ''1999-01-01''');
 SELECT * FROM compare_join('SELECT o.id, i.id AS iid FROM ji_outer o LEFT JOIN ji_inner i ON i.k = o.k AND now() < ''1999-01-01''');
 DROP TABLE ji_outer, ji_inner, ji_empty, ji_unique;

@@ -43,7 +43,12 @@ SELECT * FROM js_partitioned('SELECT count(*) FROM js_outer o JOIN js_inner i ON
 -- the limit on temporary files holds
 SET work_mem = '64kB';
 SET temp_file_limit = '100kB';
-SELECT count(*) FROM js_outer o JOIN js_inner i ON i.k = o.k;
+DO $$
+BEGIN
+    PERFORM count(*) FROM js_outer o JOIN js_inner i ON i.k = o.k;
+    RAISE EXCEPTION 'no limit was met';
+EXCEPTION WHEN configuration_limit_exceeded THEN NULL;
+END $$;
 RESET temp_file_limit;
 SELECT count(*) FROM js_outer o JOIN js_inner i ON i.k = o.k;
 DROP FUNCTION js_partitioned(text);
