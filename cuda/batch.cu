@@ -325,7 +325,7 @@ slice_store(cuda_table *table, GhRequest *request, const batch_view *batch, GhEr
 	absent = lane->host_count->absent;
 
 	if (request->op == GH_ADD)
-		GH_TRY(values_reserve(table, &plan, absent, error));
+		GH_TRY(values_reserve(table, &plan, absent, batch->count, error));
 	if (absent > 0)
 		GH_TRY(slice_insert(table, batch, absent, error));
 
@@ -357,10 +357,15 @@ slice_delete(cuda_table *table, GhRequest *request, const batch_view *batch, GhE
 	subtables_add_gains(table, lane->host_count);
 	table->keys -= lane->host_count->matched;
 	if (table->options.multi)
+	{
 		table->values -= lane->host_count->values;
+		values_hold_back(table, table->keys, table->values);
+	}
 	request->matched += lane->host_count->matched;
 	request->values_count += lane->host_count->values;
 	GH_TRY(slice_results(table, request, batch, error));
+	if (table->options.multi)
+		GH_TRY(values_compact_if_due(table, error));
 	return table_downsize_if_due(table, error);
 }
 
@@ -382,6 +387,22 @@ reserve_slice(cuda_table *table, GhOp op, uint64_t *keys, GhError *error)
 	return GH_OK;
 }
 
+/* One slice of that many keys; an error leaves the table as it was. */
+static GhStatus
+slice_run(cuda_table *table, GhRequest *request, uint64_t keys, GhError *error)
+{
+	size_t		bytes;
+	batch_view	batch = carve_batch(table, table->lanes[0].buffer, request->op, keys, &bytes);
+	GhStatus	status = request->op == GH_DELETE ?
+		slice_delete(table, request, &batch, error) :
+		slice_store(table, request, &batch, error);
+
+	/* room held back for values that did not come */
+	if (status != GH_OK && status != GH_DEVICE_ERROR && table->options.multi)
+		values_hold_back(table, table->keys, table->values);
+	return status;
+}
+
 /*
  * Does the request's next slice: GH_BUSY when that went well, GH_OK when there
  * was nothing left to do.
@@ -390,6 +411,8 @@ GhStatus
 batch_step(cuda_table *table, GhRequest *request, GhError *error)
 {
 	uint64_t	keys = request->count - request->done;
+	bool		tried = false;	/* to compact */
+	GhStatus	status;
 	GhError		why;
 
 	if (keys == 0)
@@ -400,23 +423,27 @@ batch_step(cuda_table *table, GhRequest *request, GhError *error)
 		GH_TRY(values_compact_if_due(table, error));
 	GH_TRY(reserve_slice(table, request->op, &keys, error));
 
-	for (;;)
+	while ((status = slice_run(table, request, keys, &why)) != GH_OK)
 	{
-		size_t		bytes;
-		batch_view	batch = carve_batch(table, table->lanes[0].buffer, request->op, keys,
-										&bytes);
-		GhStatus	status = request->op == GH_DELETE ?
-			slice_delete(table, request, &batch, &why) :
-			slice_store(table, request, &batch, &why);
-
-		if (status == GH_OK)
-			return GH_BUSY;
-		/* for want of memory less may still go, down to a single key */
-		if ((status != GH_LIMIT && status != GH_NO_MEMORY) || keys == 1)
+		if (status != GH_LIMIT && status != GH_NO_MEMORY)
+			break;
+		/* deleted values may take the memory: once, try without them */
+		if (table->options.multi && !tried)
 		{
-			*error = why;
-			return status;
+			bool		compacted;
+
+			tried = true;
+			GH_TRY(values_compact(table, &compacted, error));
+			if (compacted)
+				continue;
 		}
+		/* less may still go, down to a single key */
+		if (keys == 1)
+			break;
 		keys /= 2;
 	}
+	if (status == GH_OK)
+		return GH_BUSY;
+	*error = why;
+	return status;
 }

@@ -164,9 +164,9 @@ bool
 device_fits(const cuda_table *table, uint64_t bytes)
 {
 	uint64_t	limit = table->options.memory_limit;
+	uint64_t	taken = table->stats.bytes + table->reserved;
 
-	return limit == 0 ||
-		(table->stats.bytes <= limit && bytes <= limit - table->stats.bytes);
+	return limit == 0 || (taken <= limit && bytes <= limit - taken);
 }
 
 /* Device memory that counts for the table. */

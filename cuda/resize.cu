@@ -164,7 +164,7 @@ table_make_room(cuda_table *table, uint64_t keys, GhError *error)
 {
 	uint32_t	d = table->options.subtables;
 	uint64_t	slots = table_slots(table);
-	uint64_t	held = table->stats.bytes;
+	uint64_t	held = table->stats.bytes + table->reserved;
 	uint64_t	limit = table->options.memory_limit;
 	uint64_t	buckets[GH_SUBTABLES_MAX];
 

@@ -89,6 +89,7 @@ struct cuda_table
 	uint64_t	base_slots;		/* all subtables' slots at creation */
 	uint64_t	keys;
 	uint64_t	values;			/* multi tables */
+	uint64_t	reserved;		/* bytes kept free under the limit, for compaction */
 	value_store store;
 
 	lane		lanes[LANES];
@@ -236,10 +237,12 @@ struct value_plan
 extern GhStatus values_plan(cuda_table *table, const batch_view *batch,
 							value_plan *plan, GhError *error);
 extern GhStatus values_reserve(cuda_table *table, value_plan *plan, uint32_t absent,
-							   GhError *error);
+							   uint32_t added, GhError *error);
 extern GhStatus values_commit(cuda_table *table, const batch_view *batch,
 							  const value_plan *plan, uint32_t absent, GhError *error);
+extern void values_hold_back(cuda_table *table, uint64_t keys, uint64_t values);
 extern GhStatus values_compact_if_due(cuda_table *table, GhError *error);
+extern GhStatus values_compact(cuda_table *table, bool *done, GhError *error);
 extern void values_clear(cuda_table *table);
 
 /* ---------------------------------------------------------------- resize.cu */

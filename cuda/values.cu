@@ -10,6 +10,9 @@
  * compaction.  Growth alone loses and reserves less than three times what the
  * values take, so more than four times means deletions, and then everything
  * is copied into one segment and one array of records, and the old ones are freed.
+ * The same is done when an ADD finds no memory.  Under a memory limit as much as
+ * the copy takes is held back, for otherwise a table that met its limit could never
+ * use again what was deleted.
  *
  * The pointer in a record is an address of device memory: a table that pages
  * values out will need to name segments instead.
@@ -210,9 +213,13 @@ records_reserve(cuda_table *table, uint64_t least, GhError *error)
 	return GH_OK;
 }
 
-/* Finds the plan's room, changing nothing that the table holds. */
+/*
+ * Finds room for `added` values and the records of `absent` new keys, changing
+ * nothing that the table holds.
+ */
 GhStatus
-values_reserve(cuda_table *table, value_plan *plan, uint32_t absent, GhError *error)
+values_reserve(cuda_table *table, value_plan *plan, uint32_t absent, uint32_t added,
+			   GhError *error)
 {
 	value_store *store = &table->store;
 	segment    *last = store->segment_count > 0 ?
@@ -220,6 +227,12 @@ values_reserve(cuda_table *table, value_plan *plan, uint32_t absent, GhError *er
 	void	   *memory;
 	uint64_t	room;
 
+	values_hold_back(table, table->keys + absent, table->values + added);
+	if (!device_fits(table, 0))
+		return gh_error_set(error, GH_LIMIT,
+							"the table's memory limit of %llu bytes does not allow %llu values",
+							(unsigned long long) table->options.memory_limit,
+							(unsigned long long) (table->values + added));
 	GH_TRY(records_reserve(table, store->record_used + absent, error));
 	if (last == nullptr || last->room - last->used < plan->fresh)
 	{
@@ -278,6 +291,7 @@ values_clear(cuda_table *table)
 					store->segments[i].room * sizeof(uint64_t));
 	device_free(table, store->records, store->record_room * sizeof(value_record));
 	*store = {};
+	table->reserved = 0;
 }
 
 /*
@@ -345,6 +359,35 @@ struct compaction
 	size_t		scan_bytes;
 };
 
+/* Cuts the scratch, or with a NULL base only adds up. */
+static void
+compaction_carve(compaction *work, void *base, uint64_t keys)
+{
+	carver		carver = {static_cast<char *>(base), 0};
+
+	work->scan_bytes = scan_space_bytes(keys + 1);
+	work->sums = carver.array<uint64_t>(keys + 1);
+	work->scan_space = carver.take(work->scan_bytes);
+	work->scratch_bytes = carver.used;
+}
+
+/*
+ * Under a memory limit, keeps as much of it free as compacting that many keys
+ * and values takes.
+ */
+void
+values_hold_back(cuda_table *table, uint64_t keys, uint64_t values)
+{
+	compaction	work = {};
+
+	table->reserved = 0;
+	if (table->options.memory_limit == 0 || keys == 0)
+		return;
+	compaction_carve(&work, nullptr, keys);
+	table->reserved = keys * sizeof(value_record) + values * sizeof(uint64_t) +
+		work.scratch_bytes;
+}
+
 static void
 compaction_free(cuda_table *table, compaction *work)
 {
@@ -356,22 +399,15 @@ compaction_free(cuda_table *table, compaction *work)
 static GhStatus
 compaction_alloc(cuda_table *table, compaction *work, GhError *error)
 {
-	carver		carver = {nullptr, 0};
 	void	   *memory;
-
-	work->scan_bytes = scan_space_bytes(table->keys + 1);
-	(void) carver.array<uint64_t>(table->keys + 1);
-	(void) carver.take(work->scan_bytes);
-	work->scratch_bytes = carver.used;
 
 	GH_TRY(device_alloc(table, table->keys * sizeof(value_record), &memory, error));
 	work->records = static_cast<value_record *>(memory);
 	GH_TRY(device_alloc(table, table->values * sizeof(uint64_t), &memory, error));
 	work->values = static_cast<uint64_t *>(memory);
+	compaction_carve(work, nullptr, table->keys);
 	GH_TRY(device_alloc(table, work->scratch_bytes, &work->scratch, error));
-	carver = {static_cast<char *>(work->scratch), 0};
-	work->sums = carver.array<uint64_t>(table->keys + 1);
-	work->scan_space = carver.take(work->scan_bytes);
+	compaction_carve(work, work->scratch, table->keys);
 	return GH_OK;
 }
 
@@ -408,39 +444,44 @@ compaction_run(cuda_table *table, const compaction *work, GhError *error)
 }
 
 /*
- * Compacts when that gives back much.  Without memory for the copy the table
- * stays as it is, which is no error.
+ * Compacts if anything can be gained; *done tells.  Without memory for the copy
+ * the table stays as it is, which is no error.
  */
 GhStatus
-values_compact_if_due(cuda_table *table, GhError *error)
+values_compact(cuda_table *table, bool *done, GhError *error)
 {
 	value_store *store = &table->store;
 	compaction	work = {};
-	GhError		ignored;
+	GhError		why;
 	GhStatus	status;
 
-	if (store->used <= 4 * table->values + COMPACT_SLACK &&
-		store->record_used <= 2 * table->keys + COMPACT_SLACK &&
-		store->segment_count < SEGMENTS_MAX)
+	*done = false;
+	if (store->used == table->values && store->record_used == table->keys &&
+		store->segment_count <= 1)
 		return GH_OK;
 	/* numbers of records are counted in 32 bits while compacting */
 	if (table->keys >= UINT32_MAX)
 		return GH_OK;
+	/* this is what was held back for */
+	table->reserved = 0;
 	if (table->keys == 0)
 	{
 		values_clear(table);
+		*done = true;
 		return GH_OK;
 	}
 
-	status = compaction_alloc(table, &work, &ignored);
+	status = compaction_alloc(table, &work, &why);
 	if (status == GH_OK)
-		status = compaction_run(table, &work, &ignored);
-	if (status == GH_DEVICE_ERROR && error != nullptr)
-		*error = ignored;
+		status = compaction_run(table, &work, &why);
 	if (status != GH_OK)
 	{
 		compaction_free(table, &work);
-		return status == GH_DEVICE_ERROR ? status : GH_OK;
+		values_hold_back(table, table->keys, table->values);
+		if (status != GH_DEVICE_ERROR)
+			return GH_OK;
+		*error = why;
+		return status;
 	}
 	values_clear(table);
 	device_free(table, work.scratch, work.scratch_bytes);
@@ -449,5 +490,21 @@ values_compact_if_due(cuda_table *table, GhError *error)
 	store->segments[0] = {work.values, table->values, table->values};
 	store->segment_count = 1;
 	store->used = table->values;
+	values_hold_back(table, table->keys, table->values);
+	*done = true;
 	return GH_OK;
+}
+
+/* Compacts when that gives back much. */
+GhStatus
+values_compact_if_due(cuda_table *table, GhError *error)
+{
+	const value_store *store = &table->store;
+	bool		done;
+
+	if (store->used <= 4 * table->values + COMPACT_SLACK &&
+		store->record_used <= 2 * table->keys + COMPACT_SLACK &&
+		store->segment_count < SEGMENTS_MAX)
+		return GH_OK;
+	return values_compact(table, &done, error);
 }
