@@ -17,10 +17,39 @@ SELECT count(*) FROM (SELECT o.id FROM je_outer o JOIN je_inner i ON i.k = o.k O
 SELECT o.id, i.id AS iid FROM (SELECT * FROM je_outer ORDER BY id DESC LIMIT 3) o JOIN je_inner i ON i.id = o.k ORDER BY 1, 2;
 
 -- rescan with the same inner side, and with another one
-SELECT g, (SELECT count(*) FROM je_outer o JOIN je_inner i ON i.k = o.k WHERE o.g = x.g) FROM generate_series(0, 3) x(g) ORDER BY 1;
-SELECT g, (SELECT count(*) FROM je_outer o JOIN je_inner i ON i.k = o.k WHERE i.id <= x.g * 1000) FROM generate_series(0, 3) x(g) ORDER BY 1;
-SELECT g, (SELECT count(*) FROM je_outer o JOIN je_inner i ON i.k + x.g = o.k) FROM generate_series(0, 3) x(g) ORDER BY 1;
-SELECT g, (SELECT count(*) FROM je_outer o JOIN je_inner i ON i.k = o.k AND i.id > o.g * x.g * 100) FROM generate_series(0, 3) x(g) ORDER BY 1;
+SELECT * FROM compare_join('SELECT g, (SELECT count(*) FROM je_outer o JOIN je_inner i ON i.k = o.k WHERE o.g = x.g) FROM generate_series(0, 3) x(g)');
+SELECT * FROM compare_join('SELECT g, (SELECT count(*) FROM je_outer o JOIN je_inner i ON i.k = o.k WHERE i.id <= x.g * 1000) FROM generate_series(0, 3) x(g)');
+SELECT * FROM compare_join('SELECT g, (SELECT count(*) FROM je_outer o JOIN je_inner i ON i.k + x.g = o.k) FROM generate_series(0, 3) x(g)');
+SELECT * FROM compare_join('SELECT g, (SELECT count(*) FROM je_outer o JOIN je_inner i ON i.k = o.k AND i.id > o.g * x.g * 100) FROM generate_series(0, 3) x(g)');
+
+SET enable_material = off;
+SELECT * FROM compare_join('SELECT v.x, s.* FROM (VALUES (1), (2), (3)) v(x) LEFT JOIN (SELECT o.id, i.id AS iid FROM je_outer o JOIN je_inner i ON i.k = o.k WHERE o.id <= 40) s ON s.id + v.x > 5');
+SELECT * FROM compare_join('SELECT v.x, s.* FROM (VALUES (1), (2), (3)) v(x), LATERAL (SELECT o.id, i.id AS iid FROM je_outer o LEFT JOIN je_inner i ON i.k = o.k AND i.id < 100 WHERE o.id <= v.x OFFSET 0) s');
+SET work_mem = '64kB';
+SET hash_mem_multiplier = 1.0;
+SELECT * FROM compare_join('SELECT v.x, s.* FROM (VALUES (1), (2), (3)) v(x) LEFT JOIN (SELECT o.id, i.id AS iid FROM je_outer o JOIN je_inner i ON i.k = o.k WHERE o.id <= 40) s ON s.id + v.x > 5');
+RESET work_mem;
+RESET hash_mem_multiplier;
+RESET enable_material;
+-- a reused table is built once
+CREATE FUNCTION je_loops(query text) RETURNS TABLE (node text, loops int) LANGUAGE plpgsql AS $$
+DECLARE
+    line text;
+BEGIN
+    FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP
+        IF line ~ 'Scan' THEN
+            node := regexp_replace(line, '^ *(-> *)?(.*) \(actual.*', '\2');
+            loops := regexp_replace(line, '.*loops=(\d+).*', '\1');
+            RETURN NEXT;
+        END IF;
+    END LOOP;
+END $$;
+SET enable_material = off;
+SET enable_memoize = off;
+SELECT * FROM je_loops('SELECT count(s.iid) FROM (VALUES (1), (2), (3)) v(x), LATERAL (SELECT o.id, i.id AS iid FROM je_outer o LEFT JOIN je_inner i ON i.k = o.k WHERE o.id <= v.x OFFSET 0) s');
+RESET enable_material;
+RESET enable_memoize;
+DROP FUNCTION je_loops(text);
 
 -- cursors: forward, and backward through a Material node
 BEGIN;

@@ -26,7 +26,7 @@ SELECT * FROM compare_join('SELECT o.k, s.id, s.t FROM (SELECT DISTINCT k FROM j
 -- rescans start from the beginning
 SET gpuhash.force_offload = on;
 SET max_parallel_workers_per_gather = 0;
-SELECT g, (SELECT count(*) FROM js_outer o JOIN js_inner i ON i.k = o.k WHERE o.id % 4 <> x.g) FROM generate_series(0, 3) x(g) ORDER BY 1;
+SELECT * FROM compare_join('SELECT g, (SELECT count(*) FROM js_outer o JOIN js_inner i ON i.k = o.k WHERE o.id % 4 <> x.g) FROM generate_series(0, 3) x(g)');
 SELECT count(*) FROM (SELECT 1 FROM js_outer o JOIN js_inner i ON i.k = o.k LIMIT 10) s;
 -- what EXPLAIN says of it
 CREATE FUNCTION js_partitioned(query text) RETURNS TABLE (partitioned boolean, on_disk boolean, within_memory boolean) LANGUAGE plpgsql AS $$

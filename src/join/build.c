@@ -257,6 +257,9 @@ gh_next_partition(GhJoinState *js)
 	GhSpill    *spill = &js->spill;
 	instr_time	start;
 
+	/* the one table there is stays, for a rescan */
+	if (spill->nparts == 1)
+		return false;
 	gh_join_drop_table(js);
 	gh_row_store_reset(&js->store);
 	do

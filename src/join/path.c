@@ -10,8 +10,10 @@
 
 #include <math.h>
 
+#include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
@@ -119,6 +121,29 @@ cost_join(PlannerInfo *root, CustomPath *cpath, Path *outer, Path *inner,
 	gh_sum_disabled_nodes(path, outer, inner);
 }
 
+/*
+ * Whether a scan tuple can be made of the relation's columns.  Row identities of
+ * an inheritance tree that is being updated have no place in one, and EXPLAIN
+ * finds the field names of an anonymous record in the plan node below a join,
+ * which a CustomScan keeps elsewhere.
+ */
+static bool
+columns_are_plain(RelOptInfo *rel)
+{
+	ListCell   *lc;
+
+	foreach(lc, rel->reltarget->exprs)
+	{
+		Node	   *expr = (Node *) lfirst(lc);
+
+		if (IsA(expr, Var) && ((Var *) expr)->varno == ROWID_VAR)
+			return false;
+		if (exprType(expr) == RECORDOID)
+			return false;
+	}
+	return true;
+}
+
 static void
 add_join_path(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 			  RelOptInfo *innerrel, JoinType jointype, JoinPathExtraData *extra,
@@ -131,6 +156,8 @@ add_join_path(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	/* lateral and parameterised inputs stay with PostgreSQL */
 	if (outer->param_info != NULL || inner->param_info != NULL ||
 		!bms_is_empty(joinrel->lateral_relids))
+		return;
+	if (!columns_are_plain(outerrel) || !columns_are_plain(innerrel))
 		return;
 	cpath = makeNode(CustomPath);
 	cpath->path.pathtype = T_CustomScan;
