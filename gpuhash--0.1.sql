@@ -285,5 +285,5 @@ GRANT SELECT ON gpuhash_tables, gpuhash_subtables, gpuhash_devices TO PUBLIC;
 
 -- ------------------------------------------------------------------------ notice
 
--- Says in which sessions gpuhash is active.
+-- At commit a NOTICE says in which sessions gpuhash is active.
 SELECT gpuhash_mode();

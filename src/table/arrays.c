@@ -35,13 +35,14 @@ gh_array_arg(FunctionCallInfo fcinfo, int argno, const char *name)
 	return array;
 }
 
-static void
-report_null_element(const char *name)
+void
+gh_forbid_nulls(ArrayType *array, const char *name)
 {
-	ereport(ERROR,
-			(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-			 errmsg("array of %s must not contain nulls", name),
-			 errhint("Remove them with array_remove(array, NULL), and from the other array what belongs to them.")));
+	if (array_contains_nulls(array))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("array of %s must not contain nulls", name),
+				 errhint("Leave out the keys that are null or have no value.")));
 }
 
 void
@@ -56,10 +57,10 @@ gh_bigint_elements(ArrayType *array, const char *name, bool nulls_allowed,
 	elements->count = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
 	elements->keys = data;
 	elements->nulls = NULL;
+	if (!nulls_allowed)
+		gh_forbid_nulls(array, name);
 	if (!array_contains_nulls(array))
 		return;
-	if (!nulls_allowed)
-		report_null_element(name);
 
 	dense = MemoryContextAllocHuge(CurrentMemoryContext,
 								   elements->count * sizeof(uint64));
@@ -88,7 +89,7 @@ gh_check_same_length(const GhKeys *keys, ArrayType *values)
 		ereport(ERROR,
 				(errcode(ERRCODE_ARRAY_SUBSCRIPT_ERROR),
 				 errmsg("arrays of keys and values differ in length"),
-				 errdetail("There are %llu keys and %llu values.",
+				 errdetail("The lengths are %llu and %llu.",
 						   (unsigned long long) keys->count, (unsigned long long) count),
 				 errhint("Give one value for each key.")));
 }

@@ -87,8 +87,9 @@ check_columns(GhLoader *loader, GhNamedTable *table, TupleDesc columns)
 	int			wanted = loader->is_set ? 1 : 2;
 
 	if (columns->natts != wanted)
-		report_columns(table, psprintf("It returns %d columns instead of %d.",
-									   columns->natts, wanted));
+		report_columns(table,
+					   psprintf("Number of returned columns (%d) does not match expected column count (%d).",
+								columns->natts, wanted));
 	for (int i = 0; i < wanted; i++)
 	{
 		Oid			type = getBaseType(TupleDescAttr(columns, i)->atttypid);
@@ -97,7 +98,7 @@ check_columns(GhLoader *loader, GhNamedTable *table, TupleDesc columns)
 		if (i == 1 && type == BYTEAOID)
 			fits = true;
 		if (!fits)
-			report_columns(table, psprintf("Its column %d, \"%s\", is of type %s.", i + 1,
+			report_columns(table, psprintf("Returned type of column %d, \"%s\", is %s.", i + 1,
 										   NameStr(TupleDescAttr(columns, i)->attname),
 										   format_type_be(TupleDescAttr(columns, i)->atttypid)));
 		loader->types[i] = type;
@@ -252,7 +253,8 @@ gpuhash_load(PG_FUNCTION_ARGS)
 	if (PG_ARGISNULL(1))
 		ereport(ERROR,
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("query must not be null")));
+				 errmsg("query must not be null"),
+				 errhint("Give a SELECT command as text.")));
 
 	loader.receiver.receiveSlot = loader_receive;
 	loader.receiver.rStartup = loader_startup;

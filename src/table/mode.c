@@ -5,9 +5,13 @@
  *
  * CREATE EXTENSION adds the SQL functions, which load the library where they are
  * called.  Joins are offloaded in sessions that have it from their start.
+ *
+ * While an extension's script runs, PostgreSQL lets no NOTICE through.  Ours
+ * waits for the commit, when the extension is there for good.
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "commands/extension.h"
 #include "fmgr.h"
 #include "miscadmin.h"
@@ -60,8 +64,10 @@ active_mode(void)
 }
 
 static void
-announce(const char *mode)
+announce(void)
 {
+	const char *mode = active_mode();
+
 	if (strcmp(mode, "shared_preload_libraries") == 0)
 		ereport(NOTICE,
 				(errmsg("gpuhash is active in every session"),
@@ -76,13 +82,41 @@ announce(const char *mode)
 				 errhint("Add it to \"session_preload_libraries\" or \"shared_preload_libraries\" to offload the joins of other sessions.")));
 }
 
+/* Was the extension created in this transaction, and not yet announced? */
+static bool announcement_due = false;
+
+static void
+announce_at_commit(XactEvent event, void *arg)
+{
+	switch (event)
+	{
+		case XACT_EVENT_PRE_COMMIT:
+		case XACT_EVENT_PRE_PREPARE:
+			/* a rollback to a savepoint may have taken it away again */
+			if (announcement_due && OidIsValid(get_extension_oid(GH_LIBRARY, true)))
+				announce();
+			announcement_due = false;
+			break;
+		case XACT_EVENT_ABORT:
+			announcement_due = false;
+			break;
+		default:
+			break;
+	}
+}
+
 Datum
 gpuhash_mode(PG_FUNCTION_ARGS)
 {
-	const char *mode = active_mode();
+	static bool registered = false;
 
 	/* the extension's script calls it for this */
 	if (creating_extension)
-		announce(mode);
-	PG_RETURN_TEXT_P(cstring_to_text(mode));
+	{
+		if (!registered)
+			RegisterXactCallback(announce_at_commit, NULL);
+		registered = true;
+		announcement_due = true;
+	}
+	PG_RETURN_TEXT_P(cstring_to_text(active_mode()));
 }

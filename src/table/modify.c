@@ -79,11 +79,7 @@ gpuhash_insert_bytea_pairs(PG_FUNCTION_ARGS)
 	gh_keys_arg(fcinfo, false, &keys);
 	array = gh_array_arg(fcinfo, 2, "values");
 	gh_check_same_length(&keys, array);
-	if (array_contains_nulls(array))
-		ereport(ERROR,
-				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("array of values must not contain nulls"),
-				 errhint("Leave out the keys that have no value.")));
+	gh_forbid_nulls(array, "values");
 	deconstruct_array(array, BYTEAOID, -1, false, TYPALIGN_INT, &values, &nulls, &count);
 	for (int i = 0; i < count; i++)
 		gh_check_value_size(table, values[i]);

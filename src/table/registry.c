@@ -71,17 +71,19 @@ gh_table_name_arg(FunctionCallInfo fcinfo, int argno)
 	if (PG_ARGISNULL(argno))
 		ereport(ERROR,
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("name of a hash table must not be null")));
+				 errmsg("name of a hash table must not be null"),
+				 errhint("Give the name that gpuhash_create was called with.")));
 	name = text_to_cstring(PG_GETARG_TEXT_PP(argno));
 	if (name[0] == '\0')
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_NAME),
-				 errmsg("name of a hash table must not be empty")));
+				 errmsg("name of a hash table must not be empty"),
+				 errhint("Use 1 to %d bytes.", NAMEDATALEN - 1)));
 	if (strlen(name) >= NAMEDATALEN)
 		ereport(ERROR,
 				(errcode(ERRCODE_NAME_TOO_LONG),
 				 errmsg("name of hash table \"%s\" is too long", name),
-				 errhint("Use at most %d bytes.", NAMEDATALEN - 1)));
+				 errhint("Use 1 to %d bytes.", NAMEDATALEN - 1)));
 	return name;
 }
 

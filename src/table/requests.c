@@ -67,11 +67,11 @@ typedef struct GhPosition
 /* -------------------------------------------------------------- failures */
 
 /*
- * The device failed under main.  Returns when the copy has taken over and the
- * request is to be done again, else throws.
+ * The device failed under main: the copy takes over, or the table is lost.  The
+ * copy must have done all that main did.  Does not throw.
  */
 static void
-leave_device(GhNamedTable *table, const GhError *error)
+drop_main(GhNamedTable *table)
 {
 	GhTable    *lost = table->main;
 
@@ -79,14 +79,21 @@ leave_device(GhNamedTable *table, const GhError *error)
 	table->copy = NULL;
 	table->reason = "the GPU failed";
 	lost->engine->table_destroy(lost);
-
 	if (table->main == NULL)
 	{
 		table->stage.phase = GH_STAGE_IDLE;
 		if (gh_table_is_wide(table))
 			gh_values_reset(table->store);
-		gh_table_report_lost(table);
 	}
+}
+
+/* Likewise.  Returns if the request is to be done again, else throws. */
+static void
+leave_device(GhNamedTable *table, const GhError *error)
+{
+	drop_main(table);
+	if (table->main == NULL)
+		gh_table_report_lost(table);
 	if (gh_fallback_setting == GH_FALLBACK_ERROR)
 		gh_report_error(error, psprintf("use hash table \"%s\" on the GPU", table->name));
 	ereport(WARNING,
@@ -575,6 +582,17 @@ gh_find_lists(GhNamedTable *table, const uint64 *keys, uint64 count, GhValueList
 bool
 gh_read_stats(GhNamedTable *table, GhTableStats *stats, GhError *error)
 {
-	memset(stats, 0, sizeof(*stats));
-	return table->main->engine->table_stats(table->main, stats, error) == GH_OK;
+	GhStatus	status;
+
+	if (table->main == NULL)
+		return false;
+	settle(table);
+	do
+	{
+		memset(stats, 0, sizeof(*stats));
+		status = table->main->engine->table_stats(table->main, stats, error);
+		if (status == GH_DEVICE_ERROR)
+			drop_main(table);
+	} while (status == GH_DEVICE_ERROR && table->main != NULL);
+	return status == GH_OK;
 }

@@ -3,8 +3,8 @@
  *		SQL functions that tell about named tables and devices; the views
  *		gpuhash_tables, gpuhash_subtables and gpuhash_devices select from them.
  *
- * A table whose device fails just while it is asked has unknown numbers: the
- * views show NULLs and go on with the next table.
+ * A table that is lost with its device has no numbers: the views show NULLs and
+ * go on with the next table.
  */
 #include "postgres.h"
 
@@ -129,7 +129,11 @@ gpuhash_table_stats(PG_FUNCTION_ARGS)
 		elog(ERROR, "return type must be a row type");
 	Assert(columns->natts == STAT_COLUMNS);
 	if (!gh_read_stats(table, &stats, &error))
+	{
+		if (table->main == NULL)
+			gh_table_report_lost(table);
 		gh_table_report(table, table->main->engine, &error, "read the statistics of");
+	}
 
 	row[STAT_ENGINE] = CStringGetTextDatum(table->main->engine->name);
 	row[STAT_DEVICE] = Int32GetDatum(table->device);
@@ -165,7 +169,7 @@ emit_table(ReturnSetInfo *result, GhNamedTable *table)
 	bool		nulls[TABLE_COLUMNS] = {false};
 	GhTableStats stats;
 	GhError		error = {0};
-	bool		known = table->main != NULL && gh_read_stats(table, &stats, &error);
+	bool		known = gh_read_stats(table, &stats, &error);
 
 	row[TABLE_NAME] = CStringGetTextDatum(table->name);
 	row[TABLE_OWNER] = ObjectIdGetDatum(table->owner);
@@ -210,7 +214,7 @@ emit_subtables(ReturnSetInfo *result, GhNamedTable *table)
 	GhTableStats stats;
 	GhError		error = {0};
 
-	if (table->main == NULL || !gh_read_stats(table, &stats, &error))
+	if (!gh_read_stats(table, &stats, &error))
 		return;
 	for (uint32 i = 0; i < stats.subtables; i++)
 	{

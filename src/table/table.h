@@ -178,7 +178,7 @@ extern uint64 gh_find_lists(GhNamedTable *table, const uint64 *keys, uint64 coun
 extern uint64 gh_remove(GhNamedTable *table, const uint64 *keys, uint64 count);
 /* Removes every entry; brings a lost table back. */
 extern void gh_remove_all(GhNamedTable *table);
-/* Statistics of main; false, with *error, if the device does not tell. */
+/* false: the table is, or just now was found, lost, or *error says what else. */
 extern bool gh_read_stats(GhNamedTable *table, GhTableStats *stats, GhError *error);
 
 /* Bytes of a key's value, of any table but a set. */
@@ -195,6 +195,8 @@ typedef struct GhKeys
 
 /* An array argument of at most one dimension: 22004 for NULL, 2202E. */
 extern ArrayType *gh_array_arg(FunctionCallInfo fcinfo, int argno, const char *name);
+/* 22004 if an element is NULL. */
+extern void gh_forbid_nulls(ArrayType *array, const char *name);
 /* Its bigint elements.  22004 for a NULL element unless nulls_allowed. */
 extern void gh_bigint_elements(ArrayType *array, const char *name,
 							   bool nulls_allowed, GhKeys *elements);
