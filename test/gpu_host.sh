@@ -15,7 +15,7 @@
 #	WORKDIR		default: /tmp/gpuhash-gpu-host
 #	LIMIT		seconds for each section (default 540)
 #	CUDA_ARCHS	default: native, the GPU found
-#	SANITIZER_ARGS	arguments of the reduced conformance run (default: quick)
+#	SANITIZER_ARGS	arguments of the reduced conformance run (default: --reduced)
 #	BENCH		a benchmark of joins, called as BENCH TREE PORT OUTDIR with a
 #			server that listens in /tmp; it reads APPEND=1, TAG= and
 #			EXTRA="SET ...;" and what else is set here (INNERS, REPS, ...)
@@ -44,7 +44,7 @@ conformance() {
 sanitizer() {
 	# shellcheck disable=SC2086
 	build && compute-sanitizer --tool memcheck --leak-check full --error-exitcode 9 \
-		"$SRC/build/engine/conformance" cuda "$BUILD/gpuhash_cuda.so" ${SANITIZER_ARGS:-quick}
+		"$SRC/build/engine/conformance" cuda "$BUILD/gpuhash_cuda.so" ${SANITIZER_ARGS:---reduced}
 }
 
 # bench TAG OUTDIR: PostgreSQL's own joins, or those of one engine
