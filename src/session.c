@@ -195,10 +195,9 @@ gh_options_init(GhTableOptions *options, const GhEngine *engine)
  * interrupt may throw.
  */
 GhStatus
-gh_wait_request(GhRequest *request)
+gh_wait_request(GhTable *table, GhRequest *request)
 {
-	const GhEngine *engine = request->table->engine;
-	GhTable    *table = request->table;
+	const GhEngine *engine = table->engine;
 
 	for (;;)
 	{
@@ -222,7 +221,7 @@ gh_run_request(GhTable *table, GhRequest *request)
 	status = table->engine->submit(table, request);
 	if (status != GH_OK && status != GH_BUSY)
 		return status;
-	return gh_wait_request(request);
+	return gh_wait_request(table, request);
 }
 
 GhStatus

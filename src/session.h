@@ -47,7 +47,7 @@ extern void gh_options_init(GhTableOptions *options, const GhEngine *engine);
  */
 extern GhStatus gh_run_request(GhTable *table, GhRequest *request);
 /* The second half, for a request already submitted. */
-extern GhStatus gh_wait_request(GhRequest *request);
+extern GhStatus gh_wait_request(GhTable *table, GhRequest *request);
 /* Likewise for calls that return GH_STOPPED when interrupted: create. */
 extern GhStatus gh_create_table(const GhEngine *engine, const GhHost *host,
 								const GhTableOptions *options, GhTable **table,

@@ -278,9 +278,10 @@ in_flight(const GhBatch *batch)
 }
 
 static GhStatus
-finish_batch(GhBatch *batch)
+finish_batch(GhJoinState *js, GhBatch *batch)
 {
-	return in_flight(batch) ? gh_wait_request(&batch->request) : batch->submitted;
+	return in_flight(batch) ? gh_wait_request(js->table, &batch->request) :
+		batch->submitted;
 }
 
 /*
@@ -296,14 +297,14 @@ wait_batch(GhJoinState *js, GhBatch *batch)
 	if (!batch->pending)
 		return;
 	gh_time_start(js, &start);
-	status = finish_batch(batch);
+	status = finish_batch(js, batch);
 	if (status != GH_OK)
 	{
 		gh_join_fall_back(js, &batch->request.error);
 		for (int i = 0; i < 2; i++)
 			if (js->batch[i].pending)
 				submit_batch(js, &js->batch[i]);
-		status = finish_batch(batch);
+		status = finish_batch(js, batch);
 		if (status != GH_OK)
 			gh_report_error(&batch->request.error, "join through the hash table");
 	}
@@ -351,7 +352,7 @@ gh_forget_batches(GhJoinState *js)
 		GhBatch    *batch = &js->batch[i];
 
 		if (in_flight(batch))
-			(void) gh_wait_request(&batch->request);
+			(void) gh_wait_request(js->table, &batch->request);
 		batch->pending = false;
 		batch->nrows = 0;
 		if (batch->arena != NULL)
