@@ -39,7 +39,7 @@ BEGIN
 END $$;
 SELECT * FROM js_partitioned('SELECT count(*) FROM js_outer o JOIN js_inner i ON i.k = o.k');
 RESET work_mem;
-SELECT * FROM js_partitioned('SELECT count(*) FROM js_outer o JOIN js_inner i ON i.k = o.k');
+SELECT partitioned, on_disk FROM js_partitioned('SELECT count(*) FROM js_outer o JOIN js_inner i ON i.k = o.k');
 -- the limit on temporary files holds
 SET work_mem = '64kB';
 SET temp_file_limit = '100kB';
