@@ -146,7 +146,7 @@ gpu_host() {
 	if [ -n "${BENCH:-}" ]; then
 		# with what lies beside it, where an ordinary user can read it
 		mkdir -p "$WORKDIR/benchmark"
-		find "$(dirname "$BENCH")" -maxdepth 1 -type f -size -1M -exec cp -f {} "$WORKDIR/benchmark/" \;
+		find "$(dirname "$BENCH")" -maxdepth 1 -type f -size -1024k -exec cp -f {} "$WORKDIR/benchmark/" \;
 		export BENCH="$WORKDIR/benchmark/${BENCH##*/}"
 	fi
 	[ "$(id -u)" != 0 ] || chown -R "$(gh_user)" "$WORKDIR/bench-out"
