@@ -238,10 +238,11 @@ void
 gh_table_report(GhNamedTable *table, const GhEngine *engine, const GhError *error,
 				const char *verb)
 {
+	/* options only: the same ones for a table and for its host copy */
 	if (error->status == GH_INVALID)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("could not %s hash table \"%s\": %s", verb, table->name,
+				 errmsg("could not create hash table \"%s\": %s", table->name,
 						error->message),
 				 errhint("Bounds that are not given are taken from \"gpuhash.subtables\", \"gpuhash.fill_min\" and \"gpuhash.fill_max\".")));
 	if (error->status == GH_NO_MEMORY ||

@@ -92,6 +92,7 @@ enum
 	DEVICE_COLUMNS
 };
 
+/* The engines that work on devices are the asynchronous ones. */
 static bool
 is_on_device(GhNamedTable *table)
 {
@@ -284,10 +285,15 @@ emit_device(ReturnSetInfo *result, const char *engine, int device,
 	tuplestore_putvalues(result->setResult, result->setDesc, row, nulls);
 }
 
+/*
+ * Asking a device takes a CUDA context on it, 0.5 GB of its memory.  Only the
+ * one that this session uses is asked.
+ */
 static void
 emit_cuda_devices(ReturnSetInfo *result)
 {
 	const GhEngine *engine;
+	GhTableOptions options;
 	GhError		error = {0};
 	int			count = 0;
 
@@ -302,11 +308,14 @@ emit_cuda_devices(ReturnSetInfo *result)
 		emit_device(result, "cuda", -1, NULL, error.message);
 		return;
 	}
+	gh_options_init(&options, engine);
 	for (int device = 0; device < count; device++)
 	{
 		GhDeviceInfo info;
 
-		if (engine->device_info(device, &info, &error) == GH_OK)
+		if (device != options.device)
+			emit_device(result, engine->name, device, NULL, "not used by this session");
+		else if (engine->device_info(device, &info, &error) == GH_OK)
 			emit_device(result, engine->name, device, &info, "ready");
 		else
 			emit_device(result, engine->name, device, NULL, error.message);
