@@ -86,7 +86,8 @@ typedef struct GhCpuValues
 	uint32_t	chunks;
 	uint64_t	chunk_used;		/* words handed out of the last chunk */
 	uint64_t	free[GH_CPU_NODE_CLASSES];	/* free nodes by class; 0 is none */
-	uint64_t	pending;		/* heads of deleted lists, not yet taken apart */
+	uint64_t	pending;		/* heads of long deleted lists, linked through their
+								 * second words, not yet taken apart */
 	uint64_t	lists;			/* lists in use */
 } GhCpuValues;
 

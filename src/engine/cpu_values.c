@@ -13,8 +13,11 @@
  * piece, and only the first node of a list has room.
  *
  * Nodes are cut from chunks of the host's memory, each fourth of which is twice as
- * large.  A deleted list is put aside whole, whatever its length, and taken
- * apart node by node as new nodes are needed.  When the last list has gone, the
+ * large.  A list of several nodes (all but the first are full and of the largest
+ * class, and so is the first) is deleted by putting it aside whole, whatever its
+ * length, and taken apart node by node as new nodes are needed.  Where no node of a
+ * class is free a larger one is halved; halves are not put together again, so the
+ * memory is at most what each class once needed.  When the last list has gone, the
  * chunks are given back.
  */
 #include "cpu_internal.h"
@@ -24,9 +27,6 @@
 #define NODE_WORDS(class) ((uint64_t) 4 << (class))
 #define NODE_CAPACITY(class) ((uint32_t) NODE_WORDS(class) - GH_CPU_NODE_HEADER)
 #define CLASS_LAST (GH_CPU_NODE_CLASSES - 1)
-
-/* Deleted nodes looked at for one of the wanted class. */
-#define PENDING_TRIES 16
 
 static uint64_t
 chunk_words(uint32_t chunk)
@@ -121,41 +121,38 @@ add_chunk(GhCpuTable *table, GhError *error)
 	return GH_OK;
 }
 
-/* Takes nodes off the lists put aside until one is of the class. */
+/* Takes a node, which is of the last class, off the long lists put aside. */
 static void
-reclaim_pending(GhCpuTable *table, uint32_t class)
+reclaim_pending(GhCpuTable *table)
 {
 	GhCpuValues *lists = &table->view.root->lists;
-	int			tries;
+	uint64_t	name = lists->pending;
+	const uint64_t *node = gh_cpu_node(table, name);
+	uint64_t	next = gh_cpu_node_next(node);
+	uint64_t	other_lists = node[1];
 
-	for (tries = 0; tries < PENDING_TRIES && lists->pending != 0; tries++)
-	{
-		uint64_t	name = lists->pending;
-		const uint64_t *node = gh_cpu_node(table, name);
-		uint64_t	next = gh_cpu_node_next(node);
-		uint64_t	other_lists = node[1];
-		uint32_t	node_class = gh_cpu_node_class(node);
-
-		if (next != 0)
-			gh_cpu_node(table, next)[1] = other_lists;
-		lists->pending = next != 0 ? next : other_lists;
-		push_free(table, name, node_class);
-		if (node_class == class)
-			return;
-	}
+	if (next != 0)
+		gh_cpu_node(table, next)[1] = other_lists;
+	lists->pending = next != 0 ? next : other_lists;
+	push_free(table, name, CLASS_LAST);
 }
 
-/* Halves a free node of a larger class; false: there is none. */
+/* Gets a free node of the class out of what was given up, halving a larger one
+ * if need be; false: there is none. */
 static bool
-split_larger(GhCpuTable *table, uint32_t class)
+reuse_node(GhCpuTable *table, uint32_t class)
 {
 	const GhCpuValues *lists = &table->view.root->lists;
-	uint32_t	from;
+	uint32_t	from = class;
 
-	for (from = class + 1; from <= CLASS_LAST && lists->free[from] == 0; from++)
-		continue;
-	if (from > CLASS_LAST)
-		return false;
+	while (from < CLASS_LAST && lists->free[from] == 0)
+		from++;
+	if (lists->free[from] == 0)
+	{
+		if (lists->pending == 0)
+			return false;
+		reclaim_pending(table);
+	}
 	for (; from > class; from--)
 	{
 		uint64_t	name = pop_free(table, from);
@@ -171,9 +168,7 @@ take_node(GhCpuTable *table, uint32_t class, uint64_t *name, GhError *error)
 {
 	GhCpuValues *lists = &table->view.root->lists;
 
-	if (lists->free[class] == 0)
-		reclaim_pending(table, class);
-	if (lists->free[class] != 0 || split_larger(table, class))
+	if (reuse_node(table, class))
 	{
 		*name = pop_free(table, class);
 		return GH_OK;
@@ -298,8 +293,13 @@ gh_cpu_values_release(GhCpuTable *table, uint64_t word)
 		return 1;
 	node = gh_cpu_node(table, gh_cpu_list_head(word));
 	count = node[1];
-	node[1] = lists->pending;
-	lists->pending = gh_cpu_list_head(word);
+	if (gh_cpu_node_next(node) == 0)
+		push_free(table, gh_cpu_list_head(word), gh_cpu_node_class(node));
+	else
+	{
+		node[1] = lists->pending;
+		lists->pending = gh_cpu_list_head(word);
+	}
 	if (--lists->lists == 0)
 		gh_cpu_values_free(table);
 	return count;

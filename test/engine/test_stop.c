@@ -58,7 +58,7 @@ do_with_alarms(Subject *s, GhRequest *request, long microseconds)
 static void
 test_alarms(Context *c)
 {
-	uint64_t	count = sized(c, 1000000, 20000);
+	uint64_t	count = sized(c, 300000, 20000);
 	uint64_t   *keys = make_memory(count * sizeof(uint64_t));
 	uint64_t   *values = make_memory(count * sizeof(uint64_t));
 	uint64_t   *offsets = make_memory((count + 1) * sizeof(uint64_t));
