@@ -95,7 +95,7 @@ GhStatus
 find_start(cuda_table *table, GhRequest *request, bool *started, GhError *error)
 {
 	uint64_t	start = request->engine_state[STATE_STARTED];
-	uint64_t	keys = request->count - start < SLICE_MAX ? request->count - start : SLICE_MAX;
+	uint64_t	keys = request->count - start < PIECE_MAX ? request->count - start : PIECE_MAX;
 	find_view	piece;
 	size_t		bytes;
 	lane	   *lane;

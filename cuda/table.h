@@ -16,8 +16,11 @@
 /* FIND pieces in flight; one is copied in, one runs, one is copied out, one waits. */
 #define LANES 4
 
-/* Keys of one piece or slice: long enough to fill the device, short enough for
- * the stop flag (about a millisecond with page-locked arrays). */
+/* Keys of one FIND piece: small, so that the pieces of one request overlap. */
+#define PIECE_MAX ((uint64_t) 1 << 18)
+
+/* Keys of one slice of another operation: enough to fill the device, few enough
+ * for the stop flag (about a millisecond with page-locked arrays). */
 #define SLICE_MAX ((uint64_t) 1 << 20)
 /* Keys of one slice that fit lane 0 whatever the memory's state. */
 #define SLICE_MIN ((uint64_t) 256)

@@ -29,15 +29,33 @@
 
 /* ------------------------------------------------------------- prefix sums */
 
+/*
+ * CUB's prefix sum in place; with a NULL space it only tells how much it wants.
+ * CUB returns statuses, but parts of the library below it may throw: nothing of
+ * that leaves this function.
+ */
+static cudaError_t
+inclusive_sum(void *space, size_t *space_bytes, uint64_t *sums, uint64_t elements,
+			  cudaStream_t stream)
+{
+	try
+	{
+		return cub::DeviceScan::InclusiveSum(space, *space_bytes, sums, sums,
+											 (int64_t) elements, stream);
+	}
+	catch (...)
+	{
+		return cudaErrorUnknown;
+	}
+}
+
 /* Bytes that scan_sums wants for that many elements. */
 size_t
 scan_space_bytes(uint64_t elements)
 {
 	size_t		bytes = 0;
-	uint64_t   *none = nullptr;
 
-	if (cub::DeviceScan::InclusiveSum(nullptr, bytes, none, none,
-									  (int64_t) elements) != cudaSuccess)
+	if (inclusive_sum(nullptr, &bytes, nullptr, elements, nullptr) != cudaSuccess)
 	{
 		/* the failure is the device's and shows at the next call */
 		(void) cudaGetLastError();
@@ -51,8 +69,7 @@ GhStatus
 scan_sums(cuda_table *table, lane *lane, uint64_t *sums, uint64_t elements, void *space,
 		  size_t space_bytes, GhError *error)
 {
-	CUDA_TRY(table, cub::DeviceScan::InclusiveSum(space, space_bytes, sums, sums,
-												  (int64_t) elements, lane->stream),
+	CUDA_TRY(table, inclusive_sum(space, &space_bytes, sums, elements, lane->stream),
 			 error);
 	return GH_OK;
 }
