@@ -239,7 +239,7 @@ test_capacity(Context *c)
 	Range		r;
 
 	range_make(&r, most);
-	for (capacity = 1; capacity <= most; capacity = capacity * 3 + random_below(c, capacity + 1))
+	for (capacity = 1; capacity <= most; capacity += capacity / 4 + 1 + random_below(c, capacity + 1))
 	{
 		GhTableOptions options = options_of(c, KIND_MAP);
 		GhTableStats made;
@@ -249,6 +249,8 @@ test_capacity(Context *c)
 		uint32_t	i;
 
 		options.capacity = capacity;
+		options.subtables = (uint32_t) (GH_SUBTABLES_MIN + random_below(c, 7));
+		options.fill_max = c->on_host && random_below(c, 2) != 0 ? GH_FILL_MAX_MAX : 0;
 		if (!subject_open(&s, c, &options))
 			break;
 		check_shape(c, s.table, &made);
