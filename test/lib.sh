@@ -51,7 +51,7 @@ gh_find_pg_config() {
 		gh_pg_usable "$PG_CONFIG" && command -v "$PG_CONFIG"
 		return 0
 	fi
-	for candidate in pg_config $(printf '%s\n' /usr/lib/postgresql/*/bin/pg_config | sort -t/ -k5,5nr); do
+	for candidate in pg_config $(for program in /usr/lib/postgresql/*/bin/pg_config; do echo "$program"; done | sort -t/ -k5,5nr); do
 		if gh_have "$candidate" && gh_pg_usable "$candidate"; then
 			command -v "$candidate"
 			return 0
@@ -61,30 +61,33 @@ gh_find_pg_config() {
 
 gh_cc_works() { printf '#include <stdio.h>\nint main(void) { return 0; }\n' | cc -x c -o /dev/null - 2>/dev/null; }
 
-# The packages that are missing for "server", "prove", each in its own word.
+# Packages of a server and its development files: those of the newest server
+# that is installed, or of the version that this release comes with.
+gh_server_packages() {
+	local version
+	version=$(for program in /usr/lib/postgresql/*/bin/postgres; do echo "$program"; done |
+		cut -d/ -f5 | awk -v oldest="$GH_PG_OLDEST" '$1 + 0 >= oldest' | sort -n | tail -n 1)
+	if [ -n "$version" ]; then
+		printf 'postgresql-server-dev-%s ' "$version"
+		return
+	fi
+	version=$(apt-cache depends postgresql 2>/dev/null | sed -n 's/.*Depends: postgresql-\([0-9]*\)$/\1/p' | sort -n | tail -n 1)
+	if [ -n "$version" ]; then
+		printf 'postgresql-%s postgresql-server-dev-%s ' "$version" "$version"
+	else
+		printf 'postgresql postgresql-server-dev-all '
+	fi
+}
+
+# The packages that are missing for what is asked: "server", "prove".
 gh_missing_packages() {
-	local what version=
+	local what
 	gh_cc_works || printf 'gcc libc6-dev '
 	gh_have make || printf 'make '
 	for what in "$@"; do
 		case $what in
-			server)
-				[ -z "$(gh_find_pg_config)" ] || continue
-				for version in $(printf '%s\n' /usr/lib/postgresql/*/bin/postgres | sort -t/ -k5,5nr | cut -d/ -f5) ''; do
-					[ "${version:-0}" != '*' ] && [ "${version:-0}" -ge "$GH_PG_OLDEST" ] && break
-				done
-				if [ -n "$version" ] && [ "$version" != '*' ]; then
-					printf 'postgresql-server-dev-%s ' "$version"
-				else
-					version=$(apt-cache depends postgresql 2>/dev/null | sed -n 's/.*Depends: postgresql-\([0-9]*\)$/\1/p' | sort -n | tail -1)
-					if [ -n "$version" ]; then
-						printf 'postgresql-%s postgresql-server-dev-%s ' "$version" "$version"
-					else
-						printf 'postgresql postgresql-server-dev-all '
-					fi
-				fi ;;
-			prove)
-				gh_have prove || printf 'perl ' ;;
+			server) [ -n "$(gh_find_pg_config)" ] || gh_server_packages ;;
+			prove) gh_have prove || printf 'perl ' ;;
 		esac
 	done
 }
