@@ -1,6 +1,6 @@
 /*
  * fault_engine.c
- *		A table engine whose device fails when told to, for test/t/010_device_loss.pl.
+ *		A table engine whose device fails when told to (test/perl/GpuHash/Fault.pm).
  *
  * It has the CUDA engine's name and entry point and does its work with the CPU
  * engine, so that what happens after the loss of a GPU can be tested on every
@@ -163,6 +163,8 @@ gh_cuda_engine(void)
 	engine.device_count = fault_device_count;
 	engine.open_device = fault_open_device;
 	engine.device_info = fault_device_info;
+	engine.buffer_alloc = gh_cpu_engine()->buffer_alloc;
+	engine.buffer_free = gh_cpu_engine()->buffer_free;
 	engine.table_create = fault_table_create;
 	engine.table_destroy = fault_table_destroy;
 	engine.table_clear = fault_table_clear;

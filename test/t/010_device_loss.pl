@@ -3,40 +3,19 @@
 # CUDA engine (test/fault) fails on demand.
 use strict;
 use warnings;
-use File::Temp ();
-use FindBin;
 use Test::More;
+use GpuHash::Fault;
 use GpuHash::Server;
 
 if (my $reason = GpuHash::Server::why_not()) { plan skip_all => $reason }
 
-my $dir = File::Temp::tempdir('gpuhashXXXXXX', DIR => $ENV{TMPDIR} || '/tmp', CLEANUP => 1);
-my $fault = $ENV{GPUHASH_FAULT_FILE} = "$dir/fault";
+my $fault = GpuHash::Fault->new;
+if (my $reason = $fault->why_not) { plan skip_all => $reason }
 my $server = GpuHash::Server->new(conf => [
 	"session_preload_libraries = 'gpuhash'", "gpuhash.engine = 'cuda'", 'jit = off']);
 
-# where the server looks for the engine
-my $libdir = $server->query(q{SELECT setting FROM pg_config() WHERE name = 'PKGLIBDIR'});
-my $library = "$libdir/gpuhash_cuda.so";
-my $ours = 0;
-END { unlink $library if $ours }
-if (-e $library) { plan skip_all => 'the real CUDA engine is installed' }
-if (!-w $libdir) { plan skip_all => "no permission to put a library into $libdir" }
-my $top = "$FindBin::Bin/../..";
-my $built = `\${CC:-cc} -std=gnu11 -O1 -shared -fPIC -fvisibility=hidden -I'$top/src' -o '$dir/engine.so' '$top/test/fault/fault_engine.c' '$top'/src/engine/cpu_*.c '$top/src/engine/options.c' 2>&1`;
-if ($? != 0) { plan skip_all => "no C compiler: $built" }
-$ours = 1;
-system('cp', "$dir/engine.so", $library) == 0 or die "cp failed";
-
-sub fail_after
-{
-	my ($requests) = @_;
-	open my $file, '>', $fault or die $!;
-	print $file "$requests\n";
-	close $file;
-	return;
-}
-sub repair { unlink $fault; return }
+sub fail_after { return $fault->fail_after(@_) }
+sub repair { return $fault->repair }
 
 $server->query('CREATE EXTENSION gpuhash');
 $server->query(<<'SQL');

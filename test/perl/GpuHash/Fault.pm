@@ -1,0 +1,78 @@
+# GpuHash::Fault: a stand-in for the CUDA engine whose device fails on demand.
+#
+# Put in the place of gpuhash_cuda.so of the tested installation, which is moved
+# aside until the test ends.  Create it before the server starts.
+#
+#	my $fault = GpuHash::Fault->new;	dies never: see why_not
+#	$fault->why_not						why it is not there, or undef
+#	$fault->fail_after($n)				n more requests succeed, then all fails
+#	$fault->repair						nothing fails any more
+package GpuHash::Fault;
+
+use strict;
+use warnings;
+use File::Temp ();
+use FindBin;
+use GpuHash::Server;
+
+sub new
+{
+	my ($class) = @_;
+	my $dir = File::Temp::tempdir('gpuhashXXXXXX', DIR => $ENV{TMPDIR} || '/tmp', CLEANUP => 1);
+	my $self = bless { dir => $dir, file => "$dir/fault" }, $class;
+	$self->{why_not} = $self->build || $self->install;
+	$ENV{GPUHASH_FAULT_FILE} = $self->{file};
+	return $self;
+}
+
+sub build
+{
+	my ($self) = @_;
+	my $top = "$FindBin::Bin/../..";
+	my $built = `\${CC:-cc} -std=gnu11 -O1 -shared -fPIC -fvisibility=hidden -I'$top/src' -o '$self->{dir}/engine.so' '$top/test/fault/fault_engine.c' '$top'/src/engine/cpu_*.c '$top/src/engine/options.c' 2>&1`;
+	return $? == 0 ? undef : "no C compiler: $built";
+}
+
+sub install
+{
+	my ($self) = @_;
+	my $bindir = GpuHash::Server::bindir();
+	chomp(my $libdir = `'$bindir/pg_config' --pkglibdir`);
+	return "no permission to put a library into $libdir" unless -w $libdir;
+	$self->{library} = "$libdir/gpuhash_cuda.so";
+	rename $self->{library}, "$self->{library}.aside" or return "rename: $!" if -e $self->{library};
+	return system('cp', "$self->{dir}/engine.so", $self->{library}) == 0 ? undef : 'cp failed';
+}
+
+sub why_not { return $_[0]{why_not} }
+
+sub fail_after
+{
+	my ($self, $requests) = @_;
+	open my $file, '>', $self->{file} or die $!;
+	print $file "$requests\n";
+	close $file;
+	return;
+}
+
+# Whether the device has failed since fail_after.
+sub has_failed
+{
+	my ($self) = @_;
+	open my $file, '<', $self->{file} or return 0;
+	return <$file> == 0;
+}
+
+sub repair { my ($self) = @_; unlink $self->{file}; return }
+
+sub DESTROY
+{
+	local $?;
+	my ($self) = @_;
+	return unless $self->{library};
+	unlink $self->{library};
+	rename "$self->{library}.aside", $self->{library} if -e "$self->{library}.aside";
+	return;
+}
+
+1;

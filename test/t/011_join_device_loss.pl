@@ -1,0 +1,87 @@
+# A join whose GPU fails, at every request in turn: it goes on with the CPU engine
+# and gives PostgreSQL's answer.  A stand-in for the CUDA engine (test/fault) fails
+# on demand.
+use strict;
+use warnings;
+use Test::More;
+use GpuHash::Fault;
+use GpuHash::Server;
+
+if (my $reason = GpuHash::Server::why_not()) { plan skip_all => $reason }
+my $fault = GpuHash::Fault->new;
+if (my $reason = $fault->why_not) { plan skip_all => $reason }
+
+my $server = GpuHash::Server->new(conf => [
+	"session_preload_libraries = 'gpuhash'", "gpuhash.engine = 'cuda'", 'gpuhash.batch_rows = 256',
+	'max_parallel_workers_per_gather = 0', 'enable_material = off', 'jit = off']);
+$server->query(<<'SQL');
+CREATE TABLE o AS SELECT i AS id, CASE WHEN i % 11 = 0 THEN NULL ELSE i % 700 END AS k, 'key ' || i % 900 AS t FROM generate_series(1, 2500) i;
+CREATE TABLE i AS SELECT i AS id, i % 900 AS k, 'key ' || i % 1000 AS t FROM generate_series(1, 2000) i;
+ANALYZE o, i;
+SQL
+
+my %QUERY = (
+	inner => 'SELECT o.id, i.id FROM o JOIN i ON i.k = o.k',
+	left => 'SELECT o.id, i.id, i.t FROM o LEFT JOIN i ON i.k = o.k AND i.id > 500',
+	text => 'SELECT o.id, i.id FROM o JOIN i ON i.t = o.t AND i.k <> o.k',
+	two => 'SELECT o.id, i.id, j.id FROM o JOIN i ON i.k = o.k LEFT JOIN i j ON j.t = o.t',
+	rescan => 'SELECT v.x, s.* FROM (VALUES (1), (2)) v(x), LATERAL (SELECT o.id, i.id FROM o LEFT JOIN i ON i.k = o.k WHERE o.id % 2 < v.x OFFSET 0) s',
+	partitions => 'SELECT o.id, i.id, i.t FROM o LEFT JOIN i ON i.k = o.k');
+
+# An order-independent digest of what a query returns.
+sub digest
+{
+	my ($session, $query) = @_;
+	my ($out, $err) = $session->do("SELECT count(*), sum(hashtextextended(r::text, 0)::numeric) FROM ($query) r");
+	return $out . $err;
+}
+
+my ($tried, $survived) = (0, 0);
+my $session = $server->session;
+for my $name (sort keys %QUERY)
+{
+	my $query = $QUERY{$name};
+	$session->do($name eq 'partitions' ? "SET work_mem = '64kB'; SET hash_mem_multiplier = 1" : 'RESET work_mem; RESET hash_mem_multiplier');
+	$session->do('SET gpuhash.enabled = off');
+	my $want = digest($session, $query);
+	$session->do('RESET gpuhash.enabled; SET gpuhash.force_offload = on');
+	my ($plan) = $session->do("EXPLAIN $query");
+	like($plan, qr/GpuHashJoin/, "$name is offloaded");
+	is(digest($session, $query), $want, "$name on the device");
+
+	my @wrong;
+	for (my $n = 0;; $n++)
+	{
+		$fault->fail_after($n);
+		my $got = digest($session, $query);
+		my $failed = $fault->has_failed;
+		$fault->repair;
+		last unless $failed;
+		$tried++;
+		$got eq $want ? $survived++ : push @wrong, "request $n: $got";
+	}
+	is("@wrong", '', "$name with every request failing in turn");
+	$session->do('RESET gpuhash.force_offload');
+}
+note("$survived of $tried device failures survived");
+cmp_ok($tried, '>=', 60, 'enough failures were tried');
+
+# what the user sees
+$session->do("SET gpuhash.force_offload = on; RESET work_mem; RESET hash_mem_multiplier");
+$fault->fail_after(3);
+my ($out) = $session->do("EXPLAIN (ANALYZE, COSTS OFF) $QUERY{inner}");
+like($out, qr/Engine: cpu/, 'EXPLAIN ANALYZE shows the engine that finished');
+like($out, qr/Fallback Reason: the test lets the device fail/, 'EXPLAIN ANALYZE shows why');
+
+$session->do('SET gpuhash.fallback = error');
+for my $n (0, 1, 5)
+{
+	$fault->fail_after($n);
+	my (undef, $err) = $session->do($QUERY{inner});
+	like($err, qr/ERROR:  55000: could not join through the hash table: the test lets the device fail\n.*HINT:/s, "fallback = error, request $n");
+	$fault->repair;
+	($out) = $session->do("SELECT count(*) FROM ($QUERY{inner}) s");
+	like($out, qr/^\d+$/, 'the session goes on');
+}
+
+done_testing();
