@@ -91,6 +91,8 @@ carve_slice(void *base, size_t buffer_bytes, uint64_t keys, uint64_t chunk, size
 	slice.scan_space = carver.take(slice.scan_bytes);
 	slice.chunk = base == nullptr ? chunk :
 		(buffer_bytes - carver.used) / sizeof(uint64_t);
+	if (slice.chunk > SLICE_MAX)
+		slice.chunk = SLICE_MAX;	/* the stop flag is looked at between chunks */
 	slice.values = carver.array<uint64_t>(slice.chunk);
 	*bytes = carver.used;
 	return slice;

@@ -118,9 +118,10 @@ create_fixtures(cuda_table *table, GhError *error)
 	GH_TRY(device_alloc(table, LANES * sizeof(counters), &memory, error));
 	device_count = static_cast<counters *>(memory);
 	table->lanes[0].device_count = device_count;	/* destroy finds it here */
-	CUDA_TRY(table, cudaHostAlloc(&memory, LANES * sizeof(counters),
-								  cudaHostAllocPortable), error);
-	host_count = static_cast<counters *>(memory);
+	host_count = static_cast<counters *>(device_buffer_alloc(table->options.device,
+															 LANES * sizeof(counters)));
+	if (host_count == nullptr)
+		return gh_error_set(error, GH_NO_MEMORY, "no page-locked memory for a table's counters");
 	table->lanes[0].host_count = host_count;
 	for (int i = 0; i < LANES; i++)
 		GH_TRY(lane_create(table, &table->lanes[i], device_count + i, host_count + i,
