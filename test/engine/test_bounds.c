@@ -177,6 +177,15 @@ op_fits(Kind kind, GhOp op)
 }
 
 static void
+try_unknown_ops(Context *c, Subject *s, GhRequest request)
+{
+	request.op = (GhOp) 0;
+	try_request(c, s, "operation 0", request, GH_INVALID);
+	request.op = (GhOp) (GH_DELETE + 1);
+	try_request(c, s, "operation after the last", request, GH_INVALID);
+}
+
+static void
 test_requests_of(Context *c, Kind kind)
 {
 	uint64_t	arrays[8] = {7, 8};
@@ -235,11 +244,7 @@ test_requests_of(Context *c, Kind kind)
 		request.values_in = NULL;
 		try_request(c, &s, "no keys at all", request, GH_OK);
 	}
-	request = good_request(kind, GH_FIND, arrays);
-	request.op = (GhOp) 0;
-	try_request(c, &s, "operation 0", request, GH_INVALID);
-	request.op = (GhOp) (GH_DELETE + 1);
-	try_request(c, &s, "operation after the last", request, GH_INVALID);
+	try_unknown_ops(c, &s, good_request(kind, GH_FIND, arrays));
 	subject_close(&s);
 }
 

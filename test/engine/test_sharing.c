@@ -272,22 +272,9 @@ read_part(Context *c, GhTable *table, uint64_t part, uint64_t *keys, uint64_t *o
 }
 
 static void
-test_processes(Context *c)
+make_shared_lock(void)
 {
-	uint64_t	count = sized(c, 100000, 5000) / WRITER_PARTS * WRITER_PARTS;
-	uint64_t   *keys = make_memory(2 * count * sizeof(uint64_t));
-	uint64_t   *offsets = make_memory((2 * count + 1) * sizeof(uint64_t));
-	uint64_t   *out = make_memory(2 * count * sizeof(uint64_t));
-	GhTableOptions options = options_of(c, KIND_MULTI);
-	Arena	   *arena = arena_make(128 << 20);
 	pthread_rwlockattr_t attributes;
-	GhTable    *table = NULL;
-	GhTable    *other = NULL;
-	GhError		error = {0};
-	uint64_t	i;
-	pid_t		writer;
-	int			status = 0;
-	int			reads = 0;
 
 	shared = mmap(NULL, sizeof(SharedLock), PROT_READ | PROT_WRITE,
 				  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -296,6 +283,26 @@ test_processes(Context *c)
 	/* else the reader's next shared lock keeps the writer out for ever */
 	pthread_rwlockattr_setkind_np(&attributes, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
 	pthread_rwlock_init(&shared->lock, &attributes);
+}
+
+static void
+test_processes(Context *c)
+{
+	uint64_t	count = sized(c, 100000, 5000) / WRITER_PARTS * WRITER_PARTS;
+	uint64_t   *keys = make_memory(2 * count * sizeof(uint64_t));
+	uint64_t   *offsets = make_memory((2 * count + 1) * sizeof(uint64_t));
+	uint64_t   *out = make_memory(2 * count * sizeof(uint64_t));
+	GhTableOptions options = options_of(c, KIND_MULTI);
+	Arena	   *arena = arena_make(128 << 20);
+	GhTable    *table = NULL;
+	GhTable    *other = NULL;
+	GhError		error = {0};
+	uint64_t	i;
+	pid_t		writer;
+	int			status = 0;
+	int			reads = 0;
+
+	make_shared_lock();
 	for (i = 0; i < 2 * count; i++)
 		keys[i] = i / 2 + (i % 2 == 0 ? count : 0);
 	if (!CHECK(c, arena != NULL && arena_host(arena, &arena_part), "no arena") ||
