@@ -32,6 +32,7 @@ OUTDIR=${OUTDIR:-$WORKDIR/out}
 LIMIT=${LIMIT:-540}
 BENCH_PORT=${BENCH_PORT:-5439}
 export CUDA_ARCHS=${CUDA_ARCHS:-native}
+export PATH="$PATH:/usr/local/cuda/bin"
 
 # ------------------------- what runs as an ordinary user, for one server ($1)
 
