@@ -23,6 +23,27 @@ SELECT * FROM compare_join('SELECT o.id, i.id AS iid FROM js_outer o LEFT JOIN j
 CREATE TABLE js_skew AS SELECT i AS id, CASE WHEN i % 10 = 0 THEN i ELSE 42 END AS k, repeat('x', 20) AS t FROM generate_series(1, 15000) i;
 ANALYZE js_skew;
 SELECT * FROM compare_join('SELECT o.k, s.id, s.t FROM (SELECT DISTINCT k FROM js_outer) o JOIN js_skew s ON s.k = o.k');
+-- inner sides of many sizes: the partitions double at the first, a middle and the last row
+DO $$
+DECLARE
+    want bigint[];
+    got bigint[];
+BEGIN
+    SET LOCAL max_parallel_workers_per_gather = 0;
+    FOR n IN 300..5000 BY 47 LOOP
+        FOR enabled IN 0..1 LOOP
+            PERFORM set_config('gpuhash.enabled', enabled::text, true);
+            PERFORM set_config('gpuhash.force_offload', 'on', true);
+            EXECUTE format('SELECT ARRAY[count(*), sum(i.g)] FROM js_outer o JOIN js_inner i ON i.id = o.id %% 20 WHERE i.id <= %s', n)
+                INTO got;
+            IF enabled = 0 THEN
+                want := got;
+            ELSIF want <> got THEN
+                RAISE WARNING '% inner rows: % instead of %', n, got, want;
+            END IF;
+        END LOOP;
+    END LOOP;
+END $$;
 -- rescans start from the beginning
 SET gpuhash.force_offload = on;
 SET max_parallel_workers_per_gather = 0;

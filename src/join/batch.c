@@ -159,7 +159,7 @@ add_child_row(GhJoinState *js, GhBatch *batch, TupleTableSlot *slot, Size *bytes
 
 		if (partition == js->spill.current)
 			has_key = js->table != NULL;
-		else if (gh_spill_has_rows(&js->spill, GH_INNER, partition))
+		else if (gh_spill_may_have_rows(&js->spill, GH_INNER, partition))
 		{
 			gh_spill_slot(js, GH_OUTER, partition, slot, key);
 			return;

@@ -266,7 +266,7 @@ gh_next_partition(GhJoinState *js)
 	{
 		if (++spill->current >= spill->nparts)
 			return false;
-	} while (!gh_spill_has_rows(spill, GH_OUTER, spill->current));
+	} while (!gh_spill_has_file(spill, GH_OUTER, spill->current));
 
 	gh_time_start(js, &start);
 	/* the last partition's rows may all have been of one key */

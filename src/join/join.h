@@ -348,7 +348,8 @@ extern void gh_join_fall_back(GhJoinState *js, const GhError *error);
 
 /* spill.c */
 extern int	gh_spill_partition(const GhSpill *spill, uint64 key);
-extern bool gh_spill_has_rows(const GhSpill *spill, int side, int partition);
+extern bool gh_spill_has_file(const GhSpill *spill, int side, int partition);
+extern bool gh_spill_may_have_rows(const GhSpill *spill, int side, int partition);
 extern void gh_spill_slot(GhJoinState *js, int side, int partition,
 						  TupleTableSlot *slot, uint64 key);
 extern void gh_spill_row(GhJoinState *js, int side, int partition, GhRow *row);

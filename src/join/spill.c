@@ -9,8 +9,8 @@
  *	   key name; after a doubling it is in the same partition or in the one
  *	   that split off, whose number is higher.
  *	2. Rows of the current partition stay in memory.  Others, of either side, go
- *	   to a file each partition and side.  Where the inner side has no file, an
- *	   outer row has no match and need not wait.
+ *	   to a file each partition and side.  Where no file can have inner rows of
+ *	   its partition, an outer row has no match and need not wait.
  *	3. When the outer side is through, the next partition's inner file becomes
  *	   the row store and its outer file the outer side.  Rows found to belong to a
  *	   later partition, because of a doubling since, move on to its file.
@@ -36,10 +36,24 @@ gh_spill_partition(const GhSpill *spill, uint64 key)
 	return (int) (gh_mix64(key ^ UINT64CONST(0x8ebc6af09c88c6e3)) & (spill->nparts - 1));
 }
 
+/* Whether rows were put into the very file of the partition. */
 bool
-gh_spill_has_rows(const GhSpill *spill, int side, int partition)
+gh_spill_has_file(const GhSpill *spill, int side, int partition)
 {
 	return spill->files[side] != NULL && spill->files[side][partition] != NULL;
+}
+
+/*
+ * Whether a later partition may have rows.  Those written before a doubling lie
+ * in the file of a partition that this one split off from, until that is read.
+ */
+bool
+gh_spill_may_have_rows(const GhSpill *spill, int side, int partition)
+{
+	for (int nparts = spill->nparts; nparts > 1; nparts /= 2)
+		if (gh_spill_has_file(spill, side, partition & (nparts - 1)))
+			return true;
+	return false;
 }
 
 /* The file of a later partition, made on first use. */
@@ -117,7 +131,7 @@ gh_spill_read(GhJoinState *js, int side)
 	GhSpill    *spill = &js->spill;
 	BufFile    *file;
 
-	if (!gh_spill_has_rows(spill, side, spill->current))
+	if (!gh_spill_has_file(spill, side, spill->current))
 		return NULL;
 	file = spill->files[side][spill->current];
 	for (;;)
@@ -144,7 +158,7 @@ void
 gh_spill_rewind(GhJoinState *js)
 {
 	for (int side = GH_OUTER; side <= GH_INNER; side++)
-		if (gh_spill_has_rows(&js->spill, side, js->spill.current) &&
+		if (gh_spill_has_file(&js->spill, side, js->spill.current) &&
 			BufFileSeek(js->spill.files[side][js->spill.current], 0, 0, SEEK_SET) != 0)
 			ereport(ERROR,
 					(errcode_for_file_access(),
