@@ -30,11 +30,11 @@ DECLARE
     got bigint[];
 BEGIN
     SET LOCAL max_parallel_workers_per_gather = 0;
-    FOR n IN 300..5000 BY 47 LOOP
+    FOR n IN 300..12000 BY 97 LOOP
         FOR enabled IN 0..1 LOOP
             PERFORM set_config('gpuhash.enabled', enabled::text, true);
             PERFORM set_config('gpuhash.force_offload', 'on', true);
-            EXECUTE format('SELECT ARRAY[count(*), sum(i.g)] FROM js_outer o JOIN js_inner i ON i.id = o.id %% 20 WHERE i.id <= %s', n)
+            EXECUTE format('SELECT ARRAY[count(*), sum(i.g)] FROM js_outer o JOIN js_inner i ON i.id = o.id %% %s WHERE i.id <= %s', 2 + n % 7, n)
                 INTO got;
             IF enabled = 0 THEN
                 want := got;

@@ -262,11 +262,14 @@ gh_next_partition(GhJoinState *js)
 		return false;
 	gh_join_drop_table(js);
 	gh_row_store_reset(&js->store);
-	do
+	for (;;)
 	{
 		if (++spill->current >= spill->nparts)
 			return false;
-	} while (!gh_spill_has_file(spill, GH_OUTER, spill->current));
+		if (gh_spill_has_file(spill, GH_OUTER, spill->current))
+			break;
+		gh_spill_skip(js);
+	}
 
 	gh_time_start(js, &start);
 	/* the last partition's rows may all have been of one key */

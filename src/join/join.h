@@ -183,6 +183,7 @@ typedef struct GhSpill
 	int			current;		/* the partition being joined */
 	bool		grow_disabled;	/* splitting did not help */
 	BufFile   **files[2];		/* by side and partition; NULL: no rows */
+	int		   *born[2];		/* by side and partition: nparts when it was made */
 	char	   *buffer;			/* of one row */
 	Size		buffer_size;
 	uint64		bytes_written;
@@ -355,6 +356,7 @@ extern void gh_spill_slot(GhJoinState *js, int side, int partition,
 extern void gh_spill_row(GhJoinState *js, int side, int partition, GhRow *row);
 extern GhRow *gh_spill_read(GhJoinState *js, int side);
 extern void gh_spill_rewind(GhJoinState *js);
+extern void gh_spill_skip(GhJoinState *js);
 extern void gh_spill_grow(GhJoinState *js);
 extern void gh_spill_reset(GhSpill *spill);
 

@@ -63,11 +63,15 @@ partition_file(GhSpill *spill, int side, int partition)
 	MemoryContext saved = MemoryContextSwitchTo(spill->context);
 
 	if (spill->files[side] == NULL)
+	{
 		spill->files[side] = palloc0(sizeof(BufFile *) * GH_PARTITIONS_MAX);
+		spill->born[side] = palloc0(sizeof(int) * GH_PARTITIONS_MAX);
+	}
 	if (spill->files[side][partition] == NULL)
 	{
 		PrepareTempTablespaces();
 		spill->files[side][partition] = BufFileCreateTemp(false);
+		spill->born[side][partition] = spill->nparts;
 	}
 	MemoryContextSwitchTo(saved);
 	return spill->files[side][partition];
@@ -166,6 +170,23 @@ gh_spill_rewind(GhJoinState *js)
 }
 
 /*
+ * Passes by the current partition, whose inner rows no outer row asks for.  Rows in
+ * its file that were written before a doubling may be wanted by a later one.
+ */
+void
+gh_spill_skip(GhJoinState *js)
+{
+	GhSpill    *spill = &js->spill;
+
+	if (!gh_spill_has_file(spill, GH_INNER, spill->current) ||
+		spill->born[GH_INNER][spill->current] == spill->nparts)
+		return;
+	gh_spill_rewind(js);
+	while (gh_spill_read(js, GH_INNER) != NULL)
+		continue;
+}
+
+/*
  * Doubles the partitions and moves the stored inner rows that no longer belong
  * to the current one to their file.
  */
@@ -220,6 +241,7 @@ gh_spill_reset(GhSpill *spill)
 			if (spill->files[side][i] != NULL)
 				BufFileClose(spill->files[side][i]);
 		pfree(spill->files[side]);
+		pfree(spill->born[side]);
 		spill->files[side] = NULL;
 	}
 	spill->nparts = 1;
