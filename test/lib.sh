@@ -206,6 +206,8 @@ gh_main() {
 	gh_copy_checkout "$WORK/src"
 	mkdir -p "$WORK/home"
 	chmod -R u+rwX,go+rX "$WORK/src"
+	(gh_as_user test -x "$PG_CONFIG") ||
+		gh_die "user $(gh_user), which the server would run as, cannot reach $PG_CONFIG (GPUHASH_USER=NAME names another user)"
 	if [ "$(id -u)" = 0 ]; then
 		chown -R "$(gh_user)" "$WORK"
 	fi
