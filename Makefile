@@ -84,7 +84,9 @@ TAP = $(wildcard $(top)/test/t/*.pl)
 # -------------------------------------------------------------------- CUDA
 
 cuda_sources := $(sort $(wildcard $(top)/cuda/*.cu))
-NVCC ?= $(firstword $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc))
+ifndef NVCC
+NVCC := $(firstword $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc))
+endif
 
 ifeq ($(filter auto yes no,$(WITH_CUDA)),)
 $(error WITH_CUDA is "$(WITH_CUDA)": give auto, yes or no)
@@ -144,6 +146,8 @@ include $(PGXS)
 $(OBJS): build/flags
 build/flags build/cuda_flags: ;
 -include $(wildcard $(patsubst %.o,%.d,$(OBJS)))
+# the header dependencies are written for objects; bitcode follows them
+$(patsubst %.o,%.bc,$(OBJS)): %.bc: %.o
 
 ifeq ($(build_cuda),yes)
 
@@ -168,7 +172,7 @@ install-cuda: $(cuda_library) installdirs-lib
 
 endif
 
-# Not part of installcheck: these start servers of their own, which no root can.
+# Not part of installcheck: these start servers of their own, which root cannot.
 .PHONY: tap
 tap:
 	PG_CONFIG='$(PG_CONFIG)' prove -I $(top)/test/perl $(TAP)
