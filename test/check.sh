@@ -13,7 +13,7 @@
 #			sanitize regress isolation tap
 #	CONF		file with lines for the configuration of the regress server
 #	WITH_CUDA	yes: the library is built for the GPU here and installed
-#	CUDA_ARCHS	what part cuda compiles for (default: 90)
+#	CUDA_ARCHS	what part cuda compiles for (default: the GPU here, else 90)
 #	CHECK_TOTALS_FILE	file to write "passed failed" to, in place of the last line
 #	FETCH_ARCHIVE	yes: fetch the archive data if it is not there
 #	GPUHASH_ARCHIVE	folder with the archive data (default: build/archive)
@@ -112,17 +112,23 @@ part_clang() {
 }
 
 part_cuda() {
+	local archs=90
 	if [ -z "$(gh_nvcc)" ]; then
 		skip "build the CUDA engine" "nvcc is not installed"
 	elif [ -z "$(find "$SRC/cuda" -name '*.cu')" ]; then
 		skip "build the CUDA engine" "no source"
 	else
-		attempt "build the CUDA engine for ${CUDA_ARCHS:-90}" \
-			build_aside cuda WITH_CUDA=yes CUDA_ARCHS="${CUDA_ARCHS:-90}" with_llvm=no gpuhash_cuda.so
+		! gh_gpu || archs=native
+		attempt "build the CUDA engine for ${CUDA_ARCHS:-$archs}" \
+			build_aside cuda WITH_CUDA=yes CUDA_ARCHS="${CUDA_ARCHS:-$archs}" with_llvm=no gpuhash_cuda.so
 		if [ -f "$WORK/build/gpuhash.so" ]; then
 			nothing_found "gpuhash.so does not link CUDA" sh -c "ldd '$WORK/build/gpuhash.so' | grep -i cuda"
 		fi
-		gh_gpu || skip "tests on the GPU" "no GPU found"
+		if gh_gpu; then
+			engine_tests "engine conformance on the GPU" check-cuda CUDA_ENGINE="$WORK/cuda/gpuhash_cuda.so"
+		else
+			skip "engine conformance on the GPU" "no GPU found"
+		fi
 	fi
 }
 
