@@ -16,8 +16,8 @@
 #	LIMIT		seconds for each section (default 540)
 #	CUDA_ARCHS	default: native, the GPU found
 #	SANITIZER_ARGS	arguments of the reduced conformance run (default: --reduced)
-#	BENCH		a benchmark of joins, called as BENCH TREE PORT OUTDIR with a
-#			server that listens in /tmp; it reads APPEND=1, TAG= and
+#	BENCH		a benchmark of joins (default: test/bench/join_bench.sh), called as
+#			BENCH TREE PORT OUTDIR with a server that listens in /tmp; it reads APPEND=1, TAG= and
 #			EXTRA="SET ...;" and what else is set here (INNERS, REPS, ...)
 #	BENCH_TAGS	what is timed (default: native cuda cpu)
 #	BENCH_PORT	number in the name of its server's socket (default 5439)
@@ -31,6 +31,7 @@ WORKDIR=${WORKDIR:-/tmp/gpuhash-gpu-host}
 OUTDIR=${OUTDIR:-$WORKDIR/out}
 LIMIT=${LIMIT:-540}
 BENCH_PORT=${BENCH_PORT:-5439}
+BENCH=${BENCH:-$GH_HOME/test/bench/join_bench.sh}
 export CUDA_ARCHS=${CUDA_ARCHS:-native}
 export PATH="$PATH:/usr/local/cuda/bin"
 
@@ -124,10 +125,6 @@ all_sections() {
 						PARTS="build regress isolation" WITH_CUDA=yes CONF="$WORKDIR/cuda.conf" bash "$GH_HOME/test/check.sh"
 				done ;;
 			bench)
-				if [ -z "${BENCH:-}" ]; then
-					note bench skip 0 "BENCH names no benchmark"
-					continue
-				fi
 				for tag in ${BENCH_TAGS:-native cuda cpu}; do
 					section "bench-$tag" bash "$GH_SCRIPT" --in "$first" bench "$tag" "$WORKDIR/bench-out"
 				done
@@ -144,12 +141,10 @@ gpu_host() {
 	for tree in "$@"; do
 		trees+=("$(unpack "$tree")")
 	done
-	if [ -n "${BENCH:-}" ]; then
-		# with what lies beside it, where an ordinary user can read it
-		mkdir -p "$WORKDIR/benchmark"
-		find "$(dirname "$BENCH")" -maxdepth 1 -type f -size -1024k -exec cp -f {} "$WORKDIR/benchmark/" \;
-		export BENCH="$WORKDIR/benchmark/${BENCH##*/}"
-	fi
+	# with what lies beside it, where an ordinary user can read it
+	mkdir -p "$WORKDIR/benchmark"
+	find "$(dirname "$BENCH")" -maxdepth 1 -type f -size -1024k -exec cp -f {} "$WORKDIR/benchmark/" \;
+	export BENCH="$WORKDIR/benchmark/${BENCH##*/}"
 	[ "$(id -u)" != 0 ] || chown -R "$(gh_user)" "$WORKDIR/bench-out"
 	: >"$OUTDIR/table"
 	FAILURES=0
