@@ -190,6 +190,18 @@ gh_options_init(GhTableOptions *options, const GhEngine *engine)
 /* --------------------------------------------------------------- requests */
 
 /*
+ * Serves the interrupt that stopped a request.  Where interrupts are held off it
+ * would stay pending, and every further try would stop at once.
+ */
+static void
+serve_interrupt(void)
+{
+	CHECK_FOR_INTERRUPTS();
+	if (InterruptPending && !INTERRUPTS_CAN_BE_PROCESSED())
+		elog(ERROR, "hash table is used while interrupts are held off");
+}
+
+/*
  * An engine whose wait was cut short may still be writing into the request's
  * arrays.  GH_STOPPED says that it no longer is, so this is the place where an
  * interrupt may throw.
@@ -205,7 +217,7 @@ gh_wait_request(GhTable *table, GhRequest *request)
 
 		if (status != GH_STOPPED)
 			return status;
-		CHECK_FOR_INTERRUPTS();
+		serve_interrupt();
 		status = engine->submit(table, request);
 		if (status != GH_OK && status != GH_BUSY)
 			return status;
@@ -234,7 +246,7 @@ gh_create_table(const GhEngine *engine, const GhHost *host,
 
 		if (status != GH_STOPPED)
 			return status;
-		CHECK_FOR_INTERRUPTS();
+		serve_interrupt();
 	}
 }
 

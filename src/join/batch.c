@@ -23,7 +23,21 @@
 /* A batch ends early when its by-reference values take this many bytes. */
 #define GH_ARENA_MAX ((Size) 4 * 1024 * 1024)
 
+/* A batch's arrays may take this share of the memory for rows and table. */
+#define GH_BATCH_SHARE 8
+
 /* ------------------------------------------------------------ buffers */
+
+/* The most rows of a batch: gpuhash.batch_rows, but fewer when rows are wide. */
+static int
+batch_rows_max(const GhJoinState *js)
+{
+	Size		row = 2 * sizeof(uint64) + sizeof(bool) +
+		js->columns[GH_OUTER].ncolumns * (sizeof(Datum) + sizeof(bool));
+	Size		rows = Max(js->memory_limit / GH_BATCH_SHARE / row, GH_BATCH_ROWS_MIN);
+
+	return (int) Min(rows, (Size) gh_batch_rows);
+}
 
 /*
  * Memory for what the engine reads and writes: best from the engine, which can
@@ -76,7 +90,7 @@ grow_batch(GhJoinState *js, GhBatch *batch, int rows)
 		return;
 	/* page-locked memory is slow to get: take it once */
 	if (js->engine != NULL && js->engine->asynchronous)
-		rows = Max(rows, gh_batch_rows);
+		rows = Max(rows, batch_rows_max(js));
 	if (js->buffer_engine == NULL)
 		js->buffer_engine = js->engine != NULL ? js->engine : gh_cpu_engine();
 
@@ -95,8 +109,8 @@ grow_batch(GhJoinState *js, GhBatch *batch, int rows)
 	batch->keys = alloc_buffer(js, rows);
 	batch->found = alloc_buffer(js, rows);
 	batch->has_key = MemoryContextAlloc(js->context, rows * sizeof(bool));
-	batch->nulls = MemoryContextAlloc(js->context,
-									  (Size) rows * columns->ncolumns * sizeof(bool) + 1);
+	batch->nulls = MemoryContextAllocHuge(js->context,
+										  (Size) rows * columns->ncolumns * sizeof(bool) + 1);
 	batch->values = MemoryContextAllocHuge(js->context,
 										   (Size) rows * columns->ncolumns * sizeof(Datum) + 1);
 	batch->capacity = rows;
@@ -231,7 +245,7 @@ fill_batch(GhJoinState *js, GhBatch *batch)
 
 	gh_time_start(js, &start);
 	grow_batch(js, batch, rows);
-	js->batch_rows = Min(js->batch_rows * 2, gh_batch_rows);
+	js->batch_rows = Min(js->batch_rows * 2, batch_rows_max(js));
 	MemoryContextReset(batch->arena);
 	batch->nrows = 0;
 	batch->nprobes = 0;
