@@ -117,7 +117,7 @@ SELECT * FROM explain_lines('SELECT count(*) FROM je_outer o JOIN je_inner i ON 
 SELECT * FROM explain_lines('SELECT * FROM je_outer o LEFT JOIN je_inner i ON i.k = o.k AND i.id > 2990');
 SELECT * FROM explain_lines('SELECT * FROM je_outer o JOIN je_inner i ON i.k = o.k AND i.id + o.id > 22995');
 SELECT * FROM explain_lines('SELECT * FROM je_outer o JOIN je_inner i ON i.k = o.k WHERE i.id < 0');
-SELECT * FROM explain_lines('SELECT * FROM je_outer o JOIN je_inner i ON i.k = o.k WHERE o.id < 0');
+SELECT * FROM explain_lines('SELECT * FROM je_outer o LEFT JOIN je_inner i ON i.k = o.k WHERE o.id < 0');
 -- with timing on, the node's times are there in every format
 CREATE FUNCTION explain_keys(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE

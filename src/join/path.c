@@ -71,6 +71,23 @@ estimate_memory(Path *inner)
 	return inner->rows * (width + GH_TABLE_BYTES_PER_ROW);
 }
 
+/*
+ * With gpuhash.force_offload, a path's cost is scaled down so far that it wins
+ * against every other node, while forced paths still compare with each other.
+ */
+#define GH_FORCED_SCALE 1e-9
+
+/* What the path costs, undoing that. */
+static void
+real_cost(Path *path, Cost *startup, Cost *total)
+{
+	bool		forced = gh_force_offload && IsA(path, CustomPath) &&
+		((CustomPath *) path)->methods == &gh_join_path_methods;
+
+	*startup = forced ? path->startup_cost / GH_FORCED_SCALE : path->startup_cost;
+	*total = forced ? path->total_cost / GH_FORCED_SCALE : path->total_cost;
+}
+
 /* Pages of rows in temporary files, as PostgreSQL's hash join counts them. */
 static double
 spilled_pages(Path *path)
@@ -94,15 +111,21 @@ cost_join(PlannerInfo *root, CustomPath *cpath, Path *outer, Path *inner,
 	QualCost	hashed;
 	double		memory = estimate_memory(inner);
 	double		limit = get_hash_memory_limit();
+	Cost		outer_startup;
+	Cost		outer_total;
+	Cost		inner_startup;
+	Cost		inner_total;
 	Cost		run;
 
+	real_cost(outer, &outer_startup, &outer_total);
+	real_cost(inner, &inner_startup, &inner_total);
 	cost_qual_eval(&quals, clauses, root);
 	cost_qual_eval(&hashed, hash_clauses, root);
 	/* the look-up's own price covers them once */
 	quals.per_tuple -= hashed.per_tuple;
-	path->startup_cost = outer->startup_cost + inner->total_cost +
+	path->startup_cost = outer_startup + inner_total +
 		gh_setup_cost + gh_build_tuple_cost * inner->rows + quals.startup;
-	run = outer->total_cost - outer->startup_cost +
+	run = outer_total - outer_startup +
 		gh_probe_tuple_cost * outer->rows +
 		(cpu_tuple_cost + quals.per_tuple) * path->rows;
 	if (memory > limit)
@@ -117,7 +140,10 @@ cost_join(PlannerInfo *root, CustomPath *cpath, Path *outer, Path *inner,
 	path->total_cost = path->startup_cost + run;
 
 	if (gh_force_offload)
-		path->startup_cost = path->total_cost = 0;
+	{
+		path->startup_cost *= GH_FORCED_SCALE;
+		path->total_cost *= GH_FORCED_SCALE;
+	}
 	gh_sum_disabled_nodes(path, outer, inner);
 }
 
