@@ -104,7 +104,7 @@ spilled_pages(Path *path)
  */
 static void
 cost_join(PlannerInfo *root, CustomPath *cpath, Path *outer, Path *inner,
-		  List *clauses, List *hash_clauses)
+		  JoinPathExtraData *extra, List *hash_clauses)
 {
 	Path	   *path = &cpath->path;
 	QualCost	quals;
@@ -116,18 +116,23 @@ cost_join(PlannerInfo *root, CustomPath *cpath, Path *outer, Path *inner,
 	Cost		inner_startup;
 	Cost		inner_total;
 	Cost		run;
+	double		tuples;
 
 	real_cost(outer, &outer_startup, &outer_total);
 	real_cost(inner, &inner_startup, &inner_total);
-	cost_qual_eval(&quals, clauses, root);
+	cost_qual_eval(&quals, extra->restrictlist, root);
 	cost_qual_eval(&hashed, hash_clauses, root);
 	/* the look-up's own price covers them once */
 	quals.per_tuple -= hashed.per_tuple;
 	path->startup_cost = outer_startup + inner_total +
 		gh_setup_cost + gh_build_tuple_cost * inner->rows + quals.startup;
+	/* counted as PostgreSQL's hash join counts them, lest like be held against unlike */
+	tuples = path->rows;
+	if (extra->inner_unique)
+		tuples = clamp_row_est(outer->rows * extra->semifactors.outer_match_frac);
 	run = outer_total - outer_startup +
 		gh_probe_tuple_cost * outer->rows +
-		(cpu_tuple_cost + quals.per_tuple) * path->rows;
+		(cpu_tuple_cost + quals.per_tuple) * tuples;
 	if (memory > limit)
 	{
 		double		spilled = 1.0 - limit / memory;
@@ -200,7 +205,7 @@ add_join_path(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 									   makeInteger(extra->inner_unique),
 									   extra->restrictlist,
 									   hash_clauses);
-	cost_join(root, cpath, outer, inner, extra->restrictlist, hash_clauses);
+	cost_join(root, cpath, outer, inner, extra, hash_clauses);
 	add_path(joinrel, &cpath->path);
 }
 
