@@ -189,12 +189,8 @@ gh_options_init(GhTableOptions *options, const GhEngine *engine)
 
 /* --------------------------------------------------------------- requests */
 
-/*
- * Serves the interrupt that stopped a request.  Where interrupts are held off it
- * would stay pending, and every further try would stop at once.
- */
-static void
-serve_interrupt(void)
+void
+gh_serve_interrupt(void)
 {
 	CHECK_FOR_INTERRUPTS();
 	if (InterruptPending && !INTERRUPTS_CAN_BE_PROCESSED())
@@ -217,7 +213,7 @@ gh_wait_request(GhTable *table, GhRequest *request)
 
 		if (status != GH_STOPPED)
 			return status;
-		serve_interrupt();
+		gh_serve_interrupt();
 		status = engine->submit(table, request);
 		if (status != GH_OK && status != GH_BUSY)
 			return status;
@@ -246,7 +242,7 @@ gh_create_table(const GhEngine *engine, const GhHost *host,
 
 		if (status != GH_STOPPED)
 			return status;
-		serve_interrupt();
+		gh_serve_interrupt();
 	}
 }
 

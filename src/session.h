@@ -54,6 +54,13 @@ extern GhStatus gh_create_table(const GhEngine *engine, const GhHost *host,
 								GhError *error);
 
 /*
+ * Serves the interrupt that ended an engine's call with GH_STOPPED; to be called
+ * before the call is tried again.  Throws when the interrupt says so, and when
+ * interrupts are held off: every further try would stop at once.
+ */
+extern void gh_serve_interrupt(void);
+
+/*
  * ereport(ERROR) for an engine's failure, with SQLSTATE and hint by status.
  * what completes the sentence "could not ...", e.g. "insert into table \"t\"".
  */

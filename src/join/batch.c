@@ -39,30 +39,31 @@ batch_rows_max(const GhJoinState *js)
 	return (int) Min(rows, (Size) gh_batch_rows);
 }
 
-/*
- * Memory for what the engine reads and writes: best from the engine, which can
- * transfer it directly; else ordinary memory.
- */
-static uint64 *
-alloc_buffer(GhJoinState *js, int rows)
+static void
+free_buffers(GhBatch *batch)
 {
-	uint64	   *buffer;
-
-	buffer = js->buffer_engine->buffer_alloc(0, rows * sizeof(uint64));
-	if (buffer == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_OUT_OF_MEMORY),
-				 errmsg("out of memory"),
-				 errdetail("Failed on a batch of %d keys.", rows)));
-	return buffer;
+	if (batch->keys != NULL)
+		batch->buffer_engine->buffer_free(batch->keys);
+	if (batch->found != NULL)
+		batch->buffer_engine->buffer_free(batch->found);
+	batch->keys = batch->found = NULL;
 }
 
-static void
-free_buffer(GhJoinState *js, uint64 **buffer)
+/*
+ * Memory for what the engine reads and writes: best from the engine, which can
+ * transfer it directly.  It may have none left, or be failing; then ordinary
+ * memory does.
+ */
+static bool
+alloc_buffers(GhBatch *batch, const GhEngine *engine, int rows)
 {
-	if (*buffer != NULL)
-		js->buffer_engine->buffer_free(*buffer);
-	*buffer = NULL;
+	batch->buffer_engine = engine;
+	batch->keys = engine->buffer_alloc(0, rows * sizeof(uint64));
+	batch->found = engine->buffer_alloc(0, rows * sizeof(uint64));
+	if (batch->keys != NULL && batch->found != NULL)
+		return true;
+	free_buffers(batch);
+	return false;
 }
 
 /*
@@ -74,8 +75,7 @@ gh_free_batch_buffers(GhJoinState *js)
 {
 	for (int i = 0; i < 2; i++)
 	{
-		free_buffer(js, &js->batch[i].keys);
-		free_buffer(js, &js->batch[i].found);
+		free_buffers(&js->batch[i]);
 		js->batch[i].capacity = 0;
 	}
 }
@@ -91,11 +91,8 @@ grow_batch(GhJoinState *js, GhBatch *batch, int rows)
 	/* page-locked memory is slow to get: take it once */
 	if (js->engine != NULL && js->engine->asynchronous)
 		rows = Max(rows, batch_rows_max(js));
-	if (js->buffer_engine == NULL)
-		js->buffer_engine = js->engine != NULL ? js->engine : gh_cpu_engine();
 
-	free_buffer(js, &batch->keys);
-	free_buffer(js, &batch->found);
+	free_buffers(batch);
 	if (batch->capacity > 0)
 	{
 		pfree(batch->has_key);
@@ -106,8 +103,12 @@ grow_batch(GhJoinState *js, GhBatch *batch, int rows)
 	if (batch->arena == NULL)
 		batch->arena = AllocSetContextCreate(js->context, "GpuHashJoin batch",
 											 ALLOCSET_DEFAULT_SIZES);
-	batch->keys = alloc_buffer(js, rows);
-	batch->found = alloc_buffer(js, rows);
+	if ((js->engine == NULL || !alloc_buffers(batch, js->engine, rows)) &&
+		!alloc_buffers(batch, gh_cpu_engine(), rows))
+		ereport(ERROR,
+				(errcode(ERRCODE_OUT_OF_MEMORY),
+				 errmsg("out of memory"),
+				 errdetail("Failed on a batch of %d keys.", rows)));
 	batch->has_key = MemoryContextAlloc(js->context, rows * sizeof(bool));
 	batch->nulls = MemoryContextAllocHuge(js->context,
 										  (Size) rows * columns->ncolumns * sizeof(bool) + 1);

@@ -22,25 +22,8 @@
 #include "join/join.h"
 #include "session.h"
 
-/* Rows entered at a time; three 8-byte arrays of this many are needed. */
+/* Rows entered at a time. */
 #define GH_BUILD_BATCH 65536
-
-/* Bytes of table that a stored row will need, at the usual filled factors. */
-#define GH_TABLE_BYTES_PER_ROW 24
-
-/* Splits off partitions while rows and table-to-be are over the limit. */
-static inline void
-keep_within_memory(GhJoinState *js)
-{
-	while (js->store.used + js->store.nrows * GH_TABLE_BYTES_PER_ROW > js->memory_limit)
-	{
-		int			nparts = js->spill.nparts;
-
-		gh_spill_grow(js);
-		if (js->spill.nparts == nparts)
-			break;
-	}
-}
 
 /* Reads the inner side to its end.  Rows with a NULL key match nothing. */
 static void
@@ -66,7 +49,7 @@ store_inner_rows(GhJoinState *js)
 		if (partition == js->spill.current)
 		{
 			gh_row_store_add_slot(&js->store, slot, key);
-			keep_within_memory(js);
+			gh_spill_keep_within_memory(js);
 		}
 		else
 			gh_spill_slot(js, GH_INNER, partition, slot, key);
@@ -82,22 +65,22 @@ store_spilled_rows(GhJoinState *js)
 	while ((row = gh_spill_read(js, GH_INNER)) != NULL)
 	{
 		gh_row_store_add_row(&js->store, row);
-		keep_within_memory(js);
+		gh_spill_keep_within_memory(js);
 	}
 }
 
 /* Submits the rows of one batch and links what comes back. */
 static GhStatus
-enter_batch(GhJoinState *js, uint64 *buffer, uint64 nrows, GhError *error)
+enter_batch(GhJoinState *js, uint64 *arrays[3], uint64 nrows, GhError *error)
 {
 	GhRequest	request = {0};
 	GhStatus	status;
 
 	request.op = GH_EXCHANGE;
 	request.count = nrows;
-	request.keys = buffer;
-	request.values_in = buffer + GH_BUILD_BATCH;
-	request.values_out = buffer + 2 * GH_BUILD_BATCH;
+	request.keys = arrays[0];
+	request.values_in = arrays[1];
+	request.values_out = arrays[2];
 	request.absent = 0;
 	status = gh_run_request(js->table, &request);
 	if (status != GH_OK)
@@ -112,8 +95,9 @@ enter_batch(GhJoinState *js, uint64 *buffer, uint64 nrows, GhError *error)
 }
 
 static GhStatus
-enter_rows(GhJoinState *js, uint64 *buffer, GhError *error)
+enter_rows(GhJoinState *js, uint64 *buffer, uint64 capacity, GhError *error)
 {
+	uint64	   *arrays[3] = {buffer, buffer + capacity, buffer + 2 * capacity};
 	GhRowCursor cursor = {0};
 	GhStatus	status = GH_OK;
 	uint64		n = 0;
@@ -121,18 +105,18 @@ enter_rows(GhJoinState *js, uint64 *buffer, GhError *error)
 
 	while ((row = gh_row_store_next(&js->store, &cursor)) != NULL)
 	{
-		buffer[n] = row->key;
-		buffer[GH_BUILD_BATCH + n] = (uint64) (uintptr_t) row;
-		if (++n == GH_BUILD_BATCH)
+		arrays[0][n] = row->key;
+		arrays[1][n] = (uint64) (uintptr_t) row;
+		if (++n == capacity)
 		{
-			status = enter_batch(js, buffer, n, error);
+			status = enter_batch(js, arrays, n, error);
 			if (status != GH_OK)
 				return status;
 			n = 0;
 		}
 	}
 	if (n > 0)
-		status = enter_batch(js, buffer, n, error);
+		status = enter_batch(js, arrays, n, error);
 	return status;
 }
 
@@ -146,6 +130,7 @@ make_table(GhJoinState *js, GhError *error)
 	GhTableOptions options;
 	GhStatus	status;
 	uint64	   *buffer;
+	uint64		capacity;
 
 	gh_options_init(&options, js->engine);
 	options.capacity = js->store.nrows;
@@ -158,8 +143,9 @@ make_table(GhJoinState *js, GhError *error)
 		return status;
 	}
 
-	buffer = MemoryContextAlloc(js->context, 3 * GH_BUILD_BATCH * sizeof(uint64));
-	status = enter_rows(js, buffer, error);
+	capacity = Min(js->store.nrows, GH_BUILD_BATCH);
+	buffer = MemoryContextAlloc(js->context, 3 * capacity * sizeof(uint64));
+	status = enter_rows(js, buffer, capacity, error);
 	pfree(buffer);
 	if (status != GH_OK)
 		gh_join_drop_table(js);
@@ -264,6 +250,7 @@ gh_next_partition(GhJoinState *js)
 	gh_row_store_reset(&js->store);
 	for (;;)
 	{
+		gh_spill_close_current(spill);
 		if (++spill->current >= spill->nparts)
 			return false;
 		if (gh_spill_has_file(spill, GH_OUTER, spill->current))
@@ -272,8 +259,8 @@ gh_next_partition(GhJoinState *js)
 	}
 
 	gh_time_start(js, &start);
-	/* the last partition's rows may all have been of one key */
-	spill->grow_disabled = false;
+	/* what could not be parted is gone with the last partition */
+	spill->grow_at = 0;
 	gh_spill_rewind(js);
 	store_spilled_rows(js);
 	make_partition_table(js);

@@ -202,12 +202,10 @@ begin_join(CustomScanState *node, EState *estate, int eflags)
 
 /* ------------------------------------------------------- the scan tuple */
 
+/* Nobody above the node gets this slot, so nobody else changes it. */
 static inline void
 mark_scan_tuple_full(TupleTableSlot *slot)
 {
-	/* a parent that got this very slot may have materialised it */
-	if (TTS_SHOULDFREE(slot))
-		ExecClearTuple(slot);
 	slot->tts_flags &= ~TTS_FLAG_EMPTY;
 	slot->tts_nvalid = slot->tts_tupleDescriptor->natts;
 }
@@ -319,9 +317,9 @@ project_row(GhJoinState *js)
 		InstrCountFiltered1(ps, 1);
 		return NULL;
 	}
-	if (ps->ps_ProjInfo != NULL)
-		return ExecProject(ps->ps_ProjInfo);
-	return js->css.ss.ss_ScanTupleSlot;
+	/* the scan tuple has columns for the keys, so it never is the result itself */
+	Assert(ps->ps_ProjInfo != NULL);
+	return ExecProject(ps->ps_ProjInfo);
 }
 
 /* Starts on the current outer row: looks up its first match. */
@@ -362,6 +360,7 @@ next_joined_row(GhJoinState *js, const GhBatch *batch)
 		GhRow	   *inner = js->match;
 		TupleTableSlot *result;
 
+		/* quals may drop any number of matches before a row comes out */
 		CHECK_FOR_INTERRUPTS();
 		js->match = inner->next;
 		if (js->match != NULL)
@@ -410,6 +409,8 @@ emit_row(GhJoinState *js)
 	{
 		TupleTableSlot *result;
 
+		/* likewise outer rows */
+		CHECK_FOR_INTERRUPTS();
 		if (!js->row_open)
 			open_row(js, batch);
 		result = next_joined_row(js, batch);

@@ -139,10 +139,21 @@ typedef struct GhRowStore
 	int			max_chunks;
 	GhRowChunk *chunks;
 	uint64		nrows;
-	Size		used;			/* bytes of rows */
-	Size		bytes;			/* bytes of chunks */
+	Size		bytes;			/* of chunks */
 	Size		bytes_peak;
 } GhRowStore;
+
+/* Bytes of chunks, less what is still free in the last one. */
+static inline Size
+gh_row_store_taken(const GhRowStore *store)
+{
+	const GhRowChunk *last;
+
+	if (store->nchunks == 0)
+		return 0;
+	last = &store->chunks[store->nchunks - 1];
+	return store->bytes - (last->size - last->used);
+}
 
 /* Where a reader of the store stands. */
 typedef struct GhRowCursor
@@ -181,7 +192,7 @@ typedef struct GhSpill
 	MemoryContext context;
 	int			nparts;			/* a power of two; 1: everything fits */
 	int			current;		/* the partition being joined */
-	bool		grow_disabled;	/* splitting did not help */
+	Size		grow_at;		/* bytes; splitting did not help: wait for so many */
 	BufFile   **files[2];		/* by side and partition; NULL: no rows */
 	int		   *born[2];		/* by side and partition: nparts when it was made */
 	char	   *buffer;			/* of one row */
@@ -189,7 +200,10 @@ typedef struct GhSpill
 	uint64		bytes_written;
 } GhSpill;
 
-#define GH_PARTITIONS_MAX 1024
+#define GH_PARTITIONS_MAX 4096
+
+/* Bytes of table that a stored row will need, at the usual filled factors. */
+#define GH_TABLE_BYTES_PER_ROW 24
 
 /* ---- plan.c: what a plan carries ---- */
 
@@ -258,6 +272,7 @@ typedef struct GhBatch
 	bool	   *nulls;			/* by row and kept column */
 	Datum	   *values;			/* likewise */
 	MemoryContext arena;		/* by-reference values */
+	const GhEngine *buffer_engine;	/* whose buffers keys and found are */
 	uint64	   *keys;			/* by probe */
 	uint64	   *found;			/* by probe: first matching GhRow, or 0 */
 	GhRequest	request;
@@ -304,7 +319,6 @@ typedef struct GhJoinState
 	bool		outer_done;		/* no more outer rows for this partition */
 	int			batch_rows;		/* rows of the next batch */
 	GhBatch		batch[2];
-	const GhEngine *buffer_engine;	/* whose buffers keys and found are */
 	int			current;		/* the batch being emitted */
 	bool		ahead;			/* the other one is filled and submitted */
 
@@ -357,7 +371,8 @@ extern void gh_spill_row(GhJoinState *js, int side, int partition, GhRow *row);
 extern GhRow *gh_spill_read(GhJoinState *js, int side);
 extern void gh_spill_rewind(GhJoinState *js);
 extern void gh_spill_skip(GhJoinState *js);
-extern void gh_spill_grow(GhJoinState *js);
+extern void gh_spill_keep_within_memory(GhJoinState *js);
+extern void gh_spill_close_current(GhSpill *spill);
 extern void gh_spill_reset(GhSpill *spill);
 
 /* batch.c: the outer side's batches */

@@ -27,9 +27,6 @@
 /* Joins of fewer rows than this are over before a table is made. */
 #define GH_MIN_ROWS 10000.0
 
-/* Bytes of table for each inner row, at the default filled factor. */
-#define GH_TABLE_BYTES_PER_ROW 24.0
-
 static set_join_pathlist_hook_type previous_hook = NULL;
 
 static const CustomPathMethods gh_join_path_methods = {
@@ -175,6 +172,40 @@ columns_are_plain(RelOptInfo *rel)
 	return true;
 }
 
+static bool
+has_row_marks_walker(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Query))
+		return ((Query *) node)->rowMarks != NIL ||
+			query_tree_walker((Query *) node, has_row_marks_walker, context, 0);
+	return expression_tree_walker(node, has_row_marks_walker, context);
+}
+
+/*
+ * Whether the outer side may be read a batch ahead of what is asked for: not when
+ * reading a row locks it, or calls a function that may change something.
+ */
+static bool
+may_be_read_ahead(PlannerInfo *root, RelOptInfo *outerrel)
+{
+	int			relid = -1;
+
+	while ((relid = bms_next_member(outerrel->relids, relid)) >= 0)
+	{
+		RangeTblEntry *rte = root->simple_rte_array[relid];
+
+		/* outer joins have numbers, but no entry of this kind */
+		if (rte == NULL || rte->rtekind != RTE_SUBQUERY || rte->subquery == NULL)
+			continue;
+		if (has_row_marks_walker((Node *) rte->subquery, NULL) ||
+			contain_volatile_functions((Node *) rte->subquery))
+			return false;
+	}
+	return true;
+}
+
 static void
 add_join_path(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 			  RelOptInfo *innerrel, JoinType jointype, JoinPathExtraData *extra,
@@ -188,7 +219,8 @@ add_join_path(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	if (outer->param_info != NULL || inner->param_info != NULL ||
 		!bms_is_empty(joinrel->lateral_relids))
 		return;
-	if (!columns_are_plain(outerrel) || !columns_are_plain(innerrel))
+	if (!columns_are_plain(outerrel) || !columns_are_plain(innerrel) ||
+		!may_be_read_ahead(root, outerrel))
 		return;
 	cpath = makeNode(CustomPath);
 	cpath->path.pathtype = T_CustomScan;

@@ -22,6 +22,9 @@
 #define GH_CHUNK_MIN ((Size) 64 * 1024)
 #define GH_CHUNK_MAX ((Size) 32 * 1024 * 1024)
 
+/* What an allocation takes beside its bytes: header and rounding, about. */
+#define GH_ALLOCATION_OVERHEAD 16
+
 /* Which columns of a child with row type desc are kept; attnos are copied. */
 void
 gh_columns_init(GhColumns *columns, int nattnos, const int *attnos, TupleDesc desc)
@@ -92,7 +95,7 @@ gh_columns_copy(const GhColumns *columns, TupleTableSlot *slot, bool *nulls,
 
 			value_copy(copy, values[i], columns->typlens[i], size);
 			values[i] = PointerGetDatum(copy);
-			total += size;
+			total += size + GH_ALLOCATION_OVERHEAD;
 		}
 	}
 	return total;
@@ -204,7 +207,6 @@ gh_row_store_reset(GhRowStore *store)
 		pfree(store->chunks[i].start);
 	store->nchunks = 0;
 	store->nrows = 0;
-	store->used = 0;
 	store->bytes = 0;
 }
 
@@ -252,7 +254,6 @@ add_space(GhRowStore *store, Size size)
 	}
 	row = (GhRow *) (chunk->start + chunk->used);
 	chunk->used += size;
-	store->used += size;
 	store->nrows++;
 	return row;
 }

@@ -4,8 +4,9 @@
  *
  * The join then runs partition by partition, as PostgreSQL's own hash join does:
  *
- *	1. The number of partitions doubles whenever the inner rows in memory pass
- *	   the limit.  A row belongs to the partition that the low bits of its mixed
+ *	1. When the inner rows in memory pass the limit, the inner side is split into
+ *	   as many partitions as the planner's estimate asks for, two at least; from
+ *	   then on the number doubles each time the limit is passed again.  A row belongs to the partition that the low bits of its mixed
  *	   key name; after a doubling it is in the same partition or in the one
  *	   that split off, whose number is higher.
  *	2. Rows of the current partition stay in memory.  Others, of either side, go
@@ -15,8 +16,10 @@
  *	   the row store and its outer file the outer side.  Rows found to belong to a
  *	   later partition, because of a doubling since, move on to its file.
  *
- * Equal keys are never parted.  When a doubling moves no row, one key fills the
- * memory; then doubling stops and the limit is passed, as it is in PostgreSQL.
+ * Equal keys are never parted.  When a doubling moves next to nothing, rows of one
+ * key, or one huge row, fill the memory: then the next doubling waits until the
+ * rows take twice as much.  So memory stays within the limit, or twice what cannot
+ * be parted.
  *
  * The files are PostgreSQL's temporary files: temp_tablespaces and
  * temp_file_limit hold, and an error or a cancel removes them.
@@ -186,21 +189,40 @@ gh_spill_skip(GhJoinState *js)
 		continue;
 }
 
+/* Bytes of rows and of the table that they will need. */
+static Size
+memory_used(const GhJoinState *js)
+{
+	return gh_row_store_taken(&js->store) + js->store.nrows * GH_TABLE_BYTES_PER_ROW;
+}
+
+/* The partitions that the planner's estimate of the inner side asks for. */
+static int
+estimated_partitions(const GhJoinState *js)
+{
+	Plan	   *inner = gh_child(js, GH_INNER)->plan;
+	double		row = sizeof(GhRow) + inner->plan_width + GH_TABLE_BYTES_PER_ROW;
+	double		wanted = inner->plan_rows * row / js->memory_limit;
+	int			nparts = 2;
+
+	while (nparts < wanted && nparts < GH_PARTITIONS_MAX)
+		nparts *= 2;
+	return nparts;
+}
+
 /*
- * Doubles the partitions and moves the stored inner rows that no longer belong
+ * Multiplies the partitions and moves the stored inner rows that no longer belong
  * to the current one to their file.
  */
-void
-gh_spill_grow(GhJoinState *js)
+static void
+grow_partitions(GhJoinState *js)
 {
 	GhSpill    *spill = &js->spill;
 	GhRowStore	old = js->store;
 	GhRowCursor cursor = {0};
 	GhRow	   *row;
 
-	if (spill->grow_disabled || spill->nparts >= GH_PARTITIONS_MAX)
-		return;
-	spill->nparts *= 2;
+	spill->nparts = spill->nparts == 1 ? estimated_partitions(js) : spill->nparts * 2;
 	js->partitions_peak = Max(js->partitions_peak, spill->nparts);
 
 	gh_row_store_init(&js->store, old.context, old.columns, js->memory_limit);
@@ -226,7 +248,42 @@ gh_spill_grow(GhJoinState *js)
 	}
 	if (old.chunks != NULL)
 		pfree(old.chunks);
-	spill->grow_disabled = js->store.nrows == old.nrows;
+}
+
+/* Splits off partitions while rows and table-to-be are over the limit. */
+void
+gh_spill_keep_within_memory(GhJoinState *js)
+{
+	GhSpill    *spill = &js->spill;
+	Size		before = memory_used(js);
+
+	while (before > Max(js->memory_limit, spill->grow_at) &&
+		   spill->nparts < GH_PARTITIONS_MAX)
+	{
+		Size		after;
+
+		grow_partitions(js);
+		after = memory_used(js);
+		spill->grow_at = after > before / 4 * 3 ? after * 2 : 0;
+		before = after;
+	}
+}
+
+static void
+close_file(GhSpill *spill, int side, int partition)
+{
+	if (!gh_spill_has_file(spill, side, partition))
+		return;
+	BufFileClose(spill->files[side][partition]);
+	spill->files[side][partition] = NULL;
+}
+
+/* Gives up the files of the current partition, which is done with. */
+void
+gh_spill_close_current(GhSpill *spill)
+{
+	close_file(spill, GH_OUTER, spill->current);
+	close_file(spill, GH_INNER, spill->current);
 }
 
 /* Closes all files; one partition again. */
@@ -238,13 +295,12 @@ gh_spill_reset(GhSpill *spill)
 		if (spill->files[side] == NULL)
 			continue;
 		for (int i = 0; i < spill->nparts; i++)
-			if (spill->files[side][i] != NULL)
-				BufFileClose(spill->files[side][i]);
+			close_file(spill, side, i);
 		pfree(spill->files[side]);
 		pfree(spill->born[side]);
 		spill->files[side] = NULL;
 	}
 	spill->nparts = 1;
 	spill->current = 0;
-	spill->grow_disabled = false;
+	spill->grow_at = 0;
 }

@@ -82,6 +82,12 @@ fault_device_info(int device, GhDeviceInfo *info, GhError *error)
 	return GH_OK;
 }
 
+static void *
+fault_buffer_alloc(int device, size_t bytes)
+{
+	return successes_left() == 0 ? NULL : gh_cpu_engine()->buffer_alloc(device, bytes);
+}
+
 static GhStatus
 fault_table_create(const GhHost *host, const GhTableOptions *options,
 				   GhTable **table, GhError *error)
@@ -163,7 +169,7 @@ gh_cuda_engine(void)
 	engine.device_count = fault_device_count;
 	engine.open_device = fault_open_device;
 	engine.device_info = fault_device_info;
-	engine.buffer_alloc = gh_cpu_engine()->buffer_alloc;
+	engine.buffer_alloc = fault_buffer_alloc;
 	engine.buffer_free = gh_cpu_engine()->buffer_free;
 	engine.table_create = fault_table_create;
 	engine.table_destroy = fault_table_destroy;
