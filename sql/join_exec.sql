@@ -16,6 +16,21 @@ SELECT count(*) FROM (SELECT o.id FROM je_outer o JOIN je_inner i ON i.k = o.k O
 -- outer order is kept
 SELECT o.id, i.id AS iid FROM (SELECT * FROM je_outer ORDER BY id DESC LIMIT 3) o JOIN je_inner i ON i.id = o.k ORDER BY 1, 2;
 
+-- rows that a LIMIT leaves unread raise no error and take no lock
+CREATE TABLE je_error AS SELECT i AS id, CASE WHEN i = 150 THEN 0 ELSE i END AS x FROM generate_series(1, 20000) i;
+ANALYZE je_error;
+SELECT count(*) FROM (SELECT e.id FROM je_error e LEFT JOIN je_inner i ON i.id = 100 / e.x LIMIT 5) s;
+SELECT count(*) FROM (SELECT e.id FROM je_error e LEFT JOIN je_inner i ON i.id = e.id WHERE 100 / e.x >= 0 LIMIT 5) s;
+SELECT EXISTS (SELECT 1 FROM (SELECT id, 100 / x AS q FROM je_error OFFSET 0) s LEFT JOIN je_inner i ON i.id = s.q);
+BEGIN;
+SELECT id FROM (SELECT * FROM je_error FOR UPDATE) e LEFT JOIN je_inner i USING (id) LIMIT 1;
+SELECT count(*) FROM je_error WHERE xmax::text <> '0' AND id > 1;
+ROLLBACK;
+-- where all rows are read, such joins are offloaded
+SELECT * FROM compare_join('SELECT e.id, i.t FROM je_error e LEFT JOIN je_inner i ON i.id = 100 / nullif(e.x, 0)');
+SELECT * FROM compare_join('SELECT e.id, i.t FROM je_error e LEFT JOIN je_inner i ON i.id = e.x + 1 ORDER BY e.id, i.t LIMIT 10');
+DROP TABLE je_error;
+
 -- rescan with the same inner side, and with another one
 SELECT * FROM compare_join('SELECT g, (SELECT count(*) FROM je_outer o JOIN je_inner i ON i.k = o.k WHERE o.g = x.g) FROM generate_series(0, 3) x(g)');
 SELECT * FROM compare_join('SELECT g, (SELECT count(*) FROM je_outer o JOIN je_inner i ON i.k = o.k WHERE i.id <= x.g * 1000) FROM generate_series(0, 3) x(g)');

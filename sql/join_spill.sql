@@ -44,6 +44,26 @@ BEGIN
         END LOOP;
     END LOOP;
 END $$;
+-- rows that cannot be parted come first: memory stays bounded all the same
+CREATE FUNCTION js_memory(query text) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE
+    plan json;
+BEGIN
+    EXECUTE 'EXPLAIN (ANALYZE, FORMAT json) ' || query INTO plan;
+    RETURN plan->0->'Plan'->'Plans'->0->>'Memory Usage';
+END $$;
+SET gpuhash.force_offload = on;
+SET max_parallel_workers_per_gather = 0;
+SELECT js_memory('SELECT count(o.t), count(b.w) FROM js_outer o LEFT JOIN (SELECT CASE WHEN i <= 500 THEN 5 ELSE i END AS k, repeat(''x'', 100) AS w FROM generate_series(1, 60000) i OFFSET 0) b ON b.k = o.id') < 500 AS bounded;
+SELECT js_memory('SELECT count(o.t), count(b.w) FROM js_outer o LEFT JOIN (SELECT i AS k, repeat(''x'', CASE WHEN i = 1 THEN 100000 ELSE 20 END) AS w FROM generate_series(1, 60000) i OFFSET 0) b ON b.k = o.id') < 800 AS bounded;
+-- also where the settings make a thin table
+SET gpuhash.fill_min = 0.01;
+SET gpuhash.fill_max = 0.1;
+SELECT js_memory('SELECT count(o.t), count(i.t) FROM js_outer o LEFT JOIN js_inner i ON i.k = o.k') < 500 AS bounded;
+RESET gpuhash.fill_min;
+RESET gpuhash.fill_max;
+RESET gpuhash.force_offload;
+DROP FUNCTION js_memory(text);
 -- rescans start from the beginning
 SET gpuhash.force_offload = on;
 SET max_parallel_workers_per_gather = 0;

@@ -57,7 +57,7 @@ define_switches(void)
 							 &gh_enabled,
 							 true,
 							 PGC_USERSET,
-							 0,
+							 GUC_EXPLAIN,
 							 NULL,
 							 NULL,
 							 NULL);
@@ -137,7 +137,7 @@ define_table_settings(void)
 							 "Must be less than d / (d + 1) of gpuhash.fill_max for d subtables.",
 							 &gh_fill_min,
 							 GH_FILL_MIN_DEFAULT,
-							 0.01,
+							 GH_FILL_MIN_MIN,
 							 GH_FILL_MAX_MAX,
 							 PGC_USERSET,
 							 0,
@@ -149,13 +149,18 @@ define_table_settings(void)
 							 NULL,
 							 &gh_fill_max,
 							 GH_FILL_MAX_DEFAULT,
-							 0.05,
+							 GH_FILL_MAX_MIN,
 							 GH_FILL_MAX_MAX,
 							 PGC_USERSET,
 							 0,
 							 NULL,
 							 NULL,
 							 NULL);
+}
+
+static void
+define_limits(void)
+{
 	DefineCustomIntVariable("gpuhash.device_memory_limit",
 							"Device memory that one hash table may take.",
 							"-1: as much as the device has.",
@@ -216,6 +221,7 @@ _PG_init(void)
 {
 	define_switches();
 	define_table_settings();
+	define_limits();
 	define_costs();
 	MarkGUCPrefixReserved("gpuhash");
 	gh_join_init();

@@ -23,6 +23,10 @@ typedef enum GhFallbackSetting
 	GH_FALLBACK_ERROR			/* a device error is the query's error */
 } GhFallbackSetting;
 
+/* What the settings allow; an engine may ask for more (gh_options_check). */
+#define GH_FILL_MIN_MIN 0.01
+#define GH_FILL_MAX_MIN 0.05
+
 #define GH_BATCH_ROWS_MIN 256
 #define GH_BATCH_ROWS_DEFAULT 16384
 #define GH_BATCH_ROWS_MAX 1048576

@@ -258,13 +258,15 @@ gh_report_error(const GhError *error, const char *what)
 	{
 		case GH_NO_MEMORY:
 			code = ERRCODE_OUT_OF_MEMORY;
+			hint = "Lower \"work_mem\", or run fewer sessions at a time.";
 			break;
 		case GH_LIMIT:
 			code = ERRCODE_CONFIGURATION_LIMIT_EXCEEDED;
-			hint = "Raise \"gpuhash.device_memory_limit\", or set \"gpuhash.engine\" to \"cpu\".";
+			hint = "Raise \"gpuhash.device_memory_limit\" for a table on the GPU, or set \"gpuhash.enabled\" to \"off\" for a join without one.";
 			break;
 		case GH_INVALID:
 			code = ERRCODE_INVALID_PARAMETER_VALUE;
+			hint = "Change \"gpuhash.subtables\", \"gpuhash.fill_min\" or \"gpuhash.fill_max\".";
 			break;
 		case GH_UNSUPPORTED:
 			code = ERRCODE_FEATURE_NOT_SUPPORTED;

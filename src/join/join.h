@@ -15,6 +15,7 @@
 
 #include "compat.h"
 #include "engine/engine.h"
+#include "gpuhash.h"
 
 /* Also the name that EXPLAIN shows. */
 #define GH_JOIN_NAME "GpuHashJoin"
@@ -202,8 +203,6 @@ typedef struct GhSpill
 
 #define GH_PARTITIONS_MAX 4096
 
-/* Bytes of table that a stored row will need, at the usual filled factors. */
-#define GH_TABLE_BYTES_PER_ROW 24
 
 /* ---- plan.c: what a plan carries ---- */
 
@@ -382,6 +381,20 @@ extern void gh_free_batch_buffers(GhJoinState *js);
 
 /* explain.c */
 extern void gh_join_explain(CustomScanState *node, List *ancestors, ExplainState *es);
+
+/* ahead.c */
+extern bool gh_key_is_quiet(PlannerInfo *root, RestrictInfo *rinfo, bool outer_is_left);
+extern bool gh_outer_is_quiet(PlannerInfo *root, RelOptInfo *outerrel);
+
+/*
+ * Bytes of table that a row will need: key and value, at a filled factor between
+ * the upper bound and, right after a doubling, half of it.
+ */
+static inline double
+gh_table_bytes_per_row(void)
+{
+	return 2 * sizeof(uint64) / (0.75 * gh_fill_max);
+}
 
 /* What of the node's time went where. */
 static inline void

@@ -39,8 +39,8 @@ static const CustomPathMethods gh_join_path_methods = {
  * other, by an operator that can be hashed.
  */
 static bool
-is_hash_clause(RestrictInfo *rinfo, RelOptInfo *joinrel, RelOptInfo *outerrel,
-			   RelOptInfo *innerrel, bool outer_join)
+is_hash_clause(PlannerInfo *root, RestrictInfo *rinfo, RelOptInfo *joinrel,
+			   RelOptInfo *outerrel, RelOptInfo *innerrel, bool outer_join)
 {
 	GhKeyPlan	key;
 	bool		outer_is_left;
@@ -56,7 +56,8 @@ is_hash_clause(RestrictInfo *rinfo, RelOptInfo *joinrel, RelOptInfo *outerrel,
 		!(bms_is_subset(rinfo->left_relids, innerrel->relids) &&
 		  bms_is_subset(rinfo->right_relids, outerrel->relids)))
 		return false;
-	return gh_join_clause_key(rinfo, outer_is_left, &key);
+	return gh_join_clause_key(rinfo, outer_is_left, &key) &&
+		gh_key_is_quiet(root, rinfo, outer_is_left);
 }
 
 /* Bytes of row store and table for the inner side, as estimated. */
@@ -65,7 +66,7 @@ estimate_memory(Path *inner)
 {
 	double		width = inner->pathtarget->width + sizeof(GhRow) + sizeof(Datum);
 
-	return inner->rows * (width + GH_TABLE_BYTES_PER_ROW);
+	return inner->rows * (width + gh_table_bytes_per_row());
 }
 
 /*
@@ -172,40 +173,6 @@ columns_are_plain(RelOptInfo *rel)
 	return true;
 }
 
-static bool
-has_row_marks_walker(Node *node, void *context)
-{
-	if (node == NULL)
-		return false;
-	if (IsA(node, Query))
-		return ((Query *) node)->rowMarks != NIL ||
-			query_tree_walker((Query *) node, has_row_marks_walker, context, 0);
-	return expression_tree_walker(node, has_row_marks_walker, context);
-}
-
-/*
- * Whether the outer side may be read a batch ahead of what is asked for: not when
- * reading a row locks it, or calls a function that may change something.
- */
-static bool
-may_be_read_ahead(PlannerInfo *root, RelOptInfo *outerrel)
-{
-	int			relid = -1;
-
-	while ((relid = bms_next_member(outerrel->relids, relid)) >= 0)
-	{
-		RangeTblEntry *rte = root->simple_rte_array[relid];
-
-		/* outer joins have numbers, but no entry of this kind */
-		if (rte == NULL || rte->rtekind != RTE_SUBQUERY || rte->subquery == NULL)
-			continue;
-		if (has_row_marks_walker((Node *) rte->subquery, NULL) ||
-			contain_volatile_functions((Node *) rte->subquery))
-			return false;
-	}
-	return true;
-}
-
 static void
 add_join_path(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 			  RelOptInfo *innerrel, JoinType jointype, JoinPathExtraData *extra,
@@ -220,7 +187,7 @@ add_join_path(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 		!bms_is_empty(joinrel->lateral_relids))
 		return;
 	if (!columns_are_plain(outerrel) || !columns_are_plain(innerrel) ||
-		!may_be_read_ahead(root, outerrel))
+		!gh_outer_is_quiet(root, outerrel))
 		return;
 	cpath = makeNode(CustomPath);
 	cpath->path.pathtype = T_CustomScan;
@@ -261,7 +228,7 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 
 		if (rinfo->pseudoconstant && !GH_CORE_GATES_JOINS)
 			return;
-		if (is_hash_clause(rinfo, joinrel, outerrel, innerrel, jointype == JOIN_LEFT))
+		if (is_hash_clause(root, rinfo, joinrel, outerrel, innerrel, jointype == JOIN_LEFT))
 			hash_clauses = lappend(hash_clauses, rinfo);
 	}
 	if (hash_clauses != NIL)

@@ -193,7 +193,7 @@ gh_spill_skip(GhJoinState *js)
 static Size
 memory_used(const GhJoinState *js)
 {
-	return gh_row_store_taken(&js->store) + js->store.nrows * GH_TABLE_BYTES_PER_ROW;
+	return gh_row_store_taken(&js->store) + (Size) (js->store.nrows * gh_table_bytes_per_row());
 }
 
 /* The partitions that the planner's estimate of the inner side asks for. */
@@ -201,7 +201,7 @@ static int
 estimated_partitions(const GhJoinState *js)
 {
 	Plan	   *inner = gh_child(js, GH_INNER)->plan;
-	double		row = sizeof(GhRow) + inner->plan_width + GH_TABLE_BYTES_PER_ROW;
+	double		row = sizeof(GhRow) + inner->plan_width + gh_table_bytes_per_row();
 	double		wanted = inner->plan_rows * row / js->memory_limit;
 	int			nparts = 2;
 

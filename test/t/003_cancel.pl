@@ -28,6 +28,7 @@ my %work = (
 	'one key with many rows on both sides' => 'SELECT count(*) FROM skewed a JOIN skewed b ON b.k = a.k',
 	'a join qual that drops every match' => 'SELECT count(*) FROM skewed a JOIN skewed b ON b.k = a.k AND a.k + b.k < 0',
 	'a left join' => 'SELECT count(*), sum(b.k) FROM skewed a LEFT JOIN skewed b ON b.k = a.k AND a.k * b.k = 50',
+	'a filtered left join' => 'SELECT * FROM big a LEFT JOIN small b ON b.k = a.k + 1000000000 WHERE length(((a.k + 1.5)::numeric ^ 123.4567)::text) + coalesce(b.k, 1) < 0',
 	'gpuhash_load' => q{SELECT gpuhash_load('t', 'SELECT k, k FROM big a UNION ALL SELECT k + 3000000, k FROM big b UNION ALL SELECT k + 6000000, k FROM big c')},
 );
 

@@ -1,0 +1,102 @@
+/*
+ * ahead.c
+ *		Whether a join's outer side may be read ahead of need.
+ *
+ * The node reads the outer side in batches.  Where the rows of a query may be
+ * left unread, because of a LIMIT, an EXISTS or a cursor, a batch contains rows that
+ * PostgreSQL's hash join would not have reached.  Their being read must not show:
+ * no error that an expression raises for one of them, no lock, no side effect.
+ * So there, the outer side's expressions must be ones that cannot fail, which is
+ * what PostgreSQL's "leakproof" says, and what it reads plain relations.
+ */
+#include "postgres.h"
+
+#include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+
+#include "join/join.h"
+
+/*
+ * Whether the query may stop before all its rows are made.  Sorting and grouping
+ * above the join read all of them first.
+ */
+static bool
+rows_may_stay_unread(PlannerInfo *root)
+{
+	Query	   *query = root->parse;
+
+	return root->tuple_fraction > 0 &&
+		query->sortClause == NIL && query->distinctClause == NIL &&
+		query->groupClause == NIL && query->groupingSets == NIL && !query->hasAggs;
+}
+
+/* Whether evaluating any of the expressions may fail or do something. */
+static bool
+may_show(Node *exprs)
+{
+	return contain_leaked_vars(exprs) || contain_volatile_functions(exprs);
+}
+
+/* Likewise for the clauses (RestrictInfos) that the relations in relids decide. */
+static bool
+clauses_may_show(List *clauses, Relids relids)
+{
+	ListCell   *lc;
+
+	foreach(lc, clauses)
+	{
+		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+
+		if (bms_is_subset(rinfo->required_relids, relids) &&
+			may_show((Node *) rinfo->clause))
+			return true;
+	}
+	return false;
+}
+
+static bool
+relation_is_quiet(PlannerInfo *root, int relid, RelOptInfo *outerrel)
+{
+	RangeTblEntry *rte = root->simple_rte_array[relid];
+	RelOptInfo *rel = root->simple_rel_array[relid];
+
+	/* from 16 on, outer joins have numbers too */
+	if (rel == NULL)
+		return true;
+	return rte->rtekind == RTE_RELATION &&
+		!clauses_may_show(rel->baserestrictinfo, outerrel->relids) &&
+		!clauses_may_show(rel->joininfo, outerrel->relids);
+}
+
+/* Whether the clause's side over the outer relations may be a key ahead of need. */
+bool
+gh_key_is_quiet(PlannerInfo *root, RestrictInfo *rinfo, bool outer_is_left)
+{
+	Node	   *key = outer_is_left ? get_leftop(rinfo->clause) : get_rightop(rinfo->clause);
+
+	return !rows_may_stay_unread(root) || !may_show(key);
+}
+
+/* Whether the outer side's rows may be read ahead of need. */
+bool
+gh_outer_is_quiet(PlannerInfo *root, RelOptInfo *outerrel)
+{
+	int			relid = -1;
+	ListCell   *lc;
+
+	if (!rows_may_stay_unread(root))
+		return true;
+	while ((relid = bms_next_member(outerrel->relids, relid)) >= 0)
+		if (!relation_is_quiet(root, relid, outerrel))
+			return false;
+	foreach(lc, outerrel->reltarget->exprs)
+	{
+		Node	   *expr = (Node *) lfirst(lc);
+
+		if (IsA(expr, PlaceHolderVar) && may_show((Node *) ((PlaceHolderVar *) expr)->phexpr))
+			return false;
+	}
+	return true;
+}
