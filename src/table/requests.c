@@ -16,6 +16,9 @@
  *			  freed.
  *	4. IDLE
  *
+ * To clear the table is one step, CLEAR, before IDLE: main, the store of values
+ * and the copy are emptied, from the start again when it was cut short.
+ *
  * Whatever throws leaves the phase where it is, and the next call on the table
  * goes on from there (settle) before it does anything else.
  *
@@ -199,20 +202,49 @@ free_unused_slots(GhNamedTable *table)
 	}
 }
 
-static void
-clear_engine_table(GhNamedTable *table, GhTable *engine_table, GhStatus *status,
-				   GhError *error)
+static GhStatus
+clear_engine_table(GhTable *engine_table, GhError *error)
 {
 	for (;;)
 	{
-		*status = engine_table->engine->table_clear(engine_table, error);
-		if (*status != GH_STOPPED)
-			return;
-		CHECK_FOR_INTERRUPTS();
+		GhStatus	status = engine_table->engine->table_clear(engine_table, error);
+
+		if (status != GH_STOPPED)
+			return status;
+		gh_serve_interrupt();
 	}
 }
 
-/* Steps 2 to 4 of the chunk in the stage, from where it is. */
+/*
+ * Empties all of the table, which may be empty in part from a call cut short.  A
+ * copy, empty or not, takes over from a main that fails; without one the engine's
+ * table is made anew, as a lost one is.
+ */
+static void
+clear_table(GhNamedTable *table)
+{
+	GhError		error = {0};
+	GhStatus	status = GH_DEVICE_ERROR;
+
+	while (table->main != NULL)
+	{
+		status = clear_engine_table(table->main, &error);
+		if (status != GH_DEVICE_ERROR || table->copy == NULL)
+			break;
+		leave_device(table, &error);
+	}
+	if (status == GH_DEVICE_ERROR)
+		gh_table_open_engines(table);
+	else if (status != GH_OK)
+		gh_table_report(table, table->main->engine, &error, "clear");
+
+	if (gh_table_is_wide(table))
+		gh_values_reset(table->store);
+	if (table->copy != NULL && clear_engine_table(table->copy, &error) != GH_OK)
+		gh_table_report(table, table->copy->engine, &error, "clear the host copy of");
+}
+
+/* What is left of the modification in the stage, from where it is. */
 static void
 settle(GhNamedTable *table)
 {
@@ -248,12 +280,7 @@ settle(GhNamedTable *table)
 	}
 	if (stage->phase == GH_STAGE_CLEAR)
 	{
-		GhError		error = {0};
-
-		if (table->copy != NULL)
-			clear_engine_table(table, table->copy, &status, &error);
-		if (status != GH_OK)
-			gh_table_report(table, table->copy->engine, &error, "clear the host copy of");
+		clear_table(table);
 		stage->phase = GH_STAGE_IDLE;
 	}
 }
@@ -491,18 +518,7 @@ gh_remove(GhNamedTable *table, const uint64 *keys, uint64 count)
 void
 gh_remove_all(GhNamedTable *table)
 {
-	GhError		error = {0};
-	GhStatus	status = GH_DEVICE_ERROR;
-
 	/* what an interrupted chunk left to do has no meaning any more */
-	if (table->main != NULL)
-		clear_engine_table(table, table->main, &status, &error);
-	if (status == GH_DEVICE_ERROR)
-		gh_table_open_engines(table);
-	else if (status != GH_OK)
-		gh_table_report(table, table->main->engine, &error, "clear");
-	if (gh_table_is_wide(table))
-		gh_values_reset(table->store);
 	table->stage.phase = GH_STAGE_CLEAR;
 	settle(table);
 }

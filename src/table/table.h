@@ -66,7 +66,7 @@ typedef enum GhStagePhase
 	GH_STAGE_MAIN,				/* submitted to main, whose request.done counts */
 	GH_STAGE_COPY,				/* the host copy is to do what main did */
 	GH_STAGE_SLOTS,				/* slots that are no longer used are to be freed */
-	GH_STAGE_CLEAR				/* main is empty, the host copy is to be cleared */
+	GH_STAGE_CLEAR				/* all of the table is to be emptied */
 } GhStagePhase;
 
 /* Every value of some keys, as find-all tells them. */
@@ -176,7 +176,8 @@ extern uint64 gh_find_lists(GhNamedTable *table, const uint64 *keys, uint64 coun
 							GhValueLists *lists);
 /* Removes keys; returns the number of entries (values, when multi) that left. */
 extern uint64 gh_remove(GhNamedTable *table, const uint64 *keys, uint64 count);
-/* Removes every entry; brings a lost table back. */
+/* Removes every entry, once begun in the next call at the latest; brings a lost
+ * table back. */
 extern void gh_remove_all(GhNamedTable *table);
 /* false: the table is, or just now was found, lost, or *error says what else. */
 extern bool gh_read_stats(GhNamedTable *table, GhTableStats *stats, GhError *error);

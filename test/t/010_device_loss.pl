@@ -106,10 +106,13 @@ for (1 .. 150)
 	my $table = (sort keys %INSERT)[ int rand 5 ];
 	my $n = 1 + int rand 3;
 	my $change = rand() < 0.6 ? $INSERT{$table} : sprintf("gpuhash_delete('%s', k[%d:%d])", $table, rand 10000, 10000 + rand 10000);
-	my (undef, $messages) = $session->do(sprintf('SET statement_timeout = %d; SELECT %s FROM keys WHERE n = %d', 1 + rand 8, $change, $n));
+	# the change many times over: more work than any of the timeouts allows
+	my (undef, $messages) = $session->do(sprintf('SET statement_timeout = %d; SELECT %s FROM keys, generate_series(1, 20) WHERE n = %d',
+		1 + rand 8, $change, $n));
 	$cancelled++ if $messages =~ /57014/;
 }
 $session->do('SET statement_timeout = 0');
+cmp_ok($cancelled, '>=', 20, 'of 150 changes, many were cancelled');
 note("$cancelled of 150 changes were cancelled");
 $session->do('CREATE TEMP TABLE before AS SELECT * FROM content()');
 is(($session->do(q{SELECT count(*) FROM before WHERE t LIKE 'wide%' AND value <> decode(lpad(to_hex(key), 16, '0') || md5(key::text), 'hex')}))[0],
@@ -117,6 +120,47 @@ is(($session->do(q{SELECT count(*) FROM before WHERE t LIKE 'wide%' AND value <>
 fail_after(0);
 is(difference($session), '0', 'after cancelled changes, the host copy has what the device had');
 is(($session->do('SELECT DISTINCT engine FROM gpuhash_tables'))[0], 'cpu', 'all on the host');
+$session->close;
+repair();
+
+# cancelled gpuhash_clear: what it began is finished, in the table, its values and the host copy
+$session = $server->session;
+$session->do(q{SELECT gpuhash_create('w', 32); SET statement_timeout = 0});
+my $FILL = sprintf q{SELECT gpuhash_load('w', 'SELECT i, ''\x%s''::bytea FROM generate_series(1, 1000000) i')}, 'ab' x 32;
+$session->do($FILL);
+my ($bytes) = $session->do(q{SELECT bytes FROM gpuhash_tables});
+$cancelled = 0;
+for my $timeout (1, 2, 1, 2, 1, 2)
+{
+	(undef, $err) = $session->do("SET statement_timeout = $timeout; SELECT gpuhash_clear('w')");
+	$cancelled++ if $err =~ /57014/;
+	$session->do('SET statement_timeout = 0');
+	$session->do($FILL);
+}
+($out) = $session->do(q{SELECT keys, entries FROM gpuhash_tables});
+is($out, '1000000|1000000', "full again after $cancelled of 6 cancelled clears");
+cmp_ok(($session->do(q{SELECT bytes FROM gpuhash_tables}))[0], '<', 1.05 * $bytes, 'and no larger: no slot of a value was lost');
+# a cancel that is there when the clear begins
+my $CANCELLED_CLEAR = q{SELECT pg_cancel_backend(pg_backend_pid()), gpuhash_clear('w')};
+(undef, $err) = $session->do($CANCELLED_CLEAR);
+like($err, qr/57014/, 'a clear that is cancelled at once');
+is(($session->do(q{SELECT keys, bytes < 1000000 FROM gpuhash_tables}))[0], '0|t', 'is done by the next call');
+$session->do($FILL);
+(undef, $err) = $session->do($CANCELLED_CLEAR);
+like($err, qr/57014/, 'cancelled again');
+fail_after(0);
+($out, $err) = $session->do(q{SELECT gpuhash_find_bytea('w', 1)});
+is($out, '', 'no key comes back from the host copy when the device fails then');
+like($err, qr/WARNING.*hash table "w" continues on the CPU engine/, 'which is what continues');
+is(($session->do(q{SELECT keys, engine FROM gpuhash_tables}))[0], '0|cpu', 'empty');
+repair();
+$session->do('SET gpuhash.engine = cuda');
+$session->do(q{SELECT gpuhash_drop('w'), gpuhash_create('w')});
+$session->do(q{SELECT gpuhash_insert('w', 1, 1)});
+fail_after(0);
+($out, $err) = $session->do(q{SELECT gpuhash_clear('w')});
+like($err, qr/WARNING.*continues on the CPU engine/, 'a clear that finds the device failed');
+is(($session->do(q{SELECT keys, engine FROM gpuhash_tables}))[0], '0|cpu', 'is done in the host copy');
 $session->close;
 repair();
 
