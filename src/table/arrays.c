@@ -95,23 +95,23 @@ gh_check_same_length(const GhKeys *keys, ArrayType *values)
 }
 
 void
-gh_check_value_size(GhNamedTable *table, Datum bytea_value)
+gh_check_value_size(const char *name, int value_size, Datum bytea_value)
 {
 	Size		size = toast_raw_datum_size(bytea_value) - VARHDRSZ;
 
-	if (size != table->value_size)
+	if (size != value_size)
 		ereport(ERROR,
 				(errcode(ERRCODE_STRING_DATA_LENGTH_MISMATCH),
-				 errmsg("value of %zu bytes does not fit hash table \"%s\"", size, table->name),
-				 errhint("Its values are of exactly %d bytes.", table->value_size)));
+				 errmsg("value of %zu bytes does not fit hash table \"%s\"", size, name),
+				 errhint("Its values are of exactly %d bytes.", value_size)));
 }
 
 void
-gh_copy_value(GhNamedTable *table, Datum bytea_value, char *target)
+gh_copy_value(int value_size, Datum bytea_value, char *target)
 {
 	struct varlena *value = PG_DETOAST_DATUM_PACKED(bytea_value);
 
-	memcpy(target, VARDATA_ANY(value), table->value_size);
+	memcpy(target, VARDATA_ANY(value), value_size);
 	if ((Pointer) value != DatumGetPointer(bytea_value))
 		pfree(value);
 }

@@ -13,6 +13,7 @@
 
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
+#include "nodes/nodeFuncs.h"
 #include "tcop/dest.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -31,7 +32,7 @@ typedef struct GhLoader
 	DestReceiver receiver;		/* first */
 	const char *name;			/* of the table */
 	uint64		id;				/* of the table that was there at the start */
-	bool		is_set;
+	int			value_size;		/* bytes, of the table; 0: a set */
 	Oid			types[2];		/* of the query's columns: key, value */
 	MemoryContext context;		/* reset after each batch */
 	uint64		capacity;		/* rows of a batch */
@@ -84,7 +85,7 @@ report_columns(GhNamedTable *table, const char *detail)
 static void
 check_columns(GhLoader *loader, GhNamedTable *table, TupleDesc columns)
 {
-	int			wanted = loader->is_set ? 1 : 2;
+	int			wanted = loader->value_size == 0 ? 1 : 2;
 
 	if (columns->natts != wanted)
 		report_columns(table,
@@ -143,15 +144,14 @@ static void
 loader_startup(DestReceiver *self, int operation, TupleDesc columns)
 {
 	GhLoader   *loader = (GhLoader *) self;
-	GhNamedTable *table = table_of_loader(loader);
 
-	check_columns(loader, table, columns);
-	loader->capacity = Min(GH_LOAD_ROWS, GH_LOAD_BYTES / Max(table->value_size, 1));
+	check_columns(loader, table_of_loader(loader), columns);
+	loader->capacity = Min(GH_LOAD_ROWS, GH_LOAD_BYTES / Max(loader->value_size, 1));
 	loader->keys = palloc(loader->capacity * sizeof(uint64));
-	if (loader->is_set)
+	if (loader->value_size == 0)
 		return;
 	if (loader->types[1] == BYTEAOID)
-		loader->bytes = palloc(loader->capacity * table->value_size);
+		loader->bytes = palloc(loader->capacity * loader->value_size);
 	else
 		loader->values = palloc(loader->capacity * sizeof(uint64));
 }
@@ -168,11 +168,10 @@ report_null(GhLoader *loader, const char *what)
 static void
 take_bytes(GhLoader *loader, Datum value)
 {
-	GhNamedTable *table = table_of_loader(loader);
 	MemoryContext old = MemoryContextSwitchTo(loader->context);
 
-	gh_check_value_size(table, value);
-	gh_copy_value(table, value, loader->bytes + loader->count * table->value_size);
+	gh_check_value_size(loader->name, loader->value_size, value);
+	gh_copy_value(loader->value_size, value, loader->bytes + loader->count * loader->value_size);
 	MemoryContextSwitchTo(old);
 }
 
@@ -187,7 +186,7 @@ loader_receive(TupleTableSlot *slot, DestReceiver *self)
 	if (isnull)
 		report_null(loader, "key");
 	loader->keys[loader->count] = integer_of(datum, loader->types[0]);
-	if (!loader->is_set)
+	if (loader->value_size != 0)
 	{
 		datum = slot_getattr(slot, 2, &isnull);
 		if (isnull)
@@ -216,6 +215,18 @@ loader_destroy(DestReceiver *self)
 
 /* ---------------------------------------------------------------- the query */
 
+/* FOR UPDATE or the like, at any depth: of a subquery, a view, a WITH. */
+static bool
+locks_rows(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Query))
+		return castNode(Query, node)->rowMarks != NIL ||
+			query_tree_walker((Query *) node, locks_rows, context, 0);
+	return expression_tree_walker(node, locks_rows, context);
+}
+
 /* 42601 unless the plan is one command that only reads. */
 static void
 check_reads_only(SPIPlanPtr plan)
@@ -231,7 +242,7 @@ check_reads_only(SPIPlanPtr plan)
 		{
 			query = linitial_node(Query, source->query_list);
 			if (query->commandType == CMD_SELECT && source->resultDesc != NULL &&
-				!query->hasModifyingCTE && query->rowMarks == NIL)
+				!query->hasModifyingCTE && !locks_rows((Node *) query, NULL))
 				return;
 		}
 	}
@@ -263,7 +274,7 @@ gpuhash_load(PG_FUNCTION_ARGS)
 	loader.receiver.mydest = DestNone;
 	loader.name = pstrdup(table->name);
 	loader.id = table->id;
-	loader.is_set = table->value_size == 0;
+	loader.value_size = table->value_size;
 	loader.context = AllocSetContextCreate(CurrentMemoryContext, "gpuhash load batch",
 										   ALLOCSET_DEFAULT_SIZES);
 

@@ -82,7 +82,7 @@ gpuhash_insert_bytea_pairs(PG_FUNCTION_ARGS)
 	gh_forbid_nulls(array, "values");
 	deconstruct_array(array, BYTEAOID, -1, false, TYPALIGN_INT, &values, &nulls, &count);
 	for (int i = 0; i < count; i++)
-		gh_check_value_size(table, values[i]);
+		gh_check_value_size(table->name, table->value_size, values[i]);
 
 	piece = GH_PIECE_BYTES / table->value_size;
 	bytes = palloc(Min(piece, count) * table->value_size);
@@ -91,7 +91,8 @@ gpuhash_insert_bytea_pairs(PG_FUNCTION_ARGS)
 		uint64		n = Min(piece, count - done);
 
 		for (uint64 i = 0; i < n; i++)
-			gh_copy_value(table, values[done + i], bytes + i * table->value_size);
+			gh_copy_value(table->value_size, values[done + i],
+						  bytes + i * table->value_size);
 		new_keys += gh_put_bytes(table, keys.keys + done, bytes, n);
 	}
 	PG_RETURN_INT64(new_keys);

@@ -205,10 +205,10 @@ extern void gh_bigint_elements(ArrayType *array, const char *name,
 extern void gh_keys_arg(FunctionCallInfo fcinfo, bool nulls_allowed, GhKeys *keys);
 /* 2202E unless there is a value for each key. */
 extern void gh_check_same_length(const GhKeys *keys, ArrayType *values);
-/* 22026 unless the value has value_size bytes. */
-extern void gh_check_value_size(GhNamedTable *table, Datum bytea_value);
+/* 22026 unless the value has value_size bytes, as the table of that name wants. */
+extern void gh_check_value_size(const char *name, int value_size, Datum bytea_value);
 /* The bytes of a value of that size. */
-extern void gh_copy_value(GhNamedTable *table, Datum bytea_value, char *target);
+extern void gh_copy_value(int value_size, Datum bytea_value, char *target);
 
 /* Arrays of one dimension; an element is NULL where present[i] is 0. */
 extern ArrayType *gh_make_bigint_array(const uint64 *values, const uint8 *present,
