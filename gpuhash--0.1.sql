@@ -240,7 +240,8 @@ RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'gpuhash_list_devices'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 
-COMMENT ON FUNCTION gpuhash_list_devices() IS 'the rows of gpuhash_devices';
+COMMENT ON FUNCTION gpuhash_list_devices()
+	IS 'the rows of gpuhash_devices; opens the GPU unless gpuhash.engine is cpu, which takes GPU memory until the session ends';
 
 CREATE VIEW gpuhash_tables AS
 	SELECT t.name, pg_catalog.pg_get_userbyid(t.owner) AS owner, t.status, t.engine, t.device,
@@ -265,7 +266,7 @@ CREATE VIEW gpuhash_devices AS
 	FROM gpuhash_list_devices() AS d;
 
 COMMENT ON VIEW gpuhash_devices
-	IS 'what can hold hash tables: the CPU engine, and each GPU or why there is none';
+	IS 'what can hold hash tables: the CPU engine, and each GPU or why there is none; opens the GPU unless gpuhash.engine is cpu, which takes GPU memory until the session ends';
 COMMENT ON COLUMN gpuhash_devices.tables IS 'hash tables of this session there';
 
 -- -------------------------------------------------------------------- privileges
