@@ -2,8 +2,8 @@
  * batch.cu
  *		INSERT, UPSERT, EXCHANGE, ADD and DELETE: one slice of a batch.
  *
- * The outcome must be that of doing the positions one after the other, and it
- * must be the same on every run.  So a slice first groups its positions by key,
+ * The outcome must be that of doing the positions one after the other; only the order
+ * of an exchange's chain and of a key's values is left to chance.  So a slice first groups its positions by key,
  * in a scratch hash table of positions, and from then on one position of each
  * group, the leader, acts for the key:
  *

@@ -126,26 +126,42 @@ smallest(const uint64_t *buckets, uint32_t subtables)
 	return chosen;
 }
 
+/* Fills the new, larger buckets with the entries of sub, which stays as it is. */
+static GhStatus
+subtable_split(cuda_table *table, const subtable *sub, subtable_view grown,
+			   uint64_t buckets, GhError *error)
+{
+	cudaStream_t stream = table->lanes[0].stream;
+	uint64_t	old_slots = sub->buckets * BUCKET_SLOTS;
+
+	CUDA_TRY(table, cudaMemsetAsync(grown.words, 0xff, subtable_bytes(table, buckets), stream),
+			 error);
+	split_kernel<<<blocks_for(old_slots), BLOCK_THREADS, 0, stream>>>(
+		sub->words, old_slots, grown, table->options.seed,
+		table_make_view(table).bucket_words);
+	LAUNCH_TRY(table, error);
+	CUDA_TRY(table, cudaStreamSynchronize(stream), error);
+	return GH_OK;
+}
+
 /* Gives a subtable a larger power of two of buckets. */
 static GhStatus
 subtable_grow(cuda_table *table, uint32_t number, uint64_t buckets, GhError *error)
 {
 	subtable   *sub = &table->sub[number];
-	cudaStream_t stream = table->lanes[0].stream;
-	uint64_t	old_slots = sub->buckets * BUCKET_SLOTS;
-	table_view	view = table_make_view(table);
-	subtable_view grown = view.sub[number];
+	subtable_view grown = table_make_view(table).sub[number];
 	void	   *words;
+	GhStatus	status;
 
 	GH_TRY(device_alloc(table, subtable_bytes(table, buckets), &words, error));
 	grown.words = static_cast<uint64_t *>(words);
 	grown.mask = buckets - 1;
-	CUDA_TRY(table, cudaMemsetAsync(words, 0xff, subtable_bytes(table, buckets), stream),
-			 error);
-	split_kernel<<<blocks_for(old_slots), BLOCK_THREADS, 0, stream>>>(
-		sub->words, old_slots, grown, table->options.seed, view.bucket_words);
-	LAUNCH_TRY(table, error);
-	CUDA_TRY(table, cudaStreamSynchronize(stream), error);
+	status = subtable_split(table, sub, grown, buckets, error);
+	if (status != GH_OK)
+	{
+		device_free(table, grown.words, subtable_bytes(table, buckets));
+		return status;
+	}
 
 	device_free(table, sub->words, subtable_bytes(table, sub->buckets));
 	sub->words = grown.words;

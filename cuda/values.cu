@@ -189,6 +189,19 @@ values_plan(cuda_table *table, const batch_view *batch, value_plan *plan, GhErro
 	return GH_OK;
 }
 
+static GhStatus
+records_copy(cuda_table *table, void *to, GhError *error)
+{
+	cudaStream_t stream = table->lanes[0].stream;
+
+	if (table->store.record_used > 0)
+		CUDA_TRY(table, cudaMemcpyAsync(to, table->store.records,
+										table->store.record_used * sizeof(value_record),
+										cudaMemcpyDeviceToDevice, stream), error);
+	CUDA_TRY(table, cudaStreamSynchronize(stream), error);
+	return GH_OK;
+}
+
 /* Memory for `wanted` elements or, if there is not that much, for `least`. */
 static GhStatus
 alloc_elements(cuda_table *table, uint64_t wanted, uint64_t least, uint64_t element_bytes,
@@ -210,20 +223,21 @@ static GhStatus
 records_reserve(cuda_table *table, uint64_t least, GhError *error)
 {
 	value_store *store = &table->store;
-	cudaStream_t stream = table->lanes[0].stream;
 	uint64_t	wanted = 2 * store->record_room;
 	uint64_t	room;
 	void	   *memory;
+	GhStatus	status;
 
 	if (least <= store->record_room)
 		return GH_OK;
 	GH_TRY(alloc_elements(table, wanted > VALUES_MIN ? wanted : VALUES_MIN, least,
 						  sizeof(value_record), &memory, &room, error));
-	if (store->record_used > 0)
-		CUDA_TRY(table, cudaMemcpyAsync(memory, store->records,
-										store->record_used * sizeof(value_record),
-										cudaMemcpyDeviceToDevice, stream), error);
-	CUDA_TRY(table, cudaStreamSynchronize(stream), error);
+	status = records_copy(table, memory, error);
+	if (status != GH_OK)
+	{
+		device_free(table, memory, room * sizeof(value_record));
+		return status;
+	}
 	device_free(table, store->records, store->record_room * sizeof(value_record));
 	store->records = static_cast<value_record *>(memory);
 	store->record_room = room;

@@ -10,7 +10,7 @@
 # Prints a table at the end; the logs are in OUTDIR.
 #
 # Environment
-#	SECTIONS	default: build conformance installcheck sanitizer bench
+#	SECTIONS	default: build conformance installcheck tap sanitizer bench
 #	OUTDIR		logs and results (default: WORKDIR/out)
 #	WORKDIR		default: /tmp/gpuhash-gpu-host
 #	LIMIT		seconds for each section (default 540)
@@ -26,7 +26,7 @@ set -euo pipefail
 # shellcheck source=test/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-SECTIONS=${SECTIONS:-build conformance installcheck sanitizer bench}
+SECTIONS=${SECTIONS:-build conformance installcheck tap sanitizer bench}
 WORKDIR=${WORKDIR:-/tmp/gpuhash-gpu-host}
 OUTDIR=${OUTDIR:-$WORKDIR/out}
 LIMIT=${LIMIT:-540}
@@ -65,7 +65,7 @@ bench() {
 	if [ "$1" != native ]; then
 		extra="LOAD 'gpuhash'; SET gpuhash.engine = '$1'; SET gpuhash.force_offload = on;"
 	fi
-	APPEND=$([ "$1" = native ] || echo 1) TAG=$1 EXTRA="$extra ${EXTRA:-}" bash "$BENCH" "${STAGE_BIN%/bin}" "$BENCH_PORT" "$2"
+	APPEND=$([ "$1" = native ] || echo 1) TAG=$([ "$1" = native ] || printf gpuhash_)$1 EXTRA="$extra ${EXTRA:-}" bash "$BENCH" "${STAGE_BIN%/bin}" "$BENCH_PORT" "$2"
 	# a shutdown that writes the tables out, for the next call
 	gh_server_stop
 }
@@ -113,7 +113,7 @@ unpack() {
 }
 
 all_sections() {
-	local what tree tag first=$1
+	local what tree tag test first=$1
 	for what in $SECTIONS; do
 		case $what in
 			build | conformance | sanitizer)
@@ -123,6 +123,12 @@ all_sections() {
 				for tree in "$@"; do
 					section "installcheck-${tree##*/}" env PG_CONFIG="$tree/bin/pg_config" GH_WORKDIR="$WORKDIR/${tree##*/}" \
 						PARTS="build regress isolation" WITH_CUDA=yes CONF="$WORKDIR/cuda.conf" bash "$GH_HOME/test/check.sh"
+				done ;;
+			tap)
+				# cancels and random joins; the others are about the CPU engine or a stand-in
+				for test in 003_cancel 012_random_joins; do
+					section "tap-$test" env PG_CONFIG="$first/bin/pg_config" GH_WORKDIR="$WORKDIR/${first##*/}" \
+						PARTS="build tap" TAP="$test" WITH_CUDA=yes GPUHASH_ENGINE=cuda bash "$GH_HOME/test/check.sh"
 				done ;;
 			bench)
 				for tag in ${BENCH_TAGS:-native cuda cpu}; do

@@ -1,7 +1,8 @@
 # GpuHash::Server: private PostgreSQL servers for the TAP tests.
 #
 # Needs core Perl only.  The programs are those of GPUHASH_BINDIR, else of
-# PG_CONFIG or the pg_config of PATH, with gpuhash installed.  A server lies in
+# PG_CONFIG or the pg_config of PATH, with gpuhash installed.  GPUHASH_ENGINE is
+# the engine of servers whose configuration names none.  A server lies in
 # a temporary folder, listens on a Unix socket there, and goes with the object.
 #
 #	my $server = GpuHash::Server->new(conf => ["session_preload_libraries = 'gpuhash'"]);
@@ -52,7 +53,8 @@ sub new
 	open my $conf, '>>', "$dir/data/postgresql.conf" or die $!;
 	print $conf "$_\n" for
 		"listen_addresses = ''", "unix_socket_directories = '$dir'", 'fsync = off', 'synchronous_commit = off',
-		'shared_buffers = 128MB', 'dynamic_shared_memory_type = ' . dsm_type(), @{ $options{conf} || [] };
+		'shared_buffers = 128MB', 'dynamic_shared_memory_type = ' . dsm_type(),
+		$ENV{GPUHASH_ENGINE} ? "gpuhash.engine = '$ENV{GPUHASH_ENGINE}'" : (), @{ $options{conf} || [] };
 	close $conf;
 	$self->start;
 	return $self;
