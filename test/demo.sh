@@ -141,7 +141,7 @@ demo_archive() {
 	gh_step "one plan of them"
 	archive_queries | sed -n '1s/^[^|]*|//p' >"$WORK/query"
 	explain "$OFFLOAD" "$(cat "$WORK/query")"
-	gh_step "every join both ways: PostgreSQL's own, gpuhash, the result (count and hash of all rows)"
+	gh_step "every join both ways (forced, also where the planner would not): PostgreSQL, gpuhash, count and hash of all rows"
 	BAD=0
 	while IFS='|' read -r title query; do
 		compare "$title" "$query"
