@@ -182,8 +182,9 @@ gh_options_init(GhTableOptions *options, const GhEngine *engine)
 	if (engine->asynchronous)
 	{
 		options->device = GH_SESSION_DEVICE;
+		/* to an engine 0 means no limit */
 		if (gh_device_memory_limit >= 0)
-			options->memory_limit = (uint64) gh_device_memory_limit * 1024 * 1024;
+			options->memory_limit = Max((uint64) gh_device_memory_limit * 1024 * 1024, 1);
 	}
 }
 

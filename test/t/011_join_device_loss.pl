@@ -18,6 +18,7 @@ $server->query(<<'SQL');
 CREATE TABLE o AS SELECT i AS id, CASE WHEN i % 11 = 0 THEN NULL ELSE i % 700 END AS k, 'key ' || i % 900 AS t FROM generate_series(1, 2500) i;
 CREATE TABLE i AS SELECT i AS id, i % 900 AS k, 'key ' || i % 1000 AS t FROM generate_series(1, 2000) i;
 ANALYZE o, i;
+CREATE EXTENSION gpuhash;
 SQL
 
 my %QUERY = (
@@ -72,6 +73,22 @@ $fault->fail_after(3);
 my ($out) = $session->do("EXPLAIN (ANALYZE, COSTS OFF) $QUERY{inner}");
 like($out, qr/Engine: cpu/, 'EXPLAIN ANALYZE shows the engine that finished');
 like($out, qr/Fallback Reason: the test lets the device fail/, 'EXPLAIN ANALYZE shows why');
+
+# too little device memory is no error of a join, but one of a named table
+$fault->repair;
+for my $limit ('0', '1MB')
+{
+	my $large = 'SELECT a.i, b.i FROM generate_series(1, 100000) a(i) JOIN generate_series(1, 100000) b(i) USING (i)';
+	$session->do("SET gpuhash.device_memory_limit = '$limit'");
+	($out) = $session->do("EXPLAIN (ANALYZE, COSTS OFF) $large");
+	like($out, qr/Engine: cpu/, "device_memory_limit = $limit: the CPU engine joins");
+	like($out, qr/Fallback Reason: .*limit/, 'EXPLAIN ANALYZE shows why');
+	($out) = $session->do("SELECT count(*) FROM ($large) s");
+	is($out, '100000', 'and the answer is right');
+	my (undef, $err) = $session->do("SELECT gpuhash_create('t', capacity => 1000000)");
+	like($err, qr/ERROR:  53400: .*\n.*HINT:.*gpuhash\.device_memory_limit/s, 'a named table says so');
+}
+$session->do('RESET gpuhash.device_memory_limit');
 
 $session->do('SET gpuhash.fallback = error');
 for my $n (0, 1, 5)
