@@ -49,12 +49,7 @@ delete_range(GhCpuTable *table, GhRequest *request, uint64_t end, uint32_t slots
 		uint32_t	group = end - i < GH_CPU_GROUP ? (uint32_t) (end - i) : GH_CPU_GROUP;
 		uint32_t	g;
 
-		for (g = 0; g < group; g++)
-		{
-			gh_cpu_locate(view, keys[i + g], &place[g]);
-			__builtin_prefetch(place[g].bucket[0], 1);
-			__builtin_prefetch(place[g].bucket[1], 1);
-		}
+		gh_cpu_locate_to_write(view, keys + i, group, place);
 		for (g = 0; g < group; g++)
 		{
 			uint64_t	values = delete_one(table, keys[i + g], &place[g], slots);

@@ -228,6 +228,19 @@ gh_cpu_locate(const GhCpuView *view, uint64_t key, GhCpuPlace *place)
 	place->subtable[1] = pair->subtable[!swap];
 }
 
+/* Locates a group of keys and fetches their buckets, which will be written. */
+static gh_always_inline void
+gh_cpu_locate_to_write(const GhCpuView *view, const uint64_t *keys, uint32_t group,
+					   GhCpuPlace *place)
+{
+	for (uint32_t g = 0; g < group; g++)
+	{
+		gh_cpu_locate(view, keys[g], &place[g]);
+		__builtin_prefetch(place[g].bucket[0], 1);
+		__builtin_prefetch(place[g].bucket[1], 1);
+	}
+}
+
 /* The hash whose bits choose the bucket of key in subtable, one of its pair. */
 static gh_always_inline uint64_t
 gh_cpu_hash_in(const GhCpuView *view, uint64_t key, uint32_t subtable)

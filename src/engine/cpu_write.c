@@ -147,12 +147,7 @@ write_range(GhCpuTable *table, GhRequest *request, uint64_t end, GhOp op, uint32
 		uint32_t	group = end - i < GH_CPU_GROUP ? (uint32_t) (end - i) : GH_CPU_GROUP;
 		uint32_t	g;
 
-		for (g = 0; g < group; g++)
-		{
-			gh_cpu_locate(view, keys[i + g], &place[g]);
-			__builtin_prefetch(place[g].bucket[0], 1);
-			__builtin_prefetch(place[g].bucket[1], 1);
-		}
+		gh_cpu_locate_to_write(view, keys + i, group, place);
 		for (g = 0; g < group; g++)
 		{
 			Outcome		outcome = write_one(table, request, i + g, &place[g], op, slots);
