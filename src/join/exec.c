@@ -15,6 +15,8 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
@@ -192,6 +194,7 @@ begin_join(CustomScanState *node, EState *estate, int eflags)
 	js->cleanup.arg = js;
 	MemoryContextRegisterResetCallback(js->context, &js->cleanup);
 	js->memory_limit = get_hash_memory_limit();
+	js->table_bytes_per_row = (Size) ceil(gh_table_bytes_per_row());
 	gh_row_store_init(&js->store, js->context, &js->columns[GH_INNER], js->memory_limit);
 	js->spill.context = js->context;
 	js->spill.nparts = js->partitions_peak = 1;

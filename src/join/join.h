@@ -304,6 +304,7 @@ typedef struct GhJoinState
 								 * what the engines hold */
 	MemoryContextCallback cleanup;
 	Size		memory_limit;	/* bytes for rows and table */
+	Size		table_bytes_per_row;	/* what of them the table will need */
 	GhRowStore	store;			/* rows of the current partition */
 	GhSpill		spill;
 	uint64		inner_rows;		/* read so far, all partitions */
@@ -361,7 +362,16 @@ extern void gh_join_drop_table(GhJoinState *js);
 extern void gh_join_fall_back(GhJoinState *js, const GhError *error);
 
 /* spill.c */
-extern int	gh_spill_partition(const GhSpill *spill, uint64 key);
+/* The partition of a key.  Asked for every row, nearly always without partitions. */
+static inline int
+gh_spill_partition(const GhSpill *spill, uint64 key)
+{
+	if (spill->nparts == 1)
+		return 0;
+	/* not the bits that the engines' hash functions favour */
+	return (int) (gh_mix64(key ^ UINT64CONST(0x8ebc6af09c88c6e3)) & (spill->nparts - 1));
+}
+
 extern bool gh_spill_has_file(const GhSpill *spill, int side, int partition);
 extern bool gh_spill_may_have_rows(const GhSpill *spill, int side, int partition);
 extern void gh_spill_slot(GhJoinState *js, int side, int partition,

@@ -32,13 +32,6 @@
 
 #include "join/join.h"
 
-int
-gh_spill_partition(const GhSpill *spill, uint64 key)
-{
-	/* not the bits that the engines' hash functions favour */
-	return (int) (gh_mix64(key ^ UINT64CONST(0x8ebc6af09c88c6e3)) & (spill->nparts - 1));
-}
-
 /* Whether rows were put into the very file of the partition. */
 bool
 gh_spill_has_file(const GhSpill *spill, int side, int partition)
@@ -193,7 +186,7 @@ gh_spill_skip(GhJoinState *js)
 static Size
 memory_used(const GhJoinState *js)
 {
-	return gh_row_store_taken(&js->store) + (Size) (js->store.nrows * gh_table_bytes_per_row());
+	return gh_row_store_taken(&js->store) + js->store.nrows * js->table_bytes_per_row;
 }
 
 /* The partitions that the planner's estimate of the inner side asks for. */
@@ -201,7 +194,7 @@ static int
 estimated_partitions(const GhJoinState *js)
 {
 	Plan	   *inner = gh_child(js, GH_INNER)->plan;
-	double		row = sizeof(GhRow) + inner->plan_width + gh_table_bytes_per_row();
+	double		row = sizeof(GhRow) + inner->plan_width + js->table_bytes_per_row;
 	double		wanted = inner->plan_rows * row / js->memory_limit;
 	int			nparts = 2;
 
