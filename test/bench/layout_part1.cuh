@@ -143,7 +143,7 @@ template <class L> void measure_styles(Trial<L> &trial)
 	trial.template find_tiles<true, 1, 6>("tile_occ6");
 	trial.template find_tiles<true, 1, 8>("tile_occ8");
 	trial.template find_tiles<true, 2, 1>("tile_two");
-	trial.template find_tiles<true, 2, 6>("tile_two_occ6");
+	trial.template find_tiles<true, 2, 4>("tile_two_occ4");
 	trial.insert("casentry_evict_occ6", [&] {
 		insert_tile<L, Put::entry, true, Arrays<K>, 6><<<lab.grid, BLOCK>>>(t, from, lab.counters);
 	});
