@@ -1,244 +1,199 @@
 /*
  * engine_bench.c
- *		Times each operation of a table engine on unique random keys.
+ *		Times the operations of a table engine and checks every result.
  *
- *	engine_bench cpu|/path/to/gpuhash_cuda.so [--n N] [--fill F] [--batch N]
- *				 [--rounds N] [--seed N]
+ *	engine_bench cpu|/path/to/gpuhash_cuda.so [OPTION VALUE]...
  *
- * Prints CSV, lib,op,keybits,n,load,Mops,ok: load is the filled factor that the
- * operation left, ok is 1 where the results were right.  Arrays are the engine's
- * buffers.  insert goes to a table made for N keys, insert_grow to one made for none.
- * The best of the rounds counts.
+ *	--n N			keys, or values of multi tables (2^27; CPU engine 10^7)
+ *	--load F[,F]	filled factors (0.8,0.9; CPU engine 0.8)
+ *	--keybits B[,B]	32 (4-byte keys and values), 64 (8-byte ones) (both; experiments 64)
+ *	--rows R[,R]	sections: single multi build grow upsize hot export (all)
+ *	--experiment E[,E]	instead of rows: static resize dynamic incremental mixes all
+ *	--scale F		size of the experiments, 1: that of the papers (1; CPU engine 0.1)
+ *	--hot N			values of the one key (10^8; CPU engine n)
+ *	--rounds N		times that count (5; CPU engine 3)
+ *	--batch N		keys of a request (2^30, the most)
+ *	--arrays P		device or host: where requests' arrays are (device; host for the
+ *					CPU engine and in a build without nvcc)
+ *	--seed N
+ *
+ * Rows are CSV, lib,op,keybits,n,load,Mops,ok,reads,ratio,fill.  load is the filled
+ * factor asked for and fill what the table reports; ok is yes where every result was
+ * right; reads are bucket reads for each operation, counted in a run of its own; ratio
+ * is to the device's limit measured in the same run: random 64-byte reads for finds,
+ * 64-bit compare-and-swaps for what writes, bytes copied for upsizing.  Mops of multi
+ * tables are values, of count keys.  The exit status is 1 when a row is not ok.
  */
-#include "engine.h"
+#include "engine_bench.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-typedef struct Bench
-{
-	const GhEngine *engine;
-	uint64_t	n;
-	uint64_t	batch;
-	uint64_t	seed;
-	double		fill_max;
-	int			rounds;
-	uint64_t   *keys;
-	uint64_t   *shuffled;		/* the same keys in another order */
-	uint64_t   *missing;		/* keys that are not in keys */
-	uint64_t   *values;
-	uint64_t   *out;
-} Bench;
+#define LIST_MAX 16
 
-enum
+typedef struct Section
 {
-	OP_INSERT,
-	OP_INSERT_GROW,
-	OP_EXCHANGE,
-	OP_FIND_HIT,
-	OP_FIND_MISS,
-	OP_DELETE,
-	OPS
+	const char *name;
+	void		(*run) (Bench *bench);
+} Section;
+
+static const Section sections[] = {
+	{"single", bench_single_rows},
+	{"multi", bench_multi_rows},
+	{"build", bench_build_rows},
+	{"grow", bench_grow_rows},
+	{"upsize", bench_upsize_rows},
+	{"hot", bench_hot_rows},
+	{"export", bench_export_rows},
+	{NULL, NULL}
 };
 
-static const char *const op_name[OPS] = {
-	"insert", "insert_grow", "exchange", "find_hit", "find_miss", "delete"
+static const Section experiments[] = {
+	{"static", bench_experiment_static},
+	{"resize", bench_experiment_resize},
+	{"dynamic", bench_experiment_dynamic},
+	{"incremental", bench_experiment_incremental},
+	{"mixes", bench_experiment_mixes},
+	{NULL, NULL}
 };
 
-static double best_seconds[OPS];
-static double last_fill[OPS];
-static int	all_right[OPS];
-
-static void *
-host_address(void *ctx, GhRef ref)
+typedef struct Options
 {
-	(void) ctx;
-	return (void *) (uintptr_t) ref;
-}
+	double		loads[LIST_MAX];
+	int			load_count;
+	double		keybits[LIST_MAX];
+	int			keybits_count;
+	const char *rows;			/* NULL: all */
+	const char *experiments;	/* NULL: rows */
+	bool		on_device;
+} Options;
 
-static GhRef
-host_alloc(void *ctx, size_t bytes)
-{
-	(void) ctx;
-	return (uintptr_t) aligned_alloc(64, (bytes + 63) & ~(size_t) 63);
-}
-
-static void
-host_free(void *ctx, GhRef ref)
-{
-	(void) ctx;
-	free((void *) (uintptr_t) ref);
-}
-
-static const GhHost host = {
-	.alloc = host_alloc,
-	.free = host_free,
-	.address = host_address
-};
-
-static double
-seconds_now(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double) now.tv_sec + (double) now.tv_nsec * 1e-9;
-}
-
-/* A permutation of the 64-bit words, so that different i give different keys. */
-static uint64_t
-key_number(const Bench *bench, uint64_t i)
-{
-	uint64_t	z = i * UINT64_C(0x9E3779B97F4A7C15) + bench->seed;
-
-	z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-	z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
-	return z ^ (z >> 31);
-}
-
-static void
-die(const char *what, const GhError *error)
-{
-	fprintf(stderr, "engine_bench: %s: %s\n", what, error != NULL ? error->message : "");
-	exit(1);
-}
-
-static uint64_t *
-make_array(const Bench *bench)
-{
-	size_t		bytes = (size_t) bench->n * sizeof(uint64_t);
-	uint64_t   *array = bench->engine->buffer_alloc != NULL ?
-		bench->engine->buffer_alloc(0, bytes) : malloc(bytes);
-
-	if (array == NULL)
-		die("no memory for the arrays", NULL);
-	return array;
-}
-
-static void
-make_keys(Bench *bench)
-{
-	uint64_t	i;
-
-	bench->keys = make_array(bench);
-	bench->shuffled = make_array(bench);
-	bench->missing = make_array(bench);
-	bench->values = make_array(bench);
-	bench->out = make_array(bench);
-	for (i = 0; i < bench->n; i++)
-	{
-		bench->keys[i] = bench->shuffled[i] = key_number(bench, i);
-		bench->missing[i] = key_number(bench, bench->n + i);
-		bench->values[i] = ~bench->keys[i];
-	}
-	for (i = bench->n - 1; i > 0; i--)
-	{
-		uint64_t	j = key_number(bench, UINT64_C(1) << 40 | i) % (i + 1);
-		uint64_t	key = bench->shuffled[i];
-
-		bench->shuffled[i] = bench->shuffled[j];
-		bench->shuffled[j] = key;
-	}
-}
-
-/* Does op on all keys in batches; returns the matched keys. */
-static uint64_t
-run(const Bench *bench, GhTable *table, GhOp op, const uint64_t *keys)
-{
-	uint64_t	matched = 0;
-	uint64_t	at;
-
-	for (at = 0; at < bench->n; at += bench->batch)
-	{
-		uint64_t	left = bench->n - at;
-		GhRequest	request = {.op = op};
-		GhStatus	status;
-
-		request.count = left < bench->batch ? left : bench->batch;
-		request.keys = keys + at;
-		if (op == GH_INSERT || op == GH_EXCHANGE)
-			request.values_in = bench->values + at;
-		if (op == GH_FIND || op == GH_EXCHANGE)
-			request.values_out = bench->out + at;
-		status = bench->engine->submit(table, &request);
-		if (status == GH_OK || status == GH_BUSY)
-			status = bench->engine->wait(&request);
-		if (status != GH_OK)
-			die(gh_status_name(status), &request.error);
-		matched += request.matched;
-	}
-	return matched;
-}
-
-/* Every value of out is the complement of its key, or 0 where there is none. */
+/* Numbers between commas. */
 static int
-values_are(const Bench *bench, const uint64_t *keys, int complement)
+parse_list(const char *text, double *list)
 {
-	uint64_t	i;
+	int			count = 0;
+	char	   *end;
 
-	for (i = 0; i < bench->n; i++)
+	do
 	{
-		if (bench->out[i] != (complement ? ~keys[i] : 0))
-			return 0;
+		if (count == LIST_MAX)
+			bench_die("too many in a list", text);
+		list[count++] = strtod(text, &end);
+		if (end == text || (*end != ',' && *end != '\0'))
+			bench_die("not a list of numbers", text);
+		text = end + 1;
+	} while (*end == ',');
+	return count;
+}
+
+/* Is name one of those between commas? */
+static bool
+is_listed(const char *list, const char *name)
+{
+	size_t		length = strlen(name);
+
+	while (list != NULL)
+	{
+		if (strncmp(list, name, length) == 0 && (list[length] == ',' || list[length] == '\0'))
+			return true;
+		list = strchr(list, ',');
+		if (list != NULL)
+			list++;
 	}
-	return 1;
+	return false;
+}
+
+/* Every name of the list is a section's. */
+static void
+check_names(const char *list, const Section *known)
+{
+	while (list != NULL && *list != '\0')
+	{
+		const char *end = strchr(list, ',');
+		size_t		length = end != NULL ? (size_t) (end - list) : strlen(list);
+		const Section *section = known;
+
+		while (section->name != NULL && (strlen(section->name) != length ||
+										 strncmp(section->name, list, length) != 0))
+			section++;
+		if (section->name == NULL && strcmp(list, "all") != 0)
+			bench_die("there is no section", list);
+		list = end != NULL ? end + 1 : NULL;
+	}
+}
+
+static uint64_t
+parse_count(const char *text)
+{
+	char	   *end;
+	double		number = strtod(text, &end);
+
+	if (end == text || *end != '\0' || !(number >= 1 && number <= 1e15))
+		bench_die("not a number above 0", text);
+	return (uint64_t) number;
 }
 
 static void
-measure(const Bench *bench, GhTable *table, int which, GhOp op, const uint64_t *keys,
-		uint64_t expected)
+parse_option(Bench *bench, Options *options, const char *name, const char *value)
 {
-	double		begin = seconds_now();
-	uint64_t	matched = run(bench, table, op, keys);
-	double		seconds = seconds_now() - begin;
-	GhTableStats stats;
-	GhError		error;
-
-	if (best_seconds[which] == 0 || seconds < best_seconds[which])
-		best_seconds[which] = seconds;
-	if (bench->engine->table_stats(table, &stats, &error) != GH_OK)
-		die("stats", &error);
-	last_fill[which] = stats.fill;
-	all_right[which] &= matched == expected;
-	if (op == GH_FIND)
-		all_right[which] &= values_are(bench, keys, expected > 0);
-	if (op == GH_EXCHANGE)
-		all_right[which] &= values_are(bench, keys, expected == 0);
+	if (strcmp(name, "--n") == 0)
+		bench->n = parse_count(value);
+	else if (strcmp(name, "--hot") == 0)
+		bench->hot = parse_count(value);
+	else if (strcmp(name, "--batch") == 0)
+		bench->batch = parse_count(value);
+	else if (strcmp(name, "--seed") == 0)
+		bench->seed = parse_count(value);
+	else if (strcmp(name, "--rounds") == 0)
+		bench->rounds = (int) parse_count(value);
+	else if (strcmp(name, "--scale") == 0)
+		bench->scale = strtod(value, NULL);
+	else if (strcmp(name, "--load") == 0)
+		options->load_count = parse_list(value, options->loads);
+	else if (strcmp(name, "--keybits") == 0)
+		options->keybits_count = parse_list(value, options->keybits);
+	else if (strcmp(name, "--rows") == 0)
+		options->rows = value;
+	else if (strcmp(name, "--experiment") == 0)
+		options->experiments = value;
+	else if (strcmp(name, "--arrays") == 0 && strcmp(value, "host") == 0)
+		options->on_device = false;
+	else if (strcmp(name, "--arrays") == 0 && strcmp(value, "device") == 0)
+		options->on_device = true;
+	else
+		bench_die("there is no such option", name);
 }
 
-static GhTable *
-make_table(const Bench *bench, uint64_t capacity)
-{
-	GhTableOptions options = {.key_size = 8, .value_size = 8};
-	GhTable    *table;
-	GhError		error;
-
-	options.capacity = capacity;
-	options.fill_max = bench->fill_max;
-	options.seed = bench->seed;
-	if (bench->engine->table_create(&host, &options, &table, &error) != GH_OK)
-		die("create", &error);
-	return table;
-}
-
+/* Ranges that the data relies on. */
 static void
-run_round(const Bench *bench)
+check_options(Bench *bench, Options *options)
 {
-	GhTable    *table = make_table(bench, 0);
+	int			i;
 
-	measure(bench, table, OP_INSERT_GROW, GH_INSERT, bench->keys, bench->n);
-	bench->engine->table_destroy(table);
+	if (options->keybits_count == 0)
+		options->keybits_count = parse_list(options->experiments == NULL ? "32,64" : "64",
+											options->keybits);
 
-	table = make_table(bench, bench->n);
-	measure(bench, table, OP_INSERT, GH_INSERT, bench->keys, bench->n);
-	measure(bench, table, OP_FIND_HIT, GH_FIND, bench->shuffled, bench->n);
-	measure(bench, table, OP_FIND_MISS, GH_FIND, bench->missing, 0);
-	measure(bench, table, OP_DELETE, GH_DELETE, bench->shuffled, bench->n);
-	measure(bench, table, OP_EXCHANGE, GH_EXCHANGE, bench->keys, bench->n);
-	bench->engine->table_destroy(table);
+	/* multi data comes in groups of 16; what finds miss begins at 2^31 */
+	bench->n = (bench->n + 15) / 16 * 16;
+	/* parts of device arrays are aligned to 16 bytes */
+	bench->batch = (bench->batch + 15) / 16 * 16;
+	if (bench->n < 1024 || bench->n > (uint64_t) 1 << 29)
+		bench_die("n must be between 1024 and", "2^29");
+	if (bench->hot > GH_BATCH_MAX || bench->batch > GH_BATCH_MAX)
+		bench_die("hot and batch must be at most", "2^30");
+	if (bench->rounds >= BENCH_ROUNDS_MAX)
+		bench_die("rounds must be below", "31");
+	if (!(bench->scale >= 0.0001 && bench->scale <= 4))
+		bench_die("scale must be between 0.0001 and", "4");
+	for (i = 0; i < options->keybits_count; i++)
+	{
+		if (options->keybits[i] != 32 && options->keybits[i] != 64)
+			bench_die("keybits must be", "32 or 64");
+	}
+	check_names(options->rows, sections);
+	check_names(options->experiments, experiments);
 }
 
 static const GhEngine *
@@ -250,55 +205,103 @@ open_engine(const char *name)
 	if (strcmp(name, "cpu") == 0)
 		engine = gh_cpu_engine();
 	else if (gh_engine_load(name, false, &engine, &error) != GH_OK)
-		die(name, &error);
+		bench_die(name, error.message);
 	if (engine->open_device(0, &error) != GH_OK)
-		die(name, &error);
+		bench_die(name, error.message);
 	return engine;
+}
+
+static void
+set_defaults(Bench *bench, Options *options, bool cpu)
+{
+	memset(bench, 0, sizeof(*bench));
+	memset(options, 0, sizeof(*options));
+	bench->n = cpu ? 10000000 : (uint64_t) 1 << 27;
+	bench->rounds = cpu ? 3 : 5;
+	bench->scale = cpu ? 0.1 : 1;
+	bench->seed = 1;
+	bench->batch = GH_BATCH_MAX;
+	options->load_count = parse_list(cpu ? "0.8" : "0.8,0.9", options->loads);
+#ifdef BENCH_DEVICE
+	options->on_device = !cpu;
+#endif
+}
+
+/* All sections at one width; a limit is measured on a buffer as large as the table. */
+static void
+run_rows(Bench *bench, const Options *options)
+{
+	const Section *section;
+	int			i;
+
+#ifdef BENCH_DEVICE
+	if (options->on_device)
+		bench_device_roofline(bench, (uint64_t) ((double) bench->n * 2 * bench->key_size /
+												 options->loads[0]));
+#endif
+	for (i = 0; i < options->load_count; i++)
+	{
+		bench->load = options->loads[i];
+		for (section = sections; section->name != NULL; section++)
+		{
+			if (options->rows != NULL && !is_listed(options->rows, section->name) &&
+				!is_listed(options->rows, "all"))
+				continue;
+			bench->failed = false;
+			section->run(bench);
+		}
+	}
+}
+
+static void
+run_experiments(Bench *bench, const Options *options)
+{
+	const Section *section;
+
+	for (section = experiments; section->name != NULL; section++)
+	{
+		if (!is_listed(options->experiments, section->name) &&
+			!is_listed(options->experiments, "all"))
+			continue;
+		bench->failed = false;
+		section->run(bench);
+	}
 }
 
 int
 main(int argc, char **argv)
 {
-	Bench		bench = {.n = 10000000, .batch = 1 << 24, .rounds = 3, .seed = 1};
-	int			a;
+	Bench		bench;
+	Options		options;
 	int			i;
 
-	if (argc < 2)
-		die("usage: engine_bench cpu|/path/to/gpuhash_cuda.so [--n N] [--fill F] "
-			"[--batch N] [--rounds N] [--seed N]", NULL);
-	for (a = 2; a + 1 < argc; a += 2)
-	{
-		if (strcmp(argv[a], "--n") == 0)
-			bench.n = strtoull(argv[a + 1], NULL, 0);
-		else if (strcmp(argv[a], "--batch") == 0)
-			bench.batch = strtoull(argv[a + 1], NULL, 0);
-		else if (strcmp(argv[a], "--fill") == 0)
-			bench.fill_max = strtod(argv[a + 1], NULL);
-		else if (strcmp(argv[a], "--rounds") == 0)
-			bench.rounds = atoi(argv[a + 1]);
-		else if (strcmp(argv[a], "--seed") == 0)
-			bench.seed = strtoull(argv[a + 1], NULL, 0);
-		else
-			die(argv[a], NULL);
-	}
-	if (bench.n == 0 || bench.batch == 0 || bench.rounds <= 0)
-		die("n, batch and rounds must be above 0", NULL);
-
+	if (argc < 2 || argc % 2 != 0)
+		bench_die("usage", "engine_bench cpu|/path/to/gpuhash_cuda.so [OPTION VALUE]...");
+	set_defaults(&bench, &options, strcmp(argv[1], "cpu") == 0);
+	for (i = 2; i < argc; i += 2)
+		parse_option(&bench, &options, argv[i], argv[i + 1]);
+	check_options(&bench, &options);
 	bench.engine = open_engine(argv[1]);
-	make_keys(&bench);
-	for (i = 0; i < OPS; i++)
-		all_right[i] = 1;
-	for (i = 0; i < bench.rounds; i++)
-		run_round(&bench);
+	snprintf(bench.lib, sizeof(bench.lib), "gpuhash_%s", bench.engine->name);
+	if (bench.hot == 0)
+		bench.hot = bench.engine == gh_cpu_engine() ? bench.n : 100000000;
+	bench.place = bench_host_place(bench.engine);
+#ifdef BENCH_DEVICE
+	if (options.on_device)
+		bench.place = bench_device_place();
+#endif
+	if (options.on_device != bench.place.on_device)
+		bench_die("arrays on the device need", "engine_bench_cuda");
 
-	printf("lib,op,keybits,n,load,Mops,ok\n");
-	for (i = 0; i < OPS; i++)
-		printf("gpuhash_%s,%s,64,%" PRIu64 ",%.3f,%.2f,%d\n", bench.engine->name, op_name[i],
-			   bench.n, last_fill[i], (double) bench.n / best_seconds[i] * 1e-6, all_right[i]);
-	for (i = 0; i < OPS; i++)
+	if (options.experiments == NULL)
+		printf("lib,op,keybits,n,load,Mops,ok,reads,ratio,fill\n");
+	for (i = 0; i < options.keybits_count; i++)
 	{
-		if (!all_right[i])
-			return 1;
+		bench.key_size = (uint32_t) options.keybits[i] / 8;
+		if (options.experiments == NULL)
+			run_rows(&bench, &options);
+		else
+			run_experiments(&bench, &options);
 	}
-	return 0;
+	return bench.wrong ? 1 : 0;
 }
