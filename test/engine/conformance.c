@@ -7,6 +7,7 @@
  *		--reduced		small sizes, for compute-sanitizer and the like
  *		--seed N		of everything random; else drawn and printed
  *		--growth N		keys of the growth test
+ *		--random N		positions of the random operations
  *		--only TEXT		tests whose name contains TEXT
  *
  * Ends with "N passed, N failed"; the exit status is 1 where one failed and 77
@@ -93,13 +94,41 @@ make_memory(size_t bytes)
 	return memory;
 }
 
-static double
+uint64_t *
+make_words(uint64_t count)
+{
+	return make_memory(count * sizeof(uint64_t));
+}
+
+double
 seconds_now(void)
 {
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (double) now.tv_sec + (double) now.tv_nsec * 1e-9;
+}
+
+static void
+tell_outcome(Context *c, const Test *test, double seconds)
+{
+	if (c->failures > 0)
+	{
+		printf("FAIL %s (%.2f s), repeat with --seed %" PRIu64 " --only \"%s\"\n", test->name,
+			   seconds, c->seed, test->name);
+		c->failed++;
+	}
+	else if (c->skip != NULL)
+	{
+		printf("skip %s: %s\n", test->name, c->skip);
+		c->skipped++;
+	}
+	else
+	{
+		printf("ok   %s (%.2f s)\n", test->name, seconds);
+		c->passed++;
+	}
+	fflush(stdout);
 }
 
 static void
@@ -120,14 +149,9 @@ run_group(Context *c, const Test *test, const char *only)
 		/* each test draws the same numbers whichever tests run before it */
 		c->random = c->seed;
 		c->failures = 0;
+		c->skip = NULL;
 		test->run(c);
-		if (c->failures > 0)
-			c->failed++;
-		else
-			c->passed++;
-		printf("%s %s (%.2f s)\n", c->failures > 0 ? "FAIL" : "ok  ", test->name,
-			   seconds_now() - begin);
-		fflush(stdout);
+		tell_outcome(c, test, seconds_now() - begin);
 	}
 }
 
@@ -135,7 +159,7 @@ static void
 usage(void)
 {
 	printf("usage: conformance cpu | cuda /path/gpuhash_cuda.so "
-		   "[--reduced] [--seed N] [--growth N] [--only TEXT]\n");
+		   "[--reduced] [--seed N] [--growth N] [--random N] [--only TEXT]\n");
 	exit(2);
 }
 
@@ -162,15 +186,47 @@ open_engine(const char *name, const char *path)
 	return engine;
 }
 
+/* The options from argument a on; returns the text of --only. */
+static const char *
+read_options(Context *c, int argc, char **argv, int a)
+{
+	const char *only = NULL;
+
+	for (; a < argc; a++)
+	{
+		if (strcmp(argv[a], "--reduced") == 0)
+			c->reduced = true;
+		else if (a + 1 == argc)
+			usage();
+		else if (strcmp(argv[a], "--seed") == 0)
+			c->seed = strtoull(argv[++a], NULL, 0);
+		else if (strcmp(argv[a], "--growth") == 0)
+			c->growth = strtoull(argv[++a], NULL, 0);
+		else if (strcmp(argv[a], "--random") == 0)
+			c->operations = strtoull(argv[++a], NULL, 0);
+		else if (strcmp(argv[a], "--only") == 0)
+			only = argv[++a];
+		else
+			usage();
+	}
+	if (c->growth == 0)
+		c->growth = sized(c, 10000000, 20000);
+	if (c->operations == 0)
+		c->operations = sized(c, 10000000, 20000);
+	return only;
+}
+
 int
 main(int argc, char **argv)
 {
 	const Test *const groups[] = {
-		basic_tests, bounds_tests, multi_tests, resize_tests, memory_tests,
-		stop_tests, sharing_tests, random_tests
+		option_tests, request_tests, width_tests, store_tests, find_tests, delete_tests,
+		build_tests, mixed_tests, export_tests, table_tests, multi_tests, resize_tests,
+		reserve_tests, memory_tests, fault_tests, adversary_tests, stop_tests, sharing_tests,
+		random_tests
 	};
 	Context		c = {0};
-	const char *only = NULL;
+	const char *only;
 	bool		cuda = argc > 1 && strcmp(argv[1], "cuda") == 0;
 	int			a = cuda ? 3 : 2;
 	size_t		g;
@@ -178,24 +234,9 @@ main(int argc, char **argv)
 	if (argc < a || (!cuda && strcmp(argv[1], "cpu") != 0))
 		usage();
 	c.seed = (uint64_t) time(NULL) ^ (uint64_t) getpid() << 32;
-	for (; a < argc; a++)
-	{
-		if (strcmp(argv[a], "--reduced") == 0)
-			c.reduced = true;
-		else if (a + 1 == argc)
-			usage();
-		else if (strcmp(argv[a], "--seed") == 0)
-			c.seed = strtoull(argv[++a], NULL, 0);
-		else if (strcmp(argv[a], "--growth") == 0)
-			c.growth = strtoull(argv[++a], NULL, 0);
-		else if (strcmp(argv[a], "--only") == 0)
-			only = argv[++a];
-		else
-			usage();
-	}
-	if (c.growth == 0)
-		c.growth = sized(&c, 10000000, 20000);
-	c.engine = open_engine(argv[1], cuda ? argv[2] : NULL);
+	only = read_options(&c, argc, argv, a);
+	c.library = cuda ? argv[2] : NULL;
+	c.engine = open_engine(argv[1], c.library);
 	c.on_host = !cuda;
 	printf("engine %s, seed %" PRIu64 "%s\n", c.engine->name, c.seed,
 		   c.reduced ? ", reduced" : "");

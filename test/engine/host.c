@@ -16,6 +16,9 @@
 
 #define BLOCK_MAGIC UINT64_C(0xB10CB10CB10CB10C)
 
+/* More is refused here: malloc might promise what it does not have. */
+#define BLOCK_BYTES_MAX ((size_t) 1 << 34)
+
 /* Stands before every block. */
 typedef struct BlockHeader
 {
@@ -30,11 +33,15 @@ block_alloc(void *ctx, size_t bytes)
 	HostState  *state = ctx;
 	BlockHeader *header;
 
-	if (++state->calls == state->fail_at)
+	state->calls++;
+	if (state->fail_at > 0 && (state->calls == state->fail_at ||
+							   (state->fail_after && state->calls > state->fail_at)))
 	{
 		state->failed = true;
 		return 0;
 	}
+	if (bytes > BLOCK_BYTES_MAX)
+		return 0;
 	header = aligned_alloc(64, sizeof(BlockHeader) + ((bytes + 63) & ~(size_t) 63));
 	if (header == NULL)
 		return 0;

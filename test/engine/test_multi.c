@@ -9,8 +9,8 @@ static void
 test_any_value(Context *c)
 {
 	uint64_t	count = sized(c, 70000, 3000);
-	uint64_t   *keys = make_memory(count * sizeof(uint64_t));
-	uint64_t   *values = make_memory(count * sizeof(uint64_t));
+	uint64_t   *keys = make_words(count);
+	uint64_t   *values = make_words(count);
 	Subject		s;
 	uint64_t	i;
 	int			round;
@@ -40,7 +40,7 @@ static void
 test_list_lengths(Context *c)
 {
 	uint64_t	longest = sized(c, 300, 80);
-	uint64_t   *keys = make_memory(longest * sizeof(uint64_t));
+	uint64_t   *keys = make_words(longest);
 	Subject		s;
 	uint64_t	n;
 	uint64_t	i;
@@ -68,7 +68,7 @@ static void
 test_one_long_list(Context *c)
 {
 	uint64_t	count = sized(c, 1000000, 5000);
-	uint64_t   *keys = make_memory(count * sizeof(uint64_t));
+	uint64_t   *keys = make_words(count);
 	GhTableStats first;
 	GhTableStats second;
 	GhTableStats empty;
@@ -116,7 +116,7 @@ test_value_memory(Context *c)
 	};
 	uint64_t	count = sized(c, 20000, 2000);
 	uint64_t	rounds = 180;
-	uint64_t   *keys = make_memory(count * sizeof(uint64_t));
+	uint64_t   *keys = make_words(count);
 	GhTableStats stats;
 	uint64_t	after_some = 0;
 	Subject		s;

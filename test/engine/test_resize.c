@@ -33,9 +33,9 @@ static void
 range_make(Range *r, uint64_t room)
 {
 	r->room = room;
-	r->keys = make_memory(room * sizeof(uint64_t));
-	r->values = make_memory(room * sizeof(uint64_t));
-	r->out = make_memory(room * sizeof(uint64_t));
+	r->keys = make_words(room);
+	r->values = make_words(room);
+	r->out = make_words(room);
 }
 
 static void
@@ -63,7 +63,8 @@ range_do(Context *c, GhTable *table, Range *r, GhOp op, uint64_t begin, uint64_t
 	if (op == GH_FIND)
 		request.values_out = r->out;
 	if (!CHECK_STATUS(c, "batch", do_request(c, table, &request), GH_OK) ||
-		!CHECK_U64(c, "matched of the batch", request.matched, expected))
+		!CHECK_U64(c, "matched, inserted and removed of the batch",
+				   request.matched + request.inserted + request.removed, expected))
 		return false;
 	for (i = 0; op == GH_FIND && i < end - begin; i++)
 	{
@@ -131,16 +132,14 @@ shrink(Context *c, Subject *s, Range *r, uint64_t slots_at_first)
 	{
 		uint64_t	batch = left / 4 + 1 > r->room ? r->room : left / 4 + 1;
 		GhTableStats stats;
-		uint64_t	slots = 0;
-		uint32_t	i;
+		uint64_t	slots;
 
 		left -= batch;
 		if (!range_do(c, s->table, r, GH_DELETE, left, left + batch, batch) ||
 			!check_shape(c, s->table, &stats))
 			return;
 		CHECK_U64(c, "keys", stats.keys, left);
-		for (i = 0; i < stats.subtables; i++)
-			slots += stats.subtable[i].slots;
+		slots = slots_of(&stats);
 		if (slots > slots_at_first && slots > SLOTS_THAT_COUNT)
 			CHECK(c, stats.fill >= stats.fill_min, "fill %g is below fill_min after deletes",
 				  stats.fill);
@@ -160,10 +159,9 @@ test_growth(Context *c)
 	GhTableStats first;
 	GhTableStats peak;
 	GhTableStats last;
-	uint64_t	slots[2] = {0, 0};
+	uint64_t	slots;
 	Subject		s;
 	Range		r;
-	uint32_t	i;
 
 	if (!subject_open_kind(&s, c, KIND_MAP))
 		return;
@@ -171,18 +169,15 @@ test_growth(Context *c)
 	check_shape(c, s.table, &first);
 	grow(c, &s, &r);
 	check_shape(c, s.table, &peak);
-	for (i = 0; i < first.subtables; i++)
-		slots[0] += first.subtable[i].slots;
-	shrink(c, &s, &r, slots[0]);
+	slots = slots_of(&first);
+	shrink(c, &s, &r, slots);
 	if (check_shape(c, s.table, &last))
 	{
-		for (i = 0; i < last.subtables; i++)
-			slots[1] += last.subtable[i].slots;
 		CHECK_U64(c, "keys at the end", last.keys, 0);
 		CHECK(c, peak.upsizes > 0 && last.downsizes > 0, "%" PRIu64 " upsizes, %" PRIu64
 			  " downsizes", peak.upsizes, last.downsizes);
-		CHECK(c, slots[1] <= slots[0] || slots[1] <= SLOTS_THAT_COUNT,
-			  "an empty table of %" PRIu64 " slots, at first %" PRIu64, slots[1], slots[0]);
+		CHECK(c, slots_of(&last) <= slots || slots_of(&last) <= SLOTS_THAT_COUNT,
+			  "an empty table of %" PRIu64 " slots, at first %" PRIu64, slots_of(&last), slots);
 		CHECK(c, last.bytes < peak.bytes, "no memory was given back");
 		CHECK(c, last.bytes_peak >= peak.bytes, "bytes_peak fell");
 	}
@@ -203,7 +198,7 @@ test_high_fill(Context *c)
 	range_make(&r, 4 * count);
 	for (d = GH_SUBTABLES_MIN; d <= GH_SUBTABLES_MAX; d++)
 	{
-		GhTableOptions options = options_of(c, KIND_MAP);
+		GhTableOptions options = options_of(c, type_of_kind(KIND_MAP));
 		GhTableStats stats;
 		Subject		s;
 		uint64_t	step = count / 100;
@@ -241,7 +236,7 @@ test_capacity(Context *c)
 	range_make(&r, most);
 	for (capacity = 1; capacity <= most; capacity += capacity / 4 + 1 + random_below(c, capacity + 1))
 	{
-		GhTableOptions options = options_of(c, KIND_MAP);
+		GhTableOptions options = options_of(c, type_of_kind(KIND_MAP));
 		GhTableStats made;
 		GhTableStats full;
 		GhTableStats empty;
@@ -274,7 +269,7 @@ static void
 test_breathing(Context *c)
 {
 	uint64_t	most = sized(c, 20000, 2000);
-	uint64_t   *keys = make_memory(most * sizeof(uint64_t));
+	uint64_t   *keys = make_words(most);
 	uint32_t	d;
 	Kind		kind;
 
@@ -282,7 +277,7 @@ test_breathing(Context *c)
 	{
 		for (kind = 0; kind < KINDS; kind++)
 		{
-			GhTableOptions options = options_of(c, kind);
+			GhTableOptions options = options_of(c, type_of_kind(kind));
 			GhTableStats stats;
 			Subject		s;
 			int			round;
@@ -321,12 +316,12 @@ test_patterned_keys(Context *c)
 		UINT64_C(0x9E3779B97F4A7C15), UINT64_C(0x0101010101010101), UINT64_C(0x8000000040000000)
 	};
 	uint64_t	count = sized(c, 100000, 3000);
-	uint64_t   *keys = make_memory(count * sizeof(uint64_t));
+	uint64_t   *keys = make_words(count);
 	size_t		i;
 
 	for (i = 0; i < sizeof(strides) / sizeof(strides[0]); i++)
 	{
-		GhTableOptions options = options_of(c, KIND_SET);
+		GhTableOptions options = options_of(c, type_of_kind(KIND_SET));
 		GhTableStats stats;
 		Subject		s;
 		uint64_t	k;

@@ -16,7 +16,7 @@
 
 static GhStatus
 do_keys(Context *c, GhTable *table, GhOp op, uint64_t *keys, uint64_t *values,
-		uint64_t count, uint64_t *matched)
+		uint64_t count, uint64_t *met)
 {
 	GhRequest	request = {.op = op, .count = count, .keys = keys};
 	GhStatus	status;
@@ -26,82 +26,87 @@ do_keys(Context *c, GhTable *table, GhOp op, uint64_t *keys, uint64_t *values,
 	else if (op != GH_DELETE)
 		request.values_in = values;
 	status = do_request(c, table, &request);
-	*matched = request.matched;
+	*met = request.matched + request.inserted + request.removed;
 	return status;
 }
 
+/* The table goes to a handle in another mapping; the old one is given back. */
+static bool
+move_subject(Subject *s, Arena *arena)
+{
+	Context    *c = s->c;
+	GhRef		root = c->engine->table_root(s->table);
+	GhTable    *table = NULL;
+	GhHost		host;
+	GhError		error = {0};
+
+	/* at another address, while this mapping is there too */
+	if (!CHECK(c, arena_host(arena, &host), "no mapping") ||
+		!CHECK_STATUS(c, "attach", c->engine->table_attach(&host, root, &table, &error), GH_OK))
+		return false;
+	c->engine->table_detach(s->table);
+	arena_host_unmap(&s->host);
+	s->host = host;
+	s->table = table;
+	return true;
+}
+
 /*
- * A table is made in one mapping and used in others, with the earlier ones gone:
- * a raw pointer kept anywhere in the table would be a crash.
+ * Each operation is done in a mapping of its own, with the earlier ones gone: a raw
+ * pointer kept anywhere in the table would be a crash.
  */
 static void
-test_relocation_of(Context *c, Kind kind)
+test_relocation_of(Context *c, TableType type)
 {
-	uint64_t	count = sized(c, 100000, 5000);
-	uint64_t   *keys = make_memory(count * sizeof(uint64_t));
-	uint64_t   *values = make_memory(count * sizeof(uint64_t));
-	uint64_t   *out = make_memory(count * sizeof(uint64_t));
-	GhTableOptions options = options_of(c, kind);
+	static const GhOp ops[] = {
+		GH_BUILD, GH_FIND_ALL, GH_ADD, GH_DELETE_ONE, GH_INSERT, GH_UPSERT, GH_EXCHANGE,
+		GH_COUNT, GH_DELETE, GH_ADD, GH_UPSERT, GH_FIND
+	};
+	uint64_t	count = sized(c, type.value_size > 64 ? 2000 : 20000, 2000);
+	uint64_t   *keys = make_words(count);
+	GhTableOptions options = options_of(c, type);
 	Arena	   *arena = arena_make(64 << 20);
-	GhHost		host[2] = {{0}, {0}};
-	GhTable    *table[2] = {NULL, NULL};
 	GhError		error = {0};
-	GhRef		root;
-	uint64_t	matched;
+	Subject		s;
 	uint64_t	i;
-	int			round;
+	size_t		o;
 
-	for (i = 0; i < count; i++)
-	{
-		keys[i] = mix(c->seed + i) * (i > 0);
-		values[i] = ~keys[i];
-	}
-	if (!CHECK(c, arena != NULL && arena_host(arena, &host[0]), "no arena") ||
-		!CHECK_STATUS(c, "create in the arena",
-					  c->engine->table_create(&host[0], &options, &table[0], &error), GH_OK))
+	memset(&s, 0, sizeof(s));
+	if (!CHECK(c, arena != NULL && arena_host(arena, &s.host), "no arena") ||
+		!CHECK_STATUS(c, "create in the arena", subject_try(&s, c, &options), GH_OK))
 		return;
-	for (round = 0; round < 6; round++)
+	for (o = 0; o < sizeof(ops) / sizeof(ops[0]); o++)
 	{
-		int			now = round % 2;
-		uint64_t	part = count / 6;
-		uint64_t	from = (uint64_t) round * part;
-
-		do_keys(c, table[now], kind == KIND_MULTI ? GH_ADD : GH_UPSERT, keys + from,
-				values + from, part, &matched);
-		CHECK_U64(c, "stored", matched, part);
-		if (kind == KIND_MULTI)
-			do_keys(c, table[now], GH_ADD, keys, values, from + part, &matched);
-		root = c->engine->table_root(table[now]);
-		/* another handle at another address, while this one is there too */
-		if (!CHECK(c, arena_host(arena, &host[!now]), "no mapping") ||
-			!CHECK_STATUS(c, "attach", c->engine->table_attach(&host[!now], root, &table[!now],
-															   &error), GH_OK))
+		for (i = 0; i < count; i++)
+			keys[i] = i < SPECIALS ? special_keys[i] : mix(random_below(c, count));
+		if (op_fits(&s, ops[o]))
+			do_checked(&s, ops[o], keys, NULL, count);
+		if (!move_subject(&s, arena))
 			break;
-		c->engine->table_detach(table[now]);
-		arena_host_unmap(&host[now]);
-		do_keys(c, table[!now], GH_FIND, keys, kind == KIND_MAP ? out : NULL, count, &matched);
-		CHECK_U64(c, "found at another address", matched, from + part);
-		for (i = 0; kind == KIND_MAP && i < from + part; i++)
-			CHECK(c, out[i] == values[i], "a value at another address is wrong");
-		do_keys(c, table[!now], GH_DELETE, keys + from, NULL, part / 2, &matched);
-		CHECK_U64(c, "deleted at another address", matched, part / 2);
-		do_keys(c, table[!now], kind == KIND_MULTI ? GH_ADD : GH_UPSERT, keys + from,
-				values + from, part / 2, &matched);
+		check_content(&s);
+		check_export(&s, 300);
+		if (o % 4 == 3)
+			CHECK_STATUS(c, "flush", c->engine->table_flush(s.table, &error), GH_OK);
 	}
-	c->engine->table_destroy(table[round % 2]);
+	c->engine->table_destroy(s.table);
+	model_drop(s.model);
 	CHECK_U64(c, "blocks left in the arena", arena_blocks(arena), 0);
-	arena_host_unmap(&host[round % 2]);
+	arena_host_unmap(&s.host);
 	arena_drop(arena);
 	free(keys);
-	free(values);
-	free(out);
 }
 
 static void
 test_relocation(Context *c)
 {
-	test_relocation_of(c, KIND_MAP);
-	test_relocation_of(c, KIND_MULTI);
+	TableType	type;
+	uint32_t	t;
+
+	for (t = 0; type_at(c, t, &type); t++)
+	{
+		if (t < 6 || t % 3 == 0)
+			test_relocation_of(c, type);
+	}
 }
 
 static void
@@ -127,7 +132,7 @@ static void
 test_lock_modes(Context *c)
 {
 	uint64_t	count = sized(c, 50000, 5000);
-	uint64_t   *keys = make_memory(count * sizeof(uint64_t));
+	uint64_t   *keys = make_words(count);
 	uint64_t	before;
 	GhTableStats stats;
 	Subject		s;
@@ -142,6 +147,8 @@ test_lock_modes(Context *c)
 	before = s.state.locks_exclusive;
 	do_checked(&s, GH_FIND, keys, NULL, count);
 	do_checked(&s, GH_FIND_ALL, keys, NULL, count);
+	do_checked(&s, GH_COUNT, keys, NULL, count);
+	check_export(&s, 1000);
 	check_shape(c, s.table, &stats);
 	CHECK_U64(c, "exclusive locks of readers", s.state.locks_exclusive, before);
 	CHECK(c, s.state.locks_shared > 3, "readers took %" PRIu64 " shared locks",
@@ -222,8 +229,8 @@ static const GhHost shared_host = {
 static void
 writer_process(Context *c, GhTable *table, uint64_t count)
 {
-	uint64_t   *keys = make_memory(count * sizeof(uint64_t));
-	uint64_t   *values = make_memory(count * sizeof(uint64_t));
+	uint64_t   *keys = make_words(count);
+	uint64_t   *values = make_words(count);
 	uint64_t	part = count / WRITER_PARTS;
 	uint64_t	matched;
 	uint64_t	p;
@@ -289,10 +296,10 @@ static void
 test_processes(Context *c)
 {
 	uint64_t	count = sized(c, 100000, 5000) / WRITER_PARTS * WRITER_PARTS;
-	uint64_t   *keys = make_memory(2 * count * sizeof(uint64_t));
-	uint64_t   *offsets = make_memory((2 * count + 1) * sizeof(uint64_t));
-	uint64_t   *out = make_memory(2 * count * sizeof(uint64_t));
-	GhTableOptions options = options_of(c, KIND_MULTI);
+	uint64_t   *keys = make_words(2 * count);
+	uint64_t   *offsets = make_words(2 * count + 1);
+	uint64_t   *out = make_words(2 * count);
+	GhTableOptions options = options_of(c, type_of_kind(KIND_MULTI));
 	Arena	   *arena = arena_make(128 << 20);
 	GhTable    *table = NULL;
 	GhTable    *other = NULL;

@@ -27,209 +27,274 @@ alarm_in(long microseconds)
 	setitimer(ITIMER_REAL, &timer, NULL);
 }
 
-/* Submits until it is done; returns how often it was stopped. */
+/* Runs the batch until it is done; returns how often it was stopped. */
 static uint64_t
-do_with_alarms(Subject *s, GhRequest *request, long microseconds)
+run_with_alarms(Batch *b, long microseconds)
 {
-	Context    *c = s->c;
+	Subject    *s = b->s;
 	uint64_t	stops = 0;
 	GhStatus	status;
 
 	do
 	{
-		uint64_t	before = request->done;
-
 		s->state.stop = 0;
-		/* longer each time, so that a slow machine gets through */
-		alarm_in(microseconds + (long) stops * 200);
-		status = do_request(c, s->table, request);
+		alarm_in(microseconds);
+		status = batch_run(b);
 		alarm_in(0);
 		s->state.stop = 0;
-		if (status == GH_STOPPED)
-			stops++;
-		CHECK(c, request->op == GH_FIND_ALL || request->done >= before, "done went back");
-	} while (status == GH_STOPPED && stops < 100000);
-	CHECK_STATUS(c, "stopped request in the end", status, GH_OK);
-	CHECK_U64(c, "done in the end", request->done, request->count);
+		stops += status == GH_STOPPED;
+		/* longer each time, so that one that starts anew gets through */
+		microseconds += microseconds / 4;
+	} while (status == GH_STOPPED && stops < 60);
+	CHECK(s->c, status == GH_OK, "%s, stopped %" PRIu64 " times: %s", op_name(b->request.op), stops,
+		  gh_status_name(status));
 	return stops;
 }
 
-/* A signal sets the flag at any moment. */
+static void
+draw_batch(Context *c, uint64_t *keys, uint8_t *ops, uint64_t count)
+{
+	static const GhOp mixed[] = {GH_INSERT, GH_UPSERT, GH_FIND, GH_DELETE};
+	uint64_t	i;
+
+	for (i = 0; i < count; i++)
+	{
+		keys[i] = mix(random_below(c, count));
+		ops[i] = (uint8_t) mixed[random_below(c, 4)];
+	}
+}
+
+/* A signal sets the flag at any moment of any operation. */
+static uint64_t
+try_alarms(Subject *s, uint64_t *keys, uint8_t *ops, uint64_t count)
+{
+	uint64_t	stops = 0;
+	GhOp		op;
+
+	for (op = GH_INSERT; op <= GH_MIXED; op++)
+	{
+		Batch		b;
+
+		if (!op_fits(s, op))
+			continue;
+		draw_batch(s->c, keys, ops, count);
+		if (op == GH_BUILD)
+			subject_clear(s);
+		batch_begin(s, &b, op, keys, NULL, op == GH_MIXED ? ops : NULL, count);
+		stops += run_with_alarms(&b, 300);
+		batch_end(&b);
+		if (op != GH_FIND && op != GH_FIND_ALL && op != GH_COUNT)
+			check_content(s);
+	}
+	return stops;
+}
+
 static void
 test_alarms(Context *c)
 {
-	uint64_t	count = sized(c, 300000, 20000);
-	uint64_t   *keys = make_memory(count * sizeof(uint64_t));
-	uint64_t   *values = make_memory(count * sizeof(uint64_t));
-	uint64_t   *offsets = make_memory((count + 1) * sizeof(uint64_t));
-	uint64_t   *out = make_memory(2 * count * sizeof(uint64_t));
+	uint64_t	count = sized(c, 200000, 10000);
+	uint64_t   *keys = make_words(count);
+	uint8_t    *ops = make_memory(count);
 	struct sigaction action = {0};
 	uint64_t	stops = 0;
-	Kind		kind;
-	uint64_t	i;
+	TableType	type;
+	uint32_t	t;
 
 	action.sa_handler = on_alarm;
 	sigaction(SIGALRM, &action, NULL);
-	for (i = 0; i < count; i++)
+	for (t = 0; type_at(c, t, &type); t++)
 	{
-		keys[i] = mix(c->seed + i);
-		values[i] = ~keys[i];
-	}
-	for (kind = 0; kind < KINDS; kind++)
-	{
-		GhRequest	store = {.op = kind == KIND_MULTI ? GH_ADD : GH_INSERT, .count = count};
-		GhRequest	find = {.op = GH_FIND, .count = count, .keys = keys};
-		GhRequest	all = {.op = GH_FIND_ALL, .count = count, .keys = keys};
-		GhRequest	drop = {.op = GH_DELETE, .count = count, .keys = keys};
 		Subject		s;
 
-		if (!subject_open_kind(&s, c, kind))
+		/* every other width of either kind */
+		if (t > 6 && t % 3 != 0)
+			continue;
+		if (!subject_open_type(&s, c, type))
 			break;
 		alarm_flag = &s.state.stop;
-		store.keys = keys;
-		store.values_in = kind == KIND_SET ? NULL : values;
-		find.values_out = kind == KIND_MAP ? out : NULL;
-		all.offsets_out = offsets;
-		all.values_out = out;
-		all.values_capacity = count;
-		stops += do_with_alarms(&s, &store, 300);
-		CHECK_U64(c, "stored between stops", store.matched, count);
-		stops += do_with_alarms(&s, &find, 300);
-		CHECK_U64(c, "found between stops", find.matched, count);
-		for (i = 0; kind == KIND_MAP && i < count; i++)
-			CHECK(c, out[i] == values[i], "a value found between stops is wrong");
-		if (kind == KIND_MULTI)
-		{
-			stops += do_with_alarms(&s, &all, 300);
-			CHECK_U64(c, "values found between stops", all.values_count, count);
-			for (i = 0; i < count; i++)
-				CHECK(c, offsets[i] == i && out[i] == values[i], "find-all between stops is wrong");
-		}
-		stops += do_with_alarms(&s, &drop, 300);
-		CHECK_U64(c, "deleted between stops", drop.matched, count);
-		check_content(&s);
+		stops += try_alarms(&s, keys, ops, type.value_size > 64 ? count / 20 : count);
 		subject_close(&s);
 	}
 	if (!c->reduced)
 		CHECK(c, stops > 0, "nothing was ever stopped");
 	free(keys);
-	free(values);
-	free(offsets);
-	free(out);
+	free(ops);
 }
 
-/* The flag is set before a request, a clear and a create begin. */
+/* The flag is set before a call that is not a request begins. */
 static void
-test_flag_set_before(Context *c)
+try_flagged_call(Subject *s, const char *what, GhStatus status)
+{
+	CHECK(s->c, status == GH_STOPPED || status == GH_OK, "%s with the flag set: %s", what,
+		  gh_status_name(status));
+}
+
+static void
+test_flagged_calls(Context *c)
 {
 	uint64_t	count = sized(c, 100000, 5000);
-	uint64_t   *keys = make_memory(count * sizeof(uint64_t));
-	uint64_t   *values = make_memory(count * sizeof(uint64_t));
-	GhTableOptions options = options_of(c, KIND_MAP);
-	GhRequest	store = {.op = GH_INSERT, .count = count, .keys = keys, .values_in = values};
-	HostState	state;
-	GhHost		host;
-	GhTable    *table = NULL;
-	GhError		error = {0};
-	GhStatus	status;
-	Subject		s;
+	uint64_t   *keys = make_words(count);
+	uint64_t	out[8];
 	uint64_t	i;
+	Kind		kind;
 
-	host_init(&state, &host);
-	state.stop = 1;
-	options.capacity = count;
-	status = c->engine->table_create(&host, &options, &table, &error);
-	CHECK(c, status == GH_STOPPED || status == GH_OK, "create with the flag set: %s",
-		  gh_status_name(status));
-	if (status == GH_OK)
-		c->engine->table_destroy(table);
-	CHECK_U64(c, "memory of a stopped create", state.allocated, 0);
-
-	if (!subject_open_kind(&s, c, KIND_MAP))
-		return;
 	for (i = 0; i < count; i++)
-		keys[i] = values[i] = mix(c->seed + i);
-	s.state.stop = 1;
-	status = do_request(c, s.table, &store);
-	CHECK(c, status == GH_STOPPED || status == GH_OK, "request with the flag set: %s",
-		  gh_status_name(status));
-	for (i = 0; i < store.done; i++)
-		model_put(s.model, model_entry(s.model, keys[i]), values[i]);
-	for (; i < count; i++)
-		model_entry(s.model, keys[i]);
-	s.state.stop = 0;
-	check_content(&s);
-	CHECK_STATUS(c, "the request goes on", do_request(c, s.table, &store), GH_OK);
-	for (i = 0; i < count; i++)
-		model_put(s.model, model_entry(s.model, keys[i]), values[i]);
-	check_content(&s);
+		keys[i] = mix(i / 2);
+	for (kind = 0; kind < KINDS; kind++)
+	{
+		GhTableOptions options = options_of(c, type_of_kind(kind));
+		GhCursor	cursor = {0};
+		GhError		error = {0};
+		uint64_t	got;
+		GhStatus	status;
+		Subject		s;
 
-	s.state.stop = 1;
-	status = c->engine->table_clear(s.table, &error);
-	CHECK(c, status == GH_STOPPED || status == GH_OK, "clear with the flag set: %s",
-		  gh_status_name(status));
-	s.state.stop = 0;
-	CHECK_STATUS(c, "clear", c->engine->table_clear(s.table, &error), GH_OK);
-	model_clear(s.model);
-	check_content(&s);
-	subject_close(&s);
+		memset(&s, 0, sizeof(s));
+		host_init_locked(&s.state, &s.host);
+		s.state.stop = 1;
+		options.capacity = count;
+		status = subject_try(&s, c, &options);
+		try_flagged_call(&s, "create", status);
+		if (status == GH_OK)
+			subject_close(&s);
+		CHECK_U64(c, "memory of a stopped create", s.state.allocated, 0);
+
+		options.capacity = 0;
+		if (!subject_open(&s, c, &options))
+			break;
+		do_checked(&s, storing_op(&s), keys, NULL, count);
+		do_checked(&s, GH_DELETE, keys, NULL, count / 2);
+		s.state.stop = 1;
+		try_flagged_call(&s, "flush", c->engine->table_flush(s.table, &error));
+		try_flagged_call(&s, "reserve", c->engine->table_reserve(s.table, 2 * count, &error));
+		try_flagged_call(&s, "export", c->engine->table_export(s.table, &cursor, 4, out, out + 4,
+															   &got, &error));
+		s.state.stop = 0;
+		check_content(&s);
+		check_export(&s, 1000);
+		CHECK_STATUS(c, "reserve", c->engine->table_reserve(s.table, 2 * count, &error), GH_OK);
+		CHECK_STATUS(c, "flush", c->engine->table_flush(s.table, &error), GH_OK);
+		check_content(&s);
+		s.state.stop = 1;
+		try_flagged_call(&s, "clear", c->engine->table_clear(s.table, &error));
+		s.state.stop = 0;
+		subject_clear(&s);
+		check_content(&s);
+		subject_close(&s);
+	}
 	free(keys);
-	free(values);
 }
 
-/*
- * The flag is set at the n-th taking of the lock, for every n: wherever the request
- * ends, the table holds the prefix and nothing else.
- */
+/* The flag is set before a request of each kind, which may do a part or nothing. */
+static void
+test_flagged_requests(Context *c)
+{
+	uint64_t	count = sized(c, 50000, 3000);
+	uint64_t   *keys = make_words(count);
+	uint8_t    *ops = make_memory(count);
+	Kind		kind;
+	GhOp		op;
+
+	for (kind = 0; kind < KINDS; kind++)
+	{
+		Subject		s;
+
+		if (!subject_open_kind(&s, c, kind))
+			break;
+		for (op = GH_INSERT; op <= GH_MIXED; op++)
+		{
+			GhStatus	status;
+			Batch		b;
+
+			if (!op_fits(&s, op))
+				continue;
+			draw_batch(c, keys, ops, count);
+			if (op == GH_BUILD)
+				subject_clear(&s);
+			batch_begin(&s, &b, op, keys, NULL, op == GH_MIXED ? ops : NULL, count);
+			s.state.stop = 1;
+			status = batch_run(&b);
+			s.state.stop = 0;
+			CHECK(c, status == GH_STOPPED || status == GH_OK, "%s with the flag set: %s",
+				  op_name(op), gh_status_name(status));
+			check_content(&s);
+			if (status == GH_STOPPED)
+				CHECK_STATUS(c, "going on", batch_run(&b), GH_OK);
+			batch_end(&b);
+			check_content(&s);
+		}
+		subject_close(&s);
+	}
+	free(keys);
+	free(ops);
+}
+
+/* The flag at the n-th taking of the lock; tells whether the batch was stopped. */
+static bool
+stop_at_slice(Context *c, Kind kind, GhOp op, uint64_t *keys, uint8_t *ops, uint64_t count,
+			  uint64_t n)
+{
+	GhStatus	status;
+	Subject		s;
+	Batch		b;
+
+	if (!subject_open_kind(&s, c, kind))
+		return false;
+	if (op_fits(&s, op))
+	{
+		if (op != GH_BUILD)
+			do_checked(&s, storing_op(&s), keys, NULL, op <= GH_ADD ? count / 2 : count);
+		batch_begin(&s, &b, op, keys, NULL, op == GH_MIXED ? ops : NULL, count);
+		s.state.stop_at_lock = s.state.locks_shared + s.state.locks_exclusive + n;
+		status = batch_run(&b);
+		s.state.stop_at_lock = 0;
+		s.state.stop = 0;
+		/* wherever the request ended, the table holds the prefix and nothing else */
+		check_content(&s);
+		if (status == GH_STOPPED)
+			CHECK_STATUS(c, "going on", batch_run(&b), GH_OK);
+		batch_end(&b);
+		check_content(&s);
+	}
+	else
+		status = GH_OK;
+	subject_close(&s);
+	return status == GH_STOPPED;
+}
+
 static void
 test_every_slice(Context *c)
 {
-	uint64_t	count = sized(c, 30000, 10000);
-	uint64_t   *keys = make_memory(count * sizeof(uint64_t));
-	uint64_t	n;
+	uint64_t	count = sized(c, 20000, 10000);
+	uint64_t   *keys = make_words(count);
+	uint8_t    *ops = make_memory(count);
+	Kind		kind;
+	GhOp		op;
 
-	for (n = 1; n < 1000; n += 1 + n / 10)
+	draw_batch(c, keys, ops, count);
+	for (kind = 0; kind < KINDS; kind++)
 	{
-		GhOp		op = n % 3 == 0 ? GH_DELETE : GH_INSERT;
-		GhRequest	request = {.op = op, .count = count, .keys = keys};
-		GhStatus	status;
-		Subject		s;
-		uint64_t	i;
-
-		if (!subject_open_kind(&s, c, KIND_SET))
-			break;
-		for (i = 0; i < count; i++)
-			keys[i] = mix(n * count + i);
-		if (op == GH_DELETE)
-			do_checked(&s, GH_INSERT, keys, NULL, count);
-		s.state.stop_at_lock = s.state.locks_shared + s.state.locks_exclusive + n;
-		status = do_request(c, s.table, &request);
-		s.state.stop_at_lock = 0;
-		s.state.stop = 0;
-		for (i = 0; i < count; i++)
+		for (op = GH_INSERT; op <= GH_MIXED; op++)
 		{
-			ModelEntry *entry = model_entry(s.model, keys[i]);
+			uint64_t	n = 1;
 
-			if (i < request.done && op == GH_INSERT)
-				model_put(s.model, entry, 0);
-			else if (i < request.done)
-				model_remove(s.model, entry);
+			while (stop_at_slice(c, kind, op, keys, ops, count, n) && n < 1000)
+				n += 1 + n / 6;
+			CHECK(c, n < 1000, "%s is still stopped at slice %" PRIu64, op_name(op), n);
+			/* a find-all of few values is but two passes */
+			if (kind == KIND_SET && op == GH_INSERT)
+				CHECK(c, n > 3, "an insert of %" PRIu64 " keys takes %" PRIu64 " slices only",
+					  count, n);
 		}
-		check_content(&s);
-		if (status == GH_STOPPED)
-			CHECK_STATUS(c, "going on", do_request(c, s.table, &request), GH_OK);
-		CHECK_U64(c, "matched in all", request.matched, count);
-		subject_close(&s);
-		if (status == GH_OK)
-			break;
 	}
-	CHECK(c, n > 3, "the request takes %" PRIu64 " slices only", n);
 	free(keys);
+	free(ops);
 }
 
 const Test	stop_tests[] = {
 	{"alarms", test_alarms, false},
-	{"flag set before", test_flag_set_before, false},
+	{"calls with the flag set", test_flagged_calls, false},
+	{"requests with the flag set", test_flagged_requests, false},
 	{"every slice", test_every_slice, true},
 	{NULL, NULL, false}
 };
