@@ -5,7 +5,6 @@
 #include "cpu_internal.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 static GhStatus
@@ -80,6 +79,9 @@ static const GhEngine cpu_engine = {
 	.table_detach = gh_cpu_table_detach,
 	.table_destroy = gh_cpu_table_destroy,
 	.table_clear = gh_cpu_table_clear,
+	.table_reserve = gh_cpu_table_reserve,
+	.table_flush = gh_cpu_table_flush,
+	.table_export = gh_cpu_table_export,
 	.table_stats = gh_cpu_table_stats,
 	.submit = gh_cpu_submit,
 	.poll = gh_cpu_poll,

@@ -21,29 +21,29 @@
 
 typedef struct PathNode
 {
-	uint64_t   *bucket;
+	char	   *bucket;
 	int16_t		parent;			/* node that the entry would come from; -1: a root */
-	uint8_t		slot;			/* of the parent's bucket, where that entry is */
+	uint8_t		offset;			/* in the parent's bucket, where that entry is */
 	uint8_t		subtable;
 } PathNode;
 
 /* A free slot that an entry may move to, or NULL. */
-static uint64_t *
-room_in(const GhCpuView *view, const PathNode *node)
+static gh_always_inline char *
+room_in(GhCpuShape shape, const GhCpuView *view, const PathNode *node)
 {
 	const GhCpuResize *resize = &view->root->resize;
-	uint64_t   *slot = gh_cpu_slot(node->bucket, GH_CPU_EMPTY, view->slots);
+	char	   *slot = gh_cpu_slot(shape, node->bucket, GH_CPU_EMPTY);
 
 	if (gh_unlikely(slot != NULL && resize->phase == GH_CPU_EVACUATING &&
 					resize->subtable == node->subtable))
 	{
 		/* the bucket that this one will be merged with */
+		char	   *base = view->area[node->subtable].base;
 		uint64_t	half = resize->buckets << GH_CPU_BUCKET_SHIFT;
-		uint64_t	offset = (uint64_t) ((char *) node->bucket - view->base[node->subtable]);
-		const uint64_t *twin = (uint64_t *) (view->base[node->subtable] + (offset ^ half));
+		const char *twin = base + ((uint64_t) (node->bucket - base) ^ half);
 
-		if (gh_cpu_used(node->bucket, view->slots) + gh_cpu_used(twin, view->slots) >=
-			view->slots)
+		if (gh_cpu_used(shape, node->bucket) + gh_cpu_used(shape, twin) >=
+			gh_cpu_slots(shape))
 			return NULL;
 	}
 	return slot;
@@ -51,8 +51,9 @@ room_in(const GhCpuView *view, const PathNode *node)
 
 /* Moves the entries of the path that ends with room in slot `to` of the last
  * node; returns the slot of the root that became free. */
-static uint64_t *
-move_path(GhCpuTable *table, const PathNode *nodes, int last, uint64_t *to, int *root)
+static gh_always_inline char *
+move_path(GhCpuShape shape, GhCpuTable *table, const PathNode *nodes, int last, char *to,
+		  int *root)
 {
 	const GhCpuView *view = &table->view;
 	int			at = last;
@@ -60,10 +61,11 @@ move_path(GhCpuTable *table, const PathNode *nodes, int last, uint64_t *to, int 
 	while (nodes[at].parent >= 0)
 	{
 		const PathNode *from = &nodes[nodes[at].parent];
-		uint64_t   *entry = from->bucket + nodes[at].slot;
+		char	   *entry = from->bucket + nodes[at].offset;
 
-		gh_cpu_copy_entry(to, entry, view->slots);
-		*entry = GH_CPU_EMPTY;
+		gh_cpu_copy_entry(shape, view, &view->area[nodes[at].subtable], to,
+						  &view->area[from->subtable], entry);
+		gh_cpu_key_put(shape, entry, GH_CPU_EMPTY);
 		to = entry;
 		at = nodes[at].parent;
 	}
@@ -73,14 +75,37 @@ move_path(GhCpuTable *table, const PathNode *nodes, int last, uint64_t *to, int 
 	return to;
 }
 
-/*
- * Frees a slot in one of the root buckets, which have none (or, of a pair to be
- * merged, too few); subtable names theirs.  Returns the slot's key word, which is
- * GH_CPU_EMPTY now, with *which telling the root; NULL: no path within the bound.
- */
-uint64_t *
-gh_cpu_make_room(GhCpuTable *table, uint64_t *const root[2],
-				 const uint8_t subtable[2], int *which)
+/* Queues the other candidate buckets of the entries of node `at`. */
+static gh_always_inline int
+queue_others(GhCpuShape shape, const GhCpuView *view, PathNode *nodes, int at, int filled)
+{
+	char	   *bucket = nodes[at].bucket;
+	uint32_t	s;
+
+	for (s = 0; s < gh_cpu_slots(shape) && filled < PATH_BUCKETS_MAX; s++)
+	{
+		uint64_t	key = gh_cpu_key(shape, bucket, s);
+		GhCpuPlace	place;
+		int			other;
+
+		if (key == GH_CPU_EMPTY)
+			continue;
+		gh_cpu_locate(view, key, &place);
+		other = place.bucket[0] == bucket;
+		__builtin_prefetch(place.bucket[other]);
+		nodes[filled++] = (PathNode) {
+			.bucket = place.bucket[other],
+			.parent = (int16_t) at,
+			.offset = (uint8_t) (s << gh_cpu_key_shift(shape)),
+			.subtable = place.subtable[other]
+		};
+	}
+	return filled;
+}
+
+static gh_always_inline char *
+make_room(GhCpuShape shape, GhCpuTable *table, char *const root[2],
+		  const uint8_t subtable[2], int *which)
 {
 	const GhCpuView *view = &table->view;
 	PathNode	nodes[PATH_BUCKETS_MAX];
@@ -91,33 +116,26 @@ gh_cpu_make_room(GhCpuTable *table, uint64_t *const root[2],
 	nodes[1] = (PathNode) {.bucket = root[1], .parent = -1, .subtable = subtable[1]};
 	for (at = 0; at < filled; at++)
 	{
-		const PathNode node = nodes[at];
-		uint32_t	s;
-
-		if (node.parent >= 0)
+		if (nodes[at].parent >= 0)
 		{
-			uint64_t   *slot = room_in(view, &node);
+			char	   *slot = room_in(shape, view, &nodes[at]);
 
 			if (slot != NULL)
-				return move_path(table, nodes, at, slot, which);
+				return move_path(shape, table, nodes, at, slot, which);
 		}
-		for (s = 0; s < view->slots && filled < PATH_BUCKETS_MAX; s++)
-		{
-			GhCpuPlace	place;
-			int			other;
-
-			if (node.bucket[s] == GH_CPU_EMPTY)
-				continue;
-			gh_cpu_locate(view, node.bucket[s], &place);
-			other = place.bucket[0] == node.bucket;
-			__builtin_prefetch(place.bucket[other]);
-			nodes[filled++] = (PathNode) {
-				.bucket = place.bucket[other],
-				.parent = (int16_t) at,
-				.slot = (uint8_t) s,
-				.subtable = place.subtable[other]
-			};
-		}
+		filled = queue_others(shape, view, nodes, at, filled);
 	}
 	return NULL;
+}
+
+/*
+ * Frees a slot in one of the root buckets, which have none (or, of a pair to be
+ * merged, too few); subtable names theirs.  Returns the slot, whose key is
+ * GH_CPU_EMPTY now, with *which telling the root; NULL: no path within the bound.
+ */
+char *
+gh_cpu_make_room(GhCpuTable *table, char *const root[2], const uint8_t subtable[2],
+				 int *which)
+{
+	return GH_CPU_BY_SHAPE(table->view.shape, make_room, table, root, subtable, which);
 }

@@ -8,7 +8,7 @@
  * starts anew and keeps the lock to the end this time, looking at the stop flag
  * only.
  */
-#include "cpu_internal.h"
+#include "cpu_words.h"
 
 #include <inttypes.h>
 
@@ -19,50 +19,17 @@ typedef enum Phase
 	PHASE_COPY
 } Phase;
 
-/* What a group of keys has in its slots. */
-typedef struct Group
-{
-	uint32_t	count;
-	bool		found[GH_CPU_GROUP];
-	uint64_t	word[GH_CPU_GROUP];
-} Group;
-
-/* Looks up the keys from position i on, and fetches ahead the lists found. */
 static void
-load_group(const GhCpuTable *table, const GhRequest *request, uint64_t i, Group *group)
+load_words(const GhCpuTable *table, const GhRequest *request, uint64_t i, GhCpuWords *words)
 {
-	const GhCpuView *view = &table->view;
-	uint64_t	left = request->count - i;
-	GhCpuPlace	place[GH_CPU_GROUP];
-	uint32_t	g;
+	GhCpuShape	shape = table->view.shape;
+	uint64_t	count = request->count;
 
-	group->count = left < GH_CPU_GROUP ? (uint32_t) left : GH_CPU_GROUP;
-	for (g = 0; g < group->count; g++)
-	{
-		gh_cpu_locate(view, request->keys[i + g], &place[g]);
-		__builtin_prefetch(place[g].bucket[0]);
-		__builtin_prefetch(place[g].bucket[1]);
-	}
-	for (g = 0; g < group->count; g++)
-	{
-		uint64_t	key = request->keys[i + g];
-		const uint64_t *slot;
-		int			which;
-
-		if (gh_unlikely(key == GH_CPU_EMPTY))
-		{
-			group->found[g] = view->root->has_empty_key;
-			group->word[g] = view->root->empty_key_value;
-		}
-		else
-		{
-			slot = gh_cpu_lookup(&place[g], key, GH_CPU_MAP_SLOTS, &which);
-			group->found[g] = slot != NULL;
-			group->word[g] = slot != NULL ? slot[GH_CPU_MAP_SLOTS] : 0;
-		}
-		if (group->found[g] && gh_cpu_is_list(group->word[g]))
-			__builtin_prefetch(gh_cpu_node(table, gh_cpu_list_head(group->word[g])));
-	}
+	/* the slots of a multi table hold value words */
+	if (shape == GH_CPU_K8V8)
+		gh_cpu_load_words(GH_CPU_K8V8, table, request, i, count, words);
+	else
+		gh_cpu_load_words(GH_CPU_K4, table, request, i, count, words);
 }
 
 static GhStatus
@@ -70,24 +37,25 @@ count_slice(GhCpuTable *table, GhRequest *request)
 {
 	uint64_t   *position = &request->engine_state[GH_CPU_STATE_POSITION];
 	uint64_t	end = *position + GH_CPU_SLICE_KEYS;
-	Group		group;
+	GhCpuWords	words;
 	uint32_t	g;
 
 	if (end > request->count)
 		end = request->count;
-	for (; *position < end; *position += group.count)
+	for (; *position < end; *position += words.count)
 	{
-		load_group(table, request, *position, &group);
-		for (g = 0; g < group.count; g++)
+		load_words(table, request, *position, &words);
+		gh_cpu_count_bucket_reads(table, words.buckets);
+		for (g = 0; g < words.count; g++)
 		{
 			uint64_t	i = *position + g;
 
-			if (group.found[g])
-				request->values_count += gh_cpu_value_count(table, group.word[g]);
-			request->matched += group.found[g];
+			if (words.found[g])
+				request->values_count += gh_cpu_value_count(table, words.word[g]);
+			request->matched += words.found[g];
 			request->offsets_out[i + 1] = request->values_count;
 			if (request->flags_out != NULL)
-				request->flags_out[i] = group.found[g];
+				request->flags_out[i] = words.found[g];
 		}
 	}
 	if (*position < request->count)
@@ -101,39 +69,46 @@ count_slice(GhCpuTable *table, GhRequest *request)
 	return GH_BUSY;
 }
 
-/* Copies nodes from the one named in the state on; true: to the end of the list. */
+/* Copies the values of a list from those named in the state on; true: to its end. */
 static bool
 copy_list(const GhCpuTable *table, GhRequest *request, int64_t *budget)
 {
-	uint64_t   *name = &request->engine_state[GH_CPU_STATE_NODE];
-	uint64_t   *out = &request->engine_state[GH_CPU_STATE_OUT];
+	uint64_t   *state = request->engine_state;
+	uint32_t	size = table->view.value_size;
 
-	while (*name != 0 && *budget > 0)
+	while (state[GH_CPU_STATE_NODE] != 0 && *budget > 0)
 	{
-		const uint64_t *node = gh_cpu_node(table, *name);
-		uint32_t	used = gh_cpu_node_used(node);
-		uint32_t	v;
+		uint64_t   *node = gh_cpu_node(table, state[GH_CPU_STATE_NODE]);
+		uint64_t	left = gh_cpu_node_used(node) - state[GH_CPU_STATE_INDEX];
+		uint64_t	now = left < (uint64_t) *budget ? left : (uint64_t) *budget;
 
-		for (v = 0; v < used; v++)
-			request->values_out[*out + v] = node[GH_CPU_NODE_HEADER + v];
-		*out += used;
-		*budget -= used;
-		*name = gh_cpu_node_next(node);
+		memcpy((char *) request->values_out + state[GH_CPU_STATE_OUT] * size,
+			   gh_cpu_node_values(node) + state[GH_CPU_STATE_INDEX] * size, now * size);
+		state[GH_CPU_STATE_OUT] += now;
+		state[GH_CPU_STATE_INDEX] += now;
+		/* a node costs more than its values */
+		*budget -= (int64_t) now + 1;
+		if (now == left)
+		{
+			state[GH_CPU_STATE_NODE] = gh_cpu_node_next(node);
+			state[GH_CPU_STATE_INDEX] = 0;
+		}
 	}
-	return *name == 0;
+	return state[GH_CPU_STATE_NODE] == 0;
 }
 
 static GhStatus
 copy_slice(GhCpuTable *table, GhRequest *request)
 {
-	uint64_t   *position = &request->engine_state[GH_CPU_STATE_POSITION];
-	uint64_t   *out = &request->engine_state[GH_CPU_STATE_OUT];
-	int64_t		budget = GH_CPU_SLICE_VALUES;
-	Group		group;
+	uint64_t   *state = request->engine_state;
+	uint64_t   *position = &state[GH_CPU_STATE_POSITION];
+	uint32_t	size = table->view.value_size;
+	int64_t		budget = (int64_t) gh_cpu_slice(GH_CPU_SLICE_VALUES, size, 256);
+	GhCpuWords	words;
 	uint32_t	g;
 
 	/* a list that the last slice left in the middle */
-	if (request->engine_state[GH_CPU_STATE_NODE] != 0)
+	if (state[GH_CPU_STATE_NODE] != 0)
 	{
 		if (!copy_list(table, request, &budget))
 			return GH_BUSY;
@@ -141,25 +116,27 @@ copy_slice(GhCpuTable *table, GhRequest *request)
 	}
 	while (*position < request->count && budget > 0)
 	{
-		load_group(table, request, *position, &group);
-		for (g = 0; g < group.count; g++)
+		load_words(table, request, *position, &words);
+		for (g = 0; g < words.count; g++)
 		{
-			if (!group.found[g])
+			if (!words.found[g])
 				continue;
-			if (!gh_cpu_is_list(group.word[g]))
+			if (!gh_cpu_is_list(words.word[g]))
 			{
-				request->values_out[(*out)++] = group.word[g];
+				gh_cpu_copy((char *) request->values_out + state[GH_CPU_STATE_OUT]++ * size,
+							&words.word[g], size);
 				continue;
 			}
-			request->engine_state[GH_CPU_STATE_NODE] = gh_cpu_list_head(group.word[g]);
+			state[GH_CPU_STATE_NODE] = gh_cpu_list_head(words.word[g]);
+			state[GH_CPU_STATE_INDEX] = 0;
 			if (!copy_list(table, request, &budget))
 			{
 				*position += g;
 				return GH_BUSY;
 			}
 		}
-		*position += group.count;
-		budget -= GH_CPU_SLICE_VALUES / GH_CPU_SLICE_KEYS * group.count;
+		*position += words.count;
+		budget -= GH_CPU_SLICE_VALUES / GH_CPU_SLICE_KEYS * words.count;
 	}
 	if (*position < request->count)
 		return GH_BUSY;
@@ -175,6 +152,7 @@ begin(GhRequest *request, uint64_t version)
 	request->engine_state[GH_CPU_STATE_PHASE] = PHASE_COUNT;
 	request->engine_state[GH_CPU_STATE_POSITION] = 0;
 	request->engine_state[GH_CPU_STATE_NODE] = 0;
+	request->engine_state[GH_CPU_STATE_INDEX] = 0;
 	request->engine_state[GH_CPU_STATE_OUT] = 0;
 	request->engine_state[GH_CPU_STATE_VERSION] = version;
 }

@@ -11,16 +11,32 @@
 
 #include "engine.h"
 
-/* A bucket is one cache line of eight words. */
-#define GH_CPU_BUCKET_WORDS 8
+#include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+/* A bucket is one cache line. */
 #define GH_CPU_BUCKET_BYTES 64
 #define GH_CPU_BUCKET_SHIFT 6
 
-/* Slots of a bucket: keys in the first half and values in the second, or keys only. */
-#define GH_CPU_MAP_SLOTS 4
-#define GH_CPU_SET_SLOTS 8
+/*
+ * What a bucket holds.  Values of the size of the keys stand behind them in the
+ * bucket; values of any other size stand beside the buckets, in an array in the
+ * order of the slots.  The slot of a multi table holds a value word of 8 bytes.
+ */
+typedef enum GhCpuShape
+{
+	GH_CPU_K8V8,				/* 4 keys of 8 bytes, their 4 values */
+	GH_CPU_K4V4,				/* 8 keys of 4 bytes, their 8 values */
+	GH_CPU_K8,					/* 8 keys of 8 bytes */
+	GH_CPU_K4					/* 16 keys of 4 bytes */
+} GhCpuShape;
 
-/* The key word of an empty slot; the key of that pattern lives in the root. */
+/* In a bucket with values: from a key to its value. */
+#define GH_CPU_TO_VALUE 32
+
+/* The key of an empty slot; the key of that pattern lives in the root. */
 #define GH_CPU_EMPTY UINT64_C(0)
 
 /* Buckets of the smallest subtable, and of the largest that the hash has bits for. */
@@ -29,14 +45,15 @@
 
 #define GH_CPU_PAIRS_MAX (GH_SUBTABLES_MAX * (GH_SUBTABLES_MAX - 1) / 2)
 
-/* Keys of a slice, buckets of a slice of a resize, values of a slice of find-all:
- * each keeps a slice well below a millisecond. */
+/* Keys of a slice, buckets of a slice of a resize, values of a slice of find-all
+ * or export, fewer where values are wide (gh_cpu_slice): each keeps a slice
+ * well below a millisecond. */
 #define GH_CPU_SLICE_KEYS 4096
 #define GH_CPU_SLICE_BUCKETS 2048
 #define GH_CPU_SLICE_VALUES 65536
 
-/* Bytes that are blanked between two looks at the stop flag. */
-#define GH_CPU_SLICE_BYTES ((uint64_t) 1 << 20)
+/* Bytes that a slice moves, or blanks, at most. */
+#define GH_CPU_SLICE_BYTES ((uint64_t) 1 << 19)
 
 /* Keys whose cache misses overlap. */
 #define GH_CPU_GROUP 32
@@ -80,18 +97,28 @@ typedef struct GhCpuResize
 #define GH_CPU_CHUNKS_MAX 120
 #define GH_CPU_NODE_CLASSES 5
 
+typedef struct GhCpuChunk
+{
+	GhRef		ref;			/* 0: none; lower names than the last may be free */
+	uint64_t	words;			/* its size */
+	bool		leaving;		/* a flush moves its lists to other chunks */
+} GhCpuChunk;
+
 typedef struct GhCpuValues
 {
-	GhRef		chunk[GH_CPU_CHUNKS_MAX];
-	uint32_t	chunks;
-	uint64_t	chunk_used;		/* words handed out of the last chunk */
+	GhCpuChunk	chunk[GH_CPU_CHUNKS_MAX];
+	uint32_t	chunks;			/* all are below */
+	uint32_t	cutting;		/* the chunk that nodes are cut from */
+	uint64_t	cut;			/* words handed out of it */
+	uint64_t	words;			/* of all chunks */
 	uint64_t	free[GH_CPU_NODE_CLASSES];	/* free nodes by class; 0 is none */
 	uint64_t	pending;		/* heads of long deleted lists, linked through their
 								 * second words, not yet taken apart */
 	uint64_t	lists;			/* lists in use */
+	uint64_t	values;			/* in them */
 } GhCpuValues;
 
-#define GH_CPU_MAGIC UINT64_C(0x3155504348555047)
+#define GH_CPU_MAGIC UINT64_C(0x3255504348555047)
 
 /* The table.  GhHost.lock guards all of it but what says otherwise. */
 typedef struct GhCpuRoot
@@ -101,25 +128,47 @@ typedef struct GhCpuRoot
 	uint64_t	hash_seed[6];	/* never changes */
 	uint32_t	level;			/* doublings since GH_CPU_BUCKETS_MIN, all subtables */
 	uint32_t	level_initial;	/* as made for options.capacity */
+	uint32_t	level_floor;	/* it does not shrink below: initial, or reserved */
+	uint32_t	crowded_level;	/* where a key last found no room below fill_max, */
+	uint64_t	crowded_keys;	/* and how many keys there were; 0: never */
 	GhCpuSubtable subtable[GH_SUBTABLES_MAX];
 	GhCpuResize resize;
 	uint64_t	keys;			/* distinct, the one of the empty pattern too */
 	uint64_t	values;
 	uint64_t	version;		/* counts the slices that may have changed something */
+	/*
+	 * Not 0: what the slots hold is not the table's content, which is empty.  A
+	 * build that has not ended (its number), or GH_CPU_BLANKING.
+	 */
+	uint64_t	hidden;
+	uint32_t	blank_subtable;	/* while blanking: where it goes on */
+	uint64_t	blank_at;
 	uint64_t	downsize_after; /* a downsize failed: none is tried before writes
 								 * is there */
 	bool		has_empty_key;	/* is the key GH_CPU_EMPTY there? */
-	uint64_t	empty_key_value;	/* and what its slot would hold */
+	/* and what its slot would hold: a value, or the value word of a multi table */
+	uint64_t	empty_key_value[GH_VALUE_SIZE_MAX / 8];
 	GhCpuValues lists;
 	uint64_t	upsizes;
 	uint64_t	downsizes;
 	uint64_t	bytes;			/* taken from the host and not given back */
 	uint64_t	bytes_peak;
 	uint64_t	reads;			/* counted atomically under a shared lock */
+	uint64_t	bucket_reads;	/* likewise, with options.timing */
 	uint64_t	writes;
 } GhCpuRoot;
 
+/* GhCpuRoot.hidden: emptied in name, and being blanked. */
+#define GH_CPU_BLANKING UINT64_MAX
+
 /* ------------------------------------------------------- of one process */
+
+/* Where the slots of a subtable are, or those of its resize. */
+typedef struct GhCpuArea
+{
+	char	   *base;			/* the buckets */
+	char	   *beside;			/* the values, where they are not in the buckets */
+} GhCpuArea;
 
 /* Two subtables that share the keys whose first hash says so. */
 typedef struct GhCpuPair
@@ -137,10 +186,29 @@ typedef struct GhCpuView
 	uint64_t	hash_seed[6];
 	uint64_t	grow_at;		/* keys that fit under fill_max */
 	uint32_t	pairs;
-	uint32_t	slots;			/* of a bucket */
+	GhCpuShape	shape;
+	uint32_t	stride;			/* bytes of a slot's value, or value word */
+	uint32_t	value_size;		/* bytes of a value */
+	bool		hidden;			/* the table is empty in name: root->hidden */
+	bool		has_empty_key;	/* for those who read */
+	uint32_t	node_unit;		/* multi: words of the smallest node */
+	uint32_t	node_capacity[GH_CPU_NODE_CLASSES]; /* values that a node holds */
 	GhCpuPair	pair[GH_CPU_PAIRS_MAX];
-	char	   *base[GH_SUBTABLES_MAX];
+	GhCpuArea	area[GH_SUBTABLES_MAX];
 } GhCpuView;
+
+/* Where an export stopped inside a list; only a shortcut, see cpu_export.c */
+typedef struct GhCpuExported
+{
+	GhCursor	cursor;
+	uint64_t	version;		/* of the table then */
+	uint64_t	node;
+	uint64_t	index;
+} GhCpuExported;
+
+/* Registers of the sketch that a build counts distinct keys with. */
+#define GH_CPU_SKETCH_SHIFT 11
+#define GH_CPU_SKETCH_REGISTERS (1 << GH_CPU_SKETCH_SHIFT)
 
 typedef struct GhCpuTable
 {
@@ -149,17 +217,21 @@ typedef struct GhCpuTable
 	GhRef		root;
 	GhRequest  *queue_head;		/* submitted and not finished, linked through */
 	GhRequest  *queue_tail;		/* engine_state[GH_CPU_STATE_NEXT] */
+	uint64_t	building;		/* the hidden content that this handle may see */
 	GhCpuView	view;
+	GhCpuExported exported;
 	uint64_t   *chunk[GH_CPU_CHUNKS_MAX];	/* multi: where value chunks are mapped */
+	uint8_t		sketch[GH_CPU_SKETCH_REGISTERS];
 } GhCpuTable;
 
 /* Uses of GhRequest.engine_state. */
 enum
 {
 	GH_CPU_STATE_NEXT,			/* next request of the queue */
-	GH_CPU_STATE_PHASE,			/* find-all: see cpu_find_all.c */
+	GH_CPU_STATE_PHASE,			/* find-all, build, mixed: see their files */
 	GH_CPU_STATE_POSITION,
 	GH_CPU_STATE_NODE,
+	GH_CPU_STATE_INDEX,
 	GH_CPU_STATE_OUT,
 	GH_CPU_STATE_VERSION,
 	GH_CPU_STATE_WHOLE
@@ -169,9 +241,144 @@ enum
  * the likelier one to hold an old one. */
 typedef struct GhCpuPlace
 {
-	uint64_t   *bucket[2];
+	char	   *bucket[2];
 	uint8_t		subtable[2];
 } GhCpuPlace;
+
+/* ----------------------------------------------------------- the shapes */
+
+/*
+ * Loops over keys are written once, as inline functions that take the shape, and
+ * called with each shape as a constant.
+ */
+#define GH_CPU_BY_SHAPE(shape, function, ...) \
+	((shape) == GH_CPU_K8V8 ? function(GH_CPU_K8V8, __VA_ARGS__) : \
+	 (shape) == GH_CPU_K4V4 ? function(GH_CPU_K4V4, __VA_ARGS__) : \
+	 (shape) == GH_CPU_K8 ? function(GH_CPU_K8, __VA_ARGS__) : \
+	 function(GH_CPU_K4, __VA_ARGS__))
+
+static gh_always_inline uint32_t
+gh_cpu_key_shift(GhCpuShape shape)
+{
+	return shape == GH_CPU_K8V8 || shape == GH_CPU_K8 ? 3 : 2;
+}
+
+static gh_always_inline bool
+gh_cpu_has_values_inside(GhCpuShape shape)
+{
+	return shape == GH_CPU_K8V8 || shape == GH_CPU_K4V4;
+}
+
+/* Slots of a bucket: 4, 8 or 16. */
+static gh_always_inline uint32_t
+gh_cpu_slots(GhCpuShape shape)
+{
+	return (gh_cpu_has_values_inside(shape) ? GH_CPU_TO_VALUE : GH_CPU_BUCKET_BYTES) >>
+		gh_cpu_key_shift(shape);
+}
+
+static gh_always_inline uint64_t
+gh_cpu_key_at(GhCpuShape shape, const void *at)
+{
+	return gh_cpu_key_shift(shape) == 3 ? *(const uint64_t *) at : *(const uint32_t *) at;
+}
+
+static gh_always_inline void
+gh_cpu_key_put(GhCpuShape shape, void *at, uint64_t key)
+{
+	if (gh_cpu_key_shift(shape) == 3)
+		*(uint64_t *) at = key;
+	else
+		*(uint32_t *) at = (uint32_t) key;
+}
+
+/* Key i of a request's array. */
+static gh_always_inline uint64_t
+gh_cpu_key(GhCpuShape shape, const void *keys, uint64_t i)
+{
+	return gh_cpu_key_at(shape, (const char *) keys + (i << gh_cpu_key_shift(shape)));
+}
+
+/* Copies a value: the sizes of most tables without a call. */
+static gh_always_inline void
+gh_cpu_copy(void *to, const void *from, uint32_t bytes)
+{
+	if (bytes == 8)
+		memcpy(to, from, 8);
+	else if (bytes == 4)
+		memcpy(to, from, 4);
+	else
+		memcpy(to, from, bytes);
+}
+
+/* The value, or value word, of the slot whose key is there. */
+static gh_always_inline char *
+gh_cpu_value(GhCpuShape shape, const GhCpuArea *area, char *slot, uint32_t stride)
+{
+	if (gh_cpu_has_values_inside(shape))
+		return slot + GH_CPU_TO_VALUE;
+	return area->beside +
+		((uint64_t) (slot - area->base) >> gh_cpu_key_shift(shape)) * stride;
+}
+
+/* The size of what gh_cpu_value tells. */
+static gh_always_inline uint32_t
+gh_cpu_value_bytes(GhCpuShape shape, const GhCpuView *view)
+{
+	return gh_cpu_has_values_inside(shape) ? 1u << gh_cpu_key_shift(shape) : view->stride;
+}
+
+/* Writes an entry with its value to a slot; the other slot stays as it is. */
+static gh_always_inline void
+gh_cpu_copy_entry(GhCpuShape shape, const GhCpuView *view, const GhCpuArea *to_area, char *to,
+				  const GhCpuArea *from_area, char *from)
+{
+	uint32_t	bytes = gh_cpu_value_bytes(shape, view);
+
+	if (bytes > 0)
+		gh_cpu_copy(gh_cpu_value(shape, to_area, to, bytes),
+					gh_cpu_value(shape, from_area, from, bytes), bytes);
+	gh_cpu_key_put(shape, to, gh_cpu_key_at(shape, from));
+}
+
+/* The value that stands for "not there": GhRequest.absent. */
+static gh_always_inline void
+gh_cpu_put_absent(void *to, uint64_t absent, uint32_t bytes)
+{
+	if (bytes == 8)
+		memcpy(to, &absent, 8);
+	else if (bytes == 4)
+		*(uint32_t *) to = (uint32_t) absent;
+	else
+	{
+		uint32_t	low = bytes < 8 ? bytes : 8;
+
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+		memcpy(to, (const char *) &absent + (8 - low), low);
+#else
+		memcpy(to, &absent, low);
+#endif
+		memset((char *) to + low, 0, bytes - low);
+	}
+}
+
+/* How many pieces of that many bytes a slice takes, at most and at least. */
+static inline uint64_t
+gh_cpu_slice(uint64_t most, uint64_t bytes, uint64_t least)
+{
+	uint64_t	pieces = GH_CPU_SLICE_BYTES / (bytes > 0 ? bytes : 1);
+
+	return pieces > most ? most : pieces < least ? least : pieces;
+}
+
+/* The end of a slice of keys that begins at a position. */
+static inline uint64_t
+gh_cpu_slice_end(const GhCpuView *view, uint64_t begin, uint64_t count)
+{
+	uint64_t	keys = gh_cpu_slice(GH_CPU_SLICE_KEYS, view->value_size, 256);
+
+	return count - begin > keys ? begin + keys : count;
+}
 
 /* ------------------------------------------------------------ the hash */
 
@@ -213,14 +420,14 @@ gh_cpu_locate(const GhCpuView *view, uint64_t key, GhCpuPlace *place)
 {
 	uint64_t	hash[2];
 	const GhCpuPair *pair;
-	uint64_t   *first;
-	uint64_t   *second;
+	char	   *first;
+	char	   *second;
 	bool		swap;
 
 	gh_cpu_hash(view, key, hash);
 	pair = gh_cpu_pair(view, hash);
-	first = (uint64_t *) (pair->base[0] + (hash[0] & pair->mask[0]));
-	second = (uint64_t *) (pair->base[1] + (hash[1] & pair->mask[1]));
+	first = pair->base[0] + (hash[0] & pair->mask[0]);
+	second = pair->base[1] + (hash[1] & pair->mask[1]);
 	swap = (hash[1] >> 48) >= pair->steer;
 	place->bucket[0] = swap ? second : first;
 	place->bucket[1] = swap ? first : second;
@@ -230,12 +437,12 @@ gh_cpu_locate(const GhCpuView *view, uint64_t key, GhCpuPlace *place)
 
 /* Locates a group of keys and fetches their buckets, which will be written. */
 static gh_always_inline void
-gh_cpu_locate_to_write(const GhCpuView *view, const uint64_t *keys, uint32_t group,
-					   GhCpuPlace *place)
+gh_cpu_locate_to_write(GhCpuShape shape, const GhCpuView *view, const void *keys, uint64_t i,
+					   uint32_t group, GhCpuPlace *place)
 {
 	for (uint32_t g = 0; g < group; g++)
 	{
-		gh_cpu_locate(view, keys[g], &place[g]);
+		gh_cpu_locate(view, gh_cpu_key(shape, keys, i + g), &place[g]);
 		__builtin_prefetch(place[g].bucket[0], 1);
 		__builtin_prefetch(place[g].bucket[1], 1);
 	}
@@ -253,60 +460,91 @@ gh_cpu_hash_in(const GhCpuView *view, uint64_t key, uint32_t subtable)
 
 /* ------------------------------------------------------------- buckets */
 
-/* Bit s is set where slot s holds key. */
-static gh_always_inline unsigned
-gh_cpu_match4(const uint64_t *bucket, uint64_t key)
+/* The byte offset of the first slot in a mask by gh_cpu_match, whose bits stand for
+ * 4 bytes each. */
+static gh_always_inline uint32_t
+gh_cpu_first(unsigned matches)
 {
-	return (unsigned) (bucket[0] == key) | (unsigned) (bucket[1] == key) << 1 |
-		(unsigned) (bucket[2] == key) << 2 | (unsigned) (bucket[3] == key) << 3;
+	return (uint32_t) __builtin_ctz(matches) << 2;
+}
+
+#ifdef __SSE2__
+
+/* 4 keys of 4 bytes, or 2 of 8, of which both halves must be equal. */
+static gh_always_inline __m128i
+gh_cpu_compare(const char *at, __m128i key)
+{
+	return _mm_cmpeq_epi32(_mm_load_si128((const __m128i *) at), key);
+}
+
+/* Bit i is set where the i-th 4 bytes of the bucket's keys are those of key. */
+static gh_always_inline unsigned
+gh_cpu_match_words(GhCpuShape shape, const char *bucket, __m128i key)
+{
+	__m128i		low = _mm_packs_epi32(gh_cpu_compare(bucket, key),
+									  gh_cpu_compare(bucket + 16, key));
+	__m128i		high = _mm_setzero_si128();
+
+	if (!gh_cpu_has_values_inside(shape))
+		high = _mm_packs_epi32(gh_cpu_compare(bucket + 32, key),
+							   gh_cpu_compare(bucket + 48, key));
+	return (unsigned) _mm_movemask_epi8(_mm_packs_epi16(low, high));
 }
 
 static gh_always_inline unsigned
-gh_cpu_match(const uint64_t *bucket, uint64_t key, uint32_t slots)
+gh_cpu_match(GhCpuShape shape, const char *bucket, uint64_t key)
 {
-	unsigned	matches = gh_cpu_match4(bucket, key);
+	unsigned	words;
 
-	if (slots == GH_CPU_SET_SLOTS)
-		matches |= gh_cpu_match4(bucket + 4, key) << 4;
+	if (gh_cpu_key_shift(shape) == 2)
+		return gh_cpu_match_words(shape, bucket, _mm_set1_epi32((int) key));
+	words = gh_cpu_match_words(shape, bucket, _mm_set1_epi64x((long long) key));
+	return words & words >> 1 & 0x5555;
+}
+
+#else
+
+/* The bit of each slot that holds key; with keys of 8 bytes every second one. */
+static gh_always_inline unsigned
+gh_cpu_match(GhCpuShape shape, const char *bucket, uint64_t key)
+{
+	unsigned	matches = 0;
+
+	for (uint32_t s = 0; s < gh_cpu_slots(shape); s++)
+		matches |= (unsigned) (gh_cpu_key(shape, bucket, s) == key) <<
+			(s << (gh_cpu_key_shift(shape) - 2));
 	return matches;
 }
 
-/* The slot's key word where key is in the bucket, else NULL; its value word is
- * GH_CPU_MAP_SLOTS further. */
-static gh_always_inline uint64_t *
-gh_cpu_slot(uint64_t *bucket, uint64_t key, uint32_t slots)
-{
-	unsigned	matches = gh_cpu_match(bucket, key, slots);
+#endif
 
-	return matches != 0 ? bucket + __builtin_ctz(matches) : NULL;
+/* The slot where key is in the bucket, else NULL. */
+static gh_always_inline char *
+gh_cpu_slot(GhCpuShape shape, char *bucket, uint64_t key)
+{
+	unsigned	matches = gh_cpu_match(shape, bucket, key);
+
+	return matches != 0 ? bucket + gh_cpu_first(matches) : NULL;
 }
 
 /* Key's slot in either candidate; *which tells the candidate. */
-static gh_always_inline uint64_t *
-gh_cpu_lookup(const GhCpuPlace *place, uint64_t key, uint32_t slots, int *which)
+static gh_always_inline char *
+gh_cpu_lookup(GhCpuShape shape, const GhCpuPlace *place, uint64_t key, int *which)
 {
-	uint64_t   *slot = gh_cpu_slot(place->bucket[0], key, slots);
+	char	   *slot = gh_cpu_slot(shape, place->bucket[0], key);
 
 	*which = 0;
 	if (slot != NULL)
 		return slot;
 	*which = 1;
-	return gh_cpu_slot(place->bucket[1], key, slots);
+	return gh_cpu_slot(shape, place->bucket[1], key);
 }
 
 static gh_always_inline uint32_t
-gh_cpu_used(const uint64_t *bucket, uint32_t slots)
+gh_cpu_used(GhCpuShape shape, const char *bucket)
 {
-	return slots - (uint32_t) __builtin_popcount(gh_cpu_match(bucket, GH_CPU_EMPTY, slots));
-}
-
-/* Copies an entry; the value words of a set are keys and stay alone. */
-static gh_always_inline void
-gh_cpu_copy_entry(uint64_t *to, const uint64_t *from, uint32_t slots)
-{
-	to[0] = from[0];
-	if (slots == GH_CPU_MAP_SLOTS)
-		to[GH_CPU_MAP_SLOTS] = from[GH_CPU_MAP_SLOTS];
+	return gh_cpu_slots(shape) -
+		(uint32_t) __builtin_popcount(gh_cpu_match(shape, bucket, GH_CPU_EMPTY));
 }
 
 /* ----------------------------------------------------------- functions */
@@ -317,17 +555,40 @@ gh_cpu_stopped(const GhCpuTable *table)
 	return table->host.stop != NULL && *table->host.stop != 0;
 }
 
+/* Does the request only read? */
+static inline bool
+gh_cpu_reads(GhOp op)
+{
+	return op == GH_FIND || op == GH_COUNT || op == GH_FIND_ALL;
+}
+
+/* Counts buckets that a slice under a shared lock looked at. */
+static inline void
+gh_cpu_count_bucket_reads(const GhCpuTable *table, uint64_t buckets)
+{
+	GhCpuRoot  *root = table->view.root;
+
+	if (root->options.timing)
+		(void) __atomic_fetch_add(&root->bucket_reads, buckets, __ATOMIC_RELAXED);
+}
+
 /* cpu_memory.c */
 extern GhStatus gh_cpu_take(GhCpuTable *table, uint64_t bytes, GhRef *ref, GhError *error);
 extern void gh_cpu_give(GhCpuTable *table, GhRef ref, uint64_t bytes);
-extern bool gh_cpu_blank(const GhCpuTable *table, void *memory, uint64_t bytes);
 
 /* cpu_view.c */
 extern void gh_cpu_view_load(GhCpuTable *table);
 extern void gh_cpu_lock(GhCpuTable *table, GhLockMode mode);
 extern void gh_cpu_unlock(GhCpuTable *table);
+extern GhCpuArea gh_cpu_area(const GhCpuTable *table, GhRef ref, uint64_t buckets);
+
+/* cpu_level.c */
+extern GhCpuShape gh_cpu_shape(const GhTableOptions *options);
+extern uint32_t gh_cpu_stride(const GhTableOptions *options);
 extern uint64_t gh_cpu_level_buckets(uint32_t subtables, uint32_t level, uint32_t index);
 extern uint64_t gh_cpu_level_slots(const GhTableOptions *options, uint32_t level);
+extern uint64_t gh_cpu_block_bytes(const GhTableOptions *options, uint64_t buckets);
+extern bool gh_cpu_level_for(const GhTableOptions *options, uint64_t keys, uint32_t *level);
 
 /* cpu_table.c */
 extern GhStatus gh_cpu_table_create(const GhHost *host, const GhTableOptions *options,
@@ -341,11 +602,25 @@ extern GhStatus gh_cpu_table_stats(GhTable *table, GhTableStats *stats, GhError 
 
 /* cpu_clear.c */
 extern GhStatus gh_cpu_table_clear(GhTable *table, GhError *error);
+extern void gh_cpu_hide(GhCpuTable *table);
+extern void gh_cpu_forget(GhCpuRoot *root);
+extern bool gh_cpu_blank_slice(GhCpuTable *table);
+extern bool gh_cpu_blank(GhCpuTable *table);
+
+/* cpu_reserve.c, cpu_flush.c, cpu_export.c */
+extern GhStatus gh_cpu_table_reserve(GhTable *table, uint64_t keys, GhError *error);
+extern GhStatus gh_cpu_enlarge_empty(GhCpuTable *table, uint32_t level, GhError *error);
+extern GhStatus gh_cpu_table_flush(GhTable *table, GhError *error);
+extern GhStatus gh_cpu_table_export(GhTable *table, GhCursor *cursor, uint64_t capacity,
+									void *keys, void *values, uint64_t *count,
+									GhError *error);
 
 /* cpu_request.c */
 extern GhStatus gh_cpu_submit(GhTable *table, GhRequest *request);
 extern GhStatus gh_cpu_poll(GhRequest *request);
 extern GhStatus gh_cpu_wait(GhRequest *request);
+extern void gh_cpu_drain(GhCpuTable *table);
+extern bool gh_cpu_carry_on(GhCpuTable *table);
 
 /*
  * A slice of each operation.  The view is loaded and the lock held; the answer is
@@ -353,17 +628,61 @@ extern GhStatus gh_cpu_wait(GhRequest *request);
  * with request->error filled.
  */
 extern GhStatus gh_cpu_find_slice(GhCpuTable *table, GhRequest *request);	/* cpu_find.c */
+extern GhStatus gh_cpu_count_slice(GhCpuTable *table, GhRequest *request);	/* cpu_count.c */
 extern GhStatus gh_cpu_find_all_slice(GhCpuTable *table, GhRequest *request);	/* cpu_find_all.c */
 extern GhStatus gh_cpu_write_slice(GhCpuTable *table, GhRequest *request);	/* cpu_write.c */
 extern GhStatus gh_cpu_delete_slice(GhCpuTable *table, GhRequest *request); /* cpu_delete.c */
+extern GhStatus gh_cpu_mixed_slice(GhCpuTable *table, GhRequest *request);	/* cpu_mixed.c */
+extern GhStatus gh_cpu_build_slice(GhCpuTable *table, GhRequest *request);	/* cpu_build.c */
+
+/* cpu_build.c */
+extern void gh_cpu_build_give_up(GhCpuTable *table);
+
+/* cpu_write.c */
+typedef enum GhCpuOutcome
+{
+	GH_CPU_WROTE_OLD,			/* the key was there */
+	GH_CPU_WROTE_OVER,			/* the key was there, its value was replaced */
+	GH_CPU_WROTE_NEW,			/* the key is new */
+	GH_CPU_WROTE_FULL,			/* nothing done: fill_max is reached, grow first */
+	GH_CPU_WROTE_CROWDED,		/* nothing done: no eviction makes room, grow first */
+	GH_CPU_WROTE_NOTHING		/* nothing done: request->error says why */
+} GhCpuOutcome;
+
+extern GhCpuOutcome gh_cpu_write_one(GhCpuTable *table, GhRequest *request, uint64_t i,
+									 const GhCpuPlace *place, GhOp op);
+extern GhStatus gh_cpu_write_grow(GhCpuTable *table, GhRequest *request, uint64_t position,
+								  bool crowded);
+
+/* cpu_delete.c */
+extern bool gh_cpu_delete_key(GhCpuTable *table, uint64_t key, const GhCpuPlace *place);
+
+/* cpu_find.c */
+extern const char *gh_cpu_find_key(const GhCpuTable *table, uint64_t key,
+								   const GhCpuPlace *place);
 
 /* cpu_evict.c */
-extern uint64_t *gh_cpu_make_room(GhCpuTable *table, uint64_t *const root[2],
-								  const uint8_t subtable[2], int *which);
+extern char *gh_cpu_make_room(GhCpuTable *table, char *const root[2],
+							  const uint8_t subtable[2], int *which);
+
+/* A free slot for a new key: where it is steered, else in its other bucket, else one
+ * that an eviction frees.  NULL: none. */
+static gh_always_inline char *
+gh_cpu_free_slot(GhCpuShape shape, GhCpuTable *table, const GhCpuPlace *place, int *which)
+{
+	char	   *slot = gh_cpu_lookup(shape, place, GH_CPU_EMPTY, which);
+
+	if (gh_likely(slot != NULL))
+		return slot;
+	return gh_cpu_make_room(table, place->bucket, place->subtable, which);
+}
 
 /* cpu_resize.c */
 extern GhStatus gh_cpu_upsize_begin(GhCpuTable *table, GhError *error);
+extern GhStatus gh_cpu_grow(GhCpuTable *table, bool crowded, GhError *error);
 extern bool gh_cpu_downsize_begin(GhCpuTable *table);
+extern bool gh_cpu_shrink_begin(GhCpuTable *table);
+extern bool gh_cpu_undo_begin(GhCpuTable *table);
 extern void gh_cpu_resize_slice(GhCpuTable *table);
 extern void gh_cpu_resize_abandon(GhCpuTable *table);
 
@@ -383,26 +702,43 @@ gh_cpu_list_head(uint64_t word)
 	return word & (((uint64_t) 1 << GH_CPU_LIST_SHIFT) - 1);
 }
 
-/* A node: next node, class and number of values; values of this node and all
- * behind it; the values. */
-#define GH_CPU_NODE_HEADER 2
-
 static inline uint64_t
-gh_cpu_node_next(const uint64_t *node)
+gh_cpu_list_word(uint64_t name)
 {
-	return node[0] >> 16;
+	return GH_CPU_LIST_TAG << GH_CPU_LIST_SHIFT | name;
 }
+
+/*
+ * A node: a word of next node, class and number of values; a word that counts the
+ * values of this node and all behind it; the values.  A run is the last node of its
+ * list, as long as need be: it has its words in the place of a next node, and
+ * its second word counts its own values.
+ */
+#define GH_CPU_NODE_HEADER 2	/* words */
+#define GH_CPU_NODE_RUN 15		/* class */
 
 static inline uint32_t
 gh_cpu_node_class(const uint64_t *node)
 {
-	return node[0] >> 8 & 0xFF;
+	return node[0] >> 12 & 0xF;
 }
 
-static inline uint32_t
+static inline uint64_t
+gh_cpu_node_next(const uint64_t *node)
+{
+	return gh_cpu_node_class(node) == GH_CPU_NODE_RUN ? 0 : node[0] >> 16;
+}
+
+static inline uint64_t
 gh_cpu_node_used(const uint64_t *node)
 {
-	return node[0] & 0xFF;
+	return gh_cpu_node_class(node) == GH_CPU_NODE_RUN ? node[1] : (node[0] & 0xFFF);
+}
+
+static inline char *
+gh_cpu_node_values(uint64_t *node)
+{
+	return (char *) (node + GH_CPU_NODE_HEADER);
 }
 
 /* A node's name: chunk number + 1 above, word in the chunk below. */
@@ -422,12 +758,34 @@ gh_cpu_value_count(const GhCpuTable *table, uint64_t word)
 	return gh_cpu_is_list(word) ? gh_cpu_node(table, gh_cpu_list_head(word))[1] : 1;
 }
 
+/* A value that is at most a word wide, as the word that a slot holds. */
+static inline uint64_t
+gh_cpu_lone_word(const void *value, uint32_t bytes)
+{
+	uint64_t	word = 0;
+
+	gh_cpu_copy(&word, value, bytes);
+	return word;
+}
+
+/* Words of a run of that many values. */
+static inline uint64_t
+gh_cpu_run_words(uint64_t values, uint32_t value_size)
+{
+	return GH_CPU_NODE_HEADER + (values * value_size + 7) / 8;
+}
+
 extern void gh_cpu_values_map(GhCpuTable *table);
-extern GhStatus gh_cpu_values_first(GhCpuTable *table, uint64_t *word, uint64_t value,
+extern GhStatus gh_cpu_values_first(GhCpuTable *table, uint64_t *word, const void *value,
 									GhError *error);
-extern GhStatus gh_cpu_values_append(GhCpuTable *table, uint64_t *word, uint64_t value,
+extern GhStatus gh_cpu_values_append(GhCpuTable *table, uint64_t *word, const void *value,
 									 GhError *error);
+extern uint64_t gh_cpu_values_pop(GhCpuTable *table, uint64_t *word);
 extern uint64_t gh_cpu_values_release(GhCpuTable *table, uint64_t word);
 extern void gh_cpu_values_free(GhCpuTable *table);
+extern GhStatus gh_cpu_values_chunk(GhCpuTable *table, uint64_t words, GhError *error);
+extern uint64_t gh_cpu_values_cut_run(GhCpuTable *table, uint64_t values);
+extern void gh_cpu_values_leave(GhCpuTable *table, uint32_t stay);
+extern void gh_cpu_values_give_left(GhCpuTable *table);
 
 #endif							/* GH_CPU_INTERNAL_H */

@@ -10,7 +10,6 @@
 #include "cpu_internal.h"
 
 #include <inttypes.h>
-#include <string.h>
 #include <sys/mman.h>
 
 /* Blocks from this size on ask for huge pages, whose size is 2 MiB. */
@@ -66,20 +65,4 @@ gh_cpu_give(GhCpuTable *table, GhRef ref, uint64_t bytes)
 {
 	table->host.free(table->host.ctx, ref);
 	table->view.root->bytes -= bytes;
-}
-
-/* Makes every slot of new buckets empty; false: the stop flag was seen. */
-bool
-gh_cpu_blank(const GhCpuTable *table, void *memory, uint64_t bytes)
-{
-	uint64_t	at;
-
-	for (at = 0; at < bytes; at += GH_CPU_SLICE_BYTES)
-	{
-		if (gh_cpu_stopped(table))
-			return false;
-		memset((char *) memory + at, 0,
-			   bytes - at < GH_CPU_SLICE_BYTES ? bytes - at : GH_CPU_SLICE_BYTES);
-	}
-	return true;
 }

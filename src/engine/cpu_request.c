@@ -24,14 +24,17 @@ gh_cpu_submit(GhTable *common, GhRequest *request)
 	GhStatus	status;
 
 	status = gh_request_check(&root->options, request, &request->error);
+	if (status == GH_OK && request->on_device)
+		status = gh_error_set(&request->error, GH_UNSUPPORTED,
+							  "the CPU engine has no device memory");
 	if (status != GH_OK)
 	{
 		request->status = status;
 		request->table = NULL;
 		return status;
 	}
-	if (request->op == GH_FIND_ALL)
-		request->done = request->matched = request->values_count = 0;
+	if (request->op == GH_FIND_ALL || request->op == GH_BUILD)
+		request->done = 0;
 	memset(request->engine_state, 0, sizeof(request->engine_state));
 	memset(&request->error, 0, sizeof(request->error));
 	request->status = GH_BUSY;
@@ -44,35 +47,77 @@ gh_cpu_submit(GhTable *common, GhRequest *request)
 	return GH_BUSY;
 }
 
+static GhStatus
+do_operation(GhCpuTable *table, GhRequest *request)
+{
+	switch (request->op)
+	{
+		case GH_FIND:
+			return gh_cpu_find_slice(table, request);
+		case GH_COUNT:
+			return gh_cpu_count_slice(table, request);
+		case GH_FIND_ALL:
+			return gh_cpu_find_all_slice(table, request);
+		case GH_DELETE:
+		case GH_DELETE_ONE:
+			return gh_cpu_delete_slice(table, request);
+		case GH_MIXED:
+			return gh_cpu_mixed_slice(table, request);
+		case GH_BUILD:
+			return gh_cpu_build_slice(table, request);
+		default:
+			return gh_cpu_write_slice(table, request);
+	}
+}
+
+/* What a slice that writes finds to do before its own work; false: nothing. */
+bool
+gh_cpu_carry_on(GhCpuTable *table)
+{
+	GhCpuRoot  *root = table->view.root;
+
+	/* its build was overtaken: it has no say any more */
+	if (table->building != 0 && root->hidden != table->building)
+		return false;
+	if (root->hidden != 0 && root->hidden != table->building)
+	{
+		/* a build that nobody goes on with, or that this one overtakes */
+		if (root->hidden != GH_CPU_BLANKING)
+			gh_cpu_hide(table);
+		if (gh_cpu_blank_slice(table))
+			root->hidden = 0;
+		return true;
+	}
+	if (root->resize.phase == GH_CPU_STEADY)
+		return false;
+	gh_cpu_resize_slice(table);
+	return true;
+}
+
 /* One slice of the request at the head of the queue. */
 static GhStatus
 do_slice(GhCpuTable *table, GhRequest *request)
 {
-	bool		reads = request->op == GH_FIND || request->op == GH_FIND_ALL;
+	bool		reads = gh_cpu_reads(request->op);
 	uint64_t	before = request->done;
 	GhCpuRoot  *root;
 	GhStatus	status;
 
 	if (gh_cpu_stopped(table))
+	{
+		if (table->building != 0)
+			gh_cpu_build_give_up(table);
 		return gh_error_set(&request->error, GH_STOPPED, "the request was stopped");
+	}
 
 	gh_cpu_lock(table, reads ? GH_LOCK_SHARED : GH_LOCK_EXCLUSIVE);
 	root = table->view.root;
 	if (!reads)
 		root->version++;
-	if (!reads && root->resize.phase != GH_CPU_STEADY)
-	{
-		gh_cpu_resize_slice(table);
+	if (!reads && gh_cpu_carry_on(table))
 		status = GH_BUSY;
-	}
-	else if (request->op == GH_FIND)
-		status = gh_cpu_find_slice(table, request);
-	else if (request->op == GH_FIND_ALL)
-		status = gh_cpu_find_all_slice(table, request);
-	else if (request->op == GH_DELETE)
-		status = gh_cpu_delete_slice(table, request);
 	else
-		status = gh_cpu_write_slice(table, request);
+		status = do_operation(table, request);
 
 	/* readers hold a shared lock only */
 	if (reads)
@@ -91,11 +136,20 @@ advance_queue(GhCpuTable *table)
 
 	if (status == GH_BUSY)
 		return;
+	table->building = 0;
 	table->queue_head = next_in_queue(request);
 	if (table->queue_head == NULL)
 		table->queue_tail = NULL;
 	request->status = status;
 	request->table = NULL;
+}
+
+/* Does what was submitted before a call that is not a request. */
+void
+gh_cpu_drain(GhCpuTable *table)
+{
+	while (table->queue_head != NULL)
+		advance_queue(table);
 }
 
 GhStatus

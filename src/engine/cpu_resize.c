@@ -25,6 +25,10 @@
  * double the subtable again. */
 #define DOWNSIZE_FILL_SHARE (15.0 / 16.0)
 
+/* And this far below the number of keys that crowded the smaller size: else a steady
+ * number of keys could be too many for it and too few for the larger one. */
+#define CROWDED_SHARE (7.0 / 8.0)
+
 static GhStatus
 resize_begin(GhCpuTable *table, uint32_t level, uint32_t index, GhCpuResizePhase phase,
 			 GhError *error)
@@ -35,7 +39,8 @@ resize_begin(GhCpuTable *table, uint32_t level, uint32_t index, GhCpuResizePhase
 
 	if (buckets >> GH_CPU_BUCKETS_SHIFT_MAX > 1)
 		return gh_error_set(error, GH_NO_MEMORY, "a subtable cannot grow any further");
-	status = gh_cpu_take(table, buckets << GH_CPU_BUCKET_SHIFT, &root->resize.ref, error);
+	status = gh_cpu_take(table, gh_cpu_block_bytes(&root->options, buckets),
+						 &root->resize.ref, error);
 	if (status != GH_OK)
 		return status;
 	root->resize.phase = phase;
@@ -54,6 +59,24 @@ gh_cpu_upsize_begin(GhCpuTable *table, GhError *error)
 						GH_CPU_SPLITTING, error);
 }
 
+/* What a key that finds no room asks for; crowded: although fill_max is not reached. */
+GhStatus
+gh_cpu_grow(GhCpuTable *table, bool crowded, GhError *error)
+{
+	GhCpuRoot  *root = table->view.root;
+	GhStatus	status = gh_cpu_upsize_begin(table, error);
+
+	if (status != GH_OK || !crowded)
+		return status;
+	if (root->crowded_keys == 0 || root->crowded_level != root->level ||
+		root->keys < root->crowded_keys)
+	{
+		root->crowded_level = root->level;
+		root->crowded_keys = root->keys;
+	}
+	return GH_OK;
+}
+
 /* Keeps a downsize that failed from being tried at every slice. */
 static void
 put_off_downsize(GhCpuRoot *root)
@@ -61,29 +84,59 @@ put_off_downsize(GhCpuRoot *root)
 	root->downsize_after = root->writes + root->keys / 8 + GH_CPU_SLICE_KEYS;
 }
 
-/* Starts a downsize if the table is too empty and may shrink; true: it did. */
+/* May the last upsize be undone, with room for a while of inserts left? */
+static bool
+may_shrink(const GhCpuRoot *root)
+{
+	double		keys = (double) root->keys;
+	double		slots;
+
+	if (root->level <= root->level_floor)
+		return false;
+	slots = (double) gh_cpu_level_slots(&root->options, root->level - 1);
+	if (keys > root->options.fill_max * DOWNSIZE_FILL_SHARE * slots)
+		return false;
+	/* where a key found no room it would find none again */
+	return root->crowded_keys == 0 || root->crowded_level < root->level - 1 ||
+		keys <= CROWDED_SHARE * (double) root->crowded_keys;
+}
+
+/* Starts to undo the last upsize; false: no memory. */
 bool
-gh_cpu_downsize_begin(GhCpuTable *table)
+gh_cpu_undo_begin(GhCpuTable *table)
+{
+	uint32_t	level = table->view.root->level - 1;
+	uint32_t	d = table->view.root->options.subtables;
+
+	return resize_begin(table, level, level % d, GH_CPU_EVACUATING, NULL) == GH_OK;
+}
+
+/* Starts a downsize if that leaves room and the memory is there; true: it did. */
+bool
+gh_cpu_shrink_begin(GhCpuTable *table)
 {
 	GhCpuRoot  *root = table->view.root;
-	const GhTableOptions *options = &root->options;
-	double		keys = (double) root->keys;
-	uint32_t	level = root->level;
 
-	if (level <= root->level_initial || root->writes < root->downsize_after)
+	if (!may_shrink(root))
 		return false;
-	if (keys >= options->fill_min * (double) gh_cpu_level_slots(options, level))
-		return false;
-	level--;
-	if (keys > options->fill_max * DOWNSIZE_FILL_SHARE *
-		(double) gh_cpu_level_slots(options, level))
-		return false;
-	if (resize_begin(table, level, level % options->subtables,
-					 GH_CPU_EVACUATING, NULL) == GH_OK)
+	if (gh_cpu_undo_begin(table))
 		return true;
 	/* a delete does not fail for lack of memory */
 	put_off_downsize(root);
 	return false;
+}
+
+/* The same if the table is too empty. */
+bool
+gh_cpu_downsize_begin(GhCpuTable *table)
+{
+	const GhCpuRoot *root = table->view.root;
+	const GhTableOptions *options = &root->options;
+
+	return root->writes >= root->downsize_after &&
+		(double) root->keys <
+		options->fill_min * (double) gh_cpu_level_slots(options, root->level) &&
+		gh_cpu_shrink_begin(table);
 }
 
 /* Gives up the resize in progress, if any. */
@@ -94,7 +147,8 @@ gh_cpu_resize_abandon(GhCpuTable *table)
 
 	if (resize->phase == GH_CPU_STEADY)
 		return;
-	gh_cpu_give(table, resize->ref, resize->buckets << GH_CPU_BUCKET_SHIFT);
+	gh_cpu_give(table, resize->ref,
+				gh_cpu_block_bytes(&table->view.root->options, resize->buckets));
 	memset(resize, 0, sizeof(*resize));
 }
 
@@ -108,7 +162,7 @@ resize_finish(GhCpuTable *table)
 
 	gh_cpu_give(table, subtable->ref, subtable->bytes);
 	subtable->ref = resize->ref;
-	subtable->bytes = resize->buckets << GH_CPU_BUCKET_SHIFT;
+	subtable->bytes = gh_cpu_block_bytes(&root->options, resize->buckets);
 	subtable->buckets = resize->buckets;
 	if (resize->phase == GH_CPU_SPLITTING)
 	{
@@ -125,57 +179,56 @@ resize_finish(GhCpuTable *table)
 }
 
 /* Writes both halves in full, so that new memory needs no blanking. */
-static void
-split_buckets(const GhCpuView *view, const GhCpuResize *resize, uint64_t *fresh,
-			  uint64_t end)
+static gh_always_inline void
+split_buckets(GhCpuShape shape, const GhCpuView *view, const GhCpuResize *resize,
+			  const GhCpuArea *fresh, uint64_t end)
 {
-	const uint64_t *from = (uint64_t *) view->base[resize->subtable] +
-		resize->next * GH_CPU_BUCKET_WORDS;
-	uint64_t	half_words = resize->buckets / 2 * GH_CPU_BUCKET_WORDS;
+	const GhCpuArea *area = &view->area[resize->subtable];
 	uint64_t	half_bit = (resize->buckets / 2) << GH_CPU_BUCKET_SHIFT;
-	uint64_t   *to = fresh + resize->next * GH_CPU_BUCKET_WORDS;
 	uint64_t	b;
 
 	for (b = resize->next; b < end; b++)
 	{
-		uint64_t   *half[2] = {to, to + half_words};
-		uint32_t	used[2] = {0, 0};
+		char	   *from = area->base + (b << GH_CPU_BUCKET_SHIFT);
+		char	   *half[2];
 		uint32_t	s;
 
+		half[0] = fresh->base + (b << GH_CPU_BUCKET_SHIFT);
+		half[1] = half[0] + half_bit;
 		memset(half[0], 0, GH_CPU_BUCKET_BYTES);
 		memset(half[1], 0, GH_CPU_BUCKET_BYTES);
-		for (s = 0; s < view->slots; s++)
+		for (s = 0; s < gh_cpu_slots(shape); s++)
 		{
+			char	   *slot = from + (s << gh_cpu_key_shift(shape));
+			uint64_t	key = gh_cpu_key_at(shape, slot);
 			int			upper;
 
-			if (from[s] == GH_CPU_EMPTY)
+			if (key == GH_CPU_EMPTY)
 				continue;
-			upper = (gh_cpu_hash_in(view, from[s], resize->subtable) & half_bit) != 0;
-			gh_cpu_copy_entry(half[upper] + used[upper]++, from + s, view->slots);
+			upper = (gh_cpu_hash_in(view, key, resize->subtable) & half_bit) != 0;
+			gh_cpu_copy_entry(shape, view, fresh, half[upper], area, slot);
+			half[upper] += (uint64_t) 1 << gh_cpu_key_shift(shape);
 		}
-		from += GH_CPU_BUCKET_WORDS;
-		to += GH_CPU_BUCKET_WORDS;
 	}
 }
 
 /* false: an entry has no other place */
-static bool
-evacuate_buckets(GhCpuTable *table, const GhCpuResize *resize, uint64_t end)
+static gh_always_inline bool
+evacuate_buckets(GhCpuShape shape, GhCpuTable *table, const GhCpuResize *resize, uint64_t end)
 {
-	const GhCpuView *view = &table->view;
-	uint64_t   *base = (uint64_t *) view->base[resize->subtable];
+	char	   *base = table->view.area[resize->subtable].base;
 	const uint8_t subtable[2] = {(uint8_t) resize->subtable, (uint8_t) resize->subtable};
 	uint64_t	b;
 
 	for (b = resize->next; b < end; b++)
 	{
-		uint64_t   *const pair[2] = {
-			base + b * GH_CPU_BUCKET_WORDS,
-			base + (b + resize->buckets) * GH_CPU_BUCKET_WORDS
+		char	   *const pair[2] = {
+			base + (b << GH_CPU_BUCKET_SHIFT),
+			base + ((b + resize->buckets) << GH_CPU_BUCKET_SHIFT)
 		};
 
-		while (gh_cpu_used(pair[0], view->slots) + gh_cpu_used(pair[1], view->slots) >
-			   view->slots)
+		while (gh_cpu_used(shape, pair[0]) + gh_cpu_used(shape, pair[1]) >
+			   gh_cpu_slots(shape))
 		{
 			int			which;
 
@@ -186,27 +239,34 @@ evacuate_buckets(GhCpuTable *table, const GhCpuResize *resize, uint64_t end)
 	return true;
 }
 
-static void
-merge_buckets(const GhCpuView *view, const GhCpuResize *resize, uint64_t *fresh,
-			  uint64_t end)
+static gh_always_inline void
+merge_buckets(GhCpuShape shape, const GhCpuView *view, const GhCpuResize *resize,
+			  const GhCpuArea *fresh, uint64_t end)
 {
-	const uint64_t *base = (uint64_t *) view->base[resize->subtable];
+	const GhCpuArea *area = &view->area[resize->subtable];
 	uint64_t	b;
 
 	for (b = resize->next; b < end; b++)
 	{
-		uint64_t   *to = fresh + b * GH_CPU_BUCKET_WORDS;
-		const uint64_t *from = base + b * GH_CPU_BUCKET_WORDS;
-		uint32_t	used = 0;
+		char	   *to = fresh->base + (b << GH_CPU_BUCKET_SHIFT);
+		int			half;
 		uint32_t	s;
 
 		memset(to, 0, GH_CPU_BUCKET_BYTES);
-		for (s = 0; s < 2 * view->slots; s++)
+		for (half = 0; half < 2; half++)
 		{
-			if (s == view->slots)
-				from += resize->buckets * GH_CPU_BUCKET_WORDS - view->slots;
-			if (from[s] != GH_CPU_EMPTY)
-				gh_cpu_copy_entry(to + used++, from + s, view->slots);
+			char	   *from = area->base +
+				((b + (half ? resize->buckets : 0)) << GH_CPU_BUCKET_SHIFT);
+
+			for (s = 0; s < gh_cpu_slots(shape); s++)
+			{
+				char	   *slot = from + (s << gh_cpu_key_shift(shape));
+
+				if (gh_cpu_key_at(shape, slot) == GH_CPU_EMPTY)
+					continue;
+				gh_cpu_copy_entry(shape, view, fresh, to, area, slot);
+				to += (uint64_t) 1 << gh_cpu_key_shift(shape);
+			}
 		}
 	}
 }
@@ -218,18 +278,17 @@ gh_cpu_resize_slice(GhCpuTable *table)
 	const GhCpuView *view = &table->view;
 	GhCpuRoot  *root = view->root;
 	GhCpuResize *resize = &root->resize;
-	uint64_t   *fresh = table->host.address(table->host.ctx, resize->ref);
+	GhCpuArea	fresh = gh_cpu_area(table, resize->ref, resize->buckets);
 	uint64_t	last = resize->phase == GH_CPU_SPLITTING ? resize->buckets / 2 : resize->buckets;
-	uint64_t	end = last;
+	uint64_t	end = gh_cpu_slice(GH_CPU_SLICE_BUCKETS,
+								   gh_cpu_block_bytes(&root->options, 1), 16);
 
-	if (end - resize->next > GH_CPU_SLICE_BUCKETS)
-		end = resize->next + GH_CPU_SLICE_BUCKETS;
-
+	end = last - resize->next > end ? resize->next + end : last;
 	if (resize->phase == GH_CPU_SPLITTING)
-		split_buckets(view, resize, fresh, end);
+		GH_CPU_BY_SHAPE(view->shape, split_buckets, view, resize, &fresh, end);
 	else if (resize->phase == GH_CPU_MERGING)
-		merge_buckets(view, resize, fresh, end);
-	else if (!evacuate_buckets(table, resize, end))
+		GH_CPU_BY_SHAPE(view->shape, merge_buckets, view, resize, &fresh, end);
+	else if (!GH_CPU_BY_SHAPE(view->shape, evacuate_buckets, table, resize, end))
 	{
 		gh_cpu_resize_abandon(table);
 		put_off_downsize(root);

@@ -9,7 +9,6 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* splitmix64, which makes independent words of consecutive calls */
 static uint64_t
@@ -35,37 +34,6 @@ make_handle(const GhHost *host, GhRef root)
 	return table;
 }
 
-/*
- * While some subtables are twice as large as others the larger ones get fewer keys
- * a bucket, and no sequence of evictions fills them: such tables were measured to
- * hold 0.915 to 0.95 of their slots (src/engine/README).
- */
-#define FILL_UNEVEN_MAX 0.90
-
-/* The level at which capacity keys fit under fill_max; false: beyond any table. */
-static bool
-level_for_capacity(const GhTableOptions *options, uint32_t *level)
-{
-	uint32_t	last = options->subtables *
-		(GH_CPU_BUCKETS_SHIFT_MAX - __builtin_ctz(GH_CPU_BUCKETS_MIN));
-	uint32_t	l;
-
-	for (l = 0; l <= last; l++)
-	{
-		uint64_t	slots = gh_cpu_level_slots(options, l);
-		double		fill = options->fill_max;
-
-		if (l % options->subtables != 0 && fill > FILL_UNEVEN_MAX)
-			fill = FILL_UNEVEN_MAX;
-		if ((uint64_t) (fill * (double) slots) >= options->capacity)
-		{
-			*level = l;
-			return true;
-		}
-	}
-	return false;
-}
-
 static void
 fill_root(GhCpuRoot *root, const GhTableOptions *options, uint32_t level)
 {
@@ -75,7 +43,7 @@ fill_root(GhCpuRoot *root, const GhTableOptions *options, uint32_t level)
 	memset(root, 0, sizeof(*root));
 	root->magic = GH_CPU_MAGIC;
 	root->options = *options;
-	root->level = root->level_initial = level;
+	root->level = root->level_initial = root->level_floor = level;
 	for (i = 0; i < 6; i++)
 		root->hash_seed[i] = next_seed(&state);
 	/* an even multiplier would drop key bits from the low half */
@@ -94,16 +62,16 @@ make_subtables(GhCpuTable *table, GhError *error)
 	{
 		GhCpuSubtable *subtable = &root->subtable[i];
 		uint64_t	buckets = gh_cpu_level_buckets(root->options.subtables, root->level, i);
-		uint64_t	bytes = buckets << GH_CPU_BUCKET_SHIFT;
+		uint64_t	bytes = gh_cpu_block_bytes(&root->options, buckets);
 		GhStatus	status = gh_cpu_take(table, bytes, &subtable->ref, error);
 
 		if (status != GH_OK)
 			return status;
 		subtable->bytes = bytes;
 		subtable->buckets = buckets;
-		if (!gh_cpu_blank(table, table->host.address(table->host.ctx, subtable->ref), bytes))
-			return gh_error_set(error, GH_STOPPED, "the making of a hash table was stopped");
 	}
+	if (!gh_cpu_blank(table))
+		return gh_error_set(error, GH_STOPPED, "the making of a hash table was stopped");
 	return GH_OK;
 }
 
@@ -130,17 +98,20 @@ static GhStatus
 check_capacity(const GhTableOptions *options, uint32_t *level, GhError *error)
 {
 	uint64_t	bytes;
+	uint32_t	i;
 
 	if (options->device != 0)
 		return gh_error_set(error, GH_INVALID, "the CPU engine has no device %d",
 							options->device);
-	if (!level_for_capacity(options, level))
+	if (!gh_cpu_level_for(options, options->capacity, level))
 		return gh_error_set(error,
 							options->memory_limit > 0 ? GH_LIMIT : GH_NO_MEMORY,
 							"a hash table has no room for %" PRIu64 " keys",
 							options->capacity);
-	bytes = sizeof(GhCpuRoot) + gh_cpu_level_slots(options, *level) *
-		(options->value_size > 0 ? 16 : 8);
+	bytes = sizeof(GhCpuRoot);
+	for (i = 0; i < options->subtables; i++)
+		bytes += gh_cpu_block_bytes(options,
+									gh_cpu_level_buckets(options->subtables, *level, i));
 	if (options->memory_limit > 0 && bytes > options->memory_limit)
 		return gh_error_set(error, GH_LIMIT,
 							"room for %" PRIu64 " keys takes %" PRIu64
@@ -235,6 +206,18 @@ gh_cpu_table_destroy(GhTable *common)
 	free(table);
 }
 
+/* What the slots hold, to be seen by everybody. */
+static void
+content_stats(const GhCpuRoot *root, GhTableStats *stats)
+{
+	uint32_t	i;
+
+	stats->keys = root->keys;
+	stats->values = root->values;
+	for (i = 0; i < stats->subtables; i++)
+		stats->subtable[i].entries = root->subtable[i].entries;
+}
+
 GhStatus
 gh_cpu_table_stats(GhTable *common, GhTableStats *stats, GhError *error)
 {
@@ -247,16 +230,15 @@ gh_cpu_table_stats(GhTable *common, GhTableStats *stats, GhError *error)
 	memset(stats, 0, sizeof(*stats));
 	gh_cpu_lock(table, GH_LOCK_SHARED);
 	root = table->view.root;
-	stats->keys = root->keys;
-	stats->values = root->values;
 	stats->subtables = root->options.subtables;
 	for (i = 0; i < stats->subtables; i++)
 	{
-		stats->subtable[i].slots = root->subtable[i].buckets * table->view.slots;
-		stats->subtable[i].entries = root->subtable[i].entries;
+		stats->subtable[i].slots = root->subtable[i].buckets * gh_cpu_slots(table->view.shape);
 		slots += stats->subtable[i].slots;
 	}
-	stats->fill = (double) root->keys / (double) slots;
+	if (!table->view.hidden)
+		content_stats(root, stats);
+	stats->fill = (double) stats->keys / (double) slots;
 	stats->fill_min = root->options.fill_min;
 	stats->fill_max = root->options.fill_max;
 	stats->upsizes = root->upsizes;
@@ -265,6 +247,7 @@ gh_cpu_table_stats(GhTable *common, GhTableStats *stats, GhError *error)
 	stats->bytes_peak = root->bytes_peak;
 	stats->reads = __atomic_load_n(&root->reads, __ATOMIC_RELAXED);
 	stats->writes = root->writes;
+	stats->bucket_reads = __atomic_load_n(&root->bucket_reads, __ATOMIC_RELAXED);
 	gh_cpu_unlock(table);
 	return GH_OK;
 }

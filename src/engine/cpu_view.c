@@ -21,30 +21,6 @@ gh_cpu_unlock(GhCpuTable *table)
 		table->host.unlock(table->host.ctx);
 }
 
-/*
- * Buckets of a subtable at a level.  Level l + 1 has the first of the smallest
- * subtables of level l doubled; so all sizes follow from the level, no subtable is
- * more than twice another, and a downsize undoes the last upsize.
- */
-uint64_t
-gh_cpu_level_buckets(uint32_t subtables, uint32_t level, uint32_t index)
-{
-	uint32_t	shift = level / subtables + (index < level % subtables ? 1 : 0);
-
-	return (uint64_t) GH_CPU_BUCKETS_MIN << shift;
-}
-
-uint64_t
-gh_cpu_level_slots(const GhTableOptions *options, uint32_t level)
-{
-	uint64_t	buckets = 0;
-	uint32_t	i;
-
-	for (i = 0; i < options->subtables; i++)
-		buckets += gh_cpu_level_buckets(options->subtables, level, i);
-	return buckets * (options->value_size > 0 ? GH_CPU_MAP_SLOTS : GH_CPU_SET_SLOTS);
-}
-
 /* Theorem 1's weight of a subtable: n / C(m, 2). */
 static double
 steer_weight(const GhCpuSubtable *subtable)
@@ -75,13 +51,40 @@ load_pairs(GhCpuView *view)
 
 			pair->subtable[0] = (uint8_t) i;
 			pair->subtable[1] = (uint8_t) j;
-			pair->base[0] = view->base[i];
-			pair->base[1] = view->base[j];
+			pair->base[0] = view->area[i].base;
+			pair->base[1] = view->area[j].base;
 			pair->mask[0] = (root->subtable[i].buckets - 1) << GH_CPU_BUCKET_SHIFT;
 			pair->mask[1] = (root->subtable[j].buckets - 1) << GH_CPU_BUCKET_SHIFT;
 			pair->steer = (uint32_t) (65536 * (weight[i] / (weight[i] + weight[j])));
 		}
 	}
+}
+
+/* Who must not see what the slots hold sees subtables of one empty bucket. */
+static void
+hide_content(GhCpuView *view)
+{
+	static _Alignas(GH_CPU_BUCKET_BYTES) char empty_bucket[GH_CPU_BUCKET_BYTES];
+	uint32_t	i;
+
+	view->hidden = true;
+	view->has_empty_key = false;
+	for (i = 0; i < view->pairs; i++)
+	{
+		view->pair[i].base[0] = view->pair[i].base[1] = empty_bucket;
+		view->pair[i].mask[0] = view->pair[i].mask[1] = 0;
+	}
+}
+
+/* A block of that many buckets. */
+GhCpuArea
+gh_cpu_area(const GhCpuTable *table, GhRef ref, uint64_t buckets)
+{
+	GhCpuArea	area;
+
+	area.base = table->host.address(table->host.ctx, ref);
+	area.beside = area.base + (buckets << GH_CPU_BUCKET_SHIFT);
+	return area;
 }
 
 void
@@ -90,17 +93,24 @@ gh_cpu_view_load(GhCpuTable *table)
 	GhCpuView  *view = &table->view;
 	const GhHost *host = &table->host;
 	GhCpuRoot  *root = host->address(host->ctx, table->root);
+	const GhTableOptions *options = &root->options;
 	uint32_t	i;
 
 	view->root = root;
 	for (i = 0; i < 6; i++)
 		view->hash_seed[i] = root->hash_seed[i];
-	view->slots = root->options.value_size > 0 ? GH_CPU_MAP_SLOTS : GH_CPU_SET_SLOTS;
-	view->grow_at = (uint64_t) (root->options.fill_max *
-								(double) gh_cpu_level_slots(&root->options, root->level));
-	for (i = 0; i < root->options.subtables; i++)
-		view->base[i] = host->address(host->ctx, root->subtable[i].ref);
+	view->shape = gh_cpu_shape(options);
+	view->stride = gh_cpu_stride(options);
+	view->value_size = options->value_size;
+	view->grow_at = (uint64_t) (options->fill_max *
+								(double) gh_cpu_level_slots(options, root->level));
+	for (i = 0; i < options->subtables; i++)
+		view->area[i] = gh_cpu_area(table, root->subtable[i].ref, root->subtable[i].buckets);
 	load_pairs(view);
-	if (root->options.multi)
+	view->hidden = false;
+	view->has_empty_key = root->has_empty_key;
+	if (root->hidden != 0 && root->hidden != table->building)
+		hide_content(view);
+	if (options->multi)
 		gh_cpu_values_map(table);
 }

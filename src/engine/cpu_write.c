@@ -12,133 +12,122 @@
 
 #include <inttypes.h>
 
-typedef enum Outcome
+/* The value that position i stores. */
+static gh_always_inline const char *
+value_in(const GhCpuView *view, const GhRequest *request, uint64_t i, uint32_t bytes, GhOp op)
 {
-	WROTE_OLD,					/* the key was there */
-	WROTE_NEW,					/* the key is new */
-	WROTE_FULL,					/* nothing done: fill_max is reached, grow first */
-	WROTE_CROWDED,				/* nothing done: no eviction makes room, grow first */
-	WROTE_NOTHING				/* nothing done: request->error says why */
-} Outcome;
+	return (const char *) request->values_in + i * (op == GH_ADD ? view->value_size : bytes);
+}
 
-/* What the operation does to the value word of a key that is there. */
-static gh_always_inline Outcome
-write_value(GhCpuTable *table, GhRequest *request, uint64_t i, uint64_t *word, GhOp op)
+/* What the operation does to the value of a key that is there. */
+static gh_always_inline GhCpuOutcome
+write_value(GhCpuTable *table, GhRequest *request, uint64_t i, char *value, uint32_t bytes,
+			GhOp op)
 {
+	const char *in = value_in(&table->view, request, i, bytes, op);
+
 	switch (op)
 	{
 		case GH_UPSERT:
-			*word = request->values_in[i];
-			break;
+			gh_cpu_copy(value, in, bytes);
+			return GH_CPU_WROTE_OVER;
 		case GH_EXCHANGE:
-			{
-				uint64_t	old = *word;
-
-				*word = request->values_in[i];
-				request->values_out[i] = old;
-				break;
-			}
+			gh_cpu_copy((char *) request->values_out + i * bytes, value, bytes);
+			gh_cpu_copy(value, in, bytes);
+			return GH_CPU_WROTE_OVER;
 		case GH_ADD:
-			if (gh_cpu_values_append(table, word, request->values_in[i],
+			if (gh_cpu_values_append(table, (uint64_t *) (void *) value, in,
 									 &request->error) != GH_OK)
-				return WROTE_NOTHING;
+				return GH_CPU_WROTE_NOTHING;
 			table->view.root->values++;
-			break;
+			return GH_CPU_WROTE_OLD;
 		default:
-			break;
+			return GH_CPU_WROTE_OLD;
 	}
-	return WROTE_OLD;
 }
 
-/* The value word of a new key. */
-static gh_always_inline Outcome
-write_first_value(GhCpuTable *table, GhRequest *request, uint64_t i, uint64_t *word, GhOp op)
+/* The value of a new key. */
+static gh_always_inline GhCpuOutcome
+write_first_value(GhCpuTable *table, GhRequest *request, uint64_t i, char *value,
+				  uint32_t bytes, GhOp op)
 {
+	const char *in = value_in(&table->view, request, i, bytes, op);
+
 	if (op == GH_ADD)
 	{
-		if (gh_cpu_values_first(table, word, request->values_in[i],
+		if (gh_cpu_values_first(table, (uint64_t *) (void *) value, in,
 								&request->error) != GH_OK)
-			return WROTE_NOTHING;
+			return GH_CPU_WROTE_NOTHING;
 	}
 	else
-		*word = request->values_in[i];
+		gh_cpu_copy(value, in, bytes);
 	if (op == GH_EXCHANGE)
-		request->values_out[i] = request->absent;
-	return WROTE_NEW;
+		gh_cpu_put_absent((char *) request->values_out + i * bytes, request->absent, bytes);
+	return GH_CPU_WROTE_NEW;
 }
 
 /* The key whose pattern marks empty slots lives in the root. */
-static __attribute__((noinline)) Outcome
+static __attribute__((noinline)) GhCpuOutcome
 write_empty_key(GhCpuTable *table, GhRequest *request, uint64_t i, GhOp op)
 {
 	GhCpuRoot  *root = table->view.root;
-	Outcome		outcome;
+	char	   *value = (char *) root->empty_key_value;
+	uint32_t	bytes = table->view.stride;
 
 	if (root->has_empty_key)
-		return root->options.value_size == 0 ? WROTE_OLD :
-			write_value(table, request, i, &root->empty_key_value, op);
-	if (root->options.value_size > 0)
-	{
-		outcome = write_first_value(table, request, i, &root->empty_key_value, op);
-		if (outcome == WROTE_NOTHING)
-			return outcome;
-	}
+		return bytes == 0 ? GH_CPU_WROTE_OLD : write_value(table, request, i, value, bytes, op);
+	if (bytes > 0 &&
+		write_first_value(table, request, i, value, bytes, op) == GH_CPU_WROTE_NOTHING)
+		return GH_CPU_WROTE_NOTHING;
 	root->has_empty_key = true;
 	root->keys++;
 	root->values++;
-	return WROTE_NEW;
+	return GH_CPU_WROTE_NEW;
 }
 
-/* A free slot for a new key: where it is steered, else in its other bucket,
- * else one that an eviction frees.  NULL: none. */
-static gh_always_inline uint64_t *
-free_slot(GhCpuTable *table, const GhCpuPlace *place, uint32_t slots, int *which)
+static gh_always_inline GhCpuOutcome
+write_one(GhCpuShape shape, GhCpuTable *table, GhRequest *request, uint64_t i,
+		  const GhCpuPlace *place, GhOp op)
 {
-	uint64_t   *slot = gh_cpu_lookup(place, GH_CPU_EMPTY, slots, which);
-
-	if (gh_likely(slot != NULL))
-		return slot;
-	return gh_cpu_make_room(table, place->bucket, place->subtable, which);
-}
-
-static gh_always_inline Outcome
-write_one(GhCpuTable *table, GhRequest *request, uint64_t i, const GhCpuPlace *place,
-		  GhOp op, uint32_t slots)
-{
-	GhCpuRoot  *root = table->view.root;
-	uint64_t	key = request->keys[i];
-	uint64_t   *slot;
+	const GhCpuView *view = &table->view;
+	GhCpuRoot  *root = view->root;
+	uint32_t	bytes = gh_cpu_value_bytes(shape, view);
+	uint64_t	key = gh_cpu_key(shape, request->keys, i);
+	char	   *slot;
 	int			which;
 
 	if (gh_unlikely(key == GH_CPU_EMPTY))
 		return write_empty_key(table, request, i, op);
 
-	slot = gh_cpu_lookup(place, key, slots, &which);
+	slot = gh_cpu_lookup(shape, place, key, &which);
 	if (slot != NULL)
-		return slots == GH_CPU_SET_SLOTS ? WROTE_OLD :
-			write_value(table, request, i, slot + GH_CPU_MAP_SLOTS, op);
+		return op == GH_INSERT ? GH_CPU_WROTE_OLD :
+			write_value(table, request, i,
+						gh_cpu_value(shape, &view->area[place->subtable[which]], slot, bytes),
+						bytes, op);
 
-	if (gh_unlikely(root->keys >= table->view.grow_at))
-		return WROTE_FULL;
-	slot = free_slot(table, place, slots, &which);
+	if (gh_unlikely(root->keys >= view->grow_at))
+		return GH_CPU_WROTE_FULL;
+	slot = gh_cpu_free_slot(shape, table, place, &which);
 	if (gh_unlikely(slot == NULL))
-		return WROTE_CROWDED;
-	if (slots == GH_CPU_MAP_SLOTS &&
-		write_first_value(table, request, i, slot + GH_CPU_MAP_SLOTS, op) == WROTE_NOTHING)
-		return WROTE_NOTHING;
-	*slot = key;
+		return GH_CPU_WROTE_CROWDED;
+	if (bytes > 0 &&
+		write_first_value(table, request, i,
+						  gh_cpu_value(shape, &view->area[place->subtable[which]], slot, bytes),
+						  bytes, op) == GH_CPU_WROTE_NOTHING)
+		return GH_CPU_WROTE_NOTHING;
+	gh_cpu_key_put(shape, slot, key);
 	root->subtable[place->subtable[which]].entries++;
 	root->keys++;
 	root->values++;
-	return WROTE_NEW;
+	return GH_CPU_WROTE_NEW;
 }
 
-/* Positions from request->done to end; op and slots are constants at each call. */
-static gh_always_inline Outcome
-write_range(GhCpuTable *table, GhRequest *request, uint64_t end, GhOp op, uint32_t slots)
+/* Positions from request->done to end; shape and op are constants at each call. */
+static gh_always_inline GhCpuOutcome
+write_range(GhCpuShape shape, GhCpuTable *table, GhRequest *request, uint64_t end, GhOp op)
 {
 	const GhCpuView *view = &table->view;
-	const uint64_t *keys = request->keys;
 	uint64_t	i;
 	GhCpuPlace	place[GH_CPU_GROUP];
 
@@ -147,42 +136,54 @@ write_range(GhCpuTable *table, GhRequest *request, uint64_t end, GhOp op, uint32
 		uint32_t	group = end - i < GH_CPU_GROUP ? (uint32_t) (end - i) : GH_CPU_GROUP;
 		uint32_t	g;
 
-		gh_cpu_locate_to_write(view, keys + i, group, place);
+		gh_cpu_locate_to_write(shape, view, request->keys, i, group, place);
 		for (g = 0; g < group; g++)
 		{
-			Outcome		outcome = write_one(table, request, i + g, &place[g], op, slots);
+			GhCpuOutcome outcome = write_one(shape, table, request, i + g, &place[g], op);
 
-			if (gh_unlikely(outcome > WROTE_NEW))
+			if (gh_unlikely(outcome > GH_CPU_WROTE_NEW))
 			{
 				request->done = i + g;
 				return outcome;
 			}
 			if (request->flags_out != NULL)
-				request->flags_out[i + g] = outcome == WROTE_NEW;
-			request->matched += outcome == WROTE_NEW;
+				request->flags_out[i + g] = outcome == GH_CPU_WROTE_NEW;
+			request->inserted += outcome == GH_CPU_WROTE_NEW;
+			request->replaced += outcome == GH_CPU_WROTE_OVER;
 		}
 	}
 	request->done = end;
-	return WROTE_OLD;
+	return GH_CPU_WROTE_OLD;
 }
 
-static Outcome
+/* Insert or upsert of one position of a mixed request. */
+GhCpuOutcome
+gh_cpu_write_one(GhCpuTable *table, GhRequest *request, uint64_t i, const GhCpuPlace *place,
+				 GhOp op)
+{
+	GhCpuShape	shape = table->view.shape;
+
+	if (table->view.stride == 0 || op == GH_INSERT)
+		return GH_CPU_BY_SHAPE(shape, write_one, table, request, i, place, GH_INSERT);
+	return GH_CPU_BY_SHAPE(shape, write_one, table, request, i, place, GH_UPSERT);
+}
+
+static GhCpuOutcome
 write_positions(GhCpuTable *table, GhRequest *request, uint64_t end)
 {
+	GhCpuShape	shape = table->view.shape;
+
 	/* in a set upsert has nothing to replace */
-	if (table->view.slots == GH_CPU_SET_SLOTS)
-		return write_range(table, request, end, GH_INSERT, GH_CPU_SET_SLOTS);
-	switch (request->op)
-	{
-		case GH_INSERT:
-			return write_range(table, request, end, GH_INSERT, GH_CPU_MAP_SLOTS);
-		case GH_UPSERT:
-			return write_range(table, request, end, GH_UPSERT, GH_CPU_MAP_SLOTS);
-		case GH_EXCHANGE:
-			return write_range(table, request, end, GH_EXCHANGE, GH_CPU_MAP_SLOTS);
-		default:
-			return write_range(table, request, end, GH_ADD, GH_CPU_MAP_SLOTS);
-	}
+	if (table->view.stride == 0 || request->op == GH_INSERT)
+		return GH_CPU_BY_SHAPE(shape, write_range, table, request, end, GH_INSERT);
+	if (request->op == GH_UPSERT)
+		return GH_CPU_BY_SHAPE(shape, write_range, table, request, end, GH_UPSERT);
+	if (request->op == GH_EXCHANGE)
+		return GH_CPU_BY_SHAPE(shape, write_range, table, request, end, GH_EXCHANGE);
+	/* the slots of a multi table hold value words of 8 bytes */
+	return shape == GH_CPU_K8V8 ?
+		write_range(GH_CPU_K8V8, table, request, end, GH_ADD) :
+		write_range(GH_CPU_K4, table, request, end, GH_ADD);
 }
 
 /*
@@ -198,29 +199,29 @@ growth_is_useless(const GhCpuTable *table)
 	return slots > 65536 && root->keys < slots / 8;
 }
 
+/* What follows a position that found no room. */
+GhStatus
+gh_cpu_write_grow(GhCpuTable *table, GhRequest *request, uint64_t position, bool crowded)
+{
+	GhStatus	status;
+
+	if (crowded && growth_is_useless(table))
+		return gh_error_set(&request->error, GH_LIMIT,
+							"too many keys share the hash values of key number %" PRIu64
+							" of the request", position);
+	status = gh_cpu_grow(table, crowded, &request->error);
+	return status == GH_OK ? GH_BUSY : status;
+}
+
 GhStatus
 gh_cpu_write_slice(GhCpuTable *table, GhRequest *request)
 {
-	uint64_t	end = request->count;
-	GhStatus	status;
+	uint64_t	end = gh_cpu_slice_end(&table->view, request->done, request->count);
+	GhCpuOutcome outcome = write_positions(table, request, end);
 
-	if (end - request->done > GH_CPU_SLICE_KEYS)
-		end = request->done + GH_CPU_SLICE_KEYS;
-
-	switch (write_positions(table, request, end))
-	{
-		case WROTE_CROWDED:
-			if (growth_is_useless(table))
-				return gh_error_set(&request->error, GH_LIMIT,
-									"too many keys share the hash values of key number %" PRIu64
-									" of the request", request->done);
-			/* FALLTHROUGH */
-		case WROTE_FULL:
-			status = gh_cpu_upsize_begin(table, &request->error);
-			return status == GH_OK ? GH_BUSY : status;
-		case WROTE_NOTHING:
-			return request->error.status;
-		default:
-			return end < request->count ? GH_BUSY : GH_OK;
-	}
+	if (outcome == GH_CPU_WROTE_NOTHING)
+		return request->error.status;
+	if (outcome == GH_CPU_WROTE_FULL || outcome == GH_CPU_WROTE_CROWDED)
+		return gh_cpu_write_grow(table, request, request->done, outcome == GH_CPU_WROTE_CROWDED);
+	return end < request->count ? GH_BUSY : GH_OK;
 }

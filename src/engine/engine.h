@@ -33,7 +33,7 @@
 extern "C" {
 #endif
 
-#define GH_ABI_VERSION 1
+#define GH_ABI_VERSION 2
 
 /* Limits of a table, tested at their edges. */
 #define GH_SUBTABLES_MIN 2
@@ -43,6 +43,8 @@ extern "C" {
 #define GH_FILL_MIN_DEFAULT 0.40
 #define GH_FILL_MAX_DEFAULT 0.85
 #define GH_FILL_MAX_MAX 0.95	/* a table asked to be fuller is refused */
+
+#define GH_VALUE_SIZE_MAX 1024	/* bytes */
 
 /* Keys of one request: more is refused, the caller splits. */
 #define GH_BATCH_MAX ((uint64_t) 1 << 30)
@@ -111,9 +113,9 @@ typedef struct GhTable GhTable;	/* a process's handle; opaque */
 
 typedef struct GhTableOptions
 {
-	uint32_t	key_size;		/* bytes: 8 */
-	uint32_t	value_size;		/* bytes: 0 (a set) or 8 */
-	bool		multi;			/* a key may hold many values; value_size 8 */
+	uint32_t	key_size;		/* bytes: 4 or 8 */
+	uint32_t	value_size;		/* bytes: 0 (a set) to GH_VALUE_SIZE_MAX */
+	bool		multi;			/* a key may hold many values; value_size > 0 */
 	uint32_t	subtables;		/* 0: default */
 	double		fill_min;		/* 0: default; below this the table shrinks */
 	double		fill_max;		/* 0: default; above this it grows */
@@ -146,7 +148,8 @@ typedef struct GhTableStats
 	uint64_t	bytes_to_device;	/* transferred so far */
 	uint64_t	bytes_from_device;
 	uint64_t	reads;			/* keys looked up so far */
-	uint64_t	writes;			/* keys inserted, added or deleted so far */
+	uint64_t	writes;			/* positions of all other requests so far */
+	uint64_t	bucket_reads;	/* with timing: buckets those reads looked at */
 	uint64_t	queue_ns;		/* with timing: from submit to start on the device */
 	uint64_t	transfer_ns;	/* with timing: copies, both ways */
 	uint64_t	kernel_ns;		/* with timing: kernels */
@@ -168,55 +171,103 @@ typedef enum GhOp
 	GH_UPSERT,
 	/* store values_in[i] and return in values_out[i] the value it replaces, or
 	 * GhRequest.absent.  Equal keys in a batch are done in some order: their
-	 * values_out form one chain that starts at the value before the batch. */
+	 * values_out form one chain that starts at the value before the batch.
+	 * Tables of single values of 4 or 8 bytes. */
 	GH_EXCHANGE,
 	/* multi tables: one more value for the key; equal values are kept apart */
 	GH_ADD,
-	/* values_out[i] is the key's value, or GhRequest.absent.  In a multi table
-	 * or a set values_out must be NULL and flags_out tells. */
+	/*
+	 * Multi tables that are empty: every key and value it will have, in one
+	 * request.  The table is then what GH_ADD of the same would have made, but is
+	 * made faster, and each key's values are contiguous.  values_in may be NULL
+	 * with values of 4 or 8 bytes: then position i's value is i (below 2^32 for 4
+	 * bytes).  It is done in full or, after an error or stop, the table is empty
+	 * and done is 0.
+	 */
+	GH_BUILD,
+	/* values_out[i] is the key's value, or GhRequest.absent.  With values_out
+	 * NULL, as it must be in a multi table or a set, flags_out tells whether the
+	 * key is there ("contains"). */
 	GH_FIND,
+	/* counts_out[i] is the number of values that the key has, 0 when it is absent;
+	 * 1 for a present key where there is one value or none */
+	GH_COUNT,
 	/* multi tables: every value of every key; see offsets_out */
 	GH_FIND_ALL,
 	/* remove the key with all its values */
-	GH_DELETE
+	GH_DELETE,
+	/* multi tables: remove one value of the key, whichever; with its last value the
+	 * key goes.  n positions of one key remove n values, or as many as there are */
+	GH_DELETE_ONE,
+	/* tables of single values and sets: position i does ops[i], which is
+	 * GH_INSERT, GH_UPSERT, GH_FIND or GH_DELETE, and sees what the positions
+	 * before it did */
+	GH_MIXED
 } GhOp;
 
 /*
  * One batch.  The caller zeroes the struct, fills the first part, submits it
  * and leaves it and its arrays alone until poll or wait says other than
  * GH_BUSY.  Arrays are of `count` elements unless said otherwise, and do not
- * overlap.  Values are 8 bytes.
+ * overlap.  A key takes GhTableOptions.key_size bytes of its array, a value
+ * value_size bytes, without gaps; the arrays are aligned to 8 bytes.
  */
 typedef struct GhRequest
 {
 	GhOp		op;
+	/*
+	 * The arrays are in the memory of the table's device, 16-byte aligned, and
+	 * what wrote them is done.  GH_UNSUPPORTED where the engine has no device
+	 * memory.  Every field of this struct stays in the host's.
+	 */
+	bool		on_device;
 	uint64_t	count;			/* keys; 0 to GH_BATCH_MAX */
-	const uint64_t *keys;
-	const uint64_t *values_in;	/* insert, upsert, exchange, add; else NULL */
-	uint64_t   *values_out;		/* find, exchange; find-all: values_capacity elements */
-	uint64_t	absent;			/* find and exchange: stands for "not there" */
+	const void *keys;
+	const void *values_in;		/* insert, upsert, exchange, add, build, mixed; else
+								 * NULL */
+	const uint8_t *ops;			/* mixed: a GhOp each */
+	void	   *values_out;		/* find, exchange; find-all: values_capacity elements;
+								 * mixed, may be NULL: what finds find, other positions'
+								 * elements are absent */
+	/*
+	 * Find, exchange and mixed: the value that stands for "not there".  Values of
+	 * up to 8 bytes take its low bytes; of wider ones it is the first 8 bytes and
+	 * the rest is zero.
+	 */
+	uint64_t	absent;
 
 	/*
-	 * May be NULL.  1 or 0: find: the key is there; insert: this position
-	 * stored its value; delete, upsert, exchange and add: the key left or is
-	 * new, said at exactly one of the positions that hold it.
+	 * May be NULL.  1 or 0: find, count: the key is there; insert: this position
+	 * stored its value; delete, upsert, exchange, add and build: the key left or is
+	 * new, said at exactly one of the positions that hold it; delete-one: this
+	 * position removed a value; mixed: of a find, that the key was there, of an
+	 * insert or upsert, that the key was new, of a delete, that the key was removed.
 	 */
 	uint8_t    *flags_out;
 
+	uint64_t   *counts_out;		/* count */
+
 	/*
-	 * Find-all: count + 1 elements; key i's values are values_out[offsets_out[i]]
-	 * up to [offsets_out[i + 1]], in no particular order.  When values_capacity
-	 * is too small, offsets_out and values_count are right, values_out is
-	 * untouched and the status is GH_TOO_SMALL.
+	 * Find-all: count + 1 elements; key i's values are elements offsets_out[i] up
+	 * to offsets_out[i + 1] of values_out, in no particular order.  When
+	 * values_capacity is too small, offsets_out and values_count are right,
+	 * values_out is untouched and the status is GH_TOO_SMALL; values_capacity 0
+	 * asks for the sizes alone.
 	 */
 	uint64_t   *offsets_out;
 	uint64_t	values_capacity;
 
 	/* -- results, valid once the request is not busy -- */
 	uint64_t	done;			/* positions finished, a prefix of the batch */
-	uint64_t	matched;		/* find: keys found; insert, upsert, exchange, add:
-								 * new keys; delete: keys removed; so far */
-	uint64_t	values_count;	/* find-all: values of all keys; delete: values removed */
+	/* so far, of what was really done and not of what was asked for: */
+	uint64_t	matched;		/* find, count, find-all, mixed finds: positions whose
+								 * key was there */
+	uint64_t	inserted;		/* keys that are new */
+	uint64_t	replaced;		/* upsert, exchange, mixed upserts: positions that put a
+								 * value in another's place */
+	uint64_t	removed;		/* keys that left */
+	uint64_t	values_count;	/* find-all, count: values of all positions; delete,
+								 * delete-one: values removed */
 	GhStatus	status;
 	GhError		error;			/* when status is an error */
 
@@ -224,6 +275,14 @@ typedef struct GhRequest
 	GhTable    *table;
 	uint64_t	engine_state[8];
 } GhRequest;
+
+/* How far an export has come; zeroed to begin. */
+typedef struct GhCursor
+{
+	uint64_t	position;		/* the engine's */
+	uint64_t	value;			/* the engine's: values of a key that are through */
+	bool		finished;		/* everything was exported */
+} GhCursor;
 
 /* ------------------------------------------------------------------ engines */
 
@@ -276,6 +335,28 @@ typedef struct GhEngine
 
 	/* Removes every key; capacity as at creation. */
 	GhStatus	(*table_clear) (GhTable *table, GhError *error);
+	/*
+	 * Makes room for that many keys in all, so that no insert up to there needs to
+	 * grow the table, and keeps it: the table does not shrink below until it is
+	 * cleared.  GH_LIMIT or GH_NO_MEMORY leave it as it was.
+	 */
+	GhStatus	(*table_reserve) (GhTable *table, uint64_t keys, GhError *error);
+	/*
+	 * Gives memory back that deletes left: compacts the values of a multi table and
+	 * shrinks subtables as far as the filled factor allows.  Without memory to do
+	 * so it leaves things as they are, which is no error.
+	 */
+	GhStatus	(*table_flush) (GhTable *table, GhError *error);
+	/*
+	 * Copies up to `capacity` entries (a multi table: values with their keys) that
+	 * the cursor has not passed to keys and values, which are host memory; values
+	 * is ignored for a set and may be NULL.  Entries come in no particular order,
+	 * each once, if nothing changes the table in between.  *count is how many came;
+	 * it may be less than capacity, even 0, before the cursor is finished.
+	 */
+	GhStatus	(*table_export) (GhTable *table, GhCursor *cursor, uint64_t capacity,
+								 void *keys, void *values, uint64_t *count,
+								 GhError *error);
 	GhStatus	(*table_stats) (GhTable *table, GhTableStats *stats, GhError *error);
 
 	/*

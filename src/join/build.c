@@ -89,8 +89,8 @@ enter_batch(GhJoinState *js, uint64 *arrays[3], uint64 nrows, GhError *error)
 		return status;
 	}
 	for (uint64 i = 0; i < nrows; i++)
-		((GhRow *) (uintptr_t) request.values_in[i])->next =
-			(GhRow *) (uintptr_t) request.values_out[i];
+		((GhRow *) (uintptr_t) arrays[1][i])->next =
+			(GhRow *) (uintptr_t) arrays[2][i];
 	return GH_OK;
 }
 

@@ -256,7 +256,9 @@ settle(GhNamedTable *table)
 		stage->copy_request = stage->request;
 		stage->copy_request.count = stage->request.done;
 		stage->copy_request.done = 0;
-		stage->copy_request.matched = 0;
+		stage->copy_request.inserted = 0;
+		stage->copy_request.replaced = 0;
+		stage->copy_request.removed = 0;
 		stage->copy_request.values_count = 0;
 		stage->copy_request.flags_out = NULL;
 		if (stage->request.op == GH_EXCHANGE)
@@ -348,7 +350,7 @@ run_stage(GhNamedTable *table, GhOp op, uint64 count, uint64 *removed)
 						op == GH_DELETE ? "delete from" : "insert into");
 	if (removed != NULL)
 		*removed = request->values_count;
-	return request->matched;
+	return op == GH_DELETE ? request->removed : request->inserted;
 }
 
 uint64
