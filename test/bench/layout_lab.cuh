@@ -89,8 +89,12 @@ template <typename K> struct Lab {
 	}
 	void row(const std::string &lib, const std::string &op, double figure, bool ok) const
 	{
+		row(lib, op, n, figure, ok);
+	}
+	void row(const std::string &lib, const std::string &op, uint64_t count, double figure, bool ok) const
+	{
 		printf("%s,%s,%d,%llu,%.2f,%.*f,%s\n", lib.c_str(), op.c_str(), int(8 * sizeof(K)),
-			   static_cast<unsigned long long>(n), load, figure < 100 ? 3 : 1, figure,
+			   static_cast<unsigned long long>(count), load, figure < 100 ? 3 : 1, figure,
 			   ok ? "yes" : "no");
 		fflush(stdout);
 		if (!ok)
@@ -130,7 +134,7 @@ template <class L> L lab_table(const Lab<typename L::key_t> &lab)
 {
 	L t;
 
-	t.buckets = static_cast<uint32_t>(std::ceil(lab.n / lab.load / L::slots));
+	t.buckets = static_cast<uint32_t>(std::ceil(lab.n / lab.load / L::slots / L::subtables)) * L::subtables;
 	t.base = reinterpret_cast<uint4 *>(lab.table);
 	t.values = reinterpret_cast<typename L::key_t *>(lab.table + uint64_t(t.buckets) * L::bytes);
 	if (uint64_t(t.buckets) * L::bucket_bytes() > lab.table_bytes

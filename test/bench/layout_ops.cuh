@@ -16,7 +16,7 @@ __global__ void find_thread(L t, const typename L::key_t *keys, typename L::key_
 	using K = typename L::key_t;
 	const uint64_t i = uint64_t(blockIdx.x) * BLOCK + threadIdx.x;
 	const K key = __ldcs(keys + i);
-	const Choice at = choose(key, t.buckets);
+	const Choice at = t.choose(key);
 	uint32_t b = at.first;
 	Seen<K> s{};
 
@@ -57,7 +57,7 @@ find_tile(L t, const typename L::key_t *keys, typename L::key_t *out)
 #pragma unroll
 	for (int k = 0; k < KEYS; k++)
 	{
-		at[k] = choose(key[k], t.buckets);
+		at[k] = t.choose(key[k]);
 		issue<L, false>(t, at[k].first, true, c[k]);
 	}
 #pragma unroll
@@ -158,7 +158,7 @@ __device__ bool evict(const L &t, Entry<typename L::key_t> e, Choice at)
 		if (victim.key == empty_key<K>())
 			return true;
 		e = victim;
-		at = choose(e.key, t.buckets);
+		at = t.choose(e.key);
 		b = b == at.first ? at.second : at.first;
 
 		Seen<K> s{};
@@ -180,7 +180,7 @@ insert_tile(L t, Source from, unsigned long long *unplaced)
 {
 	using K = typename L::key_t;
 	const Entry<K> e = from.get(uint64_t(blockIdx.x) * BLOCK + threadIdx.x);
-	const Choice at = choose(e.key, t.buckets);
+	const Choice at = t.choose(e.key);
 	Seen<K> s{};
 	Chunks<L> c;
 	bool done;
@@ -242,6 +242,40 @@ __device__ inline bool store_locked(const L &t, uint32_t b, const Seen<typename 
 	return true;
 }
 
+/* The whole warp inspects one bucket for one key. */
+template <class L>
+__device__ inline Seen<typename L::key_t> warp_probe(const L &t, uint32_t b, typename L::key_t key)
+{
+	using K = typename L::key_t;
+	const int lane = threadIdx.x % 32;
+	const bool reads = lane < L::tile;
+	const uint4 d = reads ? __ldcg(t.chunk(b, lane)) : make_uint4(0, 0, 0, 0);
+	Seen<K> s{};
+
+#pragma unroll
+	for (int j = 0; j < L::per_lane; j++)
+	{
+		const K k = chunk_key<L>(d, j);
+		const uint32_t hits = __ballot_sync(ALL, reads && k == key);
+
+		s.free |= __ballot_sync(ALL, reads && k == empty_key<K>()) << (j * L::tile);
+		if (hits != 0)
+		{
+			s.hit = true;
+			s.slot = (__ffs(hits) - 1) * L::per_lane + j;
+		}
+	}
+	return s;
+}
+
+/* The next of the voting lanes, from `turn` on and round. */
+__device__ inline int elect(uint32_t votes, int turn)
+{
+	const uint32_t later = turn < 32 ? votes & (ALL << turn) : 0;
+
+	return __ffs(later != 0 ? later : votes) - 1;
+}
+
 /*
  * DyHash's voter (section 4 of the paper): the warp elects a lane, that lane tries
  * its bucket's lock, and on success the warp inspects the bucket for it; on failure
@@ -255,7 +289,7 @@ __global__ void insert_voter(L t, Arrays<typename L::key_t> from, uint32_t *lock
 	using K = typename L::key_t;
 	const int lane = threadIdx.x % 32;
 	const Entry<K> e = from.get(uint64_t(blockIdx.x) * BLOCK + threadIdx.x);
-	const Choice at = choose(e.key, t.buckets);
+	const Choice at = t.choose(e.key);
 	uint32_t bucket = at.first;
 	bool active = true;
 	bool second = false;
@@ -265,8 +299,7 @@ __global__ void insert_voter(L t, Arrays<typename L::key_t> from, uint32_t *lock
 
 	while ((votes = __ballot_sync(ALL, active)) != 0)
 	{
-		const uint32_t later = turn < 32 ? votes & (ALL << turn) : 0;
-		const int leader = __ffs(later != 0 ? later : votes) - 1;
+		const int leader = elect(votes, turn);
 		const uint32_t b = __shfl_sync(ALL, bucket, leader);
 		bool locked = false;
 
@@ -277,24 +310,8 @@ __global__ void insert_voter(L t, Arrays<typename L::key_t> from, uint32_t *lock
 			continue;
 		__threadfence();		/* the lock before the bucket's words */
 
-		const K wanted = __shfl_sync(ALL, e.key, leader);
-		const uint4 d = lane < L::tile ? __ldcg(t.chunk(b, lane)) : make_uint4(0, 0, 0, 0);
-		Seen<K> s{};
+		const Seen<K> s = warp_probe(t, b, __shfl_sync(ALL, e.key, leader));
 
-#pragma unroll
-		for (int j = 0; j < L::per_lane; j++)
-		{
-			const K k = chunk_key<L>(d, j);
-			const uint32_t hits = __ballot_sync(ALL, lane < L::tile && k == wanted);
-			const uint32_t open = __ballot_sync(ALL, lane < L::tile && k == empty_key<K>());
-
-			if (hits != 0)
-			{
-				s.hit = true;
-				s.slot = (__ffs(hits) - 1) * L::per_lane + j;
-			}
-			s.free |= open << (j * L::tile);
-		}
 		if (lane == leader)
 		{
 			const bool stored = store_locked(t, b, s, e);
@@ -321,7 +338,7 @@ __global__ void insert_trylock(L t, Arrays<typename L::key_t> from, uint32_t *lo
 {
 	using K = typename L::key_t;
 	const Entry<K> e = from.get(uint64_t(blockIdx.x) * BLOCK + threadIdx.x);
-	const Choice at = choose(e.key, t.buckets);
+	const Choice at = t.choose(e.key);
 	uint32_t bucket = at.first;
 	bool active = true;
 	bool second = false;
@@ -360,7 +377,7 @@ __global__ void delete_tile(L t, const typename L::key_t *keys, unsigned long lo
 	using K = typename L::key_t;
 	const uint64_t i = uint64_t(blockIdx.x) * BLOCK + threadIdx.x;
 	const K key = __ldcs(keys + i);
-	const Choice at = choose(key, t.buckets);
+	const Choice at = t.choose(key);
 	Seen<K> s{};
 	Chunks<L> c;
 	bool gone = false;
@@ -434,6 +451,6 @@ __global__ void count_reads(L t, const typename L::key_t *keys, unsigned long lo
 	const K key = keys[uint64_t(blockIdx.x) * BLOCK + threadIdx.x];
 	Seen<K> s{};
 
-	thread_probe<L, false>(t, choose(key, t.buckets).first, key, s);
+	thread_probe<L, false>(t, t.choose(key).first, key, s);
 	count_failures<K>(!s.hit && (!EARLY || s.free == 0), count);
 }

@@ -4,9 +4,9 @@
  *    atomics.  Nothing here is the engine's; the laboratory stands alone so that a
  *    layout can be measured before the engine is built on it.
  *
- * A table is an array of buckets.  A key has two candidate buckets, tried in an
- * order fixed by its hash (the subtable pair and its order come from hash bits in
- * an engine; one array stands for all subtables here, which costs the same reads).
+ * A table is an array of buckets, cut into D subtables of equal size.  A key has
+ * two candidate buckets, tried in an order fixed by its hash: with D = 1 both in
+ * the one array, else one in each of two subtables that the hash picks (2-in-d).
  * A key goes to its second bucket only when the first one is full.  No bucket that
  * was once full gets an empty slot while only inserts run, so a find may stop at
  * an empty slot in the first bucket ("early exit").
@@ -103,12 +103,10 @@ struct Choice {
 	uint32_t second;
 };
 
-__device__ inline Choice choose(uint64_t key, uint32_t buckets)
+/* Further hash bits, for choices beside the two bucket numbers. */
+__device__ inline uint32_t spare_bits(uint64_t h)
 {
-	const uint64_t h = hash_of(key);
-
-	return {__umulhi(static_cast<uint32_t>(h >> 32), buckets),
-			__umulhi(static_cast<uint32_t>(h), buckets)};
+	return (static_cast<uint32_t>(h >> 32) ^ static_cast<uint32_t>(h) * 0x9e3779b1u) * 0x85ebca6bu;
 }
 
 /* A bucket is only read by finds: bypass L1, which it would only thrash. */
@@ -128,8 +126,9 @@ enum class Place {
 	halves						/* in the second half of the bucket */
 };
 
-template <typename K, int BYTES, Place P> struct Layout {
+template <typename K, int BYTES, Place P, int D = 1> struct Layout {
 	using key_t = K;
+	static constexpr int subtables = D;
 	static constexpr Place place = P;
 	static constexpr bool together = P == Place::together;
 	static constexpr int bytes = BYTES;
@@ -140,8 +139,26 @@ template <typename K, int BYTES, Place P> struct Layout {
 
 	uint4 *base;
 	K *values;					/* only with Place::apart */
-	uint32_t buckets;
+	uint32_t buckets;			/* a multiple of D */
 
+	__device__ Choice choose(K key) const
+	{
+		const uint64_t h = hash_of(key);
+		const uint32_t hi = static_cast<uint32_t>(h >> 32);
+		const uint32_t lo = static_cast<uint32_t>(h);
+
+		if (D == 1)
+			return {__umulhi(hi, buckets), __umulhi(lo, buckets)};
+
+		/* an ordered pair of different subtables, each pair equally likely */
+		const uint32_t size = buckets / D;
+		const uint32_t spare = spare_bits(h);
+		const uint32_t one = __umulhi(spare, D);
+		const uint32_t step = 1 + __umulhi(spare * 0xc2b2ae35u, D > 1 ? D - 1 : 1);
+		const uint32_t two = one + step >= D ? one + step - D : one + step;
+
+		return {one * size + __umulhi(hi, size), two * size + __umulhi(lo, size)};
+	}
 	static constexpr uint64_t bucket_bytes() { return P == Place::apart ? 2 * BYTES : BYTES; }
 
 	__device__ const uint4 *chunk(uint32_t b, int lane) const
