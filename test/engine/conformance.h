@@ -79,6 +79,7 @@ typedef struct HostState
 {
 	uint64_t	allocated;		/* bytes outstanding */
 	uint64_t	blocks;			/* outstanding */
+	uint64_t	room;			/* bytes that may be outstanding; 0: many */
 	uint64_t	calls;			/* of alloc so far */
 	uint64_t	fail_at;		/* the call of alloc that fails; 0: none */
 	bool		fail_after;		/* and all later ones */

@@ -40,7 +40,7 @@ block_alloc(void *ctx, size_t bytes)
 		state->failed = true;
 		return 0;
 	}
-	if (bytes > BLOCK_BYTES_MAX)
+	if (bytes > BLOCK_BYTES_MAX || (state->room > 0 && state->allocated + bytes > state->room))
 		return 0;
 	header = aligned_alloc(64, sizeof(BlockHeader) + ((bytes + 63) & ~(size_t) 63));
 	if (header == NULL)

@@ -112,7 +112,7 @@ test_flush(Context *c)
 
 	for (t = 0; type_at(c, t, &type); t++)
 	{
-		uint64_t	n = type.value_size > 64 ? count / 20 : count;
+		uint64_t	n = type.value_size > 64 ? count / 4 : count;
 		GhTableStats full;
 		GhTableStats stats;
 		GhError		error = {0};

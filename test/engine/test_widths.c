@@ -81,7 +81,7 @@ test_special_keys(Context *c)
 static void
 test_special_keys_resized(Context *c)
 {
-	uint64_t	count = sized(c, 20000, 1000);
+	uint64_t	count = sized(c, 20000, 4000);
 	uint64_t   *keys = make_words(count);
 	TableType	type;
 	uint32_t	t;
