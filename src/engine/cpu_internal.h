@@ -81,7 +81,9 @@ typedef enum GhCpuResizePhase
 	GH_CPU_SPLITTING,			/* upsize: buckets are being copied to their halves */
 	GH_CPU_EVACUATING,			/* downsize: entries too many for a merged bucket
 								 * leave for their other candidate */
-	GH_CPU_MERGING				/* downsize: buckets are being copied together */
+	GH_CPU_MERGING,				/* downsize: buckets are being copied together */
+	GH_CPU_SPREADING			/* reserve: buckets of all subtables in turn are being
+								 * copied to larger ones */
 } GhCpuResizePhase;
 
 typedef struct GhCpuResize
@@ -90,7 +92,11 @@ typedef struct GhCpuResize
 	uint32_t	subtable;		/* the one resized */
 	GhRef		ref;			/* its new buckets, not yet in use */
 	uint64_t	buckets;		/* their number */
-	uint64_t	next;			/* old (splitting) or new bucket to do next */
+	uint64_t	next;			/* old (splitting, spreading) or new bucket to do next */
+	/* spreading: the level to be, and its blocks, 0 where a subtable stays */
+	uint32_t	level;
+	GhRef		spread[GH_SUBTABLES_MAX];
+	uint64_t	blank_at;		/* bytes of the new buckets that are blank */
 } GhCpuResize;
 
 /* Value lists of multi tables: cpu_values.c */
@@ -609,6 +615,8 @@ extern bool gh_cpu_blank(GhCpuTable *table);
 
 /* cpu_reserve.c, cpu_flush.c, cpu_export.c */
 extern GhStatus gh_cpu_table_reserve(GhTable *table, uint64_t keys, GhError *error);
+extern void gh_cpu_give_blocks(GhCpuTable *table, uint32_t level, GhRef *ref);
+extern void gh_cpu_spread_slice(GhCpuTable *table);
 extern GhStatus gh_cpu_enlarge_empty(GhCpuTable *table, uint32_t level, GhError *error);
 extern GhStatus gh_cpu_table_flush(GhTable *table, GhError *error);
 extern GhStatus gh_cpu_table_export(GhTable *table, GhCursor *cursor, uint64_t capacity,
@@ -678,11 +686,9 @@ gh_cpu_free_slot(GhCpuShape shape, GhCpuTable *table, const GhCpuPlace *place, i
 }
 
 /* cpu_resize.c */
-extern GhStatus gh_cpu_upsize_begin(GhCpuTable *table, GhError *error);
 extern GhStatus gh_cpu_grow(GhCpuTable *table, bool crowded, GhError *error);
 extern bool gh_cpu_downsize_begin(GhCpuTable *table);
 extern bool gh_cpu_shrink_begin(GhCpuTable *table);
-extern bool gh_cpu_undo_begin(GhCpuTable *table);
 extern void gh_cpu_resize_slice(GhCpuTable *table);
 extern void gh_cpu_resize_abandon(GhCpuTable *table);
 

@@ -50,21 +50,14 @@ resize_begin(GhCpuTable *table, uint32_t level, uint32_t index, GhCpuResizePhase
 	return GH_OK;
 }
 
-GhStatus
-gh_cpu_upsize_begin(GhCpuTable *table, GhError *error)
-{
-	GhCpuRoot  *root = table->view.root;
-
-	return resize_begin(table, root->level + 1, root->level % root->options.subtables,
-						GH_CPU_SPLITTING, error);
-}
-
 /* What a key that finds no room asks for; crowded: although fill_max is not reached. */
 GhStatus
 gh_cpu_grow(GhCpuTable *table, bool crowded, GhError *error)
 {
 	GhCpuRoot  *root = table->view.root;
-	GhStatus	status = gh_cpu_upsize_begin(table, error);
+	GhStatus	status = resize_begin(table, root->level + 1,
+									  root->level % root->options.subtables,
+									  GH_CPU_SPLITTING, error);
 
 	if (status != GH_OK || !crowded)
 		return status;
@@ -101,25 +94,17 @@ may_shrink(const GhCpuRoot *root)
 		keys <= CROWDED_SHARE * (double) root->crowded_keys;
 }
 
-/* Starts to undo the last upsize; false: no memory. */
-bool
-gh_cpu_undo_begin(GhCpuTable *table)
-{
-	uint32_t	level = table->view.root->level - 1;
-	uint32_t	d = table->view.root->options.subtables;
-
-	return resize_begin(table, level, level % d, GH_CPU_EVACUATING, NULL) == GH_OK;
-}
-
 /* Starts a downsize if that leaves room and the memory is there; true: it did. */
 bool
 gh_cpu_shrink_begin(GhCpuTable *table)
 {
 	GhCpuRoot  *root = table->view.root;
+	uint32_t	level = root->level - 1;
 
 	if (!may_shrink(root))
 		return false;
-	if (gh_cpu_undo_begin(table))
+	if (resize_begin(table, level, level % root->options.subtables,
+					 GH_CPU_EVACUATING, NULL) == GH_OK)
 		return true;
 	/* a delete does not fail for lack of memory */
 	put_off_downsize(root);
@@ -147,8 +132,11 @@ gh_cpu_resize_abandon(GhCpuTable *table)
 
 	if (resize->phase == GH_CPU_STEADY)
 		return;
-	gh_cpu_give(table, resize->ref,
-				gh_cpu_block_bytes(&table->view.root->options, resize->buckets));
+	if (resize->phase == GH_CPU_SPREADING)
+		gh_cpu_give_blocks(table, resize->level, resize->spread);
+	else
+		gh_cpu_give(table, resize->ref,
+					gh_cpu_block_bytes(&table->view.root->options, resize->buckets));
 	memset(resize, 0, sizeof(*resize));
 }
 
@@ -278,11 +266,17 @@ gh_cpu_resize_slice(GhCpuTable *table)
 	const GhCpuView *view = &table->view;
 	GhCpuRoot  *root = view->root;
 	GhCpuResize *resize = &root->resize;
-	GhCpuArea	fresh = gh_cpu_area(table, resize->ref, resize->buckets);
+	GhCpuArea	fresh;
 	uint64_t	last = resize->phase == GH_CPU_SPLITTING ? resize->buckets / 2 : resize->buckets;
 	uint64_t	end = gh_cpu_slice(GH_CPU_SLICE_BUCKETS,
 								   gh_cpu_block_bytes(&root->options, 1), 16);
 
+	if (resize->phase == GH_CPU_SPREADING)
+	{
+		gh_cpu_spread_slice(table);
+		return;
+	}
+	fresh = gh_cpu_area(table, resize->ref, resize->buckets);
 	end = last - resize->next > end ? resize->next + end : last;
 	if (resize->phase == GH_CPU_SPLITTING)
 		GH_CPU_BY_SHAPE(view->shape, split_buckets, view, resize, &fresh, end);
