@@ -199,7 +199,8 @@ typedef struct Subject
 	HostState	state;
 	uint64_t	next_value;		/* tokens not used before, as far as the width goes */
 	bool		bare;			/* requests without the arrays that may be left out */
-	bool		patient;		/* failures are being made: without memory, try again */
+	bool		patient;		/* failures are being made: without memory, or stopped, a
+								 * request is tried again */
 	bool		lost;			/* patient, and the device failed: nothing is done any more */
 } Subject;
 

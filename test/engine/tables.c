@@ -143,7 +143,9 @@ subject_again(Subject *s, GhStatus status, int tries)
 	/* where it was to last, the lack of memory is over now */
 	if (tries == 2)
 		s->state.fail_at = 0;
-	return status == GH_NO_MEMORY && tries < 4;
+	if (status == GH_STOPPED)
+		s->state.stop_at_lock = s->state.stop = 0;
+	return (status == GH_NO_MEMORY || status == GH_STOPPED) && tries < 5;
 }
 
 /* ----------------------------------------------------------- keys and values */

@@ -17,8 +17,8 @@
 
 typedef void (*FaultArm) (uint64_t allocation, uint64_t launch);
 
-/* Runs enough to see the end of what a scenario does, but not for ever. */
-#define RUNS_MAX 5000
+/* A life takes fewer allocations and launches than this. */
+#define RUNS_MAX 20000
 
 typedef struct Scenario
 {
@@ -194,6 +194,28 @@ find_fault_arm(Context *c)
 	return arm;
 }
 
+/* Number i of the types that are tried on a device, where a life takes its time. */
+static bool
+device_type_at(const Context *c, uint32_t i, TableType *type)
+{
+	static const TableType types[] = {
+		{KIND_MAP, 8, 8}, {KIND_MULTI, 8, 8}, {KIND_SET, 4, 0}, {KIND_MAP, 4, 4},
+		{KIND_MAP, 8, 100}, {KIND_MULTI, 4, 5}
+	};
+	uint32_t	count = c->reduced ? 2 : sizeof(types) / sizeof(types[0]);
+
+	if (i < count)
+		*type = types[i];
+	return i < count;
+}
+
+/* From one run to the next: every one of the first, then ever fewer. */
+static uint64_t
+step_after(const Context *c, uint64_t run)
+{
+	return 1 + run / (c->reduced ? 3 : 50);
+}
+
 /* Were fewer device allocations made since arming than were to be waited for?  Then
  * the next that is made fails, and a table cannot be made without one. */
 static bool
@@ -225,14 +247,12 @@ test_device_allocations(Context *c)
 	if (arm == NULL)
 		return;
 	scenario_make(c, &scenario);
-	for (t = 0; type_at(c, t, &type) && c->failures == 0; t++)
+	for (t = 0; device_type_at(c, t, &type) && c->failures == 0; t++)
 	{
 		uint64_t	run = 1;
 		uint64_t	step = 1;
 		bool		left = false;
 
-		if (type.value_size == 16 || type.value_size == 1024)
-			continue;
 		while (!left && run < RUNS_MAX && c->failures == 0)
 		{
 			Subject		s;
@@ -249,8 +269,7 @@ test_device_allocations(Context *c)
 			/* how many a life takes varies a little with those that fail */
 			left = arm_is_left(c, step + 16);
 			arm(0, 0);
-			/* every one of the first 100, then ever fewer */
-			step = 1 + run / 100 + (c->reduced ? run / 10 : 0);
+			step = step_after(c, run);
 			run += step;
 		}
 		CHECK(c, left && run > 4, "%" PRIu64 " allocations were tried", run);
@@ -283,13 +302,11 @@ test_device_launches(Context *c)
 	if (arm == NULL)
 		return;
 	scenario_make(c, &scenario);
-	for (t = 0; type_at(c, t, &type) && c->failures == 0; t++)
+	for (t = 0; device_type_at(c, t, &type) && c->failures == 0; t++)
 	{
 		uint64_t	run = 1;
 		bool		lost = true;
 
-		if (type.value_size == 16 || type.value_size == 1024)
-			continue;
 		while (lost && run < RUNS_MAX && c->failures == 0)
 		{
 			Subject		s;
@@ -307,8 +324,7 @@ test_device_launches(Context *c)
 				subject_close(&s);
 			}
 			arm(0, 0);
-			/* every one of the first 100, then ever fewer */
-			run += 1 + run / 50 + (c->reduced ? run / 5 : 0);
+			run += step_after(c, run);
 		}
 		CHECK(c, !lost && run > 4, "%" PRIu64 " launches were tried", run);
 	}

@@ -140,14 +140,19 @@ draw_mixed_ops(Life *life, uint64_t count)
 	}
 }
 
-/* Memory that fails at some point of what follows, where it is the host's. */
+/* Memory that fails, or a stop, at some point of what follows, where they are the host's. */
 static void
 maybe_fail(Life *life)
 {
 	Subject    *s = &life->s;
 
-	s->patient = s->c->on_host && random_below(s->c, 16) == 0;
-	if (s->patient)
+	s->patient = s->c->on_host && random_below(s->c, 8) == 0;
+	if (!s->patient)
+		return;
+	if (random_below(s->c, 2) == 0)
+		s->state.stop_at_lock = s->state.locks_shared + s->state.locks_exclusive + 1 +
+			random_below(s->c, 8);
+	else
 	{
 		s->state.fail_at = s->state.calls + 1 + random_below(s->c, 4);
 		s->state.fail_after = random_below(s->c, 4) == 0;
@@ -159,6 +164,8 @@ stop_failing(Life *life)
 {
 	life->s.patient = false;
 	life->s.state.fail_at = 0;
+	life->s.state.stop_at_lock = 0;
+	life->s.state.stop = 0;
 }
 
 /* Something else than a request. */

@@ -161,6 +161,173 @@ test_lock_modes(Context *c)
 	free(keys);
 }
 
+/* -------------------------------------------------------------- two handles */
+
+/* A batch that a handle is in the middle of. */
+typedef struct Started
+{
+	bool		running;
+	uint64_t   *keys;
+	uint8_t    *ops;
+	Batch		batch;
+} Started;
+
+static void
+start_batch(Subject *s, Started *started, uint64_t most)
+{
+	static const GhOp mixed[] = {GH_INSERT, GH_UPSERT, GH_FIND, GH_DELETE};
+	Context    *c = s->c;
+	uint64_t	count = 1 + random_below(c, most);
+	uint64_t	spread = 1 + random_below(c, 2 * most);
+	uint64_t	i;
+	GhOp		op;
+
+	/* a find-all must see one state of the table: check_content does those */
+	do
+		op = (GhOp) (GH_INSERT + random_below(c, GH_MIXED));
+	while (!op_fits(s, op) || op == GH_FIND_ALL || op == GH_BUILD);
+	for (i = 0; i < count; i++)
+	{
+		started->keys[i] = mix(random_below(c, spread));
+		started->ops[i] = (uint8_t) mixed[random_below(c, 4)];
+	}
+	batch_begin(s, &started->batch, op, started->keys, NULL, op == GH_MIXED ? started->ops : NULL,
+				count);
+	started->running = true;
+}
+
+/* A few slices of the handle's batch; it ends, or is stopped and goes on another time. */
+static void
+go_on(Subject *s, HostState *state, Started *started, uint64_t most)
+{
+	GhStatus	status;
+
+	if (!started->running)
+		start_batch(s, started, most);
+	state->stop_at_lock = state->locks_shared + state->locks_exclusive + 1 +
+		random_below(s->c, 6);
+	status = batch_run(&started->batch);
+	state->stop_at_lock = 0;
+	state->stop = 0;
+	CHECK(s->c, status == GH_OK || status == GH_STOPPED, "%s of one of two handles: %s",
+		  op_name(started->batch.request.op), gh_status_name(status));
+	if (status != GH_STOPPED)
+	{
+		batch_end(&started->batch);
+		started->running = false;
+	}
+}
+
+/*
+ * Two handles, each in the middle of a batch when the other does a part of its own:
+ * resizes that one began are ended by the other, and no position is done on a table
+ * that is not there any more.
+ */
+static void
+test_two_handles_of(Context *c, TableType type)
+{
+	uint64_t	most = sized(c, 20000, 6000);
+	uint64_t	turns = sized(c, 300, 60);
+	Started		started[2] = {{0}, {0}};
+	Subject		s[2];
+	GhError		error = {0};
+	uint64_t	turn;
+	int			h;
+
+	if (!subject_open_type(&s[0], c, type))
+		return;
+	s[1] = s[0];
+	s[1].next_value = 1 << 30;
+	if (CHECK_STATUS(c, "attach", c->engine->table_attach(
+						 &s[0].host, c->engine->table_root(s[0].table), &s[1].table, &error), GH_OK))
+	{
+		for (h = 0; h < 2; h++)
+		{
+			started[h].keys = make_words(most);
+			started[h].ops = make_memory(most);
+		}
+		for (turn = 0; turn < turns && c->failures == 0; turn++)
+		{
+			h = (int) random_below(c, 2);
+			go_on(&s[h], &s[0].state, &started[h], most);
+			if (turn % 8 == 7)
+				check_content(&s[!h]);
+			if (turn % 60 == 50)
+				subject_clear(&s[h]);
+			if (turn % 60 == 20)
+				CHECK_STATUS(c, "flush", c->engine->table_flush(s[h].table, &error), GH_OK);
+		}
+		for (h = 0; h < 2; h++)
+		{
+			while (started[h].running && c->failures == 0)
+				go_on(&s[h], &s[0].state, &started[h], most);
+			if (started[h].running)
+				batch_end(&started[h].batch);
+			free(started[h].keys);
+			free(started[h].ops);
+		}
+		check_content(&s[0]);
+		check_content(&s[1]);
+		c->engine->table_detach(s[1].table);
+	}
+	subject_close(&s[0]);
+}
+
+static void
+test_two_handles(Context *c)
+{
+	TableType	type;
+	uint32_t	t;
+
+	for (t = 0; type_at(c, t, &type); t++)
+	{
+		if (type.value_size <= 16)
+			test_two_handles_of(c, type);
+	}
+}
+
+/* A handle leaves in the middle of a build: the table is empty, or has all of it. */
+static void
+test_build_left(Context *c)
+{
+	uint64_t	count = sized(c, 50000, 10000);
+	uint64_t   *keys = make_words(count);
+	uint64_t	polls;
+	uint64_t	i;
+
+	for (i = 0; i < count; i++)
+		keys[i] = mix(random_below(c, count / 2));
+	for (polls = 0; polls < 300; polls += 1 + polls / 4)
+	{
+		GhTableStats stats;
+		GhError		error = {0};
+		GhTable    *other = NULL;
+		Subject		s;
+		Batch		b;
+
+		if (!subject_open_kind(&s, c, KIND_MULTI))
+			break;
+		CHECK_STATUS(c, "attach", c->engine->table_attach(
+						 &s.host, c->engine->table_root(s.table), &other, &error), GH_OK);
+		batch_begin(&s, &b, GH_BUILD, keys, NULL, NULL, count);
+		c->engine->submit(s.table, &b.request);
+		for (i = 0; i < polls && b.request.status == GH_BUSY; i++)
+			c->engine->poll(&b.request);
+		if (b.request.status == GH_OK)
+			check_stage(&b, count);
+		c->engine->table_detach(s.table);
+		s.table = other;
+		batch_end(&b);
+		check_content(&s);
+		check_shape(c, s.table, &stats);
+		check_export(&s, 1000);
+		do_checked(&s, s.model->keys == 0 ? GH_BUILD : GH_ADD, keys, NULL, count / 3);
+		check_content(&s);
+		subject_close(&s);
+	}
+	free(keys);
+}
+
 /* ------------------------------------------------------------- processes */
 
 /* A host of a process: the arena's, with a lock that all processes share. */
@@ -351,6 +518,8 @@ const Test	sharing_tests[] = {
 	{"relocation", test_relocation, true},
 	{"bad root", test_bad_root, true},
 	{"lock modes", test_lock_modes, true},
+	{"two handles", test_two_handles, true},
+	{"build left", test_build_left, true},
 	{"processes", test_processes, true},
 	{NULL, NULL, false}
 };
