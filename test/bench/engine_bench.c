@@ -187,6 +187,12 @@ check_options(Bench *bench, Options *options)
 		bench_die("rounds must be below", "31");
 	if (!(bench->scale >= 0.0001 && bench->scale <= 4))
 		bench_die("scale must be between 0.0001 and", "4");
+	for (i = 0; i < options->load_count; i++)
+	{
+		/* as far as the default lower bound of the filled factor allows */
+		if (!(options->loads[i] > 0.6 && options->loads[i] <= GH_FILL_MAX_MAX))
+			bench_die("load must be above 0.6 and at most", "0.95");
+	}
 	for (i = 0; i < options->keybits_count; i++)
 	{
 		if (options->keybits[i] != 32 && options->keybits[i] != 64)

@@ -125,6 +125,22 @@ typedef struct BenchFind
 extern bool bench_find(Bench *bench, GhTable *table, const BenchFind *find,
 					   double *seconds);
 
+/* A batch of mixed operations and room for its arrays, of count elements each. */
+typedef struct BenchMixed
+{
+	BenchMix	mix;
+	BenchStream stream;			/* whose keys are mixed */
+	uint64_t	count;
+	void	   *keys;
+	void	   *values;
+	void	   *found;
+	uint8_t    *ops;
+	uint8_t    *flags;
+} BenchMixed;
+
+extern bool bench_mixed(Bench *bench, GhTable *table, const BenchMixed *mixed,
+						double *seconds);
+
 /* ------------------------------------------------- the sections and experiments */
 
 extern void bench_single_rows(Bench *bench);	/* engine_bench_single.c */

@@ -57,15 +57,25 @@ typedef enum BenchJobKind
 	BENCH_MAKE_LAST,			/* last[index] = the last position of index, plus 1 */
 	BENCH_MAKE_MIX,				/* keys, values, ops */
 	BENCH_COUNT_PRESENT,		/* how many positions have an index of low .. high */
+	BENCH_COUNT_MIX,			/* how many positions of a mix are of the part */
 	BENCH_COUNT_STORED,			/* how many positions have an index with a last position */
 	BENCH_CHECK_FOUND,			/* values: those of indexes of low .. high, else absent */
 	BENCH_CHECK_COUNTS,			/* words: how many positions of a multi stream each has */
+	BENCH_CHECK_OFFSETS,		/* words: offsets of lists of `limit` values each */
 	BENCH_CHECK_LISTS,			/* words: offsets; values: positions of the key; seen */
 	BENCH_CHECK_POSITIONS,		/* values: positions, each once; seen */
 	BENCH_CHECK_PAIRS,			/* keys and their values, in any order, each once; seen */
 	BENCH_CHECK_LAST,			/* values: last of each index, or absent */
 	BENCH_CHECK_MIX				/* values and ops (flags) of a mix */
 } BenchJobKind;
+
+typedef enum BenchMixPart
+{
+	BENCH_MIX_INSERT,
+	BENCH_MIX_DELETE,
+	BENCH_MIX_HIT,
+	BENCH_MIX_MISS
+} BenchMixPart;
 
 /*
  * Operation distributions as of "A Dynamic Hash Table for the GPU" (slab hash), section
@@ -94,6 +104,7 @@ typedef struct BenchJob
 	uint64_t	limit;			/* lists, positions: how many positions were stored */
 	uint64_t	stored_order;	/* lists: in this order */
 	BenchMix	mix;
+	BenchMixPart part;
 	void	   *keys;
 	void	   *values;
 	uint8_t    *bytes;			/* ops or flags */
@@ -266,14 +277,6 @@ bench_raise(uint64_t *word, uint64_t to)
 
 /* ----------------------------------------------------------------- mixes */
 
-typedef enum BenchMixPart
-{
-	BENCH_MIX_INSERT,
-	BENCH_MIX_DELETE,
-	BENCH_MIX_HIT,
-	BENCH_MIX_MISS
-} BenchMixPart;
-
 /* The operation at a position and its index; all but hits are of indexes of their own. */
 BENCH_FUNCTION BenchMixPart
 bench_mix_part(const BenchMix *mix, uint64_t i, uint64_t *index)
@@ -408,12 +411,16 @@ bench_element(const BenchJob *job, uint64_t i)
 		case BENCH_COUNT_PRESENT:
 			index = bench_index(stream, i);
 			return index >= job->low && index < job->high;
+		case BENCH_COUNT_MIX:
+			return bench_mix_part(&job->mix, i, &index) == job->part;
 		case BENCH_COUNT_STORED:
 			return job->words[bench_index(stream, i)] != 0;
 		case BENCH_CHECK_FOUND:
 			return bench_check_found(job, i);
 		case BENCH_CHECK_COUNTS:
 			return job->words[i] != 1 + 2 * (bench_index(stream, i) % 4);
+		case BENCH_CHECK_OFFSETS:
+			return job->words[i] != i * job->limit;
 		case BENCH_CHECK_LISTS:
 			return bench_check_list(job, i);
 		case BENCH_CHECK_POSITIONS:

@@ -122,20 +122,20 @@ lists_right(Multi *multi)
 	job.values = multi->found;
 	job.words = multi->words;
 	job.seen = multi->seen;
-	if (multi->keys_stored == multi->values_stored)
-	{
-		/* keys ascend in what was stored: the position is the index */
-		job.kind = BENCH_CHECK_FOUND;
-		job.high = multi->keys_stored;
-		return bench->place.run(&job, multi->keys_stored) == 0;
-	}
 	bench->place.fill(multi->seen, 0, multi->values_stored / 8 + 4);
-	if (multi->keys_stored == 1)
-	{
-		job.kind = BENCH_CHECK_POSITIONS;
-		return bench->place.run(&job, multi->values_stored) == 0;
-	}
-	return bench->place.run(&job, multi->keys_stored) == 0;
+	if (multi->keys_stored != multi->values_stored && multi->keys_stored != 1)
+		return bench->place.run(&job, multi->keys_stored) == 0;
+
+	/* one value for each key, or all values for the one key */
+	job.kind = BENCH_CHECK_OFFSETS;
+	job.limit = multi->values_stored / multi->keys_stored;
+	if (bench->place.run(&job, multi->keys_stored + 1) != 0)
+		return false;
+	job.limit = multi->values_stored;
+	/* unique keys ascend in what was stored: the position is the index */
+	job.kind = multi->keys_stored == 1 ? BENCH_CHECK_POSITIONS : BENCH_CHECK_FOUND;
+	job.high = multi->keys_stored;
+	return bench->place.run(&job, multi->values_stored) == 0;
 }
 
 static void

@@ -201,23 +201,25 @@ at_key(const void *array, uint64_t element, uint32_t size)
 	return array != NULL ? (const char *) array + element * size : NULL;
 }
 
-/* The part of the request from key `at` on. */
+/* The part of the request from key `at` on, with results of its own. */
 static GhRequest
 request_part(const Bench *bench, const GhRequest *whole, uint64_t at)
 {
-	GhRequest	part = *whole;
+	GhRequest	part = {.op = whole->op, .absent = whole->absent};
 	uint64_t	left = whole->count - at;
 	uint32_t	size = bench->key_size;
 
 	part.on_device = bench->place.on_device;
+	part.offsets_out = whole->offsets_out;
+	part.values_capacity = whole->values_capacity;
 	part.count = left < bench->batch ? left : bench->batch;
 	part.keys = at_key(whole->keys, at, size);
 	part.values_in = at_key(whole->values_in, at, size);
 	part.ops = at_key(whole->ops, at, 1);
 	part.flags_out = (uint8_t *) at_key(whole->flags_out, at, 1);
 	part.counts_out = (uint64_t *) at_key(whole->counts_out, at, 8);
-	if (whole->op != GH_FIND_ALL)
-		part.values_out = (void *) at_key(whole->values_out, at, size);
+	part.values_out = whole->op == GH_FIND_ALL ? whole->values_out :
+		(void *) at_key(whole->values_out, at, size);
 	return part;
 }
 
@@ -381,4 +383,48 @@ bench_find(Bench *bench, GhTable *table, const BenchFind *find, double *seconds)
 	job.values = find->values;
 	return !bench->failed && request.matched == present &&
 		bench->place.run(&job, find->count) == 0;
+}
+
+/* As many positions as there are of a part in the mix. */
+static uint64_t
+count_part(const Bench *bench, const BenchJob *job, BenchMixPart part, uint64_t count)
+{
+	BenchJob	counting = *job;
+
+	counting.kind = BENCH_COUNT_MIX;
+	counting.part = part;
+	return bench->place.run(&counting, count);
+}
+
+/* Makes the batch, does it as one request and checks all that it returns. */
+bool
+bench_mixed(Bench *bench, GhTable *table, const BenchMixed *mixed, double *seconds)
+{
+	BenchJob	job = {.kind = BENCH_MAKE_MIX, .stream = mixed->stream, .mix = mixed->mix};
+	GhRequest	request = {.op = GH_MIXED, .count = mixed->count, .absent = BENCH_ABSENT};
+	uint64_t	before = bench_stats(bench, table).keys;
+
+	job.keys = mixed->keys;
+	job.values = mixed->values;
+	job.bytes = mixed->ops;
+	(void) bench->place.run(&job, mixed->count);
+	bench->place.fill(mixed->found, 0xA5, mixed->count * bench->key_size);
+	bench->place.fill(mixed->flags, 0xA5, mixed->count);
+
+	request.keys = mixed->keys;
+	request.values_in = mixed->values;
+	request.ops = mixed->ops;
+	request.values_out = mixed->found;
+	request.flags_out = mixed->flags;
+	*seconds += bench_request(bench, table, &request);
+
+	job.kind = BENCH_CHECK_MIX;
+	job.values = mixed->found;
+	job.bytes = mixed->flags;
+	return !bench->failed && bench->place.run(&job, mixed->count) == 0 &&
+		request.inserted == count_part(bench, &job, BENCH_MIX_INSERT, mixed->count) &&
+		request.removed == count_part(bench, &job, BENCH_MIX_DELETE, mixed->count) &&
+		request.matched == count_part(bench, &job, BENCH_MIX_HIT, mixed->count) &&
+		request.replaced == 0 &&
+		bench_stats(bench, table).keys == before + request.inserted - request.removed;
 }

@@ -186,34 +186,23 @@ static void
 single_mixed(Single *single)
 {
 	Bench	   *bench = single->bench;
-	uint64_t	count = single->n / 4;
-	BenchJob	job = {.kind = BENCH_MAKE_MIX};
-	GhRequest	request = {.op = GH_MIXED, .count = count, .absent = BENCH_ABSENT};
-	double		seconds;
+	BenchMixed	mixed = {.count = single->n / 4};
+	double		seconds = 0;
+	bool		right;
 
-	job.stream = bench_unique(bench, 0, single->n, INSERT_ORDER);
-	job.mix = (BenchMix) {.inserts = 51, .deletes = 51, .hits = 77, .salt = bench->seed};
-	job.mix.insert_first = single->n;
-	job.mix.hit_first = count;
-	job.mix.hit_range = single->n - count;
-	job.keys = single->queries;
-	job.values = single->results;
-	job.bytes = single->bytes;
-	(void) bench->place.run(&job, count);
-
-	request.keys = single->queries;
-	request.values_in = single->results;
-	request.ops = single->bytes;
-	request.values_out = (char *) single->results + count * bench->key_size;
-	request.flags_out = single->flags;
-	seconds = bench_request(bench, single->table, &request);
-
-	job.kind = BENCH_CHECK_MIX;
-	job.values = request.values_out;
-	job.bytes = single->flags;
-	single->row[ROW_MIXED].n = count;
-	bench_row_add(&single->row[ROW_MIXED], seconds, !bench->failed &&
-				  bench->place.run(&job, count) == 0);
+	mixed.mix = (BenchMix) {.inserts = 51, .deletes = 51, .hits = 77, .salt = bench->seed};
+	mixed.mix.insert_first = single->n;
+	mixed.mix.hit_first = mixed.count;
+	mixed.mix.hit_range = single->n - mixed.count;
+	mixed.stream = bench_unique(bench, 0, single->n, INSERT_ORDER);
+	mixed.keys = single->queries;
+	mixed.values = single->results;
+	mixed.found = (char *) single->results + mixed.count * bench->key_size;
+	mixed.ops = single->bytes;
+	mixed.flags = single->flags;
+	right = bench_mixed(bench, single->table, &mixed, &seconds);
+	single->row[ROW_MIXED].n = mixed.count;
+	bench_row_add(&single->row[ROW_MIXED], seconds, right);
 }
 
 static void

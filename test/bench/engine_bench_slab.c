@@ -189,51 +189,26 @@ typedef struct Mixes
 	Bench	   *bench;
 	GhTable    *table;
 	uint64_t	n;
-	uint64_t	batch;
-	void	   *keys;			/* n */
-	void	   *values;
-	void	   *found;			/* a batch */
-	uint8_t    *ops;
-	uint8_t    *flags;
+	BenchMixed	batch;			/* with room for n keys and values */
 	BenchRow	row;
 } Mixes;
 
+/* The batches together delete from the first half and find in the second. */
 static void
 mix_batch(Mixes *mixes, const BenchMix *shares, uint64_t b)
 {
-	Bench	   *bench = mixes->bench;
-	BenchJob	job = {.kind = BENCH_MAKE_MIX, .mix = *shares};
-	GhRequest	request = {.op = GH_MIXED, .count = mixes->batch, .absent = BENCH_ABSENT};
-	GhTableStats before = bench_stats(bench, mixes->table);
-	double		seconds;
+	BenchMixed *batch = &mixes->batch;
+	double		seconds = 0;
+	bool		right;
 
-	job.stream = bench_unique(bench, 0, mixes->n, 0);
-	job.mix.salt = b + 1;
-	job.mix.insert_first = mixes->n + b * mixes->batch;
-	/* the batches together delete from the first half and find in the second */
-	job.mix.delete_first = b * mixes->batch;
-	job.mix.hit_first = mixes->n / 2;
-	job.mix.hit_range = mixes->n / 2;
-	job.keys = mixes->keys;
-	job.values = mixes->values;
-	job.bytes = mixes->ops;
-	(void) bench->place.run(&job, mixes->batch);
-
-	request.keys = mixes->keys;
-	request.values_in = mixes->values;
-	request.ops = mixes->ops;
-	request.values_out = mixes->found;
-	request.flags_out = mixes->flags;
-	bench->place.fill(mixes->found, 0xA5, mixes->batch * bench->key_size);
-	bench->place.fill(mixes->flags, 0xA5, mixes->batch);
-	seconds = bench_request(bench, mixes->table, &request);
-	job.kind = BENCH_CHECK_MIX;
-	job.values = mixes->found;
-	job.bytes = mixes->flags;
-	bench_row_add(&mixes->row, seconds, !bench->failed &&
-				  bench->place.run(&job, mixes->batch) == 0 &&
-				  bench_stats(bench, mixes->table).keys ==
-				  before.keys + request.inserted - request.removed);
+	batch->mix = *shares;
+	batch->mix.salt = b + 1;
+	batch->mix.insert_first = mixes->n + b * batch->count;
+	batch->mix.delete_first = b * batch->count;
+	batch->mix.hit_first = mixes->n / 2;
+	batch->mix.hit_range = mixes->n / 2;
+	right = bench_mixed(mixes->bench, mixes->table, batch, &seconds);
+	bench_row_add(&mixes->row, seconds, right);
 }
 
 /* A new table of n keys, then the batches of one distribution. */
@@ -256,9 +231,10 @@ mix_at(Mixes *mixes, const char *name, const BenchMix *shares, double fill)
 	mixes->table = bench_table(bench, &options);
 	if (mixes->table != NULL)
 	{
-		bench_make_pairs(bench, &stream, mixes->n, 0, mixes->keys, mixes->values);
-		request.keys = mixes->keys;
-		request.values_in = mixes->values;
+		mixes->batch.stream = stream;
+		bench_make_pairs(bench, &stream, mixes->n, 0, mixes->batch.keys, mixes->batch.values);
+		request.keys = mixes->batch.keys;
+		request.values_in = mixes->batch.values;
 		(void) bench_request(bench, mixes->table, &request);
 		mixes->row.fill = bench_stats(bench, mixes->table).fill;
 		for (b = 0; b < MIX_BATCHES && !bench->failed; b++)
@@ -271,8 +247,8 @@ mix_at(Mixes *mixes, const char *name, const BenchMix *shares, double fill)
 	printf("mixes,%s,%u,%s,%u,%u,%u,%u,%.2f,%.4f,%" PRIu64 ",%" PRIu64 ",%.2f,%s\n",
 		   bench->lib, bench->key_size * 8, name, shares->inserts, shares->deletes,
 		   shares->hits, 256 - shares->inserts - shares->deletes - shares->hits, fill,
-		   mixes->row.fill, mixes->n, mixes->batch,
-		   seconds > 0 ? (double) mixes->batch / seconds * 1e-6 : 0, right ? "yes" : "no");
+		   mixes->row.fill, mixes->n, mixes->batch.count,
+		   seconds > 0 ? (double) mixes->batch.count / seconds * 1e-6 : 0, right ? "yes" : "no");
 	fflush(stdout);
 	bench->wrong |= !right;
 }
@@ -288,25 +264,26 @@ bench_experiment_mixes(Bench *bench)
 		{.inserts = 26, .deletes = 26, .hits = 102}
 	};
 	Mixes		mixes = {.bench = bench};
+	BenchMixed *batch = &mixes.batch;
 	int			f;
 	int			m;
 
 	printf("experiment,lib,keybits,mix,inserts,deletes,hits,misses,load,fill,n,batch,Mops,ok\n");
 	mixes.n = (uint64_t) (bench->scale * (1 << 25)) / 256 * 256;
-	mixes.batch = mixes.n / (2 * MIX_BATCHES);
-	mixes.keys = bench_alloc(bench, mixes.n * bench->key_size);
-	mixes.values = bench_alloc(bench, mixes.n * bench->key_size);
-	mixes.found = bench_alloc(bench, mixes.batch * bench->key_size);
-	mixes.ops = bench_alloc(bench, mixes.batch);
-	mixes.flags = bench_alloc(bench, mixes.batch);
+	batch->count = mixes.n / (2 * MIX_BATCHES);
+	batch->keys = bench_alloc(bench, mixes.n * bench->key_size);
+	batch->values = bench_alloc(bench, mixes.n * bench->key_size);
+	batch->found = bench_alloc(bench, batch->count * bench->key_size);
+	batch->ops = bench_alloc(bench, batch->count);
+	batch->flags = bench_alloc(bench, batch->count);
 	for (m = 0; m < 3; m++)
 	{
 		for (f = 0; f < 5; f++)
 			mix_at(&mixes, names[m], &shares[m], fills[f]);
 	}
-	bench->place.free(mixes.keys);
-	bench->place.free(mixes.values);
-	bench->place.free(mixes.found);
-	bench->place.free(mixes.ops);
-	bench->place.free(mixes.flags);
+	bench->place.free(batch->keys);
+	bench->place.free(batch->values);
+	bench->place.free(batch->found);
+	bench->place.free(batch->ops);
+	bench->place.free(batch->flags);
 }

@@ -19,7 +19,8 @@
 #undef Assert
 #define Assert(condition) ((void) true)
 
-static void fail(const char *what,...) pg_attribute_noreturn() pg_attribute_printf(1, 2);
+/* in words that every server version's headers leave alone */
+static void fail(const char *what,...) __attribute__((__noreturn__, __format__(__printf__, 1, 2)));
 
 #undef elog
 #define elog(level, ...) fail(__VA_ARGS__)
