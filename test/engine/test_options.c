@@ -237,7 +237,7 @@ test_small_capacities(Context *c)
 	{
 		GhTableOptions options = options_of(c, type);
 
-		for (capacity = 1; capacity < 600; capacity = capacity * 2 + random_below(c, 3) - 1 + (capacity < 2))
+		for (capacity = 1; capacity < 600; capacity = 2 * capacity + random_below(c, 3))
 		{
 			options.capacity = capacity;
 			options.subtables = (uint32_t) (GH_SUBTABLES_MIN + random_below(c, 7));

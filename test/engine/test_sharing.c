@@ -399,6 +399,7 @@ writer_process(Context *c, GhTable *table, uint64_t count)
 	uint64_t   *keys = make_words(count);
 	uint64_t   *values = make_words(count);
 	uint64_t	part = count / WRITER_PARTS;
+	GhError		error = {0};
 	uint64_t	matched;
 	uint64_t	p;
 	uint64_t	i;
@@ -415,6 +416,7 @@ writer_process(Context *c, GhTable *table, uint64_t count)
 		do_keys(c, table, GH_ADD, keys, values, count, &matched);
 		do_keys(c, table, GH_DELETE, keys, NULL, count, &matched);
 		CHECK_U64(c, "the writer's deleted keys", matched, count);
+		CHECK_STATUS(c, "the writer's flush", c->engine->table_flush(table, &error), GH_OK);
 	}
 	_exit(c->failures > 0 ? 1 : 0);
 }
@@ -459,6 +461,25 @@ make_shared_lock(void)
 	pthread_rwlock_init(&shared->lock, &attributes);
 }
 
+/* The child maps the arena elsewhere and writes. */
+static pid_t
+fork_writer(Context *c, Arena *arena, const GhTable *table, uint64_t count)
+{
+	GhTable    *other = NULL;
+	GhError		error = {0};
+	pid_t		writer;
+
+	fflush(stdout);
+	writer = fork();
+	if (writer != 0)
+		return writer;
+	if (arena_host(arena, &arena_part) &&
+		c->engine->table_attach(&shared_host, c->engine->table_root(table), &other,
+								&error) == GH_OK)
+		writer_process(c, other, count);
+	_exit(2);
+}
+
 static void
 test_processes(Context *c)
 {
@@ -469,7 +490,6 @@ test_processes(Context *c)
 	GhTableOptions options = options_of(c, type_of_kind(KIND_MULTI));
 	Arena	   *arena = arena_make(128 << 20);
 	GhTable    *table = NULL;
-	GhTable    *other = NULL;
 	GhError		error = {0};
 	uint64_t	i;
 	pid_t		writer;
@@ -483,17 +503,7 @@ test_processes(Context *c)
 		!CHECK_STATUS(c, "create", c->engine->table_create(&shared_host, &options, &table, &error),
 					  GH_OK))
 		return;
-	fflush(stdout);
-	writer = fork();
-	if (writer == 0)
-	{
-		/* the child maps the arena elsewhere */
-		if (arena_host(arena, &arena_part) &&
-			c->engine->table_attach(&shared_host, c->engine->table_root(table), &other,
-									&error) == GH_OK)
-			writer_process(c, other, count);
-		_exit(2);
-	}
+	writer = fork_writer(c, arena, table, count);
 	do
 	{
 		read_part(c, table, count / WRITER_PARTS, keys, offsets, out);
