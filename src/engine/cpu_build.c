@@ -7,10 +7,12 @@
  *			once (a HyperLogLog sketch: the registers keep the longest run of
  *			zeros among the hash values that fall to each)
  *	blank	the new blocks, if the table's were too small
- *	count	store every key; its slot's word counts its values
- *	sum		how many words all the runs take: one chunk of just that size
- *	lay		each key of several values gets a run of the chunk, by slot
- *	fill	every position puts its value into its key's run
+ *	count	store every key; the slot of a key of one value gets the value, and that
+ *			of a key of several gets their number
+ *	lay		each key of several values gets a run, by slot, in one chunk of just
+ *			the size of all runs
+ *	fill	every position whose key has a run puts its value there
+ * Without equal keys the table is done when they are counted.
  *
  * Until the last position is filled the content is hidden: other handles, and this
  * one after an error or a stop, see an empty table.  Whatever is written meanwhile
@@ -25,7 +27,6 @@ typedef enum Phase
 	PHASE_SKETCH,
 	PHASE_BLANK,
 	PHASE_COUNT,
-	PHASE_SUM,
 	PHASE_LAY,
 	PHASE_FILL
 } Phase;
@@ -121,29 +122,85 @@ sketch_slice(GhCpuTable *table, GhRequest *request)
 
 /* -------------------------------------------------------------- the counts */
 
-/* One more value for the key; true: the first. */
+/* Position i's value. */
+static gh_always_inline const void *
+value_of(const GhRequest *request, uint64_t i, uint32_t size, uint64_t *number)
+{
+	if (gh_likely(request->values_in != NULL))
+		return (const char *) request->values_in + i * size;
+	if (size == sizeof(uint32_t))
+		*(uint32_t *) (void *) number = (uint32_t) i;
+	else
+		*number = i;
+	return number;
+}
+
+/* The word of a key with one value: that, or where it needs a list, the number 1. */
+static gh_always_inline void
+count_first(GhCpuTable *table, GhRequest *request, uint64_t i, uint64_t *word)
+{
+	uint32_t	size = table->view.value_size;
+	uint64_t	number;
+
+	*word = gh_cpu_list_word(1);
+	if (size <= sizeof(uint64_t))
+		*word = gh_cpu_lone_word(value_of(request, i, size, &number), size);
+	if (gh_cpu_is_list(*word))
+	{
+		*word = gh_cpu_list_word(1);
+		request->engine_state[GH_CPU_STATE_OUT] += gh_cpu_run_words(1, size);
+	}
+}
+
+/* One more value; the state sums up the words of all runs. */
+static gh_always_inline void
+count_next(GhCpuTable *table, GhRequest *request, uint64_t *word)
+{
+	uint32_t	size = table->view.value_size;
+	uint64_t	values = 1;
+
+	if (gh_cpu_is_list(*word))
+	{
+		values = gh_cpu_list_head(*word);
+		request->engine_state[GH_CPU_STATE_OUT] -= gh_cpu_run_words(values, size);
+	}
+	*word = gh_cpu_list_word(values + 1);
+	request->engine_state[GH_CPU_STATE_OUT] += gh_cpu_run_words(values + 1, size);
+}
+
+static GhCpuOutcome
+count_empty_key(GhCpuTable *table, GhRequest *request, uint64_t i)
+{
+	GhCpuRoot  *root = table->view.root;
+
+	if (root->has_empty_key)
+	{
+		count_next(table, request, root->empty_key_value);
+		return GH_CPU_WROTE_OLD;
+	}
+	count_first(table, request, i, root->empty_key_value);
+	root->has_empty_key = true;
+	root->keys++;
+	return GH_CPU_WROTE_NEW;
+}
+
 static gh_always_inline GhCpuOutcome
-count_position(GhCpuShape shape, GhCpuTable *table, uint64_t key, const GhCpuPlace *place)
+count_position(GhCpuShape shape, GhCpuTable *table, GhRequest *request, uint64_t i,
+			   const GhCpuPlace *place)
 {
 	const GhCpuView *view = &table->view;
 	GhCpuRoot  *root = view->root;
+	uint64_t	key = gh_cpu_key(shape, request->keys, i);
 	char	   *slot;
 	int			which;
-	bool		first;
 
 	if (gh_unlikely(key == GH_CPU_EMPTY))
-	{
-		first = !root->has_empty_key;
-		root->empty_key_value[0] = first ? 1 : root->empty_key_value[0] + 1;
-		root->has_empty_key = true;
-		root->keys += first;
-		return first ? GH_CPU_WROTE_NEW : GH_CPU_WROTE_OLD;
-	}
+		return count_empty_key(table, request, i);
 	slot = gh_cpu_lookup(shape, place, key, &which);
 	if (slot != NULL)
 	{
-		++*(uint64_t *) (void *) gh_cpu_value(shape, &view->area[place->subtable[which]],
-											  slot, view->stride);
+		count_next(table, request, (uint64_t *) (void *)
+				   gh_cpu_value(shape, &view->area[place->subtable[which]], slot, view->stride));
 		return GH_CPU_WROTE_OLD;
 	}
 	if (gh_unlikely(root->keys >= view->grow_at))
@@ -151,8 +208,8 @@ count_position(GhCpuShape shape, GhCpuTable *table, uint64_t key, const GhCpuPla
 	slot = gh_cpu_free_slot(shape, table, place, &which);
 	if (gh_unlikely(slot == NULL))
 		return GH_CPU_WROTE_CROWDED;
-	*(uint64_t *) (void *) gh_cpu_value(shape, &view->area[place->subtable[which]], slot,
-										view->stride) = 1;
+	count_first(table, request, i, (uint64_t *) (void *)
+				gh_cpu_value(shape, &view->area[place->subtable[which]], slot, view->stride));
 	gh_cpu_key_put(shape, slot, key);
 	root->subtable[place->subtable[which]].entries++;
 	root->keys++;
@@ -175,8 +232,7 @@ count_range(GhCpuShape shape, GhCpuTable *table, GhRequest *request, uint64_t en
 		gh_cpu_locate_to_write(shape, &table->view, request->keys, i, group, place);
 		for (g = 0; g < group; g++)
 		{
-			uint64_t	key = gh_cpu_key(shape, request->keys, i + g);
-			GhCpuOutcome outcome = count_position(shape, table, key, &place[g]);
+			GhCpuOutcome outcome = count_position(shape, table, request, i + g, &place[g]);
 
 			if (gh_unlikely(outcome > GH_CPU_WROTE_NEW))
 				return outcome;
@@ -187,6 +243,17 @@ count_range(GhCpuShape shape, GhCpuTable *table, GhRequest *request, uint64_t en
 		}
 	}
 	return GH_CPU_WROTE_OLD;
+}
+
+/* The table has its content. */
+static GhStatus
+finish(GhCpuTable *table, GhRequest *request)
+{
+	table->view.root->values = request->count;
+	table->view.root->hidden = 0;
+	table->building = 0;
+	request->done = request->count;
+	return GH_OK;
 }
 
 static GhStatus
@@ -203,44 +270,27 @@ count_slice(GhCpuTable *table, GhRequest *request)
 	if (outcome > GH_CPU_WROTE_NEW)
 		return gh_cpu_write_grow(table, request, state[GH_CPU_STATE_POSITION],
 								 outcome == GH_CPU_WROTE_CROWDED);
-	if (end == request->count)
-	{
-		state[GH_CPU_STATE_PHASE] = PHASE_SUM;
-		state[GH_CPU_STATE_POSITION] = 0;
-		state[GH_CPU_STATE_OUT] = 0;
-	}
-	return GH_BUSY;
+	if (end < request->count)
+		return GH_BUSY;
+	if (state[GH_CPU_STATE_OUT] == 0)
+		return finish(table, request);
+	state[GH_CPU_STATE_PHASE] = PHASE_LAY;
+	state[GH_CPU_STATE_POSITION] = 0;
+	return gh_cpu_values_chunk(table, state[GH_CPU_STATE_OUT], &request->error) == GH_OK ?
+		GH_BUSY : request->error.status;
 }
 
 /* ---------------------------------------------------------------- the runs */
 
-/* Does a key of so many values have a list?  Where it has one value it may yet get
- * one: a value that looks like a list. */
-static inline bool
-needs_run(const GhCpuView *view, uint64_t values)
-{
-	return values > 1 || view->value_size > sizeof(uint64_t);
-}
-
-/* Phases sum and lay, of one word. */
+/* A run for as many values as the word says. */
 static gh_always_inline void
-sum_or_lay(GhCpuTable *table, uint64_t *word, bool lay, uint64_t *sum)
+lay_run(GhCpuTable *table, uint64_t *word)
 {
 	GhCpuValues *lists = &table->view.root->lists;
-	uint64_t	values = *word;
+	uint64_t	values = gh_cpu_list_head(*word);
 
-	if (!needs_run(&table->view, values))
-	{
-		/* fill finds no list here, and that once */
-		if (lay)
-			*word = 0;
+	if (!gh_cpu_is_list(*word))
 		return;
-	}
-	if (!lay)
-	{
-		*sum += gh_cpu_run_words(values, table->view.value_size);
-		return;
-	}
 	*word = gh_cpu_list_word(gh_cpu_values_cut_run(table, values));
 	lists->lists++;
 	lists->values += values;
@@ -249,7 +299,7 @@ sum_or_lay(GhCpuTable *table, uint64_t *word, bool lay, uint64_t *sum)
 /* A slice's buckets of one subtable; position counts the buckets of all.  true: these
  * were the last of all. */
 static bool
-sum_or_lay_buckets(GhCpuTable *table, uint64_t *position, bool lay, uint64_t *sum)
+lay_buckets(GhCpuTable *table, uint64_t *position)
 {
 	const GhCpuView *view = &table->view;
 	const GhCpuRoot *root = view->root;
@@ -274,60 +324,30 @@ sum_or_lay_buckets(GhCpuTable *table, uint64_t *position, bool lay, uint64_t *su
 			char	   *slot = at + (s << gh_cpu_key_shift(shape));
 
 			if (gh_cpu_key_at(shape, slot) != GH_CPU_EMPTY)
-				sum_or_lay(table, (uint64_t *) (void *)
-						   gh_cpu_value(shape, &view->area[i], slot, view->stride), lay, sum);
+				lay_run(table, (uint64_t *) (void *)
+						gh_cpu_value(shape, &view->area[i], slot, view->stride));
 		}
 	}
 	return i + 1 == root->options.subtables && end == root->subtable[i].buckets;
 }
 
 static GhStatus
-sum_or_lay_slice(GhCpuTable *table, GhRequest *request)
+lay_slice(GhCpuTable *table, GhRequest *request)
 {
 	uint64_t   *state = request->engine_state;
 	GhCpuRoot  *root = table->view.root;
-	bool		lay = state[GH_CPU_STATE_PHASE] == PHASE_LAY;
 
 	if (state[GH_CPU_STATE_POSITION] == 0 && root->has_empty_key)
-		sum_or_lay(table, root->empty_key_value, lay, &state[GH_CPU_STATE_OUT]);
-	if (!sum_or_lay_buckets(table, &state[GH_CPU_STATE_POSITION], lay,
-							&state[GH_CPU_STATE_OUT]))
-		return GH_BUSY;
-	state[GH_CPU_STATE_POSITION] = 0;
-	state[GH_CPU_STATE_PHASE] = lay ? PHASE_FILL : PHASE_LAY;
-	if (!lay && state[GH_CPU_STATE_OUT] > 0)
+		lay_run(table, root->empty_key_value);
+	if (lay_buckets(table, &state[GH_CPU_STATE_POSITION]))
 	{
-		GhStatus	status = gh_cpu_values_chunk(table, state[GH_CPU_STATE_OUT],
-												 &request->error);
-
-		if (status != GH_OK)
-			return status;
+		state[GH_CPU_STATE_POSITION] = 0;
+		state[GH_CPU_STATE_PHASE] = PHASE_FILL;
 	}
 	return GH_BUSY;
 }
 
 /* --------------------------------------------------------------- the values */
-
-static gh_always_inline GhStatus
-fill_position(GhCpuTable *table, GhRequest *request, uint64_t i, uint64_t *word)
-{
-	uint32_t	size = table->view.value_size;
-	uint32_t	position32 = (uint32_t) i;
-	const void *value = &i;
-
-	if (request->values_in != NULL)
-		value = (const char *) request->values_in + i * size;
-	else if (size == sizeof(uint32_t))
-		value = &position32;
-	if (gh_cpu_is_list(*word))
-	{
-		uint64_t   *node = gh_cpu_node(table, gh_cpu_list_head(*word));
-
-		gh_cpu_copy(gh_cpu_node_values(node) + node[1]++ * size, value, size);
-		return GH_OK;
-	}
-	return gh_cpu_values_first(table, word, value, &request->error);
-}
 
 /* The words of a group of keys, which are all there; their lists are fetched ahead. */
 static gh_always_inline void
@@ -357,10 +377,11 @@ load_words(GhCpuShape shape, GhCpuTable *table, const GhRequest *request, uint64
 	}
 }
 
-static gh_always_inline GhStatus
+static gh_always_inline void
 fill_range(GhCpuShape shape, GhCpuTable *table, GhRequest *request, uint64_t begin,
 		   uint64_t end)
 {
+	uint32_t	size = table->view.value_size;
 	uint64_t   *word[GH_CPU_GROUP];
 	uint64_t	i;
 
@@ -370,35 +391,42 @@ fill_range(GhCpuShape shape, GhCpuTable *table, GhRequest *request, uint64_t beg
 		uint32_t	g;
 
 		load_words(shape, table, request, i, group, word);
+		/* the place of a value in a long run is another miss */
 		for (g = 0; g < group; g++)
 		{
-			if (fill_position(table, request, i + g, word[g]) != GH_OK)
-				return request->error.status;
+			if (gh_cpu_is_list(*word[g]))
+			{
+				uint64_t   *node = gh_cpu_node(table, gh_cpu_list_head(*word[g]));
+
+				__builtin_prefetch(gh_cpu_node_values(node) + node[1] * size, 1);
+			}
+		}
+		for (g = 0; g < group; g++)
+		{
+			uint64_t	number;
+			uint64_t   *node;
+
+			if (!gh_cpu_is_list(*word[g]))
+				continue;
+			node = gh_cpu_node(table, gh_cpu_list_head(*word[g]));
+			gh_cpu_copy(gh_cpu_node_values(node) + node[1]++ * size,
+						value_of(request, i + g, size, &number), size);
 		}
 	}
-	return GH_OK;
 }
 
 static GhStatus
 fill_slice(GhCpuTable *table, GhRequest *request)
 {
-	GhCpuRoot  *root = table->view.root;
 	uint64_t	begin = request->engine_state[GH_CPU_STATE_POSITION];
 	uint64_t	end = gh_cpu_slice_end(&table->view, begin, request->count);
-	GhStatus	status = table->view.shape == GH_CPU_K8V8 ?
-		fill_range(GH_CPU_K8V8, table, request, begin, end) :
-		fill_range(GH_CPU_K4, table, request, begin, end);
 
-	if (status != GH_OK)
-		return status;
+	if (table->view.shape == GH_CPU_K8V8)
+		fill_range(GH_CPU_K8V8, table, request, begin, end);
+	else
+		fill_range(GH_CPU_K4, table, request, begin, end);
 	request->engine_state[GH_CPU_STATE_POSITION] = end;
-	if (end < request->count)
-		return GH_BUSY;
-	root->values = request->count;
-	root->hidden = 0;
-	table->building = 0;
-	request->done = request->count;
-	return GH_OK;
+	return end < request->count ? GH_BUSY : finish(table, request);
 }
 
 /* -------------------------------------------------------------- the request */
@@ -415,7 +443,6 @@ begin(GhCpuTable *table, GhRequest *request)
 	if (request->count == 0)
 		return GH_OK;
 	root->hidden = table->building = root->version;
-	root->values = 0;
 	request->inserted = 0;
 	request->engine_state[GH_CPU_STATE_POSITION] = 0;
 	request->engine_state[GH_CPU_STATE_PHASE] =
@@ -449,9 +476,8 @@ do_phase(GhCpuTable *table, GhRequest *request)
 			return GH_BUSY;
 		case PHASE_COUNT:
 			return count_slice(table, request);
-		case PHASE_SUM:
 		case PHASE_LAY:
-			return sum_or_lay_slice(table, request);
+			return lay_slice(table, request);
 		case PHASE_FILL:
 			return fill_slice(table, request);
 		default:
