@@ -68,11 +68,13 @@ static void
 fill_to_limit(Subject *s, GhOp op, const uint64_t *keys, uint64_t count, uint64_t limit)
 {
 	Context    *c = s->c;
+	uint8_t    *ops = make_memory(count);
 	uint64_t	done;
 	uint64_t	again;
 	Batch		b;
 
-	batch_begin(s, &b, op, keys, NULL, NULL, count);
+	memset(ops, GH_UPSERT, count);
+	batch_begin(s, &b, op, keys, NULL, op == GH_MIXED ? ops : NULL, count);
 	CHECK_STATUS(c, "storing under a limit", batch_run(&b), GH_LIMIT);
 	CHECK(c, b.request.done < count, "all was done");
 	check_content(s);
@@ -91,6 +93,7 @@ fill_to_limit(Subject *s, GhOp op, const uint64_t *keys, uint64_t count, uint64_
 	check_content(s);
 	check_limit(s, limit);
 	batch_end(&b);
+	free(ops);
 }
 
 static void
@@ -112,12 +115,12 @@ test_limit_midway(Context *c)
 			n * (type.key_size + type.value_size) / 3;
 		for (i = 0; i < n; i++)
 			keys[i] = type.kind == KIND_MULTI && i % 2 != 0 ? keys[i - 1] : random_next(c);
-		for (op = GH_INSERT; op <= GH_ADD; op++)
+		for (op = GH_INSERT; op <= GH_MIXED; op++)
 		{
 			Subject		s;
 
-			if (!subject_open(&s, c, &options))
-				break;
+			if ((op > GH_ADD && op < GH_MIXED) || !subject_open(&s, c, &options))
+				continue;
 			if (op_fits(&s, op))
 				fill_to_limit(&s, op, keys, n, options.memory_limit);
 			subject_close(&s);

@@ -133,9 +133,10 @@ test_flush(Context *c)
 			check_content(&s);
 			check_export(&s, 100);
 			check_shape(c, s.table, &stats);
-			CHECK(c, stats.bytes < full.bytes, "a flush of %u-byte values left %" PRIu64
-				  " bytes, before the deletes there were %" PRIu64, (unsigned) type.value_size,
-				  stats.bytes, full.bytes);
+			/* a small table may have no more than the least */
+			CHECK(c, stats.bytes < full.bytes || (c->reduced && stats.bytes == full.bytes),
+				  "a flush of %u-byte values left %" PRIu64 " bytes, before the deletes there were %"
+				  PRIu64, (unsigned) type.value_size, stats.bytes, full.bytes);
 			CHECK_STATUS(c, "flush again", c->engine->table_flush(s.table, &error), GH_OK);
 			do_checked(&s, storing_op(&s), keys, NULL, n / 2);
 			check_content(&s);
