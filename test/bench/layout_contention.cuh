@@ -110,7 +110,7 @@ __global__ void upsert_cas(L t, Arrays<uint64_t> from, unsigned long long *unpla
 	/* an operation that left its value to another lane shares that lane's fate */
 	const uint32_t failures = __ballot_sync(ALL, todo);
 
-	count_failures<uint64_t>(MERGE ? (failures & peers) != 0 : todo, unplaced);
+	tally(MERGE ? (failures & peers) != 0 : todo, unplaced);
 }
 
 /* A thread waits for its bucket's lock, backing off, and works alone under it. */
@@ -159,7 +159,7 @@ __global__ void upsert_spin(L t, Arrays<uint64_t> from, uint32_t *locks, unsigne
 		}
 	}
 	__syncwarp();
-	count_failures<uint64_t>(!stored, unplaced);
+	tally(!stored, unplaced);
 }
 
 /* ---- 64-byte values ---- */
@@ -239,7 +239,7 @@ __global__ void wide_voter(L t, WideValues wide, Arrays<uint64_t> from, uint32_t
 		}
 		__syncwarp();
 	}
-	count_failures<uint64_t>(failed, unplaced);
+	tally(failed, unplaced);
 }
 
 /* insert_trylock(): all lanes try their locks at once, tiles inspect. */
@@ -278,7 +278,7 @@ __global__ void wide_trylock(L t, WideValues wide, Arrays<uint64_t> from, uint32
 		}
 		__syncwarp();
 	}
-	count_failures<uint64_t>(failed, unplaced);
+	tally(failed, unplaced);
 }
 
 template <class L>
@@ -313,14 +313,14 @@ __global__ void wide_spin(L t, WideValues wide, Arrays<uint64_t> from, uint32_t 
 		}
 	}
 	__syncwarp();
-	count_failures<uint64_t>(!stored, unplaced);
+	tally(!stored, unplaced);
 }
 
 /* ---- check ---- */
 
 /*
- * count[0]: operations whose key now has a value that some operation on that key
- * wrote, the same in every word; count[1]: operations whose key is not there.
+ * counter 0: operations whose key now has a value that some operation on that key
+ * wrote, the same in every word; counter 1: operations whose key is not there.
  */
 template <class L>
 __global__ void check_upserts(L t, WideValues wide, const uint64_t *keys, uint64_t ops,
@@ -349,6 +349,6 @@ __global__ void check_upserts(L t, WideValues wide, const uint64_t *keys, uint64
 			good = good && words[w] == value;
 	}
 	__syncwarp();
-	count_failures<uint64_t>(good, count);
-	count_failures<uint64_t>(!s.hit, count + 1);
+	tally(good, count);
+	tally(!s.hit, count + CELLS);
 }

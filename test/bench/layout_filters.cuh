@@ -54,7 +54,7 @@ __global__ void find_marked(L t, const uint32_t *marks, const typename L::key_t 
 	const bool again = !s.hit && (mark >> at.first % 32 & 1);
 
 	if (COUNT)
-		count_failures<K>(again, reads);
+		tally(again, reads);
 	if (__any_sync(ALL, again))
 	{
 		issue<L, false>(t, at.second, again, c);
@@ -111,7 +111,7 @@ __device__ inline Entry<uint32_t> load_entry(const Entry<uint32_t> *p)
 
 /*
  * One thread per key: read the group of the first bucket, then only the entries
- * whose fingerprint is right.  count[0]: groups read, count[1]: entries read.
+ * whose fingerprint is right.  counter 0: groups read, counter 1: entries read.
  */
 template <class L, bool EARLY, bool COUNT>
 __global__ void find_prints(L t, const uint64_t *groups, const typename L::key_t *keys,
@@ -154,7 +154,7 @@ __global__ void find_prints(L t, const uint64_t *groups, const typename L::key_t
 		if (threadIdx.x % 32 == 0)
 		{
 			atomicAdd(count, static_cast<unsigned long long>(group_reads));
-			atomicAdd(count + 1, static_cast<unsigned long long>(slot_reads));
+			atomicAdd(count + CELLS, static_cast<unsigned long long>(slot_reads));
 		}
 	}
 }

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <numeric>
 #include <string>
 
 #include <cub/device/device_radix_sort.cuh>
@@ -16,6 +17,7 @@
 #include "layout_ops.cuh"
 
 constexpr int REPS = 5;
+constexpr int COUNTERS = 3;
 
 struct Options {
 	int part = 1;
@@ -44,7 +46,7 @@ template <typename K> struct Lab {
 	K *out;
 	char *table;				/* memory of the table under test */
 	uint32_t *locks;			/* a bit per bucket */
-	unsigned long long *counters;
+	unsigned long long *counters;	/* COUNTERS of CELLS words, see tally() */
 	uint64_t table_bytes;
 	uint64_t lock_bytes;
 
@@ -62,7 +64,7 @@ template <typename K> struct Lab {
 		LAB_CHECK(cudaMalloc(&out, n * sizeof(K)));
 		LAB_CHECK(cudaMalloc(&table, table_bytes));
 		LAB_CHECK(cudaMalloc(&locks, lock_bytes));
-		LAB_CHECK(cudaMalloc(&counters, 8 * sizeof(*counters)));
+		LAB_CHECK(cudaMalloc(&counters, COUNTERS * CELLS * sizeof(*counters)));
 		make_data<<<grid, BLOCK>>>(keys, values, hits, misses, n, o.bits);
 		LAB_CHECK(cudaGetLastError());
 	}
@@ -79,13 +81,16 @@ template <typename K> struct Lab {
 	{
 		return opt.only == nullptr || name.find(opt.only) != std::string::npos;
 	}
-	void zero_counters() { LAB_CHECK(cudaMemset(counters, 0, 8 * sizeof(*counters))); }
+	void zero_counters()
+	{
+		LAB_CHECK(cudaMemsetAsync(counters, 0, COUNTERS * CELLS * sizeof(*counters)));
+	}
 	uint64_t counter(int i) const
 	{
-		unsigned long long c = 0;
+		unsigned long long cells[CELLS];
 
-		LAB_CHECK(cudaMemcpy(&c, counters + i, sizeof(c), cudaMemcpyDeviceToHost));
-		return c;
+		LAB_CHECK(cudaMemcpy(cells, counters + i * CELLS, sizeof(cells), cudaMemcpyDeviceToHost));
+		return std::accumulate(cells, cells + CELLS, uint64_t(0));
 	}
 	void row(const std::string &lib, const std::string &op, double figure, bool ok) const
 	{

@@ -99,12 +99,19 @@ template <typename K> struct Packed {
 	__device__ Entry<K> get(uint64_t i) const { return entries[i]; }
 };
 
-template <typename K> __device__ inline void count_failures(bool failed, unsigned long long *unplaced)
+/*
+ * Count the lanes where `is` holds.  A counter is CELLS words, and warps spread over
+ * them: one atomicAdd per warp to a single word limits a kernel to some 6 G keys/s.
+ */
+constexpr int CELLS = 1024;
+
+template <int SPREAD = CELLS> __device__ inline void tally(bool is, unsigned long long *counter)
 {
-	const uint32_t votes = __ballot_sync(ALL, failed);
+	const uint32_t votes = __ballot_sync(ALL, is);
+	const uint32_t cell = (blockIdx.x * (BLOCK / 32) + threadIdx.x / 32) % SPREAD;
 
 	if (votes != 0 && threadIdx.x % 32 == 0)
-		atomicAdd(unplaced, static_cast<unsigned long long>(__popc(votes)));
+		atomicAdd(counter + cell, static_cast<unsigned long long>(__popc(votes)));
 }
 
 /*
@@ -204,7 +211,7 @@ insert_tile(L t, Source from, unsigned long long *unplaced)
 			done = evict<L, M>(t, e, at);
 		__syncwarp();
 	}
-	count_failures<K>(!done, unplaced);
+	tally(!done, unplaced);
 }
 
 /* ---- insert under a lock per bucket (one bit each) ---- */
@@ -324,7 +331,7 @@ __global__ void insert_voter(L t, Arrays<typename L::key_t> from, uint32_t *lock
 		}
 		__syncwarp();
 	}
-	count_failures<K>(failed, unplaced);
+	tally(failed, unplaced);
 }
 
 /*
@@ -365,13 +372,16 @@ __global__ void insert_trylock(L t, Arrays<typename L::key_t> from, uint32_t *lo
 			bucket = at.second;
 		}
 	}
-	count_failures<K>(failed, unplaced);
+	tally(failed, unplaced);
 }
 
 /* ---- delete ---- */
 
-/* Both buckets are read: a delete may have emptied a slot of the first. */
-template <class L, Put M>
+/*
+ * Both buckets are read: a delete may have emptied a slot of the first.  SPREAD = 1
+ * counts the removed keys in one word, to show what that costs.
+ */
+template <class L, Put M, int SPREAD>
 __global__ void delete_tile(L t, const typename L::key_t *keys, unsigned long long *removed)
 {
 	using K = typename L::key_t;
@@ -395,7 +405,7 @@ __global__ void delete_tile(L t, const typename L::key_t *keys, unsigned long lo
 	if (s.hit)
 		gone = swap_slot<M>(t, again ? at.second : at.first, s.slot, {key, s.value},
 							{empty_key<K>(), empty_key<K>()}).key == key;
-	count_failures<K>(gone, removed);
+	tally<SPREAD>(gone, removed);
 }
 
 /* ---- preparation, checks and counts (not timed) ---- */
@@ -431,17 +441,17 @@ template <class L> __global__ void count_entries(L t, unsigned long long *count)
 	const bool used = i < uint64_t(t.buckets) * L::slots
 		&& *t.key_at(i / L::slots, i % L::slots) != empty_key<K>();
 
-	count_failures<K>(used, count);
+	tally(used, count);
 }
 
-/* count[0]: right values; count[1]: not found; anything else is a wrong answer. */
+/* counter 0: right values; counter 1: not found; anything else is a wrong answer. */
 template <typename K>
 __global__ void check_finds(const K *queries, const K *out, unsigned long long *count)
 {
 	const uint64_t i = uint64_t(blockIdx.x) * BLOCK + threadIdx.x;
 
-	count_failures<K>(out[i] == value_of(queries[i]), count);
-	count_failures<K>(out[i] == no_value<K>(), count + 1);
+	tally(out[i] == value_of(queries[i]), count);
+	tally(out[i] == no_value<K>(), count + CELLS);
 }
 
 template <class L, bool EARLY>
@@ -452,5 +462,5 @@ __global__ void count_reads(L t, const typename L::key_t *keys, unsigned long lo
 	Seen<K> s{};
 
 	thread_probe<L, false>(t, t.choose(key).first, key, s);
-	count_failures<K>(!s.hit && (!EARLY || s.free == 0), count);
+	tally(!s.hit && (!EARLY || s.free == 0), count);
 }

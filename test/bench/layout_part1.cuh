@@ -57,8 +57,9 @@ template <class L> void measure_styles(Trial<L> &trial)
 	trial.insert("trylock", [&] {
 		insert_trylock<<<lab.grid, BLOCK>>>(t, from, lab.locks, lab.counters);
 	});
-	trial.template remove<Put::key>("delkey");
-	trial.template remove<Put::entry>("delentry");
+	trial.template remove<Put::key, CELLS>("delkey");
+	trial.template remove<Put::entry, CELLS>("delentry");
+	trial.template remove<Put::entry, 1>("delentry_onecounter");
 }
 
 template <class L> void measure_partitioned(Trial<L> &trial)

@@ -46,7 +46,7 @@ template <class L, bool EARLY, bool OWN> void measure_walk(Trial<L> &trial, cons
 		return;
 	lab.zero_counters();
 	find_walk<L, EARLY, OWN, true><<<lab.grid, BLOCK>>>(trial.t, lab.hits, lab.out, lab.counters);
-	find_walk<L, EARLY, OWN, true><<<lab.grid, BLOCK>>>(trial.t, lab.misses, lab.out, lab.counters + 1);
+	find_walk<L, EARLY, OWN, true><<<lab.grid, BLOCK>>>(trial.t, lab.misses, lab.out, lab.counters + CELLS);
 	LAB_CHECK(cudaGetLastError());
 	lab.row(full, "find_hit.reads", double(lab.counter(0)) / lab.n, true);
 	lab.row(full, "find_miss.reads", double(lab.counter(1)) / lab.n, true);
@@ -97,7 +97,7 @@ template <class L, bool AHEAD> void measure_marks(Trial<L> &trial, const char *s
 	find_marked<L, AHEAD, true>
 		<<<lab.grid, BLOCK>>>(trial.t, lab.locks, lab.hits, lab.out, lab.counters);
 	find_marked<L, AHEAD, true>
-		<<<lab.grid, BLOCK>>>(trial.t, lab.locks, lab.misses, lab.out, lab.counters + 1);
+		<<<lab.grid, BLOCK>>>(trial.t, lab.locks, lab.misses, lab.out, lab.counters + CELLS);
 	LAB_CHECK(cudaGetLastError());
 	lab.row(full, "find_hit.reads", 1 + double(lab.counter(0)) / lab.n, true);
 	lab.row(full, "find_miss.reads", 1 + double(lab.counter(1)) / lab.n, true);
@@ -190,7 +190,7 @@ template <class L> struct Upserts {
 
 		lab.zero_counters();
 		check_upserts<<<static_cast<unsigned>(ops / BLOCK), BLOCK>>>(t, wide, lab.keys, ops, lab.counters);
-		count_entries<<<lab_slot_grid(t), BLOCK>>>(t, lab.counters + 2);
+		count_entries<<<lab_slot_grid(t), BLOCK>>>(t, lab.counters + 2 * CELLS);
 		LAB_CHECK(cudaGetLastError());
 
 		/* each key has the same number of operations, and all of them fail or none */

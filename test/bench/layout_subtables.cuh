@@ -112,7 +112,7 @@ __global__ void insert_walk(L t, Arrays<typename L::key_t> from, unsigned long l
 	if (!done)
 		done = evict_walk(t, e);
 	__syncwarp();
-	count_failures<K>(!done, unplaced);
+	tally(!done, unplaced);
 }
 
 /*
@@ -136,7 +136,7 @@ __global__ void find_walk(L t, const typename L::key_t *keys, typename L::key_t 
 	for (int step = 0; step < L::subtables && __any_sync(ALL, looking); step++)
 	{
 		if (COUNT)
-			count_failures<K>(looking, reads);
+			tally(looking, reads);
 		issue<L, false>(t, OWN ? w.nth(step) : w.in(step), looking, c);
 		resolve<L, WANT>(c, key, looking, s);
 		looking = looking && !s.hit && (!EARLY || s.free == 0);

@@ -73,12 +73,12 @@ template <class L> struct Trial {
 			build();
 		lab.zero_counters();
 		count_reads<L, EARLY><<<lab.grid, BLOCK>>>(t, lab.hits, lab.counters);
-		count_reads<L, EARLY><<<lab.grid, BLOCK>>>(t, lab.misses, lab.counters + 1);
+		count_reads<L, EARLY><<<lab.grid, BLOCK>>>(t, lab.misses, lab.counters + CELLS);
 		LAB_CHECK(cudaGetLastError());
 		lab.row(full, "find_hit.reads", 1 + double(lab.counter(0)) / lab.n, true);
 		lab.row(full, "find_miss.reads", 1 + double(lab.counter(1)) / lab.n, true);
 	}
-	template <Put M> void remove(const char *style)
+	template <Put M, int SPREAD> void remove(const char *style)
 	{
 		const std::string full = name + "_" + style;
 
@@ -86,7 +86,7 @@ template <class L> struct Trial {
 			return;
 		const float ms = lab_time(
 			[&] { build(); lab.zero_counters(); },
-			[&] { delete_tile<L, M><<<lab.grid, BLOCK>>>(t, lab.hits, lab.counters); });
+			[&] { delete_tile<L, M, SPREAD><<<lab.grid, BLOCK>>>(t, lab.hits, lab.counters); });
 		const bool all = lab.counter(0) == placed;
 
 		placed = 0;
