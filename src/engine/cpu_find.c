@@ -2,31 +2,16 @@
  * cpu_find.c
  *		Looks up a batch of keys.
  *
- * A random probe is a cache miss, so keys are taken in groups: both candidate
- * buckets of every key of the group are located and fetched ahead, then the
- * group is compared; and where values are beside the buckets they are fetched
- * ahead in their turn and copied last.
+ * A random probe is a cache miss, so work runs ahead of itself: the two candidate
+ * buckets of a key are located and fetched some positions before they are compared,
+ * and a value beside the buckets is fetched as many positions before it is copied.
  */
 #include "cpu_internal.h"
 
-/* What the keys of a group led to. */
-typedef struct Group
-{
-	GhCpuPlace	place[GH_CPU_GROUP];
-	const char *value[GH_CPU_GROUP];	/* NULL: absent */
-} Group;
-
-static gh_always_inline void
-locate_group(GhCpuShape shape, const GhCpuView *view, const void *keys, uint64_t i,
-			 uint32_t count, Group *group)
-{
-	for (uint32_t g = 0; g < count; g++)
-	{
-		gh_cpu_locate(view, gh_cpu_key(shape, keys, i + g), &group->place[g]);
-		__builtin_prefetch(group->place[g].bucket[0]);
-		__builtin_prefetch(group->place[g].bucket[1]);
-	}
-}
+/* Positions between a fetch and its use, and the size of the rings that remember
+ * them, which is a power of two and larger. */
+#define FIND_AHEAD 16
+#define FIND_RING 32
 
 /* Finds the value of a key, or in a set its slot.  Returns the buckets looked at. */
 static gh_always_inline uint32_t
@@ -50,6 +35,27 @@ look_at(GhCpuShape shape, const GhCpuView *view, uint64_t key, const GhCpuPlace 
 	return which + 1;
 }
 
+static gh_always_inline void
+fetch(GhCpuShape shape, const GhCpuView *view, const void *keys, uint64_t i, GhCpuPlace *ring)
+{
+	GhCpuPlace *place = &ring[i % FIND_RING];
+
+	gh_cpu_locate(view, gh_cpu_key(shape, keys, i), place);
+	__builtin_prefetch(place->bucket[0]);
+	__builtin_prefetch(place->bucket[1]);
+}
+
+static gh_always_inline void
+put_value(GhRequest *request, uint64_t i, const char *value, uint32_t bytes)
+{
+	char	   *out = (char *) request->values_out + i * bytes;
+
+	if (value != NULL)
+		gh_cpu_copy(out, value, bytes);
+	else
+		gh_cpu_put_absent(out, request->absent, bytes);
+}
+
 /* Positions begin to end; shape and with_values are constants at each call, so
  * that each kind of table gets a loop of its own. */
 static gh_always_inline uint64_t
@@ -58,37 +64,39 @@ find_range(GhCpuShape shape, GhCpuTable *table, GhRequest *request, uint64_t beg
 {
 	const GhCpuView *view = &table->view;
 	uint32_t	bytes = with_values ? gh_cpu_value_bytes(shape, view) : 0;
+	bool		beside = with_values && !gh_cpu_has_values_inside(shape);
 	uint64_t	matched = 0;
 	uint64_t	buckets = 0;
 	uint64_t	i;
-	Group		group;
+	GhCpuPlace	place[FIND_RING];
+	const char *values[FIND_RING];
 
-	for (i = begin; i < end; i += GH_CPU_GROUP)
+	for (i = begin; i < end && i < begin + FIND_AHEAD; i++)
+		fetch(shape, view, request->keys, i, place);
+	for (i = begin; i < end; i++)
 	{
-		uint32_t	count = end - i < GH_CPU_GROUP ? (uint32_t) (end - i) : GH_CPU_GROUP;
-		char	   *out = with_values ? (char *) request->values_out + i * bytes : NULL;
-		uint32_t	g;
+		uint64_t	key = gh_cpu_key(shape, request->keys, i);
+		const char *value;
 
-		locate_group(shape, view, request->keys, i, count, &group);
-		for (g = 0; g < count; g++)
-		{
-			uint64_t	key = gh_cpu_key(shape, request->keys, i + g);
-
-			buckets += look_at(shape, view, key, &group.place[g], &group.value[g]);
-			if (with_values && !gh_cpu_has_values_inside(shape) && group.value[g] != NULL)
-				__builtin_prefetch(group.value[g]);
-			if (request->flags_out != NULL)
-				request->flags_out[i + g] = group.value[g] != NULL;
-			matched += group.value[g] != NULL;
-		}
-		for (g = 0; with_values && g < count; g++, out += bytes)
-		{
-			if (group.value[g] != NULL)
-				gh_cpu_copy(out, group.value[g], bytes);
-			else
-				gh_cpu_put_absent(out, request->absent, bytes);
-		}
+		if (i + FIND_AHEAD < end)
+			fetch(shape, view, request->keys, i + FIND_AHEAD, place);
+		buckets += look_at(shape, view, key, &place[i % FIND_RING], &value);
+		if (request->flags_out != NULL)
+			request->flags_out[i] = value != NULL;
+		matched += value != NULL;
+		if (with_values && !beside)
+			put_value(request, i, value, bytes);
+		if (!beside)
+			continue;
+		if (value != NULL)
+			__builtin_prefetch(value);
+		values[i % FIND_RING] = value;
+		if (i >= begin + FIND_AHEAD)
+			put_value(request, i - FIND_AHEAD, values[(i - FIND_AHEAD) % FIND_RING], bytes);
 	}
+	/* the values still on their way */
+	for (i = end - begin > FIND_AHEAD ? end - FIND_AHEAD : begin; beside && i < end; i++)
+		put_value(request, i, values[i % FIND_RING], bytes);
 	gh_cpu_count_bucket_reads(table, buckets);
 	return matched;
 }
