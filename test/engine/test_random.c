@@ -9,6 +9,9 @@
 
 #define BATCH_MOST 1000000
 
+/* Positions of a table's life: the model takes about 250 bytes a key. */
+#define LIFE_MOST 5000000
+
 /* Bytes of values: in a table, and of one find-all, in which a key may come often. */
 #define TABLE_BYTES ((uint64_t) 1 << 28)
 #define FOUND_BYTES ((uint64_t) 1 << 25)
@@ -342,8 +345,8 @@ test_random_operations(Context *c)
 
 	while (done < c->operations && c->failures == 0)
 	{
-		/* the longest life is a quarter of the whole, or what the model can hold */
-		uint64_t	most = c->operations / 4 < 20000000 ? c->operations / 4 + 1 : 20000000;
+		/* the longest life is a quarter of the whole at most */
+		uint64_t	most = c->operations / 4 < LIFE_MOST ? c->operations / 4 + 1 : LIFE_MOST;
 
 		done += live(c, random_size(c, most));
 		tables++;
