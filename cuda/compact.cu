@@ -57,7 +57,7 @@ renumber_side_kernel(const __grid_constant__ table_view view, const value_record
 {
 	typedef typename L::key_type key_type;
 	uint32_t	i = threadIdx.x;
-	key_type   *number = reinterpret_cast<key_type *>(view.side_values) + i;
+	key_type   *number = reinterpret_cast<key_type *>(side_value(view, i));
 
 	if (i < SIDE_SLOTS && view.side_present[i] != 0)
 		*number = (key_type) renumber(records, *number, fresh, sums, counts);

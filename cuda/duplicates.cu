@@ -36,7 +36,7 @@ template <typename L> static __global__ void
 renumber_side_kernel(const __grid_constant__ table_view view, const uint32_t *numbers)
 {
 	typename L::key_type *number =
-		reinterpret_cast<typename L::key_type *>(view.side_values) + threadIdx.x;
+		reinterpret_cast<typename L::key_type *>(side_value(view, threadIdx.x));
 
 	if (threadIdx.x < SIDE_SLOTS && view.side_present[threadIdx.x] != 0)
 		*number = numbers[*number];

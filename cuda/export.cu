@@ -62,7 +62,7 @@ window_slot(const table_view &view, const export_window &window, uint64_t i)
 		slot.there = view.side_present[number] != 0;
 		/* what side_index computes, backwards */
 		slot.key = (typename L::key_type) (L::empty_key - number);
-		slot.value = view.side_values + number * view.value_size;
+		slot.value = side_value(view, (uint32_t) number);
 	}
 	else
 	{

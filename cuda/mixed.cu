@@ -20,7 +20,6 @@
  * All results are out before the table is changed.  New keys go in first, which is
  * what may fail; then values are replaced and keys removed.
  */
-#include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
 
 #include "probe.cuh"
@@ -86,22 +85,20 @@ struct mixed_work
 	uint8_t    *there;			/* the key is in the table */
 	char	  **held;			/* where its value is */
 	uint32_t   *final;			/* the state that it ends in */
-	/* in the order of sorting */
-	uint32_t   *unsorted;		/* positions in their own order */
-	uint32_t   *order;			/* positions sorted by key */
-	uint32_t   *places;			/* their places */
+	/* in the order of keys */
+	key_order	order;
 	state_map  *maps;
 	state_map  *before;			/* maps of all positions of the key before this one */
 	/* lists */
 	uint32_t   *fresh;			/* positions whose keys and values are to be placed */
 	uint32_t   *changed;		/* leaders of keys to change or remove */
-	void	   *space;			/* CUB's */
-	size_t		space_bytes;
+	void	   *scan_space;
+	size_t		scan_bytes;
 };
 
 /* ------------------------------------------------------------------ kernels */
 
-/* Positions are checked and numbered; leaders look their keys up. */
+/* Operations are checked; leaders look their keys up. */
 template <typename L> static __global__ void __launch_bounds__(BLOCK_THREADS)
 begin_kernel(const __grid_constant__ table_view view, entry_list list, mixed_work work,
 			 const uint8_t *ops, counters *counts)
@@ -118,8 +115,6 @@ begin_kernel(const __grid_constant__ table_view view, entry_list list, mixed_wor
 
 	if ((threadIdx.x & 31) == 0 && invalids != 0)
 		atomicAdd(&counts->invalid, invalids);
-	if (listed)
-		work.unsorted[i] = (uint32_t) i;
 	if (leader)
 	{
 		work.there[i] = place.found ? 1 : 0;
@@ -133,7 +128,8 @@ maps_kernel(mixed_work work, uint32_t count, const uint8_t *ops)
 	uint64_t	i = ELEMENT;
 
 	if (i < count)
-		work.maps[i] = operation_map(ops[work.order[i]], work.order[i]);
+		work.maps[i] = operation_map(ops[work.order.positions[i]],
+									 work.order.positions[i]);
 }
 
 /* Adds the number of lanes that say so to a counter. */
@@ -176,12 +172,13 @@ results_kernel(mixed_work work, slice_io slice, uint64_t absent, uint32_t value_
 
 	if (listed)
 	{
-		uint32_t	leader = work.group.first[work.places[i]];
-		bool		last = i + 1 == slice.count || work.places[i + 1] != work.places[i];
+		uint32_t	place = work.order.places[i];
+		uint32_t	leader = work.group.first[place];
+		bool		last = i + 1 == slice.count || work.order.places[i + 1] != place;
 		uint32_t	state = map_state(work.before[i],
 									  work.there[leader] != 0 ? STATE_KEPT : STATE_GONE);
 
-		position = work.order[i];
+		position = work.order.positions[i];
 		op = slice.ops[position];
 		present = state != STATE_GONE;
 		if (op == GH_FIND && present)
@@ -232,29 +229,6 @@ change_kernel(const __grid_constant__ table_view view, entry_list list,
 	sums.end(counts, &counts->removed, -1);
 }
 
-/* ---------------------------------------------------------------------- CUB */
-
-/* The stable sort; with a NULL space it only tells how much it wants. */
-static cudaError_t
-sort_positions(const mixed_work *work, void *space, size_t *space_bytes, uint32_t count,
-			   cudaStream_t stream)
-{
-	int			bits = 0;
-
-	while (bits < 32 && work->group.mask >> bits != 0)
-		bits++;
-	try
-	{
-		return cub::DeviceRadixSort::SortPairs(space, *space_bytes, work->group.place,
-											   work->places, work->unsorted, work->order,
-											   (int) count, 0, bits, stream);
-	}
-	catch (...)
-	{
-		return cudaErrorUnknown;
-	}
-}
-
 /* The prefix scan; with a NULL space it only tells how much it wants. */
 static cudaError_t
 scan_maps(const mixed_work *work, void *space, size_t *space_bytes, uint32_t count,
@@ -262,9 +236,9 @@ scan_maps(const mixed_work *work, void *space, size_t *space_bytes, uint32_t cou
 {
 	try
 	{
-		return cub::DeviceScan::ExclusiveScanByKey(space, *space_bytes, work->places,
-												   work->maps, work->before,
-												   compose_maps(),
+		return cub::DeviceScan::ExclusiveScanByKey(space, *space_bytes,
+												   work->order.places, work->maps,
+												   work->before, compose_maps(),
 												   (state_map) MAP_IDENTITY, count,
 												   ::cuda::std::equal_to<>(), stream);
 	}
@@ -272,20 +246,6 @@ scan_maps(const mixed_work *work, void *space, size_t *space_bytes, uint32_t cou
 	{
 		return cudaErrorUnknown;
 	}
-}
-
-/* Bytes that both want. */
-static size_t
-cub_bytes(const mixed_work *work, uint32_t count)
-{
-	size_t		sort = 0;
-	size_t		scan = 0;
-
-	if (sort_positions(work, nullptr, &sort, count, nullptr) != cudaSuccess ||
-		scan_maps(work, nullptr, &scan, count, nullptr) != cudaSuccess)
-		/* the failure is the device's and shows at the next call */
-		(void) cudaGetLastError();
-	return sort > scan ? sort : scan > 0 ? scan : 1;
 }
 
 /* ---------------------------------------------------------------- the host */
@@ -303,15 +263,15 @@ mixed_carve(void *base, uint64_t keys, size_t *bytes)
 	work.there = carver.array<uint8_t>(keys);
 	work.held = carver.array<char *>(keys);
 	work.final = carver.array<uint32_t>(keys);
-	work.unsorted = carver.array<uint32_t>(keys);
-	work.order = carver.array<uint32_t>(keys);
-	work.places = carver.array<uint32_t>(keys);
+	work.order = order_carve(&carver, &work.group, keys);
 	work.maps = carver.array<state_map>(keys);
 	work.before = carver.array<state_map>(keys);
 	work.fresh = carver.array<uint32_t>(keys);
 	work.changed = carver.array<uint32_t>(keys);
-	work.space_bytes = cub_bytes(&work, (uint32_t) keys);
-	work.space = carver.take(work.space_bytes);
+	if (scan_maps(&work, nullptr, &work.scan_bytes, (uint32_t) keys, nullptr) != cudaSuccess)
+		/* the failure is the device's and shows at the next call */
+		(void) cudaGetLastError();
+	work.scan_space = carver.take(work.scan_bytes);
 	*bytes = carver.used;
 	return work;
 }
@@ -336,7 +296,7 @@ mixed_results(cuda_table *table, const GhRequest *request, const slice_io *slice
 {
 	lane	   *lane = &table->lanes[0];
 	entry_list	list = {slice->keys, nullptr, nullptr, slice->count};
-	size_t		space = work->space_bytes;
+	size_t		bytes = work->scan_bytes;
 	uint32_t	blocks = blocks_for(slice->count);
 
 	GH_TRY(group_positions(table, &list, &work->group, GROUP_FIRST, error));
@@ -345,12 +305,10 @@ mixed_results(cuda_table *table, const GhRequest *request, const slice_io *slice
 						table_make_view(table), list, *work, slice->ops,
 						lane->device_count));
 	LAUNCH_TRY(table, error);
-	CUDA_TRY(table, sort_positions(work, work->space, &space, slice->count, lane->stream),
-			 error);
+	GH_TRY(order_positions(table, &work->group, &work->order, slice->count, error));
 	maps_kernel<<<blocks, BLOCK_THREADS, 0, lane->stream>>>(*work, slice->count, slice->ops);
 	LAUNCH_TRY(table, error);
-	space = work->space_bytes;
-	CUDA_TRY(table, scan_maps(work, work->space, &space, slice->count, lane->stream),
+	CUDA_TRY(table, scan_maps(work, work->scan_space, &bytes, slice->count, lane->stream),
 			 error);
 	results_kernel<<<blocks, BLOCK_THREADS, 0, lane->stream>>>(
 		*work, *slice, request->absent, table->options.value_size, lane->device_count);
