@@ -117,7 +117,8 @@ cuda_arch_flags := $(if $(filter native,$(CUDA_ARCHS)),-arch=native) \
 
 cuda_host_flags = -fPIC,-Wall,-Wextra,-Wno-unknown-pragmas,-fvisibility=hidden$(if $(filter-out no,$(WERROR)),$(comma)-Werror)
 NVCC_FLAGS = -O3 -std=c++17 -cudart static -I$(top)/src $(cuda_arch_flags) -Wno-deprecated-gpu-targets \
-	-Xcompiler $(cuda_host_flags) $(if $(filter-out no,$(WERROR)),-Werror all-warnings)
+	-Xcompiler $(cuda_host_flags) $(if $(filter-out no,$(WERROR)),-Werror all-warnings) \
+	$(if $(filter-out no,$(FAULT_POINTS)),-DGH_FAULT_POINTS)
 CUDA_OBJS = $(patsubst $(top)/%.cu,%.cu.o,$(cuda_sources)) cuda/options.c.o
 cuda_library := gpuhash_cuda$(or $(DLSUFFIX),.so)
 

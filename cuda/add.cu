@@ -87,6 +87,8 @@ locate_kernel(const __grid_constant__ table_view view, entry_list list, add_work
 	}
 	if (i == 0)
 		work.fresh[0] = work.moved[0] = 0;
+	if (view.count_reads != 0)
+		block_add(&counts->bucket_reads, place.reads);
 }
 
 /* Leaders write their records, and leave where their positions' values go. */
@@ -192,6 +194,7 @@ add_plan(cuda_table *table, const slice_io *slice, const add_work *work, value_p
 									lane->stream), error);
 	GH_TRY(lane_count_read(table, lane, error));
 	*absent = lane->host_count->appended;
+	table->stats.bucket_reads += lane->host_count->bucket_reads;
 	return GH_OK;
 }
 

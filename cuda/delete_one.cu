@@ -58,8 +58,9 @@ shorten_kernel(const __grid_constant__ table_view view, entry_list list,
 			(void) append_index(&counts->appended);
 	}
 	__syncwarp();
-	warp_add(&counts->values, gone);
+	block_add(&counts->values, gone);
 	sums.add_one(block_sums::ENTRIES, removed);
+	sums.add_reads(view, place.reads);
 	sums.add_gains(view, removed, place.sub);
 	sums.end(counts, &counts->removed, -1);
 }

@@ -104,6 +104,33 @@ device_info(int device, GhDeviceInfo *info, GhError *error)
 	return GH_OK;
 }
 
+/* A property that a table wants to know; 0 when the device does not answer, which
+ * shows at the next call. */
+uint32_t
+device_attribute(int device, cudaDeviceAttr attribute)
+{
+	int			value = 0;
+
+	if (cudaDeviceGetAttribute(&value, attribute, device) != cudaSuccess)
+		(void) cudaGetLastError();
+	return (uint32_t) value;
+}
+
+uint32_t
+resident_blocks_of(const cuda_table *table, const void *kernel, uint64_t elements)
+{
+	uint32_t	wanted = blocks_for(elements);
+	uint32_t	most;
+	int			blocks = 0;
+
+	if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, BLOCK_THREADS,
+													  0) != cudaSuccess)
+		(void) cudaGetLastError();
+	/* any number is right, a wrong one only slower */
+	most = (blocks > 0 ? (uint32_t) blocks : 4) * table->multiprocessors;
+	return most > 0 && wanted > most ? most : wanted;
+}
+
 void *
 device_buffer_alloc(int device, size_t bytes)
 {
@@ -169,6 +196,47 @@ device_fits(const cuda_table *table, uint64_t bytes)
 	return limit == 0 || (taken <= limit && bytes <= limit - taken);
 }
 
+#ifdef GH_FAULT_POINTS
+
+/*
+ * Builds with fault points export a function by which a test makes the n-th
+ * allocation or launch from now on fail; 0 is never.
+ */
+static uint64_t allocations_left;
+static uint64_t launches_left;
+
+extern "C" __attribute__((visibility("default"))) void
+gh_cuda_fault_arm(uint64_t allocation, uint64_t launch)
+{
+	allocations_left = allocation;
+	launches_left = launch;
+}
+
+static bool
+fault_due(uint64_t *left)
+{
+	return *left > 0 && --*left == 0;
+}
+
+#define ALLOCATION_FAULT fault_due(&allocations_left)
+#define LAUNCH_FAULT fault_due(&launches_left)
+
+#else
+
+#define ALLOCATION_FAULT false
+#define LAUNCH_FAULT false
+
+#endif
+
+/* What the last launch has to say. */
+cudaError_t
+launch_status(void)
+{
+	cudaError_t status = cudaGetLastError();
+
+	return LAUNCH_FAULT ? cudaErrorLaunchFailure : status;
+}
+
 /* Device memory that counts for the table. */
 GhStatus
 device_alloc(cuda_table *table, uint64_t bytes, void **memory, GhError *error)
@@ -181,7 +249,7 @@ device_alloc(cuda_table *table, uint64_t bytes, void **memory, GhError *error)
 							"the table's memory limit of %llu bytes does not allow %llu more",
 							(unsigned long long) table->options.memory_limit,
 							(unsigned long long) bytes);
-	status = cudaMalloc(memory, bytes);
+	status = ALLOCATION_FAULT ? cudaErrorMemoryAllocation : cudaMalloc(memory, bytes);
 	if (status == cudaErrorMemoryAllocation)
 	{
 		/* not sticky: the table goes on with what it has */

@@ -38,6 +38,9 @@ static const GhEngine cuda_engine = {
 	cuda_table_destroy,			/* detach: there is no other handle to leave it to */
 	cuda_table_destroy,
 	cuda_table_clear,
+	cuda_table_reserve,
+	cuda_table_flush,
+	cuda_table_export,
 	cuda_table_stats,
 	cuda_submit,
 	cuda_poll,

@@ -4,19 +4,24 @@
  *
  * The two-layer scheme: a first hash of the key picks a pair of the d
  * subtables, so that every key has two candidate buckets whatever d is; a
- * second, seeded per subtable, picks the bucket there.  Bucket counts are
- * powers of two and the bucket is the hash's low bits, so that doubling a
- * subtable sends the entries of bucket b to b or b + old_buckets only.
+ * second, seeded per subtable, picks the bucket there.  It is scaled to the
+ * number of buckets by a multiplication, so any number will do, and doubling a
+ * subtable sends the entries of bucket b to buckets 2b and 2b + 1 only.
  */
 #ifndef GPUHASH_HASH_CUH
 #define GPUHASH_HASH_CUH
 
-#include <cuda_runtime.h>
 #include <stdint.h>
 
+#ifdef __CUDACC__
 #define HOST_DEVICE __host__ __device__ __forceinline__
+#else
+#define HOST_DEVICE static inline
+#endif
 
 #define GOLDEN_RATIO UINT64_C(0x9e3779b97f4a7c15)
+/* of Steele and Vigna, "Computationally easy, spectrally good multipliers" */
+#define BUCKET_MULTIPLIER UINT64_C(0xd1342543de82ef95)
 
 struct subtable_pair
 {
@@ -57,11 +62,18 @@ hash_pair_count(uint32_t subtables)
 	return subtables * (subtables - 1) / 2;
 }
 
-/* Which of the pairs: the hash's upper half, scaled without a division. */
+/* Maps 32 random bits to 0 .. n - 1 without a division. */
+HOST_DEVICE uint32_t
+hash_scale(uint32_t bits, uint32_t n)
+{
+	return (uint32_t) (((uint64_t) bits * n) >> 32);
+}
+
+/* Which of the pairs: the hash's upper half. */
 HOST_DEVICE uint32_t
 hash_pair_index(uint64_t hash, uint32_t pairs)
 {
-	return (uint32_t) (((hash >> 32) * pairs) >> 32);
+	return hash_scale((uint32_t) (hash >> 32), pairs);
 }
 
 /*
@@ -73,20 +85,27 @@ HOST_DEVICE subtable_pair
 hash_pair(uint32_t index)
 {
 	uint32_t	b = 1;
+	struct subtable_pair pair;
 
 	for (uint32_t next = 2; next < 8; next++)
 		b += index >= next * (next - 1) / 2 ? 1 : 0;
-
-	subtable_pair pair = {index - b * (b - 1) / 2, b};
-
+	pair.a = index - b * (b - 1) / 2;
+	pair.b = b;
 	return pair;
 }
 
-/* The bucket in a subtable with that seed and buckets - 1 == mask. */
-HOST_DEVICE uint64_t
-hash_bucket(uint64_t hash, uint64_t subtable_seed, uint64_t mask)
+/* 32 bits of the hash function with that seed. */
+HOST_DEVICE uint32_t
+hash_bucket_bits(uint64_t hash, uint64_t subtable_seed)
 {
-	return mix64(hash ^ subtable_seed) & mask;
+	return (uint32_t) (((hash ^ subtable_seed) * BUCKET_MULTIPLIER) >> 32);
+}
+
+/* The bucket in a subtable with that seed. */
+HOST_DEVICE uint32_t
+hash_bucket(uint64_t hash, uint64_t subtable_seed, uint32_t buckets)
+{
+	return hash_scale(hash_bucket_bits(hash, subtable_seed), buckets);
 }
 
 /*
@@ -106,6 +125,9 @@ hash_steering(double slots_a, double entries_a, double slots_b, double entries_b
 
 	return (uint32_t) (weight_a / (weight_a + weight_b) * 4294967295.0);
 }
+
+/* The bound while both subtables are treated alike. */
+#define STEERING_EVEN UINT32_C(0x80000000)
 
 /* The 32 bits that hash_steering's bound is compared with. */
 HOST_DEVICE uint32_t

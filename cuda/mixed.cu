@@ -120,6 +120,8 @@ begin_kernel(const __grid_constant__ table_view view, entry_list list, mixed_wor
 		work.there[i] = place.found ? 1 : 0;
 		work.held[i] = place.value;
 	}
+	if (view.count_reads != 0)
+		block_add(&counts->bucket_reads, place.reads);
 }
 
 static __global__ void __launch_bounds__(BLOCK_THREADS)
@@ -225,6 +227,7 @@ change_kernel(const __grid_constant__ table_view view, entry_list list,
 	warp_copy_values(place.found && state != STATE_GONE, place.value,
 					 list.values + (uint64_t) state * view.value_size, view.value_size);
 	sums.add_one(block_sums::ENTRIES, removed);
+	sums.add_reads(view, place.reads);
 	sums.add_gains(view, removed, place.sub);
 	sums.end(counts, &counts->removed, -1);
 }
@@ -347,6 +350,7 @@ mixed_run(cuda_table *table, GhRequest *request, const slice_io *slice, GhError 
 
 	GH_TRY(mixed_results(table, request, slice, &work, error));
 	count = *table->lanes[0].host_count;
+	table->stats.bucket_reads += count.bucket_reads;
 	if (count.invalid > 0)
 		return gh_error_set(error, GH_INVALID,
 							"%u of %u operations of a mixed request are none of insert, upsert, find and delete",

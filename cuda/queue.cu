@@ -5,7 +5,7 @@
  * Requests wait in a list in the order of submission.  Whoever calls submit or
  * poll moves the list on, and nothing else does:
  *
- *	- FIND is cut into pieces.  Each takes a free lane, and its copy in, kernel,
+ *	- FIND and COUNT are cut into pieces.  Each takes a free lane, and its copy in, kernel,
  *	  copy out and event are enqueued without waiting.  Pieces of several
  *	  requests may be in flight; they only read the table.  Pieces are finished
  *	  in the order they were started, so that GhRequest.done is a prefix.
@@ -128,7 +128,7 @@ count_queue_time(cuda_table *table, GhRequest *request)
 	request->engine_state[STATE_SUBMITTED_NS] = 0;
 }
 
-/* One slice of the first pending request, which is no FIND. */
+/* One slice of the first pending request, which is no FIND or COUNT. */
 static void
 step_first(cuda_table *table)
 {
@@ -141,7 +141,8 @@ step_first(cuda_table *table)
 		status = find_all_step(table, request, &request->error);
 	else
 	{
-		status = batch_step(table, request, &request->error);
+		status = request->op == GH_BUILD ? build_step(table, request, &request->error) :
+			batch_step(table, request, &request->error);
 		table->stats.writes += request->done - before;
 		if (status == GH_BUSY && request->done == request->count)
 			status = GH_OK;
@@ -153,7 +154,7 @@ step_first(cuda_table *table)
 	}
 }
 
-/* Starts pieces of the first pending request, a FIND; false when no more can be. */
+/* Starts pieces of the first pending request, a FIND or COUNT; false when no more can be. */
 static bool
 start_first(cuda_table *table)
 {
@@ -196,7 +197,7 @@ queue_advance(cuda_table *table)
 
 		if (stop_seen(table) && request->done < request->count)
 			stop_first(table);
-		else if (request->op == GH_FIND)
+		else if (request->op == GH_FIND || request->op == GH_COUNT)
 		{
 			if (!start_first(table))
 				return;
@@ -228,8 +229,9 @@ cuda_submit(GhTable *handle, GhRequest *request)
 
 	memset(&request->error, 0, sizeof(request->error));
 	memset(request->engine_state, 0, sizeof(request->engine_state));
-	if (request->op == GH_FIND_ALL)
-		request->done = request->matched = request->values_count = 0;
+	/* these two start anew */
+	if (request->op == GH_FIND_ALL || request->op == GH_BUILD)
+		request->done = request->matched = request->inserted = request->values_count = 0;
 	request->engine_state[STATE_STARTED] = request->done;
 	request->engine_state[STATE_SUBMITTED_NS] = table->options.timing ? clock_ns() : 0;
 	request->status = GH_BUSY;

@@ -3,114 +3,193 @@
  *		Growing and shrinking, one subtable at a time (dyhash.txt, sections 5.1
  *		and 5.3).
  *
- * Upsizing doubles the smallest subtable.  The bucket number is the hash's low
- * bits, so an entry of bucket b goes to a bucket that is b modulo the old
- * number of buckets, and keeps its slot there: no two entries can meet, and one
- * thread per slot moves everything without locks.  Several doublings of one
- * subtable at once work the same way.
+ * Upsizing doubles the smallest subtable.  A bucket's number is the hash scaled to
+ * the number of buckets, so the entries of bucket b go to buckets 2b and 2b + 1,
+ * and keep their slots there: no two entries can meet, and every thread writes its
+ * 16 bytes of both new buckets without locks, in whole lines.  Doubling several
+ * times at once works the same way.  The free slots of a bucket that may have been
+ * full are FREED in the new ones, for the keys that found it full are elsewhere.
  *
- * Downsizing halves the largest.  Buckets b and b + half become bucket b; what
- * does not fit, the residuals, goes to other buckets by the insert path, which
- * may move entries of any subtable.  The old subtable is kept until all residuals
+ * Downsizing halves the largest.  Buckets 2b and 2b + 1 become bucket b; what
+ * does not fit, the residuals, goes to other buckets by relocation, which may
+ * move entries of any subtable.  The old subtable is kept until all residuals
  * have a place, and the moves are noted in a journal: if a residual finds
  * none, the journal is undone backwards, the old subtable is put back, and
  * nothing has happened.
  *
  * A subtable's copy counts for the memory limit beside the original.
  */
+#include <math.h>
+
 #include "probe.cuh"
 #include "table.h"
+
+/* More than any device's memory has room for. */
+#define KEYS_MAX 1e15
 
 /* Moves a residual may take, on average, before downsizing is given up. */
 #define MOVES_PER_RESIDUAL 4
 #define MOVES_EXTRA 256
 
-/* One thread per slot of the old subtable. */
-static __global__ void __launch_bounds__(BLOCK_THREADS)
-split_kernel(const uint64_t *old_words, uint64_t old_slots, subtable_view grown,
-			 uint64_t table_seed, uint32_t bucket_words)
+/* The bucket of a grown subtable that a key goes to. */
+template <typename L> static __device__ __forceinline__ uint64_t
+grown_bucket(uint64_t table_seed, const subtable_view &grown, typename L::key_type key)
+{
+	return hash_bucket(hash_key(table_seed, key), grown.seed, grown.buckets);
+}
+
+/*
+ * One thread for 16 bytes of an old bucket; it writes those of the `times` buckets
+ * that come of it.
+ */
+template <typename L> static __global__ void __launch_bounds__(BLOCK_THREADS)
+split_kernel(const char *old_slots, uint64_t old_buckets, subtable_view grown,
+			 uint32_t times, uint64_t table_seed)
 {
 	uint64_t	i = ELEMENT;
+	uint64_t	bucket = i / TILE_LANES;
+	bool		inside = bucket < old_buckets;
+	uint32_t	tile = (threadIdx.x & 31) / TILE_LANES * TILE_LANES;
+	fragment	read = make_uint4(0, 0, 0, 0);
+	uint64_t	target[L::lane_slots];
+	bool		has_empty = false;
+	uint32_t	empties;
+	char	   *to;
 
-	if (i >= old_slots)
+	if (inside)
+		read = load_fragment(old_slots + i * 16);
+#pragma unroll
+	for (int s = 0; s < L::lane_slots; s++)
+	{
+		typename L::key_type key = L::fragment_key(read, s);
+
+		has_empty |= key == L::empty_key;
+		/* a free slot goes nowhere */
+		target[s] = L::special(key) ? UINT64_MAX : grown_bucket<L>(table_seed, grown, key);
+	}
+	empties = __ballot_sync(ALL_LANES, has_empty) >> tile & ((1u << TILE_LANES) - 1);
+	if (!inside)
 		return;
 
-	uint64_t	slot = i % BUCKET_SLOTS;
-	const uint64_t *from = old_words + i / BUCKET_SLOTS * bucket_words + slot;
-	uint64_t	key = *from;
+	to = grown.slots + bucket * times * BUCKET_BYTES + i % TILE_LANES * 16;
+	for (uint32_t part = 0; part < times; part++)
+	{
+		fragment	out;
 
-	if (key == SLOT_EMPTY)
-		return;
+		L::fill_fragment(out, empties != 0 ? L::empty_word : L::freed_word);
+#pragma unroll
+		for (int s = 0; s < L::lane_slots; s++)
+			if (target[s] == bucket * times + part)
+				L::copy_slot(out, read, s);
+		*reinterpret_cast<fragment *>(to + (uint64_t) part * BUCKET_BYTES) = out;
+	}
+}
 
-	uint64_t	hash = hash_key(table_seed, key);
-	uint64_t   *to = grown.words +
-		hash_bucket(hash, grown.seed, grown.mask) * bucket_words + slot;
+/* One thread per slot: its value, where values are apart, follows the key. */
+template <typename L> static __global__ void __launch_bounds__(BLOCK_THREADS)
+split_values_kernel(const char *old_slots, const char *old_values, uint64_t old_count,
+					subtable_view grown, uint32_t value_size, uint64_t table_seed)
+{
+	uint64_t	i = ELEMENT;
+	bool		inside = i < old_count;
+	typename L::key_type key = inside ?
+		*reinterpret_cast<const typename L::key_type *>(old_slots + i * L::slot_bytes) :
+		L::empty_key;
+	bool		used = !L::special(key);
+	uint64_t	to = used ? grown_bucket<L>(table_seed, grown, key) * L::slots +
+		i % L::slots : 0;
 
-	*to = key;
-	if (bucket_words > BUCKET_SLOTS)
-		to[BUCKET_SLOTS] = from[BUCKET_SLOTS];
+	warp_copy_values(used, grown.values + to * value_size, old_values + i * value_size,
+					 value_size);
+}
+
+/* The slot-th of the two buckets that become bucket i. */
+template <typename L> static __device__ __forceinline__ uint64_t
+merged_slot(uint64_t i, uint32_t slot)
+{
+	return i * 2 * L::slots + slot;
+}
+
+template <typename L> static __device__ __forceinline__ typename L::word_type
+old_word(const char *old_slots, uint64_t number)
+{
+	return *reinterpret_cast<const typename L::word_type *>(
+		old_slots + number * L::slot_bytes);
 }
 
 /* One thread per bucket of the halved subtable: how many entries are too many? */
-static __global__ void __launch_bounds__(BLOCK_THREADS)
-residuals_kernel(const uint64_t *old_words, uint64_t half, uint32_t bucket_words,
-				 counters *counts)
+template <typename L> static __global__ void __launch_bounds__(BLOCK_THREADS)
+residuals_kernel(const char *old_slots, uint64_t half, counters *counts)
 {
 	uint64_t	i = ELEMENT;
-	uint64_t	entries = 0;
+	uint32_t	entries = 0;
 
 	if (i < half)
-		for (uint32_t slot = 0; slot < 2 * BUCKET_SLOTS; slot++)
-		{
-			uint64_t	bucket = slot < BUCKET_SLOTS ? i : i + half;
-
-			if (old_words[bucket * bucket_words + slot % BUCKET_SLOTS] != SLOT_EMPTY)
+		for (uint32_t slot = 0; slot < 2 * L::slots; slot++)
+			if (!L::special(L::key_of(old_word<L>(old_slots, merged_slot<L>(i, slot)))))
 				entries++;
-		}
-	block_add(&counts->residuals, entries > BUCKET_SLOTS ? entries - BUCKET_SLOTS : 0);
+	warp_add(&counts->residuals, entries > L::slots ? entries - L::slots : 0);
 }
 
-/* One thread per bucket of the halved subtable: fills it and lists the rest. */
-static __global__ void __launch_bounds__(BLOCK_THREADS)
-merge_kernel(const uint64_t *old_words, uint64_t half, uint64_t *new_words,
-			 uint32_t bucket_words, uint64_t *residual_keys, uint64_t *residual_values,
-			 counters *counts)
+/* Residuals, taken out of the subtable to be placed elsewhere. */
+struct residual_lists
 {
+	char	   *keys;			/* by key_size */
+	char	   *values;			/* by slot_value_size; NULL in a set */
+};
+
+/* One thread per bucket of the halved subtable: fills it and lists the rest. */
+template <typename L> static __global__ void __launch_bounds__(BLOCK_THREADS)
+merge_kernel(subtable_view old, uint64_t half, subtable_view merged, uint32_t value_size,
+			 residual_lists residuals, counters *counts)
+{
+	typedef typename L::word_type word_type;
 	uint64_t	i = ELEMENT;
 	uint32_t	filled = 0;
+	uint32_t	empties[2] = {0, 0};
 
 	if (i >= half)
 		return;
 
-	uint64_t   *bucket = new_words + i * bucket_words;
-	bool		has_values = bucket_words > BUCKET_SLOTS;
+	char	   *bucket = merged.slots + i * BUCKET_BYTES;
 
-	for (uint32_t slot = 0; slot < 2 * BUCKET_SLOTS; slot++)
+	for (uint32_t slot = 0; slot < 2 * L::slots; slot++)
 	{
-		const uint64_t *from = old_words +
-			(slot < BUCKET_SLOTS ? i : i + half) * bucket_words + slot % BUCKET_SLOTS;
-		uint64_t	key = *from;
+		uint64_t	number = merged_slot<L>(i, slot);
+		word_type	word = old_word<L>(old.slots, number);
+		const char *value = L::together ?
+			old.slots + number * L::slot_bytes + sizeof(typename L::key_type) :
+			old.values + number * value_size;
+		char	   *to;
 
-		if (key == SLOT_EMPTY)
+		empties[slot / L::slots] += L::key_of(word) == L::empty_key ? 1 : 0;
+		if (L::special(L::key_of(word)))
 			continue;
-		if (filled < BUCKET_SLOTS)
+		if (filled < L::slots)
 		{
-			bucket[filled] = key;
-			if (has_values)
-				bucket[filled + BUCKET_SLOTS] = from[BUCKET_SLOTS];
+			word_type  *place = bucket_slot<L>(bucket, filled);
+
+			*place = word;
+			to = L::together ? reinterpret_cast<char *>(place) +
+				sizeof(typename L::key_type) :
+				merged.values + (i * L::slots + filled) * value_size;
 			filled++;
 		}
 		else
 		{
 			uint32_t	index = append_index(&counts->appended);
 
-			residual_keys[index] = key;
-			if (has_values)
-				residual_values[index] = from[BUCKET_SLOTS];
+			reinterpret_cast<typename L::key_type *>(residuals.keys)[index] =
+				L::key_of(word);
+			to = residuals.values + (uint64_t) index * value_size;
 		}
+		if (value_size != 0)
+			value_copy(to, value, value_size);
 	}
-	for (; filled < BUCKET_SLOTS; filled++)
-		bucket[filled] = SLOT_EMPTY;
+	/* free slots are EMPTY only when neither of the two can have been full */
+	for (; filled < L::slots; filled++)
+		*bucket_slot<L>(bucket, filled) =
+			empties[0] != 0 && empties[1] != 0 ? L::empty_word : L::freed_word;
 }
 
 /* ----------------------------------------------------------------- upsizing */
@@ -126,57 +205,76 @@ smallest(const uint64_t *buckets, uint32_t subtables)
 	return chosen;
 }
 
+/* A subtable as kernels see it, with the hash function of subtable `number`. */
+static subtable_view
+view_of(const cuda_table *table, uint32_t number, const subtable *sub)
+{
+	subtable_view view = {};
+
+	view.slots = sub->slots;
+	view.values = sub->values;
+	view.seed = hash_subtable_seed(table->options.seed, number);
+	view.buckets = (uint32_t) sub->buckets;
+	return view;
+}
+
 /* Fills the new, larger buckets with the entries of sub, which stays as it is. */
 static GhStatus
-subtable_split(cuda_table *table, const subtable *sub, subtable_view grown,
-			   uint64_t buckets, GhError *error)
+subtable_split(cuda_table *table, const subtable *sub, const subtable_view *grown,
+			   GhError *error)
 {
 	cudaStream_t stream = table->lanes[0].stream;
-	uint64_t	old_slots = sub->buckets * BUCKET_SLOTS;
+	uint64_t	old_slots = sub->buckets * table->bucket_slots;
+	uint32_t	times = (uint32_t) (grown->buckets / sub->buckets);
 
-	CUDA_TRY(table, cudaMemsetAsync(grown.words, 0xff, subtable_bytes(table, buckets), stream),
-			 error);
-	split_kernel<<<blocks_for(old_slots), BLOCK_THREADS, 0, stream>>>(
-		sub->words, old_slots, grown, table->options.seed,
-		table_make_view(table).bucket_words);
+	LAYOUT_DISPATCH(table, split_kernel<L><<<blocks_for(sub->buckets * TILE_LANES),
+					BLOCK_THREADS, 0, stream>>>(sub->slots, sub->buckets, *grown, times,
+												table->options.seed));
 	LAUNCH_TRY(table, error);
+	if (sub->values != nullptr)
+	{
+		LAYOUT_DISPATCH(table, split_values_kernel<L><<<blocks_for(old_slots),
+						BLOCK_THREADS, 0, stream>>>(sub->slots, sub->values, old_slots,
+													*grown, table->slot_value_size,
+													table->options.seed));
+		LAUNCH_TRY(table, error);
+	}
 	CUDA_TRY(table, cudaStreamSynchronize(stream), error);
 	return GH_OK;
 }
 
-/* Gives a subtable a larger power of two of buckets. */
+/* Gives a subtable a multiple of its buckets, by a power of two. */
 static GhStatus
 subtable_grow(cuda_table *table, uint32_t number, uint64_t buckets, GhError *error)
 {
 	subtable   *sub = &table->sub[number];
-	subtable_view grown = table_make_view(table).sub[number];
-	void	   *words;
+	subtable	grown;
+	subtable_view view;
 	GhStatus	status;
 
-	GH_TRY(device_alloc(table, subtable_bytes(table, buckets), &words, error));
-	grown.words = static_cast<uint64_t *>(words);
-	grown.mask = buckets - 1;
-	status = subtable_split(table, sub, grown, buckets, error);
+	GH_TRY(subtable_alloc(table, buckets, &grown, error));
+	view = view_of(table, number, &grown);
+	status = subtable_split(table, sub, &view, error);
 	if (status != GH_OK)
 	{
-		device_free(table, grown.words, subtable_bytes(table, buckets));
+		subtable_free(table, &grown);
 		return status;
 	}
-
-	device_free(table, sub->words, subtable_bytes(table, sub->buckets));
-	sub->words = grown.words;
-	for (; sub->buckets < buckets; sub->buckets *= 2)
+	for (uint64_t size = sub->buckets; size < buckets; size *= 2)
 		table->stats.upsizes++;
+	grown.entries = sub->entries;
+	subtable_free(table, sub);
+	*sub = grown;
 	return table->failed ? table_failed(table, cudaErrorUnknown, "cudaFree", error) : GH_OK;
 }
 
 /*
- * Doubles subtables, smallest first, until that many keys stay within fill_max.
- * The sizes are chosen before anything is done, and refused whole if on the way
- * the limit would be passed.
+ * Doubles subtables, smallest first, until there are that many slots.  The sizes
+ * are chosen before anything is done, and refused whole if on the way the limit
+ * would be passed.
  */
 GhStatus
-table_make_room(cuda_table *table, uint64_t keys, GhError *error)
+table_grow_slots(cuda_table *table, uint64_t wanted, GhError *error)
 {
 	uint32_t	d = table->options.subtables;
 	uint64_t	slots = table_slots(table);
@@ -186,15 +284,15 @@ table_make_room(cuda_table *table, uint64_t keys, GhError *error)
 
 	for (uint32_t i = 0; i < d; i++)
 		buckets[i] = table->sub[i].buckets;
-	while ((double) keys > table->options.fill_max * (double) slots)
+	while (slots < wanted)
 	{
 		uint32_t	i = smallest(buckets, d);
 
-		if (buckets[i] >= SUBTABLE_BUCKETS_MAX)
-			return gh_error_set(error, GH_NO_MEMORY,
-								"%llu keys are more than a device can hold",
-								(unsigned long long) keys);
-		slots += buckets[i] * BUCKET_SLOTS;
+		if (buckets[i] > SUBTABLE_BUCKETS_MAX / 2)
+			return gh_error_set(error, limit != 0 ? GH_LIMIT : GH_NO_MEMORY,
+								"%llu slots are more than a table can have",
+								(unsigned long long) wanted);
+		slots += buckets[i] * table->bucket_slots;
 		buckets[i] *= 2;
 	}
 	for (uint32_t i = 0; i < d; i++)
@@ -204,8 +302,8 @@ table_make_room(cuda_table *table, uint64_t keys, GhError *error)
 		held += subtable_bytes(table, buckets[i]);
 		if (limit != 0 && held > limit)
 			return gh_error_set(error, GH_LIMIT,
-								"the table's memory limit of %llu bytes does not allow %llu keys",
-								(unsigned long long) limit, (unsigned long long) keys);
+								"the table's memory limit of %llu bytes does not allow %llu slots",
+								(unsigned long long) limit, (unsigned long long) wanted);
 		held -= subtable_bytes(table, table->sub[i].buckets);
 	}
 	for (uint32_t i = 0; i < d; i++)
@@ -214,19 +312,25 @@ table_make_room(cuda_table *table, uint64_t keys, GhError *error)
 	return GH_OK;
 }
 
+/* Doubles subtables until that many keys stay within fill_max. */
+GhStatus
+table_make_room(cuda_table *table, uint64_t keys, GhError *error)
+{
+	double		slots = ceil((double) keys / table->options.fill_max);
+
+	/* also what no longer is an exact number */
+	if (slots > KEYS_MAX)
+		return gh_error_set(error, table->options.memory_limit != 0 ? GH_LIMIT : GH_NO_MEMORY,
+							"%llu keys are more than a table can have",
+							(unsigned long long) keys);
+	return table_grow_slots(table, (uint64_t) slots, error);
+}
+
 /* Doubles the smallest subtable once. */
 GhStatus
 table_upsize(cuda_table *table, GhError *error)
 {
-	uint64_t	buckets[GH_SUBTABLES_MAX];
-	uint32_t	i;
-
-	for (i = 0; i < table->options.subtables; i++)
-		buckets[i] = table->sub[i].buckets;
-	i = smallest(buckets, table->options.subtables);
-	if (buckets[i] >= SUBTABLE_BUCKETS_MAX)
-		return gh_error_set(error, GH_NO_MEMORY, "a subtable cannot be doubled further");
-	return subtable_grow(table, i, 2 * buckets[i], error);
+	return table_grow_slots(table, table_slots(table) + 1, error);
 }
 
 /* --------------------------------------------------------------- downsizing */
@@ -235,26 +339,27 @@ table_upsize(cuda_table *table, GhError *error)
 struct downsizing
 {
 	subtable	old;			/* the subtable before */
-	uint64_t   *words;			/* after: half as many buckets */
+	subtable	halved;			/* after */
 	uint32_t	residuals;
 	void	   *scratch;		/* for the residuals; NULL without any */
 	uint64_t	scratch_bytes;
-	uint64_t   *keys;
-	uint64_t   *values;
-	uint32_t   *lists[2];
+	residual_lists list;
+	uint32_t   *spare[2];
 	move_journal journal;
 };
 
 static uint64_t
-downsizing_carve(downsizing *work, void *base)
+downsizing_carve(const cuda_table *table, downsizing *work, void *base)
 {
 	carver		carver = {static_cast<char *>(base), 0};
 
 	work->journal.room = work->residuals * MOVES_PER_RESIDUAL + MOVES_EXTRA;
-	work->keys = carver.array<uint64_t>(work->residuals);
-	work->values = carver.array<uint64_t>(work->residuals);
-	work->lists[0] = carver.array<uint32_t>(work->residuals);
-	work->lists[1] = carver.array<uint32_t>(work->residuals);
+	work->list.keys = carver.array<char>((uint64_t) work->residuals *
+										 table->options.key_size);
+	work->list.values = table->slot_value_size == 0 ? nullptr :
+		carver.array<char>((uint64_t) work->residuals * table->slot_value_size);
+	work->spare[0] = carver.array<uint32_t>(work->residuals);
+	work->spare[1] = carver.array<uint32_t>(work->residuals);
 	work->journal.moves = carver.array<move_record>(work->journal.room);
 	work->journal.used = carver.array<uint32_t>(1);
 	return carver.used;
@@ -266,13 +371,11 @@ downsizing_prepare(cuda_table *table, downsizing *work, GhError *error)
 {
 	lane	   *lane = &table->lanes[0];
 	uint64_t	half = work->old.buckets / 2;
-	void	   *memory;
 
-	GH_TRY(device_alloc(table, subtable_bytes(table, half), &memory, error));
-	work->words = static_cast<uint64_t *>(memory);
+	GH_TRY(subtable_alloc(table, half, &work->halved, error));
 	GH_TRY(lane_count_reset(table, lane, error));
-	residuals_kernel<<<blocks_for(half), BLOCK_THREADS, 0, lane->stream>>>(
-		work->old.words, half, table_make_view(table).bucket_words, lane->device_count);
+	LAYOUT_DISPATCH(table, residuals_kernel<L><<<blocks_for(half), BLOCK_THREADS, 0,
+					lane->stream>>>(work->old.slots, half, lane->device_count));
 	LAUNCH_TRY(table, error);
 	GH_TRY(lane_count_read(table, lane, error));
 	if (lane->host_count->residuals == 0)
@@ -280,9 +383,9 @@ downsizing_prepare(cuda_table *table, downsizing *work, GhError *error)
 	if (lane->host_count->residuals > UINT32_MAX / (2 * MOVES_PER_RESIDUAL))
 		return gh_error_set(error, GH_NO_MEMORY, "too many entries to move at once");
 	work->residuals = (uint32_t) lane->host_count->residuals;
-	work->scratch_bytes = downsizing_carve(work, nullptr);
+	work->scratch_bytes = downsizing_carve(table, work, nullptr);
 	GH_TRY(device_alloc(table, work->scratch_bytes, &work->scratch, error));
-	(void) downsizing_carve(work, work->scratch);
+	(void) downsizing_carve(table, work, work->scratch);
 	CUDA_TRY(table, cudaMemsetAsync(work->journal.used, 0, sizeof(uint32_t), lane->stream),
 			 error);
 	return GH_OK;
@@ -299,28 +402,27 @@ downsizing_run(cuda_table *table, uint32_t number, downsizing *work, bool *done,
 	lane	   *lane = &table->lanes[0];
 	subtable	before[GH_SUBTABLES_MAX];
 	uint64_t	half = work->old.buckets / 2;
-	uint32_t	left = work->residuals;
+	entry_list	list = {work->list.keys, work->list.values, nullptr, work->residuals};
 
 	GH_TRY(lane_count_reset(table, lane, error));
-	merge_kernel<<<blocks_for(half), BLOCK_THREADS, 0, lane->stream>>>(
-		work->old.words, half, work->words, table_make_view(table).bucket_words,
-		work->keys, work->values, lane->device_count);
+	LAYOUT_DISPATCH(table, merge_kernel<L><<<blocks_for(half), BLOCK_THREADS, 0,
+					lane->stream>>>(view_of(table, number, &work->old), half,
+									view_of(table, number, &work->halved),
+									table->slot_value_size, work->list,
+									lane->device_count));
 	LAUNCH_TRY(table, error);
 	CUDA_TRY(table, cudaStreamSynchronize(lane->stream), error);
 
 	for (uint32_t i = 0; i < table->options.subtables; i++)
 		before[i] = table->sub[i];
-	table->sub[number].words = work->words;
-	table->sub[number].buckets = half;
-	table->sub[number].entries -= left;
-	if (left > 0)
-		GH_TRY(residuals_insert(table, work->keys,
-								table->has_values ? work->values : nullptr,
-								work->lists, &left, &work->journal, error));
-	*done = left == 0;
+	work->halved.entries = work->old.entries - work->residuals;
+	table->sub[number] = work->halved;
+	if (list.count > 0)
+		GH_TRY(relocate_rounds(table, &list, nullptr, work->spare, &work->journal, error));
+	*done = list.count == 0;
 	if (!*done)
 	{
-		GH_TRY(residuals_undo(table, &work->journal, error));
+		GH_TRY(relocation_undo(table, &work->journal, error));
 		for (uint32_t i = 0; i < table->options.subtables; i++)
 			table->sub[i] = before[i];
 	}
@@ -339,32 +441,22 @@ subtable_halve(cuda_table *table, uint32_t number, bool *done, GhError *error)
 	status = downsizing_prepare(table, &work, error);
 	if (status == GH_OK)
 		status = downsizing_run(table, number, &work, done, error);
-	if (status == GH_DEVICE_ERROR)
-	{
-		/* which of the two the table has is told by its words: the other goes */
-		device_free(table, work.scratch, work.scratch_bytes);
-		if (table->sub[number].words == work.words)
-			device_free(table, work.old.words, subtable_bytes(table, work.old.buckets));
-		else
-			device_free(table, work.words, subtable_bytes(table, work.old.buckets / 2));
-		return status;
-	}
 	device_free(table, work.scratch, work.scratch_bytes);
-	if (*done)
-	{
-		device_free(table, work.old.words, subtable_bytes(table, work.old.buckets));
-		table->stats.downsizes++;
-	}
+	/* which of the two the table has is told by its slots: the other goes */
+	if (table->sub[number].slots != work.halved.slots)
+		subtable_free(table, &work.halved);
 	else
-		device_free(table, work.words, subtable_bytes(table, work.old.buckets / 2));
+		subtable_free(table, &work.old);
+	if (*done)
+		table->stats.downsizes++;
 	/* for want of memory the table stays as it is: a delete has not failed for that */
-	return GH_OK;
+	return status == GH_DEVICE_ERROR ? status : GH_OK;
 }
 
 /*
  * Halves subtables, largest first, while the filled factor is below fill_min.
- * Never below the size at creation, and never so far that the next key would
- * double it again.
+ * Never below the size at creation or what was reserved, and never so far that
+ * the next key would double it again.
  */
 GhStatus
 table_downsize_if_due(cuda_table *table, GhError *error)
@@ -382,9 +474,9 @@ table_downsize_if_due(cuda_table *table, GhError *error)
 		for (uint32_t i = 1; i < table->options.subtables; i++)
 			if (table->sub[i].buckets >= table->sub[largest].buckets)
 				largest = i;
-		less = table->sub[largest].buckets / 2 * BUCKET_SLOTS;
-		if (table->sub[largest].buckets <= SUBTABLE_BUCKETS_MIN ||
-			slots - less < table->base_slots ||
+		less = table->sub[largest].buckets / 2 * table->bucket_slots;
+		if (table->sub[largest].buckets <= table->base_buckets ||
+			slots - less < table->floor_slots ||
 			(double) (table->keys + 1) > table->options.fill_max * (double) (slots - less))
 			return GH_OK;
 		GH_TRY(subtable_halve(table, largest, &done, error));

@@ -2,6 +2,7 @@
  * table.cu
  *		Making, emptying, describing and freeing a table.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,20 +14,86 @@ table_slots(const cuda_table *table)
 	uint64_t	slots = 0;
 
 	for (uint32_t i = 0; i < table->options.subtables; i++)
-		slots += table->sub[i].buckets * BUCKET_SLOTS;
+		slots += table->sub[i].buckets * table->bucket_slots;
 	return slots;
 }
 
-static uint32_t
-bucket_words(const cuda_table *table)
+/* Keys of a piece or slice from host memory: as many as asked for, unless wide. */
+uint64_t
+table_staged_keys(const cuda_table *table, uint64_t most)
 {
-	return table->has_values ? 2 * BUCKET_SLOTS : BUCKET_SLOTS;
+	uint64_t	fit = STAGED_BYTES / (table->options.key_size + table->options.value_size);
+
+	if (fit < SLICE_MIN)
+		fit = SLICE_MIN;
+	return most < fit ? most : fit;
+}
+
+/* Bytes of a subtable's values, when they are apart from the keys. */
+static uint64_t
+loose_bytes(const cuda_table *table, uint64_t buckets)
+{
+	bool		together = table->layout == LAYOUT_K4V4 || table->layout == LAYOUT_K8V8;
+
+	return together ? 0 : buckets * table->bucket_slots * table->slot_value_size;
 }
 
 uint64_t
 subtable_bytes(const cuda_table *table, uint64_t buckets)
 {
-	return buckets * bucket_words(table) * sizeof(uint64_t);
+	return buckets * BUCKET_BYTES + loose_bytes(table, buckets);
+}
+
+/* Memory for that many buckets, of any content. */
+GhStatus
+subtable_alloc(cuda_table *table, uint64_t buckets, subtable *sub, GhError *error)
+{
+	uint64_t	bytes = loose_bytes(table, buckets);
+	void	   *slots;
+	void	   *values = nullptr;
+
+	*sub = {};
+	GH_TRY(device_alloc(table, buckets * BUCKET_BYTES, &slots, error));
+	if (bytes != 0)
+	{
+		GhStatus	status = device_alloc(table, bytes, &values, error);
+
+		if (status != GH_OK)
+		{
+			device_free(table, slots, buckets * BUCKET_BYTES);
+			return status;
+		}
+	}
+	sub->slots = static_cast<char *>(slots);
+	sub->values = static_cast<char *>(values);
+	sub->buckets = buckets;
+	return GH_OK;
+}
+
+void
+subtable_free(cuda_table *table, subtable *sub)
+{
+	device_free(table, sub->values, loose_bytes(table, sub->buckets));
+	device_free(table, sub->slots, sub->buckets * BUCKET_BYTES);
+	*sub = {};
+}
+
+/* Bounds of the steering bits: theorem 1, or even ones while order is kept. */
+static void
+make_bounds(const cuda_table *table, table_view *view)
+{
+	for (uint32_t i = 0; i < view->pairs; i++)
+	{
+		subtable_pair pair = hash_pair(i);
+		const subtable *a = &table->sub[pair.a];
+		const subtable *b = &table->sub[pair.b];
+
+		view->bound[i] = table->ordered ? STEERING_EVEN :
+			hash_steering((double) (a->buckets * table->bucket_slots),
+						  (double) a->entries,
+						  (double) (b->buckets * table->bucket_slots),
+						  (double) b->entries);
+	}
 }
 
 table_view
@@ -36,74 +103,79 @@ table_make_view(const cuda_table *table)
 
 	for (uint32_t i = 0; i < table->options.subtables; i++)
 	{
-		view.sub[i].words = table->sub[i].words;
-		view.sub[i].mask = table->sub[i].buckets - 1;
+		view.sub[i].slots = table->sub[i].slots;
+		view.sub[i].values = table->sub[i].values;
+		view.sub[i].buckets = (uint32_t) table->sub[i].buckets;
 		view.sub[i].seed = hash_subtable_seed(table->options.seed, i);
 	}
-	view.side = table->side;
-	view.seed = table->options.seed;
+	view.subtables = table->options.subtables;
 	view.pairs = hash_pair_count(table->options.subtables);
-	view.bucket_words = bucket_words(table);
+	view.value_size = table->slot_value_size;
+	view.seed = table->options.seed;
+	view.ordered = table->ordered ? 1 : 0;
+	view.count_reads = table->options.timing ? 1 : 0;
+	view.side_present = table->side_present;
+	view.side_values = table->side_values;
+	make_bounds(table, &view);
 	return view;
 }
 
-steering_view
-table_make_steering(const cuda_table *table)
+/* The layout of a slot for the widths of keys and values. */
+static void
+choose_layout(cuda_table *table)
 {
-	steering_view steering = {};
+	const GhTableOptions *options = &table->options;
+	bool		narrow = options->key_size == 4;
 
-	for (uint32_t i = 0; i < hash_pair_count(table->options.subtables); i++)
-	{
-		subtable_pair pair = hash_pair(i);
-		const subtable *a = &table->sub[pair.a];
-		const subtable *b = &table->sub[pair.b];
-
-		steering.bound[i] = hash_steering((double) a->buckets * BUCKET_SLOTS,
-										  (double) a->entries,
-										  (double) b->buckets * BUCKET_SLOTS,
-										  (double) b->entries);
-	}
-	return steering;
+	/* the number of a record takes as much as a key */
+	table->slot_value_size = options->multi ? options->key_size : options->value_size;
+	if (table->slot_value_size == options->key_size)
+		table->layout = narrow ? LAYOUT_K4V4 : LAYOUT_K8V8;
+	else
+		table->layout = narrow ? LAYOUT_K4 : LAYOUT_K8;
+	LAYOUT_DISPATCH(table, table->slot_bytes = L::slot_bytes;
+					table->bucket_slots = L::slots);
 }
 
 /*
- * Sets the sizes at creation: the smallest for which the capacity stays within
- * fill_max, grown as the table itself grows.
+ * Sets the sizes at creation: all subtables alike, as small as the capacity allows
+ * within fill_max.
  */
 static GhStatus
 choose_base_buckets(cuda_table *table, GhError *error)
 {
 	uint32_t	d = table->options.subtables;
-	uint64_t	bytes = 0;
+	double		slots = (double) table->options.capacity / table->options.fill_max;
+	double		buckets = ceil(slots / d / table->bucket_slots);
 
-	for (uint32_t i = 0; i < d; i++)
-		table->sub[i].buckets = SUBTABLE_BUCKETS_MIN;
-	for (uint32_t next = 0;
-		 (double) table->options.capacity >
-		 table->options.fill_max * (double) table_slots(table);
-		 next = (next + 1) % d)
-	{
-		/* in turn is smallest first: they start out equal */
-		if (table->sub[next].buckets >= SUBTABLE_BUCKETS_MAX)
-			return gh_error_set(error, table->options.memory_limit != 0 ?
-								GH_LIMIT : GH_NO_MEMORY,
-								"a capacity of %llu keys is more than a device can hold",
-								(unsigned long long) table->options.capacity);
-		table->sub[next].buckets *= 2;
-	}
-	for (uint32_t i = 0; i < d; i++)
-	{
-		table->sub[i].base_buckets = table->sub[i].buckets;
-		bytes += subtable_bytes(table, table->sub[i].buckets);
-	}
-	table->base_slots = table_slots(table);
-	if (!device_fits(table, bytes))
+	if (buckets > (double) SUBTABLE_BUCKETS_MAX)
+		return gh_error_set(error, table->options.memory_limit != 0 ?
+							GH_LIMIT : GH_NO_MEMORY,
+							"a capacity of %llu keys is more than a device can hold",
+							(unsigned long long) table->options.capacity);
+	table->base_buckets = (uint64_t) buckets > SUBTABLE_BUCKETS_MIN ?
+		(uint64_t) buckets : SUBTABLE_BUCKETS_MIN;
+	table->floor_slots = table->base_buckets * d * table->bucket_slots;
+	if (!device_fits(table, d * subtable_bytes(table, table->base_buckets)))
 		return gh_error_set(error, GH_LIMIT,
 							"a capacity of %llu keys takes %llu bytes, more than the table's memory limit of %llu bytes",
 							(unsigned long long) table->options.capacity,
-							(unsigned long long) bytes,
+							(unsigned long long) (d * subtable_bytes(table, table->base_buckets)),
 							(unsigned long long) table->options.memory_limit);
 	return GH_OK;
+}
+
+/* Bytes of a side slot's value, so that what follows is aligned. */
+static uint64_t
+side_stride(const cuda_table *table)
+{
+	return ((uint64_t) table->slot_value_size + 15) / 16 * 16;
+}
+
+static uint64_t
+side_bytes(const cuda_table *table)
+{
+	return SIDE_SLOTS * (side_stride(table) + sizeof(uint32_t));
 }
 
 /* The side bucket, the lanes with their counters, and a buffer for lane 0. */
@@ -127,10 +199,9 @@ create_fixtures(cuda_table *table, GhError *error)
 		GH_TRY(lane_create(table, &table->lanes[i], device_count + i, host_count + i,
 						   error));
 
-	for (int op = GH_INSERT; op <= GH_DELETE; op++)
+	for (int op = GH_INSERT; op <= GH_MIXED; op++)
 	{
-		size_t		wanted = op == GH_FIND_ALL ? find_all_bytes(SLICE_MIN, SLICE_MIN) :
-			batch_bytes(table, static_cast<GhOp>(op), SLICE_MIN);
+		size_t		wanted = batch_bytes(table, static_cast<GhOp>(op), SLICE_MIN);
 
 		if (wanted > bytes)
 			bytes = wanted;
@@ -139,8 +210,10 @@ create_fixtures(cuda_table *table, GhError *error)
 	GH_TRY(device_alloc(table, bytes, &table->lanes[0].buffer, error));
 	table->lanes[0].bytes = bytes;
 
-	GH_TRY(device_alloc(table, subtable_bytes(table, 1), &memory, error));
-	table->side = static_cast<uint64_t *>(memory);
+	GH_TRY(device_alloc(table, side_bytes(table), &memory, error));
+	table->side_values = static_cast<char *>(memory);
+	table->side_present = reinterpret_cast<uint32_t *>(
+		table->side_values + SIDE_SLOTS * side_stride(table));
 	return GH_OK;
 }
 
@@ -154,16 +227,18 @@ erase_buckets(cuda_table *table, GhError *error)
 	{
 		subtable   *sub = &table->sub[i];
 
-		CUDA_TRY(table, cudaMemsetAsync(sub->words, 0xff,
-										subtable_bytes(table, sub->buckets), stream), error);
+		/* EMPTY has all bits set */
+		CUDA_TRY(table, cudaMemsetAsync(sub->slots, 0xff, sub->buckets * BUCKET_BYTES,
+										stream), error);
 		sub->entries = 0;
 	}
-	CUDA_TRY(table, cudaMemsetAsync(table->side, 0xff, subtable_bytes(table, 1), stream),
-			 error);
+	CUDA_TRY(table, cudaMemsetAsync(table->side_present, 0, SIDE_SLOTS * sizeof(uint32_t),
+									stream), error);
 	/* other lanes read the buckets next */
 	CUDA_TRY(table, cudaStreamSynchronize(stream), error);
 	table->keys = 0;
 	table->values = 0;
+	table->ordered = true;
 	return GH_OK;
 }
 
@@ -173,13 +248,7 @@ create_contents(cuda_table *table, GhError *error)
 	GH_TRY(choose_base_buckets(table, error));
 	GH_TRY(create_fixtures(table, error));
 	for (uint32_t i = 0; i < table->options.subtables; i++)
-	{
-		void	   *words;
-
-		GH_TRY(device_alloc(table, subtable_bytes(table, table->sub[i].buckets), &words,
-							error));
-		table->sub[i].words = static_cast<uint64_t *>(words);
-	}
+		GH_TRY(subtable_alloc(table, table->base_buckets, &table->sub[i], error));
 	return erase_buckets(table, error);
 }
 
@@ -204,7 +273,11 @@ cuda_table_create(const GhHost *host, const GhTableOptions *options, GhTable **h
 	if (host != nullptr)
 		table->host = *host;
 	table->options = checked;
-	table->has_values = checked.value_size != 0;
+	choose_layout(table);
+	table->atomic_128 = device_attribute(checked.device,
+										 cudaDevAttrComputeCapabilityMajor) >= 9;
+	table->multiprocessors = device_attribute(checked.device,
+											  cudaDevAttrMultiProcessorCount);
 
 	status = create_contents(table, error);
 	if (status != GH_OK)
@@ -235,11 +308,8 @@ cuda_table_destroy(GhTable *handle)
 
 	values_clear(table);
 	for (uint32_t i = 0; i < table->options.subtables; i++)
-		if (table->sub[i].words != nullptr)
-			device_free(table, table->sub[i].words,
-						subtable_bytes(table, table->sub[i].buckets));
-	if (table->side != nullptr)
-		device_free(table, table->side, subtable_bytes(table, 1));
+		subtable_free(table, &table->sub[i]);
+	device_free(table, table->side_values, side_bytes(table));
 	device_free(table, table->lanes[0].device_count, LANES * sizeof(counters));
 	if (table->lanes[0].host_count != nullptr)
 		(void) cudaFreeHost(table->lanes[0].host_count);
@@ -257,23 +327,18 @@ static void
 restore_base_size(cuda_table *table, subtable *sub)
 {
 	GhError		ignored;
-	void	   *words;
+	subtable	base;
 
-	if (sub->buckets == sub->base_buckets)
+	if (sub->buckets == table->base_buckets ||
+		subtable_alloc(table, table->base_buckets, &base, &ignored) != GH_OK)
 		return;
-	if (device_alloc(table, subtable_bytes(table, sub->base_buckets), &words,
-					 &ignored) != GH_OK)
-		return;
-	device_free(table, sub->words, subtable_bytes(table, sub->buckets));
-	sub->words = static_cast<uint64_t *>(words);
-	sub->buckets = sub->base_buckets;
+	subtable_free(table, sub);
+	*sub = base;
 }
 
 GhStatus
-cuda_table_clear(GhTable *handle, GhError *error)
+table_enter(cuda_table *table, GhError *error)
 {
-	cuda_table *table = reinterpret_cast<cuda_table *>(handle);
-
 	/* requests submitted before come first */
 	queue_drain(table);
 	if (table->failed)
@@ -283,10 +348,48 @@ cuda_table_clear(GhTable *handle, GhError *error)
 		return GH_DEVICE_ERROR;
 	}
 	CUDA_TRY(table, cudaSetDevice(table->options.device), error);
+	return GH_OK;
+}
+
+GhStatus
+cuda_table_clear(GhTable *handle, GhError *error)
+{
+	cuda_table *table = reinterpret_cast<cuda_table *>(handle);
+
+	GH_TRY(table_enter(table, error));
 	values_clear(table);
 	for (uint32_t i = 0; i < table->options.subtables; i++)
 		restore_base_size(table, &table->sub[i]);
+	table->floor_slots = table->base_buckets * table->options.subtables *
+		table->bucket_slots;
 	return erase_buckets(table, error);
+}
+
+GhStatus
+cuda_table_reserve(GhTable *handle, uint64_t keys, GhError *error)
+{
+	cuda_table *table = reinterpret_cast<cuda_table *>(handle);
+	uint64_t	slots;
+
+	GH_TRY(table_enter(table, error));
+	GH_TRY(table_make_room(table, keys, error));
+	/* what it has now is enough; it shrinks to what is enough, too */
+	slots = (uint64_t) ceil((double) keys / table->options.fill_max);
+	if (slots > table->floor_slots)
+		table->floor_slots = slots;
+	return GH_OK;
+}
+
+GhStatus
+cuda_table_flush(GhTable *handle, GhError *error)
+{
+	cuda_table *table = reinterpret_cast<cuda_table *>(handle);
+	bool		done;
+
+	GH_TRY(table_enter(table, error));
+	if (table->options.multi)
+		GH_TRY(values_compact(table, &done, error));
+	return table_downsize_if_due(table, error);
 }
 
 GhStatus
@@ -306,7 +409,7 @@ cuda_table_stats(GhTable *handle, GhTableStats *stats, GhError *error)
 	stats->subtables = table->options.subtables;
 	for (uint32_t i = 0; i < table->options.subtables; i++)
 	{
-		stats->subtable[i].slots = table->sub[i].buckets * BUCKET_SLOTS;
+		stats->subtable[i].slots = table->sub[i].buckets * table->bucket_slots;
 		stats->subtable[i].entries = table->sub[i].entries;
 	}
 	stats->fill = (double) table->keys / (double) table_slots(table);

@@ -16,34 +16,78 @@
 /* FIND pieces in flight; one is copied in, one runs, one is copied out, one waits. */
 #define LANES 4
 
-/* Keys of one FIND piece: small, so that the pieces of one request overlap. */
+/* Keys of one FIND or COUNT piece from host memory: small, so that the pieces of one
+ * request overlap. */
 #define PIECE_MAX ((uint64_t) 1 << 18)
 
 /* Keys of one slice of another operation: enough to fill the device, few enough
  * for the stop flag (about a millisecond with page-locked arrays). */
 #define SLICE_MAX ((uint64_t) 1 << 20)
+/* The same where the arrays are on the device, for operations whose scratch
+ * memory is small: a launch should be long beside what the host does between. */
+#ifndef DEVICE_SLICE_MAX
+#define DEVICE_SLICE_MAX ((uint64_t) 1 << 23)
+#endif
 /* Keys of one slice that fit lane 0 whatever the memory's state. */
 #define SLICE_MIN ((uint64_t) 256)
 
+/* Keys and values that a piece or slice stages in device memory: fewer when wide. */
+#define STAGED_BYTES ((uint64_t) 32 << 20)
+
+/* Keys that are grouped at a time: their scratch table stays in L2. */
+#define GROUP_MAX SLICE_MAX
+
 /* Buckets of a subtable at creation: with fewer, chance decides what fits. */
 #define SUBTABLE_BUCKETS_MIN ((uint64_t) 16)
-/* One subtable: 2^36 buckets of 128 bytes are more than any device has. */
-#define SUBTABLE_BUCKETS_MAX ((uint64_t) 1 << 36)
+/* The hash has 32 bits for a bucket. */
+#define SUBTABLE_BUCKETS_MAX ((uint64_t) UINT32_MAX)
 
 #define SEGMENTS_MAX 64
 
+enum layout_kind
+{
+	LAYOUT_K4,
+	LAYOUT_K8,
+	LAYOUT_K4V4,
+	LAYOUT_K8V8
+};
+
+/*
+ * Runs a statement in which L is the table's layout:
+ *		LAYOUT_DISPATCH(table, kernel<L><<<...>>>(...));
+ */
+#define LAYOUT_DISPATCH(table, ...) \
+	do { \
+		switch ((table)->layout) \
+		{ \
+			case LAYOUT_K4: { typedef layout_k4 L; __VA_ARGS__; break; } \
+			case LAYOUT_K8: { typedef layout_k8 L; __VA_ARGS__; break; } \
+			case LAYOUT_K4V4: { typedef layout_k4v4 L; __VA_ARGS__; break; } \
+			case LAYOUT_K8V8: { typedef layout_k8v8 L; __VA_ARGS__; break; } \
+		} \
+	} while (0)
+
+/* The same where the layout has values together with keys, as multi tables have. */
+#define TOGETHER_DISPATCH(table, ...) \
+	do { \
+		if ((table)->layout == LAYOUT_K4V4) \
+			{ typedef layout_k4v4 L; __VA_ARGS__; } \
+		else \
+			{ typedef layout_k8v8 L; __VA_ARGS__; } \
+	} while (0)
+
 struct subtable
 {
-	uint64_t   *words;			/* device: buckets */
-	uint64_t	buckets;		/* a power of two */
-	uint64_t	base_buckets;	/* at creation */
+	char	   *slots;			/* device: buckets */
+	char	   *values;			/* device: by slot; NULL: together with keys, or none */
+	uint64_t	buckets;
 	uint64_t	entries;		/* subtable 0 counts the side bucket's too */
 };
 
 /* A device allocation that values are handed out of, front to back. */
 struct segment
 {
-	uint64_t   *values;
+	char	   *values;
 	uint64_t	room;			/* values */
 	uint64_t	used;			/* values handed out */
 };
@@ -83,13 +127,22 @@ struct cuda_table
 	GhTable		base;			/* first: it is the handle */
 	GhHost		host;
 	GhTableOptions options;
-	bool		has_values;
+	layout_kind layout;
+	uint32_t	slot_bytes;		/* of a slot in its bucket */
+	uint32_t	bucket_slots;
+	/* bytes that a slot has for a value: value_size, or a multi table's record number */
+	uint32_t	slot_value_size;
+	bool		ordered;		/* see "Order" in README */
+	bool		atomic_128;		/* the device has 128-bit atomics */
+	uint32_t	multiprocessors;
 	bool		failed;			/* the device did; error says how */
 	GhError		error;
 
 	subtable	sub[GH_SUBTABLES_MAX];
-	uint64_t   *side;			/* device: the side bucket */
-	uint64_t	base_slots;		/* all subtables' slots at creation */
+	uint32_t   *side_present;	/* device: the side bucket */
+	char	   *side_values;
+	uint64_t	base_buckets;	/* of each subtable at creation */
+	uint64_t	floor_slots;	/* of all subtables: it does not shrink below */
 	uint64_t	keys;
 	uint64_t	values;			/* multi tables */
 	uint64_t	reserved;		/* bytes kept free under the limit, for compaction */
@@ -118,7 +171,7 @@ extern "C" const GhEngine *gh_cuda_engine(void);
 	} while (0)
 
 /* After every kernel launch. */
-#define LAUNCH_TRY(table, error) CUDA_TRY(table, cudaGetLastError(), error)
+#define LAUNCH_TRY(table, error) CUDA_TRY(table, launch_status(), error)
 
 #define GH_TRY(call) \
 	do { \
@@ -130,6 +183,7 @@ extern "C" const GhEngine *gh_cuda_engine(void);
 extern GhStatus device_count(int *count, GhError *error);
 extern GhStatus device_open(int device, GhError *error);
 extern GhStatus device_info(int device, GhDeviceInfo *info, GhError *error);
+extern uint32_t device_attribute(int device, cudaDeviceAttr attribute);
 extern void *device_buffer_alloc(int device, size_t bytes);
 extern void device_buffer_free(void *buffer);
 extern GhStatus table_failed(cuda_table *table, cudaError_t status, const char *call,
@@ -138,6 +192,16 @@ extern bool device_fits(const cuda_table *table, uint64_t bytes);
 extern GhStatus device_alloc(cuda_table *table, uint64_t bytes, void **memory,
 							 GhError *error);
 extern void device_free(cuda_table *table, void *memory, uint64_t bytes);
+extern cudaError_t launch_status(void);
+extern uint32_t resident_blocks_of(const cuda_table *table, const void *kernel,
+								   uint64_t elements);
+
+/* Blocks of a kernel with FOR_ROUNDS: as many as the device holds, or fewer. */
+template <typename KERNEL> static inline uint32_t
+resident_blocks(const cuda_table *table, KERNEL kernel, uint64_t elements)
+{
+	return resident_blocks_of(table, reinterpret_cast<const void *>(kernel), elements);
+}
 
 /* ----------------------------------------------------------------- table.cu */
 
@@ -146,10 +210,17 @@ extern GhStatus cuda_table_create(const GhHost *host, const GhTableOptions *opti
 extern void cuda_table_destroy(GhTable *handle);
 extern GhStatus cuda_table_clear(GhTable *handle, GhError *error);
 extern GhStatus cuda_table_stats(GhTable *handle, GhTableStats *stats, GhError *error);
+extern GhStatus cuda_table_reserve(GhTable *handle, uint64_t keys, GhError *error);
+extern GhStatus cuda_table_flush(GhTable *handle, GhError *error);
 extern uint64_t table_slots(const cuda_table *table);
+extern uint64_t table_staged_keys(const cuda_table *table, uint64_t most);
+extern GhStatus subtable_alloc(cuda_table *table, uint64_t buckets, subtable *sub,
+							   GhError *error);
+extern void subtable_free(cuda_table *table, subtable *sub);
 extern uint64_t subtable_bytes(const cuda_table *table, uint64_t buckets);
 extern table_view table_make_view(const cuda_table *table);
-extern steering_view table_make_steering(const cuda_table *table);
+/* Waits for what was submitted and makes the device current, before a table call. */
+extern GhStatus table_enter(cuda_table *table, GhError *error);
 
 /* ------------------------------------------------------------------ lane.cu */
 
@@ -191,7 +262,8 @@ enum request_state
 	STATE_FLYING,				/* its pieces in flight */
 	STATE_STOPPED,				/* start no more of it */
 	STATE_SUBMITTED_NS,			/* the clock at submit */
-	STATE_PHASE					/* find-all: counting or gathering */
+	STATE_PHASE,				/* find-all: counting or gathering */
+	STATE_GATHERED				/* find-all: values gathered */
 };
 
 extern GhStatus cuda_submit(GhTable *handle, GhRequest *request);
@@ -206,52 +278,186 @@ extern GhStatus find_start(cuda_table *table, GhRequest *request, bool *started,
 						   GhError *error);
 extern GhStatus find_finish(cuda_table *table, lane *lane, GhError *error);
 extern GhStatus find_all_step(cuda_table *table, GhRequest *request, GhError *error);
-extern size_t find_all_bytes(uint64_t keys, uint64_t chunk);
+/* Bytes of a lane for that many keys and a chunk of that many values. */
+extern size_t find_bytes(const cuda_table *table, uint64_t keys);
+extern size_t find_all_bytes(const cuda_table *table, uint64_t keys, uint64_t chunk);
 
-/* ----------------------------------------------- batch.cu, insert.cu, values.cu */
+/* ----------------------------------------------------------------- batch.cu */
+
+/*
+ * One slice of a modifying request: its arrays in device memory, those that the
+ * operation has, and scratch memory of as many bytes as the operation asked for.
+ */
+struct slice_io
+{
+	uint32_t	count;			/* positions */
+	const void *keys;
+	const char *values;
+	const uint8_t *ops;
+	char	   *values_out;
+	uint8_t    *flags;			/* always there; the operation fills all of it */
+	void	   *scratch;
+};
+
+/*
+ * What an operation supplies.  run does the slice whole, adds to the request's
+ * counters and, after an error other than GH_DEVICE_ERROR, leaves the table's
+ * content as it was; GH_LIMIT and GH_NO_MEMORY make batch_step try less.
+ */
+struct slice_operation
+{
+	size_t		(*scratch_bytes) (const cuda_table *table, uint64_t keys);
+	GhStatus	(*run) (cuda_table *table, GhRequest *request, const slice_io *slice,
+						GhError *error);
+	uint64_t	device_slice_max;	/* keys, where the arrays are on the device */
+};
 
 extern GhStatus batch_step(cuda_table *table, GhRequest *request, GhError *error);
 extern size_t batch_bytes(const cuda_table *table, GhOp op, uint64_t keys);
 
-extern GhStatus entries_insert(cuda_table *table, const batch_view *batch,
-							   uint32_t absent, GhError *error);
-extern GhStatus entries_remove(cuda_table *table, const batch_view *batch,
-							   uint32_t absent, GhError *error);
-extern GhStatus residuals_insert(cuda_table *table, const uint64_t *keys,
-								 const uint64_t *values, uint32_t *const *lists,
-								 uint32_t *left, const move_journal *journal,
-								 GhError *error);
-extern GhStatus residuals_undo(cuda_table *table, const move_journal *journal,
-							   GhError *error);
+extern const slice_operation insert_operation;	/* insert.cu: INSERT, EXCHANGE */
+extern const slice_operation upsert_operation;	/* insert.cu */
+extern const slice_operation delete_operation;	/* delete.cu */
+extern const slice_operation add_operation;	/* add.cu */
+extern const slice_operation delete_one_operation;	/* delete_one.cu */
+extern const slice_operation mixed_operation;	/* mixed.cu */
+
+/* ----------------------------------------------------------------- group.cu */
+
+enum group_mode
+{
+	GROUP_FIRST,				/* only the leaders */
+	GROUP_LAST,					/* last: the largest position */
+	GROUP_COUNT					/* last: how many positions; rank: each one's number,
+								 * from 0, in no particular order */
+};
+
+/* Takes a group_view for that many keys, up to GROUP_MAX, out of a buffer. */
+struct carver;
+extern group_view group_carve(carver *carver, uint64_t keys, group_mode mode);
+/* Enqueues the grouping of a list of up to that many keys on lane 0. */
+extern GhStatus group_positions(cuda_table *table, const entry_list *list,
+								const group_view *group, group_mode mode,
+								GhError *error);
+
+/* ----------------------------------------------------------------- order.cu */
+
+/* Positions sorted by key, those of a key ascending. */
+struct key_order
+{
+	uint32_t   *unsorted;		/* positions in their own order */
+	uint32_t   *positions;		/* sorted */
+	uint32_t   *places;			/* the same positions' places in the group */
+	void	   *space;			/* CUB's */
+	size_t		space_bytes;
+};
+
+extern key_order order_carve(carver *carver, const group_view *group, uint64_t keys);
+extern GhStatus order_positions(cuda_table *table, const group_view *group,
+								const key_order *order, uint32_t count, GhError *error);
+
+/* ----------------------------------------------------------------- place.cu */
+
+/* What entries_place works with and tells. */
+struct place_lists
+{
+	uint8_t    *flags;			/* by position: 1 where the key was placed */
+	uint32_t   *present;		/* positions whose keys were there, list->count elements */
+	uint32_t   *overflow;		/* list->count elements */
+	uint32_t   *spare[2];		/* up to GROUP_MAX elements each */
+	group_view	group;			/* GROUP_FIRST, for up to GROUP_MAX keys */
+	claim_view	claims;
+	bool		sized;			/* the caller has seen to the room, maybe too little */
+};
+
+extern void place_carve(carver *carver, uint64_t keys, place_lists *lists);
+extern GhStatus entries_place(cuda_table *table, const entry_list *list,
+							  const place_lists *lists, uint32_t *placed,
+							  uint32_t *present, GhError *error);
 extern void subtables_add_gains(cuda_table *table, const counters *count);
 
+/* -------------------------------------------------------------- relocate.cu */
+
+extern GhStatus relocate_rounds(cuda_table *table, entry_list *list,
+								uint8_t *flags, uint32_t *const *spare,
+								const move_journal *journal, GhError *error);
+extern GhStatus relocation_undo(cuda_table *table, const move_journal *journal,
+								GhError *error);
+
+/* ------------------------------------------------------------------- runs.cu */
+
+/*
+ * Runs of values to copy, in device memory.  Run i is output elements offsets[i]
+ * up to offsets[i + 1], of value_size bytes each.
+ */
+struct run_list
+{
+	uint64_t	count;			/* runs */
+	/* pointers to the runs' values, the stride apart; not read of an empty run */
+	const void *sources;
+	uint32_t	source_stride;	/* bytes */
+	const uint64_t *offsets;	/* count + 1, ascending */
+	const uint64_t *targets;	/* elements of `to` that runs go to; NULL: as offsets */
+	uint64_t	first;			/* only output elements from here on */
+	uint64_t	end;			/* and below this are copied */
+	char	   *to;				/* targets NULL: where output element `first` goes */
+};
+
+/* Scratch memory of runs_copy: the list of runs that are long. */
+struct long_runs
+{
+	uint64_t   *taken;			/* pieces << 32 | runs */
+	uint2	   *runs;			/* number, first piece */
+};
+
+extern uint64_t runs_long_max(const cuda_table *table, uint64_t runs, uint64_t values);
+extern long_runs runs_carve(carver *carver, uint64_t long_max);
+extern GhStatus runs_copy(cuda_table *table, const run_list *runs,
+						  const long_runs *scratch, GhError *error);
+
+/* ----------------------------------------------------------------- values.cu */
+
+/* What an ADD slice needs of the store, and where it is. */
+struct value_plan
+{
+	uint64_t	fresh;			/* values of new room */
+	uint64_t	moved;			/* values that move there */
+	segment    *from;			/* the new room is handed out of this segment */
+	char	   *start;			/* the new room */
+};
+
+extern GhStatus values_reserve(cuda_table *table, value_plan *plan, uint32_t absent,
+							   uint32_t added, GhError *error);
+extern GhStatus values_room_for(cuda_table *table, uint64_t values, uint64_t records,
+								GhError *error);
 extern size_t scan_space_bytes(uint64_t elements);
 extern GhStatus scan_sums(cuda_table *table, lane *lane, uint64_t *sums,
 						  uint64_t elements, void *space, size_t space_bytes,
 						  GhError *error);
-/* The room an ADD slice needs, found before anything is changed. */
-struct value_plan
-{
-	uint64_t	fresh;			/* values of room to hand out */
-	uint64_t	moved;			/* values to move there */
-	uint64_t   *start;			/* of the room, once reserved */
-	segment    *from;
-};
-extern GhStatus values_plan(cuda_table *table, const batch_view *batch,
-							value_plan *plan, GhError *error);
-extern GhStatus values_reserve(cuda_table *table, value_plan *plan, uint32_t absent,
-							   uint32_t added, GhError *error);
-extern GhStatus values_commit(cuda_table *table, const batch_view *batch,
-							  const value_plan *plan, uint32_t absent, GhError *error);
 extern void values_hold_back(cuda_table *table, uint64_t keys, uint64_t values);
 extern GhStatus values_compact_if_due(cuda_table *table, GhError *error);
 extern GhStatus values_compact(cuda_table *table, bool *done, GhError *error);
 extern void values_clear(cuda_table *table);
+
+/* ------------------------------------------ estimate.cu, build.cu, export.cu */
+
+/* Two standard errors of an estimate, as part of it. */
+#define ESTIMATE_ERROR 0.0325
+
+extern size_t estimate_bytes(void);
+extern GhStatus estimate_keys(cuda_table *table, const entry_list *list, void *space,
+							  uint64_t *keys, GhError *error);
+extern GhStatus build_step(cuda_table *table, GhRequest *request, GhError *error);
+extern GhStatus cuda_table_export(GhTable *handle, GhCursor *cursor, uint64_t capacity,
+								  void *keys, void *values, uint64_t *count,
+								  GhError *error);
 
 /* ---------------------------------------------------------------- resize.cu */
 
 extern GhStatus table_make_room(cuda_table *table, uint64_t keys, GhError *error);
 extern GhStatus table_upsize(cuda_table *table, GhError *error);
 extern GhStatus table_downsize_if_due(cuda_table *table, GhError *error);
+/* Doubles smallest subtables until there are that many slots in all. */
+extern GhStatus table_grow_slots(cuda_table *table, uint64_t slots, GhError *error);
 
 #endif							/* GPUHASH_TABLE_H */
