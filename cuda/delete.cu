@@ -17,8 +17,11 @@ delete_kernel(const __grid_constant__ table_view view, entry_list list, uint8_t 
 	typedef typename L::key_type key_type;
 	__shared__ uint32_t shared[block_sums::WORDS];
 	block_sums	sums;
-	uint64_t	values = 0;
+	/* by thread: values of the keys it removed; the loop has no registers to spare */
+	__shared__ uint64_t values[BLOCK_THREADS];
+	bool		count_values = L::together && records != nullptr;
 
+	values[threadIdx.x] = 0;
 	sums.begin(shared);
 	FOR_ROUNDS(i, list.count)
 	{
@@ -28,16 +31,16 @@ delete_kernel(const __grid_constant__ table_view view, entry_list list, uint8_t 
 		bool		removed = place.found && place_empty<L>(view, place, key);
 
 		/* the key went, its record stays until compaction */
-		if (records != nullptr && removed)
-			values += records[place.loaded].count;
+		if (count_values && removed)
+			values[threadIdx.x] += records[place.loaded].count;
 		if (listed)
 			flags[i] = removed ? 1 : 0;
 		sums.add_one(block_sums::ENTRIES, removed);
 		sums.add_reads(view, place.reads);
 		sums.add_gains(view, removed, place.sub);
 	}
-	if (records != nullptr)
-		block_add(&counts->values, values);
+	if (count_values)
+		block_add(&counts->values, values[threadIdx.x]);
 	sums.end(counts, &counts->removed, -1);
 }
 

@@ -48,7 +48,6 @@ find_kernel(const __grid_constant__ table_view view, find_view piece, counters *
 	typedef typename L::key_type key_type;
 	__shared__ uint32_t shared[block_sums::WORDS];
 	block_sums	sums;
-	uint64_t	values = 0;
 
 	sums.begin(shared);
 	{
@@ -63,16 +62,16 @@ find_kernel(const __grid_constant__ table_view view, find_view piece, counters *
 			piece.flags_out[i] = place.found ? 1 : 0;
 		if (piece.counts_out != nullptr)
 		{
-			if (place.found)
-				values = piece.records == nullptr ? 1 : piece.records[place.loaded].count;
+			uint64_t	values = !place.found ? 0 :
+				piece.records == nullptr ? 1 : piece.records[place.loaded].count;
+
 			if (listed)
 				piece.counts_out[i] = values;
+			block_add(&counts->values, values);
 		}
 		sums.add_one(block_sums::ENTRIES, place.found);
 		sums.add_reads(view, place.reads);
 	}
-	if (piece.counts_out != nullptr)
-		block_add(&counts->values, values);
 	sums.end(counts, &counts->matched, 1);
 }
 
