@@ -197,6 +197,7 @@ count_position(GhCpuShape shape, GhCpuTable *table, GhRequest *request, uint64_t
 	if (gh_unlikely(key == GH_CPU_EMPTY))
 		return count_empty_key(table, request, i);
 	slot = gh_cpu_lookup(shape, place, key, &which);
+	gh_cpu_count_lookup(root, which);
 	if (slot != NULL)
 	{
 		count_next(table, request, (uint64_t *) (void *)
@@ -369,6 +370,7 @@ load_words(GhCpuShape shape, GhCpuTable *table, const GhRequest *request, uint64
 		if (gh_likely(key != GH_CPU_EMPTY))
 		{
 			slot = gh_cpu_lookup(shape, &place[g], key, &which);
+			gh_cpu_count_lookup(view->root, which);
 			word[g] = (uint64_t *) (void *)
 				gh_cpu_value(shape, &view->area[place[g].subtable[which]], slot, view->stride);
 		}

@@ -52,6 +52,7 @@ delete_position(GhCpuShape shape, GhCpuTable *table, uint64_t key, const GhCpuPl
 		return delete_empty_key(table, op, gone);
 	*gone = false;
 	slot = gh_cpu_lookup(shape, place, key, &which);
+	gh_cpu_count_lookup(view->root, which);
 	if (slot == NULL)
 		return 0;
 	subtable = place->subtable[which];

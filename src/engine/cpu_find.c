@@ -111,7 +111,8 @@ gh_cpu_find_key(const GhCpuTable *table, uint64_t key, const GhCpuPlace *place)
 
 	if (gh_unlikely(key == GH_CPU_EMPTY))
 		return view->root->has_empty_key ? (const char *) view->root->empty_key_value : NULL;
-	(void) GH_CPU_BY_SHAPE(view->shape, look_at, view, key, place, &value);
+	gh_cpu_count_bucket_reads(table, GH_CPU_BY_SHAPE(view->shape, look_at, view, key, place,
+													 &value));
 	return value;
 }
 

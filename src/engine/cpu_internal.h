@@ -273,6 +273,14 @@ gh_cpu_count_bucket_reads(const GhCpuTable *table, uint64_t buckets)
 		(void) __atomic_fetch_add(&root->bucket_reads, buckets, __ATOMIC_RELAXED);
 }
 
+/* Counts those of a gh_cpu_lookup that told `which`, under an exclusive lock. */
+static gh_always_inline void
+gh_cpu_count_lookup(GhCpuRoot *root, int which)
+{
+	if (gh_unlikely(root->options.timing))
+		root->bucket_reads += (uint32_t) which + 1;
+}
+
 /* cpu_memory.c */
 extern GhStatus gh_cpu_take(GhCpuTable *table, uint64_t bytes, GhRef *ref, GhError *error);
 extern void gh_cpu_give(GhCpuTable *table, GhRef ref, uint64_t bytes);

@@ -100,6 +100,7 @@ write_one(GhCpuShape shape, GhCpuTable *table, GhRequest *request, uint64_t i,
 		return write_empty_key(table, request, i, op);
 
 	slot = gh_cpu_lookup(shape, place, key, &which);
+	gh_cpu_count_lookup(root, which);
 	if (slot != NULL)
 		return op == GH_INSERT ? GH_CPU_WROTE_OLD :
 			write_value(table, request, i,

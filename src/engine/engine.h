@@ -149,7 +149,7 @@ typedef struct GhTableStats
 	uint64_t	bytes_from_device;
 	uint64_t	reads;			/* keys looked up so far */
 	uint64_t	writes;			/* positions of all other requests so far */
-	uint64_t	bucket_reads;	/* with timing: buckets those reads looked at */
+	uint64_t	bucket_reads;	/* with timing: buckets all requests so far looked at */
 	uint64_t	queue_ns;		/* with timing: from submit to start on the device */
 	uint64_t	transfer_ns;	/* with timing: copies, both ways */
 	uint64_t	kernel_ns;		/* with timing: kernels */
