@@ -235,27 +235,6 @@ build_run(cuda_table *table, GhRequest *request, build_work *work, GhError *erro
 	return GH_OK;
 }
 
-/* Takes every key out again. */
-static GhStatus
-erase_table(cuda_table *table, GhError *error)
-{
-	cudaStream_t stream = table->lanes[0].stream;
-
-	for (uint32_t i = 0; i < table->options.subtables; i++)
-	{
-		/* EMPTY has all bits set */
-		CUDA_TRY(table, cudaMemsetAsync(table->sub[i].slots, 0xff,
-										table->sub[i].buckets * BUCKET_BYTES, stream), error);
-		table->sub[i].entries = 0;
-	}
-	CUDA_TRY(table, cudaMemsetAsync(table->side_present, 0, SIDE_SLOTS * sizeof(uint32_t),
-									stream), error);
-	CUDA_TRY(table, cudaStreamSynchronize(stream), error);
-	table->keys = table->values = 0;
-	table->ordered = true;
-	return GH_OK;
-}
-
 /*
  * Does the request in full: GH_OK, or an error or GH_STOPPED that leave an empty
  * table.
@@ -298,7 +277,7 @@ build_step(cuda_table *table, GhRequest *request, GhError *error)
 	if (status == GH_DEVICE_ERROR)
 		return status;
 	values_clear(table);
-	GH_TRY(erase_table(table, error));
+	GH_TRY(table_erase(table, error));
 	GH_TRY(table_downsize_if_due(table, error));
 	return status;
 }

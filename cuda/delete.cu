@@ -10,7 +10,7 @@
 #include "probe.cuh"
 #include "table.h"
 
-template <typename L> static __global__ void __launch_bounds__(BLOCK_THREADS, SEARCH_BLOCKS)
+template <typename L> static __global__ void __launch_bounds__(BLOCK_THREADS, ROUND_BLOCKS)
 delete_kernel(const __grid_constant__ table_view view, entry_list list, uint8_t *flags,
 			  const value_record *records, counters *counts)
 {

@@ -11,6 +11,9 @@
 /* Lanes may use up to this part of a memory limit, each. */
 #define LANE_LIMIT_SHARE 16
 
+/* A lane keeps a buffer up to this size. */
+#define LANE_KEPT_BYTES ((uint64_t) 256 << 20)
+
 void *
 carver::take(size_t bytes)
 {
@@ -74,6 +77,25 @@ lane_reserve(cuda_table *table, lane *lane, size_t bytes)
 	lane->buffer = buffer;
 	lane->bytes = bytes;
 	return table->failed ? GH_DEVICE_ERROR : GH_OK;
+}
+
+/*
+ * Gives back a buffer that is larger than most slices need.  What every operation
+ * needs for SLICE_MIN keys stays, or all of it, when there is no memory for a smaller
+ * one.
+ */
+void
+lane_shrink(cuda_table *table, lane *lane)
+{
+	void	   *buffer;
+	GhError		ignored;
+
+	if (lane->bytes <= LANE_KEPT_BYTES ||
+		device_alloc(table, table->lane_min_bytes, &buffer, &ignored) != GH_OK)
+		return;
+	device_free(table, lane->buffer, lane->bytes);
+	lane->buffer = buffer;
+	lane->bytes = table->lane_min_bytes;
 }
 
 GhStatus

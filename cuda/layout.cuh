@@ -54,13 +54,9 @@
 #define POSITION_NONE UINT32_MAX
 
 #define BLOCK_THREADS 256
-/* Blocks that a multiprocessor shall hold of kernels that look keys up, or place them. */
-#ifndef SEARCH_BLOCKS
-#define SEARCH_BLOCKS 4
-#endif
-#ifndef PLACE_BLOCKS
-#define PLACE_BLOCKS 4
-#endif
+/* Blocks that a multiprocessor shall hold of kernels that go round: with more, registers
+ * spill, with fewer, less is on its way. */
+#define ROUND_BLOCKS 4
 
 /* One thread's part of a bucket. */
 typedef uint4 fragment;

@@ -153,6 +153,60 @@ warp_scan(const char *bucket, typename L::key_type key)
 	return scan;
 }
 
+/*
+ * The same for lanes of which few may ask, those of `askers`: if they are no more
+ * than a warp reads buckets at a time, it takes one round.
+ */
+template <typename L> static __device__ __forceinline__ bucket_scan
+warp_scan_some(const char *bucket, typename L::key_type key, uint32_t askers)
+{
+	typedef typename L::key_type key_type;
+	uint32_t	lane = threadIdx.x & 31;
+	uint32_t	tile = lane / TILE_LANES;
+	uint32_t	asking = (uint32_t) __popc(askers);
+	uint32_t	bits = (1u << TILE_LANES) - 1;
+	/* a tile reads for the asker of its number, and an asker is told by that tile */
+	int			asker;
+	uint32_t	shift = (uint32_t) __popc(askers & ((1u << lane) - 1)) % TILES * TILE_LANES;
+	const char *place;
+	key_type	wanted;
+	fragment	read;
+	uint64_t	value = 0;
+	bucket_scan scan = {0, 0, 0, 0};
+
+	if (asking > TILES)
+		return warp_scan<L>(bucket, key);
+	asker = (int) (__fns(askers, 0, (int) tile + 1) % 32);
+	place = reinterpret_cast<const char *>(
+		__shfl_sync(ALL_LANES, reinterpret_cast<unsigned long long>(bucket), asker));
+	wanted = __shfl_sync(ALL_LANES, key, asker);
+	read = make_uint4(0, 0, 0, 0);
+	if (tile < asking)
+		read = load_fragment(place + lane % TILE_LANES * 16);
+#pragma unroll
+	for (int s = 0; s < L::lane_slots; s++)
+	{
+		key_type	held = L::fragment_key(read, s);
+		uint32_t	matches = __ballot_sync(ALL_LANES, held == wanted);
+		uint32_t	empties = __ballot_sync(ALL_LANES, held == L::empty_key);
+		uint32_t	freed = __ballot_sync(ALL_LANES, held == L::freed_key);
+
+		scan.match |= (matches >> shift & bits) << (s * TILE_LANES);
+		scan.empty |= (empties >> shift & bits) << (s * TILE_LANES);
+		scan.freed |= (freed >> shift & bits) << (s * TILE_LANES);
+		if (L::together && held == wanted)
+			value = L::fragment_value(read, s);
+	}
+	if (L::together)
+	{
+		/* the lane that read the slot has the value */
+		uint32_t	bit = (uint32_t) __ffs((int) scan.match) - 1;
+
+		scan.value = __shfl_sync(ALL_LANES, value, (int) (shift + bit % TILE_LANES));
+	}
+	return scan;
+}
+
 /* -------------------------------------------------------------- looking up */
 
 /* Where an entry is. */
@@ -223,11 +277,14 @@ warp_locate(const table_view &view, typename L::key_type key, bool asking)
 #pragma unroll
 	for (int which = 0; which < 2; which++)
 	{
+		uint32_t	askers = __ballot_sync(ALL_LANES, pending);
+		const char *bucket = pending ? candidate.bucket[which] : nullptr;
 		bucket_scan scan;
 
-		if (__ballot_sync(ALL_LANES, pending) == 0)
+		if (askers == 0)
 			break;
-		scan = warp_scan<L>(pending ? candidate.bucket[which] : nullptr, key);
+		scan = which == 0 ? warp_scan<L>(bucket, key) :
+			warp_scan_some<L>(bucket, key, askers);
 		if (pending)
 		{
 			place.reads++;

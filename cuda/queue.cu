@@ -149,6 +149,9 @@ step_first(cuda_table *table)
 	}
 	if (status != GH_BUSY)
 	{
+		/* the memory of very large slices is not kept */
+		if (status != GH_DEVICE_ERROR)
+			lane_shrink(table, &table->lanes[0]);
 		pending_pop(table);
 		finish(request, status);
 	}

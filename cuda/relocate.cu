@@ -5,10 +5,10 @@
  * The callers give keys that are distinct and not in the table, so no thread
  * ever needs to know about another's key.  Two kernels try one after the other:
  *
- * search_kernel has a warp for each key.  It looks for the nearest free slot:
- * first in the other buckets of the entries in the key's two buckets, each of
- * which one lane reads, then in those of the entries there.  One lane then makes the
- * one or two moves.
+ * search_kernel has a group of lanes for each key, which looks for a free slot
+ * nearby: first in the other buckets of the entries in the key's two buckets, each
+ * of which one lane reads, then in those of the entries there.  One lane then makes
+ * the one or two moves.
  *
  * walk_kernel takes what is left, a thread a key.  A random walk along victims
  * and their other buckets finds a free slot.
@@ -352,7 +352,10 @@ bucket_has_room(char *bucket)
 	return room;
 }
 
-/* What a lane of a searching warp has looked at. */
+/* Lanes that search for one key together, reading a bucket each. */
+#define SEARCH_LANES 8
+
+/* What a lane has looked at. */
 template <typename L> struct search_node
 {
 	owned_slot<L> victim;
@@ -375,78 +378,130 @@ search_slot(const table_view &view, char *bucket, uint32_t sub, uint32_t slot)
 	return node;
 }
 
+/* From a lane of the same group. */
 template <typename T> static __device__ __forceinline__ T *
-shuffle_pointer(T *pointer, uint32_t lane)
+group_shuffle(T *pointer, uint32_t lane)
 {
 	return reinterpret_cast<T *>(__shfl_sync(
-		ALL_LANES, reinterpret_cast<unsigned long long>(pointer), (int) lane));
+		ALL_LANES, reinterpret_cast<unsigned long long>(pointer), (int) lane, SEARCH_LANES));
 }
 
 template <typename L> static __device__ __forceinline__ owned_slot<L>
-shuffle_slot(const owned_slot<L> &place, uint32_t lane)
+group_shuffle(const owned_slot<L> &place, uint32_t lane)
 {
-	return {shuffle_pointer(place.slot, lane),
-		__shfl_sync(ALL_LANES, place.word, (int) lane),
-		__shfl_sync(ALL_LANES, place.sub, (int) lane)};
+	return {group_shuffle(place.slot, lane),
+		__shfl_sync(ALL_LANES, place.word, (int) lane, SEARCH_LANES),
+		__shfl_sync(ALL_LANES, place.sub, (int) lane, SEARCH_LANES)};
+}
+
+/* Which lane of each group says so first; SEARCH_LANES: none. */
+static __device__ __forceinline__ uint32_t
+group_first(bool says)
+{
+	uint32_t	base = (threadIdx.x & 31) / SEARCH_LANES * SEARCH_LANES;
+	uint32_t	found = __ballot_sync(ALL_LANES, says) >> base & ((1u << SEARCH_LANES) - 1);
+
+	return found == 0 ? SEARCH_LANES : (uint32_t) __ffs((int) found) - 1;
+}
+
+/* A way from one of the key's buckets to a bucket with room. */
+template <typename L> struct search_result
+{
+	uint32_t	depth;			/* entries to be moved; 0: none that near */
+	owned_slot<L> path[2];
+	char	   *target;
+	uint32_t	sub;			/* of the target */
+};
+
+/* The chosen lane's node ends the way of its group; nothing where none is chosen. */
+template <typename L> static __device__ __forceinline__ void
+take_node(const search_node<L> &node, uint32_t chosen, owned_slot<L> *step,
+		  search_result<L> *way)
+{
+	owned_slot<L> victim = group_shuffle<L>(node.victim, chosen);
+	char	   *target = group_shuffle(node.bucket, chosen);
+	uint32_t	sub = __shfl_sync(ALL_LANES, node.sub, (int) chosen, SEARCH_LANES);
+
+	if (chosen < SEARCH_LANES)
+	{
+		*step = victim;
+		way->target = target;
+		way->sub = sub;
+	}
+}
+
+/* The node before it on the way. */
+template <typename L> static __device__ __forceinline__ void
+take_parent(const search_node<L> &node, bool chosen, uint32_t parent,
+			search_result<L> *way)
+{
+	owned_slot<L> victim = group_shuffle<L>(node.victim, parent);
+
+	if (chosen)
+		way->path[0] = victim;
 }
 
 /*
- * Finds a way from one of the key's buckets to a bucket with room: the entries to be
- * moved, in path, and the bucket, in *target with its subtable.  Returns the number
- * of entries, 0 when there is none so near.  All lanes of the warp come here and
- * get the same answer.
+ * Searches for each group that is to, near and then farther; all lanes of a group
+ * get the same answer.  All lanes of the warp come here.
  */
-template <typename L> static __device__ uint32_t
-search_way(const table_view &view, const candidates &candidate, owned_slot<L> *path,
-		   char **target, uint32_t *sub)
+template <typename L> static __device__ void
+search_way(const table_view &view, const candidates &candidate, bool searching,
+		   search_result<L> *way)
 {
-	uint32_t	lane = threadIdx.x & 31;
-	uint32_t	which = lane / L::slots % 2;
-	bool		inside = lane < 2 * L::slots;
-	search_node<L> first = search_slot<L>(view, inside ? candidate.bucket[which] : nullptr,
-										  candidate.sub[which], lane % L::slots);
-	uint32_t	found = __ballot_sync(ALL_LANES, first.room);
+	constexpr uint32_t rounds = 2 * L::slots / SEARCH_LANES;
+	uint32_t	lane = threadIdx.x % SEARCH_LANES;
+	search_node<L> near[rounds];
 
-	if (found != 0)
+	way->depth = 0;
+#pragma unroll
+	for (uint32_t round = 0; round < rounds; round++)
 	{
-		uint32_t	chosen = (uint32_t) __ffs((int) found) - 1;
+		uint32_t	number = round * SEARCH_LANES + lane;
+		uint32_t	which = number / L::slots;
+		uint32_t	chosen;
 
-		path[0] = shuffle_slot<L>(first.victim, chosen);
-		*target = shuffle_pointer(first.bucket, chosen);
-		*sub = __shfl_sync(ALL_LANES, first.sub, (int) chosen);
-		return 1;
+		near[round] = search_slot<L>(view, searching && way->depth == 0 ?
+									 candidate.bucket[which] : nullptr,
+									 candidate.sub[which], number % L::slots);
+		chosen = group_first(near[round].room);
+		if (__ballot_sync(ALL_LANES, chosen < SEARCH_LANES) == 0)
+			continue;
+		if (chosen < SEARCH_LANES)
+			way->depth = 1;
+		take_node<L>(near[round], chosen, &way->path[0], way);
 	}
-	for (uint32_t node = 0; node < 2 * L::slots * L::slots; node += 32)
-	{
-		uint32_t	parent = (node + lane) / L::slots % 32;
-		char	   *bucket = shuffle_pointer(first.bucket, parent);
-		uint32_t	parent_sub = __shfl_sync(ALL_LANES, first.sub, (int) parent);
-		search_node<L> second = search_slot<L>(view, bucket, parent_sub, lane % L::slots);
-
-		found = __ballot_sync(ALL_LANES, second.room);
-		if (found != 0)
+#pragma unroll
+	for (uint32_t round = 0; round < rounds; round++)
+		for (uint32_t step = 0; step < L::slots; step++)
 		{
-			uint32_t	chosen = (uint32_t) __ffs((int) found) - 1;
+			uint32_t	parent = (step * SEARCH_LANES + lane) / L::slots;
+			char	   *bucket = group_shuffle(near[round].bucket, parent);
+			uint32_t	sub = __shfl_sync(ALL_LANES, near[round].sub, (int) parent,
+										  SEARCH_LANES);
+			bool		wanted = searching && way->depth == 0;
+			search_node<L> far;
+			uint32_t	chosen;
 
-			path[0] = shuffle_slot<L>(first.victim, __shfl_sync(ALL_LANES, parent,
-																(int) chosen));
-			path[1] = shuffle_slot<L>(second.victim, chosen);
-			*target = shuffle_pointer(second.bucket, chosen);
-			*sub = __shfl_sync(ALL_LANES, second.sub, (int) chosen);
-			return 2;
+			if (__ballot_sync(ALL_LANES, wanted) == 0)
+				return;
+			far = search_slot<L>(view, wanted ? bucket : nullptr, sub,
+								 (step * SEARCH_LANES + lane) % L::slots);
+			chosen = group_first(far.room);
+			if (__ballot_sync(ALL_LANES, chosen < SEARCH_LANES) == 0)
+				continue;
+			parent = __shfl_sync(ALL_LANES, parent, (int) chosen, SEARCH_LANES);
+			take_parent<L>(near[round], chosen < SEARCH_LANES, parent, way);
+			take_node<L>(far, chosen, &way->path[1], way);
+			if (chosen < SEARCH_LANES)
+				way->depth = 2;
 		}
-	}
-	return 0;
 }
 
-/*
- * One try to place the key; one lane of the warp does this.  depth and path are the
- * way that was found, to that bucket.
- */
+/* One try to place the key along the way that was found; one lane of a group does this. */
 template <typename L> static __device__ bool
 take_way(const table_view &view, const new_entry<L> &entry, const candidates &candidate,
-		 const owned_slot<L> *path, uint32_t depth, char *target, uint32_t target_sub,
-		 const move_journal &journal, uint32_t *gained)
+		 const search_result<L> &way, const move_journal &journal, uint32_t *gained)
 {
 	owned_slot<L> hole = {nullptr, 0, 0};
 
@@ -459,12 +514,12 @@ take_way(const table_view &view, const new_entry<L> &entry, const candidates &ca
 	}
 	if (hole.slot == nullptr)
 	{
-		if (depth == 0)
+		if (way.depth == 0)
 			return false;
-		hole.slot = bucket_reserve<L>(target);
-		hole.sub = target_sub;
+		hole.slot = bucket_reserve<L>(way.target);
+		hole.sub = way.sub;
 		if (hole.slot == nullptr ||
-			!walk_back<L>(view, path, depth, &hole, journal, gained))
+			!walk_back<L>(view, way.path, way.depth, &hole, journal, gained))
 			return false;
 	}
 	if (!fill_hole<L>(view, hole, entry, journal))
@@ -478,38 +533,30 @@ search_kernel(const __grid_constant__ table_view view, entry_list list,
 			  move_journal journal, uint8_t *flags, uint32_t *overflow, counters *counts)
 {
 	__shared__ uint32_t gained[GH_SUBTABLES_MAX];
-	uint64_t	i = ELEMENT / 32;
-	bool		done = false;
+	uint64_t	i = ELEMENT / SEARCH_LANES;
+	bool		listed = i < list.count;
+	bool		leading = listed && threadIdx.x % SEARCH_LANES == 0;
+	uint32_t	position = list_position(list, listed ? i : 0);
+	new_entry<L> entry = list_entry<L>(view, list, position);
+	candidates	candidate = key_candidates(view, hash_key(view.seed, entry.key));
+	bool		done = !listed;
 
 	gains_begin(gained);
-	if (i < list.count)
+	for (int attempt = 0; attempt < SEARCH_ATTEMPTS; attempt++)
 	{
-		uint32_t	position = list_position(list, i);
-		new_entry<L> entry = list_entry<L>(view, list, position);
-		candidates	candidate = key_candidates(view, hash_key(view.seed, entry.key));
+		search_result<L> way;
 
-		for (int attempt = 0; attempt < SEARCH_ATTEMPTS && !done; attempt++)
-		{
-			owned_slot<L> path[2];
-			char	   *target = nullptr;
-			uint32_t	sub = 0;
-			uint32_t	depth = search_way<L>(view, candidate, path, &target, &sub);
-
-			if ((threadIdx.x & 31) == 0)
-				done = take_way<L>(view, entry, candidate, path, depth, target, sub,
-								   journal, gained);
-			done = __shfl_sync(ALL_LANES, done, 0);
-			if (depth == 0)
-				break;
-		}
-		if ((threadIdx.x & 31) == 0)
-		{
-			if (!done)
-				overflow[append_index(&counts->overflow)] = position;
-			else if (flags != nullptr)
-				flags[position] = 1;
-		}
+		if (__ballot_sync(ALL_LANES, !done) == 0)
+			break;
+		search_way<L>(view, candidate, !done, &way);
+		if (leading && !done)
+			done = take_way<L>(view, entry, candidate, way, journal, gained);
+		done = __shfl_sync(ALL_LANES, done, 0, SEARCH_LANES);
 	}
+	if (leading && !done)
+		overflow[append_index(&counts->overflow)] = position;
+	else if (leading && flags != nullptr)
+		flags[position] = 1;
 	gains_end(gained, counts);
 }
 
@@ -554,7 +601,7 @@ relocate_once(cuda_table *table, bool search, entry_list *list, uint8_t *flags,
 
 	GH_TRY(lane_count_reset(table, lane, error));
 	if (search)
-		LAYOUT_DISPATCH(table, search_kernel<L><<<blocks_for((uint64_t) list->count * 32),
+		LAYOUT_DISPATCH(table, search_kernel<L><<<blocks_for((uint64_t) list->count * SEARCH_LANES),
 						BLOCK_THREADS, 0, lane->stream>>>(
 							table_make_view(table), *list, *journal, flags, overflow,
 							lane->device_count));

@@ -208,7 +208,7 @@ create_fixtures(cuda_table *table, GhError *error)
 	}
 	/* as lane_reserve, but with an error that says why */
 	GH_TRY(device_alloc(table, bytes, &table->lanes[0].buffer, error));
-	table->lanes[0].bytes = bytes;
+	table->lanes[0].bytes = table->lane_min_bytes = bytes;
 
 	GH_TRY(device_alloc(table, side_bytes(table), &memory, error));
 	table->side_values = static_cast<char *>(memory);
@@ -218,8 +218,8 @@ create_fixtures(cuda_table *table, GhError *error)
 }
 
 /* Empties the buckets as they are. */
-static GhStatus
-erase_buckets(cuda_table *table, GhError *error)
+GhStatus
+table_erase(cuda_table *table, GhError *error)
 {
 	cudaStream_t stream = table->lanes[0].stream;
 
@@ -249,7 +249,7 @@ create_contents(cuda_table *table, GhError *error)
 	GH_TRY(create_fixtures(table, error));
 	for (uint32_t i = 0; i < table->options.subtables; i++)
 		GH_TRY(subtable_alloc(table, table->base_buckets, &table->sub[i], error));
-	return erase_buckets(table, error);
+	return table_erase(table, error);
 }
 
 GhStatus
@@ -362,7 +362,7 @@ cuda_table_clear(GhTable *handle, GhError *error)
 		restore_base_size(table, &table->sub[i]);
 	table->floor_slots = table->base_buckets * table->options.subtables *
 		table->bucket_slots;
-	return erase_buckets(table, error);
+	return table_erase(table, error);
 }
 
 GhStatus

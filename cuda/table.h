@@ -25,9 +25,7 @@
 #define SLICE_MAX ((uint64_t) 1 << 20)
 /* The same where the arrays are on the device, for operations whose scratch
  * memory is small: a launch should be long beside what the host does between. */
-#ifndef DEVICE_SLICE_MAX
 #define DEVICE_SLICE_MAX ((uint64_t) 1 << 23)
-#endif
 /* Keys of one slice that fit lane 0 whatever the memory's state. */
 #define SLICE_MIN ((uint64_t) 256)
 
@@ -149,6 +147,7 @@ struct cuda_table
 	value_store store;
 
 	lane		lanes[LANES];
+	size_t		lane_min_bytes;	/* SLICE_MIN keys of any operation, in lane 0 */
 	lane	   *flight[LANES];	/* lanes in use, oldest first */
 	uint32_t	flying;
 	GhRequest  *pending;		/* requests not fully started, oldest first */
@@ -219,6 +218,7 @@ extern GhStatus subtable_alloc(cuda_table *table, uint64_t buckets, subtable *su
 extern void subtable_free(cuda_table *table, subtable *sub);
 extern uint64_t subtable_bytes(const cuda_table *table, uint64_t buckets);
 extern table_view table_make_view(const cuda_table *table);
+extern GhStatus table_erase(cuda_table *table, GhError *error);
 /* Waits for what was submitted and makes the device current, before a table call. */
 extern GhStatus table_enter(cuda_table *table, GhError *error);
 
@@ -228,6 +228,7 @@ extern GhStatus lane_create(cuda_table *table, lane *lane, counters *device_coun
 							counters *host_count, GhError *error);
 extern void lane_destroy(cuda_table *table, lane *lane);
 extern GhStatus lane_reserve(cuda_table *table, lane *lane, size_t bytes);
+extern void lane_shrink(cuda_table *table, lane *lane);
 extern GhStatus lane_mark(cuda_table *table, lane *lane, int mark, GhError *error);
 extern GhStatus lane_add_times(cuda_table *table, lane *lane, GhError *error);
 extern GhStatus lane_count_reset(cuda_table *table, lane *lane, GhError *error);
