@@ -311,9 +311,13 @@ resize_subtable(Resize *resize, bool down)
 				  grow_complete(grow, resize->low));
 }
 
-/* Exports the table's entries to the host's arrays; returns the seconds. */
-static double
-resize_export(Resize *resize)
+/*
+ * Exports the table's entries to the host's arrays; adds to the seconds and returns how
+ * many came.  The arrays have room for one entry more than there are: a call without room
+ * cannot tell that nothing is left.
+ */
+static uint64_t
+resize_export(Resize *resize, double *seconds)
 {
 	Bench	   *bench = resize->grow.bench;
 	GhCursor	cursor = {0};
@@ -321,11 +325,11 @@ resize_export(Resize *resize)
 	uint64_t	total = 0;
 	double		begin = bench_now();
 
-	while (!cursor.finished)
+	while (!cursor.finished && total <= bench->n)
 	{
 		uint64_t	count = 0;
 
-		if (bench->engine->table_export(resize->grow.table, &cursor, bench->n - total,
+		if (bench->engine->table_export(resize->grow.table, &cursor, bench->n + 1 - total,
 										(char *) resize->host_keys + total * bench->key_size,
 										(char *) resize->host_values + total * bench->key_size,
 										&count, &error) != GH_OK)
@@ -335,7 +339,8 @@ resize_export(Resize *resize)
 		}
 		total += count;
 	}
-	return bench_now() - begin;
+	*seconds += bench_now() - begin;
+	return total;
 }
 
 /* A new table of the new size for the entries; the old one goes. */
@@ -349,7 +354,8 @@ resize_rehash(Resize *resize, BenchRow *row, bool exported)
 															  RESIZE_FILL_MAX));
 	GhRequest	request = {.op = GH_INSERT, .count = bench->n - resize->low};
 	GhTable    *old = grow->table;
-	double		seconds = exported ? resize_export(resize) : 0;
+	double		seconds = 0;
+	uint64_t	entries = exported ? resize_export(resize, &seconds) : request.count;
 	double		begin = bench_now();
 
 	row->fill = bench_stats(bench, old).fill;
@@ -373,8 +379,8 @@ resize_rehash(Resize *resize, BenchRow *row, bool exported)
 		bench->engine->table_destroy(old);
 	}
 	bench->place = place;
-	bench_row_add(row, seconds, request.inserted == request.count &&
-				  grow_complete(grow, resize->low));
+	bench_row_add(row, seconds, entries == request.count &&
+				  request.inserted == request.count && grow_complete(grow, resize->low));
 }
 
 static void
@@ -436,8 +442,8 @@ bench_experiment_resize(Bench *bench)
 	bench->n = (uint64_t) (bench->scale * 1e8) / 16 * 16;
 	bench->load = RESIZE_FILL_MAX;
 	grow_open(&resize.grow, bench);
-	resize.host_keys = host.alloc(bench->n * bench->key_size);
-	resize.host_values = host.alloc(bench->n * bench->key_size);
+	resize.host_keys = host.alloc((bench->n + 1) * bench->key_size);
+	resize.host_values = host.alloc((bench->n + 1) * bench->key_size);
 	if (resize.host_keys == NULL || resize.host_values == NULL)
 		bench_die("no memory for arrays", "host");
 	resize_direction(&resize, false);
