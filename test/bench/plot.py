@@ -5,14 +5,17 @@
 
 Reads CSV files (default: results/*.csv beside this script), whatever mix of rows and
 experiments they hold, and writes a PNG for each engine and experiment into FOLDER
-(default: results).  Needs matplotlib.
+(default: results).  Files named layout* are passed over: layout_bench's trials are parts of
+a table, not tables to compare with.  Needs matplotlib, and Pillow, which comes with it.
 """
 import argparse
 import csv
 import glob
+import io
 import os
 
 import matplotlib
+from PIL import Image
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
@@ -30,6 +33,8 @@ def read(files):
     """Lines by experiment; those of engine_bench's rows and of libraries are "rows"."""
     groups = {}
     for name in files:
+        if os.path.basename(name).startswith("layout"):
+            continue
         header = None
         with open(name, encoding="utf-8", newline="") as lines:
             for fields in csv.reader(lines):
@@ -64,10 +69,14 @@ def unit(lib):
 
 
 def finish(figure, out, name):
-    figure.tight_layout(rect=(0, 0, 1, 0.95))
+    figure.tight_layout()
     path = os.path.join(out, name + ".png")
-    figure.savefig(path, dpi=110)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, dpi=110)
     plt.close(figure)
+    # few colours: a third of the size
+    Image.open(buffer).convert("RGB").quantize(64, dither=Image.Dither.NONE).save(
+        path, optimize=True)
     print(path)
 
 
