@@ -199,8 +199,10 @@ export_reserve(cuda_table *table, uint64_t room, export_window *window,
 
 		if (status == GH_OK)
 			break;
-		if (status == GH_DEVICE_ERROR ||
-			(window->slots <= EXPORT_MIN && room <= EXPORT_MIN))
+		/* the first failure tells why */
+		if (status == GH_DEVICE_ERROR)
+			return table_failed(table, cudaErrorUnknown, "cudaMalloc", error);
+		if (window->slots <= EXPORT_MIN && room <= EXPORT_MIN)
 			return gh_error_set(error, status, "no device memory for an export");
 		if (window->slots > EXPORT_MIN)
 			window->slots /= 2;
@@ -302,13 +304,24 @@ cuda_table_export(GhTable *handle, GhCursor *cursor, uint64_t capacity, void *ke
 				  void *values, uint64_t *count, GhError *error)
 {
 	cuda_table *table = reinterpret_cast<cuda_table *>(handle);
+	uint64_t	before = UINT64_MAX;
 
 	*count = 0;
 	GH_TRY(table_enter(table, error));
-	/* a bounded window at a time, for the stop flag */
-	while (!cursor->finished && *count < capacity)
+	if (capacity > 0 &&
+		(keys == nullptr || (values == nullptr && table->options.value_size != 0)))
+		return gh_error_set(error, GH_INVALID, "an export has no room for keys or values");
+	/*
+	 * A bounded window at a time, for the stop flag.  Without any room the cursor passes
+	 * free slots, up to an entry: who had room for just all entries comes to the end.
+	 */
+	while (!cursor->finished &&
+		   (*count < capacity || (capacity == 0 && cursor->position != before)))
 	{
-		GhStatus	status = stop_seen(table) ?
+		GhStatus	status;
+
+		before = cursor->position;
+		status = stop_seen(table) ?
 			gh_error_set(error, GH_STOPPED, "the export was stopped") :
 			export_step(table, cursor, capacity - *count, static_cast<char *>(keys),
 						static_cast<char *>(values), count, error);
