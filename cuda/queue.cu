@@ -149,8 +149,11 @@ step_first(cuda_table *table)
 	}
 	if (status != GH_BUSY)
 	{
+		/* the first failure tells why, not what could not be done after it */
+		if (status == GH_DEVICE_ERROR)
+			request->error = table->error;
 		/* the memory of very large slices is not kept */
-		if (status != GH_DEVICE_ERROR)
+		else
 			lane_shrink(table, &table->lanes[0]);
 		pending_pop(table);
 		finish(request, status);
