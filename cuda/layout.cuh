@@ -167,7 +167,6 @@ struct subtable_view
 	char	   *values;			/* by slot number; NULL: together, or none */
 	uint64_t	seed;			/* of its hash function */
 	uint32_t	buckets;
-	uint32_t	unused;
 };
 
 /* A table as kernels see it, passed by value. */

@@ -49,12 +49,6 @@ prefetch(const void *place)
 	asm volatile("prefetch.global.L2 [%0];" : : "l"(__cvta_generic_to_global(place)));
 }
 
-static __device__ __forceinline__ void
-store_relaxed(uint64_t *word, uint64_t value)
-{
-	asm volatile("st.relaxed.gpu.u64 [%0], %1;" : : "l"(word), "l"(value) : "memory");
-}
-
 /* What this thread did before is seen by whoever reads the word and fences. */
 static __device__ __forceinline__ void
 store_release(uint64_t *word, uint64_t value)

@@ -4,8 +4,8 @@
  *
  * The kernel looks at a key's two buckets and either finds the key there, or
  * takes a free slot by one compare-and-swap, in the bucket that the key prefers,
- * or else in the other.  Nothing is moved, and no slot is emptied
- * while it runs, so a slot once seen full stays as it is.
+ * or else in the other.  No slot becomes free while it runs, so one that was seen
+ * taken stays so.
  *
  * No key gets in twice, without locks: of equal keys every thread tries the same
  * slots in the same order, those of the preferred bucket first, and passes one

@@ -13,9 +13,9 @@
  * walk_kernel takes what is left, a thread a key.  A random walk along victims
  * and their other buckets finds a free slot.
  *
- * In both the entries on the way move up by one, last first.  A thread owns a slot from its compare-and-swap to BUSY until it stores
- * another word there, and only the owner touches the slot's value.  To move an
- * entry it owns both ends: the free slot first, then the entry's.  The value is
+ * In both the entries on the way move up by one, last first.  A thread owns a slot
+ * from its compare-and-swap to BUSY until it stores another word there, and only the
+ * owner touches the slot's value.  To move an entry it owns both ends: the free slot first, then the entry's.  The value is
  * copied, the word is stored with release order behind it, and the slot left
  * behind becomes the free one of the next move.  If an entry is not where the
  * walk saw it, the free slot is given back and a new walk begins.  So every entry

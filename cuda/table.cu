@@ -274,8 +274,6 @@ cuda_table_create(const GhHost *host, const GhTableOptions *options, GhTable **h
 		table->host = *host;
 	table->options = checked;
 	choose_layout(table);
-	table->atomic_128 = device_attribute(checked.device,
-										 cudaDevAttrComputeCapabilityMajor) >= 9;
 	table->multiprocessors = device_attribute(checked.device,
 											  cudaDevAttrMultiProcessorCount);
 

@@ -131,7 +131,6 @@ struct cuda_table
 	/* bytes that a slot has for a value: value_size, or a multi table's record number */
 	uint32_t	slot_value_size;
 	bool		ordered;		/* see "Order" in README */
-	bool		atomic_128;		/* the device has 128-bit atomics */
 	uint32_t	multiprocessors;
 	bool		failed;			/* the device did; error says how */
 	GhError		error;
