@@ -178,8 +178,8 @@ def plot_resize(rows, out):
             part = where(mine, direction=direction)
             for at, row in enumerate(part):
                 axis.bar(at, number(row, "ms"), 0.6, color=f"C{at}")
-                axis.text(at, number(row, "ms"), f"{number(row, 'ms'):.3g} ms\n"
-                          f"{number(row, 'Mops'):,.0f} M entries/s", ha="center", va="bottom",
+                axis.text(at, number(row, "ms"), f"{number(row, 'ms'):,.2f} ms\n"
+                          f"{number(row, 'Mops'):,.1f} M entries/s", ha="center", va="bottom",
                           fontsize=8)
             axis.set_yscale("log")
             axis.margins(y=0.3)
