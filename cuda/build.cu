@@ -145,7 +145,7 @@ build_size(cuda_table *table, build_work *work, GhError *error)
 		keys = (uint64_t) ((double) keys * (1 + ESTIMATE_ERROR));
 		if (keys > work->list.count)
 			keys = work->list.count;
-		status = table_make_room(table, keys, error);
+		status = table_make_room(table, keys, false, error);
 	}
 	/* without memory for so many: there may be fewer, and placing will tell */
 	work->lists.sized = status == GH_OK;
@@ -220,7 +220,7 @@ build_run(cuda_table *table, GhRequest *request, build_work *work, GhError *erro
 		return GH_STOPPED;
 	GH_TRY(entries_place(table, &work->list, &work->lists, &placed, &present, error));
 	/* the estimate may have been low */
-	GH_TRY(table_make_room(table, table->keys, error));
+	GH_TRY(table_make_room(table, table->keys, false, error));
 	if (stop_seen(table))
 		return GH_STOPPED;
 	GH_TRY(build_fill(table, work, placed, present, error));

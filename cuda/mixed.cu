@@ -364,6 +364,7 @@ mixed_run(cuda_table *table, GhRequest *request, const slice_io *slice, GhError 
 	request->inserted += count.inserted;
 	request->replaced += count.replaced;
 	request->removed += count.removed;
+	request->values_count += count.removed;
 	return GH_OK;
 }
 

@@ -112,7 +112,7 @@ subtables_add_gains(cuda_table *table, const counters *count)
 static void
 claims_carve(carver *carver, uint64_t keys, claim_view *claims)
 {
-	uint64_t	places = 64;
+	uint64_t	places = CLAIM_PLACES_MIN;
 
 	while (places < keys)
 		places *= 2;
@@ -190,7 +190,7 @@ place_once(cuda_table *table, const entry_list *list, const place_lists *lists,
 		   uint32_t *overflow_list, placed_counts *count, GhError *error)
 {
 	lane	   *lane = &table->lanes[0];
-	size_t		claim_bytes = ((size_t) lists->claims.mask + 1) * sizeof(uint32_t);
+	claim_view	claims = lists->claims;
 	table_view	view;
 
 	/* keys that prefer by anything but even bounds cannot be found in order */
@@ -198,12 +198,17 @@ place_once(cuda_table *table, const entry_list *list, const place_lists *lists,
 		if (table->sub[i].buckets != table->sub[0].buckets)
 			table->ordered = false;
 	view = table_make_view(table);
+	/* a short list needs few places */
+	while (claims.mask / 2 + 1 >= CLAIM_PLACES_MIN && claims.mask / 2 + 1 >= list->count)
+		claims.mask /= 2;
 	GH_TRY(lane_count_reset(table, lane, error));
-	/* POSITION_NONE has all bits set */
-	CUDA_TRY(table, cudaMemsetAsync(lists->claims.holder, 0xff, claim_bytes, lane->stream),
-			 error);
+	/* POSITION_NONE has all bits set; the other layouts claim nothing */
+	if (table->layout == LAYOUT_K4V4 || table->layout == LAYOUT_K8V8)
+		CUDA_TRY(table, cudaMemsetAsync(claims.holder, 0xff,
+										((size_t) claims.mask + 1) * sizeof(uint32_t),
+										lane->stream), error);
 	LAYOUT_DISPATCH(table, place_kernel<L><<<resident_blocks(table, place_kernel<L>, list->count),
-					BLOCK_THREADS, 0, lane->stream>>>(view, *list, lists->claims, lists->flags,
+					BLOCK_THREADS, 0, lane->stream>>>(view, *list, claims, lists->flags,
 									lists->present + count->present, overflow_list,
 									lane->device_count));
 	LAUNCH_TRY(table, error);
@@ -214,7 +219,7 @@ place_once(cuda_table *table, const entry_list *list, const place_lists *lists,
 	count->present += lane->host_count->present;
 	count->overflow = lane->host_count->overflow;
 	count->unclaimed = lane->host_count->unclaimed != 0;
-	return free_dead_slots(table, &lists->claims, lane->host_count->dead, error);
+	return free_dead_slots(table, &claims, lane->host_count->dead, error);
 }
 
 /* Moves one position of each key to spare[1], and the others to the present ones. */
@@ -313,7 +318,7 @@ room_for_list(cuda_table *table, const entry_list *list, const place_lists *list
 									lane->device_count));
 	LAUNCH_TRY(table, error);
 	GH_TRY(lane_count_read(table, lane, error));
-	return table_make_room(table, table->keys + lane->host_count->matched, error);
+	return table_make_room(table, table->keys + lane->host_count->matched, false, error);
 }
 
 /* Takes out those of a list whose flag is set. */

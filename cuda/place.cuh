@@ -27,7 +27,8 @@
 
 #include "displace.cuh"
 
-/* Places of the scratch table that a claim tries. */
+/* Places of the scratch table of claims, at least; and those that a claim tries. */
+#define CLAIM_PLACES_MIN 64
 #define CLAIM_PROBES 16
 
 enum place_outcome

@@ -217,6 +217,23 @@ queue_advance(cuda_table *table)
 	}
 }
 
+/* Kernels read keys and values on the device in units of up to 16 bytes; an address
+ * that does not allow it would cost the table its content. */
+static GhStatus
+check_alignment(GhRequest *request)
+{
+	uintptr_t	addresses = reinterpret_cast<uintptr_t>(request->keys) |
+		reinterpret_cast<uintptr_t>(request->values_in) |
+		reinterpret_cast<uintptr_t>(request->values_out) |
+		reinterpret_cast<uintptr_t>(request->counts_out) |
+		reinterpret_cast<uintptr_t>(request->offsets_out);
+
+	if (addresses % 16 != 0)
+		return gh_error_set(&request->error, GH_INVALID,
+							"an array on the device is not aligned to 16 bytes");
+	return GH_OK;
+}
+
 GhStatus
 cuda_submit(GhTable *handle, GhRequest *request)
 {
@@ -230,6 +247,8 @@ cuda_submit(GhTable *handle, GhRequest *request)
 		return request->status = GH_DEVICE_ERROR;
 	}
 	status = gh_request_check(&table->options, request, &request->error);
+	if (status == GH_OK && request->on_device)
+		status = check_alignment(request);
 	if (status != GH_OK)
 		return request->status = status;
 

@@ -127,6 +127,9 @@ journal_note(const move_journal &journal, const move_record &move)
 
 	if (journal.moves == nullptr)
 		return true;
+	/* a full journal is not counted on, lest the number wraps */
+	if (load_relaxed(journal.used) >= journal.room)
+		return false;
 	index = atomicAdd(journal.used, 1u);
 	if (index >= journal.room)
 		return false;

@@ -243,38 +243,71 @@ subtable_split(cuda_table *table, const subtable *sub, const subtable_view *grow
 	return GH_OK;
 }
 
-/* Gives a subtable a multiple of its buckets, by a power of two. */
+/* Puts a grown subtable, which has memory, in the place of subtable `number`; after an
+ * error its memory is given back. */
 static GhStatus
-subtable_grow(cuda_table *table, uint32_t number, uint64_t buckets, GhError *error)
+subtable_replace(cuda_table *table, uint32_t number, subtable *grown, GhError *error)
 {
 	subtable   *sub = &table->sub[number];
-	subtable	grown;
-	subtable_view view;
-	GhStatus	status;
+	subtable_view view = view_of(table, number, grown);
+	GhStatus	status = subtable_split(table, sub, &view, error);
 
-	GH_TRY(subtable_alloc(table, buckets, &grown, error));
-	view = view_of(table, number, &grown);
-	status = subtable_split(table, sub, &view, error);
 	if (status != GH_OK)
 	{
-		subtable_free(table, &grown);
+		subtable_free(table, grown);
 		return status;
 	}
-	for (uint64_t size = sub->buckets; size < buckets; size *= 2)
+	for (uint64_t size = sub->buckets; size < grown->buckets; size *= 2)
 		table->stats.upsizes++;
-	grown.entries = sub->entries;
+	grown->entries = sub->entries;
 	subtable_free(table, sub);
-	*sub = grown;
+	*sub = *grown;
+	*grown = {};
 	return table->failed ? table_failed(table, cudaErrorUnknown, "cudaFree", error) : GH_OK;
+}
+
+/* Gives subtables their new sizes one after the other; some may have them after an error. */
+static GhStatus
+grow_in_turn(cuda_table *table, const uint64_t *buckets, GhError *error)
+{
+	for (uint32_t i = 0; i < table->options.subtables; i++)
+	{
+		subtable	grown;
+
+		if (buckets[i] == table->sub[i].buckets)
+			continue;
+		GH_TRY(subtable_alloc(table, buckets[i], &grown, error));
+		GH_TRY(subtable_replace(table, i, &grown, error));
+	}
+	return GH_OK;
+}
+
+/* The same, but with the memory for all before any is changed. */
+static GhStatus
+grow_together(cuda_table *table, const uint64_t *buckets, GhError *error)
+{
+	subtable	grown[GH_SUBTABLES_MAX] = {};
+	GhStatus	status = GH_OK;
+
+	for (uint32_t i = 0; i < table->options.subtables && status == GH_OK; i++)
+		if (buckets[i] != table->sub[i].buckets)
+			status = subtable_alloc(table, buckets[i], &grown[i], error);
+	for (uint32_t i = 0; i < table->options.subtables && status == GH_OK; i++)
+		if (grown[i].slots != nullptr)
+			status = subtable_replace(table, i, &grown[i], error);
+	for (uint32_t i = 0; i < table->options.subtables; i++)
+		subtable_free(table, &grown[i]);
+	return status;
 }
 
 /*
  * Doubles subtables, smallest first, until there are that many slots.  The sizes
  * are chosen before anything is done, and refused whole if on the way the limit
- * would be passed.
+ * would be passed.  With `together`, which takes more memory while it is done, all are
+ * grown or none.
  */
 GhStatus
-table_grow_slots(cuda_table *table, uint64_t wanted, GhError *error)
+table_grow_slots(cuda_table *table, uint64_t wanted, bool together, GhError *error)
 {
 	uint32_t	d = table->options.subtables;
 	uint64_t	slots = table_slots(table);
@@ -306,15 +339,13 @@ table_grow_slots(cuda_table *table, uint64_t wanted, GhError *error)
 								(unsigned long long) limit, (unsigned long long) wanted);
 		held -= subtable_bytes(table, table->sub[i].buckets);
 	}
-	for (uint32_t i = 0; i < d; i++)
-		if (buckets[i] != table->sub[i].buckets)
-			GH_TRY(subtable_grow(table, i, buckets[i], error));
-	return GH_OK;
+	return together ? grow_together(table, buckets, error) :
+		grow_in_turn(table, buckets, error);
 }
 
 /* Doubles subtables until that many keys stay within fill_max. */
 GhStatus
-table_make_room(cuda_table *table, uint64_t keys, GhError *error)
+table_make_room(cuda_table *table, uint64_t keys, bool together, GhError *error)
 {
 	double		slots = ceil((double) keys / table->options.fill_max);
 
@@ -323,14 +354,14 @@ table_make_room(cuda_table *table, uint64_t keys, GhError *error)
 		return gh_error_set(error, table->options.memory_limit != 0 ? GH_LIMIT : GH_NO_MEMORY,
 							"%llu keys are more than a table can have",
 							(unsigned long long) keys);
-	return table_grow_slots(table, (uint64_t) slots, error);
+	return table_grow_slots(table, (uint64_t) slots, together, error);
 }
 
 /* Doubles the smallest subtable once. */
 GhStatus
 table_upsize(cuda_table *table, GhError *error)
 {
-	return table_grow_slots(table, table_slots(table) + 1, error);
+	return table_grow_slots(table, table_slots(table) + 1, false, error);
 }
 
 /* --------------------------------------------------------------- downsizing */
@@ -470,6 +501,9 @@ table_downsize_if_due(cuda_table *table, GhError *error)
 
 		if ((double) table->keys >= table->options.fill_min * (double) slots)
 			return GH_OK;
+		/* what did not work out with a few keys more would not now */
+		if (table->keys > table->crowded_keys / 8 * 7 && table->keys <= table->crowded_keys)
+			return GH_OK;
 		/* the last of the largest: the reverse of upsizing's order */
 		for (uint32_t i = 1; i < table->options.subtables; i++)
 			if (table->sub[i].buckets >= table->sub[largest].buckets)
@@ -480,6 +514,7 @@ table_downsize_if_due(cuda_table *table, GhError *error)
 			(double) (table->keys + 1) > table->options.fill_max * (double) (slots - less))
 			return GH_OK;
 		GH_TRY(subtable_halve(table, largest, &done, error));
+		table->crowded_keys = done ? 0 : table->keys;
 		if (!done)
 			return GH_OK;
 	}

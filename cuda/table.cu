@@ -239,6 +239,7 @@ table_erase(cuda_table *table, GhError *error)
 	table->keys = 0;
 	table->values = 0;
 	table->ordered = true;
+	table->crowded_keys = 0;
 	return GH_OK;
 }
 
@@ -370,7 +371,7 @@ cuda_table_reserve(GhTable *handle, uint64_t keys, GhError *error)
 	uint64_t	slots;
 
 	GH_TRY(table_enter(table, error));
-	GH_TRY(table_make_room(table, keys, error));
+	GH_TRY(table_make_room(table, keys, true, error));
 	/* what it has now is enough; it shrinks to what is enough, too */
 	slots = (uint64_t) ceil((double) keys / table->options.fill_max);
 	if (slots > table->floor_slots)

@@ -140,6 +140,7 @@ struct cuda_table
 	char	   *side_values;
 	uint64_t	base_buckets;	/* of each subtable at creation */
 	uint64_t	floor_slots;	/* of all subtables: it does not shrink below */
+	uint64_t	crowded_keys;	/* a downsizing failed with that many; 0: none did */
 	uint64_t	keys;
 	uint64_t	values;			/* multi tables */
 	uint64_t	reserved;		/* bytes kept free under the limit, for compaction */
@@ -454,10 +455,12 @@ extern GhStatus cuda_table_export(GhTable *handle, GhCursor *cursor, uint64_t ca
 
 /* ---------------------------------------------------------------- resize.cu */
 
-extern GhStatus table_make_room(cuda_table *table, uint64_t keys, GhError *error);
+extern GhStatus table_make_room(cuda_table *table, uint64_t keys, bool together,
+								GhError *error);
 extern GhStatus table_upsize(cuda_table *table, GhError *error);
 extern GhStatus table_downsize_if_due(cuda_table *table, GhError *error);
 /* Doubles smallest subtables until there are that many slots in all. */
-extern GhStatus table_grow_slots(cuda_table *table, uint64_t slots, GhError *error);
+extern GhStatus table_grow_slots(cuda_table *table, uint64_t slots, bool together,
+								 GhError *error);
 
 #endif							/* GPUHASH_TABLE_H */

@@ -216,8 +216,8 @@ typedef struct GhRequest
 {
 	GhOp		op;
 	/*
-	 * The arrays are in the memory of the table's device, 16-byte aligned, and
-	 * what wrote them is done.  GH_UNSUPPORTED where the engine has no device
+	 * The arrays are in the memory of the table's device, 16-byte aligned (but ops
+	 * and flags_out), and what wrote them is done.  GH_UNSUPPORTED where the engine has no device
 	 * memory.  Every field of this struct stays in the host's.
 	 */
 	bool		on_device;
@@ -267,7 +267,7 @@ typedef struct GhRequest
 								 * value in another's place */
 	uint64_t	removed;		/* keys that left */
 	uint64_t	values_count;	/* find-all, count: values of all positions; delete,
-								 * delete-one: values removed */
+								 * delete-one, mixed deletes: values removed */
 	GhStatus	status;
 	GhError		error;			/* when status is an error */
 
