@@ -198,6 +198,7 @@ endif
 #: WITH_CUDA=auto     auto: if nvcc is found; yes: fail if not; no: CPU engine only
 #: NVCC=PATH          the CUDA compiler (default: of PATH, or /usr/local/cuda/bin/nvcc)
 #: CUDA_ARCHS="90"    GPU architectures, or native (default: all from 75 on, and PTX)
+#: FAULT_POINTS=yes   for tests: the n-th device allocation or launch can be made to fail
 #: WERROR=yes         no: compiler warnings do not stop the build
 #: ROWS=5000000       demo: rows of the large table
 #: DATA=archive       demo: joins over the distribution's own package index

@@ -13,7 +13,8 @@
 #			sanitize regress isolation tap
 #	CONF		file with lines for the configuration of the regress server
 #	WITH_CUDA	yes: the library is built for the GPU here and installed
-#	CUDA_ARCHS	what part cuda compiles for (default: the GPU here, else 90)
+#	CUDA_ARCHS	what part cuda compiles the library for (default: the GPU here, else
+#			all, every one that a build knows without CUDA_ARCHS)
 #	CHECK_TOTALS_FILE	file to write "passed failed" to, in place of the last line
 #	FETCH_ARCHIVE	yes: fetch the archive data if it is not there
 #	GPUHASH_ARCHIVE	folder with the archive data (default: build/archive)
@@ -91,7 +92,10 @@ part_style() {
 	cd "$WORK"
 }
 
-build_default() { gh_stage WITH_CUDA="${WITH_CUDA:-no}" CUDA_ARCHS="${CUDA_ARCHS:-90}"; }
+build_default() {
+	local archs=${CUDA_ARCHS:-90}
+	gh_stage WITH_CUDA="${WITH_CUDA:-no}" CUDA_ARCHS="${archs#all}"
+}
 
 part_build() { attempt "build and install for $("$PG_CONFIG" --version)" build_default; }
 
@@ -111,24 +115,44 @@ part_clang() {
 	fi
 }
 
+# What nvcc is given for the programs that are compiled for one architecture only.
+one_arch() { if gh_gpu; then echo native; else echo sm_90; fi; }
+
+layout_bench() {
+	"$(gh_nvcc)" -O3 -std=c++17 -arch="$(one_arch)" -Xcompiler -Wall,-Wextra -Werror all-warnings \
+		-o "$WORK/layout_bench" "$SRC/test/bench/layout_bench.cu"
+}
+
+# What is not installed: the library whose device can fail, and the benchmarks.
+cuda_for_tests() {
+	local arch
+	arch=$(one_arch)
+	attempt "build the CUDA engine with fault points" build_aside cuda-faults WITH_CUDA=yes \
+		CUDA_ARCHS="${arch#sm_}" FAULT_POINTS=yes with_llvm=no gpuhash_cuda.so
+	attempt "build engine_bench for the device" engine_make engine_bench_cuda NVCC="$(gh_nvcc)" CUDA_ARCH="$arch"
+	attempt "build layout_bench" layout_bench
+}
+
 part_cuda() {
-	local archs=90
+	local archs=all
 	if [ -z "$(gh_nvcc)" ]; then
 		skip "build the CUDA engine" "nvcc is not installed"
-	elif [ -z "$(find "$SRC/cuda" -name '*.cu')" ]; then
-		skip "build the CUDA engine" "no source"
+		return
+	fi
+	! gh_gpu || archs=native
+	archs=${CUDA_ARCHS:-$archs}
+	attempt "build the CUDA engine for architectures: $archs" build_aside cuda WITH_CUDA=yes \
+		CUDA_ARCHS="${archs#all}" with_llvm=no gpuhash_cuda.so
+	if [ -f "$WORK/build/gpuhash.so" ]; then
+		nothing_found "gpuhash.so does not link CUDA" sh -c "ldd '$WORK/build/gpuhash.so' | grep -i cuda"
+	fi
+	cuda_for_tests
+	if gh_gpu; then
+		engine_tests "engine conformance on the GPU" check-cuda CUDA_ENGINE="$WORK/cuda/gpuhash_cuda.so"
+		engine_tests "engine conformance on a GPU that fails" check-cuda \
+			CUDA_ENGINE="$WORK/cuda-faults/gpuhash_cuda.so" CHECK_FLAGS='--only "failed device"'
 	else
-		! gh_gpu || archs=native
-		attempt "build the CUDA engine for ${CUDA_ARCHS:-$archs}" \
-			build_aside cuda WITH_CUDA=yes CUDA_ARCHS="${CUDA_ARCHS:-$archs}" with_llvm=no gpuhash_cuda.so
-		if [ -f "$WORK/build/gpuhash.so" ]; then
-			nothing_found "gpuhash.so does not link CUDA" sh -c "ldd '$WORK/build/gpuhash.so' | grep -i cuda"
-		fi
-		if gh_gpu; then
-			engine_tests "engine conformance on the GPU" check-cuda CUDA_ENGINE="$WORK/cuda/gpuhash_cuda.so"
-		else
-			skip "engine conformance on the GPU" "no GPU found"
-		fi
+		skip "engine conformance on the GPU" "no GPU found"
 	fi
 }
 
@@ -148,11 +172,25 @@ engine_tests() {
 	fi
 }
 
-part_engine() { engine_tests "engine conformance" check; }
+# The benchmark of the engines, so small that only its results count: it checks
+# them, and a benchmark that nobody runs would rot.
+engine_benchmarks() {
+	local part out=$WORK/engine_bench
+	for part in rows static resize dynamic incremental mixes; do
+		attempt "engine_bench, $part" env PARTS="$part" LIMIT=100 PG_CONFIG="$PG_CONFIG" \
+			bash "$SRC/test/bench/engine_bench.sh" cpu "$out" --n 20000 --scale 0.001 --rounds 1
+	done
+}
 
+part_engine() {
+	engine_tests "engine conformance" check
+	engine_benchmarks
+}
+
+# Small tables, but as many random operations as the full tests have.
 part_sanitize() {
 	engine_tests "engine conformance, reduced, with the address and undefined-behaviour sanitizers" \
-		check SANITIZE=address,undefined CHECK_FLAGS=--reduced
+		check SANITIZE=address,undefined CHECK_FLAGS="--reduced --random 10000000"
 }
 
 # Count the tests of pg_regress and pg_isolation_regress in either of their
