@@ -6,16 +6,37 @@
 # a tarball of one; with several, the first is used where one is enough.  The
 # host needs a C compiler, make, perl, nvcc and a GPU.  Everything is done as an
 # ordinary user in WORKDIR, which stays, so that a run can be split over several
-# calls.  Sections are independent of each other and have a time limit each.
-# Prints a table at the end; the logs are in OUTDIR.
+# calls.  Sections are independent of each other; each has one or more parts,
+# with a time limit and a line of the table at the end each.  The logs are in
+# OUTDIR.  The status is 1 where a part failed or was stopped at the limit; under
+# the sanitizers, only where there were errors or no test was done in time.
+#
+# Sections
+#	build		gpuhash and the engines' tests, the engine with fault points, the benchmarks
+#	conformance	of the CUDA engine, the CPU engine, the CUDA engine with every allocation
+#			and launch failing in turn, and random operations for RANDOM_SECONDS
+#	installcheck	SQL and isolation tests with the CUDA engine, for every TREE
+#	tap		cancels and random joins with the CUDA engine
+#	sanitizer	compute-sanitizer's tools on reduced conformance runs
+#	bench		joins (BENCH), and all of engine_bench
+#	engine_bench	rows and experiments of test/bench/engine_bench.sh alone
+#	layout		both parts of test/bench/layout_bench (not by default)
 #
 # Environment
 #	SECTIONS	default: build conformance installcheck tap sanitizer bench
 #	OUTDIR		logs and results (default: WORKDIR/out)
 #	WORKDIR		default: /tmp/gpuhash-gpu-host
-#	LIMIT		seconds for each section (default 540)
+#	LIMIT		seconds for each part (default 540)
 #	CUDA_ARCHS	default: native, the GPU found
-#	SANITIZER_ARGS	arguments of the reduced conformance run (default: --reduced)
+#	RANDOM_SECONDS	of random operations (default 200, and half of LIMIT at most)
+#	RANDOM_MOST	positions after which they end anyway (default 10^9)
+#	TOOLS		default: memcheck initcheck synccheck racecheck
+#	SANITIZER_ARGS	arguments of these conformance runs (default: --reduced)
+#	RACECHECK_TESTS	tests that racecheck, the slowest, is for: texts between commas, of which
+#			names of tests contain one (default: those that store, find and delete;
+#			all: the whole suite)
+#	ENGINE_PARTS	of engine_bench (default: rows static resize dynamic incremental mixes)
+#	ENGINE_ARGS	more options of engine_bench, LAYOUT_ARGS of layout_bench
 #	BENCH		a benchmark of joins (default: test/bench/join_bench.sh), called as
 #			BENCH TREE PORT OUTDIR with a server that listens in /tmp; it reads APPEND=1, TAG= and
 #			EXTRA="SET ...;" and what else is set here (INNERS, REPS, ...)
@@ -29,7 +50,8 @@ set -euo pipefail
 SECTIONS=${SECTIONS:-build conformance installcheck tap sanitizer bench}
 WORKDIR=${WORKDIR:-/tmp/gpuhash-gpu-host}
 OUTDIR=${OUTDIR:-$WORKDIR/out}
-LIMIT=${LIMIT:-540}
+export LIMIT=${LIMIT:-540}
+RACECHECK_TESTS=${RACECHECK_TESTS:-equal keys,few keys,winners,repeated keys,counts,find-all,delete,drain list,every operation}
 BENCH_PORT=${BENCH_PORT:-5439}
 BENCH=${BENCH:-$GH_HOME/test/bench/join_bench.sh}
 export CUDA_ARCHS=${CUDA_ARCHS:-native}
@@ -37,16 +59,127 @@ export PATH="$PATH:/usr/local/cuda/bin"
 
 # ------------------------- what runs as an ordinary user, for one server ($1)
 
-build() { gh_stage WITH_CUDA=yes CUDA_ARCHS="$CUDA_ARCHS" && make -s -C "$SRC/test/engine" -j "$(nproc)"; }
+engine_make() { make -s -C "$SRC/test/engine" -j "$(nproc)" "$@"; }
 
-conformance() {
-	build && "$SRC/build/engine/conformance" cuda "$BUILD/gpuhash_cuda.so" && "$SRC/build/engine/conformance" cpu
+build() { gh_stage WITH_CUDA=yes CUDA_ARCHS="$CUDA_ARCHS" && engine_make; }
+
+# The engine with fault points, which is not installed.
+build_faults() {
+	mkdir -p "$WORK/faults"
+	BUILD=$WORK/faults gh_make WITH_CUDA=yes CUDA_ARCHS="$CUDA_ARCHS" FAULT_POINTS=yes with_llvm=no gpuhash_cuda.so
 }
 
-sanitizer() {
+# For what is compiled for one architecture: the last that is named.
+one_arch() {
+	case $CUDA_ARCHS in
+		*native*) echo native ;;
+		*) echo "sm_${CUDA_ARCHS##* }" ;;
+	esac
+}
+
+build_layout() {
+	LAYOUT_BENCH=$WORK/layout_bench-$(one_arch)
+	if [ ! -x "$LAYOUT_BENCH" ] || [ -n "$(find "$SRC/test/bench" -name '*.cu*' -newer "$LAYOUT_BENCH")" ]; then
+		"$(gh_nvcc)" -O3 -std=c++17 -arch="$(one_arch)" -Xcompiler -Wall,-Wextra -Werror all-warnings \
+			-o "$LAYOUT_BENCH" "$SRC/test/bench/layout_bench.cu"
+	fi
+}
+
+build_bench() {
+	engine_make engine_bench_cuda NVCC="$(gh_nvcc)" CUDA_ARCH="$(one_arch)"
+	build_layout
+}
+
+# some_passed COMMAND...: a run of the conformance tests in which one passed at
+# least: a name that no test has, or a library that cannot do it, is no success.
+some_passed() {
+	"$@" | tee "$WORK/some_passed" &&
+		grep -qE '^[1-9][0-9]* passed, 0 failed$' "$WORK/some_passed"
+}
+
+# conform LIBRARY ARG...: the conformance tests on it, under $TOOL if set.
+conform() {
 	# shellcheck disable=SC2086
-	build && compute-sanitizer --tool memcheck --leak-check full --error-exitcode 9 \
-		"$SRC/build/engine/conformance" cuda "$BUILD/gpuhash_cuda.so" ${SANITIZER_ARGS:---reduced}
+	some_passed ${TOOL:-} "$SRC/build/engine/conformance" cuda "$@"
+}
+
+conformance() {
+	build
+	conform "$BUILD/gpuhash_cuda.so"
+}
+
+conformance_cpu() {
+	engine_make
+	some_passed "$SRC/build/engine/conformance" cpu
+}
+
+conformance_faults() {
+	build_faults
+	engine_make
+	conform "$WORK/faults/gpuhash_cuda.so" --only "failed device"
+}
+
+# In runs of a size that is soon done, each with a seed of its own, until the time
+# is over; one that hangs is stopped by the part's limit, and that is a failure.
+conformance_random() {
+	local seconds=${RANDOM_SECONDS:-200} most=${RANDOM_MOST:-1000000000} run=20000000 done=0 start
+	build
+	start=$SECONDS
+	[ "$seconds" -le "$((LIMIT / 2))" ] || seconds=$((LIMIT / 2))
+	while [ "$done" -lt "$most" ] && [ "$((SECONDS - start))" -lt "$seconds" ]; do
+		conform "$BUILD/gpuhash_cuda.so" --only "random operations" --random "$run" >"$WORK/random" 2>&1 || {
+			cat "$WORK/random"
+			gh_say "failed after $done positions that were right"
+			return 1
+		}
+		done=$((done + $(sed -n 's/^ *\([0-9]*\) positions on .*/\1/p' "$WORK/random")))
+		gh_say "$(head -n 1 "$WORK/random"): $done positions so far"
+	done
+	gh_say "$done positions in $((SECONDS - start)) s, 0 wrong"
+}
+
+# sanitizer TOOL
+sanitizer() {
+	local args=() texts=() text
+	build
+	# shellcheck disable=SC2206
+	args=(${SANITIZER_ARGS:---reduced})
+	TOOL="compute-sanitizer --tool $1 --error-exitcode 9"
+	[ "$1" != memcheck ] || TOOL="$TOOL --leak-check full"
+	if [ "$1" != racecheck ] || [ "$RACECHECK_TESTS" = all ]; then
+		conform "$BUILD/gpuhash_cuda.so" "${args[@]}"
+		return
+	fi
+	IFS=, read -r -a texts <<<"$RACECHECK_TESTS"
+	for text in "${texts[@]}"; do
+		conform "$BUILD/gpuhash_cuda.so" "${args[@]}" --only "$text"
+	done
+}
+
+# right_wrong FILE FORM: how many lines of a benchmark's results are right, how many wrong
+right_wrong() {
+	gh_say "$(grep -c "${2/ok/yes}" "$1" || true) right, $(grep -c "${2/ok/no}" "$1" || true) wrong"
+}
+
+# engine_bench PART OUTDIR
+engine_bench() {
+	build
+	# shellcheck disable=SC2086
+	PARTS=$1 CUDA_ARCH=$(one_arch) bash "$SRC/test/bench/engine_bench.sh" \
+		"$BUILD/gpuhash_cuda.so" "$2" ${ENGINE_ARGS:-}
+	# of experiments the script tells it
+	[ "$1" != rows ] || right_wrong "$2/rows-cuda.csv" ,ok,
+}
+
+# layout PART OUTDIR
+layout() {
+	local rc=0
+	build_layout
+	mkdir -p "$2"
+	# shellcheck disable=SC2086
+	"$LAYOUT_BENCH" --part "$1" ${LAYOUT_ARGS:-} >"$2/layout-part$1.csv" || rc=$?
+	right_wrong "$2/layout-part$1.csv" ',ok$'
+	return "$rc"
 }
 
 # bench TAG OUTDIR: PostgreSQL's own joins, or those of one engine
@@ -79,22 +212,57 @@ in_workdir() {
 
 note() { printf '%-20s %-7s %5s s  %s\n' "$@" | tee -a "$OUTDIR/table"; }
 
-# section NAME COMMAND...: run it within the time limit, note how it went
-section() {
-	local name=$1 start=$SECONDS rc=0 counts
+# timed NAME COMMAND...: run it within the time limit; RC is its status, 124 when it was stopped
+timed() {
+	local name=$1
 	shift
 	gh_step "$name"
+	RC=0
 	timeout -k 30 "$LIMIT" "$@" >"$OUTDIR/$name.log" 2>&1 &
 	CHILD=$!
-	wait "$CHILD" || rc=$?
+	wait "$CHILD" || RC=$?
 	CHILD=
-	counts=$(grep -hoE '[0-9]+ passed, [0-9]+ failed|(ERROR|LEAK) SUMMARY.*' "$OUTDIR/$name.log" | paste -sd ';' || true)
-	if [ "$rc" = 0 ]; then
+	[ "$RC" != 137 ] || RC=124
+}
+
+# failed NAME: show why
+failed() {
+	FAILURES=$((FAILURES + 1))
+	tail -n 40 "$OUTDIR/$1.log" | sed 's/^/  | /'
+}
+
+# section NAME COMMAND...: a part of a section, and how it went
+section() {
+	local name=$1 start=$SECONDS counts forms='[0-9]+ passed, [0-9]+ failed|[0-9]+ right, [0-9]+ wrong'
+	timed "$@"
+	counts=$(grep -hoE "$forms|[0-9]+ positions (in|so far|that were).*" "$OUTDIR/$name.log" | tail -n 1 || true)
+	if [ "$RC" = 0 ]; then
 		note "$name" ok "$((SECONDS - start))" "$counts"
+	elif [ "$RC" = 124 ]; then
+		failed "$name"
+		note "$name" stopped "$((SECONDS - start))" "at the limit, see $name.log; $counts"
 	else
-		FAILURES=$((FAILURES + 1))
-		tail -n 40 "$OUTDIR/$name.log" | sed 's/^/  | /'
-		note "$name" FAILED "$((SECONDS - start))" "status $rc, see $name.log; $counts"
+		failed "$name"
+		note "$name" FAILED "$((SECONDS - start))" "status $RC, see $name.log; $counts"
+	fi
+}
+
+# tool_section TOOL COMMAND...: the same for a tool of compute-sanitizer, which may be
+# too slow for all tests: clean as far as it came is no failure
+tool_section() {
+	local name=$1 start=$SECONDS log=$OUTDIR/$1.log tests found sums
+	timed "$@"
+	tests=$(grep -c '^ok ' "$log" || true)
+	# what is found is told at once; a tool that is stopped says so as an error, too
+	found=$(grep -cE '^========= (Invalid|Uninitialized|(Error|Warning): Race|Barrier error|Potential|Leaked|Program hit)' "$log" || true)
+	sums=$(grep -hoE '(ERROR|LEAK|RACECHECK) SUMMARY.*' "$log" | sort | uniq -c | sed 's/^ *\([0-9]*\) /\1 x /' | paste -sd ';' || true)
+	if [ "$RC" = 0 ]; then
+		note "$name" clean "$((SECONDS - start))" "$tests tests; $sums"
+	elif [ "$RC" = 124 ] && [ "$found" = 0 ] && [ "$tests" != 0 ]; then
+		note "$name" stopped "$((SECONDS - start))" "at the limit; clean in the $tests tests that were done"
+	else
+		failed "$name"
+		note "$name" errors "$((SECONDS - start))" "status $RC, $found found in $tests tests, see $name.log; $sums"
 	fi
 }
 
@@ -112,36 +280,83 @@ unpack() {
 	printf '%s\n' "$WORKDIR/trees/$name"
 }
 
+# inside NAME ARG...: the part NAME, of the functions above, with the first tree
+inside() { section "$1" bash "$GH_SCRIPT" --in "$FIRST" "${@:2}"; }
+
+installcheck_sections() {
+	local tree
+	echo "gpuhash.engine = 'cuda'" >"$WORKDIR/cuda.conf"
+	for tree in "$@"; do
+		section "installcheck-${tree##*/}" env PG_CONFIG="$tree/bin/pg_config" GH_WORKDIR="$WORKDIR/${tree##*/}" \
+			PARTS="build regress isolation" WITH_CUDA=yes CONF="$WORKDIR/cuda.conf" bash "$GH_HOME/test/check.sh"
+	done
+}
+
+tap_sections() {
+	local test
+	# cancels and random joins; the others are about the CPU engine or a stand-in
+	for test in 003_cancel 012_random_joins; do
+		section "tap-$test" env PG_CONFIG="$FIRST/bin/pg_config" GH_WORKDIR="$WORKDIR/${FIRST##*/}" \
+			PARTS="build tap" TAP="$test" WITH_CUDA=yes GPUHASH_ENGINE=cuda bash "$GH_HOME/test/check.sh"
+	done
+}
+
+engine_sections() {
+	local part
+	for part in ${ENGINE_PARTS-rows static resize dynamic incremental mixes}; do
+		inside "engine-$part" engine_bench "$part" "$WORKDIR/bench-out/engine"
+	done
+}
+
+one_section() {
+	local part
+	case $1 in
+		build)
+			inside build build
+			inside build-faults build_faults
+			inside build-bench build_bench ;;
+		conformance)
+			inside conformance conformance
+			inside conformance-cpu conformance_cpu
+			inside conformance-faults conformance_faults
+			inside conformance-random conformance_random ;;
+		installcheck) installcheck_sections "${@:2}" ;;
+		tap) tap_sections ;;
+		sanitizer)
+			for part in ${TOOLS:-memcheck initcheck synccheck racecheck}; do
+				tool_section "$part" bash "$GH_SCRIPT" --in "$FIRST" sanitizer "$part"
+			done ;;
+		bench)
+			for part in ${BENCH_TAGS:-native cuda cpu}; do
+				inside "bench-$part" bench "$part" "$WORKDIR/bench-out"
+			done
+			engine_sections ;;
+		engine_bench) engine_sections ;;
+		layout)
+			for part in 1 2; do
+				inside "layout-$part" layout "$part" "$WORKDIR/bench-out/layout"
+			done ;;
+	esac
+}
+
 all_sections() {
-	local what tree tag test first=$1
+	local what
+	FIRST=$1
 	for what in $SECTIONS; do
-		case $what in
-			build | conformance | sanitizer)
-				section "$what" bash "$GH_SCRIPT" --in "$first" "$what" ;;
-			installcheck)
-				echo "gpuhash.engine = 'cuda'" >"$WORKDIR/cuda.conf"
-				for tree in "$@"; do
-					section "installcheck-${tree##*/}" env PG_CONFIG="$tree/bin/pg_config" GH_WORKDIR="$WORKDIR/${tree##*/}" \
-						PARTS="build regress isolation" WITH_CUDA=yes CONF="$WORKDIR/cuda.conf" bash "$GH_HOME/test/check.sh"
-				done ;;
-			tap)
-				# cancels and random joins; the others are about the CPU engine or a stand-in
-				for test in 003_cancel 012_random_joins; do
-					section "tap-$test" env PG_CONFIG="$first/bin/pg_config" GH_WORKDIR="$WORKDIR/${first##*/}" \
-						PARTS="build tap" TAP="$test" WITH_CUDA=yes GPUHASH_ENGINE=cuda bash "$GH_HOME/test/check.sh"
-				done ;;
-			bench)
-				for tag in ${BENCH_TAGS:-native cuda cpu}; do
-					section "bench-$tag" bash "$GH_SCRIPT" --in "$first" bench "$tag" "$WORKDIR/bench-out"
-				done
-				cp -R "$WORKDIR/bench-out" "$OUTDIR/" ;;
-			*) gh_die "there is no section \"$what\"" ;;
-		esac
+		one_section "$what" "$@"
+		# at once: the next may be the one that the host's time is over in
+		cp -R "$WORKDIR/bench-out" "$OUTDIR/"
 	done
 }
 
 gpu_host() {
-	local trees=() tree
+	local trees=() tree what
+	for what in $SECTIONS; do
+		case " build conformance installcheck tap sanitizer bench engine_bench layout " in
+			*" $what "*) ;;
+			*) gh_die "there is no section \"$what\"" ;;
+		esac
+	done
 	mkdir -p "$WORKDIR/bench-out" "$OUTDIR"
 	chmod 755 "$WORKDIR"
 	for tree in "$@"; do
@@ -170,7 +385,7 @@ if [ "${1:-}" = --in ]; then
 elif [ -n "${GPUHASH_WORK:-}" ]; then
 	gh_main in_workdir "$@"
 elif [ $# = 0 ]; then
-	sed -n '3,27s/^# \{0,1\}//p' "$0"
+	sed -n '3,/^set /s/^# \{0,1\}//p' "$0"
 	exit 2
 else
 	[ -n "$(gh_nvcc)" ] || gh_die "nvcc is not installed"
