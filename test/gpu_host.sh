@@ -352,8 +352,8 @@ all_sections() {
 gpu_host() {
 	local trees=() tree what
 	for what in $SECTIONS; do
-		case " build conformance installcheck tap sanitizer bench engine_bench layout " in
-			*" $what "*) ;;
+		case $what in
+			build | conformance | installcheck | tap | sanitizer | bench | engine_bench | layout) ;;
 			*) gh_die "there is no section \"$what\"" ;;
 		esac
 	done
