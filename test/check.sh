@@ -134,7 +134,7 @@ cuda_for_tests() {
 }
 
 part_cuda() {
-	local archs=all
+	local archs="75 90 120"
 	if [ -z "$(gh_nvcc)" ]; then
 		skip "build the CUDA engine" "nvcc is not installed"
 		return
