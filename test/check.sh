@@ -14,7 +14,7 @@
 #	CONF		file with lines for the configuration of the regress server
 #	WITH_CUDA	yes: the library is built for the GPU here and installed
 #	CUDA_ARCHS	what part cuda compiles the library for (default: the GPU here, else
-#			all, every one that a build knows without CUDA_ARCHS)
+#			75, 90 and 120; all: every one that a build knows without CUDA_ARCHS)
 #	CHECK_TOTALS_FILE	file to write "passed failed" to, in place of the last line
 #	FETCH_ARCHIVE	yes: fetch the archive data if it is not there
 #	GPUHASH_ARCHIVE	folder with the archive data (default: build/archive)
