@@ -186,17 +186,20 @@ gh_cpu_locate(const GhCpuView *view, uint64_t key, GhCpuPlace *place)
 {
 	uint64_t	hash[2];
 	const GhCpuPair *pair;
-	char	   *first;
-	char	   *second;
-	bool		swap;
+	uintptr_t	first;
+	uintptr_t	second;
+	uintptr_t	swap;
+	uintptr_t	change;
 
 	gh_cpu_hash(view, key, hash);
 	pair = gh_cpu_pair(view, hash);
-	first = pair->base[0] + (hash[0] & pair->mask[0]);
-	second = pair->base[1] + (hash[1] & pair->mask[1]);
+	first = (uintptr_t) pair->base[0] + (hash[0] & pair->mask[0]);
+	second = (uintptr_t) pair->base[1] + (hash[1] & pair->mask[1]);
+	/* random, so a branch would be mispredicted at every second key */
 	swap = (hash[1] >> 48) >= pair->steer;
-	place->bucket[0] = swap ? second : first;
-	place->bucket[1] = swap ? first : second;
+	change = (first ^ second) & -swap;
+	place->bucket[0] = (char *) (first ^ change);
+	place->bucket[1] = (char *) (second ^ change);
 	place->subtable[0] = pair->subtable[swap];
 	place->subtable[1] = pair->subtable[!swap];
 }
