@@ -188,8 +188,15 @@ merge_kernel(subtable_view old, uint64_t half, subtable_view merged, uint32_t va
 	}
 	/* free slots are EMPTY only when neither of the two can have been full */
 	for (; filled < L::slots; filled++)
-		*bucket_slot<L>(bucket, filled) =
-			empties[0] != 0 && empties[1] != 0 ? L::empty_word : L::freed_word;
+	{
+		word_type  *place = bucket_slot<L>(bucket, filled);
+
+		*place = empties[0] != 0 && empties[1] != 0 ? L::empty_word : L::freed_word;
+		/* what place.cuh's 128-bit compare-and-swap expects beside a free key */
+		if (L::paired)
+			*reinterpret_cast<uint64_t *>(reinterpret_cast<char *>(place) +
+										  sizeof(typename L::key_type)) = ~UINT64_C(0);
+	}
 }
 
 /* ----------------------------------------------------------------- upsizing */
