@@ -43,10 +43,10 @@ EXTENSION = gpuhash
 DATA = gpuhash--0.1.sql
 MODULE_big = gpuhash
 
-c_sources := $(sort $(wildcard $(addprefix $(top)/src/,*.c engine/*.c join/*.c table/*.c)))
+c_sources := $(sort $(wildcard $(addprefix $(top)/src/,*.c engine/*.c join/*.c service/*.c table/*.c)))
 OBJS = $(patsubst $(top)/%.c,%.o,$(c_sources))
-PG_CPPFLAGS = -I$(top)/src
-SHLIB_LINK = -ldl
+PG_CPPFLAGS = -I$(top)/src $(if $(filter-out no,$(FAULT_POINTS)),-DGH_FAULT_POINTS)
+SHLIB_LINK = -ldl -lpthread
 
 # The server's own flags come first; what is switched off here is PostgreSQL's
 # style or its headers' habit, not a fault.
@@ -135,7 +135,7 @@ note_flags = $(shell mkdir -p build; printf '%s\n' '$(subst ','\'',$(2))' > buil
 
 ifneq ($(filter-out clean distclean uninstall,$(goals)),)
 $(shell mkdir -p $(sort $(dir $(OBJS))) $(if $(build_cuda),cuda))
-$(call note_flags,flags,$(pg_cc) $(CFLAGS) $(COPT) $(PROFILE) $(PG_CFLAGS) \
+$(call note_flags,flags,$(pg_cc) $(CFLAGS) $(COPT) $(PROFILE) $(PG_CFLAGS) $(PG_CPPFLAGS) \
 	$(shell $(PG_CONFIG) --version --includedir-server --cflags | cksum))
 ifeq ($(build_cuda),yes)
 $(call note_flags,cuda_flags,$(NVCC) $(NVCC_FLAGS) $(pg_cc))
@@ -198,7 +198,7 @@ endif
 #: WITH_CUDA=auto     auto: if nvcc is found; yes: fail if not; no: CPU engine only
 #: NVCC=PATH          the CUDA compiler (default: of PATH, or /usr/local/cuda/bin/nvcc)
 #: CUDA_ARCHS="90"    GPU architectures, or native (default: all from 75 on, and PTX)
-#: FAULT_POINTS=yes   for tests: the n-th device allocation or launch can be made to fail
+#: FAULT_POINTS=yes   for tests: devices and workers can be made to fail
 #: WERROR=yes         no: compiler warnings do not stop the build
 #: ROWS=5000000       demo: rows of the large table
 #: DATA=archive       demo: joins over the distribution's own package index

@@ -89,6 +89,23 @@ gh_read_temp_file(BufFile *file, void *ptr, size_t size, bool may_end)
 #endif
 }
 
+/* From 17 on, an extension's wait events have names of their own. */
+#define GH_HAVE_NAMED_WAIT_EVENTS (PG_VERSION_NUM >= 170000)
+
+/* This process's number in the array of processes. */
+#if PG_VERSION_NUM >= 170000
+#define gh_my_procno() ((int) MyProcNumber)
+#else
+#define gh_my_procno() (MyProc->pgprocno)
+#endif
+
+/* From 17 on, a set of wait events has an owner; this one lives as long as the process. */
+#if PG_VERSION_NUM >= 170000
+#define gh_create_wait_event_set(n) CreateWaitEventSet(NULL, n)
+#else
+#define gh_create_wait_event_set(n) CreateWaitEventSet(TopMemoryContext, n)
+#endif
+
 /* 18 puts the mark of a function that does not return in front. */
 #if PG_VERSION_NUM >= 180000
 #define GH_NORETURN pg_noreturn

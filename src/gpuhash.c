@@ -12,10 +12,13 @@
 #include <limits.h>
 
 #include "fmgr.h"
+#include "miscadmin.h"
 #include "utils/guc.h"
 
 #include "engine/engine.h"
 #include "gpuhash.h"
+#include "service/service.h"
+#include "table/registry.h"
 
 PG_MODULE_MAGIC;
 
@@ -162,13 +165,13 @@ static void
 define_limits(void)
 {
 	DefineCustomIntVariable("gpuhash.device_memory_limit",
-							"Device memory that one hash table may take.",
-							"-1: as much as the device has.",
+							"Device memory that hash tables may take.",
+							"-1: as much as the device has. For all tables of a GPU with the service, else for each.",
 							&gh_device_memory_limit,
 							-1,
 							-1,
 							INT_MAX,
-							PGC_SUSET,
+							process_shared_preload_libraries_in_progress ? PGC_SIGHUP : PGC_SUSET,
 							GUC_UNIT_MB,
 							NULL,
 							NULL,
@@ -223,6 +226,9 @@ _PG_init(void)
 	define_table_settings();
 	define_limits();
 	define_costs();
+	if (process_shared_preload_libraries_in_progress)
+		gh_service_init();
 	MarkGUCPrefixReserved("gpuhash");
 	gh_join_init();
+	gh_registry_init();
 }

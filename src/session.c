@@ -22,6 +22,7 @@
 
 #include "compat.h"
 #include "gpuhash.h"
+#include "service/service.h"
 #include "session.h"
 
 #define GH_CUDA_LIBRARY "gpuhash_cuda.so"
@@ -93,7 +94,7 @@ gh_host_init(GhHost *host, MemoryContext context)
  * not throw.
  */
 static GhStatus
-load_cuda(bool retry, const GhEngine **engine, GhError *error)
+load_cuda(int device, bool retry, const GhEngine **engine, GhError *error)
 {
 	char		path[MAXPGPATH];
 	sigset_t	all;
@@ -106,7 +107,7 @@ load_cuda(bool retry, const GhEngine **engine, GhError *error)
 	sigprocmask(SIG_SETMASK, &all, &saved);
 	status = gh_engine_load(path, retry, engine, error);
 	if (status == GH_OK)
-		status = (*engine)->open_device(GH_SESSION_DEVICE, error);
+		status = (*engine)->open_device(device, error);
 	sigprocmask(SIG_SETMASK, &saved, NULL);
 	return status;
 }
@@ -125,12 +126,43 @@ gh_cuda_engine_open(bool retry, GhError *error)
 		const GhEngine *engine = NULL;
 
 		memset(&cuda_error, 0, sizeof(cuda_error));
-		cuda_engine = load_cuda(retry, &engine, &cuda_error) == GH_OK ? engine : NULL;
+		cuda_engine = load_cuda(GH_SESSION_DEVICE, retry, &engine, &cuda_error) == GH_OK ? engine : NULL;
 		cuda_tried = true;
 	}
 	if (cuda_engine == NULL && error != NULL)
 		*error = cuda_error;
 	return cuda_engine;
+}
+
+const GhEngine *
+gh_cuda_engine_for_worker(int device, GhError *error)
+{
+	const GhEngine *engine = NULL;
+
+	return load_cuda(device, true, &engine, error) == GH_OK ? engine : NULL;
+}
+
+/*
+ * With the service no session opens a GPU of its own.  A worker that is about to come
+ * back is no reason for an error, unless errors are asked for.
+ */
+static const GhEngine *
+choose_service(double keys, const char **reason)
+{
+	bool		down;
+
+	if (gh_engine_setting == GH_ENGINE_AUTO && keys < GH_AUTO_KEYS_OPEN)
+		*reason = "too few rows for the GPU";
+	else if (gh_service_ready(reason, &down))
+		return gh_service_engine();
+	else if (gh_engine_setting == GH_ENGINE_CUDA && (!down || gh_fallback_setting == GH_FALLBACK_ERROR))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("the CUDA engine is not available: %s", *reason),
+				 errhint("Look at the view gpuhash_devices, or set \"gpuhash.engine\" to \"auto\" or \"cpu\".")));
+	else
+		gh_service_count_fallback(down ? GH_FALLBACK_WORKER_DOWN : GH_FALLBACK_NO_GPU);
+	return gh_cpu_engine();
 }
 
 const GhEngine *
@@ -141,6 +173,8 @@ gh_choose_engine(double keys, const char **reason)
 	*reason = NULL;
 	if (gh_engine_setting == GH_ENGINE_CPU)
 		return gh_cpu_engine();
+	if (gh_service_enabled())
+		return choose_service(keys, reason);
 
 	if (gh_engine_setting == GH_ENGINE_CUDA)
 	{
@@ -179,13 +213,39 @@ gh_options_init(GhTableOptions *options, const GhEngine *engine)
 	options->fill_min = gh_fill_min;
 	options->fill_max = gh_fill_max;
 	options->seed = pg_prng_uint64(&pg_global_prng_state);
-	if (engine->asynchronous)
+	if (engine == gh_service_engine())
+		options->device = gh_service_choose_device();
+	else if (engine->asynchronous)
 	{
 		options->device = GH_SESSION_DEVICE;
 		/* to an engine 0 means no limit */
 		if (gh_device_memory_limit >= 0)
 			options->memory_limit = Max((uint64) gh_device_memory_limit * 1024 * 1024, 1);
 	}
+}
+
+bool
+gh_buffers_alloc(const GhEngine *engine, int n, Size bytes, void **buffers)
+{
+	if (engine == gh_service_engine())
+		return gh_service_reserve(n, bytes, buffers);
+	for (int i = 0; i < n; i++)
+	{
+		buffers[i] = engine->buffer_alloc(GH_SESSION_DEVICE, bytes);
+		if (buffers[i] != NULL)
+			continue;
+		while (i > 0)
+			engine->buffer_free(buffers[--i]);
+		return false;
+	}
+	return true;
+}
+
+void
+gh_count_fallback(const GhEngine *engine, const GhError *error)
+{
+	if (engine == gh_service_engine())
+		gh_service_count_fallback(gh_service_fallback_of(error));
 }
 
 /* --------------------------------------------------------------- requests */
@@ -215,6 +275,9 @@ gh_wait_request(GhTable *table, GhRequest *request)
 		if (status != GH_STOPPED)
 			return status;
 		gh_serve_interrupt();
+		/* the service still has it */
+		if (request->status == GH_BUSY)
+			continue;
 		status = engine->submit(table, request);
 		if (status != GH_OK && status != GH_BUSY)
 			return status;

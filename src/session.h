@@ -33,6 +33,19 @@ extern const GhEngine *gh_choose_engine(double keys, const char **reason);
  */
 extern const GhEngine *gh_cuda_engine_open(bool retry, GhError *error);
 
+/* Likewise in a worker of the service, for that CUDA device; each call is a new try. */
+extern const GhEngine *gh_cuda_engine_for_worker(int device, GhError *error);
+
+/*
+ * n buffers for requests' arrays, of `bytes` each, in the memory that the engine can
+ * transfer best; all or none.  Of the service's engine requests need them; others
+ * take ordinary memory, too.
+ */
+extern bool gh_buffers_alloc(const GhEngine *engine, int n, Size bytes, void **buffers);
+
+/* Counts that the CPU engine does what failed on this engine. */
+extern void gh_count_fallback(const GhEngine *engine, const GhError *error);
+
 /*
  * Table options from the settings: subtables, fill bounds, device and, for the
  * CUDA engine, the device memory limit.  8-byte keys, 8-byte values, a random

@@ -17,7 +17,9 @@
  *	- A call that may take long looks at GhHost.stop at least once a
  *	  millisecond and then ends with GH_STOPPED; the table is whole and the
  *	  request can be submitted again, which goes on at GhRequest.done.
- *	- A handle, and the requests on it, are used by one thread at a time.
+ *	- A handle, and the requests on it, are used by one thread at a time; different
+ *	  handles by different threads at the same time.  A thread that calls an engine
+ *	  blocks all signals or is the one that handles them.
  *	  Several processes use one table through a handle each; then
  *	  GhHost.lock and GhHost.unlock must be there.
  */
@@ -33,7 +35,7 @@
 extern "C" {
 #endif
 
-#define GH_ABI_VERSION 2
+#define GH_ABI_VERSION 3
 
 /* Limits of a table, tested at their edges. */
 #define GH_SUBTABLES_MIN 2
@@ -105,6 +107,14 @@ typedef struct GhHost
 
 	/* NULL, or a flag that others set to end long calls early */
 	const volatile sig_atomic_t *stop;
+
+	/*
+	 * Both NULL: no budget.  Otherwise a table takes its device memory from a budget
+	 * that it shares with others: false refuses, which is GH_LIMIT, and what was taken
+	 * is given back when it is freed.  Called in the thread that uses the handle.
+	 */
+	bool		(*take_device) (void *ctx, uint64_t bytes);
+	void		(*give_device) (void *ctx, uint64_t bytes);
 } GhHost;
 
 /* ------------------------------------------------------------------- tables */
@@ -317,6 +327,17 @@ typedef struct GhEngine
 	 */
 	void	   *(*buffer_alloc) (int device, size_t bytes);
 	void		(*buffer_free) (void *buffer);
+
+	/*
+	 * Makes host memory that the caller has, whole pages, known to the device, so that
+	 * requests' arrays in it are transferred without a copy between.  read_only: no
+	 * device can write to it.  Without it requests work too, only slower.  It must stay
+	 * mapped until memory_unregister or the end of the process.  NULL where there is no
+	 * device; GH_UNSUPPORTED or GH_NO_MEMORY where it is refused.
+	 */
+	GhStatus	(*memory_register) (int device, void *memory, size_t bytes,
+									bool read_only, GhError *error);
+	void		(*memory_unregister) (int device, void *memory);
 
 	/*
 	 * A new, empty table.  GH_INVALID for options out of range, GH_LIMIT when

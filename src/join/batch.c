@@ -39,45 +39,89 @@ batch_rows_max(const GhJoinState *js)
 	return (int) Min(rows, (Size) gh_batch_rows);
 }
 
+/* Of a batch that is not in use. */
 static void
-free_buffers(GhBatch *batch)
+free_arrays(GhBatch *batch)
 {
-	if (batch->keys != NULL)
-		batch->buffer_engine->buffer_free(batch->keys);
-	if (batch->found != NULL)
-		batch->buffer_engine->buffer_free(batch->found);
-	batch->keys = batch->found = NULL;
+	if (batch->capacity == 0)
+		return;
+	if (!batch->in_transfer)
+		pfree(batch->keys);
+	pfree(batch->has_key);
+	pfree(batch->nulls);
+	pfree(batch->values);
+	batch->capacity = 0;
 }
 
 /*
- * Memory for what the engine reads and writes: best from the engine, which can
- * transfer it directly.  It may have none left, or be failing; then ordinary
- * memory does.
+ * Buffers that a device's engine transfers best, for the whole of the query, taken in
+ * one step before there is a table.  False: the engine has none.
  */
-static bool
-alloc_buffers(GhBatch *batch, const GhEngine *engine, int rows)
+bool
+gh_take_transfer(GhJoinState *js)
 {
-	batch->buffer_engine = engine;
-	batch->keys = engine->buffer_alloc(0, rows * sizeof(uint64));
-	batch->found = engine->buffer_alloc(0, rows * sizeof(uint64));
-	if (batch->keys != NULL && batch->found != NULL)
+	Size		bytes = (Size) batch_rows_max(js) * 2 * sizeof(uint64);
+
+	if (js->transfer_engine != NULL)
 		return true;
-	free_buffers(batch);
-	return false;
+	if (!gh_buffers_alloc(js->engine, 2, bytes, js->transfer))
+		return false;
+	js->transfer_engine = js->engine;
+	js->transfer_bytes = bytes;
+	for (int i = 0; i < 2; i++)
+		free_arrays(&js->batch[i]);
+	return true;
 }
 
 /*
- * Gives back the engine's buffers.  The table must be gone, or idle: it may
- * still be writing into them otherwise.
+ * Gives the buffers back.  With a request of the service in flight they stay the
+ * service's until it is through; of other engines the table must be gone, or idle.
  */
 void
-gh_free_batch_buffers(GhJoinState *js)
+gh_free_transfer(GhJoinState *js)
+{
+	const GhEngine *engine = js->transfer_engine;
+
+	if (engine == NULL)
+		return;
+	js->transfer_engine = NULL;
+	for (int i = 0; i < 2; i++)
+	{
+		engine->buffer_free(js->transfer[i]);
+		js->transfer[i] = NULL;
+	}
+}
+
+/* Ordinary memory for a batch's keys and matches. */
+static void
+alloc_arrays(GhJoinState *js, GhBatch *batch, int rows)
+{
+	batch->keys = MemoryContextAllocHuge(js->context, (Size) rows * 2 * sizeof(uint64));
+	batch->found = batch->keys + rows;
+	batch->in_transfer = false;
+}
+
+/*
+ * Moves both batches out of the buffers and gives those back: a device that does not
+ * answer may go on writing matches to them.  Keys are only read by it.
+ */
+void
+gh_leave_transfer(GhJoinState *js)
 {
 	for (int i = 0; i < 2; i++)
 	{
-		free_buffers(&js->batch[i]);
-		js->batch[i].capacity = 0;
+		GhBatch    *batch = &js->batch[i];
+		const uint64 *keys = batch->keys;
+		const uint64 *found = batch->found;
+
+		if (batch->capacity == 0 || !batch->in_transfer)
+			continue;
+		alloc_arrays(js, batch, batch->capacity);
+		memcpy(batch->keys, keys, batch->nprobes * sizeof(uint64));
+		if (!batch->pending)
+			memcpy(batch->found, found, batch->nprobes * sizeof(uint64));
 	}
+	gh_free_transfer(js);
 }
 
 /* Makes room for rows in a batch that is not in use. */
@@ -88,27 +132,20 @@ grow_batch(GhJoinState *js, GhBatch *batch, int rows)
 
 	if (batch->capacity >= rows)
 		return;
-	/* page-locked memory is slow to get: take it once */
-	if (js->engine != NULL && js->engine->asynchronous)
-		rows = Max(rows, batch_rows_max(js));
-
-	free_buffers(batch);
-	if (batch->capacity > 0)
-	{
-		pfree(batch->has_key);
-		pfree(batch->nulls);
-		pfree(batch->values);
-	}
-	batch->capacity = 0;
+	if (js->transfer_engine != NULL)
+		rows = batch_rows_max(js);
+	free_arrays(batch);
 	if (batch->arena == NULL)
 		batch->arena = AllocSetContextCreate(js->context, "GpuHashJoin batch",
 											 ALLOCSET_DEFAULT_SIZES);
-	if ((js->engine == NULL || !alloc_buffers(batch, js->engine, rows)) &&
-		!alloc_buffers(batch, gh_cpu_engine(), rows))
-		ereport(ERROR,
-				(errcode(ERRCODE_OUT_OF_MEMORY),
-				 errmsg("out of memory"),
-				 errdetail("Failed on a batch of %d keys.", rows)));
+	if (js->transfer_engine != NULL)
+	{
+		batch->keys = js->transfer[batch - js->batch];
+		batch->found = batch->keys + rows;
+		batch->in_transfer = true;
+	}
+	else
+		alloc_arrays(js, batch, rows);
 	batch->has_key = MemoryContextAlloc(js->context, rows * sizeof(bool));
 	batch->nulls = MemoryContextAllocHuge(js->context,
 										  (Size) rows * columns->ncolumns * sizeof(bool) + 1);

@@ -20,6 +20,7 @@
 
 #include "gpuhash.h"
 #include "join/join.h"
+#include "service/service.h"
 #include "session.h"
 
 /* Rows entered at a time. */
@@ -132,6 +133,8 @@ make_table(GhJoinState *js, GhError *error)
 	uint64	   *buffer;
 	uint64		capacity;
 
+	if (js->engine->asynchronous && !gh_take_transfer(js))
+		return gh_error_set(error, GH_NO_MEMORY, GH_NO_BUFFERS_MESSAGE);
 	gh_options_init(&options, js->engine);
 	options.capacity = js->store.nrows;
 	options.timing = js->timing;
@@ -143,10 +146,14 @@ make_table(GhJoinState *js, GhError *error)
 		return status;
 	}
 
-	capacity = Min(js->store.nrows, GH_BUILD_BATCH);
-	buffer = MemoryContextAlloc(js->context, 3 * capacity * sizeof(uint64));
+	/* no batch is in flight yet: the first one's buffer is free */
+	capacity = js->transfer_engine == NULL ? Min(js->store.nrows, GH_BUILD_BATCH) :
+		js->transfer_bytes / (3 * sizeof(uint64));
+	buffer = js->transfer_engine == NULL ?
+		MemoryContextAlloc(js->context, 3 * capacity * sizeof(uint64)) : js->transfer[0];
 	status = enter_rows(js, buffer, capacity, error);
-	pfree(buffer);
+	if (js->transfer_engine == NULL)
+		pfree(buffer);
 	if (status != GH_OK)
 		gh_join_drop_table(js);
 	return status;
@@ -188,7 +195,9 @@ gh_join_fall_back(GhJoinState *js, const GhError *error)
 	if (!js->engine->asynchronous || gh_fallback_setting == GH_FALLBACK_ERROR)
 		gh_report_error(&cause, "join through the hash table");
 	strlcpy(js->fallback_reason, cause.message, sizeof(js->fallback_reason));
+	gh_count_fallback(js->engine, &cause);
 	gh_join_drop_table(js);
+	gh_leave_transfer(js);
 	js->engine = gh_cpu_engine();
 	if (make_table(js, &cause) != GH_OK)
 		gh_report_error(&cause, "join through the hash table");

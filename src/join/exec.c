@@ -163,7 +163,7 @@ release_engine(void *arg)
 	if (js->table != NULL)
 		js->engine->table_destroy(js->table);
 	js->table = NULL;
-	gh_free_batch_buffers(js);
+	gh_free_transfer(js);
 }
 
 static void
@@ -495,6 +495,7 @@ static void
 drop_inner(GhJoinState *js)
 {
 	gh_join_drop_table(js);
+	gh_leave_transfer(js);
 	gh_row_store_reset(&js->store);
 	gh_spill_reset(&js->spill);
 	js->engine = NULL;

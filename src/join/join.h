@@ -271,9 +271,9 @@ typedef struct GhBatch
 	bool	   *nulls;			/* by row and kept column */
 	Datum	   *values;			/* likewise */
 	MemoryContext arena;		/* by-reference values */
-	const GhEngine *buffer_engine;	/* whose buffers keys and found are */
-	uint64	   *keys;			/* by probe */
+	uint64	   *keys;			/* by probe; start of the block that holds both */
 	uint64	   *found;			/* by probe: first matching GhRow, or 0 */
+	bool		in_transfer;	/* they are in GhJoinState.transfer */
 	GhRequest	request;
 	GhStatus	submitted;		/* what submit said: GH_OK, GH_BUSY or an error */
 	bool		pending;		/* submitted, outcome not yet taken */
@@ -312,6 +312,9 @@ typedef struct GhJoinState
 	const GhEngine *engine;
 	GhHost		host;
 	GhTable    *table;			/* NULL: no inner rows */
+	const GhEngine *transfer_engine;	/* whose the buffers are; NULL: there are none */
+	void	   *transfer[2];	/* for the arrays of either batch, and to build */
+	Size		transfer_bytes; /* of each */
 
 	/* the outer side */
 	GhJoinPhase phase;
@@ -387,7 +390,9 @@ extern void gh_spill_reset(GhSpill *spill);
 /* batch.c: the outer side's batches */
 extern bool gh_next_batch(GhJoinState *js);
 extern void gh_forget_batches(GhJoinState *js);
-extern void gh_free_batch_buffers(GhJoinState *js);
+extern bool gh_take_transfer(GhJoinState *js);
+extern void gh_leave_transfer(GhJoinState *js);
+extern void gh_free_transfer(GhJoinState *js);
 
 /* explain.c */
 extern void gh_join_explain(CustomScanState *node, List *ancestors, ExplainState *es);

@@ -1,0 +1,748 @@
+/*
+ * client.c
+ *		The service as an engine: what a session does to have a worker's GPU build,
+ *		change and search its tables.
+ *
+ * Each request goes into the slot of the buffer that its arrays are in; requests
+ * without arrays go into the slot of the process.  The slot's number is appended
+ * to the ring of the executor that has the table, and from then on slot and buffer
+ * are the service's until it says that it is through.  A client that cannot wait
+ * so long leaves the slot where it is: the executor frees it.
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "storage/latch.h"
+#include "storage/proc.h"
+#include "utils/memutils.h"
+
+#include "service/client.h"
+#include "service/shared.h"
+
+/* For so long a client looks before it sleeps: a small request is through by then. */
+#define GH_CLIENT_SPIN_NS UINT64CONST(50000)
+
+/* A sleeping client looks at least so often whether its worker is still there. */
+#define GH_CLIENT_NAP_MS 1000
+
+#define GH_NS_PER_MS UINT64CONST(1000000)
+
+/* Beginning of the message; gh_service_fallback_of knows it. */
+#define GH_TIMEOUT_MESSAGE "no answer from"
+
+#define GH_TABLE_BITS 13
+StaticAssertDecl(GH_TABLES_MAX == 1 << GH_TABLE_BITS, "a table's name has room for its number");
+
+/* Of GhRequest.engine_state. */
+enum
+{
+	STATE_SLOT,
+	STATE_GENERATION,
+	STATE_DEADLINE
+};
+
+typedef struct GhServiceTable
+{
+	GhTable		common;			/* first */
+	GhHost		host;
+	GhTableOptions options;
+	uint32		table;
+	uint64		generation;
+	bool		own;			/* goes with this process */
+	struct GhServiceTable *next;	/* of this process's own tables */
+} GhServiceTable;
+
+static GhServiceTable *own_tables = NULL;
+
+/* ----------------------------------------------------------------- devices */
+
+static GhDevice *
+device_at(int device)
+{
+	if (gh_service == NULL || device < 0 || (uint32) device >= gh_service->devices)
+		return NULL;
+	return &gh_service->device[device];
+}
+
+static bool
+device_is_ready(GhDevice *device)
+{
+	return pg_atomic_read_u32(&device->state) == GH_DEVICE_READY;
+}
+
+bool
+gh_service_ready(const char **reason, bool *down)
+{
+	*down = false;
+	for (uint32 i = 0; i < gh_service->devices; i++)
+	{
+		GhDevice   *device = &gh_service->device[i];
+		uint32		state = pg_atomic_read_u32(&device->state);
+
+		if (state == GH_DEVICE_READY)
+			return true;
+		if (state != GH_DEVICE_ABSENT)
+			*down = true;
+	}
+	*reason = *down ? "the GPU worker is starting" : "no usable GPU";
+	return false;
+}
+
+static uint64
+memory_left(GhDevice *device)
+{
+	uint64		limit = Min(pg_atomic_read_u64(&device->memory_limit), device->info.memory_total);
+	uint64		used = pg_atomic_read_u64(&device->memory_used);
+
+	return used < limit ? limit - used : 0;
+}
+
+int
+gh_service_choose_device(void)
+{
+	int			best = -1;
+
+	for (uint32 i = 0; i < gh_service->devices; i++)
+		if (device_is_ready(&gh_service->device[i]) &&
+			(best < 0 || memory_left(&gh_service->device[i]) > memory_left(&gh_service->device[best])))
+			best = (int) i;
+	return best;
+}
+
+static GhStatus
+service_device_count(int *count, GhError *error)
+{
+	(void) error;
+	*count = (int) gh_service->devices;
+	return GH_OK;
+}
+
+static GhStatus
+device_unavailable(int number, GhError *error)
+{
+	GhDevice   *device = device_at(number);
+
+	return gh_error_set(error, GH_UNAVAILABLE, "the worker of GPU %d is not ready: %s", number,
+						device == NULL ? "there is no such GPU" : device->message);
+}
+
+static GhStatus
+service_open_device(int device, GhError *error)
+{
+	GhDevice   *known = device_at(device);
+
+	return known != NULL && device_is_ready(known) ? GH_OK : device_unavailable(device, error);
+}
+
+static GhStatus
+service_device_info(int device, GhDeviceInfo *info, GhError *error)
+{
+	GhDevice   *known = device_at(device);
+
+	if (known == NULL || !device_is_ready(known))
+		return device_unavailable(device, error);
+	*info = known->info;
+	info->memory_free = memory_left(known);
+	return GH_OK;
+}
+
+static void *
+service_buffer_alloc(int device, size_t bytes)
+{
+	void	   *buffer;
+
+	(void) device;
+	return gh_service_reserve(1, bytes, &buffer) ? buffer : NULL;
+}
+
+/* -------------------------------------------------------- slots in flight */
+
+static GhRing *
+ring_of(uint32 device, uint32 table)
+{
+	return &gh_service->device[device].ring[table % GH_EXECUTORS];
+}
+
+/* Its executor sleeps: the worker's main thread wakes it. */
+static void
+wake_executor(uint32 device, GhRing *ring)
+{
+	int			procno = gh_service->device[device].procno;
+
+	pg_memory_barrier();
+	if (pg_atomic_read_u32(&ring->asleep) != 0 && procno >= 0)
+		SetLatch(&ProcGlobal->allProcs[procno].procLatch);
+}
+
+/* From here on the slot and its buffer are the service's. */
+static void
+slot_submit(uint32 number)
+{
+	GhSlot	   *slot = gh_slot_at(number);
+	GhRing	   *ring = ring_of(slot->device, slot->table);
+
+	slot->instance = pg_atomic_read_u64(&gh_service->device[slot->device].instance);
+	slot->submitted_ns = gh_monotonic_ns();
+	pg_atomic_write_u64(&slot->started_ns, 0);
+	pg_atomic_write_u32(&slot->sleeping, 0);
+	pg_write_barrier();
+	(void) gh_slot_move(slot, GH_SLOT_OWNED, GH_SLOT_SUBMITTED);
+	gh_ring_append(ring, number);
+	wake_executor(slot->device, ring);
+}
+
+static uint64
+deadline_from_now(void)
+{
+	return gh_device_timeout == 0 ? PG_UINT64_MAX :
+		gh_monotonic_ns() + (uint64) gh_device_timeout * GH_NS_PER_MS;
+}
+
+/* GH_OK: the answer is in the slot.  GH_BUSY, or why there will be none. */
+static GhStatus
+slot_look(uint32 number, uint64 deadline, GhError *error)
+{
+	GhSlot	   *slot = gh_slot_at(number);
+	GhDevice   *device = &gh_service->device[slot->device];
+
+	if (gh_slot_state(pg_atomic_read_u64(&slot->word)) == GH_SLOT_DONE)
+	{
+		pg_read_barrier();
+		return GH_OK;
+	}
+	if (!device_is_ready(device) || pg_atomic_read_u64(&device->instance) != slot->instance)
+		return gh_error_set(error, GH_DEVICE_ERROR, "the worker of GPU %u ended", slot->device);
+	if (gh_monotonic_ns() > deadline)
+		return gh_error_set(error, GH_DEVICE_ERROR, GH_TIMEOUT_MESSAGE " GPU %u within %d ms",
+							slot->device, gh_device_timeout);
+	return GH_BUSY;
+}
+
+/* An interrupt that is about to throw; others can wait until the answer is there. */
+static bool
+stop_wanted(const GhHost *host)
+{
+	return host->stop != NULL && *host->stop != 0 && (QueryCancelPending || ProcDiePending);
+}
+
+/*
+ * Waits for the slot's answer: GH_OK, why there will be none, or GH_STOPPED with the
+ * request still in flight.
+ */
+static GhStatus
+slot_wait(uint32 number, uint64 deadline, const GhHost *host, GhError *error)
+{
+	GhSlot	   *slot = gh_slot_at(number);
+	uint64		spin_end = gh_monotonic_ns() + GH_CLIENT_SPIN_NS;
+	GhStatus	status;
+
+	while ((status = slot_look(number, deadline, error)) == GH_BUSY)
+	{
+		if (stop_wanted(host))
+			return gh_error_set(error, GH_STOPPED, "the wait was stopped");
+		if (gh_monotonic_ns() < spin_end)
+		{
+			pg_spin_delay();
+			continue;
+		}
+		ResetLatch(MyLatch);
+		pg_atomic_write_u32(&slot->sleeping, 1);
+		pg_memory_barrier();
+		if (slot_look(number, deadline, error) == GH_BUSY && !stop_wanted(host))
+		{
+			long		nap = GH_CLIENT_NAP_MS;
+
+			if (gh_device_timeout != 0)
+				nap = Min(nap, gh_device_timeout / 2 + 1);
+			(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, nap,
+							 gh_wait_event(GH_WAIT_REQUEST));
+		}
+		pg_atomic_write_u32(&slot->sleeping, 0);
+	}
+	return status;
+}
+
+/*
+ * A request without arrays, from the filled slot of this process to its end.  On GH_OK
+ * the answer is in *slot until the caller leaves it.
+ */
+static GhStatus
+control(uint32 number, const GhHost *host, GhError *error)
+{
+	GhSlot	   *slot = gh_slot_at(number);
+	GhStatus	status;
+
+	slot_submit(number);
+	status = slot_wait(number, deadline_from_now(), host, error);
+	if (status != GH_OK)
+	{
+		gh_slot_leave(number);
+		return status;
+	}
+	status = slot->status;
+	if (status != GH_OK)
+		*error = slot->error;
+	return status;
+}
+
+/* The slot of this process, for a request on the table. */
+static GhStatus
+control_begin(int device, GhServiceOp op, uint32 table, uint64 generation, uint32 *number,
+			  GhError *error)
+{
+	GhSlot	   *slot;
+
+	if (!device_is_ready(&gh_service->device[device]))
+		return gh_error_set(error, GH_DEVICE_ERROR, "the worker of GPU %d is not there", device);
+	if (!gh_slot_of_process(number))
+		return gh_error_set(error, GH_DEVICE_ERROR,
+							"GPU %d has not finished an earlier request of this process", device);
+	slot = gh_slot_at(*number);
+	slot->device = (uint32) device;
+	slot->op = op;
+	slot->table = table;
+	slot->table_generation = generation;
+	return GH_OK;
+}
+
+/* ----------------------------------------------------------------- entries */
+
+static bool
+entry_move(GhTableEntry *entry, uint64 generation, GhTableState from, GhTableState to)
+{
+	uint64		word = gh_slot_word(generation, from);
+
+	return pg_atomic_compare_exchange_u64(&entry->word, &word,
+										  gh_slot_word(generation + (to == GH_TABLE_FREE ? 1 : 0), to));
+}
+
+/* A free entry, now LIVE, or false. */
+static bool
+entry_take(uint32 device, int procno, uint32 *table, uint64 *generation)
+{
+	bool		found = false;
+
+	SpinLockAcquire(&gh_service->lock);
+	for (uint32 i = 0; i < GH_TABLES_MAX && !found; i++)
+	{
+		uint32		number = (gh_service->table_hint + i) % GH_TABLES_MAX;
+		GhTableEntry *entry = gh_table_entry_at(number);
+		uint64		word = pg_atomic_read_u64(&entry->word);
+
+		if ((GhTableState) gh_slot_state(word) != GH_TABLE_FREE)
+			continue;
+		entry->device = device;
+		entry->procno = procno;
+		entry->database = MyDatabaseId;
+		pg_atomic_write_u64(&entry->bytes, 0);
+		pg_atomic_write_u64(&entry->used_ns, gh_monotonic_ns());
+		*table = number;
+		*generation = gh_slot_generation(word);
+		found = entry_move(entry, *generation, GH_TABLE_FREE, GH_TABLE_LIVE);
+		gh_service->table_hint = number + 1;
+	}
+	SpinLockRelease(&gh_service->lock);
+	return found;
+}
+
+/* The table is to be freed, by its executor if it has one. */
+static void
+entry_drop(uint32 table, uint64 generation)
+{
+	GhTableEntry *entry = gh_table_entry_at(table);
+	GhRing	   *ring = ring_of(entry->device, table);
+
+	if (entry_move(entry, generation, GH_TABLE_LIVE, GH_TABLE_DYING))
+	{
+		pg_atomic_fetch_add_u32(&ring->dying, 1);
+		wake_executor(entry->device, ring);
+	}
+	else
+		(void) entry_move(entry, generation, GH_TABLE_LOST, GH_TABLE_FREE);
+}
+
+/* ------------------------------------------------------------------ tables */
+
+static GhServiceTable *
+handle_make(const GhHost *host, uint32 table, uint64 generation, GhError *error)
+{
+	GhServiceTable *handle = MemoryContextAllocExtended(TopMemoryContext, sizeof(*handle),
+														MCXT_ALLOC_NO_OOM | MCXT_ALLOC_ZERO);
+
+	if (handle == NULL)
+	{
+		(void) gh_error_set(error, GH_NO_MEMORY, "out of memory");
+		return NULL;
+	}
+	handle->common.engine = gh_service_engine();
+	handle->host = *host;
+	handle->table = table;
+	handle->generation = generation;
+	return handle;
+}
+
+static void
+handle_free(GhServiceTable *handle)
+{
+	for (GhServiceTable **at = &own_tables; *at != NULL; at = &(*at)->next)
+		if (*at == handle)
+		{
+			*at = handle->next;
+			break;
+		}
+	pfree(handle);
+}
+
+static GhStatus
+service_table_create(const GhHost *host, const GhTableOptions *options, GhTable **result,
+					 GhError *error)
+{
+	const GhServiceScope *scope = host->ctx;
+	GhServiceTable *handle;
+	GhTableOptions checked = *options;
+	uint32		table;
+	uint64		generation;
+	uint32		number;
+	GhStatus	status = gh_options_check(&checked, error);
+
+	if (status != GH_OK)
+		return status;
+	if (device_at(options->device) == NULL)
+		return device_unavailable(options->device, error);
+	gh_client_join();
+	if (!entry_take((uint32) options->device, scope == NULL ? gh_my_procno() : -1, &table, &generation))
+		return gh_error_set(error, GH_LIMIT, "there are %d tables on GPUs already", GH_TABLES_MAX);
+	handle = handle_make(host, table, generation, error);
+	status = handle == NULL ? GH_NO_MEMORY :
+		control_begin(options->device, GH_SERVICE_CREATE, table, generation, &number, error);
+	if (status == GH_OK)
+	{
+		gh_slot_at(number)->options = checked;
+		status = control(number, host, error);
+		gh_slot_leave(number);
+	}
+	if (status != GH_OK)
+	{
+		entry_drop(table, generation);
+		if (handle != NULL)
+			pfree(handle);
+		return status;
+	}
+	handle->options = checked;
+	handle->own = scope == NULL;
+	if (handle->own)
+	{
+		handle->next = own_tables;
+		own_tables = handle;
+	}
+	*result = &handle->common;
+	return GH_OK;
+}
+
+static GhRef
+service_table_root(const GhTable *table)
+{
+	const GhServiceTable *handle = (const GhServiceTable *) table;
+
+	return ((handle->generation << GH_TABLE_BITS) | handle->table) + 1;
+}
+
+/* The options are the table's; the caller who attaches it knows them. */
+static GhStatus
+service_table_attach(const GhHost *host, GhRef root, GhTable **result, GhError *error)
+{
+	uint32		table = (uint32) ((root - 1) & (GH_TABLES_MAX - 1));
+	uint64		generation = (root - 1) >> GH_TABLE_BITS;
+	GhTableEntry *entry = gh_table_entry_at(table);
+	GhServiceTable *handle;
+	uint32		number;
+	GhStatus	status;
+
+	if (root == 0 || pg_atomic_read_u64(&entry->word) != gh_slot_word(generation, GH_TABLE_LIVE) ||
+		entry->procno != -1 || entry->database != MyDatabaseId)
+		return gh_error_set(error, GH_DEVICE_ERROR, "the table is no longer on a GPU");
+	handle = handle_make(host, table, generation, error);
+	if (handle == NULL)
+		return GH_NO_MEMORY;
+	gh_client_join();
+	/* what the table's options are, the worker knows */
+	status = control_begin((int) entry->device, GH_SERVICE_STATS, table, generation, &number, error);
+	if (status == GH_OK)
+	{
+		status = control(number, host, error);
+		handle->options = gh_slot_at(number)->options;
+		gh_slot_leave(number);
+	}
+	if (status != GH_OK)
+	{
+		pfree(handle);
+		return status;
+	}
+	*result = &handle->common;
+	return GH_OK;
+}
+
+static void
+service_table_detach(GhTable *table)
+{
+	handle_free((GhServiceTable *) table);
+}
+
+static void
+service_table_destroy(GhTable *table)
+{
+	GhServiceTable *handle = (GhServiceTable *) table;
+
+	entry_drop(handle->table, handle->generation);
+	handle_free(handle);
+}
+
+void
+gh_client_drop_tables(void)
+{
+	for (GhServiceTable *handle = own_tables; handle != NULL; handle = handle->next)
+		entry_drop(handle->table, handle->generation);
+	own_tables = NULL;
+}
+
+/* A request on the table without arrays. */
+static GhStatus
+table_control(GhTable *table, GhServiceOp op, uint64 keys, GhTableStats *stats, GhError *error)
+{
+	GhServiceTable *handle = (GhServiceTable *) table;
+	uint32		number;
+	GhStatus	status = control_begin((int) gh_table_entry_at(handle->table)->device, op,
+									   handle->table, handle->generation, &number, error);
+
+	if (status != GH_OK)
+		return status;
+	gh_slot_at(number)->keys_wanted = keys;
+	status = control(number, &handle->host, error);
+	if (status == GH_OK && stats != NULL)
+		*stats = gh_slot_at(number)->stats;
+	gh_slot_leave(number);
+	return status;
+}
+
+static GhStatus
+service_table_clear(GhTable *table, GhError *error)
+{
+	return table_control(table, GH_SERVICE_CLEAR, 0, NULL, error);
+}
+
+static GhStatus
+service_table_reserve(GhTable *table, uint64_t keys, GhError *error)
+{
+	return table_control(table, GH_SERVICE_RESERVE, keys, NULL, error);
+}
+
+static GhStatus
+service_table_flush(GhTable *table, GhError *error)
+{
+	return table_control(table, GH_SERVICE_FLUSH, 0, NULL, error);
+}
+
+static GhStatus
+service_table_stats(GhTable *table, GhTableStats *stats, GhError *error)
+{
+	return table_control(table, GH_SERVICE_STATS, 0, stats, error);
+}
+
+/* ---------------------------------------------------------------- requests */
+
+/* Where an array is in the slot's buffer; false when it is elsewhere. */
+static bool
+array_offset(uint32 number, const void *array, GhOffset *offset)
+{
+	const char *buffer = gh_buffer_at(number);
+
+	*offset = GH_NO_ARRAY;
+	if (array == NULL)
+		return true;
+	if ((const char *) array < buffer ||
+		(const char *) array >= buffer + gh_slot_at(number)->units * GH_UNIT_BYTES)
+		return false;
+	*offset = (GhOffset) ((const char *) array - buffer);
+	return true;
+}
+
+static bool
+fill_slot(uint32 number, const GhRequest *request)
+{
+	GhSlot	   *slot = gh_slot_at(number);
+
+	slot->op = GH_SERVICE_RUN;
+	slot->run_op = request->op;
+	slot->count = request->count;
+	slot->values_capacity = request->values_capacity;
+	slot->absent = request->absent;
+	slot->done = request->done;
+	slot->matched = request->matched;
+	slot->inserted = request->inserted;
+	slot->replaced = request->replaced;
+	slot->removed = request->removed;
+	slot->values_count = request->values_count;
+	return array_offset(number, request->keys, &slot->keys) &&
+		array_offset(number, request->values_in, &slot->values_in) &&
+		array_offset(number, request->ops, &slot->ops) &&
+		array_offset(number, request->values_out, &slot->values_out) &&
+		array_offset(number, request->flags_out, &slot->flags_out) &&
+		array_offset(number, request->counts_out, &slot->counts_out) &&
+		array_offset(number, request->offsets_out, &slot->offsets_out);
+}
+
+static GhStatus
+service_submit(GhTable *table, GhRequest *request)
+{
+	GhServiceTable *handle = (GhServiceTable *) table;
+	GhTableEntry *entry = gh_table_entry_at(handle->table);
+	GhStatus	status = gh_request_check(&handle->options, request, &request->error);
+	uint32		number;
+
+	request->table = NULL;
+	if (status != GH_OK)
+		return request->status = status;
+	if (request->on_device)
+		return request->status = gh_error_set(&request->error, GH_UNSUPPORTED,
+											  "a session has no device memory of its own");
+	if (request->count == 0)
+		return request->status = GH_OK;
+	if (pg_atomic_read_u64(&entry->word) != gh_slot_word(handle->generation, GH_TABLE_LIVE) ||
+		!device_is_ready(&gh_service->device[entry->device]))
+		return request->status = gh_error_set(&request->error, GH_DEVICE_ERROR,
+											  "the table was lost with the worker of GPU %u", entry->device);
+	if (!gh_buffer_slot(request->keys, &number) ||
+		gh_slot_state(pg_atomic_read_u64(&gh_slot_at(number)->word)) != GH_SLOT_OWNED ||
+		!fill_slot(number, request))
+		return request->status = gh_error_set(&request->error, GH_INVALID,
+											  "the arrays of a request must be in one idle buffer of the transfer area");
+	gh_slot_at(number)->device = entry->device;
+	gh_slot_at(number)->table = handle->table;
+	gh_slot_at(number)->table_generation = handle->generation;
+	request->engine_state[STATE_SLOT] = number;
+	request->engine_state[STATE_GENERATION] =
+		gh_slot_generation(pg_atomic_read_u64(&gh_slot_at(number)->word));
+	request->engine_state[STATE_DEADLINE] = deadline_from_now();
+	request->table = table;
+	request->status = GH_BUSY;
+	slot_submit(number);
+	return GH_BUSY;
+}
+
+/* Takes the outcome over that slot_look or slot_wait told. */
+static GhStatus
+request_end(GhRequest *request, GhStatus status)
+{
+	GhSlot	   *slot = gh_slot_at((uint32) request->engine_state[STATE_SLOT]);
+
+	request->table = NULL;
+	if (status != GH_OK)
+		return request->status = status;
+	request->done = slot->done;
+	request->matched = slot->matched;
+	request->inserted = slot->inserted;
+	request->replaced = slot->replaced;
+	request->removed = slot->removed;
+	request->values_count = slot->values_count;
+	request->status = slot->status;
+	request->error = slot->error;
+	(void) gh_slot_move(slot, GH_SLOT_DONE, GH_SLOT_OWNED);
+	return request->status;
+}
+
+/* Whether the request's buffer was given back meanwhile. */
+static bool
+request_is_void(GhRequest *request)
+{
+	GhSlot	   *slot = gh_slot_at((uint32) request->engine_state[STATE_SLOT]);
+
+	return gh_slot_generation(pg_atomic_read_u64(&slot->word)) !=
+		request->engine_state[STATE_GENERATION];
+}
+
+static GhStatus
+service_poll(GhRequest *request)
+{
+	GhStatus	status;
+
+	if (request->status != GH_BUSY || request->table == NULL)
+		return request->status;
+	if (request_is_void(request))
+		return request_end(request, gh_error_set(&request->error, GH_INVALID, "the request's buffer was given back"));
+	status = slot_look((uint32) request->engine_state[STATE_SLOT],
+					   request->engine_state[STATE_DEADLINE], &request->error);
+	return status == GH_BUSY ? GH_BUSY : request_end(request, status);
+}
+
+static GhStatus
+service_wait(GhRequest *request)
+{
+	GhServiceTable *handle = (GhServiceTable *) request->table;
+	GhError		error;
+	GhStatus	status;
+
+	if (request->status != GH_BUSY || handle == NULL || request_is_void(request))
+		return service_poll(request);
+	status = slot_wait((uint32) request->engine_state[STATE_SLOT],
+					   request->engine_state[STATE_DEADLINE], &handle->host, &error);
+	if (status == GH_STOPPED)
+		return GH_STOPPED;
+	if (status != GH_OK)
+		request->error = error;
+	return request_end(request, status);
+}
+
+const GhEngine *
+gh_service_engine(void)
+{
+	static const GhEngine engine = {
+		.abi_version = GH_ABI_VERSION,
+		.name = "cuda",
+		.asynchronous = true,
+		.device_count = service_device_count,
+		.open_device = service_open_device,
+		.device_info = service_device_info,
+		.buffer_alloc = service_buffer_alloc,
+		.buffer_free = gh_service_return,
+		.table_create = service_table_create,
+		.table_root = service_table_root,
+		.table_attach = service_table_attach,
+		.table_detach = service_table_detach,
+		.table_destroy = service_table_destroy,
+		.table_clear = service_table_clear,
+		.table_reserve = service_table_reserve,
+		.table_flush = service_table_flush,
+		.table_stats = service_table_stats,
+		.submit = service_submit,
+		.poll = service_poll,
+		.wait = service_wait,
+	};
+
+	return &engine;
+}
+
+/* --------------------------------------------------------------- fallbacks */
+
+GhFallback
+gh_service_fallback_of(const GhError *error)
+{
+	switch (error->status)
+	{
+		case GH_LIMIT:
+		case GH_NO_MEMORY:
+			return strcmp(error->message, GH_NO_BUFFERS_MESSAGE) == 0 ?
+				GH_FALLBACK_NO_BUFFERS : GH_FALLBACK_MEMORY;
+		case GH_UNAVAILABLE:
+			return GH_FALLBACK_WORKER_DOWN;
+		default:
+			return strncmp(error->message, GH_TIMEOUT_MESSAGE, strlen(GH_TIMEOUT_MESSAGE)) == 0 ?
+				GH_FALLBACK_TIMEOUT : GH_FALLBACK_DEVICE;
+	}
+}
+
+void
+gh_service_count_fallback(GhFallback reason)
+{
+	if (gh_service != NULL)
+		pg_atomic_fetch_add_u64(&gh_service->fallbacks[reason], 1);
+}

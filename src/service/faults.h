@@ -1,0 +1,108 @@
+/*
+ * faults.h
+ *		Fault points: where a build with FAULT_POINTS=yes can make the device, or its
+ *		worker, fail.  One list for all tests; a usual build has none of it.
+ */
+#ifndef GPUHASH_SERVICE_FAULTS_H
+#define GPUHASH_SERVICE_FAULTS_H
+
+#include "postgres.h"
+
+#include "port/atomics.h"
+
+#include "engine/engine.h"
+
+/* Points: before a worker does what a request asks for, and inside. */
+#define GH_FAULT_POINT_LIST(X) \
+	X(ANY, "any") \
+	X(OPEN, "open") \
+	X(REGISTER, "register") \
+	X(CREATE, "create") \
+	X(CLEAR, "clear") \
+	X(RESERVE, "reserve") \
+	X(FLUSH, "flush") \
+	X(STATS, "stats") \
+	X(DESTROY, "destroy") \
+	X(INSERT, "insert") \
+	X(UPSERT, "upsert") \
+	X(EXCHANGE, "exchange") \
+	X(ADD, "add") \
+	X(FIND, "find") \
+	X(FIND_ALL, "find_all") \
+	X(DELETE, "delete") \
+	X(ALLOCATION, "allocation") \
+	X(REPLY, "reply")
+
+/* What happens there. */
+#define GH_FAULT_KIND_LIST(X) \
+	X(NO_MEMORY, "no_memory")	/* the device has no memory */ \
+	X(LIMIT, "limit")			/* the memory limit is reached */ \
+	X(LAUNCH, "launch")			/* a kernel fails: this table's content is lost */ \
+	X(STICKY, "sticky")			/* the device fails for good, in this process */ \
+	X(TERM, "term")				/* the worker is told to end */ \
+	X(HANG, "hang")				/* the device answers no more */ \
+	X(DELAY, "delay")			/* it answers after `ms` */ \
+	X(KILL, "kill")				/* the worker is killed */ \
+	X(CRASH, "crash")			/* the driver aborts the process */
+
+typedef enum GhFaultPoint
+{
+#define GH_FAULT_ENUM(name, text) GH_FAULT_POINT_##name,
+	GH_FAULT_POINT_LIST(GH_FAULT_ENUM)
+#undef GH_FAULT_ENUM
+	GH_FAULT_POINTS_COUNT
+} GhFaultPoint;
+
+typedef enum GhFaultKind
+{
+	GH_FAULT_NONE,
+#define GH_FAULT_ENUM(name, text) GH_FAULT_##name,
+	GH_FAULT_KIND_LIST(GH_FAULT_ENUM)
+#undef GH_FAULT_ENUM
+	GH_FAULT_KINDS_COUNT
+} GhFaultKind;
+
+#ifdef GH_FAULT_POINTS
+
+/* In shared memory; all zero: nothing is armed. */
+typedef struct GhFaults
+{
+	pg_atomic_uint32 kind;		/* GhFaultKind; NONE: not armed */
+	pg_atomic_uint32 point;
+	pg_atomic_uint32 after;		/* passages that go well before */
+	pg_atomic_uint32 times;		/* that fail then */
+	pg_atomic_uint32 delay_ms;
+	pg_atomic_uint32 fired;		/* so far, since armed */
+} GhFaults;
+
+extern void gh_faults_init(GhFaults *faults);
+/* What is to happen at this passage of the point.  Delays and ends are done here. */
+extern GhFaultKind gh_fault_pass(GhFaultPoint point);
+extern GhFaultPoint gh_fault_point_of(GhOp op);
+
+#else
+
+#define gh_fault_pass(point) GH_FAULT_NONE
+#define gh_fault_point_of(op) GH_FAULT_POINT_ANY
+
+#endif
+
+/* An armed fault as an engine's status; GH_OK: none. */
+static inline GhStatus
+gh_fault_status(GhFaultKind kind, GhError *error)
+{
+	switch (kind)
+	{
+		case GH_FAULT_NO_MEMORY:
+			return gh_error_set(error, GH_NO_MEMORY, "fault point: the device has no memory");
+		case GH_FAULT_LIMIT:
+			return gh_error_set(error, GH_LIMIT, "fault point: the memory limit is reached");
+		case GH_FAULT_LAUNCH:
+		case GH_FAULT_STICKY:
+			return gh_error_set(error, GH_DEVICE_ERROR, "fault point: the device failed");
+		default:
+			return GH_OK;
+	}
+}
+
+#endif							/* GPUHASH_SERVICE_FAULTS_H */

@@ -1,0 +1,105 @@
+/*
+ * service.h
+ *		The GPU service as the rest of gpuhash.so sees it.
+ *
+ * With gpuhash in shared_preload_libraries, one background worker for each GPU
+ * owns its CUDA context, and sessions are its clients: they write keys into
+ * buffers of a transfer area in shared memory, submit requests, and read the
+ * results there.  The client is an engine (engine.h) like the others, so that
+ * its callers differ in one thing only: the arrays of a request lie in one buffer
+ * of the transfer area.
+ *
+ * README in this folder tells who owns what, and what happens when the worker
+ * goes away.
+ */
+#ifndef GPUHASH_SERVICE_H
+#define GPUHASH_SERVICE_H
+
+#include "postgres.h"
+
+#include "compat.h"
+#include "engine/engine.h"
+
+/* ---- shmem.c ---- */
+
+/* Of _PG_init, while the postmaster loads the library: settings, shared memory, workers. */
+extern void gh_service_init(void);
+/* Whether this server runs with the service.  False in a session that loaded the
+ * library by itself, which then uses the GPU on its own. */
+extern bool gh_service_enabled(void);
+
+/* ---- client.c: the engine ---- */
+
+/*
+ * Tables on the service's GPUs.  Asynchronous.  It differs from engine.h in this:
+ *
+ *	- A request's arrays lie in one buffer that this session holds, and a buffer
+ *	  has one request at a time (GH_INVALID otherwise).
+ *	- submit never waits, and poll only looks.  wait looks for a while and then
+ *	  sleeps on the process's latch; with GhHost.stop set it returns GH_STOPPED
+ *	  with the request still in flight: poll it again, or give its buffer back.
+ *	- GhHost.ctx is NULL for a table of this process, which goes with it, or a
+ *	  GhServiceScope for one that others attach and that stays until it is
+ *	  destroyed.
+ *	- GH_DEVICE_ERROR also says that the worker has gone or did not answer within
+ *	  gpuhash.device_timeout; GH_LIMIT that gpuhash.device_memory_limit is reached.
+ *	- table_export is NULL.
+ *
+ * No call throws.
+ */
+extern const GhEngine *gh_service_engine(void);
+
+typedef struct GhServiceScope
+{
+	Oid			database;		/* whose sessions may attach the table */
+} GhServiceScope;
+
+/*
+ * Is there a device for new tables?  false: *reason is a constant string.  *down: none
+ * answers at the moment, but one did or may yet; otherwise there is no usable GPU.
+ */
+extern bool gh_service_ready(const char **reason, bool *down);
+/* The device with most memory left, for GhTableOptions.device; -1: none is ready. */
+extern int	gh_service_choose_device(void);
+
+/* ---- buffers.c: the transfer area ---- */
+
+/*
+ * n buffers of `bytes` each, aligned to a page, or none of them: never waits.  They
+ * are the caller's to give back, and this process's exit does.
+ */
+extern bool gh_service_reserve(int n, size_t bytes, void **buffers);
+/* The most bytes that a buffer can have. */
+extern size_t gh_service_buffer_max(void);
+/*
+ * One buffer, for a request or few, of which some are always left; waits for it,
+ * and ereports on cancel, so the caller holds no other and no lock.  Given back
+ * with `context` at the latest.  bytes up to gh_service_buffer_max.
+ */
+extern void *gh_service_borrow(MemoryContext context, size_t bytes);
+/* Gives a buffer back; with a request in flight it stays the service's until that
+ * is through. */
+extern void gh_service_return(void *buffer);
+
+/* ---- stats.c ---- */
+
+typedef enum GhFallback
+{
+	GH_FALLBACK_NO_GPU,			/* no worker had a GPU */
+	GH_FALLBACK_WORKER_DOWN,	/* a worker was about to start or restart */
+	GH_FALLBACK_NO_BUFFERS,		/* the transfer area was taken */
+	GH_FALLBACK_MEMORY,			/* device memory or its limit */
+	GH_FALLBACK_DEVICE,			/* a request failed with the device or its worker */
+	GH_FALLBACK_TIMEOUT,		/* it took longer than device_timeout */
+	GH_FALLBACKS
+} GhFallback;
+
+/* Counts work that a GPU was meant for and the CPU engine did. */
+extern void gh_service_count_fallback(GhFallback reason);
+/* What an error says where gh_service_reserve had nothing. */
+#define GH_NO_BUFFERS_MESSAGE "no buffer for transfers to the GPU is free"
+
+/* Of a failed request or table. */
+extern GhFallback gh_service_fallback_of(const GhError *error);
+
+#endif							/* GPUHASH_SERVICE_H */

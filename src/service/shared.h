@@ -1,0 +1,297 @@
+/*
+ * shared.h
+ *		What the service keeps in shared memory, and who may touch it.
+ *
+ * Everything here is used by several processes, and by threads of the workers,
+ * which call no function of PostgreSQL: what they touch is atomic, or belongs to
+ * one side at a time by the state of a slot or table.
+ */
+#ifndef GPUHASH_SERVICE_SHARED_H
+#define GPUHASH_SERVICE_SHARED_H
+
+#include "postgres.h"
+
+#include "port/atomics.h"
+#include "storage/condition_variable.h"
+#include "storage/spin.h"
+
+#include "service/faults.h"
+#include "service/service.h"
+
+#define GH_DEVICES_MAX 16
+
+/* Threads of a worker that talk to the device.  A table belongs to one of them. */
+#define GH_EXECUTORS 4
+
+/* The unit of the transfer area; a buffer is one or more of them in a row. */
+#define GH_UNIT_BYTES ((size_t) 512 * 1024)
+#define GH_UNITS_MIN 3
+
+/* Tables on devices at a time, of all sessions together. */
+#define GH_TABLES_MAX 8192
+
+/* ------------------------------------------------------------------- slots */
+
+/*
+ * A slot is where a request lives.  There is one for each unit of the transfer
+ * area, used by the buffer that begins there, and one for each process, for
+ * requests without arrays.
+ *
+ *				client						executor
+ *	FREE		takes it: OWNED
+ *	OWNED		gives it back: FREE
+ *				submits: SUBMITTED
+ *	SUBMITTED	leaves: ABANDONED			is through: DONE
+ *	DONE		has seen it: OWNED
+ *	ABANDONED								is through: FREE
+ *
+ * What is in the slot and its buffer belongs to the client in FREE (none), OWNED
+ * and DONE, and to the service in SUBMITTED and ABANDONED.  The state's word has a
+ * generation beside the state, which goes up whenever a slot becomes FREE, so that
+ * an old name of it fits no more.
+ */
+typedef enum GhSlotState
+{
+	GH_SLOT_FREE,
+	GH_SLOT_OWNED,
+	GH_SLOT_SUBMITTED,
+	GH_SLOT_ABANDONED,
+	GH_SLOT_DONE
+} GhSlotState;
+
+#define GH_SLOT_STATE_BITS 8
+#define gh_slot_state(word) ((GhSlotState) ((word) & ((1 << GH_SLOT_STATE_BITS) - 1)))
+#define gh_slot_generation(word) ((word) >> GH_SLOT_STATE_BITS)
+#define gh_slot_word(generation, state) \
+	(((uint64) (generation) << GH_SLOT_STATE_BITS) | (uint64) (state))
+
+/* What a slot asks for. */
+typedef enum GhServiceOp
+{
+	GH_SERVICE_RUN = 1,			/* the GhRequest in it */
+	GH_SERVICE_CREATE,
+	GH_SERVICE_CLEAR,
+	GH_SERVICE_RESERVE,
+	GH_SERVICE_FLUSH,
+	GH_SERVICE_STATS
+} GhServiceOp;
+
+/* An array of a request: where it is in its buffer, or GH_NO_ARRAY. */
+typedef uint64 GhOffset;
+
+#define GH_NO_ARRAY PG_UINT64_MAX
+
+typedef struct GhSlot
+{
+	pg_atomic_uint64 word;		/* state and generation */
+	pg_atomic_uint32 sleeping;	/* the owner waits on its latch */
+	int			procno;			/* owner's, -1: none */
+	int			pid;			/* owner's */
+	Oid			database;		/* owner's */
+	Oid			role;			/* owner's */
+	uint32		units;			/* of its buffer; 0: a slot without one */
+
+	/* the request: the client's to write before it submits */
+	uint32		device;
+	uint64		instance;		/* of the worker that it was submitted to */
+	GhServiceOp op;
+	uint32		table;
+	uint64		table_generation;
+	GhTableOptions options;		/* create */
+	uint64		keys_wanted;	/* reserve */
+	GhOp		run_op;
+	uint64		count;
+	uint64		values_capacity;
+	uint64		absent;
+	GhOffset	keys;
+	GhOffset	values_in;
+	GhOffset	ops;
+	GhOffset	values_out;
+	GhOffset	flags_out;
+	GhOffset	counts_out;
+	GhOffset	offsets_out;
+	uint64		submitted_ns;	/* monotonic */
+	pg_atomic_uint64 started_ns;	/* executor's; 0: it waits in the ring */
+
+	/* the answer: the executor's to write before DONE */
+	GhStatus	status;
+	GhError		error;
+	uint64		done;
+	uint64		matched;
+	uint64		inserted;
+	uint64		replaced;
+	uint64		removed;
+	uint64		values_count;
+	GhTableStats stats;
+} GhSlot;
+
+/* ------------------------------------------------------------------ tables */
+
+typedef enum GhTableState
+{
+	GH_TABLE_FREE,
+	GH_TABLE_LIVE,				/* or about to be created */
+	GH_TABLE_DYING,				/* its executor is to free it */
+	GH_TABLE_LOST				/* its worker is gone; the owner still names it */
+} GhTableState;
+
+/* A table on a device.  state and generation as with slots. */
+typedef struct GhTableEntry
+{
+	pg_atomic_uint64 word;
+	uint32		device;
+	int			procno;			/* whose it is; -1: any of the database's */
+	Oid			database;
+	pg_atomic_uint64 bytes;		/* of device memory */
+	pg_atomic_uint64 used_ns;	/* last request, monotonic */
+} GhTableEntry;
+
+/* ----------------------------------------------------------------- devices */
+
+/*
+ * Requests on their way to an executor: slot numbers.  Any process appends, one
+ * thread takes.  It never is full: it has twice as many places as there are
+ * slots, and a slot is in it once, but for a leftover of a worker's restart.
+ */
+typedef struct GhRing
+{
+	pg_atomic_uint64 tail;
+	char		pad1[PG_CACHE_LINE_SIZE - sizeof(pg_atomic_uint64)];
+	pg_atomic_uint64 head;
+	char		pad2[PG_CACHE_LINE_SIZE - sizeof(pg_atomic_uint64)];
+	pg_atomic_uint32 asleep;	/* the executor sleeps: wake the worker */
+	pg_atomic_uint32 dying;		/* tables of it to be freed, at least */
+	uint64		mask;			/* places - 1 */
+	Size		places;			/* offset from the start of the shared memory */
+} GhRing;
+
+typedef struct GhRingPlace
+{
+	pg_atomic_uint64 turn;
+	uint32		slot;
+} GhRingPlace;
+
+typedef enum GhDeviceState
+{
+	GH_DEVICE_STARTING,			/* no worker yet, or it opens the device */
+	GH_DEVICE_READY,
+	GH_DEVICE_ABSENT,			/* the worker found none; it tries again */
+	GH_DEVICE_DOWN				/* the worker ended; another one will come */
+} GhDeviceState;
+
+/* Sums since the last reset, of one device. */
+typedef enum GhCounter
+{
+	GH_COUNT_REQUESTS,
+	GH_COUNT_BATCHES,			/* requests with arrays */
+	GH_COUNT_KEYS,
+	GH_COUNT_BYTES_TO,
+	GH_COUNT_BYTES_FROM,
+	GH_COUNT_QUEUE_NS,			/* from submission to the engine */
+	GH_COUNT_RUN_NS,			/* in the engine */
+	GH_COUNT_ERRORS,
+	GH_COUNT_ABANDONED,
+	GH_COUNTERS
+} GhCounter;
+
+typedef struct GhDevice
+{
+	pg_atomic_uint32 state;		/* GhDeviceState */
+	pg_atomic_uint64 instance;	/* of the worker: goes up with each start */
+	int			pid;			/* of the worker, 0: none */
+	int			procno;
+	pg_atomic_uint64 memory_limit;	/* bytes for all tables */
+	pg_atomic_uint64 memory_used;
+	pg_atomic_uint64 started;	/* starts of its worker that found the device */
+	pg_atomic_uint64 cpu_ns;	/* of the worker's threads */
+	bool		registered;		/* the transfer area is known to the device */
+	GhDeviceInfo info;			/* valid when it was ready once */
+	char		message[GH_MESSAGE_SIZE];	/* why it is absent or down, or the area
+											 * not registered */
+	GhRing		ring[GH_EXECUTORS];
+	pg_atomic_uint64 counter[GH_COUNTERS];
+} GhDevice;
+
+/* ---------------------------------------------------------- all of it */
+
+typedef struct GhService
+{
+	Size		bytes;			/* of this struct and all that follows it */
+	uint32		devices;
+	uint32		units;			/* of the transfer area */
+	uint32		slots;			/* units, then one for each process */
+	uint32		processes;
+	Size		slot_array;		/* offsets from the start of this struct */
+	Size		unit_array;		/* pg_atomic_uint32 each: taken */
+	Size		table_array;
+	Size		area;			/* the transfer area, whole pages */
+
+	slock_t		lock;			/* takers of units and table entries */
+	uint32		table_hint;		/* where to look for a free entry */
+	pg_atomic_uint32 waiting;	/* processes that wait for units */
+	ConditionVariable returned;	/* signalled when units are given back */
+	pg_atomic_uint64 fallbacks[GH_FALLBACKS];
+	pg_atomic_uint64 reset_at;	/* TimestampTz of the last gpuhash_stat_reset */
+#ifdef GH_FAULT_POINTS
+	GhFaults	faults;
+#endif
+	GhDevice	device[GH_DEVICES_MAX];
+} GhService;
+
+/* NULL: no service in this server. */
+extern GhService *gh_service;
+
+static inline void *
+gh_service_at(Size offset)
+{
+	return (char *) gh_service + offset;
+}
+
+static inline GhSlot *
+gh_slot_at(uint32 slot)
+{
+	return (GhSlot *) gh_service_at(gh_service->slot_array) + slot;
+}
+
+static inline pg_atomic_uint32 *
+gh_unit_at(uint32 unit)
+{
+	return (pg_atomic_uint32 *) gh_service_at(gh_service->unit_array) + unit;
+}
+
+static inline GhTableEntry *
+gh_table_entry_at(uint32 table)
+{
+	return (GhTableEntry *) gh_service_at(gh_service->table_array) + table;
+}
+
+static inline char *
+gh_buffer_at(uint32 unit)
+{
+	return (char *) gh_service_at(gh_service->area) + unit * GH_UNIT_BYTES;
+}
+
+/* ---- settings (shmem.c) ---- */
+
+extern int	gh_device_timeout;	/* ms; 0: none */
+extern int	gh_worker_spin;		/* us */
+
+/* ---- ring.c: called by threads too ---- */
+
+extern void gh_ring_append(GhRing *ring, uint32 slot);
+extern bool gh_ring_take(GhRing *ring, uint32 *slot);
+extern uint64 gh_monotonic_ns(void);
+
+/* ---- slots.c ---- */
+
+/* Moves a slot from one state to another, by CAS; FREE starts a new generation. */
+extern bool gh_slot_move(GhSlot *slot, GhSlotState from, GhSlotState to);
+/* The executor's end of a request, whoever waits for it: DONE, or FREE when it was
+ * abandoned, with its units.  Called by threads too.  True when someone sleeps on it. */
+extern bool gh_slot_finish(uint32 number);
+
+/* ---- worker.c ---- */
+
+extern PGDLLEXPORT void gh_worker_main(Datum arg);
+
+#endif							/* GPUHASH_SERVICE_SHARED_H */

@@ -1,0 +1,383 @@
+/*
+ * shmem.c
+ *		The service's settings, its shared memory, and the registration of its
+ *		workers: what happens in the postmaster, which never calls CUDA.
+ */
+#include "postgres.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <limits.h>
+
+#include "access/twophase.h"
+#include "miscadmin.h"
+#include "postmaster/bgworker.h"
+#include "storage/ipc.h"
+#include "storage/lwlock.h"
+#include "storage/proc.h"
+#include "storage/shmem.h"
+#include "utils/guc.h"
+#include "utils/wait_event.h"
+
+#include "gpuhash.h"
+#include "service/client.h"
+#include "service/shared.h"
+#include "table/registry.h"
+
+#define GH_SHARED_MEMORY_MB 64
+#define GH_SHARED_MEMORY_MAX_MB (1024 * 1024)
+
+/* A worker that ended is started again after so many seconds. */
+#define GH_RESTART_SECONDS 5
+
+/* Start of the transfer area: devices know memory by pages. */
+#define GH_PAGE_BYTES 4096
+
+#define GH_DEVICES_AUTO "auto"
+
+GhService  *gh_service = NULL;
+
+int			gh_device_timeout = 30000;
+int			gh_worker_spin = 500;
+
+static int	shared_memory_mb = GH_SHARED_MEMORY_MB;
+static char *devices_setting = NULL;
+static bool preloaded = false;
+
+static shmem_request_hook_type previous_request_hook = NULL;
+static shmem_startup_hook_type previous_startup_hook = NULL;
+
+bool
+gh_service_enabled(void)
+{
+	return gh_service != NULL;
+}
+
+/* ------------------------------------------------------------ settings */
+
+/* Counts the numbers of a list like "0,2"; -1: it is no such list. */
+static int
+parse_devices(const char *list, int *devices)
+{
+	int			count = 0;
+	const char *at = list;
+
+	for (;;)
+	{
+		char	   *end;
+		long		number;
+
+		while (isspace((unsigned char) *at))
+			at++;
+		if (!isdigit((unsigned char) *at) || count == GH_DEVICES_MAX)
+			return -1;
+		number = strtol(at, &end, 10);
+		if (number < 0 || number > INT_MAX)
+			return -1;
+		for (int i = 0; i < count; i++)
+			if (devices[i] == number)
+				return -1;
+		devices[count++] = (int) number;
+		for (at = end; isspace((unsigned char) *at);)
+			at++;
+		if (*at == '\0')
+			return count;
+		if (*at++ != ',')
+			return -1;
+	}
+}
+
+static bool
+check_devices(char **newval, void **extra, GucSource source)
+{
+	int			devices[GH_DEVICES_MAX];
+
+	(void) extra;
+	(void) source;
+	if (*newval == NULL || strcmp(*newval, GH_DEVICES_AUTO) == 0 ||
+		parse_devices(*newval, devices) > 0)
+		return true;
+	GUC_check_errdetail("It must be \"auto\" or at most %d different device numbers with commas between them.",
+						GH_DEVICES_MAX);
+	return false;
+}
+
+/*
+ * What "auto" means: a worker for each device file of the driver, and one that waits
+ * for a GPU where there is none.  The driver itself is asked by the workers only.
+ */
+static int
+count_device_files(void)
+{
+	DIR		   *dir = opendir("/dev");
+	struct dirent *entry;
+	int			count = 0;
+
+	if (dir == NULL)
+		return 1;
+	while ((entry = readdir(dir)) != NULL)
+		if (strncmp(entry->d_name, "nvidia", 6) == 0 && isdigit((unsigned char) entry->d_name[6]))
+			count++;
+	closedir(dir);
+	return Min(Max(count, 1), GH_DEVICES_MAX);
+}
+
+static int
+device_list(int *devices)
+{
+	int			count;
+
+	if (devices_setting != NULL && strcmp(devices_setting, GH_DEVICES_AUTO) != 0)
+	{
+		count = parse_devices(devices_setting, devices);
+		if (count > 0)
+			return count;
+	}
+	count = count_device_files();
+	for (int i = 0; i < count; i++)
+		devices[i] = i;
+	return count;
+}
+
+static void
+define_settings(void)
+{
+	DefineCustomIntVariable("gpuhash.shared_memory",
+							"Shared memory through which sessions and GPUs exchange batches.",
+							NULL,
+							&shared_memory_mb,
+							GH_SHARED_MEMORY_MB,
+							2,
+							GH_SHARED_MEMORY_MAX_MB,
+							PGC_POSTMASTER,
+							GUC_UNIT_MB,
+							NULL,
+							NULL,
+							NULL);
+	DefineCustomStringVariable("gpuhash.devices",
+							   "The GPUs to use, by CUDA device number: auto, or a list.",
+							   "Each gets a background worker.",
+							   &devices_setting,
+							   GH_DEVICES_AUTO,
+							   PGC_POSTMASTER,
+							   0,
+							   check_devices,
+							   NULL,
+							   NULL);
+	DefineCustomIntVariable("gpuhash.device_timeout",
+							"How long a request to a GPU may take before the GPU counts as lost.",
+							"0: for ever.",
+							&gh_device_timeout,
+							30000,
+							0,
+							INT_MAX,
+							PGC_SUSET,
+							GUC_UNIT_MS,
+							NULL,
+							NULL,
+							NULL);
+	DefineCustomIntVariable("gpuhash.worker_spin",
+							"Microseconds for which a worker looks for requests before it sleeps.",
+							"0: it sleeps at once.",
+							&gh_worker_spin,
+							500,
+							0,
+							1000000,
+							PGC_SIGHUP,
+							0,
+							NULL,
+							NULL,
+							NULL);
+}
+
+/* -------------------------------------------------------- shared memory */
+
+/* Sizes and places of everything, from the settings. */
+static void
+plan_memory(GhService *plan, uint64 *ring_places)
+{
+	int			devices[GH_DEVICES_MAX];
+	Size		at = MAXALIGN(sizeof(GhService));
+
+	memset(plan, 0, sizeof(*plan));
+	plan->devices = device_list(devices);
+	plan->units = Max((uint32) ((Size) shared_memory_mb * 1024 * 1024 / GH_UNIT_BYTES), GH_UNITS_MIN);
+	plan->processes = MaxBackends + NUM_AUXILIARY_PROCS + max_prepared_xacts;
+	plan->slots = plan->units + plan->processes;
+	*ring_places = 1;
+	while (*ring_places < 2 * (uint64) plan->slots)
+		*ring_places *= 2;
+
+	plan->slot_array = at;
+	at += MAXALIGN(plan->slots * sizeof(GhSlot));
+	plan->unit_array = at;
+	at += MAXALIGN(plan->units * sizeof(pg_atomic_uint32));
+	plan->table_array = at;
+	at += MAXALIGN(GH_TABLES_MAX * sizeof(GhTableEntry));
+	for (uint32 d = 0; d < plan->devices; d++)
+		for (int e = 0; e < GH_EXECUTORS; e++)
+		{
+			plan->device[d].ring[e].places = at;
+			plan->device[d].ring[e].mask = *ring_places - 1;
+			at += MAXALIGN(*ring_places * sizeof(GhRingPlace));
+		}
+	/* the struct's own address is aligned to less than a page */
+	plan->area = TYPEALIGN(GH_PAGE_BYTES, at);
+	plan->bytes = plan->area + plan->units * GH_UNIT_BYTES + GH_PAGE_BYTES;
+}
+
+static void
+request_memory(void)
+{
+	GhService	plan;
+	uint64		ring_places;
+
+	if (previous_request_hook)
+		previous_request_hook();
+	plan_memory(&plan, &ring_places);
+	RequestAddinShmemSpace(plan.bytes);
+	RequestAddinShmemSpace(gh_registry_shmem_size());
+}
+
+static void
+init_device(GhDevice *device, const GhDevice *plan, uint64 ring_places)
+{
+	pg_atomic_init_u32(&device->state, GH_DEVICE_STARTING);
+	pg_atomic_init_u64(&device->instance, 0);
+	device->procno = -1;
+	strlcpy(device->message, "its worker has not started yet", sizeof(device->message));
+	pg_atomic_init_u64(&device->memory_limit, PG_UINT64_MAX);
+	pg_atomic_init_u64(&device->memory_used, 0);
+	pg_atomic_init_u64(&device->started, 0);
+	pg_atomic_init_u64(&device->cpu_ns, 0);
+	for (int i = 0; i < GH_COUNTERS; i++)
+		pg_atomic_init_u64(&device->counter[i], 0);
+	for (int e = 0; e < GH_EXECUTORS; e++)
+	{
+		GhRing	   *ring = &device->ring[e];
+
+		ring->mask = plan->ring[e].mask;
+		ring->places = plan->ring[e].places;
+		pg_atomic_init_u64(&ring->tail, 0);
+		pg_atomic_init_u64(&ring->head, 0);
+		pg_atomic_init_u32(&ring->asleep, 1);
+		pg_atomic_init_u32(&ring->dying, 0);
+		for (uint64 i = 0; i < ring_places; i++)
+			pg_atomic_init_u64(&((GhRingPlace *) gh_service_at(ring->places))[i].turn, i);
+	}
+}
+
+static void
+init_memory(const GhService *plan, uint64 ring_places)
+{
+	memset(gh_service, 0, plan->area);
+	*gh_service = *plan;
+	/* with the struct's address: the area is to begin at a page */
+	gh_service->area = (Size) (TYPEALIGN(GH_PAGE_BYTES, (char *) gh_service + plan->area) -
+							   (uintptr_t) gh_service);
+	SpinLockInit(&gh_service->lock);
+	pg_atomic_init_u32(&gh_service->waiting, 0);
+	ConditionVariableInit(&gh_service->returned);
+	pg_atomic_init_u64(&gh_service->reset_at, 0);
+	for (int i = 0; i < GH_FALLBACKS; i++)
+		pg_atomic_init_u64(&gh_service->fallbacks[i], 0);
+	for (uint32 i = 0; i < plan->slots; i++)
+	{
+		pg_atomic_init_u64(&gh_slot_at(i)->word, gh_slot_word(0, GH_SLOT_FREE));
+		pg_atomic_init_u32(&gh_slot_at(i)->sleeping, 0);
+		pg_atomic_init_u64(&gh_slot_at(i)->started_ns, 0);
+		gh_slot_at(i)->procno = -1;
+	}
+	for (uint32 i = 0; i < plan->units; i++)
+		pg_atomic_init_u32(gh_unit_at(i), 0);
+	for (uint32 i = 0; i < GH_TABLES_MAX; i++)
+	{
+		pg_atomic_init_u64(&gh_table_entry_at(i)->word, gh_slot_word(0, GH_TABLE_FREE));
+		pg_atomic_init_u64(&gh_table_entry_at(i)->bytes, 0);
+		pg_atomic_init_u64(&gh_table_entry_at(i)->used_ns, 0);
+	}
+#ifdef GH_FAULT_POINTS
+	gh_faults_init(&gh_service->faults);
+#endif
+	for (uint32 d = 0; d < plan->devices; d++)
+		init_device(&gh_service->device[d], &plan->device[d], ring_places);
+}
+
+static void
+start_memory(void)
+{
+	GhService	plan;
+	uint64		ring_places;
+	bool		found;
+	void	   *registry;
+
+	if (previous_startup_hook)
+		previous_startup_hook();
+	plan_memory(&plan, &ring_places);
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	gh_service = ShmemInitStruct("gpuhash service", plan.bytes, &found);
+	if (!found)
+		init_memory(&plan, ring_places);
+	registry = ShmemInitStruct("gpuhash tables", gh_registry_shmem_size(), &found);
+	gh_registry_shmem_init(registry, found);
+	LWLockRelease(AddinShmemInitLock);
+}
+
+/* --------------------------------------------------------------- workers */
+
+static void
+register_workers(void)
+{
+	int			devices[GH_DEVICES_MAX];
+	int			count = device_list(devices);
+
+	for (int i = 0; i < count; i++)
+	{
+		BackgroundWorker worker;
+
+		memset(&worker, 0, sizeof(worker));
+		worker.bgw_flags = BGWORKER_SHMEM_ACCESS;
+		worker.bgw_start_time = BgWorkerStart_PostmasterStart;
+		worker.bgw_restart_time = GH_RESTART_SECONDS;
+		strlcpy(worker.bgw_library_name, "gpuhash", sizeof(worker.bgw_library_name));
+		strlcpy(worker.bgw_function_name, "gh_worker_main", sizeof(worker.bgw_function_name));
+		snprintf(worker.bgw_name, sizeof(worker.bgw_name), "gpuhash worker for GPU %d", devices[i]);
+		strlcpy(worker.bgw_type, "gpuhash worker", sizeof(worker.bgw_type));
+		/* which of the devices, and its CUDA number */
+		worker.bgw_main_arg = Int32GetDatum(i);
+		memcpy(worker.bgw_extra, &devices[i], sizeof(int));
+		RegisterBackgroundWorker(&worker);
+	}
+}
+
+void
+gh_service_init(void)
+{
+	if (preloaded)
+		return;
+	preloaded = true;
+	define_settings();
+	previous_request_hook = shmem_request_hook;
+	shmem_request_hook = request_memory;
+	previous_startup_hook = shmem_startup_hook;
+	shmem_startup_hook = start_memory;
+	register_workers();
+}
+
+uint32
+gh_wait_event(GhWait wait)
+{
+#if GH_HAVE_NAMED_WAIT_EVENTS
+	static const char *const names[GH_WAITS] = {
+		"GpuhashRequest", "GpuhashBuffer", "GpuhashWorker"
+	};
+	static uint32 events[GH_WAITS];
+
+	if (events[wait] == 0)
+		events[wait] = WaitEventExtensionNew(names[wait]);
+	return events[wait];
+#else
+	(void) wait;
+	return PG_WAIT_EXTENSION;
+#endif
+}

@@ -1,0 +1,333 @@
+/*
+ * slots.c
+ *		Slots and buffers: taking them, giving them back, and what becomes of them
+ *		when a process leaves.
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "storage/ipc.h"
+#include "storage/proc.h"
+#include "utils/memutils.h"
+
+#include "service/client.h"
+#include "service/shared.h"
+
+/* Of the units, one in so many is kept for gh_service_borrow, but one at least. */
+#define GH_BORROW_SHARE 8
+
+/* A waiter looks at least so often: abandoned buffers come back without a signal. */
+#define GH_BORROW_RETRY_MS 10
+
+bool
+gh_slot_move(GhSlot *slot, GhSlotState from, GhSlotState to)
+{
+	uint64		word = pg_atomic_read_u64(&slot->word);
+
+	if (gh_slot_state(word) != from)
+		return false;
+	return pg_atomic_compare_exchange_u64(&slot->word, &word,
+										  gh_slot_word(gh_slot_generation(word) + (to == GH_SLOT_FREE ? 1 : 0), to));
+}
+
+/* The slot becomes FREE, then its units: in this order nobody finds a unit whose slot
+ * is another's. */
+static bool
+slot_free(uint32 number, GhSlotState from)
+{
+	GhSlot	   *slot = gh_slot_at(number);
+	uint32		units = slot->units;
+
+	if (!gh_slot_move(slot, from, GH_SLOT_FREE))
+		return false;
+	for (uint32 i = 0; i < units; i++)
+		pg_atomic_write_u32(gh_unit_at(number + i), 0);
+	return true;
+}
+
+bool
+gh_slot_finish(uint32 number)
+{
+	GhSlot	   *slot = gh_slot_at(number);
+
+	if (gh_slot_move(slot, GH_SLOT_SUBMITTED, GH_SLOT_DONE))
+	{
+		pg_memory_barrier();
+		return pg_atomic_read_u32(&slot->sleeping) != 0;
+	}
+	(void) slot_free(number, GH_SLOT_ABANDONED);
+	return false;
+}
+
+/* ------------------------------------------------------------------- ends */
+
+/* This process no longer wants the slot, in whatever state it is. */
+void
+gh_slot_leave(uint32 number)
+{
+	GhSlot	   *slot = gh_slot_at(number);
+
+	for (;;)
+	{
+		switch (gh_slot_state(pg_atomic_read_u64(&slot->word)))
+		{
+			case GH_SLOT_OWNED:
+				if (slot_free(number, GH_SLOT_OWNED))
+					return;
+				break;
+			case GH_SLOT_DONE:
+				if (slot_free(number, GH_SLOT_DONE))
+					return;
+				break;
+			case GH_SLOT_SUBMITTED:
+				/* from here on it is the executor's to free */
+				if (gh_slot_move(slot, GH_SLOT_SUBMITTED, GH_SLOT_ABANDONED))
+				{
+					pg_atomic_fetch_add_u64(&gh_service->device[slot->device].counter[GH_COUNT_ABANDONED], 1);
+					return;
+				}
+				break;
+			default:
+				return;
+		}
+	}
+}
+
+static void
+leave_service(int code, Datum arg)
+{
+	int			procno = gh_my_procno();
+
+	(void) code;
+	(void) arg;
+	for (uint32 i = 0; i < gh_service->slots; i++)
+		if (gh_slot_at(i)->procno == procno && gh_slot_at(i)->pid == MyProcPid)
+			gh_slot_leave(i);
+	gh_client_drop_tables();
+	if (pg_atomic_read_u32(&gh_service->waiting) > 0)
+		ConditionVariableBroadcast(&gh_service->returned);
+}
+
+/* Before the first thing that this process takes of the service. */
+void
+gh_client_join(void)
+{
+	static int	joined = 0;
+
+	if (joined == MyProcPid)
+		return;
+	before_shmem_exit(leave_service, (Datum) 0);
+	joined = MyProcPid;
+}
+
+static void
+slot_take(uint32 number, uint32 units)
+{
+	GhSlot	   *slot = gh_slot_at(number);
+
+	slot->procno = gh_my_procno();
+	slot->pid = MyProcPid;
+	slot->database = MyDatabaseId;
+	slot->role = GetUserId();
+	slot->units = units;
+	pg_atomic_write_u32(&slot->sleeping, 0);
+	pg_atomic_write_u64(&slot->started_ns, 0);
+	pg_write_barrier();
+	(void) gh_slot_move(slot, GH_SLOT_FREE, GH_SLOT_OWNED);
+}
+
+bool
+gh_slot_of_process(uint32 *number)
+{
+	gh_client_join();
+	*number = gh_service->units + (uint32) gh_my_procno();
+	if (gh_slot_state(pg_atomic_read_u64(&gh_slot_at(*number)->word)) != GH_SLOT_FREE)
+		return false;
+	slot_take(*number, 0);
+	return true;
+}
+
+/* ---------------------------------------------------------------- buffers */
+
+size_t
+gh_service_buffer_max(void)
+{
+	return gh_service == NULL ? 0 : (gh_service->units - 1) * GH_UNIT_BYTES;
+}
+
+/* The first unit of so many free ones in a row, or units; under the lock. */
+static uint32
+find_run(uint32 wanted)
+{
+	uint32		run = 0;
+
+	for (uint32 i = 0; i < gh_service->units; i++)
+	{
+		run = pg_atomic_read_u32(gh_unit_at(i)) == 0 ? run + 1 : 0;
+		if (run == wanted)
+			return i + 1 - wanted;
+	}
+	return gh_service->units;
+}
+
+static uint32
+count_free(void)
+{
+	uint32		count = 0;
+
+	for (uint32 i = 0; i < gh_service->units; i++)
+		if (pg_atomic_read_u32(gh_unit_at(i)) == 0)
+			count++;
+	return count;
+}
+
+/* n buffers of so many units each, if `kept` units stay free beside them. */
+static bool
+take_buffers(int n, uint32 units, uint32 kept, uint32 *first)
+{
+	int			taken = 0;
+
+	SpinLockAcquire(&gh_service->lock);
+	if (count_free() >= (uint64) n * units + kept)
+		for (; taken < n; taken++)
+		{
+			first[taken] = find_run(units);
+			if (first[taken] == gh_service->units)
+				break;
+			for (uint32 i = 0; i < units; i++)
+				pg_atomic_write_u32(gh_unit_at(first[taken] + i), 1);
+		}
+	if (taken < n)
+		while (taken > 0)
+		{
+			taken--;
+			for (uint32 i = 0; i < units; i++)
+				pg_atomic_write_u32(gh_unit_at(first[taken] + i), 0);
+		}
+	SpinLockRelease(&gh_service->lock);
+	for (int i = 0; i < taken; i++)
+		slot_take(first[i], units);
+	return taken == n;
+}
+
+static uint32
+units_for(size_t bytes)
+{
+	return (uint32) ((Max(bytes, 1) + GH_UNIT_BYTES - 1) / GH_UNIT_BYTES);
+}
+
+bool
+gh_service_reserve(int n, size_t bytes, void **buffers)
+{
+	uint32		first[GH_RESERVE_MAX];
+	uint32		kept;
+
+	Assert(n <= GH_RESERVE_MAX);
+	if (gh_service == NULL || bytes > gh_service_buffer_max())
+		return false;
+	gh_client_join();
+	kept = Max(gh_service->units / GH_BORROW_SHARE, 1);
+	if (!take_buffers(n, units_for(bytes), kept, first))
+		return false;
+	for (int i = 0; i < n; i++)
+		buffers[i] = gh_buffer_at(first[i]);
+	return true;
+}
+
+/* A borrowed buffer goes back with the memory context that it was borrowed for. */
+typedef struct Borrowed
+{
+	MemoryContextCallback callback;
+	uint64		word;			/* of the slot: it may be another's by then */
+	uint32		slot;
+} Borrowed;
+
+static void
+return_borrowed(void *arg)
+{
+	Borrowed   *borrowed = arg;
+	GhSlot	   *slot = gh_slot_at(borrowed->slot);
+	uint64		word = pg_atomic_read_u64(&slot->word);
+
+	/* the process may be past the point where shared memory was left */
+	if (gh_slot_generation(word) == gh_slot_generation(borrowed->word) &&
+		slot->procno == gh_my_procno() && slot->pid == MyProcPid)
+		gh_service_return(gh_buffer_at(borrowed->slot));
+}
+
+void *
+gh_service_borrow(MemoryContext context, size_t bytes)
+{
+	Borrowed   *borrowed = MemoryContextAlloc(context, sizeof(Borrowed));
+	uint32		units = units_for(bytes);
+	uint32		first;
+
+	if (gh_service == NULL || bytes > gh_service_buffer_max())
+		ereport(ERROR,
+				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+				 errmsg("a request of %zu bytes does not fit the transfer area", bytes),
+				 errhint("Raise \"gpuhash.shared_memory\".")));
+	gh_client_join();
+	if (!take_buffers(1, units, 0, &first))
+	{
+		pg_atomic_fetch_add_u32(&gh_service->waiting, 1);
+		PG_TRY();
+		{
+			ConditionVariablePrepareToSleep(&gh_service->returned);
+			while (!take_buffers(1, units, 0, &first))
+				(void) ConditionVariableTimedSleep(&gh_service->returned, GH_BORROW_RETRY_MS,
+												   gh_wait_event(GH_WAIT_BUFFER));
+			ConditionVariableCancelSleep();
+		}
+		PG_FINALLY();
+		{
+			pg_atomic_fetch_sub_u32(&gh_service->waiting, 1);
+		}
+		PG_END_TRY();
+	}
+	borrowed->slot = first;
+	borrowed->word = pg_atomic_read_u64(&gh_slot_at(first)->word);
+	borrowed->callback.func = return_borrowed;
+	borrowed->callback.arg = borrowed;
+	MemoryContextRegisterResetCallback(context, &borrowed->callback);
+	return gh_buffer_at(first);
+}
+
+void
+gh_service_return(void *buffer)
+{
+	uint32		number;
+
+	if (buffer == NULL || !gh_buffer_slot(buffer, &number))
+		return;
+	gh_slot_leave(number);
+	if (pg_atomic_read_u32(&gh_service->waiting) > 0)
+		ConditionVariableBroadcast(&gh_service->returned);
+}
+
+/* The slot of the buffer that an address is in, if this process holds it. */
+bool
+gh_buffer_slot(const void *address, uint32 *number)
+{
+	const char *area = gh_buffer_at(0);
+	const char *at = address;
+	uint32		unit;
+
+	if (at < area || at >= gh_buffer_at(gh_service->units))
+		return false;
+	unit = (uint32) ((at - area) / GH_UNIT_BYTES);
+	/* back to the unit where the buffer begins */
+	for (uint32 first = unit + 1; first-- > 0;)
+	{
+		GhSlot	   *slot = gh_slot_at(first);
+
+		if (gh_slot_state(pg_atomic_read_u64(&slot->word)) == GH_SLOT_FREE)
+			continue;
+		if (slot->procno != gh_my_procno() || slot->pid != MyProcPid ||
+			unit - first >= slot->units)
+			return false;
+		*number = first;
+		return true;
+	}
+	return false;
+}
