@@ -281,9 +281,25 @@ build_request(uint32 number, const WorkerTable *table, GhRequest *request)
 	return true;
 }
 
+/* What went to the device and came back. */
+static void
+count_bytes(const GhRequest *request, const GhTableOptions *options)
+{
+	uint64		values = request->op == GH_FIND_ALL ? request->values_count : request->done;
+	uint64		to = options->key_size + (request->values_in != NULL ? options->value_size : 0) +
+		(request->ops != NULL ? 1 : 0);
+	uint64		from = (request->flags_out != NULL ? 1 : 0) +
+		(request->counts_out != NULL ? sizeof(uint64) : 0) +
+		(request->offsets_out != NULL ? sizeof(uint64) : 0);
+
+	count(GH_COUNT_BYTES_TO, request->done * to);
+	count(GH_COUNT_BYTES_FROM, request->done * from +
+		  (request->values_out != NULL ? values * options->value_size : 0));
+}
+
 /* The engine is through with a request. */
 static void
-finish_request(uint32 number, const GhRequest *request, GhStatus status)
+finish_request(uint32 number, const WorkerTable *table, const GhRequest *request, GhStatus status)
 {
 	GhSlot	   *slot = gh_slot_at(number);
 
@@ -298,6 +314,7 @@ finish_request(uint32 number, const GhRequest *request, GhStatus status)
 	slot->values_count = request->values_count;
 	count(GH_COUNT_BATCHES, 1);
 	count(GH_COUNT_KEYS, request->done);
+	count_bytes(request, &table->options);
 	if (status == GH_DEVICE_ERROR)
 		check_device(&request->error);
 	slot_answer(number);
@@ -319,7 +336,7 @@ run_request(Executor *executor, uint32 number, WorkerTable *table)
 		status = engine->submit(table->handle, &running->request);
 	if (status != GH_OK && status != GH_BUSY)
 	{
-		finish_request(number, &running->request, status);
+		finish_request(number, table, &running->request, status);
 		return;
 	}
 	running->active = true;
@@ -351,7 +368,7 @@ poll_running(Executor *executor)
 		executor->nrunning--;
 		memmove(&executor->running[i], &executor->running[i + 1],
 				(executor->nrunning - i) * sizeof(uint32));
-		finish_request(number, &running->request, status);
+		finish_request(number, &tables[running->table], &running->request, status);
 		ended = true;
 	}
 	return ended;

@@ -1,0 +1,307 @@
+/*
+ * stats.c
+ *		What the service tells of itself: devices, sums, and who is doing what.
+ *
+ * Numbers are read without locks while others change them: each is right, though
+ * two of them may be of slightly different moments.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_authid.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+#include "utils/tuplestore.h"
+
+#include "service/client.h"
+#include "service/shared.h"
+#include "service/stats.h"
+
+PG_FUNCTION_INFO_V1(gpuhash_service_stat);
+PG_FUNCTION_INFO_V1(gpuhash_service_activity);
+PG_FUNCTION_INFO_V1(gpuhash_stat_reset);
+
+#define GH_NS_PER_MS 1e6
+
+/* Columns of gpuhash_list_devices, in order. */
+enum
+{
+	DEVICE_ENGINE,
+	DEVICE_NUMBER,
+	DEVICE_NAME,
+	DEVICE_STATUS,
+	DEVICE_MEMORY_TOTAL,
+	DEVICE_MEMORY_FREE,
+	DEVICE_TABLES,
+	DEVICE_MEMORY_LIMIT,
+	DEVICE_MEMORY_USED,
+	DEVICE_TRANSFER,
+	DEVICE_WORKER_PID,
+	DEVICE_WORKER_STARTS,
+	DEVICE_WORKER_CPU,
+	DEVICE_COLUMNS
+};
+
+/* Columns of gpuhash_service_stat, in order; after them the fallbacks by reason. */
+enum
+{
+	STAT_REQUESTS,
+	STAT_BATCHES,
+	STAT_KEYS,
+	STAT_BYTES_TO,
+	STAT_BYTES_FROM,
+	STAT_QUEUE_TIME,
+	STAT_DEVICE_TIME,
+	STAT_ERRORS,
+	STAT_ABANDONED,
+	STAT_BUFFERS,
+	STAT_BUFFERS_FREE,
+	STAT_TABLES,
+	STAT_FALLBACKS,
+	STAT_RESET = STAT_FALLBACKS + GH_FALLBACKS,
+	STAT_COLUMNS
+};
+
+/* Columns of gpuhash_service_activity, in order. */
+enum
+{
+	ACTIVITY_PID,
+	ACTIVITY_DATABASE,
+	ACTIVITY_ROLE,
+	ACTIVITY_DEVICE,
+	ACTIVITY_STATE,
+	ACTIVITY_OPERATION,
+	ACTIVITY_KEYS,
+	ACTIVITY_TIME,
+	ACTIVITY_COLUMNS
+};
+
+static int64
+count_tables(int device)
+{
+	int64		n = 0;
+
+	for (uint32 i = 0; i < GH_TABLES_MAX; i++)
+	{
+		GhTableEntry *entry = gh_table_entry_at(i);
+		GhTableState state = (GhTableState) gh_slot_state(pg_atomic_read_u64(&entry->word));
+
+		if (state != GH_TABLE_FREE && (device < 0 || entry->device == (uint32) device))
+			n++;
+	}
+	return n;
+}
+
+/* -------------------------------------------------------------- devices */
+
+static const char *
+device_status(GhDevice *device)
+{
+	switch ((GhDeviceState) pg_atomic_read_u32(&device->state))
+	{
+		case GH_DEVICE_READY:
+			return "ready";
+		case GH_DEVICE_STARTING:
+			return "its worker is starting";
+		default:
+			return device->message[0] != '\0' ? device->message : "its worker ended";
+	}
+}
+
+static void
+emit_device(ReturnSetInfo *result, int number)
+{
+	GhDevice   *device = &gh_service->device[number];
+	uint64		limit = pg_atomic_read_u64(&device->memory_limit);
+	uint64		used = pg_atomic_read_u64(&device->memory_used);
+	bool		ready = pg_atomic_read_u32(&device->state) == GH_DEVICE_READY;
+	Datum		row[DEVICE_COLUMNS] = {0};
+	bool		nulls[DEVICE_COLUMNS] = {false};
+
+	row[DEVICE_ENGINE] = CStringGetTextDatum("cuda");
+	row[DEVICE_NUMBER] = Int32GetDatum(number);
+	row[DEVICE_STATUS] = CStringGetTextDatum(device_status(device));
+	row[DEVICE_TABLES] = Int64GetDatum(count_tables(number));
+	nulls[DEVICE_NAME] = nulls[DEVICE_MEMORY_TOTAL] = nulls[DEVICE_MEMORY_FREE] =
+		nulls[DEVICE_TRANSFER] = nulls[DEVICE_WORKER_PID] = !ready;
+	if (ready)
+	{
+		row[DEVICE_NAME] = CStringGetTextDatum(device->info.name);
+		row[DEVICE_MEMORY_TOTAL] = Int64GetDatum((int64) device->info.memory_total);
+		row[DEVICE_MEMORY_FREE] = Int64GetDatum((int64) (device->info.memory_total - Min(used, device->info.memory_total)));
+		row[DEVICE_TRANSFER] = CStringGetTextDatum(device->registered ? "direct" : device->message);
+		row[DEVICE_WORKER_PID] = Int32GetDatum(device->pid);
+	}
+	row[DEVICE_MEMORY_LIMIT] = Int64GetDatum((int64) limit);
+	nulls[DEVICE_MEMORY_LIMIT] = limit == PG_UINT64_MAX;
+	row[DEVICE_MEMORY_USED] = Int64GetDatum((int64) used);
+	row[DEVICE_WORKER_STARTS] = Int64GetDatum((int64) pg_atomic_read_u64(&device->started));
+	row[DEVICE_WORKER_CPU] = Float8GetDatum((double) pg_atomic_read_u64(&device->cpu_ns) / GH_NS_PER_MS);
+	tuplestore_putvalues(result->setResult, result->setDesc, row, nulls);
+}
+
+void
+gh_service_emit_devices(ReturnSetInfo *result)
+{
+	for (uint32 i = 0; i < gh_service->devices; i++)
+		emit_device(result, (int) i);
+}
+
+/* ------------------------------------------------------------------ sums */
+
+static uint64
+sum_of(GhCounter counter)
+{
+	uint64		sum = 0;
+
+	for (uint32 i = 0; i < gh_service->devices; i++)
+		sum += pg_atomic_read_u64(&gh_service->device[i].counter[counter]);
+	return sum;
+}
+
+static int64
+count_free_buffers(void)
+{
+	int64		n = 0;
+
+	for (uint32 i = 0; i < gh_service->units; i++)
+		if (pg_atomic_read_u32(gh_unit_at(i)) == 0)
+			n++;
+	return n;
+}
+
+/* One row; none in a session without the service. */
+Datum
+gpuhash_service_stat(PG_FUNCTION_ARGS)
+{
+	static const int counters[] = {
+		[STAT_REQUESTS] = GH_COUNT_REQUESTS,
+		[STAT_BATCHES] = GH_COUNT_BATCHES,
+		[STAT_KEYS] = GH_COUNT_KEYS,
+		[STAT_BYTES_TO] = GH_COUNT_BYTES_TO,
+		[STAT_BYTES_FROM] = GH_COUNT_BYTES_FROM,
+		[STAT_QUEUE_TIME] = GH_COUNT_QUEUE_NS,
+		[STAT_DEVICE_TIME] = GH_COUNT_RUN_NS,
+		[STAT_ERRORS] = GH_COUNT_ERRORS,
+		[STAT_ABANDONED] = GH_COUNT_ABANDONED,
+	};
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	Datum		row[STAT_COLUMNS];
+	bool		nulls[STAT_COLUMNS] = {false};
+	uint64		reset;
+
+	InitMaterializedSRF(fcinfo, 0);
+	if (!gh_service_enabled())
+		return (Datum) 0;
+	for (int i = STAT_REQUESTS; i <= STAT_ABANDONED; i++)
+	{
+		uint64		sum = sum_of((GhCounter) counters[i]);
+
+		row[i] = i == STAT_QUEUE_TIME || i == STAT_DEVICE_TIME ?
+			Float8GetDatum((double) sum / GH_NS_PER_MS) : Int64GetDatum((int64) sum);
+	}
+	row[STAT_BUFFERS] = Int64GetDatum((int64) gh_service->units);
+	row[STAT_BUFFERS_FREE] = Int64GetDatum(count_free_buffers());
+	row[STAT_TABLES] = Int64GetDatum(count_tables(-1));
+	for (int i = 0; i < GH_FALLBACKS; i++)
+		row[STAT_FALLBACKS + i] = Int64GetDatum((int64) pg_atomic_read_u64(&gh_service->fallbacks[i]));
+	reset = pg_atomic_read_u64(&gh_service->reset_at);
+	row[STAT_RESET] = TimestampTzGetDatum((TimestampTz) reset);
+	nulls[STAT_RESET] = reset == 0;
+	tuplestore_putvalues(result->setResult, result->setDesc, row, nulls);
+	return (Datum) 0;
+}
+
+Datum
+gpuhash_stat_reset(PG_FUNCTION_ARGS)
+{
+	if (!gh_service_enabled())
+		PG_RETURN_VOID();
+	for (uint32 i = 0; i < gh_service->devices; i++)
+		for (int c = 0; c < GH_COUNTERS; c++)
+			pg_atomic_write_u64(&gh_service->device[i].counter[c], 0);
+	for (int i = 0; i < GH_FALLBACKS; i++)
+		pg_atomic_write_u64(&gh_service->fallbacks[i], 0);
+	pg_atomic_write_u64(&gh_service->reset_at, (uint64) GetCurrentTimestamp());
+	PG_RETURN_VOID();
+}
+
+/* -------------------------------------------------------------- activity */
+
+static const char *
+operation_name(const GhSlot *slot)
+{
+	static const char *const controls[] = {
+		[GH_SERVICE_CREATE] = "create",
+		[GH_SERVICE_CLEAR] = "clear",
+		[GH_SERVICE_RESERVE] = "reserve",
+		[GH_SERVICE_FLUSH] = "flush",
+		[GH_SERVICE_STATS] = "stats",
+	};
+	static const char *const runs[] = {
+		[GH_INSERT] = "insert",
+		[GH_UPSERT] = "upsert",
+		[GH_EXCHANGE] = "build",
+		[GH_ADD] = "add",
+		[GH_BUILD] = "build",
+		[GH_FIND] = "find",
+		[GH_COUNT] = "count",
+		[GH_FIND_ALL] = "find all",
+		[GH_DELETE] = "delete",
+		[GH_DELETE_ONE] = "delete one",
+		[GH_MIXED] = "mixed",
+	};
+	uint32		op = slot->op == GH_SERVICE_RUN ? (uint32) slot->run_op : (uint32) slot->op;
+	uint32		count = slot->op == GH_SERVICE_RUN ? lengthof(runs) : lengthof(controls);
+
+	/* another process may be writing it */
+	if (op == 0 || op >= count)
+		return "unknown";
+	return slot->op == GH_SERVICE_RUN ? runs[op] : controls[op];
+}
+
+static void
+emit_activity(ReturnSetInfo *result, const GhSlot *slot, GhSlotState state)
+{
+	uint64		started = pg_atomic_read_u64((pg_atomic_uint64 *) &slot->started_ns);
+	uint64		since = started != 0 ? started : slot->submitted_ns;
+	uint64		now = gh_monotonic_ns();
+	Datum		row[ACTIVITY_COLUMNS];
+	bool		nulls[ACTIVITY_COLUMNS] = {false};
+
+	row[ACTIVITY_PID] = Int32GetDatum(slot->pid);
+	row[ACTIVITY_DATABASE] = ObjectIdGetDatum(slot->database);
+	row[ACTIVITY_ROLE] = ObjectIdGetDatum(slot->role);
+	row[ACTIVITY_DEVICE] = Int32GetDatum((int32) slot->device);
+	row[ACTIVITY_STATE] = CStringGetTextDatum(state == GH_SLOT_ABANDONED ? "abandoned" :
+											  started != 0 ? "running" : "queued");
+	row[ACTIVITY_OPERATION] = CStringGetTextDatum(operation_name(slot));
+	row[ACTIVITY_KEYS] = Int64GetDatum(slot->op == GH_SERVICE_RUN ? (int64) slot->count : 0);
+	nulls[ACTIVITY_KEYS] = slot->op != GH_SERVICE_RUN;
+	row[ACTIVITY_TIME] = Float8GetDatum((double) (now - Min(since, now)) / GH_NS_PER_MS);
+	tuplestore_putvalues(result->setResult, result->setDesc, row, nulls);
+}
+
+/* What is on its way to a GPU or on it: one's own, or all for members of pg_monitor. */
+Datum
+gpuhash_service_activity(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	bool		all = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
+
+	InitMaterializedSRF(fcinfo, 0);
+	if (!gh_service_enabled())
+		return (Datum) 0;
+	for (uint32 i = 0; i < gh_service->slots; i++)
+	{
+		GhSlot		slot = *gh_slot_at(i);
+		GhSlotState state = gh_slot_state(pg_atomic_read_u64(&slot.word));
+
+		if ((state == GH_SLOT_SUBMITTED || state == GH_SLOT_ABANDONED) &&
+			(all || has_privs_of_role(GetUserId(), slot.role)))
+			emit_activity(result, &slot, state);
+	}
+	return (Datum) 0;
+}
