@@ -1,8 +1,9 @@
 /*
  * device.cu
- *		Devices, page-locked buffers, device memory under the table's limit, and
- *		what a failed CUDA call means.
+ *		Devices, page-locked host memory, device memory under the table's limit and
+ *		the budget it shares with others, and what a failed CUDA call means.
  */
+#include <atomic>
 #include <string.h>
 
 #include "table.h"
@@ -161,6 +162,48 @@ device_buffer_free(void *buffer)
 }
 
 /*
+ * Page-locks memory that the caller has, for every device.  What the driver refuses is
+ * no failure of the device: requests transfer ordinary memory, too.
+ */
+GhStatus
+device_memory_register(int device, void *memory, size_t bytes, bool read_only,
+					   GhError *error)
+{
+	unsigned int flags = cudaHostRegisterPortable;
+	cudaError_t status;
+
+	GH_TRY(device_select(device, error));
+	if (memory == nullptr || bytes == 0)
+		return gh_error_set(error, GH_INVALID, "there is no memory to register");
+	if (read_only)
+	{
+		if (device_attribute(device, cudaDevAttrHostRegisterReadOnlySupported) == 0)
+			return gh_error_set(error, GH_UNSUPPORTED,
+								"CUDA device %d does not register read-only memory", device);
+		flags |= cudaHostRegisterReadOnly;
+	}
+	status = cudaHostRegister(memory, bytes, flags);
+	if (status == cudaSuccess)
+		return GH_OK;
+	(void) cudaGetLastError();
+	return gh_error_set(error, status == cudaErrorMemoryAllocation ? GH_NO_MEMORY :
+						GH_UNSUPPORTED, "CUDA device %d does not register %llu bytes of memory: %s",
+						device, (unsigned long long) bytes, cudaGetErrorString(status));
+}
+
+void
+device_memory_unregister(int device, void *memory)
+{
+	if (memory == nullptr)
+		return;
+	/* a copy from or to the memory may be in flight */
+	if (cudaSetDevice(device) == cudaSuccess)
+		(void) cudaDeviceSynchronize();
+	(void) cudaHostUnregister(memory);
+	(void) cudaGetLastError();
+}
+
+/*
  * A CUDA call failed.  Most failures are sticky in the context, and after any
  * the table's content is unknown, so that every later call on the handle tells
  * the same error.  The lanes are waited for: when a request is told to have
@@ -200,10 +243,11 @@ device_fits(const cuda_table *table, uint64_t bytes)
 
 /*
  * Builds with fault points export a function by which a test makes the n-th
- * allocation or launch from now on fail; 0 is never.
+ * allocation or launch from now on fail; 0 is never.  It is the n-th of the
+ * process, in whichever thread: one takes the count to 0.
  */
-static uint64_t allocations_left;
-static uint64_t launches_left;
+static std::atomic<uint64_t> allocations_left;
+static std::atomic<uint64_t> launches_left;
 
 extern "C" __attribute__((visibility("default"))) void
 gh_cuda_fault_arm(uint64_t allocation, uint64_t launch)
@@ -213,9 +257,13 @@ gh_cuda_fault_arm(uint64_t allocation, uint64_t launch)
 }
 
 static bool
-fault_due(uint64_t *left)
+fault_due(std::atomic<uint64_t> *left)
 {
-	return *left > 0 && --*left == 0;
+	uint64_t	now = left->load();
+
+	while (now > 0 && !left->compare_exchange_weak(now, now - 1))
+		continue;
+	return now == 1;
 }
 
 #define ALLOCATION_FAULT fault_due(&allocations_left)
@@ -237,7 +285,14 @@ launch_status(void)
 	return LAUNCH_FAULT ? cudaErrorLaunchFailure : status;
 }
 
-/* Device memory that counts for the table. */
+static void
+budget_give(const cuda_table *table, uint64_t bytes)
+{
+	if (table->host.give_device != nullptr)
+		table->host.give_device(table->host.ctx, bytes);
+}
+
+/* Device memory that counts for the table, and is taken from the budget. */
 GhStatus
 device_alloc(cuda_table *table, uint64_t bytes, void **memory, GhError *error)
 {
@@ -249,7 +304,14 @@ device_alloc(cuda_table *table, uint64_t bytes, void **memory, GhError *error)
 							"the table's memory limit of %llu bytes does not allow %llu more",
 							(unsigned long long) table->options.memory_limit,
 							(unsigned long long) bytes);
+	if (table->host.take_device != nullptr &&
+		!table->host.take_device(table->host.ctx, bytes))
+		return gh_error_set(error, GH_LIMIT,
+							"the device memory for all tables does not allow %llu more bytes",
+							(unsigned long long) bytes);
 	status = ALLOCATION_FAULT ? cudaErrorMemoryAllocation : cudaMalloc(memory, bytes);
+	if (status != cudaSuccess)
+		budget_give(table, bytes);
 	if (status == cudaErrorMemoryAllocation)
 	{
 		/* not sticky: the table goes on with what it has */
@@ -269,7 +331,8 @@ device_alloc(cuda_table *table, uint64_t bytes, void **memory, GhError *error)
 
 /*
  * Gives device memory back.  cudaFree waits for the device first, so that
- * kernels in flight keep what they use.
+ * kernels in flight keep what they use.  Of a device that failed the budget gets it
+ * back all the same: what it has is gone with its context.
  */
 void
 device_free(cuda_table *table, void *memory, uint64_t bytes)
@@ -282,4 +345,5 @@ device_free(cuda_table *table, void *memory, uint64_t bytes)
 	if (status != cudaSuccess)
 		(void) table_failed(table, status, "cudaFree", nullptr);
 	table->stats.bytes -= bytes;
+	budget_give(table, bytes);
 }

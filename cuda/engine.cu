@@ -32,6 +32,8 @@ static const GhEngine cuda_engine = {
 	device_info,
 	device_buffer_alloc,
 	device_buffer_free,
+	device_memory_register,
+	device_memory_unregister,
 	cuda_table_create,
 	table_root,
 	table_attach,

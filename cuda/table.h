@@ -3,8 +3,10 @@
  *		The host's side of a CUDA table: its struct, and what the files of this
  *		folder offer each other.
  *
- * Everything here is used by one thread at a time, the handle's.  Functions
- * that take a GhError return a GhStatus and fill the error when it is not GH_OK.
+ * Everything here is used by one thread at a time, the handle's.  Other handles have
+ * other threads, so nothing static changes, and every function of the engine makes
+ * the table's device current before it calls CUDA.  Functions that take a GhError
+ * return a GhStatus and fill the error when it is not GH_OK.
  */
 #ifndef GPUHASH_TABLE_H
 #define GPUHASH_TABLE_H
@@ -185,6 +187,9 @@ extern GhStatus device_info(int device, GhDeviceInfo *info, GhError *error);
 extern uint32_t device_attribute(int device, cudaDeviceAttr attribute);
 extern void *device_buffer_alloc(int device, size_t bytes);
 extern void device_buffer_free(void *buffer);
+extern GhStatus device_memory_register(int device, void *memory, size_t bytes,
+									   bool read_only, GhError *error);
+extern void device_memory_unregister(int device, void *memory);
 extern GhStatus table_failed(cuda_table *table, cudaError_t status, const char *call,
 							 GhError *error);
 extern bool device_fits(const cuda_table *table, uint64_t bytes);
