@@ -4,6 +4,7 @@
  *
  *	conformance cpu [options]
  *	conformance cuda /path/gpuhash_cuda.so [options]
+ *	conformance cuda /path/stand_in.so [options]	test/fault/fault_engine.c
  *		--reduced		small sizes, for compute-sanitizer and the like
  *		--seed N		of everything random; else drawn and printed
  *		--growth N		keys of the growth test
@@ -186,6 +187,16 @@ open_engine(const char *name, const char *path)
 	return engine;
 }
 
+static bool
+stands_in(const GhEngine *engine)
+{
+	GhDeviceInfo info;
+	GhError		error;
+
+	return engine->device_info(0, &info, &error) == GH_OK &&
+		strcmp(info.name, "device of the tests") == 0;
+}
+
 /* The options from argument a on; returns the text of --only. */
 static const char *
 read_options(Context *c, int argc, char **argv, int a)
@@ -222,8 +233,8 @@ main(int argc, char **argv)
 	const Test *const groups[] = {
 		option_tests, request_tests, width_tests, store_tests, find_tests, delete_tests,
 		build_tests, mixed_tests, export_tests, table_tests, multi_tests, resize_tests,
-		reserve_tests, memory_tests, fault_tests, adversary_tests, stop_tests, sharing_tests,
-		random_tests
+		reserve_tests, memory_tests, budget_tests, registered_tests, fault_tests,
+		adversary_tests, stop_tests, sharing_tests, thread_tests, random_tests
 	};
 	Context		c = {0};
 	const char *only;
@@ -238,7 +249,9 @@ main(int argc, char **argv)
 	c.library = cuda ? argv[2] : NULL;
 	c.engine = open_engine(argv[1], c.library);
 	c.on_host = !cuda;
-	printf("engine %s, seed %" PRIu64 "%s\n", c.engine->name, c.seed,
+	c.stand_in = stands_in(c.engine);
+	printf("engine %s%s, seed %" PRIu64 "%s\n", c.engine->name,
+		   c.stand_in ? " (stand-in)" : "", c.seed,
 		   c.reduced ? ", reduced" : "");
 	for (g = 0; g < sizeof(groups) / sizeof(groups[0]); g++)
 		run_group(&c, groups[g], only);

@@ -30,6 +30,7 @@ typedef struct Context
 	const GhEngine *engine;
 	const char *library;		/* the engine's; NULL: cpu */
 	bool		on_host;		/* the engine's memory is GhHost's alone: cpu */
+	bool		stand_in;		/* the library is test/fault/fault_engine.c */
 	bool		reduced;		/* small sizes, for slow checkers */
 	uint64_t	seed;			/* of everything random */
 	uint64_t	growth;			/* keys of the growth test */
@@ -75,6 +76,13 @@ extern bool check_status(Context *c, const char *file, int line, const char *wha
 
 /* ------------------------------------------------------------ hosts: host.c */
 
+/* Device memory that tables of several threads take from; taken is atomic. */
+typedef struct Budget
+{
+	uint64_t	limit;			/* bytes */
+	uint64_t	taken;			/* bytes */
+} Budget;
+
 typedef struct HostState
 {
 	uint64_t	allocated;		/* bytes outstanding */
@@ -85,6 +93,13 @@ typedef struct HostState
 	bool		fail_after;		/* and all later ones */
 	bool		failed;			/* one did */
 	bool		damaged;		/* a free that was not of a block */
+	Budget	   *budget;			/* NULL: no end of it */
+	uint64_t	device_bytes;	/* taken from it and not given back */
+	uint64_t	takes;			/* calls of take_device so far */
+	uint64_t	refuse_at;		/* the call that is refused; 0: none */
+	bool		refuse_after;	/* and all later ones */
+	bool		refused;		/* one was */
+	bool		overdrawn;		/* more was given back than taken */
 	int			lock_depth;
 	GhLockMode	lock_mode;
 	uint64_t	locks_shared;
@@ -97,6 +112,7 @@ typedef struct HostState
 extern void host_init(HostState *state, GhHost *host);
 /* with lock and unlock that check how they are called */
 extern void host_init_locked(HostState *state, GhHost *host);
+extern uint64_t budget_taken(const Budget *budget);
 
 /* Memory shared by mappings at several addresses; refs are offsets. */
 typedef struct Arena Arena;
@@ -212,6 +228,9 @@ extern GhTableOptions options_of(const Context *c, TableType type);
 extern bool subject_open(Subject *s, Context *c, const GhTableOptions *options);
 extern bool subject_open_type(Subject *s, Context *c, TableType type);
 extern bool subject_open_kind(Subject *s, Context *c, Kind kind);
+/* With device memory of that budget. */
+extern bool subject_open_budget(Subject *s, Context *c, const GhTableOptions *options,
+								Budget *budget);
 /* As subject_open, but the status is the caller's to judge. */
 extern GhStatus subject_try(Subject *s, Context *c, const GhTableOptions *options);
 extern void subject_close(Subject *s);
@@ -234,6 +253,8 @@ extern bool check_content(Subject *s);
 /* Every entry once, in exports of so many. */
 extern bool check_export(Subject *s, uint64_t capacity);
 extern bool check_shape(Context *c, GhTable *table, GhTableStats *stats);
+/* Bytes of a new table of these options. */
+extern uint64_t bytes_when_new(Context *c, const GhTableOptions *options);
 extern uint64_t slots_of(const GhTableStats *stats);
 
 /* Keys that an implementation might mistake for its marks. */
@@ -318,10 +339,13 @@ extern const Test resize_tests[];
 extern const Test reserve_tests[];
 extern const Test multi_tests[];
 extern const Test memory_tests[];
+extern const Test budget_tests[];
+extern const Test registered_tests[];
 extern const Test fault_tests[];
 extern const Test adversary_tests[];
 extern const Test stop_tests[];
 extern const Test sharing_tests[];
+extern const Test thread_tests[];
 extern const Test random_tests[];
 
 #ifdef __cplusplus

@@ -1,7 +1,8 @@
 /*
  * host.c
- *		Hosts for tables: one over malloc that counts, fails where told and checks
- *		how locks are used, and one whose memory is mapped at several addresses.
+ *		Hosts for tables: one over malloc, with device memory, that counts, fails
+ *		where told and checks how locks are used, and one whose memory is mapped at
+ *		several addresses.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE				/* memfd_create */
@@ -79,6 +80,58 @@ block_address(void *ctx, GhRef ref)
 	return (void *) (uintptr_t) ref;
 }
 
+static bool
+budget_take(Budget *budget, uint64_t bytes)
+{
+	uint64_t	taken = __atomic_load_n(&budget->taken, __ATOMIC_RELAXED);
+
+	do
+	{
+		if (taken > budget->limit || bytes > budget->limit - taken)
+			return false;
+	} while (!__atomic_compare_exchange_n(&budget->taken, &taken, taken + bytes, true,
+										  __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+	return true;
+}
+
+uint64_t
+budget_taken(const Budget *budget)
+{
+	return __atomic_load_n(&budget->taken, __ATOMIC_RELAXED);
+}
+
+static bool
+counted_take(void *ctx, uint64_t bytes)
+{
+	HostState  *state = ctx;
+
+	state->takes++;
+	if ((state->refuse_at > 0 && (state->takes == state->refuse_at ||
+								  (state->refuse_after && state->takes > state->refuse_at))) ||
+		(state->budget != NULL && !budget_take(state->budget, bytes)))
+	{
+		state->refused = true;
+		return false;
+	}
+	state->device_bytes += bytes;
+	return true;
+}
+
+static void
+counted_give(void *ctx, uint64_t bytes)
+{
+	HostState  *state = ctx;
+
+	if (bytes > state->device_bytes)
+	{
+		state->overdrawn = true;
+		return;
+	}
+	state->device_bytes -= bytes;
+	if (state->budget != NULL)
+		(void) __atomic_fetch_sub(&state->budget->taken, bytes, __ATOMIC_RELAXED);
+}
+
 static void
 counted_lock(void *ctx, GhLockMode mode)
 {
@@ -114,6 +167,8 @@ host_init(HostState *state, GhHost *host)
 	host->free = block_free;
 	host->address = block_address;
 	host->stop = &state->stop;
+	host->take_device = counted_take;
+	host->give_device = counted_give;
 }
 
 void

@@ -81,8 +81,11 @@ subject_try(Subject *s, Context *c, const GhTableOptions *options)
 	if (status == GH_OK)
 		s->model = model_make(s->kind == KIND_MULTI);
 	else
+	{
 		CHECK(c, error.status == status && error.message[0] != '\0' && s->table == NULL,
 			  "a create that failed says nothing, or left a table");
+		CHECK_U64(c, "device memory after a failed create", s->state.device_bytes, 0);
+	}
 	return status;
 }
 
@@ -91,6 +94,15 @@ subject_open(Subject *s, Context *c, const GhTableOptions *options)
 {
 	memset(s, 0, sizeof(*s));
 	host_init_locked(&s->state, &s->host);
+	return CHECK_STATUS(c, "create", subject_try(s, c, options), GH_OK);
+}
+
+bool
+subject_open_budget(Subject *s, Context *c, const GhTableOptions *options, Budget *budget)
+{
+	memset(s, 0, sizeof(*s));
+	host_init(&s->state, &s->host);
+	s->state.budget = budget;
 	return CHECK_STATUS(c, "create", subject_try(s, c, options), GH_OK);
 }
 
@@ -115,6 +127,8 @@ subject_close(Subject *s)
 	model_drop(s->model);
 	CHECK_U64(s->c, "memory after destroy", s->state.allocated, 0);
 	CHECK(s->c, !s->state.damaged, "memory was freed twice");
+	CHECK_U64(s->c, "device memory after destroy", s->state.device_bytes, 0);
+	CHECK(s->c, !s->state.overdrawn, "more device memory was given back than taken");
 	CHECK(s->c, !s->state.lock_misused && s->state.lock_depth == 0, "locks are out of balance");
 }
 
@@ -142,10 +156,11 @@ subject_again(Subject *s, GhStatus status, int tries)
 		s->lost = true;
 	/* where it was to last, the lack of memory is over now */
 	if (tries == 2)
-		s->state.fail_at = 0;
+		s->state.fail_at = s->state.refuse_at = 0;
 	if (status == GH_STOPPED)
 		s->state.stop_at_lock = s->state.stop = 0;
-	return (status == GH_NO_MEMORY || status == GH_STOPPED) && tries < 5;
+	return (status == GH_NO_MEMORY || status == GH_STOPPED ||
+			(status == GH_LIMIT && s->state.refused)) && tries < 5;
 }
 
 /* ----------------------------------------------------------- keys and values */
@@ -288,6 +303,10 @@ check_content(Subject *s)
 	{
 		CHECK_U64(s->c, "keys of stats", stats.keys, model->keys);
 		CHECK_U64(s->c, "values of stats", stats.values, model->values);
+		/* device memory is taken to the byte, and only what is on a device */
+		if (s->host.take_device != NULL)
+			CHECK_U64(s->c, "device memory taken", s->state.device_bytes,
+					  s->c->on_host ? 0 : stats.bytes);
 	}
 	return s->c->failures == before;
 }
@@ -384,6 +403,20 @@ slots_of(const GhTableStats *stats)
 	for (i = 0; i < stats->subtables; i++)
 		slots += stats->subtable[i].slots;
 	return slots;
+}
+
+uint64_t
+bytes_when_new(Context *c, const GhTableOptions *options)
+{
+	GhTableStats stats = {0};
+	Subject		s;
+
+	if (subject_open(&s, c, options))
+	{
+		check_shape(c, s.table, &stats);
+		subject_close(&s);
+	}
+	return stats.bytes;
 }
 
 /* What must hold of the sizes whatever was done; fills stats. */

@@ -1,6 +1,7 @@
 /*
  * test_fault.c
- *		Allocations that fail and launches that fail, each one in turn.
+ *		Allocations that fail, device memory that is refused and launches that fail,
+ *		each one in turn.
  *
  * On the CPU engine the host's allocator fails.  An engine of a device may export
  *
@@ -118,34 +119,36 @@ open_patient(Subject *s, Context *c, TableType type, uint32_t number)
 	options.subtables = GH_SUBTABLES_MIN + number % 7;
 	s->patient = true;
 	status = subject_try(s, c, &options);
-	CHECK(c, status == GH_OK || status == GH_NO_MEMORY || status == GH_DEVICE_ERROR,
-		  "create with a failure: %s", gh_status_name(status));
+	CHECK(c, status == GH_OK || status == GH_NO_MEMORY || status == GH_DEVICE_ERROR ||
+		  (status == GH_LIMIT && s->state.refused), "create with a failure: %s",
+		  gh_status_name(status));
 	CHECK_U64(c, "memory left by a failed create", status == GH_OK ? 0 : s->state.allocated, 0);
 	s->lost = status == GH_DEVICE_ERROR;
 	return status == GH_OK;
 }
 
-/* ------------------------------------------------------ the host's allocator */
+/* --------------------------- the host's allocator and the device's budget */
 
-/* The fail_at-th allocation fails, or all from there on until they are asked for
- * again; tells whether there was one. */
+/* The run-th allocation fails, or all from there on until they are asked for again; on
+ * a device, the run-th taking of memory.  Tells whether there was one. */
 static bool
-survive_host(Context *c, TableType type, const Scenario *scenario, uint64_t fail_at, bool after)
+survive_host(Context *c, TableType type, const Scenario *scenario, uint64_t run, bool after)
 {
 	Subject		s;
 	bool		failed;
 
 	memset(&s, 0, sizeof(s));
 	host_init_locked(&s.state, &s.host);
-	s.state.fail_at = fail_at;
-	s.state.fail_after = after;
-	if (!open_patient(&s, c, type, (uint32_t) fail_at))
+	s.state.fail_at = c->on_host ? run : 0;
+	s.state.refuse_at = c->on_host ? 0 : run;
+	s.state.fail_after = s.state.refuse_after = after;
+	if (!open_patient(&s, c, type, (uint32_t) run))
 	{
-		CHECK(c, s.state.failed, "create failed for no reason");
+		CHECK(c, s.state.failed || s.state.refused, "create failed for no reason");
 		return true;
 	}
 	play(&s, scenario);
-	failed = s.state.failed;
+	failed = s.state.failed || s.state.refused;
 	subject_close(&s);
 	return failed;
 }
@@ -214,6 +217,35 @@ static uint64_t
 step_after(const Context *c, uint64_t run)
 {
 	return 1 + run / (c->reduced ? 3 : 50);
+}
+
+static void
+test_refused_memory(Context *c)
+{
+	Scenario	scenario;
+	TableType	type;
+	uint32_t	t;
+	int			after;
+
+	if (c->on_host)
+	{
+		c->skip = "the engine takes no device memory";
+		return;
+	}
+	scenario_make(c, &scenario);
+	for (t = 0; device_type_at(c, t, &type); t++)
+	{
+		for (after = 0; after <= 1 && c->failures == 0; after++)
+		{
+			uint64_t	run = 1;
+
+			while (survive_host(c, type, &scenario, run, after != 0) && run < RUNS_MAX &&
+				   c->failures == 0)
+				run += step_after(c, run);
+			CHECK(c, run > 4 && run < RUNS_MAX, "%" PRIu64 " takings were seen to be refused", run);
+		}
+	}
+	scenario_drop(&scenario);
 }
 
 /* Were fewer device allocations made since arming than were to be waited for?  Then
@@ -333,6 +365,7 @@ test_device_launches(Context *c)
 
 const Test	fault_tests[] = {
 	{"failed allocations", test_failed_allocations, true},
+	{"refused device memory", test_refused_memory, false},
 	{"failed device allocations", test_device_allocations, false},
 	{"failed device launches", test_device_launches, false},
 	{NULL, NULL, false}

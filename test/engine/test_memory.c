@@ -48,21 +48,6 @@ check_limit(Subject *s, uint64_t limit)
 			  stats.bytes_peak, limit);
 }
 
-/* Bytes of a new table of these options. */
-static uint64_t
-bytes_when_new(Context *c, const GhTableOptions *options)
-{
-	GhTableStats stats = {0};
-	Subject		s;
-
-	if (subject_open(&s, c, options))
-	{
-		check_shape(c, s.table, &stats);
-		subject_close(&s);
-	}
-	return stats.bytes;
-}
-
 /* The table meets its limit while it is filled, again and again. */
 static void
 fill_to_limit(Subject *s, GhOp op, const uint64_t *keys, uint64_t count, uint64_t limit)

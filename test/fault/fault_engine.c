@@ -1,53 +1,143 @@
 /*
  * fault_engine.c
- *		A table engine whose device fails when told to (test/perl/GpuHash/Fault.pm).
+ *		A table engine that stands in for the CUDA engine where there is no GPU, and
+ *		whose device fails when told to (test/perl/GpuHash/Fault.pm).
  *
- * It has the CUDA engine's name and entry point and does its work with the CPU
- * engine, so that what happens after the loss of a GPU can be tested on every
- * machine.  While the file that GPUHASH_FAULT_FILE names does not exist, all
- * goes well.  A number n in it lets n more requests succeed; the next one does
- * half of its positions and ends with GH_DEVICE_ERROR, and so does at once
- * every call after that, in every process, until the file is gone.
+ * It has the CUDA engine's name, entry point and manners, and does its work with
+ * the CPU engine:
+ *
+ *	- What a table holds counts as memory of its device, which has 1 GiB; it is
+ *	  taken from GhHost's budget and comes from GhHost.alloc.
+ *	- Requests run in poll.  The first poll of a find or count does nothing, so that
+ *	  several of them are in flight.
+ *	- A handle has one owner at a time, but different ones are used by different
+ *	  threads: what they share is atomic or behind a lock.
+ *
+ * The environment tells what goes wrong:
+ *
+ *	GPUHASH_FAULT_FILE		While the file of this name does not exist, all goes
+ *							well.  A number n in it lets n more requests succeed; the
+ *							next one does half of its positions and ends with
+ *							GH_DEVICE_ERROR, and every call after that fails at once,
+ *							in every process, until the file is gone.  A table that
+ *							has met the failure stays lost.
+ *	GPUHASH_FAULT_DEVICES	The number of devices, else 1.
+ *	GPUHASH_FAULT_REFUSE_REGISTER	memory_register fails.
+ *
+ * gh_cuda_fault_arm is that of the CUDA engine's builds with fault points.
  */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE				/* flock */
+#endif
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include "engine/engine.h"
+
+#include "registered.h"
+
+#define EXPORTED __attribute__((visibility("default")))
+
+#define DEVICES_MAX 64
+#define DEVICE_BYTES ((uint64_t) 1 << 30)
+
+/* Before every block of a table: its bytes; the block stays aligned. */
+#define HEADER_BYTES 64
+
+/* A request that was submitted and has not ended. */
+typedef struct Flight
+{
+	GhRequest  *request;
+	GhRequest	inner;			/* the CPU engine's */
+	bool		fails;			/* does half, and ends with the device */
+	bool		polled;
+	struct Flight *next;
+} Flight;
+
+/* What a request's Flight is found by: GhRequest.engine_state */
+#define STATE_FLIGHT 0
 
 typedef struct FaultTable
 {
 	GhTable		common;			/* first */
+	GhHost		host;			/* the caller's */
+	GhTableOptions options;
 	GhTable    *inner;			/* of the CPU engine */
+	bool		failed;			/* it met a failure of the device */
+	bool		refused;		/* the last allocation was, by the budget */
+	Flight	   *first;			/* oldest */
+	Flight	   *last;
+	uint64_t	bytes_to_device;
+	uint64_t	bytes_from_device;
 } FaultTable;
 
-__attribute__((visibility("default"))) const GhEngine *gh_cuda_engine(void);
+static _Atomic uint64_t device_taken[DEVICES_MAX];	/* bytes */
+static _Atomic uint64_t allocations_left;
+static _Atomic uint64_t launches_left;
 
-/* Requests that may still succeed; negative: any number. */
-static long
-successes_left(void)
+EXPORTED const GhEngine *gh_cuda_engine(void);
+EXPORTED void gh_cuda_fault_arm(uint64_t allocation, uint64_t launch);
+
+/* ---------------------------------------------------------------- failures */
+
+void
+gh_cuda_fault_arm(uint64_t allocation, uint64_t launch)
 {
-	const char *path = getenv("GPUHASH_FAULT_FILE");
-	FILE	   *file = path != NULL ? fopen(path, "r") : NULL;
-	long		n = 0;
-
-	if (file == NULL)
-		return -1;
-	if (fscanf(file, "%ld", &n) != 1)
-		n = 0;
-	fclose(file);
-	return n;
+	atomic_store(&allocations_left, allocation);
+	atomic_store(&launches_left, launch);
 }
 
-static void
-note_success(long left)
+/* One thread brings the count to 0. */
+static bool
+fault_due(_Atomic uint64_t *left)
 {
-	FILE	   *file = fopen(getenv("GPUHASH_FAULT_FILE"), "w");
+	uint64_t	now = atomic_load(left);
 
-	if (file == NULL)
-		return;
-	fprintf(file, "%ld\n", left - 1);
-	fclose(file);
+	while (now > 0 && !atomic_compare_exchange_weak(left, &now, now - 1))
+		continue;
+	return now == 1;
+}
+
+/*
+ * Whether the device still works.  A request uses up one of those that may succeed;
+ * the file's lock keeps threads and processes apart.
+ */
+static bool
+device_works(bool is_request)
+{
+	const char *path = getenv("GPUHASH_FAULT_FILE");
+	int			file = path != NULL ? open(path, O_RDWR | O_CLOEXEC) : -1;
+	char		text[24] = "";
+	bool		works = true;
+	long		left;
+
+	if (file < 0)
+		return true;
+	while (flock(file, LOCK_EX) != 0 && errno == EINTR)
+		continue;
+	/* an empty file is one that the test is about to write */
+	if (pread(file, text, sizeof(text) - 1, 0) > 0)
+	{
+		left = strtol(text, NULL, 10);
+		works = left > 0;
+		if (works && is_request)
+		{
+			/* as long as any that was there before */
+			int			length = snprintf(text, sizeof(text), "%-21ld\n", left - 1);
+
+			works = pwrite(file, text, (size_t) length, 0) == length;
+		}
+	}
+	close(file);
+	return works;
 }
 
 static GhStatus
@@ -56,127 +146,500 @@ fail(GhError *error)
 	return gh_error_set(error, GH_DEVICE_ERROR, "the test lets the device fail");
 }
 
+/* ------------------------------------------------------------------ devices */
+
+static int
+devices(void)
+{
+	const char *text = getenv("GPUHASH_FAULT_DEVICES");
+	int			count = text != NULL ? atoi(text) : 1;
+
+	return count < DEVICES_MAX ? count : DEVICES_MAX;
+}
+
 static GhStatus
 fault_device_count(int *count, GhError *error)
 {
-	(void) error;
-	*count = 1;
-	return GH_OK;
+	*count = devices();
+	if (*count > 0)
+		return GH_OK;
+	*count = 0;
+	return gh_error_set(error, GH_UNAVAILABLE, "the test has no device");
 }
 
 static GhStatus
 fault_open_device(int device, GhError *error)
 {
-	(void) device;
-	(void) error;
+	if (device < 0 || device >= devices())
+		return gh_error_set(error, GH_INVALID, "the test has no device %d", device);
 	return GH_OK;
 }
 
 static GhStatus
 fault_device_info(int device, GhDeviceInfo *info, GhError *error)
 {
-	(void) device;
-	(void) error;
+	GhStatus	status = fault_open_device(device, error);
+	uint64_t	taken;
+
 	memset(info, 0, sizeof(*info));
+	if (status != GH_OK)
+		return status;
+	taken = atomic_load(&device_taken[device]);
 	strcpy(info->name, "device of the tests");
+	info->memory_total = DEVICE_BYTES;
+	/* more than there is seems taken while some of it is about to be refused */
+	info->memory_free = taken < DEVICE_BYTES ? DEVICE_BYTES - taken : 0;
+	info->multiprocessors = 1;
 	return GH_OK;
 }
 
 static void *
 fault_buffer_alloc(int device, size_t bytes)
 {
-	return successes_left() == 0 ? NULL : gh_cpu_engine()->buffer_alloc(device, bytes);
-}
+	GhError		ignored;
 
-static GhStatus
-fault_table_create(const GhHost *host, const GhTableOptions *options,
-				   GhTable **table, GhError *error)
-{
-	FaultTable *fault;
-	GhStatus	status;
-
-	if (successes_left() == 0)
-		return fail(error);
-	fault = calloc(1, sizeof(*fault));
-	if (fault == NULL)
-		return gh_error_set(error, GH_NO_MEMORY, "out of memory");
-	status = gh_cpu_engine()->table_create(host, options, &fault->inner, error);
-	if (status != GH_OK)
-	{
-		free(fault);
-		return status;
-	}
-	fault->common.engine = gh_cuda_engine();
-	*table = &fault->common;
-	return GH_OK;
+	if (fault_open_device(device, &ignored) != GH_OK || !device_works(false))
+		return NULL;
+	return gh_cpu_engine()->buffer_alloc(0, bytes);
 }
 
 static void
-fault_table_destroy(GhTable *table)
+fault_buffer_free(void *buffer)
 {
-	FaultTable *fault = (FaultTable *) table;
-
-	gh_cpu_engine()->table_destroy(fault->inner);
-	free(fault);
+	gh_cpu_engine()->buffer_free(buffer);
 }
 
+/* -------------------------------------------------------- registered memory */
+
 static GhStatus
-fault_table_clear(GhTable *table, GhError *error)
+fault_memory_register(int device, void *memory, size_t bytes, bool read_only,
+					  GhError *error)
 {
-	if (successes_left() == 0)
-		return fail(error);
-	return gh_cpu_engine()->table_clear(((FaultTable *) table)->inner, error);
+	uintptr_t	place = (uintptr_t) memory | bytes;
+	GhStatus	status = fault_open_device(device, error);
+
+	if (status != GH_OK)
+		return status;
+	if (memory == NULL || bytes == 0 || place % (uintptr_t) sysconf(_SC_PAGESIZE) != 0)
+		return gh_error_set(error, GH_INVALID, "what is to be registered is not whole pages");
+	if (getenv("GPUHASH_FAULT_REFUSE_REGISTER") != NULL)
+		return gh_error_set(error, GH_NO_MEMORY, "the test lets no memory be registered");
+	return range_register(memory, bytes, read_only, error);
 }
 
-static GhStatus
-fault_table_stats(GhTable *table, GhTableStats *stats, GhError *error)
+static void
+fault_memory_unregister(int device, void *memory)
 {
-	if (successes_left() == 0)
-		return fail(error);
-	return gh_cpu_engine()->table_stats(((FaultTable *) table)->inner, stats, error);
+	(void) device;
+	range_unregister(memory);
 }
 
-/* From here on the request is the CPU engine's, unless it is to fail. */
-static GhStatus
-fault_submit(GhTable *table, GhRequest *request)
-{
-	GhTable    *inner = ((FaultTable *) table)->inner;
-	long		left = successes_left();
-	uint64_t	count = request->count;
+/* ------------------------------------------------------- memory of a table */
 
-	if (left != 0)
+static void
+table_give(FaultTable *table, uint64_t bytes)
+{
+	atomic_fetch_sub(&device_taken[table->options.device], bytes);
+	if (table->host.give_device != NULL)
+		table->host.give_device(table->host.ctx, bytes);
+}
+
+static bool
+table_take(FaultTable *table, uint64_t bytes)
+{
+	_Atomic uint64_t *taken = &device_taken[table->options.device];
+
+	table->refused = false;
+	if (fault_due(&allocations_left))
+		return false;
+	if (atomic_fetch_add(taken, bytes) + bytes <= DEVICE_BYTES)
 	{
-		if (left > 0)
-			note_success(left);
-		return gh_cpu_engine()->submit(inner, request);
+		table->refused = table->host.take_device != NULL &&
+			!table->host.take_device(table->host.ctx, bytes);
+		if (!table->refused)
+			return true;
 	}
-	request->count /= 2;
-	if (gh_cpu_engine()->submit(inner, request) <= GH_BUSY)
-		(void) gh_cpu_engine()->wait(request);
-	request->count = count;
-	request->status = GH_DEVICE_ERROR;
-	return fail(&request->error);
+	atomic_fetch_sub(taken, bytes);
+	return false;
 }
+
+static void *
+table_address(void *ctx, GhRef ref)
+{
+	FaultTable *table = ctx;
+
+	return (char *) table->host.address(table->host.ctx, ref) + HEADER_BYTES;
+}
+
+static GhRef
+table_alloc(void *ctx, size_t bytes)
+{
+	FaultTable *table = ctx;
+	GhRef		ref;
+
+	if (bytes > DEVICE_BYTES || !table_take(table, bytes))
+		return 0;
+	ref = table->host.alloc(table->host.ctx, bytes + HEADER_BYTES);
+	if (ref == 0)
+		table_give(table, bytes);
+	else
+		*(uint64_t *) table->host.address(table->host.ctx, ref) = bytes;
+	return ref;
+}
+
+static void
+table_free(void *ctx, GhRef ref)
+{
+	FaultTable *table = ctx;
+	uint64_t	bytes = *(uint64_t *) table->host.address(table->host.ctx, ref);
+
+	table->host.free(table->host.ctx, ref);
+	table_give(table, bytes);
+}
+
+/* The CPU engine knows no budget: to it, what the budget refused is lack of memory. */
+static GhStatus
+status_of(const FaultTable *table, GhStatus status, GhError *error)
+{
+	if (status == GH_NO_MEMORY && table->refused)
+		return gh_error_set(error, GH_LIMIT, "the device memory for all tables is used up");
+	return status;
+}
+
+/* ------------------------------------------------------------------- flights */
+
+/* The request has ended: the oldest flight is its. */
+static void
+flight_end(FaultTable *table, GhStatus status)
+{
+	Flight	   *flight = table->first;
+	GhRequest  *request = flight->request;
+	const GhRequest *inner = &flight->inner;
+
+	/* a build is done in full or not at all */
+	request->done = status == GH_OK || request->op != GH_BUILD ? inner->done : 0;
+	request->matched = inner->matched;
+	request->inserted = inner->inserted;
+	request->replaced = inner->replaced;
+	request->removed = inner->removed;
+	request->values_count = inner->values_count;
+	request->error = inner->error;
+	request->status = status == GH_DEVICE_ERROR ? fail(&request->error) :
+		status_of(table, status, &request->error);
+	request->table = NULL;
+	table->first = flight->next;
+	if (table->first == NULL)
+		table->last = NULL;
+	free(flight);
+}
+
+/* A slice of the oldest request; after a failure, all end. */
+static void
+table_advance(FaultTable *table)
+{
+	Flight	   *flight = table->first;
+
+	if (gh_cpu_engine()->poll(&flight->inner) == GH_BUSY)
+		return;
+	table->failed = flight->fails;
+	if (!table->failed)
+		flight_end(table, flight->inner.status);
+	while (table->failed && table->first != NULL)
+		flight_end(table, GH_DEVICE_ERROR);
+}
+
+/* Counts the bytes that the request transfers; false: not as its arrays are. */
+static bool
+count_transfers(FaultTable *table, const GhRequest *request)
+{
+	const GhTableOptions *options = &table->options;
+	uint64_t	count = request->count;
+	uint64_t	values = request->op == GH_FIND_ALL ? request->values_capacity : count;
+	const struct
+	{
+		const void *array;
+		uint64_t	bytes;
+		bool		written;
+	}			arrays[] = {
+		{request->keys, count * options->key_size, false},
+		{request->values_in, count * options->value_size, false},
+		{request->ops, count, false},
+		{request->values_out, values * options->value_size, true},
+		{request->flags_out, count, true},
+		{request->counts_out, count * sizeof(uint64_t), true},
+		{request->offsets_out, (count + 1) * sizeof(uint64_t), true}
+	};
+
+	for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
+	{
+		if (arrays[i].array == NULL || arrays[i].bytes == 0)
+			continue;
+		if (!can_transfer(arrays[i].array, arrays[i].bytes, arrays[i].written))
+			return false;
+		*(arrays[i].written ? &table->bytes_from_device : &table->bytes_to_device) +=
+			arrays[i].bytes;
+	}
+	return true;
+}
+
+/* Gives the request to the CPU engine, or half of it when the device is to fail. */
+static GhStatus
+flight_start(FaultTable *table, Flight *flight)
+{
+	GhRequest  *request = flight->request;
+	GhRequest  *inner = &flight->inner;
+
+	if (!count_transfers(table, request))
+		return gh_error_set(&request->error, GH_INVALID,
+							"an array of the request is not where a device reads or writes");
+	flight->fails = !device_works(true) || fault_due(&launches_left);
+	*inner = *request;
+	if (flight->fails)
+		inner->count = inner->done + (inner->count - inner->done) / 2;
+	if (gh_cpu_engine()->submit(table->inner, inner) > GH_BUSY)
+	{
+		request->error = inner->error;
+		return inner->status;
+	}
+	request->engine_state[STATE_FLIGHT] = (uintptr_t) flight;
+	if (table->last == NULL)
+		table->first = flight;
+	else
+		table->last->next = flight;
+	table->last = flight;
+	return GH_BUSY;
+}
+
+static GhStatus
+fault_submit(GhTable *common, GhRequest *request)
+{
+	FaultTable *table = (FaultTable *) common;
+	Flight	   *flight;
+	GhStatus	status;
+
+	request->table = NULL;
+	if (table->failed)
+		return request->status = fail(&request->error);
+	status = gh_request_check(&table->options, request, &request->error);
+	if (status != GH_OK)
+		return request->status = status;
+	flight = calloc(1, sizeof(*flight));
+	if (flight == NULL)
+		return request->status = gh_error_set(&request->error, GH_NO_MEMORY, "out of memory");
+	flight->request = request;
+	status = flight_start(table, flight);
+	if (status == GH_BUSY)
+		request->table = common;
+	else
+		free(flight);
+	return request->status = status;
+}
+
+static GhStatus
+fault_poll(GhRequest *request)
+{
+	Flight	   *flight;
+
+	if (request->status != GH_BUSY || request->table == NULL)
+		return request->status;
+	flight = (Flight *) (uintptr_t) request->engine_state[STATE_FLIGHT];
+	if (!flight->polled && (request->op == GH_FIND || request->op == GH_COUNT))
+		flight->polled = true;
+	else
+		table_advance((FaultTable *) request->table);
+	return request->status;
+}
+
+static GhStatus
+fault_wait(GhRequest *request)
+{
+	while (fault_poll(request) == GH_BUSY)
+		continue;
+	return request->status;
+}
+
+/* -------------------------------------------------------------------- tables */
+
+/* Waits for what was submitted, before a call that is not a request. */
+static GhStatus
+table_enter(FaultTable *table, GhError *error)
+{
+	while (table->first != NULL)
+		table_advance(table);
+	if (!device_works(false) || fault_due(&launches_left))
+		table->failed = true;
+	return table->failed ? fail(error) : GH_OK;
+}
+
+static void
+fault_table_destroy(GhTable *common)
+{
+	FaultTable *table = (FaultTable *) common;
+
+	if (table == NULL)
+		return;
+	/* requests may be gone already: they are not looked at */
+	while (table->first != NULL)
+	{
+		Flight	   *flight = table->first;
+
+		table->first = flight->next;
+		free(flight);
+	}
+	gh_cpu_engine()->table_destroy(table->inner);
+	free(table);
+}
+
+static GhStatus
+fault_table_create(const GhHost *host, const GhTableOptions *options, GhTable **result,
+				   GhError *error)
+{
+	GhTableOptions inner;
+	GhHost		inner_host = {0};
+	FaultTable *table;
+	GhStatus	status;
+
+	*result = NULL;
+	if (options != NULL)
+		inner = *options;
+	status = gh_options_check(options != NULL ? &inner : NULL, error);
+	if (status == GH_OK)
+		status = fault_open_device(inner.device, error);
+	if (status != GH_OK)
+		return status;
+	if (!device_works(false))
+		return fail(error);
+	table = calloc(1, sizeof(*table));
+	if (table == NULL)
+		return gh_error_set(error, GH_NO_MEMORY, "out of memory");
+	table->common.engine = gh_cuda_engine();
+	table->host = *host;
+	table->options = inner;
+	inner.device = 0;
+	inner_host.ctx = table;
+	inner_host.alloc = table_alloc;
+	inner_host.free = table_free;
+	inner_host.address = table_address;
+	inner_host.stop = host->stop;
+	status = gh_cpu_engine()->table_create(&inner_host, &inner, &table->inner, error);
+	if (status == GH_OK)
+	{
+		*result = &table->common;
+		return GH_OK;
+	}
+	status = status_of(table, status, error);
+	free(table);
+	return status;
+}
+
+static GhRef
+fault_table_root(const GhTable *table)
+{
+	(void) table;
+	return 0;
+}
+
+static GhStatus
+fault_table_attach(const GhHost *host, GhRef root, GhTable **result, GhError *error)
+{
+	(void) host;
+	(void) root;
+	*result = NULL;
+	return gh_error_set(error, GH_UNSUPPORTED, "a table of a device has one handle");
+}
+
+static GhStatus
+fault_table_clear(GhTable *common, GhError *error)
+{
+	FaultTable *table = (FaultTable *) common;
+	GhStatus	status = table_enter(table, error);
+
+	if (status == GH_OK)
+		status = gh_cpu_engine()->table_clear(table->inner, error);
+	return status_of(table, status, error);
+}
+
+static GhStatus
+fault_table_reserve(GhTable *common, uint64_t keys, GhError *error)
+{
+	FaultTable *table = (FaultTable *) common;
+	GhStatus	status = table_enter(table, error);
+
+	if (status == GH_OK)
+		status = gh_cpu_engine()->table_reserve(table->inner, keys, error);
+	return status_of(table, status, error);
+}
+
+static GhStatus
+fault_table_flush(GhTable *common, GhError *error)
+{
+	FaultTable *table = (FaultTable *) common;
+	GhStatus	status = table_enter(table, error);
+
+	if (status == GH_OK)
+		status = gh_cpu_engine()->table_flush(table->inner, error);
+	return status_of(table, status, error);
+}
+
+static GhStatus
+fault_table_export(GhTable *common, GhCursor *cursor, uint64_t capacity, void *keys,
+				   void *values, uint64_t *count, GhError *error)
+{
+	FaultTable *table = (FaultTable *) common;
+	GhStatus	status = table_enter(table, error);
+
+	*count = 0;
+	if (status == GH_OK)
+		status = gh_cpu_engine()->table_export(table->inner, cursor, capacity, keys, values,
+											   count, error);
+	return status_of(table, status, error);
+}
+
+static GhStatus
+fault_table_stats(GhTable *common, GhTableStats *stats, GhError *error)
+{
+	FaultTable *table = (FaultTable *) common;
+	GhStatus	status;
+
+	memset(stats, 0, sizeof(*stats));
+	if (!device_works(false))
+		table->failed = true;
+	if (table->failed)
+		return fail(error);
+	status = gh_cpu_engine()->table_stats(table->inner, stats, error);
+	stats->bytes_to_device = table->bytes_to_device;
+	stats->bytes_from_device = table->bytes_from_device;
+	return status;
+}
+
+static const GhEngine fault_engine = {
+	.abi_version = GH_ABI_VERSION,
+	.name = "cuda",
+	.asynchronous = true,
+	.device_count = fault_device_count,
+	.open_device = fault_open_device,
+	.device_info = fault_device_info,
+	.buffer_alloc = fault_buffer_alloc,
+	.buffer_free = fault_buffer_free,
+	.memory_register = fault_memory_register,
+	.memory_unregister = fault_memory_unregister,
+	.table_create = fault_table_create,
+	.table_root = fault_table_root,
+	.table_attach = fault_table_attach,
+	.table_detach = fault_table_destroy,
+	.table_destroy = fault_table_destroy,
+	.table_clear = fault_table_clear,
+	.table_reserve = fault_table_reserve,
+	.table_flush = fault_table_flush,
+	.table_export = fault_table_export,
+	.table_stats = fault_table_stats,
+	.submit = fault_submit,
+	.poll = fault_poll,
+	.wait = fault_wait,
+};
 
 const GhEngine *
 gh_cuda_engine(void)
 {
-	static GhEngine engine;
-
-	engine.abi_version = GH_ABI_VERSION;
-	engine.name = "cuda";
-	engine.asynchronous = true;
-	engine.device_count = fault_device_count;
-	engine.open_device = fault_open_device;
-	engine.device_info = fault_device_info;
-	engine.buffer_alloc = fault_buffer_alloc;
-	engine.buffer_free = gh_cpu_engine()->buffer_free;
-	engine.table_create = fault_table_create;
-	engine.table_destroy = fault_table_destroy;
-	engine.table_clear = fault_table_clear;
-	engine.table_stats = fault_table_stats;
-	engine.submit = fault_submit;
-	engine.poll = gh_cpu_engine()->poll;
-	engine.wait = gh_cpu_engine()->wait;
-	return &engine;
+	return &fault_engine;
 }
