@@ -48,6 +48,7 @@ locate_kernel(const __grid_constant__ table_view view, entry_list list, add_work
 	bool		leader = listed && work.group.first[group] == (uint32_t) i;
 	key_type	key = leader ? list_key<L>(list, (uint32_t) i) : 0;
 	entry_place place = warp_locate<L>(view, key, leader);
+	uint32_t	index = block_append_index(&counts->appended, leader && !place.found);
 	uint64_t	fresh = 0;
 	uint64_t	moved = 0;
 
@@ -58,8 +59,6 @@ locate_kernel(const __grid_constant__ table_view view, entry_list list, add_work
 
 		if (!place.found)
 		{
-			uint32_t	index = append_index(&counts->appended);
-
 			work.absent[index] = (uint32_t) i;
 			number = record_used + index;
 			fresh = added;

@@ -213,7 +213,7 @@ slice_settle(cuda_table *table, GhOp op, GhError *error)
 		return GH_OK;
 	if (table->options.multi)
 		GH_TRY(values_compact_if_due(table, error));
-	return table_downsize_if_due(table, error);
+	return table_downsize_if_due(table, false, error);
 }
 
 /* Keys of the next slice, before memory is asked for. */

@@ -278,6 +278,6 @@ build_step(cuda_table *table, GhRequest *request, GhError *error)
 		return status;
 	values_clear(table);
 	GH_TRY(table_erase(table, error));
-	GH_TRY(table_downsize_if_due(table, error));
+	GH_TRY(table_downsize_if_due(table, false, error));
 	return status;
 }

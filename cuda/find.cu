@@ -5,7 +5,7 @@
  *
  * A warp looks up 32 keys (probe.cuh).  Nothing changes the table while finds run
  * (queue.cu), so there are no locks and no fences.  A request whose arrays are on
- * the device is one piece and needs no memory.
+ * the device needs no memory, and its pieces are large.
  */
 #include "probe.cuh"
 #include "table.h"
@@ -224,7 +224,9 @@ find_start(cuda_table *table, GhRequest *request, bool *started, GhError *error)
 	lane	   *lane;
 
 	*started = false;
-	if (!request->on_device)
+	if (request->on_device)
+		keys = keys < DEVICE_PIECE_MAX ? keys : DEVICE_PIECE_MAX;
+	else
 		keys = table_staged_keys(table, keys < PIECE_MAX ? keys : PIECE_MAX);
 	GH_TRY(find_lane(table, request, &keys, &lane));
 	if (lane == nullptr)

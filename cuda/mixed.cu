@@ -134,14 +134,26 @@ maps_kernel(mixed_work work, uint32_t count, const uint8_t *ops)
 									 work.order.positions[i]);
 }
 
-/* Adds the number of lanes that say so to a counter. */
+/*
+ * Counts what a thread's position did, which is one of four things or nothing.  The
+ * four sums of a block, which are BLOCK_THREADS at most, travel in one word.
+ */
 static __device__ __forceinline__ void
-count_lanes(uint64_t *counter, bool one)
+count_results(uint8_t op, bool present, counters *counts)
 {
-	uint32_t	lanes = (uint32_t) __popc(__ballot_sync(ALL_LANES, one));
+	uint64_t   *const counter[4] = {&counts->matched, &counts->inserted, &counts->replaced,
+		&counts->removed};
+	bool		counted[4] = {op == GH_FIND && present,
+		(op == GH_INSERT || op == GH_UPSERT) && !present, op == GH_UPSERT && present,
+		op == GH_DELETE && present};
+	uint64_t	sums = 0;
 
-	if ((threadIdx.x & 31) == 0 && lanes != 0)
-		add_relaxed(counter, lanes);
+	for (int i = 0; i < 4; i++)
+		sums |= (uint64_t) (counted[i] ? 1 : 0) << (16 * i);
+	sums = block_sum(sums);
+	for (int i = 0; i < 4; i++)
+		if ((sums >> (16 * i) & 0xffff) != 0)
+			add_relaxed(counter[i], sums >> (16 * i) & 0xffff);
 }
 
 /* The last position of a key lists what must become of it. */
@@ -199,10 +211,7 @@ results_kernel(mixed_work work, slice_io slice, uint64_t absent, uint32_t value_
 		if (listed && value == nullptr)
 			value_from_word(to, absent, value_size);
 	}
-	count_lanes(&counts->matched, op == GH_FIND && present);
-	count_lanes(&counts->inserted, (op == GH_INSERT || op == GH_UPSERT) && !present);
-	count_lanes(&counts->replaced, op == GH_UPSERT && present);
-	count_lanes(&counts->removed, op == GH_DELETE && present);
+	count_results(op, present, counts);
 }
 
 /* Changes or removes the keys of the listed leaders. */

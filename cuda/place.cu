@@ -15,14 +15,19 @@
 #include "place.cuh"
 #include "table.h"
 
+/* A table of fewer slots grows for keys that find no place, however few there are. */
+#define USELESS_SLOTS 65536
+
 /* Frees the listed slots that a placing left BUSY. */
 template <typename L> static __global__ void __launch_bounds__(BLOCK_THREADS)
 free_listed_kernel(char *const *slots, uint32_t count)
 {
 	uint64_t	i = ELEMENT;
 
-	if (i < count)
-		*reinterpret_cast<typename L::word_type *>(slots[i]) = L::freed_word;
+	if (i >= count)
+		return;
+	*reinterpret_cast<typename L::word_type *>(slots[i]) = L::freed_word;
+	blank_value<L>(slots[i]);
 }
 
 /* The same, when there were too many to list: looks at every slot of a subtable. */
@@ -37,7 +42,10 @@ free_busy_kernel(char *slots, uint64_t count)
 			reinterpret_cast<typename L::word_type *>(slots + i * L::slot_bytes);
 
 		if (L::key_of(*slot) == L::busy_key)
+		{
 			*slot = L::freed_word;
+			blank_value<L>(slot);
+		}
 	}
 }
 
@@ -72,7 +80,7 @@ absent_kernel(const __grid_constant__ table_view view, entry_list list, group_vi
 	entry_place place = warp_locate<L>(view, leader ? list_key<L>(list, position) : 0,
 									   leader);
 
-	warp_add(&counts->matched, leader && !place.found ? 1 : 0);
+	block_add(&counts->matched, leader && !place.found ? 1 : 0);
 }
 
 /* Takes out what place_kernel and relocation put in. */
@@ -242,6 +250,18 @@ pick_leaders(cuda_table *table, entry_list *list, const place_lists *lists,
 	return GH_OK;
 }
 
+/*
+ * Were keys not placed in a large table that is nearly empty?  That takes more keys of
+ * equal hash values than two buckets hold, which growing does not cure.
+ */
+static bool
+growth_is_useless(const cuda_table *table)
+{
+	uint64_t	slots = table_slots(table);
+
+	return slots > USELESS_SLOTS && table->keys < slots / 8;
+}
+
 /* Places listed keys that are not in the table, found no slot and are distinct. */
 static GhStatus
 place_by_moves(cuda_table *table, entry_list *list, const place_lists *lists,
@@ -252,13 +272,25 @@ place_by_moves(cuda_table *table, entry_list *list, const place_lists *lists,
 
 	for (;;)
 	{
+		uint32_t	placed;
+
 		GH_TRY(relocate_rounds(table, list, lists->flags, lists->spare, &none, error));
-		count->placed += wanted - list->count;
-		table->keys += wanted - list->count;
+		placed = wanted - list->count;
+		count->placed += placed;
+		table->keys += placed;
 		wanted = list->count;
 		if (wanted == 0)
 			return GH_OK;
+		if (growth_is_useless(table))
+		{
+			/* they may have been in each other's way */
+			if (placed > 0)
+				continue;
+			return gh_error_set(error, GH_LIMIT,
+								"too many keys share the hash values of a key of the request");
+		}
 		/* too full for these keys, by chance, below fill_max: grow early */
+		table_note_crowded(table, table_slots(table));
 		GH_TRY(table_upsize(table, error));
 	}
 }
@@ -352,6 +384,8 @@ entries_place(cuda_table *table, const entry_list *list, const place_lists *list
 			  uint32_t *placed, uint32_t *present, GhError *error)
 {
 	uint64_t	done = 0;
+	uint64_t	crowded_slots = table->crowded_slots;
+	uint64_t	crowded_keys = table->crowded_keys;
 	placed_counts count = {};
 	GhStatus	status = GH_OK;
 
@@ -378,6 +412,10 @@ entries_place(cuda_table *table, const entry_list *list, const place_lists *list
 		entry_list	tried = list_part(list, 0, done);
 
 		GH_TRY(entries_unplace(table, &tried, lists->flags, error));
+		/* nor does it stay larger for keys that are not there, and that crowded it */
+		table->crowded_slots = crowded_slots;
+		table->crowded_keys = crowded_keys;
+		GH_TRY(table_downsize_if_due(table, false, error));
 		count = {};
 	}
 	*placed = count.placed;

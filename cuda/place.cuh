@@ -68,7 +68,7 @@ take_slot(void *slot, typename L::word_type seen, const new_entry<L> &entry)
 #if HAVE_ATOMIC_128
 	if constexpr (L::paired)
 	{
-		/* what a free slot has for a value is known when it was never used */
+		/* blank_value's; anything else would take one more try */
 		word_pair	expected = {seen, ~UINT64_C(0)};
 
 		for (;;)

@@ -248,6 +248,17 @@ slot_value(const table_view &view, uint32_t sub, void *slot)
 		(uint64_t) (place - subtable.slots) / L::slot_bytes * view.value_size;
 }
 
+/*
+ * What stands beside a free key, where values do: what place.cuh's 128-bit
+ * compare-and-swap expects there, as in a bucket that was never used.
+ */
+template <typename L> static __device__ __forceinline__ void
+blank_value(void *slot)
+{
+	if (L::paired)
+		static_cast<uint64_t *>(slot)[1] = ~UINT64_C(0);
+}
+
 template <typename L> static __device__ __forceinline__ entry_place
 side_locate(const table_view &view, typename L::key_type key)
 {
@@ -320,9 +331,8 @@ place_empty(const table_view &view, const entry_place &place, typename L::key_ty
 	mine = !L::special(L::key_of(exchange(static_cast<word_type *>(place.slot),
 										  place.has_empty ? L::empty_word :
 										  L::freed_word)));
-	/* what place.cu's 128-bit compare-and-swap expects beside a free key */
-	if (mine && L::paired)
-		*reinterpret_cast<uint64_t *>(place.value) = ~UINT64_C(0);
+	if (mine)
+		blank_value<L>(place.slot);
 	return mine;
 }
 
@@ -424,22 +434,13 @@ struct block_sums
 	}
 };
 
-/* Adds every lane's amount to a counter, one atomic for a warp. */
-static __device__ __forceinline__ void
-warp_add(uint64_t *counter, uint64_t amount)
-{
-	amount = warp_sum(amount);
-	if ((threadIdx.x & 31) == 0 && amount != 0)
-		add_relaxed(counter, amount);
-}
-
 /*
- * Adds every thread's amount to a counter, one atomic for a block: those of all warps
- * on one word would be what a lookup kernel waits for.  All threads of the block come
- * here, once in a kernel, for the sums of warps are not guarded against a second call.
+ * Sum of every thread's amount, in thread 0; the others get nothing.  All threads of
+ * the block come here, once in a kernel, for the sums of warps are not guarded
+ * against a second call.
  */
-static __device__ __forceinline__ void
-block_add(uint64_t *counter, uint64_t amount)
+static __device__ __forceinline__ uint64_t
+block_sum(uint64_t amount)
 {
 	__shared__ uint64_t of_warp[BLOCK_THREADS / 32];
 	uint64_t	total = 0;
@@ -449,11 +450,55 @@ block_add(uint64_t *counter, uint64_t amount)
 		of_warp[threadIdx.x / 32] = amount;
 	__syncthreads();			/* all warps' sums are there */
 	if (threadIdx.x != 0)
-		return;
+		return 0;
 	for (int i = 0; i < BLOCK_THREADS / 32; i++)
 		total += of_warp[i];
-	if (total != 0)
-		add_relaxed(counter, total);
+	return total;
+}
+
+/*
+ * Adds every thread's amount to a counter, one atomic for a block: those of all warps
+ * on one word would be what a lookup kernel waits for.  As block_sum, once in a kernel.
+ */
+static __device__ __forceinline__ void
+block_add(uint64_t *counter, uint64_t amount)
+{
+	amount = block_sum(amount);
+	if (amount != 0)
+		add_relaxed(counter, amount);
+}
+
+/*
+ * The next index of a list under construction for each thread that appends, with one
+ * atomic for the block.  All threads of the block come here, once in a kernel.
+ */
+static __device__ __forceinline__ uint32_t
+block_append_index(uint32_t *used, bool appending)
+{
+	__shared__ uint32_t of_warp[BLOCK_THREADS / 32];
+	uint32_t	warp = threadIdx.x / 32;
+	uint32_t	lanes = __ballot_sync(ALL_LANES, appending);
+
+	if ((threadIdx.x & 31) == 0)
+		of_warp[warp] = (uint32_t) __popc(lanes);
+	__syncthreads();			/* all warps' numbers are there */
+	if (threadIdx.x == 0)
+	{
+		uint32_t	total = 0;
+		uint32_t	first;
+
+		for (int i = 0; i < BLOCK_THREADS / 32; i++)
+			total += of_warp[i];
+		first = total != 0 ? atomicAdd(used, total) : 0;
+		for (int i = 0; i < BLOCK_THREADS / 32; i++)
+		{
+			total = of_warp[i];
+			of_warp[i] = first;
+			first += total;
+		}
+	}
+	__syncthreads();			/* all warps' first indexes are */
+	return of_warp[warp] + (uint32_t) __popc(lanes & ((1u << (threadIdx.x & 31)) - 1));
 }
 
 /*

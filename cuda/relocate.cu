@@ -15,9 +15,9 @@
  *
  * In both the entries on the way move up by one, last first.  A thread owns a slot
  * from its compare-and-swap to BUSY until it stores another word there, and only the
- * owner touches the slot's value.  To move an entry it owns both ends: the free slot first, then the entry's.  The value is
- * copied, the word is stored with release order behind it, and the slot left
- * behind becomes the free one of the next move.  If an entry is not where the
+ * owner touches the slot's value.  To move an entry it owns both ends: the free slot
+ * first, then the entry's.  The value is copied, the word is stored with release order
+ * behind it, and the slot left behind becomes the free one of the next move.  If an entry is not where the
  * walk saw it, the free slot is given back and a new walk begins.  So every entry
  * is at every moment in a slot or in the hands of the one thread that moves
  * it, and is never dropped; and no thread ever waits for another, so there is
@@ -45,6 +45,14 @@ template <typename L> struct owned_slot
 	typename L::word_type word; /* seen there */
 	uint32_t	sub;
 };
+
+/* Gives up a slot that the thread owns, free. */
+template <typename L> static __device__ __forceinline__ void
+give_back(const owned_slot<L> &hole)
+{
+	blank_value<L>(hole.slot);
+	store_release(hole.slot, L::freed_word);
+}
 
 /* Becomes the owner of a free slot of the bucket, or returns NULL. */
 template <typename L> static __device__ typename L::word_type *
@@ -171,7 +179,7 @@ walk_back(const table_view &view, const owned_slot<L> *path, uint32_t depth,
 
 		if (compare_and_swap(step->slot, step->word, L::busy_word) != step->word)
 		{
-			store_release(hole->slot, L::freed_word);
+			give_back<L>(*hole);
 			return false;
 		}
 		/* pairs with the release store that published the word: its value is seen */
@@ -179,7 +187,7 @@ walk_back(const table_view &view, const owned_slot<L> *path, uint32_t depth,
 		if (!journal_note(journal, move))
 		{
 			store_release(step->slot, step->word);
-			store_release(hole->slot, L::freed_word);
+			give_back<L>(*hole);
 			return false;
 		}
 		if (move.to_value != nullptr)
@@ -224,7 +232,7 @@ fill_hole(const table_view &view, const owned_slot<L> &hole, const new_entry<L> 
 
 	if (!journal_note(journal, move))
 	{
-		store_release(hole.slot, L::freed_word);
+		give_back<L>(hole);
 		return false;
 	}
 	if (to != nullptr && entry.value != nullptr)
@@ -588,6 +596,7 @@ undo_kernel(move_journal journal, uint32_t value_size)
 			*static_cast<word_type *>(move.from) = *to;
 		}
 		*to = L::freed_word;
+		blank_value<L>(to);
 	}
 }
 

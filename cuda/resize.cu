@@ -31,6 +31,14 @@
 #define MOVES_PER_RESIDUAL 4
 #define MOVES_EXTRA 256
 
+/* A downsizing must leave the table this far below fill_max, or a few inserts would
+ * double the subtable again. */
+#define DOWNSIZE_FILL_SHARE (15.0 / 16.0)
+
+/* And this far below the number of keys that crowded the smaller size: else a steady
+ * number of keys could be too many for it and too few for the larger one. */
+#define CROWDED_SHARE (7.0 / 8.0)
+
 /* The bucket of a grown subtable that a key goes to. */
 template <typename L> static __device__ __forceinline__ uint64_t
 grown_bucket(uint64_t table_seed, const subtable_view &grown, typename L::key_type key)
@@ -128,7 +136,7 @@ residuals_kernel(const char *old_slots, uint64_t half, counters *counts)
 		for (uint32_t slot = 0; slot < 2 * L::slots; slot++)
 			if (!L::special(L::key_of(old_word<L>(old_slots, merged_slot<L>(i, slot)))))
 				entries++;
-	warp_add(&counts->residuals, entries > L::slots ? entries - L::slots : 0);
+	block_add(&counts->residuals, entries > L::slots ? entries - L::slots : 0);
 }
 
 /* Residuals, taken out of the subtable to be placed elsewhere. */
@@ -192,10 +200,7 @@ merge_kernel(subtable_view old, uint64_t half, subtable_view merged, uint32_t va
 		word_type  *place = bucket_slot<L>(bucket, filled);
 
 		*place = empties[0] != 0 && empties[1] != 0 ? L::empty_word : L::freed_word;
-		/* what place.cuh's 128-bit compare-and-swap expects beside a free key */
-		if (L::paired)
-			*reinterpret_cast<uint64_t *>(reinterpret_cast<char *>(place) +
-										  sizeof(typename L::key_type)) = ~UINT64_C(0);
+		blank_value<L>(place);
 	}
 }
 
@@ -491,38 +496,69 @@ subtable_halve(cuda_table *table, uint32_t number, bool *done, GhError *error)
 	return status == GH_DEVICE_ERROR ? status : GH_OK;
 }
 
+/* The last of the largest: the reverse of upsizing's order. */
+static uint32_t
+largest(const cuda_table *table)
+{
+	uint32_t	chosen = 0;
+
+	for (uint32_t i = 1; i < table->options.subtables; i++)
+		if (table->sub[i].buckets >= table->sub[chosen].buckets)
+			chosen = i;
+	return chosen;
+}
+
+/* May the table have so many slots only, with room for a while of inserts left? */
+static bool
+may_shrink_to(const cuda_table *table, uint64_t slots)
+{
+	if (slots < table->floor_slots || (double) table->keys >
+		table->options.fill_max * DOWNSIZE_FILL_SHARE * (double) slots)
+		return false;
+	/* where keys found no room they would find none again */
+	return table->crowded_keys == 0 || slots > table->crowded_slots ||
+		(double) table->keys <= CROWDED_SHARE * (double) table->crowded_keys;
+}
+
+/* The keys that the table has could not be held in that many slots. */
+void
+table_note_crowded(cuda_table *table, uint64_t slots)
+{
+	if (table->crowded_keys != 0 && table->crowded_slots == slots &&
+		table->crowded_keys <= table->keys)
+		return;
+	table->crowded_slots = slots;
+	table->crowded_keys = table->keys;
+}
+
 /*
- * Halves subtables, largest first, while the filled factor is below fill_min.
- * Never below the size at creation or what was reserved, and never so far that
- * the next key would double it again.
+ * Halves subtables, largest first, while the filled factor is below fill_min, or, to
+ * flush, while the smaller table takes the keys.  Never below the size at creation or
+ * what was reserved.
  */
 GhStatus
-table_downsize_if_due(cuda_table *table, GhError *error)
+table_downsize_if_due(cuda_table *table, bool flush, GhError *error)
 {
 	for (;;)
 	{
-		uint32_t	largest = 0;
+		uint32_t	chosen = largest(table);
+		uint64_t	buckets = table->sub[chosen].buckets;
 		uint64_t	slots = table_slots(table);
-		uint64_t	less;
 		bool		done;
 
-		if ((double) table->keys >= table->options.fill_min * (double) slots)
+		/* a table may stay larger than it need be; an empty one is halved in no time */
+		if (stop_seen(table) && table->keys > 0)
 			return GH_OK;
-		/* what did not work out with a few keys more would not now */
-		if (table->keys > table->crowded_keys / 8 * 7 && table->keys <= table->crowded_keys)
+		if (!flush && (double) table->keys >= table->options.fill_min * (double) slots)
 			return GH_OK;
-		/* the last of the largest: the reverse of upsizing's order */
-		for (uint32_t i = 1; i < table->options.subtables; i++)
-			if (table->sub[i].buckets >= table->sub[largest].buckets)
-				largest = i;
-		less = table->sub[largest].buckets / 2 * table->bucket_slots;
-		if (table->sub[largest].buckets <= table->base_buckets ||
-			slots - less < table->floor_slots ||
-			(double) (table->keys + 1) > table->options.fill_max * (double) (slots - less))
+		slots -= buckets / 2 * table->bucket_slots;
+		if (buckets <= table->base_buckets || !may_shrink_to(table, slots))
 			return GH_OK;
-		GH_TRY(subtable_halve(table, largest, &done, error));
-		table->crowded_keys = done ? 0 : table->keys;
+		GH_TRY(subtable_halve(table, chosen, &done, error));
 		if (!done)
+		{
+			table_note_crowded(table, slots);
 			return GH_OK;
+		}
 	}
 }

@@ -239,6 +239,7 @@ table_erase(cuda_table *table, GhError *error)
 	table->keys = 0;
 	table->values = 0;
 	table->ordered = true;
+	table->crowded_slots = 0;
 	table->crowded_keys = 0;
 	return GH_OK;
 }
@@ -388,7 +389,7 @@ cuda_table_flush(GhTable *handle, GhError *error)
 	GH_TRY(table_enter(table, error));
 	if (table->options.multi)
 		GH_TRY(values_compact(table, &done, error));
-	return table_downsize_if_due(table, error);
+	return table_downsize_if_due(table, true, error);
 }
 
 GhStatus

@@ -21,6 +21,9 @@
 /* Keys of one FIND or COUNT piece from host memory: small, so that the pieces of one
  * request overlap. */
 #define PIECE_MAX ((uint64_t) 1 << 18)
+/* The same where the arrays are on the device: a millisecond or so of looking up, for
+ * the stop flag is seen between pieces. */
+#define DEVICE_PIECE_MAX ((uint64_t) 1 << 25)
 
 /* Keys of one slice of another operation: enough to fill the device, few enough
  * for the stop flag (about a millisecond with page-locked arrays). */
@@ -142,7 +145,8 @@ struct cuda_table
 	char	   *side_values;
 	uint64_t	base_buckets;	/* of each subtable at creation */
 	uint64_t	floor_slots;	/* of all subtables: it does not shrink below */
-	uint64_t	crowded_keys;	/* a downsizing failed with that many; 0: none did */
+	uint64_t	crowded_slots;	/* so many slots were too few, by chance or for want of */
+	uint64_t	crowded_keys;	/* memory, for so many keys; 0: none were */
 	uint64_t	keys;
 	uint64_t	values;			/* multi tables */
 	uint64_t	reserved;		/* bytes kept free under the limit, for compaction */
@@ -463,7 +467,8 @@ extern GhStatus cuda_table_export(GhTable *handle, GhCursor *cursor, uint64_t ca
 extern GhStatus table_make_room(cuda_table *table, uint64_t keys, bool together,
 								GhError *error);
 extern GhStatus table_upsize(cuda_table *table, GhError *error);
-extern GhStatus table_downsize_if_due(cuda_table *table, GhError *error);
+extern void table_note_crowded(cuda_table *table, uint64_t slots);
+extern GhStatus table_downsize_if_due(cuda_table *table, bool flush, GhError *error);
 /* Doubles smallest subtables until there are that many slots in all. */
 extern GhStatus table_grow_slots(cuda_table *table, uint64_t slots, bool together,
 								 GhError *error);
