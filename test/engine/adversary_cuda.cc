@@ -29,3 +29,51 @@ adversary_keys_cuda(const GhTableOptions *options, uint32_t bits, uint64_t *next
 	}
 	return found;
 }
+
+/* The number by which this odd one is 1. */
+static uint64_t
+inverse(uint64_t odd)
+{
+	uint64_t	x = odd;
+
+	/* each step doubles the bits that are right, of which there are 3 at first */
+	for (int i = 0; i < 5; i++)
+		x *= 2 - odd * x;
+	return x;
+}
+
+/* mix64 backwards: x ^ x >> 33 is its own inverse. */
+static uint64_t
+unmix(uint64_t x)
+{
+	x ^= x >> 33;
+	x *= inverse(UINT64_C(0xc4ceb9fe1a85ec53));
+	x ^= x >> 33;
+	x *= inverse(UINT64_C(0xff51afd7ed558ccd));
+	x ^= x >> 33;
+	return x;
+}
+
+extern "C" uint64_t
+adversary_twins_cuda(const GhTableOptions *options, uint32_t bits, uint64_t *keys, uint64_t most)
+{
+	uint32_t	subtables = options->subtables != 0 ? options->subtables : GH_SUBTABLES_DEFAULT;
+	uint32_t	pairs = hash_pair_count(subtables);
+	subtable_pair pair = hash_pair(0);
+	uint64_t	seed_a = hash_subtable_seed(options->seed, pair.a);
+	uint64_t	seed_b = hash_subtable_seed(options->seed, pair.b);
+	uint64_t	factor = inverse(BUCKET_MULTIPLIER);
+	uint64_t	found = 0;
+
+	for (uint64_t low = 0; low >> (64 - bits) == 0 && found < most; low++)
+	{
+		/* in bucket 0 of subtable a, by the choice of low */
+		uint64_t	hash = (low * factor) ^ seed_a;
+		uint64_t	key = (unmix(hash) - GOLDEN_RATIO) ^ options->seed;
+
+		if (hash_pair_index(hash, pairs) == 0 && hash_bucket(hash, seed_b, 1u << bits) == 0 &&
+			hash_key(options->seed, key) == hash && hash_bucket(hash, seed_a, 1u << bits) == 0)
+			keys[found++] = key;
+	}
+	return found;
+}

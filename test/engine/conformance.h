@@ -321,6 +321,9 @@ extern uint64_t adversary_keys_cpu(GhTable *table, uint32_t key_size, uint32_t b
 #ifdef WITH_CUDA_HASH
 extern uint64_t adversary_keys_cuda(const GhTableOptions *options, uint32_t bits, uint64_t *next,
 									uint64_t tries, uint64_t *keys, uint64_t most);
+/* The same for 8-byte keys and many bits: the hash is computed backwards. */
+extern uint64_t adversary_twins_cuda(const GhTableOptions *options, uint32_t bits, uint64_t *keys,
+									 uint64_t most);
 #endif
 
 /* ------------------------------------------------------------ groups of tests */

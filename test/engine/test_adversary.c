@@ -244,6 +244,111 @@ test_limit(Context *c)
 	}
 }
 
+/* More of them than all buckets hold that they go to while the table is small. */
+#define TWINS 40
+
+/*
+ * Keys whose buckets are the same until the table is far larger than it need be.
+ * Returns how many were found.
+ */
+static uint64_t
+choose_twins(Subject *s, const GhTableOptions *options, uint64_t *keys)
+{
+	uint64_t	next = 1;
+
+	if (s->c->on_host)
+	{
+		/* of 2^12 buckets: then there are more than 65536 slots */
+		do_checked(s, GH_FIND, special_keys, NULL, 1);
+		return adversary_keys_cpu(s->table, s->key_size, 12, &next, UINT64_C(1) << 32, keys, TWINS);
+	}
+#ifdef WITH_CUDA_HASH
+	return adversary_twins_cuda(options, 20, keys, TWINS);
+#else
+	(void) options;
+	return 0;
+#endif
+}
+
+/*
+ * Twins come among other keys: the request does what is before the first that finds no
+ * place, and says so; the table is none the larger for it.
+ */
+static void
+try_twins(Subject *s, const GhTableOptions *options, uint64_t *keys, uint64_t ordinaries)
+{
+	Context    *c = s->c;
+	GhTableStats before;
+	GhTableStats after;
+	uint64_t	slots;
+	uint64_t	i;
+	Batch		b;
+
+	for (i = 0; i < 2 * ordinaries; i++)
+		keys[i] = mix(c->seed + i);
+	if (!CHECK_U64(c, "keys of equal hash values", choose_twins(s, options, keys + 2 * ordinaries),
+				   TWINS))
+		return;
+	do_checked(s, storing_op(s), keys, NULL, ordinaries);
+	check_shape(c, s->table, &before);
+
+	batch_begin(s, &b, storing_op(s), keys + ordinaries, NULL, NULL, ordinaries + TWINS);
+	CHECK_STATUS(c, "storing keys of equal hash values", batch_run(&b), GH_LIMIT);
+	CHECK(c, strstr(b.request.error.message, "hash values") != NULL, "the error says: %s",
+		  b.request.error.message);
+	CHECK(c, b.request.done >= ordinaries && b.request.done < ordinaries + TWINS,
+		  "%" PRIu64 " positions are done, %" PRIu64 " can be and %d cannot all", b.request.done,
+		  ordinaries, TWINS);
+	i = b.request.done;
+	batch_end(&b);
+	check_content(s);
+	check_shape(c, s->table, &after);
+	slots = slots_of(&after);
+	/* the CPU engine shrinks at the next delete */
+	CHECK(c, slots <= (c->on_host ? 4 * 65536 : 4 * slots_of(&before)),
+		  "%" PRIu64 " slots for %" PRIu64 " keys, before the twins %" PRIu64, slots, after.keys,
+		  slots_of(&before));
+
+	/* one goes and the next has its place */
+	do_checked(s, GH_DELETE, keys + 2 * ordinaries, NULL, 1);
+	do_checked(s, storing_op(s), keys + ordinaries + i, NULL, 1);
+	do_checked(s, GH_DELETE, keys, NULL, 2 * ordinaries + TWINS);
+	check_content(s);
+}
+
+static void
+test_twins(Context *c)
+{
+	uint64_t	ordinaries = sized(c, 2500, 500);
+	uint64_t   *keys = make_words(2 * ordinaries + TWINS);
+	size_t		t;
+
+	if (c->stand_in)
+		c->skip = "the tables of the stand-in do not show their hash";
+	else if (c->on_host && c->reduced)
+		c->skip = "without the way back through the CPU engine's hash, too many keys must be tried";
+#ifndef WITH_CUDA_HASH
+	else if (!c->on_host)
+		c->skip = "without a C++ compiler there is no way to the CUDA engine's hash";
+#endif
+	for (t = 0; t < TYPES && c->skip == NULL; t++)
+	{
+		GhTableOptions options = options_of(c, types[t]);
+		Subject		s;
+
+		if (types[t].key_size != 8 || (c->on_host && types[t].kind != KIND_SET) ||
+			(c->reduced && types[t].value_size != 8))
+			continue;
+		options.subtables = c->on_host || t % 2 == 0 ? 2 : 4;
+		options.seed = random_next(c);
+		if (!subject_open(&s, c, &options))
+			break;
+		try_twins(&s, &options, keys, ordinaries);
+		subject_close(&s);
+	}
+	free(keys);
+}
+
 /* Each allocation on the way fails once. */
 static void
 test_failed_allocations(Context *c)
@@ -285,6 +390,7 @@ test_failed_allocations(Context *c)
 const Test	adversary_tests[] = {
 	{"keys that collide", test_growth, false},
 	{"keys that collide under a limit", test_limit, false},
+	{"keys of equal hash values", test_twins, false},
 	{"keys that collide without memory", test_failed_allocations, true},
 	{NULL, NULL, false}
 };

@@ -164,18 +164,19 @@ fill_to(Subject *s, double fill, uint64_t *keys, uint64_t most, uint64_t *first,
 
 /* Old keys leave as new ones come: the table finds a size and stays there. */
 static void
-oscillate(Subject *s, double fill, uint64_t *keys, uint64_t most)
+oscillate(Subject *s, double fill, bool much, uint64_t *keys, uint64_t most)
 {
 	Context    *c = s->c;
 	uint64_t	rounds = sized(c, 120, 30);
-	uint64_t	batch = most / 600 + 1;
 	GhTableStats warm = {0};
 	GhTableStats stats;
+	uint64_t	batch;
 	uint64_t	first;
 	uint64_t	end;
 	uint64_t	round;
 
 	fill_to(s, fill, keys, most, &first, &end);
+	batch = much ? (end - first) / 50 : most / 600 + 1;
 	for (round = 0; round < rounds && c->failures == 0; round++)
 	{
 		if (round == rounds / 6)
@@ -191,9 +192,10 @@ oscillate(Subject *s, double fill, uint64_t *keys, uint64_t most)
 	if (!check_shape(c, s->table, &stats))
 		return;
 	CHECK(c, stats.upsizes + stats.downsizes - warm.upsizes - warm.downsizes <= 2,
-		  "%u subtables of %g to %g: at %g, %" PRIu64 " upsizes and %" PRIu64
-		  " downsizes of a steady table", (unsigned) stats.subtables, stats.fill_min,
-		  stats.fill_max, fill, stats.upsizes - warm.upsizes, stats.downsizes - warm.downsizes);
+		  "%u subtables of %g to %g: at %g, batches of %" PRIu64 ", %" PRIu64
+		  " upsizes and %" PRIu64 " downsizes of a steady table", (unsigned) stats.subtables,
+		  stats.fill_min, stats.fill_max, fill, batch, stats.upsizes - warm.upsizes,
+		  stats.downsizes - warm.downsizes);
 	check_content(s);
 }
 
@@ -201,7 +203,9 @@ static void
 test_oscillation(Context *c)
 {
 	/* fill_max, and fill_min as a part of what d and fill_max allow */
-	static const double bounds[][2] = {{0.85, 0.6}, {0.95, 0.5}, {0.95, 0.97}, {0.7, 0.97}};
+	static const double bounds[][2] = {
+		{0.85, 0.6}, {0.95, 0.5}, {0.95, 0.97}, {0.7, 0.97}, {0.85, 0.998}
+	};
 	uint64_t	most = sized(c, 20000, 3000);
 	uint64_t   *keys = make_words(most);
 	uint32_t	d;
@@ -210,7 +214,7 @@ test_oscillation(Context *c)
 
 	for (d = GH_SUBTABLES_MIN; d <= GH_SUBTABLES_MAX; d++)
 	{
-		for (b = 0; b < 4; b++)
+		for (b = 0; b < sizeof(bounds) / sizeof(bounds[0]); b++)
 		{
 			if (c->reduced && (b + d) % 4 != 0)
 				continue;
@@ -225,9 +229,9 @@ test_oscillation(Context *c)
 				options.seed = random_next(c);
 				if (!subject_open(&s, c, &options))
 					break;
-				/* from just above fill_min to fill_max */
+				/* from just above fill_min to fill_max; batches of few keys and of many */
 				oscillate(&s, options.fill_min + (options.fill_max - options.fill_min) *
-						  (0.02 + 0.245 * step), keys, most);
+						  (0.02 + 0.245 * step), (step + b) % 2 != 0, keys, most);
 				subject_close(&s);
 			}
 		}

@@ -187,6 +187,48 @@ test_growth(Context *c)
 	subject_close(&s);
 }
 
+/* A flush goes as far as fill_max allows, above fill_min too. */
+static void
+test_flush(Context *c)
+{
+	uint64_t	count = sized(c, 200000, 10000);
+	uint32_t	d;
+	Range		r;
+
+	range_make(&r, count);
+	for (d = GH_SUBTABLES_MIN; d <= GH_SUBTABLES_MAX; d++)
+	{
+		GhTableOptions options = options_of(c, type_of_kind(KIND_MAP));
+		GhTableStats before;
+		GhTableStats after;
+		GhError		error = {0};
+		uint64_t	left;
+		Subject		s;
+
+		options.subtables = d;
+		options.seed = random_next(c);
+		if (!subject_open(&s, c, &options))
+			break;
+		range_do(c, s.table, &r, GH_INSERT, 0, count, count);
+		check_shape(c, s.table, &before);
+		left = (uint64_t) ((before.fill_min + 0.01) * (double) slots_of(&before));
+		range_do(c, s.table, &r, GH_DELETE, left, count, count - left);
+		check_shape(c, s.table, &before);
+		CHECK_U64(c, "downsizes above fill_min", before.downsizes, 0);
+		CHECK_STATUS(c, "flush", c->engine->table_flush(s.table, &error), GH_OK);
+		check_shape(c, s.table, &after);
+		/* halving one of d equal subtables takes the most of the filled factor, of 2 a third */
+		CHECK(c, after.downsizes > 0 && after.fill > 0.6 * after.fill_max &&
+			  after.bytes < before.bytes, "%u subtables: %" PRIu64
+			  " downsizes of a flush, which took the filled factor from %g to %g", (unsigned) d,
+			  after.downsizes, before.fill, after.fill);
+		range_find(c, s.table, &r, 0, left, true);
+		range_find(c, s.table, &r, left, count, false);
+		subject_close(&s);
+	}
+	range_drop(&r);
+}
+
 /* A table filled to fill_max, for every number of subtables. */
 static void
 test_high_fill(Context *c)
@@ -344,6 +386,7 @@ test_patterned_keys(Context *c)
 
 const Test	resize_tests[] = {
 	{"growth and back", test_growth, false},
+	{"flush above fill_min", test_flush, false},
 	{"high fill", test_high_fill, false},
 	{"capacity", test_capacity, false},
 	{"breathing", test_breathing, false},
