@@ -17,12 +17,14 @@
  *					CPU engine and in a build without nvcc)
  *	--seed N
  *
- * Rows are CSV, lib,op,keybits,n,load,Mops,ok,reads,ratio,fill.  load is the filled
- * factor asked for and fill what the table reports; ok is yes where every result was
- * right; reads are bucket reads for each operation, counted in a run of its own; ratio
- * is to the device's limit measured in the same run: random 64-byte reads for finds,
- * 64-bit compare-and-swaps for what writes, bytes copied for upsizing.  Mops of multi
- * tables are values, of count keys.  The exit status is 1 when a row is not ok.
+ * Rows are CSV, lib,op,keybits,n,load,Mops,ok,reads,ratio,fill,bytes,peak.  load is the
+ * filled factor asked for and fill what the table reports; ok is yes where every result
+ * was right; reads are bucket reads for each operation, counted in a run of its own;
+ * ratio is to the device's limit measured in the same run: random 64-byte reads for
+ * finds, 64-bit compare-and-swaps for what writes, bytes copied for upsizing.  bytes is
+ * the memory that the table holds for each value after an insert, an add, a growth or a
+ * build, and peak the most that it held until then.  Mops of multi tables are values,
+ * of count keys.  The exit status is 1 when a row is not ok.
  */
 #include "engine_bench.h"
 
@@ -300,7 +302,7 @@ main(int argc, char **argv)
 		bench_die("arrays on the device need", "engine_bench_cuda");
 
 	if (options.experiments == NULL)
-		printf("lib,op,keybits,n,load,Mops,ok,reads,ratio,fill\n");
+		printf("lib,op,keybits,n,load,Mops,ok,reads,ratio,fill,bytes,peak\n");
 	for (i = 0; i < options.keybits_count; i++)
 	{
 		bench.key_size = (uint32_t) options.keybits[i] / 8;

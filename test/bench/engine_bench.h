@@ -75,6 +75,8 @@ typedef struct BenchRow
 	double		fill;			/* the filled factor reported; 0: not said */
 	double		reads;			/* bucket reads for each operation; 0: not known */
 	double		bytes;			/* copy: bytes read and written */
+	double		held;			/* memory for each value, in bytes; 0: not said */
+	double		peak;			/* and the most there was until then */
 } BenchRow;
 
 /* ------------------------------------------------- engine_bench_run.c */
@@ -97,6 +99,8 @@ extern void bench_error(Bench *bench, const char *what, const GhError *error);
 
 extern void bench_row_add(BenchRow *row, double seconds, bool right);
 extern double bench_row_seconds(const BenchRow *row);
+/* What a new table holds of memory after its first round, the row's. */
+extern void bench_row_memory(BenchRow *row, const GhTableStats *stats);
 extern void bench_row_print(Bench *bench, const BenchRow *row);
 
 /* Streams of the table's keys. */

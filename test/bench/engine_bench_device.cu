@@ -121,7 +121,7 @@ bench_device_roofline(Bench *bench, uint64_t bytes)
 	while (fgets(line, sizeof(line), rows) != nullptr)
 	{
 		line[strcspn(line, "\n")] = '\0';
-		printf("%s,,,\n", line);
+		printf("%s,,,,,\n", line);
 		if (sscanf(line, "roofline,%63[^,],%d,%*[^,],%*[^,],%lf,%lfGB/s", op, &width, &rate,
 				   &gigabytes) != 4)
 			continue;

@@ -105,6 +105,7 @@ multi_store(Multi *multi, GhOp op, BenchRow *row)
 	seconds = bench_request(bench, multi->table, &request);
 	stats = bench_stats(bench, multi->table);
 	row->fill = stats.fill;
+	bench_row_memory(row, &stats);
 	bench_row_add(row, seconds, request.inserted == multi->keys_stored &&
 				  stats.keys == multi->keys_stored && stats.values == multi->values_stored);
 }

@@ -120,6 +120,7 @@ grow_round(Grow *grow, BenchRow *up, BenchRow *down)
 	seconds = grow_pass(grow, GH_INSERT, 0, bench->n, &right);
 	stats = bench_stats(bench, grow->table);
 	up->fill = stats.fill;
+	bench_row_memory(up, &stats);
 	bench_row_add(up, seconds, right && grow_complete(grow, 0));
 
 	seconds = grow_pass(grow, GH_DELETE, 0, left, &right);

@@ -302,6 +302,15 @@ bench_row_seconds(const BenchRow *row)
 }
 
 void
+bench_row_memory(BenchRow *row, const GhTableStats *stats)
+{
+	if (row->held > 0 || stats->values == 0)
+		return;
+	row->held = (double) stats->bytes / (double) stats->values;
+	row->peak = (double) stats->bytes_peak / (double) stats->values;
+}
+
+void
 bench_row_print(Bench *bench, const BenchRow *row)
 {
 	double		seconds = bench_row_seconds(row);
@@ -320,6 +329,11 @@ bench_row_print(Bench *bench, const BenchRow *row)
 	printf(",");
 	if (row->fill > 0)
 		printf("%.4f", row->fill);
+	printf(",");
+	if (row->held > 0)
+		printf("%.3f,%.3f", row->held, row->peak);
+	else
+		printf(",");
 	printf("\n");
 	fflush(stdout);
 	bench->wrong |= !right;

@@ -159,26 +159,38 @@ single_update(Single *single)
 				  bench_find(bench, single->table, &find, &ignored));
 }
 
+/* Removes every key; with bucket reads for each where the table counts them. */
 static void
-single_delete(Single *single)
+single_delete(Single *single, bool count_reads)
 {
 	Bench	   *bench = single->bench;
 	BenchStream stream = bench_unique(bench, 0, single->n, DELETE_ORDER);
 	GhRequest	request = {.op = GH_DELETE, .count = single->n};
 	BenchFind	find = {.count = single->n};
+	GhTableStats before = bench_stats(bench, single->table);
+	GhTableStats after;
 	double		seconds;
 	double		ignored = 0;
+	bool		right;
 
 	bench_make_keys(bench, &stream, single->n, single->queries);
 	request.keys = single->queries;
 	seconds = bench_request(bench, single->table, &request);
+	after = bench_stats(bench, single->table);
 
 	find.stream = stream;
 	find.keys = single->queries;
 	find.values = single->results;
-	bench_row_add(&single->row[ROW_DELETE], seconds, request.removed == single->n &&
-				  bench_stats(bench, single->table).keys == 0 &&
-				  bench_find(bench, single->table, &find, &ignored));
+	right = request.removed == single->n && after.keys == 0 &&
+		bench_find(bench, single->table, &find, &ignored);
+	if (!count_reads)
+	{
+		bench_row_add(&single->row[ROW_DELETE], seconds, right);
+		return;
+	}
+	single->row[ROW_DELETE].reads = (double) (after.bucket_reads - before.bucket_reads) /
+		(double) single->n;
+	single->row[ROW_DELETE].right &= right;
 }
 
 /* Slab hash's 20 % inserts, 20 % deletes, 30 % hits and 30 % misses, as one request. */
@@ -211,15 +223,16 @@ single_round(Single *single)
 	Bench	   *bench = single->bench;
 	bool		right;
 	double		seconds = single_store(single, GH_INSERT, &right);
-	double		fill = bench_stats(bench, single->table).fill;
+	GhTableStats stats = bench_stats(bench, single->table);
 	int			r;
 
 	bench_row_add(&single->row[ROW_INSERT], seconds, right);
+	bench_row_memory(&single->row[ROW_INSERT], &stats);
 	for (r = 0; r < ROWS; r++)
-		single->row[r].fill = fill;
+		single->row[r].fill = stats.fill;
 	single_finds(single, 0, false);
 	single_update(single);
-	single_delete(single);
+	single_delete(single, false);
 
 	bench_clear(bench, single->table);
 	seconds = single_store(single, GH_UPSERT, &right);
@@ -241,8 +254,13 @@ single_count_reads(Single *single)
 	if (single->table == NULL)
 		return;
 	(void) single_store(single, GH_INSERT, &right);
+	single->row[ROW_INSERT].reads = (double) bench_stats(bench, single->table).bucket_reads /
+		(double) single->n;
+	single->row[ROW_INSERT].right &= right;
 	if (!bench->failed)
 		single_finds(single, 0, true);
+	if (!bench->failed)
+		single_delete(single, true);
 	bench->engine->table_destroy(single->table);
 }
 

@@ -244,12 +244,12 @@ main(int argc, char **argv)
 	}
 	load = (double) table->members / (double) table->size;
 	pairs_destroy(table);
-	printf("lib,op,keybits,n,load,Mops,ok,reads,ratio,fill\n");
+	printf("lib,op,keybits,n,load,Mops,ok,reads,ratio,fill,bytes,peak\n");
 	for (op = 0; op < OPS; op++)
 	{
 		/* the first round warms up */
 		qsort(seconds[op] + 1, (size_t) rounds, sizeof(double), compare_seconds);
-		printf("simplehash,%s,64,%" PRIu64 ",%.2f,%.2f,%s,,,%.4f\n", op_name[op], n, load,
+		printf("simplehash,%s,64,%" PRIu64 ",%.2f,%.2f,%s,,,%.4f,,\n", op_name[op], n, load,
 			   (double) n / seconds[op][1 + rounds / 2] * 1e-6, right[op] ? "yes" : "no", load);
 	}
 	return right[OP_INSERT] && right[OP_FIND_HIT] && right[OP_FIND_MISS] ? 0 : 1;
