@@ -139,6 +139,9 @@ make_table(GhJoinState *js, GhError *error)
 	options.capacity = js->store.nrows;
 	options.timing = js->timing;
 	gh_host_init(&js->host, js->context);
+	/* to the service: a table of this process alone */
+	if (js->engine == gh_service_engine())
+		js->host.ctx = NULL;
 	status = gh_create_table(js->engine, &js->host, &options, &js->table, error);
 	if (status != GH_OK)
 	{

@@ -91,10 +91,10 @@ gh_service_ready(const char **reason, bool *down)
 static uint64
 memory_left(GhDevice *device)
 {
-	uint64		limit = Min(pg_atomic_read_u64(&device->memory_limit), device->info.memory_total);
+	uint64		limit = pg_atomic_read_u64(&device->memory_limit);
 	uint64		used = pg_atomic_read_u64(&device->memory_used);
 
-	return used < limit ? limit - used : 0;
+	return used < limit ? Min(limit - used, device->info.memory_free) : 0;
 }
 
 int
@@ -354,7 +354,7 @@ entry_drop(uint32 table, uint64 generation)
 
 	if (entry_move(entry, generation, GH_TABLE_LIVE, GH_TABLE_DYING))
 	{
-		pg_atomic_fetch_add_u32(&ring->dying, 1);
+		pg_atomic_write_u32(&ring->dying, 1);
 		wake_executor(entry->device, ring);
 	}
 	else

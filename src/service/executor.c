@@ -34,6 +34,7 @@ typedef struct Executor
 	pthread_t	thread;
 	GhRing	   *ring;
 	uint32		number;
+	pg_atomic_uint64 reaping_ns;	/* since when it frees a table; 0: it does not */
 	uint32	   *running;		/* slots with a request in the engine */
 	uint32		nrunning;
 	pthread_mutex_t mutex;
@@ -73,63 +74,7 @@ static int	wake_pipe;
 static pg_atomic_uint32 device_lost;
 static GhError lost_error;
 
-/* ----------------------------------------------------------------- memory */
-
-static GhRef
-host_alloc(void *ctx, size_t bytes)
-{
-	(void) ctx;
-	bytes = (bytes + GH_HOST_ALIGNMENT - 1) / GH_HOST_ALIGNMENT * GH_HOST_ALIGNMENT;
-	return (GhRef) (uintptr_t) aligned_alloc(GH_HOST_ALIGNMENT, bytes);
-}
-
-static void
-host_free(void *ctx, GhRef ref)
-{
-	(void) ctx;
-	free((void *) (uintptr_t) ref);
-}
-
-static void *
-host_address(void *ctx, GhRef ref)
-{
-	(void) ctx;
-	return (void *) (uintptr_t) ref;
-}
-
-/* Device memory, counted for the table and within the limit for all of them. */
-static bool
-take_device(void *ctx, uint64_t bytes)
-{
-	WorkerTable *table = ctx;
-	uint64		before = pg_atomic_fetch_add_u64(&device->memory_used, (int64) bytes);
-
-	if (gh_fault_pass(GH_FAULT_POINT_ALLOCATION) != GH_FAULT_NONE ||
-		before + bytes > pg_atomic_read_u64(&device->memory_limit))
-	{
-		pg_atomic_fetch_sub_u64(&device->memory_used, (int64) bytes);
-		return false;
-	}
-	pg_atomic_fetch_add_u64(&gh_table_entry_at(table->number)->bytes, (int64) bytes);
-	return true;
-}
-
-static void
-give_device(void *ctx, uint64_t bytes)
-{
-	WorkerTable *table = ctx;
-
-	pg_atomic_fetch_sub_u64(&device->memory_used, (int64) bytes);
-	pg_atomic_fetch_sub_u64(&gh_table_entry_at(table->number)->bytes, (int64) bytes);
-}
-
-/* ----------------------------------------------------------------- answers */
-
-static void
-count(GhCounter counter, uint64 amount)
-{
-	pg_atomic_fetch_add_u64(&device->counter[counter], (int64) amount);
-}
+/* ------------------------------------------------------------------ losses */
 
 static void
 tell_main(void)
@@ -172,6 +117,76 @@ pass_point(GhFaultPoint point, GhError *error)
 	if (kind == GH_FAULT_STICKY)
 		declare_lost(error);
 	return status;
+}
+
+/* ----------------------------------------------------------------- memory */
+
+static GhRef
+host_alloc(void *ctx, size_t bytes)
+{
+	(void) ctx;
+	bytes = (bytes + GH_HOST_ALIGNMENT - 1) / GH_HOST_ALIGNMENT * GH_HOST_ALIGNMENT;
+	return (GhRef) (uintptr_t) aligned_alloc(GH_HOST_ALIGNMENT, bytes);
+}
+
+static void
+host_free(void *ctx, GhRef ref)
+{
+	(void) ctx;
+	free((void *) (uintptr_t) ref);
+}
+
+static void *
+host_address(void *ctx, GhRef ref)
+{
+	(void) ctx;
+	return (void *) (uintptr_t) ref;
+}
+
+/* Device memory, counted for the table and within the limit for all of them. */
+static bool
+take_device(void *ctx, uint64_t bytes)
+{
+	WorkerTable *table = ctx;
+	uint64		before = pg_atomic_fetch_add_u64(&device->memory_used, (int64) bytes);
+	GhError		ignored;
+
+	if (pass_point(GH_FAULT_POINT_ALLOCATION, &ignored) != GH_OK ||
+		before + bytes > pg_atomic_read_u64(&device->memory_limit))
+	{
+		pg_atomic_fetch_sub_u64(&device->memory_used, (int64) bytes);
+		return false;
+	}
+	pg_atomic_fetch_add_u64(&gh_table_entry_at(table->number)->bytes, (int64) bytes);
+	return true;
+}
+
+static void
+give_device(void *ctx, uint64_t bytes)
+{
+	WorkerTable *table = ctx;
+
+	pg_atomic_fetch_sub_u64(&device->memory_used, (int64) bytes);
+	pg_atomic_fetch_sub_u64(&gh_table_entry_at(table->number)->bytes, (int64) bytes);
+}
+
+/* ----------------------------------------------------------------- answers */
+
+static void
+count(GhCounter counter, uint64 amount)
+{
+	pg_atomic_fetch_add_u64(&device->counter[counter], (int64) amount);
+}
+
+/* What of the device's memory is free, tables of others counted in. */
+static void
+note_free_memory(void)
+{
+	GhDeviceInfo info;
+	GhError		ignored;
+
+	if (engine->device_info(cuda_device, &info, &ignored) == GH_OK)
+		device->info.memory_free = info.memory_free;
 }
 
 /* After an error that cost a table its content: does the device still answer? */
@@ -220,12 +235,11 @@ slot_refuse(uint32 number, GhStatus status, const char *why)
 
 /* An array of `bytes` in the slot's buffer; false when it would leave it. */
 static bool
-place_array(const GhSlot *slot, uint32 number, uint32 units, GhOffset offset, uint64 count,
-			uint64 size, void **array)
+place_array(uint32 number, uint32 units, GhOffset offset, uint64 count, uint64 size,
+			void **array)
 {
 	uint64		room = (uint64) units * GH_UNIT_BYTES;
 
-	(void) slot;
 	*array = NULL;
 	if (offset == GH_NO_ARRAY)
 		return true;
@@ -235,49 +249,59 @@ place_array(const GhSlot *slot, uint32 number, uint32 units, GhOffset offset, ui
 	return true;
 }
 
-/* The engine's request out of what the slot says, checked. */
+/* Whether a buffer of so many units, and no other, begins there. */
 static bool
-build_request(uint32 number, const WorkerTable *table, GhRequest *request)
+is_buffer(uint32 first, uint32 units)
 {
-	GhSlot		slot = *gh_slot_at(number);
-	uint32		units = slot.units;
+	if (first >= gh_service->units || units == 0 || units > gh_service->units - first)
+		return false;
+	for (uint32 i = 0; i < units; i++)
+		if (pg_atomic_read_u32(gh_unit_at(first + i)) != gh_unit_of(first))
+			return false;
+	return true;
+}
+
+/* The engine's request out of what was asked for, checked. */
+static bool
+build_request(uint32 number, const GhSlot *asked, const WorkerTable *table, GhRequest *request)
+{
+	uint32		units = asked->units;
 	void	   *keys;
 	void	   *values_in;
 	void	   *ops;
 	void	   *flags;
 	void	   *counts;
 	void	   *offsets;
-	uint64		out = slot.run_op == GH_FIND_ALL ? slot.values_capacity : slot.count;
+	uint64		out = asked->run_op == GH_FIND_ALL ? asked->values_capacity : asked->count;
 
-	if (number >= gh_service->units || units == 0 || units > gh_service->units - number ||
-		slot.count > GH_BATCH_MAX || slot.done > slot.count ||
-		out > (uint64) units * GH_UNIT_BYTES)
+	if (!is_buffer(number, units) || asked->count > GH_BATCH_MAX ||
+		asked->done > asked->count || out > (uint64) units * GH_UNIT_BYTES)
 		return false;
 	memset(request, 0, sizeof(*request));
-	if (!place_array(&slot, number, units, slot.keys, slot.count, table->options.key_size, &keys) ||
-		!place_array(&slot, number, units, slot.values_in, slot.count, table->options.value_size, &values_in) ||
-		!place_array(&slot, number, units, slot.ops, slot.count, 1, &ops) ||
-		!place_array(&slot, number, units, slot.values_out, out, table->options.value_size, &request->values_out) ||
-		!place_array(&slot, number, units, slot.flags_out, slot.count, 1, &flags) ||
-		!place_array(&slot, number, units, slot.counts_out, slot.count, sizeof(uint64), &counts) ||
-		!place_array(&slot, number, units, slot.offsets_out, slot.count + 1, sizeof(uint64), &offsets))
+	if (!place_array(number, units, asked->keys, asked->count, table->options.key_size, &keys) ||
+		!place_array(number, units, asked->values_in, asked->count, table->options.value_size, &values_in) ||
+		!place_array(number, units, asked->ops, asked->count, 1, &ops) ||
+		!place_array(number, units, asked->values_out, out, table->options.value_size, &request->values_out) ||
+		!place_array(number, units, asked->flags_out, asked->count, 1, &flags) ||
+		!place_array(number, units, asked->counts_out, asked->count, sizeof(uint64), &counts) ||
+		!place_array(number, units, asked->offsets_out, asked->count + 1, sizeof(uint64), &offsets))
 		return false;
-	request->op = slot.run_op;
-	request->count = slot.count;
+	request->op = asked->run_op;
+	request->count = asked->count;
 	request->keys = keys;
 	request->values_in = values_in;
 	request->ops = ops;
-	request->absent = slot.absent;
+	request->absent = asked->absent;
 	request->flags_out = flags;
 	request->counts_out = counts;
 	request->offsets_out = offsets;
-	request->values_capacity = slot.values_capacity;
-	request->done = slot.done;
-	request->matched = slot.matched;
-	request->inserted = slot.inserted;
-	request->replaced = slot.replaced;
-	request->removed = slot.removed;
-	request->values_count = slot.values_count;
+	request->values_capacity = asked->values_capacity;
+	request->done = asked->done;
+	request->matched = asked->matched;
+	request->inserted = asked->inserted;
+	request->replaced = asked->replaced;
+	request->removed = asked->removed;
+	request->values_count = asked->values_count;
 	return true;
 }
 
@@ -321,12 +345,12 @@ finish_request(uint32 number, const WorkerTable *table, const GhRequest *request
 }
 
 static void
-run_request(Executor *executor, uint32 number, WorkerTable *table)
+run_request(Executor *executor, uint32 number, const GhSlot *asked, WorkerTable *table)
 {
 	Running    *running = &running_by_slot[number];
 	GhStatus	status;
 
-	if (!build_request(number, table, &running->request))
+	if (!build_request(number, asked, table, &running->request))
 	{
 		slot_refuse(number, GH_INVALID, "an array of the request is outside its buffer");
 		return;
@@ -385,7 +409,7 @@ drain_table(Executor *executor, const WorkerTable *table)
 /* --------------------------------------------------------- other requests */
 
 static void
-create_table(uint32 number, WorkerTable *table, uint64 generation)
+create_table(uint32 number, const GhSlot *asked, WorkerTable *table)
 {
 	GhSlot	   *slot = gh_slot_at(number);
 	GhHost		host = {0};
@@ -396,9 +420,9 @@ create_table(uint32 number, WorkerTable *table, uint64 generation)
 	host.address = host_address;
 	host.take_device = take_device;
 	host.give_device = give_device;
-	table->options = slot->options;
+	table->options = asked->options;
 	table->options.device = cuda_device;
-	table->generation = generation;
+	table->generation = asked->table_generation;
 	slot->status = pass_point(GH_FAULT_POINT_CREATE, &slot->error);
 	if (slot->status == GH_OK)
 		slot->status = engine->table_create(&host, &table->options, &table->handle, &slot->error);
@@ -406,11 +430,13 @@ create_table(uint32 number, WorkerTable *table, uint64 generation)
 		table->handle = NULL;
 	if (slot->status == GH_DEVICE_ERROR)
 		check_device(&slot->error);
+	else
+		note_free_memory();
 	slot_answer(number);
 }
 
 static GhStatus
-control_table(GhSlot *slot, WorkerTable *table)
+control_table(GhSlot *slot, const GhSlot *asked, WorkerTable *table)
 {
 	static const GhFaultPoint points[] = {
 		[GH_SERVICE_CLEAR] = GH_FAULT_POINT_CLEAR,
@@ -418,17 +444,17 @@ control_table(GhSlot *slot, WorkerTable *table)
 		[GH_SERVICE_FLUSH] = GH_FAULT_POINT_FLUSH,
 		[GH_SERVICE_STATS] = GH_FAULT_POINT_STATS,
 	};
-	GhStatus	status = pass_point(points[slot->op], &slot->error);
+	GhStatus	status = pass_point(points[asked->op], &slot->error);
 
 	(void) points;
 	if (status != GH_OK)
 		return status;
-	switch (slot->op)
+	switch (asked->op)
 	{
 		case GH_SERVICE_CLEAR:
 			return engine->table_clear(table->handle, &slot->error);
 		case GH_SERVICE_RESERVE:
-			return engine->table_reserve(table->handle, slot->keys_wanted, &slot->error);
+			return engine->table_reserve(table->handle, asked->keys_wanted, &slot->error);
 		case GH_SERVICE_FLUSH:
 			return engine->table_flush(table->handle, &slot->error);
 		default:
@@ -439,71 +465,50 @@ control_table(GhSlot *slot, WorkerTable *table)
 
 /* Whether the slot's process may use the table of that number and generation. */
 static const char *
-refusal(const Executor *executor, const GhSlot *slot)
+refusal(const GhSlot *asked)
 {
 	const GhTableEntry *entry;
 	uint64		word;
 
-	if (slot->table >= GH_TABLES_MAX || slot->table % GH_EXECUTORS != executor->number)
+	if (asked->table >= GH_TABLES_MAX)
 		return "there is no such table";
-	entry = gh_table_entry_at(slot->table);
+	entry = gh_table_entry_at(asked->table);
 	word = pg_atomic_read_u64((pg_atomic_uint64 *) &entry->word);
-	if (word != gh_slot_word(slot->table_generation, GH_TABLE_LIVE) || entry->device != device_index)
+	if (word != gh_slot_word(asked->table_generation, GH_TABLE_LIVE) || entry->device != device_index)
 		return "the table is gone";
-	if (entry->procno == -1 ? entry->database != slot->database : entry->procno != slot->procno)
+	if (entry->procno == -1 ? entry->database != asked->database : entry->procno != asked->procno)
 		return "the table is another session's";
-	if (slot->op == GH_SERVICE_CREATE)
-		return tables[slot->table].handle != NULL ? "the table is there already" : NULL;
-	if (tables[slot->table].handle == NULL || tables[slot->table].generation != slot->table_generation)
+	if (asked->op == GH_SERVICE_CREATE)
+		return tables[asked->table].handle != NULL ? "the table is there already" : NULL;
+	if (tables[asked->table].handle == NULL || tables[asked->table].generation != asked->table_generation)
 		return "the table was not made";
 	return NULL;
 }
 
-/* A slot that came through the ring. */
+/* A request that was checked, except for its arrays. */
 static void
-start_slot(Executor *executor, uint32 number)
+start_request(Executor *executor, uint32 number, const GhSlot *asked)
 {
-	GhSlot	   *slot;
-	GhSlotState state;
-	const char *why;
-	WorkerTable *table;
+	GhSlot	   *slot = gh_slot_at(number);
+	WorkerTable *table = &tables[asked->table];
+	uint64		now = gh_monotonic_ns();
 
-	if (number >= gh_service->slots || running_by_slot[number].active)
-		return;
-	slot = gh_slot_at(number);
-	state = gh_slot_state(pg_atomic_read_u64(&slot->word));
-	/* a leftover of an earlier worker */
-	if ((state != GH_SLOT_SUBMITTED && state != GH_SLOT_ABANDONED) || slot->device != device_index)
-		return;
-	pg_read_barrier();
-	if (slot->instance != instance)
-	{
-		slot_refuse(number, GH_DEVICE_ERROR, "the worker was started anew");
-		return;
-	}
-	why = refusal(executor, slot);
-	if (why != NULL)
-	{
-		slot_refuse(number, GH_DEVICE_ERROR, why);
-		return;
-	}
-	table = &tables[slot->table];
-	pg_atomic_write_u64(&slot->started_ns, gh_monotonic_ns());
-	pg_atomic_write_u64(&gh_table_entry_at(slot->table)->used_ns, gh_monotonic_ns());
-	switch (slot->op)
+	pg_atomic_write_u64(&slot->started_ns, now);
+	pg_atomic_write_u64(&gh_table_entry_at(asked->table)->used_ns, now);
+	switch (asked->op)
 	{
 		case GH_SERVICE_RUN:
-			run_request(executor, number, table);
+			run_request(executor, number, asked, table);
 			break;
 		case GH_SERVICE_CREATE:
-			create_table(number, table, slot->table_generation);
+			create_table(number, asked, table);
 			break;
 		case GH_SERVICE_CLEAR:
 		case GH_SERVICE_RESERVE:
 		case GH_SERVICE_FLUSH:
 		case GH_SERVICE_STATS:
 			drain_table(executor, table);
-			slot->status = control_table(slot, table);
+			slot->status = control_table(slot, asked, table);
 			if (slot->status == GH_DEVICE_ERROR)
 				check_device(&slot->error);
 			slot_answer(number);
@@ -513,7 +518,57 @@ start_slot(Executor *executor, uint32 number)
 	}
 }
 
-/* Frees tables that nobody wants any more; true when there was one. */
+/*
+ * A slot that came through the ring.  A client that was stopped on its way may have
+ * appended it late, after an earlier worker ended and the slot went to another: what
+ * is not SUBMITTED, not this executor's or in the engine already is passed over.
+ */
+static void
+start_slot(Executor *executor, uint32 number)
+{
+	GhSlotState state;
+	GhSlot		asked;
+	const char *why;
+
+	if (number >= gh_service->slots || running_by_slot[number].active)
+		return;
+	state = gh_slot_state(pg_atomic_read_u64(&gh_slot_at(number)->word));
+	if (state != GH_SLOT_SUBMITTED && state != GH_SLOT_ABANDONED)
+		return;
+	pg_read_barrier();
+	asked = *gh_slot_at(number);
+	if (asked.device != device_index || asked.table % GH_EXECUTORS != executor->number)
+		return;
+	why = asked.instance != instance ? "the worker was started anew" : refusal(&asked);
+	if (why != NULL)
+		slot_refuse(number, GH_DEVICE_ERROR, why);
+	else
+		start_request(executor, number, &asked);
+}
+
+static void
+reap_table(Executor *executor, WorkerTable *table, uint64 generation)
+{
+	GhTable    *handle = table->handle;
+	GhError		ignored;
+
+	drain_table(executor, table);
+	/* the device may hang here as in a request, but no slot tells */
+	pg_atomic_write_u64(&executor->reaping_ns, gh_monotonic_ns());
+	(void) pass_point(GH_FAULT_POINT_DESTROY, &ignored);
+	if (handle != NULL && table->generation == generation)
+	{
+		table->handle = NULL;
+		engine->table_destroy(handle);
+	}
+	pg_atomic_write_u64(&executor->reaping_ns, 0);
+}
+
+/*
+ * Frees tables that nobody wants any more; true when there was one.  Whoever makes an
+ * entry DYING sets the flag after that: so it is taken back first and then all are
+ * looked at.
+ */
 static bool
 reap_tables(Executor *executor)
 {
@@ -521,29 +576,37 @@ reap_tables(Executor *executor)
 
 	if (pg_atomic_read_u32(&executor->ring->dying) == 0)
 		return false;
+	pg_atomic_write_u32(&executor->ring->dying, 0);
+	pg_memory_barrier();
 	for (uint32 i = executor->number; i < GH_TABLES_MAX; i += GH_EXECUTORS)
 	{
 		GhTableEntry *entry = gh_table_entry_at(i);
 		uint64		word = pg_atomic_read_u64(&entry->word);
-		WorkerTable *table = &tables[i];
-		GhError		ignored;
+		uint64		generation = gh_slot_generation(word);
 
 		if ((GhTableState) gh_slot_state(word) != GH_TABLE_DYING || entry->device != device_index)
 			continue;
-		drain_table(executor, table);
-		(void) pass_point(GH_FAULT_POINT_DESTROY, &ignored);
-		if (table->handle != NULL && table->generation == gh_slot_generation(word))
-		{
-			GhTable    *handle = table->handle;
-
-			table->handle = NULL;
-			engine->table_destroy(handle);
-		}
-		pg_atomic_write_u64(&entry->word, gh_slot_word(gh_slot_generation(word) + 1, GH_TABLE_FREE));
-		pg_atomic_fetch_sub_u32(&executor->ring->dying, 1);
+		reap_table(executor, &tables[i], generation);
+		pg_atomic_write_u64(&entry->word, gh_slot_word(generation + 1, GH_TABLE_FREE));
 		found = true;
 	}
 	return found;
+}
+
+/* Since when a table is being freed, by the executor that is at it longest; 0: by none. */
+uint64
+gh_executors_reaping_since(void)
+{
+	uint64		oldest = 0;
+
+	for (int i = 0; i < GH_EXECUTORS; i++)
+	{
+		uint64		since = pg_atomic_read_u64(&executors[i].reaping_ns);
+
+		if (since != 0 && (oldest == 0 || since < oldest))
+			oldest = since;
+	}
+	return oldest;
 }
 
 /* ----------------------------------------------------------------- threads */
@@ -614,6 +677,14 @@ executor_main(void *arg)
 	return NULL;
 }
 
+/* Whether a sleeping executor would find something; its client has appended by now. */
+static bool
+has_work(GhRing *ring)
+{
+	return pg_atomic_read_u64(&ring->head) != pg_atomic_read_u64(&ring->tail) ||
+		pg_atomic_read_u32(&ring->dying) != 0;
+}
+
 void
 gh_executors_wake(void)
 {
@@ -621,7 +692,7 @@ gh_executors_wake(void)
 	{
 		Executor   *executor = &executors[i];
 
-		if (pg_atomic_read_u32(&executor->ring->asleep) == 0)
+		if (pg_atomic_read_u32(&executor->ring->asleep) == 0 || !has_work(executor->ring))
 			continue;
 		pthread_mutex_lock(&executor->mutex);
 		executor->woken = true;
@@ -661,6 +732,7 @@ gh_executors_start(uint32 index, int cuda_number, const GhEngine *the_engine, in
 		Executor   *executor = &executors[i];
 
 		executor->number = i;
+		pg_atomic_init_u64(&executor->reaping_ns, 0);
 		executor->ring = &device->ring[i];
 		executor->running = calloc(gh_service->slots, sizeof(uint32));
 		if (executor->running == NULL ||

@@ -160,7 +160,7 @@ typedef struct GhRing
 	pg_atomic_uint64 head;
 	char		pad2[PG_CACHE_LINE_SIZE - sizeof(pg_atomic_uint64)];
 	pg_atomic_uint32 asleep;	/* the executor sleeps: wake the worker */
-	pg_atomic_uint32 dying;		/* tables of it to be freed, at least */
+	pg_atomic_uint32 dying;		/* set after a table of it became DYING */
 	uint64		mask;			/* places - 1 */
 	Size		places;			/* offset from the start of the shared memory */
 } GhRing;
@@ -222,7 +222,7 @@ typedef struct GhService
 	uint32		slots;			/* units, then one for each process */
 	uint32		processes;
 	Size		slot_array;		/* offsets from the start of this struct */
-	Size		unit_array;		/* pg_atomic_uint32 each: taken */
+	Size		unit_array;		/* pg_atomic_uint32 each: 0, or gh_unit_of its buffer */
 	Size		table_array;
 	Size		area;			/* the transfer area, whole pages */
 
@@ -259,6 +259,13 @@ gh_unit_at(uint32 unit)
 	return (pg_atomic_uint32 *) gh_service_at(gh_service->unit_array) + unit;
 }
 
+/* What the units of a buffer hold while it is taken: which is their first. */
+static inline uint32
+gh_unit_of(uint32 first)
+{
+	return first + 1;
+}
+
 static inline GhTableEntry *
 gh_table_entry_at(uint32 table)
 {
@@ -280,6 +287,7 @@ extern int	gh_worker_spin;		/* us */
 
 extern void gh_ring_append(GhRing *ring, uint32 slot);
 extern bool gh_ring_take(GhRing *ring, uint32 *slot);
+extern bool gh_ring_is_empty(GhRing *ring);
 extern uint64 gh_monotonic_ns(void);
 
 /* ---- slots.c ---- */

@@ -24,11 +24,17 @@
 #include "service/shared.h"
 #include "table/registry.h"
 
-#define GH_SHARED_MEMORY_MB 64
-#define GH_SHARED_MEMORY_MAX_MB (1024 * 1024)
+/* Of gpuhash.shared_memory, in kB. */
+#define GH_SHARED_MEMORY_DEFAULT (64 * 1024)
+#define GH_SHARED_MEMORY_MIN ((int) (GH_UNITS_MIN * GH_UNIT_BYTES / 1024))
+#define GH_SHARED_MEMORY_MAX (1024 * 1024 * 1024)
 
-/* A worker that ended is started again after so many seconds. */
+/* A worker that ended is started again after so many seconds; a test ends many. */
+#ifdef GH_FAULT_POINTS
+#define GH_RESTART_SECONDS 1
+#else
 #define GH_RESTART_SECONDS 5
+#endif
 
 /* Start of the transfer area: devices know memory by pages. */
 #define GH_PAGE_BYTES 4096
@@ -40,7 +46,7 @@ GhService  *gh_service = NULL;
 int			gh_device_timeout = 30000;
 int			gh_worker_spin = 500;
 
-static int	shared_memory_mb = GH_SHARED_MEMORY_MB;
+static int	shared_memory_kb = GH_SHARED_MEMORY_DEFAULT;
 static char *devices_setting = NULL;
 static bool preloaded = false;
 
@@ -145,12 +151,12 @@ define_settings(void)
 	DefineCustomIntVariable("gpuhash.shared_memory",
 							"Shared memory through which sessions and GPUs exchange batches.",
 							NULL,
-							&shared_memory_mb,
-							GH_SHARED_MEMORY_MB,
-							2,
-							GH_SHARED_MEMORY_MAX_MB,
+							&shared_memory_kb,
+							GH_SHARED_MEMORY_DEFAULT,
+							GH_SHARED_MEMORY_MIN,
+							GH_SHARED_MEMORY_MAX,
 							PGC_POSTMASTER,
-							GUC_UNIT_MB,
+							GUC_UNIT_KB,
 							NULL,
 							NULL,
 							NULL);
@@ -201,7 +207,7 @@ plan_memory(GhService *plan, uint64 *ring_places)
 
 	memset(plan, 0, sizeof(*plan));
 	plan->devices = device_list(devices);
-	plan->units = Max((uint32) ((Size) shared_memory_mb * 1024 * 1024 / GH_UNIT_BYTES), GH_UNITS_MIN);
+	plan->units = (uint32) ((Size) shared_memory_kb * 1024 / GH_UNIT_BYTES);
 	plan->processes = MaxBackends + NUM_AUXILIARY_PROCS + max_prepared_xacts;
 	plan->slots = plan->units + plan->processes;
 	*ring_places = 1;

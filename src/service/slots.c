@@ -195,7 +195,7 @@ take_buffers(int n, uint32 units, uint32 kept, uint32 *first)
 			if (first[taken] == gh_service->units)
 				break;
 			for (uint32 i = 0; i < units; i++)
-				pg_atomic_write_u32(gh_unit_at(first[taken] + i), 1);
+				pg_atomic_write_u32(gh_unit_at(first[taken] + i), gh_unit_of(first[taken]));
 		}
 	if (taken < n)
 		while (taken > 0)

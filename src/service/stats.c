@@ -130,7 +130,7 @@ emit_device(ReturnSetInfo *result, int number)
 	{
 		row[DEVICE_NAME] = CStringGetTextDatum(device->info.name);
 		row[DEVICE_MEMORY_TOTAL] = Int64GetDatum((int64) device->info.memory_total);
-		row[DEVICE_MEMORY_FREE] = Int64GetDatum((int64) (device->info.memory_total - Min(used, device->info.memory_total)));
+		row[DEVICE_MEMORY_FREE] = Int64GetDatum((int64) device->info.memory_free);
 		row[DEVICE_TRANSFER] = CStringGetTextDatum(device->registered ? "direct" : device->message);
 		row[DEVICE_WORKER_PID] = Int32GetDatum(device->pid);
 	}

@@ -219,31 +219,44 @@ wait_for_device(void)
 
 /* ------------------------------------------------------------------ watch */
 
-/* A request that the device has had for too long means that it hangs. */
-static void
-check_time_limits(void)
+static bool
+is_too_long_ago(uint64 since)
 {
 	uint64		now = gh_monotonic_ns();
 
+	return since != 0 && now > since &&
+		now - since >= (uint64) gh_device_timeout * UINT64CONST(1000000);
+}
+
+static void
+end_hanging(const char *detail)
+{
+	strlcpy(device->message, "a request took longer than gpuhash.device_timeout", sizeof(device->message));
+	ereport(LOG,
+			(errmsg("GPU %d has not answered for %d ms: its gpuhash worker ends", cuda_device, gh_device_timeout),
+			 errdetail("%s", detail),
+			 errhint("A new worker starts by itself; look at the GPU if this happens again.")));
+	proc_exit(1);
+}
+
+/* What the device has had for too long means that it hangs. */
+static void
+check_time_limits(void)
+{
 	if (gh_device_timeout == 0)
 		return;
+	if (is_too_long_ago(gh_executors_reaping_since()))
+		end_hanging("It was freeing a table.");
 	for (uint32 i = 0; i < gh_service->slots; i++)
 	{
 		GhSlot	   *slot = gh_slot_at(i);
 		GhSlotState state = gh_slot_state(pg_atomic_read_u64(&slot->word));
-		uint64		started = pg_atomic_read_u64(&slot->started_ns);
 
-		if (slot->device != device_index || started == 0 || now < started ||
-			(state != GH_SLOT_SUBMITTED && state != GH_SLOT_ABANDONED) ||
-			now - started < (uint64) gh_device_timeout * UINT64CONST(1000000))
-			continue;
-		strlcpy(device->message, "a request took longer than gpuhash.device_timeout", sizeof(device->message));
-		ereport(LOG,
-				(errmsg("GPU %d has not answered for %d ms: its gpuhash worker ends", cuda_device, gh_device_timeout),
-				 errdetail("The request is of the process %d, over %llu keys.", slot->pid,
-						   (unsigned long long) slot->count),
-				 errhint("A new worker starts by itself; look at the GPU if this happens again.")));
-		proc_exit(1);
+		if (slot->device == device_index &&
+			(state == GH_SLOT_SUBMITTED || state == GH_SLOT_ABANDONED) &&
+			is_too_long_ago(pg_atomic_read_u64(&slot->started_ns)))
+			end_hanging(psprintf("The request is of the process %d, over %llu keys.", slot->pid,
+								 (unsigned long long) slot->count));
 	}
 }
 
