@@ -18,12 +18,14 @@
 #	installcheck	SQL and isolation tests with the CUDA engine, for every TREE
 #	tap		cancels and random joins with the CUDA engine
 #	sanitizer	compute-sanitizer's tools on reduced conformance runs
+#	service		the GPU service: what it costs and brings (test/bench/service_bench.sh), and
+#			the tests of it with the device itself
 #	bench		joins (BENCH), and all of engine_bench
 #	engine_bench	rows and experiments of test/bench/engine_bench.sh alone
 #	layout		both parts of test/bench/layout_bench (not by default)
 #
 # Environment
-#	SECTIONS	default: build conformance installcheck tap sanitizer bench
+#	SECTIONS	default: build conformance installcheck tap sanitizer service bench
 #	OUTDIR		logs and results (default: WORKDIR/out)
 #	WORKDIR		default: /tmp/gpuhash-gpu-host
 #	LIMIT		seconds for each part (default 540)
@@ -47,7 +49,7 @@ set -euo pipefail
 # shellcheck source=test/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-SECTIONS=${SECTIONS:-build conformance installcheck tap sanitizer bench}
+SECTIONS=${SECTIONS:-build conformance installcheck tap sanitizer service bench}
 WORKDIR=${WORKDIR:-/tmp/gpuhash-gpu-host}
 OUTDIR=${OUTDIR:-$WORKDIR/out}
 export LIMIT=${LIMIT:-540}
@@ -203,6 +205,16 @@ bench() {
 	gh_server_stop
 }
 
+# service OUTDIR: with fault points, and so in a working folder of its own
+service() {
+	gh_stage WITH_CUDA=yes CUDA_ARCHS="$CUDA_ARCHS" FAULT_POINTS=yes
+	gh_server_start service "shared_preload_libraries = 'gpuhash'" "gpuhash.shared_memory = '256MB'" \
+		"shared_buffers = ${SHARED_BUFFERS:-24GB}" "work_mem = '4GB'" "max_connections = 200" \
+		"max_parallel_workers_per_gather = 0" "autovacuum = off" "max_wal_size = 64GB" "checkpoint_timeout = 1h"
+	PATH="$STAGE_BIN:$PATH" bash "$SRC/test/bench/service_bench.sh" "$1"
+	gh_server_stop
+}
+
 in_workdir() {
 	gh_paths
 	"$@"
@@ -326,6 +338,8 @@ one_section() {
 			for part in ${TOOLS:-memcheck initcheck synccheck racecheck}; do
 				tool_section "$part" bash "$GH_SCRIPT" --in "$FIRST" sanitizer "$part"
 			done ;;
+		service)
+			section service env WORKDIR="$WORKDIR/service" bash "$GH_SCRIPT" --in "$FIRST" service "$WORKDIR/bench-out" ;;
 		bench)
 			for part in ${BENCH_TAGS:-native cuda cpu}; do
 				inside "bench-$part" bench "$part" "$WORKDIR/bench-out"
@@ -353,7 +367,7 @@ gpu_host() {
 	local trees=() tree what
 	for what in $SECTIONS; do
 		case $what in
-			build | conformance | installcheck | tap | sanitizer | bench | engine_bench | layout) ;;
+			build | conformance | installcheck | tap | sanitizer | service | bench | engine_bench | layout) ;;
 			*) gh_die "there is no section \"$what\"" ;;
 		esac
 	done
