@@ -4,6 +4,7 @@
 # aside until the test ends.  Create it before the server starts.
 #
 #	my $fault = GpuHash::Fault->new;	dies never: see why_not
+#	GpuHash::Fault->new(absent => 1)	no library at all
 #	$fault->why_not						why it is not there, or undef
 #	$fault->fail_after($n)				n more requests succeed, then all fails
 #	$fault->repair						nothing fails any more
@@ -15,12 +16,15 @@ use File::Temp ();
 use FindBin;
 use GpuHash::Server;
 
+# The folder of the library that was built, once in a test.
+my $built;
+
 sub new
 {
-	my ($class) = @_;
+	my ($class, %options) = @_;
 	my $dir = File::Temp::tempdir('gpuhashXXXXXX', DIR => $ENV{TMPDIR} || '/tmp', CLEANUP => 1);
-	my $self = bless { dir => $dir, file => "$dir/fault" }, $class;
-	$self->{why_not} = $self->build || $self->install;
+	my $self = bless { dir => $dir, file => "$dir/fault", absent => $options{absent} }, $class;
+	$self->{why_not} = ($self->{absent} ? undef : $self->build) || $self->install;
 	$ENV{GPUHASH_FAULT_FILE} = $self->{file};
 	return $self;
 }
@@ -28,9 +32,13 @@ sub new
 sub build
 {
 	my ($self) = @_;
+	return undef if $built;
 	my $top = "$FindBin::Bin/../..";
-	my $built = `\${CC:-cc} -std=gnu11 -O1 -shared -fPIC -fvisibility=hidden -I'$top/src' -o '$self->{dir}/engine.so' '$top/test/fault/fault_engine.c' '$top'/src/engine/cpu_*.c '$top/src/engine/options.c' 2>&1`;
-	return $? == 0 ? undef : "no C compiler: $built";
+	my $dir = File::Temp->newdir('gpuhashXXXXXX', DIR => $ENV{TMPDIR} || '/tmp');
+	my $output = `\${CC:-cc} -std=gnu11 -O1 -shared -fPIC -fvisibility=hidden -I'$top/src' -o '$dir/engine.so' '$top/test/fault/fault_engine.c' '$top'/src/engine/cpu_*.c '$top/src/engine/options.c' 2>&1`;
+	return "no C compiler: $output" if $?;
+	$built = $dir;
+	return undef;
 }
 
 sub install
@@ -41,7 +49,8 @@ sub install
 	return "no permission to put a library into $libdir" unless -w $libdir;
 	$self->{library} = "$libdir/gpuhash_cuda.so";
 	rename $self->{library}, "$self->{library}.aside" or return "rename: $!" if -e $self->{library};
-	return system('cp', "$self->{dir}/engine.so", $self->{library}) == 0 ? undef : 'cp failed';
+	return undef if $self->{absent};
+	return system('cp', "$built/engine.so", $self->{library}) == 0 ? undef : 'cp failed';
 }
 
 sub why_not { return $_[0]{why_not} }

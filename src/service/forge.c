@@ -1,0 +1,345 @@
+/*
+ * forge.c
+ *		Of a build with fault points: what a test needs to see that nothing is left
+ *		over, and requests that no client of ours would make.
+ *
+ * gpuhash_forge_hold makes a table and a buffer of this session with known content;
+ * gpuhash_forge_request, of this or another session, submits a request that must be
+ * refused, past all checks of client.c; gpuhash_forge_held tells whether what was held
+ * is still as it was.
+ */
+#include "postgres.h"
+
+#ifdef GH_FAULT_POINTS
+
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "storage/latch.h"
+#include "storage/proc.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+
+#include "gpuhash.h"
+#include "service/client.h"
+#include "service/shared.h"
+#include "session.h"
+
+PG_FUNCTION_INFO_V1(gpuhash_fault_leftovers);
+PG_FUNCTION_INFO_V1(gpuhash_fault_ready);
+PG_FUNCTION_INFO_V1(gpuhash_forge_hold);
+PG_FUNCTION_INFO_V1(gpuhash_forge_held);
+PG_FUNCTION_INFO_V1(gpuhash_forge_request);
+
+/* Keys of a table that is held: 1 to this number, the value of k is 10 * k. */
+#define HELD_KEYS 1000
+
+/* A refusal comes at once; a request that was dropped never does. */
+#define ANSWER_SECONDS 2
+
+/* What the buffer that is held is full of. */
+#define PATTERN 0x5a
+
+static GhTable *held_table = NULL;
+static char *held_buffer = NULL;	/* full of the pattern */
+static char *work_buffer = NULL;
+
+static void
+must_be_superuser(void)
+{
+	if (!superuser() || gh_service == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("must be superuser, in a server with the service, to test it")));
+}
+
+/* ------------------------------------------------------------- leftovers */
+
+static int
+count_units(void)
+{
+	int			n = 0;
+
+	for (uint32 i = 0; i < gh_service->units; i++)
+		n += pg_atomic_read_u32(gh_unit_at(i)) != 0;
+	return n;
+}
+
+static int
+count_slots(void)
+{
+	int			n = 0;
+
+	for (uint32 i = 0; i < gh_service->slots; i++)
+		n += gh_slot_state(pg_atomic_read_u64(&gh_slot_at(i)->word)) != GH_SLOT_FREE;
+	return n;
+}
+
+static int
+count_tables(void)
+{
+	int			n = 0;
+
+	for (uint32 i = 0; i < GH_TABLES_MAX; i++)
+		n += (GhTableState) gh_slot_state(pg_atomic_read_u64(&gh_table_entry_at(i)->word)) != GH_TABLE_FREE;
+	return n;
+}
+
+/* gpuhash_fault_leftovers(): what is taken at the moment by all, bytes by device. */
+Datum
+gpuhash_fault_leftovers(PG_FUNCTION_ARGS)
+{
+	StringInfoData text;
+
+	must_be_superuser();
+	initStringInfo(&text);
+	appendStringInfo(&text, "buffers %d, slots %d, tables %d, bytes", count_units(), count_slots(),
+					 count_tables());
+	for (uint32 i = 0; i < gh_service->devices; i++)
+		appendStringInfo(&text, " %llu",
+						 (unsigned long long) pg_atomic_read_u64(&gh_service->device[i].memory_used));
+	PG_RETURN_TEXT_P(cstring_to_text(text.data));
+}
+
+/* gpuhash_fault_ready(): devices whose worker serves requests. */
+Datum
+gpuhash_fault_ready(PG_FUNCTION_ARGS)
+{
+	int			n = 0;
+
+	must_be_superuser();
+	for (uint32 i = 0; i < gh_service->devices; i++)
+		n += pg_atomic_read_u32(&gh_service->device[i].state) == GH_DEVICE_READY;
+	PG_RETURN_INT32(n);
+}
+
+/* --------------------------------------------------------- what is held */
+
+static void
+run(GhRequest *request)
+{
+	if (gh_run_request(held_table, request) != GH_OK)
+		gh_report_error(&request->error, "use the table of the test");
+}
+
+/* gpuhash_forge_hold(): "slot table generation", the slot being that of the buffer. */
+Datum
+gpuhash_forge_hold(PG_FUNCTION_ARGS)
+{
+	const GhEngine *engine = gh_service_engine();
+	GhTableOptions options;
+	GhHost		host;
+	GhError		error;
+	GhRequest	request = {0};
+	void	   *buffers[2];
+	uint64	   *arrays;
+	uint32		slot;
+	GhRef		root;
+
+	must_be_superuser();
+	if (held_table != NULL)
+		elog(ERROR, "this session holds a table already");
+	gh_options_init(&options, engine);
+	options.capacity = HELD_KEYS;
+	gh_host_init(&host, TopMemoryContext);
+	host.ctx = NULL;
+	if (gh_create_table(engine, &host, &options, &held_table, &error) != GH_OK)
+		gh_report_error(&error, "make the table of the test");
+	if (!gh_buffers_alloc(engine, 2, GH_UNIT_BYTES, buffers))
+		elog(ERROR, "no buffers are free");
+	held_buffer = buffers[0];
+	work_buffer = buffers[1];
+	memset(held_buffer, PATTERN, GH_UNIT_BYTES);
+	arrays = buffers[1];
+	for (uint64 i = 0; i < HELD_KEYS; i++)
+	{
+		arrays[i] = i + 1;
+		arrays[HELD_KEYS + i] = 10 * (i + 1);
+	}
+	request.op = GH_INSERT;
+	request.count = HELD_KEYS;
+	request.keys = arrays;
+	request.values_in = arrays + HELD_KEYS;
+	run(&request);
+	if (!gh_buffer_slot(held_buffer, &slot))
+		elog(ERROR, "the buffer has no slot");
+	root = engine->table_root(held_table) - 1;
+	PG_RETURN_TEXT_P(cstring_to_text(psprintf("%u %llu %llu", slot,
+											  (unsigned long long) (root % GH_TABLES_MAX),
+											  (unsigned long long) (root / GH_TABLES_MAX))));
+}
+
+/* gpuhash_forge_held(): "intact", or what is not. */
+Datum
+gpuhash_forge_held(PG_FUNCTION_ARGS)
+{
+	GhRequest	request = {0};
+	uint64	   *arrays = (uint64 *) work_buffer;
+
+	must_be_superuser();
+	if (held_table == NULL)
+		elog(ERROR, "this session holds no table");
+	for (Size i = 0; i < GH_UNIT_BYTES; i++)
+		if (held_buffer[i] != PATTERN)
+			PG_RETURN_TEXT_P(cstring_to_text(psprintf("byte %zu of the buffer has changed", i)));
+	for (uint64 i = 0; i < HELD_KEYS + 1; i++)
+		arrays[i] = i + 1;
+	request.op = GH_FIND;
+	request.count = HELD_KEYS + 1;
+	request.keys = arrays;
+	request.values_out = arrays + HELD_KEYS + 1;
+	run(&request);
+	for (uint64 i = 0; i < HELD_KEYS + 1; i++)
+		if (arrays[HELD_KEYS + 1 + i] != (i == HELD_KEYS ? 0 : 10 * (i + 1)))
+			PG_RETURN_TEXT_P(cstring_to_text(psprintf("the value of key %d has changed", (int) i + 1)));
+	PG_RETURN_TEXT_P(cstring_to_text("intact"));
+}
+
+/* --------------------------------------------------------------- forging */
+
+/* A find of 100 keys as a client would ask for it. */
+static void
+fill_honest(GhSlot *slot, uint32 table, uint64 generation)
+{
+	slot->device = gh_table_entry_at(table % GH_TABLES_MAX)->device;
+	slot->op = GH_SERVICE_RUN;
+	slot->table = table;
+	slot->table_generation = generation;
+	slot->run_op = GH_FIND;
+	slot->count = 100;
+	slot->values_capacity = 0;
+	slot->absent = 0;
+	slot->keys = 0;
+	slot->values_out = 4096;
+	slot->values_in = slot->ops = slot->flags_out = slot->counts_out = slot->offsets_out = GH_NO_ARRAY;
+	slot->done = slot->matched = slot->inserted = slot->replaced = slot->removed = slot->values_count = 0;
+}
+
+/* An array of the request by its name. */
+static GhOffset *
+array_of(GhSlot *slot, const char *name)
+{
+	const struct
+	{
+		const char *name;
+		GhOffset   *offset;
+	}			arrays[] = {
+		{"keys", &slot->keys},
+		{"values_in", &slot->values_in},
+		{"ops", &slot->ops},
+		{"values_out", &slot->values_out},
+		{"flags_out", &slot->flags_out},
+		{"counts_out", &slot->counts_out},
+		{"offsets_out", &slot->offsets_out}
+	};
+
+	for (int i = 0; i < (int) lengthof(arrays); i++)
+		if (strcmp(arrays[i].name, name) == 0)
+			return arrays[i].offset;
+	return NULL;
+}
+
+/* Another number field by its name. */
+static void
+forge_field(GhSlot *slot, const char *name, uint64 value)
+{
+	GhOffset   *array = array_of(slot, name);
+
+	if (array != NULL)
+		*array = value;
+	else if (strcmp(name, "count") == 0)
+		slot->count = value;
+	else if (strcmp(name, "done") == 0)
+		slot->done = value;
+	else if (strcmp(name, "units") == 0)
+		slot->units = (uint32) value;
+	else if (strcmp(name, "op") == 0)
+		slot->op = (GhServiceOp) value;
+	else if (strcmp(name, "run_op") == 0)
+		slot->run_op = (GhOp) value;
+	else if (strcmp(name, "values_capacity") == 0)
+		slot->values_capacity = value;
+	else if (strcmp(name, "table") == 0)
+		slot->table = (uint32) value;
+	else if (strcmp(name, "table_generation") == 0)
+		slot->table_generation = value;
+	else if (strcmp(name, "device") == 0)
+		slot->device = (uint32) value;
+	else if (strcmp(name, "keys_wanted") == 0)
+		slot->keys_wanted = value;
+	else if (strcmp(name, "none") != 0)
+		elog(ERROR, "a request has no field \"%s\"", name);
+}
+
+/* Past client.c: into the ring of the executor that the table belongs to. */
+static void
+submit_forged(uint32 number, uint32 device, uint32 appended)
+{
+	GhSlot	   *slot = gh_slot_at(number);
+	GhRing	   *ring = &gh_service->device[device].ring[slot->table % GH_EXECUTORS];
+	int			procno = gh_service->device[device].procno;
+
+	slot->instance = pg_atomic_read_u64(&gh_service->device[device].instance);
+	slot->submitted_ns = gh_monotonic_ns();
+	pg_atomic_write_u64(&slot->started_ns, 0);
+	pg_atomic_write_u32(&slot->sleeping, 0);
+	pg_memory_barrier();
+	(void) gh_slot_move(slot, GH_SLOT_OWNED, GH_SLOT_SUBMITTED);
+	gh_ring_append(ring, appended);
+	pg_memory_barrier();
+	if (procno >= 0)
+		SetLatch(&ProcGlobal->allProcs[procno].procLatch);
+}
+
+static const char *
+await_forged(uint32 number)
+{
+	GhSlot	   *slot = gh_slot_at(number);
+	uint64		end = gh_monotonic_ns() + ANSWER_SECONDS * UINT64CONST(1000000000);
+
+	while (gh_slot_state(pg_atomic_read_u64(&slot->word)) != GH_SLOT_DONE)
+	{
+		if (gh_monotonic_ns() > end)
+			return "not answered";
+		pg_usleep(1000);
+	}
+	pg_read_barrier();
+	return slot->status == GH_OK ? psprintf("done, %llu found", (unsigned long long) slot->matched) :
+		psprintf("refused: %s", pstrdup(slot->error.message));
+}
+
+/*
+ * gpuhash_forge_request(table int, generation bigint, field text, value bigint,
+ * appended int): a find in that table, with one field changed; appended is the slot
+ * whose number goes into the ring in place of its own, -1: its own.
+ */
+Datum
+gpuhash_forge_request(PG_FUNCTION_ARGS)
+{
+	uint32		table = (uint32) PG_GETARG_INT32(0);
+	int32		appended = PG_GETARG_INT32(4);
+	const char *answer;
+	void	   *buffer;
+	uint32		number;
+	uint32		device;
+	GhSlot	   *slot;
+	uint32		units;
+
+	must_be_superuser();
+	if (!gh_service_reserve(1, GH_UNIT_BYTES, &buffer) || !gh_buffer_slot(buffer, &number))
+		elog(ERROR, "no buffer is free");
+	slot = gh_slot_at(number);
+	units = slot->units;
+	for (uint64 i = 0; i < 100; i++)
+		((uint64 *) buffer)[i] = i + 1;
+	fill_honest(slot, table, (uint64) PG_GETARG_INT64(1));
+	device = slot->device;
+	forge_field(slot, text_to_cstring(PG_GETARG_TEXT_PP(2)), (uint64) PG_GETARG_INT64(3));
+	submit_forged(number, device, appended < 0 ? number : (uint32) appended);
+	answer = await_forged(number);
+	slot->units = units;
+	slot->device = device;
+	gh_service_return(buffer);
+	PG_RETURN_TEXT_P(cstring_to_text(answer));
+}
+
+#endif							/* GH_FAULT_POINTS */
