@@ -97,7 +97,18 @@ build_default() {
 	gh_stage WITH_CUDA="${WITH_CUDA:-no}" CUDA_ARCHS="${archs#all}"
 }
 
-part_build() { attempt "build and install for $("$PG_CONFIG" --version)" build_default; }
+# What the tests 02x use: workers and devices that fail on demand, never installed elsewhere.
+build_faults() {
+	(
+		gh_paths -faults
+		gh_stage WITH_CUDA=no FAULT_POINTS=yes with_llvm=no
+	)
+}
+
+part_build() {
+	attempt "build and install for $("$PG_CONFIG" --version)" build_default
+	attempt "build and install with fault points" build_faults
+}
 
 # make in $WORK/$1, which leaves the build that the servers use alone
 build_aside() {
@@ -250,15 +261,20 @@ part_isolation() {
 }
 
 part_tap() {
-	local file log=$WORK/tap.log rc passed failed
+	local file log=$WORK/tap.log rc passed failed faults_bin
+	faults_bin=$(gh_paths -faults && echo "$STAGE_BIN")
 	gh_have prove || { skip "TAP tests" "prove (of perl) is not installed"; return; }
 	[ -n "$(find "$SRC/test/t" -name '*.pl')" ] || { skip "TAP tests" "none there"; return; }
 	if [ "${FETCH_ARCHIVE:-no}" = yes ]; then
 		archive_get || gh_say "(the archive data could not be fetched)"
 	fi
-	export GPUHASH_BINDIR=$STAGE_BIN GPUHASH_ARCHIVE=${ARCHIVE:-${GPUHASH_ARCHIVE:-$GPUHASH_CHECKOUT/build/archive}}
+	export GPUHASH_BINDIR GPUHASH_ARCHIVE=${ARCHIVE:-${GPUHASH_ARCHIVE:-$GPUHASH_CHECKOUT/build/archive}}
 	for file in "$SRC"/test/t/${TAP:-*}.pl; do
 		rc=0
+		case ${file##*/} in
+			02*) GPUHASH_BINDIR=$faults_bin ;;
+			*) GPUHASH_BINDIR=$STAGE_BIN ;;
+		esac
 		TMPDIR=$WORK timeout -k 10 300 prove -v -I "$SRC/test/perl" "$file" >"$log" 2>&1 || rc=$?
 		passed=$(grep -cE '^ok ' "$log" || true)
 		failed=$(grep -cE '^not ok ' "$log" || true)

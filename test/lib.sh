@@ -257,10 +257,11 @@ gh_end() {
 
 # Where things lie: gpuhash is built in $BUILD and installed into $STAGE, a
 # private copy of the server that keeps the layout of the original, because
-# PostgreSQL finds its other folders relative to where its program lies.
+# PostgreSQL finds its other folders relative to where its program lies.  A
+# second build and copy have a suffix.
 gh_paths() {
-	BUILD=$WORK/build
-	STAGE=$WORK/stage
+	BUILD=$WORK/build${1:-}
+	STAGE=$WORK/stage${1:-}
 	STAGE_BIN=$STAGE$("$PG_CONFIG" --bindir)
 	STAGE_LIB=$STAGE$("$PG_CONFIG" --pkglibdir)
 	STAGE_SHARE=$STAGE$("$PG_CONFIG" --sharedir)
