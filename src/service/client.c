@@ -33,25 +33,6 @@
 #define GH_TABLE_BITS 13
 StaticAssertDecl(GH_TABLES_MAX == 1 << GH_TABLE_BITS, "a table's name has room for its number");
 
-/* Of GhRequest.engine_state. */
-enum
-{
-	STATE_SLOT,
-	STATE_GENERATION,
-	STATE_DEADLINE
-};
-
-typedef struct GhServiceTable
-{
-	GhTable		common;			/* first */
-	GhHost		host;
-	GhTableOptions options;
-	uint32		table;
-	uint64		generation;
-	bool		own;			/* goes with this process */
-	struct GhServiceTable *next;	/* of this process's own tables */
-} GhServiceTable;
-
 static GhServiceTable *own_tables = NULL;
 
 /* ----------------------------------------------------------------- devices */
@@ -64,8 +45,8 @@ device_at(int device)
 	return &gh_service->device[device];
 }
 
-static bool
-device_is_ready(GhDevice *device)
+bool
+gh_device_is_ready(GhDevice *device)
 {
 	return pg_atomic_read_u32(&device->state) == GH_DEVICE_READY;
 }
@@ -103,7 +84,7 @@ gh_service_choose_device(void)
 	int			best = -1;
 
 	for (uint32 i = 0; i < gh_service->devices; i++)
-		if (device_is_ready(&gh_service->device[i]) &&
+		if (gh_device_is_ready(&gh_service->device[i]) &&
 			(best < 0 || memory_left(&gh_service->device[i]) > memory_left(&gh_service->device[best])))
 			best = (int) i;
 	return best;
@@ -131,7 +112,7 @@ service_open_device(int device, GhError *error)
 {
 	GhDevice   *known = device_at(device);
 
-	return known != NULL && device_is_ready(known) ? GH_OK : device_unavailable(device, error);
+	return known != NULL && gh_device_is_ready(known) ? GH_OK : device_unavailable(device, error);
 }
 
 static GhStatus
@@ -139,7 +120,7 @@ service_device_info(int device, GhDeviceInfo *info, GhError *error)
 {
 	GhDevice   *known = device_at(device);
 
-	if (known == NULL || !device_is_ready(known))
+	if (known == NULL || !gh_device_is_ready(known))
 		return device_unavailable(device, error);
 	*info = known->info;
 	info->memory_free = memory_left(known);
@@ -175,8 +156,8 @@ wake_executor(uint32 device, GhRing *ring)
 }
 
 /* From here on the slot and its buffer are the service's. */
-static void
-slot_submit(uint32 number)
+void
+gh_client_slot_submit(uint32 number)
 {
 	GhSlot	   *slot = gh_slot_at(number);
 	GhRing	   *ring = ring_of(slot->device, slot->table);
@@ -191,16 +172,16 @@ slot_submit(uint32 number)
 	wake_executor(slot->device, ring);
 }
 
-static uint64
-deadline_from_now(void)
+uint64
+gh_client_deadline(void)
 {
 	return gh_device_timeout == 0 ? PG_UINT64_MAX :
 		gh_monotonic_ns() + (uint64) gh_device_timeout * GH_NS_PER_MS;
 }
 
 /* GH_OK: the answer is in the slot.  GH_BUSY, or why there will be none. */
-static GhStatus
-slot_look(uint32 number, uint64 deadline, GhError *error)
+GhStatus
+gh_client_slot_look(uint32 number, uint64 deadline, GhError *error)
 {
 	GhSlot	   *slot = gh_slot_at(number);
 	GhDevice   *device = &gh_service->device[slot->device];
@@ -210,7 +191,7 @@ slot_look(uint32 number, uint64 deadline, GhError *error)
 		pg_read_barrier();
 		return GH_OK;
 	}
-	if (!device_is_ready(device) || pg_atomic_read_u64(&device->instance) != slot->instance)
+	if (!gh_device_is_ready(device) || pg_atomic_read_u64(&device->instance) != slot->instance)
 		return gh_error_set(error, GH_DEVICE_ERROR, "the worker of GPU %u ended", slot->device);
 	if (gh_monotonic_ns() > deadline)
 		return gh_error_set(error, GH_DEVICE_ERROR, GH_TIMEOUT_MESSAGE " GPU %u within %d ms",
@@ -229,14 +210,14 @@ stop_wanted(const GhHost *host)
  * Waits for the slot's answer: GH_OK, why there will be none, or GH_STOPPED with the
  * request still in flight.
  */
-static GhStatus
-slot_wait(uint32 number, uint64 deadline, const GhHost *host, GhError *error)
+GhStatus
+gh_client_slot_wait(uint32 number, uint64 deadline, const GhHost *host, GhError *error)
 {
 	GhSlot	   *slot = gh_slot_at(number);
 	uint64		spin_end = gh_monotonic_ns() + GH_CLIENT_SPIN_NS;
 	GhStatus	status;
 
-	while ((status = slot_look(number, deadline, error)) == GH_BUSY)
+	while ((status = gh_client_slot_look(number, deadline, error)) == GH_BUSY)
 	{
 		if (stop_wanted(host))
 			return gh_error_set(error, GH_STOPPED, "the wait was stopped");
@@ -248,7 +229,7 @@ slot_wait(uint32 number, uint64 deadline, const GhHost *host, GhError *error)
 		ResetLatch(MyLatch);
 		pg_atomic_write_u32(&slot->sleeping, 1);
 		pg_memory_barrier();
-		if (slot_look(number, deadline, error) == GH_BUSY && !stop_wanted(host))
+		if (gh_client_slot_look(number, deadline, error) == GH_BUSY && !stop_wanted(host))
 		{
 			long		nap = GH_CLIENT_NAP_MS;
 
@@ -272,8 +253,8 @@ control(uint32 number, const GhHost *host, GhError *error)
 	GhSlot	   *slot = gh_slot_at(number);
 	GhStatus	status;
 
-	slot_submit(number);
-	status = slot_wait(number, deadline_from_now(), host, error);
+	gh_client_slot_submit(number);
+	status = gh_client_slot_wait(number, gh_client_deadline(), host, error);
 	if (status != GH_OK)
 	{
 		gh_slot_leave(number);
@@ -292,7 +273,7 @@ control_begin(int device, GhServiceOp op, uint32 table, uint64 generation, uint3
 {
 	GhSlot	   *slot;
 
-	if (!device_is_ready(&gh_service->device[device]))
+	if (!gh_device_is_ready(&gh_service->device[device]))
 		return gh_error_set(error, GH_DEVICE_ERROR, "the worker of GPU %d is not there", device);
 	if (!gh_slot_of_process(number))
 		return gh_error_set(error, GH_DEVICE_ERROR,
@@ -548,150 +529,6 @@ service_table_stats(GhTable *table, GhTableStats *stats, GhError *error)
 	return table_control(table, GH_SERVICE_STATS, 0, stats, error);
 }
 
-/* ---------------------------------------------------------------- requests */
-
-/* Where an array is in the slot's buffer; false when it is elsewhere. */
-static bool
-array_offset(uint32 number, const void *array, GhOffset *offset)
-{
-	const char *buffer = gh_buffer_at(number);
-
-	*offset = GH_NO_ARRAY;
-	if (array == NULL)
-		return true;
-	if ((const char *) array < buffer ||
-		(const char *) array >= buffer + gh_slot_at(number)->units * GH_UNIT_BYTES)
-		return false;
-	*offset = (GhOffset) ((const char *) array - buffer);
-	return true;
-}
-
-static bool
-fill_slot(uint32 number, const GhRequest *request)
-{
-	GhSlot	   *slot = gh_slot_at(number);
-
-	slot->op = GH_SERVICE_RUN;
-	slot->run_op = request->op;
-	slot->count = request->count;
-	slot->values_capacity = request->values_capacity;
-	slot->absent = request->absent;
-	slot->done = request->done;
-	slot->matched = request->matched;
-	slot->inserted = request->inserted;
-	slot->replaced = request->replaced;
-	slot->removed = request->removed;
-	slot->values_count = request->values_count;
-	return array_offset(number, request->keys, &slot->keys) &&
-		array_offset(number, request->values_in, &slot->values_in) &&
-		array_offset(number, request->ops, &slot->ops) &&
-		array_offset(number, request->values_out, &slot->values_out) &&
-		array_offset(number, request->flags_out, &slot->flags_out) &&
-		array_offset(number, request->counts_out, &slot->counts_out) &&
-		array_offset(number, request->offsets_out, &slot->offsets_out);
-}
-
-static GhStatus
-service_submit(GhTable *table, GhRequest *request)
-{
-	GhServiceTable *handle = (GhServiceTable *) table;
-	GhTableEntry *entry = gh_table_entry_at(handle->table);
-	GhStatus	status = gh_request_check(&handle->options, request, &request->error);
-	uint32		number;
-
-	request->table = NULL;
-	if (status != GH_OK)
-		return request->status = status;
-	if (request->on_device)
-		return request->status = gh_error_set(&request->error, GH_UNSUPPORTED,
-											  "a session has no device memory of its own");
-	if (request->count == 0)
-		return request->status = GH_OK;
-	if (pg_atomic_read_u64(&entry->word) != gh_slot_word(handle->generation, GH_TABLE_LIVE) ||
-		!device_is_ready(&gh_service->device[entry->device]))
-		return request->status = gh_error_set(&request->error, GH_DEVICE_ERROR,
-											  "the table was lost with the worker of GPU %u", entry->device);
-	if (!gh_buffer_slot(request->keys, &number) ||
-		gh_slot_state(pg_atomic_read_u64(&gh_slot_at(number)->word)) != GH_SLOT_OWNED ||
-		!fill_slot(number, request))
-		return request->status = gh_error_set(&request->error, GH_INVALID,
-											  "the arrays of a request must be in one idle buffer of the transfer area");
-	gh_slot_at(number)->device = entry->device;
-	gh_slot_at(number)->table = handle->table;
-	gh_slot_at(number)->table_generation = handle->generation;
-	request->engine_state[STATE_SLOT] = number;
-	request->engine_state[STATE_GENERATION] =
-		gh_slot_generation(pg_atomic_read_u64(&gh_slot_at(number)->word));
-	request->engine_state[STATE_DEADLINE] = deadline_from_now();
-	request->table = table;
-	request->status = GH_BUSY;
-	slot_submit(number);
-	return GH_BUSY;
-}
-
-/* Takes the outcome over that slot_look or slot_wait told. */
-static GhStatus
-request_end(GhRequest *request, GhStatus status)
-{
-	GhSlot	   *slot = gh_slot_at((uint32) request->engine_state[STATE_SLOT]);
-
-	request->table = NULL;
-	if (status != GH_OK)
-		return request->status = status;
-	request->done = slot->done;
-	request->matched = slot->matched;
-	request->inserted = slot->inserted;
-	request->replaced = slot->replaced;
-	request->removed = slot->removed;
-	request->values_count = slot->values_count;
-	request->status = slot->status;
-	request->error = slot->error;
-	(void) gh_slot_move(slot, GH_SLOT_DONE, GH_SLOT_OWNED);
-	return request->status;
-}
-
-/* Whether the request's buffer was given back meanwhile. */
-static bool
-request_is_void(GhRequest *request)
-{
-	GhSlot	   *slot = gh_slot_at((uint32) request->engine_state[STATE_SLOT]);
-
-	return gh_slot_generation(pg_atomic_read_u64(&slot->word)) !=
-		request->engine_state[STATE_GENERATION];
-}
-
-static GhStatus
-service_poll(GhRequest *request)
-{
-	GhStatus	status;
-
-	if (request->status != GH_BUSY || request->table == NULL)
-		return request->status;
-	if (request_is_void(request))
-		return request_end(request, gh_error_set(&request->error, GH_INVALID, "the request's buffer was given back"));
-	status = slot_look((uint32) request->engine_state[STATE_SLOT],
-					   request->engine_state[STATE_DEADLINE], &request->error);
-	return status == GH_BUSY ? GH_BUSY : request_end(request, status);
-}
-
-static GhStatus
-service_wait(GhRequest *request)
-{
-	GhServiceTable *handle = (GhServiceTable *) request->table;
-	GhError		error;
-	GhStatus	status;
-
-	if (request->status != GH_BUSY || handle == NULL || request_is_void(request))
-		return service_poll(request);
-	status = slot_wait((uint32) request->engine_state[STATE_SLOT],
-					   request->engine_state[STATE_DEADLINE], &handle->host, &error);
-	if (status == GH_STOPPED)
-		return GH_STOPPED;
-	if (status != GH_OK)
-		request->error = error;
-	return request_end(request, status);
-}
-
 const GhEngine *
 gh_service_engine(void)
 {
@@ -713,9 +550,9 @@ gh_service_engine(void)
 		.table_reserve = service_table_reserve,
 		.table_flush = service_table_flush,
 		.table_stats = service_table_stats,
-		.submit = service_submit,
-		.poll = service_poll,
-		.wait = service_wait,
+		.submit = gh_client_submit,
+		.poll = gh_client_poll,
+		.wait = gh_client_wait,
 	};
 
 	return &engine;

@@ -1,7 +1,7 @@
 /*
  * client.h
- *		The client's side of the service: what slots.c and client.c offer each
- *		other.
+ *		The client's side of the service: what slots.c, client.c and client_request.c
+ *		offer each other.
  */
 #ifndef GPUHASH_SERVICE_CLIENT_H
 #define GPUHASH_SERVICE_CLIENT_H
@@ -21,8 +21,37 @@ extern bool gh_buffer_slot(const void *address, uint32 *number);
 
 /* ---- client.c ---- */
 
+/* A process's handle on a table of the service. */
+typedef struct GhServiceTable
+{
+	GhTable		common;			/* first */
+	GhHost		host;
+	GhTableOptions options;
+	uint32		table;
+	uint64		generation;
+	bool		own;			/* goes with this process */
+	struct GhServiceTable *next;	/* of this process's own tables */
+} GhServiceTable;
+
+extern bool gh_device_is_ready(GhDevice *device);
+/* From here on the slot and its buffer are the service's. */
+extern void gh_client_slot_submit(uint32 number);
+/* Monotonic; when a request that is submitted now has taken too long. */
+extern uint64 gh_client_deadline(void);
+/* GH_OK: the answer is in the slot.  GH_BUSY, or why there will be none. */
+extern GhStatus gh_client_slot_look(uint32 number, uint64 deadline, GhError *error);
+/* Waits for it; GH_STOPPED: the request is still in flight. */
+extern GhStatus gh_client_slot_wait(uint32 number, uint64 deadline, const GhHost *host,
+									GhError *error);
+
 /* At this process's end: its tables go. */
 extern void gh_client_drop_tables(void);
+
+/* ---- client_request.c: of engine.h ---- */
+
+extern GhStatus gh_client_submit(GhTable *table, GhRequest *request);
+extern GhStatus gh_client_poll(GhRequest *request);
+extern GhStatus gh_client_wait(GhRequest *request);
 
 /* ---- shmem.c ---- */
 

@@ -88,7 +88,8 @@ gh_fault_pass(GhFaultPoint point)
 			(void) kill(getpid(), SIGKILL);
 			break;
 		case GH_FAULT_CRASH:
-			abort();
+			(void) raise(SIGABRT);
+			break;
 		case GH_FAULT_HANG:
 			for (;;)
 				sleep_ms(1000);

@@ -47,14 +47,6 @@ gh_ring_append(GhRing *ring, uint32 slot)
 }
 
 bool
-gh_ring_is_empty(GhRing *ring)
-{
-	uint64		number = pg_atomic_read_u64(&ring->head);
-
-	return pg_atomic_read_u64(&place_at(ring, number)->turn) != number + 1;
-}
-
-bool
 gh_ring_take(GhRing *ring, uint32 *slot)
 {
 	uint64		number = pg_atomic_read_u64(&ring->head);

@@ -287,7 +287,6 @@ extern int	gh_worker_spin;		/* us */
 
 extern void gh_ring_append(GhRing *ring, uint32 slot);
 extern bool gh_ring_take(GhRing *ring, uint32 *slot);
-extern bool gh_ring_is_empty(GhRing *ring);
 extern uint64 gh_monotonic_ns(void);
 
 /* ---- slots.c ---- */

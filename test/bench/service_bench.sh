@@ -99,11 +99,11 @@ crowd() {
 	local i start=$EPOCHREALTIME answers
 	local query='SELECT count(*), sum(m.k) FROM service_middle m JOIN service_middle n USING (k)'
 	for ((i = 0; i < SESSIONS; i++)); do
-		"${PSQL[@]}" -c "$(setting cuda)" -c "$query" -c "$query" -c "$query" >"$OUT/crowd.$i" 2>&1 &
+		"${PSQL[@]}" -c "$(setting cuda)" -c "$query" -c "$query" -c "$query" >"$OUT/crowd.answer.$i" 2>&1 &
 	done
 	wait
-	answers=$(cat "$OUT"/crowd.* | sort | uniq -c | tee "$OUT/crowd.txt" | wc -l)
-	rm -f "$OUT"/crowd.[0-9]*
+	answers=$(cat "$OUT"/crowd.answer.* | sort | uniq -c | tee "$OUT/crowd.txt" | wc -l)
+	rm -f "$OUT"/crowd.answer.*
 	awk -v n="$SESSIONS" -v a="$answers" -v s="$start" -v e="$EPOCHREALTIME" \
 		'BEGIN { printf "crowd,%d,%.3f,%d\n", n, e - s, a }' | tee -a "$CSV"
 	cat "$OUT/crowd.txt"

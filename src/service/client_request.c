@@ -1,0 +1,158 @@
+/*
+ * client_request.c
+ *		Requests with arrays: out of a buffer of the transfer area into its slot, and
+ *		the outcome back.
+ */
+#include "postgres.h"
+
+#include "service/client.h"
+
+/* Of GhRequest.engine_state. */
+enum
+{
+	STATE_SLOT,
+	STATE_GENERATION,
+	STATE_DEADLINE
+};
+
+/* Where an array is in the slot's buffer; false when it is elsewhere. */
+static bool
+array_offset(uint32 number, const void *array, GhOffset *offset)
+{
+	const char *buffer = gh_buffer_at(number);
+
+	*offset = GH_NO_ARRAY;
+	if (array == NULL)
+		return true;
+	if ((const char *) array < buffer ||
+		(const char *) array >= buffer + gh_slot_at(number)->units * GH_UNIT_BYTES)
+		return false;
+	*offset = (GhOffset) ((const char *) array - buffer);
+	return true;
+}
+
+static bool
+fill_slot(uint32 number, const GhRequest *request)
+{
+	GhSlot	   *slot = gh_slot_at(number);
+
+	slot->op = GH_SERVICE_RUN;
+	slot->run_op = request->op;
+	slot->count = request->count;
+	slot->values_capacity = request->values_capacity;
+	slot->absent = request->absent;
+	slot->done = request->done;
+	slot->matched = request->matched;
+	slot->inserted = request->inserted;
+	slot->replaced = request->replaced;
+	slot->removed = request->removed;
+	slot->values_count = request->values_count;
+	return array_offset(number, request->keys, &slot->keys) &&
+		array_offset(number, request->values_in, &slot->values_in) &&
+		array_offset(number, request->ops, &slot->ops) &&
+		array_offset(number, request->values_out, &slot->values_out) &&
+		array_offset(number, request->flags_out, &slot->flags_out) &&
+		array_offset(number, request->counts_out, &slot->counts_out) &&
+		array_offset(number, request->offsets_out, &slot->offsets_out);
+}
+
+GhStatus
+gh_client_submit(GhTable *table, GhRequest *request)
+{
+	GhServiceTable *handle = (GhServiceTable *) table;
+	GhTableEntry *entry = gh_table_entry_at(handle->table);
+	GhStatus	status = gh_request_check(&handle->options, request, &request->error);
+	uint32		number;
+
+	request->table = NULL;
+	if (status != GH_OK)
+		return request->status = status;
+	if (request->on_device)
+		return request->status = gh_error_set(&request->error, GH_UNSUPPORTED,
+											  "a session has no device memory of its own");
+	if (request->count == 0)
+		return request->status = GH_OK;
+	if (pg_atomic_read_u64(&entry->word) != gh_slot_word(handle->generation, GH_TABLE_LIVE) ||
+		!gh_device_is_ready(&gh_service->device[entry->device]))
+		return request->status = gh_error_set(&request->error, GH_DEVICE_ERROR,
+											  "the table was lost with the worker of GPU %u", entry->device);
+	if (!gh_buffer_slot(request->keys, &number) ||
+		gh_slot_state(pg_atomic_read_u64(&gh_slot_at(number)->word)) != GH_SLOT_OWNED ||
+		!fill_slot(number, request))
+		return request->status = gh_error_set(&request->error, GH_INVALID,
+											  "the arrays of a request must be in one idle buffer of the transfer area");
+	gh_slot_at(number)->device = entry->device;
+	gh_slot_at(number)->table = handle->table;
+	gh_slot_at(number)->table_generation = handle->generation;
+	request->engine_state[STATE_SLOT] = number;
+	request->engine_state[STATE_GENERATION] =
+		gh_slot_generation(pg_atomic_read_u64(&gh_slot_at(number)->word));
+	request->engine_state[STATE_DEADLINE] = gh_client_deadline();
+	request->table = table;
+	request->status = GH_BUSY;
+	gh_client_slot_submit(number);
+	return GH_BUSY;
+}
+
+/* Takes the outcome over that gh_client_slot_look or gh_client_slot_wait told. */
+static GhStatus
+request_end(GhRequest *request, GhStatus status)
+{
+	GhSlot	   *slot = gh_slot_at((uint32) request->engine_state[STATE_SLOT]);
+
+	request->table = NULL;
+	if (status != GH_OK)
+		return request->status = status;
+	request->done = slot->done;
+	request->matched = slot->matched;
+	request->inserted = slot->inserted;
+	request->replaced = slot->replaced;
+	request->removed = slot->removed;
+	request->values_count = slot->values_count;
+	request->status = slot->status;
+	request->error = slot->error;
+	(void) gh_slot_move(slot, GH_SLOT_DONE, GH_SLOT_OWNED);
+	return request->status;
+}
+
+/* Whether the request's buffer was given back meanwhile. */
+static bool
+request_is_void(GhRequest *request)
+{
+	GhSlot	   *slot = gh_slot_at((uint32) request->engine_state[STATE_SLOT]);
+
+	return gh_slot_generation(pg_atomic_read_u64(&slot->word)) !=
+		request->engine_state[STATE_GENERATION];
+}
+
+GhStatus
+gh_client_poll(GhRequest *request)
+{
+	GhStatus	status;
+
+	if (request->status != GH_BUSY || request->table == NULL)
+		return request->status;
+	if (request_is_void(request))
+		return request_end(request, gh_error_set(&request->error, GH_INVALID, "the request's buffer was given back"));
+	status = gh_client_slot_look((uint32) request->engine_state[STATE_SLOT],
+					   request->engine_state[STATE_DEADLINE], &request->error);
+	return status == GH_BUSY ? GH_BUSY : request_end(request, status);
+}
+
+GhStatus
+gh_client_wait(GhRequest *request)
+{
+	GhServiceTable *handle = (GhServiceTable *) request->table;
+	GhError		error;
+	GhStatus	status;
+
+	if (request->status != GH_BUSY || handle == NULL || request_is_void(request))
+		return gh_client_poll(request);
+	status = gh_client_slot_wait((uint32) request->engine_state[STATE_SLOT],
+					   request->engine_state[STATE_DEADLINE], &handle->host, &error);
+	if (status == GH_STOPPED)
+		return GH_STOPPED;
+	if (status != GH_OK)
+		request->error = error;
+	return request_end(request, status);
+}

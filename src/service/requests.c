@@ -1,0 +1,489 @@
+/*
+ * requests.c
+ *		What the threads of a worker do with the slots that come through their rings.
+ *
+ * What a slot says is not trusted: it is copied and checked against what this process
+ * knows of the buffer and the table.  No function of PostgreSQL is called here.
+ */
+#include "postgres.h"
+
+#include <stdlib.h>
+
+#include "service/threads.h"
+
+/* The engines ask for this. */
+#define GH_HOST_ALIGNMENT 64
+
+/* ----------------------------------------------------------------- memory */
+
+static GhRef
+host_alloc(void *ctx, size_t bytes)
+{
+	(void) ctx;
+	bytes = (bytes + GH_HOST_ALIGNMENT - 1) / GH_HOST_ALIGNMENT * GH_HOST_ALIGNMENT;
+	return (GhRef) (uintptr_t) aligned_alloc(GH_HOST_ALIGNMENT, bytes);
+}
+
+static void
+host_free(void *ctx, GhRef ref)
+{
+	(void) ctx;
+	free((void *) (uintptr_t) ref);
+}
+
+static void *
+host_address(void *ctx, GhRef ref)
+{
+	(void) ctx;
+	return (void *) (uintptr_t) ref;
+}
+
+/* Device memory, counted for the table and within the limit for all of them. */
+static bool
+take_device(void *ctx, uint64_t bytes)
+{
+	GhWorkerTable *table = ctx;
+	uint64		before = pg_atomic_fetch_add_u64(&gh_worker.device->memory_used, (int64) bytes);
+	GhError		ignored;
+
+	if (gh_executor_pass_point(GH_FAULT_POINT_ALLOCATION, &ignored) != GH_OK ||
+		before + bytes > pg_atomic_read_u64(&gh_worker.device->memory_limit))
+	{
+		pg_atomic_fetch_sub_u64(&gh_worker.device->memory_used, (int64) bytes);
+		return false;
+	}
+	pg_atomic_fetch_add_u64(&gh_table_entry_at(table->number)->bytes, (int64) bytes);
+	return true;
+}
+
+static void
+give_device(void *ctx, uint64_t bytes)
+{
+	GhWorkerTable *table = ctx;
+
+	pg_atomic_fetch_sub_u64(&gh_worker.device->memory_used, (int64) bytes);
+	pg_atomic_fetch_sub_u64(&gh_table_entry_at(table->number)->bytes, (int64) bytes);
+}
+
+/* ----------------------------------------------------------------- answers */
+
+static void
+count(GhCounter counter, uint64 amount)
+{
+	pg_atomic_fetch_add_u64(&gh_worker.device->counter[counter], (int64) amount);
+}
+
+/* What of the device's memory is free, tables of others counted in. */
+static void
+note_free_memory(void)
+{
+	GhDeviceInfo info;
+	GhError		ignored;
+
+	if (gh_worker.engine->device_info(gh_worker.cuda_device, &info, &ignored) == GH_OK)
+		gh_worker.device->info.memory_free = info.memory_free;
+}
+
+/* After an error that cost a table its content: does the device still answer? */
+static void
+check_device(const GhError *error)
+{
+	GhDeviceInfo info;
+	GhError		ignored;
+
+	if (gh_worker.engine->device_info(gh_worker.cuda_device, &info, &ignored) != GH_OK)
+		gh_executor_declare_lost(error);
+}
+
+/* The slot's answer is written; whoever waits is told. */
+static void
+slot_answer(uint32 number)
+{
+	GhSlot	   *slot = gh_slot_at(number);
+	uint64		started = pg_atomic_read_u64(&slot->started_ns);
+	GhError		ignored;
+
+	(void) gh_executor_pass_point(GH_FAULT_POINT_REPLY, &ignored);
+	count(GH_COUNT_REQUESTS, 1);
+	if (started != 0)
+	{
+		count(GH_COUNT_QUEUE_NS, started - Min(slot->submitted_ns, started));
+		count(GH_COUNT_RUN_NS, gh_monotonic_ns() - started);
+	}
+	if (slot->status != GH_OK && slot->status != GH_TOO_SMALL)
+		count(GH_COUNT_ERRORS, 1);
+	pg_atomic_write_u64(&slot->started_ns, 0);
+	if (gh_slot_finish(number))
+		gh_executor_tell_main();
+}
+
+static void
+slot_refuse(uint32 number, GhStatus status, const char *why)
+{
+	GhSlot	   *slot = gh_slot_at(number);
+
+	slot->status = gh_error_set(&slot->error, status, "%s", why);
+	slot_answer(number);
+}
+
+/* ---------------------------------------------------------------- requests */
+
+/* An array of `bytes` in the slot's buffer; false when it would leave it. */
+static bool
+place_array(uint32 number, uint32 units, GhOffset offset, uint64 count, uint64 size,
+			void **array)
+{
+	uint64		room = (uint64) units * GH_UNIT_BYTES;
+
+	*array = NULL;
+	if (offset == GH_NO_ARRAY)
+		return true;
+	if (offset % 8 != 0 || offset > room || (size != 0 && count > (room - offset) / size))
+		return false;
+	*array = gh_buffer_at(number) + offset;
+	return true;
+}
+
+/* Whether a buffer of so many units, and no other, begins there. */
+static bool
+is_buffer(uint32 first, uint32 units)
+{
+	if (first >= gh_service->units || units == 0 || units > gh_service->units - first)
+		return false;
+	for (uint32 i = 0; i < units; i++)
+		if (pg_atomic_read_u32(gh_unit_at(first + i)) != gh_unit_of(first))
+			return false;
+	return true;
+}
+
+/* The engine's request out of what was asked for, checked. */
+static bool
+build_request(uint32 number, const GhSlot *asked, const GhWorkerTable *table, GhRequest *request)
+{
+	uint32		units = asked->units;
+	void	   *keys;
+	void	   *values_in;
+	void	   *ops;
+	void	   *flags;
+	void	   *counts;
+	void	   *offsets;
+	uint64		out = asked->run_op == GH_FIND_ALL ? asked->values_capacity : asked->count;
+
+	if (!is_buffer(number, units) || asked->count > GH_BATCH_MAX ||
+		asked->done > asked->count || out > (uint64) units * GH_UNIT_BYTES)
+		return false;
+	memset(request, 0, sizeof(*request));
+	if (!place_array(number, units, asked->keys, asked->count, table->options.key_size, &keys) ||
+		!place_array(number, units, asked->values_in, asked->count, table->options.value_size, &values_in) ||
+		!place_array(number, units, asked->ops, asked->count, 1, &ops) ||
+		!place_array(number, units, asked->values_out, out, table->options.value_size, &request->values_out) ||
+		!place_array(number, units, asked->flags_out, asked->count, 1, &flags) ||
+		!place_array(number, units, asked->counts_out, asked->count, sizeof(uint64), &counts) ||
+		!place_array(number, units, asked->offsets_out, asked->count + 1, sizeof(uint64), &offsets))
+		return false;
+	request->op = asked->run_op;
+	request->count = asked->count;
+	request->keys = keys;
+	request->values_in = values_in;
+	request->ops = ops;
+	request->absent = asked->absent;
+	request->flags_out = flags;
+	request->counts_out = counts;
+	request->offsets_out = offsets;
+	request->values_capacity = asked->values_capacity;
+	request->done = asked->done;
+	request->matched = asked->matched;
+	request->inserted = asked->inserted;
+	request->replaced = asked->replaced;
+	request->removed = asked->removed;
+	request->values_count = asked->values_count;
+	return true;
+}
+
+/* What went to the device and came back. */
+static void
+count_bytes(const GhRequest *request, const GhTableOptions *options)
+{
+	uint64		values = request->op == GH_FIND_ALL ? request->values_count : request->done;
+	uint64		to = options->key_size + (request->values_in != NULL ? options->value_size : 0) +
+		(request->ops != NULL ? 1 : 0);
+	uint64		from = (request->flags_out != NULL ? 1 : 0) +
+		(request->counts_out != NULL ? sizeof(uint64) : 0) +
+		(request->offsets_out != NULL ? sizeof(uint64) : 0);
+
+	count(GH_COUNT_BYTES_TO, request->done * to);
+	count(GH_COUNT_BYTES_FROM, request->done * from +
+		  (request->values_out != NULL ? values * options->value_size : 0));
+}
+
+/* The engine is through with a request. */
+static void
+finish_request(uint32 number, const GhWorkerTable *table, const GhRequest *request, GhStatus status)
+{
+	GhSlot	   *slot = gh_slot_at(number);
+
+	slot->status = status;
+	if (status != GH_OK)
+		slot->error = request->error;
+	slot->done = request->done;
+	slot->matched = request->matched;
+	slot->inserted = request->inserted;
+	slot->replaced = request->replaced;
+	slot->removed = request->removed;
+	slot->values_count = request->values_count;
+	count(GH_COUNT_BATCHES, 1);
+	count(GH_COUNT_KEYS, request->done);
+	count_bytes(request, &table->options);
+	if (status == GH_DEVICE_ERROR)
+		check_device(&request->error);
+	slot_answer(number);
+}
+
+static void
+run_request(GhExecutor *executor, uint32 number, const GhSlot *asked, GhWorkerTable *table)
+{
+	GhRunning    *running = &gh_worker.running_by_slot[number];
+	GhStatus	status;
+
+	if (!build_request(number, asked, table, &running->request))
+	{
+		slot_refuse(number, GH_INVALID, "an array of the request is outside its buffer");
+		return;
+	}
+	status = gh_executor_pass_point(gh_fault_point_of(running->request.op), &running->request.error);
+	if (status == GH_OK)
+		status = gh_worker.engine->submit(table->handle, &running->request);
+	if (status != GH_OK && status != GH_BUSY)
+	{
+		finish_request(number, table, &running->request, status);
+		return;
+	}
+	running->active = true;
+	running->table = table->number;
+	table->running++;
+	executor->running[executor->nrunning++] = number;
+}
+
+/* Polls everything in the engine once; true when something ended. */
+bool
+gh_executor_poll(GhExecutor *executor)
+{
+	bool		ended = false;
+
+	for (uint32 i = 0; i < executor->nrunning;)
+	{
+		uint32		number = executor->running[i];
+		GhRunning    *running = &gh_worker.running_by_slot[number];
+		GhStatus	status = gh_worker.engine->poll(&running->request);
+
+		if (status == GH_BUSY)
+		{
+			i++;
+			continue;
+		}
+		running->active = false;
+		gh_worker.tables[running->table].running--;
+		/* order is kept: the oldest is looked at first */
+		executor->nrunning--;
+		memmove(&executor->running[i], &executor->running[i + 1],
+				(executor->nrunning - i) * sizeof(uint32));
+		finish_request(number, &gh_worker.tables[running->table], &running->request, status);
+		ended = true;
+	}
+	return ended;
+}
+
+/* Until nothing of the table is in the engine. */
+static void
+drain_table(GhExecutor *executor, const GhWorkerTable *table)
+{
+	while (table->running > 0)
+		(void) gh_executor_poll(executor);
+}
+
+/* --------------------------------------------------------- other requests */
+
+static void
+create_table(uint32 number, const GhSlot *asked, GhWorkerTable *table)
+{
+	GhSlot	   *slot = gh_slot_at(number);
+	GhHost		host = {0};
+
+	host.ctx = table;
+	host.alloc = host_alloc;
+	host.free = host_free;
+	host.address = host_address;
+	host.take_device = take_device;
+	host.give_device = give_device;
+	table->options = asked->options;
+	table->options.device = gh_worker.cuda_device;
+	table->generation = asked->table_generation;
+	slot->status = gh_executor_pass_point(GH_FAULT_POINT_CREATE, &slot->error);
+	if (slot->status == GH_OK)
+		slot->status = gh_worker.engine->table_create(&host, &table->options, &table->handle, &slot->error);
+	if (slot->status != GH_OK)
+		table->handle = NULL;
+	if (slot->status == GH_DEVICE_ERROR)
+		check_device(&slot->error);
+	else
+		note_free_memory();
+	slot_answer(number);
+}
+
+static GhStatus
+control_table(GhSlot *slot, const GhSlot *asked, GhWorkerTable *table)
+{
+	static const GhFaultPoint points[] = {
+		[GH_SERVICE_CLEAR] = GH_FAULT_POINT_CLEAR,
+		[GH_SERVICE_RESERVE] = GH_FAULT_POINT_RESERVE,
+		[GH_SERVICE_FLUSH] = GH_FAULT_POINT_FLUSH,
+		[GH_SERVICE_STATS] = GH_FAULT_POINT_STATS,
+	};
+	GhStatus	status = gh_executor_pass_point(points[asked->op], &slot->error);
+
+	(void) points;
+	if (status != GH_OK)
+		return status;
+	switch (asked->op)
+	{
+		case GH_SERVICE_CLEAR:
+			return gh_worker.engine->table_clear(table->handle, &slot->error);
+		case GH_SERVICE_RESERVE:
+			return gh_worker.engine->table_reserve(table->handle, asked->keys_wanted, &slot->error);
+		case GH_SERVICE_FLUSH:
+			return gh_worker.engine->table_flush(table->handle, &slot->error);
+		default:
+			slot->options = table->options;
+			return gh_worker.engine->table_stats(table->handle, &slot->stats, &slot->error);
+	}
+}
+
+/* Whether the slot's process may use the table of that number and generation. */
+static const char *
+refusal(const GhSlot *asked)
+{
+	const GhTableEntry *entry;
+	uint64		word;
+
+	if (asked->table >= GH_TABLES_MAX)
+		return "there is no such table";
+	entry = gh_table_entry_at(asked->table);
+	word = pg_atomic_read_u64((pg_atomic_uint64 *) &entry->word);
+	if (word != gh_slot_word(asked->table_generation, GH_TABLE_LIVE) || entry->device != gh_worker.device_index)
+		return "the table is gone";
+	if (entry->procno == -1 ? entry->database != asked->database : entry->procno != asked->procno)
+		return "the table is another session's";
+	if (asked->op == GH_SERVICE_CREATE)
+		return gh_worker.tables[asked->table].handle != NULL ? "the table is there already" : NULL;
+	if (gh_worker.tables[asked->table].handle == NULL || gh_worker.tables[asked->table].generation != asked->table_generation)
+		return "the table was not made";
+	return NULL;
+}
+
+/* A request that was checked, except for its arrays. */
+static void
+start_request(GhExecutor *executor, uint32 number, const GhSlot *asked)
+{
+	GhSlot	   *slot = gh_slot_at(number);
+	GhWorkerTable *table = &gh_worker.tables[asked->table];
+	uint64		now = gh_monotonic_ns();
+
+	pg_atomic_write_u64(&slot->started_ns, now);
+	pg_atomic_write_u64(&gh_table_entry_at(asked->table)->used_ns, now);
+	switch (asked->op)
+	{
+		case GH_SERVICE_RUN:
+			run_request(executor, number, asked, table);
+			break;
+		case GH_SERVICE_CREATE:
+			create_table(number, asked, table);
+			break;
+		case GH_SERVICE_CLEAR:
+		case GH_SERVICE_RESERVE:
+		case GH_SERVICE_FLUSH:
+		case GH_SERVICE_STATS:
+			drain_table(executor, table);
+			slot->status = control_table(slot, asked, table);
+			if (slot->status == GH_DEVICE_ERROR)
+				check_device(&slot->error);
+			slot_answer(number);
+			break;
+		default:
+			slot_refuse(number, GH_INVALID, "there is no such request");
+	}
+}
+
+/*
+ * A slot that came through the ring.  A client that was stopped on its way may have
+ * appended it late, after an earlier worker ended and the slot went to another: what
+ * is not SUBMITTED, not this executor's or in the engine already is passed over.
+ */
+void
+gh_executor_start(GhExecutor *executor, uint32 number)
+{
+	GhSlotState state;
+	GhSlot		asked;
+	const char *why;
+
+	if (number >= gh_service->slots || gh_worker.running_by_slot[number].active)
+		return;
+	state = gh_slot_state(pg_atomic_read_u64(&gh_slot_at(number)->word));
+	if (state != GH_SLOT_SUBMITTED && state != GH_SLOT_ABANDONED)
+		return;
+	pg_read_barrier();
+	asked = *gh_slot_at(number);
+	if (asked.device != gh_worker.device_index || asked.table % GH_EXECUTORS != executor->number)
+		return;
+	why = asked.instance != gh_worker.instance ? "the worker was started anew" : refusal(&asked);
+	if (why != NULL)
+		slot_refuse(number, GH_DEVICE_ERROR, why);
+	else
+		start_request(executor, number, &asked);
+}
+
+static void
+reap_table(GhExecutor *executor, GhWorkerTable *table, uint64 generation)
+{
+	GhTable    *handle = table->handle;
+	GhError		ignored;
+
+	drain_table(executor, table);
+	/* the device may hang here as in a request, but no slot tells */
+	pg_atomic_write_u64(&executor->reaping_ns, gh_monotonic_ns());
+	(void) gh_executor_pass_point(GH_FAULT_POINT_DESTROY, &ignored);
+	if (handle != NULL && table->generation == generation)
+	{
+		table->handle = NULL;
+		gh_worker.engine->table_destroy(handle);
+	}
+	pg_atomic_write_u64(&executor->reaping_ns, 0);
+}
+
+/*
+ * Frees tables that nobody wants any more; true when there was one.  Whoever makes an
+ * entry DYING sets the flag after that: so it is taken back first and then all are
+ * looked at.
+ */
+bool
+gh_executor_reap(GhExecutor *executor)
+{
+	bool		found = false;
+
+	if (pg_atomic_read_u32(&executor->ring->dying) == 0)
+		return false;
+	pg_atomic_write_u32(&executor->ring->dying, 0);
+	pg_memory_barrier();
+	for (uint32 i = executor->number; i < GH_TABLES_MAX; i += GH_EXECUTORS)
+	{
+		GhTableEntry *entry = gh_table_entry_at(i);
+		uint64		word = pg_atomic_read_u64(&entry->word);
+		uint64		generation = gh_slot_generation(word);
+
+		if ((GhTableState) gh_slot_state(word) != GH_TABLE_DYING || entry->device != gh_worker.device_index)
+			continue;
+		reap_table(executor, &gh_worker.tables[i], generation);
+		pg_atomic_write_u64(&entry->word, gh_slot_word(generation + 1, GH_TABLE_FREE));
+		found = true;
+	}
+	return found;
+}
