@@ -162,21 +162,60 @@ fill_to(Subject *s, double fill, uint64_t *keys, uint64_t most, uint64_t *first,
 	}
 }
 
-/* Old keys leave as new ones come: the table finds a size and stays there. */
+/* Keys come until one subtable, just doubled, is larger than all others: then the filled
+ * factor is as low as growing makes it. */
 static void
-oscillate(Subject *s, double fill, bool much, uint64_t *keys, uint64_t most)
+fill_to_first(Subject *s, uint64_t *keys, uint64_t most, uint64_t *end)
+{
+	GhTableStats stats = {0};
+	uint64_t	upsizes;
+	uint32_t	larger = 0;
+	uint32_t	i;
+
+	*end = most / 2;
+	store_numbers(s, keys, 0, *end, storing_op(s));
+	check_shape(s->c, s->table, &stats);
+	do
+	{
+		upsizes = stats.upsizes;
+		store_numbers(s, keys, *end, *end + most / 200, storing_op(s));
+		*end += most / 200;
+		if (!check_shape(s->c, s->table, &stats))
+			return;
+		larger = 0;
+		for (i = 0; i < stats.subtables; i++)
+		{
+			if (stats.subtable[i].slots * stats.subtables > slots_of(&stats))
+				larger++;
+		}
+	} while ((larger != 1 || stats.upsizes == upsizes) && *end < 4 * most);
+	CHECK(s->c, *end < 4 * most, "%u of %u subtables are doubled", (unsigned) larger,
+		  (unsigned) stats.subtables);
+}
+
+/*
+ * Old keys leave as new ones come: the table finds a size and stays there.  Few at a
+ * time, from the filled factor on; or, with 0, many, from the lowest that growing makes.
+ */
+static void
+oscillate(Subject *s, double fill, uint64_t *keys, uint64_t most)
 {
 	Context    *c = s->c;
 	uint64_t	rounds = sized(c, 120, 30);
 	GhTableStats warm = {0};
 	GhTableStats stats;
-	uint64_t	batch;
-	uint64_t	first;
+	uint64_t	batch = most / 600 + 1;
+	uint64_t	first = 0;
 	uint64_t	end;
 	uint64_t	round;
 
-	fill_to(s, fill, keys, most, &first, &end);
-	batch = much ? (end - first) / 50 : most / 600 + 1;
+	if (fill > 0)
+		fill_to(s, fill, keys, most, &first, &end);
+	else
+	{
+		fill_to_first(s, keys, most, &end);
+		batch = end / 50;
+	}
 	for (round = 0; round < rounds && c->failures == 0; round++)
 	{
 		if (round == rounds / 6)
@@ -199,6 +238,26 @@ oscillate(Subject *s, double fill, bool much, uint64_t *keys, uint64_t most)
 	check_content(s);
 }
 
+/* From just above fill_min to fill_max, in steps of a quarter, and after growing. */
+static void
+try_steps(Context *c, const GhTableOptions *options, uint64_t *keys, uint64_t most)
+{
+	int			step;
+
+	for (step = 0; step < 6 && c->failures == 0; step += c->reduced ? 5 : 1)
+	{
+		GhTableOptions seeded = *options;
+		Subject		s;
+
+		seeded.seed = random_next(c);
+		if (!subject_open(&s, c, &seeded))
+			return;
+		oscillate(&s, step == 5 ? 0 : options->fill_min +
+				  (options->fill_max - options->fill_min) * (0.02 + 0.245 * step), keys, most);
+		subject_close(&s);
+	}
+}
+
 static void
 test_oscillation(Context *c)
 {
@@ -210,30 +269,19 @@ test_oscillation(Context *c)
 	uint64_t   *keys = make_words(most);
 	uint32_t	d;
 	size_t		b;
-	int			step;
 
 	for (d = GH_SUBTABLES_MIN; d <= GH_SUBTABLES_MAX; d++)
 	{
 		for (b = 0; b < sizeof(bounds) / sizeof(bounds[0]); b++)
 		{
+			GhTableOptions options = options_of(c, type_of_kind((Kind) ((d + b) % KINDS)));
+
 			if (c->reduced && (b + d) % 4 != 0)
 				continue;
-			for (step = 0; step <= (c->reduced ? 1 : 4); step++)
-			{
-				GhTableOptions options = options_of(c, type_of_kind((Kind) ((d + b) % KINDS)));
-				Subject		s;
-
-				options.subtables = d;
-				options.fill_max = bounds[b][0];
-				options.fill_min = bounds[b][1] * d / (d + 1) * options.fill_max;
-				options.seed = random_next(c);
-				if (!subject_open(&s, c, &options))
-					break;
-				/* from just above fill_min to fill_max; batches of few keys and of many */
-				oscillate(&s, options.fill_min + (options.fill_max - options.fill_min) *
-						  (0.02 + 0.245 * step), (step + b) % 2 != 0, keys, most);
-				subject_close(&s);
-			}
+			options.subtables = d;
+			options.fill_max = bounds[b][0];
+			options.fill_min = bounds[b][1] * d / (d + 1) * options.fill_max;
+			try_steps(c, &options, keys, most);
 		}
 	}
 	free(keys);
