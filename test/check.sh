@@ -299,7 +299,7 @@ part_tap() {
 
 check() {
 	local part start
-	gh_paths
+	gh_paths ""
 	for part in $PARTS; do
 		start=$SECONDS
 		gh_step "$part"

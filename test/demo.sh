@@ -152,7 +152,7 @@ demo_archive() {
 }
 
 demo() {
-	gh_paths
+	gh_paths ""
 	start_server
 	"demo_$DATA"
 	gh_server_stop

@@ -216,7 +216,7 @@ service() {
 }
 
 in_workdir() {
-	gh_paths
+	gh_paths ""
 	"$@"
 }
 
