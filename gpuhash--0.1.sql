@@ -3,9 +3,10 @@
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION gpuhash" to load this file. \quit
 
--- Named hash tables live in the memory of the session that makes them, outside
--- transactions.  So every function is volatile; those that change a table are
--- parallel unsafe, those that read one run in the leader, where the tables are.
+-- Named hash tables live in memory, outside transactions: in that of the server,
+-- for all sessions of a database, or in that of a session.  So every function is
+-- volatile; those that change a table are parallel unsafe, those that read one run
+-- in the leader.
 
 -- ---------------------------------------------------------------- life and death
 
@@ -159,6 +160,24 @@ LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION gpuhash_find_all_bytea(text, bigint[])
 	IS 'every value of each key, as bytea';
 
+-- ------------------------------------------------------------------------ grants
+
+CREATE FUNCTION gpuhash_grant(name text, role name, privilege text)
+RETURNS void
+AS 'MODULE_PATHNAME', 'gpuhash_grant'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpuhash_grant(text, name, text)
+	IS 'let a role, or public, read a hash table, or write to it, which includes reading';
+
+CREATE FUNCTION gpuhash_revoke(name text, role name, privilege text)
+RETURNS void
+AS 'MODULE_PATHNAME', 'gpuhash_revoke'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpuhash_revoke(text, name, text)
+	IS 'take back what gpuhash_grant gave: write, or read, and writing with it';
+
 -- ------------------------------------------------------------------ monitoring
 
 CREATE FUNCTION gpuhash_mode()
@@ -199,6 +218,7 @@ COMMENT ON FUNCTION gpuhash_table_stats(text)
 CREATE FUNCTION gpuhash_list_tables(
 	OUT name text,
 	OUT owner oid,
+	OUT grants text[],
 	OUT status text,
 	OUT engine text,
 	OUT device int,
@@ -244,22 +264,23 @@ COMMENT ON FUNCTION gpuhash_list_devices()
 	IS 'the rows of gpuhash_devices; opens the GPU unless gpuhash.engine is cpu, which takes GPU memory until the session ends';
 
 CREATE VIEW gpuhash_tables AS
-	SELECT t.name, pg_catalog.pg_get_userbyid(t.owner) AS owner, t.status, t.engine, t.device,
+	SELECT t.name, pg_catalog.pg_get_userbyid(t.owner) AS owner, t.grants, t.status, t.engine, t.device,
 		t.value_size, t.multi, t.host_copy, t.keys, t.entries, t.fill_factor,
 		t.bytes, t.device_bytes
 	FROM gpuhash_list_tables() AS t;
 
-COMMENT ON VIEW gpuhash_tables IS 'hash tables of this session';
+COMMENT ON VIEW gpuhash_tables IS 'hash tables of this database, or of this session, that the current user may read; all for members of pg_monitor';
+COMMENT ON COLUMN gpuhash_tables.grants IS 'who else may use it, like role=read or role=write';
 COMMENT ON COLUMN gpuhash_tables.status IS 'ready, or lost with its GPU';
 COMMENT ON COLUMN gpuhash_tables.entries IS 'values stored: more than keys if multi';
-COMMENT ON COLUMN gpuhash_tables.bytes IS 'memory of this process, a host copy included';
+COMMENT ON COLUMN gpuhash_tables.bytes IS 'memory of the server or, for a table of the session, of its process';
 COMMENT ON COLUMN gpuhash_tables.device_bytes IS 'memory of the GPU';
 
 CREATE VIEW gpuhash_subtables AS
 	SELECT s.table_name, s.subtable, s.slots, s.entries, s.fill_factor
 	FROM gpuhash_list_subtables() AS s;
 
-COMMENT ON VIEW gpuhash_subtables IS 'subtables of the hash tables of this session';
+COMMENT ON VIEW gpuhash_subtables IS 'subtables of the hash tables that gpuhash_tables shows';
 
 CREATE VIEW gpuhash_devices AS
 	SELECT d.engine, d.device, d.name, d.status, d.memory_total, d.memory_free, d.tables
@@ -267,20 +288,15 @@ CREATE VIEW gpuhash_devices AS
 
 COMMENT ON VIEW gpuhash_devices
 	IS 'what can hold hash tables: the CPU engine, and each GPU or why there is none; opens the GPU unless gpuhash.engine is cpu, which takes GPU memory until the session ends';
-COMMENT ON COLUMN gpuhash_devices.tables IS 'hash tables of this session there';
+COMMENT ON COLUMN gpuhash_devices.tables IS 'hash tables of this database, or of this session, there';
 
 -- -------------------------------------------------------------------- privileges
 
+-- What makes and frees tables is to be granted.  Whoever is let to write to a table,
+-- by its owner, needs no more.
 REVOKE ALL ON FUNCTION gpuhash_create(text, int, bool, int, float8, float8, bigint, bool) FROM PUBLIC;
 REVOKE ALL ON FUNCTION gpuhash_drop(text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION gpuhash_clear(text) FROM PUBLIC;
-REVOKE ALL ON FUNCTION gpuhash_insert(text, bigint, bigint) FROM PUBLIC;
-REVOKE ALL ON FUNCTION gpuhash_insert(text, bigint[], bigint[]) FROM PUBLIC;
-REVOKE ALL ON FUNCTION gpuhash_insert(text, bigint[], bytea[]) FROM PUBLIC;
-REVOKE ALL ON FUNCTION gpuhash_insert(text, bigint) FROM PUBLIC;
-REVOKE ALL ON FUNCTION gpuhash_insert(text, bigint[]) FROM PUBLIC;
-REVOKE ALL ON FUNCTION gpuhash_load(text, text) FROM PUBLIC;
-REVOKE ALL ON FUNCTION gpuhash_delete(text, bigint[]) FROM PUBLIC;
 
 GRANT SELECT ON gpuhash_tables, gpuhash_subtables, gpuhash_devices TO PUBLIC;
 

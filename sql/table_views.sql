@@ -32,7 +32,8 @@ WHERE has_function_privilege('public', p.oid, 'EXECUTE') ORDER BY p.oid::regproc
 
 CREATE ROLE regress_gpuhash_user;
 CREATE ROLE regress_gpuhash_other;
-GRANT EXECUTE ON FUNCTION gpuhash_create, gpuhash_drop, gpuhash_insert(text, bigint, bigint) TO regress_gpuhash_user;
+GRANT EXECUTE ON FUNCTION gpuhash_create, gpuhash_drop, gpuhash_clear TO regress_gpuhash_user;
+GRANT EXECUTE ON FUNCTION gpuhash_drop, gpuhash_clear TO regress_gpuhash_other;
 SET ROLE regress_gpuhash_other;
 SELECT gpuhash_create('x');
 SELECT gpuhash_insert('plain', 1, 1);
@@ -42,16 +43,79 @@ SET ROLE regress_gpuhash_user;
 SELECT gpuhash_create('x');
 SELECT gpuhash_insert('x', 1, 1), gpuhash_find('x', 1);
 SELECT gpuhash_drop('plain');
+
+-- grants: read, write with it, to a role, to its members, to everybody
+SELECT gpuhash_grant('plain', 'public', 'read');
+SELECT gpuhash_grant('x', 'regress_gpuhash_other', 'read');
+SELECT name, grants FROM gpuhash_tables;
 SET ROLE regress_gpuhash_other;
-SELECT gpuhash_find('x', 1);
+SELECT gpuhash_find('x', 1), gpuhash_contains('x', ARRAY[1, 2]), (SELECT keys FROM gpuhash_table_stats('x'));
+SELECT name, owner FROM gpuhash_tables;
+SELECT DISTINCT table_name FROM gpuhash_subtables;
+SELECT gpuhash_insert('x', 2, 2);
+SELECT gpuhash_delete('x', ARRAY[1]);
+SELECT gpuhash_load('x', 'SELECT 3, 3');
+SELECT gpuhash_clear('x');
+SELECT gpuhash_drop('x');
+SELECT gpuhash_grant('x', 'public', 'read');
+SELECT gpuhash_revoke('x', 'public', 'read');
+SET ROLE regress_gpuhash_user;
+SELECT gpuhash_grant('x', 'regress_gpuhash_other', 'WRITE'), gpuhash_grant('x', 'public', 'read');
+SELECT gpuhash_grant('x', 'regress_gpuhash_other', 'read');
+SELECT name, grants FROM gpuhash_tables;
+SET ROLE regress_gpuhash_other;
+SELECT gpuhash_insert('x', 2, 2), gpuhash_load('x', 'SELECT 3, 3'), gpuhash_delete('x', ARRAY[3]), gpuhash_find('x', 2);
+SELECT gpuhash_drop('x');
+SET ROLE regress_gpuhash_user;
+SELECT gpuhash_revoke('x', 'regress_gpuhash_other', 'write');
+SELECT name, grants FROM gpuhash_tables;
+SELECT gpuhash_revoke('x', 'public', 'read'), gpuhash_revoke('x', 'public', 'read');
+SET ROLE regress_gpuhash_other;
+SELECT gpuhash_insert('x', 2, 2);
+SELECT gpuhash_find('x', 2);
+SET ROLE regress_gpuhash_user;
+SELECT gpuhash_grant('x', 'regress_gpuhash_other', 'write');
+SELECT gpuhash_revoke('x', 'regress_gpuhash_other', 'read');
+SELECT name, grants FROM gpuhash_tables;
+SET ROLE regress_gpuhash_other;
+SELECT gpuhash_find('x', 2);
+SET ROLE regress_gpuhash_user;
+SELECT gpuhash_grant('x', 'regress_gpuhash_nobody', 'read');
+SELECT gpuhash_grant('x', 'regress_gpuhash_other', 'delete');
+SELECT gpuhash_grant('x', NULL, 'read');
+SELECT gpuhash_revoke('x', 'public', NULL);
+SELECT gpuhash_grant('unknown', 'public', 'read');
 RESET ROLE;
 GRANT regress_gpuhash_user TO regress_gpuhash_other;
 SET ROLE regress_gpuhash_other;
 SELECT gpuhash_find('x', 1);
 RESET ROLE;
+REVOKE regress_gpuhash_user FROM regress_gpuhash_other;
 -- superusers may
 SELECT gpuhash_find('x', 1);
+-- members of pg_monitor see all of them
+GRANT pg_monitor TO regress_gpuhash_other;
+SET ROLE regress_gpuhash_other;
+SELECT name, owner, keys, bytes > 0 AS memory FROM gpuhash_tables;
+SELECT gpuhash_find('x', 1);
+RESET ROLE;
+-- as many grants as there is room for
+SELECT gpuhash_grant('plain', 'public', 'write');
+DO $$ BEGIN FOR i IN 1 .. 64 LOOP EXECUTE format('CREATE ROLE regress_gpuhash_role%s', i); END LOOP; END $$;
+SELECT count(gpuhash_grant('plain', ('regress_gpuhash_role' || i)::name, 'read')) FROM generate_series(1, 63) i;
+SELECT gpuhash_grant('plain', 'regress_gpuhash_role64', 'read');
+SELECT cardinality(grants) FROM gpuhash_tables WHERE name = 'plain';
+-- what a role was granted goes with it, unless its drop is undone
+BEGIN;
+SAVEPOINT s;
+DROP ROLE regress_gpuhash_role1;
+ROLLBACK TO s;
+COMMIT;
+SELECT cardinality(grants) FROM gpuhash_tables WHERE name = 'plain';
+DO $$ BEGIN FOR i IN 1 .. 64 LOOP EXECUTE format('DROP ROLE regress_gpuhash_role%s', i); END LOOP; END $$;
+SELECT grants FROM gpuhash_tables WHERE name = 'plain';
+REVOKE ALL ON FUNCTION gpuhash_create, gpuhash_drop, gpuhash_clear FROM regress_gpuhash_user, regress_gpuhash_other;
+DROP ROLE regress_gpuhash_user, regress_gpuhash_other;
+SELECT name, owner LIKE 'unknown%' AS owner_dropped FROM gpuhash_tables WHERE name = 'x';
 
 SELECT count(gpuhash_drop(name)) FROM gpuhash_tables;
-REVOKE ALL ON FUNCTION gpuhash_create, gpuhash_drop, gpuhash_insert(text, bigint, bigint) FROM regress_gpuhash_user;
-DROP ROLE regress_gpuhash_user, regress_gpuhash_other;

@@ -106,6 +106,15 @@ gh_read_temp_file(BufFile *file, void *ptr, size_t size, bool may_end)
 #define gh_create_wait_event_set(n) CreateWaitEventSet(TopMemoryContext, n)
 #endif
 
+/* From 17 on, a shared hash table is told how to copy a key. */
+#if PG_VERSION_NUM >= 170000
+#define GH_DSHASH_PARAMETERS(key_size, entry_size, tranche) \
+	{key_size, entry_size, dshash_memcmp, dshash_memhash, dshash_memcpy, tranche}
+#else
+#define GH_DSHASH_PARAMETERS(key_size, entry_size, tranche) \
+	{key_size, entry_size, dshash_memcmp, dshash_memhash, tranche}
+#endif
+
 /* 18 puts the mark of a function that does not return in front. */
 #if PG_VERSION_NUM >= 180000
 #define GH_NORETURN pg_noreturn

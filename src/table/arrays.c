@@ -111,7 +111,7 @@ gh_copy_value(int value_size, Datum bytea_value, char *target)
 {
 	struct varlena *value = PG_DETOAST_DATUM_PACKED(bytea_value);
 
-	memcpy(target, VARDATA_ANY(value), value_size);
+	gh_value_from_bytes(value_size, VARDATA_ANY(value), target);
 	if ((Pointer) value != DatumGetPointer(bytea_value))
 		pfree(value);
 }
@@ -179,10 +179,9 @@ gh_make_bigint_array(const uint64 *values, const uint8 *present, uint64 count)
 }
 
 ArrayType *
-gh_make_bytea_array(GhNamedTable *table, const uint64 *values, const uint8 *present,
-					uint64 count)
+gh_make_bytea_array(int value_size, const char *values, const uint8 *present, uint64 count)
 {
-	Size		size = INTALIGN(VARHDRSZ + table->value_size);
+	Size		size = INTALIGN(VARHDRSZ + value_size);
 	ArrayType  *array = make_array(BYTEAOID, size, present, count);
 	char	   *data = ARR_DATA_PTR(array);
 
@@ -190,8 +189,8 @@ gh_make_bytea_array(GhNamedTable *table, const uint64 *values, const uint8 *pres
 	{
 		if (!present[i])
 			continue;
-		SET_VARSIZE(data, VARHDRSZ + table->value_size);
-		gh_value_bytes(table, values[i], VARDATA(data));
+		SET_VARSIZE(data, VARHDRSZ + value_size);
+		gh_value_to_bytes(value_size, values + i * value_size, VARDATA(data));
 		data += size;
 	}
 	return array;

@@ -25,7 +25,7 @@ PG_FUNCTION_INFO_V1(gpuhash_find_all_bytea);
 
 /* Is the key there?  Its value, unless value is NULL. */
 static bool
-find_key(FunctionCallInfo fcinfo, GhNamedTable *table, uint64 *value)
+find_key(FunctionCallInfo fcinfo, const GhTableInfo *info, void *value)
 {
 	uint64		key;
 	uint8		found;
@@ -33,21 +33,21 @@ find_key(FunctionCallInfo fcinfo, GhNamedTable *table, uint64 *value)
 	if (PG_ARGISNULL(1))
 		return false;
 	key = (uint64) PG_GETARG_INT64(1);
-	gh_find(table, &key, 1, value, &found);
+	gh_find(info, &key, 1, value, &found);
 	return found;
 }
 
 /* Looks up the array of keys; NULL keys are not found. */
 static void
-find_keys(FunctionCallInfo fcinfo, GhNamedTable *table, GhKeys *keys,
-		  uint64 **values, uint8 **found)
+find_keys(FunctionCallInfo fcinfo, const GhTableInfo *info, GhKeys *keys, void **values,
+		  uint8 **found)
 {
 	gh_keys_arg(fcinfo, true, keys);
 	if (values != NULL)
 		*values = MemoryContextAllocHuge(CurrentMemoryContext,
-										 Max(keys->count, 1) * sizeof(uint64));
+										 Max(keys->count, 1) * info->value_size);
 	*found = palloc(Max(keys->count, 1));
-	gh_find(table, keys->keys, keys->count, values == NULL ? NULL : *values, *found);
+	gh_find(info, keys->keys, keys->count, values == NULL ? NULL : *values, *found);
 	for (uint64 i = 0; keys->nulls != NULL && i < keys->count; i++)
 		if (keys->nulls[i])
 			(*found)[i] = 0;
@@ -56,93 +56,94 @@ find_keys(FunctionCallInfo fcinfo, GhNamedTable *table, GhKeys *keys,
 Datum
 gpuhash_find_key(PG_FUNCTION_ARGS)
 {
-	GhNamedTable *table = gh_table_arg(fcinfo);
-	uint64		value;
+	GhTableInfo info;
+	int64		value;
 
-	gh_require_bigint(table);
-	gh_require_single(table);
-	if (!find_key(fcinfo, table, &value))
+	gh_table_arg(fcinfo, GH_MAY_READ, &info);
+	gh_require_bigint(&info);
+	gh_require_single(&info);
+	if (!find_key(fcinfo, &info, &value))
 		PG_RETURN_NULL();
-	PG_RETURN_INT64((int64) value);
+	PG_RETURN_INT64(value);
 }
 
 Datum
 gpuhash_find_keys(PG_FUNCTION_ARGS)
 {
-	GhNamedTable *table = gh_table_arg(fcinfo);
+	GhTableInfo info;
 	GhKeys		keys;
-	uint64	   *values;
+	void	   *values;
 	uint8	   *found;
 
-	gh_require_bigint(table);
-	gh_require_single(table);
-	find_keys(fcinfo, table, &keys, &values, &found);
+	gh_table_arg(fcinfo, GH_MAY_READ, &info);
+	gh_require_bigint(&info);
+	gh_require_single(&info);
+	find_keys(fcinfo, &info, &keys, &values, &found);
 	PG_RETURN_ARRAYTYPE_P(gh_make_bigint_array(values, found, keys.count));
-}
-
-static bytea *
-make_bytea(GhNamedTable *table, uint64 value)
-{
-	bytea	   *result = palloc(VARHDRSZ + table->value_size);
-
-	SET_VARSIZE(result, VARHDRSZ + table->value_size);
-	gh_value_bytes(table, value, VARDATA(result));
-	return result;
 }
 
 Datum
 gpuhash_find_bytea_key(PG_FUNCTION_ARGS)
 {
-	GhNamedTable *table = gh_table_arg(fcinfo);
-	uint64		value;
+	GhTableInfo info;
+	uint64		value[GH_VALUE_SIZE_MAX / sizeof(uint64)];
+	bytea	   *result;
 
-	gh_require_bytes(table);
-	gh_require_single(table);
-	if (!find_key(fcinfo, table, &value))
+	gh_table_arg(fcinfo, GH_MAY_READ, &info);
+	gh_require_bytes(&info);
+	gh_require_single(&info);
+	if (!find_key(fcinfo, &info, value))
 		PG_RETURN_NULL();
-	PG_RETURN_BYTEA_P(make_bytea(table, value));
+	result = palloc(VARHDRSZ + info.value_size);
+	SET_VARSIZE(result, VARHDRSZ + info.value_size);
+	gh_value_to_bytes(info.value_size, (char *) value, VARDATA(result));
+	PG_RETURN_BYTEA_P(result);
 }
 
 Datum
 gpuhash_find_bytea_keys(PG_FUNCTION_ARGS)
 {
-	GhNamedTable *table = gh_table_arg(fcinfo);
+	GhTableInfo info;
 	GhKeys		keys;
-	uint64	   *values;
+	void	   *values;
 	uint8	   *found;
 
-	gh_require_bytes(table);
-	gh_require_single(table);
-	find_keys(fcinfo, table, &keys, &values, &found);
-	PG_RETURN_ARRAYTYPE_P(gh_make_bytea_array(table, values, found, keys.count));
+	gh_table_arg(fcinfo, GH_MAY_READ, &info);
+	gh_require_bytes(&info);
+	gh_require_single(&info);
+	find_keys(fcinfo, &info, &keys, &values, &found);
+	PG_RETURN_ARRAYTYPE_P(gh_make_bytea_array(info.value_size, values, found, keys.count));
 }
 
 Datum
 gpuhash_contains_key(PG_FUNCTION_ARGS)
 {
-	GhNamedTable *table = gh_table_arg(fcinfo);
+	GhTableInfo info;
 
+	gh_table_arg(fcinfo, GH_MAY_READ, &info);
 	if (PG_ARGISNULL(1))
 		PG_RETURN_NULL();
-	PG_RETURN_BOOL(find_key(fcinfo, table, NULL));
+	PG_RETURN_BOOL(find_key(fcinfo, &info, NULL));
 }
 
 Datum
 gpuhash_contains_keys(PG_FUNCTION_ARGS)
 {
-	GhNamedTable *table = gh_table_arg(fcinfo);
+	GhTableInfo info;
 	GhKeys		keys;
 	uint8	   *found;
 
-	find_keys(fcinfo, table, &keys, NULL, &found);
+	gh_table_arg(fcinfo, GH_MAY_READ, &info);
+	find_keys(fcinfo, &info, &keys, NULL, &found);
 	PG_RETURN_ARRAYTYPE_P(gh_make_bool_array(found, keys.nulls, keys.count));
 }
 
 /* ------------------------------------------------------------- every value */
 
+/* buffer is room for one value as bytea, or NULL: values are bigint. */
 static void
-emit_lists(ReturnSetInfo *result, GhNamedTable *table, const uint64 *keys,
-		   uint64 count, const GhValueLists *lists, bytea *buffer)
+emit_lists(ReturnSetInfo *result, int value_size, const uint64 *keys, uint64 count,
+		   const GhValueLists *lists, bytea *buffer)
 {
 	for (uint64 i = 0; i < count; i++)
 	{
@@ -154,10 +155,10 @@ emit_lists(ReturnSetInfo *result, GhNamedTable *table, const uint64 *keys,
 			CHECK_FOR_INTERRUPTS();
 			row[0] = Int64GetDatum((int64) keys[i]);
 			if (buffer == NULL)
-				row[1] = Int64GetDatum((int64) lists->values[j]);
+				row[1] = Int64GetDatum(((int64 *) lists->values)[j]);
 			else
 			{
-				gh_value_bytes(table, lists->values[j], VARDATA(buffer));
+				gh_value_to_bytes(value_size, lists->values + j * value_size, VARDATA(buffer));
 				row[1] = PointerGetDatum(buffer);
 			}
 			tuplestore_putvalues(result->setResult, result->setDesc, row, nulls);
@@ -165,9 +166,8 @@ emit_lists(ReturnSetInfo *result, GhNamedTable *table, const uint64 *keys,
 	}
 }
 
-/* buffer is room for one value as bytea, or NULL: values are bigint. */
 static void
-find_all(FunctionCallInfo fcinfo, GhNamedTable *table, bytea *buffer)
+find_all(FunctionCallInfo fcinfo, const GhTableInfo *info, bytea *buffer)
 {
 	GhValueLists lists = {CurrentMemoryContext};
 	GhKeys		keys;
@@ -184,9 +184,9 @@ find_all(FunctionCallInfo fcinfo, GhNamedTable *table, bytea *buffer)
 
 	for (uint64 done = 0; done < count;)
 	{
-		uint64		chunk = gh_find_lists(table, wanted + done, count - done, &lists);
+		uint64		chunk = gh_find_lists(info, wanted + done, count - done, &lists);
 
-		emit_lists((ReturnSetInfo *) fcinfo->resultinfo, table, wanted + done, chunk,
+		emit_lists((ReturnSetInfo *) fcinfo->resultinfo, info->value_size, wanted + done, chunk,
 				   &lists, buffer);
 		done += chunk;
 	}
@@ -195,22 +195,24 @@ find_all(FunctionCallInfo fcinfo, GhNamedTable *table, bytea *buffer)
 Datum
 gpuhash_find_all(PG_FUNCTION_ARGS)
 {
-	GhNamedTable *table = gh_table_arg(fcinfo);
+	GhTableInfo info;
 
-	gh_require_bigint(table);
-	find_all(fcinfo, table, NULL);
+	gh_table_arg(fcinfo, GH_MAY_READ, &info);
+	gh_require_bigint(&info);
+	find_all(fcinfo, &info, NULL);
 	return (Datum) 0;
 }
 
 Datum
 gpuhash_find_all_bytea(PG_FUNCTION_ARGS)
 {
-	GhNamedTable *table = gh_table_arg(fcinfo);
+	GhTableInfo info;
 	bytea	   *buffer;
 
-	gh_require_bytes(table);
-	buffer = palloc(VARHDRSZ + table->value_size);
-	SET_VARSIZE(buffer, VARHDRSZ + table->value_size);
-	find_all(fcinfo, table, buffer);
+	gh_table_arg(fcinfo, GH_MAY_READ, &info);
+	gh_require_bytes(&info);
+	buffer = palloc(VARHDRSZ + info.value_size);
+	SET_VARSIZE(buffer, VARHDRSZ + info.value_size);
+	find_all(fcinfo, &info, buffer);
 	return (Datum) 0;
 }

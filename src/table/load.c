@@ -38,26 +38,23 @@ typedef struct GhLoader
 	uint64		capacity;		/* rows of a batch */
 	uint64		count;			/* rows collected */
 	uint64	   *keys;
-	uint64	   *values;			/* from integers, or NULL */
-	char	   *bytes;			/* from bytea, value_size each, or NULL */
+	char	   *values;			/* value_size each; NULL for a set */
 	uint64		loaded;			/* rows stored */
 } GhLoader;
 
 PG_FUNCTION_INFO_V1(gpuhash_load);
 
-static GhNamedTable *
-table_of_loader(GhLoader *loader)
+static void
+table_of_loader(GhLoader *loader, GhTableInfo *info)
 {
-	GhNamedTable *table = gh_table_lookup(loader->name);
-
-	if (table->id != loader->id)
+	gh_table_lookup(loader->name, GH_MAY_WRITE, info);
+	if (info->id != loader->id)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("hash table \"%s\" was replaced while it was being loaded", loader->name),
 				 errhint("The query of gpuhash_load must not drop the table.")));
-	if (table->main == NULL)
-		gh_table_report_lost(table);
-	return table;
+	if (info->lost)
+		gh_table_report_lost(info->name);
 }
 
 /* -------------------------------------------------------------- columns */
@@ -69,7 +66,7 @@ is_integer(Oid type)
 }
 
 static void
-report_columns(GhNamedTable *table, const char *detail)
+report_columns(const GhTableInfo *table, const char *detail)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_DATATYPE_MISMATCH),
@@ -83,7 +80,7 @@ report_columns(GhNamedTable *table, const char *detail)
 }
 
 static void
-check_columns(GhLoader *loader, GhNamedTable *table, TupleDesc columns)
+check_columns(GhLoader *loader, const GhTableInfo *table, TupleDesc columns)
 {
 	int			wanted = loader->value_size == 0 ? 1 : 2;
 
@@ -125,15 +122,14 @@ integer_of(Datum datum, Oid type)
 static void
 flush(GhLoader *loader)
 {
+	GhTableInfo info;
 	MemoryContext old;
 
 	if (loader->count == 0)
 		return;
 	old = MemoryContextSwitchTo(loader->context);
-	if (loader->bytes != NULL)
-		gh_put_bytes(table_of_loader(loader), loader->keys, loader->bytes, loader->count);
-	else
-		gh_put(table_of_loader(loader), loader->keys, loader->values, loader->count);
+	table_of_loader(loader, &info);
+	gh_put(&info, loader->keys, loader->values, loader->count);
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(loader->context);
 	loader->loaded += loader->count;
@@ -144,16 +140,14 @@ static void
 loader_startup(DestReceiver *self, int operation, TupleDesc columns)
 {
 	GhLoader   *loader = (GhLoader *) self;
+	GhTableInfo info;
 
-	check_columns(loader, table_of_loader(loader), columns);
+	table_of_loader(loader, &info);
+	check_columns(loader, &info, columns);
 	loader->capacity = Min(GH_LOAD_ROWS, GH_LOAD_BYTES / Max(loader->value_size, 1));
 	loader->keys = palloc(loader->capacity * sizeof(uint64));
-	if (loader->value_size == 0)
-		return;
-	if (loader->types[1] == BYTEAOID)
-		loader->bytes = palloc(loader->capacity * loader->value_size);
-	else
-		loader->values = palloc(loader->capacity * sizeof(uint64));
+	if (loader->value_size > 0)
+		loader->values = palloc(loader->capacity * loader->value_size);
 }
 
 static void
@@ -171,7 +165,7 @@ take_bytes(GhLoader *loader, Datum value)
 	MemoryContext old = MemoryContextSwitchTo(loader->context);
 
 	gh_check_value_size(loader->name, loader->value_size, value);
-	gh_copy_value(loader->value_size, value, loader->bytes + loader->count * loader->value_size);
+	gh_copy_value(loader->value_size, value, loader->values + loader->count * loader->value_size);
 	MemoryContextSwitchTo(old);
 }
 
@@ -191,10 +185,10 @@ loader_receive(TupleTableSlot *slot, DestReceiver *self)
 		datum = slot_getattr(slot, 2, &isnull);
 		if (isnull)
 			report_null(loader, "value");
-		if (loader->bytes != NULL)
+		if (loader->types[1] == BYTEAOID)
 			take_bytes(loader, datum);
 		else
-			loader->values[loader->count] = integer_of(datum, loader->types[1]);
+			((uint64 *) loader->values)[loader->count] = integer_of(datum, loader->types[1]);
 	}
 	if (++loader->count == loader->capacity)
 		flush(loader);
@@ -255,12 +249,13 @@ check_reads_only(SPIPlanPtr plan)
 Datum
 gpuhash_load(PG_FUNCTION_ARGS)
 {
-	GhNamedTable *table = gh_table_arg(fcinfo);
+	GhTableInfo info;
 	GhLoader	loader = {{0}};
 	SPIExecuteOptions options = {0};
 	SPIPlanPtr	plan;
 	int			result;
 
+	gh_table_arg(fcinfo, GH_MAY_WRITE, &info);
 	if (PG_ARGISNULL(1))
 		ereport(ERROR,
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
@@ -272,9 +267,9 @@ gpuhash_load(PG_FUNCTION_ARGS)
 	loader.receiver.rShutdown = loader_shutdown;
 	loader.receiver.rDestroy = loader_destroy;
 	loader.receiver.mydest = DestNone;
-	loader.name = pstrdup(table->name);
-	loader.id = table->id;
-	loader.value_size = table->value_size;
+	loader.name = pstrdup(info.name);
+	loader.id = info.id;
+	loader.value_size = info.value_size;
 	loader.context = AllocSetContextCreate(CurrentMemoryContext, "gpuhash load batch",
 										   ALLOCSET_DEFAULT_SIZES);
 

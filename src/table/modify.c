@@ -37,35 +37,39 @@ bigint_arg(FunctionCallInfo fcinfo, int argno, const char *name)
 Datum
 gpuhash_insert_pair(PG_FUNCTION_ARGS)
 {
-	GhNamedTable *table = gh_table_arg(fcinfo);
-	uint64		key = bigint_arg(fcinfo, 1, "key");
-	uint64		value = bigint_arg(fcinfo, 2, "value");
+	GhTableInfo info;
+	uint64		key;
+	uint64		value;
 
-	gh_require_bigint(table);
-	PG_RETURN_BOOL(gh_put(table, &key, &value, 1) > 0);
+	gh_table_arg(fcinfo, GH_MAY_WRITE, &info);
+	key = bigint_arg(fcinfo, 1, "key");
+	value = bigint_arg(fcinfo, 2, "value");
+	gh_require_bigint(&info);
+	PG_RETURN_BOOL(gh_put(&info, &key, &value, 1) > 0);
 }
 
 Datum
 gpuhash_insert_pairs(PG_FUNCTION_ARGS)
 {
-	GhNamedTable *table = gh_table_arg(fcinfo);
+	GhTableInfo info;
 	ArrayType  *array;
 	GhKeys		keys;
 	GhKeys		values;
 
-	gh_require_bigint(table);
+	gh_table_arg(fcinfo, GH_MAY_WRITE, &info);
+	gh_require_bigint(&info);
 	gh_keys_arg(fcinfo, false, &keys);
 	array = gh_array_arg(fcinfo, 2, "values");
 	gh_check_same_length(&keys, array);
 	gh_bigint_elements(array, "values", false, &values);
-	PG_RETURN_INT64(gh_put(table, keys.keys, values.keys, keys.count));
+	PG_RETURN_INT64(gh_put(&info, keys.keys, values.keys, keys.count));
 }
 
 /* Every value is checked before the first is stored. */
 Datum
 gpuhash_insert_bytea_pairs(PG_FUNCTION_ARGS)
 {
-	GhNamedTable *table = gh_table_arg(fcinfo);
+	GhTableInfo info;
 	ArrayType  *array;
 	GhKeys		keys;
 	Datum	   *values;
@@ -75,25 +79,26 @@ gpuhash_insert_bytea_pairs(PG_FUNCTION_ARGS)
 	uint64		piece;
 	uint64		new_keys = 0;
 
-	gh_require_bytes(table);
+	gh_table_arg(fcinfo, GH_MAY_WRITE, &info);
+	gh_require_bytes(&info);
 	gh_keys_arg(fcinfo, false, &keys);
 	array = gh_array_arg(fcinfo, 2, "values");
 	gh_check_same_length(&keys, array);
 	gh_forbid_nulls(array, "values");
 	deconstruct_array(array, BYTEAOID, -1, false, TYPALIGN_INT, &values, &nulls, &count);
 	for (int i = 0; i < count; i++)
-		gh_check_value_size(table->name, table->value_size, values[i]);
+		gh_check_value_size(info.name, info.value_size, values[i]);
 
-	piece = GH_PIECE_BYTES / table->value_size;
-	bytes = palloc(Min(piece, count) * table->value_size);
+	piece = GH_PIECE_BYTES / info.value_size;
+	bytes = palloc(Min(piece, count) * info.value_size);
 	for (uint64 done = 0; done < count; done += piece)
 	{
 		uint64		n = Min(piece, count - done);
 
 		for (uint64 i = 0; i < n; i++)
-			gh_copy_value(table->value_size, values[done + i],
-						  bytes + i * table->value_size);
-		new_keys += gh_put_bytes(table, keys.keys + done, bytes, n);
+			gh_copy_value(info.value_size, values[done + i],
+						  bytes + i * info.value_size);
+		new_keys += gh_put(&info, keys.keys + done, bytes, n);
 	}
 	PG_RETURN_INT64(new_keys);
 }
@@ -101,37 +106,44 @@ gpuhash_insert_bytea_pairs(PG_FUNCTION_ARGS)
 Datum
 gpuhash_insert_key(PG_FUNCTION_ARGS)
 {
-	GhNamedTable *table = gh_table_arg(fcinfo);
-	uint64		key = bigint_arg(fcinfo, 1, "key");
+	GhTableInfo info;
+	uint64		key;
 
-	gh_require_set(table);
-	PG_RETURN_BOOL(gh_put(table, &key, NULL, 1) > 0);
+	gh_table_arg(fcinfo, GH_MAY_WRITE, &info);
+	key = bigint_arg(fcinfo, 1, "key");
+	gh_require_set(&info);
+	PG_RETURN_BOOL(gh_put(&info, &key, NULL, 1) > 0);
 }
 
 Datum
 gpuhash_insert_keys(PG_FUNCTION_ARGS)
 {
-	GhNamedTable *table = gh_table_arg(fcinfo);
+	GhTableInfo info;
 	GhKeys		keys;
 
-	gh_require_set(table);
+	gh_table_arg(fcinfo, GH_MAY_WRITE, &info);
+	gh_require_set(&info);
 	gh_keys_arg(fcinfo, false, &keys);
-	PG_RETURN_INT64(gh_put(table, keys.keys, NULL, keys.count));
+	PG_RETURN_INT64(gh_put(&info, keys.keys, NULL, keys.count));
 }
 
 Datum
 gpuhash_delete(PG_FUNCTION_ARGS)
 {
-	GhNamedTable *table = gh_table_arg(fcinfo);
+	GhTableInfo info;
 	GhKeys		keys;
 
+	gh_table_arg(fcinfo, GH_MAY_WRITE, &info);
 	gh_keys_arg(fcinfo, false, &keys);
-	PG_RETURN_INT64(gh_remove(table, keys.keys, keys.count));
+	PG_RETURN_INT64(gh_remove(&info, keys.keys, keys.count));
 }
 
 Datum
 gpuhash_clear(PG_FUNCTION_ARGS)
 {
-	gh_remove_all(gh_table_lookup(gh_table_name_arg(fcinfo, 0)));
+	GhTableInfo info;
+
+	gh_table_lookup(gh_table_name_arg(fcinfo, 0), GH_MAY_WRITE, &info);
+	gh_remove_all(&info);
 	PG_RETURN_VOID();
 }

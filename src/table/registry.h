@@ -1,29 +1,40 @@
 /*
  * registry.h
- *		What the registry of named tables wants of the server's start.
+ *		What the rest of gpuhash.so wants of the named tables.
  */
 #ifndef GPUHASH_REGISTRY_H
 #define GPUHASH_REGISTRY_H
 
 #include "postgres.h"
 
-/* Nothing of it is in shared memory yet. */
-static inline Size
-gh_registry_shmem_size(void)
-{
-	return 0;
-}
+#include "nodes/execnodes.h"
 
-static inline void
-gh_registry_shmem_init(void *place, bool found)
-{
-	(void) place;
-	(void) found;
-}
+/* ---- shared.c: while the server starts with the service ---- */
 
-static inline void
-gh_registry_init(void)
-{
-}
+extern Size gh_registry_shmem_size(void);
+/* Under AddinShmemInitLock. */
+extern void gh_registry_shmem_init(void *place, bool found);
+
+/* ---- drops.c ---- */
+
+/* Of _PG_init. */
+extern void gh_registry_init(void);
+
+/* ---- copies.c ---- */
+
+/*
+ * Takes named tables that have a host copy, and were not used for a second, from
+ * the device, least recently used first, until that many bytes of its memory are
+ * free; false when there were too few.  It waits for no lock, and for a fraction of
+ * a second for the memory.  May ereport.
+ */
+extern bool gh_named_tables_evict(int device, uint64 bytes);
+
+/* ---- stats.c ---- */
+
+/* Named tables of this database on that device, or, device < 0, on the host alone. */
+extern int64 gh_named_tables_count(int device);
+/* The rows of gpuhash_devices of a session without the service. */
+extern void gh_session_emit_devices(ReturnSetInfo *result);
 
 #endif							/* GPUHASH_REGISTRY_H */

@@ -8,8 +8,10 @@
  */
 #include "postgres.h"
 
-#include "catalog/pg_type.h"
+#include "catalog/pg_authid.h"
 #include "funcapi.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
@@ -17,6 +19,7 @@
 #include "compat.h"
 #include "gpuhash.h"
 #include "session.h"
+#include "table/registry.h"
 #include "table/table.h"
 
 PG_FUNCTION_INFO_V1(gpuhash_table_stats);
@@ -54,6 +57,7 @@ enum
 {
 	TABLE_NAME,
 	TABLE_OWNER,
+	TABLE_GRANTS,
 	TABLE_STATUS,
 	TABLE_ENGINE,
 	TABLE_DEVICE,
@@ -92,20 +96,6 @@ enum
 	DEVICE_COLUMNS
 };
 
-/* The engines that work on devices are the asynchronous ones. */
-static bool
-is_on_device(GhNamedTable *table)
-{
-	return table->main != NULL && table->main->engine->asynchronous;
-}
-
-/* Everything of the table that is in this process: a host copy, wide values. */
-static Datum
-host_bytes(GhNamedTable *table)
-{
-	return Int64GetDatum((int64) MemoryContextMemAllocated(table->context, true));
-}
-
 static Datum
 sizes_array(const GhTableStats *stats)
 {
@@ -119,111 +109,105 @@ sizes_array(const GhTableStats *stats)
 Datum
 gpuhash_table_stats(PG_FUNCTION_ARGS)
 {
-	GhNamedTable *table = gh_table_arg(fcinfo);
-	GhTableStats stats;
-	GhError		error = {0};
+	GhTableInfo info;
+	GhTableNumbers numbers;
+	const GhTableStats *stats = &numbers.stats;
 	TupleDesc	columns;
 	Datum		row[STAT_COLUMNS];
 	bool		nulls[STAT_COLUMNS] = {false};
 
+	gh_table_arg(fcinfo, GH_MAY_READ, &info);
 	if (get_call_result_type(fcinfo, NULL, &columns) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
 	Assert(columns->natts == STAT_COLUMNS);
-	if (!gh_read_stats(table, &stats, &error))
-	{
-		if (table->main == NULL)
-			gh_table_report_lost(table);
-		gh_table_report(table, table->main->engine, &error, "read the statistics of");
-	}
+	if (!gh_read_numbers(&info, &numbers))
+		gh_table_report_missing(info.name);
+	if (numbers.lost)
+		gh_table_report_lost(info.name);
 
-	row[STAT_ENGINE] = CStringGetTextDatum(table->main->engine->name);
-	row[STAT_DEVICE] = Int32GetDatum(table->device);
-	nulls[STAT_DEVICE] = !is_on_device(table);
-	nulls[STAT_ENGINE_REASON] = table->reason == NULL;
-	row[STAT_ENGINE_REASON] = table->reason == NULL ? (Datum) 0 :
-		CStringGetTextDatum(table->reason);
-	row[STAT_KEYS] = Int64GetDatum((int64) stats.keys);
-	row[STAT_ENTRIES] = Int64GetDatum((int64) stats.values);
-	row[STAT_SUBTABLES] = Int32GetDatum((int32) stats.subtables);
-	row[STAT_SIZES] = sizes_array(&stats);
-	row[STAT_FILL_FACTOR] = Float8GetDatum(stats.fill);
-	row[STAT_FILL_MIN] = Float8GetDatum(stats.fill_min);
-	row[STAT_FILL_MAX] = Float8GetDatum(stats.fill_max);
-	row[STAT_RESIZES] = Int64GetDatum((int64) (stats.upsizes + stats.downsizes));
-	row[STAT_UPSIZES] = Int64GetDatum((int64) stats.upsizes);
-	row[STAT_DOWNSIZES] = Int64GetDatum((int64) stats.downsizes);
-	row[STAT_BYTES] = host_bytes(table);
-	row[STAT_DEVICE_BYTES] = Int64GetDatum(is_on_device(table) ? (int64) stats.bytes : 0);
-	row[STAT_BYTES_TO_DEVICE] = Int64GetDatum((int64) stats.bytes_to_device);
-	row[STAT_BYTES_FROM_DEVICE] = Int64GetDatum((int64) stats.bytes_from_device);
-	row[STAT_READS] = Int64GetDatum((int64) stats.reads);
-	row[STAT_WRITES] = Int64GetDatum((int64) stats.writes);
+	row[STAT_ENGINE] = CStringGetTextDatum(numbers.engine);
+	row[STAT_DEVICE] = Int32GetDatum(numbers.device);
+	nulls[STAT_DEVICE] = numbers.device < 0;
+	row[STAT_ENGINE_REASON] = CStringGetTextDatum(numbers.reason);
+	nulls[STAT_ENGINE_REASON] = numbers.reason[0] == '\0';
+	row[STAT_KEYS] = Int64GetDatum((int64) stats->keys);
+	row[STAT_ENTRIES] = Int64GetDatum((int64) stats->values);
+	row[STAT_SUBTABLES] = Int32GetDatum((int32) stats->subtables);
+	row[STAT_SIZES] = sizes_array(stats);
+	row[STAT_FILL_FACTOR] = Float8GetDatum(stats->fill);
+	row[STAT_FILL_MIN] = Float8GetDatum(stats->fill_min);
+	row[STAT_FILL_MAX] = Float8GetDatum(stats->fill_max);
+	row[STAT_RESIZES] = Int64GetDatum((int64) (stats->upsizes + stats->downsizes));
+	row[STAT_UPSIZES] = Int64GetDatum((int64) stats->upsizes);
+	row[STAT_DOWNSIZES] = Int64GetDatum((int64) stats->downsizes);
+	row[STAT_BYTES] = Int64GetDatum((int64) numbers.host_bytes);
+	row[STAT_DEVICE_BYTES] = Int64GetDatum((int64) numbers.device_bytes);
+	row[STAT_BYTES_TO_DEVICE] = Int64GetDatum((int64) numbers.bytes_to_device);
+	row[STAT_BYTES_FROM_DEVICE] = Int64GetDatum((int64) numbers.bytes_from_device);
+	row[STAT_READS] = Int64GetDatum((int64) numbers.reads);
+	row[STAT_WRITES] = Int64GetDatum((int64) numbers.writes);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(columns), row, nulls)));
 }
 
 /* ------------------------------------------------------------------- views */
 
+/* The tables of this database that the current user may read, or watch over. */
+static GhTableInfo *
+visible_tables(int *count)
+{
+	bool		all = has_privs_of_role(GetUserId(), ROLE_PG_MONITOR);
+	GhTableInfo *tables = gh_names_list(MyDatabaseId, count);
+	int			n = 0;
+
+	for (int i = 0; i < *count; i++)
+		if (all || gh_privilege_of(&tables[i], GetUserId()) >= GH_MAY_READ)
+			tables[n++] = tables[i];
+	*count = n;
+	return tables;
+}
+
 static void
-emit_table(ReturnSetInfo *result, GhNamedTable *table)
+emit_table(ReturnSetInfo *result, const GhTableInfo *info, const GhTableNumbers *numbers)
 {
 	Datum		row[TABLE_COLUMNS] = {0};
 	bool		nulls[TABLE_COLUMNS] = {false};
-	GhTableStats stats;
-	GhError		error = {0};
-	bool		known = gh_read_stats(table, &stats, &error);
+	const GhTableStats *stats = &numbers->stats;
 
-	row[TABLE_NAME] = CStringGetTextDatum(table->name);
-	row[TABLE_OWNER] = ObjectIdGetDatum(table->owner);
-	row[TABLE_STATUS] = CStringGetTextDatum(known ? "ready" : "lost");
-	row[TABLE_ENGINE] = CStringGetTextDatum(table->main == NULL ? "" : table->main->engine->name);
-	nulls[TABLE_ENGINE] = table->main == NULL;
-	row[TABLE_DEVICE] = Int32GetDatum(table->device);
-	nulls[TABLE_DEVICE] = !is_on_device(table);
-	row[TABLE_VALUE_SIZE] = Int32GetDatum(table->value_size);
-	row[TABLE_MULTI] = BoolGetDatum(table->multi);
-	row[TABLE_HOST_COPY] = BoolGetDatum(table->host_copy);
-	row[TABLE_BYTES] = host_bytes(table);
-	if (known)
-	{
-		row[TABLE_KEYS] = Int64GetDatum((int64) stats.keys);
-		row[TABLE_ENTRIES] = Int64GetDatum((int64) stats.values);
-		row[TABLE_FILL_FACTOR] = Float8GetDatum(stats.fill);
-		row[TABLE_DEVICE_BYTES] = Int64GetDatum(is_on_device(table) ? (int64) stats.bytes : 0);
-	}
+	row[TABLE_NAME] = CStringGetTextDatum(info->name);
+	row[TABLE_OWNER] = ObjectIdGetDatum(info->owner);
+	row[TABLE_GRANTS] = PointerGetDatum(gh_grants_array(info));
+	row[TABLE_STATUS] = CStringGetTextDatum(numbers->lost ? "lost" : "ready");
+	row[TABLE_DEVICE] = Int32GetDatum(numbers->device);
+	nulls[TABLE_DEVICE] = numbers->device < 0;
+	row[TABLE_VALUE_SIZE] = Int32GetDatum(info->value_size);
+	row[TABLE_MULTI] = BoolGetDatum(info->multi);
+	row[TABLE_HOST_COPY] = BoolGetDatum(info->host_copy);
+	row[TABLE_BYTES] = Int64GetDatum((int64) numbers->host_bytes);
+	if (numbers->lost)
+		nulls[TABLE_ENGINE] = nulls[TABLE_KEYS] = nulls[TABLE_ENTRIES] =
+			nulls[TABLE_FILL_FACTOR] = nulls[TABLE_DEVICE_BYTES] = true;
 	else
-		nulls[TABLE_KEYS] = nulls[TABLE_ENTRIES] = nulls[TABLE_FILL_FACTOR] =
-			nulls[TABLE_DEVICE_BYTES] = true;
+	{
+		row[TABLE_ENGINE] = CStringGetTextDatum(numbers->engine);
+		row[TABLE_KEYS] = Int64GetDatum((int64) stats->keys);
+		row[TABLE_ENTRIES] = Int64GetDatum((int64) stats->values);
+		row[TABLE_FILL_FACTOR] = Float8GetDatum(stats->fill);
+		row[TABLE_DEVICE_BYTES] = Int64GetDatum((int64) numbers->device_bytes);
+	}
 	tuplestore_putvalues(result->setResult, result->setDesc, row, nulls);
 }
 
-Datum
-gpuhash_list_tables(PG_FUNCTION_ARGS)
-{
-	GhNamedTable **tables;
-	int			count;
-
-	InitMaterializedSRF(fcinfo, 0);
-	tables = gh_table_list(&count);
-	for (int i = 0; i < count; i++)
-		emit_table((ReturnSetInfo *) fcinfo->resultinfo, tables[i]);
-	return (Datum) 0;
-}
-
 static void
-emit_subtables(ReturnSetInfo *result, GhNamedTable *table)
+emit_subtables(ReturnSetInfo *result, const GhTableInfo *info, const GhTableNumbers *numbers)
 {
-	GhTableStats stats;
-	GhError		error = {0};
-
-	if (!gh_read_stats(table, &stats, &error))
-		return;
-	for (uint32 i = 0; i < stats.subtables; i++)
+	/* none of a lost table */
+	for (uint32 i = 0; i < numbers->stats.subtables; i++)
 	{
-		const GhSubtableStats *subtable = &stats.subtable[i];
+		const GhSubtableStats *subtable = &numbers->stats.subtable[i];
 		Datum		row[SUBTABLE_COLUMNS];
 		bool		nulls[SUBTABLE_COLUMNS] = {false};
 
-		row[SUBTABLE_TABLE] = CStringGetTextDatum(table->name);
+		row[SUBTABLE_TABLE] = CStringGetTextDatum(info->name);
 		row[SUBTABLE_NUMBER] = Int32GetDatum((int32) i);
 		row[SUBTABLE_SLOTS] = Int64GetDatum((int64) subtable->slots);
 		row[SUBTABLE_ENTRIES] = Int64GetDatum((int64) subtable->entries);
@@ -233,31 +217,49 @@ emit_subtables(ReturnSetInfo *result, GhNamedTable *table)
 	}
 }
 
-Datum
-gpuhash_list_subtables(PG_FUNCTION_ARGS)
+/* Rows of all tables that are to be seen. */
+static Datum
+emit_all(FunctionCallInfo fcinfo,
+		 void (*emit) (ReturnSetInfo *result, const GhTableInfo *info, const GhTableNumbers *numbers))
 {
-	GhNamedTable **tables;
+	GhTableInfo *tables;
 	int			count;
 
 	InitMaterializedSRF(fcinfo, 0);
-	tables = gh_table_list(&count);
+	tables = visible_tables(&count);
 	for (int i = 0; i < count; i++)
-		emit_subtables((ReturnSetInfo *) fcinfo->resultinfo, tables[i]);
+	{
+		GhTableNumbers numbers;
+
+		if (gh_read_numbers(&tables[i], &numbers))
+			emit((ReturnSetInfo *) fcinfo->resultinfo, &tables[i], &numbers);
+	}
 	return (Datum) 0;
+}
+
+Datum
+gpuhash_list_tables(PG_FUNCTION_ARGS)
+{
+	return emit_all(fcinfo, emit_table);
+}
+
+Datum
+gpuhash_list_subtables(PG_FUNCTION_ARGS)
+{
+	return emit_all(fcinfo, emit_subtables);
 }
 
 /* ----------------------------------------------------------------- devices */
 
-static int64
-count_tables(bool on_device, int device)
+int64
+gh_named_tables_count(int device)
 {
 	int			count;
-	GhNamedTable **tables = gh_table_list(&count);
+	GhTableInfo *tables = gh_names_list(MyDatabaseId, &count);
 	int64		n = 0;
 
 	for (int i = 0; i < count; i++)
-		if (tables[i]->main != NULL && is_on_device(tables[i]) == on_device &&
-			(!on_device || tables[i]->device == device))
+		if (device < 0 ? tables[i].on_host && tables[i].device < 0 : tables[i].device == device)
 			n++;
 	return n;
 }
@@ -274,7 +276,7 @@ emit_device(ReturnSetInfo *result, const char *engine, int device,
 	row[DEVICE_NUMBER] = Int32GetDatum(device);
 	nulls[DEVICE_NUMBER] = device < 0;
 	row[DEVICE_STATUS] = CStringGetTextDatum(status);
-	row[DEVICE_TABLES] = Int64GetDatum(count_tables(strcmp(engine, "cpu") != 0, device));
+	row[DEVICE_TABLES] = Int64GetDatum(strcmp(engine, "cpu") != 0 && device < 0 ? 0 : gh_named_tables_count(device));
 	nulls[DEVICE_NAME] = nulls[DEVICE_MEMORY_TOTAL] = nulls[DEVICE_MEMORY_FREE] = info == NULL;
 	if (info != NULL)
 	{
@@ -322,13 +324,17 @@ emit_cuda_devices(ReturnSetInfo *result)
 	}
 }
 
+void
+gh_session_emit_devices(ReturnSetInfo *result)
+{
+	emit_device(result, gh_cpu_engine()->name, -1, NULL, "ready");
+	emit_cuda_devices(result);
+}
+
 Datum
 gpuhash_list_devices(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
-
 	InitMaterializedSRF(fcinfo, 0);
-	emit_device(result, gh_cpu_engine()->name, -1, NULL, "ready");
-	emit_cuda_devices(result);
+	gh_session_emit_devices((ReturnSetInfo *) fcinfo->resultinfo);
 	return (Datum) 0;
 }

@@ -1,153 +1,81 @@
 /*
  * values.c
- *		Values of named tables as bytes.
- *
- * The engines store 8-byte values.  A value of 1 to 8 bytes is such a number; a
- * wider one has a slot in a store on the host, and the engine's value is the
- * slot's number.  A store is a growing list of chunks of slots; a free slot
- * holds the number of the next free one.
+ *		What a named table holds: values as bytea, and the checks that a function
+ *		makes of the kind of the table.
  */
 #include "postgres.h"
 
 #include "port/pg_bswap.h"
-#include "utils/memutils.h"
 
-#include "compat.h"
 #include "table/table.h"
 
-/* Bytes of a chunk: slots are a power of two of at most this size together. */
-#define GH_CHUNK_BYTES (256 * 1024)
-
-struct GhValueStore
-{
-	MemoryContext context;		/* of the chunks */
-	int			value_size;		/* bytes */
-	Size		stride;			/* bytes of a slot */
-	int			shift;			/* a chunk has 2^shift slots */
-	char	  **chunks;
-	uint64		nchunks;
-	uint64		chunks_capacity;	/* elements of chunks */
-	uint64		used;			/* slots below this one were handed out before */
-	uint64		free_head;		/* a free slot among them, or GH_NO_SLOT */
-};
-
-GhValueStore *
-gh_values_create(MemoryContext parent, int value_size)
-{
-	GhValueStore *store = MemoryContextAllocZero(parent, sizeof(GhValueStore));
-
-	store->context = AllocSetContextCreate(parent, "gpuhash values",
-										   ALLOCSET_DEFAULT_SIZES);
-	store->value_size = value_size;
-	store->stride = MAXALIGN(value_size);
-	while (store->stride << (store->shift + 1) <= GH_CHUNK_BYTES)
-		store->shift++;
-	store->free_head = GH_NO_SLOT;
-	return store;
-}
-
 void
-gh_values_reset(GhValueStore *store)
+gh_value_from_bytes(int value_size, const char *bytes, char *value)
 {
-	MemoryContextReset(store->context);
-	store->chunks = NULL;
-	store->nchunks = 0;
-	store->chunks_capacity = 0;
-	store->used = 0;
-	store->free_head = GH_NO_SLOT;
-}
+	uint64		number;
 
-char *
-gh_values_at(GhValueStore *store, uint64 slot)
-{
-	uint64		within = slot & ((UINT64CONST(1) << store->shift) - 1);
-
-	Assert(slot < store->used);
-	return store->chunks[slot >> store->shift] + within * store->stride;
-}
-
-/* Makes room in the list of chunks; false: out of memory. */
-static bool
-grow_chunk_list(GhValueStore *store)
-{
-	uint64		capacity = Max(16, store->chunks_capacity * 2);
-	Size		bytes = capacity * sizeof(char *);
-	char	  **chunks;
-
-	chunks = MemoryContextAllocExtended(store->context, bytes,
-										MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
-	if (chunks == NULL)
-		return false;
-	if (store->chunks != NULL)
+	memcpy(value, bytes, value_size);
+	if (value_size == sizeof(number))
 	{
-		memcpy(chunks, store->chunks, store->nchunks * sizeof(char *));
-		pfree(store->chunks);
+		memcpy(&number, bytes, sizeof(number));
+		number = pg_ntoh64(number);
+		memcpy(value, &number, sizeof(number));
 	}
-	store->chunks = chunks;
-	store->chunks_capacity = capacity;
-	return true;
 }
 
-static bool
-add_chunk(GhValueStore *store)
+/* It is its own inverse. */
+void
+gh_value_to_bytes(int value_size, const char *value, char *bytes)
 {
-	char	   *chunk;
-
-	if (store->nchunks == store->chunks_capacity && !grow_chunk_list(store))
-		return false;
-	chunk = MemoryContextAllocExtended(store->context,
-									   store->stride << store->shift,
-									   MCXT_ALLOC_NO_OOM);
-	if (chunk == NULL)
-		return false;
-	store->chunks[store->nchunks++] = chunk;
-	return true;
+	gh_value_from_bytes(value_size, value, bytes);
 }
 
-uint64
-gh_values_alloc(GhValueStore *store)
+static void
+report_wrong_kind(const GhTableInfo *info, const char *wanted)
 {
-	uint64		slot = store->free_head;
-
-	if (slot != GH_NO_SLOT)
-	{
-		memcpy(&store->free_head, gh_values_at(store, slot), sizeof(uint64));
-		return slot;
-	}
-	if (store->used == store->nchunks << store->shift && !add_chunk(store))
-		return GH_NO_SLOT;
-	return store->used++;
+	if (info->value_size == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("hash table \"%s\" does not hold %s values", info->name, wanted),
+				 errdetail("It is a set: keys without values."),
+				 errhint("Use gpuhash_insert with keys alone, and gpuhash_contains.")));
+	ereport(ERROR,
+			(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+			 errmsg("hash table \"%s\" does not hold %s values", info->name, wanted),
+			 errdetail("Its values are of %d bytes.", info->value_size),
+			 errhint("Use gpuhash_insert with values of type bytea, gpuhash_find_bytea and gpuhash_find_all_bytea.")));
 }
 
 void
-gh_values_free(GhValueStore *store, uint64 slot)
+gh_require_bigint(const GhTableInfo *info)
 {
-	memcpy(gh_values_at(store, slot), &store->free_head, sizeof(uint64));
-	store->free_head = slot;
-}
-
-uint64
-gh_value_pack(const char *bytes, int value_size)
-{
-	uint64		number = 0;
-
-	memcpy((char *) &number + sizeof(number) - value_size, bytes, value_size);
-	return pg_ntoh64(number);
+	if (info->value_size != sizeof(int64))
+		report_wrong_kind(info, "bigint");
 }
 
 void
-gh_value_unpack(uint64 value, int value_size, char *bytes)
+gh_require_bytes(const GhTableInfo *info)
 {
-	uint64		number = pg_hton64(value);
-
-	memcpy(bytes, (char *) &number + sizeof(number) - value_size, value_size);
+	if (info->value_size == 0)
+		report_wrong_kind(info, "bytea");
 }
 
 void
-gh_value_bytes(GhNamedTable *table, uint64 value, char *bytes)
+gh_require_set(const GhTableInfo *info)
 {
-	if (gh_table_is_wide(table))
-		memcpy(bytes, gh_values_at(table->store, value), table->value_size);
-	else
-		gh_value_unpack(value, table->value_size, bytes);
+	if (info->value_size != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("hash table \"%s\" holds a value for each key", info->name),
+				 errhint("Give values with the keys, or create a set: value_size => 0.")));
+}
+
+void
+gh_require_single(const GhTableInfo *info)
+{
+	if (info->multi)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("hash table \"%s\" holds many values for a key", info->name),
+				 errhint("Use gpuhash_find_all or gpuhash_find_all_bytea.")));
 }

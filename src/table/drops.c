@@ -1,0 +1,165 @@
+/*
+ * drops.c
+ *		What becomes of named tables when a database or a role is dropped.
+ *
+ * A hook tells of the drop while it may yet fail, so it is noted and acted upon when
+ * the transaction has committed: the tables of a database go; a role's grants go,
+ * and its tables are then superusers' to drop.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "catalog/objectaccess.h"
+#include "catalog/pg_authid.h"
+#include "catalog/pg_database.h"
+#include "commands/dbcommands.h"
+#include "miscadmin.h"
+#include "storage/lwlock.h"
+#include "utils/memutils.h"
+#include "utils/syscache.h"
+
+#include "service/service.h"
+#include "table/registry.h"
+#include "table/table.h"
+
+/* A drop of this transaction, or of a subtransaction that may have been undone. */
+typedef struct GhDrop
+{
+	struct GhDrop *next;
+	Oid			catalog;
+	Oid			object;
+	bool		certain;		/* the object is gone as the transaction commits */
+} GhDrop;
+
+static GhDrop *drops = NULL;
+static object_access_hook_type previous_hook = NULL;
+
+static void
+note_drop(ObjectAccessType access, Oid catalog, Oid object, int part, void *arg)
+{
+	if (previous_hook != NULL)
+		previous_hook(access, catalog, object, part, arg);
+	if (access == OAT_DROP && (catalog == DatabaseRelationId || catalog == AuthIdRelationId))
+	{
+		GhDrop	   *drop = MemoryContextAllocZero(TopTransactionContext, sizeof(GhDrop));
+
+		drop->catalog = catalog;
+		drop->object = object;
+		drop->next = drops;
+		drops = drop;
+	}
+}
+
+/* -------------------------------------------------------------------- roles */
+
+static void
+forget_role(GhTableInfo *info, void *arg)
+{
+	Oid			role = *(Oid *) arg;
+
+	if (info->owner == role)
+		info->owner = InvalidOid;
+	for (int i = 0; i < info->ngrants;)
+	{
+		if (info->grants[i].role == role)
+			info->grants[i] = info->grants[--info->ngrants];
+		else
+			i++;
+	}
+}
+
+/* ----------------------------------------------------------------- databases */
+
+/* Nobody can be connected to the database any more. */
+static void
+remove_table(const GhTableInfo *info)
+{
+	GhNamedTable *table = info->table;
+
+	if (gh_copy_state(gh_copy_word_of(table)) != GH_COPY_NONE)
+		gh_device_drop(table->device_root);
+	gh_shared_free_blocks(table);
+	gh_names_remove(table);
+}
+
+/* ------------------------------------------------------------ end of the transaction */
+
+/* Looks at the catalogs, which is not possible after the commit. */
+static void
+make_certain(void)
+{
+	for (GhDrop *drop = drops; drop != NULL; drop = drop->next)
+		drop->certain = drop->catalog == DatabaseRelationId ? get_database_name(drop->object) == NULL :
+			!SearchSysCacheExists1(AUTHOID, ObjectIdGetDatum(drop->object));
+}
+
+static void
+act(void)
+{
+	int			count;
+	GhTableInfo *tables = gh_names_list(InvalidOid, &count);
+
+	for (GhDrop *drop = drops; drop != NULL; drop = drop->next)
+		for (int i = 0; i < count && drop->certain; i++)
+		{
+			if (drop->catalog == AuthIdRelationId)
+				(void) gh_names_change(&tables[i], forget_role, &drop->object);
+			else if (tables[i].database == drop->object && gh_service_enabled())
+				remove_table(&tables[i]);
+		}
+	pfree(tables);
+}
+
+/* The transaction has committed: an error would be the end of the server. */
+static void
+act_safely(void)
+{
+	MemoryContext context = CurrentMemoryContext;
+	uint32		interrupts = InterruptHoldoffCount;
+
+	PG_TRY();
+	{
+		act();
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(context);
+		EmitErrorReport();
+		FlushErrorState();
+		LWLockReleaseAll();
+		InterruptHoldoffCount = interrupts;
+	}
+	PG_END_TRY();
+}
+
+static void
+end_transaction(XactEvent event, void *arg)
+{
+	(void) arg;
+	if (drops == NULL)
+		return;
+	switch (event)
+	{
+		case XACT_EVENT_PRE_COMMIT:
+			make_certain();
+			break;
+		case XACT_EVENT_COMMIT:
+			act_safely();
+			drops = NULL;
+			break;
+		case XACT_EVENT_ABORT:
+		case XACT_EVENT_PREPARE:
+			drops = NULL;
+			break;
+		default:
+			break;
+	}
+}
+
+void
+gh_registry_init(void)
+{
+	previous_hook = object_access_hook;
+	object_access_hook = note_drop;
+	RegisterXactCallback(end_transaction, NULL);
+}
