@@ -103,21 +103,26 @@ sleep_executor(GhExecutor *executor)
 
 	pg_atomic_write_u32(&ring->asleep, 1);
 	pg_memory_barrier();
-	/* what came in before the flag was seen */
+	/* what came in before the flag was seen; the main thread may have seen it, and is
+	 * told to watch */
 	if (gh_ring_take(ring, &slot))
 	{
 		pg_atomic_write_u32(&ring->asleep, 0);
+		gh_executor_tell_main();
 		gh_executor_start(executor, slot);
 		return;
 	}
-	if (pg_atomic_read_u32(&ring->dying) == 0)
+	if (pg_atomic_read_u32(&ring->dying) != 0)
 	{
-		pthread_mutex_lock(&executor->mutex);
-		while (!executor->woken)
-			pthread_cond_wait(&executor->wake, &executor->mutex);
-		executor->woken = false;
-		pthread_mutex_unlock(&executor->mutex);
+		pg_atomic_write_u32(&ring->asleep, 0);
+		gh_executor_tell_main();
+		return;
 	}
+	pthread_mutex_lock(&executor->mutex);
+	while (!executor->woken)
+		pthread_cond_wait(&executor->wake, &executor->mutex);
+	executor->woken = false;
+	pthread_mutex_unlock(&executor->mutex);
 	pg_atomic_write_u32(&ring->asleep, 0);
 }
 
@@ -179,6 +184,8 @@ gh_executors_wake(void)
 			continue;
 		pthread_mutex_lock(&executor->mutex);
 		executor->woken = true;
+		/* from here on it is watched: it may never get to say so itself */
+		pg_atomic_write_u32(&executor->ring->asleep, 0);
 		pthread_cond_signal(&executor->wake);
 		pthread_mutex_unlock(&executor->mutex);
 	}
