@@ -195,6 +195,7 @@ engine_benchmarks() {
 
 part_engine() {
 	engine_tests "engine conformance" check
+	engine_tests "engine conformance, reduced, on the stand-in for the CUDA engine" check-stand-in
 	engine_benchmarks
 }
 

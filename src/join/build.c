@@ -133,7 +133,8 @@ make_table(GhJoinState *js, GhError *error)
 	uint64	   *buffer;
 	uint64		capacity;
 
-	if (js->engine->asynchronous && !gh_take_transfer(js))
+	/* other engines work with ordinary memory, too */
+	if (js->engine->asynchronous && !gh_take_transfer(js) && js->engine == gh_service_engine())
 		return gh_error_set(error, GH_NO_MEMORY, GH_NO_BUFFERS_MESSAGE);
 	gh_options_init(&options, js->engine);
 	options.capacity = js->store.nrows;
