@@ -67,6 +67,18 @@ sleep_ms(uint32 ms)
 		continue;
 }
 
+/* As a driver does that finds itself broken: in this thread, which has signals blocked. */
+static void
+end_by_signal(int signal)
+{
+	sigset_t	set;
+
+	sigemptyset(&set);
+	sigaddset(&set, signal);
+	(void) pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+	(void) raise(signal);
+}
+
 GhFaultKind
 gh_fault_pass(GhFaultPoint point)
 {
@@ -88,7 +100,7 @@ gh_fault_pass(GhFaultPoint point)
 			(void) kill(getpid(), SIGKILL);
 			break;
 		case GH_FAULT_CRASH:
-			(void) raise(SIGABRT);
+			end_by_signal(SIGABRT);
 			break;
 		case GH_FAULT_HANG:
 			for (;;)
