@@ -255,13 +255,67 @@ CREATE FUNCTION gpuhash_list_devices(
 	OUT status text,
 	OUT memory_total bigint,
 	OUT memory_free bigint,
-	OUT tables bigint)
+	OUT tables bigint,
+	OUT memory_limit bigint,
+	OUT memory_used bigint,
+	OUT transfer text,
+	OUT worker_pid int,
+	OUT worker_starts bigint,
+	OUT worker_cpu_ms float8)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'gpuhash_list_devices'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION gpuhash_list_devices()
-	IS 'the rows of gpuhash_devices; opens the GPU unless gpuhash.engine is cpu, which takes GPU memory until the session ends';
+	IS 'the rows of gpuhash_devices; without the service it opens the GPU unless gpuhash.engine is cpu, which takes GPU memory until the session ends';
+
+CREATE FUNCTION gpuhash_service_stat(
+	OUT requests bigint,
+	OUT batches bigint,
+	OUT keys bigint,
+	OUT bytes_to_device bigint,
+	OUT bytes_from_device bigint,
+	OUT queue_ms float8,
+	OUT device_ms float8,
+	OUT errors bigint,
+	OUT abandoned bigint,
+	OUT buffers bigint,
+	OUT buffers_free bigint,
+	OUT tables bigint,
+	OUT fallbacks_no_gpu bigint,
+	OUT fallbacks_worker_down bigint,
+	OUT fallbacks_no_buffers bigint,
+	OUT fallbacks_memory bigint,
+	OUT fallbacks_device bigint,
+	OUT fallbacks_timeout bigint,
+	OUT stats_reset timestamptz)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'gpuhash_service_stat'
+LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION gpuhash_service_stat() IS 'the row of gpuhash_stat';
+
+CREATE FUNCTION gpuhash_service_activity(
+	OUT pid int,
+	OUT database oid,
+	OUT role oid,
+	OUT device int,
+	OUT state text,
+	OUT operation text,
+	OUT keys bigint,
+	OUT duration_ms float8)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'gpuhash_service_activity'
+LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION gpuhash_service_activity() IS 'the rows of gpuhash_stat_activity, with names as oids';
+
+CREATE FUNCTION gpuhash_stat_reset()
+RETURNS void
+AS 'MODULE_PATHNAME', 'gpuhash_stat_reset'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpuhash_stat_reset() IS 'begin the sums of gpuhash_stat anew';
 
 CREATE VIEW gpuhash_tables AS
 	SELECT t.name, pg_catalog.pg_get_userbyid(t.owner) AS owner, t.grants, t.status, t.engine, t.device,
@@ -283,12 +337,35 @@ CREATE VIEW gpuhash_subtables AS
 COMMENT ON VIEW gpuhash_subtables IS 'subtables of the hash tables that gpuhash_tables shows';
 
 CREATE VIEW gpuhash_devices AS
-	SELECT d.engine, d.device, d.name, d.status, d.memory_total, d.memory_free, d.tables
+	SELECT d.engine, d.device, d.name, d.status, d.memory_total, d.memory_free, d.tables,
+		d.memory_limit, d.memory_used, d.transfer, d.worker_pid, d.worker_starts, d.worker_cpu_ms
 	FROM gpuhash_list_devices() AS d;
 
 COMMENT ON VIEW gpuhash_devices
-	IS 'what can hold hash tables: the CPU engine, and each GPU or why there is none; opens the GPU unless gpuhash.engine is cpu, which takes GPU memory until the session ends';
-COMMENT ON COLUMN gpuhash_devices.tables IS 'hash tables of this database, or of this session, there';
+	IS 'what can hold hash tables: the CPU engine, and each GPU or why there is none; without the service it opens the GPU unless gpuhash.engine is cpu, which takes GPU memory until the session ends';
+COMMENT ON COLUMN gpuhash_devices.tables IS 'hash tables there: with the service of all sessions, those of joins counted; else of this session';
+COMMENT ON COLUMN gpuhash_devices.memory_limit IS 'gpuhash.device_memory_limit in bytes; NULL: none, or without the service';
+COMMENT ON COLUMN gpuhash_devices.memory_used IS 'device memory of all tables';
+COMMENT ON COLUMN gpuhash_devices.transfer IS 'direct: batches go between sessions and GPU without a copy; else why they do not';
+COMMENT ON COLUMN gpuhash_devices.worker_starts IS 'how often a worker found the GPU since the server started';
+
+CREATE VIEW gpuhash_stat AS SELECT * FROM gpuhash_service_stat();
+
+COMMENT ON VIEW gpuhash_stat IS 'sums of the GPU service over all sessions since gpuhash_stat_reset; no row without the service';
+COMMENT ON COLUMN gpuhash_stat.batches IS 'requests with keys';
+COMMENT ON COLUMN gpuhash_stat.queue_ms IS 'from submission until the GPU was asked';
+COMMENT ON COLUMN gpuhash_stat.device_ms IS 'from then until the results were there: transfers and kernels';
+COMMENT ON COLUMN gpuhash_stat.abandoned IS 'requests whose session did not wait for the end';
+COMMENT ON COLUMN gpuhash_stat.buffers IS 'units of 512 kB in gpuhash.shared_memory';
+COMMENT ON COLUMN gpuhash_stat.fallbacks_no_buffers IS 'joins on the CPU engine because no buffer was free; likewise the others';
+
+CREATE VIEW gpuhash_stat_activity AS
+	SELECT a.pid, d.datname, pg_catalog.pg_get_userbyid(a.role) AS usename, a.device, a.state,
+		a.operation, a.keys, a.duration_ms
+	FROM gpuhash_service_activity() AS a LEFT JOIN pg_catalog.pg_database d ON d.oid = a.database;
+
+COMMENT ON VIEW gpuhash_stat_activity IS 'requests on their way to a GPU or running there now; others'' are shown to members of pg_monitor';
+COMMENT ON COLUMN gpuhash_stat_activity.state IS 'queued, running, or abandoned by its session';
 
 -- -------------------------------------------------------------------- privileges
 
@@ -297,8 +374,9 @@ COMMENT ON COLUMN gpuhash_devices.tables IS 'hash tables of this database, or of
 REVOKE ALL ON FUNCTION gpuhash_create(text, int, bool, int, float8, float8, bigint, bool) FROM PUBLIC;
 REVOKE ALL ON FUNCTION gpuhash_drop(text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION gpuhash_clear(text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION gpuhash_stat_reset() FROM PUBLIC;
 
-GRANT SELECT ON gpuhash_tables, gpuhash_subtables, gpuhash_devices TO PUBLIC;
+GRANT SELECT ON gpuhash_tables, gpuhash_subtables, gpuhash_devices, gpuhash_stat, gpuhash_stat_activity TO PUBLIC;
 
 -- ------------------------------------------------------------------------ notice
 

@@ -79,6 +79,12 @@ memory_left(GhDevice *device)
 }
 
 int
+gh_service_device_number(int device)
+{
+	return device_at(device) == NULL ? device : device_at(device)->number;
+}
+
+int
 gh_service_choose_device(void)
 {
 	int			best = -1;

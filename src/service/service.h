@@ -59,6 +59,8 @@ typedef struct GhServiceScope
  * answers at the moment, but one did or may yet; otherwise there is no usable GPU.
  */
 extern bool gh_service_ready(const char **reason, bool *down);
+/* CUDA's number of a device, which users know it by. */
+extern int	gh_service_device_number(int device);
 /* The device with most memory left, for GhTableOptions.device; -1: none is ready. */
 extern int	gh_service_choose_device(void);
 

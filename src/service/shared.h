@@ -198,6 +198,7 @@ typedef struct GhDevice
 {
 	pg_atomic_uint32 state;		/* GhDeviceState */
 	pg_atomic_uint64 instance;	/* of the worker: goes up with each start */
+	int			number;			/* CUDA's of it */
 	int			pid;			/* of the worker, 0: none */
 	int			procno;
 	pg_atomic_uint64 memory_limit;	/* bytes for all tables */

@@ -207,6 +207,8 @@ plan_memory(GhService *plan, uint64 *ring_places)
 
 	memset(plan, 0, sizeof(*plan));
 	plan->devices = device_list(devices);
+	for (uint32 d = 0; d < plan->devices; d++)
+		plan->device[d].number = devices[d];
 	plan->units = (uint32) ((Size) shared_memory_kb * 1024 / GH_UNIT_BYTES);
 	plan->processes = MaxBackends + NUM_AUXILIARY_PROCS + max_prepared_xacts;
 	plan->slots = plan->units + plan->processes;
@@ -250,6 +252,7 @@ init_device(GhDevice *device, const GhDevice *plan, uint64 ring_places)
 {
 	pg_atomic_init_u32(&device->state, GH_DEVICE_STARTING);
 	pg_atomic_init_u64(&device->instance, 0);
+	device->number = plan->number;
 	device->procno = -1;
 	strlcpy(device->message, "its worker has not started yet", sizeof(device->message));
 	pg_atomic_init_u64(&device->memory_limit, PG_UINT64_MAX);

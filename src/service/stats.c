@@ -25,25 +25,6 @@ PG_FUNCTION_INFO_V1(gpuhash_stat_reset);
 
 #define GH_NS_PER_MS 1e6
 
-/* Columns of gpuhash_list_devices, in order. */
-enum
-{
-	DEVICE_ENGINE,
-	DEVICE_NUMBER,
-	DEVICE_NAME,
-	DEVICE_STATUS,
-	DEVICE_MEMORY_TOTAL,
-	DEVICE_MEMORY_FREE,
-	DEVICE_TABLES,
-	DEVICE_MEMORY_LIMIT,
-	DEVICE_MEMORY_USED,
-	DEVICE_TRANSFER,
-	DEVICE_WORKER_PID,
-	DEVICE_WORKER_STARTS,
-	DEVICE_WORKER_CPU,
-	DEVICE_COLUMNS
-};
-
 /* Columns of gpuhash_service_stat, in order; after them the fallbacks by reason. */
 enum
 {
@@ -117,28 +98,28 @@ emit_device(ReturnSetInfo *result, int number)
 	uint64		limit = pg_atomic_read_u64(&device->memory_limit);
 	uint64		used = pg_atomic_read_u64(&device->memory_used);
 	bool		ready = pg_atomic_read_u32(&device->state) == GH_DEVICE_READY;
-	Datum		row[DEVICE_COLUMNS] = {0};
-	bool		nulls[DEVICE_COLUMNS] = {false};
+	Datum		row[GH_DEVICE_COLUMNS] = {0};
+	bool		nulls[GH_DEVICE_COLUMNS] = {false};
 
-	row[DEVICE_ENGINE] = CStringGetTextDatum("cuda");
-	row[DEVICE_NUMBER] = Int32GetDatum(number);
-	row[DEVICE_STATUS] = CStringGetTextDatum(device_status(device));
-	row[DEVICE_TABLES] = Int64GetDatum(count_tables(number));
-	nulls[DEVICE_NAME] = nulls[DEVICE_MEMORY_TOTAL] = nulls[DEVICE_MEMORY_FREE] =
-		nulls[DEVICE_TRANSFER] = nulls[DEVICE_WORKER_PID] = !ready;
+	row[GH_DEVICE_COLUMN_ENGINE] = CStringGetTextDatum("cuda");
+	row[GH_DEVICE_COLUMN_NUMBER] = Int32GetDatum(device->number);
+	row[GH_DEVICE_COLUMN_STATUS] = CStringGetTextDatum(device_status(device));
+	row[GH_DEVICE_COLUMN_TABLES] = Int64GetDatum(count_tables(number));
+	nulls[GH_DEVICE_COLUMN_NAME] = nulls[GH_DEVICE_COLUMN_MEMORY_TOTAL] = nulls[GH_DEVICE_COLUMN_MEMORY_FREE] =
+		nulls[GH_DEVICE_COLUMN_TRANSFER] = nulls[GH_DEVICE_COLUMN_WORKER_PID] = !ready;
 	if (ready)
 	{
-		row[DEVICE_NAME] = CStringGetTextDatum(device->info.name);
-		row[DEVICE_MEMORY_TOTAL] = Int64GetDatum((int64) device->info.memory_total);
-		row[DEVICE_MEMORY_FREE] = Int64GetDatum((int64) device->info.memory_free);
-		row[DEVICE_TRANSFER] = CStringGetTextDatum(device->registered ? "direct" : device->message);
-		row[DEVICE_WORKER_PID] = Int32GetDatum(device->pid);
+		row[GH_DEVICE_COLUMN_NAME] = CStringGetTextDatum(device->info.name);
+		row[GH_DEVICE_COLUMN_MEMORY_TOTAL] = Int64GetDatum((int64) device->info.memory_total);
+		row[GH_DEVICE_COLUMN_MEMORY_FREE] = Int64GetDatum((int64) device->info.memory_free);
+		row[GH_DEVICE_COLUMN_TRANSFER] = CStringGetTextDatum(device->registered ? "direct" : device->message);
+		row[GH_DEVICE_COLUMN_WORKER_PID] = Int32GetDatum(device->pid);
 	}
-	row[DEVICE_MEMORY_LIMIT] = Int64GetDatum((int64) limit);
-	nulls[DEVICE_MEMORY_LIMIT] = limit == PG_UINT64_MAX;
-	row[DEVICE_MEMORY_USED] = Int64GetDatum((int64) used);
-	row[DEVICE_WORKER_STARTS] = Int64GetDatum((int64) pg_atomic_read_u64(&device->started));
-	row[DEVICE_WORKER_CPU] = Float8GetDatum((double) pg_atomic_read_u64(&device->cpu_ns) / GH_NS_PER_MS);
+	row[GH_DEVICE_COLUMN_MEMORY_LIMIT] = Int64GetDatum((int64) limit);
+	nulls[GH_DEVICE_COLUMN_MEMORY_LIMIT] = limit == PG_UINT64_MAX;
+	row[GH_DEVICE_COLUMN_MEMORY_USED] = Int64GetDatum((int64) used);
+	row[GH_DEVICE_COLUMN_WORKER_STARTS] = Int64GetDatum((int64) pg_atomic_read_u64(&device->started));
+	row[GH_DEVICE_COLUMN_WORKER_CPU] = Float8GetDatum((double) pg_atomic_read_u64(&device->cpu_ns) / GH_NS_PER_MS);
 	tuplestore_putvalues(result->setResult, result->setDesc, row, nulls);
 }
 
@@ -274,7 +255,7 @@ emit_activity(ReturnSetInfo *result, const GhSlot *slot, GhSlotState state)
 	row[ACTIVITY_PID] = Int32GetDatum(slot->pid);
 	row[ACTIVITY_DATABASE] = ObjectIdGetDatum(slot->database);
 	row[ACTIVITY_ROLE] = ObjectIdGetDatum(slot->role);
-	row[ACTIVITY_DEVICE] = Int32GetDatum((int32) slot->device);
+	row[ACTIVITY_DEVICE] = Int32GetDatum(gh_service_device_number((int) slot->device));
 	row[ACTIVITY_STATE] = CStringGetTextDatum(state == GH_SLOT_ABANDONED ? "abandoned" :
 											  started != 0 ? "running" : "queued");
 	row[ACTIVITY_OPERATION] = CStringGetTextDatum(operation_name(slot));

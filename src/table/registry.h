@@ -34,7 +34,5 @@ extern bool gh_named_tables_evict(int device, uint64 bytes);
 
 /* Named tables of this database on that device, or, device < 0, on the host alone. */
 extern int64 gh_named_tables_count(int device);
-/* The rows of gpuhash_devices of a session without the service. */
-extern void gh_session_emit_devices(ReturnSetInfo *result);
 
 #endif							/* GPUHASH_REGISTRY_H */

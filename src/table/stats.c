@@ -18,6 +18,8 @@
 
 #include "compat.h"
 #include "gpuhash.h"
+#include "service/service.h"
+#include "service/stats.h"
 #include "session.h"
 #include "table/registry.h"
 #include "table/table.h"
@@ -83,19 +85,6 @@ enum
 	SUBTABLE_COLUMNS
 };
 
-/* Columns of gpuhash_list_devices, in order. */
-enum
-{
-	DEVICE_ENGINE,
-	DEVICE_NUMBER,
-	DEVICE_NAME,
-	DEVICE_STATUS,
-	DEVICE_MEMORY_TOTAL,
-	DEVICE_MEMORY_FREE,
-	DEVICE_TABLES,
-	DEVICE_COLUMNS
-};
-
 static Datum
 sizes_array(const GhTableStats *stats)
 {
@@ -126,7 +115,7 @@ gpuhash_table_stats(PG_FUNCTION_ARGS)
 		gh_table_report_lost(info.name);
 
 	row[STAT_ENGINE] = CStringGetTextDatum(numbers.engine);
-	row[STAT_DEVICE] = Int32GetDatum(numbers.device);
+	row[STAT_DEVICE] = Int32GetDatum(gh_service_device_number(numbers.device));
 	nulls[STAT_DEVICE] = numbers.device < 0;
 	row[STAT_ENGINE_REASON] = CStringGetTextDatum(numbers.reason);
 	nulls[STAT_ENGINE_REASON] = numbers.reason[0] == '\0';
@@ -177,7 +166,7 @@ emit_table(ReturnSetInfo *result, const GhTableInfo *info, const GhTableNumbers 
 	row[TABLE_OWNER] = ObjectIdGetDatum(info->owner);
 	row[TABLE_GRANTS] = PointerGetDatum(gh_grants_array(info));
 	row[TABLE_STATUS] = CStringGetTextDatum(numbers->lost ? "lost" : "ready");
-	row[TABLE_DEVICE] = Int32GetDatum(numbers->device);
+	row[TABLE_DEVICE] = Int32GetDatum(gh_service_device_number(numbers->device));
 	nulls[TABLE_DEVICE] = numbers->device < 0;
 	row[TABLE_VALUE_SIZE] = Int32GetDatum(info->value_size);
 	row[TABLE_MULTI] = BoolGetDatum(info->multi);
@@ -269,20 +258,22 @@ static void
 emit_device(ReturnSetInfo *result, const char *engine, int device,
 			const GhDeviceInfo *info, const char *status)
 {
-	Datum		row[DEVICE_COLUMNS] = {0};
-	bool		nulls[DEVICE_COLUMNS] = {false};
+	Datum		row[GH_DEVICE_COLUMNS] = {0};
+	bool		nulls[GH_DEVICE_COLUMNS] = {false};
 
-	row[DEVICE_ENGINE] = CStringGetTextDatum(engine);
-	row[DEVICE_NUMBER] = Int32GetDatum(device);
-	nulls[DEVICE_NUMBER] = device < 0;
-	row[DEVICE_STATUS] = CStringGetTextDatum(status);
-	row[DEVICE_TABLES] = Int64GetDatum(strcmp(engine, "cpu") != 0 && device < 0 ? 0 : gh_named_tables_count(device));
-	nulls[DEVICE_NAME] = nulls[DEVICE_MEMORY_TOTAL] = nulls[DEVICE_MEMORY_FREE] = info == NULL;
+	row[GH_DEVICE_COLUMN_ENGINE] = CStringGetTextDatum(engine);
+	row[GH_DEVICE_COLUMN_NUMBER] = Int32GetDatum(device);
+	nulls[GH_DEVICE_COLUMN_NUMBER] = device < 0;
+	row[GH_DEVICE_COLUMN_STATUS] = CStringGetTextDatum(status);
+	row[GH_DEVICE_COLUMN_TABLES] = Int64GetDatum(strcmp(engine, "cpu") != 0 && device < 0 ? 0 : gh_named_tables_count(device));
+	for (int i = GH_DEVICE_COLUMN_MEMORY_LIMIT; i < GH_DEVICE_COLUMNS; i++)
+		nulls[i] = true;
+	nulls[GH_DEVICE_COLUMN_NAME] = nulls[GH_DEVICE_COLUMN_MEMORY_TOTAL] = nulls[GH_DEVICE_COLUMN_MEMORY_FREE] = info == NULL;
 	if (info != NULL)
 	{
-		row[DEVICE_NAME] = CStringGetTextDatum(info->name);
-		row[DEVICE_MEMORY_TOTAL] = Int64GetDatum((int64) info->memory_total);
-		row[DEVICE_MEMORY_FREE] = Int64GetDatum((int64) info->memory_free);
+		row[GH_DEVICE_COLUMN_NAME] = CStringGetTextDatum(info->name);
+		row[GH_DEVICE_COLUMN_MEMORY_TOTAL] = Int64GetDatum((int64) info->memory_total);
+		row[GH_DEVICE_COLUMN_MEMORY_FREE] = Int64GetDatum((int64) info->memory_free);
 	}
 	tuplestore_putvalues(result->setResult, result->setDesc, row, nulls);
 }
@@ -324,17 +315,16 @@ emit_cuda_devices(ReturnSetInfo *result)
 	}
 }
 
-void
-gh_session_emit_devices(ReturnSetInfo *result)
-{
-	emit_device(result, gh_cpu_engine()->name, -1, NULL, "ready");
-	emit_cuda_devices(result);
-}
-
 Datum
 gpuhash_list_devices(PG_FUNCTION_ARGS)
 {
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+
 	InitMaterializedSRF(fcinfo, 0);
-	gh_session_emit_devices((ReturnSetInfo *) fcinfo->resultinfo);
+	emit_device(result, gh_cpu_engine()->name, -1, NULL, "ready");
+	if (gh_service_enabled())
+		gh_service_emit_devices(result);
+	else
+		emit_cuda_devices(result);
 	return (Datum) 0;
 }
