@@ -201,6 +201,7 @@ static void
 fill_honest(GhSlot *slot, uint32 table, uint64 generation)
 {
 	slot->device = gh_table_entry_at(table % GH_TABLES_MAX)->device;
+	slot->keys_wanted = 0;
 	slot->op = GH_SERVICE_RUN;
 	slot->table = table;
 	slot->table_generation = generation;
@@ -266,17 +267,45 @@ forge_field(GhSlot *slot, const char *name, uint64 value)
 		slot->device = (uint32) value;
 	else if (strcmp(name, "keys_wanted") == 0)
 		slot->keys_wanted = value;
-	else if (strcmp(name, "none") != 0)
+	else
 		elog(ERROR, "a request has no field \"%s\"", name);
+}
+
+/* Fields as "name=number", with blanks between them. */
+static void
+forge_fields(GhSlot *slot, char *fields)
+{
+	char	   *rest = fields;
+	char	   *word;
+
+	while ((word = strsep(&rest, " ")) != NULL)
+	{
+		char	   *number = strchr(word, '=');
+
+		if (number == NULL)
+			continue;
+		*number++ = '\0';
+		forge_field(slot, word, strtoull(number, NULL, 10));
+	}
 }
 
 /* Past client.c: into the ring of the executor that the table belongs to. */
 static void
+append_forged(uint32 number, uint32 device, uint32 appended)
+{
+	GhRing	   *ring = &gh_service->device[device].ring[gh_slot_at(number)->table % GH_EXECUTORS];
+	int			procno = gh_service->device[device].procno;
+
+	gh_ring_append(ring, appended);
+	pg_memory_barrier();
+	if (procno >= 0)
+		SetLatch(&ProcGlobal->allProcs[procno].procLatch);
+}
+
+static void
 submit_forged(uint32 number, uint32 device, uint32 appended)
 {
 	GhSlot	   *slot = gh_slot_at(number);
-	GhRing	   *ring = &gh_service->device[device].ring[slot->table % GH_EXECUTORS];
-	int			procno = gh_service->device[device].procno;
 
 	slot->instance = pg_atomic_read_u64(&gh_service->device[device].instance);
 	slot->submitted_ns = gh_monotonic_ns();
@@ -284,60 +313,69 @@ submit_forged(uint32 number, uint32 device, uint32 appended)
 	pg_atomic_write_u32(&slot->sleeping, 0);
 	pg_memory_barrier();
 	(void) gh_slot_move(slot, GH_SLOT_OWNED, GH_SLOT_SUBMITTED);
-	gh_ring_append(ring, appended);
-	pg_memory_barrier();
-	if (procno >= 0)
-		SetLatch(&ProcGlobal->allProcs[procno].procLatch);
+	append_forged(number, device, appended);
 }
 
-static const char *
-await_forged(uint32 number)
+static bool
+await_forged(const GhSlot *slot)
 {
-	GhSlot	   *slot = gh_slot_at(number);
 	uint64		end = gh_monotonic_ns() + ANSWER_SECONDS * UINT64CONST(1000000000);
 
-	while (gh_slot_state(pg_atomic_read_u64(&slot->word)) != GH_SLOT_DONE)
+	while (gh_slot_state(pg_atomic_read_u64((pg_atomic_uint64 *) &slot->word)) != GH_SLOT_DONE)
 	{
 		if (gh_monotonic_ns() > end)
-			return "not answered";
+			return false;
 		pg_usleep(1000);
 	}
 	pg_read_barrier();
-	return slot->status == GH_OK ? psprintf("done, %llu found", (unsigned long long) slot->matched) :
-		psprintf("refused: %s", pstrdup(slot->error.message));
+	return true;
+}
+
+static const char *
+answer_of(const GhSlot *slot)
+{
+	if (slot->status != GH_OK)
+		return psprintf("refused: %s", slot->error.message);
+	return psprintf("done, %llu found", (unsigned long long) slot->matched);
 }
 
 /*
- * gpuhash_forge_request(table int, generation bigint, field text, value bigint,
- * appended int): a find in that table, with one field changed; appended is the slot
- * whose number goes into the ring in place of its own, -1: its own.
+ * gpuhash_forge_request(table int, generation bigint, fields text, appended int): a
+ * find of 100 keys in that table with some fields changed; appended is the slot whose
+ * number goes into the ring in place of its own, -1: its own.
  */
 Datum
 gpuhash_forge_request(PG_FUNCTION_ARGS)
 {
-	uint32		table = (uint32) PG_GETARG_INT32(0);
-	int32		appended = PG_GETARG_INT32(4);
-	const char *answer;
+	int32		appended = PG_GETARG_INT32(3);
+	const char *answer = "not answered";
 	void	   *buffer;
 	uint32		number;
 	uint32		device;
-	GhSlot	   *slot;
 	uint32		units;
+	GhSlot	   *slot;
 
 	must_be_superuser();
 	if (!gh_service_reserve(1, GH_UNIT_BYTES, &buffer) || !gh_buffer_slot(buffer, &number))
 		elog(ERROR, "no buffer is free");
 	slot = gh_slot_at(number);
-	units = slot->units;
 	for (uint64 i = 0; i < 100; i++)
 		((uint64 *) buffer)[i] = i + 1;
-	fill_honest(slot, table, (uint64) PG_GETARG_INT64(1));
+	fill_honest(slot, (uint32) PG_GETARG_INT32(0), (uint64) PG_GETARG_INT64(1));
 	device = slot->device;
-	forge_field(slot, text_to_cstring(PG_GETARG_TEXT_PP(2)), (uint64) PG_GETARG_INT64(3));
+	units = slot->units;
+	forge_fields(slot, text_to_cstring(PG_GETARG_TEXT_PP(2)));
 	submit_forged(number, device, appended < 0 ? number : (uint32) appended);
-	answer = await_forged(number);
+	if (await_forged(slot))
+		answer = answer_of(slot);
 	slot->units = units;
 	slot->device = device;
+	/* so that the slot comes back */
+	if (answer[0] == 'n')
+	{
+		append_forged(number, device, number);
+		(void) await_forged(slot);
+	}
 	gh_service_return(buffer);
 	PG_RETURN_TEXT_P(cstring_to_text(answer));
 }
