@@ -219,8 +219,12 @@ access_take(GhAccess *access, const GhTableInfo *info, LOCKMODE mode, bool wait)
 	access->buffer_bytes = buffer_bytes;
 	access->table = access->info.table;
 	access->handle = handle_of(&access->info, access->table);
-	if (gh_service_enabled() && access->handle->blocks_seen != access->table->blocks_changed)
-		gh_shared_map_blocks(access->table);
+	if (gh_service_enabled())
+	{
+		gh_segments_sweep();
+		if (access->handle->blocks_seen != access->table->blocks_changed)
+			gh_shared_map_blocks(access->table);
+	}
 	access->handle->blocks_seen = access->table->blocks_changed;
 	pg_atomic_write_u64(&access->table->used, (uint64) GetCurrentTimestamp());
 	return true;

@@ -120,7 +120,7 @@ struct GhNamedTable
 	uint64		self;			/* this struct, as gh_memory_alloc named it */
 
 	GhRef		host;			/* root on the CPU engine; 0: there is none */
-	dsa_pointer blocks;			/* shared memory: the first of the host's blocks */
+	GhRef		blocks;			/* shared memory: the first of the host's blocks */
 	uint64		blocks_changed; /* counts new ones */
 
 	pg_atomic_uint64 copy;		/* gh_copy_word */
@@ -142,11 +142,38 @@ extern void gh_shared_attach(void);
 extern uint64 gh_shared_new_id(void);
 /* Counts dropped tables, so that other sessions let go of their handles. */
 extern pg_atomic_uint64 *gh_shared_drops(void);
-/* May ereport; 0 is never returned. */
+extern dsa_area *gh_shared_area(void);
+/* Zeroed.  May ereport. */
 extern dsa_pointer gh_shared_alloc(Size bytes);
 extern void gh_shared_free(dsa_pointer pointer);
 extern void *gh_shared_address(dsa_pointer pointer);
 extern struct dshash_table *gh_shared_names(void);
+/* Counts bytes of blocks; false: there would be too many, and nothing was counted. */
+extern bool gh_shared_count(int64 bytes);
+/* Runs work, which calls dsa.h or dsm.h; false: it threw an error, which is forgotten. */
+extern bool gh_run_guarded(void (*work) (void *arg), void *arg);
+
+/* ---- segments.c ---- */
+
+extern Size gh_segments_shmem_size(void);
+extern void gh_segments_shmem_init(void *place, bool found);
+/* A number that nobody uses, or -1: there are too many. */
+extern int	gh_segment_take(void);
+/* Nobody uses it any more. */
+extern void gh_segment_leave(int number);
+/* Makes the segment of that number, mapped; false: the server has too many.  May
+ * ereport. */
+extern bool gh_segment_create(int number, Size bytes);
+/* Of a segment mapped in this process; leaves the number.  May ereport. */
+extern void gh_segment_free(int number);
+/* Maps a segment in this process, if it is not.  May ereport. */
+extern void gh_segment_map(int number);
+/* Of a segment mapped in this process. */
+extern void *gh_segment_address(int number);
+/* Unmaps what others have freed. */
+extern void gh_segments_sweep(void);
+
+/* ---- blocks.c: what the CPU engine allocates ---- */
 
 /* Fills host so that it allocates blocks of that table, which outlives it. */
 extern void gh_shared_host_init(GhHost *host, GhNamedTable *table);

@@ -50,6 +50,9 @@ sub difference
 	return $out;
 }
 
+# a look-up of so many keys goes to the device
+my $LARGE = q{(SELECT array_agg(i::bigint) FROM generate_series(1, 5000) i)};
+
 # found by a look-up
 my $session = $server->session;
 $session->do($CREATE);
@@ -58,18 +61,23 @@ my ($out, $err) = $session->do(q{SELECT DISTINCT engine, device, status FROM gpu
 is($out, 'cuda|0|ready', 'tables are on the device');
 $session->do('CREATE TEMP TABLE before AS SELECT * FROM content()');
 fail_after(0);
-($out, $err) = $session->do(q{SET client_min_messages = warning; SELECT gpuhash_find('one', 7919)});
+($out, $err) = $session->do(q{SELECT gpuhash_find('one', 7919)});
+is("$out$err", '79190', 'a small look-up does not need the device');
+($out, $err) = $session->do(qq{SET client_min_messages = warning; SELECT (gpuhash_find('one', $LARGE || 7919::bigint))[5001]});
 is($out, '79190', 'the look-up that finds the device failed is answered');
 like($err, qr/WARNING.*hash table "one" continues on the CPU engine/, 'and says what happened');
-($out, $err) = $session->do(q{SELECT gpuhash_find('one', 7919)});
-is($err, '', 'once');
+($out, $err) = $session->do(qq{SELECT (gpuhash_find('one', $LARGE || 7919::bigint))[5001]});
+is("$out$err", '79190', 'once');
 is(difference($session), '0', 'nothing is lost');
 ($out, $err) = $session->do(q{SELECT DISTINCT engine, device, status FROM gpuhash_tables});
 is($out, 'cpu||ready', 'tables are on the host');
+is(($session->do(q{SELECT engine_reason FROM gpuhash_table_stats('one')}))[0], 'the GPU failed', 'which says why');
 ($out, $err) = $session->do(q{SELECT gpuhash_delete('wide', k[1:100]), gpuhash_insert('wide', k, b) FROM keys WHERE n = 1});
 is($out, '100|100', 'and can be changed');
-$session->close;
 repair();
+$session->do(qq{SELECT gpuhash_find('one', $LARGE)});
+is(($session->do(q{SELECT engine FROM gpuhash_tables WHERE name = 'one'}))[0], 'cpu', 'it does not try the device again at once');
+$session->close;
 
 # in the middle of a modification, at every kind of table and after every number of requests
 for my $table (sort keys %INSERT)
@@ -144,14 +152,13 @@ cmp_ok(($session->do(q{SELECT bytes FROM gpuhash_tables}))[0], '<', 1.05 * $byte
 my $CANCELLED_CLEAR = q{SELECT pg_cancel_backend(pg_backend_pid()), gpuhash_clear('w')};
 (undef, $err) = $session->do($CANCELLED_CLEAR);
 like($err, qr/57014/, 'a clear that is cancelled at once');
-is(($session->do(q{SELECT keys, bytes < 1000000 FROM gpuhash_tables}))[0], '0|t', 'is done by the next call');
+is(($session->do(q{SELECT keys, bytes < 1000000 FROM gpuhash_tables}))[0], '0|t', 'leaves an empty table');
 $session->do($FILL);
 (undef, $err) = $session->do($CANCELLED_CLEAR);
 like($err, qr/57014/, 'cancelled again');
 fail_after(0);
-($out, $err) = $session->do(q{SELECT gpuhash_find_bytea('w', 1)});
-is($out, '', 'no key comes back from the host copy when the device fails then');
-like($err, qr/WARNING.*hash table "w" continues on the CPU engine/, 'which is what continues');
+($out, $err) = $session->do(qq{SELECT array_remove(gpuhash_find_bytea('w', $LARGE), NULL)});
+is("$out$err", '{}', 'no key comes back from the host copy when the device fails then');
 is(($session->do(q{SELECT keys, engine FROM gpuhash_tables}))[0], '0|cpu', 'empty');
 repair();
 $session->do('SET gpuhash.engine = cuda');
@@ -194,12 +201,32 @@ fail_after(0);
 is(($session->do(q{SELECT gpuhash_drop('u'); SELECT count(*) FROM gpuhash_tables WHERE name = 'u'}))[0], "\n0", 'a lost table can be dropped');
 repair();
 
+# a copy comes back with a large read, once a minute after a failure has passed
+$session->do(q{SELECT gpuhash_create('c'), gpuhash_create('cm', 24, true), gpuhash_create('cs', 0)});
+$session->do(q{SELECT gpuhash_insert('c', k, v), gpuhash_insert('cm', k, b), gpuhash_insert('cs', k) FROM keys WHERE n < 3});
+my $EVERYTHING = q{SELECT md5(string_agg(x, ',' ORDER BY x)) FROM (
+	SELECT k || ':' || coalesce(v::text, '-') AS x FROM unnest((SELECT array_agg(i::bigint) FROM generate_series(0, 30000) i), gpuhash_find('c', (SELECT array_agg(i::bigint) FROM generate_series(0, 30000) i))) u (k, v)
+	UNION ALL SELECT 'm' || key || ':' || md5(value) FROM gpuhash_find_all_bytea('cm', (SELECT array_agg(i::bigint) FROM generate_series(0, 30000) i))
+	UNION ALL SELECT 's' || f::text FROM unnest(gpuhash_contains('cs', (SELECT array_agg(i::bigint) FROM generate_series(0, 30000) i))) f
+	UNION ALL SELECT 'n' || f::text FROM unnest(gpuhash_contains('cm', (SELECT array_agg(i::bigint) FROM generate_series(0, 30000) i))) f) y};
+my ($content) = $session->do($EVERYTHING);
+# a cancelled change leaves a copy that is not to be used, and that is no failure
+(undef, $err) = $session->do(q{SELECT pg_cancel_backend(pg_backend_pid()), gpuhash_insert('c', k, v), gpuhash_insert('cm', k[1:0], b[1:0]), gpuhash_insert('cs', k) FROM keys WHERE n = 1});
+like($err, qr/57014/, 'a change that is cancelled');
+is(($session->do(q{SELECT name, engine FROM gpuhash_tables WHERE name = 'c'}))[0], 'c|cpu', 'leaves the table on the host');
+is(($session->do($EVERYTHING))[0], $content, 'with its content');
+is(($session->do(q{SELECT name, engine, device_bytes > 0 FROM gpuhash_tables WHERE name LIKE 'c%'}))[0], "c|cuda|t\ncm|cuda|t\ncs|cuda|t", 'a large read brings it back to the device');
+is(($session->do($EVERYTHING))[0], $content, 'with its content again');
+$session->do('SET gpuhash.engine = cpu; SELECT gpuhash_create(\'never\'); SET gpuhash.engine = cuda');
+$session->do(qq{SELECT gpuhash_find('never', $LARGE)});
+is(($session->do(q{SELECT engine FROM gpuhash_tables WHERE name = 'never'}))[0], 'cpu', 'a table made with engine = cpu stays there');
+
 # gpuhash.fallback = error
 $session->do(q{SET gpuhash.fallback = error; SELECT gpuhash_create('f'), gpuhash_insert('f', 1, 1)});
 fail_after(0);
-(undef, $err) = $session->do(q{SELECT gpuhash_find('f', 1)});
+(undef, $err) = $session->do(qq{SELECT gpuhash_find('f', $LARGE)});
 like($err, qr/55000: could not use hash table "f" on the GPU/, 'fallback = error: the call that meets the failure ends');
-is(($session->do(q{SELECT gpuhash_find('f', 1)}))[0], '1', 'the next one has the host copy');
+is(($session->do(qq{SELECT (gpuhash_find('f', $LARGE))[1]}))[0], '1', 'the next one has the host copy');
 $session->close;
 repair();
 
