@@ -22,6 +22,7 @@
 #include "join/join.h"
 #include "service/service.h"
 #include "session.h"
+#include "table/registry.h"
 
 /* Rows entered at a time. */
 #define GH_BUILD_BATCH 65536
@@ -144,6 +145,10 @@ make_table(GhJoinState *js, GhError *error)
 	if (js->engine == gh_service_engine())
 		js->host.ctx = NULL;
 	status = gh_create_table(js->engine, &js->host, &options, &js->table, error);
+	/* idle named tables can make room */
+	if ((status == GH_LIMIT || status == GH_NO_MEMORY) && js->engine == gh_service_engine() &&
+		gh_named_tables_evict(options.device, options.capacity * js->table_bytes_per_row))
+		status = gh_create_table(js->engine, &js->host, &options, &js->table, error);
 	if (status != GH_OK)
 	{
 		js->table = NULL;
