@@ -25,6 +25,9 @@
 /* A sleeping client looks at least so often whether its worker is still there. */
 #define GH_CLIENT_NAP_MS 1000
 
+/* While the process's slot has an earlier request, it is looked at so often. */
+#define GH_SLOT_RETRY_MS 1
+
 #define GH_NS_PER_MS UINT64CONST(1000000)
 
 /* Beginning of the message; gh_service_fallback_of knows it. */
@@ -272,18 +275,42 @@ control(uint32 number, const GhHost *host, GhError *error)
 	return status;
 }
 
+/*
+ * Takes this process's slot.  A request that was cut short may still be in it; nobody
+ * tells when it is through, which takes as long as what the device does at the moment.
+ */
+static GhStatus
+take_process_slot(int device, const GhHost *host, uint32 *number, GhError *error)
+{
+	uint64		deadline = gh_client_deadline();
+
+	for (;;)
+	{
+		if (!gh_device_is_ready(&gh_service->device[device]))
+			return gh_error_set(error, GH_DEVICE_ERROR, "the worker of GPU %d is not there", device);
+		if (gh_slot_of_process(number))
+			return GH_OK;
+		if (stop_wanted(host))
+			return gh_error_set(error, GH_STOPPED, "the wait was stopped");
+		if (gh_monotonic_ns() > deadline)
+			return gh_error_set(error, GH_DEVICE_ERROR, GH_TIMEOUT_MESSAGE " GPU %d within %d ms",
+								device, gh_device_timeout);
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, GH_SLOT_RETRY_MS,
+						 gh_wait_event(GH_WAIT_REQUEST));
+		ResetLatch(MyLatch);
+	}
+}
+
 /* The slot of this process, for a request on the table. */
 static GhStatus
-control_begin(int device, GhServiceOp op, uint32 table, uint64 generation, uint32 *number,
-			  GhError *error)
+control_begin(int device, GhServiceOp op, uint32 table, uint64 generation, const GhHost *host,
+			  uint32 *number, GhError *error)
 {
 	GhSlot	   *slot;
+	GhStatus	status = take_process_slot(device, host, number, error);
 
-	if (!gh_device_is_ready(&gh_service->device[device]))
-		return gh_error_set(error, GH_DEVICE_ERROR, "the worker of GPU %d is not there", device);
-	if (!gh_slot_of_process(number))
-		return gh_error_set(error, GH_DEVICE_ERROR,
-							"GPU %d has not finished an earlier request of this process", device);
+	if (status != GH_OK)
+		return status;
 	slot = gh_slot_at(*number);
 	slot->device = (uint32) device;
 	slot->op = op;
@@ -401,7 +428,7 @@ service_table_create(const GhHost *host, const GhTableOptions *options, GhTable 
 		return gh_error_set(error, GH_LIMIT, "there are %d tables on GPUs already", GH_TABLES_MAX);
 	handle = handle_make(host, table, generation, error);
 	status = handle == NULL ? GH_NO_MEMORY :
-		control_begin(options->device, GH_SERVICE_CREATE, table, generation, &number, error);
+		control_begin(options->device, GH_SERVICE_CREATE, table, generation, host, &number, error);
 	if (status == GH_OK)
 	{
 		gh_slot_at(number)->options = checked;
@@ -453,7 +480,8 @@ service_table_attach(const GhHost *host, GhRef root, GhTable **result, GhError *
 		return GH_NO_MEMORY;
 	gh_client_join();
 	/* what the table's options are, the worker knows */
-	status = control_begin((int) entry->device, GH_SERVICE_STATS, table, generation, &number, error);
+	status = control_begin((int) entry->device, GH_SERVICE_STATS, table, generation, host, &number,
+						   error);
 	if (status == GH_OK)
 	{
 		status = control(number, host, error);
@@ -499,7 +527,8 @@ table_control(GhTable *table, GhServiceOp op, uint64 keys, GhTableStats *stats, 
 	GhServiceTable *handle = (GhServiceTable *) table;
 	uint32		number;
 	GhStatus	status = control_begin((int) gh_table_entry_at(handle->table)->device, op,
-									   handle->table, handle->generation, &number, error);
+									   handle->table, handle->generation, &handle->host,
+									   &number, error);
 
 	if (status != GH_OK)
 		return status;
