@@ -19,7 +19,7 @@
 #	tap		cancels and random joins with the CUDA engine
 #	sanitizer	compute-sanitizer's tools on reduced conformance runs
 #	service		the GPU service: what it costs and brings (test/bench/service_bench.sh), and
-#			the tests of it with the device itself
+#			tests of it with the device itself in place of the stand-in (SERVICE_TESTS)
 #	bench		joins (BENCH), and all of engine_bench
 #	engine_bench	rows and experiments of test/bench/engine_bench.sh alone
 #	layout		both parts of test/bench/layout_bench (not by default)
@@ -39,6 +39,8 @@
 #			all: the whole suite)
 #	ENGINE_PARTS	of engine_bench (default: rows static resize dynamic incremental mixes)
 #	ENGINE_ARGS	more options of engine_bench, LAYOUT_ARGS of layout_bench
+#	SERVICE_TESTS	default: 021_service_faults 023_service_ownership 024_service_load
+#	GPUHASH_LOAD_SECONDS, GPUHASH_LOAD_SESSIONS	of the last (default here: 300, 64)
 #	BENCH		a benchmark of joins (default: test/bench/join_bench.sh), called as
 #			BENCH TREE PORT OUTDIR with a server that listens in /tmp; it reads APPEND=1, TAG= and
 #			EXTRA="SET ...;" and what else is set here (INNERS, REPS, ...)
@@ -215,6 +217,18 @@ service() {
 	gh_server_stop
 }
 
+# service_test NAME: a test with the device itself
+service_test() {
+	gh_stage WITH_CUDA=yes CUDA_ARCHS="$CUDA_ARCHS" FAULT_POINTS=yes
+	export GPUHASH_BINDIR=$STAGE_BIN GPUHASH_STAND_IN=no TMPDIR=$WORK
+	export GPUHASH_LOAD_SECONDS=${GPUHASH_LOAD_SECONDS:-300} GPUHASH_LOAD_SESSIONS=${GPUHASH_LOAD_SESSIONS:-64}
+	prove -v -I "$SRC/test/perl" "$SRC/test/t/$1.pl" | tee "$WORK/service_test" || {
+		gh_stop_servers
+		return 1
+	}
+	gh_say "$(grep -c '^ok ' "$WORK/service_test") passed, 0 failed"
+}
+
 in_workdir() {
 	gh_paths ""
 	"$@"
@@ -339,7 +353,10 @@ one_section() {
 				tool_section "$part" bash "$GH_SCRIPT" --in "$FIRST" sanitizer "$part"
 			done ;;
 		service)
-			section service env WORKDIR="$WORKDIR/service" bash "$GH_SCRIPT" --in "$FIRST" service "$WORKDIR/bench-out" ;;
+			section service env WORKDIR="$WORKDIR/service" bash "$GH_SCRIPT" --in "$FIRST" service "$WORKDIR/bench-out"
+			for part in ${SERVICE_TESTS-021_service_faults 023_service_ownership 024_service_load}; do
+				section "$part" env WORKDIR="$WORKDIR/service" bash "$GH_SCRIPT" --in "$FIRST" service_test "$part"
+			done ;;
 		bench)
 			for part in ${BENCH_TAGS:-native cuda cpu}; do
 				inside "bench-$part" bench "$part" "$WORKDIR/bench-out"
