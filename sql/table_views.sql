@@ -11,7 +11,7 @@ SELECT engine, status FROM gpuhash_devices WHERE engine = 'cpu';
 SELECT count(*) > 0 AS cuda_row, bool_and(status <> '') AS told FROM gpuhash_devices WHERE engine = 'cuda';
 SELECT sum(tables) AS tables FROM gpuhash_devices;
 SET gpuhash.engine = cpu;
-SELECT engine, device, status FROM gpuhash_devices;
+SELECT bool_and(status LIKE 'not asked for%' OR gpuhash_mode() = 'shared_preload_libraries') AS told FROM gpuhash_devices WHERE engine = 'cuda';
 RESET gpuhash.engine;
 SELECT gpuhash_mode() IN ('session', 'session_preload_libraries', 'local_preload_libraries', 'shared_preload_libraries') AS mode;
 

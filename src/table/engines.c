@@ -28,6 +28,10 @@
  */
 #define GH_HOST_MEMORY_SHARE 0.75
 
+/* What a table on a device takes of its memory, at most, beside its keys and values:
+ * free slots, and larger subtables while it is being made. */
+#define GH_ROOM_FACTOR 2
+
 /* Tables that other sessions may use. */
 static GhServiceScope scope;
 
@@ -109,9 +113,10 @@ gh_device_open(GhAccess *access, const GhEngine *engine, uint64 keys, GhError *e
 	Assert(gh_copy_state(gh_copy_word_of(table)) == GH_COPY_NONE);
 	make_options(&access->info, engine, keys, &options);
 	status = create_on_device(access, engine, &options, &made, error);
-	/* those that are not in use make room; that it was enough the next try tells */
+	/* those that are not in use make room; whether it was enough the next try tells */
 	if ((status == GH_LIMIT || status == GH_NO_MEMORY) && engine == gh_service_engine() &&
-		gh_named_tables_evict(options.device, keys * (sizeof(uint64) + options.value_size)))
+		gh_named_tables_evict(options.device,
+							  GH_ROOM_FACTOR * keys * (sizeof(uint64) + options.value_size)))
 		status = create_on_device(access, engine, &options, &made, error);
 	if (status != GH_OK)
 		return status;
