@@ -14,6 +14,7 @@
 
 #include <fcntl.h>
 #include <math.h>
+#include <pthread.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -146,7 +147,28 @@ take_settings(void)
 	pg_atomic_write_u64(&device->memory_limit, limit);
 }
 
-/* The engine with the device open, or NULL with *error. */
+static void
+empty_pipe(void)
+{
+	char		bytes[64];
+
+	while (read(wake_pipe[0], bytes, sizeof(bytes)) > 0)
+		continue;
+}
+
+/*
+ * The start of a device, in a thread: a driver that does not answer must not keep the
+ * main thread from ending the process when it is told to.
+ */
+typedef struct Opening
+{
+	const GhEngine *engine;		/* with the device open, or NULL */
+	GhError		error;			/* why NULL */
+	GhStatus	registered;		/* the transfer area */
+	GhError		register_error;
+	pg_atomic_uint32 over;
+} Opening;
+
 static const GhEngine *
 open_device(GhError *error)
 {
@@ -161,30 +183,96 @@ open_device(GhError *error)
 	return engine->device_info(cuda_device, &device->info, error) == GH_OK ? engine : NULL;
 }
 
-/* Requests work without it as well, through pageable memory. */
-static void
-register_area(const GhEngine *engine)
+static GhStatus
+register_area(const GhEngine *engine, GhError *error)
 {
-	GhError		error;
 	Size		bytes = gh_service->units * GH_UNIT_BYTES;
+	GhStatus	status = gh_fault_status(gh_fault_pass(GH_FAULT_POINT_REGISTER), error);
+
+	if (status != GH_OK)
+		return status;
+	if (engine->memory_register == NULL)
+		return gh_error_set(error, GH_UNSUPPORTED, "the engine registers no memory");
+	return engine->memory_register(cuda_device, gh_buffer_at(0), bytes, false, error);
+}
+
+static void *
+open_in_thread(void *arg)
+{
+	Opening    *opening = arg;
+
+	opening->engine = open_device(&opening->error);
+	if (opening->engine != NULL)
+		opening->registered = register_area(opening->engine, &opening->register_error);
+	pg_write_barrier();
+	pg_atomic_write_u32(&opening->over, 1);
+	/* a full pipe wakes the main thread, too */
+	if (write(wake_pipe[1], "", 1) < 0)
+		return NULL;
+	return NULL;
+}
+
+static void
+start_thread(void *(*routine) (void *), void *arg)
+{
+	pthread_t	thread;
 	sigset_t	all;
 	sigset_t	saved;
-	GhStatus	status = gh_fault_status(gh_fault_pass(GH_FAULT_POINT_REGISTER), &error);
+	int			failed;
 
+	/* it inherits this, and so do the driver's threads */
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &saved);
-	if (status == GH_OK)
-		status = engine->memory_register == NULL ? GH_UNSUPPORTED :
-			engine->memory_register(cuda_device, gh_buffer_at(0), bytes, false, &error);
+	failed = pthread_create(&thread, NULL, routine, arg);
 	sigprocmask(SIG_SETMASK, &saved, NULL);
-	device->registered = status == GH_OK;
+	if (failed != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
+				 errmsg("could not start a thread of the gpuhash worker")));
+	(void) pthread_detach(thread);
+}
+
+static void
+end_if_told(void)
+{
+	if (ShutdownRequestPending)
+		proc_exit(1);
+	CHECK_FOR_INTERRUPTS();
+}
+
+/* The engine with the device open, or NULL with *error. */
+static const GhEngine *
+try_to_open(GhError *error)
+{
+	static Opening opening;
+
+	memset(&opening, 0, sizeof(opening));
+	pg_atomic_init_u32(&opening.over, 0);
+	start_thread(open_in_thread, &opening);
+	while (pg_atomic_read_u32(&opening.over) == 0)
+	{
+		(void) WaitLatchOrSocket(MyLatch, WL_LATCH_SET | WL_SOCKET_READABLE | WL_EXIT_ON_PM_DEATH,
+								 wake_pipe[0], -1, gh_wait_event(GH_WAIT_WORKER));
+		ResetLatch(MyLatch);
+		empty_pipe();
+		end_if_told();
+	}
+	pg_read_barrier();
+	if (opening.engine == NULL)
+	{
+		*error = opening.error;
+		return NULL;
+	}
+	device->registered = opening.registered == GH_OK;
 	device->message[0] = '\0';
-	if (status == GH_OK)
-		return;
-	strlcpy(device->message, error.message, sizeof(device->message));
+	if (device->registered)
+		return opening.engine;
+	/* requests work without it as well, through pageable memory */
+	strlcpy(device->message, opening.register_error.message, sizeof(device->message));
 	ereport(LOG,
 			(errmsg("gpuhash transfers to GPU %d are slower: its transfer area cannot be registered", cuda_device),
-			 errdetail("%s.", error.message)));
+			 errdetail("%s.", device->message)));
+	return opening.engine;
 }
 
 /* Waits until the device is there; ends the process where it is told to. */
@@ -196,7 +284,7 @@ wait_for_device(void)
 	for (;;)
 	{
 		GhError		error = {0};
-		const GhEngine *engine = open_device(&error);
+		const GhEngine *engine = try_to_open(&error);
 
 		if (engine != NULL)
 			return engine;
@@ -211,9 +299,7 @@ wait_for_device(void)
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, GH_RETRY_MS,
 						 gh_wait_event(GH_WAIT_WORKER));
 		ResetLatch(MyLatch);
-		if (ShutdownRequestPending)
-			proc_exit(1);
-		CHECK_FOR_INTERRUPTS();
+		end_if_told();
 	}
 }
 
@@ -285,15 +371,6 @@ note_cpu_time(void)
 							(uint64) used.tv_nsec);
 }
 
-static void
-empty_pipe(void)
-{
-	char		bytes[64];
-
-	while (read(wake_pipe[0], bytes, sizeof(bytes)) > 0)
-		continue;
-}
-
 /* Until the end of the process. */
 static void
 serve(void)
@@ -316,9 +393,7 @@ serve(void)
 		empty_pipe();
 		gh_executors_wake();
 		wake_clients(false);
-		CHECK_FOR_INTERRUPTS();
-		if (ShutdownRequestPending)
-			proc_exit(1);
+		end_if_told();
 		if (ConfigReloadPending)
 		{
 			ConfigReloadPending = false;
@@ -378,7 +453,6 @@ gh_worker_main(Datum arg)
 	take_settings();
 	open_pipe();
 	engine = wait_for_device();
-	register_area(engine);
 	start_executors(engine);
 	device->pid = MyProcPid;
 	device->procno = gh_my_procno();

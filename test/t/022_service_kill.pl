@@ -125,16 +125,31 @@ crashes('KILL of a client whose request is with the device', sub {
 });
 like($server->log, qr/terminated by signal/, 'the server saw them as crashes');
 
+# A worker that does not get past the opening of its device; sessions go on without it.
+sub hang_at_start
+{
+	my %workers = $service->workers;
+	$service->arm('open', 'hang');
+	kill TERM => $workers{0};
+	for (1 .. 500) { last if $service->fired; sleep 0.02 }
+	is($service->fired, 1, 'a new worker hangs while it opens the device');
+	my $session = $server->session;
+	is(GpuHash::Service::digest($session, $QUERY{inner}), $want{inner}, 'the CPU engine answers');
+	$session->close;
+	return;
+}
+
 # ---------------------------------------------------------------- shutdowns
 # the device is idle, busy, or hangs
 for my $mode (qw(fast immediate))
 {
-	for my $state ('idle', 'in a join', 'with a device that hangs')
+	for my $state ('idle', 'in a join', 'with a device that hangs', 'with a driver that hangs at the start')
 	{
 		my $what = "$mode shutdown, $state";
 		my $session = $server->session;
+		hang_at_start() if $state =~ /start/;
 		my @pids = ($service->postmaster, keys %{ { $service->processes } });
-		$service->arm('find', 'hang') if $state =~ /hangs/;
+		$service->arm('find', 'hang') if $state =~ /device that hangs/;
 		$session->send($long) unless $state eq 'idle';
 		sleep 0.1;
 		$tried++;
@@ -149,14 +164,15 @@ for my $mode (qw(fast immediate))
 }
 
 # -------------------------------------------------------- the postmaster's death
-for my $state ('idle', 'in a join', 'with a device that hangs')
+for my $state ('idle', 'in a join', 'with a device that hangs', 'with a driver that hangs at the start')
 {
 	my $what = "death of the postmaster, $state";
 	my $session = $server->session;
+	hang_at_start() if $state =~ /start/;
 	my %workers = $service->workers;
 	my @pids = keys %{ { $service->processes } };
 	my $postmaster = $service->postmaster;
-	$service->arm('find', 'hang') if $state =~ /hangs/;
+	$service->arm('find', 'hang') if $state =~ /device that hangs/;
 	$session->send($state eq 'idle' ? 'SELECT 1' : $long);
 	sleep 0.1;
 	$tried++;
