@@ -13,6 +13,9 @@
  */
 #include "postgres.h"
 
+#include <pthread.h>
+#include <signal.h>
+
 #include "access/parallel.h"
 #include "common/pg_prng.h"
 #include "libpq/pqsignal.h"
@@ -89,6 +92,17 @@ gh_host_init(GhHost *host, MemoryContext context)
 
 /* ---------------------------------------------------------------- engines */
 
+/* Where $libdir points; made at the first call, which is the main thread's. */
+const char *
+gh_cuda_library_path(void)
+{
+	static char path[MAXPGPATH];
+
+	if (path[0] == '\0')
+		snprintf(path, sizeof(path), "%s/%s", pkglib_path, GH_CUDA_LIBRARY);
+	return path;
+}
+
 /*
  * Loads the CUDA engine and creates the context, with signals blocked.  Does
  * not throw.
@@ -96,19 +110,16 @@ gh_host_init(GhHost *host, MemoryContext context)
 static GhStatus
 load_cuda(int device, bool retry, const GhEngine **engine, GhError *error)
 {
-	char		path[MAXPGPATH];
 	sigset_t	all;
 	sigset_t	saved;
 	GhStatus	status;
 
-	/* pkglib_path is where $libdir points */
-	snprintf(path, sizeof(path), "%s/%s", pkglib_path, GH_CUDA_LIBRARY);
 	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, &saved);
-	status = gh_engine_load(path, retry, engine, error);
+	pthread_sigmask(SIG_SETMASK, &all, &saved);
+	status = gh_engine_load(gh_cuda_library_path(), retry, engine, error);
 	if (status == GH_OK)
 		status = (*engine)->open_device(device, error);
-	sigprocmask(SIG_SETMASK, &saved, NULL);
+	pthread_sigmask(SIG_SETMASK, &saved, NULL);
 	return status;
 }
 
@@ -322,7 +333,9 @@ gh_report_error(const GhError *error, const char *what)
 	{
 		case GH_NO_MEMORY:
 			code = ERRCODE_OUT_OF_MEMORY;
-			hint = "Lower \"work_mem\", or run fewer sessions at a time.";
+			hint = strcmp(error->message, GH_NO_BUFFERS_MESSAGE) == 0 ?
+				"Raise \"gpuhash.shared_memory\"." :
+				"Lower \"work_mem\", or run fewer sessions at a time.";
 			break;
 		case GH_LIMIT:
 			code = ERRCODE_CONFIGURATION_LIMIT_EXCEEDED;
@@ -341,7 +354,9 @@ gh_report_error(const GhError *error, const char *what)
 			break;
 		case GH_DEVICE_ERROR:
 			code = ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
-			hint = "Reconnect, or set \"gpuhash.engine\" to \"cpu\".";
+			hint = gh_service_enabled() ?
+				"Look at the view gpuhash_devices; a new worker starts by itself." :
+				"Reconnect, or set \"gpuhash.engine\" to \"cpu\".";
 			break;
 		default:
 			break;

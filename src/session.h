@@ -33,7 +33,11 @@ extern const GhEngine *gh_choose_engine(double keys, const char **reason);
  */
 extern const GhEngine *gh_cuda_engine_open(bool retry, GhError *error);
 
-/* Likewise in a worker of the service, for that CUDA device; each call is a new try. */
+/* The library's path.  The main thread asks first. */
+extern const char *gh_cuda_library_path(void);
+
+/* Likewise in a worker of the service, by any of its threads, for that CUDA device; each
+ * call is a new try. */
 extern const GhEngine *gh_cuda_engine_for_worker(int device, GhError *error);
 
 /*

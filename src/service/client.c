@@ -22,6 +22,9 @@
 /* For so long a client looks before it sleeps: a small request is through by then. */
 #define GH_CLIENT_SPIN_NS UINT64CONST(50000)
 
+/* An interrupt that may not throw waits so long for the answer. */
+#define GH_INTERRUPT_MS 20
+
 /* A sleeping client looks at least so often whether its worker is still there. */
 #define GH_CLIENT_NAP_MS 1000
 
@@ -112,7 +115,7 @@ device_unavailable(int number, GhError *error)
 {
 	GhDevice   *device = device_at(number);
 
-	return gh_error_set(error, GH_UNAVAILABLE, "the worker of GPU %d is not ready: %s", number,
+	return gh_error_set(error, GH_UNAVAILABLE, "the worker of GPU %d is not ready: %s", gh_service_device_number(number),
 						device == NULL ? "there is no such GPU" : device->message);
 }
 
@@ -164,36 +167,34 @@ wake_executor(uint32 device, GhRing *ring)
 		SetLatch(&ProcGlobal->allProcs[procno].procLatch);
 }
 
-/* From here on the slot and its buffer are the service's. */
-void
+uint64
 gh_client_slot_submit(uint32 number)
 {
 	GhSlot	   *slot = gh_slot_at(number);
-	GhRing	   *ring = ring_of(slot->device, slot->table);
+	uint32		device = slot->device;
+	GhRing	   *ring = ring_of(device, slot->table);
+	uint64		generation;
 
-	slot->instance = pg_atomic_read_u64(&gh_service->device[slot->device].instance);
+	slot->instance = pg_atomic_read_u64(&gh_service->device[device].instance);
 	slot->submitted_ns = gh_monotonic_ns();
 	pg_atomic_write_u64(&slot->started_ns, 0);
 	pg_atomic_write_u32(&slot->sleeping, 0);
-	pg_write_barrier();
-	(void) gh_slot_move(slot, GH_SLOT_OWNED, GH_SLOT_SUBMITTED);
-	gh_ring_append(ring, number);
-	wake_executor(slot->device, ring);
+	generation = gh_slot_submit(number);
+	gh_ring_append(ring, number, generation);
+	wake_executor(device, ring);
+	return generation;
 }
 
-uint64
-gh_client_deadline(void)
-{
-	return gh_device_timeout == 0 ? PG_UINT64_MAX :
-		gh_monotonic_ns() + (uint64) gh_device_timeout * GH_NS_PER_MS;
-}
-
-/* GH_OK: the answer is in the slot.  GH_BUSY, or why there will be none. */
+/*
+ * A request has taken too long when the device has had it for gpuhash.device_timeout;
+ * for one that waits behind others, the worker sees to it that they end.
+ */
 GhStatus
-gh_client_slot_look(uint32 number, uint64 deadline, GhError *error)
+gh_client_slot_look(uint32 number, GhError *error)
 {
 	GhSlot	   *slot = gh_slot_at(number);
 	GhDevice   *device = &gh_service->device[slot->device];
+	uint64		started;
 
 	if (gh_slot_state(pg_atomic_read_u64(&slot->word)) == GH_SLOT_DONE)
 	{
@@ -201,18 +202,25 @@ gh_client_slot_look(uint32 number, uint64 deadline, GhError *error)
 		return GH_OK;
 	}
 	if (!gh_device_is_ready(device) || pg_atomic_read_u64(&device->instance) != slot->instance)
-		return gh_error_set(error, GH_DEVICE_ERROR, "the worker of GPU %u ended", slot->device);
-	if (gh_monotonic_ns() > deadline)
-		return gh_error_set(error, GH_DEVICE_ERROR, GH_TIMEOUT_MESSAGE " GPU %u within %d ms",
-							slot->device, gh_device_timeout);
+		return gh_error_set(error, GH_DEVICE_ERROR, "the worker of GPU %d ended", device->number);
+	started = pg_atomic_read_u64(&slot->started_ns);
+	if (gh_device_timeout != 0 && started != 0 &&
+		gh_monotonic_ns() > started + (uint64) gh_device_timeout * GH_NS_PER_MS)
+		return gh_error_set(error, GH_UNAVAILABLE, GH_TIMEOUT_MESSAGE " GPU %d within %d ms",
+							device->number, gh_device_timeout);
 	return GH_BUSY;
 }
 
-/* An interrupt that is about to throw; others can wait until the answer is there. */
+/* An interrupt that is sure to throw, or any that has waited for a while. */
 static bool
-stop_wanted(const GhHost *host)
+stop_wanted(const GhHost *host, uint64 *since)
 {
-	return host->stop != NULL && *host->stop != 0 && (QueryCancelPending || ProcDiePending);
+	if (host->stop == NULL || *host->stop == 0)
+		return false;
+	if (*since == 0)
+		*since = gh_monotonic_ns();
+	return QueryCancelPending || ProcDiePending ||
+		gh_monotonic_ns() - *since > GH_INTERRUPT_MS * GH_NS_PER_MS;
 }
 
 /*
@@ -220,15 +228,16 @@ stop_wanted(const GhHost *host)
  * request still in flight.
  */
 GhStatus
-gh_client_slot_wait(uint32 number, uint64 deadline, const GhHost *host, GhError *error)
+gh_client_slot_wait(uint32 number, const GhHost *host, GhError *error)
 {
 	GhSlot	   *slot = gh_slot_at(number);
 	uint64		spin_end = gh_monotonic_ns() + GH_CLIENT_SPIN_NS;
+	uint64		since = 0;
 	GhStatus	status;
 
-	while ((status = gh_client_slot_look(number, deadline, error)) == GH_BUSY)
+	while ((status = gh_client_slot_look(number, error)) == GH_BUSY)
 	{
-		if (stop_wanted(host))
+		if (stop_wanted(host, &since))
 			return gh_error_set(error, GH_STOPPED, "the wait was stopped");
 		if (gh_monotonic_ns() < spin_end)
 		{
@@ -238,9 +247,9 @@ gh_client_slot_wait(uint32 number, uint64 deadline, const GhHost *host, GhError 
 		ResetLatch(MyLatch);
 		pg_atomic_write_u32(&slot->sleeping, 1);
 		pg_memory_barrier();
-		if (gh_client_slot_look(number, deadline, error) == GH_BUSY && !stop_wanted(host))
+		if (gh_client_slot_look(number, error) == GH_BUSY && !stop_wanted(host, &since))
 		{
-			long		nap = GH_CLIENT_NAP_MS;
+			long		nap = since != 0 ? GH_INTERRUPT_MS : GH_CLIENT_NAP_MS;
 
 			if (gh_device_timeout != 0)
 				nap = Min(nap, gh_device_timeout / 2 + 1);
@@ -262,8 +271,8 @@ control(uint32 number, const GhHost *host, GhError *error)
 	GhSlot	   *slot = gh_slot_at(number);
 	GhStatus	status;
 
-	gh_client_slot_submit(number);
-	status = gh_client_slot_wait(number, gh_client_deadline(), host, error);
+	(void) gh_client_slot_submit(number);
+	status = gh_client_slot_wait(number, host, error);
 	if (status != GH_OK)
 	{
 		gh_slot_leave(number);
@@ -282,19 +291,17 @@ control(uint32 number, const GhHost *host, GhError *error)
 static GhStatus
 take_process_slot(int device, const GhHost *host, uint32 *number, GhError *error)
 {
-	uint64		deadline = gh_client_deadline();
+	uint64		since = 0;
 
 	for (;;)
 	{
 		if (!gh_device_is_ready(&gh_service->device[device]))
-			return gh_error_set(error, GH_DEVICE_ERROR, "the worker of GPU %d is not there", device);
+			return gh_error_set(error, GH_DEVICE_ERROR, "the worker of GPU %d is not there",
+								gh_service_device_number(device));
 		if (gh_slot_of_process(number))
 			return GH_OK;
-		if (stop_wanted(host))
+		if (stop_wanted(host, &since))
 			return gh_error_set(error, GH_STOPPED, "the wait was stopped");
-		if (gh_monotonic_ns() > deadline)
-			return gh_error_set(error, GH_DEVICE_ERROR, GH_TIMEOUT_MESSAGE " GPU %d within %d ms",
-								device, gh_device_timeout);
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, GH_SLOT_RETRY_MS,
 						 gh_wait_event(GH_WAIT_REQUEST));
 		ResetLatch(MyLatch);
@@ -453,6 +460,13 @@ service_table_create(const GhHost *host, const GhTableOptions *options, GhTable 
 	return GH_OK;
 }
 
+void
+gh_service_table_release(GhRef root)
+{
+	if (root != 0)
+		entry_drop((uint32) ((root - 1) & (GH_TABLES_MAX - 1)), (root - 1) >> GH_TABLE_BITS);
+}
+
 static GhRef
 service_table_root(const GhTable *table)
 {
@@ -598,6 +612,8 @@ gh_service_engine(void)
 GhFallback
 gh_service_fallback_of(const GhError *error)
 {
+	if (strncmp(error->message, GH_TIMEOUT_MESSAGE, strlen(GH_TIMEOUT_MESSAGE)) == 0)
+		return GH_FALLBACK_TIMEOUT;
 	switch (error->status)
 	{
 		case GH_LIMIT:
@@ -607,8 +623,7 @@ gh_service_fallback_of(const GhError *error)
 		case GH_UNAVAILABLE:
 			return GH_FALLBACK_WORKER_DOWN;
 		default:
-			return strncmp(error->message, GH_TIMEOUT_MESSAGE, strlen(GH_TIMEOUT_MESSAGE)) == 0 ?
-				GH_FALLBACK_TIMEOUT : GH_FALLBACK_DEVICE;
+			return GH_FALLBACK_DEVICE;
 	}
 }
 

@@ -16,6 +16,8 @@
 extern void gh_client_join(void);
 /* Takes this process's own slot; false while an earlier request is still in it. */
 extern bool gh_slot_of_process(uint32 *number);
+extern uint64 gh_slot_submit(uint32 number);
+extern void gh_slot_reuse(uint32 number);
 extern void gh_slot_leave(uint32 number);
 extern bool gh_buffer_slot(const void *address, uint32 *number);
 
@@ -33,19 +35,15 @@ typedef struct GhServiceTable
 	struct GhServiceTable *next;	/* of this process's own tables */
 } GhServiceTable;
 
-extern bool gh_device_is_ready(GhDevice *device);
-/* From here on the slot and its buffer are the service's. */
-extern void gh_client_slot_submit(uint32 number);
-/* Monotonic; when a request that is submitted now has taken too long. */
-extern uint64 gh_client_deadline(void);
-/* GH_OK: the answer is in the slot.  GH_BUSY, or why there will be none. */
-extern GhStatus gh_client_slot_look(uint32 number, uint64 deadline, GhError *error);
-/* Waits for it; GH_STOPPED: the request is still in flight. */
-extern GhStatus gh_client_slot_wait(uint32 number, uint64 deadline, const GhHost *host,
-									GhError *error);
-
 /* At this process's end: its tables go. */
 extern void gh_client_drop_tables(void);
+extern bool gh_device_is_ready(GhDevice *device);
+/* From here on the slot and its buffer are the service's; the generation names the request. */
+extern uint64 gh_client_slot_submit(uint32 number);
+/* GH_OK: the answer is in the slot.  GH_BUSY, or why there will be none. */
+extern GhStatus gh_client_slot_look(uint32 number, GhError *error);
+/* Waits for it; GH_STOPPED, after an interrupt: the request is still in flight. */
+extern GhStatus gh_client_slot_wait(uint32 number, const GhHost *host, GhError *error);
 
 /* ---- client_request.c: of engine.h ---- */
 

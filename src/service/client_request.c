@@ -11,8 +11,7 @@
 enum
 {
 	STATE_SLOT,
-	STATE_GENERATION,
-	STATE_DEADLINE
+	STATE_GENERATION
 };
 
 /* Where an array is in the slot's buffer; false when it is elsewhere. */
@@ -75,7 +74,8 @@ gh_client_submit(GhTable *table, GhRequest *request)
 	if (pg_atomic_read_u64(&entry->word) != gh_slot_word(handle->generation, GH_TABLE_LIVE) ||
 		!gh_device_is_ready(&gh_service->device[entry->device]))
 		return request->status = gh_error_set(&request->error, GH_DEVICE_ERROR,
-											  "the table was lost with the worker of GPU %u", entry->device);
+											  "the table was lost with the worker of GPU %d",
+											  gh_service_device_number((int) entry->device));
 	if (!gh_buffer_slot(request->keys, &number) ||
 		gh_slot_state(pg_atomic_read_u64(&gh_slot_at(number)->word)) != GH_SLOT_OWNED ||
 		!fill_slot(number, request))
@@ -85,12 +85,9 @@ gh_client_submit(GhTable *table, GhRequest *request)
 	gh_slot_at(number)->table = handle->table;
 	gh_slot_at(number)->table_generation = handle->generation;
 	request->engine_state[STATE_SLOT] = number;
-	request->engine_state[STATE_GENERATION] =
-		gh_slot_generation(pg_atomic_read_u64(&gh_slot_at(number)->word));
-	request->engine_state[STATE_DEADLINE] = gh_client_deadline();
 	request->table = table;
 	request->status = GH_BUSY;
-	gh_client_slot_submit(number);
+	request->engine_state[STATE_GENERATION] = gh_client_slot_submit(number);
 	return GH_BUSY;
 }
 
@@ -111,7 +108,7 @@ request_end(GhRequest *request, GhStatus status)
 	request->values_count = slot->values_count;
 	request->status = slot->status;
 	request->error = slot->error;
-	(void) gh_slot_move(slot, GH_SLOT_DONE, GH_SLOT_OWNED);
+	gh_slot_reuse((uint32) request->engine_state[STATE_SLOT]);
 	return request->status;
 }
 
@@ -134,8 +131,7 @@ gh_client_poll(GhRequest *request)
 		return request->status;
 	if (request_is_void(request))
 		return request_end(request, gh_error_set(&request->error, GH_INVALID, "the request's buffer was given back"));
-	status = gh_client_slot_look((uint32) request->engine_state[STATE_SLOT],
-					   request->engine_state[STATE_DEADLINE], &request->error);
+	status = gh_client_slot_look((uint32) request->engine_state[STATE_SLOT], &request->error);
 	return status == GH_BUSY ? GH_BUSY : request_end(request, status);
 }
 
@@ -148,8 +144,7 @@ gh_client_wait(GhRequest *request)
 
 	if (request->status != GH_BUSY || handle == NULL || request_is_void(request))
 		return gh_client_poll(request);
-	status = gh_client_slot_wait((uint32) request->engine_state[STATE_SLOT],
-					   request->engine_state[STATE_DEADLINE], &handle->host, &error);
+	status = gh_client_slot_wait((uint32) request->engine_state[STATE_SLOT], &handle->host, &error);
 	if (status == GH_STOPPED)
 		return GH_STOPPED;
 	if (status != GH_OK)

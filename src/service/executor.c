@@ -100,16 +100,17 @@ sleep_executor(GhExecutor *executor)
 {
 	GhRing	   *ring = executor->ring;
 	uint32		slot;
+	uint64		generation;
 
 	pg_atomic_write_u32(&ring->asleep, 1);
 	pg_memory_barrier();
 	/* what came in before the flag was seen; the main thread may have seen it, and is
 	 * told to watch */
-	if (gh_ring_take(ring, &slot))
+	if (gh_ring_take(ring, &slot, &generation))
 	{
 		pg_atomic_write_u32(&ring->asleep, 0);
 		gh_executor_tell_main();
-		gh_executor_start(executor, slot);
+		gh_executor_start(executor, slot, generation);
 		return;
 	}
 	if (pg_atomic_read_u32(&ring->dying) != 0)
@@ -137,10 +138,13 @@ executor_main(void *arg)
 	{
 		bool		busy = false;
 		uint32		slot;
+		uint64		generation;
 
-		while (gh_ring_take(executor->ring, &slot))
+		while (gh_ring_take(executor->ring, &slot, &generation))
 		{
-			gh_executor_start(executor, slot);
+			gh_executor_start(executor, slot, generation);
+			/* what is through must not wait until no more comes */
+			(void) gh_executor_poll(executor);
 			busy = true;
 		}
 		busy |= gh_executor_poll(executor);

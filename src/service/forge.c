@@ -291,12 +291,12 @@ forge_fields(GhSlot *slot, char *fields)
 
 /* Past client.c: into the ring of the executor that the table belongs to. */
 static void
-append_forged(uint32 number, uint32 device, uint32 appended)
+append_forged(uint32 number, uint64 generation, uint32 device, uint32 appended)
 {
 	GhRing	   *ring = &gh_service->device[device].ring[gh_slot_at(number)->table % GH_EXECUTORS];
 	int			procno = gh_service->device[device].procno;
 
-	gh_ring_append(ring, appended);
+	gh_ring_append(ring, appended, generation);
 	pg_memory_barrier();
 	if (procno >= 0)
 		SetLatch(&ProcGlobal->allProcs[procno].procLatch);
@@ -312,8 +312,7 @@ submit_forged(uint32 number, uint32 device, uint32 appended)
 	pg_atomic_write_u64(&slot->started_ns, 0);
 	pg_atomic_write_u32(&slot->sleeping, 0);
 	pg_memory_barrier();
-	(void) gh_slot_move(slot, GH_SLOT_OWNED, GH_SLOT_SUBMITTED);
-	append_forged(number, device, appended);
+	append_forged(number, gh_slot_submit(number), device, appended);
 }
 
 static bool
@@ -373,7 +372,7 @@ gpuhash_forge_request(PG_FUNCTION_ARGS)
 	/* so that the slot comes back */
 	if (answer[0] == 'n')
 	{
-		append_forged(number, device, number);
+		append_forged(number, gh_slot_generation(pg_atomic_read_u64(&gh_slot_at(number)->word)), device, number);
 		(void) await_forged(slot);
 	}
 	gh_service_return(buffer);

@@ -43,15 +43,18 @@ static bool
 take_device(void *ctx, uint64_t bytes)
 {
 	GhWorkerTable *table = ctx;
-	uint64		before = pg_atomic_fetch_add_u64(&gh_worker.device->memory_used, (int64) bytes);
+	GhDevice   *device = gh_worker.device;
+	uint64		limit = pg_atomic_read_u64(&device->memory_limit);
+	uint64		used = pg_atomic_read_u64(&device->memory_used);
 	GhError		ignored;
 
-	if (gh_executor_pass_point(GH_FAULT_POINT_ALLOCATION, &ignored) != GH_OK ||
-		before + bytes > pg_atomic_read_u64(&gh_worker.device->memory_limit))
-	{
-		pg_atomic_fetch_sub_u64(&gh_worker.device->memory_used, (int64) bytes);
+	if (gh_executor_pass_point(GH_FAULT_POINT_ALLOCATION, &ignored) != GH_OK)
 		return false;
-	}
+	do
+	{
+		if (used > limit || bytes > limit - used)
+			return false;
+	} while (!pg_atomic_compare_exchange_u64(&device->memory_used, &used, used + bytes));
 	pg_atomic_fetch_add_u64(&gh_table_entry_at(table->number)->bytes, (int64) bytes);
 	return true;
 }
@@ -113,7 +116,7 @@ slot_answer(uint32 number)
 	if (slot->status != GH_OK && slot->status != GH_TOO_SMALL)
 		count(GH_COUNT_ERRORS, 1);
 	pg_atomic_write_u64(&slot->started_ns, 0);
-	if (gh_slot_finish(number))
+	if (gh_slot_finish(number, gh_worker.running_by_slot[number].generation))
 		gh_executor_tell_main();
 }
 
@@ -414,26 +417,31 @@ start_request(GhExecutor *executor, uint32 number, const GhSlot *asked)
 }
 
 /*
- * A slot that came through the ring.  A client that was stopped on its way may have
- * appended it late, after an earlier worker ended and the slot went to another: what
- * is not SUBMITTED, not this executor's or in the engine already is passed over.
+ * A slot that came through the ring, with the request that the generation names.  A client
+ * that was stopped on its way may have appended it late, after an earlier worker ended:
+ * then the slot has another generation, before or after it is copied.
  */
 void
-gh_executor_start(GhExecutor *executor, uint32 number)
+gh_executor_start(GhExecutor *executor, uint32 number, uint64 generation)
 {
-	GhSlotState state;
 	GhSlot		asked;
 	const char *why;
+	uint64		word;
 
 	if (number >= gh_service->slots || gh_worker.running_by_slot[number].active)
 		return;
-	state = gh_slot_state(pg_atomic_read_u64(&gh_slot_at(number)->word));
-	if (state != GH_SLOT_SUBMITTED && state != GH_SLOT_ABANDONED)
+	word = pg_atomic_read_u64(&gh_slot_at(number)->word);
+	if (word != gh_slot_word(generation, GH_SLOT_SUBMITTED) &&
+		word != gh_slot_word(generation, GH_SLOT_ABANDONED))
 		return;
 	pg_read_barrier();
 	asked = *gh_slot_at(number);
-	if (asked.device != gh_worker.device_index || asked.table % GH_EXECUTORS != executor->number)
+	pg_read_barrier();
+	word = pg_atomic_read_u64(&gh_slot_at(number)->word);
+	if (gh_slot_generation(word) != generation || asked.device != gh_worker.device_index ||
+		asked.table % GH_EXECUTORS != executor->number)
 		return;
+	gh_worker.running_by_slot[number].generation = generation;
 	why = asked.instance != gh_worker.instance ? "the worker was started anew" : refusal(&asked);
 	if (why != NULL)
 		slot_refuse(number, GH_DEVICE_ERROR, why);
@@ -456,6 +464,7 @@ reap_table(GhExecutor *executor, GhWorkerTable *table, uint64 generation)
 		table->handle = NULL;
 		gh_worker.engine->table_destroy(handle);
 	}
+	note_free_memory();
 	pg_atomic_write_u64(&executor->reaping_ns, 0);
 }
 

@@ -33,7 +33,7 @@ place_at(GhRing *ring, uint64 number)
 }
 
 void
-gh_ring_append(GhRing *ring, uint32 slot)
+gh_ring_append(GhRing *ring, uint32 slot, uint64 generation)
 {
 	uint64		number = pg_atomic_fetch_add_u64(&ring->tail, 1);
 	GhRingPlace *place = place_at(ring, number);
@@ -42,12 +42,13 @@ gh_ring_append(GhRing *ring, uint32 slot)
 	while (pg_atomic_read_u64(&place->turn) != number)
 		pg_spin_delay();
 	place->slot = slot;
+	place->generation = generation;
 	pg_write_barrier();
 	pg_atomic_write_u64(&place->turn, number + 1);
 }
 
 bool
-gh_ring_take(GhRing *ring, uint32 *slot)
+gh_ring_take(GhRing *ring, uint32 *slot, uint64 *generation)
 {
 	uint64		number = pg_atomic_read_u64(&ring->head);
 	GhRingPlace *place = place_at(ring, number);
@@ -56,6 +57,7 @@ gh_ring_take(GhRing *ring, uint32 *slot)
 		return false;
 	pg_read_barrier();
 	*slot = place->slot;
+	*generation = place->generation;
 	pg_memory_barrier();
 	pg_atomic_write_u64(&place->turn, number + ring->mask + 1);
 	pg_atomic_write_u64(&ring->head, number + 1);

@@ -54,6 +54,10 @@ typedef struct GhServiceScope
 	Oid			database;		/* whose sessions may attach the table */
 } GhServiceScope;
 
+/* Destroys the table of that root (table_root), for whoever has no handle on it.  Does nothing
+ * when it is gone. */
+extern void gh_service_table_release(GhRef root);
+
 /*
  * Is there a device for new tables?  false: *reason is a constant string.  *down: none
  * answers at the moment, but one did or may yet; otherwise there is no usable GPU.
@@ -74,7 +78,8 @@ extern bool gh_service_reserve(int n, size_t bytes, void **buffers);
 /* The most bytes that a buffer can have. */
 extern size_t gh_service_buffer_max(void);
 /*
- * One buffer, for a request or few, of which some are always left; waits for it,
+ * One buffer, for a request or few, of which some are always left; waits for it, at most
+ * until the next worker has taken those of the last one out of quarantine,
  * and ereports on cancel, so the caller holds no other and no lock.  Given back
  * with `context` at the latest.  bytes up to gh_service_buffer_max.
  */

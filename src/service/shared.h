@@ -18,6 +18,10 @@
 #include "service/faults.h"
 #include "service/service.h"
 
+#ifdef PG_HAVE_ATOMIC_U64_SIMULATION
+#error "gpuhash's service needs 64-bit atomic operations: threads cannot use simulated ones"
+#endif
+
 #define GH_DEVICES_MAX 16
 
 /* Threads of a worker that talk to the device.  A table belongs to one of them. */
@@ -47,8 +51,9 @@
  *
  * What is in the slot and its buffer belongs to the client in FREE (none), OWNED
  * and DONE, and to the service in SUBMITTED and ABANDONED.  The state's word has a
- * generation beside the state, which goes up whenever a slot becomes FREE, so that
- * an old name of it fits no more.
+ * generation beside the state, which goes up whenever a slot becomes FREE or SUBMITTED,
+ * so that it names one request, and an old name fits no more.  Every change of state is
+ * a compare-and-swap of the whole word.
  */
 typedef enum GhSlotState
 {
@@ -85,8 +90,9 @@ typedef struct GhSlot
 {
 	pg_atomic_uint64 word;		/* state and generation */
 	pg_atomic_uint32 sleeping;	/* the owner waits on its latch */
-	int			procno;			/* owner's, -1: none */
+	int			procno;			/* owner's; -1 before it becomes FREE */
 	int			pid;			/* owner's */
+	uint64		take;			/* the owner's count of what it has taken */
 	Oid			database;		/* owner's */
 	Oid			role;			/* owner's */
 	uint32		units;			/* of its buffer; 0: a slot without one */
@@ -168,6 +174,7 @@ typedef struct GhRing
 typedef struct GhRingPlace
 {
 	pg_atomic_uint64 turn;
+	uint64		generation;		/* of the slot, with this request in it */
 	uint32		slot;
 } GhRingPlace;
 
@@ -286,17 +293,15 @@ extern int	gh_worker_spin;		/* us */
 
 /* ---- ring.c: called by threads too ---- */
 
-extern void gh_ring_append(GhRing *ring, uint32 slot);
-extern bool gh_ring_take(GhRing *ring, uint32 *slot);
+extern void gh_ring_append(GhRing *ring, uint32 slot, uint64 generation);
+extern bool gh_ring_take(GhRing *ring, uint32 *slot, uint64 *generation);
 extern uint64 gh_monotonic_ns(void);
 
 /* ---- slots.c ---- */
 
-/* Moves a slot from one state to another, by CAS; FREE starts a new generation. */
-extern bool gh_slot_move(GhSlot *slot, GhSlotState from, GhSlotState to);
-/* The executor's end of a request, whoever waits for it: DONE, or FREE when it was
- * abandoned, with its units.  Called by threads too.  True when someone sleeps on it. */
-extern bool gh_slot_finish(uint32 number);
+/* The executor's end of a request: DONE, or FREE with its units when it was abandoned.
+ * Called by threads too.  True when someone sleeps on it. */
+extern bool gh_slot_finish(uint32 number, uint64 generation);
 
 /* ---- worker.c ---- */
 

@@ -63,7 +63,7 @@ gh_service_enabled(void)
 
 /* Counts the numbers of a list like "0,2"; -1: it is no such list. */
 static int
-parse_devices(const char *list, int *devices)
+parse_devices(const char *list, int *numbers)
 {
 	int			count = 0;
 	const char *at = list;
@@ -81,9 +81,9 @@ parse_devices(const char *list, int *devices)
 		if (number < 0 || number > INT_MAX)
 			return -1;
 		for (int i = 0; i < count; i++)
-			if (devices[i] == number)
+			if (numbers[i] == number)
 				return -1;
-		devices[count++] = (int) number;
+		numbers[count++] = (int) number;
 		for (at = end; isspace((unsigned char) *at);)
 			at++;
 		if (*at == '\0')
@@ -96,12 +96,12 @@ parse_devices(const char *list, int *devices)
 static bool
 check_devices(char **newval, void **extra, GucSource source)
 {
-	int			devices[GH_DEVICES_MAX];
+	int			numbers[GH_DEVICES_MAX];
 
 	(void) extra;
 	(void) source;
 	if (*newval == NULL || strcmp(*newval, GH_DEVICES_AUTO) == 0 ||
-		parse_devices(*newval, devices) > 0)
+		parse_devices(*newval, numbers) > 0)
 		return true;
 	GUC_check_errdetail("It must be \"auto\" or at most %d different device numbers with commas between them.",
 						GH_DEVICES_MAX);
@@ -128,21 +128,23 @@ count_device_files(void)
 	return Min(Max(count, 1), GH_DEVICES_MAX);
 }
 
-static int
-device_list(int *devices)
-{
-	int			count;
+/*
+ * The devices of this server, by CUDA number: found once, for what depends on it must fit
+ * together until the server ends, crash recovery included.
+ */
+static int	devices[GH_DEVICES_MAX];
+static int	device_count = 0;
 
+static void
+find_devices(void)
+{
 	if (devices_setting != NULL && strcmp(devices_setting, GH_DEVICES_AUTO) != 0)
-	{
-		count = parse_devices(devices_setting, devices);
-		if (count > 0)
-			return count;
-	}
-	count = count_device_files();
-	for (int i = 0; i < count; i++)
+		device_count = parse_devices(devices_setting, devices);
+	if (device_count > 0)
+		return;
+	device_count = count_device_files();
+	for (int i = 0; i < device_count; i++)
 		devices[i] = i;
-	return count;
 }
 
 static void
@@ -202,11 +204,10 @@ define_settings(void)
 static void
 plan_memory(GhService *plan, uint64 *ring_places)
 {
-	int			devices[GH_DEVICES_MAX];
 	Size		at = MAXALIGN(sizeof(GhService));
 
 	memset(plan, 0, sizeof(*plan));
-	plan->devices = device_list(devices);
+	plan->devices = (uint32) device_count;
 	for (uint32 d = 0; d < plan->devices; d++)
 		plan->device[d].number = devices[d];
 	plan->units = (uint32) ((Size) shared_memory_kb * 1024 / GH_UNIT_BYTES);
@@ -337,10 +338,7 @@ start_memory(void)
 static void
 register_workers(void)
 {
-	int			devices[GH_DEVICES_MAX];
-	int			count = device_list(devices);
-
-	for (int i = 0; i < count; i++)
+	for (int i = 0; i < device_count; i++)
 	{
 		BackgroundWorker worker;
 
@@ -366,6 +364,7 @@ gh_service_init(void)
 		return;
 	preloaded = true;
 	define_settings();
+	find_devices();
 	previous_request_hook = shmem_request_hook;
 	shmem_request_hook = request_memory;
 	previous_startup_hook = shmem_startup_hook;

@@ -19,49 +19,92 @@
 /* A waiter looks at least so often: abandoned buffers come back without a signal. */
 #define GH_BORROW_RETRY_MS 10
 
-bool
-gh_slot_move(GhSlot *slot, GhSlotState from, GhSlotState to)
-{
-	uint64		word = pg_atomic_read_u64(&slot->word);
+/* What this process has taken so far. */
+static uint64 takes = 0;
 
-	if (gh_slot_state(word) != from)
-		return false;
-	return pg_atomic_compare_exchange_u64(&slot->word, &word,
-										  gh_slot_word(gh_slot_generation(word) + (to == GH_SLOT_FREE ? 1 : 0), to));
+/* Changes the state if the word is still what it was. */
+static bool
+slot_change(GhSlot *slot, uint64 word, GhSlotState to)
+{
+	uint64		generation = gh_slot_generation(word) +
+		(to == GH_SLOT_FREE || to == GH_SLOT_SUBMITTED ? 1 : 0);
+
+	return pg_atomic_compare_exchange_u64(&slot->word, &word, gh_slot_word(generation, to));
 }
 
-/* The slot becomes FREE, then its units: in this order nobody finds a unit whose slot
- * is another's. */
+/*
+ * The slot becomes FREE, then its units, which say whose they are: what the slot says of
+ * their number may be anything.
+ */
 static bool
-slot_free(uint32 number, GhSlotState from)
+slot_free(uint32 number, uint64 word)
 {
 	GhSlot	   *slot = gh_slot_at(number);
-	uint32		units = slot->units;
+	int			procno = slot->procno;
 
-	if (!gh_slot_move(slot, from, GH_SLOT_FREE))
+	/* nobody takes it for his own from here on */
+	slot->procno = -1;
+	pg_write_barrier();
+	if (!slot_change(slot, word, GH_SLOT_FREE))
+	{
+		slot->procno = procno;
 		return false;
-	for (uint32 i = 0; i < units; i++)
-		pg_atomic_write_u32(gh_unit_at(number + i), 0);
+	}
+	for (uint32 i = number; i < gh_service->units && pg_atomic_read_u32(gh_unit_at(i)) == gh_unit_of(number); i++)
+		pg_atomic_write_u32(gh_unit_at(i), 0);
 	return true;
 }
 
 bool
-gh_slot_finish(uint32 number)
+gh_slot_finish(uint32 number, uint64 generation)
 {
 	GhSlot	   *slot = gh_slot_at(number);
 
-	if (gh_slot_move(slot, GH_SLOT_SUBMITTED, GH_SLOT_DONE))
+	pg_write_barrier();
+	if (slot_change(slot, gh_slot_word(generation, GH_SLOT_SUBMITTED), GH_SLOT_DONE))
 	{
 		pg_memory_barrier();
 		return pg_atomic_read_u32(&slot->sleeping) != 0;
 	}
-	(void) slot_free(number, GH_SLOT_ABANDONED);
+	if (pg_atomic_read_u64(&slot->word) == gh_slot_word(generation, GH_SLOT_ABANDONED))
+		(void) slot_free(number, gh_slot_word(generation, GH_SLOT_ABANDONED));
 	return false;
+}
+
+/* Whether the slot was this process's when its word was read. */
+static bool
+slot_is_mine(const GhSlot *slot)
+{
+	pg_read_barrier();
+	return slot->procno == gh_my_procno() && slot->pid == MyProcPid;
+}
+
+/* OWNED becomes SUBMITTED; the new generation names the request. */
+uint64
+gh_slot_submit(uint32 number)
+{
+	GhSlot	   *slot = gh_slot_at(number);
+	uint64		word = pg_atomic_read_u64(&slot->word);
+
+	pg_write_barrier();
+	(void) slot_change(slot, word, GH_SLOT_SUBMITTED);
+	return gh_slot_generation(word) + 1;
+}
+
+/* DONE becomes OWNED: its answer was read. */
+void
+gh_slot_reuse(uint32 number)
+{
+	GhSlot	   *slot = gh_slot_at(number);
+	uint64		word = pg_atomic_read_u64(&slot->word);
+
+	if (gh_slot_state(word) == GH_SLOT_DONE)
+		(void) slot_change(slot, word, GH_SLOT_OWNED);
 }
 
 /* ------------------------------------------------------------------- ends */
 
-/* This process no longer wants the slot, in whatever state it is. */
+/* This process no longer wants the slot, in whatever state it is; not its own: nothing. */
 void
 gh_slot_leave(uint32 number)
 {
@@ -69,40 +112,38 @@ gh_slot_leave(uint32 number)
 
 	for (;;)
 	{
-		switch (gh_slot_state(pg_atomic_read_u64(&slot->word)))
+		uint64		word = pg_atomic_read_u64(&slot->word);
+		GhSlotState state = gh_slot_state(word);
+		uint32		device = slot->device;
+
+		if (!slot_is_mine(slot))
+			return;
+		if (state == GH_SLOT_OWNED || state == GH_SLOT_DONE)
 		{
-			case GH_SLOT_OWNED:
-				if (slot_free(number, GH_SLOT_OWNED))
-					return;
-				break;
-			case GH_SLOT_DONE:
-				if (slot_free(number, GH_SLOT_DONE))
-					return;
-				break;
-			case GH_SLOT_SUBMITTED:
-				/* from here on it is the executor's to free */
-				if (gh_slot_move(slot, GH_SLOT_SUBMITTED, GH_SLOT_ABANDONED))
-				{
-					pg_atomic_fetch_add_u64(&gh_service->device[slot->device].counter[GH_COUNT_ABANDONED], 1);
-					return;
-				}
-				break;
-			default:
+			if (slot_free(number, word))
 				return;
 		}
+		else if (state == GH_SLOT_SUBMITTED)
+		{
+			/* from then on it is the executor's to free */
+			if (slot_change(slot, word, GH_SLOT_ABANDONED))
+			{
+				pg_atomic_fetch_add_u64(&gh_service->device[device].counter[GH_COUNT_ABANDONED], 1);
+				return;
+			}
+		}
+		else
+			return;
 	}
 }
 
 static void
 leave_service(int code, Datum arg)
 {
-	int			procno = gh_my_procno();
-
 	(void) code;
 	(void) arg;
 	for (uint32 i = 0; i < gh_service->slots; i++)
-		if (gh_slot_at(i)->procno == procno && gh_slot_at(i)->pid == MyProcPid)
-			gh_slot_leave(i);
+		gh_slot_leave(i);
 	gh_client_drop_tables();
 	if (pg_atomic_read_u32(&gh_service->waiting) > 0)
 		ConditionVariableBroadcast(&gh_service->returned);
@@ -116,6 +157,9 @@ gh_client_join(void)
 
 	if (joined == MyProcPid)
 		return;
+	/* what may throw comes before there is anything to give back */
+	for (int i = 0; i < GH_WAITS; i++)
+		(void) gh_wait_event((GhWait) i);
 	before_shmem_exit(leave_service, (Datum) 0);
 	joined = MyProcPid;
 }
@@ -129,11 +173,12 @@ slot_take(uint32 number, uint32 units)
 	slot->pid = MyProcPid;
 	slot->database = MyDatabaseId;
 	slot->role = GetUserId();
+	slot->take = ++takes;
 	slot->units = units;
 	pg_atomic_write_u32(&slot->sleeping, 0);
 	pg_atomic_write_u64(&slot->started_ns, 0);
 	pg_write_barrier();
-	(void) gh_slot_move(slot, GH_SLOT_FREE, GH_SLOT_OWNED);
+	(void) slot_change(slot, pg_atomic_read_u64(&slot->word), GH_SLOT_OWNED);
 }
 
 bool
@@ -238,7 +283,7 @@ gh_service_reserve(int n, size_t bytes, void **buffers)
 typedef struct Borrowed
 {
 	MemoryContextCallback callback;
-	uint64		word;			/* of the slot: it may be another's by then */
+	uint64		take;			/* of the slot: it may be another's by then, or taken anew */
 	uint32		slot;
 } Borrowed;
 
@@ -247,11 +292,9 @@ return_borrowed(void *arg)
 {
 	Borrowed   *borrowed = arg;
 	GhSlot	   *slot = gh_slot_at(borrowed->slot);
-	uint64		word = pg_atomic_read_u64(&slot->word);
 
 	/* the process may be past the point where shared memory was left */
-	if (gh_slot_generation(word) == gh_slot_generation(borrowed->word) &&
-		slot->procno == gh_my_procno() && slot->pid == MyProcPid)
+	if (slot->take == borrowed->take && slot_is_mine(slot))
 		gh_service_return(gh_buffer_at(borrowed->slot));
 }
 
@@ -262,7 +305,7 @@ gh_service_borrow(MemoryContext context, size_t bytes)
 	uint32		units = units_for(bytes);
 	uint32		first;
 
-	if (gh_service == NULL || bytes > gh_service_buffer_max())
+	if (bytes > gh_service_buffer_max())
 		ereport(ERROR,
 				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
 				 errmsg("a request of %zu bytes does not fit the transfer area", bytes),
@@ -286,7 +329,7 @@ gh_service_borrow(MemoryContext context, size_t bytes)
 		PG_END_TRY();
 	}
 	borrowed->slot = first;
-	borrowed->word = pg_atomic_read_u64(&gh_slot_at(first)->word);
+	borrowed->take = gh_slot_at(first)->take;
 	borrowed->callback.func = return_borrowed;
 	borrowed->callback.arg = borrowed;
 	MemoryContextRegisterResetCallback(context, &borrowed->callback);
@@ -323,8 +366,7 @@ gh_buffer_slot(const void *address, uint32 *number)
 
 		if (gh_slot_state(pg_atomic_read_u64(&slot->word)) == GH_SLOT_FREE)
 			continue;
-		if (slot->procno != gh_my_procno() || slot->pid != MyProcPid ||
-			unit - first >= slot->units)
+		if (!slot_is_mine(slot) || unit - first >= slot->units)
 			return false;
 		*number = first;
 		return true;

@@ -31,6 +31,7 @@ typedef struct GhExecutor
 typedef struct GhRunning
 {
 	bool		active;
+	uint64		generation;		/* of the slot's request */
 	uint32		table;
 	GhRequest	request;
 } GhRunning;
@@ -72,7 +73,7 @@ extern GhStatus gh_executor_pass_point(GhFaultPoint point, GhError *error);
 /* ---- requests.c ---- */
 
 /* Begins with a slot that came through the ring. */
-extern void gh_executor_start(GhExecutor *executor, uint32 number);
+extern void gh_executor_start(GhExecutor *executor, uint32 number, uint64 generation);
 /* Polls everything in the engine once; true when something ended. */
 extern bool gh_executor_poll(GhExecutor *executor);
 /* Frees tables that nobody wants any more; true when there was one. */

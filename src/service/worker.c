@@ -99,8 +99,9 @@ clean_up_after_predecessor(void)
 	for (int e = 0; e < GH_EXECUTORS; e++)
 	{
 		uint32		slot;
+		uint64		generation;
 
-		while (gh_ring_take(&device->ring[e], &slot))
+		while (gh_ring_take(&device->ring[e], &slot, &generation))
 			continue;
 		pg_atomic_write_u32(&device->ring[e].asleep, 1);
 		pg_atomic_write_u32(&device->ring[e].dying, 0);
@@ -108,14 +109,16 @@ clean_up_after_predecessor(void)
 	for (uint32 i = 0; i < gh_service->slots; i++)
 	{
 		GhSlot	   *slot = gh_slot_at(i);
-		GhSlotState state = gh_slot_state(pg_atomic_read_u64(&slot->word));
+		uint64		word = pg_atomic_read_u64(&slot->word);
+		GhSlotState state = gh_slot_state(word);
+		int			procno = slot->procno;
 
 		if (slot->device != device_index ||
 			(state != GH_SLOT_SUBMITTED && state != GH_SLOT_ABANDONED))
 			continue;
 		slot->status = gh_error_set(&slot->error, GH_DEVICE_ERROR, "the worker of GPU %d ended", cuda_device);
-		if (gh_slot_finish(i) && slot->procno >= 0)
-			SetLatch(&ProcGlobal->allProcs[slot->procno].procLatch);
+		if (gh_slot_finish(i, gh_slot_generation(word)) && procno >= 0)
+			SetLatch(&ProcGlobal->allProcs[procno].procLatch);
 	}
 	for (uint32 i = 0; i < GH_TABLES_MAX; i++)
 	{
@@ -222,9 +225,9 @@ start_thread(void *(*routine) (void *), void *arg)
 
 	/* it inherits this, and so do the driver's threads */
 	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, &saved);
+	pthread_sigmask(SIG_SETMASK, &all, &saved);
 	failed = pthread_create(&thread, NULL, routine, arg);
-	sigprocmask(SIG_SETMASK, &saved, NULL);
+	pthread_sigmask(SIG_SETMASK, &saved, NULL);
 	if (failed != 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
@@ -240,19 +243,39 @@ end_if_told(void)
 	CHECK_FOR_INTERRUPTS();
 }
 
+/* The driver does not answer: the worker waits on, and everyone else does without. */
+static void
+say_open_hangs(void)
+{
+	strlcpy(device->message, "its driver does not answer", sizeof(device->message));
+	pg_atomic_write_u32(&device->state, GH_DEVICE_ABSENT);
+	ereport(LOG,
+			(errmsg("GPU %d has not been opened for %d ms: its driver does not answer", cuda_device, gh_device_timeout),
+			 errdetail("Hash tables are kept by the CPU engine until it does.")));
+}
+
 /* The engine with the device open, or NULL with *error. */
 static const GhEngine *
 try_to_open(GhError *error)
 {
 	static Opening opening;
+	bool		timed = gh_device_timeout != 0;
 
 	memset(&opening, 0, sizeof(opening));
 	pg_atomic_init_u32(&opening.over, 0);
+	(void) gh_cuda_library_path();
 	start_thread(open_in_thread, &opening);
 	while (pg_atomic_read_u32(&opening.over) == 0)
 	{
-		(void) WaitLatchOrSocket(MyLatch, WL_LATCH_SET | WL_SOCKET_READABLE | WL_EXIT_ON_PM_DEATH,
-								 wake_pipe[0], -1, gh_wait_event(GH_WAIT_WORKER));
+		int			events = WL_LATCH_SET | WL_SOCKET_READABLE | WL_EXIT_ON_PM_DEATH;
+		int			got = WaitLatchOrSocket(MyLatch, timed ? events | WL_TIMEOUT : events, wake_pipe[0],
+											gh_device_timeout, gh_wait_event(GH_WAIT_WORKER));
+
+		if (got & WL_TIMEOUT)
+		{
+			timed = false;
+			say_open_hangs();
+		}
 		ResetLatch(MyLatch);
 		empty_pipe();
 		end_if_told();
@@ -423,9 +446,9 @@ start_executors(const GhEngine *engine)
 	bool		started;
 
 	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, &saved);
+	pthread_sigmask(SIG_SETMASK, &all, &saved);
 	started = gh_executors_start(device_index, cuda_device, engine, wake_pipe[1]);
-	sigprocmask(SIG_SETMASK, &saved, NULL);
+	pthread_sigmask(SIG_SETMASK, &saved, NULL);
 	if (!started)
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
@@ -452,6 +475,8 @@ gh_worker_main(Datum arg)
 	clean_up_after_predecessor();
 	take_settings();
 	open_pipe();
+	for (int i = 0; i < GH_WAITS; i++)
+		(void) gh_wait_event((GhWait) i);
 	engine = wait_for_device();
 	start_executors(engine);
 	device->pid = MyProcPid;

@@ -230,6 +230,12 @@ access_take(GhAccess *access, const GhTableInfo *info, LOCKMODE mode, bool wait)
 	return true;
 }
 
+void
+gh_access_keep_out(const GhTableInfo *info)
+{
+	(void) lock_take(info, GH_TO_DROP, true);
+}
+
 bool
 gh_access_try(GhAccess *access, const GhTableInfo *info, LOCKMODE mode)
 {

@@ -22,8 +22,8 @@
 /* A table that was not used for so long is idle. */
 #define GH_IDLE_MS 1000
 
-/* Memory of a table given up is there after at most so long, or not at all. */
-#define GH_EVICT_WAIT_MS 100
+/* So long the memory of a table given up is waited for. */
+#define GH_EVICT_WAIT_MS 50
 
 /* -------------------------------------------------------------------- state */
 
@@ -262,44 +262,58 @@ free_memory(int device)
 	return info.memory_free;
 }
 
-/* Gives up the copy if nobody uses the table. */
-static void
-evict(const GhTableInfo *info)
+/* Gives up the copy if nobody uses the table.  Its root, or 0. */
+static GhRef
+evict(const GhTableInfo *info, uint64 *bytes)
 {
 	GhAccess	access = {0};
+	GhRef		root = 0;
 
 	if (!gh_access_try_now(&access, info, GH_TO_WRITE))
-		return;
+		return 0;
 	if (access.info.on_host && gh_copy_is_ready(access.table))
 	{
+		root = access.table->device_root;
+		*bytes += gh_device_bytes(root);
 		gh_device_close(&access);
 		strlcpy(access.table->reason, "others needed the GPU's memory", GH_REASON_SIZE);
 		pg_atomic_write_u64(&access.table->copy_tried, (uint64) GetCurrentTimestamp());
 	}
 	gh_access_end(&access);
+	return root;
 }
 
+/*
+ * What the device tells of its free memory is not of this moment.  So what is given up
+ * is counted: as much as was missing or, where nothing seemed to, as much as is wanted.
+ */
 bool
 gh_named_tables_evict(int device, uint64 bytes)
 {
 	TimestampTz now = GetCurrentTimestamp();
+	uint64		given_up = 0;
+	uint64		missing;
 	int			count;
 	GhTableInfo *tables;
 
 	if (!gh_service_enabled())
 		return false;
+	missing = free_memory(device);
+	missing = missing < bytes ? bytes - missing : bytes;
 	tables = gh_names_list(InvalidOid, &count);
 	qsort(tables, count, sizeof(GhTableInfo), compare_used);
-	for (int i = 0; i < count && free_memory(device) < bytes; i++)
+	for (int i = 0; i < count && given_up < missing; i++)
 	{
-		if (tables[i].device != device || !tables[i].on_host ||
-			!TimestampDifferenceExceeds(tables[i].used, now, GH_IDLE_MS))
-			continue;
-		evict(&tables[i]);
-		/* its executor frees it */
-		for (int ms = 0; ms < GH_EVICT_WAIT_MS && free_memory(device) < bytes; ms++)
+		GhRef		root = 0;
+
+		CHECK_FOR_INTERRUPTS();
+		if (tables[i].device == device && tables[i].on_host &&
+			TimestampDifferenceExceeds(tables[i].used, now, GH_IDLE_MS))
+			root = evict(&tables[i], &given_up);
+		/* its executor frees it, soon if it has nothing else to do */
+		for (int ms = 0; root != 0 && ms < GH_EVICT_WAIT_MS && !gh_device_is_gone(root); ms++)
 			pg_usleep(1000);
 	}
 	pfree(tables);
-	return free_memory(device) >= bytes;
+	return given_up >= missing;
 }

@@ -70,7 +70,19 @@ forget_role(GhTableInfo *info, void *arg)
 
 /* ----------------------------------------------------------------- databases */
 
-/* Nobody can be connected to the database any more. */
+/* Nobody can be connected to the database any more, but whoever needs memory of a
+ * device may be about to take its tables from there. */
+static void
+lock_tables(Oid database)
+{
+	int			count;
+	GhTableInfo *tables = gh_names_list(database, &count);
+
+	for (int i = 0; i < count; i++)
+		gh_access_keep_out(&tables[i]);
+	pfree(tables);
+}
+
 static void
 remove_table(const GhTableInfo *info)
 {
@@ -84,13 +96,19 @@ remove_table(const GhTableInfo *info)
 
 /* ------------------------------------------------------------ end of the transaction */
 
-/* Looks at the catalogs, which is not possible after the commit. */
+/* What is not possible after the commit: looking at the catalogs, and locks. */
 static void
 make_certain(void)
 {
 	for (GhDrop *drop = drops; drop != NULL; drop = drop->next)
-		drop->certain = drop->catalog == DatabaseRelationId ? get_database_name(drop->object) == NULL :
+	{
+		bool		database = drop->catalog == DatabaseRelationId;
+
+		drop->certain = database ? get_database_name(drop->object) == NULL :
 			!SearchSysCacheExists1(AUTHOID, ObjectIdGetDatum(drop->object));
+		if (drop->certain && database)
+			lock_tables(drop->object);
+	}
 }
 
 static void

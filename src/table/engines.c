@@ -12,8 +12,6 @@
 #include <unistd.h>
 
 #include "miscadmin.h"
-#include "storage/latch.h"
-#include "storage/proc.h"
 
 #include "gpuhash.h"
 #include "service/shared.h"
@@ -136,6 +134,14 @@ gh_device_open(GhAccess *access, const GhEngine *engine, uint64 keys, GhError *e
 	return GH_OK;
 }
 
+/* A table of the service, as its root names it. */
+static GhTableEntry *
+entry_of(GhRef root, uint64 *live)
+{
+	*live = gh_slot_word((root - 1) / GH_TABLES_MAX, GH_TABLE_LIVE);
+	return gh_table_entry_at((uint32) ((root - 1) % GH_TABLES_MAX));
+}
+
 /*
  * The service frees a table whose state says so, once requests before are through:
  * no handle is needed, nor a session of the table's database.
@@ -143,23 +149,24 @@ gh_device_open(GhAccess *access, const GhEngine *engine, uint64 keys, GhError *e
 void
 gh_device_drop(GhRef root)
 {
-	uint32		number = (uint32) ((root - 1) % GH_TABLES_MAX);
-	uint64		generation = (root - 1) / GH_TABLES_MAX;
-	GhTableEntry *entry = gh_table_entry_at(number);
-	GhDevice   *device = &gh_service->device[entry->device];
-	GhRing	   *ring = &device->ring[number % GH_EXECUTORS];
-	uint64		word = gh_slot_word(generation, GH_TABLE_LIVE);
+	gh_service_table_release(root);
+}
 
-	if (pg_atomic_compare_exchange_u64(&entry->word, &word, gh_slot_word(generation, GH_TABLE_DYING)))
-	{
-		pg_atomic_fetch_add_u32(&ring->dying, 1);
-		if (device->procno >= 0)
-			SetLatch(&ProcGlobal->allProcs[device->procno].procLatch);
-		return;
-	}
-	/* it was lost with its worker, and only its owner's name is left */
-	word = gh_slot_word(generation, GH_TABLE_LOST);
-	(void) pg_atomic_compare_exchange_u64(&entry->word, &word, gh_slot_word(generation + 1, GH_TABLE_FREE));
+uint64
+gh_device_bytes(GhRef root)
+{
+	uint64		live;
+
+	return pg_atomic_read_u64(&entry_of(root, &live)->bytes);
+}
+
+bool
+gh_device_is_gone(GhRef root)
+{
+	uint64		live;
+	GhTableEntry *entry = entry_of(root, &live);
+
+	return gh_slot_generation(pg_atomic_read_u64(&entry->word)) != gh_slot_generation(live);
 }
 
 void

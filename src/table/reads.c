@@ -121,10 +121,14 @@ find_on_device(GhAccess *access, const uint64 *keys, uint64 count, char *values,
 {
 	int			value_size = values == NULL ? 0 : access->info.value_size;
 	uint64		word;
-	GhTable    *on_device = ready_device(access, &word);
+	GhTable    *on_device;
 	uint64		chunk = GH_FIND_KEYS_MAX;
 	uint64		done = 0;
 
+	/* a copy that was made after the look that found no need for a buffer */
+	if (gh_service_enabled() && access->buffer == NULL)
+		return 0;
+	on_device = ready_device(access, &word);
 	if (access->buffer != NULL)
 		chunk = (access->buffer_bytes - MAXIMUM_ALIGNOF) / (sizeof(uint64) + value_size + 1) & ~UINT64CONST(7);
 	if (on_device == NULL && !access->info.on_host)

@@ -23,10 +23,10 @@ extern void gh_registry_init(void);
 /* ---- copies.c ---- */
 
 /*
- * Takes named tables that have a host copy, and were not used for a second, from
- * the device, least recently used first, until that many bytes of its memory are
- * free; false when there were too few.  It waits for no lock, and for a fraction of
- * a second for the memory.  May ereport.
+ * After the device refused so much memory: takes named tables that have a host copy,
+ * and were not used for a second, from there, least recently used first, until that
+ * much should be free; false when there were too few.  It waits for no lock, and for
+ * a moment for the memory of each.  May ereport.
  */
 extern bool gh_named_tables_evict(int device, uint64 bytes);
 

@@ -233,7 +233,7 @@ change_device(GhAccess *access, GhChange *change)
 	GhTable    *on_device = gh_device_of(access, &change->error);
 
 	if (on_device == NULL)
-		change->status = GH_DEVICE_ERROR;
+		change->status = change->error.status;
 	while (change->done < change->count && change->status == GH_OK)
 	{
 		GhRequest	request;

@@ -276,6 +276,8 @@ extern void gh_access_end(GhAccess *access);
 extern void gh_access_lock_new(GhAccess *access, const GhTableInfo *info);
 /* Then, the table once it is entered. */
 extern void gh_access_new(GhAccess *access, GhNamedTable *table);
+/* Keeps all others out of the table until the transaction ends. */
+extern void gh_access_keep_out(const GhTableInfo *info);
 /* Of a table about to go: closes the handles. */
 extern void gh_handle_forget(uint64 id);
 
@@ -297,6 +299,10 @@ extern GhStatus gh_device_open(GhAccess *access, const GhEngine *engine, uint64 
 extern void gh_device_close(GhAccess *access);
 /* Likewise a table of the service of whatever database, by its root. */
 extern void gh_device_drop(GhRef root);
+/* What it takes of the device's memory. */
+extern uint64 gh_device_bytes(GhRef root);
+/* Is it freed, after it was dropped? */
+extern bool gh_device_is_gone(GhRef root);
 /* ereport(ERROR), 55000: what every call on a lost table gets. */
 GH_NORETURN extern void gh_table_report_lost(const char *name);
 /* gh_report_error with the table's name and a cure for the engine. */
