@@ -325,7 +325,7 @@ CREATE VIEW gpuhash_tables AS
 
 COMMENT ON VIEW gpuhash_tables IS 'hash tables of this database, or of this session, that the current user may read; all for members of pg_monitor';
 COMMENT ON COLUMN gpuhash_tables.grants IS 'who else may use it, like role=read or role=write';
-COMMENT ON COLUMN gpuhash_tables.status IS 'ready, or lost with its GPU';
+COMMENT ON COLUMN gpuhash_tables.status IS 'ready, lost with its GPU, or no answer from its GPU';
 COMMENT ON COLUMN gpuhash_tables.entries IS 'values stored: more than keys if multi';
 COMMENT ON COLUMN gpuhash_tables.bytes IS 'memory of the server or, for a table of the session, of its process';
 COMMENT ON COLUMN gpuhash_tables.device_bytes IS 'memory of the GPU';

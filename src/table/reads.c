@@ -32,47 +32,58 @@
 /* ---------------------------------------------------------------- failures */
 
 /*
+ * A failure on the device.  A copy counts as failed whatever it was; a table that is
+ * there alone is only lost when the device says so, and not when it does not answer.
+ */
+static void
+note_failure(GhAccess *access, uint64 word, const GhError *error)
+{
+	if (access->info.on_host || error->status == GH_DEVICE_ERROR)
+		gh_copy_failed(access, word, error);
+}
+
+/*
  * The handle on the device's table, and the word under which it can be relied on; or
- * NULL.  A new table may have come between the looks at word and root.
+ * NULL, and why.  A new table may have come between the looks at word and root.
  */
 static GhTable *
-ready_device(GhAccess *access, uint64 *word)
+ready_device(GhAccess *access, uint64 *word, GhError *error)
 {
 	GhTable    *on_device;
-	GhError		error = {0};
 
+	error->status = GH_DEVICE_ERROR;
 	*word = gh_copy_word_of(access->table);
 	if (gh_copy_state(*word) != GH_COPY_READY)
 		return NULL;
-	on_device = gh_device_of(access, &error);
+	on_device = gh_device_of(access, error);
 	pg_read_barrier();
 	if (gh_copy_word_of(access->table) != *word)
 		return NULL;
 	if (on_device == NULL)
-		gh_copy_failed(access, *word, &error);
+		note_failure(access, *word, error);
 	return on_device;
 }
 
-/* A read on the device ended with an error: what is next?  Returns if it is the
- * host's to do. */
+/* After a failure: returns if the rest is the host's to do, else throws. */
+static void
+leave_device(GhAccess *access, const GhError *error)
+{
+	if (access->info.on_host)
+		return;
+	gh_access_end(access);
+	if (error->status == GH_DEVICE_ERROR)
+		gh_table_report_lost(access->info.name);
+	gh_table_report(access->info.name, gh_service_engine(), error, "read");
+}
+
+/* A read on the device ended with an error.  Likewise. */
 static void
 read_failed(GhAccess *access, uint64 word, const GhRequest *request)
 {
 	GhError		error = request->error;
 
-	if (access->info.on_host)
-	{
-		gh_copy_failed(access, word, &error);
-		return;
-	}
-	if (error.status == GH_DEVICE_ERROR)
-	{
-		gh_copy_failed(access, word, &error);
-		gh_access_end(access);
-		gh_table_report_lost(access->info.name);
-	}
-	gh_access_end(access);
-	gh_table_report(access->info.name, gh_service_engine(), &error, "read");
+	note_failure(access, word, &error);
+	leave_device(access, &error);
 }
 
 /* ---------------------------------------------------------------- look-up */
@@ -122,20 +133,18 @@ find_on_device(GhAccess *access, const uint64 *keys, uint64 count, char *values,
 	int			value_size = values == NULL ? 0 : access->info.value_size;
 	uint64		word;
 	GhTable    *on_device;
+	GhError		error = {0};
 	uint64		chunk = GH_FIND_KEYS_MAX;
 	uint64		done = 0;
 
 	/* a copy that was made after the look that found no need for a buffer */
 	if (gh_service_enabled() && access->buffer == NULL)
 		return 0;
-	on_device = ready_device(access, &word);
+	on_device = ready_device(access, &word, &error);
 	if (access->buffer != NULL)
 		chunk = (access->buffer_bytes - MAXIMUM_ALIGNOF) / (sizeof(uint64) + value_size + 1) & ~UINT64CONST(7);
-	if (on_device == NULL && !access->info.on_host)
-	{
-		gh_access_end(access);
-		gh_table_report_lost(access->info.name);
-	}
+	if (on_device == NULL)
+		leave_device(access, &error);
 	while (on_device != NULL && done < count)
 	{
 		GhRequest	request;
@@ -310,13 +319,11 @@ lists_on_device(GhAccess *access, const uint64 *keys, uint64 count, GhValueLists
 				Size *wanted)
 {
 	uint64		word;
-	GhTable    *on_device = ready_device(access, &word);
+	GhError		error = {0};
+	GhTable    *on_device = ready_device(access, &word, &error);
 
 	if (on_device == NULL)
-	{
-		gh_access_end(access);
-		gh_table_report_lost(access->info.name);
-	}
+		leave_device(access, &error);
 	if (access->buffer == NULL)
 		return lists_direct(access, on_device, word, keys, count, lists);
 	/* half of the first buffer is for values */
@@ -376,20 +383,22 @@ static void
 device_numbers(GhAccess *access, GhTableNumbers *numbers)
 {
 	uint64		word;
-	GhTable    *on_device = ready_device(access, &word);
-	GhTableStats stats = {0};
 	GhError		error = {0};
-	GhStatus	status;
+	GhTable    *on_device = ready_device(access, &word, &error);
+	GhTableStats stats = {0};
+	GhStatus	status = error.status;
 
-	if (on_device == NULL)
-		return;
-	while ((status = on_device->engine->table_stats(on_device, &stats, &error)) == GH_STOPPED)
-		gh_serve_interrupt();
-	if (status != GH_OK)
+	if (on_device != NULL)
 	{
-		gh_copy_failed(access, word, &error);
-		return;
+		while ((status = on_device->engine->table_stats(on_device, &stats, &error)) == GH_STOPPED)
+			gh_serve_interrupt();
+		if (status != GH_OK)
+			note_failure(access, word, &error);
 	}
+	numbers->lost = !access->info.on_host && status == GH_DEVICE_ERROR;
+	numbers->unknown = !access->info.on_host && status != GH_OK;
+	if (status != GH_OK)
+		return;
 	numbers->engine = on_device->engine->name;
 	numbers->device = access->table->device;
 	numbers->device_bytes = stats.bytes;
@@ -421,7 +430,6 @@ gh_read_numbers(const GhTableInfo *info, GhTableNumbers *numbers)
 		if (numbers->engine == NULL)
 			numbers->engine = host->engine->name;
 	}
-	numbers->lost = numbers->engine == NULL;
 	/* a read that failed could not write it down */
 	strlcpy(numbers->reason, gh_copy_state(gh_copy_word_of(access.table)) == GH_COPY_UNSURE ?
 			GH_REASON_FAILED : access.table->reason, GH_REASON_SIZE);

@@ -113,6 +113,11 @@ gpuhash_table_stats(PG_FUNCTION_ARGS)
 		gh_table_report_missing(info.name);
 	if (numbers.lost)
 		gh_table_report_lost(info.name);
+	if (numbers.unknown)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("could not read the statistics of hash table \"%s\": its GPU does not answer", info.name),
+				 errhint("Look at the view gpuhash_devices.")));
 
 	row[STAT_ENGINE] = CStringGetTextDatum(numbers.engine);
 	row[STAT_DEVICE] = Int32GetDatum(gh_service_device_number(numbers.device));
@@ -165,14 +170,15 @@ emit_table(ReturnSetInfo *result, const GhTableInfo *info, const GhTableNumbers 
 	row[TABLE_NAME] = CStringGetTextDatum(info->name);
 	row[TABLE_OWNER] = ObjectIdGetDatum(info->owner);
 	row[TABLE_GRANTS] = PointerGetDatum(gh_grants_array(info));
-	row[TABLE_STATUS] = CStringGetTextDatum(numbers->lost ? "lost" : "ready");
+	row[TABLE_STATUS] = CStringGetTextDatum(numbers->lost ? "lost" :
+												numbers->unknown ? "no answer" : "ready");
 	row[TABLE_DEVICE] = Int32GetDatum(gh_service_device_number(numbers->device));
 	nulls[TABLE_DEVICE] = numbers->device < 0;
 	row[TABLE_VALUE_SIZE] = Int32GetDatum(info->value_size);
 	row[TABLE_MULTI] = BoolGetDatum(info->multi);
 	row[TABLE_HOST_COPY] = BoolGetDatum(info->host_copy);
 	row[TABLE_BYTES] = Int64GetDatum((int64) numbers->host_bytes);
-	if (numbers->lost)
+	if (numbers->unknown)
 		nulls[TABLE_ENGINE] = nulls[TABLE_KEYS] = nulls[TABLE_ENTRIES] =
 			nulls[TABLE_FILL_FACTOR] = nulls[TABLE_DEVICE_BYTES] = true;
 	else

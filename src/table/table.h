@@ -372,6 +372,7 @@ extern uint64 gh_find_lists(const GhTableInfo *info, const uint64 *keys, uint64 
 typedef struct GhTableNumbers
 {
 	bool		lost;
+	bool		unknown;		/* lost, or its device does not answer: no numbers */
 	const char *engine;			/* that large reads use */
 	int			device;			/* -1: none */
 	char		reason[GH_REASON_SIZE];
