@@ -58,10 +58,7 @@ SELECT * FROM compare_join('SELECT o.id, e.id AS eid FROM ji_outer o LEFT JOIN j
 SELECT * FROM compare_join('SELECT o.id, i.id AS iid FROM ji_outer o LEFT JOIN (SELECT * FROM ji_inner WHERE k IS NULL) i ON i.k = o.k');
 SELECT * FROM compare_join('SELECT o.id, i.id AS iid FROM (SELECT id, 5 * (id / id) AS k FROM ji_outer WHERE id <= 300) o JOIN (SELECT id, 5 * (id / id) AS k FROM ji_inner) i ON i.k = o.k');
 
--- other join types and conditions are left to PostgreSQL
-SELECT * FROM compare_join('SELECT o.id FROM ji_outer o WHERE EXISTS (SELECT FROM ji_inner i WHERE i.k = o.k)');
-SELECT * FROM compare_join('SELECT o.id FROM ji_outer o WHERE NOT EXISTS (SELECT FROM ji_inner i WHERE i.k = o.k)');
-SELECT * FROM compare_join('SELECT o.id, i.id AS iid FROM ji_outer o FULL JOIN ji_inner i ON i.k = o.k');
+-- other conditions are left to PostgreSQL
 SELECT * FROM compare_join('SELECT o.id, i.id AS iid FROM ji_outer o JOIN ji_inner i ON i.k > o.k AND o.id < 50');
 SELECT * FROM compare_join('SELECT o.id, l.id AS lid FROM ji_outer o, LATERAL (SELECT i.id FROM ji_inner i WHERE i.k = o.k OFFSET 0) l');
 

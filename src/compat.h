@@ -23,6 +23,8 @@
 
 #include "nodes/execnodes.h"
 #include "nodes/pathnodes.h"
+#include "optimizer/appendinfo.h"
+#include "optimizer/pathnode.h"
 #include "storage/buffile.h"
 
 /*
@@ -43,6 +45,52 @@ gh_clear_nullingrels(Node *node)
 }
 
 /*
+ * From 16 on, the parameters of a path may include that an outer join was made: a path
+ * of its own inputs must not ask for that.
+ */
+static inline bool
+gh_needs_this_join(Path *path, SpecialJoinInfo *sjinfo)
+{
+#if PG_VERSION_NUM >= 160000
+	return sjinfo->ojrelid != 0 && bms_is_member(sjinfo->ojrelid, PATH_REQ_OUTER(path));
+#else
+	(void) path;
+	(void) sjinfo;
+	return false;
+#endif
+}
+
+/*
+ * What a join path's parameters are, given what the join relation has for all of its
+ * paths.  From 16 on, it says which clauses with parameters the path sees to, lest the
+ * node that gives the parameters evaluate them again; the core knows its own joins.
+ */
+static inline ParamPathInfo *
+gh_join_param_info(ParamPathInfo *shared, Path *outer, Path *inner, List *clauses)
+{
+#if PG_VERSION_NUM >= 160000
+	ParamPathInfo *own;
+	ListCell   *lc;
+
+	if (shared == NULL)
+		return NULL;
+	own = makeNode(ParamPathInfo);
+	*own = *shared;
+	own->ppi_serials = bms_union(get_param_path_clause_serials(outer),
+								 get_param_path_clause_serials(inner));
+	foreach(lc, clauses)
+		own->ppi_serials = bms_add_member(own->ppi_serials,
+										  lfirst_node(RestrictInfo, lc)->rinfo_serial);
+	return own;
+#else
+	(void) outer;
+	(void) inner;
+	(void) clauses;
+	return shared;
+#endif
+}
+
+/*
  * Gating quals (pseudoconstants): from 17 on the core takes them from
  * custom_restrictinfo and puts a Result node over the join.  Before, it does not
  * call the join hook for such joins, and a path must not be built either.
@@ -54,6 +102,60 @@ gh_clear_nullingrels(Node *node)
 #define GH_CORE_GATES_JOINS false
 #define gh_set_path_restrictinfo(cpath, list) ((void) 0)
 #endif
+
+/* Join types that came later: the right anti join with 16, the right semi join with 18. */
+static inline bool
+gh_is_right_anti(JoinType jointype)
+{
+#if PG_VERSION_NUM >= 160000
+	return jointype == JOIN_RIGHT_ANTI;
+#else
+	(void) jointype;
+	return false;
+#endif
+}
+
+static inline bool
+gh_is_right_semi(JoinType jointype)
+{
+#if PG_VERSION_NUM >= 180000
+	return jointype == JOIN_RIGHT_SEMI;
+#else
+	(void) jointype;
+	return false;
+#endif
+}
+
+/*
+ * The path of a semijoin's right side, each row once, for the join types
+ * JOIN_UNIQUE_OUTER and JOIN_UNIQUE_INNER; or NULL.  From 19 on, the relation that
+ * such a join is given has just paths of that kind.
+ */
+static inline Path *
+gh_unique_path(PlannerInfo *root, RelOptInfo *rel, Path *path, SpecialJoinInfo *sjinfo)
+{
+#if PG_VERSION_NUM >= 190000
+	(void) root;
+	(void) rel;
+	(void) sjinfo;
+	return path;
+#else
+	return (Path *) create_unique_path(root, rel, path, sjinfo);
+#endif
+}
+
+/* Clauses that refer to the topmost parent of a child relation, as they refer to the child. */
+static inline List *
+gh_clauses_of_child(PlannerInfo *root, List *clauses, RelOptInfo *child)
+{
+#if PG_VERSION_NUM >= 160000
+	return (List *) adjust_appendrel_attrs_multilevel(root, (Node *) clauses, child,
+													  child->top_parent);
+#else
+	return (List *) adjust_appendrel_attrs_multilevel(root, (Node *) clauses, child->relids,
+													  child->top_parent_relids);
+#endif
+}
 
 /* 18 counts disabled nodes instead of adding a huge cost. */
 #if PG_VERSION_NUM >= 180000

@@ -22,8 +22,8 @@
  * Whether the query may stop before all its rows are made.  Sorting and grouping
  * above the join read all of them first.
  */
-static bool
-rows_may_stay_unread(PlannerInfo *root)
+bool
+gh_rows_may_stay_unread(PlannerInfo *root)
 {
 	Query	   *query = root->parse;
 
@@ -76,17 +76,20 @@ gh_key_is_quiet(PlannerInfo *root, RestrictInfo *rinfo, bool outer_is_left)
 {
 	Node	   *key = outer_is_left ? get_leftop(rinfo->clause) : get_rightop(rinfo->clause);
 
-	return !rows_may_stay_unread(root) || !may_show(key);
+	return !gh_rows_may_stay_unread(root) || !may_show(key);
 }
 
-/* Whether the outer side's rows may be read ahead of need. */
+/*
+ * Whether the outer side's rows may be read ahead of need; not for a path of it that
+ * has parameters, whose clauses come from elsewhere.
+ */
 bool
 gh_outer_is_quiet(PlannerInfo *root, RelOptInfo *outerrel)
 {
 	int			relid = -1;
 	ListCell   *lc;
 
-	if (!rows_may_stay_unread(root))
+	if (!gh_rows_may_stay_unread(root))
 		return true;
 	while ((relid = bms_next_member(outerrel->relids, relid)) >= 0)
 		if (!relation_is_quiet(root, relid, outerrel))

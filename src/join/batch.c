@@ -213,13 +213,13 @@ add_child_row(GhJoinState *js, GhBatch *batch, TupleTableSlot *slot, Size *bytes
 			has_key = js->table != NULL;
 		else if (gh_spill_may_have_rows(&js->spill, GH_INNER, partition))
 		{
-			gh_spill_slot(js, GH_OUTER, partition, slot, key);
+			gh_spill_slot(js, GH_OUTER, partition, slot, key, true);
 			return;
 		}
 		else
 			has_key = false;	/* no such inner row in any partition */
 	}
-	if (!has_key && js->jointype == JOIN_INNER)
+	if (!has_key && !js->fill_outer)
 		return;
 	*bytes += gh_columns_copy(columns, slot, new_row_nulls(js, batch),
 							  new_row_values(js, batch), batch->arena);
@@ -232,7 +232,7 @@ add_spilled_row(GhJoinState *js, GhBatch *batch, GhRow *row, Size *bytes)
 {
 	const GhColumns *columns = &js->columns[GH_OUTER];
 
-	if (js->table == NULL && js->jointype == JOIN_INNER)
+	if (js->table == NULL && !js->fill_outer)
 		return;
 	if (!columns->all_byval)
 	{

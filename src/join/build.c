@@ -27,7 +27,10 @@
 /* Rows entered at a time. */
 #define GH_BUILD_BATCH 65536
 
-/* Reads the inner side to its end.  Rows with a NULL key match nothing. */
+/*
+ * Reads the inner side to its end.  Rows with a NULL key match nothing, so they are
+ * kept only where just such rows come out.
+ */
 static void
 store_inner_rows(GhJoinState *js)
 {
@@ -37,6 +40,7 @@ store_inner_rows(GhJoinState *js)
 	{
 		TupleTableSlot *slot;
 		uint64		key;
+		bool		has_key;
 		int			partition;
 
 		CHECK_FOR_INTERRUPTS();
@@ -44,17 +48,20 @@ store_inner_rows(GhJoinState *js)
 		if (TupIsNull(slot))
 			break;
 		slot_getsomeattrs(slot, js->columns[GH_INNER].max_attno);
-		if (!gh_row_key(js, GH_INNER, slot, &key))
+		has_key = gh_row_key(js, GH_INNER, slot, &key);
+		if (!has_key && !js->fill_inner)
 			continue;
+		if (!has_key)
+			key = js->inner_rows;
 		js->inner_rows++;
 		partition = gh_spill_partition(&js->spill, key);
 		if (partition == js->spill.current)
 		{
-			gh_row_store_add_slot(&js->store, slot, key);
+			gh_row_store_add_slot(&js->store, slot, key, has_key);
 			gh_spill_keep_within_memory(js);
 		}
 		else
-			gh_spill_slot(js, GH_INNER, partition, slot, key);
+			gh_spill_slot(js, GH_INNER, partition, slot, key, has_key);
 	}
 }
 
@@ -91,8 +98,8 @@ enter_batch(GhJoinState *js, uint64 *arrays[3], uint64 nrows, GhError *error)
 		return status;
 	}
 	for (uint64 i = 0; i < nrows; i++)
-		((GhRow *) (uintptr_t) arrays[1][i])->next =
-			(GhRow *) (uintptr_t) arrays[2][i];
+		gh_row_set_next((GhRow *) (uintptr_t) arrays[1][i],
+						(const GhRow *) (uintptr_t) arrays[2][i]);
 	return GH_OK;
 }
 
@@ -107,6 +114,8 @@ enter_rows(GhJoinState *js, uint64 *buffer, uint64 capacity, GhError *error)
 
 	while ((row = gh_row_store_next(&js->store, &cursor)) != NULL)
 	{
+		if (!gh_row_has_key(row))
+			continue;
 		arrays[0][n] = row->key;
 		arrays[1][n] = (uint64) (uintptr_t) row;
 		if (++n == capacity)
@@ -138,7 +147,7 @@ make_table(GhJoinState *js, GhError *error)
 	if (js->engine->asynchronous && !gh_take_transfer(js) && js->engine == gh_service_engine())
 		return gh_error_set(error, GH_NO_MEMORY, GH_NO_BUFFERS_MESSAGE);
 	gh_options_init(&options, js->engine);
-	options.capacity = js->store.nrows;
+	options.capacity = js->store.nkeys;
 	options.timing = js->timing;
 	gh_host_init(&js->host, js->context);
 	/* to the service: a table of this process alone */
@@ -156,7 +165,7 @@ make_table(GhJoinState *js, GhError *error)
 	}
 
 	/* no batch is in flight yet: the first one's buffer is free */
-	capacity = js->transfer_engine == NULL ? Min(js->store.nrows, GH_BUILD_BATCH) :
+	capacity = js->transfer_engine == NULL ? Min(js->store.nkeys, GH_BUILD_BATCH) :
 		js->transfer_bytes / (3 * sizeof(uint64));
 	buffer = js->transfer_engine == NULL ?
 		MemoryContextAlloc(js->context, 3 * capacity * sizeof(uint64)) : js->transfer[0];
@@ -213,15 +222,15 @@ gh_join_fall_back(GhJoinState *js, const GhError *error)
 }
 
 /*
- * Makes the table of the current partition's rows.  With none, there is no table
- * and no engine is woken.
+ * Makes the table of the current partition's rows.  With no key in them, there is no
+ * table and no engine is woken.
  */
 static void
 make_partition_table(GhJoinState *js)
 {
 	GhError		error;
 
-	if (js->store.nrows == 0)
+	if (js->store.nkeys == 0)
 		return;
 	if (js->engine == NULL)
 	{
@@ -271,7 +280,8 @@ gh_next_partition(GhJoinState *js)
 		gh_spill_close_current(spill);
 		if (++spill->current >= spill->nparts)
 			return false;
-		if (gh_spill_has_file(spill, GH_OUTER, spill->current))
+		if (gh_spill_has_file(spill, GH_OUTER, spill->current) ||
+			(js->fill_inner && gh_spill_has_file(spill, GH_INNER, spill->current)))
 			break;
 		gh_spill_skip(js);
 	}
@@ -281,7 +291,9 @@ gh_next_partition(GhJoinState *js)
 	spill->grow_at = 0;
 	gh_spill_rewind(js);
 	store_spilled_rows(js);
-	make_partition_table(js);
+	/* without an outer row, its inner rows come out as they are */
+	if (gh_spill_has_file(spill, GH_OUTER, spill->current))
+		make_partition_table(js);
 	js->outer_done = false;
 	gh_time_stop(js, &js->build_time, start);
 	return true;

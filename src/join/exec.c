@@ -1,17 +1,17 @@
 /*
  * exec.c
- *		GpuHashJoin at run time: set-up, the state machine, emission.
+ *		GpuHashJoin at run time: set-up, the state machine, rescans.
  *
  *	phase			does									next
  *	START			reads the inner side, makes the table	FETCH, or DONE where
  *					(kept over a rescan)					a side is empty
- *	FETCH			fills, probes and awaits a batch; at	EMIT, or DONE
- *					the end, goes to the next partition
+ *	FETCH			fills, probes and awaits a batch		EMIT, or at the end of the
+ *															outer rows UNMATCHED
  *	EMIT			returns the batch's joined rows			FETCH
+ *	UNMATCHED		returns inner rows without a match,		FETCH, or DONE
+ *					where they come out; then goes to the
+ *					next partition
  *	DONE			returns nothing
- *
- * Rows come out in the order of the outer side.  An outer row's matches are the
- * chain that starts at the row the probe found.
  */
 #include "postgres.h"
 
@@ -24,9 +24,6 @@
 #include "gpuhash.h"
 #include "join/join.h"
 #include "session.h"
-
-/* How many outer rows ahead of emission an inner row is fetched into cache. */
-#define GH_PREFETCH_ROWS 12
 
 static Node *create_state(CustomScan *cscan);
 static void begin_join(CustomScanState *node, EState *estate, int eflags);
@@ -153,6 +150,24 @@ init_keys(GhJoinState *js, CustomScan *cscan, int side)
 	}
 }
 
+/* What the join type asks of emission; the table is in emit.c. */
+static void
+init_join_type(GhJoinState *js, CustomScan *cscan)
+{
+	JoinType	type = (JoinType) intVal(list_nth(cscan->custom_private, GH_PRIVATE_JOINTYPE));
+	bool		inner_unique = intVal(list_nth(cscan->custom_private, GH_PRIVATE_INNER_UNIQUE)) != 0;
+
+	js->jointype = type;
+	js->single_match = inner_unique || type == JOIN_SEMI || type == JOIN_ANTI;
+	js->emits_pairs = type != JOIN_ANTI && !gh_is_right_anti(type);
+	js->fill_outer = type == JOIN_LEFT || type == JOIN_FULL || type == JOIN_ANTI;
+	js->fill_inner = type == JOIN_RIGHT || type == JOIN_FULL || gh_is_right_anti(type);
+	js->once_per_inner = gh_is_right_semi(type) || gh_is_right_anti(type);
+	js->marks_inner = js->fill_inner || js->once_per_inner;
+	js->looks_at_inner = !js->single_match || js->marks_inner || js->recheck != NULL ||
+		js->joinqual != NULL || (js->emits_pairs && js->nkept[GH_INNER] > 0);
+}
+
 /* Runs when the query's memory goes, after an error too. */
 static void
 release_engine(void *arg)
@@ -177,8 +192,6 @@ begin_join(CustomScanState *node, EState *estate, int eflags)
 		node->custom_ps = lappend(node->custom_ps,
 								  ExecInitNode((Plan *) lfirst(lc), estate, eflags));
 
-	js->jointype = (JoinType) intVal(list_nth(cscan->custom_private, GH_PRIVATE_JOINTYPE));
-	js->single_match = intVal(list_nth(cscan->custom_private, GH_PRIVATE_INNER_UNIQUE)) != 0;
 	init_columns(js, cscan);
 	init_keys(js, cscan, GH_OUTER);
 	init_keys(js, cscan, GH_INNER);
@@ -187,6 +200,7 @@ begin_join(CustomScanState *node, EState *estate, int eflags)
 	if (!js->keys[GH_OUTER].exact)
 		js->recheck = ExecInitQual(js->hash_clauses, &node->ss.ps);
 	js->joinqual = ExecInitQual(js->join_quals, &node->ss.ps);
+	init_join_type(js, cscan);
 
 	js->context = AllocSetContextCreate(CurrentMemoryContext, "GpuHashJoin",
 										ALLOCSET_DEFAULT_SIZES);
@@ -203,252 +217,41 @@ begin_join(CustomScanState *node, EState *estate, int eflags)
 	js->phase = GH_JOIN_START;
 }
 
-/* ------------------------------------------------------- the scan tuple */
-
-/* Nobody above the node gets this slot, so nobody else changes it. */
-static inline void
-mark_scan_tuple_full(TupleTableSlot *slot)
-{
-	slot->tts_flags &= ~TTS_FLAG_EMPTY;
-	slot->tts_nvalid = slot->tts_tupleDescriptor->natts;
-}
-
-/*
- * The key of a child's row; false when it has none (NULL).  Keys that are
- * expressions are evaluated over the scan tuple, so its columns of that side
- * are loaded first: never while a row is being emitted.
- */
-bool
-gh_row_key(GhJoinState *js, int side, TupleTableSlot *slot, uint64 *key)
-{
-	ExprContext *econtext = js->css.ss.ps.ps_ExprContext;
-	GhKeySide  *keys = &js->keys[side];
-	TupleTableSlot *scan = js->css.ss.ss_ScanTupleSlot;
-	MemoryContext saved;
-	bool		found;
-
-	/* encodings that call no function need no memory */
-	if (keys->exact && !keys->has_exprs)
-		return gh_encode_key(keys, slot, econtext, key);
-
-	ResetExprContext(econtext);
-	if (keys->has_exprs)
-	{
-		for (int i = 0; i < js->nscan; i++)
-			if (js->scan_sides[i] == side)
-			{
-				scan->tts_values[i] = slot->tts_values[js->scan_attnos[i] - 1];
-				scan->tts_isnull[i] = slot->tts_isnull[js->scan_attnos[i] - 1];
-			}
-		mark_scan_tuple_full(scan);
-		econtext->ecxt_scantuple = scan;
-	}
-	saved = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
-	found = gh_encode_key(keys, slot, econtext, key);
-	MemoryContextSwitchTo(saved);
-	return found;
-}
-
-static inline void
-load_outer(GhJoinState *js, const GhBatch *batch)
-{
-	TupleTableSlot *scan = js->css.ss.ss_ScanTupleSlot;
-	int			n = js->nkept[GH_OUTER];
-	const Datum *values = batch->values + (Size) js->row * n;
-	const bool *nulls = batch->nulls + (Size) js->row * n;
-
-	for (int i = 0; i < n; i++)
-	{
-		scan->tts_values[i] = values[i];
-		scan->tts_isnull[i] = nulls[i];
-	}
-	js->row_loaded = true;
-}
-
-static inline void
-load_copies(GhJoinState *js)
-{
-	TupleTableSlot *scan = js->css.ss.ss_ScanTupleSlot;
-	int			first = js->nkept[GH_OUTER] + js->nkept[GH_INNER];
-
-	for (int i = 0; i < js->ncopies; i++)
-	{
-		scan->tts_values[first + i] = scan->tts_values[js->copy_sources[i]];
-		scan->tts_isnull[first + i] = scan->tts_isnull[js->copy_sources[i]];
-	}
-}
-
-/* inner NULL: the null-extended row of a left join. */
-static inline void
-load_inner(GhJoinState *js, GhRow *inner)
-{
-	TupleTableSlot *scan = js->css.ss.ss_ScanTupleSlot;
-	int			first = js->nkept[GH_OUTER];
-	int			n = js->nkept[GH_INNER];
-
-	if (inner != NULL)
-	{
-		const Datum *values = gh_row_values(&js->columns[GH_INNER], inner);
-		const bool *nulls = gh_row_nulls(inner);
-
-		for (int i = 0; i < n; i++)
-		{
-			scan->tts_values[first + i] = values[i];
-			scan->tts_isnull[first + i] = nulls[i];
-		}
-	}
-	else
-		for (int i = first; i < first + n; i++)
-		{
-			scan->tts_values[i] = (Datum) 0;
-			scan->tts_isnull[i] = true;
-		}
-	load_copies(js);
-	mark_scan_tuple_full(scan);
-}
-
-/* ------------------------------------------------------------- emission */
-
-/* The scan tuple as the node's result, or NULL when the filter drops it. */
-static TupleTableSlot *
-project_row(GhJoinState *js)
-{
-	PlanState  *ps = &js->css.ss.ps;
-
-	if (ps->qual != NULL && !ExecQual(ps->qual, ps->ps_ExprContext))
-	{
-		InstrCountFiltered1(ps, 1);
-		return NULL;
-	}
-	/* the scan tuple has columns for the keys, so it never is the result itself */
-	Assert(ps->ps_ProjInfo != NULL);
-	return ExecProject(ps->ps_ProjInfo);
-}
-
-/* Starts on the current outer row: looks up its first match. */
-static inline void
-open_row(GhJoinState *js, const GhBatch *batch)
-{
-	js->row_open = true;
-	js->row_loaded = false;
-	js->row_matched = false;
-	js->match = NULL;
-	if (batch->has_key[js->row])
-	{
-		int			ahead = js->probe + GH_PREFETCH_ROWS;
-
-		js->match = (GhRow *) (uintptr_t) batch->found[js->probe++];
-		if (ahead < batch->nprobes && batch->found[ahead] != 0)
-		{
-			const char *row = (const char *) (uintptr_t) batch->found[ahead];
-
-			/* rows are not aligned to cache lines: most take two */
-			__builtin_prefetch(row);
-			__builtin_prefetch(row + 64);
-		}
-	}
-}
-
-/*
- * The current outer row's next joined row, or NULL when it has no more.  The
- * join's own quals decide what matches; the filter only what comes out.
- */
-static TupleTableSlot *
-next_joined_row(GhJoinState *js, const GhBatch *batch)
-{
-	ExprContext *econtext = js->css.ss.ps.ps_ExprContext;
-
-	while (js->match != NULL)
-	{
-		GhRow	   *inner = js->match;
-		TupleTableSlot *result;
-
-		/* quals may drop any number of matches before a row comes out */
-		CHECK_FOR_INTERRUPTS();
-		js->match = inner->next;
-		if (js->match != NULL)
-			__builtin_prefetch(js->match);
-		ResetExprContext(econtext);
-		if (!js->row_loaded)
-			load_outer(js, batch);
-		load_inner(js, inner);
-		econtext->ecxt_scantuple = js->css.ss.ss_ScanTupleSlot;
-		if (js->recheck != NULL && !ExecQual(js->recheck, econtext))
-			continue;
-		if (js->joinqual != NULL && !ExecQual(js->joinqual, econtext))
-		{
-			js->removed_by_join_filter++;
-			continue;
-		}
-		js->row_matched = true;
-		if (js->single_match)
-			js->match = NULL;
-		result = project_row(js);
-		if (result != NULL)
-			return result;
-	}
-
-	if (js->jointype == JOIN_LEFT && !js->row_matched)
-	{
-		/* once: the row now counts as matched */
-		js->row_matched = true;
-		ResetExprContext(econtext);
-		if (!js->row_loaded)
-			load_outer(js, batch);
-		load_inner(js, NULL);
-		econtext->ecxt_scantuple = js->css.ss.ss_ScanTupleSlot;
-		return project_row(js);
-	}
-	return NULL;
-}
-
-/* The current batch's next joined row, or NULL at its end. */
-static TupleTableSlot *
-emit_row(GhJoinState *js)
-{
-	const GhBatch *batch = &js->batch[js->current];
-
-	while (js->row < batch->nrows)
-	{
-		TupleTableSlot *result;
-
-		/* likewise outer rows */
-		CHECK_FOR_INTERRUPTS();
-		if (!js->row_open)
-			open_row(js, batch);
-		result = next_joined_row(js, batch);
-		if (result != NULL)
-			return result;
-		js->row_open = false;
-		js->row++;
-	}
-	return NULL;
-}
-
 /* ---------------------------------------------------- the state machine */
 
 /*
- * Reads the inner side unless that was done before a rescan.  When the outer
- * side starts more cheaply than the inner side takes in all, one outer row is
- * read first: with none, the inner side need not be read.  False: no result.
+ * Whether to read one outer row before the inner side, which with no outer row need
+ * not be read: not where its rows come out anyway; and else where that row is
+ * cheap, or where an empty inner side would not end the join.
  */
 static bool
+outer_comes_first(GhJoinState *js)
+{
+	if (js->fill_inner)
+		return false;
+	return js->fill_outer ||
+		gh_child(js, GH_OUTER)->plan->startup_cost < gh_child(js, GH_INNER)->plan->total_cost;
+}
+
+/* Reads the inner side unless that was done before a rescan.  Returns the next phase. */
+static GhJoinPhase
 start_join(GhJoinState *js)
 {
-	PlanState  *outer = gh_child(js, GH_OUTER);
-	PlanState  *inner = gh_child(js, GH_INNER);
-
 	if (!js->built)
 	{
-		if (outer->plan->startup_cost < inner->plan->total_cost)
+		if (outer_comes_first(js))
 		{
-			js->first_outer = ExecProcNode(outer);
+			js->first_outer = ExecProcNode(gh_child(js, GH_OUTER));
 			if (TupIsNull(js->first_outer))
-				return false;
+				return GH_JOIN_DONE;
 		}
 		gh_join_build(js);
 	}
-	return js->jointype == JOIN_LEFT || js->table != NULL || js->spill.nparts > 1;
+	if (js->fill_outer || js->table != NULL || js->spill.nparts > 1)
+		return GH_JOIN_FETCH;
+	/* no outer row can have a match */
+	gh_emit_unmatched_start(js);
+	return GH_JOIN_UNMATCHED;
 }
 
 static TupleTableSlot *
@@ -463,26 +266,34 @@ exec_join(CustomScanState *node)
 		switch (js->phase)
 		{
 			case GH_JOIN_START:
-				js->phase = start_join(js) ? GH_JOIN_FETCH : GH_JOIN_DONE;
+				js->phase = start_join(js);
 				break;
 
 			case GH_JOIN_FETCH:
-				if (!gh_next_batch(js))
+				if (gh_next_batch(js))
 				{
-					if (!gh_next_partition(js))
-						js->phase = GH_JOIN_DONE;
-					break;
+					gh_emit_start(js);
+					js->phase = GH_JOIN_EMIT;
 				}
-				js->row = js->probe = 0;
-				js->row_open = false;
-				js->phase = GH_JOIN_EMIT;
+				else
+				{
+					gh_emit_unmatched_start(js);
+					js->phase = GH_JOIN_UNMATCHED;
+				}
 				break;
 
 			case GH_JOIN_EMIT:
-				result = emit_row(js);
+				result = gh_emit_row(js);
 				if (result != NULL)
 					return result;
 				js->phase = GH_JOIN_FETCH;
+				break;
+
+			case GH_JOIN_UNMATCHED:
+				result = js->fill_inner ? gh_emit_unmatched(js) : NULL;
+				if (result != NULL)
+					return result;
+				js->phase = gh_next_partition(js) ? GH_JOIN_FETCH : GH_JOIN_DONE;
 				break;
 
 			case GH_JOIN_DONE:
@@ -505,7 +316,7 @@ drop_inner(GhJoinState *js)
 
 /*
  * The table is kept unless the inner side may now have other rows or its keys
- * other values, or part of it is gone with its partition.
+ * other values, or part of it is gone with its partition.  Its rows' marks go.
  */
 static void
 rescan_join(CustomScanState *node)
@@ -532,6 +343,8 @@ rescan_join(CustomScanState *node)
 	}
 	else if (!js->built)
 		ExecReScan(inner);
+	else if (js->marks_inner)
+		gh_unmark_rows(js);
 	if (outer->chgParam == NULL)
 		ExecReScan(outer);
 	js->phase = GH_JOIN_START;

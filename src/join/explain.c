@@ -9,6 +9,7 @@
 #include "postgres.h"
 
 #include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
 #include "utils/ruleutils.h"
 
 #include "join/join.h"
@@ -16,7 +17,61 @@
 static const char *
 join_type_name(JoinType jointype)
 {
-	return jointype == JOIN_LEFT ? "Left" : "Inner";
+	if (gh_is_right_anti(jointype))
+		return "Right Anti";
+	if (gh_is_right_semi(jointype))
+		return "Right Semi";
+	switch (jointype)
+	{
+		case JOIN_INNER:
+			return "Inner";
+		case JOIN_LEFT:
+			return "Left";
+		case JOIN_RIGHT:
+			return "Right";
+		case JOIN_FULL:
+			return "Full";
+		case JOIN_SEMI:
+			return "Semi";
+		case JOIN_ANTI:
+			return "Anti";
+		default:
+			pg_unreachable();
+	}
+}
+
+/* The expression without the mark that plan.c may have put on it. */
+static Expr *
+unmarked(Expr *expr)
+{
+	Expr	   *inside = expr;
+
+	for (int i = 0; i < GH_MARK_DEPTH; i++)
+	{
+		if (!IsA(inside, RelabelType) ||
+			((RelabelType *) inside)->resulttype != exprType((Node *) ((RelabelType *) inside)->arg))
+			return expr;
+		inside = ((RelabelType *) inside)->arg;
+	}
+	return inside;
+}
+
+/*
+ * Takes the marks off in the plan itself, for the deparser, which has to find this very
+ * node below the nodes that give it parameters.  They have done their work by now, and
+ * execution does not look at these expressions.
+ */
+static void
+unmark_scan_tuple(CustomScan *cscan)
+{
+	ListCell   *lc;
+
+	foreach(lc, cscan->custom_scan_tlist)
+	{
+		TargetEntry *tle = lfirst_node(TargetEntry, lc);
+
+		tle->expr = unmarked(tle->expr);
+	}
 }
 
 static void
@@ -106,6 +161,7 @@ gh_join_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 {
 	GhJoinState *js = (GhJoinState *) node;
 
+	unmark_scan_tuple((CustomScan *) node->ss.ps.plan);
 	ExplainPropertyText("Join Type", join_type_name(js->jointype), es);
 	show_clauses("Hash Cond", js->hash_clauses, node, ancestors, es);
 	show_clauses("Join Filter", js->join_quals, node, ancestors, es);

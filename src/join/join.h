@@ -108,9 +108,39 @@ typedef struct GhColumns
  */
 typedef struct GhRow
 {
-	struct GhRow *next;			/* next row with the same key, or NULL */
+	uintptr_t	link;			/* next row with the same key, or NULL; its low bits,
+								 * which are zero in a row's address, are flags */
 	uint64		key;			/* kept to build the table again elsewhere */
 } GhRow;
+
+#define GH_ROW_MATCHED ((uintptr_t) 1)	/* an outer row matched it */
+#define GH_ROW_KEYLESS ((uintptr_t) 2)	/* a key column is NULL: in no chain, and key is
+										 * any number */
+#define GH_ROW_FLAGS (GH_ROW_MATCHED | GH_ROW_KEYLESS)
+
+static inline GhRow *
+gh_row_next(const GhRow *row)
+{
+	return (GhRow *) (row->link & ~GH_ROW_FLAGS);
+}
+
+static inline void
+gh_row_set_next(GhRow *row, const GhRow *next)
+{
+	row->link = (row->link & GH_ROW_FLAGS) | (uintptr_t) next;
+}
+
+static inline bool
+gh_row_is_matched(const GhRow *row)
+{
+	return (row->link & GH_ROW_MATCHED) != 0;
+}
+
+static inline bool
+gh_row_has_key(const GhRow *row)
+{
+	return (row->link & GH_ROW_KEYLESS) == 0;
+}
 
 static inline bool *
 gh_row_nulls(GhRow *row)
@@ -140,6 +170,7 @@ typedef struct GhRowStore
 	int			max_chunks;
 	GhRowChunk *chunks;
 	uint64		nrows;
+	uint64		nkeys;			/* rows that have a key */
 	Size		bytes;			/* of chunks */
 	Size		bytes_peak;
 } GhRowStore;
@@ -168,13 +199,14 @@ extern void gh_columns_init(GhColumns *columns, int nattnos, const int *attnos,
 extern void gh_row_store_init(GhRowStore *store, MemoryContext context,
 							  const GhColumns *columns, Size memory_limit);
 extern void gh_row_store_reset(GhRowStore *store);
-extern void gh_row_store_add_slot(GhRowStore *store, TupleTableSlot *slot, uint64 key);
+extern void gh_row_store_add_slot(GhRowStore *store, TupleTableSlot *slot, uint64 key,
+								  bool has_key);
 extern void gh_row_store_add_row(GhRowStore *store, GhRow *row);
 extern GhRow *gh_row_store_next(const GhRowStore *store, GhRowCursor *cursor);
 
 extern Size gh_row_size_of_slot(const GhColumns *columns, TupleTableSlot *slot);
 extern void gh_row_form(const GhColumns *columns, TupleTableSlot *slot, uint64 key,
-						GhRow *row);
+						bool has_key, GhRow *row);
 extern Size gh_row_size(const GhColumns *columns, GhRow *row);
 extern void gh_row_relocate(const GhColumns *columns, GhRow *row, const char *old_place);
 
@@ -202,7 +234,6 @@ typedef struct GhSpill
 } GhSpill;
 
 #define GH_PARTITIONS_MAX 4096
-
 
 /* ---- plan.c: what a plan carries ---- */
 
@@ -235,6 +266,12 @@ typedef enum GhJoinExprs
 	GH_EXPRS_JOIN_QUALS			/* of the join itself, hash clauses left out */
 } GhJoinExprs;
 
+/*
+ * A column of the scan tuple whose references must not be taken for those of another
+ * one is marked by this many conversions that convert nothing; see plan.c.
+ */
+#define GH_MARK_DEPTH 2
+
 /* custom_private of the CustomPath. */
 typedef enum GhJoinPathPrivate
 {
@@ -255,6 +292,7 @@ typedef enum GhJoinPhase
 	GH_JOIN_START,				/* nothing read, or the table is to be reused */
 	GH_JOIN_FETCH,				/* the next batch is to be filled or awaited */
 	GH_JOIN_EMIT,				/* a probed batch is being emitted */
+	GH_JOIN_UNMATCHED,			/* and then the inner rows that nothing matched */
 	GH_JOIN_DONE
 } GhJoinPhase;
 
@@ -286,6 +324,13 @@ typedef struct GhJoinState
 	/* what the plan says */
 	JoinType	jointype;
 	bool		single_match;	/* stop at an outer row's first match */
+	bool		emits_pairs;	/* matches come out, not just what has none */
+	bool		fill_outer;		/* outer rows without a match come out */
+	bool		fill_inner;		/* inner rows without a match come out */
+	bool		marks_inner;	/* rows remember that they were matched */
+	bool		once_per_inner; /* of an inner row, the first match is enough */
+	bool		looks_at_inner;	/* what a match is, or a joined row, depends on more of
+								 * the inner row than that it is there */
 	int			nkept[2];		/* scan columns of either side that rows hold */
 	int			ncopies;		/* scan columns after those that repeat one */
 	int		   *copy_sources;	/* by copy: the scan column that it repeats */
@@ -326,6 +371,7 @@ typedef struct GhJoinState
 	bool		ahead;			/* the other one is filled and submitted */
 
 	/* emission */
+	GhRowCursor unmatched;		/* the next inner row to try */
 	int			row;			/* in the current batch */
 	int			probe;			/* likewise; rows without a key have none */
 	GhRow	   *match;			/* next inner row to try for it */
@@ -355,7 +401,14 @@ gh_child(const GhJoinState *js, int side)
 
 /* exec.c */
 extern const CustomScanMethods gh_join_scan_methods;
+
+/* emit.c: the scan tuple, joined rows */
 extern bool gh_row_key(GhJoinState *js, int side, TupleTableSlot *slot, uint64 *key);
+extern void gh_emit_start(GhJoinState *js);
+extern TupleTableSlot *gh_emit_row(GhJoinState *js);
+extern void gh_emit_unmatched_start(GhJoinState *js);
+extern TupleTableSlot *gh_emit_unmatched(GhJoinState *js);
+extern void gh_unmark_rows(GhJoinState *js);
 
 /* build.c: the inner side's rows and table */
 extern void gh_join_build(GhJoinState *js);
@@ -378,7 +431,7 @@ gh_spill_partition(const GhSpill *spill, uint64 key)
 extern bool gh_spill_has_file(const GhSpill *spill, int side, int partition);
 extern bool gh_spill_may_have_rows(const GhSpill *spill, int side, int partition);
 extern void gh_spill_slot(GhJoinState *js, int side, int partition,
-						  TupleTableSlot *slot, uint64 key);
+						  TupleTableSlot *slot, uint64 key, bool has_key);
 extern void gh_spill_row(GhJoinState *js, int side, int partition, GhRow *row);
 extern GhRow *gh_spill_read(GhJoinState *js, int side);
 extern void gh_spill_rewind(GhJoinState *js);
@@ -400,6 +453,7 @@ extern void gh_join_explain(CustomScanState *node, List *ancestors, ExplainState
 /* ahead.c */
 extern bool gh_key_is_quiet(PlannerInfo *root, RestrictInfo *rinfo, bool outer_is_left);
 extern bool gh_outer_is_quiet(PlannerInfo *root, RelOptInfo *outerrel);
+extern bool gh_rows_may_stay_unread(PlannerInfo *root);
 
 /*
  * Bytes of table that a row will need: key and value, at a filled factor between

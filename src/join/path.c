@@ -2,9 +2,11 @@
  * path.c
  *		When the planner considers a GpuHashJoin, and what it costs.
  *
- * The hook is called for every pair of inputs of every join, so it turns down by
- * join type and row count before it looks at a clause.  It never touches a GPU:
- * plans are made, and kept, where there may be none.
+ * The hook is called for every pair of inputs of every join, in either order and
+ * with the join type that goes with the order; the second input is the one that is
+ * hashed.  So it turns down by row count before it looks at a clause.  Which paths of
+ * the inputs are joined is what PostgreSQL's hash join does.  The hook never touches a
+ * GPU: plans are made, and kept, where there may be none.
  */
 #include "postgres.h"
 
@@ -29,24 +31,46 @@
 
 static set_join_pathlist_hook_type previous_hook = NULL;
 
+static List *reparameterize_private(PlannerInfo *root, List *custom_private,
+									RelOptInfo *child_rel);
+
 static const CustomPathMethods gh_join_path_methods = {
 	.CustomName = GH_JOIN_NAME,
 	.PlanCustomPath = gh_join_plan,
+	.ReparameterizeCustomPathByChild = reparameterize_private,
 };
+
+/* What the paths have in common that one call of the hook adds. */
+typedef struct JoinInputs
+{
+	PlannerInfo *root;
+	RelOptInfo *joinrel;
+	RelOptInfo *outerrel;
+	RelOptInfo *innerrel;
+	JoinType	jointype;
+	JoinPathExtraData *extra;
+	List	   *hash_clauses;
+	bool		has_semifactors;	/* extra->semifactors are there */
+	Selectivity hash_selectivity;	/* where they are not: of the hash clauses */
+	QualCost	hash_cost;		/* of evaluating the hash clauses */
+} JoinInputs;
+
+/* ------------------------------------------------------------- clauses */
 
 /*
  * Whether the clause compares an expression over one input with one over the
  * other, by an operator that can be hashed.
  */
 static bool
-is_hash_clause(PlannerInfo *root, RestrictInfo *rinfo, RelOptInfo *joinrel,
-			   RelOptInfo *outerrel, RelOptInfo *innerrel, bool outer_join)
+is_hash_clause(const JoinInputs *inputs, RestrictInfo *rinfo)
 {
+	RelOptInfo *outerrel = inputs->outerrel;
+	RelOptInfo *innerrel = inputs->innerrel;
 	GhKeyPlan	key;
 	bool		outer_is_left;
 
 	/* an outer join is decided by its own clauses alone */
-	if (outer_join && RINFO_IS_PUSHED_DOWN(rinfo, joinrel->relids))
+	if (IS_OUTER_JOIN(inputs->jointype) && RINFO_IS_PUSHED_DOWN(rinfo, inputs->joinrel->relids))
 		return false;
 	if (!rinfo->can_join || !OidIsValid(rinfo->hashjoinoperator))
 		return false;
@@ -57,7 +81,72 @@ is_hash_clause(PlannerInfo *root, RestrictInfo *rinfo, RelOptInfo *joinrel,
 		  bms_is_subset(rinfo->right_relids, outerrel->relids)))
 		return false;
 	return gh_join_clause_key(rinfo, outer_is_left, &key) &&
-		gh_key_is_quiet(root, rinfo, outer_is_left);
+		gh_key_is_quiet(inputs->root, rinfo, outer_is_left);
+}
+
+/* False: there is no hash clause, or the core would lose a clause. */
+static bool
+find_hash_clauses(JoinInputs *inputs)
+{
+	ListCell   *lc;
+
+	foreach(lc, inputs->extra->restrictlist)
+	{
+		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+
+		if (rinfo->pseudoconstant && !GH_CORE_GATES_JOINS)
+			return false;
+		if (is_hash_clause(inputs, rinfo))
+			inputs->hash_clauses = lappend(inputs->hash_clauses, rinfo);
+	}
+	return inputs->hash_clauses != NIL;
+}
+
+/* ---------------------------------------------------------------- cost */
+
+/* The share of all pairs that the hash clauses leave, taken for an inner join. */
+static Selectivity
+hash_selectivity(const JoinInputs *inputs)
+{
+	SpecialJoinInfo sjinfo;
+	Selectivity result = 1.0;
+	ListCell   *lc;
+
+	memset(&sjinfo, 0, sizeof(sjinfo));
+	sjinfo.type = T_SpecialJoinInfo;
+	sjinfo.min_lefthand = sjinfo.syn_lefthand = inputs->outerrel->relids;
+	sjinfo.min_righthand = sjinfo.syn_righthand = inputs->innerrel->relids;
+	sjinfo.jointype = JOIN_INNER;
+	foreach(lc, inputs->hash_clauses)
+		result *= clause_selectivity(inputs->root, (Node *) lfirst(lc), 0, JOIN_INNER, &sjinfo);
+	return result;
+}
+
+/* What the costs of all the paths need. */
+static void
+prepare_costs(JoinInputs *inputs)
+{
+	/* as add_paths_to_joinrel() has it; a join with a unique-ified side is inner here */
+	inputs->has_semifactors = inputs->jointype == JOIN_SEMI || inputs->jointype == JOIN_ANTI ||
+		inputs->extra->inner_unique;
+	if (!inputs->has_semifactors)
+		inputs->hash_selectivity = hash_selectivity(inputs);
+	cost_qual_eval(&inputs->hash_cost, inputs->hash_clauses, inputs->root);
+}
+
+/*
+ * Pairs of rows that the look-up gives and that are looked at, counted as PostgreSQL's
+ * hash join counts them, lest like be held against unlike.
+ */
+static double
+looked_at_pairs(const JoinInputs *inputs, Path *outer, Path *inner)
+{
+	double		matched;
+
+	if (!inputs->has_semifactors)
+		return clamp_row_est(outer->rows * inner->rows * inputs->hash_selectivity);
+	matched = rint(outer->rows * inputs->extra->semifactors.outer_match_frac);
+	return clamp_row_est(inputs->jointype == JOIN_ANTI ? outer->rows - matched : matched);
 }
 
 /* Bytes of row store and table for the inner side, as estimated. */
@@ -101,12 +190,12 @@ spilled_pages(Path *path)
  * but the first partition of both sides is written and read once.
  */
 static void
-cost_join(PlannerInfo *root, CustomPath *cpath, Path *outer, Path *inner,
-		  JoinPathExtraData *extra, List *hash_clauses)
+cost_join(const JoinInputs *inputs, CustomPath *cpath, List *clauses)
 {
 	Path	   *path = &cpath->path;
+	Path	   *outer = linitial(cpath->custom_paths);
+	Path	   *inner = lsecond(cpath->custom_paths);
 	QualCost	quals;
-	QualCost	hashed;
 	double		memory = estimate_memory(inner);
 	double		limit = get_hash_memory_limit();
 	Cost		outer_startup;
@@ -114,23 +203,17 @@ cost_join(PlannerInfo *root, CustomPath *cpath, Path *outer, Path *inner,
 	Cost		inner_startup;
 	Cost		inner_total;
 	Cost		run;
-	double		tuples;
 
 	real_cost(outer, &outer_startup, &outer_total);
 	real_cost(inner, &inner_startup, &inner_total);
-	cost_qual_eval(&quals, extra->restrictlist, root);
-	cost_qual_eval(&hashed, hash_clauses, root);
+	cost_qual_eval(&quals, clauses, inputs->root);
 	/* the look-up's own price covers them once */
-	quals.per_tuple -= hashed.per_tuple;
+	quals.per_tuple -= inputs->hash_cost.per_tuple;
 	path->startup_cost = outer_startup + inner_total +
 		gh_setup_cost + gh_build_tuple_cost * inner->rows + quals.startup;
-	/* counted as PostgreSQL's hash join counts them, lest like be held against unlike */
-	tuples = path->rows;
-	if (extra->inner_unique)
-		tuples = clamp_row_est(outer->rows * extra->semifactors.outer_match_frac);
 	run = outer_total - outer_startup +
 		gh_probe_tuple_cost * outer->rows +
-		(cpu_tuple_cost + quals.per_tuple) * tuples;
+		(cpu_tuple_cost + quals.per_tuple) * looked_at_pairs(inputs, outer, inner);
 	if (memory > limit)
 	{
 		double		spilled = 1.0 - limit / memory;
@@ -149,6 +232,8 @@ cost_join(PlannerInfo *root, CustomPath *cpath, Path *outer, Path *inner,
 	}
 	gh_sum_disabled_nodes(path, outer, inner);
 }
+
+/* --------------------------------------------------------------- paths */
 
 /*
  * Whether a scan tuple can be made of the relation's columns.  Row identities of
@@ -174,74 +259,186 @@ columns_are_plain(RelOptInfo *rel)
 }
 
 static void
-add_join_path(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
-			  RelOptInfo *innerrel, JoinType jointype, JoinPathExtraData *extra,
-			  List *hash_clauses)
+add_join_path(const JoinInputs *inputs, Path *outer, Path *inner)
 {
-	Path	   *outer = outerrel->cheapest_total_path;
-	Path	   *inner = innerrel->cheapest_total_path;
+	JoinPathExtraData *extra = inputs->extra;
+	List	   *clauses = extra->restrictlist;
+	Relids		required_outer;
+	ParamPathInfo *param_info;
 	CustomPath *cpath;
 
-	/* lateral and parameterised inputs stay with PostgreSQL */
-	if (outer->param_info != NULL || inner->param_info != NULL ||
-		!bms_is_empty(joinrel->lateral_relids))
+	if (!gh_force_offload && outer->rows + inner->rows < GH_MIN_ROWS)
 		return;
-	if (!columns_are_plain(outerrel) || !columns_are_plain(innerrel) ||
-		!gh_outer_is_quiet(root, outerrel))
+	if (outer->param_info != NULL && gh_rows_may_stay_unread(inputs->root))
 		return;
+	if (gh_needs_this_join(outer, extra->sjinfo) || gh_needs_this_join(inner, extra->sjinfo))
+		return;
+	/* nor with parameters that the planner has no use for above this join */
+	required_outer = calc_non_nestloop_required_outer(outer, inner);
+	if (!bms_is_empty(required_outer) &&
+		!bms_overlap(required_outer, extra->param_source_rels))
+		return;
+	/* with parameters, clauses that compare with them come to the join's own */
+	param_info = get_joinrel_parampathinfo(inputs->root, inputs->joinrel, outer, inner,
+										   extra->sjinfo, required_outer, &clauses);
+
 	cpath = makeNode(CustomPath);
 	cpath->path.pathtype = T_CustomScan;
-	cpath->path.parent = joinrel;
-	cpath->path.pathtarget = joinrel->reltarget;
-	cpath->path.parallel_safe = joinrel->consider_parallel &&
+	cpath->path.parent = inputs->joinrel;
+	cpath->path.pathtarget = inputs->joinrel->reltarget;
+	cpath->path.param_info = gh_join_param_info(param_info, outer, inner, clauses);
+	cpath->path.parallel_safe = inputs->joinrel->consider_parallel &&
 		outer->parallel_safe && inner->parallel_safe;
-	cpath->path.rows = joinrel->rows;
+	cpath->path.rows = param_info != NULL ? param_info->ppi_rows : inputs->joinrel->rows;
 	cpath->flags = CUSTOMPATH_SUPPORT_PROJECTION;
 	cpath->custom_paths = list_make2(outer, inner);
 	cpath->methods = &gh_join_path_methods;
-	gh_set_path_restrictinfo(cpath, extra->restrictlist);
-	cpath->custom_private = list_make4(makeInteger(jointype),
+	gh_set_path_restrictinfo(cpath, clauses);
+	/* in the order of GhJoinPathPrivate */
+	cpath->custom_private = list_make4(makeInteger(inputs->jointype),
 									   makeInteger(extra->inner_unique),
-									   extra->restrictlist,
-									   hash_clauses);
-	cost_join(root, cpath, outer, inner, extra, hash_clauses);
-	add_path(joinrel, &cpath->path);
+									   clauses,
+									   inputs->hash_clauses);
+	cost_join(inputs, cpath, clauses);
+	add_path(inputs->joinrel, &cpath->path);
+}
+
+/*
+ * ReparameterizeCustomPathByChild: the path's parameters come from a partition instead of
+ * its partitioned table.
+ */
+static List *
+reparameterize_private(PlannerInfo *root, List *custom_private, RelOptInfo *child_rel)
+{
+	List	   *result = list_copy(custom_private);
+
+	for (int i = GH_PATH_CLAUSES; i <= GH_PATH_HASH_CLAUSES; i++)
+		lfirst(list_nth_cell(result, i)) =
+			gh_clauses_of_child(root, list_nth(custom_private, i), child_rel);
+	return result;
+}
+
+/* Whether the path needs parameters from the relation, or from the parent that it is a part of. */
+static bool
+needs_rel(Path *path, RelOptInfo *rel)
+{
+	return bms_overlap(PATH_REQ_OUTER(path), rel->relids) ||
+		bms_overlap(PATH_REQ_OUTER(path), rel->top_parent_relids);
+}
+
+/*
+ * The cheapest outer paths, by startup and by total cost, with the cheapest inner path,
+ * and what there is with parameters, unless they come from the other input.
+ */
+static void
+add_join_paths(const JoinInputs *inputs)
+{
+	Path	   *startup_outer = inputs->outerrel->cheapest_startup_path;
+	Path	   *total_inner = inputs->innerrel->cheapest_total_path;
+	ListCell   *lo;
+	ListCell   *li;
+
+	if (startup_outer != NULL)
+		add_join_path(inputs, startup_outer, total_inner);
+	foreach(lo, inputs->outerrel->cheapest_parameterized_paths)
+	{
+		Path	   *outer = (Path *) lfirst(lo);
+
+		if (needs_rel(outer, inputs->innerrel))
+			continue;
+		foreach(li, inputs->innerrel->cheapest_parameterized_paths)
+		{
+			Path	   *inner = (Path *) lfirst(li);
+
+			if (!needs_rel(inner, inputs->outerrel) &&
+				(outer != startup_outer || inner != total_inner))
+				add_join_path(inputs, outer, inner);
+		}
+	}
+}
+
+/* A semijoin as an inner join with its right side's rows made distinct before. */
+static void
+add_unique_paths(const JoinInputs *inputs, JoinType unique_side)
+{
+	SpecialJoinInfo *sjinfo = inputs->extra->sjinfo;
+	Path	   *startup_outer = inputs->outerrel->cheapest_startup_path;
+	Path	   *outer = inputs->outerrel->cheapest_total_path;
+	Path	   *inner = inputs->innerrel->cheapest_total_path;
+
+	if (unique_side == JOIN_UNIQUE_OUTER)
+		outer = gh_unique_path(inputs->root, inputs->outerrel, outer, sjinfo);
+	else
+		inner = gh_unique_path(inputs->root, inputs->innerrel, inner, sjinfo);
+	if (outer == NULL || inner == NULL)
+		return;
+	add_join_path(inputs, outer, inner);
+	if (unique_side == JOIN_UNIQUE_INNER && startup_outer != NULL && startup_outer != outer)
+		add_join_path(inputs, startup_outer, inner);
+}
+
+/* Join types that were not there when this was written stay with PostgreSQL. */
+static bool
+knows_join_type(JoinType jointype)
+{
+	switch (jointype)
+	{
+		case JOIN_INNER:
+		case JOIN_LEFT:
+		case JOIN_RIGHT:
+		case JOIN_FULL:
+		case JOIN_SEMI:
+		case JOIN_ANTI:
+		case JOIN_UNIQUE_OUTER:
+		case JOIN_UNIQUE_INNER:
+			return true;
+		default:
+			return gh_is_right_anti(jointype) || gh_is_right_semi(jointype);
+	}
 }
 
 static void
-consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
-			  RelOptInfo *innerrel, JoinType jointype, JoinPathExtraData *extra)
+consider_join(JoinInputs *inputs, JoinType jointype)
 {
-	List	   *hash_clauses = NIL;
-	ListCell   *lc;
+	bool		unique = jointype == JOIN_UNIQUE_OUTER || jointype == JOIN_UNIQUE_INNER;
 
-	if (!gh_enabled || !gh_enable_join)
+	if (!gh_enabled || !gh_enable_join || !knows_join_type(jointype))
 		return;
-	if (jointype != JOIN_INNER && jointype != JOIN_LEFT)
+	if (!gh_force_offload &&
+		inputs->outerrel->rows + inputs->innerrel->rows < GH_MIN_ROWS)
 		return;
-	if (!gh_force_offload && outerrel->rows + innerrel->rows < GH_MIN_ROWS)
+	/* the paths with the fewest parameters: what these need, all the others need */
+	if (needs_rel(inputs->outerrel->cheapest_total_path, inputs->innerrel) ||
+		needs_rel(inputs->innerrel->cheapest_total_path, inputs->outerrel))
 		return;
 
-	foreach(lc, extra->restrictlist)
-	{
-		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
-
-		if (rinfo->pseudoconstant && !GH_CORE_GATES_JOINS)
-			return;
-		if (is_hash_clause(root, rinfo, joinrel, outerrel, innerrel, jointype == JOIN_LEFT))
-			hash_clauses = lappend(hash_clauses, rinfo);
-	}
-	if (hash_clauses != NIL)
-		add_join_path(root, joinrel, outerrel, innerrel, jointype, extra, hash_clauses);
+	inputs->jointype = unique ? JOIN_INNER : jointype;
+	if (!find_hash_clauses(inputs) ||
+		!columns_are_plain(inputs->outerrel) || !columns_are_plain(inputs->innerrel) ||
+		!gh_outer_is_quiet(inputs->root, inputs->outerrel))
+		return;
+	prepare_costs(inputs);
+	if (unique)
+		add_unique_paths(inputs, jointype);
+	else
+		add_join_paths(inputs);
 }
 
 static void
 join_pathlist_hook(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 				   RelOptInfo *innerrel, JoinType jointype, JoinPathExtraData *extra)
 {
+	JoinInputs	inputs = {
+		.root = root,
+		.joinrel = joinrel,
+		.outerrel = outerrel,
+		.innerrel = innerrel,
+		.extra = extra,
+	};
+
 	if (previous_hook)
 		previous_hook(root, joinrel, outerrel, innerrel, jointype, extra);
-	consider_join(root, joinrel, outerrel, innerrel, jointype, extra);
+	consider_join(&inputs, jointype);
 }
 
 /* Called by _PG_init. */

@@ -17,9 +17,13 @@
  * and setrefs.c insists that a column of the scan tuple and all references to it
  * carry the same.  So what the join evaluates itself, and what is evaluated
  * above it, refer to separate columns of the scan tuple.  To keep setrefs.c from
- * mixing them up, the references of the former are wrapped in PlaceHolderVars
- * of our own, one for each child column; it matches those by number and takes
- * the wrapping off.
+ * mixing them up, the references of the former are marked: each is wrapped in
+ * conversions to its own type.  setrefs.c takes the whole for one expression of
+ * the scan tuple.  No other expression looks like that, since the planner drops
+ * conversions that convert nothing; they are never executed.
+ *
+ * References to relations outside of the join, which a path with parameters has,
+ * stay as they are: createplan.c makes them parameters afterwards.
  */
 #include "postgres.h"
 
@@ -55,7 +59,7 @@ typedef struct ScanContext
 	List	   *kept[2];		/* ScanColumns, by side; distinct child columns */
 	List	   *copies;			/* ScanColumns */
 	List	   *key_only;		/* ScanColumns */
-	List	   *wrapped;		/* ScanColumns whose expr is a PlaceHolderVar of ours */
+	List	   *wrapped;		/* ScanColumns whose expr is a marked reference */
 	ScanUse		use;			/* of what is being walked */
 } ScanContext;
 
@@ -183,13 +187,13 @@ wrap_column(ScanContext *context, Node *node, int side, int attno)
 
 	if (column == NULL)
 	{
-		PlaceHolderVar *phv = makeNode(PlaceHolderVar);
+		Expr	   *marked = (Expr *) copyObject(node);
 
-		phv->phexpr = (Expr *) copyObject(node);
-		phv->phrels = pull_varnos(context->root, node);
-		phv->phid = ++context->root->glob->lastPHId;
+		for (int i = 0; i < GH_MARK_DEPTH; i++)
+			marked = (Expr *) makeRelabelType(marked, exprType(node), exprTypmod(node),
+											  exprCollation(node), COERCE_IMPLICIT_CAST);
 		column = palloc(sizeof(ScanColumn));
-		column->expr = (Expr *) phv;
+		column->expr = marked;
 		column->side = side;
 		column->attno = attno;
 		context->wrapped = lappend(context->wrapped, column);
@@ -291,7 +295,7 @@ split_clauses(PlannerInfo *root, CustomPath *path, JoinType jointype, Relids out
 	ListCell   *lc;
 
 	memset(clauses, 0, sizeof(*clauses));
-	if (jointype == JOIN_LEFT)
+	if (IS_OUTER_JOIN(jointype))
 		extract_actual_join_clauses(restrictinfos, joinrelids,
 									&clauses->join_quals, &clauses->filter);
 	else

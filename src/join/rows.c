@@ -146,13 +146,14 @@ gh_row_size(const GhColumns *columns, GhRow *row)
 
 /* Makes the row of slot in memory of gh_row_size_of_slot bytes. */
 void
-gh_row_form(const GhColumns *columns, TupleTableSlot *slot, uint64 key, GhRow *row)
+gh_row_form(const GhColumns *columns, TupleTableSlot *slot, uint64 key, bool has_key,
+			GhRow *row)
 {
 	bool	   *nulls = gh_row_nulls(row);
 	Datum	   *values = gh_row_values(columns, row);
 	char	   *data = (char *) row + fixed_size(columns);
 
-	row->next = NULL;
+	row->link = has_key ? 0 : GH_ROW_KEYLESS;
 	row->key = key;
 	for (int i = 0; i < columns->ncolumns; i++)
 	{
@@ -207,6 +208,7 @@ gh_row_store_reset(GhRowStore *store)
 		pfree(store->chunks[i].start);
 	store->nchunks = 0;
 	store->nrows = 0;
+	store->nkeys = 0;
 	store->bytes = 0;
 }
 
@@ -260,11 +262,12 @@ add_space(GhRowStore *store, Size size)
 
 /* Appends the row in slot, deformed as far as max_attno. */
 void
-gh_row_store_add_slot(GhRowStore *store, TupleTableSlot *slot, uint64 key)
+gh_row_store_add_slot(GhRowStore *store, TupleTableSlot *slot, uint64 key, bool has_key)
 {
 	GhRow	   *row = add_space(store, gh_row_size_of_slot(store->columns, slot));
 
-	gh_row_form(store->columns, slot, key, row);
+	gh_row_form(store->columns, slot, key, has_key, row);
+	store->nkeys += has_key;
 }
 
 /* Appends a copy of a row that lies elsewhere. */
@@ -275,7 +278,9 @@ gh_row_store_add_row(GhRowStore *store, GhRow *row)
 	GhRow	   *copy = add_space(store, size);
 
 	memcpy(copy, row, size);
+	gh_row_set_next(copy, NULL);
 	gh_row_relocate(store->columns, copy, (const char *) row);
+	store->nkeys += gh_row_has_key(copy);
 }
 
 /* The next row in order of arrival, or NULL.  Start with a zeroed cursor. */

@@ -6,15 +6,19 @@
  *
  *	1. When the inner rows in memory pass the limit, the inner side is split into
  *	   as many partitions as the planner's estimate asks for, two at least; from
- *	   then on the number doubles each time the limit is passed again.  A row belongs to the partition that the low bits of its mixed
- *	   key name; after a doubling it is in the same partition or in the one
- *	   that split off, whose number is higher.
+ *	   then on the number doubles each time the limit is passed again.  A row
+ *	   belongs to the partition that the low bits of its mixed key name; after a
+ *	   doubling it is in the same partition or in the one that split off, whose
+ *	   number is higher.
  *	2. Rows of the current partition stay in memory.  Others, of either side, go
  *	   to a file each partition and side.  Where no file can have inner rows of
  *	   its partition, an outer row has no match and need not wait.
  *	3. When the outer side is through, the next partition's inner file becomes
  *	   the row store and its outer file the outer side.  Rows found to belong to a
  *	   later partition, because of a doubling since, move on to its file.
+ *	4. Where inner rows without a match come out, they do so at the end of their
+ *	   partition, and no partition of inner rows is passed by.  Rows with a NULL key,
+ *	   which are kept in these joins, are numbered and spread by their numbers.
  *
  * Equal keys are never parted.  When a doubling moves next to nothing, rows of one
  * key, or one huge row, fill the memory: then the next doubling waits until the
@@ -87,8 +91,8 @@ row_buffer(GhSpill *spill, Size size)
 }
 
 /*
- * Writes a row: its size, then its bytes.  next tells where it lay, so that the
- * reader can mend its pointers.
+ * Writes a row: its size, then its bytes.  As its next row it names itself: that is
+ * where it lay, so that the reader can mend its pointers.
  */
 static void
 write_row(GhJoinState *js, int side, int partition, GhRow *row, Size size)
@@ -96,7 +100,7 @@ write_row(GhJoinState *js, int side, int partition, GhRow *row, Size size)
 	BufFile    *file = partition_file(&js->spill, side, partition);
 	MemoryContext saved = MemoryContextSwitchTo(js->spill.context);
 
-	row->next = row;
+	gh_row_set_next(row, row);
 	BufFileWrite(file, &size, sizeof(size));
 	BufFileWrite(file, row, size);
 	MemoryContextSwitchTo(saved);
@@ -111,12 +115,12 @@ gh_spill_row(GhJoinState *js, int side, int partition, GhRow *row)
 
 void
 gh_spill_slot(GhJoinState *js, int side, int partition, TupleTableSlot *slot,
-			  uint64 key)
+			  uint64 key, bool has_key)
 {
 	Size		size = gh_row_size_of_slot(&js->columns[side], slot);
 	GhRow	   *row = row_buffer(&js->spill, size);
 
-	gh_row_form(&js->columns[side], slot, key, row);
+	gh_row_form(&js->columns[side], slot, key, has_key, row);
 	write_row(js, side, partition, row, size);
 }
 
@@ -145,7 +149,7 @@ gh_spill_read(GhJoinState *js, int side)
 			return NULL;
 		row = row_buffer(spill, size);
 		gh_read_temp_file(file, row, size, false);
-		gh_row_relocate(&js->columns[side], row, (const char *) row->next);
+		gh_row_relocate(&js->columns[side], row, (const char *) gh_row_next(row));
 		partition = gh_spill_partition(spill, row->key);
 		if (partition == spill->current)
 			return row;
@@ -186,7 +190,7 @@ gh_spill_skip(GhJoinState *js)
 static Size
 memory_used(const GhJoinState *js)
 {
-	return gh_row_store_taken(&js->store) + js->store.nrows * js->table_bytes_per_row;
+	return gh_row_store_taken(&js->store) + js->store.nkeys * js->table_bytes_per_row;
 }
 
 /* The partitions that the planner's estimate of the inner side asks for. */

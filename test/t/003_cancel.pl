@@ -23,12 +23,16 @@ ANALYZE;
 SQL
 
 my %work = (
-	'the build of a large table' => 'SELECT count(*) FROM small s LEFT JOIN (SELECT k FROM big a UNION ALL SELECT k + 3000000 FROM big b UNION ALL SELECT k + 6000000 FROM big c UNION ALL SELECT k + 9000000 FROM big d) b ON b.k = s.k',
+	'the build of a large table' => 'SELECT count(*) FROM (SELECT k FROM big a UNION ALL SELECT k + 3000000 FROM big b UNION ALL SELECT k + 6000000 FROM big c UNION ALL SELECT k + 9000000 FROM big d UNION ALL SELECT k FROM big e) s LEFT JOIN (SELECT k FROM big a UNION ALL SELECT k + 3000000 FROM big b UNION ALL SELECT k + 6000000 FROM big c UNION ALL SELECT k + 9000000 FROM big d) b ON b.k = s.k',
 	'the probe' => 'SELECT sum(a.one) FROM big a JOIN big b ON b.k = a.k JOIN big c ON c.k = a.k JOIN big d ON d.k = a.k',
 	'one key with many rows on both sides' => 'SELECT count(*) FROM skewed a JOIN skewed b ON b.k = a.k',
 	'a join qual that drops every match' => 'SELECT count(*) FROM skewed a JOIN skewed b ON b.k = a.k AND a.k + b.k < 0',
 	'a left join' => 'SELECT count(*), sum(b.k) FROM skewed a LEFT JOIN skewed b ON b.k = a.k AND a.k * b.k = 50',
 	'a filtered left join' => 'SELECT * FROM big a LEFT JOIN small b ON b.k = a.k + 1000000000 WHERE length(((a.k + 1.5)::numeric ^ 123.4567)::text) + coalesce(b.k, 1) < 0',
+	# an outer side that is taken for the larger one, and is empty
+	'inner rows without a match' => 'SELECT * FROM (SELECT k FROM big a WHERE k + 0 < 0 UNION ALL SELECT k FROM big b WHERE k + 0 < 0 UNION ALL SELECT k FROM big c WHERE k + 0 < 0 UNION ALL SELECT k FROM big d WHERE k + 0 < 0) s RIGHT JOIN big b ON b.k = s.k WHERE length(((b.k + 1.5)::numeric ^ 123.4567)::text) + coalesce(s.k, 1) < 0',
+	'an anti join' => 'SELECT count(*) FROM skewed a WHERE NOT EXISTS (SELECT FROM skewed b WHERE b.k = a.k AND a.k + b.k < 0)',
+	'a full join' => 'SELECT count(*) FROM skewed a FULL JOIN skewed b ON b.k = a.k AND a.k * b.k = 50',
 	'gpuhash_load' => q{SELECT gpuhash_load('t', 'SELECT k, k FROM big a UNION ALL SELECT k + 3000000, k FROM big b UNION ALL SELECT k + 6000000, k FROM big c')},
 );
 

@@ -18,6 +18,10 @@ SQL
 my %join = (
 	'inner join' => 'SELECT * FROM outer_rows o JOIN inner_rows i ON i.k = o.k',
 	'left join with a join qual' => q{SELECT * FROM outer_rows o LEFT JOIN inner_rows i ON i.k = o.k AND i.t || 'x<&>"' <> o.t},
+	'right join with a join qual' => q{SELECT o.i, i.t FROM inner_rows i LEFT JOIN outer_rows o ON i.k = o.k AND i.t || 'x<&>"' <> o.t},
+	'full join' => 'SELECT * FROM outer_rows o FULL JOIN inner_rows i ON i.k = o.k',
+	'semi join' => 'SELECT * FROM outer_rows o WHERE EXISTS (SELECT FROM inner_rows i WHERE i.k = o.k)',
+	'anti join with a join qual' => q{SELECT * FROM outer_rows o WHERE NOT EXISTS (SELECT FROM inner_rows i WHERE i.k = o.k AND i.t || 'x<&>"' <> o.t)},
 	'two keys' => 'SELECT * FROM outer_rows o JOIN inner_rows i ON i.k = o.k AND i.t = o.t',
 );
 
@@ -73,7 +77,7 @@ for my $name (sort keys %join)
 		ok($tree, "$name ($options): JSON parses") or diag($@);
 		my $node = $tree && find_join($tree->[0]{Plan});
 		ok($node, "$name ($options): it is a GpuHashJoin") or next;
-		like($node->{'Join Type'}, $name =~ /left/ ? qr/^Left$/ : qr/^Inner$/, "$name ($options): join type");
+		is($node->{'Join Type'}, $name =~ /^(\w+) join/ ? ucfirst $1 : 'Inner', "$name ($options): join type");
 		ok($node->{'Hash Cond'}, "$name ($options): hash condition");
 		ok($name !~ /qual/ || $node->{'Join Filter'}, "$name ($options): join filter");
 		is($node->{Engine}, $analyze ? 'cpu' : undef, "$name ($options): engine");

@@ -1,0 +1,356 @@
+/*
+ * emit.c
+ *		Joined rows: the scan tuple, the matches of a batch, and what has no match.
+ *
+ * Outer rows come out in their order.  An outer row's matches are the chain that
+ * starts at the row the probe found.  What a join type does with them:
+ *
+ *	type			matches		outer rows without one	inner rows without one
+ *	INNER			come out
+ *	LEFT			come out	come out
+ *	RIGHT			come out							come out
+ *	FULL			come out	come out				come out
+ *	SEMI			the first of an outer row
+ *	RIGHT SEMI		the first of an inner row
+ *	ANTI						come out
+ *	RIGHT ANTI											come out
+ *
+ * The join's own quals decide what a match is; the filter drops of what comes out,
+ * and has no say in whether a row was matched.
+ *
+ * An inner row that was matched is marked, where that is asked for later: by the
+ * scan over the partition's rows that follows its last batch, or by the next outer
+ * row of a right semi or right anti join.  The marks are cleared for a rescan.
+ */
+#include "postgres.h"
+
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+#include "gpuhash.h"
+#include "join/join.h"
+
+/* How many outer rows ahead of emission an inner row is fetched into cache. */
+#define GH_PREFETCH_ROWS 12
+
+/* ------------------------------------------------------- the scan tuple */
+
+/* Nobody above the node gets this slot, so nobody else changes it. */
+static inline void
+mark_scan_tuple_full(TupleTableSlot *slot)
+{
+	slot->tts_flags &= ~TTS_FLAG_EMPTY;
+	slot->tts_nvalid = slot->tts_tupleDescriptor->natts;
+}
+
+/*
+ * The key of a child's row; false when it has none (NULL).  Keys that are
+ * expressions are evaluated over the scan tuple, so its columns of that side
+ * are loaded first: never while a row is being emitted.
+ */
+bool
+gh_row_key(GhJoinState *js, int side, TupleTableSlot *slot, uint64 *key)
+{
+	ExprContext *econtext = js->css.ss.ps.ps_ExprContext;
+	GhKeySide  *keys = &js->keys[side];
+	TupleTableSlot *scan = js->css.ss.ss_ScanTupleSlot;
+	MemoryContext saved;
+	bool		found;
+
+	/* encodings that call no function need no memory */
+	if (keys->exact && !keys->has_exprs)
+		return gh_encode_key(keys, slot, econtext, key);
+
+	ResetExprContext(econtext);
+	if (keys->has_exprs)
+	{
+		for (int i = 0; i < js->nscan; i++)
+			if (js->scan_sides[i] == side)
+			{
+				scan->tts_values[i] = slot->tts_values[js->scan_attnos[i] - 1];
+				scan->tts_isnull[i] = slot->tts_isnull[js->scan_attnos[i] - 1];
+			}
+		mark_scan_tuple_full(scan);
+		econtext->ecxt_scantuple = scan;
+	}
+	saved = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
+	found = gh_encode_key(keys, slot, econtext, key);
+	MemoryContextSwitchTo(saved);
+	return found;
+}
+
+/* Columns first to first + n - 1; values NULL: the null-extended row. */
+static inline void
+load_columns(TupleTableSlot *scan, int first, int n, const Datum *values, const bool *nulls)
+{
+	if (values == NULL)
+		for (int i = first; i < first + n; i++)
+		{
+			scan->tts_values[i] = (Datum) 0;
+			scan->tts_isnull[i] = true;
+		}
+	else
+		for (int i = 0; i < n; i++)
+		{
+			scan->tts_values[first + i] = values[i];
+			scan->tts_isnull[first + i] = nulls[i];
+		}
+}
+
+static inline void
+load_outer(GhJoinState *js, const GhBatch *batch)
+{
+	int			n = js->nkept[GH_OUTER];
+
+	load_columns(js->css.ss.ss_ScanTupleSlot, 0, n, batch->values + (Size) js->row * n,
+				 batch->nulls + (Size) js->row * n);
+	js->row_loaded = true;
+}
+
+static inline void
+load_copies(GhJoinState *js)
+{
+	TupleTableSlot *scan = js->css.ss.ss_ScanTupleSlot;
+	int			first = js->nkept[GH_OUTER] + js->nkept[GH_INNER];
+
+	for (int i = 0; i < js->ncopies; i++)
+	{
+		scan->tts_values[first + i] = scan->tts_values[js->copy_sources[i]];
+		scan->tts_isnull[first + i] = scan->tts_isnull[js->copy_sources[i]];
+	}
+}
+
+/*
+ * Completes the scan tuple, whose outer columns are there, and makes it what
+ * expressions read.  inner NULL: the null-extended row.
+ */
+static inline void
+load_inner(GhJoinState *js, GhRow *inner)
+{
+	TupleTableSlot *scan = js->css.ss.ss_ScanTupleSlot;
+
+	load_columns(scan, js->nkept[GH_OUTER], js->nkept[GH_INNER],
+				 inner == NULL ? NULL : gh_row_values(&js->columns[GH_INNER], inner),
+				 inner == NULL ? NULL : gh_row_nulls(inner));
+	load_copies(js);
+	mark_scan_tuple_full(scan);
+	js->css.ss.ps.ps_ExprContext->ecxt_scantuple = scan;
+}
+
+/* The scan tuple of the current outer row and an inner row, or NULL for none. */
+static inline void
+load_pair(GhJoinState *js, const GhBatch *batch, GhRow *inner)
+{
+	ResetExprContext(js->css.ss.ps.ps_ExprContext);
+	if (!js->row_loaded)
+		load_outer(js, batch);
+	load_inner(js, inner);
+}
+
+/* The scan tuple as the node's result, or NULL when the filter drops it. */
+static TupleTableSlot *
+project_row(GhJoinState *js)
+{
+	PlanState  *ps = &js->css.ss.ps;
+
+	if (ps->qual != NULL && !ExecQual(ps->qual, ps->ps_ExprContext))
+	{
+		InstrCountFiltered1(ps, 1);
+		return NULL;
+	}
+	/* the scan tuple has columns for the keys, so it never is the result itself */
+	Assert(ps->ps_ProjInfo != NULL);
+	return ExecProject(ps->ps_ProjInfo);
+}
+
+/* -------------------------------------------------- the rows of a batch */
+
+/* Starts on the current batch. */
+void
+gh_emit_start(GhJoinState *js)
+{
+	js->row = js->probe = 0;
+	js->row_open = false;
+}
+
+/* Starts on the current outer row: looks up its first match. */
+static inline void
+open_row(GhJoinState *js, const GhBatch *batch)
+{
+	js->row_open = true;
+	js->row_loaded = false;
+	js->row_matched = false;
+	js->match = NULL;
+	if (batch->has_key[js->row])
+	{
+		int			ahead = js->probe + GH_PREFETCH_ROWS;
+
+		js->match = (GhRow *) (uintptr_t) batch->found[js->probe++];
+		if (js->looks_at_inner && ahead < batch->nprobes && batch->found[ahead] != 0)
+		{
+			const char *row = (const char *) (uintptr_t) batch->found[ahead];
+
+			/* rows are not aligned to cache lines: most take two */
+			__builtin_prefetch(row);
+			__builtin_prefetch(row + 64);
+		}
+	}
+}
+
+/* Whether the join's own quals accept the pair in the scan tuple. */
+static inline bool
+pair_matches(GhJoinState *js)
+{
+	ExprContext *econtext = js->css.ss.ps.ps_ExprContext;
+
+	if (js->recheck != NULL && !ExecQual(js->recheck, econtext))
+		return false;
+	if (js->joinqual != NULL && !ExecQual(js->joinqual, econtext))
+	{
+		js->removed_by_join_filter++;
+		return false;
+	}
+	return true;
+}
+
+/*
+ * Takes the current outer row's next candidate out of its chain.  NULL: no more, or
+ * none that is worth a look.
+ */
+static inline GhRow *
+next_candidate(GhJoinState *js)
+{
+	bool		has_quals = js->recheck != NULL || js->joinqual != NULL;
+
+	while (js->match != NULL)
+	{
+		GhRow	   *inner = js->match;
+
+		/* quals, or marks, may drop any number of candidates before a row comes out */
+		CHECK_FOR_INTERRUPTS();
+		if (js->once_per_inner && gh_row_is_matched(inner))
+		{
+			/* without quals, an outer row matches a whole chain */
+			js->match = has_quals ? gh_row_next(inner) : NULL;
+			continue;
+		}
+		if (js->single_match && !has_quals)
+			js->match = NULL;
+		else
+		{
+			js->match = gh_row_next(inner);
+			if (js->match != NULL)
+				__builtin_prefetch(js->match);
+		}
+		return inner;
+	}
+	return NULL;
+}
+
+/* The current outer row's next joined row, or NULL when it has no more. */
+static TupleTableSlot *
+next_joined_row(GhJoinState *js, const GhBatch *batch)
+{
+	bool		has_quals = js->recheck != NULL || js->joinqual != NULL;
+	GhRow	   *inner;
+
+	while ((inner = next_candidate(js)) != NULL)
+	{
+		TupleTableSlot *result;
+
+		if (has_quals || js->emits_pairs)
+			load_pair(js, batch, inner);
+		if (has_quals && !pair_matches(js))
+			continue;
+		js->row_matched = true;
+		if (js->single_match)
+			js->match = NULL;
+		if (js->marks_inner && !gh_row_is_matched(inner))
+			inner->link |= GH_ROW_MATCHED;
+		if (!js->emits_pairs)
+			continue;
+		result = project_row(js);
+		if (result != NULL)
+			return result;
+	}
+
+	if (js->fill_outer && !js->row_matched)
+	{
+		/* once: the row now counts as matched */
+		js->row_matched = true;
+		load_pair(js, batch, NULL);
+		return project_row(js);
+	}
+	return NULL;
+}
+
+/* The current batch's next joined row, or NULL at its end. */
+TupleTableSlot *
+gh_emit_row(GhJoinState *js)
+{
+	const GhBatch *batch = &js->batch[js->current];
+
+	while (js->row < batch->nrows)
+	{
+		TupleTableSlot *result;
+
+		/* likewise outer rows */
+		CHECK_FOR_INTERRUPTS();
+		if (!js->row_open)
+			open_row(js, batch);
+		result = next_joined_row(js, batch);
+		if (result != NULL)
+			return result;
+		js->row_open = false;
+		js->row++;
+	}
+	return NULL;
+}
+
+/* ----------------------------------------- inner rows without a match */
+
+/* Starts on the current partition's inner rows, after its last batch. */
+void
+gh_emit_unmatched_start(GhJoinState *js)
+{
+	memset(&js->unmatched, 0, sizeof(js->unmatched));
+}
+
+/* The partition's next inner row without a match, or NULL at its end. */
+TupleTableSlot *
+gh_emit_unmatched(GhJoinState *js)
+{
+	GhRow	   *inner;
+
+	while ((inner = gh_row_store_next(&js->store, &js->unmatched)) != NULL)
+	{
+		TupleTableSlot *result;
+
+		/* most rows may have been matched, or the filter may drop them */
+		CHECK_FOR_INTERRUPTS();
+		if (gh_row_is_matched(inner))
+			continue;
+		ResetExprContext(js->css.ss.ps.ps_ExprContext);
+		load_columns(js->css.ss.ss_ScanTupleSlot, 0, js->nkept[GH_OUTER], NULL, NULL);
+		load_inner(js, inner);
+		result = project_row(js);
+		if (result != NULL)
+			return result;
+	}
+	return NULL;
+}
+
+/* Before a rescan that keeps the rows. */
+void
+gh_unmark_rows(GhJoinState *js)
+{
+	GhRowCursor cursor = {0};
+	GhRow	   *row;
+
+	while ((row = gh_row_store_next(&js->store, &cursor)) != NULL)
+	{
+		CHECK_FOR_INTERRUPTS();
+		row->link &= ~GH_ROW_MATCHED;
+	}
+}
