@@ -23,10 +23,15 @@ SQL
 
 my %QUERY = (
 	inner => 'SELECT o.id, i.id FROM o JOIN i ON i.k = o.k',
+	right => 'SELECT o.id, i.id, i.t FROM o RIGHT JOIN i ON i.k = o.k AND o.id > 500',
+	full => 'SELECT o.id, i.id, i.t FROM o FULL JOIN i ON i.k = o.k AND i.id > 500',
+	semi => 'SELECT o.id FROM o WHERE EXISTS (SELECT FROM i WHERE i.k = o.k AND i.id > o.id)',
+	anti => 'SELECT i.id FROM i WHERE NOT EXISTS (SELECT FROM o WHERE i.k = o.k)',
 	left => 'SELECT o.id, i.id, i.t FROM o LEFT JOIN i ON i.k = o.k AND i.id > 500',
 	text => 'SELECT o.id, i.id FROM o JOIN i ON i.t = o.t AND i.k <> o.k',
 	two => 'SELECT o.id, i.id, j.id FROM o JOIN i ON i.k = o.k LEFT JOIN i j ON j.t = o.t',
 	rescan => 'SELECT v.x, s.* FROM (VALUES (1), (2)) v(x), LATERAL (SELECT o.id, i.id FROM o LEFT JOIN i ON i.k = o.k WHERE o.id % 2 < v.x OFFSET 0) s',
+	full_partitions => 'SELECT o.id, i.id, i.t FROM o FULL JOIN i ON i.k = o.k AND i.id <> o.id',
 	partitions => 'SELECT o.id, i.id, i.t FROM o LEFT JOIN i ON i.k = o.k');
 
 # An order-independent digest of what a query returns.
@@ -42,7 +47,7 @@ my $session = $server->session;
 for my $name (sort keys %QUERY)
 {
 	my $query = $QUERY{$name};
-	$session->do($name eq 'partitions' ? "SET work_mem = '64kB'; SET hash_mem_multiplier = 1" : 'RESET work_mem; RESET hash_mem_multiplier');
+	$session->do($name =~ /partitions/ ? "SET work_mem = '64kB'; SET hash_mem_multiplier = 1" : 'RESET work_mem; RESET hash_mem_multiplier');
 	$session->do('SET gpuhash.enabled = off');
 	my $want = digest($session, $query);
 	$session->do('RESET gpuhash.enabled; SET gpuhash.force_offload = on');
