@@ -131,6 +131,17 @@ enter_rows(GhJoinState *js, uint64 *buffer, uint64 capacity, GhError *error)
 	return status;
 }
 
+/* A device that failed, or does not answer, is not asked what its table was like. */
+static void
+drop_failed_table(GhJoinState *js)
+{
+	GhTable    *table = js->table;
+
+	js->table = NULL;
+	if (table != NULL)
+		js->engine->table_destroy(table);
+}
+
 /*
  * Makes the table on js->engine out of the stored rows.  On failure there is no
  * table and *error tells why.
@@ -173,7 +184,7 @@ make_table(GhJoinState *js, GhError *error)
 	if (js->transfer_engine == NULL)
 		pfree(buffer);
 	if (status != GH_OK)
-		gh_join_drop_table(js);
+		drop_failed_table(js);
 	return status;
 }
 
@@ -214,7 +225,7 @@ gh_join_fall_back(GhJoinState *js, const GhError *error)
 		gh_report_error(&cause, "join through the hash table");
 	strlcpy(js->fallback_reason, cause.message, sizeof(js->fallback_reason));
 	gh_count_fallback(js->engine, &cause);
-	gh_join_drop_table(js);
+	drop_failed_table(js);
 	gh_leave_transfer(js);
 	js->engine = gh_cpu_engine();
 	if (make_table(js, &cause) != GH_OK)
