@@ -207,6 +207,7 @@ access_take(GhAccess *access, const GhTableInfo *info, LOCKMODE mode, bool wait)
 	Size		buffer_bytes = access->buffer_bytes;
 	GhTableInfo wanted = *info;
 
+	gh_refuse_parallel_worker(info->name);
 	if (!lock_take(&wanted, mode, wait))
 		return false;
 	if (!gh_names_find(wanted.database, wanted.name, &access->info) || access->info.id != wanted.id)
@@ -230,10 +231,43 @@ access_take(GhAccess *access, const GhTableInfo *info, LOCKMODE mode, bool wait)
 	return true;
 }
 
-void
-gh_access_keep_out(const GhTableInfo *info)
+/*
+ * Sessions of other databases come to a table only to take it from a device.  They hold
+ * this lock of its database meanwhile, and whoever drops the database takes it, so that
+ * one lock is enough for all tables.
+ */
+static void
+fill_database_tag(LOCKTAG *tag, Oid database)
 {
-	(void) lock_take(info, GH_TO_DROP, true);
+	/* no table has the number 0 */
+	SET_LOCKTAG_ADVISORY(*tag, database, 0, 0, GH_LOCK_CLASS);
+}
+
+bool
+gh_access_visit(Oid database)
+{
+	LOCKTAG		tag;
+
+	fill_database_tag(&tag, database);
+	return LockAcquire(&tag, ShareLock, false, true) != LOCKACQUIRE_NOT_AVAIL;
+}
+
+void
+gh_access_visited(Oid database)
+{
+	LOCKTAG		tag;
+
+	fill_database_tag(&tag, database);
+	(void) LockRelease(&tag, ShareLock, false);
+}
+
+void
+gh_access_keep_out(Oid database)
+{
+	LOCKTAG		tag;
+
+	fill_database_tag(&tag, database);
+	(void) LockAcquire(&tag, ExclusiveLock, false, false);
 }
 
 bool

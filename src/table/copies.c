@@ -11,6 +11,7 @@
  */
 #include "postgres.h"
 
+#include "access/parallel.h"
 #include "miscadmin.h"
 
 #include "gpuhash.h"
@@ -229,7 +230,8 @@ gh_copy_make_if_due(const GhTableInfo *info)
 	else
 		memory = palloc(GH_CHUNK_BYTES);
 	place_chunk(&chunk, info->value_size, gh_service_enabled() ? access.buffer : memory);
-	if (gh_access_try(&access, info, GH_TO_COPY))
+	/* where others are at work on it, the host answers at once */
+	if (gh_access_try_now(&access, info, GH_TO_COPY))
 	{
 		make_copy(&access, &chunk);
 		gh_access_end(&access);
@@ -262,24 +264,35 @@ free_memory(int device)
 	return info.memory_free;
 }
 
+static void
+give_up_copy(GhAccess *access, GhRef *root, uint64 *bytes)
+{
+	if (!access->info.on_host || !gh_copy_is_ready(access->table))
+		return;
+	*root = access->table->device_root;
+	*bytes += gh_device_bytes(*root);
+	gh_device_close(access);
+	strlcpy(access->table->reason, "others needed the GPU's memory", GH_REASON_SIZE);
+	pg_atomic_write_u64(&access->table->copy_tried, (uint64) GetCurrentTimestamp());
+}
+
 /* Gives up the copy if nobody uses the table.  Its root, or 0. */
 static GhRef
 evict(const GhTableInfo *info, uint64 *bytes)
 {
 	GhAccess	access = {0};
 	GhRef		root = 0;
+	bool		visit = info->database != MyDatabaseId;
 
-	if (!gh_access_try_now(&access, info, GH_TO_WRITE))
+	if (visit && !gh_access_visit(info->database))
 		return 0;
-	if (access.info.on_host && gh_copy_is_ready(access.table))
+	if (gh_access_try_now(&access, info, GH_TO_WRITE))
 	{
-		root = access.table->device_root;
-		*bytes += gh_device_bytes(root);
-		gh_device_close(&access);
-		strlcpy(access.table->reason, "others needed the GPU's memory", GH_REASON_SIZE);
-		pg_atomic_write_u64(&access.table->copy_tried, (uint64) GetCurrentTimestamp());
+		give_up_copy(&access, &root, bytes);
+		gh_access_end(&access);
 	}
-	gh_access_end(&access);
+	if (visit)
+		gh_access_visited(info->database);
 	return root;
 }
 
@@ -296,7 +309,8 @@ gh_named_tables_evict(int device, uint64 bytes)
 	int			count;
 	GhTableInfo *tables;
 
-	if (!gh_service_enabled())
+	/* a parallel worker's lock would not keep it from its leader's tables */
+	if (!gh_service_enabled() || IsParallelWorker())
 		return false;
 	missing = free_memory(device);
 	missing = missing < bytes ? bytes - missing : bytes;

@@ -120,29 +120,6 @@ report_duplicate(const char *name)
 			 errhint("Empty it with gpuhash_clear, or drop it with gpuhash_drop.")));
 }
 
-/* Enters the table.  One of that name that is not ready is being made: its maker is
- * waited for. */
-static GhNamedTable *
-enter_table(const GhTableInfo *info)
-{
-	for (;;)
-	{
-		GhNamedTable *table = gh_names_add(info);
-		GhTableInfo other;
-		GhAccess	access = {0};
-
-		if (table != NULL)
-			return table;
-		CHECK_FOR_INTERRUPTS();
-		if (!gh_names_find(MyDatabaseId, info->name, &other))
-			continue;
-		if (other.ready)
-			report_duplicate(info->name);
-		if (gh_access_try(&access, &other, GH_TO_READ))
-			gh_access_end(&access);
-	}
-}
-
 static void
 mark_ready(GhTableInfo *info, void *arg)
 {
@@ -164,6 +141,33 @@ remove_table(GhAccess *access)
 	gh_names_remove(table);
 	if (gh_service_enabled())
 		pg_atomic_fetch_add_u64(gh_shared_drops(), 1);
+}
+
+/* Enters the table.  One of that name that is not ready is being made: its maker is
+ * waited for. */
+static GhNamedTable *
+enter_table(const GhTableInfo *info)
+{
+	for (;;)
+	{
+		GhNamedTable *table = gh_names_add(info);
+		GhTableInfo other;
+		GhAccess	access = {0};
+
+		if (table != NULL)
+			return table;
+		CHECK_FOR_INTERRUPTS();
+		if (!gh_names_find(MyDatabaseId, info->name, &other))
+			continue;
+		if (other.ready)
+			report_duplicate(info->name);
+		if (!gh_access_try(&access, &other, GH_TO_DROP))
+			continue;
+		/* its maker could neither finish it nor take it back */
+		if (!access.info.ready)
+			remove_table(&access);
+		gh_access_end(&access);
+	}
 }
 
 /* The table that this process is making. */
@@ -211,6 +215,7 @@ gpuhash_create(PG_FUNCTION_ARGS)
 	{
 		gh_access_new(&access, table);
 		gh_engines_open(&access);
+		(void) gh_names_change(&access.info, mark_ready, NULL);
 	}
 	PG_CATCH();
 	{
@@ -219,7 +224,6 @@ gpuhash_create(PG_FUNCTION_ARGS)
 	}
 	PG_END_TRY();
 	making = NULL;
-	(void) gh_names_change(&access.info, mark_ready, NULL);
 	gh_access_end(&access);
 	PG_RETURN_VOID();
 }

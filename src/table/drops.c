@@ -70,19 +70,6 @@ forget_role(GhTableInfo *info, void *arg)
 
 /* ----------------------------------------------------------------- databases */
 
-/* Nobody can be connected to the database any more, but whoever needs memory of a
- * device may be about to take its tables from there. */
-static void
-lock_tables(Oid database)
-{
-	int			count;
-	GhTableInfo *tables = gh_names_list(database, &count);
-
-	for (int i = 0; i < count; i++)
-		gh_access_keep_out(&tables[i]);
-	pfree(tables);
-}
-
 static void
 remove_table(const GhTableInfo *info)
 {
@@ -106,8 +93,10 @@ make_certain(void)
 
 		drop->certain = database ? get_database_name(drop->object) == NULL :
 			!SearchSysCacheExists1(AUTHOID, ObjectIdGetDatum(drop->object));
-		if (drop->certain && database)
-			lock_tables(drop->object);
+		/* nobody can be connected to it any more, but whoever needs memory of a device
+		 * may be about to take its tables from there */
+		if (drop->certain && database && gh_service_enabled())
+			gh_access_keep_out(drop->object);
 	}
 }
 
@@ -125,6 +114,8 @@ act(void)
 			else if (tables[i].database == drop->object && gh_service_enabled())
 				remove_table(&tables[i]);
 		}
+	if (gh_service_enabled())
+		pg_atomic_fetch_add_u64(gh_shared_drops(), 1);
 	pfree(tables);
 }
 

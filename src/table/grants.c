@@ -75,6 +75,20 @@ gh_table_report_missing(const char *name)
 	pg_unreachable();
 }
 
+/*
+ * Workers and leader of a parallel query wait for each other nowhere in the lock
+ * manager: the table's lock would not keep them apart.
+ */
+void
+gh_refuse_parallel_worker(const char *name)
+{
+	if (IsParallelWorker())
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
+				 errmsg("cannot use hash table \"%s\" in a parallel worker", name),
+				 errhint("Declare functions that call those of gpuhash as PARALLEL RESTRICTED or PARALLEL UNSAFE.")));
+}
+
 void
 gh_table_lookup(const char *name, GhPrivilege need, GhTableInfo *info)
 {
@@ -84,15 +98,7 @@ gh_table_lookup(const char *name, GhPrivilege need, GhTableInfo *info)
 		[GH_MAY_OWN] = "Only the role that created it, or a member of that role, may do that.",
 	};
 
-	/*
-	 * Workers and leader of a parallel query wait for each other nowhere in the
-	 * lock manager: the table's lock would not keep them apart.
-	 */
-	if (IsParallelWorker())
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
-				 errmsg("cannot use hash table \"%s\" in a parallel worker", name),
-				 errhint("Declare functions that call those of gpuhash as PARALLEL RESTRICTED or PARALLEL UNSAFE.")));
+	gh_refuse_parallel_worker(name);
 	if (!gh_names_find(MyDatabaseId, name, info) || !info->ready)
 		gh_table_report_missing(name);
 	if (gh_privilege_of(info, GetUserId()) < need)

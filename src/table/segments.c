@@ -19,6 +19,7 @@
 #include "miscadmin.h"
 #include "port/atomics.h"
 #include "storage/dsm.h"
+#include "storage/ipc.h"
 #include "utils/memutils.h"
 
 #include "table/table.h"
@@ -29,6 +30,7 @@
 typedef struct GhSegment
 {
 	pg_atomic_uint64 generation;	/* odd: taken */
+	pg_atomic_uint32 users;		/* processes that have it, or one before it, mapped */
 	/* the owner's, the table whose lock is held: */
 	dsm_handle	handle;
 	uint64		bytes;
@@ -66,23 +68,43 @@ gh_segments_shmem_init(void *place, bool found)
 		return;
 	pg_atomic_init_u64(&segments->freed, 0);
 	for (int i = 0; i < gh_segments_max(); i++)
+	{
 		pg_atomic_init_u64(&segments->segment[i].generation, 0);
+		pg_atomic_init_u32(&segments->segment[i].users, 0);
+	}
+}
+
+/* At the process's end, when the server unmaps them. */
+static void
+forget_mappings(int code, Datum arg)
+{
+	(void) code;
+	(void) arg;
+	for (int i = 0; i < gh_segments_max(); i++)
+		if (mappings[i].segment != NULL)
+			pg_atomic_fetch_sub_u32(&segments->segment[i].users, 1);
 }
 
 static void
 open_mappings(void)
 {
-	if (mappings == NULL)
-		mappings = MemoryContextAllocZero(TopMemoryContext, gh_segments_max() * sizeof(GhMapping));
+	if (mappings != NULL)
+		return;
+	mappings = MemoryContextAllocZero(TopMemoryContext, gh_segments_max() * sizeof(GhMapping));
+	before_shmem_exit(forget_mappings, (Datum) 0);
 }
 
 static void
-unmap(GhMapping *mapping)
+unmap(int number)
 {
-	if (mapping->segment != NULL)
-		dsm_detach(mapping->segment);
+	GhMapping  *mapping = &mappings[number];
+
+	if (mapping->segment == NULL)
+		return;
+	dsm_detach(mapping->segment);
 	mapping->segment = NULL;
 	mapping->address = NULL;
+	pg_atomic_fetch_sub_u32(&segments->segment[number].users, 1);
 }
 
 static void
@@ -95,10 +117,13 @@ note_mapping(int number, dsm_segment *segment)
 	mapping->generation = pg_atomic_read_u64(&segments->segment[number].generation);
 	mapping->segment = segment;
 	mapping->address = dsm_segment_address(segment);
+	pg_atomic_fetch_add_u32(&segments->segment[number].users, 1);
 }
 
 /* ------------------------------------------------------------ create and free */
 
+/* A number whose last segment nobody has mapped any more: while someone has, the server
+ * counts it among its segments.  -1: there is none. */
 int
 gh_segment_take(void)
 {
@@ -106,7 +131,7 @@ gh_segment_take(void)
 	{
 		uint64		generation = pg_atomic_read_u64(&segments->segment[i].generation);
 
-		if (generation % 2 == 0 &&
+		if (generation % 2 == 0 && pg_atomic_read_u32(&segments->segment[i].users) == 0 &&
 			pg_atomic_compare_exchange_u64(&segments->segment[i].generation, &generation, generation + 1))
 			return i;
 	}
@@ -125,7 +150,7 @@ gh_segment_create(int number, Size bytes)
 	dsm_segment *segment;
 
 	open_mappings();
-	unmap(&mappings[number]);
+	unmap(number);
 	segment = dsm_create(bytes, DSM_CREATE_NULL_IF_MAXSEGMENTS);
 	if (segment == NULL)
 		return false;
@@ -158,7 +183,7 @@ gh_segment_free(int number)
 	GhSegment  *segment = &segments->segment[number];
 
 	give_memory_back(segment, mappings[number].address);
-	unmap(&mappings[number]);
+	unmap(number);
 	dsm_unpin_segment(segment->handle);
 	/* in this order, for those who look at the count first */
 	gh_segment_leave(number);
@@ -178,7 +203,7 @@ gh_segment_map(int number)
 	if (mapping->segment != NULL &&
 		mapping->generation == pg_atomic_read_u64(&segments->segment[number].generation))
 		return;
-	unmap(mapping);
+	unmap(number);
 	segment = dsm_attach(segments->segment[number].handle);
 	if (segment == NULL)
 		elog(ERROR, "could not map memory of a hash table");
@@ -201,6 +226,6 @@ gh_segments_sweep(void)
 	for (int i = 0; i < gh_segments_max(); i++)
 		if (mappings[i].segment != NULL &&
 			mappings[i].generation != pg_atomic_read_u64(&segments->segment[i].generation))
-			unmap(&mappings[i]);
+			unmap(i);
 	freed_seen = freed;
 }

@@ -219,6 +219,8 @@ extern GhPrivilege gh_privilege_of(const GhTableInfo *info, Oid role);
 extern char *gh_table_name_arg(FunctionCallInfo fcinfo, int argno);
 /* The table of this name, if the current user may do that with it: 42704, 42501. */
 extern void gh_table_lookup(const char *name, GhPrivilege need, GhTableInfo *info);
+/* 25000 in a parallel worker: its leader's locks do not keep it out. */
+extern void gh_refuse_parallel_worker(const char *name);
 /* Likewise of the function's first argument, and not lost: 55000. */
 extern void gh_table_arg(FunctionCallInfo fcinfo, GhPrivilege need, GhTableInfo *info);
 /* ereport(ERROR), 42704 */
@@ -276,8 +278,11 @@ extern void gh_access_end(GhAccess *access);
 extern void gh_access_lock_new(GhAccess *access, const GhTableInfo *info);
 /* Then, the table once it is entered. */
 extern void gh_access_new(GhAccess *access, GhNamedTable *table);
-/* Keeps all others out of the table until the transaction ends. */
-extern void gh_access_keep_out(const GhTableInfo *info);
+/* Another database's tables may be looked at until gh_access_visited; false: not now. */
+extern bool gh_access_visit(Oid database);
+extern void gh_access_visited(Oid database);
+/* Waits for such visitors and keeps them out until the transaction ends. */
+extern void gh_access_keep_out(Oid database);
 /* Of a table about to go: closes the handles. */
 extern void gh_handle_forget(uint64 id);
 
