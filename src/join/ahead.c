@@ -19,16 +19,32 @@
 #include "join/join.h"
 
 /*
- * Whether the query may stop before all its rows are made.  Sorting and grouping
- * above the join read all of them first.
+ * Whether the join's node may be stopped before all its rows are made.  The node has no
+ * order, so what sorts or groups the whole query's rows reads all of them first; but a
+ * part of the query may be the inner side of a nested loop whose outer side has the order.
+ * A semi or anti join above stops at the first match, whatever the query.
  */
 bool
-gh_rows_may_stay_unread(PlannerInfo *root)
+gh_rows_may_stay_unread(PlannerInfo *root, RelOptInfo *joinrel)
 {
 	Query	   *query = root->parse;
+	ListCell   *lc;
 
-	return root->tuple_fraction > 0 &&
-		query->sortClause == NIL && query->distinctClause == NIL &&
+	foreach(lc, root->join_info_list)
+	{
+		SpecialJoinInfo *above = lfirst_node(SpecialJoinInfo, lc);
+
+		if ((above->jointype == JOIN_SEMI || above->jointype == JOIN_ANTI) &&
+			bms_is_subset(joinrel->relids, above->syn_righthand))
+			return true;
+	}
+	if (root->tuple_fraction <= 0)
+		return false;
+	if (query->hasAggs && query->groupClause == NIL && query->groupingSets == NIL)
+		return false;
+	if (!bms_is_subset(root->all_baserels, joinrel->relids))
+		return true;
+	return query->sortClause == NIL && query->distinctClause == NIL &&
 		query->groupClause == NIL && query->groupingSets == NIL && !query->hasAggs;
 }
 
@@ -70,13 +86,50 @@ relation_is_quiet(PlannerInfo *root, int relid, RelOptInfo *outerrel)
 		!clauses_may_show(rel->joininfo, outerrel->relids);
 }
 
+/*
+ * Equalities that the planner makes joins of are kept in classes of equal expressions, not
+ * with the relations: of those that are decided within the outer side, each expression,
+ * and the clauses that they come from.
+ */
+static bool
+classes_are_quiet(PlannerInfo *root, RelOptInfo *outerrel)
+{
+	ListCell   *lc;
+
+	foreach(lc, root->eq_classes)
+	{
+		EquivalenceClass *class = lfirst_node(EquivalenceClass, lc);
+		int			inside = 0;
+		ListCell   *member;
+		ListCell   *source;
+
+		if (!bms_overlap(class->ec_relids, outerrel->relids))
+			continue;
+		foreach(member, class->ec_members)
+		{
+			EquivalenceMember *em = lfirst_node(EquivalenceMember, member);
+
+			if (em->em_is_child || bms_is_empty(em->em_relids) ||
+				!bms_is_subset(em->em_relids, outerrel->relids))
+				continue;
+			if (may_show((Node *) em->em_expr))
+				return false;
+			inside++;
+		}
+		foreach(source, class->ec_sources)
+			if (inside > 1 && may_show((Node *) lfirst_node(RestrictInfo, source)->clause))
+				return false;
+	}
+	return true;
+}
+
 /* Whether the clause's side over the outer relations may be a key ahead of need. */
 bool
-gh_key_is_quiet(PlannerInfo *root, RestrictInfo *rinfo, bool outer_is_left)
+gh_key_is_quiet(PlannerInfo *root, RelOptInfo *joinrel, RestrictInfo *rinfo, bool outer_is_left)
 {
 	Node	   *key = outer_is_left ? get_leftop(rinfo->clause) : get_rightop(rinfo->clause);
 
-	return !gh_rows_may_stay_unread(root) || !may_show(key);
+	return !may_show(key) || !gh_rows_may_stay_unread(root, joinrel);
 }
 
 /*
@@ -84,13 +137,15 @@ gh_key_is_quiet(PlannerInfo *root, RestrictInfo *rinfo, bool outer_is_left)
  * has parameters, whose clauses come from elsewhere.
  */
 bool
-gh_outer_is_quiet(PlannerInfo *root, RelOptInfo *outerrel)
+gh_outer_is_quiet(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel)
 {
 	int			relid = -1;
 	ListCell   *lc;
 
-	if (!gh_rows_may_stay_unread(root))
+	if (!gh_rows_may_stay_unread(root, joinrel))
 		return true;
+	if (!classes_are_quiet(root, outerrel))
+		return false;
 	while ((relid = bms_next_member(outerrel->relids, relid)) >= 0)
 		if (!relation_is_quiet(root, relid, outerrel))
 			return false;

@@ -451,9 +451,10 @@ extern void gh_free_transfer(GhJoinState *js);
 extern void gh_join_explain(CustomScanState *node, List *ancestors, ExplainState *es);
 
 /* ahead.c */
-extern bool gh_key_is_quiet(PlannerInfo *root, RestrictInfo *rinfo, bool outer_is_left);
-extern bool gh_outer_is_quiet(PlannerInfo *root, RelOptInfo *outerrel);
-extern bool gh_rows_may_stay_unread(PlannerInfo *root);
+extern bool gh_key_is_quiet(PlannerInfo *root, RelOptInfo *joinrel, RestrictInfo *rinfo,
+							bool outer_is_left);
+extern bool gh_outer_is_quiet(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel);
+extern bool gh_rows_may_stay_unread(PlannerInfo *root, RelOptInfo *joinrel);
 
 /*
  * Bytes of table that a row will need: key and value, at a filled factor between

@@ -81,7 +81,7 @@ is_hash_clause(const JoinInputs *inputs, RestrictInfo *rinfo)
 		  bms_is_subset(rinfo->right_relids, outerrel->relids)))
 		return false;
 	return gh_join_clause_key(rinfo, outer_is_left, &key) &&
-		gh_key_is_quiet(inputs->root, rinfo, outer_is_left);
+		gh_key_is_quiet(inputs->root, inputs->joinrel, rinfo, outer_is_left);
 }
 
 /* False: there is no hash clause, or the core would lose a clause. */
@@ -269,7 +269,7 @@ add_join_path(const JoinInputs *inputs, Path *outer, Path *inner)
 
 	if (!gh_force_offload && outer->rows + inner->rows < GH_MIN_ROWS)
 		return;
-	if (outer->param_info != NULL && gh_rows_may_stay_unread(inputs->root))
+	if (outer->param_info != NULL && gh_rows_may_stay_unread(inputs->root, inputs->joinrel))
 		return;
 	if (gh_needs_this_join(outer, extra->sjinfo) || gh_needs_this_join(inner, extra->sjinfo))
 		return;
@@ -415,7 +415,7 @@ consider_join(JoinInputs *inputs, JoinType jointype)
 	inputs->jointype = unique ? JOIN_INNER : jointype;
 	if (!find_hash_clauses(inputs) ||
 		!columns_are_plain(inputs->outerrel) || !columns_are_plain(inputs->innerrel) ||
-		!gh_outer_is_quiet(inputs->root, inputs->outerrel))
+		!gh_outer_is_quiet(inputs->root, inputs->joinrel, inputs->outerrel))
 		return;
 	prepare_costs(inputs);
 	if (unique)
