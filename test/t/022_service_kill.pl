@@ -42,7 +42,7 @@ sub recovers
 		sleep 0.05;
 	}
 	ok($up, "$what: the server recovers by itself") or return 0;
-	my $good = ok($service->wait_ready(20), "$what: the worker comes back");
+	my $good = ok($service->wait_ready(60), "$what: the worker comes back");
 	$good &&= like($service->settle, $CLEAN, "$what: nothing is left over");
 	$good &&= is($server->query('SELECT count(*), sum(id) FROM o'), $rows, "$what: the data is there");
 	my $session = $server->session;
