@@ -6,8 +6,8 @@ CREATE TABLE jo_big AS
            i % 7 AS g, 'big ' || i AS t
     FROM generate_series(1, 3000) i;
 CREATE TABLE jo_small AS
-    SELECT i AS id, CASE WHEN i % 11 = 0 THEN NULL ELSE (i * 31) % 600 END AS k,
-           i % 5 AS g, 'small ' || i AS t
+    SELECT i AS id, CASE WHEN i % 11 = 0 THEN NULL ELSE (i * 31) % 600 / 2 + 250 END AS k,
+           i / 7 % 5 AS g, 'small ' || i AS t
     FROM generate_series(1, 700) i;
 CREATE TABLE jo_unique (k int PRIMARY KEY, t text);
 INSERT INTO jo_unique SELECT i, 'unique ' || i FROM generate_series(0, 550) i;
@@ -61,7 +61,10 @@ INSERT INTO jo_queries VALUES
     (24, 'SELECT a.id, u.t FROM %1$s a LEFT JOIN jo_unique u ON u.k = a.k AND u.t <> ''unique 7'''),
     (25, 'SELECT a.id, u.t FROM %1$s a RIGHT JOIN jo_unique u ON u.k = a.k'),
     (26, 'SELECT a.id, u.t FROM %1$s a FULL JOIN jo_unique u ON u.k = a.k AND a.g > 2'),
-    (27, 'SELECT u.t FROM jo_unique u WHERE NOT EXISTS (SELECT FROM %1$s a WHERE u.k = a.k AND a.g > 5)');
+    (27, 'SELECT u.t FROM jo_unique u WHERE NOT EXISTS (SELECT FROM %1$s a WHERE u.k = a.k AND a.g > 5)'),
+    (28, 'SELECT a.id, b.id AS bid FROM %1$s a LEFT JOIN %2$s b ON a.k = b.k WHERE coalesce(b.g, 2) = a.g'),
+    (29, 'SELECT a.id, b.id AS bid FROM %1$s a FULL JOIN %2$s b ON a.k = b.k WHERE coalesce(b.g, 2) = coalesce(a.g, 3)'),
+    (30, 'SELECT u.t, b.id AS bid FROM jo_unique u LEFT JOIN %2$s b ON u.k = b.id WHERE coalesce(b.k, 7) = u.k');
 CREATE FUNCTION jo_compare(tables text[]) RETURNS TABLE (number int, bad text) LANGUAGE sql AS $$
     SELECT q.number, format(q.query, tables[1], tables[2])
     FROM jo_queries q, LATERAL compare_join(format(q.query, tables[1], tables[2])) c
@@ -96,8 +99,12 @@ SELECT jo_plan('SELECT a.id, b.id AS bid, a.t FROM jo_wide a FULL JOIN jo_wider 
 SELECT * FROM compare_join('SELECT a.id, b.id AS bid, a.t FROM jo_wide a FULL JOIN jo_wider b ON a.k = b.k');
 SELECT * FROM compare_join('SELECT a.id, b.id AS bid, a.t FROM jo_wide a LEFT JOIN jo_wider b ON a.k = b.k AND b.id > 9000');
 SELECT * FROM compare_join('SELECT a.id, a.t FROM jo_wide a WHERE NOT EXISTS (SELECT FROM jo_wider b WHERE a.k = b.k)');
--- no outer row at all: every partition's inner rows come out
-SELECT * FROM compare_join('SELECT a.id, a.t, b.id AS bid FROM (SELECT * FROM jo_wider WHERE id % 1 > 0) b RIGHT JOIN jo_wide a ON a.k = b.k');
+-- no outer row at all, where the planner takes these for many: every partition's inner rows come out
+CREATE TABLE jo_index AS SELECT i AS id, i % 900 AS k, i % 40 AS g FROM generate_series(1, 30000) i;
+CREATE INDEX ON jo_index (g);
+ANALYZE jo_index;
+SELECT jo_plan('SELECT a.id, a.t, i.id AS iid FROM jo_wide a LEFT JOIN (SELECT * FROM jo_index WHERE id % 1 > 0) i ON a.k = i.k');
+SELECT * FROM compare_join('SELECT a.id, a.t, i.id AS iid FROM jo_wide a LEFT JOIN (SELECT * FROM jo_index WHERE id % 1 > 0) i ON a.k = i.k');
 RESET work_mem;
 
 -- rescans: the table is kept, what it says of matches is not
@@ -119,9 +126,6 @@ SELECT * FROM compare_join('SELECT u.k, j.* FROM jo_unique u LEFT JOIN LATERAL (
 SELECT * FROM compare_join('SELECT u.k, j.* FROM jo_unique u LEFT JOIN LATERAL (SELECT s.id, b.id AS bid, coalesce(b.g, u.k) AS x FROM jo_small s FULL JOIN jo_big b ON b.k = s.k AND b.g + s.g = u.k WHERE s.id < u.k OR b.id < u.k) j ON j.x > 2 WHERE u.k < 20');
 SELECT * FROM compare_join('SELECT u.k, j.* FROM jo_unique u, LATERAL (SELECT s.id, u.t FROM jo_small s WHERE EXISTS (SELECT FROM jo_big b WHERE b.k = s.k AND b.g = u.k) AND s.g < u.k) j WHERE u.k < 20');
 -- and of a nested loop that reaches into one input
-CREATE TABLE jo_index AS SELECT i AS id, i % 900 AS k, i % 40 AS g FROM generate_series(1, 30000) i;
-CREATE INDEX ON jo_index (g);
-ANALYZE jo_index;
 SELECT * FROM compare_join('SELECT u.k, j.* FROM (SELECT * FROM jo_unique WHERE k < 5) u LEFT JOIN (SELECT i.g, i.id, s.t FROM jo_index i LEFT JOIN jo_small s ON s.k = i.k) j ON j.g = u.k');
 SELECT * FROM compare_join('SELECT u.k, j.* FROM (SELECT * FROM jo_unique WHERE k < 5) u LEFT JOIN (SELECT i.g, i.id, s.t FROM jo_index i JOIN jo_small s ON s.k = i.k AND s.g > 2) j ON j.g = u.k AND j.id > u.k * 50');
 
@@ -145,6 +149,11 @@ CREATE INDEX ON jo_others (k);
 SELECT jo_plan('SELECT p.id, j.* FROM jo_parts p LEFT JOIN LATERAL (SELECT o.k, o.id AS oid, x.id AS xid, least(p.id, o.id, x.id) FROM jo_others o JOIN jo_parts x ON x.k = o.k AND x.id + o.id > p.id) j ON j.k = p.k WHERE p.id < 9');
 SELECT * FROM compare_join('SELECT p.id, j.* FROM jo_parts p LEFT JOIN LATERAL (SELECT o.k, o.id AS oid, x.id AS xid, least(p.id, o.id, x.id) FROM jo_others o JOIN jo_parts x ON x.k = o.k AND x.id + o.id > p.id) j ON j.k = p.k WHERE p.id < 40');
 RESET enable_partitionwise_join;
+
+-- a semijoin whose right side is made distinct
+SELECT * FROM compare_join('SELECT a.id FROM jo_small a WHERE k IN (SELECT k FROM jo_index)');
+SELECT * FROM compare_join('SELECT i.id, i.k FROM jo_index i WHERE g IN (SELECT g FROM jo_index WHERE id > 100)');
+SELECT * FROM compare_join('SELECT a.id, b.id AS bid FROM jo_small a, jo_big b WHERE (a.k, b.g) IN (SELECT k, g FROM jo_index) AND a.id = b.id');
 
 -- updates and deletes through semi and anti joins
 BEGIN;

@@ -125,11 +125,9 @@ classes_are_quiet(PlannerInfo *root, RelOptInfo *outerrel)
 
 /* Whether the clause's side over the outer relations may be a key ahead of need. */
 bool
-gh_key_is_quiet(PlannerInfo *root, RelOptInfo *joinrel, RestrictInfo *rinfo, bool outer_is_left)
+gh_key_is_quiet(RestrictInfo *rinfo, bool outer_is_left)
 {
-	Node	   *key = outer_is_left ? get_leftop(rinfo->clause) : get_rightop(rinfo->clause);
-
-	return !may_show(key) || !gh_rows_may_stay_unread(root, joinrel);
+	return !may_show(outer_is_left ? get_leftop(rinfo->clause) : get_rightop(rinfo->clause));
 }
 
 /*
@@ -137,13 +135,11 @@ gh_key_is_quiet(PlannerInfo *root, RelOptInfo *joinrel, RestrictInfo *rinfo, boo
  * has parameters, whose clauses come from elsewhere.
  */
 bool
-gh_outer_is_quiet(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel)
+gh_outer_is_quiet(PlannerInfo *root, RelOptInfo *outerrel)
 {
 	int			relid = -1;
 	ListCell   *lc;
 
-	if (!gh_rows_may_stay_unread(root, joinrel))
-		return true;
 	if (!classes_are_quiet(root, outerrel))
 		return false;
 	while ((relid = bms_next_member(outerrel->relids, relid)) >= 0)

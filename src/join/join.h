@@ -84,7 +84,9 @@ gh_mix64(uint64 x)
 }
 
 extern bool gh_plan_key(Oid opno, Oid collation, bool outer_is_left, GhKeyPlan *key);
+extern bool gh_operator_is_hashable(Oid opno);
 extern bool gh_keys_are_exact(List *keys);
+extern void gh_key_init(void);
 extern bool gh_encode_key(GhKeySide *side, TupleTableSlot *slot,
 						  ExprContext *econtext, uint64 *key);
 
@@ -283,7 +285,6 @@ typedef enum GhJoinPathPrivate
 
 extern Plan *gh_join_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path,
 						  List *tlist, List *clauses, List *custom_plans);
-extern bool gh_join_clause_key(RestrictInfo *rinfo, bool outer_is_left, GhKeyPlan *key);
 
 /* ---- exec.c: the node's state ---- */
 
@@ -451,10 +452,9 @@ extern void gh_free_transfer(GhJoinState *js);
 extern void gh_join_explain(CustomScanState *node, List *ancestors, ExplainState *es);
 
 /* ahead.c */
-extern bool gh_key_is_quiet(PlannerInfo *root, RelOptInfo *joinrel, RestrictInfo *rinfo,
-							bool outer_is_left);
-extern bool gh_outer_is_quiet(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel);
 extern bool gh_rows_may_stay_unread(PlannerInfo *root, RelOptInfo *joinrel);
+extern bool gh_key_is_quiet(RestrictInfo *rinfo, bool outer_is_left);
+extern bool gh_outer_is_quiet(PlannerInfo *root, RelOptInfo *outerrel);
 
 /*
  * Bytes of table that a row will need: key and value, at a filled factor between

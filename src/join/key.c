@@ -27,6 +27,8 @@
 #include "optimizer/optimizer.h"
 #include "utils/catcache.h"
 #include "utils/float.h"
+#include "utils/hsearch.h"
+#include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
@@ -147,6 +149,65 @@ gh_plan_key(Oid opno, Oid collation, bool outer_is_left, GhKeyPlan *key)
 	}
 	ReleaseSysCacheList(list);
 	return found;
+}
+
+/*
+ * Which operators gh_plan_key takes, as the planner asks again and again for the few
+ * that the queries of a session have.
+ */
+typedef struct KnownOperator
+{
+	Oid			opno;			/* hash key; must be first */
+	bool		hashable;
+} KnownOperator;
+
+static HTAB *known_operators = NULL;
+
+/* An operator, its function, or an operator family has changed: all is forgotten. */
+static void
+forget_operators(Datum arg, int cacheid, uint32 hashvalue)
+{
+	if (known_operators != NULL)
+		hash_destroy(known_operators);
+	known_operators = NULL;
+}
+
+/* Whether gh_plan_key takes the operator. */
+bool
+gh_operator_is_hashable(Oid opno)
+{
+	KnownOperator *known;
+	GhKeyPlan	key;
+	bool		hashable;
+
+	if (known_operators != NULL)
+	{
+		known = hash_search(known_operators, &opno, HASH_FIND, NULL);
+		if (known != NULL)
+			return known->hashable;
+	}
+	/* the look-ups may have it all forgotten */
+	hashable = gh_plan_key(opno, InvalidOid, true, &key);
+	if (known_operators == NULL)
+	{
+		HASHCTL		control = {.keysize = sizeof(Oid), .entrysize = sizeof(KnownOperator)};
+
+		known_operators = hash_create("gpuhash operators", 32, &control,
+									  HASH_ELEM | HASH_BLOBS);
+	}
+	known = hash_search(known_operators, &opno, HASH_ENTER, NULL);
+	known->hashable = hashable;
+	return hashable;
+}
+
+/* Called by _PG_init, by way of path.c. */
+void
+gh_key_init(void)
+{
+	CacheRegisterSyscacheCallback(AMOPOPID, forget_operators, (Datum) 0);
+	CacheRegisterSyscacheCallback(AMPROCNUM, forget_operators, (Datum) 0);
+	CacheRegisterSyscacheCallback(OPEROID, forget_operators, (Datum) 0);
+	CacheRegisterSyscacheCallback(PROCOID, forget_operators, (Datum) 0);
 }
 
 /* Whether the keys (GhKeyPlan pointers) pack into one without loss. */

@@ -49,10 +49,12 @@ typedef struct JoinInputs
 	RelOptInfo *innerrel;
 	JoinType	jointype;
 	JoinPathExtraData *extra;
+	bool		may_stay_unread;	/* rows of the join: see ahead.c */
 	List	   *hash_clauses;
 	bool		has_semifactors;	/* extra->semifactors are there */
 	Selectivity hash_selectivity;	/* where they are not: of the hash clauses */
 	QualCost	hash_cost;		/* of evaluating the hash clauses */
+	QualCost	qual_cost;		/* and all of the join's clauses */
 } JoinInputs;
 
 /* ------------------------------------------------------------- clauses */
@@ -66,7 +68,6 @@ is_hash_clause(const JoinInputs *inputs, RestrictInfo *rinfo)
 {
 	RelOptInfo *outerrel = inputs->outerrel;
 	RelOptInfo *innerrel = inputs->innerrel;
-	GhKeyPlan	key;
 	bool		outer_is_left;
 
 	/* an outer join is decided by its own clauses alone */
@@ -80,8 +81,9 @@ is_hash_clause(const JoinInputs *inputs, RestrictInfo *rinfo)
 		!(bms_is_subset(rinfo->left_relids, innerrel->relids) &&
 		  bms_is_subset(rinfo->right_relids, outerrel->relids)))
 		return false;
-	return gh_join_clause_key(rinfo, outer_is_left, &key) &&
-		gh_key_is_quiet(inputs->root, inputs->joinrel, rinfo, outer_is_left);
+	return IsA(rinfo->clause, OpExpr) &&
+		gh_operator_is_hashable(((OpExpr *) rinfo->clause)->opno) &&
+		(!inputs->may_stay_unread || gh_key_is_quiet(rinfo, outer_is_left));
 }
 
 /* False: there is no hash clause, or the core would lose a clause. */
@@ -132,6 +134,7 @@ prepare_costs(JoinInputs *inputs)
 	if (!inputs->has_semifactors)
 		inputs->hash_selectivity = hash_selectivity(inputs);
 	cost_qual_eval(&inputs->hash_cost, inputs->hash_clauses, inputs->root);
+	cost_qual_eval(&inputs->qual_cost, inputs->extra->restrictlist, inputs->root);
 }
 
 /*
@@ -195,7 +198,7 @@ cost_join(const JoinInputs *inputs, CustomPath *cpath, List *clauses)
 	Path	   *path = &cpath->path;
 	Path	   *outer = linitial(cpath->custom_paths);
 	Path	   *inner = lsecond(cpath->custom_paths);
-	QualCost	quals;
+	QualCost	quals = inputs->qual_cost;
 	double		memory = estimate_memory(inner);
 	double		limit = get_hash_memory_limit();
 	Cost		outer_startup;
@@ -206,7 +209,9 @@ cost_join(const JoinInputs *inputs, CustomPath *cpath, List *clauses)
 
 	real_cost(outer, &outer_startup, &outer_total);
 	real_cost(inner, &inner_startup, &inner_total);
-	cost_qual_eval(&quals, clauses, inputs->root);
+	/* parameters bring more clauses */
+	if (path->param_info != NULL)
+		cost_qual_eval(&quals, clauses, inputs->root);
 	/* the look-up's own price covers them once */
 	quals.per_tuple -= inputs->hash_cost.per_tuple;
 	path->startup_cost = outer_startup + inner_total +
@@ -258,29 +263,44 @@ columns_are_plain(RelOptInfo *rel)
 	return true;
 }
 
+/*
+ * Whether a path that joins these two, one of which has parameters, is one that may be
+ * there, and that the planner has a use for above this join.
+ */
+static bool
+may_have_parameters(const JoinInputs *inputs, Path *outer, Path *inner)
+{
+	JoinPathExtraData *extra = inputs->extra;
+
+	/* an outer side that is read ahead: its clauses with parameters come from elsewhere */
+	return (outer->param_info == NULL || !inputs->may_stay_unread) &&
+		!gh_needs_this_join(outer, extra->sjinfo) &&
+		!gh_needs_this_join(inner, extra->sjinfo) &&
+		(bms_overlap(PATH_REQ_OUTER(outer), extra->param_source_rels) ||
+		 bms_overlap(PATH_REQ_OUTER(inner), extra->param_source_rels));
+}
+
 static void
 add_join_path(const JoinInputs *inputs, Path *outer, Path *inner)
 {
 	JoinPathExtraData *extra = inputs->extra;
 	List	   *clauses = extra->restrictlist;
-	Relids		required_outer;
-	ParamPathInfo *param_info;
+	ParamPathInfo *param_info = NULL;
 	CustomPath *cpath;
 
 	if (!gh_force_offload && outer->rows + inner->rows < GH_MIN_ROWS)
 		return;
-	if (outer->param_info != NULL && gh_rows_may_stay_unread(inputs->root, inputs->joinrel))
-		return;
-	if (gh_needs_this_join(outer, extra->sjinfo) || gh_needs_this_join(inner, extra->sjinfo))
-		return;
-	/* nor with parameters that the planner has no use for above this join */
-	required_outer = calc_non_nestloop_required_outer(outer, inner);
-	if (!bms_is_empty(required_outer) &&
-		!bms_overlap(required_outer, extra->param_source_rels))
-		return;
-	/* with parameters, clauses that compare with them come to the join's own */
-	param_info = get_joinrel_parampathinfo(inputs->root, inputs->joinrel, outer, inner,
-										   extra->sjinfo, required_outer, &clauses);
+	if (outer->param_info != NULL || inner->param_info != NULL)
+	{
+		Relids		required_outer;
+
+		if (!may_have_parameters(inputs, outer, inner))
+			return;
+		/* clauses that compare with the parameters come to the join's own */
+		required_outer = calc_non_nestloop_required_outer(outer, inner);
+		param_info = get_joinrel_parampathinfo(inputs->root, inputs->joinrel, outer, inner,
+											   extra->sjinfo, required_outer, &clauses);
+	}
 
 	cpath = makeNode(CustomPath);
 	cpath->path.pathtype = T_CustomScan;
@@ -326,6 +346,13 @@ needs_rel(Path *path, RelOptInfo *rel)
 		bms_overlap(PATH_REQ_OUTER(path), rel->top_parent_relids);
 }
 
+/* The outer path that starts most cheaply, where the query may want its first rows soon. */
+static Path *
+startup_path(const JoinInputs *inputs)
+{
+	return inputs->joinrel->consider_startup ? inputs->outerrel->cheapest_startup_path : NULL;
+}
+
 /*
  * The cheapest outer paths, by startup and by total cost, with the cheapest inner path,
  * and what there is with parameters, unless they come from the other input.
@@ -333,7 +360,7 @@ needs_rel(Path *path, RelOptInfo *rel)
 static void
 add_join_paths(const JoinInputs *inputs)
 {
-	Path	   *startup_outer = inputs->outerrel->cheapest_startup_path;
+	Path	   *startup_outer = startup_path(inputs);
 	Path	   *total_inner = inputs->innerrel->cheapest_total_path;
 	ListCell   *lo;
 	ListCell   *li;
@@ -362,7 +389,7 @@ static void
 add_unique_paths(const JoinInputs *inputs, JoinType unique_side)
 {
 	SpecialJoinInfo *sjinfo = inputs->extra->sjinfo;
-	Path	   *startup_outer = inputs->outerrel->cheapest_startup_path;
+	Path	   *startup_outer = startup_path(inputs);
 	Path	   *outer = inputs->outerrel->cheapest_total_path;
 	Path	   *inner = inputs->innerrel->cheapest_total_path;
 
@@ -413,9 +440,10 @@ consider_join(JoinInputs *inputs, JoinType jointype)
 		return;
 
 	inputs->jointype = unique ? JOIN_INNER : jointype;
+	inputs->may_stay_unread = gh_rows_may_stay_unread(inputs->root, inputs->joinrel);
 	if (!find_hash_clauses(inputs) ||
 		!columns_are_plain(inputs->outerrel) || !columns_are_plain(inputs->innerrel) ||
-		!gh_outer_is_quiet(inputs->root, inputs->joinrel, inputs->outerrel))
+		(inputs->may_stay_unread && !gh_outer_is_quiet(inputs->root, inputs->outerrel)))
 		return;
 	prepare_costs(inputs);
 	if (unique)
@@ -446,6 +474,7 @@ void
 gh_join_init(void)
 {
 	RegisterCustomScanMethods(&gh_join_scan_methods);
+	gh_key_init();
 	previous_hook = set_join_pathlist_hook;
 	set_join_pathlist_hook = join_pathlist_hook;
 }

@@ -231,16 +231,6 @@ collect_columns(ScanContext *context, List *exprs)
 	collect_columns_walker((Node *) exprs, context);
 }
 
-/* How the clause's sides become integers; false: they do not. */
-bool
-gh_join_clause_key(RestrictInfo *rinfo, bool outer_is_left, GhKeyPlan *key)
-{
-	OpExpr	   *clause = (OpExpr *) rinfo->clause;
-
-	return IsA(clause, OpExpr) &&
-		gh_plan_key(clause->opno, clause->inputcollid, outer_is_left, key);
-}
-
 /* What of the path's clauses goes where. */
 typedef struct JoinClauses
 {
@@ -306,10 +296,11 @@ split_clauses(PlannerInfo *root, CustomPath *path, JoinType jointype, Relids out
 		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
 		bool		outer_is_left = bms_is_subset(rinfo->left_relids, outer_relids);
 		GhKeyPlan  *key = palloc(sizeof(GhKeyPlan));
-		Node	   *left = get_leftop(rinfo->clause);
-		Node	   *right = get_rightop(rinfo->clause);
+		OpExpr	   *clause = castNode(OpExpr, rinfo->clause);
+		Node	   *left = get_leftop(clause);
+		Node	   *right = get_rightop(clause);
 
-		if (!gh_join_clause_key(rinfo, outer_is_left, key))
+		if (!gh_plan_key(clause->opno, clause->inputcollid, outer_is_left, key))
 			elog(ERROR, "hash clause lost its operator family");
 		clauses->keys = lappend(clauses->keys, key);
 		clauses->key_exprs[GH_OUTER] = lappend(clauses->key_exprs[GH_OUTER],

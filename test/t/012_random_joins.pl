@@ -130,7 +130,7 @@ sub query
 	my ($first, $last) = ($in[0], $in[-1]);
 	my @where;
 	push @where, one_of("$last.id IS NULL", "$last.i4 IS DISTINCT FROM 3", "$first.id < 500",
-		"coalesce($last.i8, 0) < 50 OR $first.id > 100") if rand() < 0.4;
+		"coalesce($last.i8, 0) < 50 OR $first.id > 100", "coalesce($last.i4, 3) = coalesce($first.i4, 3)") if rand() < 0.4;
 	push @where, membership(one_of(@in)) if @in == 1 || rand() < 0.3;
 	push @where, membership(one_of(@in)) if rand() < 0.1;
 	my $where = @where ? 'WHERE ' . join(' AND ', map { "($_)" } @where) : '';
