@@ -79,8 +79,13 @@ gh_join_param_info(ParamPathInfo *shared, Path *outer, Path *inner, List *clause
 	own->ppi_serials = bms_union(get_param_path_clause_serials(outer),
 								 get_param_path_clause_serials(inner));
 	foreach(lc, clauses)
-		own->ppi_serials = bms_add_member(own->ppi_serials,
-										  lfirst_node(RestrictInfo, lc)->rinfo_serial);
+	{
+		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+
+		/* a clause of the join alone never comes up above it */
+		if (bms_overlap(rinfo->clause_relids, own->ppi_req_outer))
+			own->ppi_serials = bms_add_member(own->ppi_serials, rinfo->rinfo_serial);
+	}
 	return own;
 #else
 	(void) outer;

@@ -192,6 +192,9 @@ begin_join(CustomScanState *node, EState *estate, int eflags)
 		node->custom_ps = lappend(node->custom_ps,
 								  ExecInitNode((Plan *) lfirst(lc), estate, eflags));
 
+	/* the scan tuple has columns for the keys, so it never is the result itself */
+	if (node->ss.ps.ps_ProjInfo == NULL)
+		elog(ERROR, "a hash join's output is its scan tuple");
 	init_columns(js, cscan);
 	init_keys(js, cscan, GH_OUTER);
 	init_keys(js, cscan, GH_INNER);
