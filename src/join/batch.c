@@ -240,13 +240,10 @@ add_spilled_row(GhJoinState *js, GhBatch *batch, GhRow *row, Size *bytes)
 		GhRow	   *copy = MemoryContextAllocHuge(batch->arena, size);
 
 		memcpy(copy, row, size);
-		gh_row_relocate(columns, copy, (const char *) row);
 		row = copy;
 		*bytes += size;
 	}
-	memcpy(new_row_nulls(js, batch), gh_row_nulls(row), columns->ncolumns * sizeof(bool));
-	memcpy(new_row_values(js, batch), gh_row_values(columns, row),
-		   columns->ncolumns * sizeof(Datum));
+	gh_row_load(columns, row, new_row_nulls(js, batch), new_row_values(js, batch));
 	finish_row(batch, js->table != NULL, row->key);
 }
 

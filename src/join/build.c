@@ -4,8 +4,8 @@
  *
  * All inner rows are stored first, with their keys, so that the table can be
  * made at its right size.  The table maps a key to the first row of a chain:
- * an exchange enters a row's address under its key and returns the address that
- * was there, which becomes the row's next.  A key with any number of rows takes
+ * an exchange enters where a row is under its key and returns what was there, which
+ * becomes the row's next.  A key with any number of rows takes
  * one entry, and emitting its matches needs no memory.
  *
  * The rows keep their keys, so that the table can be made again on the CPU
@@ -98,8 +98,7 @@ enter_batch(GhJoinState *js, uint64 *arrays[3], uint64 nrows, GhError *error)
 		return status;
 	}
 	for (uint64 i = 0; i < nrows; i++)
-		gh_row_set_next((GhRow *) (uintptr_t) arrays[1][i],
-						(const GhRow *) (uintptr_t) arrays[2][i]);
+		gh_row_set_next(gh_row_at(&js->store, arrays[1][i]), arrays[2][i]);
 	return GH_OK;
 }
 
@@ -117,7 +116,7 @@ enter_rows(GhJoinState *js, uint64 *buffer, uint64 capacity, GhError *error)
 		if (!gh_row_has_key(row))
 			continue;
 		arrays[0][n] = row->key;
-		arrays[1][n] = (uint64) (uintptr_t) row;
+		arrays[1][n] = cursor.ref;
 		if (++n == capacity)
 		{
 			status = enter_batch(js, arrays, n, error);

@@ -128,11 +128,16 @@ load_copies(GhJoinState *js)
 static inline void
 load_inner(GhJoinState *js, GhRow *inner)
 {
+	const GhColumns *columns = &js->columns[GH_INNER];
 	TupleTableSlot *scan = js->css.ss.ss_ScanTupleSlot;
+	int			first = js->nkept[GH_OUTER];
 
-	load_columns(scan, js->nkept[GH_OUTER], js->nkept[GH_INNER],
-				 inner == NULL ? NULL : gh_row_values(&js->columns[GH_INNER], inner),
-				 inner == NULL ? NULL : gh_row_nulls(inner));
+	if (inner == NULL || columns->all_byval)
+		load_columns(scan, first, columns->ncolumns,
+					 inner == NULL ? NULL : gh_row_values(columns, inner),
+					 inner == NULL ? NULL : gh_row_nulls(inner));
+	else
+		gh_row_load(columns, inner, scan->tts_isnull + first, scan->tts_values + first);
 	load_copies(js);
 	mark_scan_tuple_full(scan);
 	js->css.ss.ps.ps_ExprContext->ecxt_scantuple = scan;
@@ -181,15 +186,15 @@ open_row(GhJoinState *js, const GhBatch *batch)
 	js->row_open = true;
 	js->row_loaded = false;
 	js->row_matched = false;
-	js->match = NULL;
+	js->match = 0;
 	if (batch->has_key[js->row])
 	{
 		int			ahead = js->probe + GH_PREFETCH_ROWS;
 
-		js->match = (GhRow *) (uintptr_t) batch->found[js->probe++];
+		js->match = batch->found[js->probe++];
 		if (js->looks_at_inner && ahead < batch->nprobes && batch->found[ahead] != 0)
 		{
-			const char *row = (const char *) (uintptr_t) batch->found[ahead];
+			const char *row = (const char *) gh_row_at(&js->store, batch->found[ahead]);
 
 			/* rows are not aligned to cache lines: most take two */
 			__builtin_prefetch(row);
@@ -223,25 +228,25 @@ next_candidate(GhJoinState *js)
 {
 	bool		has_quals = js->recheck != NULL || js->joinqual != NULL;
 
-	while (js->match != NULL)
+	while (js->match != 0)
 	{
-		GhRow	   *inner = js->match;
+		GhRow	   *inner = gh_row_at(&js->store, js->match);
 
 		/* quals, or marks, may drop any number of candidates before a row comes out */
 		CHECK_FOR_INTERRUPTS();
 		if (js->once_per_inner && gh_row_is_matched(inner))
 		{
 			/* without quals, an outer row matches a whole chain */
-			js->match = has_quals ? gh_row_next(inner) : NULL;
+			js->match = has_quals ? gh_row_next(inner) : 0;
 			continue;
 		}
 		if (js->single_match && !has_quals)
-			js->match = NULL;
+			js->match = 0;
 		else
 		{
 			js->match = gh_row_next(inner);
-			if (js->match != NULL)
-				__builtin_prefetch(js->match);
+			if (js->match != 0)
+				__builtin_prefetch(gh_row_at(&js->store, js->match));
 		}
 		return inner;
 	}
@@ -265,7 +270,7 @@ next_joined_row(GhJoinState *js, const GhBatch *batch)
 			continue;
 		js->row_matched = true;
 		if (js->single_match)
-			js->match = NULL;
+			js->match = 0;
 		if (js->marks_inner && !gh_row_is_matched(inner))
 			inner->link |= GH_ROW_MATCHED;
 		if (!js->emits_pairs)

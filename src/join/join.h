@@ -105,31 +105,40 @@ typedef struct GhColumns
 } GhColumns;
 
 /*
+ * Where a stored row is, in whichever process: the number of its chunk and, in the lower
+ * half, its offset there, a multiple of 8.  0: none.
+ */
+typedef uint64 GhRowRef;
+
+#define GH_REF_SHIFT 32
+
+/*
  * A stored inner row: this header, ncolumns null flags (one byte each, padded
- * to 8), ncolumns Datums, and what by-reference Datums point to.
+ * to 8), ncolumns Datums, and the by-reference values, of which the Datums are the
+ * offsets from the row's start.  So a row can be copied as bytes.
  */
 typedef struct GhRow
 {
-	uintptr_t	link;			/* next row with the same key, or NULL; its low bits,
-								 * which are zero in a row's address, are flags */
+	uint64		link;			/* GhRowRef of the next row with the same key; its low bits
+								 * are flags */
 	uint64		key;			/* kept to build the table again elsewhere */
 } GhRow;
 
-#define GH_ROW_MATCHED ((uintptr_t) 1)	/* an outer row matched it */
-#define GH_ROW_KEYLESS ((uintptr_t) 2)	/* a key column is NULL: in no chain, and key is
+#define GH_ROW_MATCHED UINT64CONST(1)	/* an outer row matched it */
+#define GH_ROW_KEYLESS UINT64CONST(2)	/* a key column is NULL: in no chain, and key is
 										 * any number */
 #define GH_ROW_FLAGS (GH_ROW_MATCHED | GH_ROW_KEYLESS)
 
-static inline GhRow *
+static inline GhRowRef
 gh_row_next(const GhRow *row)
 {
-	return (GhRow *) (row->link & ~GH_ROW_FLAGS);
+	return row->link & ~GH_ROW_FLAGS;
 }
 
 static inline void
-gh_row_set_next(GhRow *row, const GhRow *next)
+gh_row_set_next(GhRow *row, GhRowRef next)
 {
-	row->link = (row->link & GH_ROW_FLAGS) | (uintptr_t) next;
+	row->link = (row->link & GH_ROW_FLAGS) | next;
 }
 
 static inline bool
@@ -156,9 +165,31 @@ gh_row_values(const GhColumns *columns, GhRow *row)
 	return (Datum *) ((char *) (row + 1) + columns->nulls_size);
 }
 
+/* A row's column, not NULL, as it is while the row lies there. */
+static inline Datum
+gh_row_value(const GhColumns *columns, GhRow *row, int column)
+{
+	Datum		value = gh_row_values(columns, row)[column];
+
+	return columns->typbyvals[column] ? value : PointerGetDatum((char *) row + value);
+}
+
+/* The columns of a row, which has to stay where it is while they are used. */
+static inline void
+gh_row_load(const GhColumns *columns, GhRow *row, bool *nulls, Datum *values)
+{
+	const bool *row_nulls = gh_row_nulls(row);
+
+	for (int i = 0; i < columns->ncolumns; i++)
+	{
+		nulls[i] = row_nulls[i];
+		values[i] = gh_row_value(columns, row, i);
+	}
+}
+
 typedef struct GhRowChunk
 {
-	char	   *start;
+	uint32		number;			/* in refs, from 1 */
 	Size		used;			/* bytes, whole rows */
 	Size		size;
 } GhRowChunk;
@@ -168,14 +199,22 @@ typedef struct GhRowStore
 	MemoryContext context;
 	const GhColumns *columns;
 	Size		chunk_max;		/* largest chunk, but for a row that is larger */
-	int			nchunks;
-	int			max_chunks;
-	GhRowChunk *chunks;
+	uint32		nchunks;
+	uint32		max_chunks;
+	GhRowChunk *chunks;			/* of this store's own rows, in order */
+	uint32		max_bases;
+	char	  **base;			/* by chunk number: where it starts */
 	uint64		nrows;
 	uint64		nkeys;			/* rows that have a key */
 	Size		bytes;			/* of chunks */
 	Size		bytes_peak;
 } GhRowStore;
+
+static inline GhRow *
+gh_row_at(const GhRowStore *store, GhRowRef ref)
+{
+	return (GhRow *) (store->base[ref >> GH_REF_SHIFT] + (uint32) ref);
+}
 
 /* Bytes of chunks, less what is still free in the last one. */
 static inline Size
@@ -192,8 +231,9 @@ gh_row_store_taken(const GhRowStore *store)
 /* Where a reader of the store stands. */
 typedef struct GhRowCursor
 {
-	int			chunk;
+	uint32		chunk;
 	Size		offset;
+	GhRowRef	ref;			/* of the row that was read last */
 } GhRowCursor;
 
 extern void gh_columns_init(GhColumns *columns, int nattnos, const int *attnos,
@@ -201,6 +241,7 @@ extern void gh_columns_init(GhColumns *columns, int nattnos, const int *attnos,
 extern void gh_row_store_init(GhRowStore *store, MemoryContext context,
 							  const GhColumns *columns, Size memory_limit);
 extern void gh_row_store_reset(GhRowStore *store);
+extern void gh_row_store_free_chunk(GhRowStore *store, int chunk);
 extern void gh_row_store_add_slot(GhRowStore *store, TupleTableSlot *slot, uint64 key,
 								  bool has_key);
 extern void gh_row_store_add_row(GhRowStore *store, GhRow *row);
@@ -210,7 +251,6 @@ extern Size gh_row_size_of_slot(const GhColumns *columns, TupleTableSlot *slot);
 extern void gh_row_form(const GhColumns *columns, TupleTableSlot *slot, uint64 key,
 						bool has_key, GhRow *row);
 extern Size gh_row_size(const GhColumns *columns, GhRow *row);
-extern void gh_row_relocate(const GhColumns *columns, GhRow *row, const char *old_place);
 
 /* Copies the kept columns of a slot; by-reference values go to arena. */
 extern Size gh_columns_copy(const GhColumns *columns, TupleTableSlot *slot,
@@ -311,7 +351,7 @@ typedef struct GhBatch
 	Datum	   *values;			/* likewise */
 	MemoryContext arena;		/* by-reference values */
 	uint64	   *keys;			/* by probe; start of the block that holds both */
-	uint64	   *found;			/* by probe: first matching GhRow, or 0 */
+	uint64	   *found;			/* by probe: GhRowRef of the first match, or 0 */
 	bool		in_transfer;	/* they are in GhJoinState.transfer */
 	GhRequest	request;
 	GhStatus	submitted;		/* what submit said: GH_OK, GH_BUSY or an error */
@@ -375,7 +415,7 @@ typedef struct GhJoinState
 	GhRowCursor unmatched;		/* the next inner row to try */
 	int			row;			/* in the current batch */
 	int			probe;			/* likewise; rows without a key have none */
-	GhRow	   *match;			/* next inner row to try for it */
+	GhRowRef	match;			/* next inner row to try for it */
 	bool		row_open;		/* its first match was looked up */
 	bool		row_loaded;		/* its columns are in the scan tuple */
 	bool		row_matched;

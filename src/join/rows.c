@@ -6,7 +6,8 @@
  * quals need, as an array of Datums with by-reference values copied behind
  * them.  Loading such a row into the scan tuple is two short copies; nothing is
  * deformed twice.  The inner rows lie in large chunks in the order in which they
- * came and never move: the table stores their addresses.
+ * came and never move.  The table stores where: the chunk's number and the offset in it,
+ * which is the same wherever a process has mapped the chunk.
  */
 #include "postgres.h"
 
@@ -134,13 +135,13 @@ gh_row_size(const GhColumns *columns, GhRow *row)
 {
 	Size		size = fixed_size(columns);
 	bool	   *nulls = gh_row_nulls(row);
-	Datum	   *values = gh_row_values(columns, row);
 
 	if (columns->all_byval)
 		return size;
 	for (int i = 0; i < columns->ncolumns; i++)
 		if (!columns->typbyvals[i] && !nulls[i])
-			size += MAXALIGN(datumGetSize(values[i], false, columns->typlens[i]));
+			size += MAXALIGN(datumGetSize(gh_row_value(columns, row, i), false,
+										  columns->typlens[i]));
 	return size;
 }
 
@@ -166,25 +167,10 @@ gh_row_form(const GhColumns *columns, TupleTableSlot *slot, uint64 key, bool has
 			Size		size = value_size(values[i], columns->typlens[i]);
 
 			value_copy(data, values[i], columns->typlens[i], size);
-			values[i] = PointerGetDatum(data);
+			values[i] = (Datum) (data - (char *) row);
 			data += MAXALIGN(size);
 		}
 	}
-}
-
-/* Mends the pointers inside a row that was copied from old_place. */
-void
-gh_row_relocate(const GhColumns *columns, GhRow *row, const char *old_place)
-{
-	bool	   *nulls = gh_row_nulls(row);
-	Datum	   *values = gh_row_values(columns, row);
-
-	if (columns->all_byval)
-		return;
-	for (int i = 0; i < columns->ncolumns; i++)
-		if (!columns->typbyvals[i] && !nulls[i])
-			values[i] = PointerGetDatum((char *) row +
-										(DatumGetPointer(values[i]) - old_place));
 }
 
 /* ------------------------------------------------------------- the store */
@@ -200,16 +186,41 @@ gh_row_store_init(GhRowStore *store, MemoryContext context, const GhColumns *col
 	store->chunk_max = Max(GH_CHUNK_MIN, Min(GH_CHUNK_MAX, memory_limit / 16));
 }
 
+/* Frees the rows of one chunk, before all of them are. */
+void
+gh_row_store_free_chunk(GhRowStore *store, int chunk)
+{
+	char	  **start = &store->base[store->chunks[chunk].number];
+
+	if (*start != NULL)
+		pfree(*start);
+	*start = NULL;
+}
+
 /* Frees every row. */
 void
 gh_row_store_reset(GhRowStore *store)
 {
 	for (int i = 0; i < store->nchunks; i++)
-		pfree(store->chunks[i].start);
+		gh_row_store_free_chunk(store, i);
 	store->nchunks = 0;
 	store->nrows = 0;
 	store->nkeys = 0;
 	store->bytes = 0;
+}
+
+/* An array that grows: room for one more than n elements. */
+static void *
+grow_array(GhRowStore *store, void *array, Size element, uint32 n, uint32 *max)
+{
+	uint32		old_max = *max;
+
+	if (n < old_max)
+		return array;
+	*max = Max(16, n * 2);
+	if (array == NULL)
+		return MemoryContextAllocHuge(store->context, element * *max);
+	return repalloc_huge(array, element * *max);
 }
 
 /* Opens a chunk with room for at least size bytes. */
@@ -218,23 +229,18 @@ add_chunk(GhRowStore *store, Size size)
 {
 	GhRowChunk *chunk;
 	Size		want = GH_CHUNK_MIN;
+	uint32		number = store->nchunks + 1;
 
 	if (store->nchunks > 0)
 		want = Min(store->chunks[store->nchunks - 1].size * 2, store->chunk_max);
 	want = Max(want, size);
 
-	if (store->nchunks == store->max_chunks)
-	{
-		int			max = Max(16, store->max_chunks * 2);
-
-		if (store->chunks == NULL)
-			store->chunks = MemoryContextAlloc(store->context, sizeof(GhRowChunk) * max);
-		else
-			store->chunks = repalloc_huge(store->chunks, sizeof(GhRowChunk) * max);
-		store->max_chunks = max;
-	}
+	store->chunks = grow_array(store, store->chunks, sizeof(GhRowChunk), store->nchunks,
+							   &store->max_chunks);
+	store->base = grow_array(store, store->base, sizeof(char *), number, &store->max_bases);
+	store->base[number] = MemoryContextAllocHuge(store->context, want);
 	chunk = &store->chunks[store->nchunks];
-	chunk->start = MemoryContextAllocHuge(store->context, want);
+	chunk->number = number;
 	chunk->size = want;
 	chunk->used = 0;
 	store->nchunks++;
@@ -254,7 +260,7 @@ add_space(GhRowStore *store, Size size)
 		add_chunk(store, size);
 		chunk = &store->chunks[store->nchunks - 1];
 	}
-	row = (GhRow *) (chunk->start + chunk->used);
+	row = (GhRow *) (store->base[chunk->number] + chunk->used);
 	chunk->used += size;
 	store->nrows++;
 	return row;
@@ -278,8 +284,7 @@ gh_row_store_add_row(GhRowStore *store, GhRow *row)
 	GhRow	   *copy = add_space(store, size);
 
 	memcpy(copy, row, size);
-	gh_row_set_next(copy, NULL);
-	gh_row_relocate(store->columns, copy, (const char *) row);
+	gh_row_set_next(copy, 0);
 	store->nkeys += gh_row_has_key(copy);
 }
 
@@ -293,8 +298,10 @@ gh_row_store_next(const GhRowStore *store, GhRowCursor *cursor)
 
 		if (cursor->offset < chunk->used)
 		{
-			GhRow	   *row = (GhRow *) (chunk->start + cursor->offset);
+			GhRow	   *row;
 
+			cursor->ref = ((GhRowRef) chunk->number << GH_REF_SHIFT) | cursor->offset;
+			row = gh_row_at(store, cursor->ref);
 			cursor->offset += gh_row_size(store->columns, row);
 			return row;
 		}

@@ -90,17 +90,13 @@ row_buffer(GhSpill *spill, Size size)
 	return (GhRow *) spill->buffer;
 }
 
-/*
- * Writes a row: its size, then its bytes.  As its next row it names itself: that is
- * where it lay, so that the reader can mend its pointers.
- */
+/* Writes a row: its size, then its bytes. */
 static void
 write_row(GhJoinState *js, int side, int partition, GhRow *row, Size size)
 {
 	BufFile    *file = partition_file(&js->spill, side, partition);
 	MemoryContext saved = MemoryContextSwitchTo(js->spill.context);
 
-	gh_row_set_next(row, row);
 	BufFileWrite(file, &size, sizeof(size));
 	BufFileWrite(file, row, size);
 	MemoryContextSwitchTo(saved);
@@ -149,7 +145,6 @@ gh_spill_read(GhJoinState *js, int side)
 			return NULL;
 		row = row_buffer(spill, size);
 		gh_read_temp_file(file, row, size, false);
-		gh_row_relocate(&js->columns[side], row, (const char *) gh_row_next(row));
 		partition = gh_spill_partition(spill, row->key);
 		if (partition == spill->current)
 			return row;
@@ -224,7 +219,7 @@ grow_partitions(GhJoinState *js)
 
 	gh_row_store_init(&js->store, old.context, old.columns, js->memory_limit);
 	js->store.bytes_peak = old.bytes_peak;
-	for (int chunk = 0; chunk < old.nchunks; chunk++)
+	for (uint32 chunk = 0; chunk < old.nchunks; chunk++)
 	{
 		/* rows that stay are copied; a chunk goes as soon as it is read */
 		while (cursor.chunk == chunk && cursor.offset < old.chunks[chunk].used)
@@ -239,12 +234,15 @@ grow_partitions(GhJoinState *js)
 			else
 				gh_spill_row(js, GH_INNER, partition, row);
 		}
-		pfree(old.chunks[chunk].start);
+		gh_row_store_free_chunk(&old, chunk);
 		cursor.chunk = chunk + 1;
 		cursor.offset = 0;
 	}
 	if (old.chunks != NULL)
+	{
 		pfree(old.chunks);
+		pfree(old.base);
+	}
 }
 
 /* Splits off partitions while rows and table-to-be are over the limit. */
