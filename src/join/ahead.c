@@ -3,10 +3,10 @@
  *		Whether a join's outer side may be read ahead of need.
  *
  * The node reads the outer side in batches.  Where the rows of a query may be
- * left unread, because of a LIMIT, an EXISTS or a cursor, a batch contains rows that
- * PostgreSQL's hash join would not have reached.  Their being read must not show:
- * no error that an expression raises for one of them, no lock, no side effect.
- * So there, the outer side's expressions must be ones that cannot fail, which is
+ * left unread, because of a LIMIT, an EXISTS or a cursor of the query or of one around
+ * it, a batch contains rows that PostgreSQL's hash join would not have reached.  Their
+ * being read must not show: no error that an expression raises for one of them, no lock,
+ * no side effect.  So there, the outer side's expressions must be ones that cannot fail, which is
  * what PostgreSQL's "leakproof" says, and what it reads plain relations.
  */
 #include "postgres.h"
@@ -19,33 +19,109 @@
 #include "join/join.h"
 
 /*
- * Whether the join's node may be stopped before all its rows are made.  The node has no
- * order, so what sorts or groups the whole query's rows reads all of them first; but a
- * part of the query may be the inner side of a nested loop whose outer side has the order.
- * A semi or anti join above stops at the first match, whatever the query.
+ * Whether a semi or anti join of the query is above part, which it reads to the first
+ * match only.  part NULL: above some subquery.
  */
-bool
-gh_rows_may_stay_unread(PlannerInfo *root, RelOptInfo *joinrel)
+static bool
+is_matched_once(PlannerInfo *root, Relids part)
 {
-	Query	   *query = root->parse;
 	ListCell   *lc;
 
 	foreach(lc, root->join_info_list)
 	{
 		SpecialJoinInfo *above = lfirst_node(SpecialJoinInfo, lc);
+		int			relid = -1;
 
-		if ((above->jointype == JOIN_SEMI || above->jointype == JOIN_ANTI) &&
-			bms_is_subset(joinrel->relids, above->syn_righthand))
+		if (above->jointype != JOIN_SEMI && above->jointype != JOIN_ANTI)
+			continue;
+		if (part != NULL && bms_is_subset(part, above->syn_righthand))
+			return true;
+		while (part == NULL && (relid = bms_next_member(above->syn_righthand, relid)) >= 0)
+			if (root->simple_rte_array[relid]->rtekind == RTE_SUBQUERY)
+				return true;
+	}
+	return false;
+}
+
+/* A window over the rows as they come: a condition from above may end it early. */
+static bool
+has_window_as_it_comes(Query *query)
+{
+	ListCell   *lc;
+
+	foreach(lc, query->windowClause)
+	{
+		WindowClause *window = lfirst_node(WindowClause, lc);
+
+		if (window->partitionClause == NIL && window->orderClause == NIL)
 			return true;
 	}
-	if (root->tuple_fraction <= 0)
-		return false;
-	if (query->hasAggs && query->groupClause == NIL && query->groupingSets == NIL)
-		return false;
-	if (!bms_is_subset(root->all_baserels, joinrel->relids))
+	return false;
+}
+
+/* A query whose rows are distinct: as the inner side of a nested loop, one match is enough. */
+static bool
+may_be_unique(Query *query)
+{
+	return query->distinctClause != NIL || query->groupClause != NIL ||
+		query->groupingSets != NIL || query->setOperations != NULL;
+}
+
+/*
+ * Whether the query reads all rows of what it is made from before its first one comes
+ * out.  Sorting and grouping do, unless the rows already come in order.
+ */
+static bool
+reads_all(Query *query, bool unordered)
+{
+	bool		groups = query->groupClause != NIL || query->groupingSets != NIL;
+
+	if (query->commandType != CMD_SELECT || (query->hasAggs && !groups))
 		return true;
-	return query->sortClause == NIL && query->distinctClause == NIL &&
-		query->groupClause == NIL && query->groupingSets == NIL && !query->hasAggs;
+	return unordered && (groups || query->sortClause != NIL || query->distinctClause != NIL);
+}
+
+/*
+ * Whether the join's node may be stopped before all its rows are made: by its own query,
+ * or by one that reads that as a subquery.  The node has no order, so what sorts or groups
+ * all of its query's rows reads all of them first; but a part of a query may be the inner
+ * side of a nested loop whose outer side has the order.  A semi or anti join above stops at
+ * the first match, whatever the query.
+ */
+bool
+gh_rows_may_stay_unread(PlannerInfo *root, RelOptInfo *joinrel)
+{
+	Relids		part = joinrel->relids;
+	bool		unordered = bms_is_subset(root->all_baserels, joinrel->relids);
+
+	for (PlannerInfo *level = root;; level = level->parent_root, part = NULL)
+	{
+		PlannerInfo *parent = level->parent_root;
+
+		if (is_matched_once(level, part))
+			return true;
+		if (reads_all(level->parse, unordered))
+			return false;
+		if (level->tuple_fraction > 0)
+			return true;
+		if (parent == NULL)
+			return false;
+		if (has_window_as_it_comes(level->parse))
+			return true;
+
+		/*
+		 * A parent that has no relations yet is planning its WITH queries, of which it may
+		 * read a part, or a sublink, whose tuple_fraction has told that.
+		 */
+		if (parent->simple_rel_array == NULL)
+			return list_length(parent->cte_plan_ids) < list_length(parent->parse->cteList);
+		if (bms_membership(parent->all_baserels) != BMS_SINGLETON)
+		{
+			if (may_be_unique(level->parse))
+				return true;
+			unordered = false;
+		}
+	}
 }
 
 /* Whether evaluating any of the expressions may fail or do something. */
