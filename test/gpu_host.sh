@@ -197,11 +197,14 @@ bench() {
 	else
 		gh_server_start bench "port = $BENCH_PORT" "unix_socket_directories = '/tmp'" \
 			"shared_buffers = ${SHARED_BUFFERS:-24GB}" "max_worker_processes = 64" "max_parallel_workers = 64" \
-			"maintenance_work_mem = 1GB" "autovacuum = off" "max_wal_size = 64GB" "checkpoint_timeout = 1h"
+			"maintenance_work_mem = 1GB" "autovacuum = off" "max_wal_size = 64GB" "checkpoint_timeout = 1h" \
+			"shared_preload_libraries = 'gpuhash'" "gpuhash.shared_memory = '256MB'"
 	fi
 	unset PGHOST PGPORT PGUSER PGDATABASE
-	if [ "$1" != native ]; then
-		extra="LOAD 'gpuhash'; SET gpuhash.engine = '$1'; SET gpuhash.force_offload = on;"
+	if [ "$1" = native ]; then
+		extra="SET gpuhash.enabled = off;"
+	else
+		extra="SET gpuhash.engine = '$1'; SET gpuhash.force_offload = on;"
 	fi
 	APPEND=$([ "$1" = native ] || echo 1) TAG=$([ "$1" = native ] || printf gpuhash_)$1 EXTRA="$extra ${EXTRA:-}" bash "$BENCH" "${STAGE_BIN%/bin}" "$BENCH_PORT" "$2"
 	# a shutdown that writes the tables out, for the next call

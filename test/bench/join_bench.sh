@@ -4,22 +4,25 @@
 #
 # TREE is a PostgreSQL installation, PORT the socket's number of its server, which
 # listens in HOST.  Makes the tables once: unique random bigint keys, each outer
-# row with one match, 52 bytes a row, nothing in order.  Then times
-# sum(outer), sum(inner) over the join and sum(outer) over the scan, in one
-# process, and appends every time to OUTDIR/join_bench.tsv.  Prints the medians
-# of all tags there (also into OUTDIR/summary.txt), their ratio to the tag "native", and whether all results agree.
+# row with one match or (MATCH) none, 52 bytes a row, nothing in order.  Then times
+# sum(outer), sum(inner) over the join and sum(outer) over the scan,
+# and appends every time to OUTDIR/join_bench.tsv.  Prints the medians
+# of all tags there (also into OUTDIR/summary.txt), their ratio to the tag "native", and whether all results
+# agree.  One EXPLAIN (ANALYZE, VERBOSE) of each join goes to OUTDIR/plans.txt.
 #
 # Environment
 #	TAG			name of this run (default: native); EXTRA: its settings, as SQL
 #	APPEND=1	keep what OUTDIR has from other tags
 #	INNERS		rows of the smaller table (default: 1000000 10000000)
 #	OUTERS		rows of the big table (default: 50000000)
+#	WORKERS		parallel workers (default: 0), one run for each number
+#	MATCH		percent of outer rows that have a match (default: 100)
 #	REPS		repetitions (default: 3), after one that is not counted
 #	WORK_MEM	default: 4GB, so that no hash table spills
 #	HOST		folder of the socket (default: /tmp); PGUSER, PGDATABASE as usual
 set -euo pipefail
 if [ $# -lt 2 ]; then
-	sed -n '3,20s/^# \{0,1\}//p' "$0"
+	sed -n '3,23s/^# \{0,1\}//p' "$0"
 	exit 2
 fi
 tree=$1 port=$2 out=${3:-.}
@@ -48,10 +51,11 @@ make_table() {
 	sql -c "VACUUM ANALYZE $name"
 }
 
-# one_session INNER OUTER: the queries, timed by psql
+# one_session INNER OUTER WORKERS: the queries, timed by psql
 one_session() {
 	local query
-	echo "SET jit = off; SET work_mem = '${WORK_MEM:-4GB}'; SET max_parallel_workers_per_gather = 0;"
+	echo "SET jit = off; SET work_mem = '${WORK_MEM:-4GB}'; SET max_parallel_workers_per_gather = $3;"
+	echo "SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;"
 	echo "SET enable_mergejoin = off; SET enable_nestloop = off;"
 	echo "${EXTRA:-}"
 	for query in "scan_sum SELECT sum(o.v) FROM $2 o" \
@@ -59,32 +63,40 @@ one_session() {
 		for ((rep = 0; rep <= ${REPS:-3}; rep++)); do
 			printf '\\echo @ %s %s\n\\timing on\n%s;\n\\timing off\n' "${query%% *}" "$rep" "${query#* }"
 		done
+		[ "${query%% *}" = scan_sum ] || printf '\\echo @plan\nEXPLAIN (ANALYZE, VERBOSE) %s;\n' "${query#* }"
 	done
 }
 
 for inner in ${INNERS:-1000000 10000000}; do
 	make_table "bench_inner_$inner" "$inner" "hashint8extended(i, 7)"
 	for outer in ${OUTERS:-50000000}; do
-		make_table "bench_outer_${outer}_$inner" "$outer" \
-			"hashint8extended(1 + (hashint8extended(i, 5) & 9223372036854775807) % $inner, 7)"
-		one_session "bench_inner_$inner" "bench_outer_${outer}_$inner" | sql -f - |
-			awk -v OFS='\t' -v tag="$tag" -v inner="$inner" -v outer="$outer" '
-				$1 == "@" { query = $2; rep = $3; next }
-				/^Time:/ { if (rep > 0) print tag, inner, outer, 0, query, "plain", rep, $2, result; next }
-				{ result = $0 }' >>"$tsv"
+		table=bench_outer_${outer}_$inner
+		[ "${MATCH:-100}" = 100 ] || table=${table}_$MATCH
+		# keys beyond those of the inner table have no match
+		make_table "$table" "$outer" \
+			"hashint8extended(1 + (hashint8extended(i, 5) & 9223372036854775807) % ($inner::bigint * 100 / ${MATCH:-100}), 7)"
+		for workers in ${WORKERS:-0}; do
+			one_session "bench_inner_$inner" "$table" "$workers" | sql -f - |
+				awk -v OFS='\t' -v tag="$tag" -v inner="$inner" -v outer="$outer" -v workers="$workers" -v plans="$out/plans.txt" '
+					$1 == "@plan" { plan = 1; print "\n" tag ", " outer " x " inner ", " workers " workers" >>plans; next }
+					$1 == "@" { query = $2; rep = $3; plan = 0; next }
+					plan { print >>plans; next }
+					/^Time:/ { if (rep > 0) print tag, inner, outer, workers, query, "plain", rep, $2, result; next }
+					{ result = $0 }' >>"$tsv"
+		done
 	done
 done
 
-tail -n +2 "$tsv" | sort -t "$(printf '\t')" -k2,2n -k3,3n -k5,5 -k1,1 -k8,8n | awk -F '\t' '
-	{ group = $2 FS $3 FS $5; cell = group FS $1; n[cell]++; ms[cell, n[cell]] = $8
+tail -n +2 "$tsv" | sort -t "$(printf '\t')" -k2,2n -k3,3n -k4,4n -k5,5 -k1,1 -k8,8n | awk -F '\t' '
+	{ group = $2 FS $3 FS $4 FS $5; data = $2 FS $3 FS $5; cell = group FS $1; n[cell]++; ms[cell, n[cell]] = $8
 	  if (!(cell in seen)) { seen[cell] = 1; order[++cells] = cell }
-	  if (!(group in want)) want[group] = $9; else if (want[group] != $9) differ++ }
+	  if (!(data in want)) want[data] = $9; else if (want[data] != $9) differ++ }
 	function median(c) { return n[c] % 2 ? ms[c, (n[c] + 1) / 2] : (ms[c, n[c] / 2] + ms[c, n[c] / 2 + 1]) / 2 }
 	END {
-		printf "%-10s %10s %10s %-9s %10s %8s\n", "tag", "inner", "outer", "query", "ms", "ratio"
+		printf "%-12s %10s %10s %7s %-9s %10s %8s\n", "tag", "inner", "outer", "workers", "query", "ms", "ratio"
 		for (i = 1; i <= cells; i++) {
-			split(order[i], f, FS); native = f[1] FS f[2] FS f[3] FS "native"
-			printf "%-10s %10s %10s %-9s %10.1f %8s\n", f[4], f[1], f[2], f[3], median(order[i]),
+			split(order[i], f, FS); native = f[1] FS f[2] FS f[3] FS f[4] FS "native"
+			printf "%-12s %10s %10s %7s %-9s %10.1f %8s\n", f[5], f[1], f[2], f[3], f[4], median(order[i]),
 				native in n ? sprintf("%.2f", median(order[i]) / median(native)) : "-" }
 		print differ ? "RESULTS DIFFER" : "all results agree"
 		exit differ > 0 }' | tee "$out/summary.txt"
