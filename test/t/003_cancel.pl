@@ -19,6 +19,7 @@ $server->query(<<'SQL');
 CREATE UNLOGGED TABLE big AS SELECT i::bigint AS k, 1 AS one FROM generate_series(1, 3000000) i;
 CREATE UNLOGGED TABLE small AS SELECT i::bigint AS k FROM generate_series(1, 1000) i;
 CREATE UNLOGGED TABLE skewed AS SELECT 7::bigint AS k FROM generate_series(1, 30000);
+CREATE UNLOGGED TABLE many AS SELECT i % 300::bigint AS k FROM generate_series(1, 150000) i;
 ANALYZE;
 SQL
 
@@ -33,8 +34,15 @@ my %work = (
 	'inner rows without a match' => 'SELECT * FROM (SELECT k FROM big a WHERE k + 0 < 0 UNION ALL SELECT k FROM big b WHERE k + 0 < 0 UNION ALL SELECT k FROM big c WHERE k + 0 < 0 UNION ALL SELECT k FROM big d WHERE k + 0 < 0) s RIGHT JOIN big b ON b.k = s.k WHERE length(((b.k + 1.5)::numeric ^ 123.4567)::text) + coalesce(s.k, 1) < 0',
 	'an anti join' => 'SELECT count(*) FROM skewed a WHERE NOT EXISTS (SELECT FROM skewed b WHERE b.k = a.k AND a.k + b.k < 0)',
 	'a full join' => 'SELECT count(*) FROM skewed a FULL JOIN skewed b ON b.k = a.k AND a.k * b.k = 50',
+	'partitions written and read' => 'SELECT count(*) FROM big a FULL JOIN big b ON b.k = a.k AND a.one = b.one',
+	'matches in partitions that a qual drops' => 'SELECT count(*) FROM many a JOIN many b ON b.k = a.k AND a.k + b.k < 0',
+	'inner rows of partitions without a match' => 'SELECT * FROM small a FULL JOIN many b ON b.k = a.k - 1000000 WHERE length(((b.k + 1.5)::numeric ^ 123.4567)::text) + coalesce(a.k, 1) < 0',
+	'a rescan that keeps the inner side' => 'SELECT x, (SELECT count(*) FROM small a RIGHT JOIN big b ON b.k = a.k + x) FROM generate_series(1, 100) x',
 	'gpuhash_load' => q{SELECT gpuhash_load('t', 'SELECT k, k FROM big a UNION ALL SELECT k + 3000000, k FROM big b UNION ALL SELECT k + 6000000, k FROM big c')},
 );
+
+# what has too little memory
+my %settings = map { $_ => "SET work_mem = '64kB'; SET hash_mem_multiplier = 1" } grep { /partitions/ } keys %work;
 
 my $session = $server->session;
 $session->do("SELECT gpuhash_create('t')");
@@ -44,6 +52,7 @@ my $cancelled = 0;
 for my $name (sort keys %work)
 {
 	my $sql = $work{$name};
+	$session->do($settings{$name} || 'RESET work_mem; RESET hash_mem_multiplier');
 	for my $after (0.05, 0.3, 0.7)
 	{
 		# by time
