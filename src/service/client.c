@@ -467,6 +467,31 @@ gh_service_table_release(GhRef root)
 		entry_drop((uint32) ((root - 1) & (GH_TABLES_MAX - 1)), (root - 1) >> GH_TABLE_BITS);
 }
 
+/* A table as its root names it, and the word that it has while it lives. */
+static GhTableEntry *
+entry_of(GhRef root, uint64 *live)
+{
+	*live = gh_slot_word((root - 1) >> GH_TABLE_BITS, GH_TABLE_LIVE);
+	return gh_table_entry_at((uint32) ((root - 1) & (GH_TABLES_MAX - 1)));
+}
+
+uint64
+gh_service_table_bytes(GhRef root)
+{
+	uint64		live;
+
+	return pg_atomic_read_u64(&entry_of(root, &live)->bytes);
+}
+
+bool
+gh_service_table_is_gone(GhRef root)
+{
+	uint64		live;
+	GhTableEntry *entry = entry_of(root, &live);
+
+	return gh_slot_generation(pg_atomic_read_u64(&entry->word)) != gh_slot_generation(live);
+}
+
 static GhRef
 service_table_root(const GhTable *table)
 {

@@ -57,6 +57,9 @@ typedef struct GhServiceScope
 /* Destroys the table of that root (table_root), for whoever has no handle on it.  Does nothing
  * when it is gone. */
 extern void gh_service_table_release(GhRef root);
+/* Device memory that the table of that root takes, in bytes; and whether it is freed. */
+extern uint64 gh_service_table_bytes(GhRef root);
+extern bool gh_service_table_is_gone(GhRef root);
 
 /*
  * Is there a device for new tables?  false: *reason is a constant string.  *down: none

@@ -270,7 +270,7 @@ give_up_copy(GhAccess *access, GhRef *root, uint64 *bytes)
 	if (!access->info.on_host || !gh_copy_is_ready(access->table))
 		return;
 	*root = access->table->device_root;
-	*bytes += gh_device_bytes(*root);
+	*bytes += gh_service_table_bytes(*root);
 	gh_device_close(access);
 	strlcpy(access->table->reason, "others needed the GPU's memory", GH_REASON_SIZE);
 	pg_atomic_write_u64(&access->table->copy_tried, (uint64) GetCurrentTimestamp());
@@ -325,7 +325,7 @@ gh_named_tables_evict(int device, uint64 bytes)
 			TimestampDifferenceExceeds(tables[i].used, now, GH_IDLE_MS))
 			root = evict(&tables[i], &given_up);
 		/* its executor frees it, soon if it has nothing else to do */
-		for (int ms = 0; root != 0 && ms < GH_EVICT_WAIT_MS && !gh_device_is_gone(root); ms++)
+		for (int ms = 0; root != 0 && ms < GH_EVICT_WAIT_MS && !gh_service_table_is_gone(root); ms++)
 			pg_usleep(1000);
 	}
 	pfree(tables);

@@ -76,7 +76,7 @@ remove_table(const GhTableInfo *info)
 	GhNamedTable *table = info->table;
 
 	if (gh_copy_state(gh_copy_word_of(table)) != GH_COPY_NONE)
-		gh_device_drop(table->device_root);
+		gh_service_table_release(table->device_root);
 	gh_shared_free_blocks(table);
 	gh_names_remove(table);
 }

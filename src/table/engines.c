@@ -14,7 +14,7 @@
 #include "miscadmin.h"
 
 #include "gpuhash.h"
-#include "service/shared.h"
+#include "service/service.h"
 #include "session.h"
 #include "table/registry.h"
 #include "table/table.h"
@@ -134,41 +134,6 @@ gh_device_open(GhAccess *access, const GhEngine *engine, uint64 keys, GhError *e
 	return GH_OK;
 }
 
-/* A table of the service, as its root names it. */
-static GhTableEntry *
-entry_of(GhRef root, uint64 *live)
-{
-	*live = gh_slot_word((root - 1) / GH_TABLES_MAX, GH_TABLE_LIVE);
-	return gh_table_entry_at((uint32) ((root - 1) % GH_TABLES_MAX));
-}
-
-/*
- * The service frees a table whose state says so, once requests before are through:
- * no handle is needed, nor a session of the table's database.
- */
-void
-gh_device_drop(GhRef root)
-{
-	gh_service_table_release(root);
-}
-
-uint64
-gh_device_bytes(GhRef root)
-{
-	uint64		live;
-
-	return pg_atomic_read_u64(&entry_of(root, &live)->bytes);
-}
-
-bool
-gh_device_is_gone(GhRef root)
-{
-	uint64		live;
-	GhTableEntry *entry = entry_of(root, &live);
-
-	return gh_slot_generation(pg_atomic_read_u64(&entry->word)) != gh_slot_generation(live);
-}
-
 void
 gh_device_close(GhAccess *access)
 {
@@ -187,7 +152,7 @@ gh_device_close(GhAccess *access)
 	if (handle->on_device != NULL)
 		handle->on_device->engine->table_destroy(handle->on_device);
 	else
-		gh_device_drop(table->device_root);
+		gh_service_table_release(table->device_root);
 	handle->on_device = NULL;
 	handle->device_root = 0;
 	table->device_root = 0;

@@ -302,12 +302,6 @@ extern GhStatus gh_device_open(GhAccess *access, const GhEngine *engine, uint64 
 							   GhError *error);
 /* Frees it.  Does not throw. */
 extern void gh_device_close(GhAccess *access);
-/* Likewise a table of the service of whatever database, by its root. */
-extern void gh_device_drop(GhRef root);
-/* What it takes of the device's memory. */
-extern uint64 gh_device_bytes(GhRef root);
-/* Is it freed, after it was dropped? */
-extern bool gh_device_is_gone(GhRef root);
 /* ereport(ERROR), 55000: what every call on a lost table gets. */
 GH_NORETURN extern void gh_table_report_lost(const char *name);
 /* gh_report_error with the table's name and a cure for the engine. */
