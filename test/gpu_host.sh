@@ -17,6 +17,8 @@
 #			and launch failing in turn, and random operations for RANDOM_SECONDS
 #	installcheck	SQL and isolation tests with the CUDA engine, for every TREE
 #	tap		cancels and random joins with the CUDA engine
+#	random_joins	many random queries in as many sessions as there are cores, with the GPU
+#			service and with the CPU engine, against PostgreSQL's own plans
 #	sanitizer	compute-sanitizer's tools on reduced conformance runs
 #	service		the GPU service: what it costs and brings (test/bench/service_bench.sh), and
 #			tests of it with the device itself in place of the stand-in (SERVICE_TESTS)
@@ -25,7 +27,7 @@
 #	layout		both parts of test/bench/layout_bench (not by default)
 #
 # Environment
-#	SECTIONS	default: build conformance installcheck tap sanitizer service bench
+#	SECTIONS	default: build conformance installcheck tap random_joins sanitizer service bench
 #	OUTDIR		logs and results (default: WORKDIR/out)
 #	WORKDIR		default: /tmp/gpuhash-gpu-host
 #	LIMIT		seconds for each part (default 540)
@@ -41,6 +43,8 @@
 #	ENGINE_ARGS	more options of engine_bench, LAYOUT_ARGS of layout_bench
 #	SERVICE_TESTS	default: 021_service_faults 023_service_ownership 024_service_load
 #	GPUHASH_LOAD_SECONDS, GPUHASH_LOAD_SESSIONS	of the last (default here: 300, 64)
+#	GPUHASH_RANDOM_QUERIES, GPUHASH_RANDOM_JOBS	of random_joins (default here: 100000, and
+#			the number of cores); no more are begun two minutes before LIMIT
 #	BENCH		a benchmark of joins (default: test/bench/join_bench.sh), called as
 #			BENCH TREE PORT OUTDIR with a server that listens in /tmp; it reads APPEND=1, TAG= and
 #			EXTRA="SET ...;" and what else is set here (INNERS, REPS, ...)
@@ -51,7 +55,7 @@ set -euo pipefail
 # shellcheck source=test/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-SECTIONS=${SECTIONS:-build conformance installcheck tap sanitizer service bench}
+SECTIONS=${SECTIONS:-build conformance installcheck tap random_joins sanitizer service bench}
 WORKDIR=${WORKDIR:-/tmp/gpuhash-gpu-host}
 OUTDIR=${OUTDIR:-$WORKDIR/out}
 export LIMIT=${LIMIT:-540}
@@ -233,6 +237,19 @@ service_test() {
 	gh_say "$(grep -c '^ok ' "$WORK/service_test") passed, 0 failed"
 }
 
+# random_joins ENGINE
+random_joins() {
+	gh_stage WITH_CUDA=yes CUDA_ARCHS="$CUDA_ARCHS"
+	export GPUHASH_BINDIR=$STAGE_BIN TMPDIR=$WORK GPUHASH_ENGINE=$1
+	export GPUHASH_RANDOM_QUERIES=${GPUHASH_RANDOM_QUERIES:-100000} GPUHASH_RANDOM_JOBS=${GPUHASH_RANDOM_JOBS:-$(nproc)}
+	export GPUHASH_RANDOM_SECONDS=$((LIMIT > 240 ? LIMIT - 120 : LIMIT / 2))
+	[ "$1" = cpu ] || export GPUHASH_RANDOM_SERVICE=yes
+	prove -v -I "$SRC/test/perl" "$SRC/test/t/012_random_joins.pl" || {
+		gh_stop_servers
+		return 1
+	}
+}
+
 in_workdir() {
 	gh_paths ""
 	"$@"
@@ -352,6 +369,10 @@ one_section() {
 			inside conformance-random conformance_random ;;
 		installcheck) installcheck_sections "${@:2}" ;;
 		tap) tap_sections ;;
+		random_joins)
+			for part in cuda cpu; do
+				inside "random_joins-$part" random_joins "$part"
+			done ;;
 		sanitizer)
 			for part in ${TOOLS:-memcheck initcheck synccheck racecheck}; do
 				tool_section "$part" bash "$GH_SCRIPT" --in "$FIRST" sanitizer "$part"
@@ -388,7 +409,7 @@ gpu_host() {
 	local trees=() tree what
 	for what in $SECTIONS; do
 		case $what in
-			build | conformance | installcheck | tap | sanitizer | service | bench | engine_bench | layout) ;;
+			build | conformance | installcheck | tap | random_joins | sanitizer | service | bench | engine_bench | layout) ;;
 			*) gh_die "there is no section \"$what\"" ;;
 		esac
 	done
