@@ -196,6 +196,17 @@ gh_read_temp_file(BufFile *file, void *ptr, size_t size, bool may_end)
 #endif
 }
 
+/* From 17 on, heap scans read pages through read streams, and 18 lets a stream batch. */
+#define GH_HAVE_READ_STREAM (PG_VERSION_NUM >= 170000)
+#if PG_VERSION_NUM >= 170000
+#include "storage/read_stream.h"
+#endif
+#if PG_VERSION_NUM >= 180000
+#define GH_READ_STREAM_FLAGS (READ_STREAM_SEQUENTIAL | READ_STREAM_USE_BATCHING)
+#elif PG_VERSION_NUM >= 170000
+#define GH_READ_STREAM_FLAGS READ_STREAM_SEQUENTIAL
+#endif
+
 /* From 17 on, an extension's wait events have names of their own. */
 #define GH_HAVE_NAMED_WAIT_EVENTS (PG_VERSION_NUM >= 170000)
 

@@ -26,6 +26,7 @@ extern PGDLLEXPORT void _PG_init(void);
 
 bool		gh_enabled = true;
 bool		gh_enable_join = true;
+bool		gh_enable_scan = true;
 int			gh_engine_setting = GH_ENGINE_AUTO;
 int			gh_fallback_setting = GH_FALLBACK_CPU;
 bool		gh_force_offload = false;
@@ -71,6 +72,16 @@ define_switches(void)
 							 true,
 							 PGC_USERSET,
 							 GUC_EXPLAIN,
+							 NULL,
+							 NULL,
+							 NULL);
+	DefineCustomBoolVariable("gpuhash.enable_scan",
+							 "Lets GpuHashJoin read the pages of a table by itself.",
+							 "When off, its inputs' rows all come through the executor.",
+							 &gh_enable_scan,
+							 true,
+							 PGC_USERSET,
+							 0,
 							 NULL,
 							 NULL,
 							 NULL);

@@ -43,6 +43,7 @@ typedef enum GhFallbackSetting
 
 extern bool gh_enabled;
 extern bool gh_enable_join;
+extern bool gh_enable_scan;
 extern int	gh_engine_setting;
 extern int	gh_fallback_setting;
 extern bool gh_force_offload;

@@ -3,7 +3,9 @@
  *		The outer side: batches of rows, filled from the child and probed.
  *
  * A batch is filled row by row from the outer child: the kept columns and the
- * key are copied into arrays.  Then its keys are probed in one request.  The
+ * key are copied into arrays.  Of a child that the join reads itself (source.c), a batch
+ * has whole pages: their tuples are copied as they are, and just those that come out
+ * are taken apart, when they do.  Then the batch's keys are probed in one request.  The
  * first batch is small and batches double, so that a LIMIT or a cursor's first
  * row waits for little.
  *
@@ -18,9 +20,10 @@
 
 #include "gpuhash.h"
 #include "join/join.h"
+#include "join/source.h"
 #include "session.h"
 
-/* A batch ends early when its by-reference values take this many bytes. */
+/* A batch ends early when its by-reference values, or tuples, take this many bytes. */
 #define GH_ARENA_MAX ((Size) 4 * 1024 * 1024)
 
 /* A batch's arrays may take this share of the memory for rows and table. */
@@ -39,6 +42,13 @@ batch_rows_max(const GhJoinState *js)
 	return (int) Min(rows, (Size) gh_batch_rows);
 }
 
+/* Room that arrays have beyond the rows of a batch: pages are taken whole. */
+static int
+rows_beyond(const GhJoinState *js)
+{
+	return js->source[GH_OUTER] != NULL ? MaxHeapTuplesPerPage : 0;
+}
+
 /* Of a batch that is not in use. */
 static void
 free_arrays(GhBatch *batch)
@@ -50,6 +60,9 @@ free_arrays(GhBatch *batch)
 	pfree(batch->has_key);
 	pfree(batch->nulls);
 	pfree(batch->values);
+	if (batch->tuples != NULL)
+		pfree(batch->tuples);
+	batch->tuples = NULL;
 	batch->capacity = 0;
 }
 
@@ -60,7 +73,7 @@ free_arrays(GhBatch *batch)
 bool
 gh_take_transfer(GhJoinState *js)
 {
-	Size		bytes = (Size) batch_rows_max(js) * 2 * sizeof(uint64);
+	Size		bytes = ((Size) batch_rows_max(js) + rows_beyond(js)) * 2 * sizeof(uint64);
 
 	if (js->transfer_engine != NULL)
 		return true;
@@ -124,16 +137,17 @@ gh_leave_transfer(GhJoinState *js)
 	gh_free_transfer(js);
 }
 
-/* Makes room for rows in a batch that is not in use. */
+/* Makes room for rows, and those beyond, in a batch that is not in use. */
 static void
 grow_batch(GhJoinState *js, GhBatch *batch, int rows)
 {
 	const GhColumns *columns = &js->columns[GH_OUTER];
 
+	rows += rows_beyond(js);
 	if (batch->capacity >= rows)
 		return;
 	if (js->transfer_engine != NULL)
-		rows = batch_rows_max(js);
+		rows = batch_rows_max(js) + rows_beyond(js);
 	free_arrays(batch);
 	if (batch->arena == NULL)
 		batch->arena = AllocSetContextCreate(js->context, "GpuHashJoin batch",
@@ -151,10 +165,22 @@ grow_batch(GhJoinState *js, GhBatch *batch, int rows)
 										  (Size) rows * columns->ncolumns * sizeof(bool) + 1);
 	batch->values = MemoryContextAllocHuge(js->context,
 										   (Size) rows * columns->ncolumns * sizeof(Datum) + 1);
+	if (js->source[GH_OUTER] != NULL)
+		batch->tuples = MemoryContextAllocHuge(js->context, rows * sizeof(HeapTupleHeader));
 	batch->capacity = rows;
 }
 
 /* ------------------------------------------------------------- filling */
+
+/* Whether the outer child has a row.  It is read, and kept for the first batch. */
+bool
+gh_outer_has_row(GhJoinState *js)
+{
+	if (js->source[GH_OUTER] != NULL)
+		return gh_source_peek(js->source[GH_OUTER]);
+	js->first_outer = ExecProcNode(gh_child(js, GH_OUTER));
+	return !TupIsNull(js->first_outer);
+}
 
 /* The next row of the outer child, or an empty slot. */
 static TupleTableSlot *
@@ -192,6 +218,34 @@ finish_row(GhBatch *batch, bool has_key, uint64 key)
 	batch->nrows++;
 }
 
+/* What becomes of an outer row. */
+typedef enum RowFate
+{
+	GH_ROW_JOINS,				/* it goes into the batch */
+	GH_ROW_WAITS,				/* for its partition */
+	GH_ROW_DROPS				/* nothing can come of it */
+} RowFate;
+
+/*
+ * A row that has a key, but no inner row to go with it, loses the key.  *partition is
+ * that of a row that waits.
+ */
+static inline RowFate
+decide_row(GhJoinState *js, uint64 key, bool *has_key, int *partition)
+{
+	if (*has_key)
+	{
+		*partition = gh_spill_partition(&js->spill, key);
+		if (*partition == js->spill.current)
+			*has_key = js->table != NULL;
+		else if (gh_spill_may_have_rows(&js->spill, GH_INNER, *partition))
+			return GH_ROW_WAITS;
+		else
+			*has_key = false;	/* no such inner row in any partition */
+	}
+	return *has_key || js->fill_outer ? GH_ROW_JOINS : GH_ROW_DROPS;
+}
+
 /*
  * Takes one outer row into the batch, unless it waits for a later partition or
  * nothing can come of it.  Adds to *bytes what its by-reference values take.
@@ -202,24 +256,15 @@ add_child_row(GhJoinState *js, GhBatch *batch, TupleTableSlot *slot, Size *bytes
 	const GhColumns *columns = &js->columns[GH_OUTER];
 	uint64		key = 0;
 	bool		has_key;
+	int			partition;
+	RowFate		fate;
 
 	slot_getsomeattrs(slot, columns->max_attno);
 	has_key = gh_row_key(js, GH_OUTER, slot, &key);
-	if (has_key)
-	{
-		int			partition = gh_spill_partition(&js->spill, key);
-
-		if (partition == js->spill.current)
-			has_key = js->table != NULL;
-		else if (gh_spill_may_have_rows(&js->spill, GH_INNER, partition))
-		{
-			gh_spill_slot(js, GH_OUTER, partition, slot, key, true);
-			return;
-		}
-		else
-			has_key = false;	/* no such inner row in any partition */
-	}
-	if (!has_key && !js->fill_outer)
+	fate = decide_row(js, key, &has_key, &partition);
+	if (fate == GH_ROW_WAITS)
+		gh_spill_slot(js, GH_OUTER, partition, slot, key, true);
+	if (fate != GH_ROW_JOINS)
 		return;
 	*bytes += gh_columns_copy(columns, slot, new_row_nulls(js, batch),
 							  new_row_values(js, batch), batch->arena);
@@ -270,12 +315,79 @@ add_outer_row(GhJoinState *js, GhBatch *batch, Size *bytes)
 	return true;
 }
 
+/* Likewise a page of rows.  Returns the bytes that the copies of their tuples take. */
+static Size
+add_page(GhJoinState *js, GhBatch *batch, GhPage *page)
+{
+	int			first = batch->nrows;
+	char	   *low = NULL;
+	char	   *high = NULL;
+
+	for (int i = 0; i < page->nrows; i++)
+	{
+		char	   *tuple = (char *) page->tuples[i];
+		bool		has_key = page->has_key[i];
+		int			partition;
+		RowFate		fate = decide_row(js, page->keys[i], &has_key, &partition);
+		Size		taken = MAXALIGN(page->sizes[i]);
+
+		if (fate == GH_ROW_WAITS)
+			gh_spill_slot(js, GH_OUTER, partition,
+						  gh_source_slot(js->source[GH_OUTER], page->tuples[i]),
+						  page->keys[i], true);
+		if (fate != GH_ROW_JOINS)
+			continue;
+		low = low == NULL ? tuple : Min(low, tuple);
+		high = Max(high, tuple + taken);
+		page->sizes[batch->nrows - first] = taken;
+		batch->tuples[batch->nrows] = page->tuples[i];
+		finish_row(batch, has_key, page->keys[i]);
+	}
+	if (batch->nrows == first)
+		return 0;
+	return gh_copy_tuples(&batch->copies, js->context, batch->nrows - first,
+						  batch->tuples + first, page->sizes, low, high);
+}
+
+/* Fills the batch with pages; false when there are no more. */
+static bool
+fill_from_source(GhJoinState *js, GhBatch *batch, int rows)
+{
+	GhSource   *source = js->source[GH_OUTER];
+	Size		bytes = 0;
+	GhPage	   *page = NULL;
+
+	gh_forget_copies(&batch->copies);
+	do
+	{
+		page = gh_source_page(js, source, rows - batch->nrows);
+		if (page != NULL)
+			bytes += add_page(js, batch, page);
+	} while (page != NULL && batch->nrows < rows && bytes < GH_ARENA_MAX);
+	gh_source_park(source);
+	return page != NULL;
+}
+
+/* Fills the batch with rows one by one; false when there are no more. */
+static bool
+fill_row_by_row(GhJoinState *js, GhBatch *batch, int rows)
+{
+	Size		bytes = 0;
+
+	while (batch->nrows < rows && bytes < GH_ARENA_MAX)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (!add_outer_row(js, batch, &bytes))
+			return false;
+	}
+	return true;
+}
+
 /* Fills the batch; false when the outer side has no more rows. */
 static bool
 fill_batch(GhJoinState *js, GhBatch *batch)
 {
 	int			rows = js->batch_rows;
-	Size		bytes = 0;
 	instr_time	start;
 
 	gh_time_start(js, &start);
@@ -284,15 +396,9 @@ fill_batch(GhJoinState *js, GhBatch *batch)
 	MemoryContextReset(batch->arena);
 	batch->nrows = 0;
 	batch->nprobes = 0;
-	while (batch->nrows < rows && bytes < GH_ARENA_MAX)
-	{
-		CHECK_FOR_INTERRUPTS();
-		if (!add_outer_row(js, batch, &bytes))
-		{
-			js->outer_done = true;
-			break;
-		}
-	}
+	batch->as_tuples = js->source[GH_OUTER] != NULL && js->spill.current == 0;
+	js->outer_done = !(batch->as_tuples ? fill_from_source(js, batch, rows) :
+					   fill_row_by_row(js, batch, rows));
 	gh_time_stop(js, &js->source_time, start);
 	if (batch->nrows > 0)
 		js->nbatches++;

@@ -20,12 +20,30 @@
 
 #include "gpuhash.h"
 #include "join/join.h"
+#include "join/source.h"
 #include "service/service.h"
 #include "session.h"
 #include "table/registry.h"
 
 /* Rows entered at a time. */
 #define GH_BUILD_BATCH 65536
+
+/* The next inner row and its key, or an empty slot. */
+static inline TupleTableSlot *
+next_inner_row(GhJoinState *js, uint64 *key, bool *has_key)
+{
+	TupleTableSlot *slot;
+
+	if (js->source[GH_INNER] != NULL)
+		return gh_source_row(js, js->source[GH_INNER], key, has_key);
+	slot = ExecProcNode(gh_child(js, GH_INNER));
+	if (!TupIsNull(slot))
+	{
+		slot_getsomeattrs(slot, js->columns[GH_INNER].max_attno);
+		*has_key = gh_row_key(js, GH_INNER, slot, key);
+	}
+	return slot;
+}
 
 /*
  * Reads the inner side to its end.  Rows with a NULL key match nothing, so they are
@@ -34,8 +52,6 @@
 static void
 store_inner_rows(GhJoinState *js)
 {
-	PlanState  *inner = gh_child(js, GH_INNER);
-
 	for (;;)
 	{
 		TupleTableSlot *slot;
@@ -44,11 +60,9 @@ store_inner_rows(GhJoinState *js)
 		int			partition;
 
 		CHECK_FOR_INTERRUPTS();
-		slot = ExecProcNode(inner);
+		slot = next_inner_row(js, &key, &has_key);
 		if (TupIsNull(slot))
 			break;
-		slot_getsomeattrs(slot, js->columns[GH_INNER].max_attno);
-		has_key = gh_row_key(js, GH_INNER, slot, &key);
 		if (!has_key && !js->fill_inner)
 			continue;
 		if (!has_key)

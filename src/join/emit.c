@@ -30,6 +30,7 @@
 
 #include "gpuhash.h"
 #include "join/join.h"
+#include "join/source.h"
 
 /* How many outer rows ahead of emission an inner row is fetched into cache. */
 #define GH_PREFETCH_ROWS 12
@@ -101,10 +102,15 @@ load_columns(TupleTableSlot *scan, int first, int n, const Datum *values, const 
 static inline void
 load_outer(GhJoinState *js, const GhBatch *batch)
 {
+	TupleTableSlot *scan = js->css.ss.ss_ScanTupleSlot;
 	int			n = js->nkept[GH_OUTER];
 
-	load_columns(js->css.ss.ss_ScanTupleSlot, 0, n, batch->values + (Size) js->row * n,
-				 batch->nulls + (Size) js->row * n);
+	if (batch->as_tuples)
+		gh_reader_load(&js->source[GH_OUTER]->kept_columns, batch->tuples[js->row],
+					   scan->tts_values, scan->tts_isnull);
+	else
+		load_columns(scan, 0, n, batch->values + (Size) js->row * n,
+					 batch->nulls + (Size) js->row * n);
 	js->row_loaded = true;
 }
 

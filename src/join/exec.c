@@ -23,6 +23,7 @@
 
 #include "gpuhash.h"
 #include "join/join.h"
+#include "join/source.h"
 #include "session.h"
 
 static Node *create_state(CustomScan *cscan);
@@ -203,6 +204,8 @@ begin_join(CustomScanState *node, EState *estate, int eflags)
 	if (!js->keys[GH_OUTER].exact)
 		js->recheck = ExecInitQual(js->hash_clauses, &node->ss.ps);
 	js->joinqual = ExecInitQual(js->join_quals, &node->ss.ps);
+	gh_source_init(js, GH_OUTER, estate, eflags);
+	gh_source_init(js, GH_INNER, estate, eflags);
 	init_join_type(js, cscan);
 
 	js->context = AllocSetContextCreate(CurrentMemoryContext, "GpuHashJoin",
@@ -242,17 +245,15 @@ start_join(GhJoinState *js)
 {
 	if (!js->built)
 	{
-		if (outer_comes_first(js))
-		{
-			js->first_outer = ExecProcNode(gh_child(js, GH_OUTER));
-			if (TupIsNull(js->first_outer))
-				return GH_JOIN_DONE;
-		}
+		if (outer_comes_first(js) && !gh_outer_has_row(js))
+			return GH_JOIN_DONE;
 		gh_join_build(js);
 	}
 	if (js->fill_outer || js->table != NULL || js->spill.nparts > 1)
 		return GH_JOIN_FETCH;
-	/* no outer row can have a match */
+	/* no outer row can have a match, and none that was looked at is needed */
+	if (js->source[GH_OUTER] != NULL)
+		gh_source_reset(js->source[GH_OUTER]);
 	gh_emit_unmatched_start(js);
 	return GH_JOIN_UNMATCHED;
 }
@@ -336,6 +337,9 @@ rescan_join(CustomScanState *node)
 	}
 
 	gh_forget_batches(js);
+	for (int side = GH_OUTER; side <= GH_INNER; side++)
+		if (js->source[side] != NULL)
+			gh_source_reset(js->source[side]);
 	if (inner->chgParam != NULL || js->spill.nparts > 1 ||
 		(node->ss.ps.chgParam != NULL && js->keys[GH_INNER].has_exprs))
 	{
@@ -359,6 +363,9 @@ end_join(CustomScanState *node)
 	GhJoinState *js = (GhJoinState *) node;
 	ListCell   *lc;
 
+	for (int side = GH_OUTER; side <= GH_INNER; side++)
+		if (js->source[side] != NULL)
+			gh_source_end(js->source[side]);
 	foreach(lc, node->custom_ps)
 		ExecEndNode((PlanState *) lfirst(lc));
 	gh_spill_reset(&js->spill);

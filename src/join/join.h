@@ -8,6 +8,7 @@
 
 #include "postgres.h"
 
+#include "access/htup.h"
 #include "nodes/extensible.h"
 #include "nodes/pathnodes.h"
 #include "portability/instr_time.h"
@@ -326,6 +327,23 @@ typedef enum GhJoinPathPrivate
 extern Plan *gh_join_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path,
 						  List *tlist, List *clauses, List *custom_plans);
 
+/* ---- copies.c: tuples that have left their page ---- */
+
+/* Blocks that copies of tuples are put into, one after the other. */
+typedef struct GhTupleCopies
+{
+	int			nblocks;
+	int			max_blocks;
+	char	  **blocks;
+	int			current;		/* the block that is being filled */
+	Size		used;			/* bytes of it */
+} GhTupleCopies;
+
+extern Size gh_copy_tuples(GhTupleCopies *copies, MemoryContext context, int ntuples,
+						   HeapTupleHeader *tuples, const uint16 *sizes,
+						   const char *low, const char *high);
+extern void gh_forget_copies(GhTupleCopies *copies);
+
 /* ---- exec.c: the node's state ---- */
 
 typedef enum GhJoinPhase
@@ -350,6 +368,9 @@ typedef struct GhBatch
 	bool	   *nulls;			/* by row and kept column */
 	Datum	   *values;			/* likewise */
 	MemoryContext arena;		/* by-reference values */
+	bool		as_tuples;		/* the rows are in tuples, not in nulls and values */
+	HeapTupleHeader *tuples;	/* by row; of a source */
+	GhTupleCopies copies;		/* where they lie */
 	uint64	   *keys;			/* by probe; start of the block that holds both */
 	uint64	   *found;			/* by probe: GhRowRef of the first match, or 0 */
 	bool		in_transfer;	/* they are in GhJoinState.transfer */
@@ -380,6 +401,7 @@ typedef struct GhJoinState
 	int		   *scan_attnos;	/* by scan column: in the child's slot */
 	GhColumns	columns[2];		/* by side */
 	GhKeySide	keys[2];		/* by side */
+	struct GhSource *source[2]; /* by side; NULL: rows come through the executor */
 	ExprState  *recheck;		/* hash clauses, or NULL when keys are exact */
 	ExprState  *joinqual;		/* NULL: none */
 	List	   *hash_clauses;	/* for EXPLAIN */
@@ -482,6 +504,7 @@ extern void gh_spill_close_current(GhSpill *spill);
 extern void gh_spill_reset(GhSpill *spill);
 
 /* batch.c: the outer side's batches */
+extern bool gh_outer_has_row(GhJoinState *js);
 extern bool gh_next_batch(GhJoinState *js);
 extern void gh_forget_batches(GhJoinState *js);
 extern bool gh_take_transfer(GhJoinState *js);

@@ -1,0 +1,235 @@
+/*
+ * pages.c
+ *		The pages of a sequential heap scan, one after the other.
+ *
+ * The scan is the descriptor of a SeqScan node, made as that node makes it, and its
+ * pages are read by PostgreSQL's own functions, which see to all that a page asks for
+ * (README lists it): here, only the next block is chosen, as heap_getnext would
+ * choose it.  So rescans and the end of the node find the descriptor as they
+ * left it: rs_inited says whether the scan has begun since.
+ *
+ * From PostgreSQL 17 on, pages come through a read stream.  The descriptor's own would
+ * hold pins on the pages that it has read ahead while the join's rows are returned,
+ * for as long as a cursor stays open.  So the join has a stream of its own over the same
+ * blocks, which ends after as many blocks as the caller wants, and then goes on.
+ */
+#include "postgres.h"
+
+#include "access/heapam.h"
+#include "access/relscan.h"
+#include "access/syncscan.h"
+#include "miscadmin.h"
+#include "storage/bufmgr.h"
+#include "utils/rel.h"
+
+#include "join/source.h"
+
+/* ------------------------------------------------- which block is next */
+
+/* The next block of a scan that workers share. */
+static BlockNumber
+next_shared_block(GhPages *pages)
+{
+	HeapScanDesc scan = pages->scan;
+	ParallelBlockTableScanDesc shared = (ParallelBlockTableScanDesc) scan->rs_base.rs_parallel;
+
+	if (!pages->started)
+		table_block_parallelscan_startblock_init(scan->rs_base.rs_rd,
+												 scan->rs_parallelworkerdata, shared);
+	return table_block_parallelscan_nextpage(scan->rs_base.rs_rd,
+											 scan->rs_parallelworkerdata, shared);
+}
+
+/* The next block of a scan that starts anywhere and goes once around. */
+static BlockNumber
+next_own_block(GhPages *pages)
+{
+	HeapScanDesc scan = pages->scan;
+	BlockNumber block;
+
+	if (!pages->started)
+		return scan->rs_nblocks == 0 ? InvalidBlockNumber : scan->rs_startblock;
+	block = pages->block + 1;
+	if (block >= scan->rs_nblocks)
+		block = 0;
+	/* at the end, too: the next scan should start where this one did */
+	if (scan->rs_base.rs_flags & SO_ALLOW_SYNC)
+		ss_report_location(scan->rs_base.rs_rd, block);
+	return block == scan->rs_startblock ? InvalidBlockNumber : block;
+}
+
+/* Chooses a block; InvalidBlockNumber when all have been. */
+static BlockNumber
+choose_block(GhPages *pages)
+{
+	BlockNumber block;
+
+	if (pages->finished)
+		return InvalidBlockNumber;
+	block = pages->scan->rs_base.rs_parallel != NULL ?
+		next_shared_block(pages) : next_own_block(pages);
+	pages->started = true;
+	pages->block = block;
+	pages->finished = block == InvalidBlockNumber;
+	return block;
+}
+
+/* -------------------------------------------------- how it is read */
+
+#if GH_HAVE_READ_STREAM
+
+/* ReadStreamBlockNumberCB */
+static BlockNumber
+choose_block_in_budget(ReadStream *stream, void *arg, void *per_buffer_data)
+{
+	GhPages    *pages = (GhPages *) arg;
+	BlockNumber block;
+
+	if (pages->budget == 0)
+		return InvalidBlockNumber;
+	block = choose_block(pages);
+	if (block != InvalidBlockNumber)
+	{
+		pages->budget--;
+		pages->ahead++;
+	}
+	return block;
+}
+
+/* The descriptor may have got another strategy with the rescan. */
+static void
+start_reading(GhPages *pages)
+{
+	MemoryContext saved = MemoryContextSwitchTo(pages->context);
+
+	gh_pages_end(pages);
+	pages->stream = read_stream_begin_relation(GH_READ_STREAM_FLAGS, pages->scan->rs_strategy,
+											   pages->scan->rs_base.rs_rd, MAIN_FORKNUM,
+											   choose_block_in_budget, pages, 0);
+	MemoryContextSwitchTo(saved);
+}
+
+static bool
+read_page(GhPages *pages, int wanted)
+{
+	HeapScanDesc scan = pages->scan;
+
+	if (pages->ahead == 0)
+	{
+		/* a stream that was told of no more blocks asks again when it is reset */
+		if (pages->budget == 0)
+			read_stream_reset(pages->stream);
+		pages->budget = wanted;
+	}
+	scan->rs_cbuf = read_stream_next_buffer(pages->stream, NULL);
+	if (!BufferIsValid(scan->rs_cbuf))
+		return false;
+	pages->ahead--;
+	scan->rs_cblock = BufferGetBlockNumber(scan->rs_cbuf);
+	heap_prepare_pagescan((TableScanDesc) scan);
+	return true;
+}
+
+/* Gives up the stream's pins.  Blocks that workers share are chosen for good. */
+static void
+forget_ahead(GhPages *pages)
+{
+	if (pages->ahead == 0 || pages->scan->rs_base.rs_parallel != NULL)
+		return;
+	read_stream_reset(pages->stream);
+	pages->ahead = 0;
+	pages->budget = 0;
+	pages->block = pages->scan->rs_cblock;
+	pages->finished = false;
+}
+
+void
+gh_pages_end(GhPages *pages)
+{
+	if (pages->stream != NULL)
+		read_stream_end(pages->stream);
+	pages->stream = NULL;
+}
+
+#else
+
+static void
+start_reading(GhPages *pages)
+{
+}
+
+static bool
+read_page(GhPages *pages, int wanted)
+{
+	BlockNumber block = choose_block(pages);
+
+	if (block == InvalidBlockNumber)
+		return false;
+	heapgetpage((TableScanDesc) pages->scan, block);
+	return true;
+}
+
+static void
+forget_ahead(GhPages *pages)
+{
+}
+
+void
+gh_pages_end(GhPages *pages)
+{
+}
+
+#endif							/* GH_HAVE_READ_STREAM */
+
+/* ------------------------------------------------------- for source.c */
+
+/* The scan is set when there is one. */
+void
+gh_pages_init(GhPages *pages, MemoryContext context)
+{
+	memset(pages, 0, sizeof(*pages));
+	pages->context = context;
+}
+
+/*
+ * Reads the next page; false at the end of the scan.  It is pinned, not locked, and
+ * rs_vistuples of the scan tells its rows.  The caller wants so many pages, this one
+ * included, before it returns to the executor.
+ */
+bool
+gh_pages_next(GhPages *pages, int wanted)
+{
+	gh_pages_leave(pages);
+	/* the scan may go over any number of pages without a row */
+	CHECK_FOR_INTERRUPTS();
+	if (!pages->scan->rs_inited)
+	{
+		pages->started = pages->finished = false;
+		pages->budget = pages->ahead = 0;
+		start_reading(pages);
+		pages->scan->rs_inited = true;
+	}
+	return read_page(pages, wanted);
+}
+
+/* Gives up the pin on the page. */
+void
+gh_pages_leave(GhPages *pages)
+{
+	HeapScanDesc scan = pages->scan;
+
+	if (scan == NULL || !BufferIsValid(scan->rs_cbuf))
+		return;
+	ReleaseBuffer(scan->rs_cbuf);
+	scan->rs_cbuf = InvalidBuffer;
+}
+
+/* Gives up every pin, before the executor takes over for who knows how long. */
+void
+gh_pages_park(GhPages *pages)
+{
+	if (pages->scan == NULL)
+		return;
+	gh_pages_leave(pages);
+	forget_ahead(pages);
+}
