@@ -58,6 +58,16 @@ gh_cpu_key_put(GhCpuShape shape, void *at, uint64_t key)
 		*(uint32_t *) at = (uint32_t) key;
 }
 
+/* Makes a slot empty.  A value in the bucket goes, too: cpu_exchange.c takes what is
+ * not 0 for a value. */
+static gh_always_inline void
+gh_cpu_empty_slot(GhCpuShape shape, char *slot)
+{
+	gh_cpu_key_put(shape, slot, GH_CPU_EMPTY);
+	if (gh_cpu_has_values_inside(shape))
+		gh_cpu_key_put(shape, slot + GH_CPU_TO_VALUE, 0);
+}
+
 /* Key i of a request's array. */
 static gh_always_inline uint64_t
 gh_cpu_key(GhCpuShape shape, const void *keys, uint64_t i)

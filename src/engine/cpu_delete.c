@@ -60,7 +60,7 @@ delete_position(GhCpuShape shape, GhCpuTable *table, uint64_t key, const GhCpuPl
 						 op, gone);
 	if (*gone)
 	{
-		gh_cpu_key_put(shape, slot, GH_CPU_EMPTY);
+		gh_cpu_empty_slot(shape, slot);
 		view->root->subtable[subtable].entries--;
 	}
 	return values;

@@ -65,7 +65,7 @@ move_path(GhCpuShape shape, GhCpuTable *table, const PathNode *nodes, int last, 
 
 		gh_cpu_copy_entry(shape, view, &view->area[nodes[at].subtable], to,
 						  &view->area[from->subtable], entry);
-		gh_cpu_key_put(shape, entry, GH_CPU_EMPTY);
+		gh_cpu_empty_slot(shape, entry);
 		to = entry;
 		at = nodes[at].parent;
 	}
@@ -110,21 +110,25 @@ make_room(GhCpuShape shape, GhCpuTable *table, char *const root[2],
 	const GhCpuView *view = &table->view;
 	PathNode	nodes[PATH_BUCKETS_MAX];
 	int			filled = 2;
-	int			at;
+	int			followed = 0;
+	int			at = 2;
 
 	nodes[0] = (PathNode) {.bucket = root[0], .parent = -1, .subtable = subtable[0]};
 	nodes[1] = (PathNode) {.bucket = root[1], .parent = -1, .subtable = subtable[1]};
-	for (at = 0; at < filled; at++)
+	do
 	{
-		if (nodes[at].parent >= 0)
+		/* by twos: the cache misses of their others overlap, and hardly more entries are
+		 * hashed than need be */
+		filled = queue_others(shape, view, nodes, followed++, filled);
+		filled = queue_others(shape, view, nodes, followed++, filled);
+		for (; at < filled; at++)
 		{
 			char	   *slot = room_in(shape, view, &nodes[at]);
 
 			if (slot != NULL)
 				return move_path(shape, table, nodes, at, slot, which);
 		}
-		filled = queue_others(shape, view, nodes, at, filled);
-	}
+	} while (followed + 1 < filled);
 	return NULL;
 }
 
@@ -138,4 +142,21 @@ gh_cpu_make_room(GhCpuTable *table, char *const root[2], const uint8_t subtable[
 				 int *which)
 {
 	return GH_CPU_BY_SHAPE(table->view.shape, make_room, table, root, subtable, which);
+}
+
+/* Fetches the buckets that gh_cpu_make_room looks at first ahead: the others of the
+ * entries of one root, where there mostly is room. */
+static gh_always_inline void
+fetch_room(GhCpuShape shape, const GhCpuView *view, char *root)
+{
+	PathNode	nodes[1 + GH_CPU_BUCKET_BYTES / sizeof(uint32_t)];
+
+	nodes[0] = (PathNode) {.bucket = root};
+	(void) queue_others(shape, view, nodes, 0, 1);
+}
+
+void
+gh_cpu_fetch_room(const GhCpuTable *table, const GhCpuPlace *place)
+{
+	GH_CPU_BY_SHAPE(table->view.shape, fetch_room, &table->view, place->bucket[0]);
 }

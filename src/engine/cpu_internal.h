@@ -121,7 +121,12 @@ typedef struct GhCpuValues
 
 #define GH_CPU_MAGIC UINT64_C(0x3255504348555047)
 
-/* The table.  GhHost.lock guards all of it but what says otherwise. */
+/*
+ * The table.  GhHost.lock guards all of it but what says otherwise.  With
+ * options.concurrent_exchange slices under a shared lock count atomically in keys,
+ * values, entries, version and writes, and write slots and empty_key_value as
+ * cpu_exchange.c has it.
+ */
 typedef struct GhCpuRoot
 {
 	uint64_t	magic;
@@ -229,7 +234,7 @@ typedef struct GhCpuTable
 enum
 {
 	GH_CPU_STATE_NEXT,			/* next request of the queue */
-	GH_CPU_STATE_PHASE,			/* find-all, build, mixed: see their files */
+	GH_CPU_STATE_PHASE,			/* find-all, build, mixed, exchange: see their files */
 	GH_CPU_STATE_POSITION,
 	GH_CPU_STATE_NODE,
 	GH_CPU_STATE_INDEX,
@@ -345,6 +350,11 @@ extern GhStatus gh_cpu_write_slice(GhCpuTable *table, GhRequest *request);	/* cp
 extern GhStatus gh_cpu_delete_slice(GhCpuTable *table, GhRequest *request); /* cpu_delete.c */
 extern GhStatus gh_cpu_mixed_slice(GhCpuTable *table, GhRequest *request);	/* cpu_mixed.c */
 extern GhStatus gh_cpu_build_slice(GhCpuTable *table, GhRequest *request);	/* cpu_build.c */
+extern GhStatus gh_cpu_exchange_slice(GhCpuTable *table, GhRequest *request);	/* cpu_exchange.c */
+
+/* cpu_exchange.c */
+extern bool gh_cpu_exchange_goes_on(const GhCpuRoot *root, const GhRequest *request);
+extern bool gh_cpu_exchange_shared(GhCpuTable *table, GhRequest *request, GhStatus *status);
 
 /* cpu_build.c */
 extern void gh_cpu_build_give_up(GhCpuTable *table);
@@ -375,6 +385,7 @@ extern const char *gh_cpu_find_key(const GhCpuTable *table, uint64_t key,
 /* cpu_evict.c */
 extern char *gh_cpu_make_room(GhCpuTable *table, char *const root[2],
 							  const uint8_t subtable[2], int *which);
+extern void gh_cpu_fetch_room(const GhCpuTable *table, const GhCpuPlace *place);
 
 /* A free slot for a new key: where it is steered, else in its other bucket, else one
  * that an eviction frees.  NULL: none. */

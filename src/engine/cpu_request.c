@@ -35,7 +35,10 @@ gh_cpu_submit(GhTable *common, GhRequest *request)
 	}
 	if (request->op == GH_FIND_ALL || request->op == GH_BUILD)
 		request->done = 0;
-	memset(request->engine_state, 0, sizeof(request->engine_state));
+	if (gh_cpu_exchange_goes_on(root, request))
+		request->engine_state[GH_CPU_STATE_NEXT] = 0;
+	else
+		memset(request->engine_state, 0, sizeof(request->engine_state));
 	memset(&request->error, 0, sizeof(request->error));
 	request->status = GH_BUSY;
 	request->table = common;
@@ -65,6 +68,8 @@ do_operation(GhCpuTable *table, GhRequest *request)
 			return gh_cpu_mixed_slice(table, request);
 		case GH_BUILD:
 			return gh_cpu_build_slice(table, request);
+		case GH_EXCHANGE:
+			return gh_cpu_exchange_slice(table, request);
 		default:
 			return gh_cpu_write_slice(table, request);
 	}
@@ -110,6 +115,8 @@ do_slice(GhCpuTable *table, GhRequest *request)
 		return gh_error_set(&request->error, GH_STOPPED, "the request was stopped");
 	}
 
+	if (gh_cpu_exchange_shared(table, request, &status))
+		return status;
 	gh_cpu_lock(table, reads ? GH_LOCK_SHARED : GH_LOCK_EXCLUSIVE);
 	root = table->view.root;
 	if (!reads)

@@ -31,17 +31,33 @@ steer_weight(const GhCpuSubtable *subtable)
 	return (double) subtable->buckets / (conflicts < 1 ? 1 : conflicts);
 }
 
+/*
+ * Of 2^16 new keys, those that go to subtable i rather than j.  Handles that exchange at
+ * the same time must agree, so there the sizes alone decide: a key's order of slots
+ * (cpu_exchange.c) begins in the larger subtable, whose buckets are candidates of fewer
+ * keys.
+ */
+static uint32_t
+steer(const GhCpuRoot *root, uint32_t i, uint32_t j)
+{
+	uint64_t	n[2] = {root->subtable[i].buckets, root->subtable[j].buckets};
+	double		weight[2];
+
+	if (root->options.concurrent_exchange)
+		return n[0] == n[1] ? 32768 : n[0] > n[1] ? 65536 : 0;
+	weight[0] = steer_weight(&root->subtable[i]);
+	weight[1] = steer_weight(&root->subtable[j]);
+	return (uint32_t) (65536 * (weight[0] / (weight[0] + weight[1])));
+}
+
 static void
 load_pairs(GhCpuView *view)
 {
 	const GhCpuRoot *root = view->root;
 	uint32_t	d = root->options.subtables;
-	double		weight[GH_SUBTABLES_MAX];
 	uint32_t	i;
 	uint32_t	j;
 
-	for (i = 0; i < d; i++)
-		weight[i] = steer_weight(&root->subtable[i]);
 	view->pairs = 0;
 	for (i = 0; i < d; i++)
 	{
@@ -55,7 +71,7 @@ load_pairs(GhCpuView *view)
 			pair->base[1] = view->area[j].base;
 			pair->mask[0] = (root->subtable[i].buckets - 1) << GH_CPU_BUCKET_SHIFT;
 			pair->mask[1] = (root->subtable[j].buckets - 1) << GH_CPU_BUCKET_SHIFT;
-			pair->steer = (uint32_t) (65536 * (weight[i] / (weight[i] + weight[j])));
+			pair->steer = steer(root, i, j);
 		}
 	}
 }

@@ -157,7 +157,7 @@ write_range(GhCpuShape shape, GhCpuTable *table, GhRequest *request, uint64_t en
 	return GH_CPU_WROTE_OLD;
 }
 
-/* Insert or upsert of one position of a mixed request. */
+/* Insert or upsert of one position of a mixed request, or one of an exchange. */
 GhCpuOutcome
 gh_cpu_write_one(GhCpuTable *table, GhRequest *request, uint64_t i, const GhCpuPlace *place,
 				 GhOp op)
@@ -166,6 +166,8 @@ gh_cpu_write_one(GhCpuTable *table, GhRequest *request, uint64_t i, const GhCpuP
 
 	if (table->view.stride == 0 || op == GH_INSERT)
 		return GH_CPU_BY_SHAPE(shape, write_one, table, request, i, place, GH_INSERT);
+	if (op == GH_EXCHANGE)
+		return GH_CPU_BY_SHAPE(shape, write_one, table, request, i, place, GH_EXCHANGE);
 	return GH_CPU_BY_SHAPE(shape, write_one, table, request, i, place, GH_UPSERT);
 }
 

@@ -35,7 +35,7 @@
 extern "C" {
 #endif
 
-#define GH_ABI_VERSION 3
+#define GH_ABI_VERSION 4
 
 /* Limits of a table, tested at their edges. */
 #define GH_SUBTABLES_MIN 2
@@ -134,6 +134,16 @@ typedef struct GhTableOptions
 	uint64_t	seed;			/* of the hash functions */
 	int			device;			/* CUDA device number; the CPU engine: 0 */
 	bool		timing;			/* fill the times of GhTableStats */
+	/*
+	 * Several handles exchange at the same time, for a permission that this takes and an
+	 * engine need not use.  From the submission of an exchange to its end nobody reads
+	 * the table: who does may find any value for a key that is exchanged.  An exchange
+	 * that ends with an error or GH_STOPPED may have done some of the positions from
+	 * `done` on, too.  It knows them by its engine_state and values_out, and goes on
+	 * rightly when it is submitted again unchanged; who gives it up has a table that is
+	 * good for clear and destroy.
+	 */
+	bool		concurrent_exchange;
 } GhTableOptions;
 
 typedef struct GhSubtableStats
@@ -182,7 +192,9 @@ typedef enum GhOp
 	/* store values_in[i] and return in values_out[i] the value it replaces, or
 	 * GhRequest.absent.  Equal keys in a batch are done in some order: their
 	 * values_out form one chain that starts at the value before the batch.
-	 * Tables of single values of 4 or 8 bytes. */
+	 * Tables of single values of 4 or 8 bytes.
+	 * With GhTableOptions.concurrent_exchange requests of several handles may be under
+	 * way at the same time: of equal keys in all of them there is one chain. */
 	GH_EXCHANGE,
 	/* multi tables: one more value for the key; equal values are kept apart */
 	GH_ADD,
@@ -281,7 +293,7 @@ typedef struct GhRequest
 	GhStatus	status;
 	GhError		error;			/* when status is an error */
 
-	/* -- the engine's own, from submit until it is finished -- */
+	/* -- the engine's own, from submit until it is finished with GH_OK or given up -- */
 	GhTable    *table;
 	uint64_t	engine_state[8];
 } GhRequest;
@@ -388,8 +400,9 @@ typedef struct GhEngine
 	 * the status.  wait polls until it is not GH_BUSY.
 	 *
 	 * A request that ends with an error or GH_STOPPED has done positions 0 to
-	 * done - 1 in full and none of the others; submitted again unchanged it goes
-	 * on at done (find-all starts anew).  Results are as if it had run in one go.
+	 * done - 1 in full and none of the others (but see concurrent_exchange); submitted
+	 * again unchanged it goes on at done (find-all starts anew).  Results are as if it
+	 * had run in one go.
 	 */
 	GhStatus	(*submit) (GhTable *table, GhRequest *request);
 	GhStatus	(*poll) (GhRequest *request);

@@ -7,7 +7,7 @@
  *	--n N			keys, or values of multi tables (2^27; CPU engine 10^7)
  *	--load F[,F]	filled factors (0.8,0.9; CPU engine 0.8)
  *	--keybits B[,B]	32 (4-byte keys and values), 64 (8-byte ones) (both; experiments 64)
- *	--rows R[,R]	sections: single multi build grow upsize hot export (all)
+ *	--rows R[,R]	sections: single multi build grow upsize hot export exchange (all)
  *	--experiment E[,E]	instead of rows: static resize dynamic incremental mixes all
  *	--scale F		size of the experiments, 1: that of the papers (1; CPU engine 0.1)
  *	--hot N			values of the one key (10^8; CPU engine n)
@@ -47,6 +47,7 @@ static const Section sections[] = {
 	{"upsize", bench_upsize_rows},
 	{"hot", bench_hot_rows},
 	{"export", bench_export_rows},
+	{"exchange", bench_exchange_rows},
 	{NULL, NULL}
 };
 

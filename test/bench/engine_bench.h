@@ -149,6 +149,7 @@ extern bool bench_mixed(Bench *bench, GhTable *table, const BenchMixed *mixed,
 
 extern void bench_single_rows(Bench *bench);	/* engine_bench_single.c */
 extern void bench_export_rows(Bench *bench);
+extern void bench_exchange_rows(Bench *bench);
 extern void bench_multi_rows(Bench *bench);	/* engine_bench_multi.c */
 extern void bench_build_rows(Bench *bench);
 extern void bench_hot_rows(Bench *bench);

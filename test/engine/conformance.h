@@ -218,6 +218,7 @@ typedef struct Subject
 	bool		patient;		/* failures are being made: without memory, or stopped, a
 								 * request is tried again */
 	bool		lost;			/* patient, and the device failed: nothing is done any more */
+	bool		concurrent;		/* exchanges may do positions behind `done`, too */
 } Subject;
 
 /* After a failure that may have been made: shall the call be tried again? */
@@ -349,6 +350,7 @@ extern const Test adversary_tests[];
 extern const Test stop_tests[];
 extern const Test sharing_tests[];
 extern const Test thread_tests[];
+extern const Test exchange_tests[];
 extern const Test random_tests[];
 
 #ifdef __cplusplus

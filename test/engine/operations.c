@@ -200,6 +200,8 @@ batch_run(Batch *b)
 		CHECK_U64(c, "done of a build that failed", request->done, 0);
 		return status;
 	}
+	if (b->s->concurrent && request->op == GH_EXCHANGE && status != GH_OK)
+		return status;
 	if (CHECK(c, request->done >= before && request->done <= b->count, "%s: done went from %" PRIu64
 			  " to %" PRIu64 " of %" PRIu64, op_name(request->op), before, request->done, b->count))
 		check_stage(b, request->done);

@@ -77,6 +77,7 @@ subject_try(Subject *s, Context *c, const GhTableOptions *options)
 	s->value_size = options->value_size;
 	s->table = NULL;
 	s->next_value = 1;
+	s->concurrent = options->concurrent_exchange;
 	status = c->engine->table_create(&s->host, options, &s->table, &error);
 	if (status == GH_OK)
 		s->model = model_make(s->kind == KIND_MULTI);

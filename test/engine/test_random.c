@@ -276,6 +276,7 @@ begin_life(Life *life, Context *c, uint64_t positions)
 		(options->subtables + 1) * options->fill_max;
 	options->capacity = random_below(c, 2) != 0 ? 0 : random_size(c, positions);
 	options->seed = random_next(c);
+	options->concurrent_exchange = random_below(c, 2) != 0;
 	life->universe = random_below(c, 8) == 0 ? 0 : random_size(c, positions);
 	life->scattered = random_below(c, 2) != 0;
 	/* values in arrays of at most 8 MiB */
