@@ -131,6 +131,9 @@ gh_is_right_semi(JoinType jointype)
 #endif
 }
 
+/* From 16 on, processes with a common table find inner rows without a match together. */
+#define GH_PARALLEL_FILLS_INNER (PG_VERSION_NUM >= 160000)
+
 /*
  * The path of a semijoin's right side, each row once, for the join types
  * JOIN_UNIQUE_OUTER and JOIN_UNIQUE_INNER; or NULL.  From 19 on, the relation that

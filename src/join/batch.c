@@ -271,13 +271,13 @@ add_child_row(GhJoinState *js, GhBatch *batch, TupleTableSlot *slot, Size *bytes
 	finish_row(batch, has_key, key);
 }
 
-/* Likewise for a row of the current partition's file. */
+/* Likewise for a row out of a file, of which that is known. */
 static void
-add_spilled_row(GhJoinState *js, GhBatch *batch, GhRow *row, Size *bytes)
+add_stored_row(GhJoinState *js, GhBatch *batch, GhRow *row, bool has_key, Size *bytes)
 {
 	const GhColumns *columns = &js->columns[GH_OUTER];
 
-	if (js->table == NULL && !js->fill_outer)
+	if (!has_key && !js->fill_outer)
 		return;
 	if (!columns->all_byval)
 	{
@@ -289,14 +289,43 @@ add_spilled_row(GhJoinState *js, GhBatch *batch, GhRow *row, Size *bytes)
 		*bytes += size;
 	}
 	gh_row_load(columns, row, new_row_nulls(js, batch), new_row_values(js, batch));
-	finish_row(batch, js->table != NULL, row->key);
+	finish_row(batch, has_key, row->key);
+}
+
+/* Likewise for a row of the participants' common partition that this one has taken. */
+static void
+add_shared_row(GhJoinState *js, GhBatch *batch, GhRow *row, Size *bytes)
+{
+	bool		has_key = gh_row_has_key(row);
+	int			partition;
+	RowFate		fate = decide_row(js, row->key, &has_key, &partition);
+
+	if (fate == GH_ROW_WAITS)
+		gh_spill_row(js, GH_OUTER, partition, row);
+	if (fate == GH_ROW_JOINS)
+		add_stored_row(js, batch, row, has_key, bytes);
+}
+
+/* Whether the present rows come from the participants' files. */
+static inline bool
+reads_shared_files(const GhJoinState *js)
+{
+	return js->spill.current == 0 && js->parallel != NULL && gh_parallel_in_files(js);
 }
 
 /* Adds a row from wherever they come; false when there are no more. */
 static inline bool
 add_outer_row(GhJoinState *js, GhBatch *batch, Size *bytes)
 {
-	if (js->spill.current == 0)
+	if (reads_shared_files(js))
+	{
+		GhRow	   *row = gh_parallel_read(js, GH_OUTER);
+
+		if (row == NULL)
+			return false;
+		add_shared_row(js, batch, row, bytes);
+	}
+	else if (js->spill.current == 0)
 	{
 		TupleTableSlot *slot = next_child_row(js);
 
@@ -310,7 +339,7 @@ add_outer_row(GhJoinState *js, GhBatch *batch, Size *bytes)
 
 		if (row == NULL)
 			return false;
-		add_spilled_row(js, batch, row, bytes);
+		add_stored_row(js, batch, row, js->table != NULL, bytes);
 	}
 	return true;
 }
@@ -396,7 +425,8 @@ fill_batch(GhJoinState *js, GhBatch *batch)
 	MemoryContextReset(batch->arena);
 	batch->nrows = 0;
 	batch->nprobes = 0;
-	batch->as_tuples = js->source[GH_OUTER] != NULL && js->spill.current == 0;
+	batch->as_tuples = js->source[GH_OUTER] != NULL && js->spill.current == 0 &&
+		!reads_shared_files(js);
 	js->outer_done = !(batch->as_tuples ? fill_from_source(js, batch, rows) :
 					   fill_row_by_row(js, batch, rows));
 	gh_time_stop(js, &js->source_time, start);

@@ -28,29 +28,29 @@
 /* Rows entered at a time. */
 #define GH_BUILD_BATCH 65536
 
-/* The next inner row and its key, or an empty slot. */
-static inline TupleTableSlot *
-next_inner_row(GhJoinState *js, uint64 *key, bool *has_key)
+/* The next row of a side that is read in one go, and its key, or an empty slot. */
+TupleTableSlot *
+gh_next_row(GhJoinState *js, int side, uint64 *key, bool *has_key)
 {
 	TupleTableSlot *slot;
 
-	if (js->source[GH_INNER] != NULL)
-		return gh_source_row(js, js->source[GH_INNER], key, has_key);
-	slot = ExecProcNode(gh_child(js, GH_INNER));
+	if (js->source[side] != NULL)
+		return gh_source_row(js, js->source[side], key, has_key);
+	slot = ExecProcNode(gh_child(js, side));
 	if (!TupIsNull(slot))
 	{
-		slot_getsomeattrs(slot, js->columns[GH_INNER].max_attno);
-		*has_key = gh_row_key(js, GH_INNER, slot, key);
+		slot_getsomeattrs(slot, js->columns[side].max_attno);
+		*has_key = gh_row_key(js, side, slot, key);
 	}
 	return slot;
 }
 
 /*
- * Reads the inner side to its end.  Rows with a NULL key match nothing, so they are
- * kept only where just such rows come out.
+ * Reads the inner side, or this participant's part of it, to its end.  Rows with a NULL
+ * key match nothing, so they are kept only where just such rows come out.
  */
-static void
-store_inner_rows(GhJoinState *js)
+void
+gh_join_read_inner(GhJoinState *js)
 {
 	for (;;)
 	{
@@ -60,7 +60,7 @@ store_inner_rows(GhJoinState *js)
 		int			partition;
 
 		CHECK_FOR_INTERRUPTS();
-		slot = next_inner_row(js, &key, &has_key);
+		slot = gh_next_row(js, GH_INNER, &key, &has_key);
 		if (TupIsNull(slot))
 			break;
 		if (!has_key && !js->fill_inner)
@@ -69,7 +69,9 @@ store_inner_rows(GhJoinState *js)
 			key = js->inner_rows;
 		js->inner_rows++;
 		partition = gh_spill_partition(&js->spill, key);
-		if (partition == js->spill.current)
+		if (js->parallel != NULL)
+			gh_parallel_store_slot(js, slot, key, has_key);
+		else if (partition == js->spill.current)
 		{
 			gh_row_store_add_slot(&js->store, slot, key, has_key);
 			gh_spill_keep_within_memory(js);
@@ -89,6 +91,26 @@ store_spilled_rows(GhJoinState *js)
 	{
 		gh_row_store_add_row(&js->store, row);
 		gh_spill_keep_within_memory(js);
+	}
+}
+
+/* Likewise for the participants' common partition that this one has taken. */
+static void
+store_shared_rows(GhJoinState *js)
+{
+	GhRow	   *row;
+
+	while ((row = gh_parallel_read(js, GH_INNER)) != NULL)
+	{
+		int			partition = gh_spill_partition(&js->spill, row->key);
+
+		if (partition == js->spill.current)
+		{
+			gh_row_store_add_row(&js->store, row);
+			gh_spill_keep_within_memory(js);
+		}
+		else
+			gh_spill_row(js, GH_INNER, partition, row);
 	}
 }
 
@@ -144,38 +166,46 @@ enter_rows(GhJoinState *js, uint64 *buffer, uint64 capacity, GhError *error)
 	return status;
 }
 
-/* A device that failed, or does not answer, is not asked what its table was like. */
-static void
-drop_failed_table(GhJoinState *js)
+/*
+ * Gives the table up, or the handle on it where other participants have it, too.  Asks
+ * nothing of a device, which may have failed.
+ */
+void
+gh_join_close_table(GhJoinState *js)
 {
 	GhTable    *table = js->table;
 
 	js->table = NULL;
-	if (table != NULL)
+	if (table == NULL)
+		return;
+	if (js->table_shared)
+		js->engine->table_detach(table);
+	else
 		js->engine->table_destroy(table);
 }
 
 /*
- * Makes the table on js->engine out of the stored rows.  On failure there is no
- * table and *error tells why.
+ * Opens an empty table on js->engine.  On failure there is no table and *error tells
+ * why.
  */
-static GhStatus
-make_table(GhJoinState *js, GhError *error)
+GhStatus
+gh_join_open_table(GhJoinState *js, uint64 keys, GhError *error)
 {
 	GhTableOptions options;
 	GhStatus	status;
-	uint64	   *buffer;
-	uint64		capacity;
 
 	/* other engines work with ordinary memory, too */
 	if (js->engine->asynchronous && !gh_take_transfer(js) && js->engine == gh_service_engine())
 		return gh_error_set(error, GH_NO_MEMORY, GH_NO_BUFFERS_MESSAGE);
 	gh_options_init(&options, js->engine);
-	options.capacity = js->store.nkeys;
+	options.capacity = keys;
 	options.timing = js->timing;
+	options.concurrent_exchange = js->table_shared;
 	gh_host_init(&js->host, js->context);
+	if (js->table_shared)
+		gh_parallel_host(js);
 	/* to the service: a table of this process alone */
-	if (js->engine == gh_service_engine())
+	else if (js->engine == gh_service_engine())
 		js->host.ctx = NULL;
 	status = gh_create_table(js->engine, &js->host, &options, &js->table, error);
 	/* idle named tables can make room */
@@ -183,10 +213,17 @@ make_table(GhJoinState *js, GhError *error)
 		gh_named_tables_evict(options.device, options.capacity * js->table_bytes_per_row))
 		status = gh_create_table(js->engine, &js->host, &options, &js->table, error);
 	if (status != GH_OK)
-	{
 		js->table = NULL;
-		return status;
-	}
+	return status;
+}
+
+/* Enters the stored rows, this participant's own ones, into the table. */
+GhStatus
+gh_join_enter_rows(GhJoinState *js, GhError *error)
+{
+	GhStatus	status;
+	uint64	   *buffer;
+	uint64		capacity;
 
 	/* no batch is in flight yet: the first one's buffer is free */
 	capacity = js->transfer_engine == NULL ? Min(js->store.nkeys, GH_BUILD_BATCH) :
@@ -196,8 +233,21 @@ make_table(GhJoinState *js, GhError *error)
 	status = enter_rows(js, buffer, capacity, error);
 	if (js->transfer_engine == NULL)
 		pfree(buffer);
-	if (status != GH_OK)
-		drop_failed_table(js);
+	return status;
+}
+
+/* Makes the table on js->engine out of the stored rows; failures as above. */
+static GhStatus
+make_table(GhJoinState *js, GhError *error)
+{
+	GhStatus	status = gh_join_open_table(js, js->store.nkeys, error);
+
+	if (status == GH_OK)
+	{
+		status = gh_join_enter_rows(js, error);
+		if (status != GH_OK)
+			gh_join_close_table(js);
+	}
 	return status;
 }
 
@@ -215,13 +265,21 @@ gh_join_take_stats(GhJoinState *js)
 void
 gh_join_drop_table(GhJoinState *js)
 {
-	GhTable    *table = js->table;
-
-	if (table == NULL)
-		return;
 	gh_join_take_stats(js);
-	js->table = NULL;
-	js->engine->table_destroy(table);
+	gh_join_close_table(js);
+}
+
+/*
+ * A device failed: counts that, and keeps what EXPLAIN says.  With gpuhash.fallback =
+ * error, or when it was the CPU engine, raises the error.
+ */
+void
+gh_join_report_failure(GhJoinState *js, const GhError *error)
+{
+	if (!js->engine->asynchronous || gh_fallback_setting == GH_FALLBACK_ERROR)
+		gh_report_error(error, "join through the hash table");
+	strlcpy(js->fallback_reason, error->message, sizeof(js->fallback_reason));
+	gh_count_fallback(js->engine, error);
 }
 
 /*
@@ -234,11 +292,13 @@ gh_join_fall_back(GhJoinState *js, const GhError *error)
 {
 	GhError		cause = *error;
 
-	if (!js->engine->asynchronous || gh_fallback_setting == GH_FALLBACK_ERROR)
-		gh_report_error(&cause, "join through the hash table");
-	strlcpy(js->fallback_reason, cause.message, sizeof(js->fallback_reason));
-	gh_count_fallback(js->engine, &cause);
-	drop_failed_table(js);
+	gh_join_report_failure(js, &cause);
+	gh_join_close_table(js);
+	if (js->table_shared)
+	{
+		gh_parallel_fall_back(js);
+		return;
+	}
 	gh_leave_transfer(js);
 	js->engine = gh_cpu_engine();
 	if (make_table(js, &cause) != GH_OK)
@@ -263,6 +323,8 @@ make_partition_table(GhJoinState *js)
 		/* a row that EvalPlanQual looks at again is no work for a device */
 		if (js->css.ss.ps.state->es_epq_active != NULL)
 			js->engine = gh_cpu_engine();
+		else if (js->parallel != NULL)
+			js->engine = gh_parallel_choose_engine(js);
 		else
 			js->engine = gh_choose_engine(js->inner_rows + outer_plan->plan_rows,
 										  &js->engine_reason);
@@ -278,7 +340,7 @@ gh_join_build(GhJoinState *js)
 	instr_time	start;
 
 	gh_time_start(js, &start);
-	store_inner_rows(js);
+	gh_join_read_inner(js);
 	make_partition_table(js);
 	js->built = true;
 	gh_time_stop(js, &js->build_time, start);
@@ -286,10 +348,10 @@ gh_join_build(GhJoinState *js)
 
 /*
  * Goes on to the next partition that can have a result; false when there is
- * none.  The outer side's batches are used up.
+ * none.
  */
-bool
-gh_next_partition(GhJoinState *js)
+static bool
+next_spilled_partition(GhJoinState *js)
 {
 	GhSpill    *spill = &js->spill;
 	instr_time	start;
@@ -321,4 +383,32 @@ gh_next_partition(GhJoinState *js)
 	js->outer_done = false;
 	gh_time_stop(js, &js->build_time, start);
 	return true;
+}
+
+/* Likewise for the partitions that the participants take one by one. */
+static bool
+next_shared_partition(GhJoinState *js)
+{
+	instr_time	start;
+
+	if (js->parallel == NULL || !gh_parallel_in_files(js))
+		return false;
+	gh_join_drop_table(js);
+	gh_row_store_reset(&js->store);
+	gh_spill_reset(&js->spill);
+	if (!gh_parallel_next_partition(js))
+		return false;
+	gh_time_start(js, &start);
+	store_shared_rows(js);
+	make_partition_table(js);
+	js->outer_done = false;
+	gh_time_stop(js, &js->build_time, start);
+	return true;
+}
+
+/* The next partition of either kind.  The outer side's batches are used up. */
+bool
+gh_next_partition(GhJoinState *js)
+{
+	return next_spilled_partition(js) || next_shared_partition(js);
 }

@@ -10,7 +10,8 @@
  *	EMIT			returns the batch's joined rows			FETCH
  *	UNMATCHED		returns inner rows without a match,		FETCH, or DONE
  *					where they come out; then goes to the
- *					next partition
+ *					next partition; of several participants
+ *					with a common table the last one does
  *	DONE			returns nothing
  */
 #include "postgres.h"
@@ -43,6 +44,11 @@ static const CustomExecMethods exec_methods = {
 	.ExecCustomScan = exec_join,
 	.EndCustomScan = end_join,
 	.ReScanCustomScan = rescan_join,
+	.EstimateDSMCustomScan = gh_parallel_estimate,
+	.InitializeDSMCustomScan = gh_parallel_init,
+	.ReInitializeDSMCustomScan = gh_parallel_reinit,
+	.InitializeWorkerCustomScan = gh_parallel_init_worker,
+	.ShutdownCustomScan = gh_parallel_shutdown,
 	.ExplainCustomScan = gh_join_explain,
 };
 
@@ -175,10 +181,9 @@ release_engine(void *arg)
 {
 	GhJoinState *js = (GhJoinState *) arg;
 
+	gh_parallel_forget(js);
 	/* the table first: it waits for what is in flight into the buffers */
-	if (js->table != NULL)
-		js->engine->table_destroy(js->table);
-	js->table = NULL;
+	gh_join_close_table(js);
 	gh_free_transfer(js);
 }
 
@@ -243,6 +248,8 @@ outer_comes_first(GhJoinState *js)
 static GhJoinPhase
 start_join(GhJoinState *js)
 {
+	if (js->parallel != NULL)
+		return gh_parallel_start(js);
 	if (!js->built)
 	{
 		if (outer_comes_first(js) && !gh_outer_has_row(js))
@@ -279,11 +286,13 @@ exec_join(CustomScanState *node)
 					gh_emit_start(js);
 					js->phase = GH_JOIN_EMIT;
 				}
-				else
+				else if (gh_parallel_probed(js))
 				{
 					gh_emit_unmatched_start(js);
 					js->phase = GH_JOIN_UNMATCHED;
 				}
+				else
+					js->phase = GH_JOIN_DONE;
 				break;
 
 			case GH_JOIN_EMIT:
@@ -340,7 +349,13 @@ rescan_join(CustomScanState *node)
 	for (int side = GH_OUTER; side <= GH_INNER; side++)
 		if (js->source[side] != NULL)
 			gh_source_reset(js->source[side]);
-	if (inner->chgParam != NULL || js->spill.nparts > 1 ||
+	if (js->parallel != NULL)
+	{
+		gh_parallel_rescan(js);
+		if (inner->chgParam == NULL)
+			ExecReScan(inner);
+	}
+	else if (inner->chgParam != NULL || js->spill.nparts > 1 ||
 		(node->ss.ps.chgParam != NULL && js->keys[GH_INNER].has_exprs))
 	{
 		drop_inner(js);
@@ -363,6 +378,7 @@ end_join(CustomScanState *node)
 	GhJoinState *js = (GhJoinState *) node;
 	ListCell   *lc;
 
+	gh_parallel_shutdown(node);
 	for (int side = GH_OUTER; side <= GH_INNER; side++)
 		if (js->source[side] != NULL)
 			gh_source_end(js->source[side]);

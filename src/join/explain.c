@@ -165,7 +165,7 @@ gh_join_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 	ExplainPropertyText("Join Type", join_type_name(js->jointype), es);
 	show_clauses("Hash Cond", js->hash_clauses, node, ancestors, es);
 	show_clauses("Join Filter", js->join_quals, node, ancestors, es);
-	if (!es->analyze || !js->built)
+	if (!es->analyze || (!js->built && !js->ran_parallel))
 		return;
 
 	if (js->join_quals != NIL && (js->removed_by_join_filter > 0 || es->format != EXPLAIN_FORMAT_TEXT))

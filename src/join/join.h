@@ -9,10 +9,13 @@
 #include "postgres.h"
 
 #include "access/htup.h"
+#include "access/parallel.h"
 #include "nodes/extensible.h"
 #include "nodes/pathnodes.h"
 #include "portability/instr_time.h"
+#include "port/atomics.h"
 #include "storage/buffile.h"
+#include "utils/dsa.h"
 
 #include "compat.h"
 #include "engine/engine.h"
@@ -191,6 +194,7 @@ gh_row_load(const GhColumns *columns, GhRow *row, bool *nulls, Datum *values)
 typedef struct GhRowChunk
 {
 	uint32		number;			/* in refs, from 1 */
+	dsa_pointer shared;			/* where it is in dynamic shared memory, if it is */
 	Size		used;			/* bytes, whole rows */
 	Size		size;
 } GhRowChunk;
@@ -198,6 +202,8 @@ typedef struct GhRowChunk
 typedef struct GhRowStore
 {
 	MemoryContext context;
+	dsa_area   *area;			/* NULL: chunks are in the context */
+	pg_atomic_uint32 *last_number;	/* of all the stores that share the area */
 	const GhColumns *columns;
 	Size		chunk_max;		/* largest chunk, but for a row that is larger */
 	uint32		nchunks;
@@ -241,7 +247,11 @@ extern void gh_columns_init(GhColumns *columns, int nattnos, const int *attnos,
 							TupleDesc desc);
 extern void gh_row_store_init(GhRowStore *store, MemoryContext context,
 							  const GhColumns *columns, Size memory_limit);
+extern void gh_row_store_share(GhRowStore *store, dsa_area *area,
+							   pg_atomic_uint32 *last_number);
+extern void gh_row_store_map(GhRowStore *store, const GhRowChunk *chunks, uint32 nchunks);
 extern void gh_row_store_reset(GhRowStore *store);
+extern void gh_row_store_forget(GhRowStore *store);
 extern void gh_row_store_free_chunk(GhRowStore *store, int chunk);
 extern void gh_row_store_add_slot(GhRowStore *store, TupleTableSlot *slot, uint64 key,
 								  bool has_key);
@@ -420,6 +430,8 @@ typedef struct GhJoinState
 	const GhEngine *engine;
 	GhHost		host;
 	GhTable    *table;			/* NULL: no inner rows */
+	bool		table_shared;	/* it is all participants' */
+	struct GhParallel *parallel;	/* NULL: this process joins alone */
 	const GhEngine *transfer_engine;	/* whose the buffers are; NULL: there are none */
 	void	   *transfer[2];	/* for the arrays of either batch, and to build */
 	Size		transfer_bytes; /* of each */
@@ -444,6 +456,7 @@ typedef struct GhJoinState
 
 	/* for EXPLAIN */
 	bool		timing;
+	bool		ran_parallel;	/* in the leader: what follows is of all participants */
 	int			partitions_peak;
 	uint64		nbatches;
 	uint64		removed_by_join_filter;
@@ -475,9 +488,15 @@ extern void gh_unmark_rows(GhJoinState *js);
 
 /* build.c: the inner side's rows and table */
 extern void gh_join_build(GhJoinState *js);
+extern TupleTableSlot *gh_next_row(GhJoinState *js, int side, uint64 *key, bool *has_key);
+extern void gh_join_read_inner(GhJoinState *js);
 extern bool gh_next_partition(GhJoinState *js);
+extern GhStatus gh_join_open_table(GhJoinState *js, uint64 keys, GhError *error);
+extern GhStatus gh_join_enter_rows(GhJoinState *js, GhError *error);
 extern void gh_join_take_stats(GhJoinState *js);
+extern void gh_join_close_table(GhJoinState *js);
 extern void gh_join_drop_table(GhJoinState *js);
+extern void gh_join_report_failure(GhJoinState *js, const GhError *error);
 extern void gh_join_fall_back(GhJoinState *js, const GhError *error);
 
 /* spill.c */
@@ -491,6 +510,10 @@ gh_spill_partition(const GhSpill *spill, uint64 key)
 	return (int) (gh_mix64(key ^ UINT64CONST(0x8ebc6af09c88c6e3)) & (spill->nparts - 1));
 }
 
+extern GhRow *gh_spill_form(GhJoinState *js, int side, TupleTableSlot *slot,
+							uint64 key, bool has_key, Size *size);
+extern void gh_spill_write(GhJoinState *js, BufFile *file, GhRow *row, Size size);
+extern GhRow *gh_spill_read_file(GhJoinState *js, BufFile *file);
 extern bool gh_spill_has_file(const GhSpill *spill, int side, int partition);
 extern bool gh_spill_may_have_rows(const GhSpill *spill, int side, int partition);
 extern void gh_spill_slot(GhJoinState *js, int side, int partition,
@@ -510,6 +533,25 @@ extern void gh_forget_batches(GhJoinState *js);
 extern bool gh_take_transfer(GhJoinState *js);
 extern void gh_leave_transfer(GhJoinState *js);
 extern void gh_free_transfer(GhJoinState *js);
+
+/* parallel.c, parallel_table.c, parallel_spill.c: the join of all participants */
+extern Size gh_parallel_estimate(CustomScanState *node, ParallelContext *pcxt);
+extern void gh_parallel_init(CustomScanState *node, ParallelContext *pcxt, void *coordinate);
+extern void gh_parallel_reinit(CustomScanState *node, ParallelContext *pcxt, void *coordinate);
+extern void gh_parallel_init_worker(CustomScanState *node, shm_toc *toc, void *coordinate);
+extern void gh_parallel_shutdown(CustomScanState *node);
+extern void gh_parallel_rescan(GhJoinState *js);
+extern void gh_parallel_forget(GhJoinState *js);
+extern GhJoinPhase gh_parallel_start(GhJoinState *js);
+extern bool gh_parallel_probed(GhJoinState *js);
+extern void gh_parallel_fall_back(GhJoinState *js);
+extern void gh_parallel_host(GhJoinState *js);
+extern const GhEngine *gh_parallel_choose_engine(GhJoinState *js);
+extern bool gh_parallel_in_files(const GhJoinState *js);
+extern void gh_parallel_store_slot(GhJoinState *js, TupleTableSlot *slot, uint64 key,
+								   bool has_key);
+extern GhRow *gh_parallel_read(GhJoinState *js, int side);
+extern bool gh_parallel_next_partition(GhJoinState *js);
 
 /* explain.c */
 extern void gh_join_explain(CustomScanState *node, List *ancestors, ExplainState *es);

@@ -142,12 +142,12 @@ prepare_costs(JoinInputs *inputs)
  * hash join counts them, lest like be held against unlike.
  */
 static double
-looked_at_pairs(const JoinInputs *inputs, Path *outer, Path *inner)
+looked_at_pairs(const JoinInputs *inputs, Path *outer, Path *inner, double inner_parts)
 {
 	double		matched;
 
 	if (!inputs->has_semifactors)
-		return clamp_row_est(outer->rows * inner->rows * inputs->hash_selectivity);
+		return clamp_row_est(outer->rows * inner->rows * inner_parts * inputs->hash_selectivity);
 	matched = rint(outer->rows * inputs->extra->semifactors.outer_match_frac);
 	return clamp_row_est(inputs->jointype == JOIN_ANTI ? outer->rows - matched : matched);
 }
@@ -167,15 +167,25 @@ estimate_memory(Path *inner)
  */
 #define GH_FORCED_SCALE 1e-9
 
-/* What the path costs, undoing that. */
+/* What the path costs, undoing that; also of a path whose rows are gathered. */
 static void
 real_cost(Path *path, Cost *startup, Cost *total)
 {
-	bool		forced = gh_force_offload && IsA(path, CustomPath) &&
-		((CustomPath *) path)->methods == &gh_join_path_methods;
+	Path	   *join = path;
 
-	*startup = forced ? path->startup_cost / GH_FORCED_SCALE : path->startup_cost;
-	*total = forced ? path->total_cost / GH_FORCED_SCALE : path->total_cost;
+	*startup = path->startup_cost;
+	*total = path->total_cost;
+	if (!gh_force_offload)
+		return;
+	if (IsA(join, GatherPath))
+		join = ((GatherPath *) join)->subpath;
+	else if (IsA(join, GatherMergePath))
+		join = ((GatherMergePath *) join)->subpath;
+	if (IsA(join, CustomPath) && ((CustomPath *) join)->methods == &gh_join_path_methods)
+	{
+		*startup += join->startup_cost * (1 / GH_FORCED_SCALE - 1);
+		*total += join->total_cost * (1 / GH_FORCED_SCALE - 1);
+	}
 }
 
 /* Pages of rows in temporary files, as PostgreSQL's hash join counts them. */
@@ -187,10 +197,27 @@ spilled_pages(Path *path)
 }
 
 /*
+ * By how much a parallel path's rows are divided among its processes: the leader helps
+ * the less the more workers it has to look after, as PostgreSQL's costs have it.
+ */
+static double
+parallel_divisor(const Path *path)
+{
+	double		divisor = path->parallel_workers;
+
+	if (parallel_leader_participation)
+		divisor += Max(1.0 - 0.3 * path->parallel_workers, 0.0);
+	return Max(divisor, 1.0);
+}
+
+/*
  * Startup: the whole inner side, stored and entered.  Then, for each outer row,
  * its look-up; for each match, the rechecks and join quals, and PostgreSQL's
  * usual cost of making a row.  Where memory does not hold the inner side, all
  * but the first partition of both sides is written and read once.
+ *
+ * Of a parallel path, this is what one process does.  In a common table the outer rows
+ * of one meet the inner rows of all, whose memory is put together, too.
  */
 static void
 cost_join(const JoinInputs *inputs, CustomPath *cpath, List *clauses)
@@ -199,7 +226,8 @@ cost_join(const JoinInputs *inputs, CustomPath *cpath, List *clauses)
 	Path	   *outer = linitial(cpath->custom_paths);
 	Path	   *inner = lsecond(cpath->custom_paths);
 	QualCost	quals = inputs->qual_cost;
-	double		memory = estimate_memory(inner);
+	double		inner_parts = path->parallel_aware ? parallel_divisor(path) : 1;
+	double		memory = estimate_memory(inner) * inner_parts;
 	double		limit = get_hash_memory_limit();
 	Cost		outer_startup;
 	Cost		outer_total;
@@ -218,7 +246,9 @@ cost_join(const JoinInputs *inputs, CustomPath *cpath, List *clauses)
 		gh_setup_cost + gh_build_tuple_cost * inner->rows + quals.startup;
 	run = outer_total - outer_startup +
 		gh_probe_tuple_cost * outer->rows +
-		(cpu_tuple_cost + quals.per_tuple) * looked_at_pairs(inputs, outer, inner);
+		(cpu_tuple_cost + quals.per_tuple) * looked_at_pairs(inputs, outer, inner, inner_parts);
+	if (path->parallel_aware)
+		limit *= path->parallel_workers + 1;
 	if (memory > limit)
 	{
 		double		spilled = 1.0 - limit / memory;
@@ -280,6 +310,29 @@ may_have_parameters(const JoinInputs *inputs, Path *outer, Path *inner)
 		 bms_overlap(PATH_REQ_OUTER(inner), extra->param_source_rels));
 }
 
+/* A path of the join, but for its rows and costs. */
+static CustomPath *
+make_join_path(const JoinInputs *inputs, Path *outer, Path *inner, List *clauses)
+{
+	CustomPath *cpath = makeNode(CustomPath);
+
+	cpath->path.pathtype = T_CustomScan;
+	cpath->path.parent = inputs->joinrel;
+	cpath->path.pathtarget = inputs->joinrel->reltarget;
+	cpath->path.parallel_safe = inputs->joinrel->consider_parallel &&
+		outer->parallel_safe && inner->parallel_safe;
+	cpath->flags = CUSTOMPATH_SUPPORT_PROJECTION;
+	cpath->custom_paths = list_make2(outer, inner);
+	cpath->methods = &gh_join_path_methods;
+	gh_set_path_restrictinfo(cpath, clauses);
+	/* in the order of GhJoinPathPrivate */
+	cpath->custom_private = list_make4(makeInteger(inputs->jointype),
+									   makeInteger(inputs->extra->inner_unique),
+									   clauses,
+									   inputs->hash_clauses);
+	return cpath;
+}
+
 static void
 add_join_path(const JoinInputs *inputs, Path *outer, Path *inner)
 {
@@ -302,25 +355,28 @@ add_join_path(const JoinInputs *inputs, Path *outer, Path *inner)
 											   extra->sjinfo, required_outer, &clauses);
 	}
 
-	cpath = makeNode(CustomPath);
-	cpath->path.pathtype = T_CustomScan;
-	cpath->path.parent = inputs->joinrel;
-	cpath->path.pathtarget = inputs->joinrel->reltarget;
+	cpath = make_join_path(inputs, outer, inner, clauses);
 	cpath->path.param_info = gh_join_param_info(param_info, outer, inner, clauses);
-	cpath->path.parallel_safe = inputs->joinrel->consider_parallel &&
-		outer->parallel_safe && inner->parallel_safe;
 	cpath->path.rows = param_info != NULL ? param_info->ppi_rows : inputs->joinrel->rows;
-	cpath->flags = CUSTOMPATH_SUPPORT_PROJECTION;
-	cpath->custom_paths = list_make2(outer, inner);
-	cpath->methods = &gh_join_path_methods;
-	gh_set_path_restrictinfo(cpath, clauses);
-	/* in the order of GhJoinPathPrivate */
-	cpath->custom_private = list_make4(makeInteger(inputs->jointype),
-									   makeInteger(extra->inner_unique),
-									   clauses,
-									   inputs->hash_clauses);
 	cost_join(inputs, cpath, clauses);
 	add_path(inputs->joinrel, &cpath->path);
+}
+
+/*
+ * A path of which each process gives a part of the rows.  With a common table, each
+ * has a part of the inner rows, too; else all of them to itself.
+ */
+static void
+add_partial_join_path(const JoinInputs *inputs, Path *outer, Path *inner, bool common_table)
+{
+	List	   *clauses = inputs->extra->restrictlist;
+	CustomPath *cpath = make_join_path(inputs, outer, inner, clauses);
+
+	cpath->path.parallel_aware = common_table;
+	cpath->path.parallel_workers = outer->parallel_workers;
+	cpath->path.rows = clamp_row_est(inputs->joinrel->rows / parallel_divisor(&cpath->path));
+	cost_join(inputs, cpath, clauses);
+	add_partial_path(inputs->joinrel, &cpath->path);
 }
 
 /*
@@ -354,6 +410,41 @@ startup_path(const JoinInputs *inputs)
 }
 
 /*
+ * Parallel paths, as PostgreSQL's hash join has them.  total_inner is the inner path to
+ * take where each process reads all of it; made_distinct says that nothing may take its
+ * place.
+ */
+static void
+add_partial_paths(const JoinInputs *inputs, Path *total_inner, bool made_distinct)
+{
+	RelOptInfo *joinrel = inputs->joinrel;
+	List	   *outer_paths = inputs->outerrel->partial_pathlist;
+	List	   *inner_paths = inputs->innerrel->partial_pathlist;
+	bool		fills_inner = inputs->jointype == JOIN_FULL ||
+		inputs->jointype == JOIN_RIGHT || gh_is_right_anti(inputs->jointype);
+
+	if (!joinrel->consider_parallel || outer_paths == NIL ||
+		!bms_is_empty(joinrel->lateral_relids))
+		return;
+	/* two processes may find the first match of an inner row at the same time */
+	if (gh_is_right_semi(inputs->jointype) || (fills_inner && !GH_PARALLEL_FILLS_INNER))
+		return;
+
+	/* parts of it, each made distinct, would not be distinct together */
+	if (inner_paths != NIL && !made_distinct && enable_parallel_hash)
+		add_partial_join_path(inputs, linitial(outer_paths), linitial(inner_paths), true);
+
+	/* no process of several knows all the matches of an inner row */
+	if (fills_inner)
+		return;
+	if (!total_inner->parallel_safe)
+		total_inner = made_distinct ? NULL :
+			get_cheapest_parallel_safe_total_inner(inputs->innerrel->pathlist);
+	if (total_inner != NULL && bms_is_empty(PATH_REQ_OUTER(total_inner)))
+		add_partial_join_path(inputs, linitial(outer_paths), total_inner, false);
+}
+
+/*
  * The cheapest outer paths, by startup and by total cost, with the cheapest inner path,
  * and what there is with parameters, unless they come from the other input.
  */
@@ -382,6 +473,7 @@ add_join_paths(const JoinInputs *inputs)
 				add_join_path(inputs, outer, inner);
 		}
 	}
+	add_partial_paths(inputs, total_inner, false);
 }
 
 /* A semijoin as an inner join with its right side's rows made distinct before. */
@@ -402,6 +494,9 @@ add_unique_paths(const JoinInputs *inputs, JoinType unique_side)
 	add_join_path(inputs, outer, inner);
 	if (unique_side == JOIN_UNIQUE_INNER && startup_outer != NULL && startup_outer != outer)
 		add_join_path(inputs, startup_outer, inner);
+	/* parts of an outer side, each made distinct, would not be distinct together */
+	if (unique_side == JOIN_UNIQUE_INNER)
+		add_partial_paths(inputs, inner, true);
 }
 
 /* Join types that were not there when this was written stay with PostgreSQL. */

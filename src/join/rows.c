@@ -186,15 +186,42 @@ gh_row_store_init(GhRowStore *store, MemoryContext context, const GhColumns *col
 	store->chunk_max = Max(GH_CHUNK_MIN, Min(GH_CHUNK_MAX, memory_limit / 16));
 }
 
+/* From now on, chunks are taken from the area; others may map them. */
+void
+gh_row_store_share(GhRowStore *store, dsa_area *area, pg_atomic_uint32 *last_number)
+{
+	store->area = area;
+	store->last_number = last_number;
+}
+
 /* Frees the rows of one chunk, before all of them are. */
 void
 gh_row_store_free_chunk(GhRowStore *store, int chunk)
 {
 	char	  **start = &store->base[store->chunks[chunk].number];
 
-	if (*start != NULL)
+	if (*start == NULL)
+		return;
+	if (store->area != NULL)
+		dsa_free(store->area, store->chunks[chunk].shared);
+	else
 		pfree(*start);
 	*start = NULL;
+}
+
+/* Leaves the rows to whoever else knows them, as if there were none. */
+void
+gh_row_store_forget(GhRowStore *store)
+{
+	if (store->chunks != NULL)
+		pfree(store->chunks);
+	if (store->base != NULL)
+		pfree(store->base);
+	store->chunks = NULL;
+	store->base = NULL;
+	store->max_chunks = store->max_bases = store->nchunks = 0;
+	store->nrows = store->nkeys = 0;
+	store->bytes = 0;
 }
 
 /* Frees every row. */
@@ -209,7 +236,7 @@ gh_row_store_reset(GhRowStore *store)
 	store->bytes = 0;
 }
 
-/* An array that grows: room for one more than n elements. */
+/* An array that grows: room for element n. */
 static void *
 grow_array(GhRowStore *store, void *array, Size element, uint32 n, uint32 *max)
 {
@@ -217,10 +244,42 @@ grow_array(GhRowStore *store, void *array, Size element, uint32 n, uint32 *max)
 
 	if (n < old_max)
 		return array;
-	*max = Max(16, n * 2);
+	*max = Max(16, (n + 1) * 2);
 	if (array == NULL)
 		return MemoryContextAllocHuge(store->context, element * *max);
 	return repalloc_huge(array, element * *max);
+}
+
+static char *
+chunk_memory(GhRowStore *store, GhRowChunk *chunk)
+{
+	chunk->shared = InvalidDsaPointer;
+	if (store->area == NULL)
+		return MemoryContextAllocHuge(store->context, chunk->size);
+	chunk->shared = dsa_allocate_extended(store->area, chunk->size,
+										  DSA_ALLOC_HUGE | DSA_ALLOC_NO_OOM);
+	if (!DsaPointerIsValid(chunk->shared))
+		ereport(ERROR,
+				(errcode(ERRCODE_OUT_OF_MEMORY),
+				 errmsg("out of memory"),
+				 errdetail("Failed on a request of %zu bytes of dynamic shared memory.", chunk->size)));
+	return dsa_get_address(store->area, chunk->shared);
+}
+
+/* Appends rows that another store of the area has: they can be read by their refs. */
+void
+gh_row_store_map(GhRowStore *store, const GhRowChunk *chunks, uint32 nchunks)
+{
+	for (uint32 i = 0; i < nchunks; i++)
+	{
+		uint32		number = chunks[i].number;
+
+		store->chunks = grow_array(store, store->chunks, sizeof(GhRowChunk), store->nchunks,
+								   &store->max_chunks);
+		store->base = grow_array(store, store->base, sizeof(char *), number, &store->max_bases);
+		store->base[number] = dsa_get_address(store->area, chunks[i].shared);
+		store->chunks[store->nchunks++] = chunks[i];
+	}
 }
 
 /* Opens a chunk with room for at least size bytes. */
@@ -229,7 +288,7 @@ add_chunk(GhRowStore *store, Size size)
 {
 	GhRowChunk *chunk;
 	Size		want = GH_CHUNK_MIN;
-	uint32		number = store->nchunks + 1;
+	uint32		number;
 
 	if (store->nchunks > 0)
 		want = Min(store->chunks[store->nchunks - 1].size * 2, store->chunk_max);
@@ -237,12 +296,14 @@ add_chunk(GhRowStore *store, Size size)
 
 	store->chunks = grow_array(store, store->chunks, sizeof(GhRowChunk), store->nchunks,
 							   &store->max_chunks);
+	number = store->area == NULL ? store->nchunks + 1 :
+		pg_atomic_add_fetch_u32(store->last_number, 1);
 	store->base = grow_array(store, store->base, sizeof(char *), number, &store->max_bases);
-	store->base[number] = MemoryContextAllocHuge(store->context, want);
 	chunk = &store->chunks[store->nchunks];
 	chunk->number = number;
 	chunk->size = want;
 	chunk->used = 0;
+	store->base[number] = chunk_memory(store, chunk);
 	store->nchunks++;
 	store->bytes += want;
 	store->bytes_peak = Max(store->bytes_peak, store->bytes);

@@ -90,11 +90,10 @@ row_buffer(GhSpill *spill, Size size)
 	return (GhRow *) spill->buffer;
 }
 
-/* Writes a row: its size, then its bytes. */
-static void
-write_row(GhJoinState *js, int side, int partition, GhRow *row, Size size)
+/* Appends a row: its size, then its bytes. */
+void
+gh_spill_write(GhJoinState *js, BufFile *file, GhRow *row, Size size)
 {
-	BufFile    *file = partition_file(&js->spill, side, partition);
 	MemoryContext saved = MemoryContextSwitchTo(js->spill.context);
 
 	BufFileWrite(file, &size, sizeof(size));
@@ -103,21 +102,54 @@ write_row(GhJoinState *js, int side, int partition, GhRow *row, Size size)
 	js->spill.bytes_written += sizeof(size) + size;
 }
 
+static void
+write_row(GhJoinState *js, int side, int partition, GhRow *row, Size size)
+{
+	gh_spill_write(js, partition_file(&js->spill, side, partition), row, size);
+}
+
 void
 gh_spill_row(GhJoinState *js, int side, int partition, GhRow *row)
 {
 	write_row(js, side, partition, row, gh_row_size(&js->columns[side], row));
 }
 
+/* The row that a slot becomes, good until the next row that is formed or read. */
+GhRow *
+gh_spill_form(GhJoinState *js, int side, TupleTableSlot *slot, uint64 key, bool has_key,
+			  Size *size)
+{
+	GhRow	   *row;
+
+	*size = gh_row_size_of_slot(&js->columns[side], slot);
+	row = row_buffer(&js->spill, *size);
+	gh_row_form(&js->columns[side], slot, key, has_key, row);
+	return row;
+}
+
 void
 gh_spill_slot(GhJoinState *js, int side, int partition, TupleTableSlot *slot,
 			  uint64 key, bool has_key)
 {
-	Size		size = gh_row_size_of_slot(&js->columns[side], slot);
-	GhRow	   *row = row_buffer(&js->spill, size);
+	Size		size;
+	GhRow	   *row = gh_spill_form(js, side, slot, key, has_key, &size);
 
-	gh_row_form(&js->columns[side], slot, key, has_key, row);
 	write_row(js, side, partition, row, size);
+}
+
+/* The next row of a file, or NULL at its end.  It is good until the next call. */
+GhRow *
+gh_spill_read_file(GhJoinState *js, BufFile *file)
+{
+	Size		size;
+	GhRow	   *row;
+
+	CHECK_FOR_INTERRUPTS();
+	if (!gh_read_temp_file(file, &size, sizeof(size), true))
+		return NULL;
+	row = row_buffer(&js->spill, size);
+	gh_read_temp_file(file, row, size, false);
+	return row;
 }
 
 /*
@@ -130,26 +162,20 @@ gh_spill_read(GhJoinState *js, int side)
 {
 	GhSpill    *spill = &js->spill;
 	BufFile    *file;
+	GhRow	   *row;
 
 	if (!gh_spill_has_file(spill, side, spill->current))
 		return NULL;
 	file = spill->files[side][spill->current];
-	for (;;)
+	while ((row = gh_spill_read_file(js, file)) != NULL)
 	{
-		Size		size;
-		GhRow	   *row;
-		int			partition;
+		int			partition = gh_spill_partition(spill, row->key);
 
-		CHECK_FOR_INTERRUPTS();
-		if (!gh_read_temp_file(file, &size, sizeof(size), true))
-			return NULL;
-		row = row_buffer(spill, size);
-		gh_read_temp_file(file, row, size, false);
-		partition = gh_spill_partition(spill, row->key);
 		if (partition == spill->current)
-			return row;
-		write_row(js, side, partition, row, size);
+			break;
+		gh_spill_row(js, side, partition, row);
 	}
+	return row;
 }
 
 /* Puts the current partition's files to their beginning, to be read. */

@@ -11,6 +11,7 @@
 
 #include "miscadmin.h"
 
+#include "guard.h"
 #include "table/table.h"
 
 /* Blocks from this size on are segments, whose memory goes back when they are freed. */
@@ -98,7 +99,7 @@ alloc_segment(AllocWork *work)
 	work->number = gh_segment_take();
 	if (work->number < 0)
 		return;
-	if (!gh_run_guarded(segment_work, work))
+	if (!gh_run_guarded(NULL, segment_work, work))
 		work->ref = 0;
 	if (work->ref == 0)
 		gh_segment_leave(work->number);
@@ -134,7 +135,7 @@ block_alloc(void *ctx, size_t bytes)
 	/* where there are too many segments the area takes large blocks, too */
 	if (bytes >= GH_SEGMENT_BYTES_MIN)
 		alloc_segment(&work);
-	if (work.ref == 0 && !gh_run_guarded(area_work, &work))
+	if (work.ref == 0 && !gh_run_guarded(NULL, area_work, &work))
 		work.ref = 0;
 	if (work.ref == 0)
 	{
@@ -179,7 +180,7 @@ block_free(void *ctx, GhRef ref)
 	list_remove(table, block);
 	work.start = block->start;
 	(void) gh_shared_count(-(int64) block->bytes);
-	if (!gh_run_guarded(free_work, &work))
+	if (!gh_run_guarded(NULL, free_work, &work))
 		ereport(LOG,
 				(errmsg("could not free memory of hash table \"%s\"", table->info.name)));
 }
@@ -240,7 +241,7 @@ map_work(void *arg)
 void
 gh_shared_free_blocks(GhNamedTable *table)
 {
-	if (!gh_run_guarded(map_work, table))
+	if (!gh_run_guarded(NULL, map_work, table))
 	{
 		ereport(LOG,
 				(errmsg("could not free memory of hash table \"%s\"", table->info.name)));

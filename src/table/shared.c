@@ -8,7 +8,7 @@
  * so larger blocks are segments of their own (segments.c).
  *
  * Both throw errors when the operating system refuses a segment, or to map one, which
- * an engine must never see under it; so there is a guard.
+ * an engine must never see under it: guard.c.
  */
 #include "postgres.h"
 
@@ -20,7 +20,6 @@
 #include "storage/lwlock.h"
 #include "storage/shmem.h"
 #include "utils/memutils.h"
-#include "utils/resowner.h"
 
 #include "service/service.h"
 #include "table/registry.h"
@@ -190,71 +189,4 @@ void *
 gh_shared_address(dsa_pointer pointer)
 {
 	return dsa_get_address(area, pointer);
-}
-
-/* ---------------------------------------------------------------- the guard */
-
-typedef struct HeldLocks
-{
-	int			count;
-	LWLock	   *last;
-} HeldLocks;
-
-static void
-note_lock(LWLock *lock, LWLockMode mode, void *arg)
-{
-	HeldLocks  *held = arg;
-
-	(void) mode;
-	held->count++;
-	held->last = lock;
-}
-
-static HeldLocks
-held_locks(void)
-{
-	HeldLocks	held = {0};
-
-	ForEachLWLockHeldByMe(note_lock, &held);
-	return held;
-}
-
-/*
- * dsa.h and dsm.h leave their structures in order when they throw, but rely on the
- * transaction's end for their locks and for the descriptor of a segment that was
- * refused.  Here the locks are released one by one, the last first, and with no
- * resource owner nobody misses the descriptor, which stays until the process ends.
- */
-bool
-gh_run_guarded(void (*work) (void *arg), void *arg)
-{
-	MemoryContext context = CurrentMemoryContext;
-	ResourceOwner owner = CurrentResourceOwner;
-	uint32		interrupts = InterruptHoldoffCount;
-	uint32		cancels = QueryCancelHoldoffCount;
-	int			before = held_locks().count;
-	volatile bool done = false;
-
-	PG_TRY();
-	{
-		CurrentResourceOwner = NULL;
-		work(arg);
-		done = true;
-	}
-	PG_CATCH();
-	{
-		for (HeldLocks held = held_locks(); held.count > before; held = held_locks())
-		{
-			/* the error has reset the count that the release takes one from */
-			HOLD_INTERRUPTS();
-			LWLockRelease(held.last);
-		}
-		MemoryContextSwitchTo(context);
-		FlushErrorState();
-		InterruptHoldoffCount = interrupts;
-		QueryCancelHoldoffCount = cancels;
-	}
-	PG_END_TRY();
-	CurrentResourceOwner = owner;
-	return done;
 }

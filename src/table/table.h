@@ -150,8 +150,6 @@ extern void *gh_shared_address(dsa_pointer pointer);
 extern struct dshash_table *gh_shared_names(void);
 /* Counts bytes of blocks; false: there would be too many, and nothing was counted. */
 extern bool gh_shared_count(int64 bytes);
-/* Runs work, which calls dsa.h or dsm.h; false: it threw an error, which is forgotten. */
-extern bool gh_run_guarded(void (*work) (void *arg), void *arg);
 
 /* ---- segments.c ---- */
 

@@ -1,0 +1,519 @@
+/*
+ * parallel_table.c
+ *		The table that all participants of a parallel join have: on a device of the
+ *		service, or on the CPU engine in dynamic shared memory.
+ *
+ * One participant makes it, empty and large enough, and each attaches it by its root
+ * and enters its own rows.
+ *
+ * When a device fails while rows are being entered, nobody follows a link yet: the
+ * participants make the table again on the CPU engine, together.  When it fails while
+ * the table is probed, others may be walking chains, so no link may change.  Then one
+ * participant makes a table of the chains as they are: it enters just the rows that no
+ * other row links to.  Its links must all be there for that, and are: rows were entered
+ * before the first probe.  Who fails meanwhile waits for it.  It is busy with memory
+ * alone, so that the wait ends.
+ */
+#include "postgres.h"
+
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+#include "utils/wait_event.h"
+
+#include "gpuhash.h"
+#include "guard.h"
+#include "join/join.h"
+#include "join/parallel.h"
+#include "session.h"
+
+#define GH_ALIGNMENT 64
+
+/* Rows entered at a time. */
+#define GH_RESCUE_BATCH 4096
+
+/* ------------------------------------- the CPU engine's memory, shared */
+
+/* Stands before each block. */
+typedef struct GhBlock
+{
+	dsa_pointer start;			/* as it was allocated */
+	GhRef		next;
+} GhBlock;
+
+StaticAssertDecl(sizeof(GhBlock) <= GH_ALIGNMENT, "a block's header fits before it");
+
+typedef struct BlockWork
+{
+	dsa_area   *area;
+	Size		bytes;
+	dsa_pointer start;
+	GhRef		ref;			/* 0: there is none to be had */
+} BlockWork;
+
+static void *
+block_address(void *ctx, GhRef ref)
+{
+	struct GhParallel *parallel = ctx;
+
+	return dsa_get_address(parallel->area, (dsa_pointer) ref);
+}
+
+static GhBlock *
+block_of(struct GhParallel *parallel, GhRef ref)
+{
+	return (GhBlock *) block_address(parallel, ref) - 1;
+}
+
+static void
+alloc_work(void *arg)
+{
+	BlockWork  *work = arg;
+	char	   *address;
+
+	work->start = dsa_allocate_extended(work->area, work->bytes,
+										DSA_ALLOC_HUGE | DSA_ALLOC_NO_OOM);
+	if (!DsaPointerIsValid(work->start))
+		return;
+	/* addresses of a block differ between processes by whole pages only */
+	address = dsa_get_address(work->area, work->start);
+	work->ref = work->start +
+		((char *) TYPEALIGN(GH_ALIGNMENT, address + sizeof(GhBlock)) - address);
+}
+
+/*
+ * An engine must see no error thrown, so the allocation is guarded.  What it leaves to
+ * the resource owner goes when the join ends with an error, which it does without the
+ * memory.
+ */
+static GhRef
+block_alloc(void *ctx, size_t bytes)
+{
+	struct GhParallel *parallel = ctx;
+	BlockWork	work = {.area = parallel->area};
+	GhBlock    *block;
+
+	if (bytes > MaxAllocHugeSize - 2 * GH_ALIGNMENT)
+		return 0;
+	work.bytes = bytes + 2 * GH_ALIGNMENT;
+	if (!gh_run_guarded(CurrentResourceOwner, alloc_work, &work) || work.ref == 0)
+		return 0;
+	block = block_of(parallel, work.ref);
+	block->start = work.start;
+	block->next = parallel->shared->blocks;
+	parallel->shared->blocks = work.ref;
+	parallel->shared->blocks_changed++;
+	return work.ref;
+}
+
+static void
+free_work(void *arg)
+{
+	BlockWork  *work = arg;
+
+	dsa_free(work->area, work->start);
+}
+
+static void
+block_free(void *ctx, GhRef ref)
+{
+	struct GhParallel *parallel = ctx;
+	GhRef	   *at = &parallel->shared->blocks;
+	BlockWork	work = {.area = parallel->area};
+
+	if (ref == 0)
+		return;
+	while (*at != ref)
+		at = &block_of(parallel, *at)->next;
+	*at = block_of(parallel, ref)->next;
+	work.start = block_of(parallel, ref)->start;
+	(void) gh_run_guarded(CurrentResourceOwner, free_work, &work);
+}
+
+/* Maps all blocks in this process.  May throw. */
+static void
+map_blocks(struct GhParallel *parallel)
+{
+	for (GhRef ref = parallel->shared->blocks; ref != 0; ref = block_of(parallel, ref)->next)
+		continue;
+	parallel->blocks_seen = parallel->shared->blocks_changed;
+}
+
+/*
+ * Blocks that another process has made since are mapped here: the engine is about to
+ * look at them.  Where that fails, it throws, with nothing begun; the join ends
+ * with it, and the table.
+ */
+static void
+table_lock(void *ctx, GhLockMode mode)
+{
+	struct GhParallel *parallel = ctx;
+	GhShared   *shared = parallel->shared;
+
+	LWLockAcquire(&shared->lock, mode == GH_LOCK_SHARED ? LW_SHARED : LW_EXCLUSIVE);
+	if (parallel->blocks_seen != shared->blocks_changed)
+		map_blocks(parallel);
+}
+
+static void
+table_unlock(void *ctx)
+{
+	struct GhParallel *parallel = ctx;
+
+	LWLockRelease(&parallel->shared->lock);
+}
+
+/* What js->engine gets for the common table, in place of what is a process's own. */
+void
+gh_parallel_host(GhJoinState *js)
+{
+	struct GhParallel *parallel = js->parallel;
+	GhHost	   *host = &js->host;
+
+	if (js->engine == gh_service_engine())
+	{
+		host->ctx = &parallel->scope;
+		return;
+	}
+	host->ctx = parallel;
+	host->alloc = block_alloc;
+	host->free = block_free;
+	host->address = block_address;
+	host->lock = table_lock;
+	host->unlock = table_unlock;
+}
+
+/* Frees the table of an earlier run. */
+void
+gh_parallel_free_blocks(GhJoinState *js)
+{
+	struct GhParallel *parallel = js->parallel;
+
+	while (parallel->shared->blocks != 0)
+		block_free(parallel, parallel->shared->blocks);
+}
+
+/* ------------------------------------------------------ making, entering */
+
+/*
+ * The engine for this join.  Without the service no process can use the GPU of
+ * another one.
+ */
+const GhEngine *
+gh_parallel_choose_engine(GhJoinState *js)
+{
+	GhShared   *shared = js->parallel->shared;
+	Plan	   *outer = gh_child(js, GH_OUTER)->plan;
+
+	if (gh_service_enabled())
+		return gh_choose_engine(pg_atomic_read_u64(&shared->nkeys) +
+								outer->plan_rows * shared->nmembers, &js->engine_reason);
+	js->engine_reason = gh_engine_setting == GH_ENGINE_CPU ? NULL : "parallel worker";
+	return gh_cpu_engine();
+}
+
+/* Gives the table on the device back; once, whoever asks. */
+void
+gh_shared_table_release(GhShared *shared)
+{
+	gh_service_table_release(pg_atomic_exchange_u64(&shared->device_root, 0));
+}
+
+static void
+publish_root(GhJoinState *js)
+{
+	GhShared   *shared = js->parallel->shared;
+	GhRef		root = js->engine->table_root(js->table);
+
+	if (js->engine == gh_service_engine())
+	{
+		pg_atomic_write_u64(&shared->device_root, root);
+		shared->engine = GH_SHARED_SERVICE;
+	}
+	else
+	{
+		shared->cpu_root = root;
+		shared->engine = GH_SHARED_CPU;
+	}
+}
+
+/* What EXPLAIN says of it is the first failure. */
+static void
+note_failure(GhJoinState *js)
+{
+	GhShared   *shared = js->parallel->shared;
+
+	SpinLockAcquire(&shared->mutex);
+	if (shared->fallback_reason[0] == '\0')
+		strlcpy(shared->fallback_reason, js->fallback_reason, GH_MESSAGE_SIZE);
+	SpinLockRelease(&shared->mutex);
+}
+
+static void
+open_on_cpu(GhJoinState *js, uint64 keys)
+{
+	GhError		error;
+
+	gh_leave_transfer(js);
+	js->engine = gh_cpu_engine();
+	if (gh_join_open_table(js, keys, &error) != GH_OK)
+		gh_report_error(&error, "join through the hash table");
+}
+
+/* Phase TABLE, by one participant.  No rows with a key: no table. */
+void
+gh_shared_table_make(GhJoinState *js)
+{
+	uint64		keys = pg_atomic_read_u64(&js->parallel->shared->nkeys);
+	GhError		error;
+
+	if (keys == 0)
+		return;
+	js->engine = gh_parallel_choose_engine(js);
+	js->table_shared = true;
+	if (gh_join_open_table(js, keys, &error) != GH_OK)
+	{
+		gh_join_report_failure(js, &error);
+		note_failure(js);
+		open_on_cpu(js, keys);
+	}
+	publish_root(js);
+}
+
+/* This process's handle on the common table, unless it has one. */
+static GhStatus
+attach_table(GhJoinState *js, GhError *error)
+{
+	struct GhParallel *parallel = js->parallel;
+	bool		on_device = js->engine == gh_service_engine();
+	GhRef		root = on_device ? pg_atomic_read_u64(&parallel->shared->device_root) :
+		parallel->shared->cpu_root;
+	GhStatus	status;
+
+	if (js->table != NULL)
+		return GH_OK;
+	js->table_shared = true;
+	if (on_device && !gh_take_transfer(js))
+		return gh_error_set(error, GH_NO_MEMORY, GH_NO_BUFFERS_MESSAGE);
+	gh_host_init(&js->host, js->context);
+	gh_parallel_host(js);
+	if (!on_device)
+	{
+		table_lock(parallel, GH_LOCK_SHARED);
+		table_unlock(parallel);
+	}
+	while ((status = js->engine->table_attach(&js->host, root, &js->table, error)) == GH_STOPPED)
+		gh_serve_interrupt();
+	if (status != GH_OK)
+		js->table = NULL;
+	return status;
+}
+
+static const GhEngine *
+shared_engine(const GhShared *shared)
+{
+	return shared->engine == GH_SHARED_SERVICE ? gh_service_engine() : gh_cpu_engine();
+}
+
+/* Phase ENTER. */
+void
+gh_shared_table_enter(GhJoinState *js)
+{
+	GhShared   *shared = js->parallel->shared;
+	GhStatus	status;
+	GhError		error;
+
+	if (shared->engine == GH_SHARED_NO_TABLE || js->store.nkeys == 0)
+		return;
+	js->engine = shared_engine(shared);
+	status = attach_table(js, &error);
+	if (status == GH_OK)
+		status = gh_join_enter_rows(js, &error);
+	if (status == GH_OK)
+		return;
+	gh_join_report_failure(js, &error);
+	note_failure(js);
+	pg_atomic_write_u32(&shared->failed, 1);
+}
+
+/* Phase TABLE_AGAIN, by one participant. */
+void
+gh_shared_table_make_again(GhJoinState *js)
+{
+	GhShared   *shared = js->parallel->shared;
+
+	gh_join_close_table(js);
+	gh_shared_table_release(shared);
+	js->table_shared = true;
+	open_on_cpu(js, pg_atomic_read_u64(&shared->nkeys));
+	publish_root(js);
+}
+
+/* Phase ENTER_AGAIN.  Links are written anew. */
+void
+gh_shared_table_enter_again(GhJoinState *js)
+{
+	GhError		error;
+
+	if (js->engine != gh_cpu_engine())
+	{
+		gh_join_close_table(js);
+		gh_leave_transfer(js);
+	}
+	js->engine = gh_cpu_engine();
+	if (js->store.nkeys == 0)
+		return;
+	if (attach_table(js, &error) != GH_OK || gh_join_enter_rows(js, &error) != GH_OK)
+		gh_report_error(&error, "join through the hash table");
+}
+
+/* -------------------------------------------------------------- probing */
+
+/* Phase PROBE: all participants' rows, and the table. */
+void
+gh_shared_table_open(GhJoinState *js)
+{
+	struct GhParallel *parallel = js->parallel;
+	GhShared   *shared = parallel->shared;
+	GhError		error;
+
+	gh_row_store_forget(&js->store);
+	for (int i = 0; i < shared->nmembers; i++)
+		if (shared->member[i].nchunks > 0)
+			gh_row_store_map(&js->store,
+							 dsa_get_address(parallel->area, shared->member[i].chunks),
+							 shared->member[i].nchunks);
+	if (shared->engine == GH_SHARED_NO_TABLE)
+		return;
+	if (js->table == NULL)
+		js->engine = shared_engine(shared);
+	if (attach_table(js, &error) != GH_OK)
+		gh_join_fall_back(js, &error);
+}
+
+/* Marks the rows that others link to, by chunk number and offset: a bit for 8 bytes. */
+static uint64 **
+linked_rows(const GhRowStore *store, MemoryContext context)
+{
+	GhRowCursor cursor = {0};
+	uint64	  **bits = MemoryContextAllocZero(context, sizeof(uint64 *) * store->max_bases);
+	GhRow	   *row;
+
+	for (uint32 i = 0; i < store->nchunks; i++)
+		bits[store->chunks[i].number] =
+			MemoryContextAllocExtended(context, (store->chunks[i].used / 512 + 1) * sizeof(uint64),
+									   MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	while ((row = gh_row_store_next(store, &cursor)) != NULL)
+	{
+		GhRowRef	next = gh_row_next(row);
+
+		CHECK_FOR_INTERRUPTS();
+		if (next != 0)
+			bits[next >> GH_REF_SHIFT][(uint32) next / 512] |= UINT64CONST(1) << (next / 8 % 64);
+	}
+	return bits;
+}
+
+static void
+insert_heads(GhJoinState *js, uint64 *keys, uint64 *refs, uint64 n)
+{
+	GhRequest	request = {0};
+
+	request.op = GH_INSERT;
+	request.count = n;
+	request.keys = keys;
+	request.values_in = refs;
+	if (gh_run_request(js->table, &request) != GH_OK)
+		gh_report_error(&request.error, "join through the hash table");
+}
+
+/* A table on the CPU engine of the chains as they are. */
+static void
+make_of_chains(GhJoinState *js)
+{
+	const GhRowStore *store = &js->store;
+	MemoryContext context = AllocSetContextCreate(js->context, "GpuHashJoin rescue",
+												  ALLOCSET_DEFAULT_SIZES);
+	uint64	  **linked = linked_rows(store, context);
+	uint64	   *keys = MemoryContextAlloc(context, 2 * GH_RESCUE_BATCH * sizeof(uint64));
+	uint64	   *refs = keys + GH_RESCUE_BATCH;
+	uint64		n = 0;
+	GhRowCursor cursor = {0};
+	GhRow	   *row;
+
+	open_on_cpu(js, pg_atomic_read_u64(&js->parallel->shared->nkeys));
+	while ((row = gh_row_store_next(store, &cursor)) != NULL)
+	{
+		GhRowRef	ref = cursor.ref;
+
+		if (!gh_row_has_key(row) ||
+			(linked[ref >> GH_REF_SHIFT][(uint32) ref / 512] >> (ref / 8 % 64) & 1) != 0)
+			continue;
+		keys[n] = row->key;
+		refs[n] = ref;
+		if (++n == GH_RESCUE_BATCH)
+		{
+			insert_heads(js, keys, refs, n);
+			n = 0;
+		}
+	}
+	if (n > 0)
+		insert_heads(js, keys, refs, n);
+	MemoryContextDelete(context);
+}
+
+/* Whether this process is the one to make the table. */
+static bool
+take_rescue(GhShared *shared)
+{
+	bool		first;
+
+	SpinLockAcquire(&shared->mutex);
+	first = shared->rescue == GH_RESCUE_NONE;
+	if (first)
+		shared->rescue = GH_RESCUE_MAKING;
+	SpinLockRelease(&shared->mutex);
+	return first;
+}
+
+static bool
+rescue_is_ready(GhShared *shared)
+{
+	bool		ready;
+
+	SpinLockAcquire(&shared->mutex);
+	ready = shared->rescue == GH_RESCUE_READY;
+	SpinLockRelease(&shared->mutex);
+	return ready;
+}
+
+/*
+ * Goes on without the device while the table is probed.  The failure was reported, the
+ * handle is given back.  A maker that fails ends the query.
+ */
+void
+gh_parallel_fall_back(GhJoinState *js)
+{
+	GhShared   *shared = js->parallel->shared;
+	GhError		error;
+
+	note_failure(js);
+	gh_leave_transfer(js);
+	if (take_rescue(shared))
+	{
+		make_of_chains(js);
+		shared->cpu_root = js->engine->table_root(js->table);
+		SpinLockAcquire(&shared->mutex);
+		shared->rescue = GH_RESCUE_READY;
+		SpinLockRelease(&shared->mutex);
+		ConditionVariableBroadcast(&shared->rescued);
+		return;
+	}
+	ConditionVariablePrepareToSleep(&shared->rescued);
+	while (!rescue_is_ready(shared))
+		ConditionVariableSleep(&shared->rescued, WAIT_EVENT_HASH_BUILD_ALLOCATE);
+	ConditionVariableCancelSleep();
+	js->engine = gh_cpu_engine();
+	if (attach_table(js, &error) != GH_OK)
+		gh_report_error(&error, "join through the hash table");
+}
