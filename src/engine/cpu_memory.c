@@ -9,33 +9,9 @@
 
 #include "cpu_internal.h"
 
+#include "huge_pages.h"
+
 #include <inttypes.h>
-#include <sys/mman.h>
-
-/* Blocks from this size on ask for huge pages, whose size is 2 MiB. */
-#define HUGE_PAGE_BYTES ((uintptr_t) 2 << 20)
-#define HUGE_BLOCK_BYTES (2 * HUGE_PAGE_BYTES)
-
-/*
- * Random probes of a table of hundreds of megabytes miss the TLB at every key
- * when its pages are small.  This is a hint about whole huge pages inside the
- * block: it changes no content, is harmless in a shared mapping, and where the
- * kernel declines it nothing is lost.
- */
-static void
-advise_huge_pages(void *memory, uint64_t bytes)
-{
-#ifdef MADV_HUGEPAGE
-	uintptr_t	begin = ((uintptr_t) memory + HUGE_PAGE_BYTES - 1) & ~(HUGE_PAGE_BYTES - 1);
-	uintptr_t	end = ((uintptr_t) memory + bytes) & ~(HUGE_PAGE_BYTES - 1);
-
-	if (bytes >= HUGE_BLOCK_BYTES && end > begin)
-		(void) madvise((void *) begin, end - begin, MADV_HUGEPAGE);
-#else
-	(void) memory;
-	(void) bytes;
-#endif
-}
 
 /* A block of the host, counted in root->bytes, of any content. */
 GhStatus
@@ -56,7 +32,7 @@ gh_cpu_take(GhCpuTable *table, uint64_t bytes, GhRef *ref, GhError *error)
 	root->bytes += bytes;
 	if (root->bytes > root->bytes_peak)
 		root->bytes_peak = root->bytes;
-	advise_huge_pages(table->host.address(table->host.ctx, *ref), bytes);
+	gh_advise_huge_pages(table->host.address(table->host.ctx, *ref), bytes);
 	return GH_OK;
 }
 

@@ -37,9 +37,9 @@
 
 /* ------------------------------------------------------- the scan tuple */
 
-/* Nobody above the node gets this slot, so nobody else changes it. */
+/* Makes a virtual slot, whose values are in place, hold a row. */
 static inline void
-mark_scan_tuple_full(TupleTableSlot *slot)
+mark_tuple_full(TupleTableSlot *slot)
 {
 	slot->tts_flags &= ~TTS_FLAG_EMPTY;
 	slot->tts_nvalid = slot->tts_tupleDescriptor->natts;
@@ -72,7 +72,7 @@ gh_row_key(GhJoinState *js, int side, TupleTableSlot *slot, uint64 *key)
 				scan->tts_values[i] = slot->tts_values[js->scan_attnos[i] - 1];
 				scan->tts_isnull[i] = slot->tts_isnull[js->scan_attnos[i] - 1];
 			}
-		mark_scan_tuple_full(scan);
+		mark_tuple_full(scan);
 		econtext->ecxt_scantuple = scan;
 	}
 	saved = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
@@ -145,7 +145,7 @@ load_inner(GhJoinState *js, GhRow *inner)
 	else
 		gh_row_load(columns, inner, scan->tts_isnull + first, scan->tts_values + first);
 	load_copies(js);
-	mark_scan_tuple_full(scan);
+	mark_tuple_full(scan);
 	js->css.ss.ps.ps_ExprContext->ecxt_scantuple = scan;
 }
 
@@ -153,14 +153,35 @@ load_inner(GhJoinState *js, GhRow *inner)
 static inline void
 load_pair(GhJoinState *js, const GhBatch *batch, GhRow *inner)
 {
-	ResetExprContext(js->css.ss.ps.ps_ExprContext);
+	if (js->evaluates)
+		ResetExprContext(js->css.ss.ps.ps_ExprContext);
 	if (!js->row_loaded)
 		load_outer(js, batch);
 	load_inner(js, inner);
 }
 
+/* Columns of the scan tuple as the node's result. */
+static inline TupleTableSlot *
+copy_columns(GhJoinState *js)
+{
+	const TupleTableSlot *scan = js->css.ss.ss_ScanTupleSlot;
+	TupleTableSlot *result = js->css.ss.ps.ps_ResultTupleSlot;
+	int			n = result->tts_tupleDescriptor->natts;
+
+	/* a node above may have had it hold copies of its own */
+	if (TTS_SHOULDFREE(result))
+		ExecClearTuple(result);
+	for (int i = 0; i < n; i++)
+	{
+		result->tts_values[i] = scan->tts_values[js->output_columns[i]];
+		result->tts_isnull[i] = scan->tts_isnull[js->output_columns[i]];
+	}
+	mark_tuple_full(result);
+	return result;
+}
+
 /* The scan tuple as the node's result, or NULL when the filter drops it. */
-static TupleTableSlot *
+static inline TupleTableSlot *
 project_row(GhJoinState *js)
 {
 	PlanState  *ps = &js->css.ss.ps;
@@ -172,7 +193,35 @@ project_row(GhJoinState *js)
 	}
 	/* the scan tuple has columns for the keys, so it never is the result itself */
 	Assert(ps->ps_ProjInfo != NULL);
-	return ExecProject(ps->ps_ProjInfo);
+	return js->output_columns != NULL ? copy_columns(js) : ExecProject(ps->ps_ProjInfo);
+}
+
+/*
+ * What the node's output asks of emission.  Where it is just columns, they are copied, and
+ * without a qual either, nothing is evaluated.
+ */
+void
+gh_emit_init(GhJoinState *js)
+{
+	PlanState  *ps = &js->css.ss.ps;
+	const GhColumns *inner = &js->columns[GH_INNER];
+	List	   *tlist = ps->plan->targetlist;
+	int		   *columns = palloc(sizeof(int) * Max(list_length(tlist), 1));
+	int			n = 0;
+	ListCell   *lc;
+
+	foreach(lc, tlist)
+	{
+		Var		   *var = (Var *) lfirst_node(TargetEntry, lc)->expr;
+
+		if (!IsA(var, Var) || var->varno != INDEX_VAR || var->varattno <= 0)
+			break;
+		columns[n++] = var->varattno - 1;
+	}
+	js->output_columns = n == list_length(tlist) ? columns : NULL;
+	js->evaluates = js->output_columns == NULL || ps->qual != NULL ||
+		js->recheck != NULL || js->joinqual != NULL;
+	js->prefetch_span = (int) Min((Size) 64, gh_row_fixed_size(inner) - 1);
 }
 
 /* -------------------------------------------------- the rows of a batch */
@@ -202,9 +251,9 @@ open_row(GhJoinState *js, const GhBatch *batch)
 		{
 			const char *row = (const char *) gh_row_at(&js->store, batch->found[ahead]);
 
-			/* rows are not aligned to cache lines: most take two */
+			/* rows are not aligned to cache lines: many lie in two */
 			__builtin_prefetch(row);
-			__builtin_prefetch(row + 64);
+			__builtin_prefetch(row + js->prefetch_span);
 		}
 	}
 }

@@ -212,6 +212,7 @@ begin_join(CustomScanState *node, EState *estate, int eflags)
 	gh_source_init(js, GH_OUTER, estate, eflags);
 	gh_source_init(js, GH_INNER, estate, eflags);
 	init_join_type(js, cscan);
+	gh_emit_init(js);
 
 	js->context = AllocSetContextCreate(CurrentMemoryContext, "GpuHashJoin",
 										ALLOCSET_DEFAULT_SIZES);

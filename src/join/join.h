@@ -261,6 +261,13 @@ extern GhRow *gh_row_store_next(const GhRowStore *store, GhRowCursor *cursor);
 extern Size gh_row_size_of_slot(const GhColumns *columns, TupleTableSlot *slot);
 extern void gh_row_form(const GhColumns *columns, TupleTableSlot *slot, uint64 key,
 						bool has_key, GhRow *row);
+/* Bytes of a row up to its by-reference values. */
+static inline Size
+gh_row_fixed_size(const GhColumns *columns)
+{
+	return sizeof(GhRow) + columns->nulls_size + columns->ncolumns * sizeof(Datum);
+}
+
 extern Size gh_row_size(const GhColumns *columns, GhRow *row);
 
 /* Copies the kept columns of a slot; by-reference values go to arena. */
@@ -446,6 +453,10 @@ typedef struct GhJoinState
 	bool		ahead;			/* the other one is filled and submitted */
 
 	/* emission */
+	int		   *output_columns; /* by output column, that of the scan tuple; NULL: the output
+								 * is more than columns */
+	bool		evaluates;		/* there are quals, or expressions in the output */
+	int			prefetch_span;	/* bytes from a row's start to what else is fetched early */
 	GhRowCursor unmatched;		/* the next inner row to try */
 	int			row;			/* in the current batch */
 	int			probe;			/* likewise; rows without a key have none */
@@ -480,6 +491,7 @@ extern const CustomScanMethods gh_join_scan_methods;
 
 /* emit.c: the scan tuple, joined rows */
 extern bool gh_row_key(GhJoinState *js, int side, TupleTableSlot *slot, uint64 *key);
+extern void gh_emit_init(GhJoinState *js);
 extern void gh_emit_start(GhJoinState *js);
 extern TupleTableSlot *gh_emit_row(GhJoinState *js);
 extern void gh_emit_unmatched_start(GhJoinState *js);

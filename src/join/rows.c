@@ -17,6 +17,7 @@
 #include "utils/expandeddatum.h"
 #include "utils/memutils.h"
 
+#include "engine/huge_pages.h"
 #include "join/join.h"
 
 /* Chunks double up to the maximum, so that small joins stay small. */
@@ -104,18 +105,11 @@ gh_columns_copy(const GhColumns *columns, TupleTableSlot *slot, bool *nulls,
 
 /* ------------------------------------------------------------ stored rows */
 
-/* Bytes of a row up to its by-reference values. */
-static inline Size
-fixed_size(const GhColumns *columns)
-{
-	return sizeof(GhRow) + columns->nulls_size + columns->ncolumns * sizeof(Datum);
-}
-
 /* Bytes of the row that slot, deformed as far as max_attno, would become. */
 Size
 gh_row_size_of_slot(const GhColumns *columns, TupleTableSlot *slot)
 {
-	Size		size = fixed_size(columns);
+	Size		size = gh_row_fixed_size(columns);
 
 	if (columns->all_byval)
 		return size;
@@ -133,7 +127,7 @@ gh_row_size_of_slot(const GhColumns *columns, TupleTableSlot *slot)
 Size
 gh_row_size(const GhColumns *columns, GhRow *row)
 {
-	Size		size = fixed_size(columns);
+	Size		size = gh_row_fixed_size(columns);
 	bool	   *nulls = gh_row_nulls(row);
 
 	if (columns->all_byval)
@@ -152,7 +146,7 @@ gh_row_form(const GhColumns *columns, TupleTableSlot *slot, uint64 key, bool has
 {
 	bool	   *nulls = gh_row_nulls(row);
 	Datum	   *values = gh_row_values(columns, row);
-	char	   *data = (char *) row + fixed_size(columns);
+	char	   *data = (char *) row + gh_row_fixed_size(columns);
 
 	row->link = has_key ? 0 : GH_ROW_KEYLESS;
 	row->key = key;
@@ -304,6 +298,7 @@ add_chunk(GhRowStore *store, Size size)
 	chunk->size = want;
 	chunk->used = 0;
 	store->base[number] = chunk_memory(store, chunk);
+	gh_advise_huge_pages(store->base[number], want);
 	store->nchunks++;
 	store->bytes += want;
 	store->bytes_peak = Max(store->bytes_peak, store->bytes);
