@@ -72,6 +72,15 @@ CREATE TABLE js_many AS SELECT CASE WHEN i % 2 = 0 THEN i END c1, i c2, i c3, i 
 SELECT * FROM compare_sources('SELECT a.*, b.c1 AS bc1, b.c8 AS bc8, b.v AS bv FROM js_many a JOIN js_many b ON a.k = b.c9');
 SELECT * FROM compare_sources('SELECT a.c1, a.c9, a.v, b.c2, b.c9 AS bc9 FROM js_many a LEFT JOIN js_many b ON a.c8 = b.k');
 
+-- keys below zero: rows with and without NULLs before the key, and rows that come through the executor
+CREATE TABLE js_below AS SELECT CASE WHEN i % 2 = 0 THEN i END n, -(i % 60) k, -(i % 60)::bigint k8, (-(i % 60))::smallint k2, i v FROM generate_series(1, 300) i;
+SELECT * FROM compare_sources('SELECT a.v, b.v AS bv FROM js_below a JOIN js_below b ON a.k = b.k');
+SELECT * FROM compare_sources('SELECT a.v, b.v AS bv FROM js_below a JOIN (SELECT k, v FROM js_below WHERE v < 100 OFFSET 0) b ON a.k = b.k');
+SELECT * FROM compare_sources('SELECT a.v, b.v AS bv FROM (SELECT k, v FROM js_below WHERE v < 100 OFFSET 0) a LEFT JOIN js_below b ON a.k = b.k');
+SELECT * FROM compare_sources('SELECT a.v, b.v AS bv FROM js_below a JOIN js_below b ON a.k = b.k8 AND a.v < 100');
+SELECT * FROM compare_sources('SELECT a.v, b.v AS bv FROM js_below a FULL JOIN js_below b ON a.k8 = b.k2');
+SELECT * FROM compare_sources('SELECT a.v, b.v AS bv FROM js_below a RIGHT JOIN js_below b ON a.k2 = b.k AND b.v < 100');
+
 -- quals: their order, what they drop, and what they raise
 SET gpuhash.force_offload = on;
 SET enable_nestloop = off;
@@ -263,6 +272,6 @@ SELECT * FROM scan_reports('SELECT a.v, b.k FROM js_plain a JOIN js_kinds b ON a
 
 DROP VIEW js_view;
 DROP MATERIALIZED VIEW js_matview;
-DROP TABLE js_kinds, js_plain, js_nulls, js_many, js_parted, js_child, js_parent, js_life, js_outside, js_temp, js_unlogged, js_none, js_other_am;
+DROP TABLE js_kinds, js_plain, js_nulls, js_many, js_below, js_parted, js_child, js_parent, js_life, js_outside, js_temp, js_unlogged, js_none, js_other_am;
 DROP ACCESS METHOD js_heap2;
 DROP FUNCTION compare_sources(text), js_loud(bigint), outer_rows(text), js_walk(), scan_reports(text, boolean), scan_counts(), compare_reports(text);

@@ -75,6 +75,16 @@ typedef struct GhKeySide
 	bool		has_exprs;		/* some column is evaluated */
 } GhKeySide;
 
+/* Bits of a key. */
+#define GH_KEY_BITS 64
+
+/* What of an encoded value goes into a packed key: its lower bits, 1 to 64 of them. */
+static inline uint64
+gh_code_bits(uint64 code, int bits)
+{
+	return code & (~UINT64CONST(0) >> (GH_KEY_BITS - bits));
+}
+
 /* MurmurHash3's finalizer: every input bit reaches every output bit. */
 static inline uint64
 gh_mix64(uint64 x)

@@ -34,8 +34,6 @@
 
 #include "join/join.h"
 
-#define KEY_BITS 64
-
 /* ------------------------------------------------------------ planner's half */
 
 /* The exact encoding of a type in a built-in family, and its width; or false. */
@@ -225,7 +223,7 @@ gh_keys_are_exact(List *keys)
 			return false;
 		bits += key->bits;
 	}
-	return bits <= KEY_BITS;
+	return bits <= GH_KEY_BITS;
 }
 
 /* ----------------------------------------------------------- executor's half */
@@ -309,11 +307,10 @@ gh_encode_key(GhKeySide *side, TupleTableSlot *slot, ExprContext *econtext,
 
 		if (!side->exact)
 			result = gh_mix64(result + code + UINT64CONST(0x9e3779b97f4a7c15));
-		else if (column->bits == KEY_BITS)
+		else if (column->bits == GH_KEY_BITS)
 			result = code;
 		else
-			result = (result << column->bits) |
-				(code & ((UINT64CONST(1) << column->bits) - 1));
+			result = (result << column->bits) | gh_code_bits(code, column->bits);
 	}
 	*key = result;
 	return true;

@@ -119,6 +119,7 @@ init_key_reader(GhJoinState *js, GhSource *source)
 	if (keys->ncolumns == 1 && keys->exact && source->key_columns.nfixed == 1 &&
 		!keys->has_exprs)
 	{
+		source->key_bits = keys->columns[0].bits;
 		if (keys->columns[0].encoding == GH_KEY_INT4)
 			source->key_load = GH_KEY_LOAD_INT4;
 		else if (keys->columns[0].encoding == GH_KEY_INT8)
@@ -230,9 +231,11 @@ tuple_key(GhJoinState *js, GhSource *source, HeapTupleHeader tuple, uint64 *key)
 	if (source->key_load != GH_KEY_LOAD_ANY && gh_tuple_has_prefix(tuple, reader->prefix))
 	{
 		const char *place = (const char *) tuple + tuple->t_hoff + reader->columns[0].offset;
+		uint64		code = source->key_load == GH_KEY_LOAD_INT8 ?
+			(uint64) *(const int64 *) place : (uint64) (int64) *(const int32 *) place;
 
-		*key = source->key_load == GH_KEY_LOAD_INT8 ? (uint64) *(const int64 *) place :
-			(uint64) (int64) *(const int32 *) place;
+		/* the same as of a row that comes another way */
+		*key = gh_code_bits(code, source->key_bits);
 		return true;
 	}
 	gh_reader_load(reader, tuple, source->slot->tts_values, source->slot->tts_isnull);

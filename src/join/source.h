@@ -141,6 +141,7 @@ typedef struct GhSource
 	int			side;
 	GhPages		pages;
 	GhKeyLoad	key_load;
+	int			key_bits;		/* how many of the integer are the key */
 	GhTupleReader key_columns;	/* what keys read, into slot */
 	GhTupleReader slot_columns; /* what is kept, into slot */
 	GhTupleReader kept_columns; /* what is kept, into an array of just these */
