@@ -9,7 +9,7 @@ WITH_CUDA ?= auto
 WERROR ?= yes
 
 # Goals that are scripts: they find or install PostgreSQL by themselves.
-script_goals := help demo check
+script_goals := help demo check check-core
 goals := $(or $(MAKECMDGOALS),all)
 
 ifeq ($(filter-out $(script_goals),$(goals)),)
@@ -21,6 +21,8 @@ demo:
 	@bash $(top)/test/demo.sh
 check:
 	@bash $(top)/test/check.sh
+check-core:
+	@PARTS=core bash $(top)/test/check.sh
 
 else
 

@@ -10,7 +10,7 @@
 # Environment
 #	PG_CONFIG	the server to test with (default: of PATH, else the newest)
 #	PARTS		which parts (default: all): style build clang cuda engine
-#			sanitize regress isolation tap
+#			sanitize regress isolation tap; and, when named, core: see core.sh
 #	CONF		file with lines for the configuration of the regress server
 #	WITH_CUDA	yes: the library is built for the GPU here and installed
 #	CUDA_ARCHS	what part cuda compiles the library for (default: the GPU here, else
@@ -23,6 +23,8 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=test/archive.sh
 . "$(dirname "${BASH_SOURCE[0]}")/archive.sh"
+# shellcheck source=test/core.sh
+. "$(dirname "${BASH_SOURCE[0]}")/core.sh"
 
 ALL_PARTS="style build clang cuda engine sanitize regress isolation tap"
 PARTS=${PARTS:-$ALL_PARTS}
@@ -209,8 +211,8 @@ part_sanitize() {
 # formats: "test NAME ... ok" before 16, TAP after.
 count_regress() {
 	local name=$1 log=$2 rc=$3 diffs=$4 passed failed
-	passed=$(grep -cE '^ok |^(test +)?[^ ]+ +\.\.\. +ok ' "$log" || true)
-	failed=$(grep -cE '^not ok |^(test +)?[^ ]+ +\.\.\. +(FAILED|failed)' "$log" || true)
+	passed=$(grep -cE '^ok |^(test| ) *[^ ]+ +\.\.\. +ok ' "$log" || true)
+	failed=$(grep -cE '^not ok |^(test| ) *[^ ]+ +\.\.\. +(FAILED|failed)' "$log" || true)
 	PASSED=$((PASSED + passed))
 	if [ "$failed" = 0 ] && [ "$rc" = 0 ] && [ "$passed" != 0 ]; then
 		printf 'ok      %s: %s tests\n' "$name" "$passed"

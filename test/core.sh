@@ -1,0 +1,138 @@
+# shellcheck shell=bash
+#
+# core.sh: PostgreSQL's own regression and isolation tests with gpuhash loaded, the part
+# `core` of check.sh (`make check-core`).  Sourced, not run.
+#
+# Three ways: with gpuhash.enabled off nothing may differ from what PostgreSQL expects; with
+# the defaults, where some of the tests' joins of 10,000 rows are found to be cheaper, and
+# with every join offloaded that can be, EXPLAIN and the order of rows may
+# (core_differences.pl).  Where more does, the suite is run once without gpuhash: what
+# differs there in the same way is the machine's.
+#
+# Environment
+#	GPUHASH_PG_SRC	source tree of this very PostgreSQL, for a server that was installed
+#			without the suites' files
+#	CORE_WAYS	default: off default forced
+#	CORE_SUITES	default: regress isolation
+
+# What goes into the server's configuration, by way.
+core_conf() {
+	# the test of parallel plans counts its workers
+	echo "max_worker_processes = 16"
+	[ "$1" = without ] || echo "shared_preload_libraries = 'gpuhash'"
+	case $1 in
+		off) echo "gpuhash.enabled = off" ;;
+		forced) echo "gpuhash.force_offload = on" ;;
+	esac
+	# containers often have next to no /dev/shm
+	[ "$(df -Pm /dev/shm 2>/dev/null | awk 'NR == 2 { print $4 }')" -ge 512 ] 2>/dev/null ||
+		echo "dynamic_shared_memory_type = sysv"
+}
+
+# The folder that the server was installed with for tests.
+core_installed() { (cd "$(dirname "$("$PG_CONFIG" --pgxs)")/../test" && pwd -P); }
+
+# core_inputs SUITE: the folder with its files, or nothing.
+core_inputs() {
+	local folder
+	for folder in "${GPUHASH_PG_SRC:+$GPUHASH_PG_SRC/src/test/$1}" "$(core_installed)/$1"; do
+		if [ -n "$folder" ] && [ -d "$folder/expected" ]; then
+			printf '%s\n' "$folder"
+			return
+		fi
+	done
+}
+
+# The functions in C that the regression tests call: with the files, or compiled.
+core_libraries() {
+	local inputs=$1 source
+	if [ -f "$inputs/regress.so" ] && [ -f "$inputs/refint.so" ]; then
+		printf '%s\n' "$inputs"
+		return
+	fi
+	mkdir -p "$WORK/core-lib"
+	for source in "$inputs/regress.c" "$inputs/../../../contrib/spi/refint.c" "$inputs/../../../contrib/spi/autoinc.c"; do
+		cc -O2 -shared -fPIC -I"$("$PG_CONFIG" --includedir-server)" -DDLSUFFIX='".so"' \
+			-o "$WORK/core-lib/$(basename "$source" .c).so" "$source" || return 1
+	done
+	printf '%s\n' "$WORK/core-lib"
+}
+
+# core_run SUITE WAY: a run; its files are then in $WORK/core-SUITE-WAY.
+core_run() {
+	local suite=$1 way=$2 out=$WORK/core-$1-$2 inputs libraries rc=0
+	local -a options=()
+	inputs=$(core_inputs "$suite")
+	libraries=$inputs
+	[ "$suite" = isolation ] || libraries=$(core_libraries "$inputs") || return 1
+	rm -rf "$out"
+	mkdir -p "$out"
+	core_conf "$way" >"$out/conf"
+	if [ "$suite" = isolation ]; then
+		options=("$(core_installed)/isolation/pg_isolation_regress" --schedule="$inputs/isolation_schedule")
+	else
+		options=("$(core_installed)/regress/pg_regress" --schedule="$inputs/parallel_schedule" --encoding=UTF8)
+	fi
+	(cd "$out" && PATH="$STAGE_BIN:$PATH" timeout -k 30 "${CORE_LIMIT:-900}" "${options[@]}" --inputdir="$inputs" --outputdir="$out" \
+		--bindir="$STAGE_BIN" --dlpath="$libraries" --temp-instance="$out/server" --temp-config="$out/conf" \
+		--port=57439 --no-locale --max-concurrent-tests=40 --max-connections=20) >"$out/console" 2>&1 || rc=$?
+	return "$rc"
+}
+
+# core_of_machine SUITE WAY: whether the run without gpuhash differs in the same way.
+core_of_machine() {
+	local out=$WORK/core-$1-without
+	[ -d "$out" ] || core_run "$1" without || true
+	[ -s "$out/regression.diffs" ] &&
+		diff <(core_changes "$out") <(core_changes "$WORK/core-$1-$2") >/dev/null
+}
+
+# The lines that differ, without what a run's folder and time put there.
+core_changes() { grep -E '^[-+]' "$1/regression.diffs" | grep -vE '^(---|\+\+\+) '; }
+
+# core_suite SUITE WAY: count its tests.
+core_suite() {
+	local suite=$1 way=$2 out=$WORK/core-$1-$2 name="PostgreSQL's $1 tests, gpuhash $2" rc=0 all ran
+	local differences=$out/regression.diffs
+	core_run "$suite" "$way" || rc=$?
+	if grep -rhE 'was terminated by signal|PANIC:|TRAP:' "$out/log" | head -n 5 | grep .; then
+		result FAILED "$name: the server crashed"
+	fi
+	if [ "$rc" != 0 ] && [ -s "$out/regression.diffs" ]; then
+		# what was not run does not differ
+		all=$(awk '/^test:/ { n += NF - 1 } END { print n }' "$(core_inputs "$suite")"/*_schedule)
+		ran=$(grep -cE '^(not )?ok |^(test| ) *[^ ]+ +\.\.\. +(ok|FAILED|failed)' "$out/console" || true)
+		if [ "$way" != off ] && [ "$ran" = "$all" ] &&
+			perl "$SRC/test/core_differences.pl" "$suite" "$out/regression.diffs" "$SRC/test/core_exceptions" >"$out/differences"; then
+			PASSED=$((PASSED + ran))
+			printf 'ok      %s: %s tests, %s of them with other plans\n' "$name" "$ran" "$(grep -c '^ok ' "$out/differences")"
+			grep -v ': EXPLAIN and the order of rows$' "$out/differences" | sed 's/^ok /        /' || true
+			return
+		fi
+		if core_of_machine "$suite" "$way"; then
+			skip "$name" "differs in the same way without gpuhash"
+			return
+		fi
+		if [ -s "$out/differences" ]; then
+			grep -v '^ok ' "$out/differences" >"$out/unexplained" || true
+			differences=$out/unexplained
+		fi
+	fi
+	count_regress "$name" "$out/console" "$rc" "$differences"
+}
+
+part_core() {
+	local suite way
+	if [ ! -f "$WORK/build/gpuhash.so" ]; then
+		attempt "build and install for $("$PG_CONFIG" --version)" build_default
+	fi
+	for suite in ${CORE_SUITES:-regress isolation}; do
+		if [ -z "$(core_inputs "$suite")" ]; then
+			skip "PostgreSQL's $suite tests" "$(core_installed)/$suite has no tests; GPUHASH_PG_SRC=FOLDER names the source tree of $("$PG_CONFIG" --version)"
+			continue
+		fi
+		for way in ${CORE_WAYS:-off default forced}; do
+			core_suite "$suite" "$way"
+		done
+	done
+}
