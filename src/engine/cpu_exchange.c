@@ -252,6 +252,7 @@ exchange_one(GhCpuShape shape, const GhCpuView *view, GhRequest *request, uint64
 
 	/* one look at each slot answers both questions: a second one might see another
 	 * key there, and the key itself might be missed in between */
+#pragma GCC unroll 16			/* 10 % of the whole, at -O2 */
 	for (n = 0; n < 2 * gh_cpu_slots(shape); n++)
 	{
 		uint64_t	there = load_word(shape, slot_in_order(shape, place, n));
