@@ -83,12 +83,22 @@ core_run() {
 core_of_machine() {
 	local out=$WORK/core-$1-without
 	[ -d "$out" ] || core_run "$1" without || true
-	[ -s "$out/regression.diffs" ] &&
-		diff <(core_changes "$out") <(core_changes "$WORK/core-$1-$2") >/dev/null
+	[ -s "$out/regression.diffs" ] || return 1
+	if [ "$2" = off ]; then
+		diff <(core_changes "$out") <(core_changes "$WORK/core-$1-off") >/dev/null
+	else
+		core_explained "$1" "$2" "$out/results"
+	fi
 }
 
 # The lines that differ, without what a run's folder and time put there.
 core_changes() { grep -E '^[-+]' "$1/regression.diffs" | grep -vE '^(---|\+\+\+) '; }
+
+# core_explained SUITE WAY [RESULTS]: whether other plans explain what differs.
+core_explained() {
+	local out=$WORK/core-$1-$2
+	perl "$SRC/test/core_differences.pl" "$1" "$out/regression.diffs" "$SRC/test/core_exceptions" "${@:3}" >"$out/differences"
+}
 
 # core_suite SUITE WAY: count its tests.
 core_suite() {
@@ -102,8 +112,7 @@ core_suite() {
 		# what was not run does not differ
 		all=$(awk '/^test:/ { n += NF - 1 } END { print n }' "$(core_inputs "$suite")"/*_schedule)
 		ran=$(grep -cE '^(not )?ok |^(test| ) *[^ ]+ +\.\.\. +(ok|FAILED|failed)' "$out/console" || true)
-		if [ "$way" != off ] && [ "$ran" = "$all" ] &&
-			perl "$SRC/test/core_differences.pl" "$suite" "$out/regression.diffs" "$SRC/test/core_exceptions" >"$out/differences"; then
+		if [ "$way" != off ] && [ "$ran" = "$all" ] && core_explained "$suite" "$way"; then
 			PASSED=$((PASSED + ran))
 			printf 'ok      %s: %s tests, %s of them with other plans\n' "$name" "$ran" "$(grep -c '^ok ' "$out/differences")"
 			grep -v ': EXPLAIN and the order of rows$' "$out/differences" | sed 's/^ok /        /' || true

@@ -1,4 +1,5 @@
-# core_differences.pl SUITE DIFFS EXCEPTIONS: are the differences of other plans explained?
+# core_differences.pl SUITE DIFFS EXCEPTIONS [RESULTS]: are the differences of other plans
+# explained?
 #
 # DIFFS is the regression.diffs of one of PostgreSQL's suites, run with joins offloaded.
 # Of each pair of files that it names, the two are compared again without what may differ
@@ -11,13 +12,14 @@
 #	- results of the statements that EXCEPTIONS names, one a line: suite/test, a regular
 #	  expression that the statement matches, and the reason, between tabs.
 #
-# Prints "ok TEST: ..." or what else differs and "FAILED TEST".  An exception that nothing
+# Where that is not all, the folder RESULTS has what the machine's own PostgreSQL gives, to
+# be compared with instead.  Prints "ok TEST: ..." or what else differs and "FAILED TEST".  An exception that nothing
 # needs is no failure: another version may.  The status is 1 where something differs.
 use strict;
 use warnings;
 use File::Temp ();
 
-my ($suite, $diffs, $exceptions) = @ARGV;
+my ($suite, $diffs, $exceptions, $machine) = @ARGV;
 
 sub lines_of
 {
@@ -128,15 +130,22 @@ sub write_file
 }
 
 my $dir = File::Temp->newdir;
+sub difference
+{
+	my ($test, $reasons, $expected, $results) = @_;
+	my $one = write_file($dir, 'expected', plain_lines($test, $reasons, lines_of($expected)));
+	my $two = write_file($dir, 'found', plain_lines($test, $reasons, lines_of($results)));
+	return `diff -U3 '$one' '$two'`;
+}
+
 my $failed = 0;
 for my $line (grep { /^diff / } lines_of($diffs))
 {
 	my ($expected, $results) = $line =~ m{^diff \S+ (\S+) (\S+)$} or die "not understood: $line\n";
 	my ($test) = $results =~ m{([^/]+)\.out$};
 	my %reasons;
-	my $one = write_file($dir, 'expected', plain_lines($test, \%reasons, lines_of($expected)));
-	my $two = write_file($dir, 'forced', plain_lines($test, \%reasons, lines_of($results)));
-	my $rest = `diff -U3 '$one' '$two'`;
+	my $rest = difference($test, \%reasons, $expected, $results);
+	$rest = difference($test, \%reasons, "$machine/$test.out", $results) if $rest ne '' && $machine;
 	if ($rest eq '')
 	{
 		print "ok $test: ", join('; ', 'EXPLAIN and the order of rows', sort keys %reasons), "\n";
