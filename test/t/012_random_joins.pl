@@ -34,7 +34,9 @@ my ($PLAIN_MS, $FORCED_MS) = (1500, 60000);
 
 my $server = GpuHash::Server->new(conf => [
 	($service ? ("shared_preload_libraries = 'gpuhash'", "gpuhash.shared_memory = '512MB'") : "session_preload_libraries = 'gpuhash'"),
-	'max_connections = ' . ($jobs + 20), 'max_parallel_workers_per_gather = 0', 'jit = off']);
+	'max_connections = ' . ($jobs + 20), 'max_parallel_workers_per_gather = 0', 'max_worker_processes = ' . ($jobs * 4 + 12),
+	'max_parallel_workers = ' . ($jobs * 4 + 4), 'parallel_setup_cost = 0', 'parallel_tuple_cost = 0', 'min_parallel_table_scan_size = 0',
+	'jit = off']);
 $server->query('CREATE EXTENSION gpuhash') if $service;
 my $icu = ($server->run("CREATE COLLATION icu_is_there (provider = icu, locale = 'und'); DROP COLLATION icu_is_there"))[0] == 0;
 note('no text keys that fold case: the server was built without ICU') if !$icu;
@@ -49,19 +51,23 @@ sub compare
 	my ($session, $job, $count) = @_;
 	my $settings = GpuHash::RandomQuery::settings();
 	my $query = GpuHash::RandomQuery::query($job);
-	$session->do("$settings; SET gpuhash.enabled = off; SET statement_timeout = $PLAIN_MS");
+	# workers join where it is forced, in a third of the queries
+	my $workers = rand() < 0.33 ? 1 + int(rand(3)) : 0;
+	$settings .= "; SET parallel_leader_participation = " . (rand() < 0.8 ? 'on' : 'off') if $workers;
+	$session->do("$settings; SET max_parallel_workers_per_gather = 0; SET gpuhash.enabled = off; SET statement_timeout = $PLAIN_MS");
 	my ($want, $want_error) = $session->do($query->{sql});
 	# a product of skewed keys can be too large to compare
 	if ($want_error =~ /statement timeout/) { $count->{skipped}++; return 'ROLLBACK; DEALLOCATE ALL' }
-	$session->do('SET gpuhash.enabled = on; SET gpuhash.force_offload = on; SET statement_timeout = ' . ($query->{limited} ? $FORCED_MS / 3 : $FORCED_MS));
+	$session->do("SET max_parallel_workers_per_gather = $workers; SET gpuhash.enabled = on; SET gpuhash.force_offload = on; SET statement_timeout = " . ($query->{limited} ? $FORCED_MS / 3 : $FORCED_MS));
 	my ($plan) = $session->do('EXPLAIN ' . (rand() < 0.5 ? 'VERBOSE ' : '') . $query->{explain});
 	$count->{offloaded}++ if $plan =~ /GpuHashJoin/;
+	$count->{parallel}++ if $plan =~ /Parallel Custom Scan \(GpuHashJoin/;
 	$count->{types}{$_}++ for $plan =~ /Join Type: (\w+(?: \w+)?)/g;
 	my ($got, $error) = $session->do($query->{sql}, 2 * $FORCED_MS / 1000);
 	# forced plans have no regard for the LIMIT: where PostgreSQL stops early, they may make
 	# a product that is too large
 	if ($query->{limited} && $error =~ /statement timeout/ && $want_error eq '') { $count->{unlimited}++; return 'ROLLBACK; DEALLOCATE ALL' }
-	my $printed = "$settings; SET gpuhash.force_offload = on;\n$query->{sql};\n-- $got$error\n-- instead of\n-- $want$want_error\n";
+	my $printed = "$settings; SET max_parallel_workers_per_gather = $workers; SET gpuhash.force_offload = on;\n$query->{sql};\n-- $got$error\n-- instead of\n-- $want$want_error\n";
 	push @{ $count->{wrong} }, $printed if "$got$error" ne "$want$want_error";
 	# a mistake of this test's, not a difference
 	push @{ $count->{invalid} }, $printed if $want_error =~ /ERROR/ && $want_error !~ /21000/;
@@ -75,7 +81,7 @@ sub job
 {
 	my ($job, $number, $schema) = @_;
 	my $start = time;
-	my %count = (compared => 0, offloaded => 0, skipped => 0, unlimited => 0, rows => 0, types => {}, wrong => [], invalid => []);
+	my %count = (compared => 0, offloaded => 0, parallel => 0, skipped => 0, unlimited => 0, rows => 0, types => {}, wrong => [], invalid => []);
 	my $session;
 	srand($seed + 7919 * ($job + 1));
 	my $job_schema = GpuHash::RandomQuery::job_schema($job);
@@ -125,7 +131,7 @@ else
 my (%sum, %types);
 for my $count (@counts)
 {
-	$sum{$_} += $count->{$_} // 0 for qw(compared offloaded skipped unlimited rows);
+	$sum{$_} += $count->{$_} // 0 for qw(compared offloaded parallel skipped unlimited rows);
 	$types{$_} += $count->{types}{$_} for keys %{ $count->{types} };
 }
 my @wrong = map { ($_->{job_schema} // (), @{ $_->{wrong} }) } @counts;
@@ -133,14 +139,15 @@ my @invalid = map { @{ $_->{invalid} } } @counts;
 my $differences = 0;
 $differences += @{ $_->{wrong} } for @counts;
 note(join(', ', map { "$types{$_} $_" } sort keys %types));
-note(sprintf '%d right, %d wrong: queries compared, seed %d, %d jobs; %d offloaded, %d too large to compare, %d too large but for a LIMIT, %d rows in all, %.0f s',
-	$sum{compared} - $differences, $differences, $seed, $jobs, @sum{qw(offloaded skipped unlimited rows)}, time - $started);
+note(sprintf '%d right, %d wrong: queries compared, seed %d, %d jobs; %d offloaded, %d of them in parallel, %d too large to compare, %d too large but for a LIMIT, %d rows in all, %.0f s',
+	$sum{compared} - $differences, $differences, $seed, $jobs, @sum{qw(offloaded parallel skipped unlimited rows)}, time - $started);
 
 diag("the tables of these queries:\n$schema") if @wrong;
 is(join("\n", @wrong), '', "no difference (seed $seed)");
 is(join("\n", @invalid), '', 'PostgreSQL has an answer to all');
 my $all = $sum{compared} + $sum{skipped} + $sum{unlimited};
 cmp_ok($sum{offloaded}, '>', 0.5 * $sum{compared}, 'most queries were offloaded');
+cmp_ok($sum{parallel}, '>', 0.05 * $sum{compared}, 'some of them in parallel');
 cmp_ok($sum{skipped}, '<', 0.2 * $all, 'few queries were too large to compare');
 cmp_ok($sum{unlimited}, '<=', 2 + 0.01 * $all, 'very few were too large but for a LIMIT');
 my $version = $server->query('SHOW server_version_num');
