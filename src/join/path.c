@@ -139,15 +139,16 @@ prepare_costs(JoinInputs *inputs)
 
 /*
  * Pairs of rows that the look-up gives and that are looked at, counted as PostgreSQL's
- * hash join counts them, lest like be held against unlike.
+ * hash join counts them, lest like be held against unlike: also with a common table, of
+ * which it takes the inner rows of one process.
  */
 static double
-looked_at_pairs(const JoinInputs *inputs, Path *outer, Path *inner, double inner_parts)
+looked_at_pairs(const JoinInputs *inputs, Path *outer, Path *inner)
 {
 	double		matched;
 
 	if (!inputs->has_semifactors)
-		return clamp_row_est(outer->rows * inner->rows * inner_parts * inputs->hash_selectivity);
+		return clamp_row_est(outer->rows * inner->rows * inputs->hash_selectivity);
 	matched = rint(outer->rows * inputs->extra->semifactors.outer_match_frac);
 	return clamp_row_est(inputs->jointype == JOIN_ANTI ? outer->rows - matched : matched);
 }
@@ -216,8 +217,8 @@ parallel_divisor(const Path *path)
  * usual cost of making a row.  Where memory does not hold the inner side, all
  * but the first partition of both sides is written and read once.
  *
- * Of a parallel path, this is what one process does.  In a common table the outer rows
- * of one meet the inner rows of all, whose memory is put together, too.
+ * Of a parallel path, this is what one process does.  Those with a common table put
+ * their memory together.
  */
 static void
 cost_join(const JoinInputs *inputs, CustomPath *cpath, List *clauses)
@@ -226,8 +227,7 @@ cost_join(const JoinInputs *inputs, CustomPath *cpath, List *clauses)
 	Path	   *outer = linitial(cpath->custom_paths);
 	Path	   *inner = lsecond(cpath->custom_paths);
 	QualCost	quals = inputs->qual_cost;
-	double		inner_parts = path->parallel_aware ? parallel_divisor(path) : 1;
-	double		memory = estimate_memory(inner) * inner_parts;
+	double		memory = estimate_memory(inner);
 	double		limit = get_hash_memory_limit();
 	Cost		outer_startup;
 	Cost		outer_total;
@@ -246,9 +246,12 @@ cost_join(const JoinInputs *inputs, CustomPath *cpath, List *clauses)
 		gh_setup_cost + gh_build_tuple_cost * inner->rows + quals.startup;
 	run = outer_total - outer_startup +
 		gh_probe_tuple_cost * outer->rows +
-		(cpu_tuple_cost + quals.per_tuple) * looked_at_pairs(inputs, outer, inner, inner_parts);
+		(cpu_tuple_cost + quals.per_tuple) * looked_at_pairs(inputs, outer, inner);
 	if (path->parallel_aware)
+	{
+		memory *= parallel_divisor(path);
 		limit *= path->parallel_workers + 1;
+	}
 	if (memory > limit)
 	{
 		double		spilled = 1.0 - limit / memory;
