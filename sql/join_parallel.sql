@@ -154,6 +154,13 @@ SELECT * FROM jp_explain('SELECT count(*) FROM jp_outer o JOIN jp_nulls i ON i.k
 SET parallel_leader_participation = off;
 SELECT * FROM jp_explain('SELECT count(*) FROM jp_outer o JOIN jp_inner i ON i.k = o.k AND i.t < o.t');
 RESET parallel_leader_participation;
+-- of several runs, the last one's rows
+SET enable_material = off;
+SET work_mem = '64kB';
+SELECT * FROM jp_explain('SELECT count(*) FROM (VALUES (1), (2), (3)) v(x) LEFT JOIN (SELECT o.id FROM jp_outer o JOIN jp_inner i ON i.k = o.k LIMIT 100) s ON s.id > v.x');
+SELECT * FROM jp_explain('SELECT count(s.id) FROM (VALUES (1), (2), (3)) v(x) LEFT JOIN (SELECT count(*) AS id FROM jp_outer o JOIN jp_inner i ON i.k = o.k) s ON s.id > v.x');
+RESET work_mem;
+RESET enable_material;
 -- an error in any phase, in whichever process, ends the query and nothing more
 CREATE FUNCTION jp_error(query text) RETURNS text LANGUAGE plpgsql AS $$
 BEGIN

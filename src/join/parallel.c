@@ -86,7 +86,10 @@ use_shared(GhJoinState *js, GhShared *shared, dsm_segment *segment, int member)
 	parallel->is_leader = member == 0;
 	parallel->scope.database = MyDatabaseId;
 	js->parallel = parallel;
+	/* of a run that was shut down before a rescan */
 	js->engine = NULL;
+	js->inner_rows = 0;
+	js->partitions_peak = 1;
 	gh_row_store_share(&js->store, parallel->area, &shared->last_chunk);
 	pg_atomic_fetch_add_u32(&shared->users, 1);
 	on_dsm_detach(segment, leave_segment, PointerGetDatum(shared));
