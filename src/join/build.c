@@ -168,7 +168,8 @@ enter_rows(GhJoinState *js, uint64 *buffer, uint64 capacity, GhError *error)
 
 /*
  * Gives the table up, or the handle on it where other participants have it, too.  Asks
- * nothing of a device, which may have failed.
+ * nothing of a device, which may have failed.  The table knows its engine: js->engine
+ * may be that of other participants, for EXPLAIN.
  */
 void
 gh_join_close_table(GhJoinState *js)
@@ -179,9 +180,9 @@ gh_join_close_table(GhJoinState *js)
 	if (table == NULL)
 		return;
 	if (js->table_shared)
-		js->engine->table_detach(table);
+		table->engine->table_detach(table);
 	else
-		js->engine->table_destroy(table);
+		table->engine->table_destroy(table);
 }
 
 /*
@@ -258,7 +259,7 @@ gh_join_take_stats(GhJoinState *js)
 	GhError		error;
 
 	if (js->table != NULL &&
-		js->engine->table_stats(js->table, &js->stats, &error) == GH_OK)
+		js->table->engine->table_stats(js->table, &js->stats, &error) == GH_OK)
 		js->table_bytes_peak = Max(js->table_bytes_peak, js->stats.bytes_peak);
 }
 
@@ -267,6 +268,19 @@ gh_join_drop_table(GhJoinState *js)
 {
 	gh_join_take_stats(js);
 	gh_join_close_table(js);
+}
+
+/* Back to where nothing of the inner side was read. */
+void
+gh_join_drop_inner(GhJoinState *js)
+{
+	gh_join_drop_table(js);
+	gh_leave_transfer(js);
+	gh_row_store_reset(&js->store);
+	gh_spill_reset(&js->spill);
+	js->engine = NULL;
+	js->inner_rows = 0;
+	js->built = false;
 }
 
 /*

@@ -316,18 +316,6 @@ exec_join(CustomScanState *node)
 	}
 }
 
-static void
-drop_inner(GhJoinState *js)
-{
-	gh_join_drop_table(js);
-	gh_leave_transfer(js);
-	gh_row_store_reset(&js->store);
-	gh_spill_reset(&js->spill);
-	js->engine = NULL;
-	js->inner_rows = 0;
-	js->built = false;
-}
-
 /*
  * The table is kept unless the inner side may now have other rows or its keys
  * other values, or part of it is gone with its partition.  Its rows' marks go.
@@ -359,7 +347,7 @@ rescan_join(CustomScanState *node)
 	else if (inner->chgParam != NULL || js->spill.nparts > 1 ||
 		(node->ss.ps.chgParam != NULL && js->keys[GH_INNER].has_exprs))
 	{
-		drop_inner(js);
+		gh_join_drop_inner(js);
 		/* with changed parameters, the first ExecProcNode rescans the child */
 		if (inner->chgParam == NULL)
 			ExecReScan(inner);

@@ -518,6 +518,7 @@ extern GhStatus gh_join_enter_rows(GhJoinState *js, GhError *error);
 extern void gh_join_take_stats(GhJoinState *js);
 extern void gh_join_close_table(GhJoinState *js);
 extern void gh_join_drop_table(GhJoinState *js);
+extern void gh_join_drop_inner(GhJoinState *js);
 extern void gh_join_report_failure(GhJoinState *js, const GhError *error);
 extern void gh_join_fall_back(GhJoinState *js, const GhError *error);
 

@@ -220,6 +220,9 @@ gh_parallel_init(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
 	ConditionVariableInit(&shared->rescued);
 	SharedFileSetInit(&shared->files, pcxt->seg);
 	init_run(shared);
+	/* of an earlier run, which may have had no segment, under a LIMIT that is rescanned */
+	gh_forget_batches(js);
+	gh_join_drop_inner(js);
 	use_shared(js, shared, pcxt->seg, 0);
 	on_dsm_detach(pcxt->seg, keep_totals, PointerGetDatum(js));
 }
@@ -332,6 +335,8 @@ gh_parallel_reinit(CustomScanState *node, ParallelContext *pcxt, void *coordinat
 	(void) pcxt;
 	if (parallel == NULL)
 		return;
+	/* the leader may have stopped with one in flight, and its own rescan comes later */
+	gh_forget_batches(js);
 	gh_parallel_rescan(js);
 	for (int i = 0; i < shared->nmembers; i++)
 	{

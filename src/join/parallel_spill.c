@@ -303,7 +303,7 @@ gh_parallel_next_partition(GhJoinState *js)
 	return part < nparts;
 }
 
-/* Closes what is open. */
+/* Closes what is open, for the end of a run. */
 void
 gh_parallel_close_files(GhJoinState *js)
 {
@@ -316,4 +316,7 @@ gh_parallel_close_files(GhJoinState *js)
 		parallel->in[side] = NULL;
 	}
 	export_files(parallel);
+	if (parallel->out != NULL)
+		pfree(parallel->out);
+	parallel->out = NULL;
 }

@@ -446,6 +446,7 @@ make_of_chains(GhJoinState *js)
 	{
 		GhRowRef	ref = cursor.ref;
 
+		CHECK_FOR_INTERRUPTS();
 		if (!gh_row_has_key(row) ||
 			(linked[ref >> GH_REF_SHIFT][(uint32) ref / 512] >> (ref / 8 % 64) & 1) != 0)
 			continue;
