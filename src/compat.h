@@ -165,6 +165,24 @@ gh_clauses_of_child(PlannerInfo *root, List *clauses, RelOptInfo *child)
 #endif
 }
 
+/*
+ * Whether a path of rel over these two, in no order, is not sure to lose against those
+ * that rel has.
+ */
+static inline bool
+gh_path_may_win(RelOptInfo *rel, Path *outer, Path *inner, Cost startup, Cost total,
+				Relids required_outer)
+{
+#if PG_VERSION_NUM >= 180000
+	return add_path_precheck(rel, outer->disabled_nodes + inner->disabled_nodes, startup,
+							 total, NIL, required_outer);
+#else
+	(void) outer;
+	(void) inner;
+	return add_path_precheck(rel, startup, total, NIL, required_outer);
+#endif
+}
+
 /* 18 counts disabled nodes instead of adding a huge cost. */
 #if PG_VERSION_NUM >= 180000
 #define gh_sum_disabled_nodes(path, a, b) \

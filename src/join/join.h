@@ -98,7 +98,7 @@ gh_mix64(uint64 x)
 }
 
 extern bool gh_plan_key(Oid opno, Oid collation, bool outer_is_left, GhKeyPlan *key);
-extern bool gh_operator_is_hashable(Oid opno);
+extern int	gh_operator_key_bits(Oid opno);
 extern bool gh_keys_are_exact(List *keys);
 extern void gh_key_init(void);
 extern bool gh_encode_key(GhKeySide *side, TupleTableSlot *slot,
@@ -345,8 +345,8 @@ typedef enum GhJoinExprs
 /* custom_private of the CustomPath. */
 typedef enum GhJoinPathPrivate
 {
-	GH_PATH_JOINTYPE,			/* Integer */
-	GH_PATH_INNER_UNIQUE,		/* Integer */
+	GH_PATH_TYPE,				/* IntList: JoinType, and whether an outer row has one match
+								 * at most */
 	GH_PATH_CLAUSES,			/* RestrictInfos of the join */
 	GH_PATH_HASH_CLAUSES		/* those of them that are hashed */
 } GhJoinPathPrivate;

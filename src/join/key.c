@@ -150,16 +150,17 @@ gh_plan_key(Oid opno, Oid collation, bool outer_is_left, GhKeyPlan *key)
 }
 
 /*
- * Which operators gh_plan_key takes, as the planner asks again and again for the few
+ * What gh_plan_key makes of operators, as the planner asks again and again for the few
  * that the queries of a session have.
  */
 typedef struct KnownOperator
 {
 	Oid			opno;			/* hash key; must be first */
-	bool		hashable;
+	int			bits;			/* as gh_operator_key_bits tells */
 } KnownOperator;
 
 static HTAB *known_operators = NULL;
+static KnownOperator last_known;	/* nearly always the one asked for next */
 
 /* An operator, its function, or an operator family has changed: all is forgotten. */
 static void
@@ -168,24 +169,34 @@ forget_operators(Datum arg, int cacheid, uint32 hashvalue)
 	if (known_operators != NULL)
 		hash_destroy(known_operators);
 	known_operators = NULL;
+	last_known.opno = InvalidOid;
 }
 
-/* Whether gh_plan_key takes the operator. */
-bool
-gh_operator_is_hashable(Oid opno)
+/*
+ * Bits of the operator's keys, where they are encoded exactly; 0: they are hashed; -1:
+ * gh_plan_key does not take it.  Neither the collation nor the side of the operator that
+ * is the outer one has a say in that.
+ */
+int
+gh_operator_key_bits(Oid opno)
 {
 	KnownOperator *known;
 	GhKeyPlan	key;
-	bool		hashable;
+	int			bits;
 
+	if (opno == last_known.opno)
+		return last_known.bits;
 	if (known_operators != NULL)
 	{
 		known = hash_search(known_operators, &opno, HASH_FIND, NULL);
 		if (known != NULL)
-			return known->hashable;
+		{
+			last_known = *known;
+			return known->bits;
+		}
 	}
 	/* the look-ups may have it all forgotten */
-	hashable = gh_plan_key(opno, InvalidOid, true, &key);
+	bits = gh_plan_key(opno, InvalidOid, true, &key) ? key.bits : -1;
 	if (known_operators == NULL)
 	{
 		HASHCTL		control = {.keysize = sizeof(Oid), .entrysize = sizeof(KnownOperator)};
@@ -194,8 +205,9 @@ gh_operator_is_hashable(Oid opno)
 									  HASH_ELEM | HASH_BLOBS);
 	}
 	known = hash_search(known_operators, &opno, HASH_ENTER, NULL);
-	known->hashable = hashable;
-	return hashable;
+	known->bits = bits;
+	last_known = *known;
+	return bits;
 }
 
 /* Called by _PG_init, by way of path.c. */

@@ -51,6 +51,7 @@ typedef struct JoinInputs
 	JoinPathExtraData *extra;
 	bool		may_stay_unread;	/* rows of the join: see ahead.c */
 	List	   *hash_clauses;
+	bool		keys_are_exact;	/* else the hash clauses are rechecked */
 	bool		has_semifactors;	/* extra->semifactors are there */
 	Selectivity hash_selectivity;	/* where they are not: of the hash clauses */
 	QualCost	hash_cost;		/* of evaluating the hash clauses */
@@ -61,10 +62,10 @@ typedef struct JoinInputs
 
 /*
  * Whether the clause compares an expression over one input with one over the
- * other, by an operator that can be hashed.
+ * other, by an operator that can be hashed, and to how many bits: gh_operator_key_bits.
  */
-static bool
-is_hash_clause(const JoinInputs *inputs, RestrictInfo *rinfo)
+static int
+hash_clause_bits(const JoinInputs *inputs, RestrictInfo *rinfo)
 {
 	RelOptInfo *outerrel = inputs->outerrel;
 	RelOptInfo *innerrel = inputs->innerrel;
@@ -72,35 +73,55 @@ is_hash_clause(const JoinInputs *inputs, RestrictInfo *rinfo)
 
 	/* an outer join is decided by its own clauses alone */
 	if (IS_OUTER_JOIN(inputs->jointype) && RINFO_IS_PUSHED_DOWN(rinfo, inputs->joinrel->relids))
-		return false;
+		return -1;
 	if (!rinfo->can_join || !OidIsValid(rinfo->hashjoinoperator))
-		return false;
+		return -1;
 	outer_is_left = bms_is_subset(rinfo->left_relids, outerrel->relids) &&
 		bms_is_subset(rinfo->right_relids, innerrel->relids);
 	if (!outer_is_left &&
 		!(bms_is_subset(rinfo->left_relids, innerrel->relids) &&
 		  bms_is_subset(rinfo->right_relids, outerrel->relids)))
-		return false;
-	return IsA(rinfo->clause, OpExpr) &&
-		gh_operator_is_hashable(((OpExpr *) rinfo->clause)->opno) &&
-		(!inputs->may_stay_unread || gh_key_is_quiet(rinfo, outer_is_left));
+		return -1;
+	if (!IsA(rinfo->clause, OpExpr) ||
+		(inputs->may_stay_unread && !gh_key_is_quiet(rinfo, outer_is_left)))
+		return -1;
+	return gh_operator_key_bits(((OpExpr *) rinfo->clause)->opno);
 }
 
 /* False: there is no hash clause, or the core would lose a clause. */
 static bool
 find_hash_clauses(JoinInputs *inputs)
 {
+	List	   *clauses = inputs->extra->restrictlist;
+	int			bits = 0;
+	bool		all = true;
 	ListCell   *lc;
 
-	foreach(lc, inputs->extra->restrictlist)
+	inputs->keys_are_exact = true;
+	foreach(lc, clauses)
 	{
 		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+		int			key_bits;
 
 		if (rinfo->pseudoconstant && !GH_CORE_GATES_JOINS)
 			return false;
-		if (is_hash_clause(inputs, rinfo))
+		key_bits = hash_clause_bits(inputs, rinfo);
+		if (key_bits < 0)
+		{
+			/* until here the list itself would have done, as it does nearly always */
+			if (all)
+				inputs->hash_clauses = list_copy_head(clauses, foreach_current_index(lc));
+			all = false;
+			continue;
+		}
+		if (!all)
 			inputs->hash_clauses = lappend(inputs->hash_clauses, rinfo);
+		bits += key_bits;
+		if (key_bits == 0 || bits > GH_KEY_BITS)
+			inputs->keys_are_exact = false;
 	}
+	if (all)
+		inputs->hash_clauses = clauses;
 	return inputs->hash_clauses != NIL;
 }
 
@@ -128,13 +149,18 @@ hash_selectivity(const JoinInputs *inputs)
 static void
 prepare_costs(JoinInputs *inputs)
 {
+	List	   *clauses = inputs->extra->restrictlist;
+
 	/* as add_paths_to_joinrel() has it; a join with a unique-ified side is inner here */
 	inputs->has_semifactors = inputs->jointype == JOIN_SEMI || inputs->jointype == JOIN_ANTI ||
 		inputs->extra->inner_unique;
 	if (!inputs->has_semifactors)
 		inputs->hash_selectivity = hash_selectivity(inputs);
-	cost_qual_eval(&inputs->hash_cost, inputs->hash_clauses, inputs->root);
-	cost_qual_eval(&inputs->qual_cost, inputs->extra->restrictlist, inputs->root);
+	cost_qual_eval(&inputs->qual_cost, clauses, inputs->root);
+	if (inputs->hash_clauses == clauses)
+		inputs->hash_cost = inputs->qual_cost;
+	else
+		cost_qual_eval(&inputs->hash_cost, inputs->hash_clauses, inputs->root);
 }
 
 /*
@@ -202,30 +228,45 @@ spilled_pages(Path *path)
  * the less the more workers it has to look after, as PostgreSQL's costs have it.
  */
 static double
-parallel_divisor(const Path *path)
+parallel_divisor(int workers)
 {
-	double		divisor = path->parallel_workers;
+	double		divisor = workers;
 
 	if (parallel_leader_participation)
-		divisor += Max(1.0 - 0.3 * path->parallel_workers, 0.0);
+		divisor += Max(1.0 - 0.3 * workers, 0.0);
 	return Max(divisor, 1.0);
 }
+
+/* A path that may be made, and what it would cost. */
+typedef struct JoinChoice
+{
+	Path	   *outer;
+	Path	   *inner;
+	List	   *clauses;		/* of the join, those that parameters bring among them */
+	bool		has_parameters;
+	int			workers;		/* of a path of which each process gives a part, else 0 */
+	bool		common_table;	/* whose inner rows each reads a part of */
+	double		rows;			/* that come out, of one process */
+	Cost		startup_cost;
+	Cost		total_cost;
+} JoinChoice;
 
 /*
  * Startup: the whole inner side, stored and entered.  Then, for each outer row,
  * its look-up; for each match, the rechecks and join quals, and PostgreSQL's
- * usual cost of making a row.  Where memory does not hold the inner side, all
- * but the first partition of both sides is written and read once.
+ * usual cost of making a row.  Where keys are hashed, that is done for the rows of
+ * both sides, and the hash clauses are rechecked.  Where memory does not hold the inner
+ * side, all but the first partition of both sides is written and read once.
  *
  * Of a parallel path, this is what one process does.  Those with a common table put
  * their memory together.
  */
 static void
-cost_join(const JoinInputs *inputs, CustomPath *cpath, List *clauses)
+cost_join(const JoinInputs *inputs, JoinChoice *choice)
 {
-	Path	   *path = &cpath->path;
-	Path	   *outer = linitial(cpath->custom_paths);
-	Path	   *inner = lsecond(cpath->custom_paths);
+	Path	   *outer = choice->outer;
+	Path	   *inner = choice->inner;
+	PathTarget *target = inputs->joinrel->reltarget;
 	QualCost	quals = inputs->qual_cost;
 	double		memory = estimate_memory(inner);
 	double		limit = get_hash_memory_limit();
@@ -233,42 +274,48 @@ cost_join(const JoinInputs *inputs, CustomPath *cpath, List *clauses)
 	Cost		outer_total;
 	Cost		inner_startup;
 	Cost		inner_total;
+	Cost		startup;
 	Cost		run;
 
 	real_cost(outer, &outer_startup, &outer_total);
 	real_cost(inner, &inner_startup, &inner_total);
 	/* parameters bring more clauses */
-	if (path->param_info != NULL)
-		cost_qual_eval(&quals, clauses, inputs->root);
-	/* the look-up's own price covers them once */
-	quals.per_tuple -= inputs->hash_cost.per_tuple;
-	path->startup_cost = outer_startup + inner_total +
-		gh_setup_cost + gh_build_tuple_cost * inner->rows + quals.startup;
-	run = outer_total - outer_startup +
-		gh_probe_tuple_cost * outer->rows +
-		(cpu_tuple_cost + quals.per_tuple) * looked_at_pairs(inputs, outer, inner);
-	if (path->parallel_aware)
+	if (choice->has_parameters)
+		cost_qual_eval(&quals, choice->clauses, inputs->root);
+	startup = outer_startup + inner_total + gh_setup_cost + gh_build_tuple_cost * inner->rows;
+	run = outer_total - outer_startup + gh_probe_tuple_cost * outer->rows;
+	if (inputs->keys_are_exact)
+		/* the look-up's own price covers them once */
+		quals.per_tuple -= inputs->hash_cost.per_tuple;
+	else
 	{
-		memory *= parallel_divisor(path);
-		limit *= path->parallel_workers + 1;
+		startup += cpu_operator_cost * list_length(inputs->hash_clauses) * inner->rows;
+		run += inputs->hash_cost.per_tuple * outer->rows;
+	}
+	startup += quals.startup;
+	run += (cpu_tuple_cost + quals.per_tuple) * looked_at_pairs(inputs, outer, inner);
+	if (choice->common_table)
+	{
+		memory *= parallel_divisor(choice->workers);
+		limit *= choice->workers + 1;
 	}
 	if (memory > limit)
 	{
 		double		spilled = 1.0 - limit / memory;
 
-		path->startup_cost += seq_page_cost * spilled * spilled_pages(inner);
+		startup += seq_page_cost * spilled * spilled_pages(inner);
 		run += seq_page_cost * spilled * (spilled_pages(inner) + 2 * spilled_pages(outer));
 	}
-	path->startup_cost += path->pathtarget->cost.startup;
-	run += path->pathtarget->cost.per_tuple * path->rows;
-	path->total_cost = path->startup_cost + run;
+	startup += target->cost.startup;
+	run += target->cost.per_tuple * choice->rows;
 
+	choice->startup_cost = startup;
+	choice->total_cost = startup + run;
 	if (gh_force_offload)
 	{
-		path->startup_cost *= GH_FORCED_SCALE;
-		path->total_cost *= GH_FORCED_SCALE;
+		choice->startup_cost *= GH_FORCED_SCALE;
+		choice->total_cost *= GH_FORCED_SCALE;
 	}
-	gh_sum_disabled_nodes(path, outer, inner);
 }
 
 /* --------------------------------------------------------------- paths */
@@ -287,10 +334,12 @@ columns_are_plain(RelOptInfo *rel)
 	foreach(lc, rel->reltarget->exprs)
 	{
 		Node	   *expr = (Node *) lfirst(lc);
+		Oid			type;
 
 		if (IsA(expr, Var) && ((Var *) expr)->varno == ROWID_VAR)
 			return false;
-		if (exprType(expr) == RECORDOID)
+		type = IsA(expr, Var) ? ((Var *) expr)->vartype : exprType(expr);
+		if (type == RECORDOID)
 			return false;
 	}
 	return true;
@@ -313,25 +362,34 @@ may_have_parameters(const JoinInputs *inputs, Path *outer, Path *inner)
 		 bms_overlap(PATH_REQ_OUTER(inner), extra->param_source_rels));
 }
 
-/* A path of the join, but for its rows and costs. */
+/* The chosen path. */
 static CustomPath *
-make_join_path(const JoinInputs *inputs, Path *outer, Path *inner, List *clauses)
+make_join_path(const JoinInputs *inputs, const JoinChoice *choice, ParamPathInfo *param_info)
 {
 	CustomPath *cpath = makeNode(CustomPath);
+	Path	   *outer = choice->outer;
+	Path	   *inner = choice->inner;
 
 	cpath->path.pathtype = T_CustomScan;
 	cpath->path.parent = inputs->joinrel;
 	cpath->path.pathtarget = inputs->joinrel->reltarget;
+	cpath->path.param_info = param_info;
+	cpath->path.parallel_aware = choice->common_table;
+	cpath->path.parallel_workers = choice->workers;
 	cpath->path.parallel_safe = inputs->joinrel->consider_parallel &&
 		outer->parallel_safe && inner->parallel_safe;
+	cpath->path.rows = choice->rows;
+	cpath->path.startup_cost = choice->startup_cost;
+	cpath->path.total_cost = choice->total_cost;
+	gh_sum_disabled_nodes(&cpath->path, outer, inner);
 	cpath->flags = CUSTOMPATH_SUPPORT_PROJECTION;
 	cpath->custom_paths = list_make2(outer, inner);
 	cpath->methods = &gh_join_path_methods;
-	gh_set_path_restrictinfo(cpath, clauses);
+	gh_set_path_restrictinfo(cpath, choice->clauses);
 	/* in the order of GhJoinPathPrivate */
-	cpath->custom_private = list_make4(makeInteger(inputs->jointype),
-									   makeInteger(inputs->extra->inner_unique),
-									   clauses,
+	cpath->custom_private = list_make3(list_make2_int(inputs->jointype,
+													  inputs->extra->inner_unique),
+									   choice->clauses,
 									   inputs->hash_clauses);
 	return cpath;
 }
@@ -340,29 +398,39 @@ static void
 add_join_path(const JoinInputs *inputs, Path *outer, Path *inner)
 {
 	JoinPathExtraData *extra = inputs->extra;
-	List	   *clauses = extra->restrictlist;
+	RelOptInfo *joinrel = inputs->joinrel;
 	ParamPathInfo *param_info = NULL;
-	CustomPath *cpath;
+	Relids		required_outer = NULL;
+	JoinChoice	choice = {
+		.outer = outer,
+		.inner = inner,
+		.clauses = extra->restrictlist,
+		.rows = joinrel->rows,
+	};
 
 	if (!gh_force_offload && outer->rows + inner->rows < GH_MIN_ROWS)
 		return;
 	if (outer->param_info != NULL || inner->param_info != NULL)
 	{
-		Relids		required_outer;
-
 		if (!may_have_parameters(inputs, outer, inner))
 			return;
 		/* clauses that compare with the parameters come to the join's own */
 		required_outer = calc_non_nestloop_required_outer(outer, inner);
-		param_info = get_joinrel_parampathinfo(inputs->root, inputs->joinrel, outer, inner,
-											   extra->sjinfo, required_outer, &clauses);
+		param_info = get_joinrel_parampathinfo(inputs->root, joinrel, outer, inner,
+											   extra->sjinfo, required_outer, &choice.clauses);
+		if (param_info != NULL)
+		{
+			choice.has_parameters = true;
+			choice.rows = param_info->ppi_rows;
+		}
 	}
-
-	cpath = make_join_path(inputs, outer, inner, clauses);
-	cpath->path.param_info = gh_join_param_info(param_info, outer, inner, clauses);
-	cpath->path.rows = param_info != NULL ? param_info->ppi_rows : inputs->joinrel->rows;
-	cost_join(inputs, cpath, clauses);
-	add_path(inputs->joinrel, &cpath->path);
+	cost_join(inputs, &choice);
+	/* most of a large query's joins have cheaper paths */
+	if (!gh_path_may_win(joinrel, outer, inner, choice.startup_cost, choice.total_cost,
+						 required_outer))
+		return;
+	param_info = gh_join_param_info(param_info, outer, inner, choice.clauses);
+	add_path(joinrel, (Path *) make_join_path(inputs, &choice, param_info));
 }
 
 /*
@@ -372,14 +440,17 @@ add_join_path(const JoinInputs *inputs, Path *outer, Path *inner)
 static void
 add_partial_join_path(const JoinInputs *inputs, Path *outer, Path *inner, bool common_table)
 {
-	List	   *clauses = inputs->extra->restrictlist;
-	CustomPath *cpath = make_join_path(inputs, outer, inner, clauses);
+	JoinChoice	choice = {
+		.outer = outer,
+		.inner = inner,
+		.clauses = inputs->extra->restrictlist,
+		.workers = outer->parallel_workers,
+		.common_table = common_table,
+	};
 
-	cpath->path.parallel_aware = common_table;
-	cpath->path.parallel_workers = outer->parallel_workers;
-	cpath->path.rows = clamp_row_est(inputs->joinrel->rows / parallel_divisor(&cpath->path));
-	cost_join(inputs, cpath, clauses);
-	add_partial_path(inputs->joinrel, &cpath->path);
+	choice.rows = clamp_row_est(inputs->joinrel->rows / parallel_divisor(choice.workers));
+	cost_join(inputs, &choice);
+	add_partial_path(inputs->joinrel, (Path *) make_join_path(inputs, &choice, NULL));
 }
 
 /*
@@ -401,8 +472,9 @@ reparameterize_private(PlannerInfo *root, List *custom_private, RelOptInfo *chil
 static bool
 needs_rel(Path *path, RelOptInfo *rel)
 {
-	return bms_overlap(PATH_REQ_OUTER(path), rel->relids) ||
-		bms_overlap(PATH_REQ_OUTER(path), rel->top_parent_relids);
+	return path->param_info != NULL &&
+		(bms_overlap(PATH_REQ_OUTER(path), rel->relids) ||
+		 bms_overlap(PATH_REQ_OUTER(path), rel->top_parent_relids));
 }
 
 /* The outer path that starts most cheaply, where the query may want its first rows soon. */
@@ -522,6 +594,53 @@ knows_join_type(JoinType jointype)
 	}
 }
 
+/* Whether a path of rel has parameters, and not from the other input, which cannot give them. */
+static bool
+has_parameters_from_outside(RelOptInfo *rel, RelOptInfo *other)
+{
+	ListCell   *lc;
+
+	foreach(lc, rel->cheapest_parameterized_paths)
+	{
+		Path	   *path = (Path *) lfirst(lc);
+
+		if (path->param_info != NULL && !needs_rel(path, other))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Whether any path could win, before the clauses are looked at: a query of many tables
+ * asks about thousands of pairs.  An inner join is asked about both ways round, and
+ * hashing the smaller side costs less in all.  Otherwise, what a path is sure to cost counts.
+ */
+static bool
+may_win(const JoinInputs *inputs, JoinType jointype)
+{
+	RelOptInfo *joinrel = inputs->joinrel;
+	Path	   *outer = inputs->outerrel->cheapest_total_path;
+	Path	   *inner = inputs->innerrel->cheapest_total_path;
+	Cost		startup;
+	Cost		total;
+
+	if (gh_force_offload || has_parameters_from_outside(inputs->outerrel, inputs->innerrel) ||
+		has_parameters_from_outside(inputs->innerrel, inputs->outerrel))
+		return true;
+	if (jointype == JOIN_INNER &&
+		(inner->rows > outer->rows ||
+		 (inner->rows == outer->rows && inner->pathtarget->width > outer->pathtarget->width)))
+		return false;
+	/* or others than of these two */
+	if (joinrel->consider_startup ||
+		(joinrel->consider_parallel && inputs->outerrel->partial_pathlist != NIL))
+		return true;
+	startup = outer->startup_cost + inner->total_cost;
+	total = outer->total_cost + inner->total_cost + gh_setup_cost +
+		gh_build_tuple_cost * inner->rows + gh_probe_tuple_cost * outer->rows;
+	return gh_path_may_win(joinrel, outer, inner, startup, total, NULL);
+}
+
 static void
 consider_join(JoinInputs *inputs, JoinType jointype)
 {
@@ -531,6 +650,8 @@ consider_join(JoinInputs *inputs, JoinType jointype)
 		return;
 	if (!gh_force_offload &&
 		inputs->outerrel->rows + inputs->innerrel->rows < GH_MIN_ROWS)
+		return;
+	if (!may_win(inputs, jointype))
 		return;
 	/* the paths with the fewest parameters: what these need, all the others need */
 	if (needs_rel(inputs->outerrel->cheapest_total_path, inputs->innerrel) ||

@@ -341,6 +341,7 @@ static List *
 make_private(CustomPath *path, ScanContext *context, JoinClauses *clauses,
 			 List *sides, List *attnos)
 {
+	List	   *type = list_nth(path->custom_private, GH_PATH_TYPE);
 	List	   *encodings = NIL;
 	List	   *procs = NIL;
 	List	   *collations = NIL;
@@ -362,8 +363,8 @@ make_private(CustomPath *path, ScanContext *context, JoinClauses *clauses,
 	}
 
 	/* in the order of GhJoinPrivate */
-	result = lappend(result, copyObject(list_nth(path->custom_private, GH_PATH_JOINTYPE)));
-	result = lappend(result, copyObject(list_nth(path->custom_private, GH_PATH_INNER_UNIQUE)));
+	result = lappend(result, makeInteger(linitial_int(type)));
+	result = lappend(result, makeInteger(lsecond_int(type)));
 	result = lappend(result, makeInteger(list_length(context->kept[GH_OUTER])));
 	result = lappend(result, makeInteger(list_length(context->kept[GH_INNER])));
 	result = lappend(result, makeInteger(list_length(context->copies)));
@@ -382,7 +383,7 @@ gh_join_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist,
 			 List *scan_clauses, List *custom_plans)
 {
 	CustomScan *cscan = makeNode(CustomScan);
-	JoinType	jointype = intVal(list_nth(path->custom_private, GH_PATH_JOINTYPE));
+	JoinType	jointype = linitial_int(list_nth(path->custom_private, GH_PATH_TYPE));
 	Path	   *outer_path = linitial(path->custom_paths);
 	ScanContext context;
 	JoinClauses clauses;
