@@ -83,12 +83,10 @@ static BlockNumber
 choose_block_in_budget(ReadStream *stream, void *arg, void *per_buffer_data)
 {
 	GhPages    *pages = (GhPages *) arg;
-	BlockNumber block;
+	BlockNumber block = pages->budget > 0 ? choose_block(pages) : InvalidBlockNumber;
 
-	if (pages->budget == 0)
-		return InvalidBlockNumber;
-	block = choose_block(pages);
-	if (block != InvalidBlockNumber)
+	pages->ended = block == InvalidBlockNumber;
+	if (!pages->ended)
 	{
 		pages->budget--;
 		pages->ahead++;
@@ -114,13 +112,11 @@ read_page(GhPages *pages, int wanted)
 {
 	HeapScanDesc scan = pages->scan;
 
-	if (pages->ahead == 0)
-	{
-		/* a stream that was told of no more blocks asks again when it is reset */
-		if (pages->budget == 0)
-			read_stream_reset(pages->stream);
-		pages->budget = wanted;
-	}
+	/* a stream that was told of no more blocks asks again when it is reset */
+	if (pages->ended && pages->ahead == 0)
+		read_stream_reset(pages->stream);
+	/* what is wanted is told anew for each page, so that mostly it need not be */
+	pages->budget = Max(wanted - pages->ahead, 0);
 	scan->rs_cbuf = read_stream_next_buffer(pages->stream, NULL);
 	if (!BufferIsValid(scan->rs_cbuf))
 		return false;
@@ -138,7 +134,7 @@ forget_ahead(GhPages *pages)
 		return;
 	read_stream_reset(pages->stream);
 	pages->ahead = 0;
-	pages->budget = 0;
+	pages->ended = false;
 	pages->block = pages->scan->rs_cblock;
 	pages->finished = false;
 }
@@ -204,7 +200,7 @@ gh_pages_next(GhPages *pages, int wanted)
 	CHECK_FOR_INTERRUPTS();
 	if (!pages->scan->rs_inited)
 	{
-		pages->started = pages->finished = false;
+		pages->started = pages->finished = pages->ended = false;
 		pages->budget = pages->ahead = 0;
 		start_reading(pages);
 		pages->scan->rs_inited = true;

@@ -280,13 +280,16 @@ take_rows(GhJoinState *js, GhSource *source)
 	clear_scan_slot(source);
 }
 
-/* Pages to ask for, to get about so many rows and no more. */
+/*
+ * Pages to ask for, to get about so many rows and no more.  After some without a row, as
+ * many more are thought to have none.
+ */
 static int
 pages_wanted(const GhSource *source, int rows)
 {
-	if (source->rows_peak == 0)
-		return 1;
-	return Max(1, Min(rows / source->rows_peak, GH_PAGES_WANTED_MAX));
+	int			pages = source->rows_peak == 0 ? 1 : rows / source->rows_peak;
+
+	return Max(1, Min(Max(pages, source->blank), GH_PAGES_WANTED_MAX));
 }
 
 /* Reads on to the next page that has a row for the join; false at the end of the scan. */
@@ -294,7 +297,7 @@ static bool
 find_page(GhSource *source, int rows_wanted)
 {
 	begin_scan(source);
-	for (;;)
+	for (source->blank = 0;; source->blank++)
 	{
 		if (!gh_pages_next(&source->pages, pages_wanted(source, rows_wanted)))
 			return false;

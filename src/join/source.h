@@ -25,6 +25,7 @@ typedef struct GhPages
 	BlockNumber block;			/* chosen last */
 	int			budget;			/* blocks that the stream may still choose */
 	int			ahead;			/* blocks that it has chosen and that were not read yet */
+	bool		ended;			/* it has been told of no more blocks */
 } GhPages;
 
 extern void gh_pages_init(GhPages *pages, MemoryContext context);
@@ -152,6 +153,7 @@ typedef struct GhSource
 	bool		peeked;			/* it is a row that the join knows to be there */
 	int			row;			/* of page: the next one, read row by row */
 	int			rows_peak;		/* the most rows that a page had */
+	int			blank;			/* pages without a row, since the last one that had some */
 	GhPage		page;
 } GhSource;
 

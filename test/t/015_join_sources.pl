@@ -70,13 +70,14 @@ $reader->do('COMMIT');
 $vacuum->do('SELECT count(*) FROM large');
 is(($vacuum->do("SET synchronize_seqscans = off; $join LIMIT 1"))[0], '1', 'but not when that is switched off');
 
+$reader->close;
+$vacuum->close;
+
 # ------------------------------------------------------------------ buffer rings
 SKIP:
 {
 	my ($status) = $server->run('CREATE EXTENSION pg_buffercache');
 	skip 'pg_buffercache is not installed', 3 if $status != 0;
-	$reader->close;
-	$vacuum->close;
 	$server->stop('fast');
 	$server->start;
 	my $cached = sub {
@@ -88,6 +89,30 @@ SKIP:
 	$server->query("SELECT count(*), sum(i) FROM ($join) s") for 1 .. 3;
 	cmp_ok($cached->('kept'), '>=', $before - 5, 'and stays there while a join reads a larger one');
 	cmp_ok($cached->('large'), '<', 200, 'which is read through few buffers');
+}
+
+# ---------------------------------------------------------- pages read at a time
+SKIP:
+{
+	skip 'before PostgreSQL 18, pages read at a time are not counted', 2
+		if $server->query('SHOW server_version_num') < 180000;
+	$server->stop('fast');
+	$server->start;
+	# a page without a row tells nothing of how many of them the batch will take
+	my $reads = sub {
+		my $counts = q{SELECT sum(reads), sum(read_bytes) / 8192 FROM pg_stat_io WHERE backend_type = 'client backend' AND object = 'relation' AND context = 'bulkread'};
+		my @before = split /\|/, $server->query($counts);
+		$server->query($_[0]);
+		my @after = split /\|/, $server->query($counts);
+		return ($after[0] - $before[0], $after[1] - $before[1]);
+	};
+	for my $none ("$join WHERE l.i < 0", 'SELECT l.i FROM small s JOIN large l ON s.k = l.k WHERE l.i < 0')
+	{
+		my ($usual, $usual_pages) = $reads->("SET gpuhash.enable_scan = off; $none");
+		my ($times, $pages) = $reads->($none);
+		ok($usual_pages > 600 && $pages > 600 && $times < 1.5 * $usual,
+			"a scan that finds no row reads several pages at a time: $pages in $times, a Seq Scan $usual_pages in $usual: $none");
+	}
 }
 
 done_testing;
