@@ -222,6 +222,42 @@ CREATE TABLE js_other_am (k int, v int) USING js_heap2;
 INSERT INTO js_other_am SELECT i % 300, i FROM generate_series(1, 800) i;
 SELECT * FROM compare_sources('SELECT a.v, b.t FROM js_other_am a JOIN js_plain b ON a.k = b.k');
 
+-- a join over a join: rows pass between the two
+SET join_collapse_limit = 1;
+SELECT * FROM compare_sources('SELECT a.v, a.t, b.name, c.v AS cv, d.w FROM js_plain a JOIN js_kinds b ON a.k = b.k JOIN js_nulls c ON c.k = a.s2 JOIN js_nulls d ON d.w = b.s2');
+SELECT * FROM compare_sources('SELECT a.v, b.name, b.wide, c.v AS cv FROM js_plain a LEFT JOIN js_kinds b ON a.k = b.k AND b.s2 < 40 LEFT JOIN js_nulls c ON c.k = b.k WHERE b.name IS NULL OR c.n > 3');
+SELECT * FROM compare_sources('SELECT a.v, b.name, c.v AS cv FROM js_plain a FULL JOIN js_kinds b ON a.k = b.k FULL JOIN js_nulls c ON c.k = a.k');
+SELECT * FROM compare_sources('SELECT a.v, c.v AS cv FROM js_plain a JOIN js_nulls c ON c.k = a.k WHERE EXISTS (SELECT FROM js_kinds b WHERE b.k = a.k) AND NOT EXISTS (SELECT FROM js_many m WHERE m.c9 = c.n)');
+SELECT * FROM compare_sources('SELECT a.v, b.d FROM js_plain a JOIN js_kinds b ON a.k = b.k JOIN js_kinds c ON c.name = b.name AND c.k = b.k8 JOIN js_nulls d ON d.k + 1 = a.k');
+SELECT * FROM compare_sources('SELECT a.v, s.up, c.v AS cv FROM js_plain a JOIN (SELECT k, upper(name) || k AS up FROM js_kinds) s ON a.k = s.k JOIN js_nulls c ON c.k = length(s.up)');
+SELECT * FROM compare_sources('SELECT p, (SELECT count(*) FROM js_plain a JOIN js_nulls b ON a.k = b.k JOIN js_many m ON m.c8 = a.v WHERE b.n > p AND a.s2 > p) FROM js_outside');
+SELECT * FROM compare_sources('SELECT a.v, b.k FROM (SELECT * FROM js_plain WHERE v < 0) a JOIN js_kinds b ON a.k = b.k JOIN js_nulls c ON c.k = a.k');
+SET work_mem = '64kB';
+SET hash_mem_multiplier = 1;
+SELECT * FROM compare_sources('SELECT a.v, a.t, b.name, b.d, c.v AS cv, c.w FROM js_plain a LEFT JOIN js_nulls c ON c.k = a.k LEFT JOIN js_kinds b ON a.k = b.k');
+RESET work_mem;
+RESET hash_mem_multiplier;
+EXPLAIN (COSTS OFF) SELECT a.v, b.d FROM js_plain a JOIN js_kinds b ON a.k = b.k JOIN js_nulls c ON c.k = a.k;
+CREATE FUNCTION join_rows(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE
+    plan jsonb;
+BEGIN
+    EXECUTE 'EXPLAIN (ANALYZE, FORMAT json, TIMING OFF, SUMMARY OFF) ' || query INTO plan;
+    RETURN QUERY SELECT DISTINCT concat_ws(' ', s.j->>'Hash Cond', 'rows', round((s.j->>'Actual Rows')::numeric), 'loops', s.j->>'Actual Loops')
+        FROM jsonb_path_query(plan, '$.** ? (@."Custom Plan Provider" == "GpuHashJoin")') s (j) ORDER BY 1;
+END $$;
+SELECT join_rows('SELECT a.v, b.d FROM js_plain a JOIN js_kinds b ON a.k = b.k JOIN js_nulls c ON c.k = a.k');
+SELECT join_rows('SELECT p, (SELECT count(*) FROM js_plain a JOIN js_kinds b ON a.k = b.k JOIN js_nulls c ON c.k = a.k WHERE a.s2 > p) FROM js_outside');
+SELECT count(*) FROM js_plain a JOIN js_kinds b ON a.k = b.k;
+SELECT count(*) FROM js_plain a JOIN js_kinds b ON a.k = b.k JOIN js_nulls c ON c.k = a.k;
+BEGIN;
+DECLARE c CURSOR FOR SELECT a.v FROM js_plain a JOIN js_kinds b ON a.k = b.k JOIN js_nulls c ON c.k = a.k;
+MOVE 1000 FROM c;
+DELETE FROM js_kinds;
+MOVE ALL FROM c;
+ROLLBACK;
+RESET join_collapse_limit;
+
 -- locked rows, and rows looked at again
 SELECT count(*) FROM (SELECT a.v FROM js_plain a JOIN js_nulls b ON a.k = b.k FOR UPDATE OF a) s;
 
@@ -274,4 +310,4 @@ DROP VIEW js_view;
 DROP MATERIALIZED VIEW js_matview;
 DROP TABLE js_kinds, js_plain, js_nulls, js_many, js_below, js_parted, js_child, js_parent, js_life, js_outside, js_temp, js_unlogged, js_none, js_other_am;
 DROP ACCESS METHOD js_heap2;
-DROP FUNCTION compare_sources(text), js_loud(bigint), outer_rows(text), js_walk(), scan_reports(text, boolean), scan_counts(), compare_reports(text);
+DROP FUNCTION join_rows(text), compare_sources(text), js_loud(bigint), outer_rows(text), js_walk(), scan_reports(text, boolean), scan_counts(), compare_reports(text);

@@ -397,6 +397,43 @@ fill_from_source(GhJoinState *js, GhBatch *batch, int rows)
 	return page != NULL;
 }
 
+/* Fills the batch with rows of a join below; false when there are no more. */
+static bool
+fill_from_join(GhJoinState *js, GhBatch *batch, int rows)
+{
+	GhJoinState *child = js->pipe->child;
+	Size		bytes = 0;
+	bool		more = true;
+	int			n = 0;
+
+	if (js->first_outer != NULL)
+		add_child_row(js, batch, js->first_outer, &bytes);
+	js->first_outer = NULL;
+	gh_child_start(&child->css.ss.ps);
+	for (; batch->nrows < rows && bytes < GH_ARENA_MAX; n++)
+	{
+		uint64		key = 0;
+		bool		has_key;
+		int			partition;
+		RowFate		fate;
+
+		CHECK_FOR_INTERRUPTS();
+		more = gh_pipe_next(js, &key, &has_key);
+		if (!more)
+			break;
+		fate = decide_row(js, key, &has_key, &partition);
+		if (fate == GH_ROW_WAITS)
+			gh_spill_slot(js, GH_OUTER, partition, gh_emit_project(child), key, true);
+		if (fate != GH_ROW_JOINS)
+			continue;
+		bytes += gh_pipe_copy(js, new_row_nulls(js, batch), new_row_values(js, batch),
+							  batch->arena);
+		finish_row(batch, has_key, key);
+	}
+	gh_child_stop(&child->css.ss.ps, n);
+	return more;
+}
+
 /* Fills the batch with rows one by one; false when there are no more. */
 static bool
 fill_row_by_row(GhJoinState *js, GhBatch *batch, int rows)
@@ -417,6 +454,7 @@ static bool
 fill_batch(GhJoinState *js, GhBatch *batch)
 {
 	int			rows = js->batch_rows;
+	bool		from_child;
 	instr_time	start;
 
 	gh_time_start(js, &start);
@@ -425,10 +463,14 @@ fill_batch(GhJoinState *js, GhBatch *batch)
 	MemoryContextReset(batch->arena);
 	batch->nrows = 0;
 	batch->nprobes = 0;
-	batch->as_tuples = js->source[GH_OUTER] != NULL && js->spill.current == 0 &&
-		!reads_shared_files(js);
-	js->outer_done = !(batch->as_tuples ? fill_from_source(js, batch, rows) :
-					   fill_row_by_row(js, batch, rows));
+	from_child = js->spill.current == 0 && !reads_shared_files(js);
+	batch->as_tuples = from_child && js->source[GH_OUTER] != NULL;
+	if (batch->as_tuples)
+		js->outer_done = !fill_from_source(js, batch, rows);
+	else if (from_child && js->pipe != NULL)
+		js->outer_done = !fill_from_join(js, batch, rows);
+	else
+		js->outer_done = !fill_row_by_row(js, batch, rows);
 	gh_time_stop(js, &js->source_time, start);
 	if (batch->nrows > 0)
 		js->nbatches++;

@@ -160,7 +160,7 @@ load_pair(GhJoinState *js, const GhBatch *batch, GhRow *inner)
 	load_inner(js, inner);
 }
 
-/* Columns of the scan tuple as the node's result. */
+/* The scan tuple's columns that make up the node's result. */
 static inline TupleTableSlot *
 copy_columns(GhJoinState *js)
 {
@@ -180,20 +180,26 @@ copy_columns(GhJoinState *js)
 	return result;
 }
 
-/* The scan tuple as the node's result, or NULL when the filter drops it. */
-static inline TupleTableSlot *
-project_row(GhJoinState *js)
+/* Whether the filter lets the row in the scan tuple come out. */
+static inline bool
+passes_filter(GhJoinState *js)
 {
 	PlanState  *ps = &js->css.ss.ps;
 
-	if (ps->qual != NULL && !ExecQual(ps->qual, ps->ps_ExprContext))
-	{
-		InstrCountFiltered1(ps, 1);
-		return NULL;
-	}
+	if (ps->qual == NULL || ExecQual(ps->qual, ps->ps_ExprContext))
+		return true;
+	InstrCountFiltered1(ps, 1);
+	return false;
+}
+
+/* The row in the scan tuple as the node's result. */
+TupleTableSlot *
+gh_emit_project(GhJoinState *js)
+{
 	/* the scan tuple has columns for the keys, so it never is the result itself */
-	Assert(ps->ps_ProjInfo != NULL);
-	return js->output_columns != NULL ? copy_columns(js) : ExecProject(ps->ps_ProjInfo);
+	Assert(js->css.ss.ps.ps_ProjInfo != NULL);
+	return js->output_columns != NULL ? copy_columns(js) :
+		ExecProject(js->css.ss.ps.ps_ProjInfo);
 }
 
 /*
@@ -308,8 +314,11 @@ next_candidate(GhJoinState *js)
 	return NULL;
 }
 
-/* The current outer row's next joined row, or NULL when it has no more. */
-static TupleTableSlot *
+/*
+ * Puts the current outer row's next joined row into the scan tuple; false when it has no
+ * more.
+ */
+static inline bool
 next_joined_row(GhJoinState *js, const GhBatch *batch)
 {
 	bool		has_quals = js->recheck != NULL || js->joinqual != NULL;
@@ -317,8 +326,6 @@ next_joined_row(GhJoinState *js, const GhBatch *batch)
 
 	while ((inner = next_candidate(js)) != NULL)
 	{
-		TupleTableSlot *result;
-
 		if (has_quals || js->emits_pairs)
 			load_pair(js, batch, inner);
 		if (has_quals && !pair_matches(js))
@@ -328,11 +335,8 @@ next_joined_row(GhJoinState *js, const GhBatch *batch)
 			js->match = 0;
 		if (js->marks_inner && !gh_row_is_matched(inner))
 			inner->link |= GH_ROW_MATCHED;
-		if (!js->emits_pairs)
-			continue;
-		result = project_row(js);
-		if (result != NULL)
-			return result;
+		if (js->emits_pairs && passes_filter(js))
+			return true;
 	}
 
 	if (js->fill_outer && !js->row_matched)
@@ -340,32 +344,29 @@ next_joined_row(GhJoinState *js, const GhBatch *batch)
 		/* once: the row now counts as matched */
 		js->row_matched = true;
 		load_pair(js, batch, NULL);
-		return project_row(js);
+		return passes_filter(js);
 	}
-	return NULL;
+	return false;
 }
 
-/* The current batch's next joined row, or NULL at its end. */
-TupleTableSlot *
+/* Puts the current batch's next joined row into the scan tuple; false at its end. */
+bool
 gh_emit_row(GhJoinState *js)
 {
 	const GhBatch *batch = &js->batch[js->current];
 
 	while (js->row < batch->nrows)
 	{
-		TupleTableSlot *result;
-
 		/* likewise outer rows */
 		CHECK_FOR_INTERRUPTS();
 		if (!js->row_open)
 			open_row(js, batch);
-		result = next_joined_row(js, batch);
-		if (result != NULL)
-			return result;
+		if (next_joined_row(js, batch))
+			return true;
 		js->row_open = false;
 		js->row++;
 	}
-	return NULL;
+	return false;
 }
 
 /* ----------------------------------------- inner rows without a match */
@@ -377,16 +378,14 @@ gh_emit_unmatched_start(GhJoinState *js)
 	memset(&js->unmatched, 0, sizeof(js->unmatched));
 }
 
-/* The partition's next inner row without a match, or NULL at its end. */
-TupleTableSlot *
+/* Likewise the partition's next inner row without a match. */
+bool
 gh_emit_unmatched(GhJoinState *js)
 {
 	GhRow	   *inner;
 
 	while ((inner = gh_row_store_next(&js->store, &js->unmatched)) != NULL)
 	{
-		TupleTableSlot *result;
-
 		/* most rows may have been matched, or the filter may drop them */
 		CHECK_FOR_INTERRUPTS();
 		if (gh_row_is_matched(inner))
@@ -394,11 +393,10 @@ gh_emit_unmatched(GhJoinState *js)
 		ResetExprContext(js->css.ss.ps.ps_ExprContext);
 		load_columns(js->css.ss.ss_ScanTupleSlot, 0, js->nkept[GH_OUTER], NULL, NULL);
 		load_inner(js, inner);
-		result = project_row(js);
-		if (result != NULL)
-			return result;
+		if (passes_filter(js))
+			return true;
 	}
-	return NULL;
+	return false;
 }
 
 /* Before a rescan that keeps the rows. */

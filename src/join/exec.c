@@ -211,6 +211,7 @@ begin_join(CustomScanState *node, EState *estate, int eflags)
 	js->joinqual = ExecInitQual(js->join_quals, &node->ss.ps);
 	gh_source_init(js, GH_OUTER, estate, eflags);
 	gh_source_init(js, GH_INNER, estate, eflags);
+	gh_pipe_init(js);
 	init_join_type(js, cscan);
 	gh_emit_init(js);
 
@@ -266,15 +267,12 @@ start_join(GhJoinState *js)
 	return GH_JOIN_UNMATCHED;
 }
 
-static TupleTableSlot *
-exec_join(CustomScanState *node)
+/* Puts the node's next row into the scan tuple; false when there are no more. */
+bool
+gh_join_advance(GhJoinState *js)
 {
-	GhJoinState *js = (GhJoinState *) node;
-
 	for (;;)
 	{
-		TupleTableSlot *result;
-
 		switch (js->phase)
 		{
 			case GH_JOIN_START:
@@ -297,23 +295,38 @@ exec_join(CustomScanState *node)
 				break;
 
 			case GH_JOIN_EMIT:
-				result = gh_emit_row(js);
-				if (result != NULL)
-					return result;
+				if (gh_emit_row(js))
+					return true;
 				js->phase = GH_JOIN_FETCH;
 				break;
 
 			case GH_JOIN_UNMATCHED:
-				result = js->fill_inner ? gh_emit_unmatched(js) : NULL;
-				if (result != NULL)
-					return result;
+				if (js->fill_inner && gh_emit_unmatched(js))
+					return true;
 				js->phase = gh_next_partition(js) ? GH_JOIN_FETCH : GH_JOIN_DONE;
 				break;
 
 			case GH_JOIN_DONE:
-				return NULL;
+				return false;
 		}
 	}
+}
+
+static TupleTableSlot *
+exec_join(CustomScanState *node)
+{
+	GhJoinState *js = (GhJoinState *) node;
+
+	return gh_join_advance(js) ? gh_emit_project(js) : NULL;
+}
+
+/* The node's state, if it is such a join; else NULL. */
+GhJoinState *
+gh_as_join(PlanState *ps)
+{
+	if (IsA(ps, CustomScanState) && ((CustomScanState *) ps)->methods == &exec_methods)
+		return (GhJoinState *) ps;
+	return NULL;
 }
 
 /*

@@ -429,6 +429,7 @@ typedef struct GhJoinState
 	GhColumns	columns[2];		/* by side */
 	GhKeySide	keys[2];		/* by side */
 	struct GhSource *source[2]; /* by side; NULL: rows come through the executor */
+	struct GhPipe *pipe;		/* of the outer side, when it is such a join; or NULL */
 	ExprState  *recheck;		/* hash clauses, or NULL when keys are exact */
 	ExprState  *joinqual;		/* NULL: none */
 	List	   *hash_clauses;	/* for EXPLAIN */
@@ -498,14 +499,17 @@ gh_child(const GhJoinState *js, int side)
 
 /* exec.c */
 extern const CustomScanMethods gh_join_scan_methods;
+extern GhJoinState *gh_as_join(PlanState *ps);
+extern bool gh_join_advance(GhJoinState *js);
 
 /* emit.c: the scan tuple, joined rows */
 extern bool gh_row_key(GhJoinState *js, int side, TupleTableSlot *slot, uint64 *key);
 extern void gh_emit_init(GhJoinState *js);
 extern void gh_emit_start(GhJoinState *js);
-extern TupleTableSlot *gh_emit_row(GhJoinState *js);
+extern bool gh_emit_row(GhJoinState *js);
 extern void gh_emit_unmatched_start(GhJoinState *js);
-extern TupleTableSlot *gh_emit_unmatched(GhJoinState *js);
+extern bool gh_emit_unmatched(GhJoinState *js);
+extern TupleTableSlot *gh_emit_project(GhJoinState *js);
 extern void gh_unmark_rows(GhJoinState *js);
 
 /* build.c: the inner side's rows and table */

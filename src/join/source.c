@@ -311,8 +311,8 @@ find_page(GhSource *source, int rows_wanted)
 }
 
 /* What ExecProcNode does before and after it has the node make rows. */
-static void
-start_node(PlanState *child)
+void
+gh_child_start(PlanState *child)
 {
 	if (child->chgParam != NULL)
 		ExecReScan(child);
@@ -320,8 +320,8 @@ start_node(PlanState *child)
 		InstrStartNode(child->instrument);
 }
 
-static void
-stop_node(PlanState *child, int rows)
+void
+gh_child_stop(PlanState *child, int rows)
 {
 	if (child->instrument != NULL)
 		InstrStopNode(child->instrument, rows);
@@ -339,12 +339,12 @@ gh_source_page(GhJoinState *js, GhSource *source, int rows_wanted)
 	bool		peeked = source->peeked;
 	bool		found;
 
-	start_node(source->child);
+	gh_child_start(source->child);
 	found = peeked || find_page(source, rows_wanted);
 	source->peeked = false;
 	if (found)
 		take_rows(js, source);
-	stop_node(source->child, found ? source->page.nrows - peeked : 0);
+	gh_child_stop(source->child, found ? source->page.nrows - peeked : 0);
 	source->row = 0;
 	return found ? &source->page : NULL;
 }
@@ -356,11 +356,11 @@ gh_source_page(GhJoinState *js, GhSource *source, int rows_wanted)
 bool
 gh_source_peek(GhSource *source)
 {
-	start_node(source->child);
+	gh_child_start(source->child);
 	source->peeked = find_page(source, 1);
 	if (source->peeked)
 		count_tuples(source, source->visible + 1);
-	stop_node(source->child, source->peeked);
+	gh_child_stop(source->child, source->peeked);
 	return source->peeked;
 }
 

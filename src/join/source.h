@@ -157,6 +157,8 @@ typedef struct GhSource
 	GhPage		page;
 } GhSource;
 
+extern void gh_child_start(PlanState *child);
+extern void gh_child_stop(PlanState *child, int rows);
 extern void gh_source_init(GhJoinState *js, int side, EState *estate, int eflags);
 extern GhPage *gh_source_page(GhJoinState *js, GhSource *source, int rows_wanted);
 extern bool gh_source_peek(GhSource *source);
@@ -166,5 +168,20 @@ extern TupleTableSlot *gh_source_slot(GhSource *source, HeapTupleHeader tuple);
 extern void gh_source_park(GhSource *source);
 extern void gh_source_reset(GhSource *source);
 extern void gh_source_end(GhSource *source);
+
+/* ---- pipe.c: an outer side that is a hash join of ours ---- */
+
+/* How the join's outer columns and keys are read from that one's scan tuple. */
+typedef struct GhPipe
+{
+	GhJoinState *child;
+	GhColumns	columns;
+	bool		maps_keys;		/* keys are plain columns that need no function's memory */
+	GhKeySide	keys;
+} GhPipe;
+
+extern void gh_pipe_init(GhJoinState *js);
+extern bool gh_pipe_next(GhJoinState *js, uint64 *key, bool *has_key);
+extern Size gh_pipe_copy(GhJoinState *js, bool *nulls, Datum *values, MemoryContext arena);
 
 #endif							/* GPUHASH_JOIN_SOURCE_H */
