@@ -183,3 +183,24 @@ RESET temp_file_limit;
 RESET work_mem;
 SELECT rows, same FROM compare_parallel('SELECT o.id, o.t, i.id AS iid, i.t AS it FROM jp_outer o JOIN jp_inner i ON i.k = o.k');
 SELECT count(*) FROM pg_ls_tmpdir();
+-- an inner side that is planned for fewer workers than the outer one costs no files that it does not need
+CREATE FUNCTION jp_cost(memory text, query text) RETURNS numeric LANGUAGE plpgsql AS $$
+DECLARE
+    plan json;
+BEGIN
+    PERFORM set_config('work_mem', memory, true);
+    EXECUTE 'EXPLAIN (FORMAT json) ' || query INTO plan;
+    RETURN (WITH RECURSIVE nodes(n) AS (
+        SELECT plan->0->'Plan'
+        UNION ALL
+        SELECT json_array_elements(n->'Plans') FROM nodes)
+    SELECT n->>'Total Cost' FROM nodes WHERE n->>'Custom Plan Provider' = 'GpuHashJoin' AND (n->>'Parallel Aware')::boolean);
+END $$;
+RESET gpuhash.force_offload;
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SET max_parallel_workers_per_gather = 4;
+ALTER TABLE jp_outer SET (parallel_workers = 4);
+ALTER TABLE jp_inner SET (parallel_workers = 1);
+SELECT jp_cost('256kB', q) = jp_cost('64MB', q) AS fits, jp_cost('64kB', q) > jp_cost('64MB', q) AS does_not
+FROM (VALUES ('SELECT o.id, i.k FROM jp_outer o JOIN jp_inner i ON i.k = o.k')) v(q);

@@ -296,7 +296,8 @@ cost_join(const JoinInputs *inputs, JoinChoice *choice)
 	run += (cpu_tuple_cost + quals.per_tuple) * looked_at_pairs(inputs, outer, inner);
 	if (choice->common_table)
 	{
-		memory *= parallel_divisor(choice->workers);
+		/* as the inner path's rows were divided: among fewer workers, it may be */
+		memory *= parallel_divisor(inner->parallel_workers);
 		limit *= choice->workers + 1;
 	}
 	if (memory > limit)
