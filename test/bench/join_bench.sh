@@ -8,7 +8,7 @@
 # sum(outer), sum(inner) over the join and sum(outer) over the scan,
 # and appends every time to OUTDIR/join_bench.tsv.  Prints the medians
 # of all tags there (also into OUTDIR/summary.txt), their ratio to the tag "native", and whether all results
-# agree.  One EXPLAIN (ANALYZE, VERBOSE) of each join goes to OUTDIR/plans.txt.
+# agree.  One EXPLAIN (ANALYZE, VERBOSE) of each join goes to OUTDIR/plans.txt, unless PLANS=no.
 #
 # Environment
 #	TAG			name of this run (default: native); EXTRA: its settings, as SQL
@@ -63,7 +63,7 @@ one_session() {
 		for ((rep = 0; rep <= ${REPS:-3}; rep++)); do
 			printf '\\echo @ %s %s\n\\timing on\n%s;\n\\timing off\n' "${query%% *}" "$rep" "${query#* }"
 		done
-		[ "${query%% *}" = scan_sum ] || printf '\\echo @plan\nEXPLAIN (ANALYZE, VERBOSE) %s;\n' "${query#* }"
+		[ "${query%% *}" = scan_sum ] || [ "${PLANS:-yes}" = no ] || printf '\\echo @plan\nEXPLAIN (ANALYZE, VERBOSE) %s;\n' "${query#* }"
 	done
 }
 
