@@ -31,15 +31,19 @@
 
 /* ------------------------------------------------------------ buffers */
 
-/* The most rows of a batch: gpuhash.batch_rows, but fewer when rows are wide. */
-static int
-batch_rows_max(const GhJoinState *js)
+/*
+ * What the join's batches hold at most, from its start to its end: gpuhash.batch_rows, but
+ * fewer when rows are wide.
+ */
+void
+gh_batch_init(GhJoinState *js)
 {
 	Size		row = 2 * sizeof(uint64) + sizeof(bool) +
 		js->columns[GH_OUTER].ncolumns * (sizeof(Datum) + sizeof(bool));
 	Size		rows = Max(js->memory_limit / GH_BATCH_SHARE / row, GH_BATCH_ROWS_MIN);
 
-	return (int) Min(rows, (Size) gh_batch_rows);
+	js->batch_rows_max = (int) Min(rows, (Size) gh_batch_rows);
+	js->batch_rows = GH_BATCH_ROWS_MIN;
 }
 
 /* Room that arrays have beyond the rows of a batch: pages are taken whole. */
@@ -73,7 +77,7 @@ free_arrays(GhBatch *batch)
 bool
 gh_take_transfer(GhJoinState *js)
 {
-	Size		bytes = ((Size) batch_rows_max(js) + rows_beyond(js)) * 2 * sizeof(uint64);
+	Size		bytes = ((Size) js->batch_rows_max + rows_beyond(js)) * 2 * sizeof(uint64);
 
 	if (js->transfer_engine != NULL)
 		return true;
@@ -147,7 +151,7 @@ grow_batch(GhJoinState *js, GhBatch *batch, int rows)
 	if (batch->capacity >= rows)
 		return;
 	if (js->transfer_engine != NULL)
-		rows = batch_rows_max(js) + rows_beyond(js);
+		rows = js->batch_rows_max + rows_beyond(js);
 	free_arrays(batch);
 	if (batch->arena == NULL)
 		batch->arena = AllocSetContextCreate(js->context, "GpuHashJoin batch",
@@ -459,7 +463,7 @@ fill_batch(GhJoinState *js, GhBatch *batch)
 
 	gh_time_start(js, &start);
 	grow_batch(js, batch, rows);
-	js->batch_rows = Min(js->batch_rows * 2, batch_rows_max(js));
+	js->batch_rows = Min(js->batch_rows * 2, js->batch_rows_max);
 	MemoryContextReset(batch->arena);
 	batch->nrows = 0;
 	batch->nprobes = 0;

@@ -226,7 +226,7 @@ begin_join(CustomScanState *node, EState *estate, int eflags)
 	js->spill.context = js->context;
 	js->spill.nparts = js->partitions_peak = 1;
 	js->timing = estate->es_instrument & INSTRUMENT_TIMER;
-	js->batch_rows = GH_BATCH_ROWS_MIN;
+	gh_batch_init(js);
 	js->phase = GH_JOIN_START;
 }
 

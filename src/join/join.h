@@ -459,6 +459,7 @@ typedef struct GhJoinState
 	TupleTableSlot *first_outer;	/* read ahead of the build, or NULL */
 	bool		outer_done;		/* no more outer rows for this partition */
 	int			batch_rows;		/* rows of the next batch */
+	int			batch_rows_max; /* of any batch */
 	GhBatch		batch[2];
 	int			current;		/* the batch being emitted */
 	bool		ahead;			/* the other one is filled and submitted */
@@ -554,6 +555,7 @@ extern void gh_spill_close_current(GhSpill *spill);
 extern void gh_spill_reset(GhSpill *spill);
 
 /* batch.c: the outer side's batches */
+extern void gh_batch_init(GhJoinState *js);
 extern bool gh_outer_has_row(GhJoinState *js);
 extern bool gh_next_batch(GhJoinState *js);
 extern void gh_forget_batches(GhJoinState *js);

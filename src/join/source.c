@@ -238,6 +238,8 @@ tuple_key(GhJoinState *js, GhSource *source, HeapTupleHeader tuple, uint64 *key)
 		*key = gh_code_bits(code, source->key_bits);
 		return true;
 	}
+	/* one key may take long to hash, and there may be hundreds */
+	CHECK_FOR_INTERRUPTS();
 	gh_reader_load(reader, tuple, source->slot->tts_values, source->slot->tts_isnull);
 	return gh_row_key(js, source->side, source->slot, key);
 }

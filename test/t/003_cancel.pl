@@ -20,7 +20,9 @@ CREATE UNLOGGED TABLE big AS SELECT i::bigint AS k, 1 AS one FROM generate_serie
 CREATE UNLOGGED TABLE small AS SELECT i::bigint AS k FROM generate_series(1, 1000) i;
 CREATE UNLOGGED TABLE skewed AS SELECT 7::bigint AS k FROM generate_series(1, 30000);
 CREATE UNLOGGED TABLE many AS SELECT i % 300::bigint AS k FROM generate_series(1, 150000) i;
-ANALYZE;
+CREATE UNLOGGED TABLE long_keys AS SELECT repeat('key ', 8000000) || i AS k FROM generate_series(1, 1) i;
+INSERT INTO long_keys SELECT k FROM long_keys, generate_series(1, 80);
+ANALYZE big, small, skewed, many;
 SQL
 
 my %work = (
@@ -34,6 +36,7 @@ my %work = (
 	'inner rows without a match' => 'SELECT * FROM (SELECT k FROM big a WHERE k + 0 < 0 UNION ALL SELECT k FROM big b WHERE k + 0 < 0 UNION ALL SELECT k FROM big c WHERE k + 0 < 0 UNION ALL SELECT k FROM big d WHERE k + 0 < 0) s RIGHT JOIN big b ON b.k = s.k WHERE length(((b.k + 1.5)::numeric ^ 123.4567)::text) + coalesce(s.k, 1) < 0',
 	'an anti join' => 'SELECT count(*) FROM skewed a WHERE NOT EXISTS (SELECT FROM skewed b WHERE b.k = a.k AND a.k + b.k < 0)',
 	'a full join' => 'SELECT count(*) FROM skewed a FULL JOIN skewed b ON b.k = a.k AND a.k * b.k = 50',
+	'keys that take long to hash' => 'SELECT count(*) FROM long_keys a JOIN (SELECT k::text AS k FROM small OFFSET 0) b ON b.k = a.k',
 	'partitions written and read' => 'SELECT count(*) FROM big a FULL JOIN big b ON b.k = a.k AND a.one = b.one',
 	'matches in partitions that a qual drops' => 'SELECT count(*) FROM many a JOIN many b ON b.k = a.k AND a.k + b.k < 0',
 	'inner rows of partitions without a match' => 'SELECT * FROM small a FULL JOIN many b ON b.k = a.k - 1000000 WHERE length(((b.k + 1.5)::numeric ^ 123.4567)::text) + coalesce(a.k, 1) < 0',

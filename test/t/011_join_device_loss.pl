@@ -72,6 +72,16 @@ for my $name (sort keys %QUERY)
 note("$survived of $tried device failures survived");
 cmp_ok($tried, '>=', 60, 'enough failures were tried');
 
+# the buffers of a join that has begun stay as large as they are
+$session->do('SET gpuhash.enabled = off');
+my ($want) = $session->do("SELECT count(*) FROM ($QUERY{inner}) s");
+$session->do("RESET gpuhash.enabled; SET gpuhash.force_offload = on; SET work_mem = '1GB'; BEGIN");
+$session->do("DECLARE c NO SCROLL CURSOR FOR $QUERY{inner}");
+$session->do('MOVE 1 FROM c; SET gpuhash.batch_rows = 1000000');
+my ($moved, $moved_err) = $session->do('FETCH ALL FROM c');
+is(scalar(split /\n/, $moved) . $moved_err, $want - 1, 'gpuhash.batch_rows is set while a cursor is open');
+$session->do('COMMIT; RESET gpuhash.batch_rows; RESET gpuhash.force_offload; RESET work_mem');
+
 # what the user sees
 $session->do("SET gpuhash.force_offload = on; RESET work_mem; RESET hash_mem_multiplier");
 $fault->fail_after(3);
