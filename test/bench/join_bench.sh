@@ -71,13 +71,15 @@ for inner in ${INNERS:-1000000 10000000}; do
 	make_table "bench_inner_$inner" "$inner" "hashint8extended(i, 7)"
 	for outer in ${OUTERS:-50000000}; do
 		table=bench_outer_${outer}_$inner
-		[ "${MATCH:-100}" = 100 ] || table=${table}_$MATCH
+		size=$outer
+		# 50000000_1: of which one percent matches
+		[ "${MATCH:-100}" = 100 ] || { table=${table}_$MATCH size=${outer}_$MATCH; }
 		# keys beyond those of the inner table have no match
 		make_table "$table" "$outer" \
 			"hashint8extended(1 + (hashint8extended(i, 5) & 9223372036854775807) % ($inner::bigint * 100 / ${MATCH:-100}), 7)"
 		for workers in ${WORKERS:-0}; do
 			one_session "bench_inner_$inner" "$table" "$workers" | sql -f - |
-				awk -v OFS='\t' -v tag="$tag" -v inner="$inner" -v outer="$outer" -v workers="$workers" -v plans="$out/plans.txt" '
+				awk -v OFS='\t' -v tag="$tag" -v inner="$inner" -v outer="$size" -v workers="$workers" -v plans="$out/plans.txt" '
 					$1 == "@plan" { plan = 1; print "\n" tag ", " outer " x " inner ", " workers " workers" >>plans; next }
 					$1 == "@" { query = $2; rep = $3; plan = 0; next }
 					plan { print >>plans; next }
