@@ -242,19 +242,35 @@ CREATE FUNCTION join_rows(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
     plan jsonb;
 BEGIN
-    EXECUTE 'EXPLAIN (ANALYZE, FORMAT json, TIMING OFF, SUMMARY OFF) ' || query INTO plan;
-    RETURN QUERY SELECT DISTINCT concat_ws(' ', s.j->>'Hash Cond', 'rows', round((s.j->>'Actual Rows')::numeric), 'loops', s.j->>'Actual Loops')
+    EXECUTE 'EXPLAIN (ANALYZE, BUFFERS, FORMAT json, TIMING OFF, SUMMARY OFF) ' || query INTO plan;
+    RETURN QUERY SELECT DISTINCT concat_ws(' ', s.j->>'Hash Cond', 'rows', round((s.j->>'Actual Rows')::numeric), 'loops', s.j->>'Actual Loops',
+            CASE WHEN (s.j->>'Temp Written Blocks')::int > 0 THEN 'files' END)
         FROM jsonb_path_query(plan, '$.** ? (@."Custom Plan Provider" == "GpuHashJoin")') s (j) ORDER BY 1;
 END $$;
 SELECT join_rows('SELECT a.v, b.d FROM js_plain a JOIN js_kinds b ON a.k = b.k JOIN js_nulls c ON c.k = a.k');
 SELECT join_rows('SELECT p, (SELECT count(*) FROM js_plain a JOIN js_kinds b ON a.k = b.k JOIN js_nulls c ON c.k = a.k WHERE a.s2 > p) FROM js_outside');
 SELECT count(*) FROM js_plain a JOIN js_kinds b ON a.k = b.k;
 SELECT count(*) FROM js_plain a JOIN js_kinds b ON a.k = b.k JOIN js_nulls c ON c.k = a.k;
+-- files of the join above are not the lower one's
+SET work_mem = '64kB';
+SET hash_mem_multiplier = 1;
+SELECT join_rows('SELECT a.v, a.t, b.* FROM js_plain a JOIN js_many c ON c.k = a.s2 JOIN js_kinds b ON a.k = b.k');
+RESET work_mem;
+RESET hash_mem_multiplier;
 BEGIN;
-DECLARE c CURSOR FOR SELECT a.v FROM js_plain a JOIN js_kinds b ON a.k = b.k JOIN js_nulls c ON c.k = a.k;
-MOVE 1000 FROM c;
-DELETE FROM js_kinds;
-MOVE ALL FROM c;
+DO $$
+DECLARE
+    c CURSOR FOR SELECT a.v FROM js_plain a JOIN js_kinds b ON a.k = b.k JOIN js_nulls c ON c.k = a.k;
+    n bigint;
+BEGIN
+    OPEN c;
+    MOVE FORWARD 1000 FROM c;
+    DELETE FROM js_kinds;
+    DELETE FROM js_plain;
+    MOVE FORWARD ALL FROM c;
+    GET DIAGNOSTICS n = ROW_COUNT;
+    RAISE NOTICE '% rows more', n;
+END $$;
 ROLLBACK;
 RESET join_collapse_limit;
 

@@ -427,7 +427,12 @@ fill_from_join(GhJoinState *js, GhBatch *batch, int rows)
 			break;
 		fate = decide_row(js, key, &has_key, &partition);
 		if (fate == GH_ROW_WAITS)
+		{
+			/* what is written is for this join, and counted here */
+			gh_child_stop(&child->css.ss.ps, 0);
 			gh_spill_slot(js, GH_OUTER, partition, gh_emit_project(child), key, true);
+			gh_child_start(&child->css.ss.ps);
+		}
 		if (fate != GH_ROW_JOINS)
 			continue;
 		bytes += gh_pipe_copy(js, new_row_nulls(js, batch), new_row_values(js, batch),
