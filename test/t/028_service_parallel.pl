@@ -152,7 +152,8 @@ for my $try (1 .. 120)
 	my $ms = 1 + int(rand(rand() < 0.5 ? 12 : 60));
 	$session->do("SET gpuhash.engine = " . (rand() < 0.5 ? 'cuda' : 'cpu') . "; SET statement_timeout = $ms");
 	my $got = run_query($name);
-	$session->do('SET statement_timeout = 0');
+	# this, too, may take longer than that
+	for (1 .. 1000) { last if ($session->do('SET statement_timeout = 0'))[1] eq '' }
 	if ($got =~ /statement timeout/) { $outcome{cancelled}++ }
 	elsif ($got eq $want{$name}) { $outcome{answered}++ }
 	else { $bad .= "$name cancelled after $ms ms: $got\n" }
@@ -164,7 +165,8 @@ is($bad, '', 'cancelled at any moment');
 note("$outcome{cancelled} cancelled, $outcome{answered} answered");
 cmp_ok($outcome{cancelled}, '>', 20, 'many were cancelled');
 
-# A worker of the query is ended: the query ends with an error, or had its answer.
+# A worker of the query is ended: the query ends with an error, or had its answer.  One that
+# was about to start is reported by PostgreSQL in other words.
 $bad = '';
 my $other = $server->session;
 $session->do('SET gpuhash.engine = cuda; SET parallel_leader_participation = on');
@@ -180,7 +182,7 @@ for my $try (1 .. 20)
 		sleep 0.002;
 	}
 	my ($answer, $message) = $session->receive;
-	$bad .= "$name: $answer $message\n" if $answer ne $want{$name} && $message !~ /57P01/;
+	$bad .= "$name: $answer $message\n" if $answer ne $want{$name} && $message !~ /57P01|parallel worker failed to initialize/;
 	my $left = left_over();
 	$bad .= "left over after $name: $left\n" if $left ne '';
 }
