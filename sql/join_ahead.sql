@@ -40,8 +40,6 @@ EXCEPTION WHEN division_by_zero THEN
 END $$;
 CREATE FUNCTION ahead(query text, OUT offloaded int, OUT plain text, OUT forced text, OUT cheap text)
 LANGUAGE plpgsql AS $$
-DECLARE
-    line text;
 BEGIN
     SET LOCAL gpuhash.enabled = off;
     plain := ahead_answer(query);
@@ -49,12 +47,7 @@ BEGIN
     cheap := ahead_answer(query);
     SET LOCAL gpuhash.force_offload = on;
     forced := ahead_answer(query);
-    offloaded := 0;
-    FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
-        IF line LIKE '%Custom Scan (GpuHashJoin)%' THEN
-            offloaded := offloaded + 1;
-        END IF;
-    END LOOP;
+    offloaded := plan_lines(query, '%Custom Scan (GpuHashJoin)%');
 END $$;
 
 -- all rows are read: offloaded, errors included

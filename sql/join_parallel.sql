@@ -9,9 +9,6 @@ SET hash_mem_multiplier = 1.0;
 -- of these have a table that all participants share, and how many one each, or the leader's alone.
 CREATE FUNCTION compare_parallel(query text, OUT common int, OUT own int, OUT rows bigint, OUT same boolean)
 LANGUAGE plpgsql AS $$
-DECLARE
-    line text;
-    differing bigint;
 BEGIN
     SET LOCAL client_min_messages = warning;
     DROP TABLE IF EXISTS want, got;
@@ -22,22 +19,11 @@ BEGIN
     PERFORM set_config('max_parallel_workers_per_gather', current_setting('compare.workers'), true);
     SET LOCAL gpuhash.enabled = on;
     SET LOCAL gpuhash.force_offload = on;
-    common := 0;
-    own := 0;
-    FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
-        IF line LIKE '%Parallel Custom Scan (GpuHashJoin)%' THEN
-            common := common + 1;
-        ELSIF line LIKE '%Custom Scan (GpuHashJoin)%' THEN
-            own := own + 1;
-        END IF;
-    END LOOP;
+    common := plan_lines(query, '%Parallel Custom Scan (GpuHashJoin)%');
+    own := plan_lines(query, '%Custom Scan (GpuHashJoin)%') - common;
     EXECUTE 'CREATE TEMP TABLE got AS ' || query;
     SELECT count(*) INTO rows FROM got;
-    SELECT count(*) INTO differing FROM (
-        (SELECT want_row::text FROM want want_row EXCEPT ALL SELECT got_row::text FROM got got_row)
-        UNION ALL
-        (SELECT got_row::text FROM got got_row EXCEPT ALL SELECT want_row::text FROM want want_row)) d;
-    same := differing = 0;
+    same := got_what_is_wanted();
 END $$;
 CREATE TABLE jp_outer AS
     SELECT i AS id, CASE WHEN i % 17 = 0 THEN NULL ELSE (i * 7919::bigint) % 30000 END AS k, 'outer ' || i AS t

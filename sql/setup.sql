@@ -1,13 +1,29 @@
 -- What the other tests use.
 SET client_min_messages = warning;
 CREATE EXTENSION gpuhash;
+-- How many lines of the query's plan are LIKE the pattern.
+CREATE FUNCTION plan_lines(query text, pattern text) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE
+    line text;
+    n int := 0;
+BEGIN
+    FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
+        n := n + (line LIKE pattern)::int;
+    END LOOP;
+    RETURN n;
+END $$;
+-- Whether the tables want and got are the same as multisets.
+CREATE FUNCTION got_what_is_wanted() RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN NOT EXISTS (
+        (SELECT want_row::text FROM want want_row EXCEPT ALL SELECT got_row::text FROM got got_row)
+        UNION ALL
+        (SELECT got_row::text FROM got got_row EXCEPT ALL SELECT want_row::text FROM want want_row));
+END $$;
 -- Runs a query without gpuhash and with every join offloaded that can be, and
 -- compares the two results as multisets.
 CREATE FUNCTION compare_join(query text, OUT offloaded int, OUT rows bigint, OUT same boolean)
 LANGUAGE plpgsql AS $$
-DECLARE
-    line text;
-    differing bigint;
 BEGIN
     SET LOCAL max_parallel_workers_per_gather = 0;
     SET LOCAL client_min_messages = warning;
@@ -16,17 +32,8 @@ BEGIN
     EXECUTE 'CREATE TEMP TABLE want AS ' || query;
     SET LOCAL gpuhash.enabled = on;
     SET LOCAL gpuhash.force_offload = on;
-    offloaded := 0;
-    FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
-        IF line LIKE '%Custom Scan (GpuHashJoin)%' THEN
-            offloaded := offloaded + 1;
-        END IF;
-    END LOOP;
+    offloaded := plan_lines(query, '%Custom Scan (GpuHashJoin)%');
     EXECUTE 'CREATE TEMP TABLE got AS ' || query;
     SELECT count(*) INTO rows FROM got;
-    SELECT count(*) INTO differing FROM (
-        (SELECT want_row::text FROM want want_row EXCEPT ALL SELECT got_row::text FROM got got_row)
-        UNION ALL
-        (SELECT got_row::text FROM got got_row EXCEPT ALL SELECT want_row::text FROM want want_row)) d;
-    same := differing = 0;
+    same := got_what_is_wanted();
 END $$;

@@ -528,14 +528,20 @@ extern void gh_join_report_failure(GhJoinState *js, const GhError *error);
 extern void gh_join_fall_back(GhJoinState *js, const GhError *error);
 
 /* spill.c */
+/* Bits of a key to part rows by: not those that the engines' hash functions favour. */
+static inline uint64
+gh_partition_bits(uint64 key)
+{
+	return gh_mix64(key ^ UINT64CONST(0x8ebc6af09c88c6e3));
+}
+
 /* The partition of a key.  Asked for every row, nearly always without partitions. */
 static inline int
 gh_spill_partition(const GhSpill *spill, uint64 key)
 {
 	if (spill->nparts == 1)
 		return 0;
-	/* not the bits that the engines' hash functions favour */
-	return (int) (gh_mix64(key ^ UINT64CONST(0x8ebc6af09c88c6e3)) & (spill->nparts - 1));
+	return (int) (gh_partition_bits(key) & (spill->nparts - 1));
 }
 
 extern GhRow *gh_spill_form(GhJoinState *js, int side, TupleTableSlot *slot,

@@ -79,7 +79,7 @@ static int
 partition_of(const GhShared *shared, uint64 key)
 {
 	/* not the bits that split a partition further: spill.c takes the lowest */
-	return (int) ((gh_mix64(key ^ UINT64CONST(0x8ebc6af09c88c6e3)) >> 32) &
+	return (int) ((gh_partition_bits(key) >> 32) &
 				  (pg_atomic_read_u32(unconstify(pg_atomic_uint32 *, &shared->nparts)) - 1));
 }
 
