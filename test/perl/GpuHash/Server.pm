@@ -52,7 +52,7 @@ sub new
 	must("$self->{bin}/initdb", '-D', "$dir/data", '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync');
 	open my $conf, '>>', "$dir/data/postgresql.conf" or die $!;
 	print $conf "$_\n" for
-		"listen_addresses = ''", "unix_socket_directories = '$dir'", 'fsync = off', 'synchronous_commit = off',
+		"listen_addresses = ''", "unix_socket_directories = '$dir'", 'fsync = off',
 		'shared_buffers = 128MB', 'dynamic_shared_memory_type = ' . dsm_type(),
 		$ENV{GPUHASH_ENGINE} ? "gpuhash.engine = '$ENV{GPUHASH_ENGINE}'" : (), @{ $options{conf} || [] };
 	close $conf;
