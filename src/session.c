@@ -321,6 +321,19 @@ gh_create_table(const GhEngine *engine, const GhHost *host,
 	}
 }
 
+GhStatus
+gh_clear_table(GhTable *table, GhError *error)
+{
+	for (;;)
+	{
+		GhStatus	status = table->engine->table_clear(table, error);
+
+		if (status != GH_STOPPED)
+			return status;
+		gh_serve_interrupt();
+	}
+}
+
 /* ----------------------------------------------------------------- errors */
 
 void

@@ -65,10 +65,11 @@ extern void gh_options_init(GhTableOptions *options, const GhEngine *engine);
 extern GhStatus gh_run_request(GhTable *table, GhRequest *request);
 /* The second half, for a request already submitted. */
 extern GhStatus gh_wait_request(GhTable *table, GhRequest *request);
-/* Likewise for calls that return GH_STOPPED when interrupted: create. */
+/* Likewise for calls that return GH_STOPPED when interrupted: create, clear. */
 extern GhStatus gh_create_table(const GhEngine *engine, const GhHost *host,
 								const GhTableOptions *options, GhTable **table,
 								GhError *error);
+extern GhStatus gh_clear_table(GhTable *table, GhError *error);
 
 /*
  * Serves the interrupt that ended an engine's call with GH_STOPPED; to be called

@@ -500,7 +500,7 @@ submit_batch(GhJoinState *js, GhBatch *batch)
 	request->count = batch->nprobes;
 	request->keys = batch->keys;
 	request->values_out = batch->found;
-	request->absent = 0;
+	request->absent = js->carry.absent;
 	batch->submitted = js->engine->submit(js->table, request);
 	batch->pending = true;
 }

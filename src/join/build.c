@@ -6,7 +6,8 @@
  * made at its right size.  The table maps a key to the first row of a chain:
  * an exchange enters where a row is under its key and returns what was there, which
  * becomes the row's next.  A key with any number of rows takes
- * one entry, and emitting its matches needs no memory.
+ * one entry, and emitting its matches needs no memory.  Where keys have one row each
+ * and the join needs little of it, the table has that in the place of the row: carry.c.
  *
  * The rows keep their keys, so that the table can be made again on the CPU
  * engine when the GPU is lost.  That may reorder a chain, so it happens only
@@ -118,6 +119,7 @@ store_shared_rows(GhJoinState *js)
 static GhStatus
 enter_batch(GhJoinState *js, uint64 *arrays[3], uint64 nrows, GhError *error)
 {
+	GhCarry    *carry = &js->carry;
 	GhRequest	request = {0};
 	GhStatus	status;
 
@@ -126,18 +128,24 @@ enter_batch(GhJoinState *js, uint64 *arrays[3], uint64 nrows, GhError *error)
 	request.keys = arrays[0];
 	request.values_in = arrays[1];
 	request.values_out = arrays[2];
-	request.absent = 0;
+	request.absent = carry->absent;
 	status = gh_run_request(js->table, &request);
 	if (status != GH_OK)
 	{
 		*error = request.error;
 		return status;
 	}
+	if (carry->in_use)
+	{
+		carry->refused = carry->needs_unique && request.inserted < nrows;
+		return GH_OK;
+	}
 	for (uint64 i = 0; i < nrows; i++)
 		gh_row_set_next(gh_row_at(&js->store, arrays[1][i]), arrays[2][i]);
 	return GH_OK;
 }
 
+/* Ends early, with js->carry.refused, where rows cannot be entered as columns. */
 static GhStatus
 enter_rows(GhJoinState *js, uint64 *buffer, uint64 capacity, GhError *error)
 {
@@ -152,11 +160,13 @@ enter_rows(GhJoinState *js, uint64 *buffer, uint64 capacity, GhError *error)
 		if (!gh_row_has_key(row))
 			continue;
 		arrays[0][n] = row->key;
-		arrays[1][n] = cursor.ref;
+		js->carry.refused = !gh_table_value(js, row, cursor.ref, &arrays[1][n]);
+		if (js->carry.refused)
+			return GH_OK;
 		if (++n == capacity)
 		{
 			status = enter_batch(js, arrays, n, error);
-			if (status != GH_OK)
+			if (status != GH_OK || js->carry.refused)
 				return status;
 			n = 0;
 		}
@@ -218,7 +228,10 @@ gh_join_open_table(GhJoinState *js, uint64 keys, GhError *error)
 	return status;
 }
 
-/* Enters the stored rows, this participant's own ones, into the table. */
+/*
+ * Enters the stored rows, this participant's own ones, into the table.  With
+ * js->carry.refused it is to be cleared and they entered again.
+ */
 GhStatus
 gh_join_enter_rows(GhJoinState *js, GhError *error)
 {
@@ -237,18 +250,29 @@ gh_join_enter_rows(GhJoinState *js, GhError *error)
 	return status;
 }
 
-/* Makes the table on js->engine out of the stored rows; failures as above. */
+/*
+ * Makes the table on js->engine out of the stored rows; failures as above.  In the place
+ * of another one that was probed it finds the same in them.
+ */
 static GhStatus
 make_table(GhJoinState *js, GhError *error)
 {
 	GhStatus	status = gh_join_open_table(js, js->store.nkeys, error);
 
-	if (status == GH_OK)
+	if (status != GH_OK)
+		return status;
+	status = gh_join_enter_rows(js, error);
+	if (status == GH_OK && js->carry.refused)
 	{
-		status = gh_join_enter_rows(js, error);
-		if (status != GH_OK)
-			gh_join_close_table(js);
+		gh_carry_stop(js);
+		status = gh_clear_table(js->table, error);
+		if (status == GH_OK)
+			status = gh_join_enter_rows(js, error);
 	}
+	if (status != GH_OK)
+		gh_join_close_table(js);
+	else if (js->carry.in_use)
+		js->carried = true;
 	return status;
 }
 
@@ -343,6 +367,7 @@ make_partition_table(GhJoinState *js)
 			js->engine = gh_choose_engine(js->inner_rows + outer_plan->plan_rows,
 										  &js->engine_reason);
 	}
+	gh_carry_start(js);
 	if (make_table(js, &error) != GH_OK)
 		gh_join_fall_back(js, &error);
 }

@@ -24,6 +24,7 @@
  */
 #include "postgres.h"
 
+#include "access/tupmacs.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
@@ -114,8 +115,9 @@ load_outer(GhJoinState *js, const GhBatch *batch)
 	js->row_loaded = true;
 }
 
+/* Completes the scan tuple, whose kept columns are there, and makes it what expressions read. */
 static inline void
-load_copies(GhJoinState *js)
+finish_scan_tuple(GhJoinState *js)
 {
 	TupleTableSlot *scan = js->css.ss.ss_ScanTupleSlot;
 	int			first = js->nkept[GH_OUTER] + js->nkept[GH_INNER];
@@ -125,12 +127,11 @@ load_copies(GhJoinState *js)
 		scan->tts_values[first + i] = scan->tts_values[js->copy_sources[i]];
 		scan->tts_isnull[first + i] = scan->tts_isnull[js->copy_sources[i]];
 	}
+	mark_tuple_full(scan);
+	js->css.ss.ps.ps_ExprContext->ecxt_scantuple = scan;
 }
 
-/*
- * Completes the scan tuple, whose outer columns are there, and makes it what
- * expressions read.  inner NULL: the null-extended row.
- */
+/* The scan tuple's inner columns, after the outer ones.  inner NULL: the null-extended row. */
 static inline void
 load_inner(GhJoinState *js, GhRow *inner)
 {
@@ -144,19 +145,44 @@ load_inner(GhJoinState *js, GhRow *inner)
 					 inner == NULL ? NULL : gh_row_nulls(inner));
 	else
 		gh_row_load(columns, inner, scan->tts_isnull + first, scan->tts_values + first);
-	load_copies(js);
-	mark_tuple_full(scan);
-	js->css.ss.ps.ps_ExprContext->ecxt_scantuple = scan;
+	finish_scan_tuple(js);
+}
+
+/* Likewise the inner columns that the table has. */
+static inline void
+load_carried(GhJoinState *js, uint64 value)
+{
+	const GhColumns *columns = &js->columns[GH_INNER];
+	const GhCarry *carry = &js->carry;
+	TupleTableSlot *scan = js->css.ss.ss_ScanTupleSlot;
+	int			first = js->nkept[GH_OUTER];
+	GhCarried	carried = {.value = value};
+	int			nulls = carry->has_nulls ? carried.bytes[GH_CARRY_NULLS] : 0;
+
+	for (int i = 0; i < columns->ncolumns; i++)
+	{
+		scan->tts_values[first + i] = fetch_att(carried.bytes + carry->offsets[i], true,
+												columns->typlens[i]);
+		scan->tts_isnull[first + i] = (nulls >> i & 1) != 0;
+	}
+	finish_scan_tuple(js);
+}
+
+/* What a pair with the current outer row begins with. */
+static inline void
+start_pair(GhJoinState *js, const GhBatch *batch)
+{
+	if (js->evaluates)
+		ResetExprContext(js->css.ss.ps.ps_ExprContext);
+	if (!js->row_loaded)
+		load_outer(js, batch);
 }
 
 /* The scan tuple of the current outer row and an inner row, or NULL for none. */
 static inline void
 load_pair(GhJoinState *js, const GhBatch *batch, GhRow *inner)
 {
-	if (js->evaluates)
-		ResetExprContext(js->css.ss.ps.ps_ExprContext);
-	if (!js->row_loaded)
-		load_outer(js, batch);
+	start_pair(js, batch);
 	load_inner(js, inner);
 }
 
@@ -349,12 +375,57 @@ next_joined_row(GhJoinState *js, const GhBatch *batch)
 	return false;
 }
 
+/*
+ * Likewise for a row whose match, if it has one, is a value of the table: it has one at
+ * most, or one is enough.
+ */
+static inline bool
+joins_carried(GhJoinState *js, const GhBatch *batch)
+{
+	bool		has_quals = js->joinqual != NULL;
+	uint64		value = batch->has_key[js->row] ? batch->found[js->probe++] : js->carry.absent;
+	bool		matches = value != js->carry.absent;
+
+	js->row_loaded = false;
+	if (matches && (has_quals || js->emits_pairs))
+	{
+		start_pair(js, batch);
+		load_carried(js, value);
+		matches = !has_quals || pair_matches(js);
+	}
+	if (matches)
+		return js->emits_pairs && passes_filter(js);
+	if (!js->fill_outer)
+		return false;
+	load_pair(js, batch, NULL);
+	return passes_filter(js);
+}
+
+/* Likewise for the current batch, where the table's values are inner columns. */
+static bool
+emit_carried(GhJoinState *js, const GhBatch *batch)
+{
+	while (js->row < batch->nrows)
+	{
+		bool		joins;
+
+		CHECK_FOR_INTERRUPTS();
+		joins = joins_carried(js, batch);
+		js->row++;
+		if (joins)
+			return true;
+	}
+	return false;
+}
+
 /* Puts the current batch's next joined row into the scan tuple; false at its end. */
 bool
 gh_emit_row(GhJoinState *js)
 {
 	const GhBatch *batch = &js->batch[js->current];
 
+	if (js->carry.in_use)
+		return emit_carried(js, batch);
 	while (js->row < batch->nrows)
 	{
 		/* likewise outer rows */

@@ -213,6 +213,7 @@ begin_join(CustomScanState *node, EState *estate, int eflags)
 	gh_source_init(js, GH_INNER, estate, eflags);
 	gh_pipe_init(js);
 	init_join_type(js, cscan);
+	gh_carry_init(js);
 	gh_emit_init(js);
 
 	js->context = AllocSetContextCreate(CurrentMemoryContext, "GpuHashJoin",

@@ -107,6 +107,8 @@ show_table(GhJoinState *js, ExplainState *es)
 	ExplainPropertyUInteger("Subtables", NULL, stats->subtables, es);
 	ExplainPropertyFloat("Fill Factor", NULL, stats->fill, 2, es);
 	ExplainPropertyUInteger("Resizes", NULL, stats->upsizes + stats->downsizes, es);
+	if (js->carried || es->format != EXPLAIN_FORMAT_TEXT)
+		ExplainPropertyText("Table Values", js->carried ? "columns" : "rows", es);
 	ExplainPropertyUInteger("Batches", NULL, js->nbatches, es);
 	if (js->partitions_peak > 1 || es->format != EXPLAIN_FORMAT_TEXT)
 	{

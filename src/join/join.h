@@ -284,6 +284,32 @@ extern Size gh_row_size(const GhColumns *columns, GhRow *row);
 extern Size gh_columns_copy(const GhColumns *columns, TupleTableSlot *slot,
 							bool *nulls, Datum *values, MemoryContext arena);
 
+/* ---- carry.c: inner columns as values of the table ---- */
+
+/* A value of the table: columns, and where there is room for it a byte of null flags. */
+typedef union GhCarried
+{
+	uint64		value;
+	char		bytes[sizeof(uint64)];
+} GhCarried;
+
+#define GH_CARRY_MAX ((int) sizeof(uint64))
+#define GH_CARRY_NULLS (GH_CARRY_MAX - 1)	/* the byte of null flags */
+
+typedef struct GhCarry
+{
+	/* as the plan has it */
+	bool		possible;		/* nothing more of an inner row is needed than fits a value */
+	bool		needs_unique;	/* and only where each key has one row */
+	bool		has_nulls;		/* values have null flags */
+	int			offsets[GH_CARRY_MAX];	/* by kept inner column: bytes from a value's start */
+
+	/* of the table that there is, or is being made */
+	bool		in_use;			/* its values are columns; else GhRowRefs */
+	bool		refused;		/* while rows are entered: they cannot be */
+	uint64		absent;			/* what is found where there is no row; 0 for GhRowRefs */
+} GhCarry;
+
 /* ---- spill.c: rows that do not fit in memory ---- */
 
 /*
@@ -399,7 +425,8 @@ typedef struct GhBatch
 	HeapTupleHeader *tuples;	/* by row; of a source */
 	GhTupleCopies copies;		/* where they lie */
 	uint64	   *keys;			/* by probe; start of the block that holds both */
-	uint64	   *found;			/* by probe: GhRowRef of the first match, or 0 */
+	uint64	   *found;			/* by probe: GhRowRef of the first match, or the match's
+								 * columns (GhCarry); GhCarry.absent for none */
 	bool		in_transfer;	/* they are in GhJoinState.transfer */
 	GhRequest	request;
 	GhStatus	submitted;		/* what submit said: GH_OK, GH_BUSY or an error */
@@ -443,6 +470,7 @@ typedef struct GhJoinState
 	Size		table_bytes_per_row;	/* what of them the table will need */
 	GhRowStore	store;			/* rows of the current partition */
 	GhSpill		spill;
+	GhCarry		carry;
 	uint64		inner_rows;		/* read so far, all partitions */
 	bool		built;
 	const GhEngine *engine;
@@ -480,6 +508,7 @@ typedef struct GhJoinState
 	/* for EXPLAIN */
 	bool		timing;
 	bool		ran_parallel;	/* in the leader: what follows is of all participants */
+	bool		carried;		/* some table's values were columns */
 	int			partitions_peak;
 	uint64		nbatches;
 	uint64		removed_by_join_filter;
@@ -512,6 +541,22 @@ extern void gh_emit_unmatched_start(GhJoinState *js);
 extern bool gh_emit_unmatched(GhJoinState *js);
 extern TupleTableSlot *gh_emit_project(GhJoinState *js);
 extern void gh_unmark_rows(GhJoinState *js);
+
+/* carry.c */
+extern void gh_carry_init(GhJoinState *js);
+extern void gh_carry_start(GhJoinState *js);
+extern void gh_carry_stop(GhJoinState *js);
+extern bool gh_carry_pack(const GhJoinState *js, GhRow *row, uint64 *value);
+
+/* The table's value for a row: where it is, or its columns; false: these cannot be. */
+static inline bool
+gh_table_value(const GhJoinState *js, GhRow *row, GhRowRef ref, uint64 *value)
+{
+	if (js->carry.in_use)
+		return gh_carry_pack(js, row, value);
+	*value = ref;
+	return true;
+}
 
 /* build.c: the inner side's rows and table */
 extern void gh_join_build(GhJoinState *js);

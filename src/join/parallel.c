@@ -52,10 +52,13 @@ init_run(GhShared *shared)
 	pg_atomic_write_u64(&shared->row_bytes_peak, 0);
 	pg_atomic_write_u64(&shared->nkeys, 0);
 	pg_atomic_write_u32(&shared->failed, 0);
+	pg_atomic_write_u32(&shared->refused, 0);
 	pg_atomic_write_u32(&shared->nparts, 0);
 	pg_atomic_write_u32(&shared->next_part, 0);
 	shared->engine = GH_SHARED_NO_TABLE;
 	shared->cpu_root = 0;
+	shared->enter = shared->carries = false;
+	shared->absent = 0;
 	shared->rescue = GH_RESCUE_NONE;
 	shared->skip_unmatched = false;
 	memset(shared->has_rows, 0, sizeof(shared->has_rows));
@@ -119,6 +122,7 @@ count_participant(GhJoinState *js)
 	if (parallel->in_files)
 		totals->private_bytes += js->store.bytes_peak;
 	totals->table_bytes = Max(totals->table_bytes, js->table_bytes_peak);
+	totals->carried = totals->carried || js->carried;
 	totals->partitions = Max(totals->partitions, js->partitions_peak);
 	INSTR_TIME_ADD(totals->source_time, js->source_time);
 	INSTR_TIME_ADD(totals->build_time, js->build_time);
@@ -150,6 +154,7 @@ take_totals(GhJoinState *js)
 	js->spill.bytes_written = totals->bytes_written;
 	js->store.bytes_peak = Max(totals->private_bytes, pg_atomic_read_u64(&shared->row_bytes_peak));
 	js->table_bytes_peak = totals->table_bytes;
+	js->carried = totals->carried;
 	js->partitions_peak = Max(nparts, 1) * Max(totals->partitions, 1);
 	js->source_time = totals->source_time;
 	js->build_time = totals->build_time;
@@ -213,6 +218,7 @@ gh_parallel_init(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
 	pg_atomic_init_u64(&shared->nkeys, 0);
 	pg_atomic_init_u64(&shared->device_root, 0);
 	pg_atomic_init_u32(&shared->failed, 0);
+	pg_atomic_init_u32(&shared->refused, 0);
 	pg_atomic_init_u32(&shared->nparts, 0);
 	pg_atomic_init_u32(&shared->next_part, 0);
 	LWLockInitialize(&shared->lock, LWTRANCHE_PARALLEL_HASH_JOIN);
@@ -372,6 +378,8 @@ end_phase(GhJoinState *js)
 			event = WAIT_EVENT_HASH_BUILD_HASH_INNER;
 			break;
 		case GH_SHARED_ENTER:
+		case GH_SHARED_ENTER_2:
+		case GH_SHARED_ENTER_3:
 			event = WAIT_EVENT_HASH_BUILD_HASH_OUTER;
 			break;
 		default:
@@ -398,7 +406,7 @@ publish_rows(GhJoinState *js)
 }
 
 /*
- * Phases ROWS to ENTER_AGAIN, from the one that there is.  Each of them ends for all
+ * Phases ROWS to ENTER_3, from the one that there is.  Each of them ends for all
  * participants at once, so that whoever was there for one does the next one, too.
  */
 static void
@@ -410,7 +418,7 @@ build_together(GhJoinState *js, GhSharedPhase phase)
 
 	for (; phase < GH_SHARED_PROBE; phase++)
 	{
-		/* fixed when phase ROWS ends, as is in phase ENTER whether the device failed */
+		/* fixed when phase ROWS ends */
 		if (phase > GH_SHARED_ROWS)
 			in_files = pg_atomic_read_u32(&shared->nparts) != 0;
 		switch (phase)
@@ -431,13 +439,13 @@ build_together(GhJoinState *js, GhSharedPhase phase)
 				else
 					gh_shared_table_enter(js);
 				break;
-			case GH_SHARED_TABLE_AGAIN:
-				if (elected && pg_atomic_read_u32(&shared->failed) != 0)
+			case GH_SHARED_TABLE_2:
+			case GH_SHARED_TABLE_3:
+				if (elected)
 					gh_shared_table_make_again(js);
 				break;
 			default:
-				if (pg_atomic_read_u32(&shared->failed) != 0)
-					gh_shared_table_enter_again(js);
+				gh_shared_table_enter(js);
 				break;
 		}
 		elected = end_phase(js);

@@ -37,19 +37,26 @@
  *	TABLE			put what is in memory into files			makes an empty table
  *	ENTER			enter their rows, or put their part of
  *					the outer side into files
- *	TABLE_AGAIN													after a device's failure: makes
- *																a table on the CPU engine
- *	ENTER_AGAIN		enter their rows, then
+ *	TABLE_2														where ENTER came to nothing:
+ *																makes another one, or empties it
+ *	ENTER_2			enter their rows, then
+ *	TABLE_3, ENTER_3	likewise
  *	PROBE			probe, or join partitions
  *	DONE			return nothing								returns rows without a match
+ *
+ * ENTER comes to nothing where the device fails: then the next table is on the CPU
+ * engine; and where the values cannot be columns (carry.c): then they are references.
+ * After both there is nothing left to come to nothing.
  */
 typedef enum GhSharedPhase
 {
 	GH_SHARED_ROWS,
 	GH_SHARED_TABLE,
 	GH_SHARED_ENTER,
-	GH_SHARED_TABLE_AGAIN,
-	GH_SHARED_ENTER_AGAIN,
+	GH_SHARED_TABLE_2,
+	GH_SHARED_ENTER_2,
+	GH_SHARED_TABLE_3,
+	GH_SHARED_ENTER_3,
 	GH_SHARED_PROBE,
 	GH_SHARED_DONE
 } GhSharedPhase;
@@ -79,6 +86,7 @@ typedef struct GhJoinTotals
 	uint64		bytes_written;
 	uint64		private_bytes;	/* rows in memory of the participants alone, at most */
 	uint64		table_bytes;	/* the largest table */
+	bool		carried;
 	int			partitions;
 	instr_time	source_time;
 	instr_time	build_time;
@@ -113,6 +121,9 @@ typedef struct GhShared
 	char		engine_reason[GH_MESSAGE_SIZE];
 	pg_atomic_uint64 device_root;	/* 0: none, or given back */
 	GhRef		cpu_root;		/* written before rescue says READY, too */
+	bool		enter;			/* the rows are to be entered */
+	bool		carries;		/* GhCarry.in_use */
+	uint64		absent;			/* GhCarry.absent */
 
 	/* memory of a table on the CPU engine */
 	LWLock		lock;			/* of the table itself, and for the two below */
@@ -120,7 +131,8 @@ typedef struct GhShared
 	uint32		blocks_changed; /* how often it became longer */
 
 	/* failures */
-	pg_atomic_uint32 failed;	/* set in phase ENTER: the device */
+	pg_atomic_uint32 failed;	/* set in a phase ENTER: the device did */
+	pg_atomic_uint32 refused;	/* likewise: some row cannot be entered as columns */
 	slock_t		mutex;			/* for the fields below */
 	char		fallback_reason[GH_MESSAGE_SIZE];
 	GhRescue	rescue;
@@ -171,7 +183,6 @@ struct GhParallel
 extern void gh_shared_table_make(GhJoinState *js);
 extern void gh_shared_table_enter(GhJoinState *js);
 extern void gh_shared_table_make_again(GhJoinState *js);
-extern void gh_shared_table_enter_again(GhJoinState *js);
 extern void gh_shared_table_open(GhJoinState *js);
 extern void gh_shared_table_release(GhShared *shared);
 extern void gh_parallel_free_blocks(GhJoinState *js);

@@ -264,11 +264,16 @@ open_on_cpu(GhJoinState *js, uint64 keys)
 void
 gh_shared_table_make(GhJoinState *js)
 {
-	uint64		keys = pg_atomic_read_u64(&js->parallel->shared->nkeys);
+	GhShared   *shared = js->parallel->shared;
+	uint64		keys = pg_atomic_read_u64(&shared->nkeys);
 	GhError		error;
 
 	if (keys == 0)
 		return;
+	gh_carry_start(js);
+	shared->carries = js->carry.in_use;
+	shared->absent = js->carry.absent;
+	shared->enter = true;
 	js->engine = gh_parallel_choose_engine(js);
 	js->table_shared = true;
 	if (gh_join_open_table(js, keys, &error) != GH_OK)
@@ -315,7 +320,27 @@ shared_engine(const GhShared *shared)
 	return shared->engine == GH_SHARED_SERVICE ? gh_service_engine() : gh_cpu_engine();
 }
 
-/* Phase ENTER. */
+/* What the common table's values are. */
+static void
+take_carry(GhJoinState *js)
+{
+	const GhShared *shared = js->parallel->shared;
+
+	js->carry.refused = false;
+	js->carry.in_use = shared->carries;
+	js->carry.absent = shared->absent;
+}
+
+/* A device failed while rows were entered: they will be entered on the CPU engine. */
+static void
+report_loss(GhJoinState *js, const GhError *error)
+{
+	gh_join_report_failure(js, error);
+	note_failure(js);
+	pg_atomic_write_u32(&js->parallel->shared->failed, 1);
+}
+
+/* Phases ENTER.  Links are written anew. */
 void
 gh_shared_table_enter(GhJoinState *js)
 {
@@ -323,48 +348,65 @@ gh_shared_table_enter(GhJoinState *js)
 	GhStatus	status;
 	GhError		error;
 
-	if (shared->engine == GH_SHARED_NO_TABLE || js->store.nkeys == 0)
+	if (!shared->enter)
 		return;
 	js->engine = shared_engine(shared);
-	status = attach_table(js, &error);
-	if (status == GH_OK)
-		status = gh_join_enter_rows(js, &error);
-	if (status == GH_OK)
-		return;
-	gh_join_report_failure(js, &error);
-	note_failure(js);
-	pg_atomic_write_u32(&shared->failed, 1);
-}
-
-/* Phase TABLE_AGAIN, by one participant. */
-void
-gh_shared_table_make_again(GhJoinState *js)
-{
-	GhShared   *shared = js->parallel->shared;
-
-	gh_join_close_table(js);
-	gh_shared_table_release(shared);
-	js->table_shared = true;
-	open_on_cpu(js, pg_atomic_read_u64(&shared->nkeys));
-	publish_root(js);
-}
-
-/* Phase ENTER_AGAIN.  Links are written anew. */
-void
-gh_shared_table_enter_again(GhJoinState *js)
-{
-	GhError		error;
-
-	if (js->engine != gh_cpu_engine())
+	/* of an earlier phase, on a device */
+	if (js->table != NULL && js->table->engine != js->engine)
 	{
 		gh_join_close_table(js);
 		gh_leave_transfer(js);
 	}
-	js->engine = gh_cpu_engine();
 	if (js->store.nkeys == 0)
 		return;
-	if (attach_table(js, &error) != GH_OK || gh_join_enter_rows(js, &error) != GH_OK)
-		gh_report_error(&error, "join through the hash table");
+	take_carry(js);
+	status = attach_table(js, &error);
+	if (status == GH_OK)
+		status = gh_join_enter_rows(js, &error);
+	if (status != GH_OK)
+		report_loss(js, &error);
+	else if (js->carry.refused)
+		pg_atomic_write_u32(&shared->refused, 1);
+}
+
+/* Empties the common table, or reports that the device failed. */
+static void
+empty_table(GhJoinState *js)
+{
+	GhError		error;
+	GhStatus	status;
+
+	js->engine = shared_engine(js->parallel->shared);
+	status = attach_table(js, &error);
+	if (status == GH_OK)
+		status = gh_clear_table(js->table, &error);
+	if (status != GH_OK)
+		report_loss(js, &error);
+}
+
+/* Phases TABLE_2 and TABLE_3, by one participant. */
+void
+gh_shared_table_make_again(GhJoinState *js)
+{
+	GhShared   *shared = js->parallel->shared;
+	bool		refused = pg_atomic_exchange_u32(&shared->refused, 0) != 0;
+
+	shared->enter = refused || pg_atomic_read_u32(&shared->failed) != 0;
+	if (refused)
+	{
+		shared->carries = false;
+		shared->absent = 0;
+	}
+	if (refused && pg_atomic_read_u32(&shared->failed) == 0)
+		empty_table(js);
+	if (pg_atomic_exchange_u32(&shared->failed, 0) != 0)
+	{
+		gh_join_close_table(js);
+		gh_shared_table_release(shared);
+		js->table_shared = true;
+		open_on_cpu(js, pg_atomic_read_u64(&shared->nkeys));
+		publish_root(js);
+	}
 }
 
 /* -------------------------------------------------------------- probing */
@@ -385,6 +427,8 @@ gh_shared_table_open(GhJoinState *js)
 							 shared->member[i].nchunks);
 	if (shared->engine == GH_SHARED_NO_TABLE)
 		return;
+	take_carry(js);
+	js->carried = js->carry.in_use;
 	if (js->table == NULL)
 		js->engine = shared_engine(shared);
 	if (attach_table(js, &error) != GH_OK)
@@ -415,14 +459,14 @@ linked_rows(const GhRowStore *store, MemoryContext context)
 }
 
 static void
-insert_heads(GhJoinState *js, uint64 *keys, uint64 *refs, uint64 n)
+insert_heads(GhJoinState *js, uint64 *keys, uint64 *values, uint64 n)
 {
 	GhRequest	request = {0};
 
 	request.op = GH_INSERT;
 	request.count = n;
 	request.keys = keys;
-	request.values_in = refs;
+	request.values_in = values;
 	if (gh_run_request(js->table, &request) != GH_OK)
 		gh_report_error(&request.error, "join through the hash table");
 }
@@ -436,7 +480,7 @@ make_of_chains(GhJoinState *js)
 												  ALLOCSET_DEFAULT_SIZES);
 	uint64	  **linked = linked_rows(store, context);
 	uint64	   *keys = MemoryContextAlloc(context, 2 * GH_RESCUE_BATCH * sizeof(uint64));
-	uint64	   *refs = keys + GH_RESCUE_BATCH;
+	uint64	   *values = keys + GH_RESCUE_BATCH;
 	uint64		n = 0;
 	GhRowCursor cursor = {0};
 	GhRow	   *row;
@@ -451,15 +495,17 @@ make_of_chains(GhJoinState *js)
 			(linked[ref >> GH_REF_SHIFT][(uint32) ref / 512] >> (ref / 8 % 64) & 1) != 0)
 			continue;
 		keys[n] = row->key;
-		refs[n] = ref;
+		/* what the table that is lost had */
+		if (!gh_table_value(js, row, ref, &values[n]))
+			elog(ERROR, "a row of a hash join is not what it was");
 		if (++n == GH_RESCUE_BATCH)
 		{
-			insert_heads(js, keys, refs, n);
+			insert_heads(js, keys, values, n);
 			n = 0;
 		}
 	}
 	if (n > 0)
-		insert_heads(js, keys, refs, n);
+		insert_heads(js, keys, values, n);
 	MemoryContextDelete(context);
 }
 

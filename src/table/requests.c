@@ -296,19 +296,6 @@ gh_remove(const GhTableInfo *info, const uint64 *keys, uint64 count)
 
 /* -------------------------------------------------------------------- clear */
 
-static GhStatus
-clear_engine_table(GhTable *table, GhError *error)
-{
-	for (;;)
-	{
-		GhStatus	status = table->engine->table_clear(table, error);
-
-		if (status != GH_STOPPED)
-			return status;
-		gh_serve_interrupt();
-	}
-}
-
 /* The host's table first, which is empty from the first moment on. */
 static void
 clear_host(GhAccess *access)
@@ -318,9 +305,9 @@ clear_host(GhAccess *access)
 	GhError		error = {0};
 
 	replica_begin(access, &replica);
-	if (clear_engine_table(host, &error) != GH_OK)
+	if (gh_clear_table(host, &error) != GH_OK)
 		gh_table_report(access->info.name, host->engine, &error, "clear");
-	if (replica.on_device != NULL && clear_engine_table(replica.on_device, &error) != GH_OK)
+	if (replica.on_device != NULL && gh_clear_table(replica.on_device, &error) != GH_OK)
 		replica_fail(access, &replica, &error);
 	replica_end(access, &replica);
 }
@@ -336,7 +323,7 @@ clear_device(GhAccess *access)
 	if (gh_copy_is_ready(access->table))
 		on_device = gh_device_of(access, &error);
 	if (on_device != NULL)
-		status = clear_engine_table(on_device, &error);
+		status = gh_clear_table(on_device, &error);
 	if (status == GH_DEVICE_ERROR)
 		gh_engines_open(access);
 	else if (status != GH_OK)

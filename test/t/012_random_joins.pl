@@ -63,6 +63,11 @@ sub compare
 	$count->{offloaded}++ if $plan =~ /GpuHashJoin/;
 	$count->{parallel}++ if $plan =~ /Parallel Custom Scan \(GpuHashJoin/;
 	$count->{types}{$_}++ for $plan =~ /Join Type: (\w+(?: \w+)?)/g;
+	if ($query->{explain} =~ /^\s*SELECT/i && !$query->{limited} && rand() < 0.2)
+	{
+		my ($ran) = $session->do("EXPLAIN (ANALYZE, TIMING OFF) $query->{explain}", 2 * $FORCED_MS / 1000);
+		$count->{carried}++ if $ran =~ /Table Values: columns/;
+	}
 	my ($got, $error) = $session->do($query->{sql}, 2 * $FORCED_MS / 1000);
 	# forced plans have no regard for the LIMIT: where PostgreSQL stops early, they may make
 	# a product that is too large
@@ -81,7 +86,7 @@ sub job
 {
 	my ($job, $number, $schema) = @_;
 	my $start = time;
-	my %count = (compared => 0, offloaded => 0, parallel => 0, skipped => 0, unlimited => 0, rows => 0, types => {}, wrong => [], invalid => []);
+	my %count = (compared => 0, offloaded => 0, parallel => 0, carried => 0, skipped => 0, unlimited => 0, rows => 0, types => {}, wrong => [], invalid => []);
 	my $session;
 	srand($seed + 7919 * ($job + 1));
 	my $job_schema = GpuHash::RandomQuery::job_schema($job);
@@ -131,7 +136,7 @@ else
 my (%sum, %types);
 for my $count (@counts)
 {
-	$sum{$_} += $count->{$_} // 0 for qw(compared offloaded parallel skipped unlimited rows);
+	$sum{$_} += $count->{$_} // 0 for qw(compared offloaded parallel carried skipped unlimited rows);
 	$types{$_} += $count->{types}{$_} for keys %{ $count->{types} };
 }
 my @wrong = map { ($_->{job_schema} // (), @{ $_->{wrong} }) } @counts;
@@ -148,6 +153,7 @@ is(join("\n", @invalid), '', 'PostgreSQL has an answer to all');
 my $all = $sum{compared} + $sum{skipped} + $sum{unlimited};
 cmp_ok($sum{offloaded}, '>', 0.5 * $sum{compared}, 'most queries were offloaded');
 cmp_ok($sum{parallel}, '>', 0.05 * $sum{compared}, 'some of them in parallel');
+cmp_ok($sum{carried}, '>', 0, 'in some the table had columns');
 cmp_ok($sum{skipped}, '<', 0.2 * $all, 'few queries were too large to compare');
 cmp_ok($sum{unlimited}, '<=', 2 + 0.01 * $all, 'very few were too large but for a LIMIT');
 my $version = $server->query('SHOW server_version_num');

@@ -24,7 +24,8 @@ my $version = $server->query('SHOW server_version_num');
 $server->query(<<'SQL');
 CREATE TABLE o AS SELECT i AS id, CASE WHEN i % 11 = 0 THEN NULL ELSE (i * 31::bigint) % 7000 END AS k, 'key ' || i % 9000 AS t FROM generate_series(1, 20000) i;
 CREATE TABLE i AS SELECT i AS id, CASE WHEN i % 13 = 0 THEN NULL ELSE (i * 17::bigint) % 9000 END AS k, 'key ' || i % 10000 AS t FROM generate_series(1, 12000) i;
-ANALYZE o, i;
+CREATE TABLE u AS SELECT i AS k, CASE WHEN i % 5 > 0 THEN i * 3 END AS v, CASE i WHEN 11900 THEN 3 ELSE i END AS late FROM generate_series(1, 12000) i;
+ANALYZE o, i, u;
 SQL
 
 my %QUERY = (
@@ -32,6 +33,8 @@ my %QUERY = (
 	left => 'SELECT o.id, i.id, i.t FROM o LEFT JOIN i ON i.k = o.k AND i.id > 500',
 	text => 'SELECT o.id, i.id FROM o JOIN i ON i.t = o.t AND i.k <> o.k',
 	full => 'SELECT o.id, i.id FROM o FULL JOIN i ON i.k = o.k AND i.id < 9000',
+	columns => 'SELECT o.id, u.v FROM o LEFT JOIN u ON u.k = o.k AND u.v > o.id',
+	columns_late => 'SELECT o.id, u.v FROM o JOIN u ON u.late = o.k',
 	anti => 'SELECT o.id FROM o WHERE NOT EXISTS (SELECT 1 FROM i WHERE i.k = o.k)',
 	two => 'SELECT o.id, i.id, j.id FROM o JOIN i ON i.k = o.k LEFT JOIN i j ON j.t = o.t',
 	files => 'SELECT o.id, i.id, i.t FROM o LEFT JOIN i ON i.k = o.k');
@@ -78,6 +81,8 @@ for my $name (@NAMES)
 	else { like($plan, qr/Parallel Custom Scan \(GpuHashJoin\)/, "$name is parallel") }
 	like($plan, qr/Engine: cuda/, "$name is done on the GPU");
 	like($plan, qr/Partitions: \d+\n/, 'in partitions') if $name eq 'files';
+	like($plan, qr/Table Values: columns/, 'its values are columns') if $name eq 'columns';
+	unlike($plan, qr/Table Values/, 'its values are references') if $name eq 'columns_late';
 	is(run_query($name), $want{$name}, "$name is right");
 }
 $own_segments = 2 + $server->query("SELECT count(*) FROM pg_ls_dir('pg_dynshmem')");
@@ -85,7 +90,7 @@ is(left_over(), '', 'nothing is left over');
 
 # --------------------------------------------------- faults of the device
 my ($tried, $bad) = (0, '');
-my @points = grep { !/^(?:any|open|register|clear|reserve|flush|upsert|add|find_all|delete|insert)$/ } split /,/,
+my @points = grep { !/^(?:any|open|register|reserve|flush|upsert|add|find_all|delete|insert)$/ } split /,/,
 	$service->ask("SELECT gpuhash_fault_list('points')");
 for my $name (@NAMES)
 {

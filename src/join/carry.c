@@ -1,0 +1,89 @@
+/*
+ * carry.c
+ *		Inner columns as values of the table.
+ *
+ * Where a join needs no more of an inner row than a few bytes, the table has these in
+ * the place of a reference to the row: then a match is complete when its key is found,
+ * and the row is never fetched.  That takes keys with one row each, which shows when they
+ * are entered; where a key has two, or a value cannot be told from "not there", the
+ * rows are entered once more, as references.  The rows are kept in either case: a table
+ * that goes with its device is made of them again.
+ */
+#include "postgres.h"
+
+#include "access/tupmacs.h"
+#include "common/pg_prng.h"
+
+#include "gpuhash.h"
+#include "join/join.h"
+
+/*
+ * Whether the plan allows it, and where the columns are in a value: wide ones first, so
+ * that each is aligned.
+ */
+void
+gh_carry_init(GhJoinState *js)
+{
+	const GhColumns *columns = &js->columns[GH_INNER];
+	GhCarry    *carry = &js->carry;
+	int			used = 0;
+
+	memset(carry, 0, sizeof(*carry));
+	/* rows whose hash clauses are rechecked may share a key that is not theirs */
+	if (!columns->all_byval || columns->ncolumns > GH_CARRY_MAX || js->marks_inner ||
+		js->recheck != NULL)
+		return;
+	for (int len = sizeof(uint64); len > 0; len /= 2)
+		for (int i = 0; i < columns->ncolumns; i++)
+			if (columns->typlens[i] == len)
+			{
+				carry->offsets[i] = used;
+				used += len;
+			}
+	carry->has_nulls = used <= GH_CARRY_NULLS && columns->ncolumns <= BITS_PER_BYTE;
+	carry->possible = used <= (int) sizeof(uint64);
+	carry->needs_unique = js->looks_at_inner;
+}
+
+/* Before a table of new rows is made. */
+void
+gh_carry_start(GhJoinState *js)
+{
+	GhCarry    *carry = &js->carry;
+
+	carry->refused = false;
+	carry->in_use = carry->possible;
+	/* found among the values too rarely to matter, whatever they are */
+	carry->absent = carry->in_use ? pg_prng_uint64(&pg_global_prng_state) : 0;
+}
+
+/* The rows are to be entered as references. */
+void
+gh_carry_stop(GhJoinState *js)
+{
+	js->carry.in_use = js->carry.refused = false;
+	js->carry.absent = 0;
+}
+
+/* The row's value of the table; false: it has none. */
+bool
+gh_carry_pack(const GhJoinState *js, GhRow *row, uint64 *value)
+{
+	const GhColumns *columns = &js->columns[GH_INNER];
+	const GhCarry *carry = &js->carry;
+	const bool *nulls = gh_row_nulls(row);
+	const Datum *values = gh_row_values(columns, row);
+	GhCarried	carried = {0};
+
+	for (int i = 0; i < columns->ncolumns; i++)
+	{
+		if (!nulls[i])
+			store_att_byval(carried.bytes + carry->offsets[i], values[i], columns->typlens[i]);
+		else if (carry->has_nulls)
+			carried.bytes[GH_CARRY_NULLS] |= 1 << i;
+		else
+			return false;
+	}
+	*value = carried.value;
+	return carried.value != carry->absent;
+}
