@@ -19,6 +19,10 @@ CREATE TABLE cu AS SELECT i * 3::bigint AS k, i * 1000003::bigint * 1000003 * (i
 CREATE TABLE cd AS SELECT i % 5000 * 6::bigint AS k, i AS id FROM generate_series(1, 8000) i;
 CREATE TABLE cl AS SELECT CASE i WHEN 70000 THEN 6 ELSE i * 3::bigint END AS k, i AS id FROM generate_series(1, 70000) i;
 CREATE TABLE ck AS SELECT (k / 2)::int AS a, (k % 2)::int AS b, b4 AS v FROM cu;
+ALTER TABLE ck ADD PRIMARY KEY (a, b);
+-- of these nobody knows beforehand
+CREATE TABLE cn (LIKE cd) WITH (autovacuum_enabled = off);
+INSERT INTO cn SELECT * FROM cd;
 ANALYZE co, cu, cd, cl, ck;
 
 -- The answer alone and with workers, against PostgreSQL's; what the table's values are,
@@ -71,7 +75,8 @@ SELECT c.*, q AS query FROM (VALUES
 -- keys that come again: once found, rows
 SELECT c.*, q AS query FROM (VALUES
     ('SELECT co.id, cd.id AS other FROM co JOIN cd ON cd.k = co.k'),
-    ('SELECT co.id FROM co JOIN cd ON cd.k = co.k')) v(q), compare_carry(q) c;
+    ('SELECT co.id FROM co JOIN cd ON cd.k = co.k'),
+    ('SELECT co.id, cn.id AS other FROM co JOIN cn ON cn.k = co.k')) v(q), compare_carry(q) c;
 -- they need not be where one of them is enough; where inner rows come out there are rows
 -- (a parallel plan may hash the other side)
 SELECT "values", rows, same, q AS query FROM (VALUES
@@ -89,14 +94,14 @@ RESET work_mem;
 -- each partition by itself: of the rows with one key the join goes on with references
 SET work_mem = '64kB';
 SELECT c.rows, c.same FROM compare_carry('SELECT co.id, cu.b4 FROM co JOIN cu ON cu.k = co.k') c;
-SELECT c.rows, c.same FROM compare_carry('SELECT co.id, cd.id AS other FROM co LEFT JOIN cd ON cd.k = co.k') c;
+SELECT c.rows, c.same FROM compare_carry('SELECT co.id, cn.id AS other FROM co LEFT JOIN cn ON cn.k = co.k') c;
 RESET work_mem;
 
 -- a table that is kept over rescans, one that is made again, and an empty one
 SET max_parallel_workers_per_gather = 0;
 SELECT offloaded, rows, same FROM compare_join('SELECT v.x, s.* FROM (VALUES (1), (2), (3)) v(x), LATERAL (SELECT co.id, cu.n FROM co LEFT JOIN cu ON cu.k = co.k WHERE co.g < v.x OFFSET 0) s');
 SELECT offloaded, rows, same FROM compare_join('SELECT v.x, s.* FROM (VALUES (1), (2), (3)) v(x), LATERAL (SELECT co.id, cd.n FROM co JOIN (SELECT k, n FROM cu WHERE n % 4 < v.x OFFSET 0) cd ON cd.k = co.k OFFSET 0) s');
-SELECT offloaded, rows, same FROM compare_join('SELECT v.x, s.* FROM (VALUES (1), (2)) v(x), LATERAL (SELECT co.id, d.id AS other FROM co LEFT JOIN (SELECT k, id FROM cd WHERE id < v.x * 4000 OFFSET 0) d ON d.k = co.k OFFSET 0) s');
+SELECT offloaded, rows, same FROM compare_join('SELECT v.x, s.* FROM (VALUES (1), (2)) v(x), LATERAL (SELECT co.id, d.id AS other FROM co LEFT JOIN (SELECT k, id FROM cn WHERE id < v.x * 4000 OFFSET 0) d ON d.k = co.k OFFSET 0) s');
 SELECT offloaded, rows, same FROM compare_join('SELECT co.id, cu.n FROM co LEFT JOIN (SELECT * FROM cu WHERE t = '''') cu ON cu.k = co.k');
 DROP FUNCTION compare_carry(text);
-DROP TABLE co, cu, cd, cl, ck;
+DROP TABLE co, cu, cd, cl, ck, cn;

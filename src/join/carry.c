@@ -4,8 +4,8 @@
  *
  * Where a join needs no more of an inner row than a few bytes, the table has these in
  * the place of a reference to the row: then a match is complete when its key is found,
- * and the row is never fetched.  That takes keys with one row each, which shows when they
- * are entered; where a key has two, or a value cannot be told from "not there", the
+ * and the row is never fetched.  That takes keys with one row each, as the planner may
+ * expect or not know, and which shows when they are entered; where a key has two, or a value cannot be told from "not there", the
  * rows are entered once more, as references.  The rows are kept in either case: a table
  * that goes with its device is made of them again.
  */
@@ -41,8 +41,8 @@ gh_carry_init(GhJoinState *js)
 				used += len;
 			}
 	carry->has_nulls = used <= GH_CARRY_NULLS && columns->ncolumns <= BITS_PER_BYTE;
-	carry->possible = used <= (int) sizeof(uint64);
 	carry->needs_unique = js->looks_at_inner;
+	carry->possible = used <= (int) sizeof(uint64) && !(carry->needs_unique && js->keys_repeat);
 }
 
 /* Before a table of new rows is made. */

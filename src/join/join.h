@@ -350,7 +350,8 @@ typedef enum GhJoinPrivate
 	GH_PRIVATE_KEY_ENCODINGS,	/* IntList: by key, outer and inner in turn */
 	GH_PRIVATE_KEY_PROCS,		/* OidList: likewise */
 	GH_PRIVATE_KEY_COLLATIONS,	/* OidList: by key */
-	GH_PRIVATE_KEY_BITS			/* IntList: by key */
+	GH_PRIVATE_KEY_BITS,		/* IntList: by key */
+	GH_PRIVATE_KEYS_REPEAT		/* Integer: statistics say that inner rows share keys */
 } GhJoinPrivate;
 
 /* custom_exprs, element by element: each a list. */
@@ -445,6 +446,7 @@ typedef struct GhJoinState
 	bool		fill_inner;		/* inner rows without a match come out */
 	bool		marks_inner;	/* rows remember that they were matched */
 	bool		once_per_inner; /* of an inner row, the first match is enough */
+	bool		keys_repeat;	/* inner rows are expected to share keys */
 	bool		looks_at_inner;	/* what a match is, or a joined row, depends on more of
 								 * the inner row than that it is there */
 	int			nkept[2];		/* scan columns of either side that rows hold */

@@ -33,6 +33,7 @@
 #include "optimizer/optimizer.h"
 #include "optimizer/restrictinfo.h"
 #include "optimizer/tlist.h"
+#include "utils/selfuncs.h"
 
 #include "gpuhash.h"
 #include "join/join.h"
@@ -337,8 +338,27 @@ make_scan_tlist(ScanContext *context, List **sides, List **attnos)
 	return tlist;
 }
 
+/*
+ * Whether several inner rows have the same key, by the statistics: of a column that ANALYZE
+ * found to be unique, they say as many values as rows.
+ */
+static bool
+keys_repeat(PlannerInfo *root, CustomPath *path, List *inner_keys)
+{
+	Path	   *inner = lsecond(path->custom_paths);
+	double		rows = inner->param_info != NULL ? inner->param_info->ppi_rows :
+		inner->parent->rows;
+	EstimationInfo info;
+	double		values;
+
+	if (lsecond_int(list_nth(path->custom_private, GH_PATH_TYPE)) != 0)
+		return false;
+	values = estimate_num_groups(root, inner_keys, rows, NULL, &info);
+	return (info.flags & SELFLAG_USED_DEFAULT) == 0 && values < 0.99 * rows;
+}
+
 static List *
-make_private(CustomPath *path, ScanContext *context, JoinClauses *clauses,
+make_private(PlannerInfo *root, CustomPath *path, ScanContext *context, JoinClauses *clauses,
 			 List *sides, List *attnos)
 {
 	List	   *type = list_nth(path->custom_private, GH_PATH_TYPE);
@@ -374,6 +394,7 @@ make_private(CustomPath *path, ScanContext *context, JoinClauses *clauses,
 	result = lappend(result, procs);
 	result = lappend(result, collations);
 	result = lappend(result, bits);
+	result = lappend(result, makeInteger(keys_repeat(root, path, clauses->key_exprs[GH_INNER])));
 	return result;
 }
 
@@ -421,7 +442,7 @@ gh_join_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist,
 									 hash_clauses,
 									 join_quals);
 	cscan->custom_scan_tlist = make_scan_tlist(&context, &sides, &attnos);
-	cscan->custom_private = make_private(path, &context, &clauses, sides, attnos);
+	cscan->custom_private = make_private(root, path, &context, &clauses, sides, attnos);
 	cscan->methods = &gh_join_scan_methods;
 	return &cscan->scan.plan;
 }
