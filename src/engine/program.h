@@ -1,0 +1,176 @@
+/*
+ * program.h
+ *		Programs over batches of rows: qualifications and expressions that an engine
+ *		evaluates by itself, on the CPU or on the device.
+ *
+ * A batch holds up to GH_VECTOR_ROWS rows as vectors, one for each column that is read, each
+ * constant and each intermediate result.  A program is a straight line of instructions, each
+ * of which fills one vector from others.  It is one block of bytes without addresses in it,
+ * so that it can be copied into shared memory or to a device; gh_program_check() accepts it
+ * before anybody runs it.
+ *
+ * What the engines cannot do as PostgreSQL does it (a compressed value, an overflow, a
+ * division by zero) makes a row GH_ROW_BACK: whoever asked evaluates that row with
+ * PostgreSQL's own functions from the first qualification on.  Handing a row back is always
+ * right.
+ *
+ * Plain C11, C++17 and CUDA.  The per-row meaning of the instructions is in program_ops.h.
+ */
+#ifndef GH_PROGRAM_H
+#define GH_PROGRAM_H
+
+#include "engine.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ------------------------------------------------------------------ batches */
+
+#define GH_VECTOR_ROWS 1024		/* most rows of a batch */
+
+typedef enum GhRowState
+{
+	GH_ROW_LIVE = 0,
+	GH_ROW_DROPPED,				/* a qualification is not true for it */
+	GH_ROW_BACK					/* to be handed back; this and dropped are final */
+} GhRowState;
+
+/*
+ * One value for each row of a batch.  `low` is the value's 64 bits: integers sign-extended
+ * (oid zero-extended), the bits of a float8, a float4 as the float8 of its value, bool 0 or 1,
+ * for text the address of its bytes.  `high` is the upper half of 128-bit values, or text's length in
+ * bytes; other values leave it alone.  Where null is 1, low and high are anything.
+ */
+typedef struct GhVector
+{
+	uint64_t   *low;
+	uint64_t   *high;
+	uint8_t    *null;			/* 0 or 1 */
+} GhVector;
+
+typedef struct GhVectorBatch
+{
+	uint32_t	nrows;			/* at most GH_VECTOR_ROWS */
+	uint32_t	nvectors;
+	uint8_t    *state;			/* a GhRowState for each row */
+	GhVector   *vectors;		/* columns, then constants, then temporaries */
+} GhVectorBatch;
+
+/* ------------------------------------------------------------------ columns */
+
+/* How the value of an attribute is read from a tuple, and what its vector then holds. */
+typedef enum GhLoad
+{
+	GH_LOAD_INT2 = 1,
+	GH_LOAD_INT4,
+	GH_LOAD_INT8,
+	GH_LOAD_OID,				/* 4 bytes without sign */
+	GH_LOAD_BOOL,
+	GH_LOAD_FLOAT4,
+	GH_LOAD_FLOAT8,
+	GH_LOAD_NUMERIC,			/* 128 bits: the value times 10 to the power of `scale` */
+	GH_LOAD_TEXT,				/* any varlena: address and length of what follows its header */
+	GH_LOAD_FIXED				/* `length` bytes by address: name, uuid */
+} GhLoad;
+
+/* What a tuple that ends before the attribute has there. */
+typedef enum GhMissing
+{
+	GH_MISSING_NULL = 0,
+	GH_MISSING_BACK				/* a value that is not in the tuple: the row is handed back */
+} GhMissing;
+
+#define GH_SCALE_MAX 37			/* 10 to the power of it fits in 127 bits, and ten times it */
+#define GH_FIXED_LENGTH_MAX 64	/* bytes */
+#define GH_ATTRIBUTE_MAX 1600
+
+/* Column i of a program fills vector i of the batch. */
+typedef struct GhColumn
+{
+	uint16_t	attribute;		/* number in the tuple, from 1 to GH_ATTRIBUTE_MAX */
+	uint8_t		load;			/* a GhLoad */
+	uint8_t		missing;		/* a GhMissing */
+	uint16_t	scale;			/* GH_LOAD_NUMERIC: decimal digits after the point, else 0 */
+	uint16_t	length;			/* GH_LOAD_FIXED: bytes, else 0 */
+} GhColumn;
+
+/* ----------------------------------------------------------------- programs */
+
+#define GH_PROGRAM_MAGIC 0x67685031
+#define GH_PROGRAM_VECTORS_MAX 128	/* columns, constants and temporaries together */
+#define GH_PROGRAM_INSTRUCTIONS_MAX 1024
+#define GH_PROGRAM_LISTS_MAX 64
+#define GH_PROGRAM_BYTES_MAX (1 << 20)
+
+/* What a vector holds; a FLOAT4 is a FLOAT8 that a float4 can hold, and may stand for one. */
+typedef enum GhClass
+{
+	GH_CLASS_BOOL = 1,
+	GH_CLASS_INT,				/* 64 bits with sign */
+	GH_CLASS_INT128,			/* numeric at a scale that the program's author keeps track of */
+	GH_CLASS_FLOAT4,
+	GH_CLASS_FLOAT8,
+	GH_CLASS_TEXT,				/* bytes; equal and less as memcmp() says */
+	GH_CLASS_BPCHAR				/* the same without trailing blanks; an operation's class only */
+} GhClass;
+
+/* Vector ncolumns + i is constant i in every row. */
+typedef struct GhConstant
+{
+	uint8_t		value_class;	/* a GhClass, not GH_CLASS_BPCHAR */
+	uint8_t		null;			/* 0 or 1 */
+	uint8_t		unused[6];		/* 0 */
+	uint64_t	low;			/* as in a GhVector, but for text the offset in the program */
+	uint64_t	high;
+} GhConstant;
+
+typedef struct GhInstruction
+{
+	uint16_t	op;				/* a GhOp */
+	uint8_t		op_class;		/* a GhClass */
+	uint8_t		width;			/* bytes of an integer result that is checked, else 0 */
+	uint16_t	result;			/* a temporary */
+	uint16_t	args[3];		/* vectors; 0 where the operation has fewer */
+	int32_t		immediate;		/* by operation: a list, a number of digits; else 0 */
+} GhInstruction;
+
+/* The values of an IN list, without NULLs. */
+typedef struct GhList
+{
+	uint8_t		value_class;	/* GH_CLASS_INT, or GH_CLASS_TEXT */
+	uint8_t		has_null;		/* the list has a NULL as well: no match is unknown, then */
+	uint8_t		unused[2];		/* 0 */
+	uint32_t	count;			/* of values */
+	uint32_t	values;			/* offset: int64_t in ascending order, or GhListText */
+	uint32_t	unused2;		/* 0 */
+} GhList;
+
+typedef struct GhListText
+{
+	uint32_t	offset;			/* of the bytes, in the program */
+	uint32_t	length;
+} GhListText;
+
+/*
+ * The head of a block of `bytes` bytes, aligned to 16.  Behind it, without gaps, lie the
+ * constants, the lists, the instructions and the columns; then whatever they name by offset
+ * from the head, where integers and GhListText begin at multiples of 8.
+ */
+typedef struct GhProgram
+{
+	uint32_t	magic;			/* GH_PROGRAM_MAGIC */
+	uint32_t	bytes;
+	uint32_t	nconstants;
+	uint32_t	nlists;
+	uint32_t	ninstructions;
+	uint32_t	ncolumns;
+	uint32_t	ntemporaries;
+	uint32_t	unused;			/* 0 */
+} GhProgram;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif							/* GH_PROGRAM_H */
