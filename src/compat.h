@@ -228,6 +228,13 @@ gh_read_temp_file(BufFile *file, void *ptr, size_t size, bool may_end)
 #define GH_READ_STREAM_FLAGS READ_STREAM_SEQUENTIAL
 #endif
 
+/* 17 did away with old_snapshot_threshold, and with the test that each page needs for it. */
+#if PG_VERSION_NUM >= 170000
+#define gh_test_old_snapshot(snapshot, relation, page) ((void) 0)
+#else
+#define gh_test_old_snapshot(snapshot, relation, page) TestForOldSnapshot(snapshot, relation, page)
+#endif
+
 /* From 17 on, an extension's wait events have names of their own. */
 #define GH_HAVE_NAMED_WAIT_EVENTS (PG_VERSION_NUM >= 170000)
 

@@ -99,7 +99,8 @@ build_default() {
 	gh_stage WITH_CUDA="${WITH_CUDA:-no}" CUDA_ARCHS="${archs#all}"
 }
 
-# What the tests 02x use: workers and devices that fail on demand, never installed elsewhere.
+# What the tests 02x and 03x use: workers and devices that fail on demand, and functions
+# to measure and look inside, never installed elsewhere.
 build_faults() {
 	(
 		gh_paths -faults
@@ -275,7 +276,7 @@ part_tap() {
 	for file in "$SRC"/test/t/${TAP:-*}.pl; do
 		rc=0
 		case ${file##*/} in
-			02*) GPUHASH_BINDIR=$faults_bin ;;
+			02* | 03*) GPUHASH_BINDIR=$faults_bin ;;
 			*) GPUHASH_BINDIR=$STAGE_BIN ;;
 		esac
 		TMPDIR=$WORK timeout -k 10 300 prove -v -I "$SRC/test/perl" "$file" >"$log" 2>&1 || rc=$?

@@ -22,7 +22,8 @@
 #	sanitizer	compute-sanitizer's tools on reduced conformance runs
 #	service		the GPU service: what it costs and brings (test/bench/service_bench.sh), and
 #			tests of it with the device itself in place of the stand-in (SERVICE_TESTS)
-#	bench		joins (BENCH), and all of engine_bench
+#	bench		joins (BENCH), what a page costs the host (test/bench/page_bench.sh), and all of
+#			engine_bench
 #	engine_bench	rows and experiments of test/bench/engine_bench.sh alone
 #	layout		both parts of test/bench/layout_bench (not by default)
 #
@@ -225,6 +226,14 @@ service() {
 	gh_server_stop
 }
 
+# page_bench OUTDIR: likewise
+page_bench() {
+	gh_stage WITH_CUDA=no FAULT_POINTS=yes
+	gh_server_start pages "shared_buffers = ${SHARED_BUFFERS:-24GB}" "autovacuum = off" "max_wal_size = 64GB" "checkpoint_timeout = 1h"
+	HOST=$SERVER bash "$SRC/test/bench/page_bench.sh" "${STAGE_BIN%/bin}" 5432 "$1"
+	gh_server_stop
+}
+
 # service_test NAME: a test with the device itself
 service_test() {
 	gh_stage WITH_CUDA=yes CUDA_ARCHS="$CUDA_ARCHS" FAULT_POINTS=yes
@@ -386,6 +395,7 @@ one_section() {
 			for part in ${BENCH_TAGS:-native cuda cpu}; do
 				inside "bench-$part" bench "$part" "$WORKDIR/bench-out"
 			done
+			section pages env WORKDIR="$WORKDIR/pages" bash "$GH_SCRIPT" --in "$FIRST" page_bench "$WORKDIR/bench-out"
 			engine_sections ;;
 		engine_bench) engine_sections ;;
 		layout)
