@@ -137,6 +137,12 @@ layout_bench() {
 		-o "$WORK/layout_bench" "$SRC/test/bench/layout_bench.cu"
 }
 
+# What the engines share and no kernel of the library uses so far must compile there, too.
+device_headers() {
+	"$(gh_nvcc)" -O3 -std=c++17 -arch="$(one_arch)" -I"$SRC/src/engine" -Xcompiler -Wall,-Wextra \
+		-Werror all-warnings -c -o "$WORK/device_headers.o" "$SRC/test/engine/device_headers.cu"
+}
+
 # What is not installed: the library whose device can fail, and the benchmarks.
 cuda_for_tests() {
 	local arch
@@ -145,6 +151,7 @@ cuda_for_tests() {
 		CUDA_ARCHS="${arch#sm_}" FAULT_POINTS=yes with_llvm=no gpuhash_cuda.so
 	attempt "build engine_bench for the device" engine_make engine_bench_cuda NVCC="$(gh_nvcc)" CUDA_ARCH="$arch"
 	attempt "build layout_bench" layout_bench
+	attempt "compile the engines' common headers for the device" device_headers
 }
 
 part_cuda() {

@@ -234,7 +234,8 @@ main(int argc, char **argv)
 		option_tests, request_tests, width_tests, store_tests, find_tests, delete_tests,
 		build_tests, mixed_tests, export_tests, table_tests, multi_tests, resize_tests,
 		reserve_tests, memory_tests, budget_tests, registered_tests, fault_tests,
-		adversary_tests, stop_tests, sharing_tests, thread_tests, exchange_tests, random_tests
+		adversary_tests, stop_tests, sharing_tests, thread_tests, exchange_tests, random_tests,
+		page_tests
 	};
 	Context		c = {0};
 	const char *only;

@@ -352,6 +352,7 @@ extern const Test sharing_tests[];
 extern const Test thread_tests[];
 extern const Test exchange_tests[];
 extern const Test random_tests[];
+extern const Test page_tests[];
 
 #ifdef __cplusplus
 }
