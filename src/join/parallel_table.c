@@ -351,12 +351,11 @@ gh_shared_table_enter(GhJoinState *js)
 	if (!shared->enter)
 		return;
 	js->engine = shared_engine(shared);
-	/* of an earlier phase, on a device */
+	/* of an earlier phase, on a device; the handle may have failed, with the buffers there */
 	if (js->table != NULL && js->table->engine != js->engine)
-	{
 		gh_join_close_table(js);
+	if (js->transfer_engine != js->engine)
 		gh_leave_transfer(js);
-	}
 	if (js->store.nkeys == 0)
 		return;
 	take_carry(js);

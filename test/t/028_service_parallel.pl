@@ -148,6 +148,20 @@ $service->disarm;
 $session->do('RESET gpuhash.fallback');
 is(left_over(), '', 'nothing is left over of an error');
 
+# Participants that could not take part in the device's table have nothing left there: the
+# one that makes the next table, and one that does not.  Each has inner rows, for they wait in
+# between.  Who returns rows is past all that.
+$session->do(settings('inner') . '; SET parallel_leader_participation = on; SET max_parallel_workers_per_gather = 2');
+$service->arm('stats', 'launch', times => 2);
+$session->send('SELECT count(CASE WHEN o.id > 19985 THEN pg_sleep(0.2)::text END) FROM o JOIN (SELECT k FROM i WHERE id % 1000 > 0 OR pg_sleep(0.1) IS NOT NULL) i ON i.k = o.k');
+my $returns = "SELECT gpuhash_fault_fired() > 0 AND EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'PgSleep')";
+for (1 .. 500) { last if $service->ask($returns) eq 't'; sleep 0.01 }
+like($service->leftovers, qr/^buffers 0,/, 'nothing there while the CPU engine has the table');
+(undef, $err) = $session->receive;
+is($service->disarm, 2, 'two had failed');
+is($err, '', 'the query goes on');
+$session->do('RESET max_parallel_workers_per_gather');
+
 # ------------------------------------------------------------------ cancels
 my %outcome = (cancelled => 0, answered => 0);
 $bad = '';
