@@ -86,6 +86,8 @@ SELECT "values", rows, same, q AS query FROM (VALUES
     ('SELECT co.id FROM co WHERE NOT EXISTS (SELECT FROM cu WHERE cu.k = co.k AND cu.n % 5 >= co.g)'),
     ('SELECT co.id FROM co WHERE EXISTS (SELECT FROM cd WHERE cd.k = co.k)'),
     ('SELECT co.id FROM co WHERE NOT EXISTS (SELECT FROM cd WHERE cd.k = co.k)'),
+    ('SELECT co.id, cd.id AS other FROM co LEFT JOIN cd ON cd.k = co.k WHERE cd.k IS NULL'),
+    ('SELECT co.id, cu.t, cu.m FROM co LEFT JOIN cu ON cu.k = co.k WHERE cu.k IS NULL'),
     ('SELECT co.id FROM co WHERE EXISTS (SELECT FROM cd WHERE cd.k = co.k AND cd.id > co.id)')) v(q), compare_carry(q) c;
 SET work_mem = '64MB';
 SELECT c.rows, c.same, "values", parallel FROM compare_carry('SELECT big.id, cl.id AS other FROM (SELECT co.* FROM co, generate_series(1, 4)) big JOIN cl ON cl.k = big.k') c;

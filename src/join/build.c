@@ -137,7 +137,7 @@ enter_batch(GhJoinState *js, uint64 *arrays[3], uint64 nrows, GhError *error)
 	}
 	if (carry->in_use)
 	{
-		carry->refused = carry->needs_unique && request.inserted < nrows;
+		carry->refused = carry->needs_columns && request.inserted < nrows;
 		return GH_OK;
 	}
 	for (uint64 i = 0; i < nrows; i++)

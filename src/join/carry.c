@@ -5,9 +5,10 @@
  * Where a join needs no more of an inner row than a few bytes, the table has these in
  * the place of a reference to the row: then a match is complete when its key is found,
  * and the row is never fetched.  That takes keys with one row each, as the planner may
- * expect or not know, and which shows when they are entered; where a key has two, or a value cannot be told from "not there", the
- * rows are entered once more, as references.  The rows are kept in either case: a table
- * that goes with its device is made of them again.
+ * expect or not know, and which shows when they are entered; where a key has two, or a value
+ * cannot be told from "not there", the rows are entered once more, as references.  Where a
+ * join asks just whether there is a row, keys may have any number of them, and the value is 1.
+ * The rows are kept in each case: a table that goes with its device is made of them again.
  */
 #include "postgres.h"
 
@@ -29,9 +30,11 @@ gh_carry_init(GhJoinState *js)
 	int			used = 0;
 
 	memset(carry, 0, sizeof(*carry));
+	carry->needs_columns = js->looks_at_inner;
+	carry->possible = !carry->needs_columns;
 	/* rows whose hash clauses are rechecked may share a key that is not theirs */
-	if (!columns->all_byval || columns->ncolumns > GH_CARRY_MAX || js->marks_inner ||
-		js->recheck != NULL)
+	if (carry->possible || js->keys_repeat || js->marks_inner || js->recheck != NULL ||
+		!columns->all_byval || columns->ncolumns > GH_CARRY_MAX)
 		return;
 	for (int len = sizeof(uint64); len > 0; len /= 2)
 		for (int i = 0; i < columns->ncolumns; i++)
@@ -40,9 +43,8 @@ gh_carry_init(GhJoinState *js)
 				carry->offsets[i] = used;
 				used += len;
 			}
-	carry->has_nulls = used <= GH_CARRY_NULLS && columns->ncolumns <= BITS_PER_BYTE;
-	carry->needs_unique = js->looks_at_inner;
-	carry->possible = used <= (int) sizeof(uint64) && !(carry->needs_unique && js->keys_repeat);
+	carry->has_nulls = used <= GH_CARRY_NULLS;
+	carry->possible = used <= (int) sizeof(uint64);
 }
 
 /* Before a table of new rows is made. */
@@ -54,7 +56,8 @@ gh_carry_start(GhJoinState *js)
 	carry->refused = false;
 	carry->in_use = carry->possible;
 	/* found among the values too rarely to matter, whatever they are */
-	carry->absent = carry->in_use ? pg_prng_uint64(&pg_global_prng_state) : 0;
+	carry->absent = carry->in_use && carry->needs_columns ?
+		pg_prng_uint64(&pg_global_prng_state) : 0;
 }
 
 /* The rows are to be entered as references. */
@@ -75,6 +78,12 @@ gh_carry_pack(const GhJoinState *js, GhRow *row, uint64 *value)
 	const Datum *values = gh_row_values(columns, row);
 	GhCarried	carried = {0};
 
+	if (!carry->needs_columns)
+	{
+		/* not 0: where keys come again, that is slow to exchange among participants */
+		*value = 1;
+		return true;
+	}
 	for (int i = 0; i < columns->ncolumns; i++)
 	{
 		if (!nulls[i])

@@ -300,7 +300,8 @@ typedef struct GhCarry
 {
 	/* as the plan has it */
 	bool		possible;		/* nothing more of an inner row is needed than fits a value */
-	bool		needs_unique;	/* and only where each key has one row */
+	bool		needs_columns;	/* and then only where each key has one row; else a value just
+								 * says that there is a row */
 	bool		has_nulls;		/* values have null flags */
 	int			offsets[GH_CARRY_MAX];	/* by kept inner column: bytes from a value's start */
 
