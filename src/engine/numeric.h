@@ -5,8 +5,8 @@
  * A stored numeric is a header of 2 or 4 bytes and digits of base 10000, the first of
  * which counts 10000 to the power of the weight.  Its display scale says how many decimal
  * digits are shown after the point, and results take theirs from it; so a value is read
- * only at its own scale.  What is not finite, not normal or wider than 127 bits is not
- * read at all.  C11 and CUDA alike.
+ * only at its own scale.  What is not finite or wider than 127 bits is not read at all.  C11
+ * and CUDA alike.
  */
 #ifndef GPUHASH_NUMERIC_H
 #define GPUHASH_NUMERIC_H
@@ -130,8 +130,8 @@ gh_numeric_magnitude(const GhNumeric *numeric, uint32_t scale, GhMagnitude *m)
 	m->high = 0;
 	if (numeric->ndigits == 0)
 		return true;
-	/* a stored value starts with a digit that is not 0 */
-	if (numeric->weight > GH_NUMERIC_WEIGHT_MAX || gh_numeric_digit(numeric, 0) == 0)
+	/* a stored value starts with a digit that is not 0, so this one is too wide */
+	if (numeric->weight > GH_NUMERIC_WEIGHT_MAX)
 		return false;
 	for (position = numeric->weight; position >= last; position--)
 	{

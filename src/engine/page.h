@@ -240,7 +240,10 @@ gh_place(GhPlaceKind kind, uint32_t offset, uint32_t length)
 	return place;
 }
 
-/* Bytes in front of a varlena's value, and all of its bytes; 0 where there is no such varlena. */
+/*
+ * Bytes in front of a varlena's value, and all of its bytes, which may be more than there is
+ * room; 0 where there is no such varlena.  room is not 0.
+ */
 GH_EVERYWHERE uint32_t
 gh_varlena_bytes(const uint8_t *at, uint32_t room, uint32_t *header, GhPlaceKind *kind)
 {
@@ -272,7 +275,7 @@ gh_varlena_bytes(const uint8_t *at, uint32_t room, uint32_t *header, GhPlaceKind
 			*header = GH_VARLENA_COMPRESSED_HEADER;
 		}
 	}
-	return bytes < *header || bytes > room ? 0 : bytes;
+	return bytes < *header ? 0 : bytes;
 }
 
 /* Steps over the next attribute, which the tuple has, and tells where it is. */

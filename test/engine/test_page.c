@@ -305,6 +305,9 @@ pages_of_any_bytes(Context *c)
 
 /* -------------------------------------------------------------- what is refused */
 
+/* Where the tuple of small_page is. */
+#define AT(offset) (8192 - 64 + (offset))
+
 /* A page of one tuple of an int4 and a text of 5 bytes: 24 + 4 + 1 + 5 bytes. */
 static void
 small_page(uint8_t *page)
@@ -312,7 +315,7 @@ small_page(uint8_t *page)
 	static const uint8_t tuple[] = {
 		[18] = 2, [20] = 2, [22] = 24,[24] = 42,[28] = 13, 'a', 'b', 'c', 'd', 'e'
 	};
-	const uint32_t at = 8192 - 40;
+	const uint32_t at = AT(0);
 	const uint32_t line = (uint32_t) sizeof(tuple) << 17 | 1u << 15 | at;
 
 	memset(page, 0, 8192);
@@ -322,8 +325,6 @@ small_page(uint8_t *page)
 	memcpy(page + 24, &line, sizeof(line));
 	memcpy(page + at, tuple, sizeof(tuple));
 }
-
-#define AT(offset) (8192 - 40 + (offset))
 
 static const struct
 {
@@ -348,8 +349,8 @@ static const struct
 	{"a dead line pointer", 25, AT(0) >> 8 | 0x80, 26, 34 << 1 | 1, GH_INVALID},
 	{"a tuple among the line pointers", 24, 24, 25, 0x80, GH_INVALID},
 	{"a tuple off its alignment", 24, AT(1) & 0xff, 0, 0, GH_INVALID},
-	{"a tuple up to the page's end", 26, 40 << 1, 0, 0, GH_OK},
-	{"a tuple beyond the page's end", 26, 41 << 1, 0, 0, GH_INVALID},
+	{"a tuple up to the page's end", 26, 64 << 1, 0, 0, GH_OK},
+	{"a tuple beyond the page's end", 26, 65 << 1, 0, 0, GH_INVALID},
 	{"less than a tuple's header", 26, 22 << 1, 0, 0, GH_INVALID},
 	{"a tuple without its data", 26, 23 << 1, 0, 0, GH_INVALID},
 	{"a tuple that ends in its last value", 26, 33 << 1, 0, 0, GH_INVALID},
@@ -362,6 +363,7 @@ static const struct
 	{"a bitmap that goes into the data", AT(20), 3, AT(18), 9, GH_INVALID},
 	{"no length of a varlena", AT(28), 1, AT(29), 0, GH_INVALID},
 	{"a toasted varlena that is not there", AT(28), 1, AT(29), 18, GH_INVALID},
+	{"a toasted varlena of another kind", AT(28), 1, 26, 64 << 1, GH_INVALID},
 	{"a varlena as long as the tuple", AT(28), 6 << 1 | 1, 0, 0, GH_OK},
 	{"a varlena longer than the tuple", AT(28), 7 << 1 | 1, 0, 0, GH_INVALID},
 	{"a long varlena without its header", AT(28), 3 << 2, AT(29), 0, GH_INVALID},
@@ -403,6 +405,107 @@ broken_pages(Context *c)
 	CHECK_STATUS(c, "no row more", gh_cpu_page_load(&shape, page, &number, 0, &batch), GH_OK);
 	batch.nrows = GH_VECTOR_ROWS - 1;
 	CHECK_STATUS(c, "the last row", gh_cpu_page_load(&shape, page, &number, 1, &batch), GH_OK);
+	batch_drop(&batch);
+	free(page);
+}
+
+/* All of a tuple moved by half of its alignment, or only its data. */
+static void
+shifted_tuples(Context *c)
+{
+	static const GhPageAttribute attributes[] = {{4, 4}, {-1, 4}};
+	static const GhColumn columns[] = {
+		{.attribute = 1,.load = GH_LOAD_INT4}, {.attribute = 2,.load = GH_LOAD_TEXT}
+	};
+	uint8_t    *page = make_memory(8192);
+	GhPageShape shape;
+	GhVectorBatch batch;
+
+	batch_make(&batch, 2, 0);
+	CHECK_STATUS(c, "shape", gh_page_shape_init(&shape, 8192, 2, attributes, 2, columns, NULL), GH_OK);
+	for (uint32_t by = 0; by <= 8; by += 4)
+		for (uint32_t from = 0; from <= 24; from += 24)
+		{
+			const uint16_t number = 1;
+
+			small_page(page);
+			memmove(page + AT(from + by), page + AT(from), 34 - from);
+			page[24] = (uint8_t) (AT(from == 0 ? by : 0) & 0xff);
+			page[26] = (uint8_t) ((from == 0 ? 34 : 34 + by) << 1);
+			page[AT(22 + (from == 0 ? by : 0))] = (uint8_t) (from == 0 ? 24 : 24 + by);
+			batch.nrows = 0;
+			CHECK_STATUS(c, from == 0 ? "a tuple" : "its data",
+						 gh_cpu_page_load(&shape, page, &number, 1, &batch),
+						 by == 4 ? GH_INVALID : GH_OK);
+		}
+	batch_drop(&batch);
+	free(page);
+}
+
+/* Fixed columns alone, in tuples that end before, in or right behind the last one. */
+static void
+short_tuples(Context *c)
+{
+	static const GhPageAttribute attributes[] = {{4, 4}, {2, 2}};
+	static const GhColumn columns[] = {
+		{.attribute = 1,.load = GH_LOAD_INT4}, {.attribute = 2,.load = GH_LOAD_INT2}
+	};
+	uint8_t    *page = make_memory(8192);
+	GhPageShape shape;
+	GhVectorBatch batch;
+
+	batch_make(&batch, 2, 0);
+	CHECK_STATUS(c, "shape", gh_page_shape_init(&shape, 8192, 2, attributes, 2, columns, NULL), GH_OK);
+	for (uint32_t bytes = 24; bytes <= 31; bytes++)
+	{
+		const uint16_t number = 1;
+
+		small_page(page);
+		page[26] = (uint8_t) (bytes << 1);
+		batch.nrows = 0;
+		CHECK_STATUS(c, "a short tuple", gh_cpu_page_load(&shape, page, &number, 1, &batch),
+					 bytes >= 30 ? GH_OK : GH_INVALID);
+	}
+	/* so many line pointers that one is behind the page */
+	small_page(page);
+	page[12] = 0xfc;
+	page[13] = 0xff;
+	for (uint16_t n = 2042; n < 2046; n++)
+		CHECK_STATUS(c, "a line pointer behind the page",
+					 gh_cpu_page_load(&shape, page, &n, 1, &batch), GH_INVALID);
+	batch_drop(&batch);
+	free(page);
+}
+
+/* A varlena that begins in the page's last byte, and would go on. */
+static void
+last_byte(Context *c)
+{
+	static const GhPageAttribute attributes[] = {{-1, 4}, {-1, 4}};
+	static const GhColumn columns[] = {
+		{.attribute = 1,.load = GH_LOAD_TEXT}, {.attribute = 2,.load = GH_LOAD_TEXT}
+	};
+	const uint32_t at = 8192 - 40;
+	const uint32_t line = 40u << 17 | 1u << 15 | at;
+	const uint16_t number = 1;
+	uint8_t    *page = make_memory(8192);
+	GhPageShape shape;
+	GhVectorBatch batch;
+
+	batch_make(&batch, 2, 0);
+	CHECK_STATUS(c, "shape", gh_page_shape_init(&shape, 8192, 2, attributes, 2, columns, NULL), GH_OK);
+	for (int first = 0; first < 256; first++)
+	{
+		small_page(page);
+		memcpy(page + 24, &line, sizeof(line));
+		memmove(page + at, page + AT(0), 24);
+		page[at + 24] = 15 << 1 | 1;
+		page[8191] = (uint8_t) first;
+		batch.nrows = 0;
+		/* 3: a header of one byte, and nothing behind it */
+		CHECK_STATUS(c, "the last byte", gh_cpu_page_load(&shape, page, &number, 1, &batch),
+					 first == 3 ? GH_OK : GH_INVALID);
+	}
 	batch_drop(&batch);
 	free(page);
 }
@@ -573,6 +676,9 @@ const Test	page_tests[] = {
 	{"pages: shapes", shapes, true},
 	{"pages: shapes of several attributes", shapes_of_three, true},
 	{"pages: what is broken is refused", broken_pages, true},
+	{"pages: tuples off their alignment", shifted_tuples, true},
+	{"pages: short tuples", short_tuples, true},
+	{"pages: a varlena in the last byte", last_byte, true},
 	{"pages: numerics at the edges", numeric_edges, true},
 	{"pages: numerics", numeric_values, true},
 	{"pages: what was written is read", pages_written, true},
