@@ -48,7 +48,7 @@ MODULE_big = gpuhash
 c_sources := $(sort $(wildcard $(addprefix $(top)/src/,*.c engine/*.c join/*.c service/*.c table/*.c)))
 OBJS = $(patsubst $(top)/%.c,%.o,$(c_sources))
 PG_CPPFLAGS = -I$(top)/src $(if $(filter-out no,$(FAULT_POINTS)),-DGH_FAULT_POINTS)
-SHLIB_LINK = -ldl -lpthread
+SHLIB_LINK = -ldl -lpthread -lm
 
 # The server's own flags come first; what is switched off here is PostgreSQL's
 # style or its headers' habit, not a fault.

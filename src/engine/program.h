@@ -20,6 +20,7 @@
 #define GH_PROGRAM_H
 
 #include "engine.h"
+#include "everywhere.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -39,8 +40,8 @@ typedef enum GhRowState
 /*
  * One value for each row of a batch.  `low` is the value's 64 bits: integers sign-extended
  * (oid zero-extended), the bits of a float8, a float4 as the float8 of its value, bool 0 or 1,
- * for text the address of its bytes.  `high` is the upper half of 128-bit values, or text's length in
- * bytes; other values leave it alone.  Where null is 1, low and high are anything.
+ * for text the address of its bytes.  `high` is the upper half of 128-bit values, or text's
+ * length in bytes; other values leave it alone.  Where null is 1, low and high are anything.
  */
 typedef struct GhVector
 {
@@ -53,7 +54,7 @@ typedef struct GhVectorBatch
 {
 	uint32_t	nrows;			/* at most GH_VECTOR_ROWS */
 	uint32_t	nvectors;
-	uint8_t    *state;			/* a GhRowState for each row */
+	uint8_t    *state;			/* a GhRowState for each row; behind the last, the engine's */
 	GhVector   *vectors;		/* columns, then constants, then temporaries */
 } GhVectorBatch;
 
@@ -115,6 +116,68 @@ typedef enum GhClass
 	GH_CLASS_BPCHAR				/* the same without trailing blanks; an operation's class only */
 } GhClass;
 
+/*
+ * What an instruction does.  The class beside each is op_class; `same` arguments and results
+ * are of that class (BPCHAR: vectors of TEXT).  If an argument is NULL, so is the result,
+ * where nothing else is said.  The checked ones hand the row back where PostgreSQL raises an
+ * error or where 128 bits are too few.
+ */
+typedef enum GhProgramOp
+{
+	/* BOOL, INT, INT128, FLOAT8, TEXT, BPCHAR: two same, to BOOL */
+	GH_OP_EQ = 1,
+	GH_OP_NE,
+	GH_OP_LT,
+	GH_OP_LE,
+	GH_OP_GT,
+	GH_OP_GE,
+	GH_OP_DISTINCT,				/* IS DISTINCT FROM: never NULL */
+	GH_OP_NOT_DISTINCT,
+	/* INT (of `width`), INT128, FLOAT4, FLOAT8: same to same, checked */
+	GH_OP_ADD,
+	GH_OP_SUB,
+	GH_OP_MUL,
+	GH_OP_NEG,
+	GH_OP_ABS,
+	GH_OP_DIV,					/* not INT128 */
+	GH_OP_MOD,					/* INT only */
+	GH_OP_SQRT,					/* FLOAT8 only */
+	/* INT: bits, of `width` where they are shifted; shifts by what C leaves undefined go back */
+	GH_OP_BIT_AND,
+	GH_OP_BIT_OR,
+	GH_OP_BIT_XOR,
+	GH_OP_BIT_NOT,
+	GH_OP_SHIFT_LEFT,
+	GH_OP_SHIFT_RIGHT,
+	/* conversions, checked */
+	GH_OP_RESCALE,				/* INT128: `immediate` more decimal digits, or fewer, rounded */
+	GH_OP_FROM_INT,				/* INT to INT128 (with `immediate` decimal digits), FLOAT4, FLOAT8 */
+	GH_OP_TO_INT,				/* BOOL, INT, FLOAT8, INT128 (of `immediate` digits) to INT of `width` */
+	GH_OP_TO_FLOAT4,			/* FLOAT8 */
+	GH_OP_TO_FLOAT8,			/* INT128 of `immediate` digits */
+	/* INT: dates are days, timestamps are microseconds, since 2000 */
+	GH_OP_DATE_ADD,				/* date, days */
+	GH_OP_DATE_SUB,				/* date, days */
+	GH_OP_DATE_DIFF,			/* date, date, to days */
+	GH_OP_DATE_TO_TIMESTAMP,
+	/* BOOL, in three-valued logic; the IS are never NULL */
+	GH_OP_AND,
+	GH_OP_OR,
+	GH_OP_NOT,
+	GH_OP_IS_TRUE,
+	GH_OP_IS_NOT_TRUE,
+	GH_OP_IS_FALSE,
+	GH_OP_IS_NOT_FALSE,
+	GH_OP_FILTER,				/* has no result: rows where it is not true are dropped */
+	/* INT, TEXT, BPCHAR: same = ANY (list `immediate`), to BOOL */
+	GH_OP_IN,
+	/* any class but BPCHAR */
+	GH_OP_IS_NULL,				/* of BOOL: IS UNKNOWN */
+	GH_OP_IS_NOT_NULL,
+	GH_OP_SELECT,				/* CASE: BOOL, same if it is true, same if not, to same */
+	GH_OP_COALESCE				/* two same to same */
+} GhProgramOp;
+
 /* Vector ncolumns + i is constant i in every row. */
 typedef struct GhConstant
 {
@@ -127,12 +190,12 @@ typedef struct GhConstant
 
 typedef struct GhInstruction
 {
-	uint16_t	op;				/* a GhOp */
+	uint16_t	op;				/* a GhProgramOp */
 	uint8_t		op_class;		/* a GhClass */
-	uint8_t		width;			/* bytes of an integer result that is checked, else 0 */
-	uint16_t	result;			/* a temporary */
+	uint8_t		width;			/* 2, 4 or 8 bytes of a checked INT result; else 0 */
+	uint16_t	result;			/* a temporary that is no argument; 0: GH_OP_FILTER */
 	uint16_t	args[3];		/* vectors; 0 where the operation has fewer */
-	int32_t		immediate;		/* by operation: a list, a number of digits; else 0 */
+	int32_t		immediate;		/* a list's number, a number of digits; else 0 */
 } GhInstruction;
 
 /* The values of an IN list, without NULLs. */
@@ -168,6 +231,59 @@ typedef struct GhProgram
 	uint32_t	ntemporaries;
 	uint32_t	unused;			/* 0 */
 } GhProgram;
+
+GH_EVERYWHERE const GhConstant *
+gh_program_constants(const GhProgram *program)
+{
+	return (const GhConstant *) (program + 1);
+}
+
+GH_EVERYWHERE const GhList *
+gh_program_lists(const GhProgram *program)
+{
+	return (const GhList *) (gh_program_constants(program) + program->nconstants);
+}
+
+GH_EVERYWHERE const GhInstruction *
+gh_program_instructions(const GhProgram *program)
+{
+	return (const GhInstruction *) (gh_program_lists(program) + program->nlists);
+}
+
+GH_EVERYWHERE const GhColumn *
+gh_program_columns(const GhProgram *program)
+{
+	return (const GhColumn *) (gh_program_instructions(program) + program->ninstructions);
+}
+
+GH_EVERYWHERE uint32_t
+gh_program_vectors(const GhProgram *program)
+{
+	return program->ncolumns + program->nconstants + program->ntemporaries;
+}
+
+/*
+ * Is this block of `bytes` bytes, aligned to 16, a program?  GH_INVALID where anything in it
+ * is out of range, set too late or of the wrong class.  A program that was accepted reads
+ * nothing but itself, the batch and the text that the batch's columns point to, and writes
+ * the batch alone.  Whoever checks a program in memory that others can change copies it first.
+ */
+extern GhStatus gh_program_check(const void *block, size_t bytes, GhError *error);
+
+/* ------------------------------------------------- on the CPU: cpu_program.c */
+
+/* Bytes of memory for a batch of this program's vectors. */
+extern size_t gh_batch_bytes(const GhProgram *program);
+
+/*
+ * Lays a batch of no rows out in `memory`, which is aligned to 64, and fills the constants,
+ * which point into the program.  For each batch of rows the caller then sets nrows, the
+ * states and the columns.
+ */
+extern void gh_batch_prepare(GhVectorBatch *batch, const GhProgram *program, void *memory);
+
+/* Runs a program that was checked; returns the number of rows that are live at the end. */
+extern uint32_t gh_program_run(const GhProgram *program, GhVectorBatch *batch);
 
 #ifdef __cplusplus
 }

@@ -353,6 +353,8 @@ extern const Test thread_tests[];
 extern const Test exchange_tests[];
 extern const Test random_tests[];
 extern const Test page_tests[];
+extern const Test program_tests[];
+extern const Test program_check_tests[];
 
 #ifdef __cplusplus
 }
