@@ -261,6 +261,13 @@ gh_read_temp_file(BufFile *file, void *ptr, size_t size, bool may_end)
 	{key_size, entry_size, dshash_memcmp, dshash_memhash, tranche}
 #endif
 
+/* Whether a collation orders text by its bytes. */
+#if PG_VERSION_NUM >= 180000
+#define gh_collation_is_c(collation) (pg_newlocale_from_collation(collation)->collate_is_c)
+#else
+#define gh_collation_is_c(collation) lc_collate_is_c(collation)
+#endif
+
 /* 18 puts the mark of a function that does not return in front. */
 #if PG_VERSION_NUM >= 180000
 #define GH_NORETURN pg_noreturn

@@ -1,0 +1,194 @@
+# Expressions and conditions as programs of the engines (src/scan/translate.c,
+# src/engine/cpu_program.c) say of every row what PostgreSQL says, or hand the row back.
+#
+#	GPUHASH_SEED			repeats a run
+#	GPUHASH_PROGRAMS		how many random ones (400)
+use strict;
+use warnings;
+use Test::More;
+use GpuHash::Server;
+
+if (my $reason = GpuHash::Server::why_not()) { plan skip_all => $reason }
+
+my $seed = $ENV{GPUHASH_SEED} || 1 + int(rand(1 << 31));
+my $programs = $ENV{GPUHASH_PROGRAMS} || 400;
+srand($seed);
+note("seed $seed");
+
+my $server = GpuHash::Server->new(conf => ['jit = off', 'max_parallel_workers_per_gather = 0']);
+my (undef, undef, $err) = $server->run(q{CREATE FUNCTION check_program(regclass, text, text) RETURNS text AS '$libdir/gpuhash', 'gpuhash_check_program' LANGUAGE C STRICT});
+plan skip_all => 'gpuhash.so was built without FAULT_POINTS=yes' if $err =~ /could not find function/;
+is($err, '', 'the function is there');
+$server->query(<<'SQL');
+CREATE DOMAIN whole AS int4;
+CREATE TABLE t (yes bool, i2 int2, i4 int4, i8 int8, may bool, whole whole, o oid, f4 float4, f8 float8, n2 numeric(12, 2),
+	n5 numeric(20, 5), n0 numeric(30, 0), x text, v varchar(30), c char(6), d date, ts timestamp, tz timestamptz, tm time);
+INSERT INTO t SELECT i % 2 = 0, CASE WHEN i % 13 > 0 THEN CASE i % 17 WHEN 0 THEN -32768 WHEN 1 THEN 32767 ELSE i % 300 - 100 END END,
+	CASE WHEN i % 11 > 0 THEN CASE i % 19 WHEN 0 THEN -2147483648 WHEN 1 THEN 2147483647 ELSE i * 7919 % 2000 - 1000 END END,
+	CASE WHEN i % 7 > 0 THEN CASE i % 23 WHEN 0 THEN '-9223372036854775808'::int8 WHEN 1 THEN 9223372036854775807 ELSE i * i * 1000003 * (i % 3 - 1) END END,
+	CASE WHEN i % 3 > 0 THEN i % 5 = 0 END, i % 100, i,
+	(CASE i % 50 WHEN 1 THEN 'NaN' WHEN 2 THEN 'inf' WHEN 3 THEN '-inf' WHEN 4 THEN '-0' WHEN 5 THEN '3e38' WHEN 6 THEN '1e-40' ELSE (i / 7.0)::text END)::float4,
+	(CASE i % 40 WHEN 1 THEN 'NaN' WHEN 2 THEN '-inf' WHEN 3 THEN '0' WHEN 4 THEN '-0' WHEN 5 THEN '1.7e308' WHEN 6 THEN '5e-324' WHEN 7 THEN '2147483647.5' ELSE ((i - 1000) / 3.0)::text END)::float8,
+	i / 100.0 - 7, CASE WHEN i % 29 > 0 THEN CASE i % 31 WHEN 0 THEN 'NaN' WHEN 1 THEN 999999999999999.99999 ELSE i * 1.001 - 900 END END,
+	(CASE i % 37 WHEN 0 THEN 0 ELSE (i * 12345678901234567::numeric) END),
+	CASE WHEN i % 41 > 0 THEN repeat('t', (i % 4)::int) || i % 50 END, CASE i % 43 WHEN 0 THEN '' ELSE 't' || i % 40 END, 't' || i % 30,
+	CASE i % 47 WHEN 0 THEN 'infinity' WHEN 1 THEN '-infinity' ELSE (date '2000-01-01' + (i % 4000 - 2000)::int)::text END::date,
+	CASE i % 53 WHEN 0 THEN 'infinity' ELSE (timestamp '1999-01-01' + i * interval '7 hours')::text END::timestamp,
+	CASE i % 59 WHEN 0 THEN '-infinity' ELSE (timestamptz '1999-01-01 UTC' + i * interval '7 hours')::text END::timestamptz,
+	CASE WHEN i % 61 > 0 THEN time '00:00' + i % 1440 * interval '1 minute' END
+	FROM generate_series(1::int8, 1500) i;
+-- more attributes than these rows have
+ALTER TABLE t ADD COLUMN late int4, ADD COLUMN later int4 DEFAULT 7;
+INSERT INTO t (i4, late, later) SELECT i, i + 1, CASE WHEN i % 2 = 0 THEN i END FROM generate_series(1, 200) i;
+CREATE TABLE wide AS SELECT i, repeat('x' || i, i * 200) AS x FROM generate_series(1, 40) i;
+SQL
+
+# (rows, dropped, back, wrong) or the reason why there is no program.
+sub check
+{
+	my ($value, $condition, $table) = @_;
+	$_ =~ s/'/''/g for $value, $condition;
+	my ($status, $out, $message) = $server->run("SELECT check_program('" . ($table || 't') . "', '$value', '$condition')");
+	return { error => $message } if $status != 0;
+	return { none => $1 } if $out =~ /^no program: (.*)/;
+	return { rows => $1, dropped => $2, back => $3, wrong => $4, text => $out } if $out =~ /^rows (\d+), dropped (\d+), back (\d+), wrong (\d+)/;
+	return { error => $out };
+}
+
+# ------------------------------------------------------------ chosen ones
+# value, condition; how many rows of 1700 may be handed back
+for (
+	['i4', 'true', 0], ['i4 + i2', 'true', 100], ['i4 * 2', 'i4 > 5', 200], ['i8 / i2', 'i2 <> 0', 100], ['i4 % i2', 'i2 <> 0', 100], ['-i8', 'true', 80], ['abs(i2)', 'true', 120],
+	['i4 # i2', 'true', 0], ['i8 >> 3', 'true', 0], ['i8::int2', 'i8 between -5 and 5', 0], ['f4 + f8', 'true', 0], ['f8 / 3', 'f8 > 0', 60], ['f8::int4', 'f8 > -1e6 and f8 < 1e6', 0], ['f8::float4', 'true', 100],
+	['n2 + n5', 'true', 120], ['n2 * n5', 'n2 > n5', 120], ['-n0', 'true', 0], ['n2::int4', 'true', 0], ['n5::float8', 'n5 < 1e6', 120], ['i4::numeric - n2', 'true', 0],
+	['x = v', 'true', 0], ['x', q{x >= 't4'}, 0], ['c', q{c = 't3'}, 0], ['c = v::bpchar', 'true', 0], ['v', q{v in ('t1', 't2', '', null)}, 0],
+	['d + 3', 'true', 0], [q{d - date '1999-05-05'}, q{d > date '1990-01-01' and d < date '2100-01-01'}, 0], ['d', 'd < ts', 200], ['ts', q{ts >= timestamp '1999-06-01'}, 0], ['tz', q{tz < timestamptz '1999-06-01 UTC'}, 0], ['tm', q{tm > time '12:00'}, 0],
+	['yes and may', 'true', 0], ['may is null', 'yes or may', 0], ['may is not true', 'not may', 0], ['case when i4 > 0 then i8 else i2 end', 'true', 0], ['case i2 % 3 when 1 then n2 when 2 then n5 end', 'true', 200],
+	['coalesce(late, i4, 7)', 'true', 0], ['nullif(i4 % 7, 3)', 'true', 0], ['i4 is distinct from i2', 'true', 0], ['sqrt(f8)', 'f8 >= 0', 80], ['whole + 1', 'whole < 50', 0], ['o', 'o > 5', 0],
+	['late', 'true', 0], ['later', 'later > 0', 1500], ['yes::int', 'true', 0], ['i4', 'i4 in (1, 2, 3) or i4 in (null, 9)', 0], ['d', q{d in (date '2000-01-05', date '2000-01-06')}, 0],
+	['i2', 'i2 in (3, 40000, -7)', 0], ['c', q{c in ('t3', 't4    ')}, 0])
+{
+	my ($value, $condition, $back) = @$_;
+	my $got = check($value, $condition);
+	ok(!$got->{error} && !$got->{none} && $got->{rows} == 1700 && $got->{wrong} == 0 && $got->{back} <= $back, "$value where $condition")
+		or diag(explain($got));
+}
+
+# ------------------------------------------------------- what is declined
+for (
+	['x || v', 'true', 'a function or operator is not supported'], ['now()', 'true', 'a function or operator is not supported'], ['i4::oid', 'true', 'a conversion is not supported'],
+	['random()', 'true', 'a function or operator is not supported'], ['i4', q{ctid <> '(0,1)'}, 'a function or operator is not supported'], ['ctid', 'true', 'it reads what is no plain column'], ['n2 / n5', 'true', 'a function or operator is not supported'],
+	['i4', "x like 't%'", 'a function or operator is not supported'], ['t', 'true', 'it reads what is no plain column'], ['d < tz', 'true', 'a function or operator is not supported'],
+	['i4', q{d = ANY (ARRAY[timestamp '2000-01-01', timestamp '2000-01-02 12:00'])}, 'the values of a list are not supported'], ['i4', 'f8 IN (1, 2)', 'the values of a list are not supported'],
+	['i4', 'i4 <> ALL (ARRAY[1, 2])', 'an operator with ANY or ALL is not supported'], ['greatest(i4, 3)', 'true', 'an expression is not supported'], ['n2::numeric(5, 1)', 'true', 'a function or operator is not supported'])
+{
+	my ($value, $condition, $why) = @$_;
+	is(check($value, $condition)->{none}, $why, "$value where $condition is declined");
+}
+SKIP:
+{
+	skip 'the server was built without ICU', 2 if $server->query(q{SELECT count(*) FROM pg_collation WHERE collname = 'und-x-icu'}) == 0;
+	$server->query('CREATE TABLE locale (x text COLLATE "und-x-icu"); INSERT INTO locale SELECT i FROM generate_series(1, 10) i');
+	is(check('x', "x > '3'", 'locale')->{none}, 'text is ordered by another collation than C', 'an order of text');
+	is(check('x', "x = '3'", 'locale')->{wrong}, 0, 'bytes are equal where text is');
+}
+my $wide = check('i', "x <> 'x'", 'wide');
+ok(!$wide->{error} && $wide->{wrong} == 0 && $wide->{back} > 0, 'compressed values are handed back') or diag(explain($wide));
+
+# ------------------------------------------------------------ random ones
+my %column = (bool => [qw(yes may)], i2 => ['i2'], i4 => [qw(i4 whole late later)], i8 => ['i8'], f4 => ['f4'], f8 => ['f8'],
+	numeric => [qw(n2 n5 n0)], text => [qw(x v)], char => ['c'], date => ['d'], timestamp => ['ts'], time => ['tm'], oid => ['o']);
+my %constant = (bool => [qw(true false null::bool)], i2 => ['3::int2', '(-7)::int2', '32767::int2'], i4 => [0, 1, -5, 1000, 2147483647], i8 => ['2::int8', '4294967296', '9223372036854775807'],
+	f4 => ['1.5::float4', "'NaN'::float4"], f8 => ['0.1::float8', "'-0'::float8", "'inf'::float8", '1e300::float8'], numeric => [1.5, -0.001, 12345678901234567890],
+	text => ["'t1'", "''", "'tt5'"], char => ["'t3'::char(6)"], date => ["date '2000-01-01'", "date 'infinity'"], timestamp => ["timestamp '2000-01-01 12:00'"], time => ["time '12:00'"], oid => ['5::oid']);
+my %cast = (i2 => 'int2', i4 => 'int4', i8 => 'int8', f4 => 'float4', f8 => 'float8', numeric => 'numeric');
+my @numbers = qw(i2 i4 i8 f4 f8 numeric);
+my @integers = qw(i2 i4 i8);
+
+sub one_of { return $_[int(rand(@_))] }
+
+# The left side of everything is a column or made of one, so that nothing is evaluated, and
+# fails, while the query is planned.
+sub leaf { my ($type) = @_; return one_of(@{ $column{$type} }) }
+sub right { my ($type, $depth) = @_; return rand() < 0.4 ? one_of(@{ $constant{$type} }) : expression($type, $depth) }
+sub wider { my ($a, $b) = @_; my %rank = map { $numbers[$_] => $_ } 0 .. $#numbers; return $rank{$a} > $rank{$b} ? $a : $b }
+
+sub comparison
+{
+	my ($depth) = @_;
+	my $type = one_of(@numbers, keys %column);
+	my $other = grep({ $_ eq $type } @integers) ? one_of(@integers) : $type;
+	my $op = one_of('=', '<>', '<', '<=', '>', '>=', 'IS DISTINCT FROM');
+	# dates are compared with timestamps, too
+	$other = 'timestamp' if $type eq 'date' && rand() < 0.2;
+	return '(' . expression($type, $depth) . " $op " . right($other, $depth) . ')';
+}
+
+sub condition
+{
+	my ($depth) = @_;
+	return leaf('bool') if $depth <= 0;
+	my $kind = rand();
+	return comparison($depth - 1) if $kind < 0.5;
+	return '(' . condition($depth - 1) . one_of(' AND ', ' OR ') . condition($depth - 1) . ')' if $kind < 0.7;
+	return '(NOT ' . condition($depth - 1) . ')' if $kind < 0.76;
+	return '(' . condition($depth - 1) . one_of(' IS TRUE', ' IS NOT TRUE', ' IS FALSE', ' IS NOT FALSE', ' IS UNKNOWN', ' IS NOT UNKNOWN') . ')' if $kind < 0.84;
+	return '(' . expression(one_of(keys %column), $depth - 1) . one_of(' IS NULL', ' IS NOT NULL') . ')' if $kind < 0.9;
+	my $type = one_of(@integers, 'text', 'char', 'date', 'oid');
+	return '(' . expression($type, $depth - 1) . ' IN (' . join(', ', map { one_of(@{ $constant{$type} }, 'null') } 1 .. 1 + int(rand(4))) . ', ' . $constant{$type}[0] . '))';
+}
+
+sub number
+{
+	my ($type, $depth) = @_;
+	my $kind = rand();
+	return '(- ' . expression($type, $depth) . ')' if $kind < 0.1;
+	return 'abs(' . expression($type, $depth) . ')' if $kind < 0.2;
+	return '(' . expression($type, $depth) . ')::' . $cast{$type} if $kind < 0.25;
+	if ($kind < 0.4)
+	{
+		my $from = $type eq 'numeric' ? one_of(@integers) : one_of(@numbers);
+		return '(' . expression($from, $depth) . ")::$cast{$type}" unless $from eq 'f4' && $type eq 'numeric';
+	}
+	if (grep { $_ eq $type } @integers)
+	{
+		return '(' . expression($type, $depth) . one_of(' & ', ' | ', ' # ') . right($type, $depth) . ')' if $kind < 0.5;
+		return '(' . expression($type, $depth) . one_of(' << ', ' >> ') . int(rand(16)) . ')' if $kind < 0.55;
+	}
+	return 'sqrt(' . expression('f8', $depth) . ')' if $type eq 'f8' && $kind < 0.45;
+	return '(' . expression($type, $depth) . ' ' . one_of('+', '-', '*', $type eq 'numeric' ? () : '/', grep({ $_ eq $type } @integers) ? '%' : ()) . ' ' . right($type, $depth) . ')';
+}
+
+sub expression
+{
+	my ($type, $depth) = @_;
+	return leaf($type) if $depth <= 0 || rand() < 0.2;
+	return condition($depth) if $type eq 'bool';
+	my $kind = rand();
+	return 'CASE WHEN ' . condition($depth - 1) . ' THEN ' . right($type, $depth - 1) . ' ELSE ' . expression($type, $depth - 1) . ' END' if $kind < 0.08;
+	return 'coalesce(' . expression($type, $depth - 1) . ', ' . right($type, $depth - 1) . ')' if $kind < 0.14;
+	return 'nullif(' . expression($type, $depth - 1) . ', ' . right($type, $depth - 1) . ')' if $kind < 0.18;
+	return number($type, $depth - 1) if grep { $_ eq $type } @numbers;
+	return '(' . expression('date', $depth - 1) . one_of(' + ', ' - ') . right('i4', $depth - 1) . ')' if $type eq 'date';
+	return leaf($type);
+}
+
+my %sum = (rows => 0, dropped => 0, back => 0, programs => 0, none => 0);
+my @bad;
+for my $n (1 .. $programs)
+{
+	my $value = expression(one_of(keys %column), 3);
+	my $condition = rand() < 0.3 ? 'true' : condition(2);
+	my $got = check($value, $condition);
+	if ($got->{none}) { $sum{none}++; next }
+	push @bad, "$value WHERE $condition: " . ($got->{error} // $got->{text}) if $got->{error} || $got->{wrong} > 0;
+	$sum{programs}++;
+	$sum{$_} += $got->{$_} // 0 for qw(rows dropped back);
+}
+is(join("\n", @bad), '', 'no value is wrong');
+note("$sum{programs} programs, $sum{none} declined; of $sum{rows} rows $sum{dropped} dropped, $sum{back} handed back");
+cmp_ok($sum{programs}, '>', 0.7 * $programs, 'most expressions have a program');
+cmp_ok($sum{back}, '<', 0.4 * $sum{rows}, 'most rows need not be handed back');
+cmp_ok($sum{dropped}, '>', 0.1 * $sum{rows}, 'many are dropped');
+unlike($server->log, qr/leak|TRAP|PANIC|terminated by signal/i, 'a clean log');
+done_testing();
