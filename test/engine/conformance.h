@@ -355,6 +355,7 @@ extern const Test random_tests[];
 extern const Test page_tests[];
 extern const Test program_tests[];
 extern const Test program_check_tests[];
+extern const Test aggregate_tests[];
 
 #ifdef __cplusplus
 }

@@ -3,6 +3,7 @@
  *		Compiled, not run: the headers of src/engine that the device shares, in a kernel as
  *		the CUDA engine would use them, by its compiler and with its warnings.
  */
+#include "aggregate.h"
 #include "page.h"
 
 /* A thread a tuple: its values into vectors; status says where the page is none. */
@@ -44,4 +45,23 @@ load_page_kernel(GhPageShape shape, const uint8_t *page, const uint16_t *numbers
 			!gh_page_load(&column->column, page, place, &vector.low[row], &vector.high[row]))
 			batch.state[row] = GH_ROW_BACK;
 	}
+}
+
+/* A thread a group: its rows, in their order, and then what another participant has of it. */
+__global__ void
+aggregate_kernel(const GhAggregate *aggregates, uint32_t count, GhVectorBatch batch,
+				 const uint32_t *groups, uint32_t ngroups, GhAggregateState *states,
+				 const GhAggregateState *others, uint8_t *unmerged)
+{
+	uint32_t	group = blockIdx.x * blockDim.x + threadIdx.x;
+	GhAggregateState *own = states + (size_t) group * count;
+
+	if (group >= ngroups)
+		return;
+	for (uint32_t row = 0; row < batch.nrows; row++)
+		if (batch.state[row] == GH_ROW_LIVE && groups[row] == group &&
+			!gh_aggregates_add_row(aggregates, count, batch.vectors, row, own))
+			batch.state[row] = GH_ROW_BACK;
+	unmerged[group] = !gh_aggregates_merge(aggregates, count, own,
+										   others + (size_t) group * count);
 }

@@ -1,0 +1,209 @@
+/*
+ * cpu_aggregate.c
+ *		Adds the rows of a batch to the states of their groups.
+ *
+ * Where all rows are of one group, each aggregate goes over the whole batch by itself, on a
+ * copy of its state.  Only when all of them have got through are the states replaced, so that
+ * a batch with a row that does not fit somewhere has changed nothing, and is done again row
+ * by row.  Counts, truth values and 64-bit integers are gathered in loops without a branch,
+ * from zero, and merged into the copy; what else there is, is added row after row.
+ *
+ * The loops end at a multiple of LOOP_ROWS, within the vectors' memory, so that they need no
+ * remainder loop, without which compilers do not vectorise at -O2.
+ */
+#include "aggregate.h"
+
+#define LOOP_ROWS 16
+
+/* The argument of an aggregate, and which of the rows it takes. */
+typedef struct Column
+{
+	const uint64_t *low;		/* where the aggregate has an argument */
+	uint32_t	nrows;
+	uint8_t		takes[GH_VECTOR_ROWS];	/* 1, or 0: also for rows behind the last */
+} Column;
+
+/* Compilers must see where it is used that it is a multiple. */
+static inline uint32_t
+loop_rows(uint32_t nrows)
+{
+	return (nrows + LOOP_ROWS - 1) & ~(uint32_t) (LOOP_ROWS - 1);
+}
+
+static void
+open_column(Column *column, const GhAggregate *aggregate, const GhVectorBatch *batch)
+{
+	uint32_t	nrows = loop_rows(batch->nrows);
+	const uint8_t *state = batch->state;
+	uint8_t    *takes = column->takes;
+	const uint8_t *null;
+	const uint64_t *truth;
+
+	column->low = NULL;
+	column->nrows = batch->nrows;
+	for (uint32_t i = 0; i < nrows; i++)
+		takes[i] = state[i] == GH_ROW_LIVE;
+	if (aggregate->kind != GH_AGGREGATE_COUNT_ROWS)
+	{
+		column->low = batch->vectors[aggregate->argument].low;
+		null = batch->vectors[aggregate->argument].null;
+			for (uint32_t i = 0; i < nrows; i++)
+			takes[i] &= null[i] == 0;
+	}
+	if (aggregate->filter != GH_AGGREGATE_NO_FILTER)
+	{
+		truth = batch->vectors[aggregate->filter].low;
+		null = batch->vectors[aggregate->filter].null;
+			for (uint32_t i = 0; i < nrows; i++)
+			takes[i] &= (null[i] == 0) & (truth[i] != 0);
+	}
+	memset(takes + batch->nrows, 0, nrows - batch->nrows);
+}
+
+static uint64_t
+count_taken(const Column *column)
+{
+	uint32_t	nrows = loop_rows(column->nrows);
+	uint32_t	count = 0;
+
+	for (uint32_t i = 0; i < nrows; i++)
+		count += column->takes[i];
+	return count;
+}
+
+/*
+ * The sum of 64-bit integers, in halves of 32 bits without sign, of which 2^32 rows fit in
+ * a word; each negative number was taken for one that is 2^64 greater.
+ */
+static void
+sum_integers(const Column *column, GhAggregateState *state)
+{
+	uint32_t	nrows = loop_rows(column->nrows);
+	uint64_t	lower = 0;
+	uint64_t	upper = 0;
+	uint64_t	negative = 0;
+
+	for (uint32_t i = 0; i < nrows; i++)
+	{
+		uint64_t	value = column->low[i] & (0 - (uint64_t) column->takes[i]);
+
+		lower += value & UINT32_MAX;
+		upper += value >> 32;
+		negative += value >> 63;
+	}
+	state->low = lower + (upper << 32);
+	state->high = (upper >> 32) + (state->low < lower) - negative;
+}
+
+/* The least integer, or the greatest as the complement of the least complement. */
+static uint64_t
+least_integer(const Column *column, uint64_t complement)
+{
+	uint32_t	nrows = loop_rows(column->nrows);
+	int64_t		least = INT64_MAX;
+
+	for (uint32_t i = 0; i < nrows; i++)
+	{
+		int64_t		value = column->takes[i] ? (int64_t) (column->low[i] ^ complement) : INT64_MAX;
+
+		least = value < least ? value : least;
+	}
+	return (uint64_t) least ^ complement;
+}
+
+/* Is there a row of that truth value? */
+static bool
+any_truth(const Column *column, bool truth)
+{
+	uint32_t	nrows = loop_rows(column->nrows);
+	uint64_t	any = 0;
+
+	for (uint32_t i = 0; i < nrows; i++)
+		any |= column->takes[i] & ((column->low[i] != 0) == truth);
+	return any != 0;
+}
+
+/* Fills `state` from the whole column; false: there is no loop for such an aggregate. */
+static bool
+gather_column(const GhAggregate *aggregate, const Column *column, GhAggregateState *state)
+{
+	bool		integers = aggregate->value_class == GH_CLASS_INT;
+
+	switch (aggregate->kind)
+	{
+		case GH_AGGREGATE_COUNT_ROWS:
+		case GH_AGGREGATE_COUNT:
+			break;
+		case GH_AGGREGATE_BOOL_AND:
+			state->low = !any_truth(column, false);
+			break;
+		case GH_AGGREGATE_BOOL_OR:
+			state->low = any_truth(column, true);
+			break;
+		case GH_AGGREGATE_SUM:
+			if (!integers)
+				return false;
+			sum_integers(column, state);
+			break;
+		case GH_AGGREGATE_MIN:
+		case GH_AGGREGATE_MAX:
+			if (!integers)
+				return false;
+			state->low = least_integer(column, aggregate->kind == GH_AGGREGATE_MIN ? 0 :
+									   UINT64_MAX);
+			break;
+		default:
+			return false;
+	}
+	state->count = count_taken(column);
+	return true;
+}
+
+/* All rows of a batch to one state; false: not all fit, and the state is good for nothing. */
+static bool
+add_column(const GhAggregate *aggregate, const GhVectorBatch *batch, GhAggregateState *state)
+{
+	Column		column;
+	GhAggregateState gathered = {0, 0, 0, 0, 0};
+
+	open_column(&column, aggregate, batch);
+	if (gather_column(aggregate, &column, &gathered))
+		return gh_aggregate_merge(aggregate, state, &gathered);
+	for (uint32_t i = 0; i < batch->nrows; i++)
+		if (column.takes[i] && !gh_aggregate_add_row(aggregate, batch->vectors, i, state))
+			return false;
+	return true;
+}
+
+/* False: a row does not fit somewhere, and no state is changed. */
+static bool
+add_columns(const GhAggregate *aggregates, uint32_t count, const GhVectorBatch *batch,
+			GhAggregateState *states)
+{
+	GhAggregateState after[GH_AGGREGATES_MAX];
+
+	for (uint32_t a = 0; a < count; a++)
+	{
+		after[a] = states[a];
+		if (!add_column(&aggregates[a], batch, &after[a]))
+			return false;
+	}
+	memcpy(states, after, count * sizeof(GhAggregateState));
+	return true;
+}
+
+void
+gh_cpu_aggregate(const GhAggregate *aggregates, uint32_t count, GhVectorBatch *batch,
+				 const uint32_t *groups, GhAggregateState *states)
+{
+	if (groups == NULL && add_columns(aggregates, count, batch, states))
+		return;
+	for (uint32_t i = 0; i < batch->nrows; i++)
+	{
+		size_t		group = groups != NULL && batch->state[i] == GH_ROW_LIVE ? groups[i] : 0;
+
+		if (batch->state[i] == GH_ROW_LIVE &&
+			!gh_aggregates_add_row(aggregates, count, batch->vectors, i, states + group * count))
+			batch->state[i] = GH_ROW_BACK;
+	}
+}
