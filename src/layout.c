@@ -11,7 +11,6 @@
 
 #include "access/htup_details.h"
 #include "access/tupmacs.h"
-#include "catalog/pg_type.h"
 #include "storage/bufpage.h"
 
 #include "layout.h"
@@ -78,8 +77,6 @@ gh_page_attribute(TupleDesc desc, int attno)
 	GhPageAttribute attribute;
 
 	attribute.length = att->attlen;
-	attribute.alignment = att->attalign == TYPALIGN_DOUBLE ? ALIGNOF_DOUBLE :
-		att->attalign == TYPALIGN_INT ? ALIGNOF_INT :
-		att->attalign == TYPALIGN_SHORT ? ALIGNOF_SHORT : 1;
+	attribute.alignment = gh_alignment_bytes(att->attalign);
 	return attribute;
 }

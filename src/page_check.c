@@ -59,13 +59,10 @@ typedef struct Check
 static int
 declared_scale(int32 typmod)
 {
-	int			scale;
-
 	if (typmod < (int32) VARHDRSZ)
 		return SCALE_ASSUMED;
-	/* 11 bits with sign; below 0, no digit is shown */
-	scale = (((typmod - VARHDRSZ) & 0x7ff) ^ 1024) - 1024;
-	return Max(scale, 0);
+	/* below 0, no digit is shown */
+	return Max(gh_typmod_scale(typmod), 0);
 }
 
 /* The way to load an attribute by its type; 0: by its length. */

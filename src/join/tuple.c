@@ -15,9 +15,9 @@
 
 #include "access/htup_details.h"
 #include "access/tupmacs.h"
-#include "catalog/pg_type.h"
 
 #include "join/source.h"
+#include "layout.h"
 
 static GhAttribute
 make_attribute(Form_pg_attribute att)
@@ -26,9 +26,7 @@ make_attribute(Form_pg_attribute att)
 
 	attribute.len = att->attlen;
 	attribute.byval = att->attbyval;
-	attribute.alignby = att->attalign == TYPALIGN_DOUBLE ? ALIGNOF_DOUBLE :
-		att->attalign == TYPALIGN_INT ? ALIGNOF_INT :
-		att->attalign == TYPALIGN_SHORT ? ALIGNOF_SHORT : 1;
+	attribute.alignby = gh_alignment_bytes(att->attalign);
 	return attribute;
 }
 
