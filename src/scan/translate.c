@@ -15,10 +15,11 @@
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
-#include "utils/numeric.h"
 #include "utils/pg_locale.h"
 
 #include "compat.h"
+#include "engine/numeric.h"
+#include "layout.h"
 #include "scan/translate.h"
 
 static bool translate_expr(GhTranslation *translation, Expr *expr, GhOperand *result);
@@ -69,8 +70,7 @@ scale_of_typmod(int32 typmod)
 
 	if (typmod < (int32) VARHDRSZ)
 		return -1;
-	/* 11 bits with sign, since PostgreSQL 15 */
-	scale = (((typmod - VARHDRSZ) & 0x7ff) ^ 1024) - 1024;
+	scale = gh_typmod_scale(typmod);
 	return scale >= 0 && scale <= GH_SCALE_MAX ? scale : -1;
 }
 
@@ -105,31 +105,15 @@ translate_var(GhTranslation *translation, Var *var, GhOperand *result)
 static bool
 numeric_parts(Datum value, GhOperand *result, uint64 *low, uint64 *high)
 {
-	char	   *text = DatumGetCString(DirectFunctionCall1(numeric_out, value));
-	const char *at = text;
-	bool		negative = *at == '-';
-	bool		fraction = false;
-	unsigned __int128 sum = 0;
+	struct varlena *stored = PG_DETOAST_DATUM_PACKED(value);
+	const uint8 *bytes = (const uint8 *) VARDATA_ANY(stored);
+	GhNumeric	numeric;
 
-	result->scale = 0;
-	for (at += negative; *at != '\0'; at++)
-	{
-		if (*at == '.' && !fraction)
-		{
-			fraction = true;
-			continue;
-		}
-		/* NaN, infinity; or more than 127 bits */
-		if (*at < '0' || *at > '9' || sum >= ((unsigned __int128) 1 << 127) / 10 - 1)
-			return false;
-		sum = sum * 10 + (*at - '0');
-		result->scale += fraction;
-	}
-	if (negative)
-		sum = -sum;
-	*low = (uint64) sum;
-	*high = (uint64) (sum >> 64);
-	return result->scale <= GH_SCALE_MAX;
+	if (!gh_numeric_open(bytes, VARSIZE_ANY_EXHDR(stored), &numeric))
+		return false;
+	result->scale = numeric.scale;
+	return result->scale <= GH_SCALE_MAX &&
+		gh_numeric_read(bytes, VARSIZE_ANY_EXHDR(stored), numeric.scale, low, high);
 }
 
 /* A not-NULL value of the type as a vector holds it. */
