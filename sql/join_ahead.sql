@@ -1,6 +1,7 @@
 -- What a LIMIT, an EXISTS, a cursor or a node above leaves unread is not evaluated: no
 -- error for a row that PostgreSQL does not reach (src/join/ahead.c).
 LOAD 'gpuhash';
+SET gpuhash.enable_aggregate = off;
 SET max_parallel_workers_per_gather = 0;
 -- these read the whole of what they keep
 SET enable_material = off;
@@ -114,10 +115,11 @@ RESET enable_sort;
 -- a window's condition
 SELECT * FROM ahead('SELECT count(*) FROM (SELECT row_number() OVER () AS n FROM na LEFT JOIN ng ON 100 / na.x = ng.k) s WHERE n <= 1');
 
--- an empty side: the other one is left unread, but for one row
+-- an empty side: the other one is left unread, but for one row, also where the join's rows are aggregated
+SET gpuhash.enable_aggregate = on;
 SELECT * FROM ahead('SELECT count(*) FROM na JOIN ng ON 100 / na.x = ng.k WHERE ng.k + 0 < -100');
 SELECT * FROM ahead('SELECT count(*) FROM na JOIN (SELECT 100 / x AS q FROM na OFFSET 0) s ON s.q = na.g WHERE na.id + 0 < -100');
-
+SET gpuhash.enable_aggregate = off;
 -- side effects: a function that is called for each row read, and row locks
 CREATE SEQUENCE reads;
 SET gpuhash.enabled = off;

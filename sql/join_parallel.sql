@@ -1,5 +1,6 @@
 -- Joins of the participants of a parallel query.
 LOAD 'gpuhash';
+SET gpuhash.enable_aggregate = off;
 SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 0;
 SET min_parallel_table_scan_size = 0;

@@ -37,3 +37,38 @@ BEGIN
     SELECT count(*) INTO rows FROM got;
     same := got_what_is_wanted();
 END $$;
+-- Runs a query without gpuhash and with all offloaded that can be: how many aggregations
+-- were, how many rows there are or which error, and whether both ways agree on it, as
+-- text.  in_order: also on the rows' order.
+CREATE FUNCTION compare_aggregate(query text, workers int DEFAULT 0, in_order boolean DEFAULT false,
+                                  OUT offloaded int, OUT result text, OUT same text)
+LANGUAGE plpgsql AS $$
+DECLARE
+    got text[];
+    want text[];
+BEGIN
+    PERFORM set_config('max_parallel_workers_per_gather', workers::text, true);
+    FOR enabled IN 0..1 LOOP
+        PERFORM set_config('gpuhash.enabled', enabled::text, true);
+        PERFORM set_config('gpuhash.force_offload', enabled::text, true);
+        want := got;
+        BEGIN
+            IF enabled = 1 THEN
+                offloaded := plan_lines(query, '%Custom Scan (GpuHashAggregate)%');
+            END IF;
+            EXECUTE format('SELECT array_agg(r%s) FROM (SELECT s::text AS r FROM (%s) s) x',
+                           CASE WHEN in_order THEN '' ELSE ' ORDER BY r' END, query) INTO got;
+            IF enabled = 0 THEN
+                result := coalesce(cardinality(got), 0);
+            END IF;
+        EXCEPTION WHEN OTHERS THEN
+            got := ARRAY[SQLSTATE || ': ' || SQLERRM];
+            IF enabled = 0 THEN
+                result := got[1];
+            END IF;
+        END;
+    END LOOP;
+    same := CASE WHEN got IS NOT DISTINCT FROM want THEN 'same' ELSE
+        (SELECT left(format('got %s, wanted %s', g, w), 300)
+         FROM unnest(got, want) AS d(g, w) WHERE g IS DISTINCT FROM w LIMIT 1) END;
+END $$;

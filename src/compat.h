@@ -187,8 +187,10 @@ gh_path_may_win(RelOptInfo *rel, Path *outer, Path *inner, Cost startup, Cost to
 #if PG_VERSION_NUM >= 180000
 #define gh_sum_disabled_nodes(path, a, b) \
 	((path)->disabled_nodes = (a)->disabled_nodes + (b)->disabled_nodes)
+#define gh_copy_disabled_nodes(path, a) ((path)->disabled_nodes = (a)->disabled_nodes)
 #else
 #define gh_sum_disabled_nodes(path, a, b) ((void) 0)
+#define gh_copy_disabled_nodes(path, a) ((void) 0)
 #endif
 
 /*
@@ -211,8 +213,7 @@ gh_read_temp_file(BufFile *file, void *ptr, size_t size, bool may_end)
 	if (got != size)
 		ereport(ERROR,
 				(errcode_for_file_access(),
-				 errmsg("could not read temporary file of a hash join: read %zu of %zu bytes",
-						got, size)));
+				 errmsg("could not read temporary file: read %zu of %zu bytes", got, size)));
 	return true;
 #endif
 }
@@ -227,6 +228,16 @@ gh_read_temp_file(BufFile *file, void *ptr, size_t size, bool may_end)
 #elif PG_VERSION_NUM >= 170000
 #define GH_READ_STREAM_FLAGS READ_STREAM_SEQUENTIAL
 #endif
+
+/* How many relations there are to tell apart; 18 has the groups as one of them. */
+#if PG_VERSION_NUM >= 180000
+#define gh_explained_relations(es) ((es)->rtable_size)
+#else
+#define gh_explained_relations(es) list_length((es)->rtable)
+#endif
+
+/* From 17 on, what EXPLAIN does where there is no hook is a function. */
+#define GH_HAVE_STANDARD_EXPLAIN (PG_VERSION_NUM >= 170000)
 
 /* 17 did away with old_snapshot_threshold, and with the test that each page needs for it. */
 #if PG_VERSION_NUM >= 170000
@@ -259,6 +270,13 @@ gh_read_temp_file(BufFile *file, void *ptr, size_t size, bool may_end)
 #else
 #define GH_DSHASH_PARAMETERS(key_size, entry_size, tranche) \
 	{key_size, entry_size, dshash_memcmp, dshash_memhash, tranche}
+#endif
+
+/* What a query groups by; from 16 on, without what is the same in all rows of a group anyway. */
+#if PG_VERSION_NUM >= 160000
+#define gh_group_clause(root) ((root)->processed_groupClause)
+#else
+#define gh_group_clause(root) ((root)->parse->groupClause)
 #endif
 
 /* Whether a collation orders text by its bytes. */

@@ -19,6 +19,7 @@
 #include "gpuhash.h"
 #include "service/service.h"
 #include "table/registry.h"
+#include "why.h"
 
 PG_MODULE_MAGIC;
 
@@ -27,9 +28,11 @@ extern PGDLLEXPORT void _PG_init(void);
 bool		gh_enabled = true;
 bool		gh_enable_join = true;
 bool		gh_enable_scan = true;
+bool		gh_enable_aggregate = true;
 int			gh_engine_setting = GH_ENGINE_AUTO;
 int			gh_fallback_setting = GH_FALLBACK_CPU;
 bool		gh_force_offload = false;
+bool		gh_explain_why = false;
 int			gh_batch_rows = GH_BATCH_ROWS_DEFAULT;
 int			gh_subtables = GH_SUBTABLES_DEFAULT;
 double		gh_fill_min = GH_FILL_MIN_DEFAULT;
@@ -75,9 +78,19 @@ define_switches(void)
 							 NULL,
 							 NULL,
 							 NULL);
+	DefineCustomBoolVariable("gpuhash.enable_aggregate",
+							 "Lets the planner consider GpuHashAggregate.",
+							 NULL,
+							 &gh_enable_aggregate,
+							 true,
+							 PGC_USERSET,
+							 GUC_EXPLAIN,
+							 NULL,
+							 NULL,
+							 NULL);
 	DefineCustomBoolVariable("gpuhash.enable_scan",
-							 "Lets GpuHashJoin read the pages of a table by itself.",
-							 "When off, its inputs' rows all come through the executor.",
+							 "Lets GpuHashJoin and GpuHashAggregate read the pages of a table by themselves.",
+							 "When off, their inputs' rows all come through the executor.",
 							 &gh_enable_scan,
 							 true,
 							 PGC_USERSET,
@@ -86,12 +99,22 @@ define_switches(void)
 							 NULL,
 							 NULL);
 	DefineCustomBoolVariable("gpuhash.force_offload",
-							 "Chooses GpuHashJoin wherever it is legal, whatever it costs.",
+							 "Chooses GpuHashJoin and GpuHashAggregate wherever they are legal, whatever they cost.",
 							 "For tests.",
 							 &gh_force_offload,
 							 false,
 							 PGC_USERSET,
 							 GUC_EXPLAIN,
+							 NULL,
+							 NULL,
+							 NULL);
+	DefineCustomBoolVariable("gpuhash.explain_why",
+							 "EXPLAIN says why joins and aggregates stay with PostgreSQL.",
+							 NULL,
+							 &gh_explain_why,
+							 false,
+							 PGC_USERSET,
+							 0,
 							 NULL,
 							 NULL,
 							 NULL);
@@ -193,7 +216,7 @@ static void
 define_costs(void)
 {
 	DefineCustomRealVariable("gpuhash.setup_cost",
-							 "Planner's cost of starting a GpuHashJoin.",
+							 "Planner's cost of starting a GpuHashJoin or GpuHashAggregate.",
 							 NULL,
 							 &gh_setup_cost,
 							 GH_SETUP_COST_DEFAULT,
@@ -241,5 +264,7 @@ _PG_init(void)
 		gh_service_init();
 	MarkGUCPrefixReserved("gpuhash");
 	gh_join_init();
+	gh_aggregate_init();
+	gh_why_init();
 	gh_registry_init();
 }

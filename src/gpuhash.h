@@ -1,7 +1,7 @@
 /*
  * gpuhash.h
- *		What the parts of gpuhash.so share on the PostgreSQL side: settings and
- *		the entry points that _PG_init calls.
+ *		What the parts of gpuhash.so share on the PostgreSQL side: settings, a hash
+ *		function, and the entry points that _PG_init calls.
  */
 #ifndef GPUHASH_H
 #define GPUHASH_H
@@ -44,9 +44,11 @@ typedef enum GhFallbackSetting
 extern bool gh_enabled;
 extern bool gh_enable_join;
 extern bool gh_enable_scan;
+extern bool gh_enable_aggregate;
 extern int	gh_engine_setting;
 extern int	gh_fallback_setting;
 extern bool gh_force_offload;
+extern bool gh_explain_why;
 extern int	gh_batch_rows;
 extern int	gh_subtables;
 extern double gh_fill_min;
@@ -56,7 +58,24 @@ extern double gh_build_tuple_cost;
 extern double gh_probe_tuple_cost;
 extern int	gh_device_memory_limit; /* MB; -1: what the device has */
 
+/* ---- hash values ---- */
+
+/* MurmurHash3's finalizer: every input bit reaches every output bit. */
+static inline uint64
+gh_mix64(uint64 x)
+{
+	x ^= x >> 33;
+	x *= UINT64CONST(0xff51afd7ed558ccd);
+	x ^= x >> 33;
+	x *= UINT64CONST(0xc4ceb9fe1a85ec53);
+	x ^= x >> 33;
+	return x;
+}
+
 /* ---- join/path.c ---- */
 extern void gh_join_init(void);
+
+/* ---- aggregate/path.c ---- */
+extern void gh_aggregate_init(void);
 
 #endif							/* GPUHASH_H */

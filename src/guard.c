@@ -34,6 +34,16 @@ held_locks(void)
 	return held;
 }
 
+/* A cancel, a conflict with recovery and the like: they are not the work's own. */
+static bool
+ends_statement(int sqlerrcode)
+{
+	int			category = ERRCODE_TO_CATEGORY(sqlerrcode);
+
+	return category == ERRCODE_TO_CATEGORY(ERRCODE_OPERATOR_INTERVENTION) ||
+		category == ERRCODE_TO_CATEGORY(ERRCODE_TRANSACTION_ROLLBACK);
+}
+
 /*
  * dsa.h and dsm.h leave their structures in order when they throw, but rely on the
  * transaction's end for their locks and for the descriptor of a segment that was
@@ -41,8 +51,8 @@ held_locks(void)
  * owner nobody misses the descriptor, which stays until the process ends; with one, the
  * caller sees to it that the transaction ends in an error.
  */
-bool
-gh_run_guarded(ResourceOwner owner, void (*work) (void *arg), void *arg)
+static bool
+run_work(ResourceOwner owner, void (*work) (void *arg), void *arg, bool is_tried)
 {
 	MemoryContext context = CurrentMemoryContext;
 	ResourceOwner saved_owner = CurrentResourceOwner;
@@ -59,6 +69,11 @@ gh_run_guarded(ResourceOwner owner, void (*work) (void *arg), void *arg)
 	}
 	PG_CATCH();
 	{
+		if (is_tried && ends_statement(geterrcode()))
+		{
+			CurrentResourceOwner = saved_owner;
+			PG_RE_THROW();
+		}
 		for (HeldLocks held = held_locks(); held.count > before; held = held_locks())
 		{
 			/* the error has reset the count that the release takes one from */
@@ -73,4 +88,16 @@ gh_run_guarded(ResourceOwner owner, void (*work) (void *arg), void *arg)
 	PG_END_TRY();
 	CurrentResourceOwner = saved_owner;
 	return done;
+}
+
+bool
+gh_run_guarded(ResourceOwner owner, void (*work) (void *arg), void *arg)
+{
+	return run_work(owner, work, arg, false);
+}
+
+bool
+gh_run_tried(ResourceOwner owner, void (*work) (void *arg), void *arg)
+{
+	return run_work(owner, work, arg, true);
 }

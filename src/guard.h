@@ -15,4 +15,7 @@
  */
 extern bool gh_run_guarded(ResourceOwner owner, void (*work) (void *arg), void *arg);
 
+/* Likewise, for work that may take long: what cancels or ends the statement is thrown on. */
+extern bool gh_run_tried(ResourceOwner owner, void (*work) (void *arg), void *arg);
+
 #endif							/* GPUHASH_GUARD_H */

@@ -63,13 +63,14 @@ sub is_ordered
 	return $statement =~ /\border\s+by\b/i || $statement =~ /^\s*(?:step \w+: *)?(?:fetch|move)\b/i;
 }
 
-# A line of dashes may be a comment's.  psql has a space around names, isolationtester none.
+# A line of dashes may be a comment's, behind the mark of an error's place as well.  psql has a
+# space around names, isolationtester none.
 sub is_heading
 {
 	my ($names, $dashes, $next) = @_;
 	return length $names == length $dashes && $names !~ /^--|;$/ if $suite eq 'isolation';
 	# a result without columns is just a number of rows
-	return $names =~ /^ / || ($names eq '' && $dashes eq '--' && ($next // '') =~ /^\(\d+ row/);
+	return $names =~ /^ (?! *\^$)/ || ($names eq '' && $dashes eq '--' && ($next // '') =~ /^\(\d+ row/);
 }
 
 # The file's lines without what may differ; notes the reasons of exceptions.
@@ -83,7 +84,9 @@ sub plain_lines
 		my $end;
 		if (@lines > 1 && $lines[1] =~ /^-+(?:\+-+)*$/ && is_heading(@lines[0 .. 2]))
 		{
-			($end) = grep { $lines[$_] =~ /^\(\d+ rows?\)$/ } 2 .. $#lines;
+			($end) = grep { $lines[$_] =~ /^\(\d+ rows?\)$/ || ($lines[$_] eq '' && $suite ne 'isolation') } 2 .. $#lines;
+			# what psql describes ends with an empty line
+			undef $end if defined $end && $lines[$end] eq '';
 		}
 		# a plan that a function raises
 		if ($lines[0] =~ /^(?:INFO|NOTICE):  / && ($lines[1] // '') =~ /^  /)

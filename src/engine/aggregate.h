@@ -88,7 +88,8 @@ extern GhStatus gh_aggregates_check(const GhAggregate *aggregates, uint32_t coun
 /*
  * Adds the live rows of a batch, in their order, to the states of their groups: of row i to
  * states[groups[i] * count] and the following, or, where groups is NULL, to states[0] and the
- * following.  Rows that do not fit become GH_ROW_BACK.  The vectors have memory for
+ * following.  Rows that do not fit become GH_ROW_BACK, and where there are floats, whose order counts,
+ * all rows behind the first such.  The vectors have memory for
  * GH_VECTOR_ROWS values; groups are looked at for live rows only, and are the caller's to bound.
  */
 extern void gh_cpu_aggregate(const GhAggregate *aggregates, uint32_t count, GhVectorBatch *batch,

@@ -192,6 +192,28 @@ add_columns(const GhAggregate *aggregates, uint32_t count, const GhVectorBatch *
 	return true;
 }
 
+/* Do the states depend on the order of rows? */
+static bool
+is_ordered(const GhAggregate *aggregates, uint32_t count)
+{
+	for (uint32_t a = 0; a < count; a++)
+		if (aggregates[a].kind > GH_AGGREGATE_COUNT && gh_class_is_float(aggregates[a].value_class))
+			return true;
+	return false;
+}
+
+/* Hands back row i and, where the order matters, all behind it; the number of rows looked at. */
+static uint32_t
+hand_back(GhVectorBatch *batch, uint32_t i, bool ordered)
+{
+	uint32_t	end = ordered ? batch->nrows : i + 1;
+
+	for (uint32_t row = i; row < end; row++)
+		if (batch->state[row] == GH_ROW_LIVE)
+			batch->state[row] = GH_ROW_BACK;
+	return end - i;
+}
+
 void
 gh_cpu_aggregate(const GhAggregate *aggregates, uint32_t count, GhVectorBatch *batch,
 				 const uint32_t *groups, GhAggregateState *states)
@@ -204,6 +226,6 @@ gh_cpu_aggregate(const GhAggregate *aggregates, uint32_t count, GhVectorBatch *b
 
 		if (batch->state[i] == GH_ROW_LIVE &&
 			!gh_aggregates_add_row(aggregates, count, batch->vectors, i, states + group * count))
-			batch->state[i] = GH_ROW_BACK;
+			i += hand_back(batch, i, is_ordered(aggregates, count)) - 1;
 	}
 }

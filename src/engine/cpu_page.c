@@ -133,7 +133,7 @@ walk_tuple(const Rows *rows, uint32_t i, const GhVector *vectors, uint32_t first
  *
  * GH_TOO_SMALL: the batch has no room for so many.  GH_INVALID: this is no heap page, or a
  * tuple is not of the shape, and nothing in the page is to be trusted.  Both leave the
- * batch's rows as they were.
+ * batch's rows as they were.  A shape without columns takes any page, and looks at nothing in it.
  */
 GhStatus
 gh_cpu_page_load(const GhPageShape *shape, const uint8_t *page, const uint16_t *numbers,
@@ -147,7 +147,8 @@ gh_cpu_page_load(const GhPageShape *shape, const uint8_t *page, const uint16_t *
 		return GH_TOO_SMALL;
 	rows.shape = shape;
 	rows.page = page;
-	rows.count = count;
+	/* no column: the tuples are not looked at */
+	rows.count = shape->ncolumns > 0 ? count : 0;
 	if (!open_tuples(&rows, numbers))
 		return GH_INVALID;
 	memset(state, GH_ROW_LIVE, count);
@@ -160,7 +161,7 @@ gh_cpu_page_load(const GhPageShape *shape, const uint8_t *page, const uint16_t *
 		vector.null += first;
 		load_fixed(&rows, &shape->columns[c], vector, state);
 	}
-	for (uint32_t i = 0; i < count; i++)
+	for (uint32_t i = 0; i < rows.count; i++)
 		if ((rows.prefixed[i] == 0 || shape->nfixed < shape->ncolumns) &&
 			!walk_tuple(&rows, i, batch->vectors, first, state))
 			return GH_INVALID;

@@ -33,6 +33,7 @@
 typedef struct Run
 {
 	const GhProgram *program;
+	const GhVectorBatch *batch;
 	uint8_t    *state;
 	GhVector   *vectors;
 	uint32_t	nrows;
@@ -40,9 +41,9 @@ typedef struct Run
 } Run;
 
 static inline uint32_t
-loop_rows(const Run *run)
+loop_rows(uint32_t nrows)
 {
-	return (run->nrows + GH_LOOP_ROWS - 1) & ~(uint32_t) (GH_LOOP_ROWS - 1);
+	return (nrows + GH_LOOP_ROWS - 1) & ~(uint32_t) (GH_LOOP_ROWS - 1);
 }
 
 /* ------------------------------------------------------------------ batches */
@@ -103,17 +104,43 @@ gh_batch_prepare(GhVectorBatch *batch, const GhProgram *program, void *memory)
 
 /* -------------------------------------------------------------- rows' states */
 
+/* The eight bytes of a word, each of which is at most GH_VECTOR_ROWS / 8. */
+static uint32_t
+sum_bytes(uint64_t bytes)
+{
+	uint32_t	sum = 0;
+
+	for (; bytes != 0; bytes >>= 8)
+		sum += bytes & UINT8_MAX;
+	return sum;
+}
+
+void
+gh_batch_count(const GhVectorBatch *batch, uint32_t *live, uint32_t *back)
+{
+	const uint64_t ones = UINT64_C(0x0101010101010101);
+	uint32_t	rows = loop_rows(batch->nrows);
+	uint64_t	dropped_sums = 0;
+	uint64_t	back_sums = 0;
+
+	for (uint32_t i = 0; i < rows; i += sizeof(uint64_t))
+	{
+		uint64_t	states;
+
+		memcpy(&states, batch->state + i, sizeof(states));
+		dropped_sums += states & ones;
+		back_sums += states >> 1 & ones;
+	}
+	*back = sum_bytes(back_sums);
+	*live = rows - sum_bytes(dropped_sums) - *back;
+}
+
 static void
 count_live(Run *run)
 {
-	const uint8_t *state = run->state;
-	uint32_t	rows = loop_rows(run);
-	uint32_t	live = 0;
-	uint32_t	i;
+	uint32_t	back;
 
-	for (i = 0; i < rows; i++)
-		live += state[i] == GH_ROW_LIVE;
-	run->live = live;
+	gh_batch_count(run->batch, &run->live, &back);
 }
 
 static bool
@@ -136,7 +163,7 @@ filter(Run *run, const GhInstruction *in)
 	const uint64_t *low = run->vectors[in->args[0]].low;
 	const uint8_t *null = run->vectors[in->args[0]].null;
 	uint8_t    *state = run->state;
-	uint32_t	rows = loop_rows(run);
+	uint32_t	rows = loop_rows(run->nrows);
 	uint32_t	i;
 
 	GH_EVERY_ROW
@@ -154,7 +181,7 @@ filter(Run *run, const GhInstruction *in)
 static void
 copy_nulls(Run *run, const GhInstruction *in)
 {
-	memcpy(run->vectors[in->result].null, run->vectors[in->args[0]].null, loop_rows(run));
+	memcpy(run->vectors[in->result].null, run->vectors[in->args[0]].null, loop_rows(run->nrows));
 }
 
 static void
@@ -163,7 +190,7 @@ join_nulls(Run *run, const GhInstruction *in)
 	const uint8_t *a = run->vectors[in->args[0]].null;
 	const uint8_t *b = run->vectors[in->args[1]].null;
 	uint8_t    *result = run->vectors[in->result].null;
-	uint32_t	rows = loop_rows(run);
+	uint32_t	rows = loop_rows(run->nrows);
 	uint32_t	i;
 
 	GH_EVERY_ROW
@@ -178,7 +205,7 @@ words_1(Run *run, const GhInstruction *in, uint64_t (*f) (uint64_t a, int width,
 	const uint64_t *a = run->vectors[in->args[0]].low;
 	const uint8_t *null = run->vectors[in->result].null;
 	uint64_t   *result = run->vectors[in->result].low;
-	uint32_t	rows = loop_rows(run);
+	uint32_t	rows = loop_rows(run->nrows);
 	int			width = in->width;
 	uint64_t	bad = 0;
 	uint32_t	i;
@@ -205,7 +232,7 @@ words_2(Run *run, const GhInstruction *in,
 	const uint64_t *b = run->vectors[in->args[1]].low;
 	const uint8_t *null = run->vectors[in->result].null;
 	uint64_t   *result = run->vectors[in->result].low;
-	uint32_t	rows = loop_rows(run);
+	uint32_t	rows = loop_rows(run->nrows);
 	int			width = in->width;
 	uint64_t	bad = 0;
 	uint32_t	i;
@@ -234,7 +261,7 @@ and_or(Run *run, const GhInstruction *in)
 	uint64_t   *low = run->vectors[in->result].low;
 	uint8_t    *null = run->vectors[in->result].null;
 	uint64_t	decisive = in->op == GH_OP_OR;
-	uint32_t	rows = loop_rows(run);
+	uint32_t	rows = loop_rows(run->nrows);
 	uint32_t	i;
 
 	GH_EVERY_ROW
@@ -254,10 +281,10 @@ null_test(Run *run, const GhInstruction *in)
 	const uint8_t *a = run->vectors[in->args[0]].null;
 	uint64_t   *low = run->vectors[in->result].low;
 	uint64_t	otherwise = in->op == GH_OP_IS_NOT_NULL;
-	uint32_t	rows = loop_rows(run);
+	uint32_t	rows = loop_rows(run->nrows);
 	uint32_t	i;
 
-	memset(run->vectors[in->result].null, 0, loop_rows(run));
+	memset(run->vectors[in->result].null, 0, loop_rows(run->nrows));
 	GH_EVERY_ROW
 	for (i = 0; i < rows; i++)
 		low[i] = a[i] ^ otherwise;
@@ -393,18 +420,25 @@ run_instruction(Run *run, const GhInstruction *in)
 }
 
 uint32_t
-gh_program_run(const GhProgram *program, GhVectorBatch *batch)
+gh_program_run_part(const GhProgram *program, GhVectorBatch *batch, uint32_t first, uint32_t end)
 {
 	const GhInstruction *instructions = gh_program_instructions(program);
 	Run			run = {
-		.program = program, .state = batch->state, .vectors = batch->vectors, .nrows = batch->nrows
+		.program = program, .batch = batch, .state = batch->state, .vectors = batch->vectors,
+		.nrows = batch->nrows
 	};
 	uint32_t	i;
 
-	for (i = run.nrows; i < loop_rows(&run); i++)
+	for (i = run.nrows; i < loop_rows(run.nrows); i++)
 		run.state[i] = GH_ROW_DROPPED;
 	count_live(&run);
-	for (i = 0; i < program->ninstructions && run.live > 0; i++)
+	for (i = first; i < end && run.live > 0; i++)
 		run_instruction(&run, &instructions[i]);
 	return run.live;
+}
+
+uint32_t
+gh_program_run(const GhProgram *program, GhVectorBatch *batch)
+{
+	return gh_program_run_part(program, batch, 0, program->ninstructions);
 }

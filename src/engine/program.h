@@ -32,9 +32,10 @@ extern "C" {
 
 typedef enum GhRowState
 {
+	/* a bit each: rows are counted several at a time */
 	GH_ROW_LIVE = 0,
-	GH_ROW_DROPPED,				/* a qualification is not true for it */
-	GH_ROW_BACK					/* to be handed back; this and dropped are final */
+	GH_ROW_DROPPED = 1,			/* a qualification is not true for it */
+	GH_ROW_BACK = 2				/* to be handed back; this and dropped are final */
 } GhRowState;
 
 /*
@@ -284,6 +285,13 @@ extern void gh_batch_prepare(GhVectorBatch *batch, const GhProgram *program, voi
 
 /* Runs a program that was checked; returns the number of rows that are live at the end. */
 extern uint32_t gh_program_run(const GhProgram *program, GhVectorBatch *batch);
+
+/* Likewise the instructions from first up to, but not including, end, which is at most all. */
+extern uint32_t gh_program_run_part(const GhProgram *program, GhVectorBatch *batch, uint32_t first,
+									uint32_t end);
+
+/* How many rows of a batch that was run, if only a part of no instructions, have these states. */
+extern void gh_batch_count(const GhVectorBatch *batch, uint32_t *live, uint32_t *back);
 
 #ifdef __cplusplus
 }

@@ -359,7 +359,7 @@ make_partition_table(GhJoinState *js)
 		Plan	   *outer_plan = gh_child(js, GH_OUTER)->plan;
 
 		/* a row that EvalPlanQual looks at again is no work for a device */
-		if (js->css.ss.ps.state->es_epq_active != NULL)
+		if (js->css.ss.ps.state->es_epq_active != NULL || gh_probes_on_host(js))
 			js->engine = gh_cpu_engine();
 		else if (js->parallel != NULL)
 			js->engine = gh_parallel_choose_engine(js);

@@ -27,6 +27,9 @@
 #include "join/source.h"
 #include "session.h"
 
+/* Keys per row of an inner side from which on a node above may look its rows up. */
+#define GH_NEARLY_UNIQUE 0.8
+
 static Node *create_state(CustomScan *cscan);
 static void begin_join(CustomScanState *node, EState *estate, int eflags);
 static TupleTableSlot *exec_join(CustomScanState *node);
@@ -256,7 +259,7 @@ start_join(GhJoinState *js)
 		return gh_parallel_start(js);
 	if (!js->built)
 	{
-		if (outer_comes_first(js) && !gh_outer_has_row(js))
+		if (!js->probed_above && outer_comes_first(js) && !gh_outer_has_row(js))
 			return GH_JOIN_DONE;
 		gh_join_build(js);
 	}
@@ -312,6 +315,54 @@ gh_join_advance(GhJoinState *js)
 				return false;
 		}
 	}
+}
+
+/* Whether the join, when it starts, would look for an outer row before it reads its inner side. */
+bool
+gh_join_asks_outer_first(GhJoinState *js)
+{
+	return js->parallel == NULL && js->phase == GH_JOIN_START && !js->built &&
+		outer_comes_first(js);
+}
+
+/*
+ * Whether nearly all keys of the inner side have one row.  The node above takes much longer for an
+ * outer row with several matches than this one does.
+ */
+static bool
+keys_are_nearly_unique(GhJoinState *js)
+{
+	uint64		rows;
+
+	if (js->table == NULL || js->single_match || js->carry.in_use)
+		return true;
+	rows = js->parallel != NULL ? gh_parallel_keys(js) : js->store.nkeys;
+	gh_join_take_stats(js);
+	return js->stats.keys >= GH_NEARLY_UNIQUE * rows;
+}
+
+/*
+ * For a node above that reads the outer side by itself: reads the inner side.  True: it may
+ * look its rows up in js->table, which may be NULL, for nothing is in it; and no more rows are to
+ * be asked for.  False: this node has to return its rows, or had better.
+ */
+bool
+gh_join_open_for_probes(GhJoinState *js)
+{
+	js->probed_above = true;
+	if (js->phase == GH_JOIN_START)
+		js->phase = start_join(js);
+	return js->phase == GH_JOIN_FETCH && js->spill.nparts == 1 &&
+		(js->parallel == NULL || !gh_parallel_in_files(js)) &&
+		(js->table == NULL || !js->engine->asynchronous) && keys_are_nearly_unique(js);
+}
+
+/* The node above has read all of the outer side. */
+void
+gh_join_close_for_probes(GhJoinState *js)
+{
+	(void) gh_parallel_probed(js);
+	js->phase = GH_JOIN_DONE;
 }
 
 static TupleTableSlot *

@@ -13,6 +13,7 @@
 #include "utils/ruleutils.h"
 
 #include "join/join.h"
+#include "planning.h"
 
 static const char *
 join_type_name(JoinType jointype)
@@ -40,22 +41,6 @@ join_type_name(JoinType jointype)
 	}
 }
 
-/* The expression without the mark that plan.c may have put on it. */
-static Expr *
-unmarked(Expr *expr)
-{
-	Expr	   *inside = expr;
-
-	for (int i = 0; i < GH_MARK_DEPTH; i++)
-	{
-		if (!IsA(inside, RelabelType) ||
-			((RelabelType *) inside)->resulttype != exprType((Node *) ((RelabelType *) inside)->arg))
-			return expr;
-		inside = ((RelabelType *) inside)->arg;
-	}
-	return inside;
-}
-
 /*
  * Takes the marks off in the plan itself, for the deparser, which has to find this very
  * node below the nodes that give it parameters.  They have done their work by now, and
@@ -70,7 +55,7 @@ unmark_scan_tuple(CustomScan *cscan)
 	{
 		TargetEntry *tle = lfirst_node(TargetEntry, lc);
 
-		tle->expr = unmarked(tle->expr);
+		tle->expr = gh_unmarked(tle->expr);
 	}
 }
 
@@ -84,7 +69,7 @@ show_clauses(const char *label, List *clauses, CustomScanState *node,
 	if (clauses == NIL)
 		return;
 	context = set_deparse_context_plan(es->deparse_cxt, node->ss.ps.plan, ancestors);
-	prefix = list_length(es->rtable) > 1 || es->verbose;
+	prefix = gh_explained_relations(es) > 1 || es->verbose;
 	ExplainPropertyText(label,
 						deparse_expression((Node *) make_ands_explicit(clauses),
 										   context, prefix, false),
@@ -95,6 +80,13 @@ static uint64
 to_kilobytes(uint64 bytes)
 {
 	return (bytes + 1023) / 1024;
+}
+
+/* The node above has looked its rows up in the table by itself. */
+static bool
+is_looked_up_above(const GhJoinState *js)
+{
+	return js->probed_above && js->nbatches == 0;
 }
 
 static void
@@ -109,7 +101,8 @@ show_table(GhJoinState *js, ExplainState *es)
 	ExplainPropertyUInteger("Resizes", NULL, stats->upsizes + stats->downsizes, es);
 	if (js->carried || es->format != EXPLAIN_FORMAT_TEXT)
 		ExplainPropertyText("Table Values", js->carried ? "columns" : "rows", es);
-	ExplainPropertyUInteger("Batches", NULL, js->nbatches, es);
+	if (!is_looked_up_above(js))
+		ExplainPropertyUInteger("Batches", NULL, js->nbatches, es);
 	if (js->partitions_peak > 1 || es->format != EXPLAIN_FORMAT_TEXT)
 	{
 		ExplainPropertyUInteger("Partitions", NULL, js->partitions_peak, es);
@@ -145,6 +138,12 @@ show_times(GhJoinState *js, ExplainState *es)
 	double		total = js->css.ss.ps.instrument->total * 1000.0;
 	double		emit = total - source - build - wait;
 
+	/* the rest is the time of the node above */
+	if (is_looked_up_above(js))
+	{
+		ExplainPropertyFloat("Build Time", "ms", build, 3, es);
+		return;
+	}
 	ExplainPropertyFloat("Source Time", "ms", source, 3, es);
 	ExplainPropertyFloat("Build Time", "ms", build, 3, es);
 	ExplainPropertyFloat("Wait Time", "ms", wait, 3, es);

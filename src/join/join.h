@@ -85,22 +85,11 @@ gh_code_bits(uint64 code, int bits)
 	return code & (~UINT64CONST(0) >> (GH_KEY_BITS - bits));
 }
 
-/* MurmurHash3's finalizer: every input bit reaches every output bit. */
-static inline uint64
-gh_mix64(uint64 x)
-{
-	x ^= x >> 33;
-	x *= UINT64CONST(0xff51afd7ed558ccd);
-	x ^= x >> 33;
-	x *= UINT64CONST(0xc4ceb9fe1a85ec53);
-	x ^= x >> 33;
-	return x;
-}
-
 extern bool gh_plan_key(Oid opno, Oid collation, bool outer_is_left, GhKeyPlan *key);
 extern int	gh_operator_key_bits(Oid opno);
 extern bool gh_keys_are_exact(List *keys);
 extern void gh_key_init(void);
+extern uint64 gh_encode_value(GhKeyColumn *column, Datum value);
 extern bool gh_encode_key(GhKeySide *side, TupleTableSlot *slot,
 						  ExprContext *econtext, uint64 *key);
 
@@ -364,12 +353,6 @@ typedef enum GhJoinExprs
 	GH_EXPRS_JOIN_QUALS			/* of the join itself, hash clauses left out */
 } GhJoinExprs;
 
-/*
- * A column of the scan tuple whose references must not be taken for those of another
- * one is marked by this many conversions that convert nothing; see plan.c.
- */
-#define GH_MARK_DEPTH 2
-
 /* custom_private of the CustomPath. */
 typedef enum GhJoinPathPrivate
 {
@@ -379,6 +362,9 @@ typedef enum GhJoinPathPrivate
 	GH_PATH_HASH_CLAUSES		/* those of them that are hashed */
 } GhJoinPathPrivate;
 
+extern bool gh_columns_are_plain(RelOptInfo *rel);
+extern bool gh_is_join_path(const Path *path);
+extern bool gh_join_path_is_plain(PlannerInfo *root, CustomPath *path);
 extern Plan *gh_join_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path,
 						  List *tlist, List *clauses, List *custom_plans);
 
@@ -487,6 +473,7 @@ typedef struct GhJoinState
 
 	/* the outer side */
 	GhJoinPhase phase;
+	bool		probed_above;	/* the node above reads the outer side in this one's place */
 	TupleTableSlot *first_outer;	/* read ahead of the build, or NULL */
 	bool		outer_done;		/* no more outer rows for this partition */
 	int			batch_rows;		/* rows of the next batch */
@@ -534,6 +521,9 @@ gh_child(const GhJoinState *js, int side)
 extern const CustomScanMethods gh_join_scan_methods;
 extern GhJoinState *gh_as_join(PlanState *ps);
 extern bool gh_join_advance(GhJoinState *js);
+extern bool gh_join_asks_outer_first(GhJoinState *js);
+extern bool gh_join_open_for_probes(GhJoinState *js);
+extern void gh_join_close_for_probes(GhJoinState *js);
 
 /* emit.c: the scan tuple, joined rows */
 extern bool gh_row_key(GhJoinState *js, int side, TupleTableSlot *slot, uint64 *key);
@@ -544,6 +534,13 @@ extern void gh_emit_unmatched_start(GhJoinState *js);
 extern bool gh_emit_unmatched(GhJoinState *js);
 extern TupleTableSlot *gh_emit_project(GhJoinState *js);
 extern void gh_unmark_rows(GhJoinState *js);
+
+/* The node above looks up a page's rows at a time, too few to be sent to a device. */
+static inline bool
+gh_probes_on_host(const GhJoinState *js)
+{
+	return js->probed_above && gh_engine_setting == GH_ENGINE_AUTO;
+}
 
 /* carry.c */
 extern void gh_carry_init(GhJoinState *js);
@@ -631,6 +628,7 @@ extern void gh_parallel_fall_back(GhJoinState *js);
 extern void gh_parallel_host(GhJoinState *js);
 extern const GhEngine *gh_parallel_choose_engine(GhJoinState *js);
 extern bool gh_parallel_in_files(const GhJoinState *js);
+extern uint64 gh_parallel_keys(const GhJoinState *js);
 extern void gh_parallel_store_slot(GhJoinState *js, TupleTableSlot *slot, uint64 key,
 								   bool has_key);
 extern GhRow *gh_parallel_read(GhJoinState *js, int side);

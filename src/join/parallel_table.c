@@ -205,6 +205,8 @@ gh_parallel_choose_engine(GhJoinState *js)
 	GhShared   *shared = js->parallel->shared;
 	Plan	   *outer = gh_child(js, GH_OUTER)->plan;
 
+	if (gh_probes_on_host(js))
+		return gh_cpu_engine();
 	if (gh_service_enabled())
 		return gh_choose_engine(pg_atomic_read_u64(&shared->nkeys) +
 								outer->plan_rows * shared->nmembers, &js->engine_reason);
@@ -258,6 +260,13 @@ open_on_cpu(GhJoinState *js, uint64 keys)
 	js->engine = gh_cpu_engine();
 	if (gh_join_open_table(js, keys, &error) != GH_OK)
 		gh_report_error(&error, "join through the hash table");
+}
+
+/* Rows with a key that all participants have stored. */
+uint64
+gh_parallel_keys(const GhJoinState *js)
+{
+	return pg_atomic_read_u64(&js->parallel->shared->nkeys);
 }
 
 /* Phase TABLE, by one participant.  No rows with a key: no table. */

@@ -25,9 +25,8 @@
 
 #include "gpuhash.h"
 #include "join/join.h"
-
-/* Joins of fewer rows than this are over before a table is made. */
-#define GH_MIN_ROWS 10000.0
+#include "planning.h"
+#include "why.h"
 
 static set_join_pathlist_hook_type previous_hook = NULL;
 
@@ -188,13 +187,13 @@ estimate_memory(Path *inner)
 	return inner->rows * (width + gh_table_bytes_per_row());
 }
 
-/*
- * With gpuhash.force_offload, a path's cost is scaled down so far that it wins
- * against every other node, while forced paths still compare with each other.
- */
-#define GH_FORCED_SCALE 1e-9
+bool
+gh_is_join_path(const Path *path)
+{
+	return IsA(path, CustomPath) && ((const CustomPath *) path)->methods == &gh_join_path_methods;
+}
 
-/* What the path costs, undoing that; also of a path whose rows are gathered. */
+/* What the path costs, GH_FORCED_SCALE undone; also of a path whose rows are gathered. */
 static void
 real_cost(Path *path, Cost *startup, Cost *total)
 {
@@ -208,7 +207,7 @@ real_cost(Path *path, Cost *startup, Cost *total)
 		join = ((GatherPath *) join)->subpath;
 	else if (IsA(join, GatherMergePath))
 		join = ((GatherMergePath *) join)->subpath;
-	if (IsA(join, CustomPath) && ((CustomPath *) join)->methods == &gh_join_path_methods)
+	if (gh_is_join_path(join))
 	{
 		*startup += join->startup_cost * (1 / GH_FORCED_SCALE - 1);
 		*total += join->total_cost * (1 / GH_FORCED_SCALE - 1);
@@ -221,20 +220,6 @@ spilled_pages(Path *path)
 {
 	return ceil(path->rows * (path->pathtarget->width + sizeof(GhRow) + sizeof(Datum)) /
 				BLCKSZ);
-}
-
-/*
- * By how much a parallel path's rows are divided among its processes: the leader helps
- * the less the more workers it has to look after, as PostgreSQL's costs have it.
- */
-static double
-parallel_divisor(int workers)
-{
-	double		divisor = workers;
-
-	if (parallel_leader_participation)
-		divisor += Max(1.0 - 0.3 * workers, 0.0);
-	return Max(divisor, 1.0);
 }
 
 /* A path that may be made, and what it would cost. */
@@ -297,7 +282,7 @@ cost_join(const JoinInputs *inputs, JoinChoice *choice)
 	if (choice->common_table)
 	{
 		/* as the inner path's rows were divided: among fewer workers, it may be */
-		memory *= parallel_divisor(inner->parallel_workers);
+		memory *= gh_parallel_divisor(inner->parallel_workers);
 		limit *= choice->workers + 1;
 	}
 	if (memory > limit)
@@ -320,31 +305,6 @@ cost_join(const JoinInputs *inputs, JoinChoice *choice)
 }
 
 /* --------------------------------------------------------------- paths */
-
-/*
- * Whether a scan tuple can be made of the relation's columns.  Row identities of
- * an inheritance tree that is being updated have no place in one, and EXPLAIN
- * finds the field names of an anonymous record in the plan node below a join,
- * which a CustomScan keeps elsewhere.
- */
-static bool
-columns_are_plain(RelOptInfo *rel)
-{
-	ListCell   *lc;
-
-	foreach(lc, rel->reltarget->exprs)
-	{
-		Node	   *expr = (Node *) lfirst(lc);
-		Oid			type;
-
-		if (IsA(expr, Var) && ((Var *) expr)->varno == ROWID_VAR)
-			return false;
-		type = IsA(expr, Var) ? ((Var *) expr)->vartype : exprType(expr);
-		if (type == RECORDOID)
-			return false;
-	}
-	return true;
-}
 
 /*
  * Whether a path that joins these two, one of which has parameters, is one that may be
@@ -449,7 +409,7 @@ add_partial_join_path(const JoinInputs *inputs, Path *outer, Path *inner, bool c
 		.common_table = common_table,
 	};
 
-	choice.rows = clamp_row_est(inputs->joinrel->rows / parallel_divisor(choice.workers));
+	choice.rows = clamp_row_est(inputs->joinrel->rows / gh_parallel_divisor(choice.workers));
 	cost_join(inputs, &choice);
 	add_partial_path(inputs->joinrel, (Path *) make_join_path(inputs, &choice, NULL));
 }
@@ -642,29 +602,55 @@ may_win(const JoinInputs *inputs, JoinType jointype)
 	return gh_path_may_win(joinrel, outer, inner, startup, total, NULL);
 }
 
+/* Why no path is considered, as far as that can be told without looking at the clauses. */
+static const char *
+why_not_considered(const JoinInputs *inputs, JoinType jointype)
+{
+	if (!gh_enable_join)
+		return "gpuhash.enable_join is off";
+	if (!knows_join_type(jointype))
+		return "joins of this type are not known";
+	if (!gh_force_offload &&
+		inputs->outerrel->rows + inputs->innerrel->rows < GH_MIN_ROWS)
+		return "it has few rows";
+	if (!may_win(inputs, jointype))
+		return "it would cost more";
+	/* the paths with the fewest parameters: what these need, all the others need */
+	if (needs_rel(inputs->outerrel->cheapest_total_path, inputs->innerrel) ||
+		needs_rel(inputs->innerrel->cheapest_total_path, inputs->outerrel))
+		return "one side has parameters from the other";
+	return NULL;
+}
+
+static const char *
+why_not_taken(JoinInputs *inputs)
+{
+	if (!find_hash_clauses(inputs))
+		return "no condition is an equality of both sides that can be hashed";
+	if (!gh_columns_are_plain(inputs->outerrel) || !gh_columns_are_plain(inputs->innerrel))
+		return "it has row identities, or columns of anonymous record type";
+	if (inputs->may_stay_unread && !gh_outer_is_quiet(inputs->root, inputs->outerrel))
+		return "rows may stay unread, and an expression over the outer ones may fail";
+	return NULL;
+}
+
 static void
 consider_join(JoinInputs *inputs, JoinType jointype)
 {
 	bool		unique = jointype == JOIN_UNIQUE_OUTER || jointype == JOIN_UNIQUE_INNER;
+	const char *why = why_not_considered(inputs, jointype);
 
-	if (!gh_enabled || !gh_enable_join || !knows_join_type(jointype))
+	if (why == NULL)
+	{
+		inputs->jointype = unique ? JOIN_INNER : jointype;
+		inputs->may_stay_unread = gh_rows_may_stay_unread(inputs->root, inputs->joinrel);
+		why = why_not_taken(inputs);
+	}
+	if (why != NULL)
+	{
+		gh_why(inputs->root, inputs->joinrel->relids, why);
 		return;
-	if (!gh_force_offload &&
-		inputs->outerrel->rows + inputs->innerrel->rows < GH_MIN_ROWS)
-		return;
-	if (!may_win(inputs, jointype))
-		return;
-	/* the paths with the fewest parameters: what these need, all the others need */
-	if (needs_rel(inputs->outerrel->cheapest_total_path, inputs->innerrel) ||
-		needs_rel(inputs->innerrel->cheapest_total_path, inputs->outerrel))
-		return;
-
-	inputs->jointype = unique ? JOIN_INNER : jointype;
-	inputs->may_stay_unread = gh_rows_may_stay_unread(inputs->root, inputs->joinrel);
-	if (!find_hash_clauses(inputs) ||
-		!columns_are_plain(inputs->outerrel) || !columns_are_plain(inputs->innerrel) ||
-		(inputs->may_stay_unread && !gh_outer_is_quiet(inputs->root, inputs->outerrel)))
-		return;
+	}
 	prepare_costs(inputs);
 	if (unique)
 		add_unique_paths(inputs, jointype);
@@ -686,7 +672,8 @@ join_pathlist_hook(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 
 	if (previous_hook)
 		previous_hook(root, joinrel, outerrel, innerrel, jointype, extra);
-	consider_join(&inputs, jointype);
+	if (gh_enabled)
+		consider_join(&inputs, jointype);
 }
 
 /* Called by _PG_init. */

@@ -17,10 +17,8 @@
  * and setrefs.c insists that a column of the scan tuple and all references to it
  * carry the same.  So what the join evaluates itself, and what is evaluated
  * above it, refer to separate columns of the scan tuple.  To keep setrefs.c from
- * mixing them up, the references of the former are marked: each is wrapped in
- * conversions to its own type.  setrefs.c takes the whole for one expression of
- * the scan tuple.  No other expression looks like that, since the planner drops
- * conversions that convert nothing; they are never executed.
+ * mixing them up, the references of the former are marked (../planning.c): setrefs.c
+ * takes the whole for one expression of the scan tuple.  Marks are never executed.
  *
  * References to relations outside of the join, which a path with parameters has,
  * stay as they are: createplan.c makes them parameters afterwards.
@@ -37,6 +35,8 @@
 
 #include "gpuhash.h"
 #include "join/join.h"
+#include "planning.h"
+#include "scan/translate.h"
 
 /* A column of the scan tuple. */
 typedef struct ScanColumn
@@ -188,13 +188,8 @@ wrap_column(ScanContext *context, Node *node, int side, int attno)
 
 	if (column == NULL)
 	{
-		Expr	   *marked = (Expr *) copyObject(node);
-
-		for (int i = 0; i < GH_MARK_DEPTH; i++)
-			marked = (Expr *) makeRelabelType(marked, exprType(node), exprTypmod(node),
-											  exprCollation(node), COERCE_IMPLICIT_CAST);
 		column = palloc(sizeof(ScanColumn));
-		column->expr = marked;
+		column->expr = gh_marked((Expr *) copyObject(node));
 		column->side = side;
 		column->attno = attno;
 		context->wrapped = lappend(context->wrapped, column);
@@ -396,6 +391,67 @@ make_private(PlannerInfo *root, CustomPath *path, ScanContext *context, JoinClau
 	result = lappend(result, bits);
 	result = lappend(result, makeInteger(keys_repeat(root, path, clauses->key_exprs[GH_INNER])));
 	return result;
+}
+
+/*
+ * Whether a scan tuple can be made of the relation's columns.  Row identities of
+ * an inheritance tree that is being updated have no place in one, and EXPLAIN
+ * finds the field names of an anonymous record in the plan node below a join,
+ * which a CustomScan keeps elsewhere.
+ */
+bool
+gh_columns_are_plain(RelOptInfo *rel)
+{
+	ListCell   *lc;
+
+	foreach(lc, rel->reltarget->exprs)
+	{
+		Node	   *expr = (Node *) lfirst(lc);
+		Oid			type;
+
+		if (IsA(expr, Var) && ((Var *) expr)->varno == ROWID_VAR)
+			return false;
+		type = IsA(expr, Var) ? ((Var *) expr)->vartype : exprType(expr);
+		if (type == RECORDOID)
+			return false;
+	}
+	return true;
+}
+
+/* Whether the key is a column of which the engines read values: of an enum they do not. */
+static bool
+is_column(Node *expr)
+{
+	while (IsA(expr, RelabelType))
+		expr = (Node *) ((RelabelType *) expr)->arg;
+	return IsA(expr, Var) && gh_class_of_type(((Var *) expr)->vartype) != 0;
+}
+
+/*
+ * Whether a row of the join is an outer row and its match, if it has one, which is found by
+ * columns that are whole numbers, and nothing else is evaluated.
+ */
+bool
+gh_join_path_is_plain(PlannerInfo *root, CustomPath *path)
+{
+	JoinType	jointype = linitial_int(list_nth(path->custom_private, GH_PATH_TYPE));
+	Path	   *outer = linitial(path->custom_paths);
+	JoinClauses clauses;
+	ListCell   *lc;
+	ListCell   *lc2;
+
+	if (jointype != JOIN_INNER && jointype != JOIN_LEFT && jointype != JOIN_SEMI &&
+		jointype != JOIN_ANTI)
+		return false;
+	split_clauses(root, path, jointype, outer->parent->relids, path->path.parent->relids, &clauses);
+	if (clauses.join_quals != NIL || clauses.filter != NIL || !gh_keys_are_exact(clauses.keys))
+		return false;
+	forboth(lc, clauses.keys, lc2, clauses.key_exprs[GH_OUTER])
+	{
+		if (((GhKeyPlan *) lfirst(lc))->encoding[GH_OUTER] > GH_KEY_OID || !is_column(lfirst(lc2)))
+			return false;
+	}
+	return true;
 }
 
 /* PlanCustomPath: the plan node for a path that path.c made. */

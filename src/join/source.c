@@ -50,12 +50,12 @@ has_plain_columns(Plan *plan)
 }
 
 /*
- * Whether the join may read the child by itself.  A recheck of EvalPlanQual has rows of
+ * Whether a node may read the child by itself.  A recheck of EvalPlanQual has rows of
  * its own in place of the scan's.  Without a snapshot of the MVCC kind, a page's rows
  * would have to be looked at one by one.
  */
-static bool
-may_read(PlanState *child, EState *estate, int eflags)
+bool
+gh_may_read_pages(PlanState *child, EState *estate, int eflags)
 {
 	Relation	relation;
 
@@ -68,9 +68,9 @@ may_read(PlanState *child, EState *estate, int eflags)
 		has_plain_columns(child->plan);
 }
 
-/* The relation's column that the child puts out as number resno. */
-static int
-relation_attno(PlanState *child, int resno)
+/* The relation's column that such a child puts out as number resno. */
+int
+gh_relation_attno(PlanState *child, int resno)
 {
 	return castNode(Var, list_nth_node(TargetEntry, child->plan->targetlist,
 									   resno - 1)->expr)->varattno;
@@ -87,7 +87,7 @@ init_reader(GhSource *source, GhTupleReader *reader, int ncolumns, const int *re
 
 	for (int i = 0; i < ncolumns; i++)
 	{
-		attnos[i] = relation_attno(source->child, resnos[i]);
+		attnos[i] = gh_relation_attno(source->child, resnos[i]);
 		places[i] = outputs != NULL ? outputs[i] : resnos[i] - 1;
 	}
 	gh_reader_init(reader, desc, ncolumns, attnos, places);
@@ -136,7 +136,7 @@ gh_source_init(GhJoinState *js, int side, EState *estate, int eflags)
 	GhSource   *source;
 	int		   *places;
 
-	if (!may_read(child, estate, eflags))
+	if (!gh_may_read_pages(child, estate, eflags))
 		return;
 	source = palloc0(sizeof(GhSource));
 	source->child = child;
@@ -159,17 +159,17 @@ gh_source_init(GhJoinState *js, int side, EState *estate, int eflags)
 /* ------------------------------------------------------ rows of a page */
 
 /* The child's scan, begun as the node itself would begin it. */
-static void
-begin_scan(GhSource *source)
+void
+gh_pages_begin(GhPages *pages, PlanState *child)
 {
-	SeqScanState *node = (SeqScanState *) source->child;
+	SeqScanState *node = (SeqScanState *) child;
 
 	if (node->ss.ss_currentScanDesc == NULL)
 		node->ss.ss_currentScanDesc = table_beginscan(node->ss.ss_currentRelation,
 													  node->ss.ps.state->es_snapshot,
 													  0, NULL);
-	source->pages.scan = (HeapScanDesc) node->ss.ss_currentScanDesc;
-	Assert((source->pages.scan->rs_base.rs_flags & SO_ALLOW_PAGEMODE) != 0);
+	pages->scan = (HeapScanDesc) node->ss.ss_currentScanDesc;
+	Assert((pages->scan->rs_base.rs_flags & SO_ALLOW_PAGEMODE) != 0);
 }
 
 /* The visible tuple of the page that is next. */
@@ -298,7 +298,7 @@ pages_wanted(const GhSource *source, int rows)
 static bool
 find_page(GhSource *source, int rows_wanted)
 {
-	begin_scan(source);
+	gh_pages_begin(&source->pages, source->child);
 	for (source->blank = 0;; source->blank++)
 	{
 		if (!gh_pages_next(&source->pages, pages_wanted(source, rows_wanted)))
@@ -353,17 +353,32 @@ gh_source_page(GhJoinState *js, GhSource *source, int rows_wanted)
 
 /*
  * Whether there is a row.  It is not looked at yet but for the scan's quals, and those
- * that follow not at all; its page is the next one.
+ * that follow not at all; its page is the next one, also when it is asked again.
  */
 bool
 gh_source_peek(GhSource *source)
 {
+	if (source->peeked)
+		return true;
 	gh_child_start(source->child);
 	source->peeked = find_page(source, 1);
 	if (source->peeked)
 		count_tuples(source, source->visible + 1);
 	gh_child_stop(source->child, source->peeked);
 	return source->peeked;
+}
+
+/*
+ * Leaves the page that was peeked at to the caller, who reads on from there: the first of its
+ * visible tuples that the quals accepted.
+ */
+int
+gh_source_leave_page(GhSource *source)
+{
+	source->peeked = false;
+	count_tuples(source, source->pages.scan->rs_ntuples);
+	clear_scan_slot(source);
+	return source->visible;
 }
 
 /* The tuple as a row of the child, with what the join keeps of it. */

@@ -26,6 +26,7 @@ typedef struct GhPages
 	int			budget;			/* blocks that the stream may still choose */
 	int			ahead;			/* blocks that it has chosen and that were not read yet */
 	bool		ended;			/* it has been told of no more blocks */
+	bool		tuples_unread;	/* the caller asks only how many there are */
 } GhPages;
 
 extern void gh_pages_init(GhPages *pages, MemoryContext context);
@@ -157,11 +158,15 @@ typedef struct GhSource
 	GhPage		page;
 } GhSource;
 
+extern bool gh_may_read_pages(PlanState *child, EState *estate, int eflags);
+extern int	gh_relation_attno(PlanState *child, int resno);
+extern void gh_pages_begin(GhPages *pages, PlanState *child);
 extern void gh_child_start(PlanState *child);
 extern void gh_child_stop(PlanState *child, int rows);
 extern void gh_source_init(GhJoinState *js, int side, EState *estate, int eflags);
 extern GhPage *gh_source_page(GhJoinState *js, GhSource *source, int rows_wanted);
 extern bool gh_source_peek(GhSource *source);
+extern int	gh_source_leave_page(GhSource *source);
 extern TupleTableSlot *gh_source_row(GhJoinState *js, GhSource *source, uint64 *key,
 									 bool *has_key);
 extern TupleTableSlot *gh_source_slot(GhSource *source, HeapTupleHeader tuple);

@@ -62,6 +62,15 @@ find_type(Oid type)
 	return NULL;
 }
 
+/* What vectors hold of a type; 0: nothing. */
+GhClass
+gh_class_of_type(Oid type)
+{
+	const GhTypeLoad *found = find_type(type);
+
+	return found == NULL ? (GhClass) 0 : found->value_class;
+}
+
 /* Decimal digits after the point that all values of numeric(p, s) have; -1: they differ. */
 static int
 scale_of_typmod(int32 typmod)
@@ -177,6 +186,8 @@ translate_const(GhTranslation *translation, Const *constant, GhOperand *result)
 	if (type == NULL)
 		return gh_translation_fails(translation, "a constant's type is not supported");
 	result->scale = 0;
+	result->is_null = constant->constisnull;
+	result->open_scale = list_member_ptr(translation->stand_ins, constant);
 	if (!constant->constisnull &&
 		!value_parts(translation, constant->consttype, constant->constvalue, result, &low, &high))
 		return gh_translation_fails(translation, "a constant is too large");
@@ -189,7 +200,8 @@ translate_const(GhTranslation *translation, Const *constant, GhOperand *result)
 static bool
 rescale(GhTranslation *translation, GhOperand *operand, int scale)
 {
-	GhOperand	wider = {.value_class = GH_CLASS_INT128, .scale = scale};
+	GhOperand	wider = {.value_class = GH_CLASS_INT128, .scale = scale, .mixed_scale = operand->mixed_scale,
+		.open_scale = operand->open_scale};
 
 	if (operand->scale == scale)
 		return true;
@@ -201,8 +213,9 @@ rescale(GhTranslation *translation, GhOperand *operand, int scale)
 	return true;
 }
 
-static bool
-to_one_scale(GhTranslation *translation, GhOperand *args, int nargs)
+/* Brings numerics to the largest scale among them. */
+bool
+gh_to_one_scale(GhTranslation *translation, GhOperand *args, int nargs)
 {
 	int			scale = 0;
 
@@ -249,10 +262,16 @@ prepare_arguments(GhTranslation *translation, const GhFunction *function, Oid co
 		case GH_CALL_NUMERIC:
 			result->scale = 0;
 			for (int i = 0; i < nargs; i++)
+			{
 				result->scale = Max(result->scale, args[i].scale);
-			return to_one_scale(translation, args, nargs);
+				result->mixed_scale |= args[i].mixed_scale;
+				result->open_scale |= args[i].open_scale;
+			}
+			return gh_to_one_scale(translation, args, nargs);
 		case GH_CALL_NUMERIC_MUL:
 			result->scale = args[0].scale + args[1].scale;
+			result->mixed_scale = args[0].mixed_scale || args[1].mixed_scale;
+			result->open_scale = args[0].open_scale || args[1].open_scale;
 			return result->scale <= GH_SCALE_MAX ||
 				gh_translation_fails(translation, "a numeric has too many digits after the point");
 		case GH_CALL_NUMERIC_CAST:
@@ -381,79 +400,6 @@ translate_boolean_test(GhTranslation *translation, BooleanTest *test, GhOperand 
 	return gh_add_instruction(translation, ops[test->booltesttype], GH_CLASS_BOOL, 0, 0, 1, &arg, result);
 }
 
-/* Two values one of which is chosen: of one class, numerics of one scale. */
-static bool
-to_one_class(GhTranslation *translation, GhOperand *values, GhOperand *result)
-{
-	if (values[0].value_class != values[1].value_class)
-		return gh_translation_fails(translation, "the results of a choice are of different types");
-	if (values[0].value_class == GH_CLASS_INT128 && !to_one_scale(translation, values, 2))
-		return false;
-	result->value_class = values[0].value_class;
-	result->scale = values[0].scale;
-	return true;
-}
-
-static bool
-emit_select(GhTranslation *translation, GhOperand *args, GhOperand *result)
-{
-	return to_one_class(translation, args + 1, result) &&
-		gh_add_instruction(translation, GH_OP_SELECT, result->value_class, 0, 0, 3, args, result);
-}
-
-/* The branches from the last one on, so that the first that is true is what stays. */
-static bool
-translate_branches(GhTranslation *translation, CaseExpr *expr, GhOperand *result)
-{
-	if (!translate_expr(translation, expr->defresult, result))
-		return false;
-	for (int i = list_length(expr->args) - 1; i >= 0; i--)
-	{
-		CaseWhen   *when = list_nth_node(CaseWhen, expr->args, i);
-		GhOperand	args[3];
-
-		args[2] = *result;
-		if (!translate_expr(translation, when->expr, &args[0]) ||
-			!translate_expr(translation, when->result, &args[1]) ||
-			!emit_select(translation, args, result))
-			return false;
-	}
-	return true;
-}
-
-static bool
-translate_case(GhTranslation *translation, CaseExpr *expr, GhOperand *result)
-{
-	GhOperand  *outside = translation->case_value;
-	GhOperand	value;
-	bool		done;
-
-	if (expr->arg != NULL && !translate_expr(translation, expr->arg, &value))
-		return false;
-	translation->case_value = expr->arg != NULL ? &value : NULL;
-	done = translate_branches(translation, expr, result);
-	translation->case_value = outside;
-	return done;
-}
-
-static bool
-translate_coalesce(GhTranslation *translation, CoalesceExpr *expr, GhOperand *result)
-{
-	ListCell   *lc;
-
-	if (!translate_expr(translation, linitial(expr->args), result))
-		return false;
-	for_each_from(lc, expr->args, 1)
-	{
-		GhOperand	args[2] = {*result};
-
-		if (!translate_expr(translation, lfirst(lc), &args[1]) || !to_one_class(translation, args, result) ||
-			!gh_add_instruction(translation, GH_OP_COALESCE, result->value_class, 0, 0, 2, args, result))
-			return false;
-	}
-	return true;
-}
-
 /* Two arguments that are compared. */
 static bool
 translate_pair(GhTranslation *translation, List *exprs, GhOperand *args)
@@ -474,7 +420,7 @@ translate_nullif(GhTranslation *translation, NullIfExpr *expr, GhOperand *result
 	choice[1].scale = args[0].scale;
 	return translate_equal(translation, GH_OP_EQ, expr->opfuncid, expr->inputcollid, args, &choice[0]) &&
 		gh_add_constant(translation, choice[2].value_class, true, 0, 0, &choice[1]) &&
-		emit_select(translation, choice, result);
+		gh_translate_select(translation, choice, result);
 }
 
 /* ------------------------------------------------------------ IN lists */
@@ -610,13 +556,13 @@ translate_expr(GhTranslation *translation, Expr *expr, GhOperand *result)
 		case T_BooleanTest:
 			return translate_boolean_test(translation, (BooleanTest *) expr, result);
 		case T_CaseExpr:
-			return translate_case(translation, (CaseExpr *) expr, result);
+			return gh_translate_case(translation, (CaseExpr *) expr, result);
 		case T_CaseTestExpr:
 			if (translation->case_value != NULL)
 				*result = *translation->case_value;
 			return translation->case_value != NULL || gh_translation_fails(translation, "an expression is not supported");
 		case T_CoalesceExpr:
-			return translate_coalesce(translation, (CoalesceExpr *) expr, result);
+			return gh_translate_coalesce(translation, (CoalesceExpr *) expr, result);
 		case T_ScalarArrayOpExpr:
 			return translate_in(translation, (ScalarArrayOpExpr *) expr, result);
 		default:

@@ -49,6 +49,11 @@ typedef struct GhOperand
 	int			vector;			/* numbered by kind: gh_final_vector() has the program's number */
 	GhClass		value_class;
 	int			scale;			/* GH_CLASS_INT128: decimal digits after the point */
+	bool		mixed_scale;	/* and to PostgreSQL, some rows' values have fewer: see README */
+	bool		open_scale;		/* it may be another one with the constants of an execution */
+	bool		is_null;		/* a NULL constant: a numeric of any scale */
+	bool		has_scales;		/* mixed_scale: the vector `scales` has each row's, an INT */
+	int			scales;
 } GhOperand;
 
 typedef struct GhTranslation
@@ -57,6 +62,7 @@ typedef struct GhTranslation
 	Index		varno;
 	const char *why_not;		/* NULL: nothing has failed */
 	GhOperand  *case_value;		/* of the CASE that is being translated, or NULL */
+	List	   *stand_ins;		/* Consts by gh_some_constant */
 	int			ncolumns;
 	GhColumn	columns[GH_PROGRAM_VECTORS_MAX];
 	int			nconstants;
@@ -78,10 +84,27 @@ extern bool gh_add_instruction(GhTranslation *translation, GhProgramOp op, GhCla
 extern uint64 gh_keep_bytes(GhTranslation *translation, const void *bytes, Size size, Size align);
 extern uint16 gh_final_vector(const GhTranslation *translation, const GhOperand *operand);
 
+/* ---- constants.c: what has no columns ---- */
+
+/* Makes the Const that stands for an expression without columns; or NULL. */
+typedef Const *(*GhMakeConstant) (Expr *expr, void *arg);
+
+extern Node *gh_make_constants(Node *node, GhMakeConstant make, void *arg);
+extern Const *gh_some_constant(Expr *expr, void *translation);
+
+/* ---- choices.c: one of several values ---- */
+
+extern bool gh_translate_select(GhTranslation *translation, GhOperand *args, GhOperand *result);
+extern bool gh_translate_case(GhTranslation *translation, CaseExpr *expr, GhOperand *result);
+extern bool gh_translate_coalesce(GhTranslation *translation, CoalesceExpr *expr, GhOperand *result);
+extern bool gh_translate_scales(GhTranslation *translation, const GhOperand *value, GhOperand *result);
+
 /* ---- translate.c ---- */
 
+extern GhClass gh_class_of_type(Oid type);
 extern GhTranslation *gh_translate_begin(TupleDesc desc, Index varno);
 extern bool gh_translate_value(GhTranslation *translation, Expr *expr, GhOperand *result);
+extern bool gh_to_one_scale(GhTranslation *translation, GhOperand *args, int nargs);
 extern bool gh_translate_filter(GhTranslation *translation, Expr *qual);
 extern GhProgram *gh_translate_end(GhTranslation *translation);
 

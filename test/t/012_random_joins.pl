@@ -13,9 +13,8 @@
 use strict;
 use warnings;
 use Test::More;
-use POSIX ();
-use Storable ();
 use Time::HiRes 'time';
+use GpuHash::Jobs;
 use GpuHash::RandomQuery;
 use GpuHash::Server;
 
@@ -124,26 +123,8 @@ sub job
 }
 
 my $started = time;
-my @counts;
-if ($jobs == 1) { @counts = (job(0, $queries)) }
-else
-{
-	my $dir = File::Temp->newdir('gpuhashXXXXXX', DIR => $ENV{TMPDIR} || '/tmp');
-	my @pids;
-	for my $job (0 .. $jobs - 1)
-	{
-		my $pid = fork // die "fork: $!";
-		if ($pid == 0)
-		{
-			# the server is the parent's
-			eval { Storable::store(job($job, int(($queries + $job) / $jobs)), "$dir/$job"); 1 } or print STDERR $@;
-			POSIX::_exit(0);
-		}
-		push @pids, $pid;
-	}
-	waitpid $_, 0 for @pids;
-	@counts = map { -f "$dir/$_" ? Storable::retrieve("$dir/$_") : { wrong => ["job $_ ended"], invalid => [], types => {} } } 0 .. $jobs - 1;
-}
+my @counts = GpuHash::Jobs::run($jobs, sub { my ($job) = @_; return job($job, int(($queries + $job) / $jobs)) });
+$counts[$_] //= { wrong => ["job $_ ended"], invalid => [], types => {} } for 0 .. $jobs - 1;
 
 my (%sum, %types);
 for my $count (@counts)

@@ -88,7 +88,8 @@ sub read_file { my ($name) = @_; open my $file, '<', $name or return ''; local $
 sub holdings
 {
 	my ($server, $session) = @_;
-	my ($contexts) = $session->{psql}->do(q{SELECT count(*) FROM pg_backend_memory_contexts WHERE name LIKE 'GpuHash%'});
+	# counted by PostgreSQL: a node of ours has contexts of its own meanwhile
+	my ($contexts) = $session->{psql}->do(q{SET gpuhash.enabled = off; SELECT count(*) FROM pg_backend_memory_contexts WHERE name LIKE 'GpuHash%'; RESET gpuhash.enabled});
 	my ($cursors) = $session->{psql}->do('SELECT count(*) FROM pg_cursors');
 	my $rest = $server->query("SELECT count(*) FROM pg_locks WHERE pid = $session->{pid}") . ' ' .
 		$server->query("SELECT count(*) FROM pg_stat_activity WHERE pid = $session->{pid} AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)");

@@ -1,0 +1,71 @@
+-- Participants of a parallel query, each with groups of its own, that one of them merges.
+LOAD 'gpuhash';
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET min_parallel_table_scan_size = 0;
+CREATE TABLE apa (id int, g int, k int8, n numeric(12, 2), w numeric(60, 5), f float8, b bool, t text, d date);
+INSERT INTO apa SELECT i, CASE WHEN i % 10 > 0 THEN i % 17 END, i % 5000, i * 1.25, CASE WHEN i % 50 = 0 THEN 1e45 ELSE i END, i % 100, i % 3 = 0, CASE WHEN i % 4 > 0 THEN 't' || i % 70 END, date '2000-01-01' + i % 900
+FROM generate_series(1, 40000) i;
+CREATE TABLE apa_dim AS SELECT i AS g, i % 4 AS h, 'name ' || i % 6 AS name FROM generate_series(1, 15) i;
+CREATE TABLE apa_empty (LIKE apa);
+CREATE TABLE apa_one AS SELECT 1 AS x;
+ANALYZE apa, apa_dim, apa_empty, apa_one;
+CREATE TEMP TABLE apa_queries (position serial, query text);
+INSERT INTO apa_queries (query) VALUES
+    ('SELECT count(*), sum(id), sum(n), avg(n), min(d), max(d), bool_and(b), bool_or(b), stddev(id), sum(f), avg(f) FROM apa'),
+    ('SELECT g, count(*), sum(id), sum(k), avg(n), min(d), max(n), bool_and(b), var_pop(id), sum(f) FROM apa GROUP BY g'),
+    ('SELECT k, count(*), sum(n) FROM apa GROUP BY k'), ('SELECT t, b, count(*) FILTER (WHERE g > 3), sum(n * 2) FROM apa WHERE id % 3 <> 1 GROUP BY t, b'),
+    ('SELECT g, sum(w), avg(w), max(w), min(w), stddev(w) FROM apa GROUP BY g'), ('SELECT w, count(*) FROM apa WHERE id < 3000 GROUP BY w'),
+    ('SELECT g, count(*) FROM apa GROUP BY g HAVING count(*) > 2400'), ('SELECT g FROM apa GROUP BY g HAVING sum(n) > (SELECT avg(n) * 2000 FROM apa)'),
+    ('SELECT count(*), sum(id) FROM apa WHERE id < 0'), ('SELECT g, count(*) FROM apa WHERE id < 0 GROUP BY g'), ('SELECT count(*), sum(n) FROM apa_empty'), ('SELECT g, count(*) FROM apa_empty GROUP BY g'), ('SELECT x, count(*) FROM apa_one GROUP BY x'),
+    ('SELECT count(*) FROM apa HAVING count(*) > 40000'), ('SELECT sum(100 / (id % 1000)) FROM apa'), ('SELECT g, sum(100 / (id % 1000)) FILTER (WHERE id % 1000 > 0) FROM apa GROUP BY g'),
+    ('SELECT h, count(*), sum(n) FROM apa JOIN apa_dim USING (g) GROUP BY h'), ('SELECT name, count(*), sum(n) FROM apa LEFT JOIN apa_dim USING (g) WHERE b GROUP BY name'), ('SELECT g, count(*) FROM apa WHERE g IN (SELECT g FROM apa_dim WHERE h > 1) GROUP BY g'),
+    ('SELECT g, count(*) FROM apa WHERE id > (SELECT max(id) / 2 FROM apa) GROUP BY g'), ('SELECT g, c FROM (SELECT g, count(*) AS c FROM apa GROUP BY g) s WHERE c > 100'), ('SELECT a.g, a.c, b.c FROM (SELECT g, count(*) AS c FROM apa GROUP BY g) a JOIN (SELECT k AS g, count(*) AS c FROM apa GROUP BY k) b USING (g)'),
+    ('SELECT h, (SELECT count(*) FROM apa WHERE apa.g > h) FROM apa_dim'), ('SELECT g, count(*) FROM apa GROUP BY g UNION ALL SELECT 0, count(*) FROM apa'), ('SELECT id, count(*) FROM apa GROUP BY id'), ('SELECT g, t, sum(n) FROM apa GROUP BY g, t ORDER BY g, t LIMIT 10'),
+    ('SELECT count(DISTINCT g), count(*) FROM apa'), ('SELECT g, b, count(*) FROM apa GROUP BY ROLLUP (g, b)'), ('SELECT g, string_agg(t, '','' ORDER BY id) FROM apa WHERE id < 500 GROUP BY g');
+SELECT q.query, c.offloaded, c.result, c.same FROM apa_queries q, LATERAL compare_aggregate(q.query, workers => 2) c ORDER BY q.position;
+-- without the leader; more workers than there are; more groups than memory holds
+SET parallel_leader_participation = off;
+SELECT q.query, c.same FROM apa_queries q, LATERAL compare_aggregate(q.query, workers => 2) c WHERE c.same <> 'same' ORDER BY q.position;
+RESET parallel_leader_participation;
+SET max_parallel_workers = 0;
+SELECT q.query, c.same FROM apa_queries q, LATERAL compare_aggregate(q.query, workers => 2) c WHERE c.same <> 'same' ORDER BY q.position;
+SET max_parallel_workers = 1;
+SELECT q.query, c.same FROM apa_queries q, LATERAL compare_aggregate(q.query, workers => 4) c WHERE c.same <> 'same' ORDER BY q.position;
+RESET max_parallel_workers;
+SET work_mem = '64kB';
+SET hash_mem_multiplier = 1;
+SELECT q.query, c.same FROM apa_queries q, LATERAL compare_aggregate(q.query, workers => 2) c WHERE c.same <> 'same' ORDER BY q.position;
+SET parallel_leader_participation = off;
+SELECT q.query, c.same FROM apa_queries q, LATERAL compare_aggregate(q.query, workers => 1) c WHERE c.same <> 'same' ORDER BY q.position;
+RESET parallel_leader_participation;
+-- what the plans are, and that participants spill
+SET gpuhash.force_offload = on;
+SET max_parallel_workers_per_gather = 2;
+CREATE FUNCTION apa_explained(query text) RETURNS TABLE (node text, spilled boolean, workers text) LANGUAGE plpgsql AS $$
+DECLARE
+    plan json;
+BEGIN
+    EXECUTE 'EXPLAIN (ANALYZE, FORMAT json) ' || query INTO plan;
+    plan := plan->0->'Plan';
+    WHILE plan->>'Custom Plan Provider' IS NULL LOOP
+        plan := plan->'Plans'->0;
+    END LOOP;
+    RETURN QUERY SELECT plan->>'Custom Plan Provider', (plan->>'Disk Usage')::int > 0, plan->>'Parallel Aware';
+END $$;
+SELECT * FROM apa_explained('SELECT id, k, count(*), sum(n) FROM apa GROUP BY id, k');
+SELECT * FROM apa_explained('SELECT g, count(*), sum(n) FROM apa GROUP BY g');
+EXPLAIN (COSTS OFF) SELECT g, count(*), sum(n) FROM apa GROUP BY g;
+EXPLAIN (COSTS OFF) SELECT count(*) FROM apa WHERE k < 30;
+-- some of it is fetched only, and in cursors
+SELECT count(*) FROM (SELECT id FROM apa GROUP BY id LIMIT 10) s;
+BEGIN;
+DECLARE c CURSOR FOR SELECT g, count(*) FROM apa GROUP BY g;
+MOVE 5 IN c;
+CLOSE c;
+DECLARE c CURSOR FOR SELECT g, count(*) FROM apa GROUP BY g ORDER BY g;
+FETCH 3 FROM c;
+COMMIT;
+RESET gpuhash.force_offload;
+DROP FUNCTION apa_explained(text);
+DROP TABLE apa_queries, apa, apa_dim, apa_empty, apa_one;

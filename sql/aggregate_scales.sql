@@ -1,0 +1,27 @@
+-- Sums and means of numerics whose rows have different scales show as many digits as PostgreSQL's.
+LOAD 'gpuhash';
+CREATE TABLE scales (k int, g int, n numeric(8, 2), m numeric(12, 4));
+INSERT INTO scales SELECT i, i % 7, i % 997 / 13.0, CASE WHEN i % 5 > 0 THEN i / 3.0 END FROM generate_series(1, 3000) i;
+ANALYZE scales;
+
+SELECT * FROM compare_aggregate('SELECT g, sum(CASE WHEN k % 3 = 0 THEN n ELSE 0 END), avg(CASE WHEN k % 3 = 0 THEN n ELSE 0 END) FROM scales GROUP BY g');
+-- nobody takes the branch with digits
+SELECT * FROM compare_aggregate('SELECT g, sum(CASE WHEN k < 0 THEN n ELSE 0 END), avg(CASE WHEN k < 0 THEN n ELSE 0 END) FROM scales GROUP BY g');
+-- some groups do
+SELECT * FROM compare_aggregate('SELECT g, sum(CASE WHEN g = 3 THEN n * m ELSE 0 END), sum(CASE WHEN g = 3 THEN n WHEN g = 4 THEN m ELSE 0.5 END) FROM scales GROUP BY g');
+SELECT * FROM compare_aggregate('SELECT g, sum(coalesce(m, 0)), avg(coalesce(m, n)), sum(coalesce(CASE WHEN g > 5 THEN m END, n, 0)) FROM scales GROUP BY g');
+SELECT * FROM compare_aggregate('SELECT g, sum(coalesce(m, 0)), avg(coalesce(m, n)) FROM scales WHERE k % 10 < 7 GROUP BY g', 2);
+-- NULL has no scale
+SELECT * FROM compare_aggregate('SELECT sum(CASE WHEN k < 0 THEN m WHEN k > 0 THEN NULL ELSE 1 END), sum(CASE WHEN k = 5 THEN 1 WHEN k > 0 THEN NULL ELSE m END) FROM scales');
+SELECT * FROM compare_aggregate('SELECT sum(coalesce(m, 0)) FILTER (WHERE k % 5 = 0), sum(coalesce(m, 0)) FILTER (WHERE k % 5 > 0) FROM scales');
+-- what does not fit in 128 bits
+SELECT * FROM compare_aggregate('SELECT g, sum(CASE WHEN k < 0 THEN m WHEN k = 9 THEN ''NaN'' ELSE 0 END), sum(CASE WHEN k < 0 THEN m WHEN k = 9 THEN 1e60 ELSE 0 END) FROM scales GROUP BY g');
+-- rows that are handed back
+SELECT * FROM compare_aggregate('SELECT g, sum(CASE WHEN k % 3 = 0 THEN n WHEN 100 / (k % 2 + 1) > 60 THEN m ELSE 0 END), avg(CASE WHEN k % 2 = 0 THEN 0 ELSE m END) FROM scales WHERE k <> 7 OR 1 / (k - 7) > 0 GROUP BY g');
+-- extremes of such a choice, keys, and what is calculated with one, are PostgreSQL's
+SELECT * FROM compare_aggregate('SELECT max(coalesce(m, 0)), min(coalesce(m, 0)) FROM scales');
+SELECT * FROM compare_aggregate('SELECT coalesce(m, 0), count(*) FROM scales GROUP BY 1');
+SELECT * FROM compare_aggregate('SELECT sum(2 * coalesce(m, 0)) FROM scales');
+SELECT * FROM compare_aggregate('SELECT stddev(coalesce(m, 0)) FROM scales');
+
+DROP TABLE scales;

@@ -1,0 +1,456 @@
+/*
+ * compile.c
+ *		What an engine is to do with the rows of a scan, as a program: the scan's conditions,
+ *		keys, arguments and filters of the aggregates.
+ *
+ * The program is made when the first row is there.  What in an expression has no columns has to be
+ * a constant then, and is evaluated: parameters, now(), and built-in functions of these.  An
+ * error that this raises may be one that PostgreSQL never comes to, because a row was dropped
+ * before.  So it is forgotten, there is no program, and PostgreSQL's expressions do the rows.  In the same
+ * way a parameter that stands for a subquery not run yet is waited for, page by page.
+ */
+#include "postgres.h"
+
+#include "executor/executor.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "utils/datum.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/resowner.h"
+
+#include "aggregate/exec.h"
+#include "aggregate/joined.h"
+#include "guard.h"
+#include "layout.h"
+#include "scan/translate.h"
+
+/* ----------------------------------------------------------- constants */
+
+typedef struct Folding
+{
+	GhAggregateNode *node;
+	ParamExecData *awaited;		/* the result of a subquery that was not run yet; or NULL */
+} Folding;
+
+/* Whether the expression reads the result of a subquery that was not run yet. */
+static bool
+waits_walker(Node *expr, Folding *folding)
+{
+	if (expr == NULL)
+		return false;
+	if (IsA(expr, Param) && ((Param *) expr)->paramkind == PARAM_EXEC)
+	{
+		ExprContext *econtext = folding->node->css.ss.ps.ps_ExprContext;
+		ParamExecData *param = &econtext->ecxt_param_exec_vals[((Param *) expr)->paramid];
+
+		if (param->execPlan != NULL)
+			folding->awaited = param;
+		return param->execPlan != NULL;
+	}
+	return expression_tree_walker(expr, waits_walker, (void *) folding);
+}
+
+typedef struct Evaluation
+{
+	GhAggregateNode *node;
+	Expr	   *expr;
+	Datum		value;
+	bool		null;
+} Evaluation;
+
+static void
+evaluate(void *arg)
+{
+	Evaluation *evaluation = arg;
+	PlanState  *ps = &evaluation->node->css.ss.ps;
+
+	evaluation->value = ExecEvalExprSwitchContext(ExecInitExpr(evaluation->expr, ps),
+												  ps->ps_ExprContext, &evaluation->null);
+}
+
+/* A GhMakeConstant: the expression's value; NULL: there is none yet, or there was an error. */
+static Const *
+evaluated(Expr *expr, void *arg)
+{
+	Folding    *folding = arg;
+	Evaluation	evaluation = {.node = folding->node, .expr = expr};
+	Oid			type = exprType((Node *) expr);
+	ResourceOwner owner;
+	int16		typlen;
+	bool		typbyval;
+	bool		done;
+
+	if (waits_walker((Node *) expr, folding))
+		return NULL;
+	owner = ResourceOwnerCreate(CurrentResourceOwner, "GpuHashAggregate constants");
+	done = gh_run_tried(owner, evaluate, &evaluation);
+	ResourceOwnerRelease(owner, RESOURCE_RELEASE_BEFORE_LOCKS, done, false);
+	ResourceOwnerRelease(owner, RESOURCE_RELEASE_LOCKS, done, false);
+	ResourceOwnerRelease(owner, RESOURCE_RELEASE_AFTER_LOCKS, done, false);
+	ResourceOwnerDelete(owner);
+	if (!done)
+		return NULL;
+	get_typlenbyval(type, &typlen, &typbyval);
+	return makeConst(type, exprTypmod((Node *) expr), exprCollation((Node *) expr), typlen,
+					 evaluation.null ? (Datum) 0 : datumCopy(evaluation.value, typbyval, typlen),
+					 evaluation.null, typbyval);
+}
+
+/*
+ * The child's column as one of the rows that programs are about: those of the scan's relation and
+ * behind them, as if they were more columns of it, those of the joins' inner sides.
+ */
+static Var *
+input_column(GhAggregateNode *node, Var *var)
+{
+	int			column = var->varattno - 1;
+	int			attno;
+
+	if (node->scan == NULL || node->by_rows)
+		return var;
+	attno = node->joined == NULL ? node->attnos[column] :
+		gh_joined_attno(node, node->joined->sources[column]);
+	return makeVar(((Scan *) node->scan->plan)->scanrelid, attno, var->vartype, var->vartypmod,
+				   var->varcollid, 0);
+}
+
+static Node *
+input_columns_mutator(Node *expr, GhAggregateNode *node)
+{
+	if (expr == NULL)
+		return NULL;
+	if (IsA(expr, Var) && ((Var *) expr)->varno == INDEX_VAR)
+		return (Node *) input_column(node, (Var *) expr);
+	return expression_tree_mutator(expr, input_columns_mutator, (void *) node);
+}
+
+/*
+ * The expression over the rows of programs, with constants for what has no columns.  *awaited is
+ * set where the result of a subquery would be one.
+ */
+static Expr *
+folded(GhAggregateNode *node, Expr *expr, ParamExecData **awaited)
+{
+	Folding		folding = {.node = node};
+	Node	   *result = input_columns_mutator((Node *) expr, node);
+
+	result = gh_make_constants(result, evaluated, &folding);
+	if (folding.awaited != NULL)
+		*awaited = folding.awaited;
+	return (Expr *) result;
+}
+
+/* --------------------------------------------------------------- types */
+
+static TupleDesc
+scan_desc(GhAggregateNode *node)
+{
+	return RelationGetDescr(((ScanState *) node->scan)->ss_currentRelation);
+}
+
+static GhTranslation *
+begin_translation(GhAggregateNode *node)
+{
+	if (node->scan == NULL || node->by_rows)
+		return gh_translate_begin(ExecGetResultType(node->child), INDEX_VAR);
+	return gh_translate_begin(node->joined != NULL ? gh_joined_desc(node) : scan_desc(node),
+							  ((Scan *) node->scan->plan)->scanrelid);
+}
+
+/*
+ * What the engines hold an expression's values in.  Where a part of it has no value yet, or an
+ * error for one, that is as the planner saw it, with some value in its place: no key's scale
+ * depends on it, and values of an argument that have another scale go to a side.
+ */
+static bool
+find_operand(GhAggregateNode *node, Expr *expr, GhOperand *operand)
+{
+	ParamExecData *awaited = NULL;
+	GhTranslation *translation = begin_translation(node);
+
+	if (gh_translate_value(translation, folded(node, expr, &awaited), operand))
+		return true;
+	translation = begin_translation(node);
+	expr = (Expr *) gh_make_constants(input_columns_mutator((Node *) expr, node), gh_some_constant,
+									  translation);
+	return gh_translate_value(translation, expr, operand);
+}
+
+/*
+ * How the engines hold an expression's values.  exact: they must be able to.  Whether they are of
+ * different scales, which are known.
+ */
+static bool
+init_type(GhAggregateNode *node, GhValueType *type, Expr *expr, bool exact)
+{
+	GhOperand	operand = {0};
+	Oid			sql_type = exprType((Node *) expr);
+	GhClass		value_class = gh_class_of_type(sql_type);
+	int			scale = 0;
+
+	if (find_operand(node, expr, &operand))
+	{
+		value_class = operand.value_class;
+		scale = operand.scale;
+	}
+	else if (exact && value_class == GH_CLASS_INT128)
+		elog(ERROR, "the scale of a key is not known");
+	if (!gh_value_type_init(type, sql_type, value_class, scale))
+		elog(ERROR, "type %u is not known to the engines", sql_type);
+	return operand.mixed_scale && operand.has_scales;
+}
+
+/* One more aggregate, which keeps the largest scale of the values of aggregate a. */
+static void
+add_scales(GhAggregateNode *node, int a)
+{
+	GhAggregateSpec *spec = &node->specs[node->naggregates];
+
+	memset(spec, 0, sizeof(*spec));
+	spec->aggregate.kind = GH_AGGREGATE_MAX;
+	spec->aggregate.value_class = GH_CLASS_INT;
+	spec->final = GH_FINAL_VALUE;
+	(void) gh_value_type_init(&spec->argument, INT4OID, GH_CLASS_INT, 0);
+	spec->result = spec->argument;
+	node->specs[a].scales = node->naggregates++;
+}
+
+/* The types of keys, arguments and results, for this run's parameters. */
+void
+gh_aggregate_types(GhAggregateNode *node)
+{
+	MemoryContext saved = MemoryContextSwitchTo(node->program.context);
+
+	for (int k = 0; k < node->nkeys; k++)
+		(void) init_type(node, &node->key_types[k], list_nth(node->keys, k), true);
+	node->naggregates = node->nresults;
+	for (int a = 0; a < node->nresults; a++)
+	{
+		GhAggregateSpec *spec = &node->specs[a];
+		GhValueType *argument = &spec->argument;
+
+		if (spec->aggregate.kind == GH_AGGREGATE_COUNT_ROWS)
+			continue;
+		spec->scales = 0;
+		if (init_type(node, argument, list_nth(node->arguments, a), false) &&
+			gh_sums_numerics(spec->final))
+			add_scales(node, a);
+		spec->aggregate.value_class = argument->value_class;
+		if (spec->final == GH_FINAL_VALUE &&
+			!gh_value_type_init(&spec->result, spec->result.type, argument->value_class, argument->scale))
+			elog(ERROR, "type %u is not known to the engines", spec->result.type);
+	}
+	MemoryContextSwitchTo(saved);
+}
+
+/* ------------------------------------------------------------- the program */
+
+/* The operands of the program's results. */
+typedef struct Results
+{
+	ParamExecData *awaited;		/* as of folded() */
+	GhOperand  *keys;
+	GhOperand  *arguments;		/* also of aggregates that tell scales */
+	GhOperand  *filters;
+	bool	   *filtered;		/* there is one */
+} Results;
+
+/* A value that is held as `type` says; with_scales: its rows may have different scales. */
+static bool
+translate_typed(GhAggregateNode *node, GhTranslation *translation, Expr *expr, const GhValueType *type,
+				bool with_scales, Results *results, GhOperand *operand)
+{
+	if (!gh_translate_value(translation, folded(node, expr, &results->awaited), operand))
+		return false;
+	if (operand->value_class != type->value_class ||
+		(type->value_class == GH_CLASS_INT128 &&
+		 (operand->scale != type->scale || operand->mixed_scale != with_scales ||
+		  operand->has_scales != with_scales)))
+		return gh_translation_fails(translation, "a parameter changes the scale of a numeric");
+	return true;
+}
+
+/* The columns that the joins look up must be read, too. */
+static bool
+translate_joins(GhAggregateNode *node, GhTranslation *translation)
+{
+	for (int i = 0; i < node->joined->nlevels; i++)
+	{
+		GhJoinLevel *level = &node->joined->levels[i];
+
+		for (int k = 0; k < level->nkeys; k++)
+		{
+			int			attno = gh_joined_attno(node, level->keys[k]);
+			Form_pg_attribute attribute = TupleDescAttr(translation->desc, attno - 1);
+			Var		   *var = makeVar(translation->varno, attno, attribute->atttypid,
+									  attribute->atttypmod, attribute->attcollation, 0);
+			GhOperand	operand;
+
+			if (!gh_translate_value(translation, (Expr *) var, &operand))
+				return false;
+			level->key_vectors[k] = operand.vector;
+		}
+	}
+	return true;
+}
+
+static bool
+translate_all(GhAggregateNode *node, GhTranslation *translation, Results *results)
+{
+	ListCell   *lc;
+
+	foreach(lc, node->by_rows ? NIL : node->scan->plan->qual)
+	{
+		if (!gh_translate_filter(translation, folded(node, lfirst(lc), &results->awaited)))
+			return false;
+	}
+	node->program.nfilters = translation->ninstructions;
+	if (node->joined != NULL && !node->by_rows && !translate_joins(node, translation))
+		return false;
+	for (int k = 0; k < node->nkeys; k++)
+		if (!translate_typed(node, translation, list_nth(node->keys, k), &node->key_types[k], false,
+							 results, &results->keys[k]))
+			return false;
+	for (int a = 0; a < node->nresults; a++)
+	{
+		const GhAggregateSpec *spec = &node->specs[a];
+
+		results->filtered[a] = node->filter_states[a] != NULL;
+		if (results->filtered[a] &&
+			!gh_translate_value(translation, folded(node, list_nth(node->filters, a), &results->awaited),
+								&results->filters[a]))
+			return false;
+		if (spec->aggregate.kind == GH_AGGREGATE_COUNT_ROWS)
+			continue;
+		if (!translate_typed(node, translation, list_nth(node->arguments, a), &spec->argument,
+							 spec->scales > 0, results, &results->arguments[a]))
+			return false;
+		if (spec->scales == 0)
+			continue;
+		results->filtered[spec->scales] = results->filtered[a];
+		results->filters[spec->scales] = results->filters[a];
+		if (!gh_translate_scales(translation, &results->arguments[a], &results->arguments[spec->scales]))
+			return false;
+	}
+	return true;
+}
+
+/* How the columns that the program reads of the scan's relation lie in its tuples. */
+static bool
+prepare_shape(GhAggregateNode *node)
+{
+	GhAggregateProgram *program = &node->program;
+	TupleDesc	desc = scan_desc(node);
+	const GhColumn *columns = gh_program_columns(program->program);
+	GhColumn   *own = palloc(sizeof(GhColumn) * Max(program->program->ncolumns, 1));
+	uint32	   *vectors = palloc(sizeof(uint32) * Max(program->program->ncolumns, 1));
+	GhPageAttribute *attributes = palloc(sizeof(GhPageAttribute) * desc->natts);
+	uint32		n = 0;
+	GhError		error;
+
+	for (int i = 0; i < desc->natts; i++)
+		attributes[i] = gh_page_attribute(desc, i + 1);
+	for (uint32 i = 0; i < program->program->ncolumns; i++)
+	{
+		if (columns[i].attribute > desc->natts)
+		{
+			gh_joined_add_column(node, &columns[i], i);
+			continue;
+		}
+		vectors[n] = i;
+		own[n++] = columns[i];
+	}
+	if (gh_page_shape_init(&program->shape, BLCKSZ, desc->natts, attributes, n, own, &error) != GH_OK)
+		return false;
+	/* the shape numbers the columns that it was given */
+	for (uint32 i = 0; i < n; i++)
+		program->shape.columns[i].vector = vectors[program->shape.columns[i].vector];
+	return true;
+}
+
+static void
+keep_program(GhAggregateNode *node, GhTranslation *translation, const Results *results)
+{
+	GhAggregateProgram *program = &node->program;
+	GhError		error;
+
+	program->why_not = NULL;
+	program->program = gh_translate_end(translation);
+	if (program->program == NULL)
+	{
+		program->why_not = translation->why_not;
+		return;
+	}
+	if (gh_program_check(program->program, program->program->bytes, &error) != GH_OK)
+		elog(ERROR, "%s", error.message);
+	if (!node->by_rows && !prepare_shape(node))
+	{
+		program->program = NULL;
+		program->why_not = "the relation's tuples are not known to the engines";
+		return;
+	}
+	gh_batch_prepare(&program->batch, program->program,
+					 (void *) TYPEALIGN(64, palloc(gh_batch_bytes(program->program) + 64)));
+	program->key_vectors = palloc(sizeof(uint16) * Max(node->nkeys, 1));
+	for (int k = 0; k < node->nkeys; k++)
+		program->key_vectors[k] = gh_final_vector(translation, &results->keys[k]);
+	program->aggregates = palloc(sizeof(GhAggregate) * Max(node->naggregates, 1));
+	for (int a = 0; a < node->naggregates; a++)
+	{
+		GhAggregate *aggregate = &program->aggregates[a];
+
+		*aggregate = node->specs[a].aggregate;
+		if (aggregate->kind != GH_AGGREGATE_COUNT_ROWS)
+			aggregate->argument = gh_final_vector(translation, &results->arguments[a]);
+		aggregate->filter = !results->filtered[a] ? GH_AGGREGATE_NO_FILTER :
+			gh_final_vector(translation, &results->filters[a]);
+	}
+}
+
+/*
+ * Whether there is a program for the rows of the scan, which is made at the first call, or, if
+ * subqueries have to be run first, when they were.
+ */
+bool
+gh_aggregate_compile(GhAggregateNode *node)
+{
+	GhAggregateProgram *program = &node->program;
+	MemoryContext saved;
+	GhTranslation *translation;
+	Results		results = {0};
+
+	if (program->tried || (program->awaited != NULL && program->awaited->execPlan != NULL))
+		return program->program != NULL;
+	saved = MemoryContextSwitchTo(program->context);
+	results.keys = palloc0(sizeof(GhOperand) * Max(node->nkeys, 1));
+	results.arguments = palloc0(sizeof(GhOperand) * Max(node->naggregates, 1));
+	results.filters = palloc0(sizeof(GhOperand) * Max(node->naggregates, 1));
+	results.filtered = palloc0(sizeof(bool) * Max(node->naggregates, 1));
+	translation = begin_translation(node);
+	if (!node->by_rows && !gh_layout_is_known())
+		program->why_not = "this server's pages are not known to the engines";
+	else if (translate_all(node, translation, &results))
+		keep_program(node, translation, &results);
+	else
+		program->why_not = translation->why_not;
+	program->awaited = program->program == NULL ? results.awaited : NULL;
+	program->tried = program->awaited == NULL;
+	MemoryContextSwitchTo(saved);
+	return program->program != NULL;
+}
+
+/* Before a run with other parameters. */
+void
+gh_aggregate_forget_program(GhAggregateNode *node)
+{
+	GhAggregateProgram *program = &node->program;
+	MemoryContext context = program->context;
+
+	if (node->joined != NULL)
+		gh_joined_forget_columns(node);
+	MemoryContextReset(context);
+	memset(program, 0, sizeof(*program));
+	program->context = context;
+}

@@ -1,0 +1,304 @@
+/*
+ * exec.c
+ *		GpuHashAggregate at run time: set-up, the groups that come out, rescans.
+ *
+ * The first call reads the whole input into groups (input.c); the groups then come out one
+ * by one.  Where they outgrow memory they wait in files, by partition (spill.c).  Of the
+ * participants of a parallel query the last one to have read its part returns the groups of
+ * all (parallel.c).
+ */
+#include "postgres.h"
+
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+
+#include "aggregate/exec.h"
+#include "aggregate/joined.h"
+
+static Node *create_state(CustomScan *cscan);
+static void begin_aggregate(CustomScanState *css, EState *estate, int eflags);
+static TupleTableSlot *exec_aggregate(CustomScanState *css);
+static void end_aggregate(CustomScanState *css);
+static void rescan_aggregate(CustomScanState *css);
+
+const CustomScanMethods gh_aggregate_scan_methods = {
+	.CustomName = GH_AGGREGATE_NAME,
+	.CreateCustomScanState = create_state,
+};
+
+static const CustomExecMethods exec_methods = {
+	.CustomName = GH_AGGREGATE_NAME,
+	.BeginCustomScan = begin_aggregate,
+	.ExecCustomScan = exec_aggregate,
+	.EndCustomScan = end_aggregate,
+	.ReScanCustomScan = rescan_aggregate,
+	.EstimateDSMCustomScan = gh_aggregate_estimate_dsm,
+	.InitializeDSMCustomScan = gh_aggregate_init_dsm,
+	.ReInitializeDSMCustomScan = gh_aggregate_reinit_dsm,
+	.InitializeWorkerCustomScan = gh_aggregate_init_worker,
+	.ExplainCustomScan = gh_aggregate_explain,
+};
+
+/* --------------------------------------------------------------- set-up */
+
+static Node *
+create_state(CustomScan *cscan)
+{
+	GhAggregateNode *node = palloc0(sizeof(GhAggregateNode));
+
+	NodeSetTag(node, T_CustomScanState);
+	node->css.methods = &exec_methods;
+	return (Node *) node;
+}
+
+/* A Const that is no more than a place in a list: NULL, or true. */
+static bool
+is_placeholder(Expr *expr, bool null)
+{
+	Const	   *constant = (Const *) expr;
+
+	return IsA(expr, Const) && constant->consttype == BOOLOID &&
+		(null ? constant->constisnull : !constant->constisnull && DatumGetBool(constant->constvalue));
+}
+
+static ExprState **
+init_states(GhAggregateNode *node, List *exprs)
+{
+	ExprState **states = palloc0(sizeof(ExprState *) * Max(list_length(exprs), 1));
+	int			n = 0;
+	ListCell   *lc;
+
+	foreach(lc, exprs)
+		states[n++] = ExecInitExpr(lfirst(lc), &node->css.ss.ps);
+	return states;
+}
+
+/* The expressions over the child's columns. */
+static void
+init_exprs(GhAggregateNode *node, CustomScan *cscan)
+{
+	node->keys = list_nth(cscan->custom_exprs, GH_AGGREGATE_EXPRS_KEYS);
+	node->arguments = list_nth(cscan->custom_exprs, GH_AGGREGATE_EXPRS_ARGUMENTS);
+	node->filters = list_nth(cscan->custom_exprs, GH_AGGREGATE_EXPRS_FILTERS);
+	node->key_states = init_states(node, node->keys);
+	node->argument_states = init_states(node, node->arguments);
+	node->filter_states = init_states(node, node->filters);
+	for (int a = 0; a < node->nresults; a++)
+	{
+		if (node->specs[a].aggregate.kind == GH_AGGREGATE_COUNT_ROWS)
+			node->argument_states[a] = NULL;
+		if (is_placeholder(list_nth(node->filters, a), false))
+			node->filter_states[a] = NULL;
+	}
+}
+
+/* What plan.c wrote. */
+static void
+init_columns(GhAggregateNode *node, CustomScan *cscan)
+{
+	List	   *private = cscan->custom_private;
+	List	   *key_columns = list_nth(private, GH_AGGREGATE_PRIVATE_KEYS);
+	List	   *functions = list_nth(private, GH_AGGREGATE_PRIVATE_FUNCTIONS);
+	TupleDesc	scan = node->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor;
+	ListCell   *lc;
+
+	node->ncolumns = intVal(list_nth(private, GH_AGGREGATE_PRIVATE_COLUMNS));
+	node->first = intVal(list_nth(private, GH_AGGREGATE_PRIVATE_FIRST));
+	node->key_columns = palloc(sizeof(int) * Max(list_length(key_columns), 1));
+	foreach(lc, key_columns)
+		node->key_columns[node->nkeys++] = lfirst_int(lc);
+	/* each may need another one for its scale */
+	node->specs = palloc0(sizeof(GhAggregateSpec) * Max(2 * list_length(functions), 1));
+	foreach(lc, functions)
+	{
+		const GhAggregateFunction *function = gh_find_aggregate(lfirst_oid(lc));
+		GhAggregateSpec *spec = &node->specs[node->nresults];
+
+		if (function == NULL)
+			elog(ERROR, "aggregate function %u is not known", lfirst_oid(lc));
+		spec->aggregate.kind = function->kind;
+		spec->final = function->final;
+		spec->result.type = TupleDescAttr(scan, node->first + node->nresults)->atttypid;
+		node->nresults++;
+	}
+}
+
+static void
+begin_aggregate(CustomScanState *css, EState *estate, int eflags)
+{
+	GhAggregateNode *node = (GhAggregateNode *) css;
+	CustomScan *cscan = (CustomScan *) css->ss.ps.plan;
+
+	node->child = ExecInitNode(linitial(cscan->custom_plans), estate, eflags);
+	css->custom_ps = list_make1(node->child);
+	init_columns(node, cscan);
+	init_exprs(node, cscan);
+	if (gh_may_read_pages(node->child, estate, eflags))
+	{
+		node->scan = node->child;
+		node->attnos = palloc(sizeof(int) * Max(node->ncolumns, 1));
+		for (int i = 0; i < node->ncolumns; i++)
+			node->attnos[i] = gh_relation_attno(node->child, i + 1);
+	}
+	else
+		gh_joined_init(node, estate, eflags);
+	gh_pages_init(&node->own_pages, estate->es_query_cxt);
+	node->pages = node->joined != NULL ? gh_joined_pages(node) : &node->own_pages;
+	node->program.context = AllocSetContextCreate(CurrentMemoryContext, "GpuHashAggregate program",
+												  ALLOCSET_DEFAULT_SIZES);
+	node->key_types = palloc0(sizeof(GhValueType) * Max(node->nkeys, 1));
+	node->key_values = palloc0(sizeof(GhSqlValue) * Max(node->nkeys, 1));
+	node->found = palloc(sizeof(uint32) * GH_VECTOR_ROWS);
+	node->memory_limit = gh_aggregate_memory_limit();
+	node->timing = (estate->es_instrument & INSTRUMENT_TIMER) != 0;
+	node->phase = GH_AGGREGATE_START;
+}
+
+/* ------------------------------------------------------------ what comes out */
+
+/* Reads the input.  Whether this process has groups to return. */
+static bool
+make_groups(GhAggregateNode *node)
+{
+	if (node->member != NULL && !gh_aggregate_attach(node))
+		return false;
+	gh_aggregate_types(node);
+	node->groups = gh_groups_create(node->css.ss.ps.state->es_query_cxt, node->nkeys, node->key_types,
+									node->naggregates, node->specs);
+	node->ngroups = 0;
+	gh_aggregate_read_input(node);
+	node->ran = true;
+	if (node->member != NULL && !gh_aggregate_hand_over(node))
+		return false;
+	node->next_group = 0;
+	if (node->files == NULL)
+		return true;
+	/* all of them are in files then, and come back partition by partition */
+	gh_group_files_put(node->files, node->groups);
+	gh_groups_reset(node->groups);
+	node->counts.disk += gh_group_files_bytes(node->files);
+	return gh_group_files_next(node->files, node->groups);
+}
+
+/* Puts a group into the scan tuple. */
+static void
+load_group(GhAggregateNode *node, uint32 group)
+{
+	TupleTableSlot *scan = node->css.ss.ss_ScanTupleSlot;
+	ExprContext *econtext = node->css.ss.ps.ps_ExprContext;
+	const GhAggregateState *states = gh_groups_states(node->groups) + (Size) group * node->naggregates;
+	MemoryContext saved;
+
+	ResetExprContext(econtext);
+	saved = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
+	ExecStoreAllNullTuple(scan);
+	for (int k = 0; k < node->nkeys; k++)
+	{
+		int			column = node->key_columns[k];
+
+		scan->tts_values[column] = gh_datum_of_value(&node->key_types[k],
+													 gh_groups_key(node->groups, group, k),
+													 &scan->tts_isnull[column]);
+	}
+	for (int a = 0; a < node->nresults; a++)
+	{
+		int			column = node->first + a;
+		int			scales = node->specs[a].scales;
+
+		scan->tts_values[column] = gh_aggregate_result(&node->specs[a], &states[a],
+													   gh_groups_side_of(node->groups, group, a),
+													   scales > 0 ? (int) states[scales].low : -1,
+													   &scan->tts_isnull[column]);
+	}
+	MemoryContextSwitchTo(saved);
+	econtext->ecxt_scantuple = scan;
+}
+
+/* The next group that HAVING lets out, in the scan tuple; false: there are no more. */
+static bool
+next_group(GhAggregateNode *node)
+{
+	PlanState  *ps = &node->css.ss.ps;
+
+	for (;;)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (node->next_group >= gh_groups_count(node->groups))
+		{
+			if (node->files == NULL || !gh_group_files_next(node->files, node->groups))
+				return false;
+			node->next_group = 0;
+			continue;
+		}
+		load_group(node, node->next_group++);
+		if (ps->qual == NULL || ExecQual(ps->qual, ps->ps_ExprContext))
+			return true;
+		InstrCountFiltered1(ps, 1);
+	}
+}
+
+static TupleTableSlot *
+exec_aggregate(CustomScanState *css)
+{
+	GhAggregateNode *node = (GhAggregateNode *) css;
+
+	if (node->phase == GH_AGGREGATE_START)
+		node->phase = make_groups(node) ? GH_AGGREGATE_EMIT : GH_AGGREGATE_DONE;
+	if (node->phase == GH_AGGREGATE_EMIT && next_group(node))
+		return css->ss.ps.ps_ProjInfo != NULL ? ExecProject(css->ss.ps.ps_ProjInfo) :
+			css->ss.ss_ScanTupleSlot;
+	node->phase = GH_AGGREGATE_DONE;
+	return NULL;
+}
+
+/* -------------------------------------------------------- rescans, the end */
+
+/* Forgets the groups, and what was prepared for the input as it was. */
+static void
+forget_groups(GhAggregateNode *node)
+{
+	if (node->files != NULL)
+		gh_group_files_close(node->files);
+	node->files = NULL;
+	if (node->groups != NULL)
+		gh_groups_destroy(node->groups);
+	node->groups = NULL;
+	gh_aggregate_forget_program(node);
+	/* the joins see to theirs */
+	gh_pages_park(&node->own_pages);
+}
+
+/* Groups that are all in memory are kept where the input cannot have changed. */
+static void
+rescan_aggregate(CustomScanState *css)
+{
+	GhAggregateNode *node = (GhAggregateNode *) css;
+
+	/* the core does this for left and right subtrees only */
+	if (css->ss.ps.chgParam != NULL)
+		UpdateChangedParamSet(node->child, css->ss.ps.chgParam);
+	if (node->phase != GH_AGGREGATE_START && node->groups != NULL && node->files == NULL &&
+		node->member == NULL && css->ss.ps.chgParam == NULL)
+	{
+		node->next_group = 0;
+		node->phase = GH_AGGREGATE_EMIT;
+		return;
+	}
+	forget_groups(node);
+	if (node->child->chgParam == NULL)
+		ExecReScan(node->child);
+	node->phase = GH_AGGREGATE_START;
+}
+
+static void
+end_aggregate(CustomScanState *css)
+{
+	GhAggregateNode *node = (GhAggregateNode *) css;
+
+	forget_groups(node);
+	gh_pages_end(&node->own_pages);
+	ExecEndNode(node->child);
+}

@@ -1,0 +1,144 @@
+/*
+ * exec.h
+ *		GpuHashAggregate at run time: what the executor's files share.
+ */
+#ifndef GPUHASH_AGGREGATE_EXEC_H
+#define GPUHASH_AGGREGATE_EXEC_H
+
+#include "postgres.h"
+
+#include "access/parallel.h"
+#include "portability/instr_time.h"
+
+#include "aggregate/node.h"
+#include "join/source.h"
+
+typedef enum GhAggregatePhase
+{
+	GH_AGGREGATE_START,			/* nothing read */
+	GH_AGGREGATE_EMIT,			/* groups come out */
+	GH_AGGREGATE_DONE
+} GhAggregatePhase;
+
+/* What EXPLAIN ANALYZE shows; in a parallel query, of all participants. */
+typedef struct GhAggregateCounts
+{
+	uint64		pages;			/* read by the node itself */
+	uint64		rows;			/* that the child had for it */
+	uint64		back;			/* of them, by PostgreSQL's expressions */
+	uint64		groups;			/* that came out of the input, or its parts */
+	Size		memory;			/* bytes of groups, at most */
+	uint64		disk;			/* bytes written to files */
+	instr_time	build_time;		/* the joins' inner sides read */
+	instr_time	source_time;	/* pages read */
+	instr_time	probe_time;		/* the joins' tables probed */
+	instr_time	evaluate_time;	/* decoded, and expressions evaluated */
+	instr_time	group_time;		/* groups found, and rows added */
+	instr_time	merge_time;		/* of several participants' groups */
+} GhAggregateCounts;
+
+/* The program for some hundred rows; made when the first row is there. */
+typedef struct GhAggregateProgram
+{
+	MemoryContext context;
+	bool		tried;
+	ParamExecData *awaited;		/* not tried: the result of a subquery that is to be run first */
+	const char *why_not;		/* why there is none */
+	GhProgram  *program;		/* NULL: rows are done by PostgreSQL's expressions */
+	uint32		nfilters;		/* instructions of the scan's conditions, which come first */
+	GhPageShape shape;
+	GhVectorBatch batch;
+	uint16	   *key_vectors;	/* by key */
+	GhAggregate *aggregates;	/* by aggregate */
+} GhAggregateProgram;
+
+typedef struct GhAggregateNode
+{
+	CustomScanState css;		/* must be first */
+
+	/* what the plan says */
+	int			ncolumns;		/* of the child, and of the scan tuple the first */
+	int			nkeys;
+	int		   *key_columns;	/* by key: of the scan tuple */
+	int			first;			/* column of the first aggregate */
+	int			nresults;		/* aggregates that come out */
+	int			naggregates;	/* and those that tell scales of their results, behind them */
+	List	   *keys;			/* expressions */
+	List	   *arguments;
+	List	   *filters;
+	ExprState **key_states;
+	ExprState **argument_states;	/* NULL: count(*) */
+	ExprState **filter_states;	/* NULL: none */
+	GhValueType *key_types;
+	GhAggregateSpec *specs;
+
+	/* the input */
+	PlanState  *child;
+	PlanState  *scan;			/* whose pages the node can read: the child, or that below its joins;
+								 * NULL: rows come from the child */
+	int		   *attnos;			/* by column: of the relation, where the child is the scan */
+	struct GhJoined *joined;	/* the child is joins over the scan; or NULL */
+	bool		by_rows;		/* the child's rows are read all the same */
+	struct GhRowBuffer *rows;	/* of them */
+	GhPages		own_pages;
+	GhPages    *pages;			/* of the scan: the node's own, or those of the lowest join's source */
+	GhAggregateProgram program;
+	GhSqlValue *key_values;		/* of one row */
+	uint32	   *found;			/* groups of a batch's rows */
+
+	/* the groups */
+	GhAggregatePhase phase;
+	Size		memory_limit;
+	GhGroups   *groups;
+	uint32		ngroups;		/* when their memory was asked for */
+	GhGroupFiles *files;		/* NULL: all are in memory */
+	uint32		next_group;
+	struct GhAggregateMember *member;	/* of a parallel query; NULL: this process is alone */
+
+	bool		timing;
+	bool		ran;			/* at least once: there are counts to show */
+	GhAggregateCounts counts;
+} GhAggregateNode;
+
+/* input.c */
+extern void gh_aggregate_read_input(GhAggregateNode *node);
+extern void gh_aggregate_batch(GhAggregateNode *node, instr_time *clock);
+extern void gh_add_input_row(GhAggregateNode *node);
+extern void gh_aggregate_keep_within_memory(GhAggregateNode *node);
+
+/* rows.c */
+extern bool gh_store_value(GhLoad load, int scale, Datum value, GhVector *vector, int row);
+extern bool gh_aggregate_read_rows(GhAggregateNode *node);
+
+/* compile.c */
+extern void gh_aggregate_types(GhAggregateNode *node);
+extern bool gh_aggregate_compile(GhAggregateNode *node);
+extern void gh_aggregate_forget_program(GhAggregateNode *node);
+
+/* parallel.c */
+extern Size gh_aggregate_estimate_dsm(CustomScanState *css, ParallelContext *pcxt);
+extern void gh_aggregate_init_dsm(CustomScanState *css, ParallelContext *pcxt, void *coordinate);
+extern void gh_aggregate_reinit_dsm(CustomScanState *css, ParallelContext *pcxt, void *coordinate);
+extern void gh_aggregate_init_worker(CustomScanState *css, shm_toc *toc, void *coordinate);
+extern bool gh_aggregate_attach(GhAggregateNode *node);
+extern bool gh_aggregate_hand_over(GhAggregateNode *node);
+extern bool gh_aggregate_put_shared(GhAggregateNode *node);
+
+/* explain.c */
+extern void gh_aggregate_explain(CustomScanState *css, List *ancestors, ExplainState *es);
+
+/* What of the node's time went where. */
+static inline void
+gh_aggregate_clock(const GhAggregateNode *node, instr_time *sum, instr_time *last)
+{
+	instr_time	now;
+
+	if (!node->timing)
+		return;
+	INSTR_TIME_SET_CURRENT(now);
+	if (sum != NULL)
+		INSTR_TIME_ACCUM_DIFF(*sum, now, *last);
+	*last = now;
+}
+
+#endif							/* GPUHASH_AGGREGATE_EXEC_H */

@@ -1,0 +1,89 @@
+/*
+ * explain.c
+ *		What EXPLAIN shows of a GpuHashAggregate.
+ *
+ * The plan: its keys, and whether the node reads pages.  With ANALYZE, what went through it and,
+ * where timing is on, where its own time went.  Every line is a property, so that all formats
+ * have it.
+ */
+#include "postgres.h"
+
+#include "utils/ruleutils.h"
+
+#include "aggregate/exec.h"
+#include "planning.h"
+
+static void
+show_keys(GhAggregateNode *node, List *ancestors, ExplainState *es)
+{
+	CustomScan *scan = (CustomScan *) node->css.ss.ps.plan;
+	List	   *context = set_deparse_context_plan(es->deparse_cxt, node->css.ss.ps.plan, ancestors);
+	bool		prefix = gh_explained_relations(es) > 1 || es->verbose;
+	List	   *names = NIL;
+
+	/* in node->keys, columns have plan.c's marks */
+	for (int k = 0; k < node->nkeys; k++)
+	{
+		TargetEntry *tle = list_nth_node(TargetEntry, scan->custom_scan_tlist, node->key_columns[k]);
+
+		names = lappend(names, deparse_expression((Node *) gh_unmarked(tle->expr), context, prefix, false));
+	}
+	if (names != NIL)
+		ExplainPropertyList("Group Key", names, es);
+}
+
+static uint64
+to_kilobytes(uint64 bytes)
+{
+	return (bytes + 1023) / 1024;
+}
+
+static void
+show_times(GhAggregateNode *node, ExplainState *es)
+{
+	GhAggregateCounts *counts = &node->counts;
+	double		source = INSTR_TIME_GET_MILLISEC(counts->source_time);
+	double		build = INSTR_TIME_GET_MILLISEC(counts->build_time);
+	double		probe = INSTR_TIME_GET_MILLISEC(counts->probe_time);
+	double		evaluate = INSTR_TIME_GET_MILLISEC(counts->evaluate_time);
+	double		group = INSTR_TIME_GET_MILLISEC(counts->group_time);
+	double		merge = INSTR_TIME_GET_MILLISEC(counts->merge_time);
+	double		total = node->css.ss.ps.instrument->total * 1000.0;
+
+	if (node->joined != NULL)
+		ExplainPropertyFloat("Build Time", "ms", build, 3, es);
+	ExplainPropertyFloat("Source Time", "ms", source, 3, es);
+	if (node->joined != NULL)
+		ExplainPropertyFloat("Probe Time", "ms", probe, 3, es);
+	ExplainPropertyFloat("Evaluate Time", "ms", evaluate, 3, es);
+	ExplainPropertyFloat("Group Time", "ms", group, 3, es);
+	if (counts->disk > 0 || !INSTR_TIME_IS_ZERO(counts->merge_time) || es->format != EXPLAIN_FORMAT_TEXT)
+		ExplainPropertyFloat("Merge Time", "ms", merge, 3, es);
+	ExplainPropertyFloat("Emit Time", "ms", Max(total - build - source - probe - evaluate - group - merge, 0.0), 3, es);
+}
+
+/* ExplainCustomScan */
+void
+gh_aggregate_explain(CustomScanState *css, List *ancestors, ExplainState *es)
+{
+	GhAggregateNode *node = (GhAggregateNode *) css;
+	GhAggregateCounts *counts = &node->counts;
+
+	show_keys(node, ancestors, es);
+	if (!es->analyze || !node->ran)
+		return;
+	ExplainPropertyText("Engine", "cpu", es);
+	if (node->scan != NULL || es->format != EXPLAIN_FORMAT_TEXT)
+		ExplainPropertyUInteger("Pages", NULL, counts->pages, es);
+	ExplainPropertyUInteger("Input Rows", NULL, counts->rows, es);
+	ExplainPropertyUInteger("Rows Handed Back", NULL, counts->back, es);
+	if (node->nkeys > 0 || es->format != EXPLAIN_FORMAT_TEXT)
+		ExplainPropertyUInteger("Groups", NULL, counts->groups, es);
+	ExplainPropertyUInteger("Memory Usage", "kB", to_kilobytes(counts->memory), es);
+	if (counts->disk > 0 || es->format != EXPLAIN_FORMAT_TEXT)
+		ExplainPropertyUInteger("Disk Usage", "kB", to_kilobytes(counts->disk), es);
+	if (es->timing && node->timing)
+		show_times(node, es);
+	if (es->verbose && node->program.why_not != NULL)
+		ExplainPropertyText("Fallback Reason", node->program.why_not, es);
+}

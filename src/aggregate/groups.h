@@ -1,0 +1,97 @@
+/*
+ * groups.h
+ *		What the files that deal with the groups of one process share.
+ */
+#ifndef GPUHASH_AGGREGATE_GROUPS_H
+#define GPUHASH_AGGREGATE_GROUPS_H
+
+#include "postgres.h"
+
+#include "utils/palloc.h"
+
+#include "aggregate/node.h"
+#include "engine/engine.h"
+
+/* Rows looked up at a time. */
+#define GH_LOOKUP_ROWS 256
+
+/* Slots of the table of new codes; rows fill half of it at most. */
+#define GH_NEW_BITS 9
+#define GH_NEW_SLOTS (1 << GH_NEW_BITS)
+
+#define GH_CACHE_BITS 12
+#define GH_CACHE_SLOTS (1 << GH_CACHE_BITS)
+
+/* Most keys of a packed code: a byte tells which of them are NULL. */
+#define GH_PACKED_KEYS_MAX 8
+
+/* Where a key is in a packed code. */
+typedef struct GhPacking
+{
+	uint8		shift;
+	uint8		bits;
+} GhPacking;
+
+/* Rows that are being looked up; groups are given as number + 1, and 0 is none. */
+typedef struct GhLookup
+{
+	uint32		nrows;
+	bool		any_null;		/* packed: some key of some row is NULL */
+	uint64		codes[GH_LOOKUP_ROWS];
+	uint8		nulls[GH_LOOKUP_ROWS];	/* packed: a bit for each key */
+	GhSqlValue *values;			/* not packed, or of records: all keys of a row, then the next */
+	uint32		groups[GH_LOOKUP_ROWS]; /* the first of the code, and in the end the row's */
+	/* requests to the engine: a code, the row that it is of, and a group */
+	uint64		asked[GH_LOOKUP_ROWS];
+	uint16		asked_row[GH_LOOKUP_ROWS];
+	uint64		answer[GH_LOOKUP_ROWS];
+	bool		news_ready;		/* news was cleared for this call */
+	uint32		news[GH_NEW_SLOTS];	/* groups with codes that are new, by code */
+} GhLookup;
+
+struct GhGroups
+{
+	MemoryContext own;			/* of this and what is as large for any number of groups */
+	MemoryContext context;		/* of what grows with the groups */
+	MemoryContextCallback callback;
+	int			nkeys;
+	const GhValueType *keys;
+	int			naggregates;
+	const GhAggregateSpec *specs;
+	bool		packed;
+	GhPacking	packing[GH_PACKED_KEYS_MAX];
+	GhLookup   *lookup;
+
+	GhHost		host;
+	GhTable    *table;			/* code to group + 1; NULL before the first code */
+
+	uint32		count;
+	uint32		capacity;		/* of the arrays by group */
+	uint64	   *codes;
+	uint32	   *next;			/* group + 1 of the next one with the same code, or 0 */
+	uint8	   *nulls;			/* packed */
+	bool		any_null;		/* packed: some key of some group is NULL */
+	GhSqlValue *values;			/* not packed: by group and key */
+	GhAggregateState *states;	/* by group and aggregate */
+	GhSide	  **sides;			/* likewise; NULL before the first was asked for */
+	char	   *piece;			/* what is left of memory for texts */
+	Size		piece_left;
+	Size		piece_size;
+	uint32		cache[GH_CACHE_SLOTS];	/* group + 1 by code, or 0 */
+};
+
+/* ---- keys.c: values and codes of the rows that are looked up ---- */
+
+extern bool gh_choose_packing(GhGroups *groups);
+extern GhSqlValue gh_unpack_key(const GhGroups *groups, uint32 group, int key);
+extern bool gh_key_is_bytes(const GhValueType *type, const GhSqlValue *value);
+extern void gh_lookup_vectors(GhGroups *groups, const GhVectorBatch *batch,
+							  const uint16 *key_vectors, const uint16 *rows);
+extern void gh_lookup_values(GhGroups *groups);
+extern bool gh_group_has_keys(const GhGroups *groups, Size group, uint32 row);
+
+/* ---- groups.c ---- */
+
+extern void gh_look_up(GhGroups *groups);
+
+#endif							/* GPUHASH_AGGREGATE_GROUPS_H */

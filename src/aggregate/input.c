@@ -1,0 +1,398 @@
+/*
+ * input.c
+ *		The rows that are aggregated: pages of a scan, in vectors, or one by one.
+ *
+ * Where the child is a scan whose pages the node may read, the visible tuples of a page become
+ * a batch: its columns are decoded, the scan's conditions, keys and arguments evaluated, groups
+ * found and rows added by the engine, while the page is pinned.  Rows that the engine hands
+ * back, and all where there is no program, are evaluated by PostgreSQL's own expressions, from the
+ * scan's first condition on.  Other children's rows come through the executor: rows.c.
+ *
+ * What a page and a scan ask for is in ../join/README, "Sources".
+ */
+#include "postgres.h"
+
+#include "executor/executor.h"
+#include "executor/instrument.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "storage/bufmgr.h"
+#include "utils/fmgrprotos.h"
+#include "utils/numeric.h"
+
+#include "aggregate/exec.h"
+#include "aggregate/joined.h"
+#include "engine/cpu_page.h"
+
+/* Pages that a read stream may read ahead: nothing is returned before all are read. */
+#define GH_PAGES_AHEAD 128
+
+/* ----------------------------------------- one row, by PostgreSQL's expressions */
+
+static bool
+filter_is_true(ExprState *filter, ExprContext *econtext)
+{
+	bool		null;
+	Datum		value;
+
+	if (filter == NULL)
+		return true;
+	value = ExecEvalExpr(filter, econtext, &null);
+	return !null && DatumGetBool(value);
+}
+
+/* The scale of a numeric, to the aggregate that keeps the largest; of NaN nobody asks. */
+static void
+add_scale(GhAggregateNode *node, uint32 group, int a, Datum value)
+{
+	Numeric		numeric = DatumGetNumeric(value);
+	GhAggregateState *state = gh_groups_states(node->groups) + (Size) group * node->naggregates + a;
+
+	if (!numeric_is_nan(numeric) && !numeric_is_inf(numeric))
+		(void) gh_aggregate_add(&node->specs[a].aggregate, state,
+								DatumGetInt32(DirectFunctionCall1(numeric_scale, NumericGetDatum(numeric))), 0);
+}
+
+static void
+add_to_aggregate(GhAggregateNode *node, uint32 group, int a)
+{
+	ExprContext *econtext = node->css.ss.ps.ps_ExprContext;
+	const GhAggregateSpec *spec = &node->specs[a];
+	GhAggregateState *state;
+	Datum		value = (Datum) 0;
+	bool		null = false;
+
+	if (!filter_is_true(node->filter_states[a], econtext))
+		return;
+	if (node->argument_states[a] != NULL)
+		value = ExecEvalExpr(node->argument_states[a], econtext, &null);
+	if (null)
+		return;
+	state = gh_groups_states(node->groups) + (Size) group * node->naggregates + a;
+	if (spec->aggregate.kind <= GH_AGGREGATE_COUNT)
+		state->count++;
+	else
+		gh_aggregate_datum(spec, state, gh_groups_side(node->groups, group, a),
+						   gh_groups_context(node->groups), value);
+	if (spec->scales > 0)
+		add_scale(node, group, spec->scales, value);
+}
+
+/* Adds the row whose columns are in the scan tuple. */
+void
+gh_add_input_row(GhAggregateNode *node)
+{
+	TupleTableSlot *scan = node->css.ss.ss_ScanTupleSlot;
+	ExprContext *econtext = node->css.ss.ps.ps_ExprContext;
+	MemoryContext saved = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
+	uint32		group = 0;
+
+	scan->tts_flags &= ~TTS_FLAG_EMPTY;
+	scan->tts_nvalid = scan->tts_tupleDescriptor->natts;
+	econtext->ecxt_scantuple = scan;
+	for (int k = 0; k < node->nkeys; k++)
+	{
+		bool		null;
+		Datum		value = ExecEvalExpr(node->key_states[k], econtext, &null);
+
+		node->key_values[k] = gh_value_of_datum(&node->key_types[k], value, null);
+	}
+	if (node->nkeys > 0)
+		group = gh_groups_find_one(node->groups, node->key_values);
+	for (int a = 0; a < node->nresults; a++)
+		add_to_aggregate(node, group, a);
+	MemoryContextSwitchTo(saved);
+}
+
+/* A visible tuple of the scan's page.  Whether the scan's conditions accept it. */
+static bool
+add_tuple(GhAggregateNode *node, int i)
+{
+	ScanState  *child = (ScanState *) node->scan;
+	HeapScanDesc scan = node->pages->scan;
+	Page		page = BufferGetPage(scan->rs_cbuf);
+	ItemId		item = PageGetItemId(page, scan->rs_vistuples[i]);
+	ExprContext *econtext = child->ps.ps_ExprContext;
+	TupleTableSlot *to = node->css.ss.ss_ScanTupleSlot;
+
+	/* the scan's place for its current row, which the slot then points to */
+	scan->rs_ctup.t_data = (HeapTupleHeader) PageGetItem(page, item);
+	scan->rs_ctup.t_len = ItemIdGetLength(item);
+	ItemPointerSet(&scan->rs_ctup.t_self, scan->rs_cblock, scan->rs_vistuples[i]);
+	ExecStoreBufferHeapTuple(&scan->rs_ctup, child->ss_ScanTupleSlot, scan->rs_cbuf);
+
+	/* one row may take long, and there may be hundreds */
+	CHECK_FOR_INTERRUPTS();
+	ResetExprContext(econtext);
+	econtext->ecxt_scantuple = child->ss_ScanTupleSlot;
+	if (child->ps.qual != NULL && !ExecQual(child->ps.qual, econtext))
+		return false;
+	if (node->joined != NULL)
+	{
+		gh_joined_add_tuple(node);
+		return true;
+	}
+	ResetExprContext(node->css.ss.ps.ps_ExprContext);
+	for (int c = 0; c < node->ncolumns; c++)
+		to->tts_values[c] = slot_getattr(child->ss_ScanTupleSlot, node->attnos[c], &to->tts_isnull[c]);
+	gh_add_input_row(node);
+	return true;
+}
+
+/* -------------------------------------------------------------- a page */
+
+static bool
+is_float(const GhValueType *type)
+{
+	return type->value_class == GH_CLASS_FLOAT4 || type->value_class == GH_CLASS_FLOAT8;
+}
+
+/*
+ * Whether the result may tell in which order the rows came: sums of floats round and overflow, and
+ * 0 and -0 are equal, as keys and for extremes.  A join's rows have no order.
+ */
+static bool
+order_matters(const GhAggregateNode *node)
+{
+	if (node->joined != NULL)
+		return false;
+	for (int k = 0; k < node->nkeys; k++)
+		if (is_float(&node->key_types[k]))
+			return true;
+	for (int a = 0; a < node->naggregates; a++)
+		if (node->specs[a].aggregate.kind > GH_AGGREGATE_COUNT && is_float(&node->specs[a].argument))
+			return true;
+	return false;
+}
+
+/* Rows that are handed back are done after the batch, and so is then what comes behind them. */
+static void
+keep_order(GhVectorBatch *batch)
+{
+	uint32		i = 0;
+
+	while (i < batch->nrows && batch->state[i] != GH_ROW_BACK)
+		i++;
+	for (; i < batch->nrows; i++)
+		if (batch->state[i] == GH_ROW_LIVE)
+			batch->state[i] = GH_ROW_BACK;
+}
+
+/* The rows of a batch that were joined: expressions, groups, aggregates. */
+void
+gh_aggregate_batch(GhAggregateNode *node, instr_time *clock)
+{
+	GhAggregateProgram *program = &node->program;
+	GhVectorBatch *batch = &program->batch;
+
+	if (gh_program_run_part(program->program, batch, program->nfilters,
+							program->program->ninstructions) == 0)
+		return;
+	if (order_matters(node))
+		keep_order(batch);
+	gh_aggregate_clock(node, &node->counts.evaluate_time, clock);
+	if (node->nkeys > 0)
+		gh_groups_find(node->groups, batch, program->key_vectors, node->found);
+	gh_cpu_aggregate(program->aggregates, node->naggregates, batch,
+					 node->nkeys > 0 ? node->found : NULL, gh_groups_states(node->groups));
+	gh_aggregate_clock(node, &node->counts.group_time, clock);
+}
+
+/*
+ * The batch, by the program.  How many of its rows, not handed back, the scan let through, and how
+ * many are handed back.
+ */
+static int
+run_batch(GhAggregateNode *node, instr_time *clock, uint32 *nback)
+{
+	GhAggregateProgram *program = &node->program;
+	GhVectorBatch *batch = &program->batch;
+	uint32		live;
+	uint32		ignored;
+	uint32		back[2];		/* after conditions, and joins */
+
+	(void) gh_program_run_part(program->program, batch, 0, program->nfilters);
+	gh_batch_count(batch, &live, nback);
+	if (live == 0)
+		return 0;
+	back[0] = back[1] = *nback;
+	if (node->joined != NULL)
+	{
+		gh_aggregate_clock(node, &node->counts.evaluate_time, clock);
+		gh_joined_probe(node, batch);
+		gh_batch_count(batch, &ignored, &back[1]);
+		gh_aggregate_clock(node, &node->counts.probe_time, clock);
+	}
+	gh_aggregate_batch(node, clock);
+	gh_batch_count(batch, &ignored, nback);
+	if (node->joined != NULL)
+		gh_joined_uncount(node, node->joined->nlevels, *nback - back[1]);
+	return live - (*nback - back[0]);
+}
+
+/* The visible tuples from first on, count of them.  How many rows there were. */
+static int
+add_batch(GhAggregateNode *node, int first, int count, instr_time *clock)
+{
+	GhAggregateProgram *program = &node->program;
+	GhVectorBatch *batch = &program->batch;
+	HeapScanDesc scan = node->pages->scan;
+	uint32		nback = count;
+	int			rows = 0;
+
+	batch->nrows = 0;
+	if (gh_cpu_page_load(&program->shape, (const uint8 *) BufferGetPage(scan->rs_cbuf),
+						 scan->rs_vistuples + first, count, batch) == GH_OK)
+		rows = run_batch(node, clock, &nback);
+	else
+		/* not a page as the engine knows them: PostgreSQL is to say what is wrong with it */
+		memset(batch->state, GH_ROW_BACK, count);
+	node->counts.back += nback;
+	for (int i = 0; nback > 0 && i < count; i++)
+		if (batch->state[i] == GH_ROW_BACK)
+		{
+			nback--;
+			rows += add_tuple(node, first + i);
+		}
+	gh_aggregate_clock(node, &node->counts.evaluate_time, clock);
+	return rows;
+}
+
+/* The page that is pinned, from a visible tuple on.  How many rows the scan's conditions accept. */
+static int
+add_page(GhAggregateNode *node, int from, instr_time *clock)
+{
+	int			ntuples = node->pages->scan->rs_ntuples;
+	int			rows = 0;
+
+	if (from == ntuples)
+		return 0;
+	if (gh_aggregate_compile(node))
+	{
+		node->pages->tuples_unread = node->program.shape.ncolumns == 0;
+		for (int first = from; first < ntuples; first += GH_VECTOR_ROWS)
+			rows += add_batch(node, first, Min(ntuples - first, GH_VECTOR_ROWS), clock);
+	}
+	else
+	{
+		for (int i = from; i < ntuples; i++)
+			rows += add_tuple(node, i);
+		node->counts.back += ntuples - from;
+		gh_aggregate_clock(node, &node->counts.evaluate_time, clock);
+	}
+	/* the slot has a pin of its own */
+	ExecClearTuple(((ScanState *) node->scan)->ss_ScanTupleSlot);
+	InstrCountFiltered1(node->scan, ntuples - from - rows);
+	return rows;
+}
+
+/* Goes on to the next page; false at the end.  *from: its first tuple that is not done. */
+static bool
+next_page(GhAggregateNode *node, int *from)
+{
+	HeapScanDesc scan;
+
+	*from = 0;
+	gh_pages_begin(node->pages, node->scan);
+	if (!gh_pages_next(node->pages, GH_PAGES_AHEAD))
+		return false;
+	scan = node->pages->scan;
+	pgstat_count_index_tuples(scan->rs_base.rs_rd, scan->rs_ntuples);
+	return true;
+}
+
+static bool
+read_page(GhAggregateNode *node)
+{
+	instr_time	clock = {0};
+	bool		ahead = node->joined != NULL && node->joined->first >= 0;
+	bool		found = true;
+	int			from;
+	int			rows = 0;
+
+	gh_aggregate_clock(node, NULL, &clock);
+	if (node->joined != NULL)
+		gh_joined_start(node);
+	gh_child_start(node->scan);
+	if (ahead)
+	{
+		from = node->joined->first;
+		node->joined->first = -1;
+	}
+	else
+		found = next_page(node, &from);
+	gh_aggregate_clock(node, &node->counts.source_time, &clock);
+	if (found)
+	{
+		rows = add_page(node, from, &clock);
+		node->counts.pages++;
+		node->counts.rows += rows;
+	}
+	/* a row that was found ahead was counted then */
+	gh_child_stop(node->scan, rows - (ahead ? 1 : 0));
+	if (node->joined != NULL)
+		gh_joined_stop(node);
+	return found;
+}
+
+/* -------------------------------------------------------------------- all */
+
+/* Where the groups have outgrown memory, they go to files, and other groups begin. */
+void
+gh_aggregate_keep_within_memory(GhAggregateNode *node)
+{
+	Size		bytes;
+
+	if (gh_groups_count(node->groups) == node->ngroups)
+		return;
+	node->ngroups = gh_groups_count(node->groups);
+	bytes = gh_groups_bytes(node->groups);
+	node->counts.memory = Max(node->counts.memory, bytes);
+	if (bytes <= node->memory_limit || node->nkeys == 0)
+		return;
+	node->counts.groups += node->ngroups;
+	if (node->member == NULL || !gh_aggregate_put_shared(node))
+	{
+		if (node->files == NULL)
+			node->files = gh_group_files_create(node->css.ss.ps.state->es_query_cxt,
+												node->memory_limit);
+		gh_group_files_put(node->files, node->groups);
+	}
+	gh_groups_reset(node->groups);
+	node->ngroups = 0;
+}
+
+/* What is read, the joins' tables having been made where pages are. */
+static GhJoinedInput
+open_input(GhAggregateNode *node)
+{
+	instr_time	clock = {0};
+	GhJoinedInput input;
+
+	if (node->joined == NULL)
+		return node->scan != NULL ? GH_JOINED_PAGES : GH_JOINED_ROWS;
+	gh_aggregate_clock(node, NULL, &clock);
+	input = gh_joined_open(node);
+	gh_aggregate_clock(node, &node->counts.build_time, &clock);
+	return input;
+}
+
+/* Reads the child to its end, into groups. */
+void
+gh_aggregate_read_input(GhAggregateNode *node)
+{
+	GhJoinedInput input = open_input(node);
+
+	node->by_rows = input == GH_JOINED_ROWS;
+	while (input != GH_JOINED_NOTHING &&
+		   (node->by_rows ? gh_aggregate_read_rows(node) : read_page(node)))
+	{
+		CHECK_FOR_INTERRUPTS();
+		gh_aggregate_keep_within_memory(node);
+	}
+	node->counts.groups += gh_groups_count(node->groups);
+	node->counts.memory = Max(node->counts.memory, gh_groups_bytes(node->groups));
+	gh_pages_park(node->pages);
+	if (input == GH_JOINED_PAGES && node->joined != NULL)
+		gh_joined_close(node);
+}

@@ -1,0 +1,635 @@
+/*
+ * joined.c
+ *		Rows of a chain of hash joins over a scan, as the aggregate reads them.
+ *
+ * Where the child is a GpuHashJoin whose outer side is a scan, or another such join, the rows that
+ * it joins need not be put together: the scan's pages are read once, and a page's rows go, as
+ * vectors, from one join's table to the next.  Each drops those that have no match, and adds
+ * columns of its inner side: from the table's values where the join carries them there, else
+ * from the stored rows.  A row with several matches is handed back.
+ *
+ * The joins stay nodes of the plan; they read their inner sides and make their tables themselves.
+ * Where one of them cannot be probed so (it has outgrown memory, its table is on a device, or many
+ * of its keys have several rows), all of them return their rows as ever.
+ */
+#include "postgres.h"
+
+#include "executor/executor.h"
+#include "executor/instrument.h"
+#include "miscadmin.h"
+
+#include "aggregate/joined.h"
+#include "scan/translate.h"
+#include "session.h"
+
+/* How many rows ahead of their use stored inner rows are fetched into cache. */
+#define GH_PREFETCH_ROWS 12
+
+/* --------------------------------------------------------------- set-up */
+
+/* Whether a row of the join is an outer row and its match, and nothing is evaluated. */
+static bool
+is_plain(const GhJoinState *js)
+{
+	const GhKeySide *keys = &js->keys[GH_OUTER];
+	TupleDesc	outer = ExecGetResultType(gh_child(js, GH_OUTER));
+
+	if ((js->jointype != JOIN_INNER && js->jointype != JOIN_LEFT && js->jointype != JOIN_SEMI &&
+		 js->jointype != JOIN_ANTI) ||
+		js->recheck != NULL || js->joinqual != NULL || js->css.ss.ps.qual != NULL ||
+		js->output_columns == NULL || js->marks_inner || !keys->exact || keys->has_exprs)
+		return false;
+	for (int i = 0; i < keys->ncolumns; i++)
+		if (keys->columns[i].encoding > GH_KEY_OID ||
+			gh_class_of_type(TupleDescAttr(outer, keys->columns[i].attno - 1)->atttypid) == 0)
+			return false;
+	return true;
+}
+
+/* The joins of the chain, the lowest last; NIL: it is not one that can be probed. */
+static List *
+find_joins(GhAggregateNode *node, EState *estate, int eflags)
+{
+	List	   *joins = NIL;
+	PlanState  *ps = node->child;
+	GhJoinState *js;
+
+	while ((js = gh_as_join(ps)) != NULL)
+	{
+		if (!is_plain(js))
+			return NIL;
+		joins = lappend(joins, js);
+		ps = gh_child(js, GH_OUTER);
+	}
+	/* the lowest join would read it, too */
+	if (joins == NIL || ((GhJoinState *) llast(joins))->source[GH_OUTER] == NULL)
+		return NIL;
+	node->scan = ps;
+	return joins;
+}
+
+/* Where the output column resno of the join at this level, or, -1, of the scan, comes from. */
+static GhColumnSource
+find_source(GhAggregateNode *node, const GhJoined *joined, int level, int resno)
+{
+	GhColumnSource source = {.level = level};
+	const GhJoinState *js;
+	int			column;
+
+	if (level < 0)
+	{
+		source.column = gh_relation_attno(node->scan, resno);
+		return source;
+	}
+	js = joined->levels[level].js;
+	column = js->output_columns[resno - 1];
+	if (column >= js->nkept[GH_OUTER] + js->nkept[GH_INNER])
+		column = js->copy_sources[column - js->nkept[GH_OUTER] - js->nkept[GH_INNER]];
+	if (column < js->nkept[GH_OUTER])
+		return find_source(node, joined, level - 1, js->scan_attnos[column]);
+	source.column = column - js->nkept[GH_OUTER];
+	return source;
+}
+
+static void
+init_level(GhAggregateNode *node, GhJoined *joined, int number)
+{
+	GhJoinLevel *level = &joined->levels[number];
+	const GhKeySide *keys = &level->js->keys[GH_OUTER];
+	int			nkept = level->js->nkept[GH_INNER];
+
+	level->nkeys = keys->ncolumns;
+	level->keys = palloc(sizeof(GhColumnSource) * level->nkeys);
+	level->key_vectors = palloc0(sizeof(uint16) * level->nkeys);
+	for (int i = 0; i < level->nkeys; i++)
+		level->keys[i] = find_source(node, joined, number - 1, keys->columns[i].attno);
+	level->columns = palloc0(sizeof(GhJoinedColumn) * Max(nkept, 1));
+	level->values = palloc0(sizeof(Datum) * Max(nkept, 1));
+	level->nulls = palloc0(sizeof(bool) * Max(nkept, 1));
+}
+
+static TupleDesc
+scan_desc(const GhAggregateNode *node)
+{
+	return RelationGetDescr(((ScanState *) node->scan)->ss_currentRelation);
+}
+
+/* Makes node->joined where the child is such a chain. */
+void
+gh_joined_init(GhAggregateNode *node, EState *estate, int eflags)
+{
+	List	   *joins = find_joins(node, estate, eflags);
+	GhJoined   *joined;
+	int			attno;
+
+	if (joins == NIL)
+	{
+		node->scan = NULL;
+		return;
+	}
+	attno = scan_desc(node)->natts + 1;
+	joined = palloc0(sizeof(GhJoined));
+	joined->nlevels = list_length(joins);
+	joined->levels = palloc0(sizeof(GhJoinLevel) * joined->nlevels);
+	for (int i = 0; i < joined->nlevels; i++)
+		joined->levels[i].js = list_nth(joins, joined->nlevels - 1 - i);
+	for (int i = 0; i < joined->nlevels; i++)
+	{
+		init_level(node, joined, i);
+		joined->levels[i].first_attno = attno;
+		attno += joined->levels[i].js->nkept[GH_INNER];
+	}
+	joined->sources = palloc(sizeof(GhColumnSource) * Max(node->ncolumns, 1));
+	for (int i = 0; i < node->ncolumns; i++)
+		joined->sources[i] = find_source(node, joined, joined->nlevels - 1, i + 1);
+	joined->keys = palloc(sizeof(uint64) * GH_VECTOR_ROWS);
+	joined->found = palloc(sizeof(uint64) * GH_VECTOR_ROWS);
+	joined->rows = palloc(sizeof(uint16) * GH_VECTOR_ROWS);
+	node->joined = joined;
+}
+
+/* ------------------------------------------------------ columns in programs */
+
+/*
+ * In programs, the joins' inner columns are numbered as if they were more columns of the scan's
+ * relation.
+ */
+int
+gh_joined_attno(GhAggregateNode *node, GhColumnSource source)
+{
+	return source.level < 0 ? source.column : node->joined->levels[source.level].first_attno + source.column;
+}
+
+/* The relation's columns, and those. */
+TupleDesc
+gh_joined_desc(GhAggregateNode *node)
+{
+	const GhJoined *joined = node->joined;
+	const GhJoinLevel *top = &joined->levels[joined->nlevels - 1];
+	TupleDesc	relation = scan_desc(node);
+	TupleDesc	desc = CreateTemplateTupleDesc(top->first_attno - 1 + top->js->nkept[GH_INNER]);
+
+	for (int i = 1; i <= relation->natts; i++)
+	{
+		TupleDescCopyEntry(desc, i, relation, i);
+		/* this is not copied */
+		TupleDescAttr(desc, i - 1)->atthasmissing = TupleDescAttr(relation, i - 1)->atthasmissing;
+	}
+	for (int i = 0; i < joined->nlevels; i++)
+	{
+		const GhJoinState *js = joined->levels[i].js;
+
+		for (int c = 0; c < js->nkept[GH_INNER]; c++)
+			TupleDescCopyEntry(desc, joined->levels[i].first_attno + c,
+							   ExecGetResultType(gh_child(js, GH_INNER)), js->columns[GH_INNER].attnos[c]);
+	}
+	return desc;
+}
+
+/* A program's column that is one of those: a join is to fill the vector. */
+void
+gh_joined_add_column(GhAggregateNode *node, const GhColumn *column, int vector)
+{
+	GhJoined   *joined = node->joined;
+	int			i = joined->nlevels - 1;
+	GhJoinLevel *level;
+	GhJoinedColumn *added;
+
+	while (joined->levels[i].first_attno > column->attribute)
+		i--;
+	level = &joined->levels[i];
+	added = &level->columns[level->ncolumns++];
+	added->column = column->attribute - level->first_attno;
+	added->vector = vector;
+	added->load = column->load;
+	added->scale = column->scale;
+}
+
+void
+gh_joined_forget_columns(GhAggregateNode *node)
+{
+	for (int i = 0; i < node->joined->nlevels; i++)
+		node->joined->levels[i].ncolumns = 0;
+}
+
+/* ----------------------------------------------------------- the joins' part */
+
+/* The source that the lowest join has for the scan, as the node reads it. */
+static GhSource *
+scan_source(GhAggregateNode *node)
+{
+	return node->joined->levels[0].js->source[GH_OUTER];
+}
+
+GhPages *
+gh_joined_pages(GhAggregateNode *node)
+{
+	return &scan_source(node)->pages;
+}
+
+/*
+ * Whether the scan has a row, where some join would ask for one before it reads its inner
+ * side, which otherwise is not read: it may take long, or raise an error.
+ */
+static bool
+scan_has_row(GhAggregateNode *node)
+{
+	GhJoined   *joined = node->joined;
+	bool		asks = false;
+
+	for (int i = 0; i < joined->nlevels; i++)
+		asks = asks || gh_join_asks_outer_first(joined->levels[i].js);
+	return !asks || gh_source_peek(scan_source(node));
+}
+
+/* Has the joins read their inner sides. */
+GhJoinedInput
+gh_joined_open(GhAggregateNode *node)
+{
+	GhJoined   *joined = node->joined;
+
+	joined->first = -1;
+	/* with changed parameters, each node is rescanned when it is started */
+	gh_joined_start(node);
+	gh_joined_stop(node);
+	if (!scan_has_row(node))
+		return GH_JOINED_NOTHING;
+	joined->open = true;
+	for (int i = joined->nlevels - 1; i >= 0 && joined->open; i--)
+	{
+		GhJoinState *js = joined->levels[i].js;
+
+		gh_child_start(&js->css.ss.ps);
+		joined->open = gh_join_open_for_probes(js);
+		gh_child_stop(&js->css.ss.ps, 0);
+	}
+	if (!joined->open)
+		return GH_JOINED_ROWS;
+	if (scan_source(node)->peeked)
+		joined->first = gh_source_leave_page(scan_source(node));
+	return GH_JOINED_PAGES;
+}
+
+void
+gh_joined_close(GhAggregateNode *node)
+{
+	GhJoined   *joined = node->joined;
+
+	for (int i = joined->nlevels - 1; i >= 0; i--)
+		gh_join_close_for_probes(joined->levels[i].js);
+	joined->open = false;
+}
+
+/* What the executor does before and after it has the joins make rows: a page's. */
+void
+gh_joined_start(GhAggregateNode *node)
+{
+	GhJoined   *joined = node->joined;
+
+	for (int i = joined->nlevels - 1; i >= 0; i--)
+	{
+		gh_child_start(&joined->levels[i].js->css.ss.ps);
+		joined->levels[i].rows = 0;
+	}
+}
+
+void
+gh_joined_stop(GhAggregateNode *node)
+{
+	GhJoined   *joined = node->joined;
+
+	for (int i = 0; i < joined->nlevels; i++)
+		gh_child_stop(&joined->levels[i].js->css.ss.ps, (int) joined->levels[i].rows);
+}
+
+/* ------------------------------------------------------------ look-ups */
+
+static void
+look_up(GhJoinLevel *level, uint64 count, const uint64 *keys, uint64 *found)
+{
+	GhJoinState *js = level->js;
+	GhRequest	request = {
+		.op = GH_FIND,
+		.count = count,
+		.keys = keys,
+		.values_out = found,
+		.absent = js->carry.absent,
+	};
+	GhStatus	status;
+
+	if (js->table == NULL)
+	{
+		for (uint64 i = 0; i < count; i++)
+			found[i] = js->carry.absent;
+		return;
+	}
+	status = js->engine->submit(js->table, &request);
+	if (status == GH_OK || status == GH_BUSY)
+		status = gh_wait_request(js->table, &request);
+	if (status != GH_OK)
+		gh_report_error(&request.error, "join through the hash table");
+}
+
+static inline bool
+keeps_matches(const GhJoinState *js)
+{
+	return js->jointype != JOIN_ANTI;
+}
+
+static inline bool
+keeps_others(const GhJoinState *js)
+{
+	return js->fill_outer;
+}
+
+/* -------------------------------------------------- a page's rows in vectors */
+
+/* Gathers the keys of the live rows that have one; the others have no match. */
+static int
+gather_keys(GhJoined *joined, const GhJoinLevel *level, GhVectorBatch *batch)
+{
+	const GhKeyColumn *columns = level->js->keys[GH_OUTER].columns;
+	int			n = 0;
+
+	for (uint32 i = 0; i < batch->nrows; i++)
+	{
+		joined->rows[n] = i;
+		n += batch->state[i] == GH_ROW_LIVE;
+	}
+	for (int k = 0; k < level->nkeys; k++)
+	{
+		const GhVector *vector = &batch->vectors[level->key_vectors[k]];
+		int			bits = columns[k].bits;
+
+		if (level->nkeys == 1 && bits == GH_KEY_BITS)
+			for (int i = 0; i < n; i++)
+				joined->keys[i] = vector->low[joined->rows[i]];
+		else
+			for (int i = 0; i < n; i++)
+				joined->keys[i] = (k == 0 ? 0 : joined->keys[i] << bits) |
+					gh_code_bits(vector->low[joined->rows[i]], bits);
+	}
+	return n;
+}
+
+static bool
+has_null_key(const GhJoinLevel *level, const GhVectorBatch *batch, int row)
+{
+	bool		null = false;
+
+	for (int k = 0; k < level->nkeys; k++)
+		null |= batch->vectors[level->key_vectors[k]].null[row] != 0;
+	return null;
+}
+
+/* Inner columns of rows that have no match, where such rows come out. */
+static void
+store_nulls(const GhJoinLevel *level, GhVectorBatch *batch, int row)
+{
+	for (int c = 0; c < level->ncolumns; c++)
+		batch->vectors[level->columns[c].vector].null[row] = 1;
+}
+
+/* The columns that the table has as its values. */
+static void
+store_carried(const GhJoinLevel *level, const GhJoined *joined, GhVectorBatch *batch, int n)
+{
+	const GhCarry *carry = &level->js->carry;
+	const GhColumns *columns = &level->js->columns[GH_INNER];
+
+	for (int c = 0; c < level->ncolumns; c++)
+	{
+		const GhJoinedColumn *column = &level->columns[c];
+		GhVector   *vector = &batch->vectors[column->vector];
+		int			offset = carry->offsets[column->column];
+		int			len = columns->typlens[column->column];
+
+		for (int i = 0; i < n; i++)
+		{
+			int			row = joined->rows[i];
+			GhCarried	carried = {.value = joined->found[i]};
+
+			if (carried.value == carry->absent)
+				continue;
+			vector->null[row] = carry->has_nulls && (carried.bytes[GH_CARRY_NULLS] >> column->column & 1) != 0;
+			/* a carried value fits a vector's lower half as it is, but for its sign */
+			if (!gh_store_value((GhLoad) column->load, column->scale,
+								fetch_att(carried.bytes + offset, true, len), vector, row))
+				batch->state[row] = GH_ROW_BACK;
+		}
+	}
+}
+
+/* The columns of stored rows. */
+static void
+store_rows(const GhJoinLevel *level, const GhJoined *joined, GhVectorBatch *batch, int n)
+{
+	GhJoinState *js = level->js;
+	const GhColumns *columns = &js->columns[GH_INNER];
+
+	for (int i = 0; i < n; i++)
+	{
+		int			row = joined->rows[i];
+		GhRow	   *inner;
+
+		if (i + GH_PREFETCH_ROWS < n && joined->found[i + GH_PREFETCH_ROWS] != 0)
+		{
+			const char *ahead = (const char *) gh_row_at(&js->store, joined->found[i + GH_PREFETCH_ROWS]);
+
+			__builtin_prefetch(ahead);
+			__builtin_prefetch(ahead + js->prefetch_span);
+		}
+		if (joined->found[i] == 0)
+			continue;
+		inner = gh_row_at(&js->store, joined->found[i]);
+		/* several matches are several rows */
+		if (!js->single_match && gh_row_next(inner) != 0)
+		{
+			batch->state[row] = GH_ROW_BACK;
+			continue;
+		}
+		for (int c = 0; c < level->ncolumns; c++)
+		{
+			const GhJoinedColumn *column = &level->columns[c];
+			GhVector   *vector = &batch->vectors[column->vector];
+
+			vector->null[row] = gh_row_nulls(inner)[column->column];
+			if (!vector->null[row] &&
+				!gh_store_value((GhLoad) column->load, column->scale,
+								gh_row_value(columns, inner, column->column), vector, row))
+				batch->state[row] = GH_ROW_BACK;
+		}
+	}
+}
+
+static void
+probe_level(GhJoined *joined, GhJoinLevel *level, GhVectorBatch *batch)
+{
+	GhJoinState *js = level->js;
+	uint64		absent = js->carry.absent;
+	int			n = gather_keys(joined, level, batch);
+
+	if (n == 0)
+		return;
+	look_up(level, n, joined->keys, joined->found);
+	for (int i = 0; i < n; i++)
+	{
+		int			row = joined->rows[i];
+		bool		matches;
+
+		if (has_null_key(level, batch, row))
+			joined->found[i] = absent;
+		matches = joined->found[i] != absent;
+		if (matches ? !keeps_matches(js) : !keeps_others(js))
+			batch->state[row] = GH_ROW_DROPPED;
+		else if (!matches)
+			store_nulls(level, batch, row);
+	}
+	/* nothing of an inner row is needed, or it is that it is there */
+	if (!keeps_matches(js) || !js->looks_at_inner)
+		return;
+	if (js->carry.in_use)
+		store_carried(level, joined, batch, n);
+	else
+		store_rows(level, joined, batch, n);
+}
+
+/*
+ * Joins the live rows of a batch: those without a match that is needed are dropped.  Rows that
+ * are handed back count when they are added.
+ */
+void
+gh_joined_probe(GhAggregateNode *node, GhVectorBatch *batch)
+{
+	GhJoined   *joined = node->joined;
+	uint32		live;
+	uint32		back;
+	uint32		before;
+
+	gh_batch_count(batch, &live, &before);
+	for (int i = 0; i < joined->nlevels && live > 0; i++)
+	{
+		probe_level(joined, &joined->levels[i], batch);
+		gh_batch_count(batch, &live, &back);
+		gh_joined_uncount(node, i, back - before);
+		joined->levels[i].rows += live;
+		before = back;
+	}
+}
+
+/* So many rows that came out of the joins below a level are handed back, and count again. */
+void
+gh_joined_uncount(GhAggregateNode *node, int level, uint32 rows)
+{
+	for (int i = 0; i < level; i++)
+		node->joined->levels[i].rows -= rows;
+}
+
+/* ----------------------------------------- one row, by PostgreSQL's values */
+
+static Datum
+source_value(GhAggregateNode *node, GhColumnSource source, bool *null)
+{
+	const GhJoinLevel *level;
+
+	if (source.level < 0)
+		return slot_getattr(((ScanState *) node->scan)->ss_ScanTupleSlot, source.column, null);
+	level = &node->joined->levels[source.level];
+	*null = level->nulls[source.column];
+	return level->values[source.column];
+}
+
+/* The outer row's key; false: it has none. */
+static bool
+level_key(GhAggregateNode *node, GhJoinLevel *level, uint64 *key)
+{
+	GhKeyColumn *columns = level->js->keys[GH_OUTER].columns;
+	uint64		result = 0;
+
+	for (int k = 0; k < level->nkeys; k++)
+	{
+		bool		null;
+		Datum		value = source_value(node, level->keys[k], &null);
+		uint64		code;
+
+		if (null)
+			return false;
+		code = gh_encode_value(&columns[k], value);
+		result = columns[k].bits == GH_KEY_BITS ? code :
+			(result << columns[k].bits) | gh_code_bits(code, columns[k].bits);
+	}
+	*key = result;
+	return true;
+}
+
+static void
+load_carried(GhJoinLevel *level, uint64 value)
+{
+	const GhColumns *columns = &level->js->columns[GH_INNER];
+	const GhCarry *carry = &level->js->carry;
+	GhCarried	carried = {.value = value};
+
+	if (!carry->needs_columns)
+		return;
+	for (int c = 0; c < columns->ncolumns; c++)
+	{
+		level->nulls[c] = carry->has_nulls && (carried.bytes[GH_CARRY_NULLS] >> c & 1) != 0;
+		level->values[c] = fetch_att(carried.bytes + carry->offsets[c], true, columns->typlens[c]);
+	}
+}
+
+static void
+add_joined(GhAggregateNode *node, int number)
+{
+	GhJoined   *joined = node->joined;
+	TupleTableSlot *to = node->css.ss.ss_ScanTupleSlot;
+	GhJoinLevel *level;
+	GhJoinState *js;
+	uint64		key;
+	uint64		found;
+	bool		matches;
+
+	CHECK_FOR_INTERRUPTS();
+	if (number == joined->nlevels)
+	{
+		ResetExprContext(node->css.ss.ps.ps_ExprContext);
+		for (int c = 0; c < node->ncolumns; c++)
+			to->tts_values[c] = source_value(node, joined->sources[c], &to->tts_isnull[c]);
+		gh_add_input_row(node);
+		return;
+	}
+	level = &joined->levels[number];
+	js = level->js;
+	found = js->carry.absent;
+	if (level_key(node, level, &key))
+		look_up(level, 1, &key, &found);
+	matches = found != js->carry.absent;
+	if (matches ? !keeps_matches(js) : !keeps_others(js))
+		return;
+	if (!matches || js->carry.in_use)
+	{
+		if (matches)
+			load_carried(level, found);
+		else
+			memset(level->nulls, true, js->nkept[GH_INNER]);
+		level->rows++;
+		add_joined(node, number + 1);
+		return;
+	}
+	while (found != 0)
+	{
+		GhRow	   *inner = gh_row_at(&js->store, found);
+
+		gh_row_load(&js->columns[GH_INNER], inner, level->nulls, level->values);
+		level->rows++;
+		add_joined(node, number + 1);
+		found = js->single_match ? 0 : gh_row_next(inner);
+	}
+}
+
+/* Adds all joined rows of the tuple in the scan's slot, which has passed its conditions. */
+void
+gh_joined_add_tuple(GhAggregateNode *node)
+{
+	add_joined(node, 0);
+}

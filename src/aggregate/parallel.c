@@ -1,0 +1,371 @@
+/*
+ * parallel.c
+ *		A GpuHashAggregate that all participants of a parallel query run together.
+ *
+ * Each participant reads its part of the scan into groups of its own.  When it is done it
+ * leaves them to the others, as bytes in dynamic shared memory or, where they are many or have
+ * outgrown its memory, in a file; and the last one that is done merges them all and returns the
+ * final groups.  A participant that starts when the last one was done has nothing left to read, and
+ * nothing to return.  Nobody waits for anybody.
+ */
+#include "postgres.h"
+
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "storage/spin.h"
+#include "utils/dsa.h"
+#include "utils/memutils.h"
+
+#include "aggregate/exec.h"
+
+/* What a participant left. */
+typedef struct GhSharedGroups
+{
+	dsa_pointer records;		/* InvalidDsaPointer: none */
+	Size		bytes;
+	bool		has_file;
+} GhSharedGroups;
+
+typedef struct GhAggregateShared
+{
+	dsm_handle	segment;
+	int			nmembers;
+	SharedFileSet files;
+	slock_t		mutex;			/* of what follows */
+	int			started;		/* participants */
+	int			done;
+	bool		closed;			/* all that had started were done */
+	GhAggregateCounts totals;
+	GhSharedGroups left[FLEXIBLE_ARRAY_MEMBER];	/* by participant */
+} GhAggregateShared;
+
+typedef struct GhAggregateMember
+{
+	GhAggregateShared *shared;
+	dsm_segment *segment;
+	int			number;
+	BufFile    *file;			/* what this participant leaves; NULL: no file */
+	bool		merges;			/* it is the last one */
+	MemoryContextCallback cleanup;
+} GhAggregateMember;
+
+/* -------------------------------------------------------- shared memory */
+
+/* EstimateDSMCustomScan */
+Size
+gh_aggregate_estimate_dsm(CustomScanState *css, ParallelContext *pcxt)
+{
+	(void) css;
+	return add_size(offsetof(GhAggregateShared, left),
+					mul_size(sizeof(GhSharedGroups), pcxt->nworkers + 1));
+}
+
+static void
+init_run(GhAggregateShared *shared)
+{
+	shared->started = shared->done = 0;
+	shared->closed = false;
+	memset(&shared->totals, 0, sizeof(shared->totals));
+	for (int i = 0; i < shared->nmembers; i++)
+	{
+		shared->left[i].records = InvalidDsaPointer;
+		shared->left[i].bytes = 0;
+		shared->left[i].has_file = false;
+	}
+}
+
+/* The leader's segment goes, when all workers have left: EXPLAIN shows what all did. */
+static void
+keep_totals(dsm_segment *segment, Datum arg)
+{
+	GhAggregateNode *node = (GhAggregateNode *) DatumGetPointer(arg);
+
+	(void) segment;
+	node->counts = node->member->shared->totals;
+	node->ran = true;
+	node->member = NULL;
+}
+
+/* The node's memory goes first, after an error: nothing shared is to be touched. */
+static void
+forget_segment(void *arg)
+{
+	GhAggregateNode *node = (GhAggregateNode *) arg;
+
+	if (node->member != NULL)
+		cancel_on_dsm_detach(node->member->segment, keep_totals, PointerGetDatum(node));
+	node->member = NULL;
+}
+
+static GhAggregateMember *
+use_shared(GhAggregateNode *node, GhAggregateShared *shared, dsm_segment *segment, int number)
+{
+	GhAggregateMember *member = MemoryContextAllocZero(node->css.ss.ps.state->es_query_cxt,
+													   sizeof(GhAggregateMember));
+
+	member->shared = shared;
+	member->segment = segment;
+	member->number = number;
+	node->member = member;
+	return member;
+}
+
+/* InitializeDSMCustomScan, in the leader.  Without a segment there are no workers. */
+void
+gh_aggregate_init_dsm(CustomScanState *css, ParallelContext *pcxt, void *coordinate)
+{
+	GhAggregateNode *node = (GhAggregateNode *) css;
+	GhAggregateShared *shared = coordinate;
+	GhAggregateMember *member;
+
+	if (pcxt->seg == NULL)
+		return;
+	shared->segment = dsm_segment_handle(pcxt->seg);
+	shared->nmembers = pcxt->nworkers + 1;
+	SpinLockInit(&shared->mutex);
+	SharedFileSetInit(&shared->files, pcxt->seg);
+	init_run(shared);
+	member = use_shared(node, shared, pcxt->seg, 0);
+	on_dsm_detach(pcxt->seg, keep_totals, PointerGetDatum(node));
+	member->cleanup.func = forget_segment;
+	member->cleanup.arg = node;
+	MemoryContextRegisterResetCallback(css->ss.ps.state->es_query_cxt, &member->cleanup);
+}
+
+/* ReInitializeDSMCustomScan: the workers of the last run have left. */
+void
+gh_aggregate_reinit_dsm(CustomScanState *css, ParallelContext *pcxt, void *coordinate)
+{
+	GhAggregateShared *shared = coordinate;
+
+	(void) pcxt;
+	for (int i = 0; i < shared->nmembers; i++)
+		if (DsaPointerIsValid(shared->left[i].records))
+			dsa_free(css->ss.ps.state->es_query_dsa, shared->left[i].records);
+	SharedFileSetDeleteAll(&shared->files);
+	init_run(shared);
+}
+
+/* InitializeWorkerCustomScan */
+void
+gh_aggregate_init_worker(CustomScanState *css, shm_toc *toc, void *coordinate)
+{
+	GhAggregateShared *shared = coordinate;
+	dsm_segment *segment = dsm_find_mapping(shared->segment);
+
+	(void) toc;
+	SharedFileSetAttach(&shared->files, segment);
+	use_shared((GhAggregateNode *) css, shared, segment, ParallelWorkerNumber + 1);
+}
+
+/* ------------------------------------------------------ what is left to others */
+
+static void
+file_name(char *name, int member)
+{
+	snprintf(name, MAXPGPATH, "groups.%d", member);
+}
+
+static void
+write_groups(GhAggregateNode *node)
+{
+	GhAggregateMember *member = node->member;
+	uint32		ngroups = gh_groups_count(node->groups);
+	GhRecordBuffer buffer = {.context = CurrentMemoryContext};
+
+	if (member->file == NULL)
+	{
+		MemoryContext saved = MemoryContextSwitchTo(node->css.ss.ps.state->es_query_cxt);
+		char		name[MAXPGPATH];
+
+		file_name(name, member->number);
+		member->file = BufFileCreateFileSet(&member->shared->files.fs, name);
+		MemoryContextSwitchTo(saved);
+	}
+	for (uint32 group = 0; group < ngroups; group++)
+	{
+		Size		size = gh_group_record_size(node->groups, group);
+
+		CHECK_FOR_INTERRUPTS();
+		gh_group_record_write(node->groups, group, gh_record_buffer(&buffer, size));
+		BufFileWrite(member->file, buffer.data, size);
+		node->counts.disk += size;
+	}
+	if (buffer.data != NULL)
+		pfree(buffer.data);
+}
+
+/*
+ * The groups have outgrown memory: what they are so far is left to the others.  False: this
+ * process is the one that merges, and they are its own to keep.
+ */
+bool
+gh_aggregate_put_shared(GhAggregateNode *node)
+{
+	if (node->member->merges)
+		return false;
+	write_groups(node);
+	return true;
+}
+
+/* Leaves the groups in memory to the others. */
+static void
+leave_groups(GhAggregateNode *node)
+{
+	GhAggregateMember *member = node->member;
+	GhSharedGroups *left = &member->shared->left[member->number];
+	uint32		ngroups = gh_groups_count(node->groups);
+	Size		bytes = 0;
+	char	   *to;
+
+	for (uint32 group = 0; group < ngroups && bytes <= GH_SHARED_GROUPS_MAX; group++)
+		bytes += gh_group_record_size(node->groups, group);
+	if (bytes > GH_SHARED_GROUPS_MAX || member->file != NULL)
+	{
+		write_groups(node);
+		BufFileExportFileSet(member->file);
+		BufFileClose(member->file);
+		member->file = NULL;
+		left->has_file = true;
+		return;
+	}
+	if (ngroups == 0)
+		return;
+	left->records = dsa_allocate(node->css.ss.ps.state->es_query_dsa, bytes);
+	left->bytes = bytes;
+	to = dsa_get_address(node->css.ss.ps.state->es_query_dsa, left->records);
+	for (uint32 group = 0; group < ngroups; group++)
+	{
+		gh_group_record_write(node->groups, group, to);
+		to += gh_group_record_size(node->groups, group);
+	}
+}
+
+/* ----------------------------------------------------------------- merging */
+
+static void
+merge_file(GhAggregateNode *node, int number)
+{
+	GhRecordBuffer buffer = {.context = CurrentMemoryContext};
+	BufFile    *file;
+	char		name[MAXPGPATH];
+	Size		size;
+
+	file_name(name, number);
+	file = BufFileOpenFileSet(&node->member->shared->files.fs, name, O_RDONLY, false);
+	while ((size = gh_records_read(&buffer, file)) > 0)
+	{
+		CHECK_FOR_INTERRUPTS();
+		gh_groups_merge_records(node->groups, buffer.data, size);
+		gh_aggregate_keep_within_memory(node);
+	}
+	if (buffer.data != NULL)
+		pfree(buffer.data);
+	BufFileClose(file);
+}
+
+static void
+merge_groups(GhAggregateNode *node)
+{
+	GhAggregateShared *shared = node->member->shared;
+	instr_time	clock = {0};
+
+	gh_aggregate_clock(node, NULL, &clock);
+	/* the others have given theirs back */
+	node->memory_limit *= shared->started;
+	for (int i = 0; i < shared->nmembers; i++)
+	{
+		const GhSharedGroups *left = &shared->left[i];
+
+		if (i == node->member->number && !left->has_file)
+			continue;
+		if (DsaPointerIsValid(left->records))
+			gh_groups_merge_records(node->groups,
+									dsa_get_address(node->css.ss.ps.state->es_query_dsa, left->records),
+									left->bytes);
+		if (left->has_file)
+			merge_file(node, i);
+		gh_aggregate_keep_within_memory(node);
+	}
+	gh_aggregate_clock(node, &node->counts.merge_time, &clock);
+}
+
+static void
+add_counts(GhAggregateCounts *totals, const GhAggregateCounts *counts)
+{
+	totals->pages += counts->pages;
+	totals->rows += counts->rows;
+	totals->back += counts->back;
+	totals->groups += counts->groups;
+	totals->memory += counts->memory;
+	totals->disk += counts->disk;
+	INSTR_TIME_ADD(totals->build_time, counts->build_time);
+	INSTR_TIME_ADD(totals->probe_time, counts->probe_time);
+	INSTR_TIME_ADD(totals->source_time, counts->source_time);
+	INSTR_TIME_ADD(totals->evaluate_time, counts->evaluate_time);
+	INSTR_TIME_ADD(totals->group_time, counts->group_time);
+	INSTR_TIME_ADD(totals->merge_time, counts->merge_time);
+}
+
+/* Begins a participant's part; false: all is done. */
+bool
+gh_aggregate_attach(GhAggregateNode *node)
+{
+	GhAggregateShared *shared = node->member->shared;
+	bool		closed;
+
+	memset(&node->counts, 0, sizeof(node->counts));
+	node->member->merges = false;
+	node->memory_limit = gh_aggregate_memory_limit();
+	SpinLockAcquire(&shared->mutex);
+	closed = shared->closed;
+	if (!closed)
+		shared->started++;
+	SpinLockRelease(&shared->mutex);
+	return !closed;
+}
+
+/* Whether this is the last participant that is not done, or, done, whether all are. */
+static bool
+is_last(GhAggregateShared *shared, bool done)
+{
+	bool		last;
+
+	SpinLockAcquire(&shared->mutex);
+	shared->done += done;
+	last = shared->started - shared->done == (done ? 0 : 1);
+	shared->closed = shared->closed || last;
+	SpinLockRelease(&shared->mutex);
+	return last;
+}
+
+/*
+ * This participant has read its part.  True: it was the last one, and has the groups of all;
+ * else it has left them.
+ */
+bool
+gh_aggregate_hand_over(GhAggregateNode *node)
+{
+	GhAggregateMember *member = node->member;
+	GhAggregateShared *shared = member->shared;
+	GhSharedGroups *own = &shared->left[member->number];
+
+	member->merges = member->file == NULL && is_last(shared, false);
+	if (!member->merges)
+	{
+		leave_groups(node);
+		member->merges = is_last(shared, true);
+		/* what is in its file comes back as everybody else's does */
+		if (own->has_file)
+		{
+			gh_groups_reset(node->groups);
+			node->ngroups = 0;
+		}
+	}
+	if (member->merges)
+		merge_groups(node);
+	SpinLockAcquire(&shared->mutex);
+	add_counts(&shared->totals, &node->counts);
+	SpinLockRelease(&shared->mutex);
+	return member->merges;
+}

@@ -1,0 +1,288 @@
+/*
+ * records.c
+ *		Groups as bytes, for other processes and for files.
+ *
+ * A record is, each part at a multiple of 8 bytes:
+ *
+ *		GhRecord			its size, the hash of the keys, which aggregates have a side
+ *		GhSqlValue			of each key; in the place of an address is 0
+ *		GhAggregateState	of each aggregate
+ *		bytes				of each key that has some
+ *		GhRecordSide		of each side, and behind it its datums
+ *
+ * Records come from memory that others write and from files: what would lead outside of a
+ * record is an error.  Whether a state makes sense does not matter to anybody but its result.
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+
+#include "aggregate/groups.h"
+
+typedef struct GhRecord
+{
+	uint64		size;			/* of the whole record */
+	uint64		hash;
+	uint64		sides;			/* a bit for each aggregate */
+} GhRecord;
+
+typedef struct GhRecordSide
+{
+	int64		count;
+	uint64		sum_size;		/* bytes; 0: there is none */
+	uint64		squares_size;
+} GhRecordSide;
+
+StaticAssertDecl(GH_AGGREGATES_MAX <= 64, "a record has a bit for each aggregate");
+
+#define PAD(size) TYPEALIGN(8, size)
+
+/* What is still to be read of a record. */
+typedef struct GhRecordReader
+{
+	const char *at;
+	Size		left;
+} GhRecordReader;
+
+/* -------------------------------------------------------------------- writing */
+
+/* Of all bits for partitions, and the same in every process. */
+static inline uint64
+hash_of_code(uint64 code, uint8 nulls, bool packed)
+{
+	return packed ? gh_mix64(code + nulls * UINT64CONST(0x9e3779b97f4a7c15)) : code;
+}
+
+uint64
+gh_group_hash(const GhGroups *groups, uint32 group)
+{
+	return hash_of_code(groups->codes[group], groups->packed ? groups->nulls[group] : 0,
+					  groups->packed);
+}
+
+static Size
+fixed_size(const GhGroups *groups)
+{
+	return sizeof(GhRecord) + sizeof(GhSqlValue) * groups->nkeys +
+		sizeof(GhAggregateState) * groups->naggregates;
+}
+
+static Size
+datum_size(Datum datum)
+{
+	return datum == 0 ? 0 : VARSIZE_ANY(DatumGetPointer(datum));
+}
+
+Size
+gh_group_record_size(const GhGroups *groups, uint32 group)
+{
+	Size		size = fixed_size(groups);
+
+	for (int k = 0; k < groups->nkeys && !groups->packed; k++)
+	{
+		const GhSqlValue *value = &groups->values[(Size) group * groups->nkeys + k];
+
+		if (gh_key_is_bytes(&groups->keys[k], value))
+			size += PAD(value->high);
+	}
+	for (int a = 0; a < groups->naggregates && groups->sides != NULL; a++)
+	{
+		const GhSide *side = gh_groups_side_of(groups, group, a);
+
+		if (side != NULL)
+			size += sizeof(GhRecordSide) + PAD(datum_size(side->sum)) +
+				PAD(datum_size(side->squares));
+	}
+	return size;
+}
+
+static char *
+put_bytes(char *at, const void *bytes, Size size)
+{
+	if (size > 0)
+		memcpy(at, bytes, size);
+	memset(at + size, 0, PAD(size) - size);
+	return at + PAD(size);
+}
+
+static char *
+put_side(char *at, const GhSide *side)
+{
+	GhRecordSide head;
+
+	head.count = side->count;
+	head.sum_size = datum_size(side->sum);
+	head.squares_size = datum_size(side->squares);
+	at = put_bytes(at, &head, sizeof(head));
+	at = put_bytes(at, DatumGetPointer(side->sum), head.sum_size);
+	return put_bytes(at, DatumGetPointer(side->squares), head.squares_size);
+}
+
+/* Into memory of the record's size, at a multiple of 8. */
+void
+gh_group_record_write(const GhGroups *groups, uint32 group, char *record)
+{
+	GhRecord   *head = (GhRecord *) record;
+	GhSqlValue *values = (GhSqlValue *) (head + 1);
+	char	   *at = record + fixed_size(groups);
+
+	memset(record, 0, fixed_size(groups));
+	head->hash = gh_group_hash(groups, group);
+	for (int k = 0; k < groups->nkeys; k++)
+	{
+		GhSqlValue	value = gh_groups_key(groups, group, k);
+
+		values[k].kind = value.kind;
+		values[k].high = value.high;
+		if (gh_key_is_bytes(&groups->keys[k], &value))
+			at = put_bytes(at, (const void *) (uintptr_t) value.low, value.high);
+		else
+			values[k].low = value.low;
+	}
+	if (groups->naggregates > 0)
+		memcpy(values + groups->nkeys, groups->states + (Size) group * groups->naggregates,
+			   sizeof(GhAggregateState) * groups->naggregates);
+	for (int a = 0; a < groups->naggregates && groups->sides != NULL; a++)
+	{
+		const GhSide *side = gh_groups_side_of(groups, group, a);
+
+		if (side == NULL)
+			continue;
+		head->sides |= UINT64CONST(1) << a;
+		at = put_side(at, side);
+	}
+	head->size = at - record;
+}
+
+uint64
+gh_group_record_hash(const char *record)
+{
+	return ((const GhRecord *) record)->hash;
+}
+
+/* -------------------------------------------------------------------- reading */
+
+static const void *
+take(GhRecordReader *reader, Size size)
+{
+	const char *at = reader->at;
+
+	if (size > reader->left || PAD(size) > reader->left)
+		elog(ERROR, "group of a hash aggregation is cut off");
+	reader->at += PAD(size);
+	reader->left -= PAD(size);
+	return at;
+}
+
+/* A varlena that nobody needs to look up elsewhere; 0: none. */
+static Datum
+take_datum(GhRecordReader *reader, Size size)
+{
+	const char *datum = take(reader, size);
+
+	if (size == 0)
+		return (Datum) 0;
+	if (VARATT_IS_EXTERNAL(datum) || VARATT_IS_COMPRESSED(datum) ||
+		(!VARATT_IS_SHORT(datum) && size < VARHDRSZ) || VARSIZE_ANY(datum) != size)
+		elog(ERROR, "group of a hash aggregation has a value of the wrong size");
+	return PointerGetDatum(datum);
+}
+
+/* The next of several records. */
+static const GhRecord *
+next_record(const GhGroups *groups, GhRecordReader *records)
+{
+	const GhRecord *record = (const GhRecord *) records->at;
+
+	Assert(TYPEALIGN(8, (uintptr_t) record) == (uintptr_t) record);
+	if (records->left < sizeof(GhRecord) || record->size < fixed_size(groups) ||
+		record->size > records->left)
+		elog(ERROR, "group of a hash aggregation has a wrong size");
+	return take(records, record->size);
+}
+
+/* The keys of a record, with addresses in it; *rest is what comes behind the keys' bytes. */
+static void
+read_keys(const GhGroups *groups, const GhRecord *record, GhSqlValue *keys, GhRecordReader *rest)
+{
+	rest->at = (const char *) record + fixed_size(groups);
+	rest->left = record->size - fixed_size(groups);
+	memcpy(keys, record + 1, sizeof(GhSqlValue) * groups->nkeys);
+	for (int k = 0; k < groups->nkeys; k++)
+	{
+		if (keys[k].kind > GH_SQL_BYTES)
+			elog(ERROR, "group of a hash aggregation has a key of kind %d", keys[k].kind);
+		if (gh_key_is_bytes(&groups->keys[k], &keys[k]))
+			keys[k].low = (uintptr_t) take(rest, keys[k].high);
+	}
+}
+
+static void
+merge_state(GhGroups *groups, uint32 group, int a, const GhAggregateState *from,
+			const GhSide *from_side)
+{
+	GhSide	   *held = (GhSide *) gh_groups_side_of(groups, group, a);
+	GhSide	   *side = held;
+
+	gh_aggregate_merge_sides(&groups->specs[a],
+							 &groups->states[(Size) group * groups->naggregates + a],
+							 &side, from, from_side, groups->context);
+	if (side != held)
+		*gh_groups_side(groups, group, a) = side;
+}
+
+static void
+merge_states(GhGroups *groups, uint32 group, const GhRecord *record, GhRecordReader *rest)
+{
+	const GhAggregateState *states = (const GhAggregateState *)
+		((const GhSqlValue *) (record + 1) + groups->nkeys);
+
+	for (int a = 0; a < groups->naggregates; a++)
+	{
+		const GhRecordSide *head;
+		GhSide		side;
+
+		if ((record->sides >> a & 1) == 0)
+		{
+			merge_state(groups, group, a, &states[a], NULL);
+			continue;
+		}
+		head = take(rest, sizeof(GhRecordSide));
+		side.count = head->count;
+		side.sum = take_datum(rest, head->sum_size);
+		side.squares = take_datum(rest, head->squares_size);
+		merge_state(groups, group, a, &states[a], &side);
+	}
+}
+
+/* Records that lie one behind the other; all of them are in the groups then. */
+void
+gh_groups_merge_records(GhGroups *groups, const char *records, Size size)
+{
+	GhLookup   *lookup = groups->lookup;
+	GhRecordReader reader = {records, size};
+
+	while (reader.left > 0)
+	{
+		const GhRecord *record[GH_LOOKUP_ROWS];
+		GhRecordReader rest[GH_LOOKUP_ROWS];
+		uint32		n = 0;
+
+		CHECK_FOR_INTERRUPTS();
+		for (; n < GH_LOOKUP_ROWS && reader.left > 0; n++)
+		{
+			record[n] = next_record(groups, &reader);
+			read_keys(groups, record[n], lookup->values + (Size) n * groups->nkeys, &rest[n]);
+		}
+		lookup->nrows = n;
+		gh_lookup_values(groups);
+		gh_look_up(groups);
+		for (uint32 row = 0; row < n; row++)
+		{
+			if (record[row]->hash != hash_of_code(lookup->codes[row], lookup->nulls[row],
+												  groups->packed))
+				elog(ERROR, "group of a hash aggregation has a wrong hash value");
+			merge_states(groups, lookup->groups[row] - 1, record[row], &rest[row]);
+		}
+	}
+}

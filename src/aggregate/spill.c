@@ -1,0 +1,242 @@
+/*
+ * spill.c
+ *		Groups that do not fit in memory: partitions in temporary files.
+ *
+ *	1. Each time that the groups fill the memory, all of them are written, as records, to one of
+ *	   some files each, by bits of the hash of their keys, and the memory is free again.  So
+ *	   a group may be in its file many times.
+ *	2. When all rows are through, file after file is read, and the records of equal keys are
+ *	   merged: a partition's groups are final.
+ *	3. Where a partition's groups fill the memory before its file ends, they are written to files
+ *	   of a level below, by the next bits, and what is still in the file follows them.  These
+ *	   files are read next.
+ *
+ * Groups of one hash value cannot be parted, and are merged in memory whatever they take.
+ *
+ * The files are PostgreSQL's temporary files: temp_tablespaces and temp_file_limit hold, and an
+ * error or a cancel removes them.
+ */
+#include "postgres.h"
+
+#include "commands/tablespace.h"
+#include "executor/nodeHash.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+#include "aggregate/node.h"
+
+/* Partitions of a level, and levels: together they use most bits of a hash. */
+#define GH_PARTITION_BITS 5
+#define GH_PARTITIONS (1 << GH_PARTITION_BITS)
+#define GH_LEVELS (64 / GH_PARTITION_BITS)
+
+/* Records are read from a file about so many bytes at a time. */
+#define GH_READ_BYTES ((Size) 64 * 1024)
+
+/* What some hundred groups, their table and its cache take; with less, they would mostly be written. */
+#define GH_MEMORY_MIN ((Size) 256 * 1024)
+
+/* The files of one level; NULL: nothing was written, or it was read. */
+typedef struct Level
+{
+	BufFile    *files[GH_PARTITIONS];
+	int			next;			/* the partition to be read next */
+} Level;
+
+struct GhGroupFiles
+{
+	MemoryContext context;
+	Size		memory_limit;	/* bytes of groups */
+	uint64		bytes;			/* written so far */
+	int			level;			/* the lowest that has files; those above wait */
+	Level		levels[GH_LEVELS];
+	GhRecordBuffer buffer;
+};
+
+/* Bytes that the groups of one process may take. */
+Size
+gh_aggregate_memory_limit(void)
+{
+	return Max(get_hash_memory_limit(), GH_MEMORY_MIN);
+}
+
+GhGroupFiles *
+gh_group_files_create(MemoryContext context, Size memory_limit)
+{
+	GhGroupFiles *files = MemoryContextAllocZero(context, sizeof(GhGroupFiles));
+
+	files->context = context;
+	files->memory_limit = memory_limit;
+	files->buffer.context = context;
+	return files;
+}
+
+/* -------------------------------------------------------------- records at a time */
+
+/* Memory for at least so many bytes; what is in it stays. */
+char *
+gh_record_buffer(GhRecordBuffer *buffer, Size size)
+{
+	if (buffer->data == NULL)
+	{
+		buffer->size = Max(size, GH_READ_BYTES);
+		buffer->data = MemoryContextAllocHuge(buffer->context, buffer->size);
+	}
+	else if (buffer->size < size)
+	{
+		buffer->size = Max(size, buffer->size * 2);
+		buffer->data = repalloc_huge(buffer->data, buffer->size);
+	}
+	return buffer->data;
+}
+
+/* Reads some records, and returns their bytes in the buffer; 0: the file has ended. */
+Size
+gh_records_read(GhRecordBuffer *buffer, BufFile *file)
+{
+	Size		used = 0;
+	uint64		size;
+
+	while (used < GH_READ_BYTES && gh_read_temp_file(file, &size, sizeof(size), true))
+	{
+		char	   *data;
+
+		if (size < sizeof(size) || size > MaxAllocHugeSize - used)
+			elog(ERROR, "temporary file of a hash aggregation has a group of the wrong size");
+		data = gh_record_buffer(buffer, used + size);
+		memcpy(data + used, &size, sizeof(size));
+		gh_read_temp_file(file, data + used + sizeof(size), size - sizeof(size), false);
+		used += size;
+	}
+	return used;
+}
+
+/* ------------------------------------------------------------------- writing */
+
+static int
+partition_of(uint64 hash, int level)
+{
+	return hash >> (level * GH_PARTITION_BITS) & (GH_PARTITIONS - 1);
+}
+
+static void
+write_record(GhGroupFiles *files, char *record, Size size)
+{
+	BufFile   **file = &files->levels[files->level].files[partition_of(gh_group_record_hash(record),
+																	  files->level)];
+	MemoryContext saved = MemoryContextSwitchTo(files->context);
+
+	if (*file == NULL)
+	{
+		PrepareTempTablespaces();
+		*file = BufFileCreateTemp(false);
+	}
+	BufFileWrite(*file, record, size);
+	MemoryContextSwitchTo(saved);
+	files->bytes += size;
+}
+
+/* Writes all groups to files, and empties them.  Not any more once gh_group_files_next was called. */
+void
+gh_group_files_put(GhGroupFiles *files, GhGroups *groups)
+{
+	uint32		count = gh_groups_count(groups);
+
+	for (uint32 group = 0; group < count; group++)
+	{
+		Size		size = gh_group_record_size(groups, group);
+		char	   *buffer = gh_record_buffer(&files->buffer, size);
+
+		CHECK_FOR_INTERRUPTS();
+		gh_group_record_write(groups, group, buffer);
+		write_record(files, buffer, size);
+	}
+	gh_groups_reset(groups);
+}
+
+/* ------------------------------------------------------------------- reading */
+
+/* Do the groups take too much memory, and can they be parted? */
+static bool
+must_split(const GhGroupFiles *files, const GhGroups *groups, int level)
+{
+	uint32		count = gh_groups_count(groups);
+
+	if (gh_groups_bytes(groups) <= files->memory_limit || level + 1 >= GH_LEVELS)
+		return false;
+	for (uint32 group = 1; group < count; group++)
+		if (gh_group_hash(groups, group) != gh_group_hash(groups, 0))
+			return true;
+	return false;
+}
+
+/* False: the partition did not fit in memory, and is in the files of the next level. */
+static bool
+read_partition(GhGroupFiles *files, GhGroups *groups, BufFile *file)
+{
+	int			level = files->level;
+	Size		size;
+
+	if (BufFileSeek(file, 0, 0, SEEK_SET) != 0)
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not rewind temporary file of a hash aggregation: %m")));
+	while ((size = gh_records_read(&files->buffer, file)) > 0)
+	{
+		gh_groups_merge_records(groups, files->buffer.data, size);
+		if (!must_split(files, groups, level))
+			continue;
+		files->level = level + 1;
+		gh_group_files_put(files, groups);
+	}
+	BufFileClose(file);
+	if (files->level == level)
+		return true;
+	gh_group_files_put(files, groups);
+	return false;
+}
+
+/* Puts the groups of the next partition in place of those that are there; false: there is none. */
+bool
+gh_group_files_next(GhGroupFiles *files, GhGroups *groups)
+{
+	gh_groups_reset(groups);
+	for (;;)
+	{
+		Level	   *level = &files->levels[files->level];
+		BufFile    *file;
+
+		if (level->next == GH_PARTITIONS)
+		{
+			if (files->level == 0)
+				return false;
+			level->next = 0;
+			files->level--;
+			continue;
+		}
+		file = level->files[level->next];
+		level->files[level->next++] = NULL;
+		if (file != NULL && read_partition(files, groups, file))
+			return true;
+	}
+}
+
+/* Bytes that were written, each time that they were. */
+uint64
+gh_group_files_bytes(const GhGroupFiles *files)
+{
+	return files->bytes;
+}
+
+/* Removes all files, and frees what belongs to them. */
+void
+gh_group_files_close(GhGroupFiles *files)
+{
+	for (int l = 0; l < GH_LEVELS; l++)
+		for (int p = 0; p < GH_PARTITIONS; p++)
+			if (files->levels[l].files[p] != NULL)
+				BufFileClose(files->levels[l].files[p]);
+	if (files->buffer.data != NULL)
+		pfree(files->buffer.data);
+	pfree(files);
+}

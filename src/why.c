@@ -1,0 +1,299 @@
+/*
+ * why.c
+ *		Why joins and aggregates of a query stay with PostgreSQL.
+ *
+ * While EXPLAIN plans a query, and gpuhash.explain_why is on, whoever considers a join or a grouping
+ * and declines it notes the reason.  When a query level's paths are complete, the cheapest one is
+ * walked, and each of its joins and groupings that is PostgreSQL's makes a line; one that
+ * nobody declined was just cheaper.  EXPLAIN shows the lines after the plan; in formats with structure they are
+ * an element of its list beside the plan's.
+ */
+#include "postgres.h"
+
+#include "executor/instrument.h"
+#include "optimizer/planner.h"
+#include "tcop/tcopprot.h"
+#include "utils/memutils.h"
+
+#include "compat.h"
+#include "gpuhash.h"
+#include "why.h"
+
+typedef struct Note
+{
+	PlannerInfo *root;
+	Relids		relids;			/* of a join; NULL: the grouping */
+	const char *why;
+} Note;
+
+bool		gh_collects_why = false;
+
+static ExplainOneQuery_hook_type previous_explain_hook = NULL;
+static create_upper_paths_hook_type previous_paths_hook = NULL;
+static MemoryContext context;	/* of what is collected */
+static List *notes;
+static List *lines;				/* Strings */
+
+/* ------------------------------------------------------------- collecting */
+
+static Note *
+find_note(PlannerInfo *root, Relids relids)
+{
+	ListCell   *lc;
+
+	foreach(lc, notes)
+	{
+		Note	   *note = lfirst(lc);
+
+		if (note->root == root && bms_equal(note->relids, relids))
+			return note;
+	}
+	return NULL;
+}
+
+void
+gh_note_why(PlannerInfo *root, Relids relids, const char *why)
+{
+	MemoryContext saved = MemoryContextSwitchTo(context);
+	Note	   *note = find_note(root, relids);
+
+	if (note == NULL)
+	{
+		note = palloc(sizeof(Note));
+		note->root = root;
+		note->relids = bms_copy(relids);
+		notes = lappend(notes, note);
+	}
+	/* a join is asked about both ways round: the last answer counts */
+	note->why = pstrdup(why);
+	MemoryContextSwitchTo(saved);
+}
+
+/* ----------------------------------------------------- what was not offloaded */
+
+static void
+add_line(PlannerInfo *root, Relids relids, const char *what)
+{
+	MemoryContext saved = MemoryContextSwitchTo(context);
+	Note	   *note = find_note(root, relids);
+	StringInfoData line;
+	int			rti = -1;
+	const char *separator = " of ";
+
+	initStringInfo(&line);
+	appendStringInfoString(&line, what);
+	while ((rti = bms_next_member(relids, rti)) >= 0)
+		/* 16 counts outer joins among a join's relations */
+		if (root->simple_rel_array[rti] != NULL)
+		{
+			appendStringInfo(&line, "%s%s", separator, root->simple_rte_array[rti]->eref->aliasname);
+			separator = ", ";
+		}
+	appendStringInfo(&line, ": %s", note != NULL ? note->why : "PostgreSQL's plan costs less");
+	lines = list_append_unique(lines, makeString(line.data));
+	MemoryContextSwitchTo(saved);
+}
+
+static void walk_path(PlannerInfo *root, Path *path);
+
+static void
+walk_paths(PlannerInfo *root, List *paths)
+{
+	ListCell   *lc;
+
+	foreach(lc, paths)
+		walk_path(root, lfirst(lc));
+}
+
+static void
+walk_join(PlannerInfo *root, JoinPath *join)
+{
+	add_line(root, join->path.parent->relids, "Join");
+	walk_path(root, join->outerjoinpath);
+	walk_path(root, join->innerjoinpath);
+}
+
+/* The path's joins and groupings, from the top.  Subqueries have been walked by themselves. */
+static void
+walk_path(PlannerInfo *root, Path *path)
+{
+	switch (nodeTag(path))
+	{
+		case T_NestPath:
+		case T_MergePath:
+		case T_HashPath:
+			walk_join(root, (JoinPath *) path);
+			break;
+		case T_AggPath:
+			/* without an aggregate, it makes rows distinct */
+			if (((AggPath *) path)->aggsplit != AGGSPLIT_INITIAL_SERIAL && root->parse->hasAggs)
+				add_line(root, NULL, "Aggregate");
+			walk_path(root, ((AggPath *) path)->subpath);
+			break;
+		case T_GroupingSetsPath:
+			if (root->parse->hasAggs)
+				add_line(root, NULL, "Aggregate");
+			walk_path(root, ((GroupingSetsPath *) path)->subpath);
+			break;
+		case T_GroupPath:
+			walk_path(root, ((GroupPath *) path)->subpath);
+			break;
+		case T_CustomPath:
+			walk_paths(root, ((CustomPath *) path)->custom_paths);
+			break;
+		case T_AppendPath:
+			walk_paths(root, ((AppendPath *) path)->subpaths);
+			break;
+		case T_MergeAppendPath:
+			walk_paths(root, ((MergeAppendPath *) path)->subpaths);
+			break;
+		case T_MaterialPath:
+			walk_path(root, ((MaterialPath *) path)->subpath);
+			break;
+		case T_MemoizePath:
+			walk_path(root, ((MemoizePath *) path)->subpath);
+			break;
+		case T_GatherPath:
+			walk_path(root, ((GatherPath *) path)->subpath);
+			break;
+		case T_GatherMergePath:
+			walk_path(root, ((GatherMergePath *) path)->subpath);
+			break;
+		case T_ProjectionPath:
+			walk_path(root, ((ProjectionPath *) path)->subpath);
+			break;
+		case T_ProjectSetPath:
+			walk_path(root, ((ProjectSetPath *) path)->subpath);
+			break;
+		case T_SortPath:
+		case T_IncrementalSortPath:
+			walk_path(root, ((SortPath *) path)->subpath);
+			break;
+		case T_WindowAggPath:
+			walk_path(root, ((WindowAggPath *) path)->subpath);
+			break;
+		case T_LockRowsPath:
+			walk_path(root, ((LockRowsPath *) path)->subpath);
+			break;
+		case T_LimitPath:
+			walk_path(root, ((LimitPath *) path)->subpath);
+			break;
+		case T_ModifyTablePath:
+			walk_path(root, ((ModifyTablePath *) path)->subpath);
+			break;
+		default:
+			break;
+	}
+}
+
+static void
+upper_paths_hook(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_rel,
+				 RelOptInfo *output_rel, void *extra)
+{
+	Path	   *best = NULL;
+	ListCell   *lc;
+
+	if (previous_paths_hook)
+		previous_paths_hook(root, stage, input_rel, output_rel, extra);
+	if (!gh_collects_why || stage != UPPERREL_FINAL)
+		return;
+	foreach(lc, output_rel->pathlist)
+	{
+		Path	   *path = lfirst(lc);
+
+		if (best == NULL || compare_fractional_path_costs(path, best, root->tuple_fraction) < 0)
+			best = path;
+	}
+	if (best != NULL)
+		walk_path(root, best);
+}
+
+/* ---------------------------------------------------------------- EXPLAIN */
+
+static void
+show_lines(ExplainState *es)
+{
+	List	   *texts = NIL;
+	ListCell   *lc;
+
+	foreach(lc, lines)
+	{
+		if (es->format == EXPLAIN_FORMAT_TEXT)
+			ExplainPropertyText("Not Offloaded", strVal(lfirst(lc)), es);
+		else
+			texts = lappend(texts, strVal(lfirst(lc)));
+	}
+	if (texts == NIL)
+		return;
+	ExplainOpenGroup("gpuhash", NULL, true, es);
+	ExplainPropertyList("Not Offloaded", texts, es);
+	ExplainCloseGroup("gpuhash", NULL, true, es);
+}
+
+#if GH_HAVE_STANDARD_EXPLAIN
+#define explain_one_query standard_ExplainOneQuery
+#else
+
+/* What EXPLAIN does where there is no hook. */
+static void
+explain_one_query(Query *query, int cursorOptions, IntoClause *into, ExplainState *es,
+				  const char *queryString, ParamListInfo params, QueryEnvironment *queryEnv)
+{
+	BufferUsage before = pgBufferUsage;
+	BufferUsage used = {0};
+	PlannedStmt *plan;
+	instr_time	start;
+	instr_time	duration;
+
+	INSTR_TIME_SET_CURRENT(start);
+	plan = pg_plan_query(query, queryString, cursorOptions, params);
+	INSTR_TIME_SET_CURRENT(duration);
+	INSTR_TIME_SUBTRACT(duration, start);
+	BufferUsageAccumDiff(&used, &pgBufferUsage, &before);
+	ExplainOnePlan(plan, into, es, queryString, params, queryEnv, &duration, es->buffers ? &used : NULL);
+}
+
+#endif							/* GH_HAVE_STANDARD_EXPLAIN */
+
+static void
+explain_hook(Query *query, int cursorOptions, IntoClause *into, ExplainState *es,
+			 const char *queryString, ParamListInfo params, QueryEnvironment *queryEnv)
+{
+	/* an EXPLAIN within another one, by a function that is evaluated early, is not collected */
+	const volatile bool collects = gh_enabled && gh_explain_why && !gh_collects_why;
+
+	if (collects)
+	{
+		context = AllocSetContextCreate(CurrentMemoryContext, "gpuhash reasons",
+										ALLOCSET_SMALL_SIZES);
+		notes = lines = NIL;
+		gh_collects_why = true;
+	}
+	PG_TRY();
+	{
+		if (previous_explain_hook)
+			previous_explain_hook(query, cursorOptions, into, es, queryString, params, queryEnv);
+		else
+			explain_one_query(query, cursorOptions, into, es, queryString, params, queryEnv);
+	}
+	PG_FINALLY();
+	{
+		gh_collects_why = gh_collects_why && !collects;
+	}
+	PG_END_TRY();
+	if (collects)
+	{
+		show_lines(es);
+		MemoryContextDelete(context);
+	}
+}
+
+/* Called by _PG_init. */
+void
+gh_why_init(void)
+{
+	previous_explain_hook = ExplainOneQuery_hook;
+	ExplainOneQuery_hook = explain_hook;
+	previous_paths_hook = create_upper_paths_hook;
+	create_upper_paths_hook = upper_paths_hook;
+}

@@ -1,0 +1,93 @@
+# GpuHash::RandomExpression: random expressions and conditions over columns of a few types.
+#
+# Everything follows from Perl's random numbers: srand() first.
+#
+#	%GpuHash::RandomExpression::column = (i4 => ['a.x', 'a.y'], ...)	the columns, by type:
+#		bool i2 i4 i8 f4 f8 numeric text char date timestamp time oid, one each at least
+#	expression($type, $depth)	an expression of a type
+#	condition($depth)		one of type bool
+#
+# They raise errors for some values: numbers overflow, are divided by zero or have no root.
+package GpuHash::RandomExpression;
+
+use strict;
+use warnings;
+use Exporter 'import';
+
+our @EXPORT_OK = qw(one_of leaf expression condition);
+our %column;
+our %constant = (bool => [qw(true false null::bool)], i2 => ['3::int2', '(-7)::int2', '32767::int2'], i4 => [0, 1, -5, 1000, 2147483647], i8 => ['2::int8', '4294967296', '9223372036854775807'],
+	f4 => ['1.5::float4', "'NaN'::float4"], f8 => ['0.1::float8', "'-0'::float8", "'inf'::float8", '1e300::float8'], numeric => [1.5, -0.001, 12345678901234567890],
+	text => ["'t1'", "''", "'tt5'"], char => ["'t3'::char(6)"], date => ["date '2000-01-01'", "date 'infinity'"], timestamp => ["timestamp '2000-01-01 12:00'"], time => ["time '12:00'"], oid => ['5::oid']);
+our %cast = (i2 => 'int2', i4 => 'int4', i8 => 'int8', f4 => 'float4', f8 => 'float8', numeric => 'numeric');
+our @numbers = qw(i2 i4 i8 f4 f8 numeric);
+our @integers = qw(i2 i4 i8);
+
+sub one_of { return $_[int(rand(@_))] }
+
+# The left side of everything is a column or made of one, so that nothing is evaluated, and
+# fails, while the query is planned.
+sub leaf { my ($type) = @_; return one_of(@{ $column{$type} }) }
+sub right { my ($type, $depth) = @_; return rand() < 0.4 ? one_of(@{ $constant{$type} }) : expression($type, $depth) }
+
+sub comparison
+{
+	my ($depth) = @_;
+	my $type = one_of(@numbers, sort keys %column);
+	my $other = grep({ $_ eq $type } @integers) ? one_of(@integers) : $type;
+	my $op = one_of('=', '<>', '<', '<=', '>', '>=', 'IS DISTINCT FROM');
+	# dates are compared with timestamps, too
+	$other = 'timestamp' if $type eq 'date' && rand() < 0.2;
+	return '(' . expression($type, $depth) . " $op " . right($other, $depth) . ')';
+}
+
+sub condition
+{
+	my ($depth) = @_;
+	return leaf('bool') if $depth <= 0;
+	my $kind = rand();
+	return comparison($depth - 1) if $kind < 0.5;
+	return '(' . condition($depth - 1) . one_of(' AND ', ' OR ') . condition($depth - 1) . ')' if $kind < 0.7;
+	return '(NOT ' . condition($depth - 1) . ')' if $kind < 0.76;
+	return '(' . condition($depth - 1) . one_of(' IS TRUE', ' IS NOT TRUE', ' IS FALSE', ' IS NOT FALSE', ' IS UNKNOWN', ' IS NOT UNKNOWN') . ')' if $kind < 0.84;
+	return '(' . expression(one_of(sort keys %column), $depth - 1) . one_of(' IS NULL', ' IS NOT NULL') . ')' if $kind < 0.9;
+	my $type = one_of(@integers, 'text', 'char', 'date', 'oid');
+	return '(' . expression($type, $depth - 1) . ' IN (' . join(', ', map { one_of(@{ $constant{$type} }, 'null') } 1 .. 1 + int(rand(4))) . ', ' . $constant{$type}[0] . '))';
+}
+
+sub number
+{
+	my ($type, $depth) = @_;
+	my $kind = rand();
+	return '(- ' . expression($type, $depth) . ')' if $kind < 0.1;
+	return 'abs(' . expression($type, $depth) . ')' if $kind < 0.2;
+	return '(' . expression($type, $depth) . ')::' . $cast{$type} if $kind < 0.25;
+	if ($kind < 0.4)
+	{
+		my $from = $type eq 'numeric' ? one_of(@integers) : one_of(@numbers);
+		return '(' . expression($from, $depth) . ")::$cast{$type}" unless $from eq 'f4' && $type eq 'numeric';
+	}
+	if (grep { $_ eq $type } @integers)
+	{
+		return '(' . expression($type, $depth) . one_of(' & ', ' | ', ' # ') . right($type, $depth) . ')' if $kind < 0.5;
+		return '(' . expression($type, $depth) . one_of(' << ', ' >> ') . int(rand(16)) . ')' if $kind < 0.55;
+	}
+	return 'sqrt(' . expression('f8', $depth) . ')' if $type eq 'f8' && $kind < 0.45;
+	return '(' . expression($type, $depth) . ' ' . one_of('+', '-', '*', $type eq 'numeric' ? () : '/', grep({ $_ eq $type } @integers) ? '%' : ()) . ' ' . right($type, $depth) . ')';
+}
+
+sub expression
+{
+	my ($type, $depth) = @_;
+	return leaf($type) if $depth <= 0 || rand() < 0.2;
+	return condition($depth) if $type eq 'bool';
+	my $kind = rand();
+	return 'CASE WHEN ' . condition($depth - 1) . ' THEN ' . right($type, $depth - 1) . ' ELSE ' . expression($type, $depth - 1) . ' END' if $kind < 0.08;
+	return 'coalesce(' . expression($type, $depth - 1) . ', ' . right($type, $depth - 1) . ')' if $kind < 0.14;
+	return 'nullif(' . expression($type, $depth - 1) . ', ' . right($type, $depth - 1) . ')' if $kind < 0.18;
+	return number($type, $depth - 1) if grep { $_ eq $type } @numbers;
+	return '(' . expression('date', $depth - 1) . one_of(' + ', ' - ') . right('i4', $depth - 1) . ')' if $type eq 'date';
+	return leaf($type);
+}
+
+1;
