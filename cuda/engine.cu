@@ -46,7 +46,8 @@ static const GhEngine cuda_engine = {
 	cuda_table_stats,
 	cuda_submit,
 	cuda_poll,
-	cuda_wait
+	cuda_wait,
+	nullptr						/* no scans */
 };
 
 extern "C" __attribute__((visibility("default"))) const GhEngine *

@@ -3,6 +3,7 @@
  *		The CPU engine's face: its functions, and the machine as its only device.
  */
 #include "cpu_internal.h"
+#include "scan.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -86,6 +87,7 @@ static const GhEngine cpu_engine = {
 	.submit = gh_cpu_submit,
 	.poll = gh_cpu_poll,
 	.wait = gh_cpu_wait,
+	.scans = &gh_cpu_scans,
 };
 
 const GhEngine *

@@ -35,7 +35,7 @@
 extern "C" {
 #endif
 
-#define GH_ABI_VERSION 4
+#define GH_ABI_VERSION 5
 
 /* Limits of a table, tested at their edges. */
 #define GH_SUBTABLES_MIN 2
@@ -318,6 +318,8 @@ typedef struct GhDeviceInfo
 	uint32_t	compute_minor;
 } GhDeviceInfo;
 
+typedef struct GhScanEngine GhScanEngine;
+
 typedef struct GhEngine
 {
 	uint32_t	abi_version;	/* GH_ABI_VERSION of the engine's build */
@@ -407,6 +409,9 @@ typedef struct GhEngine
 	GhStatus	(*submit) (GhTable *table, GhRequest *request);
 	GhStatus	(*poll) (GhRequest *request);
 	GhStatus	(*wait) (GhRequest *request);
+
+	/* Scans of heap pages, which scan.h describes; NULL: it has none. */
+	const GhScanEngine *scans;
 } GhEngine;
 
 /* The engine that a handle belongs to; the first field of every GhTable. */

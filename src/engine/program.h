@@ -270,6 +270,9 @@ gh_program_vectors(const GhProgram *program)
  * the batch alone.  Whoever checks a program in memory that others can change copies it first.
  */
 extern GhStatus gh_program_check(const void *block, size_t bytes, GhError *error);
+/* The same; classes, of GH_PROGRAM_VECTORS_MAX, tells what each vector holds at the end: a GhClass, or 0. */
+extern GhStatus gh_program_check_classes(const void *block, size_t bytes, uint8_t *classes,
+										 GhError *error);
 
 /* ------------------------------------------------- on the CPU: cpu_program.c */
 

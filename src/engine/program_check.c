@@ -375,6 +375,14 @@ check_each(Checked *checked, uint32_t count, GhStatus (*check) (Checked *checked
 GhStatus
 gh_program_check(const void *block, size_t bytes, GhError *error)
 {
+	uint8_t		classes[GH_PROGRAM_VECTORS_MAX];
+
+	return gh_program_check_classes(block, bytes, classes, error);
+}
+
+GhStatus
+gh_program_check_classes(const void *block, size_t bytes, uint8_t *classes, GhError *error)
+{
 	const GhProgram *program = block;
 	Checked		checked = {.program = program, .error = error};
 	GhStatus	status = check_layout(block, bytes, error);
@@ -387,5 +395,6 @@ gh_program_check(const void *block, size_t bytes, GhError *error)
 		status = check_each(&checked, program->nlists, check_list);
 	if (status == GH_OK)
 		status = check_each(&checked, program->ninstructions, check_instruction);
+	memcpy(classes, checked.held, sizeof(checked.held));
 	return status;
 }

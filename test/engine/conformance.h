@@ -356,6 +356,7 @@ extern const Test page_tests[];
 extern const Test program_tests[];
 extern const Test program_check_tests[];
 extern const Test aggregate_tests[];
+extern const Test scan_tests[];
 
 #ifdef __cplusplus
 }

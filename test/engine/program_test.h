@@ -85,6 +85,7 @@ extern Outcome model_instruction(const GhProgram *program, const GhInstruction *
 #define TEXT_LIST 5
 #define LISTS 9
 extern void add_vectors(Context *c, const Pool *pool, Parts *parts);
+extern void add_random_instruction(Context *c, Parts *parts);
 /* Runs a batch, and each row of it by itself, which must be the same. */
 extern void check_program(Context *c, const Pool *pool, const GhProgram *program, uint32_t nrows);
 

@@ -259,7 +259,7 @@ test_operations(Context *c)
 /* ---------------------------------------------------------- random programs */
 
 /* Any instruction that the check accepts behind those that are there. */
-static void
+void
 add_random_instruction(Context *c, Parts *parts)
 {
 	uint32_t	vectors = parts->ncolumns + parts->nconstants + parts->ntemporaries;

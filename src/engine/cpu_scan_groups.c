@@ -1,0 +1,222 @@
+/*
+ * cpu_scan_groups.c
+ *		The groups of a scan on the CPU: a hash table with linear probing over numbers, at most
+ *		half full.
+ */
+#include "cpu_scan.h"
+
+#define GROUPS_MIN 64
+#define GROUPS_MAX (UINT32_C(1) << 31)
+#define TEXTS_MIN 4096			/* bytes */
+
+/* ------------------------------------------------------------------- memory */
+
+/* Memory within the limit; ref 0: there is none. */
+static GhCpuBlock
+block_take(GhCpuGroups *groups, uint64_t bytes)
+{
+	uint64_t	limit = groups->plan->options.memory_limit;
+	GhCpuBlock	block = {0, bytes};
+
+	if (limit != 0 && (bytes > limit || groups->bytes > limit - bytes))
+		return block;
+	block.ref = groups->host.alloc(groups->host.ctx, bytes);
+	if (block.ref == 0)
+		return block;
+	groups->bytes += bytes;
+	if (groups->bytes > groups->bytes_peak)
+		groups->bytes_peak = groups->bytes;
+	return block;
+}
+
+static void
+block_give(GhCpuGroups *groups, GhCpuBlock block)
+{
+	if (block.ref == 0)
+		return;
+	groups->host.free(groups->host.ctx, block.ref);
+	groups->bytes -= block.bytes;
+}
+
+/* --------------------------------------------------------------------- growth */
+
+static void
+slot_put(GhCpuGroups *groups, uint32_t group)
+{
+	uint64_t	mask = 2 * (uint64_t) groups->room - 1;
+	uint64_t	at = groups->hashes[group] & mask;
+
+	while (groups->slots[at] != 0)
+		at = (at + 1) & mask;
+	groups->slots[at] = group + 1;
+}
+
+/* False: there is no memory for that many groups, and all is as it was. */
+static bool
+grow_groups(GhCpuGroups *groups, uint32_t room)
+{
+	const GhCpuGroups old = *groups;
+	uint64_t	group_bytes = groups->plan->group_bytes;
+	uint64_t	states_bytes = groups->plan->options.naggregates * sizeof(GhAggregateState);
+	GhCpuBlock	block;
+	char	   *place;
+
+	if (room > GROUPS_MAX)
+		return false;
+	block = block_take(groups, room * (group_bytes + states_bytes + sizeof(uint64_t) +
+									   2 * sizeof(uint32_t)));
+	if (block.ref == 0)
+		return false;
+	place = groups->host.address(groups->host.ctx, block.ref);
+	groups->room = room;
+	groups->records = place;
+	groups->states = (GhAggregateState *) (place += room * group_bytes);
+	groups->hashes = (uint64_t *) (place += room * states_bytes);
+	groups->slots = (uint32_t *) (place + room * sizeof(uint64_t));
+	memset(groups->slots, 0, 2 * (size_t) room * sizeof(uint32_t));
+	if (old.count > 0)
+	{
+		memcpy(groups->records, old.records, old.count * group_bytes);
+		memcpy(groups->states, old.states, old.count * states_bytes);
+		memcpy(groups->hashes, old.hashes, old.count * sizeof(uint64_t));
+	}
+	for (uint32_t group = 0; group < groups->count; group++)
+		slot_put(groups, group);
+	block_give(groups, old.groups_block);
+	groups->groups_block = block;
+	return true;
+}
+
+static bool
+grow_texts(GhCpuGroups *groups, uint64_t bytes)
+{
+	uint64_t	room = groups->texts_room == 0 ? TEXTS_MIN : groups->texts_room;
+	GhCpuBlock	block;
+	char	   *place;
+
+	if (bytes <= groups->texts_room - groups->texts_used)
+		return true;
+	while (room - groups->texts_used < bytes)
+		room *= 2;
+	block = block_take(groups, room);
+	if (block.ref == 0)
+		return false;
+	place = groups->host.address(groups->host.ctx, block.ref);
+	if (groups->texts_used > 0)
+		memcpy(place, groups->texts, groups->texts_used);
+	block_give(groups, groups->texts_block);
+	groups->texts = place;
+	groups->texts_room = room;
+	groups->texts_block = block;
+	return true;
+}
+
+/* --------------------------------------------------------------------- groups */
+
+static bool
+has_keys(const GhCpuGroups *groups, uint32_t group, const GhValue *values)
+{
+	const GhScanOptions *options = &groups->plan->options;
+
+	for (uint32_t k = 0; k < options->nkeys; k++)
+	{
+		GhValue		held = gh_scan_group_value(&options->keys[k], gh_cpu_group_at(groups, group), k,
+											   groups->texts);
+
+		if (!gh_scan_equal(&options->keys[k], &held, &values[k]))
+			return false;
+	}
+	return true;
+}
+
+/* A group of no rows; false: there is no memory. */
+static bool
+make_group(GhCpuGroups *groups, const GhValue *values, uint64_t hash)
+{
+	const GhScanOptions *options = &groups->plan->options;
+	uint64_t	text_bytes = 0;
+	GhScanGroup *group;
+
+	for (uint32_t k = 0; k < options->nkeys; k++)
+		if (options->keys[k].value_class == GH_CLASS_TEXT && !values[k].null)
+			text_bytes += values[k].high;
+	if (!grow_texts(groups, text_bytes) ||
+		(groups->count == groups->room &&
+		 !grow_groups(groups, groups->room < GROUPS_MAX ? groups->room * 2 : UINT32_MAX)))
+		return false;
+	group = gh_cpu_group_at(groups, groups->count);
+	memset(group, 0, groups->plan->group_bytes);
+	for (uint32_t k = 0; k < options->nkeys; k++)
+	{
+		GhScanValue *key = &gh_scan_keys(group)[k];
+
+		if (values[k].null)
+		{
+			group->nulls |= UINT64_C(1) << k;
+			continue;
+		}
+		key->low = values[k].low;
+		key->high = values[k].high;
+		if (options->keys[k].value_class == GH_CLASS_TEXT)
+		{
+			key->low = groups->texts_used;
+			if (values[k].high > 0)
+				memcpy(groups->texts + key->low, (const char *) (uintptr_t) values[k].low,
+					   values[k].high);
+			groups->texts_used += values[k].high;
+		}
+	}
+	if (options->naggregates > 0)
+		memset(groups->states + (size_t) groups->count * options->naggregates, 0,
+			   options->naggregates * sizeof(GhAggregateState));
+	groups->hashes[groups->count] = hash;
+	slot_put(groups, groups->count++);
+	return true;
+}
+
+/* The group of these keys, new or old; GH_CPU_NO_GROUP: there is no memory for a new one. */
+uint32_t
+gh_cpu_group_find(GhCpuGroups *groups, const GhValue *values)
+{
+	const GhScanOptions *options = &groups->plan->options;
+	uint64_t	mask = 2 * (uint64_t) groups->room - 1;
+	uint64_t	hash = options->seed;
+
+	for (uint32_t k = 0; k < options->nkeys; k++)
+		hash = gh_scan_hash(&options->keys[k], &values[k], hash);
+	for (uint64_t at = hash & mask; groups->slots[at] != 0; at = (at + 1) & mask)
+	{
+		uint32_t	group = groups->slots[at] - 1;
+
+		if (groups->hashes[group] == hash && has_keys(groups, group, values))
+			return group;
+	}
+	return make_group(groups, values, hash) ? groups->count - 1 : GH_CPU_NO_GROUP;
+}
+
+GhStatus
+gh_cpu_groups_init(GhCpuGroups *groups, const GhHost *host, const GhScanPlan *plan, GhError *error)
+{
+	uint64_t	expected = plan->options.nkeys == 0 ? 1 : plan->options.groups;
+	uint32_t	room = plan->options.nkeys == 0 ? 1 : GROUPS_MIN;
+
+	groups->host = *host;
+	groups->plan = plan;
+	while (room < expected && room < GROUPS_MAX)
+		room *= 2;
+	/* an estimate that is too great is no reason to fail */
+	while (!grow_groups(groups, room) && room > 1)
+		room /= 2;
+	if (groups->room == 0)
+		return gh_error_set(error, plan->options.memory_limit != 0 ? GH_LIMIT : GH_NO_MEMORY,
+							"there is no memory for the groups of a scan");
+	return GH_OK;
+}
+
+void
+gh_cpu_groups_drop(GhCpuGroups *groups)
+{
+	block_give(groups, groups->texts_block);
+	block_give(groups, groups->groups_block);
+	groups->texts_block.ref = groups->groups_block.ref = 0;
+}

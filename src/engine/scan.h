@@ -1,0 +1,221 @@
+/*
+ * scan.h
+ *		The scan ABI: heap pages in, groups with their aggregates out.
+ *
+ * A scan is made once for a query: how tuples are read, the program over a row, the keys that
+ * make groups, the aggregates.  Requests then bring pages by the thousand.  Of each row that is
+ * asked for, the engine reads the columns, runs the program, and adds what is live at the end
+ * to the row's group.  At last the groups are fetched, as records that the caller merges with
+ * those of other scans and of the rows that it was handed back.
+ *
+ * Rows that an engine cannot do as PostgreSQL does are handed back, and are in no group: what
+ * page.h and program.h say of it; a value in a sum that is very large (gh_scan_fits()); a new group
+ * without memory.  Handing a row back is always right.  A page that no heap has, or that is not
+ * of the shape, is handed back whole.
+ *
+ * A request is counted in full, but for what it hands back, or not at all.  It ends with GH_OK;
+ * with GH_STOPPED or another error, and the groups are as they were; or with GH_DEVICE_ERROR,
+ * and the scan is lost: only scan_destroy is left.
+ *
+ * Integers are exact.  Floats are added in an order that depends on the requests alone, so that
+ * the same requests give the same digits with the same engine.
+ *
+ * Contract of every call: engine.h.  C11, C++17 and CUDA.
+ */
+#ifndef GPUHASH_SCAN_H
+#define GPUHASH_SCAN_H
+
+#include "aggregate.h"
+#include "page.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ------------------------------------------------------------------ the plan */
+
+#define GH_SCAN_KEYS_MAX 32
+#define GH_SCAN_PAGES_MAX 65536 /* of a request */
+#define GH_SCAN_LINES_MAX (1 << 24) /* of all pages of a request */
+#define GH_SCAN_ROWS_MAX (UINT64_C(1) << 40)	/* lines of all requests of a scan */
+
+/* What makes groups.  Equal are NULLs, -0 and 0, all NaNs. */
+typedef struct GhScanKey
+{
+	uint16_t	vector;			/* of the program */
+	uint8_t		value_class;	/* what the vector holds: a GhClass */
+	uint8_t		padded;			/* TEXT: 1, trailing blanks do not count (bpchar); else 0 */
+} GhScanKey;
+
+typedef struct GhScanOptions
+{
+	const GhProgram *program;	/* aligned to 16; its columns are attributes of the page */
+	size_t		program_bytes;
+	uint32_t	page_bytes;
+	uint32_t	natts;
+	const GhPageAttribute *attributes;
+	uint32_t	nkeys;			/* 0: all rows are one group */
+	const GhScanKey *keys;
+	uint32_t	naggregates;
+	const GhAggregate *aggregates;	/* without a SUM of FLOAT4: GH_UNSUPPORTED */
+	uint64_t	groups;			/* expected; 0: not known */
+	uint64_t	memory_limit;	/* bytes; 0: no limit */
+	uint64_t	seed;			/* of the hash of keys */
+	int			device;			/* CUDA device number; the CPU engine: 0 */
+} GhScanOptions;
+
+/* ------------------------------------------------------------------ requests */
+
+/* GhScanPage.bitmap: all line pointers up to `lines` that are normal. */
+#define GH_SCAN_ALL UINT32_MAX
+
+typedef struct GhScanPage
+{
+	const void *page;			/* aligned to 16 */
+	uint32_t	lines;			/* line numbers 1 up to this are looked at */
+	/*
+	 * The word of GhScanRequest.bitmaps with which the page's begin: bit (n - 1) % 64 of its
+	 * word (n - 1) / 64 asks for line n, which is a tuple; or GH_SCAN_ALL.
+	 */
+	uint32_t	bitmap;
+} GhScanPage;
+
+/* A row that is handed back; line 0: all that was asked of the page. */
+typedef struct GhScanRow
+{
+	uint32_t	page;			/* of the request's, from 0 */
+	uint32_t	line;			/* offset number */
+} GhScanRow;
+
+typedef struct GhScan GhScan;	/* a process's handle */
+
+/*
+ * The caller zeroes the struct, fills the first part, submits it and leaves it, its arrays and
+ * the pages alone until poll or wait says other than GH_BUSY; other processes may write to a
+ * page as PostgreSQL does beside a pin.
+ */
+typedef struct GhScanRequest
+{
+	uint32_t	npages;
+	/* every page is in memory that the device can read: registered, or its own */
+	bool		readable;
+	const GhScanPage *pages;
+	const uint64_t *bitmaps;
+	uint64_t	nbitmaps;		/* words */
+	GhScanRow  *back;			/* room for as many as the pages have lines */
+	uint64_t	back_room;
+
+	/* -- results, valid once the request is not busy; all 0 where it did not end with GH_OK -- */
+	uint64_t	counted;		/* rows that were added to their groups */
+	uint64_t	nback;			/* of back, in the order of pages and lines */
+	uint64_t	no_group;		/* of them, for whose groups there was no memory */
+	GhStatus	status;
+	GhError		error;			/* when status is an error */
+
+	/* -- the engine's own, from submit on -- */
+	GhScan	   *scan;
+	uint64_t	engine_state[4];
+} GhScanRequest;
+
+/* ------------------------------------------------------------------- results */
+
+/*
+ * A group, as scan_results tells it: this, then a GhScanValue for each key, a GhAggregateState
+ * for each aggregate, and the bytes of texts.  The low word of a key that is text is the offset of
+ * its bytes from the record's begin.
+ */
+typedef struct GhScanGroup
+{
+	uint64_t	bytes;			/* of the record: a multiple of 8 */
+	uint64_t	rows;			/* that were counted: not 0 */
+	uint64_t	nulls;			/* bit k: key k is NULL, and its value 0 */
+} GhScanGroup;
+
+typedef struct GhScanValue
+{
+	uint64_t	low;			/* as in a GhVector */
+	uint64_t	high;			/* 0 where the class has none */
+} GhScanValue;
+
+typedef struct GhScanStats
+{
+	uint64_t	groups;			/* there is memory taken for */
+	uint64_t	counted;		/* rows */
+	uint64_t	bytes;			/* memory held: host for cpu, device for cuda */
+	uint64_t	bytes_peak;
+} GhScanStats;
+
+/* -------------------------------------------------------------------- engines */
+
+struct GhScanEngine
+{
+	/*
+	 * GH_INVALID: the options; GH_UNSUPPORTED: legal, but not by this engine; GH_LIMIT,
+	 * GH_NO_MEMORY, GH_DEVICE_ERROR.  The options' arrays are copied, then checked, so that they
+	 * may lie where others can change them.
+	 */
+	GhStatus	(*create) (const GhHost *host, const GhScanOptions *options, GhScan **scan,
+						   GhError *error);
+	/* Waits for what is in flight, looks at no request, frees all. */
+	void		(*destroy) (GhScan *scan);
+
+	/*
+	 * As GhEngine's.  Requests are counted in the order of submission.  The stop flag is
+	 * looked at before one is begun: GH_STOPPED, and it may be submitted again.
+	 *
+	 * Groups for which there is no memory, or none within the limit, are no error: rows that
+	 * need a new one are handed back from then on.
+	 */
+	GhStatus	(*submit) (GhScan *scan, GhScanRequest *request);
+	GhStatus	(*poll) (GhScanRequest *request);
+	GhStatus	(*wait) (GhScanRequest *request);
+
+	/*
+	 * Writes records of groups that the cursor has not passed to buffer, aligned to 8, one
+	 * behind the other: those that have rows, each once, in no particular order; keys may be
+	 * those of several.  *bytes is how many bytes came, also 0.  GH_TOO_SMALL: the
+	 * next record alone needs *bytes, and nothing was written.  Waits for all requests.
+	 */
+	GhStatus	(*results) (GhScan *scan, GhCursor *cursor, size_t capacity, void *buffer,
+							size_t *bytes, GhError *error);
+	GhStatus	(*stats) (GhScan *scan, GhScanStats *stats, GhError *error);
+};
+
+/* The first field of every handle. */
+struct GhScan
+{
+	const GhScanEngine *engine;
+};
+
+/* cpu_scan.c */
+extern const GhScanEngine gh_cpu_scans;
+
+/* ------------------------------------------------- for the engines: scan.c */
+
+/* Options that were copied and accepted, with what follows from them. */
+typedef struct GhScanPlan
+{
+	GhScanOptions options;		/* what it points to is the plan's */
+	GhPageShape shape;
+	uint32_t	group_bytes;	/* of GhScanGroup and the keys, in an engine's memory */
+	void	   *memory;			/* malloc()ed */
+} GhScanPlan;
+
+extern GhStatus gh_scan_plan_init(GhScanPlan *plan, const GhScanOptions *options, GhError *error);
+extern void gh_scan_plan_drop(GhScanPlan *plan);
+/* *lines: of all pages */
+extern GhStatus gh_scan_request_check(const GhScanPlan *plan, const GhScanRequest *request,
+									  uint64_t *lines, GhError *error);
+/*
+ * Appends the record of a group to *used bytes of a buffer; keys that are text lie at texts +
+ * low.  False: there is no room, and *used is as it was; *needed is the record's size.
+ */
+extern bool gh_scan_record_put(const GhScanPlan *plan, const GhScanGroup *group,
+							   const GhAggregateState *states, const char *texts,
+							   size_t capacity, char *buffer, size_t *used, size_t *needed);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif							/* GPUHASH_SCAN_H */

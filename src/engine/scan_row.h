@@ -1,0 +1,181 @@
+/*
+ * scan_row.h
+ *		What a scan does with the values of one row, for the CPU and the device: which lines of a
+ *		page are asked for, which keys are equal, and which values a device may sum.
+ */
+#ifndef GPUHASH_SCAN_ROW_H
+#define GPUHASH_SCAN_ROW_H
+
+#include "program_row.h"
+#include "scan.h"
+
+/* --------------------------------------------------------------------- lines */
+
+/* Does the request ask for the line of this number, from 1 to page->lines? */
+GH_EVERYWHERE bool
+gh_scan_asks(const GhScanPage *page, const uint64_t *bitmaps, uint32_t number)
+{
+	return page->bitmap == GH_SCAN_ALL ||
+		(bitmaps[page->bitmap + (number - 1) / 64] >> (number - 1) % 64 & 1) != 0;
+}
+
+/* Is it a normal line pointer?  The page has as many lines. */
+GH_EVERYWHERE bool
+gh_scan_is_normal(const uint8_t *page, uint32_t number)
+{
+	uint32_t	line = gh_read_u32(page + GH_PAGE_LINES_AT + (number - 1) * GH_LINE_BYTES);
+
+	return ((line >> GH_LINE_OFFSET_BITS) & ((1u << GH_LINE_STATE_BITS) - 1)) == GH_LINE_NORMAL;
+}
+
+/* ---------------------------------------------------------------------- keys */
+
+#define GH_SCAN_NULL_CODE UINT64_C(0x13198a2e03707344)
+
+/* splitmix64's finalizer */
+GH_EVERYWHERE uint64_t
+gh_scan_mix(uint64_t x)
+{
+	x = (x ^ (x >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+	x = (x ^ (x >> 27)) * UINT64_C(0x94D049BB133111EB);
+	return x ^ (x >> 31);
+}
+
+/* Floats are equal where this is. */
+GH_EVERYWHERE uint64_t
+gh_scan_float_code(uint64_t bits)
+{
+	uint64_t	magnitude = bits << 1;
+
+	if (magnitude == 0)
+		return 0;
+	return magnitude > UINT64_C(0x7ff) << 53 ? GH_SUM_NAN : bits;
+}
+
+/* The bytes that tell which texts are equal. */
+GH_EVERYWHERE GhText
+gh_scan_text(const GhScanKey *key, const GhValue *value)
+{
+	GhText		text = gh_value_text(value);
+
+	return key->padded ? gh_text_unpadded(text) : text;
+}
+
+GH_EVERYWHERE uint64_t
+gh_scan_text_hash(GhText text, uint64_t hash)
+{
+	uint64_t	at = 0;
+	uint64_t	rest = 0;
+
+	for (; at + 8 <= text.length; at += 8)
+		hash = gh_scan_mix(hash + gh_read_u64(text.bytes + at));
+	for (; at < text.length; at++)
+		rest = rest << 8 | text.bytes[at];
+	return gh_scan_mix(gh_scan_mix(hash + rest) + text.length);
+}
+
+/* The hash of a row's keys up to this one, from that of those before, or the seed. */
+GH_EVERYWHERE uint64_t
+gh_scan_hash(const GhScanKey *key, const GhValue *value, uint64_t hash)
+{
+	if (value->null)
+		return gh_scan_mix(hash + GH_SCAN_NULL_CODE);
+	if (key->value_class == GH_CLASS_TEXT)
+		return gh_scan_text_hash(gh_scan_text(key, value), hash);
+	if (gh_class_is_float(key->value_class))
+		return gh_scan_mix(hash + gh_scan_float_code(value->low));
+	hash = gh_scan_mix(hash + value->low);
+	return key->value_class == GH_CLASS_INT128 ? gh_scan_mix(hash + value->high) : hash;
+}
+
+GH_EVERYWHERE bool
+gh_scan_equal(const GhScanKey *key, const GhValue *a, const GhValue *b)
+{
+	if (a->null | b->null)
+		return a->null == b->null;
+	if (key->value_class == GH_CLASS_TEXT)
+		return gh_text_equal(gh_scan_text(key, a), gh_scan_text(key, b));
+	if (gh_class_is_float(key->value_class))
+		return gh_scan_float_code(a->low) == gh_scan_float_code(b->low);
+	return a->low == b->low && (key->value_class != GH_CLASS_INT128 || a->high == b->high);
+}
+
+/* Classes whose values have a high word. */
+GH_EVERYWHERE bool
+gh_scan_has_high(uint8_t value_class)
+{
+	return value_class == GH_CLASS_INT128 || value_class == GH_CLASS_TEXT;
+}
+
+/* -------------------------------------------------------------------- groups */
+
+/* In an engine's memory a group is this, and its keys behind it; `bytes` is not used. */
+GH_EVERYWHERE GhScanValue *
+gh_scan_keys(const GhScanGroup *group)
+{
+	return (GhScanValue *) (group + 1);
+}
+
+/* Key k of a group whose texts lie at texts + low. */
+GH_EVERYWHERE GhValue
+gh_scan_group_value(const GhScanKey *key, const GhScanGroup *group, uint32_t k, const char *texts)
+{
+	const GhScanValue *held = &gh_scan_keys(group)[k];
+	GhValue		value = {held->low, held->high, (uint8_t) (group->nulls >> k & 1)};
+
+	if (key->value_class == GH_CLASS_TEXT)
+		value.low += (uint64_t) (uintptr_t) texts;
+	return value;
+}
+
+/* ---------------------------------------------------------------------- sums */
+
+/*
+ * A device adds many rows at a time, and cannot take one out again whose sum turns out not to
+ * fit.  So scans hand rows back that have a value from these powers of two on, and take no more
+ * than GH_SCAN_ROWS_MAX (2^40) rows: no sum, square, product on the way or merge of them comes
+ * near what 128 bits, or a float8, can hold, and which rows go back depends on each row alone.
+ * Infinities and NaN are no matter: sums of them raise no error.
+ */
+#define GH_SCAN_SUM_BITS 86		/* of INT128: 86 + 40 < 127 */
+#define GH_SCAN_SQUARE_BITS 43	/* of INT and INT128: 2 * 43 + 40 < 127 */
+#define GH_SCAN_SUM_EXPONENT 980	/* of FLOAT8: 980 + 40 < 1023 */
+#define GH_SCAN_SQUARE_EXPONENT 400 /* 2 * (400 + 40 + 1) + 40 < 1023 */
+
+/* Is the magnitude of an integer less than 2^bits, or is it -2^bits?  bits is below 127. */
+GH_EVERYWHERE bool
+gh_scan_int_within(uint64_t low, uint64_t high, int bits)
+{
+	GhInt128	value = gh_int128(low, high) >> bits;
+
+	return value == 0 || value == -1;
+}
+
+GH_EVERYWHERE bool
+gh_scan_float_within(uint64_t bits, uint64_t exponent)
+{
+	uint64_t	biased = bits >> 52 & 0x7ff;
+
+	return biased == 0x7ff || biased < 1023 + exponent;
+}
+
+GH_EVERYWHERE bool
+gh_scan_is_sum(const GhAggregate *aggregate)
+{
+	return aggregate->kind == GH_AGGREGATE_SUM || aggregate->kind == GH_AGGREGATE_MOMENTS;
+}
+
+/* May a value that is not NULL be added by an aggregate that is a sum? */
+GH_EVERYWHERE bool
+gh_scan_fits(const GhAggregate *aggregate, uint64_t low, uint64_t high)
+{
+	bool		squares = aggregate->kind == GH_AGGREGATE_MOMENTS;
+
+	if (gh_class_is_float(aggregate->value_class))
+		return gh_scan_float_within(low, squares ? GH_SCAN_SQUARE_EXPONENT : GH_SCAN_SUM_EXPONENT);
+	if (aggregate->value_class == GH_CLASS_INT)
+		high = gh_sign_extension(low);
+	return gh_scan_int_within(low, high, squares ? GH_SCAN_SQUARE_BITS : GH_SCAN_SUM_BITS);
+}
+
+#endif							/* GPUHASH_SCAN_ROW_H */

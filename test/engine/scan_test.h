@@ -1,0 +1,72 @@
+/*
+ * scan_test.h
+ *		What the tests of scans share: pages with a program, keys and aggregates over them, and
+ *		the outcome of a scan.
+ */
+#ifndef SCAN_TEST_H
+#define SCAN_TEST_H
+
+#include "page_writer.h"
+#include "program_test.h"
+#include "scan_row.h"
+
+#define TRIAL_PAGES_MAX 48
+#define TRIAL_LINES_MAX 8192	/* of a page */
+#define TRIAL_WORDS (TRIAL_LINES_MAX / 64)
+#define TRIAL_AGGREGATES_MAX 30
+
+/* Pages of a relation, what is asked of them, and a scan over them. */
+typedef struct Trial
+{
+	Relation	relation;
+	uint32_t	npages;
+	WrittenPage written[TRIAL_PAGES_MAX];	/* their pages: also below */
+	uint8_t    *memory;			/* the pages, one behind the other; whole pages of memory */
+	size_t		memory_bytes;
+	bool		registered;
+	GhScanPage	pages[TRIAL_PAGES_MAX];
+	uint64_t   *bitmaps;		/* TRIAL_WORDS for each page */
+	GhProgram  *program;
+	uint8_t		classes[GH_PROGRAM_VECTORS_MAX];
+	GhScanKey	keys[GH_SCAN_KEYS_MAX];
+	GhAggregate aggregates[TRIAL_AGGREGATES_MAX];
+	GhScanOptions options;
+	uint32_t	cut;			/* pages of a request */
+} Trial;
+
+/* Groups of a scan, told by several records or one, by their keys. */
+typedef struct ScanOutcome
+{
+	const Trial *trial;
+	char	  **records;		/* GhScanGroup, malloc()ed */
+	uint32_t	count;
+	uint32_t   *slots;			/* a record's number + 1 */
+	uint32_t	nslots;			/* a power of two */
+	GhScanRow  *back;			/* of all requests, with the trial's page numbers */
+	uint64_t	nback;
+	uint64_t	no_group;
+	uint32_t	told;			/* records that the scan told */
+	uint64_t	counted;
+} ScanOutcome;
+
+/* scan_trial.c */
+extern void trial_pages(Context *c, Trial *trial, uint32_t npages);
+extern void trial_ask(Context *c, Trial *trial);
+extern void trial_damage(Context *c, Trial *trial);
+extern void trial_program(Context *c, Trial *trial, uint32_t ninstructions);
+extern void trial_keys(Context *c, Trial *trial, uint32_t nkeys);
+extern void trial_aggregates(Context *c, Trial *trial, uint32_t count);
+extern void trial_drop(Context *c, Trial *trial);
+/* Does the whole of it with an engine; false: it failed, and that was told. */
+extern bool trial_run(Context *c, const Trial *trial, const GhEngine *engine, ScanOutcome *outcome);
+/* The same for the rows that were handed back alone, as bitmaps. */
+extern bool trial_run_back(Context *c, const Trial *trial, const ScanOutcome *back,
+						   const GhEngine *engine, ScanOutcome *outcome);
+extern void outcome_drop(ScanOutcome *outcome);
+/* Puts a record, which is copied, to those of its group. */
+extern void outcome_add(Context *c, ScanOutcome *outcome, const GhScanGroup *record);
+/* The group with these keys, or NULL. */
+extern const GhScanGroup *outcome_find(const ScanOutcome *outcome, const GhScanGroup *record);
+extern const GhAggregateState *record_states(const Trial *trial, const GhScanGroup *record);
+
+#endif							/* SCAN_TEST_H */
