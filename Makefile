@@ -121,7 +121,9 @@ cuda_host_flags = -fPIC,-Wall,-Wextra,-Wno-unknown-pragmas,-fvisibility=hidden$(
 NVCC_FLAGS = -O3 -std=c++17 -cudart static -I$(top)/src $(cuda_arch_flags) -Wno-deprecated-gpu-targets \
 	-Xcompiler $(cuda_host_flags) $(if $(filter-out no,$(WERROR)),-Werror all-warnings) \
 	$(if $(filter-out no,$(FAULT_POINTS)),-DGH_FAULT_POINTS)
-CUDA_OBJS = $(patsubst $(top)/%.cu,%.cu.o,$(cuda_sources)) cuda/options.c.o
+# what accepts options, programs and requests is C, and the same as in gpuhash.so
+cuda_checks = aggregate.c options.c page.c program_check.c scan.c
+CUDA_OBJS = $(patsubst $(top)/%.cu,%.cu.o,$(cuda_sources)) $(cuda_checks:%=cuda/%.o)
 cuda_library := gpuhash_cuda$(or $(DLSUFFIX),.so)
 
 endif
@@ -160,8 +162,8 @@ cuda/%.cu.o: $(top)/cuda/%.cu build/cuda_flags
 	$(NVCC) $(NVCC_FLAGS) -MMD -MP -MF cuda/$*.cu.d -c -o $@ $<
 
 # what both engines share, in plain C
-cuda/options.c.o: $(top)/src/engine/options.c build/cuda_flags
-	$(CC) -O2 $(filter-out -MMD -MP,$(PG_CFLAGS)) -fPIC -fvisibility=hidden -I$(top)/src -MMD -MP -MF cuda/options.c.d -c -o $@ $<
+cuda/%.c.o: $(top)/src/engine/%.c build/cuda_flags
+	$(CC) -O2 $(filter-out -MMD -MP,$(PG_CFLAGS)) -fPIC -fvisibility=hidden -I$(top)/src -MMD -MP -MF cuda/$*.c.d -c -o $@ $<
 
 $(cuda_library): $(CUDA_OBJS)
 	$(NVCC) -shared -cudart static -Wno-deprecated-gpu-targets $(cuda_arch_flags) -Xlinker --exclude-libs,ALL -o $@ $^

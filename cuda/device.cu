@@ -285,6 +285,13 @@ launch_status(void)
 	return LAUNCH_FAULT ? cudaErrorLaunchFailure : status;
 }
 
+/* cudaMalloc, which tests can make fail. */
+cudaError_t
+device_malloc(void **memory, uint64_t bytes)
+{
+	return ALLOCATION_FAULT ? cudaErrorMemoryAllocation : cudaMalloc(memory, bytes);
+}
+
 static void
 budget_give(const cuda_table *table, uint64_t bytes)
 {
@@ -309,7 +316,7 @@ device_alloc(cuda_table *table, uint64_t bytes, void **memory, GhError *error)
 		return gh_error_set(error, GH_LIMIT,
 							"the device memory for all tables does not allow %llu more bytes",
 							(unsigned long long) bytes);
-	status = ALLOCATION_FAULT ? cudaErrorMemoryAllocation : cudaMalloc(memory, bytes);
+	status = device_malloc(memory, bytes);
 	if (status != cudaSuccess)
 		budget_give(table, bytes);
 	if (status == cudaErrorMemoryAllocation)

@@ -3,6 +3,7 @@
  *		The library's one exported name: the table of functions that engine.h
  *		describes.  What they do is in the other files of this folder.
  */
+#include "scan_device.cuh"
 #include "table.h"
 
 /* Tables of this engine are the property of the process that made them. */
@@ -47,7 +48,7 @@ static const GhEngine cuda_engine = {
 	cuda_submit,
 	cuda_poll,
 	cuda_wait,
-	nullptr						/* no scans */
+	&cuda_scans
 };
 
 extern "C" __attribute__((visibility("default"))) const GhEngine *

@@ -200,6 +200,7 @@ extern bool device_fits(const cuda_table *table, uint64_t bytes);
 extern GhStatus device_alloc(cuda_table *table, uint64_t bytes, void **memory,
 							 GhError *error);
 extern void device_free(cuda_table *table, void *memory, uint64_t bytes);
+extern cudaError_t device_malloc(void **memory, uint64_t bytes);
 extern cudaError_t launch_status(void);
 extern uint32_t resident_blocks_of(const cuda_table *table, const void *kernel,
 								   uint64_t elements);

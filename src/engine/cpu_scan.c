@@ -284,6 +284,7 @@ cpu_scan_stats(GhScan *handle, GhScanStats *stats, GhError *error)
 	stats->counted = scan->counted;
 	stats->bytes = scan->groups.bytes;
 	stats->bytes_peak = scan->groups.bytes_peak;
+	stats->work_bytes = 0;
 	return GH_OK;
 }
 

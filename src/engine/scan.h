@@ -59,7 +59,7 @@ typedef struct GhScanOptions
 	uint32_t	naggregates;
 	const GhAggregate *aggregates;	/* without a SUM of FLOAT4: GH_UNSUPPORTED */
 	uint64_t	groups;			/* expected; 0: not known */
-	uint64_t	memory_limit;	/* bytes; 0: no limit */
+	uint64_t	memory_limit;	/* bytes that groups may take; 0: no limit */
 	uint64_t	seed;			/* of the hash of keys */
 	int			device;			/* CUDA device number; the CPU engine: 0 */
 } GhScanOptions;
@@ -141,8 +141,9 @@ typedef struct GhScanStats
 {
 	uint64_t	groups;			/* there is memory taken for */
 	uint64_t	counted;		/* rows */
-	uint64_t	bytes;			/* memory held: host for cpu, device for cuda */
+	uint64_t	bytes;			/* memory of groups: host for cpu, device for cuda */
 	uint64_t	bytes_peak;
+	uint64_t	work_bytes;		/* device memory that requests are worked on in, beside that */
 } GhScanStats;
 
 /* -------------------------------------------------------------------- engines */

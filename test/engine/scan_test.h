@@ -32,6 +32,8 @@ typedef struct Trial
 	GhAggregate aggregates[TRIAL_AGGREGATES_MAX];
 	GhScanOptions options;
 	uint32_t	cut;			/* pages of a request */
+	uint64_t	fail_at;		/* the host's allocation, or taking from its budget, that is refused;
+								 * 0: none.  What fails for it is tried again */
 } Trial;
 
 /* Groups of a scan, told by several records or one, by their keys. */
@@ -46,6 +48,7 @@ typedef struct ScanOutcome
 	uint64_t	nback;
 	uint64_t	no_group;
 	uint32_t	told;			/* records that the scan told */
+	bool		refused;		/* memory was */
 	uint64_t	counted;
 } ScanOutcome;
 

@@ -411,6 +411,12 @@ gather_back(Context *c, ScanOutcome *outcome, const GhScanRequest *request, uint
 	outcome->no_group += request->no_group;
 }
 
+static bool
+lacks_memory(GhStatus status)
+{
+	return status == GH_LIMIT || status == GH_NO_MEMORY;
+}
+
 /* All pages, in requests of so many that are all submitted before the first is waited for. */
 static bool
 run_requests(Context *c, const Trial *trial, const GhScanEngine *engine, GhScan *scan,
@@ -438,8 +444,15 @@ run_requests(Context *c, const Trial *trial, const GhScanEngine *engine, GhScan 
 	}
 	for (uint32_t r = 0; r < nrequests; r++)
 	{
-		good &= good && CHECK(c, engine->wait(&requests[r]) == GH_OK, "wait: %s",
-							  requests[r].error.message);
+		GhStatus	status = good ? engine->wait(&requests[r]) : GH_INVALID;
+
+		if (lacks_memory(status) && trial->fail_at > 0)
+		{
+			CHECK(c, requests[r].counted == 0 && requests[r].nback == 0, "a failed request counted");
+			status = engine->submit(scan, &requests[r]);
+			status = status == GH_BUSY ? engine->wait(&requests[r]) : requests[r].status;
+		}
+		good &= good && CHECK(c, status == GH_OK, "wait: %s", requests[r].error.message);
 		if (good)
 			gather_back(c, outcome, &requests[r], r * trial->cut);
 	}
@@ -458,12 +471,19 @@ run_pages(Context *c, const Trial *trial, const GhEngine *engine, const GhScanPa
 	HostState	state;
 	GhHost		host;
 	GhScan	   *scan;
+	GhStatus	status;
 	bool		good;
 
 	outcome_make(outcome, trial);
 	host_init(&state, &host);
-	if (!CHECK_STATUS(c, "a scan", engine->scans->create(&host, &trial->options, &scan, &error),
-					  GH_OK))
+	state.fail_at = state.refuse_at = trial->fail_at;
+	status = engine->scans->create(&host, &trial->options, &scan, &error);
+	if (lacks_memory(status) && trial->fail_at > 0)
+	{
+		CHECK_U64(c, "bytes left by a failed create", state.allocated + state.device_bytes, 0);
+		status = engine->scans->create(&host, &trial->options, &scan, &error);
+	}
+	if (!CHECK_STATUS(c, "a scan", status, GH_OK))
 	{
 		printf("  %s\n", error.message);
 		return false;
@@ -477,6 +497,7 @@ run_pages(Context *c, const Trial *trial, const GhEngine *engine, const GhScanPa
 	CHECK(c, !good || stats.counted == outcome->counted, "%" PRIu64 " rows were counted, not %"
 		  PRIu64, stats.counted, outcome->counted);
 	engine->scans->destroy(scan);
+	outcome->refused = state.failed || state.refused;
 	CHECK_U64(c, "bytes left", state.allocated + state.device_bytes, 0);
 	CHECK(c, !state.overdrawn && !state.damaged, "the host's memory was misused");
 	return good;

@@ -1,0 +1,288 @@
+/*
+ * scan_device.cuh
+ *		Scans: what is in device memory, and how kernels are told where; the host's struct; what
+ *		the files scan*.cu offer each other.
+ */
+#ifndef GPUHASH_SCAN_DEVICE_CUH
+#define GPUHASH_SCAN_DEVICE_CUH
+
+#include "../src/engine/scan_row.h"
+#include "table.h"
+
+/* ------------------------------------------------------------- device memory */
+
+/* What became of a line, in scan_work.state. */
+enum line_state
+{
+	LINE_NONE,					/* not asked for, no tuple, or dropped by a filter */
+	LINE_LIVE,					/* counted with its group */
+	LINE_BACK,
+	LINE_NO_GROUP,				/* handed back, too */
+	LINE_PAGE					/* the first one of a page that is handed back whole */
+};
+
+/* scan_work.group where there is none: all bits, so that sorting puts it last. */
+#define GROUP_NONE UINT32_MAX
+
+/* A group's number in the lower half of its slot is one more; these are none. */
+#define SLOT_BUSY UINT32_MAX	/* somebody is making the group */
+#define SLOT_DEAD (UINT32_MAX - 1)	/* and could not */
+
+/* What kernels change of the groups beside them. */
+struct groups_used
+{
+	uint64_t	text_bytes;		/* may be beyond the room: then nothing more fits */
+	uint32_t	groups;			/* the same */
+	uint32_t	unused;
+};
+
+/* The groups (scan_groups.cu). */
+struct groups_view
+{
+	uint64_t   *slots;			/* upper half of the hash, number + 1; 0: free */
+	uint64_t	mask;			/* slots - 1 */
+	char	   *records;		/* by group: GhScanGroup and keys */
+	uint32_t	record_bytes;
+	uint32_t	room;			/* groups: half the slots */
+	GhAggregateState *states;	/* by group, of all aggregates */
+	uint32_t   *begin;			/* by group: its rows in the sorted ones of a request */
+	uint32_t   *end;
+	char	   *texts;
+	uint64_t	text_room;		/* bytes */
+	groups_used *used;
+};
+
+/* An argument of aggregates that need its values. */
+struct scan_input
+{
+	uint16_t	vector;
+	uint16_t	high;			/* number of its array of high words + 1; 0: it has none */
+};
+
+/* The plan; all of it is read only. */
+struct plan_view
+{
+	const GhProgram *program;
+	const GhPageShape *shape;
+	const GhScanKey *keys;
+	const GhAggregate *aggregates;
+	const scan_input *inputs;
+	const uint8_t *input_of;	/* by aggregate */
+	uint32_t	nkeys;
+	uint32_t	naggregates;
+	uint32_t	ninputs;
+	uint32_t	page_bytes;
+	uint64_t	seed;
+};
+
+/* What a request counts, zero at first. */
+struct scan_counters
+{
+	uint32_t	counted;
+	uint32_t	back;			/* rows and whole pages, also those without a group */
+	uint32_t	no_group;
+	uint32_t	groups_full;	/* 1: there were more groups than room */
+	uint32_t	texts_full;
+	uint32_t	segments;		/* groups that have rows */
+	uint32_t	longs;			/* of them, more than SEGMENT_SHORT */
+	uint32_t	chunks;
+	uint32_t	unfit;			/* 1: a sum did not fit, which cannot be */
+};
+
+/* What is known of a request's lines, page after page. */
+struct lines_view
+{
+	uint32_t	count;
+	uint8_t    *state;			/* a line_state */
+	uint32_t   *group;
+	uint64_t   *takes;			/* bit a: aggregate a takes the row; 0 where it is not live */
+	uint64_t   *low;			/* by input: an array of values */
+	uint64_t   *high;			/* by number of such an array */
+	uint64_t	stride;			/* elements from one array to the next */
+};
+
+/* Values of the rows that the threads of a grid have at a time: vector by vector. */
+struct scratch_view
+{
+	uint64_t   *low;
+	uint64_t   *high;
+	uint8_t    *null;
+	uint32_t	threads;		/* of the grid: elements from one vector to the next */
+};
+
+struct pages_job
+{
+	plan_view	plan;
+	groups_view groups;
+	lines_view	lines;
+	scratch_view scratch;
+	const GhScanPage *pages;
+	const uint32_t *firsts;		/* by page: its first line in lines */
+	const uint64_t *bitmaps;
+	uint32_t	npages;
+	scan_counters *counters;
+};
+
+/* A group's rows in a request; those of short segments are added at once. */
+#define SEGMENT_SHORT 32
+/* Rows of a long segment that a warp adds: its boundaries count from the segment's begin. */
+#define CHUNK_ROWS 1024
+
+struct long_segment
+{
+	uint32_t	group;
+	uint32_t	first;			/* chunk */
+	uint32_t	chunks;
+};
+
+/* Where the rows of a request become states; one for all requests of a scan. */
+struct reduce_view
+{
+	uint32_t   *numbers;		/* 0, 1, 2... */
+	uint32_t   *sorted;			/* the lines' groups */
+	uint32_t   *order;			/* lines, by group and then in their order */
+	void	   *sort_space;
+	size_t		sort_bytes;
+	uint32_t   *segments;		/* their groups */
+	long_segment *longs;
+	uint2	   *chunks;			/* from and up to which of order */
+	GhAggregateState *partial;	/* by chunk, of all aggregates */
+	uint32_t   *partial_rows;	/* by chunk */
+};
+
+/* -------------------------------------------------------------------- the host */
+
+#define SCAN_LANES 2			/* one has its pages read, the other is reduced */
+#define SCAN_THREADS 128		/* of a block, which reads one page at a time */
+/* Blocks on a multiprocessor: reading needs but a few, and other kernels shall have room. */
+#define SCAN_BLOCKS 3
+
+struct scan_block
+{
+	char	   *memory;			/* device */
+	uint64_t	bytes;
+};
+
+enum lane_phase
+{
+	PHASE_READING,				/* pages into lines */
+	PHASE_REDUCING				/* lines into states */
+};
+
+struct scan_lane
+{
+	cudaStream_t stream;
+	cudaEvent_t read;			/* the pages are, and counters on the host */
+	cudaEvent_t reduced;
+	scan_block	block;			/* of all that follows, but host memory */
+	scan_block	scratch_block;
+	lines_view	lines;
+	GhScanPage *pages;
+	uint32_t   *firsts;
+	uint64_t   *bitmaps;
+	scan_counters *counters;
+	/* page-locked */
+	char	   *host;			/* of pages, firsts and bitmaps, to be sent; of state */
+	size_t		host_bytes;
+	char	   *staged;			/* pages that the device cannot read where they are */
+	size_t		staged_bytes;
+	scan_counters *host_counters;
+	GhScanPage *host_pages;
+	uint32_t   *host_firsts;
+	uint64_t   *host_bitmaps;
+	uint8_t    *host_state;
+
+	GhScanRequest *request;		/* NULL: the lane is free */
+	lane_phase	phase;
+	uint64_t	generation;		/* of the groups, when its pages were read */
+};
+
+struct cuda_scan
+{
+	GhScan		base;			/* first: it is the handle */
+	GhHost		host;
+	GhScanPlan	plan;
+	plan_view	view;
+	groups_view groups;
+	uint64_t	generation;		/* of the groups: how often they have grown */
+	uint32_t	nhighs;			/* inputs with a high word */
+	uint32_t	multiprocessors;
+	bool		direct;			/* the device reads registered memory by the host's addresses */
+	bool		failed;			/* the device did; error says how */
+	GhError		error;
+
+	scan_block	plan_block;
+	scan_block	groups_block;
+	scan_block	texts_block;
+	scan_block	reduce_block;
+	reduce_view reduce;
+	uint32_t	reduce_lines;	/* room */
+	cudaStream_t reduce_stream;
+
+	scan_lane	lanes[SCAN_LANES];
+	scan_lane  *flight[SCAN_LANES];	/* in use, oldest first */
+	uint32_t	flying;
+	GhScanRequest *pending;		/* not begun, oldest first */
+	GhScanRequest *pending_last;
+
+	uint64_t	lines_total;	/* of all requests */
+	uint64_t	counted;
+	uint64_t	bytes;			/* of groups and texts: under the limit */
+	uint64_t	bytes_peak;
+	uint64_t	work_bytes;		/* all other device memory */
+};
+
+/* For CUDA calls after which nothing of the scan can be trusted when they fail. */
+#define SCAN_TRY(scan, call, error) \
+	do { \
+		cudaError_t scan_try_status = (call); \
+		if (scan_try_status != cudaSuccess) \
+			return scan_failed(scan, scan_try_status, #call, error); \
+	} while (0)
+
+/* --------------------------------------------------------------- scan_memory.cu */
+
+extern GhStatus scan_failed(cuda_scan *scan, cudaError_t status, const char *call, GhError *error);
+extern GhStatus scan_alloc(cuda_scan *scan, uint64_t bytes, bool limited, scan_block *block,
+						   GhError *error);
+extern void scan_free(cuda_scan *scan, bool limited, scan_block *block);
+extern GhStatus scan_host_reserve(cuda_scan *scan, char **memory, size_t *room, size_t bytes,
+								  GhError *error);
+extern GhStatus scan_lane_reserve(cuda_scan *scan, scan_lane *lane, const GhScanRequest *request,
+								  uint32_t lines, GhError *error);
+
+/* ---------------------------------------------------------------- scan_plan.cu */
+
+extern GhStatus scan_plan_upload(cuda_scan *scan, GhError *error);
+
+/* --------------------------------------------------------------- scan_groups.cu */
+
+extern GhStatus groups_create(cuda_scan *scan, GhError *error);
+extern void groups_destroy(cuda_scan *scan);
+extern GhStatus groups_grow(cuda_scan *scan, const scan_counters *counters, bool *grown,
+							GhError *error);
+extern GhStatus groups_count(cuda_scan *scan, uint32_t *count, GhError *error);
+
+/* ---------------------------------------------------------------- scan_pages.cu */
+
+extern GhStatus pages_launch(cuda_scan *scan, const pages_job *job, cudaStream_t stream,
+							 GhError *error);
+extern uint32_t pages_blocks(const cuda_scan *scan);
+
+/* --------------------------------------------------------------- scan_reduce.cu */
+
+extern GhStatus reduce_reserve(cuda_scan *scan, uint32_t lines, GhError *error);
+extern GhStatus reduce_launch(cuda_scan *scan, const lines_view *lines, scan_counters *counters,
+							  GhError *error);
+
+/* ------------------------------------------------------------------ scan.cu */
+
+extern const GhScanEngine cuda_scans;
+extern GhStatus scan_wait_streams(cuda_scan *scan, GhError *error);
+
+/* ---------------------------------------------------- scan_results.cu */
+
+extern GhStatus scan_fetch(cuda_scan *scan, GhCursor *cursor, size_t capacity, char *buffer,
+						   size_t *bytes, GhError *error);
+
+#endif							/* GPUHASH_SCAN_DEVICE_CUH */

@@ -1,0 +1,180 @@
+/*
+ * scan_memory.cu
+ *		Memory of scans: on the device, for groups under the scan's limit and all of it out of
+ *		the budget that is shared with others; page-locked; and what a failed CUDA call means.
+ */
+#include "scan_device.cuh"
+
+/*
+ * After a CUDA call failed the groups are unknown.  The streams are waited for: when a request is
+ * told to have failed, nothing may still read its pages.
+ */
+GhStatus
+scan_failed(cuda_scan *scan, cudaError_t status, const char *call, GhError *error)
+{
+	(void) cudaGetLastError();
+	if (!scan->failed)
+	{
+		scan->failed = true;
+		(void) gh_error_set(&scan->error, GH_DEVICE_ERROR, "CUDA device %d failed: %s (in %.60s)",
+							scan->plan.options.device, cudaGetErrorString(status), call);
+		for (int i = 0; i < SCAN_LANES; i++)
+			if (scan->lanes[i].stream != nullptr)
+				(void) cudaStreamSynchronize(scan->lanes[i].stream);
+		if (scan->reduce_stream != nullptr)
+			(void) cudaStreamSynchronize(scan->reduce_stream);
+		(void) cudaGetLastError();
+	}
+	if (error != nullptr && error != &scan->error)
+		*error = scan->error;
+	return GH_DEVICE_ERROR;
+}
+
+static void
+budget_give(const cuda_scan *scan, uint64_t bytes)
+{
+	if (scan->host.give_device != nullptr)
+		scan->host.give_device(scan->host.ctx, bytes);
+}
+
+/* limited: it counts for the scan's memory limit. */
+GhStatus
+scan_alloc(cuda_scan *scan, uint64_t bytes, bool limited, scan_block *block, GhError *error)
+{
+	uint64_t	limit = scan->plan.options.memory_limit;
+	void	   *memory = nullptr;
+	cudaError_t status;
+
+	*block = {};
+	if (limited && limit != 0 && (scan->bytes > limit || bytes > limit - scan->bytes))
+		return gh_error_set(error, GH_LIMIT, "the scan's memory limit of %llu bytes does not allow "
+							"%llu more", (unsigned long long) limit, (unsigned long long) bytes);
+	if (scan->host.take_device != nullptr && !scan->host.take_device(scan->host.ctx, bytes))
+		return gh_error_set(error, GH_LIMIT, "the device memory for all does not allow %llu more "
+							"bytes", (unsigned long long) bytes);
+	status = device_malloc(&memory, bytes);
+	if (status != cudaSuccess)
+		budget_give(scan, bytes);
+	if (status == cudaErrorMemoryAllocation)
+	{
+		/* not sticky */
+		(void) cudaGetLastError();
+		return gh_error_set(error, GH_NO_MEMORY, "CUDA device %d has no %llu bytes of free memory",
+							scan->plan.options.device, (unsigned long long) bytes);
+	}
+	if (status != cudaSuccess)
+		return scan_failed(scan, status, "cudaMalloc", error);
+	block->memory = static_cast<char *>(memory);
+	block->bytes = bytes;
+	if (!limited)
+	{
+		scan->work_bytes += bytes;
+		return GH_OK;
+	}
+	scan->bytes += bytes;
+	if (scan->bytes > scan->bytes_peak)
+		scan->bytes_peak = scan->bytes;
+	return GH_OK;
+}
+
+/* Waits for the device, so that kernels in flight keep what they use. */
+void
+scan_free(cuda_scan *scan, bool limited, scan_block *block)
+{
+	cudaError_t status;
+
+	if (block->memory == nullptr)
+		return;
+	status = cudaFree(block->memory);
+	if (status != cudaSuccess)
+		(void) scan_failed(scan, status, "cudaFree", nullptr);
+	*(limited ? &scan->bytes : &scan->work_bytes) -= block->bytes;
+	budget_give(scan, block->bytes);
+	*block = {};
+}
+
+/* Page-locked memory of at least so many bytes, in which nothing is. */
+GhStatus
+scan_host_reserve(cuda_scan *scan, char **memory, size_t *room, size_t bytes, GhError *error)
+{
+	void	   *larger = nullptr;
+
+	if (bytes <= *room)
+		return GH_OK;
+	if (cudaHostAlloc(&larger, bytes, cudaHostAllocPortable) != cudaSuccess)
+	{
+		(void) cudaGetLastError();
+		return gh_error_set(error, GH_NO_MEMORY, "CUDA device %d locks no %zu bytes of memory",
+							scan->plan.options.device, bytes);
+	}
+	if (*memory != nullptr)
+		(void) cudaFreeHost(*memory);
+	*memory = static_cast<char *>(larger);
+	*room = bytes;
+	return GH_OK;
+}
+
+/* Lays out what a lane has on the device; with a NULL base it only adds up. */
+static void
+lane_carve(const cuda_scan *scan, scan_lane *lane, carver *carver, const GhScanRequest *request,
+		   uint32_t lines)
+{
+	lines_view *view = &lane->lines;
+
+	lane->counters = carver->array<scan_counters>(1);
+	lane->pages = carver->array<GhScanPage>(request->npages);
+	lane->firsts = carver->array<uint32_t>(request->npages);
+	lane->bitmaps = carver->array<uint64_t>(request->nbitmaps);
+	view->count = lines;
+	view->stride = lines;
+	view->state = carver->array<uint8_t>(lines);
+	view->group = carver->array<uint32_t>(lines);
+	view->takes = carver->array<uint64_t>(lines);
+	view->low = carver->array<uint64_t>((uint64_t) scan->view.ninputs * lines);
+	view->high = carver->array<uint64_t>((uint64_t) scan->nhighs * lines);
+}
+
+/* The same of page-locked memory. */
+static void
+lane_carve_host(scan_lane *lane, carver *carver, const GhScanRequest *request, uint32_t lines)
+{
+	lane->host_counters = carver->array<scan_counters>(1);
+	lane->host_pages = carver->array<GhScanPage>(request->npages);
+	lane->host_firsts = carver->array<uint32_t>(request->npages);
+	lane->host_bitmaps = carver->array<uint64_t>(request->nbitmaps);
+	lane->host_state = carver->array<uint8_t>(lines);
+}
+
+/*
+ * Memory for a request in an idle lane.  Anything but GH_OK and GH_DEVICE_ERROR leaves the lane
+ * idle.
+ */
+GhStatus
+scan_lane_reserve(cuda_scan *scan, scan_lane *lane, const GhScanRequest *request, uint32_t lines,
+				  GhError *error)
+{
+	scan_lane	sizes = *lane;
+	carver		device = {};
+	carver		host = {};
+
+	lane_carve(scan, &sizes, &device, request, lines);
+	lane_carve_host(&sizes, &host, request, lines);
+	GH_TRY(scan_host_reserve(scan, &lane->host, &lane->host_bytes, host.used, error));
+	if (device.used > lane->block.bytes)
+	{
+		scan_block	block;
+
+		GH_TRY(scan_alloc(scan, device.used, false, &block, error));
+		scan_free(scan, false, &lane->block);
+		lane->block = block;
+		if (scan->failed)
+			return GH_DEVICE_ERROR;
+	}
+	device = {};
+	device.base = lane->block.memory;
+	lane_carve(scan, lane, &device, request, lines);
+	host = {};
+	host.base = lane->host;
+	lane_carve_host(lane, &host, request, lines);
+	return GH_OK;
+}

@@ -1,0 +1,294 @@
+/*
+ * scan_pages.cu
+ *		Reads heap pages: their rows' columns, the program, what aggregates take of them, and
+ *		their groups.
+ *
+ * A block has a page at a time.  It is read once, by loads of 16 bytes that lie side by side,
+ * into shared memory; everything after that, and every check, is of this copy, whatever others do to
+ * the page meanwhile.  Then each thread has a line: finds the tuple, loads the columns, runs the
+ * program.  What comes of a line is written to its place among the lines of the request, which no
+ * other thread writes to; nothing is added up here, so that no order matters.
+ *
+ * Where the bytes are not those of a heap page, or a tuple is not of the shape, the whole page
+ * is handed back: its threads agree on that at the end, and overwrite what they wrote.  Groups
+ * that such rows have made stay, without rows.
+ *
+ * The values of a row are in memory of the grid's own, vector by vector, so that the threads of a
+ * warp read one vector's side by side; constants are read from the program.  That is what a local
+ * array would be, but of just the size that the program needs.
+ */
+#include "scan_device.cuh"
+#include "scan_find.cuh"
+
+/* Loads of a thread that are on their way together. */
+#define LOADS 4
+
+/* Threads that know what became of their lines of a page. */
+struct page_tally
+{
+	uint32_t	counted;
+	uint32_t	back;
+	uint32_t	no_group;
+};
+
+/* Pages are read once, and hosts write to them: nothing of them is to stay in a cache. */
+static __device__ __forceinline__ void
+page_read(uint4 *to, const void *from, uint32_t bytes)
+{
+	const uint4 *source = static_cast<const uint4 *>(from);
+	uint32_t	units = bytes / 16;
+
+	/* a page has a multiple of 64 units, so the last round may be of some warps only */
+	for (uint32_t at = threadIdx.x; at < units; at += LOADS * SCAN_THREADS)
+	{
+		uint4		held[LOADS];
+
+#pragma unroll
+		for (uint32_t i = 0; i < LOADS; i++)
+			if (at + i * SCAN_THREADS < units)
+				held[i] = __ldcs(source + at + i * SCAN_THREADS);
+#pragma unroll
+		for (uint32_t i = 0; i < LOADS; i++)
+			if (at + i * SCAN_THREADS < units)
+				to[at + i * SCAN_THREADS] = held[i];
+	}
+}
+
+/* ------------------------------------------------------------------- a tuple */
+
+/* Loads the columns into the row; false: the page is broken.  *back: the row goes back. */
+static __device__ bool
+load_columns(const plan_view &plan, const row_values &row, const uint8_t *page,
+			 const GhPageTuple *tuple, bool *back)
+{
+	const GhPageShape *shape = plan.shape;
+	bool		prefixed = gh_page_has_prefix(shape, page, tuple);
+	GhPageWalk	walk;
+
+	walk.next = prefixed ? shape->prefix : 0;
+	walk.offset = tuple->data + (prefixed ? shape->prefix_bytes : 0);
+	for (uint32_t c = 0; c < shape->ncolumns; c++)
+	{
+		const GhPageColumn *column = &shape->columns[c];
+		uint32_t	attribute = column->column.attribute - 1u;
+		GhValue		value = {0, 0, 0};
+		GhPlace		place = prefixed && c < shape->nfixed ?
+			gh_place(GH_PLACE_HERE, tuple->data + column->place,
+					 (uint32_t) shape->attributes[attribute].length) :
+			gh_page_find(shape, page, tuple, &walk, attribute);
+
+		if (place.kind == GH_PLACE_BROKEN)
+			return false;
+		if (place.kind == GH_PLACE_HERE)
+			*back |= !gh_page_load(&column->column, page, place, &value.low, &value.high);
+		else
+		{
+			*back |= place.kind == GH_PLACE_ELSEWHERE ||
+				(place.kind == GH_PLACE_MISSING && column->column.missing != GH_MISSING_NULL);
+			value.null = 1;
+		}
+		row.set(column->vector, value);
+	}
+	return true;
+}
+
+static __device__ GhRowState
+run_program(const plan_view &plan, const row_values &row)
+{
+	const GhProgram *program = plan.program;
+	const GhInstruction *in = gh_program_instructions(program);
+
+	for (uint32_t i = 0; i < program->ninstructions; i++, in++)
+	{
+		GhValue		a = row.get(in->args[0]);
+		GhValue		b = row.get(in->args[1]);
+		GhValue		c = row.get(in->args[2]);
+		uint64_t	bad = 0;
+
+		if (in->op == GH_OP_FILTER)
+		{
+			if (!gh_bool_true(a.low, a.null))
+				return GH_ROW_DROPPED;
+			continue;
+		}
+		row.set(in->result, gh_row_value(program, in, &a, &b, &c, &bad));
+		if (bad != 0)
+			return GH_ROW_BACK;
+	}
+	return GH_ROW_LIVE;
+}
+
+/* Which aggregates take the row; false: a value is one that scans do not sum. */
+static __device__ bool
+row_takes(const plan_view &plan, const row_values &row, uint64_t *takes)
+{
+	*takes = 0;
+	for (uint32_t a = 0; a < plan.naggregates; a++)
+	{
+		const GhAggregate *aggregate = &plan.aggregates[a];
+		GhValue		value;
+
+		if (aggregate->filter != GH_AGGREGATE_NO_FILTER)
+		{
+			value = row.get(aggregate->filter);
+			if (!gh_bool_true(value.low, value.null))
+				continue;
+		}
+		if (aggregate->kind != GH_AGGREGATE_COUNT_ROWS)
+		{
+			value = row.get(aggregate->argument);
+			if (value.null)
+				continue;
+			if (gh_scan_is_sum(aggregate) && !gh_scan_fits(aggregate, value.low, value.high))
+				return false;
+		}
+		*takes |= (uint64_t) 1 << a;
+	}
+	return true;
+}
+
+static __device__ void
+store_inputs(const plan_view &plan, const lines_view &lines, const row_values &row, uint32_t line)
+{
+	for (uint32_t i = 0; i < plan.ninputs; i++)
+	{
+		scan_input	input = plan.inputs[i];
+		GhValue		value = row.get(input.vector);
+
+		lines.low[i * lines.stride + line] = value.low;
+		if (input.high != 0)
+			lines.high[(input.high - 1u) * lines.stride + line] = value.high;
+	}
+}
+
+/* What becomes of a tuple whose columns are loaded; a row that is live has its group. */
+static __device__ line_state
+count_row(const pages_job &job, const row_values &row, uint32_t line, uint64_t *takes,
+		  uint32_t *group)
+{
+	GhRowState	state;
+
+	/* joins: here the row's key would be looked up, and columns filled, or the row dropped */
+	state = run_program(job.plan, row);
+	if (state != GH_ROW_LIVE)
+		return state == GH_ROW_DROPPED ? LINE_NONE : LINE_BACK;
+	if (!row_takes(job.plan, row, takes))
+		return LINE_BACK;
+	*group = job.plan.nkeys == 0 ? 0 : group_find(job.plan, job.groups, row, job.counters);
+	if (*group == GROUP_NONE)
+		return LINE_NO_GROUP;
+	store_inputs(job.plan, job.lines, row, line);
+	return LINE_LIVE;
+}
+
+/* ---------------------------------------------------------------------- a page */
+
+/* A line of a page that has it; false: the page is broken. */
+static __device__ bool
+do_line(const pages_job &job, const row_values &row, const GhScanPage &asked, const uint8_t *page,
+		uint32_t page_lines, uint32_t number, uint32_t line, page_tally *tally)
+{
+	line_state	state = LINE_NONE;
+	uint32_t	group = GROUP_NONE;
+	uint64_t	takes = 0;
+	GhPageTuple tuple;
+	bool		back = false;
+
+	if (gh_scan_asks(&asked, job.bitmaps, number) &&
+		(asked.bitmap != GH_SCAN_ALL || gh_scan_is_normal(page, number)))
+	{
+		if (!gh_page_tuple(page, job.plan.page_bytes, page_lines, number, &tuple) ||
+			!load_columns(job.plan, row, page, &tuple, &back))
+			return false;
+		state = back ? LINE_BACK : count_row(job, row, line, &takes, &group);
+	}
+	job.lines.state[line] = (uint8_t) state;
+	job.lines.group[line] = state == LINE_LIVE ? group : GROUP_NONE;
+	job.lines.takes[line] = state == LINE_LIVE ? takes : 0;
+	tally->counted += state == LINE_LIVE;
+	tally->back += state == LINE_BACK || state == LINE_NO_GROUP;
+	tally->no_group += state == LINE_NO_GROUP;
+	return true;
+}
+
+/* Overwrites what the threads wrote of a page that is handed back whole. */
+static __device__ void
+refuse_page(const lines_view &lines, uint32_t first, uint32_t count)
+{
+	for (uint32_t i = threadIdx.x; i < count; i += SCAN_THREADS)
+	{
+		lines.state[first + i] = i == 0 ? LINE_PAGE : LINE_NONE;
+		lines.group[first + i] = GROUP_NONE;
+		lines.takes[first + i] = 0;
+	}
+}
+
+static __device__ void
+add_tally(uint32_t *counter, uint32_t amount)
+{
+	for (int offset = 16; offset > 0; offset /= 2)
+		amount += __shfl_down_sync(~0u, amount, offset);
+	if (threadIdx.x % 32 == 0 && amount > 0)
+		atomicAdd(counter, amount);
+}
+
+static __global__ void __launch_bounds__(SCAN_THREADS)
+pages_kernel(const pages_job job)
+{
+	extern __shared__ uint4 page_copy[];
+	const uint8_t *page = reinterpret_cast<const uint8_t *>(page_copy);
+	row_values	row(job.plan.program, job.scratch);
+	page_tally	total = {};
+
+	for (uint32_t p = blockIdx.x; p < job.npages; p += gridDim.x)
+	{
+		GhScanPage	asked = job.pages[p];
+		uint32_t	first = job.firsts[p];
+		page_tally	tally = {};
+		uint32_t	page_lines;
+		bool		broken;
+
+		page_read(page_copy, asked.page, job.plan.page_bytes);
+		__syncthreads();
+		page_lines = gh_page_lines(page, job.plan.page_bytes);
+		broken = asked.lines > page_lines;
+		for (uint32_t i = threadIdx.x; i < asked.lines && !broken; i += SCAN_THREADS)
+			broken = !do_line(job, row, asked, page, page_lines, i + 1, first + i, &tally);
+		/* also keeps the copy until all have done with it */
+		if (__syncthreads_or(broken))
+		{
+			refuse_page(job.lines, first, asked.lines);
+			total.back += threadIdx.x == 0;
+			continue;
+		}
+		total.counted += tally.counted;
+		total.back += tally.back;
+		total.no_group += tally.no_group;
+	}
+	add_tally(&job.counters->counted, total.counted);
+	add_tally(&job.counters->back, total.back);
+	add_tally(&job.counters->no_group, total.no_group);
+}
+
+/* ------------------------------------------------------------------- the host */
+
+/* As many blocks as run at a time; each has values for its threads. */
+uint32_t
+pages_blocks(const cuda_scan *scan)
+{
+	return (scan->multiprocessors > 0 ? scan->multiprocessors : 1) * SCAN_BLOCKS;
+}
+
+GhStatus
+pages_launch(cuda_scan *scan, const pages_job *job, cudaStream_t stream, GhError *error)
+{
+	uint32_t	blocks = pages_blocks(scan);
+
+	if (job->npages < blocks)
+		blocks = job->npages;
+	if (blocks == 0)
+		return GH_OK;
+	pages_kernel<<<blocks, SCAN_THREADS, job->plan.page_bytes, stream>>>(*job);
+	SCAN_TRY(scan, launch_status(), error);
+	return GH_OK;
+}
