@@ -327,6 +327,13 @@ extern uint64_t adversary_twins_cuda(const GhTableOptions *options, uint32_t bit
 									 uint64_t most);
 #endif
 
+/* -------------------------------------------------------- failures: test_fault.c */
+
+typedef void (*FaultArm) (uint64_t allocation, uint64_t launch);
+
+/* NULL: the engine cannot be told to fail, and the test that asks is skipped. */
+extern FaultArm find_fault_arm(Context *c);
+
 /* ------------------------------------------------------------ groups of tests */
 
 extern const Test width_tests[];
@@ -357,6 +364,8 @@ extern const Test program_tests[];
 extern const Test program_check_tests[];
 extern const Test aggregate_tests[];
 extern const Test scan_tests[];
+extern const Test scan_refused_tests[];
+extern const Test scan_time_tests[];
 
 #ifdef __cplusplus
 }

@@ -72,4 +72,9 @@ extern void outcome_add(Context *c, ScanOutcome *outcome, const GhScanGroup *rec
 extern const GhScanGroup *outcome_find(const ScanOutcome *outcome, const GhScanGroup *record);
 extern const GhAggregateState *record_states(const Trial *trial, const GhScanGroup *record);
 
+/* test_scan.c */
+extern bool no_scans(Context *c);
+/* A trial over pages of three columns, the first nkeys of which are keys. */
+extern void make_many(Context *c, Trial *trial, uint32_t nkeys, uint32_t nulls);
+
 #endif							/* SCAN_TEST_H */

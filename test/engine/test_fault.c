@@ -16,8 +16,6 @@
 
 #define FAULT_ARM "gh_cuda_fault_arm"
 
-typedef void (*FaultArm) (uint64_t allocation, uint64_t launch);
-
 /* A life takes fewer allocations and launches than this. */
 #define RUNS_MAX 20000
 
@@ -182,7 +180,7 @@ test_failed_allocations(Context *c)
 
 /* ---------------------------------------------------------- the device's */
 
-static FaultArm
+FaultArm
 find_fault_arm(Context *c)
 {
 	void	   *library = c->library != NULL ? dlopen(c->library, RTLD_NOW | RTLD_NOLOAD) : NULL;
