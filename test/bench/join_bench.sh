@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 #
-# join_bench.sh TREE PORT [OUTDIR]: times joins of a big table with a smaller one.
+# join_bench.sh TREE PORT [OUTDIR]: times joins of a big table with a smaller one, and
+# aggregates over the big one alone.
 #
 # TREE is a PostgreSQL installation, PORT the socket's number of its server, which
 # listens in HOST.  Makes the tables once: unique random bigint keys, each outer
-# row with one match or (MATCH) none, 52 bytes a row, nothing in order.  Then times
-# sum(outer), sum(inner) over the join and sum(outer) over the scan,
+# row with one match or (MATCH) none, 52 bytes a row, nothing in order.  Then times QUERIES
 # and appends every time to OUTDIR/join_bench.tsv.  Prints the medians
 # of all tags there (also into OUTDIR/summary.txt), their ratio to the tag "native", and whether all results
 # agree.  One EXPLAIN (ANALYZE, VERBOSE) of each join goes to OUTDIR/plans.txt, unless PLANS=no.
@@ -17,12 +17,14 @@
 #	OUTERS		rows of the big table (default: 50000000)
 #	WORKERS		parallel workers (default: 0), one run for each number
 #	MATCH		percent of outer rows that have a match (default: 100)
+#	QUERIES		of scan_count scan_sum scan_group join_count join_sum join_group (default:
+#			scan_sum join_sum); a group is one of 1,000
 #	REPS		repetitions (default: 3), after one that is not counted
 #	WORK_MEM	default: 4GB, so that no hash table spills
 #	HOST		folder of the socket (default: /tmp); PGUSER, PGDATABASE as usual
 set -euo pipefail
 if [ $# -lt 2 ]; then
-	sed -n '3,23s/^# \{0,1\}//p' "$0"
+	sed -n '3,/^set /s/^# \{0,1\}//p' "$0"
 	exit 2
 fi
 tree=$1 port=$2 out=${3:-.}
@@ -58,12 +60,17 @@ one_session() {
 	echo "SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;"
 	echo "SET enable_mergejoin = off; SET enable_nestloop = off;"
 	echo "${EXTRA:-}"
-	for query in "scan_sum SELECT sum(o.v) FROM $2 o" \
-		"join_sum SELECT sum(o.v), sum(i.v) FROM $2 o JOIN $1 i ON i.k = o.k"; do
+	for query in "scan_count SELECT count(*) FROM $2" \
+		"scan_sum SELECT sum(o.v) FROM $2 o" \
+		"scan_group SELECT count(*), max(n), sum(s) FROM (SELECT g, count(*) AS n, sum(v) AS s FROM $2 GROUP BY g) x" \
+		"join_count SELECT count(*) FROM $2 o JOIN $1 i ON i.k = o.k" \
+		"join_sum SELECT sum(o.v), sum(i.v) FROM $2 o JOIN $1 i ON i.k = o.k" \
+		"join_group SELECT count(*), max(n), sum(s) FROM (SELECT i.g, count(*) AS n, sum(o.v) AS s FROM $2 o JOIN $1 i ON i.k = o.k GROUP BY i.g) x"; do
+		[[ " ${QUERIES:-scan_sum join_sum} " == *" ${query%% *} "* ]] || continue
 		for ((rep = 0; rep <= ${REPS:-3}; rep++)); do
 			printf '\\echo @ %s %s\n\\timing on\n%s;\n\\timing off\n' "${query%% *}" "$rep" "${query#* }"
 		done
-		[ "${query%% *}" = scan_sum ] || [ "${PLANS:-yes}" = no ] || printf '\\echo @plan\nEXPLAIN (ANALYZE, VERBOSE) %s;\n' "${query#* }"
+		[[ $query == scan_* ]] || [ "${PLANS:-yes}" = no ] || printf '\\echo @plan\nEXPLAIN (ANALYZE, VERBOSE) %s;\n' "${query#* }"
 	done
 }
 
@@ -95,10 +102,10 @@ tail -n +2 "$tsv" | sort -t "$(printf '\t')" -k2,2n -k3,3n -k4,4n -k5,5 -k1,1 -k
 	  if (!(data in want)) want[data] = $9; else if (want[data] != $9) differ++ }
 	function median(c) { return n[c] % 2 ? ms[c, (n[c] + 1) / 2] : (ms[c, n[c] / 2] + ms[c, n[c] / 2 + 1]) / 2 }
 	END {
-		printf "%-12s %10s %10s %7s %-9s %10s %8s\n", "tag", "inner", "outer", "workers", "query", "ms", "ratio"
+		printf "%-12s %10s %10s %7s %-10s %10s %8s\n", "tag", "inner", "outer", "workers", "query", "ms", "ratio"
 		for (i = 1; i <= cells; i++) {
 			split(order[i], f, FS); native = f[1] FS f[2] FS f[3] FS f[4] FS "native"
-			printf "%-12s %10s %10s %7s %-9s %10.1f %8s\n", f[5], f[1], f[2], f[3], f[4], median(order[i]),
+			printf "%-12s %10s %10s %7s %-10s %10.1f %8s\n", f[5], f[1], f[2], f[3], f[4], median(order[i]),
 				native in n ? sprintf("%.2f", median(order[i]) / median(native)) : "-" }
 		print differ ? "RESULTS DIFFER" : "all results agree"
 		exit differ > 0 }' | tee "$out/summary.txt"
