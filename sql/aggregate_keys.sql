@@ -100,6 +100,7 @@ SELECT same FROM compare_aggregate('SELECT min(lower(name::text COLLATE "C")), c
 SELECT same FROM compare_aggregate('SELECT count(*) FROM ak_names WHERE name = ''ann''');
 SELECT same FROM compare_aggregate('SELECT count(*) FILTER (WHERE name IN (''ann'', ''bob'')), count(name) FROM ak_names');
 DROP TABLE ak_names;
+SET client_min_messages = warning;
 DROP COLLATION IF EXISTS ak_folded;
 DROP TABLE ak, ak_scales;
 DROP DOMAIN ak_code;
