@@ -8,6 +8,9 @@
  * by row.  Counts, truth values and 64-bit integers are gathered in loops without a branch,
  * from zero, and merged into the copy; what else there is, is added row after row.
  *
+ * Rows of several groups are added an aggregate at a time, too, where nothing can fail: all sums
+ * and all their arguments in the batch are far from the limits.
+ *
  * The loops end at a multiple of LOOP_ROWS, within the vectors' memory, so that they need no
  * remainder loop, without which compilers do not vectorise at -O2.
  */
@@ -19,6 +22,7 @@
 typedef struct Column
 {
 	const uint64_t *low;		/* where the aggregate has an argument */
+	const uint64_t *high;
 	uint32_t	nrows;
 	uint8_t		takes[GH_VECTOR_ROWS];	/* 1, or 0: also for rows behind the last */
 } Column;
@@ -39,22 +43,23 @@ open_column(Column *column, const GhAggregate *aggregate, const GhVectorBatch *b
 	const uint8_t *null;
 	const uint64_t *truth;
 
-	column->low = NULL;
+	column->low = column->high = NULL;
 	column->nrows = batch->nrows;
 	for (uint32_t i = 0; i < nrows; i++)
 		takes[i] = state[i] == GH_ROW_LIVE;
 	if (aggregate->kind != GH_AGGREGATE_COUNT_ROWS)
 	{
 		column->low = batch->vectors[aggregate->argument].low;
+		column->high = batch->vectors[aggregate->argument].high;
 		null = batch->vectors[aggregate->argument].null;
-			for (uint32_t i = 0; i < nrows; i++)
+		for (uint32_t i = 0; i < nrows; i++)
 			takes[i] &= null[i] == 0;
 	}
 	if (aggregate->filter != GH_AGGREGATE_NO_FILTER)
 	{
 		truth = batch->vectors[aggregate->filter].low;
 		null = batch->vectors[aggregate->filter].null;
-			for (uint32_t i = 0; i < nrows; i++)
+		for (uint32_t i = 0; i < nrows; i++)
 			takes[i] &= (null[i] == 0) & (truth[i] != 0);
 	}
 	memset(takes + batch->nrows, 0, nrows - batch->nrows);
@@ -192,6 +197,148 @@ add_columns(const GhAggregate *aggregates, uint32_t count, const GhVectorBatch *
 	return true;
 }
 
+/* ------------------------------------------------------------ several groups */
+
+/* The rows that an aggregate takes. */
+typedef struct Taken
+{
+	const GhAggregate *aggregate;
+	const uint64_t *low;		/* of its argument */
+	const uint64_t *high;		/* NULL: there are none */
+	const uint32_t *groups;		/* by row of the batch */
+	GhAggregateState *states;	/* its own of the first group */
+	uint32_t	stride;			/* states of a group */
+	uint32_t	count;
+	uint16_t	rows[GH_VECTOR_ROWS];
+} Taken;
+
+/* What is done with each of them; `low` and `high` are its value, `state` is what it goes to. */
+#define EACH_TAKEN(taken, statement) \
+	do { \
+		for (uint32_t t = 0; t < (taken)->count; t++) \
+		{ \
+			uint32_t	row = (taken)->rows[t]; \
+			GhAggregateState *state = (taken)->states + (size_t) (taken)->groups[row] * (taken)->stride; \
+			statement; \
+		} \
+	} while (0)
+
+static void
+list_taken(const GhAggregate *aggregate, const GhVectorBatch *batch, Taken *taken)
+{
+	Column		column;
+	uint32_t	n = 0;
+
+	open_column(&column, aggregate, batch);
+	taken->aggregate = aggregate;
+	taken->low = column.low;
+	taken->high = aggregate->value_class == GH_CLASS_INT128 ? column.high : NULL;
+	for (uint32_t i = 0; i < column.nrows; i++)
+	{
+		taken->rows[n] = i;
+		n += column.takes[i];
+	}
+	taken->count = n;
+}
+
+/* Not less than 2^116, or 2^977, are the values that could make 1024 of them too many. */
+static inline uint64_t
+is_large(uint64_t high)
+{
+	return (high + (UINT64_C(1) << 52)) >> 53;
+}
+
+static inline uint64_t
+is_large_float(uint64_t bits)
+{
+	return (bits >> 52 & 0x7ff) >= 2000;
+}
+
+/* Whether a value may not fit. */
+static bool
+may_fail(const GhAggregate *aggregate)
+{
+	return aggregate->kind == GH_AGGREGATE_SUM || aggregate->kind == GH_AGGREGATE_MOMENTS;
+}
+
+/* Whether all rows fit, as far as that is seen without adding them. */
+static bool
+all_fit(const Taken *taken)
+{
+	const GhAggregate *aggregate = taken->aggregate;
+	uint64_t	any = 0;
+
+	if (aggregate->kind != GH_AGGREGATE_SUM)
+		return false;
+	if (aggregate->value_class == GH_CLASS_INT)
+		EACH_TAKEN(taken, any |= is_large(state->high));
+	else if (aggregate->value_class == GH_CLASS_INT128)
+		EACH_TAKEN(taken, any |= is_large(taken->high[row]) | is_large(state->high));
+	else if (aggregate->value_class == GH_CLASS_FLOAT8)
+		EACH_TAKEN(taken, any |= is_large_float(taken->low[row]) | is_large_float(state->low));
+	else
+		return false;
+	return any == 0;
+}
+
+static inline void
+add_float(GhAggregateState *state, uint64_t low)
+{
+	if (state->count++ == 0)
+		state->low = low;
+	else
+		(void) gh_sum_float(GH_CLASS_FLOAT8, state->low, low, &state->low);
+}
+
+/* Adds them, where that cannot fail. */
+static void
+add_taken(const Taken *taken)
+{
+	const GhAggregate *aggregate = taken->aggregate;
+	const uint64_t *low = taken->low;
+	const uint64_t *high = taken->high;
+
+	if (aggregate->kind <= GH_AGGREGATE_COUNT)
+		EACH_TAKEN(taken, state->count++);
+	else if (aggregate->kind != GH_AGGREGATE_SUM)
+		EACH_TAKEN(taken, (void) gh_aggregate_add(aggregate, state, low[row], high != NULL ? high[row] : 0));
+	else if (aggregate->value_class == GH_CLASS_FLOAT8)
+		EACH_TAKEN(taken, add_float(state, low[row]));
+	else if (aggregate->value_class == GH_CLASS_INT)
+		EACH_TAKEN(taken, state->count++;
+				   (void) gh_sum_add(&state->low, &state->high, low[row], gh_sign_extension(low[row])));
+	else
+		EACH_TAKEN(taken, state->count++;
+				   (void) gh_sum_add(&state->low, &state->high, low[row], high[row]));
+}
+
+/* All live rows to the states of their groups; false: some may not fit, and no state is changed. */
+static bool
+add_in_groups(const GhAggregate *aggregates, uint32_t count, const GhVectorBatch *batch,
+			  const uint32_t *groups, GhAggregateState *states)
+{
+	Taken		taken;
+
+	taken.groups = groups;
+	taken.stride = count;
+	for (uint32_t a = 0; a < count; a++)
+	{
+		taken.states = states + a;
+		if (!may_fail(&aggregates[a]))
+			continue;
+		list_taken(&aggregates[a], batch, &taken);
+		if (!all_fit(&taken))
+			return false;
+	}
+	for (uint32_t a = 0; a < count; a++)
+	{
+		taken.states = states + a;
+		list_taken(&aggregates[a], batch, &taken);
+		add_taken(&taken);
+	}
+	return true;
+}
+
 /* Do the states depend on the order of rows? */
 static bool
 is_ordered(const GhAggregate *aggregates, uint32_t count)
@@ -218,7 +365,8 @@ void
 gh_cpu_aggregate(const GhAggregate *aggregates, uint32_t count, GhVectorBatch *batch,
 				 const uint32_t *groups, GhAggregateState *states)
 {
-	if (groups == NULL && add_columns(aggregates, count, batch, states))
+	if (groups == NULL ? add_columns(aggregates, count, batch, states) :
+		add_in_groups(aggregates, count, batch, groups, states))
 		return;
 	for (uint32_t i = 0; i < batch->nrows; i++)
 	{
