@@ -372,51 +372,99 @@ gather_keys(GhJoined *joined, const GhJoinLevel *level, GhVectorBatch *batch)
 	return n;
 }
 
-static bool
-has_null_key(const GhJoinLevel *level, const GhVectorBatch *batch, int row)
+/* Rows with a NULL in their key have no match, whatever was found. */
+static void
+forget_null_keys(GhJoined *joined, const GhJoinLevel *level, const GhVectorBatch *batch, int n)
 {
-	bool		null = false;
+	uint64		absent = level->js->carry.absent;
 
 	for (int k = 0; k < level->nkeys; k++)
-		null |= batch->vectors[level->key_vectors[k]].null[row] != 0;
-	return null;
+	{
+		const uint8 *null = batch->vectors[level->key_vectors[k]].null;
+
+		for (int i = 0; i < n; i++)
+			joined->found[i] = null[joined->rows[i]] ? absent : joined->found[i];
+	}
+}
+
+/* Drops rows that do not come out of the join. */
+static void
+drop_rows(const GhJoined *joined, const GhJoinState *js, GhVectorBatch *batch, int n)
+{
+	uint64		absent = js->carry.absent;
+	uint8		match = keeps_matches(js) ? GH_ROW_LIVE : GH_ROW_DROPPED;
+	uint8		other = keeps_others(js) ? GH_ROW_LIVE : GH_ROW_DROPPED;
+
+	for (int i = 0; i < n; i++)
+		batch->state[joined->rows[i]] = joined->found[i] != absent ? match : other;
 }
 
 /* Inner columns of rows that have no match, where such rows come out. */
 static void
-store_nulls(const GhJoinLevel *level, GhVectorBatch *batch, int row)
+store_nulls(const GhJoinLevel *level, const GhJoined *joined, GhVectorBatch *batch, int n)
 {
-	for (int c = 0; c < level->ncolumns; c++)
-		batch->vectors[level->columns[c].vector].null[row] = 1;
-}
-
-/* The columns that the table has as its values. */
-static void
-store_carried(const GhJoinLevel *level, const GhJoined *joined, GhVectorBatch *batch, int n)
-{
-	const GhCarry *carry = &level->js->carry;
-	const GhColumns *columns = &level->js->columns[GH_INNER];
-
 	for (int c = 0; c < level->ncolumns; c++)
 	{
-		const GhJoinedColumn *column = &level->columns[c];
-		GhVector   *vector = &batch->vectors[column->vector];
-		int			offset = carry->offsets[column->column];
-		int			len = columns->typlens[column->column];
+		uint8	   *null = batch->vectors[level->columns[c].vector].null;
 
 		for (int i = 0; i < n; i++)
-		{
-			int			row = joined->rows[i];
-			GhCarried	carried = {.value = joined->found[i]};
+			if (joined->found[i] == level->js->carry.absent)
+				null[joined->rows[i]] = 1;
+	}
+}
 
-			if (carried.value == carry->absent)
-				continue;
-			vector->null[row] = carry->has_nulls && (carried.bytes[GH_CARRY_NULLS] >> column->column & 1) != 0;
-			/* a carried value fits a vector's lower half as it is, but for its sign */
-			if (!gh_store_value((GhLoad) column->load, column->scale,
-								fetch_att(carried.bytes + offset, true, len), vector, row))
-				batch->state[row] = GH_ROW_BACK;
-		}
+/* What is done with each row: `row` of the batch, and a column's bytes in what was found for it. */
+#define EACH_FOUND(statement) \
+	do { \
+		for (int i = 0; i < n; i++) \
+		{ \
+			int			row = joined->rows[i]; \
+			const uint8 *at = (const uint8 *) &joined->found[i] + offset; \
+			statement; \
+		} \
+	} while (0)
+
+/* A column that the table has in its values; those of rows without a match are anything. */
+static void
+store_carried(const GhJoined *joined, const GhCarry *carry, const GhJoinedColumn *column,
+			  GhVectorBatch *batch, int n)
+{
+	int			offset = GH_CARRY_NULLS;
+	uint64	   *low = batch->vectors[column->vector].low;
+	uint8	   *null = batch->vectors[column->vector].null;
+
+	if (carry->has_nulls)
+		EACH_FOUND(null[row] = *at >> column->column & 1);
+	else
+		EACH_FOUND((void) at; null[row] = 0);
+	offset = carry->offsets[column->column];
+	switch ((GhLoad) column->load)
+	{
+		case GH_LOAD_INT2:
+			EACH_FOUND(low[row] = (uint64) (int64) (int16) gh_read_u16(at));
+			break;
+		case GH_LOAD_INT4:
+			EACH_FOUND(low[row] = (uint64) (int64) (int32) gh_read_u32(at));
+			break;
+		case GH_LOAD_OID:
+			EACH_FOUND(low[row] = gh_read_u32(at));
+			break;
+		case GH_LOAD_INT8:
+		case GH_LOAD_FLOAT8:
+			EACH_FOUND(low[row] = gh_read_u64(at));
+			break;
+		case GH_LOAD_FLOAT4:
+			EACH_FOUND(low[row] = gh_float4_bits(gh_read_u32(at)));
+			break;
+		case GH_LOAD_BOOL:
+			EACH_FOUND(low[row] = *at != 0);
+			break;
+		default:
+			/* it cannot be read here */
+			for (int i = 0; i < n; i++)
+				if (joined->found[i] != carry->absent)
+					batch->state[joined->rows[i]] = GH_ROW_BACK;
+			break;
 	}
 }
 
@@ -466,32 +514,24 @@ static void
 probe_level(GhJoined *joined, GhJoinLevel *level, GhVectorBatch *batch)
 {
 	GhJoinState *js = level->js;
-	uint64		absent = js->carry.absent;
 	int			n = gather_keys(joined, level, batch);
 
 	if (n == 0)
 		return;
 	look_up(level, n, joined->keys, joined->found);
-	for (int i = 0; i < n; i++)
+	forget_null_keys(joined, level, batch, n);
+	drop_rows(joined, js, batch, n);
+	/* where nothing of an inner row is needed, it only matters that it is there */
+	if (keeps_matches(js) && js->looks_at_inner)
 	{
-		int			row = joined->rows[i];
-		bool		matches;
-
-		if (has_null_key(level, batch, row))
-			joined->found[i] = absent;
-		matches = joined->found[i] != absent;
-		if (matches ? !keeps_matches(js) : !keeps_others(js))
-			batch->state[row] = GH_ROW_DROPPED;
-		else if (!matches)
-			store_nulls(level, batch, row);
+		if (!js->carry.in_use)
+			store_rows(level, joined, batch, n);
+		else
+			for (int c = 0; c < level->ncolumns; c++)
+				store_carried(joined, &js->carry, &level->columns[c], batch, n);
 	}
-	/* nothing of an inner row is needed, or it is that it is there */
-	if (!keeps_matches(js) || !js->looks_at_inner)
-		return;
-	if (js->carry.in_use)
-		store_carried(level, joined, batch, n);
-	else
-		store_rows(level, joined, batch, n);
+	if (keeps_others(js))
+		store_nulls(level, joined, batch, n);
 }
 
 /*
