@@ -16,6 +16,7 @@ typedef struct Rows
 	const GhPageShape *shape;
 	const uint8_t *page;
 	uint32_t	count;
+	bool		walks;			/* some have to be stepped through, or all */
 	GhPageTuple tuples[GH_VECTOR_ROWS];
 	uint32_t	prefixed[GH_VECTOR_ROWS];	/* where the data of one with the prefix start, else 0 */
 } Rows;
@@ -26,6 +27,7 @@ open_tuples(Rows *rows, const uint16_t *numbers)
 	uint32_t	page_bytes = rows->shape->page_bytes;
 	uint32_t	lines = gh_page_lines(rows->page, page_bytes);
 
+	rows->walks = rows->shape->nfixed < rows->shape->ncolumns;
 	for (uint32_t i = 0; i < rows->count; i++)
 	{
 		GhPageTuple *tuple = &rows->tuples[i];
@@ -33,6 +35,7 @@ open_tuples(Rows *rows, const uint16_t *numbers)
 		if (!gh_page_tuple(rows->page, page_bytes, lines, numbers[i], tuple))
 			return false;
 		rows->prefixed[i] = gh_page_has_prefix(rows->shape, rows->page, tuple) ? tuple->data : 0;
+		rows->walks |= rows->prefixed[i] == 0;
 	}
 	return true;
 }
@@ -161,7 +164,7 @@ gh_cpu_page_load(const GhPageShape *shape, const uint8_t *page, const uint16_t *
 		vector.null += first;
 		load_fixed(&rows, &shape->columns[c], vector, state);
 	}
-	for (uint32_t i = 0; i < rows.count; i++)
+	for (uint32_t i = 0; rows.walks && i < rows.count; i++)
 		if ((rows.prefixed[i] == 0 || shape->nfixed < shape->ncolumns) &&
 			!walk_tuple(&rows, i, batch->vectors, first, state))
 			return GH_INVALID;
