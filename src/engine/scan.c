@@ -226,7 +226,9 @@ gh_scan_record_put(const GhScanPlan *plan, const GhScanGroup *group, const GhAgg
 	{
 		if (!is_text(plan, group, k))
 			continue;
-		memcpy(record + at, texts + held[k].low, (size_t) held[k].high);
+		/* without any text but empty ones, there is no memory for them */
+		if (held[k].high > 0)
+			memcpy(record + at, texts + held[k].low, (size_t) held[k].high);
 		keys[k].low = at;
 		at += (size_t) held[k].high;
 	}
