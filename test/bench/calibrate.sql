@@ -18,6 +18,8 @@
 LOAD 'gpuhash';
 SET client_min_messages = warning;
 SET gpuhash.engine = :'engine';
+-- the joins alone
+SET gpuhash.enable_aggregate = off;
 SET max_parallel_workers_per_gather = 0;
 SET work_mem = '1GB';
 SET jit = off;

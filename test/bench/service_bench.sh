@@ -33,7 +33,7 @@ setting() {
 	if [ "$1" = off ]; then
 		echo "SET gpuhash.enabled = off"
 	else
-		echo "SET gpuhash.force_offload = on; SET gpuhash.engine = '$1'"
+		echo "SET gpuhash.force_offload = on; SET gpuhash.enable_aggregate = off; SET gpuhash.engine = '$1'"
 	fi
 }
 

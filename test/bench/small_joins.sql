@@ -8,6 +8,7 @@
 LOAD 'gpuhash';
 SET client_min_messages = warning;
 SET gpuhash.engine = 'cpu';
+SET gpuhash.enable_aggregate = off;
 SET max_parallel_workers_per_gather = 0;
 SET work_mem = '256MB';
 SET jit = off;

@@ -6,7 +6,7 @@
 # listens in HOST.  Makes the tables of suite_tables.sql once, then times the queries of
 # suite_queries.sql without gpuhash ("native") and with it loaded and left to itself, in turn, and
 # appends every time to OUTDIR/suite.tsv.  Prints medians and ratios (also into OUTDIR/suite.txt),
-# and whether the planner took GpuHashJoin.  The status is 1 where answers differ.
+# and how many nodes of gpuhash the planner took.  The status is 1 where answers differ.
 #
 # Environment
 #	SCALE		scale factor of the tables like TPC-H's (default: 1, about 1.3 GB)
@@ -64,7 +64,7 @@ for ((rep = 0; rep <= ${REPS:-5}; rep++)); do
 			}
 			$1 == "@" { group = $2; name = $3; plan = 1; taken = 0; answer = ""; next }
 			$1 == "@@" { plan = 0; next }
-			plan { taken += /GpuHashJoin/; next }
+			plan { taken += /GpuHash(Join|Aggregate)/; next }
 			/^Time: / { if (rep > 0) print tag, group, name, workers, rep, $2, taken, digest(answer); next }
 			{ answer = answer $0 ";" }' >>"$tsv"
 	done
@@ -77,7 +77,7 @@ tail -n +2 "$tsv" | sort -t "$(printf '\t')" -k2,3 -k1,1 -k6,6n | awk -F '\t' -v
 	  if (!(query in want)) want[query] = $8; else if (want[query] != $8) { differ++; print "answers differ: " $3 } }
 	function median(c) { return n[c] % 2 ? ms[c, (n[c] + 1) / 2] : (ms[c, n[c] / 2] + ms[c, n[c] / 2 + 1]) / 2 }
 	END {
-		printf "%-10s %-18s %10s %10s %7s %s\n", "group", "query", "native ms", tag " ms", "ratio", "GpuHashJoins"
+		printf "%-10s %-18s %10s %10s %7s %s\n", "group", "query", "native ms", tag " ms", "ratio", "nodes"
 		for (i = 1; i <= queries; i++) {
 			split(order[i], f, FS); a = median(order[i] FS "native"); b = median(order[i] FS tag)
 			# a quarter of a millisecond is noise of the client
