@@ -65,7 +65,8 @@ sub make_table
 		splice @columns, $at, 0, "c$n $type";
 		splice @values, $at, 0, $nulls ? "CASE WHEN hashint4(i * 1000 + $n) % 100 + 100 < 2 * $nulls THEN NULL ELSE $type{$type} END" : $type{$type};
 	}
-	$server->query(sprintf 'CREATE TABLE %s (%s); INSERT INTO %s SELECT %s FROM generate_series(1, %d) i',
+	# many columns together may be more than is kept in a page as it is, unless that is asked for
+	$server->query(sprintf 'CREATE TABLE %s (%s) WITH (toast_tuple_target = 8160); INSERT INTO %s SELECT %s FROM generate_series(1, %d) i',
 		$name, join(', ', @columns), $name, join(', ', @values), $rows);
 	return;
 }
