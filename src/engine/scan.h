@@ -2,16 +2,22 @@
  * scan.h
  *		The scan ABI: heap pages in, groups with their aggregates out.
  *
- * A scan is made once for a query: how tuples are read, the program over a row, the keys that
- * make groups, the aggregates.  Requests then bring pages by the thousand.  Of each row that is
- * asked for, the engine reads the columns, runs the program, and adds what is live at the end
- * to the row's group.  At last the groups are fetched, as records that the caller merges with
- * those of other scans and of the rows that it was handed back.
+ * A scan is made once for a query: how tuples are read, the program over a row, the tables that
+ * it is joined with, the keys that make groups, the aggregates.  Requests then bring pages by the
+ * thousand.  Of each row that is asked for, the engine reads the columns, runs the program up to
+ * the joins, looks the row up in their tables, one after the other, which fills more columns or
+ * drops the row, runs the rest, and adds what is live at the end to the row's group.  At last the
+ * groups are fetched, as records that the caller merges with those of other scans and of the rows
+ * that it was handed back.
  *
- * Rows that an engine cannot do as PostgreSQL does are handed back, and are in no group: what
- * page.h and program.h say of it; a value in a sum that is very large (gh_scan_fits()); a new group
- * without memory.  Handing a row back is always right.  A page that no heap has, or that is not
- * of the shape, is handed back whole.
+ * A scan may make a table in place of groups, for the joins of others: of the rows that are live at
+ * the end, by a key of up to 64 bits, with some of their values.
+ *
+ * Rows that an engine cannot do as PostgreSQL does are handed back, and are in no group or table:
+ * what page.h and program.h say of it; a value in a sum that is very large (gh_scan_fits()); several
+ * matches in a join that is to return them all; a new group, or a table's row, without memory.
+ * Handing a row back is always right.  A page that no heap has, or that is not of the shape, is handed
+ * back whole.
  *
  * A request is counted in full, but for what it hands back, or not at all.  It ends with GH_OK;
  * with GH_STOPPED or another error, and the groups are as they were; or with GH_DEVICE_ERROR,
@@ -35,6 +41,9 @@ extern "C" {
 /* ------------------------------------------------------------------ the plan */
 
 #define GH_SCAN_KEYS_MAX 32
+#define GH_SCAN_JOINS_MAX 8
+#define GH_SCAN_PARTS_MAX 8
+#define GH_SCAN_KEPT_MAX GH_PROGRAM_VECTORS_MAX
 #define GH_SCAN_PAGES_MAX 65536 /* of a request */
 #define GH_SCAN_LINES_MAX (1 << 24) /* of all pages of a request */
 #define GH_SCAN_ROWS_MAX (UINT64_C(1) << 40)	/* lines of all requests of a scan */
@@ -47,9 +56,52 @@ typedef struct GhScanKey
 	uint8_t		padded;			/* TEXT: 1, trailing blanks do not count (bpchar); else 0 */
 } GhScanKey;
 
+/*
+ * A part of a table's key: the lower bits of a vector of INT.  The parts make one number of 64 bits at
+ * most, the last one in its lowest bits.  A row with a NULL in it has no key: it is in no table
+ * and has no match.
+ */
+typedef struct GhScanPart
+{
+	uint16_t	vector;			/* of the program */
+	uint8_t		bits;			/* 1 to 64 */
+	uint8_t		unused;			/* 0 */
+} GhScanPart;
+
+typedef enum GhScanJoinKind
+{
+	GH_SCAN_INNER = 1,
+	GH_SCAN_LEFT,				/* without a match the columns are NULL */
+	GH_SCAN_SEMI,				/* rows that have a match, once; it fills no columns */
+	GH_SCAN_ANTI				/* rows that have none; it fills no columns */
+} GhScanJoinKind;
+
+/* A column of the program that a match fills. */
+typedef struct GhScanFill
+{
+	uint16_t	column;			/* of the program: its attribute is none of the page's */
+	uint16_t	kept;			/* of the table: a number in its GhScanOptions.kept, of the same class */
+} GhScanFill;
+
+typedef struct GhScan GhScan;	/* a process's handle */
+
+typedef struct GhScanJoin
+{
+	GhScan	   *table;			/* of this engine and device, with its table made; it outlives this scan */
+	uint32_t	kind;			/* a GhScanJoinKind */
+	uint32_t	nparts;			/* at least one */
+	const GhScanPart *parts;	/* columns or constants, or set before the joins */
+	uint32_t	nfills;
+	const GhScanFill *fills;
+} GhScanJoin;
+
 typedef struct GhScanOptions
 {
-	const GhProgram *program;	/* aligned to 16; its columns are attributes of the page */
+	/*
+	 * Aligned to 16.  A column whose attribute is more than natts is filled by one of the joins: the
+	 * part before the joins does not read it, nor do joins up to that one.
+	 */
+	const GhProgram *program;
 	size_t		program_bytes;
 	uint32_t	page_bytes;
 	uint32_t	natts;
@@ -58,8 +110,15 @@ typedef struct GhScanOptions
 	const GhScanKey *keys;
 	uint32_t	naggregates;
 	const GhAggregate *aggregates;	/* without a SUM of FLOAT4: GH_UNSUPPORTED */
-	uint64_t	groups;			/* expected; 0: not known */
-	uint64_t	memory_limit;	/* bytes that groups may take; 0: no limit */
+	uint32_t	njoins;
+	const GhScanJoin *joins;	/* in this order */
+	uint32_t	joins_at;		/* instructions that are run before the joins */
+	uint32_t	nparts;			/* not 0: the scan makes a table, and has no keys or aggregates */
+	const GhScanPart *parts;	/* of its key */
+	uint32_t	nkept;
+	const uint16_t *kept;		/* vectors whose values the table has */
+	uint64_t	groups;			/* or rows of the table, expected; 0: not known */
+	uint64_t	memory_limit;	/* bytes that groups, or a table, may take; 0: no limit */
 	uint64_t	seed;			/* of the hash of keys */
 	int			device;			/* CUDA device number; the CPU engine: 0 */
 } GhScanOptions;
@@ -87,8 +146,6 @@ typedef struct GhScanRow
 	uint32_t	line;			/* offset number */
 } GhScanRow;
 
-typedef struct GhScan GhScan;	/* a process's handle */
-
 /*
  * The caller zeroes the struct, fills the first part, submits it and leaves it, its arrays and
  * the pages alone until poll or wait says other than GH_BUSY; other processes may write to a
@@ -106,9 +163,12 @@ typedef struct GhScanRequest
 	uint64_t	back_room;
 
 	/* -- results, valid once the request is not busy; all 0 where it did not end with GH_OK -- */
-	uint64_t	counted;		/* rows that were added to their groups */
+	uint64_t	counted;		/* rows that were added to their groups, or to the table */
+	/* rows that were not handed back and came as far: */
+	uint64_t	passed;			/* to the joins, and */
+	uint64_t	joined[GH_SCAN_JOINS_MAX];	/* behind each of them */
 	uint64_t	nback;			/* of back, in the order of pages and lines */
-	uint64_t	no_group;		/* of them, for whose groups there was no memory */
+	uint64_t	no_group;		/* of them, for whose groups, or place in the table, there was no memory */
 	GhStatus	status;
 	GhError		error;			/* when status is an error */
 
@@ -137,11 +197,18 @@ typedef struct GhScanValue
 	uint64_t	high;			/* 0 where the class has none */
 } GhScanValue;
 
+/* A table that was made. */
+typedef struct GhScanTable
+{
+	uint64_t	rows;
+	uint64_t	keys;			/* different ones */
+} GhScanTable;
+
 typedef struct GhScanStats
 {
-	uint64_t	groups;			/* there is memory taken for */
+	uint64_t	groups;			/* there is memory taken for; rows of a table */
 	uint64_t	counted;		/* rows */
-	uint64_t	bytes;			/* memory of groups: host for cpu, device for cuda */
+	uint64_t	bytes;			/* memory of groups or table: host for cpu, device for cuda */
 	uint64_t	bytes_peak;
 	uint64_t	work_bytes;		/* device memory that requests are worked on in, beside that */
 } GhScanStats;
@@ -179,6 +246,12 @@ struct GhScanEngine
 	 */
 	GhStatus	(*results) (GhScan *scan, GhCursor *cursor, size_t capacity, void *buffer,
 							size_t *bytes, GhError *error);
+	/*
+	 * Of a scan that makes a table, in place of results: makes it of the rows of all requests.
+	 * Waits for them; after it there may be no more.  GH_NO_MEMORY, GH_LIMIT: only scan_destroy
+	 * is left.
+	 */
+	GhStatus	(*make_table) (GhScan *scan, GhScanTable *table, GhError *error);
 	GhStatus	(*stats) (GhScan *scan, GhScanStats *stats, GhError *error);
 };
 
