@@ -122,7 +122,7 @@ NVCC_FLAGS = -O3 -std=c++17 -cudart static -I$(top)/src $(cuda_arch_flags) -Wno-
 	-Xcompiler $(cuda_host_flags) $(if $(filter-out no,$(WERROR)),-Werror all-warnings) \
 	$(if $(filter-out no,$(FAULT_POINTS)),-DGH_FAULT_POINTS)
 # what accepts options, programs and requests is C, and the same as in gpuhash.so
-cuda_checks = aggregate.c options.c page.c program_check.c scan.c
+cuda_checks = aggregate.c options.c page.c program_check.c scan.c scan_join.c
 CUDA_OBJS = $(patsubst $(top)/%.cu,%.cu.o,$(cuda_sources)) $(cuda_checks:%=cuda/%.o)
 cuda_library := gpuhash_cuda$(or $(DLSUFFIX),.so)
 

@@ -443,6 +443,14 @@ cuda_scan_results(GhScan *handle, GhCursor *cursor, size_t capacity, void *buffe
 }
 
 static GhStatus
+cuda_scan_make_table(GhScan *handle, GhScanTable *table, GhError *error)
+{
+	(void) handle;
+	(void) table;
+	return gh_error_set(error, GH_INVALID, "a scan makes no table");
+}
+
+static GhStatus
 cuda_scan_stats(GhScan *handle, GhScanStats *stats, GhError *error)
 {
 	cuda_scan  *scan = reinterpret_cast<cuda_scan *>(handle);
@@ -536,9 +544,12 @@ cuda_scan_create(const GhHost *host, const GhScanOptions *options, GhScan **hand
 	if (scan == nullptr)
 		return gh_error_set(error, GH_NO_MEMORY, "out of memory for a scan's handle");
 	scan->base.engine = &cuda_scans;
+	scan->base.plan = &scan->plan;
 	if (host != nullptr)
 		scan->host = *host;
-	status = gh_scan_plan_init(&scan->plan, options, error);
+	status = gh_scan_plan_init(&scan->plan, &cuda_scans, options, error);
+	if (status == GH_OK && scan->plan.options.njoins + scan->plan.options.nparts > 0)
+		status = gh_error_set(error, GH_UNSUPPORTED, "scans on a device do not join so far");
 	if (status == GH_OK)
 		status = device_open(scan->plan.options.device, error);
 	if (status != GH_OK)
@@ -564,5 +575,6 @@ const GhScanEngine cuda_scans = {
 	cuda_scan_poll,
 	cuda_scan_wait,
 	cuda_scan_results,
+	cuda_scan_make_table,
 	cuda_scan_stats
 };

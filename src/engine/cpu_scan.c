@@ -1,7 +1,7 @@
 /*
  * cpu_scan.c
- *		Scans on the CPU: pages through gh_cpu_page_load(), gh_program_run() and
- *		gh_cpu_aggregate().
+ *		Scans on the CPU: pages through gh_cpu_page_load(), gh_program_run_part(),
+ *		gh_cpu_scan_join() and gh_cpu_aggregate(), or into a table.
  *
  * Nothing runs but inside poll and wait, which do SLICE_PAGES pages at a time of the oldest
  * request.  A request that was begun is done to its end, whatever the stop flag says: so it is
@@ -26,15 +26,19 @@ typedef struct CpuScan
 	GhScan		base;			/* first */
 	GhHost		host;
 	GhScanPlan	plan;
-	GhCpuGroups groups;
+	GhCpuScanMemory memory;
+	GhCpuGroups groups;			/* or */
+	GhCpuScanTable table;		/* where there are plan.options.parts */
 	GhVectorBatch batch;
 	void	   *batch_memory;
 	uint32_t	found[GH_VECTOR_ROWS];	/* the rows' groups */
+	uint8_t		came[GH_VECTOR_ROWS];	/* to the joins: 1; behind the first one: 2... */
 	uint16_t   *numbers;		/* of a page's lines that are asked for */
 	GhScanRequest *first;		/* oldest */
 	GhScanRequest *last;
 	uint64_t	lines;			/* of all requests so far */
 	uint64_t	counted;
+	bool		made;			/* the table, or tried to */
 } CpuScan;
 
 /* -------------------------------------------------------------------- a page */
@@ -112,25 +116,88 @@ check_sums(CpuScan *scan)
 	}
 }
 
-/* Counts the rows of a batch, whose lines' numbers are these, or hands them back. */
+/* Puts the live rows into the table; those for which there is no memory go back. */
 static void
-count_batch(CpuScan *scan, GhScanRequest *request, uint32_t page, const uint16_t *numbers)
+add_to_table(CpuScan *scan, GhScanRequest *request)
 {
 	const GhScanOptions *options = &scan->plan.options;
 
-	(void) gh_program_run(options->program, &scan->batch);
+	for (uint32_t i = 0; i < scan->batch.nrows; i++)
+	{
+		uint64_t	key;
+
+		if (scan->batch.state[i] != GH_ROW_LIVE)
+			continue;
+		if (!gh_cpu_scan_key(options->parts, options->nparts, &scan->batch, i, &key))
+			scan->batch.state[i] = GH_ROW_DROPPED;
+		else if (!gh_cpu_table_add(&scan->table, key, &scan->batch, i))
+		{
+			scan->batch.state[i] = GH_ROW_BACK;
+			request->no_group++;
+		}
+	}
+}
+
+static void
+add_to_groups(CpuScan *scan, GhScanRequest *request)
+{
+	const GhScanOptions *options = &scan->plan.options;
+
 	check_sums(scan);
 	find_groups(scan, request);
 	gh_cpu_aggregate(options->aggregates, options->naggregates, &scan->batch, scan->found,
 					 scan->groups.states);
 	for (uint32_t i = 0; i < scan->batch.nrows; i++)
+		if (scan->batch.state[i] == GH_ROW_LIVE)
+			gh_cpu_group_at(&scan->groups, scan->found[i])->rows++;
+}
+
+/* Rows that are live have come one step further. */
+static void
+note_live(CpuScan *scan)
+{
+	for (uint32_t i = 0; i < scan->batch.nrows; i++)
+		scan->came[i] += scan->batch.state[i] == GH_ROW_LIVE;
+}
+
+static void
+run_and_join(CpuScan *scan)
+{
+	const GhScanOptions *options = &scan->plan.options;
+
+	memset(scan->came, 0, sizeof(scan->came));
+	(void) gh_program_run_part(options->program, &scan->batch, 0, options->joins_at);
+	note_live(scan);
+	for (uint32_t j = 0; j < options->njoins; j++)
+	{
+		gh_cpu_scan_join(&options->joins[j], &((CpuScan *) options->joins[j].table)->table,
+						 &scan->batch);
+		note_live(scan);
+	}
+	(void) gh_program_run_part(options->program, &scan->batch, options->joins_at,
+							   options->program->ninstructions);
+}
+
+/* Counts the rows of a batch, whose lines' numbers are these, or hands them back. */
+static void
+count_batch(CpuScan *scan, GhScanRequest *request, uint32_t page, const uint16_t *numbers)
+{
+	run_and_join(scan);
+	if (scan->plan.options.nparts > 0)
+		add_to_table(scan, request);
+	else
+		add_to_groups(scan, request);
+	for (uint32_t i = 0; i < scan->batch.nrows; i++)
 	{
 		if (scan->batch.state[i] == GH_ROW_BACK)
+		{
 			hand_back(request, page, numbers[i]);
-		if (scan->batch.state[i] != GH_ROW_LIVE)
 			continue;
-		gh_cpu_group_at(&scan->groups, scan->found[i])->rows++;
-		request->counted++;
+		}
+		request->counted += scan->batch.state[i] == GH_ROW_LIVE;
+		request->passed += scan->came[i] > 0;
+		for (uint32_t j = 0; j + 1 < scan->came[i]; j++)
+			request->joined[j]++;
 	}
 }
 
@@ -179,9 +246,13 @@ cpu_scan_submit(GhScan *handle, GhScanRequest *request)
 	uint64_t	lines;
 	GhStatus	status;
 
-	request->counted = request->nback = request->no_group = 0;
+	request->counted = request->passed = request->nback = request->no_group = 0;
+	memset(request->joined, 0, sizeof(request->joined));
 	request->scan = NULL;
 	status = gh_scan_request_check(&scan->plan, request, &lines, &request->error);
+	if (status == GH_OK && scan->made)
+		status = gh_error_set(&request->error, GH_INVALID, "a scan whose table was made takes no "
+							  "more pages");
 	if (status == GH_OK && lines > GH_SCAN_ROWS_MAX - scan->lines)
 		status = gh_error_set(&request->error, GH_LIMIT, "a scan of more than 2^40 rows");
 	if (status != GH_OK)
@@ -255,6 +326,8 @@ cpu_scan_results(GhScan *handle, GhCursor *cursor, size_t capacity, void *buffer
 	size_t		needed;
 
 	*bytes = 0;
+	if (scan->plan.options.nparts > 0)
+		return gh_error_set(error, GH_INVALID, "a scan that makes a table has no groups");
 	while (scan->first != NULL)
 		advance_queue(scan);
 	for (; cursor->position < groups->count; cursor->position++)
@@ -263,7 +336,7 @@ cpu_scan_results(GhScan *handle, GhCursor *cursor, size_t capacity, void *buffer
 
 		if (group->rows == 0 ||
 			gh_scan_record_put(&scan->plan, group, groups->states + cursor->position * naggregates,
-							   groups->texts, capacity, buffer, bytes, &needed))
+							   groups->texts.bytes, capacity, buffer, bytes, &needed))
 			continue;
 		if (*bytes > 0)
 			return GH_OK;
@@ -275,15 +348,32 @@ cpu_scan_results(GhScan *handle, GhCursor *cursor, size_t capacity, void *buffer
 }
 
 static GhStatus
+cpu_scan_make_table(GhScan *handle, GhScanTable *table, GhError *error)
+{
+	CpuScan    *scan = (CpuScan *) handle;
+	GhStatus	status;
+
+	if (scan->plan.options.nparts == 0 || scan->made)
+		return gh_error_set(error, GH_INVALID, "a scan %s", scan->made ? "made its table before" :
+							"makes no table");
+	while (scan->first != NULL)
+		advance_queue(scan);
+	scan->made = true;
+	status = gh_cpu_table_make(&scan->table, table, error);
+	scan->base.table_made = status == GH_OK;
+	return status;
+}
+
+static GhStatus
 cpu_scan_stats(GhScan *handle, GhScanStats *stats, GhError *error)
 {
 	const CpuScan *scan = (const CpuScan *) handle;
 
 	(void) error;
-	stats->groups = scan->groups.count;
+	stats->groups = scan->plan.options.nparts > 0 ? scan->table.count : scan->groups.count;
 	stats->counted = scan->counted;
-	stats->bytes = scan->groups.bytes;
-	stats->bytes_peak = scan->groups.bytes_peak;
+	stats->bytes = scan->memory.bytes;
+	stats->bytes_peak = scan->memory.bytes_peak;
 	stats->work_bytes = 0;
 	return GH_OK;
 }
@@ -298,6 +388,7 @@ cpu_scan_destroy(GhScan *handle)
 	if (scan == NULL)
 		return;
 	gh_cpu_groups_drop(&scan->groups);
+	gh_cpu_table_drop(&scan->table);
 	gh_scan_plan_drop(&scan->plan);
 	free(scan->numbers);
 	free(scan->batch_memory);
@@ -315,7 +406,11 @@ make_contents(CpuScan *scan, GhError *error)
 	if (scan->numbers == NULL || scan->batch_memory == NULL)
 		return gh_error_set(error, GH_NO_MEMORY, "out of memory for a scan's handle");
 	gh_batch_prepare(&scan->batch, options->program, scan->batch_memory);
-	return gh_cpu_groups_init(&scan->groups, &scan->host, &scan->plan, error);
+	scan->memory.limit = options->memory_limit;
+	if (options->nparts == 0)
+		return gh_cpu_groups_init(&scan->groups, &scan->memory, &scan->plan, error);
+	gh_cpu_table_init(&scan->table, &scan->memory, &scan->plan);
+	return GH_OK;
 }
 
 static GhStatus
@@ -331,8 +426,10 @@ cpu_scan_create(const GhHost *host, const GhScanOptions *options, GhScan **handl
 	if (scan == NULL)
 		return gh_error_set(error, GH_NO_MEMORY, "out of memory for a scan's handle");
 	scan->base.engine = &gh_cpu_scans;
-	scan->host = *host;
-	status = gh_scan_plan_init(&scan->plan, options, error);
+	scan->base.plan = &scan->plan;
+	scan->host = scan->memory.host = *host;
+	scan->groups.memory = scan->table.memory = &scan->memory;
+	status = gh_scan_plan_init(&scan->plan, &gh_cpu_scans, options, error);
 	if (status == GH_OK && scan->plan.options.device != 0)
 		status = gh_error_set(error, GH_INVALID, "the CPU engine has no device %d",
 							  scan->plan.options.device);
@@ -354,5 +451,6 @@ const GhScanEngine gh_cpu_scans = {
 	.poll = cpu_scan_poll,
 	.wait = cpu_scan_wait,
 	.results = cpu_scan_results,
+	.make_table = cpu_scan_make_table,
 	.stats = cpu_scan_stats,
 };

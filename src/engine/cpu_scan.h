@@ -1,13 +1,13 @@
 /*
  * cpu_scan.h
- *		The groups of a scan on the CPU.
+ *		The groups of a scan on the CPU, or the table that it makes, and joins with such tables.
  */
 #ifndef GPUHASH_CPU_SCAN_H
 #define GPUHASH_CPU_SCAN_H
 
 #include "scan_row.h"
 
-#define GH_CPU_NO_GROUP UINT32_MAX
+/* ---------------------------------------------- memory: cpu_scan_memory.c */
 
 /* A piece of GhHost's memory. */
 typedef struct GhCpuBlock
@@ -16,13 +16,42 @@ typedef struct GhCpuBlock
 	uint64_t	bytes;
 } GhCpuBlock;
 
+/* What a scan has taken of the host's memory, within its limit. */
+typedef struct GhCpuScanMemory
+{
+	GhHost		host;
+	uint64_t	limit;			/* 0: none */
+	uint64_t	bytes;
+	uint64_t	bytes_peak;
+} GhCpuScanMemory;
+
+/* Bytes of texts, one behind the other; the room grows by doubling. */
+typedef struct GhCpuTexts
+{
+	char	   *bytes;
+	uint64_t	used;
+	uint64_t	room;
+	GhCpuBlock	block;
+} GhCpuTexts;
+
+extern GhCpuBlock gh_cpu_block_take(GhCpuScanMemory *memory, uint64_t bytes);
+extern void gh_cpu_block_give(GhCpuScanMemory *memory, GhCpuBlock block);
+extern void *gh_cpu_block_address(const GhCpuScanMemory *memory, GhCpuBlock block);
+extern bool gh_cpu_texts_reserve(GhCpuScanMemory *memory, GhCpuTexts *texts, uint64_t bytes);
+/* Appends a text, for which there is room; returns its place in bytes. */
+extern uint64_t gh_cpu_texts_add(GhCpuTexts *texts, uint64_t low, uint64_t high);
+
+/* --------------------------------------------- groups: cpu_scan_groups.c */
+
+#define GH_CPU_NO_GROUP UINT32_MAX
+
 /*
  * Groups by number, each with its keys and states; a hash table of their numbers; the bytes of
  * keys that are text.  All of it grows by doubling, within the memory limit.
  */
 typedef struct GhCpuGroups
 {
-	GhHost		host;
+	GhCpuScanMemory *memory;
 	const GhScanPlan *plan;
 	uint32_t	count;
 	uint32_t	room;			/* groups: half the slots, a power of two */
@@ -30,13 +59,8 @@ typedef struct GhCpuGroups
 	uint64_t   *hashes;
 	GhAggregateState *states;
 	uint32_t   *slots;			/* a group's number + 1; 0: free */
-	char	   *texts;
-	uint64_t	texts_used;		/* bytes */
-	uint64_t	texts_room;
-	GhCpuBlock	groups_block;	/* has records, hashes, states and slots */
-	GhCpuBlock	texts_block;
-	uint64_t	bytes;			/* of both */
-	uint64_t	bytes_peak;
+	GhCpuTexts	texts;
+	GhCpuBlock	block;			/* has records, hashes, states and slots */
 } GhCpuGroups;
 
 static inline GhScanGroup *
@@ -45,10 +69,59 @@ gh_cpu_group_at(const GhCpuGroups *groups, uint32_t group)
 	return (GhScanGroup *) (groups->records + (size_t) group * groups->plan->group_bytes);
 }
 
-/* cpu_scan_groups.c */
-extern GhStatus gh_cpu_groups_init(GhCpuGroups *groups, const GhHost *host, const GhScanPlan *plan,
-								   GhError *error);
+extern GhStatus gh_cpu_groups_init(GhCpuGroups *groups, GhCpuScanMemory *memory,
+								   const GhScanPlan *plan, GhError *error);
 extern void gh_cpu_groups_drop(GhCpuGroups *groups);
 extern uint32_t gh_cpu_group_find(GhCpuGroups *groups, const GhValue *values);
+
+/* ------------------------------------------------ a table: cpu_scan_table.c */
+
+/* A row of a table; the values that it keeps lie behind it, as GhScanValue. */
+typedef struct GhCpuEntry
+{
+	uint64_t	key;
+	uint64_t	several;		/* 1: it is the first of several with the key */
+	uint64_t	nulls[GH_SCAN_KEPT_MAX / 64];	/* bit k: value k is NULL */
+} GhCpuEntry;
+
+/*
+ * Entries by number, in the order of the rows, and, when it is made, a hash table of the
+ * numbers of the first one of each key.
+ */
+typedef struct GhCpuScanTable
+{
+	GhCpuScanMemory *memory;
+	const GhScanPlan *plan;
+	uint64_t	count;
+	uint64_t	room;			/* entries */
+	uint32_t	entry_bytes;
+	char	   *entries;
+	uint64_t   *slots;			/* an entry's number + 1; 0: free */
+	uint64_t	nslots;			/* a power of two; half of them are free */
+	GhCpuTexts	texts;
+	GhCpuBlock	block;			/* entries */
+	GhCpuBlock	slots_block;
+} GhCpuScanTable;
+
+extern void gh_cpu_table_init(GhCpuScanTable *table, GhCpuScanMemory *memory,
+							  const GhScanPlan *plan);
+extern void gh_cpu_table_drop(GhCpuScanTable *table);
+/* The batch has the row's values; false: there is no memory. */
+extern bool gh_cpu_table_add(GhCpuScanTable *table, uint64_t key, const GhVectorBatch *batch,
+							 uint32_t row);
+extern GhStatus gh_cpu_table_make(GhCpuScanTable *table, GhScanTable *made, GhError *error);
+/* The first entry of the key, or NULL; the table was made. */
+extern const GhCpuEntry *gh_cpu_table_find(const GhCpuScanTable *table, uint64_t key);
+extern bool gh_cpu_table_value(const GhCpuScanTable *table, const GhCpuEntry *entry,
+							   uint32_t kept, GhScanValue *value);
+
+/* ---------------------------------------------------- joins: cpu_scan_join.c */
+
+/* A row's key; false: a part is NULL. */
+extern bool gh_cpu_scan_key(const GhScanPart *parts, uint32_t nparts, const GhVectorBatch *batch,
+							uint32_t row, uint64_t *key);
+/* Joins the rows that are live with a table: drops some, hands some back, fills columns. */
+extern void gh_cpu_scan_join(const GhScanJoin *join, const GhCpuScanTable *table,
+							 GhVectorBatch *batch);
 
 #endif							/* GPUHASH_CPU_SCAN_H */

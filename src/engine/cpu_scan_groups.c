@@ -7,36 +7,6 @@
 
 #define GROUPS_MIN 64
 #define GROUPS_MAX (UINT32_C(1) << 31)
-#define TEXTS_MIN 4096			/* bytes */
-
-/* ------------------------------------------------------------------- memory */
-
-/* Memory within the limit; ref 0: there is none. */
-static GhCpuBlock
-block_take(GhCpuGroups *groups, uint64_t bytes)
-{
-	uint64_t	limit = groups->plan->options.memory_limit;
-	GhCpuBlock	block = {0, bytes};
-
-	if (limit != 0 && (bytes > limit || groups->bytes > limit - bytes))
-		return block;
-	block.ref = groups->host.alloc(groups->host.ctx, bytes);
-	if (block.ref == 0)
-		return block;
-	groups->bytes += bytes;
-	if (groups->bytes > groups->bytes_peak)
-		groups->bytes_peak = groups->bytes;
-	return block;
-}
-
-static void
-block_give(GhCpuGroups *groups, GhCpuBlock block)
-{
-	if (block.ref == 0)
-		return;
-	groups->host.free(groups->host.ctx, block.ref);
-	groups->bytes -= block.bytes;
-}
 
 /* --------------------------------------------------------------------- growth */
 
@@ -63,11 +33,11 @@ grow_groups(GhCpuGroups *groups, uint32_t room)
 
 	if (room > GROUPS_MAX)
 		return false;
-	block = block_take(groups, room * (group_bytes + states_bytes + sizeof(uint64_t) +
-									   2 * sizeof(uint32_t)));
+	block = gh_cpu_block_take(groups->memory, room * (group_bytes + states_bytes +
+													  sizeof(uint64_t) + 2 * sizeof(uint32_t)));
 	if (block.ref == 0)
 		return false;
-	place = groups->host.address(groups->host.ctx, block.ref);
+	place = gh_cpu_block_address(groups->memory, block);
 	groups->room = room;
 	groups->records = place;
 	groups->states = (GhAggregateState *) (place += room * group_bytes);
@@ -82,32 +52,8 @@ grow_groups(GhCpuGroups *groups, uint32_t room)
 	}
 	for (uint32_t group = 0; group < groups->count; group++)
 		slot_put(groups, group);
-	block_give(groups, old.groups_block);
-	groups->groups_block = block;
-	return true;
-}
-
-static bool
-grow_texts(GhCpuGroups *groups, uint64_t bytes)
-{
-	uint64_t	room = groups->texts_room == 0 ? TEXTS_MIN : groups->texts_room;
-	GhCpuBlock	block;
-	char	   *place;
-
-	if (bytes <= groups->texts_room - groups->texts_used)
-		return true;
-	while (room - groups->texts_used < bytes)
-		room *= 2;
-	block = block_take(groups, room);
-	if (block.ref == 0)
-		return false;
-	place = groups->host.address(groups->host.ctx, block.ref);
-	if (groups->texts_used > 0)
-		memcpy(place, groups->texts, groups->texts_used);
-	block_give(groups, groups->texts_block);
-	groups->texts = place;
-	groups->texts_room = room;
-	groups->texts_block = block;
+	gh_cpu_block_give(groups->memory, old.block);
+	groups->block = block;
 	return true;
 }
 
@@ -121,7 +67,7 @@ has_keys(const GhCpuGroups *groups, uint32_t group, const GhValue *values)
 	for (uint32_t k = 0; k < options->nkeys; k++)
 	{
 		GhValue		held = gh_scan_group_value(&options->keys[k], gh_cpu_group_at(groups, group), k,
-											   groups->texts);
+											   groups->texts.bytes);
 
 		if (!gh_scan_equal(&options->keys[k], &held, &values[k]))
 			return false;
@@ -140,7 +86,7 @@ make_group(GhCpuGroups *groups, const GhValue *values, uint64_t hash)
 	for (uint32_t k = 0; k < options->nkeys; k++)
 		if (options->keys[k].value_class == GH_CLASS_TEXT && !values[k].null)
 			text_bytes += values[k].high;
-	if (!grow_texts(groups, text_bytes) ||
+	if (!gh_cpu_texts_reserve(groups->memory, &groups->texts, text_bytes) ||
 		(groups->count == groups->room &&
 		 !grow_groups(groups, groups->room < GROUPS_MAX ? groups->room * 2 : UINT32_MAX)))
 		return false;
@@ -158,13 +104,7 @@ make_group(GhCpuGroups *groups, const GhValue *values, uint64_t hash)
 		key->low = values[k].low;
 		key->high = values[k].high;
 		if (options->keys[k].value_class == GH_CLASS_TEXT)
-		{
-			key->low = groups->texts_used;
-			if (values[k].high > 0)
-				memcpy(groups->texts + key->low, (const char *) (uintptr_t) values[k].low,
-					   values[k].high);
-			groups->texts_used += values[k].high;
-		}
+			key->low = gh_cpu_texts_add(&groups->texts, values[k].low, values[k].high);
 	}
 	if (options->naggregates > 0)
 		memset(groups->states + (size_t) groups->count * options->naggregates, 0,
@@ -195,12 +135,13 @@ gh_cpu_group_find(GhCpuGroups *groups, const GhValue *values)
 }
 
 GhStatus
-gh_cpu_groups_init(GhCpuGroups *groups, const GhHost *host, const GhScanPlan *plan, GhError *error)
+gh_cpu_groups_init(GhCpuGroups *groups, GhCpuScanMemory *memory, const GhScanPlan *plan,
+				   GhError *error)
 {
 	uint64_t	expected = plan->options.nkeys == 0 ? 1 : plan->options.groups;
 	uint32_t	room = plan->options.nkeys == 0 ? 1 : GROUPS_MIN;
 
-	groups->host = *host;
+	groups->memory = memory;
 	groups->plan = plan;
 	while (room < expected && room < GROUPS_MAX)
 		room *= 2;
@@ -216,7 +157,7 @@ gh_cpu_groups_init(GhCpuGroups *groups, const GhHost *host, const GhScanPlan *pl
 void
 gh_cpu_groups_drop(GhCpuGroups *groups)
 {
-	block_give(groups, groups->texts_block);
-	block_give(groups, groups->groups_block);
-	groups->texts_block.ref = groups->groups_block.ref = 0;
+	gh_cpu_block_give(groups->memory, groups->texts.block);
+	gh_cpu_block_give(groups->memory, groups->block);
+	groups->texts.block.ref = groups->block.ref = 0;
 }

@@ -27,9 +27,25 @@ copy_array(char **place, const void *from, size_t bytes)
 	return to;
 }
 
-/* Are the sizes such that the arrays can be copied? */
 static GhStatus
-check_sizes(const GhScanOptions *options, GhError *error)
+check_join_sizes(const GhScanJoin *joins, uint32_t njoins, GhError *error)
+{
+	for (uint32_t j = 0; j < njoins; j++)
+	{
+		if (joins[j].nparts == 0 || joins[j].nparts > GH_SCAN_PARTS_MAX || joins[j].parts == NULL)
+			return gh_error_set(error, GH_INVALID, "join %u of a scan has no key of %u parts", j,
+								joins[j].nparts);
+		if (joins[j].nfills > GH_PROGRAM_VECTORS_MAX ||
+			(joins[j].nfills > 0 && joins[j].fills == NULL))
+			return gh_error_set(error, GH_INVALID, "join %u of a scan fills no %u columns", j,
+								joins[j].nfills);
+	}
+	return GH_OK;
+}
+
+/* Are the sizes such that the arrays can be copied?  The joins are: to joins. */
+static GhStatus
+check_sizes(const GhScanOptions *options, GhScanJoin *joins, GhError *error)
 {
 	if (options->program == NULL || options->program_bytes < sizeof(GhProgram) ||
 		options->program_bytes > GH_PROGRAM_BYTES_MAX)
@@ -42,26 +58,59 @@ check_sizes(const GhScanOptions *options, GhError *error)
 	if (options->naggregates > GH_AGGREGATES_MAX ||
 		(options->naggregates > 0 && options->aggregates == NULL))
 		return gh_error_set(error, GH_INVALID, "a scan has no %u aggregates", options->naggregates);
-	return GH_OK;
+	if (options->nparts > GH_SCAN_PARTS_MAX || (options->nparts > 0 && options->parts == NULL))
+		return gh_error_set(error, GH_INVALID, "a scan makes no table with a key of %u parts",
+							options->nparts);
+	if (options->nkept > GH_SCAN_KEPT_MAX || (options->nkept > 0 && options->kept == NULL))
+		return gh_error_set(error, GH_INVALID, "a scan makes no table of %u values",
+							options->nkept);
+	if (options->njoins > GH_SCAN_JOINS_MAX || (options->njoins > 0 && options->joins == NULL))
+		return gh_error_set(error, GH_INVALID, "a scan has no %u joins", options->njoins);
+	if (options->njoins > 0)
+		memcpy(joins, options->joins, options->njoins * sizeof(GhScanJoin));
+	return check_join_sizes(joins, options->njoins, error);
+}
+
+static size_t
+arrays_bytes(const GhScanOptions *options, const GhScanJoin *joins)
+{
+	size_t		bytes = aligned(options->program_bytes) +
+		aligned(options->natts * sizeof(GhPageAttribute)) +
+		aligned(options->nkeys * sizeof(GhScanKey)) +
+		aligned(options->naggregates * sizeof(GhAggregate)) +
+		aligned(options->nparts * sizeof(GhScanPart)) +
+		aligned(options->nkept * sizeof(uint16_t)) + aligned(options->njoins * sizeof(GhScanJoin));
+
+	for (uint32_t j = 0; j < options->njoins; j++)
+		bytes += aligned(joins[j].nparts * sizeof(GhScanPart)) +
+			aligned(joins[j].nfills * sizeof(GhScanFill));
+	return bytes;
 }
 
 static GhStatus
-copy_arrays(GhScanPlan *plan, const GhScanOptions *options, GhError *error)
+copy_arrays(GhScanPlan *plan, const GhScanOptions *options, GhScanJoin *joins, GhError *error)
 {
-	size_t		attributes = options->natts * sizeof(GhPageAttribute);
-	size_t		keys = options->nkeys * sizeof(GhScanKey);
-	size_t		aggregates = options->naggregates * sizeof(GhAggregate);
-	char	   *place = aligned_alloc(16, aligned(options->program_bytes) + aligned(attributes) +
-									  aligned(keys) + aligned(aggregates));
+	GhScanOptions *copy = &plan->options;
+	char	   *place = aligned_alloc(16, arrays_bytes(options, joins));
 
 	if (place == NULL)
 		return gh_error_set(error, GH_NO_MEMORY, "out of memory for the plan of a scan");
 	plan->memory = place;
-	plan->options = *options;
-	plan->options.program = copy_array(&place, options->program, options->program_bytes);
-	plan->options.attributes = copy_array(&place, options->attributes, attributes);
-	plan->options.keys = copy_array(&place, options->keys, keys);
-	plan->options.aggregates = copy_array(&place, options->aggregates, aggregates);
+	*copy = *options;
+	copy->program = copy_array(&place, options->program, options->program_bytes);
+	copy->attributes = copy_array(&place, options->attributes,
+								  options->natts * sizeof(GhPageAttribute));
+	copy->keys = copy_array(&place, options->keys, options->nkeys * sizeof(GhScanKey));
+	copy->aggregates = copy_array(&place, options->aggregates,
+								  options->naggregates * sizeof(GhAggregate));
+	copy->parts = copy_array(&place, options->parts, options->nparts * sizeof(GhScanPart));
+	copy->kept = copy_array(&place, options->kept, options->nkept * sizeof(uint16_t));
+	for (uint32_t j = 0; j < options->njoins; j++)
+	{
+		joins[j].parts = copy_array(&place, joins[j].parts, joins[j].nparts * sizeof(GhScanPart));
+		joins[j].fills = copy_array(&place, joins[j].fills, joins[j].nfills * sizeof(GhScanFill));
+	}
+	copy->joins = copy_array(&place, joins, options->njoins * sizeof(GhScanJoin));
 	return GH_OK;
 }
 
@@ -95,32 +144,58 @@ check_support(const GhScanOptions *options, GhError *error)
 	return GH_OK;
 }
 
+/* The shape of a page has the columns whose attributes are its tuples'; the joins fill the others. */
 static GhStatus
-check_copies(GhScanPlan *plan, GhError *error)
+make_shape(GhScanPlan *plan, GhError *error)
+{
+	const GhScanOptions *options = &plan->options;
+	const GhColumn *columns = gh_program_columns(options->program);
+	GhColumn	own[GH_PROGRAM_VECTORS_MAX];
+	uint32_t	vectors[GH_PROGRAM_VECTORS_MAX];
+	uint32_t	n = 0;
+	GhStatus	status;
+
+	for (uint32_t i = 0; i < options->program->ncolumns; i++)
+		if (columns[i].attribute <= options->natts)
+		{
+			vectors[n] = i;
+			own[n++] = columns[i];
+		}
+	status = gh_page_shape_init(&plan->shape, options->page_bytes, options->natts,
+								options->attributes, n, own, error);
+	/* the shape numbers the columns that it was given */
+	for (uint32_t i = 0; status == GH_OK && i < n; i++)
+		plan->shape.columns[i].vector = vectors[plan->shape.columns[i].vector];
+	return status;
+}
+
+static GhStatus
+check_copies(GhScanPlan *plan, const GhScanEngine *engine, GhError *error)
 {
 	const GhScanOptions *options = &plan->options;
 	const GhProgram *program = options->program;
-	uint8_t		classes[GH_PROGRAM_VECTORS_MAX];
 	GhStatus	status;
 
-	status = gh_program_check_classes(program, options->program_bytes, classes, error);
+	status = gh_program_check_classes(program, options->program_bytes, plan->classes, error);
 	if (status == GH_OK)
-		status = gh_page_shape_init(&plan->shape, options->page_bytes, options->natts,
-									options->attributes, program->ncolumns,
-									gh_program_columns(program), error);
+		status = make_shape(plan, error);
 	if (status == GH_OK)
-		status = check_keys(options, classes, gh_program_vectors(program), error);
+		status = check_keys(options, plan->classes, gh_program_vectors(program), error);
 	if (status == GH_OK)
-		status = gh_aggregates_check(options->aggregates, options->naggregates, classes,
+		status = gh_aggregates_check(options->aggregates, options->naggregates, plan->classes,
 									 gh_program_vectors(program), error);
+	if (status == GH_OK)
+		status = gh_scan_joins_check(plan, engine, error);
 	if (status == GH_OK)
 		status = check_support(options, error);
 	return status;
 }
 
 GhStatus
-gh_scan_plan_init(GhScanPlan *plan, const GhScanOptions *options, GhError *error)
+gh_scan_plan_init(GhScanPlan *plan, const GhScanEngine *engine, const GhScanOptions *options,
+				  GhError *error)
 {
+	GhScanJoin	joins[GH_SCAN_JOINS_MAX];
 	GhScanOptions copy;
 	GhStatus	status;
 
@@ -128,11 +203,11 @@ gh_scan_plan_init(GhScanPlan *plan, const GhScanOptions *options, GhError *error
 	if (options == NULL)
 		return gh_error_set(error, GH_INVALID, "a scan has no options");
 	copy = *options;
-	status = check_sizes(&copy, error);
+	status = check_sizes(&copy, joins, error);
 	if (status == GH_OK)
-		status = copy_arrays(plan, &copy, error);
+		status = copy_arrays(plan, &copy, joins, error);
 	if (status == GH_OK)
-		status = check_copies(plan, error);
+		status = check_copies(plan, engine, error);
 	if (status != GH_OK)
 		gh_scan_plan_drop(plan);
 	plan->group_bytes = (uint32_t) (sizeof(GhScanGroup) +

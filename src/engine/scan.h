@@ -248,8 +248,8 @@ struct GhScanEngine
 							size_t *bytes, GhError *error);
 	/*
 	 * Of a scan that makes a table, in place of results: makes it of the rows of all requests.
-	 * Waits for them; after it there may be no more.  GH_NO_MEMORY, GH_LIMIT: only scan_destroy
-	 * is left.
+	 * Waits for them; after it there may be no more: GH_INVALID.  GH_NO_MEMORY, GH_LIMIT: only
+	 * scan_destroy is left.
 	 */
 	GhStatus	(*make_table) (GhScan *scan, GhScanTable *table, GhError *error);
 	GhStatus	(*stats) (GhScan *scan, GhScanStats *stats, GhError *error);
@@ -259,6 +259,9 @@ struct GhScanEngine
 struct GhScan
 {
 	const GhScanEngine *engine;
+	/* for checks of the joins with its table, by the engine that has that: */
+	const struct GhScanPlan *plan;
+	bool		table_made;
 };
 
 /* cpu_scan.c */
@@ -270,12 +273,14 @@ extern const GhScanEngine gh_cpu_scans;
 typedef struct GhScanPlan
 {
 	GhScanOptions options;		/* what it points to is the plan's */
-	GhPageShape shape;
+	GhPageShape shape;			/* of the columns that are in the page */
+	uint8_t		classes[GH_PROGRAM_VECTORS_MAX];	/* of the vectors at the end: a GhClass, or 0 */
 	uint32_t	group_bytes;	/* of GhScanGroup and the keys, in an engine's memory */
 	void	   *memory;			/* malloc()ed */
 } GhScanPlan;
 
-extern GhStatus gh_scan_plan_init(GhScanPlan *plan, const GhScanOptions *options, GhError *error);
+extern GhStatus gh_scan_plan_init(GhScanPlan *plan, const GhScanEngine *engine,
+								  const GhScanOptions *options, GhError *error);
 extern void gh_scan_plan_drop(GhScanPlan *plan);
 /* *lines: of all pages */
 extern GhStatus gh_scan_request_check(const GhScanPlan *plan, const GhScanRequest *request,
@@ -287,6 +292,13 @@ extern GhStatus gh_scan_request_check(const GhScanPlan *plan, const GhScanReques
 extern bool gh_scan_record_put(const GhScanPlan *plan, const GhScanGroup *group,
 							   const GhAggregateState *states, const char *texts,
 							   size_t capacity, char *buffer, size_t *used, size_t *needed);
+
+/*
+ * scan_join.c: of options whose program was accepted, the parts of keys, the joins and what a
+ * table keeps.
+ */
+extern GhStatus gh_scan_joins_check(const GhScanPlan *plan, const GhScanEngine *engine,
+									GhError *error);
 
 #ifdef __cplusplus
 }

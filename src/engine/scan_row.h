@@ -28,6 +28,17 @@ gh_scan_is_normal(const uint8_t *page, uint32_t number)
 	return ((line >> GH_LINE_OFFSET_BITS) & ((1u << GH_LINE_STATE_BITS) - 1)) == GH_LINE_NORMAL;
 }
 
+/* ------------------------------------------------------------- keys of tables */
+
+/* A key with the next part behind it, whose vector has this value. */
+GH_EVERYWHERE uint64_t
+gh_scan_key_add(uint64_t key, const GhScanPart *part, uint64_t low)
+{
+	if (part->bits == 64)
+		return low;
+	return key << part->bits | (low & ((UINT64_C(1) << part->bits) - 1));
+}
+
 /* ---------------------------------------------------------------------- keys */
 
 #define GH_SCAN_NULL_CODE UINT64_C(0x13198a2e03707344)

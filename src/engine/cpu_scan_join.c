@@ -1,0 +1,64 @@
+/*
+ * cpu_scan_join.c
+ *		Joins of scans on the CPU, row by row.
+ */
+#include "cpu_scan.h"
+
+bool
+gh_cpu_scan_key(const GhScanPart *parts, uint32_t nparts, const GhVectorBatch *batch, uint32_t row,
+				uint64_t *key)
+{
+	*key = 0;
+	for (uint32_t k = 0; k < nparts; k++)
+	{
+		const GhVector *vector = &batch->vectors[parts[k].vector];
+
+		if (vector->null[row])
+			return false;
+		*key = gh_scan_key_add(*key, &parts[k], vector->low[row]);
+	}
+	return true;
+}
+
+/* entry: NULL where there is no match. */
+static void
+fill_columns(const GhScanJoin *join, const GhCpuScanTable *table, const GhCpuEntry *entry,
+			 const GhVectorBatch *batch, uint32_t row)
+{
+	for (uint32_t f = 0; f < join->nfills; f++)
+	{
+		const GhVector *vector = &batch->vectors[join->fills[f].column];
+		GhScanValue value;
+
+		vector->null[row] = entry == NULL ||
+			!gh_cpu_table_value(table, entry, join->fills[f].kept, &value);
+		if (vector->null[row])
+			continue;
+		vector->low[row] = value.low;
+		vector->high[row] = value.high;
+	}
+}
+
+void
+gh_cpu_scan_join(const GhScanJoin *join, const GhCpuScanTable *table, GhVectorBatch *batch)
+{
+	bool		all = join->kind == GH_SCAN_INNER || join->kind == GH_SCAN_LEFT;
+
+	for (uint32_t i = 0; i < batch->nrows; i++)
+	{
+		const GhCpuEntry *entry = NULL;
+		uint64_t	key;
+
+		if (batch->state[i] != GH_ROW_LIVE)
+			continue;
+		if (gh_cpu_scan_key(join->parts, join->nparts, batch, i, &key))
+			entry = gh_cpu_table_find(table, key);
+		if (all && entry != NULL && entry->several != 0)
+			batch->state[i] = GH_ROW_BACK;
+		else if (entry == NULL ? join->kind == GH_SCAN_INNER || join->kind == GH_SCAN_SEMI :
+				 join->kind == GH_SCAN_ANTI)
+			batch->state[i] = GH_ROW_DROPPED;
+		else
+			fill_columns(join, table, entry, batch, i);
+	}
+}

@@ -1,0 +1,186 @@
+/*
+ * cpu_scan_table.c
+ *		The table that a scan on the CPU makes: rows with their keys and values, and a hash table
+ *		with linear probing over the first row of each key.
+ */
+#include "cpu_scan.h"
+
+#define ROOM_MIN 64				/* entries */
+#define ROOM_MAX (UINT64_C(1) << 40)
+
+static GhCpuEntry *
+entry_at(const GhCpuScanTable *table, uint64_t entry)
+{
+	return (GhCpuEntry *) (table->entries + entry * table->entry_bytes);
+}
+
+static GhScanValue *
+entry_values(const GhCpuEntry *entry)
+{
+	return (GhScanValue *) (entry + 1);
+}
+
+static uint8_t
+kept_class(const GhCpuScanTable *table, uint32_t kept)
+{
+	return table->plan->classes[table->plan->options.kept[kept]];
+}
+
+static bool
+is_null(const GhCpuEntry *entry, uint32_t kept)
+{
+	return (entry->nulls[kept / 64] >> kept % 64 & 1) != 0;
+}
+
+/* --------------------------------------------------------------------- rows */
+
+void
+gh_cpu_table_init(GhCpuScanTable *table, GhCpuScanMemory *memory, const GhScanPlan *plan)
+{
+	memset(table, 0, sizeof(*table));
+	table->memory = memory;
+	table->plan = plan;
+	table->entry_bytes = (uint32_t) (sizeof(GhCpuEntry) +
+									 plan->options.nkept * sizeof(GhScanValue));
+}
+
+void
+gh_cpu_table_drop(GhCpuScanTable *table)
+{
+	gh_cpu_block_give(table->memory, table->slots_block);
+	gh_cpu_block_give(table->memory, table->texts.block);
+	gh_cpu_block_give(table->memory, table->block);
+	table->slots_block.ref = table->texts.block.ref = table->block.ref = 0;
+}
+
+/* False: there is no memory for one more row, and all is as it was. */
+static bool
+grow(GhCpuScanTable *table)
+{
+	uint64_t	room = table->room == 0 ? ROOM_MIN : table->room * 2;
+	GhCpuBlock	block;
+	char	   *entries;
+
+	if (table->count < table->room)
+		return true;
+	if (room > ROOM_MAX)
+		return false;
+	block = gh_cpu_block_take(table->memory, room * table->entry_bytes);
+	if (block.ref == 0)
+		return false;
+	entries = gh_cpu_block_address(table->memory, block);
+	if (table->count > 0)
+		memcpy(entries, table->entries, table->count * table->entry_bytes);
+	gh_cpu_block_give(table->memory, table->block);
+	table->block = block;
+	table->entries = entries;
+	table->room = room;
+	return true;
+}
+
+bool
+gh_cpu_table_add(GhCpuScanTable *table, uint64_t key, const GhVectorBatch *batch, uint32_t row)
+{
+	const GhScanOptions *options = &table->plan->options;
+	uint64_t	text_bytes = 0;
+	GhCpuEntry *entry;
+
+	for (uint32_t k = 0; k < options->nkept; k++)
+	{
+		const GhVector *vector = &batch->vectors[options->kept[k]];
+
+		if (kept_class(table, k) == GH_CLASS_TEXT && !vector->null[row])
+			text_bytes += vector->high[row];
+	}
+	if (!gh_cpu_texts_reserve(table->memory, &table->texts, text_bytes) || !grow(table))
+		return false;
+	entry = entry_at(table, table->count++);
+	memset(entry, 0, table->entry_bytes);
+	entry->key = key;
+	for (uint32_t k = 0; k < options->nkept; k++)
+	{
+		const GhVector *vector = &batch->vectors[options->kept[k]];
+		GhScanValue *value = &entry_values(entry)[k];
+
+		if (vector->null[row])
+		{
+			entry->nulls[k / 64] |= UINT64_C(1) << k % 64;
+			continue;
+		}
+		value->low = vector->low[row];
+		value->high = gh_scan_has_high(kept_class(table, k)) ? vector->high[row] : 0;
+		if (kept_class(table, k) == GH_CLASS_TEXT)
+			value->low = gh_cpu_texts_add(&table->texts, value->low, value->high);
+	}
+	return true;
+}
+
+/* ----------------------------------------------------------------- its table */
+
+/* The slot that has the key's first entry, or the free one where it goes. */
+static uint64_t *
+find_slot(const GhCpuScanTable *table, uint64_t key)
+{
+	uint64_t	at = gh_scan_mix(key ^ table->plan->options.seed);
+
+	for (;; at++)
+	{
+		uint64_t   *slot = &table->slots[at & (table->nslots - 1)];
+
+		if (*slot == 0 || entry_at(table, *slot - 1)->key == key)
+			return slot;
+	}
+}
+
+GhStatus
+gh_cpu_table_make(GhCpuScanTable *table, GhScanTable *made, GhError *error)
+{
+	uint64_t	nslots = 2;
+
+	while (nslots < 2 * table->count)
+		nslots *= 2;
+	table->slots_block = gh_cpu_block_take(table->memory, nslots * sizeof(uint64_t));
+	if (table->slots_block.ref == 0)
+		return gh_error_set(error, table->memory->limit != 0 ? GH_LIMIT : GH_NO_MEMORY,
+							"there is no memory for a table of %llu rows",
+							(unsigned long long) table->count);
+	table->slots = gh_cpu_block_address(table->memory, table->slots_block);
+	table->nslots = nslots;
+	memset(table->slots, 0, nslots * sizeof(uint64_t));
+	made->rows = table->count;
+	made->keys = 0;
+	for (uint64_t i = 0; i < table->count; i++)
+	{
+		uint64_t   *slot = find_slot(table, entry_at(table, i)->key);
+
+		if (*slot != 0)
+		{
+			entry_at(table, *slot - 1)->several = 1;
+			continue;
+		}
+		*slot = i + 1;
+		made->keys++;
+	}
+	return GH_OK;
+}
+
+const GhCpuEntry *
+gh_cpu_table_find(const GhCpuScanTable *table, uint64_t key)
+{
+	uint64_t	slot = *find_slot(table, key);
+
+	return slot == 0 ? NULL : entry_at(table, slot - 1);
+}
+
+/* A value of an entry as a vector has it; false: it is NULL. */
+bool
+gh_cpu_table_value(const GhCpuScanTable *table, const GhCpuEntry *entry, uint32_t kept,
+				   GhScanValue *value)
+{
+	if (is_null(entry, kept))
+		return false;
+	*value = entry_values(entry)[kept];
+	if (kept_class(table, kept) == GH_CLASS_TEXT)
+		value->low += (uintptr_t) table->texts.bytes;
+	return true;
+}
