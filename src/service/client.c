@@ -43,8 +43,8 @@ static GhServiceTable *own_tables = NULL;
 
 /* ----------------------------------------------------------------- devices */
 
-static GhDevice *
-device_at(int device)
+GhDevice *
+gh_device_at(int device)
 {
 	if (gh_service == NULL || device < 0 || (uint32) device >= gh_service->devices)
 		return NULL;
@@ -87,7 +87,7 @@ memory_left(GhDevice *device)
 int
 gh_service_device_number(int device)
 {
-	return device_at(device) == NULL ? device : device_at(device)->number;
+	return gh_device_at(device) == NULL ? device : gh_device_at(device)->number;
 }
 
 int
@@ -110,10 +110,10 @@ service_device_count(int *count, GhError *error)
 	return GH_OK;
 }
 
-static GhStatus
-device_unavailable(int number, GhError *error)
+GhStatus
+gh_device_unavailable(int number, GhError *error)
 {
-	GhDevice   *device = device_at(number);
+	GhDevice   *device = gh_device_at(number);
 
 	return gh_error_set(error, GH_UNAVAILABLE, "the worker of GPU %d is not ready: %s", gh_service_device_number(number),
 						device == NULL ? "there is no such GPU" : device->message);
@@ -122,18 +122,18 @@ device_unavailable(int number, GhError *error)
 static GhStatus
 service_open_device(int device, GhError *error)
 {
-	GhDevice   *known = device_at(device);
+	GhDevice   *known = gh_device_at(device);
 
-	return known != NULL && gh_device_is_ready(known) ? GH_OK : device_unavailable(device, error);
+	return known != NULL && gh_device_is_ready(known) ? GH_OK : gh_device_unavailable(device, error);
 }
 
 static GhStatus
 service_device_info(int device, GhDeviceInfo *info, GhError *error)
 {
-	GhDevice   *known = device_at(device);
+	GhDevice   *known = gh_device_at(device);
 
 	if (known == NULL || !gh_device_is_ready(known))
-		return device_unavailable(device, error);
+		return gh_device_unavailable(device, error);
 	*info = known->info;
 	info->memory_free = memory_left(known);
 	return GH_OK;
@@ -265,8 +265,8 @@ gh_client_slot_wait(uint32 number, const GhHost *host, GhError *error)
  * A request without arrays, from the filled slot of this process to its end.  On GH_OK
  * the answer is in *slot until the caller leaves it.
  */
-static GhStatus
-control(uint32 number, const GhHost *host, GhError *error)
+GhStatus
+gh_client_control(uint32 number, const GhHost *host, GhError *error)
 {
 	GhSlot	   *slot = gh_slot_at(number);
 	GhStatus	status;
@@ -309,8 +309,8 @@ take_process_slot(int device, const GhHost *host, uint32 *number, GhError *error
 }
 
 /* The slot of this process, for a request on the table. */
-static GhStatus
-control_begin(int device, GhServiceOp op, uint32 table, uint64 generation, const GhHost *host,
+GhStatus
+gh_client_control_begin(int device, GhServiceOp op, uint32 table, uint64 generation, const GhHost *host,
 			  uint32 *number, GhError *error)
 {
 	GhSlot	   *slot;
@@ -337,9 +337,9 @@ entry_move(GhTableEntry *entry, uint64 generation, GhTableState from, GhTableSta
 										  gh_slot_word(generation + (to == GH_TABLE_FREE ? 1 : 0), to));
 }
 
-/* A free entry, now LIVE, or false. */
-static bool
-entry_take(uint32 device, int procno, uint32 *table, uint64 *generation)
+bool
+gh_client_entry_take(uint32 device, int procno, bool is_scan, int executor, uint32 *table,
+					 uint64 *generation)
 {
 	bool		found = false;
 
@@ -350,9 +350,11 @@ entry_take(uint32 device, int procno, uint32 *table, uint64 *generation)
 		GhTableEntry *entry = gh_table_entry_at(number);
 		uint64		word = pg_atomic_read_u64(&entry->word);
 
-		if ((GhTableState) gh_slot_state(word) != GH_TABLE_FREE)
+		if ((GhTableState) gh_slot_state(word) != GH_TABLE_FREE ||
+			(executor >= 0 && number % GH_EXECUTORS != (uint32) executor))
 			continue;
 		entry->device = device;
+		entry->is_scan = is_scan;
 		entry->procno = procno;
 		entry->database = MyDatabaseId;
 		pg_atomic_write_u64(&entry->bytes, 0);
@@ -366,9 +368,8 @@ entry_take(uint32 device, int procno, uint32 *table, uint64 *generation)
 	return found;
 }
 
-/* The table is to be freed, by its executor if it has one. */
-static void
-entry_drop(uint32 table, uint64 generation)
+void
+gh_client_entry_drop(uint32 table, uint64 generation)
 {
 	GhTableEntry *entry = gh_table_entry_at(table);
 	GhRing	   *ring = ring_of(entry->device, table);
@@ -380,6 +381,15 @@ entry_drop(uint32 table, uint64 generation)
 	}
 	else
 		(void) entry_move(entry, generation, GH_TABLE_LOST, GH_TABLE_FREE);
+}
+
+bool
+gh_client_entry_lives(uint32 table, uint64 generation)
+{
+	GhTableEntry *entry = gh_table_entry_at(table);
+
+	return pg_atomic_read_u64(&entry->word) == gh_slot_word(generation, GH_TABLE_LIVE) &&
+		gh_device_is_ready(&gh_service->device[entry->device]);
 }
 
 /* ------------------------------------------------------------------ tables */
@@ -428,23 +438,24 @@ service_table_create(const GhHost *host, const GhTableOptions *options, GhTable 
 
 	if (status != GH_OK)
 		return status;
-	if (device_at(options->device) == NULL)
-		return device_unavailable(options->device, error);
+	if (gh_device_at(options->device) == NULL)
+		return gh_device_unavailable(options->device, error);
 	gh_client_join();
-	if (!entry_take((uint32) options->device, scope == NULL ? gh_my_procno() : -1, &table, &generation))
+	if (!gh_client_entry_take((uint32) options->device, scope == NULL ? gh_my_procno() : -1, false, -1,
+							  &table, &generation))
 		return gh_error_set(error, GH_LIMIT, "there are %d tables on GPUs already", GH_TABLES_MAX);
 	handle = handle_make(host, table, generation, error);
 	status = handle == NULL ? GH_NO_MEMORY :
-		control_begin(options->device, GH_SERVICE_CREATE, table, generation, host, &number, error);
+		gh_client_control_begin(options->device, GH_SERVICE_CREATE, table, generation, host, &number, error);
 	if (status == GH_OK)
 	{
 		gh_slot_at(number)->options = checked;
-		status = control(number, host, error);
+		status = gh_client_control(number, host, error);
 		gh_slot_leave(number);
 	}
 	if (status != GH_OK)
 	{
-		entry_drop(table, generation);
+		gh_client_entry_drop(table, generation);
 		if (handle != NULL)
 			pfree(handle);
 		return status;
@@ -464,7 +475,7 @@ void
 gh_service_table_release(GhRef root)
 {
 	if (root != 0)
-		entry_drop((uint32) ((root - 1) & (GH_TABLES_MAX - 1)), (root - 1) >> GH_TABLE_BITS);
+		gh_client_entry_drop((uint32) ((root - 1) & (GH_TABLES_MAX - 1)), (root - 1) >> GH_TABLE_BITS);
 }
 
 /* A table as its root names it, and the word that it has while it lives. */
@@ -519,11 +530,11 @@ service_table_attach(const GhHost *host, GhRef root, GhTable **result, GhError *
 		return GH_NO_MEMORY;
 	gh_client_join();
 	/* what the table's options are, the worker knows */
-	status = control_begin((int) entry->device, GH_SERVICE_STATS, table, generation, host, &number,
+	status = gh_client_control_begin((int) entry->device, GH_SERVICE_STATS, table, generation, host, &number,
 						   error);
 	if (status == GH_OK)
 	{
-		status = control(number, host, error);
+		status = gh_client_control(number, host, error);
 		handle->options = gh_slot_at(number)->options;
 		gh_slot_leave(number);
 	}
@@ -547,7 +558,7 @@ service_table_destroy(GhTable *table)
 {
 	GhServiceTable *handle = (GhServiceTable *) table;
 
-	entry_drop(handle->table, handle->generation);
+	gh_client_entry_drop(handle->table, handle->generation);
 	handle_free(handle);
 }
 
@@ -555,8 +566,9 @@ void
 gh_client_drop_tables(void)
 {
 	for (GhServiceTable *handle = own_tables; handle != NULL; handle = handle->next)
-		entry_drop(handle->table, handle->generation);
+		gh_client_entry_drop(handle->table, handle->generation);
 	own_tables = NULL;
+	gh_client_drop_scans();
 }
 
 /* A request on the table without arrays. */
@@ -565,14 +577,14 @@ table_control(GhTable *table, GhServiceOp op, uint64 keys, GhTableStats *stats, 
 {
 	GhServiceTable *handle = (GhServiceTable *) table;
 	uint32		number;
-	GhStatus	status = control_begin((int) gh_table_entry_at(handle->table)->device, op,
+	GhStatus	status = gh_client_control_begin((int) gh_table_entry_at(handle->table)->device, op,
 									   handle->table, handle->generation, &handle->host,
 									   &number, error);
 
 	if (status != GH_OK)
 		return status;
 	gh_slot_at(number)->keys_wanted = keys;
-	status = control(number, &handle->host, error);
+	status = gh_client_control(number, &handle->host, error);
 	if (status == GH_OK && stats != NULL)
 		*stats = gh_slot_at(number)->stats;
 	gh_slot_leave(number);
@@ -627,6 +639,7 @@ gh_service_engine(void)
 		.submit = gh_client_submit,
 		.poll = gh_client_poll,
 		.wait = gh_client_wait,
+		.scans = &gh_service_scans,
 	};
 
 	return &engine;

@@ -37,6 +37,9 @@ typedef struct GhServiceTable
 
 /* At this process's end: its tables go. */
 extern void gh_client_drop_tables(void);
+/* Of the service's devices; NULL: there is none of that number. */
+extern GhDevice *gh_device_at(int device);
+extern GhStatus gh_device_unavailable(int device, GhError *error);
 extern bool gh_device_is_ready(GhDevice *device);
 /* From here on the slot and its buffer are the service's; the generation names the request. */
 extern uint64 gh_client_slot_submit(uint32 number);
@@ -45,11 +48,51 @@ extern GhStatus gh_client_slot_look(uint32 number, GhError *error);
 /* Waits for it; GH_STOPPED, after an interrupt: the request is still in flight. */
 extern GhStatus gh_client_slot_wait(uint32 number, const GhHost *host, GhError *error);
 
+/*
+ * A free entry, now LIVE, or false.  procno -1: any process of the database's; executor -1:
+ * any of them.
+ */
+extern bool gh_client_entry_take(uint32 device, int procno, bool is_scan, int executor,
+								 uint32 *table, uint64 *generation);
+/* The table is to be freed, by its executor if it has one. */
+extern void gh_client_entry_drop(uint32 table, uint64 generation);
+/* Whether it is there, and its worker. */
+extern bool gh_client_entry_lives(uint32 table, uint64 generation);
+/* The slot of this process, for a request on the table; waits until an earlier one is through. */
+extern GhStatus gh_client_control_begin(int device, GhServiceOp op, uint32 table,
+										uint64 generation, const GhHost *host, uint32 *number,
+										GhError *error);
+/* Such a request to its end.  On GH_OK the answer is in the slot until the caller leaves it. */
+extern GhStatus gh_client_control(uint32 number, const GhHost *host, GhError *error);
+
 /* ---- client_request.c: of engine.h ---- */
+
+/* Where an array is in the slot's buffer, GH_NO_ARRAY if it is NULL; false when it is elsewhere. */
+extern bool gh_client_array(uint32 number, const void *array, GhOffset *offset);
+
 
 extern GhStatus gh_client_submit(GhTable *table, GhRequest *request);
 extern GhStatus gh_client_poll(GhRequest *request);
 extern GhStatus gh_client_wait(GhRequest *request);
+
+/* ---- client_scan.c: of scan.h ---- */
+
+/* A process's handle on a scan of the service. */
+typedef struct GhServiceScan
+{
+	GhScan		common;			/* first */
+	GhHost		host;
+	uint32		table;			/* its entry */
+	uint64		generation;
+	uint32		results_slot;	/* of a call that was stopped on its way */
+	uint64		results_generation; /* of its request; 0: there is none */
+	uint64		queue_ns;		/* sums of the requests so far */
+	uint64		run_ns;
+	struct GhServiceScan *next;	/* of this process */
+} GhServiceScan;
+
+extern const GhScanEngine gh_service_scans;
+extern void gh_client_drop_scans(void);
 
 /* ---- shmem.c ---- */
 

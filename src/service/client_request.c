@@ -14,9 +14,8 @@ enum
 	STATE_GENERATION
 };
 
-/* Where an array is in the slot's buffer; false when it is elsewhere. */
-static bool
-array_offset(uint32 number, const void *array, GhOffset *offset)
+bool
+gh_client_array(uint32 number, const void *array, GhOffset *offset)
 {
 	const char *buffer = gh_buffer_at(number);
 
@@ -46,13 +45,13 @@ fill_slot(uint32 number, const GhRequest *request)
 	slot->replaced = request->replaced;
 	slot->removed = request->removed;
 	slot->values_count = request->values_count;
-	return array_offset(number, request->keys, &slot->keys) &&
-		array_offset(number, request->values_in, &slot->values_in) &&
-		array_offset(number, request->ops, &slot->ops) &&
-		array_offset(number, request->values_out, &slot->values_out) &&
-		array_offset(number, request->flags_out, &slot->flags_out) &&
-		array_offset(number, request->counts_out, &slot->counts_out) &&
-		array_offset(number, request->offsets_out, &slot->offsets_out);
+	return gh_client_array(number, request->keys, &slot->keys) &&
+		gh_client_array(number, request->values_in, &slot->values_in) &&
+		gh_client_array(number, request->ops, &slot->ops) &&
+		gh_client_array(number, request->values_out, &slot->values_out) &&
+		gh_client_array(number, request->flags_out, &slot->flags_out) &&
+		gh_client_array(number, request->counts_out, &slot->counts_out) &&
+		gh_client_array(number, request->offsets_out, &slot->offsets_out);
 }
 
 GhStatus
@@ -71,8 +70,7 @@ gh_client_submit(GhTable *table, GhRequest *request)
 											  "a session has no device memory of its own");
 	if (request->count == 0)
 		return request->status = GH_OK;
-	if (pg_atomic_read_u64(&entry->word) != gh_slot_word(handle->generation, GH_TABLE_LIVE) ||
-		!gh_device_is_ready(&gh_service->device[entry->device]))
+	if (!gh_client_entry_lives(handle->table, handle->generation))
 		return request->status = gh_error_set(&request->error, GH_DEVICE_ERROR,
 											  "the table was lost with the worker of GPU %d",
 											  gh_service_device_number((int) entry->device));

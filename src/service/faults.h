@@ -30,6 +30,11 @@
 	X(FIND, "find") \
 	X(FIND_ALL, "find_all") \
 	X(DELETE, "delete") \
+	X(SCAN_CREATE, "scan_create") \
+	X(SCAN, "scan") \
+	X(SCAN_RESULTS, "scan_results") \
+	X(SCAN_TABLE, "scan_table") \
+	X(SCAN_STATS, "scan_stats") \
 	X(ALLOCATION, "allocation") \
 	X(REPLY, "reply")
 

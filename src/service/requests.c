@@ -68,17 +68,28 @@ give_device(void *ctx, uint64_t bytes)
 	pg_atomic_fetch_sub_u64(&gh_table_entry_at(table->number)->bytes, (int64) bytes);
 }
 
+void
+gh_executor_host(GhWorkerTable *table, GhHost *host)
+{
+	memset(host, 0, sizeof(*host));
+	host->ctx = table;
+	host->alloc = host_alloc;
+	host->free = host_free;
+	host->address = host_address;
+	host->take_device = take_device;
+	host->give_device = give_device;
+}
+
 /* ----------------------------------------------------------------- answers */
 
-static void
-count(GhCounter counter, uint64 amount)
+void
+gh_executor_count(GhCounter counter, uint64 amount)
 {
 	pg_atomic_fetch_add_u64(&gh_worker.device->counter[counter], (int64) amount);
 }
 
-/* What of the device's memory is free, tables of others counted in. */
-static void
-note_free_memory(void)
+void
+gh_executor_note_memory(void)
 {
 	GhDeviceInfo info;
 	GhError		ignored;
@@ -87,9 +98,8 @@ note_free_memory(void)
 		gh_worker.device->info.memory_free = info.memory_free;
 }
 
-/* After an error that cost a table its content: does the device still answer? */
-static void
-check_device(const GhError *error)
+void
+gh_executor_check_device(const GhError *error)
 {
 	GhDeviceInfo info;
 	GhError		ignored;
@@ -98,42 +108,43 @@ check_device(const GhError *error)
 		gh_executor_declare_lost(error);
 }
 
-/* The slot's answer is written; whoever waits is told. */
-static void
-slot_answer(uint32 number)
+void
+gh_executor_answer(uint32 number)
 {
 	GhSlot	   *slot = gh_slot_at(number);
 	uint64		started = pg_atomic_read_u64(&slot->started_ns);
 	GhError		ignored;
 
 	(void) gh_executor_pass_point(GH_FAULT_POINT_REPLY, &ignored);
-	count(GH_COUNT_REQUESTS, 1);
+	gh_executor_count(GH_COUNT_REQUESTS, 1);
+	slot->queue_ns = slot->run_ns = 0;
 	if (started != 0)
 	{
-		count(GH_COUNT_QUEUE_NS, started - Min(slot->submitted_ns, started));
-		count(GH_COUNT_RUN_NS, gh_monotonic_ns() - started);
+		slot->queue_ns = started - Min(slot->submitted_ns, started);
+		slot->run_ns = gh_monotonic_ns() - started;
+		gh_executor_count(GH_COUNT_QUEUE_NS, slot->queue_ns);
+		gh_executor_count(GH_COUNT_RUN_NS, slot->run_ns);
 	}
 	if (slot->status != GH_OK && slot->status != GH_TOO_SMALL)
-		count(GH_COUNT_ERRORS, 1);
+		gh_executor_count(GH_COUNT_ERRORS, 1);
 	pg_atomic_write_u64(&slot->started_ns, 0);
 	if (gh_slot_finish(number, gh_worker.running_by_slot[number].generation))
 		gh_executor_tell_main();
 }
 
-static void
-slot_refuse(uint32 number, GhStatus status, const char *why)
+void
+gh_executor_refuse(uint32 number, GhStatus status, const char *why)
 {
 	GhSlot	   *slot = gh_slot_at(number);
 
 	slot->status = gh_error_set(&slot->error, status, "%s", why);
-	slot_answer(number);
+	gh_executor_answer(number);
 }
 
 /* ---------------------------------------------------------------- requests */
 
-/* An array of `bytes` in the slot's buffer; false when it would leave it. */
-static bool
-place_array(uint32 number, uint32 units, GhOffset offset, uint64 count, uint64 size,
+bool
+gh_executor_array(uint32 number, uint32 units, GhOffset offset, uint64 count, uint64 size,
 			void **array)
 {
 	uint64		room = (uint64) units * GH_UNIT_BYTES;
@@ -147,9 +158,8 @@ place_array(uint32 number, uint32 units, GhOffset offset, uint64 count, uint64 s
 	return true;
 }
 
-/* Whether a buffer of so many units, and no other, begins there. */
-static bool
-is_buffer(uint32 first, uint32 units)
+bool
+gh_executor_is_buffer(uint32 first, uint32 units)
 {
 	if (first >= gh_service->units || units == 0 || units > gh_service->units - first)
 		return false;
@@ -172,17 +182,17 @@ build_request(uint32 number, const GhSlot *asked, const GhWorkerTable *table, Gh
 	void	   *offsets;
 	uint64		out = asked->run_op == GH_FIND_ALL ? asked->values_capacity : asked->count;
 
-	if (!is_buffer(number, units) || asked->count > GH_BATCH_MAX ||
+	if (!gh_executor_is_buffer(number, units) || asked->count > GH_BATCH_MAX ||
 		asked->done > asked->count || out > (uint64) units * GH_UNIT_BYTES)
 		return false;
 	memset(request, 0, sizeof(*request));
-	if (!place_array(number, units, asked->keys, asked->count, table->options.key_size, &keys) ||
-		!place_array(number, units, asked->values_in, asked->count, table->options.value_size, &values_in) ||
-		!place_array(number, units, asked->ops, asked->count, 1, &ops) ||
-		!place_array(number, units, asked->values_out, out, table->options.value_size, &request->values_out) ||
-		!place_array(number, units, asked->flags_out, asked->count, 1, &flags) ||
-		!place_array(number, units, asked->counts_out, asked->count, sizeof(uint64), &counts) ||
-		!place_array(number, units, asked->offsets_out, asked->count + 1, sizeof(uint64), &offsets))
+	if (!gh_executor_array(number, units, asked->keys, asked->count, table->options.key_size, &keys) ||
+		!gh_executor_array(number, units, asked->values_in, asked->count, table->options.value_size, &values_in) ||
+		!gh_executor_array(number, units, asked->ops, asked->count, 1, &ops) ||
+		!gh_executor_array(number, units, asked->values_out, out, table->options.value_size, &request->values_out) ||
+		!gh_executor_array(number, units, asked->flags_out, asked->count, 1, &flags) ||
+		!gh_executor_array(number, units, asked->counts_out, asked->count, sizeof(uint64), &counts) ||
+		!gh_executor_array(number, units, asked->offsets_out, asked->count + 1, sizeof(uint64), &offsets))
 		return false;
 	request->op = asked->run_op;
 	request->count = asked->count;
@@ -214,8 +224,8 @@ count_bytes(const GhRequest *request, const GhTableOptions *options)
 		(request->counts_out != NULL ? sizeof(uint64) : 0) +
 		(request->offsets_out != NULL ? sizeof(uint64) : 0);
 
-	count(GH_COUNT_BYTES_TO, request->done * to);
-	count(GH_COUNT_BYTES_FROM, request->done * from +
+	gh_executor_count(GH_COUNT_BYTES_TO, request->done * to);
+	gh_executor_count(GH_COUNT_BYTES_FROM, request->done * from +
 		  (request->values_out != NULL ? values * options->value_size : 0));
 }
 
@@ -234,12 +244,12 @@ finish_request(uint32 number, const GhWorkerTable *table, const GhRequest *reque
 	slot->replaced = request->replaced;
 	slot->removed = request->removed;
 	slot->values_count = request->values_count;
-	count(GH_COUNT_BATCHES, 1);
-	count(GH_COUNT_KEYS, request->done);
+	gh_executor_count(GH_COUNT_BATCHES, 1);
+	gh_executor_count(GH_COUNT_KEYS, request->done);
 	count_bytes(request, &table->options);
 	if (status == GH_DEVICE_ERROR)
-		check_device(&request->error);
-	slot_answer(number);
+		gh_executor_check_device(&request->error);
+	gh_executor_answer(number);
 }
 
 static void
@@ -250,7 +260,7 @@ run_request(GhExecutor *executor, uint32 number, const GhSlot *asked, GhWorkerTa
 
 	if (!build_request(number, asked, table, &running->request))
 	{
-		slot_refuse(number, GH_INVALID, "an array of the request is outside its buffer");
+		gh_executor_refuse(number, GH_INVALID, "an array of the request is outside its buffer");
 		return;
 	}
 	status = gh_executor_pass_point(gh_fault_point_of(running->request.op), &running->request.error);
@@ -261,6 +271,15 @@ run_request(GhExecutor *executor, uint32 number, const GhSlot *asked, GhWorkerTa
 		finish_request(number, table, &running->request, status);
 		return;
 	}
+	running->is_scan = false;
+	gh_executor_runs(executor, number, table);
+}
+
+void
+gh_executor_runs(GhExecutor *executor, uint32 number, GhWorkerTable *table)
+{
+	GhRunning  *running = &gh_worker.running_by_slot[number];
+
 	running->active = true;
 	running->table = table->number;
 	table->running++;
@@ -277,7 +296,9 @@ gh_executor_poll(GhExecutor *executor)
 	{
 		uint32		number = executor->running[i];
 		GhRunning    *running = &gh_worker.running_by_slot[number];
-		GhStatus	status = gh_worker.engine->poll(&running->request);
+		GhWorkerTable *table = &gh_worker.tables[running->table];
+		GhStatus	status = running->is_scan ? gh_worker.engine->scans->poll(&running->scan_request) :
+			gh_worker.engine->poll(&running->request);
 
 		if (status == GH_BUSY)
 		{
@@ -285,20 +306,22 @@ gh_executor_poll(GhExecutor *executor)
 			continue;
 		}
 		running->active = false;
-		gh_worker.tables[running->table].running--;
+		table->running--;
 		/* order is kept: the oldest is looked at first */
 		executor->nrunning--;
 		memmove(&executor->running[i], &executor->running[i + 1],
 				(executor->nrunning - i) * sizeof(uint32));
-		finish_request(number, &gh_worker.tables[running->table], &running->request, status);
+		if (running->is_scan)
+			gh_scans_finish(number, table, status);
+		else
+			finish_request(number, table, &running->request, status);
 		ended = true;
 	}
 	return ended;
 }
 
-/* Until nothing of the table is in the engine. */
-static void
-drain_table(GhExecutor *executor, const GhWorkerTable *table)
+void
+gh_executor_drain(GhExecutor *executor, const GhWorkerTable *table)
 {
 	while (table->running > 0)
 		(void) gh_executor_poll(executor);
@@ -310,14 +333,9 @@ static void
 create_table(uint32 number, const GhSlot *asked, GhWorkerTable *table)
 {
 	GhSlot	   *slot = gh_slot_at(number);
-	GhHost		host = {0};
+	GhHost		host;
 
-	host.ctx = table;
-	host.alloc = host_alloc;
-	host.free = host_free;
-	host.address = host_address;
-	host.take_device = take_device;
-	host.give_device = give_device;
+	gh_executor_host(table, &host);
 	table->options = asked->options;
 	table->options.device = gh_worker.cuda_device;
 	table->generation = asked->table_generation;
@@ -327,10 +345,10 @@ create_table(uint32 number, const GhSlot *asked, GhWorkerTable *table)
 	if (slot->status != GH_OK)
 		table->handle = NULL;
 	if (slot->status == GH_DEVICE_ERROR)
-		check_device(&slot->error);
+		gh_executor_check_device(&slot->error);
 	else
-		note_free_memory();
-	slot_answer(number);
+		gh_executor_note_memory();
+	gh_executor_answer(number);
 }
 
 static GhStatus
@@ -366,6 +384,7 @@ static const char *
 refusal(const GhSlot *asked)
 {
 	const GhTableEntry *entry;
+	const GhWorkerTable *table;
 	uint64		word;
 
 	if (asked->table >= GH_TABLES_MAX)
@@ -376,9 +395,11 @@ refusal(const GhSlot *asked)
 		return "the table is gone";
 	if (entry->procno == -1 ? entry->database != asked->database : entry->procno != asked->procno)
 		return "the table is another session's";
-	if (asked->op == GH_SERVICE_CREATE)
-		return gh_worker.tables[asked->table].handle != NULL ? "the table is there already" : NULL;
-	if (gh_worker.tables[asked->table].handle == NULL || gh_worker.tables[asked->table].generation != asked->table_generation)
+	table = &gh_worker.tables[asked->table];
+	if (asked->op == GH_SERVICE_CREATE || asked->op == GH_SERVICE_SCAN_CREATE)
+		return table->handle != NULL || table->scan != NULL ? "the table is there already" : NULL;
+	if ((gh_is_scan_op(asked->op) ? table->scan == NULL : table->handle == NULL) ||
+		table->generation != asked->table_generation)
 		return "the table was not made";
 	return NULL;
 }
@@ -405,14 +426,21 @@ start_request(GhExecutor *executor, uint32 number, const GhSlot *asked)
 		case GH_SERVICE_RESERVE:
 		case GH_SERVICE_FLUSH:
 		case GH_SERVICE_STATS:
-			drain_table(executor, table);
+			gh_executor_drain(executor, table);
 			slot->status = control_table(slot, asked, table);
 			if (slot->status == GH_DEVICE_ERROR)
-				check_device(&slot->error);
-			slot_answer(number);
+				gh_executor_check_device(&slot->error);
+			gh_executor_answer(number);
+			break;
+		case GH_SERVICE_SCAN_CREATE:
+		case GH_SERVICE_SCAN:
+		case GH_SERVICE_SCAN_RESULTS:
+		case GH_SERVICE_SCAN_TABLE:
+		case GH_SERVICE_SCAN_STATS:
+			gh_scans_start(executor, number, asked);
 			break;
 		default:
-			slot_refuse(number, GH_INVALID, "there is no such request");
+			gh_executor_refuse(number, GH_INVALID, "there is no such request");
 	}
 }
 
@@ -444,7 +472,7 @@ gh_executor_start(GhExecutor *executor, uint32 number, uint64 generation)
 	gh_worker.running_by_slot[number].generation = generation;
 	why = asked.instance != gh_worker.instance ? "the worker was started anew" : refusal(&asked);
 	if (why != NULL)
-		slot_refuse(number, GH_DEVICE_ERROR, why);
+		gh_executor_refuse(number, GH_DEVICE_ERROR, why);
 	else
 		start_request(executor, number, &asked);
 }
@@ -455,23 +483,25 @@ reap_table(GhExecutor *executor, GhWorkerTable *table, uint64 generation)
 	GhTable    *handle = table->handle;
 	GhError		ignored;
 
-	drain_table(executor, table);
+	gh_executor_drain(executor, table);
 	/* the device may hang here as in a request, but no slot tells */
 	pg_atomic_write_u64(&executor->reaping_ns, gh_monotonic_ns());
 	(void) gh_executor_pass_point(GH_FAULT_POINT_DESTROY, &ignored);
+	if (table->scan != NULL && table->generation == generation)
+		gh_scans_destroy(executor, table);
 	if (handle != NULL && table->generation == generation)
 	{
 		table->handle = NULL;
 		gh_worker.engine->table_destroy(handle);
 	}
-	note_free_memory();
+	gh_executor_note_memory();
 	pg_atomic_write_u64(&executor->reaping_ns, 0);
 }
 
 /*
  * Frees tables that nobody wants any more; true when there was one.  Whoever makes an
  * entry DYING sets the flag after that: so it is taken back first and then all are
- * looked at.
+ * looked at.  A table that a scan joins with stays until that is gone, which sets the flag again.
  */
 bool
 gh_executor_reap(GhExecutor *executor)
@@ -488,7 +518,8 @@ gh_executor_reap(GhExecutor *executor)
 		uint64		word = pg_atomic_read_u64(&entry->word);
 		uint64		generation = gh_slot_generation(word);
 
-		if ((GhTableState) gh_slot_state(word) != GH_TABLE_DYING || entry->device != gh_worker.device_index)
+		if ((GhTableState) gh_slot_state(word) != GH_TABLE_DYING || entry->device != gh_worker.device_index ||
+			gh_worker.tables[i].users > 0)
 			continue;
 		reap_table(executor, &gh_worker.tables[i], generation);
 		pg_atomic_write_u64(&entry->word, gh_slot_word(generation + 1, GH_TABLE_FREE));

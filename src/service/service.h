@@ -19,6 +19,7 @@
 
 #include "compat.h"
 #include "engine/engine.h"
+#include "engine/scan.h"
 
 /* ---- shmem.c ---- */
 
@@ -45,9 +46,29 @@ extern bool gh_service_enabled(void);
  *	  gpuhash.device_timeout; GH_LIMIT that gpuhash.device_memory_limit is reached.
  *	- table_export is NULL.
  *
+ * Its scans are of the process that makes them, and go with it.  They differ from scan.h:
+ *
+ *	- create takes a buffer for the time of the call and never waits for one: GH_NO_MEMORY with
+ *	  GH_NO_BUFFERS_MESSAGE.  Tables in joins are scans of this process and of the same device.
+ *	- A request's lists of pages, bitmaps and rows to go back lie in one buffer that this session
+ *	  holds, which has one request at a time.  A page lies whole in that buffer, or in another
+ *	  one of this session, or is one of the server's shared buffers, pinned until the request has
+ *	  ended or the buffer with the list was given back.  `readable` is the worker's to know.
+ *	- results writes to an idle buffer of this session, which stays the service's where the call
+ *	  ends with GH_STOPPED: call it again with the same, or give the buffer back.  make_table may
+ *	  be called again after GH_STOPPED, too.
+ *	- GH_DEVICE_ERROR, GH_LIMIT and GH_STOPPED as above.
+ *
  * No call throws.
  */
 extern const GhEngine *gh_service_engine(void);
+/* What the requests of a scan took so far, in all: until the engine had them, and in it. */
+extern void gh_service_scan_times(const GhScan *scan, uint64 *queue_ns, uint64 *device_ns);
+/*
+ * Whether the device reads the server's buffers where they are: then lists of pinned pages are
+ * the fast way, else copies of pages in the transfer area are.
+ */
+extern bool gh_service_reads_pool(int device);
 
 typedef struct GhServiceScope
 {

@@ -15,6 +15,7 @@
 #include "storage/condition_variable.h"
 #include "storage/spin.h"
 
+#include "engine/scan.h"
 #include "service/faults.h"
 #include "service/service.h"
 
@@ -31,7 +32,7 @@
 #define GH_UNIT_BYTES ((size_t) 512 * 1024)
 #define GH_UNITS_MIN 3
 
-/* Tables on devices at a time, of all sessions together. */
+/* Tables and scans on devices at a time, of all sessions together. */
 #define GH_TABLES_MAX 8192
 
 /* ------------------------------------------------------------------- slots */
@@ -78,8 +79,21 @@ typedef enum GhServiceOp
 	GH_SERVICE_CLEAR,
 	GH_SERVICE_RESERVE,
 	GH_SERVICE_FLUSH,
-	GH_SERVICE_STATS
+	GH_SERVICE_STATS,
+	/* of scans, which are tables here: entries of their own kind */
+	GH_SERVICE_SCAN_CREATE,		/* by the plan in the buffer */
+	GH_SERVICE_SCAN,			/* the pages that the buffer lists */
+	GH_SERVICE_SCAN_RESULTS,
+	GH_SERVICE_SCAN_TABLE,		/* make_table */
+	GH_SERVICE_SCAN_STATS,
+	GH_SERVICE_OPS
 } GhServiceOp;
+
+static inline bool
+gh_is_scan_op(GhServiceOp op)
+{
+	return op >= GH_SERVICE_SCAN_CREATE && op < GH_SERVICE_OPS;
+}
 
 /* An array of a request: where it is in its buffer, or GH_NO_ARRAY. */
 typedef uint64 GhOffset;
@@ -116,6 +130,14 @@ typedef struct GhSlot
 	GhOffset	flags_out;
 	GhOffset	counts_out;
 	GhOffset	offsets_out;
+	/* of scans, whose count is of pages, or of bytes of a plan or for results */
+	GhOffset	block;			/* create: the plan; results: where they go */
+	GhOffset	pages;
+	GhOffset	bitmaps;
+	uint64		nbitmaps;
+	GhOffset	back;
+	uint64		back_room;
+	GhCursor	cursor;			/* results: how far they came */
 	uint64		submitted_ns;	/* monotonic */
 	pg_atomic_uint64 started_ns;	/* executor's; 0: it waits in the ring */
 
@@ -129,6 +151,16 @@ typedef struct GhSlot
 	uint64		removed;
 	uint64		values_count;
 	GhTableStats stats;
+	uint64		counted;		/* of a GhScanRequest, as the following */
+	uint64		passed;
+	uint64		joined[GH_SCAN_JOINS_MAX];
+	uint64		nback;
+	uint64		no_group;
+	uint64		bytes;			/* of results */
+	GhScanTable made;
+	GhScanStats scan_stats;
+	uint64		queue_ns;		/* from submission to the engine */
+	uint64		run_ns;			/* in the engine */
 } GhSlot;
 
 /* ------------------------------------------------------------------ tables */
@@ -141,11 +173,12 @@ typedef enum GhTableState
 	GH_TABLE_LOST				/* its worker is gone; the owner still names it */
 } GhTableState;
 
-/* A table on a device.  state and generation as with slots. */
+/* A table, or a scan, on a device.  state and generation as with slots. */
 typedef struct GhTableEntry
 {
 	pg_atomic_uint64 word;
 	uint32		device;
+	bool		is_scan;
 	int			procno;			/* whose it is; -1: any of the database's */
 	Oid			database;
 	pg_atomic_uint64 bytes;		/* of device memory */
@@ -192,6 +225,9 @@ typedef enum GhCounter
 	GH_COUNT_REQUESTS,
 	GH_COUNT_BATCHES,			/* requests with arrays */
 	GH_COUNT_KEYS,
+	GH_COUNT_PAGE_BATCHES,		/* requests with pages */
+	GH_COUNT_PAGES,
+	GH_COUNT_PAGE_BYTES,
 	GH_COUNT_BYTES_TO,
 	GH_COUNT_BYTES_FROM,
 	GH_COUNT_QUEUE_NS,			/* from submission to the engine */
@@ -200,6 +236,16 @@ typedef enum GhCounter
 	GH_COUNT_ABANDONED,
 	GH_COUNTERS
 } GhCounter;
+
+/* Whether a device reads the server's buffers where they are. */
+typedef enum GhPoolState
+{
+	GH_POOL_UNKNOWN,			/* no worker said anything yet */
+	GH_POOL_OFF,				/* gpuhash.register_buffers */
+	GH_POOL_REGISTERING,
+	GH_POOL_READABLE,
+	GH_POOL_REFUSED				/* pool_message says why */
+} GhPoolState;
 
 typedef struct GhDevice
 {
@@ -213,6 +259,8 @@ typedef struct GhDevice
 	pg_atomic_uint64 started;	/* starts of its worker that found the device */
 	pg_atomic_uint64 cpu_ns;	/* of the worker's threads */
 	bool		registered;		/* the transfer area is known to the device */
+	pg_atomic_uint32 pool;		/* GhPoolState */
+	char		pool_message[GH_MESSAGE_SIZE];
 	GhDeviceInfo info;			/* valid when it was ready once */
 	char		message[GH_MESSAGE_SIZE];	/* why it is absent or down, or the area
 											 * not registered */

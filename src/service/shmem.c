@@ -259,6 +259,7 @@ init_device(GhDevice *device, const GhDevice *plan, uint64 ring_places)
 	pg_atomic_init_u64(&device->memory_limit, PG_UINT64_MAX);
 	pg_atomic_init_u64(&device->memory_used, 0);
 	pg_atomic_init_u64(&device->started, 0);
+	pg_atomic_init_u32(&device->pool, GH_POOL_UNKNOWN);
 	pg_atomic_init_u64(&device->cpu_ns, 0);
 	for (int i = 0; i < GH_COUNTERS; i++)
 		pg_atomic_init_u64(&device->counter[i], 0);

@@ -33,15 +33,25 @@ typedef struct GhRunning
 	bool		active;
 	uint64		generation;		/* of the slot's request */
 	uint32		table;
+	bool		is_scan;
 	GhRequest	request;
+	GhScanRequest scan_request;
+	GhScanPage *pages;			/* of a scan: its list, malloc()ed */
 } GhRunning;
 
-/* A table of this worker. */
+/* A table or a scan of this worker. */
 typedef struct GhWorkerTable
 {
 	GhTable    *handle;			/* NULL: none */
 	uint64		generation;
 	GhTableOptions options;
+	GhScan	   *scan;			/* NULL: none */
+	uint32		page_bytes;		/* of the scan */
+	uint32		users;			/* scans that join with its table */
+	uint32		nused;
+	uint32		used[GH_SCAN_JOINS_MAX];	/* tables that it joins with */
+	bool		was_made;		/* its table, which is */
+	GhScanTable made;
 	uint32		running;		/* requests in the engine */
 	uint32		number;
 } GhWorkerTable;
@@ -72,11 +82,40 @@ extern GhStatus gh_executor_pass_point(GhFaultPoint point, GhError *error);
 
 /* ---- requests.c ---- */
 
+/* Fills in what the engine asks of its host for a table, but for `stop`. */
+extern void gh_executor_host(GhWorkerTable *table, GhHost *host);
+extern void gh_executor_count(GhCounter counter, uint64 amount);
+/* What of the device's memory is free, tables of others counted in. */
+extern void gh_executor_note_memory(void);
+/* After an error that cost a table its content: does the device still answer? */
+extern void gh_executor_check_device(const GhError *error);
+/* The slot's answer is written; whoever waits is told. */
+extern void gh_executor_answer(uint32 number);
+extern void gh_executor_refuse(uint32 number, GhStatus status, const char *why);
+/* An array in the buffer of so many units; false when it would leave it. */
+extern bool gh_executor_array(uint32 number, uint32 units, GhOffset offset, uint64 count,
+							  uint64 size, void **array);
+/* Whether a buffer of so many units, and no other, begins there. */
+extern bool gh_executor_is_buffer(uint32 first, uint32 units);
+/* The slot's request is in the engine from here on. */
+extern void gh_executor_runs(GhExecutor *executor, uint32 number, GhWorkerTable *table);
+/* Until nothing of the table is in the engine. */
+extern void gh_executor_drain(GhExecutor *executor, const GhWorkerTable *table);
+
 /* Begins with a slot that came through the ring. */
 extern void gh_executor_start(GhExecutor *executor, uint32 number, uint64 generation);
 /* Polls everything in the engine once; true when something ended. */
 extern bool gh_executor_poll(GhExecutor *executor);
 /* Frees tables that nobody wants any more; true when there was one. */
 extern bool gh_executor_reap(GhExecutor *executor);
+
+/* ---- scans.c ---- */
+
+/* Does what a slot asks of a scan, which was checked but for its buffer. */
+extern void gh_scans_start(GhExecutor *executor, uint32 number, const GhSlot *asked);
+/* The engine is through with the pages of a request. */
+extern void gh_scans_finish(uint32 number, GhWorkerTable *table, GhStatus status);
+/* Frees the scan; tables that it joined with are free of it. */
+extern void gh_scans_destroy(GhExecutor *executor, GhWorkerTable *table);
 
 #endif							/* GPUHASH_SERVICE_THREADS_H */

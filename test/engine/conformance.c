@@ -4,7 +4,7 @@
  *
  *	conformance cpu [options]
  *	conformance cuda /path/gpuhash_cuda.so [options]
- *	conformance cuda /path/stand_in.so [options]	test/fault/fault_engine.c
+ *	conformance cuda /path/stand_in.so [options]	that of test/fault
  *		--reduced		small sizes, for compute-sanitizer and the like
  *		--seed N		of everything random; else drawn and printed
  *		--growth N		keys of the growth test

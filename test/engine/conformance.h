@@ -30,7 +30,7 @@ typedef struct Context
 	const GhEngine *engine;
 	const char *library;		/* the engine's; NULL: cpu */
 	bool		on_host;		/* the engine's memory is GhHost's alone: cpu */
-	bool		stand_in;		/* the library is test/fault/fault_engine.c */
+	bool		stand_in;		/* the library is that of test/fault */
 	bool		reduced;		/* small sizes, for slow checkers */
 	uint64_t	seed;			/* of everything random */
 	uint64_t	growth;			/* keys of the growth test */

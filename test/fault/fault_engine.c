@@ -40,9 +40,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "engine/engine.h"
-
-#include "registered.h"
+#include "fault.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 
@@ -68,11 +66,10 @@ typedef struct Flight
 typedef struct FaultTable
 {
 	GhTable		common;			/* first */
-	GhHost		host;			/* the caller's */
+	FaultMemory memory;
 	GhTableOptions options;
 	GhTable    *inner;			/* of the CPU engine */
 	bool		failed;			/* it met a failure of the device */
-	bool		refused;		/* the last allocation was, by the budget */
 	Flight	   *first;			/* oldest */
 	Flight	   *last;
 	uint64_t	bytes_to_device;
@@ -106,12 +103,15 @@ fault_due(_Atomic uint64_t *left)
 	return now == 1;
 }
 
-/*
- * Whether the device still works.  A request uses up one of those that may succeed;
- * the file's lock keeps threads and processes apart.
- */
-static bool
-device_works(bool is_request)
+bool
+fault_launch_due(void)
+{
+	return fault_due(&launches_left);
+}
+
+/* The file's lock keeps threads and processes apart. */
+bool
+fault_device_works(bool is_request)
 {
 	const char *path = getenv("GPUHASH_FAULT_FILE");
 	int			file = path != NULL ? open(path, O_RDWR | O_CLOEXEC) : -1;
@@ -140,8 +140,8 @@ device_works(bool is_request)
 	return works;
 }
 
-static GhStatus
-fail(GhError *error)
+GhStatus
+fault_fail(GhError *error)
 {
 	return gh_error_set(error, GH_DEVICE_ERROR, "the test lets the device fail");
 }
@@ -167,7 +167,7 @@ fault_device_count(int *count, GhError *error)
 	return gh_error_set(error, GH_UNAVAILABLE, "the test has no device");
 }
 
-static GhStatus
+GhStatus
 fault_open_device(int device, GhError *error)
 {
 	if (device < 0 || device >= devices())
@@ -198,7 +198,7 @@ fault_buffer_alloc(int device, size_t bytes)
 {
 	GhError		ignored;
 
-	if (fault_open_device(device, &ignored) != GH_OK || !device_works(false))
+	if (fault_open_device(device, &ignored) != GH_OK || !fault_device_works(false))
 		return NULL;
 	return gh_cpu_engine()->buffer_alloc(0, bytes);
 }
@@ -234,29 +234,29 @@ fault_memory_unregister(int device, void *memory)
 	range_unregister(memory);
 }
 
-/* ------------------------------------------------------- memory of a table */
+/* ------------------------------------------- memory of a table or a scan */
 
 static void
-table_give(FaultTable *table, uint64_t bytes)
+memory_give(FaultMemory *memory, uint64_t bytes)
 {
-	atomic_fetch_sub(&device_taken[table->options.device], bytes);
-	if (table->host.give_device != NULL)
-		table->host.give_device(table->host.ctx, bytes);
+	atomic_fetch_sub(&device_taken[memory->device], bytes);
+	if (memory->host.give_device != NULL)
+		memory->host.give_device(memory->host.ctx, bytes);
 }
 
 static bool
-table_take(FaultTable *table, uint64_t bytes)
+memory_take(FaultMemory *memory, uint64_t bytes)
 {
-	_Atomic uint64_t *taken = &device_taken[table->options.device];
+	_Atomic uint64_t *taken = &device_taken[memory->device];
 
-	table->refused = false;
+	memory->refused = false;
 	if (fault_due(&allocations_left))
 		return false;
 	if (atomic_fetch_add(taken, bytes) + bytes <= DEVICE_BYTES)
 	{
-		table->refused = table->host.take_device != NULL &&
-			!table->host.take_device(table->host.ctx, bytes);
-		if (!table->refused)
+		memory->refused = memory->host.take_device != NULL &&
+			!memory->host.take_device(memory->host.ctx, bytes);
+		if (!memory->refused)
 			return true;
 	}
 	atomic_fetch_sub(taken, bytes);
@@ -264,44 +264,54 @@ table_take(FaultTable *table, uint64_t bytes)
 }
 
 static void *
-table_address(void *ctx, GhRef ref)
+memory_address(void *ctx, GhRef ref)
 {
-	FaultTable *table = ctx;
+	FaultMemory *memory = ctx;
 
-	return (char *) table->host.address(table->host.ctx, ref) + HEADER_BYTES;
+	return (char *) memory->host.address(memory->host.ctx, ref) + HEADER_BYTES;
 }
 
 static GhRef
-table_alloc(void *ctx, size_t bytes)
+memory_alloc(void *ctx, size_t bytes)
 {
-	FaultTable *table = ctx;
+	FaultMemory *memory = ctx;
 	GhRef		ref;
 
-	if (bytes > DEVICE_BYTES || !table_take(table, bytes))
+	if (bytes > DEVICE_BYTES || !memory_take(memory, bytes))
 		return 0;
-	ref = table->host.alloc(table->host.ctx, bytes + HEADER_BYTES);
+	ref = memory->host.alloc(memory->host.ctx, bytes + HEADER_BYTES);
 	if (ref == 0)
-		table_give(table, bytes);
+		memory_give(memory, bytes);
 	else
-		*(uint64_t *) table->host.address(table->host.ctx, ref) = bytes;
+		*(uint64_t *) memory->host.address(memory->host.ctx, ref) = bytes;
 	return ref;
 }
 
 static void
-table_free(void *ctx, GhRef ref)
+memory_free(void *ctx, GhRef ref)
 {
-	FaultTable *table = ctx;
-	uint64_t	bytes = *(uint64_t *) table->host.address(table->host.ctx, ref);
+	FaultMemory *memory = ctx;
+	uint64_t	bytes = *(uint64_t *) memory->host.address(memory->host.ctx, ref);
 
-	table->host.free(table->host.ctx, ref);
-	table_give(table, bytes);
+	memory->host.free(memory->host.ctx, ref);
+	memory_give(memory, bytes);
 }
 
-/* The CPU engine knows no budget: to it, what the budget refused is lack of memory. */
-static GhStatus
-status_of(const FaultTable *table, GhStatus status, GhError *error)
+void
+fault_inner_host(FaultMemory *memory, GhHost *inner)
 {
-	if (status == GH_NO_MEMORY && table->refused)
+	memset(inner, 0, sizeof(*inner));
+	inner->ctx = memory;
+	inner->alloc = memory_alloc;
+	inner->free = memory_free;
+	inner->address = memory_address;
+	inner->stop = memory->host.stop;
+}
+
+GhStatus
+fault_status_of(const FaultMemory *memory, GhStatus status, GhError *error)
+{
+	if (status == GH_NO_MEMORY && memory->refused)
 		return gh_error_set(error, GH_LIMIT, "the device memory for all tables is used up");
 	return status;
 }
@@ -324,8 +334,8 @@ flight_end(FaultTable *table, GhStatus status)
 	request->removed = inner->removed;
 	request->values_count = inner->values_count;
 	request->error = inner->error;
-	request->status = status == GH_DEVICE_ERROR ? fail(&request->error) :
-		status_of(table, status, &request->error);
+	request->status = status == GH_DEVICE_ERROR ? fault_fail(&request->error) :
+		fault_status_of(&table->memory, status, &request->error);
 	request->table = NULL;
 	table->first = flight->next;
 	if (table->first == NULL)
@@ -392,7 +402,7 @@ flight_start(FaultTable *table, Flight *flight)
 	if (!count_transfers(table, request))
 		return gh_error_set(&request->error, GH_INVALID,
 							"an array of the request is not where a device reads or writes");
-	flight->fails = !device_works(true) || fault_due(&launches_left);
+	flight->fails = !fault_device_works(true) || fault_launch_due();
 	*inner = *request;
 	if (flight->fails)
 		inner->count = inner->done + (inner->count - inner->done) / 2;
@@ -419,7 +429,7 @@ fault_submit(GhTable *common, GhRequest *request)
 
 	request->table = NULL;
 	if (table->failed)
-		return request->status = fail(&request->error);
+		return request->status = fault_fail(&request->error);
 	status = gh_request_check(&table->options, request, &request->error);
 	if (status != GH_OK)
 		return request->status = status;
@@ -466,9 +476,9 @@ table_enter(FaultTable *table, GhError *error)
 {
 	while (table->first != NULL)
 		table_advance(table);
-	if (!device_works(false) || fault_due(&launches_left))
+	if (!fault_device_works(false) || fault_launch_due())
 		table->failed = true;
-	return table->failed ? fail(error) : GH_OK;
+	return table->failed ? fault_fail(error) : GH_OK;
 }
 
 static void
@@ -495,7 +505,7 @@ fault_table_create(const GhHost *host, const GhTableOptions *options, GhTable **
 				   GhError *error)
 {
 	GhTableOptions inner;
-	GhHost		inner_host = {0};
+	GhHost		inner_host;
 	FaultTable *table;
 	GhStatus	status;
 
@@ -507,27 +517,24 @@ fault_table_create(const GhHost *host, const GhTableOptions *options, GhTable **
 		status = fault_open_device(inner.device, error);
 	if (status != GH_OK)
 		return status;
-	if (!device_works(false))
-		return fail(error);
+	if (!fault_device_works(false))
+		return fault_fail(error);
 	table = calloc(1, sizeof(*table));
 	if (table == NULL)
 		return gh_error_set(error, GH_NO_MEMORY, "out of memory");
 	table->common.engine = gh_cuda_engine();
-	table->host = *host;
+	table->memory.host = *host;
+	table->memory.device = inner.device;
 	table->options = inner;
 	inner.device = 0;
-	inner_host.ctx = table;
-	inner_host.alloc = table_alloc;
-	inner_host.free = table_free;
-	inner_host.address = table_address;
-	inner_host.stop = host->stop;
+	fault_inner_host(&table->memory, &inner_host);
 	status = gh_cpu_engine()->table_create(&inner_host, &inner, &table->inner, error);
 	if (status == GH_OK)
 	{
 		*result = &table->common;
 		return GH_OK;
 	}
-	status = status_of(table, status, error);
+	status = fault_status_of(&table->memory, status, error);
 	free(table);
 	return status;
 }
@@ -556,7 +563,7 @@ fault_table_clear(GhTable *common, GhError *error)
 
 	if (status == GH_OK)
 		status = gh_cpu_engine()->table_clear(table->inner, error);
-	return status_of(table, status, error);
+	return fault_status_of(&table->memory, status, error);
 }
 
 static GhStatus
@@ -567,7 +574,7 @@ fault_table_reserve(GhTable *common, uint64_t keys, GhError *error)
 
 	if (status == GH_OK)
 		status = gh_cpu_engine()->table_reserve(table->inner, keys, error);
-	return status_of(table, status, error);
+	return fault_status_of(&table->memory, status, error);
 }
 
 static GhStatus
@@ -578,7 +585,7 @@ fault_table_flush(GhTable *common, GhError *error)
 
 	if (status == GH_OK)
 		status = gh_cpu_engine()->table_flush(table->inner, error);
-	return status_of(table, status, error);
+	return fault_status_of(&table->memory, status, error);
 }
 
 static GhStatus
@@ -592,7 +599,7 @@ fault_table_export(GhTable *common, GhCursor *cursor, uint64_t capacity, void *k
 	if (status == GH_OK)
 		status = gh_cpu_engine()->table_export(table->inner, cursor, capacity, keys, values,
 											   count, error);
-	return status_of(table, status, error);
+	return fault_status_of(&table->memory, status, error);
 }
 
 static GhStatus
@@ -602,10 +609,10 @@ fault_table_stats(GhTable *common, GhTableStats *stats, GhError *error)
 	GhStatus	status;
 
 	memset(stats, 0, sizeof(*stats));
-	if (!device_works(false))
+	if (!fault_device_works(false))
 		table->failed = true;
 	if (table->failed)
-		return fail(error);
+		return fault_fail(error);
 	status = gh_cpu_engine()->table_stats(table->inner, stats, error);
 	stats->bytes_to_device = table->bytes_to_device;
 	stats->bytes_from_device = table->bytes_from_device;
@@ -636,6 +643,7 @@ static const GhEngine fault_engine = {
 	.submit = fault_submit,
 	.poll = fault_poll,
 	.wait = fault_wait,
+	.scans = &fault_scans,
 };
 
 const GhEngine *

@@ -1,17 +1,14 @@
 /*
- * registered.h
+ * registered.c
  *		Memory that was registered with the stand-in's devices (fault_engine.c).
  *
  * A list of ranges for all threads.  It tells apart what a device can copy from
  * and to, so that a caller's mistake shows without a GPU.
  */
-#ifndef GH_FAULT_REGISTERED_H
-#define GH_FAULT_REGISTERED_H
-
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "engine/engine.h"
+#include "fault.h"
 
 typedef struct Range
 {
@@ -24,14 +21,14 @@ typedef struct Range
 static pthread_mutex_t ranges_lock = PTHREAD_MUTEX_INITIALIZER;
 static Range *ranges;			/* under the lock */
 
-static inline bool
+static bool
 range_overlaps(const Range *range, uintptr_t begin, uintptr_t end)
 {
 	return begin < range->end && range->begin < end;
 }
 
 /* The range is the list's from then on; false: it overlaps another.  Under the lock. */
-static inline bool
+static bool
 range_add(Range *range)
 {
 	for (const Range *other = ranges; other != NULL; other = other->next)
@@ -44,7 +41,7 @@ range_add(Range *range)
 	return true;
 }
 
-static inline GhStatus
+GhStatus
 range_register(void *memory, size_t bytes, bool read_only, GhError *error)
 {
 	Range	   *range = calloc(1, sizeof(*range));
@@ -64,7 +61,7 @@ range_register(void *memory, size_t bytes, bool read_only, GhError *error)
 	return gh_error_set(error, GH_UNSUPPORTED, "the memory is registered already");
 }
 
-static inline void
+void
 range_unregister(void *memory)
 {
 	pthread_mutex_lock(&ranges_lock);
@@ -82,9 +79,7 @@ range_unregister(void *memory)
 	pthread_mutex_unlock(&ranges_lock);
 }
 
-/* A copy from or to memory that is registered in part fails on a device, and so does
- * one to memory that no device can write to. */
-static inline bool
+bool
 can_transfer(const void *array, uint64_t bytes, bool written)
 {
 	uintptr_t	begin = (uintptr_t) array;
@@ -101,4 +96,15 @@ can_transfer(const void *array, uint64_t bytes, bool written)
 	return can;
 }
 
-#endif							/* GH_FAULT_REGISTERED_H */
+bool
+is_registered(const void *array, uint64_t bytes)
+{
+	uintptr_t	begin = (uintptr_t) array;
+	bool		is = false;
+
+	pthread_mutex_lock(&ranges_lock);
+	for (const Range *range = ranges; range != NULL && !is; range = range->next)
+		is = begin >= range->begin && begin + bytes <= range->end;
+	pthread_mutex_unlock(&ranges_lock);
+	return is;
+}

@@ -1,0 +1,360 @@
+/*
+ * scans.c
+ *		What the threads of a worker do with requests on scans.
+ *
+ * As everywhere in a worker, what a client wrote is copied and checked: plans (plan.c), lists of
+ * pages, and offsets.  What lies in pages and bitmaps is not: the engine takes any bytes, also
+ * such that change while it reads them.  No function of PostgreSQL is called here.
+ */
+#include "postgres.h"
+
+#include <stdlib.h>
+
+#include "miscadmin.h"
+#include "storage/bufmgr.h"
+
+#include "service/plan.h"
+#include "service/threads.h"
+
+/* --------------------------------------------------------------------- pages */
+
+/* Whether a page is whole in a buffer of the process that asks. */
+static bool
+is_in_buffer(const GhSlot *asked, const char *page, uint32 page_bytes)
+{
+	const char *area = gh_buffer_at(0);
+	uint32		first;
+	uint32		begin;
+	uint32		end;
+	const GhSlot *slot;
+
+	if (page < area || page >= gh_buffer_at(gh_service->units) ||
+		page_bytes > (Size) (gh_buffer_at(gh_service->units) - page))
+		return false;
+	begin = (uint32) ((page - area) / GH_UNIT_BYTES);
+	end = (uint32) ((page + page_bytes - 1 - area) / GH_UNIT_BYTES);
+	first = pg_atomic_read_u32(gh_unit_at(begin));
+	if (first == 0 || first > gh_service->units || pg_atomic_read_u32(gh_unit_at(end)) != first)
+		return false;
+	slot = gh_slot_at(first - 1);
+	return slot->procno == asked->procno && slot->pid == asked->pid;
+}
+
+/* Whether it is a page of the server's buffers. */
+static bool
+is_in_pool(const char *page, uint32 page_bytes)
+{
+	return page_bytes == BLCKSZ && page >= BufferBlocks &&
+		page < BufferBlocks + (Size) NBuffers * BLCKSZ && (page - BufferBlocks) % BLCKSZ == 0;
+}
+
+/*
+ * Copies the list of a request's pages, and holds each against the memory that its client may
+ * have read.  All processes have that memory at the same addresses.
+ */
+static bool
+copy_pages(const GhSlot *asked, const GhScanPage *list, uint32 page_bytes, GhRunning *running)
+{
+	GhScanRequest *request = &running->scan_request;
+
+	memcpy(running->pages, list, asked->count * sizeof(GhScanPage));
+	request->readable = gh_worker.device->registered;
+	for (uint64 i = 0; i < asked->count; i++)
+	{
+		const char *page = running->pages[i].page;
+
+		if (is_in_buffer(asked, page, page_bytes))
+			continue;
+		if (!is_in_pool(page, page_bytes))
+			return false;
+		request->readable = false;
+	}
+	return true;
+}
+
+/* The engine's request out of what was asked for, checked; NULL, or what is wrong. */
+static const char *
+build_request(uint32 number, const GhSlot *asked, const GhWorkerTable *table)
+{
+	GhRunning  *running = &gh_worker.running_by_slot[number];
+	GhScanRequest *request = &running->scan_request;
+	void	   *pages;
+	void	   *bitmaps;
+	void	   *back;
+
+	memset(request, 0, sizeof(*request));
+	if (!gh_executor_is_buffer(number, asked->units) || asked->count > GH_SCAN_PAGES_MAX ||
+		!gh_executor_array(number, asked->units, asked->pages, asked->count, sizeof(GhScanPage), &pages) ||
+		!gh_executor_array(number, asked->units, asked->bitmaps, asked->nbitmaps, sizeof(uint64), &bitmaps) ||
+		!gh_executor_array(number, asked->units, asked->back, asked->back_room, sizeof(GhScanRow), &back) ||
+		pages == NULL)
+		return "an array of the request is outside its buffer";
+	running->pages = malloc(Max(asked->count, 1) * sizeof(GhScanPage));
+	if (running->pages == NULL)
+		return "out of memory for a list of pages";
+	if (!copy_pages(asked, pages, table->page_bytes, running))
+		return "a page of the request is not in memory that its session may show";
+	request->npages = (uint32) asked->count;
+	request->pages = running->pages;
+	request->bitmaps = bitmaps;
+	request->nbitmaps = bitmaps == NULL ? 0 : asked->nbitmaps;
+	request->back = back;
+	request->back_room = back == NULL ? 0 : asked->back_room;
+	return NULL;
+}
+
+static void
+drop_pages(uint32 number)
+{
+	GhRunning  *running = &gh_worker.running_by_slot[number];
+
+	free(running->pages);
+	running->pages = NULL;
+}
+
+void
+gh_scans_finish(uint32 number, GhWorkerTable *table, GhStatus status)
+{
+	GhScanRequest *request = &gh_worker.running_by_slot[number].scan_request;
+	GhSlot	   *slot = gh_slot_at(number);
+	uint64		page_bytes = (uint64) request->npages * table->page_bytes;
+
+	slot->status = status;
+	if (status != GH_OK)
+		slot->error = request->error;
+	slot->counted = request->counted;
+	slot->passed = request->passed;
+	memcpy(slot->joined, request->joined, sizeof(slot->joined));
+	slot->nback = request->nback;
+	slot->no_group = request->no_group;
+	gh_executor_count(GH_COUNT_PAGE_BATCHES, 1);
+	gh_executor_count(GH_COUNT_PAGES, request->npages);
+	gh_executor_count(GH_COUNT_PAGE_BYTES, page_bytes);
+	gh_executor_count(GH_COUNT_BYTES_TO, page_bytes + request->npages * sizeof(GhScanPage) +
+					  request->nbitmaps * sizeof(uint64));
+	gh_executor_count(GH_COUNT_BYTES_FROM, request->nback * sizeof(GhScanRow));
+	drop_pages(number);
+	if (status == GH_DEVICE_ERROR)
+		gh_executor_check_device(&request->error);
+	gh_executor_answer(number);
+}
+
+static void
+run_pages(GhExecutor *executor, uint32 number, const GhSlot *asked, GhWorkerTable *table)
+{
+	GhRunning  *running = &gh_worker.running_by_slot[number];
+	GhScanRequest *request = &running->scan_request;
+	const char *why = build_request(number, asked, table);
+	GhStatus	status;
+
+	if (why != NULL)
+	{
+		drop_pages(number);
+		gh_executor_refuse(number, GH_INVALID, why);
+		return;
+	}
+	status = gh_executor_pass_point(GH_FAULT_POINT_SCAN, &request->error);
+	if (status == GH_OK)
+		status = gh_worker.engine->scans->submit(table->scan, request);
+	if (status != GH_OK && status != GH_BUSY)
+	{
+		gh_scans_finish(number, table, status);
+		return;
+	}
+	running->is_scan = true;
+	gh_executor_runs(executor, number, table);
+}
+
+/* ---------------------------------------------------------------- making one */
+
+/*
+ * The tables that a plan's scan is joined with: of the same process and executor, so that no
+ * other thread uses them.  NULL, or what is wrong.
+ */
+static const char *
+find_tables(const GhExecutor *executor, const GhSlot *asked, GhPlan *plan)
+{
+	for (uint32 i = 0; plan->options.joins != NULL && i < plan->options.njoins; i++)
+	{
+		const GhPlanTable *named = &plan->tables[i];
+		GhTableEntry *entry;
+		GhWorkerTable *table;
+
+		if (named->table >= GH_TABLES_MAX || named->table % GH_EXECUTORS != executor->number)
+			return "a table of the scan's joins is elsewhere";
+		entry = gh_table_entry_at(named->table);
+		table = &gh_worker.tables[named->table];
+		if (pg_atomic_read_u64(&entry->word) != gh_slot_word(named->generation, GH_TABLE_LIVE) ||
+			entry->device != gh_worker.device_index || table->scan == NULL ||
+			table->generation != named->generation)
+			return "a table of the scan's joins is gone";
+		if (entry->procno != asked->procno)
+			return "a table of the scan's joins is another session's";
+		if (!table->was_made)
+			return "a table of the scan's joins was not made";
+		plan->joins[i].table = table->scan;
+	}
+	return NULL;
+}
+
+/* The tables of its joins stay as long as the scan. */
+static void
+hold_tables(GhWorkerTable *table, const GhPlan *plan)
+{
+	table->nused = plan->options.joins == NULL ? 0 : plan->options.njoins;
+	for (uint32 i = 0; i < table->nused; i++)
+	{
+		table->used[i] = plan->tables[i].table;
+		gh_worker.tables[table->used[i]].users++;
+	}
+}
+
+static GhStatus
+make_scan(GhExecutor *executor, const GhSlot *asked, GhWorkerTable *table, GhPlan *plan,
+		  GhError *error)
+{
+	const char *why = find_tables(executor, asked, plan);
+	GhHost		host;
+	GhStatus	status;
+
+	if (why != NULL)
+		return gh_error_set(error, GH_INVALID, "%s", why);
+	gh_executor_host(table, &host);
+	plan->options.device = gh_worker.cuda_device;
+	table->generation = asked->table_generation;
+	table->page_bytes = plan->options.page_bytes;
+	table->was_made = false;
+	status = gh_executor_pass_point(GH_FAULT_POINT_SCAN_CREATE, error);
+	if (status == GH_OK)
+		status = gh_worker.engine->scans->create(&host, &plan->options, &table->scan, error);
+	if (status == GH_OK)
+		hold_tables(table, plan);
+	else
+		table->scan = NULL;
+	return status;
+}
+
+static void
+create_scan(GhExecutor *executor, uint32 number, const GhSlot *asked, GhWorkerTable *table)
+{
+	GhSlot	   *slot = gh_slot_at(number);
+	void	   *block;
+	GhPlan		plan;
+
+	if (!gh_executor_is_buffer(number, asked->units) ||
+		!gh_executor_array(number, asked->units, asked->block, asked->count, 1, &block) || block == NULL)
+	{
+		gh_executor_refuse(number, GH_INVALID, "the plan of a scan is outside its buffer");
+		return;
+	}
+	if (gh_worker.engine->scans == NULL)
+	{
+		gh_executor_refuse(number, GH_UNSUPPORTED, "the engine has no scans");
+		return;
+	}
+	slot->status = gh_plan_read(block, asked->count, &plan, &slot->error);
+	if (slot->status == GH_OK)
+	{
+		slot->status = make_scan(executor, asked, table, &plan, &slot->error);
+		gh_plan_drop(&plan);
+	}
+	if (slot->status == GH_DEVICE_ERROR)
+		gh_executor_check_device(&slot->error);
+	else
+		gh_executor_note_memory();
+	gh_executor_answer(number);
+}
+
+void
+gh_scans_destroy(GhExecutor *executor, GhWorkerTable *table)
+{
+	GhScan	   *scan = table->scan;
+
+	table->scan = NULL;
+	gh_worker.engine->scans->destroy(scan);
+	for (uint32 i = 0; i < table->nused; i++)
+		gh_worker.tables[table->used[i]].users--;
+	if (table->nused > 0)
+		pg_atomic_write_u32(&executor->ring->dying, 1);
+	table->nused = 0;
+}
+
+/* ------------------------------------------------------------- what they made */
+
+/* Records of groups into the slot's buffer; the executor waits for the device meanwhile. */
+static GhStatus
+fetch_results(uint32 number, const GhSlot *asked, GhWorkerTable *table)
+{
+	GhSlot	   *slot = gh_slot_at(number);
+	GhCursor	cursor = asked->cursor;
+	size_t		bytes = 0;
+	void	   *place;
+	GhStatus	status;
+
+	slot->bytes = 0;
+	if (!gh_executor_is_buffer(number, asked->units) ||
+		!gh_executor_array(number, asked->units, asked->block, asked->count, 1, &place) || place == NULL)
+		return gh_error_set(&slot->error, GH_INVALID, "the place for results is outside its buffer");
+	status = gh_executor_pass_point(GH_FAULT_POINT_SCAN_RESULTS, &slot->error);
+	if (status == GH_OK)
+		status = gh_worker.engine->scans->results(table->scan, &cursor, asked->count, place, &bytes,
+												  &slot->error);
+	slot->cursor = cursor;
+	slot->bytes = bytes;
+	if (status == GH_OK)
+		gh_executor_count(GH_COUNT_BYTES_FROM, bytes);
+	return status;
+}
+
+/* A client that was stopped on its way asks again, and is told the same. */
+static GhStatus
+make_table(GhSlot *slot, GhWorkerTable *table)
+{
+	GhStatus	status = gh_executor_pass_point(GH_FAULT_POINT_SCAN_TABLE, &slot->error);
+
+	if (status == GH_OK && !table->was_made)
+		status = gh_worker.engine->scans->make_table(table->scan, &table->made, &slot->error);
+	if (status != GH_OK)
+		return status;
+	table->was_made = true;
+	slot->made = table->made;
+	gh_executor_note_memory();
+	return GH_OK;
+}
+
+static GhStatus
+tell_stats(GhSlot *slot, GhWorkerTable *table)
+{
+	GhStatus	status = gh_executor_pass_point(GH_FAULT_POINT_SCAN_STATS, &slot->error);
+
+	return status != GH_OK ? status :
+		gh_worker.engine->scans->stats(table->scan, &slot->scan_stats, &slot->error);
+}
+
+void
+gh_scans_start(GhExecutor *executor, uint32 number, const GhSlot *asked)
+{
+	GhWorkerTable *table = &gh_worker.tables[asked->table];
+	GhSlot	   *slot = gh_slot_at(number);
+
+	if (asked->op == GH_SERVICE_SCAN_CREATE)
+	{
+		create_scan(executor, number, asked, table);
+		return;
+	}
+	if (asked->op == GH_SERVICE_SCAN)
+	{
+		run_pages(executor, number, asked, table);
+		return;
+	}
+	gh_executor_drain(executor, table);
+	if (asked->op == GH_SERVICE_SCAN_RESULTS)
+		slot->status = fetch_results(number, asked, table);
+	else if (asked->op == GH_SERVICE_SCAN_TABLE)
+		slot->status = make_table(slot, table);
+	else
+		slot->status = tell_stats(slot, table);
+	if (slot->status == GH_DEVICE_ERROR)
+		gh_executor_check_device(&slot->error);
+	gh_executor_answer(number);
+}
