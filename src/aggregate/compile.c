@@ -130,8 +130,8 @@ input_columns_mutator(Node *expr, GhAggregateNode *node)
  * The expression over the rows of programs, with constants for what has no columns.  *awaited is
  * set where the result of a subquery would be one.
  */
-static Expr *
-folded(GhAggregateNode *node, Expr *expr, ParamExecData **awaited)
+Expr *
+gh_aggregate_folded(GhAggregateNode *node, Expr *expr, ParamExecData **awaited)
 {
 	Folding		folding = {.node = node};
 	Node	   *result = input_columns_mutator((Node *) expr, node);
@@ -170,7 +170,7 @@ find_operand(GhAggregateNode *node, Expr *expr, GhOperand *operand)
 	ParamExecData *awaited = NULL;
 	GhTranslation *translation = begin_translation(node);
 
-	if (gh_translate_value(translation, folded(node, expr, &awaited), operand))
+	if (gh_translate_value(translation, gh_aggregate_folded(node, expr, &awaited), operand))
 		return true;
 	translation = begin_translation(node);
 	expr = (Expr *) gh_make_constants(input_columns_mutator((Node *) expr, node), gh_some_constant,
@@ -250,7 +250,7 @@ gh_aggregate_types(GhAggregateNode *node)
 /* The operands of the program's results. */
 typedef struct Results
 {
-	ParamExecData *awaited;		/* as of folded() */
+	ParamExecData *awaited;		/* as of gh_aggregate_folded() */
 	GhOperand  *keys;
 	GhOperand  *arguments;		/* also of aggregates that tell scales */
 	GhOperand  *filters;
@@ -262,7 +262,7 @@ static bool
 translate_typed(GhAggregateNode *node, GhTranslation *translation, Expr *expr, const GhValueType *type,
 				bool with_scales, Results *results, GhOperand *operand)
 {
-	if (!gh_translate_value(translation, folded(node, expr, &results->awaited), operand))
+	if (!gh_translate_value(translation, gh_aggregate_folded(node, expr, &results->awaited), operand))
 		return false;
 	if (operand->value_class != type->value_class ||
 		(type->value_class == GH_CLASS_INT128 &&
@@ -303,7 +303,7 @@ translate_all(GhAggregateNode *node, GhTranslation *translation, Results *result
 
 	foreach(lc, node->by_rows ? NIL : node->scan->plan->qual)
 	{
-		if (!gh_translate_filter(translation, folded(node, lfirst(lc), &results->awaited)))
+		if (!gh_translate_filter(translation, gh_aggregate_folded(node, lfirst(lc), &results->awaited)))
 			return false;
 	}
 	node->program.nfilters = translation->ninstructions;
@@ -319,7 +319,7 @@ translate_all(GhAggregateNode *node, GhTranslation *translation, Results *result
 
 		results->filtered[a] = node->filter_states[a] != NULL;
 		if (results->filtered[a] &&
-			!gh_translate_value(translation, folded(node, list_nth(node->filters, a), &results->awaited),
+			!gh_translate_value(translation, gh_aggregate_folded(node, list_nth(node->filters, a), &results->awaited),
 								&results->filters[a]))
 			return false;
 		if (spec->aggregate.kind == GH_AGGREGATE_COUNT_ROWS)

@@ -15,6 +15,7 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
+#include "aggregate/device.h"
 #include "aggregate/exec.h"
 #include "aggregate/joined.h"
 
@@ -155,6 +156,7 @@ begin_aggregate(CustomScanState *css, EState *estate, int eflags)
 	node->memory_limit = gh_aggregate_memory_limit();
 	node->timing = (estate->es_instrument & INSTRUMENT_TIMER) != 0;
 	node->phase = GH_AGGREGATE_START;
+	gh_device_init(node);
 }
 
 /* ------------------------------------------------------------ what comes out */
@@ -260,6 +262,7 @@ exec_aggregate(CustomScanState *css)
 static void
 forget_groups(GhAggregateNode *node)
 {
+	gh_device_forget(node);
 	if (node->files != NULL)
 		gh_group_files_close(node->files);
 	node->files = NULL;

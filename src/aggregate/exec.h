@@ -12,6 +12,7 @@
 
 #include "aggregate/node.h"
 #include "join/source.h"
+#include "storage/buf.h"
 
 typedef enum GhAggregatePhase
 {
@@ -35,6 +36,13 @@ typedef struct GhAggregateCounts
 	instr_time	evaluate_time;	/* decoded, and expressions evaluated */
 	instr_time	group_time;		/* groups found, and rows added */
 	instr_time	merge_time;		/* of several participants' groups */
+	/* on the device, also of joins' inner sides: */
+	uint64		device_pages;	/* that it read */
+	uint64		pinned_pages;	/* of them, where they are in shared buffers */
+	uint64		device_bytes;	/* that it read */
+	uint64		device_memory;	/* bytes, at most */
+	instr_time	wait_time;		/* for it */
+	char		fallback_reason[GH_MESSAGE_SIZE];	/* why it was not, or not to the end */
 } GhAggregateCounts;
 
 /* The program for some hundred rows; made when the first row is there. */
@@ -79,6 +87,7 @@ typedef struct GhAggregateNode
 	int		   *attnos;			/* by column: of the relation, where the child is the scan */
 	struct GhJoined *joined;	/* the child is joins over the scan; or NULL */
 	bool		by_rows;		/* the child's rows are read all the same */
+	struct GhDevice *device;	/* what the engine's scans do */
 	struct GhRowBuffer *rows;	/* of them */
 	GhPages		own_pages;
 	GhPages    *pages;			/* of the scan: the node's own, or those of the lowest join's source */
@@ -104,6 +113,9 @@ typedef struct GhAggregateNode
 extern void gh_aggregate_read_input(GhAggregateNode *node);
 extern void gh_aggregate_batch(GhAggregateNode *node, instr_time *clock);
 extern void gh_add_input_row(GhAggregateNode *node);
+extern bool gh_add_tuple(GhAggregateNode *node, Buffer buffer, BlockNumber block, OffsetNumber line);
+extern void gh_aggregate_reread(GhAggregateNode *node, BlockNumber block);
+extern void gh_aggregate_start_anew(GhAggregateNode *node);
 extern void gh_aggregate_keep_within_memory(GhAggregateNode *node);
 
 /* rows.c */
@@ -112,6 +124,7 @@ extern bool gh_aggregate_read_rows(GhAggregateNode *node);
 
 /* compile.c */
 extern void gh_aggregate_types(GhAggregateNode *node);
+extern Expr *gh_aggregate_folded(GhAggregateNode *node, Expr *expr, ParamExecData **awaited);
 extern bool gh_aggregate_compile(GhAggregateNode *node);
 extern void gh_aggregate_forget_program(GhAggregateNode *node);
 
@@ -122,6 +135,7 @@ extern void gh_aggregate_reinit_dsm(CustomScanState *css, ParallelContext *pcxt,
 extern void gh_aggregate_init_worker(CustomScanState *css, shm_toc *toc, void *coordinate);
 extern bool gh_aggregate_attach(GhAggregateNode *node);
 extern bool gh_aggregate_hand_over(GhAggregateNode *node);
+extern void gh_aggregate_drop_file(GhAggregateNode *node);
 extern bool gh_aggregate_put_shared(GhAggregateNode *node);
 
 /* explain.c */

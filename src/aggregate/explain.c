@@ -10,6 +10,7 @@
 
 #include "utils/ruleutils.h"
 
+#include "aggregate/device.h"
 #include "aggregate/exec.h"
 #include "planning.h"
 
@@ -44,6 +45,7 @@ show_times(GhAggregateNode *node, ExplainState *es)
 	GhAggregateCounts *counts = &node->counts;
 	double		source = INSTR_TIME_GET_MILLISEC(counts->source_time);
 	double		build = INSTR_TIME_GET_MILLISEC(counts->build_time);
+	double		wait = INSTR_TIME_GET_MILLISEC(counts->wait_time);
 	double		probe = INSTR_TIME_GET_MILLISEC(counts->probe_time);
 	double		evaluate = INSTR_TIME_GET_MILLISEC(counts->evaluate_time);
 	double		group = INSTR_TIME_GET_MILLISEC(counts->group_time);
@@ -53,13 +55,24 @@ show_times(GhAggregateNode *node, ExplainState *es)
 	if (node->joined != NULL)
 		ExplainPropertyFloat("Build Time", "ms", build, 3, es);
 	ExplainPropertyFloat("Source Time", "ms", source, 3, es);
+	if (counts->device_pages > 0)
+		ExplainPropertyFloat("Wait Time", "ms", wait, 3, es);
 	if (node->joined != NULL)
 		ExplainPropertyFloat("Probe Time", "ms", probe, 3, es);
 	ExplainPropertyFloat("Evaluate Time", "ms", evaluate, 3, es);
 	ExplainPropertyFloat("Group Time", "ms", group, 3, es);
 	if (counts->disk > 0 || !INSTR_TIME_IS_ZERO(counts->merge_time) || es->format != EXPLAIN_FORMAT_TEXT)
 		ExplainPropertyFloat("Merge Time", "ms", merge, 3, es);
-	ExplainPropertyFloat("Emit Time", "ms", Max(total - build - source - probe - evaluate - group - merge, 0.0), 3, es);
+	ExplainPropertyFloat("Emit Time", "ms", Max(total - build - source - wait - probe - evaluate - group - merge, 0.0), 3, es);
+}
+
+/* Whether the device has read pages where they are. */
+static const char *
+page_supply(const GhAggregateCounts *counts)
+{
+	if (counts->pinned_pages == 0)
+		return "copied";
+	return counts->pinned_pages == counts->device_pages ? "pinned" : "both";
 }
 
 /* ExplainCustomScan */
@@ -72,7 +85,7 @@ gh_aggregate_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	show_keys(node, ancestors, es);
 	if (!es->analyze || !node->ran)
 		return;
-	ExplainPropertyText("Engine", "cpu", es);
+	ExplainPropertyText("Engine", counts->device_pages > 0 ? "cuda" : "cpu", es);
 	if (node->scan != NULL || es->format != EXPLAIN_FORMAT_TEXT)
 		ExplainPropertyUInteger("Pages", NULL, counts->pages, es);
 	ExplainPropertyUInteger("Input Rows", NULL, counts->rows, es);
@@ -80,10 +93,20 @@ gh_aggregate_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	if (node->nkeys > 0 || es->format != EXPLAIN_FORMAT_TEXT)
 		ExplainPropertyUInteger("Groups", NULL, counts->groups, es);
 	ExplainPropertyUInteger("Memory Usage", "kB", to_kilobytes(counts->memory), es);
+	if (counts->device_pages > 0)
+	{
+		ExplainPropertyText("Page Supply", page_supply(counts), es);
+		ExplainPropertyUInteger("Device Memory", "kB", to_kilobytes(counts->device_memory), es);
+		ExplainPropertyUInteger("Bytes Transferred", NULL, counts->device_bytes, es);
+	}
 	if (counts->disk > 0 || es->format != EXPLAIN_FORMAT_TEXT)
 		ExplainPropertyUInteger("Disk Usage", "kB", to_kilobytes(counts->disk), es);
 	if (es->timing && node->timing)
 		show_times(node, es);
-	if (es->verbose && node->program.why_not != NULL)
+	if (counts->fallback_reason[0] != '\0')
+		ExplainPropertyText("Fallback Reason", counts->fallback_reason, es);
+	else if (es->verbose && node->program.why_not != NULL)
 		ExplainPropertyText("Fallback Reason", node->program.why_not, es);
+	if (es->verbose && node->device->why_not != NULL)
+		ExplainPropertyText("Engine Reason", node->device->why_not, es);
 }

@@ -20,6 +20,7 @@
 #include "utils/fmgrprotos.h"
 #include "utils/numeric.h"
 
+#include "aggregate/device.h"
 #include "aggregate/exec.h"
 #include "aggregate/joined.h"
 #include "engine/cpu_page.h"
@@ -104,22 +105,22 @@ gh_add_input_row(GhAggregateNode *node)
 	MemoryContextSwitchTo(saved);
 }
 
-/* A visible tuple of the scan's page.  Whether the scan's conditions accept it. */
-static bool
-add_tuple(GhAggregateNode *node, int i)
+/* A visible tuple of a page of the scan, which is pinned.  Whether the scan's conditions accept it. */
+bool
+gh_add_tuple(GhAggregateNode *node, Buffer buffer, BlockNumber block, OffsetNumber line)
 {
 	ScanState  *child = (ScanState *) node->scan;
 	HeapScanDesc scan = node->pages->scan;
-	Page		page = BufferGetPage(scan->rs_cbuf);
-	ItemId		item = PageGetItemId(page, scan->rs_vistuples[i]);
+	Page		page = BufferGetPage(buffer);
+	ItemId		item = PageGetItemId(page, line);
 	ExprContext *econtext = child->ps.ps_ExprContext;
 	TupleTableSlot *to = node->css.ss.ss_ScanTupleSlot;
 
 	/* the scan's place for its current row, which the slot then points to */
 	scan->rs_ctup.t_data = (HeapTupleHeader) PageGetItem(page, item);
 	scan->rs_ctup.t_len = ItemIdGetLength(item);
-	ItemPointerSet(&scan->rs_ctup.t_self, scan->rs_cblock, scan->rs_vistuples[i]);
-	ExecStoreBufferHeapTuple(&scan->rs_ctup, child->ss_ScanTupleSlot, scan->rs_cbuf);
+	ItemPointerSet(&scan->rs_ctup.t_self, block, line);
+	ExecStoreBufferHeapTuple(&scan->rs_ctup, child->ss_ScanTupleSlot, buffer);
 
 	/* one row may take long, and there may be hundreds */
 	CHECK_FOR_INTERRUPTS();
@@ -137,6 +138,15 @@ add_tuple(GhAggregateNode *node, int i)
 		to->tts_values[c] = slot_getattr(child->ss_ScanTupleSlot, node->attnos[c], &to->tts_isnull[c]);
 	gh_add_input_row(node);
 	return true;
+}
+
+/* Visible tuple i of the page that was read last. */
+static bool
+add_tuple(GhAggregateNode *node, int i)
+{
+	HeapScanDesc scan = node->pages->scan;
+
+	return gh_add_tuple(node, scan->rs_cbuf, scan->rs_cblock, scan->rs_vistuples[i]);
 }
 
 /* -------------------------------------------------------------- a page */
@@ -298,6 +308,8 @@ next_page(GhAggregateNode *node, int *from)
 		return false;
 	scan = node->pages->scan;
 	pgstat_count_index_tuples(scan->rs_base.rs_rd, scan->rs_ntuples);
+	if (!node->device->tried)
+		gh_device_log(node, scan->rs_cblock);
 	return true;
 }
 
@@ -335,6 +347,21 @@ read_page(GhAggregateNode *node)
 	return found;
 }
 
+/* A page that was read before, for the first time by this engine. */
+void
+gh_aggregate_reread(GhAggregateNode *node, BlockNumber block)
+{
+	instr_time	clock = {0};
+
+	gh_aggregate_clock(node, NULL, &clock);
+	gh_child_start(node->scan);
+	gh_pages_read_block(node->pages, block);
+	gh_aggregate_clock(node, &node->counts.source_time, &clock);
+	node->counts.pages++;
+	node->counts.rows += add_page(node, 0, &clock);
+	gh_child_stop(node->scan, 0);
+}
+
 /* -------------------------------------------------------------------- all */
 
 /* Where the groups have outgrown memory, they go to files, and other groups begin. */
@@ -362,6 +389,21 @@ gh_aggregate_keep_within_memory(GhAggregateNode *node)
 	node->ngroups = 0;
 }
 
+/* This process's part of the input is to be read once more: nothing of it is kept. */
+void
+gh_aggregate_start_anew(GhAggregateNode *node)
+{
+	node->counts.pages = node->counts.rows = node->counts.back = node->counts.groups = 0;
+	node->counts.disk = 0;
+	if (node->files != NULL)
+		gh_group_files_close(node->files);
+	node->files = NULL;
+	if (node->member != NULL)
+		gh_aggregate_drop_file(node);
+	gh_groups_reset(node->groups);
+	node->ngroups = 0;
+}
+
 /* What is read, the joins' tables having been made where pages are. */
 static GhJoinedInput
 open_input(GhAggregateNode *node)
@@ -371,10 +413,31 @@ open_input(GhAggregateNode *node)
 
 	if (node->joined == NULL)
 		return node->scan != NULL ? GH_JOINED_PAGES : GH_JOINED_ROWS;
+	if (gh_device_open_joins(node))
+		return GH_JOINED_PAGES;
 	gh_aggregate_clock(node, NULL, &clock);
 	input = gh_joined_open(node);
+	/* a program for the scan's rows is none for those of the joins */
+	if (input == GH_JOINED_ROWS)
+		gh_aggregate_forget_program(node);
 	gh_aggregate_clock(node, &node->counts.build_time, &clock);
 	return input;
+}
+
+/* Reads some of the input; false at its end.  *input changes where it has to be begun anew. */
+static bool
+read_some(GhAggregateNode *node, GhJoinedInput *input)
+{
+	if (*input == GH_JOINED_NOTHING)
+		return false;
+	if (*input == GH_JOINED_ROWS)
+		return gh_aggregate_read_rows(node);
+	if (!gh_device_wants(node))
+		return read_page(node);
+	if (gh_device_read(node))
+		return false;
+	*input = open_input(node);
+	return true;
 }
 
 /* Reads the child to its end, into groups. */
@@ -384,15 +447,15 @@ gh_aggregate_read_input(GhAggregateNode *node)
 	GhJoinedInput input = open_input(node);
 
 	node->by_rows = input == GH_JOINED_ROWS;
-	while (input != GH_JOINED_NOTHING &&
-		   (node->by_rows ? gh_aggregate_read_rows(node) : read_page(node)))
+	while (read_some(node, &input))
 	{
 		CHECK_FOR_INTERRUPTS();
+		node->by_rows = input == GH_JOINED_ROWS;
 		gh_aggregate_keep_within_memory(node);
 	}
 	node->counts.groups += gh_groups_count(node->groups);
 	node->counts.memory = Max(node->counts.memory, gh_groups_bytes(node->groups));
 	gh_pages_park(node->pages);
-	if (input == GH_JOINED_PAGES && node->joined != NULL)
+	if (node->joined != NULL && node->joined->open)
 		gh_joined_close(node);
 }

@@ -19,6 +19,7 @@
 #include "miscadmin.h"
 
 #include "aggregate/joined.h"
+#include "engine/scan.h"
 #include "scan/translate.h"
 #include "session.h"
 
@@ -242,18 +243,21 @@ scan_has_row(GhAggregateNode *node)
 	return !asks || gh_source_peek(scan_source(node));
 }
 
-/* Has the joins read their inner sides. */
-GhJoinedInput
-gh_joined_open(GhAggregateNode *node)
+/* Before anything is read: with changed parameters, each node is rescanned when it is started. */
+void
+gh_joined_reset(GhAggregateNode *node)
+{
+	node->joined->first = -1;
+	gh_joined_start(node);
+	gh_joined_stop(node);
+}
+
+/* Has the joins read their inner sides.  False: their tables cannot be probed. */
+bool
+gh_joined_open_tables(GhAggregateNode *node)
 {
 	GhJoined   *joined = node->joined;
 
-	joined->first = -1;
-	/* with changed parameters, each node is rescanned when it is started */
-	gh_joined_start(node);
-	gh_joined_stop(node);
-	if (!scan_has_row(node))
-		return GH_JOINED_NOTHING;
 	joined->open = true;
 	for (int i = joined->nlevels - 1; i >= 0 && joined->open; i--)
 	{
@@ -263,7 +267,19 @@ gh_joined_open(GhAggregateNode *node)
 		joined->open = gh_join_open_for_probes(js);
 		gh_child_stop(&js->css.ss.ps, 0);
 	}
-	if (!joined->open)
+	return joined->open;
+}
+
+/* What may be read of the joins, with their tables made. */
+GhJoinedInput
+gh_joined_open(GhAggregateNode *node)
+{
+	GhJoined   *joined = node->joined;
+
+	gh_joined_reset(node);
+	if (!scan_has_row(node))
+		return GH_JOINED_NOTHING;
+	if (!gh_joined_open_tables(node))
 		return GH_JOINED_ROWS;
 	if (scan_source(node)->peeked)
 		joined->first = gh_source_leave_page(scan_source(node));
@@ -299,7 +315,22 @@ gh_joined_stop(GhAggregateNode *node)
 	GhJoined   *joined = node->joined;
 
 	for (int i = 0; i < joined->nlevels; i++)
-		gh_child_stop(&joined->levels[i].js->css.ss.ps, (int) joined->levels[i].rows);
+		gh_child_stop(&joined->levels[i].js->css.ss.ps, (double) joined->levels[i].rows);
+}
+
+/* So many more rows came out of each join, of those that nobody has counted yet. */
+void
+gh_joined_add_rows(GhAggregateNode *node, const uint64 *rows)
+{
+	GhJoined   *joined = node->joined;
+	uint64		sums[GH_SCAN_JOINS_MAX];
+
+	for (int i = 0; i < joined->nlevels; i++)
+		sums[i] = joined->levels[i].rows + rows[i];
+	gh_joined_start(node);
+	for (int i = 0; i < joined->nlevels; i++)
+		joined->levels[i].rows = sums[i];
+	gh_joined_stop(node);
 }
 
 /* ------------------------------------------------------------ look-ups */

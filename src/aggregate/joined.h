@@ -68,11 +68,14 @@ typedef enum GhJoinedInput
 } GhJoinedInput;
 
 extern GhPages *gh_joined_pages(GhAggregateNode *node);
+extern void gh_joined_reset(GhAggregateNode *node);
+extern bool gh_joined_open_tables(GhAggregateNode *node);
 extern GhJoinedInput gh_joined_open(GhAggregateNode *node);
 extern void gh_joined_close(GhAggregateNode *node);
 extern void gh_joined_start(GhAggregateNode *node);
 extern void gh_joined_stop(GhAggregateNode *node);
 extern void gh_joined_probe(GhAggregateNode *node, GhVectorBatch *batch);
+extern void gh_joined_add_rows(GhAggregateNode *node, const uint64 *rows);
 extern void gh_joined_uncount(GhAggregateNode *node, int level, uint32 rows);
 extern void gh_joined_add_tuple(GhAggregateNode *node);
 

@@ -156,6 +156,7 @@ extern GhSqlValue gh_groups_key(const GhGroups *groups, uint32 group, int key);
 extern Size gh_group_record_size(const GhGroups *groups, uint32 group);
 extern void gh_group_record_write(const GhGroups *groups, uint32 group, char *record);
 extern void gh_groups_merge_records(GhGroups *groups, const char *records, Size size);
+extern void gh_groups_merge_scan(GhGroups *groups, const char *records, Size size);
 extern uint64 gh_group_record_hash(const char *record);
 extern uint64 gh_group_hash(const GhGroups *groups, uint32 group);
 

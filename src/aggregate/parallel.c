@@ -195,6 +195,21 @@ write_groups(GhAggregateNode *node)
 		pfree(buffer.data);
 }
 
+/* What was written is forgotten. */
+void
+gh_aggregate_drop_file(GhAggregateNode *node)
+{
+	GhAggregateMember *member = node->member;
+	char		name[MAXPGPATH];
+
+	if (member->file == NULL)
+		return;
+	BufFileClose(member->file);
+	member->file = NULL;
+	file_name(name, member->number);
+	BufFileDeleteFileSet(&member->shared->files.fs, name, true);
+}
+
 /*
  * The groups have outgrown memory: what they are so far is left to the others.  False: this
  * process is the one that merges, and they are its own to keep.
@@ -299,6 +314,13 @@ add_counts(GhAggregateCounts *totals, const GhAggregateCounts *counts)
 	totals->groups += counts->groups;
 	totals->memory += counts->memory;
 	totals->disk += counts->disk;
+	totals->device_pages += counts->device_pages;
+	totals->pinned_pages += counts->pinned_pages;
+	totals->device_bytes += counts->device_bytes;
+	totals->device_memory += counts->device_memory;
+	INSTR_TIME_ADD(totals->wait_time, counts->wait_time);
+	if (totals->fallback_reason[0] == '\0')
+		strlcpy(totals->fallback_reason, counts->fallback_reason, sizeof(totals->fallback_reason));
 	INSTR_TIME_ADD(totals->build_time, counts->build_time);
 	INSTR_TIME_ADD(totals->probe_time, counts->probe_time);
 	INSTR_TIME_ADD(totals->source_time, counts->source_time);

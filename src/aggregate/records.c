@@ -18,6 +18,7 @@
 #include "miscadmin.h"
 
 #include "aggregate/groups.h"
+#include "engine/scan.h"
 
 typedef struct GhRecord
 {
@@ -283,6 +284,70 @@ gh_groups_merge_records(GhGroups *groups, const char *records, Size size)
 												  groups->packed))
 				elog(ERROR, "group of a hash aggregation has a wrong hash value");
 			merge_states(groups, lookup->groups[row] - 1, record[row], &rest[row]);
+		}
+	}
+}
+
+/* ------------------------------------------------- groups of an engine's scan */
+
+static Size
+scan_record_size(const GhGroups *groups)
+{
+	return sizeof(GhScanGroup) + sizeof(GhScanValue) * groups->nkeys +
+		sizeof(GhAggregateState) * groups->naggregates;
+}
+
+/* The keys of a record, with addresses in it. */
+static void
+read_scan_keys(const GhGroups *groups, const GhScanGroup *record, GhSqlValue *keys)
+{
+	const GhScanValue *held = (const GhScanValue *) (record + 1);
+
+	for (int k = 0; k < groups->nkeys; k++)
+	{
+		keys[k].kind = (record->nulls >> k & 1) != 0 ? GH_SQL_NULL : GH_SQL_HELD;
+		keys[k].low = held[k].low;
+		keys[k].high = held[k].high;
+		if (!gh_key_is_bytes(&groups->keys[k], &keys[k]))
+			continue;
+		if (held[k].low > record->bytes || held[k].high > record->bytes - held[k].low)
+			elog(ERROR, "group of a scan has a key that is not in it");
+		keys[k].low += (uintptr_t) record;
+	}
+}
+
+/* Records as engine/scan.h has them, one behind the other; all of them are in the groups then. */
+void
+gh_groups_merge_scan(GhGroups *groups, const char *records, Size size)
+{
+	GhLookup   *lookup = groups->lookup;
+	const char *end = records + size;
+
+	while (records < end)
+	{
+		const GhScanGroup *record[GH_LOOKUP_ROWS];
+		uint32		n = 0;
+
+		CHECK_FOR_INTERRUPTS();
+		for (; n < GH_LOOKUP_ROWS && records < end; n++)
+		{
+			record[n] = (const GhScanGroup *) records;
+			if ((Size) (end - records) < scan_record_size(groups) || record[n]->bytes % 8 != 0 ||
+				record[n]->bytes < scan_record_size(groups) || record[n]->bytes > (Size) (end - records))
+				elog(ERROR, "group of a scan has a wrong size");
+			read_scan_keys(groups, record[n], lookup->values + (Size) n * groups->nkeys);
+			records += record[n]->bytes;
+		}
+		lookup->nrows = n;
+		gh_lookup_values(groups);
+		gh_look_up(groups);
+		for (uint32 row = 0; row < n; row++)
+		{
+			const GhAggregateState *states = (const GhAggregateState *)
+				((const GhScanValue *) (record[row] + 1) + groups->nkeys);
+
+			for (int a = 0; a < groups->naggregates; a++)
+				merge_state(groups, lookup->groups[row] - 1, a, &states[a], NULL);
 		}
 	}
 }

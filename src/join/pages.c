@@ -149,6 +149,15 @@ read_page(GhPages *pages, int wanted)
 	return true;
 }
 
+static void
+read_block(HeapScanDesc scan, BlockNumber block)
+{
+	scan->rs_cbuf = ReadBufferExtended(scan->rs_base.rs_rd, MAIN_FORKNUM, block, RBM_NORMAL,
+									   scan->rs_strategy);
+	scan->rs_cblock = block;
+	heap_prepare_pagescan((TableScanDesc) scan);
+}
+
 /* Gives up the stream's pins.  Blocks that workers share are chosen for good. */
 static void
 forget_ahead(GhPages *pages)
@@ -177,6 +186,12 @@ start_reading(GhPages *pages)
 {
 }
 
+static void
+read_block(HeapScanDesc scan, BlockNumber block)
+{
+	heapgetpage((TableScanDesc) scan, block);
+}
+
 static bool
 read_page(GhPages *pages, int wanted)
 {
@@ -184,7 +199,7 @@ read_page(GhPages *pages, int wanted)
 
 	if (block == InvalidBlockNumber)
 		return false;
-	heapgetpage((TableScanDesc) pages->scan, block);
+	read_block(pages->scan, block);
 	if (!pages->tuples_unread)
 		fetch_into_cache(pages->scan->rs_cbuf);
 	return true;
@@ -231,6 +246,16 @@ gh_pages_next(GhPages *pages, int wanted)
 		pages->scan->rs_inited = true;
 	}
 	return read_page(pages, wanted);
+}
+
+/* Reads a block that was read before, once more.  The next page is the one that it was. */
+void
+gh_pages_read_block(GhPages *pages, BlockNumber block)
+{
+	gh_pages_leave(pages);
+	CHECK_FOR_INTERRUPTS();
+	read_block(pages->scan, block);
+	fetch_into_cache(pages->scan->rs_cbuf);
 }
 
 /* Gives up the pin on the page. */

@@ -163,11 +163,14 @@ void
 gh_pages_begin(GhPages *pages, PlanState *child)
 {
 	SeqScanState *node = (SeqScanState *) child;
+	/* it is the node's, which ends it */
+	MemoryContext saved = MemoryContextSwitchTo(node->ss.ps.state->es_query_cxt);
 
 	if (node->ss.ss_currentScanDesc == NULL)
 		node->ss.ss_currentScanDesc = table_beginscan(node->ss.ss_currentRelation,
 													  node->ss.ps.state->es_snapshot,
 													  0, NULL);
+	MemoryContextSwitchTo(saved);
 	pages->scan = (HeapScanDesc) node->ss.ss_currentScanDesc;
 	Assert((pages->scan->rs_base.rs_flags & SO_ALLOW_PAGEMODE) != 0);
 }
@@ -323,7 +326,7 @@ gh_child_start(PlanState *child)
 }
 
 void
-gh_child_stop(PlanState *child, int rows)
+gh_child_stop(PlanState *child, double rows)
 {
 	if (child->instrument != NULL)
 		InstrStopNode(child->instrument, rows);

@@ -31,6 +31,7 @@ typedef struct GhPages
 
 extern void gh_pages_init(GhPages *pages, MemoryContext context);
 extern bool gh_pages_next(GhPages *pages, int wanted);
+extern void gh_pages_read_block(GhPages *pages, BlockNumber block);
 extern void gh_pages_leave(GhPages *pages);
 extern void gh_pages_park(GhPages *pages);
 extern void gh_pages_end(GhPages *pages);
@@ -162,7 +163,7 @@ extern bool gh_may_read_pages(PlanState *child, EState *estate, int eflags);
 extern int	gh_relation_attno(PlanState *child, int resno);
 extern void gh_pages_begin(GhPages *pages, PlanState *child);
 extern void gh_child_start(PlanState *child);
-extern void gh_child_stop(PlanState *child, int rows);
+extern void gh_child_stop(PlanState *child, double rows);
 extern void gh_source_init(GhJoinState *js, int side, EState *estate, int eflags);
 extern GhPage *gh_source_page(GhJoinState *js, GhSource *source, int rows_wanted);
 extern bool gh_source_peek(GhSource *source);

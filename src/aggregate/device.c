@@ -1,0 +1,443 @@
+/*
+ * device.c
+ *		A GpuHashAggregate whose rows never pass through the host: pages go to the device, and
+ *		groups come back.
+ *
+ * The program, the joins' tables and the groups are those of the CPU engine's way (input.c), but a
+ * scan of the engine (engine/scan.h) does the pages: supply.c brings them there, device_joins.c has
+ * the tables made.  Rows that it hands back are added here, by PostgreSQL's expressions, to the same
+ * groups that its results are merged into in the end.
+ *
+ * Nothing comes out of the node before all is read.  So when the device is lost, or cannot go on, its
+ * part and that of the rows handed back are forgotten, and this participant reads the same blocks
+ * again, by the CPU engine and under the same snapshot, as if there had been no device.
+ */
+#include "postgres.h"
+
+#include "access/tableam.h"
+#include "catalog/pg_type.h"
+#include "common/pg_prng.h"
+#include "executor/executor.h"
+#include "executor/instrument.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "storage/bufmgr.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+#include "aggregate/device.h"
+#include "aggregate/joined.h"
+#include "gpuhash.h"
+#include "layout.h"
+#include "session.h"
+
+/* Pages that a read stream may read ahead. */
+#define GH_DEVICE_PAGES_AHEAD 128
+/* Rows that a page is thought to have, until it is read. */
+#define GH_ROWS_PER_PAGE 64
+
+void
+gh_device_init(GhAggregateNode *node)
+{
+	node->device = palloc0(sizeof(GhDevice));
+	node->device->context = AllocSetContextCreate(CurrentMemoryContext, "GpuHashAggregate device",
+												  ALLOCSET_SMALL_SIZES);
+}
+
+/* ------------------------------------------------------------ whether to */
+
+/* Why the engines' scans cannot do what the node does; NULL: they can. */
+static const char *
+why_not(const GhAggregateNode *node)
+{
+	/* which of 0 and -0 a group has would depend on time */
+	for (int k = 0; k < node->nkeys; k++)
+		if (gh_class_is_float(node->key_types[k].value_class))
+			return "a key is a float";
+	if (node->nkeys > GH_SCAN_KEYS_MAX)
+		return "there are too many keys";
+	if (node->joined != NULL && node->member != NULL)
+		return "joins in parallel queries are done by the CPU engine";
+	if (node->joined != NULL && node->joined->nlevels > GH_SCAN_JOINS_MAX)
+		return "there are too many joins";
+	return NULL;
+}
+
+/* The engine that is to do the pages; NULL: the CPU engine does them. */
+static const GhEngine *
+choose_engine(GhAggregateNode *node)
+{
+	GhDevice   *device = node->device;
+	const GhEngine *engine;
+	double		rows;
+
+	device->tried = true;
+	if (gh_engine_setting == GH_ENGINE_CPU)
+		return NULL;
+	if ((device->why_not = why_not(node)) != NULL)
+		return NULL;
+	gh_child_start(node->scan);
+	gh_pages_begin(node->pages, node->scan);
+	gh_child_stop(node->scan, 0);
+	rows = (double) node->pages->scan->rs_nblocks * GH_ROWS_PER_PAGE;
+	if (rows == 0)
+		return NULL;
+	engine = gh_choose_engine(rows, &device->why_not);
+	if (!engine->asynchronous)
+		return NULL;
+	if (engine->scans == NULL)
+		device->why_not = "the engine has no scans";
+	return engine->scans != NULL ? engine : NULL;
+}
+
+/* -------------------------------------------------------------- the scan */
+
+static GhScanKey *
+scan_keys(const GhAggregateNode *node)
+{
+	GhScanKey  *keys = palloc0(sizeof(GhScanKey) * Max(node->nkeys, 1));
+
+	for (int k = 0; k < node->nkeys; k++)
+	{
+		const GhValueType *type = &node->key_types[k];
+
+		keys[k].vector = node->program.key_vectors[k];
+		keys[k].value_class = type->value_class == GH_CLASS_BPCHAR ? GH_CLASS_TEXT : type->value_class;
+		keys[k].padded = type->type == BPCHAROID;
+	}
+	return keys;
+}
+
+/* What all scans of the node have in common. */
+void
+gh_device_options(const GhEngine *engine, Relation relation, const GhProgram *program,
+				  GhScanOptions *options)
+{
+	TupleDesc	desc = RelationGetDescr(relation);
+	GhPageAttribute *attributes = palloc(sizeof(GhPageAttribute) * Max(desc->natts, 1));
+	GhTableOptions table;
+
+	for (int i = 0; i < desc->natts; i++)
+		attributes[i] = gh_page_attribute(desc, i + 1);
+	gh_options_init(&table, engine);
+	memset(options, 0, sizeof(*options));
+	options->program = program;
+	options->program_bytes = program->bytes;
+	options->page_bytes = BLCKSZ;
+	options->natts = desc->natts;
+	options->attributes = attributes;
+	options->memory_limit = table.memory_limit;
+	options->seed = table.seed;
+	options->device = table.device;
+}
+
+static GhScanOptions *
+scan_options(GhAggregateNode *node, const GhEngine *engine)
+{
+	GhScanOptions *options = palloc(sizeof(GhScanOptions));
+
+	gh_device_options(engine, ((ScanState *) node->scan)->ss_currentRelation, node->program.program,
+					  options);
+	options->nkeys = node->nkeys;
+	options->keys = scan_keys(node);
+	options->naggregates = node->naggregates;
+	options->aggregates = node->program.aggregates;
+	options->joins_at = node->program.nfilters;
+	if (node->nkeys > 0)
+		options->groups = (uint64) Max(node->css.ss.ps.plan->plan_rows, 1);
+	if (node->joined != NULL)
+	{
+		options->njoins = node->joined->nlevels;
+		options->joins = gh_device_joins(node);
+	}
+	return options;
+}
+
+/* ------------------------------------------------------- rows that come back */
+
+/* Makes the joins' tables on the host, too: a row that was handed back is to be joined. */
+static bool
+open_joins(GhAggregateNode *node)
+{
+	GhSupply   *supply = &node->device->supply;
+
+	if (node->joined == NULL || node->joined->open)
+		return true;
+	if (gh_joined_open_tables(node))
+		return true;
+	supply->failed = true;
+	(void) gh_error_set(&supply->error, GH_UNSUPPORTED,
+						"rows that the device handed back must be joined one by one");
+	return false;
+}
+
+/* GhRowBack */
+static void
+add_row(void *arg, Buffer buffer, BlockNumber block, OffsetNumber line)
+{
+	GhAggregateNode *node = arg;
+
+	if (node->device->supply.failed || !open_joins(node))
+		return;
+	node->counts.rows += gh_add_tuple(node, buffer, block, line);
+	ExecClearTuple(((ScanState *) node->scan)->ss_ScanTupleSlot);
+	gh_aggregate_keep_within_memory(node);
+}
+
+/* ---------------------------------------------------------------- results */
+
+/* The device's groups, into those that rows handed back have made. */
+static bool
+merge_results(GhAggregateNode *node)
+{
+	GhSupply   *supply = &node->device->supply;
+	GhCursor	cursor = {0};
+	Size		room;
+	char	   *buffer = gh_supply_buffer(supply, &room);
+
+	while (!cursor.finished)
+	{
+		size_t		bytes = 0;
+		GhStatus	status = supply->engine->scans->results(supply->scan, &cursor, room, buffer, &bytes,
+															&supply->error);
+
+		if (status == GH_STOPPED)
+		{
+			gh_serve_interrupt();
+			continue;
+		}
+		if (status != GH_OK)
+		{
+			supply->failed = true;
+			return false;
+		}
+		gh_groups_merge_scan(node->groups, buffer, bytes);
+		gh_aggregate_keep_within_memory(node);
+	}
+	return true;
+}
+
+/* Tells the nodes below what the device has done in their place. */
+static void
+tell_children(GhAggregateNode *node)
+{
+	const GhSupplyCounts *counts = &node->device->supply.counts;
+	uint64		passed = counts->passed + node->counts.rows;
+
+	node->counts.rows = passed;
+	InstrCountFiltered1(node->scan, counts->tuples - passed);
+	gh_child_start(node->scan);
+	gh_child_stop(node->scan, (double) passed);
+	if (node->joined != NULL)
+		gh_joined_add_rows(node, counts->joined);
+}
+
+/* *elapsed: time that has been counted, waits and rows that came back included. */
+void
+gh_device_keep_counts(GhAggregateNode *node, const GhSupply *supply, instr_time *elapsed)
+{
+	GhAggregateCounts *counts = &node->counts;
+	GhScanStats stats;
+	GhError		error;
+
+	counts->device_pages += supply->counts.pages;
+	counts->pinned_pages += supply->pinned ? supply->counts.pages : 0;
+	counts->device_bytes += supply->counts.bytes;
+	INSTR_TIME_ADD(counts->wait_time, supply->counts.wait_time);
+	INSTR_TIME_ADD(counts->evaluate_time, supply->counts.back_time);
+	INSTR_TIME_SUBTRACT(*elapsed, supply->counts.wait_time);
+	INSTR_TIME_SUBTRACT(*elapsed, supply->counts.back_time);
+	if (supply->engine->scans->stats(supply->scan, &stats, &error) == GH_OK)
+		counts->device_memory += stats.bytes_peak + stats.work_bytes;
+}
+
+/* ------------------------------------------------------------ what was read */
+
+void
+gh_device_log(GhAggregateNode *node, BlockNumber block)
+{
+	GhDevice   *device = node->device;
+	GhBlockRange *last = device->nranges > 0 ? &device->ranges[device->nranges - 1] : NULL;
+
+	if (last != NULL && block == last->first + last->count)
+	{
+		last->count++;
+		return;
+	}
+	if (device->nranges == device->ranges_room)
+	{
+		device->ranges_room = Max(2 * device->ranges_room, 64);
+		device->ranges = device->ranges == NULL ?
+			MemoryContextAlloc(device->context, sizeof(GhBlockRange) * device->ranges_room) :
+			repalloc(device->ranges, sizeof(GhBlockRange) * device->ranges_room);
+	}
+	last = &device->ranges[device->nranges++];
+	last->first = block;
+	last->count = 1;
+}
+
+/* Reads all blocks that this participant has read before, by the CPU engine. */
+static void
+replay(GhAggregateNode *node)
+{
+	GhDevice   *device = node->device;
+
+	for (int i = 0; i < device->nranges; i++)
+		for (BlockNumber b = 0; b < device->ranges[i].count; b++)
+		{
+			gh_aggregate_reread(node, device->ranges[i].first + b);
+			gh_aggregate_keep_within_memory(node);
+		}
+}
+
+/* ---------------------------------------------------------------- the run */
+
+/* The device cannot go on: what it did is forgotten.  With gpuhash.fallback = error, that is one. */
+void
+gh_device_give_up(GhAggregateNode *node, const GhSupply *supply)
+{
+	GhError		error = supply->error;
+
+	if (gh_fallback_setting == GH_FALLBACK_ERROR && error.status != GH_UNSUPPORTED)
+		gh_report_error(&error, "aggregate on the GPU");
+	gh_count_fallback(supply->engine, &error);
+	strlcpy(node->counts.fallback_reason, error.message, sizeof(node->counts.fallback_reason));
+}
+
+static void
+end_run(GhAggregateNode *node)
+{
+	GhDevice   *device = node->device;
+
+	if (device->running)
+		gh_supply_end(&device->supply);
+	device->running = false;
+	gh_device_end_tables(node);
+}
+
+/*
+ * For a node over joins, before it reads anything: has their tables made on the device.  False: the
+ * joins make their tables by themselves.
+ */
+bool
+gh_device_open_joins(GhAggregateNode *node)
+{
+	const GhEngine *engine;
+
+	if (node->device->tried || (engine = choose_engine(node)) == NULL)
+		return false;
+	gh_joined_reset(node);
+	if (!gh_aggregate_compile(node))
+	{
+		node->device->why_not = node->program.why_not;
+		return false;
+	}
+	node->device->tables_made = gh_device_make_tables(node, engine);
+	if (!node->device->tables_made)
+		gh_device_end_tables(node);
+	return node->device->tables_made;
+}
+
+/* Whether the rest of the pages are to go to the device: asked before each, until it is known. */
+bool
+gh_device_wants(GhAggregateNode *node)
+{
+	GhDevice   *device = node->device;
+	const GhEngine *engine;
+	MemoryContext saved;
+
+	if (node->joined != NULL ? !device->tables_made : device->tried)
+		return false;
+	/* a subquery's result may still be awaited */
+	if (!gh_aggregate_compile(node))
+		return false;
+	engine = node->joined != NULL ? device->tables[0]->engine : choose_engine(node);
+	if (engine == NULL)
+		return false;
+	saved = MemoryContextSwitchTo(device->context);
+	device->running = gh_supply_begin(&device->supply, engine, scan_options(node, engine), node->pages,
+									  device->context);
+	MemoryContextSwitchTo(saved);
+	device->supply.row_back = add_row;
+	device->supply.arg = node;
+	device->supply.timing = node->timing;
+	if (!device->running)
+		gh_device_give_up(node, &device->supply);
+	/* without the scan, the tables are of no use: all begins anew */
+	return device->running || node->joined != NULL;
+}
+
+/* Supplies the pages that are left.  False: the supply has failed. */
+static bool
+supply_pages(GhAggregateNode *node)
+{
+	GhDevice   *device = node->device;
+	bool		joined = node->joined != NULL;
+
+	gh_pages_begin(node->pages, node->scan);
+	node->pages->tuples_unread = device->supply.pinned;
+	while (gh_pages_next(node->pages, GH_DEVICE_PAGES_AHEAD))
+	{
+		HeapScanDesc scan = node->pages->scan;
+
+		pgstat_count_index_tuples(scan->rs_base.rs_rd, scan->rs_ntuples);
+		if (!joined)
+			gh_device_log(node, scan->rs_cblock);
+		if (!gh_supply_page(&device->supply))
+			return false;
+	}
+	return gh_supply_flush(&device->supply);
+}
+
+/*
+ * Has the device read the pages that are left.  False: it could not, the groups are empty, and
+ * the scan's pages, or those that are left after what was replayed, are to be read by the CPU engine.
+ */
+bool
+gh_device_read(GhAggregateNode *node)
+{
+	GhDevice   *device = node->device;
+	instr_time	clock = {0};
+	uint64		before = node->counts.rows;
+	bool		done;
+
+	gh_aggregate_clock(node, NULL, &clock);
+	node->counts.rows = 0;
+	done = device->running && supply_pages(node);
+	gh_aggregate_clock(node, &node->counts.source_time, &clock);
+	done = done && merge_results(node);
+	gh_aggregate_clock(node, &node->counts.merge_time, &clock);
+	gh_pages_park(node->pages);
+	if (done)
+	{
+		gh_device_keep_counts(node, &device->supply, &node->counts.source_time);
+		node->counts.pages += device->supply.counts.pages;
+		node->counts.back += device->supply.counts.back;
+		tell_children(node);
+		node->counts.rows += before;
+		end_run(node);
+		return true;
+	}
+	if (device->running)
+		gh_device_give_up(node, &device->supply);
+	end_run(node);
+	gh_aggregate_start_anew(node);
+	if (node->joined == NULL)
+		replay(node);
+	else
+		table_rescan((TableScanDesc) node->pages->scan, NULL);
+	return false;
+}
+
+/* Before a run with other parameters, or the end. */
+void
+gh_device_forget(GhAggregateNode *node)
+{
+	GhDevice   *device = node->device;
+	MemoryContext context = device->context;
+
+	end_run(node);
+	MemoryContextReset(context);
+	memset(device, 0, sizeof(*device));
+	device->context = context;
+}

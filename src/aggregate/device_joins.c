@@ -1,0 +1,344 @@
+/*
+ * device_joins.c
+ *		The joins' tables of a GpuHashAggregate, made on the device from the inner sides' pages.
+ *
+ * An inner side is a scan whose pages are supplied like those of the outer one, to a scan of the
+ * engine that makes a table (engine/scan.h): of the rows that pass the inner scan's conditions, by
+ * the join's key, with the columns that the node's program reads.  The joins themselves make nothing.
+ *
+ * Where that cannot be, or rows of an inner side are handed back, or several rows have one key and
+ * all of them would be joined, the joins make their tables as ever, on the CPU engine.
+ */
+#include "postgres.h"
+
+#include "access/tableam.h"
+#include "executor/executor.h"
+#include "executor/instrument.h"
+#include "miscadmin.h"
+#include "nodes/makefuncs.h"
+#include "pgstat.h"
+#include "utils/rel.h"
+
+#include "aggregate/device.h"
+#include "aggregate/joined.h"
+#include "scan/translate.h"
+#include "session.h"
+
+/* Pages that a read stream may read ahead. */
+#define GH_TABLE_PAGES_AHEAD 128
+
+/* One inner side while its table is made. */
+typedef struct InnerSide
+{
+	GhAggregateNode *node;
+	GhJoinLevel *level;
+	PlanState  *scan;
+	Relation	relation;
+	GhPages    *pages;
+	GhTranslation *translation;
+	uint32		nfilters;		/* instructions of the scan's conditions */
+	GhOperand  *keys;
+	GhOperand  *kept;			/* by the level's columns */
+} InnerSide;
+
+static bool
+fails(GhAggregateNode *node, const char *why)
+{
+	node->device->why_not = why;
+	return false;
+}
+
+/* --------------------------------------------------------------- the program */
+
+/* A column of the inner scan's output, as the program reads it. */
+static bool
+translate_column(InnerSide *side, int resno, GhOperand *operand)
+{
+	int			attno = gh_relation_attno(side->scan, resno);
+	Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(side->relation), attno - 1);
+	Var		   *var = makeVar(side->translation->varno, attno, attribute->atttypid,
+							  attribute->atttypmod, attribute->attcollation, 0);
+
+	return gh_translate_value(side->translation, (Expr *) var, operand);
+}
+
+/* What the outer program reads must be what the table has. */
+static bool
+is_kept_as_read(const InnerSide *side, const GhJoinedColumn *column, const GhOperand *operand)
+{
+	const GhColumn *kept = &side->translation->columns[operand->vector];
+
+	return kept->load == column->load && kept->scale == column->scale;
+}
+
+static bool
+translate_side(InnerSide *side)
+{
+	GhJoinLevel *level = side->level;
+	const GhJoinState *js = level->js;
+	ListCell   *lc;
+
+	foreach(lc, side->scan->plan->qual)
+	{
+		ParamExecData *awaited = NULL;
+		Expr	   *qual = gh_aggregate_folded(side->node, lfirst(lc), &awaited);
+
+		if (awaited != NULL || !gh_translate_filter(side->translation, qual))
+			return false;
+	}
+	side->nfilters = side->translation->ninstructions;
+	for (int k = 0; k < level->nkeys; k++)
+		if (!translate_column(side, js->keys[GH_INNER].columns[k].attno, &side->keys[k]) ||
+			side->keys[k].value_class != GH_CLASS_INT)
+			return false;
+	for (int c = 0; c < level->ncolumns; c++)
+		if (!translate_column(side, js->columns[GH_INNER].attnos[level->columns[c].column], &side->kept[c]) ||
+			!is_kept_as_read(side, &level->columns[c], &side->kept[c]))
+			return false;
+	return true;
+}
+
+static GhScanPart *
+key_parts(const GhKeySide *keys, int nkeys)
+{
+	GhScanPart *parts = palloc0(sizeof(GhScanPart) * nkeys);
+
+	for (int k = 0; k < nkeys; k++)
+		parts[k].bits = keys->columns[k].bits;
+	return parts;
+}
+
+static bool
+table_options(InnerSide *side, const GhEngine *engine, GhScanOptions *options)
+{
+	GhJoinLevel *level = side->level;
+	GhProgram  *program;
+	GhScanPart *parts = key_parts(&level->js->keys[GH_INNER], level->nkeys);
+	uint16	   *kept = palloc(sizeof(uint16) * Max(level->ncolumns, 1));
+
+	side->translation = gh_translate_begin(RelationGetDescr(side->relation),
+										   ((Scan *) side->scan->plan)->scanrelid);
+	side->keys = palloc0(sizeof(GhOperand) * level->nkeys);
+	side->kept = palloc0(sizeof(GhOperand) * Max(level->ncolumns, 1));
+	if (!translate_side(side) || (program = gh_translate_end(side->translation)) == NULL)
+		return false;
+	for (int k = 0; k < level->nkeys; k++)
+		parts[k].vector = gh_final_vector(side->translation, &side->keys[k]);
+	for (int c = 0; c < level->ncolumns; c++)
+		kept[c] = gh_final_vector(side->translation, &side->kept[c]);
+	gh_device_options(engine, side->relation, program, options);
+	options->joins_at = side->nfilters;
+	options->nparts = level->nkeys;
+	options->parts = parts;
+	options->nkept = level->ncolumns;
+	options->kept = kept;
+	options->groups = (uint64) Max(side->scan->plan->plan_rows, 1);
+	return true;
+}
+
+/* ------------------------------------------------------------------ the table */
+
+/* GhRowBack: the table would lack the row. */
+static void
+refuse_row(void *arg, Buffer buffer, BlockNumber block, OffsetNumber line)
+{
+	GhSupply   *supply = arg;
+
+	(void) buffer;
+	(void) block;
+	(void) line;
+	supply->failed = true;
+	(void) gh_error_set(&supply->error, GH_UNSUPPORTED, "rows of an inner side were handed back");
+}
+
+static bool
+supply_side(InnerSide *side, GhSupply *supply)
+{
+	side->pages->tuples_unread = supply->pinned;
+	while (gh_pages_next(side->pages, GH_TABLE_PAGES_AHEAD))
+	{
+		HeapScanDesc scan = side->pages->scan;
+
+		pgstat_count_index_tuples(scan->rs_base.rs_rd, scan->rs_ntuples);
+		if (!gh_supply_page(supply))
+			return false;
+	}
+	return gh_supply_flush(supply);
+}
+
+static bool
+returns_all_matches(const GhJoinState *js)
+{
+	return !js->single_match && (js->jointype == JOIN_INNER || js->jointype == JOIN_LEFT);
+}
+
+static bool
+make_table(InnerSide *side, GhSupply *supply)
+{
+	GhScanTable table;
+	GhStatus	status;
+
+	do
+	{
+		status = supply->engine->scans->make_table(supply->scan, &table, &supply->error);
+		if (status == GH_STOPPED)
+			gh_serve_interrupt();
+	} while (status == GH_STOPPED);
+	supply->failed = status != GH_OK;
+	if (!supply->failed && returns_all_matches(side->level->js) && table.keys < table.rows)
+	{
+		supply->failed = true;
+		(void) gh_error_set(&supply->error, GH_UNSUPPORTED, "several inner rows have the same key");
+	}
+	return !supply->failed;
+}
+
+static void
+tell_scan(InnerSide *side, const GhSupply *supply)
+{
+	InstrCountFiltered1(side->scan, supply->counts.tuples - supply->counts.passed);
+	gh_child_start(side->scan);
+	gh_child_stop(side->scan, (double) supply->counts.passed);
+}
+
+static bool
+build_side(InnerSide *side, const GhEngine *engine, int number)
+{
+	GhAggregateNode *node = side->node;
+	GhDevice   *device = node->device;
+	GhSupply   *supply = palloc0(sizeof(GhSupply));
+	GhScanOptions options;
+	instr_time	clock = {0};
+	bool		done;
+
+	gh_aggregate_clock(node, NULL, &clock);
+	if (!table_options(side, engine, &options))
+		return fails(node, "an inner side has conditions or columns that the engines have not");
+	device->tables[number] = supply;
+	done = gh_supply_begin(supply, engine, &options, side->pages, device->context);
+	supply->row_back = refuse_row;
+	supply->arg = supply;
+	supply->timing = node->timing;
+	done = done && supply_side(side, supply) && make_table(side, supply);
+	gh_pages_park(side->pages);
+	/* the join may have to read it all the same */
+	table_rescan((TableScanDesc) side->pages->scan, NULL);
+	gh_aggregate_clock(node, &node->counts.build_time, &clock);
+	if (!done)
+	{
+		gh_device_give_up(node, supply);
+		return false;
+	}
+	tell_scan(side, supply);
+	gh_device_keep_counts(node, supply, &node->counts.build_time);
+	gh_supply_free_buffers(supply);
+	return true;
+}
+
+/* Whether the inner side is pages that make a table; and which. */
+static bool
+find_side(GhAggregateNode *node, GhJoinLevel *level, InnerSide *side)
+{
+	GhJoinState *js = level->js;
+
+	side->node = node;
+	side->level = level;
+	side->scan = gh_child(js, GH_INNER);
+	if (js->source[GH_INNER] == NULL)
+		return fails(node, "an inner side is not a plain scan");
+	if (js->keys[GH_INNER].has_exprs)
+		return fails(node, "an inner key is an expression");
+	if (level->ncolumns > 0 && (js->jointype == JOIN_SEMI || js->jointype == JOIN_ANTI))
+		return fails(node, "columns of an inner side are read of which there is no row");
+	side->relation = ((ScanState *) side->scan)->ss_currentRelation;
+	side->pages = &js->source[GH_INNER]->pages;
+	return true;
+}
+
+/* Makes all tables; false: the device has why_not, or the supply of one has failed. */
+bool
+gh_device_make_tables(GhAggregateNode *node, const GhEngine *engine)
+{
+	GhJoined   *joined = node->joined;
+	MemoryContext saved = MemoryContextSwitchTo(node->device->context);
+	bool		done = true;
+
+	for (int i = 0; i < joined->nlevels && done; i++)
+	{
+		InnerSide	side;
+
+		done = find_side(node, &joined->levels[i], &side);
+		if (!done)
+			break;
+		gh_child_start(side.scan);
+		gh_pages_begin(side.pages, side.scan);
+		gh_child_stop(side.scan, 0);
+		done = build_side(&side, engine, i);
+	}
+	MemoryContextSwitchTo(saved);
+	return done;
+}
+
+void
+gh_device_end_tables(GhAggregateNode *node)
+{
+	GhDevice   *device = node->device;
+
+	for (int i = 0; i < GH_SCAN_JOINS_MAX; i++)
+	{
+		if (device->tables[i] != NULL)
+			gh_supply_end(device->tables[i]);
+		device->tables[i] = NULL;
+	}
+	device->tables_made = false;
+}
+
+/* -------------------------------------------------------- for the outer scan */
+
+static GhScanJoinKind
+join_kind(JoinType type)
+{
+	switch (type)
+	{
+		case JOIN_INNER:
+			return GH_SCAN_INNER;
+		case JOIN_LEFT:
+			return GH_SCAN_LEFT;
+		case JOIN_SEMI:
+			return GH_SCAN_SEMI;
+		case JOIN_ANTI:
+			return GH_SCAN_ANTI;
+		default:
+			elog(ERROR, "join type %d is not done by scans", (int) type);
+	}
+}
+
+/* The joins of the outer scan, with the tables that were made. */
+GhScanJoin *
+gh_device_joins(GhAggregateNode *node)
+{
+	GhJoined   *joined = node->joined;
+	GhScanJoin *joins = palloc0(sizeof(GhScanJoin) * joined->nlevels);
+
+	for (int i = 0; i < joined->nlevels; i++)
+	{
+		GhJoinLevel *level = &joined->levels[i];
+		GhScanPart *parts = key_parts(&level->js->keys[GH_OUTER], level->nkeys);
+		GhScanFill *fills = palloc0(sizeof(GhScanFill) * Max(level->ncolumns, 1));
+
+		for (int k = 0; k < level->nkeys; k++)
+			parts[k].vector = level->key_vectors[k];
+		for (int c = 0; c < level->ncolumns; c++)
+		{
+			fills[c].column = level->columns[c].vector;
+			fills[c].kept = c;
+		}
+		joins[i].table = node->device->tables[i]->scan;
+		joins[i].kind = join_kind(level->js->jointype);
+		joins[i].nparts = level->nkeys;
+		joins[i].parts = parts;
+		joins[i].nfills = level->ncolumns;
+		joins[i].fills = fills;
+	}
+	return joins;
+}

@@ -1,0 +1,74 @@
+/*
+ * supply.h
+ *		The pages of a heap scan, supplied to a scan of an engine (engine/scan.h).
+ */
+#ifndef GPUHASH_AGGREGATE_SUPPLY_H
+#define GPUHASH_AGGREGATE_SUPPLY_H
+
+#include "postgres.h"
+
+#include "engine/scan.h"
+#include "join/source.h"
+
+/* Requests at a time: one is filled, one is worked on, one waits behind it. */
+#define GH_SUPPLY_REQUESTS 3
+
+/* A request, and what is kept of its pages until it is through. */
+typedef struct GhSupplyRequest
+{
+	GhScanRequest request;
+	GhScanPage *pages;			/* in the buffer, as what follows */
+	uint64	   *bitmaps;
+	GhScanRow  *back;
+	char	   *copies;			/* of pages; NULL: they are pinned */
+	BlockNumber *blocks;		/* by page */
+	Buffer	   *pins;			/* by page, where there are no copies */
+	uint64		lines;			/* of all pages */
+	bool		submitted;
+} GhSupplyRequest;
+
+/* A row that the engine has not done: to be found in the buffer, which is pinned. */
+typedef void (*GhRowBack) (void *arg, Buffer buffer, BlockNumber block, OffsetNumber line);
+
+typedef struct GhSupplyCounts
+{
+	uint64		pages;
+	uint64		tuples;			/* visible */
+	uint64		requests;
+	uint64		bytes;			/* that the device has read */
+	uint64		passed;			/* rows, as of GhScanRequest */
+	uint64		joined[GH_SCAN_JOINS_MAX];
+	uint64		back;
+	uint64		device_full;	/* of them, for want of the device's memory */
+	instr_time	wait_time;		/* for requests */
+	instr_time	back_time;		/* with rows that came back */
+} GhSupplyCounts;
+
+typedef struct GhSupply
+{
+	const GhEngine *engine;
+	GhScan	   *scan;
+	GhPages    *pages;
+	bool		pinned;			/* the device reads the pages where they are */
+	bool		timing;
+	uint32		room;			/* pages of a request */
+	int			current;		/* request that is filled */
+	GhSupplyRequest requests[GH_SUPPLY_REQUESTS];
+	void	   *buffers[GH_SUPPLY_REQUESTS];	/* NULL: none were taken */
+	GhRowBack	row_back;
+	void	   *arg;
+	GhSupplyCounts counts;
+	bool		failed;			/* the scan is lost, or was never made */
+	GhError		error;			/* and why */
+	MemoryContextCallback callback;
+} GhSupply;
+
+extern bool gh_supply_begin(GhSupply *supply, const GhEngine *engine, const GhScanOptions *options,
+							GhPages *pages, MemoryContext context);
+extern bool gh_supply_page(GhSupply *supply);
+extern bool gh_supply_flush(GhSupply *supply);
+extern void gh_supply_free_buffers(GhSupply *supply);
+extern void gh_supply_end(GhSupply *supply);
+extern void *gh_supply_buffer(GhSupply *supply, Size *bytes);
+
+#endif							/* GPUHASH_AGGREGATE_SUPPLY_H */
