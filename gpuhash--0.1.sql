@@ -273,6 +273,9 @@ CREATE FUNCTION gpuhash_service_stat(
 	OUT requests bigint,
 	OUT batches bigint,
 	OUT keys bigint,
+	OUT page_batches bigint,
+	OUT pages bigint,
+	OUT page_bytes bigint,
 	OUT bytes_to_device bigint,
 	OUT bytes_from_device bigint,
 	OUT queue_ms float8,
@@ -282,6 +285,7 @@ CREATE FUNCTION gpuhash_service_stat(
 	OUT buffers bigint,
 	OUT buffers_free bigint,
 	OUT tables bigint,
+	OUT scans bigint,
 	OUT fallbacks_no_gpu bigint,
 	OUT fallbacks_worker_down bigint,
 	OUT fallbacks_no_buffers bigint,
@@ -303,6 +307,7 @@ CREATE FUNCTION gpuhash_service_activity(
 	OUT state text,
 	OUT operation text,
 	OUT keys bigint,
+	OUT pages bigint,
 	OUT duration_ms float8)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'gpuhash_service_activity'
@@ -353,6 +358,9 @@ CREATE VIEW gpuhash_stat AS SELECT * FROM gpuhash_service_stat();
 
 COMMENT ON VIEW gpuhash_stat IS 'sums of the GPU service over all sessions since gpuhash_stat_reset; no row without the service';
 COMMENT ON COLUMN gpuhash_stat.batches IS 'requests with keys';
+COMMENT ON COLUMN gpuhash_stat.page_batches IS 'requests with pages of tables';
+COMMENT ON COLUMN gpuhash_stat.page_bytes IS 'of these pages, counted in bytes_to_device, too';
+COMMENT ON COLUMN gpuhash_stat.scans IS 'scans of tables that are on a GPU now';
 COMMENT ON COLUMN gpuhash_stat.queue_ms IS 'from submission until the GPU was asked';
 COMMENT ON COLUMN gpuhash_stat.device_ms IS 'from then until the results were there: transfers and kernels';
 COMMENT ON COLUMN gpuhash_stat.abandoned IS 'requests whose session did not wait for the end';
@@ -361,7 +369,7 @@ COMMENT ON COLUMN gpuhash_stat.fallbacks_no_buffers IS 'joins on the CPU engine 
 
 CREATE VIEW gpuhash_stat_activity AS
 	SELECT a.pid, d.datname, pg_catalog.pg_get_userbyid(a.role) AS usename, a.device, a.state,
-		a.operation, a.keys, a.duration_ms
+		a.operation, a.keys, a.pages, a.duration_ms
 	FROM gpuhash_service_activity() AS a LEFT JOIN pg_catalog.pg_database d ON d.oid = a.database;
 
 COMMENT ON VIEW gpuhash_stat_activity IS 'requests on their way to a GPU or running there now; others'' are shown to members of pg_monitor';

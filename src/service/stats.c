@@ -31,6 +31,9 @@ enum
 	STAT_REQUESTS,
 	STAT_BATCHES,
 	STAT_KEYS,
+	STAT_PAGE_BATCHES,
+	STAT_PAGES,
+	STAT_PAGE_BYTES,
 	STAT_BYTES_TO,
 	STAT_BYTES_FROM,
 	STAT_QUEUE_TIME,
@@ -40,6 +43,7 @@ enum
 	STAT_BUFFERS,
 	STAT_BUFFERS_FREE,
 	STAT_TABLES,
+	STAT_SCANS,
 	STAT_FALLBACKS,
 	STAT_RESET = STAT_FALLBACKS + GH_FALLBACKS,
 	STAT_COLUMNS
@@ -55,12 +59,14 @@ enum
 	ACTIVITY_STATE,
 	ACTIVITY_OPERATION,
 	ACTIVITY_KEYS,
+	ACTIVITY_PAGES,
 	ACTIVITY_TIME,
 	ACTIVITY_COLUMNS
 };
 
+/* Tables, or scans, there or about to be freed; device -1: of all of them. */
 static int64
-count_tables(int device)
+count_entries(int device, bool scans)
 {
 	int64		n = 0;
 
@@ -69,7 +75,7 @@ count_tables(int device)
 		GhTableEntry *entry = gh_table_entry_at(i);
 		GhTableState state = (GhTableState) gh_slot_state(pg_atomic_read_u64(&entry->word));
 
-		if (state != GH_TABLE_FREE && (device < 0 || entry->device == (uint32) device))
+		if (state != GH_TABLE_FREE && entry->is_scan == scans && (device < 0 || entry->device == (uint32) device))
 			n++;
 	}
 	return n;
@@ -104,7 +110,7 @@ emit_device(ReturnSetInfo *result, int number)
 	row[GH_DEVICE_COLUMN_ENGINE] = CStringGetTextDatum("cuda");
 	row[GH_DEVICE_COLUMN_NUMBER] = Int32GetDatum(device->number);
 	row[GH_DEVICE_COLUMN_STATUS] = CStringGetTextDatum(device_status(device));
-	row[GH_DEVICE_COLUMN_TABLES] = Int64GetDatum(count_tables(number));
+	row[GH_DEVICE_COLUMN_TABLES] = Int64GetDatum(count_entries(number, false));
 	nulls[GH_DEVICE_COLUMN_NAME] = nulls[GH_DEVICE_COLUMN_MEMORY_TOTAL] = nulls[GH_DEVICE_COLUMN_MEMORY_FREE] =
 		nulls[GH_DEVICE_COLUMN_TRANSFER] = nulls[GH_DEVICE_COLUMN_WORKER_PID] = !ready;
 	if (ready)
@@ -161,6 +167,9 @@ gpuhash_service_stat(PG_FUNCTION_ARGS)
 		[STAT_REQUESTS] = GH_COUNT_REQUESTS,
 		[STAT_BATCHES] = GH_COUNT_BATCHES,
 		[STAT_KEYS] = GH_COUNT_KEYS,
+		[STAT_PAGE_BATCHES] = GH_COUNT_PAGE_BATCHES,
+		[STAT_PAGES] = GH_COUNT_PAGES,
+		[STAT_PAGE_BYTES] = GH_COUNT_PAGE_BYTES,
 		[STAT_BYTES_TO] = GH_COUNT_BYTES_TO,
 		[STAT_BYTES_FROM] = GH_COUNT_BYTES_FROM,
 		[STAT_QUEUE_TIME] = GH_COUNT_QUEUE_NS,
@@ -185,7 +194,8 @@ gpuhash_service_stat(PG_FUNCTION_ARGS)
 	}
 	row[STAT_BUFFERS] = Int64GetDatum((int64) gh_service->units);
 	row[STAT_BUFFERS_FREE] = Int64GetDatum(count_free_buffers());
-	row[STAT_TABLES] = Int64GetDatum(count_tables(-1));
+	row[STAT_TABLES] = Int64GetDatum(count_entries(-1, false));
+	row[STAT_SCANS] = Int64GetDatum(count_entries(-1, true));
 	for (int i = 0; i < GH_FALLBACKS; i++)
 		row[STAT_FALLBACKS + i] = Int64GetDatum((int64) pg_atomic_read_u64(&gh_service->fallbacks[i]));
 	reset = pg_atomic_read_u64(&gh_service->reset_at);
@@ -220,6 +230,11 @@ operation_name(const GhSlot *slot)
 		[GH_SERVICE_RESERVE] = "reserve",
 		[GH_SERVICE_FLUSH] = "flush",
 		[GH_SERVICE_STATS] = "stats",
+		[GH_SERVICE_SCAN_CREATE] = "create scan",
+		[GH_SERVICE_SCAN] = "scan",
+		[GH_SERVICE_SCAN_RESULTS] = "scan results",
+		[GH_SERVICE_SCAN_TABLE] = "make table",
+		[GH_SERVICE_SCAN_STATS] = "scan stats",
 	};
 	static const char *const runs[] = {
 		[GH_INSERT] = "insert",
@@ -261,6 +276,8 @@ emit_activity(ReturnSetInfo *result, const GhSlot *slot, GhSlotState state)
 	row[ACTIVITY_OPERATION] = CStringGetTextDatum(operation_name(slot));
 	row[ACTIVITY_KEYS] = Int64GetDatum(slot->op == GH_SERVICE_RUN ? (int64) slot->count : 0);
 	nulls[ACTIVITY_KEYS] = slot->op != GH_SERVICE_RUN;
+	row[ACTIVITY_PAGES] = Int64GetDatum(slot->op == GH_SERVICE_SCAN ? (int64) slot->count : 0);
+	nulls[ACTIVITY_PAGES] = slot->op != GH_SERVICE_SCAN;
 	row[ACTIVITY_TIME] = Float8GetDatum((double) (now - Min(since, now)) / GH_NS_PER_MS);
 	tuplestore_putvalues(result->setResult, result->setDesc, row, nulls);
 }
