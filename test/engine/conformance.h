@@ -365,7 +365,10 @@ extern const Test program_check_tests[];
 extern const Test aggregate_tests[];
 extern const Test scan_tests[];
 extern const Test scan_refused_tests[];
+extern const Test scan_join_tests[];
+extern const Test scan_join_refused_tests[];
 extern const Test scan_time_tests[];
+extern const Test scan_join_time_tests[];
 
 #ifdef __cplusplus
 }

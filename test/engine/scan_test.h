@@ -50,6 +50,8 @@ typedef struct ScanOutcome
 	uint32_t	told;			/* records that the scan told */
 	bool		refused;		/* memory was */
 	uint64_t	counted;
+	uint64_t	passed;
+	uint64_t	joined[GH_SCAN_JOINS_MAX];
 } ScanOutcome;
 
 /* scan_trial.c */
@@ -65,6 +67,13 @@ extern bool trial_run(Context *c, const Trial *trial, const GhEngine *engine, Sc
 /* The same for the rows that were handed back alone, as bitmaps. */
 extern bool trial_run_back(Context *c, const Trial *trial, const ScanOutcome *back,
 						   const GhEngine *engine, ScanOutcome *outcome);
+/* The steps of a run: what a scan, that is there, makes of pages, and its groups. */
+extern void outcome_make(ScanOutcome *outcome, const Trial *trial);
+extern bool trial_requests(Context *c, const Trial *trial, const GhScanEngine *engine, GhScan *scan,
+						   const GhScanPage *pages, const uint64_t *bitmaps, ScanOutcome *outcome);
+extern bool trial_results(Context *c, const GhScanEngine *engine, GhScan *scan,
+						  ScanOutcome *outcome);
+extern bool lacks_memory(GhStatus status);
 extern void outcome_drop(ScanOutcome *outcome);
 /* Puts a record, which is copied, to those of its group. */
 extern void outcome_add(Context *c, ScanOutcome *outcome, const GhScanGroup *record);

@@ -326,7 +326,7 @@ outcome_add(Context *c, ScanOutcome *outcome, const GhScanGroup *record)
 	*slot = outcome->count;
 }
 
-static void
+void
 outcome_make(ScanOutcome *outcome, const Trial *trial)
 {
 	uint64_t	most = 1;		/* rows, and groups */
@@ -357,8 +357,8 @@ outcome_drop(ScanOutcome *outcome)
 /* --------------------------------------------------------------------- running */
 
 /* All records, in buffers that are too small at times. */
-static bool
-fetch_results(Context *c, const GhScanEngine *engine, GhScan *scan, ScanOutcome *outcome)
+bool
+trial_results(Context *c, const GhScanEngine *engine, GhScan *scan, ScanOutcome *outcome)
 {
 	size_t		capacity = RESULT_BYTES;
 	char	   *buffer = make_memory(capacity);
@@ -408,19 +408,22 @@ gather_back(Context *c, ScanOutcome *outcome, const GhScanRequest *request, uint
 		outcome->back[outcome->nback++] = row;
 	}
 	outcome->counted += request->counted;
+	outcome->passed += request->passed;
+	for (int j = 0; j < GH_SCAN_JOINS_MAX; j++)
+		outcome->joined[j] += request->joined[j];
 	outcome->no_group += request->no_group;
 }
 
-static bool
+bool
 lacks_memory(GhStatus status)
 {
 	return status == GH_LIMIT || status == GH_NO_MEMORY;
 }
 
 /* All pages, in requests of so many that are all submitted before the first is waited for. */
-static bool
-run_requests(Context *c, const Trial *trial, const GhScanEngine *engine, GhScan *scan,
-			 const GhScanPage *pages, const uint64_t *bitmaps, ScanOutcome *outcome)
+bool
+trial_requests(Context *c, const Trial *trial, const GhScanEngine *engine, GhScan *scan,
+			   const GhScanPage *pages, const uint64_t *bitmaps, ScanOutcome *outcome)
 {
 	GhScanRequest requests[TRIAL_PAGES_MAX] = {0};
 	uint32_t	nrequests = 0;
@@ -488,8 +491,8 @@ run_pages(Context *c, const Trial *trial, const GhEngine *engine, const GhScanPa
 		printf("  %s\n", error.message);
 		return false;
 	}
-	good = run_requests(c, trial, engine->scans, scan, pages, bitmaps, outcome) &&
-		fetch_results(c, engine->scans, scan, outcome) &&
+	good = trial_requests(c, trial, engine->scans, scan, pages, bitmaps, outcome) &&
+		trial_results(c, engine->scans, scan, outcome) &&
 		CHECK_STATUS(c, "stats", engine->scans->stats(scan, &stats, &error), GH_OK);
 	CHECK(c, !good || trial->options.memory_limit == 0 ||
 		  stats.bytes_peak <= trial->options.memory_limit, "%" PRIu64 " bytes of %" PRIu64,

@@ -1,0 +1,330 @@
+/*
+ * join_model.c
+ *		What sides of joins must give: row by row from what was written, by the model of
+ *		instructions, every row of a table looked at for every row that is joined.
+ */
+#include "join_test.h"
+
+#include <math.h>
+
+typedef enum Fate
+{
+	FATE_DROPPED,
+	FATE_BACK,
+	FATE_COUNTED
+} Fate;
+
+/* --------------------------------------------------------------------- a row */
+
+/* False: it is handed back. */
+static bool
+load_row(const Side *side, const WrittenPage *written, uint32_t t, GhValue *values)
+{
+	const GhProgram *program = side->trial.program;
+
+	for (uint32_t i = 0; i < program->nconstants; i++)
+	{
+		const GhConstant *constant = &gh_program_constants(program)[i];
+		GhValue		value = {constant->low, constant->high, constant->null};
+
+		values[program->ncolumns + i] = value;
+	}
+	for (uint32_t i = 0; i < SIDE_COLUMNS; i++)
+	{
+		const GhColumn *column = &gh_program_columns(program)[i];
+		const Written *value = &written->values[t][column->attribute - 1];
+
+		if (value->kind == WRITTEN_UNREADABLE ||
+			(value->kind == WRITTEN_MISSING && column->missing == GH_MISSING_BACK))
+			return false;
+		values[i].null = value->kind == WRITTEN_NULL || value->kind == WRITTEN_MISSING;
+		values[i].low = value->low;
+		values[i].high = value->high;
+		if (value->kind == WRITTEN_TEXT)
+			values[i].low += (uintptr_t) written->page;
+	}
+	return true;
+}
+
+/* False: a filter dropped it. */
+static bool
+run_row(Context *c, const Side *side, uint32_t first, uint32_t end, GhValue *values)
+{
+	const GhProgram *program = side->trial.program;
+
+	for (uint32_t i = first; i < end; i++)
+	{
+		const GhInstruction *in = &gh_program_instructions(program)[i];
+		GhValue		args[3] = {values[in->args[0]], values[in->args[1]], values[in->args[2]]};
+
+		if (in->op == GH_OP_FILTER)
+		{
+			if (args[0].null || args[0].low == 0)
+				return false;
+			continue;
+		}
+		CHECK(c, model_instruction(program, in, args, &values[in->result]) == OUTCOME_VALUE,
+			  "an instruction of a side may not go back");
+	}
+	return true;
+}
+
+static bool
+key_is_null(const GhScanPart *parts, uint32_t nparts, const GhValue *values)
+{
+	for (uint32_t k = 0; k < nparts; k++)
+		if (values[parts[k].vector].null)
+			return true;
+	return false;
+}
+
+static bool
+same_keys(const GhScanPart *a, const GhValue *a_values, const GhScanPart *b,
+		  const GhValue *b_values, uint32_t nparts)
+{
+	for (uint32_t k = 0; k < nparts; k++)
+		if ((a_values[a[k].vector].low ^ b_values[b[k].vector].low) << (64 - a[k].bits) != 0)
+			return false;
+	return true;
+}
+
+static Fate
+join_row(const Side *side, uint32_t j, GhValue *values)
+{
+	const GhScanJoin *join = &side->joins[j];
+	const Side *table = side->tables[j];
+	const ModelRow *match = NULL;
+	uint64_t	matches = 0;
+
+	for (uint64_t i = 0; i < table->nrows && !key_is_null(join->parts, join->nparts, values); i++)
+		if (same_keys(join->parts, values, table->parts, table->rows[i].values, join->nparts))
+		{
+			match = &table->rows[i];
+			matches++;
+		}
+	if (join->kind == GH_SCAN_SEMI || join->kind == GH_SCAN_ANTI)
+		return (matches > 0) == (join->kind == GH_SCAN_SEMI) ? FATE_COUNTED : FATE_DROPPED;
+	if (matches > 1)
+		return FATE_BACK;
+	if (matches == 0 && join->kind == GH_SCAN_INNER)
+		return FATE_DROPPED;
+	for (uint32_t f = 0; f < join->nfills; f++)
+	{
+		GhValue		null = {0, 0, 1};
+
+		values[join->fills[f].column] = match == NULL ? null :
+			match->values[table->kept[join->fills[f].kept]];
+	}
+	return FATE_COUNTED;
+}
+
+/* *came: to the joins, 1; behind the first one, 2... */
+static Fate
+row_fate(Context *c, const Side *side, uint32_t p, uint32_t t, GhValue *values, uint32_t *came)
+{
+	const GhScanOptions *options = &side->trial.options;
+
+	*came = 0;
+	if (!load_row(side, &side->trial.written[p], t, values))
+		return FATE_BACK;
+	if (!run_row(c, side, 0, options->joins_at, values))
+		return FATE_DROPPED;
+	*came = 1;
+	for (uint32_t j = 0; j < options->njoins; j++)
+	{
+		Fate		fate = join_row(side, j, values);
+
+		if (fate != FATE_COUNTED)
+			return fate;
+		++*came;
+	}
+	if (!run_row(c, side, options->joins_at, side->trial.program->ninstructions, values) ||
+		key_is_null(side->parts, options->nparts, values))
+		return FATE_DROPPED;
+	return FATE_COUNTED;
+}
+
+/* -------------------------------------------------------------------- all rows */
+
+static bool
+is_asked(const Trial *trial, uint32_t p, uint32_t t)
+{
+	const GhScanPage *page = &trial->pages[p];
+	uint32_t	bit = trial->written[p].numbers[t] - 1u;
+
+	return bit < page->lines && (page->bitmap == GH_SCAN_ALL ||
+								 (trial->bitmaps[page->bitmap + bit / 64] >> bit % 64 & 1) != 0);
+}
+
+/* Was this row handed back for want of memory?  Then it is to be missing. */
+static bool
+lacked_memory(const Side *side, uint32_t p, uint32_t line)
+{
+	const ScanOutcome *outcome = &side->outcome;
+
+	for (uint64_t i = 0; i < outcome->nback && outcome->no_group > 0; i++)
+		if (outcome->back[i].page == p && outcome->back[i].line == line)
+			return true;
+	return false;
+}
+
+void
+side_model(Context *c, Side *side)
+{
+	const Trial *trial = &side->trial;
+	uint64_t	most = 1;
+
+	for (uint32_t p = 0; p < trial->npages; p++)
+		most += trial->written[p].ntuples;
+	side->rows = make_memory(most * sizeof(ModelRow));
+	side->back = make_memory(most * sizeof(GhScanRow));
+	side->nrows = side->nback = side->passed = 0;
+	memset(side->joined, 0, sizeof(side->joined));
+	for (uint32_t p = 0; p < trial->npages; p++)
+		for (uint32_t t = 0; t < trial->written[p].ntuples; t++)
+		{
+			uint32_t	line = trial->written[p].numbers[t];
+			uint32_t	came;
+			Fate		fate;
+
+			if (!is_asked(trial, p, t))
+				continue;
+			fate = row_fate(c, side, p, t, side->rows[side->nrows].values, &came);
+			if (fate == FATE_COUNTED && lacked_memory(side, p, line))
+				fate = FATE_BACK;
+			side->nrows += fate == FATE_COUNTED;
+			if (fate == FATE_BACK)
+			{
+				side->back[side->nback].page = p;
+				side->back[side->nback++].line = line;
+				continue;
+			}
+			side->passed += came > 0;
+			for (uint32_t j = 0; j + 1 < came; j++)
+				side->joined[j]++;
+		}
+}
+
+void
+side_forget(Side *side)
+{
+	free(side->rows);
+	free(side->back);
+}
+
+/* ------------------------------------------------------------------ comparison */
+
+static bool
+same_class_value(uint8_t value_class, GhValue a, GhValue b)
+{
+	if (a.null || b.null)
+		return a.null == b.null;
+	if (value_class == GH_CLASS_TEXT)
+		return a.high == b.high && (a.high == 0 || memcmp((const void *) (uintptr_t) a.low,
+														   (const void *) (uintptr_t) b.low,
+														   a.high) == 0);
+	if (gh_class_is_float(value_class))
+	{
+		double		x = gh_to_double(a.low);
+		double		y = gh_to_double(b.low);
+
+		return x == y || (isnan(x) && isnan(y));
+	}
+	return a.low == b.low && (value_class != GH_CLASS_INT128 || a.high == b.high);
+}
+
+static bool
+is_of_group(const Trial *trial, const GhScanGroup *group, const GhValue *values)
+{
+	for (uint32_t k = 0; k < trial->options.nkeys; k++)
+	{
+		const GhScanValue *held = &gh_scan_keys(group)[k];
+		GhValue		key = {held->low, held->high, (uint8_t) (group->nulls >> k & 1)};
+
+		if (trial->keys[k].value_class == GH_CLASS_TEXT)
+			key.low += (uintptr_t) group;
+		if (!same_class_value(trial->keys[k].value_class, key, values[trial->keys[k].vector]))
+			return false;
+	}
+	return true;
+}
+
+/* Returns the rows of the group. */
+static uint64_t
+check_group(Context *c, const Side *side, const GhScanGroup *group)
+{
+	const Trial *trial = &side->trial;
+	const GhAggregateState *states = record_states(trial, group);
+	uint64_t	rows = 0;
+
+	for (uint64_t i = 0; i < side->nrows; i++)
+		rows += is_of_group(trial, group, side->rows[i].values);
+	CHECK_U64(c, "rows of a group", group->rows, rows);
+	for (uint32_t a = 0; a < trial->options.naggregates; a++)
+	{
+		const GhAggregate *aggregate = &trial->aggregates[a];
+		uint64_t	count = 0;
+		__int128	sum = 0;
+
+		for (uint64_t i = 0; i < side->nrows; i++)
+		{
+			GhValue		value = side->rows[i].values[aggregate->argument];
+			bool		rows_alone = aggregate->kind == GH_AGGREGATE_COUNT_ROWS;
+
+			if ((!rows_alone && value.null) || !is_of_group(trial, group, side->rows[i].values))
+				continue;
+			count++;
+			if (aggregate->kind == GH_AGGREGATE_SUM)
+				sum += (int64_t) value.low;
+		}
+		CHECK_U64(c, "values of an aggregate", states[a].count, count);
+		CHECK(c, aggregate->kind != GH_AGGREGATE_SUM || count == 0 ||
+			  (states[a].low == (uint64_t) sum && states[a].high == (uint64_t) (sum >> 64)),
+			  "a sum is %016" PRIx64 " %016" PRIx64 ", expected %016" PRIx64 " %016" PRIx64,
+			  states[a].high, states[a].low, (uint64_t) (sum >> 64), (uint64_t) sum);
+	}
+	return rows;
+}
+
+static void
+check_table(Context *c, const Side *side)
+{
+	uint64_t	keys = 0;
+
+	for (uint64_t i = 0; i < side->nrows; i++)
+	{
+		uint64_t	before = 0;
+
+		while (before < i && !same_keys(side->parts, side->rows[before].values, side->parts,
+										side->rows[i].values, side->key.nparts))
+			before++;
+		keys += before == i;
+	}
+	CHECK_U64(c, "rows of a table", side->made.rows, side->nrows);
+	CHECK_U64(c, "keys of a table", side->made.keys, keys);
+}
+
+void
+side_check(Context *c, const Side *side)
+{
+	const ScanOutcome *outcome = &side->outcome;
+	uint64_t	rows = 0;
+
+	CHECK_U64(c, "rows that were counted", outcome->counted, side->nrows);
+	CHECK_U64(c, "rows that came to the joins", outcome->passed, side->passed);
+	for (uint32_t j = 0; j < GH_SCAN_JOINS_MAX; j++)
+		CHECK_U64(c, "rows behind a join", outcome->joined[j], side->joined[j]);
+	CHECK_U64(c, "rows handed back", outcome->nback, side->nback);
+	for (uint64_t i = 0; i < outcome->nback && i < side->nback; i++)
+		CHECK(c, outcome->back[i].page == side->back[i].page &&
+			  outcome->back[i].line == side->back[i].line, "row %u of page %u is handed back",
+			  outcome->back[i].line, outcome->back[i].page);
+	if (side->is_table)
+	{
+		check_table(c, side);
+		return;
+	}
+	for (uint32_t i = 0; i < outcome->count; i++)
+		rows += check_group(c, side, (const GhScanGroup *) outcome->records[i]);
+	CHECK_U64(c, "rows of all groups", rows, side->nrows);
+}

@@ -1,0 +1,216 @@
+/*
+ * test_scan_join.c
+ *		Scans that make tables, and scans that join with these, against a model.
+ */
+#include "join_test.h"
+
+#define TABLES_MAX 3
+
+/* Sides, of which the last one makes groups and the others tables. */
+typedef struct Sides
+{
+	Side	   *side[TABLES_MAX + 1];
+	uint32_t	count;
+} Sides;
+
+static SideSize
+draw_size(Context *c)
+{
+	uint64_t	drawn = random_below(c, 100);
+
+	return drawn < 8 ? SIDE_EMPTY : drawn < 16 ? SIDE_ONE : drawn < 90 ? SIDE_FEW : SIDE_MANY;
+}
+
+static void
+sides_draw(Context *c, Sides *sides, bool many)
+{
+	sides->count = 1 + (uint32_t) random_below(c, TABLES_MAX);
+	for (uint32_t i = 0; i < sides->count; i++)
+		sides->side[i] = side_draw(c, many ? SIDE_MANY : draw_size(c), true, sides->side, i);
+	sides->side[sides->count] = side_draw(c, random_below(c, 10) == 0 ? draw_size(c) : SIDE_FEW,
+										  false, sides->side, sides->count);
+	sides->count++;
+}
+
+static void
+sides_drop(Context *c, Sides *sides)
+{
+	for (uint32_t i = 0; i < sides->count; i++)
+		side_drop(c, sides->side[i]);
+}
+
+/* Runs and checks one side after the other; false: one could not be run. */
+static bool
+sides_check(Context *c, Sides *sides, const GhEngine *engine)
+{
+	uint32_t	n = 0;
+	bool		good = true;
+
+	for (; n < sides->count && good; n++)
+	{
+		good = side_run(c, sides->side[n], engine);
+		if (!good)
+		{
+			side_end(c, sides->side[n]);
+			break;
+		}
+		side_model(c, sides->side[n]);
+		side_check(c, sides->side[n]);
+	}
+	/* tables outlive those that use them */
+	for (uint32_t i = n; i-- > 0;)
+	{
+		side_end(c, sides->side[i]);
+		side_forget(sides->side[i]);
+	}
+	return good;
+}
+
+static void
+random_joins(Context *c)
+{
+	if (no_scans(c))
+		return;
+	for (uint64_t round = 0; round < sized(c, 300, 40) && c->failures == 0; round++)
+	{
+		Sides		sides;
+
+		sides_draw(c, &sides, false);
+		(void) sides_check(c, &sides, c->engine);
+		sides_drop(c, &sides);
+	}
+}
+
+/* ------------------------------------------------------------------ too little memory */
+
+static void
+limited_tables(Context *c)
+{
+	uint64_t	full = 0;
+
+	if (no_scans(c))
+		return;
+	for (uint64_t round = 0; round < sized(c, 60, 15) && c->failures == 0; round++)
+	{
+		Sides		sides;
+
+		sides_draw(c, &sides, true);
+		for (uint32_t i = 0; i + 1 < sides.count; i++)
+			sides.side[i]->trial.options.memory_limit = 1 + random_below(c, 1000) *
+				random_below(c, 200);
+		(void) sides_check(c, &sides, c->engine);
+		for (uint32_t i = 0; i + 1 < sides.count; i++)
+			full += sides.side[i]->outcome.no_group > 0;
+		sides_drop(c, &sides);
+	}
+	CHECK(c, full > 0 || c->failures > 0, "all tables had memory enough");
+}
+
+/* Each piece of memory that a table takes is refused once. */
+static void
+refused_memory(Context *c)
+{
+	Side	   *side;
+	uint64_t	at = 1;
+
+	if (no_scans(c))
+		return;
+	side = side_draw(c, SIDE_MANY, true, NULL, 0);
+	side->trial.options.groups = 1;
+	for (bool refused = true; refused && c->failures == 0; at++)
+	{
+		side->trial.fail_at = at;
+		if (side_run(c, side, c->engine))
+		{
+			side_model(c, side);
+			side_check(c, side);
+			side_forget(side);
+		}
+		refused = side->state.failed || side->state.refused;
+		side_end(c, side);
+	}
+	CHECK(c, at > 2 || c->failures > 0, "a table takes memory %" PRIu64 " times only", at);
+	side_drop(c, side);
+}
+
+/* -------------------------------------------------------------- damaged pages */
+
+/* The groups of both, by their records; those with floats of many bits have several. */
+static void
+compare_outcomes(Context *c, const Side *side, const ScanOutcome *got, const ScanOutcome *expected)
+{
+	CHECK_U64(c, "counted", got->counted, expected->counted);
+	CHECK_U64(c, "passed", got->passed, expected->passed);
+	for (uint32_t j = 0; j < GH_SCAN_JOINS_MAX; j++)
+		CHECK_U64(c, "joined", got->joined[j], expected->joined[j]);
+	CHECK_U64(c, "rows handed back", got->nback, expected->nback);
+	CHECK(c, got->nback != expected->nback || got->nback == 0 ||
+		  memcmp(got->back, expected->back, got->nback * sizeof(GhScanRow)) == 0,
+		  "other rows are handed back");
+	CHECK_U64(c, "groups", got->count, expected->count);
+	for (uint32_t i = 0; i < got->count; i++)
+	{
+		const GhScanGroup *group = (const GhScanGroup *) got->records[i];
+		const GhScanGroup *same = outcome_find(expected, group);
+
+		CHECK(c, same != NULL && same->rows == group->rows &&
+			  memcmp(record_states(&side->trial, same), record_states(&side->trial, group),
+					 side->trial.options.naggregates * sizeof(GhAggregateState)) == 0,
+			  "a group of %" PRIu64 " rows is another", group->rows);
+	}
+}
+
+/* Both engines make the same of pages that may be any. */
+static void
+damaged_pages(Context *c)
+{
+	if (no_scans(c))
+		return;
+	for (uint64_t round = 0; round < sized(c, 100, 15) && c->failures == 0; round++)
+	{
+		ScanOutcome expected[TABLES_MAX + 1];
+		GhScanTable made[TABLES_MAX + 1];
+		const GhEngine *engines[2] = {gh_cpu_engine(), c->engine};
+		Sides		sides;
+		bool		good = true;
+
+		sides_draw(c, &sides, false);
+		for (uint32_t i = 0; i < sides.count; i++)
+			trial_damage(c, &sides.side[i]->trial);
+		for (int e = 0; e < 2 && good; e++)
+		{
+			uint32_t	n = 0;
+
+			while (n < sides.count && good)
+				good = side_run(c, sides.side[n++], engines[e]);
+			for (uint32_t i = n; i-- > 0;)
+			{
+				Side	   *side = sides.side[i];
+
+				if (e == 0)
+				{
+					expected[i] = side->outcome;
+					made[i] = side->made;
+					outcome_make(&side->outcome, &side->trial);
+				}
+				else
+				{
+					compare_outcomes(c, side, &side->outcome, &expected[i]);
+					CHECK(c, memcmp(&made[i], &side->made, sizeof(made[i])) == 0,
+						  "a table has other rows or keys");
+					outcome_drop(&expected[i]);
+				}
+				side_end(c, side);
+			}
+		}
+		sides_drop(c, &sides);
+	}
+}
+
+const Test	scan_join_tests[] = {
+	{"joins of scans: random", random_joins, false},
+	{"joins of scans: damaged pages", damaged_pages, false},
+	{"joins of scans: tables without memory", limited_tables, false},
+	{"joins of scans: memory that is refused", refused_memory, false},
+	{NULL, NULL, false}
+};
