@@ -29,6 +29,7 @@
 #include "aggregate/joined.h"
 #include "gpuhash.h"
 #include "layout.h"
+#include "service/service.h"
 #include "session.h"
 
 /* Pages that a read stream may read ahead. */
@@ -56,15 +57,15 @@ why_not(const GhAggregateNode *node)
 			return "a key is a float";
 	if (node->nkeys > GH_SCAN_KEYS_MAX)
 		return "there are too many keys";
-	if (node->joined != NULL && node->member != NULL)
-		return "joins in parallel queries are done by the CPU engine";
+	if (node->joined != NULL && node->member != NULL && !gh_service_enabled())
+		return "joins in parallel queries need the service";
 	if (node->joined != NULL && node->joined->nlevels > GH_SCAN_JOINS_MAX)
 		return "there are too many joins";
 	return NULL;
 }
 
-/* The engine that is to do the pages; NULL: the CPU engine does them. */
-static const GhEngine *
+/* Sets the engine that is to do the pages; false: the CPU engine does them. */
+static bool
 choose_engine(GhAggregateNode *node)
 {
 	GhDevice   *device = node->device;
@@ -73,21 +74,23 @@ choose_engine(GhAggregateNode *node)
 
 	device->tried = true;
 	if (gh_engine_setting == GH_ENGINE_CPU)
-		return NULL;
+		return false;
 	if ((device->why_not = why_not(node)) != NULL)
-		return NULL;
+		return false;
 	gh_child_start(node->scan);
 	gh_pages_begin(node->pages, node->scan);
 	gh_child_stop(node->scan, 0);
 	rows = (double) node->pages->scan->rs_nblocks * GH_ROWS_PER_PAGE;
 	if (rows == 0)
-		return NULL;
+		return false;
 	engine = gh_choose_engine(rows, &device->why_not);
 	if (!engine->asynchronous)
-		return NULL;
+		return false;
 	if (engine->scans == NULL)
 		device->why_not = "the engine has no scans";
-	return engine->scans != NULL ? engine : NULL;
+	else
+		device->engine = engine;
+	return device->engine != NULL;
 }
 
 /* -------------------------------------------------------------- the scan */
@@ -155,6 +158,25 @@ scan_options(GhAggregateNode *node, const GhEngine *engine)
 
 /* ------------------------------------------------------- rows that come back */
 
+static void
+keep_row(GhDevice *device, BlockNumber block, OffsetNumber line)
+{
+	if (device->nkept == GH_KEPT_ROWS_MAX)
+	{
+		device->supply.failed = true;
+		(void) gh_error_set(&device->supply.error, GH_UNSUPPORTED, "the device hands too many rows back");
+		return;
+	}
+	if (device->nkept == device->kept_room)
+	{
+		device->kept_room = Max(2 * device->kept_room, 256);
+		device->kept = device->kept == NULL ?
+			MemoryContextAlloc(device->context, sizeof(ItemPointerData) * device->kept_room) :
+			repalloc(device->kept, sizeof(ItemPointerData) * device->kept_room);
+	}
+	ItemPointerSet(&device->kept[device->nkept++], block, line);
+}
+
 /* Makes the joins' tables on the host, too: a row that was handed back is to be joined. */
 static bool
 open_joins(GhAggregateNode *node)
@@ -163,7 +185,7 @@ open_joins(GhAggregateNode *node)
 
 	if (node->joined == NULL || node->joined->open)
 		return true;
-	if (gh_joined_open_tables(node))
+	if (gh_joined_open_tables(node, true))
 		return true;
 	supply->failed = true;
 	(void) gh_error_set(&supply->error, GH_UNSUPPORTED,
@@ -177,11 +199,37 @@ add_row(void *arg, Buffer buffer, BlockNumber block, OffsetNumber line)
 {
 	GhAggregateNode *node = arg;
 
-	if (node->device->supply.failed || !open_joins(node))
+	if (node->device->supply.failed)
+		return;
+	if (node->device->together)
+	{
+		keep_row(node->device, block, line);
+		return;
+	}
+	if (!open_joins(node))
 		return;
 	node->counts.rows += gh_add_tuple(node, buffer, block, line);
 	ExecClearTuple(((ScanState *) node->scan)->ss_ScanTupleSlot);
 	gh_aggregate_keep_within_memory(node);
+}
+
+/* The rows that were kept: they are still where they were. */
+static void
+add_kept_rows(GhAggregateNode *node)
+{
+	GhDevice   *device = node->device;
+
+	for (int i = 0; i < device->nkept; i++)
+	{
+		BlockNumber block = ItemPointerGetBlockNumber(&device->kept[i]);
+		Buffer		buffer = ReadBuffer(((ScanState *) node->scan)->ss_currentRelation, block);
+
+		node->counts.rows += gh_add_tuple(node, buffer, block,
+										  ItemPointerGetOffsetNumber(&device->kept[i]));
+		ExecClearTuple(((ScanState *) node->scan)->ss_ScanTupleSlot);
+		ReleaseBuffer(buffer);
+		gh_aggregate_keep_within_memory(node);
+	}
 }
 
 /* ---------------------------------------------------------------- results */
@@ -276,18 +324,31 @@ gh_device_log(GhAggregateNode *node, BlockNumber block)
 	last->count = 1;
 }
 
-/* Reads all blocks that this participant has read before, by the CPU engine. */
-static void
-replay(GhAggregateNode *node)
+/*
+ * Nothing of what this participant has read is kept: the same blocks are read again, by the CPU engine.
+ * Returns what is left to be read then.
+ */
+static GhJoinedInput
+start_anew(GhAggregateNode *node)
 {
 	GhDevice   *device = node->device;
 
+	gh_aggregate_start_anew(node);
+	if (node->joined != NULL && !node->joined->open && !gh_joined_open_tables(node, true))
+	{
+		if (node->member != NULL)
+			elog(ERROR, "the tables of joins cannot be made on the host");
+		table_rescan((TableScanDesc) node->pages->scan, NULL);
+		gh_aggregate_forget_program(node);
+		return GH_JOINED_ROWS;
+	}
 	for (int i = 0; i < device->nranges; i++)
 		for (BlockNumber b = 0; b < device->ranges[i].count; b++)
 		{
 			gh_aggregate_reread(node, device->ranges[i].first + b);
 			gh_aggregate_keep_within_memory(node);
 		}
+	return GH_JOINED_PAGES;
 }
 
 /* ---------------------------------------------------------------- the run */
@@ -300,7 +361,8 @@ gh_device_give_up(GhAggregateNode *node, const GhSupply *supply)
 
 	if (gh_fallback_setting == GH_FALLBACK_ERROR && error.status != GH_UNSUPPORTED)
 		gh_report_error(&error, "aggregate on the GPU");
-	gh_count_fallback(supply->engine, &error);
+	if (error.status != GH_UNSUPPORTED)
+		gh_count_fallback(supply->engine, &error);
 	strlcpy(node->counts.fallback_reason, error.message, sizeof(node->counts.fallback_reason));
 }
 
@@ -315,27 +377,35 @@ end_run(GhAggregateNode *node)
 	gh_device_end_tables(node);
 }
 
-/*
- * For a node over joins, before it reads anything: has their tables made on the device.  False: the
- * joins make their tables by themselves.
- */
-bool
+/* For a node over joins, before it reads anything: has their tables made on the device. */
+GhDeviceTables
 gh_device_open_joins(GhAggregateNode *node)
 {
-	const GhEngine *engine;
+	GhDevice   *device = node->device;
+	GhDeviceTables result = GH_DEVICE_NO_TABLES;
+	bool		able;
 
-	if (node->device->tried || (engine = choose_engine(node)) == NULL)
-		return false;
+	if (device->tried)
+		return GH_DEVICE_NO_TABLES;
+	able = choose_engine(node);
+	/* whether a device is there may look different to others, but all do the same */
+	device->together = node->member != NULL && gh_service_enabled() && gh_engine_setting != GH_ENGINE_CPU;
+	if (!able && !device->together)
+		return GH_DEVICE_NO_TABLES;
 	gh_joined_reset(node);
-	if (!gh_aggregate_compile(node))
+	if (able && !gh_aggregate_compile(node))
 	{
-		node->device->why_not = node->program.why_not;
-		return false;
+		device->why_not = node->program.why_not;
+		able = false;
 	}
-	node->device->tables_made = gh_device_make_tables(node, engine);
-	if (!node->device->tables_made)
+	if (device->together)
+		result = gh_device_make_tables_together(node, able);
+	else if (able && gh_device_make_tables(node))
+		result = GH_DEVICE_TABLES;
+	device->tables_made = result == GH_DEVICE_TABLES;
+	if (!device->tables_made)
 		gh_device_end_tables(node);
-	return node->device->tables_made;
+	return result;
 }
 
 /* Whether the rest of the pages are to go to the device: asked before each, until it is known. */
@@ -343,27 +413,23 @@ bool
 gh_device_wants(GhAggregateNode *node)
 {
 	GhDevice   *device = node->device;
-	const GhEngine *engine;
 	MemoryContext saved;
 
 	if (node->joined != NULL ? !device->tables_made : device->tried)
 		return false;
 	/* a subquery's result may still be awaited */
-	if (!gh_aggregate_compile(node))
-		return false;
-	engine = node->joined != NULL ? device->tables[0]->engine : choose_engine(node);
-	if (engine == NULL)
+	if (!gh_aggregate_compile(node) || (node->joined == NULL && !choose_engine(node)))
 		return false;
 	saved = MemoryContextSwitchTo(device->context);
-	device->running = gh_supply_begin(&device->supply, engine, scan_options(node, engine), node->pages,
-									  device->context);
+	device->running = gh_supply_begin(&device->supply, device->engine, scan_options(node, device->engine),
+									  NULL, node->pages, device->context);
 	MemoryContextSwitchTo(saved);
 	device->supply.row_back = add_row;
 	device->supply.arg = node;
 	device->supply.timing = node->timing;
 	if (!device->running)
 		gh_device_give_up(node, &device->supply);
-	/* without the scan, the tables are of no use: all begins anew */
+	/* with joins, all begins anew */
 	return device->running || node->joined != NULL;
 }
 
@@ -372,7 +438,6 @@ static bool
 supply_pages(GhAggregateNode *node)
 {
 	GhDevice   *device = node->device;
-	bool		joined = node->joined != NULL;
 
 	gh_pages_begin(node->pages, node->scan);
 	node->pages->tuples_unread = device->supply.pinned;
@@ -381,8 +446,7 @@ supply_pages(GhAggregateNode *node)
 		HeapScanDesc scan = node->pages->scan;
 
 		pgstat_count_index_tuples(scan->rs_base.rs_rd, scan->rs_ntuples);
-		if (!joined)
-			gh_device_log(node, scan->rs_cblock);
+		gh_device_log(node, scan->rs_cblock);
 		if (!gh_supply_page(&device->supply))
 			return false;
 	}
@@ -390,11 +454,11 @@ supply_pages(GhAggregateNode *node)
 }
 
 /*
- * Has the device read the pages that are left.  False: it could not, the groups are empty, and
- * the scan's pages, or those that are left after what was replayed, are to be read by the CPU engine.
+ * Has the device read the pages that are left.  True: that was all; false: it could not, the same
+ * pages were read by the CPU engine or are to be, and *input is what is left.
  */
 bool
-gh_device_read(GhAggregateNode *node)
+gh_device_read(GhAggregateNode *node, GhJoinedInput *input)
 {
 	GhDevice   *device = node->device;
 	instr_time	clock = {0};
@@ -404,29 +468,27 @@ gh_device_read(GhAggregateNode *node)
 	gh_aggregate_clock(node, NULL, &clock);
 	node->counts.rows = 0;
 	done = device->running && supply_pages(node);
+	gh_pages_park(node->pages);
 	gh_aggregate_clock(node, &node->counts.source_time, &clock);
 	done = done && merge_results(node);
 	gh_aggregate_clock(node, &node->counts.merge_time, &clock);
-	gh_pages_park(node->pages);
+	if (device->together)
+		gh_device_meet(node, !done || device->nkept > 0);
 	if (done)
 	{
+		add_kept_rows(node);
 		gh_device_keep_counts(node, &device->supply, &node->counts.source_time);
 		node->counts.pages += device->supply.counts.pages;
 		node->counts.back += device->supply.counts.back;
 		tell_children(node);
 		node->counts.rows += before;
-		end_run(node);
-		return true;
 	}
-	if (device->running)
+	else if (device->running)
 		gh_device_give_up(node, &device->supply);
 	end_run(node);
-	gh_aggregate_start_anew(node);
-	if (node->joined == NULL)
-		replay(node);
-	else
-		table_rescan((TableScanDesc) node->pages->scan, NULL);
-	return false;
+	if (!done)
+		*input = start_anew(node);
+	return done;
 }
 
 /* Before a run with other parameters, or the end. */

@@ -7,8 +7,14 @@
 
 #include "postgres.h"
 
+#include "storage/barrier.h"
+
 #include "aggregate/exec.h"
+#include "aggregate/joined.h"
 #include "aggregate/supply.h"
+
+/* Rows handed back that a participant of a parallel query keeps for later. */
+#define GH_KEPT_ROWS_MAX (1024 * 1024)
 
 /* Blocks that were read one behind the other. */
 typedef struct GhBlockRange
@@ -20,9 +26,11 @@ typedef struct GhBlockRange
 typedef struct GhDevice
 {
 	MemoryContext context;		/* of all that one run needs */
+	const GhEngine *engine;		/* NULL: the CPU engine does all */
 	bool		tried;			/* in this run */
 	bool		running;		/* pages go to the device */
 	bool		tables_made;	/* of the joins, on the device */
+	bool		together;		/* by all participants: they meet once more in the end */
 	const char *why_not;		/* a constant string */
 	GhSupply	supply;
 	GhSupply   *tables[GH_SCAN_JOINS_MAX];	/* that made the joins' tables, by level */
@@ -30,24 +38,63 @@ typedef struct GhDevice
 	int			nranges;
 	int			ranges_room;
 	GhBlockRange *ranges;
+	/* together: rows that were handed back, until there are tables to join them with */
+	int			nkept;
+	int			kept_room;
+	ItemPointerData *kept;
 } GhDevice;
 
+/*
+ * In a parallel query over joins: participants make the joins' tables on the device together, before
+ * they read the outer side, and, if any of them needs those, tables on the host afterwards.
+ */
+typedef struct GhDeviceShared
+{
+	Barrier		barrier;
+	pg_atomic_uint32 refused;	/* 1: the tables are not made on the device */
+	pg_atomic_uint32 wanted;	/* 1: tables are needed on the host */
+	pg_atomic_uint64 tables[GH_SCAN_JOINS_MAX]; /* GhRef of their scans; 0: none */
+} GhDeviceShared;
+
+/* What is to be read of joins, for one participant. */
+typedef enum GhDeviceTables
+{
+	GH_DEVICE_TABLES,			/* reads with the tables, and then calls gh_device_meet */
+	GH_DEVICE_NO_TABLES,		/* reads as if there were no device */
+	GH_DEVICE_NO_INPUT			/* reads nothing: the others do */
+} GhDeviceTables;
+
 extern void gh_device_init(GhAggregateNode *node);
+extern GhDeviceTables gh_device_open_joins(GhAggregateNode *node);
+extern bool gh_device_wants(GhAggregateNode *node);
+extern bool gh_device_read(GhAggregateNode *node, GhJoinedInput *input);
+extern void gh_device_log(GhAggregateNode *node, BlockNumber block);
+extern void gh_device_forget(GhAggregateNode *node);
+
+/* for the other files about the device */
 extern void gh_device_options(const GhEngine *engine, Relation relation, const GhProgram *program,
 							  GhScanOptions *options);
 extern void gh_device_give_up(GhAggregateNode *node, const GhSupply *supply);
 extern void gh_device_keep_counts(GhAggregateNode *node, const GhSupply *supply,
-												instr_time *elapsed);
-extern bool gh_device_open_joins(GhAggregateNode *node);
-extern bool gh_device_wants(GhAggregateNode *node);
-extern bool gh_device_read(GhAggregateNode *node);
-extern void gh_device_log(GhAggregateNode *node, BlockNumber block);
-extern void gh_device_forget(GhAggregateNode *node);
+								  instr_time *elapsed);
 
 /* ---- device_joins.c ---- */
 
-extern bool gh_device_make_tables(GhAggregateNode *node, const GhEngine *engine);
+extern bool gh_device_make_tables(GhAggregateNode *node);
 extern void gh_device_end_tables(GhAggregateNode *node);
 extern GhScanJoin *gh_device_joins(GhAggregateNode *node);
+extern bool gh_device_begin_table(GhAggregateNode *node, int number, GhRef *shared);
+extern bool gh_device_supply_table(GhAggregateNode *node, int number, bool elected);
+extern bool gh_device_finish_table(GhAggregateNode *node, int number);
+extern void gh_device_tables_are_done(GhAggregateNode *node, bool made);
+extern void gh_device_rewind_table(GhAggregateNode *node, int number, bool for_all);
+
+/* ---- device_parallel.c ---- */
+
+extern void gh_device_share(GhDeviceShared *shared);
+extern void gh_device_unshare(GhDeviceShared *shared);
+extern GhDeviceTables gh_device_make_tables_together(GhAggregateNode *node, bool able);
+extern void gh_device_meet(GhAggregateNode *node, bool wanted);
+extern GhDeviceShared *gh_aggregate_device_shared(GhAggregateNode *node);	/* parallel.c */
 
 #endif							/* GPUHASH_AGGREGATE_DEVICE_H */

@@ -26,6 +26,8 @@
 
 /* Pages that a read stream may read ahead. */
 #define GH_TABLE_PAGES_AHEAD 128
+/* What a row of an inner side is thought to take on the host, besides its place in a table. */
+#define GH_HOST_ROW_BYTES 64
 
 /* One inner side while its table is made. */
 typedef struct InnerSide
@@ -151,96 +153,14 @@ refuse_row(void *arg, Buffer buffer, BlockNumber block, OffsetNumber line)
 	(void) gh_error_set(&supply->error, GH_UNSUPPORTED, "rows of an inner side were handed back");
 }
 
-static bool
-supply_side(InnerSide *side, GhSupply *supply)
-{
-	side->pages->tuples_unread = supply->pinned;
-	while (gh_pages_next(side->pages, GH_TABLE_PAGES_AHEAD))
-	{
-		HeapScanDesc scan = side->pages->scan;
-
-		pgstat_count_index_tuples(scan->rs_base.rs_rd, scan->rs_ntuples);
-		if (!gh_supply_page(supply))
-			return false;
-	}
-	return gh_supply_flush(supply);
-}
-
-static bool
-returns_all_matches(const GhJoinState *js)
-{
-	return !js->single_match && (js->jointype == JOIN_INNER || js->jointype == JOIN_LEFT);
-}
-
-static bool
-make_table(InnerSide *side, GhSupply *supply)
-{
-	GhScanTable table;
-	GhStatus	status;
-
-	do
-	{
-		status = supply->engine->scans->make_table(supply->scan, &table, &supply->error);
-		if (status == GH_STOPPED)
-			gh_serve_interrupt();
-	} while (status == GH_STOPPED);
-	supply->failed = status != GH_OK;
-	if (!supply->failed && returns_all_matches(side->level->js) && table.keys < table.rows)
-	{
-		supply->failed = true;
-		(void) gh_error_set(&supply->error, GH_UNSUPPORTED, "several inner rows have the same key");
-	}
-	return !supply->failed;
-}
-
-static void
-tell_scan(InnerSide *side, const GhSupply *supply)
-{
-	InstrCountFiltered1(side->scan, supply->counts.tuples - supply->counts.passed);
-	gh_child_start(side->scan);
-	gh_child_stop(side->scan, (double) supply->counts.passed);
-}
-
-static bool
-build_side(InnerSide *side, const GhEngine *engine, int number)
-{
-	GhAggregateNode *node = side->node;
-	GhDevice   *device = node->device;
-	GhSupply   *supply = palloc0(sizeof(GhSupply));
-	GhScanOptions options;
-	instr_time	clock = {0};
-	bool		done;
-
-	gh_aggregate_clock(node, NULL, &clock);
-	if (!table_options(side, engine, &options))
-		return fails(node, "an inner side has conditions or columns that the engines have not");
-	device->tables[number] = supply;
-	done = gh_supply_begin(supply, engine, &options, side->pages, device->context);
-	supply->row_back = refuse_row;
-	supply->arg = supply;
-	supply->timing = node->timing;
-	done = done && supply_side(side, supply) && make_table(side, supply);
-	gh_pages_park(side->pages);
-	/* the join may have to read it all the same */
-	table_rescan((TableScanDesc) side->pages->scan, NULL);
-	gh_aggregate_clock(node, &node->counts.build_time, &clock);
-	if (!done)
-	{
-		gh_device_give_up(node, supply);
-		return false;
-	}
-	tell_scan(side, supply);
-	gh_device_keep_counts(node, supply, &node->counts.build_time);
-	gh_supply_free_buffers(supply);
-	return true;
-}
-
 /* Whether the inner side is pages that make a table; and which. */
 static bool
-find_side(GhAggregateNode *node, GhJoinLevel *level, InnerSide *side)
+find_side(GhAggregateNode *node, int number, InnerSide *side)
 {
+	GhJoinLevel *level = &node->joined->levels[number];
 	GhJoinState *js = level->js;
 
+	memset(side, 0, sizeof(*side));
 	side->node = node;
 	side->level = level;
 	side->scan = gh_child(js, GH_INNER);
@@ -255,28 +175,161 @@ find_side(GhAggregateNode *node, GhJoinLevel *level, InnerSide *side)
 	return true;
 }
 
-/* Makes all tables; false: the device has why_not, or the supply of one has failed. */
+/* Begins a side's scan on the device; shared: as of gh_supply_begin. */
 bool
-gh_device_make_tables(GhAggregateNode *node, const GhEngine *engine)
+gh_device_begin_table(GhAggregateNode *node, int number, GhRef *shared)
 {
-	GhJoined   *joined = node->joined;
-	MemoryContext saved = MemoryContextSwitchTo(node->device->context);
+	GhDevice   *device = node->device;
+	GhSupply   *supply;
+	InnerSide	side;
+	GhScanOptions options;
+	bool		begun;
+
+	if (!find_side(node, number, &side))
+		return false;
+	gh_child_start(side.scan);
+	gh_pages_begin(side.pages, side.scan);
+	gh_child_stop(side.scan, 0);
+	if (!table_options(&side, device->engine, &options))
+		return fails(node, "an inner side has conditions or columns that the engines have not");
+	supply = device->tables[number] = palloc0(sizeof(GhSupply));
+	begun = gh_supply_begin(supply, device->engine, &options, shared, side.pages, device->context);
+	supply->row_back = refuse_row;
+	supply->arg = supply;
+	supply->timing = node->timing;
+	return begun;
+}
+
+/* Tells the inner scan's node what was done in its place. */
+static void
+tell_scan(PlanState *scan, const GhSupply *supply)
+{
+	InstrCountFiltered1(scan, supply->counts.tuples - supply->counts.passed);
+	gh_child_start(scan);
+	gh_child_stop(scan, (double) supply->counts.passed);
+}
+
+/*
+ * Supplies the side's pages: this process's part of them, where participants share the scan, and
+ * else all of them or, if another one is elected, none.
+ */
+bool
+gh_device_supply_table(GhAggregateNode *node, int number, bool elected)
+{
+	GhSupply   *supply = node->device->tables[number];
+	PlanState  *scan = gh_child(node->joined->levels[number].js, GH_INNER);
 	bool		done = true;
 
-	for (int i = 0; i < joined->nlevels && done; i++)
+	supply->pages->tuples_unread = supply->pinned;
+	while (done && (elected || scan->plan->parallel_aware) &&
+		   gh_pages_next(supply->pages, GH_TABLE_PAGES_AHEAD))
 	{
-		InnerSide	side;
+		HeapScanDesc pages = supply->pages->scan;
 
-		done = find_side(node, &joined->levels[i], &side);
-		if (!done)
-			break;
-		gh_child_start(side.scan);
-		gh_pages_begin(side.pages, side.scan);
-		gh_child_stop(side.scan, 0);
-		done = build_side(&side, engine, i);
+		pgstat_count_index_tuples(pages->rs_base.rs_rd, pages->rs_ntuples);
+		done = gh_supply_page(supply);
 	}
+	done = done && gh_supply_flush(supply);
+	gh_pages_park(supply->pages);
+	if (done)
+	{
+		tell_scan(scan, supply);
+		gh_supply_free_buffers(supply);
+	}
+	return done;
+}
+
+/* The join may have to read it all the same; for_all: of a scan that participants share. */
+void
+gh_device_rewind_table(GhAggregateNode *node, int number, bool for_all)
+{
+	PlanState  *child = gh_child(node->joined->levels[number].js, GH_INNER);
+	TableScanDesc scan = IsA(child, SeqScanState) ? ((ScanState *) child)->ss_currentScanDesc : NULL;
+
+	if (scan == NULL)
+		return;
+	if (for_all && scan->rs_parallel != NULL)
+		table_parallelscan_reinitialize(scan->rs_rd, scan->rs_parallel);
+	table_rescan(scan, NULL);
+}
+
+static bool
+returns_all_matches(const GhJoinState *js)
+{
+	return !js->single_match && (js->jointype == JOIN_INNER || js->jointype == JOIN_LEFT);
+}
+
+/* In a parallel query, the tables must also fit in memory on the host: they may be needed there. */
+static bool
+fits_on_host(const GhAggregateNode *node, const GhJoinState *js, uint64 rows)
+{
+	double		bytes = (double) rows * (js->table_bytes_per_row + GH_HOST_ROW_BYTES);
+
+	return !node->device->together || bytes < js->memory_limit;
+}
+
+/* Makes the table, of all that was supplied. */
+bool
+gh_device_finish_table(GhAggregateNode *node, int number)
+{
+	GhSupply   *supply = node->device->tables[number];
+	const GhJoinState *js = node->joined->levels[number].js;
+	const char *why = NULL;
+	GhScanTable table;
+	GhStatus	status;
+
+	do
+	{
+		status = supply->engine->scans->make_table(supply->scan, &table, &supply->error);
+		if (status == GH_STOPPED)
+			gh_serve_interrupt();
+	} while (status == GH_STOPPED);
+	supply->failed = status != GH_OK;
+	if (supply->failed)
+		return false;
+	if (returns_all_matches(js) && table.keys < table.rows)
+		why = "several inner rows have the same key";
+	else if (!fits_on_host(node, js, table.rows))
+		why = "an inner side does not fit in memory";
+	supply->failed = why != NULL;
+	if (supply->failed)
+		(void) gh_error_set(&supply->error, GH_UNSUPPORTED, "%s", why);
+	return !supply->failed;
+}
+
+/* Makes all tables; false: the device has why_not, or the supply of one has failed. */
+bool
+gh_device_make_tables(GhAggregateNode *node)
+{
+	GhDevice   *device = node->device;
+	MemoryContext saved = MemoryContextSwitchTo(device->context);
+	instr_time	clock = {0};
+	bool		done = true;
+
+	gh_aggregate_clock(node, NULL, &clock);
+	for (int i = 0; i < node->joined->nlevels && done; i++)
+	{
+		done = gh_device_begin_table(node, i, NULL) && gh_device_supply_table(node, i, true) &&
+			gh_device_finish_table(node, i);
+		gh_device_rewind_table(node, i, false);
+	}
+	gh_device_tables_are_done(node, done);
+	gh_aggregate_clock(node, &node->counts.build_time, &clock);
 	MemoryContextSwitchTo(saved);
 	return done;
+}
+
+/* Counts what was done of them; and, where they are not made, why. */
+void
+gh_device_tables_are_done(GhAggregateNode *node, bool made)
+{
+	GhDevice   *device = node->device;
+
+	for (int i = 0; i < GH_SCAN_JOINS_MAX && device->tables[i] != NULL; i++)
+		if (made)
+			gh_device_keep_counts(node, device->tables[i], &node->counts.build_time);
+		else if (device->tables[i]->failed)
+			gh_device_give_up(node, device->tables[i]);
 }
 
 void

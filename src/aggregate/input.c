@@ -413,8 +413,15 @@ open_input(GhAggregateNode *node)
 
 	if (node->joined == NULL)
 		return node->scan != NULL ? GH_JOINED_PAGES : GH_JOINED_ROWS;
-	if (gh_device_open_joins(node))
-		return GH_JOINED_PAGES;
+	switch (gh_device_open_joins(node))
+	{
+		case GH_DEVICE_TABLES:
+			return GH_JOINED_PAGES;
+		case GH_DEVICE_NO_INPUT:
+			return GH_JOINED_NOTHING;
+		case GH_DEVICE_NO_TABLES:
+			break;
+	}
 	gh_aggregate_clock(node, NULL, &clock);
 	input = gh_joined_open(node);
 	/* a program for the scan's rows is none for those of the joins */
@@ -434,10 +441,7 @@ read_some(GhAggregateNode *node, GhJoinedInput *input)
 		return gh_aggregate_read_rows(node);
 	if (!gh_device_wants(node))
 		return read_page(node);
-	if (gh_device_read(node))
-		return false;
-	*input = open_input(node);
-	return true;
+	return !gh_device_read(node, input);
 }
 
 /* Reads the child to its end, into groups. */

@@ -254,7 +254,7 @@ gh_joined_reset(GhAggregateNode *node)
 
 /* Has the joins read their inner sides.  False: their tables cannot be probed. */
 bool
-gh_joined_open_tables(GhAggregateNode *node)
+gh_joined_open_tables(GhAggregateNode *node, bool on_host)
 {
 	GhJoined   *joined = node->joined;
 
@@ -264,7 +264,7 @@ gh_joined_open_tables(GhAggregateNode *node)
 		GhJoinState *js = joined->levels[i].js;
 
 		gh_child_start(&js->css.ss.ps);
-		joined->open = gh_join_open_for_probes(js);
+		joined->open = gh_join_open_for_probes(js, on_host);
 		gh_child_stop(&js->css.ss.ps, 0);
 	}
 	return joined->open;
@@ -279,7 +279,7 @@ gh_joined_open(GhAggregateNode *node)
 	gh_joined_reset(node);
 	if (!scan_has_row(node))
 		return GH_JOINED_NOTHING;
-	if (!gh_joined_open_tables(node))
+	if (!gh_joined_open_tables(node, false))
 		return GH_JOINED_ROWS;
 	if (scan_source(node)->peeked)
 		joined->first = gh_source_leave_page(scan_source(node));

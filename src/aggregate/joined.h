@@ -69,7 +69,7 @@ typedef enum GhJoinedInput
 
 extern GhPages *gh_joined_pages(GhAggregateNode *node);
 extern void gh_joined_reset(GhAggregateNode *node);
-extern bool gh_joined_open_tables(GhAggregateNode *node);
+extern bool gh_joined_open_tables(GhAggregateNode *node, bool on_host);
 extern GhJoinedInput gh_joined_open(GhAggregateNode *node);
 extern void gh_joined_close(GhAggregateNode *node);
 extern void gh_joined_start(GhAggregateNode *node);

@@ -16,7 +16,7 @@
 #include "utils/dsa.h"
 #include "utils/memutils.h"
 
-#include "aggregate/exec.h"
+#include "aggregate/device.h"
 
 /* What a participant left. */
 typedef struct GhSharedGroups
@@ -31,6 +31,8 @@ typedef struct GhAggregateShared
 	dsm_handle	segment;
 	int			nmembers;
 	SharedFileSet files;
+	pg_atomic_uint32 users;		/* processes that have the segment mapped */
+	GhDeviceShared device;
 	slock_t		mutex;			/* of what follows */
 	int			started;		/* participants */
 	int			done;
@@ -63,6 +65,7 @@ gh_aggregate_estimate_dsm(CustomScanState *css, ParallelContext *pcxt)
 static void
 init_run(GhAggregateShared *shared)
 {
+	gh_device_share(&shared->device);
 	shared->started = shared->done = 0;
 	shared->closed = false;
 	memset(&shared->totals, 0, sizeof(shared->totals));
@@ -97,6 +100,17 @@ forget_segment(void *arg)
 	node->member = NULL;
 }
 
+/* A process unmaps the segment, after an error too. */
+static void
+leave_segment(dsm_segment *segment, Datum arg)
+{
+	GhAggregateShared *shared = (GhAggregateShared *) DatumGetPointer(arg);
+
+	(void) segment;
+	if (pg_atomic_sub_fetch_u32(&shared->users, 1) == 0)
+		gh_device_unshare(&shared->device);
+}
+
 static GhAggregateMember *
 use_shared(GhAggregateNode *node, GhAggregateShared *shared, dsm_segment *segment, int number)
 {
@@ -107,6 +121,8 @@ use_shared(GhAggregateNode *node, GhAggregateShared *shared, dsm_segment *segmen
 	member->segment = segment;
 	member->number = number;
 	node->member = member;
+	pg_atomic_fetch_add_u32(&shared->users, 1);
+	on_dsm_detach(segment, leave_segment, PointerGetDatum(shared));
 	return member;
 }
 
@@ -123,6 +139,7 @@ gh_aggregate_init_dsm(CustomScanState *css, ParallelContext *pcxt, void *coordin
 	shared->segment = dsm_segment_handle(pcxt->seg);
 	shared->nmembers = pcxt->nworkers + 1;
 	SpinLockInit(&shared->mutex);
+	pg_atomic_init_u32(&shared->users, 0);
 	SharedFileSetInit(&shared->files, pcxt->seg);
 	init_run(shared);
 	member = use_shared(node, shared, pcxt->seg, 0);
@@ -143,7 +160,14 @@ gh_aggregate_reinit_dsm(CustomScanState *css, ParallelContext *pcxt, void *coord
 		if (DsaPointerIsValid(shared->left[i].records))
 			dsa_free(css->ss.ps.state->es_query_dsa, shared->left[i].records);
 	SharedFileSetDeleteAll(&shared->files);
+	gh_device_unshare(&shared->device);
 	init_run(shared);
+}
+
+GhDeviceShared *
+gh_aggregate_device_shared(GhAggregateNode *node)
+{
+	return &node->member->shared->device;
 }
 
 /* InitializeWorkerCustomScan */

@@ -108,13 +108,27 @@ release(void *arg)
 	gh_supply_free_buffers(supply);
 }
 
+/* The engine's scan; shared: see gh_supply_begin. */
+static GhStatus
+open_scan(GhSupply *supply, const GhHost *host, const GhScanOptions *options, GhRef *shared)
+{
+	if (shared == NULL)
+		return supply->engine->scans->create(host, options, &supply->scan, &supply->error);
+	if (*shared != 0)
+		return gh_service_scan_attach(*shared, host, &supply->scan, &supply->error);
+	return gh_service_scan_create_shared(host, options, shared, &supply->scan, &supply->error);
+}
+
 /*
  * Makes the scan and takes what requests need.  The pages' scan has begun.  All is given back by
  * gh_supply_end or with the context.  False: the error says why not.
+ *
+ * shared: the scan is one of the service that several processes supply.  Where *shared is 0 it is made,
+ * and *shared becomes the name of it for the others; it is the caller's to have it released.
  */
 bool
-gh_supply_begin(GhSupply *supply, const GhEngine *engine, const GhScanOptions *options, GhPages *pages,
-				MemoryContext context)
+gh_supply_begin(GhSupply *supply, const GhEngine *engine, const GhScanOptions *options, GhRef *shared,
+				GhPages *pages, MemoryContext context)
 {
 	GhHost		host;
 	GhStatus	status;
@@ -124,15 +138,15 @@ gh_supply_begin(GhSupply *supply, const GhEngine *engine, const GhScanOptions *o
 	supply->pages = pages;
 	supply->failed = true;
 	supply->pinned = may_pin(supply, options);
-	if (!take_buffers(supply, context))
-		return false;
 	supply->callback.func = release;
 	supply->callback.arg = supply;
 	MemoryContextRegisterResetCallback(context, &supply->callback);
+	if (!take_buffers(supply, context))
+		return false;
 	gh_host_init(&host, context);
 	do
 	{
-		status = engine->scans->create(&host, options, &supply->scan, &supply->error);
+		status = open_scan(supply, &host, options, shared);
 		if (status == GH_STOPPED)
 			gh_serve_interrupt();
 	} while (status == GH_STOPPED);

@@ -64,7 +64,7 @@ typedef struct GhSupply
 } GhSupply;
 
 extern bool gh_supply_begin(GhSupply *supply, const GhEngine *engine, const GhScanOptions *options,
-							GhPages *pages, MemoryContext context);
+							GhRef *shared, GhPages *pages, MemoryContext context);
 extern bool gh_supply_page(GhSupply *supply);
 extern bool gh_supply_flush(GhSupply *supply);
 extern void gh_supply_free_buffers(GhSupply *supply);

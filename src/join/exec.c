@@ -342,14 +342,16 @@ keys_are_nearly_unique(GhJoinState *js)
 }
 
 /*
- * For a node above that reads the outer side by itself: reads the inner side.  True: it may
- * look its rows up in js->table, which may be NULL, for nothing is in it; and no more rows are to
- * be asked for.  False: this node has to return its rows, or had better.
+ * For a node above that reads the outer side by itself: reads the inner side.  on_host: with
+ * engine = cuda, too, the table is to be one of the CPU engine.  True: it may look its rows up in
+ * js->table, which may be NULL, for nothing is in it; and no more rows are to be asked for.
+ * False: this node has to return its rows, or had better.
  */
 bool
-gh_join_open_for_probes(GhJoinState *js)
+gh_join_open_for_probes(GhJoinState *js, bool on_host)
 {
 	js->probed_above = true;
+	js->probed_on_host = on_host;
 	if (js->phase == GH_JOIN_START)
 		js->phase = start_join(js);
 	return js->phase == GH_JOIN_FETCH && js->spill.nparts == 1 &&

@@ -474,6 +474,7 @@ typedef struct GhJoinState
 	/* the outer side */
 	GhJoinPhase phase;
 	bool		probed_above;	/* the node above reads the outer side in this one's place */
+	bool		probed_on_host; /* and can do with a table on the CPU engine only */
 	TupleTableSlot *first_outer;	/* read ahead of the build, or NULL */
 	bool		outer_done;		/* no more outer rows for this partition */
 	int			batch_rows;		/* rows of the next batch */
@@ -522,7 +523,7 @@ extern const CustomScanMethods gh_join_scan_methods;
 extern GhJoinState *gh_as_join(PlanState *ps);
 extern bool gh_join_advance(GhJoinState *js);
 extern bool gh_join_asks_outer_first(GhJoinState *js);
-extern bool gh_join_open_for_probes(GhJoinState *js);
+extern bool gh_join_open_for_probes(GhJoinState *js, bool on_host);
 extern void gh_join_close_for_probes(GhJoinState *js);
 
 /* emit.c: the scan tuple, joined rows */
@@ -539,7 +540,7 @@ extern void gh_unmark_rows(GhJoinState *js);
 static inline bool
 gh_probes_on_host(const GhJoinState *js)
 {
-	return js->probed_above && gh_engine_setting == GH_ENGINE_AUTO;
+	return js->probed_on_host || (js->probed_above && gh_engine_setting == GH_ENGINE_AUTO);
 }
 
 /* carry.c */

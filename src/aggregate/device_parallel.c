@@ -1,0 +1,201 @@
+/*
+ * device_parallel.c
+ *		The joins' tables of a GpuHashAggregate on the device, made by all participants of a parallel
+ *		query together.
+ *
+ * One of them makes the scans (engine/scan.h) that are to make the tables; all supply pages to these; one
+ * has the tables made; and then each has a scan of its own go over its part of the outer side.
+ * Where anything of that fails for anyone, the joins make their tables on the host, together as well.
+ *
+ * Those tables may also be needed later: a row that the device handed back is to be joined, or the device
+ * was lost.  They, too, can only be made by all together, so that participants meet once more when they
+ * have supplied their pages, and rows handed back are kept until then.
+ *
+ * Phases follow one another at a barrier.  A participant waits only while it has returned nothing, and for
+ * others that are reading, too: nobody is blocked by a full queue of result rows.  One that comes late
+ * does what is left.  One that fails ends the query.
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "utils/wait_event.h"
+
+#include "aggregate/device.h"
+#include "service/service.h"
+
+/* What is done in the phases of the barrier, in this order. */
+typedef enum GhDevicePhase
+{
+	PHASE_ELECT,
+	PHASE_BEGIN,				/* one begins the scans */
+	PHASE_SUPPLY,				/* all supply pages */
+	PHASE_MAKE,					/* one has the tables made */
+	PHASE_READ,					/* each reads its part of the outer side */
+	PHASE_OPEN,					/* all make tables on the host, if anyone wants them */
+	PHASE_END					/* and use them */
+} GhDevicePhase;
+
+/* ------------------------------------------------------------- shared memory */
+
+void
+gh_device_share(GhDeviceShared *shared)
+{
+	BarrierInit(&shared->barrier, 0);
+	pg_atomic_init_u32(&shared->refused, 0);
+	pg_atomic_init_u32(&shared->wanted, 0);
+	for (int i = 0; i < GH_SCAN_JOINS_MAX; i++)
+		pg_atomic_init_u64(&shared->tables[i], 0);
+}
+
+/* The tables go, when nobody uses them any more. */
+void
+gh_device_unshare(GhDeviceShared *shared)
+{
+	for (int i = 0; i < GH_SCAN_JOINS_MAX; i++)
+		gh_service_scan_release(pg_atomic_exchange_u64(&shared->tables[i], 0));
+}
+
+/* -------------------------------------------------------------------- phases */
+
+static bool
+is_refused(GhDeviceShared *shared)
+{
+	return pg_atomic_read_u32(&shared->refused) != 0;
+}
+
+static void
+refuse(GhDeviceShared *shared)
+{
+	pg_atomic_write_u32(&shared->refused, 1);
+}
+
+/* Makes the scans, or attaches to those that another participant has made. */
+static bool
+begin_tables(GhAggregateNode *node, GhDeviceShared *shared)
+{
+	for (int i = 0; i < node->joined->nlevels; i++)
+	{
+		GhRef		table = pg_atomic_read_u64(&shared->tables[i]);
+		bool		begun = gh_device_begin_table(node, i, &table);
+
+		pg_atomic_write_u64(&shared->tables[i], table);
+		if (!begun)
+			return false;
+	}
+	return true;
+}
+
+/* Whether this participant is one that has begun. */
+static bool
+has_begun(const GhAggregateNode *node)
+{
+	return node->device->tables[node->joined->nlevels - 1] != NULL;
+}
+
+static void
+supply_tables(GhAggregateNode *node, GhDeviceShared *shared, bool elected)
+{
+	if (!has_begun(node) && !begin_tables(node, shared))
+		refuse(shared);
+	for (int i = 0; i < node->joined->nlevels && !is_refused(shared); i++)
+		if (!gh_device_supply_table(node, i, elected))
+			refuse(shared);
+}
+
+static void
+finish_tables(GhAggregateNode *node, GhDeviceShared *shared)
+{
+	for (int i = 0; i < node->joined->nlevels && !is_refused(shared); i++)
+		if (!gh_device_finish_table(node, i))
+			refuse(shared);
+	/* nobody reads the inner sides now */
+	for (int i = 0; i < node->joined->nlevels; i++)
+		gh_device_rewind_table(node, i, true);
+}
+
+static void
+rewind_tables(GhAggregateNode *node)
+{
+	for (int i = 0; i < node->joined->nlevels; i++)
+		gh_device_rewind_table(node, i, false);
+}
+
+/*
+ * From PHASE_READ on, it is settled whether there are tables.  Who comes too late to read, or cannot
+ * do with them, leaves all to the others.
+ */
+static GhDeviceTables
+what_follows(GhAggregateNode *node, GhDeviceShared *shared, bool able)
+{
+	if (is_refused(shared))
+		return GH_DEVICE_NO_TABLES;
+	if (BarrierPhase(&shared->barrier) > PHASE_READ || !able)
+		return GH_DEVICE_NO_INPUT;
+	return has_begun(node) || begin_tables(node, shared) ? GH_DEVICE_TABLES : GH_DEVICE_NO_INPUT;
+}
+
+/* Takes part in making the tables.  able: this participant can do with them. */
+GhDeviceTables
+gh_device_make_tables_together(GhAggregateNode *node, bool able)
+{
+	GhDeviceShared *shared = gh_aggregate_device_shared(node);
+	MemoryContext saved = MemoryContextSwitchTo(node->device->context);
+	instr_time	clock = {0};
+	bool		elected = false;
+	GhDeviceTables result;
+	int			phase = BarrierAttach(&shared->barrier);
+
+	gh_aggregate_clock(node, NULL, &clock);
+	if (!able && phase < PHASE_READ)
+		refuse(shared);
+	switch ((GhDevicePhase) phase)
+	{
+		case PHASE_ELECT:
+			elected = BarrierArriveAndWait(&shared->barrier, WAIT_EVENT_HASH_BUILD_ELECT);
+			/* FALLTHROUGH */
+		case PHASE_BEGIN:
+			if (elected && !is_refused(shared) && !begin_tables(node, shared))
+				refuse(shared);
+			BarrierArriveAndWait(&shared->barrier, WAIT_EVENT_HASH_BUILD_ALLOCATE);
+			/* FALLTHROUGH */
+		case PHASE_SUPPLY:
+			if (!is_refused(shared))
+				supply_tables(node, shared, elected);
+			/* the elected one may not be here yet; with it, all inner sides were read */
+			elected = BarrierArriveAndWait(&shared->barrier, WAIT_EVENT_HASH_BUILD_HASH_INNER);
+			/* FALLTHROUGH */
+		case PHASE_MAKE:
+			if (elected)
+				finish_tables(node, shared);
+			BarrierArriveAndWait(&shared->barrier, WAIT_EVENT_HASH_BUILD_ALLOCATE);
+			rewind_tables(node);
+			break;
+		default:
+			break;
+	}
+	result = what_follows(node, shared, able);
+	if (result != GH_DEVICE_TABLES)
+		BarrierDetach(&shared->barrier);
+	gh_device_tables_are_done(node, result == GH_DEVICE_TABLES);
+	gh_aggregate_clock(node, &node->counts.build_time, &clock);
+	MemoryContextSwitchTo(saved);
+	return result;
+}
+
+/*
+ * All participants have read the outer side.  If one of them wants tables on the host, they
+ * make them, and each leaves when all have.
+ */
+void
+gh_device_meet(GhAggregateNode *node, bool wanted)
+{
+	GhDeviceShared *shared = gh_aggregate_device_shared(node);
+
+	if (wanted)
+		pg_atomic_write_u32(&shared->wanted, 1);
+	BarrierArriveAndWait(&shared->barrier, WAIT_EVENT_HASH_BUILD_HASH_OUTER);
+	if (pg_atomic_read_u32(&shared->wanted) != 0)
+		(void) gh_joined_open_tables(node, true);
+	BarrierArriveAndWait(&shared->barrier, WAIT_EVENT_HASH_BUILD_ALLOCATE);
+	BarrierDetach(&shared->barrier);
+}
