@@ -295,7 +295,8 @@ gh_device_keep_counts(GhAggregateNode *node, const GhSupply *supply, instr_time 
 	INSTR_TIME_ADD(counts->evaluate_time, supply->counts.back_time);
 	INSTR_TIME_SUBTRACT(*elapsed, supply->counts.wait_time);
 	INSTR_TIME_SUBTRACT(*elapsed, supply->counts.back_time);
-	if (supply->engine->scans->stats(supply->scan, &stats, &error) == GH_OK)
+	/* what is shared counts once */
+	if (!supply->attached && supply->engine->scans->stats(supply->scan, &stats, &error) == GH_OK)
 		counts->device_memory += stats.bytes_peak + stats.work_bytes;
 }
 

@@ -95,6 +95,9 @@ extern void gh_device_share(GhDeviceShared *shared);
 extern void gh_device_unshare(GhDeviceShared *shared);
 extern GhDeviceTables gh_device_make_tables_together(GhAggregateNode *node, bool able);
 extern void gh_device_meet(GhAggregateNode *node, bool wanted);
-extern GhDeviceShared *gh_aggregate_device_shared(GhAggregateNode *node);	/* parallel.c */
+/* ---- parallel.c ---- */
+
+extern GhDeviceShared *gh_aggregate_device_shared(GhAggregateNode *node);
+extern int	gh_aggregate_members(const GhAggregateNode *node);
 
 #endif							/* GPUHASH_AGGREGATE_DEVICE_H */

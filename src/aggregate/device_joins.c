@@ -265,7 +265,7 @@ fits_on_host(const GhAggregateNode *node, const GhJoinState *js, uint64 rows)
 {
 	double		bytes = (double) rows * (js->table_bytes_per_row + GH_HOST_ROW_BYTES);
 
-	return !node->device->together || bytes < js->memory_limit;
+	return !node->device->together || bytes < (double) js->memory_limit * gh_aggregate_members(node);
 }
 
 /* Makes the table, of all that was supplied. */

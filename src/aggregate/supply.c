@@ -114,7 +114,8 @@ open_scan(GhSupply *supply, const GhHost *host, const GhScanOptions *options, Gh
 {
 	if (shared == NULL)
 		return supply->engine->scans->create(host, options, &supply->scan, &supply->error);
-	if (*shared != 0)
+	supply->attached = *shared != 0;
+	if (supply->attached)
 		return gh_service_scan_attach(*shared, host, &supply->scan, &supply->error);
 	return gh_service_scan_create_shared(host, options, shared, &supply->scan, &supply->error);
 }

@@ -49,6 +49,7 @@ typedef struct GhSupply
 	const GhEngine *engine;
 	GhScan	   *scan;
 	GhPages    *pages;
+	bool		attached;		/* the scan is one that another process has made */
 	bool		pinned;			/* the device reads the pages where they are */
 	bool		timing;
 	uint32		room;			/* pages of a request */

@@ -503,35 +503,53 @@ gh_service_table_is_gone(GhRef root)
 	return gh_slot_generation(pg_atomic_read_u64(&entry->word)) != gh_slot_generation(live);
 }
 
+/* What an entry is named by for other processes. */
+GhRef
+gh_client_entry_root(uint32 table, uint64 generation)
+{
+	return ((generation << GH_TABLE_BITS) | table) + 1;
+}
+
+/* The entry of that name, if it is one that sessions of this database may use. */
+bool
+gh_client_entry_find(GhRef root, uint32 *table, uint64 *generation)
+{
+	uint64		live;
+	GhTableEntry *entry = entry_of(root, &live);
+
+	*table = (uint32) ((root - 1) & (GH_TABLES_MAX - 1));
+	*generation = (root - 1) >> GH_TABLE_BITS;
+	return root != 0 && pg_atomic_read_u64(&entry->word) == live && entry->procno == -1 &&
+		entry->database == MyDatabaseId;
+}
+
 static GhRef
 service_table_root(const GhTable *table)
 {
 	const GhServiceTable *handle = (const GhServiceTable *) table;
 
-	return ((handle->generation << GH_TABLE_BITS) | handle->table) + 1;
+	return gh_client_entry_root(handle->table, handle->generation);
 }
 
 /* The options are the table's; the caller who attaches it knows them. */
 static GhStatus
 service_table_attach(const GhHost *host, GhRef root, GhTable **result, GhError *error)
 {
-	uint32		table = (uint32) ((root - 1) & (GH_TABLES_MAX - 1));
-	uint64		generation = (root - 1) >> GH_TABLE_BITS;
-	GhTableEntry *entry = gh_table_entry_at(table);
+	uint32		table;
+	uint64		generation;
 	GhServiceTable *handle;
 	uint32		number;
 	GhStatus	status;
 
-	if (root == 0 || pg_atomic_read_u64(&entry->word) != gh_slot_word(generation, GH_TABLE_LIVE) ||
-		entry->procno != -1 || entry->database != MyDatabaseId)
+	if (!gh_client_entry_find(root, &table, &generation))
 		return gh_error_set(error, GH_DEVICE_ERROR, "the table is no longer on a GPU");
 	handle = handle_make(host, table, generation, error);
 	if (handle == NULL)
 		return GH_NO_MEMORY;
 	gh_client_join();
 	/* what the table's options are, the worker knows */
-	status = gh_client_control_begin((int) entry->device, GH_SERVICE_STATS, table, generation, host, &number,
-						   error);
+	status = gh_client_control_begin((int) gh_table_entry_at(table)->device, GH_SERVICE_STATS, table,
+									 generation, host, &number, error);
 	if (status == GH_OK)
 	{
 		status = gh_client_control(number, host, error);

@@ -55,6 +55,8 @@ extern GhStatus gh_client_slot_wait(uint32 number, const GhHost *host, GhError *
 extern bool gh_client_entry_take(uint32 device, int procno, bool is_scan, int executor,
 								 uint32 *table, uint64 *generation);
 /* The table is to be freed, by its executor if it has one. */
+extern GhRef gh_client_entry_root(uint32 table, uint64 generation);
+extern bool gh_client_entry_find(GhRef root, uint32 *table, uint64 *generation);
 extern void gh_client_entry_drop(uint32 table, uint64 generation);
 /* Whether it is there, and its worker. */
 extern bool gh_client_entry_lives(uint32 table, uint64 generation);
@@ -88,7 +90,8 @@ typedef struct GhServiceScan
 	uint64		results_generation; /* of its request; 0: there is none */
 	uint64		queue_ns;		/* sums of the requests so far */
 	uint64		run_ns;
-	struct GhServiceScan *next;	/* of this process */
+	bool		shared;			/* other processes have handles on it, too */
+	struct GhServiceScan *next;	/* of this process, not shared */
 } GhServiceScan;
 
 extern const GhScanEngine gh_service_scans;

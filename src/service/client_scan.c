@@ -105,19 +105,34 @@ ask_for_scan(GhServiceScan *scan, const void *buffer, Size bytes, GhError *error
 	return slot->status;
 }
 
-static GhStatus
-make_scan(const GhHost *host, const GhScanOptions *options, const GhPlanTable *tables,
-		  const void *buffer, Size bytes, GhServiceScan **result, GhError *error)
+/* A handle without a scan; NULL: out of memory. */
+static GhServiceScan *
+make_handle(const GhHost *host, bool shared, GhError *error)
 {
 	GhServiceScan *scan = MemoryContextAllocExtended(TopMemoryContext, sizeof(*scan),
 													 MCXT_ALLOC_NO_OOM | MCXT_ALLOC_ZERO);
+
+	if (scan == NULL)
+	{
+		(void) gh_error_set(error, GH_NO_MEMORY, "out of memory");
+		return NULL;
+	}
+	scan->common.engine = &gh_service_scans;
+	scan->host = *host;
+	scan->shared = shared;
+	return scan;
+}
+
+static GhStatus
+make_scan(const GhHost *host, const GhScanOptions *options, const GhPlanTable *tables, bool shared,
+		  const void *buffer, Size bytes, GhServiceScan **result, GhError *error)
+{
+	GhServiceScan *scan = make_handle(host, shared, error);
 	GhStatus	status;
 
 	if (scan == NULL)
-		return gh_error_set(error, GH_NO_MEMORY, "out of memory");
-	scan->common.engine = &gh_service_scans;
-	scan->host = *host;
-	if (!gh_client_entry_take((uint32) options->device, gh_my_procno(), true,
+		return GH_NO_MEMORY;
+	if (!gh_client_entry_take((uint32) options->device, shared ? -1 : gh_my_procno(), true,
 							  executor_for(options, tables), &scan->table, &scan->generation))
 	{
 		pfree(scan);
@@ -130,14 +145,17 @@ make_scan(const GhHost *host, const GhScanOptions *options, const GhPlanTable *t
 		pfree(scan);
 		return status;
 	}
+	*result = scan;
+	if (shared)
+		return GH_OK;
 	scan->next = own_scans;
-	own_scans = *result = scan;
+	own_scans = scan;
 	return GH_OK;
 }
 
 static GhStatus
-service_scan_create(const GhHost *host, const GhScanOptions *options, GhScan **result,
-					GhError *error)
+create_scan(const GhHost *host, const GhScanOptions *options, bool shared, GhScan **result,
+			GhError *error)
 {
 	GhPlanTable tables[GH_SCAN_JOINS_MAX];
 	GhDevice   *device = gh_device_at(options->device);
@@ -158,13 +176,53 @@ service_scan_create(const GhHost *host, const GhScanOptions *options, GhScan **r
 	if (!gh_service_reserve(1, bytes, &buffer))
 		return gh_error_set(error, GH_NO_MEMORY, GH_NO_BUFFERS_MESSAGE);
 	(void) gh_plan_write(options, tables, buffer);
-	status = make_scan(host, options, tables, buffer, bytes, &scan, error);
+	status = make_scan(host, options, tables, shared, buffer, bytes, &scan, error);
 	gh_service_return(buffer);
 	if (status == GH_OK)
 		*result = &scan->common;
 	return status;
 }
 
+static GhStatus
+service_scan_create(const GhHost *host, const GhScanOptions *options, GhScan **result,
+					GhError *error)
+{
+	return create_scan(host, options, false, result, error);
+}
+
+GhStatus
+gh_service_scan_create_shared(const GhHost *host, const GhScanOptions *options, GhRef *root,
+							  GhScan **result, GhError *error)
+{
+	GhStatus	status = create_scan(host, options, true, result, error);
+
+	if (status == GH_OK)
+		*root = gh_client_entry_root(((GhServiceScan *) *result)->table,
+									 ((GhServiceScan *) *result)->generation);
+	return status;
+}
+
+GhStatus
+gh_service_scan_attach(GhRef root, const GhHost *host, GhScan **result, GhError *error)
+{
+	GhServiceScan *scan;
+	uint32		table;
+	uint64		generation;
+
+	*result = NULL;
+	if (!gh_client_entry_find(root, &table, &generation) || !gh_table_entry_at(table)->is_scan)
+		return gh_error_set(error, GH_DEVICE_ERROR, "the scan to attach is gone");
+	gh_client_join();
+	scan = make_handle(host, true, error);
+	if (scan == NULL)
+		return GH_NO_MEMORY;
+	scan->table = table;
+	scan->generation = generation;
+	*result = &scan->common;
+	return GH_OK;
+}
+
+/* One that several processes have a handle on goes with gh_service_scan_release. */
 static void
 service_scan_destroy(GhScan *handle)
 {
@@ -172,7 +230,8 @@ service_scan_destroy(GhScan *handle)
 
 	if (scan == NULL)
 		return;
-	gh_client_entry_drop(scan->table, scan->generation);
+	if (!scan->shared)
+		gh_client_entry_drop(scan->table, scan->generation);
 	for (GhServiceScan **at = &own_scans; *at != NULL; at = &(*at)->next)
 		if (*at == scan)
 		{
@@ -180,6 +239,12 @@ service_scan_destroy(GhScan *handle)
 			break;
 		}
 	pfree(scan);
+}
+
+void
+gh_service_scan_release(GhRef root)
+{
+	gh_service_table_release(root);
 }
 
 void

@@ -188,7 +188,7 @@ find_tables(const GhExecutor *executor, const GhSlot *asked, GhPlan *plan)
 			entry->device != gh_worker.device_index || table->scan == NULL ||
 			table->generation != named->generation)
 			return "a table of the scan's joins is gone";
-		if (entry->procno != asked->procno)
+		if (entry->procno == -1 ? entry->database != asked->database : entry->procno != asked->procno)
 			return "a table of the scan's joins is another session's";
 		if (!table->was_made)
 			return "a table of the scan's joins was not made";

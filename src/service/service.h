@@ -62,6 +62,15 @@ extern bool gh_service_enabled(void);
  * No call throws.
  */
 extern const GhEngine *gh_service_engine(void);
+/*
+ * A scan that several processes of this database supply pages to: made by one of them, it has a
+ * name, *root, by which others get a handle; GH_DEVICE_ERROR: it is gone.  The handles' destroy leaves
+ * it alone: it goes when its name is released, for which nobody needs a handle, and 0 names none.
+ */
+extern GhStatus gh_service_scan_create_shared(const GhHost *host, const GhScanOptions *options,
+											  GhRef *root, GhScan **scan, GhError *error);
+extern GhStatus gh_service_scan_attach(GhRef root, const GhHost *host, GhScan **scan, GhError *error);
+extern void gh_service_scan_release(GhRef root);
 /* What the requests of a scan took so far, in all: until the engine had them, and in it. */
 extern void gh_service_scan_times(const GhScan *scan, uint64 *queue_ns, uint64 *device_ns);
 /*
