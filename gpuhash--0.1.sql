@@ -259,6 +259,7 @@ CREATE FUNCTION gpuhash_list_devices(
 	OUT memory_limit bigint,
 	OUT memory_used bigint,
 	OUT transfer text,
+	OUT buffers text,
 	OUT worker_pid int,
 	OUT worker_starts bigint,
 	OUT worker_cpu_ms float8)
@@ -275,6 +276,7 @@ CREATE FUNCTION gpuhash_service_stat(
 	OUT keys bigint,
 	OUT page_batches bigint,
 	OUT pages bigint,
+	OUT pages_direct bigint,
 	OUT page_bytes bigint,
 	OUT bytes_to_device bigint,
 	OUT bytes_from_device bigint,
@@ -343,7 +345,7 @@ COMMENT ON VIEW gpuhash_subtables IS 'subtables of the hash tables that gpuhash_
 
 CREATE VIEW gpuhash_devices AS
 	SELECT d.engine, d.device, d.name, d.status, d.memory_total, d.memory_free, d.tables,
-		d.memory_limit, d.memory_used, d.transfer, d.worker_pid, d.worker_starts, d.worker_cpu_ms
+		d.memory_limit, d.memory_used, d.transfer, d.buffers, d.worker_pid, d.worker_starts, d.worker_cpu_ms
 	FROM gpuhash_list_devices() AS d;
 
 COMMENT ON VIEW gpuhash_devices
@@ -352,6 +354,7 @@ COMMENT ON COLUMN gpuhash_devices.tables IS 'hash tables there: with the service
 COMMENT ON COLUMN gpuhash_devices.memory_limit IS 'gpuhash.device_memory_limit in bytes; NULL: none, or without the service';
 COMMENT ON COLUMN gpuhash_devices.memory_used IS 'device memory of all tables';
 COMMENT ON COLUMN gpuhash_devices.transfer IS 'direct: batches go between sessions and GPU without a copy; else why they do not';
+COMMENT ON COLUMN gpuhash_devices.buffers IS 'direct: the GPU reads pages of tables in shared_buffers itself; else why they are copied for it';
 COMMENT ON COLUMN gpuhash_devices.worker_starts IS 'how often a worker found the GPU since the server started';
 
 CREATE VIEW gpuhash_stat AS SELECT * FROM gpuhash_service_stat();
@@ -359,6 +362,7 @@ CREATE VIEW gpuhash_stat AS SELECT * FROM gpuhash_service_stat();
 COMMENT ON VIEW gpuhash_stat IS 'sums of the GPU service over all sessions since gpuhash_stat_reset; no row without the service';
 COMMENT ON COLUMN gpuhash_stat.batches IS 'requests with keys';
 COMMENT ON COLUMN gpuhash_stat.page_batches IS 'requests with pages of tables';
+COMMENT ON COLUMN gpuhash_stat.pages_direct IS 'of these pages, those that a GPU read in shared_buffers itself';
 COMMENT ON COLUMN gpuhash_stat.page_bytes IS 'of these pages, counted in bytes_to_device, too';
 COMMENT ON COLUMN gpuhash_stat.scans IS 'scans of tables that are on a GPU now';
 COMMENT ON COLUMN gpuhash_stat.queue_ms IS 'from submission until the GPU was asked';

@@ -17,6 +17,7 @@
 	X(ANY, "any") \
 	X(OPEN, "open") \
 	X(REGISTER, "register") \
+	X(POOL, "pool") \
 	X(CREATE, "create") \
 	X(CLEAR, "clear") \
 	X(RESERVE, "reserve") \

@@ -21,6 +21,7 @@
 
 #include "gpuhash.h"
 #include "service/client.h"
+#include "service/forge.h"
 #include "service/shared.h"
 #include "session.h"
 
@@ -215,7 +216,7 @@ fill_honest(GhSlot *slot, uint32 table, uint64 generation)
 	slot->done = slot->matched = slot->inserted = slot->replaced = slot->removed = slot->values_count = 0;
 }
 
-/* An array of the request by its name. */
+/* An array of the request, or another number of 64 bits, by its name. */
 static GhOffset *
 array_of(GhSlot *slot, const char *name)
 {
@@ -230,7 +231,14 @@ array_of(GhSlot *slot, const char *name)
 		{"values_out", &slot->values_out},
 		{"flags_out", &slot->flags_out},
 		{"counts_out", &slot->counts_out},
-		{"offsets_out", &slot->offsets_out}
+		{"offsets_out", &slot->offsets_out},
+		{"block", &slot->block},
+		{"pages", &slot->pages},
+		{"bitmaps", &slot->bitmaps},
+		{"nbitmaps", &slot->nbitmaps},
+		{"back", &slot->back},
+		{"back_room", &slot->back_room},
+		{"cursor", &slot->cursor.position}
 	};
 
 	for (int i = 0; i < (int) lengthof(arrays); i++)
@@ -271,9 +279,8 @@ forge_field(GhSlot *slot, const char *name, uint64 value)
 		elog(ERROR, "a request has no field \"%s\"", name);
 }
 
-/* Fields as "name=number", with blanks between them. */
-static void
-forge_fields(GhSlot *slot, char *fields)
+void
+gh_forge_fields(GhSlot *slot, char *fields)
 {
 	char	   *rest = fields;
 	char	   *word;
@@ -330,6 +337,28 @@ await_forged(const GhSlot *slot)
 	return true;
 }
 
+bool
+gh_forge_submit(uint32 number, uint32 device, uint32 appended)
+{
+	GhSlot	   *slot = gh_slot_at(number);
+	uint32		units = 0;
+	bool		answered;
+
+	while (number + units < gh_service->units && pg_atomic_read_u32(gh_unit_at(number + units)) == gh_unit_of(number))
+		units++;
+	submit_forged(number, device, appended);
+	answered = await_forged(slot);
+	slot->units = units;
+	slot->device = device;
+	/* so that the slot comes back */
+	if (!answered)
+	{
+		append_forged(number, gh_slot_generation(pg_atomic_read_u64(&slot->word)), device, number);
+		(void) await_forged(slot);
+	}
+	return answered;
+}
+
 static const char *
 answer_of(const GhSlot *slot)
 {
@@ -351,7 +380,6 @@ gpuhash_forge_request(PG_FUNCTION_ARGS)
 	void	   *buffer;
 	uint32		number;
 	uint32		device;
-	uint32		units;
 	GhSlot	   *slot;
 
 	must_be_superuser();
@@ -362,19 +390,9 @@ gpuhash_forge_request(PG_FUNCTION_ARGS)
 		((uint64 *) buffer)[i] = i + 1;
 	fill_honest(slot, (uint32) PG_GETARG_INT32(0), (uint64) PG_GETARG_INT64(1));
 	device = slot->device;
-	units = slot->units;
-	forge_fields(slot, text_to_cstring(PG_GETARG_TEXT_PP(2)));
-	submit_forged(number, device, appended < 0 ? number : (uint32) appended);
-	if (await_forged(slot))
+	gh_forge_fields(slot, text_to_cstring(PG_GETARG_TEXT_PP(2)));
+	if (gh_forge_submit(number, device, appended < 0 ? number : (uint32) appended))
 		answer = answer_of(slot);
-	slot->units = units;
-	slot->device = device;
-	/* so that the slot comes back */
-	if (answer[0] == 'n')
-	{
-		append_forged(number, gh_slot_generation(pg_atomic_read_u64(&gh_slot_at(number)->word)), device, number);
-		(void) await_forged(slot);
-	}
 	gh_service_return(buffer);
 	PG_RETURN_TEXT_P(cstring_to_text(answer));
 }

@@ -14,6 +14,7 @@
 #include "storage/bufmgr.h"
 
 #include "service/plan.h"
+#include "service/pool.h"
 #include "service/threads.h"
 
 /* --------------------------------------------------------------------- pages */
@@ -48,9 +49,24 @@ is_in_pool(const char *page, uint32 page_bytes)
 		page < BufferBlocks + (Size) NBuffers * BLCKSZ && (page - BufferBlocks) % BLCKSZ == 0;
 }
 
+/* A page of the server's buffers, where the device reads it; where it does not, it is copied. */
+static void
+place_in_pool(GhRunning *running, GhScanPage *page)
+{
+	if (!running->in_pool)
+		running->in_pool = gh_pool_enter();
+	if (running->in_pool)
+	{
+		page->page = gh_pool_place(page->page);
+		running->ndirect++;
+	}
+	else
+		running->scan_request.readable = false;
+}
+
 /*
  * Copies the list of a request's pages, and holds each against the memory that its client may
- * have read.  All processes have that memory at the same addresses.
+ * show.  All processes have that memory at the same addresses; the buffers' device has another.
  */
 static bool
 copy_pages(const GhSlot *asked, const GhScanPage *list, uint32 page_bytes, GhRunning *running)
@@ -59,6 +75,7 @@ copy_pages(const GhSlot *asked, const GhScanPage *list, uint32 page_bytes, GhRun
 
 	memcpy(running->pages, list, asked->count * sizeof(GhScanPage));
 	request->readable = gh_worker.device->registered;
+	running->ndirect = 0;
 	for (uint64 i = 0; i < asked->count; i++)
 	{
 		const char *page = running->pages[i].page;
@@ -67,7 +84,7 @@ copy_pages(const GhSlot *asked, const GhScanPage *list, uint32 page_bytes, GhRun
 			continue;
 		if (!is_in_pool(page, page_bytes))
 			return false;
-		request->readable = false;
+		place_in_pool(running, &running->pages[i]);
 	}
 	return true;
 }
@@ -110,6 +127,9 @@ drop_pages(uint32 number)
 
 	free(running->pages);
 	running->pages = NULL;
+	if (running->in_pool)
+		gh_pool_leave();
+	running->in_pool = false;
 }
 
 void
@@ -129,6 +149,8 @@ gh_scans_finish(uint32 number, GhWorkerTable *table, GhStatus status)
 	slot->no_group = request->no_group;
 	gh_executor_count(GH_COUNT_PAGE_BATCHES, 1);
 	gh_executor_count(GH_COUNT_PAGES, request->npages);
+	if (request->readable)
+		gh_executor_count(GH_COUNT_PAGES_DIRECT, gh_worker.running_by_slot[number].ndirect);
 	gh_executor_count(GH_COUNT_PAGE_BYTES, page_bytes);
 	gh_executor_count(GH_COUNT_BYTES_TO, page_bytes + request->npages * sizeof(GhScanPage) +
 					  request->nbitmaps * sizeof(uint64));

@@ -227,6 +227,7 @@ typedef enum GhCounter
 	GH_COUNT_KEYS,
 	GH_COUNT_PAGE_BATCHES,		/* requests with pages */
 	GH_COUNT_PAGES,
+	GH_COUNT_PAGES_DIRECT,		/* that the device read in the server's buffers */
 	GH_COUNT_PAGE_BYTES,
 	GH_COUNT_BYTES_TO,
 	GH_COUNT_BYTES_FROM,
@@ -338,6 +339,7 @@ gh_buffer_at(uint32 unit)
 
 extern int	gh_device_timeout;	/* ms; 0: none */
 extern int	gh_worker_spin;		/* us */
+extern bool gh_register_buffers;
 
 /* ---- ring.c: called by threads too ---- */
 
@@ -352,6 +354,9 @@ extern uint64 gh_monotonic_ns(void);
 extern bool gh_slot_finish(uint32 number, uint64 generation);
 
 /* ---- worker.c ---- */
+
+/* With all signals blocked; ereports where there is none to be had. */
+extern void gh_worker_start_thread(void *(*routine) (void *), void *arg);
 
 extern PGDLLEXPORT void gh_worker_main(Datum arg);
 

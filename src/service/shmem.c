@@ -45,6 +45,7 @@ GhService  *gh_service = NULL;
 
 int			gh_device_timeout = 30000;
 int			gh_worker_spin = 500;
+bool		gh_register_buffers = true;
 
 static int	shared_memory_kb = GH_SHARED_MEMORY_DEFAULT;
 static char *devices_setting = NULL;
@@ -196,6 +197,16 @@ define_settings(void)
 							NULL,
 							NULL,
 							NULL);
+	DefineCustomBoolVariable("gpuhash.register_buffers",
+							 "Lets GPUs read pages of tables in shared_buffers where they are.",
+							 "Each worker registers shared_buffers with its GPU, for reading only. Otherwise pages are copied.",
+							 &gh_register_buffers,
+							 true,
+							 PGC_SIGHUP,
+							 0,
+							 NULL,
+							 NULL,
+							 NULL);
 }
 
 /* -------------------------------------------------------- shared memory */

@@ -33,6 +33,7 @@ enum
 	STAT_KEYS,
 	STAT_PAGE_BATCHES,
 	STAT_PAGES,
+	STAT_PAGES_DIRECT,
 	STAT_PAGE_BYTES,
 	STAT_BYTES_TO,
 	STAT_BYTES_FROM,
@@ -97,6 +98,23 @@ device_status(GhDevice *device)
 	}
 }
 
+/* How the device comes by pages of the server's buffers. */
+static const char *
+buffers_status(GhDevice *device)
+{
+	switch ((GhPoolState) pg_atomic_read_u32(&device->pool))
+	{
+		case GH_POOL_READABLE:
+			return "direct";
+		case GH_POOL_OFF:
+			return "gpuhash.register_buffers is off";
+		case GH_POOL_REFUSED:
+			return device->pool_message;
+		default:
+			return "being registered";
+	}
+}
+
 static void
 emit_device(ReturnSetInfo *result, int number)
 {
@@ -109,10 +127,11 @@ emit_device(ReturnSetInfo *result, int number)
 
 	row[GH_DEVICE_COLUMN_ENGINE] = CStringGetTextDatum("cuda");
 	row[GH_DEVICE_COLUMN_NUMBER] = Int32GetDatum(device->number);
+	row[GH_DEVICE_COLUMN_BUFFERS] = CStringGetTextDatum(buffers_status(device));
 	row[GH_DEVICE_COLUMN_STATUS] = CStringGetTextDatum(device_status(device));
 	row[GH_DEVICE_COLUMN_TABLES] = Int64GetDatum(count_entries(number, false));
 	nulls[GH_DEVICE_COLUMN_NAME] = nulls[GH_DEVICE_COLUMN_MEMORY_TOTAL] = nulls[GH_DEVICE_COLUMN_MEMORY_FREE] =
-		nulls[GH_DEVICE_COLUMN_TRANSFER] = nulls[GH_DEVICE_COLUMN_WORKER_PID] = !ready;
+		nulls[GH_DEVICE_COLUMN_TRANSFER] = nulls[GH_DEVICE_COLUMN_BUFFERS] = nulls[GH_DEVICE_COLUMN_WORKER_PID] = !ready;
 	if (ready)
 	{
 		row[GH_DEVICE_COLUMN_NAME] = CStringGetTextDatum(device->info.name);
@@ -169,6 +188,7 @@ gpuhash_service_stat(PG_FUNCTION_ARGS)
 		[STAT_KEYS] = GH_COUNT_KEYS,
 		[STAT_PAGE_BATCHES] = GH_COUNT_PAGE_BATCHES,
 		[STAT_PAGES] = GH_COUNT_PAGES,
+		[STAT_PAGES_DIRECT] = GH_COUNT_PAGES_DIRECT,
 		[STAT_PAGE_BYTES] = GH_COUNT_PAGE_BYTES,
 		[STAT_BYTES_TO] = GH_COUNT_BYTES_TO,
 		[STAT_BYTES_FROM] = GH_COUNT_BYTES_FROM,

@@ -37,6 +37,8 @@ typedef struct GhRunning
 	GhRequest	request;
 	GhScanRequest scan_request;
 	GhScanPage *pages;			/* of a scan: its list, malloc()ed */
+	bool		in_pool;		/* the device may read some of them in the server's buffers */
+	uint32		ndirect;		/* of them, that are there */
 } GhRunning;
 
 /* A table or a scan of this worker. */

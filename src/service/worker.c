@@ -32,6 +32,7 @@
 #include "service/client.h"
 #include "service/executor.h"
 #include "service/faults.h"
+#include "service/pool.h"
 #include "service/shared.h"
 #include "session.h"
 
@@ -215,8 +216,8 @@ open_in_thread(void *arg)
 	return NULL;
 }
 
-static void
-start_thread(void *(*routine) (void *), void *arg)
+void
+gh_worker_start_thread(void *(*routine) (void *), void *arg)
 {
 	pthread_t	thread;
 	sigset_t	all;
@@ -264,7 +265,7 @@ try_to_open(GhError *error)
 	memset(&opening, 0, sizeof(opening));
 	pg_atomic_init_u32(&opening.over, 0);
 	(void) gh_cuda_library_path();
-	start_thread(open_in_thread, &opening);
+	gh_worker_start_thread(open_in_thread, &opening);
 	while (pg_atomic_read_u32(&opening.over) == 0)
 	{
 		int			events = WL_LATCH_SET | WL_SOCKET_READABLE | WL_EXIT_ON_PM_DEATH;
@@ -396,13 +397,14 @@ note_cpu_time(void)
 
 /* Until the end of the process. */
 static void
-serve(void)
+serve(const GhEngine *engine)
 {
 	WaitEventSet *set = gh_create_wait_event_set(3);
 
 	AddWaitEventToSet(set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
 	AddWaitEventToSet(set, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL, NULL);
 	AddWaitEventToSet(set, WL_SOCKET_READABLE, wake_pipe[0], NULL, NULL);
+	gh_pool_look(device, engine, wake_pipe[1]);
 	for (;;)
 	{
 		WaitEvent	event;
@@ -423,6 +425,7 @@ serve(void)
 			ProcessConfigFile(PGC_SIGHUP);
 			take_settings();
 		}
+		gh_pool_look(device, engine, wake_pipe[1]);
 		check_device();
 		check_time_limits();
 	}
@@ -469,6 +472,7 @@ gh_worker_main(Datum arg)
 	BackgroundWorkerUnblockSignals();
 
 	pg_atomic_write_u32(&device->state, GH_DEVICE_STARTING);
+	pg_atomic_write_u32(&device->pool, GH_POOL_UNKNOWN);
 	pg_atomic_fetch_add_u64(&device->instance, 1);
 	pg_memory_barrier();
 	before_shmem_exit(go_down, (Datum) 0);
@@ -487,5 +491,5 @@ gh_worker_main(Datum arg)
 	ereport(LOG,
 			(errmsg("gpuhash uses GPU %d, %s, with %llu MB of memory", cuda_device, device->info.name,
 					(unsigned long long) (device->info.memory_total / 1024 / 1024))));
-	serve();
+	serve(engine);
 }

@@ -68,6 +68,9 @@ sub make_functions
 		'gpuhash_forge_hold()' => 'text',
 		'gpuhash_forge_held()' => 'text',
 		'gpuhash_forge_request(int, bigint, text, int)' => 'text',
+		'gpuhash_forge_hold_scan()' => 'text',
+		'gpuhash_forge_scan(oid, int, bigint, text, bigint, text)' => 'text',
+		'gpuhash_forge_plans(int, bigint)' => 'text',
 		'gpuhash_trial_scan(oid, text, int, int, int)' => 'text',
 		'gpuhash_trial_join(oid, oid, text, int, int, bool)' => 'text');
 	my $sql = join '', map { my ($name) = /^(\w+)/; "CREATE FUNCTION $_ RETURNS $function{$_} AS '\$libdir/gpuhash', '$name' LANGUAGE C STRICT;\n" } sort keys %function;
