@@ -172,6 +172,7 @@ read_pages(cuda_scan *scan, scan_lane *lane, GhError *error)
 
 	job.plan = scan->view;
 	job.groups = scan->groups;
+	job.texts = scan->rows.texts;
 	job.lines = lane->lines;
 	job.pages = lane->pages;
 	job.firsts = lane->firsts;
@@ -197,7 +198,8 @@ begin_request(cuda_scan *scan, scan_lane *lane, GhScanRequest *request, GhError 
 
 	GH_TRY(scan_lane_reserve(scan, lane, request, lines, error));
 	GH_TRY(scratch_reserve(scan, lane, &scratch, error));
-	GH_TRY(reduce_reserve(scan, lines, error));
+	if (scan->plan.options.nparts == 0)
+		GH_TRY(reduce_reserve(scan, lines, error));
 	lane->request = request;
 	status = send_lists(scan, lane, error);
 	if (status == GH_OK)
@@ -241,13 +243,19 @@ begin_first(cuda_scan *scan)
 
 /* -------------------------------------------------------------------- reducing */
 
-/* The lines are read: enqueues their reduction. */
+/* The lines are read: enqueues their reduction, or puts them to a table's rows. */
 static GhStatus
 reduce_lane(cuda_scan *scan, scan_lane *lane, GhError *error)
 {
 	bool		back = lane->host_counters->back > 0;
 
-	GH_TRY(reduce_launch(scan, &lane->lines, lane->counters, error));
+	lane->refused = false;
+	if (scan->plan.options.nparts > 0)
+		GH_TRY(rows_append(scan, &lane->lines, lane->host_counters->counted, lane->counters,
+						   &lane->refused, error));
+	else
+		GH_TRY(reduce_launch(scan, &lane->lines, lane->counters, error));
+	back |= lane->refused;
 	if (back)
 		SCAN_TRY(scan, cudaMemcpyAsync(lane->host_state, lane->lines.state, lane->lines.count,
 									   cudaMemcpyDeviceToHost, scan->reduce_stream), error);
@@ -262,7 +270,8 @@ go_on(cuda_scan *scan, scan_lane *lane, GhError *error)
 	bool		again = lane->host_counters->no_group > 0 && lane->generation != scan->generation;
 
 	if (lane->host_counters->no_group > 0 && !again)
-		GH_TRY(groups_grow(scan, lane->host_counters, &again, error));
+		GH_TRY(scan->plan.options.nparts > 0 ? rows_grow_texts(scan, &again, error) :
+			   groups_grow(scan, lane->host_counters, &again, error));
 	return again ? read_pages(scan, lane, error) : reduce_lane(scan, lane, error);
 }
 
@@ -287,6 +296,30 @@ list_back(const scan_lane *lane, GhScanRequest *request)
 	}
 }
 
+static void
+tell_counts(const cuda_scan *scan, const scan_lane *lane, GhScanRequest *request)
+{
+	const scan_counters *counters = lane->host_counters;
+	uint32_t	njoins = scan->plan.options.njoins;
+	uint64_t	came = 0;
+
+	request->counted = counters->counted;
+	request->no_group = counters->no_group;
+	for (uint32_t j = njoins + 1; j-- > 0;)
+	{
+		came += counters->came[j];
+		*(j > 0 ? &request->joined[j - 1] : &request->passed) = came;
+	}
+	if (!lane->refused)
+		return;
+	/* all that was to be counted went back */
+	request->no_group += request->counted;
+	request->passed -= request->counted;
+	for (uint32_t j = 0; j < njoins; j++)
+		request->joined[j] -= request->counted;
+	request->counted = 0;
+}
+
 /* The lane's request is counted. */
 static void
 end_request(cuda_scan *scan, scan_lane *lane)
@@ -304,11 +337,10 @@ end_request(cuda_scan *scan, scan_lane *lane)
 		scan->failed = true;
 		return;
 	}
-	request->counted = counters->counted;
-	request->no_group = counters->no_group;
-	if (counters->back > 0)
+	tell_counts(scan, lane, request);
+	if (counters->back > 0 || lane->refused)
 		list_back(lane, request);
-	scan->counted += counters->counted;
+	scan->counted += request->counted;
 	scan->flying--;
 	memmove(scan->flight, scan->flight + 1, scan->flying * sizeof(scan_lane *));
 	lane->request = nullptr;
@@ -358,13 +390,17 @@ cuda_scan_submit(GhScan *handle, GhScanRequest *request)
 	GhStatus	status;
 
 	request->scan = nullptr;
-	request->counted = request->nback = request->no_group = 0;
+	request->counted = request->passed = request->nback = request->no_group = 0;
+	memset(request->joined, 0, sizeof(request->joined));
 	if (scan->failed)
 	{
 		request->error = scan->error;
 		return request->status = GH_DEVICE_ERROR;
 	}
 	status = gh_scan_request_check(&scan->plan, request, &lines, &request->error);
+	if (status == GH_OK && scan->rows.made)
+		status = gh_error_set(&request->error, GH_INVALID, "a scan whose table was made takes no "
+							  "more pages");
 	if (status == GH_OK && lines > GH_SCAN_ROWS_MAX - scan->lines_total)
 		status = gh_error_set(&request->error, GH_LIMIT, "a scan of more than 2^40 rows");
 	if (status != GH_OK)
@@ -438,6 +474,8 @@ cuda_scan_results(GhScan *handle, GhCursor *cursor, size_t capacity, void *buffe
 	cuda_scan  *scan = reinterpret_cast<cuda_scan *>(handle);
 
 	*bytes = 0;
+	if (scan->plan.options.nparts > 0)
+		return gh_error_set(error, GH_INVALID, "a scan that makes a table has no groups");
 	GH_TRY(scan_drain(scan, error));
 	return scan_fetch(scan, cursor, capacity, static_cast<char *>(buffer), bytes, error);
 }
@@ -445,9 +483,13 @@ cuda_scan_results(GhScan *handle, GhCursor *cursor, size_t capacity, void *buffe
 static GhStatus
 cuda_scan_make_table(GhScan *handle, GhScanTable *table, GhError *error)
 {
-	(void) handle;
-	(void) table;
-	return gh_error_set(error, GH_INVALID, "a scan makes no table");
+	cuda_scan  *scan = reinterpret_cast<cuda_scan *>(handle);
+
+	if (scan->plan.options.nparts == 0 || scan->rows.made)
+		return gh_error_set(error, GH_INVALID, "a scan %s", scan->rows.made ?
+							"made its table before" : "makes no table");
+	GH_TRY(scan_drain(scan, error));
+	return rows_make_table(scan, table, error);
 }
 
 static GhStatus
@@ -458,10 +500,14 @@ cuda_scan_stats(GhScan *handle, GhScanStats *stats, GhError *error)
 
 	memset(stats, 0, sizeof(*stats));
 	GH_TRY(scan_drain(scan, error));
-	GH_TRY(groups_count(scan, &count, error));
-	stats->groups = count;
+	stats->groups = scan->rows.count;
+	if (scan->plan.options.nparts == 0)
+	{
+		GH_TRY(groups_count(scan, &count, error));
+		stats->groups = count;
+	}
 	stats->counted = scan->counted;
-	stats->bytes = scan->bytes;
+	stats->bytes = scan->bytes + scan->rows.table_bytes;
 	stats->bytes_peak = scan->bytes_peak;
 	stats->work_bytes = scan->work_bytes;
 	return GH_OK;
@@ -501,6 +547,7 @@ cuda_scan_destroy(GhScan *handle)
 			(void) cudaStreamSynchronize(scan->lanes[i].stream);
 	if (scan->reduce_stream != nullptr)
 		(void) cudaStreamSynchronize(scan->reduce_stream);
+	rows_destroy(scan);
 	groups_destroy(scan);
 	scan_free(scan, false, &scan->plan_block);
 	scan_free(scan, false, &scan->reduce_block);
@@ -531,7 +578,7 @@ create_contents(cuda_scan *scan, GhError *error)
 	scan->multiprocessors = device_attribute(device, cudaDevAttrMultiProcessorCount);
 	scan->direct = device_attribute(device, cudaDevAttrCanUseHostPointerForRegisteredMem) != 0;
 	GH_TRY(scan_plan_upload(scan, error));
-	return groups_create(scan, error);
+	return scan->plan.options.nparts > 0 ? rows_create(scan, error) : groups_create(scan, error);
 }
 
 static GhStatus
@@ -548,8 +595,6 @@ cuda_scan_create(const GhHost *host, const GhScanOptions *options, GhScan **hand
 	if (host != nullptr)
 		scan->host = *host;
 	status = gh_scan_plan_init(&scan->plan, &cuda_scans, options, error);
-	if (status == GH_OK && scan->plan.options.njoins + scan->plan.options.nparts > 0)
-		status = gh_error_set(error, GH_UNSUPPORTED, "scans on a device do not join so far");
 	if (status == GH_OK)
 		status = device_open(scan->plan.options.device, error);
 	if (status != GH_OK)

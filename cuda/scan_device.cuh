@@ -59,6 +59,54 @@ struct scan_input
 	uint16_t	high;			/* number of its array of high words + 1; 0: it has none */
 };
 
+/* A value that a table keeps, in the words of its rows. */
+struct kept_value
+{
+	uint16_t	vector;			/* of the program whose rows they are */
+	uint16_t	word;			/* its first one of a row's */
+	uint16_t	null_word;
+	uint8_t		null_bit;
+	uint8_t		value_class;
+};
+
+/* The same as it fills a column. */
+struct join_fill
+{
+	uint16_t	column;
+	kept_value	kept;
+};
+
+/* What the table's values are: the rows' one value each, or numbers of rows. */
+enum table_values
+{
+	VALUES_OF_ROWS,				/* of one word, none NULL, and each key has one row */
+	VALUES_NUMBERS
+};
+
+/* With VALUES_NUMBERS: the row is one of several with its key. */
+#define ROW_SEVERAL ((uint64_t) 1 << 63)
+
+/* A table that was made. */
+struct made_table
+{
+	table_view	view;			/* of 8-byte keys with 8-byte values */
+	table_values values;
+	const uint64_t *words;		/* of rows, one behind the other */
+	uint32_t	row_words;
+	const char *texts;
+};
+
+/* A join; parts and fills are in the plan. */
+struct join_view
+{
+	uint32_t	kind;			/* a GhScanJoinKind */
+	uint32_t	nparts;
+	uint32_t	nfills;
+	const GhScanPart *parts;
+	const join_fill *fills;
+	made_table	table;
+};
+
 /* The plan; all of it is read only. */
 struct plan_view
 {
@@ -68,9 +116,16 @@ struct plan_view
 	const GhAggregate *aggregates;
 	const scan_input *inputs;
 	const uint8_t *input_of;	/* by aggregate */
+	const join_view *joins;
+	const GhScanPart *parts;	/* of the key of the table that is made */
+	const kept_value *kept;
 	uint32_t	nkeys;
 	uint32_t	naggregates;
-	uint32_t	ninputs;
+	uint32_t	ninputs;		/* words of a row, where a table is made */
+	uint32_t	njoins;
+	uint32_t	joins_at;
+	uint32_t	nparts;			/* not 0: a table is made */
+	uint32_t	nkept;
 	uint32_t	page_bytes;
 	uint64_t	seed;
 };
@@ -87,6 +142,9 @@ struct scan_counters
 	uint32_t	longs;			/* of them, more than SEGMENT_SHORT */
 	uint32_t	chunks;
 	uint32_t	unfit;			/* 1: a sum did not fit, which cannot be */
+	uint32_t	appended;		/* rows, to those of a table */
+	/* rows that came to the joins and no further, behind the first one..., and did not go back */
+	uint32_t	came[GH_SCAN_JOINS_MAX + 1];
 };
 
 /* What is known of a request's lines, page after page. */
@@ -95,8 +153,9 @@ struct lines_view
 	uint32_t	count;
 	uint8_t    *state;			/* a line_state */
 	uint32_t   *group;
-	uint64_t   *takes;			/* bit a: aggregate a takes the row; 0 where it is not live */
-	uint64_t   *low;			/* by input: an array of values */
+	/* bit a: aggregate a takes the row; 0 where it is not live.  Of a table: the row's key */
+	uint64_t   *takes;
+	uint64_t   *low;			/* by input: an array of values; of a table: by word of a row */
 	uint64_t   *high;			/* by number of such an array */
 	uint64_t	stride;			/* elements from one array to the next */
 };
@@ -110,10 +169,19 @@ struct scratch_view
 	uint32_t	threads;		/* of the grid: elements from one vector to the next */
 };
 
+/* The texts of a table's rows, which are in no particular order. */
+struct texts_view
+{
+	char	   *bytes;
+	uint64_t	room;
+	uint64_t   *used;			/* may be beyond the room: then nothing more fits */
+};
+
 struct pages_job
 {
 	plan_view	plan;
-	groups_view groups;
+	groups_view groups;			/* or */
+	texts_view	texts;			/* where a table is made */
 	lines_view	lines;
 	scratch_view scratch;
 	const GhScanPage *pages;
@@ -194,7 +262,25 @@ struct scan_lane
 
 	GhScanRequest *request;		/* NULL: the lane is free */
 	lane_phase	phase;
+	bool		refused;		/* its rows are to go back: a table has no room for them */
 	uint64_t	generation;		/* of the groups, when its pages were read */
+};
+
+/* The rows of a table, and then the table (scan_table.cu). */
+struct scan_rows
+{
+	scan_block	block;			/* keys and words */
+	scan_block	texts_block;
+	scan_block	used_block;		/* bytes of texts */
+	uint64_t   *keys;			/* NULL when the table is made */
+	uint64_t   *words;			/* row by row */
+	uint64_t	count;
+	uint64_t	room;
+	texts_view	texts;
+	cuda_table *table;
+	table_values values;
+	uint64_t	table_bytes;	/* of table */
+	bool		made;			/* or it was tried */
 };
 
 struct cuda_scan
@@ -203,6 +289,7 @@ struct cuda_scan
 	GhHost		host;
 	GhScanPlan	plan;
 	plan_view	view;
+	scan_rows	rows;
 	groups_view groups;
 	uint64_t	generation;		/* of the groups: how often they have grown */
 	uint32_t	nhighs;			/* inputs with a high word */
@@ -262,6 +349,16 @@ extern void groups_destroy(cuda_scan *scan);
 extern GhStatus groups_grow(cuda_scan *scan, const scan_counters *counters, bool *grown,
 							GhError *error);
 extern GhStatus groups_count(cuda_scan *scan, uint32_t *count, GhError *error);
+
+/* ---------------------------------------------------------------- scan_table.cu */
+
+extern GhStatus rows_create(cuda_scan *scan, GhError *error);
+extern void rows_destroy(cuda_scan *scan);
+extern GhStatus rows_grow_texts(cuda_scan *scan, bool *grown, GhError *error);
+extern GhStatus rows_append(cuda_scan *scan, const lines_view *lines, uint64_t rows,
+							scan_counters *counters, bool *refused, GhError *error);
+extern GhStatus rows_make_table(cuda_scan *scan, GhScanTable *made, GhError *error);
+extern made_table rows_table(const cuda_scan *scan);
 
 /* ---------------------------------------------------------------- scan_pages.cu */
 

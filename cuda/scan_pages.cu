@@ -19,6 +19,7 @@
  */
 #include "scan_device.cuh"
 #include "scan_find.cuh"
+#include "scan_join.cuh"
 
 /* Loads of a thread that are on their way together. */
 #define LOADS 4
@@ -29,7 +30,13 @@ struct page_tally
 	uint32_t	counted;
 	uint32_t	back;
 	uint32_t	no_group;
+	uint64_t	came;			/* COUNT_BITS each: rows that came to the joins and no further... */
 };
+
+/* A thread has at most GH_PAGE_BYTES_MAX / GH_LINE_BYTES / SCAN_THREADS lines of a page: 64. */
+#define COUNT_BITS 7
+static_assert(GH_PAGE_BYTES_MAX / GH_LINE_BYTES / SCAN_THREADS < 1 << COUNT_BITS &&
+			  COUNT_BITS * (GH_SCAN_JOINS_MAX + 1) <= 64, "the counts of a page fit in a word");
 
 /* Pages are read once, and hosts write to them: nothing of them is to stay in a cache. */
 static __device__ __forceinline__ void
@@ -92,13 +99,14 @@ load_columns(const plan_view &plan, const row_values &row, const uint8_t *page,
 	return true;
 }
 
+/* The instructions from first up to, but not including, end. */
 static __device__ GhRowState
-run_program(const plan_view &plan, const row_values &row)
+run_program(const plan_view &plan, const row_values &row, uint32_t first, uint32_t end)
 {
 	const GhProgram *program = plan.program;
-	const GhInstruction *in = gh_program_instructions(program);
+	const GhInstruction *in = gh_program_instructions(program) + first;
 
-	for (uint32_t i = 0; i < program->ninstructions; i++, in++)
+	for (uint32_t i = first; i < end; i++, in++)
 	{
 		GhValue		a = row.get(in->args[0]);
 		GhValue		b = row.get(in->args[1]);
@@ -161,17 +169,36 @@ store_inputs(const plan_view &plan, const lines_view &lines, const row_values &r
 	}
 }
 
+/* *came: to the joins, 1; behind the first one, 2... */
+static __device__ GhRowState
+run_and_join(const plan_view &plan, const row_values &row, uint32_t *came)
+{
+	GhRowState	state = run_program(plan, row, 0, plan.joins_at);
+
+	if (state != GH_ROW_LIVE)
+		return state;
+	*came = 1;
+	for (uint32_t j = 0; j < plan.njoins; j++)
+	{
+		state = join_row(plan.joins[j], row);
+		if (state != GH_ROW_LIVE)
+			return state;
+		++*came;
+	}
+	return run_program(plan, row, plan.joins_at, plan.program->ninstructions);
+}
+
 /* What becomes of a tuple whose columns are loaded; a row that is live has its group. */
 static __device__ line_state
 count_row(const pages_job &job, const row_values &row, uint32_t line, uint64_t *takes,
-		  uint32_t *group)
+		  uint32_t *group, uint32_t *came)
 {
-	GhRowState	state;
+	GhRowState	state = run_and_join(job.plan, row, came);
 
-	/* joins: here the row's key would be looked up, and columns filled, or the row dropped */
-	state = run_program(job.plan, row);
 	if (state != GH_ROW_LIVE)
 		return state == GH_ROW_DROPPED ? LINE_NONE : LINE_BACK;
+	if (job.plan.nparts > 0)
+		return store_row(job, row, line, takes);
 	if (!row_takes(job.plan, row, takes))
 		return LINE_BACK;
 	*group = job.plan.nkeys == 0 ? 0 : group_find(job.plan, job.groups, row, job.counters);
@@ -191,6 +218,7 @@ do_line(const pages_job &job, const row_values &row, const GhScanPage &asked, co
 	line_state	state = LINE_NONE;
 	uint32_t	group = GROUP_NONE;
 	uint64_t	takes = 0;
+	uint32_t	came = 0;
 	GhPageTuple tuple;
 	bool		back = false;
 
@@ -200,7 +228,7 @@ do_line(const pages_job &job, const row_values &row, const GhScanPage &asked, co
 		if (!gh_page_tuple(page, job.plan.page_bytes, page_lines, number, &tuple) ||
 			!load_columns(job.plan, row, page, &tuple, &back))
 			return false;
-		state = back ? LINE_BACK : count_row(job, row, line, &takes, &group);
+		state = back ? LINE_BACK : count_row(job, row, line, &takes, &group, &came);
 	}
 	job.lines.state[line] = (uint8_t) state;
 	job.lines.group[line] = state == LINE_LIVE ? group : GROUP_NONE;
@@ -208,6 +236,8 @@ do_line(const pages_job &job, const row_values &row, const GhScanPage &asked, co
 	tally->counted += state == LINE_LIVE;
 	tally->back += state == LINE_BACK || state == LINE_NO_GROUP;
 	tally->no_group += state == LINE_NO_GROUP;
+	if (came > 0 && state < LINE_BACK)
+		tally->came += (uint64_t) 1 << COUNT_BITS * (came - 1);
 	return true;
 }
 
@@ -239,6 +269,7 @@ pages_kernel(const pages_job job)
 	const uint8_t *page = reinterpret_cast<const uint8_t *>(page_copy);
 	row_values	row(job.plan.program, job.scratch);
 	page_tally	total = {};
+	uint32_t	came[GH_SCAN_JOINS_MAX + 1] = {};
 
 	for (uint32_t p = blockIdx.x; p < job.npages; p += gridDim.x)
 	{
@@ -264,10 +295,16 @@ pages_kernel(const pages_job job)
 		total.counted += tally.counted;
 		total.back += tally.back;
 		total.no_group += tally.no_group;
+#pragma unroll
+		for (int i = 0; i <= GH_SCAN_JOINS_MAX; i++)
+			came[i] += (uint32_t) (tally.came >> COUNT_BITS * i) & ((1u << COUNT_BITS) - 1);
 	}
 	add_tally(&job.counters->counted, total.counted);
 	add_tally(&job.counters->back, total.back);
 	add_tally(&job.counters->no_group, total.no_group);
+#pragma unroll
+	for (int i = 0; i <= GH_SCAN_JOINS_MAX; i++)
+		add_tally(&job.counters->came[i], came[i]);
 }
 
 /* ------------------------------------------------------------------- the host */

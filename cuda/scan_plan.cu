@@ -17,12 +17,24 @@ struct plan_parts
 	GhAggregate *aggregates;
 	scan_input *inputs;
 	uint8_t    *input_of;
+	join_view  *joins;
+	GhScanPart *parts;			/* of the table, and then of all joins */
+	join_fill  *fills;			/* of all joins */
+	kept_value *kept;
 };
 
 static plan_parts
 plan_carve(const GhScanOptions *options, carver *carver)
 {
 	plan_parts	parts;
+	uint64_t	nparts = options->nparts;
+	uint64_t	nfills = 0;
+
+	for (uint32_t j = 0; j < options->njoins; j++)
+	{
+		nparts += options->joins[j].nparts;
+		nfills += options->joins[j].nfills;
+	}
 
 	parts.program = carver->array<char>(options->program_bytes);
 	parts.shape = carver->array<GhPageShape>(1);
@@ -31,7 +43,70 @@ plan_carve(const GhScanOptions *options, carver *carver)
 	parts.aggregates = carver->array<GhAggregate>(options->naggregates);
 	parts.inputs = carver->array<scan_input>(options->naggregates);
 	parts.input_of = carver->array<uint8_t>(options->naggregates);
+	parts.joins = carver->array<join_view>(options->njoins);
+	parts.parts = carver->array<GhScanPart>(nparts);
+	parts.fills = carver->array<join_fill>(nfills);
+	parts.kept = carver->array<kept_value>(options->nkept);
 	return parts;
+}
+
+/* Where a table of this plan has its value k: words of NULL bits are the first ones of a row. */
+static kept_value
+kept_place(const GhScanPlan *plan, uint32_t k)
+{
+	kept_value	kept = {};
+	uint32_t	word = (plan->options.nkept + 63) / 64;
+
+	for (uint32_t i = 0; i < k; i++)
+		word += gh_scan_has_high(plan->classes[plan->options.kept[i]]) ? 2 : 1;
+	kept.vector = plan->options.kept[k];
+	kept.word = (uint16_t) word;
+	kept.null_word = (uint16_t) (k / 64);
+	kept.null_bit = (uint8_t) (k % 64);
+	kept.value_class = plan->classes[kept.vector];
+	return kept;
+}
+
+/* The words of a row of its table. */
+static uint32_t
+row_words(const GhScanPlan *plan)
+{
+	kept_value	last;
+
+	if (plan->options.nkept == 0)
+		return 0;
+	last = kept_place(plan, plan->options.nkept - 1);
+	return last.word + (gh_scan_has_high(last.value_class) ? 2u : 1u);
+}
+
+/* The joins, with the tables of their scans as they are. */
+static void
+fill_joins(const GhScanOptions *options, const plan_parts *parts, const plan_parts *device)
+{
+	uint32_t	part = options->nparts;
+	uint32_t	fill = 0;
+
+	if (options->nparts > 0)
+		memcpy(parts->parts, options->parts, options->nparts * sizeof(GhScanPart));
+	for (uint32_t j = 0; j < options->njoins; j++)
+	{
+		const GhScanJoin *join = &options->joins[j];
+		join_view  *view = &parts->joins[j];
+
+		view->kind = join->kind;
+		view->nparts = join->nparts;
+		view->nfills = join->nfills;
+		view->parts = device->parts + part;
+		view->fills = device->fills + fill;
+		view->table = rows_table(reinterpret_cast<const cuda_scan *>(join->table));
+		memcpy(parts->parts + part, join->parts, join->nparts * sizeof(GhScanPart));
+		part += join->nparts;
+		for (uint32_t f = 0; f < join->nfills; f++, fill++)
+		{
+			parts->fills[fill].column = join->fills[f].column;
+			parts->fills[fill].kept = kept_place(join->table->plan, join->fills[f].kept);
+		}
+	}
 }
 
 /* Each argument is one input, of whichever aggregates have it. */
@@ -75,6 +150,11 @@ plan_fill(cuda_scan *scan, const plan_parts *parts, const plan_parts *device)
 	if (options->naggregates > 0)
 		memcpy(parts->aggregates, options->aggregates, options->naggregates * sizeof(GhAggregate));
 	find_inputs(scan, parts);
+	fill_joins(options, parts, device);
+	for (uint32_t k = 0; k < options->nkept; k++)
+		parts->kept[k] = kept_place(&scan->plan, k);
+	if (options->nparts > 0)
+		scan->view.ninputs = row_words(&scan->plan);
 }
 
 GhStatus
@@ -106,6 +186,13 @@ scan_plan_upload(cuda_scan *scan, GhError *error)
 	view->aggregates = places.aggregates;
 	view->inputs = places.inputs;
 	view->input_of = places.input_of;
+	view->joins = places.joins;
+	view->parts = places.parts;
+	view->kept = places.kept;
+	view->njoins = options->njoins;
+	view->joins_at = options->joins_at;
+	view->nparts = options->nparts;
+	view->nkept = options->nkept;
 	view->nkeys = options->nkeys;
 	view->naggregates = options->naggregates;
 	view->page_bytes = options->page_bytes;

@@ -12,7 +12,7 @@ no_scans(Context *c)
 {
 	if (c->engine->scans != NULL)
 		return false;
-	CHECK(c, false, "the engine has no scans");
+	(void) CHECK(c, false, "the engine has no scans");
 	return true;
 }
 

@@ -1,0 +1,221 @@
+/*
+ * scan_join.cuh
+ *		A row's match in a table that another scan made, and a row of the table that this one
+ *		makes.
+ *
+ * Each thread looks its own row up: the four slots of a bucket are read together, the second
+ * bucket only where the first one is full and has no such key.  Nobody changes a table that was made.
+ */
+#ifndef GPUHASH_SCAN_JOIN_CUH
+#define GPUHASH_SCAN_JOIN_CUH
+
+#include "probe.cuh"
+#include "scan_find.cuh"
+
+typedef layout_k8v8 scan_layout;
+
+/* Where the value of the key is; NULL: there is no such key.  *value is what it is. */
+static __device__ uint64_t *
+scan_locate(const table_view &view, uint64_t key, uint64_t *value)
+{
+	candidates	candidate;
+
+	if (scan_layout::special(key))
+	{
+		uint32_t	index = side_index<scan_layout>(key);
+		uint64_t   *place = reinterpret_cast<uint64_t *>(side_value(view, index));
+
+		if (view.side_present[index] == 0)
+			return nullptr;
+		*value = *place;
+		return place;
+	}
+	candidate = key_candidates(view, hash_key(view.seed, key));
+	for (int which = 0; which < 2; which++)
+	{
+		char	   *bucket = candidate.bucket[which];
+		fragment	slots[scan_layout::slots];
+		int			match = -1;
+		bool		free_slot = false;
+
+#pragma unroll
+		for (int s = 0; s < scan_layout::slots; s++)
+			slots[s] = load_fragment(bucket + s * scan_layout::slot_bytes);
+#pragma unroll
+		for (int s = 0; s < scan_layout::slots; s++)
+		{
+			uint64_t	held = scan_layout::fragment_key(slots[s], 0);
+
+			free_slot |= held == scan_layout::empty_key;
+			if (held == key)
+			{
+				match = s;
+				*value = scan_layout::fragment_value(slots[s], 0);
+			}
+		}
+		if (match >= 0)
+			return reinterpret_cast<uint64_t *>(bucket + match * scan_layout::slot_bytes) + 1;
+		if (free_slot && view.ordered)
+			break;
+	}
+	return nullptr;
+}
+
+/* ---------------------------------------------------------------------- joins */
+
+/* False: a part is NULL. */
+static __device__ __forceinline__ bool
+row_key(const GhScanPart *parts, uint32_t nparts, const row_values &row, uint64_t *key)
+{
+	*key = 0;
+	for (uint32_t k = 0; k < nparts; k++)
+	{
+		GhScanPart	part = parts[k];
+		GhValue		value = row.get(part.vector);
+
+		if (value.null)
+			return false;
+		*key = gh_scan_key_add(*key, &part, value.low);
+	}
+	return true;
+}
+
+/* found: the value of the row's key in the table; without a match the columns are NULL. */
+static __device__ void
+fill_columns(const join_view &join, const row_values &row, bool match, uint64_t found)
+{
+	const made_table &table = join.table;
+
+	for (uint32_t f = 0; f < join.nfills; f++)
+	{
+		join_fill	fill = join.fills[f];
+		GhValue		value = {0, 0, 1};
+
+		if (match && table.values == VALUES_OF_ROWS)
+		{
+			value.low = found;
+			value.null = 0;
+		}
+		else if (match)
+		{
+			const uint64_t *words = table.words + (found & ~ROW_SEVERAL) * table.row_words;
+
+			value.null = (uint8_t) (words[fill.kept.null_word] >> fill.kept.null_bit & 1);
+			value.low = words[fill.kept.word];
+			if (gh_scan_has_high(fill.kept.value_class))
+				value.high = words[fill.kept.word + 1];
+			if (fill.kept.value_class == GH_CLASS_TEXT)
+				value.low += (uint64_t) (uintptr_t) table.texts;
+		}
+		row.set(fill.column, value);
+	}
+}
+
+static __device__ GhRowState
+join_row(const join_view &join, const row_values &row)
+{
+	bool		all = join.kind == GH_SCAN_INNER || join.kind == GH_SCAN_LEFT;
+	uint64_t	found = 0;
+	uint64_t	key;
+	bool		match = row_key(join.parts, join.nparts, row, &key) &&
+		scan_locate(join.table.view, key, &found) != nullptr;
+
+	if (all && match && join.table.values == VALUES_NUMBERS && (found & ROW_SEVERAL) != 0)
+		return GH_ROW_BACK;
+	if (match ? join.kind == GH_SCAN_ANTI :
+		join.kind == GH_SCAN_INNER || join.kind == GH_SCAN_SEMI)
+		return GH_ROW_DROPPED;
+	fill_columns(join, row, match, found);
+	return GH_ROW_LIVE;
+}
+
+/* ------------------------------------------------------------- rows of a table */
+
+/* Copies the texts of a row to the table's; false: there is no room. */
+static __device__ bool
+store_texts(const pages_job &job, const row_values &row, uint64_t *at)
+{
+	const plan_view &plan = job.plan;
+	uint64_t	bytes = 0;
+	uint64_t	to;
+
+	for (uint32_t k = 0; k < plan.nkept; k++)
+	{
+		GhValue		value;
+
+		if (plan.kept[k].value_class != GH_CLASS_TEXT)
+			continue;
+		value = row.get(plan.kept[k].vector);
+		bytes += value.null ? 0 : value.high;
+	}
+	*at = 0;
+	if (bytes == 0)
+		return true;
+	to = *at = atomicAdd(reinterpret_cast<unsigned long long *>(job.texts.used),
+						 (unsigned long long) bytes);
+	if (to > job.texts.room || bytes > job.texts.room - to)
+	{
+		job.counters->texts_full = 1;
+		return false;
+	}
+	for (uint32_t k = 0; k < plan.nkept; k++)
+	{
+		GhValue		value;
+		const char *from;
+
+		if (plan.kept[k].value_class != GH_CLASS_TEXT)
+			continue;
+		value = row.get(plan.kept[k].vector);
+		from = reinterpret_cast<const char *>((uintptr_t) value.low);
+		for (uint64_t i = 0; !value.null && i < value.high; i++)
+			job.texts.bytes[to++] = from[i];
+	}
+	return true;
+}
+
+/* The words of a row, in the order of what is kept; its texts are at text_at. */
+static __device__ void
+store_words(const pages_job &job, const row_values &row, uint32_t line, uint64_t text_at)
+{
+	const plan_view &plan = job.plan;
+	uint64_t   *words = job.lines.low + line;
+	uint64_t	nulls = 0;
+
+	for (uint32_t k = 0; k < plan.nkept; k++)
+	{
+		kept_value	kept = plan.kept[k];
+		GhValue		value = row.get(kept.vector);
+
+		if (kept.null_bit == 0)
+			nulls = 0;
+		nulls |= (uint64_t) (value.null != 0) << kept.null_bit;
+		if (value.null)
+			value.low = value.high = 0;
+		else if (kept.value_class == GH_CLASS_TEXT)
+		{
+			value.low = text_at;
+			text_at += value.high;
+		}
+		words[kept.word * job.lines.stride] = value.low;
+		if (gh_scan_has_high(kept.value_class))
+			words[(kept.word + 1) * job.lines.stride] = value.high;
+		/* the last one of these words is whole with the last value */
+		words[kept.null_word * job.lines.stride] = nulls;
+	}
+}
+
+/* A live row among the lines, from where it goes to the table's rows; *key is its key. */
+static __device__ line_state
+store_row(const pages_job &job, const row_values &row, uint32_t line, uint64_t *key)
+{
+	uint64_t	text_at;
+
+	if (!row_key(job.plan.parts, job.plan.nparts, row, key))
+		return LINE_NONE;
+	if (!store_texts(job, row, &text_at))
+		return LINE_NO_GROUP;
+	store_words(job, row, line, text_at);
+	return LINE_LIVE;
+}
+
+#endif							/* GPUHASH_SCAN_JOIN_CUH */
