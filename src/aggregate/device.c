@@ -219,6 +219,8 @@ add_kept_rows(GhAggregateNode *node)
 {
 	GhDevice   *device = node->device;
 
+	if (device->nkept > 0 && !node->joined->open)
+		elog(ERROR, "the tables of joins cannot be made on the host");
 	for (int i = 0; i < device->nkept; i++)
 	{
 		BlockNumber block = ItemPointerGetBlockNumber(&device->kept[i]);
@@ -276,8 +278,10 @@ tell_children(GhAggregateNode *node)
 	InstrCountFiltered1(node->scan, counts->tuples - passed);
 	gh_child_start(node->scan);
 	gh_child_stop(node->scan, (double) passed);
-	if (node->joined != NULL)
-		gh_joined_add_rows(node, counts->joined);
+	if (node->joined == NULL)
+		return;
+	gh_device_tell_inner_scans(node);
+	gh_joined_add_rows(node, counts->joined);
 }
 
 /* *elapsed: time that has been counted, waits and rows that came back included. */
@@ -325,6 +329,16 @@ gh_device_log(GhAggregateNode *node, BlockNumber block)
 	last->count = 1;
 }
 
+static uint64
+pages_logged(const GhDevice *device)
+{
+	uint64		pages = 0;
+
+	for (int i = 0; i < device->nranges; i++)
+		pages += device->ranges[i].count;
+	return pages;
+}
+
 /*
  * Nothing of what this participant has read is kept: the same blocks are read again, by the CPU engine.
  * Returns what is left to be read then.
@@ -333,6 +347,7 @@ static GhJoinedInput
 start_anew(GhAggregateNode *node)
 {
 	GhDevice   *device = node->device;
+	uint64		pages = 0;
 
 	gh_aggregate_start_anew(node);
 	if (node->joined != NULL && !node->joined->open && !gh_joined_open_tables(node, true))
@@ -346,7 +361,7 @@ start_anew(GhAggregateNode *node)
 	for (int i = 0; i < device->nranges; i++)
 		for (BlockNumber b = 0; b < device->ranges[i].count; b++)
 		{
-			gh_aggregate_reread(node, device->ranges[i].first + b);
+			gh_aggregate_reread(node, device->ranges[i].first + b, pages++ < device->read_before);
 			gh_aggregate_keep_within_memory(node);
 		}
 	return GH_JOINED_PAGES;
@@ -388,12 +403,13 @@ gh_device_open_joins(GhAggregateNode *node)
 
 	if (device->tried)
 		return GH_DEVICE_NO_TABLES;
+	/* with changed parameters, it is not yet known of the scan that it begins anew */
+	gh_joined_reset(node);
 	able = choose_engine(node);
 	/* whether a device is there may look different to others, but all do the same */
 	device->together = node->member != NULL && gh_service_enabled() && gh_engine_setting != GH_ENGINE_CPU;
 	if (!able && !device->together)
 		return GH_DEVICE_NO_TABLES;
-	gh_joined_reset(node);
 	if (able && !gh_aggregate_compile(node))
 	{
 		device->why_not = node->program.why_not;
@@ -402,8 +418,10 @@ gh_device_open_joins(GhAggregateNode *node)
 	if (device->together)
 		result = gh_device_make_tables_together(node, able);
 	else if (able && gh_device_make_tables(node))
-		result = GH_DEVICE_TABLES;
+		result = device->no_rows ? GH_DEVICE_NO_INPUT : GH_DEVICE_TABLES;
 	device->tables_made = result == GH_DEVICE_TABLES;
+	if (device->no_rows)
+		gh_device_tell_inner_scans(node);
 	if (!device->tables_made)
 		gh_device_end_tables(node);
 	return result;
@@ -467,6 +485,7 @@ gh_device_read(GhAggregateNode *node, GhJoinedInput *input)
 	bool		done;
 
 	gh_aggregate_clock(node, NULL, &clock);
+	device->read_before = pages_logged(device);
 	node->counts.rows = 0;
 	done = device->running && supply_pages(node);
 	gh_pages_park(node->pages);

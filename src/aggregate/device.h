@@ -31,10 +31,12 @@ typedef struct GhDevice
 	bool		running;		/* pages go to the device */
 	bool		tables_made;	/* of the joins, on the device */
 	bool		together;		/* by all participants: they meet once more in the end */
+	bool		no_rows;		/* a table is empty, and a join has no rows without it */
 	const char *why_not;		/* a constant string */
 	GhSupply	supply;
 	GhSupply   *tables[GH_SCAN_JOINS_MAX];	/* that made the joins' tables, by level */
 	/* what this participant has read, to read it again where the device is lost */
+	uint64		read_before;	/* of these pages, by the CPU engine */
 	int			nranges;
 	int			ranges_room;
 	GhBlockRange *ranges;
@@ -52,6 +54,7 @@ typedef struct GhDeviceShared
 {
 	Barrier		barrier;
 	pg_atomic_uint32 refused;	/* 1: the tables are not made on the device */
+	pg_atomic_uint32 no_rows;	/* 1: a table is empty, and a join has no rows without it */
 	pg_atomic_uint32 wanted;	/* 1: tables are needed on the host */
 	pg_atomic_uint64 tables[GH_SCAN_JOINS_MAX]; /* GhRef of their scans; 0: none */
 } GhDeviceShared;
@@ -81,6 +84,7 @@ extern void gh_device_keep_counts(GhAggregateNode *node, const GhSupply *supply,
 /* ---- device_joins.c ---- */
 
 extern bool gh_device_make_tables(GhAggregateNode *node);
+extern void gh_device_tell_inner_scans(GhAggregateNode *node);
 extern void gh_device_end_tables(GhAggregateNode *node);
 extern GhScanJoin *gh_device_joins(GhAggregateNode *node);
 extern bool gh_device_begin_table(GhAggregateNode *node, int number, GhRef *shared);

@@ -200,15 +200,6 @@ gh_device_begin_table(GhAggregateNode *node, int number, GhRef *shared)
 	return begun;
 }
 
-/* Tells the inner scan's node what was done in its place. */
-static void
-tell_scan(PlanState *scan, const GhSupply *supply)
-{
-	InstrCountFiltered1(scan, supply->counts.tuples - supply->counts.passed);
-	gh_child_start(scan);
-	gh_child_stop(scan, (double) supply->counts.passed);
-}
-
 /*
  * Supplies the side's pages: this process's part of them, where participants share the scan, and
  * else all of them or, if another one is elected, none.
@@ -232,10 +223,7 @@ gh_device_supply_table(GhAggregateNode *node, int number, bool elected)
 	done = done && gh_supply_flush(supply);
 	gh_pages_park(supply->pages);
 	if (done)
-	{
-		tell_scan(scan, supply);
 		gh_supply_free_buffers(supply);
-	}
 	return done;
 }
 
@@ -251,6 +239,12 @@ gh_device_rewind_table(GhAggregateNode *node, int number, bool for_all)
 	if (for_all && scan->rs_parallel != NULL)
 		table_parallelscan_reinitialize(scan->rs_rd, scan->rs_parallel);
 	table_rescan(scan, NULL);
+}
+
+static bool
+needs_matches(const GhJoinState *js)
+{
+	return js->jointype == JOIN_INNER || js->jointype == JOIN_SEMI;
 }
 
 static bool
@@ -291,13 +285,15 @@ gh_device_finish_table(GhAggregateNode *node, int number)
 		why = "several inner rows have the same key";
 	else if (!fits_on_host(node, js, table.rows))
 		why = "an inner side does not fit in memory";
+	else if (needs_matches(js) && table.rows == 0)
+		node->device->no_rows = true;
 	supply->failed = why != NULL;
 	if (supply->failed)
 		(void) gh_error_set(&supply->error, GH_UNSUPPORTED, "%s", why);
 	return !supply->failed;
 }
 
-/* Makes all tables; false: the device has why_not, or the supply of one has failed. */
+/* Makes all tables, until one is empty; false: the device has why_not, or the supply of one has failed. */
 bool
 gh_device_make_tables(GhAggregateNode *node)
 {
@@ -307,7 +303,7 @@ gh_device_make_tables(GhAggregateNode *node)
 	bool		done = true;
 
 	gh_aggregate_clock(node, NULL, &clock);
-	for (int i = 0; i < node->joined->nlevels && done; i++)
+	for (int i = 0; i < node->joined->nlevels && done && !device->no_rows; i++)
 	{
 		done = gh_device_begin_table(node, i, NULL) && gh_device_supply_table(node, i, true) &&
 			gh_device_finish_table(node, i);
@@ -319,17 +315,38 @@ gh_device_make_tables(GhAggregateNode *node)
 	return done;
 }
 
-/* Counts what was done of them; and, where they are not made, why. */
+/* Where they are not made: why. */
 void
 gh_device_tables_are_done(GhAggregateNode *node, bool made)
 {
 	GhDevice   *device = node->device;
 
 	for (int i = 0; i < GH_SCAN_JOINS_MAX && device->tables[i] != NULL; i++)
-		if (made)
-			gh_device_keep_counts(node, device->tables[i], &node->counts.build_time);
-		else if (device->tables[i]->failed)
+		if (!made && device->tables[i]->failed)
 			gh_device_give_up(node, device->tables[i]);
+}
+
+/*
+ * The device has gone through to the end: counts what was done for the tables, and tells the inner
+ * sides' scans of it, where no join has done it once more for rows that were handed back.
+ */
+void
+gh_device_tell_inner_scans(GhAggregateNode *node)
+{
+	for (int i = 0; i < node->joined->nlevels; i++)
+	{
+		const GhSupply *supply = node->device->tables[i];
+		PlanState  *scan = gh_child(node->joined->levels[i].js, GH_INNER);
+
+		if (supply == NULL)
+			continue;
+		gh_device_keep_counts(node, supply, &node->counts.build_time);
+		if (node->joined->open)
+			continue;
+		InstrCountFiltered1(scan, supply->counts.tuples - supply->counts.passed);
+		gh_child_start(scan);
+		gh_child_stop(scan, (double) supply->counts.passed);
+	}
 }
 
 void

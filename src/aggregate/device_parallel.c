@@ -42,6 +42,7 @@ gh_device_share(GhDeviceShared *shared)
 {
 	BarrierInit(&shared->barrier, 0);
 	pg_atomic_init_u32(&shared->refused, 0);
+	pg_atomic_init_u32(&shared->no_rows, 0);
 	pg_atomic_init_u32(&shared->wanted, 0);
 	for (int i = 0; i < GH_SCAN_JOINS_MAX; i++)
 		pg_atomic_init_u64(&shared->tables[i], 0);
@@ -105,9 +106,11 @@ supply_tables(GhAggregateNode *node, GhDeviceShared *shared, bool elected)
 static void
 finish_tables(GhAggregateNode *node, GhDeviceShared *shared)
 {
-	for (int i = 0; i < node->joined->nlevels && !is_refused(shared); i++)
+	for (int i = 0; i < node->joined->nlevels && !is_refused(shared) && !node->device->no_rows; i++)
 		if (!gh_device_finish_table(node, i))
 			refuse(shared);
+	if (node->device->no_rows)
+		pg_atomic_write_u32(&shared->no_rows, 1);
 	/* nobody reads the inner sides now */
 	for (int i = 0; i < node->joined->nlevels; i++)
 		gh_device_rewind_table(node, i, true);
@@ -129,7 +132,8 @@ what_follows(GhAggregateNode *node, GhDeviceShared *shared, bool able)
 {
 	if (is_refused(shared))
 		return GH_DEVICE_NO_TABLES;
-	if (BarrierPhase(&shared->barrier) > PHASE_READ || !able)
+	node->device->no_rows = pg_atomic_read_u32(&shared->no_rows) != 0;
+	if (node->device->no_rows || BarrierPhase(&shared->barrier) > PHASE_READ || !able)
 		return GH_DEVICE_NO_INPUT;
 	return has_begun(node) || begin_tables(node, shared) ? GH_DEVICE_TABLES : GH_DEVICE_NO_INPUT;
 }

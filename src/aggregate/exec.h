@@ -114,7 +114,7 @@ extern void gh_aggregate_read_input(GhAggregateNode *node);
 extern void gh_aggregate_batch(GhAggregateNode *node, instr_time *clock);
 extern void gh_add_input_row(GhAggregateNode *node);
 extern bool gh_add_tuple(GhAggregateNode *node, Buffer buffer, BlockNumber block, OffsetNumber line);
-extern void gh_aggregate_reread(GhAggregateNode *node, BlockNumber block);
+extern void gh_aggregate_reread(GhAggregateNode *node, BlockNumber block, bool counted);
 extern void gh_aggregate_start_anew(GhAggregateNode *node);
 extern void gh_aggregate_keep_within_memory(GhAggregateNode *node);
 

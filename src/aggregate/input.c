@@ -347,19 +347,23 @@ read_page(GhAggregateNode *node)
 	return found;
 }
 
-/* A page that was read before, for the first time by this engine. */
+/* A page that was read before.  The scan's node may have counted its rows then. */
 void
-gh_aggregate_reread(GhAggregateNode *node, BlockNumber block)
+gh_aggregate_reread(GhAggregateNode *node, BlockNumber block, bool counted)
 {
 	instr_time	clock = {0};
+	int			rows;
 
 	gh_aggregate_clock(node, NULL, &clock);
 	gh_child_start(node->scan);
 	gh_pages_read_block(node->pages, block);
 	gh_aggregate_clock(node, &node->counts.source_time, &clock);
+	rows = add_page(node, 0, &clock);
 	node->counts.pages++;
-	node->counts.rows += add_page(node, 0, &clock);
-	gh_child_stop(node->scan, 0);
+	node->counts.rows += rows;
+	if (counted)
+		InstrCountFiltered1(node->scan, rows - node->pages->scan->rs_ntuples);
+	gh_child_stop(node->scan, counted ? 0 : rows);
 }
 
 /* -------------------------------------------------------------------- all */

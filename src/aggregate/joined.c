@@ -19,7 +19,6 @@
 #include "miscadmin.h"
 
 #include "aggregate/joined.h"
-#include "engine/scan.h"
 #include "scan/translate.h"
 #include "session.h"
 
@@ -322,14 +321,11 @@ gh_joined_stop(GhAggregateNode *node)
 void
 gh_joined_add_rows(GhAggregateNode *node, const uint64 *rows)
 {
-	GhJoined   *joined = node->joined;
-	uint64		sums[GH_SCAN_JOINS_MAX];
-
-	for (int i = 0; i < joined->nlevels; i++)
-		sums[i] = joined->levels[i].rows + rows[i];
-	gh_joined_start(node);
-	for (int i = 0; i < joined->nlevels; i++)
-		joined->levels[i].rows = sums[i];
+	for (int i = 0; i < node->joined->nlevels; i++)
+	{
+		gh_child_start(&node->joined->levels[i].js->css.ss.ps);
+		node->joined->levels[i].rows += rows[i];
+	}
 	gh_joined_stop(node);
 }
 
@@ -365,12 +361,6 @@ static inline bool
 keeps_matches(const GhJoinState *js)
 {
 	return js->jointype != JOIN_ANTI;
-}
-
-static inline bool
-keeps_others(const GhJoinState *js)
-{
-	return js->fill_outer;
 }
 
 /* -------------------------------------------------- a page's rows in vectors */
@@ -424,7 +414,7 @@ drop_rows(const GhJoined *joined, const GhJoinState *js, GhVectorBatch *batch, i
 {
 	uint64		absent = js->carry.absent;
 	uint8		match = keeps_matches(js) ? GH_ROW_LIVE : GH_ROW_DROPPED;
-	uint8		other = keeps_others(js) ? GH_ROW_LIVE : GH_ROW_DROPPED;
+	uint8		other = js->fill_outer ? GH_ROW_LIVE : GH_ROW_DROPPED;
 
 	for (int i = 0; i < n; i++)
 		batch->state[joined->rows[i]] = joined->found[i] != absent ? match : other;
@@ -561,7 +551,7 @@ probe_level(GhJoined *joined, GhJoinLevel *level, GhVectorBatch *batch)
 			for (int c = 0; c < level->ncolumns; c++)
 				store_carried(joined, &js->carry, &level->columns[c], batch, n);
 	}
-	if (keeps_others(js))
+	if (js->fill_outer)
 		store_nulls(level, joined, batch, n);
 }
 
@@ -675,7 +665,7 @@ add_joined(GhAggregateNode *node, int number)
 	if (level_key(node, level, &key))
 		look_up(level, 1, &key, &found);
 	matches = found != js->carry.absent;
-	if (matches ? !keeps_matches(js) : !keeps_others(js))
+	if (matches ? !keeps_matches(js) : !js->fill_outer)
 		return;
 	if (!matches || js->carry.in_use)
 	{

@@ -50,6 +50,7 @@ static bool
 may_pin(const GhSupply *supply, const GhScanOptions *options)
 {
 	return supply->engine == gh_service_engine() && gh_service_reads_pool(options->device) &&
+		!RelationUsesLocalBuffers(supply->pages->scan->rs_base.rs_rd) &&
 		supply->pages->scan->rs_strategy == NULL &&
 		pins_allowed() / GH_SUPPLY_REQUESTS >= GH_SUPPLY_PINNED_MIN;
 }

@@ -197,15 +197,24 @@ static void *
 fault_buffer_alloc(int device, size_t bytes)
 {
 	GhError		ignored;
+	void	   *buffer = NULL;
 
-	if (fault_open_device(device, &ignored) != GH_OK || !fault_device_works(false))
+	if (fault_open_device(device, &ignored) == GH_OK && fault_device_works(false))
+		buffer = gh_cpu_engine()->buffer_alloc(0, bytes);
+	/* it is as good as registered */
+	if (buffer != NULL && range_register(buffer, bytes, false, &ignored) != GH_OK)
+	{
+		gh_cpu_engine()->buffer_free(buffer);
 		return NULL;
-	return gh_cpu_engine()->buffer_alloc(0, bytes);
+	}
+	return buffer;
 }
 
 static void
 fault_buffer_free(void *buffer)
 {
+	if (buffer != NULL)
+		range_unregister(buffer);
 	gh_cpu_engine()->buffer_free(buffer);
 }
 
