@@ -214,6 +214,17 @@ gh_choose_engine(double keys, const char **reason)
 	return *reason == NULL ? cuda_engine : gh_cpu_engine();
 }
 
+bool
+gh_device_is_expected(double keys)
+{
+	const char *reason;
+	bool		down;
+
+	return gh_engine_setting != GH_ENGINE_CPU && gh_service_enabled() &&
+		(gh_engine_setting == GH_ENGINE_CUDA || keys >= GH_AUTO_KEYS_OPEN) &&
+		gh_service_ready(&reason, &down);
+}
+
 void
 gh_options_init(GhTableOptions *options, const GhEngine *engine)
 {

@@ -28,6 +28,12 @@ extern void gh_host_init(GhHost *host, MemoryContext context);
 extern const GhEngine *gh_choose_engine(double keys, const char **reason);
 
 /*
+ * Whether gh_choose_engine would, as it looks now, choose a device that is open already.  For costs:
+ * it raises no error and opens nothing.
+ */
+extern bool gh_device_is_expected(double keys);
+
+/*
  * The CUDA engine with its device open, or NULL with *error telling why.  Tries
  * once in a session; retry asks anew.
  */

@@ -34,6 +34,7 @@
 #include "join/join.h"
 #include "layout.h"
 #include "planning.h"
+#include "session.h"
 #include "why.h"
 
 /*
@@ -45,6 +46,16 @@
 #define GH_INSTRUCTION_COST 0.1 /* cpu_operator_cost: an instruction, for one row */
 #define GH_KEY_COST 0.5			/* cpu_operator_cost: a key hashed and compared */
 #define GH_ADD_COST 0.2			/* cpu_operator_cost: a value added to its group */
+
+/*
+ * With a device: a page costs the process that supplies it, and at the least the bus; rows are
+ * decoded and added meanwhile.  In cpu_tuple_cost, which is about 22 ns: measured where
+ * PostgreSQL counts a table's rows in 22 ns each.
+ */
+#define GH_DEVICE_PAGE_COST 25.0
+#define GH_DEVICE_BUS_COST 7.0
+#define GH_DEVICE_TABLE_COST 0.05	/* a row of a joined table */
+#define GH_DEVICE_START_COST 50000.0	/* a scan made, its requests begun and ended, results fetched */
 
 /* Bytes of a group beside its keys and states: its hash, its place in the table. */
 #define GH_GROUP_OVERHEAD 24.0
@@ -130,6 +141,46 @@ joins_cost(const AggregateInputs *inputs, Path *join, double divisor)
 	return Max(cost - outer->total_cost, 0) + pages_cost(inputs, outer, divisor);
 }
 
+/* What one of several processes does to have a device read a table's pages. */
+static Cost
+device_pages_cost(RelOptInfo *rel, Path *scan, double divisor)
+{
+	double		page_cost;
+
+	get_tablespace_page_costs(rel->reltablespace, NULL, &page_cost);
+	return scan->startup_cost + rel->pages *
+		(page_cost + cpu_tuple_cost * Max(GH_DEVICE_PAGE_COST / divisor, GH_DEVICE_BUS_COST));
+}
+
+/* Whether a device is expected to read a scan, and those below joins, whose tables it makes. */
+static bool
+device_reads(Path *child)
+{
+	Path	   *outer = child;
+
+	for (; gh_is_join_path(outer); outer = linitial(((CustomPath *) outer)->custom_paths))
+		if (!gh_join_path_is_for_device((CustomPath *) outer))
+			return false;
+	return outer->pathtype == T_SeqScan && gh_device_is_expected(outer->parent->tuples);
+}
+
+/* What the device's way costs until groups are on the host. */
+static Cost
+device_cost(const AggregateInputs *inputs, Path *child, double divisor)
+{
+	Path	   *outer = child;
+	Cost		cost = GH_DEVICE_START_COST * cpu_tuple_cost + group_cost(&inputs->grouping) * inputs->groups;
+
+	for (; gh_is_join_path(outer); outer = linitial(((CustomPath *) outer)->custom_paths))
+	{
+		Path	   *inner = lsecond(((CustomPath *) outer)->custom_paths);
+
+		cost += device_pages_cost(inner->parent, inner, inner->parallel_aware ? divisor : 1.0) +
+			inner->parent->tuples * GH_DEVICE_TABLE_COST * cpu_tuple_cost;
+	}
+	return cost + device_pages_cost(outer->parent, outer, divisor);
+}
+
 /* What one process does until its rows are in groups, spilling aside. */
 static Cost
 rows_cost(const AggregateInputs *inputs, Path *child, double divisor)
@@ -137,6 +188,8 @@ rows_cost(const AggregateInputs *inputs, Path *child, double divisor)
 	double		rows = inputs->rows / divisor;
 	Cost		cost = group_cost(&inputs->grouping) * rows;
 
+	if (device_reads(child))
+		return device_cost(inputs, child, divisor);
 	if (inputs->pages)
 		cost += pages_cost(inputs, child, divisor);
 	else if (inputs->join != NULL || inputs->partial_join != NULL)

@@ -454,6 +454,18 @@ gh_join_path_is_plain(PlannerInfo *root, CustomPath *path)
 	return true;
 }
 
+/* Whether a device may make the table of such a join by itself, as far as the path tells. */
+bool
+gh_join_path_is_for_device(CustomPath *path)
+{
+	List	   *type = list_nth(path->custom_private, GH_PATH_TYPE);
+	JoinType	jointype = linitial_int(type);
+	Path	   *inner = lsecond(path->custom_paths);
+
+	return inner->pathtype == T_SeqScan && inner->param_info == NULL &&
+		(lsecond_int(type) != 0 || jointype == JOIN_SEMI || jointype == JOIN_ANTI);
+}
+
 /* PlanCustomPath: the plan node for a path that path.c made. */
 Plan *
 gh_join_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist,
