@@ -266,6 +266,30 @@ fault_due(std::atomic<uint64_t> *left)
 	return now == 1;
 }
 
+static __global__ void
+store_kernel(uint64_t *memory, uint64_t value)
+{
+	*memory = value;
+}
+
+/*
+ * Likewise a store of a kernel to memory of the host: GH_DEVICE_ERROR where it does not get
+ * through, and then the device is lost to this process.
+ */
+extern "C" __attribute__((visibility("default"))) GhStatus
+gh_cuda_fault_store(void *memory, uint64_t value, GhError *error)
+{
+	cudaError_t status;
+
+	GH_TRY(device_select(0, error));
+	store_kernel<<<1, 1>>>((uint64_t *) memory, value);
+	status = cudaGetLastError();
+	if (status == cudaSuccess)
+		status = cudaDeviceSynchronize();
+	return status == cudaSuccess ? GH_OK :
+		gh_error_set(error, GH_DEVICE_ERROR, "the store failed: %s", cudaGetErrorString(status));
+}
+
 #define ALLOCATION_FAULT fault_due(&allocations_left)
 #define LAUNCH_FAULT fault_due(&launches_left)
 

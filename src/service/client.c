@@ -503,14 +503,12 @@ gh_service_table_is_gone(GhRef root)
 	return gh_slot_generation(pg_atomic_read_u64(&entry->word)) != gh_slot_generation(live);
 }
 
-/* What an entry is named by for other processes. */
 GhRef
 gh_client_entry_root(uint32 table, uint64 generation)
 {
 	return ((generation << GH_TABLE_BITS) | table) + 1;
 }
 
-/* The entry of that name, if it is one that sessions of this database may use. */
 bool
 gh_client_entry_find(GhRef root, uint32 *table, uint64 *generation)
 {

@@ -54,9 +54,11 @@ extern GhStatus gh_client_slot_wait(uint32 number, const GhHost *host, GhError *
  */
 extern bool gh_client_entry_take(uint32 device, int procno, bool is_scan, int executor,
 								 uint32 *table, uint64 *generation);
-/* The table is to be freed, by its executor if it has one. */
+/* What an entry is named by for other processes; and the entry of such a name, if it is one that
+ * sessions of this database may use. */
 extern GhRef gh_client_entry_root(uint32 table, uint64 generation);
 extern bool gh_client_entry_find(GhRef root, uint32 *table, uint64 *generation);
+/* The table is to be freed, by its executor if it has one. */
 extern void gh_client_entry_drop(uint32 table, uint64 generation);
 /* Whether it is there, and its worker. */
 extern bool gh_client_entry_lives(uint32 table, uint64 generation);

@@ -336,6 +336,7 @@ extern FaultArm find_fault_arm(Context *c);
 
 /* ------------------------------------------------------------ groups of tests */
 
+extern const Test registered_scan_tests[];
 extern const Test width_tests[];
 extern const Test store_tests[];
 extern const Test find_tests[];

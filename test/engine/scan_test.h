@@ -83,6 +83,8 @@ extern const GhAggregateState *record_states(const Trial *trial, const GhScanGro
 
 /* test_scan.c */
 extern bool no_scans(Context *c);
+/* The engine's outcome against that of the CPU engine. */
+extern void compare_engines(Context *c, const Trial *trial);
 /* A trial over pages of three columns, the first nkeys of which are keys. */
 extern void make_many(Context *c, Trial *trial, uint32_t nkeys, uint32_t nulls);
 

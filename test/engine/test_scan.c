@@ -106,7 +106,7 @@ check_back(Context *c, const ScanOutcome *got, const ScanOutcome *expected)
 			return;
 }
 
-static void
+void
 compare_engines(Context *c, const Trial *trial)
 {
 	ScanOutcome expected;

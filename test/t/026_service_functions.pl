@@ -53,7 +53,7 @@ my $CONTENT_M = q{SELECT count(*), sum(key * 7 + value) FROM gpuhash_find_all('m
 
 my $session = $server->session;
 $session->do('SET client_min_messages = error');
-my @points = grep { !/^(?:any|open|register|build|exchange)$/ } split /,/, $service->ask("SELECT gpuhash_fault_list('points')");
+my @points = grep { !/^(?:any|open|register|build|exchange|pool|scan.*)$/ } split /,/, $service->ask("SELECT gpuhash_fault_list('points')");
 my (%tried, %survived, %errors);
 
 sub ask
