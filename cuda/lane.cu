@@ -80,17 +80,17 @@ lane_reserve(cuda_table *table, lane *lane, size_t bytes)
 }
 
 /*
- * Gives back a buffer that is larger than most slices need.  What every operation
- * needs for SLICE_MIN keys stays, or all of it, when there is no memory for a smaller
- * one.
+ * Gives back a buffer that is larger than most slices need, or, with `all`, than the least one.
+ * What every operation needs for SLICE_MIN keys stays, or all of it, when there is no memory
+ * for a smaller one.
  */
 void
-lane_shrink(cuda_table *table, lane *lane)
+lane_shrink(cuda_table *table, lane *lane, bool all)
 {
 	void	   *buffer;
 	GhError		ignored;
 
-	if (lane->bytes <= LANE_KEPT_BYTES ||
+	if (lane->bytes <= (all ? table->lane_min_bytes : LANE_KEPT_BYTES) ||
 		device_alloc(table, table->lane_min_bytes, &buffer, &ignored) != GH_OK)
 		return;
 	device_free(table, lane->buffer, lane->bytes);

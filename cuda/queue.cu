@@ -154,7 +154,7 @@ step_first(cuda_table *table)
 			request->error = table->error;
 		/* the memory of very large slices is not kept */
 		else
-			lane_shrink(table, &table->lanes[0]);
+			lane_shrink(table, &table->lanes[0], false);
 		pending_pop(table);
 		finish(request, status);
 	}

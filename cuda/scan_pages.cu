@@ -269,7 +269,6 @@ pages_kernel(const pages_job job)
 	const uint8_t *page = reinterpret_cast<const uint8_t *>(page_copy);
 	row_values	row(job.plan.program, job.scratch);
 	page_tally	total = {};
-	uint32_t	came[GH_SCAN_JOINS_MAX + 1] = {};
 
 	for (uint32_t p = blockIdx.x; p < job.npages; p += gridDim.x)
 	{
@@ -295,16 +294,13 @@ pages_kernel(const pages_job job)
 		total.counted += tally.counted;
 		total.back += tally.back;
 		total.no_group += tally.no_group;
-#pragma unroll
-		for (int i = 0; i <= GH_SCAN_JOINS_MAX; i++)
-			came[i] += (uint32_t) (tally.came >> COUNT_BITS * i) & ((1u << COUNT_BITS) - 1);
+		for (uint32_t i = 0; i <= job.plan.njoins; i++)
+			add_tally(&job.counters->came[i],
+					  (uint32_t) (tally.came >> COUNT_BITS * i) & ((1u << COUNT_BITS) - 1));
 	}
 	add_tally(&job.counters->counted, total.counted);
 	add_tally(&job.counters->back, total.back);
 	add_tally(&job.counters->no_group, total.no_group);
-#pragma unroll
-	for (int i = 0; i <= GH_SCAN_JOINS_MAX; i++)
-		add_tally(&job.counters->came[i], came[i]);
 }
 
 /* ------------------------------------------------------------------- the host */

@@ -426,8 +426,11 @@ finish_table(cuda_scan *scan, GhError *error)
 	scan_rows  *rows = &scan->rows;
 	GhTableStats stats;
 	GhError		why = {};
-	GhStatus	status = cuda_table_stats(&rows->table->base, &stats, &why);
+	GhStatus	status;
 
+	/* it is only read from now on, by the kernels of scans */
+	lane_shrink(rows->table, &rows->table->lanes[0], true);
+	status = cuda_table_stats(&rows->table->base, &stats, &why);
 	GH_TRY(table_status(scan, status, &why, error));
 	rows->table_bytes = stats.bytes;
 	if (scan->bytes + stats.bytes_peak > scan->bytes_peak)

@@ -238,7 +238,7 @@ extern GhStatus lane_create(cuda_table *table, lane *lane, counters *device_coun
 							counters *host_count, GhError *error);
 extern void lane_destroy(cuda_table *table, lane *lane);
 extern GhStatus lane_reserve(cuda_table *table, lane *lane, size_t bytes);
-extern void lane_shrink(cuda_table *table, lane *lane);
+extern void lane_shrink(cuda_table *table, lane *lane, bool all);
 extern GhStatus lane_mark(cuda_table *table, lane *lane, int mark, GhError *error);
 extern GhStatus lane_add_times(cuda_table *table, lane *lane, GhError *error);
 extern GhStatus lane_count_reset(cuda_table *table, lane *lane, GhError *error);
