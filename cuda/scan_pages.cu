@@ -197,8 +197,10 @@ do_line(const pages_job &job, const row_values &row, const GhScanPage &asked, co
 	if (gh_scan_asks(&asked, job.bitmaps, number) &&
 		(asked.bitmap != GH_SCAN_ALL || gh_scan_is_normal(page, number)))
 	{
-		if (!gh_page_tuple(page, job.plan.page_bytes, page_lines, number, &tuple) ||
-			!load_columns(job.plan, row, page, &tuple, &back))
+		/* without columns the tuples are not looked at: as gh_cpu_page_load() does */
+		if (job.plan.shape->ncolumns > 0 &&
+			(!gh_page_tuple(page, job.plan.page_bytes, page_lines, number, &tuple) ||
+			 !load_columns(job.plan, row, page, &tuple, &back)))
 			return false;
 		state = back ? LINE_BACK : count_row(job, row, line, &takes, &group);
 	}
