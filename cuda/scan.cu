@@ -23,8 +23,11 @@
 
 #include "scan_device.cuh"
 
-/* polls before wait begins to sleep between them, and how long it does */
-#define POLLS_BEFORE_SLEEP 200
+/*
+ * Polls before wait begins to sleep between them, which takes about a millisecond, and how long it
+ * asks to sleep; it takes three times that, which requests of a thousand pages would notice.
+ */
+#define POLLS_BEFORE_SLEEP 2000
 #define SLEEP_MICROSECONDS 20
 
 /* GhScanRequest.engine_state */
@@ -158,8 +161,7 @@ static GhStatus
 fetch_counters(cuda_scan *scan, scan_lane *lane, cudaStream_t stream, cudaEvent_t event,
 			   GhError *error)
 {
-	SCAN_TRY(scan, cudaMemcpyAsync(lane->host_counters, lane->counters, sizeof(scan_counters),
-								   cudaMemcpyDeviceToHost, stream), error);
+	GH_TRY(scan_send(scan, lane->host_counters, lane->counters, sizeof(scan_counters), stream, error));
 	SCAN_TRY(scan, cudaEventRecord(event, stream), error);
 	return GH_OK;
 }
@@ -181,6 +183,10 @@ read_pages(cuda_scan *scan, scan_lane *lane, GhError *error)
 	job.counters = lane->counters;
 	GH_TRY(scratch_reserve(scan, lane, &job.scratch, error));
 	SCAN_TRY(scan, cudaMemsetAsync(lane->counters, 0, sizeof(scan_counters), lane->stream), error);
+	/* one behind the other: side by side both would end at once, and the bus be idle then */
+	if (scan->reading != nullptr)
+		SCAN_TRY(scan, cudaStreamWaitEvent(lane->stream, scan->reading->read, 0), error);
+	scan->reading = lane;
 	GH_TRY(pages_launch(scan, &job, lane->stream, error));
 	GH_TRY(fetch_counters(scan, lane, lane->stream, lane->read, error));
 	lane->generation = scan->generation;
@@ -257,8 +263,8 @@ reduce_lane(cuda_scan *scan, scan_lane *lane, GhError *error)
 		GH_TRY(reduce_launch(scan, &lane->lines, lane->counters, error));
 	back |= lane->refused;
 	if (back)
-		SCAN_TRY(scan, cudaMemcpyAsync(lane->host_state, lane->lines.state, lane->lines.count,
-									   cudaMemcpyDeviceToHost, scan->reduce_stream), error);
+		GH_TRY(scan_send(scan, lane->host_state, lane->lines.state, lane->lines.count,
+						 scan->reduce_stream, error));
 	lane->phase = PHASE_REDUCING;
 	return fetch_counters(scan, lane, scan->reduce_stream, lane->reduced, error);
 }

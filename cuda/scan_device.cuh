@@ -305,6 +305,7 @@ struct cuda_scan
 	reduce_view reduce;
 	uint32_t	reduce_lines;	/* room */
 	cudaStream_t reduce_stream;
+	scan_lane  *reading;		/* whose pages were enqueued last, or NULL */
 
 	scan_lane	lanes[SCAN_LANES];
 	scan_lane  *flight[SCAN_LANES];	/* in use, oldest first */
@@ -335,6 +336,8 @@ extern GhStatus scan_alloc(cuda_scan *scan, uint64_t bytes, bool limited, scan_b
 extern void scan_free(cuda_scan *scan, bool limited, scan_block *block);
 extern GhStatus scan_host_reserve(cuda_scan *scan, char **memory, size_t *room, size_t bytes,
 								  GhError *error);
+extern GhStatus scan_send(cuda_scan *scan, void *to, const void *from, uint64_t bytes,
+						  cudaStream_t stream, GhError *error);
 extern GhStatus scan_lane_reserve(cuda_scan *scan, scan_lane *lane, const GhScanRequest *request,
 								  uint32_t lines, GhError *error);
 

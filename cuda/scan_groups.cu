@@ -34,6 +34,25 @@ groups_carve(const cuda_scan *scan, groups_view *groups, uint32_t room, carver *
 	groups->end = carver->array<uint32_t>(room);
 }
 
+/*
+ * Memory under the limit, all zero: that of texts, too, for what lies between them is copied to the
+ * host with them.
+ */
+static GhStatus
+zeros_alloc(cuda_scan *scan, uint64_t bytes, scan_block *block, GhError *error)
+{
+	cudaError_t status;
+
+	GH_TRY(scan_alloc(scan, bytes, true, block, error));
+	status = cudaMemsetAsync(block->memory, 0, block->bytes, scan->reduce_stream);
+	if (status != cudaSuccess)
+	{
+		scan_free(scan, true, block);
+		return scan_failed(scan, status, "cudaMemsetAsync", error);
+	}
+	return GH_OK;
+}
+
 /* Memory for groups that are all zero, in *groups; texts are left as they are. */
 static GhStatus
 groups_alloc(cuda_scan *scan, uint32_t room, groups_view *groups, scan_block *block,
@@ -41,18 +60,11 @@ groups_alloc(cuda_scan *scan, uint32_t room, groups_view *groups, scan_block *bl
 {
 	carver		sizes = {};
 	carver		arrays = {};
-	cudaError_t status;
 
 	groups_carve(scan, groups, room, &sizes);
-	GH_TRY(scan_alloc(scan, sizes.used, true, block, error));
+	GH_TRY(zeros_alloc(scan, sizes.used, block, error));
 	arrays.base = block->memory;
 	groups_carve(scan, groups, room, &arrays);
-	status = cudaMemsetAsync(block->memory, 0, block->bytes, scan->reduce_stream);
-	if (status != cudaSuccess)
-	{
-		scan_free(scan, true, block);
-		return scan_failed(scan, status, "cudaMemsetAsync", error);
-	}
 	return GH_OK;
 }
 
@@ -113,9 +125,9 @@ groups_create(cuda_scan *scan, GhError *error)
 	}
 	else if (has_text_keys(scan))
 	{
-		status = scan_alloc(scan, room * TEXT_BYTES_GUESS, true, &scan->texts_block, error);
+		status = zeros_alloc(scan, room * TEXT_BYTES_GUESS, &scan->texts_block, error);
 		if (status == GH_LIMIT || status == GH_NO_MEMORY)
-			status = scan_alloc(scan, TEXT_BYTES_MIN, true, &scan->texts_block, error);
+			status = zeros_alloc(scan, TEXT_BYTES_MIN, &scan->texts_block, error);
 		GH_TRY(status);
 	}
 	GH_TRY(groups_alloc_most(scan, room, room < ROOM_MIN ? room : ROOM_MIN, &scan->groups,
@@ -187,10 +199,10 @@ texts_grow(cuda_scan *scan, const groups_used *used, GhError *error)
 {
 	uint64_t	bytes = scan->texts_block.bytes * 4;
 	scan_block	block;
-	GhStatus	status = scan_alloc(scan, bytes, true, &block, error);
+	GhStatus	status = zeros_alloc(scan, bytes, &block, error);
 
 	if (status == GH_LIMIT || status == GH_NO_MEMORY)
-		status = scan_alloc(scan, bytes / 2, true, &block, error);
+		status = zeros_alloc(scan, bytes / 2, &block, error);
 	GH_TRY(status);
 	status = copy_on_device(scan, block.memory, scan->groups.texts, used->text_bytes, error);
 	scan_free(scan, true, &scan->texts_block);

@@ -114,6 +114,35 @@ scan_host_reserve(cuda_scan *scan, char **memory, size_t *room, size_t bytes, Gh
 	return GH_OK;
 }
 
+#define SEND_BLOCKS 32			/* the bus takes no more */
+
+static __global__ void __launch_bounds__(BLOCK_THREADS)
+send_kernel(char *to, const char *from, uint64_t bytes)
+{
+	uint64_t	words = bytes / 4;
+
+	for (uint64_t i = ELEMENT; i < words; i += (uint64_t) gridDim.x * BLOCK_THREADS)
+		reinterpret_cast<uint32_t *>(to)[i] = reinterpret_cast<const uint32_t *>(from)[i];
+	if (ELEMENT < bytes % 4)
+		to[words * 4 + ELEMENT] = from[words * 4 + ELEMENT];
+}
+
+/*
+ * To page-locked memory of a lane, by a kernel: a copy takes longer to begin and to end, while the bus
+ * is full of the next request's pages.
+ */
+GhStatus
+scan_send(cuda_scan *scan, void *to, const void *from, uint64_t bytes, cudaStream_t stream,
+		  GhError *error)
+{
+	uint64_t	blocks = blocks_for(bytes / 4 + 1);
+
+	send_kernel<<<(uint32_t) (blocks < SEND_BLOCKS ? blocks : SEND_BLOCKS), BLOCK_THREADS, 0, stream>>>
+		(static_cast<char *>(to), static_cast<const char *>(from), bytes);
+	SCAN_TRY(scan, launch_status(), error);
+	return GH_OK;
+}
+
 /* Lays out what a lane has on the device; with a NULL base it only adds up. */
 static void
 lane_carve(const cuda_scan *scan, scan_lane *lane, carver *carver, const GhScanRequest *request,

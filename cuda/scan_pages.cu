@@ -21,9 +21,6 @@
 #include "scan_find.cuh"
 #include "scan_join.cuh"
 
-/* Loads of a thread that are on their way together. */
-#define LOADS 4
-
 /* Threads that know what became of their lines of a page. */
 struct page_tally
 {
@@ -38,27 +35,24 @@ struct page_tally
 static_assert(GH_PAGE_BYTES_MAX / GH_LINE_BYTES / SCAN_THREADS < 1 << COUNT_BITS &&
 			  COUNT_BITS * (GH_SCAN_JOINS_MAX + 1) <= 64, "the counts of a page fit in a word");
 
-/* Pages are read once, and hosts write to them: nothing of them is to stay in a cache. */
+/* Threads of a block that read, with one load on its way each. */
+#define READERS 64
+
+/*
+ * Pages are read once, and hosts write to them: nothing of them is to stay in a cache.  Few loads
+ * are on their way, as many as keep the bus busy: whatever else goes over it, and that is every
+ * launch of another kernel, waits behind all of them.
+ */
 static __device__ __forceinline__ void
 page_read(uint4 *to, const void *from, uint32_t bytes)
 {
 	const uint4 *source = static_cast<const uint4 *>(from);
-	uint32_t	units = bytes / 16;
 
-	/* a page has a multiple of 64 units, so the last round may be of some warps only */
-	for (uint32_t at = threadIdx.x; at < units; at += LOADS * SCAN_THREADS)
-	{
-		uint4		held[LOADS];
-
-#pragma unroll
-		for (uint32_t i = 0; i < LOADS; i++)
-			if (at + i * SCAN_THREADS < units)
-				held[i] = __ldcs(source + at + i * SCAN_THREADS);
-#pragma unroll
-		for (uint32_t i = 0; i < LOADS; i++)
-			if (at + i * SCAN_THREADS < units)
-				to[at + i * SCAN_THREADS] = held[i];
-	}
+	if (threadIdx.x >= READERS)
+		return;
+#pragma unroll 1
+	for (uint32_t at = threadIdx.x; at < bytes / sizeof(uint4); at += READERS)
+		to[at] = __ldcs(source + at);
 }
 
 /* ------------------------------------------------------------------- a tuple */
@@ -225,8 +219,10 @@ do_line(const pages_job &job, const row_values &row, const GhScanPage &asked, co
 	if (gh_scan_asks(&asked, job.bitmaps, number) &&
 		(asked.bitmap != GH_SCAN_ALL || gh_scan_is_normal(page, number)))
 	{
-		if (!gh_page_tuple(page, job.plan.page_bytes, page_lines, number, &tuple) ||
-			!load_columns(job.plan, row, page, &tuple, &back))
+		/* without columns the tuples are not looked at: as gh_cpu_page_load() does */
+		if (job.plan.shape->ncolumns > 0 &&
+			(!gh_page_tuple(page, job.plan.page_bytes, page_lines, number, &tuple) ||
+			 !load_columns(job.plan, row, page, &tuple, &back)))
 			return false;
 		state = back ? LINE_BACK : count_row(job, row, line, &takes, &group, &came);
 	}

@@ -7,8 +7,8 @@
  *	2. Where a group's lines begin and end: a "segment".
  *	3. A short segment is added by one thread, from its first row to its last, and put to the
  *	   group's state.  A long one is cut into chunks, from its begin on.
- *	4. A warp adds the rows of a chunk: each lane every 32nd, and then the lanes' states are
- *	   merged as a tree.
+ *	4. A warp adds the rows of a chunk for one aggregate: each lane every 32nd, and then the
+ *	   lanes' states are merged as a tree.
  *	5. A warp does the same with the states of a long segment's chunks, and puts the result to
  *	   the group's.
  *
@@ -67,7 +67,10 @@ merge_lanes(const GhAggregate *aggregate, GhAggregateState *state, bool *fits)
 	}
 }
 
-/* Adds the lines that are so many apart from each other. */
+/* Lines whose values are loaded before the first of them is added. */
+#define AHEAD 4
+
+/* Adds the lines that are so many apart from each other, in their order. */
 static __device__ void
 add_lines(const reduce_job &job, uint32_t a, uint32_t begin, uint32_t end, uint32_t step,
 		  GhAggregateState *state, bool *fits)
@@ -80,14 +83,29 @@ add_lines(const reduce_job &job, uint32_t a, uint32_t begin, uint32_t end, uint3
 	const uint64_t *highs = job.lines.high + (input.high == 0 ? 0 : input.high - 1u) * job.lines.stride;
 	bool		wide = aggregate.value_class == GH_CLASS_INT128 && !counts;
 
-	for (uint32_t i = begin; i < end; i += step)
+	for (uint32_t i = begin; i < end; i += AHEAD * step)
 	{
-		uint32_t	line = job.reduce.order[i];
+		uint32_t	line[AHEAD];
+		bool		taken[AHEAD];
+		uint64_t	low[AHEAD];
+		uint64_t	high[AHEAD];
 
-		if ((job.lines.takes[line] >> a & 1) == 0)
-			continue;
-		*fits &= gh_aggregate_add(&aggregate, state, counts ? 0 : lows[line],
-								  wide ? highs[line] : 0);
+#pragma unroll
+		for (uint32_t k = 0; k < AHEAD; k++)
+			line[k] = i + k * step < end ? job.reduce.order[i + k * step] : job.lines.count;
+#pragma unroll
+		for (uint32_t k = 0; k < AHEAD; k++)
+			taken[k] = line[k] < job.lines.count && (job.lines.takes[line[k]] >> a & 1) != 0;
+#pragma unroll
+		for (uint32_t k = 0; k < AHEAD; k++)
+		{
+			low[k] = taken[k] && !counts ? lows[line[k]] : 0;
+			high[k] = taken[k] && wide ? highs[line[k]] : 0;
+		}
+#pragma unroll
+		for (uint32_t k = 0; k < AHEAD; k++)
+			if (taken[k])
+				*fits &= gh_aggregate_add(&aggregate, state, low[k], high[k]);
 	}
 }
 
@@ -212,67 +230,85 @@ short_kernel(const reduce_job job)
 		job.counters->unfit = 1;
 }
 
-/* A warp a chunk. */
+/* Warps of a chunk or of a long segment: one an aggregate, the first of which counts the rows. */
+static __host__ __device__ __forceinline__ uint32_t
+warps_each(const plan_view &plan)
+{
+	return plan.naggregates > 0 ? plan.naggregates : 1;
+}
+
+/* A warp a chunk and aggregate. */
 static __global__ void __launch_bounds__(BLOCK_THREADS)
 chunk_kernel(const reduce_job job)
 {
-	uint32_t	chunks = job.counters->chunks;
+	uint32_t	each = warps_each(job.plan);
+	uint64_t	all = (uint64_t) job.counters->chunks * each;
 	uint32_t	lane = threadIdx.x & 31;
-	uint32_t	warps = gridDim.x * (BLOCK_THREADS / 32);
 	bool		fits = true;
 
-	for (uint32_t k = (uint32_t) (ELEMENT / 32); k < chunks; k += warps)
+	for (uint64_t w = ELEMENT / 32; w < all; w += gridDim.x * (BLOCK_THREADS / 32))
 	{
+		uint32_t	k = (uint32_t) (w / each);
+		uint32_t	a = (uint32_t) (w % each);
 		uint2		range = job.reduce.chunks[k];
-		uint32_t	rows = sum_lanes(count_lines(job, range.x + lane, range.y, 32));
+		GhAggregateState state = {};
 
-		for (uint32_t a = 0; a < job.plan.naggregates; a++)
+		if (a == 0)
 		{
-			GhAggregateState state = {};
+			uint32_t	rows = sum_lanes(count_lines(job, range.x + lane, range.y, 32));
 
-			add_lines(job, a, range.x + lane, range.y, 32, &state, &fits);
-			merge_lanes(&job.plan.aggregates[a], &state, &fits);
 			if (lane == 0)
-				job.reduce.partial[(uint64_t) k * job.plan.naggregates + a] = state;
+				job.reduce.partial_rows[k] = rows;
 		}
+		if (a >= job.plan.naggregates)
+			continue;
+		add_lines(job, a, range.x + lane, range.y, 32, &state, &fits);
+		merge_lanes(&job.plan.aggregates[a], &state, &fits);
 		if (lane == 0)
-			job.reduce.partial_rows[k] = rows;
+			job.reduce.partial[(uint64_t) k * job.plan.naggregates + a] = state;
 	}
 	if (!fits)
 		job.counters->unfit = 1;
 }
 
-/* A warp a long segment. */
+static __device__ void
+add_rows(const reduce_job &job, const long_segment &segment, uint32_t lane)
+{
+	uint32_t	rows = 0;
+
+	for (uint32_t k = lane; k < segment.chunks; k += 32)
+		rows += job.reduce.partial_rows[segment.first + k];
+	rows = sum_lanes(rows);
+	if (lane == 0)
+		put_rows(job, segment.group, rows);
+}
+
+/* A warp a long segment and aggregate. */
 static __global__ void __launch_bounds__(BLOCK_THREADS)
 long_kernel(const reduce_job job)
 {
-	uint32_t	longs = job.counters->longs;
+	uint32_t	each = warps_each(job.plan);
+	uint64_t	all = (uint64_t) job.counters->longs * each;
 	uint32_t	lane = threadIdx.x & 31;
-	uint32_t	warps = gridDim.x * (BLOCK_THREADS / 32);
 	bool		fits = true;
 
-	for (uint32_t s = (uint32_t) (ELEMENT / 32); s < longs; s += warps)
+	for (uint64_t w = ELEMENT / 32; w < all; w += gridDim.x * (BLOCK_THREADS / 32))
 	{
-		long_segment segment = job.reduce.longs[s];
-		uint32_t	rows = 0;
+		long_segment segment = job.reduce.longs[w / each];
+		uint32_t	a = (uint32_t) (w % each);
+		GhAggregateState state = {};
 
+		if (a == 0)
+			add_rows(job, segment, lane);
+		if (a >= job.plan.naggregates)
+			continue;
 		for (uint32_t k = lane; k < segment.chunks; k += 32)
-			rows += job.reduce.partial_rows[segment.first + k];
-		rows = sum_lanes(rows);
-		for (uint32_t a = 0; a < job.plan.naggregates; a++)
-		{
-			GhAggregateState state = {};
-
-			for (uint32_t k = lane; k < segment.chunks; k += 32)
-				fits &= gh_aggregate_merge(&job.plan.aggregates[a], &state,
-										   &job.reduce.partial[(uint64_t) (segment.first + k) *
-															   job.plan.naggregates + a]);
-			merge_lanes(&job.plan.aggregates[a], &state, &fits);
-			if (lane == 0)
-				put_state(job, segment.group, a, state, &fits);
-		}
+			fits &= gh_aggregate_merge(&job.plan.aggregates[a], &state,
+									   &job.reduce.partial[(uint64_t) (segment.first + k) *
+														   job.plan.naggregates + a]);
+		merge_lanes(&job.plan.aggregates[a], &state, &fits);
 		if (lane == 0)
-			put_rows(job, segment.group, rows);
+			put_state(job, segment.group, a, state, &fits);
 	}
 	if (!fits)
 		job.counters->unfit = 1;
@@ -378,6 +414,7 @@ reduce_launch(cuda_scan *scan, const lines_view *lines, scan_counters *counters,
 {
 	cudaStream_t stream = scan->reduce_stream;
 	size_t		sort_bytes = scan->reduce.sort_bytes;
+	uint64_t	threads = (uint64_t) most_chunks(lines->count) * warps_each(scan->view) * 32;
 	reduce_job	job;
 
 	if (lines->count == 0)
@@ -400,11 +437,9 @@ reduce_launch(cuda_scan *scan, const lines_view *lines, scan_counters *counters,
 	SCAN_TRY(scan, launch_status(), error);
 	short_kernel<<<blocks_of(scan, lines->count), BLOCK_THREADS, 0, stream>>>(job);
 	SCAN_TRY(scan, launch_status(), error);
-	chunk_kernel<<<blocks_of(scan, (uint64_t) most_chunks(lines->count) * 32), BLOCK_THREADS, 0,
-		stream>>>(job);
+	chunk_kernel<<<blocks_of(scan, threads), BLOCK_THREADS, 0, stream>>>(job);
 	SCAN_TRY(scan, launch_status(), error);
-	long_kernel<<<blocks_of(scan, (uint64_t) most_chunks(lines->count) * 32), BLOCK_THREADS, 0,
-		stream>>>(job);
+	long_kernel<<<blocks_of(scan, threads), BLOCK_THREADS, 0, stream>>>(job);
 	SCAN_TRY(scan, launch_status(), error);
 	return GH_OK;
 }

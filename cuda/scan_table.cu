@@ -40,24 +40,39 @@ texts_set_used(cuda_scan *scan, uint64_t used, GhError *error)
 	return GH_OK;
 }
 
+/* Memory for texts, all zero, and whole words, as they are read. */
+static GhStatus
+texts_alloc(cuda_scan *scan, uint64_t bytes, scan_block *block, GhError *error)
+{
+	cudaError_t status;
+
+	bytes = bytes > TEXT_BYTES_MIN ? (bytes + 15) / 16 * 16 : TEXT_BYTES_MIN;
+	GH_TRY(scan_alloc(scan, bytes, true, block, error));
+	status = cudaMemsetAsync(block->memory, 0, block->bytes, scan->reduce_stream);
+	if (status == cudaSuccess)
+		return GH_OK;
+	scan_free(scan, true, block);
+	return scan_failed(scan, status, "cudaMemsetAsync", error);
+}
+
 /* Room comes with the first rows; for texts there is some if that is to be had. */
 GhStatus
 rows_create(cuda_scan *scan, GhError *error)
 {
 	scan_rows  *rows = &scan->rows;
-	uint64_t	bytes = scan->plan.options.groups * TEXT_BYTES_GUESS;
+	uint64_t	expected = scan->plan.options.groups;
 	GhStatus	status;
 
 	GH_TRY(scan_alloc(scan, sizeof(uint64_t), false, &rows->used_block, error));
 	rows->texts.used = reinterpret_cast<uint64_t *>(rows->used_block.memory);
-	GH_TRY(texts_set_used(scan, 0, error));
 	if (!keeps_texts(scan))
-		return GH_OK;
-	status = scan_alloc(scan, bytes > TEXT_BYTES_MIN ? bytes : TEXT_BYTES_MIN, true,
-						&rows->texts_block, error);
+		return texts_set_used(scan, 0, error);
+	status = texts_alloc(scan, (expected < GH_BATCH_MAX ? expected : GH_BATCH_MAX) * TEXT_BYTES_GUESS,
+						 &rows->texts_block, error);
 	rows->texts.bytes = rows->texts_block.memory;
 	rows->texts.room = rows->texts_block.bytes;
-	return status == GH_DEVICE_ERROR ? status : GH_OK;
+	/* waits for the zeros, too */
+	return status == GH_DEVICE_ERROR ? status : texts_set_used(scan, 0, error);
 }
 
 void
@@ -92,7 +107,7 @@ rows_grow_texts(cuda_scan *scan, bool *grown, GhError *error)
 	/* what found no room was counted, too */
 	wanted = used < 2 * rows->texts.room ? 2 * rows->texts.room : used + used / 2;
 	used = used < rows->texts.room ? used : rows->texts.room;
-	status = scan_alloc(scan, wanted > TEXT_BYTES_MIN ? wanted : TEXT_BYTES_MIN, true, &block, error);
+	status = texts_alloc(scan, wanted, &block, error);
 	if (status != GH_OK)
 		return status == GH_DEVICE_ERROR ? status : GH_OK;
 	if (used > 0)

@@ -201,6 +201,8 @@ engine_benchmarks() {
 		attempt "engine_bench, $part" env PARTS="$part" LIMIT=100 PG_CONFIG="$PG_CONFIG" \
 			bash "$SRC/test/bench/engine_bench.sh" cpu "$out" --n 20000 --scale 0.001 --rounds 1
 	done
+	attempt "build scan_bench" engine_make scan_bench
+	attempt "scan_bench" "$SRC/build/engine/scan_bench" cpu --pages 300 --request 100 --rounds 1
 }
 
 part_engine() {

@@ -24,7 +24,7 @@
 #			tests of it with the device itself in place of the stand-in (SERVICE_TESTS)
 #	bench		joins (BENCH), what a page costs the host (test/bench/page_bench.sh), and all of
 #			engine_bench
-#	engine_bench	rows and experiments of test/bench/engine_bench.sh alone
+#	engine_bench	rows and experiments of test/bench/engine_bench.sh, and scan_bench, alone
 #	layout		both parts of test/bench/layout_bench (not by default)
 #
 # Environment
@@ -179,6 +179,13 @@ engine_bench() {
 		"$BUILD/gpuhash_cuda.so" "$2" ${ENGINE_ARGS:-}
 	# of experiments the script tells it
 	[ "$1" != rows ] || right_wrong "$2/rows-cuda.csv" ,ok,
+}
+
+# scan_bench OUTDIR
+scan_bench() {
+	build
+	mkdir -p "$1"
+	"$SRC/build/engine/scan_bench" "$BUILD/gpuhash_cuda.so" | tee "$1/scans.txt"
 }
 
 # layout PART OUTDIR
@@ -362,6 +369,7 @@ engine_sections() {
 	for part in ${ENGINE_PARTS-rows static resize dynamic incremental mixes}; do
 		inside "engine-$part" engine_bench "$part" "$WORKDIR/bench-out/engine"
 	done
+	inside scans scan_bench "$WORKDIR/bench-out/engine"
 }
 
 one_section() {

@@ -14,7 +14,10 @@
 #define GH_EVERYWHERE static inline
 #endif
 
-/* Of any address: values behind short headers are not aligned.  They are little-endian. */
+/*
+ * Of any address: values behind short headers are not aligned.  They are little-endian.  A device,
+ * where memcpy() would go byte by byte, reads the one or two aligned words that hold the value.
+ */
 GH_EVERYWHERE uint16_t
 gh_read_u16(const uint8_t *at)
 {
@@ -28,8 +31,18 @@ GH_EVERYWHERE uint32_t
 gh_read_u32(const uint8_t *at)
 {
 	uint32_t	value;
+#ifdef __CUDA_ARCH__
+	uint32_t	shift = (uint32_t) (uintptr_t) at % 4;
+	uint32_t	upper;
 
+	memcpy(&value, __builtin_assume_aligned(at - shift, 4), 4);
+	if (shift == 0)
+		return value;
+	memcpy(&upper, __builtin_assume_aligned(at - shift + 4, 4), 4);
+	value = value >> 8 * shift | upper << (32 - 8 * shift);
+#else
 	memcpy(&value, at, sizeof(value));
+#endif
 	return value;
 }
 
@@ -37,8 +50,18 @@ GH_EVERYWHERE uint64_t
 gh_read_u64(const uint8_t *at)
 {
 	uint64_t	value;
+#ifdef __CUDA_ARCH__
+	uint32_t	shift = (uint32_t) (uintptr_t) at % 8;
+	uint64_t	upper;
 
+	memcpy(&value, __builtin_assume_aligned(at - shift, 8), 8);
+	if (shift == 0)
+		return value;
+	memcpy(&upper, __builtin_assume_aligned(at - shift + 8, 8), 8);
+	value = value >> 8 * shift | upper << (64 - 8 * shift);
+#else
 	memcpy(&value, at, sizeof(value));
+#endif
 	return value;
 }
 

@@ -1,6 +1,6 @@
 /*
  * test_scan_time.c
- *		What a page of a scan takes.
+ *		What a page of a scan takes, and pages that others write to between requests.
  */
 #include "scan_test.h"
 
@@ -109,7 +109,106 @@ throughput(Context *c)
 	free(trial);
 }
 
+/* --------------------------------------------------------- pages that change */
+
+#define HALF (TRIAL_PAGES_MAX / 2)
+
+/* Half of a trial's pages, and a request for them. */
+typedef struct Changing
+{
+	const GhScanPage *pages;
+	const WrittenPage *written;
+	GhScanRequest request;
+	uint64_t	normal;			/* line pointers */
+} Changing;
+
+/* Makes a line pointer of each page unused, or normal again. */
+static void
+change_lines(Context *c, Changing *half)
+{
+	for (uint32_t p = 0; p < HALF; p++)
+	{
+		uint32_t	tuple = (uint32_t) random_below(c, half->written[p].ntuples);
+		uint32_t	number = half->written[p].numbers[tuple];
+		uint8_t    *at = (uint8_t *) half->pages[p].page + 24 + (number - 1) * 4;
+		uint32_t	line;
+
+		memcpy(&line, at, 4);
+		line ^= UINT32_C(1) << 15;
+		memcpy(at, &line, 4);
+		half->normal += (line >> 15 & 1) != 0 ? 1 : UINT64_MAX;
+	}
+}
+
+static void
+change_and_scan(Context *c, GhScan *scan, Changing *half)
+{
+	GhScanRow  *back = half->request.back;
+
+	memset(&half->request, 0, sizeof(half->request));
+	half->request.npages = HALF;
+	half->request.readable = true;
+	half->request.pages = half->pages;
+	half->request.back = back;
+	half->request.back_room = HALF * TRIAL_LINES_MAX;
+	change_lines(c, half);
+	(void) c->engine->scans->submit(scan, &half->request);
+}
+
+/* Each request is of pages as they are when it is submitted, whatever was read of them before. */
+static void
+changing_pages(Context *c)
+{
+	Trial	   *trial = make_memory(sizeof(Trial));
+	Changing	halves[2] = {{0}};
+	GhError		error = {0};
+	HostState	state;
+	GhHost		host;
+	GhScan	   *scan;
+	uint64_t	rounds = sized(c, 40000, 200);
+
+	if (no_scans(c))
+	{
+		free(trial);
+		return;
+	}
+	make_many(c, trial, 0, 0);
+	if (!trial->registered)
+		trial->registered = c->engine->memory_register != NULL &&
+			c->engine->memory_register(0, trial->memory, trial->memory_bytes, false, &error) == GH_OK;
+	for (uint32_t p = 0; p < TRIAL_PAGES_MAX; p++)
+	{
+		trial->pages[p].lines = gh_page_lines(trial->pages[p].page, 8192);
+		trial->pages[p].bitmap = GH_SCAN_ALL;
+		halves[p / HALF].normal += trial->written[p].ntuples;
+	}
+	host_init(&state, &host);
+	CHECK_STATUS(c, "a scan", c->engine->scans->create(&host, &trial->options, &scan, &error), GH_OK);
+	for (uint32_t i = 0; i < 2; i++)
+	{
+		halves[i].pages = trial->pages + i * HALF;
+		halves[i].written = trial->written + i * HALF;
+		halves[i].request.back = make_memory(HALF * TRIAL_LINES_MAX * sizeof(GhScanRow));
+	}
+	for (uint64_t round = 0; round < rounds + 2 && c->failures == 0; round++)
+	{
+		Changing   *half = &halves[round % 2];
+
+		if (round >= 2 && CHECK(c, c->engine->scans->wait(&half->request) == GH_OK, "%s",
+								half->request.error.message))
+			CHECK_U64(c, "rows", half->request.counted + half->request.nback, half->normal);
+		if (round < rounds)
+			change_and_scan(c, scan, half);
+	}
+	c->engine->scans->destroy(scan);
+	free(halves[0].request.back);
+	free(halves[1].request.back);
+	trial_drop(c, trial);
+	free(trial);
+}
+
 const Test	scan_time_tests[] = {
+	{"scans: pages that change", changing_pages, false},
 	{"scans: throughput", throughput, false},
 	{NULL, NULL, false}
 };
