@@ -349,7 +349,8 @@ failing_launches(Context *c)
 	sides[1] = side_draw(c, SIDE_FEW, false, sides, 1);
 	while (c->failures == 0 && fail_launch(c, sides, arm, launch))
 		launch++;
-	CHECK(c, launch > 5 || c->failures > 0, "a join has %" PRIu64 " launches only", launch);
+	/* of the stand-in a request is one, and a table */
+	CHECK(c, launch > (c->stand_in ? 2 : 5) || c->failures > 0, "a join has %" PRIu64 " launches only", launch);
 	side_drop(c, sides[1]);
 	side_drop(c, sides[0]);
 }

@@ -212,22 +212,21 @@ fault_scan_destroy(GhScan *handle)
 	free(scan);
 }
 
-/* The tables of joins, as the CPU engine knows them; false: one is not of this engine. */
-static bool
+/*
+ * The joins with tables as the CPU engine knows them; any that is none of this engine's stays what
+ * it is, or none, for the CPU engine to refuse.
+ */
+static void
 inner_joins(const GhScanOptions *options, GhScanJoin *joins)
 {
-	for (uint32_t i = 0; i < options->njoins && i < GH_SCAN_JOINS_MAX; i++)
+	for (uint32_t i = 0; i < options->njoins; i++)
 	{
-		const GhScan *table = options->joins[i].table;
+		GhScan	   *table = options->joins[i].table;
 
 		joins[i] = options->joins[i];
-		if (table == NULL)
-			continue;
-		if (table->engine != &fault_scans)
-			return false;
-		joins[i].table = ((const FaultScan *) table)->inner;
+		if (table != NULL && table->engine == &fault_scans)
+			joins[i].table = table->table_made ? ((FaultScan *) table)->inner : NULL;
 	}
-	return true;
 }
 
 static GhStatus
@@ -248,10 +247,9 @@ fault_scan_create(const GhHost *host, const GhScanOptions *options, GhScan **res
 		return status;
 	if (!fault_device_works(false))
 		return fault_fail(error);
-	if (inner.joins != NULL)
+	if (inner.joins != NULL && inner.njoins <= GH_SCAN_JOINS_MAX)
 	{
-		if (!inner_joins(&inner, joins))
-			return gh_error_set(error, GH_INVALID, "a table of a scan is another engine's");
+		inner_joins(&inner, joins);
 		inner.joins = joins;
 	}
 	scan = calloc(1, sizeof(*scan));
@@ -294,9 +292,11 @@ fault_scan_make_table(GhScan *handle, GhScanTable *table, GhError *error)
 	FaultScan  *scan = (FaultScan *) handle;
 	GhStatus	status = scan_enter(scan, error);
 
-	if (status != GH_OK)
-		return status;
-	return fault_status_of(&scan->memory, gh_cpu_scans.make_table(scan->inner, table, error), error);
+	if (status == GH_OK)
+		status = gh_cpu_scans.make_table(scan->inner, table, error);
+	if (status == GH_OK)
+		scan->common.table_made = true;
+	return fault_status_of(&scan->memory, status, error);
 }
 
 static GhStatus
