@@ -365,8 +365,9 @@ check_time_limits(void)
 		if (slot->device == device_index &&
 			(state == GH_SLOT_SUBMITTED || state == GH_SLOT_ABANDONED) &&
 			is_too_long_ago(pg_atomic_read_u64(&slot->started_ns)))
-			end_hanging(psprintf("The request is of the process %d, over %llu keys.", slot->pid,
-								 (unsigned long long) slot->count));
+			end_hanging(psprintf("The request is of the process %d, over %llu %s.", slot->pid,
+								 (unsigned long long) (gh_is_scan_op(slot->op) && slot->op != GH_SERVICE_SCAN ? 0 : slot->count),
+								 gh_is_scan_op(slot->op) ? "pages" : "keys"));
 	}
 }
 

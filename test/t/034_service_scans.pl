@@ -108,8 +108,9 @@ sub end_worker
 	await_end($workers{0});
 	return;
 }
-# Refused in the middle: what was registered is taken back.
-$service->arm('pool', 'no_memory', after => 3);
+# Refused in the middle: what was registered is taken back.  Before 16 there is one piece.
+my $pieces = $server->query("SELECT current_setting('server_version_num')::int >= 160000") eq 't' ? 8 : 1;
+$service->arm('pool', 'no_memory', after => int($pieces / 2));
 end_worker('TERM');
 ok($service->wait_ready, 'a worker whose device takes no more memory');
 is(await_buffers(qr/fault point/), 'fault point: the device has no memory', 'says why it does not read shared_buffers');
@@ -118,7 +119,7 @@ is($service->disarm, 1, 'it gave up at once');
 is(direct('pinned', 'refused'), 'f', 'pinned pages are copied');
 is(direct('copied', 'refused'), 'f', 'so are others');
 # A slow one: requests are served before it is through.
-$service->arm('pool', 'delay', times => 100, ms => 200);
+$service->arm('pool', 'delay', times => 100, ms => int(1600 / $pieces));
 end_worker('TERM');
 ok($service->wait_ready, 'a worker whose device takes its time');
 is(buffers(), 'being registered', 'is ready before it reads shared_buffers');
@@ -163,6 +164,22 @@ for my $kind (qw(term sticky))
 		is(join_tables('pinned', 'true'), $joined, 'and does the same again');
 	}
 }
+await_buffers(qr/^direct$/);
+
+$server->query("ALTER SYSTEM SET gpuhash.device_timeout = '400ms'; SELECT pg_reload_conf()");
+for my $point (qw(scan_create scan scan_results scan_table destroy))
+{
+	my %workers = $service->workers;
+	$service->arm($point, 'hang', after => $point eq 'scan' ? 5 : 0);
+	my $got = join_tables('pinned', 'true');
+	ok($got eq $joined || $got =~ /ERROR: .*(?:worker of GPU|no answer)/, "the device hangs at $point: an error, or the right answer") or diag($got);
+	await_end($workers{0});
+	ok($service->disarm, "it did hang at $point");
+	ok($service->wait_ready, 'the worker ends and comes back');
+	is(join_tables('pinned', 'true'), $joined, 'and does the same again');
+}
+like($server->log, qr/has not answered for 400 ms.*\n.*DETAIL:  The request is of the process \d+, over 16 pages\./, 'the log tells what hung');
+$server->query("ALTER SYSTEM RESET gpuhash.device_timeout; SELECT pg_reload_conf()");
 await_buffers(qr/^direct$/);
 
 # A device that fails by itself, in the middle of a request.
