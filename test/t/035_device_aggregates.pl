@@ -73,7 +73,8 @@ ANALYZE;
 SQL
 
 # Queries: name, SQL, then options:
-#	by		engine that does it to its end: cuda if not given; any: it does not matter
+#	by		engine that does it to its end: cuda if not given; workers: cuda where workers may use it;
+#			service: cuda with the service, else cpu; any: it does not matter
 #	set		SQL that is run before
 #	plan	what the plan must have
 my @QUERIES = (
@@ -158,7 +159,19 @@ my @QUERIES = (
 	[parallel_workers_only => 'SELECT g, x, count(*), sum(i4) FROM t WHERE i4 > 0 GROUP BY g, x', set => 'SET max_parallel_workers_per_gather = 3; SET parallel_leader_participation = off', plan => qr/Parallel Custom Scan/, by => 'workers'],
 	[parallel_spilled => 'SELECT id, x, count(*), sum(i8) FROM t WHERE id % 7 + 0 = id % 7 GROUP BY id, x', set => "SET max_parallel_workers_per_gather = 2; SET work_mem = '64kB'; SET hash_mem_multiplier = 1", plan => qr/Parallel Custom Scan/],
 	[parallel_back => 'SELECT g, sum(i8), sum(m), count(x) FROM odd GROUP BY g', set => 'SET max_parallel_workers_per_gather = 2', plan => qr/Parallel Custom Scan/],
-	[parallel_join => 'SELECT g, count(*), sum(one.p) FROM t JOIN one ON one.k = t.i4 GROUP BY g', set => 'SET max_parallel_workers_per_gather = 2', plan => qr/Parallel/, by => 'cpu'],
+	[parallel_join => 'SELECT g, count(*), sum(one.p) FROM t JOIN one ON one.k = t.i4 GROUP BY g', set => 'SET max_parallel_workers_per_gather = 2', plan => qr/Parallel Custom Scan .GpuHashJoin/, by => 'service'],
+	[parallel_join_left => 'SELECT g, count(*), sum(one.p), count(one.k) FROM t LEFT JOIN one ON one.k = t.i4 AND one.p > 30 WHERE t.i2 < 50 GROUP BY g', set => 'SET max_parallel_workers_per_gather = 2', plan => qr/Parallel Custom Scan .GpuHashJoin/, by => 'service'],
+	[parallel_star => 'SELECT g, count(*), sum(one.p), sum(wide_key.p) FROM t JOIN one ON one.k = t.i4 LEFT JOIN wide_key ON wide_key.k = t.i2 GROUP BY g', set => 'SET max_parallel_workers_per_gather = 2', plan => qr/Parallel Custom Scan .GpuHashJoin/, by => 'service'],
+	[parallel_semi => 'SELECT g, count(*), sum(i4) FROM t WHERE EXISTS (SELECT FROM many WHERE many.k = t.i4) GROUP BY g', set => 'SET max_parallel_workers_per_gather = 2; SET enable_hashagg = off; SET enable_sort = off', plan => qr/Parallel Custom Scan .GpuHashJoin/, by => 'service'],
+	[parallel_anti => 'SELECT g, count(*), sum(i4) FROM t WHERE NOT EXISTS (SELECT FROM many WHERE many.k = t.i4) GROUP BY g', set => 'SET max_parallel_workers_per_gather = 2', plan => qr/Parallel Custom Scan .GpuHashJoin/, by => 'service'],
+	[parallel_outer_back => 'SELECT odd.g, count(*), sum(odd.i8), sum(odd.m), sum(one.p) FROM odd JOIN one ON one.k = odd.k GROUP BY odd.g', set => 'SET max_parallel_workers_per_gather = 2', plan => qr/Parallel Custom Scan .GpuHashJoin/, by => 'any'],
+	[parallel_inner_back => "SELECT t.g, count(inner_long.x), max(inner_long.k) FROM t JOIN inner_long ON inner_long.k = t.i4 AND inner_long.x <> 'sort' GROUP BY t.g", set => 'SET max_parallel_workers_per_gather = 2', plan => qr/Parallel Custom Scan .GpuHashJoin/, by => 'any'],
+	[parallel_duplicates => 'SELECT t.g, count(*), sum(many.p) FROM t JOIN many ON many.k = t.i4 GROUP BY t.g', set => 'SET max_parallel_workers_per_gather = 2', plan => qr/Parallel Custom Scan .GpuHashJoin/, by => 'any'],
+	[parallel_join_empty => 'SELECT g, count(*), sum(one.p) FROM t JOIN one ON one.k = t.i4 AND one.p > 100000 GROUP BY g', set => 'SET max_parallel_workers_per_gather = 2', plan => qr/Parallel Custom Scan .GpuHashJoin/, by => 'service'],
+	[parallel_join_workers => 'SELECT g, count(*), sum(one.p) FROM t JOIN one ON one.k = t.i4 GROUP BY g', set => 'SET max_parallel_workers_per_gather = 2; SET parallel_leader_participation = off', plan => qr/Parallel Custom Scan .GpuHashJoin/, by => 'service'],
+	[parallel_join_many_groups => 'SELECT id, x, count(*), sum(one.p) FROM t LEFT JOIN one ON one.k = t.i4 WHERE id % 7 + 0 = id % 7 GROUP BY id, x', set => q{SET max_parallel_workers_per_gather = 2; SET work_mem = '64kB'}, by => 'any'],
+	[parallel_join_lateral => 'SELECT v.x, s.* FROM (VALUES (1), (2), (4)) v(x), LATERAL (SELECT t.g, count(*), sum(one.p) FROM t JOIN one ON one.k = t.i4 WHERE t.g < v.x GROUP BY t.g OFFSET 0) s', set => 'SET max_parallel_workers_per_gather = 2', by => 'any'],
+	[parallel_rescan => 'SELECT a.k, s.* FROM (SELECT k FROM many WHERE p < 4 OFFSET 0) a LEFT JOIN (SELECT t.g, count(*) AS c, sum(one.p) FROM t JOIN one ON one.k = t.i4 GROUP BY t.g OFFSET 0) s ON s.c > a.k', set => 'SET max_parallel_workers_per_gather = 2; SET enable_material = off', by => 'any'],
 	[forced_parallel => 'SELECT g, count(*), sum(i4), sum(n) FROM t GROUP BY g', set => 'SET %PARALLEL% = on', by => 'workers'],
 	[temporary => 'SELECT g, count(*), sum(i4), sum(n) FROM temporary GROUP BY g'],
 	[temporary_join => 'SELECT g, count(*), sum(p.k) FROM temporary JOIN temporary_inner p ON p.k = i4 GROUP BY g'],
@@ -199,6 +212,7 @@ sub check_queries
 		(my $set = $options{set} // 'SELECT') =~ s/%PARALLEL%/$parallel/;
 		my $by = $options{by} // 'cuda';
 		$by = $workers_have_device ? 'cuda' : 'any' if $by eq 'workers';
+		$by = $workers_have_device ? 'cuda' : 'cpu' if $by eq 'service';
 		my (%answer, %plan);
 		for my $engine (qw(off cpu cuda))
 		{
