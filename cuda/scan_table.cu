@@ -14,7 +14,7 @@
 #include "scan_device.cuh"
 #include "scan_join.cuh"
 
-#define ROOM_MIN ((uint64_t) 1024)	/* rows */
+#define ROOM_MIN ((uint64_t) 256)	/* rows */
 #define TEXT_BYTES_MIN ((uint64_t) 4096)
 #define TEXT_BYTES_GUESS ((uint64_t) 16)	/* of a row */
 

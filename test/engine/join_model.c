@@ -27,6 +27,8 @@ load_row(const Side *side, const WrittenPage *written, uint32_t t, GhValue *valu
 		const GhConstant *constant = &gh_program_constants(program)[i];
 		GhValue		value = {constant->low, constant->high, constant->null};
 
+		if (constant->value_class == GH_CLASS_TEXT)
+			value.low += (uintptr_t) program;
 		values[program->ncolumns + i] = value;
 	}
 	for (uint32_t i = 0; i < SIDE_COLUMNS; i++)

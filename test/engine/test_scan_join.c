@@ -81,6 +81,107 @@ random_joins(Context *c)
 	}
 }
 
+/* ------------------------------------------------------------------ a table that grows */
+
+/*
+ * A side's program over the columns of its pages, and those that a join with a table fills; behind
+ * them it has a text.
+ */
+static void
+make_program(Context *c, Side *side, const Side *pages, const Side *table)
+{
+	Trial	   *trial = &side->trial;
+	Parts		parts;
+	GhError		error = {0};
+
+	memset(&parts, 0, sizeof(parts));
+	memcpy(parts.columns, gh_program_columns(pages->trial.program), SIDE_COLUMNS * sizeof(GhColumn));
+	parts.ncolumns = SIDE_COLUMNS;
+	for (uint32_t k = 0; table != NULL && k < table->trial.options.nkept; k++)
+	{
+		parts.columns[parts.ncolumns] = parts.columns[table->kept[k] < SIDE_COLUMNS ?
+													  table->kept[k] : SIDE_TEXT];
+		parts.columns[parts.ncolumns].attribute = (uint16_t) (parts.ncolumns + 1);
+		side->fills[0][k].column = (uint16_t) parts.ncolumns++;
+		side->fills[0][k].kept = (uint16_t) k;
+	}
+	(void) add_text(&parts, "a text", 6);
+	trial->program = build_program(&parts);
+	trial->options.program = trial->program;
+	trial->options.program_bytes = trial->program->bytes;
+	trial->options.joins_at = 0;
+	CHECK_STATUS(c, "a program", gh_program_check_classes(trial->program, trial->program->bytes,
+														  trial->classes, &error), GH_OK);
+}
+
+/*
+ * Each row of many pages, that are read one by one, keeps a text, and finds it again: room for
+ * rows and texts grows while there are some.
+ */
+static void
+grown_table(Context *c)
+{
+	const GhScanPart part = {SIDE_INT8, 64, 0};
+	Side	   *table;
+	Side	   *groups;
+	GhProgram  *drawn;
+
+	if (no_scans(c))
+		return;
+	table = side_draw(c, SIDE_MANY, true, NULL, 0);
+	drawn = table->trial.program;
+	table->trial.cut = 1;
+	table->trial.options.groups = 0;
+	table->key.nparts = table->trial.options.nparts = 1;
+	table->trial.options.nkept = 4;
+	table->parts[0] = part;
+	table->kept[0] = SIDE_COLUMNS;
+	table->kept[1] = SIDE_TEXT;
+	table->kept[2] = SIDE_NUMERIC;
+	table->kept[3] = SIDE_INT8;
+	groups = make_memory(sizeof(Side));
+	memcpy(groups, table, sizeof(Side));
+	make_program(c, table, table, NULL);
+	groups->is_table = false;
+	groups->trial.options.nparts = groups->trial.options.nkept = 0;
+	groups->tables[0] = table;
+	groups->joins[0].kind = GH_SCAN_LEFT;
+	groups->joins[0].nparts = 1;
+	groups->joins[0].parts = groups->join_parts[0];
+	groups->join_parts[0][0] = part;
+	groups->joins[0].nfills = 4;
+	groups->joins[0].fills = groups->fills[0];
+	groups->trial.options.joins = groups->joins;
+	groups->trial.options.njoins = 1;
+	make_program(c, groups, table, table);
+	groups->trial.options.keys = groups->trial.keys;
+	groups->trial.options.nkeys = 4;
+	for (uint32_t k = 0; k < 4; k++)
+	{
+		groups->trial.keys[k].vector = groups->fills[0][k].column;
+		groups->trial.keys[k].value_class = groups->trial.classes[groups->fills[0][k].column];
+	}
+	if (side_run(c, table, c->engine))
+	{
+		side_model(c, table);
+		side_check(c, table);
+		if (side_run(c, groups, c->engine))
+		{
+			side_model(c, groups);
+			side_check(c, groups);
+			CHECK(c, groups->nrows > 100, "only %" PRIu64 " rows found theirs", groups->nrows);
+			side_forget(groups);
+		}
+		side_end(c, groups);
+		side_forget(table);
+	}
+	side_end(c, table);
+	free(groups->trial.program);
+	free(groups);
+	free(drawn);
+	side_drop(c, table);
+}
+
 /* ------------------------------------------------------------------ too little memory */
 
 static void
@@ -209,6 +310,7 @@ damaged_pages(Context *c)
 
 const Test	scan_join_tests[] = {
 	{"joins of scans: random", random_joins, false},
+	{"joins of scans: a table that grows", grown_table, false},
 	{"joins of scans: damaged pages", damaged_pages, false},
 	{"joins of scans: tables without memory", limited_tables, false},
 	{"joins of scans: memory that is refused", refused_memory, false},
