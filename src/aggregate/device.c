@@ -460,6 +460,7 @@ supply_pages(GhAggregateNode *node)
 
 	gh_pages_begin(node->pages, node->scan);
 	node->pages->tuples_unread = device->supply.pinned;
+	node->pages->lines_suffice = true;
 	while (gh_pages_next(node->pages, GH_DEVICE_PAGES_AHEAD))
 	{
 		HeapScanDesc scan = node->pages->scan;
@@ -489,6 +490,7 @@ gh_device_read(GhAggregateNode *node, GhJoinedInput *input)
 	node->counts.rows = 0;
 	done = device->running && supply_pages(node);
 	gh_pages_park(node->pages);
+	node->pages->lines_suffice = node->pages->tuples_unread = false;
 	gh_aggregate_clock(node, &node->counts.source_time, &clock);
 	done = done && merge_results(node);
 	gh_aggregate_clock(node, &node->counts.merge_time, &clock);

@@ -212,6 +212,7 @@ gh_device_supply_table(GhAggregateNode *node, int number, bool elected)
 	bool		done = true;
 
 	supply->pages->tuples_unread = supply->pinned;
+	supply->pages->lines_suffice = true;
 	while (done && (elected || scan->plan->parallel_aware) &&
 		   gh_pages_next(supply->pages, GH_TABLE_PAGES_AHEAD))
 	{
@@ -222,6 +223,7 @@ gh_device_supply_table(GhAggregateNode *node, int number, bool elected)
 	}
 	done = done && gh_supply_flush(supply);
 	gh_pages_park(supply->pages);
+	supply->pages->lines_suffice = supply->pages->tuples_unread = false;
 	if (done)
 		gh_supply_free_buffers(supply);
 	return done;

@@ -27,8 +27,9 @@
 
 /* Pages of a request. */
 #define GH_SUPPLY_PINNED 1024
-#define GH_SUPPLY_PINNED_MIN 128
 #define GH_SUPPLY_COPIED 192
+/* With fewer than this, there is no point. */
+#define GH_SUPPLY_MIN 64
 
 /* Words that a page's bitmap may take. */
 #define GH_BITMAP_WORDS ((MaxHeapTuplesPerPage + 63) / 64)
@@ -52,7 +53,7 @@ may_pin(const GhSupply *supply, const GhScanOptions *options)
 	return supply->engine == gh_service_engine() && gh_service_reads_pool(options->device) &&
 		!RelationUsesLocalBuffers(supply->pages->scan->rs_base.rs_rd) &&
 		supply->pages->scan->rs_strategy == NULL &&
-		pins_allowed() / GH_SUPPLY_REQUESTS >= GH_SUPPLY_PINNED_MIN;
+		pins_allowed() / GH_SUPPLY_REQUESTS >= GH_SUPPLY_MIN;
 }
 
 static void
@@ -67,17 +68,24 @@ lay_out(GhSupply *supply, GhSupplyRequest *request, char *buffer, MemoryContext 
 	request->pins = MemoryContextAlloc(context, sizeof(Buffer) * supply->room);
 }
 
+static Size
+buffer_bytes(const GhSupply *supply)
+{
+	return (GH_SUPPLY_PAGE_BYTES + (supply->pinned ? 0 : BLCKSZ)) * supply->room;
+}
+
+/* As large as can be had: others need some, too. */
 static bool
 take_buffers(GhSupply *supply, MemoryContext context)
 {
-	Size		bytes;
-
 	supply->room = supply->pinned ? Min(pins_allowed() / GH_SUPPLY_REQUESTS, GH_SUPPLY_PINNED) :
 		GH_SUPPLY_COPIED;
-	bytes = (GH_SUPPLY_PAGE_BYTES + (supply->pinned ? 0 : BLCKSZ)) * supply->room;
-	if (!gh_buffers_alloc(supply->engine, GH_SUPPLY_REQUESTS, bytes, supply->buffers))
+	while (!gh_buffers_alloc(supply->engine, GH_SUPPLY_REQUESTS, buffer_bytes(supply), supply->buffers))
 	{
 		supply->buffers[0] = NULL;
+		supply->room /= 2;
+		if (supply->room >= GH_SUPPLY_MIN)
+			continue;
 		(void) gh_error_set(&supply->error, GH_NO_MEMORY, GH_NO_BUFFERS_MESSAGE);
 		return false;
 	}
@@ -227,7 +235,6 @@ release_pins(GhSupply *supply, GhSupplyRequest *request)
 	for (uint32 i = 0; i < request->request.npages && supply->pinned; i++)
 		ReleaseBuffer(request->pins[i]);
 	memset(&request->request, 0, sizeof(request->request));
-	request->lines = 0;
 	request->submitted = false;
 }
 
@@ -320,15 +327,14 @@ complete(GhSupply *supply, GhSupplyRequest *request)
 
 /* Which lines of the page are wanted. */
 static void
-ask_for_lines(GhSupplyRequest *request, GhScanPage *page, HeapScanDesc scan)
+ask_for_lines(GhSupplyRequest *request, GhScanPage *page, HeapScanDesc scan, bool all_visible)
 {
 	const OffsetNumber *visible = scan->rs_vistuples;
 	int			n = scan->rs_ntuples;
 	uint64	   *words;
 
-	page->lines = visible[n - 1];
-	request->lines += page->lines;
 	page->bitmap = GH_SCAN_ALL;
+	page->lines = all_visible ? n : visible[n - 1];
 	if (page->lines == (uint32) n)
 		return;
 	page->bitmap = (uint32) request->request.nbitmaps;
@@ -353,7 +359,7 @@ gh_supply_page(GhSupply *supply)
 		return !supply->failed;
 	i = request->request.npages++;
 	request->blocks[i] = scan->rs_cblock;
-	ask_for_lines(request, &request->pages[i], scan);
+	ask_for_lines(request, &request->pages[i], scan, supply->pages->all_visible);
 	if (supply->pinned)
 	{
 		request->pages[i].page = BufferGetPage(scan->rs_cbuf);
@@ -391,7 +397,7 @@ gh_supply_flush(GhSupply *supply)
 void *
 gh_supply_buffer(GhSupply *supply, Size *bytes)
 {
-	*bytes = (GH_SUPPLY_PAGE_BYTES + (supply->pinned ? 0 : BLCKSZ)) * supply->room;
+	*bytes = buffer_bytes(supply);
 	*bytes -= *bytes % sizeof(uint64);
 	return supply->buffers[0];
 }

@@ -23,7 +23,6 @@ typedef struct GhSupplyRequest
 	char	   *copies;			/* of pages; NULL: they are pinned */
 	BlockNumber *blocks;		/* by page */
 	Buffer	   *pins;			/* by page, where there are no copies */
-	uint64		lines;			/* of all pages */
 	bool		submitted;
 } GhSupplyRequest;
 

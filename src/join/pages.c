@@ -19,13 +19,18 @@
 #include "access/relscan.h"
 #include "access/syncscan.h"
 #include "miscadmin.h"
+#include "storage/buf_internals.h"
 #include "storage/bufmgr.h"
+#include "storage/predicate.h"
 #include "utils/rel.h"
 
 #include "join/source.h"
 
 /* What one fetch brings: no more than a cache line. */
 #define GH_FETCH_BYTES 64
+
+/* How many buffers ahead a page's header is fetched, where nothing else of it is. */
+#define GH_BUFFERS_AHEAD 3
 
 /* ------------------------------------------------- which block is next */
 
@@ -97,6 +102,39 @@ fetch_into_cache(Buffer buffer)
 	}
 }
 
+/*
+ * Whether all tuples of the page are visible, and will be as long as it is pinned: no line that is free
+ * now can be used by a new one.  Then the lines need not be looked at.  All that
+ * PostgreSQL does when it prepares a page is done, where it is not for each tuple.
+ */
+static bool
+lines_suffice(GhPages *pages)
+{
+	HeapScanDesc scan = pages->scan;
+	Relation	relation = scan->rs_base.rs_rd;
+	Snapshot	snapshot = scan->rs_base.rs_snapshot;
+	Page		page = BufferGetPage(scan->rs_cbuf);
+	Buffer		ahead = scan->rs_cbuf + GH_BUFFERS_AHEAD;
+
+	pages->all_visible = false;
+	if (!pages->lines_suffice)
+		return false;
+	/* pages that were read into the pool together often lie side by side */
+	if (ahead <= NBuffers)
+	{
+		__builtin_prefetch(BufferGetPage(ahead));
+		__builtin_prefetch(GetBufferDescriptor(ahead - 1));
+	}
+	heap_page_prune_opt(relation, scan->rs_cbuf);
+	LockBuffer(scan->rs_cbuf, BUFFER_LOCK_SHARE);
+	gh_test_for_old_snapshot(snapshot, relation, page);
+	pages->all_visible = PageIsAllVisible(page) && !PageHasFreeLinePointers(page) &&
+		!snapshot->takenDuringRecovery && !CheckForSerializableConflictOutNeeded(relation, snapshot);
+	scan->rs_ntuples = PageGetMaxOffsetNumber(page);
+	LockBuffer(scan->rs_cbuf, BUFFER_LOCK_UNLOCK);
+	return pages->all_visible;
+}
+
 #if GH_HAVE_READ_STREAM
 
 /* ReadStreamBlockNumberCB */
@@ -145,7 +183,8 @@ read_page(GhPages *pages, int wanted)
 	if (!pages->tuples_unread)
 		fetch_into_cache(scan->rs_cbuf);
 	scan->rs_cblock = BufferGetBlockNumber(scan->rs_cbuf);
-	heap_prepare_pagescan((TableScanDesc) scan);
+	if (!lines_suffice(pages))
+		heap_prepare_pagescan((TableScanDesc) scan);
 	return true;
 }
 
@@ -199,6 +238,15 @@ read_page(GhPages *pages, int wanted)
 
 	if (block == InvalidBlockNumber)
 		return false;
+	if (pages->lines_suffice)
+	{
+		pages->scan->rs_cbuf = ReadBufferExtended(pages->scan->rs_base.rs_rd, MAIN_FORKNUM, block,
+												  RBM_NORMAL, pages->scan->rs_strategy);
+		pages->scan->rs_cblock = block;
+		if (lines_suffice(pages))
+			return true;
+	}
+	/* it gives up the pin */
 	read_block(pages->scan, block);
 	if (!pages->tuples_unread)
 		fetch_into_cache(pages->scan->rs_cbuf);
@@ -254,6 +302,7 @@ gh_pages_read_block(GhPages *pages, BlockNumber block)
 {
 	gh_pages_leave(pages);
 	CHECK_FOR_INTERRUPTS();
+	pages->all_visible = false;
 	read_block(pages->scan, block);
 	fetch_into_cache(pages->scan->rs_cbuf);
 }

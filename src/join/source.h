@@ -27,6 +27,8 @@ typedef struct GhPages
 	int			ahead;			/* blocks that it has chosen and that were not read yet */
 	bool		ended;			/* it has been told of no more blocks */
 	bool		tuples_unread;	/* the caller asks only how many there are */
+	bool		lines_suffice;	/* or, where all are visible, only how many lines the page has */
+	bool		all_visible;	/* and so it was told: rs_ntuples is that, rs_vistuples is not set */
 } GhPages;
 
 extern void gh_pages_init(GhPages *pages, MemoryContext context);
