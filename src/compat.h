@@ -218,6 +218,15 @@ gh_read_temp_file(BufFile *file, void *ptr, size_t size, bool may_end)
 #endif
 }
 
+/* What a relation's files are called by. */
+#if PG_VERSION_NUM >= 160000
+#define gh_relation_locator(relation) ((relation)->rd_locator)
+#define gh_relation_number(relation) ((relation)->rd_locator.relNumber)
+#else
+#define gh_relation_locator(relation) ((relation)->rd_node)
+#define gh_relation_number(relation) ((relation)->rd_node.relNode)
+#endif
+
 /* What a page that is read for a snapshot is asked, until 16. */
 static inline void
 gh_test_for_old_snapshot(Snapshot snapshot, Relation relation, Page page)

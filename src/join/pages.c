@@ -19,18 +19,16 @@
 #include "access/relscan.h"
 #include "access/syncscan.h"
 #include "miscadmin.h"
-#include "storage/buf_internals.h"
 #include "storage/bufmgr.h"
 #include "storage/predicate.h"
 #include "utils/rel.h"
 
+#include "hints.h"
 #include "join/source.h"
 
 /* What one fetch brings: no more than a cache line. */
 #define GH_FETCH_BYTES 64
 
-/* How many buffers ahead a page's header is fetched, where nothing else of it is. */
-#define GH_BUFFERS_AHEAD 3
 
 /* ------------------------------------------------- which block is next */
 
@@ -70,8 +68,11 @@ next_own_block(GhPages *pages)
 static BlockNumber
 choose_block(GhPages *pages)
 {
-	BlockNumber block;
+	BlockNumber block = pages->chosen;
 
+	pages->chosen = InvalidBlockNumber;
+	if (block != InvalidBlockNumber)
+		return block;
 	if (pages->finished)
 		return InvalidBlockNumber;
 	block = pages->scan->rs_base.rs_parallel != NULL ?
@@ -114,17 +115,10 @@ lines_suffice(GhPages *pages)
 	Relation	relation = scan->rs_base.rs_rd;
 	Snapshot	snapshot = scan->rs_base.rs_snapshot;
 	Page		page = BufferGetPage(scan->rs_cbuf);
-	Buffer		ahead = scan->rs_cbuf + GH_BUFFERS_AHEAD;
 
 	pages->all_visible = false;
 	if (!pages->lines_suffice)
 		return false;
-	/* pages that were read into the pool together often lie side by side */
-	if (ahead <= NBuffers)
-	{
-		__builtin_prefetch(BufferGetPage(ahead));
-		__builtin_prefetch(GetBufferDescriptor(ahead - 1));
-	}
 	heap_page_prune_opt(relation, scan->rs_cbuf);
 	LockBuffer(scan->rs_cbuf, BUFFER_LOCK_SHARE);
 	gh_test_for_old_snapshot(snapshot, relation, page);
@@ -133,6 +127,28 @@ lines_suffice(GhPages *pages)
 	scan->rs_ntuples = PageGetMaxOffsetNumber(page);
 	LockBuffer(scan->rs_cbuf, BUFFER_LOCK_UNLOCK);
 	return pages->all_visible;
+}
+
+/* The next page, where it was last; false: it is not known to be there, or there is none. */
+static bool
+read_hinted(GhPages *pages)
+{
+	HeapScanDesc scan = pages->scan;
+	BlockNumber block;
+
+	if (!pages->hinted)
+		return false;
+	block = choose_block(pages);
+	if (block == InvalidBlockNumber)
+		return false;
+	if (!gh_hint_read(scan->rs_base.rs_rd, block, &scan->rs_cbuf))
+	{
+		scan->rs_cbuf = InvalidBuffer;
+		pages->chosen = block;
+		return false;
+	}
+	scan->rs_cblock = block;
+	return true;
 }
 
 #if GH_HAVE_READ_STREAM
@@ -144,6 +160,13 @@ choose_block_in_budget(ReadStream *stream, void *arg, void *per_buffer_data)
 	GhPages    *pages = (GhPages *) arg;
 	BlockNumber block = pages->budget > 0 ? choose_block(pages) : InvalidBlockNumber;
 
+	/* the stream reads what has to be looked up, and the first page that has not ends it */
+	if (pages->hinted && block != InvalidBlockNumber && pages->ahead > 0 &&
+		gh_hint_is_good(pages->scan->rs_base.rs_rd, block))
+	{
+		pages->chosen = block;
+		block = InvalidBlockNumber;
+	}
 	pages->ended = block == InvalidBlockNumber;
 	if (!pages->ended)
 	{
@@ -166,8 +189,9 @@ start_reading(GhPages *pages)
 	MemoryContextSwitchTo(saved);
 }
 
+/* The page through the stream; false at the end of the scan. */
 static bool
-read_page(GhPages *pages, int wanted)
+read_from_stream(GhPages *pages, int wanted)
 {
 	HeapScanDesc scan = pages->scan;
 
@@ -180,9 +204,21 @@ read_page(GhPages *pages, int wanted)
 	if (!BufferIsValid(scan->rs_cbuf))
 		return false;
 	pages->ahead--;
+	scan->rs_cblock = BufferGetBlockNumber(scan->rs_cbuf);
+	if (pages->hinted)
+		gh_hint_keep(scan->rs_base.rs_rd, scan->rs_cblock, scan->rs_cbuf);
+	return true;
+}
+
+static bool
+read_page(GhPages *pages, int wanted)
+{
+	HeapScanDesc scan = pages->scan;
+
+	if ((pages->ahead > 0 || !read_hinted(pages)) && !read_from_stream(pages, wanted))
+		return false;
 	if (!pages->tuples_unread)
 		fetch_into_cache(scan->rs_cbuf);
-	scan->rs_cblock = BufferGetBlockNumber(scan->rs_cbuf);
 	if (!lines_suffice(pages))
 		heap_prepare_pagescan((TableScanDesc) scan);
 	return true;
@@ -208,6 +244,7 @@ forget_ahead(GhPages *pages)
 	pages->ended = false;
 	pages->block = pages->scan->rs_cblock;
 	pages->finished = false;
+	pages->chosen = InvalidBlockNumber;
 }
 
 void
@@ -234,22 +271,25 @@ read_block(HeapScanDesc scan, BlockNumber block)
 static bool
 read_page(GhPages *pages, int wanted)
 {
-	BlockNumber block = choose_block(pages);
+	HeapScanDesc scan = pages->scan;
+	bool		hinted = pages->lines_suffice && read_hinted(pages);
+	BlockNumber block = hinted ? scan->rs_cblock : choose_block(pages);
 
 	if (block == InvalidBlockNumber)
 		return false;
-	if (pages->lines_suffice)
+	if (pages->lines_suffice && !hinted)
 	{
-		pages->scan->rs_cbuf = ReadBufferExtended(pages->scan->rs_base.rs_rd, MAIN_FORKNUM, block,
-												  RBM_NORMAL, pages->scan->rs_strategy);
-		pages->scan->rs_cblock = block;
-		if (lines_suffice(pages))
-			return true;
+		scan->rs_cbuf = ReadBufferExtended(scan->rs_base.rs_rd, MAIN_FORKNUM, block, RBM_NORMAL,
+										   scan->rs_strategy);
+		scan->rs_cblock = block;
+		if (pages->hinted)
+			gh_hint_keep(scan->rs_base.rs_rd, block, scan->rs_cbuf);
 	}
-	/* it gives up the pin */
-	read_block(pages->scan, block);
+	/* a page that was pinned already gives up the pin, and takes another one */
+	if (!lines_suffice(pages))
+		read_block(scan, block);
 	if (!pages->tuples_unread)
-		fetch_into_cache(pages->scan->rs_cbuf);
+		fetch_into_cache(scan->rs_cbuf);
 	return true;
 }
 
@@ -290,6 +330,9 @@ gh_pages_next(GhPages *pages, int wanted)
 	{
 		pages->started = pages->finished = pages->ended = false;
 		pages->budget = pages->ahead = 0;
+		pages->chosen = InvalidBlockNumber;
+		pages->hinted = pages->scan->rs_strategy == NULL &&
+			!RelationUsesLocalBuffers(pages->scan->rs_base.rs_rd);
 		start_reading(pages);
 		pages->scan->rs_inited = true;
 	}

@@ -27,6 +27,8 @@ typedef struct GhPages
 	int			ahead;			/* blocks that it has chosen and that were not read yet */
 	bool		ended;			/* it has been told of no more blocks */
 	bool		tuples_unread;	/* the caller asks only how many there are */
+	BlockNumber chosen;			/* but not read yet; or InvalidBlockNumber */
+	bool		hinted;			/* pages may be looked for where they were last (hints.h) */
 	bool		lines_suffice;	/* or, where all are visible, only how many lines the page has */
 	bool		all_visible;	/* and so it was told: rs_ntuples is that, rs_vistuples is not set */
 } GhPages;

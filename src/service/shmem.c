@@ -22,6 +22,7 @@
 #include "gpuhash.h"
 #include "service/client.h"
 #include "service/shared.h"
+#include "hints.h"
 #include "table/registry.h"
 
 /* Of gpuhash.shared_memory, in kB. */
@@ -257,6 +258,7 @@ request_memory(void)
 	plan_memory(&plan, &ring_places);
 	RequestAddinShmemSpace(plan.bytes);
 	RequestAddinShmemSpace(gh_registry_shmem_size());
+	RequestAddinShmemSpace(gh_hints_shmem_size());
 }
 
 static void
@@ -332,6 +334,7 @@ start_memory(void)
 	uint64		ring_places;
 	bool		found;
 	void	   *registry;
+	void	   *hints;
 
 	if (previous_startup_hook)
 		previous_startup_hook();
@@ -342,6 +345,8 @@ start_memory(void)
 		init_memory(&plan, ring_places);
 	registry = ShmemInitStruct("gpuhash tables", gh_registry_shmem_size(), &found);
 	gh_registry_shmem_init(registry, found);
+	hints = ShmemInitStruct("gpuhash buffer hints", gh_hints_shmem_size(), &found);
+	gh_hints_shmem_init(hints, found);
 	LWLockRelease(AddinShmemInitLock);
 }
 
