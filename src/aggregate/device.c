@@ -460,7 +460,7 @@ supply_pages(GhAggregateNode *node)
 
 	gh_pages_begin(node->pages, node->scan);
 	node->pages->tuples_unread = device->supply.pinned;
-	node->pages->lines_suffice = true;
+	node->pages->lines_suffice = gh_lines_suffice(node->scan);
 	while (gh_pages_next(node->pages, GH_DEVICE_PAGES_AHEAD))
 	{
 		HeapScanDesc scan = node->pages->scan;

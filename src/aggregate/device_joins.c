@@ -212,7 +212,7 @@ gh_device_supply_table(GhAggregateNode *node, int number, bool elected)
 	bool		done = true;
 
 	supply->pages->tuples_unread = supply->pinned;
-	supply->pages->lines_suffice = true;
+	supply->pages->lines_suffice = gh_lines_suffice(scan);
 	while (done && (elected || scan->plan->parallel_aware) &&
 		   gh_pages_next(supply->pages, GH_TABLE_PAGES_AHEAD))
 	{

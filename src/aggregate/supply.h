@@ -71,4 +71,14 @@ extern void gh_supply_free_buffers(GhSupply *supply);
 extern void gh_supply_end(GhSupply *supply);
 extern void *gh_supply_buffer(GhSupply *supply, Size *bytes);
 
+/*
+ * Whether lines of a page may stand for its tuples: some may lead to others, and where EXPLAIN is to
+ * tell how many tuples conditions remove, these are counted.
+ */
+static inline bool
+gh_lines_suffice(const PlanState *scan)
+{
+	return scan->plan->qual == NIL || scan->instrument == NULL;
+}
+
 #endif							/* GPUHASH_AGGREGATE_SUPPLY_H */
