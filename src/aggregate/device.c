@@ -291,7 +291,15 @@ gh_device_keep_counts(GhAggregateNode *node, const GhSupply *supply, instr_time 
 	GhAggregateCounts *counts = &node->counts;
 	GhScanStats stats;
 	GhError		error;
+	uint64		queue_ns;
+	uint64		kernel_ns;
 
+	if (supply->engine == gh_service_engine())
+	{
+		gh_service_scan_times(supply->scan, &queue_ns, &kernel_ns);
+		counts->queue_ns += queue_ns;
+		counts->kernel_ns += kernel_ns;
+	}
 	counts->device_pages += supply->counts.pages;
 	counts->pinned_pages += supply->pinned ? supply->counts.pages : 0;
 	counts->device_bytes += supply->counts.bytes;

@@ -42,6 +42,8 @@ typedef struct GhAggregateCounts
 	uint64		device_bytes;	/* that it read */
 	uint64		device_memory;	/* bytes, at most */
 	instr_time	wait_time;		/* for it */
+	uint64		queue_ns;		/* of requests, until it began with them; the service's only */
+	uint64		kernel_ns;		/* and until it was through */
 	char		fallback_reason[GH_MESSAGE_SIZE];	/* why it was not, or not to the end */
 } GhAggregateCounts;
 

@@ -66,6 +66,16 @@ show_times(GhAggregateNode *node, ExplainState *es)
 	ExplainPropertyFloat("Emit Time", "ms", Max(total - build - source - wait - probe - evaluate - group - merge, 0.0), 3, es);
 }
 
+/* What the device did meanwhile, as far as it tells; it reads pages and works on them at a time. */
+static void
+show_device_times(const GhAggregateCounts *counts, ExplainState *es)
+{
+	if (counts->queue_ns == 0 && counts->kernel_ns == 0)
+		return;
+	ExplainPropertyFloat("Queue Time", "ms", counts->queue_ns / 1e6, 3, es);
+	ExplainPropertyFloat("Kernel Time", "ms", counts->kernel_ns / 1e6, 3, es);
+}
+
 /* Whether the device has read pages where they are. */
 static const char *
 page_supply(const GhAggregateCounts *counts)
@@ -102,7 +112,10 @@ gh_aggregate_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	if (counts->disk > 0 || es->format != EXPLAIN_FORMAT_TEXT)
 		ExplainPropertyUInteger("Disk Usage", "kB", to_kilobytes(counts->disk), es);
 	if (es->timing && node->timing)
+	{
 		show_times(node, es);
+		show_device_times(counts, es);
+	}
 	if (counts->fallback_reason[0] != '\0')
 		ExplainPropertyText("Fallback Reason", counts->fallback_reason, es);
 	else if (es->verbose && node->program.why_not != NULL)

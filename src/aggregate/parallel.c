@@ -349,6 +349,8 @@ add_counts(GhAggregateCounts *totals, const GhAggregateCounts *counts)
 	totals->pinned_pages += counts->pinned_pages;
 	totals->device_bytes += counts->device_bytes;
 	totals->device_memory += counts->device_memory;
+	totals->queue_ns += counts->queue_ns;
+	totals->kernel_ns += counts->kernel_ns;
 	INSTR_TIME_ADD(totals->wait_time, counts->wait_time);
 	if (totals->fallback_reason[0] == '\0')
 		strlcpy(totals->fallback_reason, counts->fallback_reason, sizeof(totals->fallback_reason));
