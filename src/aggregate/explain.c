@@ -12,6 +12,7 @@
 
 #include "aggregate/device.h"
 #include "aggregate/exec.h"
+#include "gpuhash.h"
 #include "planning.h"
 
 static void
@@ -120,6 +121,6 @@ gh_aggregate_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 		ExplainPropertyText("Fallback Reason", counts->fallback_reason, es);
 	else if (es->verbose && node->program.why_not != NULL)
 		ExplainPropertyText("Fallback Reason", node->program.why_not, es);
-	if (es->verbose && node->device->why_not != NULL)
+	if ((es->verbose || gh_explain_why) && node->device->why_not != NULL)
 		ExplainPropertyText("Engine Reason", node->device->why_not, es);
 }
