@@ -228,6 +228,10 @@ gh_read_temp_file(BufFile *file, void *ptr, size_t size, bool may_end)
 #endif
 
 /* What a page that is read for a snapshot is asked, until 16. */
+#if PG_VERSION_NUM < 170000
+#include "storage/bufmgr.h"
+#endif
+
 static inline void
 gh_test_for_old_snapshot(Snapshot snapshot, Relation relation, Page page)
 {
