@@ -5,6 +5,10 @@
 #	GPUHASH_RANDOM_JOBS			in how many sessions at a time (1)
 #	GPUHASH_RANDOM_SECONDS		after which no more are begun (no limit)
 #	GPUHASH_RANDOM_SETTINGS		SQL that is run before every query
+#	GPUHASH_RANDOM_DEVICE		not empty: with the service and engine = cuda (037_random_device_aggregates.pl)
+#
+# On a device floats are added in an order of their own.  How often it has done all of a query's
+# aggregates is seen from some, which are run once more under EXPLAIN ANALYZE.
 #
 # Counts, integers, numerics, texts and all else are compared as text.  So are floats where
 # PostgreSQL adds them in the same order (GpuHash::RandomAggregate tells); elsewhere they may differ
@@ -22,8 +26,12 @@ use Time::HiRes qw(time sleep);
 use GpuHash::Jobs;
 use GpuHash::RandomAggregate;
 use GpuHash::Server;
+use GpuHash::Service;
 
 if (my $reason = GpuHash::Server::why_not()) { plan skip_all => $reason }
+
+my $device = $ENV{GPUHASH_RANDOM_DEVICE};
+if (my $reason = $device && GpuHash::Service::why_not()) { plan skip_all => $reason }
 
 my $seed = $ENV{GPUHASH_SEED} || 1 + int(rand(1 << 31));
 my $queries = $ENV{GPUHASH_RANDOM_QUERIES} || 500;
@@ -31,10 +39,19 @@ my $jobs = $ENV{GPUHASH_RANDOM_JOBS} || 1;
 my $seconds = $ENV{GPUHASH_RANDOM_SECONDS} || 1e9;
 note("seed $seed, $queries queries, $jobs jobs");
 
-my $server = GpuHash::Server->new(conf => [
-	"session_preload_libraries = 'gpuhash'", 'max_connections = ' . ($jobs + 20), 'max_parallel_workers_per_gather = 0',
-	'max_worker_processes = ' . ($jobs * 4 + 12), 'max_parallel_workers = ' . ($jobs * 4 + 4), 'parallel_setup_cost = 0', 'parallel_tuple_cost = 0',
-	'min_parallel_table_scan_size = 0', 'jit = off', 'statement_timeout = 60s', 'max_stack_depth = 6MB']);
+my @conf = ('max_connections = ' . ($jobs + 20), 'max_parallel_workers_per_gather = 0', 'max_worker_processes = ' . ($jobs * 4 + 12), 'max_parallel_workers = ' . ($jobs * 4 + 4), 'parallel_setup_cost = 0', 'parallel_tuple_cost = 0',
+	'min_parallel_table_scan_size = 0', 'jit = off', 'statement_timeout = 60s', 'max_stack_depth = 6MB');
+my ($service, $server);
+if ($device)
+{
+	# as many buffers as participants at work, some with several aggregates, and pages that may stay where they are
+	$service = GpuHash::Service->new(conf => [@conf, 'enable_material = on', 'shared_buffers = 256MB', 'gpuhash.shared_memory = ' . (256 + $jobs * 64) . 'MB']);
+	die 'the service is not ready' if !$service->wait_ready;
+	$server = $service->server;
+	# the device does pages
+	$GpuHash::RandomAggregate::SETTINGS{'gpuhash.enable_scan'} = ['on'];
+}
+else { $server = GpuHash::Server->new(conf => ["session_preload_libraries = 'gpuhash'", @conf]) }
 
 srand($seed);
 my $schema = GpuHash::RandomAggregate::schema();
@@ -91,6 +108,14 @@ sub differences
 	return join '', map { '-- ' . ($got[$_] // '(none)') . "\n-- instead of\n-- " . ($want[$_] // '(none)') . "\n" } @lines;
 }
 
+# Whether all of a plan's aggregates were done by the device to their end.
+sub done_by_device
+{
+	my ($plan) = @_;
+	my @engines = map { /GpuHashAggregate.*\bEngine: (\w+)/s ? $1 : () } split /^ *-> +/m, $plan;
+	return @engines && $plan !~ /Fallback Reason/ && !grep { $_ ne 'cuda' } @engines;
+}
+
 # One query both ways; adds to the job's counts.
 sub compare
 {
@@ -99,7 +124,7 @@ sub compare
 	my $small = rand() < 0.25;
 	my $settings = GpuHash::RandomAggregate::settings();
 	$settings .= '; SET parallel_leader_participation = ' . (rand() < 0.8 ? 'on' : 'off');
-	my $query = GpuHash::RandomAggregate::query(changing => $changing, in_order => !$workers && !$small);
+	my $query = GpuHash::RandomAggregate::query(changing => $changing, in_order => !$workers && !$small && !$device);
 	# a hash aggregation takes the rows as they come
 	$settings .= '; SET enable_hashagg = on; SET enable_sort = ' . ($query->{in_order} ? 'off' : 'on');
 	$settings .= $small ? "; SET work_mem = '64kB'; SET hash_mem_multiplier = 1" : "; SET work_mem = '4MB'; SET hash_mem_multiplier = 2";
@@ -110,6 +135,8 @@ sub compare
 	$session->do("ROLLBACK TO s; DEALLOCATE ALL; $forced");
 	my ($plan) = $session->do("EXPLAIN (COSTS OFF) $query->{explain}");
 	my ($got, $error) = $session->do($query->{sql}, 120);
+	my $shown = '';
+	($shown) = $session->do("ROLLBACK TO s; $forced; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $query->{explain}", 120) if $device && rand() < 0.3;
 	$session->do('ROLLBACK; DEALLOCATE ALL');
 	# what is set in a transaction that ends with an error is forgotten
 	my $printed = "$settings; $forced;\n$query->{sql};\n" . differences("$got$error", "$want$want_error");
@@ -123,6 +150,8 @@ sub compare
 	$count->{parallel}++ if $plan =~ /Parallel Custom Scan \(GpuHashAggregate/;
 	$count->{joins}++ if $plan =~ /GpuHashAggregate.*Join/s;
 	$count->{small}++ if $small;
+	$count->{shown}++ if $shown =~ /GpuHashAggregate/;
+	$count->{by_device}++ if done_by_device($shown);
 	$count->{in_order}++ if $query->{in_order};
 	$count->{rows} += () = $want =~ /^/mg;
 	return;
@@ -196,13 +225,14 @@ close $file;
 my %sum;
 for my $count (@counts)
 {
-	$sum{$_} += $count->{$_} // 0 for qw(compared errors other_errors offloaded parallel joins small in_order rows);
+	$sum{$_} += $count->{$_} // 0 for qw(compared errors other_errors offloaded parallel joins small in_order rows shown by_device);
 }
 my @wrong = map { @{ $_->{wrong} } } @counts;
 my @invalid = map { @{ $_->{invalid} } } @counts;
 note(sprintf '%d right, %d wrong: queries compared, seed %d, %d jobs; %d offloaded, %d of them in parallel, %d of joins; %d with little memory, %d with floats in order; %d errors, %d of them others; %d rows in all, %d changes of another session, %.0f s',
 	$sum{compared} - @wrong, scalar @wrong, $seed, $jobs, @sum{qw(offloaded parallel joins small in_order errors other_errors rows)}, $changes, time - $started);
 
+note("$sum{by_device} of $sum{shown} were done by the device to their end") if $device;
 diag("the tables of these queries:\n$schema") if @wrong;
 is(join("\n", @wrong), '', "no difference (seed $seed)");
 is(join("\n", @invalid), '', 'PostgreSQL has an answer to all');
@@ -211,6 +241,8 @@ cmp_ok($sum{parallel}, '>', 0.02 * $sum{compared}, 'some of them in parallel');
 cmp_ok($sum{joins}, '>', 0.1 * $sum{compared}, 'some of them of joins');
 cmp_ok($sum{errors}, '<', 0.4 * $sum{compared}, 'most had no error');
 cmp_ok($sum{other_errors}, '<=', 2 + 0.02 * $sum{compared}, 'very few had another error');
+cmp_ok($sum{by_device}, '>', 0.25 * $sum{shown}, 'the device did many of them to their end') if $device;
+like($service->settle, $GpuHash::Service::CLEAN, 'all was given back') if $device;
 cmp_ok($changes, '>', 0, 'tables were changed');
 unlike($server->log, qr/PANIC|TRAP|terminated by signal|leak/, 'a clean log');
 done_testing();
