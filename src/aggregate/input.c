@@ -355,6 +355,8 @@ gh_aggregate_reread(GhAggregateNode *node, BlockNumber block, bool counted)
 	int			rows;
 
 	gh_aggregate_clock(node, NULL, &clock);
+	if (node->joined != NULL)
+		gh_joined_start(node);
 	gh_child_start(node->scan);
 	gh_pages_read_block(node->pages, block);
 	gh_aggregate_clock(node, &node->counts.source_time, &clock);
@@ -364,6 +366,8 @@ gh_aggregate_reread(GhAggregateNode *node, BlockNumber block, bool counted)
 	if (counted)
 		InstrCountFiltered1(node->scan, rows - node->pages->scan->rs_ntuples);
 	gh_child_stop(node->scan, counted ? 0 : rows);
+	if (node->joined != NULL)
+		gh_joined_stop(node);
 }
 
 /* -------------------------------------------------------------------- all */
