@@ -168,11 +168,12 @@ gh_supply_begin(GhSupply *supply, const GhEngine *engine, const GhScanOptions *o
 
 /* ------------------------------------------------------------ rows that come back */
 
+/* By the page as it was supplied: lines of a page that was copied may have got other tuples since. */
 static bool
-is_asked(const GhSupplyRequest *request, const GhScanPage *page, Buffer buffer, OffsetNumber line)
+is_asked(const GhSupplyRequest *request, const GhScanPage *page, OffsetNumber line)
 {
 	if (page->bitmap == GH_SCAN_ALL)
-		return ItemIdIsNormal(PageGetItemId(BufferGetPage(buffer), line));
+		return ItemIdIsNormal(PageGetItemId((Page) page->page, line));
 	return (request->bitmaps[page->bitmap + (line - 1) / 64] >> (line - 1) % 64 & 1) != 0;
 }
 
@@ -184,7 +185,7 @@ give_back(GhSupply *supply, const GhSupplyRequest *request, Buffer buffer, const
 	BlockNumber block = request->blocks[row->page];
 
 	for (OffsetNumber line = Max(row->line, 1); line <= (row->line != 0 ? row->line : page->lines); line++)
-		if (is_asked(request, page, buffer, line))
+		if (is_asked(request, page, line))
 		{
 			supply->counts.back++;
 			supply->row_back(supply->arg, buffer, block, line);

@@ -54,6 +54,11 @@ UPDATE holes SET v = v + 1 WHERE id % 10 = 0;
 DELETE FROM holes WHERE id % 11 = 0;
 DELETE FROM holes WHERE id BETWEEN 3000 AND 6000;
 INSERT INTO holes SELECT i, i % 9, i FROM generate_series(30001, 31000) i;
+-- all-visible pages with redirected lines, without free ones
+CREATE TABLE redirected (id int PRIMARY KEY, g int, v int, n numeric(30, 2)) WITH (fillfactor = 70);
+INSERT INTO redirected SELECT i, i % 9, i, CASE i % 500 WHEN 0 THEN 'NaN' ELSE i END FROM generate_series(1, 20000) i;
+UPDATE redirected SET v = v + 1 WHERE id % 4 = 0;
+VACUUM redirected;
 CREATE TABLE frozen AS SELECT i AS id, i % 9 AS g, i AS v FROM generate_series(1, 20000) i;
 VACUUM (FREEZE) frozen;
 -- dimensions
@@ -115,6 +120,10 @@ my @QUERIES = (
 	[not_missing => 'SELECT g, count(*), sum(v) FROM aged GROUP BY g'],
 	[holes => 'SELECT g, count(*), sum(v), min(id), max(id) FROM holes GROUP BY g'],
 	[frozen => 'SELECT g, count(*), sum(v), min(id), max(id) FROM frozen GROUP BY g'],
+	[redirected => 'SELECT g, count(*), sum(v), min(id), max(id) FROM redirected GROUP BY g'],
+	[redirected_filter => 'SELECT g, count(*), sum(v), max(n) FROM redirected WHERE v % 3 > 0 GROUP BY g'],
+	[redirected_join => 'SELECT r.g, count(*), sum(one.p) FROM t JOIN redirected r ON r.id = t.i4 LEFT JOIN one ON one.k = r.v GROUP BY r.g'],
+	[redirected_inner => 'SELECT t.g, count(*), sum(r.v) FROM t JOIN redirected r ON r.id = t.i4 AND r.v % 3 > 0 GROUP BY t.g'],
 	[subquery => 'SELECT g, count(*), sum(i4 + (SELECT max(p) FROM many)) FROM t WHERE i4 > (SELECT avg(p) FROM many) GROUP BY g'],
 	[subquery_argument => 'SELECT sum(i4 * (SELECT 2)) FROM t'],
 	[subquery_null => 'SELECT count(*), sum(i4) FROM t WHERE i4 > (SELECT p FROM many WHERE k < 0)'],
