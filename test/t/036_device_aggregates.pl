@@ -56,7 +56,7 @@ DELETE FROM holes WHERE id BETWEEN 3000 AND 6000;
 INSERT INTO holes SELECT i, i % 9, i FROM generate_series(30001, 31000) i;
 -- all-visible pages with redirected lines, without free ones
 CREATE TABLE redirected (id int PRIMARY KEY, g int, v int, n numeric(30, 2)) WITH (fillfactor = 70);
-INSERT INTO redirected SELECT i, i % 9, i, CASE i % 500 WHEN 0 THEN 'NaN' ELSE i END FROM generate_series(1, 20000) i;
+INSERT INTO redirected SELECT i, i % 9, i, CASE i % 500 WHEN 0 THEN 'NaN' ELSE i::numeric END FROM generate_series(1, 20000) i;
 UPDATE redirected SET v = v + 1 WHERE id % 4 = 0;
 VACUUM redirected;
 CREATE TABLE frozen AS SELECT i AS id, i % 9 AS g, i AS v FROM generate_series(1, 20000) i;
