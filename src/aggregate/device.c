@@ -174,7 +174,9 @@ keep_row(GhDevice *device, BlockNumber block, OffsetNumber line)
 			MemoryContextAlloc(device->context, sizeof(ItemPointerData) * device->kept_room) :
 			repalloc(device->kept, sizeof(ItemPointerData) * device->kept_room);
 	}
-	ItemPointerSet(&device->kept[device->nkept++], block, line);
+	/* a macro, until 15 */
+	ItemPointerSet(&device->kept[device->nkept], block, line);
+	device->nkept++;
 }
 
 /* Makes the joins' tables on the host, too: a row that was handed back is to be joined. */

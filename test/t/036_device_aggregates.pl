@@ -308,7 +308,7 @@ sub check_supply
 	my $direct = $server->query("SELECT buffers FROM gpuhash_devices WHERE engine = 'cuda'") eq 'direct' ? 'pinned' : 'copied';
 	note("pages are $direct");
 	# more than a quarter of shared_buffers is read through few of these
-	$session->do('CREATE TABLE large (id int, g int, x text STORAGE PLAIN); INSERT INTO large SELECT i, i % 9, repeat(\'large \', 650) FROM generate_series(1, 17000) i; CREATE TEMP TABLE temporary AS SELECT * FROM t');
+	$session->do('CREATE TABLE large (id int, g int, x text); ALTER TABLE large ALTER x SET STORAGE PLAIN; INSERT INTO large SELECT i, i % 9, repeat(\'large \', 650) FROM generate_series(1, 17000) i; CREATE TEMP TABLE temporary AS SELECT * FROM t');
 	for (['t', $direct], ['large', 'copied'], ['temporary', 'copied'])
 	{
 		my ($table, $supply) = @$_;
