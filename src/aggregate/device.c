@@ -70,6 +70,7 @@ choose_engine(GhAggregateNode *node)
 {
 	GhDevice   *device = node->device;
 	const GhEngine *engine;
+	GhTableOptions options;
 	double		rows;
 
 	device->tried = true;
@@ -89,7 +90,11 @@ choose_engine(GhAggregateNode *node)
 	if (engine->scans == NULL)
 		device->why_not = "the engine has no scans";
 	else
+	{
+		gh_options_init(&options, engine);
 		device->engine = engine;
+		device->number = options.device;
+	}
 	return device->engine != NULL;
 }
 
@@ -113,7 +118,7 @@ scan_keys(const GhAggregateNode *node)
 
 /* What all scans of the node have in common. */
 void
-gh_device_options(const GhEngine *engine, Relation relation, const GhProgram *program,
+gh_device_options(const GhDevice *device, Relation relation, const GhProgram *program,
 				  GhScanOptions *options)
 {
 	TupleDesc	desc = RelationGetDescr(relation);
@@ -122,7 +127,7 @@ gh_device_options(const GhEngine *engine, Relation relation, const GhProgram *pr
 
 	for (int i = 0; i < desc->natts; i++)
 		attributes[i] = gh_page_attribute(desc, i + 1);
-	gh_options_init(&table, engine);
+	gh_options_init(&table, device->engine);
 	memset(options, 0, sizeof(*options));
 	options->program = program;
 	options->program_bytes = program->bytes;
@@ -131,15 +136,15 @@ gh_device_options(const GhEngine *engine, Relation relation, const GhProgram *pr
 	options->attributes = attributes;
 	options->memory_limit = table.memory_limit;
 	options->seed = table.seed;
-	options->device = table.device;
+	options->device = device->number;
 }
 
 static GhScanOptions *
-scan_options(GhAggregateNode *node, const GhEngine *engine)
+scan_options(GhAggregateNode *node)
 {
 	GhScanOptions *options = palloc(sizeof(GhScanOptions));
 
-	gh_device_options(engine, ((ScanState *) node->scan)->ss_currentRelation, node->program.program,
+	gh_device_options(node->device, ((ScanState *) node->scan)->ss_currentRelation, node->program.program,
 					  options);
 	options->nkeys = node->nkeys;
 	options->keys = scan_keys(node);
@@ -450,7 +455,7 @@ gh_device_wants(GhAggregateNode *node)
 	if (!gh_aggregate_compile(node) || (node->joined == NULL && !choose_engine(node)))
 		return false;
 	saved = MemoryContextSwitchTo(device->context);
-	device->running = gh_supply_begin(&device->supply, device->engine, scan_options(node, device->engine),
+	device->running = gh_supply_begin(&device->supply, device->engine, scan_options(node),
 									  NULL, node->pages, device->context);
 	MemoryContextSwitchTo(saved);
 	device->supply.row_back = add_row;

@@ -27,6 +27,7 @@ typedef struct GhDevice
 {
 	MemoryContext context;		/* of all that one run needs */
 	const GhEngine *engine;		/* NULL: the CPU engine does all */
+	int			number;			/* of its devices: the one for all scans of this run */
 	bool		tried;			/* in this run */
 	bool		running;		/* pages go to the device */
 	bool		tables_made;	/* of the joins, on the device */
@@ -56,6 +57,7 @@ typedef struct GhDeviceShared
 	pg_atomic_uint32 refused;	/* 1: the tables are not made on the device */
 	pg_atomic_uint32 no_rows;	/* 1: a table is empty, and a join has no rows without it */
 	pg_atomic_uint32 wanted;	/* 1: tables are needed on the host */
+	pg_atomic_uint32 number;	/* of the device, set with the first table */
 	pg_atomic_uint64 tables[GH_SCAN_JOINS_MAX]; /* GhRef of their scans; 0: none */
 } GhDeviceShared;
 
@@ -75,7 +77,7 @@ extern void gh_device_log(GhAggregateNode *node, BlockNumber block);
 extern void gh_device_forget(GhAggregateNode *node);
 
 /* for the other files about the device */
-extern void gh_device_options(const GhEngine *engine, Relation relation, const GhProgram *program,
+extern void gh_device_options(const GhDevice *device, Relation relation, const GhProgram *program,
 							  GhScanOptions *options);
 extern void gh_device_give_up(GhAggregateNode *node, const GhSupply *supply);
 extern void gh_device_keep_counts(GhAggregateNode *node, const GhSupply *supply,

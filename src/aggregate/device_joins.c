@@ -111,7 +111,7 @@ key_parts(const GhKeySide *keys, int nkeys)
 }
 
 static bool
-table_options(InnerSide *side, const GhEngine *engine, GhScanOptions *options)
+table_options(InnerSide *side, GhScanOptions *options)
 {
 	GhJoinLevel *level = side->level;
 	GhProgram  *program;
@@ -128,7 +128,7 @@ table_options(InnerSide *side, const GhEngine *engine, GhScanOptions *options)
 		parts[k].vector = gh_final_vector(side->translation, &side->keys[k]);
 	for (int c = 0; c < level->ncolumns; c++)
 		kept[c] = gh_final_vector(side->translation, &side->kept[c]);
-	gh_device_options(engine, side->relation, program, options);
+	gh_device_options(side->node->device, side->relation, program, options);
 	options->joins_at = side->nfilters;
 	options->nparts = level->nkeys;
 	options->parts = parts;
@@ -190,7 +190,7 @@ gh_device_begin_table(GhAggregateNode *node, int number, GhRef *shared)
 	gh_child_start(side.scan);
 	gh_pages_begin(side.pages, side.scan);
 	gh_child_stop(side.scan, 0);
-	if (!table_options(&side, device->engine, &options))
+	if (!table_options(&side, &options))
 		return fails(node, "an inner side has conditions or columns that the engines have not");
 	supply = device->tables[number] = palloc0(sizeof(GhSupply));
 	begun = gh_supply_begin(supply, device->engine, &options, shared, side.pages, device->context);

@@ -44,6 +44,7 @@ gh_device_share(GhDeviceShared *shared)
 	pg_atomic_init_u32(&shared->refused, 0);
 	pg_atomic_init_u32(&shared->no_rows, 0);
 	pg_atomic_init_u32(&shared->wanted, 0);
+	pg_atomic_init_u32(&shared->number, 0);
 	for (int i = 0; i < GH_SCAN_JOINS_MAX; i++)
 		pg_atomic_init_u64(&shared->tables[i], 0);
 }
@@ -74,6 +75,12 @@ refuse(GhDeviceShared *shared)
 static bool
 begin_tables(GhAggregateNode *node, GhDeviceShared *shared)
 {
+	GhDevice   *device = node->device;
+
+	if (pg_atomic_read_u64(&shared->tables[0]) == 0)
+		pg_atomic_write_u32(&shared->number, (uint32) device->number);
+	else
+		device->number = (int) pg_atomic_read_u32(&shared->number);
 	for (int i = 0; i < node->joined->nlevels; i++)
 	{
 		GhRef		table = pg_atomic_read_u64(&shared->tables[i]);

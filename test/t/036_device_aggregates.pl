@@ -352,4 +352,26 @@ if (($ENV{GPUHASH_WITH} // '') ne 'alone')
 	check($service->server, 'service', 1);
 	like($service->settle, $GpuHash::Service::CLEAN, 'all was given back');
 }
+
+# A scan is where the tables are that it joins with, whichever of several devices has most memory left.
+if (($ENV{GPUHASH_WITH} // '') ne 'alone')
+{
+	my $service = GpuHash::Service->new(devices => 2, conf => [@CONF, "gpuhash.device_memory_limit = '300MB'"]);
+	ok($service->wait_ready, 'two devices are ready');
+	my $session = $service->server->session;
+	$session->do('CREATE TABLE facts AS SELECT i AS id, i % 3000 AS k, i % 9 AS g FROM generate_series(1, 30000) i; CREATE TABLE a AS SELECT i AS k, i AS p FROM generate_series(1, 3000) i; CREATE TABLE b AS SELECT * FROM a; ANALYZE; SET join_collapse_limit = 1; SET gpuhash.force_offload = on');
+	my $sql = 'SELECT g, count(*), sum(a.p), sum(b.p) FROM facts JOIN a ON a.k = facts.k JOIN b ON b.k = facts.k GROUP BY g';
+	my ($want) = $session->do("SET gpuhash.enabled = off; $sql");
+	$session->do('SET gpuhash.enabled = on');
+	for my $workers (0, 2)
+	{
+		$session->do("SET max_parallel_workers_per_gather = $workers");
+		my ($got, $err) = $session->do($sql);
+		is(sorted($got) . $err, sorted($want), "two devices, $workers workers");
+		my ($plan) = $session->do("EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $sql");
+		ok(engines($plan) eq 'cuda' && $plan !~ /Fallback Reason/, 'by a device') or diag($plan);
+	}
+	$session->close;
+	like($service->settle, $GpuHash::Service::CLEAN, 'all was given back');
+}
 done_testing();
