@@ -45,7 +45,7 @@ EXTENSION = gpuhash
 DATA = gpuhash--0.1.sql
 MODULE_big = gpuhash
 
-c_sources := $(sort $(wildcard $(addprefix $(top)/src/,*.c aggregate/*.c engine/*.c join/*.c scan/*.c service/*.c table/*.c)))
+c_sources := $(sort $(wildcard $(addprefix $(top)/src/,*.c aggregate/*.c engine/*.c join/*.c rowscan/*.c scan/*.c service/*.c table/*.c)))
 OBJS = $(patsubst $(top)/%.c,%.o,$(c_sources))
 PG_CPPFLAGS = -I$(top)/src $(if $(filter-out no,$(FAULT_POINTS)),-DGH_FAULT_POINTS)
 SHLIB_LINK = -ldl -lpthread -lm

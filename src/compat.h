@@ -251,6 +251,13 @@ gh_test_for_old_snapshot(Snapshot snapshot, Relation relation, Page page)
 #define GH_READ_STREAM_FLAGS READ_STREAM_SEQUENTIAL
 #endif
 
+/* From 17 on, a heap scan goes on behind the page that its own stream has come to. */
+#if GH_HAVE_READ_STREAM
+#define gh_scan_goes_on_from(scan, block) ((scan)->rs_prefetch_block = (block))
+#else
+#define gh_scan_goes_on_from(scan, block) ((void) 0)
+#endif
+
 /* How many relations there are to tell apart; 18 has the groups as one of them. */
 #if PG_VERSION_NUM >= 180000
 #define gh_explained_relations(es) ((es)->rtable_size)

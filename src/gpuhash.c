@@ -89,8 +89,8 @@ define_switches(void)
 							 NULL,
 							 NULL);
 	DefineCustomBoolVariable("gpuhash.enable_scan",
-							 "Lets GpuHashJoin and GpuHashAggregate read the pages of a table by themselves.",
-							 "When off, their inputs' rows all come through the executor.",
+							 "Lets the planner consider GpuHashScan, and GpuHashJoin and GpuHashAggregate read the pages of a table by themselves.",
+							 "When off, tables are scanned by PostgreSQL's executor alone.",
 							 &gh_enable_scan,
 							 true,
 							 PGC_USERSET,
@@ -99,7 +99,7 @@ define_switches(void)
 							 NULL,
 							 NULL);
 	DefineCustomBoolVariable("gpuhash.force_offload",
-							 "Chooses GpuHashJoin and GpuHashAggregate wherever they are legal, whatever they cost.",
+							 "Chooses GpuHashScan, GpuHashJoin and GpuHashAggregate wherever they are legal, whatever they cost.",
 							 "For tests.",
 							 &gh_force_offload,
 							 false,
@@ -109,7 +109,7 @@ define_switches(void)
 							 NULL,
 							 NULL);
 	DefineCustomBoolVariable("gpuhash.explain_why",
-							 "EXPLAIN says why joins and aggregates stay with PostgreSQL.",
+							 "EXPLAIN says why scans, joins and aggregates stay with PostgreSQL.",
 							 NULL,
 							 &gh_explain_why,
 							 false,
@@ -216,7 +216,7 @@ static void
 define_costs(void)
 {
 	DefineCustomRealVariable("gpuhash.setup_cost",
-							 "Planner's cost of starting a GpuHashJoin or GpuHashAggregate.",
+							 "Planner's cost of starting a GpuHashScan, GpuHashJoin or GpuHashAggregate.",
 							 NULL,
 							 &gh_setup_cost,
 							 GH_SETUP_COST_DEFAULT,
@@ -263,6 +263,7 @@ _PG_init(void)
 	if (process_shared_preload_libraries_in_progress)
 		gh_service_init();
 	MarkGUCPrefixReserved("gpuhash");
+	gh_rowscan_init();
 	gh_join_init();
 	gh_aggregate_init();
 	gh_why_init();

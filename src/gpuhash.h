@@ -75,6 +75,9 @@ gh_mix64(uint64 x)
 /* ---- join/path.c ---- */
 extern void gh_join_init(void);
 
+/* ---- rowscan/path.c ---- */
+extern void gh_rowscan_init(void);
+
 /* ---- aggregate/path.c ---- */
 extern void gh_aggregate_init(void);
 

@@ -1,10 +1,10 @@
 /*
  * why.c
- *		Why joins and aggregates of a query stay with PostgreSQL.
+ *		Why scans, joins and aggregates of a query stay with PostgreSQL.
  *
- * While EXPLAIN plans a query, and gpuhash.explain_why is on, whoever considers a join or a grouping
- * and declines it notes the reason.  When a query level's paths are complete, the cheapest one is
- * walked, and each of its joins and groupings that is PostgreSQL's makes a line; one that
+ * While EXPLAIN plans a query, and gpuhash.explain_why is on, whoever considers a scan, a join or a
+ * grouping and declines it notes the reason.  When a query level's paths are complete, the cheapest one is
+ * walked, and each of its scans of whole tables with conditions, joins and groupings that is PostgreSQL's makes a line; one that
  * nobody declined was just cheaper.  EXPLAIN shows the lines after the plan; in formats with structure they are
  * an element of its list beside the plan's.
  */
@@ -22,7 +22,7 @@
 typedef struct Note
 {
 	PlannerInfo *root;
-	Relids		relids;			/* of a join; NULL: the grouping */
+	Relids		relids;			/* of a scan or a join; NULL: the grouping */
 	const char *why;
 } Note;
 
@@ -96,6 +96,27 @@ add_line(PlannerInfo *root, Relids relids, const char *what)
 
 static void walk_path(PlannerInfo *root, Path *path);
 
+/* Without a condition, there is nothing that another scan would do. */
+static void
+walk_scan(PlannerInfo *root, Path *scan)
+{
+	if (scan->pathtype == T_SeqScan && scan->parent->baserestrictinfo != NIL)
+		add_line(root, scan->parent->relids, "Scan");
+}
+
+/* What a node of ours has below it; scans it reads by itself. */
+static void
+walk_inputs(PlannerInfo *root, List *paths)
+{
+	ListCell   *lc;
+
+	foreach(lc, paths)
+	{
+		if (!IsA(lfirst(lc), Path))
+			walk_path(root, lfirst(lc));
+	}
+}
+
 static void
 walk_paths(PlannerInfo *root, List *paths)
 {
@@ -113,12 +134,15 @@ walk_join(PlannerInfo *root, JoinPath *join)
 	walk_path(root, join->innerjoinpath);
 }
 
-/* The path's joins and groupings, from the top.  Subqueries have been walked by themselves. */
+/* The path's scans, joins and groupings, from the top.  Subqueries have been walked by themselves. */
 static void
 walk_path(PlannerInfo *root, Path *path)
 {
 	switch (nodeTag(path))
 	{
+		case T_Path:
+			walk_scan(root, path);
+			break;
 		case T_NestPath:
 		case T_MergePath:
 		case T_HashPath:
@@ -139,7 +163,7 @@ walk_path(PlannerInfo *root, Path *path)
 			walk_path(root, ((GroupPath *) path)->subpath);
 			break;
 		case T_CustomPath:
-			walk_paths(root, ((CustomPath *) path)->custom_paths);
+			walk_inputs(root, ((CustomPath *) path)->custom_paths);
 			break;
 		case T_AppendPath:
 			walk_paths(root, ((AppendPath *) path)->subpaths);

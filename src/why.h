@@ -1,6 +1,6 @@
 /*
  * why.h
- *		Why joins and aggregates of a query stay with PostgreSQL, for gpuhash.explain_why.
+ *		Why scans, joins and aggregates of a query stay with PostgreSQL, for gpuhash.explain_why.
  */
 #ifndef GPUHASH_WHY_H
 #define GPUHASH_WHY_H
@@ -14,7 +14,7 @@ extern bool gh_collects_why;
 extern void gh_note_why(PlannerInfo *root, Relids relids, const char *why);
 extern void gh_why_init(void);
 
-/* Notes why a join of these relations, or NULL: the query's grouping, is not offloaded. */
+/* Notes why a scan or a join of these relations, or NULL: the query's grouping, is not offloaded. */
 static inline void
 gh_why(PlannerInfo *root, Relids relids, const char *why)
 {

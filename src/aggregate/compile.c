@@ -3,100 +3,26 @@
  *		What an engine is to do with the rows of a scan, as a program: the scan's conditions,
  *		keys, arguments and filters of the aggregates.
  *
- * The program is made when the first row is there.  What in an expression has no columns has to be
- * a constant then, and is evaluated: parameters, now(), and built-in functions of these.  An
- * error that this raises may be one that PostgreSQL never comes to, because a row was dropped
- * before.  So it is forgotten, there is no program, and PostgreSQL's expressions do the rows.  In the same
- * way a parameter that stands for a subquery not run yet is waited for, page by page.
+ * The program is made when the first row is there, with constants for what has no columns
+ * (../scan/fold.c).  Where that is not possible there is no program, and PostgreSQL's expressions do
+ * the rows; a subquery that was not run yet is waited for, page by page.
  */
 #include "postgres.h"
 
 #include "executor/executor.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
-#include "utils/datum.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
-#include "utils/resowner.h"
 
 #include "aggregate/exec.h"
 #include "aggregate/joined.h"
-#include "guard.h"
 #include "layout.h"
+#include "scan/fold.h"
 #include "scan/translate.h"
 
 /* ----------------------------------------------------------- constants */
-
-typedef struct Folding
-{
-	GhAggregateNode *node;
-	ParamExecData *awaited;		/* the result of a subquery that was not run yet; or NULL */
-} Folding;
-
-/* Whether the expression reads the result of a subquery that was not run yet. */
-static bool
-waits_walker(Node *expr, Folding *folding)
-{
-	if (expr == NULL)
-		return false;
-	if (IsA(expr, Param) && ((Param *) expr)->paramkind == PARAM_EXEC)
-	{
-		ExprContext *econtext = folding->node->css.ss.ps.ps_ExprContext;
-		ParamExecData *param = &econtext->ecxt_param_exec_vals[((Param *) expr)->paramid];
-
-		if (param->execPlan != NULL)
-			folding->awaited = param;
-		return param->execPlan != NULL;
-	}
-	return expression_tree_walker(expr, waits_walker, (void *) folding);
-}
-
-typedef struct Evaluation
-{
-	GhAggregateNode *node;
-	Expr	   *expr;
-	Datum		value;
-	bool		null;
-} Evaluation;
-
-static void
-evaluate(void *arg)
-{
-	Evaluation *evaluation = arg;
-	PlanState  *ps = &evaluation->node->css.ss.ps;
-
-	evaluation->value = ExecEvalExprSwitchContext(ExecInitExpr(evaluation->expr, ps),
-												  ps->ps_ExprContext, &evaluation->null);
-}
-
-/* A GhMakeConstant: the expression's value; NULL: there is none yet, or there was an error. */
-static Const *
-evaluated(Expr *expr, void *arg)
-{
-	Folding    *folding = arg;
-	Evaluation	evaluation = {.node = folding->node, .expr = expr};
-	Oid			type = exprType((Node *) expr);
-	ResourceOwner owner;
-	int16		typlen;
-	bool		typbyval;
-	bool		done;
-
-	if (waits_walker((Node *) expr, folding))
-		return NULL;
-	owner = ResourceOwnerCreate(CurrentResourceOwner, "GpuHashAggregate constants");
-	done = gh_run_tried(owner, evaluate, &evaluation);
-	ResourceOwnerRelease(owner, RESOURCE_RELEASE_BEFORE_LOCKS, done, false);
-	ResourceOwnerRelease(owner, RESOURCE_RELEASE_LOCKS, done, false);
-	ResourceOwnerRelease(owner, RESOURCE_RELEASE_AFTER_LOCKS, done, false);
-	ResourceOwnerDelete(owner);
-	if (!done)
-		return NULL;
-	get_typlenbyval(type, &typlen, &typbyval);
-	return makeConst(type, exprTypmod((Node *) expr), exprCollation((Node *) expr), typlen,
-					 evaluation.null ? (Datum) 0 : datumCopy(evaluation.value, typbyval, typlen),
-					 evaluation.null, typbyval);
-}
 
 /*
  * The child's column as one of the rows that programs are about: those of the scan's relation and
@@ -133,13 +59,7 @@ input_columns_mutator(Node *expr, GhAggregateNode *node)
 Expr *
 gh_aggregate_folded(GhAggregateNode *node, Expr *expr, ParamExecData **awaited)
 {
-	Folding		folding = {.node = node};
-	Node	   *result = input_columns_mutator((Node *) expr, node);
-
-	result = gh_make_constants(result, evaluated, &folding);
-	if (folding.awaited != NULL)
-		*awaited = folding.awaited;
-	return (Expr *) result;
+	return (Expr *) gh_fold_constants(&node->css.ss.ps, input_columns_mutator((Node *) expr, node), awaited);
 }
 
 /* --------------------------------------------------------------- types */

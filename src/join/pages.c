@@ -233,9 +233,12 @@ read_block(HeapScanDesc scan, BlockNumber block)
 	heap_prepare_pagescan((TableScanDesc) scan);
 }
 
-/* Gives up the stream's pins.  Blocks that workers share are chosen for good. */
-static void
-forget_ahead(GhPages *pages)
+/*
+ * Gives up the stream's pins, and keeps that on the page that was read last.  Blocks that workers share
+ * are chosen for good.
+ */
+void
+gh_pages_forget_ahead(GhPages *pages)
 {
 	if (pages->ahead == 0 || pages->scan->rs_base.rs_parallel != NULL)
 		return;
@@ -293,8 +296,8 @@ read_page(GhPages *pages, int wanted)
 	return true;
 }
 
-static void
-forget_ahead(GhPages *pages)
+void
+gh_pages_forget_ahead(GhPages *pages)
 {
 }
 
@@ -369,5 +372,5 @@ gh_pages_park(GhPages *pages)
 	if (pages->scan == NULL)
 		return;
 	gh_pages_leave(pages);
-	forget_ahead(pages);
+	gh_pages_forget_ahead(pages);
 }

@@ -26,6 +26,7 @@
 #include "gpuhash.h"
 #include "join/join.h"
 #include "planning.h"
+#include "rowscan/rowscan.h"
 #include "why.h"
 
 static set_join_pathlist_hook_type previous_hook = NULL;
@@ -356,8 +357,10 @@ make_join_path(const JoinInputs *inputs, const JoinChoice *choice, ParamPathInfo
 }
 
 static void
-add_join_path(const JoinInputs *inputs, Path *outer, Path *inner)
+add_join_path(const JoinInputs *inputs, Path *any_outer, Path *any_inner)
 {
+	Path	   *outer = gh_rowscan_absorbed(inputs->root, any_outer);
+	Path	   *inner = gh_rowscan_absorbed(inputs->root, any_inner);
 	JoinPathExtraData *extra = inputs->extra;
 	RelOptInfo *joinrel = inputs->joinrel;
 	ParamPathInfo *param_info = NULL;
@@ -399,8 +402,10 @@ add_join_path(const JoinInputs *inputs, Path *outer, Path *inner)
  * has a part of the inner rows, too; else all of them to itself.
  */
 static void
-add_partial_join_path(const JoinInputs *inputs, Path *outer, Path *inner, bool common_table)
+add_partial_join_path(const JoinInputs *inputs, Path *any_outer, Path *any_inner, bool common_table)
 {
+	Path	   *outer = gh_rowscan_absorbed(inputs->root, any_outer);
+	Path	   *inner = gh_rowscan_absorbed(inputs->root, any_inner);
 	JoinChoice	choice = {
 		.outer = outer,
 		.inner = inner,

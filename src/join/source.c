@@ -162,16 +162,15 @@ gh_source_init(GhJoinState *js, int side, EState *estate, int eflags)
 void
 gh_pages_begin(GhPages *pages, PlanState *child)
 {
-	SeqScanState *node = (SeqScanState *) child;
+	ScanState  *node = (ScanState *) child;
 	/* it is the node's, which ends it */
-	MemoryContext saved = MemoryContextSwitchTo(node->ss.ps.state->es_query_cxt);
+	MemoryContext saved = MemoryContextSwitchTo(node->ps.state->es_query_cxt);
 
-	if (node->ss.ss_currentScanDesc == NULL)
-		node->ss.ss_currentScanDesc = table_beginscan(node->ss.ss_currentRelation,
-													  node->ss.ps.state->es_snapshot,
-													  0, NULL);
+	if (node->ss_currentScanDesc == NULL)
+		node->ss_currentScanDesc = table_beginscan(node->ss_currentRelation,
+												   node->ps.state->es_snapshot, 0, NULL);
 	MemoryContextSwitchTo(saved);
-	pages->scan = (HeapScanDesc) node->ss.ss_currentScanDesc;
+	pages->scan = (HeapScanDesc) node->ss_currentScanDesc;
 	Assert((pages->scan->rs_base.rs_flags & SO_ALLOW_PAGEMODE) != 0);
 }
 

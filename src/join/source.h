@@ -37,6 +37,7 @@ extern void gh_pages_init(GhPages *pages, MemoryContext context);
 extern bool gh_pages_next(GhPages *pages, int wanted);
 extern void gh_pages_read_block(GhPages *pages, BlockNumber block);
 extern void gh_pages_leave(GhPages *pages);
+extern void gh_pages_forget_ahead(GhPages *pages);
 extern void gh_pages_park(GhPages *pages);
 extern void gh_pages_end(GhPages *pages);
 

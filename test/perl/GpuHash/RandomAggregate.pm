@@ -10,6 +10,8 @@
 #		explain		the statement in it that aggregates
 #		in_order	whether floats are the same, too: see below
 #		changing	(an option, too) whether it reads tables that change
+#	GpuHash::RandomAggregate::scan(%options)	a query for rows of one table, likewise; its rows are text
+#		parallel	(an option) it may not depend on the order of rows
 #
 # Sums, averages and variances of floats depend on the order of rows, and so do the extremes
 # of 0 and -0.  Where a query reads one table from its first row to its last in one process, and
@@ -345,6 +347,41 @@ sub query
 	return { sql => $text, explain => $text, in_order => $in_order } if !$parameter;
 	(my $explain = $text) =~ s/\$1/5/g;
 	return { sql => "PREPARE q(int) AS $text; EXECUTE q(5); EXECUTE q(0); EXECUTE q(NULL); DEALLOCATE q", explain => $explain, in_order => $in_order };
+}
+
+# Steps of a cursor over a query, there and back.
+sub walked
+{
+	my ($query) = @_;
+	my @step = map { one_of('FETCH 1', 'FETCH 5', 'FETCH 40', 'MOVE 300', 'FETCH ALL', 'FETCH BACKWARD 1', 'FETCH BACKWARD 7', 'FETCH BACKWARD ALL', 'FETCH LAST', 'FETCH FIRST', 'FETCH ABSOLUTE 20') . ' FROM c' } 1 .. 8;
+	return "DECLARE c SCROLL CURSOR FOR $query; " . join('; ', @step) . '; CLOSE c';
+}
+
+sub scan
+{
+	my (%options) = @_;
+	@dimensions = ();
+	@wide = ('a');
+	$in_order = 1;
+	$any_error = rand() < 0.6;
+	set_columns();
+	my $table = $options{changing} && rand() < 0.8 ? one_of(@CHANGING) : one_of(@FACTS, qw(f3 f4 f5 parted parted1 barrier));
+	my $count = one_of(1, 1, 2, 2, 3);
+	my @where = map { any_condition() } 1 .. $count;
+	push @where, "a.x LIKE '%1'" if rand() < 0.15;
+	push @where, 'a.k4 < (SELECT max(dv) FROM d2)' if rand() < 0.1;
+	my @output = map { one_of('a.' . one_of(map { $_->[0] } @COLUMN), 'a.id', 'a.late', 'a.later', 'a', 'a.ctid', 'a.tableoid::regclass', column('text') . " || '.'") } 1 .. one_of(1, 2, 4);
+	@output = grep { !/ctid/ } @output, 'a.g' if $table eq 'barrier';
+	@output = grep { !/tableoid/ } @output if $table eq 'barrier';
+	my $correlated = !$options{parallel} && rand() < 0.1;
+	push @where, one_of('a.k4 = o.dk', 'a.k8 > o.dg', 'a.g + o.dg < 6') if $correlated;
+	my $sql = 'SELECT ROW(' . join(', ', @output) . ")::text FROM $table a WHERE " . join(' AND ', @where);
+	$sql .= ' LIMIT ' . one_of(1, 3, 50) if !$options{parallel} && rand() < 0.25;
+	$sql = "SELECT ROW(dk, ARRAY($sql))::text FROM d2 o" if $correlated;
+	return { sql => $sql, explain => $sql } if $correlated || rand() < 0.8 || $options{parallel};
+	return { sql => walked($sql), explain => $sql } if $table !~ /barrier|parted$/;
+	(my $parameter = $sql) =~ s/ WHERE / WHERE a.k4 <> \$1 AND /;
+	return { sql => "PREPARE q(int) AS $parameter; EXECUTE q(5); EXECUTE q(0); EXECUTE q(NULL); DEALLOCATE q", explain => $sql };
 }
 
 1;

@@ -1,0 +1,119 @@
+/*
+ * node.h
+ *		GpuHashScan: what the planner's half hands to the executor's half, and what the
+ *		executor's files share.
+ *
+ * The CustomScan has the relation as its own (scanrelid), the conditions as its plan's quals, in
+ * the order in which they are evaluated, and nothing else: its scan tuple is the relation's row.
+ */
+#ifndef GPUHASH_ROWSCAN_NODE_H
+#define GPUHASH_ROWSCAN_NODE_H
+
+#include "postgres.h"
+
+#include "access/parallel.h"
+#include "nodes/extensible.h"
+#include "nodes/pathnodes.h"
+#include "portability/instr_time.h"
+
+#include "compat.h"
+#include "engine/page.h"
+#include "gpuhash.h"
+#include "join/source.h"
+
+/* Also the name that EXPLAIN shows. */
+#define GH_ROWSCAN_NAME "GpuHashScan"
+
+/* What EXPLAIN ANALYZE shows; in a parallel query, of all participants. */
+typedef struct GhRowScanCounts
+{
+	uint64		pages;
+	uint64		back;			/* rows that PostgreSQL's expressions were to decide on from the first
+								 * condition on */
+	instr_time	source_time;	/* pages read */
+	instr_time	evaluate_time;	/* decoded, and conditions evaluated */
+} GhRowScanCounts;
+
+/* The program for the rows of a page; made when the first one is there. */
+typedef struct GhRowScanProgram
+{
+	MemoryContext context;
+	bool		tried;
+	ParamExecData *awaited;		/* the result of a subquery that, once it was run, makes a better one */
+	const char *why_not;		/* why it has no more conditions */
+	int			nquals;			/* conditions that it has, the first ones of the plan */
+	GhProgram  *program;		/* NULL: rows are done by PostgreSQL's expressions */
+	ExprState  *rest;			/* the other conditions; NULL: there are none */
+	GhPageShape shape;
+	GhVectorBatch batch;
+} GhRowScanProgram;
+
+/* A row of the batch that may come out, its number among the page's visible tuples. */
+#define GH_PICK_BACK 0x8000		/* it is to be evaluated from the first condition on */
+#define GH_PICK_ROW 0x7fff
+
+StaticAssertDecl(MaxHeapTuplesPerPage <= GH_PICK_ROW, "rows of a page");
+
+typedef struct GhRowScan
+{
+	CustomScanState css;		/* must be first */
+	bool		reads_pages;	/* else the node is a Seq Scan like PostgreSQL's */
+	bool		is_scrolled;	/* by a cursor: only the page with its row is to be pinned between rows */
+	bool		plain;			/* it is one now, up to the next rescan */
+	GhPages		pages;
+	GhRowScanProgram program;
+
+	/* the page that is pinned */
+	bool		ended;			/* there are no more pages */
+	int			blank;			/* pages without a row, since the last one that had some */
+	int			first;			/* visible tuples of the batch: from here on, count of them */
+	int			count;
+	int			done;			/* of the page's: those that were returned or removed */
+	int			counted;		/* of the page's: those that the statistics know */
+	int			next;			/* pick */
+	int			npicks;
+	uint16		picks[GH_VECTOR_ROWS];
+
+	struct GhRowScanShared *shared; /* of a parallel query; NULL: this process is alone */
+	dsm_segment *segment;		/* of that, in the leader */
+	bool		timing;
+	bool		ran;			/* there are counts to show */
+	GhRowScanCounts counts;
+} GhRowScan;
+
+/* ---- conditions.c ---- */
+
+/* The conditions of a scan, in the order in which they are to be evaluated: RestrictInfos. */
+typedef struct GhConditions
+{
+	List	   *programmed;		/* the first ones, which have a program */
+	List	   *rest;			/* the others */
+	int			ninstructions;	/* of the program */
+	const char *why_not;		/* why there are others */
+} GhConditions;
+
+extern void gh_rowscan_conditions(PlannerInfo *root, RelOptInfo *rel, TupleDesc desc,
+								  GhConditions *conditions);
+
+/* plan.c: the path's custom_private are the conditions in their order */
+extern Plan *gh_rowscan_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist,
+							 List *clauses, List *custom_plans);
+
+/* exec.c */
+extern const CustomScanMethods gh_rowscan_scan_methods;
+
+/* compile.c */
+extern bool gh_rowscan_compile(GhRowScan *node);
+extern void gh_rowscan_forget_program(GhRowScan *node);
+
+/* parallel.c */
+extern Size gh_rowscan_estimate_dsm(CustomScanState *css, ParallelContext *pcxt);
+extern void gh_rowscan_init_dsm(CustomScanState *css, ParallelContext *pcxt, void *coordinate);
+extern void gh_rowscan_reinit_dsm(CustomScanState *css, ParallelContext *pcxt, void *coordinate);
+extern void gh_rowscan_init_worker(CustomScanState *css, shm_toc *toc, void *coordinate);
+extern void gh_rowscan_shutdown(CustomScanState *css);
+
+/* explain.c */
+extern void gh_rowscan_explain(CustomScanState *css, List *ancestors, ExplainState *es);
+
+#endif							/* GPUHASH_ROWSCAN_NODE_H */

@@ -1,0 +1,204 @@
+/*
+ * path.c
+ *		When the planner considers a GpuHashScan, and what it costs.
+ *
+ * The hook is called once for each table of a query, partitions included, when PostgreSQL's own paths of it
+ * are there.  The node stands beside the Seq Scan: what it saves is work for each row that a condition
+ * removes, so it is considered where there are conditions, and of those the first ones have a program.
+ * Joins and aggregates that read a table's pages themselves take the Seq Scan in its place.
+ */
+#include "postgres.h"
+
+#include "access/heapam.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "catalog/pg_class.h"
+#include "optimizer/clauses.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
+#include "utils/rel.h"
+#include "utils/spccache.h"
+
+#include "layout.h"
+#include "planning.h"
+#include "rowscan/node.h"
+#include "rowscan/rowscan.h"
+#include "why.h"
+
+/*
+ * What a row costs beside PostgreSQL's executor; each in the unit that it names.
+ */
+#define GH_PAGE_ROW_COST (1.0 / 3)	/* cpu_tuple_cost: a row of a page, decoded */
+#define GH_PICKED_ROW_COST 0.9	/* cpu_tuple_cost: one that passes the program, put into the scan tuple */
+#define GH_INSTRUCTION_COST 0.1 /* cpu_operator_cost: an instruction, for one row */
+
+/*
+ * With gpuhash.force_offload, the cost is as much of a Seq Scan's.  So the node takes the place of every one
+ * that it can, and no other plan changes.
+ */
+#define GH_FORCED_SHARE 0.98
+
+static set_rel_pathlist_hook_type previous_hook = NULL;
+
+static const CustomPathMethods gh_rowscan_path_methods = {
+	.CustomName = GH_ROWSCAN_NAME,
+	.PlanCustomPath = gh_rowscan_plan,
+};
+
+/* ------------------------------------------------------- joins' children */
+
+/* The Seq Scan in the place of which such a path stands; or the path itself. */
+Path *
+gh_rowscan_absorbed(PlannerInfo *root, Path *path)
+{
+	if (!IsA(path, CustomPath) || ((CustomPath *) path)->methods != &gh_rowscan_path_methods)
+		return path;
+	return create_seqscan_path(root, path->parent, NULL, path->parallel_workers);
+}
+
+/* ------------------------------------------------------------------ cost */
+
+/*
+ * As a Seq Scan's, but for what a row costs: all are decoded and go through the program, those that pass
+ * are put into a slot, and see the other conditions.
+ */
+static void
+cost_scan(PlannerInfo *root, const GhConditions *conditions, CustomPath *cpath, Path *seqscan)
+{
+	Path	   *path = &cpath->path;
+	RelOptInfo *rel = path->parent;
+	double		divisor = path->parallel_workers > 0 ? gh_parallel_divisor(path->parallel_workers) : 1.0;
+	double		picked = clamp_row_est(rel->tuples *
+									   clauselist_selectivity(root, conditions->programmed, rel->relid,
+															  JOIN_INNER, NULL));
+	QualCost	rest;
+	double		page_cost;
+
+	cost_qual_eval(&rest, conditions->rest, root);
+	get_tablespace_page_costs(rel->reltablespace, NULL, &page_cost);
+	/* that it is switched off is in what a Seq Scan starts with */
+	path->startup_cost = gh_setup_cost + seqscan->startup_cost;
+	path->total_cost = path->startup_cost + page_cost * rel->pages +
+		rel->tuples / divisor * (GH_PAGE_ROW_COST * cpu_tuple_cost +
+								 GH_INSTRUCTION_COST * cpu_operator_cost * conditions->ninstructions) +
+		picked / divisor * (GH_PICKED_ROW_COST * cpu_tuple_cost + rest.per_tuple) +
+		path->rows * path->pathtarget->cost.per_tuple;
+	if (gh_force_offload)
+	{
+		path->startup_cost = seqscan->startup_cost;
+		path->total_cost = GH_FORCED_SHARE * seqscan->total_cost;
+	}
+}
+
+/* ----------------------------------------------------------------- paths */
+
+static Path *
+make_scan_path(PlannerInfo *root, RelOptInfo *rel, const GhConditions *conditions, int workers)
+{
+	Path	   *seqscan = create_seqscan_path(root, rel, NULL, workers);
+	CustomPath *cpath = makeNode(CustomPath);
+
+	cpath->path.pathtype = T_CustomScan;
+	cpath->path.parent = rel;
+	cpath->path.pathtarget = rel->reltarget;
+	cpath->path.parallel_aware = workers > 0;
+	cpath->path.parallel_safe = rel->consider_parallel;
+	cpath->path.parallel_workers = workers;
+	cpath->path.rows = seqscan->rows;
+	gh_copy_disabled_nodes(&cpath->path, seqscan);
+	cpath->flags = CUSTOMPATH_SUPPORT_PROJECTION | CUSTOMPATH_SUPPORT_BACKWARD_SCAN;
+	cpath->methods = &gh_rowscan_path_methods;
+	/* in the order in which they are to be evaluated */
+	cpath->custom_private = list_concat_copy(conditions->programmed, conditions->rest);
+	cost_scan(root, conditions, cpath, seqscan);
+	pfree(seqscan);
+	return &cpath->path;
+}
+
+static void
+add_scan_paths(PlannerInfo *root, RelOptInfo *rel, const GhConditions *conditions)
+{
+	int			workers = 0;
+
+	add_path(rel, make_scan_path(root, rel, conditions, 0));
+	if (rel->consider_parallel && rel->partial_pathlist != NIL)
+		workers = compute_parallel_worker(rel, rel->pages, -1, max_parallel_workers_per_gather);
+	if (workers > 0)
+		add_partial_path(rel, make_scan_path(root, rel, conditions, workers));
+}
+
+/* Why the node is not for this table, as far as that can be told without looking at the conditions. */
+static const char *
+why_not_considered(RelOptInfo *rel, RangeTblEntry *rte)
+{
+	ListCell   *lc;
+
+	if (!gh_enable_scan)
+		return "gpuhash.enable_scan is off";
+	if (!gh_force_offload && rel->tuples < GH_MIN_ROWS)
+		return "it has few rows";
+	/* where it is forced, its cost does not tell that such scans are switched off */
+	if (gh_force_offload && !enable_seqscan)
+		return "enable_seqscan is off";
+	if (!gh_layout_is_known())
+		return "this server's pages are not known to the engines";
+	if (!bms_is_empty(rel->lateral_relids))
+		return "its columns refer to other relations of the query";
+	if (rte->tablesample != NULL)
+		return "a sample is taken of it";
+	foreach(lc, rel->baserestrictinfo)
+	{
+		if (contain_subplans((Node *) lfirst_node(RestrictInfo, lc)->clause))
+			return "a condition has a subquery";
+	}
+	return NULL;
+}
+
+static const char *
+consider_scan(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
+{
+	GhConditions conditions = {0};
+	const char *why = why_not_considered(rel, rte);
+	Relation	relation;
+	bool		is_heap;
+
+	if (why != NULL)
+		return why;
+	relation = table_open(rte->relid, NoLock);
+	is_heap = relation->rd_tableam == GetHeapamTableAmRoutine();
+	if (is_heap)
+		gh_rowscan_conditions(root, rel, RelationGetDescr(relation), &conditions);
+	table_close(relation, NoLock);
+	if (!is_heap)
+		return "it is no heap table";
+	if (conditions.programmed == NIL)
+		return conditions.why_not != NULL ? conditions.why_not : "it has no conditions on its columns";
+	add_scan_paths(root, rel, &conditions);
+	return NULL;
+}
+
+static void
+rel_pathlist_hook(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEntry *rte)
+{
+	const char *why;
+
+	if (previous_hook)
+		previous_hook(root, rel, rti, rte);
+	if (!gh_enabled || rte->rtekind != RTE_RELATION || rte->inh || rel->baserestrictinfo == NIL ||
+		(rte->relkind != RELKIND_RELATION && rte->relkind != RELKIND_MATVIEW) || IS_DUMMY_REL(rel))
+		return;
+	why = consider_scan(root, rel, rte);
+	if (why != NULL)
+		gh_why(root, rel->relids, why);
+}
+
+/* Called by _PG_init. */
+void
+gh_rowscan_init(void)
+{
+	RegisterCustomScanMethods(&gh_rowscan_scan_methods);
+	previous_hook = set_rel_pathlist_hook;
+	set_rel_pathlist_hook = rel_pathlist_hook;
+}

@@ -1,0 +1,27 @@
+/*
+ * plan.c
+ *		From the chosen path to the CustomScan node.
+ */
+#include "postgres.h"
+
+#include "optimizer/restrictinfo.h"
+
+#include "rowscan/node.h"
+
+/* PlanCustomPath.  The clauses are those of the path, in another order. */
+Plan *
+gh_rowscan_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist, List *clauses,
+				List *custom_plans)
+{
+	CustomScan *cscan = makeNode(CustomScan);
+
+	(void) root;
+	(void) clauses;
+	(void) custom_plans;
+	cscan->scan.plan.targetlist = tlist;
+	cscan->scan.plan.qual = extract_actual_clauses(path->custom_private, false);
+	cscan->scan.scanrelid = rel->relid;
+	cscan->flags = path->flags;
+	cscan->methods = &gh_rowscan_scan_methods;
+	return &cscan->scan.plan;
+}
