@@ -356,22 +356,25 @@ pages_logged(const GhDevice *device)
 
 /*
  * Nothing of what this participant has read is kept: the same blocks are read again, by the CPU engine.
- * Returns what is left to be read then.
+ * left: what is to be read then, as far as it is known.  Returns what is.
  */
 static GhJoinedInput
-start_anew(GhAggregateNode *node)
+start_anew(GhAggregateNode *node, GhJoinedInput left)
 {
 	GhDevice   *device = node->device;
 	uint64		pages = 0;
 
 	gh_aggregate_start_anew(node);
-	if (node->joined != NULL && !node->joined->open && !gh_joined_open_tables(node, true))
+	if (node->joined != NULL && !device->together && !node->joined->open &&
+		!gh_joined_open_tables(node, true))
 	{
-		if (node->member != NULL)
-			elog(ERROR, "the tables of joins cannot be made on the host");
 		table_rescan((TableScanDesc) node->pages->scan, NULL);
+		left = GH_JOINED_ROWS;
+	}
+	if (left == GH_JOINED_ROWS)
+	{
 		gh_aggregate_forget_program(node);
-		return GH_JOINED_ROWS;
+		return left;
 	}
 	for (int i = 0; i < device->nranges; i++)
 		for (BlockNumber b = 0; b < device->ranges[i].count; b++)
@@ -379,7 +382,7 @@ start_anew(GhAggregateNode *node)
 			gh_aggregate_reread(node, device->ranges[i].first + b, pages++ < device->read_before);
 			gh_aggregate_keep_within_memory(node);
 		}
-	return GH_JOINED_PAGES;
+	return left;
 }
 
 /* ---------------------------------------------------------------- the run */
@@ -467,25 +470,28 @@ gh_device_wants(GhAggregateNode *node)
 	return device->running || node->joined != NULL;
 }
 
-/* Supplies the pages that are left.  False: the supply has failed. */
+/*
+ * Supplies the pages that are left.  False: the supply has failed.  Together, all pages have been taken
+ * then, too, for the others do not come back to those that are left.
+ */
 static bool
 supply_pages(GhAggregateNode *node)
 {
 	GhDevice   *device = node->device;
+	bool		done = true;
 
 	gh_pages_begin(node->pages, node->scan);
 	node->pages->tuples_unread = device->supply.pinned;
 	node->pages->lines_suffice = gh_lines_suffice(node->scan);
-	while (gh_pages_next(node->pages, GH_DEVICE_PAGES_AHEAD))
+	while ((done || device->together) && gh_pages_next(node->pages, GH_DEVICE_PAGES_AHEAD))
 	{
 		HeapScanDesc scan = node->pages->scan;
 
 		pgstat_count_index_tuples(scan->rs_base.rs_rd, scan->rs_ntuples);
 		gh_device_log(node, scan->rs_cblock);
-		if (!gh_supply_page(&device->supply))
-			return false;
+		done = done && gh_supply_page(&device->supply);
 	}
-	return gh_supply_flush(&device->supply);
+	return done && gh_supply_flush(&device->supply);
 }
 
 /*
@@ -498,6 +504,7 @@ gh_device_read(GhAggregateNode *node, GhJoinedInput *input)
 	GhDevice   *device = node->device;
 	instr_time	clock = {0};
 	uint64		before = node->counts.rows;
+	GhJoinedInput left = GH_JOINED_PAGES;
 	bool		done;
 
 	gh_aggregate_clock(node, NULL, &clock);
@@ -510,7 +517,12 @@ gh_device_read(GhAggregateNode *node, GhJoinedInput *input)
 	done = done && merge_results(node);
 	gh_aggregate_clock(node, &node->counts.merge_time, &clock);
 	if (device->together)
-		gh_device_meet(node, !done || device->nkept > 0);
+		left = gh_device_meet(node, !done || device->nkept > 0, device->running);
+	if (done && left == GH_JOINED_ROWS)
+	{
+		done = false;
+		(void) gh_error_set(&device->supply.error, GH_UNSUPPORTED, "tables of joins do not fit in memory");
+	}
 	if (done)
 	{
 		add_kept_rows(node);
@@ -524,7 +536,7 @@ gh_device_read(GhAggregateNode *node, GhJoinedInput *input)
 		gh_device_give_up(node, &device->supply);
 	end_run(node);
 	if (!done)
-		*input = start_anew(node);
+		*input = start_anew(node, left);
 	return done;
 }
 

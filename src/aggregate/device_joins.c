@@ -26,8 +26,6 @@
 
 /* Pages that a read stream may read ahead. */
 #define GH_TABLE_PAGES_AHEAD 128
-/* What a row of an inner side is thought to take on the host, besides its place in a table. */
-#define GH_HOST_ROW_BYTES 64
 
 /* One inner side while its table is made. */
 typedef struct InnerSide
@@ -255,11 +253,12 @@ returns_all_matches(const GhJoinState *js)
 	return !js->single_match && (js->jointype == JOIN_INNER || js->jointype == JOIN_LEFT);
 }
 
-/* In a parallel query, the tables must also fit in memory on the host: they may be needed there. */
+/* In a parallel query, tables should also fit in memory on the host: they may be needed there. */
 static bool
 fits_on_host(const GhAggregateNode *node, const GhJoinState *js, uint64 rows)
 {
-	double		bytes = (double) rows * (js->table_bytes_per_row + GH_HOST_ROW_BYTES);
+	const Plan *inner = gh_child(js, GH_INNER)->plan;
+	double		bytes = (double) rows * (js->table_bytes_per_row + sizeof(GhRow) + inner->plan_width);
 
 	return !node->device->together || bytes < (double) js->memory_limit * gh_aggregate_members(node);
 }

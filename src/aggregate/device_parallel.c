@@ -9,7 +9,9 @@
  *
  * Those tables may also be needed later: a row that the device handed back is to be joined, or the device
  * was lost.  They, too, can only be made by all together, so that participants meet once more when they
- * have supplied their pages, and rows handed back are kept until then.
+ * have supplied their pages, and rows handed back are kept until then.  Where memory is not enough for
+ * them after all, all that was read is forgotten, and everyone reads rows of the joins, as without a
+ * device.  The joins then partition the outer side while their tables are made, so it is set back before.
  *
  * Phases follow one another at a barrier.  A participant waits only while it has returned nothing, and for
  * others that are reading, too: nobody is blocked by a full queue of result rows.  One that comes late
@@ -17,6 +19,7 @@
  */
 #include "postgres.h"
 
+#include "access/tableam.h"
 #include "miscadmin.h"
 #include "utils/wait_event.h"
 
@@ -31,7 +34,8 @@ typedef enum GhDevicePhase
 	PHASE_SUPPLY,				/* all supply pages */
 	PHASE_MAKE,					/* one has the tables made */
 	PHASE_READ,					/* each reads its part of the outer side */
-	PHASE_OPEN,					/* all make tables on the host, if anyone wants them */
+	PHASE_REWIND,				/* if anyone wants tables on the host, one sets the outer side back */
+	PHASE_OPEN,					/* all make the tables */
 	PHASE_END					/* and use them */
 } GhDevicePhase;
 
@@ -45,6 +49,8 @@ gh_device_share(GhDeviceShared *shared)
 	pg_atomic_init_u32(&shared->no_rows, 0);
 	pg_atomic_init_u32(&shared->wanted, 0);
 	pg_atomic_init_u32(&shared->number, 0);
+	pg_atomic_init_u32(&shared->was_read, 0);
+	pg_atomic_init_u32(&shared->by_rows, 0);
 	for (int i = 0; i < GH_SCAN_JOINS_MAX; i++)
 		pg_atomic_init_u64(&shared->tables[i], 0);
 }
@@ -193,20 +199,49 @@ gh_device_make_tables_together(GhAggregateNode *node, bool able)
 	return result;
 }
 
+/* The shared scan is at its begin, for a participant that goes over it, or over none of it. */
+static void
+rewind_outer(GhAggregateNode *node, bool elected, Barrier *barrier)
+{
+	TableScanDesc scan = (TableScanDesc) node->pages->scan;
+
+	if (elected)
+		table_parallelscan_reinitialize(scan->rs_rd, scan->rs_parallel);
+	BarrierArriveAndWait(barrier, WAIT_EVENT_HASH_BUILD_ALLOCATE);
+	table_rescan(scan, NULL);
+}
+
 /*
- * All participants have read the outer side.  If one of them wants tables on the host, they
- * make them, and each leaves when all have.
+ * All participants are through with the outer side.  If one of them wants tables on the host, they
+ * make them, and each leaves when all have.  has_read: this one has gone on until there were no more
+ * pages; others have not begun.
+ *
+ * Returns what is left to be read: nothing, but what each has logged or kept; all pages, for nobody
+ * has begun; or all rows of the joins, for their tables cannot be probed.
  */
-void
-gh_device_meet(GhAggregateNode *node, bool wanted)
+GhJoinedInput
+gh_device_meet(GhAggregateNode *node, bool wanted, bool has_read)
 {
 	GhDeviceShared *shared = gh_aggregate_device_shared(node);
+	bool		elected;
 
 	if (wanted)
 		pg_atomic_write_u32(&shared->wanted, 1);
-	BarrierArriveAndWait(&shared->barrier, WAIT_EVENT_HASH_BUILD_HASH_OUTER);
+	if (has_read)
+		pg_atomic_write_u32(&shared->was_read, 1);
+	elected = BarrierArriveAndWait(&shared->barrier, WAIT_EVENT_HASH_BUILD_HASH_OUTER);
 	if (pg_atomic_read_u32(&shared->wanted) != 0)
-		(void) gh_joined_open_tables(node, true);
-	BarrierArriveAndWait(&shared->barrier, WAIT_EVENT_HASH_BUILD_ALLOCATE);
+	{
+		rewind_outer(node, elected, &shared->barrier);
+		if (!gh_joined_open_tables(node, true))
+			pg_atomic_write_u32(&shared->by_rows, 1);
+		BarrierArriveAndWait(&shared->barrier, WAIT_EVENT_HASH_BUILD_ALLOCATE);
+	}
 	BarrierDetach(&shared->barrier);
+	if (pg_atomic_read_u32(&shared->by_rows) != 0)
+	{
+		node->joined->open = false;
+		return GH_JOINED_ROWS;
+	}
+	return pg_atomic_read_u32(&shared->was_read) != 0 ? GH_JOINED_NOTHING : GH_JOINED_PAGES;
 }

@@ -269,6 +269,33 @@ sub interrupt
 	return;
 }
 
+# Rows are handed back in a parallel join, and the joins' tables do not fit in memory: no statistics tell
+# that before.
+sub without_memory
+{
+	my @bad;
+	$server->query('CREATE TABLE wide AS SELECT i AS k, repeat(md5(i::text), 12) AS x FROM generate_series(1, 3000) i; ALTER TABLE wide ALTER x SET STATISTICS 0; ANALYZE wide');
+	$QUERY{parallel_wide} = ['SELECT wide.x, count(*), sum(t.n), sum(t.i8) FROM t LEFT JOIN wide ON wide.k = t.k GROUP BY wide.x',
+		"SET max_parallel_workers_per_gather = 2; SET work_mem = '256kB'; SET hash_mem_multiplier = 1"];
+	set('parallel_wide');
+	$session->do('SET gpuhash.enabled = off');
+	$want{parallel_wide} = answer('parallel_wide');
+	set('parallel_wide');
+	for (1 .. 5)
+	{
+		is(answer('parallel_wide'), $want{parallel_wide}, 'tables of joins that do not fit in memory');
+	}
+	my $plan = plan_of('parallel_wide');
+	like($plan, qr/Fallback Reason: tables of joins do not fit in memory.*Partitions:/s, 'rows of the joins are read then') or diag($plan);
+	for my $after (0 .. 8)
+	{
+		try_fault('parallel_wide', $_, 'launch', $after, \@bad) for qw(scan scan_create scan_results);
+	}
+	is(join("\n", @bad), '', 'and when the device fails, too');
+	delete $QUERY{parallel_wide};
+	return;
+}
+
 sub with_service
 {
 	$service = GpuHash::Service->new(conf => [@CONF, 'gpuhash.shared_memory = 64MB', "gpuhash.device_timeout = '3s'"]);
@@ -279,6 +306,8 @@ sub with_service
 	$tried += fail_all_points($_) for sort keys %QUERY;
 	note("$tried faults");
 	cmp_ok($tried, '>', 200, 'enough faults were tried');
+
+	without_memory();
 
 	interrupt($_->[0], $_->[1], $_->[2]) for
 		['plain', 'scan', 'pg_cancel_backend'], ['plain', 'scan', 'timeout'], ['plain', 'scan', 'pg_terminate_backend'], ['join', 'scan_table', 'pg_cancel_backend'],
