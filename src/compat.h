@@ -227,19 +227,6 @@ gh_read_temp_file(BufFile *file, void *ptr, size_t size, bool may_end)
 #define gh_relation_number(relation) ((relation)->rd_node.relNode)
 #endif
 
-/* What a page that is read for a snapshot is asked, until 16. */
-#if PG_VERSION_NUM < 170000
-#include "storage/bufmgr.h"
-#endif
-
-static inline void
-gh_test_for_old_snapshot(Snapshot snapshot, Relation relation, Page page)
-{
-#if PG_VERSION_NUM < 170000
-	TestForOldSnapshot(snapshot, relation, page);
-#endif
-}
-
 /* From 17 on, heap scans read pages through read streams, and 18 lets a stream batch. */
 #define GH_HAVE_READ_STREAM (PG_VERSION_NUM >= 170000)
 #if PG_VERSION_NUM >= 170000

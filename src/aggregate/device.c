@@ -231,7 +231,7 @@ add_kept_rows(GhAggregateNode *node)
 	for (int i = 0; i < device->nkept; i++)
 	{
 		BlockNumber block = ItemPointerGetBlockNumber(&device->kept[i]);
-		Buffer		buffer = ReadBuffer(((ScanState *) node->scan)->ss_currentRelation, block);
+		Buffer		buffer = gh_pages_pin_again(node->pages, block);
 
 		node->counts.rows += gh_add_tuple(node, buffer, block,
 										  ItemPointerGetOffsetNumber(&device->kept[i]));

@@ -198,7 +198,6 @@ give_back(GhSupply *supply, const GhSupplyRequest *request, Buffer buffer, const
 static void
 give_back_rows(GhSupply *supply, GhSupplyRequest *request)
 {
-	Relation	relation = supply->pages->scan->rs_base.rs_rd;
 	Buffer		buffer = InvalidBuffer;
 	uint32		pinned = 0;
 
@@ -212,7 +211,7 @@ give_back_rows(GhSupply *supply, GhSupplyRequest *request)
 		{
 			if (buffer != InvalidBuffer)
 				ReleaseBuffer(buffer);
-			buffer = ReadBuffer(relation, request->blocks[row.page]);
+			buffer = gh_pages_pin_again(supply->pages, request->blocks[row.page]);
 			pinned = row.page;
 		}
 		give_back(supply, request, supply->pinned ? request->pins[row.page] : buffer, &row);

@@ -121,7 +121,7 @@ lines_suffice(GhPages *pages)
 		return false;
 	heap_page_prune_opt(relation, scan->rs_cbuf);
 	LockBuffer(scan->rs_cbuf, BUFFER_LOCK_SHARE);
-	gh_test_for_old_snapshot(snapshot, relation, page);
+	gh_test_old_snapshot(snapshot, relation, page);
 	pages->all_visible = PageIsAllVisible(page) && !PageHasFreeLinePointers(page) &&
 		!snapshot->takenDuringRecovery && !CheckForSerializableConflictOutNeeded(relation, snapshot);
 	scan->rs_ntuples = PageGetMaxOffsetNumber(page);
@@ -351,6 +351,22 @@ gh_pages_read_block(GhPages *pages, BlockNumber block)
 	pages->all_visible = false;
 	read_block(pages->scan, block);
 	fetch_into_cache(pages->scan->rs_cbuf);
+}
+
+/*
+ * Pins a page that was read before, for tuples that were visible then: they are where they were, unless
+ * the snapshot has become too old, which is an error.
+ */
+Buffer
+gh_pages_pin_again(GhPages *pages, BlockNumber block)
+{
+	HeapScanDesc scan = pages->scan;
+	Buffer		buffer = ReadBufferExtended(scan->rs_base.rs_rd, MAIN_FORKNUM, block, RBM_NORMAL, scan->rs_strategy);
+
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	gh_test_old_snapshot(scan->rs_base.rs_snapshot, scan->rs_base.rs_rd, BufferGetPage(buffer));
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	return buffer;
 }
 
 /* Gives up the pin on the page. */

@@ -36,6 +36,7 @@ typedef struct GhPages
 extern void gh_pages_init(GhPages *pages, MemoryContext context);
 extern bool gh_pages_next(GhPages *pages, int wanted);
 extern void gh_pages_read_block(GhPages *pages, BlockNumber block);
+extern Buffer gh_pages_pin_again(GhPages *pages, BlockNumber block);
 extern void gh_pages_leave(GhPages *pages);
 extern void gh_pages_forget_ahead(GhPages *pages);
 extern void gh_pages_park(GhPages *pages);

@@ -363,9 +363,39 @@ sub without_buffers
 	return;
 }
 
-my $parts = $ENV{GPUHASH_WITH} // 'alone service small';
+# Rows that are handed back are looked for where they were, under a snapshot that has become too old meanwhile.
+sub too_old
+{
+	$service = GpuHash::Service->new(conf => [@CONF, 'old_snapshot_threshold = 0', 'gpuhash.register_buffers = off']);
+	$server = $service->server;
+	ok($service->wait_ready, 'the service is ready');
+	begin();
+	# no page is read after the request
+	$server->query(q{CREATE TABLE few AS SELECT i, 'NaN'::numeric(30, 5) AS n FROM generate_series(1, 60) i});
+	$session->do('RESET ALL; SET gpuhash.fallback = error');
+	my $other = $server->session;
+	$service->arm('scan', 'delay', ms => 9000);
+	$session->send('SELECT count(*), sum(n) FROM few');
+	sleep 1;
+	$other->do('DELETE FROM few');
+	sleep 5.5;
+	$other->do('VACUUM few');
+	my ($out, $err) = $session->receive;
+	like($err, qr/ERROR:  72000: snapshot too old/, 'a snapshot that became too old is an error');
+	cmp_ok($service->disarm, '>', 0, 'it was slow');
+	unlike($server->log, qr/PANIC|TRAP|terminated by signal/, 'a clean log');
+	$_->close for $other, $session;
+	undef $session;
+	undef $service;
+	return;
+}
+
+my $parts = $ENV{GPUHASH_WITH} // 'alone service small old';
 alone() if $parts =~ /alone/;
 undef $fault;
 with_service() if $parts =~ /service/;
 without_buffers() if $parts =~ /small/;
+# 17 has no such snapshots any more
+my ($major) = `'@{[ GpuHash::Server::bindir() ]}/postgres' --version` =~ / (\d+)/;
+too_old() if $parts =~ /old/ && $major < 17;
 done_testing();
