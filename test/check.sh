@@ -285,7 +285,7 @@ part_tap() {
 	for file in "$SRC"/test/t/${TAP:-*}.pl; do
 		rc=0
 		case ${file##*/} in
-			02* | 03*) GPUHASH_BINDIR=$faults_bin ;;
+			02* | 03* | 04*) GPUHASH_BINDIR=$faults_bin ;;
 			*) GPUHASH_BINDIR=$STAGE_BIN ;;
 		esac
 		TMPDIR=$WORK timeout -k 10 300 prove -v -I "$SRC/test/perl" "$file" >"$log" 2>&1 || rc=$?
