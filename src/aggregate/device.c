@@ -252,7 +252,7 @@ merge_results(GhAggregateNode *node)
 	Size		room;
 	char	   *buffer = gh_supply_buffer(supply, &room);
 
-	while (!cursor.finished)
+	while (buffer != NULL && !cursor.finished)
 	{
 		size_t		bytes = 0;
 		GhStatus	status = supply->engine->scans->results(supply->scan, &cursor, room, buffer, &bytes,

@@ -57,15 +57,15 @@ may_pin(const GhSupply *supply, const GhScanOptions *options)
 }
 
 static void
-lay_out(GhSupply *supply, GhSupplyRequest *request, char *buffer, MemoryContext context)
+lay_out(GhSupply *supply, GhSupplyRequest *request, char *buffer)
 {
 	request->copies = supply->pinned ? NULL : buffer;
 	buffer += supply->pinned ? 0 : (Size) supply->room * BLCKSZ;
 	request->pages = (GhScanPage *) buffer;
 	request->bitmaps = (uint64 *) (request->pages + supply->room);
 	request->back = (GhScanRow *) (request->bitmaps + (Size) supply->room * GH_BITMAP_WORDS);
-	request->blocks = MemoryContextAlloc(context, sizeof(BlockNumber) * supply->room);
-	request->pins = MemoryContextAlloc(context, sizeof(Buffer) * supply->room);
+	request->blocks = MemoryContextAlloc(supply->context, sizeof(BlockNumber) * supply->room);
+	request->pins = MemoryContextAlloc(supply->context, sizeof(Buffer) * supply->room);
 }
 
 static Size
@@ -74,10 +74,15 @@ buffer_bytes(const GhSupply *supply)
 	return (GH_SUPPLY_PAGE_BYTES + (supply->pinned ? 0 : BLCKSZ)) * supply->room;
 }
 
-/* As large as can be had: others need some, too. */
+/*
+ * As large as can be had: others need some, too.  They are taken when there is a page or a result to
+ * be put into them, so that the scans of a node have theirs one after the other.
+ */
 static bool
-take_buffers(GhSupply *supply, MemoryContext context)
+take_buffers(GhSupply *supply)
 {
+	if (supply->buffers[0] != NULL)
+		return true;
 	supply->room = supply->pinned ? Min(pins_allowed() / GH_SUPPLY_REQUESTS, GH_SUPPLY_PINNED) :
 		GH_SUPPLY_COPIED;
 	while (!gh_buffers_alloc(supply->engine, GH_SUPPLY_REQUESTS, buffer_bytes(supply), supply->buffers))
@@ -86,11 +91,12 @@ take_buffers(GhSupply *supply, MemoryContext context)
 		supply->room /= 2;
 		if (supply->room >= GH_SUPPLY_MIN)
 			continue;
+		supply->failed = true;
 		(void) gh_error_set(&supply->error, GH_NO_MEMORY, GH_NO_BUFFERS_MESSAGE);
 		return false;
 	}
 	for (int i = 0; i < GH_SUPPLY_REQUESTS; i++)
-		lay_out(supply, &supply->requests[i], supply->buffers[i], context);
+		lay_out(supply, &supply->requests[i], supply->buffers[i]);
 	return true;
 }
 
@@ -130,7 +136,7 @@ open_scan(GhSupply *supply, const GhHost *host, const GhScanOptions *options, Gh
 }
 
 /*
- * Makes the scan and takes what requests need.  The pages' scan has begun.  All is given back by
+ * Makes the scan.  The pages' scan has begun.  All is given back by
  * gh_supply_end or with the context.  False: the error says why not.
  *
  * shared: the scan is one of the service that several processes supply.  Where *shared is 0 it is made,
@@ -146,13 +152,12 @@ gh_supply_begin(GhSupply *supply, const GhEngine *engine, const GhScanOptions *o
 	memset(supply, 0, sizeof(*supply));
 	supply->engine = engine;
 	supply->pages = pages;
+	supply->context = context;
 	supply->failed = true;
 	supply->pinned = may_pin(supply, options);
 	supply->callback.func = release;
 	supply->callback.arg = supply;
 	MemoryContextRegisterResetCallback(context, &supply->callback);
-	if (!take_buffers(supply, context))
-		return false;
 	gh_host_init(&host, context);
 	do
 	{
@@ -357,6 +362,8 @@ gh_supply_page(GhSupply *supply)
 	supply->counts.tuples += scan->rs_ntuples;
 	if (scan->rs_ntuples == 0)
 		return !supply->failed;
+	if (!take_buffers(supply))
+		return false;
 	i = request->request.npages++;
 	request->blocks[i] = scan->rs_cblock;
 	ask_for_lines(request, &request->pages[i], scan, supply->pages->all_visible);
@@ -393,7 +400,7 @@ gh_supply_flush(GhSupply *supply)
 	return !supply->failed;
 }
 
-/* A buffer for results, while no request is in flight. */
+/* A buffer for results, while no request is in flight; NULL: no page was supplied. */
 void *
 gh_supply_buffer(GhSupply *supply, Size *bytes)
 {

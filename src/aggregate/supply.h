@@ -48,6 +48,7 @@ typedef struct GhSupply
 	const GhEngine *engine;
 	GhScan	   *scan;
 	GhPages    *pages;
+	MemoryContext context;
 	bool		attached;		/* the scan is one that another process has made */
 	bool		pinned;			/* the device reads the pages where they are */
 	bool		timing;

@@ -104,12 +104,55 @@ fetch_into_cache(Buffer buffer)
 }
 
 /*
- * Whether all tuples of the page are visible, and will be as long as it is pinned: no line that is free
- * now can be used by a new one.  Then the lines need not be looked at.  All that
- * PostgreSQL does when it prepares a page is done, where it is not for each tuple.
+ * Whether the tuple's hints say that it is visible: its inserter had committed before anything that the
+ * snapshot does not see, and nobody has touched it since.  The others are PostgreSQL's to judge.
+ */
+static inline bool
+is_plainly_visible(HeapTupleHeader tuple, Snapshot snapshot)
+{
+	uint16		hints = HEAP_XMIN_COMMITTED | HEAP_XMAX_INVALID;
+
+	return (tuple->t_infomask & hints) == hints &&
+		(HeapTupleHeaderXminFrozen(tuple) ||
+		 TransactionIdPrecedes(HeapTupleHeaderGetRawXmin(tuple), snapshot->xmin));
+}
+
+/* The page's tuples that are visible; it is locked. */
+static void
+collect_tuples(HeapScanDesc scan, Page page)
+{
+	Snapshot	snapshot = scan->rs_base.rs_snapshot;
+	OffsetNumber lines = PageGetMaxOffsetNumber(page);
+	int			n = 0;
+
+	for (OffsetNumber line = FirstOffsetNumber; line <= lines; line++)
+	{
+		ItemId		item = PageGetItemId(page, line);
+		HeapTupleData tuple;
+
+		if (!ItemIdIsNormal(item))
+			continue;
+		tuple.t_data = (HeapTupleHeader) PageGetItem(page, item);
+		if (!is_plainly_visible(tuple.t_data, snapshot))
+		{
+			tuple.t_tableOid = RelationGetRelid(scan->rs_base.rs_rd);
+			tuple.t_len = ItemIdGetLength(item);
+			ItemPointerSet(&tuple.t_self, scan->rs_cblock, line);
+			if (!HeapTupleSatisfiesVisibility(&tuple, snapshot, scan->rs_cbuf))
+				continue;
+		}
+		scan->rs_vistuples[n++] = line;
+	}
+	scan->rs_ntuples = n;
+}
+
+/*
+ * Where lines suffice, does what PostgreSQL does when it prepares a page.  Whether all of its tuples
+ * are visible, and will be as long as it is pinned, is told without a look at them: no line that
+ * is free now can be used by a new one then.  False: the page is PostgreSQL's to prepare.
  */
 static bool
-lines_suffice(GhPages *pages)
+prepare_lines(GhPages *pages)
 {
 	HeapScanDesc scan = pages->scan;
 	Relation	relation = scan->rs_base.rs_rd;
@@ -117,16 +160,22 @@ lines_suffice(GhPages *pages)
 	Page		page = BufferGetPage(scan->rs_cbuf);
 
 	pages->all_visible = false;
-	if (!pages->lines_suffice)
+	if (!pages->lines_suffice || CheckForSerializableConflictOutNeeded(relation, snapshot))
 		return false;
 	heap_page_prune_opt(relation, scan->rs_cbuf);
 	LockBuffer(scan->rs_cbuf, BUFFER_LOCK_SHARE);
 	gh_test_old_snapshot(snapshot, relation, page);
 	pages->all_visible = PageIsAllVisible(page) && !PageHasFreeLinePointers(page) &&
-		!snapshot->takenDuringRecovery && !CheckForSerializableConflictOutNeeded(relation, snapshot);
-	scan->rs_ntuples = PageGetMaxOffsetNumber(page);
+		!snapshot->takenDuringRecovery;
+	if (pages->all_visible)
+		scan->rs_ntuples = PageGetMaxOffsetNumber(page);
+	else
+	{
+		fetch_into_cache(scan->rs_cbuf);
+		collect_tuples(scan, page);
+	}
 	LockBuffer(scan->rs_cbuf, BUFFER_LOCK_UNLOCK);
-	return pages->all_visible;
+	return true;
 }
 
 /* The next page, where it was last; false: it is not known to be there, or there is none. */
@@ -219,7 +268,7 @@ read_page(GhPages *pages, int wanted)
 		return false;
 	if (!pages->tuples_unread)
 		fetch_into_cache(scan->rs_cbuf);
-	if (!lines_suffice(pages))
+	if (!prepare_lines(pages))
 		heap_prepare_pagescan((TableScanDesc) scan);
 	return true;
 }
@@ -289,7 +338,7 @@ read_page(GhPages *pages, int wanted)
 			gh_hint_keep(scan->rs_base.rs_rd, block, scan->rs_cbuf);
 	}
 	/* a page that was pinned already gives up the pin, and takes another one */
-	if (!lines_suffice(pages))
+	if (!prepare_lines(pages))
 		read_block(scan, block);
 	if (!pages->tuples_unread)
 		fetch_into_cache(scan->rs_cbuf);
