@@ -16,19 +16,25 @@
 #	conformance	of the CUDA engine, the CPU engine, the CUDA engine with every allocation
 #			and launch failing in turn, and random operations for RANDOM_SECONDS
 #	installcheck	SQL and isolation tests with the CUDA engine, for every TREE
-#	tap		cancels and random joins with the CUDA engine
+#	tap		cancels and random joins with the CUDA engine; scans of the service and
+#			aggregates on the device itself, in place of the stand-in (SCAN_TESTS)
 #	random_joins	many random queries in as many sessions as there are cores, with the GPU
 #			service and with the CPU engine, against PostgreSQL's own plans
+#	random_aggregates	likewise, aggregations by the GPU of the service, while another session
+#			changes the tables during the second half
 #	sanitizer	compute-sanitizer's tools on reduced conformance runs
 #	service		the GPU service: what it costs and brings (test/bench/service_bench.sh), and
 #			tests of it with the device itself in place of the stand-in (SERVICE_TESTS)
 #	bench		joins (BENCH), what a page costs the host (test/bench/page_bench.sh), and all of
 #			engine_bench
+#	gpuscan		scans, joins and aggregates by the GPU out of shared_buffers, by the CPU engine and
+#			by PostgreSQL (test/bench/gpuscan.sh, GPUSCAN_PARTS), with SHARED_BUFFERS and with 512 MB
 #	engine_bench	rows and experiments of test/bench/engine_bench.sh, and scan_bench, alone
 #	layout		both parts of test/bench/layout_bench (not by default)
 #
 # Environment
-#	SECTIONS	default: build conformance installcheck tap random_joins sanitizer service bench
+#	SECTIONS	default: build conformance installcheck tap random_joins random_aggregates sanitizer
+#			service bench gpuscan
 #	OUTDIR		logs and results (default: WORKDIR/out)
 #	WORKDIR		default: /tmp/gpuhash-gpu-host
 #	LIMIT		seconds for each part (default 540)
@@ -38,14 +44,15 @@
 #	TOOLS		default: memcheck initcheck synccheck racecheck
 #	SANITIZER_ARGS	arguments of these conformance runs (default: --reduced)
 #	RACECHECK_TESTS	tests that racecheck, the slowest, is for: texts between commas, of which
-#			names of tests contain one (default: those that store, find and delete;
-#			all: the whole suite)
+#			names of tests contain one (default: those that store, find and delete, and
+#			scans; all: the whole suite)
 #	ENGINE_PARTS	of engine_bench (default: rows static resize dynamic incremental mixes)
 #	ENGINE_ARGS	more options of engine_bench, LAYOUT_ARGS of layout_bench
 #	SERVICE_TESTS	default: 021_service_faults 023_service_ownership 024_service_load
 #	GPUHASH_LOAD_SECONDS, GPUHASH_LOAD_SESSIONS	of the last (default here: 300, 64)
-#	GPUHASH_RANDOM_QUERIES, GPUHASH_RANDOM_JOBS	of random_joins (default here: 100000, and
-#			the number of cores); no more are begun two minutes before LIMIT
+#	SCAN_TESTS	default: 034_service_scans 036_device_aggregates and more, see tap_sections
+#	GPUHASH_RANDOM_QUERIES, GPUHASH_RANDOM_JOBS	of random_joins and random_aggregates (default
+#			here: 100000, and the number of cores); no more are begun two minutes before LIMIT
 #	BENCH		a benchmark of joins (default: test/bench/join_bench.sh), called as
 #			BENCH TREE PORT OUTDIR with a server that listens in /tmp; it reads APPEND=1, TAG= and
 #			EXTRA="SET ...;" and what else is set here (INNERS, REPS, ...)
@@ -56,11 +63,11 @@ set -euo pipefail
 # shellcheck source=test/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-SECTIONS=${SECTIONS:-build conformance installcheck tap random_joins sanitizer service bench}
+SECTIONS=${SECTIONS:-build conformance installcheck tap random_joins random_aggregates sanitizer service bench gpuscan}
 WORKDIR=${WORKDIR:-/tmp/gpuhash-gpu-host}
 OUTDIR=${OUTDIR:-$WORKDIR/out}
 export LIMIT=${LIMIT:-540}
-RACECHECK_TESTS=${RACECHECK_TESTS:-equal keys,few keys,winners,repeated keys,counts,find-all,delete,drain list,every operation}
+RACECHECK_TESTS=${RACECHECK_TESTS:-equal keys,few keys,winners,repeated keys,counts,find-all,delete,drain list,every operation,scans: groups,joins of scans: random}
 BENCH_PORT=${BENCH_PORT:-5439}
 BENCH=${BENCH:-$GH_HOME/test/bench/join_bench.sh}
 export CUDA_ARCHS=${CUDA_ARCHS:-native}
@@ -123,9 +130,12 @@ conformance_cpu() {
 }
 
 conformance_faults() {
+	local text
 	build_faults
 	engine_make
-	conform "$WORK/faults/gpuhash_cuda.so" --only "failed device"
+	for text in "failed device" "launches that fail" "registered read-only memory"; do
+		conform "$WORK/faults/gpuhash_cuda.so" --only "$text"
+	done
 }
 
 # In runs of a size that is soon done, each with a seed of its own, until the time
@@ -223,9 +233,29 @@ bench() {
 	gh_server_stop
 }
 
+# gpuscan OUTDIR
+gpuscan() {
+	local script=$SRC/test/bench/gpuscan.sh parts buffers
+	build
+	gh_server_start gpuscan "shared_buffers = ${SHARED_BUFFERS:-24GB}" "max_worker_processes = 64" "max_parallel_workers = 64" \
+		"maintenance_work_mem = 1GB" "autovacuum = off" "max_wal_size = 64GB" "checkpoint_timeout = 1h" \
+		"shared_preload_libraries = 'gpuhash'" "gpuhash.shared_memory = '256MB'"
+	export HOST=$SERVER
+	PARTS=${GPUSCAN_PARTS:-} bash "$script" "${STAGE_BIN%/bin}" 5432 "$1"
+	for parts in ${GPUSCAN_AGAIN-small first}; do
+		buffers=${SHARED_BUFFERS:-24GB}
+		[ "$parts" != small ] || buffers=512MB
+		"$STAGE_BIN/pg_ctl" -D "$SERVER/data" -l "$SERVER/log" -w -t 300 -m fast -o "-c shared_buffers=$buffers" restart >>"$SERVER/start.log"
+		PARTS=$parts bash "$script" "${STAGE_BIN%/bin}" 5432 "$1"
+	done
+	gh_server_stop
+}
+
+build_service() { gh_stage WITH_CUDA=yes CUDA_ARCHS="$CUDA_ARCHS" FAULT_POINTS=yes; }
+
 # service OUTDIR: with fault points, and so in a working folder of its own
 service() {
-	gh_stage WITH_CUDA=yes CUDA_ARCHS="$CUDA_ARCHS" FAULT_POINTS=yes
+	build_service
 	gh_server_start service "shared_preload_libraries = 'gpuhash'" "gpuhash.shared_memory = '256MB'" \
 		"shared_buffers = ${SHARED_BUFFERS:-24GB}" "work_mem = '4GB'" "max_connections = 200" \
 		"max_parallel_workers_per_gather = 0" "autovacuum = off" "max_wal_size = 64GB" "checkpoint_timeout = 1h"
@@ -243,7 +273,7 @@ page_bench() {
 
 # service_test NAME: a test with the device itself
 service_test() {
-	gh_stage WITH_CUDA=yes CUDA_ARCHS="$CUDA_ARCHS" FAULT_POINTS=yes
+	build_service
 	export GPUHASH_BINDIR=$STAGE_BIN GPUHASH_STAND_IN=no TMPDIR=$WORK
 	export GPUHASH_LOAD_SECONDS=${GPUHASH_LOAD_SECONDS:-300} GPUHASH_LOAD_SESSIONS=${GPUHASH_LOAD_SESSIONS:-64}
 	prove -v -I "$SRC/test/perl" "$SRC/test/t/$1.pl" | tee "$WORK/service_test" || {
@@ -261,6 +291,18 @@ random_joins() {
 	export GPUHASH_RANDOM_SECONDS=$((LIMIT > 240 ? LIMIT - 120 : LIMIT / 2))
 	[ "$1" = cpu ] || export GPUHASH_RANDOM_SERVICE=yes
 	prove -v -I "$SRC/test/perl" "$SRC/test/t/012_random_joins.pl" || {
+		gh_stop_servers
+		return 1
+	}
+}
+
+# with fault points, too, for what it sees of the service
+random_aggregates() {
+	build_service
+	export GPUHASH_BINDIR=$STAGE_BIN GPUHASH_STAND_IN=no TMPDIR=$WORK
+	export GPUHASH_RANDOM_QUERIES=${GPUHASH_RANDOM_QUERIES:-100000} GPUHASH_RANDOM_JOBS=${GPUHASH_RANDOM_JOBS:-$(nproc)}
+	export GPUHASH_RANDOM_SECONDS=${GPUHASH_RANDOM_SECONDS:-$((LIMIT > 240 ? LIMIT - 120 : LIMIT / 2))}
+	prove -v -I "$SRC/test/perl" "$SRC/test/t/037_random_device_aggregates.pl" || {
 		gh_stop_servers
 		return 1
 	}
@@ -346,6 +388,9 @@ unpack() {
 # inside NAME ARG...: the part NAME, of the functions above, with the first tree
 inside() { section "$1" bash "$GH_SCRIPT" --in "$FIRST" "${@:2}"; }
 
+# in_service NAME COMMAND...: a part of the build with fault points
+in_service() { section "$1" env WORKDIR="$WORKDIR/service" bash "$GH_SCRIPT" --in "$FIRST" "${@:2}"; }
+
 installcheck_sections() {
 	local tree
 	echo "gpuhash.engine = 'cuda'" >"$WORKDIR/cuda.conf"
@@ -361,6 +406,15 @@ tap_sections() {
 	for test in 003_cancel 012_random_joins; do
 		section "tap-$test" env PG_CONFIG="$FIRST/bin/pg_config" GH_WORKDIR="$WORKDIR/${FIRST##*/}" \
 			PARTS="build tap" TAP="$test" WITH_CUDA=yes GPUHASH_ENGINE=cuda bash "$GH_HOME/test/check.sh"
+	done
+	service_tests "${SCAN_TESTS-034_service_scans 036_device_aggregates}"
+}
+
+# service_tests NAMES
+service_tests() {
+	local test
+	for test in $1; do
+		in_service "$test" service_test "$test"
 	done
 }
 
@@ -390,21 +444,21 @@ one_section() {
 			for part in cuda cpu; do
 				inside "random_joins-$part" random_joins "$part"
 			done ;;
+		random_aggregates) in_service random_aggregates random_aggregates ;;
 		sanitizer)
 			for part in ${TOOLS:-memcheck initcheck synccheck racecheck}; do
 				tool_section "$part" bash "$GH_SCRIPT" --in "$FIRST" sanitizer "$part"
 			done ;;
 		service)
-			section service env WORKDIR="$WORKDIR/service" bash "$GH_SCRIPT" --in "$FIRST" service "$WORKDIR/bench-out"
-			for part in ${SERVICE_TESTS-021_service_faults 023_service_ownership 024_service_load}; do
-				section "$part" env WORKDIR="$WORKDIR/service" bash "$GH_SCRIPT" --in "$FIRST" service_test "$part"
-			done ;;
+			in_service service service "$WORKDIR/bench-out"
+			service_tests "${SERVICE_TESTS-021_service_faults 023_service_ownership 024_service_load}" ;;
 		bench)
 			for part in ${BENCH_TAGS:-native cuda cpu}; do
 				inside "bench-$part" bench "$part" "$WORKDIR/bench-out"
 			done
 			section pages env WORKDIR="$WORKDIR/pages" bash "$GH_SCRIPT" --in "$FIRST" page_bench "$WORKDIR/bench-out"
 			engine_sections ;;
+		gpuscan) inside gpuscan gpuscan "$WORKDIR/bench-out" ;;
 		engine_bench) engine_sections ;;
 		layout)
 			for part in 1 2; do
@@ -427,7 +481,7 @@ gpu_host() {
 	local trees=() tree what
 	for what in $SECTIONS; do
 		case $what in
-			build | conformance | installcheck | tap | random_joins | sanitizer | service | bench | engine_bench | layout) ;;
+			build | conformance | installcheck | tap | random_joins | random_aggregates | sanitizer | service | bench | gpuscan | engine_bench | layout) ;;
 			*) gh_die "there is no section \"$what\"" ;;
 		esac
 	done
@@ -448,7 +502,9 @@ gpu_host() {
 	all_sections "${trees[@]}"
 	gh_step "$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1), $(nproc) cores, $(date -u +%F)"
 	cat "$OUTDIR/table"
-	[ ! -s "$OUTDIR/bench-out/summary.txt" ] || cat "$OUTDIR/bench-out/summary.txt"
+	for what in summary gpuscan; do
+		[ ! -s "$OUTDIR/bench-out/$what.txt" ] || cat "$OUTDIR/bench-out/$what.txt"
+	done
 	[ "$FAILURES" = 0 ]
 }
 

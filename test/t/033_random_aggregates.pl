@@ -3,7 +3,7 @@
 #	GPUHASH_SEED				repeats a run, with the same number of queries and jobs
 #	GPUHASH_RANDOM_QUERIES		how many queries (500)
 #	GPUHASH_RANDOM_JOBS			in how many sessions at a time (1)
-#	GPUHASH_RANDOM_SECONDS		after which no more are begun (no limit)
+#	GPUHASH_RANDOM_SECONDS		after which no more are begun, each half in half of it (no limit)
 #	GPUHASH_RANDOM_SETTINGS		SQL that is run before every query
 #	GPUHASH_RANDOM_DEVICE		not empty: with the service and engine = cuda (037_random_device_aggregates.pl)
 #
@@ -166,7 +166,7 @@ sub job
 	srand($seed + 7919 * ($job + 1) + ($changing ? 1 : 0));
 	for my $q (1 .. $number)
 	{
-		last if time - $started > $seconds || @{ $count{wrong} } > 20;
+		last if time - $started > $seconds / 2 || @{ $count{wrong} } > 20;
 		next if eval { $session //= $server->session; compare($session, \%count, $changing); 1 };
 		push @{ $count{wrong} }, "job $job, query $q: $@";
 		undef $session;
@@ -214,7 +214,7 @@ my $started = time;
 my @counts = jobs(int($queries / 2), 0, $started);
 my $stop = "$server->{dir}/stop";
 my $pid = start_changes($stop);
-push @counts, jobs($queries - int($queries / 2), 1, $started);
+push @counts, jobs($queries - int($queries / 2), 1, time);
 open my $file, '>', $stop or die $!;
 close $file;
 waitpid $pid, 0;

@@ -183,11 +183,14 @@ $server->query("ALTER SYSTEM RESET gpuhash.device_timeout; SELECT pg_reload_conf
 await_buffers(qr/^direct$/);
 
 # A device that fails by itself, in the middle of a request.
-$service->{fault}->fail_after(4);
-like(scan('pinned', 16, 3, 65536), qr/ERROR: .*the test lets the device fail/, 'a failing device is an error');
-$service->{fault}->repair;
-ok($service->wait_ready(60), 'the next worker finds it');
-is(scan('pinned', 16, 3, 65536), $groups, 'and scans');
+SKIP: {
+	skip 'the device itself does not fail when asked to', 3 unless $service->{fault};
+	$service->{fault}->fail_after(4);
+	like(scan('pinned', 16, 3, 65536), qr/ERROR: .*the test lets the device fail/, 'a failing device is an error');
+	$service->{fault}->repair;
+	ok($service->wait_ready(60), 'the next worker finds it');
+	is(scan('pinned', 16, 3, 65536), $groups, 'and scans');
+}
 
 # ------------------------------------------------------------------- sessions leave
 for my $point (qw(scan_create scan scan_results scan_table))

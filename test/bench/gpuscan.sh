@@ -1,0 +1,294 @@
+#!/usr/bin/env bash
+#
+# gpuscan.sh TREE PORT [OUTDIR]: times scans, joins and aggregates by a GPU that reads the pages of
+# tables in shared_buffers, by the CPU engine, and by PostgreSQL.
+#
+# TREE is a PostgreSQL installation with gpuhash and pg_prewarm, PORT the socket's number of its server,
+# which listens in HOST and has gpuhash preloaded; shared_buffers are more than four times the largest
+# table (50 M rows: 16 GB).  Makes the tables once: those of join_bench.sh, and a star.  Appends every
+# time to OUTDIR/gpuscan.tsv; prints the medians of all that is there, the ratio to the tag "native"
+# (also into OUTDIR/gpuscan.txt), and whether all results agree.  Plans with times, each with
+# what gpuhash_stat counted, go to OUTDIR/gpuscan-plans.txt.
+#
+# Parts
+#	load		the first runs over a table that has just been filled and vacuumed
+#	cuda		all queries on the GPU, alone and in parallel; cuda_plans: their plans
+#	parallel	the same with the CPU engine and by PostgreSQL, in parallel
+#	single		the same in one process; those of all tables and both tags run at once
+#	copied		on the GPU with gpuhash.register_buffers off
+#	updated		after 1 % of the rows in every page were updated, before a VACUUM
+#	first		the first runs after a start of the server, its tables in shared_buffers
+#	small		join_sum where shared_buffers are small, as the server is then started
+#
+# Environment
+#	PARTS		default: load cuda cuda_plans parallel single copied updated
+#	INNERS		rows of the smaller tables (default: 1000000 10000000)
+#	OUTER		rows of the big tables (default: 50000000)
+#	WORKERS		of parallel queries (default: 8)
+#	REPS		repetitions (default: 5 on the GPU, 3 by the CPU engine and in parallel, 1 for PostgreSQL alone)
+#	SECONDS_MOST	after which no part is begun (default: no limit)
+#	WORK_MEM	default: 4GB
+#	HOST		folder of the socket (default: /tmp); PGUSER, PGDATABASE as usual
+set -euo pipefail
+if [ $# -lt 2 ]; then
+	sed -n '3,/^set /s/^# \{0,1\}//p' "$0" | sed '$d'
+	exit 2
+fi
+tree=$1 port=$2 out=${3:-.}
+inners=${INNERS:-1000000 10000000} outer=${OUTER:-50000000} workers=${WORKERS:-8}
+largest=${inners##* }
+all='scan_count scan_sum join_count join_sum join_group'
+mkdir -p "$out"
+tsv=$out/gpuscan.tsv
+[ -s "$tsv" ] || printf 'tag\tinner\touter\tworkers\tquery\tkind\trep\tms\tresult\n' >"$tsv"
+
+sql() { "$tree/bin/psql" -XqAt -v ON_ERROR_STOP=1 -h "${HOST:-/tmp}" -p "$port" -U "${PGUSER:-postgres}" -d "${PGDATABASE:-postgres}" "$@"; }
+
+# ------------------------------------------------------------------ tables
+
+# fill NAME ROWS COLUMNS VALUES: by one job a processor, if it is not there
+fill() {
+	local name=$1 rows=$2 step lo pids=() pid
+	[ "$(sql -c "SELECT count(*) FROM pg_class WHERE relname = '$name' AND reltuples > 0.99 * $rows")" = 0 ] || return 0
+	sql -c "SET client_min_messages = warning" -c "DROP TABLE IF EXISTS $name; CREATE UNLOGGED TABLE $name ($3) WITH (autovacuum_enabled = off)"
+	step=$(((rows + $(nproc) - 1) / $(nproc)))
+	for ((lo = 1; lo <= rows; lo += step)); do
+		sql -c "INSERT INTO $name SELECT $4 FROM generate_series($lo::bigint, least($lo::bigint + $step - 1, $rows)) i" &
+		pids+=($!)
+	done
+	for pid in "${pids[@]}"; do wait "$pid"; done
+	sql -c "VACUUM (ANALYZE) $name"
+}
+
+# drawn DRAW N SALT: the key of one of N rows of a dimension, for row i
+drawn() { echo "hashint8extended(1 + (hashint8extended(i, $1) & 9223372036854775807) % $2, $3)"; }
+
+star_tables() {
+	local sizes=(1000 "$((outer / 500))" "$((outer / 50))" "$((outer / 5))") groups=(40 100 200 10) n keys=
+	for n in 0 1 2 3; do
+		fill "star_dim_$((n + 1))" "${sizes[n]}" 'k bigint NOT NULL, g int NOT NULL, v bigint NOT NULL' "hashint8extended(i, 4$n), i % ${groups[n]}, i"
+		keys+="$(drawn "5$n" "${sizes[n]}" "4$n"), "
+	done
+	fill star_fact "$outer" 'k1 bigint NOT NULL, k2 bigint NOT NULL, k3 bigint NOT NULL, k4 bigint NOT NULL, v bigint NOT NULL' "${keys}hashint8extended(i, 48) & 1023"
+}
+
+pair_tables() {
+	local columns='k bigint NOT NULL, v bigint NOT NULL, g int NOT NULL'
+	fill "bench_inner_$1" "$1" "$columns" "hashint8extended(i, 7), hashint8extended(i, 11) & 1048575, i % 1000"
+	fill "bench_outer_${outer}_$1" "$outer" "$columns" "$(drawn 5 "$1" 7), hashint8extended(i, 11) & 1048575, i % 1000"
+}
+
+# at_once PID...: the end of all
+at_once() {
+	local pid rc=0
+	for pid in "$@"; do wait "$pid" || rc=1; done
+	return $rc
+}
+
+tables() {
+	local inner pids=()
+	sql -c "SET client_min_messages = warning" -c "CREATE EXTENSION IF NOT EXISTS gpuhash" -c "CREATE EXTENSION IF NOT EXISTS pg_prewarm"
+	for inner in $inners; do
+		pair_tables "$inner" &
+		pids+=($!)
+	done
+	star_tables &
+	at_once "${pids[@]}" $!
+}
+
+prewarm() { sql -c "SELECT sum(pg_prewarm(oid)) FROM pg_class WHERE relname ~ '$1' AND relkind = 'r'" >/dev/null; }
+
+# ----------------------------------------------------------------- queries
+
+# query NAME INNER
+query() {
+	local o=bench_outer_${outer}_$2 i=bench_inner_$2
+	case $1 in
+		scan_count) echo "SELECT count(*) FROM $o" ;;
+		scan_sum) echo "SELECT sum(o.v) FROM $o o" ;;
+		join_count) echo "SELECT count(*) FROM $o o JOIN $i i ON i.k = o.k" ;;
+		join_sum) echo "SELECT sum(o.v), sum(i.v) FROM $o o JOIN $i i ON i.k = o.k" ;;
+		join_group) echo "SELECT count(*), max(n), sum(s) FROM (SELECT i.g, count(*) AS n, sum(o.v) AS s FROM $o o JOIN $i i ON i.k = o.k GROUP BY i.g) x" ;;
+		star) echo "SELECT count(*), sum(n), sum(s) FROM (SELECT d1.g, d2.g, count(*) AS n, sum(f.v) AS s FROM star_fact f JOIN star_dim_1 d1 ON d1.k = f.k1
+			JOIN star_dim_2 d2 ON d2.k = f.k2 JOIN star_dim_3 d3 ON d3.k = f.k3 JOIN star_dim_4 d4 ON d4.k = f.k4 WHERE d2.g < 50 AND d3.g < 100 AND d4.g <> 3 GROUP BY 1, 2) x" ;;
+	esac
+}
+
+# settings TAG WORKERS
+settings() {
+	echo "SET jit = off; SET work_mem = '${WORK_MEM:-4GB}'; SET max_parallel_workers_per_gather = $2; SET statement_timeout = '200s';"
+	echo "SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; SET enable_mergejoin = off; SET enable_nestloop = off;"
+	case $1 in
+		native) echo "SET gpuhash.enabled = off;" ;;
+		*) echo "SET gpuhash.engine = '${1#gpuhash_}'; SET gpuhash.force_offload = on;" ;;
+	esac
+}
+
+# timed TAG INNER OUTER WORKERS WARM REPS QUERY...: OUTER as it is called in the results; WARM
+# runs are not counted
+timed() {
+	local tag=$1 inner=$2 label=$3 processes=$4 warm=$5 reps=$6 name rep
+	shift 6
+	{
+		settings "$tag" "$processes"
+		for name in "$@"; do
+			for ((rep = 1 - warm; rep <= reps; rep++)); do
+				printf '\\echo @ %s %s\n\\timing on\n%s;\n\\timing off\n' "$name" "$rep" "$(query "$name" "$inner")"
+			done
+		done
+	} | sql -f - | awk -v OFS='\t' -v tag="$tag" -v inner="$inner" -v outer="$label" -v workers="$processes" '
+		$1 == "@" { query = $2; rep = $3; result = ""; next }
+		/^Time:/ { if (rep > 0) print tag, query == "star" ? "star" : inner, outer, workers, query, "plain", rep, $2, result; next }
+		{ result = $0 }' >>"$tsv"
+}
+
+# explained TAG INNER OUTER WORKERS QUERY...: plans
+explained() {
+	local tag=$1 inner=$2 label=$3 processes=$4 name
+	shift 4
+	{
+		settings "$tag" "$processes"
+		for name in "$@"; do
+			printf 'SELECT gpuhash_stat_reset();\n\\echo\n\\echo @ %s %s %s %s %s\nEXPLAIN (ANALYZE, VERBOSE) %s;\n' "$tag" "$inner" "$label" "$processes" "$name" "$(query "$name" "$inner")"
+			printf '%s\n' "SELECT format('gpuhash_stat: %s requests, %s pages, %s of them read in place; queue %s ms, device %s ms', page_batches, pages, pages_direct, round(queue_ms::numeric, 2), round(device_ms::numeric, 2)) FROM gpuhash_stat;"
+		done
+	} | sql -f - >>"$out/gpuscan-plans.txt"
+}
+
+# --------------------------------------------------------------- the parts
+
+# await DIRECT: until GPUs read shared_buffers, or do not
+await() {
+	local i
+	for ((i = 0; i < 300; i++)); do
+		[ "$(sql -c "SELECT coalesce(bool_and(coalesce(buffers, '') = 'direct'), false) FROM gpuhash_devices WHERE engine = 'cuda'")" != "$1" ] || return 0
+		sleep 0.2
+	done
+	sql -c "SELECT * FROM gpuhash_devices" >&2
+	return 1
+}
+
+registering() {
+	sql -c "ALTER SYSTEM SET gpuhash.register_buffers = $1" -c "SELECT pg_reload_conf()" >/dev/null
+	await "$2"
+}
+
+part_load() { timed gpuhash_cuda "$largest" "${outer}_load" 0 0 3 scan_sum; }
+
+part_cuda() {
+	local inner processes
+	for inner in $inners; do
+		for processes in 0 "$workers"; do
+			# shellcheck disable=SC2086
+			timed gpuhash_cuda "$inner" "$outer" "$processes" 1 "${REPS:-5}" $all
+		done
+	done
+	for processes in 0 "$workers"; do timed gpuhash_cuda star "$outer" "$processes" 1 "${REPS:-5}" star; done
+}
+
+part_cuda_plans() {
+	local processes
+	for processes in 0 "$workers"; do
+		# shellcheck disable=SC2086
+		explained gpuhash_cuda "$largest" "$outer" "$processes" $all star
+		explained gpuhash_cuda "${inners%% *}" "$outer" "$processes" join_sum
+	done
+	explained gpuhash_cpu "$largest" "$outer" "$workers" scan_sum join_sum
+}
+
+part_parallel() {
+	local inner tag
+	for inner in $inners; do
+		for tag in gpuhash_cpu native; do
+			# shellcheck disable=SC2086
+			timed "$tag" "$inner" "$outer" "$workers" 0 "${REPS:-3}" $all
+		done
+	done
+	for tag in gpuhash_cpu native; do timed "$tag" star "$outer" "$workers" 0 2 star; done
+}
+
+part_single() {
+	local inner pids=()
+	for inner in $inners star; do
+		# shellcheck disable=SC2086
+		set -- $all
+		[ "$inner" != star ] || set -- star
+		timed native "$inner" "$outer" 0 0 "${REPS:-1}" "$@" &
+		pids+=($!)
+		timed gpuhash_cpu "$inner" "$outer" 0 0 "${REPS:-3}" "$@" &
+		pids+=($!)
+	done
+	at_once "${pids[@]}"
+}
+
+part_copied() {
+	local processes
+	registering off f
+	for processes in 0 "$workers"; do
+		timed gpuhash_cuda "$largest" "${outer}_copied" "$processes" 1 3 scan_sum join_sum
+		explained gpuhash_cuda "$largest" "${outer}_copied" "$processes" scan_sum
+	done
+	registering on t
+}
+
+part_updated() {
+	local table=bench_outer_${outer}_$largest processes
+	# rows lie in the order of i but for where two jobs meet, so that every page has some with such a g
+	sql -c "UPDATE $table SET v = v WHERE g % 100 = 0"
+	# the updates' fate is noted in the rows by whoever looks first
+	sql -c "SET gpuhash.enabled = off" -c "SELECT count(*) FROM $table" >/dev/null
+	for processes in 0 "$workers"; do
+		# shellcheck disable=SC2086
+		timed gpuhash_cuda "$largest" "${outer}_updated" "$processes" 1 "${REPS:-5}" $all
+		explained gpuhash_cuda "$largest" "${outer}_updated" "$processes" scan_sum join_sum
+	done
+	timed native "$largest" "${outer}_updated" "$workers" 0 1 scan_count scan_sum join_sum
+	sql -c "VACUUM $table"
+}
+
+part_first() {
+	prewarm "^bench_(outer_${outer}|inner)_${inners%% *}$"
+	timed gpuhash_cuda "${inners%% *}" "${outer}_first" 0 0 3 scan_sum
+}
+
+part_small() {
+	local label
+	label=${outer}_$(sql -c "SHOW shared_buffers")
+	timed native "$largest" "$label" "$workers" 0 2 join_sum
+	for processes in 0 "$workers"; do
+		timed gpuhash_cuda "$largest" "$label" "$processes" 1 3 join_sum
+		explained gpuhash_cuda "$largest" "$label" "$processes" join_sum
+	done
+	timed native "$largest" "$label" 0 0 1 join_sum
+}
+
+summary() {
+	tail -n +2 "$tsv" | sort -t "$(printf '\t')" -k2,2 -k3,3 -k4,4n -k5,5 -k1,1 -k8,8n | awk -F '\t' '
+		{ group = $2 FS $3 FS $4 FS $5; cell = group FS $1; n[cell]++; ms[cell, n[cell]] = $8
+		  if (!(cell in seen)) { seen[cell] = 1; order[++cells] = cell }
+		  data = $2 FS $5; if (!(data in want)) want[data] = $9; else if (want[data] != $9) differ++ }
+		function median(c) { return n[c] % 2 ? ms[c, (n[c] + 1) / 2] : (ms[c, n[c] / 2] + ms[c, n[c] / 2 + 1]) / 2 }
+		END {
+			printf "%-12s %10s %-16s %7s %-10s %10s %8s\n", "tag", "inner", "outer", "workers", "query", "ms", "ratio"
+			for (i = 1; i <= cells; i++) {
+				split(order[i], f, FS); native = f[1] FS f[2] FS f[3] FS f[4] FS "native"
+				printf "%-12s %10s %-16s %7s %-10s %10.1f %8s\n", f[5], f[1], f[2], f[3], f[4], median(order[i]),
+					native in n ? sprintf("%.4f", median(order[i]) / median(native)) : "-" }
+			print differ ? "RESULTS DIFFER" : "all results agree"
+			exit differ > 0 }' | tee "$out/gpuscan.txt"
+}
+
+tables
+echo "tables after $SECONDS s"
+prewarm '^(bench|star)_'
+await t
+echo "buffers registered after $SECONDS s"
+for part in ${PARTS:-load cuda cuda_plans parallel single copied updated}; do
+	if [ "$SECONDS" -ge "${SECONDS_MOST:-1000000}" ]; then
+		echo "part $part is left out, the time is over"
+		continue
+	fi
+	"part_$part"
+	echo "part $part until $SECONDS s"
+done
+summary
