@@ -239,7 +239,7 @@ gpuscan() {
 	build
 	gh_server_start gpuscan "shared_buffers = ${SHARED_BUFFERS:-24GB}" "max_worker_processes = 64" "max_parallel_workers = 64" \
 		"maintenance_work_mem = 1GB" "autovacuum = off" "max_wal_size = 64GB" "checkpoint_timeout = 1h" \
-		"shared_preload_libraries = 'gpuhash'" "gpuhash.shared_memory = '256MB'"
+		"shared_preload_libraries = 'gpuhash'" "gpuhash.shared_memory = '1GB'"
 	export HOST=$SERVER
 	PARTS=${GPUSCAN_PARTS:-} bash "$script" "${STAGE_BIN%/bin}" 5432 "$1"
 	for parts in ${GPUSCAN_AGAIN-small first}; do

@@ -15,7 +15,7 @@
 #	cuda		all queries on the GPU, alone and in parallel; cuda_plans: their plans
 #	parallel	the same with the CPU engine and by PostgreSQL, in parallel
 #	single		the same in one process; those of all tables and both tags run at once
-#	copied		on the GPU with gpuhash.register_buffers off
+#	copied		with gpuhash.register_buffers off, so that pages are copied
 #	updated		after 1 % of the rows in every page were updated, before a VACUUM
 #	first		the first runs after a start of the server, its tables in shared_buffers
 #	small		join_sum where shared_buffers are small, as the server is then started
@@ -25,7 +25,10 @@
 #	INNERS		rows of the smaller tables (default: 1000000 10000000)
 #	OUTER		rows of the big tables (default: 50000000)
 #	WORKERS		of parallel queries (default: 8)
-#	REPS		repetitions (default: 5 on the GPU, 3 by the CPU engine and in parallel, 1 for PostgreSQL alone)
+#	REPS		repetitions on the GPU (default: 5)
+#	OTHERS_REPS	by the CPU engine and by PostgreSQL (default: 3; PostgreSQL in one process: 1)
+#	OTHERS_INNERS	those of INNERS that these two are timed with (default: all)
+#	SMALL_SINGLE	no: PostgreSQL in parallel only in part small
 #	SECONDS_MOST	after which no part is begun (default: no limit)
 #	WORK_MEM	default: 4GB
 #	HOST		folder of the socket (default: /tmp); PGUSER, PGDATABASE as usual
@@ -36,7 +39,7 @@ if [ $# -lt 2 ]; then
 fi
 tree=$1 port=$2 out=${3:-.}
 inners=${INNERS:-1000000 10000000} outer=${OUTER:-50000000} workers=${WORKERS:-8}
-largest=${inners##* }
+largest=${inners##* } others=${OTHERS_INNERS:-$inners}
 all='scan_count scan_sum join_count join_sum join_group'
 mkdir -p "$out"
 tsv=$out/gpuscan.tsv
@@ -57,7 +60,6 @@ fill() {
 		pids+=($!)
 	done
 	for pid in "${pids[@]}"; do wait "$pid"; done
-	sql -c "VACUUM (ANALYZE) $name"
 }
 
 # drawn DRAW N SALT: the key of one of N rows of a dimension, for row i
@@ -86,7 +88,7 @@ at_once() {
 }
 
 tables() {
-	local inner pids=()
+	local inner name pids=()
 	sql -c "SET client_min_messages = warning" -c "CREATE EXTENSION IF NOT EXISTS gpuhash" -c "CREATE EXTENSION IF NOT EXISTS pg_prewarm"
 	for inner in $inners; do
 		pair_tables "$inner" &
@@ -94,6 +96,14 @@ tables() {
 	done
 	star_tables &
 	at_once "${pids[@]}" $!
+	# when nobody else's transaction is open any more, so that all of each page is visible
+	pids=()
+	for name in $(sql -c "SELECT relname FROM pg_class WHERE relname ~ '^(bench|star)_' AND relkind = 'r' AND reltuples < 0"); do
+		sql -c "VACUUM (ANALYZE) $name" &
+		pids+=($!)
+	done
+	at_once ${pids[@]+"${pids[@]}"}
+	sql -c "SELECT format('%s: %s pages, %s all-visible', relname, relpages, relallvisible) FROM pg_class WHERE relname ~ '^(bench|star)_' AND relkind = 'r' ORDER BY 1"
 }
 
 prewarm() { sql -c "SELECT sum(pg_prewarm(oid)) FROM pg_class WHERE relname ~ '$1' AND relkind = 'r'" >/dev/null; }
@@ -198,24 +208,24 @@ part_cuda_plans() {
 
 part_parallel() {
 	local inner tag
-	for inner in $inners; do
+	for inner in $others; do
 		for tag in gpuhash_cpu native; do
 			# shellcheck disable=SC2086
-			timed "$tag" "$inner" "$outer" "$workers" 0 "${REPS:-3}" $all
+			timed "$tag" "$inner" "$outer" "$workers" 0 "${OTHERS_REPS:-3}" $all
 		done
 	done
-	for tag in gpuhash_cpu native; do timed "$tag" star "$outer" "$workers" 0 2 star; done
+	for tag in gpuhash_cpu native; do timed "$tag" star "$outer" "$workers" 0 "${OTHERS_REPS:-3}" star; done
 }
 
 part_single() {
 	local inner pids=()
-	for inner in $inners star; do
+	for inner in $others star; do
 		# shellcheck disable=SC2086
 		set -- $all
 		[ "$inner" != star ] || set -- star
-		timed native "$inner" "$outer" 0 0 "${REPS:-1}" "$@" &
+		timed native "$inner" "$outer" 0 0 "${OTHERS_REPS:-1}" "$@" &
 		pids+=($!)
-		timed gpuhash_cpu "$inner" "$outer" 0 0 "${REPS:-3}" "$@" &
+		timed gpuhash_cpu "$inner" "$outer" 0 0 "${OTHERS_REPS:-3}" "$@" &
 		pids+=($!)
 	done
 	at_once "${pids[@]}"
@@ -252,14 +262,14 @@ part_first() {
 }
 
 part_small() {
-	local label
+	local label processes
 	label=${outer}_$(sql -c "SHOW shared_buffers")
-	timed native "$largest" "$label" "$workers" 0 2 join_sum
+	timed native "$largest" "$label" "$workers" 0 1 join_sum
 	for processes in 0 "$workers"; do
 		timed gpuhash_cuda "$largest" "$label" "$processes" 1 3 join_sum
 		explained gpuhash_cuda "$largest" "$label" "$processes" join_sum
 	done
-	timed native "$largest" "$label" 0 0 1 join_sum
+	[ "${SMALL_SINGLE:-yes}" = no ] || timed native "$largest" "$label" 0 0 1 join_sum
 }
 
 summary() {
@@ -280,7 +290,10 @@ summary() {
 
 tables
 echo "tables after $SECONDS s"
-prewarm '^(bench|star)_'
+case ${PARTS:-} in
+	small | first) ;;
+	*) prewarm '^(bench|star)_' ;;
+esac
 await t
 echo "buffers registered after $SECONDS s"
 for part in ${PARTS:-load cuda cuda_plans parallel single copied updated}; do
