@@ -50,7 +50,7 @@
 #	ENGINE_ARGS	more options of engine_bench, LAYOUT_ARGS of layout_bench
 #	SERVICE_TESTS	default: 021_service_faults 023_service_ownership 024_service_load
 #	GPUHASH_LOAD_SECONDS, GPUHASH_LOAD_SESSIONS	of the last (default here: 300, 64)
-#	SCAN_TESTS	default: 034_service_scans 036_device_aggregates and more, see tap_sections
+#	SCAN_TESTS	default: 034_service_scans 036_device_aggregates
 #	GPUHASH_RANDOM_QUERIES, GPUHASH_RANDOM_JOBS	of random_joins and random_aggregates (default
 #			here: 100000, and the number of cores); no more are begun two minutes before LIMIT
 #	BENCH		a benchmark of joins (default: test/bench/join_bench.sh), called as

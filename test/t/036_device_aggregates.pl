@@ -83,7 +83,8 @@ SQL
 
 # Queries: name, SQL, then options:
 #	by		engine that does it to its end: cuda if not given; workers: cuda where workers may use it;
-#			service: cuda with the service, else cpu; any: it does not matter
+#			service: cuda with the service, else cpu; any: it does not matter; leader: cuda where
+#			workers or the stand-in do it, else workers may have read all before the leader's device is there
 #	set		SQL that is run before
 #	plan	what the plan must have
 my @QUERIES = (
@@ -168,10 +169,10 @@ my @QUERIES = (
 	[join_lateral_inner => 'SELECT v.x, s.* FROM (VALUES (1), (200), (400)) v(x), LATERAL (SELECT t.g, count(*), sum(one.p) FROM t JOIN one ON one.k = t.i4 AND one.p < v.x GROUP BY t.g OFFSET 0) s', by => 'any'],
 	[join_spilled => 'SELECT t.id, one.t, count(*), sum(one.p) FROM t JOIN one ON one.k = t.i4 GROUP BY t.id, one.t', set => "SET work_mem = '64kB'; SET hash_mem_multiplier = 1"],
 
-	[parallel => 'SELECT g, count(*), sum(i4), sum(n) FROM t GROUP BY g', set => 'SET max_parallel_workers_per_gather = 3', plan => qr/Parallel Custom Scan/],
+	[parallel => 'SELECT g, count(*), sum(i4), sum(n) FROM t GROUP BY g', set => 'SET max_parallel_workers_per_gather = 3', plan => qr/Parallel Custom Scan/, by => 'leader'],
 	[parallel_workers_only => 'SELECT g, x, count(*), sum(i4) FROM t WHERE i4 > 0 GROUP BY g, x', set => 'SET max_parallel_workers_per_gather = 3; SET parallel_leader_participation = off', plan => qr/Parallel Custom Scan/, by => 'workers'],
 	[parallel_spilled => 'SELECT id, x, count(*), sum(i8) FROM t WHERE id % 7 + 0 = id % 7 GROUP BY id, x', set => "SET max_parallel_workers_per_gather = 2; SET work_mem = '64kB'; SET hash_mem_multiplier = 1", plan => qr/Parallel Custom Scan/],
-	[parallel_back => 'SELECT g, sum(i8), sum(m), count(x) FROM odd GROUP BY g', set => 'SET max_parallel_workers_per_gather = 2'],
+	[parallel_back => 'SELECT g, sum(i8), sum(m), count(x) FROM odd GROUP BY g', set => 'SET max_parallel_workers_per_gather = 2', by => 'leader'],
 	[parallel_join => 'SELECT g, count(*), sum(one.p) FROM t JOIN one ON one.k = t.i4 GROUP BY g', set => 'SET max_parallel_workers_per_gather = 2', plan => qr/Parallel Custom Scan .GpuHashJoin/, by => 'service'],
 	[parallel_join_left => 'SELECT g, count(*), sum(one.p), count(one.k) FROM t LEFT JOIN one ON one.k = t.i4 AND one.p > 30 WHERE t.i2 < 50 GROUP BY g', set => 'SET max_parallel_workers_per_gather = 2', plan => qr/Parallel Custom Scan .GpuHashJoin/, by => 'service'],
 	[parallel_star => 'SELECT g, count(*), sum(one.p), sum(wide_key.p) FROM t JOIN one ON one.k = t.i4 LEFT JOIN wide_key ON wide_key.k = t.i2 GROUP BY g', set => 'SET max_parallel_workers_per_gather = 2', plan => qr/Parallel Custom Scan .GpuHashJoin/, by => 'service'],
@@ -227,6 +228,7 @@ sub check_queries
 		my $by = $options{by} // 'cuda';
 		$by = $workers_have_device ? 'cuda' : 'any' if $by eq 'workers';
 		$by = $workers_have_device ? 'cuda' : 'cpu' if $by eq 'service';
+		$by = $workers_have_device || $stand_in ? 'cuda' : 'any' if $by eq 'leader';
 		my (%answer, %plan);
 		for my $engine (qw(off cpu cuda))
 		{
