@@ -200,14 +200,25 @@ open_joins(GhAggregateNode *node)
 	return false;
 }
 
-/* GhRowBack */
+/*
+ * GhRowBack.  Where the order of rows can be told from the result, this one has its turn among the others:
+ * added after them, or without them, floats might overflow that do not in PostgreSQL's order.
+ */
 static void
 add_row(void *arg, Buffer buffer, BlockNumber block, OffsetNumber line)
 {
 	GhAggregateNode *node = arg;
+	GhSupply   *supply = &node->device->supply;
 
-	if (node->device->supply.failed)
+	if (supply->failed)
 		return;
+	if (gh_aggregate_order_matters(node))
+	{
+		supply->failed = true;
+		(void) gh_error_set(&supply->error, GH_UNSUPPORTED,
+							"rows that the device handed back must be added in their order");
+		return;
+	}
 	if (node->device->together)
 	{
 		keep_row(node->device, block, line);

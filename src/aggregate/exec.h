@@ -113,6 +113,7 @@ typedef struct GhAggregateNode
 
 /* input.c */
 extern void gh_aggregate_read_input(GhAggregateNode *node);
+extern bool gh_aggregate_order_matters(const GhAggregateNode *node);
 extern void gh_aggregate_batch(GhAggregateNode *node, instr_time *clock);
 extern void gh_add_input_row(GhAggregateNode *node);
 extern bool gh_add_tuple(GhAggregateNode *node, Buffer buffer, BlockNumber block, OffsetNumber line);

@@ -161,8 +161,8 @@ is_float(const GhValueType *type)
  * Whether the result may tell in which order the rows came: sums of floats round and overflow, and
  * 0 and -0 are equal, as keys and for extremes.  A join's rows have no order.
  */
-static bool
-order_matters(const GhAggregateNode *node)
+bool
+gh_aggregate_order_matters(const GhAggregateNode *node)
 {
 	if (node->joined != NULL)
 		return false;
@@ -198,7 +198,7 @@ gh_aggregate_batch(GhAggregateNode *node, instr_time *clock)
 	if (gh_program_run_part(program->program, batch, program->nfilters,
 							program->program->ninstructions) == 0)
 		return;
-	if (order_matters(node))
+	if (gh_aggregate_order_matters(node))
 		keep_order(batch);
 	gh_aggregate_clock(node, &node->counts.evaluate_time, clock);
 	if (node->nkeys > 0)
