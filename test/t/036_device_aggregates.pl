@@ -78,6 +78,9 @@ INSERT INTO inner_long SELECT i, CASE WHEN i = 77 THEN repeat('long ', 2000) ELS
 CREATE TABLE sub (k int8, p int);
 INSERT INTO sub SELECT i::int8 * 3, i FROM generate_series(0, 400) i;
 CREATE TABLE seen (v int);
+-- in this order, nothing overflows
+CREATE TABLE infinite (id int, g int, f float8, n numeric(60, 0));
+INSERT INTO infinite SELECT i, i % 3, CASE WHEN i < 3 THEN 'Infinity' WHEN i % 40 > 37 THEN 1e308 ELSE i END, CASE WHEN i % 50 = 0 THEN 1e50 ELSE i END FROM generate_series(0, 1999) i;
 ANALYZE;
 SQL
 
@@ -99,6 +102,8 @@ my @QUERIES = (
 	[by_many_keys => 'SELECT g, x, b, n, c, count(*), sum(i8) FROM t GROUP BY g, x, b, n, c'],
 	[by_expression => 'SELECT g % 3, i4 / 100, sum(n * 2 + i2) FROM t GROUP BY 1, 2'],
 	[by_float => 'SELECT f, count(*) FROM t GROUP BY f', by => 'cpu'],
+	[infinite => 'SELECT g, sum(f), avg(f), stddev(f), count(*) FROM infinite GROUP BY g', by => 'any'],
+	[infinite_with_others => 'SELECT g, sum(f), max(f), sum(n) FROM infinite GROUP BY g', by => 'cpu'],
 	[having => 'SELECT g, count(*) FROM t GROUP BY g HAVING sum(i4) > 0'],
 	[aggregate_filter => 'SELECT g, count(*) FILTER (WHERE i4 > 0), sum(i8) FILTER (WHERE b), avg(n) FILTER (WHERE x IS NULL) FROM t GROUP BY g'],
 	[choice => 'SELECT g, sum(CASE WHEN b THEN n ELSE 0 END), avg(coalesce(n, 1.2345)) FROM t GROUP BY g'],
