@@ -425,6 +425,9 @@ translate_nullif(GhTranslation *translation, NullIfExpr *expr, GhOperand *result
 
 /* ------------------------------------------------------------ IN lists */
 
+/* The most values of a list of text. */
+#define GH_TEXT_LIST_MAX 32
+
 static int
 compare_int64(const void *a, const void *b)
 {
@@ -491,6 +494,7 @@ translate_in(GhTranslation *translation, ScalarArrayOpExpr *expr, GhOperand *res
 {
 	Const	   *array = lsecond(expr->args);
 	const GhFunction *function = gh_find_function(expr->opfuncid);
+	ArrayType  *values;
 	GhClass		value_class;
 	GhOperand	args[2];
 
@@ -502,8 +506,11 @@ translate_in(GhTranslation *translation, ScalarArrayOpExpr *expr, GhOperand *res
 	if (function->call == GH_CALL_TEXT && !collation_allows(translation, GH_CALL_TEXT, expr->inputcollid))
 		return false;
 	value_class = function->op_class == GH_CLASS_INT ? GH_CLASS_INT : GH_CLASS_TEXT;
-	if (!translate_expr(translation, linitial(expr->args), &args[0]) ||
-		!add_list(translation, DatumGetArrayTypeP(array->constvalue), value_class))
+	values = DatumGetArrayTypeP(array->constvalue);
+	/* a program compares text with one value after the other, where PostgreSQL has a hash table */
+	if (value_class == GH_CLASS_TEXT && ArrayGetNItems(ARR_NDIM(values), ARR_DIMS(values)) > GH_TEXT_LIST_MAX)
+		return gh_translation_fails(translation, "a list of text is too long");
+	if (!translate_expr(translation, linitial(expr->args), &args[0]) || !add_list(translation, values, value_class))
 		return false;
 	result->value_class = GH_CLASS_BOOL;
 	return gh_add_instruction(translation, GH_OP_IN, function->op_class, 0, translation->nlists - 1, 1, args, result);
