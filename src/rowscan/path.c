@@ -33,6 +33,7 @@
 #define GH_PAGE_ROW_COST (1.0 / 3)	/* cpu_tuple_cost: a row of a page, decoded */
 #define GH_PICKED_ROW_COST 0.9	/* cpu_tuple_cost: one that passes the program, put into the scan tuple */
 #define GH_INSTRUCTION_COST 0.1 /* cpu_operator_cost: an instruction, for one row */
+#define GH_ABSORBED_ROW_SAVES (1 - GH_PAGE_ROW_COST)	/* cpu_tuple_cost: a row whose page a join reads by itself */
 
 /*
  * With gpuhash.force_offload, the cost is as much of a Seq Scan's.  So the node takes the place of every one
@@ -49,13 +50,25 @@ static const CustomPathMethods gh_rowscan_path_methods = {
 
 /* ------------------------------------------------------- joins' children */
 
-/* The Seq Scan in the place of which such a path stands; or the path itself. */
+/*
+ * The Seq Scan in the place of which such a path stands; or the path itself.  It costs what the join makes
+ * of it, which reads the pages but has PostgreSQL evaluate the conditions: else a join of PostgreSQL's
+ * over the GpuHashScan would cost less than ours, which is faster but where few rows pass.
+ */
 Path *
 gh_rowscan_absorbed(PlannerInfo *root, Path *path)
 {
+	Path	   *seqscan;
+	double		divisor;
+
 	if (!IsA(path, CustomPath) || ((CustomPath *) path)->methods != &gh_rowscan_path_methods)
 		return path;
-	return create_seqscan_path(root, path->parent, NULL, path->parallel_workers);
+	seqscan = create_seqscan_path(root, path->parent, NULL, path->parallel_workers);
+	if (gh_force_offload)
+		return seqscan;
+	divisor = path->parallel_workers > 0 ? gh_parallel_divisor(path->parallel_workers) : 1.0;
+	seqscan->total_cost -= GH_ABSORBED_ROW_SAVES * cpu_tuple_cost * path->parent->tuples / divisor;
+	return seqscan;
 }
 
 /* ------------------------------------------------------------------ cost */
