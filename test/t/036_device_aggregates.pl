@@ -87,7 +87,7 @@ SQL
 # Queries: name, SQL, then options:
 #	by		engine that does it to its end: cuda if not given; workers: cuda where workers may use it;
 #			service: cuda with the service, else cpu; any: it does not matter; leader: cuda where
-#			workers or the stand-in do it, else workers may have read all before the leader's device is there
+#			workers have it, too, else these may have read all before the leader has begun
 #	set		SQL that is run before
 #	plan	what the plan must have
 my @QUERIES = (
@@ -233,7 +233,7 @@ sub check_queries
 		my $by = $options{by} // 'cuda';
 		$by = $workers_have_device ? 'cuda' : 'any' if $by eq 'workers';
 		$by = $workers_have_device ? 'cuda' : 'cpu' if $by eq 'service';
-		$by = $workers_have_device || $stand_in ? 'cuda' : 'any' if $by eq 'leader';
+		$by = $workers_have_device ? 'cuda' : 'any' if $by eq 'leader';
 		my (%answer, %plan);
 		for my $engine (qw(off cpu cuda))
 		{
