@@ -148,14 +148,7 @@ extern void gh_aggregate_explain(CustomScanState *css, List *ancestors, ExplainS
 static inline void
 gh_aggregate_clock(const GhAggregateNode *node, instr_time *sum, instr_time *last)
 {
-	instr_time	now;
-
-	if (!node->timing)
-		return;
-	INSTR_TIME_SET_CURRENT(now);
-	if (sum != NULL)
-		INSTR_TIME_ACCUM_DIFF(*sum, now, *last);
-	*last = now;
+	gh_clock(node->timing, sum, last);
 }
 
 #endif							/* GPUHASH_AGGREGATE_EXEC_H */

@@ -283,10 +283,8 @@ count_request(GhSupply *supply, const GhSupplyRequest *request)
 {
 	GhSupplyCounts *counts = &supply->counts;
 
-	counts->requests++;
 	counts->bytes += (uint64) request->request.npages * BLCKSZ;
 	counts->passed += request->request.passed;
-	counts->device_full += request->request.no_group;
 	for (int i = 0; i < GH_SCAN_JOINS_MAX; i++)
 		counts->joined[i] += request->request.joined[i];
 }
@@ -295,23 +293,15 @@ count_request(GhSupply *supply, const GhSupplyRequest *request)
 static void
 complete(GhSupply *supply, GhSupplyRequest *request)
 {
-	instr_time	begin;
-	instr_time	now;
+	instr_time	clock = {0};
 
 	if (request->submitted)
 	{
 		GhStatus	status;
 
-		INSTR_TIME_SET_ZERO(begin);
-		if (supply->timing)
-			INSTR_TIME_SET_CURRENT(begin);
+		gh_clock(supply->timing, NULL, &clock);
 		status = wait_for(supply, request);
-		if (supply->timing)
-		{
-			INSTR_TIME_SET_CURRENT(now);
-			INSTR_TIME_ACCUM_DIFF(supply->counts.wait_time, now, begin);
-			begin = now;
-		}
+		gh_clock(supply->timing, &supply->counts.wait_time, &clock);
 		if (status != GH_OK)
 			fail(supply, &request->request.error);
 		else if (!supply->failed)
@@ -319,11 +309,7 @@ complete(GhSupply *supply, GhSupplyRequest *request)
 			count_request(supply, request);
 			give_back_rows(supply, request);
 		}
-		if (supply->timing)
-		{
-			INSTR_TIME_SET_CURRENT(now);
-			INSTR_TIME_ACCUM_DIFF(supply->counts.back_time, now, begin);
-		}
+		gh_clock(supply->timing, &supply->counts.back_time, &clock);
 	}
 	release_pins(supply, request);
 }

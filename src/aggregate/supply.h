@@ -33,12 +33,10 @@ typedef struct GhSupplyCounts
 {
 	uint64		pages;
 	uint64		tuples;			/* visible */
-	uint64		requests;
 	uint64		bytes;			/* that the device has read */
 	uint64		passed;			/* rows, as of GhScanRequest */
 	uint64		joined[GH_SCAN_JOINS_MAX];
 	uint64		back;
-	uint64		device_full;	/* of them, for want of the device's memory */
 	instr_time	wait_time;		/* for requests */
 	instr_time	back_time;		/* with rows that came back */
 } GhSupplyCounts;

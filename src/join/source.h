@@ -10,8 +10,23 @@
 
 #include "access/heapam.h"
 #include "access/htup_details.h"
+#include "portability/instr_time.h"
 
 #include "join/join.h"
+
+/* What of a node's time, if that is asked for, went where: since *last, which is now then; sum NULL: begins. */
+static inline void
+gh_clock(bool timing, instr_time *sum, instr_time *last)
+{
+	instr_time	now;
+
+	if (!timing)
+		return;
+	INSTR_TIME_SET_CURRENT(now);
+	if (sum != NULL)
+		INSTR_TIME_ACCUM_DIFF(*sum, now, *last);
+	*last = now;
+}
 
 /* ---- pages.c: the pages of a heap scan ---- */
 

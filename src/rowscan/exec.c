@@ -162,20 +162,6 @@ become_plain(GhRowScan *node)
 
 /* ----------------------------------------------------------------- pages */
 
-/* What of the node's time went where. */
-static inline void
-add_time(const GhRowScan *node, instr_time *sum, instr_time *last)
-{
-	instr_time	now;
-
-	if (!node->timing)
-		return;
-	INSTR_TIME_SET_CURRENT(now);
-	if (sum != NULL)
-		INSTR_TIME_ACCUM_DIFF(*sum, now, *last);
-	*last = now;
-}
-
 /* The page's tuples up to this one have been returned, or were removed. */
 static inline void
 remove_up_to(GhRowScan *node, int tuple)
@@ -264,7 +250,7 @@ next_batch(GhRowScan *node)
 	instr_time	clock = {0};
 	bool		found;
 
-	add_time(node, NULL, &clock);
+	gh_clock(node->timing, NULL, &clock);
 	gh_pages_begin(&node->pages, &node->css.ss.ps);
 	node->ran = true;
 	do
@@ -276,12 +262,12 @@ next_batch(GhRowScan *node)
 		{
 			count_tuples(node);
 			found = next_page(node);
-			add_time(node, &node->counts.source_time, &clock);
+			gh_clock(node->timing, &node->counts.source_time, &clock);
 			node->blank++;
 		}
 		if (found)
 			pick_rows(node);
-		add_time(node, &node->counts.evaluate_time, &clock);
+		gh_clock(node->timing, &node->counts.evaluate_time, &clock);
 	} while (found && node->npicks == 0);
 	node->blank = 0;
 	if (node->is_scrolled)
