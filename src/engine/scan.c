@@ -58,6 +58,8 @@ check_sizes(const GhScanOptions *options, GhScanJoin *joins, GhError *error)
 	if (options->naggregates > GH_AGGREGATES_MAX ||
 		(options->naggregates > 0 && options->aggregates == NULL))
 		return gh_error_set(error, GH_INVALID, "a scan has no %u aggregates", options->naggregates);
+	if (options->each_row != 0)
+		return gh_error_set(error, GH_UNSUPPORTED, "scans do not return rows");
 	if (options->nparts > GH_SCAN_PARTS_MAX || (options->nparts > 0 && options->parts == NULL))
 		return gh_error_set(error, GH_INVALID, "a scan makes no table with a key of %u parts",
 							options->nparts);

@@ -11,7 +11,8 @@
  * that it was handed back.
  *
  * A scan may make a table in place of groups, for the joins of others: of the rows that are live at
- * the end, by a key of up to 64 bits, with some of their values.
+ * the end, by a key of up to 64 bits, with some of their values.  Or each row that is live at the end is a
+ * group of its own: rows out in place of groups.
  *
  * Rows that an engine cannot do as PostgreSQL does are handed back, and are in no group or table:
  * what page.h and program.h say of it; a value in a sum that is very large (gh_scan_fits()); several
@@ -110,6 +111,11 @@ typedef struct GhScanOptions
 	const GhScanKey *keys;
 	uint32_t	naggregates;
 	const GhAggregate *aggregates;	/* without a SUM of FLOAT4: GH_UNSUPPORTED */
+	/*
+	 * 1: each row is a group of its own, whose keys are any values of it, also without keys; there are
+	 * no aggregates, and nothing is compared.  Else 0.
+	 */
+	uint32_t	each_row;
 	uint32_t	njoins;
 	const GhScanJoin *joins;	/* in this order */
 	uint32_t	joins_at;		/* instructions that are run before the joins */
@@ -120,6 +126,11 @@ typedef struct GhScanOptions
 	uint64_t	groups;			/* or rows of the table, expected; 0: not known */
 	uint64_t	memory_limit;	/* bytes that groups, or a table, may take; 0: no limit */
 	uint64_t	seed;			/* of the hash of keys */
+	/*
+	 * For pages with GH_SCAN_HINTED, a transaction number: whatever was committed by earlier ones is seen, and
+	 * none of them is still running.  0: there are no such pages.
+	 */
+	uint32_t	seen_before;
 	int			device;			/* CUDA device number; the CPU engine: 0 */
 } GhScanOptions;
 
@@ -127,6 +138,13 @@ typedef struct GhScanOptions
 
 /* GhScanPage.bitmap: all line pointers up to `lines` that are normal. */
 #define GH_SCAN_ALL UINT32_MAX
+/*
+ * GhScanPage.bitmap: those of them whose tuples are visible as their headers say: inserted by a transaction
+ * that is known to be committed and is before GhScanOptions.seen_before, and not deleted, or not as far as
+ * is known by one that is.  A tuple of which the header does not tell either way is handed back, before
+ * anything else is done with it: the caller is to find out whether it is visible.
+ */
+#define GH_SCAN_HINTED (UINT32_MAX - 1)
 
 typedef struct GhScanPage
 {
@@ -134,9 +152,11 @@ typedef struct GhScanPage
 	uint32_t	lines;			/* line numbers 1 up to this are looked at */
 	/*
 	 * The word of GhScanRequest.bitmaps with which the page's begin: bit (n - 1) % 64 of its
-	 * word (n - 1) / 64 asks for line n, which is a tuple; or GH_SCAN_ALL.
+	 * word (n - 1) / 64 asks for line n, which is a tuple; or GH_SCAN_ALL, GH_SCAN_HINTED.
 	 */
 	uint32_t	bitmap;
+	uint32_t	block;			/* its number in the relation: for columns of GH_LOAD_TID */
+	uint32_t	unused;			/* 0 */
 } GhScanPage;
 
 /* A row that is handed back; line 0: all that was asked of the page. */
@@ -164,6 +184,8 @@ typedef struct GhScanRequest
 
 	/* -- results, valid once the request is not busy; all 0 where it did not end with GH_OK -- */
 	uint64_t	counted;		/* rows that were added to their groups, or to the table */
+	/* tuples that were asked for and, of GH_SCAN_HINTED, visible: without those that were handed back */
+	uint64_t	seen;
 	/* rows that were not handed back and came as far: */
 	uint64_t	passed;			/* to the joins, and */
 	uint64_t	joined[GH_SCAN_JOINS_MAX];	/* behind each of them */
