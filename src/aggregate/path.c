@@ -14,48 +14,30 @@
 #include "access/heapam.h"
 #include "access/table.h"
 #include "access/tableam.h"
-#include "catalog/pg_class.h"
-#include "catalog/pg_type.h"
 #include "miscadmin.h"
-#include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
 #include "optimizer/planner.h"
-#include "optimizer/restrictinfo.h"
 #include "optimizer/tlist.h"
 #include "parser/parsetree.h"
 #include "utils/rel.h"
 #include "utils/selfuncs.h"
-#include "utils/spccache.h"
 
+#include "aggregate/input_path.h"
 #include "aggregate/node.h"
 #include "join/join.h"
-#include "layout.h"
 #include "planning.h"
-#include "session.h"
 #include "why.h"
 
 /*
  * What a row costs that is read from a page by programs, beside PostgreSQL's executor; each
  * in the unit that it names.  To be calibrated on the benchmarks.
  */
-#define GH_PAGE_ROW_COST (1.0 / 3)	/* cpu_tuple_cost: a row of a page */
 #define GH_KEPT_ROW_COST 0.25	/* cpu_tuple_cost: a row of another plan, kept until there are some hundred */
-#define GH_INSTRUCTION_COST 0.1 /* cpu_operator_cost: an instruction, for one row */
 #define GH_KEY_COST 0.5			/* cpu_operator_cost: a key hashed and compared */
 #define GH_ADD_COST 0.2			/* cpu_operator_cost: a value added to its group */
-
-/*
- * With a device: a page costs the process that supplies it, and at the least the bus; rows are
- * decoded and added meanwhile.  In cpu_tuple_cost, which is about 22 ns: measured where
- * PostgreSQL counts a table's rows in 22 ns each.
- */
-#define GH_DEVICE_PAGE_COST 25.0
-#define GH_DEVICE_BUS_COST 7.0
-#define GH_DEVICE_TABLE_COST 0.05	/* a row of a joined table */
-#define GH_DEVICE_START_COST 50000.0	/* a scan made, its requests begun and ended, results fetched */
 
 /* Bytes of a group beside its keys and states: its hash, its place in the table. */
 #define GH_GROUP_OVERHEAD 24.0
@@ -83,8 +65,6 @@ typedef struct AggregateInputs
 	double		rows;			/* to be grouped */
 	double		groups;			/* before HAVING */
 } AggregateInputs;
-
-static bool is_plain_table(PlannerInfo *root, RelOptInfo *rel);
 
 /* All that is computed of a row. */
 static List *
@@ -115,72 +95,6 @@ group_cost(const GhGrouping *grouping)
 								GH_ADD_COST * list_length(grouping->aggregates));
 }
 
-/* What it costs to read a table's pages. */
-static Cost
-pages_cost(const AggregateInputs *inputs, Path *scan, double divisor)
-{
-	RelOptInfo *rel = scan->parent;
-	double		page_cost;
-
-	get_tablespace_page_costs(rel->reltablespace, NULL, &page_cost);
-	/* what the scan starts with: subplans of its quals, and that it is switched off */
-	return scan->startup_cost + page_cost * rel->pages + rel->tuples / divisor *
-		(GH_PAGE_ROW_COST * cpu_tuple_cost +
-		 GH_INSTRUCTION_COST * cpu_operator_cost * inputs->ninstructions);
-}
-
-/* Of joins, what their look-ups cost, and all but what their outer rows and results do. */
-static Cost
-joins_cost(const AggregateInputs *inputs, Path *join, double divisor)
-{
-	Cost		cost = join->total_cost;
-	Path	   *outer = join;
-
-	for (; gh_is_join_path(outer); outer = linitial(((CustomPath *) outer)->custom_paths))
-		cost -= cpu_tuple_cost * outer->rows;
-	return Max(cost - outer->total_cost, 0) + pages_cost(inputs, outer, divisor);
-}
-
-/* What one of several processes does to have a device read a table's pages. */
-static Cost
-device_pages_cost(RelOptInfo *rel, Path *scan, double divisor)
-{
-	double		page_cost;
-
-	get_tablespace_page_costs(rel->reltablespace, NULL, &page_cost);
-	return scan->startup_cost + rel->pages *
-		(page_cost + cpu_tuple_cost * Max(GH_DEVICE_PAGE_COST / divisor, GH_DEVICE_BUS_COST));
-}
-
-/* Whether a device is expected to read a scan, and those below joins, whose tables it makes. */
-static bool
-device_reads(Path *child)
-{
-	Path	   *outer = child;
-
-	for (; gh_is_join_path(outer); outer = linitial(((CustomPath *) outer)->custom_paths))
-		if (!gh_join_path_is_for_device((CustomPath *) outer))
-			return false;
-	return outer->pathtype == T_SeqScan && gh_device_is_expected(outer->parent->tuples);
-}
-
-/* What the device's way costs until groups are on the host. */
-static Cost
-device_cost(const AggregateInputs *inputs, Path *child, double divisor)
-{
-	Path	   *outer = child;
-	Cost		cost = GH_DEVICE_START_COST * cpu_tuple_cost + group_cost(&inputs->grouping) * inputs->groups;
-
-	for (; gh_is_join_path(outer); outer = linitial(((CustomPath *) outer)->custom_paths))
-	{
-		Path	   *inner = lsecond(((CustomPath *) outer)->custom_paths);
-
-		cost += device_pages_cost(inner->parent, inner, inner->parallel_aware ? divisor : 1.0) +
-			inner->parent->tuples * GH_DEVICE_TABLE_COST * cpu_tuple_cost;
-	}
-	return cost + device_pages_cost(outer->parent, outer, divisor);
-}
-
 /* What one process does until its rows are in groups, spilling aside. */
 static Cost
 rows_cost(const AggregateInputs *inputs, Path *child, double divisor)
@@ -188,12 +102,12 @@ rows_cost(const AggregateInputs *inputs, Path *child, double divisor)
 	double		rows = inputs->rows / divisor;
 	Cost		cost = group_cost(&inputs->grouping) * rows;
 
-	if (device_reads(child))
-		return device_cost(inputs, child, divisor);
+	if (gh_device_reads(child))
+		return gh_device_reading_cost(child, divisor) + group_cost(&inputs->grouping) * inputs->groups;
 	if (inputs->pages)
-		cost += pages_cost(inputs, child, divisor);
+		cost += gh_pages_cost(child, inputs->ninstructions, divisor);
 	else if (inputs->join != NULL || inputs->partial_join != NULL)
-		cost += joins_cost(inputs, child, divisor);
+		cost += gh_joins_cost(child, inputs->ninstructions, divisor);
 	else
 		cost += child->total_cost +
 			rows * (GH_KEPT_ROW_COST * cpu_tuple_cost +
@@ -283,75 +197,6 @@ estimate_groups(AggregateInputs *inputs)
 		estimate_num_groups(inputs->root, exprs, inputs->rows, NULL, NULL);
 }
 
-/* --------------------------------------------------------------- joins */
-
-static bool
-contains_placeholders(Node *node)
-{
-	ListCell   *lc;
-
-	foreach(lc, pull_var_clause(node, PVC_INCLUDE_PLACEHOLDERS))
-	{
-		if (IsA(lfirst(lc), PlaceHolderVar))
-			return true;
-	}
-	return false;
-}
-
-static bool
-are_columns(List *exprs)
-{
-	ListCell   *lc;
-
-	foreach(lc, exprs)
-	{
-		if (!IsA(lfirst(lc), Var) || lfirst_node(Var, lc)->varattno <= 0)
-			return false;
-	}
-	return true;
-}
-
-/*
- * The scan below the joins of a path, when they are such that the node can look its rows up in
- * their tables; or NULL.
- */
-static Path *
-scan_below_joins(PlannerInfo *root, Path *path)
-{
-	Path	   *outer = path;
-
-	while (gh_is_join_path(outer) && outer->param_info == NULL)
-	{
-		if (!gh_join_path_is_plain(root, (CustomPath *) outer))
-			return NULL;
-		outer = linitial(((CustomPath *) outer)->custom_paths);
-		if (!are_columns(outer->pathtarget->exprs))
-			return NULL;
-	}
-	return outer != path && outer->pathtype == T_SeqScan && outer->param_info == NULL &&
-		is_plain_table(root, outer->parent) ? outer : NULL;
-}
-
-/* The cheapest of the paths that are such joins, or NULL. */
-static Path *
-find_join(PlannerInfo *root, List *paths)
-{
-	Path	   *best = NULL;
-	ListCell   *lc;
-
-	foreach(lc, paths)
-	{
-		Path	   *path = lfirst(lc);
-
-		if (IsA(path, ProjectionPath))
-			path = ((ProjectionPath *) path)->subpath;
-		if ((best == NULL || path->total_cost < best->total_cost) &&
-			scan_below_joins(root, path) != NULL)
-			best = path;
-	}
-	return best;
-}
-
 /* --------------------------------------------------------------- paths */
 
 static CustomPath *
@@ -392,21 +237,8 @@ make_scan_path(const AggregateInputs *inputs, int workers)
 	add_new_columns_to_pathtarget(target, columns);
 	path->pathtarget = set_pathtarget_cost_width(inputs->root, target);
 	/* as the node reads it */
-	path->total_cost = pages_cost(inputs, path, workers > 0 ? gh_parallel_divisor(workers) : 1.0);
+	path->total_cost = gh_pages_cost(path, inputs->ninstructions, workers > 0 ? gh_parallel_divisor(workers) : 1.0);
 	return path;
-}
-
-/* The joins, with the columns that are computed with as their result. */
-static Path *
-make_join_path(const AggregateInputs *inputs, Path *join)
-{
-	CustomPath *path = makeNode(CustomPath);
-	PathTarget *target = create_empty_pathtarget();
-
-	memcpy(path, join, sizeof(CustomPath));
-	add_new_columns_to_pathtarget(target, pull_var_clause((Node *) row_exprs(&inputs->grouping), PVC_RECURSE_PLACEHOLDERS));
-	path->path.pathtarget = set_pathtarget_cost_width(inputs->root, target);
-	return &path->path;
 }
 
 /* The part of the input that one of several participants has, or NULL. */
@@ -417,7 +249,7 @@ make_partial_child(const AggregateInputs *inputs)
 	int			workers;
 
 	if (inputs->partial_join != NULL)
-		return make_join_path(inputs, inputs->partial_join);
+		return gh_joins_with_target(inputs->root, inputs->partial_join, row_exprs(&inputs->grouping));
 	if (!inputs->pages || rel->partial_pathlist == NIL)
 		return NULL;
 	workers = compute_parallel_worker(rel, rel->pages, -1, max_parallel_workers_per_gather);
@@ -447,7 +279,7 @@ add_aggregate_paths(AggregateInputs *inputs)
 {
 	List	   *having = (List *) inputs->extra->havingQual;
 	Path	   *child = inputs->pages ? make_scan_path(inputs, 0) :
-		inputs->join != NULL ? make_join_path(inputs, inputs->join) :
+		inputs->join != NULL ? gh_joins_with_target(inputs->root, inputs->join, row_exprs(&inputs->grouping)) :
 		inputs->partial_join == NULL ? inputs->input_rel->cheapest_total_path : NULL;
 	double		rows;
 
@@ -463,29 +295,6 @@ add_aggregate_paths(AggregateInputs *inputs)
 
 /* --------------------------------------------------------------- inputs */
 
-/* Whether the input is a table that the node might read by itself, before expressions are looked at. */
-static bool
-is_plain_table(PlannerInfo *root, RelOptInfo *rel)
-{
-	RangeTblEntry *rte;
-	ListCell   *lc;
-
-	if (!gh_enable_scan || !gh_layout_is_known() || !IS_SIMPLE_REL(rel) ||
-		rel->rtekind != RTE_RELATION)
-		return false;
-	rte = planner_rt_fetch(rel->relid, root);
-	if ((rte->relkind != RELKIND_RELATION && rte->relkind != RELKIND_MATVIEW) || rte->inh ||
-		rte->tablesample != NULL)
-		return false;
-	foreach(lc, rel->baserestrictinfo)
-	{
-		/* the plan would have a Result node above the scan */
-		if (lfirst_node(RestrictInfo, lc)->pseudoconstant)
-			return false;
-	}
-	return true;
-}
-
 /* Whether there is a program over the table's rows. */
 static bool
 reads_pages(AggregateInputs *inputs)
@@ -496,7 +305,7 @@ reads_pages(AggregateInputs *inputs)
 	bool		done;
 
 	/* where it is forced, its cost does not tell that such scans are switched off */
-	if (!is_plain_table(inputs->root, rel) || (gh_force_offload && !enable_seqscan))
+	if (!gh_is_plain_table(inputs->root, rel) || (gh_force_offload && !enable_seqscan))
 		return false;
 	relation = table_open(planner_rt_fetch(rel->relid, inputs->root)->relid, NoLock);
 	input.desc = RelationGetDescr(relation);
@@ -506,59 +315,20 @@ reads_pages(AggregateInputs *inputs)
 	return done;
 }
 
-/* A row type of columns that are expressions; NULL: EXPLAIN could not show one of them. */
-static TupleDesc
-columns_desc(List *columns)
-{
-	TupleDesc	desc = CreateTemplateTupleDesc(list_length(columns));
-	ListCell   *lc;
-
-	foreach(lc, columns)
-	{
-		Node	   *column = (Node *) lfirst(lc);
-
-		/* of an anonymous record, it finds the fields' names in the plan node below */
-		if (exprType(column) == RECORDOID)
-			return NULL;
-		TupleDescInitEntry(desc, foreach_current_index(lc) + 1, NULL, exprType(column),
-						   exprTypmod(column), 0);
-	}
-	return desc;
-}
-
-/* Whether there is a program over the rows of joins over this scan. */
-static bool
-joins_translate(AggregateInputs *inputs, RelOptInfo *rel)
-{
-	List	   *exprs = row_exprs(&inputs->grouping);
-	List	   *conditions = extract_actual_clauses(rel->baserestrictinfo, false);
-	GhGroupingInput input = {.varno = INDEX_VAR, .quals = rel->baserestrictinfo};
-	Relation	relation;
-	bool		is_heap;
-
-	if (contains_placeholders((Node *) exprs))
-		return false;
-	relation = table_open(planner_rt_fetch(rel->relid, inputs->root)->relid, NoLock);
-	is_heap = relation->rd_tableam == GetHeapamTableAmRoutine();
-	table_close(relation, NoLock);
-	input.columns = list_concat_unique(pull_var_clause((Node *) exprs, PVC_RECURSE_PLACEHOLDERS),
-									   pull_var_clause((Node *) conditions, PVC_RECURSE_PLACEHOLDERS));
-	input.desc = columns_desc(input.columns);
-	return is_heap && input.desc != NULL &&
-		gh_grouping_translates(&inputs->grouping, &input, &inputs->ninstructions);
-}
-
 /* Whether the input is joins that the node can look up in, and there is a program. */
 static bool
 reads_joins(AggregateInputs *inputs)
 {
 	PlannerInfo *root = inputs->root;
-	Path	   *join = find_join(root, inputs->input_rel->pathlist);
-	Path	   *partial = find_join(root, inputs->input_rel->partial_pathlist);
+	List	   *exprs = row_exprs(&inputs->grouping);
+	Path	   *join = gh_find_joins(root, inputs->input_rel->pathlist);
+	Path	   *partial = gh_find_joins(root, inputs->input_rel->partial_pathlist);
 
-	if (join != NULL && joins_translate(inputs, scan_below_joins(root, join)->parent))
+	if (join != NULL && gh_joins_translate(root, &inputs->grouping, gh_scan_below_joins(root, join), exprs,
+										   &inputs->ninstructions))
 		inputs->join = join;
-	if (partial != NULL && joins_translate(inputs, scan_below_joins(root, partial)->parent))
+	if (partial != NULL && gh_joins_translate(root, &inputs->grouping, gh_scan_below_joins(root, partial), exprs,
+											  &inputs->ninstructions))
 		inputs->partial_join = partial;
 	return inputs->join != NULL || inputs->partial_join != NULL;
 }
@@ -576,7 +346,7 @@ reads_rows(AggregateInputs *inputs)
 
 	if (child->param_info != NULL)
 		return false;
-	input.desc = columns_desc(columns);
+	input.desc = gh_columns_desc(columns);
 	return input.desc != NULL &&
 		gh_grouping_translates(&inputs->grouping, &input, &inputs->ninstructions);
 }
@@ -593,7 +363,7 @@ why_not_taken(AggregateInputs *inputs)
 	if (root->parse->groupingSets != NIL)
 		return "grouping sets are not supported";
 	if (!gh_force_offload &&
-		(is_plain_table(root, input_rel) ? input_rel->tuples : input_rel->rows) < GH_MIN_ROWS)
+		(gh_is_plain_table(root, input_rel) ? input_rel->tuples : input_rel->rows) < GH_MIN_ROWS)
 		return "it has few rows";
 	if (!gh_grouping_collect(root, inputs->output_rel, inputs->extra, &inputs->grouping))
 		return inputs->grouping.why_not != NULL ? inputs->grouping.why_not :

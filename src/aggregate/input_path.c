@@ -1,0 +1,254 @@
+/*
+ * input_path.c
+ *		Inputs whose pages the nodes read by themselves, as paths: which there are, and what they cost.
+ *
+ * A table's pages are read, and rows looked up in the tables of joins, by programs on the host or by a scan on
+ * a device.  None of this touches a GPU: plans are made, and kept, where there may be none.
+ */
+#include "postgres.h"
+
+#include "access/heapam.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_type.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/restrictinfo.h"
+#include "optimizer/tlist.h"
+#include "parser/parsetree.h"
+#include "utils/rel.h"
+#include "utils/spccache.h"
+
+#include "aggregate/input_path.h"
+#include "join/join.h"
+#include "layout.h"
+#include "session.h"
+
+/*
+ * With a device: a page costs the process that supplies it, and at the least the bus; rows are
+ * decoded and added meanwhile.  In cpu_tuple_cost, which is about 22 ns: measured where
+ * PostgreSQL counts a table's rows in 22 ns each.
+ */
+#define GH_DEVICE_PAGE_COST 25.0
+#define GH_DEVICE_BUS_COST 7.0
+#define GH_DEVICE_TABLE_COST 0.05	/* a row of a joined table */
+#define GH_DEVICE_START_COST 50000.0	/* a scan made, its requests begun and ended, results fetched */
+
+/* --------------------------------------------------------------- tables */
+
+/* Whether the input is a table that the node might read by itself, before expressions are looked at. */
+bool
+gh_is_plain_table(PlannerInfo *root, RelOptInfo *rel)
+{
+	RangeTblEntry *rte;
+	ListCell   *lc;
+
+	if (!gh_enable_scan || !gh_layout_is_known() || !IS_SIMPLE_REL(rel) ||
+		rel->rtekind != RTE_RELATION)
+		return false;
+	rte = planner_rt_fetch(rel->relid, root);
+	if ((rte->relkind != RELKIND_RELATION && rte->relkind != RELKIND_MATVIEW) || rte->inh ||
+		rte->tablesample != NULL)
+		return false;
+	foreach(lc, rel->baserestrictinfo)
+	{
+		/* the plan would have a Result node above the scan */
+		if (lfirst_node(RestrictInfo, lc)->pseudoconstant)
+			return false;
+	}
+	return true;
+}
+
+/* A row type of columns that are expressions; NULL: EXPLAIN could not show one of them. */
+TupleDesc
+gh_columns_desc(List *columns)
+{
+	TupleDesc	desc = CreateTemplateTupleDesc(list_length(columns));
+	ListCell   *lc;
+
+	foreach(lc, columns)
+	{
+		Node	   *column = (Node *) lfirst(lc);
+
+		/* of an anonymous record, it finds the fields' names in the plan node below */
+		if (exprType(column) == RECORDOID)
+			return NULL;
+		TupleDescInitEntry(desc, foreach_current_index(lc) + 1, NULL, exprType(column),
+						   exprTypmod(column), 0);
+	}
+	return desc;
+}
+
+/* ---------------------------------------------------------------- joins */
+
+static bool
+contains_placeholders(Node *node)
+{
+	ListCell   *lc;
+
+	foreach(lc, pull_var_clause(node, PVC_INCLUDE_PLACEHOLDERS))
+	{
+		if (IsA(lfirst(lc), PlaceHolderVar))
+			return true;
+	}
+	return false;
+}
+
+static bool
+are_columns(List *exprs)
+{
+	ListCell   *lc;
+
+	foreach(lc, exprs)
+	{
+		if (!IsA(lfirst(lc), Var) || lfirst_node(Var, lc)->varattno <= 0)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * The scan below the joins of a path, when they are such that the node can look its rows up in
+ * their tables; or NULL.
+ */
+Path *
+gh_scan_below_joins(PlannerInfo *root, Path *path)
+{
+	Path	   *outer = path;
+
+	while (gh_is_join_path(outer) && outer->param_info == NULL)
+	{
+		if (!gh_join_path_is_plain(root, (CustomPath *) outer))
+			return NULL;
+		outer = linitial(((CustomPath *) outer)->custom_paths);
+		if (!are_columns(outer->pathtarget->exprs))
+			return NULL;
+	}
+	return outer != path && outer->pathtype == T_SeqScan && outer->param_info == NULL &&
+		gh_is_plain_table(root, outer->parent) ? outer : NULL;
+}
+
+/* The cheapest of the paths that are such joins, or NULL. */
+Path *
+gh_find_joins(PlannerInfo *root, List *paths)
+{
+	Path	   *best = NULL;
+	ListCell   *lc;
+
+	foreach(lc, paths)
+	{
+		Path	   *path = lfirst(lc);
+
+		if (IsA(path, ProjectionPath))
+			path = ((ProjectionPath *) path)->subpath;
+		if ((best == NULL || path->total_cost < best->total_cost) &&
+			gh_scan_below_joins(root, path) != NULL)
+			best = path;
+	}
+	return best;
+}
+
+/* The same joins, with the columns of these expressions as their result. */
+Path *
+gh_joins_with_target(PlannerInfo *root, Path *join, List *exprs)
+{
+	CustomPath *path = makeNode(CustomPath);
+	PathTarget *target = create_empty_pathtarget();
+
+	memcpy(path, join, sizeof(CustomPath));
+	add_new_columns_to_pathtarget(target, pull_var_clause((Node *) exprs, PVC_RECURSE_PLACEHOLDERS));
+	path->path.pathtarget = set_pathtarget_cost_width(root, target);
+	return &path->path;
+}
+
+/* Whether there is a program for the expressions of a grouping over the rows of joins over this scan. */
+bool
+gh_joins_translate(PlannerInfo *root, GhGrouping *grouping, Path *scan, List *exprs, int *ninstructions)
+{
+	RelOptInfo *rel = scan->parent;
+	List	   *conditions = extract_actual_clauses(rel->baserestrictinfo, false);
+	GhGroupingInput input = {.varno = INDEX_VAR, .quals = rel->baserestrictinfo};
+	Relation	relation;
+	bool		is_heap;
+
+	if (contains_placeholders((Node *) exprs))
+		return false;
+	relation = table_open(planner_rt_fetch(rel->relid, root)->relid, NoLock);
+	is_heap = relation->rd_tableam == GetHeapamTableAmRoutine();
+	table_close(relation, NoLock);
+	input.columns = list_concat_unique(pull_var_clause((Node *) exprs, PVC_RECURSE_PLACEHOLDERS),
+									   pull_var_clause((Node *) conditions, PVC_RECURSE_PLACEHOLDERS));
+	input.desc = gh_columns_desc(input.columns);
+	return is_heap && input.desc != NULL &&
+		gh_grouping_translates(grouping, &input, ninstructions);
+}
+
+/* ---------------------------------------------------------------- costs */
+
+/* What it costs to read a table's pages. */
+Cost
+gh_pages_cost(Path *scan, int ninstructions, double divisor)
+{
+	RelOptInfo *rel = scan->parent;
+	double		page_cost;
+
+	get_tablespace_page_costs(rel->reltablespace, NULL, &page_cost);
+	/* what the scan starts with: subplans of its quals, and that it is switched off */
+	return scan->startup_cost + page_cost * rel->pages + rel->tuples / divisor *
+		(GH_PAGE_ROW_COST * cpu_tuple_cost +
+		 GH_INSTRUCTION_COST * cpu_operator_cost * ninstructions);
+}
+
+/* Of joins, what their look-ups cost, and all but what their outer rows and results do. */
+Cost
+gh_joins_cost(Path *join, int ninstructions, double divisor)
+{
+	Cost		cost = join->total_cost;
+	Path	   *outer = join;
+
+	for (; gh_is_join_path(outer); outer = linitial(((CustomPath *) outer)->custom_paths))
+		cost -= cpu_tuple_cost * outer->rows;
+	return Max(cost - outer->total_cost, 0) + gh_pages_cost(outer, ninstructions, divisor);
+}
+
+/* What one of several processes does to have a device read a table's pages. */
+static Cost
+device_pages_cost(RelOptInfo *rel, Path *scan, double divisor)
+{
+	double		page_cost;
+
+	get_tablespace_page_costs(rel->reltablespace, NULL, &page_cost);
+	return scan->startup_cost + rel->pages *
+		(page_cost + cpu_tuple_cost * Max(GH_DEVICE_PAGE_COST / divisor, GH_DEVICE_BUS_COST));
+}
+
+/* Whether a device is expected to read a scan, and those below joins, whose tables it makes. */
+bool
+gh_device_reads(Path *child)
+{
+	Path	   *outer = child;
+
+	for (; gh_is_join_path(outer); outer = linitial(((CustomPath *) outer)->custom_paths))
+		if (!gh_join_path_is_for_device((CustomPath *) outer))
+			return false;
+	return outer->pathtype == T_SeqScan && gh_device_is_expected(outer->parent->tuples);
+}
+
+/* What it costs that a device reads all that, until it has its results. */
+Cost
+gh_device_reading_cost(Path *child, double divisor)
+{
+	Path	   *outer = child;
+	Cost		cost = GH_DEVICE_START_COST * cpu_tuple_cost;
+
+	for (; gh_is_join_path(outer); outer = linitial(((CustomPath *) outer)->custom_paths))
+	{
+		Path	   *inner = lsecond(((CustomPath *) outer)->custom_paths);
+
+		cost += device_pages_cost(inner->parent, inner, inner->parallel_aware ? divisor : 1.0) +
+			inner->parent->tuples * GH_DEVICE_TABLE_COST * cpu_tuple_cost;
+	}
+	return cost + device_pages_cost(outer->parent, outer, divisor);
+}

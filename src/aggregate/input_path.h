@@ -1,0 +1,36 @@
+/*
+ * input_path.h
+ *		Inputs whose pages the nodes read by themselves, as paths: a table, or a chain of joins
+ *		over one.
+ */
+#ifndef GPUHASH_AGGREGATE_INPUT_PATH_H
+#define GPUHASH_AGGREGATE_INPUT_PATH_H
+
+#include "postgres.h"
+
+#include "nodes/pathnodes.h"
+
+#include "aggregate/node.h"
+
+/*
+ * What a row costs beside PostgreSQL's executor; each in the unit that it names.  To be calibrated on the
+ * benchmarks.
+ */
+#define GH_PAGE_ROW_COST (1.0 / 3)	/* cpu_tuple_cost: a row of a page */
+#define GH_INSTRUCTION_COST 0.1 /* cpu_operator_cost: an instruction, for one row */
+
+extern bool gh_is_plain_table(PlannerInfo *root, RelOptInfo *rel);
+extern TupleDesc gh_columns_desc(List *columns);
+
+extern Path *gh_scan_below_joins(PlannerInfo *root, Path *path);
+extern Path *gh_find_joins(PlannerInfo *root, List *paths);
+extern Path *gh_joins_with_target(PlannerInfo *root, Path *join, List *exprs);
+extern bool gh_joins_translate(PlannerInfo *root, GhGrouping *grouping, Path *scan, List *exprs,
+							   int *ninstructions);
+
+extern Cost gh_pages_cost(Path *scan, int ninstructions, double divisor);
+extern Cost gh_joins_cost(Path *join, int ninstructions, double divisor);
+extern bool gh_device_reads(Path *child);
+extern Cost gh_device_reading_cost(Path *child, double divisor);
+
+#endif							/* GPUHASH_AGGREGATE_INPUT_PATH_H */
