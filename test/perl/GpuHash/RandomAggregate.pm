@@ -1,10 +1,7 @@
-# GpuHash::RandomAggregate: random tables, and random queries that aggregate them.
+# GpuHash::RandomAggregate: random queries that aggregate the tables of GpuHash::RandomTables.
 #
 # Everything follows from Perl's random numbers: srand() first.
 #
-#	GpuHash::RandomAggregate::schema()		SQL that makes the tables
-#	GpuHash::RandomAggregate::change()		SQL that changes some of them, as another session may
-#	GpuHash::RandomAggregate::settings()	SQL that sets what is drawn of %SETTINGS
 #	GpuHash::RandomAggregate::query(%options)	a query, as a hash:
 #		sql			what to run; its rows are two records, of exact values and of floats
 #		explain		the statement in it that aggregates
@@ -22,147 +19,11 @@ package GpuHash::RandomAggregate;
 use strict;
 use warnings;
 use GpuHash::RandomExpression qw(one_of expression condition);
+use GpuHash::RandomTables qw(@COLUMN @FACTS @CHANGING $ALL);
 
-# What is drawn for each query.
-our %SETTINGS = (
-	'gpuhash.batch_rows' => [256, 1000, 16384],
-	'gpuhash.enable_scan' => [qw(on on on off)],
-	'gpuhash.enable_join' => [qw(on on on off)],
-	enable_partitionwise_aggregate => [qw(on off)],
-	enable_partitionwise_join => [qw(on off)],
-	enable_hashagg => [qw(on on off)],
-	enable_nestloop => [qw(on on off)],
-	enable_material => [qw(on on off)],
-	plan_cache_mode => [qw(auto force_generic_plan)]);
-
-# ------------------------------------------------------------------- tables
-
-# Columns: name, type as GpuHash::RandomExpression calls it or '' for one that it does not
-# know, SQL type, what it is made of k (small, NULL for some) and i.
-my @COLUMN = (
-	[yes => 'bool', 'bool', 'k % 3 = 0'],
-	[may => 'bool', 'bool', 'CASE WHEN i % 3 > 0 THEN k % 2 = 0 END'],
-	[i2 => 'i2', 'int2', 'CASE k % 17 WHEN 0 THEN -32768 WHEN 1 THEN 32767 ELSE k % 300 - 100 END'],
-	[i4 => 'i4', 'int4', 'CASE k % 19 WHEN 0 THEN -2147483648 WHEN 1 THEN 2147483647 ELSE i * 7919 % 2000 - 1000 END'],
-	[i8 => 'i8', 'int8', "CASE k % 23 WHEN 0 THEN '-9223372036854775808'::int8 WHEN 1 THEN 9223372036854775807 ELSE i * i * 1000003 * (i % 3 - 1) END"],
-	[whole => 'i4', 'whole', 'i % 100'],
-	[f4 => 'f4', 'float4', "(CASE k % 29 WHEN 1 THEN 'NaN' WHEN 2 THEN 'inf' WHEN 3 THEN '-inf' WHEN 4 THEN '-0' WHEN 5 THEN '1e30' WHEN 6 THEN '1e-40' ELSE (i / 7.0)::text END)::float4"],
-	[f8 => 'f8', 'float8', "(CASE k % 31 WHEN 1 THEN 'NaN' WHEN 2 THEN '-inf' WHEN 3 THEN '0' WHEN 4 THEN '-0' WHEN 5 THEN '1e150' WHEN 6 THEN '5e-324' ELSE ((i - 1000) / 3.0)::text END)::float8"],
-	[n2 => 'numeric', 'numeric(12, 2)', 'k / 100.0 - 7'],
-	[n5 => 'numeric', 'numeric(25, 5)', "CASE k % 37 WHEN 0 THEN 'NaN' WHEN 1 THEN 99999999999999999999.99999 WHEN 2 THEN -0.00001 ELSE i * 1.001 - 900 END"],
-	[n0 => 'numeric', 'numeric(38, 0)', 'CASE k % 11 WHEN 0 THEN 99999999999999999999999999999999999999 WHEN 1 THEN -99999999999999999999999999999999999998 ELSE i * 12345678901234567::numeric END'],
-	[wide => 'numeric', 'numeric(70, 10)', 'CASE k % 13 WHEN 0 THEN 1e55 WHEN 1 THEN -1e55 WHEN 2 THEN 0 ELSE k * 1.0000000001 END'],
-	[x => 'text', 'text', "CASE WHEN i % 41 = 0 THEN repeat('long ' || k, 900) ELSE repeat('t', (k % 4)::int) || k % 50 END"],
-	[v => 'text', 'varchar(30)', "CASE k % 43 WHEN 0 THEN '' WHEN 1 THEN 't ' ELSE 't' || k % 40 END"],
-	[c => 'char', 'char(6)', "'t' || k % 30"],
-	[d => 'date', 'date', "CASE k % 47 WHEN 0 THEN 'infinity' WHEN 1 THEN '-infinity' ELSE (date '2000-01-01' + (k % 4000 - 2000)::int)::text END::date"],
-	[ts => 'timestamp', 'timestamp', "CASE k % 53 WHEN 0 THEN 'infinity' ELSE (timestamp '1999-01-01' + k * interval '7 hours')::text END::timestamp"],
-	[tz => '', 'timestamptz', "timestamptz '1999-01-01 UTC' + k * interval '7 hours'"],
-	[tm => 'time', 'time', "time '00:00' + k % 1440 * interval '1 minute'"],
-	[o => 'oid', 'oid', '(4294967295 - k % 20)'],
-	# numbers that do not come near any limit; sums of tame4 have no rounding, which depends on the order
-	[g => 'i4', 'int4', 'k % 6'],
-	[tame4 => 'f4', 'float4', '(k % 800) / 8.0'],
-	[tame8 => 'f8', 'float8', '(i % 8000) / 8.0'],
-	# what the engines do not know
-	[any_n => '', 'numeric', "CASE k % 7 WHEN 0 THEN 'inf' WHEN 1 THEN 1.0 WHEN 2 THEN 1.00 ELSE i END::numeric"],
-	[iv => '', 'interval', "k * interval '15 days'"],
-	[u => '', 'uuid', 'md5(k::text)::uuid'],
-	[e => '', 'label', "('e' || k % 5)::label"],
-	# join keys
-	[k4 => 'i4', 'int4', 'k'],
-	[k8 => 'i8', 'int8', 'k % 50']);
-my $ALL = join ', ', 'id', 'late', 'later', map { $_->[0] } @COLUMN;
 my @SUPPORTED = grep { $_->[1] ne '' } @COLUMN;
 my %SAFE = (int => [qw(i2 i4 i8 whole g k4 k8)], numeric => [qw(n2 n5 n0 wide)], float => [qw(tame4 tame8)], bool => [qw(yes may)],
 	ordered => [qw(d ts tm o tz)], text => [qw(x v c)]);
-
-my @FACTS = map { "f$_" } 0 .. 5;
-my @CHANGING = qw(h0 h1);
-
-sub rows_sql
-{
-	my ($rows, $first) = @_;
-	my $distinct = one_of(1, 5, 60, 400, 3000);
-	my $null = one_of(3, 11, 1000000);
-	my $key = one_of("i % $distinct", "i * 7919 % $distinct", "i * i % $distinct");
-	my $from = $first // 1;
-	return 'SELECT i::int AS id, ' . join(', ', map { "($_->[3])::$_->[2]" } @COLUMN) .
-		" FROM (SELECT i, CASE WHEN i % $null = 1 THEN NULL ELSE $key END AS k FROM generate_series($from\::int8, $from + $rows - 1) i) s";
-}
-
-# An empty table; its columns in any order, and some that were dropped.
-sub table_sql
-{
-	my ($name, $options) = @_;
-	my @columns = ('id int', map { "$_->[0] $_->[2]" } @COLUMN);
-	my @place = map { rand } @columns;
-	@columns = @columns[sort { $place[$a] <=> $place[$b] } 0 .. $#columns];
-	my @gone = rand() < 0.4 ? ("gone1 " . one_of(qw(text int8 bool)), 'gone2 int') : ();
-	splice @columns, int(rand(@columns)), 0, $_ for @gone;
-	return "CREATE TABLE $name (" . join(', ', @columns) . ") $options;\n" .
-		join('', map { "ALTER TABLE $name DROP COLUMN " . (split)[0] . ";\n" } @gone);
-}
-
-sub insert_sql
-{
-	my ($name, $rows, $first) = @_;
-	return "INSERT INTO $name (id, " . join(', ', map { $_->[0] } @COLUMN) . ') ' . rows_sql($rows, $first) . ";\n";
-}
-
-sub schema
-{
-	my $sql = "CREATE DOMAIN whole AS int4;\nCREATE TYPE label AS ENUM ('e0', 'e1', 'e2', 'e3', 'e4');\n";
-	my @rows = (0, 1, 90, 700, 2500, 12000);
-	for my $f (0 .. $#FACTS)
-	{
-		$sql .= table_sql($FACTS[$f], '') . insert_sql($FACTS[$f], int($rows[$f] / 2));
-		# attributes that the tuples so far lack
-		$sql .= "ALTER TABLE $FACTS[$f] ADD COLUMN late int4, ADD COLUMN later int4 DEFAULT 7;\n" . insert_sql($FACTS[$f], int(($rows[$f] + 1) / 2), 10000);
-		$sql .= "UPDATE $FACTS[$f] SET late = id % 9, later = CASE WHEN id % 2 = 0 THEN id END WHERE id % 3 = 0;\nDELETE FROM $FACTS[$f] WHERE id % 17 = 5;\n";
-	}
-	# dimensions, by the key's values: unique ones, several of each, none; NULLs; wide rows
-	$sql .= 'CREATE TABLE d0 AS SELECT i AS dk, i % 7 AS dg, i * 100000 AS dv, (i % 4)::numeric(6, 2) AS dn, \'name \' || i % 9 AS dt, i / 8.0::float8 AS df, i % 3 = 0 AS db, date \'2000-01-01\' + i AS dd FROM generate_series(0, 60) i;
-CREATE TABLE d1 AS SELECT CASE WHEN i % 20 > 0 THEN (i % 40)::int8 END AS dk, i % 3 AS dg, CASE WHEN i % 5 > 0 THEN i END AS dv, (i / 3.0)::numeric(8, 3) AS dn, repeat(\'name \' || i % 30, 30) AS dt, i / 8.0::float8 AS df, NULL::bool AS db, date \'2000-01-01\' + i % 5 AS dd FROM generate_series(1, 120) i;
-CREATE TABLE d2 AS SELECT i::int2 AS dk, i AS dg, i AS dv, i::numeric(5, 1) AS dn, \'one \' || i AS dt, i::float8 AS df, true AS db, date \'2000-01-01\' AS dd FROM generate_series(3, 12) i;
-CREATE TABLE d3 (LIKE d0);
-';
-	$sql .= table_sql('parted', 'PARTITION BY HASH (g)');
-	$sql .= "CREATE TABLE parted$_ PARTITION OF parted FOR VALUES WITH (MODULUS 3, REMAINDER $_);\n" for 0 .. 2;
-	$sql .= insert_sql('parted', 900) . "ALTER TABLE parted ADD COLUMN late int4, ADD COLUMN later int4 DEFAULT 7;\n" . insert_sql('parted', 300, 2000);
-	for my $h (@CHANGING)
-	{
-		$sql .= table_sql($h, 'WITH (fillfactor = ' . one_of(60, 100) . ', autovacuum_enabled = off)') . "ALTER TABLE $h ADD COLUMN late int4, ADD COLUMN later int4 DEFAULT 7;\n" . insert_sql($h, 1500) . "CREATE INDEX ON $h (id);\n";
-	}
-	$sql .= "CREATE VIEW barrier WITH (security_barrier) AS SELECT * FROM f3 WHERE id % 5 <> 2;
-CREATE VIEW both_tables AS SELECT $ALL FROM f2 WHERE g > 1 UNION ALL SELECT $ALL FROM f3 WHERE may;
-";
-	return $sql . "VACUUM ANALYZE;\n";
-}
-
-# One statement, or several in a transaction, of a session that changes the tables.
-sub change
-{
-	my $h = one_of(@CHANGING);
-	my ($n, $m) = (1 + int(rand(9)), 2 + int(rand(8)));
-	my $first = 10000 + int(rand(1e6));
-	my @kind = (
-		"UPDATE $h SET i4 = $n, tame8 = tame8 + 0.125, n2 = n2 + 1 WHERE id % $m = 1",
-		"UPDATE $h SET id = id + 1, x = x || '.' WHERE id % 13 = $n",
-		"DELETE FROM $h WHERE id % 10 = $n; " . insert_sql($h, 150, $first),
-		"DELETE FROM $h WHERE ctid IN (SELECT ctid FROM $h LIMIT 200); " . insert_sql($h, 200, $first),
-		"BEGIN; UPDATE $h SET k4 = k4 + 1 WHERE id % $m = 0; ROLLBACK",
-		"BEGIN; SAVEPOINT s; DELETE FROM $h WHERE id % $m = 0; ROLLBACK TO s; UPDATE $h SET g = $n WHERE id % 20 = $m; COMMIT",
-		"BEGIN; SELECT count(*) FROM (SELECT 1 FROM $h WHERE id % $m = 0 FOR SHARE) s; COMMIT",
-		"VACUUM $h", "VACUUM (FREEZE) $h", "VACUUM ANALYZE $h");
-	return one_of(@kind);
-}
-
-sub settings
-{
-	return join('; ', map { "SET $_ = " . one_of(@{ $SETTINGS{$_} }) } sort keys %SETTINGS) .
-		($ENV{GPUHASH_RANDOM_SETTINGS} ? "; $ENV{GPUHASH_RANDOM_SETTINGS}" : '');
-}
 
 # ------------------------------------------------------------------ sources
 
