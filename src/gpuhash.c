@@ -29,6 +29,7 @@ bool		gh_enabled = true;
 bool		gh_enable_join = true;
 bool		gh_enable_scan = true;
 bool		gh_enable_aggregate = true;
+bool		gh_enable_rows = true;
 int			gh_engine_setting = GH_ENGINE_AUTO;
 int			gh_fallback_setting = GH_FALLBACK_CPU;
 bool		gh_force_offload = false;
@@ -88,6 +89,16 @@ define_switches(void)
 							 NULL,
 							 NULL,
 							 NULL);
+	DefineCustomBoolVariable("gpuhash.enable_rows",
+							 "Lets the planner consider GpuHashRows, which returns the rows of joins that the GPU does.",
+							 NULL,
+							 &gh_enable_rows,
+							 true,
+							 PGC_USERSET,
+							 GUC_EXPLAIN,
+							 NULL,
+							 NULL,
+							 NULL);
 	DefineCustomBoolVariable("gpuhash.enable_scan",
 							 "Lets the planner consider GpuHashScan, and GpuHashJoin and GpuHashAggregate read the pages of a table by themselves.",
 							 "When off, tables are scanned by PostgreSQL's executor alone.",
@@ -99,7 +110,7 @@ define_switches(void)
 							 NULL,
 							 NULL);
 	DefineCustomBoolVariable("gpuhash.force_offload",
-							 "Chooses GpuHashScan, GpuHashJoin and GpuHashAggregate wherever they are legal, whatever they cost.",
+							 "Chooses GpuHashScan, GpuHashJoin, GpuHashRows and GpuHashAggregate wherever they are legal, whatever they cost.",
 							 "For tests.",
 							 &gh_force_offload,
 							 false,
@@ -265,6 +276,7 @@ _PG_init(void)
 	MarkGUCPrefixReserved("gpuhash");
 	gh_rowscan_init();
 	gh_join_init();
+	gh_rows_init();
 	gh_aggregate_init();
 	gh_why_init();
 	gh_registry_init();

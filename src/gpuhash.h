@@ -45,6 +45,7 @@ extern bool gh_enabled;
 extern bool gh_enable_join;
 extern bool gh_enable_scan;
 extern bool gh_enable_aggregate;
+extern bool gh_enable_rows;
 extern int	gh_engine_setting;
 extern int	gh_fallback_setting;
 extern bool gh_force_offload;
@@ -80,5 +81,8 @@ extern void gh_rowscan_init(void);
 
 /* ---- aggregate/path.c ---- */
 extern void gh_aggregate_init(void);
+
+/* ---- aggregate/rows_path.c ---- */
+extern void gh_rows_init(void);
 
 #endif							/* GPUHASH_H */

@@ -52,7 +52,7 @@ static const char *
 why_not(const GhAggregateNode *node)
 {
 	/* which of 0 and -0 a group has would depend on time */
-	for (int k = 0; k < node->nkeys; k++)
+	for (int k = 0; node->collected == NULL && k < node->nkeys; k++)
 		if (gh_class_is_float(node->key_types[k].value_class))
 			return "a key is a float";
 	if (node->nkeys > GH_SCAN_KEYS_MAX)
@@ -150,6 +150,7 @@ scan_options(GhAggregateNode *node)
 	options->keys = scan_keys(node);
 	options->naggregates = node->naggregates;
 	options->aggregates = node->program.aggregates;
+	options->each_row = node->collected != NULL;
 	options->joins_at = node->program.nfilters;
 	if (node->nkeys > 0)
 		options->groups = (uint64) Max(node->css.ss.ps.plan->plan_rows, 1);
@@ -254,7 +255,7 @@ add_kept_rows(GhAggregateNode *node)
 
 /* ---------------------------------------------------------------- results */
 
-/* The device's groups, into those that rows handed back have made. */
+/* The device's groups, or rows, go to those that rows handed back have made. */
 static bool
 merge_results(GhAggregateNode *node)
 {
@@ -279,7 +280,10 @@ merge_results(GhAggregateNode *node)
 			supply->failed = true;
 			return false;
 		}
-		gh_groups_merge_scan(node->groups, buffer, bytes);
+		if (node->collected != NULL)
+			gh_collect_records(node, buffer, bytes);
+		else
+			gh_groups_merge_scan(node->groups, buffer, bytes);
 		gh_aggregate_keep_within_memory(node);
 	}
 	return true;

@@ -22,6 +22,7 @@
 static Node *create_state(CustomScan *cscan);
 static void begin_aggregate(CustomScanState *css, EState *estate, int eflags);
 static TupleTableSlot *exec_aggregate(CustomScanState *css);
+static TupleTableSlot *exec_rows(CustomScanState *css);
 static void end_aggregate(CustomScanState *css);
 static void rescan_aggregate(CustomScanState *css);
 
@@ -30,10 +31,28 @@ const CustomScanMethods gh_aggregate_scan_methods = {
 	.CreateCustomScanState = create_state,
 };
 
+const CustomScanMethods gh_rows_scan_methods = {
+	.CustomName = GH_ROWS_NAME,
+	.CreateCustomScanState = create_state,
+};
+
 static const CustomExecMethods exec_methods = {
 	.CustomName = GH_AGGREGATE_NAME,
 	.BeginCustomScan = begin_aggregate,
 	.ExecCustomScan = exec_aggregate,
+	.EndCustomScan = end_aggregate,
+	.ReScanCustomScan = rescan_aggregate,
+	.EstimateDSMCustomScan = gh_aggregate_estimate_dsm,
+	.InitializeDSMCustomScan = gh_aggregate_init_dsm,
+	.ReInitializeDSMCustomScan = gh_aggregate_reinit_dsm,
+	.InitializeWorkerCustomScan = gh_aggregate_init_worker,
+	.ExplainCustomScan = gh_aggregate_explain,
+};
+
+static const CustomExecMethods rows_exec_methods = {
+	.CustomName = GH_ROWS_NAME,
+	.BeginCustomScan = begin_aggregate,
+	.ExecCustomScan = exec_rows,
 	.EndCustomScan = end_aggregate,
 	.ReScanCustomScan = rescan_aggregate,
 	.EstimateDSMCustomScan = gh_aggregate_estimate_dsm,
@@ -51,7 +70,7 @@ create_state(CustomScan *cscan)
 	GhAggregateNode *node = palloc0(sizeof(GhAggregateNode));
 
 	NodeSetTag(node, T_CustomScanState);
-	node->css.methods = &exec_methods;
+	node->css.methods = cscan->methods == &gh_rows_scan_methods ? &rows_exec_methods : &exec_methods;
 	return (Node *) node;
 }
 
@@ -157,6 +176,8 @@ begin_aggregate(CustomScanState *css, EState *estate, int eflags)
 	node->timing = (estate->es_instrument & INSTRUMENT_TIMER) != 0;
 	node->phase = GH_AGGREGATE_START;
 	gh_device_init(node);
+	if (css->methods == &rows_exec_methods)
+		gh_collect_init(node, estate);
 }
 
 /* ------------------------------------------------------------ what comes out */
@@ -256,6 +277,35 @@ exec_aggregate(CustomScanState *css)
 	return NULL;
 }
 
+/* Reads the input, where its rows are not passed on.  Whether this process has rows to return. */
+static bool
+collect_rows(GhAggregateNode *node)
+{
+	if (node->member != NULL && !gh_aggregate_attach(node))
+		return false;
+	gh_aggregate_types(node);
+	gh_aggregate_read_input(node);
+	node->ran = true;
+	if (node->member != NULL)
+		gh_aggregate_leave(node);
+	return true;
+}
+
+/* ExecCustomScan of a GpuHashRows */
+static TupleTableSlot *
+exec_rows(CustomScanState *css)
+{
+	GhAggregateNode *node = (GhAggregateNode *) css;
+
+	if (node->phase == GH_AGGREGATE_START)
+		node->phase = collect_rows(node) ? GH_AGGREGATE_EMIT : GH_AGGREGATE_DONE;
+	if (node->phase == GH_AGGREGATE_EMIT && gh_collect_next(node))
+		return css->ss.ps.ps_ProjInfo != NULL ? ExecProject(css->ss.ps.ps_ProjInfo) :
+			css->ss.ss_ScanTupleSlot;
+	node->phase = GH_AGGREGATE_DONE;
+	return NULL;
+}
+
 /* -------------------------------------------------------- rescans, the end */
 
 /* Forgets the groups, and what was prepared for the input as it was. */
@@ -269,12 +319,23 @@ forget_groups(GhAggregateNode *node)
 	if (node->groups != NULL)
 		gh_groups_destroy(node->groups);
 	node->groups = NULL;
+	if (node->collected != NULL)
+		gh_collect_clear(node);
+	node->passes_on = false;
 	gh_aggregate_forget_program(node);
 	/* the joins see to theirs */
 	gh_pages_park(&node->own_pages);
 }
 
-/* Groups that are all in memory are kept where the input cannot have changed. */
+/* Whether what is there can come out once more, where the input cannot have changed. */
+static bool
+may_keep(const GhAggregateNode *node)
+{
+	if (node->phase == GH_AGGREGATE_START || node->member != NULL)
+		return false;
+	return node->collected != NULL ? !node->passes_on : node->groups != NULL && node->files == NULL;
+}
+
 static void
 rescan_aggregate(CustomScanState *css)
 {
@@ -283,10 +344,11 @@ rescan_aggregate(CustomScanState *css)
 	/* the core does this for left and right subtrees only */
 	if (css->ss.ps.chgParam != NULL)
 		UpdateChangedParamSet(node->child, css->ss.ps.chgParam);
-	if (node->phase != GH_AGGREGATE_START && node->groups != NULL && node->files == NULL &&
-		node->member == NULL && css->ss.ps.chgParam == NULL)
+	if (css->ss.ps.chgParam == NULL && may_keep(node))
 	{
 		node->next_group = 0;
+		if (node->collected != NULL)
+			gh_collect_rewind(node);
 		node->phase = GH_AGGREGATE_EMIT;
 		return;
 	}

@@ -27,7 +27,7 @@ typedef struct GhAggregateCounts
 	uint64		pages;			/* read by the node itself */
 	uint64		rows;			/* that the child had for it */
 	uint64		back;			/* of them, by PostgreSQL's expressions */
-	uint64		groups;			/* that came out of the input, or its parts */
+	uint64		groups;			/* that came out of the input, or its parts; or rows that were kept */
 	Size		memory;			/* bytes of groups, at most */
 	uint64		disk;			/* bytes written to files */
 	instr_time	build_time;		/* the joins' inner sides read */
@@ -97,8 +97,10 @@ typedef struct GhAggregateNode
 	GhSqlValue *key_values;		/* of one row */
 	uint32	   *found;			/* groups of a batch's rows */
 
-	/* the groups */
+	/* the groups, or, where `collected` is set, the rows themselves */
 	GhAggregatePhase phase;
+	struct GhCollected *collected;
+	bool		passes_on;		/* the child's rows come out as they come */
 	Size		memory_limit;
 	GhGroups   *groups;
 	uint32		ngroups;		/* when their memory was asked for */
@@ -121,6 +123,16 @@ extern void gh_aggregate_reread(GhAggregateNode *node, BlockNumber block, bool c
 extern void gh_aggregate_start_anew(GhAggregateNode *node);
 extern void gh_aggregate_keep_within_memory(GhAggregateNode *node);
 
+/* collect.c */
+extern void gh_collect_init(GhAggregateNode *node, EState *estate);
+extern void gh_collect_scan_tuple(GhAggregateNode *node);
+extern void gh_collect_batch(GhAggregateNode *node, const GhVectorBatch *batch);
+extern void gh_collect_records(GhAggregateNode *node, const char *records, Size size);
+extern bool gh_collect_child_row(GhAggregateNode *node);
+extern void gh_collect_clear(GhAggregateNode *node);
+extern void gh_collect_rewind(GhAggregateNode *node);
+extern bool gh_collect_next(GhAggregateNode *node);
+
 /* rows.c */
 extern bool gh_store_value(GhLoad load, int scale, Datum value, GhVector *vector, int row);
 extern bool gh_aggregate_read_rows(GhAggregateNode *node);
@@ -138,6 +150,7 @@ extern void gh_aggregate_reinit_dsm(CustomScanState *css, ParallelContext *pcxt,
 extern void gh_aggregate_init_worker(CustomScanState *css, shm_toc *toc, void *coordinate);
 extern bool gh_aggregate_attach(GhAggregateNode *node);
 extern bool gh_aggregate_hand_over(GhAggregateNode *node);
+extern void gh_aggregate_leave(GhAggregateNode *node);
 extern void gh_aggregate_drop_file(GhAggregateNode *node);
 extern bool gh_aggregate_put_shared(GhAggregateNode *node);
 

@@ -23,6 +23,8 @@ show_keys(GhAggregateNode *node, List *ancestors, ExplainState *es)
 	bool		prefix = gh_explained_relations(es) > 1 || es->verbose;
 	List	   *names = NIL;
 
+	if (node->collected != NULL)
+		return;
 	/* in node->keys, columns have plan.c's marks */
 	for (int k = 0; k < node->nkeys; k++)
 	{
@@ -101,9 +103,14 @@ gh_aggregate_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 		ExplainPropertyUInteger("Pages", NULL, counts->pages, es);
 	ExplainPropertyUInteger("Input Rows", NULL, counts->rows, es);
 	ExplainPropertyUInteger("Rows Handed Back", NULL, counts->back, es);
-	if (node->nkeys > 0 || es->format != EXPLAIN_FORMAT_TEXT)
-		ExplainPropertyUInteger("Groups", NULL, counts->groups, es);
-	ExplainPropertyUInteger("Memory Usage", "kB", to_kilobytes(counts->memory), es);
+	if (node->collected != NULL)
+		ExplainPropertyUInteger("Rows Collected", NULL, counts->groups, es);
+	else
+	{
+		if (node->nkeys > 0 || es->format != EXPLAIN_FORMAT_TEXT)
+			ExplainPropertyUInteger("Groups", NULL, counts->groups, es);
+		ExplainPropertyUInteger("Memory Usage", "kB", to_kilobytes(counts->memory), es);
+	}
 	if (counts->device_pages > 0)
 	{
 		ExplainPropertyText("Page Supply", page_supply(counts), es);

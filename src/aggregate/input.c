@@ -91,6 +91,12 @@ gh_add_input_row(GhAggregateNode *node)
 	scan->tts_flags &= ~TTS_FLAG_EMPTY;
 	scan->tts_nvalid = scan->tts_tupleDescriptor->natts;
 	econtext->ecxt_scantuple = scan;
+	if (node->collected != NULL)
+	{
+		MemoryContextSwitchTo(saved);
+		gh_collect_scan_tuple(node);
+		return;
+	}
 	for (int k = 0; k < node->nkeys; k++)
 	{
 		bool		null;
@@ -201,6 +207,12 @@ gh_aggregate_batch(GhAggregateNode *node, instr_time *clock)
 	if (gh_aggregate_order_matters(node))
 		keep_order(batch);
 	gh_aggregate_clock(node, &node->counts.evaluate_time, clock);
+	if (node->collected != NULL)
+	{
+		gh_collect_batch(node, batch);
+		gh_aggregate_clock(node, &node->counts.group_time, clock);
+		return;
+	}
 	if (node->nkeys > 0)
 		gh_groups_find(node->groups, batch, program->key_vectors, node->found);
 	gh_cpu_aggregate(program->aggregates, node->naggregates, batch,
@@ -378,7 +390,8 @@ gh_aggregate_keep_within_memory(GhAggregateNode *node)
 {
 	Size		bytes;
 
-	if (gh_groups_count(node->groups) == node->ngroups)
+	/* rows that are collected see to that by themselves */
+	if (node->collected != NULL || gh_groups_count(node->groups) == node->ngroups)
 		return;
 	node->ngroups = gh_groups_count(node->groups);
 	bytes = gh_groups_bytes(node->groups);
@@ -408,6 +421,11 @@ gh_aggregate_start_anew(GhAggregateNode *node)
 	node->files = NULL;
 	if (node->member != NULL)
 		gh_aggregate_drop_file(node);
+	if (node->collected != NULL)
+	{
+		gh_collect_clear(node);
+		return;
+	}
 	gh_groups_reset(node->groups);
 	node->ngroups = 0;
 }
@@ -459,14 +477,20 @@ gh_aggregate_read_input(GhAggregateNode *node)
 	GhJoinedInput input = open_input(node);
 
 	node->by_rows = input == GH_JOINED_ROWS;
+	node->passes_on = node->collected != NULL && node->by_rows;
+	if (node->passes_on)
+		return;
 	while (read_some(node, &input))
 	{
 		CHECK_FOR_INTERRUPTS();
 		node->by_rows = input == GH_JOINED_ROWS;
 		gh_aggregate_keep_within_memory(node);
 	}
-	node->counts.groups += gh_groups_count(node->groups);
-	node->counts.memory = Max(node->counts.memory, gh_groups_bytes(node->groups));
+	if (node->collected == NULL)
+	{
+		node->counts.groups += gh_groups_count(node->groups);
+		node->counts.memory = Max(node->counts.memory, gh_groups_bytes(node->groups));
+	}
 	gh_pages_park(node->pages);
 	if (node->joined != NULL && node->joined->open)
 		gh_joined_close(node);

@@ -22,6 +22,7 @@
 #include "utils/spccache.h"
 
 #include "aggregate/input_path.h"
+#include "aggregate/rows_path.h"
 #include "join/join.h"
 #include "layout.h"
 #include "session.h"
@@ -130,7 +131,7 @@ gh_scan_below_joins(PlannerInfo *root, Path *path)
 		gh_is_plain_table(root, outer->parent) ? outer : NULL;
 }
 
-/* The cheapest of the paths that are such joins, or NULL. */
+/* The cheapest of the paths that are such joins, or return their rows; or NULL. */
 Path *
 gh_find_joins(PlannerInfo *root, List *paths)
 {
@@ -143,6 +144,7 @@ gh_find_joins(PlannerInfo *root, List *paths)
 
 		if (IsA(path, ProjectionPath))
 			path = ((ProjectionPath *) path)->subpath;
+		path = gh_rows_unwrapped(path);
 		if ((best == NULL || path->total_cost < best->total_cost) &&
 			gh_scan_below_joins(root, path) != NULL)
 			best = path;

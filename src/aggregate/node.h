@@ -1,6 +1,6 @@
 /*
  * node.h
- *		GpuHashAggregate: what the planner's half hands to the executor's half, and what
+ *		GpuHashAggregate, and GpuHashRows, which is the same without groups: what the planner's half hands to the executor's half, and what
  *		the executor's files share.
  */
 #ifndef GPUHASH_AGGREGATE_NODE_H
@@ -20,6 +20,8 @@
 
 /* Also the name that EXPLAIN shows. */
 #define GH_AGGREGATE_NAME "GpuHashAggregate"
+/* Likewise, of the node that returns rows in place of groups. */
+#define GH_ROWS_NAME "GpuHashRows"
 
 /* ---- functions.c: PostgreSQL's aggregates ---- */
 
@@ -239,7 +241,11 @@ typedef enum GhAggregateExprs
 } GhAggregateExprs;
 
 extern const CustomScanMethods gh_aggregate_scan_methods;
+extern const CustomScanMethods gh_rows_scan_methods;
 extern Plan *gh_aggregate_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path,
 							   List *tlist, List *clauses, List *custom_plans);
+/* Of a GpuHashRows: its keys are the child's columns, and there are no aggregates. */
+extern Plan *gh_rows_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist,
+						  List *clauses, List *custom_plans);
 
 #endif							/* GPUHASH_AGGREGATE_NODE_H */

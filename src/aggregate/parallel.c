@@ -394,6 +394,28 @@ is_last(GhAggregateShared *shared, bool done)
 	return last;
 }
 
+static void
+leave_counts(GhAggregateNode *node)
+{
+	GhAggregateShared *shared = node->member->shared;
+
+	SpinLockAcquire(&shared->mutex);
+	add_counts(&shared->totals, &node->counts);
+	SpinLockRelease(&shared->mutex);
+}
+
+/*
+ * This participant has collected the rows of its part, and returns them itself.  There is nothing left for those
+ * that have not begun, unless rows are passed on.
+ */
+void
+gh_aggregate_leave(GhAggregateNode *node)
+{
+	if (!node->passes_on)
+		(void) is_last(node->member->shared, true);
+	leave_counts(node);
+}
+
 /*
  * This participant has read its part.  True: it was the last one, and has the groups of all;
  * else it has left them.
@@ -419,8 +441,6 @@ gh_aggregate_hand_over(GhAggregateNode *node)
 	}
 	if (member->merges)
 		merge_groups(node);
-	SpinLockAcquire(&shared->mutex);
-	add_counts(&shared->totals, &node->counts);
-	SpinLockRelease(&shared->mutex);
+	leave_counts(node);
 	return member->merges;
 }

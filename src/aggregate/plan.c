@@ -109,10 +109,8 @@ make_scan_tlist(List *exprs)
 	return tlist;
 }
 
-/* PlanCustomPath: the plan node for a path that path.c made. */
-Plan *
-gh_aggregate_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist,
-				  List *clauses, List *custom_plans)
+static Plan *
+make_plan(CustomPath *path, List *tlist, List *custom_plans, const CustomScanMethods *methods)
 {
 	CustomScan *cscan = makeNode(CustomScan);
 	Plan	   *child = linitial(custom_plans);
@@ -141,6 +139,22 @@ gh_aggregate_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tl
 	cscan->custom_private = list_make4(makeInteger(list_length(columns)), places,
 									   makeInteger(list_length(scan)), functions);
 	cscan->custom_scan_tlist = make_scan_tlist(list_concat(scan, aggregates));
-	cscan->methods = &gh_aggregate_scan_methods;
+	cscan->methods = methods;
 	return &cscan->scan.plan;
+}
+
+/* PlanCustomPath: the plan node for a path that path.c made. */
+Plan *
+gh_aggregate_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist,
+				  List *clauses, List *custom_plans)
+{
+	return make_plan(path, tlist, custom_plans, &gh_aggregate_scan_methods);
+}
+
+/* PlanCustomPath: likewise for one of rows_path.c. */
+Plan *
+gh_rows_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist, List *clauses,
+			 List *custom_plans)
+{
+	return make_plan(path, tlist, custom_plans, &gh_rows_scan_methods);
 }

@@ -210,6 +210,8 @@ gh_aggregate_read_rows(GhAggregateNode *node)
 	instr_time	clock = {0};
 	bool		more;
 
+	if (node->collected != NULL)
+		return gh_collect_child_row(node);
 	if (node->rows == NULL)
 		node->rows = make_buffer(node);
 	gh_aggregate_clock(node, NULL, &clock);

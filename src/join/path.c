@@ -23,6 +23,7 @@
 #include "optimizer/restrictinfo.h"
 #include "utils/lsyscache.h"
 
+#include "aggregate/rows_path.h"
 #include "gpuhash.h"
 #include "join/join.h"
 #include "planning.h"
@@ -208,7 +209,7 @@ real_cost(Path *path, Cost *startup, Cost *total)
 		join = ((GatherPath *) join)->subpath;
 	else if (IsA(join, GatherMergePath))
 		join = ((GatherMergePath *) join)->subpath;
-	if (gh_is_join_path(join))
+	if (gh_is_join_path(join) || gh_rows_joins(join) != NULL)
 	{
 		*startup += join->startup_cost * (1 / GH_FORCED_SCALE - 1);
 		*total += join->total_cost * (1 / GH_FORCED_SCALE - 1);
@@ -371,6 +372,7 @@ add_join_path(const JoinInputs *inputs, Path *any_outer, Path *any_inner)
 		.clauses = extra->restrictlist,
 		.rows = joinrel->rows,
 	};
+	bool		may_win;
 
 	if (!gh_force_offload && outer->rows + inner->rows < GH_MIN_ROWS)
 		return;
@@ -390,11 +392,11 @@ add_join_path(const JoinInputs *inputs, Path *any_outer, Path *any_inner)
 	}
 	cost_join(inputs, &choice);
 	/* most of a large query's joins have cheaper paths */
-	if (!gh_path_may_win(joinrel, outer, inner, choice.startup_cost, choice.total_cost,
-						 required_outer))
+	may_win = gh_path_may_win(joinrel, outer, inner, choice.startup_cost, choice.total_cost, required_outer);
+	if (!may_win && !gh_rows_may_win(outer))
 		return;
 	param_info = gh_join_param_info(param_info, outer, inner, choice.clauses);
-	add_path(joinrel, (Path *) make_join_path(inputs, &choice, param_info));
+	gh_rows_add_paths(inputs->root, (Path *) make_join_path(inputs, &choice, param_info), may_win, add_path);
 }
 
 /*
@@ -416,7 +418,7 @@ add_partial_join_path(const JoinInputs *inputs, Path *any_outer, Path *any_inner
 
 	choice.rows = clamp_row_est(inputs->joinrel->rows / gh_parallel_divisor(choice.workers));
 	cost_join(inputs, &choice);
-	add_partial_path(inputs->joinrel, (Path *) make_join_path(inputs, &choice, NULL));
+	gh_rows_add_paths(inputs->root, (Path *) make_join_path(inputs, &choice, NULL), true, add_partial_path);
 }
 
 /*
@@ -598,7 +600,7 @@ may_win(const JoinInputs *inputs, JoinType jointype)
 		 (inner->rows == outer->rows && inner->pathtarget->width > outer->pathtarget->width)))
 		return false;
 	/* or others than of these two */
-	if (joinrel->consider_startup ||
+	if (joinrel->consider_startup || gh_rows_may_win(outer) ||
 		(joinrel->consider_parallel && inputs->outerrel->partial_pathlist != NIL))
 		return true;
 	startup = outer->startup_cost + inner->total_cost;

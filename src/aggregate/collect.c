@@ -1,0 +1,223 @@
+/*
+ * collect.c
+ *		GpuHashRows: the rows themselves come out of the node, where others are added to groups.
+ *
+ * What the program, or a scan of an engine, makes of the rows is the same as for groups; here every row is
+ * kept, in a tuplestore, and nothing is compared.  Nothing comes out before all is read: so whatever happens
+ * to the device until then, the rows can be made anew.
+ *
+ * Where the joins' rows come through the executor after all, they are passed on one by one.
+ */
+#include "postgres.h"
+
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+#include "utils/tuplestore.h"
+
+#include "aggregate/exec.h"
+#include "aggregate/groups.h"
+#include "engine/scan.h"
+
+/* Rows whose by-reference values are made before memory for them is given back. */
+#define GH_COLLECT_ROWS 64
+
+typedef struct GhCollected
+{
+	Tuplestorestate *store;		/* NULL: nothing was kept */
+	TupleTableSlot *kept;		/* a row as it is in there */
+	MemoryContext values;		/* of rows that are being put there */
+	int			nvalues;		/* rows since that was emptied */
+} GhCollected;
+
+void
+gh_collect_init(GhAggregateNode *node, EState *estate)
+{
+	GhCollected *collected = palloc0(sizeof(GhCollected));
+
+	collected->kept = ExecInitExtraTupleSlot(estate, node->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor,
+											 &TTSOpsMinimalTuple);
+	collected->values = AllocSetContextCreate(CurrentMemoryContext, "GpuHashRows values", ALLOCSET_DEFAULT_SIZES);
+	node->collected = collected;
+}
+
+/* ------------------------------------------------------------------- rows in */
+
+static Tuplestorestate *
+store_of(GhAggregateNode *node)
+{
+	GhCollected *collected = node->collected;
+	MemoryContext saved;
+
+	if (collected->store != NULL)
+		return collected->store;
+	saved = MemoryContextSwitchTo(node->css.ss.ps.state->es_query_cxt);
+	/* read from the start once more by a rescan, never backward */
+	collected->store = tuplestore_begin_heap(false, false, work_mem);
+	tuplestore_set_eflags(collected->store, EXEC_FLAG_REWIND);
+	MemoryContextSwitchTo(saved);
+	return collected->store;
+}
+
+/* The row whose columns are in the scan tuple. */
+void
+gh_collect_scan_tuple(GhAggregateNode *node)
+{
+	TupleTableSlot *scan = node->css.ss.ss_ScanTupleSlot;
+
+	tuplestore_putvalues(store_of(node), scan->tts_tupleDescriptor, scan->tts_values, scan->tts_isnull);
+	node->counts.groups++;
+}
+
+/* Sets a column of the scan tuple, in memory that lasts until the next row. */
+static inline void
+set_column(GhAggregateNode *node, int k, GhSqlValue value)
+{
+	TupleTableSlot *scan = node->css.ss.ss_ScanTupleSlot;
+
+	scan->tts_values[k] = gh_datum_of_value(&node->key_types[k], value, &scan->tts_isnull[k]);
+}
+
+/* Before the values of a row are made. */
+static MemoryContext
+begin_values(GhCollected *collected)
+{
+	if (++collected->nvalues == GH_COLLECT_ROWS)
+	{
+		MemoryContextReset(collected->values);
+		collected->nvalues = 0;
+	}
+	return MemoryContextSwitchTo(collected->values);
+}
+
+/* The live rows of a batch. */
+void
+gh_collect_batch(GhAggregateNode *node, const GhVectorBatch *batch)
+{
+	for (uint32 row = 0; row < batch->nrows; row++)
+	{
+		MemoryContext saved;
+
+		if (batch->state[row] != GH_ROW_LIVE)
+			continue;
+		saved = begin_values(node->collected);
+		for (int k = 0; k < node->nkeys; k++)
+		{
+			const GhVector *vector = &batch->vectors[node->program.key_vectors[k]];
+			GhSqlValue	value = {0, 0, GH_SQL_NULL};
+
+			if (!vector->null[row])
+			{
+				value.kind = GH_SQL_HELD;
+				value.low = vector->low[row];
+				if (node->key_types[k].typlen < 0)
+					value.high = vector->high[row];
+			}
+			set_column(node, k, value);
+		}
+		MemoryContextSwitchTo(saved);
+		gh_collect_scan_tuple(node);
+	}
+}
+
+/* A row of an engine's scan: the first of the records, of which so many bytes are left.  Its size. */
+static Size
+collect_record(GhAggregateNode *node, const char *records, Size left)
+{
+	const GhScanGroup *record = (const GhScanGroup *) records;
+	const GhScanValue *held = (const GhScanValue *) (record + 1);
+	Size		least = sizeof(GhScanGroup) + sizeof(GhScanValue) * node->nkeys;
+	MemoryContext saved;
+
+	if (left < least || record->bytes % 8 != 0 || record->bytes < least || record->bytes > left)
+		elog(ERROR, "row of a scan has a wrong size");
+	saved = begin_values(node->collected);
+	for (int k = 0; k < node->nkeys; k++)
+	{
+		GhSqlValue	value = {held[k].low, held[k].high, GH_SQL_HELD};
+
+		if ((record->nulls >> k & 1) != 0)
+			value.kind = GH_SQL_NULL;
+		else if (gh_key_is_bytes(&node->key_types[k], &value))
+		{
+			if (held[k].low > record->bytes || held[k].high > record->bytes - held[k].low)
+				elog(ERROR, "row of a scan has a value that is not in it");
+			value.low += (uintptr_t) record;
+		}
+		set_column(node, k, value);
+	}
+	MemoryContextSwitchTo(saved);
+	gh_collect_scan_tuple(node);
+	return record->bytes;
+}
+
+/* Rows as engine/scan.h has them, one behind the other. */
+void
+gh_collect_records(GhAggregateNode *node, const char *records, Size size)
+{
+	for (Size at = 0; at < size;)
+	{
+		CHECK_FOR_INTERRUPTS();
+		at += collect_record(node, records + at, size - at);
+	}
+}
+
+/* The child's next row; false: there are no more. */
+bool
+gh_collect_child_row(GhAggregateNode *node)
+{
+	TupleTableSlot *slot = ExecProcNode(node->child);
+
+	if (TupIsNull(slot))
+		return false;
+	tuplestore_puttupleslot(store_of(node), slot);
+	node->counts.groups++;
+	node->counts.rows++;
+	return true;
+}
+
+/* What was collected is forgotten. */
+void
+gh_collect_clear(GhAggregateNode *node)
+{
+	if (node->collected->store != NULL)
+		tuplestore_end(node->collected->store);
+	node->collected->store = NULL;
+	MemoryContextReset(node->collected->values);
+	node->collected->nvalues = 0;
+}
+
+/* ------------------------------------------------------------------ rows out */
+
+/* Begins with the first row again. */
+void
+gh_collect_rewind(GhAggregateNode *node)
+{
+	if (node->collected->store != NULL)
+		tuplestore_rescan(node->collected->store);
+}
+
+/* The next row into the scan tuple, from the child or from what was collected; false: there are no more. */
+bool
+gh_collect_next(GhAggregateNode *node)
+{
+	TupleTableSlot *scan = node->css.ss.ss_ScanTupleSlot;
+	TupleTableSlot *from = node->collected->kept;
+
+	CHECK_FOR_INTERRUPTS();
+	ResetExprContext(node->css.ss.ps.ps_ExprContext);
+	if (node->passes_on)
+		from = ExecProcNode(node->child);
+	else if (node->collected->store == NULL ||
+			 !tuplestore_gettupleslot(node->collected->store, true, false, from))
+		return false;
+	if (TupIsNull(from))
+		return false;
+	slot_getallattrs(from);
+	ExecClearTuple(scan);
+	memcpy(scan->tts_values, from->tts_values, sizeof(Datum) * node->ncolumns);
+	memcpy(scan->tts_isnull, from->tts_isnull, sizeof(bool) * node->ncolumns);
+	ExecStoreVirtualTuple(scan);
+	node->css.ss.ps.ps_ExprContext->ecxt_scantuple = scan;
+	return true;
+}

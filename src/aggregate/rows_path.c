@@ -1,0 +1,185 @@
+/*
+ * rows_path.c
+ *		When the planner considers a GpuHashRows, and what it costs.
+ *
+ * The node stands above a chain of GpuHashJoins over a scan, as GpuHashAggregate does, and returns their rows.
+ * It is considered with each path of a join, where a device is expected to do the scans and the joins, and only
+ * rows that come out cost the host anything.  Of two such nodes one above the other, with a join between them, the
+ * upper one takes the place of both.
+ */
+#include "postgres.h"
+
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+
+#include "aggregate/input_path.h"
+#include "aggregate/rows_path.h"
+#include "engine/scan.h"
+#include "join/join.h"
+#include "planning.h"
+#include "session.h"
+
+/* What a row costs that is put together on the host, kept, and returned: in cpu_tuple_cost. */
+#define GH_COLLECTED_ROW_COST 6.0
+
+/*
+ * With gpuhash.force_offload, the cost is as much of the joins'.  So the node stands above all that it can, and
+ * no other plan changes.
+ */
+#define GH_FORCED_SHARE 0.98
+
+static const CustomPathMethods gh_rows_path_methods = {
+	.CustomName = GH_ROWS_NAME,
+	.PlanCustomPath = gh_rows_plan,
+};
+
+/* The joins whose rows such a path returns; NULL: it is none. */
+Path *
+gh_rows_joins(Path *path)
+{
+	if (!IsA(path, CustomPath) || ((CustomPath *) path)->methods != &gh_rows_path_methods)
+		return NULL;
+	return linitial(((CustomPath *) path)->custom_paths);
+}
+
+/*
+ * The same joins, one directly above the other: where the outer side of one is the rows of others, that is these
+ * others.  A copy, if there is any.
+ */
+Path *
+gh_rows_unwrapped(Path *path)
+{
+	Path	   *joins = gh_rows_joins(path);
+	Path	   *outer;
+	CustomPath *copy;
+
+	if (joins != NULL)
+		return gh_rows_unwrapped(joins);
+	if (!gh_is_join_path(path))
+		return path;
+	outer = linitial(((CustomPath *) path)->custom_paths);
+	joins = gh_rows_unwrapped(outer);
+	if (joins == outer)
+		return path;
+	copy = makeNode(CustomPath);
+	memcpy(copy, path, sizeof(CustomPath));
+	copy->custom_paths = list_make2(joins, lsecond(((CustomPath *) path)->custom_paths));
+	copy->path.startup_cost += joins->startup_cost - outer->startup_cost;
+	copy->path.total_cost += joins->total_cost - outer->total_cost;
+	return &copy->path;
+}
+
+/*
+ * Startup: all is read, and the rows are kept.
+ */
+static void
+cost_rows(Path *path, Path *joins)
+{
+	double		divisor = path->parallel_workers > 0 ? gh_parallel_divisor(path->parallel_workers) : 1.0;
+	PathTarget *target = path->pathtarget;
+
+	path->startup_cost = gh_setup_cost + gh_device_reading_cost(joins, divisor) +
+		GH_COLLECTED_ROW_COST * cpu_tuple_cost * path->rows + target->cost.startup;
+	path->total_cost = path->startup_cost + (cpu_tuple_cost + target->cost.per_tuple) * path->rows;
+	if (gh_force_offload)
+	{
+		path->startup_cost = GH_FORCED_SHARE * joins->startup_cost;
+		path->total_cost = GH_FORCED_SHARE * joins->total_cost;
+	}
+}
+
+/* joins: a copy of the path, for the original goes where this one costs less. */
+static Path *
+make_rows_path(RelOptInfo *joinrel, Path *joins)
+{
+	CustomPath *cpath = makeNode(CustomPath);
+
+	cpath->path.pathtype = T_CustomScan;
+	cpath->path.parent = joinrel;
+	cpath->path.pathtarget = joinrel->reltarget;
+	cpath->path.parallel_aware = joins->parallel_workers > 0;
+	cpath->path.parallel_safe = joins->parallel_safe;
+	cpath->path.parallel_workers = joins->parallel_workers;
+	cpath->path.rows = joins->rows;
+	gh_copy_disabled_nodes(&cpath->path, joins);
+	cpath->flags = CUSTOMPATH_SUPPORT_PROJECTION;
+	cpath->custom_paths = list_make1(joins);
+	cpath->methods = &gh_rows_path_methods;
+	/* in the order of GhAggregatePathPrivate */
+	cpath->custom_private = list_make3(joinrel->reltarget->exprs, NIL, NIL);
+	cost_rows(&cpath->path, joins);
+	return &cpath->path;
+}
+
+/* Whether the rows have columns that the node can return. */
+static bool
+has_columns(RelOptInfo *joinrel)
+{
+	List	   *columns = joinrel->reltarget->exprs;
+	ListCell   *lc;
+
+	if (list_length(columns) > GH_SCAN_KEYS_MAX || !gh_columns_are_plain(joinrel))
+		return false;
+	foreach(lc, columns)
+	{
+		if (!IsA(lfirst(lc), Var) || lfirst_node(Var, lc)->varattno <= 0)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Whether a join with this outer side may be worth a path though it costs more than others: a device may do
+ * it, and those below.
+ */
+bool
+gh_rows_may_win(Path *outer)
+{
+	while (gh_is_join_path(outer) || gh_rows_joins(outer) != NULL)
+		outer = linitial(((CustomPath *) outer)->custom_paths);
+	return gh_enable_rows && outer->pathtype == T_SeqScan && gh_device_is_expected(outer->parent->tuples);
+}
+
+/*
+ * The rows of these joins, to be returned by a GpuHashRows; NULL: it cannot, or no device is expected to make
+ * them.
+ */
+static Path *
+rows_path(PlannerInfo *root, Path *join)
+{
+	RelOptInfo *joinrel = join->parent;
+	GhGrouping	grouping = {.keys = joinrel->reltarget->exprs};
+	Path	   *joins;
+	Path	   *scan;
+	int			ninstructions;
+
+	if (!gh_enable_rows || !has_columns(joinrel))
+		return NULL;
+	joins = gh_rows_unwrapped(join);
+	scan = gh_scan_below_joins(root, joins);
+	if (scan == NULL || !gh_device_reads(joins) ||
+		!gh_joins_translate(root, &grouping, scan, grouping.keys, &ninstructions))
+		return NULL;
+	return make_rows_path(joinrel, gh_joins_with_target(root, joins, grouping.keys));
+}
+
+/* Adds the path of a join, where that may win by itself, and one of its rows. */
+void
+gh_rows_add_paths(PlannerInfo *root, Path *join, bool itself, void (*add) (RelOptInfo *, Path *))
+{
+	RelOptInfo *joinrel = join->parent;
+	Path	   *rows = rows_path(root, join);
+
+	if (itself)
+		add(joinrel, join);
+	if (rows != NULL)
+		add(joinrel, rows);
+}
+
+/* Called by _PG_init. */
+void
+gh_rows_init(void)
+{
+	RegisterCustomScanMethods(&gh_rows_scan_methods);
+}
