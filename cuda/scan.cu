@@ -204,7 +204,7 @@ begin_request(cuda_scan *scan, scan_lane *lane, GhScanRequest *request, GhError 
 
 	GH_TRY(scan_lane_reserve(scan, lane, request, lines, error));
 	GH_TRY(scratch_reserve(scan, lane, &scratch, error));
-	if (scan->plan.options.nparts == 0)
+	if (!scan_keeps_rows(scan))
 		GH_TRY(reduce_reserve(scan, lines, error));
 	lane->request = request;
 	status = send_lists(scan, lane, error);
@@ -249,14 +249,14 @@ begin_first(cuda_scan *scan)
 
 /* -------------------------------------------------------------------- reducing */
 
-/* The lines are read: enqueues their reduction, or puts them to a table's rows. */
+/* The lines are read: enqueues their reduction, or puts them to the rows that are kept. */
 static GhStatus
 reduce_lane(cuda_scan *scan, scan_lane *lane, GhError *error)
 {
 	bool		back = lane->host_counters->back > 0;
 
 	lane->refused = false;
-	if (scan->plan.options.nparts > 0)
+	if (scan_keeps_rows(scan))
 		GH_TRY(rows_append(scan, &lane->lines, lane->host_counters->counted, lane->counters,
 						   &lane->refused, error));
 	else
@@ -276,7 +276,7 @@ go_on(cuda_scan *scan, scan_lane *lane, GhError *error)
 	bool		again = lane->host_counters->no_group > 0 && lane->generation != scan->generation;
 
 	if (lane->host_counters->no_group > 0 && !again)
-		GH_TRY(scan->plan.options.nparts > 0 ? rows_grow_texts(scan, &again, error) :
+		GH_TRY(scan_keeps_rows(scan) ? rows_grow_texts(scan, &again, error) :
 			   groups_grow(scan, lane->host_counters, &again, error));
 	return again ? read_pages(scan, lane, error) : reduce_lane(scan, lane, error);
 }
@@ -483,6 +483,8 @@ cuda_scan_results(GhScan *handle, GhCursor *cursor, size_t capacity, void *buffe
 	if (scan->plan.options.nparts > 0)
 		return gh_error_set(error, GH_INVALID, "a scan that makes a table has no groups");
 	GH_TRY(scan_drain(scan, error));
+	if (scan->plan.options.each_row != 0)
+		return records_fetch(scan, cursor, capacity, static_cast<char *>(buffer), bytes, error);
 	return scan_fetch(scan, cursor, capacity, static_cast<char *>(buffer), bytes, error);
 }
 
@@ -507,7 +509,7 @@ cuda_scan_stats(GhScan *handle, GhScanStats *stats, GhError *error)
 	memset(stats, 0, sizeof(*stats));
 	GH_TRY(scan_drain(scan, error));
 	stats->groups = scan->rows.count;
-	if (scan->plan.options.nparts == 0)
+	if (!scan_keeps_rows(scan))
 	{
 		GH_TRY(groups_count(scan, &count, error));
 		stats->groups = count;
@@ -554,6 +556,7 @@ cuda_scan_destroy(GhScan *handle)
 	if (scan->reduce_stream != nullptr)
 		(void) cudaStreamSynchronize(scan->reduce_stream);
 	rows_destroy(scan);
+	records_destroy(scan);
 	groups_destroy(scan);
 	scan_free(scan, false, &scan->plan_block);
 	scan_free(scan, false, &scan->reduce_block);
@@ -584,7 +587,10 @@ create_contents(cuda_scan *scan, GhError *error)
 	scan->multiprocessors = device_attribute(device, cudaDevAttrMultiProcessorCount);
 	scan->direct = device_attribute(device, cudaDevAttrCanUseHostPointerForRegisteredMem) != 0;
 	GH_TRY(scan_plan_upload(scan, error));
-	return scan->plan.options.nparts > 0 ? rows_create(scan, error) : groups_create(scan, error);
+	if (!scan_keeps_rows(scan))
+		return groups_create(scan, error);
+	GH_TRY(rows_create(scan, error));
+	return scan->plan.options.each_row != 0 ? records_create(scan, error) : GH_OK;
 }
 
 static GhStatus

@@ -118,13 +118,14 @@ struct plan_view
 	const uint8_t *input_of;	/* by aggregate */
 	const join_view *joins;
 	const GhScanPart *parts;	/* of the key of the table that is made */
-	const kept_value *kept;
+	const kept_value *kept;		/* of rows, of a table or that are returned */
 	uint32_t	nkeys;
 	uint32_t	naggregates;
-	uint32_t	ninputs;		/* words of a row, where a table is made */
+	uint32_t	ninputs;		/* words of a row, where rows are kept */
 	uint32_t	njoins;
 	uint32_t	joins_at;
 	uint32_t	nparts;			/* not 0: a table is made */
+	uint32_t	each_row;		/* 1: rows are returned, which keep their keys */
 	uint32_t	nkept;
 	uint32_t	page_bytes;
 	uint64_t	seed;
@@ -142,7 +143,7 @@ struct scan_counters
 	uint32_t	longs;			/* of them, more than SEGMENT_SHORT */
 	uint32_t	chunks;
 	uint32_t	unfit;			/* 1: a sum did not fit, which cannot be */
-	uint32_t	appended;		/* rows, to those of a table */
+	uint32_t	appended;		/* rows, to those that are kept */
 	/* rows that came to the joins and no further, behind the first one..., and did not go back */
 	uint32_t	came[GH_SCAN_JOINS_MAX + 1];
 };
@@ -155,7 +156,7 @@ struct lines_view
 	uint32_t   *group;
 	/* bit a: aggregate a takes the row; 0 where it is not live.  Of a table: the row's key */
 	uint64_t   *takes;
-	uint64_t   *low;			/* by input: an array of values; of a table: by word of a row */
+	uint64_t   *low;			/* by input: an array of values; of rows that are kept: by word */
 	uint64_t   *high;			/* by number of such an array */
 	uint64_t	stride;			/* elements from one array to the next */
 };
@@ -169,7 +170,7 @@ struct scratch_view
 	uint32_t	threads;		/* of the grid: elements from one vector to the next */
 };
 
-/* The texts of a table's rows, which are in no particular order. */
+/* The texts of rows that are kept, in no particular order. */
 struct texts_view
 {
 	char	   *bytes;
@@ -181,7 +182,7 @@ struct pages_job
 {
 	plan_view	plan;
 	groups_view groups;			/* or */
-	texts_view	texts;			/* where a table is made */
+	texts_view	texts;			/* where rows are kept */
 	lines_view	lines;
 	scratch_view scratch;
 	const GhScanPage *pages;
@@ -266,7 +267,7 @@ struct scan_lane
 	uint64_t	generation;		/* of the groups, when its pages were read */
 };
 
-/* The rows of a table, and then the table (scan_table.cu). */
+/* The rows of a table, and then the table (scan_table.cu); of rows that are returned, some of it. */
 struct scan_rows
 {
 	scan_block	block;			/* keys and words */
@@ -283,6 +284,25 @@ struct scan_rows
 	bool		made;			/* or it was tried */
 };
 
+/* Memory of rows, one behind the other. */
+struct records_piece
+{
+	scan_block	block;
+	uint64_t   *words;
+	uint64_t	first;			/* row */
+};
+
+/* Where rows are that are returned (scan_rows.cu); scan_rows has their number, and their texts. */
+struct scan_records
+{
+	records_piece *pieces;
+	uint32_t	count;
+	uint32_t	places;			/* for pieces */
+	uint64_t	room;			/* rows, of all pieces */
+	scan_block	stage_block;	/* what records are made in */
+	size_t		space_bytes;	/* of it, CUB's */
+};
+
 struct cuda_scan
 {
 	GhScan		base;			/* first: it is the handle */
@@ -290,6 +310,7 @@ struct cuda_scan
 	GhScanPlan	plan;
 	plan_view	view;
 	scan_rows	rows;
+	scan_records records;
 	groups_view groups;
 	uint64_t	generation;		/* of the groups: how often they have grown */
 	uint32_t	nhighs;			/* inputs with a high word */
@@ -344,6 +365,11 @@ extern GhStatus scan_lane_reserve(cuda_scan *scan, scan_lane *lane, const GhScan
 /* ---------------------------------------------------------------- scan_plan.cu */
 
 extern GhStatus scan_plan_upload(cuda_scan *scan, GhError *error);
+/* Where a row that is kept has its value k, in the words of its rows. */
+extern kept_value scan_kept_place(const GhScanPlan *plan, uint32_t k);
+/* Are rows kept: of a table, or to be returned? */
+extern bool scan_keeps_rows(const cuda_scan *scan);
+extern bool scan_keeps_texts(const cuda_scan *scan);
 
 /* --------------------------------------------------------------- scan_groups.cu */
 
@@ -362,6 +388,16 @@ extern GhStatus rows_append(cuda_scan *scan, const lines_view *lines, uint64_t r
 							scan_counters *counters, bool *refused, GhError *error);
 extern GhStatus rows_make_table(cuda_scan *scan, GhScanTable *made, GhError *error);
 extern made_table rows_table(const cuda_scan *scan);
+
+/* ---------------------------------------------------------------- scan_rows.cu */
+
+extern GhStatus records_create(cuda_scan *scan, GhError *error);
+extern void records_destroy(cuda_scan *scan);
+extern GhStatus records_reserve(cuda_scan *scan, uint64_t more, GhError *error);
+extern GhStatus records_append(cuda_scan *scan, const lines_view *lines, scan_counters *counters,
+							   GhError *error);
+extern GhStatus records_fetch(cuda_scan *scan, GhCursor *cursor, size_t capacity, char *buffer,
+							  size_t *bytes, GhError *error);
 
 /* ---------------------------------------------------------------- scan_pages.cu */
 

@@ -1,7 +1,7 @@
 /*
  * scan_join.cuh
- *		A row's match in a table that another scan made, and a row of the table that this one
- *		makes.
+ *		A row's match in a table that another scan made, and a row that is kept: of the table that
+ *		this one makes, or to be returned.
  *
  * Each thread looks its own row up: the four slots of a bucket are read together, the second
  * bucket only where the first one is full and has no such key.  Nobody changes a table that was made.
@@ -129,9 +129,36 @@ join_row(const join_view &join, const row_values &row)
 	return GH_ROW_LIVE;
 }
 
-/* ------------------------------------------------------------- rows of a table */
+/* ---------------------------------------------------------- rows that are kept */
 
-/* Copies the texts of a row to the table's; false: there is no room. */
+/*
+ * Bytes of the heap of texts, for all threads that come here together with one atomic: where every row
+ * has a text, one for each would take longer than the pages.
+ */
+static __device__ uint64_t
+take_text_bytes(uint64_t *used, uint64_t bytes)
+{
+	uint32_t	together = __activemask();
+	uint32_t	lane = threadIdx.x & 31;
+	int			leader = __ffs((int) together) - 1;
+	unsigned long long all = 0;
+	unsigned long long before = 0;
+	unsigned long long first = 0;
+
+	for (uint32_t rest = together; rest != 0; rest &= rest - 1)
+	{
+		int			other = __ffs((int) rest) - 1;
+		unsigned long long its = __shfl_sync(together, (unsigned long long) bytes, other);
+
+		before += (uint32_t) other < lane ? its : 0;
+		all += its;
+	}
+	if (lane == (uint32_t) leader)
+		first = atomicAdd(reinterpret_cast<unsigned long long *>(used), all);
+	return __shfl_sync(together, first, leader) + before;
+}
+
+/* Copies the texts of a row to the heap; false: there is no room. */
 static __device__ bool
 store_texts(const pages_job &job, const row_values &row, uint64_t *at)
 {
@@ -151,8 +178,7 @@ store_texts(const pages_job &job, const row_values &row, uint64_t *at)
 	*at = 0;
 	if (bytes == 0)
 		return true;
-	to = *at = atomicAdd(reinterpret_cast<unsigned long long *>(job.texts.used),
-						 (unsigned long long) bytes);
+	to = *at = take_text_bytes(job.texts.used, bytes);
 	if (to > job.texts.room || bytes > job.texts.room - to)
 	{
 		job.counters->texts_full = 1;
@@ -204,13 +230,13 @@ store_words(const pages_job &job, const row_values &row, uint32_t line, uint64_t
 	}
 }
 
-/* A live row among the lines, from where it goes to the table's rows; *key is its key. */
+/* A live row among the lines, from where it goes to the rows that are kept; *key: a table's. */
 static __device__ line_state
 store_row(const pages_job &job, const row_values &row, uint32_t line, uint64_t *key)
 {
 	uint64_t	text_at;
 
-	if (!row_key(job.plan.parts, job.plan.nparts, row, key))
+	if (job.plan.nparts > 0 && !row_key(job.plan.parts, job.plan.nparts, row, key))
 		return LINE_NONE;
 	if (!store_texts(job, row, &text_at))
 		return LINE_NO_GROUP;

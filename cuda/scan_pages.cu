@@ -191,7 +191,7 @@ count_row(const pages_job &job, const row_values &row, uint32_t line, uint64_t *
 
 	if (state != GH_ROW_LIVE)
 		return state == GH_ROW_DROPPED ? LINE_NONE : LINE_BACK;
-	if (job.plan.nparts > 0)
+	if (job.plan.nparts > 0 || job.plan.each_row != 0)
 		return store_row(job, row, line, takes);
 	if (!row_takes(job.plan, row, takes))
 		return LINE_BACK;

@@ -23,6 +23,36 @@ struct plan_parts
 	kept_value *kept;
 };
 
+/* The values that a row keeps: of a table what it is told, else all that it is returned with. */
+static uint32_t
+kept_count(const GhScanOptions *options)
+{
+	return options->each_row != 0 ? options->nkeys : options->nkept;
+}
+
+static uint16_t
+kept_vector(const GhScanOptions *options, uint32_t k)
+{
+	return options->each_row != 0 ? options->keys[k].vector : options->kept[k];
+}
+
+bool
+scan_keeps_rows(const cuda_scan *scan)
+{
+	return scan->plan.options.nparts > 0 || scan->plan.options.each_row != 0;
+}
+
+bool
+scan_keeps_texts(const cuda_scan *scan)
+{
+	const GhScanOptions *options = &scan->plan.options;
+
+	for (uint32_t k = 0; k < kept_count(options); k++)
+		if (scan->plan.classes[kept_vector(options, k)] == GH_CLASS_TEXT)
+			return true;
+	return false;
+}
+
 static plan_parts
 plan_carve(const GhScanOptions *options, carver *carver)
 {
@@ -46,20 +76,20 @@ plan_carve(const GhScanOptions *options, carver *carver)
 	parts.joins = carver->array<join_view>(options->njoins);
 	parts.parts = carver->array<GhScanPart>(nparts);
 	parts.fills = carver->array<join_fill>(nfills);
-	parts.kept = carver->array<kept_value>(options->nkept);
+	parts.kept = carver->array<kept_value>(kept_count(options));
 	return parts;
 }
 
-/* Where a table of this plan has its value k: words of NULL bits are the first ones of a row. */
-static kept_value
-kept_place(const GhScanPlan *plan, uint32_t k)
+/* Words of NULL bits are the first ones of a row. */
+kept_value
+scan_kept_place(const GhScanPlan *plan, uint32_t k)
 {
 	kept_value	kept = {};
-	uint32_t	word = (plan->options.nkept + 63) / 64;
+	uint32_t	word = (kept_count(&plan->options) + 63) / 64;
 
 	for (uint32_t i = 0; i < k; i++)
-		word += gh_scan_has_high(plan->classes[plan->options.kept[i]]) ? 2 : 1;
-	kept.vector = plan->options.kept[k];
+		word += gh_scan_has_high(plan->classes[kept_vector(&plan->options, i)]) ? 2 : 1;
+	kept.vector = kept_vector(&plan->options, k);
 	kept.word = (uint16_t) word;
 	kept.null_word = (uint16_t) (k / 64);
 	kept.null_bit = (uint8_t) (k % 64);
@@ -67,15 +97,16 @@ kept_place(const GhScanPlan *plan, uint32_t k)
 	return kept;
 }
 
-/* The words of a row of its table. */
+/* The words of a row that is kept. */
 static uint32_t
 row_words(const GhScanPlan *plan)
 {
+	uint32_t	count = kept_count(&plan->options);
 	kept_value	last;
 
-	if (plan->options.nkept == 0)
+	if (count == 0)
 		return 0;
-	last = kept_place(plan, plan->options.nkept - 1);
+	last = scan_kept_place(plan, count - 1);
 	return last.word + (gh_scan_has_high(last.value_class) ? 2u : 1u);
 }
 
@@ -104,7 +135,7 @@ fill_joins(const GhScanOptions *options, const plan_parts *parts, const plan_par
 		for (uint32_t f = 0; f < join->nfills; f++, fill++)
 		{
 			parts->fills[fill].column = join->fills[f].column;
-			parts->fills[fill].kept = kept_place(join->table->plan, join->fills[f].kept);
+			parts->fills[fill].kept = scan_kept_place(join->table->plan, join->fills[f].kept);
 		}
 	}
 }
@@ -151,9 +182,9 @@ plan_fill(cuda_scan *scan, const plan_parts *parts, const plan_parts *device)
 		memcpy(parts->aggregates, options->aggregates, options->naggregates * sizeof(GhAggregate));
 	find_inputs(scan, parts);
 	fill_joins(options, parts, device);
-	for (uint32_t k = 0; k < options->nkept; k++)
-		parts->kept[k] = kept_place(&scan->plan, k);
-	if (options->nparts > 0)
+	for (uint32_t k = 0; k < kept_count(options); k++)
+		parts->kept[k] = scan_kept_place(&scan->plan, k);
+	if (scan_keeps_rows(scan))
 		scan->view.ninputs = row_words(&scan->plan);
 }
 
@@ -192,7 +223,8 @@ scan_plan_upload(cuda_scan *scan, GhError *error)
 	view->njoins = options->njoins;
 	view->joins_at = options->joins_at;
 	view->nparts = options->nparts;
-	view->nkept = options->nkept;
+	view->each_row = options->each_row;
+	view->nkept = kept_count(options);
 	view->nkeys = options->nkeys;
 	view->naggregates = options->naggregates;
 	view->page_bytes = options->page_bytes;

@@ -20,17 +20,6 @@
 
 /* --------------------------------------------------------------------- memory */
 
-static bool
-keeps_texts(const cuda_scan *scan)
-{
-	const GhScanOptions *options = &scan->plan.options;
-
-	for (uint32_t k = 0; k < options->nkept; k++)
-		if (scan->plan.classes[options->kept[k]] == GH_CLASS_TEXT)
-			return true;
-	return false;
-}
-
 static GhStatus
 texts_set_used(cuda_scan *scan, uint64_t used, GhError *error)
 {
@@ -65,7 +54,7 @@ rows_create(cuda_scan *scan, GhError *error)
 
 	GH_TRY(scan_alloc(scan, sizeof(uint64_t), false, &rows->used_block, error));
 	rows->texts.used = reinterpret_cast<uint64_t *>(rows->used_block.memory);
-	if (!keeps_texts(scan))
+	if (!scan_keeps_texts(scan))
 		return texts_set_used(scan, 0, error);
 	status = texts_alloc(scan, (expected < GH_BATCH_MAX ? expected : GH_BATCH_MAX) * TEXT_BYTES_GUESS,
 						 &rows->texts_block, error);
@@ -221,17 +210,23 @@ refuse_kernel(const lines_view lines, uint32_t nlines)
 		lines.state[line] = LINE_NO_GROUP;
 }
 
-/* Enqueues the live lines, which are so many, into the table's rows; *refused: they go back. */
+/* Enqueues the live lines, which are so many, into the rows that are kept; *refused: they go back. */
 GhStatus
 rows_append(cuda_scan *scan, const lines_view *lines, uint64_t rows, scan_counters *counters,
 			bool *refused, GhError *error)
 {
-	GhStatus	status = rows_reserve(scan, rows, error);
+	bool		returned = scan->plan.options.each_row != 0;
+	GhStatus	status = returned ? records_reserve(scan, rows, error) : rows_reserve(scan, rows, error);
 
 	*refused = status == GH_LIMIT || status == GH_NO_MEMORY;
 	if (rows == 0)
 		return GH_OK;
-	if (status == GH_OK)
+	if (status == GH_OK && returned)
+	{
+		GH_TRY(records_append(scan, lines, counters, error));
+		scan->rows.count += rows;
+	}
+	else if (status == GH_OK)
 	{
 		append_kernel<<<blocks_for(lines->count), BLOCK_THREADS, 0, scan->reduce_stream>>>
 			(*lines, scan->view.ninputs, scan->rows.count, scan->rows.keys, scan->rows.words,

@@ -67,7 +67,7 @@ hand_back(GhScanRequest *request, uint32_t page, uint32_t line)
 	request->nback++;
 }
 
-/* Finds or makes the groups of the live rows; those that get none go back. */
+/* Finds or makes the groups of the live rows, or makes one of each; those that get none go back. */
 static void
 find_groups(CpuScan *scan, GhScanRequest *request)
 {
@@ -87,7 +87,8 @@ find_groups(CpuScan *scan, GhScanRequest *request)
 			values[k].high = wide ? vector->high[i] : 0;
 			values[k].null = vector->null[i];
 		}
-		scan->found[i] = gh_cpu_group_find(&scan->groups, values);
+		scan->found[i] = options->each_row != 0 ? gh_cpu_group_add(&scan->groups, values) :
+			gh_cpu_group_find(&scan->groups, values);
 		if (scan->found[i] == GH_CPU_NO_GROUP)
 		{
 			scan->batch.state[i] = GH_ROW_BACK;

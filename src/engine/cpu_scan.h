@@ -47,14 +47,15 @@ extern uint64_t gh_cpu_texts_add(GhCpuTexts *texts, uint64_t low, uint64_t high)
 
 /*
  * Groups by number, each with its keys and states; a hash table of their numbers; the bytes of
- * keys that are text.  All of it grows by doubling, within the memory limit.
+ * keys that are text.  All of it grows by doubling, within the memory limit.  Where each row is a group
+ * of its own there are no states, and nothing is looked up: no hashes or slots either.
  */
 typedef struct GhCpuGroups
 {
 	GhCpuScanMemory *memory;
 	const GhScanPlan *plan;
 	uint32_t	count;
-	uint32_t	room;			/* groups: half the slots, a power of two */
+	uint32_t	room;			/* groups: half the slots, a power of two; or 0 */
 	char	   *records;		/* group_bytes each */
 	uint64_t   *hashes;
 	GhAggregateState *states;
@@ -73,6 +74,7 @@ extern GhStatus gh_cpu_groups_init(GhCpuGroups *groups, GhCpuScanMemory *memory,
 								   const GhScanPlan *plan, GhError *error);
 extern void gh_cpu_groups_drop(GhCpuGroups *groups);
 extern uint32_t gh_cpu_group_find(GhCpuGroups *groups, const GhValue *values);
+extern uint32_t gh_cpu_group_add(GhCpuGroups *groups, const GhValue *values);
 
 /* ------------------------------------------------ a table: cpu_scan_table.c */
 

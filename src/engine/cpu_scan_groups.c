@@ -10,6 +10,13 @@
 
 /* --------------------------------------------------------------------- growth */
 
+/* Else each row makes one. */
+static bool
+is_looked_up(const GhCpuGroups *groups)
+{
+	return groups->plan->options.each_row == 0;
+}
+
 static void
 slot_put(GhCpuGroups *groups, uint32_t group)
 {
@@ -28,13 +35,15 @@ grow_groups(GhCpuGroups *groups, uint32_t room)
 	const GhCpuGroups old = *groups;
 	uint64_t	group_bytes = groups->plan->group_bytes;
 	uint64_t	states_bytes = groups->plan->options.naggregates * sizeof(GhAggregateState);
+	uint64_t	hash_bytes = is_looked_up(groups) ? sizeof(uint64_t) : 0;
+	uint64_t	slots_bytes = is_looked_up(groups) ? 2 * sizeof(uint32_t) : 0;
 	GhCpuBlock	block;
 	char	   *place;
 
 	if (room > GROUPS_MAX)
 		return false;
-	block = gh_cpu_block_take(groups->memory, room * (group_bytes + states_bytes +
-													  sizeof(uint64_t) + 2 * sizeof(uint32_t)));
+	block = gh_cpu_block_take(groups->memory,
+							  room * (group_bytes + states_bytes + hash_bytes + slots_bytes));
 	if (block.ref == 0)
 		return false;
 	place = gh_cpu_block_address(groups->memory, block);
@@ -42,15 +51,15 @@ grow_groups(GhCpuGroups *groups, uint32_t room)
 	groups->records = place;
 	groups->states = (GhAggregateState *) (place += room * group_bytes);
 	groups->hashes = (uint64_t *) (place += room * states_bytes);
-	groups->slots = (uint32_t *) (place + room * sizeof(uint64_t));
-	memset(groups->slots, 0, 2 * (size_t) room * sizeof(uint32_t));
+	groups->slots = (uint32_t *) (place + room * hash_bytes);
+	memset(groups->slots, 0, room * slots_bytes);
 	if (old.count > 0)
 	{
 		memcpy(groups->records, old.records, old.count * group_bytes);
 		memcpy(groups->states, old.states, old.count * states_bytes);
-		memcpy(groups->hashes, old.hashes, old.count * sizeof(uint64_t));
+		memcpy(groups->hashes, old.hashes, old.count * hash_bytes);
 	}
-	for (uint32_t group = 0; group < groups->count; group++)
+	for (uint32_t group = 0; is_looked_up(groups) && group < groups->count; group++)
 		slot_put(groups, group);
 	gh_cpu_block_give(groups->memory, old.block);
 	groups->block = block;
@@ -75,9 +84,9 @@ has_keys(const GhCpuGroups *groups, uint32_t group, const GhValue *values)
 	return true;
 }
 
-/* A group of no rows; false: there is no memory. */
+/* A group of no rows, not yet in a slot, with the last number; false: there is no memory. */
 static bool
-make_group(GhCpuGroups *groups, const GhValue *values, uint64_t hash)
+make_group(GhCpuGroups *groups, const GhValue *values)
 {
 	const GhScanOptions *options = &groups->plan->options;
 	uint64_t	text_bytes = 0;
@@ -88,7 +97,8 @@ make_group(GhCpuGroups *groups, const GhValue *values, uint64_t hash)
 			text_bytes += values[k].high;
 	if (!gh_cpu_texts_reserve(groups->memory, &groups->texts, text_bytes) ||
 		(groups->count == groups->room &&
-		 !grow_groups(groups, groups->room < GROUPS_MAX ? groups->room * 2 : UINT32_MAX)))
+		 !grow_groups(groups, groups->room == 0 ? GROUPS_MIN :
+					  groups->room < GROUPS_MAX ? groups->room * 2 : UINT32_MAX)))
 		return false;
 	group = gh_cpu_group_at(groups, groups->count);
 	memset(group, 0, groups->plan->group_bytes);
@@ -109,8 +119,7 @@ make_group(GhCpuGroups *groups, const GhValue *values, uint64_t hash)
 	if (options->naggregates > 0)
 		memset(groups->states + (size_t) groups->count * options->naggregates, 0,
 			   options->naggregates * sizeof(GhAggregateState));
-	groups->hashes[groups->count] = hash;
-	slot_put(groups, groups->count++);
+	groups->count++;
 	return true;
 }
 
@@ -131,15 +140,27 @@ gh_cpu_group_find(GhCpuGroups *groups, const GhValue *values)
 		if (groups->hashes[group] == hash && has_keys(groups, group, values))
 			return group;
 	}
-	return make_group(groups, values, hash) ? groups->count - 1 : GH_CPU_NO_GROUP;
+	if (!make_group(groups, values))
+		return GH_CPU_NO_GROUP;
+	groups->hashes[groups->count - 1] = hash;
+	slot_put(groups, groups->count - 1);
+	return groups->count - 1;
+}
+
+/* A group of a row's own; GH_CPU_NO_GROUP: there is no memory for it. */
+uint32_t
+gh_cpu_group_add(GhCpuGroups *groups, const GhValue *values)
+{
+	return make_group(groups, values) ? groups->count - 1 : GH_CPU_NO_GROUP;
 }
 
 GhStatus
 gh_cpu_groups_init(GhCpuGroups *groups, GhCpuScanMemory *memory, const GhScanPlan *plan,
 				   GhError *error)
 {
-	uint64_t	expected = plan->options.nkeys == 0 ? 1 : plan->options.groups;
-	uint32_t	room = plan->options.nkeys == 0 ? 1 : GROUPS_MIN;
+	bool		one = plan->options.nkeys == 0 && plan->options.each_row == 0;
+	uint64_t	expected = one ? 1 : plan->options.groups;
+	uint32_t	room = one ? 1 : GROUPS_MIN;
 
 	groups->memory = memory;
 	groups->plan = plan;
@@ -148,7 +169,7 @@ gh_cpu_groups_init(GhCpuGroups *groups, GhCpuScanMemory *memory, const GhScanPla
 	/* an estimate that is too great is no reason to fail */
 	while (!grow_groups(groups, room) && room > 1)
 		room /= 2;
-	if (groups->room == 0)
+	if (groups->room == 0 && is_looked_up(groups))
 		return gh_error_set(error, plan->options.memory_limit != 0 ? GH_LIMIT : GH_NO_MEMORY,
 							"there is no memory for the groups of a scan");
 	return GH_OK;

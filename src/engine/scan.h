@@ -112,8 +112,8 @@ typedef struct GhScanOptions
 	uint32_t	naggregates;
 	const GhAggregate *aggregates;	/* without a SUM of FLOAT4: GH_UNSUPPORTED */
 	/*
-	 * 1: each row is a group of its own, whose keys are any values of it, also without keys; there are
-	 * no aggregates, and nothing is compared.  Else 0.
+	 * 1: each row is a group of its own, whose keys are any values of it, as they are, also without keys;
+	 * there are no aggregates, no table is made, and nothing is compared.  Else 0.
 	 */
 	uint32_t	each_row;
 	uint32_t	njoins;

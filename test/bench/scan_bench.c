@@ -36,7 +36,9 @@
 #define BOUND 500000			/* of the condition, on values below a million */
 #define ROUNDS_MAX 100
 #define FLIGHT_MAX 16
+#define ROW_VALUES 5
 #define RECORDS_BYTES (1 << 20)
+#define ROWS_BYTES (8 << 20)	/* of a buffer of records of rows */
 
 /* Columns of the table, which are the vectors of the programs, too. */
 enum column
@@ -53,8 +55,8 @@ typedef struct Job
 	const char *what;
 	uint32_t	ncolumns;		/* that the program has */
 	uint32_t	groups;			/* 0: no key; else the key is taken modulo so many */
-	bool		condition;		/* a < BOUND */
-	uint32_t	naggregates;
+	uint32_t	below;			/* not 0: a condition, a < that */
+	uint32_t	naggregates;		/* 0: rows of five values are returned */
 	GhAggregate aggregates[8];
 } Job;
 
@@ -64,16 +66,18 @@ typedef struct Job
 #define SUM(column) OF(GH_AGGREGATE_SUM, column)
 
 static const Job jobs[] = {
-	{"count", "count(*)", 0, 0, false, 1, {COUNT_ROWS}},
-	{"sum", "sum(b)", COLUMNS, 0, false, 1, {SUM(COLUMN_B)}},
-	{"groups", "sum(a), sum(b) in 1000 groups", COLUMNS, FEW_GROUPS, false, 2,
+	{"count", "count(*)", 0, 0, 0, 1, {COUNT_ROWS}},
+	{"sum", "sum(b)", COLUMNS, 0, 0, 1, {SUM(COLUMN_B)}},
+	{"groups", "sum(a), sum(b) in 1000 groups", COLUMNS, FEW_GROUPS, 0, 2,
 	{SUM(COLUMN_A), SUM(COLUMN_B)}},
-	{"condition", "sum(b) where a < x, true of half", COLUMNS, 0, true, 1, {SUM(COLUMN_B)}},
-	{"eight", "eight aggregates, a condition, 4 groups", COLUMNS, 4, true, 8,
+	{"condition", "sum(b) where a < x, true of half", COLUMNS, 0, BOUND, 1, {SUM(COLUMN_B)}},
+	{"eight", "eight aggregates, a condition, 4 groups", COLUMNS, 4, BOUND, 8,
 		{COUNT_ROWS, SUM(COLUMN_A), SUM(COLUMN_B), OF(GH_AGGREGATE_MIN, COLUMN_A),
 			OF(GH_AGGREGATE_MAX, COLUMN_A), OF(GH_AGGREGATE_MIN, COLUMN_B),
 		OF(GH_AGGREGATE_MAX, COLUMN_B), OF(GH_AGGREGATE_COUNT, COLUMN_A)}},
-	{"many", "sum(b) in 2^20 groups", COLUMNS, MANY_GROUPS, false, 1, {SUM(COLUMN_B)}}
+	{"many", "sum(b) in 2^20 groups", COLUMNS, MANY_GROUPS, 0, 1, {SUM(COLUMN_B)}},
+	{"few rows", "rows of five values, one of 100", COLUMNS, 0, BOUND / 50, 0, {COUNT_ROWS}},
+	{"all rows", "rows of five values, all", COLUMNS, 0, 0, 0, {COUNT_ROWS}}
 };
 
 typedef struct Bench
@@ -212,7 +216,7 @@ enum vector
 static GhProgram *
 make_program(const Job *job, size_t *bytes)
 {
-	uint32_t	ninstructions = (job->groups > 0) + 2 * job->condition;
+	uint32_t	ninstructions = (job->groups > 0) + 2 * (job->below > 0);
 	uint32_t	nconstants = job->ncolumns > 0 ? 2 : 0;
 	GhProgram  *program;
 	GhConstant *constants;
@@ -234,10 +238,10 @@ make_program(const Job *job, size_t *bytes)
 	if (nconstants > 0)
 	{
 		constants[0].low = job->groups;
-		constants[1].low = BOUND;
+		constants[1].low = job->below;
 	}
 	in = (GhInstruction *) gh_program_instructions(program);
-	if (job->condition)
+	if (job->below > 0)
 	{
 		*in++ = (GhInstruction) {GH_OP_LT, GH_CLASS_INT, 0, VECTOR_TRUTH,
 		{COLUMN_A, VECTOR_BOUND, 0}, 0};
@@ -274,7 +278,7 @@ expected_states(const Bench *bench, const Job *job)
 	{
 		GhAggregateState *group = states + job_group(job, row) * n;
 
-		if (job->condition && column_value(row, COLUMN_A) >= BOUND)
+		if (job->below > 0 && column_value(row, COLUMN_A) >= job->below)
 			continue;
 		for (uint32_t a = 0; a < n; a++)
 		{
@@ -349,6 +353,9 @@ make_scan(const Bench *bench, const Job *job)
 	static const GhPageAttribute attributes[COLUMNS] = {{8, 8}, {8, 8}, {8, 8}};
 	static const GhHost host = {.alloc = host_alloc,.free = host_free,.address = host_address};
 	static const GhScanKey key = {VECTOR_KEY, GH_CLASS_INT, 0};
+	static const GhScanKey values[ROW_VALUES] = {
+		{COLUMN_KEY, GH_CLASS_INT, 0}, {COLUMN_A, GH_CLASS_INT, 0}, {COLUMN_B, GH_CLASS_INT, 0},
+	{COLUMN_A, GH_CLASS_INT, 0}, {COLUMN_B, GH_CLASS_INT, 0}};
 	GhScanOptions options = {0};
 	GhProgram  *program = make_program(job, &options.program_bytes);
 	GhError		error;
@@ -360,6 +367,12 @@ make_scan(const Bench *bench, const Job *job)
 	options.attributes = attributes;
 	options.nkeys = job->groups > 0;
 	options.keys = &key;
+	if (job->naggregates == 0)
+	{
+		options.each_row = 1;
+		options.nkeys = ROW_VALUES;
+		options.keys = values;
+	}
 	options.naggregates = job->naggregates;
 	options.aggregates = job->aggregates;
 	options.seed = 1;
@@ -414,15 +427,11 @@ compare_seconds(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static void
-run_job(Bench *bench, const Job *job, const GhAggregateState *expected, uint32_t cut)
+/* All of the table's pages, with all of their rows. */
+static GhScanPage *
+list_pages(const Bench *bench)
 {
 	GhScanPage *pages = make_memory(bench->npages * sizeof(GhScanPage));
-	GhScanRow  *back = make_memory((size_t) cut * PAGE_ROWS * sizeof(GhScanRow));
-	GhScan	   *scan = make_scan(bench, job);
-	double		seconds[ROUNDS_MAX];
-	double		page;
-	bool		right;
 
 	for (uint32_t p = 0; p < bench->npages; p++)
 	{
@@ -430,6 +439,126 @@ run_job(Bench *bench, const Job *job, const GhAggregateState *expected, uint32_t
 		pages[p].lines = PAGE_ROWS;
 		pages[p].bitmap = GH_SCAN_ALL;
 	}
+	return pages;
+}
+
+/* ------------------------------------------------------------------------- rows */
+
+/* Rows in any order: their number, and a sum of hashes. */
+typedef struct RowSum
+{
+	uint64_t	rows;
+	uint64_t	hash;
+} RowSum;
+
+static void
+add_row(RowSum *sum, int64_t key, int64_t a, int64_t b)
+{
+	sum->rows++;
+	sum->hash += gh_scan_mix((uint64_t) key + gh_scan_mix((uint64_t) a + gh_scan_mix((uint64_t) b)));
+}
+
+static RowSum
+expected_rows(const Bench *bench, const Job *job)
+{
+	RowSum		sum = {0, 0};
+
+	for (uint64_t row = 0; row < (uint64_t) bench->npages * PAGE_ROWS; row++)
+		if (job->below == 0 || column_value(row, COLUMN_A) < job->below)
+			add_row(&sum, column_value(row, COLUMN_KEY), column_value(row, COLUMN_A),
+					column_value(row, COLUMN_B));
+	return sum;
+}
+
+/* Fetches all rows of a scan; returns the seconds, without those that looking at them takes. */
+static double
+fetch_rows(const Bench *bench, GhScan *scan, char *buffer, RowSum *sum, uint64_t *all_bytes)
+{
+	GhCursor	cursor = {0};
+	GhError		error;
+	double		seconds = 0;
+
+	*sum = (RowSum) {0, 0};
+	*all_bytes = 0;
+	while (!cursor.finished)
+	{
+		double		begin = seconds_now();
+		size_t		bytes;
+
+		if (bench->engine->scans->results(scan, &cursor, ROWS_BYTES, buffer, &bytes, &error) != GH_OK)
+			fail("results", error.message);
+		seconds += seconds_now() - begin;
+		*all_bytes += bytes;
+		for (size_t at = 0; at < bytes;)
+		{
+			const GhScanGroup *record = (const GhScanGroup *) (buffer + at);
+			const GhScanValue *values = gh_scan_keys(record);
+
+			if (record->rows != 1 || record->nulls != 0 || values[3].low != values[1].low ||
+				values[4].low != values[2].low)
+				fail("results", "a row is wrong");
+			add_row(sum, (int64_t) values[0].low, (int64_t) values[1].low, (int64_t) values[2].low);
+			at += record->bytes;
+		}
+	}
+	return seconds;
+}
+
+/* Each round is a scan of its own, as rows come on top of those that are there. */
+static void
+run_rows(Bench *bench, const Job *job, RowSum expected, uint32_t cut)
+{
+	GhScanPage *pages = list_pages(bench);
+	GhScanRow  *back = make_memory((size_t) cut * PAGE_ROWS * sizeof(GhScanRow));
+	char	   *buffer = mmap(NULL, ROWS_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	double		seconds[ROUNDS_MAX];
+	double		fetching[ROUNDS_MAX];
+	uint64_t	bytes = 0;
+	GhError		error;
+	bool		right = true;
+	double		page;
+
+	if (buffer == MAP_FAILED ||
+		(bench->registered &&
+		 bench->engine->memory_register(0, buffer, ROWS_BYTES, false, &error) != GH_OK))
+		fail("a buffer of rows", "no memory");
+	for (uint32_t i = 0; i < bench->rounds; i++)
+	{
+		GhScan	   *scan = make_scan(bench, job);
+		RowSum		sum;
+
+		seconds[i] = scan_table(bench, scan, pages, cut, back);
+		fetching[i] = fetch_rows(bench, scan, buffer, &sum, &bytes);
+		right &= sum.rows == expected.rows && sum.hash == expected.hash;
+		bench->engine->scans->destroy(scan);
+	}
+	qsort(seconds, bench->rounds, sizeof(double), compare_seconds);
+	qsort(fetching, bench->rounds, sizeof(double), compare_seconds);
+	page = seconds[bench->rounds / 2] / bench->npages;
+	bench->wrong |= !right;
+	printf("%-10s %5u pages a request  %7.1f ns a page  %6.2f GB/s  records: %.0f MB, %6.2f GB/s  %s\n",
+		   job->name, cut, page * 1e9, PAGE_BYTES / page * 1e-9, (double) bytes * 1e-6,
+		   (double) bytes * 1e-9 / fetching[bench->rounds / 2], right ? "right" : "WRONG");
+	fflush(stdout);
+	if (bench->registered)
+		bench->engine->memory_unregister(0, buffer);
+	munmap(buffer, ROWS_BYTES);
+	free(back);
+	free(pages);
+}
+
+/* ----------------------------------------------------------------------- groups */
+
+static void
+run_job(Bench *bench, const Job *job, const GhAggregateState *expected, uint32_t cut)
+{
+	GhScanPage *pages = list_pages(bench);
+	GhScanRow  *back = make_memory((size_t) cut * PAGE_ROWS * sizeof(GhScanRow));
+	GhScan	   *scan = make_scan(bench, job);
+	double		seconds[ROUNDS_MAX];
+	double		page;
+	bool		right;
+
 	/* the first one finds the memory and the groups */
 	(void) scan_table(bench, scan, pages, cut, back);
 	for (uint32_t i = 0; i < bench->rounds; i++)
@@ -500,6 +629,28 @@ open_engine(Bench *bench, const char *name)
 		fail(name, "it does no scans");
 }
 
+static void
+do_job(Bench *bench, const Job *job)
+{
+	static const uint32_t cuts[] = {1024, 4096};
+	bool		rows = job->naggregates == 0;
+	GhAggregateState *states = rows ? NULL : expected_states(bench, job);
+	RowSum		sum = {0, 0};
+
+	if (rows)
+		sum = expected_rows(bench, job);
+	for (int i = 0; i < (bench->request != 0 ? 1 : 2); i++)
+	{
+		uint32_t	cut = bench->request != 0 ? bench->request : cuts[i];
+
+		if (rows)
+			run_rows(bench, job, sum, cut);
+		else
+			run_job(bench, job, states, cut);
+	}
+	free(states);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -516,20 +667,10 @@ main(int argc, char **argv)
 	make_table(&bench);
 	for (size_t j = 0; j < sizeof(jobs) / sizeof(jobs[0]); j++)
 	{
-		GhAggregateState *expected;
-
 		if (bench.only != NULL && strstr(jobs[j].name, bench.only) == NULL)
 			continue;
-		expected = expected_states(&bench, &jobs[j]);
 		printf("%s: %s\n", jobs[j].name, jobs[j].what);
-		if (bench.request != 0)
-			run_job(&bench, &jobs[j], expected, bench.request);
-		else
-		{
-			run_job(&bench, &jobs[j], expected, 1024);
-			run_job(&bench, &jobs[j], expected, 4096);
-		}
-		free(expected);
+		do_job(&bench, &jobs[j]);
 	}
 	if (bench.registered)
 		bench.engine->memory_unregister(0, bench.memory);

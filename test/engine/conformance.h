@@ -365,6 +365,7 @@ extern const Test program_tests[];
 extern const Test program_check_tests[];
 extern const Test aggregate_tests[];
 extern const Test scan_tests[];
+extern const Test scan_rows_tests[];
 extern const Test scan_refused_tests[];
 extern const Test scan_join_tests[];
 extern const Test scan_join_refused_tests[];

@@ -277,6 +277,9 @@ draw_groups(Context *c, Side *side)
 		trial->keys[k].vector = draw_vector(c, side);
 		trial->keys[k].value_class = trial->classes[trial->keys[k].vector];
 	}
+	trial->options.each_row = chance(c, 30);
+	if (trial->options.each_row != 0)
+		return;
 	trial->options.aggregates = trial->aggregates;
 	trial->options.naggregates = SIDE_AGGREGATES;
 	for (uint32_t a = 0; a < SIDE_AGGREGATES; a++)

@@ -48,6 +48,9 @@ typedef struct ScanOutcome
 	uint64_t	nback;
 	uint64_t	no_group;
 	uint32_t	told;			/* records that the scan told */
+	char	   *rows;			/* with each_row: all records, one behind the other */
+	size_t		rows_bytes;
+	size_t		rows_room;
 	bool		refused;		/* memory was */
 	uint64_t	counted;
 	uint64_t	passed;
@@ -83,6 +86,8 @@ extern const GhAggregateState *record_states(const Trial *trial, const GhScanGro
 
 /* test_scan.c */
 extern bool no_scans(Context *c);
+/* A tuple, by what was written.  0: the row is not asked for; 1: it is counted; 2: handed back. */
+extern int	trial_expects(const Trial *trial, uint32_t p, uint32_t t);
 /* The engine's outcome against that of the CPU engine. */
 extern void compare_engines(Context *c, const Trial *trial);
 /* A trial over pages of three columns, the first nkeys of which are keys. */

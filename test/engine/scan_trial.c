@@ -352,6 +352,22 @@ outcome_drop(ScanOutcome *outcome)
 	free(outcome->records);
 	free(outcome->slots);
 	free(outcome->back);
+	free(outcome->rows);
+}
+
+static void
+keep_rows(ScanOutcome *outcome, const char *records, size_t bytes)
+{
+	while (outcome->rows_room - outcome->rows_bytes < bytes)
+	{
+		outcome->rows_room = 2 * outcome->rows_room + bytes;
+		outcome->rows = realloc(outcome->rows, outcome->rows_room);
+		if (outcome->rows == NULL)
+			exit(2);
+	}
+	if (bytes > 0)
+		memcpy(outcome->rows + outcome->rows_bytes, records, bytes);
+	outcome->rows_bytes += bytes;
 }
 
 /* --------------------------------------------------------------------- running */
@@ -360,7 +376,8 @@ outcome_drop(ScanOutcome *outcome)
 bool
 trial_results(Context *c, const GhScanEngine *engine, GhScan *scan, ScanOutcome *outcome)
 {
-	size_t		capacity = RESULT_BYTES;
+	bool		each_row = outcome->trial->options.each_row != 0;
+	size_t		capacity = each_row ? (size_t) random_below(c, 4 * RESULT_BYTES) : RESULT_BYTES;
 	char	   *buffer = make_memory(capacity);
 	GhCursor	cursor = {0};
 	GhError		error = {0};
@@ -382,11 +399,14 @@ trial_results(Context *c, const GhScanEngine *engine, GhScan *scan, ScanOutcome 
 		{
 			const GhScanGroup *record = (const GhScanGroup *) (buffer + at);
 
-			CHECK(c, record->rows > 0, "a group of no rows is told");
+			CHECK(c, each_row ? record->rows == 1 : record->rows > 0, "a group of %" PRIu64
+				  " rows is told", record->rows);
 			outcome_add(c, outcome, record);
 			outcome->told++;
 			at += record->bytes;
 		}
+		if (each_row && status == GH_OK)
+			keep_rows(outcome, buffer, bytes);
 	}
 	free(buffer);
 	return CHECK_STATUS(c, error.message, status, GH_OK);

@@ -190,9 +190,8 @@ count_columns(Trial *trial)
 	}
 }
 
-/* 0: the row is not asked for; 1: it is to be counted; 2: to be handed back. */
-static int
-expected_row(const Trial *trial, uint32_t p, uint32_t t)
+int
+trial_expects(const Trial *trial, uint32_t p, uint32_t t)
 {
 	const GhScanPage *page = &trial->pages[p];
 	uint32_t	bit = trial->written[p].numbers[t] - 1u;
@@ -242,7 +241,7 @@ check_written(Context *c, const Trial *trial, const ScanOutcome *got)
 	for (uint32_t p = 0; p < trial->npages; p++)
 		for (uint32_t t = 0; t < trial->written[p].ntuples; t++)
 		{
-			int			row = expected_row(trial, p, t);
+			int			row = trial_expects(trial, p, t);
 
 			if (row == 1)
 				add_written(trial, p, t, expected);
@@ -314,7 +313,7 @@ check_rows_of_groups(Context *c, const Trial *trial, const ScanOutcome *got)
 
 		for (uint32_t p = 0; p < trial->npages; p++)
 			for (uint32_t t = 0; t < trial->written[p].ntuples; t++)
-				rows += expected_row(trial, p, t) == 1 &&
+				rows += trial_expects(trial, p, t) == 1 &&
 					has_key(group, &trial->written[p].values[t][column->attribute - 1]);
 		CHECK_U64(c, "rows of a group", group->rows, rows);
 	}

@@ -4,6 +4,8 @@
  */
 #include "scan_test.h"
 
+#define RESULT_BYTES 65536		/* of a buffer of records */
+
 /* ------------------------------------------------------------ what is refused */
 
 static void
@@ -180,6 +182,7 @@ fail_launch(Context *c, const Trial *trial, FaultArm arm, uint64_t launch)
 	const GhScanEngine *engine = c->engine->scans;
 	GhScanRequest requests[TRIAL_PAGES_MAX] = {0};
 	GhScanRow  *back = make_memory(TRIAL_PAGES_MAX * TRIAL_LINES_MAX * sizeof(GhScanRow));
+	char	   *results = make_memory(RESULT_BYTES);
 	GhScanStats stats;
 	GhError		error = {0};
 	HostState	state;
@@ -209,6 +212,14 @@ fail_launch(Context *c, const Trial *trial, FaultArm arm, uint64_t launch)
 			  "request %u: %s: %s", p, gh_status_name(ended), requests[p].error.message);
 		failed |= ended == GH_DEVICE_ERROR;
 	}
+	for (GhCursor cursor = {0}; status == GH_OK && !failed && !cursor.finished;)
+	{
+		size_t		bytes;
+		GhStatus	ended = engine->results(scan, &cursor, RESULT_BYTES, results, &bytes, &error);
+
+		CHECK(c, ended == GH_OK || ended == GH_DEVICE_ERROR, "results: %s", error.message);
+		failed = ended != GH_OK;
+	}
 	if (status == GH_OK)
 	{
 		CHECK_STATUS(c, "stats", engine->stats(scan, &stats, &error),
@@ -220,11 +231,12 @@ fail_launch(Context *c, const Trial *trial, FaultArm arm, uint64_t launch)
 	arm(0, 0);
 	CHECK_U64(c, "bytes left", state.allocated + state.device_bytes, 0);
 	free(back);
+	free(results);
 	return failed || status != GH_OK;
 }
 
 static void
-failing_launches(Context *c)
+fail_launches(Context *c, uint32_t each_row)
 {
 	FaultArm	arm = find_fault_arm(c);
 	Trial	   *trial = make_memory(sizeof(Trial));
@@ -238,6 +250,8 @@ failing_launches(Context *c)
 	make_many(c, trial, 3, 20);
 	trial->npages = 6;
 	trial->options.groups = 1;
+	trial->options.each_row = each_row;
+	trial->options.naggregates *= 1 - each_row;
 	while (c->failures == 0 && fail_launch(c, trial, arm, launch))
 		launch++;
 	/* of the stand-in a request is one */
@@ -247,9 +261,22 @@ failing_launches(Context *c)
 	free(trial);
 }
 
+static void
+failing_launches(Context *c)
+{
+	fail_launches(c, 0);
+}
+
+static void
+failing_rows(Context *c)
+{
+	fail_launches(c, 1);
+}
+
 const Test	scan_refused_tests[] = {
 	{"scans: options that are refused", refused_options, false},
 	{"scans: requests that are refused", refused_requests, false},
 	{"scans: launches that fail", failing_launches, false},
+	{"rows of scans: launches that fail", failing_rows, false},
 	{NULL, NULL, false}
 };
