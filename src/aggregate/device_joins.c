@@ -188,6 +188,9 @@ gh_device_begin_table(GhAggregateNode *node, int number, GhRef *shared)
 	gh_child_start(side.scan);
 	gh_pages_begin(side.pages, side.scan);
 	gh_child_stop(side.scan, 0);
+	/* in an earlier run the join may have read it, and keeps its table over rescans */
+	if (side.pages->scan->rs_inited)
+		gh_device_rewind_table(node, number, false);
 	if (!table_options(&side, &options))
 		return fails(node, "an inner side has conditions or columns that the engines have not");
 	supply = device->tables[number] = palloc0(sizeof(GhSupply));

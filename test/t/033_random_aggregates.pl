@@ -9,7 +9,8 @@
 # Counts, integers, numerics, texts and all else are compared as text.  So are floats where
 # PostgreSQL adds them in the same order (GpuHash::RandomAggregate tells); elsewhere they may differ
 # by 1e-9 of themselves.  An error must be one both ways; which of several comes first may differ, so
-# where the SQLSTATE is another one, it is counted.
+# where the SQLSTATE is another one, it is counted.  So is where a GpuHashScan leaves a row out before the
+# condition that fails is asked about it: it has an order of its own among conditions that cost the same.
 #
 # Both answers are of one snapshot.  A query with another answer is printed with the settings; the
 # tables are printed once.
@@ -90,12 +91,15 @@ sub compare
 	$settings .= $small ? "; SET work_mem = '64kB'; SET hash_mem_multiplier = 1" : "; SET work_mem = '4MB'; SET hash_mem_multiplier = 2";
 	my $answer = GpuHash::RandomRun::both_ways($session, %$query, settings => $settings, forced => "SET max_parallel_workers_per_gather = $workers", shown => $device && rand() < 0.3);
 	my ($error, $want_error) = @$answer{qw(error want_error)};
-	push @{ $count->{wrong} }, $answer->{printed} if ($error eq '') != ($want_error eq '') || ($error eq '' && !same(@$answer{qw(got want)}, $query->{in_order}));
+	my $fewer_errors = $want_error ne '' && $error eq '' && $answer->{plan} =~ /GpuHashScan/;
+	my $same = $error eq '' && $want_error eq '' ? same(@$answer{qw(got want)}, $query->{in_order}) : $error ne '' && $want_error ne '';
+	push @{ $count->{wrong} }, $answer->{printed} if !$same && !$fewer_errors;
 	# mistakes of this test's, not differences: all but data exceptions, and integers from NaN
 	push @{ $count->{invalid} }, $answer->{printed} if $want_error ne '' && GpuHash::RandomRun::sqlstate($want_error) !~ /^22|^0A/;
 	$count->{compared}++;
 	$count->{errors}++ if $want_error ne '';
 	$count->{other_errors}++ if $want_error ne '' && $error ne '' && GpuHash::RandomRun::sqlstate($error) ne GpuHash::RandomRun::sqlstate($want_error);
+	$count->{fewer_errors}++ if $fewer_errors;
 	$count->{offloaded}++ if $answer->{plan} =~ /GpuHashAggregate/;
 	$count->{parallel}++ if $answer->{plan} =~ /Parallel Custom Scan \(GpuHashAggregate/;
 	$count->{joins}++ if $answer->{plan} =~ /GpuHashAggregate.*Join/s;
@@ -108,10 +112,10 @@ sub compare
 }
 
 my $sum = $run->all(\&compare);
-$sum->{$_} //= 0 for qw(compared errors other_errors offloaded parallel joins small in_order rows shown by_device);
+$sum->{$_} //= 0 for qw(compared errors other_errors fewer_errors offloaded parallel joins small in_order rows shown by_device);
 my $wrong = @{ $sum->{wrong} };
-note(sprintf '%d right, %d wrong: queries compared, seed %d, %d jobs; %d offloaded, %d of them in parallel, %d of joins; %d with little memory, %d with floats in order; %d errors, %d of them others; %d rows in all, %d changes of another session, %.0f s',
-	$sum->{compared} - $wrong, $wrong, $run->{seed}, $run->{jobs}, @$sum{qw(offloaded parallel joins small in_order errors other_errors rows changes seconds)});
+note(sprintf '%d right, %d wrong: queries compared, seed %d, %d jobs; %d offloaded, %d of them in parallel, %d of joins; %d with little memory, %d with floats in order; %d errors, %d of them others, %d of them none; %d rows in all, %d changes of another session, %.0f s',
+	$sum->{compared} - $wrong, $wrong, $run->{seed}, $run->{jobs}, @$sum{qw(offloaded parallel joins small in_order errors other_errors fewer_errors rows changes seconds)});
 note("$sum->{by_device} of $sum->{shown} were done by the device to their end") if $device;
 $run->check($sum);
 cmp_ok($sum->{offloaded}, '>', 0.7 * $sum->{compared}, 'most queries were offloaded');
@@ -119,5 +123,6 @@ cmp_ok($sum->{parallel}, '>', 0.02 * $sum->{compared}, 'some of them in parallel
 cmp_ok($sum->{joins}, '>', 0.1 * $sum->{compared}, 'some of them of joins');
 cmp_ok($sum->{errors}, '<', 0.4 * $sum->{compared}, 'most had no error');
 cmp_ok($sum->{other_errors}, '<=', 2 + 0.02 * $sum->{compared}, 'very few had another error');
+cmp_ok($sum->{fewer_errors}, '<=', 2 + 0.001 * $sum->{compared}, 'next to none had no error where PostgreSQL has one');
 cmp_ok($sum->{by_device}, '>', 0.25 * $sum->{shown}, 'the device did many of them to their end') if $device;
 done_testing();

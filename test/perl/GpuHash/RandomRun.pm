@@ -94,7 +94,7 @@ sub both_ways
 	@answer{qw(got error)} = $session->do($query{sql}, 120);
 	($answer{shown}) = $session->do("ROLLBACK TO s; $forced; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $query{explain}", 120) if $query{shown};
 	$session->do('ROLLBACK; DEALLOCATE ALL');
-	$answer{printed} = "$query{settings}; $forced;\n$query{sql};\n" . differences("$answer{got}$answer{error}", "$answer{want}$answer{want_error}");
+	$answer{printed} = "$query{settings}; $forced;\n$query{sql};\n" . $answer{plan} =~ s/^/-- /gmr . "\n" . differences("$answer{got}$answer{error}", "$answer{want}$answer{want_error}");
 	return \%answer;
 }
 
