@@ -110,6 +110,20 @@ scratch_reserve(cuda_scan *scan, scan_lane *lane, scratch_view *scratch, GhError
 	return GH_OK;
 }
 
+/*
+ * Copies a page to which others may write, from its end to its begin: so that of each tuple xmax, which
+ * comes first in it, is read after the infomask, as gh_scan_judge() would have it.
+ */
+static void
+copy_backwards(void *to, const void *from, size_t bytes)
+{
+	uint64_t   *words = static_cast<uint64_t *>(to);
+	const uint64_t *source = static_cast<const uint64_t *>(from);
+
+	for (size_t i = bytes / sizeof(uint64_t); i-- > 0;)
+		words[i] = __atomic_load_n(&source[i], __ATOMIC_ACQUIRE);
+}
+
 /* Copies pages that the device cannot read where they are. */
 static GhStatus
 stage_pages(cuda_scan *scan, scan_lane *lane, GhError *error)
@@ -122,7 +136,10 @@ stage_pages(cuda_scan *scan, scan_lane *lane, GhError *error)
 	for (uint32_t p = 0; p < request->npages; p++)
 	{
 		lane->host_pages[p].page = lane->staged + p * page_bytes;
-		memcpy(lane->staged + p * page_bytes, request->pages[p].page, page_bytes);
+		if (request->pages[p].hinted)
+			copy_backwards(lane->staged + p * page_bytes, request->pages[p].page, page_bytes);
+		else
+			memcpy(lane->staged + p * page_bytes, request->pages[p].page, page_bytes);
 	}
 	return GH_OK;
 }
@@ -310,6 +327,7 @@ tell_counts(const cuda_scan *scan, const scan_lane *lane, GhScanRequest *request
 	uint64_t	came = 0;
 
 	request->counted = counters->counted;
+	request->seen = counters->seen;
 	request->no_group = counters->no_group;
 	for (uint32_t j = njoins + 1; j-- > 0;)
 	{
@@ -320,6 +338,7 @@ tell_counts(const cuda_scan *scan, const scan_lane *lane, GhScanRequest *request
 		return;
 	/* all that was to be counted went back */
 	request->no_group += request->counted;
+	request->seen -= request->counted;
 	request->passed -= request->counted;
 	for (uint32_t j = 0; j < njoins; j++)
 		request->joined[j] -= request->counted;
@@ -396,7 +415,7 @@ cuda_scan_submit(GhScan *handle, GhScanRequest *request)
 	GhStatus	status;
 
 	request->scan = nullptr;
-	request->counted = request->passed = request->nback = request->no_group = 0;
+	request->counted = request->seen = request->passed = request->nback = request->no_group = 0;
 	memset(request->joined, 0, sizeof(request->joined));
 	if (scan->failed)
 	{

@@ -128,6 +128,7 @@ struct plan_view
 	uint32_t	each_row;		/* 1: rows are returned, which keep their keys */
 	uint32_t	nkept;
 	uint32_t	page_bytes;
+	uint32_t	seen_before;
 	uint64_t	seed;
 };
 
@@ -135,6 +136,7 @@ struct plan_view
 struct scan_counters
 {
 	uint32_t	counted;
+	uint32_t	seen;
 	uint32_t	back;			/* rows and whole pages, also those without a group */
 	uint32_t	no_group;
 	uint32_t	groups_full;	/* 1: there were more groups than room */

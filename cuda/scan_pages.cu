@@ -25,6 +25,7 @@
 struct page_tally
 {
 	uint32_t	counted;
+	uint32_t	seen;
 	uint32_t	back;
 	uint32_t	no_group;
 	uint64_t	came;			/* COUNT_BITS each: rows that came to the joins and no further... */
@@ -204,6 +205,26 @@ count_row(const pages_job &job, const row_values &row, uint32_t line, uint64_t *
 
 /* ---------------------------------------------------------------------- a page */
 
+/* Whether a line that is asked for is to be read, and else what becomes of it; false: the page is broken. */
+static __device__ bool
+judge_line(const pages_job &job, const GhScanPage &asked, const uint8_t *page, uint32_t page_lines,
+		   uint32_t number, line_state *state, bool *visible)
+{
+	GhPageTuple tuple;
+	GhScanSeen	seen;
+
+	*visible = true;
+	if (!asked.hinted)
+		return true;
+	if (!gh_page_tuple(page, job.plan.page_bytes, page_lines, number, &tuple))
+		return false;
+	seen = gh_scan_judge(page, asked.page, tuple.header, job.plan.seen_before);
+	*visible = seen == GH_SCAN_VISIBLE;
+	if (seen == GH_SCAN_UNTOLD)
+		*state = LINE_BACK;
+	return true;
+}
+
 /* A line of a page that has it; false: the page is broken. */
 static __device__ bool
 do_line(const pages_job &job, const row_values &row, const GhScanPage &asked, const uint8_t *page,
@@ -215,9 +236,13 @@ do_line(const pages_job &job, const row_values &row, const GhScanPage &asked, co
 	uint32_t	came = 0;
 	GhPageTuple tuple;
 	bool		back = false;
+	bool		visible = false;
 
 	if (gh_scan_asks(&asked, job.bitmaps, number) &&
-		(asked.bitmap != GH_SCAN_ALL || gh_scan_is_normal(page, number)))
+		(asked.bitmap != GH_SCAN_ALL || gh_scan_is_normal(page, number)) &&
+		!judge_line(job, asked, page, page_lines, number, &state, &visible))
+		return false;
+	if (visible)
 	{
 		/* without columns the tuples are not looked at: as gh_cpu_page_load() does */
 		if (job.plan.shape->ncolumns > 0 &&
@@ -230,6 +255,7 @@ do_line(const pages_job &job, const row_values &row, const GhScanPage &asked, co
 	job.lines.group[line] = state == LINE_LIVE ? group : GROUP_NONE;
 	job.lines.takes[line] = state == LINE_LIVE ? takes : 0;
 	tally->counted += state == LINE_LIVE;
+	tally->seen += visible && state < LINE_BACK;
 	tally->back += state == LINE_BACK || state == LINE_NO_GROUP;
 	tally->no_group += state == LINE_NO_GROUP;
 	if (came > 0 && state < LINE_BACK)
@@ -288,6 +314,7 @@ pages_kernel(const pages_job job)
 			continue;
 		}
 		total.counted += tally.counted;
+		total.seen += tally.seen;
 		total.back += tally.back;
 		total.no_group += tally.no_group;
 		for (uint32_t i = 0; i <= job.plan.njoins; i++)
@@ -295,6 +322,7 @@ pages_kernel(const pages_job job)
 					  (uint32_t) (tally.came >> COUNT_BITS * i) & ((1u << COUNT_BITS) - 1));
 	}
 	add_tally(&job.counters->counted, total.counted);
+	add_tally(&job.counters->seen, total.seen);
 	add_tally(&job.counters->back, total.back);
 	add_tally(&job.counters->no_group, total.no_group);
 }

@@ -228,6 +228,7 @@ scan_plan_upload(cuda_scan *scan, GhError *error)
 	view->nkeys = options->nkeys;
 	view->naggregates = options->naggregates;
 	view->page_bytes = options->page_bytes;
+	view->seen_before = options->seen_before;
 	view->seed = options->seed;
 	status = cudaMemcpyAsync(scan->plan_block.memory, host.base, bytes, cudaMemcpyHostToDevice,
 							 scan->reduce_stream);

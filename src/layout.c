@@ -32,6 +32,16 @@ StaticAssertDecl(offsetof(HeapTupleHeaderData, t_hoff) == GH_TUPLE_HOFF_AT, "t_h
 StaticAssertDecl(SizeofHeapTupleHeader == GH_TUPLE_BITS_AT, "tuple header");
 StaticAssertDecl(HEAP_NATTS_MASK == GH_TUPLE_NATTS_MASK, "number of attributes");
 StaticAssertDecl(HEAP_HASNULL == GH_TUPLE_HAS_NULL, "mark of NULLs");
+StaticAssertDecl(offsetof(HeapTupleHeaderData, t_choice.t_heap.t_xmin) == GH_TUPLE_XMIN_AT, "t_xmin");
+StaticAssertDecl(offsetof(HeapTupleHeaderData, t_choice.t_heap.t_xmax) == GH_TUPLE_XMAX_AT, "t_xmax");
+StaticAssertDecl(HEAP_LOCK_MASK == GH_TUPLE_XMAX_LOCKS && HEAP_XMAX_LOCK_ONLY == GH_TUPLE_XMAX_LOCK_ONLY &&
+				 HEAP_XMAX_IS_MULTI == GH_TUPLE_XMAX_IS_MULTI, "marks of locks");
+StaticAssertDecl(HEAP_XMIN_COMMITTED == GH_TUPLE_XMIN_COMMITTED && HEAP_XMIN_INVALID == GH_TUPLE_XMIN_INVALID &&
+				 HEAP_XMIN_FROZEN == GH_TUPLE_XMIN_FROZEN, "hints of the inserter");
+StaticAssertDecl(HEAP_XMAX_COMMITTED == GH_TUPLE_XMAX_COMMITTED && HEAP_XMAX_INVALID == GH_TUPLE_XMAX_INVALID,
+				 "hints of the deleter");
+StaticAssertDecl(HEAP_MOVED == GH_TUPLE_MOVED, "marks of moved tuples");
+StaticAssertDecl(FirstNormalTransactionId == GH_XID_FIRST_NORMAL && sizeof(TransactionId) == 4, "transaction numbers");
 StaticAssertDecl(MaxHeapAttributeNumber == GH_ATTRIBUTE_MAX, "most attributes");
 
 StaticAssertDecl(VARHDRSZ == GH_VARLENA_HEADER, "varlena header");

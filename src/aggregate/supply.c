@@ -324,6 +324,8 @@ ask_for_lines(GhSupplyRequest *request, GhScanPage *page, HeapScanDesc scan, boo
 	int			n = scan->rs_ntuples;
 	uint64	   *words;
 
+	memset(page, 0, sizeof(*page));
+	page->block = scan->rs_cblock;
 	page->bitmap = GH_SCAN_ALL;
 	page->lines = all_visible ? n : visible[n - 1];
 	if (page->lines == (uint32) n)

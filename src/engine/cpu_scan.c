@@ -34,6 +34,7 @@ typedef struct CpuScan
 	uint32_t	found[GH_VECTOR_ROWS];	/* the rows' groups */
 	uint8_t		came[GH_VECTOR_ROWS];	/* to the joins: 1; behind the first one: 2... */
 	uint16_t   *numbers;		/* of a page's lines that are asked for */
+	uint16_t   *untold;			/* of those that are not known to be visible */
 	GhScanRequest *first;		/* oldest */
 	GhScanRequest *last;
 	uint64_t	lines;			/* of all requests so far */
@@ -43,19 +44,48 @@ typedef struct CpuScan
 
 /* -------------------------------------------------------------------- a page */
 
-/* The lines that are asked for; false: the page does not have them. */
+/* The lines of a page that is asked for, by what is to be done with them. */
+typedef struct Lines
+{
+	uint32_t	asked;			/* in scan->numbers: rows */
+	uint32_t	untold;			/* in scan->untold: they are handed back */
+} Lines;
+
+/* A line that is asked for; false: the page is not to be trusted. */
 static bool
-list_lines(CpuScan *scan, const GhScanRequest *request, const GhScanPage *page, uint32_t *count)
+list_line(CpuScan *scan, const GhScanPage *page, uint32_t page_lines, uint32_t number, Lines *lines)
+{
+	GhScanSeen	seen = GH_SCAN_VISIBLE;
+	GhPageTuple tuple;
+
+	if (page->hinted)
+	{
+		if (!gh_page_tuple(page->page, scan->plan.options.page_bytes, page_lines, number, &tuple))
+			return false;
+		seen = gh_scan_judge(page->page, page->page, tuple.header, scan->plan.options.seen_before);
+	}
+	if (seen == GH_SCAN_VISIBLE)
+		scan->numbers[lines->asked++] = (uint16_t) number;
+	else if (seen == GH_SCAN_UNTOLD)
+		scan->untold[lines->untold++] = (uint16_t) number;
+	return true;
+}
+
+/* The lines that are asked for; false: the page does not have them, or is not to be trusted. */
+static bool
+list_lines(CpuScan *scan, const GhScanRequest *request, const GhScanPage *page, Lines *lines)
 {
 	const uint8_t *bytes = page->page;
+	uint32_t	page_lines = gh_page_lines(bytes, scan->plan.options.page_bytes);
 
-	*count = 0;
-	if (page->lines > gh_page_lines(bytes, scan->plan.options.page_bytes))
+	memset(lines, 0, sizeof(*lines));
+	if (page->lines > page_lines)
 		return false;
 	for (uint32_t number = 1; number <= page->lines; number++)
 		if (gh_scan_asks(page, request->bitmaps, number) &&
-			(page->bitmap != GH_SCAN_ALL || gh_scan_is_normal(bytes, number)))
-			scan->numbers[(*count)++] = (uint16_t) number;
+			(page->bitmap != GH_SCAN_ALL || gh_scan_is_normal(bytes, number)) &&
+			!list_line(scan, page, page_lines, number, lines))
+			return false;
 	return true;
 }
 
@@ -220,16 +250,46 @@ go_over_page(CpuScan *scan, GhScanRequest *request, uint32_t page, uint32_t nlin
 	return true;
 }
 
+/* Puts the lines that are not known to be visible among those of the page that went back, from first on. */
+static void
+hand_back_untold(CpuScan *scan, GhScanRequest *request, uint32_t page, uint64_t first, uint32_t nuntold)
+{
+	uint64_t	from = request->nback;
+	uint64_t	to = from + nuntold;
+
+	request->nback = to;
+	while (nuntold > 0)
+	{
+		uint32_t	line = scan->untold[nuntold - 1];
+
+		to--;
+		if (from > first && request->back[from - 1].line > line)
+		{
+			request->back[to] = request->back[--from];
+			continue;
+		}
+		request->back[to].page = page;
+		request->back[to].line = line;
+		nuntold--;
+	}
+}
+
 static void
 do_page(CpuScan *scan, GhScanRequest *request, uint32_t page)
 {
-	uint32_t	nlines;
+	uint64_t	first = request->nback;
+	Lines		lines;
 
 	/* rows of several batches: all are loaded once before any is counted */
-	if (!list_lines(scan, request, &request->pages[page], &nlines) ||
-		(nlines > GH_VECTOR_ROWS && !go_over_page(scan, request, page, nlines, false)) ||
-		!go_over_page(scan, request, page, nlines, true))
+	if (!list_lines(scan, request, &request->pages[page], &lines) ||
+		(lines.asked > GH_VECTOR_ROWS && !go_over_page(scan, request, page, lines.asked, false)) ||
+		!go_over_page(scan, request, page, lines.asked, true))
+	{
 		hand_back(request, page, 0);
+		return;
+	}
+	request->seen += lines.asked - (request->nback - first);
+	hand_back_untold(scan, request, page, first, lines.untold);
 }
 
 /* ------------------------------------------------------------------ requests */
@@ -247,7 +307,7 @@ cpu_scan_submit(GhScan *handle, GhScanRequest *request)
 	uint64_t	lines;
 	GhStatus	status;
 
-	request->counted = request->passed = request->nback = request->no_group = 0;
+	request->counted = request->seen = request->passed = request->nback = request->no_group = 0;
 	memset(request->joined, 0, sizeof(request->joined));
 	request->scan = NULL;
 	status = gh_scan_request_check(&scan->plan, request, &lines, &request->error);
@@ -392,6 +452,7 @@ cpu_scan_destroy(GhScan *handle)
 	gh_cpu_table_drop(&scan->table);
 	gh_scan_plan_drop(&scan->plan);
 	free(scan->numbers);
+	free(scan->untold);
 	free(scan->batch_memory);
 	free(scan);
 }
@@ -403,8 +464,9 @@ make_contents(CpuScan *scan, GhError *error)
 	size_t		bytes = (gh_batch_bytes(options->program) + 63) & ~(size_t) 63;
 
 	scan->numbers = malloc(options->page_bytes / GH_LINE_BYTES * sizeof(uint16_t));
+	scan->untold = malloc(options->page_bytes / GH_LINE_BYTES * sizeof(uint16_t));
 	scan->batch_memory = aligned_alloc(64, bytes);
-	if (scan->numbers == NULL || scan->batch_memory == NULL)
+	if (scan->numbers == NULL || scan->untold == NULL || scan->batch_memory == NULL)
 		return gh_error_set(error, GH_NO_MEMORY, "out of memory for a scan's handle");
 	gh_batch_prepare(&scan->batch, options->program, scan->batch_memory);
 	scan->memory.limit = options->memory_limit;

@@ -44,12 +44,26 @@ extern "C" {
 #define GH_TUPLE_ALIGNMENT 8
 
 /* Tuple header: offsets in bytes. */
+#define GH_TUPLE_XMIN_AT 0
+#define GH_TUPLE_XMAX_AT 4
 #define GH_TUPLE_INFOMASK2_AT 18
 #define GH_TUPLE_INFOMASK_AT 20
 #define GH_TUPLE_HOFF_AT 22
 #define GH_TUPLE_BITS_AT 23
 #define GH_TUPLE_NATTS_MASK 0x07ff	/* of infomask2 */
-#define GH_TUPLE_HAS_NULL 0x0001	/* of infomask */
+#define GH_TUPLE_HAS_NULL 0x0001	/* of infomask, as what follows */
+#define GH_TUPLE_XMAX_LOCKS 0x0050
+#define GH_TUPLE_XMAX_LOCK_ONLY 0x0080
+#define GH_TUPLE_XMIN_COMMITTED 0x0100
+#define GH_TUPLE_XMIN_INVALID 0x0200
+#define GH_TUPLE_XMIN_FROZEN 0x0300
+#define GH_TUPLE_XMAX_COMMITTED 0x0400
+#define GH_TUPLE_XMAX_INVALID 0x0800
+#define GH_TUPLE_XMAX_IS_MULTI 0x1000
+#define GH_TUPLE_MOVED 0xc000
+
+/* Transaction numbers from this one on wrap around; those before it are earlier than all of them. */
+#define GH_XID_FIRST_NORMAL 3
 
 /* A varlena's first byte tells what it is. */
 #define GH_VARLENA_SHORT_BIT 0x01	/* a header of one byte, not aligned */

@@ -127,7 +127,7 @@ typedef struct GhScanOptions
 	uint64_t	memory_limit;	/* bytes that groups, or a table, may take; 0: no limit */
 	uint64_t	seed;			/* of the hash of keys */
 	/*
-	 * For pages with GH_SCAN_HINTED, a transaction number: whatever was committed by earlier ones is seen, and
+	 * For pages that are `hinted`, a transaction number: whatever was committed by earlier ones is seen, and
 	 * none of them is still running.  0: there are no such pages.
 	 */
 	uint32_t	seen_before;
@@ -138,13 +138,6 @@ typedef struct GhScanOptions
 
 /* GhScanPage.bitmap: all line pointers up to `lines` that are normal. */
 #define GH_SCAN_ALL UINT32_MAX
-/*
- * GhScanPage.bitmap: those of them whose tuples are visible as their headers say: inserted by a transaction
- * that is known to be committed and is before GhScanOptions.seen_before, and not deleted, or not as far as
- * is known by one that is.  A tuple of which the header does not tell either way is handed back, before
- * anything else is done with it: the caller is to find out whether it is visible.
- */
-#define GH_SCAN_HINTED (UINT32_MAX - 1)
 
 typedef struct GhScanPage
 {
@@ -152,11 +145,18 @@ typedef struct GhScanPage
 	uint32_t	lines;			/* line numbers 1 up to this are looked at */
 	/*
 	 * The word of GhScanRequest.bitmaps with which the page's begin: bit (n - 1) % 64 of its
-	 * word (n - 1) / 64 asks for line n, which is a tuple; or GH_SCAN_ALL, GH_SCAN_HINTED.
+	 * word (n - 1) / 64 asks for line n, which is a tuple; or GH_SCAN_ALL.
 	 */
 	uint32_t	bitmap;
 	uint32_t	block;			/* its number in the relation: for columns of GH_LOAD_TID */
-	uint32_t	unused;			/* 0 */
+	/*
+	 * 1: of what is asked for, just tuples that are visible, as their headers say (scan_row.h): inserted
+	 * by a transaction that is known to be committed and is before GhScanOptions.seen_before, and not
+	 * deleted, or not as far as is known by one that is.  A tuple of which the header does not tell
+	 * either way is handed back, before anything else is done with it: the caller is to find out
+	 * whether it is visible.  Else 0: what is asked for is visible.
+	 */
+	uint32_t	hinted;
 } GhScanPage;
 
 /* A row that is handed back; line 0: all that was asked of the page. */
@@ -184,7 +184,7 @@ typedef struct GhScanRequest
 
 	/* -- results, valid once the request is not busy; all 0 where it did not end with GH_OK -- */
 	uint64_t	counted;		/* rows that were added to their groups, or to the table */
-	/* tuples that were asked for and, of GH_SCAN_HINTED, visible: without those that were handed back */
+	/* tuples that were asked for and, of pages that are hinted, visible: without those that were handed back */
 	uint64_t	seen;
 	/* rows that were not handed back and came as far: */
 	uint64_t	passed;			/* to the joins, and */

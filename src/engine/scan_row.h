@@ -28,6 +28,87 @@ gh_scan_is_normal(const uint8_t *page, uint32_t number)
 	return ((line >> GH_LINE_OFFSET_BITS) & ((1u << GH_LINE_STATE_BITS) - 1)) == GH_LINE_NORMAL;
 }
 
+/* ------------------------------------------------------------ visible tuples */
+
+/*
+ * What is told of a tuple by its header, to a snapshot that sees all that was committed by
+ * transactions before one (GhScanOptions.seen_before).
+ */
+typedef enum GhScanSeen
+{
+	GH_SCAN_UNTOLD,				/* the row is handed back */
+	GH_SCAN_VISIBLE,
+	GH_SCAN_INVISIBLE,
+	GH_SCAN_DELETED				/* invisible, if the transaction that deleted it is before that one */
+} GhScanSeen;
+
+/* Is a transaction before another one?  As TransactionIdPrecedes(). */
+GH_EVERYWHERE bool
+gh_xid_is_before(uint32_t xid, uint32_t other)
+{
+	if (xid < GH_XID_FIRST_NORMAL || other < GH_XID_FIRST_NORMAL)
+		return xid < other;
+	return (int32_t) (xid - other) < 0;
+}
+
+/*
+ * By infomask and xmin.  A lock is no deletion, whoever has it.  Rules that need to know more than that a
+ * transaction has committed, or are for tuples of old, are left to the caller.
+ */
+GH_EVERYWHERE GhScanSeen
+gh_scan_header_tells(uint32_t infomask, uint32_t xmin, uint32_t seen_before)
+{
+	uint32_t	inserted = infomask & GH_TUPLE_XMIN_FROZEN;
+
+	if ((infomask & GH_TUPLE_MOVED) != 0)
+		return GH_SCAN_UNTOLD;
+	if (inserted == GH_TUPLE_XMIN_INVALID)
+		return GH_SCAN_INVISIBLE;
+	if (inserted == 0 ||
+		(inserted == GH_TUPLE_XMIN_COMMITTED && !gh_xid_is_before(xmin, seen_before)))
+		return GH_SCAN_UNTOLD;
+	if ((infomask & (GH_TUPLE_XMAX_INVALID | GH_TUPLE_XMAX_LOCK_ONLY)) != 0)
+		return GH_SCAN_VISIBLE;
+	if ((infomask & (GH_TUPLE_XMAX_COMMITTED | GH_TUPLE_XMAX_IS_MULTI | GH_TUPLE_XMAX_LOCKS)) ==
+		GH_TUPLE_XMAX_COMMITTED)
+		return GH_SCAN_DELETED;
+	return GH_SCAN_UNTOLD;
+}
+
+/*
+ * Of a tuple of a page, or of a copy of the page which was made from `original`.
+ *
+ * Others may write to the header meanwhile.  While an infomask says that the deleter is committed, xmax
+ * is that one, and stays so; before, xmax may have been somebody else, who did not delete it.  So
+ * xmax is read after the infomask, and from the original, since loads of a copy have no order.  All
+ * else is right whichever came first: xmin does not change once it is known to be committed.
+ */
+GH_EVERYWHERE GhScanSeen
+gh_scan_judge(const uint8_t *page, const void *original, uint32_t header, uint32_t seen_before)
+{
+	const uint8_t *mask_at = page + header + GH_TUPLE_INFOMASK_AT;
+	const uint8_t *xmax_at = (const uint8_t *) original + header + GH_TUPLE_XMAX_AT;
+	GhScanSeen	seen;
+	uint32_t	infomask;
+	uint32_t	xmax;
+
+#ifdef __CUDA_ARCH__
+	infomask = gh_read_u16(mask_at);
+#else
+	infomask = __atomic_load_n((const uint16_t *) mask_at, __ATOMIC_ACQUIRE);
+#endif
+	seen = gh_scan_header_tells(infomask, gh_read_u32(page + header + GH_TUPLE_XMIN_AT), seen_before);
+	if (seen != GH_SCAN_DELETED)
+		return seen;
+#ifdef __CUDA_ARCH__
+	/* not what a cache may still have of it */
+	xmax = __ldcv((const uint32_t *) xmax_at);
+#else
+	xmax = __atomic_load_n((const uint32_t *) xmax_at, __ATOMIC_RELAXED);
+#endif
+	return gh_xid_is_before(xmax, seen_before) ? GH_SCAN_INVISIBLE : GH_SCAN_UNTOLD;
+}
+
 /* ------------------------------------------------------------- keys of tables */
 
 /* A key with the next part behind it, whose vector has this value. */

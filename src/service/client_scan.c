@@ -277,7 +277,7 @@ gh_service_scan_times(const GhScan *handle, uint64 *queue_ns, uint64 *device_ns)
 static void
 clear_outcome(GhScanRequest *request)
 {
-	request->counted = request->passed = request->nback = request->no_group = 0;
+	request->counted = request->seen = request->passed = request->nback = request->no_group = 0;
 	memset(request->joined, 0, sizeof(request->joined));
 	memset(&request->error, 0, sizeof(request->error));
 	memset(request->engine_state, 0, sizeof(request->engine_state));
@@ -325,6 +325,7 @@ request_end(GhScanRequest *request, GhStatus status)
 	if (status == GH_OK)
 	{
 		request->counted = slot->counted;
+		request->seen = slot->seen;
 		request->passed = slot->passed;
 		memcpy(request->joined, slot->joined, sizeof(request->joined));
 		request->nback = slot->nback;

@@ -145,6 +145,7 @@ gpuhash_forge_scan(PG_FUNCTION_ARGS)
 		elog(ERROR, GH_NO_BUFFERS_MESSAGE);
 	list = buffer;
 	copy_first_page(PG_GETARG_OID(0), (char *) buffer + PAGE_AT);
+	memset(list, 0, sizeof(*list));
 	list->lines = PageGetMaxOffsetNumber((Page) ((char *) buffer + PAGE_AT));
 	list->bitmap = GH_SCAN_ALL;
 	list->page = (const void *) ((uintptr_t) address_of(text_to_cstring(PG_GETARG_TEXT_PP(3)), buffer) +

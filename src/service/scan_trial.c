@@ -196,6 +196,7 @@ lane_add(Trial *trial, Lane *lane, uint32 at, Buffer buffer)
 	GhScanPage *shown = &lane->pages[at];
 	uint64	   *bits = lane->bitmaps + at * BITMAP_WORDS;
 
+	memset(shown, 0, sizeof(*shown));
 	shown->page = page;
 	shown->lines = PageGetMaxOffsetNumber(page);
 	shown->bitmap = trial->bitmaps ? at * BITMAP_WORDS : GH_SCAN_ALL;

@@ -143,6 +143,7 @@ gh_scans_finish(uint32 number, GhWorkerTable *table, GhStatus status)
 	if (status != GH_OK)
 		slot->error = request->error;
 	slot->counted = request->counted;
+	slot->seen = request->seen;
 	slot->passed = request->passed;
 	memcpy(slot->joined, request->joined, sizeof(slot->joined));
 	slot->nback = request->nback;

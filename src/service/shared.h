@@ -152,6 +152,7 @@ typedef struct GhSlot
 	uint64		values_count;
 	GhTableStats stats;
 	uint64		counted;		/* of a GhScanRequest, as the following */
+	uint64		seen;
 	uint64		passed;
 	uint64		joined[GH_SCAN_JOINS_MAX];
 	uint64		nback;

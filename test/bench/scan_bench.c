@@ -438,6 +438,7 @@ list_pages(const Bench *bench)
 		pages[p].page = bench->memory + (size_t) p * PAGE_BYTES;
 		pages[p].lines = PAGE_ROWS;
 		pages[p].bitmap = GH_SCAN_ALL;
+		pages[p].hinted = 0;
 	}
 	return pages;
 }

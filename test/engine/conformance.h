@@ -367,6 +367,7 @@ extern const Test aggregate_tests[];
 extern const Test scan_tests[];
 extern const Test scan_rows_tests[];
 extern const Test scan_refused_tests[];
+extern const Test scan_hinted_tests[];
 extern const Test scan_join_tests[];
 extern const Test scan_join_refused_tests[];
 extern const Test scan_time_tests[];

@@ -53,6 +53,7 @@ typedef struct ScanOutcome
 	size_t		rows_room;
 	bool		refused;		/* memory was */
 	uint64_t	counted;
+	uint64_t	seen;
 	uint64_t	passed;
 	uint64_t	joined[GH_SCAN_JOINS_MAX];
 } ScanOutcome;
@@ -61,6 +62,10 @@ typedef struct ScanOutcome
 extern void trial_pages(Context *c, Trial *trial, uint32_t npages);
 extern void trial_ask(Context *c, Trial *trial);
 extern void trial_damage(Context *c, Trial *trial);
+/* test_scan_hinted.c: of some pages, just what is visible by the tuples' headers, which are drawn. */
+extern void trial_hint(Context *c, Trial *trial);
+/* What the header of a tuple must be taken for. */
+extern GhScanSeen hinted_tuple(const Trial *trial, uint32_t p, uint32_t t);
 extern void trial_program(Context *c, Trial *trial, uint32_t ninstructions);
 extern void trial_keys(Context *c, Trial *trial, uint32_t nkeys);
 extern void trial_aggregates(Context *c, Trial *trial, uint32_t count);

@@ -428,6 +428,7 @@ gather_back(Context *c, ScanOutcome *outcome, const GhScanRequest *request, uint
 		outcome->back[outcome->nback++] = row;
 	}
 	outcome->counted += request->counted;
+	outcome->seen += request->seen;
 	outcome->passed += request->passed;
 	for (int j = 0; j < GH_SCAN_JOINS_MAX; j++)
 		outcome->joined[j] += request->joined[j];

@@ -85,6 +85,7 @@ static void
 check_groups(Context *c, const ScanOutcome *got, const ScanOutcome *expected)
 {
 	CHECK_U64(c, "counted rows", got->counted, expected->counted);
+	CHECK_U64(c, "visible tuples", got->seen + got->nback, expected->seen + expected->nback);
 	CHECK_U64(c, "groups", got->count, expected->count);
 	for (uint32_t i = 0; i < got->count; i++)
 	{
@@ -144,6 +145,7 @@ random_trials(Context *c, bool damaged)
 		trial_pages(c, trial, 1 + (uint32_t) random_below(c, random_below(c, 5) == 0 ?
 														  TRIAL_PAGES_MAX : 4));
 		trial_ask(c, trial);
+		trial_hint(c, trial);
 		if (damaged)
 			trial_damage(c, trial);
 		trial_program(c, trial, (uint32_t) random_below(c, 16));
@@ -199,6 +201,8 @@ trial_expects(const Trial *trial, uint32_t p, uint32_t t)
 	if (bit >= page->lines || (page->bitmap != GH_SCAN_ALL &&
 							   (trial->bitmaps[page->bitmap + bit / 64] >> bit % 64 & 1) == 0))
 		return 0;
+	if (page->hinted && hinted_tuple(trial, p, t) != GH_SCAN_VISIBLE)
+		return hinted_tuple(trial, p, t) == GH_SCAN_UNTOLD ? 2 : 0;
 	for (uint32_t i = 0; i < trial->program->ncolumns; i++)
 	{
 		const GhColumn *column = &gh_program_columns(trial->program)[i];
@@ -256,6 +260,7 @@ check_written(Context *c, const Trial *trial, const ScanOutcome *got)
 		}
 	CHECK_U64(c, "rows handed back", got->nback, nback);
 	CHECK_U64(c, "counted", got->counted, expected[0].count);
+	CHECK_U64(c, "visible tuples", got->seen, expected[0].count);
 	CHECK_U64(c, "groups", got->count, expected[0].count > 0);
 	if (got->count == 1)
 		CHECK(c, memcmp(record_states(trial, (const GhScanGroup *) got->records[0]), expected,
@@ -280,6 +285,7 @@ what_was_written(Context *c)
 		relation_draw(c, &trial->relation);
 		trial_pages(c, trial, 1 + (uint32_t) random_below(c, 6));
 		trial_ask(c, trial);
+		trial_hint(c, trial);
 		trial_program(c, trial, 0);
 		count_columns(trial);
 		if (trial_run(c, trial, c->engine, &got))
@@ -507,6 +513,7 @@ repeated_sums(Context *c)
 		relation_draw(c, &trial->relation);
 		trial_pages(c, trial, TRIAL_PAGES_MAX);
 		trial_ask(c, trial);
+		trial_hint(c, trial);
 		trial_program(c, trial, 3);
 		trial_keys(c, trial, (uint32_t) random_below(c, 3));
 		trial_aggregates(c, trial, 12);

@@ -105,6 +105,27 @@ expect_request(Context *c, GhScan *scan, GhScanRequest request, GhStatus expecte
 	CHECK(c, expected == GH_OK || (request.counted == 0 && request.nback == 0), "%s: counted", what);
 }
 
+/* With a snapshot, pages are hinted or not, and nothing else. */
+static void
+expect_hints_refused(Context *c, const Trial *trial, const GhScanRequest *good, GhScanPage *page)
+{
+	GhScanOptions options = trial->options;
+	GhError		error = {0};
+	HostState	state;
+	GhHost		host;
+	GhScan	   *scan;
+
+	options.seen_before = 5;
+	host_init(&state, &host);
+	CHECK_STATUS(c, "a scan with a snapshot", c->engine->scans->create(&host, &options, &scan, &error), GH_OK);
+	*page = trial->pages[0];
+	page->hinted = 2;
+	expect_request(c, scan, *good, GH_INVALID, "a page that is hinted twice");
+	page->hinted = 1;
+	expect_request(c, scan, *good, GH_OK, "a page that is hinted");
+	c->engine->scans->destroy(scan);
+}
+
 /* Requests that are refused, and one that is stopped; the scan counts as if they were not. */
 static void
 refused_requests(Context *c)
@@ -153,6 +174,7 @@ refused_requests(Context *c)
 	REFUSED(page.lines, (8192 - 24) / 4 + 1);
 	REFUSED(page.bitmap, TRIAL_WORDS);
 	REFUSED(page.bitmap, UINT32_MAX - 1);
+	REFUSED(page.hinted, 1);
 	page = trial->pages[0];
 	state.stop = 1;
 	expect_request(c, scan, good, GH_STOPPED, "a stopped request");
@@ -167,6 +189,7 @@ refused_requests(Context *c)
 	CHECK_U64(c, "counted", stats.counted, trial->written[0].ntuples);
 #undef REFUSED
 	c->engine->scans->destroy(scan);
+	expect_hints_refused(c, trial, &good, &page);
 	CHECK_U64(c, "bytes left", state.allocated + state.device_bytes, 0);
 	trial_drop(c, trial);
 	free(trial);

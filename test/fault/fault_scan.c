@@ -49,6 +49,7 @@ flight_end(FaultScan *scan, GhStatus status)
 	bool		good = status == GH_OK;
 
 	request->counted = good ? inner->counted : 0;
+	request->seen = good ? inner->seen : 0;
 	request->passed = good ? inner->passed : 0;
 	memset(request->joined, 0, sizeof(request->joined));
 	if (good)
@@ -140,7 +141,7 @@ fault_scan_submit(GhScan *handle, GhScanRequest *request)
 	GhStatus	status;
 
 	request->scan = NULL;
-	request->counted = request->passed = request->nback = request->no_group = 0;
+	request->counted = request->seen = request->passed = request->nback = request->no_group = 0;
 	memset(request->joined, 0, sizeof(request->joined));
 	memset(&request->error, 0, sizeof(request->error));
 	if (scan->failed)
