@@ -266,17 +266,18 @@ begin_first(cuda_scan *scan)
 
 /* -------------------------------------------------------------------- reducing */
 
-/* The lines are read: enqueues their reduction, or puts them to the rows that are kept. */
+/* The lines are read: enqueues their reduction, or puts them to the rows that are kept, or lists them. */
 static GhStatus
 reduce_lane(cuda_scan *scan, scan_lane *lane, GhError *error)
 {
-	bool		back = lane->host_counters->back > 0;
+	bool		lists = scan->plan.options.lists_rows != 0;
+	bool		back = lane->host_counters->back > 0 || (lists && lane->host_counters->counted > 0);
 
 	lane->refused = false;
 	if (scan_keeps_rows(scan))
 		GH_TRY(rows_append(scan, &lane->lines, lane->host_counters->counted, lane->counters,
 						   &lane->refused, error));
-	else
+	else if (!lists)
 		GH_TRY(reduce_launch(scan, &lane->lines, lane->counters, error));
 	back |= lane->refused;
 	if (back)
@@ -306,16 +307,34 @@ hand_back(GhScanRequest *request, uint32_t page, uint32_t line)
 	request->nback++;
 }
 
+/* Lines that are handed back or, where rows are listed, live; most of them are neither. */
 static void
-list_back(const scan_lane *lane, GhScanRequest *request)
+list_back(const cuda_scan *scan, const scan_lane *lane, GhScanRequest *request)
 {
+	bool		lists = scan->plan.options.lists_rows != 0;
+	uint64_t	eight;
+
+	static_assert(LINE_NONE == 0, "what is skipped");
 	for (uint32_t p = 0; p < request->npages; p++)
 	{
 		const uint8_t *state = lane->host_state + lane->host_firsts[p];
 
 		for (uint32_t i = 0; i < request->pages[p].lines; i++)
+		{
+			if (i + sizeof(eight) <= request->pages[p].lines)
+			{
+				memcpy(&eight, state + i, sizeof(eight));
+				if (eight == 0)
+				{
+					i += sizeof(eight) - 1;
+					continue;
+				}
+			}
 			if (state[i] >= LINE_BACK)
 				hand_back(request, p, state[i] == LINE_PAGE ? 0 : i + 1);
+			else if (lists && state[i] == LINE_LIVE)
+				hand_back(request, p, (i + 1) | GH_SCAN_LIVE);
+		}
 	}
 }
 
@@ -363,8 +382,8 @@ end_request(cuda_scan *scan, scan_lane *lane)
 		return;
 	}
 	tell_counts(scan, lane, request);
-	if (counters->back > 0 || lane->refused)
-		list_back(lane, request);
+	if (counters->back > 0 || lane->refused || (scan->plan.options.lists_rows != 0 && counters->counted > 0))
+		list_back(scan, lane, request);
 	scan->counted += request->counted;
 	scan->flying--;
 	memmove(scan->flight, scan->flight + 1, scan->flying * sizeof(scan_lane *));
@@ -501,6 +520,8 @@ cuda_scan_results(GhScan *handle, GhCursor *cursor, size_t capacity, void *buffe
 	*bytes = 0;
 	if (scan->plan.options.nparts > 0)
 		return gh_error_set(error, GH_INVALID, "a scan that makes a table has no groups");
+	if (scan->plan.options.lists_rows != 0)
+		return gh_error_set(error, GH_INVALID, "a scan that lists rows has no groups");
 	GH_TRY(scan_drain(scan, error));
 	if (scan->plan.options.each_row != 0)
 		return records_fetch(scan, cursor, capacity, static_cast<char *>(buffer), bytes, error);

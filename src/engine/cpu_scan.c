@@ -213,10 +213,12 @@ run_and_join(CpuScan *scan)
 static void
 count_batch(CpuScan *scan, GhScanRequest *request, uint32_t page, const uint16_t *numbers)
 {
+	bool		lists = scan->plan.options.lists_rows != 0;
+
 	run_and_join(scan);
 	if (scan->plan.options.nparts > 0)
 		add_to_table(scan, request);
-	else
+	else if (!lists)
 		add_to_groups(scan, request);
 	for (uint32_t i = 0; i < scan->batch.nrows; i++)
 	{
@@ -225,6 +227,8 @@ count_batch(CpuScan *scan, GhScanRequest *request, uint32_t page, const uint16_t
 			hand_back(request, page, numbers[i]);
 			continue;
 		}
+		if (lists && scan->batch.state[i] == GH_ROW_LIVE)
+			hand_back(request, page, numbers[i] | GH_SCAN_LIVE);
 		request->counted += scan->batch.state[i] == GH_ROW_LIVE;
 		request->passed += scan->came[i] > 0;
 		for (uint32_t j = 0; j + 1 < scan->came[i]; j++)
@@ -389,6 +393,8 @@ cpu_scan_results(GhScan *handle, GhCursor *cursor, size_t capacity, void *buffer
 	*bytes = 0;
 	if (scan->plan.options.nparts > 0)
 		return gh_error_set(error, GH_INVALID, "a scan that makes a table has no groups");
+	if (scan->plan.options.lists_rows != 0)
+		return gh_error_set(error, GH_INVALID, "a scan that lists rows has no groups");
 	while (scan->first != NULL)
 		advance_queue(scan);
 	for (; cursor->position < groups->count; cursor->position++)

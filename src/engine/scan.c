@@ -61,6 +61,12 @@ check_sizes(const GhScanOptions *options, GhScanJoin *joins, GhError *error)
 	if (options->each_row > 1 || (options->each_row == 1 && options->naggregates + options->nparts > 0))
 		return gh_error_set(error, GH_INVALID, "a scan returns rows (%u), with %u aggregates and a table's "
 							"key of %u parts", options->each_row, options->naggregates, options->nparts);
+	if (options->lists_rows > 1 ||
+		(options->lists_rows == 1 &&
+		 options->nkeys + options->naggregates + options->nparts + options->each_row > 0))
+		return gh_error_set(error, GH_INVALID, "a scan lists rows (%u), with %u keys, %u aggregates and a table's "
+							"key of %u parts", options->lists_rows, options->nkeys, options->naggregates,
+							options->nparts);
 	if (options->nparts > GH_SCAN_PARTS_MAX || (options->nparts > 0 && options->parts == NULL))
 		return gh_error_set(error, GH_INVALID, "a scan makes no table with a key of %u parts",
 							options->nparts);

@@ -12,7 +12,7 @@
  *
  * A scan may make a table in place of groups, for the joins of others: of the rows that are live at
  * the end, by a key of up to 64 bits, with some of their values.  Or each row that is live at the end is a
- * group of its own: rows out in place of groups.
+ * group of its own: rows out in place of groups.  Or which rows are live is all that is told.
  *
  * Rows that an engine cannot do as PostgreSQL does are handed back, and are in no group or table:
  * what page.h and program.h say of it; a value in a sum that is very large (gh_scan_fits()); several
@@ -116,6 +116,11 @@ typedef struct GhScanOptions
 	 * there are no aggregates, no table is made, and nothing is compared.  Else 0.
 	 */
 	uint32_t	each_row;
+	/*
+	 * 1: rows that are live at the end are neither added nor kept, but listed in each request's `back`, marked
+	 * with GH_SCAN_LIVE; there are no keys or aggregates, no table is made.  Else 0.
+	 */
+	uint32_t	lists_rows;
 	uint32_t	njoins;
 	const GhScanJoin *joins;	/* in this order */
 	uint32_t	joins_at;		/* instructions that are run before the joins */
@@ -159,11 +164,14 @@ typedef struct GhScanPage
 	uint32_t	hinted;
 } GhScanPage;
 
+/* GhScanRow.line of a row that is not handed back, but listed: it is live at the end. */
+#define GH_SCAN_LIVE UINT32_C(0x80000000)
+
 /* A row that is handed back; line 0: all that was asked of the page. */
 typedef struct GhScanRow
 {
 	uint32_t	page;			/* of the request's, from 0 */
-	uint32_t	line;			/* offset number */
+	uint32_t	line;			/* offset number, and GH_SCAN_LIVE */
 } GhScanRow;
 
 /*
@@ -183,13 +191,13 @@ typedef struct GhScanRequest
 	uint64_t	back_room;
 
 	/* -- results, valid once the request is not busy; all 0 where it did not end with GH_OK -- */
-	uint64_t	counted;		/* rows that were added to their groups, or to the table */
+	uint64_t	counted;		/* rows that were added to their groups, or to the table, or listed */
 	/* tuples that were asked for and, of pages that are hinted, visible: without those that were handed back */
 	uint64_t	seen;
 	/* rows that were not handed back and came as far: */
 	uint64_t	passed;			/* to the joins, and */
 	uint64_t	joined[GH_SCAN_JOINS_MAX];	/* behind each of them */
-	uint64_t	nback;			/* of back, in the order of pages and lines */
+	uint64_t	nback;			/* of back, in the order of pages and lines, those listed among them */
 	uint64_t	no_group;		/* of them, for whose groups, or place in the table, there was no memory */
 	GhStatus	status;
 	GhError		error;			/* when status is an error */

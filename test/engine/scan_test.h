@@ -48,6 +48,7 @@ typedef struct ScanOutcome
 	uint64_t	nback;
 	uint64_t	no_group;
 	uint32_t	told;			/* records that the scan told */
+	uint64_t	listed;			/* with lists_rows: of those in back */
 	char	   *rows;			/* with each_row: all records, one behind the other */
 	size_t		rows_bytes;
 	size_t		rows_room;

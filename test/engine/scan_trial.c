@@ -420,10 +420,16 @@ gather_back(Context *c, ScanOutcome *outcome, const GhScanRequest *request, uint
 	{
 		GhScanRow	row = request->back[i];
 
-		CHECK(c, row.page < request->npages && row.line <= request->pages[row.page].lines &&
+		bool		live = (row.line & GH_SCAN_LIVE) != 0;
+
+		row.line &= ~GH_SCAN_LIVE;
+		CHECK(c, (!live || (outcome->trial->options.lists_rows != 0 && row.line > 0)) &&
+			  row.page < request->npages && row.line <= request->pages[row.page].lines &&
 			  (i == 0 || request->back[i - 1].page < row.page ||
-			   (request->back[i - 1].page == row.page && request->back[i - 1].line < row.line)), "row %u of page %u is handed back", row.line,
+			   (request->back[i - 1].page == row.page && (request->back[i - 1].line & ~GH_SCAN_LIVE) < row.line)), "row %u of page %u is handed back", row.line,
 			  row.page);
+		outcome->listed += live;
+		row.line = request->back[i].line;
 		row.page += first;
 		outcome->back[outcome->nback++] = row;
 	}
@@ -513,7 +519,7 @@ run_pages(Context *c, const Trial *trial, const GhEngine *engine, const GhScanPa
 		return false;
 	}
 	good = trial_requests(c, trial, engine->scans, scan, pages, bitmaps, outcome) &&
-		trial_results(c, engine->scans, scan, outcome) &&
+		(trial->options.lists_rows != 0 || trial_results(c, engine->scans, scan, outcome)) &&
 		CHECK_STATUS(c, "stats", engine->scans->stats(scan, &stats, &error), GH_OK);
 	CHECK(c, !good || trial->options.memory_limit == 0 ||
 		  stats.bytes_peak <= trial->options.memory_limit, "%" PRIu64 " bytes of %" PRIu64,
@@ -549,7 +555,7 @@ trial_run_back(Context *c, const Trial *trial, const ScanOutcome *back, const Gh
 	for (uint64_t i = 0; i < back->nback; i++)
 	{
 		uint32_t	p = back->back[i].page;
-		uint32_t	bit = back->back[i].line - 1;
+		uint32_t	bit = (back->back[i].line & ~GH_SCAN_LIVE) - 1;
 
 		if (back->back[i].line > 0)
 			bitmaps[p * TRIAL_WORDS + bit / 64] |= UINT64_C(1) << bit % 64;

@@ -124,6 +124,85 @@ random_rows(Context *c)
 	}
 }
 
+/* ----------------------------------------------------------------- rows that are listed */
+
+/* Do the same rows come again where only these are asked for, and as many as are returned by a scan that does that? */
+static void
+check_listed(Context *c, Trial *trial, const ScanOutcome *listed)
+{
+	ScanOutcome again;
+	ScanOutcome returned;
+	uint64_t	pages = 0;
+
+	for (uint64_t i = 0; i < listed->nback; i++)
+		pages += listed->back[i].line == 0;
+	CHECK_U64(c, "rows that are listed", listed->listed, listed->counted);
+	if (trial_run_back(c, trial, listed, c->engine, &again))
+	{
+		CHECK_U64(c, "rows that are listed again", again.listed, listed->listed);
+		/* a page that is broken may come back whole though nothing of it is asked for */
+		CHECK(c, pages > 0 || again.nback == listed->nback, "%" PRIu64 " rows are told again, not %" PRIu64,
+			  again.nback, listed->nback);
+	}
+	outcome_drop(&again);
+	trial->options.lists_rows = 0;
+	trial->options.each_row = 1;
+	if (trial_run(c, trial, gh_cpu_engine(), &returned))
+	{
+		CHECK_U64(c, "rows that are returned", returned.told, listed->listed);
+		CHECK_U64(c, "rows that are handed back", returned.nback, listed->nback - listed->listed);
+	}
+	outcome_drop(&returned);
+}
+
+static void
+list_rows(Context *c, Trial *trial)
+{
+	ScanOutcome expected;
+	ScanOutcome got;
+
+	trial->options.nkeys = 0;
+	trial->options.lists_rows = 1;
+	if (trial_run(c, trial, gh_cpu_engine(), &expected))
+	{
+		if (trial_run(c, trial, c->engine, &got))
+		{
+			CHECK_U64(c, "rows told", got.nback, expected.nback);
+			CHECK(c, got.nback != expected.nback || got.nback == 0 ||
+				  memcmp(got.back, expected.back, got.nback * sizeof(GhScanRow)) == 0, "other rows are told");
+			CHECK_U64(c, "rows that passed", got.passed, expected.passed);
+			check_listed(c, trial, &got);
+		}
+		outcome_drop(&got);
+	}
+	outcome_drop(&expected);
+}
+
+static void
+listed_rows(Context *c)
+{
+	if (no_scans(c))
+		return;
+	for (uint64_t round = 0; round < sized(c, 300, 50) && c->failures == 0; round++)
+	{
+		Trial	   *trial = make_memory(sizeof(Trial));
+
+		memset(trial, 0, sizeof(*trial));
+		relation_draw(c, &trial->relation);
+		trial_pages(c, trial, 1 + (uint32_t) random_below(c, random_below(c, 5) == 0 ?
+														  TRIAL_PAGES_MAX : 4));
+		trial_ask(c, trial);
+		if (random_below(c, 2) == 0)
+			trial_damage(c, trial);
+		trial_program(c, trial, (uint32_t) random_below(c, 16));
+		trial->options.naggregates = 0;
+		trial->options.aggregates = NULL;
+		list_rows(c, trial);
+		trial_drop(c, trial);
+		free(trial);
+	}
+}
+
 /* --------------------------------------------------------------- what was written */
 
 /* The record of a tuple with all of the trial's keys, which are columns. */
@@ -487,6 +566,15 @@ refused_options(Context *c)
 	expect_refused(c, &trial->options, GH_INVALID, "rows and a table");
 	trial->options.nparts = 0;
 	expect_refused(c, &trial->options, GH_OK, "rows without keys");
+	trial->options.lists_rows = 1;
+	expect_refused(c, &trial->options, GH_INVALID, "rows that are returned and listed");
+	trial->options.each_row = 0;
+	expect_refused(c, &trial->options, GH_OK, "rows that are listed");
+	trial->options.lists_rows = 2;
+	expect_refused(c, &trial->options, GH_INVALID, "rows that are listed twice");
+	trial->options.lists_rows = 1;
+	trial->options.naggregates = 1;
+	expect_refused(c, &trial->options, GH_INVALID, "rows that are listed, and aggregates");
 	trial_drop(c, trial);
 	free(trial);
 }
@@ -494,6 +582,7 @@ refused_options(Context *c)
 const Test	scan_rows_tests[] = {
 	{"rows of scans: what was written", what_was_written, false},
 	{"rows of scans: random", random_rows, false},
+	{"rows of scans: listed", listed_rows, false},
 	{"rows of scans: many", many_rows, false},
 	{"rows of scans: large ones", large_rows, false},
 	{"rows of scans: between requests", rows_between, false},
