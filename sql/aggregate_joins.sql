@@ -1,7 +1,7 @@
 -- Aggregation of joins.
 LOAD 'gpuhash';
 CREATE TABLE aj (id int, a int, b int8, c text, g int, v numeric(10, 2), f float8);
-INSERT INTO aj SELECT i, CASE WHEN i % 11 > 0 THEN i % 60 END, CASE WHEN i % 13 > 0 THEN i % 40 END, CASE WHEN i % 7 > 0 THEN 'c' || i % 30 END, i % 8, i / 8.0, i / 3.0 FROM generate_series(1, 4000) i;
+INSERT INTO aj SELECT i, CASE WHEN i % 11 > 0 THEN i % 60 END, CASE WHEN i % 13 > 0 THEN i % 40 END, CASE WHEN i % 7 > 0 THEN 'c' || i % 30 END, i % 8, i / 8.0, i / 8.0 FROM generate_series(1, 4000) i;
 -- dimensions: unique keys, some NULL, some that no row has; duplicates; wide rows; text keys
 CREATE TABLE aj_a (a int, n int, t text, w int8);
 INSERT INTO aj_a SELECT CASE WHEN i = 7 THEN NULL ELSE i END, i % 5, 'name ' || i % 9, i * 10000000000 FROM generate_series(1, 80) i;

@@ -122,6 +122,8 @@ INSERT INTO js_parent SELECT i % 300, i FROM generate_series(1, 500) i;
 INSERT INTO js_child SELECT i % 300, i, 'more ' || i FROM generate_series(501, 900) i;
 CREATE VIEW js_view WITH (security_barrier) AS SELECT k, v, t FROM js_plain WHERE s2 <> 5;
 ANALYZE js_parted, js_parent, js_child;
+-- (a device has several batches under way)
+SET gpuhash.engine = 'cpu';
 SELECT outer_rows('SELECT a.v FROM js_plain a JOIN js_nulls b ON a.k = b.k LIMIT 1');
 SET gpuhash.enable_scan = off;
 SELECT outer_rows('SELECT a.v FROM js_plain a JOIN js_nulls b ON a.k = b.k LIMIT 1');
@@ -130,6 +132,7 @@ SELECT outer_rows('SELECT a.v FROM js_plain a TABLESAMPLE SYSTEM (100) JOIN js_n
 SELECT outer_rows('SELECT a.v FROM js_parted a JOIN js_nulls b ON a.k = b.k LIMIT 1');
 SELECT outer_rows('SELECT a.v, a.ctid FROM js_plain a JOIN js_nulls b ON a.k = b.k LIMIT 1');
 SELECT outer_rows('SELECT a.v FROM js_parted2 a JOIN js_nulls b ON a.k = b.k LIMIT 1');
+RESET gpuhash.engine;
 SELECT * FROM compare_sources('SELECT a.*, b.name FROM js_plain a TABLESAMPLE SYSTEM (100) JOIN js_kinds b ON a.k = b.k');
 SELECT * FROM compare_sources('SELECT a.*, b.name FROM js_parted a JOIN js_kinds b ON a.k = b.k');
 SELECT * FROM compare_sources('SELECT a.*, b.name FROM js_parted2 a JOIN js_kinds b ON a.k = b.k');
@@ -319,7 +322,10 @@ SELECT * FROM compare_reports('SELECT a.v, b.k FROM js_plain a JOIN js_kinds b O
 SELECT * FROM compare_reports('SELECT a.v, b.k FROM js_plain a JOIN js_kinds b ON a.k = b.k WHERE a.s2 < 10 AND b.name IS NOT NULL');
 SELECT * FROM compare_reports('SELECT a.v, b.k FROM js_plain a LEFT JOIN js_many b ON a.k = b.k');
 SELECT * FROM compare_reports('SELECT a.v FROM js_plain a JOIN js_nulls b ON a.k = b.k JOIN js_many c ON c.c2 = a.v');
+-- (a device reads an inner side to find that keys have several rows there)
+SET gpuhash.engine = 'cpu';
 SELECT * FROM compare_reports('SELECT p, (SELECT count(*) FROM js_plain a JOIN js_nulls b ON a.k = b.k WHERE a.s2 > p) FROM js_outside');
+RESET gpuhash.engine;
 SELECT * FROM scan_reports('SELECT a.v, b.k FROM js_plain a JOIN js_kinds b ON a.k = b.k WHERE a.s2 < 10', true);
 
 DROP VIEW js_view;

@@ -39,14 +39,17 @@ BEGIN
 END $$;
 -- Runs a query without gpuhash and with all offloaded that can be: how many aggregations
 -- were, how many rows there are or which error, and whether both ways agree on it, as
--- text.  in_order: also on the rows' order.
-CREATE FUNCTION compare_aggregate(query text, workers int DEFAULT 0, in_order boolean DEFAULT false,
+-- text.  in_order: also on the rows' order.  engine: which it has to be, for the digits of floats depend on
+-- the order in which they are added, and the CPU engine has PostgreSQL's.
+CREATE FUNCTION compare_aggregate(query text, workers int DEFAULT 0, in_order boolean DEFAULT false, engine text DEFAULT NULL,
                                   OUT offloaded int, OUT result text, OUT same text)
 LANGUAGE plpgsql AS $$
 DECLARE
+    before text := current_setting('gpuhash.engine', true);
     got text[];
     want text[];
 BEGIN
+    PERFORM set_config('gpuhash.engine', engine, true) WHERE engine IS NOT NULL;
     PERFORM set_config('max_parallel_workers_per_gather', workers::text, true);
     FOR enabled IN 0..1 LOOP
         PERFORM set_config('gpuhash.enabled', enabled::text, true);
@@ -71,4 +74,5 @@ BEGIN
     same := CASE WHEN got IS NOT DISTINCT FROM want THEN 'same' ELSE
         (SELECT left(format('got %s, wanted %s', g, w), 300)
          FROM unnest(got, want) AS d(g, w) WHERE g IS DISTINCT FROM w LIMIT 1) END;
+    PERFORM set_config('gpuhash.engine', before, true) WHERE engine IS NOT NULL;
 END $$;

@@ -36,6 +36,8 @@
 #define GH_DEVICE_PAGES_AHEAD 128
 /* Rows that a page is thought to have, until it is read. */
 #define GH_ROWS_PER_PAGE 64
+/* Bytes of results that are fetched at once, where memory is short. */
+#define GH_PIECE_MIN ((Size) 64 * 1024)
 
 void
 gh_device_init(GhAggregateNode *node)
@@ -255,7 +257,10 @@ add_kept_rows(GhAggregateNode *node)
 
 /* ---------------------------------------------------------------- results */
 
-/* The device's groups, or rows, go to those that rows handed back have made. */
+/*
+ * The device's groups, or rows, go to those that rows handed back have made: a piece at a time, since groups go
+ * to files only between two of them.
+ */
 static bool
 merge_results(GhAggregateNode *node)
 {
@@ -263,16 +268,23 @@ merge_results(GhAggregateNode *node)
 	GhCursor	cursor = {0};
 	Size		room;
 	char	   *buffer = gh_supply_buffer(supply, &room);
+	Size		piece = Min(room, Max(node->memory_limit / 4, GH_PIECE_MIN));
 
 	while (buffer != NULL && !cursor.finished)
 	{
 		size_t		bytes = 0;
-		GhStatus	status = supply->engine->scans->results(supply->scan, &cursor, room, buffer, &bytes,
+		GhStatus	status = supply->engine->scans->results(supply->scan, &cursor, piece, buffer, &bytes,
 															&supply->error);
 
 		if (status == GH_STOPPED)
 		{
 			gh_serve_interrupt();
+			continue;
+		}
+		/* one alone is larger */
+		if (status == GH_TOO_SMALL && piece < room)
+		{
+			piece = room;
 			continue;
 		}
 		if (status != GH_OK)
