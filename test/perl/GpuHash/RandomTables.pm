@@ -3,6 +3,7 @@
 # Everything follows from Perl's random numbers: srand() first.
 #
 #	GpuHash::RandomTables::schema()		SQL that makes the tables
+#	GpuHash::RandomTables::own($job)	and w0, w1, ..., facts that only one session writes to
 #	GpuHash::RandomTables::change()		SQL that changes some of them, as another session may
 #	GpuHash::RandomTables::settings()	SQL that sets what is drawn of %SETTINGS
 #
@@ -74,7 +75,7 @@ our @COLUMN = (
 	[bt => '', 'varbit(20)', '(k % 1000)::int::bit(10)'],
 	[ip => '', 'inet', "inet '10.0.0.0/8' + k % 300"],
 	# what lies in another table
-	[big => '', 'text', "CASE i % 97 WHEN 0 THEN (SELECT string_agg(md5((i + n)::text), '') FROM generate_series(1, 150) n) WHEN 1 THEN repeat('b', (i % 3000)::int) ELSE 'b' || k END"],
+	[big => 'text', 'text', "CASE i % 97 WHEN 0 THEN (SELECT string_agg(md5((i + n)::text), '') FROM generate_series(1, 150) n) WHEN 1 THEN repeat('b', (i % 3000)::int) ELSE 'b' || k END"],
 	# join keys
 	[k4 => 'i4', 'int4', 'k'],
 	[k8 => 'i8', 'int8', 'k % 50']);
@@ -129,6 +130,10 @@ sub schema
 CREATE TABLE d1 AS SELECT CASE WHEN i % 20 > 0 THEN (i % 40)::int8 END AS dk, i % 3 AS dg, CASE WHEN i % 5 > 0 THEN i END AS dv, (i / 3.0)::numeric(8, 3) AS dn, repeat(\'name \' || i % 30, 30) AS dt, i / 8.0::float8 AS df, NULL::bool AS db, date \'2000-01-01\' + i % 5 AS dd FROM generate_series(1, 120) i;
 CREATE TABLE d2 AS SELECT i::int2 AS dk, i AS dg, i AS dv, i::numeric(5, 1) AS dn, \'one \' || i AS dt, i::float8 AS df, true AS db, date \'2000-01-01\' AS dd FROM generate_series(3, 12) i;
 CREATE TABLE d3 (LIKE d0);
+ALTER TABLE d0 ADD PRIMARY KEY (dk);
+ALTER TABLE d2 ADD PRIMARY KEY (dk);
+CREATE UNIQUE INDEX ON f3 (id);
+CREATE UNIQUE INDEX ON f5 (id);
 ';
 	$sql .= table_sql('parted', 'PARTITION BY HASH (g)');
 	$sql .= "CREATE TABLE parted$_ PARTITION OF parted FOR VALUES WITH (MODULUS 3, REMAINDER $_);\n" for 0 .. 2;
@@ -141,6 +146,12 @@ CREATE TABLE d3 (LIKE d0);
 CREATE VIEW both_tables AS SELECT $ALL FROM f2 WHERE g > 1 UNION ALL SELECT $ALL FROM f3 WHERE may;
 ";
 	return $sql . "VACUUM ANALYZE;\n";
+}
+
+sub own
+{
+	my ($job) = @_;
+	return table_sql("w$job", '') . "ALTER TABLE w$job ADD COLUMN late int4, ADD COLUMN later int4 DEFAULT 7;\n" . insert_sql("w$job", 500) . "ANALYZE w$job;\n";
 }
 
 # One statement, or several in a transaction, of a session that changes the tables.
