@@ -64,7 +64,7 @@ sub compare
 	my $workers = rand() < 0.33 ? 1 + int(rand(3)) : 0;
 	my $settings = GpuHash::RandomTables::settings() . '; SET parallel_leader_participation = ' . (rand() < 0.8 ? 'on' : 'off') . '; SET gpuhash.enable_aggregate = ' . (rand() < 0.5 ? 'on' : 'off');
 	$settings .= rand() < 0.25 ? "; SET work_mem = '64kB'; SET hash_mem_multiplier = 1" : "; SET work_mem = '4MB'; SET hash_mem_multiplier = 2";
-	my $shown = $query->{kind} =~ /scan|join|ordered/ && rand() < 0.3;
+	my $shown = rand() < 0.3;
 	my $answer = GpuHash::RandomRun::both_ways($session, %$query, settings => $settings, forced => "SET max_parallel_workers_per_gather = $workers", shown => $shown);
 	my ($got, $error, $want, $want_error, $plan) = @$answer{qw(got error want want_error plan)};
 	my $right = $error ne '' ? $want_error ne '' : $want_error ne '' || same($query, $got, $want);
