@@ -22,6 +22,7 @@
 #			service and with the CPU engine, against PostgreSQL's own plans
 #	random_aggregates	likewise, aggregations by the GPU of the service, while another session
 #			changes the tables during the second half
+#	random_rows	likewise, queries for rows of tables and of joins
 #	sanitizer	compute-sanitizer's tools on reduced conformance runs
 #	service		the GPU service: what it costs and brings (test/bench/service_bench.sh), and
 #			tests of it with the device itself in place of the stand-in (SERVICE_TESTS)
@@ -33,7 +34,7 @@
 #	layout		both parts of test/bench/layout_bench (not by default)
 #
 # Environment
-#	SECTIONS	default: build conformance installcheck tap random_joins random_aggregates sanitizer
+#	SECTIONS	default: build conformance installcheck tap random_joins random_aggregates random_rows sanitizer
 #			service bench gpuscan
 #	OUTDIR		logs and results (default: WORKDIR/out)
 #	WORKDIR		default: /tmp/gpuhash-gpu-host
@@ -51,7 +52,7 @@
 #	SERVICE_TESTS	default: 021_service_faults 023_service_ownership 024_service_load
 #	GPUHASH_LOAD_SECONDS, GPUHASH_LOAD_SESSIONS	of the last (default here: 300, 64)
 #	SCAN_TESTS	default: 034_service_scans 036_device_aggregates
-#	GPUHASH_RANDOM_QUERIES, GPUHASH_RANDOM_JOBS	of random_joins and random_aggregates (default
+#	GPUHASH_RANDOM_QUERIES, GPUHASH_RANDOM_JOBS	of random_joins, random_aggregates and random_rows (default
 #			here: 100000, and the number of cores); no more are begun two minutes before LIMIT
 #	BENCH		a benchmark of joins (default: test/bench/join_bench.sh), called as
 #			BENCH TREE PORT OUTDIR with a server that listens in /tmp; it reads APPEND=1, TAG= and
@@ -63,7 +64,7 @@ set -euo pipefail
 # shellcheck source=test/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-SECTIONS=${SECTIONS:-build conformance installcheck tap random_joins random_aggregates sanitizer service bench gpuscan}
+SECTIONS=${SECTIONS:-build conformance installcheck tap random_joins random_aggregates random_rows sanitizer service bench gpuscan}
 WORKDIR=${WORKDIR:-/tmp/gpuhash-gpu-host}
 OUTDIR=${OUTDIR:-$WORKDIR/out}
 export LIMIT=${LIMIT:-540}
@@ -296,13 +297,13 @@ random_joins() {
 	}
 }
 
-# with fault points, too, for what it sees of the service
-random_aggregates() {
+# random_service TEST, with fault points, too, for what it sees of the service
+random_service() {
 	build_service
 	export GPUHASH_BINDIR=$STAGE_BIN GPUHASH_STAND_IN=no TMPDIR=$WORK
 	export GPUHASH_RANDOM_QUERIES=${GPUHASH_RANDOM_QUERIES:-100000} GPUHASH_RANDOM_JOBS=${GPUHASH_RANDOM_JOBS:-$(nproc)}
 	export GPUHASH_RANDOM_SECONDS=${GPUHASH_RANDOM_SECONDS:-$((LIMIT > 240 ? LIMIT - 120 : LIMIT / 2))}
-	prove -v -I "$SRC/test/perl" "$SRC/test/t/037_random_device_aggregates.pl" || {
+	prove -v -I "$SRC/test/perl" "$SRC/test/t/$1.pl" || {
 		gh_stop_servers
 		return 1
 	}
@@ -444,7 +445,8 @@ one_section() {
 			for part in cuda cpu; do
 				inside "random_joins-$part" random_joins "$part"
 			done ;;
-		random_aggregates) in_service random_aggregates random_aggregates ;;
+		random_aggregates) in_service random_aggregates random_service 037_random_device_aggregates ;;
+		random_rows) GPUHASH_WITH=device in_service random_rows random_service 041_random_rows ;;
 		sanitizer)
 			for part in ${TOOLS:-memcheck initcheck synccheck racecheck}; do
 				tool_section "$part" bash "$GH_SCRIPT" --in "$FIRST" sanitizer "$part"
@@ -481,7 +483,7 @@ gpu_host() {
 	local trees=() tree what
 	for what in $SECTIONS; do
 		case $what in
-			build | conformance | installcheck | tap | random_joins | random_aggregates | sanitizer | service | bench | gpuscan | engine_bench | layout) ;;
+			build | conformance | installcheck | tap | random_joins | random_aggregates | random_rows | sanitizer | service | bench | gpuscan | engine_bench | layout) ;;
 			*) gh_die "there is no section \"$what\"" ;;
 		esac
 	done

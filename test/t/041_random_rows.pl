@@ -119,19 +119,22 @@ sub run
 	return;
 }
 
+my %WEIGHT = (device => 14, session => 3, cpu => 3);
 my $parts = $ENV{GPUHASH_WITH} // 'device session cpu';
+my $all = 0;
+$all += $WEIGHT{$_} for split ' ', $parts;
 my $queries = $ENV{GPUHASH_RANDOM_QUERIES} || 500;
-$ENV{GPUHASH_RANDOM_QUERIES} = 0;
-# where it has the service, the planner takes most to the node
-run('device', int(0.7 * $queries), device => 1) if $parts =~ /device/;
-if ($parts =~ /session/)
+delete $ENV{GPUHASH_RANDOM_QUERIES};
+my %queries = map { $_ => int($queries * $WEIGHT{$_} / $all) } split ' ', $parts;
+run('device', $queries{device}, device => 1) if $queries{device};
+if ($queries{session})
 {
 	my $fault = ($ENV{GPUHASH_STAND_IN} || '') eq 'no' ? undef : GpuHash::Fault->new;
 	SKIP:
 	{
 		skip $fault->why_not, 1 if $fault && $fault->why_not;
-		run('session', int(0.15 * $queries), conf => ["gpuhash.engine = 'cuda'"]);
+		run('session', $queries{session}, conf => ["gpuhash.engine = 'cuda'"]);
 	}
 }
-run('cpu', int(0.15 * $queries), conf => ["gpuhash.engine = 'cpu'"]) if $parts =~ /cpu/;
+run('cpu', $queries{cpu}, conf => ["gpuhash.engine = 'cpu'"]) if $queries{cpu};
 done_testing();
