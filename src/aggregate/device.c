@@ -309,6 +309,7 @@ tell_children(GhAggregateNode *node)
 	uint64		passed = counts->passed + node->counts.rows;
 
 	node->counts.rows = passed;
+	pgstat_count_index_tuples(node->pages->scan->rs_base.rs_rd, counts->tuples);
 	InstrCountFiltered1(node->scan, counts->tuples - passed);
 	gh_child_start(node->scan);
 	gh_child_stop(node->scan, (double) passed);
@@ -336,6 +337,8 @@ gh_device_keep_counts(GhAggregateNode *node, const GhSupply *supply, instr_time 
 	}
 	counts->device_pages += supply->counts.pages;
 	counts->pinned_pages += supply->pinned ? supply->counts.pages : 0;
+	counts->hinted_pages += supply->counts.hinted;
+	counts->judged += supply->counts.judged;
 	counts->device_bytes += supply->counts.bytes;
 	INSTR_TIME_ADD(counts->wait_time, supply->counts.wait_time);
 	INSTR_TIME_ADD(counts->evaluate_time, supply->counts.back_time);
@@ -508,13 +511,11 @@ supply_pages(GhAggregateNode *node)
 	bool		done = true;
 
 	gh_pages_begin(node->pages, node->scan);
-	node->pages->tuples_unread = device->supply.pinned;
-	node->pages->lines_suffice = gh_lines_suffice(node->scan);
+	gh_supply_open_pages(&device->supply, !gh_aggregate_adds_floats(node));
 	while ((done || device->together) && gh_pages_next(node->pages, GH_DEVICE_PAGES_AHEAD))
 	{
 		HeapScanDesc scan = node->pages->scan;
 
-		pgstat_count_index_tuples(scan->rs_base.rs_rd, scan->rs_ntuples);
 		gh_device_log(node, scan->rs_cblock);
 		done = done && gh_supply_page(&device->supply);
 	}
@@ -539,7 +540,8 @@ gh_device_read(GhAggregateNode *node, GhJoinedInput *input)
 	node->counts.rows = 0;
 	done = device->running && supply_pages(node);
 	gh_pages_park(node->pages);
-	node->pages->lines_suffice = node->pages->tuples_unread = false;
+	if (device->running)
+		gh_supply_close_pages(&device->supply);
 	gh_aggregate_clock(node, &node->counts.source_time, &clock);
 	done = done && merge_results(node);
 	gh_aggregate_clock(node, &node->counts.merge_time, &clock);

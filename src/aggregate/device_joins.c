@@ -212,21 +212,18 @@ gh_device_supply_table(GhAggregateNode *node, int number, bool elected)
 	PlanState  *scan = gh_child(node->joined->levels[number].js, GH_INNER);
 	bool		done = true;
 
-	supply->pages->tuples_unread = supply->pinned;
-	supply->pages->lines_suffice = gh_lines_suffice(scan);
+	gh_supply_open_pages(supply, true);
 	while (done && (elected || scan->plan->parallel_aware) &&
 		   gh_pages_next(supply->pages, GH_TABLE_PAGES_AHEAD))
-	{
-		HeapScanDesc pages = supply->pages->scan;
-
-		pgstat_count_index_tuples(pages->rs_base.rs_rd, pages->rs_ntuples);
 		done = gh_supply_page(supply);
-	}
 	done = done && gh_supply_flush(supply);
 	gh_pages_park(supply->pages);
-	supply->pages->lines_suffice = supply->pages->tuples_unread = false;
+	gh_supply_close_pages(supply);
 	if (done)
+	{
+		pgstat_count_index_tuples(supply->pages->scan->rs_base.rs_rd, supply->counts.tuples);
 		gh_supply_free_buffers(supply);
+	}
 	return done;
 }
 

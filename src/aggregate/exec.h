@@ -39,6 +39,8 @@ typedef struct GhAggregateCounts
 	/* on the device, also of joins' inner sides: */
 	uint64		device_pages;	/* that it read */
 	uint64		pinned_pages;	/* of them, where they are in shared buffers */
+	uint64		hinted_pages;	/* of them, where it found by hints what is visible */
+	uint64		judged;			/* tuples of these, of which hints did not tell */
 	uint64		device_bytes;	/* that it read */
 	uint64		device_memory;	/* bytes, at most */
 	instr_time	wait_time;		/* for it */
@@ -115,6 +117,7 @@ typedef struct GhAggregateNode
 
 /* input.c */
 extern void gh_aggregate_read_input(GhAggregateNode *node);
+extern bool gh_aggregate_adds_floats(const GhAggregateNode *node);
 extern bool gh_aggregate_order_matters(const GhAggregateNode *node);
 extern void gh_aggregate_batch(GhAggregateNode *node, instr_time *clock);
 extern void gh_add_input_row(GhAggregateNode *node);

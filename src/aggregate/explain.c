@@ -114,6 +114,11 @@ gh_aggregate_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	if (counts->device_pages > 0)
 	{
 		ExplainPropertyText("Page Supply", page_supply(counts), es);
+		if (es->verbose)
+		{
+			ExplainPropertyUInteger("Hinted Pages", NULL, counts->hinted_pages, es);
+			ExplainPropertyUInteger("Tuples Judged", NULL, counts->judged, es);
+		}
 		ExplainPropertyUInteger("Device Memory", "kB", to_kilobytes(counts->device_memory), es);
 		ExplainPropertyUInteger("Bytes Transferred", NULL, counts->device_bytes, es);
 	}

@@ -175,6 +175,13 @@ gh_aggregate_order_matters(const GhAggregateNode *node)
 	for (int k = 0; k < node->nkeys; k++)
 		if (is_float(&node->key_types[k]))
 			return true;
+	return gh_aggregate_adds_floats(node);
+}
+
+/* Whether floats are added, or compared. */
+bool
+gh_aggregate_adds_floats(const GhAggregateNode *node)
+{
 	for (int a = 0; a < node->naggregates; a++)
 		if (node->specs[a].aggregate.kind > GH_AGGREGATE_COUNT && is_float(&node->specs[a].argument))
 			return true;
@@ -377,6 +384,8 @@ gh_aggregate_reread(GhAggregateNode *node, BlockNumber block, bool counted)
 	node->counts.rows += rows;
 	if (counted)
 		InstrCountFiltered1(node->scan, rows - node->pages->scan->rs_ntuples);
+	else
+		pgstat_count_index_tuples(node->pages->scan->rs_base.rs_rd, node->pages->scan->rs_ntuples);
 	gh_child_stop(node->scan, counted ? 0 : rows);
 	if (node->joined != NULL)
 		gh_joined_stop(node);

@@ -347,6 +347,8 @@ add_counts(GhAggregateCounts *totals, const GhAggregateCounts *counts)
 	totals->disk += counts->disk;
 	totals->device_pages += counts->device_pages;
 	totals->pinned_pages += counts->pinned_pages;
+	totals->hinted_pages += counts->hinted_pages;
+	totals->judged += counts->judged;
 	totals->device_bytes += counts->device_bytes;
 	totals->device_memory += counts->device_memory;
 	totals->queue_ns += counts->queue_ns;

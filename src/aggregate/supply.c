@@ -11,7 +11,12 @@
  * are copied into the request's buffer and unpinned at once.  The first costs less, but asks for a device
  * that reads shared buffers, and for many pins: it is for relations that are not read through a ring
  * of few buffers, where this backend's share of the buffers is large enough.  Beside a pin, others may
- * set hints in a page and add tuples; neither is looked at.
+ * set hints in a page, add tuples and delete them; scan_row.h knows of that.
+ *
+ * Of a page that is not all-visible, the device finds by the tuples' hints which ones the snapshot sees
+ * (GhScanPage.hinted).  Tuples that are handed back are judged here, as PostgreSQL does it, which sets
+ * their hints, and those that are visible are asked for in the request that is filled next.  Where
+ * there are many of them, as after a bulk load, all of a page is judged here before it is supplied.
  *
  * All calls but gh_supply_begin leave the supply failed, with the error, when the device is lost.
  */
@@ -31,12 +36,15 @@
 /* With fewer than this, there is no point. */
 #define GH_SUPPLY_MIN 64
 
-/* Words that a page's bitmap may take. */
-#define GH_BITMAP_WORDS ((MaxHeapTuplesPerPage + 63) / 64)
+/*
+ * Tuples of a hinted page that may be handed back, on average, before hints are doubted.  So many are judged
+ * in the time that it takes to look at all tuples of a page.
+ */
+#define GH_JUDGED_MOST 8
 
 /* Bytes of a request's buffer that a page takes, but for its copy. */
 #define GH_SUPPLY_PAGE_BYTES \
-	(sizeof(GhScanPage) + GH_BITMAP_WORDS * sizeof(uint64) + MaxHeapTuplesPerPage * sizeof(GhScanRow))
+	(sizeof(GhScanPage) + GH_LINE_WORDS * sizeof(uint64) + MaxHeapTuplesPerPage * sizeof(GhScanRow))
 
 /* -------------------------------------------------------------------- set-up */
 
@@ -63,7 +71,7 @@ lay_out(GhSupply *supply, GhSupplyRequest *request, char *buffer)
 	buffer += supply->pinned ? 0 : (Size) supply->room * BLCKSZ;
 	request->pages = (GhScanPage *) buffer;
 	request->bitmaps = (uint64 *) (request->pages + supply->room);
-	request->back = (GhScanRow *) (request->bitmaps + (Size) supply->room * GH_BITMAP_WORDS);
+	request->back = (GhScanRow *) (request->bitmaps + (Size) supply->room * GH_LINE_WORDS);
 	request->blocks = MemoryContextAlloc(supply->context, sizeof(BlockNumber) * supply->room);
 	request->pins = MemoryContextAlloc(supply->context, sizeof(Buffer) * supply->room);
 }
@@ -72,6 +80,15 @@ static Size
 buffer_bytes(const GhSupply *supply)
 {
 	return (GH_SUPPLY_PAGE_BYTES + (supply->pinned ? 0 : BLCKSZ)) * supply->room;
+}
+
+/* The snapshot's xmin, for hints to be held against; 0: not of such a snapshot. */
+static uint32
+seen_before(const GhPages *pages)
+{
+	Snapshot	snapshot = pages->scan->rs_base.rs_snapshot;
+
+	return snapshot->snapshot_type == SNAPSHOT_MVCC ? snapshot->xmin : 0;
 }
 
 /*
@@ -97,6 +114,7 @@ take_buffers(GhSupply *supply)
 	}
 	for (int i = 0; i < GH_SUPPLY_REQUESTS; i++)
 		lay_out(supply, &supply->requests[i], supply->buffers[i]);
+	supply->judged = MemoryContextAlloc(supply->context, sizeof(GhJudgedPage) * supply->room);
 	return true;
 }
 
@@ -146,9 +164,11 @@ bool
 gh_supply_begin(GhSupply *supply, const GhEngine *engine, const GhScanOptions *options, GhRef *shared,
 				GhPages *pages, MemoryContext context)
 {
+	GhScanOptions seen = *options;
 	GhHost		host;
 	GhStatus	status;
 
+	seen.seen_before = seen_before(pages);
 	memset(supply, 0, sizeof(*supply));
 	supply->engine = engine;
 	supply->pages = pages;
@@ -161,7 +181,7 @@ gh_supply_begin(GhSupply *supply, const GhEngine *engine, const GhScanOptions *o
 	gh_host_init(&host, context);
 	do
 	{
-		status = open_scan(supply, &host, options, shared);
+		status = open_scan(supply, &host, &seen, shared);
 		if (status == GH_STOPPED)
 			gh_serve_interrupt();
 	} while (status == GH_STOPPED);
@@ -193,8 +213,53 @@ give_back(GhSupply *supply, const GhSupplyRequest *request, Buffer buffer, const
 		if (is_asked(request, page, line))
 		{
 			supply->counts.back++;
+			supply->counts.tuples++;
 			supply->row_back(supply->arg, buffer, block, line);
 		}
+}
+
+/*
+ * Judges the tuples of a hinted page that were handed back: rows[0], and those up to count that are of the
+ * same page.  Returns how many these were.
+ */
+static uint64
+judge(GhSupply *supply, const GhSupplyRequest *request, Buffer buffer, const GhScanRow *rows, uint64 count)
+{
+	uint32		number = rows[0].page;
+	BlockNumber block = request->blocks[number];
+	GhJudgedPage *judged = &supply->judged[supply->njudged];
+	uint64		n = 0;
+
+	judged->page = number;
+	judged->lines = 0;
+	memset(judged->visible, 0, sizeof(judged->visible));
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	for (; n < count && rows[n].page == number; n++)
+	{
+		OffsetNumber last = rows[n].line != 0 ? rows[n].line : request->pages[number].lines;
+
+		for (OffsetNumber line = Max(rows[n].line, 1); line <= Min(last, MaxHeapTuplesPerPage); line++)
+		{
+			supply->counts.judged++;
+			if (!gh_pages_is_visible(supply->pages, buffer, block, line))
+				continue;
+			judged->visible[(line - 1) / 64] |= UINT64CONST(1) << (line - 1) % 64;
+			judged->lines = line;
+		}
+	}
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	supply->njudged += judged->lines > 0;
+	return n;
+}
+
+static void
+check_row(const GhSupplyRequest *request, uint64 i)
+{
+	const GhScanRow *row = &request->back[i];
+
+	if (row->page >= request->request.npages || row->line > request->pages[row->page].lines ||
+		(i > 0 && row->page < row[-1].page))
+		elog(ERROR, "a scan on a device has handed back line %u of page %u", row->line, row->page);
 }
 
 /*
@@ -205,13 +270,14 @@ give_back_rows(GhSupply *supply, GhSupplyRequest *request)
 {
 	Buffer		buffer = InvalidBuffer;
 	uint32		pinned = 0;
+	uint64		before = supply->counts.judged;
 
 	for (uint64 i = 0; i < request->request.nback; i++)
+		check_row(request, i);
+	for (uint64 i = 0; i < request->request.nback;)
 	{
 		GhScanRow	row = request->back[i];
 
-		if (row.page >= request->request.npages || row.line > request->pages[row.page].lines)
-			elog(ERROR, "a scan on a device has handed back line %u of page %u", row.line, row.page);
 		if (!supply->pinned && (buffer == InvalidBuffer || pinned != row.page))
 		{
 			if (buffer != InvalidBuffer)
@@ -219,10 +285,20 @@ give_back_rows(GhSupply *supply, GhSupplyRequest *request)
 			buffer = gh_pages_pin_again(supply->pages, request->blocks[row.page]);
 			pinned = row.page;
 		}
-		give_back(supply, request, supply->pinned ? request->pins[row.page] : buffer, &row);
+		CHECK_FOR_INTERRUPTS();
+		if (request->pages[row.page].hinted)
+			i += judge(supply, request, supply->pinned ? request->pins[row.page] : buffer, &request->back[i],
+					   request->request.nback - i);
+		else
+		{
+			give_back(supply, request, supply->pinned ? request->pins[row.page] : buffer, &row);
+			i++;
+		}
 	}
 	if (buffer != InvalidBuffer)
 		ReleaseBuffer(buffer);
+	if (request->nhinted > 0)
+		supply->pages->headers_doubted = supply->counts.judged - before > (uint64) request->nhinted * GH_JUDGED_MOST;
 }
 
 /* ------------------------------------------------------------------- requests */
@@ -240,7 +316,60 @@ release_pins(GhSupply *supply, GhSupplyRequest *request)
 	for (uint32 i = 0; i < request->request.npages && supply->pinned; i++)
 		ReleaseBuffer(request->pins[i]);
 	memset(&request->request, 0, sizeof(request->request));
+	request->nhinted = 0;
 	request->submitted = false;
+}
+
+/* A bitmap for the page's lines. */
+static void
+put_bitmap(GhSupplyRequest *request, GhScanPage *page, const uint64 *words)
+{
+	uint32		nwords = (page->lines + 63) / 64;
+
+	page->bitmap = (uint32) request->request.nbitmaps;
+	memcpy(&request->bitmaps[page->bitmap], words, sizeof(uint64) * nwords);
+	request->request.nbitmaps += nwords;
+}
+
+/* Page i of the request, which is empty but for pages before it, becomes the next one. */
+static void
+ask_again(GhSupply *supply, GhSupplyRequest *request, uint32 i, const GhJudgedPage *judged)
+{
+	uint32		to = request->request.npages++;
+	GhScanPage *page = &request->pages[to];
+
+	request->blocks[to] = request->blocks[i];
+	memset(page, 0, sizeof(*page));
+	page->block = request->blocks[to];
+	page->lines = judged->lines;
+	put_bitmap(request, page, judged->visible);
+	if (supply->pinned)
+	{
+		request->pins[to] = request->pins[i];
+		page->page = BufferGetPage(request->pins[to]);
+	}
+	else
+		page->page = memmove(request->copies + (Size) to * BLCKSZ, request->copies + (Size) i * BLCKSZ, BLCKSZ);
+}
+
+/* Gives up the pages but those that were judged, which are asked once more. */
+static void
+keep_judged(GhSupply *supply, GhSupplyRequest *request)
+{
+	uint32		npages = request->request.npages;
+	uint32		next = 0;
+
+	/* from here on, the request's pins are those of its pages */
+	memset(&request->request, 0, sizeof(request->request));
+	request->nhinted = 0;
+	request->submitted = false;
+	for (uint32 i = 0; i < npages; i++)
+	{
+		if (next < supply->njudged && supply->judged[next].page == i)
+			ask_again(supply, request, i, &supply->judged[next++]);
+		else if (supply->pinned)
+			ReleaseBuffer(request->pins[i]);
+	}
 }
 
 static void
@@ -284,17 +413,19 @@ count_request(GhSupply *supply, const GhSupplyRequest *request)
 	GhSupplyCounts *counts = &supply->counts;
 
 	counts->bytes += (uint64) request->request.npages * BLCKSZ;
+	counts->tuples += request->request.seen;
 	counts->passed += request->request.passed;
 	for (int i = 0; i < GH_SCAN_JOINS_MAX; i++)
 		counts->joined[i] += request->request.joined[i];
 }
 
-/* Waits for a request and empties it. */
+/* Waits for a request and empties it, but for pages that are to be asked once more. */
 static void
 complete(GhSupply *supply, GhSupplyRequest *request)
 {
 	instr_time	clock = {0};
 
+	supply->njudged = 0;
 	if (request->submitted)
 	{
 		GhStatus	status;
@@ -311,31 +442,87 @@ complete(GhSupply *supply, GhSupplyRequest *request)
 		}
 		gh_clock(supply->timing, &supply->counts.back_time, &clock);
 	}
-	release_pins(supply, request);
+	if (supply->failed)
+		release_pins(supply, request);
+	else
+		keep_judged(supply, request);
 }
 
 /* ---------------------------------------------------------------------- pages */
 
 /* Which lines of the page are wanted. */
 static void
-ask_for_lines(GhSupplyRequest *request, GhScanPage *page, HeapScanDesc scan, bool all_visible)
+ask_for_lines(GhSupplyRequest *request, GhScanPage *page, const GhPages *pages)
 {
-	const OffsetNumber *visible = scan->rs_vistuples;
-	int			n = scan->rs_ntuples;
-	uint64	   *words;
+	const OffsetNumber *visible = pages->scan->rs_vistuples;
+	int			n = pages->scan->rs_ntuples;
+	uint64		words[GH_LINE_WORDS] = {0};
 
 	memset(page, 0, sizeof(*page));
-	page->block = scan->rs_cblock;
+	page->block = pages->scan->rs_cblock;
 	page->bitmap = GH_SCAN_ALL;
-	page->lines = all_visible ? n : visible[n - 1];
+	page->hinted = pages->by_headers;
+	request->nhinted += pages->by_headers;
+	page->lines = pages->all_visible ? n : pages->by_headers ? pages->lines : visible[n - 1];
 	if (page->lines == (uint32) n)
 		return;
-	page->bitmap = (uint32) request->request.nbitmaps;
-	words = &request->bitmaps[page->bitmap];
-	request->request.nbitmaps += (page->lines + 63) / 64;
-	memset(words, 0, sizeof(uint64) * ((page->lines + 63) / 64));
-	for (int i = 0; i < n; i++)
+	for (int i = 0; !pages->by_headers && i < n; i++)
 		words[(visible[i] - 1) / 64] |= UINT64CONST(1) << (visible[i] - 1) % 64;
+	put_bitmap(request, page, pages->by_headers ? pages->normal : words);
+}
+
+/*
+ * Copies the page.  Where what is visible is found in the copy it is made under the lock, so that all
+ * of a header is of one time.
+ */
+static void
+copy_page(char *to, const GhPages *pages)
+{
+	Buffer		buffer = pages->scan->rs_cbuf;
+
+	if (pages->by_headers)
+		LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	memcpy(to, BufferGetPage(buffer), BLCKSZ);
+	if (pages->by_headers)
+		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+}
+
+/* The request is full: it is submitted, and the oldest one is the next to be filled. */
+static void
+turn_over(GhSupply *supply)
+{
+	do
+	{
+		submit(supply, &supply->requests[supply->current]);
+		supply->current = (supply->current + 1) % GH_SUPPLY_REQUESTS;
+		complete(supply, &supply->requests[supply->current]);
+		/* it may be full of pages that are asked once more, which are not for a third time */
+	} while (!supply->failed && supply->requests[supply->current].request.npages == supply->room);
+}
+
+/*
+ * Before the first page is read: lines suffice, and the hints of tuples, but where `hints` is false: for which
+ * tuples they tell what is visible, and so the order in which rows are added, depends on what else has
+ * read them before.
+ */
+void
+gh_supply_open_pages(GhSupply *supply, bool hints)
+{
+	GhPages    *pages = supply->pages;
+
+	pages->tuples_unread = supply->pinned;
+	pages->lines_suffice = true;
+	pages->headers_suffice = hints && seen_before(pages) != 0;
+	pages->headers_doubted = true;
+}
+
+/* Others may read them again. */
+void
+gh_supply_close_pages(GhSupply *supply)
+{
+	GhPages    *pages = supply->pages;
+
+	pages->tuples_unread = pages->lines_suffice = pages->headers_suffice = false;
 }
 
 /* Takes over the page that the pages' scan has pinned.  False: the supply has failed. */
@@ -347,14 +534,14 @@ gh_supply_page(GhSupply *supply)
 	uint32		i;
 
 	supply->counts.pages++;
-	supply->counts.tuples += scan->rs_ntuples;
 	if (scan->rs_ntuples == 0)
 		return !supply->failed;
 	if (!take_buffers(supply))
 		return false;
 	i = request->request.npages++;
 	request->blocks[i] = scan->rs_cblock;
-	ask_for_lines(request, &request->pages[i], scan, supply->pages->all_visible);
+	ask_for_lines(request, &request->pages[i], supply->pages);
+	supply->counts.hinted += supply->pages->by_headers;
 	if (supply->pinned)
 	{
 		request->pages[i].page = BufferGetPage(scan->rs_cbuf);
@@ -363,16 +550,12 @@ gh_supply_page(GhSupply *supply)
 	}
 	else
 	{
-		request->pages[i].page = memcpy(request->copies + (Size) i * BLCKSZ, BufferGetPage(scan->rs_cbuf),
-										BLCKSZ);
+		request->pages[i].page = request->copies + (Size) i * BLCKSZ;
+		copy_page(request->copies + (Size) i * BLCKSZ, supply->pages);
 		gh_pages_leave(supply->pages);
 	}
 	if (request->request.npages == supply->room)
-	{
-		submit(supply, request);
-		supply->current = (supply->current + 1) % GH_SUPPLY_REQUESTS;
-		complete(supply, &supply->requests[supply->current]);
-	}
+		turn_over(supply);
 	return !supply->failed;
 }
 
@@ -380,11 +563,25 @@ gh_supply_page(GhSupply *supply)
 bool
 gh_supply_flush(GhSupply *supply)
 {
+	bool		again = true;
+
 	if (!supply->failed && supply->requests[supply->current].request.npages > 0)
 		submit(supply, &supply->requests[supply->current]);
-	/* the oldest first */
-	for (int i = 1; i <= GH_SUPPLY_REQUESTS; i++)
-		complete(supply, &supply->requests[(supply->current + i) % GH_SUPPLY_REQUESTS]);
+	while (again)
+	{
+		again = false;
+		/* the oldest first */
+		for (int i = 1; i <= GH_SUPPLY_REQUESTS; i++)
+		{
+			GhSupplyRequest *request = &supply->requests[(supply->current + i) % GH_SUPPLY_REQUESTS];
+
+			complete(supply, request);
+			if (supply->failed || request->request.npages == 0)
+				continue;
+			submit(supply, request);
+			again = true;
+		}
+	}
 	return !supply->failed;
 }
 

@@ -23,8 +23,17 @@ typedef struct GhSupplyRequest
 	char	   *copies;			/* of pages; NULL: they are pinned */
 	BlockNumber *blocks;		/* by page */
 	Buffer	   *pins;			/* by page, where there are no copies */
+	uint32		nhinted;		/* of the pages */
 	bool		submitted;
 } GhSupplyRequest;
+
+/* A page of a request that is asked once more: for the tuples that were found to be visible. */
+typedef struct GhJudgedPage
+{
+	uint32		page;
+	OffsetNumber lines;			/* the last of them */
+	uint64		visible[GH_LINE_WORDS];	/* bit n - 1: line n */
+} GhJudgedPage;
 
 /* A row that the engine has not done: to be found in the buffer, which is pinned. */
 typedef void (*GhRowBack) (void *arg, Buffer buffer, BlockNumber block, OffsetNumber line);
@@ -32,6 +41,8 @@ typedef void (*GhRowBack) (void *arg, Buffer buffer, BlockNumber block, OffsetNu
 typedef struct GhSupplyCounts
 {
 	uint64		pages;
+	uint64		hinted;			/* of them: the device is to find what is visible */
+	uint64		judged;			/* tuples of these of which it could not */
 	uint64		tuples;			/* visible */
 	uint64		bytes;			/* that the device has read */
 	uint64		passed;			/* rows, as of GhScanRequest */
@@ -54,6 +65,8 @@ typedef struct GhSupply
 	int			current;		/* request that is filled */
 	GhSupplyRequest requests[GH_SUPPLY_REQUESTS];
 	void	   *buffers[GH_SUPPLY_REQUESTS];	/* NULL: none were taken */
+	uint32		njudged;		/* pages of the request that is completed */
+	GhJudgedPage *judged;		/* room of them */
 	GhRowBack	row_back;
 	void	   *arg;
 	GhSupplyCounts counts;
@@ -64,20 +77,12 @@ typedef struct GhSupply
 
 extern bool gh_supply_begin(GhSupply *supply, const GhEngine *engine, const GhScanOptions *options,
 							GhRef *shared, GhPages *pages, MemoryContext context);
+extern void gh_supply_open_pages(GhSupply *supply, bool hints);
+extern void gh_supply_close_pages(GhSupply *supply);
 extern bool gh_supply_page(GhSupply *supply);
 extern bool gh_supply_flush(GhSupply *supply);
 extern void gh_supply_free_buffers(GhSupply *supply);
 extern void gh_supply_end(GhSupply *supply);
 extern void *gh_supply_buffer(GhSupply *supply, Size *bytes);
-
-/*
- * Whether lines of a page may stand for its tuples: some may lead to others, and where EXPLAIN is to
- * tell how many tuples conditions remove, these are counted.
- */
-static inline bool
-gh_lines_suffice(const PlanState *scan)
-{
-	return scan->plan->qual == NIL || scan->instrument == NULL;
-}
 
 #endif							/* GPUHASH_AGGREGATE_SUPPLY_H */

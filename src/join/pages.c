@@ -19,6 +19,7 @@
 #include "access/relscan.h"
 #include "access/syncscan.h"
 #include "miscadmin.h"
+#include "port/pg_bitutils.h"
 #include "storage/bufmgr.h"
 #include "storage/predicate.h"
 #include "utils/rel.h"
@@ -105,22 +106,23 @@ fetch_into_cache(Buffer buffer)
 
 /*
  * Whether the tuple's hints say that it is visible: its inserter had committed before anything that the
- * snapshot does not see, and nobody has touched it since.  The others are PostgreSQL's to judge.
+ * snapshot does not see, and nobody has done more to it since than lock it.  The others are PostgreSQL's
+ * to judge.
  */
 static inline bool
 is_plainly_visible(HeapTupleHeader tuple, Snapshot snapshot)
 {
-	uint16		hints = HEAP_XMIN_COMMITTED | HEAP_XMAX_INVALID;
-
-	return (tuple->t_infomask & hints) == hints &&
+	return HeapTupleHeaderXminCommitted(tuple) &&
+		(tuple->t_infomask & (HEAP_XMAX_INVALID | HEAP_XMAX_LOCK_ONLY)) != 0 &&
 		(HeapTupleHeaderXminFrozen(tuple) ||
 		 TransactionIdPrecedes(HeapTupleHeaderGetRawXmin(tuple), snapshot->xmin));
 }
 
 /* The page's tuples that are visible; it is locked. */
 static void
-collect_tuples(HeapScanDesc scan, Page page)
+collect_tuples(GhPages *pages, Page page)
 {
+	HeapScanDesc scan = pages->scan;
 	Snapshot	snapshot = scan->rs_base.rs_snapshot;
 	OffsetNumber lines = PageGetMaxOffsetNumber(page);
 	int			n = 0;
@@ -128,22 +130,69 @@ collect_tuples(HeapScanDesc scan, Page page)
 	for (OffsetNumber line = FirstOffsetNumber; line <= lines; line++)
 	{
 		ItemId		item = PageGetItemId(page, line);
-		HeapTupleData tuple;
 
-		if (!ItemIdIsNormal(item))
-			continue;
-		tuple.t_data = (HeapTupleHeader) PageGetItem(page, item);
-		if (!is_plainly_visible(tuple.t_data, snapshot))
-		{
-			tuple.t_tableOid = RelationGetRelid(scan->rs_base.rs_rd);
-			tuple.t_len = ItemIdGetLength(item);
-			ItemPointerSet(&tuple.t_self, scan->rs_cblock, line);
-			if (!HeapTupleSatisfiesVisibility(&tuple, snapshot, scan->rs_cbuf))
-				continue;
-		}
-		scan->rs_vistuples[n++] = line;
+		if (ItemIdIsNormal(item) &&
+			(is_plainly_visible((HeapTupleHeader) PageGetItem(page, item), snapshot) ||
+			 gh_pages_is_visible(pages, scan->rs_cbuf, scan->rs_cblock, line)))
+			scan->rs_vistuples[n++] = line;
 	}
 	scan->rs_ntuples = n;
+}
+
+/* The page's lines that lead to tuples: just these, as long as it is pinned.  It is locked. */
+static void
+list_lines(GhPages *pages, Page page)
+{
+	int			lines = PageGetMaxOffsetNumber(page);
+	int			n = 0;
+
+	pages->lines = 0;
+	for (int first = 0; first < lines; first += 64)
+	{
+		const ItemIdData *items = ((PageHeader) page)->pd_linp + first;
+		int			count = Min(lines - first, 64);
+		uint64		word = 0;
+
+		for (int i = 0; i < count; i++)
+			word |= (uint64) ItemIdIsNormal(&items[i]) << i;
+		pages->normal[first / 64] = word;
+		if (word == 0)
+			continue;
+		n += pg_popcount64(word);
+		pages->lines = first + pg_leftmost_one_pos64(word) + 1;
+	}
+	pages->scan->rs_ntuples = n;
+}
+
+/* Of some of the tuples, the last one among them: those without hints are mostly there. */
+static bool
+hints_are_set(const GhPages *pages, Page page)
+{
+	const OffsetNumber some[] = {pages->lines, pages->lines / 2, FirstOffsetNumber};
+
+	for (int i = 0; i < lengthof(some); i++)
+	{
+		OffsetNumber line = some[i];
+
+		if (line != InvalidOffsetNumber && ItemIdIsNormal(PageGetItemId(page, line)) &&
+			!is_plainly_visible((HeapTupleHeader) PageGetItem(page, PageGetItemId(page, line)),
+								pages->scan->rs_base.rs_snapshot))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Whether somebody else is to find what is visible by the tuples' hints, beside the pin; README says why
+ * that is right.  The page is locked.
+ */
+static bool
+leave_to_headers(GhPages *pages, Page page)
+{
+	if (!pages->headers_suffice || PageGetMaxOffsetNumber(page) > MaxHeapTuplesPerPage)
+		return false;
+	list_lines(pages, page);
+	return !pages->headers_doubted || hints_are_set(pages, page);
 }
 
 /*
@@ -159,7 +208,7 @@ prepare_lines(GhPages *pages)
 	Snapshot	snapshot = scan->rs_base.rs_snapshot;
 	Page		page = BufferGetPage(scan->rs_cbuf);
 
-	pages->all_visible = false;
+	pages->all_visible = pages->by_headers = false;
 	if (!pages->lines_suffice || CheckForSerializableConflictOutNeeded(relation, snapshot))
 		return false;
 	heap_page_prune_opt(relation, scan->rs_cbuf);
@@ -170,9 +219,11 @@ prepare_lines(GhPages *pages)
 	if (pages->all_visible)
 		scan->rs_ntuples = PageGetMaxOffsetNumber(page);
 	else
+		pages->by_headers = leave_to_headers(pages, page);
+	if (!pages->all_visible && !pages->by_headers)
 	{
 		fetch_into_cache(scan->rs_cbuf);
-		collect_tuples(scan, page);
+		collect_tuples(pages, page);
 	}
 	LockBuffer(scan->rs_cbuf, BUFFER_LOCK_UNLOCK);
 	return true;
@@ -397,7 +448,7 @@ gh_pages_read_block(GhPages *pages, BlockNumber block)
 {
 	gh_pages_leave(pages);
 	CHECK_FOR_INTERRUPTS();
-	pages->all_visible = false;
+	pages->all_visible = pages->by_headers = false;
 	read_block(pages->scan, block);
 	fetch_into_cache(pages->scan->rs_cbuf);
 }
@@ -416,6 +467,28 @@ gh_pages_pin_again(GhPages *pages, BlockNumber block)
 	gh_test_old_snapshot(scan->rs_base.rs_snapshot, scan->rs_base.rs_rd, BufferGetPage(buffer));
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 	return buffer;
+}
+
+/* Whether a line leads to a tuple that is visible.  The page of the buffer, that block, is locked. */
+bool
+gh_pages_is_visible(const GhPages *pages, Buffer buffer, BlockNumber block, OffsetNumber line)
+{
+	HeapScanDesc scan = pages->scan;
+	Page		page = BufferGetPage(buffer);
+	HeapTupleData tuple;
+	ItemId		item;
+
+	/* lines at the end that lead nowhere may have gone */
+	if (line > PageGetMaxOffsetNumber(page))
+		return false;
+	item = PageGetItemId(page, line);
+	if (!ItemIdIsNormal(item))
+		return false;
+	tuple.t_tableOid = RelationGetRelid(scan->rs_base.rs_rd);
+	tuple.t_data = (HeapTupleHeader) PageGetItem(page, item);
+	tuple.t_len = ItemIdGetLength(item);
+	ItemPointerSet(&tuple.t_self, block, line);
+	return HeapTupleSatisfiesVisibility(&tuple, scan->rs_base.rs_snapshot, buffer);
 }
 
 /* Gives up the pin on the page. */

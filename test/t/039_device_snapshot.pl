@@ -88,6 +88,7 @@ close $conf;
 		join => 'SELECT x, count(*), sum(p) FROM s JOIN d ON d.k = s.g GROUP BY x ORDER BY 1');
 	for (1 .. 100) { last if eval { $standby->query('SELECT gpuhash_fault_ready()') } ; sleep 0.1 }
 	my $session = $standby->session;
+	my $hinted = 0;
 	for my $round (1 .. 4)
 	{
 		my ($lsn) = $primary->do('SELECT pg_current_wal_lsn()');
@@ -97,11 +98,13 @@ close $conf;
 			my ($want) = $primary->do("SET gpuhash.enabled = off; $QUERY{$name}");
 			my ($got, $err) = $session->do("SET gpuhash.enabled = on; $QUERY{$name}");
 			is($got . $err, $want, "$name on the standby, round $round");
-			my ($plan) = $session->do("EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $QUERY{$name}");
+			my ($plan) = $session->do("EXPLAIN (ANALYZE, VERBOSE, COSTS OFF, TIMING OFF) $QUERY{$name}");
+			$hinted += $1 if $plan =~ /Hinted Pages: (\d+)/;
 			ok($plan =~ /GpuHashAggregate.*Engine: cuda/s && $plan !~ /Fallback Reason/, "$name by the standby's device") or diag($plan);
 		}
 		$primary->do("UPDATE s SET n = n + 1, id = id + 1 WHERE id % 5 = $round; DELETE FROM s WHERE id % 31 = $round; BEGIN; UPDATE s SET g = 3 WHERE id < 5000; ROLLBACK; INSERT INTO s SELECT i, i % 9, i, 'new' FROM generate_series(1, 200) i" . ($round % 2 ? '; VACUUM s' : ''));
 	}
+	cmp_ok($hinted, '>', 100, 'the device found by hints what the standby sees');
 	$session->close;
 	unlike($standby->log, qr/PANIC|TRAP|terminated by signal|leak/, 'a clean log of the standby');
 	$standby->stop('fast');
