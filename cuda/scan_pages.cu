@@ -249,6 +249,8 @@ do_line(const pages_job &job, const row_values &row, const GhScanPage &asked, co
 			(!gh_page_tuple(page, job.plan.page_bytes, page_lines, number, &tuple) ||
 			 !load_columns(job.plan, row, page, &tuple, &back)))
 			return false;
+		if (job.plan.shape->tids != 0)
+			row.set(job.plan.shape->tids - 1, GhValue{gh_tid_value(asked.block, number), 0, 0});
 		state = back ? LINE_BACK : count_row(job, row, line, &takes, &group, &came);
 	}
 	job.lines.state[line] = (uint8_t) state;

@@ -248,6 +248,8 @@ same_value(const Check *check, const GhColumn *column, Datum value, uint64 low, 
 				return bytes == DatumGetPointer(value) && high == column->length;
 			store_att_byval(by_value, value, column->length);
 			return memcmp(bytes, by_value, column->length) == 0 && high == column->length;
+		case GH_LOAD_TID:
+			break;
 	}
 	return false;
 }
@@ -318,8 +320,8 @@ check_page(Check *check)
 			GhStatus	status;
 
 			check->batch.nrows = 0;
-			status = gh_cpu_page_load(&check->shapes[s], check->page, &check->numbers[first],
-									  count, &check->batch);
+			status = gh_cpu_page_load(&check->shapes[s], check->page, check->block,
+									  &check->numbers[first], count, &check->batch);
 			if (status != GH_OK || check->batch.nrows != count)
 				elog(ERROR, "page %u: status %d, %u rows of %u", check->block, status,
 					 check->batch.nrows, count);

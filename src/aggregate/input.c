@@ -271,7 +271,7 @@ add_batch(GhAggregateNode *node, int first, int count, instr_time *clock)
 
 	batch->nrows = 0;
 	if (gh_cpu_page_load(&program->shape, (const uint8 *) BufferGetPage(scan->rs_cbuf),
-						 scan->rs_vistuples + first, count, batch) == GH_OK)
+						 scan->rs_cblock, scan->rs_vistuples + first, count, batch) == GH_OK)
 		rows = run_batch(node, clock, &nback);
 	else
 		/* not a page as the engine knows them: PostgreSQL is to say what is wrong with it */

@@ -150,6 +150,7 @@ gh_store_value(GhLoad load, int scale, Datum value, GhVector *vector, int row)
 			vector->high[row] = VARSIZE_ANY_EXHDR(bytes);
 			return true;
 		case GH_LOAD_FIXED:
+		case GH_LOAD_TID:
 			break;
 	}
 	return false;

@@ -128,19 +128,27 @@ walk_tuple(const Rows *rows, uint32_t i, const GhVector *vectors, uint32_t first
 	return true;
 }
 
+static void
+load_tids(GhVector vector, uint32_t first, uint32_t block, const uint16_t *numbers, uint32_t count)
+{
+	memset(vector.null + first, 0, count);
+	for (uint32_t i = 0; i < count; i++)
+		vector.low[first + i] = gh_tid_value(block, numbers[i]);
+}
+
 /*
  * Appends the page's tuples of these offset numbers to the batch, a row each in their order,
  * with the columns of the shape in its vectors, all of whose arrays are there; text stays
  * where it lies in the page.  Rows are GH_ROW_LIVE or, where a value cannot be read,
- * GH_ROW_BACK.
+ * GH_ROW_BACK.  The page's block number is for the tuples' places alone.
  *
  * GH_TOO_SMALL: the batch has no room for so many.  GH_INVALID: this is no heap page, or a
  * tuple is not of the shape, and nothing in the page is to be trusted.  Both leave the
- * batch's rows as they were.  A shape without columns takes any page, and looks at nothing in it.
+ * batch's rows as they were.  A shape without attributes takes any page, and looks at nothing in it.
  */
 GhStatus
-gh_cpu_page_load(const GhPageShape *shape, const uint8_t *page, const uint16_t *numbers,
-				 uint32_t count, GhVectorBatch *batch)
+gh_cpu_page_load(const GhPageShape *shape, const uint8_t *page, uint32_t block,
+				 const uint16_t *numbers, uint32_t count, GhVectorBatch *batch)
 {
 	uint32_t	first = batch->nrows;
 	uint8_t    *state = batch->state + first;
@@ -168,6 +176,8 @@ gh_cpu_page_load(const GhPageShape *shape, const uint8_t *page, const uint16_t *
 		if ((rows.prefixed[i] == 0 || shape->nfixed < shape->ncolumns) &&
 			!walk_tuple(&rows, i, batch->vectors, first, state))
 			return GH_INVALID;
+	if (shape->tids != 0)
+		load_tids(batch->vectors[shape->tids - 1], first, block, numbers, count);
 	batch->nrows = first + count;
 	return GH_OK;
 }

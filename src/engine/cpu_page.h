@@ -7,7 +7,7 @@
 
 #include "page.h"
 
-extern GhStatus gh_cpu_page_load(const GhPageShape *shape, const uint8_t *page,
+extern GhStatus gh_cpu_page_load(const GhPageShape *shape, const uint8_t *page, uint32_t block,
 								 const uint16_t *numbers, uint32_t count,
 								 GhVectorBatch *batch);
 

@@ -245,8 +245,8 @@ go_over_page(CpuScan *scan, GhScanRequest *request, uint32_t page, uint32_t nlin
 		uint32_t	n = nlines - at < GH_VECTOR_ROWS ? nlines - at : GH_VECTOR_ROWS;
 
 		scan->batch.nrows = 0;
-		if (gh_cpu_page_load(&scan->plan.shape, request->pages[page].page, scan->numbers + at, n,
-							 &scan->batch) != GH_OK)
+		if (gh_cpu_page_load(&scan->plan.shape, request->pages[page].page, request->pages[page].block,
+							 scan->numbers + at, n, &scan->batch) != GH_OK)
 			return false;
 		if (count)
 			count_batch(scan, request, page, scan->numbers + at);

@@ -87,6 +87,18 @@ add_column(GhPageShape *shape, const GhColumn *column, uint32_t vector, GhError 
 	return GH_OK;
 }
 
+static GhStatus
+add_tids(GhPageShape *shape, const GhColumn *column, uint32_t vector, GhError *error)
+{
+	if (column->attribute != 0 || column->scale != 0 || column->length != 0 || column->missing != 0)
+		return gh_error_set(error, GH_INVALID, "a column of tuples' places is attribute %d",
+							column->attribute);
+	if (shape->tids != 0)
+		return gh_error_set(error, GH_INVALID, "tuples' places are two columns");
+	shape->tids = vector + 1;
+	return GH_OK;
+}
+
 /* Attributes up to the first whose place depends on the tuple, or is in no page. */
 static void
 find_prefix(GhPageShape *shape)
@@ -121,9 +133,11 @@ gh_page_shape_init(GhPageShape *shape, uint32_t page_bytes, uint32_t natts,
 	shape->attributes = attributes;
 	for (uint32_t i = 0; i < ncolumns; i++)
 	{
-		GhStatus	status = check_column(&columns[i], natts, attributes, error);
+		GhStatus	status = columns[i].load == GH_LOAD_TID ?
+			add_tids(shape, &columns[i], i, error) :
+			check_column(&columns[i], natts, attributes, error);
 
-		if (status == GH_OK)
+		if (status == GH_OK && columns[i].load != GH_LOAD_TID)
 			status = add_column(shape, &columns[i], i, error);
 		if (status != GH_OK)
 			return status;

@@ -106,7 +106,8 @@ typedef struct GhPageShape
 	const GhPageAttribute *attributes;
 	uint32_t	prefix;			/* attributes */
 	uint32_t	prefix_bytes;	/* of a tuple's data, and of a page */
-	uint32_t	ncolumns;
+	uint32_t	tids;			/* the vector of the column of GH_LOAD_TID, and one more; 0: there is none */
+	uint32_t	ncolumns;		/* of attributes, as all that follows */
 	uint32_t	nfixed;			/* the first so many columns are in the prefix */
 	GhPageColumn columns[GH_PROGRAM_VECTORS_MAX];	/* in the order of the attributes, each of
 												 * which is read once at most */

@@ -73,7 +73,8 @@ typedef enum GhLoad
 	GH_LOAD_FLOAT8,
 	GH_LOAD_NUMERIC,			/* 128 bits: the value times 10 to the power of `scale` */
 	GH_LOAD_TEXT,				/* any varlena: address and length of what follows its header */
-	GH_LOAD_FIXED				/* `length` bytes by address: name, uuid */
+	GH_LOAD_FIXED,				/* `length` bytes by address: name, uuid */
+	GH_LOAD_TID					/* no attribute: where the tuple is, see gh_tid_value(); never NULL */
 } GhLoad;
 
 /* What a tuple that ends before the attribute has there. */
@@ -87,7 +88,10 @@ typedef enum GhMissing
 #define GH_FIXED_LENGTH_MAX 64	/* bytes */
 #define GH_ATTRIBUTE_MAX 1600
 
-/* Column i of a program fills vector i of the batch. */
+/*
+ * Column i of a program fills vector i of the batch.  One at most is GH_LOAD_TID, and all else in it is
+ * 0: its vector holds integers, of which the page's block number is the upper part.
+ */
 typedef struct GhColumn
 {
 	uint16_t	attribute;		/* number in the tuple, from 1 to GH_ATTRIBUTE_MAX */
@@ -96,6 +100,13 @@ typedef struct GhColumn
 	uint16_t	scale;			/* GH_LOAD_NUMERIC: decimal digits after the point, else 0 */
 	uint16_t	length;			/* GH_LOAD_FIXED: bytes, else 0 */
 } GhColumn;
+
+/* What a column of GH_LOAD_TID holds for the tuple of a line number, in a block of any number. */
+GH_EVERYWHERE uint64_t
+gh_tid_value(uint32_t block, uint32_t line)
+{
+	return (uint64_t) block << 16 | line;
+}
 
 /* ----------------------------------------------------------------- programs */
 

@@ -144,7 +144,21 @@ static const uint8_t load_classes[] = {
 	[GH_LOAD_NUMERIC] = GH_CLASS_INT128,
 	[GH_LOAD_TEXT] = GH_CLASS_TEXT,
 	[GH_LOAD_FIXED] = GH_CLASS_TEXT,
+	[GH_LOAD_TID] = GH_CLASS_INT,
 };
+
+/* A column of GH_LOAD_TID has nothing but its load, and is the first one. */
+static bool
+is_tid(const GhProgram *program, uint32_t i)
+{
+	const GhColumn *columns = gh_program_columns(program);
+
+	for (uint32_t before = 0; before < i; before++)
+		if (columns[before].load == GH_LOAD_TID)
+			return false;
+	return columns[i].attribute == 0 && columns[i].missing == GH_MISSING_NULL &&
+		columns[i].scale == 0 && columns[i].length == 0;
+}
 
 static GhStatus
 check_column(Checked *checked, uint32_t i)
@@ -152,9 +166,11 @@ check_column(Checked *checked, uint32_t i)
 	const GhColumn *column = &gh_program_columns(checked->program)[i];
 	bool		numeric = column->load == GH_LOAD_NUMERIC;
 	bool		fixed = column->load == GH_LOAD_FIXED;
+	bool		tid = column->load == GH_LOAD_TID;
 
 	if (column->load == 0 || column->load >= sizeof(load_classes) ||
-		column->attribute == 0 || column->attribute > GH_ATTRIBUTE_MAX ||
+		(tid ? !is_tid(checked->program, i) : column->attribute == 0) ||
+		column->attribute > GH_ATTRIBUTE_MAX ||
 		column->missing > GH_MISSING_BACK || column->scale > (numeric ? GH_SCALE_MAX : 0) ||
 		(fixed ? column->length == 0 || column->length > GH_FIXED_LENGTH_MAX : column->length != 0))
 		return gh_error_set(checked->error, GH_INVALID, "column %u of a program is not valid", i);

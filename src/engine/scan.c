@@ -175,6 +175,8 @@ make_shape(GhScanPlan *plan, GhError *error)
 	/* the shape numbers the columns that it was given */
 	for (uint32_t i = 0; status == GH_OK && i < n; i++)
 		plan->shape.columns[i].vector = vectors[plan->shape.columns[i].vector];
+	if (status == GH_OK && plan->shape.tids != 0)
+		plan->shape.tids = vectors[plan->shape.tids - 1] + 1;
 	return status;
 }
 

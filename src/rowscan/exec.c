@@ -183,7 +183,7 @@ run_program(GhRowScan *node)
 
 	batch->nrows = 0;
 	if (gh_cpu_page_load(&program->shape, (const uint8 *) BufferGetPage(scan->rs_cbuf),
-						 scan->rs_vistuples + node->first, node->count, batch) != GH_OK)
+						 scan->rs_cblock, scan->rs_vistuples + node->first, node->count, batch) != GH_OK)
 	{
 		/* not a page as the engine knows them: PostgreSQL is to say what is wrong with it */
 		memset(batch->state, GH_ROW_BACK, node->count);

@@ -210,7 +210,8 @@ compare_page(Check *check, const char *page, int count, const uint16 *numbers, H
 	if (count == 0)
 		return;
 	check->batch.nrows = 0;
-	if (gh_cpu_page_load(&check->shape, (const uint8 *) page, numbers, count, &check->batch) != GH_OK)
+	if (gh_cpu_page_load(&check->shape, (const uint8 *) page, 0, numbers, count,
+						 &check->batch) != GH_OK)
 		elog(ERROR, "a page of the relation cannot be read");
 	(void) gh_program_run(check->program, &check->batch);
 	for (int i = 0; i < count; i++)

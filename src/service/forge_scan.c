@@ -148,6 +148,7 @@ gpuhash_forge_scan(PG_FUNCTION_ARGS)
 	memset(list, 0, sizeof(*list));
 	list->lines = PageGetMaxOffsetNumber((Page) ((char *) buffer + PAGE_AT));
 	list->bitmap = GH_SCAN_ALL;
+	list->block = list->hinted = 0;
 	list->page = (const void *) ((uintptr_t) address_of(text_to_cstring(PG_GETARG_TEXT_PP(3)), buffer) +
 								 (uintptr_t) PG_GETARG_INT64(4));
 	slot = gh_slot_at(number);

@@ -198,6 +198,8 @@ lane_add(Trial *trial, Lane *lane, uint32 at, Buffer buffer)
 
 	memset(shown, 0, sizeof(*shown));
 	shown->page = page;
+	shown->block = BufferGetBlockNumber(buffer);
+	shown->hinted = 0;
 	shown->lines = PageGetMaxOffsetNumber(page);
 	shown->bitmap = trial->bitmaps ? at * BITMAP_WORDS : GH_SCAN_ALL;
 	memset(bits, 0, BITMAP_WORDS * sizeof(uint64));

@@ -235,7 +235,8 @@ main(int argc, char **argv)
 		build_tests, mixed_tests, export_tests, table_tests, multi_tests, resize_tests,
 		reserve_tests, memory_tests, budget_tests, registered_tests, fault_tests,
 		adversary_tests, stop_tests, sharing_tests, thread_tests, exchange_tests, random_tests,
-		page_tests, program_tests, program_check_tests, aggregate_tests, scan_tests, scan_rows_tests,
+		page_tests, page_numeric_tests, program_tests, program_check_tests, aggregate_tests, scan_tests,
+		scan_rows_tests,
 		scan_refused_tests, scan_hinted_tests, registered_scan_tests, scan_join_tests,
 		scan_join_refused_tests, scan_time_tests, scan_join_time_tests
 	};

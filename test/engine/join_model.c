@@ -18,8 +18,9 @@ typedef enum Fate
 
 /* False: it is handed back. */
 static bool
-load_row(const Side *side, const WrittenPage *written, uint32_t t, GhValue *values)
+load_row(const Side *side, uint32_t p, uint32_t t, GhValue *values)
 {
+	const WrittenPage *written = &side->trial.written[p];
 	const GhProgram *program = side->trial.program;
 
 	for (uint32_t i = 0; i < program->nconstants; i++)
@@ -31,18 +32,22 @@ load_row(const Side *side, const WrittenPage *written, uint32_t t, GhValue *valu
 			value.low += (uintptr_t) program;
 		values[program->ncolumns + i] = value;
 	}
-	for (uint32_t i = 0; i < SIDE_COLUMNS; i++)
+	for (uint32_t i = 0; i < program->ncolumns; i++)
 	{
 		const GhColumn *column = &gh_program_columns(program)[i];
-		const Written *value = &written->values[t][column->attribute - 1];
+		Written		value;
 
-		if (value->kind == WRITTEN_UNREADABLE ||
-			(value->kind == WRITTEN_MISSING && column->missing == GH_MISSING_BACK))
+		/* a join fills it */
+		if (column->attribute > side->trial.options.natts)
+			continue;
+		value = trial_value(&side->trial, p, t, i);
+		if (value.kind == WRITTEN_UNREADABLE ||
+			(value.kind == WRITTEN_MISSING && column->missing == GH_MISSING_BACK))
 			return false;
-		values[i].null = value->kind == WRITTEN_NULL || value->kind == WRITTEN_MISSING;
-		values[i].low = value->low;
-		values[i].high = value->high;
-		if (value->kind == WRITTEN_TEXT)
+		values[i].null = value.kind == WRITTEN_NULL || value.kind == WRITTEN_MISSING;
+		values[i].low = value.low;
+		values[i].high = value.high;
+		if (value.kind == WRITTEN_TEXT)
 			values[i].low += (uintptr_t) written->page;
 	}
 	return true;
@@ -127,7 +132,7 @@ row_fate(Context *c, const Side *side, uint32_t p, uint32_t t, GhValue *values, 
 	const GhScanOptions *options = &side->trial.options;
 
 	*came = 0;
-	if (!load_row(side, &side->trial.written[p], t, values))
+	if (!load_row(side, p, t, values))
 		return FATE_BACK;
 	if (!run_row(c, side, 0, options->joins_at, values))
 		return FATE_DROPPED;

@@ -10,7 +10,7 @@
 
 static const uint8_t domains[DOMAINS] = {2, 4, 6, 10};
 
-static const uint8_t loads[SIDE_COLUMNS] = {
+static const uint8_t loads[SIDE_TID] = {
 	GH_LOAD_INT8, GH_LOAD_INT4, GH_LOAD_INT2, GH_LOAD_BOOL, GH_LOAD_FLOAT4, GH_LOAD_FLOAT8,
 	GH_LOAD_NUMERIC, GH_LOAD_TEXT
 };
@@ -36,14 +36,14 @@ chance(Context *c, uint32_t percent)
 static void
 draw_relation(Context *c, Relation *relation)
 {
-	static const int16_t lengths[SIDE_COLUMNS] = {8, 4, 2, 1, 4, 8, -1, -1};
+	static const int16_t lengths[SIDE_TID] = {8, 4, 2, 1, 4, 8, -1, -1};
 
 	relation->page_bytes = 8192;
-	relation->natts = SIDE_COLUMNS;
+	relation->natts = SIDE_TID;
 	relation->nulls = chance(c, 50) ? 0 : 20;
 	relation->odd = chance(c, 70) ? 0 : 3;
 	relation->shorter = chance(c, 70) ? 0 : 10;
-	for (uint32_t i = 0; i < SIDE_COLUMNS; i++)
+	for (uint32_t i = 0; i < SIDE_TID; i++)
 	{
 		uint32_t	at = (uint32_t) random_below(c, i + 1);
 
@@ -53,8 +53,8 @@ draw_relation(Context *c, Relation *relation)
 		relation->loads[at].scale = loads[i] == GH_LOAD_NUMERIC ? 2 : 0;
 		relation->loads[at].missing = (uint8_t) random_below(c, 2);
 	}
-	for (uint32_t i = 0; i < SIDE_COLUMNS; i++)
-		for (uint32_t k = 0; k < SIDE_COLUMNS; k++)
+	for (uint32_t i = 0; i < SIDE_TID; i++)
+		for (uint32_t k = 0; k < SIDE_TID; k++)
 			if (relation->loads[i].load == loads[k])
 			{
 				relation->loads[i].attribute = (uint16_t) (i + 1);
@@ -307,10 +307,11 @@ draw_program(Context *c, Side *side, Side **tables, uint32_t ntables)
 
 	memset(&draft, 0, sizeof(draft));
 	draft.side = side;
-	for (uint32_t k = 0; k < SIDE_COLUMNS; k++)
-		for (uint32_t i = 0; i < SIDE_COLUMNS; i++)
+	for (uint32_t k = 0; k < SIDE_TID; k++)
+		for (uint32_t i = 0; i < SIDE_TID; i++)
 			if (trial->relation.loads[i].load == loads[k])
 				draft.parts.columns[k] = trial->relation.loads[i];
+	draft.parts.columns[SIDE_TID].load = GH_LOAD_TID;
 	draft.parts.ncolumns = SIDE_COLUMNS;
 	if (!side->is_table && ntables > 0 && njoins == 0)
 		njoins = 1;

@@ -22,6 +22,7 @@ enum
 	SIDE_FLOAT8,
 	SIDE_NUMERIC,
 	SIDE_TEXT,
+	SIDE_TID,					/* no attribute, as all before it are */
 	SIDE_COLUMNS
 };
 

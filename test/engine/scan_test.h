@@ -91,6 +91,8 @@ extern const GhScanGroup *outcome_find(const ScanOutcome *outcome, const GhScanG
 extern const GhAggregateState *record_states(const Trial *trial, const GhScanGroup *record);
 
 /* test_scan.c */
+/* What a column of the trial's program holds for a tuple. */
+extern Written trial_value(const Trial *trial, uint32_t p, uint32_t t, uint32_t column);
 extern bool no_scans(Context *c);
 /* A tuple, by what was written.  0: the row is not asked for; 1: it is counted; 2: handed back. */
 extern int	trial_expects(const Trial *trial, uint32_t p, uint32_t t);

@@ -40,6 +40,7 @@ trial_pages(Context *c, Trial *trial, uint32_t npages)
 		page_draw(c, &trial->relation, &trial->written[p]);
 		memcpy(page, trial->written[p].page, trial->relation.page_bytes);
 		trial->pages[p].page = page;
+		trial->pages[p].block = (uint32_t) random_next(c);
 	}
 	trial->bitmaps = make_words((uint64_t) npages * TRIAL_WORDS);
 	trial->registered = chance(c, 50) && c->engine->memory_register != NULL &&
@@ -115,8 +116,11 @@ trial_damage(Context *c, Trial *trial)
 static void
 add_columns(Context *c, const Trial *trial, Parts *parts)
 {
+	static const GhColumn tid = {.load = GH_LOAD_TID};
 	uint64_t	share = 20 + random_below(c, 81);
 
+	if (chance(c, 30))
+		parts->columns[parts->ncolumns++] = tid;
 	for (uint32_t i = 0; i < trial->relation.natts && parts->ncolumns < PARTS_MAX / 2; i++)
 	{
 		uint32_t	at = (uint32_t) random_below(c, parts->ncolumns + 1);

@@ -39,12 +39,18 @@ batch_drop(GhVectorBatch *batch)
 	free(batch->state);
 }
 
-/* Some columns of a relation, in any order. */
+#define COLUMNS_MAX (WRITER_NATTS_MAX + 1)
+
+/* Some columns of a relation, in any order, and the tuples' places among them. */
 static uint32_t
 columns_draw(Context *c, const Relation *relation, GhColumn *columns)
 {
+	static const GhColumn tid = {.load = GH_LOAD_TID};
 	uint32_t	n = 0;
 	uint64_t	share = random_below(c, 101);
+
+	if (random_below(c, 3) == 0)
+		columns[n++] = tid;
 
 	for (uint32_t i = 0; i < relation->natts; i++)
 	{
@@ -58,6 +64,8 @@ columns_draw(Context *c, const Relation *relation, GhColumn *columns)
 	return n;
 }
 
+#define BLOCK 0xfedcba98		/* number of any page */
+
 static bool
 is_text(const GhColumn *column)
 {
@@ -66,12 +74,21 @@ is_text(const GhColumn *column)
 
 /* ------------------------------------------------------- what was written is read */
 
+/* What a column is to hold for a tuple. */
+static Written
+expected_value(const WrittenPage *written, uint32_t t, const GhColumn *column)
+{
+	Written		place = {WRITTEN_VALUE, UINT64_C(65536) * BLOCK + written->numbers[t], 0};
+
+	return column->load == GH_LOAD_TID ? place : written->values[t][column->attribute - 1];
+}
+
 static GhRowState
-expected_state(const GhColumn *columns, uint32_t ncolumns, const Written *values)
+expected_state(const GhColumn *columns, uint32_t ncolumns, const WrittenPage *written, uint32_t t)
 {
 	for (uint32_t i = 0; i < ncolumns; i++)
 	{
-		WrittenKind kind = values[columns[i].attribute - 1].kind;
+		WrittenKind kind = expected_value(written, t, &columns[i]).kind;
 
 		if (kind == WRITTEN_UNREADABLE ||
 			(kind == WRITTEN_MISSING && columns[i].missing == GH_MISSING_BACK))
@@ -116,7 +133,7 @@ check_columns(Context *c, const WrittenPage *written, const GhColumn *columns, u
 	if (!CHECK_STATUS(c, "shape", gh_page_shape_init(&shape, relation->page_bytes, relation->natts,
 													 relation->attributes, ncolumns, columns,
 													 &error), GH_OK) ||
-		!CHECK_STATUS(c, "page", gh_cpu_page_load(&shape, written->page, written->numbers,
+		!CHECK_STATUS(c, "page", gh_cpu_page_load(&shape, written->page, BLOCK, written->numbers,
 												  written->ntuples, &batch), GH_OK))
 	{
 		batch_drop(&batch);
@@ -125,12 +142,13 @@ check_columns(Context *c, const WrittenPage *written, const GhColumn *columns, u
 	CHECK_U64(c, "rows", batch.nrows, first + written->ntuples);
 	for (uint32_t t = 0; t < written->ntuples; t++)
 	{
-		const Written *values = written->values[t];
-
-		CHECK_U64(c, "state", batch.state[first + t], expected_state(columns, ncolumns, values));
+		CHECK_U64(c, "state", batch.state[first + t], expected_state(columns, ncolumns, written, t));
 		for (uint32_t i = 0; i < ncolumns && batch.state[first + t] == GH_ROW_LIVE; i++)
-			check_value(c, written, &columns[i], &values[columns[i].attribute - 1],
-						&batch.vectors[i], first + t);
+		{
+			Written		expected = expected_value(written, t, &columns[i]);
+
+			check_value(c, written, &columns[i], &expected, &batch.vectors[i], first + t);
+		}
 	}
 	/* the rows before, and all after, are as they were */
 	for (uint32_t i = 0; i < GH_VECTOR_ROWS; i++)
@@ -149,7 +167,7 @@ pages_written(Context *c)
 	{
 		Relation	relation;
 		WrittenPage written;
-		GhColumn	columns[WRITER_NATTS_MAX] = {{0}};
+		GhColumn	columns[COLUMNS_MAX] = {{0}};
 
 		relation_draw(c, &relation);
 		page_draw(c, &relation, &written);
@@ -245,8 +263,8 @@ check_any_page(Context *c, const GhPageShape *shape, const WrittenPage *written)
 		numbers[random_below(c, count)] = (uint16_t) random_next(c);
 	for (int i = 0; i < 2; i++)
 	{
-		batch_make(&batch[i], shape->ncolumns, i == 0 ? 0 : 0xff);
-		status[i] = gh_cpu_page_load(shape, written->page, numbers, count, &batch[i]);
+		batch_make(&batch[i], shape->ncolumns + (shape->tids > 0), i == 0 ? 0 : 0xff);
+		status[i] = gh_cpu_page_load(shape, written->page, BLOCK, numbers, count, &batch[i]);
 		CHECK_U64(c, "rows", batch[i].nrows, status[i] == GH_OK ? count : 0);
 		sum[i] = look_at_values(c, shape, written->page, &batch[i]);
 	}
@@ -257,7 +275,7 @@ check_any_page(Context *c, const GhPageShape *shape, const WrittenPage *written)
 	for (uint32_t t = 0; t < count; t++)
 	{
 		batch[1].nrows = 0;
-		if (gh_cpu_page_load(shape, written->page, &numbers[t], 1, &batch[1]) != GH_OK)
+		if (gh_cpu_page_load(shape, written->page, BLOCK, &numbers[t], 1, &batch[1]) != GH_OK)
 			continue;
 		CHECK(c, status[0] != GH_OK || batch[0].state[t] == batch[1].state[0],
 			  "tuple %u has another state when read alone", t);
@@ -281,7 +299,7 @@ pages_of_any_bytes(Context *c)
 	{
 		Relation	relation;
 		WrittenPage written;
-		GhColumn	columns[WRITER_NATTS_MAX] = {{0}};
+		GhColumn	columns[COLUMNS_MAX] = {{0}};
 		uint32_t	ncolumns;
 		GhPageShape shape;
 
@@ -392,19 +410,19 @@ broken_pages(Context *c)
 		if (changes[i].at2 != 0)
 			page[changes[i].at2] = changes[i].byte2;
 		batch.nrows = 0;
-		CHECK_STATUS(c, changes[i].what, gh_cpu_page_load(&shape, page, &number, 1, &batch),
+		CHECK_STATUS(c, changes[i].what, gh_cpu_page_load(&shape, page, BLOCK, &number, 1, &batch),
 					 changes[i].status);
 		CHECK_U64(c, changes[i].what, batch.nrows, changes[i].status == GH_OK);
 	}
 	small_page(page);
 	for (uint16_t n = 0; n < 4; n++)
-		CHECK_STATUS(c, "an offset number", gh_cpu_page_load(&shape, page, &n, 1, &batch),
+		CHECK_STATUS(c, "an offset number", gh_cpu_page_load(&shape, page, BLOCK, &n, 1, &batch),
 					 n == 1 ? GH_OK : GH_INVALID);
 	batch.nrows = GH_VECTOR_ROWS;
-	CHECK_STATUS(c, "a full batch", gh_cpu_page_load(&shape, page, &number, 1, &batch), GH_TOO_SMALL);
-	CHECK_STATUS(c, "no row more", gh_cpu_page_load(&shape, page, &number, 0, &batch), GH_OK);
+	CHECK_STATUS(c, "a full batch", gh_cpu_page_load(&shape, page, BLOCK, &number, 1, &batch), GH_TOO_SMALL);
+	CHECK_STATUS(c, "no row more", gh_cpu_page_load(&shape, page, BLOCK, &number, 0, &batch), GH_OK);
 	batch.nrows = GH_VECTOR_ROWS - 1;
-	CHECK_STATUS(c, "the last row", gh_cpu_page_load(&shape, page, &number, 1, &batch), GH_OK);
+	CHECK_STATUS(c, "the last row", gh_cpu_page_load(&shape, page, BLOCK, &number, 1, &batch), GH_OK);
 	batch_drop(&batch);
 	free(page);
 }
@@ -435,7 +453,7 @@ shifted_tuples(Context *c)
 			page[AT(22 + (from == 0 ? by : 0))] = (uint8_t) (from == 0 ? 24 : 24 + by);
 			batch.nrows = 0;
 			CHECK_STATUS(c, from == 0 ? "a tuple" : "its data",
-						 gh_cpu_page_load(&shape, page, &number, 1, &batch),
+						 gh_cpu_page_load(&shape, page, BLOCK, &number, 1, &batch),
 						 by == 4 ? GH_INVALID : GH_OK);
 		}
 	batch_drop(&batch);
@@ -463,7 +481,7 @@ short_tuples(Context *c)
 		small_page(page);
 		page[26] = (uint8_t) (bytes << 1);
 		batch.nrows = 0;
-		CHECK_STATUS(c, "a short tuple", gh_cpu_page_load(&shape, page, &number, 1, &batch),
+		CHECK_STATUS(c, "a short tuple", gh_cpu_page_load(&shape, page, BLOCK, &number, 1, &batch),
 					 bytes >= 30 ? GH_OK : GH_INVALID);
 	}
 	/* so many line pointers that one is behind the page */
@@ -472,7 +490,7 @@ short_tuples(Context *c)
 	page[13] = 0xff;
 	for (uint16_t n = 2042; n < 2046; n++)
 		CHECK_STATUS(c, "a line pointer behind the page",
-					 gh_cpu_page_load(&shape, page, &n, 1, &batch), GH_INVALID);
+					 gh_cpu_page_load(&shape, page, BLOCK, &n, 1, &batch), GH_INVALID);
 	batch_drop(&batch);
 	free(page);
 }
@@ -503,7 +521,7 @@ last_byte(Context *c)
 		page[8191] = (uint8_t) first;
 		batch.nrows = 0;
 		/* 3: a header of one byte, and nothing behind it */
-		CHECK_STATUS(c, "the last byte", gh_cpu_page_load(&shape, page, &number, 1, &batch),
+		CHECK_STATUS(c, "the last byte", gh_cpu_page_load(&shape, page, BLOCK, &number, 1, &batch),
 					 first == 3 ? GH_OK : GH_INVALID);
 	}
 	batch_drop(&batch);
@@ -542,6 +560,7 @@ shapes(Context *c)
 	const GhColumn column = {.attribute = 1,.load = GH_LOAD_INT4};
 	const GhColumn numeric = {.attribute = 1,.load = GH_LOAD_NUMERIC,.scale = GH_SCALE_MAX};
 	const GhColumn fixed = {.attribute = 1,.load = GH_LOAD_FIXED,.length = 4};
+	const GhColumn tid = {.load = GH_LOAD_TID};
 	GhColumn	other;
 
 	for (uint32_t bytes = 256; bytes <= 65536; bytes *= 2)
@@ -555,6 +574,14 @@ shapes(Context *c)
 		try_shape(c, "columns", 8192, n, int4, n, column,
 				  n <= GH_PROGRAM_VECTORS_MAX ? GH_OK : GH_INVALID);
 	try_shape(c, "no columns", 8192, 0, int4, 0, column, GH_OK);
+	try_shape(c, "places", 8192, 0, int4, 1, tid, GH_OK);
+	for (int field = 0; field < 4; field++)
+	{
+		other = tid;
+		*(field == 0 ? &other.attribute : field == 1 ? &other.scale : &other.length) = field < 3;
+		other.missing = field == 3 ? GH_MISSING_BACK : 0;
+		try_shape(c, "places of an attribute", 8192, 1, int4, 1, other, GH_INVALID);
+	}
 	for (uint16_t n = 0; n < 5; n++)
 	{
 		other = column;
@@ -568,9 +595,9 @@ shapes(Context *c)
 				  alignment == 1 || alignment == 2 || alignment == 4 || alignment == 8 ?
 				  GH_OK : GH_INVALID);
 	for (int16_t length = -3; length < 10; length++)
-		for (uint8_t load = 0; load <= GH_LOAD_FIXED + 1; load++)
+		for (uint8_t load = 0; load <= GH_LOAD_TID + 1; load++)
 		{
-			static const int16_t lengths[] = {0, 2, 4, 8, 4, 1, 4, 8, -1, -1, 4, 0};
+			static const int16_t lengths[] = {0, 2, 4, 8, 4, 1, 4, 8, -1, -1, 4, 0, 0};
 
 			other = load == GH_LOAD_FIXED ? fixed : column;
 			other.load = load;
@@ -598,9 +625,16 @@ shapes_of_three(Context *c)
 	static const GhColumn twice[] = {
 		{.attribute = 1,.load = GH_LOAD_INT4}, {.attribute = 1,.load = GH_LOAD_FLOAT4}
 	};
+	static const GhColumn places[] = {
+		{.load = GH_LOAD_TID}, {.attribute = 1,.load = GH_LOAD_INT4}, {.load = GH_LOAD_TID}
+	};
 	GhColumn	column = {.attribute = 1,.load = GH_LOAD_INT4};
 	GhPageShape shape;
 
+	CHECK_STATUS(c, "places", gh_page_shape_init(&shape, 8192, 1, attributes, 2, places, NULL), GH_OK);
+	CHECK_U64(c, "the first column has them", shape.tids, 1);
+	CHECK_STATUS(c, "places twice", gh_page_shape_init(&shape, 8192, 1, attributes, 3, places, NULL),
+				 GH_INVALID);
 	CHECK_STATUS(c, "twice", gh_page_shape_init(&shape, 8192, 1, attributes, 2, twice, NULL),
 				 GH_INVALID);
 	CHECK_STATUS(c, "cstring behind", gh_page_shape_init(&shape, 8192, 3, attributes, 1, &column,
@@ -610,68 +644,6 @@ shapes_of_three(Context *c)
 														 NULL), GH_INVALID);
 }
 
-/* ------------------------------------------------------------------- numerics */
-
-/* The widest values, and one beyond, at every scale and in both forms. */
-static void
-numeric_edges(Context *c)
-{
-	const unsigned __int128 half = (unsigned __int128) 1 << 127;
-
-	for (uint32_t i = 0; i < 4 * (GH_SCALE_MAX + 1); i++)
-	{
-		uint32_t	scale = i / 4;
-		uint8_t		bytes[NUMERIC_BYTES_MAX];
-		uint64_t	low;
-		uint64_t	high;
-		uint32_t	n = numeric_write(bytes, i & 1, half - 1, scale, i & 2);
-
-		if (CHECK(c, gh_numeric_read(bytes, n, scale, &low, &high), "scale %u: widest", scale))
-			CHECK(c, low == (i & 1 ? 1 : UINT64_MAX) && high == (i & 1 ? half >> 64 : (half - 1) >> 64),
-				  "scale %u: %" PRIx64 " %" PRIx64, scale, high, low);
-		n = numeric_write(bytes, i & 1, half, scale, i & 2);
-		CHECK(c, !gh_numeric_read(bytes, n, scale, &low, &high), "scale %u: too wide", scale);
-		n = numeric_write(bytes, false, 0, scale, i & 2);
-		CHECK(c, gh_numeric_read(bytes, n, scale, &low, &high) && low == 0 && high == 0,
-			  "scale %u: zero", scale);
-		CHECK(c, !gh_numeric_read(bytes, n, scale + 1, &low, &high) &&
-			  (scale == 0 || !gh_numeric_read(bytes, n, scale - 1, &low, &high)),
-			  "zero of scale %u is read at another", scale);
-	}
-}
-
-static void
-numeric_values(Context *c)
-{
-	uint64_t	values = sized(c, 1000000, 100000);
-
-	for (uint64_t i = 0; i < values; i++)
-	{
-		/* just as many bytes as there are, for the sanitizer */
-		uint8_t		drawn[NUMERIC_BYTES_MAX];
-		uint32_t	scale = (uint32_t) random_below(c, GH_SCALE_MAX + 1);
-		Written		written = {0};
-		uint32_t	bytes = numeric_draw(c, drawn, scale, random_below(c, 10) == 0, &written);
-		uint8_t    *exact = make_memory(bytes);
-		uint64_t	low = 0;
-		uint64_t	high = 0;
-		bool		read;
-
-		memcpy(exact, drawn, bytes);
-		read = gh_numeric_read(exact, bytes, scale, &low, &high);
-		CHECK(c, read == (written.kind == WRITTEN_VALUE), "numeric %" PRIu64 ": read %d", i, read);
-		CHECK(c, !read || (low == written.low && high == written.high), "numeric %" PRIu64
-			  " at scale %u is %" PRIx64 " %" PRIx64 ", expected %" PRIx64 " %" PRIx64, i, scale,
-			  high, low, written.high, written.low);
-		/* any bytes, any number of them */
-		for (uint32_t k = 0; k < bytes; k++)
-			if (random_below(c, 4) == 0)
-				exact[k] = (uint8_t) random_next(c);
-		(void) gh_numeric_read(exact, (uint32_t) random_below(c, bytes + 1), scale, &low, &high);
-		free(exact);
-	}
-}
-
 const Test	page_tests[] = {
 	{"pages: shapes", shapes, true},
 	{"pages: shapes of several attributes", shapes_of_three, true},
@@ -679,8 +651,6 @@ const Test	page_tests[] = {
 	{"pages: tuples off their alignment", shifted_tuples, true},
 	{"pages: short tuples", short_tuples, true},
 	{"pages: a varlena in the last byte", last_byte, true},
-	{"pages: numerics at the edges", numeric_edges, true},
-	{"pages: numerics", numeric_values, true},
 	{"pages: what was written is read", pages_written, true},
 	{"pages: any bytes", pages_of_any_bytes, true},
 	{NULL, NULL, false}

@@ -143,6 +143,14 @@ open_sound(GhProgram *program)
 		(void) CHECK(c, !accepts(s.program), "a program is accepted after: %s", #change); \
 	} while (0)
 
+#define ACCEPTED(change) \
+	do \
+	{ \
+		Sound		s = open_sound(make_sound()); \
+		change; \
+		(void) CHECK(c, accepts(s.program), "a program is refused after: %s", #change); \
+	} while (0)
+
 static void
 check_heads(Context *c)
 {
@@ -160,8 +168,19 @@ check_heads(Context *c)
 static void
 check_columns_and_constants(Context *c)
 {
+	static const GhColumn tid = {.load = GH_LOAD_TID};
+
 	REFUSED(s.columns[0].load = 0);
-	REFUSED(s.columns[0].load = GH_LOAD_FIXED + 1);
+	REFUSED(s.columns[0].load = GH_LOAD_TID + 1);
+	REFUSED(s.columns[0].load = GH_LOAD_TID);
+	ACCEPTED(s.columns[0] = tid);
+	ACCEPTED(s.columns[1] = tid);
+	REFUSED(s.columns[0] = s.columns[1] = tid);
+	REFUSED(s.columns[0] = tid; s.columns[0].missing = GH_MISSING_BACK);
+	REFUSED(s.columns[0] = tid; s.columns[0].scale = 1);
+	REFUSED(s.columns[0] = tid; s.columns[0].length = 8);
+	/* it is no text */
+	REFUSED(s.columns[4] = tid);
 	REFUSED(s.columns[0].attribute = 0);
 	REFUSED(s.columns[0].attribute = GH_ATTRIBUTE_MAX + 1);
 	REFUSED(s.columns[0].missing = GH_MISSING_BACK + 1);

@@ -84,19 +84,20 @@ random_joins(Context *c)
 /* ------------------------------------------------------------------ a table that grows */
 
 /*
- * A side's program over the columns of its pages, and those that a join with a table fills; behind
- * them it has a text.
+ * A side's program over the columns of its pages, and those that a join with a table fills, which lie
+ * before the tuples' places; behind them it has a text.
  */
 static void
 make_program(Context *c, Side *side, const Side *pages, const Side *table)
 {
+	static const GhColumn tid = {.load = GH_LOAD_TID};
 	Trial	   *trial = &side->trial;
 	Parts		parts;
 	GhError		error = {0};
 
 	memset(&parts, 0, sizeof(parts));
 	memcpy(parts.columns, gh_program_columns(pages->trial.program), SIDE_COLUMNS * sizeof(GhColumn));
-	parts.ncolumns = SIDE_COLUMNS;
+	parts.ncolumns = SIDE_TID;
 	for (uint32_t k = 0; table != NULL && k < table->trial.options.nkept; k++)
 	{
 		parts.columns[parts.ncolumns] = parts.columns[table->kept[k] < SIDE_COLUMNS ?
@@ -105,6 +106,7 @@ make_program(Context *c, Side *side, const Side *pages, const Side *table)
 		side->fills[0][k].column = (uint16_t) parts.ncolumns++;
 		side->fills[0][k].kept = (uint16_t) k;
 	}
+	parts.columns[parts.ncolumns++] = tid;
 	(void) add_text(&parts, "a text", 6);
 	trial->program = build_program(&parts);
 	trial->options.program = trial->program;
@@ -155,11 +157,13 @@ grown_table(Context *c)
 	groups->trial.options.njoins = 1;
 	make_program(c, groups, table, table);
 	groups->trial.options.keys = groups->trial.keys;
-	groups->trial.options.nkeys = 4;
-	for (uint32_t k = 0; k < 4; k++)
+	groups->trial.options.nkeys = 5;
+	for (uint32_t k = 0; k < 5; k++)
 	{
-		groups->trial.keys[k].vector = groups->fills[0][k].column;
-		groups->trial.keys[k].value_class = groups->trial.classes[groups->fills[0][k].column];
+		uint16_t	vector = k < 4 ? groups->fills[0][k].column : SIDE_TID + 4;
+
+		groups->trial.keys[k].vector = vector;
+		groups->trial.keys[k].value_class = groups->trial.classes[vector];
 	}
 	if (side_run(c, table, c->engine))
 	{

@@ -65,7 +65,7 @@ write_pages(Timed *timed, uint64_t keys)
 		timed->pages[p].page = page;
 		timed->pages[p].lines = n;
 		timed->pages[p].bitmap = GH_SCAN_ALL;
-		timed->pages[p].hinted = 0;
+		timed->pages[p].block = timed->pages[p].hinted = 0;
 	}
 }
 

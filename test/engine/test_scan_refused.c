@@ -77,7 +77,7 @@ refused_options(Context *c)
 #undef REFUSED
 	/* one of the columns is a float4 from here on */
 	trial->relation.attributes[2].length = 4;
-	for (uint32_t i = 0; i < 3; i++)
+	for (uint32_t i = 0; i < trial->program->ncolumns; i++)
 		if (gh_program_columns(trial->program)[i].attribute == 3)
 		{
 			((GhColumn *) gh_program_columns(trial->program))[i].load = GH_LOAD_FLOAT4;

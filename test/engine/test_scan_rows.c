@@ -217,22 +217,21 @@ write_record(const Trial *trial, uint32_t p, uint32_t t, char *to)
 	memset(record + 1, 0, trial->options.nkeys * sizeof(GhScanValue));
 	for (uint32_t k = 0; k < trial->options.nkeys; k++)
 	{
-		const GhColumn *column = &gh_program_columns(trial->program)[trial->keys[k].vector];
-		const Written *value = &trial->written[p].values[t][column->attribute - 1];
+		Written		value = trial_value(trial, p, t, trial->keys[k].vector);
 		GhScanValue *held = &gh_scan_keys(record)[k];
 
-		if (value->kind == WRITTEN_NULL || value->kind == WRITTEN_MISSING)
+		if (value.kind == WRITTEN_NULL || value.kind == WRITTEN_MISSING)
 		{
 			record->nulls |= UINT64_C(1) << k;
 			continue;
 		}
-		held->low = value->low;
-		held->high = gh_scan_has_high(trial->keys[k].value_class) ? value->high : 0;
-		if (value->kind != WRITTEN_TEXT)
+		held->low = value.low;
+		held->high = gh_scan_has_high(trial->keys[k].value_class) ? value.high : 0;
+		if (value.kind != WRITTEN_TEXT)
 			continue;
 		held->low = at;
-		memcpy(to + at, trial->written[p].page + value->low, value->high);
-		at += value->high;
+		memcpy(to + at, trial->written[p].page + value.low, value.high);
+		at += value.high;
 	}
 	while (at % 8 != 0)
 		to[at++] = 0;
