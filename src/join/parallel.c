@@ -93,7 +93,6 @@ use_shared(GhJoinState *js, GhShared *shared, dsm_segment *segment, int member)
 	js->engine = NULL;
 	js->inner_rows = 0;
 	js->partitions_peak = 1;
-	gh_row_store_share(&js->store, parallel->area, &shared->last_chunk);
 	pg_atomic_fetch_add_u32(&shared->users, 1);
 	on_dsm_detach(segment, leave_segment, PointerGetDatum(shared));
 }
@@ -272,7 +271,6 @@ leave_barrier(GhJoinState *js)
 static void
 leave_run(GhJoinState *js)
 {
-	struct GhParallel *parallel = js->parallel;
 	Size		bytes_peak = js->store.bytes_peak;
 
 	if (js->table_shared)
@@ -281,9 +279,7 @@ leave_run(GhJoinState *js)
 		gh_join_drop_table(js);
 	js->table_shared = false;
 	gh_leave_transfer(js);
-	if (parallel->in_files)
-		gh_row_store_reset(&js->store);
-	gh_row_store_forget(&js->store);
+	gh_parallel_forget_rows(js);
 	gh_row_store_init(&js->store, js->context, &js->columns[GH_INNER], js->memory_limit);
 	js->store.bytes_peak = bytes_peak;
 	gh_spill_reset(&js->spill);
@@ -327,7 +323,6 @@ gh_parallel_rescan(GhJoinState *js)
 	parallel->keys = parallel->keys_counted = 0;
 	parallel->keyless_rows = 0;
 	parallel->blocks_seen = 0;
-	gh_row_store_share(&js->store, parallel->area, &parallel->shared->last_chunk);
 }
 
 /* ReInitializeDSMCustomScan, in the leader: the workers of the last run have left. */
@@ -389,22 +384,6 @@ end_phase(GhJoinState *js)
 	return BarrierArriveAndWait(barrier, event);
 }
 
-/* Tells the others which chunks this participant has. */
-static void
-publish_rows(GhJoinState *js)
-{
-	struct GhParallel *parallel = js->parallel;
-	GhSharedMember *member = &parallel->shared->member[parallel->member];
-	Size		bytes = js->store.nchunks * sizeof(GhRowChunk);
-
-	gh_parallel_count_rows(js);
-	if (js->store.nchunks == 0)
-		return;
-	member->chunks = dsa_allocate_extended(parallel->area, bytes, DSA_ALLOC_HUGE);
-	memcpy(dsa_get_address(parallel->area, member->chunks), js->store.chunks, bytes);
-	member->nchunks = js->store.nchunks;
-}
-
 /*
  * Phases ROWS to ENTER_3, from the one that there is.  Each of them ends for all
  * participants at once, so that whoever was there for one does the next one, too.
@@ -424,8 +403,9 @@ build_together(GhJoinState *js, GhSharedPhase phase)
 		switch (phase)
 		{
 			case GH_SHARED_ROWS:
+				gh_parallel_rows_start(js);
 				gh_join_read_inner(js);
-				publish_rows(js);
+				gh_parallel_rows_end(js);
 				break;
 			case GH_SHARED_TABLE:
 				if (in_files)

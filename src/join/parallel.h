@@ -94,7 +94,7 @@ typedef struct GhJoinTotals
 	GhTableStats stats;			/* of the table that was written to most */
 } GhJoinTotals;
 
-/* What a participant put in: its own to write in phase ROWS, then fixed. */
+/* Rows that a participant shares: its own to write until phase PROBE, then fixed. */
 typedef struct GhSharedMember
 {
 	dsa_pointer chunks;			/* array of GhRowChunk */
@@ -187,10 +187,18 @@ extern void gh_shared_table_open(GhJoinState *js);
 extern void gh_shared_table_release(GhShared *shared);
 extern void gh_parallel_free_blocks(GhJoinState *js);
 
+/* ---- parallel_rows.c ---- */
+
+extern void gh_parallel_rows_start(GhJoinState *js);
+extern void gh_parallel_rows_end(GhJoinState *js);
+extern void gh_parallel_share_rows(GhJoinState *js);
+extern void gh_parallel_map_rows(GhJoinState *js);
+extern void gh_parallel_forget_rows(GhJoinState *js);
+extern void gh_parallel_use_private_rows(GhJoinState *js);
+
 /* ---- parallel_spill.c ---- */
 
 extern void gh_parallel_count_rows(GhJoinState *js);
-extern void gh_parallel_use_private_rows(GhJoinState *js);
 extern void gh_parallel_close_files(GhJoinState *js);
 extern void gh_parallel_write_rest(GhJoinState *js);
 extern void gh_parallel_write_outer(GhJoinState *js);

@@ -125,14 +125,6 @@ export_files(struct GhParallel *parallel)
 		}
 }
 
-/* From now on, rows in memory are this process's alone. */
-void
-gh_parallel_use_private_rows(GhJoinState *js)
-{
-	gh_row_store_forget(&js->store);
-	gh_row_store_init(&js->store, js->context, &js->columns[GH_INNER], js->memory_limit);
-}
-
 /* Puts the rows in memory into files. */
 static void
 write_stored_rows(GhJoinState *js)

@@ -368,6 +368,8 @@ gh_shared_table_enter(GhJoinState *js)
 	if (js->store.nkeys == 0)
 		return;
 	take_carry(js);
+	if (!js->carry.in_use || js->engine->asynchronous)
+		gh_parallel_share_rows(js);
 	status = attach_table(js, &error);
 	if (status == GH_OK)
 		status = gh_join_enter_rows(js, &error);
@@ -423,16 +425,10 @@ gh_shared_table_make_again(GhJoinState *js)
 void
 gh_shared_table_open(GhJoinState *js)
 {
-	struct GhParallel *parallel = js->parallel;
-	GhShared   *shared = parallel->shared;
+	GhShared   *shared = js->parallel->shared;
 	GhError		error;
 
-	gh_row_store_forget(&js->store);
-	for (int i = 0; i < shared->nmembers; i++)
-		if (shared->member[i].nchunks > 0)
-			gh_row_store_map(&js->store,
-							 dsa_get_address(parallel->area, shared->member[i].chunks),
-							 shared->member[i].nchunks);
+	gh_parallel_map_rows(js);
 	if (shared->engine == GH_SHARED_NO_TABLE)
 		return;
 	take_carry(js);
