@@ -57,29 +57,77 @@ gh_cpu_forget(GhCpuRoot *root)
 		root->subtable[i].entries = 0;
 	root->keys = root->values = 0;
 	root->has_empty_key = false;
-	root->blank_subtable = 0;
-	root->blank_at = 0;
+	root->blank_at = root->blanked = 0;
 	root->downsize_after = 0;
 	root->crowded_keys = 0;
 }
 
-/* Empties the slots of some buckets; true: of the last ones. */
+/* Bytes of the buckets of all subtables. */
+static uint64_t
+all_bytes(const GhCpuRoot *root)
+{
+	uint64_t	bytes = 0;
+	uint32_t	i;
+
+	for (i = 0; i < root->options.subtables; i++)
+		bytes += root->subtable[i].buckets << GH_CPU_BUCKET_SHIFT;
+	return bytes;
+}
+
+/* Empties slots: a piece of the subtables' buckets, taken one after the other. */
+static void
+blank_piece(GhCpuTable *table, uint64_t begin, uint64_t end)
+{
+	const GhCpuRoot *root = table->view.root;
+	uint64_t	start = 0;		/* of the subtable */
+	uint32_t	i;
+
+	for (i = 0; i < root->options.subtables && start < end; i++)
+	{
+		uint64_t	bytes = root->subtable[i].buckets << GH_CPU_BUCKET_SHIFT;
+		uint64_t	from = begin > start ? begin - start : 0;
+		uint64_t	to = end - start < bytes ? end - start : bytes;
+
+		if (from < to)
+			memset((char *) table->host.address(table->host.ctx, root->subtable[i].ref) + from,
+				   0, to - from);
+		start += bytes;
+	}
+}
+
+/* Empties the slots of some buckets; true: there are no others.  The lock is exclusive. */
 bool
 gh_cpu_blank_slice(GhCpuTable *table)
 {
 	GhCpuRoot  *root = table->view.root;
-	const GhCpuSubtable *subtable = &root->subtable[root->blank_subtable];
-	uint64_t	bytes = (subtable->buckets << GH_CPU_BUCKET_SHIFT) - root->blank_at;
-	char	   *base = table->host.address(table->host.ctx, subtable->ref);
+	uint64_t	all = all_bytes(root);
+	uint64_t	begin = root->blanked;
+	uint64_t	end = all - begin > GH_CPU_SLICE_BYTES ? begin + GH_CPU_SLICE_BYTES : all;
 
-	if (bytes > GH_CPU_SLICE_BYTES)
-		bytes = GH_CPU_SLICE_BYTES;
-	memset(base + root->blank_at, 0, bytes);
-	root->blank_at += bytes;
-	if (root->blank_at < subtable->buckets << GH_CPU_BUCKET_SHIFT)
+	blank_piece(table, begin, end);
+	root->blank_at = root->blanked = end;
+	return end == all;
+}
+
+/*
+ * The same beside other handles, under the shared lock; false: others have taken what was left,
+ * and may not be done.  Whoever is the last one shows the table.  Acquire and release: what
+ * others have blanked is blank to whoever finds the table shown (cpu_view.c).
+ */
+bool
+gh_cpu_blank_shared(GhCpuTable *table)
+{
+	GhCpuRoot  *root = table->view.root;
+	uint64_t	all = all_bytes(root);
+	uint64_t	begin = __atomic_fetch_add(&root->blank_at, GH_CPU_SLICE_BYTES, __ATOMIC_RELAXED);
+	uint64_t	end = begin + GH_CPU_SLICE_BYTES < all ? begin + GH_CPU_SLICE_BYTES : all;
+
+	if (begin >= all)
 		return false;
-	root->blank_at = 0;
-	return ++root->blank_subtable == root->options.subtables;
+	blank_piece(table, begin, end);
+	if (__atomic_add_fetch(&root->blanked, end - begin, __ATOMIC_ACQ_REL) == all)
+		__atomic_store_n(&root->hidden, 0, __ATOMIC_RELEASE);
+	return true;
 }
 
 /* Blanks all of a hidden table and shows it, empty; false: stopped. */

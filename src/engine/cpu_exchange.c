@@ -30,6 +30,8 @@
  */
 #include "cpu_internal.h"
 
+#include <sched.h>
+
 /* Positions left at which a request does them before it goes on. */
 #define LEFT_MOST GH_CPU_SLICE_KEYS
 
@@ -377,26 +379,43 @@ shared_slice(GhCpuTable *table, GhRequest *request)
 	(void) __atomic_fetch_add(&view->root->writes, request->done - before, __ATOMIC_RELAXED);
 }
 
+/* Do handles on the table exchange under a shared lock?  Without locks there is one handle,
+ * which is as fast without atomics. */
+bool
+gh_cpu_exchanges_together(const GhCpuTable *table, const GhCpuRoot *root)
+{
+	return root->options.concurrent_exchange &&
+		gh_cpu_has_values_inside(gh_cpu_shape(&root->options)) && table->host.lock != NULL;
+}
+
 /*
  * Does a slice of the request under a shared lock, and tells its status; false: nothing
- * was done, an exclusive lock is needed.
+ * was done, an exclusive lock is needed.  A table that is being blanked is blanked on; where
+ * others have the last pieces there is nothing to do for a moment.
  */
 bool
 gh_cpu_exchange_shared(GhCpuTable *table, GhRequest *request, GhStatus *status)
 {
 	const GhCpuRoot *root = table->host.address(table->host.ctx, table->root);
+	uint64_t	hidden;
+	bool		waits = false;
 	bool		can;
 
-	/* without locks there is one handle, which is as fast without atomics */
-	if (request->op != GH_EXCHANGE || !root->options.concurrent_exchange ||
-		!gh_cpu_has_values_inside(gh_cpu_shape(&root->options)) || table->host.lock == NULL ||
+	if (request->op != GH_EXCHANGE || !gh_cpu_exchanges_together(table, root) ||
 		request->engine_state[STATE_LEFT] >= LEFT_MOST || reached(request) == request->count)
 		return false;
 	gh_cpu_lock(table, GH_LOCK_SHARED);
-	can = !table->view.hidden && table->view.root->resize.phase == GH_CPU_STEADY;
-	if (can)
+	/* shown by another handle since the lock was taken, or to be blanked, or else */
+	hidden = __atomic_load_n(&root->hidden, __ATOMIC_RELAXED);
+	can = table->view.hidden ? hidden == 0 || hidden == GH_CPU_BLANKING :
+		root->resize.phase == GH_CPU_STEADY;
+	if (can && table->view.hidden)
+		waits = !gh_cpu_blank_shared(table);
+	else if (can)
 		shared_slice(table, request);
 	gh_cpu_unlock(table);
+	if (waits)
+		(void) sched_yield();
 	*status = request->done < request->count ? GH_BUSY : GH_OK;
 	return can;
 }

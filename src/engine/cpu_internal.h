@@ -124,7 +124,7 @@ typedef struct GhCpuValues
 /*
  * The table.  GhHost.lock guards all of it but what says otherwise.  With
  * options.concurrent_exchange slices under a shared lock count atomically in keys,
- * values, entries, version and writes, and write slots and empty_key_value as
+ * values, entries, version, writes, blank_at and blanked, set hidden to 0, and write slots and empty_key_value as
  * cpu_exchange.c has it.
  */
 typedef struct GhCpuRoot
@@ -147,8 +147,9 @@ typedef struct GhCpuRoot
 	 * build that has not ended (its number), or GH_CPU_BLANKING.
 	 */
 	uint64_t	hidden;
-	uint32_t	blank_subtable;	/* while blanking: where it goes on */
-	uint64_t	blank_at;
+	uint64_t	blank_at;		/* while blanking: bytes of buckets, of all subtables one after
+								 * the other, that somebody has taken to blank; it may pass them */
+	uint64_t	blanked;		/* and those that are blank */
 	uint64_t	downsize_after; /* a downsize failed: none is tried before writes
 								 * is there */
 	bool		has_empty_key;	/* is the key GH_CPU_EMPTY there? */
@@ -319,6 +320,7 @@ extern GhStatus gh_cpu_table_clear(GhTable *table, GhError *error);
 extern void gh_cpu_hide(GhCpuTable *table);
 extern void gh_cpu_forget(GhCpuRoot *root);
 extern bool gh_cpu_blank_slice(GhCpuTable *table);
+extern bool gh_cpu_blank_shared(GhCpuTable *table);
 extern bool gh_cpu_blank(GhCpuTable *table);
 
 /* cpu_reserve.c, cpu_flush.c, cpu_export.c */
@@ -353,6 +355,7 @@ extern GhStatus gh_cpu_build_slice(GhCpuTable *table, GhRequest *request);	/* cp
 extern GhStatus gh_cpu_exchange_slice(GhCpuTable *table, GhRequest *request);	/* cpu_exchange.c */
 
 /* cpu_exchange.c */
+extern bool gh_cpu_exchanges_together(const GhCpuTable *table, const GhCpuRoot *root);
 extern bool gh_cpu_exchange_goes_on(const GhCpuRoot *root, const GhRequest *request);
 extern bool gh_cpu_exchange_shared(GhCpuTable *table, GhRequest *request, GhStatus *status);
 

@@ -70,7 +70,9 @@ make_subtables(GhCpuTable *table, GhError *error)
 		subtable->bytes = bytes;
 		subtable->buckets = buckets;
 	}
-	if (!gh_cpu_blank(table))
+	/* handles that exchange together blank it together */
+	root->hidden = GH_CPU_BLANKING;
+	if (!gh_cpu_exchanges_together(table, root) && !gh_cpu_blank(table))
 		return gh_error_set(error, GH_STOPPED, "the making of a hash table was stopped");
 	return GH_OK;
 }

@@ -110,6 +110,8 @@ gh_cpu_view_load(GhCpuTable *table)
 	const GhHost *host = &table->host;
 	GhCpuRoot  *root = host->address(host->ctx, table->root);
 	const GhTableOptions *options = &root->options;
+	/* others who hold the lock shared may just have blanked the last piece */
+	uint64_t	hidden = __atomic_load_n(&root->hidden, __ATOMIC_ACQUIRE);
 	uint32_t	i;
 
 	view->root = root;
@@ -125,7 +127,7 @@ gh_cpu_view_load(GhCpuTable *table)
 	load_pairs(view);
 	view->hidden = false;
 	view->has_empty_key = root->has_empty_key;
-	if (root->hidden != 0 && root->hidden != table->building)
+	if (hidden != 0 && hidden != table->building)
 		hide_content(view);
 	if (options->multi)
 		gh_cpu_values_map(table);

@@ -53,6 +53,7 @@ typedef struct Crowd
 	bool		alike;			/* all bring the same keys in the same order */
 	bool		zeros;			/* some bring 0 */
 	bool		stopping;		/* they are stopped at random */
+	bool		fresh;			/* the table is as it was made, not blank yet */
 	uint64_t	shared_locks;	/* atomic */
 	HostState	state;			/* of the memory that threads use */
 	Worker		worker[WORKERS];
