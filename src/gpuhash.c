@@ -41,6 +41,9 @@ double		gh_fill_max = GH_FILL_MAX_DEFAULT;
 double		gh_setup_cost = GH_SETUP_COST_DEFAULT;
 double		gh_build_tuple_cost = GH_BUILD_TUPLE_COST_DEFAULT;
 double		gh_probe_tuple_cost = GH_PROBE_TUPLE_COST_DEFAULT;
+double		gh_device_page_cost = GH_DEVICE_PAGE_COST_DEFAULT;
+double		gh_device_bus_cost = GH_DEVICE_BUS_COST_DEFAULT;
+double		gh_device_start_cost = GH_DEVICE_START_COST_DEFAULT;
 int			gh_device_memory_limit = -1;
 
 static const struct config_enum_entry engine_options[] = {
@@ -264,6 +267,48 @@ define_costs(void)
 							 NULL);
 }
 
+/* Of scans by a GPU; those of joins are above. */
+static void
+define_device_costs(void)
+{
+	DefineCustomRealVariable("gpuhash.device_page_cost",
+							 "Planner's cost of a process supplying one page to a GPU.",
+							 NULL,
+							 &gh_device_page_cost,
+							 GH_DEVICE_PAGE_COST_DEFAULT,
+							 0,
+							 DBL_MAX,
+							 PGC_USERSET,
+							 GUC_EXPLAIN,
+							 NULL,
+							 NULL,
+							 NULL);
+	DefineCustomRealVariable("gpuhash.device_bus_cost",
+							 "Planner's cost of one page on its way to a GPU, which processes share.",
+							 NULL,
+							 &gh_device_bus_cost,
+							 GH_DEVICE_BUS_COST_DEFAULT,
+							 0,
+							 DBL_MAX,
+							 PGC_USERSET,
+							 GUC_EXPLAIN,
+							 NULL,
+							 NULL,
+							 NULL);
+	DefineCustomRealVariable("gpuhash.device_start_cost",
+							 "Planner's cost of starting a scan by a GPU, and of fetching its results.",
+							 NULL,
+							 &gh_device_start_cost,
+							 GH_DEVICE_START_COST_DEFAULT,
+							 0,
+							 DBL_MAX,
+							 PGC_USERSET,
+							 GUC_EXPLAIN,
+							 NULL,
+							 NULL,
+							 NULL);
+}
+
 void
 _PG_init(void)
 {
@@ -271,6 +316,7 @@ _PG_init(void)
 	define_table_settings();
 	define_limits();
 	define_costs();
+	define_device_costs();
 	if (process_shared_preload_libraries_in_progress)
 		gh_service_init();
 	MarkGUCPrefixReserved("gpuhash");

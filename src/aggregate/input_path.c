@@ -27,15 +27,9 @@
 #include "layout.h"
 #include "session.h"
 
-/*
- * With a device: a page costs the process that supplies it, and at the least the bus; rows are
- * decoded and added meanwhile.  In cpu_tuple_cost, which is about 22 ns: measured where
- * PostgreSQL counts a table's rows in 22 ns each.
- */
-#define GH_DEVICE_PAGE_COST 25.0
-#define GH_DEVICE_BUS_COST 7.0
-#define GH_DEVICE_TABLE_COST 0.05	/* a row of a joined table */
-#define GH_DEVICE_START_COST 50000.0	/* a scan made, its requests begun and ended, results fetched */
+/* With a device: a row of a joined table, in cpu_tuple_cost.  gpuhash.device_page_cost and others have
+ * what pages cost. */
+#define GH_DEVICE_TABLE_COST 0.05
 
 /* --------------------------------------------------------------- tables */
 
@@ -215,7 +209,10 @@ gh_joins_cost(Path *join, int ninstructions, double divisor)
 	return Max(cost - outer->total_cost, 0) + gh_pages_cost(outer, ninstructions, divisor);
 }
 
-/* What one of several processes does to have a device read a table's pages. */
+/*
+ * What one of several processes does to have a device read a table's pages: each costs the one that
+ * supplies it, and at the least the bus; rows are decoded and added meanwhile.
+ */
 static Cost
 device_pages_cost(RelOptInfo *rel, Path *scan, double divisor)
 {
@@ -223,7 +220,7 @@ device_pages_cost(RelOptInfo *rel, Path *scan, double divisor)
 
 	get_tablespace_page_costs(rel->reltablespace, NULL, &page_cost);
 	return scan->startup_cost + rel->pages *
-		(page_cost + cpu_tuple_cost * Max(GH_DEVICE_PAGE_COST / divisor, GH_DEVICE_BUS_COST));
+		(page_cost + Max(gh_device_page_cost / divisor, gh_device_bus_cost));
 }
 
 /* Whether a device is expected to read a scan, and those below joins, whose tables it makes. */
@@ -243,7 +240,7 @@ Cost
 gh_device_reading_cost(Path *child, double divisor)
 {
 	Path	   *outer = child;
-	Cost		cost = GH_DEVICE_START_COST * cpu_tuple_cost;
+	Cost		cost = gh_device_start_cost;
 
 	for (; gh_is_join_path(outer); outer = linitial(((CustomPath *) outer)->custom_paths))
 	{

@@ -1,4 +1,4 @@
--- calibrate.sql: the planner's costs of GpuHashJoin, from measurements.
+-- calibrate.sql: the planner's costs of GpuHashJoin, and of scans by a GPU, from measurements.
 --
 --	psql -f test/bench/calibrate.sql
 --
@@ -8,11 +8,23 @@
 --
 --	setup_cost + build_tuple_cost x inner rows + probe_tuple_cost x outer rows
 --
--- Both fits weigh relative errors.  Prints the settings, how well either fits, and where the costs
--- would choose what is slower.  \set engine cpu, cuda or auto before it for another engine.
+-- Both fits weigh relative errors.  Prints how well either fits, and where the costs would choose what is slower.
+--
+-- Then sums over plain tables of several sizes, in schema gpuhash_calibrate, which goes in the end, are timed where
+-- a GPU reads them: gpuhash is in shared_preload_libraries then.  In one process their times are
+-- device_start_cost + device_page_cost x pages; with as many processes as there may be, device_bus_cost is what
+-- a page adds.
+--
+-- Prints ALTER SYSTEM commands for the settings; of a GPU only where one was measured.
+--
+-- -v engine=cpu, cuda or auto: the engine (default: auto); -v largest=ROWS: of the largest table (default: 4000000)
 \if :{?engine}
 \else
 \set engine auto
+\endif
+\if :{?largest}
+\else
+\set largest 4000000
 \endif
 \set QUIET on
 LOAD 'gpuhash';
@@ -60,14 +72,14 @@ BEGIN
     RETURN least_ms;
 END $$;
 
-CREATE FUNCTION pg_temp.measure() RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION pg_temp.measure(largest float8) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     query text := 'SELECT sum(o.v), sum(i.v) FROM calibrate_outer o JOIN calibrate_inner i ON i.k = o.k';
     row measured;
 BEGIN
     FOREACH row.outer_rows IN ARRAY ARRAY[10000, 100000, 1000000, 4000000] LOOP
         FOREACH row.inner_rows IN ARRAY ARRAY[1000, 10000, 100000, 1000000] LOOP
-            CONTINUE WHEN row.inner_rows > row.outer_rows;
+            CONTINUE WHEN row.inner_rows > row.outer_rows OR row.outer_rows > largest;
             DROP TABLE IF EXISTS calibrate_outer, calibrate_inner;
             EXECUTE format('CREATE TEMP TABLE calibrate_outer AS SELECT hashint8extended(1 + (hashint8extended(i, 5) & 9223372036854775807) %% %s, 7) AS k, i AS v FROM generate_series(1, %s::bigint) i', row.inner_rows, row.outer_rows);
             EXECUTE format('CREATE TEMP TABLE calibrate_inner AS SELECT hashint8extended(i, 7) AS k, i AS v FROM generate_series(1, %s::bigint) i', row.inner_rows);
@@ -94,7 +106,7 @@ CREATE FUNCTION pg_temp.solve(a float8[], b float8[]) RETURNS float8[] LANGUAGE 
                  pg_temp.determinant(ARRAY[a[1], b[1], a[3], a[4], b[2], a[6], a[7], b[3], a[9]]),
                  pg_temp.determinant(ARRAY[a[1], a[2], b[1], a[4], a[5], b[2], a[7], a[8], b[3]])] $$;
 
-SELECT pg_temp.measure();
+SELECT pg_temp.measure(:largest) \g /dev/null
 
 -- milliseconds of a unit of cost
 CREATE TEMP TABLE unit AS SELECT sum(native_cost / native_ms) / sum((native_cost / native_ms) ^ 2) AS ms FROM measured;
@@ -125,7 +137,73 @@ SELECT outer_rows, inner_rows, round(native_ms::numeric, 1) AS native_ms, round(
             THEN 'wrong by ' || round(abs(gpuhash_ms / native_ms - 1)::numeric * 100) || ' %' ELSE '' END AS choice
 FROM measured, unit, settings ORDER BY 1, 2;
 
+-- ------------------------------------------------------- scans by a GPU
+
+RESET gpuhash.setup_cost;
+SET gpuhash.enable_aggregate = on;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+DROP SCHEMA IF EXISTS gpuhash_calibrate CASCADE;
+CREATE SCHEMA gpuhash_calibrate;
+SELECT format('CREATE UNLOGGED TABLE gpuhash_calibrate.pages_%s AS SELECT hashint8(i) AS k, i AS v, i %% 1000 AS g FROM generate_series(1, %s::bigint) i', part, :largest / part)
+FROM unnest(ARRAY[1, 2, 4, 8]) part \gexec
+-- pages that are not all-visible are looked at row by row
+VACUUM ANALYZE gpuhash_calibrate.pages_1, gpuhash_calibrate.pages_2, gpuhash_calibrate.pages_4, gpuhash_calibrate.pages_8;
+
+CREATE TEMP TABLE measured_pages (pages float8, workers int, ms float8);
+
+-- The sum over a table where a GPU does all of it; nothing is measured elsewhere.
+CREATE FUNCTION pg_temp.measure_pages(workers int) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    part int;
+    plan json;
+BEGIN
+    PERFORM set_config('gpuhash.force_offload', 'on', true), set_config('max_parallel_workers_per_gather', workers::text, true);
+    FOREACH part IN ARRAY ARRAY[1, 2, 4, 8] LOOP
+        EXECUTE format('ALTER TABLE gpuhash_calibrate.pages_%s SET (parallel_workers = %s)', part, workers);
+        EXECUTE format('EXPLAIN (ANALYZE, FORMAT JSON) SELECT sum(v) FROM gpuhash_calibrate.pages_%s', part) INTO plan;
+        CONTINUE WHEN plan::text !~ '"Node Type": "Custom Scan"' OR plan::text !~ '"Engine": "cuda"' OR plan::text ~ '"Fallback Reason"';
+        INSERT INTO measured_pages
+        SELECT pg_relation_size(format('gpuhash_calibrate.pages_%s', part)) / current_setting('block_size')::float8, workers,
+               pg_temp.time_of(format('SELECT sum(v) FROM gpuhash_calibrate.pages_%s', part), 5);
+    END LOOP;
+END $$;
+
+SELECT pg_temp.measure_pages(0) \g /dev/null
+SELECT pg_temp.measure_pages(least(8, current_setting('max_parallel_workers')::int, current_setting('max_worker_processes')::int))
+WHERE EXISTS (SELECT FROM measured_pages) \g /dev/null
+DROP SCHEMA gpuhash_calibrate CASCADE;
+
+-- A line through the times of one process, and of all: milliseconds of a start, of a page.
+CREATE TEMP TABLE pages_fitted AS
+SELECT regr_intercept(ms, pages) FILTER (WHERE workers = 0) AS start_ms,
+       regr_slope(ms, pages) FILTER (WHERE workers = 0) AS page_ms,
+       regr_slope(ms, pages) FILTER (WHERE workers > 0) AS bus_ms
+FROM measured_pages;
+
+SELECT count(*) > 0 AS has_pages FROM measured_pages \gset
+\if :has_pages
+\echo
+\echo 'Sums by a GPU over plain tables, and what the settings below make of them'
+SELECT pages, workers, round(ms::numeric, 2) AS ms,
+       round((CASE WHEN workers = 0 THEN start_ms + page_ms * pages END / ms)::numeric, 2) AS fit
+FROM measured_pages, pages_fitted ORDER BY workers, pages;
+\else
+\echo
+\echo 'No GPU has read a table here: nothing was measured of it, and gpuhash.device_page_cost, device_bus_cost and device_start_cost stay as they are.'
+\echo 'That takes a GPU, gpuhash in shared_preload_libraries, and engine = auto or cuda.'
+\endif
+
+-- settings are not below 0
+\echo
 \echo 'Settings'
-SELECT round(setup_cost::numeric, 1) AS "gpuhash.setup_cost", round(build_tuple_cost::numeric, 4) AS "gpuhash.build_tuple_cost",
-       round(probe_tuple_cost::numeric, 4) AS "gpuhash.probe_tuple_cost", round((1000 * unit.ms)::numeric, 3) AS "us a unit of cost"
+\pset tuples_only on
+\pset format unaligned
+SELECT '-- ' || round((1000 * unit.ms)::numeric, 3) || ' us a unit of cost; probe_tuple_cost as fitted: ' || round(probe_tuple_cost::numeric, 4)
 FROM settings, unit;
+SELECT format('ALTER SYSTEM SET gpuhash.%s = %s;', name, round(greatest(value, 0)::numeric, digits))
+FROM settings, unit, pages_fitted,
+     LATERAL (VALUES ('setup_cost', setup_cost, 1), ('build_tuple_cost', build_tuple_cost, 4), ('probe_tuple_cost', probe_tuple_cost, 4),
+                     ('device_start_cost', start_ms / unit.ms, 1), ('device_page_cost', page_ms / unit.ms, 4),
+                     ('device_bus_cost', bus_ms / unit.ms, 4)) v(name, value, digits)
+WHERE value IS NOT NULL;
