@@ -1,0 +1,193 @@
+# Rows of joins from a device that fails, at every request in turn and at every fault point of the
+# service (GpuHash::FaultRun); that has no memory or no buffers; and queries that end before all rows are out.
+use strict;
+use warnings;
+use Test::More;
+use Time::HiRes 'sleep';
+use GpuHash::FaultRun;
+use GpuHash::Server;
+use GpuHash::Service;
+
+if (my $reason = GpuHash::Service::why_not()) { plan skip_all => $reason }
+
+my @CONF = (@GpuHash::FaultRun::CONF, 'gpuhash.shared_memory = 64MB', "gpuhash.device_timeout = '3s'");
+my $TABLES = "$GpuHash::FaultRun::TABLES ALTER TABLE one ADD PRIMARY KEY (k); ALTER TABLE two ADD PRIMARY KEY (k);";
+my $PARALLEL = 'SET max_parallel_workers_per_gather = 2';
+
+# name => SQL, settings
+my %QUERY = (
+	join => ['SELECT t.id, t.i8, one.t FROM t JOIN one ON one.k = t.k WHERE t.g < 5'],
+	back => ['SELECT t.id, t.n, t.x, one.p FROM t JOIN one ON one.k = t.k'],
+	left => ['SELECT t.id, t.n * 2, two.p, t.x FROM t LEFT JOIN two ON two.k = t.k WHERE t.id > 3000'],
+	star => ['SELECT t.id, one.p, two.p FROM t JOIN one ON one.k = t.k LEFT JOIN two ON two.k = t.k'],
+	semi => ['SELECT t.id, t.g FROM t WHERE EXISTS (SELECT FROM one WHERE one.k = t.k AND one.p > 30)'],
+	anti => ['SELECT t.id, t.x FROM t WHERE NOT EXISTS (SELECT FROM two WHERE two.k = t.k)'],
+	# rows without columns
+	none => ['SELECT 1 FROM t JOIN two ON two.k = t.k WHERE t.g < 3'],
+	files => ['SELECT t.id, t.i8, t.k, t.g, one.t, one.p FROM t JOIN one ON one.k = t.k', "SET work_mem = '64kB'"],
+	rescan => ['SELECT v.x, s.* FROM (VALUES (1), (4)) v(x), LATERAL (SELECT t.id, t.n, two.p FROM t JOIN two ON two.k = t.k WHERE t.g < v.x OFFSET 0) s'],
+	ordered => ['SELECT t.id, one.t FROM t JOIN one ON one.k = t.k ORDER BY one.t DESC, t.id LIMIT 100'],
+	parallel => ['SELECT t.id, t.i8, one.t FROM t JOIN one ON one.k = t.k', $PARALLEL],
+	parallel_back => ['SELECT t.id, t.n, t.x, one.p FROM t LEFT JOIN one ON one.k = t.k', $PARALLEL],
+	parallel_star => ['SELECT t.id, one.p, two.p FROM t LEFT JOIN one ON one.k = t.k JOIN two ON two.k = t.k', $PARALLEL],
+);
+
+my $run = GpuHash::FaultRun->new(node => 'GpuHashRows', tables => $TABLES, vacuumed => [qw(t one two)], queries => \%QUERY);
+my $service;
+
+# ----------------------------------------------------------------- early ends
+
+# A cursor that has some rows: whatever ends it, all is given back.
+sub left_early
+{
+	my ($name, $how, @statements) = @_;
+	my $session = $run->{session};
+	$run->set($name);
+	$session->do('BEGIN; SAVEPOINT s');
+	my ($out, $err) = $session->do("DECLARE c CURSOR FOR $QUERY{$name}[0]; FETCH 3 FROM c");
+	is(scalar(() = $out =~ /^/mg), 3, "$name: a cursor has rows") or diag($err);
+	$run->is_unpinned('while it is open');
+	$session->do($_) for @statements;
+	like($service->settle, $GpuHash::Service::CLEAN, "all is given back: $how");
+	$session->do('ROLLBACK');
+	$run->set($name);
+	$run->is_right($name, 'the next answer is right');
+	return;
+}
+
+# A projection above that fails for a row, in every process.
+sub error_above
+{
+	my ($name, $from) = @_;
+	my $session = $run->{session};
+	$run->set($name);
+	my ($out, $err) = $session->do("BEGIN; SAVEPOINT s; SELECT t.id, 1 / (t.id - 4567) $from");
+	like($err, qr/ERROR:  22012: division by zero/, "$name: an error above");
+	$run->is_unpinned('in the transaction that goes on');
+	like($service->settle, $GpuHash::Service::CLEAN, 'and all is given back');
+	$session->do('ROLLBACK');
+	return;
+}
+
+# Rows that are left out do not raise errors, and neither do those after the last one that is asked for.
+sub unwanted_errors
+{
+	my $session = $run->{session};
+	$run->set('join');
+	my ($out, $err) = $session->do('SELECT count(*) FROM (SELECT 1 / (t.id - 8000) FROM t JOIN one ON one.k = t.k WHERE t.id < 8000) s');
+	is($err, '', 'no error of rows that are left out');
+	($out, $err) = $session->do('SELECT 1 / (t.id - 8999) FROM t JOIN one ON one.k = t.k LIMIT 3');
+	is($err, '', 'no error of rows behind a LIMIT');
+	return;
+}
+
+# The same query a thousand times: memory of the session does not grow.
+sub leaks
+{
+	my $session = $run->{session};
+	my $used = 'SELECT sum(used_bytes) FROM pg_backend_memory_contexts';
+	for my $name (qw(join back rescan files parallel))
+	{
+		$run->set($name);
+		my $times = $name =~ /parallel|rescan/ ? 15 : 40;
+		my $many = join '; ', ("SELECT count(*) FROM ($QUERY{$name}[0] OFFSET 0) s") x $times;
+		$session->do($many);
+		my ($before) = $session->do($used);
+		$session->do($many);
+		my ($after) = $session->do($used);
+		cmp_ok($after, '<', $before + 100 * 1024, "$name: no memory is lost in $times queries");
+	}
+	like($service->settle, $GpuHash::Service::CLEAN, 'nor anything of the service');
+	return;
+}
+
+# ---------------------------------------------------------------- the service
+
+sub with_service
+{
+	$service = GpuHash::Service->new(conf => \@CONF);
+	ok($service->wait_ready, 'the service is ready');
+	$run->begin($service->server, service => $service);
+	my $session = $run->{session};
+	for my $name (sort keys %QUERY)
+	{
+		$run->set($name);
+		ok($run->by_device($name), "$name is done by the device") or diag($run->plan_of($name));
+	}
+	my $tried = 0;
+	$tried += $run->fail_all_points($_) for sort keys %QUERY;
+	note("$tried faults");
+	cmp_ok($tried, '>', 400, 'enough faults were tried');
+
+	left_early('join', 'CLOSE', 'CLOSE c');
+	left_early('back', 'ROLLBACK TO SAVEPOINT', 'ROLLBACK TO s');
+	left_early('star', 'an error', 'SELECT 1 / 0', 'ROLLBACK TO s');
+	left_early('files', 'CLOSE of one with files', 'CLOSE c');
+	error_above('join', 'FROM t JOIN one ON one.k = t.k');
+	error_above('parallel', 'FROM t LEFT JOIN one ON one.k = t.k');
+	unwanted_errors();
+	leaks();
+
+	$run->interrupt(@$_) for
+		['join', 'scan', 'pg_cancel_backend'], ['join', 'scan', 'timeout'], ['join', 'scan', 'pg_terminate_backend'], ['back', 'scan_results', 'pg_cancel_backend'],
+		['star', 'scan_table', 'timeout'], ['parallel', 'scan', 'pg_cancel_backend'], ['parallel_star', 'scan_results', 'timeout'], ['parallel_back', 'scan', 'pg_terminate_backend'];
+
+	$run->set('join');
+	$session = $run->{session};
+	$session->do("SET gpuhash.fallback = error");
+	for my $point (qw(scan scan_results))
+	{
+		$service->arm($point, 'launch');
+		like($run->answer('join'), qr/ERROR:  \w+: could not \w+ .*on the GPU/, "fallback = error, $point");
+		cmp_ok($service->disarm, '>', 0, 'it happened');
+		like($service->settle, $GpuHash::Service::CLEAN, 'and nothing is taken');
+	}
+
+	# no memory for tables, or for rows, on the device
+	$session->do("ALTER SYSTEM SET gpuhash.device_memory_limit = '$_'; SELECT pg_reload_conf()"), limited($_) for qw(64kB 1MB);
+	$session->do('ALTER SYSTEM RESET gpuhash.device_memory_limit; SELECT pg_reload_conf()');
+
+	$run->end_worker(@$_) for ['join', 'scan', 'sticky', 3], ['back', 'scan_table', 'term', 0], ['parallel_back', 'scan', 'hang', 4], ['star', 'scan_results', 'sticky', 0];
+	$run->kill_worker('join');
+	$run->end;
+	undef $service;
+	return;
+}
+
+sub limited
+{
+	my ($limit) = @_;
+	# until every process has read it
+	sleep 0.3;
+	for my $name (qw(join back files star parallel parallel_back))
+	{
+		$run->set($name);
+		$run->is_right($name, "device_memory_limit = $limit: $name");
+	}
+	$run->set('star');
+	my $plan = $run->plan_of('star');
+	like($plan, $limit eq '64kB' ? qr/Fallback Reason: .*(?:memory|limit)/ : qr/GpuHashRows/, 'EXPLAIN tells why') or diag($plan);
+	return;
+}
+
+sub without_buffers
+{
+	$service = GpuHash::Service->new(conf => [@CONF, 'shared_buffers = 64MB', 'gpuhash.shared_memory = 2MB']);
+	ok($service->wait_ready, 'the service is ready');
+	$run->begin($service->server, service => $service);
+	for my $name (sort keys %QUERY)
+	{
+		$run->set($name);
+		$run->is_right($name, "$name without buffers");
+	}
+	$run->set('join');
+	like($run->plan_of('join'), qr/GpuHashRows.*Fallback Reason: no buffer for transfers/s, 'EXPLAIN tells why');
+	$run->end;
+	undef $service;
+	return;
+}
+
+my $parts = $ENV{GPUHASH_WITH} // 'service small';
+with_service() if $parts =~ /service/;
+without_buffers() if $parts =~ /small/;
+done_testing();
