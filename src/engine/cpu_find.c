@@ -2,16 +2,18 @@
  * cpu_find.c
  *		Looks up a batch of keys.
  *
- * A random probe is a cache miss, so work runs ahead of itself: the two candidate
- * buckets of a key are located and fetched some positions before they are compared,
- * and a value beside the buckets is fetched as many positions before it is copied.
+ * A random probe is a cache miss, so work runs ahead of itself: the first candidate
+ * bucket of a key is located and fetched some positions before it is looked at, and where
+ * the key is not in it the second one is fetched, some positions before that is looked at.
+ * Lines fetched in vain cost more than the second step.  A value beside the buckets is fetched
+ * as many positions before it is copied.
  */
 #include "cpu_internal.h"
 
-/* Positions between a fetch and its use, and the size of the rings that remember
- * them, which is a power of two and larger. */
+/* Positions between a fetch and its use, from the first bucket to the second, and from there to the
+ * end; and the size of the rings that remember them, which is a power of two and larger than both together. */
 #define FIND_AHEAD 16
-#define FIND_RING 32
+#define FIND_RING 64
 
 /* Finds the value of a key, or in a set its slot.  Returns the buckets looked at. */
 static gh_always_inline uint32_t
@@ -42,7 +44,36 @@ fetch(GhCpuShape shape, const GhCpuView *view, const void *keys, uint64_t i, GhC
 
 	gh_cpu_locate(view, gh_cpu_key(shape, keys, i), place);
 	__builtin_prefetch(place->bucket[0]);
-	__builtin_prefetch(place->bucket[1]);
+}
+
+/*
+ * Finds out which bucket to look at, and puts it first.  Whether it is the second one is not to
+ * be foreseen, so there is no branch; a line that is there already costs nothing to fetch.
+ */
+static gh_always_inline uint32_t
+choose(GhCpuShape shape, const void *keys, uint64_t i, GhCpuPlace *ring)
+{
+	GhCpuPlace *place = &ring[i % FIND_RING];
+	uint32_t	second = gh_cpu_match(shape, place->bucket[0], gh_cpu_key(shape, keys, i)) == 0;
+
+	place->bucket[0] = place->bucket[second];
+	place->subtable[0] = place->subtable[second];
+	__builtin_prefetch(place->bucket[0]);
+	return second;
+}
+
+/* Looks at the bucket that was chosen, as look_at does at both. */
+static gh_always_inline const char *
+look_at_chosen(GhCpuShape shape, const GhCpuView *view, uint64_t key, const GhCpuPlace *place)
+{
+	char	   *slot;
+
+	if (gh_unlikely(key == GH_CPU_EMPTY))
+		return view->has_empty_key ? (const char *) view->root->empty_key_value : NULL;
+	slot = gh_cpu_slot(shape, place->bucket[0], key);
+	if (slot == NULL)
+		return NULL;
+	return gh_cpu_value(shape, &view->area[place->subtable[0]], slot, view->stride);
 }
 
 static gh_always_inline void
@@ -71,16 +102,19 @@ find_range(GhCpuShape shape, GhCpuTable *table, GhRequest *request, uint64_t beg
 	GhCpuPlace	place[FIND_RING];
 	const char *values[FIND_RING];
 
-	for (i = begin; i < end && i < begin + FIND_AHEAD; i++)
+	for (i = begin; i < end && i < begin + 2 * FIND_AHEAD; i++)
 		fetch(shape, view, request->keys, i, place);
+	for (i = begin; i < end && i < begin + FIND_AHEAD; i++)
+		buckets += 1 + choose(shape, request->keys, i, place);
 	for (i = begin; i < end; i++)
 	{
-		uint64_t	key = gh_cpu_key(shape, request->keys, i);
 		const char *value;
 
+		if (i + 2 * FIND_AHEAD < end)
+			fetch(shape, view, request->keys, i + 2 * FIND_AHEAD, place);
 		if (i + FIND_AHEAD < end)
-			fetch(shape, view, request->keys, i + FIND_AHEAD, place);
-		buckets += look_at(shape, view, key, &place[i % FIND_RING], &value);
+			buckets += 1 + choose(shape, request->keys, i + FIND_AHEAD, place);
+		value = look_at_chosen(shape, view, gh_cpu_key(shape, request->keys, i), &place[i % FIND_RING]);
 		if (request->flags_out != NULL)
 			request->flags_out[i] = value != NULL;
 		matched += value != NULL;
