@@ -34,8 +34,6 @@
 
 /* Pages that a read stream may read ahead. */
 #define GH_DEVICE_PAGES_AHEAD 128
-/* Rows that a page is thought to have, until it is read. */
-#define GH_ROWS_PER_PAGE 64
 /* Bytes of results that are fetched at once, where memory is short. */
 #define GH_PIECE_MIN ((Size) 64 * 1024)
 
@@ -71,9 +69,6 @@ static bool
 choose_engine(GhAggregateNode *node)
 {
 	GhDevice   *device = node->device;
-	const GhEngine *engine;
-	GhTableOptions options;
-	double		rows;
 
 	device->tried = true;
 	if (gh_engine_setting == GH_ENGINE_CPU)
@@ -83,20 +78,7 @@ choose_engine(GhAggregateNode *node)
 	gh_child_start(node->scan);
 	gh_pages_begin(node->pages, node->scan);
 	gh_child_stop(node->scan, 0);
-	rows = (double) node->pages->scan->rs_nblocks * GH_ROWS_PER_PAGE;
-	if (rows == 0)
-		return false;
-	engine = gh_choose_engine(rows, &device->why_not);
-	if (!engine->asynchronous)
-		return false;
-	if (engine->scans == NULL)
-		device->why_not = "the engine has no scans";
-	else
-	{
-		gh_options_init(&options, engine);
-		device->engine = engine;
-		device->number = options.device;
-	}
+	device->engine = gh_choose_scan_engine(node->pages, &device->number, &device->why_not);
 	return device->engine != NULL;
 }
 
@@ -118,36 +100,13 @@ scan_keys(const GhAggregateNode *node)
 	return keys;
 }
 
-/* What all scans of the node have in common. */
-void
-gh_device_options(const GhDevice *device, Relation relation, const GhProgram *program,
-				  GhScanOptions *options)
-{
-	TupleDesc	desc = RelationGetDescr(relation);
-	GhPageAttribute *attributes = palloc(sizeof(GhPageAttribute) * Max(desc->natts, 1));
-	GhTableOptions table;
-
-	for (int i = 0; i < desc->natts; i++)
-		attributes[i] = gh_page_attribute(desc, i + 1);
-	gh_options_init(&table, device->engine);
-	memset(options, 0, sizeof(*options));
-	options->program = program;
-	options->program_bytes = program->bytes;
-	options->page_bytes = BLCKSZ;
-	options->natts = desc->natts;
-	options->attributes = attributes;
-	options->memory_limit = table.memory_limit;
-	options->seed = table.seed;
-	options->device = device->number;
-}
-
 static GhScanOptions *
 scan_options(GhAggregateNode *node)
 {
 	GhScanOptions *options = palloc(sizeof(GhScanOptions));
 
-	gh_device_options(node->device, ((ScanState *) node->scan)->ss_currentRelation, node->program.program,
-					  options);
+	gh_scan_options(node->device->engine, node->device->number, ((ScanState *) node->scan)->ss_currentRelation,
+					node->program.program, options);
 	options->nkeys = node->nkeys;
 	options->keys = scan_keys(node);
 	options->naggregates = node->naggregates;
@@ -417,17 +376,12 @@ start_anew(GhAggregateNode *node, GhJoinedInput left)
 
 /* ---------------------------------------------------------------- the run */
 
-/* The device cannot go on: what it did is forgotten.  With gpuhash.fallback = error, that is one. */
+/* The device cannot go on: what it did is forgotten. */
 void
 gh_device_give_up(GhAggregateNode *node, const GhSupply *supply)
 {
-	GhError		error = supply->error;
-
-	if (gh_fallback_setting == GH_FALLBACK_ERROR && error.status != GH_UNSUPPORTED)
-		gh_report_error(&error, "aggregate on the GPU");
-	if (error.status != GH_UNSUPPORTED)
-		gh_count_fallback(supply->engine, &error);
-	strlcpy(node->counts.fallback_reason, error.message, sizeof(node->counts.fallback_reason));
+	gh_supply_gave_up(supply, "aggregate on the GPU", node->counts.fallback_reason,
+					  sizeof(node->counts.fallback_reason));
 }
 
 static void

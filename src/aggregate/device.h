@@ -79,8 +79,6 @@ extern void gh_device_log(GhAggregateNode *node, BlockNumber block);
 extern void gh_device_forget(GhAggregateNode *node);
 
 /* for the other files about the device */
-extern void gh_device_options(const GhDevice *device, Relation relation, const GhProgram *program,
-							  GhScanOptions *options);
 extern void gh_device_give_up(GhAggregateNode *node, const GhSupply *supply);
 extern void gh_device_keep_counts(GhAggregateNode *node, const GhSupply *supply,
 								  instr_time *elapsed);

@@ -126,7 +126,7 @@ table_options(InnerSide *side, GhScanOptions *options)
 		parts[k].vector = gh_final_vector(side->translation, &side->keys[k]);
 	for (int c = 0; c < level->ncolumns; c++)
 		kept[c] = gh_final_vector(side->translation, &side->kept[c]);
-	gh_device_options(side->node->device, side->relation, program, options);
+	gh_scan_options(side->node->device->engine, side->node->device->number, side->relation, program, options);
 	options->joins_at = side->nfilters;
 	options->nparts = level->nkeys;
 	options->parts = parts;

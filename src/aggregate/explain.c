@@ -70,22 +70,22 @@ show_times(GhAggregateNode *node, ExplainState *es)
 }
 
 /* What the device did meanwhile, as far as it tells; it reads pages and works on them at a time. */
-static void
-show_device_times(const GhAggregateCounts *counts, ExplainState *es)
+void
+gh_explain_device_times(uint64 queue_ns, uint64 kernel_ns, ExplainState *es)
 {
-	if (counts->queue_ns == 0 && counts->kernel_ns == 0)
+	if (queue_ns == 0 && kernel_ns == 0)
 		return;
-	ExplainPropertyFloat("Queue Time", "ms", counts->queue_ns / 1e6, 3, es);
-	ExplainPropertyFloat("Kernel Time", "ms", counts->kernel_ns / 1e6, 3, es);
+	ExplainPropertyFloat("Queue Time", "ms", queue_ns / 1e6, 3, es);
+	ExplainPropertyFloat("Kernel Time", "ms", kernel_ns / 1e6, 3, es);
 }
 
-/* Whether the device has read pages where they are. */
-static const char *
-page_supply(const GhAggregateCounts *counts)
+/* Whether the device has read pages where they are: so many of all. */
+const char *
+gh_page_supply(uint64 pages, uint64 pinned)
 {
-	if (counts->pinned_pages == 0)
+	if (pinned == 0)
 		return "copied";
-	return counts->pinned_pages == counts->device_pages ? "pinned" : "both";
+	return pinned == pages ? "pinned" : "both";
 }
 
 /* ExplainCustomScan */
@@ -113,7 +113,7 @@ gh_aggregate_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	}
 	if (counts->device_pages > 0)
 	{
-		ExplainPropertyText("Page Supply", page_supply(counts), es);
+		ExplainPropertyText("Page Supply", gh_page_supply(counts->device_pages, counts->pinned_pages), es);
 		if (es->verbose)
 		{
 			ExplainPropertyUInteger("Hinted Pages", NULL, counts->hinted_pages, es);
@@ -127,7 +127,7 @@ gh_aggregate_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	if (es->timing && node->timing)
 	{
 		show_times(node, es);
-		show_device_times(counts, es);
+		gh_explain_device_times(counts->queue_ns, counts->kernel_ns, es);
 	}
 	if (counts->fallback_reason[0] != '\0')
 		ExplainPropertyText("Fallback Reason", counts->fallback_reason, es);

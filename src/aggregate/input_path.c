@@ -223,6 +223,13 @@ device_pages_cost(RelOptInfo *rel, Path *scan, double divisor)
 		(page_cost + Max(gh_device_page_cost / divisor, gh_device_bus_cost));
 }
 
+/* What it costs that a device reads a table's pages alone. */
+Cost
+gh_device_scan_cost(Path *scan, double divisor)
+{
+	return GH_DEVICE_START_COST * cpu_tuple_cost + device_pages_cost(scan->parent, scan, divisor);
+}
+
 /* Whether a device is expected to read a scan, and those below joins, whose tables it makes. */
 bool
 gh_device_reads(Path *child)

@@ -33,6 +33,7 @@
 /* Pages of a request. */
 #define GH_SUPPLY_PINNED 1024
 #define GH_SUPPLY_COPIED 192
+#define GH_SUPPLY_LISTED 512
 /* With fewer than this, there is no point. */
 #define GH_SUPPLY_MIN 64
 
@@ -102,6 +103,9 @@ take_buffers(GhSupply *supply)
 		return true;
 	supply->room = supply->pinned ? Min(pins_allowed() / GH_SUPPLY_REQUESTS, GH_SUPPLY_PINNED) :
 		GH_SUPPLY_COPIED;
+	/* its pins are held while rows come out of the node, one by one */
+	if (supply->lists)
+		supply->room = Min(supply->room, GH_SUPPLY_LISTED);
 	while (!gh_buffers_alloc(supply->engine, GH_SUPPLY_REQUESTS, buffer_bytes(supply), supply->buffers))
 	{
 		supply->buffers[0] = NULL;
@@ -115,6 +119,7 @@ take_buffers(GhSupply *supply)
 	for (int i = 0; i < GH_SUPPLY_REQUESTS; i++)
 		lay_out(supply, &supply->requests[i], supply->buffers[i]);
 	supply->judged = MemoryContextAlloc(supply->context, sizeof(GhJudgedPage) * supply->room);
+	supply->fill = Min(supply->room, GH_SUPPLY_MIN);
 	return true;
 }
 
@@ -175,6 +180,7 @@ gh_supply_begin(GhSupply *supply, const GhEngine *engine, const GhScanOptions *o
 	supply->context = context;
 	supply->failed = true;
 	supply->pinned = may_pin(supply, options);
+	supply->lists = options->lists_rows != 0;
 	supply->callback.func = release;
 	supply->callback.arg = supply;
 	MemoryContextRegisterResetCallback(context, &supply->callback);
@@ -193,10 +199,12 @@ gh_supply_begin(GhSupply *supply, const GhEngine *engine, const GhScanOptions *o
 
 /* ------------------------------------------------------------ rows that come back */
 
-/* By the page as it was supplied: lines of a page that was copied may have got other tuples since. */
-static bool
-is_asked(const GhSupplyRequest *request, const GhScanPage *page, OffsetNumber line)
+/* Whether the line was asked for, by the page as it was supplied: lines of a page that was copied may have got other tuples since. */
+bool
+gh_supply_asks(const GhSupplyRequest *request, uint32 number, OffsetNumber line)
 {
+	const GhScanPage *page = &request->pages[number];
+
 	if (page->bitmap == GH_SCAN_ALL)
 		return ItemIdIsNormal(PageGetItemId((Page) page->page, line));
 	return (request->bitmaps[page->bitmap + (line - 1) / 64] >> (line - 1) % 64 & 1) != 0;
@@ -210,7 +218,7 @@ give_back(GhSupply *supply, const GhSupplyRequest *request, Buffer buffer, const
 	BlockNumber block = request->blocks[row->page];
 
 	for (OffsetNumber line = Max(row->line, 1); line <= (row->line != 0 ? row->line : page->lines); line++)
-		if (is_asked(request, page, line))
+		if (gh_supply_asks(request, row->page, line))
 		{
 			supply->counts.back++;
 			supply->counts.tuples++;
@@ -310,6 +318,7 @@ fail(GhSupply *supply, const GhError *error)
 	supply->error = *error;
 }
 
+/* What was pinned for the request is given up, and it is empty. */
 static void
 release_pins(GhSupply *supply, GhSupplyRequest *request)
 {
@@ -525,6 +534,15 @@ gh_supply_close_pages(GhSupply *supply)
 	pages->tuples_unread = pages->lines_suffice = pages->headers_suffice = false;
 }
 
+/* The request that is filled is on its way.  They become larger, for the first rows should not be waited for. */
+static void
+pass_on(GhSupply *supply)
+{
+	submit(supply, &supply->requests[supply->current]);
+	supply->current = (supply->current + 1) % GH_SUPPLY_REQUESTS;
+	supply->fill = Min(supply->room, 2 * supply->fill);
+}
+
 /* Takes over the page that the pages' scan has pinned.  False: the supply has failed. */
 bool
 gh_supply_page(GhSupply *supply)
@@ -554,7 +572,9 @@ gh_supply_page(GhSupply *supply)
 		copy_page(request->copies + (Size) i * BLCKSZ, supply->pages);
 		gh_pages_leave(supply->pages);
 	}
-	if (request->request.npages == supply->room)
+	if (supply->lists && request->request.npages == supply->fill)
+		pass_on(supply);
+	else if (!supply->lists && request->request.npages == supply->room)
 		turn_over(supply);
 	return !supply->failed;
 }
@@ -583,6 +603,73 @@ gh_supply_flush(GhSupply *supply)
 		}
 	}
 	return !supply->failed;
+}
+
+/* ------------------------------------------------- requests whose rows are listed */
+
+/* Whether a page may be supplied: else a request is to be read first. */
+bool
+gh_supply_has_room(const GhSupply *supply)
+{
+	return !supply->requests[supply->current].submitted;
+}
+
+/*
+ * The request that is to be read next, when it is through: it stays as it is, and its pages where they are, until
+ * gh_supply_done.  Where none is on its way, that is the one that was being filled.  NULL: there are no
+ * pages, or the supply has failed.
+ */
+GhSupplyRequest *
+gh_supply_next(GhSupply *supply)
+{
+	instr_time	clock = {0};
+
+	if (!supply->failed && supply->requests[supply->current].request.npages > 0 &&
+		!supply->requests[supply->current].submitted)
+		pass_on(supply);
+	for (int i = 0; i < GH_SUPPLY_REQUESTS && !supply->failed; i++)
+	{
+		GhSupplyRequest *request = &supply->requests[(supply->current + i) % GH_SUPPLY_REQUESTS];
+		GhStatus	status;
+
+		if (!request->submitted)
+			continue;
+		gh_clock(supply->timing, NULL, &clock);
+		status = wait_for(supply, request);
+		gh_clock(supply->timing, &supply->counts.wait_time, &clock);
+		if (status != GH_OK)
+		{
+			fail(supply, &request->request.error);
+			return NULL;
+		}
+		count_request(supply, request);
+		return request;
+	}
+	return NULL;
+}
+
+void
+gh_supply_done(GhSupply *supply, GhSupplyRequest *request)
+{
+	release_pins(supply, request);
+}
+
+/* The blocks of all requests that are not done, in the order in which they were supplied; how many. */
+uint32
+gh_supply_blocks(const GhSupply *supply, BlockNumber **blocks)
+{
+	uint32		n = 0;
+
+	*blocks = MemoryContextAlloc(supply->context, sizeof(BlockNumber) * GH_SUPPLY_REQUESTS * Max(supply->room, 1));
+	/* the one that is filled is the newest, and the next one the oldest; or else that is the oldest itself */
+	for (int i = supply->requests[supply->current].submitted ? 0 : 1, last = i + GH_SUPPLY_REQUESTS; i < last; i++)
+	{
+		const GhSupplyRequest *request = &supply->requests[(supply->current + i) % GH_SUPPLY_REQUESTS];
+
+		for (uint32 p = 0; p < request->request.npages; p++)
+			(*blocks)[n++] = request->blocks[p];
+	}
+	return n;
 }
 
 /* A buffer for results, while no request is in flight; NULL: no page was supplied. */

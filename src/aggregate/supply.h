@@ -7,6 +7,8 @@
 
 #include "postgres.h"
 
+#include "commands/explain.h"
+
 #include "engine/scan.h"
 #include "join/source.h"
 
@@ -62,6 +64,8 @@ typedef struct GhSupply
 	bool		pinned;			/* the device reads the pages where they are */
 	bool		timing;
 	uint32		room;			/* pages of a request */
+	uint32		fill;			/* likewise, where rows are listed: these are submitted then */
+	bool		lists;			/* requests are read one after the other: gh_supply_next */
 	int			current;		/* request that is filled */
 	GhSupplyRequest requests[GH_SUPPLY_REQUESTS];
 	void	   *buffers[GH_SUPPLY_REQUESTS];	/* NULL: none were taken */
@@ -83,6 +87,23 @@ extern bool gh_supply_page(GhSupply *supply);
 extern bool gh_supply_flush(GhSupply *supply);
 extern void gh_supply_free_buffers(GhSupply *supply);
 extern void gh_supply_end(GhSupply *supply);
+
+/* scan_engine.c */
+extern const GhEngine *gh_choose_scan_engine(const GhPages *pages, int *device, const char **reason);
+extern void gh_supply_gave_up(const GhSupply *supply, const char *what, char *reason, Size size);
+extern void gh_scan_options(const GhEngine *engine, int device, Relation relation, const GhProgram *program,
+							GhScanOptions *options);
 extern void *gh_supply_buffer(GhSupply *supply, Size *bytes);
+
+/* explain.c: what any node shows of that */
+extern void gh_explain_device_times(uint64 queue_ns, uint64 kernel_ns, ExplainState *es);
+extern const char *gh_page_supply(uint64 pages, uint64 pinned);
+
+/* Of a scan that lists rows */
+extern bool gh_supply_has_room(const GhSupply *supply);
+extern GhSupplyRequest *gh_supply_next(GhSupply *supply);
+extern void gh_supply_done(GhSupply *supply, GhSupplyRequest *request);
+extern uint32 gh_supply_blocks(const GhSupply *supply, BlockNumber **blocks);
+extern bool gh_supply_asks(const GhSupplyRequest *request, uint32 page, OffsetNumber line);
 
 #endif							/* GPUHASH_AGGREGATE_SUPPLY_H */

@@ -105,6 +105,7 @@ begin_scan(CustomScanState *css, EState *estate, int eflags)
 	node->program.context = AllocSetContextCreate(CurrentMemoryContext, "GpuHashScan program",
 												  ALLOCSET_DEFAULT_SIZES);
 	node->timing = (estate->es_instrument & INSTRUMENT_TIMER) != 0;
+	gh_rowscan_device_init(node);
 }
 
 /* ------------------------------------------------- as a Seq Scan does it */
@@ -236,9 +237,8 @@ next_page(GhRowScan *node)
 {
 	int			wanted = node->is_scrolled ? Max(1, Min(node->blank, GH_PAGES_WANTED_MAX)) : GH_PAGES_WANTED_MAX;
 
-	if (!gh_pages_next(&node->pages, wanted))
+	if (!gh_rowscan_next_page(node, wanted))
 		return false;
-	node->counts.pages++;
 	node->first = node->count = node->done = node->counted = 0;
 	return true;
 }
@@ -261,6 +261,9 @@ next_batch(GhRowScan *node)
 		else
 		{
 			count_tuples(node);
+			/* its rows come next */
+			if (gh_rowscan_device_wants(node))
+				return true;
 			found = next_page(node);
 			gh_clock(node->timing, &node->counts.source_time, &clock);
 			node->blank++;
@@ -277,20 +280,34 @@ next_batch(GhRowScan *node)
 
 /* ------------------------------------------------------------------- rows */
 
-/* Puts a visible tuple of the page into the scan tuple. */
+/* Puts a visible tuple into the scan tuple. */
 static inline void
-store_tuple(GhRowScan *node, int tuple)
+store_tuple(GhRowScan *node, Buffer buffer, BlockNumber block, OffsetNumber line)
 {
 	HeapScanDesc scan = node->pages.scan;
-	OffsetNumber line = scan->rs_vistuples[tuple];
-	Page		page = BufferGetPage(scan->rs_cbuf);
+	Page		page = BufferGetPage(buffer);
 	ItemId		item = PageGetItemId(page, line);
 
 	/* the scan's place for its current row, which the slot then points to */
 	scan->rs_ctup.t_data = (HeapTupleHeader) PageGetItem(page, item);
 	scan->rs_ctup.t_len = ItemIdGetLength(item);
-	ItemPointerSet(&scan->rs_ctup.t_self, scan->rs_cblock, line);
-	ExecStoreBufferHeapTuple(&scan->rs_ctup, node->css.ss.ss_ScanTupleSlot, scan->rs_cbuf);
+	ItemPointerSet(&scan->rs_ctup.t_self, block, line);
+	ExecStoreBufferHeapTuple(&scan->rs_ctup, node->css.ss.ss_ScanTupleSlot, buffer);
+}
+
+/* Whether the row in the scan tuple meets the conditions. */
+static inline bool
+meets(GhRowScan *node, ExprState *qual, ExprContext *econtext)
+{
+	if (qual == NULL)
+		return true;
+	/* one row may take long, and there may be hundreds */
+	CHECK_FOR_INTERRUPTS();
+	econtext->ecxt_scantuple = node->css.ss.ss_ScanTupleSlot;
+	if (ExecQual(qual, econtext))
+		return true;
+	ResetExprContext(econtext);
+	return false;
 }
 
 /* Puts the next pick into the scan tuple; false: it is removed. */
@@ -299,23 +316,48 @@ take_pick(GhRowScan *node, ExprContext *econtext)
 {
 	uint16		pick = node->picks[node->next++];
 	int			tuple = pick & GH_PICK_ROW;
-	ExprState  *qual = (pick & GH_PICK_BACK) != 0 ? node->css.ss.ps.qual : node->program.rest;
+	HeapScanDesc scan = node->pages.scan;
 
-	store_tuple(node, tuple);
-	if (qual != NULL)
-	{
-		/* one row may take long, and there may be hundreds */
-		CHECK_FOR_INTERRUPTS();
-		econtext->ecxt_scantuple = node->css.ss.ss_ScanTupleSlot;
-		if (!ExecQual(qual, econtext))
-		{
-			ResetExprContext(econtext);
-			return false;
-		}
-	}
+	store_tuple(node, scan->rs_cbuf, scan->rs_cblock, scan->rs_vistuples[tuple]);
+	if (!meets(node, (pick & GH_PICK_BACK) != 0 ? node->css.ss.ps.qual : node->program.rest, econtext))
+		return false;
 	remove_up_to(node, tuple);
 	node->done++;
 	return true;
+}
+
+/* Puts the next row of the device's into the scan tuple; false: there are no more. */
+static bool
+take_device_row(GhRowScan *node, ExprContext *econtext)
+{
+	GhDeviceRow row;
+
+	while (gh_rowscan_device_row(node, &row))
+	{
+		store_tuple(node, row.buffer, row.block, row.line);
+		if (meets(node, row.back ? node->css.ss.ps.qual : node->program.rest, econtext))
+			return true;
+		InstrCountFiltered1(node, 1);
+	}
+	return false;
+}
+
+/* Puts the next row that comes out into the scan tuple; false: there are no more. */
+static bool
+take_row(GhRowScan *node, ExprContext *econtext)
+{
+	while (!node->ended)
+	{
+		if (take_device_row(node, econtext))
+			return true;
+		while (node->next < node->npicks)
+		{
+			if (take_pick(node, econtext))
+				return true;
+		}
+		node->ended = !next_batch(node);
+	}
+	return false;
 }
 
 static TupleTableSlot *
@@ -332,18 +374,12 @@ exec_scan(CustomScanState *css)
 		return ExecScan(ss, next_tuple, recheck_tuple);
 
 	ResetExprContext(econtext);
-	while (!node->ended)
+	if (take_row(node, econtext))
 	{
-		while (node->next < node->npicks)
-		{
-			if (!take_pick(node, econtext))
-				continue;
-			if (projection == NULL)
-				return ss->ss_ScanTupleSlot;
-			econtext->ecxt_scantuple = ss->ss_ScanTupleSlot;
-			return ExecProject(projection);
-		}
-		node->ended = !next_batch(node);
+		if (projection == NULL)
+			return ss->ss_ScanTupleSlot;
+		econtext->ecxt_scantuple = ss->ss_ScanTupleSlot;
+		return ExecProject(projection);
 	}
 	ExecClearTuple(ss->ss_ScanTupleSlot);
 	return projection == NULL ? ss->ss_ScanTupleSlot : ExecClearTuple(projection->pi_state.resultslot);
@@ -358,6 +394,7 @@ leave(GhRowScan *node)
 	if (node->pages.scan != NULL && !node->plain)
 		count_tuples(node);
 	ExecClearTuple(node->css.ss.ss_ScanTupleSlot);
+	gh_rowscan_device_end(node);
 	gh_pages_park(&node->pages);
 	node->first = node->count = node->done = node->counted = 0;
 	node->next = node->npicks = 0;

@@ -7,6 +7,7 @@
  */
 #include "postgres.h"
 
+#include "aggregate/supply.h"
 #include "rowscan/node.h"
 
 static void
@@ -14,11 +15,14 @@ show_times(GhRowScan *node, ExplainState *es)
 {
 	double		source = INSTR_TIME_GET_MILLISEC(node->counts.source_time);
 	double		evaluate = INSTR_TIME_GET_MILLISEC(node->counts.evaluate_time);
+	double		wait = INSTR_TIME_GET_MILLISEC(node->counts.wait_time);
 	double		total = node->css.ss.ps.instrument->total * 1000.0;
 
 	ExplainPropertyFloat("Source Time", "ms", source, 3, es);
+	if (node->counts.device_pages > 0)
+		ExplainPropertyFloat("Wait Time", "ms", wait, 3, es);
 	ExplainPropertyFloat("Evaluate Time", "ms", evaluate, 3, es);
-	ExplainPropertyFloat("Emit Time", "ms", Max(total - source - evaluate, 0.0), 3, es);
+	ExplainPropertyFloat("Emit Time", "ms", Max(total - source - wait - evaluate, 0.0), 3, es);
 }
 
 /* ExplainCustomScan */
@@ -30,11 +34,20 @@ gh_rowscan_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	(void) ancestors;
 	if (!es->analyze || !node->ran)
 		return;
-	ExplainPropertyText("Engine", "cpu", es);
+	ExplainPropertyText("Engine", node->counts.device_pages > 0 ? "cuda" : "cpu", es);
 	ExplainPropertyUInteger("Pages", NULL, node->counts.pages, es);
 	ExplainPropertyUInteger("Rows Handed Back", NULL, node->counts.back, es);
+	if (node->counts.device_pages > 0)
+		ExplainPropertyText("Page Supply", gh_page_supply(node->counts.device_pages, node->counts.pinned_pages), es);
 	if (es->timing && node->timing)
+	{
 		show_times(node, es);
-	if (es->verbose && node->program.why_not != NULL)
+		gh_explain_device_times(node->counts.queue_ns, node->counts.kernel_ns, es);
+	}
+	if (node->counts.fallback_reason[0] != '\0')
+		ExplainPropertyText("Fallback Reason", node->counts.fallback_reason, es);
+	else if (es->verbose && node->program.why_not != NULL)
 		ExplainPropertyText("Fallback Reason", node->program.why_not, es);
+	if ((es->verbose || gh_explain_why) && gh_rowscan_device_why_not(node) != NULL)
+		ExplainPropertyText("Engine Reason", gh_rowscan_device_why_not(node), es);
 }

@@ -17,6 +17,7 @@
 #include "portability/instr_time.h"
 
 #include "compat.h"
+#include "engine/engine.h"
 #include "engine/page.h"
 #include "gpuhash.h"
 #include "join/source.h"
@@ -32,6 +33,13 @@ typedef struct GhRowScanCounts
 								 * condition on */
 	instr_time	source_time;	/* pages read */
 	instr_time	evaluate_time;	/* decoded, and conditions evaluated */
+	/* on a device: */
+	uint64		device_pages;	/* that it read */
+	uint64		pinned_pages;	/* of them, where they are in shared buffers */
+	instr_time	wait_time;		/* for it */
+	uint64		queue_ns;		/* of requests, until it began with them; the service's only */
+	uint64		kernel_ns;		/* and until it was through */
+	char		fallback_reason[GH_MESSAGE_SIZE];	/* why it was not, or not to the end */
 } GhRowScanCounts;
 
 /* The program for the rows of a page; made when the first one is there. */
@@ -54,6 +62,15 @@ typedef struct GhRowScanProgram
 
 StaticAssertDecl(MaxHeapTuplesPerPage <= GH_PICK_ROW, "rows of a page");
 
+/* A tuple that the device lets through, or hands back. */
+typedef struct GhDeviceRow
+{
+	Buffer		buffer;			/* pinned */
+	BlockNumber block;
+	OffsetNumber line;
+	bool		back;			/* it is to be evaluated from the first condition on */
+} GhDeviceRow;
+
 typedef struct GhRowScan
 {
 	CustomScanState css;		/* must be first */
@@ -74,6 +91,7 @@ typedef struct GhRowScan
 	int			npicks;
 	uint16		picks[GH_VECTOR_ROWS];
 
+	struct GhRowScanDevice *device;
 	struct GhRowScanShared *shared; /* of a parallel query; NULL: this process is alone */
 	dsm_segment *segment;		/* of that, in the leader */
 	bool		timing;
@@ -105,6 +123,15 @@ extern const CustomScanMethods gh_rowscan_scan_methods;
 /* compile.c */
 extern bool gh_rowscan_compile(GhRowScan *node);
 extern void gh_rowscan_forget_program(GhRowScan *node);
+
+/* device.c */
+extern void gh_rowscan_device_init(GhRowScan *node);
+extern bool gh_rowscan_device_wants(GhRowScan *node);
+extern bool gh_rowscan_device_row(GhRowScan *node, GhDeviceRow *row);
+extern bool gh_rowscan_next_page(GhRowScan *node, int wanted);
+extern void gh_rowscan_device_stop(GhRowScan *node);
+extern void gh_rowscan_device_end(GhRowScan *node);
+extern const char *gh_rowscan_device_why_not(const GhRowScan *node);
 
 /* parallel.c */
 extern Size gh_rowscan_estimate_dsm(CustomScanState *css, ParallelContext *pcxt);

@@ -111,7 +111,7 @@ gh_rowscan_init_worker(CustomScanState *css, shm_toc *toc, void *coordinate)
 	attach((GhRowScan *) css, coordinate);
 }
 
-/* ShutdownCustomScan: this participant's counts join the others'. */
+/* ShutdownCustomScan: what a device may still be doing is not wanted; this participant's counts join the others'. */
 void
 gh_rowscan_shutdown(CustomScanState *css)
 {
@@ -119,6 +119,7 @@ gh_rowscan_shutdown(CustomScanState *css)
 	GhRowScanCounts *counts = &node->counts;
 	GhRowScanCounts *totals;
 
+	gh_rowscan_device_stop(node);
 	if (node->shared == NULL)
 		return;
 	totals = &node->shared->totals;
@@ -127,6 +128,13 @@ gh_rowscan_shutdown(CustomScanState *css)
 	totals->back += counts->back;
 	INSTR_TIME_ADD(totals->source_time, counts->source_time);
 	INSTR_TIME_ADD(totals->evaluate_time, counts->evaluate_time);
+	totals->device_pages += counts->device_pages;
+	totals->pinned_pages += counts->pinned_pages;
+	totals->queue_ns += counts->queue_ns;
+	totals->kernel_ns += counts->kernel_ns;
+	INSTR_TIME_ADD(totals->wait_time, counts->wait_time);
+	if (totals->fallback_reason[0] == '\0')
+		strlcpy(totals->fallback_reason, counts->fallback_reason, sizeof(totals->fallback_reason));
 	SpinLockRelease(&node->shared->mutex);
 	memset(counts, 0, sizeof(*counts));
 }

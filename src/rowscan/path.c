@@ -21,18 +21,18 @@
 #include "utils/rel.h"
 #include "utils/spccache.h"
 
+#include "aggregate/input_path.h"
 #include "layout.h"
 #include "planning.h"
 #include "rowscan/node.h"
 #include "rowscan/rowscan.h"
+#include "session.h"
 #include "why.h"
 
 /*
  * What a row costs beside PostgreSQL's executor; each in the unit that it names.
  */
-#define GH_PAGE_ROW_COST (1.0 / 3)	/* cpu_tuple_cost: a row of a page, decoded */
 #define GH_PICKED_ROW_COST 0.9	/* cpu_tuple_cost: one that passes the program, put into the scan tuple */
-#define GH_INSTRUCTION_COST 0.1 /* cpu_operator_cost: an instruction, for one row */
 #define GH_ABSORBED_ROW_SAVES (1 - GH_PAGE_ROW_COST)	/* cpu_tuple_cost: a row whose page a join reads by itself */
 
 /*
@@ -74,8 +74,8 @@ gh_rowscan_absorbed(PlannerInfo *root, Path *path)
 /* ------------------------------------------------------------------ cost */
 
 /*
- * As a Seq Scan's, but for what a row costs: all are decoded and go through the program, those that pass
- * are put into a slot, and see the other conditions.
+ * As a Seq Scan's, but for what a row costs: all are decoded and go through the program, here or on a device; those
+ * that pass are put into a slot, and see the other conditions.
  */
 static void
 cost_scan(PlannerInfo *root, const GhConditions *conditions, CustomPath *cpath, Path *seqscan)
@@ -88,14 +88,17 @@ cost_scan(PlannerInfo *root, const GhConditions *conditions, CustomPath *cpath, 
 															  JOIN_INNER, NULL));
 	QualCost	rest;
 	double		page_cost;
+	Cost		pages;
 
 	cost_qual_eval(&rest, conditions->rest, root);
 	get_tablespace_page_costs(rel->reltablespace, NULL, &page_cost);
 	/* that it is switched off is in what a Seq Scan starts with */
 	path->startup_cost = gh_setup_cost + seqscan->startup_cost;
-	path->total_cost = path->startup_cost + page_cost * rel->pages +
-		rel->tuples / divisor * (GH_PAGE_ROW_COST * cpu_tuple_cost +
-								 GH_INSTRUCTION_COST * cpu_operator_cost * conditions->ninstructions) +
+	pages = page_cost * rel->pages + rel->tuples / divisor *
+		(GH_PAGE_ROW_COST * cpu_tuple_cost + GH_INSTRUCTION_COST * cpu_operator_cost * conditions->ninstructions);
+	if (gh_device_is_expected(rel->tuples))
+		pages = Min(pages, gh_device_scan_cost(seqscan, divisor) - seqscan->startup_cost);
+	path->total_cost = path->startup_cost + pages +
 		picked / divisor * (GH_PICKED_ROW_COST * cpu_tuple_cost + rest.per_tuple) +
 		path->rows * path->pathtarget->cost.per_tuple;
 	if (gh_force_offload)

@@ -1,0 +1,346 @@
+/*
+ * device.c
+ *		A GpuHashScan whose conditions a device evaluates.
+ *
+ * Pages go to a scan of an engine, which tells which tuples its program lets through, or hands back, in
+ * the order in which they lie in the table.  Requests are read one after the other, while the next ones are worked on, and
+ * their pages stay where they are until their rows have come out.  So what comes out, and in which order, is
+ * what a Seq Scan returns.
+ *
+ * When the device is lost, requests that have been read stay as they are; the blocks of the others are read again
+ * by this process.
+ */
+#include "postgres.h"
+
+#include "executor/instrument.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "storage/bufmgr.h"
+#include "utils/memutils.h"
+
+#include "aggregate/supply.h"
+#include "rowscan/node.h"
+#include "service/service.h"
+#include "session.h"
+
+/* Pages that a read stream may read ahead. */
+#define GH_DEVICE_PAGES_AHEAD 128
+
+typedef struct GhRowScanDevice
+{
+	MemoryContext context;		/* of all that one run needs */
+	const GhEngine *engine;
+	bool		tried;			/* in this run */
+	bool		running;		/* pages go to the device */
+	bool		all_read;		/* there are no more pages */
+	const char *why_not;		/* a constant string */
+	GhSupply	supply;
+	GhSupplyRequest *reading;	/* whose rows come out; NULL: none */
+	uint64		next;			/* of its rows */
+	uint32		line;			/* of a page that was handed back whole: done */
+	Buffer		pinned;			/* again, of a page that was copied; or InvalidBuffer */
+	BlockNumber pinned_block;
+	uint32		nagain;			/* blocks that are read again, for the device was lost */
+	uint32		next_again;
+	BlockNumber *again;
+} GhRowScanDevice;
+
+void
+gh_rowscan_device_init(GhRowScan *node)
+{
+	node->device = palloc0(sizeof(GhRowScanDevice));
+	node->device->context = AllocSetContextCreate(CurrentMemoryContext, "GpuHashScan device",
+												  ALLOCSET_SMALL_SIZES);
+	node->device->pinned = InvalidBuffer;
+}
+
+const char *
+gh_rowscan_device_why_not(const GhRowScan *node)
+{
+	return node->device->why_not;
+}
+
+/* ------------------------------------------------------------- the run */
+
+static void
+keep_counts(GhRowScan *node)
+{
+	GhRowScanDevice *device = node->device;
+	const GhSupply *supply = &device->supply;
+	GhRowScanCounts *counts = &node->counts;
+	uint64		queue_ns;
+	uint64		kernel_ns;
+
+	if (supply->scan != NULL && supply->engine == gh_service_engine())
+	{
+		gh_service_scan_times(supply->scan, &queue_ns, &kernel_ns);
+		counts->queue_ns += queue_ns;
+		counts->kernel_ns += kernel_ns;
+	}
+	counts->device_pages += supply->counts.pages;
+	counts->pinned_pages += supply->pinned ? supply->counts.pages : 0;
+	INSTR_TIME_ADD(counts->wait_time, supply->counts.wait_time);
+	INSTR_TIME_SUBTRACT(counts->source_time, supply->counts.wait_time);
+}
+
+static void
+end_run(GhRowScan *node)
+{
+	GhRowScanDevice *device = node->device;
+
+	if (device->pinned != InvalidBuffer)
+		ReleaseBuffer(device->pinned);
+	device->pinned = InvalidBuffer;
+	if (device->running)
+	{
+		keep_counts(node);
+		gh_supply_close_pages(&device->supply);
+		gh_supply_end(&device->supply);
+	}
+	device->running = false;
+	device->reading = NULL;
+	/* of the page that was read last, nothing is left to be done */
+	if (node->pages.scan != NULL)
+		node->first = node->done = node->counted = node->pages.scan->rs_ntuples;
+	node->count = 0;
+}
+
+/* Reads what the device has not done by the CPU engine. */
+static void
+give_up(GhRowScan *node, BlockNumber last)
+{
+	GhRowScanDevice *device = node->device;
+
+	gh_supply_gave_up(&device->supply, "scan on the GPU", node->counts.fallback_reason,
+					  sizeof(node->counts.fallback_reason));
+	device->nagain = gh_supply_blocks(&device->supply, &device->again);
+	device->next_again = 0;
+	/* it may have been lost before this one was in a request */
+	if (last != InvalidBlockNumber && (device->nagain == 0 || device->again[device->nagain - 1] != last))
+		device->again[device->nagain++] = last;
+	end_run(node);
+}
+
+static bool
+begin_run(GhRowScan *node)
+{
+	GhRowScanDevice *device = node->device;
+	MemoryContext saved;
+	GhScanOptions options;
+	int			number = 0;
+
+	/* a cursor may stay where it is for days, and go back from there */
+	if (node->is_scrolled)
+	{
+		device->why_not = "the cursor may be scrolled";
+		return false;
+	}
+	device->engine = gh_choose_scan_engine(&node->pages, &number, &device->why_not);
+	if (device->engine == NULL)
+		return false;
+	saved = MemoryContextSwitchTo(device->context);
+	gh_scan_options(device->engine, number, node->css.ss.ss_currentRelation, node->program.program, &options);
+	options.lists_rows = 1;
+	options.joins_at = node->program.program->ninstructions;
+	device->running = gh_supply_begin(&device->supply, device->engine, &options, NULL, &node->pages, device->context);
+	MemoryContextSwitchTo(saved);
+	device->supply.timing = node->timing;
+	if (!device->running)
+	{
+		gh_supply_gave_up(&device->supply, "scan on the GPU", node->counts.fallback_reason,
+						  sizeof(node->counts.fallback_reason));
+		return false;
+	}
+	/* the order of the rows is to be the table's: what the device cannot judge would come behind it */
+	gh_supply_open_pages(&device->supply, false);
+	return true;
+}
+
+/* Whether the rest of the pages are to go to a device: asked before each, until it is known. */
+bool
+gh_rowscan_device_wants(GhRowScan *node)
+{
+	GhRowScanDevice *device = node->device;
+
+	if (device->tried)
+		return device->running;
+	/* with a subquery's result there may be a better program */
+	if (!gh_rowscan_compile(node) || node->program.awaited != NULL)
+		return false;
+	device->tried = true;
+	return begin_run(node);
+}
+
+/* ------------------------------------------------------------- rows */
+
+/* Supplies pages while there is room for them.  False: the device was lost. */
+static bool
+supply_pages(GhRowScan *node)
+{
+	GhRowScanDevice *device = node->device;
+
+	while (!device->all_read && gh_supply_has_room(&device->supply))
+	{
+		if (!gh_pages_next(&node->pages, GH_DEVICE_PAGES_AHEAD))
+			device->all_read = true;
+		else
+		{
+			node->counts.pages++;
+			if (!gh_supply_page(&device->supply))
+			{
+				give_up(node, node->pages.scan->rs_cblock);
+				return false;
+			}
+		}
+	}
+	return true;
+}
+
+/* Goes on to the next request; false: all are read, or the device was lost. */
+static bool
+next_request(GhRowScan *node)
+{
+	GhRowScanDevice *device = node->device;
+	const GhScanRequest *request;
+
+	if (device->reading != NULL)
+		gh_supply_done(&device->supply, device->reading);
+	device->reading = NULL;
+	if (!supply_pages(node))
+		return false;
+	device->reading = gh_supply_next(&device->supply);
+	device->next = 0;
+	device->line = 0;
+	if (device->reading == NULL)
+	{
+		if (device->supply.failed)
+			give_up(node, InvalidBlockNumber);
+		else
+			end_run(node);
+		return false;
+	}
+	request = &device->reading->request;
+	InstrCountFiltered1(node, request->seen - request->counted);
+	pgstat_count_index_tuples(node->css.ss.ss_currentRelation, request->seen + request->nback - request->counted);
+	return true;
+}
+
+/* Pins the page of a request that has it as a copy: tuples that were visible are where they were. */
+static Buffer
+pin_again(GhRowScan *node, BlockNumber block)
+{
+	GhRowScanDevice *device = node->device;
+
+	if (device->pinned != InvalidBuffer && device->pinned_block == block)
+		return device->pinned;
+	if (device->pinned != InvalidBuffer)
+		ReleaseBuffer(device->pinned);
+	device->pinned = InvalidBuffer;
+	device->pinned = gh_pages_pin_again(&node->pages, block);
+	device->pinned_block = block;
+	return device->pinned;
+}
+
+/* The next row of the request that is read; false: there are no more. */
+static bool
+request_row(GhRowScan *node, GhDeviceRow *row)
+{
+	GhRowScanDevice *device = node->device;
+	GhSupplyRequest *request = device->reading;
+
+	while (device->next < request->request.nback)
+	{
+		GhScanRow	told = request->back[device->next];
+		uint32		line = told.line & ~GH_SCAN_LIVE;
+
+		if (told.page >= request->request.npages || line > request->pages[told.page].lines)
+			elog(ERROR, "a scan on a device has listed line %u of page %u", told.line, told.page);
+		if (line != 0)
+			device->next++;
+		else
+		{
+			/* all that was asked of the page */
+			line = ++device->line;
+			if (line > request->pages[told.page].lines)
+			{
+				device->line = 0;
+				device->next++;
+				continue;
+			}
+			if (!gh_supply_asks(request, told.page, line))
+				continue;
+		}
+		row->block = request->blocks[told.page];
+		row->line = line;
+		row->back = (told.line & GH_SCAN_LIVE) == 0;
+		row->buffer = device->supply.pinned ? request->pins[told.page] : pin_again(node, row->block);
+		node->counts.back += row->back;
+		return true;
+	}
+	return false;
+}
+
+/* The next row of the device's; false: there are no more, and the scan goes on without it. */
+bool
+gh_rowscan_device_row(GhRowScan *node, GhDeviceRow *row)
+{
+	GhRowScanDevice *device = node->device;
+	instr_time	clock = {0};
+	bool		more;
+
+	if (!device->running)
+		return false;
+	while (device->reading == NULL || !request_row(node, row))
+	{
+		CHECK_FOR_INTERRUPTS();
+		gh_clock(node->timing, NULL, &clock);
+		more = next_request(node);
+		gh_clock(node->timing, &node->counts.source_time, &clock);
+		if (!more)
+			return false;
+	}
+	return true;
+}
+
+/* ------------------------------------------------------------- what is left */
+
+/* Reads the next page by this process, a block that the device has lost first; false: there are no more. */
+bool
+gh_rowscan_next_page(GhRowScan *node, int wanted)
+{
+	GhRowScanDevice *device = node->device;
+
+	if (device->next_again < device->nagain)
+	{
+		gh_pages_read_block(&node->pages, device->again[device->next_again++]);
+		return true;
+	}
+	if (device->all_read || !gh_pages_next(&node->pages, wanted))
+		return false;
+	node->counts.pages++;
+	return true;
+}
+
+/* No more rows are asked for in this run. */
+void
+gh_rowscan_device_stop(GhRowScan *node)
+{
+	if (!node->device->running)
+		return;
+	end_run(node);
+	node->device->all_read = true;
+}
+
+/* Before a rescan, or the end. */
+void
+gh_rowscan_device_end(GhRowScan *node)
+{
+	GhRowScanDevice *device = node->device;
+	MemoryContext context = device->context;
+
+	end_run(node);
+	MemoryContextReset(context);
+	memset(device, 0, sizeof(*device));
+	device->context = context;
+	device->pinned = InvalidBuffer;
+}
