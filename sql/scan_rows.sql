@@ -1,6 +1,7 @@
 -- GpuHashScan: the rows of a filtered scan, in the order and with the effects of a Seq Scan.
 LOAD 'gpuhash';
 SET max_parallel_workers_per_gather = 0;
+SET gpuhash.engine = 'cpu';
 CREATE TABLE sro (id int, g int2, n numeric(10, 2), t text, f float8, gone int, b bool);
 INSERT INTO sro SELECT i, i % 7, i / 100.0, CASE WHEN i % 90 = 0 THEN repeat('long ' || i, 900) WHEN i % 11 > 0 THEN 't' || i % 13 END,
     i / 8.0, i, i % 3 = 0 FROM generate_series(1, 3000) i;

@@ -86,6 +86,7 @@ extern void gh_supply_close_pages(GhSupply *supply);
 extern bool gh_supply_page(GhSupply *supply);
 extern bool gh_supply_flush(GhSupply *supply);
 extern void gh_supply_free_buffers(GhSupply *supply);
+extern void *gh_supply_buffer(GhSupply *supply, Size *bytes);
 extern void gh_supply_end(GhSupply *supply);
 
 /* scan_engine.c */
@@ -93,7 +94,6 @@ extern const GhEngine *gh_choose_scan_engine(const GhPages *pages, int *device, 
 extern void gh_supply_gave_up(const GhSupply *supply, const char *what, char *reason, Size size);
 extern void gh_scan_options(const GhEngine *engine, int device, Relation relation, const GhProgram *program,
 							GhScanOptions *options);
-extern void *gh_supply_buffer(GhSupply *supply, Size *bytes);
 
 /* explain.c: what any node shows of that */
 extern void gh_explain_device_times(uint64 queue_ns, uint64 kernel_ns, ExplainState *es);

@@ -267,7 +267,7 @@ hand_back_untold(CpuScan *scan, GhScanRequest *request, uint32_t page, uint64_t 
 		uint32_t	line = scan->untold[nuntold - 1];
 
 		to--;
-		if (from > first && request->back[from - 1].line > line)
+		if (from > first && (request->back[from - 1].line & ~GH_SCAN_LIVE) > line)
 		{
 			request->back[to] = request->back[--from];
 			continue;
@@ -282,6 +282,7 @@ static void
 do_page(CpuScan *scan, GhScanRequest *request, uint32_t page)
 {
 	uint64_t	first = request->nback;
+	uint64_t	counted = request->counted;
 	Lines		lines;
 
 	/* rows of several batches: all are loaded once before any is counted */
@@ -292,7 +293,9 @@ do_page(CpuScan *scan, GhScanRequest *request, uint32_t page)
 		hand_back(request, page, 0);
 		return;
 	}
-	request->seen += lines.asked - (request->nback - first);
+	/* of what was told of them, these were not handed back */
+	request->seen += lines.asked - (request->nback - first) +
+		(scan->plan.options.lists_rows != 0 ? request->counted - counted : 0);
 	hand_back_untold(scan, request, page, first, lines.untold);
 }
 

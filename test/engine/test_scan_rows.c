@@ -151,6 +151,7 @@ check_listed(Context *c, Trial *trial, const ScanOutcome *listed)
 	{
 		CHECK_U64(c, "rows that are returned", returned.told, listed->listed);
 		CHECK_U64(c, "rows that are handed back", returned.nback, listed->nback - listed->listed);
+		CHECK_U64(c, "tuples that are seen", returned.seen, listed->seen);
 	}
 	outcome_drop(&returned);
 }
@@ -171,6 +172,7 @@ list_rows(Context *c, Trial *trial)
 			CHECK(c, got.nback != expected.nback || got.nback == 0 ||
 				  memcmp(got.back, expected.back, got.nback * sizeof(GhScanRow)) == 0, "other rows are told");
 			CHECK_U64(c, "rows that passed", got.passed, expected.passed);
+			CHECK_U64(c, "tuples that were seen", got.seen, expected.seen);
 			check_listed(c, trial, &got);
 		}
 		outcome_drop(&got);
