@@ -18,6 +18,7 @@
 #	copied		with gpuhash.register_buffers off, so that pages are copied
 #	updated		after 1 % of the rows in every page were updated, before a VACUUM
 #	first		the first runs after a start of the server, its tables in shared_buffers
+#	rows		rows in place of aggregates: 1 % and half of a table's, 1 % of them joined, and a star's
 #	small		join_sum where shared_buffers are small, as the server is then started
 #
 # Environment
@@ -119,6 +120,12 @@ query() {
 		join_count) echo "SELECT count(*) FROM $o o JOIN $i i ON i.k = o.k" ;;
 		join_sum) echo "SELECT sum(o.v), sum(i.v) FROM $o o JOIN $i i ON i.k = o.k" ;;
 		join_group) echo "SELECT count(*), max(n), sum(s) FROM (SELECT i.g, count(*) AS n, sum(o.v) AS s FROM $o o JOIN $i i ON i.k = o.k GROUP BY i.g) x" ;;
+		scan_few) echo "SELECT count(*), sum(hashint8(v)), sum(g) FROM (SELECT * FROM $o WHERE v < 10486 OFFSET 0) x" ;;
+		scan_half) echo "SELECT count(*), sum(hashint8(v)), sum(g) FROM (SELECT * FROM $o WHERE v < 524288 OFFSET 0) x" ;;
+		join_few) echo "SELECT count(*), sum(hashint8(v)), sum(hashint8(w)) FROM (SELECT o.k, o.v, i.v AS w FROM $o o JOIN $i i ON i.k = o.k WHERE o.v < 10486 OFFSET 0) x" ;;
+		join_half) echo "SELECT count(*), sum(hashint8(v)), sum(hashint8(w)) FROM (SELECT o.k, o.v, i.v AS w FROM $o o JOIN $i i ON i.k = o.k WHERE o.v < 524288 OFFSET 0) x" ;;
+		star_few) echo "SELECT count(*), sum(hashint8(v)) FROM (SELECT d1.g, d2.g, f.v FROM star_fact f JOIN star_dim_1 d1 ON d1.k = f.k1
+			JOIN star_dim_2 d2 ON d2.k = f.k2 JOIN star_dim_3 d3 ON d3.k = f.k3 JOIN star_dim_4 d4 ON d4.k = f.k4 WHERE d2.g = 5 AND d3.g < 100 AND d4.g <> 3 OFFSET 0) x" ;;
 		star) echo "SELECT count(*), sum(n), sum(s) FROM (SELECT d1.g, d2.g, count(*) AS n, sum(f.v) AS s FROM star_fact f JOIN star_dim_1 d1 ON d1.k = f.k1
 			JOIN star_dim_2 d2 ON d2.k = f.k2 JOIN star_dim_3 d3 ON d3.k = f.k3 JOIN star_dim_4 d4 ON d4.k = f.k4 WHERE d2.g < 50 AND d3.g < 100 AND d4.g <> 3 GROUP BY 1, 2) x" ;;
 	esac
@@ -254,6 +261,25 @@ part_updated() {
 	done
 	timed native "$largest" "${outer}_updated" "$workers" 0 1 scan_count scan_sum join_sum
 	sql -c "VACUUM $table"
+}
+
+part_rows() {
+	local processes queries='scan_few scan_half join_few join_half star_few'
+	for processes in 0 "$workers"; do
+		# shellcheck disable=SC2086
+		timed gpuhash_cuda "$largest" "$outer" "$processes" 1 3 $queries
+		# shellcheck disable=SC2086
+		explained gpuhash_cuda "$largest" "$outer" "$processes" $queries
+	done
+	# shellcheck disable=SC2086
+	timed native "$largest" "$outer" "$workers" 0 1 $queries
+	# shellcheck disable=SC2086
+	timed gpuhash_cpu "$largest" "$outer" "$workers" 0 1 $queries
+	# shellcheck disable=SC2086
+	timed gpuhash_cpu "$largest" "$outer" 0 0 1 $queries &
+	# shellcheck disable=SC2086
+	timed native "$largest" "$outer" 0 0 1 $queries
+	wait $!
 }
 
 part_first() {
