@@ -227,7 +227,7 @@ device_pages_cost(RelOptInfo *rel, Path *scan, double divisor)
 Cost
 gh_device_scan_cost(Path *scan, double divisor)
 {
-	return GH_DEVICE_START_COST * cpu_tuple_cost + device_pages_cost(scan->parent, scan, divisor);
+	return gh_device_start_cost + device_pages_cost(scan->parent, scan, divisor);
 }
 
 /* Whether a device is expected to read a scan, and those below joins, whose tables it makes. */
