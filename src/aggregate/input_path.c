@@ -232,12 +232,12 @@ gh_device_scan_cost(Path *scan, double divisor)
 
 /* Whether a device is expected to read a scan, and those below joins, whose tables it makes. */
 bool
-gh_device_reads(Path *child)
+gh_device_reads(PlannerInfo *root, Path *child)
 {
 	Path	   *outer = child;
 
 	for (; gh_is_join_path(outer); outer = linitial(((CustomPath *) outer)->custom_paths))
-		if (!gh_join_path_is_for_device((CustomPath *) outer))
+		if (!gh_join_path_is_for_device(root, (CustomPath *) outer))
 			return false;
 	return outer->pathtype == T_SeqScan && gh_device_is_expected(outer->parent->tuples);
 }

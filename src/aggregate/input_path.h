@@ -30,7 +30,7 @@ extern bool gh_joins_translate(PlannerInfo *root, GhGrouping *grouping, Path *sc
 
 extern Cost gh_pages_cost(Path *scan, int ninstructions, double divisor);
 extern Cost gh_joins_cost(Path *join, int ninstructions, double divisor);
-extern bool gh_device_reads(Path *child);
+extern bool gh_device_reads(PlannerInfo *root, Path *child);
 extern Cost gh_device_scan_cost(Path *scan, double divisor);
 extern Cost gh_device_reading_cost(Path *child, double divisor);
 

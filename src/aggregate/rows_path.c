@@ -158,7 +158,7 @@ rows_path(PlannerInfo *root, Path *join)
 		return NULL;
 	joins = gh_rows_unwrapped(join);
 	scan = gh_scan_below_joins(root, joins);
-	if (scan == NULL || !gh_device_reads(joins) ||
+	if (scan == NULL || !gh_device_reads(root, joins) ||
 		!gh_joins_translate(root, &grouping, scan, grouping.keys, &ninstructions))
 		return NULL;
 	return make_rows_path(joinrel, gh_joins_with_target(root, joins, grouping.keys));
@@ -171,10 +171,11 @@ gh_rows_add_paths(PlannerInfo *root, Path *join, bool itself, void (*add) (RelOp
 	RelOptInfo *joinrel = join->parent;
 	Path	   *rows = rows_path(root, join);
 
-	if (itself)
-		add(joinrel, join);
+	/* of paths that cost nearly the same, the first one stays */
 	if (rows != NULL)
 		add(joinrel, rows);
+	if (itself)
+		add(joinrel, join);
 }
 
 /* Called by _PG_init. */

@@ -38,6 +38,9 @@
 #include "planning.h"
 #include "scan/translate.h"
 
+/* Of rows whose keys are all different, statistics may tell so many of them. */
+#define GH_UNIQUE_SHARE 0.95
+
 /* A column of the scan tuple. */
 typedef struct ScanColumn
 {
@@ -454,16 +457,33 @@ gh_join_path_is_plain(PlannerInfo *root, CustomPath *path)
 	return true;
 }
 
-/* Whether a device may make the table of such a join by itself, as far as the path tells. */
+/* Whether no two inner rows are thought to have the same key. */
+static bool
+keys_seem_unique(PlannerInfo *root, CustomPath *path, JoinType jointype)
+{
+	Path	   *outer = linitial(path->custom_paths);
+	Path	   *inner = lsecond(path->custom_paths);
+	JoinClauses clauses;
+
+	split_clauses(root, path, jointype, outer->parent->relids, path->path.parent->relids, &clauses);
+	return estimate_num_groups(root, clauses.key_exprs[GH_INNER], inner->parent->rows, NULL, NULL) >=
+		GH_UNIQUE_SHARE * inner->parent->rows;
+}
+
+/*
+ * Whether a device may make the table of such a join by itself, as far as the path tells, or else statistics: no
+ * two rows are to have the same key.
+ */
 bool
-gh_join_path_is_for_device(CustomPath *path)
+gh_join_path_is_for_device(PlannerInfo *root, CustomPath *path)
 {
 	List	   *type = list_nth(path->custom_private, GH_PATH_TYPE);
 	JoinType	jointype = linitial_int(type);
 	Path	   *inner = lsecond(path->custom_paths);
 
 	return inner->pathtype == T_SeqScan && inner->param_info == NULL &&
-		(lsecond_int(type) != 0 || jointype == JOIN_SEMI || jointype == JOIN_ANTI);
+		(lsecond_int(type) != 0 || jointype == JOIN_SEMI || jointype == JOIN_ANTI ||
+		 keys_seem_unique(root, path, jointype));
 }
 
 /* PlanCustomPath: the plan node for a path that path.c made. */
