@@ -34,6 +34,8 @@ gh_rowscan_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	(void) ancestors;
 	if (!es->analyze || !node->ran)
 		return;
+	/* it may have been stopped by a LIMIT */
+	gh_rowscan_device_stop(node);
 	ExplainPropertyText("Engine", node->counts.device_pages > 0 ? "cuda" : "cpu", es);
 	ExplainPropertyUInteger("Pages", NULL, node->counts.pages, es);
 	ExplainPropertyUInteger("Rows Handed Back", NULL, node->counts.back, es);

@@ -111,7 +111,7 @@ gh_rowscan_init_worker(CustomScanState *css, shm_toc *toc, void *coordinate)
 	attach((GhRowScan *) css, coordinate);
 }
 
-/* ShutdownCustomScan: what a device may still be doing is not wanted; this participant's counts join the others'. */
+/* ShutdownCustomScan: this participant's counts join the others'. */
 void
 gh_rowscan_shutdown(CustomScanState *css)
 {
@@ -119,9 +119,10 @@ gh_rowscan_shutdown(CustomScanState *css)
 	GhRowScanCounts *counts = &node->counts;
 	GhRowScanCounts *totals;
 
-	gh_rowscan_device_stop(node);
+	/* a cursor's portal calls this after each FETCH, and goes on; one of several participants does not */
 	if (node->shared == NULL)
 		return;
+	gh_rowscan_device_stop(node);
 	totals = &node->shared->totals;
 	SpinLockAcquire(&node->shared->mutex);
 	totals->pages += counts->pages;
