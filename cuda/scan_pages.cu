@@ -213,8 +213,8 @@ judge_line(const pages_job &job, const GhScanPage &asked, const uint8_t *page, u
 	GhPageTuple tuple;
 	GhScanSeen	seen;
 
-	*visible = true;
-	if (!asked.hinted)
+	*visible = !asked.hinted || !gh_scan_is_newer(&asked, page, number);
+	if (!asked.hinted || !*visible)
 		return true;
 	if (!gh_page_tuple(page, job.plan.page_bytes, page_lines, number, &tuple))
 		return false;

@@ -470,14 +470,14 @@ ask_for_lines(GhSupplyRequest *request, GhScanPage *page, const GhPages *pages)
 	memset(page, 0, sizeof(*page));
 	page->block = pages->scan->rs_cblock;
 	page->bitmap = GH_SCAN_ALL;
-	page->hinted = pages->by_headers;
+	page->hinted = pages->by_headers ? pages->upper : 0;
 	request->nhinted += pages->by_headers;
-	page->lines = pages->all_visible ? n : pages->by_headers ? pages->lines : visible[n - 1];
+	page->lines = pages->all_visible || pages->by_headers ? n : visible[n - 1];
 	if (page->lines == (uint32) n)
 		return;
-	for (int i = 0; !pages->by_headers && i < n; i++)
+	for (int i = 0; i < n; i++)
 		words[(visible[i] - 1) / 64] |= UINT64CONST(1) << (visible[i] - 1) % 64;
-	put_bitmap(request, page, pages->by_headers ? pages->normal : words);
+	put_bitmap(request, page, words);
 }
 
 /*

@@ -12,6 +12,9 @@
 #include "engine/scan.h"
 #include "join/source.h"
 
+/* Words of a bit for each line of a page. */
+#define GH_LINE_WORDS ((MaxHeapTuplesPerPage + 63) / 64)
+
 /* Requests at a time: one is filled, one is worked on, one waits behind it. */
 #define GH_SUPPLY_REQUESTS 3
 

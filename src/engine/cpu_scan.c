@@ -58,6 +58,8 @@ list_line(CpuScan *scan, const GhScanPage *page, uint32_t page_lines, uint32_t n
 	GhScanSeen	seen = GH_SCAN_VISIBLE;
 	GhPageTuple tuple;
 
+	if (page->hinted && gh_scan_is_newer(page, page->page, number))
+		return true;
 	if (page->hinted)
 	{
 		if (!gh_page_tuple(page->page, scan->plan.options.page_bytes, page_lines, number, &tuple))

@@ -247,7 +247,7 @@ check_page(const GhScanPlan *plan, const GhScanRequest *request, uint32_t p, GhE
 	if (page->lines > most)
 		return gh_error_set(error, GH_INVALID, "page %u of a scan has %u lines, of %u at most", p,
 							page->lines, most);
-	if (page->hinted > (plan->options.seen_before != 0))
+	if (page->hinted > plan->options.page_bytes || (page->hinted > 0 && plan->options.seen_before == 0))
 		return gh_error_set(error, GH_INVALID, "page %u of a scan has tuples whose headers do not tell "
 							"what is visible", p);
 	if (page->bitmap != GH_SCAN_ALL && page->lines > 0 &&

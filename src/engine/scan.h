@@ -155,11 +155,12 @@ typedef struct GhScanPage
 	uint32_t	bitmap;
 	uint32_t	block;			/* its number in the relation: for columns of GH_LOAD_TID */
 	/*
-	 * 1: of what is asked for, just tuples that are visible, as their headers say (scan_row.h): inserted
+	 * Not 0: of what is asked for, just tuples that begin at this byte of the page or behind it, which others
+	 * were not yet there when the caller looked, and are visible, as their headers say (scan_row.h): inserted
 	 * by a transaction that is known to be committed and is before GhScanOptions.seen_before, and not
 	 * deleted, or not as far as is known by one that is.  A tuple of which the header does not tell
 	 * either way is handed back, before anything else is done with it: the caller is to find out
-	 * whether it is visible.  Else 0: what is asked for is visible.
+	 * whether it is visible.  0: what is asked for is visible.
 	 */
 	uint32_t	hinted;
 } GhScanPage;

@@ -28,6 +28,15 @@ gh_scan_is_normal(const uint8_t *page, uint32_t number)
 	return ((line >> GH_LINE_OFFSET_BITS) & ((1u << GH_LINE_STATE_BITS) - 1)) == GH_LINE_NORMAL;
 }
 
+/* Was the tuple of a normal line not yet there when the page was asked for? */
+GH_EVERYWHERE bool
+gh_scan_is_newer(const GhScanPage *asked, const uint8_t *page, uint32_t number)
+{
+	uint32_t	line = gh_read_u32(page + GH_PAGE_LINES_AT + (number - 1) * GH_LINE_BYTES);
+
+	return (line & ((1u << GH_LINE_OFFSET_BITS) - 1)) < asked->hinted;
+}
+
 /* ------------------------------------------------------------ visible tuples */
 
 /*

@@ -19,7 +19,6 @@
 #include "access/relscan.h"
 #include "access/syncscan.h"
 #include "miscadmin.h"
-#include "port/pg_bitutils.h"
 #include "storage/bufmgr.h"
 #include "storage/predicate.h"
 #include "utils/rel.h"
@@ -139,36 +138,12 @@ collect_tuples(GhPages *pages, Page page)
 	scan->rs_ntuples = n;
 }
 
-/* The page's lines that lead to tuples: just these, as long as it is pinned.  It is locked. */
-static void
-list_lines(GhPages *pages, Page page)
-{
-	int			lines = PageGetMaxOffsetNumber(page);
-	int			n = 0;
-
-	pages->lines = 0;
-	for (int first = 0; first < lines; first += 64)
-	{
-		const ItemIdData *items = ((PageHeader) page)->pd_linp + first;
-		int			count = Min(lines - first, 64);
-		uint64		word = 0;
-
-		for (int i = 0; i < count; i++)
-			word |= (uint64) ItemIdIsNormal(&items[i]) << i;
-		pages->normal[first / 64] = word;
-		if (word == 0)
-			continue;
-		n += pg_popcount64(word);
-		pages->lines = first + pg_leftmost_one_pos64(word) + 1;
-	}
-	pages->scan->rs_ntuples = n;
-}
-
 /* Of some of the tuples, the last one among them: those without hints are mostly there. */
 static bool
 hints_are_set(const GhPages *pages, Page page)
 {
-	const OffsetNumber some[] = {pages->lines, pages->lines / 2, FirstOffsetNumber};
+	OffsetNumber lines = PageGetMaxOffsetNumber(page);
+	const OffsetNumber some[] = {lines, lines / 2, Min(lines, FirstOffsetNumber)};
 
 	for (int i = 0; i < lengthof(some); i++)
 	{
@@ -189,10 +164,8 @@ hints_are_set(const GhPages *pages, Page page)
 static bool
 leave_to_headers(GhPages *pages, Page page)
 {
-	if (!pages->headers_suffice || PageGetMaxOffsetNumber(page) > MaxHeapTuplesPerPage)
-		return false;
-	list_lines(pages, page);
-	return !pages->headers_doubted || hints_are_set(pages, page);
+	return pages->headers_suffice && PageGetMaxOffsetNumber(page) <= MaxHeapTuplesPerPage &&
+		(!pages->headers_doubted || hints_are_set(pages, page));
 }
 
 /*
@@ -216,11 +189,11 @@ prepare_lines(GhPages *pages)
 	gh_test_old_snapshot(snapshot, relation, page);
 	pages->all_visible = PageIsAllVisible(page) && !PageHasFreeLinePointers(page) &&
 		!snapshot->takenDuringRecovery;
-	if (pages->all_visible)
+	pages->by_headers = !pages->all_visible && leave_to_headers(pages, page);
+	pages->upper = ((PageHeader) page)->pd_upper;
+	if (pages->all_visible || pages->by_headers)
 		scan->rs_ntuples = PageGetMaxOffsetNumber(page);
 	else
-		pages->by_headers = leave_to_headers(pages, page);
-	if (!pages->all_visible && !pages->by_headers)
 	{
 		fetch_into_cache(scan->rs_cbuf);
 		collect_tuples(pages, page);

@@ -30,9 +30,6 @@ gh_clock(bool timing, instr_time *sum, instr_time *last)
 
 /* ---- pages.c: the pages of a heap scan ---- */
 
-/* Words of a bit for each line of a page. */
-#define GH_LINE_WORDS ((MaxHeapTuplesPerPage + 63) / 64)
-
 typedef struct GhPages
 {
 	HeapScanDesc scan;			/* the child's; rs_cbuf is the page that is read */
@@ -48,13 +45,12 @@ typedef struct GhPages
 	BlockNumber chosen;			/* but not read yet; or InvalidBlockNumber */
 	bool		hinted;			/* pages may be looked for where they were last (hints.h) */
 	bool		lines_suffice;	/* or, where all are visible, only how many lines the page has */
-	bool		headers_suffice;	/* or, where tuples' hints tell most of it, which lines lead to tuples */
+	bool		headers_suffice;	/* the same where tuples' hints tell most of what is visible */
 	bool		headers_doubted;	/* whether they do is to be seen of some on each page */
-	/* what was told of the page; with neither, rs_vistuples: */
-	bool		all_visible;	/* rs_ntuples is how many lines it has */
-	bool		by_headers;		/* rs_ntuples of its lines lead to tuples, visible or not: */
-	OffsetNumber lines;			/* the last of them */
-	uint64		normal[GH_LINE_WORDS];	/* bit n - 1: line n does */
+	/* what was told of the page; with neither, rs_vistuples, and else rs_ntuples is how many lines it has */
+	bool		all_visible;
+	bool		by_headers;		/* what is visible is to be found by hints */
+	uint32		upper;			/* byte of the page at which its lowest tuple begins */
 } GhPages;
 
 extern void gh_pages_init(GhPages *pages, MemoryContext context);

@@ -82,6 +82,8 @@ hinted_tuple(const Trial *trial, uint32_t p, uint32_t t)
 	uint32_t	xmax;
 	uint16_t	infomask;
 
+	if (trial->written[p].starts[t] < trial->pages[p].hinted)
+		return GH_SCAN_INVISIBLE;	/* it came later */
 	memcpy(&xmin, header + XMIN_AT, sizeof(xmin));
 	memcpy(&xmax, header + XMAX_AT, sizeof(xmax));
 	memcpy(&infomask, header + INFOMASK_AT, sizeof(infomask));
@@ -136,7 +138,12 @@ trial_hint(Context *c, Trial *trial)
 		snapshots[random_below(c, sizeof(snapshots) / sizeof(snapshots[0]))];
 	for (uint32_t p = 0; p < trial->npages; p++)
 	{
-		trial->pages[p].hinted = (uint32_t) random_below(c, 2);
+		/* all tuples, those from one of them on, some, or the page is not hinted */
+		uint32_t	from[] = {0, 24, 1, (uint32_t) random_below(c, trial->relation.page_bytes + 1)};
+
+		if (trial->written[p].ntuples > 0)
+			from[2] = trial->written[p].starts[random_below(c, trial->written[p].ntuples)];
+		trial->pages[p].hinted = from[random_below(c, 4)];
 		for (uint32_t t = 0; t < trial->written[p].ntuples; t++)
 		{
 			uint8_t    *header = header_of(trial, p, t);
