@@ -236,17 +236,20 @@ bench() {
 
 # gpuscan OUTDIR
 gpuscan() {
-	local script=$SRC/test/bench/gpuscan.sh parts buffers
+	local script=$SRC/test/bench/gpuscan.sh parts options
 	build
 	gh_server_start gpuscan "shared_buffers = ${SHARED_BUFFERS:-24GB}" "max_worker_processes = 64" "max_parallel_workers = 64" \
 		"maintenance_work_mem = 1GB" "autovacuum = off" "max_wal_size = 64GB" "checkpoint_timeout = 1h" \
 		"shared_preload_libraries = 'gpuhash'" "gpuhash.shared_memory = '1GB'"
 	export HOST=$SERVER
 	PARTS=${GPUSCAN_PARTS:-} bash "$script" "${STAGE_BIN%/bin}" 5432 "$1"
-	for parts in ${GPUSCAN_AGAIN-small first}; do
-		buffers=${SHARED_BUFFERS:-24GB}
-		[ "$parts" != small ] || buffers=512MB
-		"$STAGE_BIN/pg_ctl" -D "$SERVER/data" -l "$SERVER/log" -w -t 300 -m fast -o "-c shared_buffers=$buffers" restart >>"$SERVER/start.log"
+	for parts in ${GPUSCAN_AGAIN-small first short}; do
+		case $parts in
+			small) options="-c shared_buffers=512MB" ;;
+			short) options="-c gpuhash.shared_memory=256MB" ;;
+			*) options= ;;
+		esac
+		"$STAGE_BIN/pg_ctl" -D "$SERVER/data" -l "$SERVER/log" -w -t 300 -m fast -o "$options" restart >>"$SERVER/start.log"
 		PARTS=$parts bash "$script" "${STAGE_BIN%/bin}" 5432 "$1"
 	done
 	gh_server_stop

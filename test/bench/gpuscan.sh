@@ -14,15 +14,17 @@
 #	load		the first runs over a table that has just been filled and vacuumed
 #	cuda		all queries on the GPU, alone and in parallel; cuda_plans: their plans
 #	parallel	the same with the CPU engine and by PostgreSQL, in parallel
-#	single		the same in one process; those of all tables and both tags run at once
+#	single		the same in one process; PostgreSQL's queries run at once, and then the CPU engine's
+#	choices		what the planner takes where nothing is forced: plans with costs, to gpuscan-choices.txt
 #	copied		with gpuhash.register_buffers off, so that pages are copied
 #	updated		after 1 % of the rows in every page were updated, before a VACUUM
 #	first		the first runs after a start of the server, its tables in shared_buffers
 #	rows		rows in place of aggregates: 1 % and half of a table's, 1 % of them joined, and a star's
 #	small		join_sum where shared_buffers are small, as the server is then started
+#	short		the star where gpuhash.shared_memory is small, likewise
 #
 # Environment
-#	PARTS		default: load cuda cuda_plans parallel single copied updated
+#	PARTS		default: load cuda cuda_plans choices parallel single copied updated
 #	INNERS		rows of the smaller tables (default: 1000000 10000000)
 #	OUTER		rows of the big tables (default: 50000000)
 #	WORKERS		of parallel queries (default: 8)
@@ -225,17 +227,40 @@ part_parallel() {
 }
 
 part_single() {
-	local inner pids=()
-	for inner in $others star; do
+	local tag reps inner name pids
+	for tag in native gpuhash_cpu; do
+		pids=()
+		reps=${OTHERS_REPS:-3}
+		[ "$tag" != native ] || reps=${OTHERS_REPS:-1}
+		for inner in $others star; do
+			# shellcheck disable=SC2086
+			set -- $all
+			[ "$inner" != star ] || set -- star
+			for name in "$@"; do
+				timed "$tag" "$inner" "$outer" 0 0 "$reps" "$name" &
+				pids+=($!)
+			done
+		done
+		at_once "${pids[@]}"
+	done
+}
+
+# Of each query: PostgreSQL's plan, and the one that the planner takes with gpuhash.
+part_choices() {
+	local inner processes enabled name
+	for inner in $inners star; do
 		# shellcheck disable=SC2086
 		set -- $all
 		[ "$inner" != star ] || set -- star
-		timed native "$inner" "$outer" 0 0 "${OTHERS_REPS:-1}" "$@" &
-		pids+=($!)
-		timed gpuhash_cpu "$inner" "$outer" 0 0 "${OTHERS_REPS:-3}" "$@" &
-		pids+=($!)
-	done
-	at_once "${pids[@]}"
+		for processes in 0 "$workers"; do
+			for enabled in off on; do
+				echo "SET jit = off; SET work_mem = '${WORK_MEM:-4GB}'; SET max_parallel_workers_per_gather = $processes; SET gpuhash.enabled = $enabled;"
+				for name in "$@"; do
+					printf '\\echo\n\\echo @ %s %s %s enabled %s\nEXPLAIN %s;\n' "$name" "$inner" "$processes" "$enabled" "$(query "$name" "$inner")"
+				done
+			done
+		done
+	done | sql -f - >"$out/gpuscan-choices.txt"
 }
 
 part_copied() {
@@ -298,6 +323,16 @@ part_small() {
 	[ "${SMALL_SINGLE:-yes}" = no ] || timed native "$largest" "$label" 0 0 1 join_sum
 }
 
+part_short() {
+	local label processes
+	label=${outer}_$(sql -c "SHOW gpuhash.shared_memory")
+	prewarm '^star_'
+	for processes in 0 "$workers"; do
+		timed gpuhash_cuda star "$label" "$processes" 1 3 star
+		explained gpuhash_cuda star "$label" "$processes" star
+	done
+}
+
 summary() {
 	tail -n +2 "$tsv" | sort -t "$(printf '\t')" -k2,2 -k3,3 -k4,4n -k5,5 -k1,1 -k8,8n | awk -F '\t' '
 		{ group = $2 FS $3 FS $4 FS $5; cell = group FS $1; n[cell]++; ms[cell, n[cell]] = $8
@@ -317,12 +352,12 @@ summary() {
 tables
 echo "tables after $SECONDS s"
 case ${PARTS:-} in
-	small | first) ;;
+	small | first | short) ;;
 	*) prewarm '^(bench|star)_' ;;
 esac
 await t
 echo "buffers registered after $SECONDS s"
-for part in ${PARTS:-load cuda cuda_plans parallel single copied updated}; do
+for part in ${PARTS:-load cuda cuda_plans choices parallel single copied updated}; do
 	if [ "$SECONDS" -ge "${SECONDS_MOST:-1000000}" ]; then
 		echo "part $part is left out, the time is over"
 		continue
