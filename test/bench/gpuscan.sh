@@ -18,6 +18,8 @@
 #	choices		what the planner takes where nothing is forced: plans with costs, to gpuscan-choices.txt
 #	copied		with gpuhash.register_buffers off, so that pages are copied
 #	updated		after 1 % of the rows in every page were updated, before a VACUUM
+#	calibrate	the planner's costs by calibrate.sql, to gpuscan-calibration.txt (not by default; CALIBRATE: its
+#			variables, default: -v engine=cuda)
 #	first		the first runs after a start of the server, its tables in shared_buffers
 #	rows		rows in place of aggregates: 1 % and half of a table's, 1 % of them joined, and a star's
 #	small		join_sum where shared_buffers are small, as the server is then started
@@ -261,6 +263,11 @@ part_choices() {
 			done
 		done
 	done | sql -f - >"$out/gpuscan-choices.txt"
+}
+
+part_calibrate() {
+	# shellcheck disable=SC2086
+	sql ${CALIBRATE:--v engine=cuda} -f "$(dirname "${BASH_SOURCE[0]}")/calibrate.sql" >"$out/gpuscan-calibration.txt"
 }
 
 part_copied() {
