@@ -51,7 +51,7 @@
 #	ENGINE_ARGS	more options of engine_bench, LAYOUT_ARGS of layout_bench
 #	SERVICE_TESTS	default: 021_service_faults 023_service_ownership 024_service_load
 #	GPUHASH_LOAD_SECONDS, GPUHASH_LOAD_SESSIONS	of the last (default here: 300, 64)
-#	SCAN_TESTS	default: 034_service_scans 036_device_aggregates
+#	SCAN_TESTS	default: 034_service_scans 036_device_aggregates 039_device_snapshot 040_service_scans_forged
 #	GPUHASH_RANDOM_QUERIES, GPUHASH_RANDOM_JOBS	of random_joins, random_aggregates and random_rows (default
 #			here: 100000, and the number of cores); no more are begun two minutes before LIMIT
 #	BENCH		a benchmark of joins (default: test/bench/join_bench.sh), called as
@@ -411,7 +411,7 @@ tap_sections() {
 		section "tap-$test" env PG_CONFIG="$FIRST/bin/pg_config" GH_WORKDIR="$WORKDIR/${FIRST##*/}" \
 			PARTS="build tap" TAP="$test" WITH_CUDA=yes GPUHASH_ENGINE=cuda bash "$GH_HOME/test/check.sh"
 	done
-	service_tests "${SCAN_TESTS-034_service_scans 036_device_aggregates}"
+	service_tests "${SCAN_TESTS-034_service_scans 036_device_aggregates 039_device_snapshot 040_service_scans_forged}"
 }
 
 # service_tests NAMES
