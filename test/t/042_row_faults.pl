@@ -37,24 +37,6 @@ my $service;
 
 # ----------------------------------------------------------------- early ends
 
-# A cursor that has some rows: whatever ends it, all is given back.
-sub left_early
-{
-	my ($name, $how, @statements) = @_;
-	my $session = $run->{session};
-	$run->set($name);
-	$session->do('BEGIN; SAVEPOINT s');
-	my ($out, $err) = $session->do("DECLARE c CURSOR FOR $QUERY{$name}[0]; FETCH 3 FROM c");
-	is(scalar(() = $out =~ /^/mg), 3, "$name: a cursor has rows") or diag($err);
-	$run->is_unpinned('while it is open');
-	$session->do($_) for @statements;
-	like($service->settle, $GpuHash::Service::CLEAN, "all is given back: $how");
-	$session->do('ROLLBACK');
-	$run->set($name);
-	$run->is_right($name, 'the next answer is right');
-	return;
-}
-
 # A projection above that fails for a row, in every process.
 sub error_above
 {
@@ -119,10 +101,11 @@ sub with_service
 	note("$tried faults");
 	cmp_ok($tried, '>', 400, 'enough faults were tried');
 
-	left_early('join', 'CLOSE', 'CLOSE c');
-	left_early('back', 'ROLLBACK TO SAVEPOINT', 'ROLLBACK TO s');
-	left_early('star', 'an error', 'SELECT 1 / 0', 'ROLLBACK TO s');
-	left_early('files', 'CLOSE of one with files', 'CLOSE c');
+	without_memory();
+	$run->left_early('join', 'CLOSE', 'CLOSE c');
+	$run->left_early('back', 'ROLLBACK TO SAVEPOINT', 'ROLLBACK TO s');
+	$run->left_early('star', 'an error', 'SELECT 1 / 0', 'ROLLBACK TO s');
+	$run->left_early('files', 'CLOSE of one with files', 'CLOSE c');
 	error_above('join', 'FROM t JOIN one ON one.k = t.k');
 	error_above('parallel', 'FROM t LEFT JOIN one ON one.k = t.k');
 	unwanted_errors();
@@ -132,17 +115,8 @@ sub with_service
 		['join', 'scan', 'pg_cancel_backend'], ['join', 'scan', 'timeout'], ['join', 'scan', 'pg_terminate_backend'], ['back', 'scan_results', 'pg_cancel_backend'],
 		['star', 'scan_table', 'timeout'], ['parallel', 'scan', 'pg_cancel_backend'], ['parallel_star', 'scan_results', 'timeout'], ['parallel_back', 'scan', 'pg_terminate_backend'];
 
-	$run->set('join');
+	$run->fallback_is_error('join', qw(scan scan_results));
 	$session = $run->{session};
-	$session->do("SET gpuhash.fallback = error");
-	for my $point (qw(scan scan_results))
-	{
-		$service->arm($point, 'launch');
-		like($run->answer('join'), qr/ERROR:  \w+: could not \w+ .*on the GPU/, "fallback = error, $point");
-		cmp_ok($service->disarm, '>', 0, 'it happened');
-		like($service->settle, $GpuHash::Service::CLEAN, 'and nothing is taken');
-	}
-
 	# no memory for tables, or for rows, on the device
 	$session->do("ALTER SYSTEM SET gpuhash.device_memory_limit = '$_'; SELECT pg_reload_conf()"), limited($_) for qw(64kB 1MB);
 	$session->do('ALTER SYSTEM RESET gpuhash.device_memory_limit; SELECT pg_reload_conf()');
@@ -151,6 +125,31 @@ sub with_service
 	$run->kill_worker('join');
 	$run->end;
 	undef $service;
+	return;
+}
+
+# Rows are handed back in a parallel join, and the joins' tables do not fit in memory: no statistics tell
+# that before.
+sub without_memory
+{
+	my @bad;
+	my $name = 'parallel_wide';
+	$run->{server}->query('CREATE TABLE wide AS SELECT i AS k, repeat(md5(i::text), 12) AS x FROM generate_series(1, 3000) i; ALTER TABLE wide ADD PRIMARY KEY (k); ALTER TABLE wide ALTER x SET STATISTICS 0; ANALYZE wide');
+	$QUERY{$name} = ['SELECT t.id, t.n, t.x, wide.x FROM t LEFT JOIN wide ON wide.k = t.k', "$PARALLEL; SET work_mem = '256kB'; SET hash_mem_multiplier = 1"];
+	$run->ask($name);
+	$run->set($name);
+	for (1 .. 5)
+	{
+		ok($run->answer($name) eq $run->{want}{$name}, 'tables of joins that do not fit in memory');
+	}
+	my $plan = $run->plan_of($name);
+	like($plan, qr/GpuHashRows.*Fallback Reason: tables of joins do not fit in memory.*Partitions:/s, 'rows of the joins are passed on then') or diag($plan);
+	for my $after (0 .. 8)
+	{
+		$run->try_fault($name, $_, 'launch', $after, \@bad) for qw(scan scan_create scan_results);
+	}
+	is(scalar @bad, 0, 'and when the device fails, too') or diag(substr(join("\n", @bad), 0, 2000));
+	delete $QUERY{$name};
 	return;
 }
 

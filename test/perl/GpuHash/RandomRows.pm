@@ -325,11 +325,18 @@ sub steps_of
 	return @output;
 }
 
+# A cursor that only goes forward, a few rows at a time.
+sub fetched
+{
+	my $query = plain_query(@_);
+	return { sql => "DECLARE c NO SCROLL CURSOR FOR $query; " . join('', map { one_of('FETCH 1', 'FETCH 7', 'FETCH 100', 'FETCH 2000') . ' FROM c; ' } 1 .. one_of(1, 2, 4)) . 'FETCH ALL FROM c; CLOSE c', explain => $query, compare => 'bag' };
+}
+
 # A cursor that outlives its transaction, over tables that do not change.
 sub hold
 {
 	my $query = plain_query(@_, changing => 0);
-	return { sql => "COMMIT; BEGIN; DECLARE c CURSOR WITH HOLD FOR $query; " . one_of('', 'FETCH 3 FROM c; ') . 'COMMIT; FETCH ' . one_of('2', 'ALL') . ' FROM c; FETCH ALL FROM c; CLOSE c; BEGIN; SAVEPOINT s', explain => $query, compare => 'bag' };
+	return { sql => "COMMIT; BEGIN; DECLARE c " . one_of('', 'NO SCROLL ') . "CURSOR WITH HOLD FOR $query; " . one_of('', 'FETCH 3 FROM c; ') . 'COMMIT; FETCH ' . one_of('2', 'ALL') . ' FROM c; FETCH ALL FROM c; CLOSE c; BEGIN; SAVEPOINT s', explain => $query, compare => 'bag' };
 }
 
 sub prepared
@@ -372,9 +379,9 @@ sub copied
 	return { sql => "COPY ($query) TO STDOUT", explain => $query, compare => 'bag' };
 }
 
-our %KIND = (scan => 8, join => 10, ordered => 5, some => 4, distinct => 2, window => 2, set => 2, with => 2, grouped => 3, lateral => 3, dml => 5, locked => 2, walk => 3, hold => 2, prepared => 3, loop => 2, copy => 1);
+our %KIND = (scan => 8, join => 10, ordered => 5, some => 4, distinct => 2, window => 2, set => 2, with => 2, grouped => 3, lateral => 3, dml => 5, locked => 2, walk => 3, fetched => 3, hold => 2, prepared => 3, loop => 2, copy => 1);
 my %MAKE = (scan => \&scan, join => \&join_rows, ordered => \&ordered, some => \&some, distinct => \&distinct, window => \&window, set => \&set, with => \&with, grouped => \&grouped, lateral => \&lateral,
-	dml => \&dml, locked => \&locked, walk => \&walked, hold => \&hold, prepared => \&prepared, loop => \&loop, copy => \&copied);
+	dml => \&dml, locked => \&locked, walk => \&walked, fetched => \&fetched, hold => \&hold, prepared => \&prepared, loop => \&loop, copy => \&copied);
 
 sub query
 {
