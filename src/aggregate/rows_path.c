@@ -138,7 +138,8 @@ gh_rows_may_win(Path *outer)
 {
 	while (gh_is_join_path(outer) || gh_rows_joins(outer) != NULL)
 		outer = linitial(((CustomPath *) outer)->custom_paths);
-	return gh_enable_rows && outer->pathtype == T_SeqScan && gh_device_is_expected(outer->parent->tuples);
+	return gh_enable_rows && outer->param_info == NULL && IS_SIMPLE_REL(outer->parent) &&
+		outer->parent->rtekind == RTE_RELATION && gh_device_is_expected(outer->parent->tuples);
 }
 
 /*

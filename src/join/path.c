@@ -595,7 +595,7 @@ may_win(const JoinInputs *inputs, JoinType jointype)
 	if (gh_force_offload || has_parameters_from_outside(inputs->outerrel, inputs->innerrel) ||
 		has_parameters_from_outside(inputs->innerrel, inputs->outerrel))
 		return true;
-	if (jointype == JOIN_INNER &&
+	if (jointype == JOIN_INNER && !gh_rows_may_win(outer) &&
 		(inner->rows > outer->rows ||
 		 (inner->rows == outer->rows && inner->pathtarget->width > outer->pathtarget->width)))
 		return false;

@@ -457,17 +457,28 @@ gh_join_path_is_plain(PlannerInfo *root, CustomPath *path)
 	return true;
 }
 
-/* Whether no two inner rows are thought to have the same key. */
+/* Whether no two inner rows are thought to have the same key, for one of its columns has different values only. */
 static bool
 keys_seem_unique(PlannerInfo *root, CustomPath *path, JoinType jointype)
 {
 	Path	   *outer = linitial(path->custom_paths);
 	Path	   *inner = lsecond(path->custom_paths);
 	JoinClauses clauses;
+	bool		unique = false;
+	ListCell   *lc;
 
 	split_clauses(root, path, jointype, outer->parent->relids, path->path.parent->relids, &clauses);
-	return estimate_num_groups(root, clauses.key_exprs[GH_INNER], inner->parent->rows, NULL, NULL) >=
-		GH_UNIQUE_SHARE * inner->parent->rows;
+	foreach(lc, clauses.key_exprs[GH_INNER])
+	{
+		VariableStatData data;
+		bool		is_default;
+
+		examine_variable(root, lfirst(lc), 0, &data);
+		unique = unique || (get_variable_numdistinct(&data, &is_default) >= GH_UNIQUE_SHARE * inner->parent->tuples &&
+							!is_default);
+		ReleaseVariableStats(data);
+	}
+	return unique;
 }
 
 /*

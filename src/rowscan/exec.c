@@ -408,6 +408,7 @@ rescan(CustomScanState *css)
 	GhRowScan  *node = (GhRowScan *) css;
 
 	leave(node);
+	node->rescanned = true;
 	node->plain = !node->reads_pages;
 	if (css->ss.ps.chgParam != NULL)
 		gh_rowscan_forget_program(node);

@@ -77,6 +77,7 @@ typedef struct GhRowScan
 	bool		reads_pages;	/* else the node is a Seq Scan like PostgreSQL's */
 	bool		is_scrolled;	/* by a cursor: only the page with its row is to be pinned between rows */
 	bool		plain;			/* it is one now, up to the next rescan */
+	bool		rescanned;		/* at least once */
 	GhPages		pages;
 	GhRowScanProgram program;
 
