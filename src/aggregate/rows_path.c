@@ -21,7 +21,7 @@
 #include "session.h"
 
 /* What a row costs that is put together on the host, kept, and returned: in cpu_tuple_cost. */
-#define GH_COLLECTED_ROW_COST 6.0
+#define GH_COLLECTED_ROW_COST 10.0
 
 /*
  * With gpuhash.force_offload, the cost is as much of the joins'.  So the node stands above all that it can, and
