@@ -30,6 +30,11 @@
 #define POLLS_BEFORE_SLEEP 2000
 #define SLEEP_MICROSECONDS 20
 
+/* Places for rows that come of a line beside the first: at first, and at most. */
+#define EXTRAS_SHARE 4			/* of the lines */
+#define EXTRAS_MIN 256
+#define EXTRAS_MAX ((uint64_t) 1 << 26)
+
 /* GhScanRequest.engine_state */
 enum scan_request_state
 {
@@ -211,6 +216,17 @@ read_pages(cuda_scan *scan, scan_lane *lane, GhError *error)
 	return GH_OK;
 }
 
+/* Memory for a request, beside that of the threads that read it; see scan_lane_reserve(). */
+static GhStatus
+reserve_lane(cuda_scan *scan, scan_lane *lane, const GhScanRequest *request, GhError *error)
+{
+	uint32_t	lines = (uint32_t) request->engine_state[SCAN_STATE_LINES];
+
+	if (!scan_keeps_rows(scan))
+		GH_TRY(reduce_reserve(scan, lines + (scan->view.multiplies ? lane->extras : 0), error));
+	return scan_lane_reserve(scan, lane, request, lines, error);
+}
+
 /* Begins the request in a lane; anything but GH_OK and GH_DEVICE_ERROR leaves the lane free. */
 static GhStatus
 begin_request(cuda_scan *scan, scan_lane *lane, GhScanRequest *request, GhError *error)
@@ -219,10 +235,10 @@ begin_request(cuda_scan *scan, scan_lane *lane, GhScanRequest *request, GhError 
 	scratch_view scratch;
 	GhStatus	status;
 
-	GH_TRY(scan_lane_reserve(scan, lane, request, lines, error));
+	if (lane->extras < lines / EXTRAS_SHARE + EXTRAS_MIN)
+		lane->extras = lines / EXTRAS_SHARE + EXTRAS_MIN;
+	GH_TRY(reserve_lane(scan, lane, request, error));
 	GH_TRY(scratch_reserve(scan, lane, &scratch, error));
-	if (!scan_keeps_rows(scan))
-		GH_TRY(reduce_reserve(scan, lines, error));
 	lane->request = request;
 	status = send_lists(scan, lane, error);
 	if (status == GH_OK)
@@ -272,13 +288,17 @@ reduce_lane(cuda_scan *scan, scan_lane *lane, GhError *error)
 {
 	bool		lists = scan->plan.options.lists_rows != 0;
 	bool		back = lane->host_counters->back > 0 || (lists && lane->host_counters->counted > 0);
+	uint32_t	extras = used_extras(lane);
+	uint64_t	rows = counted_rows(scan, lane);
 
-	lane->refused = false;
-	if (scan_keeps_rows(scan))
-		GH_TRY(rows_append(scan, &lane->lines, lane->host_counters->counted, lane->counters,
-						   &lane->refused, error));
+	/* more could not be summed up */
+	lane->refused = scan->counted + rows > GH_SCAN_ROWS_MAX && rows > lane->lines.count;
+	if (lane->refused)
+		GH_TRY(rows_refuse(scan, &lane->lines, error));
+	else if (scan_keeps_rows(scan))
+		GH_TRY(rows_append(scan, &lane->lines, extras, rows, &lane->refused, error));
 	else if (!lists)
-		GH_TRY(reduce_launch(scan, &lane->lines, lane->counters, error));
+		GH_TRY(reduce_launch(scan, &lane->lines, extras, (uint32_t) rows, lane->counters, error));
 	back |= lane->refused;
 	if (back)
 		GH_TRY(scan_send(scan, lane->host_state, lane->lines.state, lane->lines.count,
@@ -287,81 +307,46 @@ reduce_lane(cuda_scan *scan, scan_lane *lane, GhError *error)
 	return fetch_counters(scan, lane, scan->reduce_stream, lane->reduced, error);
 }
 
-/* Pages of a lane were read: once more, where there is room now for groups that had none. */
+/* More places behind the lines, for pages that are then read again; it is no error where there is no memory. */
+static GhStatus
+grow_extras(cuda_scan *scan, scan_lane *lane, bool *grown, GhError *error)
+{
+	const scan_counters *counters = lane->host_counters;
+	uint64_t	wanted = counters->wanted + used_extras(lane);
+	uint32_t	before = lane->extras;
+	GhStatus	status;
+
+	if (wanted < 2 * (uint64_t) before)
+		wanted = 2 * (uint64_t) before;
+	if (wanted > EXTRAS_MAX)
+		wanted = EXTRAS_MAX;
+	if (wanted <= before)
+		return GH_OK;
+	GH_TRY(scan_wait_streams(scan, error));
+	lane->extras = (uint32_t) wanted;
+	status = reserve_lane(scan, lane, lane->request, error);
+	*grown = status == GH_OK;
+	if (status == GH_OK)
+		return send_lists(scan, lane, error);
+	lane->extras = before;
+	return status == GH_DEVICE_ERROR ? status : GH_OK;
+}
+
+/* Pages of a lane were read: once more, where there is room now for what had none. */
 static GhStatus
 go_on(cuda_scan *scan, scan_lane *lane, GhError *error)
 {
-	bool		again = lane->host_counters->no_group > 0 && lane->generation != scan->generation;
-
-	if (lane->host_counters->no_group > 0 && !again)
-		GH_TRY(scan_keeps_rows(scan) ? rows_grow_texts(scan, &again, error) :
-			   groups_grow(scan, lane->host_counters, &again, error));
-	return again ? read_pages(scan, lane, error) : reduce_lane(scan, lane, error);
-}
-
-static void
-hand_back(GhScanRequest *request, uint32_t page, uint32_t line)
-{
-	request->back[request->nback].page = page;
-	request->back[request->nback].line = line;
-	request->nback++;
-}
-
-/* Lines that are handed back or, where rows are listed, live; most of them are neither. */
-static void
-list_back(const cuda_scan *scan, const scan_lane *lane, GhScanRequest *request)
-{
-	bool		lists = scan->plan.options.lists_rows != 0;
-	uint64_t	eight;
-
-	static_assert(LINE_NONE == 0, "what is skipped");
-	for (uint32_t p = 0; p < request->npages; p++)
-	{
-		const uint8_t *state = lane->host_state + lane->host_firsts[p];
-
-		for (uint32_t i = 0; i < request->pages[p].lines; i++)
-		{
-			if (i + sizeof(eight) <= request->pages[p].lines)
-			{
-				memcpy(&eight, state + i, sizeof(eight));
-				if (eight == 0)
-				{
-					i += sizeof(eight) - 1;
-					continue;
-				}
-			}
-			if (state[i] >= LINE_BACK)
-				hand_back(request, p, state[i] == LINE_PAGE ? 0 : i + 1);
-			else if (lists && state[i] == LINE_LIVE)
-				hand_back(request, p, (i + 1) | GH_SCAN_LIVE);
-		}
-	}
-}
-
-static void
-tell_counts(const cuda_scan *scan, const scan_lane *lane, GhScanRequest *request)
-{
 	const scan_counters *counters = lane->host_counters;
-	uint32_t	njoins = scan->plan.options.njoins;
-	uint64_t	came = 0;
+	bool		lacks = counters->texts_full + counters->groups_full > 0;
+	bool		again = counters->no_group > 0 && lane->generation != scan->generation;
+	bool		larger = false;
 
-	request->counted = counters->counted;
-	request->seen = counters->seen;
-	request->no_group = counters->no_group;
-	for (uint32_t j = njoins + 1; j-- > 0;)
-	{
-		came += counters->came[j];
-		*(j > 0 ? &request->joined[j - 1] : &request->passed) = came;
-	}
-	if (!lane->refused)
-		return;
-	/* all that was to be counted went back */
-	request->no_group += request->counted;
-	request->seen -= request->counted;
-	request->passed -= request->counted;
-	for (uint32_t j = 0; j < njoins; j++)
-		request->joined[j] -= request->counted;
-	request->counted = 0;
+	if (lacks && !again)
+		GH_TRY(scan_keeps_rows(scan) ? rows_grow_texts(scan, &again, error) :
+			   groups_grow(scan, counters, &again, error));
+	if (counters->extras_full > 0)
+		GH_TRY(grow_extras(scan, lane, &larger, error));
+	return again || larger ? read_pages(scan, lane, error) : reduce_lane(scan, lane, error);
 }
 
 /* The lane's request is counted. */

@@ -83,8 +83,10 @@ enum table_values
 	VALUES_NUMBERS
 };
 
-/* With VALUES_NUMBERS: the row is one of several with its key. */
+/* With VALUES_NUMBERS: the row is one of several with its key; or the number is a place among members. */
 #define ROW_SEVERAL ((uint64_t) 1 << 63)
+/* Of a member: the next one has another key. */
+#define MEMBER_LAST ((uint32_t) 1 << 31)
 
 /* A table that was made. */
 struct made_table
@@ -94,12 +96,14 @@ struct made_table
 	const uint64_t *words;		/* of rows, one behind the other */
 	uint32_t	row_words;
 	const char *texts;
+	const uint32_t *members;	/* rows by key, where joins find all of several; else NULL */
 };
 
 /* A join; parts and fills are in the plan. */
 struct join_view
 {
 	uint32_t	kind;			/* a GhScanJoinKind */
+	uint32_t	multiplies;		/* 1: a row may become several */
 	uint32_t	nparts;
 	uint32_t	nfills;
 	const GhScanPart *parts;
@@ -124,6 +128,7 @@ struct plan_view
 	uint32_t	ninputs;		/* words of a row, where rows are kept */
 	uint32_t	njoins;
 	uint32_t	joins_at;
+	uint32_t	multiplies;		/* 1: one of the joins does */
 	uint32_t	nparts;			/* not 0: a table is made */
 	uint32_t	each_row;		/* 1: rows are returned, which keep their keys */
 	uint32_t	nkept;
@@ -145,15 +150,37 @@ struct scan_counters
 	uint32_t	longs;			/* of them, more than SEGMENT_SHORT */
 	uint32_t	chunks;
 	uint32_t	unfit;			/* 1: a sum did not fit, which cannot be */
-	uint32_t	appended;		/* rows, to those that are kept */
+	uint32_t	extras;			/* places behind the lines that were asked for */
+	uint32_t	extras_full;	/* 1: there were fewer */
 	/* rows that came to the joins and no further, behind the first one..., and did not go back */
 	uint32_t	came[GH_SCAN_JOINS_MAX + 1];
+	/* in place of that where rows may become several; see match_tally */
+	uint64_t	live[GH_SCAN_JOINS_MAX + 1];
+	uint64_t	dropped[GH_SCAN_JOINS_MAX + 1];
+	uint64_t	rows;
+	uint64_t	wanted;			/* places behind the lines */
 };
 
-/* What is known of a request's lines, page after page. */
+/* Of a row behind the lines. */
+struct row_origin
+{
+	uint32_t	line;
+	uint32_t	number;			/* among the line's rows, from 1 */
+};
+
+/*
+ * What is known of a request's lines, page after page.  Where rows may become several, behind the lines
+ * there are places for those that are not the first ones of their lines.
+ */
 struct lines_view
 {
 	uint32_t	count;
+	uint32_t	extras;			/* places behind them */
+	row_origin *origins;		/* of these */
+	uint32_t   *derived;		/* by line, if it is live: rows that it became; NULL: one */
+	uint32_t   *base;			/* by line: rows that are live before it */
+	void	   *space;			/* to find that out */
+	size_t		space_bytes;
 	uint8_t    *state;			/* a line_state */
 	uint32_t   *group;
 	/* bit a: aggregate a takes the row; 0 where it is not live.  Of a table: the row's key */
@@ -210,6 +237,8 @@ struct long_segment
 struct reduce_view
 {
 	uint32_t   *numbers;		/* 0, 1, 2... */
+	uint32_t   *list;			/* places of rows, in their order, where there are extras, and */
+	uint32_t   *groups;			/* their groups */
 	uint32_t   *sorted;			/* the lines' groups */
 	uint32_t   *order;			/* lines, by group and then in their order */
 	void	   *sort_space;
@@ -247,6 +276,7 @@ struct scan_lane
 	cudaEvent_t reduced;
 	scan_block	block;			/* of all that follows, but host memory */
 	scan_block	scratch_block;
+	uint32_t	extras;			/* places behind the lines that a request has at least */
 	lines_view	lines;
 	GhScanPage *pages;
 	uint32_t   *firsts;
@@ -275,6 +305,7 @@ struct scan_rows
 	scan_block	block;			/* keys and words */
 	scan_block	texts_block;
 	scan_block	used_block;		/* bytes of texts */
+	scan_block	members_block;	/* the table's */
 	uint64_t   *keys;			/* NULL when the table is made */
 	uint64_t   *words;			/* row by row */
 	uint64_t	count;
@@ -386,17 +417,43 @@ extern GhStatus groups_count(cuda_scan *scan, uint32_t *count, GhError *error);
 extern GhStatus rows_create(cuda_scan *scan, GhError *error);
 extern void rows_destroy(cuda_scan *scan);
 extern GhStatus rows_grow_texts(cuda_scan *scan, bool *grown, GhError *error);
-extern GhStatus rows_append(cuda_scan *scan, const lines_view *lines, uint64_t rows,
-							scan_counters *counters, bool *refused, GhError *error);
+extern GhStatus rows_append(cuda_scan *scan, const lines_view *lines, uint32_t extras, uint64_t rows,
+							bool *refused, GhError *error);
+extern GhStatus rows_refuse(cuda_scan *scan, const lines_view *lines, GhError *error);
 extern GhStatus rows_make_table(cuda_scan *scan, GhScanTable *made, GhError *error);
 extern made_table rows_table(const cuda_scan *scan);
+
+/* --------------------------------------------------------------- scan_chains.cu */
+
+extern GhStatus chains_make(cuda_scan *scan, GhError *error);
+
+/* -------------------------------------------------------------- scan_collect.cu */
+
+extern GhStatus collect_bytes(cuda_scan *scan, uint32_t lines, size_t *bytes, GhError *error);
+extern GhStatus collect_launch(cuda_scan *scan, const lines_view *lines, GhError *error);
+extern GhStatus collect_list(cuda_scan *scan, const lines_view *lines, uint32_t extras, uint32_t *list,
+							 uint32_t *groups, GhError *error);
+
+/* Is there a row at a place of the lines or behind them?  *number: how many are before it. */
+static __device__ __forceinline__ bool
+row_at(const lines_view &lines, uint32_t place, uint32_t *number)
+{
+	row_origin	origin = {place, 0};
+
+	if (place >= lines.count)
+		origin = lines.origins[place - lines.count];
+	if (lines.state[origin.line] != LINE_LIVE)
+		return false;
+	*number = lines.base[origin.line] + origin.number;
+	return true;
+}
 
 /* ---------------------------------------------------------------- scan_rows.cu */
 
 extern GhStatus records_create(cuda_scan *scan, GhError *error);
 extern void records_destroy(cuda_scan *scan);
 extern GhStatus records_reserve(cuda_scan *scan, uint64_t more, GhError *error);
-extern GhStatus records_append(cuda_scan *scan, const lines_view *lines, scan_counters *counters,
+extern GhStatus records_append(cuda_scan *scan, const lines_view *lines, uint32_t extras,
 							   GhError *error);
 extern GhStatus records_fetch(cuda_scan *scan, GhCursor *cursor, size_t capacity, char *buffer,
 							  size_t *bytes, GhError *error);
@@ -410,13 +467,20 @@ extern uint32_t pages_blocks(const cuda_scan *scan);
 /* --------------------------------------------------------------- scan_reduce.cu */
 
 extern GhStatus reduce_reserve(cuda_scan *scan, uint32_t lines, GhError *error);
-extern GhStatus reduce_launch(cuda_scan *scan, const lines_view *lines, scan_counters *counters,
-							  GhError *error);
+extern GhStatus reduce_launch(cuda_scan *scan, const lines_view *lines, uint32_t extras, uint32_t rows,
+							  scan_counters *counters, GhError *error);
 
 /* ------------------------------------------------------------------ scan.cu */
 
 extern const GhScanEngine cuda_scans;
 extern GhStatus scan_wait_streams(cuda_scan *scan, GhError *error);
+
+/* ------------------------------------------------------------ scan_counts.cu */
+
+extern uint64_t counted_rows(const cuda_scan *scan, const scan_lane *lane);
+extern uint32_t used_extras(const scan_lane *lane);
+extern void tell_counts(const cuda_scan *scan, const scan_lane *lane, GhScanRequest *request);
+extern void list_back(const cuda_scan *scan, const scan_lane *lane, GhScanRequest *request);
 
 /* ---------------------------------------------------- scan_results.cu */
 

@@ -146,21 +146,31 @@ scan_send(cuda_scan *scan, void *to, const void *from, uint64_t bytes, cudaStrea
 /* Lays out what a lane has on the device; with a NULL base it only adds up. */
 static void
 lane_carve(const cuda_scan *scan, scan_lane *lane, carver *carver, const GhScanRequest *request,
-		   uint32_t lines)
+		   uint32_t lines, size_t space_bytes)
 {
 	lines_view *view = &lane->lines;
+	bool		several = scan->view.multiplies != 0;
+	bool		collects = several || scan_keeps_rows(scan);
+	uint32_t	extras = several ? lane->extras : 0;
+	uint32_t	places = lines + extras;
 
 	lane->counters = carver->array<scan_counters>(1);
 	lane->pages = carver->array<GhScanPage>(request->npages);
 	lane->firsts = carver->array<uint32_t>(request->npages);
 	lane->bitmaps = carver->array<uint64_t>(request->nbitmaps);
 	view->count = lines;
-	view->stride = lines;
-	view->state = carver->array<uint8_t>(lines);
-	view->group = carver->array<uint32_t>(lines);
-	view->takes = carver->array<uint64_t>(lines);
-	view->low = carver->array<uint64_t>((uint64_t) scan->view.ninputs * lines);
-	view->high = carver->array<uint64_t>((uint64_t) scan->nhighs * lines);
+	view->extras = extras;
+	view->stride = places;
+	view->state = carver->array<uint8_t>(places);
+	view->group = carver->array<uint32_t>(places);
+	view->takes = carver->array<uint64_t>(places);
+	view->low = carver->array<uint64_t>((uint64_t) scan->view.ninputs * places);
+	view->high = carver->array<uint64_t>((uint64_t) scan->nhighs * places);
+	view->origins = carver->array<row_origin>(extras);
+	view->derived = several ? carver->array<uint32_t>(lines) : nullptr;
+	view->base = collects ? carver->array<uint32_t>(lines) : nullptr;
+	view->space = carver->take(space_bytes);
+	view->space_bytes = space_bytes;
 }
 
 /* The same of page-locked memory. */
@@ -185,8 +195,11 @@ scan_lane_reserve(cuda_scan *scan, scan_lane *lane, const GhScanRequest *request
 	scan_lane	sizes = *lane;
 	carver		device = {};
 	carver		host = {};
+	size_t		space_bytes = 0;
 
-	lane_carve(scan, &sizes, &device, request, lines);
+	if (scan_keeps_rows(scan) || scan->view.multiplies)
+		GH_TRY(collect_bytes(scan, lines, &space_bytes, error));
+	lane_carve(scan, &sizes, &device, request, lines, space_bytes);
 	lane_carve_host(&sizes, &host, request, lines);
 	GH_TRY(scan_host_reserve(scan, &lane->host, &lane->host_bytes, host.used, error));
 	if (device.used > lane->block.bytes)
@@ -201,7 +214,7 @@ scan_lane_reserve(cuda_scan *scan, scan_lane *lane, const GhScanRequest *request
 	}
 	device = {};
 	device.base = lane->block.memory;
-	lane_carve(scan, lane, &device, request, lines);
+	lane_carve(scan, lane, &device, request, lines, space_bytes);
 	host = {};
 	host.base = lane->host;
 	lane_carve_host(lane, &host, request, lines);

@@ -20,6 +20,8 @@
 #include "scan_device.cuh"
 #include "scan_find.cuh"
 #include "scan_join.cuh"
+#include "scan_matches.cuh"
+#include "scan_program.cuh"
 
 /* Threads that know what became of their lines of a page. */
 struct page_tally
@@ -29,6 +31,7 @@ struct page_tally
 	uint32_t	back;
 	uint32_t	no_group;
 	uint64_t	came;			/* COUNT_BITS each: rows that came to the joins and no further... */
+	match_tally matches;		/* in place of that where rows may become several */
 };
 
 /* A thread has at most GH_PAGE_BYTES_MAX / GH_LINE_BYTES / SCAN_THREADS lines of a page: 64. */
@@ -94,76 +97,6 @@ load_columns(const plan_view &plan, const row_values &row, const uint8_t *page,
 	return true;
 }
 
-/* The instructions from first up to, but not including, end. */
-static __device__ GhRowState
-run_program(const plan_view &plan, const row_values &row, uint32_t first, uint32_t end)
-{
-	const GhProgram *program = plan.program;
-	const GhInstruction *in = gh_program_instructions(program) + first;
-
-	for (uint32_t i = first; i < end; i++, in++)
-	{
-		GhValue		a = row.get(in->args[0]);
-		GhValue		b = row.get(in->args[1]);
-		GhValue		c = row.get(in->args[2]);
-		uint64_t	bad = 0;
-
-		if (in->op == GH_OP_FILTER)
-		{
-			if (!gh_bool_true(a.low, a.null))
-				return GH_ROW_DROPPED;
-			continue;
-		}
-		row.set(in->result, gh_row_value(program, in, &a, &b, &c, &bad));
-		if (bad != 0)
-			return GH_ROW_BACK;
-	}
-	return GH_ROW_LIVE;
-}
-
-/* Which aggregates take the row; false: a value is one that scans do not sum. */
-static __device__ bool
-row_takes(const plan_view &plan, const row_values &row, uint64_t *takes)
-{
-	*takes = 0;
-	for (uint32_t a = 0; a < plan.naggregates; a++)
-	{
-		const GhAggregate *aggregate = &plan.aggregates[a];
-		GhValue		value;
-
-		if (aggregate->filter != GH_AGGREGATE_NO_FILTER)
-		{
-			value = row.get(aggregate->filter);
-			if (!gh_bool_true(value.low, value.null))
-				continue;
-		}
-		if (aggregate->kind != GH_AGGREGATE_COUNT_ROWS)
-		{
-			value = row.get(aggregate->argument);
-			if (value.null)
-				continue;
-			if (gh_scan_is_sum(aggregate) && !gh_scan_fits(aggregate, value.low, value.high))
-				return false;
-		}
-		*takes |= (uint64_t) 1 << a;
-	}
-	return true;
-}
-
-static __device__ void
-store_inputs(const plan_view &plan, const lines_view &lines, const row_values &row, uint32_t line)
-{
-	for (uint32_t i = 0; i < plan.ninputs; i++)
-	{
-		scan_input	input = plan.inputs[i];
-		GhValue		value = row.get(input.vector);
-
-		lines.low[i * lines.stride + line] = value.low;
-		if (input.high != 0)
-			lines.high[(input.high - 1u) * lines.stride + line] = value.high;
-	}
-}
-
 /* *came: to the joins, 1; behind the first one, 2... */
 static __device__ GhRowState
 run_and_join(const plan_view &plan, const row_values &row, uint32_t *came)
@@ -226,7 +159,7 @@ judge_line(const pages_job &job, const GhScanPage &asked, const uint8_t *page, u
 }
 
 /* A line of a page that has it; false: the page is broken. */
-static __device__ bool
+template <bool SEVERAL> static __device__ bool
 do_line(const pages_job &job, const row_values &row, const GhScanPage &asked, const uint8_t *page,
 		uint32_t page_lines, uint32_t number, uint32_t line, page_tally *tally)
 {
@@ -251,7 +184,9 @@ do_line(const pages_job &job, const row_values &row, const GhScanPage &asked, co
 			return false;
 		if (job.plan.shape->tids != 0)
 			row.set(job.plan.shape->tids - 1, GhValue{gh_tid_value(asked.block, number), 0, 0});
-		state = back ? LINE_BACK : count_row(job, row, line, &takes, &group, &came);
+		state = back ? LINE_BACK :
+			SEVERAL ? count_matches(job, row, line, &takes, &group, &tally->matches) :
+			count_row(job, row, line, &takes, &group, &came);
 	}
 	job.lines.state[line] = (uint8_t) state;
 	job.lines.group[line] = state == LINE_LIVE ? group : GROUP_NONE;
@@ -286,7 +221,30 @@ add_tally(uint32_t *counter, uint32_t amount)
 		atomicAdd(counter, amount);
 }
 
-static __global__ void __launch_bounds__(SCAN_THREADS)
+static __device__ void
+add_tally(uint64_t *counter, uint32_t amount)
+{
+	for (int offset = 16; offset > 0; offset /= 2)
+		amount += __shfl_down_sync(~0u, amount, offset);
+	if (threadIdx.x % 32 == 0 && amount > 0)
+		add_relaxed(counter, amount);
+}
+
+/* Of a page, on which a thread has no more rows than 64 * GH_SCAN_MATCHES_MAX. */
+static __device__ void
+add_matches(const pages_job &job, const match_tally &matches)
+{
+	for (uint32_t i = 0; i <= job.plan.njoins; i++)
+	{
+		add_tally(&job.counters->live[i], matches.live[i]);
+		add_tally(&job.counters->dropped[i], matches.dropped[i]);
+	}
+	add_tally(&job.counters->rows, matches.rows);
+	add_tally(&job.counters->wanted, matches.extras);
+}
+
+/* SEVERAL: joins may make several rows of one. */
+template <bool SEVERAL> static __global__ void __launch_bounds__(SCAN_THREADS)
 pages_kernel(const pages_job job)
 {
 	extern __shared__ uint4 page_copy[];
@@ -307,7 +265,7 @@ pages_kernel(const pages_job job)
 		page_lines = gh_page_lines(page, job.plan.page_bytes);
 		broken = asked.lines > page_lines;
 		for (uint32_t i = threadIdx.x; i < asked.lines && !broken; i += SCAN_THREADS)
-			broken = !do_line(job, row, asked, page, page_lines, i + 1, first + i, &tally);
+			broken = !do_line<SEVERAL>(job, row, asked, page, page_lines, i + 1, first + i, &tally);
 		/* also keeps the copy until all have done with it */
 		if (__syncthreads_or(broken))
 		{
@@ -319,7 +277,9 @@ pages_kernel(const pages_job job)
 		total.seen += tally.seen;
 		total.back += tally.back;
 		total.no_group += tally.no_group;
-		for (uint32_t i = 0; i <= job.plan.njoins; i++)
+		if (SEVERAL)
+			add_matches(job, tally.matches);
+		for (uint32_t i = 0; i <= job.plan.njoins && !SEVERAL; i++)
 			add_tally(&job.counters->came[i],
 					  (uint32_t) (tally.came >> COUNT_BITS * i) & ((1u << COUNT_BITS) - 1));
 	}
@@ -347,7 +307,10 @@ pages_launch(cuda_scan *scan, const pages_job *job, cudaStream_t stream, GhError
 		blocks = job->npages;
 	if (blocks == 0)
 		return GH_OK;
-	pages_kernel<<<blocks, SCAN_THREADS, job->plan.page_bytes, stream>>>(*job);
+	if (job->plan.multiplies)
+		pages_kernel<true><<<blocks, SCAN_THREADS, job->plan.page_bytes, stream>>>(*job);
+	else
+		pages_kernel<false><<<blocks, SCAN_THREADS, job->plan.page_bytes, stream>>>(*job);
 	SCAN_TRY(scan, launch_status(), error);
 	return GH_OK;
 }

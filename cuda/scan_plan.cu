@@ -125,6 +125,7 @@ fill_joins(const GhScanOptions *options, const plan_parts *parts, const plan_par
 		join_view  *view = &parts->joins[j];
 
 		view->kind = join->kind;
+		view->multiplies = gh_scan_join_multiplies(options, j);
 		view->nparts = join->nparts;
 		view->nfills = join->nfills;
 		view->parts = device->parts + part;
@@ -181,6 +182,8 @@ plan_fill(cuda_scan *scan, const plan_parts *parts, const plan_parts *device)
 	if (options->naggregates > 0)
 		memcpy(parts->aggregates, options->aggregates, options->naggregates * sizeof(GhAggregate));
 	find_inputs(scan, parts);
+	for (uint32_t j = 0; j < options->njoins; j++)
+		scan->view.multiplies |= gh_scan_join_multiplies(options, j);
 	fill_joins(options, parts, device);
 	for (uint32_t k = 0; k < kept_count(options); k++)
 		parts->kept[k] = scan_kept_place(&scan->plan, k);

@@ -3,7 +3,7 @@
  *		Adds the rows of a request to the states of their groups.
  *
  *	1. Lines are sorted by group, stably; what is not live comes last.  Without keys there is
- *	   nothing to sort.
+ *	   nothing to sort.  Where joins make several rows of one, a list of these is (scan_collect.cu).
  *	2. Where a group's lines begin and end: a "segment".
  *	3. A short segment is added by one thread, from its first row to its last, and put to the
  *	   group's state.  A long one is cut into chunks, from its begin on.
@@ -28,6 +28,8 @@ struct reduce_job
 	groups_view groups;
 	lines_view	lines;
 	reduce_view reduce;
+	uint32_t	rows;			/* of reduce.order: lines, or rows alone where there are extras */
+	uint32_t	places;			/* of lines, and extras */
 	scan_counters *counters;
 };
 
@@ -92,10 +94,10 @@ add_lines(const reduce_job &job, uint32_t a, uint32_t begin, uint32_t end, uint3
 
 #pragma unroll
 		for (uint32_t k = 0; k < AHEAD; k++)
-			line[k] = i + k * step < end ? job.reduce.order[i + k * step] : job.lines.count;
+			line[k] = i + k * step < end ? job.reduce.order[i + k * step] : job.places;
 #pragma unroll
 		for (uint32_t k = 0; k < AHEAD; k++)
-			taken[k] = line[k] < job.lines.count && (job.lines.takes[line[k]] >> a & 1) != 0;
+			taken[k] = line[k] < job.places && (job.lines.takes[line[k]] >> a & 1) != 0;
 #pragma unroll
 		for (uint32_t k = 0; k < AHEAD; k++)
 		{
@@ -161,7 +163,7 @@ static __global__ void
 whole_kernel(const reduce_job job)
 {
 	job.groups.begin[0] = 0;
-	job.groups.end[0] = job.lines.count;
+	job.groups.end[0] = job.rows;
 	job.reduce.segments[0] = 0;
 	job.counters->segments = 1;
 }
@@ -173,7 +175,7 @@ segments_kernel(const reduce_job job)
 	uint64_t	i = ELEMENT;
 	uint32_t	group;
 
-	if (i >= job.lines.count)
+	if (i >= job.rows)
 		return;
 	group = sorted[i];
 	if (group == GROUP_NONE)
@@ -183,7 +185,7 @@ segments_kernel(const reduce_job job)
 		job.groups.begin[group] = (uint32_t) i;
 		job.reduce.segments[append_index(&job.counters->segments)] = group;
 	}
-	if (i + 1 == job.lines.count || sorted[i + 1] != group)
+	if (i + 1 == job.rows || sorted[i + 1] != group)
 		job.groups.end[group] = (uint32_t) i + 1;
 }
 
@@ -329,13 +331,13 @@ group_bits(const cuda_scan *scan)
 
 /* The stable sort by group; with a NULL space it only tells how much it wants. */
 static cudaError_t
-sort_lines(const cuda_scan *scan, const uint32_t *groups, void *space, size_t *space_bytes,
-		   uint32_t count, int bits)
+sort_lines(const cuda_scan *scan, const uint32_t *groups, const uint32_t *numbers, void *space,
+		   size_t *space_bytes, uint32_t count, int bits)
 {
 	try
 	{
 		return cub::DeviceRadixSort::SortPairs(space, *space_bytes, groups, scan->reduce.sorted,
-											   scan->reduce.numbers, scan->reduce.order, (int) count, 0, bits,
+											   numbers, scan->reduce.order, (int) count, 0, bits,
 											   scan->reduce_stream);
 	}
 	catch (...)
@@ -358,6 +360,8 @@ reduce_carve(const cuda_scan *scan, carver *carver, uint32_t lines, size_t sort_
 	reduce_view reduce = {};
 
 	reduce.numbers = carver->array<uint32_t>(lines);
+	reduce.list = carver->array<uint32_t>(scan->view.multiplies ? lines : 0);
+	reduce.groups = carver->array<uint32_t>(scan->view.multiplies ? lines : 0);
 	reduce.sorted = carver->array<uint32_t>(lines);
 	reduce.order = carver->array<uint32_t>(lines);
 	reduce.sort_space = carver->take(sort_bytes);
@@ -384,7 +388,7 @@ reduce_reserve(cuda_scan *scan, uint32_t lines, GhError *error)
 		return GH_OK;
 	SCAN_TRY(scan, cudaStreamSynchronize(scan->reduce_stream), error);
 	/* for any number of bits: the table of groups may grow */
-	SCAN_TRY(scan, sort_lines(scan, nullptr, nullptr, &sort_bytes, lines, 32), error);
+	SCAN_TRY(scan, sort_lines(scan, nullptr, nullptr, nullptr, &sort_bytes, lines, 32), error);
 	(void) reduce_carve(scan, &sizes, lines, sort_bytes);
 	GH_TRY(scan_alloc(scan, sizes.used, false, &block, error));
 	scan_free(scan, false, &scan->reduce_block);
@@ -408,34 +412,51 @@ blocks_of(const cuda_scan *scan, uint64_t elements)
 	return (uint32_t) (wanted < most ? wanted : most);
 }
 
-/* Enqueues the reduction of lines that were read; the sums are in the states when it is done. */
+/*
+ * Enqueues the reduction of lines that were read, of which so many rows came; the sums are in the states when
+ * it is done.
+ */
 GhStatus
-reduce_launch(cuda_scan *scan, const lines_view *lines, scan_counters *counters, GhError *error)
+reduce_launch(cuda_scan *scan, const lines_view *lines, uint32_t extras, uint32_t rows,
+			  scan_counters *counters, GhError *error)
 {
 	cudaStream_t stream = scan->reduce_stream;
 	size_t		sort_bytes = scan->reduce.sort_bytes;
-	uint64_t	threads = (uint64_t) most_chunks(lines->count) * warps_each(scan->view) * 32;
+	const uint32_t *groups = lines->group;
+	const uint32_t *numbers = scan->reduce.numbers;
+	uint64_t	threads;
 	reduce_job	job;
 
-	if (lines->count == 0)
+	if (!scan->view.multiplies)
+		rows = lines->count;
+	if (rows == 0)
 		return GH_OK;
+	if (scan->view.multiplies)
+	{
+		groups = scan->reduce.groups;
+		numbers = scan->reduce.list;
+		GH_TRY(collect_list(scan, lines, extras, scan->reduce.list, scan->reduce.groups, error));
+	}
+	threads = (uint64_t) most_chunks(rows) * warps_each(scan->view) * 32;
 	job.plan = scan->view;
 	job.groups = scan->groups;
 	job.lines = *lines;
 	job.reduce = scan->reduce;
+	job.rows = rows;
+	job.places = lines->count + extras;
 	if (scan->view.nkeys == 0)
-		job.reduce.order = job.reduce.numbers;
+		job.reduce.order = const_cast<uint32_t *>(numbers);
 	job.counters = counters;
 	if (scan->view.nkeys == 0)
 		whole_kernel<<<1, 1, 0, stream>>>(job);
 	else
 	{
-		SCAN_TRY(scan, sort_lines(scan, lines->group, scan->reduce.sort_space, &sort_bytes, lines->count,
+		SCAN_TRY(scan, sort_lines(scan, groups, numbers, scan->reduce.sort_space, &sort_bytes, rows,
 								  group_bits(scan)), error);
-		segments_kernel<<<blocks_for(lines->count), BLOCK_THREADS, 0, stream>>>(job);
+		segments_kernel<<<blocks_for(rows), BLOCK_THREADS, 0, stream>>>(job);
 	}
 	SCAN_TRY(scan, launch_status(), error);
-	short_kernel<<<blocks_of(scan, lines->count), BLOCK_THREADS, 0, stream>>>(job);
+	short_kernel<<<blocks_of(scan, rows), BLOCK_THREADS, 0, stream>>>(job);
 	SCAN_TRY(scan, launch_status(), error);
 	chunk_kernel<<<blocks_of(scan, threads), BLOCK_THREADS, 0, stream>>>(job);
 	SCAN_TRY(scan, launch_status(), error);

@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "memory.cuh"
 #include "scan_device.cuh"
 
 #define ROOM_MIN ((uint64_t) 256)	/* rows */
@@ -156,18 +155,17 @@ records_reserve(cuda_scan *scan, uint64_t more, GhError *error)
 
 /* Rows up to `split` go to one place, the others to the next piece. */
 static __global__ void __launch_bounds__(BLOCK_THREADS)
-append_records_kernel(const lines_view lines, uint32_t nwords, uint64_t *to, uint64_t split,
-					  uint64_t *next, scan_counters *counters)
+append_records_kernel(const lines_view lines, uint32_t places, uint32_t nwords, uint64_t *to,
+					  uint64_t split, uint64_t *next)
 {
-	uint64_t	line = ELEMENT;
-	uint64_t	row;
+	uint64_t	place = ELEMENT;
+	uint32_t	row;
 
-	if (line >= lines.count || lines.state[line] != LINE_LIVE)
+	if (place >= places || !row_at(lines, (uint32_t) place, &row))
 		return;
-	row = append_index(&counters->appended);
-	to = row < split ? to + row * nwords : next + (row - split) * nwords;
+	to = row < split ? to + (uint64_t) row * nwords : next + (row - split) * nwords;
 	for (uint32_t w = 0; w < nwords; w++)
-		to[w] = lines.low[w * lines.stride + line];
+		to[w] = lines.low[w * lines.stride + place];
 }
 
 static const records_piece *
@@ -187,10 +185,11 @@ piece_end(const scan_records *records, const records_piece *piece)
 	return piece == &records->pieces[records->count - 1] ? records->room : piece[1].first;
 }
 
-/* Enqueues the live lines, for which there is room, behind the rows; their number is added later. */
+/* Enqueues the rows of live lines, for which there is room, behind the others; their number is added later. */
 GhStatus
-records_append(cuda_scan *scan, const lines_view *lines, scan_counters *counters, GhError *error)
+records_append(cuda_scan *scan, const lines_view *lines, uint32_t extras, GhError *error)
 {
+	uint32_t	places = lines->count + extras;
 	const scan_records *records = &scan->records;
 	uint32_t	nwords = scan->view.ninputs;
 	uint64_t	first = scan->rows.count;
@@ -201,9 +200,9 @@ records_append(cuda_scan *scan, const lines_view *lines, scan_counters *counters
 		return GH_OK;
 	piece = piece_of(records, first);
 	split = piece_end(records, piece) - first;
-	append_records_kernel<<<blocks_for(lines->count), BLOCK_THREADS, 0, scan->reduce_stream>>>
-		(*lines, nwords, piece->words + (first - piece->first) * nwords, split,
-		 piece_end(records, piece) < records->room ? piece[1].words : nullptr, counters);
+	append_records_kernel<<<blocks_for(places), BLOCK_THREADS, 0, scan->reduce_stream>>>
+		(*lines, places, nwords, piece->words + (first - piece->first) * nwords, split,
+		 piece_end(records, piece) < records->room ? piece[1].words : nullptr);
 	SCAN_TRY(scan, launch_status(), error);
 	return GH_OK;
 }

@@ -9,7 +9,8 @@
  *
  * The table is a table of this engine, of 8-byte keys: their values are numbers of rows or, where
  * that is all there is to a row, the one word that it keeps.  Equal keys keep the number of one of
- * the rows, with a bit that says that there are several.
+ * the rows, with a bit that says that there are several; or, where joins are to find all of them, their
+ * place in a list (scan_chains.cu).
  */
 #include "scan_device.cuh"
 #include "scan_join.cuh"
@@ -72,6 +73,7 @@ rows_destroy(cuda_scan *scan)
 	scan->rows.table = nullptr;
 	scan_free(scan, true, &scan->rows.block);
 	scan_free(scan, true, &scan->rows.texts_block);
+	scan_free(scan, true, &scan->rows.members_block);
 	scan_free(scan, false, &scan->rows.used_block);
 }
 
@@ -186,18 +188,19 @@ rows_reserve(cuda_scan *scan, uint64_t more, GhError *error)
 /* ----------------------------------------------------------------------- rows */
 
 static __global__ void __launch_bounds__(BLOCK_THREADS)
-append_kernel(const lines_view lines, uint32_t nwords, uint64_t first, uint64_t *keys,
-			  uint64_t *words, scan_counters *counters)
+append_kernel(const lines_view lines, uint32_t places, uint32_t nwords, uint64_t first, uint64_t *keys,
+			  uint64_t *words)
 {
-	uint64_t	line = ELEMENT;
+	uint64_t	place = ELEMENT;
+	uint32_t	number;
 	uint64_t	row;
 
-	if (line >= lines.count || lines.state[line] != LINE_LIVE)
+	if (place >= places || !row_at(lines, (uint32_t) place, &number))
 		return;
-	row = first + append_index(&counters->appended);
-	keys[row] = lines.takes[line];
+	row = first + number;
+	keys[row] = lines.takes[place];
 	for (uint32_t w = 0; w < nwords; w++)
-		words[row * nwords + w] = lines.low[w * lines.stride + line];
+		words[row * nwords + w] = lines.low[w * lines.stride + place];
 }
 
 /* Hands live lines back. */
@@ -210,34 +213,40 @@ refuse_kernel(const lines_view lines, uint32_t nlines)
 		lines.state[line] = LINE_NO_GROUP;
 }
 
-/* Enqueues the live lines, which are so many, into the rows that are kept; *refused: they go back. */
 GhStatus
-rows_append(cuda_scan *scan, const lines_view *lines, uint64_t rows, scan_counters *counters,
-			bool *refused, GhError *error)
+rows_refuse(cuda_scan *scan, const lines_view *lines, GhError *error)
 {
+	refuse_kernel<<<blocks_for(lines->count), BLOCK_THREADS, 0, scan->reduce_stream>>>
+		(*lines, lines->count);
+	SCAN_TRY(scan, launch_status(), error);
+	return GH_OK;
+}
+
+/*
+ * Enqueues the rows of live lines, which are so many, into those that are kept, in their order; *refused:
+ * they go back.
+ */
+GhStatus
+rows_append(cuda_scan *scan, const lines_view *lines, uint32_t extras, uint64_t rows, bool *refused,
+			GhError *error)
+{
+	uint32_t	places = lines->count + extras;
 	bool		returned = scan->plan.options.each_row != 0;
 	GhStatus	status = returned ? records_reserve(scan, rows, error) : rows_reserve(scan, rows, error);
 
 	*refused = status == GH_LIMIT || status == GH_NO_MEMORY;
 	if (rows == 0)
 		return GH_OK;
-	if (status == GH_OK && returned)
-	{
-		GH_TRY(records_append(scan, lines, counters, error));
-		scan->rows.count += rows;
-	}
-	else if (status == GH_OK)
-	{
-		append_kernel<<<blocks_for(lines->count), BLOCK_THREADS, 0, scan->reduce_stream>>>
-			(*lines, scan->view.ninputs, scan->rows.count, scan->rows.keys, scan->rows.words,
-			 counters);
-		scan->rows.count += rows;
-	}
-	else if (*refused)
-		refuse_kernel<<<blocks_for(lines->count), BLOCK_THREADS, 0, scan->reduce_stream>>>
-			(*lines, lines->count);
+	if (*refused)
+		return rows_refuse(scan, lines, error);
+	GH_TRY(status);
+	GH_TRY(collect_launch(scan, lines, error));
+	if (returned)
+		GH_TRY(records_append(scan, lines, extras, error));
 	else
-		return status;
+		append_kernel<<<blocks_for(places), BLOCK_THREADS, 0, scan->reduce_stream>>>
+			(*lines, places, scan->view.ninputs, scan->rows.count, scan->rows.keys, scan->rows.words);
+	scan->rows.count += rows;
 	SCAN_TRY(scan, launch_status(), error);
 	return GH_OK;
 }
@@ -376,6 +385,8 @@ insert_numbers(cuda_scan *scan, const make_work *work, uint64_t *keys, GhError *
 	GH_TRY(insert_rows(scan, work->values, keys, error));
 	if (*keys == rows)
 		return GH_OK;
+	if (scan->plan.options.all_matches != 0)
+		return chains_make(scan, error);
 	several_kernel<<<blocks_for(rows), BLOCK_THREADS, 0, scan->reduce_stream>>>
 		(table_make_view(scan->rows.table), scan->rows.keys, rows);
 	SCAN_TRY(scan, launch_status(), error);
@@ -475,6 +486,7 @@ rows_make_table(cuda_scan *scan, GhScanTable *made, GhError *error)
 	if (status == GH_DEVICE_ERROR)
 		*error = scan->error;
 	scan->base.table_made = status == GH_OK;
+	scan->base.several = status == GH_OK && made->keys < made->rows;
 	return status;
 }
 
@@ -488,5 +500,6 @@ rows_table(const cuda_scan *scan)
 	table.words = scan->rows.words;
 	table.row_words = scan->view.ninputs;
 	table.texts = scan->rows.texts.bytes;
+	table.members = reinterpret_cast<const uint32_t *>(scan->rows.members_block.memory);
 	return table;
 }

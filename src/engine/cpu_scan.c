@@ -21,27 +21,6 @@ enum
 	STATE_PAGE					/* the first page that is not done */
 };
 
-typedef struct CpuScan
-{
-	GhScan		base;			/* first */
-	GhHost		host;
-	GhScanPlan	plan;
-	GhCpuScanMemory memory;
-	GhCpuGroups groups;			/* or */
-	GhCpuScanTable table;		/* where there are plan.options.parts */
-	GhVectorBatch batch;
-	void	   *batch_memory;
-	uint32_t	found[GH_VECTOR_ROWS];	/* the rows' groups */
-	uint8_t		came[GH_VECTOR_ROWS];	/* to the joins: 1; behind the first one: 2... */
-	uint16_t   *numbers;		/* of a page's lines that are asked for */
-	uint16_t   *untold;			/* of those that are not known to be visible */
-	GhScanRequest *first;		/* oldest */
-	GhScanRequest *last;
-	uint64_t	lines;			/* of all requests so far */
-	uint64_t	counted;
-	bool		made;			/* the table, or tried to */
-} CpuScan;
-
 /* -------------------------------------------------------------------- a page */
 
 /* The lines of a page that is asked for, by what is to be done with them. */
@@ -53,7 +32,7 @@ typedef struct Lines
 
 /* A line that is asked for; false: the page is not to be trusted. */
 static bool
-list_line(CpuScan *scan, const GhScanPage *page, uint32_t page_lines, uint32_t number, Lines *lines)
+list_line(GhCpuScan *scan, const GhScanPage *page, uint32_t page_lines, uint32_t number, Lines *lines)
 {
 	GhScanSeen	seen = GH_SCAN_VISIBLE;
 	GhPageTuple tuple;
@@ -75,7 +54,7 @@ list_line(CpuScan *scan, const GhScanPage *page, uint32_t page_lines, uint32_t n
 
 /* The lines that are asked for; false: the page does not have them, or is not to be trusted. */
 static bool
-list_lines(CpuScan *scan, const GhScanRequest *request, const GhScanPage *page, Lines *lines)
+list_lines(GhCpuScan *scan, const GhScanRequest *request, const GhScanPage *page, Lines *lines)
 {
 	const uint8_t *bytes = page->page;
 	uint32_t	page_lines = gh_page_lines(bytes, scan->plan.options.page_bytes);
@@ -99,42 +78,41 @@ hand_back(GhScanRequest *request, uint32_t page, uint32_t line)
 	request->nback++;
 }
 
-/* Finds or makes the groups of the live rows, or makes one of each; those that get none go back. */
-static void
-find_groups(CpuScan *scan, GhScanRequest *request)
+uint32_t
+gh_cpu_scan_find_groups(GhCpuScan *scan, const GhVectorBatch *batch, uint32_t *found)
 {
 	const GhScanOptions *options = &scan->plan.options;
 	GhValue		values[GH_SCAN_KEYS_MAX];
+	uint32_t	none = 0;
 
-	for (uint32_t i = 0; i < scan->batch.nrows; i++)
+	for (uint32_t i = 0; i < batch->nrows; i++)
 	{
-		if (scan->batch.state[i] != GH_ROW_LIVE)
+		if (batch->state[i] != GH_ROW_LIVE)
 			continue;
 		for (uint32_t k = 0; k < options->nkeys; k++)
 		{
-			const GhVector *vector = &scan->batch.vectors[options->keys[k].vector];
+			const GhVector *vector = &batch->vectors[options->keys[k].vector];
 			bool		wide = gh_scan_has_high(options->keys[k].value_class);
 
 			values[k].low = vector->low[i];
 			values[k].high = wide ? vector->high[i] : 0;
 			values[k].null = vector->null[i];
 		}
-		scan->found[i] = options->each_row != 0 ? gh_cpu_group_add(&scan->groups, values) :
+		found[i] = options->each_row != 0 ? gh_cpu_group_add(&scan->groups, values) :
 			gh_cpu_group_find(&scan->groups, values);
-		if (scan->found[i] == GH_CPU_NO_GROUP)
+		if (found[i] == GH_CPU_NO_GROUP)
 		{
-			scan->batch.state[i] = GH_ROW_BACK;
-			request->no_group++;
+			batch->state[i] = GH_ROW_BACK;
+			none++;
 		}
 	}
+	return none;
 }
 
-/* Rows with a value that no engine sums go back. */
-static void
-check_sums(CpuScan *scan)
+void
+gh_cpu_scan_check_sums(const GhCpuScan *scan, const GhVectorBatch *batch)
 {
 	const GhScanOptions *options = &scan->plan.options;
-	const GhVectorBatch *batch = &scan->batch;
 
 	for (uint32_t a = 0; a < options->naggregates; a++)
 	{
@@ -149,35 +127,36 @@ check_sums(CpuScan *scan)
 	}
 }
 
-/* Puts the live rows into the table; those for which there is no memory go back. */
-static void
-add_to_table(CpuScan *scan, GhScanRequest *request)
+uint32_t
+gh_cpu_scan_add_to_table(GhCpuScan *scan, const GhVectorBatch *batch)
 {
 	const GhScanOptions *options = &scan->plan.options;
+	uint32_t	none = 0;
 
-	for (uint32_t i = 0; i < scan->batch.nrows; i++)
+	for (uint32_t i = 0; i < batch->nrows; i++)
 	{
 		uint64_t	key;
 
-		if (scan->batch.state[i] != GH_ROW_LIVE)
+		if (batch->state[i] != GH_ROW_LIVE)
 			continue;
-		if (!gh_cpu_scan_key(options->parts, options->nparts, &scan->batch, i, &key))
-			scan->batch.state[i] = GH_ROW_DROPPED;
-		else if (!gh_cpu_table_add(&scan->table, key, &scan->batch, i))
+		if (!gh_cpu_scan_key(options->parts, options->nparts, batch, i, &key))
+			batch->state[i] = GH_ROW_DROPPED;
+		else if (!gh_cpu_table_add(&scan->table, key, batch, i))
 		{
-			scan->batch.state[i] = GH_ROW_BACK;
-			request->no_group++;
+			batch->state[i] = GH_ROW_BACK;
+			none++;
 		}
 	}
+	return none;
 }
 
 static void
-add_to_groups(CpuScan *scan, GhScanRequest *request)
+add_to_groups(GhCpuScan *scan, GhScanRequest *request)
 {
 	const GhScanOptions *options = &scan->plan.options;
 
-	check_sums(scan);
-	find_groups(scan, request);
+	gh_cpu_scan_check_sums(scan, &scan->batch);
+	request->no_group += gh_cpu_scan_find_groups(scan, &scan->batch, scan->found);
 	gh_cpu_aggregate(options->aggregates, options->naggregates, &scan->batch, scan->found,
 					 scan->groups.states);
 	for (uint32_t i = 0; i < scan->batch.nrows; i++)
@@ -187,39 +166,52 @@ add_to_groups(CpuScan *scan, GhScanRequest *request)
 
 /* Rows that are live have come one step further. */
 static void
-note_live(CpuScan *scan)
+note_live(GhCpuScan *scan)
 {
 	for (uint32_t i = 0; i < scan->batch.nrows; i++)
 		scan->came[i] += scan->batch.state[i] == GH_ROW_LIVE;
 }
 
+/* Counts the rows of which joins make several, all at once, or hands them back. */
 static void
-run_and_join(CpuScan *scan)
+count_several(GhCpuScan *scan, GhScanRequest *request)
+{
+	for (uint32_t i = 0; i < scan->batch.nrows; i++)
+		if (scan->several[i] != 0 && !gh_cpu_matches_count(scan, request, i))
+			scan->batch.state[i] = GH_ROW_BACK;
+}
+
+static void
+run_and_join(GhCpuScan *scan, GhScanRequest *request)
 {
 	const GhScanOptions *options = &scan->plan.options;
 
 	memset(scan->came, 0, sizeof(scan->came));
+	memset(scan->several, 0, sizeof(scan->several));
 	(void) gh_program_run_part(options->program, &scan->batch, 0, options->joins_at);
 	note_live(scan);
 	for (uint32_t j = 0; j < options->njoins; j++)
 	{
-		gh_cpu_scan_join(&options->joins[j], &((CpuScan *) options->joins[j].table)->table,
-						 &scan->batch);
+		gh_cpu_scan_join(&options->joins[j], gh_cpu_joined_table(&options->joins[j]), &scan->batch,
+						 gh_scan_join_multiplies(options, j) ? scan->several : NULL);
 		note_live(scan);
 	}
+	/* as long as the rows are what they were before the joins */
+	if (scan->matches != NULL)
+		count_several(scan, request);
 	(void) gh_program_run_part(options->program, &scan->batch, options->joins_at,
 							   options->program->ninstructions);
 }
 
 /* Counts the rows of a batch, whose lines' numbers are these, or hands them back. */
 static void
-count_batch(CpuScan *scan, GhScanRequest *request, uint32_t page, const uint16_t *numbers)
+count_batch(GhCpuScan *scan, GhScanRequest *request, uint32_t page, const uint16_t *numbers)
 {
 	bool		lists = scan->plan.options.lists_rows != 0;
 
-	run_and_join(scan);
+	run_and_join(scan, request);
 	if (scan->plan.options.nparts > 0)
-		add_to_table(scan, request);
+		request->no_group += gh_cpu_scan_add_to_table(scan, &scan->batch);
 	else if (!lists)
 		add_to_groups(scan, request);
 	for (uint32_t i = 0; i < scan->batch.nrows; i++)
@@ -229,6 +221,8 @@ count_batch(CpuScan *scan, GhScanRequest *request, uint32_t page, const uint16_t
 			hand_back(request, page, numbers[i]);
 			continue;
 		}
+		if (scan->several[i] != 0)
+			continue;
 		if (lists && scan->batch.state[i] == GH_ROW_LIVE)
 			hand_back(request, page, numbers[i] | GH_SCAN_LIVE);
 		request->counted += scan->batch.state[i] == GH_ROW_LIVE;
@@ -240,7 +234,7 @@ count_batch(CpuScan *scan, GhScanRequest *request, uint32_t page, const uint16_t
 
 /* Loads the page's rows, and counts them; false: it is not to be trusted. */
 static bool
-go_over_page(CpuScan *scan, GhScanRequest *request, uint32_t page, uint32_t nlines, bool count)
+go_over_page(GhCpuScan *scan, GhScanRequest *request, uint32_t page, uint32_t nlines, bool count)
 {
 	for (uint32_t at = 0; at < nlines; at += GH_VECTOR_ROWS)
 	{
@@ -258,7 +252,7 @@ go_over_page(CpuScan *scan, GhScanRequest *request, uint32_t page, uint32_t nlin
 
 /* Puts the lines that are not known to be visible among those of the page that went back, from first on. */
 static void
-hand_back_untold(CpuScan *scan, GhScanRequest *request, uint32_t page, uint64_t first, uint32_t nuntold)
+hand_back_untold(GhCpuScan *scan, GhScanRequest *request, uint32_t page, uint64_t first, uint32_t nuntold)
 {
 	uint64_t	from = request->nback;
 	uint64_t	to = from + nuntold;
@@ -281,7 +275,7 @@ hand_back_untold(CpuScan *scan, GhScanRequest *request, uint32_t page, uint64_t 
 }
 
 static void
-do_page(CpuScan *scan, GhScanRequest *request, uint32_t page)
+do_page(GhCpuScan *scan, GhScanRequest *request, uint32_t page)
 {
 	uint64_t	first = request->nback;
 	uint64_t	counted = request->counted;
@@ -312,7 +306,7 @@ next_in_queue(const GhScanRequest *request)
 static GhStatus
 cpu_scan_submit(GhScan *handle, GhScanRequest *request)
 {
-	CpuScan    *scan = (CpuScan *) handle;
+	GhCpuScan  *scan = (GhCpuScan *) handle;
 	uint64_t	lines;
 	GhStatus	status;
 
@@ -342,7 +336,7 @@ cpu_scan_submit(GhScan *handle, GhScanRequest *request)
 
 /* One slice of the oldest request. */
 static GhStatus
-do_slice(CpuScan *scan, GhScanRequest *request)
+do_slice(GhCpuScan *scan, GhScanRequest *request)
 {
 	uint32_t	page = (uint32_t) request->engine_state[STATE_PAGE];
 
@@ -355,7 +349,7 @@ do_slice(CpuScan *scan, GhScanRequest *request)
 }
 
 static void
-advance_queue(CpuScan *scan)
+advance_queue(GhCpuScan *scan)
 {
 	GhScanRequest *request = scan->first;
 	GhStatus	status = do_slice(scan, request);
@@ -372,7 +366,7 @@ static GhStatus
 cpu_scan_poll(GhScanRequest *request)
 {
 	if (request->status == GH_BUSY && request->scan != NULL)
-		advance_queue((CpuScan *) request->scan);
+		advance_queue((GhCpuScan *) request->scan);
 	return request->status;
 }
 
@@ -390,7 +384,7 @@ static GhStatus
 cpu_scan_results(GhScan *handle, GhCursor *cursor, size_t capacity, void *buffer, size_t *bytes,
 				 GhError *error)
 {
-	CpuScan    *scan = (CpuScan *) handle;
+	GhCpuScan  *scan = (GhCpuScan *) handle;
 	const GhCpuGroups *groups = &scan->groups;
 	uint32_t	naggregates = scan->plan.options.naggregates;
 	size_t		needed;
@@ -422,7 +416,7 @@ cpu_scan_results(GhScan *handle, GhCursor *cursor, size_t capacity, void *buffer
 static GhStatus
 cpu_scan_make_table(GhScan *handle, GhScanTable *table, GhError *error)
 {
-	CpuScan    *scan = (CpuScan *) handle;
+	GhCpuScan  *scan = (GhCpuScan *) handle;
 	GhStatus	status;
 
 	if (scan->plan.options.nparts == 0 || scan->made)
@@ -433,13 +427,14 @@ cpu_scan_make_table(GhScan *handle, GhScanTable *table, GhError *error)
 	scan->made = true;
 	status = gh_cpu_table_make(&scan->table, table, error);
 	scan->base.table_made = status == GH_OK;
+	scan->base.several = status == GH_OK && table->keys < table->rows;
 	return status;
 }
 
 static GhStatus
 cpu_scan_stats(GhScan *handle, GhScanStats *stats, GhError *error)
 {
-	const CpuScan *scan = (const CpuScan *) handle;
+	const GhCpuScan *scan = (const GhCpuScan *) handle;
 
 	(void) error;
 	stats->groups = scan->plan.options.nparts > 0 ? scan->table.count : scan->groups.count;
@@ -455,10 +450,11 @@ cpu_scan_stats(GhScan *handle, GhScanStats *stats, GhError *error)
 static void
 cpu_scan_destroy(GhScan *handle)
 {
-	CpuScan    *scan = (CpuScan *) handle;
+	GhCpuScan  *scan = (GhCpuScan *) handle;
 
 	if (scan == NULL)
 		return;
+	gh_cpu_matches_drop(scan);
 	gh_cpu_groups_drop(&scan->groups);
 	gh_cpu_table_drop(&scan->table);
 	gh_scan_plan_drop(&scan->plan);
@@ -469,10 +465,11 @@ cpu_scan_destroy(GhScan *handle)
 }
 
 static GhStatus
-make_contents(CpuScan *scan, GhError *error)
+make_contents(GhCpuScan *scan, GhError *error)
 {
 	const GhScanOptions *options = &scan->plan.options;
 	size_t		bytes = (gh_batch_bytes(options->program) + 63) & ~(size_t) 63;
+	GhStatus	status;
 
 	scan->numbers = malloc(options->page_bytes / GH_LINE_BYTES * sizeof(uint16_t));
 	scan->untold = malloc(options->page_bytes / GH_LINE_BYTES * sizeof(uint16_t));
@@ -481,6 +478,9 @@ make_contents(CpuScan *scan, GhError *error)
 		return gh_error_set(error, GH_NO_MEMORY, "out of memory for a scan's handle");
 	gh_batch_prepare(&scan->batch, options->program, scan->batch_memory);
 	scan->memory.limit = options->memory_limit;
+	status = gh_cpu_matches_init(scan, error);
+	if (status != GH_OK)
+		return status;
 	if (options->nparts == 0)
 		return gh_cpu_groups_init(&scan->groups, &scan->memory, &scan->plan, error);
 	gh_cpu_table_init(&scan->table, &scan->memory, &scan->plan);
@@ -490,13 +490,13 @@ make_contents(CpuScan *scan, GhError *error)
 static GhStatus
 cpu_scan_create(const GhHost *host, const GhScanOptions *options, GhScan **handle, GhError *error)
 {
-	CpuScan    *scan;
+	GhCpuScan  *scan;
 	GhStatus	status;
 
 	*handle = NULL;
 	if (host == NULL || host->alloc == NULL || host->free == NULL || host->address == NULL)
 		return gh_error_set(error, GH_INVALID, "the CPU engine needs a host's memory");
-	scan = calloc(1, sizeof(CpuScan));
+	scan = calloc(1, sizeof(GhCpuScan));
 	if (scan == NULL)
 		return gh_error_set(error, GH_NO_MEMORY, "out of memory for a scan's handle");
 	scan->base.engine = &gh_cpu_scans;

@@ -82,7 +82,7 @@ extern uint32_t gh_cpu_group_add(GhCpuGroups *groups, const GhValue *values);
 typedef struct GhCpuEntry
 {
 	uint64_t	key;
-	uint64_t	several;		/* 1: it is the first of several with the key */
+	uint64_t	next;			/* one more than the number of the next one with the key; 0: there is none */
 	uint64_t	nulls[GH_SCAN_KEPT_MAX / 64];	/* bit k: value k is NULL */
 } GhCpuEntry;
 
@@ -114,6 +114,8 @@ extern bool gh_cpu_table_add(GhCpuScanTable *table, uint64_t key, const GhVector
 extern GhStatus gh_cpu_table_make(GhCpuScanTable *table, GhScanTable *made, GhError *error);
 /* The first entry of the key, or NULL; the table was made. */
 extern const GhCpuEntry *gh_cpu_table_find(const GhCpuScanTable *table, uint64_t key);
+/* The next one with the key, or NULL. */
+extern const GhCpuEntry *gh_cpu_table_next(const GhCpuScanTable *table, const GhCpuEntry *entry);
 extern bool gh_cpu_table_value(const GhCpuScanTable *table, const GhCpuEntry *entry,
 							   uint32_t kept, GhScanValue *value);
 
@@ -122,8 +124,65 @@ extern bool gh_cpu_table_value(const GhCpuScanTable *table, const GhCpuEntry *en
 /* A row's key; false: a part is NULL. */
 extern bool gh_cpu_scan_key(const GhScanPart *parts, uint32_t nparts, const GhVectorBatch *batch,
 							uint32_t row, uint64_t *key);
-/* Joins the rows that are live with a table: drops some, hands some back, fills columns. */
+/* Fills the columns that a match fills, or, where entry is NULL, with NULL. */
+extern void gh_cpu_scan_fill(const GhScanJoin *join, const GhCpuScanTable *table,
+							 const GhCpuEntry *entry, const GhVectorBatch *batch, uint32_t row);
+/* May a row without a match go on, or one with some? */
+extern bool gh_cpu_scan_goes_on(const GhScanJoin *join, const GhCpuEntry *entry);
+/*
+ * Joins the rows that are live with a table: drops some, hands some back, fills columns.  Where several is
+ * not NULL, rows with several matches are noted there, and dropped.
+ */
 extern void gh_cpu_scan_join(const GhScanJoin *join, const GhCpuScanTable *table,
-							 GhVectorBatch *batch);
+							 GhVectorBatch *batch, uint8_t *several);
+
+/* ------------------------------------------------------ a scan: cpu_scan.c */
+
+struct GhCpuMatches;
+
+typedef struct GhCpuScan
+{
+	GhScan		base;			/* first */
+	GhHost		host;
+	GhScanPlan	plan;
+	GhCpuScanMemory memory;
+	GhCpuGroups groups;			/* or */
+	GhCpuScanTable table;		/* where there are plan.options.parts */
+	GhVectorBatch batch;
+	void	   *batch_memory;
+	uint32_t	found[GH_VECTOR_ROWS];	/* the rows' groups */
+	uint8_t		came[GH_VECTOR_ROWS];	/* to the joins: 1; behind the first one: 2... */
+	uint8_t		several[GH_VECTOR_ROWS];	/* 1: a row that joins make several of */
+	struct GhCpuMatches *matches;	/* where joins may do that; else NULL */
+	uint16_t   *numbers;		/* of a page's lines that are asked for */
+	uint16_t   *untold;			/* of those that are not known to be visible */
+	GhScanRequest *first;		/* oldest */
+	GhScanRequest *last;
+	uint64_t	lines;			/* of all requests so far */
+	uint64_t	counted;
+	bool		made;			/* the table, or tried to */
+} GhCpuScan;
+
+static inline const GhCpuScanTable *
+gh_cpu_joined_table(const GhScanJoin *join)
+{
+	return &((const GhCpuScan *) join->table)->table;
+}
+
+/* Hands rows of a batch back that have a value which no engine sums. */
+extern void gh_cpu_scan_check_sums(const GhCpuScan *scan, const GhVectorBatch *batch);
+/*
+ * Finds or makes the groups of the live rows, or puts them into the table.  Those for which there is no
+ * memory go back, and are how many is returned.
+ */
+extern uint32_t gh_cpu_scan_find_groups(GhCpuScan *scan, const GhVectorBatch *batch, uint32_t *found);
+extern uint32_t gh_cpu_scan_add_to_table(GhCpuScan *scan, const GhVectorBatch *batch);
+
+/* ----------------------------- rows with several matches: cpu_scan_matches.c */
+
+extern GhStatus gh_cpu_matches_init(GhCpuScan *scan, GhError *error);
+extern void gh_cpu_matches_drop(GhCpuScan *scan);
+/* A row of scan->batch, as it came to the joins; false: it goes back. */
+extern bool gh_cpu_matches_count(GhCpuScan *scan, GhScanRequest *request, uint32_t row);
 
 #endif							/* GPUHASH_CPU_SCAN_H */

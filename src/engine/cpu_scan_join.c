@@ -20,10 +20,9 @@ gh_cpu_scan_key(const GhScanPart *parts, uint32_t nparts, const GhVectorBatch *b
 	return true;
 }
 
-/* entry: NULL where there is no match. */
-static void
-fill_columns(const GhScanJoin *join, const GhCpuScanTable *table, const GhCpuEntry *entry,
-			 const GhVectorBatch *batch, uint32_t row)
+void
+gh_cpu_scan_fill(const GhScanJoin *join, const GhCpuScanTable *table, const GhCpuEntry *entry,
+				 const GhVectorBatch *batch, uint32_t row)
 {
 	for (uint32_t f = 0; f < join->nfills; f++)
 	{
@@ -39,8 +38,17 @@ fill_columns(const GhScanJoin *join, const GhCpuScanTable *table, const GhCpuEnt
 	}
 }
 
+bool
+gh_cpu_scan_goes_on(const GhScanJoin *join, const GhCpuEntry *entry)
+{
+	if (entry == NULL)
+		return join->kind == GH_SCAN_LEFT || join->kind == GH_SCAN_ANTI;
+	return join->kind != GH_SCAN_ANTI;
+}
+
 void
-gh_cpu_scan_join(const GhScanJoin *join, const GhCpuScanTable *table, GhVectorBatch *batch)
+gh_cpu_scan_join(const GhScanJoin *join, const GhCpuScanTable *table, GhVectorBatch *batch,
+				 uint8_t *several)
 {
 	bool		all = join->kind == GH_SCAN_INNER || join->kind == GH_SCAN_LEFT;
 
@@ -53,12 +61,15 @@ gh_cpu_scan_join(const GhScanJoin *join, const GhCpuScanTable *table, GhVectorBa
 			continue;
 		if (gh_cpu_scan_key(join->parts, join->nparts, batch, i, &key))
 			entry = gh_cpu_table_find(table, key);
-		if (all && entry != NULL && entry->several != 0)
-			batch->state[i] = GH_ROW_BACK;
-		else if (entry == NULL ? join->kind == GH_SCAN_INNER || join->kind == GH_SCAN_SEMI :
-				 join->kind == GH_SCAN_ANTI)
-			batch->state[i] = GH_ROW_DROPPED;
+		if (all && entry != NULL && entry->next != 0)
+		{
+			batch->state[i] = several == NULL ? GH_ROW_BACK : GH_ROW_DROPPED;
+			if (several != NULL)
+				several[i] = 1;
+		}
+		else if (gh_cpu_scan_goes_on(join, entry))
+			gh_cpu_scan_fill(join, table, entry, batch, i);
 		else
-			fill_columns(join, table, entry, batch, i);
+			batch->state[i] = GH_ROW_DROPPED;
 	}
 }

@@ -1,7 +1,7 @@
 /*
  * cpu_scan_table.c
  *		The table that a scan on the CPU makes: rows with their keys and values, and a hash table
- *		with linear probing over the first row of each key.
+ *		with linear probing over the first row of each key, from which a list leads to the others.
  */
 #include "cpu_scan.h"
 
@@ -149,19 +149,23 @@ gh_cpu_table_make(GhCpuScanTable *table, GhScanTable *made, GhError *error)
 	memset(table->slots, 0, nslots * sizeof(uint64_t));
 	made->rows = table->count;
 	made->keys = 0;
-	for (uint64_t i = 0; i < table->count; i++)
+	/* from the last one on: each becomes the first of its key */
+	for (uint64_t i = table->count; i-- > 0;)
 	{
-		uint64_t   *slot = find_slot(table, entry_at(table, i)->key);
+		GhCpuEntry *entry = entry_at(table, i);
+		uint64_t   *slot = find_slot(table, entry->key);
 
-		if (*slot != 0)
-		{
-			entry_at(table, *slot - 1)->several = 1;
-			continue;
-		}
+		made->keys += *slot == 0;
+		entry->next = *slot;
 		*slot = i + 1;
-		made->keys++;
 	}
 	return GH_OK;
+}
+
+const GhCpuEntry *
+gh_cpu_table_next(const GhCpuScanTable *table, const GhCpuEntry *entry)
+{
+	return entry->next == 0 ? NULL : entry_at(table, entry->next - 1);
 }
 
 const GhCpuEntry *

@@ -10,13 +10,17 @@
  * groups are fetched, as records that the caller merges with those of other scans and of the rows
  * that it was handed back.
  *
+ * A row with several matches in such a join goes on once with each, and is as many rows from there on, also
+ * where rows are counted.  All that becomes of it is counted, or it is handed back.
+ *
  * A scan may make a table in place of groups, for the joins of others: of the rows that are live at
  * the end, by a key of up to 64 bits, with some of their values.  Or each row that is live at the end is a
  * group of its own: rows out in place of groups.  Or which rows are live is all that is told.
  *
  * Rows that an engine cannot do as PostgreSQL does are handed back, and are in no group or table:
  * what page.h and program.h say of it; a value in a sum that is very large (gh_scan_fits()); several
- * matches in a join that is to return them all; a new group, or a table's row, without memory.
+ * matches in a join that is to return them all, where the table is not made for that, rows are listed, or
+ * there are too many (GH_SCAN_MATCHES_MAX); a new group, or a table's row, without memory.
  * Handing a row back is always right.  A page that no heap has, or that is not of the shape, is handed
  * back whole.
  *
@@ -47,7 +51,8 @@ extern "C" {
 #define GH_SCAN_KEPT_MAX GH_PROGRAM_VECTORS_MAX
 #define GH_SCAN_PAGES_MAX 65536 /* of a request */
 #define GH_SCAN_LINES_MAX (1 << 24) /* of all pages of a request */
-#define GH_SCAN_ROWS_MAX (UINT64_C(1) << 40)	/* lines of all requests of a scan */
+#define GH_SCAN_ROWS_MAX (UINT64_C(1) << 40)	/* lines of all requests of a scan, and rows that are counted */
+#define GH_SCAN_MATCHES_MAX 4096	/* rows that one becomes by joins */
 
 /* What makes groups.  Equal are NULLs, -0 and 0, all NaNs. */
 typedef struct GhScanKey
@@ -128,6 +133,7 @@ typedef struct GhScanOptions
 	const GhScanPart *parts;	/* of its key */
 	uint32_t	nkept;
 	const uint16_t *kept;		/* vectors whose values the table has */
+	uint32_t	all_matches;	/* of a table: 1: joins find all rows of a key; 0: that there are several */
 	uint64_t	groups;			/* or rows of the table, expected; 0: not known */
 	uint64_t	memory_limit;	/* bytes that groups, or a table, may take; 0: no limit */
 	uint64_t	seed;			/* of the hash of keys */
@@ -293,6 +299,7 @@ struct GhScan
 	/* for checks of the joins with its table, by the engine that has that: */
 	const struct GhScanPlan *plan;
 	bool		table_made;
+	bool		several;		/* rows of the table have the same key */
 };
 
 /* cpu_scan.c */
@@ -330,6 +337,8 @@ extern bool gh_scan_record_put(const GhScanPlan *plan, const GhScanGroup *group,
  */
 extern GhStatus gh_scan_joins_check(const GhScanPlan *plan, const GhScanEngine *engine,
 									GhError *error);
+/* May a row become several in this join? */
+extern bool gh_scan_join_multiplies(const GhScanOptions *options, uint32_t j);
 
 #ifdef __cplusplus
 }

@@ -55,6 +55,9 @@ check_own_table(const GhScanPlan *plan, GhError *error)
 	if (options->nparts == 0 && options->nkept > 0)
 		return gh_error_set(error, GH_INVALID, "a scan that makes no table keeps %u values",
 							options->nkept);
+	if (options->all_matches > (options->nparts > 0))
+		return gh_error_set(error, GH_INVALID, "joins are to find all rows (%u) of a table with a key of "
+							"%u parts", options->all_matches, options->nparts);
 	if (options->nparts > 0 && options->nkeys + options->naggregates > 0)
 		return gh_error_set(error, GH_INVALID, "a scan that makes a table has %u keys of groups and "
 							"%u aggregates", options->nkeys, options->naggregates);
@@ -167,6 +170,15 @@ hold_before_joins(const GhScanPlan *plan, Held *held, GhError *error)
 		held->classes[i] = 0;
 	}
 	return GH_OK;
+}
+
+bool
+gh_scan_join_multiplies(const GhScanOptions *options, uint32_t j)
+{
+	const GhScanJoin *join = &options->joins[j];
+
+	return (join->kind == GH_SCAN_INNER || join->kind == GH_SCAN_LEFT) && join->table->several &&
+		join->table->plan->options.all_matches != 0 && options->lists_rows == 0;
 }
 
 GhStatus

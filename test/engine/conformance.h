@@ -371,6 +371,7 @@ extern const Test scan_refused_tests[];
 extern const Test scan_hinted_tests[];
 extern const Test scan_join_tests[];
 extern const Test scan_join_refused_tests[];
+extern const Test scan_matches_tests[];
 extern const Test scan_time_tests[];
 extern const Test scan_join_time_tests[];
 

@@ -7,13 +7,6 @@
 
 #include <math.h>
 
-typedef enum Fate
-{
-	FATE_DROPPED,
-	FATE_BACK,
-	FATE_COUNTED
-} Fate;
-
 /* --------------------------------------------------------------------- a row */
 
 /* False: it is handed back. */
@@ -95,60 +88,97 @@ same_keys(const GhScanPart *a, const GhValue *a_values, const GhScanPart *b,
 	return true;
 }
 
-static Fate
-join_row(const Side *side, uint32_t j, GhValue *values)
+/* What becomes of one row of a page. */
+typedef struct Becoming
 {
-	const GhScanJoin *join = &side->joins[j];
-	const Side *table = side->tables[j];
-	const ModelRow *match = NULL;
-	uint64_t	matches = 0;
+	Context    *c;
+	Side	   *side;			/* rows are appended to its rows */
+	uint64_t	joined[GH_SCAN_JOINS_MAX];	/* rows behind each join */
+	uint64_t	looks;			/* at rows of tables, for all rows */
+	uint64_t	most_looks;
+	bool		back;			/* or there were too many looks */
+} Becoming;
 
-	for (uint64_t i = 0; i < table->nrows && !key_is_null(join->parts, join->nparts, values); i++)
-		if (same_keys(join->parts, values, table->parts, table->rows[i].values, join->nparts))
-		{
-			match = &table->rows[i];
-			matches++;
-		}
-	if (join->kind == GH_SCAN_SEMI || join->kind == GH_SCAN_ANTI)
-		return (matches > 0) == (join->kind == GH_SCAN_SEMI) ? FATE_COUNTED : FATE_DROPPED;
-	if (matches > 1)
-		return FATE_BACK;
-	if (matches == 0 && join->kind == GH_SCAN_INNER)
-		return FATE_DROPPED;
-	for (uint32_t f = 0; f < join->nfills; f++)
+static void
+keep_row(Side *side, const GhValue *values)
+{
+	if (side->nrows == side->room)
 	{
-		GhValue		null = {0, 0, 1};
-
-		values[join->fills[f].column] = match == NULL ? null :
-			match->values[table->kept[join->fills[f].kept]];
+		side->room = 2 * side->room + 64;
+		side->rows = realloc(side->rows, side->room * sizeof(ModelRow));
+		if (side->rows == NULL)
+			exit(2);
 	}
-	return FATE_COUNTED;
+	memcpy(side->rows[side->nrows++].values, values, sizeof(ModelRow));
 }
 
-/* *came: to the joins, 1; behind the first one, 2... */
-static Fate
-row_fate(Context *c, const Side *side, uint32_t p, uint32_t t, GhValue *values, uint32_t *came)
+/* A row that came as far as join j, and whatever becomes of it. */
+static void
+go_on(Becoming *becoming, uint32_t j, const GhValue *came)
 {
-	const GhScanOptions *options = &side->trial.options;
+	const Side *side = becoming->side;
+	const GhScanJoin *join = &side->joins[j];
+	GhValue		values[GH_PROGRAM_VECTORS_MAX];
+	uint64_t	matches = 0;
 
-	*came = 0;
-	if (!load_row(side, p, t, values))
-		return FATE_BACK;
-	if (!run_row(c, side, 0, options->joins_at, values))
-		return FATE_DROPPED;
-	*came = 1;
-	for (uint32_t j = 0; j < options->njoins; j++)
+	memcpy(values, came, sizeof(values));
+	if (j == side->trial.options.njoins)
 	{
-		Fate		fate = join_row(side, j, values);
-
-		if (fate != FATE_COUNTED)
-			return fate;
-		++*came;
+		if (run_row(becoming->c, side, side->trial.options.joins_at,
+					side->trial.program->ninstructions, values) &&
+			!key_is_null(side->parts, side->trial.options.nparts, values))
+			keep_row(becoming->side, values);
+		return;
 	}
-	if (!run_row(c, side, options->joins_at, side->trial.program->ninstructions, values) ||
-		key_is_null(side->parts, options->nparts, values))
-		return FATE_DROPPED;
-	return FATE_COUNTED;
+	becoming->looks += side->tables[j]->nrows;
+	becoming->back |= becoming->looks > becoming->most_looks;
+	for (uint64_t i = 0; i < side->tables[j]->nrows && !becoming->back; i++)
+	{
+		const ModelRow *match = &side->tables[j]->rows[i];
+
+		if (key_is_null(join->parts, join->nparts, came) ||
+			!same_keys(join->parts, came, side->tables[j]->parts, match->values, join->nparts))
+			continue;
+		matches++;
+		if (join->kind >= GH_SCAN_SEMI)
+			break;
+		if ((matches > 1 && side->tables[j]->trial.options.all_matches == 0) ||
+			++becoming->joined[j] > GH_SCAN_MATCHES_MAX)
+		{
+			becoming->back = true;
+			return;
+		}
+		for (uint32_t f = 0; f < join->nfills; f++)
+			values[join->fills[f].column] = match->values[side->tables[j]->kept[join->fills[f].kept]];
+		go_on(becoming, j + 1, values);
+	}
+	/* with its matches it went on; else it does so alone, or not at all */
+	if (becoming->back || join->kind == GH_SCAN_INNER ||
+		(matches > 0) != (join->kind == GH_SCAN_SEMI))
+		return;
+	for (uint32_t f = 0; f < join->nfills; f++)
+		values[join->fills[f].column] = (GhValue) {0, 0, 1};
+	becoming->back = ++becoming->joined[j] > GH_SCAN_MATCHES_MAX;
+	if (!becoming->back)
+		go_on(becoming, j + 1, values);
+}
+
+/* What becomes of a tuple: *passed: it came to the joins.  False: it is handed back. */
+static bool
+become(Becoming *becoming, uint32_t p, uint32_t t, bool *passed)
+{
+	Side	   *side = becoming->side;
+	GhValue		values[GH_PROGRAM_VECTORS_MAX] = {{0, 0, 0}};
+
+	*passed = false;
+	memset(becoming->joined, 0, sizeof(becoming->joined));
+	becoming->back = false;
+	if (!load_row(side, p, t, values))
+		return false;
+	*passed = run_row(becoming->c, side, 0, side->trial.options.joins_at, values);
+	if (*passed)
+		go_on(becoming, 0, values);
+	return !becoming->back;
 }
 
 /* -------------------------------------------------------------------- all rows */
@@ -175,41 +205,69 @@ lacked_memory(const Side *side, uint32_t p, uint32_t line)
 	return false;
 }
 
-void
-side_model(Context *c, Side *side)
+/* False: there would be more rows, or looks at rows of tables, than so many. */
+static bool
+model_rows(Context *c, Side *side, uint64_t most, uint64_t most_looks)
 {
 	const Trial *trial = &side->trial;
-	uint64_t	most = 1;
+	Becoming	becoming = {.c = c,.side = side,.most_looks = most_looks};
+	uint64_t	lines = 1;
 
 	for (uint32_t p = 0; p < trial->npages; p++)
-		most += trial->written[p].ntuples;
-	side->rows = make_memory(most * sizeof(ModelRow));
-	side->back = make_memory(most * sizeof(GhScanRow));
-	side->nrows = side->nback = side->passed = 0;
+		lines += trial->written[p].ntuples;
+	side->rows = NULL;
+	side->back = make_memory(lines * sizeof(GhScanRow));
+	side->nrows = side->nback = side->passed = side->room = side->multiplied = 0;
 	memset(side->joined, 0, sizeof(side->joined));
 	for (uint32_t p = 0; p < trial->npages; p++)
-		for (uint32_t t = 0; t < trial->written[p].ntuples; t++)
+		for (uint32_t t = 0; t < trial->written[p].ntuples && side->nrows <= most &&
+			 becoming.looks <= most_looks; t++)
 		{
 			uint32_t	line = trial->written[p].numbers[t];
-			uint32_t	came;
-			Fate		fate;
+			uint64_t	before = side->nrows;
+			bool		passed;
 
 			if (!is_asked(trial, p, t))
 				continue;
-			fate = row_fate(c, side, p, t, side->rows[side->nrows].values, &came);
-			if (fate == FATE_COUNTED && lacked_memory(side, p, line))
-				fate = FATE_BACK;
-			side->nrows += fate == FATE_COUNTED;
-			if (fate == FATE_BACK)
+			if (!become(&becoming, p, t, &passed) ||
+				(side->nrows > before && lacked_memory(side, p, line)))
 			{
+				side->nrows = before;
 				side->back[side->nback].page = p;
 				side->back[side->nback++].line = line;
 				continue;
 			}
-			side->passed += came > 0;
-			for (uint32_t j = 0; j + 1 < came; j++)
-				side->joined[j]++;
+			side->passed += passed;
+			side->multiplied += side->nrows > before + 1;
+			for (uint32_t j = 0; j < GH_SCAN_JOINS_MAX; j++)
+				side->joined[j] += becoming.joined[j];
 		}
+	return side->nrows <= most && becoming.looks <= most_looks;
+}
+
+void
+side_model(Context *c, Side *side)
+{
+	(void) model_rows(c, side, UINT64_MAX, UINT64_MAX);
+}
+
+#define MORE_ROWS 1200			/* than lines */
+#define MOST_LOOKS 20000000
+
+void
+side_shrink(Context *c, Side *side)
+{
+	for (bool few = false; !few;)
+	{
+		uint64_t	lines = 0;
+
+		for (uint32_t p = 0; p < side->trial.npages; p++)
+			lines += side->trial.pages[p].lines;
+		few = model_rows(c, side, lines + MORE_ROWS, MOST_LOOKS);
+		side_forget(side);
+		for (uint32_t p = 0; p < side->trial.npages && !few; p++)
+			side->trial.pages[p].lines /= 2;
+	}
 }
 
 void

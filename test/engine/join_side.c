@@ -260,6 +260,7 @@ draw_table(Context *c, Side *side)
 	options->parts = side->parts;
 	options->nparts = side->key.nparts;
 	options->kept = side->kept;
+	options->all_matches = chance(c, 70);
 	options->nkept = (uint32_t) random_below(c, SIDE_KEPT_MAX + 1);
 	for (uint32_t k = 0; k < options->nkept; k++)
 		side->kept[k] = k == 0 && chance(c, 50) ? side->parts[0].vector : draw_vector(c, side);

@@ -63,6 +63,8 @@ typedef struct Side
 	/* what the model did */
 	ModelRow   *rows;
 	uint64_t	nrows;
+	uint64_t	room;			/* for rows */
+	uint64_t	multiplied;		/* rows that became several */
 	GhScanRow  *back;
 	uint64_t	nback;
 	uint64_t	passed;
@@ -87,6 +89,8 @@ extern void side_end(Context *c, Side *side);
 
 /* join_model.c: the same of the side's pages, whose tables have run. */
 extern void side_model(Context *c, Side *side);
+/* Asks for fewer of the side's lines until it has not too many rows for side_check(). */
+extern void side_shrink(Context *c, Side *side);
 extern void side_check(Context *c, const Side *side);
 extern void side_forget(Side *side);
 

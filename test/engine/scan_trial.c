@@ -308,6 +308,21 @@ outcome_find(const ScanOutcome *outcome, const GhScanGroup *record)
 	return slot == 0 ? NULL : (const GhScanGroup *) outcome->records[slot - 1];
 }
 
+/* Joins make more groups than there are lines. */
+static void
+grow(ScanOutcome *outcome)
+{
+	outcome->nslots *= 2;
+	free(outcome->slots);
+	outcome->slots = make_memory(outcome->nslots * sizeof(uint32_t));
+	memset(outcome->slots, 0, outcome->nslots * sizeof(uint32_t));
+	outcome->records = realloc(outcome->records, outcome->nslots * sizeof(char *));
+	if (outcome->records == NULL)
+		exit(2);
+	for (uint32_t i = 0; i < outcome->count; i++)
+		*record_slot(outcome, (const GhScanGroup *) outcome->records[i]) = i + 1;
+}
+
 void
 outcome_add(Context *c, ScanOutcome *outcome, const GhScanGroup *record)
 {
@@ -328,6 +343,8 @@ outcome_add(Context *c, ScanOutcome *outcome, const GhScanGroup *record)
 	memcpy(copy, record, record->bytes);
 	outcome->records[outcome->count++] = (char *) copy;
 	*slot = outcome->count;
+	if (2 * outcome->count >= outcome->nslots)
+		grow(outcome);
 }
 
 void
@@ -344,7 +361,7 @@ outcome_make(ScanOutcome *outcome, const Trial *trial)
 		outcome->nslots *= 2;
 	outcome->slots = make_memory(outcome->nslots * sizeof(uint32_t));
 	memset(outcome->slots, 0, outcome->nslots * sizeof(uint32_t));
-	outcome->records = make_memory(most * sizeof(char *));
+	outcome->records = make_memory(outcome->nslots * sizeof(char *));
 	outcome->back = make_memory(most * sizeof(GhScanRow));
 }
 

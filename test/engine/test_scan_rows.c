@@ -334,7 +334,7 @@ lengthen_text(Context *c, Trial *trial)
 	uint32_t	at = (trial->program->bytes + 7) & ~7u;
 	GhError		error = {0};
 
-	program = aligned_alloc(16, at + LARGE_TEXT);
+	program = aligned_alloc(16, (at + LARGE_TEXT + 15) & ~(size_t) 15);
 	if (program == NULL)
 		exit(2);
 	memset(program, 0, at);
