@@ -6,8 +6,8 @@
  * engine that makes a table (engine/scan.h): of the rows that pass the inner scan's conditions, by
  * the join's key, with the columns that the node's program reads.  The joins themselves make nothing.
  *
- * Where that cannot be, or rows of an inner side are handed back, or several rows have one key and
- * all of them would be joined, the joins make their tables as ever, on the CPU engine.
+ * Where that cannot be, or rows of an inner side are handed back, the joins make their tables as ever, on
+ * the CPU engine.
  */
 #include "postgres.h"
 
@@ -109,6 +109,12 @@ key_parts(const GhKeySide *keys, int nkeys)
 }
 
 static bool
+returns_all_matches(const GhJoinState *js)
+{
+	return !js->single_match && (js->jointype == JOIN_INNER || js->jointype == JOIN_LEFT);
+}
+
+static bool
 table_options(InnerSide *side, GhScanOptions *options)
 {
 	GhJoinLevel *level = side->level;
@@ -132,6 +138,7 @@ table_options(InnerSide *side, GhScanOptions *options)
 	options->parts = parts;
 	options->nkept = level->ncolumns;
 	options->kept = kept;
+	options->all_matches = returns_all_matches(level->js);
 	options->groups = (uint64) Max(side->scan->plan->plan_rows, 1);
 	return true;
 }
@@ -247,12 +254,6 @@ needs_matches(const GhJoinState *js)
 	return js->jointype == JOIN_INNER || js->jointype == JOIN_SEMI;
 }
 
-static bool
-returns_all_matches(const GhJoinState *js)
-{
-	return !js->single_match && (js->jointype == JOIN_INNER || js->jointype == JOIN_LEFT);
-}
-
 /* In a parallel query, tables should also fit in memory on the host: they may be needed there. */
 static bool
 fits_on_host(const GhAggregateNode *node, const GhJoinState *js, uint64 rows)
@@ -282,9 +283,7 @@ gh_device_finish_table(GhAggregateNode *node, int number)
 	supply->failed = status != GH_OK;
 	if (supply->failed)
 		return false;
-	if (returns_all_matches(js) && table.keys < table.rows)
-		why = "several inner rows have the same key";
-	else if (!fits_on_host(node, js, table.rows))
+	if (!fits_on_host(node, js, table.rows))
 		why = "an inner side does not fit in memory";
 	else if (needs_matches(js) && table.rows == 0)
 		node->device->no_rows = true;

@@ -71,6 +71,9 @@ INSERT INTO wide_key SELECT i, i FROM generate_series(-300, 300) i;
 INSERT INTO wide_key VALUES (4294967297, -1), (-4294967297, -2);
 CREATE TABLE many (k int, p int);
 INSERT INTO many SELECT i % 300, i FROM generate_series(1, 900) i;
+-- more rows of some keys than the device joins with a row
+CREATE TABLE hub (k int, p int);
+INSERT INTO hub SELECT CASE WHEN i % 2 = 0 THEN i % 4 ELSE i / 10 END, i FROM generate_series(1, 20000) i;
 CREATE TABLE pair (k1 int, k2 int2, p int, t text);
 INSERT INTO pair SELECT i / 30 - 8, i % 30 - 10, i, 'pair ' || i % 3 FROM generate_series(0, 700) i;
 CREATE TABLE inner_long (k int, x text);
@@ -149,8 +152,15 @@ my @QUERIES = (
 	[star => 'SELECT one.t, count(*), sum(one.p), sum(wide_key.p) FROM t JOIN one ON one.k = t.i4 LEFT JOIN wide_key ON wide_key.k = t.i2 WHERE t.g > 1 GROUP BY one.t'],
 	[snowflake => 'SELECT count(*), sum(one.p), sum(sub.p) FROM t JOIN one ON one.k = t.i4 JOIN sub ON sub.k = one.p', set => 'SET join_collapse_limit = 1'],
 	[snowflake_left => 'SELECT g, count(*), sum(one.p), sum(sub.p) FROM t LEFT JOIN one ON one.k = t.i4 LEFT JOIN sub ON sub.k = one.p GROUP BY g', set => 'SET join_collapse_limit = 1'],
-	[duplicates => 'SELECT count(*), sum(many.p) FROM t JOIN many ON many.k = t.i4', by => 'cpu'],
-	[duplicates_left => 'SELECT g, count(*), sum(many.p) FROM t LEFT JOIN many ON many.k = t.i4 GROUP BY g', by => 'cpu'],
+	[duplicates => 'SELECT count(*), sum(many.p) FROM t JOIN many ON many.k = t.i4'],
+	[duplicates_left => 'SELECT g, count(*), sum(many.p) FROM t LEFT JOIN many ON many.k = t.i4 GROUP BY g'],
+	[duplicates_groups => 'SELECT many.p, count(*), sum(t.i4), sum(many.p * 0.5::float8) FROM t JOIN many ON many.k = t.i4 WHERE t.g > 2 GROUP BY many.p'],
+	[duplicates_filtered => 'SELECT g, count(*), sum(many.p) FROM t LEFT JOIN many ON many.k = t.i4 AND many.p > 400 WHERE t.b GROUP BY g'],
+	[duplicates_twice => 'SELECT a.p % 7, count(*), sum(a.p), sum(b.p) FROM t JOIN many a ON a.k = t.i4 LEFT JOIN many b ON b.k = a.p GROUP BY 1', set => 'SET join_collapse_limit = 1'],
+	[duplicates_and_semi => 'SELECT g, count(*), sum(many.p) FROM t JOIN many ON many.k = t.i4 WHERE EXISTS (SELECT FROM many m WHERE m.k = t.i2) GROUP BY g', by => 'any'],
+	[duplicates_without_columns => 'SELECT count(*) FROM t JOIN many ON many.k = t.i4'],
+	[duplicates_back => 'SELECT odd.g, count(*), sum(odd.m), sum(many.p) FROM odd JOIN many ON many.k = odd.k GROUP BY odd.g', by => 'any'],
+	[duplicates_of_a_hub => 'SELECT t.g, count(*), sum(hub.p) FROM t JOIN hub ON hub.k = t.i4 GROUP BY t.g', by => 'any'],
 	[filtered_inner => "SELECT one.t, count(*), sum(one.p) FROM t JOIN one ON one.k = t.i4 AND one.p > 30 AND one.t <> 'name 3' WHERE t.b GROUP BY one.t"],
 	[filtered_left => 'SELECT g, count(*), sum(one.p) FROM t LEFT JOIN one ON one.k = t.i4 AND one.p > 30 GROUP BY g'],
 	[all_filtered_inner => 'SELECT g, count(*), sum(one.p) FROM t LEFT JOIN one ON one.k = t.i4 AND one.p > 100000 GROUP BY g'],
@@ -188,7 +198,7 @@ my @QUERIES = (
 	[parallel_anti => 'SELECT g, count(*), sum(i4) FROM t WHERE NOT EXISTS (SELECT FROM many WHERE many.k = t.i4) GROUP BY g', set => 'SET max_parallel_workers_per_gather = 2', plan => qr/Parallel Custom Scan .GpuHashJoin/, by => 'service'],
 	[parallel_outer_back => 'SELECT odd.g, count(*), sum(odd.i8), sum(odd.m), sum(one.p) FROM odd JOIN one ON one.k = odd.k GROUP BY odd.g', set => 'SET max_parallel_workers_per_gather = 2', plan => qr/Parallel Custom Scan .GpuHashJoin/, by => 'any'],
 	[parallel_inner_back => "SELECT t.g, count(inner_long.x), max(inner_long.k) FROM t JOIN inner_long ON inner_long.k = t.i4 AND inner_long.x <> 'sort' GROUP BY t.g", set => 'SET max_parallel_workers_per_gather = 2', plan => qr/Parallel Custom Scan .GpuHashJoin/, by => 'any'],
-	[parallel_duplicates => 'SELECT t.g, count(*), sum(many.p) FROM t JOIN many ON many.k = t.i4 GROUP BY t.g', set => 'SET max_parallel_workers_per_gather = 2', plan => qr/Parallel Custom Scan .GpuHashJoin/, by => 'any'],
+	[parallel_duplicates => 'SELECT t.g, count(*), sum(many.p) FROM t JOIN many ON many.k = t.i4 GROUP BY t.g', set => 'SET max_parallel_workers_per_gather = 2', plan => qr/Parallel Custom Scan .GpuHashJoin/, by => 'service'],
 	[parallel_join_empty => 'SELECT g, count(*), sum(one.p) FROM t JOIN one ON one.k = t.i4 AND one.p > 100000 GROUP BY g', set => 'SET max_parallel_workers_per_gather = 2', plan => qr/Parallel Custom Scan .GpuHashJoin/, by => 'service'],
 	[parallel_join_workers => 'SELECT g, count(*), sum(one.p) FROM t JOIN one ON one.k = t.i4 GROUP BY g', set => 'SET max_parallel_workers_per_gather = 2; SET parallel_leader_participation = off', plan => qr/Parallel Custom Scan .GpuHashJoin/, by => 'service'],
 	[parallel_join_many_groups => 'SELECT id, x, count(*), sum(one.p) FROM t LEFT JOIN one ON one.k = t.i4 WHERE id % 7 + 0 = id % 7 GROUP BY id, x', set => q{SET max_parallel_workers_per_gather = 2; SET work_mem = '64kB'}, by => 'any'],
