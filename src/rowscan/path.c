@@ -33,6 +33,7 @@
  * What a row costs beside PostgreSQL's executor; each in the unit that it names.
  */
 #define GH_PICKED_ROW_COST 0.9	/* cpu_tuple_cost: one that passes the program, put into the scan tuple */
+#define GH_DEVICE_FIRST_PAGES 448.0	/* that are on their way to a device when it has done the first ones */
 #define GH_ABSORBED_ROW_SAVES (1 - GH_PAGE_ROW_COST)	/* cpu_tuple_cost: a row whose page a join reads by itself */
 
 /*
@@ -74,6 +75,26 @@ gh_rowscan_absorbed(PlannerInfo *root, Path *path)
 /* ------------------------------------------------------------------ cost */
 
 /*
+ * What it costs to read the pages: `pages` on the host, or less on a device.  Of the latter, *first comes before
+ * the first row.
+ */
+static Cost
+device_cost(RelOptInfo *rel, Path *seqscan, double divisor, Cost pages, Cost *first)
+{
+	Cost		reading;
+
+	*first = 0;
+	if (!gh_device_is_expected(rel->tuples))
+		return pages;
+	reading = gh_device_scan_cost(seqscan, divisor) - seqscan->startup_cost;
+	if (reading >= pages)
+		return pages;
+	*first = gh_device_start_cost +
+		(reading - gh_device_start_cost) * Min(1.0, GH_DEVICE_FIRST_PAGES / Max(rel->pages, 1));
+	return reading;
+}
+
+/*
  * As a Seq Scan's, but for what a row costs: all are decoded and go through the program, here or on a device; those
  * that pass are put into a slot, and see the other conditions.
  */
@@ -89,16 +110,16 @@ cost_scan(PlannerInfo *root, const GhConditions *conditions, CustomPath *cpath, 
 	QualCost	rest;
 	double		page_cost;
 	Cost		pages;
+	Cost		first;
 
 	cost_qual_eval(&rest, conditions->rest, root);
 	get_tablespace_page_costs(rel->reltablespace, NULL, &page_cost);
-	/* that it is switched off is in what a Seq Scan starts with */
-	path->startup_cost = gh_setup_cost + seqscan->startup_cost;
 	pages = page_cost * rel->pages + rel->tuples / divisor *
 		(GH_PAGE_ROW_COST * cpu_tuple_cost + GH_INSTRUCTION_COST * cpu_operator_cost * conditions->ninstructions);
-	if (gh_device_is_expected(rel->tuples))
-		pages = Min(pages, gh_device_scan_cost(seqscan, divisor) - seqscan->startup_cost);
-	path->total_cost = path->startup_cost + pages +
+	pages = device_cost(rel, seqscan, divisor, pages, &first);
+	/* that it is switched off is in what a Seq Scan starts with */
+	path->startup_cost = gh_setup_cost + seqscan->startup_cost + first;
+	path->total_cost = path->startup_cost + pages - first +
 		picked / divisor * (GH_PICKED_ROW_COST * cpu_tuple_cost + rest.per_tuple) +
 		path->rows * path->pathtarget->cost.per_tuple;
 	if (gh_force_offload)

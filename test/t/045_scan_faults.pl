@@ -103,6 +103,20 @@ sub errors
 	return;
 }
 
+# What a device does before the first row is a cost that a query for few rows does not pay.
+sub few_rows
+{
+	my $session = $run->{session};
+	my $query = 'SELECT * FROM narrow WHERE k = 3 AND v < 900';
+	$session->do('CREATE TABLE narrow AS SELECT i AS id, i % 10 AS k, i % 1000 AS v FROM generate_series(1, 500000) i; VACUUM ANALYZE narrow');
+	$session->do('SET gpuhash.force_offload = off');
+	my ($all) = $session->do("EXPLAIN $query");
+	like($all, qr/GpuHashScan/, 'all rows are taken from the device');
+	my ($few) = $session->do("EXPLAIN $query LIMIT 1500");
+	unlike($few, qr/GpuHash/, 'some are not');
+	return;
+}
+
 sub with_service
 {
 	$service = GpuHash::Service->new(conf => \@CONF);
@@ -124,6 +138,7 @@ sub with_service
 	$run->left_early('back', 'ROLLBACK TO SAVEPOINT', 'ROLLBACK TO s');
 	$run->left_early('rest', 'an error', 'SELECT 1 / 0', 'ROLLBACK TO s');
 	errors();
+	few_rows();
 
 	$run->interrupt(@$_) for
 		['plain', 'scan', 'pg_cancel_backend'], ['back', 'scan', 'timeout'], ['plain', 'scan', 'pg_terminate_backend'], ['parallel', 'scan', 'pg_cancel_backend'],
