@@ -44,14 +44,40 @@ attach(GhRowScan *node, void *coordinate)
 															   shared_scan(coordinate));
 }
 
-/* The leader's segment goes, when all workers have left. */
+/* This participant's counts join the others'. */
+static void
+leave_counts(GhRowScan *node)
+{
+	GhRowScanCounts *counts = &node->counts;
+	GhRowScanCounts *totals = &node->shared->totals;
+
+	SpinLockAcquire(&node->shared->mutex);
+	totals->pages += counts->pages;
+	totals->back += counts->back;
+	INSTR_TIME_ADD(totals->source_time, counts->source_time);
+	INSTR_TIME_ADD(totals->evaluate_time, counts->evaluate_time);
+	totals->device_pages += counts->device_pages;
+	totals->pinned_pages += counts->pinned_pages;
+	totals->queue_ns += counts->queue_ns;
+	totals->kernel_ns += counts->kernel_ns;
+	INSTR_TIME_ADD(totals->wait_time, counts->wait_time);
+	if (totals->fallback_reason[0] == '\0')
+		strlcpy(totals->fallback_reason, counts->fallback_reason, sizeof(totals->fallback_reason));
+	SpinLockRelease(&node->shared->mutex);
+	memset(counts, 0, sizeof(*counts));
+}
+
+/*
+ * The leader's segment goes, when all workers have left; or after an error, when pins are no longer this
+ * process's to give up.
+ */
 static void
 keep_totals(dsm_segment *segment, Datum arg)
 {
 	GhRowScan  *node = (GhRowScan *) DatumGetPointer(arg);
 
 	(void) segment;
-	gh_rowscan_shutdown(&node->css);
+	leave_counts(node);
 	node->counts = node->shared->totals;
 	node->ran = true;
 	node->shared = NULL;
@@ -111,31 +137,15 @@ gh_rowscan_init_worker(CustomScanState *css, shm_toc *toc, void *coordinate)
 	attach((GhRowScan *) css, coordinate);
 }
 
-/* ShutdownCustomScan: this participant's counts join the others'. */
+/* ShutdownCustomScan: this participant is through. */
 void
 gh_rowscan_shutdown(CustomScanState *css)
 {
 	GhRowScan  *node = (GhRowScan *) css;
-	GhRowScanCounts *counts = &node->counts;
-	GhRowScanCounts *totals;
 
 	/* a cursor's portal calls this after each FETCH, and goes on; one of several participants does not */
 	if (node->shared == NULL)
 		return;
 	gh_rowscan_device_stop(node);
-	totals = &node->shared->totals;
-	SpinLockAcquire(&node->shared->mutex);
-	totals->pages += counts->pages;
-	totals->back += counts->back;
-	INSTR_TIME_ADD(totals->source_time, counts->source_time);
-	INSTR_TIME_ADD(totals->evaluate_time, counts->evaluate_time);
-	totals->device_pages += counts->device_pages;
-	totals->pinned_pages += counts->pinned_pages;
-	totals->queue_ns += counts->queue_ns;
-	totals->kernel_ns += counts->kernel_ns;
-	INSTR_TIME_ADD(totals->wait_time, counts->wait_time);
-	if (totals->fallback_reason[0] == '\0')
-		strlcpy(totals->fallback_reason, counts->fallback_reason, sizeof(totals->fallback_reason));
-	SpinLockRelease(&node->shared->mutex);
-	memset(counts, 0, sizeof(*counts));
+	leave_counts(node);
 }

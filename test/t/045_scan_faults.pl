@@ -97,8 +97,15 @@ sub errors
 			$session->do('ROLLBACK');
 		}
 	}
+	# without workers, it is the leader whose scan is under way when the row above it fails
+	$run->set('parallel');
+	my ($out, $err) = $session->do('SET max_parallel_workers = 0; BEGIN; SAVEPOINT s; SELECT 1 / (id - 4567) FROM t WHERE k > -200');
+	like($err, qr/ERROR:  22012: division by zero/, 'an error in the leader');
+	unlike($err, qr/WARNING|not owned/, 'and no other');
+	$run->is_unpinned('in the transaction that goes on');
+	$session->do('ROLLBACK; RESET max_parallel_workers');
 	$run->set('plain');
-	my ($out, $err) = $session->do('SELECT 1 / (id - 4567), length(x) / (id - 4568) FROM t WHERE k > -200 LIMIT 100');
+	($out, $err) = $session->do('SELECT 1 / (id - 4567), length(x) / (id - 4568) FROM t WHERE k > -200 LIMIT 100');
 	is($err, '', 'no error of rows behind a LIMIT');
 	return;
 }
