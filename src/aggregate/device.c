@@ -504,7 +504,8 @@ gh_device_read(GhAggregateNode *node, GhJoinedInput *input)
 	if (done && left == GH_JOINED_ROWS)
 	{
 		done = false;
-		(void) gh_error_set(&device->supply.error, GH_UNSUPPORTED, "tables of joins do not fit in memory");
+		(void) gh_error_set(&device->supply.error, GH_UNSUPPORTED,
+							"tables of joins do not fit in memory, or have several rows with a key");
 	}
 	if (done)
 	{

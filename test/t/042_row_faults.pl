@@ -11,7 +11,7 @@ use GpuHash::Service;
 if (my $reason = GpuHash::Service::why_not()) { plan skip_all => $reason }
 
 my @CONF = (@GpuHash::FaultRun::CONF, 'gpuhash.shared_memory = 64MB', "gpuhash.device_timeout = '3s'");
-my $TABLES = "$GpuHash::FaultRun::TABLES ALTER TABLE one ADD PRIMARY KEY (k); ALTER TABLE two ADD PRIMARY KEY (k);";
+my $TABLES = "$GpuHash::FaultRun::TABLES ALTER TABLE one ADD PRIMARY KEY (k); ALTER TABLE two ADD PRIMARY KEY (k); CREATE TABLE many AS SELECT i % 400 AS k, i AS p FROM generate_series(1, 1000) i; ALTER TABLE many ALTER k SET (n_distinct = -1); ANALYZE many;";
 my $PARALLEL = 'SET max_parallel_workers_per_gather = 2';
 
 # name => SQL, settings
@@ -22,6 +22,8 @@ my %QUERY = (
 	star => ['SELECT t.id, one.p, two.p FROM t JOIN one ON one.k = t.k LEFT JOIN two ON two.k = t.k'],
 	semi => ['SELECT t.id, t.g FROM t WHERE EXISTS (SELECT FROM one WHERE one.k = t.k AND one.p > 30)'],
 	anti => ['SELECT t.id, t.x FROM t WHERE NOT EXISTS (SELECT FROM two WHERE two.k = t.k)'],
+	# several rows of a key, which is not expected
+	many => ['SELECT t.id, t.g, many.p, two.p FROM t JOIN many ON many.k = t.k LEFT JOIN two ON two.k = t.k'],
 	# rows without columns
 	none => ['SELECT 1 FROM t JOIN two ON two.k = t.k WHERE t.g < 3'],
 	files => ['SELECT t.id, t.i8, t.k, t.g, one.t, one.p FROM t JOIN one ON one.k = t.k', "SET work_mem = '64kB'"],
@@ -29,6 +31,7 @@ my %QUERY = (
 	ordered => ['SELECT t.id, one.t FROM t JOIN one ON one.k = t.k ORDER BY one.t DESC, t.id LIMIT 100'],
 	parallel => ['SELECT t.id, t.i8, one.t FROM t JOIN one ON one.k = t.k', $PARALLEL],
 	parallel_back => ['SELECT t.id, t.n, t.x, one.p FROM t LEFT JOIN one ON one.k = t.k', $PARALLEL],
+	parallel_many => ['SELECT t.id, t.i8, many.p FROM t LEFT JOIN many ON many.k = t.k', $PARALLEL],
 	parallel_star => ['SELECT t.id, one.p, two.p FROM t LEFT JOIN one ON one.k = t.k JOIN two ON two.k = t.k', $PARALLEL],
 );
 
@@ -102,6 +105,7 @@ sub with_service
 	cmp_ok($tried, '>', 400, 'enough faults were tried');
 
 	without_memory();
+	many_back();
 	$run->left_early('join', 'CLOSE', 'CLOSE c');
 	$run->left_early('back', 'ROLLBACK TO SAVEPOINT', 'ROLLBACK TO s');
 	$run->left_early('star', 'an error', 'SELECT 1 / 0', 'ROLLBACK TO s');
@@ -150,6 +154,27 @@ sub without_memory
 	}
 	is(scalar @bad, 0, 'and when the device fails, too') or diag(substr(join("\n", @bad), 0, 2000));
 	delete $QUERY{$name};
+	return;
+}
+
+# Rows that have several matches are handed back: what the device did is of no use then.
+sub many_back
+{
+	my @bad;
+	for my $name (qw(many_back parallel_many_back))
+	{
+		$QUERY{$name} = ['SELECT t.id, t.n, many.p FROM t LEFT JOIN many ON many.k = t.k', $name =~ /parallel/ ? $PARALLEL : 'SELECT'];
+		$run->ask($name);
+		$run->set($name);
+		$run->is_right($name, "$name is right");
+		like($run->plan_of($name), qr/GpuHashRows.*Fallback Reason: (?:rows that the device handed back must be joined one by one|.*several rows with a key)/s, "$name: EXPLAIN tells why");
+		for my $after (0 .. 9)
+		{
+			$run->try_fault($name, $_, 'launch', $after, \@bad) for qw(scan scan_table scan_results);
+		}
+		delete $QUERY{$name};
+	}
+	is(scalar @bad, 0, 'and when the device fails, too') or diag(substr(join("\n", @bad), 0, 2000));
 	return;
 }
 

@@ -53,13 +53,13 @@ sub inner_side
 	if (rand() < 0.3)
 	{
 		my $b = new_alias('b');
-		# with an index that says that keys come once
-		my $table = $held ? one_of(qw(f3 f5)) : fact($changing);
+		# with an index that says that keys come once, or not
+		my $table = $held && rand() < 0.6 ? one_of(qw(f3 f5)) : fact($changing);
 		$table = "(SELECT * FROM $table WHERE " . one_of('g <> 2', 'id % 3 > 0', 'may', "v < 't3'") . ')' if rand() < 0.3;
 		return ("$table $b", $b, 'id', 1);
 	}
 	my $d = new_alias('d');
-	my $table = $held ? one_of(qw(d0 d2)) : one_of(qw(d0 d0 d0 d2 d3), $once ? () : qw(d1 d1));
+	my $table = one_of(qw(d0 d0 d2), $held ? () : 'd3', $once ? () : 'd1');
 	$table = "(SELECT * FROM $table WHERE " . one_of('dg <> 2', 'dv % 3 > 0', 'db IS NOT FALSE') . ')' if rand() < 0.2;
 	return ("$table $d", $d, !$held && rand() < 0.2 ? 'dg' : 'dk', 0);
 }
