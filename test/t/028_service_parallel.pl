@@ -17,7 +17,7 @@ my $CLEAN = $GpuHash::Service::CLEAN;
 # dynamic shared memory is in files, to be counted
 my $service = GpuHash::Service->new(conf => [
 	'max_parallel_workers_per_gather = 3', 'max_parallel_workers = 8', 'max_worker_processes = 16', 'parallel_setup_cost = 0',
-	'parallel_tuple_cost = 0', 'min_parallel_table_scan_size = 0', 'dynamic_shared_memory_type = mmap', 'hash_mem_multiplier = 1']);
+	'parallel_tuple_cost = 0', 'min_parallel_table_scan_size = 0', 'dynamic_shared_memory_type = mmap', 'hash_mem_multiplier = 1', 'gpuhash.enable_rows = off']);
 my $server = $service->server;
 ok($service->wait_ready, 'the worker finds its device');
 my $version = $server->query('SHOW server_version_num');

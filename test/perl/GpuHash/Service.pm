@@ -103,11 +103,12 @@ our %QUERY = (
 	rescan => 'SELECT v.x, s.* FROM (VALUES (1), (2)) v(x), LATERAL (SELECT o.id, i.id FROM o LEFT JOIN i ON i.k = o.k WHERE o.id % 2 < v.x OFFSET 0) s',
 	partitions => 'SELECT o.id, i.id, i.t FROM o LEFT JOIN i ON i.k = o.k');
 
-# Settings under which a query of these is what its name says.
+# Settings under which a query of these is what its name says: a GpuHashJoin.
 sub settings
 {
 	my ($name) = @_;
-	return $name eq 'partitions' ? "SET work_mem = '64kB'; SET hash_mem_multiplier = 1" : 'RESET work_mem; RESET hash_mem_multiplier';
+	return 'SET gpuhash.enable_rows = off; ' .
+		($name eq 'partitions' ? "SET work_mem = '64kB'; SET hash_mem_multiplier = 1" : 'RESET work_mem; RESET hash_mem_multiplier');
 }
 
 # An order-independent digest of what a query returns.
