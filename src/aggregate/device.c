@@ -380,7 +380,7 @@ start_anew(GhAggregateNode *node, GhJoinedInput left)
 void
 gh_device_give_up(GhAggregateNode *node, const GhSupply *supply)
 {
-	gh_supply_gave_up(supply, "aggregate on the GPU", node->counts.fallback_reason,
+	gh_supply_gave_up(supply, node->collected != NULL ? "join on the GPU" : "aggregate on the GPU", node->counts.fallback_reason,
 					  sizeof(node->counts.fallback_reason));
 }
 
