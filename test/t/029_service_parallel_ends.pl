@@ -11,7 +11,9 @@ if (my $reason = GpuHash::Service::why_not()) { plan skip_all => $reason }
 
 my $CLEAN = $GpuHash::Service::CLEAN;
 my $service = GpuHash::Service->new(conf => ['max_parallel_workers_per_gather = 3', 'max_parallel_workers = 0', 'parallel_setup_cost = 0',
-	'parallel_tuple_cost = 0', 'min_parallel_table_scan_size = 0', 'hash_mem_multiplier = 1', 'enable_memoize = off']);
+	'parallel_tuple_cost = 0', 'min_parallel_table_scan_size = 0', 'hash_mem_multiplier = 1', 'enable_memoize = off',
+	# what it is about is GpuHashJoin
+	'gpuhash.enable_rows = off', 'gpuhash.enable_aggregate = off']);
 my $server = $service->server;
 ok($service->wait_ready, 'the worker finds its device');
 $server->query(<<'SQL');
