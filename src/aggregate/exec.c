@@ -22,7 +22,6 @@
 static Node *create_state(CustomScan *cscan);
 static void begin_aggregate(CustomScanState *css, EState *estate, int eflags);
 static TupleTableSlot *exec_aggregate(CustomScanState *css);
-static TupleTableSlot *exec_rows(CustomScanState *css);
 static void end_aggregate(CustomScanState *css);
 static void rescan_aggregate(CustomScanState *css);
 
@@ -52,7 +51,7 @@ static const CustomExecMethods exec_methods = {
 static const CustomExecMethods rows_exec_methods = {
 	.CustomName = GH_ROWS_NAME,
 	.BeginCustomScan = begin_aggregate,
-	.ExecCustomScan = exec_rows,
+	.ExecCustomScan = exec_aggregate,
 	.EndCustomScan = end_aggregate,
 	.ReScanCustomScan = rescan_aggregate,
 	.EstimateDSMCustomScan = gh_aggregate_estimate_dsm,
@@ -263,20 +262,6 @@ next_group(GhAggregateNode *node)
 	}
 }
 
-static TupleTableSlot *
-exec_aggregate(CustomScanState *css)
-{
-	GhAggregateNode *node = (GhAggregateNode *) css;
-
-	if (node->phase == GH_AGGREGATE_START)
-		node->phase = make_groups(node) ? GH_AGGREGATE_EMIT : GH_AGGREGATE_DONE;
-	if (node->phase == GH_AGGREGATE_EMIT && next_group(node))
-		return css->ss.ps.ps_ProjInfo != NULL ? ExecProject(css->ss.ps.ps_ProjInfo) :
-			css->ss.ss_ScanTupleSlot;
-	node->phase = GH_AGGREGATE_DONE;
-	return NULL;
-}
-
 /* Reads the input, where its rows are not passed on.  Whether this process has rows to return. */
 static bool
 collect_rows(GhAggregateNode *node)
@@ -291,15 +276,16 @@ collect_rows(GhAggregateNode *node)
 	return true;
 }
 
-/* ExecCustomScan of a GpuHashRows */
+/* Of either node */
 static TupleTableSlot *
-exec_rows(CustomScanState *css)
+exec_aggregate(CustomScanState *css)
 {
 	GhAggregateNode *node = (GhAggregateNode *) css;
+	bool		rows = node->collected != NULL;
 
 	if (node->phase == GH_AGGREGATE_START)
-		node->phase = collect_rows(node) ? GH_AGGREGATE_EMIT : GH_AGGREGATE_DONE;
-	if (node->phase == GH_AGGREGATE_EMIT && gh_collect_next(node))
+		node->phase = (rows ? collect_rows(node) : make_groups(node)) ? GH_AGGREGATE_EMIT : GH_AGGREGATE_DONE;
+	if (node->phase == GH_AGGREGATE_EMIT && (rows ? gh_collect_next(node) : next_group(node)))
 		return css->ss.ps.ps_ProjInfo != NULL ? ExecProject(css->ss.ps.ps_ProjInfo) :
 			css->ss.ss_ScanTupleSlot;
 	node->phase = GH_AGGREGATE_DONE;

@@ -91,8 +91,9 @@ contains_placeholders(Node *node)
 	return false;
 }
 
-static bool
-are_columns(List *exprs)
+/* Whether the expressions are columns of tables, none of them one that every table has. */
+bool
+gh_are_columns(List *exprs)
 {
 	ListCell   *lc;
 
@@ -118,7 +119,7 @@ gh_scan_below_joins(PlannerInfo *root, Path *path)
 		if (!gh_join_path_is_plain(root, (CustomPath *) outer))
 			return NULL;
 		outer = linitial(((CustomPath *) outer)->custom_paths);
-		if (!are_columns(outer->pathtarget->exprs))
+		if (!gh_are_columns(outer->pathtarget->exprs))
 			return NULL;
 	}
 	return outer != path && outer->pathtype == T_SeqScan && outer->param_info == NULL &&

@@ -21,6 +21,7 @@
 
 extern bool gh_is_plain_table(PlannerInfo *root, RelOptInfo *rel);
 extern TupleDesc gh_columns_desc(List *columns);
+extern bool gh_are_columns(List *exprs);
 
 extern Path *gh_scan_below_joins(PlannerInfo *root, Path *path);
 extern Path *gh_find_joins(PlannerInfo *root, List *paths);

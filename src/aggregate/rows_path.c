@@ -117,16 +117,8 @@ static bool
 has_columns(RelOptInfo *joinrel)
 {
 	List	   *columns = joinrel->reltarget->exprs;
-	ListCell   *lc;
 
-	if (list_length(columns) > GH_SCAN_KEYS_MAX || !gh_columns_are_plain(joinrel))
-		return false;
-	foreach(lc, columns)
-	{
-		if (!IsA(lfirst(lc), Var) || lfirst_node(Var, lc)->varattno <= 0)
-			return false;
-	}
-	return true;
+	return list_length(columns) <= GH_SCAN_KEYS_MAX && gh_columns_are_plain(joinrel) && gh_are_columns(columns);
 }
 
 /*
