@@ -18,6 +18,7 @@ use strict;
 use warnings;
 use Test::More;
 use GpuHash::RandomAggregate;
+use GpuHash::RandomOuter;
 use GpuHash::RandomRun;
 use GpuHash::RandomTables;
 use GpuHash::Server;
@@ -85,7 +86,7 @@ sub compare
 	my $small = rand() < 0.25;
 	my $settings = GpuHash::RandomTables::settings();
 	$settings .= '; SET parallel_leader_participation = ' . (rand() < 0.8 ? 'on' : 'off');
-	my $query = GpuHash::RandomAggregate::query(changing => $changing, in_order => !$workers && !$small && !$device);
+	my $query = GpuHash::RandomAggregate::query(changing => $changing, in_order => !$workers && !$small && !$device, outer => 0.2);
 	# a hash aggregation takes the rows as they come
 	$settings .= '; SET enable_hashagg = on; SET enable_sort = ' . ($query->{in_order} ? 'off' : 'on');
 	$settings .= $small ? "; SET work_mem = '64kB'; SET hash_mem_multiplier = 1" : "; SET work_mem = '4MB'; SET hash_mem_multiplier = 2";
@@ -103,24 +104,27 @@ sub compare
 	$count->{offloaded}++ if $answer->{plan} =~ /GpuHashAggregate/;
 	$count->{parallel}++ if $answer->{plan} =~ /Parallel Custom Scan \(GpuHashAggregate/;
 	$count->{joins}++ if $answer->{plan} =~ /GpuHashAggregate.*Join/s;
+	$count->{outer_joins}++ if GpuHash::RandomOuter::is_read($answer->{plan});
 	$count->{small}++ if $small;
 	$count->{shown}++ if $answer->{shown} =~ /GpuHashAggregate/;
 	$count->{by_device}++ if done_by_device($answer->{shown});
+	$count->{outer_by_device}++ if GpuHash::RandomOuter::is_read($answer->{shown}) && done_by_device($answer->{shown});
 	$count->{in_order}++ if $query->{in_order};
 	$count->{rows} += () = $answer->{want} =~ /^/mg;
 	return;
 }
 
 my $sum = $run->all(\&compare);
-$sum->{$_} //= 0 for qw(compared errors other_errors fewer_errors offloaded parallel joins small in_order rows shown by_device);
+$sum->{$_} //= 0 for qw(compared errors other_errors fewer_errors offloaded parallel joins outer_joins small in_order rows shown by_device outer_by_device);
 my $wrong = @{ $sum->{wrong} };
-note(sprintf '%d right, %d wrong: queries compared, seed %d, %d jobs; %d offloaded, %d of them in parallel, %d of joins; %d with little memory, %d with floats in order; %d errors, %d of them others, %d of them none; %d rows in all, %d changes of another session, %.0f s',
-	$sum->{compared} - $wrong, $wrong, $run->{seed}, $run->{jobs}, @$sum{qw(offloaded parallel joins small in_order errors other_errors fewer_errors rows changes seconds)});
-note("$sum->{by_device} of $sum->{shown} were done by the device to their end") if $device;
+note(sprintf '%d right, %d wrong: queries compared, seed %d, %d jobs; %d offloaded, %d of them in parallel, %d of joins, %d whose last is a right or full one; %d with little memory, %d with floats in order; %d errors, %d of them others, %d of them none; %d rows in all, %d changes of another session, %.0f s',
+	$sum->{compared} - $wrong, $wrong, $run->{seed}, $run->{jobs}, @$sum{qw(offloaded parallel joins outer_joins small in_order errors other_errors fewer_errors rows changes seconds)});
+note("$sum->{by_device} of $sum->{shown} were done by the device to their end, $sum->{outer_by_device} of right and full joins") if $device;
 $run->check($sum);
 cmp_ok($sum->{offloaded}, '>', 0.7 * $sum->{compared}, 'most queries were offloaded');
 cmp_ok($sum->{parallel}, '>', 0.02 * $sum->{compared}, 'some of them in parallel');
 cmp_ok($sum->{joins}, '>', 0.1 * $sum->{compared}, 'some of them of joins');
+cmp_ok($sum->{outer_joins}, '>', 0.05 * $sum->{compared}, 'some of right and full joins');
 cmp_ok($sum->{errors}, '<', 0.4 * $sum->{compared}, 'most had no error');
 cmp_ok($sum->{other_errors}, '<=', 2 + 0.02 * $sum->{compared}, 'very few had another error');
 cmp_ok($sum->{fewer_errors}, '<=', 2 + 0.001 * $sum->{compared}, 'next to none had no error where PostgreSQL has one');

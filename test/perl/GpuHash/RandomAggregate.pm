@@ -7,6 +7,7 @@
 #		explain		the statement in it that aggregates
 #		in_order	whether floats are the same, too: see below
 #		changing	(an option, too) whether it reads tables that change
+#		outer		(an option) how often it is made so that its last join is a right or full one
 #	GpuHash::RandomAggregate::scan(%options)	a query for rows of one table, likewise; its rows are text
 #		parallel	(an option) it may not depend on the order of rows
 #
@@ -19,6 +20,7 @@ package GpuHash::RandomAggregate;
 use strict;
 use warnings;
 use GpuHash::RandomExpression qw(one_of expression condition);
+use GpuHash::RandomOuter;
 use GpuHash::RandomTables qw(@COLUMN @FACTS @CHANGING $ALL);
 
 my @SUPPORTED = grep { $_->[1] ne '' } @COLUMN;
@@ -27,15 +29,28 @@ my %SAFE = (int => [qw(i2 i4 i8 whole g k4 k8)], numeric => [qw(n2 n5 n0 wide)],
 
 # ------------------------------------------------------------------ sources
 
-# The aliases of the query that is made: of tables with @COLUMN, and of dimensions.
-my (@wide, @dimensions, $in_order, $parameter, $any_error);
+# The aliases of the query that is made: of tables with @COLUMN, and of dimensions; the column of USING; and whether
+# the last of its joins is a right or full one.
+my (@wide, @dimensions, $merged, $outer, $in_order, $parameter, $any_error);
 
 sub column
 {
 	my ($kind) = @_;
+	return $merged if defined $merged && $kind eq 'int' && rand() < 0.3;
 	return one_of(@wide) . '.' . one_of(@{ $SAFE{$kind} }) if !@dimensions || rand() < 0.5;
 	my %dimension = (int => [qw(dg dv)], numeric => ['dn'], float => ['df'], bool => ['db'], ordered => ['dd'], text => ['dt']);
 	return one_of(@dimensions) . '.' . one_of(@{ $dimension{$kind} });
+}
+
+# FROM of a query whose last join is a right or full one, likewise.
+sub outer_source
+{
+	my ($changing) = @_;
+	my $source = GpuHash::RandomOuter::source(changing => $changing, plain => rand() < 0.7);
+	@wide = @{ $source->{wide} };
+	@dimensions = @{ $source->{dimensions} };
+	$merged = $source->{merged};
+	return $source->{from};
 }
 
 # FROM of a query, which fills @wide and @dimensions.
@@ -165,7 +180,8 @@ sub where
 {
 	my ($member) = @_;
 	my @where;
-	push @where, any_condition() if rand() < 0.5;
+	push @where, GpuHash::RandomOuter::keeps_nulls(column('int'), column('bool'), column('text')) if $outer && rand() < 0.5;
+	push @where, any_condition() if rand() < ($outer ? 0.15 : 0.5);
 	push @where, 'a.k4 ' . one_of('<', '>', '<>') . ' $1' if $parameter;
 	push @where, $member if defined $member;
 	return @where ? 'WHERE ' . join(' AND ', @where) : '';
@@ -187,12 +203,14 @@ sub query
 	my (%options) = @_;
 	@dimensions = ();
 	$in_order = 0;
-	my $from = source($options{changing});
-	my $member = rand() < 0.12 ? one_of(@MEMBERSHIPS) : undef;
+	$merged = undef;
+	$outer = rand() < ($options{outer} // 0);
+	my $from = $outer ? outer_source($options{changing}) : source($options{changing});
+	my $member = rand() < ($outer ? 0.03 : 0.12) ? one_of(@MEMBERSHIPS) : undef;
 	$in_order &&= $options{in_order} && !defined $member;
-	$any_error = !@dimensions && !defined $member && rand() < 0.65;
-	my $correlated = !@dimensions && rand() < 0.08;
-	$parameter = !$correlated && rand() < 0.08;
+	$any_error = !@dimensions && !$outer && !defined $member && rand() < 0.65;
+	my $correlated = (!@dimensions || $outer) && rand() < 0.08;
+	$parameter = !$correlated && rand() < ($outer ? 0.04 : 0.08);
 	set_columns();
 	my $where = where($member);
 	my ($sql, $exact, $floats);
@@ -200,7 +218,8 @@ sub query
 	{
 		my ($aggregate, $float) = aggregate();
 		my $with = $where eq '' ? 'WHERE' : "$where AND";
-		$sql = 'SELECT o.dk AS c0, ' . ($float ? '' : '0 AS r0, ') . "(SELECT $aggregate FROM $from $with (a.k4 = o.dk OR a.g > o.dg)) AS " . ($float ? 'r0' : 'c1') . ' FROM ' . one_of('d2', 'd0') . ' o';
+		my $asked = $outer ? 'coalesce(a.g, o.dg) >= o.dg' : '(a.k4 = o.dk OR a.g > o.dg)';
+		$sql = 'SELECT o.dk AS c0, ' . ($float ? '' : '0 AS r0, ') . "(SELECT $aggregate FROM $from $with $asked) AS " . ($float ? 'r0' : 'c1') . ' FROM ' . one_of('d2', 'd0') . ' o';
 		($exact, $floats) = ($float ? 1 : 2, 1);
 	}
 	else { ($sql, $exact, $floats) = select_sql($from, $where) }
@@ -223,6 +242,7 @@ sub scan
 	my (%options) = @_;
 	@dimensions = ();
 	@wide = ('a');
+	($merged, $outer) = (undef, 0);
 	$in_order = 1;
 	$any_error = rand() < 0.6;
 	set_columns();

@@ -18,6 +18,7 @@ package GpuHash::RandomRows;
 use strict;
 use warnings;
 use GpuHash::RandomExpression qw(one_of expression condition);
+use GpuHash::RandomOuter;
 use GpuHash::RandomTables qw(@COLUMN @FACTS @CHANGING);
 
 my %SAFE = (int => [qw(i2 i4 i8 whole g k4 k8 id late later)], numeric => [qw(n2 n5 n0 wide any_n)], float => [qw(f4 f8 tame4 tame8)], bool => [qw(yes may)],
@@ -26,8 +27,9 @@ my %DIMENSION = (int => [qw(dg dv)], numeric => ['dn'], float => ['df'], bool =>
 # Equal values of these look the same.
 my @DISTINCT = qw(i2 i4 i8 whole n2 n5 x v c d ts tz o g u e nm ch b j ar rg ip big k4 k8 may);
 
-# The aliases of the query that is made: of tables with @COLUMN, of dimensions, and of what has system columns; how many joins.
-my (@wide, @dimensions, @placed, $joins, $may_fail, $aliases);
+# The aliases of the query that is made: of tables with @COLUMN, of dimensions, and of what has system columns; the column
+# of USING; how many joins, and whether the last is a right or full one.
+my (@wide, @dimensions, @placed, $merged, $joins, $outer, $may_fail, $aliases);
 
 # Whether it is of what a device can do: columns of types that programs hold, conditions that have programs, joins by
 # whole numbers.  One time in two; else it is of anything.
@@ -100,11 +102,25 @@ sub source
 	return ($from, @where);
 }
 
+# The same with a right or full join as the last.
+sub outer_source
+{
+	my ($changing) = @_;
+	my $source = GpuHash::RandomOuter::source(changing => $changing, plain => $held);
+	@wide = @{ $source->{wide} };
+	@dimensions = @{ $source->{dimensions} };
+	@placed = @{ $source->{placed} };
+	$merged = $source->{merged};
+	$joins = 1;
+	return ($source->{from}, rand() < 0.5 ? GpuHash::RandomOuter::keeps_nulls(column('int'), column('bool'), column('text')) : ());
+}
+
 # -------------------------------------------------------------- expressions
 
 sub column
 {
 	my ($kind) = @_;
+	return $merged if defined $merged && $kind eq 'int' && rand() < 0.2;
 	my $alias = one_of(@wide, @dimensions);
 	return "$alias." . one_of(allowed(@{ ($alias =~ /^d/ ? \%DIMENSION : \%SAFE)->{$kind} }));
 }
@@ -155,14 +171,17 @@ sub body
 	$table = one_of(qw(parted parted parted1 barrier both_tables)) if !defined $options{table} && rand() < ($held ? 0.03 : 0.15);
 	$table = "(SELECT * FROM $table WHERE g <> 2 OFFSET 0)" if !defined $options{table} && rand() < ($held ? 0.01 : 0.03);
 	$aliases = 0;
-	my ($from, @where) = source($table, $joins, $options{changing});
+	$merged = undef;
+	# tables that are written to or locked are the outer side of plain joins
+	$outer = !defined $options{table} && $joins > 0 && rand() < 0.2;
+	my ($from, @where) = $outer ? outer_source($options{changing}) : source($table, $joins, $options{changing});
 	# where rows are joined, it depends on the plan which of them a condition is asked about
 	$may_fail = $joins == 0 && $options{may_fail} && rand() < 0.6;
 	my %by_type;
 	push @{ $by_type{ $_->[1] } }, "a.$_->[0]" for grep { $_->[1] ne '' } @COLUMN;
 	push @{ $by_type{i4} }, 'a.late', 'a.later';
 	%GpuHash::RandomExpression::column = %by_type;
-	push @where, any_condition() for 1 .. one_of(0, 1, 1, 2);
+	push @where, any_condition() for 1 .. ($outer ? rand() < 0.2 : one_of(0, 1, 1, 2));
 	push @where, @{ $options{where} } if $options{where};
 	my $text = "FROM $from" . (@where ? ' WHERE ' . join(' AND ', @where) : '');
 	return $text;
@@ -390,7 +409,7 @@ sub query
 	my $kind = one_of(map { ($_) x $KIND{$_} } sort keys %KIND);
 	my $query = $MAKE{$kind}->(%options);
 	$query->{kind} = $kind;
-	$query->{held} = $held && $joins > 0;
+	$query->{held} = $held && $joins > 0 && !$outer;
 	$query->{explain} //= $query->{sql};
 	return $query;
 }
