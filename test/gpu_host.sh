@@ -54,6 +54,7 @@
 #	SCAN_TESTS	default: 034_service_scans 036_device_aggregates 039_device_snapshot 040_service_scans_forged
 #	GPUHASH_RANDOM_QUERIES, GPUHASH_RANDOM_JOBS	of random_joins, random_aggregates and random_rows (default
 #			here: 100000, and the number of cores); no more are begun two minutes before LIMIT
+#	RANDOM_SERVERS	among which random_aggregates and random_rows divide them (default: 4)
 #	BENCH		a benchmark of joins (default: test/bench/join_bench.sh), called as
 #			BENCH TREE PORT OUTDIR with a server that listens in /tmp; it reads APPEND=1, TAG= and
 #			EXTRA="SET ...;" and what else is set here (INNERS, REPS, ...)
@@ -300,16 +301,33 @@ random_joins() {
 	}
 }
 
+# random_servers TEST: its queries and sessions by RANDOM_SERVERS at a time, with a seed each.  Small scans keep
+# the one worker of a server busy with taking memory of the device and giving it back.
+random_servers() {
+	local servers=${RANDOM_SERVERS:-4} n seed=${GPUHASH_SEED:-$((RANDOM * 32768 + RANDOM + 1))} pids=() rc=0 pid
+	rm -rf "$WORK/$1"-*
+	for ((n = 1; n <= servers; n++)); do
+		mkdir -p "$WORK/$1-$n"
+		TMPDIR=$WORK/$1-$n GPUHASH_SEED=$((seed + n - 1)) GPUHASH_RANDOM_QUERIES=$(((GPUHASH_RANDOM_QUERIES + servers - 1) / servers)) \
+			GPUHASH_RANDOM_JOBS=$(((GPUHASH_RANDOM_JOBS + servers - 1) / servers)) \
+			prove -v -I "$SRC/test/perl" "$SRC/test/t/$1.pl" >"$WORK/$1-$n/log" 2>&1 &
+		pids+=($!)
+	done
+	for pid in "${pids[@]}"; do wait "$pid" || rc=1; done
+	gh_stop_servers
+	for ((n = 1; n <= servers; n++)); do cat "$WORK/$1-$n/log"; done
+	cat "$WORK/$1"-*/log | sed -nE 's/^# ([0-9]+) right, ([0-9]+) wrong: .*/\1 \2/p' |
+		awk '{ right += $1; wrong += $2 } END { printf "%d right, %d wrong\n", right, wrong }'
+	return "$rc"
+}
+
 # random_service TEST, with fault points, too, for what it sees of the service
 random_service() {
 	build_service
 	export GPUHASH_BINDIR=$STAGE_BIN GPUHASH_STAND_IN=no TMPDIR=$WORK
 	export GPUHASH_RANDOM_QUERIES=${GPUHASH_RANDOM_QUERIES:-100000} GPUHASH_RANDOM_JOBS=${GPUHASH_RANDOM_JOBS:-$(nproc)}
 	export GPUHASH_RANDOM_SECONDS=${GPUHASH_RANDOM_SECONDS:-$((LIMIT > 240 ? LIMIT - 120 : LIMIT / 2))}
-	prove -v -I "$SRC/test/perl" "$SRC/test/t/$1.pl" || {
-		gh_stop_servers
-		return 1
-	}
+	random_servers "$1"
 }
 
 in_workdir() {

@@ -90,7 +90,7 @@ sub compare
 	# a hash aggregation takes the rows as they come
 	$settings .= '; SET enable_hashagg = on; SET enable_sort = ' . ($query->{in_order} ? 'off' : 'on');
 	$settings .= $small ? "; SET work_mem = '64kB'; SET hash_mem_multiplier = 1" : "; SET work_mem = '4MB'; SET hash_mem_multiplier = 2";
-	my $answer = GpuHash::RandomRun::both_ways($session, %$query, settings => $settings, forced => "SET max_parallel_workers_per_gather = $workers", shown => $device && rand() < 0.3);
+	my $answer = GpuHash::RandomRun::both_ways($session, %$query, settings => $settings, forced => "SET max_parallel_workers_per_gather = $workers", shown => $device && $run->shown);
 	my ($error, $want_error) = @$answer{qw(error want_error)};
 	my $fewer_errors = $want_error ne '' && $error eq '' && $answer->{plan} =~ /GpuHashScan/;
 	my $same = $error eq '' && $want_error eq '' ? same(@$answer{qw(got want)}, $query->{in_order}) : $error ne '' && $want_error ne '';

@@ -60,12 +60,12 @@ sub same
 # One query both ways; adds to the job's counts.
 sub compare
 {
-	my ($session, $count, $changing, $job) = @_;
+	my ($run, $session, $count, $changing, $job) = @_;
 	my $query = GpuHash::RandomRows::query(changing => $changing, job => $job);
 	my $workers = rand() < 0.33 ? 1 + int(rand(3)) : 0;
 	my $settings = GpuHash::RandomTables::settings() . '; SET parallel_leader_participation = ' . (rand() < 0.8 ? 'on' : 'off') . '; SET gpuhash.enable_aggregate = ' . (rand() < 0.5 ? 'on' : 'off');
 	$settings .= rand() < 0.25 ? "; SET work_mem = '64kB'; SET hash_mem_multiplier = 1" : "; SET work_mem = '4MB'; SET hash_mem_multiplier = 2";
-	my $shown = rand() < 0.3;
+	my $shown = $run->shown;
 	my $answer = GpuHash::RandomRun::both_ways($session, %$query, settings => $settings, forced => "SET max_parallel_workers_per_gather = $workers", shown => $shown);
 	my ($got, $error, $want, $want_error, $plan) = @$answer{qw(got error want want_error plan)};
 	my $right = $error ne '' ? $want_error ne '' : $want_error ne '' || same($query, $got, $want);
@@ -105,7 +105,7 @@ sub run
 	my $run = GpuHash::RandomRun->new(queries => $queries);
 	$run->start(%options);
 	$run->{server}->query(GpuHash::RandomRows::prepare() . join '', map { GpuHash::RandomTables::own($_) } 0 .. $run->{jobs} - 1);
-	my $sum = $run->all(\&compare);
+	my $sum = $run->all(sub { return compare($run, @_) });
 	$sum->{$_} //= 0 for qw(compared errors fewer_errors offloaded held offloaded_held joins outer_joins outer_rows parallel rows shown by_device scans device_scans);
 	my $wrong = @{ $sum->{wrong} };
 	note(sprintf '%d right, %d wrong: queries compared with %s, seed %d, %d jobs; %d offloaded, %d of them in parallel, %d of joins; %d errors, %d only without; %d rows in all, %d changes of another session, %.0f s',

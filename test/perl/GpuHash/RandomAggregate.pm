@@ -219,7 +219,7 @@ sub query
 		my ($aggregate, $float) = aggregate();
 		my $with = $where eq '' ? 'WHERE' : "$where AND";
 		my $asked = $outer ? 'coalesce(a.g, o.dg) >= o.dg' : '(a.k4 = o.dk OR a.g > o.dg)';
-		$sql = 'SELECT o.dk AS c0, ' . ($float ? '' : '0 AS r0, ') . "(SELECT $aggregate FROM $from $with $asked) AS " . ($float ? 'r0' : 'c1') . ' FROM ' . one_of('d2', 'd0') . ' o';
+		$sql = 'SELECT o.dk AS c0, ' . ($float ? '' : '0 AS r0, ') . "(SELECT $aggregate FROM $from $with $asked) AS " . ($float ? 'r0' : 'c1') . ' FROM ' . one_of('d2', 'd2', 'd2', 'd0') . ' o';
 		($exact, $floats) = ($float ? 1 : 2, 1);
 	}
 	else { ($sql, $exact, $floats) = select_sql($from, $where) }

@@ -12,7 +12,7 @@
 #	$run->{server}, {service}, {seed}, {schema}
 #
 # $compare->($session, $count, $changing, $job) runs one query and adds to the job's counts;
-# both_ways() and check() help it.  During the second half of the queries another session changes
+# both_ways(), shown() and check() help it.  During the second half of the queries another session changes
 # some of the tables ($changing).  A session that fails counts as wrong, and another one is begun.
 package GpuHash::RandomRun;
 
@@ -66,6 +66,9 @@ sub start
 
 sub sqlstate { my ($message) = @_; return $message =~ /ERROR:\s+(\w{5}):/ ? $1 : '' }
 
+# Whether to run a query once more under EXPLAIN ANALYZE: of very many, fewer will do.
+sub shown { my ($self) = @_; return rand() < ($self->{queries} > 5000 ? 0.1 : 0.3) }
+
 # The first lines that differ.
 sub differences
 {
@@ -89,8 +92,7 @@ sub both_ways
 	$session->do("$query{settings}; SET max_parallel_workers_per_gather = 0; SET gpuhash.enabled = off; BEGIN ISOLATION LEVEL REPEATABLE READ; SAVEPOINT s");
 	@answer{qw(want want_error)} = $session->do($query{plain} // $query{sql}, 120);
 	# what is set in a transaction that ends with an error is forgotten
-	$session->do("ROLLBACK TO s; DEALLOCATE ALL; $forced");
-	($answer{plan}) = $session->do("EXPLAIN (COSTS OFF) $query{explain}");
+	($answer{plan}) = $session->do("ROLLBACK TO s; DEALLOCATE ALL; $forced; EXPLAIN (COSTS OFF) $query{explain}");
 	@answer{qw(got error)} = $session->do($query{sql}, 120);
 	($answer{shown}) = $session->do("ROLLBACK TO s; $forced; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $query{explain}", 120) if $query{shown};
 	$session->do('ROLLBACK; DEALLOCATE ALL');
