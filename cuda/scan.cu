@@ -632,6 +632,9 @@ cuda_scan_create(const GhHost *host, const GhScanOptions *options, GhScan **hand
 	if (host != nullptr)
 		scan->host = *host;
 	status = gh_scan_plan_init(&scan->plan, &cuda_scans, options, error);
+	if (status == GH_OK && (scan->plan.options.marks_matches != 0 ||
+							gh_scan_marked_table(&scan->plan.options) != nullptr))
+		status = gh_error_set(error, GH_UNSUPPORTED, "a scan on a CUDA device marks no matches");
 	if (status == GH_OK)
 		status = device_open(scan->plan.options.device, error);
 	if (status != GH_OK)

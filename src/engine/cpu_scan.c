@@ -4,7 +4,7 @@
  *		gh_cpu_scan_join() and gh_cpu_aggregate(), or into a table.
  *
  * Nothing runs but inside poll and wait, which do SLICE_PAGES pages at a time of the oldest
- * request.  A request that was begun is done to its end, whatever the stop flag says: so it is
+ * request, or look at SLICE_ROWS rows of a table.  A request that was begun is done to its end, whatever the stop flag says: so it is
  * counted in full.
  */
 #include "cpu_page.h"
@@ -13,12 +13,13 @@
 #include <stdlib.h>
 
 #define SLICE_PAGES 16
+#define SLICE_ROWS 4096			/* of a request for rows without a match */
 
 /* GhScanRequest.engine_state */
 enum
 {
 	STATE_NEXT,					/* the request behind it in the queue */
-	STATE_PAGE					/* the first page that is not done */
+	STATE_PAGE					/* the first page, or row, that is not done */
 };
 
 /* -------------------------------------------------------------------- a page */
@@ -140,7 +141,7 @@ gh_cpu_scan_add_to_table(GhCpuScan *scan, const GhVectorBatch *batch)
 		if (batch->state[i] != GH_ROW_LIVE)
 			continue;
 		if (!gh_cpu_scan_key(options->parts, options->nparts, batch, i, &key))
-			batch->state[i] = GH_ROW_DROPPED;
+			batch->state[i] = options->marks_matches != 0 ? GH_ROW_BACK : GH_ROW_DROPPED;
 		else if (!gh_cpu_table_add(&scan->table, key, batch, i))
 		{
 			batch->state[i] = GH_ROW_BACK;
@@ -162,6 +163,15 @@ add_to_groups(GhCpuScan *scan, GhScanRequest *request)
 	for (uint32_t i = 0; i < scan->batch.nrows; i++)
 		if (scan->batch.state[i] == GH_ROW_LIVE)
 			gh_cpu_group_at(&scan->groups, scan->found[i])->rows++;
+}
+
+void
+gh_cpu_scan_add(GhCpuScan *scan, GhScanRequest *request)
+{
+	if (scan->plan.options.nparts > 0)
+		request->no_group += gh_cpu_scan_add_to_table(scan, &scan->batch);
+	else if (scan->plan.options.lists_rows == 0)
+		add_to_groups(scan, request);
 }
 
 /* Rows that are live have come one step further. */
@@ -210,10 +220,7 @@ count_batch(GhCpuScan *scan, GhScanRequest *request, uint32_t page, const uint16
 	bool		lists = scan->plan.options.lists_rows != 0;
 
 	run_and_join(scan, request);
-	if (scan->plan.options.nparts > 0)
-		request->no_group += gh_cpu_scan_add_to_table(scan, &scan->batch);
-	else if (!lists)
-		add_to_groups(scan, request);
+	gh_cpu_scan_add(scan, request);
 	for (uint32_t i = 0; i < scan->batch.nrows; i++)
 	{
 		if (scan->batch.state[i] == GH_ROW_BACK)
@@ -334,14 +341,29 @@ cpu_scan_submit(GhScan *handle, GhScanRequest *request)
 	return GH_BUSY;
 }
 
+/* Of rows without a match, one slice. */
+static GhStatus
+do_unmatched_slice(GhCpuScan *scan, GhScanRequest *request)
+{
+	uint64_t	done = request->engine_state[STATE_PAGE];
+	uint64_t	left = request->nrows - done;
+	uint32_t	count = (uint32_t) (left < SLICE_ROWS ? left : SLICE_ROWS);
+
+	gh_cpu_unmatched_rows(scan, request, request->first_row + done, count);
+	request->engine_state[STATE_PAGE] = done + count;
+	return count < left ? GH_BUSY : GH_OK;
+}
+
 /* One slice of the oldest request. */
 static GhStatus
 do_slice(GhCpuScan *scan, GhScanRequest *request)
 {
 	uint32_t	page = (uint32_t) request->engine_state[STATE_PAGE];
 
-	if (page == 0 && scan->host.stop != NULL && *scan->host.stop != 0)
+	if (request->engine_state[STATE_PAGE] == 0 && scan->host.stop != NULL && *scan->host.stop != 0)
 		return gh_error_set(&request->error, GH_STOPPED, "the request was stopped");
+	if (request->unmatched != 0)
+		return do_unmatched_slice(scan, request);
 	for (uint32_t i = 0; i < SLICE_PAGES && page < request->npages; i++)
 		do_page(scan, request, page++);
 	request->engine_state[STATE_PAGE] = page;
@@ -428,6 +450,7 @@ cpu_scan_make_table(GhScan *handle, GhScanTable *table, GhError *error)
 	status = gh_cpu_table_make(&scan->table, table, error);
 	scan->base.table_made = status == GH_OK;
 	scan->base.several = status == GH_OK && table->keys < table->rows;
+	scan->base.rows = status == GH_OK ? table->rows : 0;
 	return status;
 }
 

@@ -100,9 +100,11 @@ typedef struct GhCpuScanTable
 	char	   *entries;
 	uint64_t   *slots;			/* an entry's number + 1; 0: free */
 	uint64_t	nslots;			/* a power of two; half of them are free */
+	uint8_t    *marks;			/* by entry, the first one of its key: 1: a join found it; NULL: there are none */
 	GhCpuTexts	texts;
 	GhCpuBlock	block;			/* entries */
 	GhCpuBlock	slots_block;
+	GhCpuBlock	marks_block;
 } GhCpuScanTable;
 
 extern void gh_cpu_table_init(GhCpuScanTable *table, GhCpuScanMemory *memory,
@@ -116,6 +118,10 @@ extern GhStatus gh_cpu_table_make(GhCpuScanTable *table, GhScanTable *made, GhEr
 extern const GhCpuEntry *gh_cpu_table_find(const GhCpuScanTable *table, uint64_t key);
 /* The next one with the key, or NULL. */
 extern const GhCpuEntry *gh_cpu_table_next(const GhCpuScanTable *table, const GhCpuEntry *entry);
+/* Marks the key of its first entry, in a table that has marks: scans of other threads may do so, too. */
+extern void gh_cpu_table_mark(const GhCpuScanTable *table, const GhCpuEntry *entry);
+/* The entry of a number, or NULL where its key is marked. */
+extern const GhCpuEntry *gh_cpu_table_unmarked(const GhCpuScanTable *table, uint64_t number);
 extern bool gh_cpu_table_value(const GhCpuScanTable *table, const GhCpuEntry *entry,
 							   uint32_t kept, GhScanValue *value);
 
@@ -127,8 +133,9 @@ extern bool gh_cpu_scan_key(const GhScanPart *parts, uint32_t nparts, const GhVe
 /* Fills the columns that a match fills, or, where entry is NULL, with NULL. */
 extern void gh_cpu_scan_fill(const GhScanJoin *join, const GhCpuScanTable *table,
 							 const GhCpuEntry *entry, const GhVectorBatch *batch, uint32_t row);
-/* May a row without a match go on, or one with some? */
-extern bool gh_cpu_scan_goes_on(const GhScanJoin *join, const GhCpuEntry *entry);
+/* The first entry that a row of a batch matches, or NULL; it is marked, if that kind of join does. */
+extern const GhCpuEntry *gh_cpu_scan_match(const GhScanJoin *join, const GhCpuScanTable *table,
+										   const GhVectorBatch *batch, uint32_t row);
 /*
  * Joins the rows that are live with a table: drops some, hands some back, fills columns.  Where several is
  * not NULL, rows with several matches are noted there, and dropped.
@@ -177,6 +184,14 @@ extern void gh_cpu_scan_check_sums(const GhCpuScan *scan, const GhVectorBatch *b
  */
 extern uint32_t gh_cpu_scan_find_groups(GhCpuScan *scan, const GhVectorBatch *batch, uint32_t *found);
 extern uint32_t gh_cpu_scan_add_to_table(GhCpuScan *scan, const GhVectorBatch *batch);
+
+/* Adds the live rows of scan->batch to their groups, or puts them into the table, or hands them back. */
+extern void gh_cpu_scan_add(GhCpuScan *scan, GhScanRequest *request);
+
+/* ------------------------- rows without a match: cpu_scan_unmatched.c */
+
+/* Some rows of the last join's table, which has marks; the request has no pages. */
+extern void gh_cpu_unmatched_rows(GhCpuScan *scan, GhScanRequest *request, uint64_t first, uint32_t count);
 
 /* ----------------------------- rows with several matches: cpu_scan_matches.c */
 

@@ -38,36 +38,40 @@ gh_cpu_scan_fill(const GhScanJoin *join, const GhCpuScanTable *table, const GhCp
 	}
 }
 
-bool
-gh_cpu_scan_goes_on(const GhScanJoin *join, const GhCpuEntry *entry)
+const GhCpuEntry *
+gh_cpu_scan_match(const GhScanJoin *join, const GhCpuScanTable *table, const GhVectorBatch *batch,
+				  uint32_t row)
 {
-	if (entry == NULL)
-		return join->kind == GH_SCAN_LEFT || join->kind == GH_SCAN_ANTI;
-	return join->kind != GH_SCAN_ANTI;
+	const GhCpuEntry *entry = NULL;
+	uint64_t	key;
+
+	if (gh_cpu_scan_key(join->parts, join->nparts, batch, row, &key))
+		entry = gh_cpu_table_find(table, key);
+	if (entry != NULL && gh_scan_kind_marks(join->kind))
+		gh_cpu_table_mark(table, entry);
+	return entry;
 }
 
 void
 gh_cpu_scan_join(const GhScanJoin *join, const GhCpuScanTable *table, GhVectorBatch *batch,
 				 uint8_t *several)
 {
-	bool		all = join->kind == GH_SCAN_INNER || join->kind == GH_SCAN_LEFT;
+	bool		all = gh_scan_kind_fills(join->kind);
 
 	for (uint32_t i = 0; i < batch->nrows; i++)
 	{
-		const GhCpuEntry *entry = NULL;
-		uint64_t	key;
+		const GhCpuEntry *entry;
 
 		if (batch->state[i] != GH_ROW_LIVE)
 			continue;
-		if (gh_cpu_scan_key(join->parts, join->nparts, batch, i, &key))
-			entry = gh_cpu_table_find(table, key);
+		entry = gh_cpu_scan_match(join, table, batch, i);
 		if (all && entry != NULL && entry->next != 0)
 		{
 			batch->state[i] = several == NULL ? GH_ROW_BACK : GH_ROW_DROPPED;
 			if (several != NULL)
 				several[i] = 1;
 		}
-		else if (gh_cpu_scan_goes_on(join, entry))
+		else if (gh_scan_kind_goes_on(join->kind, entry != NULL))
 			gh_cpu_scan_fill(join, table, entry, batch, i);
 		else
 			batch->state[i] = GH_ROW_DROPPED;

@@ -116,13 +116,11 @@ extend_path(GhCpuScan *scan, uint32_t row, const Path *path, uint32_t j, uint32_
 	GhCpuMatches *matches = scan->matches;
 	const GhScanJoin *join = &scan->plan.options.joins[j];
 	const GhCpuScanTable *table = gh_cpu_joined_table(join);
-	const GhCpuEntry *entry = NULL;
-	uint64_t	key;
+	const GhCpuEntry *entry;
 
 	put_row(scan, row, path, j, 0);
-	if (gh_cpu_scan_key(join->parts, join->nparts, &matches->batch, 0, &key))
-		entry = gh_cpu_table_find(table, key);
-	if (!gh_cpu_scan_goes_on(join, entry))
+	entry = gh_cpu_scan_match(join, table, &matches->batch, 0);
+	if (!gh_scan_kind_goes_on(join->kind, entry != NULL))
 		return true;
 	if (entry == NULL || join->kind == GH_SCAN_SEMI)
 		return add_path(matches, path, j, NULL, count);
@@ -195,16 +193,18 @@ place_rows(GhCpuScan *scan, GhScanRequest *request, uint32_t row, uint32_t count
 	for (uint32_t first = 0; first < count; first += GH_VECTOR_ROWS)
 	{
 		uint32_t	none;
+		uint32_t	live;
+		uint32_t	back;
 
 		if (!run_paths(scan, row, first, batch_of(first, count)))
 			return false;
 		none = scan->plan.options.nparts > 0 ? gh_cpu_scan_add_to_table(scan, &matches->batch) :
 			gh_cpu_scan_find_groups(scan, &matches->batch, matches->found + first);
-		if (none > 0)
-		{
-			request->no_group++;
+		/* of those that go back, some may lack no memory, but a key */
+		gh_batch_count(&matches->batch, &live, &back);
+		request->no_group += none > 0;
+		if (back > 0)
 			return false;
-		}
 	}
 	return true;
 }

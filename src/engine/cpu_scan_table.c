@@ -47,10 +47,11 @@ gh_cpu_table_init(GhCpuScanTable *table, GhCpuScanMemory *memory, const GhScanPl
 void
 gh_cpu_table_drop(GhCpuScanTable *table)
 {
+	gh_cpu_block_give(table->memory, table->marks_block);
 	gh_cpu_block_give(table->memory, table->slots_block);
 	gh_cpu_block_give(table->memory, table->texts.block);
 	gh_cpu_block_give(table->memory, table->block);
-	table->slots_block.ref = table->texts.block.ref = table->block.ref = 0;
+	table->marks_block.ref = table->slots_block.ref = table->texts.block.ref = table->block.ref = 0;
 }
 
 /* False: there is no memory for one more row, and all is as it was. */
@@ -132,6 +133,27 @@ find_slot(const GhCpuScanTable *table, uint64_t key)
 	}
 }
 
+static GhStatus
+no_memory(const GhCpuScanTable *table, GhError *error)
+{
+	return gh_error_set(error, table->memory->limit != 0 ? GH_LIMIT : GH_NO_MEMORY,
+						"there is no memory for a table of %llu rows", (unsigned long long) table->count);
+}
+
+/* No key is marked. */
+static GhStatus
+make_marks(GhCpuScanTable *table, GhError *error)
+{
+	if (table->plan->options.marks_matches == 0 || table->count == 0)
+		return GH_OK;
+	table->marks_block = gh_cpu_block_take(table->memory, table->count);
+	if (table->marks_block.ref == 0)
+		return no_memory(table, error);
+	table->marks = gh_cpu_block_address(table->memory, table->marks_block);
+	memset(table->marks, 0, table->count);
+	return GH_OK;
+}
+
 GhStatus
 gh_cpu_table_make(GhCpuScanTable *table, GhScanTable *made, GhError *error)
 {
@@ -141,9 +163,7 @@ gh_cpu_table_make(GhCpuScanTable *table, GhScanTable *made, GhError *error)
 		nslots *= 2;
 	table->slots_block = gh_cpu_block_take(table->memory, nslots * sizeof(uint64_t));
 	if (table->slots_block.ref == 0)
-		return gh_error_set(error, table->memory->limit != 0 ? GH_LIMIT : GH_NO_MEMORY,
-							"there is no memory for a table of %llu rows",
-							(unsigned long long) table->count);
+		return no_memory(table, error);
 	table->slots = gh_cpu_block_address(table->memory, table->slots_block);
 	table->nslots = nslots;
 	memset(table->slots, 0, nslots * sizeof(uint64_t));
@@ -159,7 +179,25 @@ gh_cpu_table_make(GhCpuScanTable *table, GhScanTable *made, GhError *error)
 		entry->next = *slot;
 		*slot = i + 1;
 	}
-	return GH_OK;
+	return make_marks(table, error);
+}
+
+void
+gh_cpu_table_mark(const GhCpuScanTable *table, const GhCpuEntry *entry)
+{
+	uint64_t	number = (uint64_t) ((const char *) entry - table->entries) / table->entry_bytes;
+
+	/* it is looked at when all have marked what they found: who comes first does not matter */
+	__atomic_store_n(&table->marks[number], 1, __ATOMIC_RELAXED);
+}
+
+const GhCpuEntry *
+gh_cpu_table_unmarked(const GhCpuScanTable *table, uint64_t number)
+{
+	const GhCpuEntry *entry = entry_at(table, number);
+	uint64_t	first = *find_slot(table, entry->key) - 1;
+
+	return __atomic_load_n(&table->marks[first], __ATOMIC_RELAXED) == 0 ? entry : NULL;
 }
 
 const GhCpuEntry *

@@ -35,7 +35,7 @@
 extern "C" {
 #endif
 
-#define GH_ABI_VERSION 7
+#define GH_ABI_VERSION 8
 
 /* Limits of a table, tested at their edges. */
 #define GH_SUBTABLES_MIN 2

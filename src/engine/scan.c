@@ -258,10 +258,38 @@ check_page(const GhScanPlan *plan, const GhScanRequest *request, uint32_t p, GhE
 	return GH_OK;
 }
 
+/* Rows of a table that have no match; lists of them come from where others can write. */
+static GhStatus
+check_unmatched(const GhScanPlan *plan, const GhScanRequest *request, GhError *error)
+{
+	const GhScan *table = gh_scan_marked_table(&plan->options);
+
+	if (request->unmatched > 1)
+		return gh_error_set(error, GH_INVALID, "a request is for rows without a match: %u", request->unmatched);
+	if (table == NULL)
+		return gh_error_set(error, GH_INVALID, "a request is for rows without a match, of a scan whose last join "
+							"marks none");
+	if (request->npages > 0)
+		return gh_error_set(error, GH_INVALID, "a request for rows without a match has %u pages",
+							request->npages);
+	if (request->nrows > GH_SCAN_LINES_MAX || request->first_row > table->rows ||
+		request->nrows > table->rows - request->first_row)
+		return gh_error_set(error, GH_INVALID, "a request is for %llu rows from row %llu on, of a table of "
+							"%llu, and %d at most", (unsigned long long) request->nrows,
+							(unsigned long long) request->first_row, (unsigned long long) table->rows,
+							GH_SCAN_LINES_MAX);
+	return GH_OK;
+}
+
 GhStatus
 gh_scan_request_check(const GhScanPlan *plan, const GhScanRequest *request, uint64_t *lines,
 					  GhError *error)
 {
+	if (request->unmatched != 0)
+	{
+		*lines = request->nrows;
+		return check_unmatched(plan, request, error);
+	}
 	*lines = 0;
 	if (request->npages > GH_SCAN_PAGES_MAX || (request->npages > 0 && request->pages == NULL))
 		return gh_error_set(error, GH_INVALID, "a request has no %u pages, of %d at most",

@@ -13,6 +13,9 @@
  * A row with several matches in such a join goes on once with each, and is as many rows from there on, also
  * where rows are counted.  All that becomes of it is counted, or it is handed back.
  *
+ * The last join may be one that asks for the rows of its table, too, that no row matched: each key that is found
+ * is marked in the table, and requests without pages bring the rows whose key has no mark.
+ *
  * A scan may make a table in place of groups, for the joins of others: of the rows that are live at
  * the end, by a key of up to 64 bits, with some of their values.  Or each row that is live at the end is a
  * group of its own: rows out in place of groups.  Or which rows are live is all that is told.
@@ -79,7 +82,13 @@ typedef enum GhScanJoinKind
 	GH_SCAN_INNER = 1,
 	GH_SCAN_LEFT,				/* without a match the columns are NULL */
 	GH_SCAN_SEMI,				/* rows that have a match, once; it fills no columns */
-	GH_SCAN_ANTI				/* rows that have none; it fills no columns */
+	GH_SCAN_ANTI,				/* rows that have none; it fills no columns */
+	/*
+	 * As GH_SCAN_INNER and GH_SCAN_LEFT, and mark the keys that are found (marks_matches).  The scan's last join
+	 * alone can be one, where rows are not listed.
+	 */
+	GH_SCAN_RIGHT,
+	GH_SCAN_FULL
 } GhScanJoinKind;
 
 /* A column of the program that a match fills. */
@@ -134,6 +143,11 @@ typedef struct GhScanOptions
 	uint32_t	nkept;
 	const uint16_t *kept;		/* vectors whose values the table has */
 	uint32_t	all_matches;	/* of a table: 1: joins find all rows of a key; 0: that there are several */
+	/*
+	 * Of a table: 1: joins mark the keys that they find, none at first, and rows whose key has no mark can be
+	 * asked for.  Rows that are NULL in a part of the key are handed back.  Else 0.
+	 */
+	uint32_t	marks_matches;
 	uint64_t	groups;			/* or rows of the table, expected; 0: not known */
 	uint64_t	memory_limit;	/* bytes that groups, or a table, may take; 0: no limit */
 	uint64_t	seed;			/* of the hash of keys */
@@ -182,6 +196,20 @@ typedef struct GhScanRow
 } GhScanRow;
 
 /*
+ * A request for rows without a match has no pages.  Rows first_row up to first_row + nrows of the last join's table
+ * (GhScanTable.rows) whose key is not marked when the request is done come out of that join: they fill what
+ * it fills, and all columns of the page and of the joins before it are NULL.  Instructions in front of the joins
+ * are run on these NULLs, for what they set, and filters among them drop nothing; then all goes on as with rows that
+ * matched.  Such rows as go back are only counted (nback), and nothing is written to `back`.
+ *
+ * A key is marked when a row comes to the join and finds it, whether or not the program's rest then drops
+ * that row, and also by rows that are handed back in the end: the marks of a scan that handed rows back are of no use, but
+ * for those whose visibility alone was not told (hinted), which were handed back before anything was done.
+ * So they are when a request fails, but with GH_STOPPED.  All scans that join with the table mark it.
+ * Whoever asks sees to it that the other ones have read all their pages; of one scan requests take effect in their order.
+ */
+
+/*
  * The caller zeroes the struct, fills the first part, submits it and leaves it, its arrays and
  * the pages alone until poll or wait says other than GH_BUSY; other processes may write to a
  * page as PostgreSQL does beside a pin.
@@ -196,12 +224,15 @@ typedef struct GhScanRequest
 	uint64_t	nbitmaps;		/* words */
 	GhScanRow  *back;			/* room for as many as the pages have lines */
 	uint64_t	back_room;
+	uint32_t	unmatched;		/* 1: rows of the last join's table without a match, and no pages; else 0 */
+	uint64_t	first_row;		/* from 0 */
+	uint64_t	nrows;			/* GH_SCAN_LINES_MAX at most */
 
 	/* -- results, valid once the request is not busy; all 0 where it did not end with GH_OK -- */
 	uint64_t	counted;		/* rows that were added to their groups, or to the table, or listed */
 	/* tuples that were asked for and, of pages that are hinted, visible: without those that were handed back */
 	uint64_t	seen;
-	/* rows that were not handed back and came as far: */
+	/* rows that were not handed back and came as far; without a match: behind the last join alone: */
 	uint64_t	passed;			/* to the joins, and */
 	uint64_t	joined[GH_SCAN_JOINS_MAX];	/* behind each of them */
 	uint64_t	nback;			/* of back, in the order of pages and lines, those listed among them */
@@ -237,7 +268,7 @@ typedef struct GhScanValue
 /* A table that was made. */
 typedef struct GhScanTable
 {
-	uint64_t	rows;
+	uint64_t	rows;			/* numbered from 0, for requests of those without a match */
 	uint64_t	keys;			/* different ones */
 } GhScanTable;
 
@@ -300,6 +331,7 @@ struct GhScan
 	const struct GhScanPlan *plan;
 	bool		table_made;
 	bool		several;		/* rows of the table have the same key */
+	uint64_t	rows;			/* of the table */
 };
 
 /* cpu_scan.c */
@@ -320,7 +352,7 @@ typedef struct GhScanPlan
 extern GhStatus gh_scan_plan_init(GhScanPlan *plan, const GhScanEngine *engine,
 								  const GhScanOptions *options, GhError *error);
 extern void gh_scan_plan_drop(GhScanPlan *plan);
-/* *lines: of all pages */
+/* *lines: of all pages, or rows of a table */
 extern GhStatus gh_scan_request_check(const GhScanPlan *plan, const GhScanRequest *request,
 									  uint64_t *lines, GhError *error);
 /*
@@ -339,6 +371,8 @@ extern GhStatus gh_scan_joins_check(const GhScanPlan *plan, const GhScanEngine *
 									GhError *error);
 /* May a row become several in this join? */
 extern bool gh_scan_join_multiplies(const GhScanOptions *options, uint32_t j);
+/* The table whose rows without a match can be asked for, or NULL. */
+extern GhScan *gh_scan_marked_table(const GhScanOptions *options);
 
 #ifdef __cplusplus
 }

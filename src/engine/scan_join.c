@@ -5,7 +5,7 @@
  * What a part, a fill or a table names is set where it is read: at the joins there is what the
  * instructions before them set, and what the joins before one filled.
  */
-#include "scan.h"
+#include "scan_row.h"
 
 #include <stdio.h>
 
@@ -58,6 +58,9 @@ check_own_table(const GhScanPlan *plan, GhError *error)
 	if (options->all_matches > (options->nparts > 0))
 		return gh_error_set(error, GH_INVALID, "joins are to find all rows (%u) of a table with a key of "
 							"%u parts", options->all_matches, options->nparts);
+	if (options->marks_matches > (uint32_t) (options->nparts > 0))
+		return gh_error_set(error, GH_INVALID, "joins are to mark the keys that they find (%u) of a table with "
+							"a key of %u parts", options->marks_matches, options->nparts);
 	if (options->nparts > 0 && options->nkeys + options->naggregates > 0)
 		return gh_error_set(error, GH_INVALID, "a scan that makes a table has %u keys of groups and "
 							"%u aggregates", options->nkeys, options->naggregates);
@@ -79,7 +82,7 @@ check_table(const GhScanPlan *plan, const GhScanEngine *engine, uint32_t j, GhEr
 	const GhScanJoin *join = &plan->options.joins[j];
 	const GhScanOptions *table;
 
-	if (join->kind < GH_SCAN_INNER || join->kind > GH_SCAN_ANTI)
+	if (join->kind < GH_SCAN_INNER || join->kind > GH_SCAN_FULL)
 		return gh_error_set(error, GH_INVALID, "join %u of a scan is of kind %u", j, join->kind);
 	if (join->table == NULL || join->table->engine != engine || join->table->plan == NULL ||
 		!join->table->table_made)
@@ -97,6 +100,23 @@ check_table(const GhScanPlan *plan, const GhScanEngine *engine, uint32_t j, GhEr
 			return gh_error_set(error, GH_INVALID, "part %u of the key of join %u of a scan has %d "
 								"bits, and its table's %d", k, j, join->parts[k].bits,
 								table->parts[k].bits);
+	return GH_OK;
+}
+
+/* A join whose table's rows without a match may be asked for. */
+static GhStatus
+check_marks(const GhScanOptions *options, uint32_t j, GhError *error)
+{
+	if (!gh_scan_kind_marks(options->joins[j].kind))
+		return GH_OK;
+	if (j + 1 != options->njoins)
+		return gh_error_set(error, GH_INVALID, "join %u of a scan marks matches and is not the last one, which "
+							"is %u", j, options->njoins - 1);
+	if (options->lists_rows != 0)
+		return gh_error_set(error, GH_INVALID, "join %u of a scan that lists rows marks matches", j);
+	if (options->joins[j].table->plan->options.marks_matches == 0)
+		return gh_error_set(error, GH_INVALID, "join %u of a scan marks matches in a table that was not made "
+							"for it", j);
 	return GH_OK;
 }
 
@@ -135,8 +155,9 @@ check_join(const GhScanPlan *plan, const GhScanEngine *engine, uint32_t j, Held 
 	status = check_parts(join->parts, join->nparts, held, whose, error);
 	if (status == GH_OK)
 		status = check_table(plan, engine, j, error);
-	if (status == GH_OK && join->nfills > 0 &&
-		(join->kind == GH_SCAN_SEMI || join->kind == GH_SCAN_ANTI))
+	if (status == GH_OK)
+		status = check_marks(&plan->options, j, error);
+	if (status == GH_OK && join->nfills > 0 && !gh_scan_kind_fills(join->kind))
 		status = gh_error_set(error, GH_INVALID, "join %u of a scan is of kind %u and fills columns",
 							  j, join->kind);
 	for (uint32_t f = 0; f < join->nfills && status == GH_OK; f++)
@@ -177,8 +198,16 @@ gh_scan_join_multiplies(const GhScanOptions *options, uint32_t j)
 {
 	const GhScanJoin *join = &options->joins[j];
 
-	return (join->kind == GH_SCAN_INNER || join->kind == GH_SCAN_LEFT) && join->table->several &&
+	return gh_scan_kind_fills(join->kind) && join->table->several &&
 		join->table->plan->options.all_matches != 0 && options->lists_rows == 0;
+}
+
+GhScan *
+gh_scan_marked_table(const GhScanOptions *options)
+{
+	const GhScanJoin *last = options->njoins > 0 ? &options->joins[options->njoins - 1] : NULL;
+
+	return last != NULL && gh_scan_kind_marks(last->kind) ? last->table : NULL;
 }
 
 GhStatus

@@ -118,6 +118,31 @@ gh_scan_judge(const uint8_t *page, const void *original, uint32_t header, uint32
 	return gh_xid_is_before(xmax, seen_before) ? GH_SCAN_INVISIBLE : GH_SCAN_UNTOLD;
 }
 
+/* ----------------------------------------------------------- kinds of joins */
+
+/* Do rows go on with what they match, and with several matches as several rows? */
+GH_EVERYWHERE bool
+gh_scan_kind_fills(uint32_t kind)
+{
+	return kind != GH_SCAN_SEMI && kind != GH_SCAN_ANTI;
+}
+
+/* Does a row that has a match, or has none, go on? */
+GH_EVERYWHERE bool
+gh_scan_kind_goes_on(uint32_t kind, bool match)
+{
+	if (match)
+		return kind != GH_SCAN_ANTI;
+	return kind == GH_SCAN_LEFT || kind == GH_SCAN_ANTI || kind == GH_SCAN_FULL;
+}
+
+/* Are keys that are found marked? */
+GH_EVERYWHERE bool
+gh_scan_kind_marks(uint32_t kind)
+{
+	return kind == GH_SCAN_RIGHT || kind == GH_SCAN_FULL;
+}
+
 /* ------------------------------------------------------------- keys of tables */
 
 /* A key with the next part behind it, whose vector has this value. */

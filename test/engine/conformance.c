@@ -238,7 +238,7 @@ main(int argc, char **argv)
 		page_tests, page_numeric_tests, program_tests, program_check_tests, aggregate_tests, scan_tests,
 		scan_rows_tests,
 		scan_refused_tests, scan_hinted_tests, registered_scan_tests, scan_join_tests,
-		scan_join_refused_tests, scan_matches_tests, scan_time_tests, scan_join_time_tests
+		scan_join_refused_tests, scan_matches_tests, scan_unmatched_tests, scan_time_tests, scan_join_time_tests
 	};
 	Context		c = {0};
 	const char *only;

@@ -372,6 +372,7 @@ extern const Test scan_hinted_tests[];
 extern const Test scan_join_tests[];
 extern const Test scan_join_refused_tests[];
 extern const Test scan_matches_tests[];
+extern const Test scan_unmatched_tests[];
 extern const Test scan_time_tests[];
 extern const Test scan_join_time_tests[];
 

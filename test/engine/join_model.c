@@ -9,13 +9,9 @@
 
 /* --------------------------------------------------------------------- a row */
 
-/* False: it is handed back. */
-static bool
-load_row(const Side *side, uint32_t p, uint32_t t, GhValue *values)
+static void
+load_constants(const GhProgram *program, GhValue *values)
 {
-	const WrittenPage *written = &side->trial.written[p];
-	const GhProgram *program = side->trial.program;
-
 	for (uint32_t i = 0; i < program->nconstants; i++)
 	{
 		const GhConstant *constant = &gh_program_constants(program)[i];
@@ -25,6 +21,16 @@ load_row(const Side *side, uint32_t p, uint32_t t, GhValue *values)
 			value.low += (uintptr_t) program;
 		values[program->ncolumns + i] = value;
 	}
+}
+
+/* False: it is handed back. */
+static bool
+load_row(const Side *side, uint32_t p, uint32_t t, GhValue *values)
+{
+	const WrittenPage *written = &side->trial.written[p];
+	const GhProgram *program = side->trial.program;
+
+	load_constants(program, values);
 	for (uint32_t i = 0; i < program->ncolumns; i++)
 	{
 		const GhColumn *column = &gh_program_columns(program)[i];
@@ -96,6 +102,7 @@ typedef struct Becoming
 	uint64_t	joined[GH_SCAN_JOINS_MAX];	/* rows behind each join */
 	uint64_t	looks;			/* at rows of tables, for all rows */
 	uint64_t	most_looks;
+	bool		marks;			/* what is found is noted in the tables */
 	bool		back;			/* or there were too many looks */
 } Becoming;
 
@@ -124,10 +131,13 @@ go_on(Becoming *becoming, uint32_t j, const GhValue *came)
 	memcpy(values, came, sizeof(values));
 	if (j == side->trial.options.njoins)
 	{
-		if (run_row(becoming->c, side, side->trial.options.joins_at,
-					side->trial.program->ninstructions, values) &&
-			!key_is_null(side->parts, side->trial.options.nparts, values))
+		if (!run_row(becoming->c, side, side->trial.options.joins_at,
+					 side->trial.program->ninstructions, values))
+			return;
+		if (!key_is_null(side->parts, side->trial.options.nparts, values))
 			keep_row(becoming->side, values);
+		else
+			becoming->back |= side->trial.options.marks_matches != 0;
 		return;
 	}
 	becoming->looks += side->tables[j]->nrows;
@@ -140,8 +150,10 @@ go_on(Becoming *becoming, uint32_t j, const GhValue *came)
 			!same_keys(join->parts, came, side->tables[j]->parts, match->values, join->nparts))
 			continue;
 		matches++;
-		if (join->kind >= GH_SCAN_SEMI)
+		if (!gh_scan_kind_fills(join->kind))
 			break;
+		if (becoming->marks && gh_scan_kind_marks(join->kind))
+			side->tables[j]->matched[i] = true;
 		if ((matches > 1 && side->tables[j]->trial.options.all_matches == 0) ||
 			++becoming->joined[j] > GH_SCAN_MATCHES_MAX)
 		{
@@ -153,7 +165,7 @@ go_on(Becoming *becoming, uint32_t j, const GhValue *came)
 		go_on(becoming, j + 1, values);
 	}
 	/* with its matches it went on; else it does so alone, or not at all */
-	if (becoming->back || join->kind == GH_SCAN_INNER ||
+	if (becoming->back || join->kind == GH_SCAN_INNER || join->kind == GH_SCAN_RIGHT ||
 		(matches > 0) != (join->kind == GH_SCAN_SEMI))
 		return;
 	for (uint32_t f = 0; f < join->nfills; f++)
@@ -205,19 +217,51 @@ lacked_memory(const Side *side, uint32_t p, uint32_t line)
 	return false;
 }
 
+/* The rows of the last join's table that nothing has found. */
+static void
+model_unmatched(Context *c, Side *side)
+{
+	const GhProgram *program = side->trial.program;
+	uint32_t	last = side->trial.options.njoins - 1;
+	const GhScanJoin *join = &side->joins[last];
+	Side	   *table = side->tables[last];
+
+	for (uint64_t i = 0; i < table->nrows; i++)
+	{
+		GhValue		values[GH_PROGRAM_VECTORS_MAX] = {{0, 0, 0}};
+
+		if (table->matched[i])
+			continue;
+		load_constants(program, values);
+		for (uint32_t k = 0; k < program->ncolumns; k++)
+			values[k].null = 1;
+		for (uint32_t k = 0; k < side->trial.options.joins_at; k++)
+			if (gh_program_instructions(program)[k].op != GH_OP_FILTER)
+				(void) run_row(c, side, k, k + 1, values);
+		for (uint32_t f = 0; f < join->nfills; f++)
+			values[join->fills[f].column] = table->rows[i].values[table->kept[join->fills[f].kept]];
+		side->unmatched++;
+		side->joined[last]++;
+		if (run_row(c, side, side->trial.options.joins_at, program->ninstructions, values) &&
+			!key_is_null(side->parts, side->trial.options.nparts, values))
+			keep_row(side, values);
+	}
+}
+
 /* False: there would be more rows, or looks at rows of tables, than so many. */
 static bool
 model_rows(Context *c, Side *side, uint64_t most, uint64_t most_looks)
 {
 	const Trial *trial = &side->trial;
-	Becoming	becoming = {.c = c,.side = side,.most_looks = most_looks};
+	Becoming	becoming = {.c = c,.side = side,.most_looks = most_looks,.marks = most_looks == UINT64_MAX};
 	uint64_t	lines = 1;
 
 	for (uint32_t p = 0; p < trial->npages; p++)
 		lines += trial->written[p].ntuples;
 	side->rows = NULL;
+	side->matched = NULL;
 	side->back = make_memory(lines * sizeof(GhScanRow));
-	side->nrows = side->nback = side->passed = side->room = side->multiplied = 0;
+	side->nrows = side->nback = side->passed = side->room = side->multiplied = side->unmatched = 0;
 	memset(side->joined, 0, sizeof(side->joined));
 	for (uint32_t p = 0; p < trial->npages; p++)
 		for (uint32_t t = 0; t < trial->written[p].ntuples && side->nrows <= most &&
@@ -249,6 +293,10 @@ void
 side_model(Context *c, Side *side)
 {
 	(void) model_rows(c, side, UINT64_MAX, UINT64_MAX);
+	if (side->asked)
+		model_unmatched(c, side);
+	side->matched = make_memory(side->nrows * sizeof(bool));
+	memset(side->matched, 0, side->nrows * sizeof(bool));
 }
 
 #define MORE_ROWS 1200			/* than lines */
@@ -274,6 +322,7 @@ void
 side_forget(Side *side)
 {
 	free(side->rows);
+	free(side->matched);
 	free(side->back);
 }
 

@@ -191,18 +191,20 @@ column_of_class(uint8_t value_class, uint32_t attribute)
 
 /* A join with a table, and the columns that it fills. */
 static void
-draw_join(Context *c, Draft *draft, uint32_t j, Side *table)
+draw_join(Context *c, Draft *draft, uint32_t j, Side *table, bool last)
 {
 	Side	   *side = draft->side;
 	GhScanJoin *join = &side->joins[j];
 
 	side->tables[j] = table;
 	join->kind = 1 + (uint32_t) random_below(c, GH_SCAN_ANTI);
+	if (last && table->trial.options.marks_matches != 0 && chance(c, 70))
+		join->kind = chance(c, 50) ? GH_SCAN_RIGHT : GH_SCAN_FULL;
 	join->fills = side->fills[j];
 	join->parts = side->join_parts[j];
 	join->nparts = table->trial.options.nparts;
 	draft->join_columns[j] = draft->parts.ncolumns;
-	if (join->kind > GH_SCAN_LEFT)
+	if (!gh_scan_kind_fills(join->kind))
 		return;
 	for (uint32_t k = 0; k < table->trial.options.nkept; k++)
 	{
@@ -261,6 +263,7 @@ draw_table(Context *c, Side *side)
 	options->nparts = side->key.nparts;
 	options->kept = side->kept;
 	options->all_matches = chance(c, 70);
+	options->marks_matches = chance(c, 50);
 	options->nkept = (uint32_t) random_below(c, SIDE_KEPT_MAX + 1);
 	for (uint32_t k = 0; k < options->nkept; k++)
 		side->kept[k] = k == 0 && chance(c, 50) ? side->parts[0].vector : draw_vector(c, side);
@@ -317,7 +320,7 @@ draw_program(Context *c, Side *side, Side **tables, uint32_t ntables)
 	if (!side->is_table && ntables > 0 && njoins == 0)
 		njoins = 1;
 	for (uint32_t j = 0; j < njoins; j++)
-		draw_join(c, &draft, j, tables[random_below(c, ntables)]);
+		draw_join(c, &draft, j, tables[random_below(c, ntables)], j + 1 == njoins);
 	add_constants(&draft);
 	draw_filter(c, &draft, UINT32_MAX);
 	for (uint32_t j = 0; j < njoins; j++)
@@ -371,6 +374,48 @@ side_drop(Context *c, Side *side)
 
 /* --------------------------------------------------------------------- running */
 
+/*
+ * Asks for the rows of the last join's table without a match, if that can be: in requests of a few rows each, or
+ * of all.
+ */
+static bool
+ask_unmatched(Context *c, Side *side)
+{
+	const GhScanOptions *options = &side->trial.options;
+	const GhScanEngine *scans = side->engine->scans;
+	Side	   *table = options->njoins > 0 ? side->tables[options->njoins - 1] : NULL;
+	uint64_t	cut;
+
+	if (table == NULL || !gh_scan_kind_marks(side->joins[options->njoins - 1].kind))
+		return true;
+	table->marks_lost |= side->outcome.nback > 0;
+	side->asked = !table->marks_lost;
+	cut = chance(c, 50) ? table->made.rows : 1 + random_below(c, 1000);
+	for (uint64_t row = 0; row < table->made.rows && side->asked; row += cut)
+	{
+		GhScanRequest request = {.unmatched = 1,.first_row = row,.nrows = cut};
+
+		if (cut > table->made.rows - row)
+			request.nrows = table->made.rows - row;
+		if (scans->submit(side->scan, &request) == GH_BUSY)
+			(void) scans->wait(&request);
+		if (lacks_memory(request.status) && side->trial.fail_at > 0 &&
+			scans->submit(side->scan, &request) == GH_BUSY)
+			(void) scans->wait(&request);
+		if (!CHECK_STATUS(c, request.error.message, request.status, GH_OK))
+			return false;
+		CHECK_U64(c, "tuples seen without a match", request.seen + request.passed, 0);
+		/* for want of memory, or of a key where that must be */
+		side->lacking |= request.nback > 0;
+		CHECK(c, request.nback == 0 || side->trial.fail_at > 0 || options->memory_limit > 0 ||
+			  options->marks_matches != 0, "%" PRIu64 " rows without a match go back", request.nback);
+		side->outcome.counted += request.counted;
+		for (uint32_t j = 0; j < GH_SCAN_JOINS_MAX; j++)
+			side->outcome.joined[j] += request.joined[j];
+	}
+	return true;
+}
+
 bool
 side_run(Context *c, Side *side, const GhEngine *engine)
 {
@@ -384,6 +429,7 @@ side_run(Context *c, Side *side, const GhEngine *engine)
 
 	side->engine = engine;
 	side->scan = NULL;
+	side->marks_lost = side->asked = side->lacking = false;
 	host_init(&side->state, &host);
 	side->state.fail_at = side->state.refuse_at = side->trial.fail_at;
 	outcome_make(&side->outcome, &side->trial);
@@ -396,6 +442,7 @@ side_run(Context *c, Side *side, const GhEngine *engine)
 		return false;
 	good = trial_requests(c, &side->trial, scans, side->scan, side->trial.pages,
 						  side->trial.bitmaps, &side->outcome);
+	good = good && ask_unmatched(c, side);
 	if (good && side->is_table)
 	{
 		status = scans->make_table(side->scan, &side->made, &error);

@@ -49,7 +49,7 @@ typedef struct Side
 	GhScanPart	parts[GH_SCAN_PARTS_MAX];
 	uint16_t	kept[SIDE_KEPT_MAX];
 	struct Side *tables[GH_SCAN_JOINS_MAX];
-	GhScanJoin	joins[GH_SCAN_JOINS_MAX];
+	GhScanJoin	joins[GH_SCAN_JOINS_MAX];	/* of a kind that marks matches: a scan of it asks for the others */
 	GhScanPart	join_parts[GH_SCAN_JOINS_MAX][GH_SCAN_PARTS_MAX];
 	GhScanFill	fills[GH_SCAN_JOINS_MAX][SIDE_KEPT_MAX];
 
@@ -59,12 +59,17 @@ typedef struct Side
 	GhScan	   *scan;			/* NULL: it could not be made */
 	GhScanTable made;
 	ScanOutcome outcome;
+	bool		marks_lost;		/* of its table: a scan that joined with it handed rows back */
+	bool		asked;			/* for rows of the last join's table without a match; and of them */
+	bool		lacking;		/* some went back: nobody knows which */
 
 	/* what the model did */
 	ModelRow   *rows;
 	uint64_t	nrows;
 	uint64_t	room;			/* for rows */
 	uint64_t	multiplied;		/* rows that became several */
+	bool	   *matched;		/* by row of a table: a join that marks matches has found it */
+	uint64_t	unmatched;		/* rows that came out of the last join without a match */
 	GhScanRow  *back;
 	uint64_t	nback;
 	uint64_t	passed;

@@ -93,6 +93,7 @@ bench_make(Context *c, Bench *bench)
 	bench->side = side_draw(c, SIDE_FEW, true, NULL, 0);
 	bench->side->key.nparts = bench->side->trial.options.nparts = 2;
 	bench->side->trial.options.nkept = 2;
+	bench->side->trial.options.marks_matches = 0;
 	for (uint32_t k = 0; k < 2; k++)
 	{
 		GhScanPart	part = {(uint16_t) (k == 0 ? SIDE_INT4 : SIDE_INT8), 32, 0};
@@ -178,7 +179,12 @@ refused_joins(Context *c)
 	REFUSED(bench.options.joins_at = 3, "are behind 3 of 2 instructions");
 	REFUSED(bench.options.joins_at = 2, "is read before the joins");
 	REFUSED(bench.joins[0].kind = 0, "is of kind 0");
-	REFUSED(bench.joins[0].kind = GH_SCAN_ANTI + 1, "is of kind 5");
+	REFUSED(bench.joins[0].kind = GH_SCAN_FULL + 1, "is of kind 7");
+	REFUSED(bench.joins[0].kind = GH_SCAN_RIGHT, "marks matches and is not the last one");
+	REFUSED(bench.joins[0].kind = GH_SCAN_FULL, "marks matches and is not the last one");
+	REFUSED(bench.joins[1].kind = GH_SCAN_RIGHT, "in a table that was not made for it");
+	REFUSED(bench.joins[1].kind = GH_SCAN_FULL, "in a table that was not made for it");
+	REFUSED((bench.joins[1].kind = GH_SCAN_FULL, bench.options.lists_rows = 1), "that lists rows marks matches");
 	REFUSED(bench.joins[0].kind = GH_SCAN_ANTI, "and fills columns");
 	REFUSED(bench.joins[0].kind = GH_SCAN_SEMI, "and fills columns");
 	REFUSED(bench.joins[0].table = NULL, "has no table");
@@ -228,6 +234,9 @@ refused_tables(Context *c)
 	TABLE_REFUSED(bench.options.kept = NULL, "makes no table of 2 values");
 	TABLE_REFUSED(bench.options.nkept = GH_SCAN_KEPT_MAX + 1, "makes no table of");
 	TABLE_REFUSED(bench.options.nparts = 0, "makes no table keeps");
+	TABLE_REFUSED((bench.options.nparts = bench.options.nkept = 0, bench.options.marks_matches = 1),
+				  "mark the keys that they find");
+	TABLE_REFUSED(bench.options.marks_matches = 2, "mark the keys that they find");
 	TABLE_REFUSED((bench.options.keys = &key, bench.options.nkeys = 1), "has 1 keys of groups");
 	TABLE_REFUSED((bench.options.aggregates = &count, bench.options.naggregates = 1), "1 aggregates");
 	TABLE_REFUSED(bench.key[1].bits = 35, "has 65 bits, of 64");

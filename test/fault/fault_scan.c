@@ -110,7 +110,10 @@ flight_start(FaultScan *scan, Flight *flight)
 	*inner = *request;
 	flight->fails = !fault_device_works(true) || fault_launch_due();
 	if (flight->fails)
+	{
 		inner->npages /= 2;
+		inner->nrows /= 2;
+	}
 	status = gh_cpu_scans.submit(scan->inner, inner);
 	if (status > GH_BUSY)
 	{
