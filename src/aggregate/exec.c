@@ -307,7 +307,8 @@ forget_groups(GhAggregateNode *node)
 	node->groups = NULL;
 	if (node->collected != NULL)
 		gh_collect_clear(node);
-	node->passes_on = false;
+	/* the next run may read pages, and its program is about theirs */
+	node->passes_on = node->by_rows = false;
 	gh_aggregate_forget_program(node);
 	/* the joins see to theirs */
 	gh_pages_park(&node->own_pages);

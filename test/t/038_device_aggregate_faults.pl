@@ -24,6 +24,7 @@ my %QUERY = (
 	join_back => ['SELECT one.t, count(*), sum(t.n), sum(one.p) FROM t LEFT JOIN one ON one.k = t.k GROUP BY one.t'],
 	star => ['SELECT g, count(*), sum(one.p), sum(two.p) FROM t JOIN one ON one.k = t.k LEFT JOIN two ON two.k = t.k GROUP BY g'],
 	rescan => ['SELECT v.x, s.* FROM (VALUES (1), (4)) v(x), LATERAL (SELECT g, count(*), sum(n) FROM t WHERE g < v.x GROUP BY g OFFSET 0) s'],
+	rescan_many => ['SELECT v.x, s.* FROM (VALUES (1), (4)) v(x), LATERAL (SELECT g, count(*), sum(many.p) FROM t JOIN many ON many.k = t.k WHERE g < v.x GROUP BY g OFFSET 0) s'],
 	awaited => ['SELECT g, count(*), sum(id) FROM t WHERE id % 2 = 0 OR k > (SELECT avg(p) FROM two) GROUP BY g'],
 	parallel => ['SELECT g, count(*), sum(n), sum(i8) FROM t GROUP BY g', 'SET max_parallel_workers_per_gather = 2'],
 	parallel_files => ['SELECT id, x, count(*), sum(i8) FROM t WHERE id % 7 + 0 = id % 7 GROUP BY id, x', "SET max_parallel_workers_per_gather = 2; SET work_mem = '64kB'; SET hash_mem_multiplier = 1"],
@@ -31,7 +32,8 @@ my %QUERY = (
 	parallel_join_back => ['SELECT g, count(*), sum(t.n), sum(one.p) FROM t JOIN one ON one.k = t.k GROUP BY g', 'SET max_parallel_workers_per_gather = 2'],
 );
 
-my $run = GpuHash::FaultRun->new(node => 'GpuHashAggregate', queries => \%QUERY);
+my $TABLES = "$GpuHash::FaultRun::TABLES CREATE TABLE many AS SELECT i % 400 AS k, i AS p FROM generate_series(1, 1000) i; ANALYZE many;";
+my $run = GpuHash::FaultRun->new(node => 'GpuHashAggregate', tables => $TABLES, queries => \%QUERY);
 
 sub alone
 {

@@ -28,6 +28,7 @@ my %QUERY = (
 	none => ['SELECT 1 FROM t JOIN two ON two.k = t.k WHERE t.g < 3'],
 	files => ['SELECT t.id, t.i8, t.k, t.g, one.t, one.p FROM t JOIN one ON one.k = t.k', "SET work_mem = '64kB'"],
 	rescan => ['SELECT v.x, s.* FROM (VALUES (1), (4)) v(x), LATERAL (SELECT t.id, t.n, two.p FROM t JOIN two ON two.k = t.k WHERE t.g < v.x OFFSET 0) s'],
+	rescan_many => ['SELECT v.x, s.* FROM (VALUES (1), (4)) v(x), LATERAL (SELECT t.id, many.p FROM t JOIN many ON many.k = t.k WHERE t.g < v.x OFFSET 0) s'],
 	ordered => ['SELECT t.id, one.t FROM t JOIN one ON one.k = t.k ORDER BY one.t DESC, t.id LIMIT 100'],
 	parallel => ['SELECT t.id, t.i8, one.t FROM t JOIN one ON one.k = t.k', $PARALLEL],
 	parallel_back => ['SELECT t.id, t.n, t.x, one.p FROM t LEFT JOIN one ON one.k = t.k', $PARALLEL],
