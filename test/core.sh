@@ -3,16 +3,16 @@
 # core.sh: PostgreSQL's own regression and isolation tests with gpuhash loaded, the part
 # `core` of check.sh (`make check-core`).  Sourced, not run.
 #
-# Three ways: with gpuhash.enabled off nothing may differ from what PostgreSQL expects; with
+# Four ways: with gpuhash.enabled off nothing may differ from what PostgreSQL expects; with
 # the defaults, where some of the tests' joins of 10,000 rows are found to be cheaper, and
-# with every join offloaded that can be, EXPLAIN and the order of rows may
-# (core_differences.pl).  Where more does, the suite is run once without gpuhash: what
+# with every join, scan and aggregation offloaded that can be, to the CPU engine (forced) or to the stand-in
+# for a GPU of test/fault (device), EXPLAIN and the order of rows may (core_differences.pl).  Where more does, the suite is run once without gpuhash: what
 # differs there in the same way is the machine's.
 #
 # Environment
 #	GPUHASH_PG_SRC	source tree of this very PostgreSQL, for a server that was installed
 #			without the suites' files
-#	CORE_WAYS	default: off default forced
+#	CORE_WAYS	default: off default forced device
 #	CORE_SUITES	default: regress isolation
 
 # What goes into the server's configuration, by way.
@@ -23,6 +23,7 @@ core_conf() {
 	case $1 in
 		off) echo "gpuhash.enabled = off" ;;
 		forced) echo "gpuhash.force_offload = on" ;;
+		device) printf '%s\n' "gpuhash.force_offload = on" "gpuhash.engine = 'cuda'" ;;
 	esac
 	# containers often have next to no /dev/shm
 	[ "$(df -Pm /dev/shm 2>/dev/null | awk 'NR == 2 { print $4 }')" -ge 512 ] 2>/dev/null ||
@@ -58,6 +59,12 @@ core_libraries() {
 	printf '%s\n' "$WORK/core-lib"
 }
 
+# The engine for a GPU that is none, in the private copy of the server.
+core_stand_in() {
+	cc -std=gnu11 -O1 -shared -fPIC -fvisibility=hidden -I"$SRC/src" -o "$STAGE_LIB/gpuhash_cuda.so" \
+		"$SRC"/test/fault/*.c "$SRC"/src/engine/*.c -Wl,-z,defs -ldl -lpthread -lm
+}
+
 # core_run SUITE WAY: a run; its files are then in $WORK/core-SUITE-WAY.
 core_run() {
 	local suite=$1 way=$2 out=$WORK/core-$1-$2 inputs libraries rc=0
@@ -67,6 +74,10 @@ core_run() {
 	[ "$suite" = isolation ] || libraries=$(core_libraries "$inputs") || return 1
 	rm -rf "$out"
 	mkdir -p "$out"
+	if [ "$way" = device ]; then
+		[ ! -e "$STAGE_LIB/gpuhash_cuda.so" ] || mv "$STAGE_LIB/gpuhash_cuda.so" "$WORK/gpuhash_cuda.so.aside"
+		core_stand_in >"$out/console" 2>&1 || return 1
+	fi
 	core_conf "$way" >"$out/conf"
 	if [ "$suite" = isolation ]; then
 		options=("$(core_installed)/isolation/pg_isolation_regress" --schedule="$inputs/isolation_schedule")
@@ -76,6 +87,10 @@ core_run() {
 	(cd "$out" && PATH="$STAGE_BIN:$PATH" timeout -k 30 "${CORE_LIMIT:-900}" "${options[@]}" --inputdir="$inputs" --outputdir="$out" \
 		--bindir="$STAGE_BIN" --dlpath="$libraries" --temp-instance="$out/server" --temp-config="$out/conf" \
 		--port=57439 --no-locale --max-concurrent-tests=40 --max-connections=20) >"$out/console" 2>&1 || rc=$?
+	if [ "$way" = device ]; then
+		rm "$STAGE_LIB/gpuhash_cuda.so"
+		[ ! -e "$WORK/gpuhash_cuda.so.aside" ] || mv "$WORK/gpuhash_cuda.so.aside" "$STAGE_LIB/gpuhash_cuda.so"
+	fi
 	return "$rc"
 }
 
@@ -140,7 +155,7 @@ part_core() {
 			skip "PostgreSQL's $suite tests" "$(core_installed)/$suite has no tests; GPUHASH_PG_SRC=FOLDER names the source tree of $("$PG_CONFIG" --version)"
 			continue
 		fi
-		for way in ${CORE_WAYS:-off default forced}; do
+		for way in ${CORE_WAYS:-off default forced device}; do
 			core_suite "$suite" "$way"
 		done
 	done
