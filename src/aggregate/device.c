@@ -295,7 +295,7 @@ gh_device_keep_counts(GhAggregateNode *node, const GhSupply *supply, instr_time 
 		counts->kernel_ns += kernel_ns;
 	}
 	counts->device_pages += supply->counts.pages;
-	counts->pinned_pages += supply->pinned ? supply->counts.pages : 0;
+	counts->pinned_pages += supply->counts.pinned;
 	counts->hinted_pages += supply->counts.hinted;
 	counts->judged += supply->counts.judged;
 	counts->device_bytes += supply->counts.bytes;

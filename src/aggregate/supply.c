@@ -30,58 +30,13 @@
 #include "service/service.h"
 #include "session.h"
 
-/* Pages of a request. */
-#define GH_SUPPLY_PINNED 1024
-#define GH_SUPPLY_COPIED 192
-#define GH_SUPPLY_LISTED 512
-/* With fewer than this, there is no point. */
-#define GH_SUPPLY_MIN 64
-
 /*
  * Tuples of a hinted page that may be handed back, on average, before hints are doubted.  So many are judged
  * in the time that it takes to look at all tuples of a page.
  */
 #define GH_JUDGED_MOST 8
 
-/* Bytes of a request's buffer that a page takes, but for its copy. */
-#define GH_SUPPLY_PAGE_BYTES \
-	(sizeof(GhScanPage) + GH_LINE_WORDS * sizeof(uint64) + MaxHeapTuplesPerPage * sizeof(GhScanRow))
-
 /* -------------------------------------------------------------------- set-up */
-
-/* How many pages may be pinned at a time: what others could claim, too, of the buffers that there are. */
-static uint32
-pins_allowed(void)
-{
-	return (uint32) (NBuffers / (MaxBackends + NUM_AUXILIARY_PROCS));
-}
-
-static bool
-may_pin(const GhSupply *supply, const GhScanOptions *options)
-{
-	return supply->engine == gh_service_engine() && gh_service_reads_pool(options->device) &&
-		!RelationUsesLocalBuffers(supply->pages->scan->rs_base.rs_rd) &&
-		supply->pages->scan->rs_strategy == NULL &&
-		pins_allowed() / GH_SUPPLY_REQUESTS >= GH_SUPPLY_MIN;
-}
-
-static void
-lay_out(GhSupply *supply, GhSupplyRequest *request, char *buffer)
-{
-	request->copies = supply->pinned ? NULL : buffer;
-	buffer += supply->pinned ? 0 : (Size) supply->room * BLCKSZ;
-	request->pages = (GhScanPage *) buffer;
-	request->bitmaps = (uint64 *) (request->pages + supply->room);
-	request->back = (GhScanRow *) (request->bitmaps + (Size) supply->room * GH_LINE_WORDS);
-	request->blocks = MemoryContextAlloc(supply->context, sizeof(BlockNumber) * supply->room);
-	request->pins = MemoryContextAlloc(supply->context, sizeof(Buffer) * supply->room);
-}
-
-static Size
-buffer_bytes(const GhSupply *supply)
-{
-	return (GH_SUPPLY_PAGE_BYTES + (supply->pinned ? 0 : BLCKSZ)) * supply->room;
-}
 
 /* The snapshot's xmin, for hints to be held against; 0: not of such a snapshot. */
 static uint32
@@ -90,48 +45,6 @@ seen_before(const GhPages *pages)
 	Snapshot	snapshot = pages->scan->rs_base.rs_snapshot;
 
 	return snapshot->snapshot_type == SNAPSHOT_MVCC ? snapshot->xmin : 0;
-}
-
-/*
- * As large as can be had: others need some, too.  They are taken when there is a page or a result to
- * be put into them, so that the scans of a node have theirs one after the other.
- */
-static bool
-take_buffers(GhSupply *supply)
-{
-	if (supply->buffers[0] != NULL)
-		return true;
-	supply->room = supply->pinned ? Min(pins_allowed() / GH_SUPPLY_REQUESTS, GH_SUPPLY_PINNED) :
-		GH_SUPPLY_COPIED;
-	/* its pins are held while rows come out of the node, one by one */
-	if (supply->lists)
-		supply->room = Min(supply->room, GH_SUPPLY_LISTED);
-	while (!gh_buffers_alloc(supply->engine, GH_SUPPLY_REQUESTS, buffer_bytes(supply), supply->buffers))
-	{
-		supply->buffers[0] = NULL;
-		supply->room /= 2;
-		if (supply->room >= GH_SUPPLY_MIN)
-			continue;
-		supply->failed = true;
-		(void) gh_error_set(&supply->error, GH_NO_MEMORY, GH_NO_BUFFERS_MESSAGE);
-		return false;
-	}
-	for (int i = 0; i < GH_SUPPLY_REQUESTS; i++)
-		lay_out(supply, &supply->requests[i], supply->buffers[i]);
-	supply->judged = MemoryContextAlloc(supply->context, sizeof(GhJudgedPage) * supply->room);
-	supply->fill = Min(supply->room, GH_SUPPLY_MIN);
-	return true;
-}
-
-/* No request is in flight, or the scan is gone. */
-void
-gh_supply_free_buffers(GhSupply *supply)
-{
-	if (supply->buffers[0] == NULL)
-		return;
-	for (int i = 0; i < GH_SUPPLY_REQUESTS; i++)
-		supply->engine->buffer_free(supply->buffers[i]);
-	supply->buffers[0] = NULL;
 }
 
 /* Gives all back that is not PostgreSQL's; the engine waits for what the device still reads. */
@@ -179,7 +92,7 @@ gh_supply_begin(GhSupply *supply, const GhEngine *engine, const GhScanOptions *o
 	supply->pages = pages;
 	supply->context = context;
 	supply->failed = true;
-	supply->pinned = may_pin(supply, options);
+	supply->pinned = gh_supply_may_pin(supply, options);
 	supply->lists = options->lists_rows != 0;
 	supply->callback.func = release;
 	supply->callback.arg = supply;
@@ -552,10 +465,11 @@ gh_supply_page(GhSupply *supply)
 	uint32		i;
 
 	supply->counts.pages++;
+	if (scan->rs_ntuples > 0 && !gh_supply_take_buffers(supply))
+		return false;
+	supply->counts.pinned += supply->pinned;
 	if (scan->rs_ntuples == 0)
 		return !supply->failed;
-	if (!take_buffers(supply))
-		return false;
 	i = request->request.npages++;
 	request->blocks[i] = scan->rs_cblock;
 	ask_for_lines(request, &request->pages[i], supply->pages);
@@ -670,15 +584,6 @@ gh_supply_blocks(const GhSupply *supply, BlockNumber **blocks)
 			(*blocks)[n++] = request->blocks[p];
 	}
 	return n;
-}
-
-/* A buffer for results, while no request is in flight; NULL: no page was supplied. */
-void *
-gh_supply_buffer(GhSupply *supply, Size *bytes)
-{
-	*bytes = buffer_bytes(supply);
-	*bytes -= *bytes % sizeof(uint64);
-	return supply->buffers[0];
 }
 
 void

@@ -18,6 +18,9 @@
 /* Requests at a time: one is filled, one is worked on, one waits behind it. */
 #define GH_SUPPLY_REQUESTS 3
 
+/* Pages of a request: with fewer than this, there is no point. */
+#define GH_SUPPLY_MIN 64
+
 /* A request, and what is kept of its pages until it is through. */
 typedef struct GhSupplyRequest
 {
@@ -46,7 +49,8 @@ typedef void (*GhRowBack) (void *arg, Buffer buffer, BlockNumber block, OffsetNu
 typedef struct GhSupplyCounts
 {
 	uint64		pages;
-	uint64		hinted;			/* of them: the device is to find what is visible */
+	uint64		pinned;			/* of them: the device reads them where they are */
+	uint64		hinted;			/* likewise: the device is to find what is visible */
 	uint64		judged;			/* tuples of these of which it could not */
 	uint64		tuples;			/* visible */
 	uint64		bytes;			/* that the device has read */
@@ -64,14 +68,15 @@ typedef struct GhSupply
 	GhPages    *pages;
 	MemoryContext context;
 	bool		attached;		/* the scan is one that another process has made */
-	bool		pinned;			/* the device reads the pages where they are */
+	bool		pinned;			/* the device reads the pages where they are; may change with the first page */
 	bool		timing;
 	uint32		room;			/* pages of a request */
 	uint32		fill;			/* likewise, where rows are listed: these are submitted then */
 	bool		lists;			/* requests are read one after the other: gh_supply_next */
 	int			current;		/* request that is filled */
 	GhSupplyRequest requests[GH_SUPPLY_REQUESTS];
-	void	   *buffers[GH_SUPPLY_REQUESTS];	/* NULL: none were taken */
+	void	   *buffers[GH_SUPPLY_REQUESTS];	/* NULL: none are taken */
+	uint32		pins_taken;		/* with them, of this process's share */
 	uint32		njudged;		/* pages of the request that is completed */
 	GhJudgedPage *judged;		/* room of them */
 	GhRowBack	row_back;
@@ -88,9 +93,13 @@ extern void gh_supply_open_pages(GhSupply *supply, bool hints);
 extern void gh_supply_close_pages(GhSupply *supply);
 extern bool gh_supply_page(GhSupply *supply);
 extern bool gh_supply_flush(GhSupply *supply);
+extern void gh_supply_end(GhSupply *supply);
+
+/* supply_buffers.c */
+extern bool gh_supply_may_pin(const GhSupply *supply, const GhScanOptions *options);
+extern bool gh_supply_take_buffers(GhSupply *supply);
 extern void gh_supply_free_buffers(GhSupply *supply);
 extern void *gh_supply_buffer(GhSupply *supply, Size *bytes);
-extern void gh_supply_end(GhSupply *supply);
 
 /* scan_engine.c */
 extern const GhEngine *gh_choose_scan_engine(const GhPages *pages, int *device, const char **reason);

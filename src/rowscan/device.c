@@ -9,6 +9,9 @@
  *
  * When the device is lost, requests that have been read stay as they are; the blocks of the others are read again
  * by this process.
+ *
+ * Between the FETCHes of a cursor nothing is held: what the device has told of is kept as a list of rows, and
+ * these are found again, a page at a time, when their turn comes.
  */
 #include "postgres.h"
 
@@ -29,6 +32,24 @@
 /* Pages that a read stream may read ahead. */
 #define GH_DEVICE_PAGES_AHEAD 128
 
+/* A row that the device has told of; its page is not pinned, and the snapshot keeps it where it is. */
+typedef struct GhKeptRow
+{
+	BlockNumber block;
+	OffsetNumber line;
+	bool		back;			/* as of GhDeviceRow */
+} GhKeptRow;
+
+/* What is left of a request. */
+typedef struct GhKeptRequest
+{
+	uint64		removed;		/* rows that are still to be counted as such, */
+	uint64		tuples;			/* and to the relation's statistics */
+	uint64		nrows;
+	uint64		room;			/* rows */
+	GhKeptRow  *rows;
+} GhKeptRequest;
+
 typedef struct GhRowScanDevice
 {
 	MemoryContext context;		/* of all that one run needs */
@@ -39,9 +60,12 @@ typedef struct GhRowScanDevice
 	const char *why_not;		/* a constant string */
 	GhSupply	supply;
 	GhSupplyRequest *reading;	/* whose rows come out; NULL: none */
-	uint64		next;			/* of its rows */
+	int			nkept;			/* requests that were kept, before that or in its place */
+	int			next_kept;		/* whose rows come out */
+	GhKeptRequest kept[GH_SUPPLY_REQUESTS];
+	uint64		next;			/* of the rows of the request that is read, or was kept */
 	uint32		line;			/* of a page that was handed back whole: done */
-	Buffer		pinned;			/* again, of a page that was copied; or InvalidBuffer */
+	Buffer		pinned;			/* again, of a page that was copied or not kept; or InvalidBuffer */
 	BlockNumber pinned_block;
 	uint32		nagain;			/* blocks that are read again, for the device was lost */
 	uint32		next_again;
@@ -81,9 +105,17 @@ keep_counts(GhRowScan *node)
 		counts->kernel_ns += kernel_ns;
 	}
 	counts->device_pages += supply->counts.pages;
-	counts->pinned_pages += supply->pinned ? supply->counts.pages : 0;
+	counts->pinned_pages += supply->counts.pinned;
 	INSTR_TIME_ADD(counts->wait_time, supply->counts.wait_time);
 	INSTR_TIME_SUBTRACT(counts->source_time, supply->counts.wait_time);
+}
+
+static void
+unpin(GhRowScanDevice *device)
+{
+	if (device->pinned != InvalidBuffer)
+		ReleaseBuffer(device->pinned);
+	device->pinned = InvalidBuffer;
 }
 
 static void
@@ -91,9 +123,7 @@ end_run(GhRowScan *node)
 {
 	GhRowScanDevice *device = node->device;
 
-	if (device->pinned != InvalidBuffer)
-		ReleaseBuffer(device->pinned);
-	device->pinned = InvalidBuffer;
+	unpin(device);
 	if (device->running)
 	{
 		keep_counts(node);
@@ -181,6 +211,26 @@ gh_rowscan_device_wants(GhRowScan *node)
 
 /* ------------------------------------------------------------- rows */
 
+/* What the device removed of a request's rows, as this one's turn comes. */
+static void
+count_told(GhRowScan *node, uint64 removed, uint64 tuples)
+{
+	InstrCountFiltered1(node, removed);
+	pgstat_count_index_tuples(node->css.ss.ss_currentRelation, tuples);
+}
+
+static inline uint64
+told_removed(const GhScanRequest *request)
+{
+	return request->seen - request->counted;
+}
+
+static inline uint64
+told_tuples(const GhScanRequest *request)
+{
+	return request->seen + request->nback - request->counted;
+}
+
 /* Supplies pages while there is room for them.  False: the device was lost. */
 static bool
 supply_pages(GhRowScan *node)
@@ -228,12 +278,11 @@ next_request(GhRowScan *node)
 		return false;
 	}
 	request = &device->reading->request;
-	InstrCountFiltered1(node, request->seen - request->counted);
-	pgstat_count_index_tuples(node->css.ss.ss_currentRelation, request->seen + request->nback - request->counted);
+	count_told(node, told_removed(request), told_tuples(request));
 	return true;
 }
 
-/* Pins the page of a request that has it as a copy: tuples that were visible are where they were. */
+/* Pins the page of a request that has it as a copy, or was kept: tuples that were visible are where they were. */
 static Buffer
 pin_again(GhRowScan *node, BlockNumber block)
 {
@@ -241,28 +290,29 @@ pin_again(GhRowScan *node, BlockNumber block)
 
 	if (device->pinned != InvalidBuffer && device->pinned_block == block)
 		return device->pinned;
-	if (device->pinned != InvalidBuffer)
-		ReleaseBuffer(device->pinned);
-	device->pinned = InvalidBuffer;
+	unpin(device);
 	device->pinned = gh_pages_pin_again(&node->pages, block);
 	device->pinned_block = block;
 	return device->pinned;
 }
 
-/* The next row of the request that is read; false: there are no more. */
+/*
+ * The next row of the request that is read, of a page of that number; false: there are no more.  What is not a
+ * tuple that was asked for did not come from a device that works.
+ */
 static bool
-request_row(GhRowScan *node, GhDeviceRow *row)
+told_row(GhRowScanDevice *device, GhKeptRow *row, uint32 *page)
 {
-	GhRowScanDevice *device = node->device;
-	GhSupplyRequest *request = device->reading;
+	const GhSupplyRequest *request = device->reading;
 
 	while (device->next < request->request.nback)
 	{
 		GhScanRow	told = request->back[device->next];
 		uint32		line = told.line & ~GH_SCAN_LIVE;
 
-		if (told.page >= request->request.npages || line > request->pages[told.page].lines)
-			elog(ERROR, "a scan on a device has listed line %u of page %u", told.line, told.page);
+		if (told.page >= request->request.npages || line > request->pages[told.page].lines ||
+			(line != 0 && !gh_supply_asks(request, told.page, line)))
+			elog(ERROR, "a scan on a device has listed line %u of page %u", line, told.page);
 		if (line != 0)
 			device->next++;
 		else
@@ -281,10 +331,55 @@ request_row(GhRowScan *node, GhDeviceRow *row)
 		row->block = request->blocks[told.page];
 		row->line = line;
 		row->back = (told.line & GH_SCAN_LIVE) == 0;
-		row->buffer = device->supply.pinned ? request->pins[told.page] : pin_again(node, row->block);
-		node->counts.back += row->back;
+		*page = told.page;
 		return true;
 	}
+	return false;
+}
+
+static bool
+request_row(GhRowScan *node, GhDeviceRow *row)
+{
+	GhRowScanDevice *device = node->device;
+	GhKeptRow	told;
+	uint32		page;
+
+	if (!told_row(device, &told, &page))
+		return false;
+	row->block = told.block;
+	row->line = told.line;
+	row->back = told.back;
+	row->buffer = device->supply.pinned ? device->reading->pins[page] : pin_again(node, told.block);
+	return true;
+}
+
+/* The next row of the requests that were kept; false: there are no more. */
+static bool
+kept_row(GhRowScan *node, GhDeviceRow *row)
+{
+	GhRowScanDevice *device = node->device;
+
+	for (; device->next_kept < device->nkept; device->next_kept++, device->next = 0)
+	{
+		GhKeptRequest *kept = &device->kept[device->next_kept];
+
+		if (device->next == 0)
+			count_told(node, kept->removed, kept->tuples);
+		if (device->next < kept->nrows)
+		{
+			const GhKeptRow *told = &kept->rows[device->next++];
+
+			row->block = told->block;
+			row->line = told->line;
+			row->back = told->back;
+			row->buffer = pin_again(node, told->block);
+			return true;
+		}
+		if (kept->rows != NULL)
+			pfree(kept->rows);
+		unpin(device);
+	}
+	device->nkept = device->next_kept = 0;
 	return false;
 }
 
@@ -296,6 +391,11 @@ gh_rowscan_device_row(GhRowScan *node, GhDeviceRow *row)
 	instr_time	clock = {0};
 	bool		more;
 
+	if (kept_row(node, row))
+	{
+		node->counts.back += row->back;
+		return true;
+	}
 	if (!device->running)
 		return false;
 	while (device->reading == NULL || !request_row(node, row))
@@ -307,7 +407,80 @@ gh_rowscan_device_row(GhRowScan *node, GhDeviceRow *row)
 		if (!more)
 			return false;
 	}
+	node->counts.back += row->back;
 	return true;
+}
+
+/* ------------------------------------------------- while nothing is asked for */
+
+static void
+keep_row(GhRowScanDevice *device, GhKeptRequest *kept, const GhKeptRow *row)
+{
+	if (kept->nrows == kept->room)
+	{
+		kept->room = Max(2 * kept->room, 64);
+		kept->rows = kept->rows == NULL ? MemoryContextAlloc(device->context, sizeof(GhKeptRow) * kept->room) :
+			repalloc(kept->rows, sizeof(GhKeptRow) * kept->room);
+	}
+	kept->rows[kept->nrows++] = *row;
+}
+
+/* Keeps the rows of the request that is read, from the next one on. */
+static void
+keep_rest(GhRowScan *node, uint64 removed, uint64 tuples)
+{
+	GhRowScanDevice *device = node->device;
+	GhKeptRequest *kept = &device->kept[device->nkept++];
+	GhKeptRow	row;
+	uint32		page;
+
+	memset(kept, 0, sizeof(*kept));
+	kept->removed = removed;
+	kept->tuples = tuples;
+	while (told_row(device, &row, &page))
+		keep_row(device, kept, &row);
+	gh_supply_done(&device->supply, device->reading);
+	device->reading = NULL;
+	device->next = 0;
+	device->line = 0;
+}
+
+/* Waits for all requests, and keeps what the device tells of them. */
+static void
+keep_requests(GhRowScan *node)
+{
+	GhRowScanDevice *device = node->device;
+
+	if (device->reading != NULL)
+		keep_rest(node, 0, 0);
+	while ((device->reading = gh_supply_next(&device->supply)) != NULL)
+		keep_rest(node, told_removed(&device->reading->request), told_tuples(&device->reading->request));
+	if (device->supply.failed)
+		give_up(node, InvalidBlockNumber);
+	else
+		gh_supply_free_buffers(&device->supply);
+}
+
+/*
+ * After a row, or none, it is not known when the next one will be asked for: a cursor may be left where it is for
+ * days.  No page stays pinned, and no buffer taken; the device's scan stays.
+ */
+void
+gh_rowscan_device_park(GhRowScan *node)
+{
+	GhRowScanDevice *device = node->device;
+	TupleTableSlot *slot = node->css.ss.ss_ScanTupleSlot;
+
+	/* the row that came out last is the cursor's current one */
+	if (!TTS_EMPTY(slot) && (device->running || device->nkept > 0))
+		ExecMaterializeSlot(slot);
+	unpin(device);
+	if (!device->running)
+		return;
+	gh_pages_park(&node->pages);
+	/* they are taken with the first page: while rows are left that were kept, there are none */
+	if (device->supply.buffers[0] != NULL)
+		keep_requests(node);
 }
 
 /* ------------------------------------------------------------- what is left */

@@ -130,6 +130,7 @@ extern void gh_rowscan_device_init(GhRowScan *node);
 extern bool gh_rowscan_device_wants(GhRowScan *node);
 extern bool gh_rowscan_device_row(GhRowScan *node, GhDeviceRow *row);
 extern bool gh_rowscan_next_page(GhRowScan *node, int wanted);
+extern void gh_rowscan_device_park(GhRowScan *node);
 extern void gh_rowscan_device_stop(GhRowScan *node);
 extern void gh_rowscan_device_end(GhRowScan *node);
 extern const char *gh_rowscan_device_why_not(const GhRowScan *node);

@@ -137,15 +137,20 @@ gh_rowscan_init_worker(CustomScanState *css, shm_toc *toc, void *coordinate)
 	attach((GhRowScan *) css, coordinate);
 }
 
-/* ShutdownCustomScan: this participant is through. */
+/*
+ * ShutdownCustomScan.  A cursor's portal calls this after each FETCH, and goes on; one of several participants
+ * is through.
+ */
 void
 gh_rowscan_shutdown(CustomScanState *css)
 {
 	GhRowScan  *node = (GhRowScan *) css;
 
-	/* a cursor's portal calls this after each FETCH, and goes on; one of several participants does not */
 	if (node->shared == NULL)
+	{
+		gh_rowscan_device_park(node);
 		return;
+	}
 	gh_rowscan_device_stop(node);
 	leave_counts(node);
 }

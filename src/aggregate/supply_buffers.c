@@ -1,0 +1,132 @@
+/*
+ * supply_buffers.c
+ *		What a supply takes while requests are filled or on their way: buffers, and a share of the pins.
+ *
+ * A backend pins no more pages at a time, in all its supplies together, than others could claim, too, of
+ * the buffers that there are.  A supply that finds too few of them left copies its pages.
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "storage/bufmgr.h"
+#include "utils/rel.h"
+
+#include "aggregate/supply.h"
+#include "service/service.h"
+#include "session.h"
+
+/* Pages of a request. */
+#define GH_SUPPLY_PINNED 1024
+#define GH_SUPPLY_COPIED 192
+#define GH_SUPPLY_LISTED 512
+
+/* Bytes of a request's buffer that a page takes, but for its copy. */
+#define GH_SUPPLY_PAGE_BYTES \
+	(sizeof(GhScanPage) + GH_LINE_WORDS * sizeof(uint64) + MaxHeapTuplesPerPage * sizeof(GhScanRow))
+
+/* Pages that this process's supplies may have pinned at a time. */
+static uint32 pins_of_process = 0;
+
+/* Pages of a request, if they are pinned. */
+static uint32
+pinned_room(void)
+{
+	uint32		allowed = (uint32) (NBuffers / (MaxBackends + NUM_AUXILIARY_PROCS));
+
+	return allowed > pins_of_process ? Min((allowed - pins_of_process) / GH_SUPPLY_REQUESTS, GH_SUPPLY_PINNED) : 0;
+}
+
+/* Whether pages may stay where they are; the supply's pages are set. */
+bool
+gh_supply_may_pin(const GhSupply *supply, const GhScanOptions *options)
+{
+	return supply->engine == gh_service_engine() && gh_service_reads_pool(options->device) &&
+		!RelationUsesLocalBuffers(supply->pages->scan->rs_base.rs_rd) &&
+		supply->pages->scan->rs_strategy == NULL && pinned_room() >= GH_SUPPLY_MIN;
+}
+
+static Size
+buffer_bytes(const GhSupply *supply)
+{
+	return (GH_SUPPLY_PAGE_BYTES + (supply->pinned ? 0 : BLCKSZ)) * supply->room;
+}
+
+static void
+lay_out(GhSupply *supply, GhSupplyRequest *request, char *buffer)
+{
+	request->copies = supply->pinned ? NULL : buffer;
+	buffer += supply->pinned ? 0 : (Size) supply->room * BLCKSZ;
+	request->pages = (GhScanPage *) buffer;
+	request->bitmaps = (uint64 *) (request->pages + supply->room);
+	request->back = (GhScanRow *) (request->bitmaps + (Size) supply->room * GH_LINE_WORDS);
+	request->blocks = MemoryContextAlloc(supply->context, sizeof(BlockNumber) * supply->room);
+	request->pins = MemoryContextAlloc(supply->context, sizeof(Buffer) * supply->room);
+}
+
+/* Pages of a request, at first; of a scan that lists rows, the pages stay pinned while these come out one by one. */
+static void
+choose_room(GhSupply *supply)
+{
+	/* others may have begun since */
+	if (supply->pinned && pinned_room() < GH_SUPPLY_MIN)
+		supply->pinned = supply->pages->tuples_unread = false;
+	supply->room = supply->pinned ? pinned_room() : GH_SUPPLY_COPIED;
+	if (supply->lists)
+		supply->room = Min(supply->room, GH_SUPPLY_LISTED);
+}
+
+/*
+ * As large as can be had: others need some, too.  They are taken when there is a page or a result to
+ * be put into them, so that the scans of a node have theirs one after the other.  False: the supply has failed.
+ */
+bool
+gh_supply_take_buffers(GhSupply *supply)
+{
+	if (supply->buffers[0] != NULL)
+		return true;
+	choose_room(supply);
+	while (!gh_buffers_alloc(supply->engine, GH_SUPPLY_REQUESTS, buffer_bytes(supply), supply->buffers))
+	{
+		supply->buffers[0] = NULL;
+		supply->room /= 2;
+		if (supply->room >= GH_SUPPLY_MIN)
+			continue;
+		supply->failed = true;
+		(void) gh_error_set(&supply->error, GH_NO_MEMORY, GH_NO_BUFFERS_MESSAGE);
+		return false;
+	}
+	supply->pins_taken = supply->pinned ? supply->room * GH_SUPPLY_REQUESTS : 0;
+	pins_of_process += supply->pins_taken;
+	for (int i = 0; i < GH_SUPPLY_REQUESTS; i++)
+		lay_out(supply, &supply->requests[i], supply->buffers[i]);
+	supply->judged = MemoryContextAlloc(supply->context, sizeof(GhJudgedPage) * supply->room);
+	supply->fill = Min(supply->room, Max(supply->fill, GH_SUPPLY_MIN));
+	return true;
+}
+
+/* No request is in flight, or the scan is gone. */
+void
+gh_supply_free_buffers(GhSupply *supply)
+{
+	if (supply->buffers[0] == NULL)
+		return;
+	for (int i = 0; i < GH_SUPPLY_REQUESTS; i++)
+	{
+		supply->engine->buffer_free(supply->buffers[i]);
+		pfree(supply->requests[i].blocks);
+		pfree(supply->requests[i].pins);
+	}
+	pfree(supply->judged);
+	supply->buffers[0] = NULL;
+	pins_of_process -= supply->pins_taken;
+	supply->pins_taken = 0;
+}
+
+/* A buffer for results, while no request is in flight; NULL: no page was supplied. */
+void *
+gh_supply_buffer(GhSupply *supply, Size *bytes)
+{
+	*bytes = buffer_bytes(supply);
+	*bytes -= *bytes % sizeof(uint64);
+	return supply->buffers[0];
+}
