@@ -152,6 +152,25 @@ add_relaxed(uint64_t *word, uint64_t amount)
 	atomicAdd(reinterpret_cast<unsigned long long *>(word), (unsigned long long) amount);
 }
 
+/* Adds the amounts of a warp's threads, all of which come here, to a counter. */
+static __device__ __forceinline__ void
+add_tally(uint32_t *counter, uint32_t amount)
+{
+	for (int offset = 16; offset > 0; offset /= 2)
+		amount += __shfl_down_sync(~0u, amount, offset);
+	if (threadIdx.x % 32 == 0 && amount > 0)
+		atomicAdd(counter, amount);
+}
+
+static __device__ __forceinline__ void
+add_tally(uint64_t *counter, uint32_t amount)
+{
+	for (int offset = 16; offset > 0; offset /= 2)
+		amount += __shfl_down_sync(~0u, amount, offset);
+	if (threadIdx.x % 32 == 0 && amount > 0)
+		add_relaxed(counter, amount);
+}
+
 /*
  * The next index of a list under construction.  The lanes that arrive together
  * take theirs with one atomic, so that appending does not queue on one word.

@@ -209,7 +209,10 @@ read_pages(cuda_scan *scan, scan_lane *lane, GhError *error)
 	if (scan->reading != nullptr)
 		SCAN_TRY(scan, cudaStreamWaitEvent(lane->stream, scan->reading->read, 0), error);
 	scan->reading = lane;
-	GH_TRY(pages_launch(scan, &job, lane->stream, error));
+	if (lane->request->unmatched != 0)
+		GH_TRY(unmatched_launch(scan, &job, lane->request->first_row, lane->stream, error));
+	else
+		GH_TRY(pages_launch(scan, &job, lane->stream, error));
 	GH_TRY(fetch_counters(scan, lane, lane->stream, lane->read, error));
 	lane->generation = scan->generation;
 	lane->phase = PHASE_READING;
@@ -248,6 +251,16 @@ begin_request(cuda_scan *scan, scan_lane *lane, GhScanRequest *request, GhError 
 	return status;
 }
 
+/* Are pages on their way, which may be read once more, and mark what they did not the first time? */
+static bool
+pages_fly(const cuda_scan *scan)
+{
+	for (uint32_t i = 0; i < scan->flying; i++)
+		if (scan->flight[i]->request->unmatched == 0)
+			return true;
+	return false;
+}
+
 /* Begins the first pending request, or ends it; false: it has to wait. */
 static bool
 begin_first(cuda_scan *scan)
@@ -257,6 +270,8 @@ begin_first(cuda_scan *scan)
 	GhError		error = {};
 	GhStatus	status;
 
+	if (request->unmatched != 0 && pages_fly(scan))
+		return false;
 	for (int i = SCAN_LANES - 1; i >= 0; i--)
 		if (scan->lanes[i].request == nullptr)
 			lane = &scan->lanes[i];
@@ -300,7 +315,7 @@ reduce_lane(cuda_scan *scan, scan_lane *lane, GhError *error)
 	else if (!lists)
 		GH_TRY(reduce_launch(scan, &lane->lines, extras, (uint32_t) rows, lane->counters, error));
 	back |= lane->refused;
-	if (back)
+	if (back && lane->request->unmatched == 0)
 		GH_TRY(scan_send(scan, lane->host_state, lane->lines.state, lane->lines.count,
 						 scan->reduce_stream, error));
 	lane->phase = PHASE_REDUCING;
@@ -632,9 +647,6 @@ cuda_scan_create(const GhHost *host, const GhScanOptions *options, GhScan **hand
 	if (host != nullptr)
 		scan->host = *host;
 	status = gh_scan_plan_init(&scan->plan, &cuda_scans, options, error);
-	if (status == GH_OK && (scan->plan.options.marks_matches != 0 ||
-							gh_scan_marked_table(&scan->plan.options) != nullptr))
-		status = gh_error_set(error, GH_UNSUPPORTED, "a scan on a CUDA device marks no matches");
 	if (status == GH_OK)
 		status = device_open(scan->plan.options.device, error);
 	if (status != GH_OK)

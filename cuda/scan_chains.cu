@@ -106,22 +106,6 @@ link_rows(cuda_scan *scan, const chain_work *work, GhError *error)
 	return GH_OK;
 }
 
-/* Memory for the list, which counts for the limit as the table does. */
-static GhStatus
-members_alloc(cuda_scan *scan, uint64_t bytes, GhError *error)
-{
-	uint64_t	limit = scan->plan.options.memory_limit;
-	GhTableStats stats;
-	GhError		why = {};
-
-	if (cuda_table_stats(&scan->rows.table->base, &stats, &why) != GH_OK)
-		return scan_failed(scan, cudaErrorUnknown, "cuda_table_stats", error);
-	if (limit > 0 && scan->bytes + stats.bytes_peak + bytes > limit)
-		return gh_error_set(error, GH_LIMIT, "the memory limit of a scan leaves none for a list of rows with "
-							"the same key");
-	return scan_alloc(scan, bytes, true, &scan->rows.members_block, error);
-}
-
 /* Of a table whose keys are inserted, with the numbers of rows; GH_LIMIT, GH_NO_MEMORY: it cannot be made. */
 GhStatus
 chains_make(cuda_scan *scan, GhError *error)
@@ -132,7 +116,7 @@ chains_make(cuda_scan *scan, GhError *error)
 	carver		arrays = {};
 	GhStatus	status;
 
-	GH_TRY(members_alloc(scan, rows * sizeof(uint32_t), error));
+	GH_TRY(rows_extra_alloc(scan, rows * sizeof(uint32_t), &scan->rows.members_block, error));
 	SCAN_TRY(scan, sort_rows(&work, nullptr, nullptr, &work.space_bytes, rows, scan->reduce_stream), error);
 	work_carve(&work, rows, &sizes);
 	GH_TRY(scan_alloc(scan, sizes.used, false, &work.block, error));

@@ -97,11 +97,30 @@ take_back(const cuda_scan *scan, const scan_counters *counters, GhScanRequest *r
 		request->joined[j] -= counters->counted;
 }
 
+/* Rows without a match came to no join but the last, and those that go back are only counted. */
+static void
+tell_unmatched(const cuda_scan *scan, const scan_lane *lane, GhScanRequest *request)
+{
+	const scan_counters *counters = lane->host_counters;
+	uint32_t	njoins = scan->plan.options.njoins;
+	uint32_t	refused = lane->refused ? counters->counted : 0;
+
+	request->counted = counters->counted - refused;
+	request->joined[njoins - 1] = counters->came[njoins] - refused;
+	request->nback = counters->back + refused;
+	request->no_group = counters->no_group + refused;
+}
+
 void
 tell_counts(const cuda_scan *scan, const scan_lane *lane, GhScanRequest *request)
 {
 	const scan_counters *counters = lane->host_counters;
 
+	if (request->unmatched != 0)
+	{
+		tell_unmatched(scan, lane, request);
+		return;
+	}
 	request->counted = counted_rows(scan, lane);
 	request->seen = counters->seen;
 	request->no_group = counters->no_group;

@@ -97,6 +97,13 @@ struct made_table
 	uint32_t	row_words;
 	const char *texts;
 	const uint32_t *members;	/* rows by key, where joins find all of several; else NULL */
+	/*
+	 * A bit for each row, and then one for each place among members: of the one that a key has for its value, 1:
+	 * a join found it.  NULL: there are none.
+	 */
+	uint32_t   *marks;
+	const uint64_t *keys;		/* by row, where there are marks */
+	uint64_t	rows;
 };
 
 /* A join; parts and fills are in the plan. */
@@ -129,6 +136,7 @@ struct plan_view
 	uint32_t	njoins;
 	uint32_t	joins_at;
 	uint32_t	multiplies;		/* 1: one of the joins does */
+	uint32_t	marks_matches;	/* of the table that is made */
 	uint32_t	nparts;			/* not 0: a table is made */
 	uint32_t	each_row;		/* 1: rows are returned, which keep their keys */
 	uint32_t	nkept;
@@ -305,8 +313,9 @@ struct scan_rows
 	scan_block	block;			/* keys and words */
 	scan_block	texts_block;
 	scan_block	used_block;		/* bytes of texts */
-	scan_block	members_block;	/* the table's */
-	uint64_t   *keys;			/* NULL when the table is made */
+	scan_block	members_block;	/* the table's, as its marks are */
+	scan_block	marks_block;
+	uint64_t   *keys;			/* NULL when the table is made, but with marks */
 	uint64_t   *words;			/* row by row */
 	uint64_t	count;
 	uint64_t	room;
@@ -420,12 +429,19 @@ extern GhStatus rows_grow_texts(cuda_scan *scan, bool *grown, GhError *error);
 extern GhStatus rows_append(cuda_scan *scan, const lines_view *lines, uint32_t extras, uint64_t rows,
 							bool *refused, GhError *error);
 extern GhStatus rows_refuse(cuda_scan *scan, const lines_view *lines, GhError *error);
+extern GhStatus rows_extra_alloc(cuda_scan *scan, uint64_t bytes, scan_block *block, GhError *error);
 extern GhStatus rows_make_table(cuda_scan *scan, GhScanTable *made, GhError *error);
 extern made_table rows_table(const cuda_scan *scan);
 
 /* --------------------------------------------------------------- scan_chains.cu */
 
 extern GhStatus chains_make(cuda_scan *scan, GhError *error);
+
+/* ------------------------------------------------------------ scan_unmatched.cu */
+
+extern GhStatus marks_make(cuda_scan *scan, GhError *error);
+extern GhStatus unmatched_launch(cuda_scan *scan, const pages_job *job, uint64_t first_row,
+								 cudaStream_t stream, GhError *error);
 
 /* -------------------------------------------------------------- scan_collect.cu */
 

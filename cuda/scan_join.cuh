@@ -63,6 +63,30 @@ scan_locate(const table_view &view, uint64_t key, uint64_t *value)
 
 /* ---------------------------------------------------------------------- joins */
 
+/* The mark of a key whose value was found: its word; *bit: in the word. */
+static __device__ __forceinline__ uint32_t *
+mark_of(const made_table &table, uint64_t found, uint32_t *bit)
+{
+	uint64_t	mark = found & ~ROW_SEVERAL;
+
+	/* numbers of rows, and places among members, are counted from 0 both */
+	if ((found & ROW_SEVERAL) != 0)
+		mark += table.rows;
+	*bit = (uint32_t) 1 << mark % 32;
+	return &table.marks[mark / 32];
+}
+
+/* Many rows find the same few keys: only the first of them waits for the word. */
+static __device__ __forceinline__ void
+mark_key(const made_table &table, uint64_t found)
+{
+	uint32_t	bit;
+	uint32_t   *word = mark_of(table, found, &bit);
+
+	if ((load_relaxed(word) & bit) == 0)
+		atomicOr(word, bit);
+}
+
 /* False: a part is NULL. */
 static __device__ __forceinline__ bool
 row_key(const GhScanPart *parts, uint32_t nparts, const row_values &row, uint64_t *key)
@@ -114,7 +138,7 @@ fill_columns(const join_view &join, const row_values &row, bool match, uint64_t 
 static __device__ GhRowState
 join_row(const join_view &join, const row_values &row)
 {
-	bool		all = join.kind == GH_SCAN_INNER || join.kind == GH_SCAN_LEFT;
+	bool		all = gh_scan_kind_fills(join.kind);
 	uint64_t	found = 0;
 	uint64_t	key;
 	bool		match = row_key(join.parts, join.nparts, row, &key) &&
@@ -122,8 +146,9 @@ join_row(const join_view &join, const row_values &row)
 
 	if (all && match && join.table.values == VALUES_NUMBERS && (found & ROW_SEVERAL) != 0)
 		return GH_ROW_BACK;
-	if (match ? join.kind == GH_SCAN_ANTI :
-		join.kind == GH_SCAN_INNER || join.kind == GH_SCAN_SEMI)
+	if (match && gh_scan_kind_marks(join.kind))
+		mark_key(join.table, found);
+	if (!gh_scan_kind_goes_on(join.kind, match))
 		return GH_ROW_DROPPED;
 	fill_columns(join, row, match, found);
 	return GH_ROW_LIVE;
@@ -230,6 +255,13 @@ store_words(const pages_job &job, const row_values &row, uint32_t line, uint64_t
 	}
 }
 
+/* What becomes of a row for a table that has no key: where matches are marked, it is wanted. */
+static __device__ __forceinline__ line_state
+without_key(const plan_view &plan)
+{
+	return plan.marks_matches != 0 ? LINE_BACK : LINE_NONE;
+}
+
 /* A live row among the lines, from where it goes to the rows that are kept; *key: a table's. */
 static __device__ line_state
 store_row(const pages_job &job, const row_values &row, uint32_t line, uint64_t *key)
@@ -237,7 +269,7 @@ store_row(const pages_job &job, const row_values &row, uint32_t line, uint64_t *
 	uint64_t	text_at;
 
 	if (job.plan.nparts > 0 && !row_key(job.plan.parts, job.plan.nparts, row, key))
-		return LINE_NONE;
+		return without_key(job.plan);
 	if (!store_texts(job, row, &text_at))
 		return LINE_NO_GROUP;
 	store_words(job, row, line, text_at);

@@ -51,10 +51,11 @@ first_match(const join_view &join, const row_values &row, uint32_t *next, bool *
 		scan_locate(join.table.view, key, &found) != nullptr;
 
 	*next = MATCH_NONE;
-	if (match ? join.kind == GH_SCAN_ANTI :
-		join.kind == GH_SCAN_INNER || join.kind == GH_SCAN_SEMI)
+	if (match && gh_scan_kind_marks(join.kind))
+		mark_key(join.table, found);
+	if (!gh_scan_kind_goes_on(join.kind, match))
 		return false;
-	if (match && join.kind <= GH_SCAN_LEFT && join.table.values == VALUES_NUMBERS &&
+	if (match && gh_scan_kind_fills(join.kind) && join.table.values == VALUES_NUMBERS &&
 		(found & ROW_SEVERAL) != 0)
 	{
 		*back = join.multiplies == 0;
@@ -118,7 +119,7 @@ place_match(const pages_job &job, const row_values &row, uint32_t line, line_row
 	if (state != GH_ROW_LIVE)
 		return state == GH_ROW_DROPPED ? LINE_NONE : LINE_BACK;
 	if (kept && plan.nparts > 0 && !row_key(plan.parts, plan.nparts, row, &takes))
-		return LINE_NONE;
+		return without_key(plan);
 	if (!kept && !row_takes(plan, row, &takes))
 		return LINE_BACK;
 	if (!kept)

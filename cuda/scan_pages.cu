@@ -212,24 +212,6 @@ refuse_page(const lines_view &lines, uint32_t first, uint32_t count)
 	}
 }
 
-static __device__ void
-add_tally(uint32_t *counter, uint32_t amount)
-{
-	for (int offset = 16; offset > 0; offset /= 2)
-		amount += __shfl_down_sync(~0u, amount, offset);
-	if (threadIdx.x % 32 == 0 && amount > 0)
-		atomicAdd(counter, amount);
-}
-
-static __device__ void
-add_tally(uint64_t *counter, uint32_t amount)
-{
-	for (int offset = 16; offset > 0; offset /= 2)
-		amount += __shfl_down_sync(~0u, amount, offset);
-	if (threadIdx.x % 32 == 0 && amount > 0)
-		add_relaxed(counter, amount);
-}
-
 /* Of a page, on which a thread has no more rows than 64 * GH_SCAN_MATCHES_MAX. */
 static __device__ void
 add_matches(const pages_job &job, const match_tally &matches)

@@ -227,6 +227,7 @@ scan_plan_upload(cuda_scan *scan, GhError *error)
 	view->joins_at = options->joins_at;
 	view->nparts = options->nparts;
 	view->each_row = options->each_row;
+	view->marks_matches = options->marks_matches;
 	view->nkept = kept_count(options);
 	view->nkeys = options->nkeys;
 	view->naggregates = options->naggregates;

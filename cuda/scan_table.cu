@@ -74,6 +74,7 @@ rows_destroy(cuda_scan *scan)
 	scan_free(scan, true, &scan->rows.block);
 	scan_free(scan, true, &scan->rows.texts_block);
 	scan_free(scan, true, &scan->rows.members_block);
+	scan_free(scan, true, &scan->rows.marks_block);
 	scan_free(scan, false, &scan->rows.used_block);
 }
 
@@ -359,6 +360,9 @@ values_of_rows(cuda_scan *scan, const make_work *work, table_values *values, GhE
 	uint32_t	odd = 0;
 
 	*values = VALUES_NUMBERS;
+	/* what has no number cannot be marked */
+	if (scan->plan.options.marks_matches != 0)
+		return GH_OK;
 	if (scan->plan.options.nkept != 1 || scan->view.ninputs != 2 || scan->rows.count == 0)
 		return GH_OK;
 	SCAN_TRY(scan, cudaMemsetAsync(work->odd, 0, sizeof(odd), scan->reduce_stream), error);
@@ -440,6 +444,22 @@ create_table(cuda_scan *scan, GhError *error)
 	return table_status(scan, status, &why, error);
 }
 
+/* Memory for what a table has beside it, which counts for the limit as the table does. */
+GhStatus
+rows_extra_alloc(cuda_scan *scan, uint64_t bytes, scan_block *block, GhError *error)
+{
+	uint64_t	limit = scan->plan.options.memory_limit;
+	GhTableStats stats;
+	GhError		why = {};
+
+	if (cuda_table_stats(&scan->rows.table->base, &stats, &why) != GH_OK)
+		return scan_failed(scan, cudaErrorUnknown, "cuda_table_stats", error);
+	if (limit > 0 && scan->bytes + stats.bytes_peak + bytes > limit)
+		return gh_error_set(error, GH_LIMIT, "the memory limit of a scan leaves none for %llu bytes beside its "
+							"table", (unsigned long long) bytes);
+	return scan_alloc(scan, bytes, true, block, error);
+}
+
 /* What is no longer needed goes, and the table is counted. */
 static GhStatus
 finish_table(cuda_scan *scan, GhError *error)
@@ -456,8 +476,10 @@ finish_table(cuda_scan *scan, GhError *error)
 	rows->table_bytes = stats.bytes;
 	if (scan->bytes + stats.bytes_peak > scan->bytes_peak)
 		scan->bytes_peak = scan->bytes + stats.bytes_peak;
-	rows->keys = nullptr;
-	if (rows->values == VALUES_OF_ROWS || scan->view.ninputs == 0)
+	/* rows without a match are found by their keys */
+	if (scan->plan.options.marks_matches == 0)
+		rows->keys = nullptr;
+	if (rows->keys == nullptr && (rows->values == VALUES_OF_ROWS || scan->view.ninputs == 0))
 	{
 		scan_free(scan, true, &rows->block);
 		rows->words = nullptr;
@@ -481,12 +503,15 @@ rows_make_table(cuda_scan *scan, GhScanTable *made, GhError *error)
 	if (status == GH_OK)
 		status = fill_table(scan, &work, &made->keys, error);
 	scan_free(scan, false, &work.block);
+	if (status == GH_OK && scan->plan.options.marks_matches != 0)
+		status = marks_make(scan, error);
 	if (status == GH_OK)
 		status = finish_table(scan, error);
 	if (status == GH_DEVICE_ERROR)
 		*error = scan->error;
 	scan->base.table_made = status == GH_OK;
 	scan->base.several = status == GH_OK && made->keys < made->rows;
+	scan->base.rows = status == GH_OK ? made->rows : 0;
 	return status;
 }
 
@@ -501,5 +526,8 @@ rows_table(const cuda_scan *scan)
 	table.row_words = scan->view.ninputs;
 	table.texts = scan->rows.texts.bytes;
 	table.members = reinterpret_cast<const uint32_t *>(scan->rows.members_block.memory);
+	table.marks = reinterpret_cast<uint32_t *>(scan->rows.marks_block.memory);
+	table.keys = scan->rows.keys;
+	table.rows = scan->rows.count;
 	return table;
 }

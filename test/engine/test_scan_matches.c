@@ -436,11 +436,176 @@ many_matches(Context *c)
 	side_drop(c, table);
 }
 
+/* The side makes a table of the rows that it becomes, each row's with its place for a key. */
+static void
+make_places(Side *side)
+{
+	GhScanOptions *options = &side->trial.options;
+
+	side->is_table = true;
+	options->each_row = options->nkeys = options->naggregates = 0;
+	options->groups = 0;
+	side->key.nparts = options->nparts = 1;
+	options->parts = side->parts;
+	side->parts[0] = (GhScanPart) {SIDE_TID, 64, 0};
+	options->kept = side->kept;
+	options->nkept = COLUMNS - FILLED;
+	for (uint32_t f = 0; f < options->nkept; f++)
+		side->kept[f] = (uint16_t) (FILLED + f);
+	options->all_matches = options->marks_matches = 1;
+}
+
+/* The same rows, some of which are asked for, joined with that table by their places. */
+static void
+join_places(Side *side, Side *places, GhScanJoinKind kind, uint32_t rows)
+{
+	GhScanOptions *options = &side->trial.options;
+
+	*side = *places;
+	side->is_table = false;
+	options->nparts = options->nkept = options->all_matches = options->marks_matches = 0;
+	side->tables[0] = places;
+	side->joins[0].kind = kind;
+	side->joins[0].parts = side->join_parts[0];
+	side->joins[0].fills = side->fills[0];
+	side->join_parts[0][0] = (GhScanPart) {SIDE_TID, 64, 0};
+	options->joins = side->joins;
+	options->keys = side->trial.keys;
+	options->aggregates = side->trial.aggregates;
+	sum_up(side);
+	(void) ask_for(side, rows);
+}
+
+/* However many rows find their places: each row of the table comes once. */
+static void
+check_places(Context *c, Side *side, uint64_t rows, uint64_t matched, const GhAggregateState *sum)
+{
+	if (side_run(c, side, c->engine) && CHECK(c, side->asked, "rows went back"))
+	{
+		CHECK_U64(c, "rows", side->outcome.counted, rows);
+		CHECK_U64(c, "rows behind the join", side->outcome.joined[0], rows);
+		CHECK_U64(c, "rows that came to it", side->outcome.passed, matched);
+		check_total(c, side, rows);
+		if (side->trial.options.naggregates > 0 && side->trial.options.nkeys == 0 && side->outcome.count == 1)
+			CHECK(c, memcmp(&record_states(&side->trial, (const GhScanGroup *) side->outcome.records[0])[1], sum,
+							sizeof(*sum)) == 0, "the sum over all rows is another");
+	}
+	side_end(c, side);
+}
+
+/* More rows without a match than a device looks at in one go. */
+static void
+many_unmatched(Context *c)
+{
+	static const uint32_t found[] = {0, 1, 100, 200};
+	GhAggregateState sum = {0};
+	Side	   *table;
+	Side	   *places;
+	Side	   *side;
+	uint64_t	rows;
+	uint32_t	nplaces;
+
+	if (no_scans(c))
+		return;
+	table = draw_table(c);
+	places = draw_joined(c, table, 1, false);
+	side = make_memory(sizeof(Side));
+	rows = ask_for(table, (uint32_t) sized(c, 700, 60));
+	nplaces = ask_for(places, 200);
+	rows *= nplaces;
+	/* the sum over all of them, without that table */
+	*side = *places;
+	side->joins[0].parts = side->join_parts[0];
+	side->joins[0].fills = side->fills[0];
+	side->trial.options.joins = side->joins;
+	side->trial.options.aggregates = side->trial.aggregates;
+	side->trial.options.nkeys = 0;
+	sum_up(side);
+	if (side_run(c, table, c->engine))
+	{
+		if (side_run(c, side, c->engine) && CHECK_U64(c, "groups", side->outcome.count, 1))
+			sum = record_states(&side->trial, (const GhScanGroup *) side->outcome.records[0])[1];
+		side_end(c, side);
+		for (uint32_t i = 0; i < 8 && c->failures == 0; i++)
+		{
+			make_places(places);
+			(void) ask_for(places, nplaces);
+			if (side_run(c, places, c->engine))
+			{
+				uint32_t	matched = found[i % 4] < nplaces ? found[i % 4] : nplaces;
+
+				CHECK_U64(c, "rows of a table", places->made.rows, rows);
+				join_places(side, places, i < 4 ? GH_SCAN_RIGHT : GH_SCAN_FULL, matched);
+				side->trial.options.each_row = i == 6;
+				side->trial.options.nkeys = i == 6 || i == 3 ? 2 : 0;
+				side->trial.options.naggregates = i == 6 ? 0 : 3;
+				check_places(c, side, rows, matched, &sum);
+			}
+			side_end(c, places);
+		}
+	}
+	side_end(c, table);
+	free(side);
+	side_drop(c, places);
+	side_drop(c, table);
+}
+
+/* Rows that a join before has made several of mark what they find, too. */
+static void
+marks_of_several(Context *c)
+{
+	if (no_scans(c))
+		return;
+	for (uint32_t i = 0; i < 6 && c->failures == 0; i++)
+	{
+		uint32_t	matches = 1 + (uint32_t) random_below(c, 60);
+		Side	   *table = draw_table(c);
+		Side	   *places = draw_joined(c, table, 1, false);
+		Side	   *side = make_memory(sizeof(Side));
+		uint32_t	nplaces;
+
+		matches = ask_for(table, matches);
+		nplaces = ask_for(places, 50);
+		make_places(places);
+		if (side_run(c, table, c->engine) && side_run(c, places, c->engine))
+		{
+			uint32_t	found = (uint32_t) random_below(c, nplaces + 1);
+			uint64_t	rows = ((uint64_t) found * matches + nplaces - found) * matches;
+
+			join_places(side, places, i % 2 == 0 ? GH_SCAN_RIGHT : GH_SCAN_FULL, found);
+			side->joins[1] = side->joins[0];
+			side->tables[1] = places;
+			side->joins[0] = places->joins[0];
+			side->joins[0].kind = GH_SCAN_INNER;
+			side->joins[0].nfills = 0;
+			side->joins[0].parts = side->join_parts[1];
+			side->join_parts[1][0] = (GhScanPart) {CONSTANT, 64, 0};
+			side->tables[0] = table;
+			side->trial.options.njoins = 2;
+			if (side_run(c, side, c->engine) && CHECK(c, side->asked, "rows went back"))
+			{
+				CHECK_U64(c, "rows", side->outcome.counted, rows);
+				CHECK_U64(c, "rows behind the first join", side->outcome.joined[0], found * matches);
+				CHECK_U64(c, "rows behind the last one", side->outcome.joined[1], rows);
+				check_total(c, side, rows);
+			}
+			side_end(c, side);
+		}
+		side_end(c, places);
+		side_end(c, table);
+		free(side);
+		side_drop(c, places);
+		side_drop(c, table);
+	}
+}
+
 const Test	scan_matches_tests[] = {
 	{"joins of scans: as many matches as may be", most_matches, false},
 	{"joins of scans: all matches or none", all_or_none, false},
 	{"joins of scans: matches without memory", limited_matches, false},
 	{"joins of scans: one match of several", one_match, false},
 	{"joins of scans: many matches", many_matches, false},
+	{"joins of scans: many rows without a match", many_unmatched, false},
+	{"joins of scans: marks of several rows", marks_of_several, false},
 	{NULL, NULL, false}
 };
