@@ -70,8 +70,8 @@ INSERT INTO ar_life SELECT i, i % 4, i, 'again' FROM generate_series(1, 400) i;
 SET gpuhash.force_offload = on;
 WITH d AS (DELETE FROM ar_life WHERE k = 1 RETURNING v) SELECT (SELECT count(*) FROM ar_life), (SELECT count(*) FROM d);
 SELECT count(*), sum(v) FROM ar_life;
-INSERT INTO ar_life SELECT count(*), k, sum(v), 'sum' FROM ar_life GROUP BY k RETURNING k, v;
-UPDATE ar_life SET v = (SELECT count(*) FROM ar_life x WHERE x.k = ar_life.k) WHERE t = 'sum' RETURNING k, v;
+WITH i AS (INSERT INTO ar_life SELECT count(*), k, sum(v), 'sum' FROM ar_life GROUP BY k RETURNING k, v) SELECT * FROM i ORDER BY k;
+WITH u AS (UPDATE ar_life SET v = (SELECT count(*) FROM ar_life x WHERE x.k = ar_life.k) WHERE t = 'sum' RETURNING k, v) SELECT * FROM u ORDER BY k;
 RESET gpuhash.force_offload;
 -- temporary and unlogged tables, a materialized view, a sequence, a foreign snapshot
 CREATE TEMP TABLE ar_temp AS SELECT * FROM ar;
