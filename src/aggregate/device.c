@@ -78,7 +78,8 @@ choose_engine(GhAggregateNode *node)
 	gh_child_start(node->scan);
 	gh_pages_begin(node->pages, node->scan);
 	gh_child_stop(node->scan, 0);
-	device->engine = gh_choose_scan_engine(node->pages, &device->number, &device->why_not);
+	/* all participants of a parallel query do the same */
+	device->engine = gh_choose_scan_engine(node->pages, node->rescanned && node->member == NULL, &device->number, &device->why_not);
 	return device->engine != NULL;
 }
 

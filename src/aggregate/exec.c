@@ -339,6 +339,7 @@ rescan_aggregate(CustomScanState *css)
 		node->phase = GH_AGGREGATE_EMIT;
 		return;
 	}
+	node->rescanned = true;
 	forget_groups(node);
 	if (node->child->chgParam == NULL)
 		ExecReScan(node->child);

@@ -111,6 +111,7 @@ typedef struct GhAggregateNode
 	struct GhAggregateMember *member;	/* of a parallel query; NULL: this process is alone */
 
 	bool		timing;
+	bool		rescanned;		/* at least once */
 	bool		ran;			/* at least once: there are counts to show */
 	GhAggregateCounts counts;
 } GhAggregateNode;

@@ -12,13 +12,15 @@
 
 /* Rows that a page is thought to have, until it is read. */
 #define GH_ROWS_PER_PAGE 64
+/* Tables of fewer pages that are scanned again and again are not worth a scan on the device each time. */
+#define GH_RESCAN_PAGES 64
 
 /*
  * The engine that is to do the pages of a scan, and the number of its device for all scans beside it; NULL: the CPU
- * engine, in this process.  The scan has begun.
+ * engine, in this process.  The scan has begun; rescanned: not for the first time.
  */
 const GhEngine *
-gh_choose_scan_engine(const GhPages *pages, int *device, const char **reason)
+gh_choose_scan_engine(const GhPages *pages, bool rescanned, int *device, const char **reason)
 {
 	double		rows = (double) pages->scan->rs_nblocks * GH_ROWS_PER_PAGE;
 	const GhEngine *engine;
@@ -26,6 +28,11 @@ gh_choose_scan_engine(const GhPages *pages, int *device, const char **reason)
 
 	if (gh_engine_setting == GH_ENGINE_CPU || rows == 0)
 		return NULL;
+	if (rescanned && pages->scan->rs_nblocks < GH_RESCAN_PAGES)
+	{
+		*reason = "a small table is scanned several times";
+		return NULL;
+	}
 	engine = gh_choose_engine(rows, reason);
 	if (!engine->asynchronous)
 		return NULL;

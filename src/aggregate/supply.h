@@ -102,7 +102,8 @@ extern void gh_supply_free_buffers(GhSupply *supply);
 extern void *gh_supply_buffer(GhSupply *supply, Size *bytes);
 
 /* scan_engine.c */
-extern const GhEngine *gh_choose_scan_engine(const GhPages *pages, int *device, const char **reason);
+extern const GhEngine *gh_choose_scan_engine(const GhPages *pages, bool rescanned, int *device,
+											 const char **reason);
 extern void gh_supply_gave_up(const GhSupply *supply, const char *what, char *reason, Size size);
 extern void gh_scan_options(const GhEngine *engine, int device, Relation relation, const GhProgram *program,
 							GhScanOptions *options);

@@ -26,9 +26,6 @@
 #include "service/service.h"
 #include "session.h"
 
-/* Tables of fewer pages that are scanned again and again are not worth a scan on the device each time. */
-#define GH_RESCAN_PAGES 64
-
 /* Pages that a read stream may read ahead. */
 #define GH_DEVICE_PAGES_AHEAD 128
 
@@ -168,12 +165,7 @@ begin_run(GhRowScan *node)
 		device->why_not = "the cursor may be scrolled";
 		return false;
 	}
-	if (node->rescanned && node->pages.scan->rs_nblocks < GH_RESCAN_PAGES)
-	{
-		device->why_not = "a small table is scanned several times";
-		return false;
-	}
-	device->engine = gh_choose_scan_engine(&node->pages, &number, &device->why_not);
+	device->engine = gh_choose_scan_engine(&node->pages, node->rescanned, &number, &device->why_not);
 	if (device->engine == NULL)
 		return false;
 	saved = MemoryContextSwitchTo(device->context);

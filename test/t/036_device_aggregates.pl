@@ -316,6 +316,15 @@ sub check_sessions
 	$session->do('COMMIT');
 	($got) = $session->do("$on; BEGIN; DECLARE c SCROLL CURSOR FOR SELECT g, count(*) FROM holes GROUP BY g; MOVE ALL FROM c; MOVE BACKWARD ALL FROM c; FETCH ALL FROM c; COMMIT");
 	is(sorted($got), sorted(($session->do("$off; SELECT g, count(*) FROM holes GROUP BY g"))[0]), "$with: a cursor that goes backward");
+	# a subquery that is run for each row: the device does large tables, which is not worth it for small ones
+	for (['many a WHERE a.p', 'cpu'], ['frozen a WHERE a.v', 'cuda'], ['many a JOIN wide_key w ON w.k = a.k WHERE a.p', 'cpu'])
+	{
+		my ($from, $engine) = @$_;
+		my $query = "SELECT v.x, (SELECT count(*) FROM $from % 3 < v.x) FROM (VALUES (1), (2), (3)) v(x)";
+		is(($session->do("$on; $query"))[0], ($session->do("$off; $query"))[0], "$with: subqueries over $from");
+		my ($plan) = $session->do("$on; SET gpuhash.explain_why = on; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $query; RESET gpuhash.explain_why");
+		like($plan, $engine eq 'cuda' ? qr/GpuHashAggregate.*Engine: cuda/s : qr/GpuHashAggregate.*Engine: cpu.*Engine Reason: a small table is scanned several times/s, "$with: by the engine $engine") or diag($plan);
+	}
 	$session->close;
 	$other->close;
 	return;
