@@ -22,6 +22,9 @@
 #			variables, default: -v engine=cuda)
 #	first		the first runs after a start of the server, its tables in shared_buffers
 #	rows		rows in place of aggregates: 1 % and half of a table's, 1 % of them joined, and a star's
+#	right		right joins, as a LEFT JOIN of a small table with a big one is planned: aggregates, in groups, and rows; in one
+#			process, PostgreSQL's queries and those of the CPU engine run at once
+#	turns		join_sum of all pairs of tables and the star by turns, in one process, so that one table's pages follow another's
 #	small		join_sum where shared_buffers are small, as the server is then started
 #	short		the star where gpuhash.shared_memory is small, likewise
 #
@@ -128,6 +131,9 @@ query() {
 		scan_half) echo "SELECT count(*), sum(hashint8(v)), sum(g) FROM (SELECT * FROM $o WHERE v < 524288 OFFSET 0) x" ;;
 		join_few) echo "SELECT count(*), sum(hashint8(v)), sum(hashint8(w)) FROM (SELECT o.k, o.v, i.v AS w FROM $o o JOIN $i i ON i.k = o.k WHERE o.v < 10486 OFFSET 0) x" ;;
 		join_half) echo "SELECT count(*), sum(hashint8(v)), sum(hashint8(w)) FROM (SELECT o.k, o.v, i.v AS w FROM $o o JOIN $i i ON i.k = o.k WHERE o.v < 524288 OFFSET 0) x" ;;
+		right_sum) echo "SELECT count(*), sum(o.v), sum(i.v), count(o.k) FROM $i i LEFT JOIN $o o ON o.k = i.k" ;;
+		right_group) echo "SELECT count(*), max(n), sum(s), sum(c) FROM (SELECT i.g, count(*) AS n, sum(o.v) AS s, count(o.k) AS c FROM $i i LEFT JOIN $o o ON o.k = i.k GROUP BY i.g) x" ;;
+		right_few) echo "SELECT count(*), sum(hashint8(v)), sum(hashint8(w)), count(v) FROM (SELECT i.k, i.v AS w, o.v FROM $i i LEFT JOIN $o o ON o.k = i.k WHERE o.v < 10486 OR o.v IS NULL OFFSET 0) x" ;;
 		star_few) echo "SELECT count(*), sum(hashint8(v)) FROM (SELECT d1.g, d2.g, f.v FROM star_fact f JOIN star_dim_1 d1 ON d1.k = f.k1
 			JOIN star_dim_2 d2 ON d2.k = f.k2 JOIN star_dim_3 d3 ON d3.k = f.k3 JOIN star_dim_4 d4 ON d4.k = f.k4 WHERE d2.g = 5 AND d3.g < 100 AND d4.g <> 3 OFFSET 0) x" ;;
 		star) echo "SELECT count(*), sum(n), sum(s) FROM (SELECT d1.g, d2.g, count(*) AS n, sum(f.v) AS s FROM star_fact f JOIN star_dim_1 d1 ON d1.k = f.k1
@@ -252,8 +258,8 @@ part_choices() {
 	local inner processes enabled name
 	for inner in $inners star; do
 		# shellcheck disable=SC2086
-		set -- $all
-		[ "$inner" != star ] || set -- star
+		set -- $all join_few right_sum right_few
+		[ "$inner" != star ] || set -- star star_few
 		for processes in 0 "$workers"; do
 			for enabled in off on; do
 				echo "SET jit = off; SET work_mem = '${WORK_MEM:-4GB}'; SET max_parallel_workers_per_gather = $processes; SET gpuhash.enabled = $enabled;"
@@ -312,6 +318,32 @@ part_rows() {
 	# shellcheck disable=SC2086
 	timed native "$largest" "$outer" 0 0 1 $queries
 	wait $!
+}
+
+part_right() {
+	local queries='right_sum right_group right_few' tag name pids=()
+	# shellcheck disable=SC2086
+	timed gpuhash_cuda "$largest" "$outer" 0 1 3 $queries
+	# shellcheck disable=SC2086
+	explained gpuhash_cuda "$largest" "$outer" 0 $queries
+	# shellcheck disable=SC2086
+	timed native "$largest" "$outer" "$workers" 0 1 $queries
+	for tag in native gpuhash_cpu; do
+		for name in $queries; do
+			timed "$tag" "$largest" "$outer" 0 0 1 "$name" &
+			pids+=($!)
+		done
+	done
+	at_once "${pids[@]}"
+}
+
+part_turns() {
+	local n inner
+	for ((n = 0; n < ${REPS:-5}; n++)); do
+		for inner in $inners; do timed gpuhash_cuda "$inner" "${outer}_turns" 0 0 1 scan_sum join_sum; done
+		timed gpuhash_cuda star "${outer}_turns" 0 0 1 star
+	done
+	for inner in $inners; do explained gpuhash_cuda "$inner" "${outer}_turns" 0 scan_sum join_sum; done
 }
 
 part_first() {
