@@ -449,13 +449,15 @@ keep_requests(GhRowScan *node)
 		keep_rest(node, told_removed(&device->reading->request), told_tuples(&device->reading->request));
 	if (device->supply.failed)
 		give_up(node, InvalidBlockNumber);
+	else if (device->all_read)
+		end_run(node);
 	else
 		gh_supply_free_buffers(&device->supply);
 }
 
 /*
  * After a row, or none, it is not known when the next one will be asked for: a cursor may be left where it is for
- * days.  No page stays pinned, and no buffer taken; the device's scan stays.
+ * days.  No page stays pinned, and no buffer taken; the device's scan stays as long as there are pages for it.
  */
 void
 gh_rowscan_device_park(GhRowScan *node)

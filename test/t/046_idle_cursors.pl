@@ -147,6 +147,16 @@ sub ends
 	($then) = $session->do('FETCH ALL FROM c; COMMIT');
 	is("$first\n$second\n$then", $want, "$way: a cursor over subtransactions");
 
+	($first) = $session->do("BEGIN; DECLARE c NO SCROLL CURSOR FOR $query; SAVEPOINT s; FETCH 3 FROM c; ROLLBACK TO s");
+	($second) = $session->do('SAVEPOINT t; FETCH 900 FROM c; ROLLBACK TO s');
+	($then) = $session->do('FETCH ALL FROM c; COMMIT');
+	is("$first\n$second\n$then", $want, "$way: and over such that are rolled back");
+
+	# what the device has read to the end is no more on it
+	$session->do("BEGIN; DECLARE c NO SCROLL CURSOR FOR SELECT id FROM t2 WHERE id > 10 AND ctid < '(1000,0)'; FETCH 3 FROM c; FETCH 1500 FROM c; FETCH 100 FROM c");
+	like($service->settle(3), $GpuHash::Service::CLEAN, "$way: a cursor whose pages were all read holds nothing");
+	is(($session->do('FETCH ALL FROM c; COMMIT'))[0], join("\n", 1614 .. $ROWS), "$way: and has more rows");
+
 	# the row that came out last is still the cursor's
 	$session->do('BEGIN; DECLARE c NO SCROLL CURSOR FOR SELECT id FROM t2 WHERE k = 7 AND id > 20; FETCH 2 FROM c; DELETE FROM t2 WHERE CURRENT OF c; FETCH 1 FROM c; UPDATE t2 SET x = \'here\' WHERE CURRENT OF c; CLOSE c');
 	is(native('SELECT id, x FROM t2 WHERE k = 7 AND id < 60 ORDER BY id'), "7|x7\n17|x17\n27|x27\n47|here\n57|x57", "$way: WHERE CURRENT OF");
