@@ -104,6 +104,15 @@ gh_supply_take_buffers(GhSupply *supply)
 	return true;
 }
 
+/* An array that may not be there: memory for it may have lacked. */
+static void *
+drop(void *array)
+{
+	if (array != NULL)
+		pfree(array);
+	return NULL;
+}
+
 /* No request is in flight, or the scan is gone. */
 void
 gh_supply_free_buffers(GhSupply *supply)
@@ -112,11 +121,13 @@ gh_supply_free_buffers(GhSupply *supply)
 		return;
 	for (int i = 0; i < GH_SUPPLY_REQUESTS; i++)
 	{
+		GhSupplyRequest *request = &supply->requests[i];
+
 		supply->engine->buffer_free(supply->buffers[i]);
-		pfree(supply->requests[i].blocks);
-		pfree(supply->requests[i].pins);
+		request->blocks = drop(request->blocks);
+		request->pins = drop(request->pins);
 	}
-	pfree(supply->judged);
+	supply->judged = drop(supply->judged);
 	supply->buffers[0] = NULL;
 	pins_of_process -= supply->pins_taken;
 	supply->pins_taken = 0;

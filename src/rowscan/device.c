@@ -375,34 +375,6 @@ kept_row(GhRowScan *node, GhDeviceRow *row)
 	return false;
 }
 
-/* The next row of the device's; false: there are no more, and the scan goes on without it. */
-bool
-gh_rowscan_device_row(GhRowScan *node, GhDeviceRow *row)
-{
-	GhRowScanDevice *device = node->device;
-	instr_time	clock = {0};
-	bool		more;
-
-	if (kept_row(node, row))
-	{
-		node->counts.back += row->back;
-		return true;
-	}
-	if (!device->running)
-		return false;
-	while (device->reading == NULL || !request_row(node, row))
-	{
-		CHECK_FOR_INTERRUPTS();
-		gh_clock(node->timing, NULL, &clock);
-		more = next_request(node);
-		gh_clock(node->timing, &node->counts.source_time, &clock);
-		if (!more)
-			return false;
-	}
-	node->counts.back += row->back;
-	return true;
-}
-
 /* ------------------------------------------------- while nothing is asked for */
 
 static void
@@ -455,19 +427,12 @@ keep_requests(GhRowScan *node)
 		gh_supply_free_buffers(&device->supply);
 }
 
-/*
- * After a row, or none, it is not known when the next one will be asked for: a cursor may be left where it is for
- * days.  No page stays pinned, and no buffer taken; the device's scan stays as long as there are pages for it.
- */
-void
-gh_rowscan_device_park(GhRowScan *node)
+/* No page is pinned any more, and no buffer taken; the device's scan stays as long as there are pages for it. */
+static void
+let_go(GhRowScan *node)
 {
 	GhRowScanDevice *device = node->device;
-	TupleTableSlot *slot = node->css.ss.ss_ScanTupleSlot;
 
-	/* the row that came out last is the cursor's current one */
-	if (!TTS_EMPTY(slot) && (device->running || device->nkept > 0))
-		ExecMaterializeSlot(slot);
 	unpin(device);
 	if (!device->running)
 		return;
@@ -475,6 +440,55 @@ gh_rowscan_device_park(GhRowScan *node)
 	/* they are taken with the first page: while rows are left that were kept, there are none */
 	if (device->supply.buffers[0] != NULL)
 		keep_requests(node);
+}
+
+/*
+ * After a row, or none, it is not known when the next one will be asked for: a cursor may be left where it is for
+ * days.
+ */
+void
+gh_rowscan_device_park(GhRowScan *node)
+{
+	TupleTableSlot *slot = node->css.ss.ss_ScanTupleSlot;
+
+	/* the row that came out last is the cursor's current one */
+	if (!TTS_EMPTY(slot) && (node->device->running || node->device->nkept > 0))
+		ExecMaterializeSlot(slot);
+	let_go(node);
+}
+
+/* ------------------------------------------------------------ the next row */
+
+/* Reads what comes next; false: there is no more. */
+static bool
+read_more(GhRowScan *node)
+{
+	instr_time	clock = {0};
+	bool		more;
+
+	gh_clock(node->timing, NULL, &clock);
+	more = next_request(node);
+	/* the executor will not say when it stops for a while */
+	if (more && node->may_stop)
+		let_go(node);
+	gh_clock(node->timing, &node->counts.source_time, &clock);
+	return more;
+}
+
+/* The next row of the device's; false: there are no more, and the scan goes on without it. */
+bool
+gh_rowscan_device_row(GhRowScan *node, GhDeviceRow *row)
+{
+	GhRowScanDevice *device = node->device;
+
+	while (!kept_row(node, row) && (device->reading == NULL || !request_row(node, row)))
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (!device->running || !read_more(node))
+			return false;
+	}
+	node->counts.back += row->back;
+	return true;
 }
 
 /* ------------------------------------------------------------- what is left */

@@ -101,6 +101,8 @@ begin_scan(CustomScanState *css, EState *estate, int eflags)
 	node->reads_pages = may_read_pages(&css->ss, estate);
 	node->plain = !node->reads_pages;
 	node->is_scrolled = (eflags & EXEC_FLAG_BACKWARD) != 0;
+	/* the plan of such a cursor is not shut down between FETCHes */
+	node->may_stop = !node->is_scrolled && (estate->es_top_eflags & EXEC_FLAG_BACKWARD) != 0;
 	gh_pages_init(&node->pages, estate->es_query_cxt);
 	node->program.context = AllocSetContextCreate(CurrentMemoryContext, "GpuHashScan program",
 												  ALLOCSET_DEFAULT_SIZES);

@@ -76,6 +76,7 @@ typedef struct GhRowScan
 	CustomScanState css;		/* must be first */
 	bool		reads_pages;	/* else the node is a Seq Scan like PostgreSQL's */
 	bool		is_scrolled;	/* by a cursor: only the page with its row is to be pinned between rows */
+	bool		may_stop;		/* likewise, but it is not scrolled itself: a node above keeps its rows */
 	bool		plain;			/* it is one now, up to the next rescan */
 	bool		rescanned;		/* at least once */
 	GhPages		pages;

@@ -68,17 +68,19 @@ sub is_same
 # Each of many cursors would hold some hundred pages.
 sub many_cursors
 {
-	my ($way) = @_;
+	my ($way, $scroll, $select) = @_;
 	my @bad;
-	$session->do('BEGIN');
+	$way .= ", $scroll";
+	my ($plan) = $session->do("BEGIN; EXPLAIN (COSTS OFF) DECLARE c1 $scroll CURSOR FOR $select FROM t1 WHERE k <> 3");
+	is($plan =~ /Materialize/ ? 1 : 0, $scroll eq 'SCROLL' ? 1 : 0, "$way: whether rows are kept above");
 	for my $i (1 .. $TABLES)
 	{
-		my ($out, $err) = $session->do("DECLARE c$i NO SCROLL CURSOR FOR SELECT id FROM t$i WHERE k <> 3; FETCH 2 FROM c$i");
+		my ($out, $err) = $session->do("DECLARE c$i $scroll CURSOR FOR $select FROM t$i WHERE k <> 3; FETCH 2 FROM c$i");
 		push @bad, "cursor $i: $out$err" if "$out$err" ne "1\n2";
 	}
 	is(join("\n", @bad), '', "$way: many cursors have their first rows");
 	like($service->leftovers, $NOTHING_HELD, "$way: and hold no buffers");
-	can_freeze("$way: many of them", map { "t$_" } 1 .. $TABLES);
+	can_freeze("$way: many of them", map { "t$_" } 1 .. $TABLES) if $scroll eq 'NO SCROLL';
 	for my $i (1 .. $TABLES)
 	{
 		my ($out, $err) = $session->do("FETCH ALL FROM c$i");
@@ -223,7 +225,8 @@ for my $way ('pinned', 'copied')
 	fresh_tables();
 	$session = $server->session;
 	by_device('SELECT id FROM t1 WHERE k <> 3', $way eq 'pinned' ? 'pinned' : 'copied');
-	many_cursors($way);
+	many_cursors($way, 'NO SCROLL', 'SELECT id');
+	many_cursors($way, 'SCROLL', 'SELECT id + 0 * row_number() OVER ()');
 	beside_changes($way);
 	ends($way);
 	lost($way);
