@@ -59,6 +59,8 @@ why_not(const GhAggregateNode *node)
 		return "there are too many keys";
 	if (node->joined != NULL && node->member != NULL && !gh_service_enabled())
 		return "joins in parallel queries need the service";
+	if (node->joined != NULL && node->joined->fills_inner && node->member != NULL)
+		return "right and full joins in parallel queries are done on the host";
 	if (node->joined != NULL && node->joined->nlevels > GH_SCAN_JOINS_MAX)
 		return "there are too many joins";
 	return NULL;
@@ -299,6 +301,7 @@ gh_device_keep_counts(GhAggregateNode *node, const GhSupply *supply, instr_time 
 	counts->pinned_pages += supply->counts.pinned;
 	counts->hinted_pages += supply->counts.hinted;
 	counts->judged += supply->counts.judged;
+	counts->unmatched += supply->counts.unmatched;
 	counts->device_bytes += supply->counts.bytes;
 	INSTR_TIME_ADD(counts->wait_time, supply->counts.wait_time);
 	INSTR_TIME_ADD(counts->evaluate_time, supply->counts.back_time);
@@ -456,7 +459,7 @@ gh_device_wants(GhAggregateNode *node)
 }
 
 /*
- * Supplies the pages that are left.  False: the supply has failed.  Together, all pages have been taken
+ * Supplies the pages that are left, and asks for inner rows of a right or full join that had no match.  False: the supply has failed.  Together, all pages have been taken
  * then, too, for the others do not come back to those that are left.
  */
 static bool
@@ -474,7 +477,11 @@ supply_pages(GhAggregateNode *node)
 		gh_device_log(node, scan->rs_cblock);
 		done = done && gh_supply_page(&device->supply);
 	}
-	return done && gh_supply_flush(&device->supply);
+	if (!done || !gh_supply_flush(&device->supply))
+		return false;
+	/* all that have a match are marked now, for no row was handed back */
+	return node->joined == NULL || !node->joined->fills_inner ||
+		gh_supply_unmatched(&device->supply, device->inner_rows);
 }
 
 /*

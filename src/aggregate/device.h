@@ -36,6 +36,7 @@ typedef struct GhDevice
 	const char *why_not;		/* a constant string */
 	GhSupply	supply;
 	GhSupply   *tables[GH_SCAN_JOINS_MAX];	/* that made the joins' tables, by level */
+	uint64		inner_rows;		/* of the last of them */
 	/* what this participant has read, to read it again where the device is lost */
 	uint64		read_before;	/* of these pages, by the CPU engine */
 	int			nranges;

@@ -111,7 +111,7 @@ key_parts(const GhKeySide *keys, int nkeys)
 static bool
 returns_all_matches(const GhJoinState *js)
 {
-	return !js->single_match && (js->jointype == JOIN_INNER || js->jointype == JOIN_LEFT);
+	return !js->single_match && js->jointype != JOIN_SEMI && js->jointype != JOIN_ANTI;
 }
 
 static bool
@@ -139,6 +139,7 @@ table_options(InnerSide *side, GhScanOptions *options)
 	options->nkept = level->ncolumns;
 	options->kept = kept;
 	options->all_matches = returns_all_matches(level->js);
+	options->marks_matches = level->js->fill_inner;
 	options->groups = (uint64) Max(side->scan->plan->plan_rows, 1);
 	return true;
 }
@@ -248,9 +249,13 @@ gh_device_rewind_table(GhAggregateNode *node, int number, bool for_all)
 	table_rescan(scan, NULL);
 }
 
+/* Whether nothing comes out of all the joins where this one's inner side is empty. */
 static bool
-needs_matches(const GhJoinState *js)
+needs_inner_rows(const GhJoined *joined, const GhJoinState *js)
 {
+	/* where a right or full join is above, its inner rows come out without a match */
+	if (joined->fills_inner)
+		return js->jointype == JOIN_RIGHT;
 	return js->jointype == JOIN_INNER || js->jointype == JOIN_SEMI;
 }
 
@@ -285,8 +290,10 @@ gh_device_finish_table(GhAggregateNode *node, int number)
 		return false;
 	if (!fits_on_host(node, js, table.rows))
 		why = "an inner side does not fit in memory";
-	else if (needs_matches(js) && table.rows == 0)
+	else if (table.rows == 0 && needs_inner_rows(node->joined, js))
 		node->device->no_rows = true;
+	/* of the last join, in the end */
+	node->device->inner_rows = table.rows;
 	supply->failed = why != NULL;
 	if (supply->failed)
 		(void) gh_error_set(&supply->error, GH_UNSUPPORTED, "%s", why);
@@ -378,6 +385,10 @@ join_kind(JoinType type)
 			return GH_SCAN_SEMI;
 		case JOIN_ANTI:
 			return GH_SCAN_ANTI;
+		case JOIN_RIGHT:
+			return GH_SCAN_RIGHT;
+		case JOIN_FULL:
+			return GH_SCAN_FULL;
 		default:
 			elog(ERROR, "join type %d is not done by scans", (int) type);
 	}

@@ -41,6 +41,7 @@ typedef struct GhAggregateCounts
 	uint64		pinned_pages;	/* of them, where they are in shared buffers */
 	uint64		hinted_pages;	/* of them, where it found by hints what is visible */
 	uint64		judged;			/* tuples of these, of which hints did not tell */
+	uint64		unmatched;		/* inner rows of a right or full join, without a match */
 	uint64		device_bytes;	/* that it read */
 	uint64		device_memory;	/* bytes, at most */
 	instr_time	wait_time;		/* for it */

@@ -118,6 +118,8 @@ gh_aggregate_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 		{
 			ExplainPropertyUInteger("Hinted Pages", NULL, counts->hinted_pages, es);
 			ExplainPropertyUInteger("Tuples Judged", NULL, counts->judged, es);
+			if (node->joined != NULL && node->joined->fills_inner)
+				ExplainPropertyUInteger("Unmatched Inner Rows", NULL, counts->unmatched, es);
 		}
 		ExplainPropertyUInteger("Device Memory", "kB", to_kilobytes(counts->device_memory), es);
 		ExplainPropertyUInteger("Bytes Transferred", NULL, counts->device_bytes, es);

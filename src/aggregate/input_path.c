@@ -106,6 +106,19 @@ gh_are_columns(List *exprs)
 }
 
 /*
+ * Whether inner rows of a right or full join, the last of a chain, may come out of the node: a device is to mark
+ * those that have a match.  It is not done in parallel queries, whose participants would have to wait for one
+ * another once more.
+ */
+static bool
+may_fill_inner(PlannerInfo *root, Path *path)
+{
+	if (path->parallel_workers > 0)
+		return false;
+	return gh_device_reads(root, path) || (gh_force_offload && gh_engine_setting != GH_ENGINE_CPU);
+}
+
+/*
  * The scan below the joins of a path, when they are such that the node can look its rows up in
  * their tables; or NULL.
  */
@@ -117,6 +130,8 @@ gh_scan_below_joins(PlannerInfo *root, Path *path)
 	while (gh_is_join_path(outer) && outer->param_info == NULL)
 	{
 		if (!gh_join_path_is_plain(root, (CustomPath *) outer))
+			return NULL;
+		if (gh_join_path_fills_inner((CustomPath *) outer) && (outer != path || !may_fill_inner(root, path)))
 			return NULL;
 		outer = linitial(((CustomPath *) outer)->custom_paths);
 		if (!gh_are_columns(outer->pathtarget->exprs))

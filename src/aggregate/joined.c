@@ -10,7 +10,9 @@
  *
  * The joins stay nodes of the plan; they read their inner sides and make their tables themselves.
  * Where one of them cannot be probed so (it has outgrown memory, its table is on a device, or many
- * of its keys have several rows), all of them return their rows as ever.
+ * of its keys have several rows), all of them return their rows as ever.  So they do where the last one is
+ * a right or full join, whose inner rows without a match come out, too: but for a device, which marks those
+ * that have one (device_joins.c).
  */
 #include "postgres.h"
 
@@ -27,7 +29,14 @@
 
 /* --------------------------------------------------------------- set-up */
 
-/* Whether a row of the join is an outer row and its match, and nothing is evaluated. */
+/* Whether rows of an inner side come out that have no match. */
+static bool
+fills_inner(const GhJoinState *js)
+{
+	return js->jointype == JOIN_RIGHT || js->jointype == JOIN_FULL;
+}
+
+/* Whether a row of the join is an outer row and its match, or one of either without one, and nothing is evaluated. */
 static bool
 is_plain(const GhJoinState *js)
 {
@@ -35,9 +44,9 @@ is_plain(const GhJoinState *js)
 	TupleDesc	outer = ExecGetResultType(gh_child(js, GH_OUTER));
 
 	if ((js->jointype != JOIN_INNER && js->jointype != JOIN_LEFT && js->jointype != JOIN_SEMI &&
-		 js->jointype != JOIN_ANTI) ||
+		 js->jointype != JOIN_ANTI && !fills_inner(js)) ||
 		js->recheck != NULL || js->joinqual != NULL || js->css.ss.ps.qual != NULL ||
-		js->output_columns == NULL || js->marks_inner || !keys->exact || keys->has_exprs)
+		js->output_columns == NULL || !keys->exact || keys->has_exprs)
 		return false;
 	for (int i = 0; i < keys->ncolumns; i++)
 		if (keys->columns[i].encoding > GH_KEY_OID ||
@@ -56,7 +65,8 @@ find_joins(GhAggregateNode *node, EState *estate, int eflags)
 
 	while ((js = gh_as_join(ps)) != NULL)
 	{
-		if (!is_plain(js))
+		/* only above all others, so that what it fills goes through no other join */
+		if (!is_plain(js) || (fills_inner(js) && joins != NIL))
 			return NIL;
 		joins = lappend(joins, js);
 		ps = gh_child(js, GH_OUTER);
@@ -139,6 +149,7 @@ gh_joined_init(GhAggregateNode *node, EState *estate, int eflags)
 		joined->levels[i].first_attno = attno;
 		attno += joined->levels[i].js->nkept[GH_INNER];
 	}
+	joined->fills_inner = fills_inner(joined->levels[joined->nlevels - 1].js);
 	joined->sources = palloc(sizeof(GhColumnSource) * Max(node->ncolumns, 1));
 	for (int i = 0; i < node->ncolumns; i++)
 		joined->sources[i] = find_source(node, joined, joined->nlevels - 1, i + 1);

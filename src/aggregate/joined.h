@@ -46,6 +46,7 @@ typedef struct GhJoined
 	int			nlevels;
 	GhJoinLevel *levels;		/* the lowest first */
 	GhColumnSource *sources;	/* by column of the aggregate's child */
+	bool		fills_inner;	/* the last join is a right or full one: just a device does it so */
 	bool		open;			/* the tables can be probed */
 	int			first;			/* of the scan's page, the visible tuple that was found ahead, and makes
 								 * this page the next one; -1: none */

@@ -349,6 +349,7 @@ add_counts(GhAggregateCounts *totals, const GhAggregateCounts *counts)
 	totals->pinned_pages += counts->pinned_pages;
 	totals->hinted_pages += counts->hinted_pages;
 	totals->judged += counts->judged;
+	totals->unmatched += counts->unmatched;
 	totals->device_bytes += counts->device_bytes;
 	totals->device_memory += counts->device_memory;
 	totals->queue_ns += counts->queue_ns;

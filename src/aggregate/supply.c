@@ -30,11 +30,8 @@
 #include "service/service.h"
 #include "session.h"
 
-/*
- * Tuples of a hinted page that may be handed back, on average, before hints are doubted.  So many are judged
- * in the time that it takes to look at all tuples of a page.
- */
-#define GH_JUDGED_MOST 8
+/* Rows of a request that asks for those of a table without a match. */
+#define GH_SUPPLY_ROWS 131072
 
 /* -------------------------------------------------------------------- set-up */
 
@@ -108,118 +105,6 @@ gh_supply_begin(GhSupply *supply, const GhEngine *engine, const GhScanOptions *o
 		supply->scan = NULL;
 	supply->failed = status != GH_OK;
 	return !supply->failed;
-}
-
-/* ------------------------------------------------------------ rows that come back */
-
-/* Whether the line was asked for, by the page as it was supplied: lines of a page that was copied may have got other tuples since. */
-bool
-gh_supply_asks(const GhSupplyRequest *request, uint32 number, OffsetNumber line)
-{
-	const GhScanPage *page = &request->pages[number];
-
-	if (page->bitmap == GH_SCAN_ALL)
-		return ItemIdIsNormal(PageGetItemId((Page) page->page, line));
-	return (request->bitmaps[page->bitmap + (line - 1) / 64] >> (line - 1) % 64 & 1) != 0;
-}
-
-/* A row, or all that was asked for of the page. */
-static void
-give_back(GhSupply *supply, const GhSupplyRequest *request, Buffer buffer, const GhScanRow *row)
-{
-	const GhScanPage *page = &request->pages[row->page];
-	BlockNumber block = request->blocks[row->page];
-
-	for (OffsetNumber line = Max(row->line, 1); line <= (row->line != 0 ? row->line : page->lines); line++)
-		if (gh_supply_asks(request, row->page, line))
-		{
-			supply->counts.back++;
-			supply->counts.tuples++;
-			supply->row_back(supply->arg, buffer, block, line);
-		}
-}
-
-/*
- * Judges the tuples of a hinted page that were handed back: rows[0], and those up to count that are of the
- * same page.  Returns how many these were.
- */
-static uint64
-judge(GhSupply *supply, const GhSupplyRequest *request, Buffer buffer, const GhScanRow *rows, uint64 count)
-{
-	uint32		number = rows[0].page;
-	BlockNumber block = request->blocks[number];
-	GhJudgedPage *judged = &supply->judged[supply->njudged];
-	uint64		n = 0;
-
-	judged->page = number;
-	judged->lines = 0;
-	memset(judged->visible, 0, sizeof(judged->visible));
-	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	for (; n < count && rows[n].page == number; n++)
-	{
-		OffsetNumber last = rows[n].line != 0 ? rows[n].line : request->pages[number].lines;
-
-		for (OffsetNumber line = Max(rows[n].line, 1); line <= Min(last, MaxHeapTuplesPerPage); line++)
-		{
-			supply->counts.judged++;
-			if (!gh_pages_is_visible(supply->pages, buffer, block, line))
-				continue;
-			judged->visible[(line - 1) / 64] |= UINT64CONST(1) << (line - 1) % 64;
-			judged->lines = line;
-		}
-	}
-	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-	supply->njudged += judged->lines > 0;
-	return n;
-}
-
-static void
-check_row(const GhSupplyRequest *request, uint64 i)
-{
-	const GhScanRow *row = &request->back[i];
-
-	if (row->page >= request->request.npages || row->line > request->pages[row->page].lines ||
-		(i > 0 && row->page < row[-1].page))
-		elog(ERROR, "a scan on a device has handed back line %u of page %u", row->line, row->page);
-}
-
-/*
- * Of a copied page, the page itself is pinned again: visible tuples are still where they were.
- */
-static void
-give_back_rows(GhSupply *supply, GhSupplyRequest *request)
-{
-	Buffer		buffer = InvalidBuffer;
-	uint32		pinned = 0;
-	uint64		before = supply->counts.judged;
-
-	for (uint64 i = 0; i < request->request.nback; i++)
-		check_row(request, i);
-	for (uint64 i = 0; i < request->request.nback;)
-	{
-		GhScanRow	row = request->back[i];
-
-		if (!supply->pinned && (buffer == InvalidBuffer || pinned != row.page))
-		{
-			if (buffer != InvalidBuffer)
-				ReleaseBuffer(buffer);
-			buffer = gh_pages_pin_again(supply->pages, request->blocks[row.page]);
-			pinned = row.page;
-		}
-		CHECK_FOR_INTERRUPTS();
-		if (request->pages[row.page].hinted)
-			i += judge(supply, request, supply->pinned ? request->pins[row.page] : buffer, &request->back[i],
-					   request->request.nback - i);
-		else
-		{
-			give_back(supply, request, supply->pinned ? request->pins[row.page] : buffer, &row);
-			i++;
-		}
-	}
-	if (buffer != InvalidBuffer)
-		ReleaseBuffer(buffer);
-	if (request->nhinted > 0)
-		supply->pages->headers_doubted = supply->counts.judged - before > (uint64) request->nhinted * GH_JUDGED_MOST;
 }
 
 /* ------------------------------------------------------------------- requests */
@@ -338,7 +223,24 @@ count_request(GhSupply *supply, const GhSupplyRequest *request)
 	counts->tuples += request->request.seen;
 	counts->passed += request->request.passed;
 	for (int i = 0; i < GH_SCAN_JOINS_MAX; i++)
+	{
 		counts->joined[i] += request->request.joined[i];
+		if (request->request.unmatched)
+			counts->unmatched += request->request.joined[i];
+	}
+}
+
+/* Rows that were handed back; one that is in no page cannot be found again. */
+static void
+give_back(GhSupply *supply, const GhSupplyRequest *request)
+{
+	if (!request->request.unmatched)
+		gh_supply_give_back(supply, request);
+	else if (request->request.nback > 0)
+	{
+		supply->failed = true;
+		(void) gh_error_set(&supply->error, GH_UNSUPPORTED, "rows without a match were handed back");
+	}
 }
 
 /* Waits for a request and empties it, but for pages that are to be asked once more. */
@@ -360,7 +262,7 @@ complete(GhSupply *supply, GhSupplyRequest *request)
 		else if (!supply->failed)
 		{
 			count_request(supply, request);
-			give_back_rows(supply, request);
+			give_back(supply, request);
 		}
 		gh_clock(supply->timing, &supply->counts.back_time, &clock);
 	}
@@ -517,6 +419,28 @@ gh_supply_flush(GhSupply *supply)
 		}
 	}
 	return !supply->failed;
+}
+
+/*
+ * Asks for the rows of the last join's table that have no match, of the nrows that are in it, when all pages have
+ * been supplied and flushed.  False: the supply has failed.
+ */
+bool
+gh_supply_unmatched(GhSupply *supply, uint64 nrows)
+{
+	if (nrows > 0 && !gh_supply_take_buffers(supply))
+		return false;
+	for (uint64 first = 0; first < nrows && !supply->failed; first += GH_SUPPLY_ROWS)
+	{
+		GhSupplyRequest *request = &supply->requests[supply->current];
+
+		CHECK_FOR_INTERRUPTS();
+		request->request.unmatched = 1;
+		request->request.first_row = first;
+		request->request.nrows = Min(nrows - first, GH_SUPPLY_ROWS);
+		turn_over(supply);
+	}
+	return gh_supply_flush(supply);
 }
 
 /* ------------------------------------------------- requests whose rows are listed */

@@ -57,6 +57,7 @@ typedef struct GhSupplyCounts
 	uint64		passed;			/* rows, as of GhScanRequest */
 	uint64		joined[GH_SCAN_JOINS_MAX];
 	uint64		back;
+	uint64		unmatched;		/* rows of the last join's table */
 	instr_time	wait_time;		/* for requests */
 	instr_time	back_time;		/* with rows that came back */
 } GhSupplyCounts;
@@ -93,6 +94,7 @@ extern void gh_supply_open_pages(GhSupply *supply, bool hints);
 extern void gh_supply_close_pages(GhSupply *supply);
 extern bool gh_supply_page(GhSupply *supply);
 extern bool gh_supply_flush(GhSupply *supply);
+extern bool gh_supply_unmatched(GhSupply *supply, uint64 nrows);
 extern void gh_supply_end(GhSupply *supply);
 
 /* supply_buffers.c */
@@ -100,6 +102,10 @@ extern bool gh_supply_may_pin(const GhSupply *supply, const GhScanOptions *optio
 extern bool gh_supply_take_buffers(GhSupply *supply);
 extern void gh_supply_free_buffers(GhSupply *supply);
 extern void *gh_supply_buffer(GhSupply *supply, Size *bytes);
+
+/* supply_back.c */
+extern void gh_supply_give_back(GhSupply *supply, const GhSupplyRequest *request);
+extern bool gh_supply_asks(const GhSupplyRequest *request, uint32 page, OffsetNumber line);
 
 /* scan_engine.c */
 extern const GhEngine *gh_choose_scan_engine(const GhPages *pages, bool rescanned, int *device,
@@ -117,6 +123,5 @@ extern bool gh_supply_has_room(const GhSupply *supply);
 extern GhSupplyRequest *gh_supply_next(GhSupply *supply);
 extern void gh_supply_done(GhSupply *supply, GhSupplyRequest *request);
 extern uint32 gh_supply_blocks(const GhSupply *supply, BlockNumber **blocks);
-extern bool gh_supply_asks(const GhSupplyRequest *request, uint32 page, OffsetNumber line);
 
 #endif							/* GPUHASH_AGGREGATE_SUPPLY_H */

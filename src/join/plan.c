@@ -430,9 +430,19 @@ is_column(Node *expr)
 	return IsA(expr, Var) && gh_class_of_type(((Var *) expr)->vartype) != 0;
 }
 
+/* Whether it is a right or full join: inner rows without a match come out, too. */
+bool
+gh_join_path_fills_inner(CustomPath *path)
+{
+	JoinType	jointype = linitial_int(list_nth(path->custom_private, GH_PATH_TYPE));
+
+	return jointype == JOIN_RIGHT || jointype == JOIN_FULL;
+}
+
 /*
  * Whether a row of the join is an outer row and its match, if it has one, which is found by
- * columns that are whole numbers, and nothing else is evaluated.
+ * columns that are whole numbers, and nothing else is evaluated; or, of a right or full join, an inner
+ * row that has none.
  */
 bool
 gh_join_path_is_plain(PlannerInfo *root, CustomPath *path)
@@ -444,7 +454,7 @@ gh_join_path_is_plain(PlannerInfo *root, CustomPath *path)
 	ListCell   *lc2;
 
 	if (jointype != JOIN_INNER && jointype != JOIN_LEFT && jointype != JOIN_SEMI &&
-		jointype != JOIN_ANTI)
+		jointype != JOIN_ANTI && !gh_join_path_fills_inner(path))
 		return false;
 	split_clauses(root, path, jointype, outer->parent->relids, path->path.parent->relids, &clauses);
 	if (clauses.join_quals != NIL || clauses.filter != NIL || !gh_keys_are_exact(clauses.keys))

@@ -292,7 +292,7 @@ service_scan_submit(GhScan *handle, GhScanRequest *request)
 
 	clear_outcome(request);
 	request->scan = NULL;
-	if (request->npages == 0)
+	if (request->npages == 0 && !request->unmatched)
 		return request->status = GH_OK;
 	if (!gh_client_entry_lives(scan->table, scan->generation))
 		return request->status = scan_is_lost(scan, &request->error);
@@ -303,6 +303,9 @@ service_scan_submit(GhScan *handle, GhScanRequest *request)
 	slot->count = request->npages;
 	slot->nbitmaps = request->nbitmaps;
 	slot->back_room = request->back_room;
+	slot->unmatched = request->unmatched;
+	slot->first_row = request->first_row;
+	slot->nrows = request->nrows;
 	if (!gh_client_array(number, request->pages, &slot->pages) ||
 		!gh_client_array(number, request->bitmaps, &slot->bitmaps) ||
 		!gh_client_array(number, request->back, &slot->back))

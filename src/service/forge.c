@@ -238,6 +238,8 @@ array_of(GhSlot *slot, const char *name)
 		{"nbitmaps", &slot->nbitmaps},
 		{"back", &slot->back},
 		{"back_room", &slot->back_room},
+		{"first_row", &slot->first_row},
+		{"nrows", &slot->nrows},
 		{"cursor", &slot->cursor.position}
 	};
 
@@ -261,6 +263,8 @@ forge_field(GhSlot *slot, const char *name, uint64 value)
 		slot->done = value;
 	else if (strcmp(name, "units") == 0)
 		slot->units = (uint32) value;
+	else if (strcmp(name, "unmatched") == 0)
+		slot->unmatched = (uint32) value;
 	else if (strcmp(name, "op") == 0)
 		slot->op = (GhServiceOp) value;
 	else if (strcmp(name, "run_op") == 0)

@@ -2,7 +2,7 @@
  * forge_scan.c
  *		Of a build with fault points: requests on scans that no client of ours would make.
  *
- * gpuhash_forge_hold_scan makes a scan, the table of another one, and a buffer of this session;
+ * gpuhash_forge_hold_scan makes a scan, the table of another one, a scan with a right join, and a buffer of this session;
  * gpuhash_forge_scan, of this or another session, has a scan do one page, with anything changed;
  * gpuhash_forge_plans has scans made by damaged plans.
  */
@@ -36,11 +36,13 @@ PG_FUNCTION_INFO_V1(gpuhash_forge_plans);
 
 static GhScan *held_scan = NULL;
 static GhScan *held_table = NULL;
+static GhScan *held_right = NULL;
 static char *held_buffer = NULL;
 
 /*
- * gpuhash_forge_hold_scan(): "slot scan generation table generation", the slot being that of a
- * buffer, and the table one that was made, of no rows.
+ * gpuhash_forge_hold_scan(): "slot scan generation table generation right generation", the slot being that of a
+ * buffer, the table one that was made, of no rows, and right a scan whose last join asks for these rows without
+ * a match.
  */
 Datum
 gpuhash_forge_hold_scan(PG_FUNCTION_ARGS)
@@ -52,24 +54,33 @@ gpuhash_forge_hold_scan(PG_FUNCTION_ARGS)
 	uint32		slot;
 	const GhServiceScan *scan;
 	const GhServiceScan *table;
+	const GhServiceScan *right;
 
 	if (!superuser() || gh_service == NULL || held_scan != NULL)
 		elog(ERROR, "this session cannot hold a scan, or holds one already");
 	gh_trial_plan(&plan, false);
 	gh_trial_table(&plan);
+	plan.options.marks_matches = 1;
 	held_table = gh_trial_make(&plan);
 	if (gh_service_scans.make_table(held_table, &made, &error) != GH_OK)
 		gh_report_error(&error, "make the table of the test");
 	gh_trial_plan(&plan, false);
 	gh_trial_groups(&plan, false);
 	held_scan = gh_trial_make(&plan);
+	gh_trial_plan(&plan, true);
+	gh_trial_groups(&plan, true);
+	gh_trial_join(&plan, held_table);
+	plan.join.kind = GH_SCAN_RIGHT;
+	held_right = gh_trial_make(&plan);
 	if (!gh_service_reserve(1, GH_UNIT_BYTES, &buffer) || !gh_buffer_slot(buffer, &slot))
 		elog(ERROR, GH_NO_BUFFERS_MESSAGE);
 	held_buffer = buffer;
 	scan = (const GhServiceScan *) held_scan;
 	table = (const GhServiceScan *) held_table;
-	PG_RETURN_TEXT_P(cstring_to_text(psprintf("%u %u %llu %u %llu", slot, scan->table, (unsigned long long) scan->generation,
-											  table->table, (unsigned long long) table->generation)));
+	right = (const GhServiceScan *) held_right;
+	PG_RETURN_TEXT_P(cstring_to_text(psprintf("%u %u %llu %u %llu %u %llu", slot, scan->table, (unsigned long long) scan->generation,
+											  table->table, (unsigned long long) table->generation,
+											  right->table, (unsigned long long) right->generation)));
 }
 
 /* ---------------------------------------------------------------------- pages */
@@ -120,6 +131,8 @@ fill_honest(GhSlot *slot, uint32 table, uint64 generation)
 	slot->nbitmaps = 0;
 	slot->back = BACK_AT;
 	slot->back_room = MaxHeapTuplesPerPage;
+	slot->unmatched = 0;
+	slot->first_row = slot->nrows = 0;
 	slot->block = BACK_AT;
 	memset(&slot->cursor, 0, sizeof(slot->cursor));
 }

@@ -3,7 +3,7 @@
  *		What the threads of a worker do with requests on scans.
  *
  * As everywhere in a worker, what a client wrote is copied and checked: plans (plan.c), lists of
- * pages, and offsets.  What lies in pages and bitmaps is not: the engine takes any bytes, also
+ * pages, numbers of rows, and offsets.  What lies in pages and bitmaps is not: the engine takes any bytes, also
  * such that change while it reads them.  No function of PostgreSQL is called here.
  */
 #include "postgres.h"
@@ -89,6 +89,18 @@ copy_pages(const GhSlot *asked, const GhScanPage *list, uint32 page_bytes, GhRun
 	return true;
 }
 
+/* One for rows of a joined table, which the engine holds against its number of rows; NULL, or what is wrong. */
+static const char *
+build_row_request(const GhSlot *asked, GhScanRequest *request)
+{
+	if (asked->unmatched != 1 || asked->count != 0)
+		return "a request is for pages, or for rows without a match";
+	request->unmatched = 1;
+	request->first_row = asked->first_row;
+	request->nrows = asked->nrows;
+	return NULL;
+}
+
 /* The engine's request out of what was asked for, checked; NULL, or what is wrong. */
 static const char *
 build_request(uint32 number, const GhSlot *asked, const GhWorkerTable *table)
@@ -100,6 +112,8 @@ build_request(uint32 number, const GhSlot *asked, const GhWorkerTable *table)
 	void	   *back;
 
 	memset(request, 0, sizeof(*request));
+	if (asked->unmatched != 0)
+		return build_row_request(asked, request);
 	if (!gh_executor_is_buffer(number, asked->units) || asked->count > GH_SCAN_PAGES_MAX ||
 		!gh_executor_array(number, asked->units, asked->pages, asked->count, sizeof(GhScanPage), &pages) ||
 		!gh_executor_array(number, asked->units, asked->bitmaps, asked->nbitmaps, sizeof(uint64), &bitmaps) ||
@@ -148,7 +162,7 @@ gh_scans_finish(uint32 number, GhWorkerTable *table, GhStatus status)
 	memcpy(slot->joined, request->joined, sizeof(slot->joined));
 	slot->nback = request->nback;
 	slot->no_group = request->no_group;
-	gh_executor_count(GH_COUNT_PAGE_BATCHES, 1);
+	gh_executor_count(GH_COUNT_PAGE_BATCHES, request->unmatched ? 0 : 1);
 	gh_executor_count(GH_COUNT_PAGES, request->npages);
 	if (request->readable)
 		gh_executor_count(GH_COUNT_PAGES_DIRECT, gh_worker.running_by_slot[number].ndirect);

@@ -137,6 +137,9 @@ typedef struct GhSlot
 	uint64		nbitmaps;
 	GhOffset	back;
 	uint64		back_room;
+	uint32		unmatched;		/* of a GhScanRequest, as the following */
+	uint64		first_row;
+	uint64		nrows;
 	GhCursor	cursor;			/* results: how far they came */
 	uint64		submitted_ns;	/* monotonic */
 	pg_atomic_uint64 started_ns;	/* executor's; 0: it waits in the ring */

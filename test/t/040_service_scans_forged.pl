@@ -13,8 +13,8 @@ ok($service->wait_ready, 'the worker finds its device');
 $server->query('CREATE TABLE o AS SELECT i AS k, i::bigint AS v FROM generate_series(1, 2000) i; VACUUM (FREEZE) o');
 my ($victim, $forger) = map { $server->session } 1, 2;
 my (%victim, %forger);
-@victim{qw(slot scan generation table table_generation)} = split / /, ($victim->do('SELECT gpuhash_forge_hold_scan()'))[0];
-@forger{qw(slot scan generation table table_generation)} = split / /, ($forger->do('SELECT gpuhash_forge_hold_scan()'))[0];
+@victim{qw(slot scan generation table table_generation right right_generation)} = split / /, ($victim->do('SELECT gpuhash_forge_hold_scan()'))[0];
+@forger{qw(slot scan generation table table_generation right right_generation)} = split / /, ($forger->do('SELECT gpuhash_forge_hold_scan()'))[0];
 my ($tried, $refused) = (0, 0);
 my $DONE = qr/^done, \d+ counted, 0 back$/;
 
@@ -71,6 +71,20 @@ like(forge(\%forger, 'own', 0, 'count=0'), qr/^done, 0 counted/, 'no pages at al
 refuses("$_ bytes of results", forge(\%forger, 'own', 0, "op=9 count=$_")) for $room, '18446744073709551615';
 refuses("results at $_", forge(\%forger, 'own', 0, "op=9 count=64 block=$_")) for $room, 4, '18446744073709551615';
 like(forge(\%forger, 'own', 0, "op=9 count=65536 cursor=$_"), qr/^(?:done|refused)/, "results from group $_ on") for 1, 2 ** 31, 2 ** 32, '18446744073709551615';
+
+# ------------------------------------------------- rows of a table without a match
+my %right = (scan => $forger{right}, generation => $forger{right_generation});
+my $rows = 'count=0 unmatched=1';
+like(forge(\%right, 'own', 0, ''), qr/^done, 0 counted, 0 back$/, 'a right join with a table of no rows');
+like(forge(\%right, 'own', 0, $rows), qr/^done, 0 counted, 0 back$/, 'none of its rows');
+refuses("rows that are none: $_", forge(\%right, 'own', 0, "$rows $_"))
+	for 'nrows=1', 'first_row=1', 'first_row=1 nrows=1', 'nrows=131072', 'nrows=16777217', 'first_row=1 nrows=18446744073709551615', 'first_row=18446744073709551615 nrows=1', 'first_row=9223372036854775808 nrows=9223372036854775808', 'nrows=18446744073709551615';
+refuses("rows and $_ pages", forge(\%right, 'own', 0, "unmatched=1 count=$_"), qr/^refused: a request is for pages, or/) for 1, 65537, '18446744073709551615';
+refuses("rows asked for by $_", forge(\%right, 'own', 0, "count=0 unmatched=$_"), qr/^refused: a request is for pages, or/) for 2, 256, 2 ** 31, 4_294_967_295;
+refuses('rows of no table', forge(\%forger, 'own', 0, "$rows nrows=$_")) for 0, 1;
+refuses('rows of the table itself', forge({ scan => $forger{table}, generation => $forger{table_generation} }, 'own', 0, "$rows nrows=$_")) for 0, 1;
+refuses("rows of another session's scan", forge({ scan => $victim{right}, generation => $victim{right_generation} }, 'own', 0, $rows), qr/^refused: .*another session/);
+like(forge(\%right, 'own', 0, "$rows pages=$_ bitmaps=$_ back=$_ back_room=$_"), qr/^done, 0 counted, 0 back$/, 'arrays that nothing is read from or written to') for 2 ** 31, '18446744073709551600';
 
 # -------------------------------------------------------------- scans and tables
 refuses("operation $_ on another session's scan", forge(\%victim, 'own', 0, "op=$_"), qr/^refused: .*another session/) for 7 .. 11;
