@@ -143,6 +143,9 @@ my @ROWS = (
 	[rows_parallel => 'SELECT f.id, f.v, dim.p, dim.k FROM dim FULL JOIN f ON f.k = dim.k', set => 'SET max_parallel_workers_per_gather = 2', by => 'any', join => 'Full'],
 );
 
+# From 18 on there are decimals.
+sub rows_below { return GpuHash::FaultRun::rows_below($_[0]) =~ s/\b(\d+)\.00\b/$1/gr }
+
 sub sorted { return join "\n", sort split /\n/, $_[0] }
 
 my %RUN = map { my ($name, $sql, %options) = @$_; $name => [$sql, $options{set} // 'SELECT'] } @AGGREGATES, @ROWS;
@@ -166,7 +169,7 @@ sub check_query
 	my ($on_host) = $session->do('EXECUTE q');
 	$session->do('DEALLOCATE q; RESET gpuhash.engine');
 	is(sorted($on_host), sorted($want), "$with: $name, by the same plan without a device");
-	is(GpuHash::FaultRun::rows_below($plan), GpuHash::FaultRun::rows_below($host), "$with: nodes of $name return as many rows") if $options{nodes} // $name !~ /parallel|limit/;
+	is(rows_below($plan), rows_below($host), "$with: nodes of $name return as many rows") if $options{nodes} // $name !~ /parallel|limit/;
 	return if $by eq 'any';
 	like($plan, qr/$node.*Join Type: $join\b/s, "$with: $name is a join for $node") or diag($plan);
 	like($plan, $by eq 'cuda' ? qr/\A(?:(?!Fallback Reason).)*$node(?:(?!->).)*Engine: cuda(?:(?!->).)*Unmatched Inner Rows: \d+(?:(?!Fallback Reason).)*\z/s : qr/$node.*Fallback Reason: $options{why}/s, "$with: $name is done by $by") or diag($plan);
