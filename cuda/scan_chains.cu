@@ -24,14 +24,17 @@ struct chain_work
 };
 
 static __global__ void __launch_bounds__(BLOCK_THREADS)
-firsts_kernel(const table_view view, const uint64_t *keys, uint32_t rows, chain_work work)
+firsts_kernel(const table_view view, const uint64_t *keys, const keyed_rows keyed, uint32_t rows,
+			  chain_work work)
 {
 	uint64_t	row = ELEMENT;
-	uint64_t	found = 0;
+	uint64_t	found = row;
 
 	if (row >= rows)
 		return;
-	(void) scan_locate(view, keys[row], &found);
+	/* a row without a key is alone: no key has its number */
+	if (has_key(keyed, row))
+		(void) scan_locate(view, keys[row], &found);
 	work.firsts[row] = (uint32_t) found;
 	work.numbers[row] = (uint32_t) row;
 }
@@ -96,7 +99,8 @@ link_rows(cuda_scan *scan, const chain_work *work, GhError *error)
 	table_view	view = table_make_view(scan->rows.table);
 	size_t		space_bytes = work->space_bytes;
 
-	firsts_kernel<<<blocks_for(rows), BLOCK_THREADS, 0, stream>>>(view, scan->rows.keys, rows, *work);
+	firsts_kernel<<<blocks_for(rows), BLOCK_THREADS, 0, stream>>>(view, scan->rows.keys, rows_keyed(scan), rows,
+																  *work);
 	SCAN_TRY(scan, launch_status(), error);
 	SCAN_TRY(scan, sort_rows(work, members, work->space, &space_bytes, rows, stream), error);
 	link_kernel<<<blocks_for(rows), BLOCK_THREADS, 0, stream>>>(view, scan->rows.keys, rows, work->sorted,

@@ -88,6 +88,21 @@ enum table_values
 /* Of a member: the next one has another key. */
 #define MEMBER_LAST ((uint32_t) 1 << 31)
 
+/* Which rows of a table have a key: where matches are marked, some have none. */
+struct keyed_rows
+{
+	const uint64_t *words;		/* of rows, one behind the other; NULL: all have one */
+	uint32_t	row_words;
+	uint32_t	bit;			/* of a row's: 1: it has none */
+};
+
+static __device__ __forceinline__ bool
+has_key(const keyed_rows &keyed, uint64_t row)
+{
+	return keyed.words == nullptr ||
+		(keyed.words[row * keyed.row_words + keyed.bit / 64] >> keyed.bit % 64 & 1) == 0;
+}
+
 /* A table that was made. */
 struct made_table
 {
@@ -103,6 +118,7 @@ struct made_table
 	 */
 	uint32_t   *marks;
 	const uint64_t *keys;		/* by row, where there are marks */
+	keyed_rows	keyed;
 	uint64_t	rows;
 };
 
@@ -137,6 +153,7 @@ struct plan_view
 	uint32_t	joins_at;
 	uint32_t	multiplies;		/* 1: one of the joins does */
 	uint32_t	marks_matches;	/* of the table that is made */
+	uint32_t	keyless_bit;	/* where it does; see scan_keyless_bit() */
 	uint32_t	nparts;			/* not 0: a table is made */
 	uint32_t	each_row;		/* 1: rows are returned, which keep their keys */
 	uint32_t	nkept;
@@ -409,6 +426,8 @@ extern GhStatus scan_lane_reserve(cuda_scan *scan, scan_lane *lane, const GhScan
 extern GhStatus scan_plan_upload(cuda_scan *scan, GhError *error);
 /* Where a row that is kept has its value k, in the words of its rows. */
 extern kept_value scan_kept_place(const GhScanPlan *plan, uint32_t k);
+/* The bit of a row's words that says that it has no key, in a table that marks matches. */
+extern uint32_t scan_keyless_bit(const GhScanPlan *plan);
 /* Are rows kept: of a table, or to be returned? */
 extern bool scan_keeps_rows(const cuda_scan *scan);
 extern bool scan_keeps_texts(const cuda_scan *scan);
@@ -431,6 +450,7 @@ extern GhStatus rows_append(cuda_scan *scan, const lines_view *lines, uint32_t e
 extern GhStatus rows_refuse(cuda_scan *scan, const lines_view *lines, GhError *error);
 extern GhStatus rows_extra_alloc(cuda_scan *scan, uint64_t bytes, scan_block *block, GhError *error);
 extern GhStatus rows_make_table(cuda_scan *scan, GhScanTable *made, GhError *error);
+extern keyed_rows rows_keyed(const cuda_scan *scan);
 extern made_table rows_table(const cuda_scan *scan);
 
 /* --------------------------------------------------------------- scan_chains.cu */

@@ -224,9 +224,9 @@ store_texts(const pages_job &job, const row_values &row, uint64_t *at)
 	return true;
 }
 
-/* The words of a row, in the order of what is kept; its texts are at text_at. */
+/* The words of a row, in the order of what is kept; its texts are at text_at.  keyless: it has no key. */
 static __device__ void
-store_words(const pages_job &job, const row_values &row, uint32_t line, uint64_t text_at)
+store_words(const pages_job &job, const row_values &row, uint32_t line, uint64_t text_at, bool keyless)
 {
 	const plan_view &plan = job.plan;
 	uint64_t   *words = job.lines.low + line;
@@ -253,13 +253,12 @@ store_words(const pages_job &job, const row_values &row, uint32_t line, uint64_t
 		/* the last one of these words is whole with the last value */
 		words[kept.null_word * job.lines.stride] = nulls;
 	}
-}
-
-/* What becomes of a row for a table that has no key: where matches are marked, it is wanted. */
-static __device__ __forceinline__ line_state
-without_key(const plan_view &plan)
-{
-	return plan.marks_matches != 0 ? LINE_BACK : LINE_NONE;
+	if (plan.marks_matches == 0)
+		return;
+	if (plan.keyless_bit % 64 == 0)
+		nulls = 0;
+	nulls |= (uint64_t) keyless << plan.keyless_bit % 64;
+	words[plan.keyless_bit / 64 * job.lines.stride] = nulls;
 }
 
 /* A live row among the lines, from where it goes to the rows that are kept; *key: a table's. */
@@ -267,12 +266,15 @@ static __device__ line_state
 store_row(const pages_job &job, const row_values &row, uint32_t line, uint64_t *key)
 {
 	uint64_t	text_at;
+	bool		keyless = job.plan.nparts > 0 && !row_key(job.plan.parts, job.plan.nparts, row, key);
 
-	if (job.plan.nparts > 0 && !row_key(job.plan.parts, job.plan.nparts, row, key))
-		return without_key(job.plan);
+	if (keyless && job.plan.marks_matches == 0)
+		return LINE_NONE;
+	if (keyless)
+		*key = 0;
 	if (!store_texts(job, row, &text_at))
 		return LINE_NO_GROUP;
-	store_words(job, row, line, text_at);
+	store_words(job, row, line, text_at, keyless);
 	return LINE_LIVE;
 }
 

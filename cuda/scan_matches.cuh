@@ -118,8 +118,9 @@ place_match(const pages_job &job, const row_values &row, uint32_t line, line_row
 
 	if (state != GH_ROW_LIVE)
 		return state == GH_ROW_DROPPED ? LINE_NONE : LINE_BACK;
-	if (kept && plan.nparts > 0 && !row_key(plan.parts, plan.nparts, row, &takes))
-		return without_key(plan);
+	if (kept && plan.nparts > 0 && !row_key(plan.parts, plan.nparts, row, &takes) &&
+		plan.marks_matches == 0)
+		return LINE_NONE;
 	if (!kept && !row_takes(plan, row, &takes))
 		return LINE_BACK;
 	if (!kept)

@@ -80,12 +80,25 @@ plan_carve(const GhScanOptions *options, carver *carver)
 	return parts;
 }
 
+/* It lies behind the NULL bits of the values. */
+uint32_t
+scan_keyless_bit(const GhScanPlan *plan)
+{
+	return plan->options.nkept;
+}
+
 /* Words of NULL bits are the first ones of a row. */
+static uint32_t
+null_words(const GhScanOptions *options)
+{
+	return (kept_count(options) + (options->marks_matches != 0 ? 1 : 0) + 63) / 64;
+}
+
 kept_value
 scan_kept_place(const GhScanPlan *plan, uint32_t k)
 {
 	kept_value	kept = {};
-	uint32_t	word = (kept_count(&plan->options) + 63) / 64;
+	uint32_t	word = null_words(&plan->options);
 
 	for (uint32_t i = 0; i < k; i++)
 		word += gh_scan_has_high(plan->classes[kept_vector(&plan->options, i)]) ? 2 : 1;
@@ -105,7 +118,7 @@ row_words(const GhScanPlan *plan)
 	kept_value	last;
 
 	if (count == 0)
-		return 0;
+		return null_words(&plan->options);
 	last = scan_kept_place(plan, count - 1);
 	return last.word + (gh_scan_has_high(last.value_class) ? 2u : 1u);
 }
@@ -228,6 +241,7 @@ scan_plan_upload(cuda_scan *scan, GhError *error)
 	view->nparts = options->nparts;
 	view->each_row = options->each_row;
 	view->marks_matches = options->marks_matches;
+	view->keyless_bit = scan_keyless_bit(&scan->plan);
 	view->nkept = kept_count(options);
 	view->nkeys = options->nkeys;
 	view->naggregates = options->naggregates;

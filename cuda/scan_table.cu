@@ -276,15 +276,30 @@ numbers_kernel(uint64_t rows, uint64_t *values)
 		values[row] = row;
 }
 
+/* The keys of rows that have one, in any order, and the rows' numbers. */
+static __global__ void __launch_bounds__(BLOCK_THREADS)
+keyed_kernel(const uint64_t *from, const keyed_rows keyed, uint64_t rows, uint64_t *keys, uint64_t *values,
+			 uint32_t *count)
+{
+	uint64_t	row = ELEMENT;
+	uint32_t	to;
+
+	if (row >= rows || !has_key(keyed, row))
+		return;
+	to = append_index(count);
+	keys[to] = from[row];
+	values[to] = row;
+}
+
 /* Rows whose key has the number of another one say so there. */
 static __global__ void __launch_bounds__(BLOCK_THREADS)
-several_kernel(const table_view view, const uint64_t *keys, uint64_t rows)
+several_kernel(const table_view view, const uint64_t *keys, const keyed_rows keyed, uint64_t rows)
 {
 	uint64_t	row = ELEMENT;
 	uint64_t   *place;
 	uint64_t	value;
 
-	if (row >= rows)
+	if (row >= rows || !has_key(keyed, row))
 		return;
 	place = scan_locate(view, keys[row], &value);
 	if (place != nullptr && (value & ~ROW_SEVERAL) != row)
@@ -295,8 +310,11 @@ several_kernel(const table_view view, const uint64_t *keys, uint64_t rows)
 struct make_work
 {
 	scan_block	block;
-	uint64_t   *values;
-	uint32_t   *odd;			/* 1: a value is NULL */
+	const uint64_t *keys;		/* what goes into the table, */
+	uint64_t	count;			/* as many, */
+	uint64_t   *values;			/* with these */
+	uint64_t   *keyed;			/* room for keys, where not all rows have one */
+	uint32_t   *odd;			/* 1: a value is NULL; or how many rows have a key */
 };
 
 static GhStatus
@@ -304,13 +322,18 @@ work_create(cuda_scan *scan, make_work *work, GhError *error)
 {
 	carver		sizes = {};
 	carver		arrays = {};
+	uint64_t	marked = scan->plan.options.marks_matches != 0 ? scan->rows.count : 0;
 
 	(void) sizes.array<uint64_t>(scan->rows.count);
+	(void) sizes.array<uint64_t>(marked);
 	(void) sizes.array<uint32_t>(1);
 	GH_TRY(scan_alloc(scan, sizes.used, false, &work->block, error));
 	arrays.base = work->block.memory;
 	work->values = arrays.array<uint64_t>(scan->rows.count);
+	work->keyed = arrays.array<uint64_t>(marked);
 	work->odd = arrays.array<uint32_t>(1);
+	work->keys = scan->rows.keys;
+	work->count = scan->rows.count;
 	return GH_OK;
 }
 
@@ -332,20 +355,20 @@ table_status(cuda_scan *scan, GhStatus status, const GhError *why, GhError *erro
 
 /* Puts all keys into the table, with the values; *keys: how many different ones there are. */
 static GhStatus
-insert_rows(cuda_scan *scan, const uint64_t *values, uint64_t *keys, GhError *error)
+insert_rows(cuda_scan *scan, const make_work *work, uint64_t *keys, GhError *error)
 {
 	GhRequest	request = {};
 	GhStatus	status;
 
 	SCAN_TRY(scan, cudaStreamSynchronize(scan->reduce_stream), error);
 	*keys = 0;
-	if (scan->rows.count == 0)
+	if (work->count == 0)
 		return GH_OK;
 	request.op = GH_INSERT;
 	request.on_device = true;
-	request.count = scan->rows.count;
-	request.keys = scan->rows.keys;
-	request.values_in = values;
+	request.count = work->count;
+	request.keys = work->keys;
+	request.values_in = work->values;
 	status = cuda_submit(&scan->rows.table->base, &request);
 	if (status == GH_OK || status == GH_BUSY)
 		status = cuda_wait(&request);
@@ -377,22 +400,44 @@ values_of_rows(cuda_scan *scan, const make_work *work, table_values *values, GhE
 	return GH_OK;
 }
 
+/* The keys that go into the table are those of some rows: tells how many. */
 static GhStatus
-insert_numbers(cuda_scan *scan, const make_work *work, uint64_t *keys, GhError *error)
+pick_keyed(cuda_scan *scan, make_work *work, GhError *error)
+{
+	uint64_t	rows = scan->rows.count;
+	uint32_t	count;
+
+	SCAN_TRY(scan, cudaMemsetAsync(work->odd, 0, sizeof(count), scan->reduce_stream), error);
+	keyed_kernel<<<blocks_for(rows), BLOCK_THREADS, 0, scan->reduce_stream>>>
+		(scan->rows.keys, rows_keyed(scan), rows, work->keyed, work->values, work->odd);
+	SCAN_TRY(scan, launch_status(), error);
+	SCAN_TRY(scan, cudaMemcpyAsync(&count, work->odd, sizeof(count), cudaMemcpyDeviceToHost,
+								   scan->reduce_stream), error);
+	SCAN_TRY(scan, cudaStreamSynchronize(scan->reduce_stream), error);
+	work->keys = work->keyed;
+	work->count = count;
+	return GH_OK;
+}
+
+static GhStatus
+insert_numbers(cuda_scan *scan, make_work *work, uint64_t *keys, GhError *error)
 {
 	uint64_t	rows = scan->rows.count;
 
 	if (rows == 0)
 		return GH_OK;
-	numbers_kernel<<<blocks_for(rows), BLOCK_THREADS, 0, scan->reduce_stream>>>(rows, work->values);
+	if (scan->plan.options.marks_matches != 0)
+		GH_TRY(pick_keyed(scan, work, error));
+	else
+		numbers_kernel<<<blocks_for(rows), BLOCK_THREADS, 0, scan->reduce_stream>>>(rows, work->values);
 	SCAN_TRY(scan, launch_status(), error);
-	GH_TRY(insert_rows(scan, work->values, keys, error));
-	if (*keys == rows)
+	GH_TRY(insert_rows(scan, work, keys, error));
+	if (*keys == work->count)
 		return GH_OK;
 	if (scan->plan.options.all_matches != 0)
 		return chains_make(scan, error);
 	several_kernel<<<blocks_for(rows), BLOCK_THREADS, 0, scan->reduce_stream>>>
-		(table_make_view(scan->rows.table), scan->rows.keys, rows);
+		(table_make_view(scan->rows.table), scan->rows.keys, rows_keyed(scan), rows);
 	SCAN_TRY(scan, launch_status(), error);
 	SCAN_TRY(scan, cudaStreamSynchronize(scan->reduce_stream), error);
 	return GH_OK;
@@ -400,7 +445,7 @@ insert_numbers(cuda_scan *scan, const make_work *work, uint64_t *keys, GhError *
 
 /* Fills the table, which is empty. */
 static GhStatus
-fill_table(cuda_scan *scan, const make_work *work, uint64_t *keys, GhError *error)
+fill_table(cuda_scan *scan, make_work *work, uint64_t *keys, GhError *error)
 {
 	scan_rows  *rows = &scan->rows;
 	GhError		why = {};
@@ -409,7 +454,7 @@ fill_table(cuda_scan *scan, const make_work *work, uint64_t *keys, GhError *erro
 	GH_TRY(values_of_rows(scan, work, &rows->values, error));
 	if (rows->values == VALUES_OF_ROWS)
 	{
-		GH_TRY(insert_rows(scan, work->values, keys, error));
+		GH_TRY(insert_rows(scan, work, keys, error));
 		if (*keys == rows->count)
 			return GH_OK;
 		/* numbers, then, which can say that there are several */
@@ -510,9 +555,22 @@ rows_make_table(cuda_scan *scan, GhScanTable *made, GhError *error)
 	if (status == GH_DEVICE_ERROR)
 		*error = scan->error;
 	scan->base.table_made = status == GH_OK;
-	scan->base.several = status == GH_OK && made->keys < made->rows;
+	scan->base.several = status == GH_OK && made->keys < work.count;
 	scan->base.rows = status == GH_OK ? made->rows : 0;
 	return status;
+}
+
+keyed_rows
+rows_keyed(const cuda_scan *scan)
+{
+	keyed_rows	keyed = {};
+
+	if (scan->plan.options.marks_matches == 0)
+		return keyed;
+	keyed.words = scan->rows.words;
+	keyed.row_words = scan->view.ninputs;
+	keyed.bit = scan_keyless_bit(&scan->plan);
+	return keyed;
 }
 
 made_table
@@ -528,6 +586,7 @@ rows_table(const cuda_scan *scan)
 	table.members = reinterpret_cast<const uint32_t *>(scan->rows.members_block.memory);
 	table.marks = reinterpret_cast<uint32_t *>(scan->rows.marks_block.memory);
 	table.keys = scan->rows.keys;
+	table.keyed = rows_keyed(scan);
 	table.rows = scan->rows.count;
 	return table;
 }

@@ -38,7 +38,7 @@ has_match(const made_table &table, uint64_t table_row)
 	uint32_t	bit;
 	uint32_t   *word;
 
-	if (scan_locate(table.view, table.keys[table_row], &found) == nullptr)
+	if (!has_key(table.keyed, table_row) || scan_locate(table.view, table.keys[table_row], &found) == nullptr)
 		return false;
 	word = mark_of(table, found, &bit);
 	return (*word & bit) != 0;

@@ -137,12 +137,14 @@ gh_cpu_scan_add_to_table(GhCpuScan *scan, const GhVectorBatch *batch)
 	for (uint32_t i = 0; i < batch->nrows; i++)
 	{
 		uint64_t	key;
+		bool		has_key;
 
 		if (batch->state[i] != GH_ROW_LIVE)
 			continue;
-		if (!gh_cpu_scan_key(options->parts, options->nparts, batch, i, &key))
-			batch->state[i] = options->marks_matches != 0 ? GH_ROW_BACK : GH_ROW_DROPPED;
-		else if (!gh_cpu_table_add(&scan->table, key, batch, i))
+		has_key = gh_cpu_scan_key(options->parts, options->nparts, batch, i, &key);
+		if (!has_key && options->marks_matches == 0)
+			batch->state[i] = GH_ROW_DROPPED;
+		else if (!gh_cpu_table_add(&scan->table, has_key ? &key : NULL, batch, i))
 		{
 			batch->state[i] = GH_ROW_BACK;
 			none++;
@@ -449,7 +451,7 @@ cpu_scan_make_table(GhScan *handle, GhScanTable *table, GhError *error)
 	scan->made = true;
 	status = gh_cpu_table_make(&scan->table, table, error);
 	scan->base.table_made = status == GH_OK;
-	scan->base.several = status == GH_OK && table->keys < table->rows;
+	scan->base.several = status == GH_OK && scan->table.several;
 	scan->base.rows = status == GH_OK ? table->rows : 0;
 	return status;
 }

@@ -82,9 +82,11 @@ extern uint32_t gh_cpu_group_add(GhCpuGroups *groups, const GhValue *values);
 typedef struct GhCpuEntry
 {
 	uint64_t	key;
-	uint64_t	next;			/* one more than the number of the next one with the key; 0: there is none */
+	uint64_t	next;			/* one more than the number of the next one with the key; 0: there is none; or */
 	uint64_t	nulls[GH_SCAN_KEPT_MAX / 64];	/* bit k: value k is NULL */
 } GhCpuEntry;
+
+#define GH_CPU_NO_KEY UINT64_MAX	/* in place of `next`: the row has no key, which is wanted all the same */
 
 /*
  * Entries by number, in the order of the rows, and, when it is made, a hash table of the
@@ -100,6 +102,7 @@ typedef struct GhCpuScanTable
 	char	   *entries;
 	uint64_t   *slots;			/* an entry's number + 1; 0: free */
 	uint64_t	nslots;			/* a power of two; half of them are free */
+	bool		several;		/* rows have the same key */
 	uint8_t    *marks;			/* by entry, the first one of its key: 1: a join found it; NULL: there are none */
 	GhCpuTexts	texts;
 	GhCpuBlock	block;			/* entries */
@@ -110,8 +113,8 @@ typedef struct GhCpuScanTable
 extern void gh_cpu_table_init(GhCpuScanTable *table, GhCpuScanMemory *memory,
 							  const GhScanPlan *plan);
 extern void gh_cpu_table_drop(GhCpuScanTable *table);
-/* The batch has the row's values; false: there is no memory. */
-extern bool gh_cpu_table_add(GhCpuScanTable *table, uint64_t key, const GhVectorBatch *batch,
+/* The batch has the row's values; key: or NULL; false: there is no memory. */
+extern bool gh_cpu_table_add(GhCpuScanTable *table, const uint64_t *key, const GhVectorBatch *batch,
 							 uint32_t row);
 extern GhStatus gh_cpu_table_make(GhCpuScanTable *table, GhScanTable *made, GhError *error);
 /* The first entry of the key, or NULL; the table was made. */
@@ -120,7 +123,7 @@ extern const GhCpuEntry *gh_cpu_table_find(const GhCpuScanTable *table, uint64_t
 extern const GhCpuEntry *gh_cpu_table_next(const GhCpuScanTable *table, const GhCpuEntry *entry);
 /* Marks the key of its first entry, in a table that has marks: scans of other threads may do so, too. */
 extern void gh_cpu_table_mark(const GhCpuScanTable *table, const GhCpuEntry *entry);
-/* The entry of a number, or NULL where its key is marked. */
+/* The entry of a number, or NULL where it has a key that is marked. */
 extern const GhCpuEntry *gh_cpu_table_unmarked(const GhCpuScanTable *table, uint64_t number);
 extern bool gh_cpu_table_value(const GhCpuScanTable *table, const GhCpuEntry *entry,
 							   uint32_t kept, GhScanValue *value);

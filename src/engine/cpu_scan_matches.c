@@ -193,18 +193,16 @@ place_rows(GhCpuScan *scan, GhScanRequest *request, uint32_t row, uint32_t count
 	for (uint32_t first = 0; first < count; first += GH_VECTOR_ROWS)
 	{
 		uint32_t	none;
-		uint32_t	live;
-		uint32_t	back;
 
 		if (!run_paths(scan, row, first, batch_of(first, count)))
 			return false;
 		none = scan->plan.options.nparts > 0 ? gh_cpu_scan_add_to_table(scan, &matches->batch) :
 			gh_cpu_scan_find_groups(scan, &matches->batch, matches->found + first);
-		/* of those that go back, some may lack no memory, but a key */
-		gh_batch_count(&matches->batch, &live, &back);
-		request->no_group += none > 0;
-		if (back > 0)
+		if (none > 0)
+		{
+			request->no_group++;
 			return false;
+		}
 	}
 	return true;
 }
@@ -230,7 +228,7 @@ count_rows(GhCpuScan *scan, uint32_t row, uint32_t count)
 			uint64_t	key;
 
 			if (matches->batch.state[i] != GH_ROW_LIVE ||
-				(options->nparts > 0 &&
+				(options->nparts > 0 && options->marks_matches == 0 &&
 				 !gh_cpu_scan_key(options->parts, options->nparts, &matches->batch, i, &key)))
 				continue;
 			rows++;

@@ -80,7 +80,7 @@ grow(GhCpuScanTable *table)
 }
 
 bool
-gh_cpu_table_add(GhCpuScanTable *table, uint64_t key, const GhVectorBatch *batch, uint32_t row)
+gh_cpu_table_add(GhCpuScanTable *table, const uint64_t *key, const GhVectorBatch *batch, uint32_t row)
 {
 	const GhScanOptions *options = &table->plan->options;
 	uint64_t	text_bytes = 0;
@@ -97,7 +97,10 @@ gh_cpu_table_add(GhCpuScanTable *table, uint64_t key, const GhVectorBatch *batch
 		return false;
 	entry = entry_at(table, table->count++);
 	memset(entry, 0, table->entry_bytes);
-	entry->key = key;
+	if (key != NULL)
+		entry->key = *key;
+	else
+		entry->next = GH_CPU_NO_KEY;
 	for (uint32_t k = 0; k < options->nkept; k++)
 	{
 		const GhVector *vector = &batch->vectors[options->kept[k]];
@@ -173,9 +176,13 @@ gh_cpu_table_make(GhCpuScanTable *table, GhScanTable *made, GhError *error)
 	for (uint64_t i = table->count; i-- > 0;)
 	{
 		GhCpuEntry *entry = entry_at(table, i);
-		uint64_t   *slot = find_slot(table, entry->key);
+		uint64_t   *slot;
 
+		if (entry->next == GH_CPU_NO_KEY)
+			continue;
+		slot = find_slot(table, entry->key);
 		made->keys += *slot == 0;
+		table->several |= *slot != 0;
 		entry->next = *slot;
 		*slot = i + 1;
 	}
@@ -195,8 +202,11 @@ const GhCpuEntry *
 gh_cpu_table_unmarked(const GhCpuScanTable *table, uint64_t number)
 {
 	const GhCpuEntry *entry = entry_at(table, number);
-	uint64_t	first = *find_slot(table, entry->key) - 1;
+	uint64_t	first;
 
+	if (entry->next == GH_CPU_NO_KEY)
+		return entry;
+	first = *find_slot(table, entry->key) - 1;
 	return __atomic_load_n(&table->marks[first], __ATOMIC_RELAXED) == 0 ? entry : NULL;
 }
 

@@ -67,8 +67,8 @@ typedef struct GhScanKey
 
 /*
  * A part of a table's key: the lower bits of a vector of INT.  The parts make one number of 64 bits at
- * most, the last one in its lowest bits.  A row with a NULL in it has no key: it is in no table
- * and has no match.
+ * most, the last one in its lowest bits.  A row with a NULL in it has no key: it has no match, and is in no
+ * table but one that marks matches.
  */
 typedef struct GhScanPart
 {
@@ -145,7 +145,7 @@ typedef struct GhScanOptions
 	uint32_t	all_matches;	/* of a table: 1: joins find all rows of a key; 0: that there are several */
 	/*
 	 * Of a table: 1: joins mark the keys that they find, none at first, and rows whose key has no mark can be
-	 * asked for.  Rows that are NULL in a part of the key are handed back.  Else 0.
+	 * asked for.  So rows that are NULL in a part of the key are in the table, too, and never have a match.  Else 0.
 	 */
 	uint32_t	marks_matches;
 	uint64_t	groups;			/* or rows of the table, expected; 0: not known */
@@ -269,7 +269,7 @@ typedef struct GhScanValue
 typedef struct GhScanTable
 {
 	uint64_t	rows;			/* numbered from 0, for requests of those without a match */
-	uint64_t	keys;			/* different ones */
+	uint64_t	keys;			/* different ones; of rows that have one */
 } GhScanTable;
 
 typedef struct GhScanStats

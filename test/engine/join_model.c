@@ -84,6 +84,14 @@ key_is_null(const GhScanPart *parts, uint32_t nparts, const GhValue *values)
 	return false;
 }
 
+/* Is a row that is live at the end counted?  For a table it needs a key, or that rows without a match are wanted. */
+static bool
+is_kept(const Side *side, const GhValue *values)
+{
+	return side->trial.options.marks_matches != 0 ||
+		!key_is_null(side->parts, side->trial.options.nparts, values);
+}
+
 static bool
 same_keys(const GhScanPart *a, const GhValue *a_values, const GhScanPart *b,
 		  const GhValue *b_values, uint32_t nparts)
@@ -131,13 +139,9 @@ go_on(Becoming *becoming, uint32_t j, const GhValue *came)
 	memcpy(values, came, sizeof(values));
 	if (j == side->trial.options.njoins)
 	{
-		if (!run_row(becoming->c, side, side->trial.options.joins_at,
-					 side->trial.program->ninstructions, values))
-			return;
-		if (!key_is_null(side->parts, side->trial.options.nparts, values))
+		if (run_row(becoming->c, side, side->trial.options.joins_at,
+					side->trial.program->ninstructions, values) && is_kept(side, values))
 			keep_row(becoming->side, values);
-		else
-			becoming->back |= side->trial.options.marks_matches != 0;
 		return;
 	}
 	becoming->looks += side->tables[j]->nrows;
@@ -147,6 +151,7 @@ go_on(Becoming *becoming, uint32_t j, const GhValue *came)
 		const ModelRow *match = &side->tables[j]->rows[i];
 
 		if (key_is_null(join->parts, join->nparts, came) ||
+			key_is_null(side->tables[j]->parts, join->nparts, match->values) ||
 			!same_keys(join->parts, came, side->tables[j]->parts, match->values, join->nparts))
 			continue;
 		matches++;
@@ -243,7 +248,7 @@ model_unmatched(Context *c, Side *side)
 		side->unmatched++;
 		side->joined[last]++;
 		if (run_row(c, side, side->trial.options.joins_at, program->ninstructions, values) &&
-			!key_is_null(side->parts, side->trial.options.nparts, values))
+			is_kept(side, values))
 			keep_row(side, values);
 	}
 }
@@ -409,8 +414,12 @@ check_table(Context *c, const Side *side)
 	{
 		uint64_t	before = 0;
 
-		while (before < i && !same_keys(side->parts, side->rows[before].values, side->parts,
-										side->rows[i].values, side->key.nparts))
+		if (key_is_null(side->parts, side->key.nparts, side->rows[i].values))
+			continue;
+		while (before < i &&
+			   (key_is_null(side->parts, side->key.nparts, side->rows[before].values) ||
+				!same_keys(side->parts, side->rows[before].values, side->parts, side->rows[i].values,
+						   side->key.nparts)))
 			before++;
 		keys += before == i;
 	}

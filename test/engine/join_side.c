@@ -405,10 +405,8 @@ ask_unmatched(Context *c, Side *side)
 		if (!CHECK_STATUS(c, request.error.message, request.status, GH_OK))
 			return false;
 		CHECK_U64(c, "tuples seen without a match", request.seen + request.passed, 0);
-		/* for want of memory, or of a key where that must be */
 		side->lacking |= request.nback > 0;
-		CHECK(c, request.nback == 0 || side->trial.fail_at > 0 || options->memory_limit > 0 ||
-			  options->marks_matches != 0, "%" PRIu64 " rows without a match go back", request.nback);
+		CHECK(c, request.nback == 0 || side->trial.fail_at > 0 || options->memory_limit > 0, "%" PRIu64 " rows without a match go back", request.nback);
 		side->outcome.counted += request.counted;
 		for (uint32_t j = 0; j < GH_SCAN_JOINS_MAX; j++)
 			side->outcome.joined[j] += request.joined[j];
