@@ -1,6 +1,6 @@
 /*
  * test_scan_join_time.c
- *		What building a table from pages takes, and a scan that joins with it.
+ *		What building a table from pages takes, a scan that joins with it, and the rows without a match.
  */
 #include "join_test.h"
 
@@ -8,6 +8,7 @@
 #define ROW_BYTES 40			/* of a tuple: its header, and two int8 */
 #define PAGE_ROWS ((PAGE_BYTES - GH_PAGE_LINES_AT) / (ROW_BYTES + GH_LINE_BYTES))
 #define CUT 4096				/* pages of a request */
+#define CUT_ROWS 131072			/* of a request for those without a match */
 
 /* A relation of rows of a key and the row's number, and a scan of it. */
 typedef struct Timed
@@ -216,16 +217,57 @@ check_sums(Context *c, const Timed *outer, uint64_t each, GhScan *scan)
 	CHECK(c, states[1].low == joined && states[1].high == 0, "the sum of what was joined is another");
 }
 
-/* SELECT sum(outer.value), sum(inner.value) FROM outer JOIN inner USING (key) */
+/* Keys of the inner side that no outer row has. */
+static uint64_t
+count_unmatched(const Timed *outer, uint64_t keys)
+{
+	uint8_t    *found = make_memory(keys);
+	uint64_t	none = 0;
+
+	memset(found, 0, keys);
+	for (uint64_t row = 0; row < outer->rows; row++)
+		found[mix(row) % keys] = 1;
+	for (uint64_t key = 0; key < keys; key++)
+		none += found[key] == 0;
+	free(found);
+	return none;
+}
+
+/* Rows of the inner side, which has so many, that no outer row has matched. */
 static void
-probe(Context *c, Timed *outer, uint64_t each, GhScan *table, const GhScanPart *part)
+ask_unmatched(Context *c, const Timed *outer, const Timed *inner, uint64_t each, GhScan *scan)
+{
+	uint64_t	nrequests = (inner->rows + CUT_ROWS - 1) / CUT_ROWS;
+	GhScanRequest *requests = make_memory(nrequests * sizeof(GhScanRequest));
+	uint64_t	rows = 0;
+	double		begin = seconds_now();
+
+	for (uint64_t r = 0; r < nrequests; r++)
+	{
+		requests[r] = (GhScanRequest) {.unmatched = 1,.first_row = r * CUT_ROWS,.nrows = CUT_ROWS};
+		if (r + 1 == nrequests)
+			requests[r].nrows = inner->rows - r * CUT_ROWS;
+		(void) c->engine->scans->submit(scan, &requests[r]);
+	}
+	for (uint64_t r = 0; r < nrequests; r++)
+		if (CHECK(c, c->engine->scans->wait(&requests[r]) == GH_OK, "%s", requests[r].error.message))
+			rows += requests[r].counted;
+	tell("rows of the table, for those without a match", inner, seconds_now() - begin);
+	CHECK_U64(c, "rows without a match", rows, count_unmatched(outer, inner->rows / each) * each);
+	free(requests);
+}
+
+/* SELECT sum(outer.value), sum(inner.value) FROM outer JOIN inner USING (key); with marks, RIGHT JOIN */
+static void
+probe(Context *c, Timed *outer, const Timed *inner, uint64_t each, GhScan *table, const GhScanPart *part)
 {
 	static const GhScanFill fill = {2, 0};
 	static const GhAggregate sums[2] = {
 		{GH_AGGREGATE_SUM, GH_CLASS_INT, 1, GH_AGGREGATE_NO_FILTER, 0},
 		{GH_AGGREGATE_SUM, GH_CLASS_INT, 2, GH_AGGREGATE_NO_FILTER, 0}
 	};
-	GhScanJoin	join = {table, GH_SCAN_INNER, 1, part, 1, &fill};
+	bool		marks = inner->options.marks_matches != 0;
+	GhScanJoin	join = {table, marks ? GH_SCAN_RIGHT : GH_SCAN_INNER, 1, part, 1, &fill};
 	HostState	state;
 	GhScan	   *scan;
 
@@ -248,12 +290,14 @@ probe(Context *c, Timed *outer, uint64_t each, GhScan *table, const GhScanPart *
 		CHECK_U64(c, "rows that were joined", rows, outer->rows * each);
 	}
 	check_sums(c, outer, each, scan);
+	if (marks)
+		ask_unmatched(c, outer, inner, each, scan);
 	c->engine->scans->destroy(scan);
 }
 
-/* So many rows of the inner side have each key. */
+/* So many rows of the inner side have each key.  marks: of those that no row matches it is told. */
 static void
-time_join(Context *c, uint64_t each)
+time_join(Context *c, uint64_t each, bool marks)
 {
 	const GhScanPart part = {0, 64, 0};
 	const uint16_t kept = 1;
@@ -265,9 +309,10 @@ time_join(Context *c, uint64_t each)
 
 	timed_make(c, &inner, 10000000 / scale, 10000000 / scale / each, true);
 	timed_make(c, &outer, 50000000 / scale / each, inner.rows / each, false);
+	inner.options.marks_matches = marks;
 	table = build(c, &inner, inner.rows / each, &state, &part, &kept);
 	if (table != NULL && c->failures == 0)
-		probe(c, &outer, each, table, &part);
+		probe(c, &outer, &inner, each, table, &part);
 	if (table != NULL)
 		c->engine->scans->destroy(table);
 	timed_drop(c, &inner);
@@ -279,9 +324,13 @@ throughput(Context *c)
 {
 	if (no_scans(c))
 		return;
-	time_join(c, 1);
+	time_join(c, 1, false);
 	printf("  the same with eight rows of each key:\n");
-	time_join(c, 8);
+	time_join(c, 8, false);
+	printf("  the same as a right join:\n");
+	time_join(c, 1, true);
+	printf("  with eight rows of each key:\n");
+	time_join(c, 8, true);
 }
 
 const Test	scan_join_time_tests[] = {
