@@ -6,10 +6,14 @@
  * kept, in a tuplestore, and nothing is compared.  Nothing comes out before all is read: so whatever happens
  * to the device until then, the rows can be made anew.
  *
+ * Of relations whose tuples are fetched (fetch.c), a row that the device has made is kept with their places.  Rows that
+ * were handed back, and joined on the host, are kept with all of their columns.
+ *
  * Where the joins' rows come through the executor after all, they are passed on one by one.
  */
 #include "postgres.h"
 
+#include "catalog/pg_type.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
@@ -22,21 +26,43 @@
 /* Rows whose by-reference values are made before memory for them is given back. */
 #define GH_COLLECT_ROWS 64
 
+/* In the place of a tuple's place: its columns are in the row.  No tuple is there. */
+#define GH_PLACE_NONE 0
+
 typedef struct GhCollected
 {
 	Tuplestorestate *store;		/* NULL: nothing was kept */
+	TupleDesc	desc;			/* of its rows: the columns, and the place of each relation's tuple (int8), or NULL */
+	Datum	   *row;			/* that is being put there */
+	bool	   *nulls;
 	TupleTableSlot *kept;		/* a row as it is in there */
 	MemoryContext values;		/* of rows that are being put there */
 	int			nvalues;		/* rows since that was emptied */
 } GhCollected;
+
+static TupleDesc
+row_desc(const GhAggregateNode *node)
+{
+	TupleDesc	scan = node->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor;
+	TupleDesc	desc = CreateTemplateTupleDesc(node->ncolumns + node->nfetches);
+
+	for (int c = 1; c <= node->ncolumns; c++)
+		TupleDescCopyEntry(desc, c, scan, c);
+	for (int f = 1; f <= node->nfetches; f++)
+		TupleDescInitEntry(desc, node->ncolumns + f, NULL, INT8OID, -1, 0);
+	return desc;
+}
 
 void
 gh_collect_init(GhAggregateNode *node, EState *estate)
 {
 	GhCollected *collected = palloc0(sizeof(GhCollected));
 
-	collected->kept = ExecInitExtraTupleSlot(estate, node->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor,
-											 &TTSOpsMinimalTuple);
+	gh_fetch_init(node, estate);
+	collected->desc = row_desc(node);
+	collected->row = palloc0(sizeof(Datum) * Max(collected->desc->natts, 1));
+	collected->nulls = palloc0(sizeof(bool) * Max(collected->desc->natts, 1));
+	collected->kept = ExecInitExtraTupleSlot(estate, collected->desc, &TTSOpsMinimalTuple);
 	collected->values = AllocSetContextCreate(CurrentMemoryContext, "GpuHashRows values", ALLOCSET_DEFAULT_SIZES);
 	node->collected = collected;
 }
@@ -59,23 +85,45 @@ store_of(GhAggregateNode *node)
 	return collected->store;
 }
 
+static void
+put_row(GhAggregateNode *node)
+{
+	GhCollected *collected = node->collected;
+
+	tuplestore_putvalues(store_of(node), collected->desc, collected->row, collected->nulls);
+	node->counts.groups++;
+}
+
+/* A row of which all columns are there. */
+static void
+put_columns(GhAggregateNode *node, const TupleTableSlot *slot)
+{
+	GhCollected *collected = node->collected;
+
+	memcpy(collected->row, slot->tts_values, sizeof(Datum) * node->ncolumns);
+	memcpy(collected->nulls, slot->tts_isnull, sizeof(bool) * node->ncolumns);
+	for (int f = 0; f < node->nfetches; f++)
+	{
+		collected->row[node->ncolumns + f] = UInt64GetDatum(GH_PLACE_NONE);
+		collected->nulls[node->ncolumns + f] = false;
+	}
+	put_row(node);
+}
+
 /* The row whose columns are in the scan tuple. */
 void
 gh_collect_scan_tuple(GhAggregateNode *node)
 {
-	TupleTableSlot *scan = node->css.ss.ss_ScanTupleSlot;
-
-	tuplestore_putvalues(store_of(node), scan->tts_tupleDescriptor, scan->tts_values, scan->tts_isnull);
-	node->counts.groups++;
+	put_columns(node, node->css.ss.ss_ScanTupleSlot);
 }
 
-/* Sets a column of the scan tuple, in memory that lasts until the next row. */
+/* Sets a column of the row from a key, in memory that lasts until the next row. */
 static inline void
 set_column(GhAggregateNode *node, int k, GhSqlValue value)
 {
-	TupleTableSlot *scan = node->css.ss.ss_ScanTupleSlot;
+	int			column = node->key_columns[k];
 
-	scan->tts_values[k] = gh_datum_of_value(&node->key_types[k], value, &scan->tts_isnull[k]);
+	node->collected->row[column] = gh_datum_of_value(&node->key_types[k], value, &node->collected->nulls[column]);
 }
 
 /* Before the values of a row are made. */
@@ -90,7 +138,7 @@ begin_values(GhCollected *collected)
 	return MemoryContextSwitchTo(collected->values);
 }
 
-/* The live rows of a batch. */
+/* The live rows of a batch, where no tuples are fetched. */
 void
 gh_collect_batch(GhAggregateNode *node, const GhVectorBatch *batch)
 {
@@ -116,7 +164,27 @@ gh_collect_batch(GhAggregateNode *node, const GhVectorBatch *batch)
 			set_column(node, k, value);
 		}
 		MemoryContextSwitchTo(saved);
-		gh_collect_scan_tuple(node);
+		put_row(node);
+	}
+}
+
+/* The places of a row's tuples; the columns that are of these are no part of what is kept. */
+static void
+set_places(GhAggregateNode *node, const GhScanGroup *record, const GhScanValue *places)
+{
+	GhCollected *collected = node->collected;
+
+	for (int f = 0; f < node->nfetches; f++)
+	{
+		const GhFetch *fetch = &node->fetches[f];
+		bool		null = (record->nulls >> (node->nkeys + f) & 1) != 0;
+
+		for (int i = 0; i < fetch->ncolumns; i++)
+			collected->nulls[fetch->columns[i]] = true;
+		if (!null && places[f].low == GH_PLACE_NONE)
+			elog(ERROR, "row of a scan has no place");
+		collected->row[node->ncolumns + f] = UInt64GetDatum(places[f].low);
+		collected->nulls[node->ncolumns + f] = null;
 	}
 }
 
@@ -126,7 +194,7 @@ collect_record(GhAggregateNode *node, const char *records, Size left)
 {
 	const GhScanGroup *record = (const GhScanGroup *) records;
 	const GhScanValue *held = (const GhScanValue *) (record + 1);
-	Size		least = sizeof(GhScanGroup) + sizeof(GhScanValue) * node->nkeys;
+	Size		least = sizeof(GhScanGroup) + sizeof(GhScanValue) * (node->nkeys + node->nfetches);
 	MemoryContext saved;
 
 	if (left < least || record->bytes % 8 != 0 || record->bytes < least || record->bytes > left)
@@ -147,7 +215,8 @@ collect_record(GhAggregateNode *node, const char *records, Size left)
 		set_column(node, k, value);
 	}
 	MemoryContextSwitchTo(saved);
-	gh_collect_scan_tuple(node);
+	set_places(node, record, held + node->nkeys);
+	put_row(node);
 	return record->bytes;
 }
 
@@ -170,8 +239,8 @@ gh_collect_child_row(GhAggregateNode *node)
 
 	if (TupIsNull(slot))
 		return false;
-	tuplestore_puttupleslot(store_of(node), slot);
-	node->counts.groups++;
+	slot_getallattrs(slot);
+	put_columns(node, slot);
 	node->counts.rows++;
 	return true;
 }
@@ -183,6 +252,7 @@ gh_collect_clear(GhAggregateNode *node)
 	if (node->collected->store != NULL)
 		tuplestore_end(node->collected->store);
 	node->collected->store = NULL;
+	gh_fetch_park(node);
 	MemoryContextReset(node->collected->values);
 	node->collected->nvalues = 0;
 }
@@ -195,6 +265,19 @@ gh_collect_rewind(GhAggregateNode *node)
 {
 	if (node->collected->store != NULL)
 		tuplestore_rescan(node->collected->store);
+}
+
+/* Columns that are not in the row, but of tuples whose places are. */
+static void
+fetch_columns(GhAggregateNode *node, const TupleTableSlot *row)
+{
+	for (int f = 0; f < node->nfetches; f++)
+	{
+		int			column = node->ncolumns + f;
+
+		if (!row->tts_isnull[column] && DatumGetUInt64(row->tts_values[column]) != GH_PLACE_NONE)
+			gh_fetch_columns(node, &node->fetches[f], DatumGetUInt64(row->tts_values[column]));
+	}
 }
 
 /* The next row into the scan tuple, from the child or from what was collected; false: there are no more. */
@@ -210,13 +293,18 @@ gh_collect_next(GhAggregateNode *node)
 		from = ExecProcNode(node->child);
 	else if (node->collected->store == NULL ||
 			 !tuplestore_gettupleslot(node->collected->store, true, false, from))
-		return false;
+		from = NULL;
 	if (TupIsNull(from))
+	{
+		gh_fetch_park(node);
 		return false;
+	}
 	slot_getallattrs(from);
 	ExecClearTuple(scan);
 	memcpy(scan->tts_values, from->tts_values, sizeof(Datum) * node->ncolumns);
 	memcpy(scan->tts_isnull, from->tts_isnull, sizeof(bool) * node->ncolumns);
+	if (!node->passes_on)
+		fetch_columns(node, from);
 	ExecStoreVirtualTuple(scan);
 	node->css.ss.ps.ps_ExprContext->ecxt_scantuple = scan;
 	return true;

@@ -9,6 +9,7 @@
  */
 #include "postgres.h"
 
+#include "catalog/pg_type.h"
 #include "executor/executor.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
@@ -171,7 +172,7 @@ gh_aggregate_types(GhAggregateNode *node)
 typedef struct Results
 {
 	ParamExecData *awaited;		/* as of gh_aggregate_folded() */
-	GhOperand  *keys;
+	GhOperand  *keys;			/* and places, behind them */
 	GhOperand  *arguments;		/* also of aggregates that tell scales */
 	GhOperand  *filters;
 	bool	   *filtered;		/* there is one */
@@ -216,6 +217,28 @@ translate_joins(GhAggregateNode *node, GhTranslation *translation)
 	return true;
 }
 
+/* Where tuples are that are fetched when their rows come out. */
+static bool
+translate_places(GhAggregateNode *node, GhTranslation *translation, GhOperand *places)
+{
+	for (int f = 0; f < node->nfetches; f++)
+	{
+		int			level = node->fetches[f].level;
+		Var		   *var;
+
+		if (level < 0)
+		{
+			if (!gh_add_place(translation, &places[f]))
+				return false;
+			continue;
+		}
+		var = makeVar(translation->varno, gh_joined_place_attno(node, level), INT8OID, -1, InvalidOid, 0);
+		if (!gh_translate_value(translation, (Expr *) var, &places[f]))
+			return false;
+	}
+	return true;
+}
+
 static bool
 translate_all(GhAggregateNode *node, GhTranslation *translation, Results *results)
 {
@@ -233,6 +256,8 @@ translate_all(GhAggregateNode *node, GhTranslation *translation, Results *result
 		if (!translate_typed(node, translation, list_nth(node->keys, k), &node->key_types[k], false,
 							 results, &results->keys[k]))
 			return false;
+	if (!node->by_rows && !translate_places(node, translation, results->keys + node->nkeys))
+		return false;
 	for (int a = 0; a < node->nresults; a++)
 	{
 		const GhAggregateSpec *spec = &node->specs[a];
@@ -285,8 +310,10 @@ prepare_shape(GhAggregateNode *node)
 	if (gh_page_shape_init(&program->shape, BLCKSZ, desc->natts, attributes, n, own, &error) != GH_OK)
 		return false;
 	/* the shape numbers the columns that it was given */
-	for (uint32 i = 0; i < n; i++)
+	for (uint32 i = 0; i < program->shape.ncolumns; i++)
 		program->shape.columns[i].vector = vectors[program->shape.columns[i].vector];
+	if (program->shape.tids != 0)
+		program->shape.tids = vectors[program->shape.tids - 1] + 1;
 	return true;
 }
 
@@ -294,6 +321,7 @@ static void
 keep_program(GhAggregateNode *node, GhTranslation *translation, const Results *results)
 {
 	GhAggregateProgram *program = &node->program;
+	int			nvectors = node->nkeys + node->nfetches;
 	GhError		error;
 
 	program->why_not = NULL;
@@ -313,8 +341,8 @@ keep_program(GhAggregateNode *node, GhTranslation *translation, const Results *r
 	}
 	gh_batch_prepare(&program->batch, program->program,
 					 (void *) TYPEALIGN(64, palloc(gh_batch_bytes(program->program) + 64)));
-	program->key_vectors = palloc(sizeof(uint16) * Max(node->nkeys, 1));
-	for (int k = 0; k < node->nkeys; k++)
+	program->key_vectors = palloc(sizeof(uint16) * Max(nvectors, 1));
+	for (int k = 0; k < nvectors; k++)
 		program->key_vectors[k] = gh_final_vector(translation, &results->keys[k]);
 	program->aggregates = palloc(sizeof(GhAggregate) * Max(node->naggregates, 1));
 	for (int a = 0; a < node->naggregates; a++)
@@ -344,7 +372,7 @@ gh_aggregate_compile(GhAggregateNode *node)
 	if (program->tried || (program->awaited != NULL && program->awaited->execPlan != NULL))
 		return program->program != NULL;
 	saved = MemoryContextSwitchTo(program->context);
-	results.keys = palloc0(sizeof(GhOperand) * Max(node->nkeys, 1));
+	results.keys = palloc0(sizeof(GhOperand) * Max(node->nkeys + node->nfetches, 1));
 	results.arguments = palloc0(sizeof(GhOperand) * Max(node->naggregates, 1));
 	results.filters = palloc0(sizeof(GhOperand) * Max(node->naggregates, 1));
 	results.filtered = palloc0(sizeof(bool) * Max(node->naggregates, 1));

@@ -55,7 +55,7 @@ why_not(const GhAggregateNode *node)
 	for (int k = 0; node->collected == NULL && k < node->nkeys; k++)
 		if (gh_class_is_float(node->key_types[k].value_class))
 			return "a key is a float";
-	if (node->nkeys > GH_SCAN_KEYS_MAX)
+	if (node->nkeys + node->nfetches > GH_SCAN_KEYS_MAX)
 		return "there are too many keys";
 	if (node->joined != NULL && node->member != NULL && !gh_service_enabled())
 		return "joins in parallel queries need the service";
@@ -90,7 +90,7 @@ choose_engine(GhAggregateNode *node)
 static GhScanKey *
 scan_keys(const GhAggregateNode *node)
 {
-	GhScanKey  *keys = palloc0(sizeof(GhScanKey) * Max(node->nkeys, 1));
+	GhScanKey  *keys = palloc0(sizeof(GhScanKey) * Max(node->nkeys + node->nfetches, 1));
 
 	for (int k = 0; k < node->nkeys; k++)
 	{
@@ -99,6 +99,11 @@ scan_keys(const GhAggregateNode *node)
 		keys[k].vector = node->program.key_vectors[k];
 		keys[k].value_class = type->value_class == GH_CLASS_BPCHAR ? GH_CLASS_TEXT : type->value_class;
 		keys[k].padded = type->type == BPCHAROID;
+	}
+	for (int k = node->nkeys; k < node->nkeys + node->nfetches; k++)
+	{
+		keys[k].vector = node->program.key_vectors[k];
+		keys[k].value_class = GH_CLASS_INT;
 	}
 	return keys;
 }
@@ -110,13 +115,13 @@ scan_options(GhAggregateNode *node)
 
 	gh_scan_options(node->device->engine, node->device->number, ((ScanState *) node->scan)->ss_currentRelation,
 					node->program.program, options);
-	options->nkeys = node->nkeys;
+	options->nkeys = node->nkeys + node->nfetches;
 	options->keys = scan_keys(node);
 	options->naggregates = node->naggregates;
 	options->aggregates = node->program.aggregates;
 	options->each_row = node->collected != NULL;
 	options->joins_at = node->program.nfilters;
-	if (node->nkeys > 0)
+	if (options->nkeys > 0)
 		options->groups = (uint64) Max(node->css.ss.ps.plan->plan_rows, 1);
 	if (node->joined != NULL)
 	{

@@ -38,7 +38,7 @@ typedef struct InnerSide
 	GhTranslation *translation;
 	uint32		nfilters;		/* instructions of the scan's conditions */
 	GhOperand  *keys;
-	GhOperand  *kept;			/* by the level's columns */
+	GhOperand  *kept;			/* by the level's columns; behind them, where it is asked for, the place */
 } InnerSide;
 
 static bool
@@ -60,6 +60,13 @@ translate_column(InnerSide *side, int resno, GhOperand *operand)
 							  attribute->atttypmod, attribute->attcollation, 0);
 
 	return gh_translate_value(side->translation, (Expr *) var, operand);
+}
+
+/* The columns of an inner side that its table has. */
+static int
+count_kept(const GhJoinLevel *level)
+{
+	return level->ncolumns + (level->place_vector >= 0);
 }
 
 /* What the outer program reads must be what the table has. */
@@ -95,7 +102,7 @@ translate_side(InnerSide *side)
 		if (!translate_column(side, js->columns[GH_INNER].attnos[level->columns[c].column], &side->kept[c]) ||
 			!is_kept_as_read(side, &level->columns[c], &side->kept[c]))
 			return false;
-	return true;
+	return level->place_vector < 0 || gh_add_place(side->translation, &side->kept[level->ncolumns]);
 }
 
 static GhScanPart *
@@ -120,23 +127,24 @@ table_options(InnerSide *side, GhScanOptions *options)
 	GhJoinLevel *level = side->level;
 	GhProgram  *program;
 	GhScanPart *parts = key_parts(&level->js->keys[GH_INNER], level->nkeys);
-	uint16	   *kept = palloc(sizeof(uint16) * Max(level->ncolumns, 1));
+	int			nkept = count_kept(level);
+	uint16	   *kept = palloc(sizeof(uint16) * Max(nkept, 1));
 
 	side->translation = gh_translate_begin(RelationGetDescr(side->relation),
 										   ((Scan *) side->scan->plan)->scanrelid);
 	side->keys = palloc0(sizeof(GhOperand) * level->nkeys);
-	side->kept = palloc0(sizeof(GhOperand) * Max(level->ncolumns, 1));
+	side->kept = palloc0(sizeof(GhOperand) * Max(nkept, 1));
 	if (!translate_side(side) || (program = gh_translate_end(side->translation)) == NULL)
 		return false;
 	for (int k = 0; k < level->nkeys; k++)
 		parts[k].vector = gh_final_vector(side->translation, &side->keys[k]);
-	for (int c = 0; c < level->ncolumns; c++)
+	for (int c = 0; c < nkept; c++)
 		kept[c] = gh_final_vector(side->translation, &side->kept[c]);
 	gh_scan_options(side->node->device->engine, side->node->device->number, side->relation, program, options);
 	options->joins_at = side->nfilters;
 	options->nparts = level->nkeys;
 	options->parts = parts;
-	options->nkept = level->ncolumns;
+	options->nkept = nkept;
 	options->kept = kept;
 	options->all_matches = returns_all_matches(level->js);
 	options->marks_matches = level->js->fill_inner;
@@ -174,7 +182,7 @@ find_side(GhAggregateNode *node, int number, InnerSide *side)
 		return fails(node, "an inner side is not a plain scan");
 	if (js->keys[GH_INNER].has_exprs)
 		return fails(node, "an inner key is an expression");
-	if (level->ncolumns > 0 && (js->jointype == JOIN_SEMI || js->jointype == JOIN_ANTI))
+	if (count_kept(level) > 0 && (js->jointype == JOIN_SEMI || js->jointype == JOIN_ANTI))
 		return fails(node, "columns of an inner side are read of which there is no row");
 	side->relation = ((ScanState *) side->scan)->ss_currentRelation;
 	side->pages = &js->source[GH_INNER]->pages;
@@ -405,20 +413,21 @@ gh_device_joins(GhAggregateNode *node)
 	{
 		GhJoinLevel *level = &joined->levels[i];
 		GhScanPart *parts = key_parts(&level->js->keys[GH_OUTER], level->nkeys);
-		GhScanFill *fills = palloc0(sizeof(GhScanFill) * Max(level->ncolumns, 1));
+		int			nfills = count_kept(level);
+		GhScanFill *fills = palloc0(sizeof(GhScanFill) * Max(nfills, 1));
 
 		for (int k = 0; k < level->nkeys; k++)
 			parts[k].vector = level->key_vectors[k];
-		for (int c = 0; c < level->ncolumns; c++)
+		for (int c = 0; c < nfills; c++)
 		{
-			fills[c].column = level->columns[c].vector;
+			fills[c].column = c < level->ncolumns ? level->columns[c].vector : level->place_vector;
 			fills[c].kept = c;
 		}
 		joins[i].table = node->device->tables[i]->scan;
 		joins[i].kind = join_kind(level->js->jointype);
 		joins[i].nparts = level->nkeys;
 		joins[i].parts = parts;
-		joins[i].nfills = level->ncolumns;
+		joins[i].nfills = nfills;
 		joins[i].fills = fills;
 	}
 	return joins;

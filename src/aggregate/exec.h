@@ -61,7 +61,7 @@ typedef struct GhAggregateProgram
 	uint32		nfilters;		/* instructions of the scan's conditions, which come first */
 	GhPageShape shape;
 	GhVectorBatch batch;
-	uint16	   *key_vectors;	/* by key */
+	uint16	   *key_vectors;	/* by key, and behind them, by fetch, of the tuples' places */
 	GhAggregate *aggregates;	/* by aggregate */
 } GhAggregateProgram;
 
@@ -103,6 +103,8 @@ typedef struct GhAggregateNode
 	/* the groups, or, where `collected` is set, the rows themselves */
 	GhAggregatePhase phase;
 	struct GhCollected *collected;
+	int			nfetches;		/* relations whose columns come from tuples that are fetched */
+	struct GhFetch *fetches;
 	bool		passes_on;		/* the child's rows come out as they come */
 	Size		memory_limit;
 	GhGroups   *groups;
@@ -137,6 +139,27 @@ extern bool gh_collect_child_row(GhAggregateNode *node);
 extern void gh_collect_clear(GhAggregateNode *node);
 extern void gh_collect_rewind(GhAggregateNode *node);
 extern bool gh_collect_next(GhAggregateNode *node);
+
+/* fetch.c */
+
+/*
+ * A relation of the joins, all of whose columns that come out are of its tuples: the device returns where these are.
+ */
+typedef struct GhFetch
+{
+	int			level;			/* as of GhColumnSource */
+	Relation	relation;		/* NULL: of an inner side that is no scan, and of which no place is known */
+	BlockNumber nblocks;		/* that it had when somebody looked */
+	TupleTableSlot *slot;		/* the tuple that was fetched last; its page is pinned */
+	int			ncolumns;
+	int		   *columns;		/* of the scan tuple */
+	int		   *attnos;			/* of the relation */
+	int			last_attno;		/* the largest of them */
+} GhFetch;
+
+extern void gh_fetch_init(GhAggregateNode *node, EState *estate);
+extern void gh_fetch_columns(GhAggregateNode *node, GhFetch *fetch, uint64 place);
+extern void gh_fetch_park(GhAggregateNode *node);
 
 /* rows.c */
 extern bool gh_store_value(GhLoad load, int scale, Datum value, GhVector *vector, int row);

@@ -36,6 +36,31 @@ show_keys(GhAggregateNode *node, List *ancestors, ExplainState *es)
 		ExplainPropertyList("Group Key", names, es);
 }
 
+/* The tables whose tuples a GpuHashRows fetches: those of its columns that are no keys. */
+static void
+show_fetched(GhAggregateNode *node, ExplainState *es)
+{
+	CustomScan *scan = (CustomScan *) node->css.ss.ps.plan;
+	Bitmapset  *keys = NULL;
+	Bitmapset  *tables = NULL;
+	List	   *names = NIL;
+	int			varno = -1;
+
+	for (int k = 0; k < node->nkeys; k++)
+		keys = bms_add_member(keys, node->key_columns[k]);
+	for (int c = 0; c < node->ncolumns; c++)
+	{
+		const TargetEntry *tle = list_nth_node(TargetEntry, scan->custom_scan_tlist, c);
+
+		if (!bms_is_member(c, keys))
+			tables = bms_add_member(tables, castNode(Var, tle->expr)->varno);
+	}
+	while ((varno = bms_next_member(tables, varno)) >= 0)
+		names = lappend(names, list_nth(es->rtable_names, varno - 1));
+	if (names != NIL)
+		ExplainPropertyList("Tuples Fetched From", names, es);
+}
+
 static uint64
 to_kilobytes(uint64 bytes)
 {
@@ -96,6 +121,8 @@ gh_aggregate_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	GhAggregateCounts *counts = &node->counts;
 
 	show_keys(node, ancestors, es);
+	if (node->collected != NULL && es->verbose)
+		show_fetched(node, es);
 	if (!es->analyze || !node->ran)
 		return;
 	ExplainPropertyText("Engine", counts->device_pages > 0 ? "cuda" : "cpu", es);

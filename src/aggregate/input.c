@@ -201,6 +201,14 @@ keep_order(GhVectorBatch *batch)
 			batch->state[i] = GH_ROW_BACK;
 }
 
+static void
+hand_all_back(GhVectorBatch *batch)
+{
+	for (uint32 i = 0; i < batch->nrows; i++)
+		if (batch->state[i] == GH_ROW_LIVE)
+			batch->state[i] = GH_ROW_BACK;
+}
+
 /* The rows of a batch that were joined: expressions, groups, aggregates. */
 void
 gh_aggregate_batch(GhAggregateNode *node, instr_time *clock)
@@ -216,7 +224,11 @@ gh_aggregate_batch(GhAggregateNode *node, instr_time *clock)
 	gh_aggregate_clock(node, &node->counts.evaluate_time, clock);
 	if (node->collected != NULL)
 	{
-		gh_collect_batch(node, batch);
+		/* what else is wanted is no vector, but with the tuples */
+		if (node->nfetches > 0)
+			hand_all_back(batch);
+		else
+			gh_collect_batch(node, batch);
 		gh_aggregate_clock(node, &node->counts.group_time, clock);
 		return;
 	}

@@ -16,6 +16,7 @@
  */
 #include "postgres.h"
 
+#include "catalog/pg_type.h"
 #include "executor/executor.h"
 #include "executor/instrument.h"
 #include "miscadmin.h"
@@ -114,6 +115,7 @@ init_level(GhAggregateNode *node, GhJoined *joined, int number)
 	for (int i = 0; i < level->nkeys; i++)
 		level->keys[i] = find_source(node, joined, number - 1, keys->columns[i].attno);
 	level->columns = palloc0(sizeof(GhJoinedColumn) * Max(nkept, 1));
+	level->place_vector = -1;
 	level->values = palloc0(sizeof(Datum) * Max(nkept, 1));
 	level->nulls = palloc0(sizeof(bool) * Max(nkept, 1));
 }
@@ -147,7 +149,7 @@ gh_joined_init(GhAggregateNode *node, EState *estate, int eflags)
 	{
 		init_level(node, joined, i);
 		joined->levels[i].first_attno = attno;
-		attno += joined->levels[i].js->nkept[GH_INNER];
+		attno += joined->levels[i].js->nkept[GH_INNER] + 1;
 	}
 	joined->fills_inner = fills_inner(joined->levels[joined->nlevels - 1].js);
 	joined->sources = palloc(sizeof(GhColumnSource) * Max(node->ncolumns, 1));
@@ -163,7 +165,7 @@ gh_joined_init(GhAggregateNode *node, EState *estate, int eflags)
 
 /*
  * In programs, the joins' inner columns are numbered as if they were more columns of the scan's
- * relation.
+ * relation; behind those of a join comes the place of the inner tuple (GH_LOAD_TID), an int8.
  */
 int
 gh_joined_attno(GhAggregateNode *node, GhColumnSource source)
@@ -171,14 +173,22 @@ gh_joined_attno(GhAggregateNode *node, GhColumnSource source)
 	return source.level < 0 ? source.column : node->joined->levels[source.level].first_attno + source.column;
 }
 
+/* Likewise the place of the inner tuple of a join. */
+int
+gh_joined_place_attno(const GhAggregateNode *node, int number)
+{
+	const GhJoinLevel *level = &node->joined->levels[number];
+
+	return level->first_attno + level->js->nkept[GH_INNER];
+}
+
 /* The relation's columns, and those. */
 TupleDesc
 gh_joined_desc(GhAggregateNode *node)
 {
 	const GhJoined *joined = node->joined;
-	const GhJoinLevel *top = &joined->levels[joined->nlevels - 1];
 	TupleDesc	relation = scan_desc(node);
-	TupleDesc	desc = CreateTemplateTupleDesc(top->first_attno - 1 + top->js->nkept[GH_INNER]);
+	TupleDesc	desc = CreateTemplateTupleDesc(gh_joined_place_attno(node, joined->nlevels - 1));
 
 	for (int i = 1; i <= relation->natts; i++)
 	{
@@ -193,6 +203,7 @@ gh_joined_desc(GhAggregateNode *node)
 		for (int c = 0; c < js->nkept[GH_INNER]; c++)
 			TupleDescCopyEntry(desc, joined->levels[i].first_attno + c,
 							   ExecGetResultType(gh_child(js, GH_INNER)), js->columns[GH_INNER].attnos[c]);
+		TupleDescInitEntry(desc, gh_joined_place_attno(node, i), NULL, INT8OID, -1, 0);
 	}
 	return desc;
 }
@@ -209,6 +220,11 @@ gh_joined_add_column(GhAggregateNode *node, const GhColumn *column, int vector)
 	while (joined->levels[i].first_attno > column->attribute)
 		i--;
 	level = &joined->levels[i];
+	if (column->attribute == gh_joined_place_attno(node, i))
+	{
+		level->place_vector = vector;
+		return;
+	}
 	added = &level->columns[level->ncolumns++];
 	added->column = column->attribute - level->first_attno;
 	added->vector = vector;
@@ -220,7 +236,10 @@ void
 gh_joined_forget_columns(GhAggregateNode *node)
 {
 	for (int i = 0; i < node->joined->nlevels; i++)
+	{
 		node->joined->levels[i].ncolumns = 0;
+		node->joined->levels[i].place_vector = -1;
+	}
 }
 
 /* ------------------------------------------------------------ look-ups */

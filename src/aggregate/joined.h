@@ -36,6 +36,7 @@ typedef struct GhJoinLevel
 	uint16	   *key_vectors;
 	int			ncolumns;
 	GhJoinedColumn *columns;
+	int			place_vector;	/* of the places of inner tuples, which the device fills; -1: none is asked for */
 	Datum	   *values;			/* of one row, by kept inner column */
 	bool	   *nulls;
 	uint64		rows;			/* of the page, that came out */
@@ -57,6 +58,7 @@ typedef struct GhJoined
 
 extern void gh_joined_init(GhAggregateNode *node, EState *estate, int eflags);
 extern int	gh_joined_attno(GhAggregateNode *node, GhColumnSource source);
+extern int	gh_joined_place_attno(const GhAggregateNode *node, int number);
 extern TupleDesc gh_joined_desc(GhAggregateNode *node);
 extern void gh_joined_add_column(GhAggregateNode *node, const GhColumn *column, int vector);
 extern void gh_joined_forget_columns(GhAggregateNode *node);

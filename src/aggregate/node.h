@@ -244,7 +244,10 @@ extern const CustomScanMethods gh_aggregate_scan_methods;
 extern const CustomScanMethods gh_rows_scan_methods;
 extern Plan *gh_aggregate_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path,
 							   List *tlist, List *clauses, List *custom_plans);
-/* Of a GpuHashRows: its keys are the child's columns, and there are no aggregates. */
+/*
+ * Of a GpuHashRows: its keys are columns of the child, and there are no aggregates.  Columns that are no keys are of
+ * tables whose tuples are fetched (fetch.c).
+ */
 extern Plan *gh_rows_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist,
 						  List *clauses, List *custom_plans);
 

@@ -9,19 +9,24 @@
  */
 #include "postgres.h"
 
+#include "miscadmin.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
+#include "utils/spccache.h"
 
 #include "aggregate/input_path.h"
 #include "aggregate/rows_path.h"
 #include "engine/scan.h"
 #include "join/join.h"
 #include "planning.h"
+#include "scan/translate.h"
 #include "session.h"
 
 /* What a row costs that is put together on the host, kept, and returned: in cpu_tuple_cost. */
 #define GH_COLLECTED_ROW_COST 10.0
+/* And what a tuple costs that is fetched for it. */
+#define GH_FETCHED_TUPLE_COST 10.0
 
 /*
  * With gpuhash.force_offload, the cost is as much of the joins'.  So the node stands above all that it can, and
@@ -70,18 +75,131 @@ gh_rows_unwrapped(Path *path)
 	return &copy->path;
 }
 
+/* ------------------------------------------------------------ columns */
+
+/*
+ * What comes out of a joined relation, and how: as values, or from tuples that are fetched by their places, with which
+ * come all columns of the table.
+ */
+typedef struct RowColumns
+{
+	List	   *keys;			/* Vars whose values come out */
+	Relids		fetched;		/* tables with none of these */
+} RowColumns;
+
+/* The columns of the list that are of the table, or, 0, of tables that are not fetched. */
+static List *
+columns_of(List *columns, Index varno, Relids fetched)
+{
+	List	   *found = NIL;
+	ListCell   *lc;
+
+	foreach(lc, columns)
+	{
+		Var		   *var = lfirst_node(Var, lc);
+
+		if (varno != 0 ? var->varno == varno : !bms_is_member(var->varno, fetched))
+			found = lappend(found, var);
+	}
+	return found;
+}
+
+/* The table that has most of the columns; there are some. */
+static Index
+widest_table(List *columns)
+{
+	Index		widest = 0;
+	int			most = 0;
+	ListCell   *lc;
+
+	foreach(lc, columns)
+	{
+		Index		varno = lfirst_node(Var, lc)->varno;
+		int			n = list_length(columns_of(columns, varno, NULL));
+
+		if (n > most)
+		{
+			most = n;
+			widest = varno;
+		}
+	}
+	return widest;
+}
+
+/* False: the columns cannot be returned. */
+static bool
+divide_columns(RelOptInfo *joinrel, RowColumns *result)
+{
+	List	   *columns = joinrel->reltarget->exprs;
+	ListCell   *lc;
+
+	result->fetched = NULL;
+	if (!gh_columns_are_plain(joinrel) || !gh_are_columns(columns))
+		return false;
+	foreach(lc, columns)
+	{
+		const Var  *var = lfirst_node(Var, lc);
+
+		if (!gh_reads_columns_of(var->vartype, var->vartypmod))
+			result->fetched = bms_add_member(result->fetched, var->varno);
+	}
+	result->keys = columns_of(columns, 0, result->fetched);
+	while (result->keys != NIL && list_length(result->keys) + bms_num_members(result->fetched) > GH_SCAN_KEYS_MAX)
+	{
+		result->fetched = bms_add_member(result->fetched, widest_table(result->keys));
+		result->keys = columns_of(columns, 0, result->fetched);
+	}
+	return list_length(result->keys) + bms_num_members(result->fetched) <= GH_SCAN_KEYS_MAX;
+}
+
+/* -------------------------------------------------------------- costs */
+
+/*
+ * What a page costs that tuples are fetched from.  The scan has just read it; but of a table that is large beside
+ * shared_buffers it did so through a ring of few buffers, and the page has to be read once more.
+ */
+static Cost
+fetched_page_cost(const RelOptInfo *rel)
+{
+	double		random_cost;
+	double		cost;
+
+	if (rel->pages <= (BlockNumber) NBuffers / 4)
+		return 0;
+	get_tablespace_page_costs(rel->reltablespace, &random_cost, &cost);
+	return rel->pages <= (BlockNumber) effective_cache_size ? cost : random_cost;
+}
+
+/* What it costs to fetch a tuple of each table for so many rows. */
+static Cost
+fetch_cost(PlannerInfo *root, Relids fetched, double rows)
+{
+	Cost		cost = 0;
+	int			varno = -1;
+
+	while ((varno = bms_next_member(fetched, varno)) >= 0)
+	{
+		RelOptInfo *rel = find_base_rel(root, varno);
+
+		cost += GH_FETCHED_TUPLE_COST * cpu_tuple_cost * rows +
+			fetched_page_cost(rel) * index_pages_fetched(rows, rel->pages, 0, root);
+	}
+	return cost;
+}
+
 /*
  * Startup: all is read, and the rows are kept.
  */
 static void
-cost_rows(Path *path, Path *joins)
+cost_rows(PlannerInfo *root, Path *path, Path *joins, Relids fetched)
 {
 	double		divisor = path->parallel_workers > 0 ? gh_parallel_divisor(path->parallel_workers) : 1.0;
 	PathTarget *target = path->pathtarget;
 
 	path->startup_cost = gh_setup_cost + gh_device_reading_cost(joins, divisor) +
 		GH_COLLECTED_ROW_COST * cpu_tuple_cost * path->rows + target->cost.startup;
-	path->total_cost = path->startup_cost + (cpu_tuple_cost + target->cost.per_tuple) * path->rows;
+	path->total_cost = path->startup_cost + (cpu_tuple_cost + target->cost.per_tuple) * path->rows +
+		fetch_cost(root, fetched, path->rows);
 	if (gh_force_offload)
 	{
 		path->startup_cost = GH_FORCED_SHARE * joins->startup_cost;
@@ -91,7 +209,7 @@ cost_rows(Path *path, Path *joins)
 
 /* joins: a copy of the path, for the original goes where this one costs less. */
 static Path *
-make_rows_path(RelOptInfo *joinrel, Path *joins)
+make_rows_path(PlannerInfo *root, RelOptInfo *joinrel, Path *joins, const RowColumns *columns)
 {
 	CustomPath *cpath = makeNode(CustomPath);
 
@@ -107,18 +225,9 @@ make_rows_path(RelOptInfo *joinrel, Path *joins)
 	cpath->custom_paths = list_make1(joins);
 	cpath->methods = &gh_rows_path_methods;
 	/* in the order of GhAggregatePathPrivate */
-	cpath->custom_private = list_make3(joinrel->reltarget->exprs, NIL, NIL);
-	cost_rows(&cpath->path, joins);
+	cpath->custom_private = list_make3(columns->keys, NIL, NIL);
+	cost_rows(root, &cpath->path, joins, columns->fetched);
 	return &cpath->path;
-}
-
-/* Whether the rows have columns that the node can return. */
-static bool
-has_columns(RelOptInfo *joinrel)
-{
-	List	   *columns = joinrel->reltarget->exprs;
-
-	return list_length(columns) <= GH_SCAN_KEYS_MAX && gh_columns_are_plain(joinrel) && gh_are_columns(columns);
 }
 
 /*
@@ -142,19 +251,21 @@ static Path *
 rows_path(PlannerInfo *root, Path *join)
 {
 	RelOptInfo *joinrel = join->parent;
-	GhGrouping	grouping = {.keys = joinrel->reltarget->exprs};
+	GhGrouping	grouping = {0};
+	RowColumns	columns;
 	Path	   *joins;
 	Path	   *scan;
 	int			ninstructions;
 
-	if (!gh_enable_rows || !has_columns(joinrel))
+	if (!gh_enable_rows || !divide_columns(joinrel, &columns))
 		return NULL;
+	grouping.keys = columns.keys;
 	joins = gh_rows_unwrapped(join);
 	scan = gh_scan_below_joins(root, joins);
 	if (scan == NULL || !gh_device_reads(root, joins) ||
 		!gh_joins_translate(root, &grouping, scan, grouping.keys, &ninstructions))
 		return NULL;
-	return make_rows_path(joinrel, gh_joins_with_target(root, joins, grouping.keys));
+	return make_rows_path(root, joinrel, gh_joins_with_target(root, joins, joinrel->reltarget->exprs), &columns);
 }
 
 /* Adds the path of a join, where that may win by itself, and one of its rows. */

@@ -64,6 +64,16 @@ gh_add_column(GhTranslation *translation, const GhColumn *column, GhOperand *res
 	return true;
 }
 
+/* The column that holds where the tuple is. */
+bool
+gh_add_place(GhTranslation *translation, GhOperand *result)
+{
+	const GhColumn place = {.load = GH_LOAD_TID};
+
+	result->value_class = GH_CLASS_INT;
+	return gh_add_column(translation, &place, result);
+}
+
 /* Bytes kept with the program; where they are. */
 uint64
 gh_keep_bytes(GhTranslation *translation, const void *bytes, Size size, Size align)

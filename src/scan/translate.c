@@ -83,6 +83,15 @@ scale_of_typmod(int32 typmod)
 	return scale >= 0 && scale <= GH_SCALE_MAX ? scale : -1;
 }
 
+/* Whether programs read columns of the type: of a numeric, its modifier must tell the scale. */
+bool
+gh_reads_columns_of(Oid type, int32 typmod)
+{
+	GhClass		value_class = gh_class_of_type(type);
+
+	return value_class != 0 && (value_class != GH_CLASS_INT128 || scale_of_typmod(typmod) >= 0);
+}
+
 /* ----------------------------------------------------- columns, constants */
 
 static bool

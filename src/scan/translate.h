@@ -77,6 +77,7 @@ typedef struct GhTranslation
 
 extern bool gh_translation_fails(GhTranslation *translation, const char *why);
 extern bool gh_add_column(GhTranslation *translation, const GhColumn *column, GhOperand *result);
+extern bool gh_add_place(GhTranslation *translation, GhOperand *result);
 extern bool gh_add_constant(GhTranslation *translation, GhClass value_class, bool null, uint64 low,
 							uint64 high, GhOperand *result);
 extern bool gh_add_instruction(GhTranslation *translation, GhProgramOp op, GhClass op_class, int width,
@@ -102,6 +103,7 @@ extern bool gh_translate_scales(GhTranslation *translation, const GhOperand *val
 /* ---- translate.c ---- */
 
 extern GhClass gh_class_of_type(Oid type);
+extern bool gh_reads_columns_of(Oid type, int32 typmod);
 extern GhTranslation *gh_translate_begin(TupleDesc desc, Index varno);
 extern bool gh_translate_value(GhTranslation *translation, Expr *expr, GhOperand *result);
 extern bool gh_to_one_scale(GhTranslation *translation, GhOperand *args, int nargs);

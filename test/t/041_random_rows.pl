@@ -86,6 +86,8 @@ sub compare
 	$count->{device_scans}++ if $answer->{shown} =~ /GpuHashScan(?:(?!->).)*\bEngine: cuda/s;
 	$count->{held}++ if $query->{held};
 	$count->{offloaded_held}++ if $query->{held} && $offloaded;
+	$count->{fetched}++ if $query->{fetched};
+	$count->{offloaded_fetched}++ if $query->{fetched} && $offloaded;
 	$count->{outer_joins}++ if $plan =~ /GpuHashJoin(?:(?!->).)*Join Type: (?:Right|Full)$/ms;
 	$count->{outer_rows}++ if GpuHash::RandomOuter::is_read($plan, 'GpuHashRows');
 	if ($answer->{shown} =~ /GpuHashRows/)
@@ -106,18 +108,19 @@ sub run
 	$run->start(%options);
 	$run->{server}->query(GpuHash::RandomRows::prepare() . join '', map { GpuHash::RandomTables::own($_) } 0 .. $run->{jobs} - 1);
 	my $sum = $run->all(sub { return compare($run, @_) });
-	$sum->{$_} //= 0 for qw(compared errors fewer_errors offloaded held offloaded_held joins outer_joins outer_rows parallel rows shown by_device scans device_scans);
+	$sum->{$_} //= 0 for qw(compared errors fewer_errors offloaded held offloaded_held fetched offloaded_fetched joins outer_joins outer_rows parallel rows shown by_device scans device_scans);
 	my $wrong = @{ $sum->{wrong} };
 	note(sprintf '%d right, %d wrong: queries compared with %s, seed %d, %d jobs; %d offloaded, %d of them in parallel, %d of joins; %d errors, %d only without; %d rows in all, %d changes of another session, %.0f s',
 		$sum->{compared} - $wrong, $wrong, $name, $run->{seed}, $run->{jobs}, @$sum{qw(offloaded parallel joins errors fewer_errors rows changes seconds)});
 	note(join ', ', map { "$_ " . ($sum->{offloaded_kinds}{$_} // 0) . " of $sum->{kinds}{$_}" } sort keys %{ $sum->{kinds} });
-	note("of what a device can do: $sum->{offloaded_held} of $sum->{held}; $sum->{by_device} of $sum->{shown} were done by the device to their end; scans of $sum->{device_scans} of $sum->{scans}; of right and full joins, $sum->{outer_rows} of $sum->{outer_joins}") if $name ne 'cpu';
+	note("of what a device can do: $sum->{offloaded_held} of $sum->{held}; with other columns: $sum->{offloaded_fetched} of $sum->{fetched}; $sum->{by_device} of $sum->{shown} were done by the device to their end; scans of $sum->{device_scans} of $sum->{scans}; of right and full joins, $sum->{outer_rows} of $sum->{outer_joins}") if $name ne 'cpu';
 	$run->check($sum);
 	cmp_ok($sum->{errors}, '<', 0.2 * $sum->{compared}, 'most had no error');
 	cmp_ok($sum->{fewer_errors}, '<=', 2 + 0.02 * $sum->{compared}, 'few had none where PostgreSQL has one');
 	return if $name ne 'device';
 	cmp_ok($sum->{outer_joins}, '>', 0.05 * $sum->{compared}, 'some had right or full joins');
 	cmp_ok($sum->{offloaded_held}, '>', 0.25 * $sum->{held}, 'many of what a device can do were offloaded');
+	cmp_ok($sum->{offloaded_fetched}, '>', 0.2 * $sum->{fetched}, 'and of what else it can do but for the types of some columns');
 	cmp_ok($sum->{parallel}, '>', 0.01 * $sum->{compared}, 'some of them in parallel');
 	cmp_ok($sum->{by_device}, '>', 0.25 * $sum->{shown}, 'the device did many of them to their end');
 	cmp_ok($sum->{device_scans}, '>', 0.25 * $sum->{scans}, 'and of those with a GpuHashScan');

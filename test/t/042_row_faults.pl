@@ -11,7 +11,11 @@ use GpuHash::Service;
 if (my $reason = GpuHash::Service::why_not()) { plan skip_all => $reason }
 
 my @CONF = (@GpuHash::FaultRun::CONF, 'gpuhash.shared_memory = 64MB', "gpuhash.device_timeout = '3s'");
-my $TABLES = "$GpuHash::FaultRun::TABLES ALTER TABLE one ADD PRIMARY KEY (k); ALTER TABLE two ADD PRIMARY KEY (k); CREATE TABLE many AS SELECT i % 400 AS k, i AS p FROM generate_series(1, 1000) i; ALTER TABLE many ALTER k SET (n_distinct = -1); ANALYZE many;";
+# what a wide row has, which programs do not hold, is compressed, or lies in another table
+my $WIDE = "jsonb_build_object('k', i, 'list', CASE WHEN i % 5 > 0 THEN jsonb_build_array(i % 3, NULL) END) AS j, CASE WHEN i % 4 > 0 THEN ARRAY[i, NULL] END AS a, " .
+	"CASE i % 70 WHEN 0 THEN (SELECT string_agg(md5((i + n)::text), '') FROM generate_series(1, 150) n) WHEN 1 THEN repeat('b', 3000) ELSE 'b' || i END AS big";
+my $TABLES = "$GpuHash::FaultRun::TABLES CREATE TABLE wt WITH (fillfactor = 30) AS SELECT i AS id, i % 9 AS g, i * 7919 % 1500 - 300 AS k, CASE i % 90 WHEN 0 THEN 'NaN' ELSE i / 7.0 END::numeric(20, 5) AS n, $WIDE FROM generate_series(1, 3000) i; " .
+	"CREATE TABLE w1 AS SELECT i AS k, i % 6 AS g, md5(i::text)::uuid AS u, $WIDE FROM generate_series(1, 900) i; ALTER TABLE w1 ADD later interval DEFAULT '3 days', ADD PRIMARY KEY (k); ANALYZE wt, w1; ALTER TABLE one ADD PRIMARY KEY (k); ALTER TABLE two ADD PRIMARY KEY (k); CREATE TABLE many AS SELECT i % 400 AS k, i AS p FROM generate_series(1, 1000) i; ALTER TABLE many ALTER k SET (n_distinct = -1); ANALYZE many;";
 my $PARALLEL = 'SET max_parallel_workers_per_gather = 2';
 
 # name => SQL, settings
@@ -24,6 +28,15 @@ my %QUERY = (
 	anti => ['SELECT t.id, t.x FROM t WHERE NOT EXISTS (SELECT FROM two WHERE two.k = t.k)'],
 	# several rows of a key, which is not expected
 	many => ['SELECT t.id, t.g, many.p, two.p FROM t JOIN many ON many.k = t.k LEFT JOIN two ON two.k = t.k'],
+	# tuples that are fetched when rows come out: of the outer side, of inner ones, of both, and not of all
+	fetched => ['SELECT wt.id, wt.j, wt.big, two.p FROM wt JOIN two ON two.k = wt.k WHERE wt.g < 4'],
+	fetched_inner => ['SELECT wt.id, w1.u, w1.j, w1.later FROM wt LEFT JOIN w1 ON w1.k = wt.k'],
+	fetched_both => ['SELECT wt.*, one.t, w1.* FROM wt JOIN w1 ON w1.k = wt.k LEFT JOIN one ON one.k = w1.g'],
+	fetched_back => ['SELECT wt.n, wt.id, w1.* FROM wt LEFT JOIN w1 ON w1.k = wt.k WHERE wt.n > 3'],
+	fetched_files => ['SELECT wt.j, wt.id, wt.k, w1.big, w1.a FROM wt LEFT JOIN w1 ON w1.k = wt.k', "SET work_mem = '64kB'"],
+	fetched_rescan => ['SELECT v.x, s.* FROM (VALUES (1), (4)) v(x), LATERAL (SELECT wt.id, wt.a, w1.later FROM wt JOIN w1 ON w1.k = wt.k WHERE wt.g < v.x OFFSET 0) s'],
+	parallel_fetched => ['SELECT wt.id, wt.j, w1.big, w1.u FROM wt LEFT JOIN w1 ON w1.k = wt.k', $PARALLEL],
+	parallel_fetched_back => ['SELECT wt.n, wt.big, w1.j FROM wt JOIN w1 ON w1.k = wt.k WHERE wt.n > 3', $PARALLEL],
 	# rows without columns
 	none => ['SELECT 1 FROM t JOIN two ON two.k = t.k WHERE t.g < 3'],
 	files => ['SELECT t.id, t.i8, t.k, t.g, one.t, one.p FROM t JOIN one ON one.k = t.k', "SET work_mem = '64kB'"],
@@ -36,7 +49,7 @@ my %QUERY = (
 	parallel_star => ['SELECT t.id, one.p, two.p FROM t LEFT JOIN one ON one.k = t.k JOIN two ON two.k = t.k', $PARALLEL],
 );
 
-my $run = GpuHash::FaultRun->new(node => 'GpuHashRows', tables => $TABLES, vacuumed => [qw(t one two)], queries => \%QUERY);
+my $run = GpuHash::FaultRun->new(node => 'GpuHashRows', tables => $TABLES, vacuumed => [qw(t one two wt w1)], queries => \%QUERY);
 my $service;
 
 # ----------------------------------------------------------------- early ends
@@ -52,6 +65,16 @@ sub error_above
 	$run->is_unpinned('in the transaction that goes on');
 	like($service->settle, $GpuHash::Service::CLEAN, 'and all is given back');
 	$session->do('ROLLBACK');
+	return;
+}
+
+# Whether EXPLAIN tells of tuples that are fetched.
+sub fetches
+{
+	my ($name, $whether) = @_;
+	my ($plan) = $run->{session}->do("EXPLAIN (VERBOSE, COSTS OFF) $QUERY{$name}[0]");
+	my $told = $plan =~ /Tuples Fetched From: / ? 1 : 0;
+	is($told, $whether, "$name: whether tuples are fetched") or diag($plan);
 	return;
 }
 
@@ -72,7 +95,7 @@ sub leaks
 {
 	my $session = $run->{session};
 	my $used = 'SELECT sum(used_bytes) FROM pg_backend_memory_contexts';
-	for my $name (qw(join back rescan files parallel))
+	for my $name (qw(join back rescan files parallel fetched_both fetched_rescan parallel_fetched))
 	{
 		$run->set($name);
 		my $times = $name =~ /parallel|rescan/ ? 15 : 40;
@@ -99,6 +122,7 @@ sub with_service
 	{
 		$run->set($name);
 		ok($run->by_device($name), "$name is done by the device") or diag($run->plan_of($name));
+		fetches($name, $name =~ /fetched/ ? 1 : 0);
 	}
 	my $tried = 0;
 	$tried += $run->fail_all_points($_) for sort keys %QUERY;
@@ -109,6 +133,7 @@ sub with_service
 	many_back();
 	$run->left_early('join', 'CLOSE', 'CLOSE c');
 	$run->left_early('back', 'ROLLBACK TO SAVEPOINT', 'ROLLBACK TO s');
+	$run->left_early('fetched_both', 'CLOSE of one whose tuples are fetched', 'CLOSE c');
 	$run->left_early('star', 'an error', 'SELECT 1 / 0', 'ROLLBACK TO s');
 	$run->left_early('files', 'CLOSE of one with files', 'CLOSE c');
 	error_above('join', 'FROM t JOIN one ON one.k = t.k');
@@ -184,7 +209,7 @@ sub limited
 	my ($limit) = @_;
 	# until every process has read it
 	sleep 0.3;
-	for my $name (qw(join back files star parallel parallel_back))
+	for my $name (qw(join back files star parallel parallel_back fetched_both fetched_back parallel_fetched_back))
 	{
 		$run->set($name);
 		$run->is_right($name, "device_memory_limit = $limit: $name");

@@ -6,6 +6,7 @@
 #	GpuHash::RandomRows::prepare()	SQL that makes what some kinds need
 #	GpuHash::RandomRows::query(changing => 1, job => 0)	a query, as a hash:
 #		held				whether it has joins, of what a device can do in the main
+#		fetched				likewise, but for columns of types that programs do not hold
 #		kind, sql, explain		what to run, and the statement in it whose plan is looked at
 #		plain				what PostgreSQL is given in place of sql, where these differ
 #		compare				exact; bag: whatever the order; part: the output has `most` rows, or as many as
@@ -36,6 +37,16 @@ my (@wide, @dimensions, @placed, $merged, $joins, $outer, $may_fail, $aliases);
 my $held;
 my %IS_HELD = map { $_->[0] => $_->[1] ne '' } @COLUMN, ['id', 'i4'], ['late', 'i4'], ['later', 'i4'], ['tz', 'timestamptz'];
 sub allowed { return $held ? grep { $IS_HELD{$_} // 1 } @_ : @_ }
+
+# Whether such a query puts out columns of any type, for which tuples are fetched; and whether it has some of those.
+my ($any_type, $fetched);
+sub any_column
+{
+	my @other = $any_type && !$outer ? grep { !($IS_HELD{$_} // 1) } @_ : ();
+	my $column = one_of(@other && rand() < 0.5 ? @other : $any_type && !$outer ? @_ : allowed(@_));
+	$fetched ||= !($IS_HELD{$column} // 1);
+	return $column;
+}
 
 # ------------------------------------------------------------------ sources
 
@@ -143,7 +154,7 @@ sub output
 {
 	my $kind = rand();
 	my $a = one_of(@wide);
-	return $a . '.' . one_of(allowed(map({ $_->[0] } @COLUMN), qw(id late later))) if $kind < 0.45;
+	return $a . '.' . any_column(map({ $_->[0] } @COLUMN), qw(id late later)) if $kind < 0.45;
 	return column(one_of(sort keys %SAFE)) if $kind < 0.6;
 	return "$a.v || " . column('text') if $held && $kind < 0.7;
 	return one_of(@placed) . '.' . one_of(qw(ctid tableoid::regclass xmin)) if $kind < 0.65 && @placed;
@@ -218,7 +229,7 @@ sub some
 sub distinct
 {
 	my $body = body(@_);
-	my @columns = map { one_of(@wide) . '.' . one_of(allowed(@DISTINCT)) } 1 .. one_of(1, 2, 3);
+	my @columns = map { one_of(@wide) . '.' . any_column(@DISTINCT) } 1 .. one_of(1, 2, 3);
 	return { sql => 'SELECT DISTINCT ' . join(', ', @columns) . " $body", compare => 'bag' } if rand() < 0.6;
 	my @outputs = (@columns, outputs());
 	return { sql => "SELECT DISTINCT ON ($columns[0]) " . join(', ', @outputs) . " $body ORDER BY $columns[0], " . as_text(@outputs), compare => 'exact' };
@@ -406,10 +417,13 @@ sub query
 {
 	my (%options) = @_;
 	$held = rand() < 0.5;
+	$any_type = $held && rand() < 0.5;
+	$fetched = 0;
 	my $kind = one_of(map { ($_) x $KIND{$_} } sort keys %KIND);
 	my $query = $MAKE{$kind}->(%options);
 	$query->{kind} = $kind;
-	$query->{held} = $held && $joins > 0 && !$outer;
+	$query->{held} = $held && $joins > 0 && !$outer && !$fetched;
+	$query->{fetched} = $held && $joins > 0 && !$outer && $fetched;
 	$query->{explain} //= $query->{sql};
 	return $query;
 }
