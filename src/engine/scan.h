@@ -197,16 +197,16 @@ typedef struct GhScanRow
 
 /*
  * A request for rows without a match has no pages.  Rows first_row up to first_row + nrows of the last join's table
- * (GhScanTable.rows) whose key is not marked when the request is done come out of that join: they fill what
- * it fills, and all columns of the page and of the joins before it are NULL.  Instructions in front of the joins
- * are run on these NULLs, for what they set, and filters among them drop nothing; then all goes on as with rows that
- * matched.  Such rows as go back are only counted (nback), and nothing is written to `back`.
+ * (GhScanTable.rows) that have no key, or one that is not marked when the request is done, come out of that
+ * join: they fill what it fills, and all columns of the page and of the joins before it are NULL.  Instructions in front
+ * of the joins are run on these NULLs, for what they set, and filters among them drop nothing; then all goes
+ * on as with rows that matched.  Such rows as go back are only counted (nback): nothing is written to `back`.
  *
- * A key is marked when a row comes to the join and finds it, whether or not the program's rest then drops
- * that row, and also by rows that are handed back in the end: the marks of a scan that handed rows back are of no use, but
- * for those whose visibility alone was not told (hinted), which were handed back before anything was done.
- * So they are when a request fails, but with GH_STOPPED.  All scans that join with the table mark it.
- * Whoever asks sees to it that the other ones have read all their pages; of one scan requests take effect in their order.
+ * A key is marked when a row comes to the join and finds it, whether or not the program's rest then drops that
+ * row, and also by rows that are handed back in the end: the marks of a scan that handed rows back are of no
+ * use, but for those whose visibility alone was not told (hinted), which came to no join.  So it is when a
+ * request fails, but with GH_STOPPED.  All scans that join with the table mark it.  Whoever asks sees to it that the
+ * others have read all their pages; of one scan requests take effect in their order.
  */
 
 /*
