@@ -24,7 +24,6 @@ static void begin_aggregate(CustomScanState *css, EState *estate, int eflags);
 static TupleTableSlot *exec_aggregate(CustomScanState *css);
 static void end_aggregate(CustomScanState *css);
 static void rescan_aggregate(CustomScanState *css);
-static void shutdown_rows(CustomScanState *css);
 
 const CustomScanMethods gh_aggregate_scan_methods = {
 	.CustomName = GH_AGGREGATE_NAME,
@@ -59,7 +58,6 @@ static const CustomExecMethods rows_exec_methods = {
 	.InitializeDSMCustomScan = gh_aggregate_init_dsm,
 	.ReInitializeDSMCustomScan = gh_aggregate_reinit_dsm,
 	.InitializeWorkerCustomScan = gh_aggregate_init_worker,
-	.ShutdownCustomScan = shutdown_rows,
 	.ExplainCustomScan = gh_aggregate_explain,
 };
 
@@ -346,13 +344,6 @@ rescan_aggregate(CustomScanState *css)
 	if (node->child->chgParam == NULL)
 		ExecReScan(node->child);
 	node->phase = GH_AGGREGATE_START;
-}
-
-/* No more rows are asked for, or none until the next FETCH: it may take days, and no page is to stay pinned. */
-static void
-shutdown_rows(CustomScanState *css)
-{
-	gh_fetch_park((GhAggregateNode *) css);
 }
 
 static void

@@ -150,7 +150,7 @@ typedef struct GhFetch
 	int			level;			/* as of GhColumnSource */
 	Relation	relation;		/* NULL: of an inner side that is no scan, and of which no place is known */
 	BlockNumber nblocks;		/* that it had when somebody looked */
-	TupleTableSlot *slot;		/* the tuple that was fetched last; its page is pinned */
+	TupleTableSlot *slot;		/* a copy of the tuple that was fetched last */
 	int			ncolumns;
 	int		   *columns;		/* of the scan tuple */
 	int		   *attnos;			/* of the relation */

@@ -117,6 +117,8 @@ gh_fetch_columns(GhAggregateNode *node, GhFetch *fetch, uint64 place)
 	set_place(fetch, place, &tid);
 	if (!table_tuple_fetch_row_version(fetch->relation, &tid, node->css.ss.ps.state->es_snapshot, fetch->slot))
 		elog(ERROR, "row of a scan has a place where no tuple is visible");
+	/* a cursor may stay here for days, and nodes above still refer to the row then: it is not to hold its page */
+	ExecMaterializeSlot(fetch->slot);
 	slot_getsomeattrs(fetch->slot, fetch->last_attno);
 	for (int i = 0; i < fetch->ncolumns; i++)
 	{
@@ -125,7 +127,7 @@ gh_fetch_columns(GhAggregateNode *node, GhFetch *fetch, uint64 place)
 	}
 }
 
-/* No page stays pinned. */
+/* The tuples are no longer needed. */
 void
 gh_fetch_park(GhAggregateNode *node)
 {

@@ -27,6 +27,8 @@
 #define GH_COLLECTED_ROW_COST 10.0
 /* And what a tuple costs that is fetched for it. */
 #define GH_FETCHED_TUPLE_COST 10.0
+/* Bytes of texts that are long, on average. */
+#define GH_LONG_TEXT 128
 
 /*
  * With gpuhash.force_offload, the cost is as much of the joins'.  So the node stands above all that it can, and
@@ -126,9 +128,24 @@ widest_table(List *columns)
 	return widest;
 }
 
+/*
+ * Whether the column is better taken from the tuple.  Of long texts some are compressed or elsewhere, and the device
+ * would hand their rows back; and with one of them, an inner side.
+ */
+static bool
+is_fetched(PlannerInfo *root, const Var *var)
+{
+	const RelOptInfo *rel;
+
+	if (!gh_reads_columns_of(var->vartype, var->vartypmod))
+		return true;
+	rel = find_base_rel(root, var->varno);
+	return gh_class_of_type(var->vartype) == GH_CLASS_TEXT && rel->attr_widths[var->varattno - rel->min_attr] > GH_LONG_TEXT;
+}
+
 /* False: the columns cannot be returned. */
 static bool
-divide_columns(RelOptInfo *joinrel, RowColumns *result)
+divide_columns(PlannerInfo *root, RelOptInfo *joinrel, RowColumns *result)
 {
 	List	   *columns = joinrel->reltarget->exprs;
 	ListCell   *lc;
@@ -140,7 +157,7 @@ divide_columns(RelOptInfo *joinrel, RowColumns *result)
 	{
 		const Var  *var = lfirst_node(Var, lc);
 
-		if (!gh_reads_columns_of(var->vartype, var->vartypmod))
+		if (is_fetched(root, var))
 			result->fetched = bms_add_member(result->fetched, var->varno);
 	}
 	result->keys = columns_of(columns, 0, result->fetched);
@@ -257,7 +274,7 @@ rows_path(PlannerInfo *root, Path *join)
 	Path	   *scan;
 	int			ninstructions;
 
-	if (!gh_enable_rows || !divide_columns(joinrel, &columns))
+	if (!gh_enable_rows || !divide_columns(root, joinrel, &columns))
 		return NULL;
 	grouping.keys = columns.keys;
 	joins = gh_rows_unwrapped(join);
