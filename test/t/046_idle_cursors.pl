@@ -201,6 +201,27 @@ sub lost
 	return;
 }
 
+# What comes first is there, and the rest is waited for when a FETCH ends: that may be stopped, or fail.
+sub stopped
+{
+	my ($way) = @_;
+	for my $case (['delay', "SET LOCAL statement_timeout = '300ms'", qr/ERROR:  57014/], ['launch', 'SET LOCAL gpuhash.fallback = error', qr/ERROR:  \w+: could not scan on the GPU/])
+	{
+		my ($kind, $set, $error) = @$case;
+		$session->do("BEGIN; DECLARE c NO SCROLL CURSOR FOR SELECT id FROM t4 WHERE k <> 3; SAVEPOINT s; $set");
+		$service->arm('scan', $kind, after => 1, ms => 1500);
+		my ($out, $err) = $session->do('FETCH 1 FROM c');
+		cmp_ok($service->disarm, '>', 0, "$way: $kind after the first request");
+		like($err, $error, "$way: ends the FETCH");
+		$session->do('ROLLBACK TO s');
+		can_freeze("$way: after that", 't4');
+		$session->do('ROLLBACK');
+		like($service->settle, $GpuHash::Service::CLEAN, "$way: and all is given back");
+	}
+	by_device('SELECT id FROM t4 WHERE k <> 3', $way);
+	return;
+}
+
 # Scans that hold their pages at the same time, in one query.
 sub share
 {
@@ -224,12 +245,13 @@ for my $way ('pinned', 'copied')
 	ok($service->wait_ready, "$way: the service is ready");
 	fresh_tables();
 	$session = $server->session;
-	by_device('SELECT id FROM t1 WHERE k <> 3', $way eq 'pinned' ? 'pinned' : 'copied');
+	by_device('SELECT id FROM t1 WHERE k <> 3', $way);
 	many_cursors($way, 'NO SCROLL', 'SELECT id');
 	many_cursors($way, 'SCROLL', 'SELECT id + 0 * row_number() OVER ()');
 	beside_changes($way);
 	ends($way);
 	lost($way);
+	stopped($way);
 	share(5) if $way eq 'pinned';
 	unlike($server->log, qr/PANIC|TRAP|leak|terminated by signal/, "$way: a clean log");
 	$session->close;
