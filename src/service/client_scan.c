@@ -40,6 +40,14 @@ scan_is_lost(const GhServiceScan *scan, GhError *error)
 						gh_service_device_number((int) gh_table_entry_at(scan->table)->device));
 }
 
+/* More was told than there is room for: the buffer is not to be read by such numbers. */
+static GhStatus
+answer_is_wrong(const GhServiceScan *scan, GhError *error)
+{
+	return gh_error_set(error, GH_DEVICE_ERROR, "the worker of GPU %d tells of more than was asked for",
+						gh_service_device_number((int) gh_table_entry_at(scan->table)->device));
+}
+
 /* A slot of this process that no request is in, for one of the scan. */
 static bool
 slot_begin(const GhServiceScan *scan, const void *address, GhServiceOp op, uint32 *number)
@@ -336,6 +344,8 @@ request_end(GhScanRequest *request, GhStatus status)
 		status = slot->status;
 		if (status != GH_OK)
 			request->error = slot->error;
+		else if (request->nback > request->back_room)
+			status = answer_is_wrong((const GhServiceScan *) request->scan, &request->error);
 		add_times((GhServiceScan *) request->scan, slot);
 		gh_slot_reuse(number);
 	}
@@ -440,6 +450,8 @@ service_scan_results(GhScan *handle, GhCursor *cursor, size_t capacity, void *bu
 	*bytes = slot->bytes;
 	if (status != GH_OK)
 		*error = slot->error;
+	else if (*bytes > capacity)
+		status = answer_is_wrong(scan, error);
 	gh_slot_reuse(number);
 	return status;
 }

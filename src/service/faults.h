@@ -36,6 +36,7 @@
 	X(SCAN_RESULTS, "scan_results") \
 	X(SCAN_TABLE, "scan_table") \
 	X(SCAN_STATS, "scan_stats") \
+	X(SCAN_ANSWER, "scan_answer")	/* whatever happens there, too much is told */ \
 	X(ALLOCATION, "allocation") \
 	X(REPLY, "reply")
 

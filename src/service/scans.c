@@ -160,7 +160,7 @@ gh_scans_finish(uint32 number, GhWorkerTable *table, GhStatus status)
 	slot->seen = request->seen;
 	slot->passed = request->passed;
 	memcpy(slot->joined, request->joined, sizeof(slot->joined));
-	slot->nback = request->nback;
+	slot->nback = gh_fault_pass(GH_FAULT_POINT_SCAN_ANSWER) == GH_FAULT_NONE ? request->nback : PG_UINT64_MAX;
 	slot->no_group = request->no_group;
 	gh_executor_count(GH_COUNT_PAGE_BATCHES, request->unmatched ? 0 : 1);
 	gh_executor_count(GH_COUNT_PAGES, request->npages);
@@ -337,7 +337,7 @@ fetch_results(uint32 number, const GhSlot *asked, GhWorkerTable *table)
 		status = gh_worker.engine->scans->results(table->scan, &cursor, asked->count, place, &bytes,
 												  &slot->error);
 	slot->cursor = cursor;
-	slot->bytes = bytes;
+	slot->bytes = gh_fault_pass(GH_FAULT_POINT_SCAN_ANSWER) == GH_FAULT_NONE ? bytes : SIZE_MAX;
 	if (status == GH_OK)
 		gh_executor_count(GH_COUNT_BYTES_FROM, bytes);
 	return status;
