@@ -390,7 +390,7 @@ ask_unmatched(Context *c, Side *side)
 		return true;
 	table->marks_lost |= side->outcome.nback > 0;
 	side->asked = !table->marks_lost;
-	cut = chance(c, 50) ? table->made.rows : 1 + random_below(c, 1000);
+	cut = chance(c, 50) ? table->made.rows : 1 + table->made.rows / 500 + random_below(c, 1000);
 	for (uint64_t row = 0; row < table->made.rows && side->asked; row += cut)
 	{
 		GhScanRequest request = {.unmatched = 1,.first_row = row,.nrows = cut};
