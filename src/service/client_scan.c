@@ -332,6 +332,8 @@ request_end(GhScanRequest *request, GhStatus status)
 {
 	uint32		number = (uint32) request->engine_state[STATE_SLOT];
 	GhSlot	   *slot = gh_slot_at(number);
+	/* rows without a match are only counted */
+	uint64		most = request->unmatched ? request->nrows : request->back_room;
 
 	if (status == GH_OK)
 	{
@@ -344,7 +346,7 @@ request_end(GhScanRequest *request, GhStatus status)
 		status = slot->status;
 		if (status != GH_OK)
 			request->error = slot->error;
-		else if (request->nback > request->back_room)
+		else if (request->nback > most)
 			status = answer_is_wrong((const GhServiceScan *) request->scan, &request->error);
 		add_times((GhServiceScan *) request->scan, slot);
 		gh_slot_reuse(number);

@@ -43,6 +43,9 @@ CREATE TABLE long (id int, k int, x text, n numeric(30, 5), w int8) WITH (fillfa
 INSERT INTO long SELECT i, i % 300, CASE WHEN i % 500 = 7 THEN repeat('long ' || i % 3, 2000) ELSE 'x' || i % 50 END, CASE WHEN i % 900 = 5 THEN 'NaN' ELSE i / 7.0 END, CASE WHEN i = 900 THEN 9223372036854775807 ELSE i END FROM generate_series(1, 3000) i;
 CREATE TABLE long_dim (k int PRIMARY KEY, x text, m numeric(30, 5), w int8);
 INSERT INTO long_dim SELECT i, CASE WHEN i = 450 THEN repeat('long ', 2000) ELSE 'short ' || i % 5 END, CASE WHEN i = 451 THEN 9999999999999999999999999.99999 ELSE i / 3.0 END, CASE WHEN i = 452 THEN 9223372036854775807 ELSE i END FROM generate_series(1, 500) i;
+-- each is too large for a sum of the device's, and they are more than a request has room for in its list
+CREATE TABLE huge AS SELECT i AS k, 9999999999999999999999999.99999::numeric(30, 5) AS m FROM generate_series(400001, 460000) i;
+ALTER TABLE huge ADD PRIMARY KEY (k);
 -- rows of several ages, some dead
 UPDATE f SET v = v + 1 WHERE id % 40 = 0;
 DELETE FROM f WHERE id % 41 = 0;
@@ -114,6 +117,7 @@ my @AGGREGATES = (
 	[outer_text_back => "SELECT long.x, count(*) FROM dim LEFT JOIN long ON long.k = dim.k GROUP BY long.x", by => 'cpu', why => qr/rows that the device handed back must be joined/],
 	[inner_back => 'SELECT long_dim.x, count(*), count(f.id) FROM long_dim LEFT JOIN f ON f.k = long_dim.k GROUP BY long_dim.x', by => 'cpu', why => qr/rows of an inner side were handed back/],
 	[unmatched_back => 'SELECT f.g, count(*), sum(d.w + 1) FROM long_dim d LEFT JOIN f ON f.k = d.k AND f.k < 440 WHERE d.k <> 452 GROUP BY f.g'],
+	[unmatched_huge => 'SELECT w.p, count(*), sum(h.m) FROM wide w RIGHT JOIN huge h ON h.k = w.k GROUP BY w.p', set => 'SET enable_mergejoin = off; SET gpuhash.fallback = error', by => 'cpu', why => qr/rows without a match were handed back/],
 	[overflow => 'SELECT f.g, sum(d.w + 1) FROM long_dim d LEFT JOIN f ON f.k = d.k AND f.k < 440 GROUP BY f.g', by => 'any'],
 	# a row without a match overflows, and is then not added
 	[unmatched_overflow => 'SELECT f.g, count(*), sum(CASE WHEN d.w > 1000 THEN 0 ELSE d.w + 1 END), sum(d.m) FROM long_dim d LEFT JOIN f ON f.k = d.k AND f.k < 440 WHERE d.k <> 450 GROUP BY f.g', by => 'any'],
