@@ -92,4 +92,9 @@ RESET gpuhash.enable_join;
 SET gpuhash.enable_scan = off;
 SELECT q.query, c.same FROM aj_queries q, LATERAL compare_aggregate(q.query) c WHERE c.same <> 'same' ORDER BY q.position;
 RESET gpuhash.enable_scan;
+-- as many columns as a table can have, and those of the join behind them
+DO $$ BEGIN EXECUTE 'CREATE TABLE aj_1600 (id int, a int, ' || (SELECT string_agg('c' || i || ' int', ', ') FROM generate_series(1, 1598) i) || ')'; END $$;
+INSERT INTO aj_1600 (id, a, c1598) SELECT i, i % 30, i FROM generate_series(1, 500) i;
+SELECT c.offloaded, c.result, c.same FROM compare_aggregate('SELECT n, count(*), sum(c1598), max(n + c1598) FROM aj_1600 JOIN aj_a USING (a) GROUP BY n') c;
+DROP TABLE aj_1600;
 DROP TABLE aj_queries, aj, aj_a, aj_b, aj_c, aj_many, aj_wide, aj_none;

@@ -151,6 +151,11 @@ gh_joined_init(GhAggregateNode *node, EState *estate, int eflags)
 		joined->levels[i].first_attno = attno;
 		attno += joined->levels[i].js->nkept[GH_INNER] + 1;
 	}
+	if (attno > GH_COLUMN_MAX)
+	{
+		node->scan = NULL;
+		return;
+	}
 	joined->fills_inner = fills_inner(joined->levels[joined->nlevels - 1].js);
 	joined->sources = palloc(sizeof(GhColumnSource) * Max(node->ncolumns, 1));
 	for (int i = 0; i < node->ncolumns; i++)

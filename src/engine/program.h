@@ -86,7 +86,8 @@ typedef enum GhMissing
 
 #define GH_SCALE_MAX 37			/* 10 to the power of it fits in 127 bits, and ten times it */
 #define GH_FIXED_LENGTH_MAX 64	/* bytes */
-#define GH_ATTRIBUTE_MAX 1600
+#define GH_ATTRIBUTE_MAX 1600	/* of a tuple */
+#define GH_COLUMN_MAX 32767		/* that, and behind a tuple's attributes what joins add to it */
 
 /*
  * Column i of a program fills vector i of the batch.  One at most is GH_LOAD_TID, and all else in it is
@@ -94,7 +95,7 @@ typedef enum GhMissing
  */
 typedef struct GhColumn
 {
-	uint16_t	attribute;		/* number in the tuple, from 1 to GH_ATTRIBUTE_MAX */
+	uint16_t	attribute;		/* number in the row, from 1 to GH_COLUMN_MAX */
 	uint8_t		load;			/* a GhLoad */
 	uint8_t		missing;		/* a GhMissing */
 	uint16_t	scale;			/* GH_LOAD_NUMERIC: decimal digits after the point, else 0 */

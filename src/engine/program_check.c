@@ -170,7 +170,7 @@ check_column(Checked *checked, uint32_t i)
 
 	if (column->load == 0 || column->load >= sizeof(load_classes) ||
 		(tid ? !is_tid(checked->program, i) : column->attribute == 0) ||
-		column->attribute > GH_ATTRIBUTE_MAX ||
+		column->attribute > GH_COLUMN_MAX ||
 		column->missing > GH_MISSING_BACK || column->scale > (numeric ? GH_SCALE_MAX : 0) ||
 		(fixed ? column->length == 0 || column->length > GH_FIXED_LENGTH_MAX : column->length != 0))
 		return gh_error_set(checked->error, GH_INVALID, "column %u of a program is not valid", i);

@@ -182,7 +182,9 @@ check_columns_and_constants(Context *c)
 	/* it is no text */
 	REFUSED(s.columns[4] = tid);
 	REFUSED(s.columns[0].attribute = 0);
-	REFUSED(s.columns[0].attribute = GH_ATTRIBUTE_MAX + 1);
+	ACCEPTED(s.columns[0].attribute = GH_ATTRIBUTE_MAX + 1);
+	ACCEPTED(s.columns[0].attribute = GH_COLUMN_MAX);
+	REFUSED(s.columns[0].attribute = GH_COLUMN_MAX + 1);
 	REFUSED(s.columns[0].missing = GH_MISSING_BACK + 1);
 	REFUSED(s.columns[0].scale = 1);
 	REFUSED(s.columns[0].length = 1);

@@ -27,11 +27,13 @@ INSERT INTO d SELECT i, i * 10, ARRAY['t' || i % 7], i * interval '1 hour' FROM 
 INSERT INTO d SELECT i, i, ARRAY['without a match'] FROM generate_series(100001, 100011) i;
 CREATE TABLE e (k int PRIMARY KEY, b bytea);
 INSERT INTO e SELECT i, decode(md5(i::text), 'hex') FROM generate_series(1, 150) i;
+DO $$ BEGIN EXECUTE 'CREATE TABLE most (k int, j jsonb, ' || (SELECT string_agg('c' || i || ' int', ', ') FROM generate_series(1, 1598) i) || ')'; END $$;
+INSERT INTO most (k, j, c1598) SELECT i, jsonb_build_object('i', i), i FROM generate_series(1, 300) i;
 DO $$ BEGIN EXECUTE 'CREATE TABLE many (id int, k int, ' || (SELECT string_agg('c' || i || ' int DEFAULT ' || i, ', ') FROM generate_series(1, 40) i) || ')'; END $$;
 INSERT INTO many SELECT i, i % 300 FROM generate_series(1, 1000) i;
 CREATE TABLE notes (k int PRIMARY KEY, title varchar(20), note text);
 INSERT INTO notes SELECT i, 'title ' || i, repeat(md5(i::text), CASE WHEN i % 9 = 0 THEN 200 ELSE 10 END) FROM generate_series(1, 200) i;
-VACUUM ANALYZE f, d, e, many, notes;
+VACUUM ANALYZE f, d, e, many, most, notes;
 SQL
 is($made, '', 'the tables are made');
 
@@ -61,6 +63,8 @@ my @QUERIES = (
 	['columns that tuples lack', 'SELECT f.later, f.later_null FROM f JOIN d ON d.k = f.k', 'f'],
 	['many columns', 'SELECT many.*, d.v FROM many JOIN d ON d.k = many.k', 'many'],
 	['many columns, and others', 'SELECT many.*, d.tags FROM many JOIN d ON d.k = many.k', 'many, d'],
+	['as many columns as there can be', 'SELECT most.j, most.c1598, d.* FROM most JOIN d ON d.k = most.k', 'most, d'],
+	['values of such a table', 'SELECT most.c1598, d.v FROM most JOIN d ON d.k = most.k', ''],
 	['not all columns of many', 'SELECT many.id, c1, c40, d.v FROM many JOIN d ON d.k = many.k', ''],
 	['semi and anti joins', 'SELECT f.j, f.id FROM f WHERE EXISTS (SELECT FROM d WHERE d.k = f.k) AND NOT EXISTS (SELECT FROM e WHERE e.k = f.k)', 'f'],
 	['a right join', 'SELECT f.j, f.id, e.b FROM e LEFT JOIN f ON f.k = e.k AND f.id < 100', 'e, f'],
