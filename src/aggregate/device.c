@@ -37,6 +37,8 @@
 /* Bytes of results that are fetched at once, where memory is short. */
 #define GH_PIECE_MIN ((Size) 64 * 1024)
 
+#define GH_OTHER_FAILED_MESSAGE "another process could not join on the device"
+
 void
 gh_device_init(GhAggregateNode *node)
 {
@@ -59,8 +61,6 @@ why_not(const GhAggregateNode *node)
 		return "there are too many keys";
 	if (node->joined != NULL && node->member != NULL && !gh_service_enabled())
 		return "joins in parallel queries need the service";
-	if (node->joined != NULL && node->joined->fills_inner && node->member != NULL)
-		return "right and full joins in parallel queries are done on the host";
 	if (node->joined != NULL && node->joined->nlevels > GH_SCAN_JOINS_MAX)
 		return "there are too many joins";
 	return NULL;
@@ -189,7 +189,8 @@ add_row(void *arg, Buffer buffer, BlockNumber block, OffsetNumber line)
 							"rows that the device handed back must be added in their order");
 		return;
 	}
-	if (node->device->together)
+	/* where it may have left marks, not even this process's part is of any use */
+	if (node->device->together && !node->joined->fills_inner)
 	{
 		keep_row(node->device, block, line);
 		return;
@@ -464,7 +465,7 @@ gh_device_wants(GhAggregateNode *node)
 }
 
 /*
- * Supplies the pages that are left, and asks for inner rows of a right or full join that had no match.  False: the supply has failed.  Together, all pages have been taken
+ * Supplies the pages that are left.  False: the supply has failed.  Together, all pages have been taken
  * then, too, for the others do not come back to those that are left.
  */
 static bool
@@ -482,11 +483,27 @@ supply_pages(GhAggregateNode *node)
 		gh_device_log(node, scan->rs_cblock);
 		done = done && gh_supply_page(&device->supply);
 	}
-	if (!done || !gh_supply_flush(&device->supply))
+	return done && gh_supply_flush(&device->supply);
+}
+
+/*
+ * Of a right or full join, asks for the inner rows that had no match, as one of the participants: all that had one
+ * are marked when everybody has read, if no row was handed back to anyone.  done: so it was here.  False: the
+ * supply has failed, or another one's.
+ */
+static bool
+supply_unmatched(GhAggregateNode *node, bool done)
+{
+	GhDevice   *device = node->device;
+	bool		asks = true;
+
+	if (device->together && !gh_device_all_have_read(node, done, &asks))
+	{
+		if (done)
+			(void) gh_error_set(&device->supply.error, GH_UNSUPPORTED, GH_OTHER_FAILED_MESSAGE);
 		return false;
-	/* all that have a match are marked now, for no row was handed back */
-	return node->joined == NULL || !node->joined->fills_inner ||
-		gh_supply_unmatched(&device->supply, device->inner_rows);
+	}
+	return done && (!asks || gh_supply_unmatched(&device->supply, device->inner_rows));
 }
 
 /*
@@ -509,6 +526,8 @@ gh_device_read(GhAggregateNode *node, GhJoinedInput *input)
 	gh_pages_park(node->pages);
 	if (device->running)
 		gh_supply_close_pages(&device->supply);
+	if (node->joined != NULL && node->joined->fills_inner)
+		done = supply_unmatched(node, done);
 	gh_aggregate_clock(node, &node->counts.source_time, &clock);
 	done = done && merge_results(node);
 	gh_aggregate_clock(node, &node->counts.merge_time, &clock);
@@ -517,7 +536,8 @@ gh_device_read(GhAggregateNode *node, GhJoinedInput *input)
 	if (done && left == GH_JOINED_ROWS)
 	{
 		done = false;
-		(void) gh_error_set(&device->supply.error, GH_UNSUPPORTED,
+		(void) gh_error_set(&device->supply.error, GH_UNSUPPORTED, "%s",
+							node->joined->fills_inner ? GH_OTHER_FAILED_MESSAGE :
 							"tables of joins do not fit in memory, or have several rows with a key");
 	}
 	if (done)

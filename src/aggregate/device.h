@@ -60,7 +60,9 @@ typedef struct GhDeviceShared
 	pg_atomic_uint32 wanted;	/* 1: tables are needed on the host */
 	pg_atomic_uint32 number;	/* of the device, set with the first table */
 	pg_atomic_uint32 was_read;	/* 1: of the outer side, all pages */
+	pg_atomic_uint32 failed;	/* 1: a right or full join is not done on the device after all */
 	pg_atomic_uint32 by_rows;	/* 1: the tables cannot be probed on the host */
+	pg_atomic_uint64 inner_rows;	/* of the last join's table */
 	pg_atomic_uint64 tables[GH_SCAN_JOINS_MAX]; /* GhRef of their scans; 0: none */
 } GhDeviceShared;
 
@@ -101,6 +103,7 @@ extern void gh_device_rewind_table(GhAggregateNode *node, int number, bool for_a
 extern void gh_device_share(GhDeviceShared *shared);
 extern void gh_device_unshare(GhDeviceShared *shared);
 extern GhDeviceTables gh_device_make_tables_together(GhAggregateNode *node, bool able);
+extern bool gh_device_all_have_read(GhAggregateNode *node, bool done, bool *elected);
 extern GhJoinedInput gh_device_meet(GhAggregateNode *node, bool wanted, bool has_read);
 /* ---- parallel.c ---- */
 

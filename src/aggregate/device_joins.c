@@ -274,7 +274,8 @@ fits_on_host(const GhAggregateNode *node, const GhJoinState *js, uint64 rows)
 	const Plan *inner = gh_child(js, GH_INNER)->plan;
 	double		bytes = (double) rows * (js->table_bytes_per_row + sizeof(GhRow) + inner->plan_width);
 
-	return !node->device->together || bytes < (double) js->memory_limit * gh_aggregate_members(node);
+	/* a right or full join is never probed there by this node */
+	return !node->device->together || node->joined->fills_inner || bytes < (double) js->memory_limit * gh_aggregate_members(node);
 }
 
 /* Makes the table, of all that was supplied. */

@@ -13,6 +13,10 @@
  * them after all, all that was read is forgotten, and everyone reads rows of the joins, as without a
  * device.  The joins then partition the outer side while their tables are made, so it is set back before.
  *
+ * Where the last join is a right or full one, participants meet before that, too: when all inner rows that have a
+ * match are marked, one asks for the others.  Its tables are never made on the host: where anything fails for anyone,
+ * everyone reads rows of the joins.
+ *
  * Phases follow one another at a barrier.  A participant waits only while it has returned nothing, and for
  * others that are reading, too: nobody is blocked by a full queue of result rows.  One that comes late
  * does what is left.  One that fails ends the query.
@@ -34,6 +38,7 @@ typedef enum GhDevicePhase
 	PHASE_SUPPLY,				/* all supply pages */
 	PHASE_MAKE,					/* one has the tables made */
 	PHASE_READ,					/* each reads its part of the outer side */
+	/* of a right or full join, one more: one asks for the inner rows that nobody has marked */
 	PHASE_REWIND,				/* if anyone wants tables on the host, one sets the outer side back */
 	PHASE_OPEN,					/* all make the tables */
 	PHASE_END					/* and use them */
@@ -51,6 +56,8 @@ gh_device_share(GhDeviceShared *shared)
 	pg_atomic_init_u32(&shared->number, 0);
 	pg_atomic_init_u32(&shared->was_read, 0);
 	pg_atomic_init_u32(&shared->by_rows, 0);
+	pg_atomic_init_u32(&shared->failed, 0);
+	pg_atomic_init_u64(&shared->inner_rows, 0);
 	for (int i = 0; i < GH_SCAN_JOINS_MAX; i++)
 		pg_atomic_init_u64(&shared->tables[i], 0);
 }
@@ -124,6 +131,7 @@ finish_tables(GhAggregateNode *node, GhDeviceShared *shared)
 			refuse(shared);
 	if (node->device->no_rows)
 		pg_atomic_write_u32(&shared->no_rows, 1);
+	pg_atomic_write_u64(&shared->inner_rows, node->device->inner_rows);
 	/* nobody reads the inner sides now */
 	for (int i = 0; i < node->joined->nlevels; i++)
 		gh_device_rewind_table(node, i, true);
@@ -146,6 +154,7 @@ what_follows(GhAggregateNode *node, GhDeviceShared *shared, bool able)
 	if (is_refused(shared))
 		return GH_DEVICE_NO_TABLES;
 	node->device->no_rows = pg_atomic_read_u32(&shared->no_rows) != 0;
+	node->device->inner_rows = pg_atomic_read_u64(&shared->inner_rows);
 	if (node->device->no_rows || BarrierPhase(&shared->barrier) > PHASE_READ || !able)
 		return GH_DEVICE_NO_INPUT;
 	return has_begun(node) || begin_tables(node, shared) ? GH_DEVICE_TABLES : GH_DEVICE_NO_INPUT;
@@ -209,6 +218,21 @@ rewind_outer(GhAggregateNode *node, bool elected, Barrier *barrier)
 		table_parallelscan_reinitialize(scan->rs_rd, scan->rs_parallel);
 	BarrierArriveAndWait(barrier, WAIT_EVENT_HASH_BUILD_ALLOCATE);
 	table_rescan(scan, NULL);
+}
+
+/*
+ * Of a right or full join: all participants are through with the outer side.  done: this one has had the device do
+ * all of its part.  Returns whether all have; *elected: it is for this one to ask for inner rows without a match.
+ */
+bool
+gh_device_all_have_read(GhAggregateNode *node, bool done, bool *elected)
+{
+	GhDeviceShared *shared = gh_aggregate_device_shared(node);
+
+	if (!done)
+		pg_atomic_write_u32(&shared->failed, 1);
+	*elected = BarrierArriveAndWait(&shared->barrier, WAIT_EVENT_HASH_BUILD_HASH_OUTER);
+	return pg_atomic_read_u32(&shared->failed) == 0;
 }
 
 /*

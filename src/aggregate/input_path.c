@@ -107,14 +107,11 @@ gh_are_columns(List *exprs)
 
 /*
  * Whether inner rows of a right or full join, the last of a chain, may come out of the node: a device is to mark
- * those that have a match.  It is not done in parallel queries, whose participants would have to wait for one
- * another once more.
+ * those that have a match.
  */
 static bool
 may_fill_inner(PlannerInfo *root, Path *path)
 {
-	if (path->parallel_workers > 0)
-		return false;
 	return gh_device_reads(root, path) || (gh_force_offload && gh_engine_setting != GH_ENGINE_CPU);
 }
 

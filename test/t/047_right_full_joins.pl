@@ -17,6 +17,10 @@ if (my $reason = $fault->why_not) { plan skip_all => $reason }
 
 my @CONF = @GpuHash::FaultRun::CONF;
 
+my $PARALLEL = 'SET max_parallel_workers_per_gather = 2';
+# before 16, right and full joins are not parallel
+my ($major) = `'@{[ GpuHash::Server::bindir() ]}/postgres' --version` =~ / (\d+)/;
+
 # Pages of few rows, so that there are several requests.
 my $TABLES = <<'SQL';
 CREATE TABLE f (id int, k int, k2 int2, k8 int8, g int, v int8, n numeric(12, 2), r float8, x text) WITH (fillfactor = 20);
@@ -56,7 +60,7 @@ ANALYZE;
 SQL
 
 # Queries: name, SQL, then options:
-#	by		engine that does it to its end: cuda if not given; any: it does not matter
+#	by		engine that does it to its end: cuda if not given; workers: cuda where workers may use it; any: it does not matter
 #	set		SQL that is run before
 #	join	type of the last join: Right if not given
 #	why		what EXPLAIN tells where it is not done by the device
@@ -126,7 +130,19 @@ my @AGGREGATES = (
 	[rescan => 'SELECT a.p, s.* FROM many a, (SELECT f.g, count(*) AS c, sum(dim.p) FROM dim FULL JOIN f ON f.k = dim.k GROUP BY f.g OFFSET 0) s WHERE a.p < 8 AND s.c > a.p', set => 'SET enable_hashjoin = off; SET enable_mergejoin = off', by => 'any', join => 'Full'],
 	[files => 'SELECT f.id, dim.k, dim.x, count(*), sum(f.v) FROM dim FULL JOIN f ON f.k = dim.k GROUP BY 1, 2, 3', set => "SET work_mem = '64kB'; SET hash_mem_multiplier = 1", by => 'any', join => 'Full'],
 	[awaited => 'SELECT f.g, count(*), sum(dim.p) FROM dim LEFT JOIN f ON f.k = dim.k AND f.v > (SELECT avg(p) FROM many) GROUP BY f.g', by => 'any'],
-	[parallel => 'SELECT f.g, count(*), sum(f.v), sum(dim.p) FROM dim FULL JOIN f ON f.k = dim.k GROUP BY f.g', set => 'SET max_parallel_workers_per_gather = 2', by => 'any', join => 'Full'],
+	[parallel_right => 'SELECT f.g, count(*), count(f.id), sum(f.v), sum(dim.p) FROM dim LEFT JOIN f ON f.k = dim.k GROUP BY f.g', set => $PARALLEL, by => 'workers'],
+	[parallel_full => 'SELECT f.g, count(*), sum(f.v), sum(dim.p) FROM dim FULL JOIN f ON f.k = dim.k GROUP BY f.g', set => $PARALLEL, by => 'workers', join => 'Full'],
+	[parallel_count => 'SELECT count(*), count(f.id) FROM dim FULL JOIN f ON f.k = dim.k', set => $PARALLEL, by => 'workers', join => 'Full'],
+	[parallel_many => 'SELECT many.x, count(*), sum(f.v), sum(many.p) FROM many FULL JOIN f ON f.k = many.k GROUP BY many.x', set => $PARALLEL, by => 'workers', join => 'Full'],
+	[parallel_below => 'SELECT f.g, count(*), sum(w.p), sum(dim.p) FROM (f LEFT JOIN wide_key w ON w.k = f.k) FULL JOIN dim ON f.k = dim.k GROUP BY f.g', set => $PARALLEL, by => 'workers', join => 'Full'],
+	[parallel_workers => 'SELECT f.g, count(*), sum(dim.p) FROM dim LEFT JOIN f ON f.k = dim.k GROUP BY f.g', set => "$PARALLEL; SET parallel_leader_participation = off", by => 'workers'],
+	[parallel_wide => 'SELECT wide.p, count(*), count(f.id), sum(wide.k) FROM f RIGHT JOIN wide ON wide.k = f.id GROUP BY wide.p', set => "$PARALLEL; SET enable_mergejoin = off", by => 'any'],
+	[parallel_empty => 'SELECT f.g, count(*), sum(d.p) FROM f FULL JOIN empty_dim d ON d.k = f.k GROUP BY f.g', set => $PARALLEL, by => 'any', join => 'Full'],
+	[parallel_empty_outer => 'SELECT e.g, count(*), sum(dim.p) FROM dim LEFT JOIN empty e ON e.k = dim.k GROUP BY e.g', set => $PARALLEL, by => 'any'],
+	[parallel_null_keys => 'SELECT f.g, count(*), sum(nullable.p) FROM nullable FULL JOIN f ON f.k = nullable.k GROUP BY f.g', set => $PARALLEL, by => 'any', join => 'Full'],
+	[parallel_back => 'SELECT dim.b, count(*), sum(long.n), sum(dim.p) FROM dim LEFT JOIN long ON long.k = dim.k GROUP BY dim.b', set => $PARALLEL, by => 'any'],
+	[parallel_files => 'SELECT f.id, dim.k, dim.x, count(*), sum(f.v) FROM dim FULL JOIN f ON f.k = dim.k GROUP BY 1, 2, 3', set => "$PARALLEL; SET work_mem = '64kB'; SET hash_mem_multiplier = 1", by => 'any', join => 'Full'],
+	[parallel_lateral => 'SELECT v.x, s.* FROM (VALUES (1), (2), (5)) v(x), LATERAL (SELECT f.g, count(*), sum(dim.p) FROM dim LEFT JOIN f ON f.k = dim.k AND f.g < v.x GROUP BY f.g OFFSET 0) s', set => $PARALLEL, by => 'any'],
 	[error => 'SELECT sum(1 / (dim.p - 6000)) FROM dim LEFT JOIN f ON f.k = dim.k', by => 'any'],
 );
 
@@ -144,7 +160,9 @@ my @ROWS = (
 	[rows_ordered => 'SELECT f.id, dim.x, dim.k FROM dim LEFT JOIN f ON f.k = dim.k ORDER BY dim.k DESC, f.id LIMIT 2000'],
 	[rows_empty => 'SELECT e.id, dim.p FROM dim LEFT JOIN empty e ON e.k = dim.k', by => 'any'],
 	[rows_rescan => 'SELECT v.x, s.* FROM (VALUES (1), (4)) v(x), LATERAL (SELECT f.id, dim.p FROM dim LEFT JOIN f ON f.k = dim.k AND f.g < v.x OFFSET 0) s', by => 'any'],
-	[rows_parallel => 'SELECT f.id, f.v, dim.p, dim.k FROM dim FULL JOIN f ON f.k = dim.k', set => 'SET max_parallel_workers_per_gather = 2', by => 'any', join => 'Full'],
+	[rows_parallel => 'SELECT f.id, f.v, dim.p, dim.k FROM dim FULL JOIN f ON f.k = dim.k', set => $PARALLEL, by => 'workers', join => 'Full'],
+	[rows_parallel_right => 'SELECT f.id, dim.x, dim.k FROM dim LEFT JOIN f ON f.k = dim.k', set => $PARALLEL, by => 'workers'],
+	[rows_parallel_back => 'SELECT long.id, long.n, dim.p FROM dim LEFT JOIN long ON long.k = dim.k', set => $PARALLEL, by => 'any'],
 );
 
 # From 18 on there are decimals.
@@ -160,6 +178,7 @@ sub check_query
 	my ($session, $with, $node, $name, $sql, %options) = @_;
 	my $by = $options{by} // 'cuda';
 	my $join = $options{join} // 'Right';
+	$by = $with eq 'service' && $major >= 16 ? 'cuda' : 'any' if $by eq 'workers';
 	my $set = 'RESET ALL; SET client_min_messages = warning; ' . ($options{set} // 'SELECT');
 	my ($want, $want_err) = $session->do("$set; SET gpuhash.enabled = off; $sql");
 	my ($got, $err) = $session->do("$set; $sql");
@@ -175,6 +194,7 @@ sub check_query
 	is(sorted($on_host), sorted($want), "$with: $name, by the same plan without a device");
 	is(rows_below($plan), rows_below($host), "$with: nodes of $name return as many rows") if $options{nodes} // $name !~ /parallel|limit/;
 	return if $by eq 'any';
+	like($plan, qr/Workers Launched: [12].*Parallel Custom Scan \(GpuHashJoin\)/s, "$with: $name is parallel") if $name =~ /parallel/;
 	like($plan, qr/$node.*Join Type: $join\b/s, "$with: $name is a join for $node") or diag($plan);
 	like($plan, $by eq 'cuda' ? qr/\A(?:(?!Fallback Reason).)*$node(?:(?!->).)*Engine: cuda(?:(?!->).)*Unmatched Inner Rows: \d+(?:(?!Fallback Reason).)*\z/s : qr/$node.*Fallback Reason: $options{why}/s, "$with: $name is done by $by") or diag($plan);
 	return;
@@ -197,8 +217,8 @@ sub check_queries
 # ------------------------------------------------------------- a device that fails
 
 # Of these, every request fails in turn.
-my @FAILING = qw(right full_texts many_full below_left outer_back_full nothing_passes rescan);
-my @FAILING_ROWS = qw(rows_full rows_back rows_rescan);
+my @FAILING = (qw(right full_texts many_full below_left outer_back_full nothing_passes rescan), $major >= 16 ? qw(parallel_full parallel_right parallel_back) : ());
+my @FAILING_ROWS = (qw(rows_full rows_back rows_rescan), $major >= 16 ? qw(rows_parallel rows_parallel_back) : ());
 
 sub failing { return map { $_ => $RUN{$_} } @_ }
 
@@ -210,7 +230,7 @@ sub alone
 	my $run = GpuHash::FaultRun->new(node => 'GpuHashAggregate', tables => 'SELECT 1', vacuumed => [qw(f dim)], queries => { failing(@FAILING) });
 	$run->begin($server, fault => $fault);
 	my $tried = 0;
-	$tried += $run->fail_all_requests($_) for grep { !/back/ } @FAILING;
+	$tried += $run->fail_all_requests($_) for grep { !/back|parallel/ } @FAILING;
 	note("$tried failures");
 	cmp_ok($tried, '>', 30, 'enough requests failed');
 	$run->end;
@@ -266,6 +286,12 @@ sub faults
 	like($service->settle, $GpuHash::Service::CLEAN, 'and nothing is taken');
 	$run->interrupt($name, 'scan', $_) for qw(pg_cancel_backend timeout);
 	$run->end_worker($name, 'scan', $_, $last) for qw(sticky term);
+	if (my ($parallel) = grep { /parallel/ } @names)
+	{
+		$run->interrupt($parallel, 'scan', $_) for qw(pg_cancel_backend timeout pg_terminate_backend);
+		$run->end_worker($parallel, 'scan', 'hang', 3);
+		$run->end_worker($parallel, 'scan', 'sticky', 5);
+	}
 	$run->end;
 	return;
 }
