@@ -444,16 +444,20 @@ let_go(GhRowScan *node)
 
 /*
  * After a row, or none, it is not known when the next one will be asked for: a cursor may be left where it is for
- * days.
+ * days.  At most the page of that row is pinned then.
  */
 void
 gh_rowscan_device_park(GhRowScan *node)
 {
-	TupleTableSlot *slot = node->css.ss.ss_ScanTupleSlot;
+	ScanState  *ss = &node->css.ss;
+	bool		is_top = ss->ps.plan == ss->ps.state->es_plannedstmt->planTree;
 
-	/* the row that came out last is the cursor's current one */
-	if (!TTS_EMPTY(slot) && (node->device->running || node->device->nkept > 0))
-		ExecMaterializeSlot(slot);
+	/*
+	 * The row that came out last is the cursor's current one.  Nodes above may go on with it, and what they have
+	 * of it are addresses in the page, which the slot then keeps pinned.
+	 */
+	if (is_top && !TTS_EMPTY(ss->ss_ScanTupleSlot) && (node->device->running || node->device->nkept > 0))
+		ExecMaterializeSlot(ss->ss_ScanTupleSlot);
 	let_go(node);
 }
 

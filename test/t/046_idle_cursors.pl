@@ -125,6 +125,29 @@ sub beside_changes
 	return;
 }
 
+# A node above goes on with the row that it has: the tuple must not move in its page, as VACUUM moves those that stay.
+sub held_above
+{
+	my ($way) = @_;
+	my ($other, $older) = map { $server->session } 1, 2;
+	my $query = "SELECT a.x, v.i FROM t5 a CROSS JOIN LATERAL (SELECT i FROM generate_series(1, 3) i WHERE i > 0 AND a.x <> 'none' OFFSET 0) v WHERE a.k <> 3";
+	$other->do("SET gpuhash.enabled = off; TRUNCATE t5; INSERT INTO t5 SELECT i, i % 10, 'x' || i FROM generate_series(1, $ROWS) i");
+	$older->do('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM t5');
+	$other->do('DELETE FROM t5 WHERE id % 3 = 1');
+	$session->do('BEGIN ISOLATION LEVEL REPEATABLE READ');
+	my $want = native($query);
+	my ($plan) = $session->do("EXPLAIN (COSTS OFF) $query");
+	like($plan, qr/Nested Loop\n  ->  Custom Scan \(GpuHashScan\)/, "$way: a node above has rows of the scan");
+	my ($first) = $session->do("DECLARE c NO SCROLL CURSOR FOR $query; FETCH 1 FROM c");
+	$older->do('COMMIT');
+	$other->do('VACUUM t5');
+	my ($second) = $session->do('FETCH 2 FROM c');
+	my ($then) = $session->do('FETCH ALL FROM c; COMMIT');
+	is_same("$first\n$second\n$then", $want, "$way: it goes on with its row");
+	$_->close for $other, $older;
+	return;
+}
+
 # What else may become of a cursor with rows that were kept.
 sub ends
 {
@@ -249,6 +272,7 @@ for my $way ('pinned', 'copied')
 	many_cursors($way, 'NO SCROLL', 'SELECT id');
 	many_cursors($way, 'SCROLL', 'SELECT id + 0 * row_number() OVER ()');
 	beside_changes($way);
+	held_above($way);
 	ends($way);
 	lost($way);
 	stopped($way);
