@@ -94,7 +94,9 @@ sub compare
 	my ($error, $want_error) = @$answer{qw(error want_error)};
 	my $fewer_errors = $want_error ne '' && $error eq '' && $answer->{plan} =~ /GpuHashScan/;
 	my $same = $error eq '' && $want_error eq '' ? same(@$answer{qw(got want)}, $query->{in_order}) : $error ne '' && $want_error ne '';
-	push @{ $count->{wrong} }, $answer->{printed} if !$same && !$fewer_errors;
+	my $slow = GpuHash::RandomRun::too_slow($answer);
+	push @{ $count->{wrong} }, $answer->{printed} if !$same && !$fewer_errors && !$slow;
+	$count->{slow} += $slow;
 	# mistakes of this test's, not differences: all but data exceptions, and integers from NaN
 	push @{ $count->{invalid} }, $answer->{printed} if $want_error ne '' && GpuHash::RandomRun::sqlstate($want_error) !~ /^22|^0A/;
 	$count->{compared}++;

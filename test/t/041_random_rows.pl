@@ -69,7 +69,9 @@ sub compare
 	my $answer = GpuHash::RandomRun::both_ways($session, %$query, settings => $settings, forced => "SET max_parallel_workers_per_gather = $workers", shown => $shown);
 	my ($got, $error, $want, $want_error, $plan) = @$answer{qw(got error want want_error plan)};
 	my $right = $error ne '' ? $want_error ne '' : $want_error ne '' || same($query, $got, $want);
-	push @{ $count->{wrong} }, "-- $query->{kind}\n$answer->{printed}" if !$right;
+	my $slow = GpuHash::RandomRun::too_slow($answer);
+	push @{ $count->{wrong} }, "-- $query->{kind}\n$answer->{printed}" if !$right && !$slow;
+	$count->{slow} += $slow;
 	# mistakes of this test's, not differences: all but data exceptions
 	push @{ $count->{invalid} }, "-- $query->{kind}\n$answer->{printed}-- $want_error" if $want_error ne '' && ($query->{kind} ne 'scan' || GpuHash::RandomRun::sqlstate($want_error) !~ /^22|^0A/);
 	my $offloaded = $plan =~ /GpuHashRows/;

@@ -12,7 +12,7 @@
 #	$run->{server}, {service}, {seed}, {schema}
 #
 # $compare->($session, $count, $changing, $job) runs one query and adds to the job's counts;
-# both_ways(), shown() and check() help it.  During the second half of the queries another session changes
+# both_ways(), shown(), too_slow() and check() help it; it counts {slow}, of which check() allows next to none.  During the second half of the queries another session changes
 # some of the tables ($changing).  A session that fails counts as wrong, and another one is begun.
 package GpuHash::RandomRun;
 
@@ -68,6 +68,9 @@ sub sqlstate { my ($message) = @_; return $message =~ /ERROR:\s+(\w{5}):/ ? $1 :
 
 # Whether to run a query once more under EXPLAIN ANALYZE: of very many, fewer will do.
 sub shown { my ($self) = @_; return rand() < ($self->{queries} > 5000 ? 0.1 : 0.3) }
+
+# Whether a plan that was forced took longer than the minute that it has: one that nobody would take, as a nested loop over scans.
+sub too_slow { my ($answer) = @_; return $answer->{want_error} eq '' && sqlstate($answer->{error}) eq '57014' }
 
 # The first lines that differ.
 sub differences
@@ -194,6 +197,7 @@ sub check
 	is(join("\n", @{ $sum->{wrong} }), '', "no difference (seed $self->{seed})");
 	is(join("\n", @{ $sum->{invalid} }), '', 'PostgreSQL has an answer to all');
 	cmp_ok($sum->{changes}, '>', 0, 'tables were changed');
+	cmp_ok($sum->{slow} // 0, '<=', 1 + 0.0005 * $sum->{compared}, 'next to no forced plan took longer than a minute');
 	like($self->{service}->settle, $GpuHash::Service::CLEAN, 'all was given back') if $self->{service};
 	unlike($self->{server}->log, qr/PANIC|TRAP|terminated by signal|leak/, 'a clean log');
 	return;
