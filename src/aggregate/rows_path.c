@@ -247,17 +247,35 @@ make_rows_path(PlannerInfo *root, RelOptInfo *joinrel, Path *joins, const RowCol
 	return &cpath->path;
 }
 
-/*
- * Whether a join with this outer side may be worth a path though it costs more than others: a device may do
- * it, and those below.
- */
-bool
-gh_rows_may_win(Path *outer)
+/* Whether a device is expected to read the table that these joins are over. */
+static bool
+device_may_read(Path *outer)
 {
+	if (!gh_enable_rows)
+		return false;
 	while (gh_is_join_path(outer) || gh_rows_joins(outer) != NULL)
 		outer = linitial(((CustomPath *) outer)->custom_paths);
-	return gh_enable_rows && outer->param_info == NULL && IS_SIMPLE_REL(outer->parent) &&
+	return outer->param_info == NULL && IS_SIMPLE_REL(outer->parent) &&
 		outer->parent->rtekind == RTE_RELATION && gh_device_is_expected(outer->parent->tuples);
+}
+
+/*
+ * Whether a join of these may be worth a path though it costs more than others: a device may do it, and those
+ * below.  A large query asks for thousands of joins, so what its rows are sure to cost is looked at here, before
+ * there is a path.
+ */
+bool
+gh_rows_may_win(RelOptInfo *joinrel, Path *outer, Path *inner)
+{
+	Cost		startup;
+
+	if (!device_may_read(outer))
+		return false;
+	/* forced, it costs what the joins do; of a parallel plan each process has a part of the rows */
+	if (gh_force_offload || (joinrel->consider_parallel && outer->parent->partial_pathlist != NIL))
+		return true;
+	startup = gh_setup_cost + gh_device_start_cost + GH_COLLECTED_ROW_COST * cpu_tuple_cost * joinrel->rows;
+	return gh_path_may_win(joinrel, outer, inner, startup, startup + cpu_tuple_cost * joinrel->rows, NULL);
 }
 
 /*
@@ -268,21 +286,27 @@ static Path *
 rows_path(PlannerInfo *root, Path *join)
 {
 	RelOptInfo *joinrel = join->parent;
+	List	   *sides = ((CustomPath *) join)->custom_paths;
 	GhGrouping	grouping = {0};
 	RowColumns	columns;
 	Path	   *joins;
 	Path	   *scan;
+	Path	   *rows;
 	int			ninstructions;
 
-	if (!gh_enable_rows || !divide_columns(root, joinrel, &columns))
+	if (!gh_rows_may_win(joinrel, linitial(sides), lsecond(sides)) || !divide_columns(root, joinrel, &columns))
 		return NULL;
 	grouping.keys = columns.keys;
 	joins = gh_rows_unwrapped(join);
 	scan = gh_scan_below_joins(root, joins);
-	if (scan == NULL || !gh_device_reads(root, joins) ||
-		!gh_joins_translate(root, &grouping, scan, grouping.keys, &ninstructions))
+	if (scan == NULL || !gh_device_reads(root, joins))
 		return NULL;
-	return make_rows_path(root, joinrel, gh_joins_with_target(root, joins, joinrel->reltarget->exprs), &columns);
+	rows = make_rows_path(root, joinrel, gh_joins_with_target(root, joins, joinrel->reltarget->exprs), &columns);
+	/* most cost more than others; this is looked at before the expressions are, which takes longer */
+	if (joins->parallel_workers == 0 &&
+		!gh_path_may_win(joinrel, linitial(sides), lsecond(sides), rows->startup_cost, rows->total_cost, NULL))
+		return NULL;
+	return gh_joins_translate(root, &grouping, scan, grouping.keys, &ninstructions) ? rows : NULL;
 }
 
 /* Adds the path of a join, where that may win by itself, and one of its rows. */

@@ -9,7 +9,7 @@
 
 #include "nodes/pathnodes.h"
 
-extern bool gh_rows_may_win(Path *outer);
+extern bool gh_rows_may_win(RelOptInfo *joinrel, Path *outer, Path *inner);
 extern void gh_rows_add_paths(PlannerInfo *root, Path *join, bool itself,
 							  void (*add) (RelOptInfo *, Path *));
 extern Path *gh_rows_joins(Path *path);

@@ -393,7 +393,7 @@ add_join_path(const JoinInputs *inputs, Path *any_outer, Path *any_inner)
 	cost_join(inputs, &choice);
 	/* most of a large query's joins have cheaper paths */
 	may_win = gh_path_may_win(joinrel, outer, inner, choice.startup_cost, choice.total_cost, required_outer);
-	if (!may_win && !gh_rows_may_win(outer))
+	if (!may_win && !gh_rows_may_win(joinrel, outer, inner))
 		return;
 	param_info = gh_join_param_info(param_info, outer, inner, choice.clauses);
 	gh_rows_add_paths(inputs->root, (Path *) make_join_path(inputs, &choice, param_info), may_win, add_path);
@@ -595,12 +595,12 @@ may_win(const JoinInputs *inputs, JoinType jointype)
 	if (gh_force_offload || has_parameters_from_outside(inputs->outerrel, inputs->innerrel) ||
 		has_parameters_from_outside(inputs->innerrel, inputs->outerrel))
 		return true;
-	if (jointype == JOIN_INNER && !gh_rows_may_win(outer) &&
+	if (jointype == JOIN_INNER && !gh_rows_may_win(joinrel, outer, inner) &&
 		(inner->rows > outer->rows ||
 		 (inner->rows == outer->rows && inner->pathtarget->width > outer->pathtarget->width)))
 		return false;
 	/* or others than of these two */
-	if (joinrel->consider_startup || gh_rows_may_win(outer) ||
+	if (joinrel->consider_startup || gh_rows_may_win(joinrel, outer, inner) ||
 		(joinrel->consider_parallel && inputs->outerrel->partial_pathlist != NIL))
 		return true;
 	startup = outer->startup_cost + inner->total_cost;
