@@ -128,6 +128,7 @@ sub run
 	cmp_ok($sum->{device_scans}, '>', 0.25 * $sum->{scans}, 'and of those with a GpuHashScan');
 	# of a kind whose queries are few it may be none by chance
 	cmp_ok(scalar(grep { $_ > 0 } values %{ $sum->{offloaded_kinds} }), '>=', 8, 'of many kinds') if $sum->{compared} >= 300;
+	cmp_ok($sum->{outer_rows}, '>', 0, 'and some of right and full joins') if $sum->{compared} >= 300;
 	return;
 }
 

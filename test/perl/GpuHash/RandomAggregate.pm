@@ -7,7 +7,7 @@
 #		explain		the statement in it that aggregates
 #		in_order	whether floats are the same, too: see below
 #		changing	(an option, too) whether it reads tables that change
-#		outer		(an option) how often it is made so that its last join is a right or full one
+#		outer		whether it was made so that its last join is a right or full one; as an option, how often it is
 #	GpuHash::RandomAggregate::scan(%options)	a query for rows of one table, likewise; its rows are text
 #		parallel	(an option) it may not depend on the order of rows
 #
@@ -180,8 +180,8 @@ sub where
 {
 	my ($member) = @_;
 	my @where;
-	push @where, GpuHash::RandomOuter::keeps_nulls(column('int'), column('bool'), column('text')) if $outer && rand() < 0.5;
-	push @where, any_condition() if rand() < ($outer ? 0.15 : 0.5);
+	push @where, GpuHash::RandomOuter::keeps_nulls(column('int'), column('bool'), column('text')) if $outer && rand() < 0.3;
+	push @where, any_condition() if rand() < ($outer ? 0.1 : 0.5);
 	push @where, 'a.k4 ' . one_of('<', '>', '<>') . ' $1' if $parameter;
 	push @where, $member if defined $member;
 	return @where ? 'WHERE ' . join(' AND ', @where) : '';
@@ -224,9 +224,9 @@ sub query
 	}
 	else { ($sql, $exact, $floats) = select_sql($from, $where) }
 	my $text = 'SELECT ROW(' . join(', ', map { "c$_" } 0 .. $exact - 1) . ')::text, ROW(' . join(', ', map { "r$_" } 0 .. $floats - 1) . ")::text FROM ($sql) s ORDER BY 1, 2";
-	return { sql => $text, explain => $text, in_order => $in_order } if !$parameter;
+	return { sql => $text, explain => $text, in_order => $in_order, outer => $outer } if !$parameter;
 	(my $explain = $text) =~ s/\$1/5/g;
-	return { sql => "PREPARE q(int) AS $text; EXECUTE q(5); EXECUTE q(0); EXECUTE q(NULL); DEALLOCATE q", explain => $explain, in_order => $in_order };
+	return { sql => "PREPARE q(int) AS $text; EXECUTE q(5); EXECUTE q(0); EXECUTE q(NULL); DEALLOCATE q", explain => $explain, in_order => $in_order, outer => $outer };
 }
 
 # Steps of a cursor over a query, there and back.

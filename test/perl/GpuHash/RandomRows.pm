@@ -123,7 +123,7 @@ sub outer_source
 	@placed = @{ $source->{placed} };
 	$merged = $source->{merged};
 	$joins = 1;
-	return ($source->{from}, rand() < 0.5 ? GpuHash::RandomOuter::keeps_nulls(column('int'), column('bool'), column('text')) : ());
+	return ($source->{from}, rand() < 0.3 ? GpuHash::RandomOuter::keeps_nulls(column('int'), column('bool'), column('text')) : ());
 }
 
 # -------------------------------------------------------------- expressions
@@ -192,7 +192,7 @@ sub body
 	push @{ $by_type{ $_->[1] } }, "a.$_->[0]" for grep { $_->[1] ne '' } @COLUMN;
 	push @{ $by_type{i4} }, 'a.late', 'a.later';
 	%GpuHash::RandomExpression::column = %by_type;
-	push @where, any_condition() for 1 .. ($outer ? rand() < 0.2 : one_of(0, 1, 1, 2));
+	push @where, any_condition() for 1 .. ($outer ? rand() < 0.1 : one_of(0, 1, 1, 2));
 	push @where, @{ $options{where} } if $options{where};
 	my $text = "FROM $from" . (@where ? ' WHERE ' . join(' AND ', @where) : '');
 	return $text;
