@@ -14,7 +14,7 @@
 #	REPS		counted runs of each query (default: 5), after one that is not
 #	WORKERS		parallel workers a query may have (default: 0)
 #	WORK_MEM	default: 256MB
-#	GROUPS_RUN	of queries (default: big star selective)
+#	GROUPS_RUN	of queries (default: big star scan selective)
 #	SLOWER		ratio above which a query is named as slower (default: 1.05)
 #	EXTRA		settings of the runs with gpuhash, as SQL
 #	TAG			name of this run in the results (default: gpuhash)
@@ -26,7 +26,7 @@ if [ $# -lt 2 ]; then
 fi
 tree=$1 port=$2 out=${3:-.}
 here=$(cd "$(dirname "$0")" && pwd -P)
-groups=${GROUPS_RUN:-big star selective} tag=${TAG:-gpuhash}
+groups=${GROUPS_RUN:-big star scan selective} tag=${TAG:-gpuhash}
 mkdir -p "$out"
 tsv=$out/suite.tsv
 printf 'tag\tgroup\tquery\tworkers\trep\tms\toffloaded\tanswer\n' >"$tsv"
@@ -64,7 +64,7 @@ for ((rep = 0; rep <= ${REPS:-5}; rep++)); do
 			}
 			$1 == "@" { group = $2; name = $3; plan = 1; taken = 0; answer = ""; next }
 			$1 == "@@" { plan = 0; next }
-			plan { taken += /GpuHash(Join|Aggregate)/; next }
+			plan { taken += /GpuHash(Join|Aggregate|Rows|Scan)/; next }
 			/^Time: / { if (rep > 0) print tag, group, name, workers, rep, $2, taken, digest(answer); next }
 			{ answer = answer $0 ";" }' >>"$tsv"
 	done

@@ -41,6 +41,41 @@ SELECT st_region, count(*), sum(f_amount) FROM fact JOIN dim_store ON f_store = 
 -- star large_dimension
 SELECT vi_channel, count(*), sum(f_amount) FROM fact JOIN dim_visit ON f_visit = vi_key GROUP BY 1 ORDER BY 1;
 
+-- scan total
+SELECT count(*), sum(l_quantity), avg(l_price) FROM lineitem;
+-- scan filtered_total
+SELECT count(*), sum(l_price * l_discount) FROM lineitem WHERE l_shipped >= '1994-01-01' AND l_shipped < '1995-01-01' AND l_discount BETWEEN 0.05 AND 0.07 AND l_quantity < 24;
+-- scan price_summary
+SELECT l_returned, l_mode, count(*), sum(l_quantity), sum(l_price * (1 - l_discount)), avg(l_discount) FROM lineitem WHERE l_shipped <= '1998-06-01' GROUP BY 1, 2 ORDER BY 1, 2;
+-- scan many_groups
+SELECT count(*), max(n), max(q) FROM (SELECT l_part, count(*) AS n, sum(l_quantity) AS q FROM lineitem GROUP BY l_part) p;
+-- scan deviations
+SELECT l_returned, stddev(l_price), variance(l_quantity) FROM lineitem GROUP BY 1 ORDER BY 1;
+-- scan texts
+SELECT count(*) FROM lineitem WHERE l_mode = 'MAIL' AND l_returned <> 'A';
+-- scan pattern
+SELECT count(*), min(p_key) FROM part WHERE p_name LIKE '%green%';
+-- scan few_rows
+SELECT l_order, l_line, l_price FROM lineitem WHERE l_price < 20 ORDER BY l_price, l_order, l_line LIMIT 20;
+-- scan half_rows
+SELECT count(*), sum(hashint8(l_order)) FROM (SELECT * FROM lineitem WHERE l_quantity <= 25 OFFSET 0) l;
+-- scan most_rows
+SELECT count(*), sum(hashint8(l_order)) FROM (SELECT * FROM lineitem WHERE l_line < 7 OFFSET 0) l;
+-- scan sorted
+SELECT sum(hashint8(l_order) * n) FROM (SELECT l_order, row_number() OVER (ORDER BY l_price, l_order, l_line) % 7 AS n FROM lineitem WHERE l_quantity < 10) l;
+-- scan distinct_values
+SELECT l_mode, count(DISTINCT l_part) FROM lineitem WHERE l_discount = 0.05 GROUP BY 1 ORDER BY 1;
+-- scan first_rows
+SELECT count(*) FROM (SELECT * FROM lineitem WHERE l_quantity > 10 LIMIT 100) l;
+-- scan any_row
+SELECT EXISTS (SELECT FROM lineitem WHERE l_price > 900);
+-- scan one_key
+SELECT count(*), sum(l_price) FROM lineitem WHERE l_order = 4711;
+-- scan one_day
+SELECT count(*), sum(o_price) FROM orders WHERE o_date = '1995-06-17';
+-- scan small_table
+SELECT n_region, count(*) FROM nation WHERE n_key > 3 GROUP BY 1 ORDER BY 1;
+
 -- selective one_order
 SELECT c_name, o_date, l_line, l_price FROM customer JOIN orders ON c_key = o_customer JOIN lineitem ON l_order = o_key WHERE o_key = 4711 ORDER BY l_line;
 -- selective one_customer
