@@ -1,7 +1,7 @@
 /*
  * node.h
- *		GpuHashAggregate, and GpuHashRows, which is the same without groups: what the planner's half hands to the executor's half, and what
- *		the executor's files share.
+ *		GpuHashAggregate, and GpuHashRows, which is the same without groups: what the planner's half hands to the
+ *		executor's half, and what the executor's files share.
  */
 #ifndef GPUHASH_AGGREGATE_NODE_H
 #define GPUHASH_AGGREGATE_NODE_H

@@ -18,7 +18,10 @@
  */
 #define GH_JUDGED_MOST 8
 
-/* Whether the line was asked for, by the page as it was supplied: lines of a page that was copied may have got other tuples since. */
+/*
+ * Whether the line was asked for, by the page as it was supplied: lines of a page that was copied may have got other
+ * tuples since.
+ */
 bool
 gh_supply_asks(const GhSupplyRequest *request, uint32 number, OffsetNumber line)
 {

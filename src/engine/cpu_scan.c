@@ -4,8 +4,8 @@
  *		gh_cpu_scan_join() and gh_cpu_aggregate(), or into a table.
  *
  * Nothing runs but inside poll and wait, which do SLICE_PAGES pages at a time of the oldest
- * request, or look at SLICE_ROWS rows of a table.  A request that was begun is done to its end, whatever the stop flag says: so it is
- * counted in full.
+ * request, or look at SLICE_ROWS rows of a table.  A request that was begun is done to its end, whatever the stop
+ * flag says: so it is counted in full.
  */
 #include "cpu_page.h"
 #include "cpu_scan.h"
