@@ -217,6 +217,20 @@ translate_joins(GhAggregateNode *node, GhTranslation *translation)
 	return true;
 }
 
+/* What rows of the last join must pass; as all that is not in front of the joins, that is looked at behind them all. */
+static bool
+translate_conditions(GhAggregateNode *node, GhTranslation *translation, Results *results)
+{
+	ListCell   *lc;
+
+	foreach(lc, node->joined->conditions)
+	{
+		if (!gh_translate_filter(translation, gh_aggregate_folded(node, lfirst(lc), &results->awaited)))
+			return false;
+	}
+	return true;
+}
+
 /* Where tuples are that are fetched when their rows come out. */
 static bool
 translate_places(GhAggregateNode *node, GhTranslation *translation, GhOperand *places)
@@ -250,7 +264,8 @@ translate_all(GhAggregateNode *node, GhTranslation *translation, Results *result
 			return false;
 	}
 	node->program.nfilters = translation->ninstructions;
-	if (node->joined != NULL && !node->by_rows && !translate_joins(node, translation))
+	if (node->joined != NULL && !node->by_rows &&
+		(!translate_joins(node, translation) || !translate_conditions(node, translation, results)))
 		return false;
 	for (int k = 0; k < node->nkeys; k++)
 		if (!translate_typed(node, translation, list_nth(node->keys, k), &node->key_types[k], false,

@@ -189,8 +189,8 @@ add_row(void *arg, Buffer buffer, BlockNumber block, OffsetNumber line)
 							"rows that the device handed back must be added in their order");
 		return;
 	}
-	/* where it may have left marks, not even this process's part is of any use */
-	if (node->device->together && !node->joined->fills_inner)
+	/* where the joins then do all, not even this process's part is of any use */
+	if (node->device->together && !node->joined->for_device)
 	{
 		keep_row(node->device, block, line);
 		return;
@@ -275,6 +275,7 @@ tell_children(GhAggregateNode *node)
 {
 	const GhSupplyCounts *counts = &node->device->supply.counts;
 	uint64		passed = counts->passed + node->counts.rows;
+	uint64		joined[GH_SCAN_JOINS_MAX];
 
 	node->counts.rows = passed;
 	pgstat_count_index_tuples(node->pages->scan->rs_base.rs_rd, counts->tuples);
@@ -284,7 +285,16 @@ tell_children(GhAggregateNode *node)
 	if (node->joined == NULL)
 		return;
 	gh_device_tell_inner_scans(node);
-	gh_joined_add_rows(node, counts->joined);
+	memcpy(joined, counts->joined, sizeof(joined));
+	if (node->joined->conditions != NIL)
+	{
+		int			last = node->joined->nlevels - 1;
+
+		/* no row was handed back: those that came to the end have passed them */
+		InstrCountFiltered1(node->child, joined[last] - counts->counted);
+		joined[last] = counts->counted;
+	}
+	gh_joined_add_rows(node, joined);
 }
 
 /* *elapsed: time that has been counted, waits and rows that came back included. */
@@ -537,7 +547,7 @@ gh_device_read(GhAggregateNode *node, GhJoinedInput *input)
 	{
 		done = false;
 		(void) gh_error_set(&device->supply.error, GH_UNSUPPORTED, "%s",
-							node->joined->fills_inner ? GH_OTHER_FAILED_MESSAGE :
+							node->joined->for_device ? GH_OTHER_FAILED_MESSAGE :
 							"tables of joins do not fit in memory, or have several rows with a key");
 	}
 	if (done)

@@ -115,10 +115,11 @@ key_parts(const GhKeySide *keys, int nkeys)
 	return parts;
 }
 
+/* With conditions, a single match may be one of several rows with the key. */
 static bool
 returns_all_matches(const GhJoinState *js)
 {
-	return !js->single_match && js->jointype != JOIN_SEMI && js->jointype != JOIN_ANTI;
+	return (!js->single_match || js->join_quals != NIL) && js->jointype != JOIN_SEMI && js->jointype != JOIN_ANTI;
 }
 
 static bool
@@ -275,7 +276,7 @@ fits_on_host(const GhAggregateNode *node, const GhJoinState *js, uint64 rows)
 	double		bytes = (double) rows * (js->table_bytes_per_row + sizeof(GhRow) + inner->plan_width);
 
 	/* a right or full join is never probed there by this node */
-	return !node->device->together || node->joined->fills_inner || bytes < (double) js->memory_limit * gh_aggregate_members(node);
+	return !node->device->together || node->joined->for_device || bytes < (double) js->memory_limit * gh_aggregate_members(node);
 }
 
 /* Makes the table, of all that was supplied. */

@@ -106,36 +106,49 @@ gh_are_columns(List *exprs)
 }
 
 /*
- * Whether inner rows of a right or full join, the last of a chain, may come out of the node: a device is to mark
- * those that have a match.
+ * Whether the last join of a chain may be one that just a device does in the node: a right or full one, where it is to
+ * mark the inner rows that have a match, or one with conditions beside its keys.
  */
 static bool
-may_fill_inner(PlannerInfo *root, Path *path)
+may_need_device(PlannerInfo *root, Path *path)
 {
 	return gh_device_reads(root, path) || (gh_force_offload && gh_engine_setting != GH_ENGINE_CPU);
 }
 
 /*
  * The scan below the joins of a path, when they are such that the node can look its rows up in
- * their tables; or NULL.
+ * their tables; or NULL.  *conditions: of the last join, beside its keys.
  */
-Path *
-gh_scan_below_joins(PlannerInfo *root, Path *path)
+static Path *
+scan_below_joins(PlannerInfo *root, Path *path, List **conditions)
 {
 	Path	   *outer = path;
 
+	*conditions = NIL;
 	while (gh_is_join_path(outer) && outer->param_info == NULL)
 	{
-		if (!gh_join_path_is_plain(root, (CustomPath *) outer))
+		List	   *own;
+
+		if (!gh_join_path_is_plain(root, (CustomPath *) outer, &own))
 			return NULL;
-		if (gh_join_path_fills_inner((CustomPath *) outer) && (outer != path || !may_fill_inner(root, path)))
+		if ((own != NIL || gh_join_path_fills_inner((CustomPath *) outer)) &&
+			(outer != path || !may_need_device(root, path)))
 			return NULL;
+		*conditions = list_concat(*conditions, own);
 		outer = linitial(((CustomPath *) outer)->custom_paths);
 		if (!gh_are_columns(outer->pathtarget->exprs))
 			return NULL;
 	}
 	return outer != path && outer->pathtype == T_SeqScan && outer->param_info == NULL &&
 		gh_is_plain_table(root, outer->parent) ? outer : NULL;
+}
+
+Path *
+gh_scan_below_joins(PlannerInfo *root, Path *path)
+{
+	List	   *conditions;
+
+	return scan_below_joins(root, path, &conditions);
 }
 
 /* The cheapest of the paths that are such joins, or return their rows; or NULL. */
@@ -172,23 +185,24 @@ gh_joins_with_target(PlannerInfo *root, Path *join, List *exprs)
 	return &path->path;
 }
 
-/* Whether there is a program for the expressions of a grouping over the rows of joins over this scan. */
+/* Whether there is a program for the expressions of a grouping over the rows of such joins. */
 bool
-gh_joins_translate(PlannerInfo *root, GhGrouping *grouping, Path *scan, List *exprs, int *ninstructions)
+gh_joins_translate(PlannerInfo *root, GhGrouping *grouping, Path *joins, List *exprs, int *ninstructions)
 {
-	RelOptInfo *rel = scan->parent;
-	List	   *conditions = extract_actual_clauses(rel->baserestrictinfo, false);
-	GhGroupingInput input = {.varno = INDEX_VAR, .quals = rel->baserestrictinfo};
+	List	   *conditions;
+	RelOptInfo *rel = scan_below_joins(root, joins, &conditions)->parent;
+	GhGroupingInput input = {.varno = INDEX_VAR};
 	Relation	relation;
 	bool		is_heap;
 
-	if (contains_placeholders((Node *) exprs))
+	input.quals = list_concat(extract_actual_clauses(rel->baserestrictinfo, false), conditions);
+	if (contains_placeholders((Node *) exprs) || contains_placeholders((Node *) conditions))
 		return false;
 	relation = table_open(planner_rt_fetch(rel->relid, root)->relid, NoLock);
 	is_heap = relation->rd_tableam == GetHeapamTableAmRoutine();
 	table_close(relation, NoLock);
 	input.columns = list_concat_unique(pull_var_clause((Node *) exprs, PVC_RECURSE_PLACEHOLDERS),
-									   pull_var_clause((Node *) conditions, PVC_RECURSE_PLACEHOLDERS));
+									   pull_var_clause((Node *) input.quals, PVC_RECURSE_PLACEHOLDERS));
 	input.desc = gh_columns_desc(input.columns);
 	return is_heap && input.desc != NULL &&
 		gh_grouping_translates(grouping, &input, ninstructions);

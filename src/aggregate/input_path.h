@@ -26,7 +26,7 @@ extern bool gh_are_columns(List *exprs);
 extern Path *gh_scan_below_joins(PlannerInfo *root, Path *path);
 extern Path *gh_find_joins(PlannerInfo *root, List *paths);
 extern Path *gh_joins_with_target(PlannerInfo *root, Path *join, List *exprs);
-extern bool gh_joins_translate(PlannerInfo *root, GhGrouping *grouping, Path *scan, List *exprs,
+extern bool gh_joins_translate(PlannerInfo *root, GhGrouping *grouping, Path *joins, List *exprs,
 							   int *ninstructions);
 
 extern Cost gh_pages_cost(Path *scan, int ninstructions, double divisor);

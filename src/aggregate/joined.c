@@ -11,8 +11,8 @@
  * The joins stay nodes of the plan; they read their inner sides and make their tables themselves.
  * Where one of them cannot be probed so (it has outgrown memory, its table is on a device, or many
  * of its keys have several rows), all of them return their rows as ever.  So they do where the last one is
- * a right or full join, whose inner rows without a match come out, too: but for a device, which marks those
- * that have one (device_joins.c).
+ * a right or full join, whose inner rows without a match come out, too, or has conditions beside its keys: but for a
+ * device, which marks those that have a match (device_joins.c), and whose programs have the conditions.
  */
 #include "postgres.h"
 
@@ -20,6 +20,8 @@
 #include "executor/executor.h"
 #include "executor/instrument.h"
 #include "miscadmin.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
 
 #include "aggregate/joined.h"
 #include "scan/translate.h"
@@ -37,7 +39,24 @@ fills_inner(const GhJoinState *js)
 	return js->jointype == JOIN_RIGHT || js->jointype == JOIN_FULL;
 }
 
-/* Whether a row of the join is an outer row and its match, or one of either without one, and nothing is evaluated. */
+/* What a row must pass to come out, beside the keys; nothing but that is evaluated for it. */
+static List *
+conditions_of(const GhJoinState *js)
+{
+	return list_concat_copy(js->join_quals, js->css.ss.ps.plan->qual);
+}
+
+/* Whether just a device can do the join, and rows of it go through no other one. */
+static bool
+is_for_device(const GhJoinState *js)
+{
+	return fills_inner(js) || conditions_of(js) != NIL;
+}
+
+/*
+ * Whether a row of the join is an outer row and its match, or one of either without one.  Conditions on what is a
+ * match are, of an inner join, as good as such on its rows.
+ */
 static bool
 is_plain(const GhJoinState *js)
 {
@@ -46,7 +65,7 @@ is_plain(const GhJoinState *js)
 
 	if ((js->jointype != JOIN_INNER && js->jointype != JOIN_LEFT && js->jointype != JOIN_SEMI &&
 		 js->jointype != JOIN_ANTI && !fills_inner(js)) ||
-		js->recheck != NULL || js->joinqual != NULL || js->css.ss.ps.qual != NULL ||
+		js->recheck != NULL || (js->join_quals != NIL && js->jointype != JOIN_INNER) ||
 		js->output_columns == NULL || !keys->exact || keys->has_exprs)
 		return false;
 	for (int i = 0; i < keys->ncolumns; i++)
@@ -66,8 +85,8 @@ find_joins(GhAggregateNode *node, EState *estate, int eflags)
 
 	while ((js = gh_as_join(ps)) != NULL)
 	{
-		/* only above all others, so that what it fills goes through no other join */
-		if (!is_plain(js) || (fills_inner(js) && joins != NIL))
+		/* only above all others: what it fills goes through no other join, and what it drops came out of this one */
+		if (!is_plain(js) || (is_for_device(js) && joins != NIL))
 			return NIL;
 		joins = lappend(joins, js);
 		ps = gh_child(js, GH_OUTER);
@@ -79,26 +98,32 @@ find_joins(GhAggregateNode *node, EState *estate, int eflags)
 	return joins;
 }
 
-/* Where the output column resno of the join at this level, or, -1, of the scan, comes from. */
+static GhColumnSource find_source(GhAggregateNode *node, const GhJoined *joined, int level, int resno);
+
+/* Where a column of the scan tuple, from 0, of the join at this level comes from. */
 static GhColumnSource
-find_source(GhAggregateNode *node, const GhJoined *joined, int level, int resno)
+find_scan_source(GhAggregateNode *node, const GhJoined *joined, int level, int column)
 {
 	GhColumnSource source = {.level = level};
-	const GhJoinState *js;
-	int			column;
+	const GhJoinState *js = joined->levels[level].js;
 
-	if (level < 0)
-	{
-		source.column = gh_relation_attno(node->scan, resno);
-		return source;
-	}
-	js = joined->levels[level].js;
-	column = js->output_columns[resno - 1];
 	if (column >= js->nkept[GH_OUTER] + js->nkept[GH_INNER])
 		column = js->copy_sources[column - js->nkept[GH_OUTER] - js->nkept[GH_INNER]];
 	if (column < js->nkept[GH_OUTER])
 		return find_source(node, joined, level - 1, js->scan_attnos[column]);
 	source.column = column - js->nkept[GH_OUTER];
+	return source;
+}
+
+/* Where the output column resno of the join at this level, or, -1, of the scan, comes from. */
+static GhColumnSource
+find_source(GhAggregateNode *node, const GhJoined *joined, int level, int resno)
+{
+	GhColumnSource source = {.level = -1};
+
+	if (level >= 0)
+		return find_scan_source(node, joined, level, joined->levels[level].js->output_columns[resno - 1]);
+	source.column = gh_relation_attno(node->scan, resno);
 	return source;
 }
 
@@ -124,6 +149,23 @@ static TupleDesc
 scan_desc(const GhAggregateNode *node)
 {
 	return RelationGetDescr(((ScanState *) node->scan)->ss_currentRelation);
+}
+
+/* Of an expression that the last join evaluates, the columns as those of programs. */
+static Node *
+condition_mutator(Node *expr, GhAggregateNode *node)
+{
+	const GhJoined *joined = node->joined;
+	const Var  *var = (const Var *) expr;
+	GhColumnSource source;
+
+	if (expr == NULL)
+		return NULL;
+	if (!IsA(expr, Var) || var->varno != INDEX_VAR)
+		return expression_tree_mutator(expr, condition_mutator, (void *) node);
+	source = find_scan_source(node, joined, joined->nlevels - 1, var->varattno - 1);
+	return (Node *) makeVar(((Scan *) node->scan->plan)->scanrelid, gh_joined_attno(node, source), var->vartype,
+							var->vartypmod, var->varcollid, 0);
 }
 
 /* Makes node->joined where the child is such a chain. */
@@ -156,7 +198,8 @@ gh_joined_init(GhAggregateNode *node, EState *estate, int eflags)
 		node->scan = NULL;
 		return;
 	}
-	joined->fills_inner = fills_inner(joined->levels[joined->nlevels - 1].js);
+	joined->fills_inner = fills_inner(linitial(joins));
+	joined->for_device = is_for_device(linitial(joins));
 	joined->sources = palloc(sizeof(GhColumnSource) * Max(node->ncolumns, 1));
 	for (int i = 0; i < node->ncolumns; i++)
 		joined->sources[i] = find_source(node, joined, joined->nlevels - 1, i + 1);
@@ -164,6 +207,7 @@ gh_joined_init(GhAggregateNode *node, EState *estate, int eflags)
 	joined->found = palloc(sizeof(uint64) * GH_VECTOR_ROWS);
 	joined->rows = palloc(sizeof(uint16) * GH_VECTOR_ROWS);
 	node->joined = joined;
+	joined->conditions = (List *) condition_mutator((Node *) conditions_of(linitial(joins)), node);
 }
 
 /* ------------------------------------------------------ columns in programs */

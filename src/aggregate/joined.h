@@ -47,7 +47,13 @@ typedef struct GhJoined
 	int			nlevels;
 	GhJoinLevel *levels;		/* the lowest first */
 	GhColumnSource *sources;	/* by column of the aggregate's child */
-	bool		fills_inner;	/* the last join is a right or full one: just a device does it so */
+	/*
+	 * The last join is a right or full one, or has conditions beside its keys: just a device does it so, and with a row that
+	 * it hands back the joins do all.
+	 */
+	bool		for_device;
+	bool		fills_inner;	/* it is a right or full one */
+	List	   *conditions;		/* of its rows, as expressions over the columns of programs */
 	bool		open;			/* the tables can be probed */
 	int			first;			/* of the scan's page, the visible tuple that was found ahead, and makes
 								 * this page the next one; -1: none */

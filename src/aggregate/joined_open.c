@@ -49,7 +49,7 @@ gh_joined_open_tables(GhAggregateNode *node, bool on_host)
 {
 	GhJoined   *joined = node->joined;
 
-	joined->open = !joined->fills_inner;
+	joined->open = !joined->for_device;
 	for (int i = joined->nlevels - 1; i >= 0 && joined->open; i--)
 		joined->open = open_table(joined->levels[i].js, on_host);
 	return joined->open;
@@ -90,7 +90,7 @@ gh_joined_open(GhAggregateNode *node)
 	bool		no_row = false;
 
 	gh_joined_reset(node);
-	if (joined->fills_inner)
+	if (joined->for_device)
 		return GH_JOINED_ROWS;
 	joined->open = open_in_turn(node, joined->nlevels - 1, &no_row);
 	if (!joined->open)

@@ -201,7 +201,7 @@ typedef struct GhGroupingInput
 	Index		varno;			/* of the columns, and their row type */
 	TupleDesc	desc;
 	List	   *columns;		/* expressions that are the columns; NIL: they are Vars of varno */
-	List	   *quals;			/* RestrictInfos of the rows */
+	List	   *quals;			/* of the rows */
 } GhGroupingInput;
 
 extern bool gh_grouping_collect(PlannerInfo *root, RelOptInfo *grouped, GroupPathExtraData *extra,

@@ -20,6 +20,7 @@
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
 #include "optimizer/planner.h"
+#include "optimizer/restrictinfo.h"
 #include "optimizer/tlist.h"
 #include "parser/parsetree.h"
 #include "utils/rel.h"
@@ -301,7 +302,7 @@ reads_pages(AggregateInputs *inputs)
 {
 	RelOptInfo *rel = inputs->input_rel;
 	Relation	relation;
-	GhGroupingInput input = {.varno = rel->relid, .quals = rel->baserestrictinfo};
+	GhGroupingInput input = {.varno = rel->relid, .quals = extract_actual_clauses(rel->baserestrictinfo, false)};
 	bool		done;
 
 	/* where it is forced, its cost does not tell that such scans are switched off */
@@ -324,11 +325,9 @@ reads_joins(AggregateInputs *inputs)
 	Path	   *join = gh_find_joins(root, inputs->input_rel->pathlist);
 	Path	   *partial = gh_find_joins(root, inputs->input_rel->partial_pathlist);
 
-	if (join != NULL && gh_joins_translate(root, &inputs->grouping, gh_scan_below_joins(root, join), exprs,
-										   &inputs->ninstructions))
+	if (join != NULL && gh_joins_translate(root, &inputs->grouping, join, exprs, &inputs->ninstructions))
 		inputs->join = join;
-	if (partial != NULL && gh_joins_translate(root, &inputs->grouping, gh_scan_below_joins(root, partial), exprs,
-											  &inputs->ninstructions))
+	if (partial != NULL && gh_joins_translate(root, &inputs->grouping, partial, exprs, &inputs->ninstructions))
 		inputs->partial_join = partial;
 	return inputs->join != NULL || inputs->partial_join != NULL;
 }

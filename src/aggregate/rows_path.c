@@ -290,7 +290,6 @@ rows_path(PlannerInfo *root, Path *join)
 	GhGrouping	grouping = {0};
 	RowColumns	columns;
 	Path	   *joins;
-	Path	   *scan;
 	Path	   *rows;
 	int			ninstructions;
 
@@ -298,15 +297,14 @@ rows_path(PlannerInfo *root, Path *join)
 		return NULL;
 	grouping.keys = columns.keys;
 	joins = gh_rows_unwrapped(join);
-	scan = gh_scan_below_joins(root, joins);
-	if (scan == NULL || !gh_device_reads(root, joins))
+	if (gh_scan_below_joins(root, joins) == NULL || !gh_device_reads(root, joins))
 		return NULL;
 	rows = make_rows_path(root, joinrel, gh_joins_with_target(root, joins, joinrel->reltarget->exprs), &columns);
 	/* most cost more than others; this is looked at before the expressions are, which takes longer */
 	if (joins->parallel_workers == 0 &&
 		!gh_path_may_win(joinrel, linitial(sides), lsecond(sides), rows->startup_cost, rows->total_cost, NULL))
 		return NULL;
-	return gh_joins_translate(root, &grouping, scan, grouping.keys, &ninstructions) ? rows : NULL;
+	return gh_joins_translate(root, &grouping, joins, grouping.keys, &ninstructions) ? rows : NULL;
 }
 
 /* Adds the path of a join, where that may win by itself, and one of its rows. */

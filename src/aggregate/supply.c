@@ -222,6 +222,7 @@ count_request(GhSupply *supply, const GhSupplyRequest *request)
 	counts->bytes += (uint64) request->request.npages * BLCKSZ;
 	counts->tuples += request->request.seen;
 	counts->passed += request->request.passed;
+	counts->counted += request->request.counted;
 	for (int i = 0; i < GH_SCAN_JOINS_MAX; i++)
 	{
 		counts->joined[i] += request->request.joined[i];

@@ -54,7 +54,8 @@ typedef struct GhSupplyCounts
 	uint64		judged;			/* tuples of these of which it could not */
 	uint64		tuples;			/* visible */
 	uint64		bytes;			/* that the device has read */
-	uint64		passed;			/* rows, as of GhScanRequest */
+	uint64		passed;			/* rows, as of GhScanRequest, like those that follow */
+	uint64		counted;
 	uint64		joined[GH_SCAN_JOINS_MAX];
 	uint64		back;
 	uint64		unmatched;		/* rows of the last join's table */

@@ -234,9 +234,7 @@ add_all(GhTranslation *translation, const GhGrouping *grouping, const GhGrouping
 
 	foreach(lc, input->quals)
 	{
-		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
-
-		if (!gh_translate_filter(translation, as_executed(translation, input, rinfo->clause)))
+		if (!gh_translate_filter(translation, as_executed(translation, input, lfirst(lc))))
 			return false;
 	}
 	foreach(lc, grouping->keys)

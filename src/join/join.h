@@ -365,7 +365,7 @@ typedef enum GhJoinPathPrivate
 extern bool gh_columns_are_plain(RelOptInfo *rel);
 extern bool gh_is_join_path(const Path *path);
 extern bool gh_join_path_is_for_device(PlannerInfo *root, CustomPath *path);
-extern bool gh_join_path_is_plain(PlannerInfo *root, CustomPath *path);
+extern bool gh_join_path_is_plain(PlannerInfo *root, CustomPath *path, List **conditions);
 extern bool gh_join_path_fills_inner(CustomPath *path);
 extern Plan *gh_join_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path,
 						  List *tlist, List *clauses, List *custom_plans);

@@ -441,11 +441,11 @@ gh_join_path_fills_inner(CustomPath *path)
 
 /*
  * Whether a row of the join is an outer row and its match, if it has one, which is found by
- * columns that are whole numbers, and nothing else is evaluated; or, of a right or full join, an inner
- * row that has none.
+ * columns that are whole numbers; or, of a right or full join, an inner row that has none.  *conditions: what
+ * such a row must pass to come out.
  */
 bool
-gh_join_path_is_plain(PlannerInfo *root, CustomPath *path)
+gh_join_path_is_plain(PlannerInfo *root, CustomPath *path, List **conditions)
 {
 	JoinType	jointype = linitial_int(list_nth(path->custom_private, GH_PATH_TYPE));
 	Path	   *outer = linitial(path->custom_paths);
@@ -457,8 +457,10 @@ gh_join_path_is_plain(PlannerInfo *root, CustomPath *path)
 		jointype != JOIN_ANTI && !gh_join_path_fills_inner(path))
 		return false;
 	split_clauses(root, path, jointype, outer->parent->relids, path->path.parent->relids, &clauses);
-	if (clauses.join_quals != NIL || clauses.filter != NIL || !gh_keys_are_exact(clauses.keys))
+	/* of other joins, those of their own decide on what is a match */
+	if ((clauses.join_quals != NIL && jointype != JOIN_INNER) || !gh_keys_are_exact(clauses.keys))
 		return false;
+	*conditions = list_concat(clauses.join_quals, clauses.filter);
 	forboth(lc, clauses.keys, lc2, clauses.key_exprs[GH_OUTER])
 	{
 		if (((GhKeyPlan *) lfirst(lc))->encoding[GH_OUTER] > GH_KEY_OID || !is_column(lfirst(lc2)))

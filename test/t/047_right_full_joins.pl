@@ -1,4 +1,5 @@
-# Right and full joins by the device: inner rows that have no match come out when all pages are read.  Answers, and
+# Joins that only the device does below other nodes of ours: right and full ones, whose inner rows without a match come out when
+# all pages are read, and those with conditions beside their keys, on the rows that they have joined.  Answers, and
 # what EXPLAIN ANALYZE counts of the nodes below, are PostgreSQL's, with the service and without; so they are where
 # the device fails, at every request in turn and at every fault point of the service.
 #
@@ -60,7 +61,8 @@ ANALYZE;
 SQL
 
 # Queries: name, SQL, then options:
-#	by		engine that does it to its end: cuda if not given; workers: cuda where workers may use it; any: it does not matter
+#	by		engine that does it to its end: cuda if not given; workers: cuda where workers may use it, and from 16 on; all:
+#			likewise, in all versions; any: it does not matter
 #	set		SQL that is run before
 #	join	type of the last join: Right if not given
 #	why		what EXPLAIN tells where it is not done by the device
@@ -85,8 +87,32 @@ my @AGGREGATES = (
 	[shared_expression => 'SELECT s.v % 10, s.k + 5, count(*), sum(s.v % 10) FROM dim LEFT JOIN (SELECT * FROM f WHERE v % 10 > 3 AND k + 5 > 0 OFFSET 0) s ON s.k = dim.k GROUP BY 1, 2', by => 'any'],
 	[shared_with_filter => 'SELECT f.v % 10, coalesce(f.k + 5, 0), count(*), sum(f.v % 10), count(coalesce(f.v % 10, 1)) FROM dim LEFT JOIN f ON f.k = dim.k AND (f.v % 10 > 3 OR f.v % 10 < 2) AND f.k + 5 <> 7 GROUP BY 1, 2'],
 	[constants => 'SELECT coalesce(f.g, 99), 1, count(*), sum(1), sum(coalesce(f.v, 0) + 1) FROM dim LEFT JOIN f ON f.k = dim.k GROUP BY 1'],
-	[above => 'SELECT f.g, count(*) FROM dim LEFT JOIN f ON f.k = dim.k WHERE coalesce(f.v, 5) < 2000 GROUP BY f.g', by => 'any'],
-	[above_full => 'SELECT f.g, count(*) FROM dim FULL JOIN f ON f.k = dim.k WHERE f.v IS NULL OR dim.p IS NULL GROUP BY f.g', by => 'any', join => 'Full'],
+	[above => 'SELECT f.g, count(*) FROM dim LEFT JOIN f ON f.k = dim.k WHERE coalesce(f.v, 5) < 2000 GROUP BY f.g'],
+	[above_full => 'SELECT f.g, count(*) FROM dim FULL JOIN f ON f.k = dim.k WHERE f.v IS NULL OR dim.p IS NULL GROUP BY f.g', join => 'Full'],
+	# conditions on what was joined
+	[inner_condition => 'SELECT f.g, count(*), sum(f.v), sum(dim.p) FROM dim JOIN f ON f.k = dim.k AND f.v > dim.p GROUP BY f.g', join => 'Inner'],
+	[inner_count => 'SELECT count(*) FROM dim JOIN f ON f.k = dim.k AND f.v > dim.p', join => 'Inner'],
+	[inner_texts => 'SELECT f.x, count(*), sum(dim.n) FROM dim JOIN f ON f.k = dim.k WHERE f.x <> dim.x AND (dim.b OR f.n < dim.n) GROUP BY f.x', join => 'Inner'],
+	[inner_above => 'SELECT f.g, count(*), sum(w.p), sum(dim.p) FROM f JOIN wide_key w ON w.k = f.k JOIN dim ON dim.k = f.k WHERE f.v + w.p > dim.p GROUP BY f.g', by => 'any', join => 'Inner'],
+	[inner_below => 'SELECT f.g, count(*), sum(w.p), sum(dim.p) FROM (SELECT f.*, w.p FROM f JOIN wide_key w ON w.k = f.k WHERE f.v > w.p OFFSET 0) f LEFT JOIN dim ON dim.k = f.k JOIN wide_key w ON w.k = f.k GROUP BY f.g', by => 'any', join => 'Inner'],
+	[left_condition => 'SELECT dim.b, count(*), sum(f.v), sum(dim.p) FROM f LEFT JOIN dim ON f.k = dim.k WHERE dim.p IS NULL OR dim.p > f.v GROUP BY dim.b', join => 'Left'],
+	[many_condition => 'SELECT f.g, count(*), sum(f.v), sum(many.p) FROM many JOIN f ON f.k = many.k WHERE f.v % 7 <> many.p % 7 GROUP BY f.g', join => 'Inner'],
+	[no_condition_holds => 'SELECT f.g, count(*) FROM dim JOIN f ON f.k = dim.k WHERE f.v + dim.p < -5 GROUP BY f.g', by => 'any', join => 'Inner'],
+	[semi_condition => 'SELECT f.g, count(*) FROM f WHERE EXISTS (SELECT FROM dim WHERE dim.k = f.k AND dim.p < f.v) GROUP BY f.g', by => 'any'],
+	[anti_condition => 'SELECT f.g, count(*) FROM f WHERE NOT EXISTS (SELECT FROM dim WHERE dim.k = f.k AND dim.p < f.v) GROUP BY f.g', by => 'any'],
+	[left_own_condition => 'SELECT dim.b, count(*) FROM f LEFT JOIN dim ON f.k = dim.k AND f.v > dim.p GROUP BY dim.b', by => 'any'],
+	[condition_back => 'SELECT dim.b, count(*), sum(long.w) FROM long JOIN dim ON long.k = dim.k WHERE long.n > dim.n GROUP BY dim.b', by => 'cpu', join => 'Inner', why => qr/rows that the device handed back must be joined/],
+	[condition_text_back => "SELECT dim.b, count(*), sum(long.w) FROM long LEFT JOIN dim ON long.k = dim.k WHERE long.x <> coalesce(dim.x, 'none') GROUP BY dim.b", by => 'any', join => 'Left'],
+	[condition_fails => 'SELECT count(*) FROM dim JOIN f ON f.k = dim.k WHERE f.v / (dim.p - 300) > 1', by => 'any'],
+	[condition_awaited => 'SELECT f.g, count(*) FROM dim JOIN f ON f.k = dim.k WHERE f.v + dim.p > (SELECT avg(p) FROM many) GROUP BY f.g', by => 'any'],
+	[condition_unknown => "SELECT f.g, count(*) FROM dim JOIN f ON f.k = dim.k WHERE f.x || dim.x LIKE '%1%' GROUP BY f.g", by => 'any'],
+	[condition_floats => 'SELECT f.g, sum(f.r), avg(f.r), count(*) FROM dim JOIN f ON f.k = dim.k WHERE f.r > dim.n GROUP BY f.g', join => 'Inner'],
+	[condition_lateral => 'SELECT v.x, s.* FROM (VALUES (10), (2000), (NULL), (5000)) v(x), LATERAL (SELECT f.g, count(*), sum(dim.p) FROM dim JOIN f ON f.k = dim.k WHERE f.v + dim.p < v.x GROUP BY f.g OFFSET 0) s', by => 'any'],
+	[condition_files => 'SELECT f.id, dim.k, dim.x, count(*), sum(f.v) FROM dim FULL JOIN f ON f.k = dim.k WHERE f.v IS NULL OR dim.p IS NULL OR f.v > dim.p GROUP BY 1, 2, 3', set => "SET work_mem = '64kB'; SET hash_mem_multiplier = 1", by => 'any', join => 'Full'],
+	[parallel_condition => 'SELECT f.g, count(*), sum(f.v), sum(dim.p) FROM dim JOIN f ON f.k = dim.k AND f.v > dim.p GROUP BY f.g', set => $PARALLEL, by => 'all', join => 'Inner'],
+	[parallel_condition_left => 'SELECT dim.b, count(*), sum(f.v) FROM f LEFT JOIN dim ON f.k = dim.k WHERE dim.p IS NULL OR dim.p > f.v GROUP BY dim.b', set => $PARALLEL, by => 'all', join => 'Left'],
+	[parallel_condition_full => 'SELECT f.g, count(*), sum(dim.p) FROM dim FULL JOIN f ON f.k = dim.k WHERE f.v IS NULL OR dim.p IS NULL OR f.v > dim.p GROUP BY f.g', set => $PARALLEL, by => 'workers', join => 'Full'],
+	[parallel_condition_back => 'SELECT dim.b, count(*), sum(long.w) FROM long JOIN dim ON long.k = dim.k WHERE long.n > dim.n GROUP BY dim.b', set => $PARALLEL, by => 'any'],
 	[further_condition => 'SELECT f.g, count(*), sum(dim.p) FROM dim LEFT JOIN f ON f.k = dim.k AND f.v > dim.p GROUP BY f.g', by => 'any'],
 	[many => 'SELECT f.g, count(*), sum(f.v), sum(many.p) FROM many LEFT JOIN f ON f.k = many.k GROUP BY f.g'],
 	[many_full => 'SELECT many.x, count(*), sum(f.v), sum(many.p) FROM many FULL JOIN f ON f.k = many.k GROUP BY many.x', join => 'Full'],
@@ -156,6 +182,14 @@ my @ROWS = (
 	[rows_back => 'SELECT long.id, long.x, long.n, dim.p FROM dim LEFT JOIN long ON long.k = dim.k', by => 'cpu', why => qr/rows that the device handed back must be joined/],
 	[rows_below => 'SELECT f.id, w.p, dim.p FROM (f LEFT JOIN wide_key w ON w.k = f.k) FULL JOIN dim ON f.k = dim.k', join => 'Full'],
 	[rows_above => 'SELECT f.id, w.p, dim.p FROM (dim LEFT JOIN f ON f.k = dim.k) JOIN wide_key w ON w.k = dim.k', by => 'any'],
+	[rows_condition => 'SELECT f.id, f.v, dim.p, dim.x FROM dim JOIN f ON f.k = dim.k AND f.v > dim.p', join => 'Inner'],
+	[rows_condition_left => 'SELECT f.id, dim.k FROM f LEFT JOIN dim ON f.k = dim.k WHERE dim.p IS NULL OR dim.p > f.v', join => 'Left'],
+	[rows_condition_right => 'SELECT f.id, dim.k FROM dim LEFT JOIN f ON f.k = dim.k WHERE coalesce(f.v, 7) < dim.p'],
+	[rows_condition_full => 'SELECT f.id, dim.k FROM dim FULL JOIN f ON f.k = dim.k WHERE f.v IS NULL OR dim.p IS NULL OR f.v > dim.p', join => 'Full'],
+	[rows_condition_above => 'SELECT f.id, w.p, dim.p FROM f JOIN dim ON dim.k = f.k AND f.v > dim.p JOIN wide_key w ON w.k = f.g', by => 'any'],
+	[rows_condition_rescan => 'SELECT v.x, s.* FROM (VALUES (100), (4000)) v(x), LATERAL (SELECT f.id, dim.p FROM dim JOIN f ON f.k = dim.k WHERE f.v + dim.p < v.x OFFSET 0) s', by => 'any'],
+	[rows_condition_back => 'SELECT long.id, dim.p FROM long JOIN dim ON long.k = dim.k WHERE long.n > dim.n', by => 'cpu', join => 'Inner', why => qr/rows that the device handed back must be joined/],
+	[rows_parallel_condition => 'SELECT f.id, f.v, dim.p FROM dim JOIN f ON f.k = dim.k AND f.v > dim.p', set => $PARALLEL, by => 'all', join => 'Inner'],
 	[rows_limit => 'SELECT count(*) FROM (SELECT f.id, dim.p FROM dim LEFT JOIN f ON f.k = dim.k LIMIT 9000) s', by => 'any'],
 	[rows_ordered => 'SELECT f.id, dim.x, dim.k FROM dim LEFT JOIN f ON f.k = dim.k ORDER BY dim.k DESC, f.id LIMIT 2000'],
 	[rows_empty => 'SELECT e.id, dim.p FROM dim LEFT JOIN empty e ON e.k = dim.k', by => 'any'],
@@ -178,7 +212,7 @@ sub check_query
 	my ($session, $with, $node, $name, $sql, %options) = @_;
 	my $by = $options{by} // 'cuda';
 	my $join = $options{join} // 'Right';
-	$by = $with eq 'service' && $major >= 16 ? 'cuda' : 'any' if $by eq 'workers';
+	$by = $with eq 'service' && ($by eq 'all' || $major >= 16) ? 'cuda' : 'any' if $by =~ /^(?:workers|all)$/;
 	my $set = 'RESET ALL; SET client_min_messages = warning; ' . ($options{set} // 'SELECT');
 	my ($want, $want_err) = $session->do("$set; SET gpuhash.enabled = off; $sql");
 	my ($got, $err) = $session->do("$set; $sql");
@@ -196,7 +230,8 @@ sub check_query
 	return if $by eq 'any';
 	like($plan, qr/Workers Launched: [12].*Parallel Custom Scan \(GpuHashJoin\)/s, "$with: $name is parallel") if $name =~ /parallel/;
 	like($plan, qr/$node.*Join Type: $join\b/s, "$with: $name is a join for $node") or diag($plan);
-	like($plan, $by eq 'cuda' ? qr/\A(?:(?!Fallback Reason).)*$node(?:(?!->).)*Engine: cuda(?:(?!->).)*Unmatched Inner Rows: \d+(?:(?!Fallback Reason).)*\z/s : qr/$node.*Fallback Reason: $options{why}/s, "$with: $name is done by $by") or diag($plan);
+	my $unmatched = $join =~ /Right|Full/ ? qr/(?:(?!->).)*Unmatched Inner Rows: \d+/s : qr//;
+	like($plan, $by eq 'cuda' ? qr/\A(?:(?!Fallback Reason).)*$node(?:(?!->).)*Engine: cuda$unmatched(?:(?!Fallback Reason).)*\z/s : qr/$node.*Fallback Reason: $options{why}/s, "$with: $name is done by $by") or diag($plan);
 	return;
 }
 
@@ -217,8 +252,8 @@ sub check_queries
 # ------------------------------------------------------------- a device that fails
 
 # Of these, every request fails in turn.
-my @FAILING = (qw(right full_texts many_full below_left outer_back_full nothing_passes rescan), $major >= 16 ? qw(parallel_full parallel_right parallel_back) : ());
-my @FAILING_ROWS = (qw(rows_full rows_back rows_rescan), $major >= 16 ? qw(rows_parallel rows_parallel_back) : ());
+my @FAILING = (qw(right full_texts many_full below_left outer_back_full nothing_passes rescan inner_condition condition_back), $major >= 16 ? qw(parallel_full parallel_right parallel_back parallel_condition parallel_condition_back) : ());
+my @FAILING_ROWS = (qw(rows_full rows_back rows_rescan rows_condition), $major >= 16 ? qw(rows_parallel rows_parallel_back) : ());
 
 sub failing { return map { $_ => $RUN{$_} } @_ }
 
