@@ -457,8 +457,9 @@ gh_join_path_is_plain(PlannerInfo *root, CustomPath *path, List **conditions)
 		jointype != JOIN_ANTI && !gh_join_path_fills_inner(path))
 		return false;
 	split_clauses(root, path, jointype, outer->parent->relids, path->path.parent->relids, &clauses);
-	/* of other joins, those of their own decide on what is a match */
-	if ((clauses.join_quals != NIL && jointype != JOIN_INNER) || !gh_keys_are_exact(clauses.keys))
+	/* of other joins, those of their own decide on what is a match; rows of an anti join have no inner side to look at */
+	if ((clauses.join_quals != NIL && jointype != JOIN_INNER) || (clauses.filter != NIL && jointype == JOIN_ANTI) ||
+		!gh_keys_are_exact(clauses.keys))
 		return false;
 	*conditions = list_concat(clauses.join_quals, clauses.filter);
 	forboth(lc, clauses.keys, lc2, clauses.key_exprs[GH_OUTER])

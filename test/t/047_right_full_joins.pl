@@ -51,6 +51,9 @@ INSERT INTO long_dim SELECT i, CASE WHEN i = 450 THEN repeat('long ', 2000) ELSE
 -- each is too large for a sum of the device's, and they are more than a request has room for in its list
 CREATE TABLE huge AS SELECT i AS k, 9999999999999999999999999.99999::numeric(30, 5) AS m FROM generate_series(400001, 460000) i;
 ALTER TABLE huge ADD PRIMARY KEY (k);
+CREATE TABLE moments (k int, ts timestamp, p int, PRIMARY KEY (k, ts));
+INSERT INTO moments SELECT i % 60, timestamp '2024-01-01' + i / 60 * interval '1 day', i FROM generate_series(0, 899) i;
+CREATE TABLE days AS SELECT i AS id, i % 7 AS g, i % 70 AS k, date '2024-01-01' + i % 20 AS d FROM generate_series(1, 9000) i;
 -- rows of several ages, some dead
 UPDATE f SET v = v + 1 WHERE id % 40 = 0;
 DELETE FROM f WHERE id % 41 = 0;
@@ -98,6 +101,9 @@ my @AGGREGATES = (
 	[left_condition => 'SELECT dim.b, count(*), sum(f.v), sum(dim.p) FROM f LEFT JOIN dim ON f.k = dim.k WHERE dim.p IS NULL OR dim.p > f.v GROUP BY dim.b', join => 'Left'],
 	[many_condition => 'SELECT f.g, count(*), sum(f.v), sum(many.p) FROM many JOIN f ON f.k = many.k WHERE f.v % 7 <> many.p % 7 GROUP BY f.g', join => 'Inner'],
 	[no_condition_holds => 'SELECT f.g, count(*) FROM dim JOIN f ON f.k = dim.k WHERE f.v + dim.p < -5 GROUP BY f.g', by => 'any', join => 'Inner'],
+	# what makes a match a single one is a condition, and no key
+	[single_by_condition => 'SELECT w.g, count(*), sum(m.p) FROM days w JOIN moments m ON w.k = m.k AND w.d = m.ts GROUP BY w.g', join => 'Inner'],
+	[anti_above => 'SELECT f.g, count(*) FROM f LEFT JOIN dim ON f.k = dim.k WHERE dim.k IS NULL AND coalesce(dim.p, f.g) > 3 GROUP BY f.g', by => 'any'],
 	[semi_condition => 'SELECT f.g, count(*) FROM f WHERE EXISTS (SELECT FROM dim WHERE dim.k = f.k AND dim.p < f.v) GROUP BY f.g', by => 'any'],
 	[anti_condition => 'SELECT f.g, count(*) FROM f WHERE NOT EXISTS (SELECT FROM dim WHERE dim.k = f.k AND dim.p < f.v) GROUP BY f.g', by => 'any'],
 	[left_own_condition => 'SELECT dim.b, count(*) FROM f LEFT JOIN dim ON f.k = dim.k AND f.v > dim.p GROUP BY dim.b', by => 'any'],
