@@ -1,19 +1,34 @@
 /*
  * guard.c
  *		Calls of dsa.h and dsm.h from under an engine, which must see no error thrown.
+ *
+ * What may run here is an allocation, or the end of one: it fails for want of memory alone, has no user's code below
+ * it, and does not look for interrupts.  Its error is not lost: the caller gets false, for which the engine
+ * gives up its request, and that ends the statement with an error of its own; the server's log has both.
  */
 #include "postgres.h"
 
+#include "fmgr.h"
 #include "miscadmin.h"
 #include "storage/lwlock.h"
+#include "utils/builtins.h"
 
 #include "guard.h"
+
+/* ------------------------------------------------- the locks that are held */
+
+/* A process can hold no more than this, MAX_SIMUL_LWLOCKS of lwlock.c. */
+#define GH_LOCKS_MAX 200
 
 typedef struct HeldLocks
 {
 	int			count;
-	LWLock	   *last;
+	LWLock	   *locks[GH_LOCKS_MAX];
 } HeldLocks;
+
+/* Servers before 15.13, 16.9 and 17.5 do not have it. */
+extern void ForEachLWLockHeldByMe(void (*callback) (LWLock *, LWLockMode, void *), void *context)
+			__attribute__((weak));
 
 static void
 note_lock(LWLock *lock, LWLockMode mode, void *arg)
@@ -21,46 +36,102 @@ note_lock(LWLock *lock, LWLockMode mode, void *arg)
 	HeldLocks  *held = arg;
 
 	(void) mode;
-	held->count++;
-	held->last = lock;
+	if (held->count < GH_LOCKS_MAX)
+		held->locks[held->count++] = lock;
 }
 
-static HeldLocks
-held_locks(void)
-{
-	HeldLocks	held = {0};
+/* Addresses of a process are below this, unless it asks for others; locks lie at multiples of four bytes. */
+#define GH_ADDRESSES (UINT64CONST(1) << 48)
+#define GH_LOCK_ALIGNMENT 4
+#define GH_ADDRESSES_AT_ONCE (UINT64CONST(1) << 32)
 
-	ForEachLWLockHeldByMe(note_lock, &held);
-	return held;
-}
-
-/* A cancel, a conflict with recovery and the like: they are not the work's own. */
+/*
+ * Whether a lock at one of these addresses is held.  An older server tells only that: it compares
+ * addresses, and looks at none of them.
+ */
 static bool
-ends_statement(int sqlerrcode)
+any_held(uint64 first, uint64 bytes)
 {
-	int			category = ERRCODE_TO_CATEGORY(sqlerrcode);
-
-	return category == ERRCODE_TO_CATEGORY(ERRCODE_OPERATOR_INTERVENTION) ||
-		category == ERRCODE_TO_CATEGORY(ERRCODE_TRANSACTION_ROLLBACK);
+	return LWLockAnyHeldByMe((LWLock *) (uintptr_t) first, (int) (bytes / GH_LOCK_ALIGNMENT), GH_LOCK_ALIGNMENT);
 }
+
+/* Finds the locks among so many addresses, a power of two, by halves. */
+static void
+search_addresses(uint64 first, uint64 bytes, HeldLocks *held)
+{
+	if (bytes <= GH_ADDRESSES_AT_ONCE && !any_held(first, bytes))
+		return;
+	if (bytes == GH_LOCK_ALIGNMENT)
+		note_lock((LWLock *) (uintptr_t) first, LW_EXCLUSIVE, held);
+	else
+	{
+		search_addresses(first, bytes / 2, held);
+		search_addresses(first + bytes / 2, bytes / 2, held);
+	}
+}
+
+static void
+find_held_locks(HeldLocks *held, bool has_list)
+{
+	held->count = 0;
+	if (has_list)
+		ForEachLWLockHeldByMe(note_lock, held);
+	else
+		search_addresses(0, GH_ADDRESSES, held);
+}
+
+static bool
+server_has_list(void)
+{
+	return ForEachLWLockHeldByMe != NULL;
+}
+
+static bool
+is_among(const HeldLocks *held, const LWLock *lock)
+{
+	for (int i = 0; i < held->count; i++)
+		if (held->locks[i] == lock)
+			return true;
+	return false;
+}
+
+/* Releases what has been acquired since `before`. */
+static void
+release_since(const HeldLocks *before, bool has_list)
+{
+	HeldLocks	now;
+
+	find_held_locks(&now, has_list);
+	for (int i = now.count - 1; i >= 0; i--)
+	{
+		if (is_among(before, now.locks[i]))
+			continue;
+		/* the error has reset the count that the release takes one from */
+		HOLD_INTERRUPTS();
+		LWLockRelease(now.locks[i]);
+	}
+}
+
+/* ---------------------------------------------------------------- the call */
 
 /*
  * dsa.h and dsm.h leave their structures in order when they throw, but rely on the
  * transaction's end for their locks and for the descriptor of a segment that was
- * refused.  Here the locks are released one by one, the last first.  With no resource
- * owner nobody misses the descriptor, which stays until the process ends; with one, the
- * caller sees to it that the transaction ends in an error.
+ * refused.  Here the locks are released.  With no resource owner nobody misses the
+ * descriptor, which stays until the process ends; with one, the caller sees to it that the
+ * transaction ends in an error.
  */
 static bool
-run_work(ResourceOwner owner, void (*work) (void *arg), void *arg, bool is_tried)
+run_guarded(ResourceOwner owner, void (*work) (void *arg), void *arg, bool has_list)
 {
 	MemoryContext context = CurrentMemoryContext;
 	ResourceOwner saved_owner = CurrentResourceOwner;
 	uint32		interrupts = InterruptHoldoffCount;
 	uint32		cancels = QueryCancelHoldoffCount;
-	int			before = held_locks().count;
 	volatile bool done = false;
+	HeldLocks	before;
 
+	find_held_locks(&before, has_list);
 	PG_TRY();
 	{
 		CurrentResourceOwner = owner;
@@ -69,21 +140,16 @@ run_work(ResourceOwner owner, void (*work) (void *arg), void *arg, bool is_tried
 	}
 	PG_CATCH();
 	{
-		if (is_tried && ends_statement(geterrcode()))
-		{
-			CurrentResourceOwner = saved_owner;
-			PG_RE_THROW();
-		}
-		for (HeldLocks held = held_locks(); held.count > before; held = held_locks())
-		{
-			/* the error has reset the count that the release takes one from */
-			HOLD_INTERRUPTS();
-			LWLockRelease(held.last);
-		}
+		ErrorData  *error;
+
+		release_since(&before, has_list);
 		MemoryContextSwitchTo(context);
+		error = CopyErrorData();
 		FlushErrorState();
 		InterruptHoldoffCount = interrupts;
 		QueryCancelHoldoffCount = cancels;
+		ereport(LOG, (errcode(error->sqlerrcode), errmsg_internal("%s", error->message)));
+		FreeErrorData(error);
 	}
 	PG_END_TRY();
 	CurrentResourceOwner = saved_owner;
@@ -93,11 +159,44 @@ run_work(ResourceOwner owner, void (*work) (void *arg), void *arg, bool is_tried
 bool
 gh_run_guarded(ResourceOwner owner, void (*work) (void *arg), void *arg)
 {
-	return run_work(owner, work, arg, false);
+	return run_guarded(owner, work, arg, server_has_list());
 }
 
-bool
-gh_run_tried(ResourceOwner owner, void (*work) (void *arg), void *arg)
+/* --------------------------------------------------------- for tests only */
+
+#ifdef GH_FAULT_POINTS
+
+static LWLock test_locks[3];
+
+static void
+fail_with_locks(void *arg)
 {
-	return run_work(owner, work, arg, true);
+	(void) arg;
+	LWLockAcquire(&test_locks[1], LW_EXCLUSIVE);
+	LWLockAcquire(&test_locks[2], LW_SHARED);
+	ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory, as a test wants it")));
 }
+
+/*
+ * gpuhash_test_guard(has_list bool) returns text: an error under the guard, with two locks that were
+ * acquired there and one from before: what is held after it.
+ */
+PG_FUNCTION_INFO_V1(gpuhash_test_guard);
+
+Datum
+gpuhash_test_guard(PG_FUNCTION_ARGS)
+{
+	bool		done;
+	char	   *text;
+
+	for (int i = 0; i < 3; i++)
+		LWLockInitialize(&test_locks[i], LWTRANCHE_PARALLEL_QUERY_DSA);
+	LWLockAcquire(&test_locks[0], LW_EXCLUSIVE);
+	done = run_guarded(CurrentResourceOwner, fail_with_locks, NULL, PG_GETARG_BOOL(0));
+	text = psprintf("done %d, held %d %d %d, interrupts held off %u", done, LWLockHeldByMe(&test_locks[0]),
+					LWLockHeldByMe(&test_locks[1]), LWLockHeldByMe(&test_locks[2]), InterruptHoldoffCount);
+	LWLockRelease(&test_locks[0]);
+	PG_RETURN_TEXT_P(cstring_to_text(text));
+}
+
+#endif							/* GH_FAULT_POINTS */

@@ -10,12 +10,9 @@
 #include "utils/resowner.h"
 
 /*
- * Runs work, which calls dsa.h or dsm.h, with that resource owner; false: it threw an
- * error, which is forgotten.
+ * Runs work, which calls dsa.h or dsm.h to allocate or to free, with that resource owner; false: there was an
+ * error, which the log has, and the caller must end what it does.
  */
 extern bool gh_run_guarded(ResourceOwner owner, void (*work) (void *arg), void *arg);
-
-/* Likewise, for work that may take long: what cancels or ends the statement is thrown on. */
-extern bool gh_run_tried(ResourceOwner owner, void (*work) (void *arg), void *arg);
 
 #endif							/* GPUHASH_GUARD_H */

@@ -3,12 +3,11 @@
  *		The parts of an expression that have no columns, and so one value for all rows.
  *
  * A planner puts some constant of the type in their place, to see whether the rest has a
- * program; an executor, what they are in this execution.
+ * program; an executor, what they are in this execution.  Only such parts are made constants as can be
+ * evaluated before PostgreSQL would do it; with others an expression has no program.
  */
 #include "postgres.h"
 
-#include "access/transam.h"
-#include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
@@ -26,83 +25,6 @@ typedef struct ConstantsContext
 	void	   *arg;
 } ConstantsContext;
 
-/*
- * Whether a function may do more than to give a value or raise an error, after which all is as
- * before.  A user's may do anything; of the built-in ones, those that run queries are marked as
- * no work for parallel workers.
- */
-static bool
-is_not_harmless(Oid function, void *context)
-{
-	return function >= FirstNormalObjectId || func_parallel(function) != PROPARALLEL_SAFE;
-}
-
-/*
- * Whether the value depends on a row, on what stands around the expression, or on when it is asked
- * for, or whether there are several.
- */
-static bool
-depends_walker(Node *node, void *context)
-{
-	if (node == NULL)
-		return false;
-	switch (nodeTag(node))
-	{
-		case T_Var:
-		case T_PlaceHolderVar:
-		case T_CaseTestExpr:
-		case T_CoerceToDomainValue:
-		case T_Aggref:
-		case T_GroupingFunc:
-		case T_WindowFunc:
-		case T_SubPlan:
-		case T_AlternativeSubPlan:
-			return true;
-		case T_FuncExpr:
-			if (((FuncExpr *) node)->funcretset)
-				return true;
-			break;
-		case T_OpExpr:
-			if (((OpExpr *) node)->opretset)
-				return true;
-			break;
-		case T_CoerceToDomain:
-			/* its constraints may be a user's functions */
-			return true;
-		case T_Param:
-			return ((Param *) node)->paramkind != PARAM_EXTERN &&
-				((Param *) node)->paramkind != PARAM_EXEC;
-		default:
-			break;
-	}
-	/* it is evaluated where PostgreSQL may not do so at all, and its error is forgotten */
-	return check_functions_in_node(node, is_not_harmless, NULL) ||
-		expression_tree_walker(node, depends_walker, context);
-}
-
-/*
- * Whether the expression is one that becomes a constant as a whole.  Of others that have one
- * value, an AND for instance, the parts do.
- */
-static bool
-is_constant(Node *node)
-{
-	switch (nodeTag(node))
-	{
-		case T_Param:
-		case T_FuncExpr:
-		case T_OpExpr:
-		case T_SQLValueFunction:
-		case T_CoerceViaIO:
-		case T_ArrayExpr:
-		case T_ArrayCoerceExpr:
-		case T_RelabelType:
-			return !depends_walker(node, NULL) && !contain_volatile_functions(node);
-		default:
-			return false;
-	}
-}
-
 static Node *
 make_constants_mutator(Node *node, ConstantsContext *context)
 {
@@ -113,7 +35,7 @@ make_constants_mutator(Node *node, ConstantsContext *context)
 	/* its parameters have values only while it is evaluated itself */
 	if (IsA(node, SubPlan) || IsA(node, AlternativeSubPlan))
 		return node;
-	if (is_constant(node))
+	if (!IsA(node, Const) && gh_is_unfailing(node))
 	{
 		constant = context->make((Expr *) node, context->arg);
 		if (constant != NULL)
@@ -123,8 +45,8 @@ make_constants_mutator(Node *node, ConstantsContext *context)
 }
 
 /*
- * A copy of the expression in which the largest parts with neither columns nor volatile
- * functions are the constants that `make` gives; where it gives NULL, their parts are tried.
+ * A copy of the expression in which the largest parts that have no columns and can be evaluated ahead
+ * (unfailing.c) are the constants that `make` gives; where it gives NULL, their parts are tried.
  */
 Node *
 gh_make_constants(Node *node, GhMakeConstant make, void *arg)

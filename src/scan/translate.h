@@ -93,6 +93,11 @@ typedef Const *(*GhMakeConstant) (Expr *expr, void *arg);
 extern Node *gh_make_constants(Node *node, GhMakeConstant make, void *arg);
 extern Const *gh_some_constant(Expr *expr, void *translation);
 
+/* ---- unfailing.c: what can be evaluated before PostgreSQL would do it ---- */
+
+extern bool gh_is_unfailing(Node *node);
+extern bool gh_unfailing_allows(Oid function, const NullableDatum *args);
+
 /* ---- choices.c: one of several values ---- */
 
 extern bool gh_translate_select(GhTranslation *translation, GhOperand *args, GhOperand *result);
