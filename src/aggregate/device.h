@@ -108,6 +108,5 @@ extern GhJoinedInput gh_device_meet(GhAggregateNode *node, bool wanted, bool has
 /* ---- parallel.c ---- */
 
 extern GhDeviceShared *gh_aggregate_device_shared(GhAggregateNode *node);
-extern int	gh_aggregate_members(const GhAggregateNode *node);
 
 #endif							/* GPUHASH_AGGREGATE_DEVICE_H */

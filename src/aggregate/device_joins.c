@@ -268,24 +268,12 @@ needs_inner_rows(const GhJoined *joined, const GhJoinState *js)
 	return js->jointype == JOIN_INNER || js->jointype == JOIN_SEMI;
 }
 
-/* In a parallel query, tables should also fit in memory on the host: they may be needed there. */
-static bool
-fits_on_host(const GhAggregateNode *node, const GhJoinState *js, uint64 rows)
-{
-	const Plan *inner = gh_child(js, GH_INNER)->plan;
-	double		bytes = (double) rows * (js->table_bytes_per_row + sizeof(GhRow) + inner->plan_width);
-
-	/* a right or full join is never probed there by this node */
-	return !node->device->together || node->joined->for_device || bytes < (double) js->memory_limit * gh_aggregate_members(node);
-}
-
 /* Makes the table, of all that was supplied. */
 bool
 gh_device_finish_table(GhAggregateNode *node, int number)
 {
 	GhSupply   *supply = node->device->tables[number];
 	const GhJoinState *js = node->joined->levels[number].js;
-	const char *why = NULL;
 	GhScanTable table;
 	GhStatus	status;
 
@@ -298,16 +286,11 @@ gh_device_finish_table(GhAggregateNode *node, int number)
 	supply->failed = status != GH_OK;
 	if (supply->failed)
 		return false;
-	if (!fits_on_host(node, js, table.rows))
-		why = "an inner side does not fit in memory";
-	else if (table.rows == 0 && needs_inner_rows(node->joined, js))
+	if (table.rows == 0 && needs_inner_rows(node->joined, js))
 		node->device->no_rows = true;
 	/* of the last join, in the end */
 	node->device->inner_rows = table.rows;
-	supply->failed = why != NULL;
-	if (supply->failed)
-		(void) gh_error_set(&supply->error, GH_UNSUPPORTED, "%s", why);
-	return !supply->failed;
+	return true;
 }
 
 /* Makes all tables, until one is empty; false: the device has why_not, or the supply of one has failed. */

@@ -170,13 +170,6 @@ gh_aggregate_device_shared(GhAggregateNode *node)
 	return &node->member->shared->device;
 }
 
-/* The most participants that there can be. */
-int
-gh_aggregate_members(const GhAggregateNode *node)
-{
-	return node->member->shared->nmembers;
-}
-
 /* InitializeWorkerCustomScan */
 void
 gh_aggregate_init_worker(CustomScanState *css, shm_toc *toc, void *coordinate)
