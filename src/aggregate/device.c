@@ -225,6 +225,28 @@ add_kept_rows(GhAggregateNode *node)
 
 /* ---------------------------------------------------------------- results */
 
+/* Whether each group comes back once, and no other part of it is anywhere: it is final. */
+static bool
+groups_are_final(const GhAggregateNode *node)
+{
+	return node->collected == NULL && node->member == NULL && node->files == NULL &&
+		gh_groups_count(node->groups) == 0;
+}
+
+/* Keeps final groups: those that fill half of the memory there, what follows in a file. */
+static void
+keep_final_groups(GhAggregateNode *node, char *records, Size bytes)
+{
+	if (node->pieces == NULL && gh_groups_bytes(node->groups) <= node->memory_limit / 2)
+	{
+		gh_groups_merge_scan(node->groups, records, bytes);
+		return;
+	}
+	if (node->pieces == NULL)
+		node->pieces = gh_pieces_create(node->css.ss.ps.state->es_query_cxt);
+	node->counts.groups += gh_pieces_put(node->pieces, records, bytes);
+}
+
 /*
  * The device's groups, or rows, go to those that rows handed back have made: a piece at a time, since groups go
  * to files only between two of them.
@@ -237,6 +259,7 @@ merge_results(GhAggregateNode *node)
 	Size		room;
 	char	   *buffer = gh_supply_buffer(supply, &room);
 	Size		piece = Min(room, Max(node->memory_limit / 4, GH_PIECE_MIN));
+	bool		final = groups_are_final(node);
 
 	while (buffer != NULL && !cursor.finished)
 	{
@@ -260,12 +283,19 @@ merge_results(GhAggregateNode *node)
 			supply->failed = true;
 			return false;
 		}
+		if (final)
+		{
+			keep_final_groups(node, buffer, bytes);
+			continue;
+		}
 		if (node->collected != NULL)
 			gh_collect_records(node, buffer, bytes);
 		else
 			gh_groups_merge_scan(node->groups, buffer, bytes);
 		gh_aggregate_keep_within_memory(node);
 	}
+	if (node->pieces != NULL)
+		node->counts.disk += gh_pieces_bytes(node->pieces);
 	return true;
 }
 

@@ -239,6 +239,15 @@ load_group(GhAggregateNode *node, uint32 group)
 	econtext->ecxt_scantuple = scan;
 }
 
+/* Puts groups that wait in a file in place of those that came out; false: there are none. */
+static bool
+next_groups(GhAggregateNode *node)
+{
+	if (node->pieces != NULL)
+		return gh_pieces_next(node->pieces, node->groups);
+	return node->files != NULL && gh_group_files_next(node->files, node->groups);
+}
+
 /* The next group that HAVING lets out, in the scan tuple; false: there are no more. */
 static bool
 next_group(GhAggregateNode *node)
@@ -250,7 +259,7 @@ next_group(GhAggregateNode *node)
 		CHECK_FOR_INTERRUPTS();
 		if (node->next_group >= gh_groups_count(node->groups))
 		{
-			if (node->files == NULL || !gh_group_files_next(node->files, node->groups))
+			if (!next_groups(node))
 				return false;
 			node->next_group = 0;
 			continue;
@@ -299,9 +308,7 @@ static void
 forget_groups(GhAggregateNode *node)
 {
 	gh_device_forget(node);
-	if (node->files != NULL)
-		gh_group_files_close(node->files);
-	node->files = NULL;
+	gh_aggregate_close_files(node);
 	if (node->groups != NULL)
 		gh_groups_destroy(node->groups);
 	node->groups = NULL;
@@ -320,7 +327,7 @@ may_keep(const GhAggregateNode *node)
 {
 	if (node->phase == GH_AGGREGATE_START || node->member != NULL)
 		return false;
-	return node->collected != NULL ? !node->passes_on : node->groups != NULL && node->files == NULL;
+	return node->collected != NULL ? !node->passes_on : node->groups != NULL && node->files == NULL && node->pieces == NULL;
 }
 
 static void

@@ -109,7 +109,8 @@ typedef struct GhAggregateNode
 	Size		memory_limit;
 	GhGroups   *groups;
 	uint32		ngroups;		/* when their memory was asked for */
-	GhGroupFiles *files;		/* NULL: all are in memory */
+	GhGroupFiles *files;		/* groups that are to be merged; NULL: all are in memory */
+	GhPieces   *pieces;			/* groups of which no other part is anywhere else; NULL: there are none */
 	uint32		next_group;
 	struct GhAggregateMember *member;	/* of a parallel query; NULL: this process is alone */
 
@@ -120,6 +121,7 @@ typedef struct GhAggregateNode
 } GhAggregateNode;
 
 /* input.c */
+extern void gh_aggregate_close_files(GhAggregateNode *node);
 extern void gh_aggregate_read_input(GhAggregateNode *node);
 extern bool gh_aggregate_adds_floats(const GhAggregateNode *node);
 extern bool gh_aggregate_order_matters(const GhAggregateNode *node);

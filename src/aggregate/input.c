@@ -411,8 +411,8 @@ gh_aggregate_keep_within_memory(GhAggregateNode *node)
 {
 	Size		bytes;
 
-	/* rows that are collected see to that by themselves */
-	if (node->collected != NULL || gh_groups_count(node->groups) == node->ngroups)
+	/* rows that are collected see to that by themselves, as do groups that are final */
+	if (node->collected != NULL || node->pieces != NULL || gh_groups_count(node->groups) == node->ngroups)
 		return;
 	node->ngroups = gh_groups_count(node->groups);
 	bytes = gh_groups_bytes(node->groups);
@@ -431,15 +431,25 @@ gh_aggregate_keep_within_memory(GhAggregateNode *node)
 	node->ngroups = 0;
 }
 
+/* Forgets the groups that are in files. */
+void
+gh_aggregate_close_files(GhAggregateNode *node)
+{
+	if (node->files != NULL)
+		gh_group_files_close(node->files);
+	if (node->pieces != NULL)
+		gh_pieces_close(node->pieces);
+	node->files = NULL;
+	node->pieces = NULL;
+}
+
 /* This process's part of the input is to be read once more: nothing of it is kept. */
 void
 gh_aggregate_start_anew(GhAggregateNode *node)
 {
 	node->counts.pages = node->counts.rows = node->counts.back = node->counts.groups = 0;
 	node->counts.disk = 0;
-	if (node->files != NULL)
-		gh_group_files_close(node->files);
-	node->files = NULL;
+	gh_aggregate_close_files(node);
 	if (node->member != NULL)
 		gh_aggregate_drop_file(node);
 	if (node->collected != NULL)

@@ -185,6 +185,16 @@ extern bool gh_group_files_next(GhGroupFiles *files, GhGroups *groups);
 extern uint64 gh_group_files_bytes(const GhGroupFiles *files);
 extern void gh_group_files_close(GhGroupFiles *files);
 
+/* ---- pieces.c: groups that a device has returned, each once ---- */
+
+typedef struct GhPieces GhPieces;
+
+extern GhPieces *gh_pieces_create(MemoryContext context);
+extern uint64 gh_pieces_put(GhPieces *pieces, char *records, Size size);
+extern bool gh_pieces_next(GhPieces *pieces, GhGroups *groups);
+extern uint64 gh_pieces_bytes(const GhPieces *pieces);
+extern void gh_pieces_close(GhPieces *pieces);
+
 /* ---- target.c: what a grouping computes, and whether the engines can ---- */
 
 /* Expressions over the input's columns. */
