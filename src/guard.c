@@ -179,7 +179,7 @@ fail_with_locks(void *arg)
 
 /*
  * gpuhash_test_guard(has_list bool) returns text: an error under the guard, with two locks that were
- * acquired there and one from before: what is held after it.
+ * acquired there and one from before: what is held after it.  has_list: by the server's list, if it has one.
  */
 PG_FUNCTION_INFO_V1(gpuhash_test_guard);
 
@@ -192,7 +192,8 @@ gpuhash_test_guard(PG_FUNCTION_ARGS)
 	for (int i = 0; i < 3; i++)
 		LWLockInitialize(&test_locks[i], LWTRANCHE_PARALLEL_QUERY_DSA);
 	LWLockAcquire(&test_locks[0], LW_EXCLUSIVE);
-	done = run_guarded(CurrentResourceOwner, fail_with_locks, NULL, PG_GETARG_BOOL(0));
+	done = run_guarded(CurrentResourceOwner, fail_with_locks, NULL,
+					   PG_GETARG_BOOL(0) && server_has_list());
 	text = psprintf("done %d, held %d %d %d, interrupts held off %u", done, LWLockHeldByMe(&test_locks[0]),
 					LWLockHeldByMe(&test_locks[1]), LWLockHeldByMe(&test_locks[2]), InterruptHoldoffCount);
 	LWLockRelease(&test_locks[0]);
