@@ -13,8 +13,10 @@
  */
 #include "postgres.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include "access/parallel.h"
 #include "common/pg_prng.h"
@@ -92,15 +94,49 @@ gh_host_init(GhHost *host, MemoryContext context)
 
 /* ---------------------------------------------------------------- engines */
 
-/* Where $libdir points; made at the first call, which is the main thread's. */
+/*
+ * gpuhash.so as this process opened it: a library that came by dynamic_library_path, by a path of its own or in
+ * $libdir/plugins need not lie in pkglibdir.  Empty: the system does not tell.  Made at the first call, which is
+ * the main thread's.
+ */
+const char *
+gh_library_path(void)
+{
+	static char path[MAXPGPATH];
+	Dl_info		found;
+
+	if (path[0] == '\0' && dladdr(path, &found) != 0 && found.dli_fname != NULL)
+	{
+		/* LOAD takes paths from the data directory, where every server process stands */
+		if (is_absolute_path(found.dli_fname))
+			strlcpy(path, found.dli_fname, sizeof(path));
+		else
+			snprintf(path, sizeof(path), "%s/%s", DataDir, found.dli_fname);
+		canonicalize_path(path);
+	}
+	return path;
+}
+
+/*
+ * The CUDA engine's library: beside gpuhash.so, or else in pkglibdir.  Where neither is there, the first, for a
+ * message.  Looked for anew at each call, as an installation may come later.  The main thread calls first.
+ */
 const char *
 gh_cuda_library_path(void)
 {
-	static char path[MAXPGPATH];
+	static char beside[MAXPGPATH];
+	static char installed[MAXPGPATH];
 
-	if (path[0] == '\0')
-		snprintf(path, sizeof(path), "%s/%s", pkglib_path, GH_CUDA_LIBRARY);
-	return path;
+	if (installed[0] == '\0')
+	{
+		strlcpy(beside, gh_library_path(), sizeof(beside));
+		get_parent_directory(beside);
+		if (beside[0] == '\0')
+			strlcpy(beside, pkglib_path, sizeof(beside));
+		join_path_components(beside, beside, GH_CUDA_LIBRARY);
+		join_path_components(installed, pkglib_path, GH_CUDA_LIBRARY);
+	}
+	return access(beside, F_OK) != 0 && access(installed, F_OK) == 0 ? installed : beside;
 }
 
 /*

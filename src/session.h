@@ -39,7 +39,10 @@ extern bool gh_device_is_expected(double keys);
  */
 extern const GhEngine *gh_cuda_engine_open(bool retry, GhError *error);
 
-/* The library's path.  The main thread asks first. */
+/* The path of gpuhash.so itself, or an empty string.  The main thread calls first. */
+extern const char *gh_library_path(void);
+
+/* That of the CUDA engine's library: beside gpuhash.so, else in pkglibdir.  The main thread calls first. */
 extern const char *gh_cuda_library_path(void);
 
 /* Likewise in a worker of the service, by any of its threads, for that CUDA device; each

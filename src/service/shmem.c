@@ -23,6 +23,7 @@
 #include "service/client.h"
 #include "service/shared.h"
 #include "hints.h"
+#include "session.h"
 #include "table/registry.h"
 
 /* Of gpuhash.shared_memory, in kB. */
@@ -352,6 +353,20 @@ start_memory(void)
 
 /* --------------------------------------------------------------- workers */
 
+/*
+ * The library that a worker loads is this one, wherever the postmaster found it; a path that is too long for the
+ * field (before 17) leaves it to dynamic_library_path.
+ */
+static void
+name_library(BackgroundWorker *worker)
+{
+	const char *path = gh_library_path();
+
+	if (path[0] == '\0' || strlen(path) >= sizeof(worker->bgw_library_name))
+		path = "gpuhash";
+	strlcpy(worker->bgw_library_name, path, sizeof(worker->bgw_library_name));
+}
+
 static void
 register_workers(void)
 {
@@ -363,7 +378,7 @@ register_workers(void)
 		worker.bgw_flags = BGWORKER_SHMEM_ACCESS;
 		worker.bgw_start_time = BgWorkerStart_PostmasterStart;
 		worker.bgw_restart_time = GH_RESTART_SECONDS;
-		strlcpy(worker.bgw_library_name, "gpuhash", sizeof(worker.bgw_library_name));
+		name_library(&worker);
 		strlcpy(worker.bgw_function_name, "gh_worker_main", sizeof(worker.bgw_function_name));
 		snprintf(worker.bgw_name, sizeof(worker.bgw_name), "gpuhash worker for GPU %d", devices[i]);
 		strlcpy(worker.bgw_type, "gpuhash worker", sizeof(worker.bgw_type));
