@@ -1,6 +1,6 @@
 /*
  * create.c
- *		gpuhash_create and gpuhash_drop.
+ *		gpuhash_create and gpuhash_drop, and the drop of all tables of a session.
  *
  * A new table is entered under its name before it is made, not ready, so that two
  * sessions do not make one of the same name.  Its maker holds the table's lock
@@ -242,4 +242,26 @@ gpuhash_drop(PG_FUNCTION_ARGS)
 	remove_table(&access);
 	gh_access_end(&access);
 	PG_RETURN_VOID();
+}
+
+/*
+ * Of a session without the service.  A call on a table runs no statement of a user's while it holds the table, and
+ * looks the name up again before it goes on: so nothing is dropped under somebody.
+ */
+void
+gh_drop_session_tables(void)
+{
+	int			count;
+	GhTableInfo *tables = gh_names_list(MyDatabaseId, &count);
+
+	for (int i = 0; i < count; i++)
+	{
+		GhAccess	access = {0};
+
+		if (!gh_access_try(&access, &tables[i], GH_TO_DROP))
+			continue;
+		remove_table(&access);
+		gh_access_end(&access);
+	}
+	pfree(tables);
 }

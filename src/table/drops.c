@@ -1,10 +1,14 @@
 /*
  * drops.c
- *		What becomes of named tables when a database or a role is dropped.
+ *		What becomes of named tables when a database or a role is dropped, and when a session discards what it has.
  *
  * A hook tells of the drop while it may yet fail, so it is noted and acted upon when
  * the transaction has committed: the tables of a database go; a role's grants go,
  * and its tables are then superusers' to drop.
+ *
+ * Without the service a session's tables go with its temporary tables, that is by DISCARD ALL and DISCARD TEMP, once
+ * PostgreSQL has done its part.  They are memory outside transactions: unlike temporary tables they do not come
+ * back when DISCARD TEMP is rolled back.
  */
 #include "postgres.h"
 
@@ -15,6 +19,7 @@
 #include "commands/dbcommands.h"
 #include "miscadmin.h"
 #include "storage/lwlock.h"
+#include "tcop/utility.h"
 #include "utils/memutils.h"
 #include "utils/syscache.h"
 
@@ -165,10 +170,33 @@ end_transaction(XactEvent event, void *arg)
 	}
 }
 
+/* ------------------------------------------------------------------ DISCARD */
+
+static ProcessUtility_hook_type previous_utility_hook = NULL;
+
+/* The statement is looked at before it runs: DISCARD ALL may free it. */
+static void
+utility_hook(PlannedStmt *pstmt, const char *query, bool readOnlyTree, ProcessUtilityContext context,
+			 ParamListInfo params, QueryEnvironment *environment, DestReceiver *dest, QueryCompletion *completion)
+{
+	Node	   *statement = pstmt->utilityStmt;
+	bool		discards = IsA(statement, DiscardStmt) &&
+		(((DiscardStmt *) statement)->target == DISCARD_ALL || ((DiscardStmt *) statement)->target == DISCARD_TEMP);
+
+	if (previous_utility_hook != NULL)
+		previous_utility_hook(pstmt, query, readOnlyTree, context, params, environment, dest, completion);
+	else
+		standard_ProcessUtility(pstmt, query, readOnlyTree, context, params, environment, dest, completion);
+	if (discards && !gh_service_enabled())
+		gh_drop_session_tables();
+}
+
 void
 gh_registry_init(void)
 {
 	previous_hook = object_access_hook;
 	object_access_hook = note_drop;
 	RegisterXactCallback(end_transaction, NULL);
+	previous_utility_hook = ProcessUtility_hook;
+	ProcessUtility_hook = utility_hook;
 }

@@ -289,6 +289,11 @@ extern GhTable *gh_host_of(GhAccess *access);
 /* The handle on the device's, or NULL and why. */
 extern GhTable *gh_device_of(GhAccess *access, GhError *error);
 
+/* ---- create.c ---- */
+
+/* Drops all tables of this session, whoever owns them; not with the service. */
+extern void gh_drop_session_tables(void);
+
 /* ---- engines.c: engines' tables of a named table come and go ---- */
 
 /* Makes those of a new or lost table, by the present settings. */
