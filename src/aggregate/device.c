@@ -585,7 +585,6 @@ gh_device_read(GhAggregateNode *node, GhJoinedInput *input)
 		add_kept_rows(node);
 		gh_device_keep_counts(node, &device->supply, &node->counts.source_time);
 		node->counts.pages += device->supply.counts.pages;
-		node->counts.back += device->supply.counts.back;
 		tell_children(node);
 		node->counts.rows += before;
 	}

@@ -26,7 +26,7 @@ typedef struct GhAggregateCounts
 {
 	uint64		pages;			/* read by the node itself */
 	uint64		rows;			/* that the child had for it */
-	uint64		back;			/* of them, by PostgreSQL's expressions */
+	uint64		back;			/* of them, by PostgreSQL's expressions from the scan's conditions on */
 	uint64		groups;			/* that came out of the input, or its parts; or rows that were kept */
 	Size		memory;			/* bytes of groups, at most */
 	uint64		disk;			/* bytes written to files */

@@ -111,7 +111,11 @@ gh_add_input_row(GhAggregateNode *node)
 	MemoryContextSwitchTo(saved);
 }
 
-/* A visible tuple of a page of the scan, which is pinned.  Whether the scan's conditions accept it. */
+/*
+ * A visible tuple of a page of the scan, which is pinned, by PostgreSQL's expressions.  Whether the scan's conditions
+ * accept it: only then is it counted as handed back.  Which of the others the program could not do depends on their
+ * values, and they may be rows that a policy hides from who reads the count.
+ */
 bool
 gh_add_tuple(GhAggregateNode *node, Buffer buffer, BlockNumber block, OffsetNumber line)
 {
@@ -134,6 +138,7 @@ gh_add_tuple(GhAggregateNode *node, Buffer buffer, BlockNumber block, OffsetNumb
 	econtext->ecxt_scantuple = child->ss_ScanTupleSlot;
 	if (child->ps.qual != NULL && !ExecQual(child->ps.qual, econtext))
 		return false;
+	node->counts.back++;
 	if (node->joined != NULL)
 	{
 		gh_joined_add_tuple(node);
@@ -288,7 +293,6 @@ add_batch(GhAggregateNode *node, int first, int count, instr_time *clock)
 	else
 		/* not a page as the engine knows them: PostgreSQL is to say what is wrong with it */
 		memset(batch->state, GH_ROW_BACK, count);
-	node->counts.back += nback;
 	for (int i = 0; nback > 0 && i < count; i++)
 		if (batch->state[i] == GH_ROW_BACK)
 		{
@@ -318,7 +322,6 @@ add_page(GhAggregateNode *node, int from, instr_time *clock)
 	{
 		for (int i = from; i < ntuples; i++)
 			rows += add_tuple(node, i);
-		node->counts.back += ntuples - from;
 		gh_aggregate_clock(node, &node->counts.evaluate_time, clock);
 	}
 	/* the slot has a pin of its own */

@@ -124,6 +124,7 @@ release_pins(GhSupply *supply, GhSupplyRequest *request)
 		ReleaseBuffer(request->pins[i]);
 	memset(&request->request, 0, sizeof(request->request));
 	request->nhinted = 0;
+	request->nagain = 0;
 	request->submitted = false;
 }
 
@@ -177,6 +178,7 @@ keep_judged(GhSupply *supply, GhSupplyRequest *request)
 		else if (supply->pinned)
 			ReleaseBuffer(request->pins[i]);
 	}
+	request->nagain = request->request.npages;
 }
 
 static void
@@ -219,7 +221,7 @@ count_request(GhSupply *supply, const GhSupplyRequest *request)
 {
 	GhSupplyCounts *counts = &supply->counts;
 
-	counts->bytes += (uint64) request->request.npages * BLCKSZ;
+	counts->bytes += (uint64) (request->request.npages - request->nagain) * BLCKSZ;
 	counts->tuples += request->request.seen;
 	counts->passed += request->request.passed;
 	counts->counted += request->request.counted;

@@ -32,6 +32,7 @@ typedef struct GhSupplyRequest
 	BlockNumber *blocks;		/* by page */
 	Buffer	   *pins;			/* by page, where there are no copies */
 	uint32		nhinted;		/* of the pages */
+	uint32		nagain;			/* likewise: asked once more */
 	bool		submitted;
 } GhSupplyRequest;
 
@@ -53,11 +54,11 @@ typedef struct GhSupplyCounts
 	uint64		hinted;			/* likewise: the device is to find what is visible */
 	uint64		judged;			/* tuples of these of which it could not */
 	uint64		tuples;			/* visible */
-	uint64		bytes;			/* that the device has read */
+	uint64		bytes;			/* that the device has read, without pages that were asked once more: which
+								 * these are depends on rows that nobody may be to know of */
 	uint64		passed;			/* rows, as of GhScanRequest, like those that follow */
 	uint64		counted;
 	uint64		joined[GH_SCAN_JOINS_MAX];
-	uint64		back;
 	uint64		unmatched;		/* rows of the last join's table */
 	instr_time	wait_time;		/* for requests */
 	instr_time	back_time;		/* with rows that came back */

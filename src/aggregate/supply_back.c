@@ -13,7 +13,7 @@
 #include "aggregate/supply.h"
 
 /*
- * Tuples of a hinted page that may be handed back, on average, before hints are doubted.  So many are judged
+ * Tuples of a hinted page that may have to be judged for want of hints, on average, before these are doubted.  So many are judged
  * in the time that it takes to look at all tuples of a page.
  */
 #define GH_JUDGED_MOST 8
@@ -42,7 +42,6 @@ give_back(GhSupply *supply, const GhSupplyRequest *request, Buffer buffer, const
 	for (OffsetNumber line = Max(row->line, 1); line <= (row->line != 0 ? row->line : page->lines); line++)
 		if (gh_supply_asks(request, row->page, line))
 		{
-			supply->counts.back++;
 			supply->counts.tuples++;
 			supply->row_back(supply->arg, buffer, block, line);
 		}
@@ -70,7 +69,8 @@ judge(GhSupply *supply, const GhSupplyRequest *request, Buffer buffer, const GhS
 
 		for (OffsetNumber line = Max(rows[n].line, 1); line <= Min(last, MaxHeapTuplesPerPage); line++)
 		{
-			supply->counts.judged++;
+			/* the others are there for their values, which nobody may be to know of */
+			supply->counts.judged += !gh_pages_hints_tell(supply->pages, buffer, line);
 			if (!gh_pages_is_visible(supply->pages, buffer, block, line))
 				continue;
 			judged->visible[(line - 1) / 64] |= UINT64CONST(1) << (line - 1) % 64;

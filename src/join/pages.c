@@ -442,6 +442,17 @@ gh_pages_pin_again(GhPages *pages, BlockNumber block)
 	return buffer;
 }
 
+/* Whether a line leads to a tuple whose hints say that it is visible.  The page of the buffer is locked. */
+bool
+gh_pages_hints_tell(const GhPages *pages, Buffer buffer, OffsetNumber line)
+{
+	Page		page = BufferGetPage(buffer);
+
+	return line <= PageGetMaxOffsetNumber(page) && ItemIdIsNormal(PageGetItemId(page, line)) &&
+		is_plainly_visible((HeapTupleHeader) PageGetItem(page, PageGetItemId(page, line)),
+						   pages->scan->rs_base.rs_snapshot);
+}
+
 /* Whether a line leads to a tuple that is visible.  The page of the buffer, that block, is locked. */
 bool
 gh_pages_is_visible(const GhPages *pages, Buffer buffer, BlockNumber block, OffsetNumber line)

@@ -57,6 +57,7 @@ extern void gh_pages_init(GhPages *pages, MemoryContext context);
 extern bool gh_pages_next(GhPages *pages, int wanted);
 extern void gh_pages_read_block(GhPages *pages, BlockNumber block);
 extern Buffer gh_pages_pin_again(GhPages *pages, BlockNumber block);
+extern bool gh_pages_hints_tell(const GhPages *pages, Buffer buffer, OffsetNumber line);
 extern bool gh_pages_is_visible(const GhPages *pages, Buffer buffer, BlockNumber block, OffsetNumber line);
 extern void gh_pages_leave(GhPages *pages);
 extern void gh_pages_forget_ahead(GhPages *pages);

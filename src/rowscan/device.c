@@ -34,7 +34,8 @@ typedef struct GhKeptRow
 {
 	BlockNumber block;
 	OffsetNumber line;
-	bool		back;			/* as of GhDeviceRow */
+	bool		back;			/* as of GhDeviceRow, like the next */
+	bool		removed;
 } GhKeptRow;
 
 /* What is left of a request. */
@@ -203,6 +204,13 @@ gh_rowscan_device_wants(GhRowScan *node)
 
 /* ------------------------------------------------------------- rows */
 
+/* Whether one row was handed back: neither one that passes, nor a page. */
+static inline bool
+is_row_back(const GhScanRow *told)
+{
+	return told->line != 0 && (told->line & GH_SCAN_LIVE) == 0;
+}
+
 /* What the device removed of a request's rows, as this one's turn comes. */
 static void
 count_told(GhRowScan *node, uint64 removed, uint64 tuples)
@@ -211,10 +219,18 @@ count_told(GhRowScan *node, uint64 removed, uint64 tuples)
 	pgstat_count_index_tuples(node->css.ss.ss_currentRelation, tuples);
 }
 
-static inline uint64
+/*
+ * Rows that were handed back are among them until they meet the conditions: what is counted where no more rows are
+ * asked for, below a LIMIT, must not depend on values of rows that nobody may be to know of.
+ */
+static uint64
 told_removed(const GhScanRequest *request)
 {
-	return request->seen - request->counted;
+	uint64		removed = request->seen - request->counted;
+
+	for (uint64 i = 0; i < request->nback; i++)
+		removed += is_row_back(&request->back[i]);
+	return removed;
 }
 
 static inline uint64
@@ -323,6 +339,7 @@ told_row(GhRowScanDevice *device, GhKeptRow *row, uint32 *page)
 		row->block = request->blocks[told.page];
 		row->line = line;
 		row->back = (told.line & GH_SCAN_LIVE) == 0;
+		row->removed = is_row_back(&told);
 		*page = told.page;
 		return true;
 	}
@@ -341,6 +358,7 @@ request_row(GhRowScan *node, GhDeviceRow *row)
 	row->block = told.block;
 	row->line = told.line;
 	row->back = told.back;
+	row->removed = told.removed;
 	row->buffer = device->supply.pinned ? device->reading->pins[page] : pin_again(node, told.block);
 	return true;
 }
@@ -364,6 +382,7 @@ kept_row(GhRowScan *node, GhDeviceRow *row)
 			row->block = told->block;
 			row->line = told->line;
 			row->back = told->back;
+			row->removed = told->removed;
 			row->buffer = pin_again(node, told->block);
 			return true;
 		}
@@ -491,7 +510,6 @@ gh_rowscan_device_row(GhRowScan *node, GhDeviceRow *row)
 		if (!device->running || !read_more(node))
 			return false;
 	}
-	node->counts.back += row->back;
 	return true;
 }
 

@@ -190,12 +190,10 @@ run_program(GhRowScan *node)
 	{
 		/* not a page as the engine knows them: PostgreSQL is to say what is wrong with it */
 		memset(batch->state, GH_ROW_BACK, node->count);
-		node->counts.back += node->count;
 		return true;
 	}
 	(void) gh_program_run(program->program, batch);
 	gh_batch_count(batch, &live, &back);
-	node->counts.back += back;
 	return live + back > 0;
 }
 
@@ -213,7 +211,6 @@ pick_rows(GhRowScan *node)
 	{
 		for (; npicks < node->count; npicks++)
 			node->picks[npicks] = (node->first + npicks) | GH_PICK_BACK;
-		node->counts.back += node->count;
 	}
 	else if (run_program(node))
 	{
@@ -297,19 +294,29 @@ store_tuple(GhRowScan *node, Buffer buffer, BlockNumber block, OffsetNumber line
 	ExecStoreBufferHeapTuple(&scan->rs_ctup, node->css.ss.ss_ScanTupleSlot, buffer);
 }
 
-/* Whether the row in the scan tuple meets the conditions. */
+/*
+ * Whether the row in the scan tuple meets the conditions: all, or those that the program does not have.  A row that
+ * was handed back is counted as such only if it does: it depends on the values of the others which of them are handed
+ * back, and they may be rows that a policy hides from who reads the count.
+ */
 static inline bool
-meets(GhRowScan *node, ExprState *qual, ExprContext *econtext)
+meets(GhRowScan *node, bool back, ExprContext *econtext)
 {
-	if (qual == NULL)
-		return true;
-	/* one row may take long, and there may be hundreds */
-	CHECK_FOR_INTERRUPTS();
-	econtext->ecxt_scantuple = node->css.ss.ss_ScanTupleSlot;
-	if (ExecQual(qual, econtext))
-		return true;
-	ResetExprContext(econtext);
-	return false;
+	ExprState  *qual = back ? node->css.ss.ps.qual : node->program.rest;
+
+	if (qual != NULL)
+	{
+		/* one row may take long, and there may be hundreds */
+		CHECK_FOR_INTERRUPTS();
+		econtext->ecxt_scantuple = node->css.ss.ss_ScanTupleSlot;
+		if (!ExecQual(qual, econtext))
+		{
+			ResetExprContext(econtext);
+			return false;
+		}
+	}
+	node->counts.back += back;
+	return true;
 }
 
 /* Puts the next pick into the scan tuple; false: it is removed. */
@@ -321,7 +328,7 @@ take_pick(GhRowScan *node, ExprContext *econtext)
 	HeapScanDesc scan = node->pages.scan;
 
 	store_tuple(node, scan->rs_cbuf, scan->rs_cblock, scan->rs_vistuples[tuple]);
-	if (!meets(node, (pick & GH_PICK_BACK) != 0 ? node->css.ss.ps.qual : node->program.rest, econtext))
+	if (!meets(node, (pick & GH_PICK_BACK) != 0, econtext))
 		return false;
 	remove_up_to(node, tuple);
 	node->done++;
@@ -337,9 +344,12 @@ take_device_row(GhRowScan *node, ExprContext *econtext)
 	while (gh_rowscan_device_row(node, &row))
 	{
 		store_tuple(node, row.buffer, row.block, row.line);
-		if (meets(node, row.back ? node->css.ss.ps.qual : node->program.rest, econtext))
+		if (meets(node, row.back, econtext))
+		{
+			InstrCountFiltered1(node, -(int) row.removed);
 			return true;
-		InstrCountFiltered1(node, 1);
+		}
+		InstrCountFiltered1(node, !row.removed);
 	}
 	return false;
 }

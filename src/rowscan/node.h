@@ -29,8 +29,8 @@
 typedef struct GhRowScanCounts
 {
 	uint64		pages;
-	uint64		back;			/* rows that PostgreSQL's expressions were to decide on from the first
-								 * condition on */
+	uint64		back;			/* rows that met the conditions, all of them evaluated by PostgreSQL's
+								 * expressions */
 	instr_time	source_time;	/* pages read */
 	instr_time	evaluate_time;	/* decoded, and conditions evaluated */
 	/* on a device: */
@@ -69,6 +69,7 @@ typedef struct GhDeviceRow
 	BlockNumber block;
 	OffsetNumber line;
 	bool		back;			/* it is to be evaluated from the first condition on */
+	bool		removed;		/* it has been counted as a row that conditions remove */
 } GhDeviceRow;
 
 typedef struct GhRowScan
