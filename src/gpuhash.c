@@ -319,6 +319,8 @@ _PG_init(void)
 	define_device_costs();
 	if (process_shared_preload_libraries_in_progress)
 		gh_service_init();
+	else
+		gh_service_define_settings();
 	MarkGUCPrefixReserved("gpuhash");
 	gh_rowscan_init();
 	gh_join_init();

@@ -25,6 +25,10 @@
 
 /* Of _PG_init, while the postmaster loads the library: settings, shared memory, workers. */
 extern void gh_service_init(void);
+/* Of _PG_init in a session: the settings, which then do nothing but say so. */
+extern void gh_service_define_settings(void);
+/* Those that were set before; once in a session. */
+extern void gh_service_report_unserved(void);
 /* Whether this server runs with the service.  False in a session that loaded the
  * library by itself, which then uses the GPU on its own. */
 extern bool gh_service_enabled(void);

@@ -2,6 +2,7 @@
  * shmem.c
  *		The service's settings, its shared memory, and the registration of its
  *		workers: what happens in the postmaster, which never calls CUDA.
+ *		Without the service, the settings alone.
  */
 #include "postgres.h"
 
@@ -9,13 +10,16 @@
 #include <dirent.h>
 #include <limits.h>
 
+#include "access/parallel.h"
 #include "access/twophase.h"
+#include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
 #include "storage/proc.h"
 #include "storage/shmem.h"
+#include "tcop/tcopprot.h"
 #include "utils/guc.h"
 #include "utils/wait_event.h"
 
@@ -64,6 +68,69 @@ gh_service_enabled(void)
 
 /* ------------------------------------------------------------ settings */
 
+/*
+ * Without the service its settings are there, for who looks for them, and do nothing.  A statement that sets one is
+ * told so.  A session that starts with gpuhash and finds one in the configuration is not: nobody there could help
+ * it.  Who loads it by a statement, or creates the extension, is told once, of all of them.
+ */
+static const char *const setting_names[] = {
+	"gpuhash.shared_memory", "gpuhash.devices", "gpuhash.device_timeout", "gpuhash.worker_spin",
+	"gpuhash.register_buffers"
+};
+
+typedef enum Setting
+{
+	SHARED_MEMORY,
+	DEVICES,
+	DEVICE_TIMEOUT,
+	WORKER_SPIN,
+	REGISTER_BUFFERS
+} Setting;
+
+static bool defining = false;
+static bool set_before[lengthof(setting_names)];	/* when the library came */
+
+static void
+note_unserved(Setting setting, GucSource source)
+{
+	if (preloaded || IsParallelWorker())
+		return;
+	if (defining)
+		set_before[setting] = source != PGC_S_DEFAULT;
+	else if (debug_query_string != NULL)
+		ereport(WARNING,
+				(errmsg("setting \"%s\" has no effect without the GPU service", setting_names[setting]),
+				 errhint("Add \"gpuhash\" to \"shared_preload_libraries\" and restart the server.")));
+}
+
+static bool
+check_shared_memory(int *newval, void **extra, GucSource source)
+{
+	note_unserved(SHARED_MEMORY, source);
+	return true;
+}
+
+static bool
+check_device_timeout(int *newval, void **extra, GucSource source)
+{
+	note_unserved(DEVICE_TIMEOUT, source);
+	return true;
+}
+
+static bool
+check_worker_spin(int *newval, void **extra, GucSource source)
+{
+	note_unserved(WORKER_SPIN, source);
+	return true;
+}
+
+static bool
+check_register_buffers(bool *newval, void **extra, GucSource source)
+{
+	note_unserved(REGISTER_BUFFERS, source);
+	return true;
+}
+
 /* Counts the numbers of a list like "0,2"; -1: it is no such list. */
 static int
 parse_devices(const char *list, int *numbers)
@@ -102,10 +169,12 @@ check_devices(char **newval, void **extra, GucSource source)
 	int			numbers[GH_DEVICES_MAX];
 
 	(void) extra;
-	(void) source;
 	if (*newval == NULL || strcmp(*newval, GH_DEVICES_AUTO) == 0 ||
 		parse_devices(*newval, numbers) > 0)
+	{
+		note_unserved(DEVICES, source);
 		return true;
+	}
 	GUC_check_errdetail("It must be \"auto\" or at most %d different device numbers with commas between them.",
 						GH_DEVICES_MAX);
 	return false;
@@ -150,9 +219,13 @@ find_devices(void)
 		devices[i] = i;
 }
 
+/* PostgreSQL lets nobody define what only a start of the server changes, but then. */
 static void
 define_settings(void)
 {
+	GucContext	at_start = preloaded ? PGC_POSTMASTER : PGC_SUSET;
+	GucContext	at_reload = preloaded ? PGC_SIGHUP : PGC_SUSET;
+
 	DefineCustomIntVariable("gpuhash.shared_memory",
 							"Shared memory through which sessions and GPUs exchange batches.",
 							NULL,
@@ -160,9 +233,9 @@ define_settings(void)
 							GH_SHARED_MEMORY_DEFAULT,
 							GH_SHARED_MEMORY_MIN,
 							GH_SHARED_MEMORY_MAX,
-							PGC_POSTMASTER,
+							at_start,
 							GUC_UNIT_KB,
-							NULL,
+							check_shared_memory,
 							NULL,
 							NULL);
 	DefineCustomStringVariable("gpuhash.devices",
@@ -170,7 +243,7 @@ define_settings(void)
 							   "Each gets a background worker.",
 							   &devices_setting,
 							   GH_DEVICES_AUTO,
-							   PGC_POSTMASTER,
+							   at_start,
 							   0,
 							   check_devices,
 							   NULL,
@@ -184,7 +257,7 @@ define_settings(void)
 							INT_MAX,
 							PGC_SUSET,
 							GUC_UNIT_MS,
-							NULL,
+							check_device_timeout,
 							NULL,
 							NULL);
 	DefineCustomIntVariable("gpuhash.worker_spin",
@@ -194,9 +267,9 @@ define_settings(void)
 							500,
 							0,
 							1000000,
-							PGC_SIGHUP,
+							at_reload,
 							0,
-							NULL,
+							check_worker_spin,
 							NULL,
 							NULL);
 	DefineCustomBoolVariable("gpuhash.register_buffers",
@@ -204,9 +277,9 @@ define_settings(void)
 							 "Each worker registers shared_buffers with its GPU, for reading only. Otherwise pages are copied.",
 							 &gh_register_buffers,
 							 true,
-							 PGC_SIGHUP,
+							 at_reload,
 							 0,
-							 NULL,
+							 check_register_buffers,
 							 NULL,
 							 NULL);
 }
@@ -402,6 +475,37 @@ gh_service_init(void)
 	previous_startup_hook = shmem_startup_hook;
 	shmem_startup_hook = start_memory;
 	register_workers();
+}
+
+void
+gh_service_define_settings(void)
+{
+	if (preloaded)
+		return;
+	defining = true;
+	define_settings();
+	defining = false;
+	if (debug_query_string != NULL && !IsParallelWorker())
+		gh_service_report_unserved();
+}
+
+void
+gh_service_report_unserved(void)
+{
+	StringInfoData names;
+
+	initStringInfo(&names);
+	for (int i = 0; i < lengthof(setting_names); i++)
+	{
+		if (set_before[i])
+			appendStringInfo(&names, "%s\"%s\"", names.len > 0 ? ", " : "", setting_names[i]);
+		set_before[i] = false;
+	}
+	if (names.len > 0)
+		ereport(WARNING,
+				(errmsg("settings that have no effect without the GPU service: %s", names.data),
+				 errhint("Add \"gpuhash\" to \"shared_preload_libraries\" and restart the server.")));
+	pfree(names.data);
 }
 
 uint32

@@ -19,6 +19,7 @@
 #include "utils/varlena.h"
 
 #include "compat.h"
+#include "service/service.h"
 
 #define GH_LIBRARY "gpuhash"
 
@@ -80,6 +81,7 @@ announce(void)
 		ereport(NOTICE,
 				(errmsg("gpuhash is active in this session only"),
 				 errhint("Add it to \"session_preload_libraries\" or \"shared_preload_libraries\" to offload the joins of other sessions.")));
+	gh_service_report_unserved();
 }
 
 /* Was the extension created in this transaction, and not yet announced? */
