@@ -354,6 +354,8 @@ keep_program(GhAggregateNode *node, GhTranslation *translation, const Results *r
 		program->why_not = "the relation's tuples are not known to the engines";
 		return;
 	}
+	if (!node->by_rows)
+		node->ninstructions = program->program->ninstructions;
 	gh_batch_prepare(&program->batch, program->program,
 					 (void *) TYPEALIGN(64, palloc(gh_batch_bytes(program->program) + 64)));
 	program->key_vectors = palloc(sizeof(uint16) * Max(nvectors, 1));

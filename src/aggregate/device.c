@@ -66,11 +66,30 @@ why_not(const GhAggregateNode *node)
 	return NULL;
 }
 
+/* What the run costs, whose scan has begun. */
+static void
+add_run_costs(const GhAggregateNode *node, GhRunCosts *costs)
+{
+	gh_add_scan_costs(costs, node->pages, node->ninstructions);
+	for (int i = 0; node->joined != NULL && i < node->joined->nlevels; i++)
+	{
+		GhJoinState *js = node->joined->levels[i].js;
+		PlanState  *inner = gh_child(js, GH_INNER);
+
+		/* other inner sides are not for a device */
+		if (js->source[GH_INNER] != NULL)
+			gh_add_join_costs(costs, ((ScanState *) inner)->ss_currentRelation, !bms_is_empty(inner->plan->extParam),
+							  node->pages);
+	}
+}
+
 /* Sets the engine that is to do the pages; false: the CPU engine does them. */
 static bool
 choose_engine(GhAggregateNode *node)
 {
 	GhDevice   *device = node->device;
+	GhRunCosts	costs = {0};
+	bool		again;
 
 	device->tried = true;
 	if (gh_engine_setting == GH_ENGINE_CPU)
@@ -81,7 +100,10 @@ choose_engine(GhAggregateNode *node)
 	gh_pages_begin(node->pages, node->scan);
 	gh_child_stop(node->scan, 0);
 	/* all participants of a parallel query do the same */
-	device->engine = gh_choose_scan_engine(node->pages, node->rescanned && node->member == NULL, &device->number, &device->why_not);
+	again = node->rescanned && node->member == NULL;
+	if (again)
+		add_run_costs(node, &costs);
+	device->engine = gh_choose_scan_engine(node->pages, again ? &costs : NULL, &device->number, &device->why_not);
 	return device->engine != NULL;
 }
 

@@ -116,6 +116,7 @@ typedef struct GhAggregateNode
 
 	bool		timing;
 	bool		rescanned;		/* at least once */
+	int			ninstructions;	/* of the last program for pages; 0: there was none */
 	bool		ran;			/* at least once: there are counts to show */
 	GhAggregateCounts counts;
 } GhAggregateNode;

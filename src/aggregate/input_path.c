@@ -27,10 +27,6 @@
 #include "layout.h"
 #include "session.h"
 
-/* With a device: a row of a joined table, in cpu_tuple_cost.  gpuhash.device_page_cost and others have
- * what pages cost. */
-#define GH_DEVICE_TABLE_COST 0.05
-
 /* --------------------------------------------------------------- tables */
 
 /* Whether the input is a table that the node might read by itself, before expressions are looked at. */
@@ -219,9 +215,7 @@ gh_pages_cost(Path *scan, int ninstructions, double divisor)
 
 	get_tablespace_page_costs(rel->reltablespace, NULL, &page_cost);
 	/* what the scan starts with: subplans of its quals, and that it is switched off */
-	return scan->startup_cost + page_cost * rel->pages + rel->tuples / divisor *
-		(GH_PAGE_ROW_COST * cpu_tuple_cost +
-		 GH_INSTRUCTION_COST * cpu_operator_cost * ninstructions);
+	return scan->startup_cost + gh_cpu_pages_cost(rel->pages, rel->tuples, page_cost, ninstructions, divisor);
 }
 
 /* Of joins, what their look-ups cost, and all but what their outer rows and results do. */
@@ -236,18 +230,14 @@ gh_joins_cost(Path *join, int ninstructions, double divisor)
 	return Max(cost - outer->total_cost, 0) + gh_pages_cost(outer, ninstructions, divisor);
 }
 
-/*
- * What one of several processes does to have a device read a table's pages: each costs the one that
- * supplies it, and at the least the bus; rows are decoded and added meanwhile.
- */
+/* What one of several processes does to have a device read a table's pages. */
 static Cost
 device_pages_cost(RelOptInfo *rel, Path *scan, double divisor)
 {
 	double		page_cost;
 
 	get_tablespace_page_costs(rel->reltablespace, NULL, &page_cost);
-	return scan->startup_cost + rel->pages *
-		(page_cost + Max(gh_device_page_cost / divisor, gh_device_bus_cost));
+	return scan->startup_cost + gh_device_pages_cost(rel->pages, page_cost, divisor);
 }
 
 /* What it costs that a device reads a table's pages alone. */

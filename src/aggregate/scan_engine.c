@@ -4,23 +4,77 @@
  */
 #include "postgres.h"
 
+#include "storage/bufmgr.h"
 #include "utils/rel.h"
+#include "utils/spccache.h"
 
+#include "aggregate/input_path.h"
 #include "aggregate/supply.h"
+#include "gpuhash.h"
 #include "layout.h"
 #include "session.h"
 
-/* Rows that a page is thought to have, until it is read. */
+/* Rows that a page is thought to have, where no statistics tell. */
 #define GH_ROWS_PER_PAGE 64
-/* Tables of fewer pages that are scanned again and again are not worth a scan on the device each time. */
-#define GH_RESCAN_PAGES 64
+
+/* ------------------------------------------------------------------ costs */
+
+static double
+page_cost_of(Relation relation)
+{
+	double		page_cost;
+
+	get_tablespace_page_costs(relation->rd_rel->reltablespace, NULL, &page_cost);
+	return page_cost;
+}
+
+static double
+rows_of(Relation relation, double pages)
+{
+	Form_pg_class rel = relation->rd_rel;
+
+	return rel->relpages > 0 && rel->reltuples >= 0 ? pages * rel->reltuples / rel->relpages :
+		pages * GH_ROWS_PER_PAGE;
+}
+
+/* Of the scan at the bottom, which has begun: by a program of so many instructions. */
+void
+gh_add_scan_costs(GhRunCosts *costs, const GhPages *pages, int ninstructions)
+{
+	Relation	relation = pages->scan->rs_base.rs_rd;
+	double		npages = pages->scan->rs_nblocks;
+	double		page_cost = page_cost_of(relation);
+
+	costs->cpu += gh_cpu_pages_cost(npages, rows_of(relation, npages), page_cost, ninstructions, 1.0);
+	costs->device += gh_device_start_cost + gh_device_pages_cost(npages, page_cost, 1.0);
+}
+
+/*
+ * Of a join above it.  A device makes the join's table in every run, the CPU engine only where the inner side
+ * changes from one to the next.
+ */
+void
+gh_add_join_costs(GhRunCosts *costs, Relation inner, bool changes, const GhPages *outer)
+{
+	double		npages = RelationGetNumberOfBlocks(inner);
+	double		rows = rows_of(inner, npages);
+	double		page_cost = page_cost_of(inner);
+
+	costs->cpu += gh_probe_tuple_cost * rows_of(outer->scan->rs_base.rs_rd, outer->scan->rs_nblocks);
+	if (changes)
+		costs->cpu += page_cost * npages + (cpu_tuple_cost + gh_build_tuple_cost) * rows;
+	costs->device += gh_device_pages_cost(npages, page_cost, 1.0) + GH_DEVICE_TABLE_COST * cpu_tuple_cost * rows;
+}
+
+/* ----------------------------------------------------------------- choice */
 
 /*
  * The engine that is to do the pages of a scan, and the number of its device for all scans beside it; NULL: the CPU
- * engine, in this process.  The scan has begun; rescanned: not for the first time.
+ * engine, in this process.  The scan has begun; again: what it costs, where it is not the first time, since then each
+ * run pays for the start of a scan on the device.
  */
 const GhEngine *
-gh_choose_scan_engine(const GhPages *pages, bool rescanned, int *device, const char **reason)
+gh_choose_scan_engine(const GhPages *pages, const GhRunCosts *again, int *device, const char **reason)
 {
 	double		rows = (double) pages->scan->rs_nblocks * GH_ROWS_PER_PAGE;
 	const GhEngine *engine;
@@ -28,9 +82,9 @@ gh_choose_scan_engine(const GhPages *pages, bool rescanned, int *device, const c
 
 	if (gh_engine_setting == GH_ENGINE_CPU || rows == 0)
 		return NULL;
-	if (rescanned && pages->scan->rs_nblocks < GH_RESCAN_PAGES)
+	if (again != NULL && again->device >= again->cpu)
 	{
-		*reason = "a small table is scanned several times";
+		*reason = "the CPU engine is expected to do this again for less";
 		return NULL;
 	}
 	engine = gh_choose_engine(rows, reason);

@@ -110,7 +110,17 @@ extern void gh_supply_give_back(GhSupply *supply, const GhSupplyRequest *request
 extern bool gh_supply_asks(const GhSupplyRequest *request, uint32 page, OffsetNumber line);
 
 /* scan_engine.c */
-extern const GhEngine *gh_choose_scan_engine(const GhPages *pages, bool rescanned, int *device,
+
+/* What one more run of a node costs by either engine, as the planner has it. */
+typedef struct GhRunCosts
+{
+	Cost		cpu;
+	Cost		device;
+} GhRunCosts;
+
+extern void gh_add_scan_costs(GhRunCosts *costs, const GhPages *pages, int ninstructions);
+extern void gh_add_join_costs(GhRunCosts *costs, Relation inner, bool changes, const GhPages *outer);
+extern const GhEngine *gh_choose_scan_engine(const GhPages *pages, const GhRunCosts *again, int *device,
 											 const char **reason);
 extern void gh_supply_gave_up(const GhSupply *supply, const char *what, char *reason, Size size);
 extern void gh_scan_options(const GhEngine *engine, int device, Relation relation, const GhProgram *program,

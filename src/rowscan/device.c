@@ -158,6 +158,7 @@ begin_run(GhRowScan *node)
 	GhRowScanDevice *device = node->device;
 	MemoryContext saved;
 	GhScanOptions options;
+	GhRunCosts	costs = {0};
 	int			number = 0;
 
 	/* a cursor may stay where it is for days, and go back from there */
@@ -166,7 +167,9 @@ begin_run(GhRowScan *node)
 		device->why_not = "the cursor may be scrolled";
 		return false;
 	}
-	device->engine = gh_choose_scan_engine(&node->pages, node->rescanned, &number, &device->why_not);
+	if (node->rescanned)
+		gh_add_scan_costs(&costs, &node->pages, node->program.program->ninstructions);
+	device->engine = gh_choose_scan_engine(&node->pages, node->rescanned ? &costs : NULL, &number, &device->why_not);
 	if (device->engine == NULL)
 		return false;
 	saved = MemoryContextSwitchTo(device->context);

@@ -116,7 +116,7 @@ sub few_rows
 	my $session = $run->{session};
 	my $query = 'SELECT * FROM narrow WHERE k = 3 AND v < 900';
 	$session->do('CREATE TABLE narrow AS SELECT i AS id, i % 10 AS k, i % 1000 AS v FROM generate_series(1, 500000) i; VACUUM ANALYZE narrow');
-	$session->do('SET gpuhash.force_offload = off');
+	$session->do('SET gpuhash.force_offload = off; SET gpuhash.device_start_cost = 500; SET gpuhash.device_page_cost = 0.25; SET gpuhash.device_bus_cost = 0.07; SET seq_page_cost = 1');
 	my ($all) = $session->do("EXPLAIN $query");
 	like($all, qr/GpuHashScan/, 'all rows are taken from the device');
 	my ($few) = $session->do("EXPLAIN $query LIMIT 1500");

@@ -8,7 +8,7 @@ use GpuHash::Service;
 
 if (my $reason = GpuHash::Service::why_not()) { plan skip_all => $reason }
 
-my $service = GpuHash::Service->new(conf => ["gpuhash.engine = 'cuda'", 'gpuhash.force_offload = on', 'autovacuum = off', 'max_parallel_workers_per_gather = 0', 'enable_material = off', 'shared_buffers = 16MB']);
+my $service = GpuHash::Service->new(conf => ['gpuhash.device_start_cost = 0', 'gpuhash.device_page_cost = 0.02', 'gpuhash.device_bus_cost = 0.005', 'seq_page_cost = 0.05', "gpuhash.engine = 'cuda'", 'gpuhash.force_offload = on', 'autovacuum = off', 'max_parallel_workers_per_gather = 0', 'enable_material = off', 'shared_buffers = 16MB']);
 my $server = $service->server;
 ok($service->wait_ready, 'the service is ready');
 my $session = $server->session;

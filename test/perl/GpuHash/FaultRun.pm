@@ -21,7 +21,9 @@ use Test::More;
 use Time::HiRes qw(time sleep);
 use GpuHash::Service;
 
-our @CONF = ("gpuhash.engine = 'cuda'", 'gpuhash.force_offload = on', 'jit = off', 'autovacuum = off', 'max_parallel_workers_per_gather = 0',
+# a scan on a device starts for nothing: rescans, too, go there
+our @CONF = ('gpuhash.device_start_cost = 0', 'gpuhash.device_page_cost = 0.02', 'gpuhash.device_bus_cost = 0.005', 'seq_page_cost = 0.05',
+	"gpuhash.engine = 'cuda'", 'gpuhash.force_offload = on', 'jit = off', 'autovacuum = off', 'max_parallel_workers_per_gather = 0',
 	'max_worker_processes = 20', 'parallel_setup_cost = 0', 'parallel_tuple_cost = 0', 'min_parallel_table_scan_size = 0', 'max_connections = 30',
 	'shared_buffers = 256MB', 'enable_material = off');
 
