@@ -5,26 +5,46 @@
  * While EXPLAIN plans a query, and gpuhash.explain_why is on, whoever considers a scan, a join or a
  * grouping and declines it notes the reason.  When a query level's paths are complete, the cheapest one is
  * walked, and each of its scans of whole tables with conditions, joins and groupings that is PostgreSQL's makes a line; one that
- * nobody declined was just cheaper.  EXPLAIN shows the lines after the plan; in formats with structure they are
- * an element of its list beside the plan's.
+ * nobody declined was just cheaper: then the line has what either would have cost, where EXPLAIN shows costs.
+ * EXPLAIN shows the lines after the plan; in formats with structure they are an element of its list beside the plan's.
  */
 #include "postgres.h"
 
 #include "executor/instrument.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
 #include "optimizer/planner.h"
 #include "tcop/tcopprot.h"
 #include "utils/memutils.h"
+#include "utils/ruleutils.h"
 
 #include "compat.h"
 #include "gpuhash.h"
 #include "why.h"
 
+/* The cheapest of our paths that were made for it. */
+typedef struct Offer
+{
+	const char *node;			/* NULL: there was none */
+	Cost		startup;
+	Cost		total;
+} Offer;
+
 typedef struct Note
 {
 	PlannerInfo *root;
 	Relids		relids;			/* of a scan or a join; NULL: the grouping */
-	const char *why;
+	const char *why;			/* NULL: nobody declined it */
+	Offer		whole;			/* of paths by themselves, */
+	Offer		partial;		/* and as parts of a parallel plan */
 } Note;
+
+/* What is shown. */
+typedef struct Line
+{
+	char	   *text;
+	char	   *costs;			/* behind it, or empty */
+} Line;
 
 bool		gh_collects_why = false;
 
@@ -32,7 +52,7 @@ static ExplainOneQuery_hook_type previous_explain_hook = NULL;
 static create_upper_paths_hook_type previous_paths_hook = NULL;
 static MemoryContext context;	/* of what is collected */
 static List *notes;
-static List *lines;				/* Strings */
+static List *lines;				/* Lines */
 
 /* ------------------------------------------------------------- collecting */
 
@@ -51,46 +71,152 @@ find_note(PlannerInfo *root, Relids relids)
 	return NULL;
 }
 
-void
-gh_note_why(PlannerInfo *root, Relids relids, const char *why)
+static Note *
+note_of(PlannerInfo *root, Relids relids)
 {
-	MemoryContext saved = MemoryContextSwitchTo(context);
 	Note	   *note = find_note(root, relids);
 
 	if (note == NULL)
 	{
-		note = palloc(sizeof(Note));
+		note = palloc0(sizeof(Note));
 		note->root = root;
 		note->relids = bms_copy(relids);
 		notes = lappend(notes, note);
 	}
+	return note;
+}
+
+void
+gh_note_why(PlannerInfo *root, Relids relids, const char *why)
+{
+	MemoryContext saved = MemoryContextSwitchTo(context);
+
 	/* a join is asked about both ways round: the last answer counts */
-	note->why = pstrdup(why);
+	note_of(root, relids)->why = pstrdup(why);
 	MemoryContextSwitchTo(saved);
+}
+
+/* node: a constant string */
+void
+gh_note_cost(PlannerInfo *root, Relids relids, const char *node, Cost startup, Cost total, bool partial)
+{
+	MemoryContext saved = MemoryContextSwitchTo(context);
+	Note	   *note = note_of(root, relids);
+	Offer	   *offer = partial ? &note->partial : &note->whole;
+
+	if (offer->node == NULL || total < offer->total)
+	{
+		offer->node = node;
+		offer->startup = startup;
+		offer->total = total;
+	}
+	MemoryContextSwitchTo(saved);
+}
+
+/* ------------------------------------------------------------- expressions */
+
+/* What cannot be shown without a plan: placeholders, and where parameters come from; these are shown as $N. */
+static Node *
+as_shown(Node *node, void *unused)
+{
+	if (node == NULL)
+		return NULL;
+	if (IsA(node, PlaceHolderVar))
+		return as_shown((Node *) ((PlaceHolderVar *) node)->phexpr, unused);
+	if (IsA(node, Param))
+	{
+		Param	   *shown = copyObject((Param *) node);
+
+		shown->paramkind = PARAM_EXTERN;
+		return (Node *) shown;
+	}
+	return expression_tree_mutator(node, as_shown, unused);
+}
+
+/* Names of columns as EXPLAIN has them, at a time when there is no plan. */
+const char *
+gh_name_expression(PlannerInfo *root, const char *why, Node *expr)
+{
+	PlannedStmt *statement = makeNode(PlannedStmt);
+	int			count = list_length(root->parse->rtable);
+	Bitmapset  *all = bms_add_range(NULL, 1, count);
+	List	   *columns;
+
+	statement->commandType = CMD_SELECT;
+	statement->rtable = root->parse->rtable;
+	columns = deparse_context_for_plan_tree(statement, select_rtable_names_for_explain(statement->rtable, all));
+	return psprintf("%s: %s", why,
+					deparse_expression(as_shown(expr, NULL), columns,
+									   bms_membership(root->all_baserels) == BMS_MULTIPLE, false));
 }
 
 /* ----------------------------------------------------- what was not offloaded */
 
 static void
-add_line(PlannerInfo *root, Relids relids, const char *what)
+append_line(const char *text, const char *costs)
+{
+	Line	   *line;
+	ListCell   *lc;
+
+	foreach(lc, lines)
+	{
+		line = lfirst(lc);
+		if (strcmp(line->text, text) == 0 && strcmp(line->costs, costs) == 0)
+			return;
+	}
+	line = palloc(sizeof(Line));
+	line->text = pstrdup(text);
+	line->costs = pstrdup(costs);
+	lines = lappend(lines, line);
+}
+
+/* Why the path, which is PostgreSQL's, was chosen, though nobody declined it. */
+static void
+compare_costs(const Note *note, const Path *path, StringInfo text, StringInfo costs)
+{
+	const Offer *offer = note == NULL ? NULL : path->parallel_workers > 0 ? &note->partial : &note->whole;
+
+	appendStringInfo(costs, " (cost=%.2f..%.2f", path->startup_cost, path->total_cost);
+	if (offer != NULL && offer->node != NULL)
+	{
+		/* by itself it would be cheaper, but not what it leads to: its rows have no order, or all come late */
+		appendStringInfoString(text, offer->total < path->total_cost ? "PostgreSQL's plan costs less as a whole" :
+							   "PostgreSQL's plan costs less");
+		appendStringInfo(costs, ", of %s %.2f..%.2f", offer->node, offer->startup, offer->total);
+	}
+	else
+		appendStringInfoString(text, "PostgreSQL's plan costs less");
+	appendStringInfoChar(costs, ')');
+}
+
+/* Of a path that is PostgreSQL's, for these relations or, NULL, the grouping. */
+static void
+add_line(PlannerInfo *root, const Path *path, Relids relids, const char *what)
 {
 	MemoryContext saved = MemoryContextSwitchTo(context);
 	Note	   *note = find_note(root, relids);
-	StringInfoData line;
+	StringInfoData text;
+	StringInfoData costs;
 	int			rti = -1;
 	const char *separator = " of ";
 
-	initStringInfo(&line);
-	appendStringInfoString(&line, what);
+	initStringInfo(&text);
+	initStringInfo(&costs);
+	appendStringInfoString(&text, what);
 	while ((rti = bms_next_member(relids, rti)) >= 0)
 		/* 16 counts outer joins among a join's relations */
 		if (root->simple_rel_array[rti] != NULL)
 		{
-			appendStringInfo(&line, "%s%s", separator, root->simple_rte_array[rti]->eref->aliasname);
+			appendStringInfo(&text, "%s%s", separator, root->simple_rte_array[rti]->eref->aliasname);
 			separator = ", ";
 		}
-	appendStringInfo(&line, ": %s", note != NULL ? note->why : "PostgreSQL's plan costs less");
-	lines = list_append_unique(lines, makeString(line.data));
+	appendStringInfoString(&text, ": ");
+	/* one way round a join may have been declined, and the other have had a cost */
+	if (note != NULL && note->why != NULL && note->whole.node == NULL && note->partial.node == NULL)
+		appendStringInfoString(&text, note->why);
+	else
+		compare_costs(note, path, &text, &costs);
+	append_line(text.data, costs.data);
 	MemoryContextSwitchTo(saved);
 }
 
@@ -101,7 +227,7 @@ static void
 walk_scan(PlannerInfo *root, Path *scan)
 {
 	if (scan->pathtype == T_SeqScan && scan->parent->baserestrictinfo != NIL)
-		add_line(root, scan->parent->relids, "Scan");
+		add_line(root, scan, scan->parent->relids, "Scan");
 }
 
 /* What a node of ours has below it; scans it reads by itself. */
@@ -129,7 +255,7 @@ walk_paths(PlannerInfo *root, List *paths)
 static void
 walk_join(PlannerInfo *root, JoinPath *join)
 {
-	add_line(root, join->path.parent->relids, "Join");
+	add_line(root, &join->path, join->path.parent->relids, "Join");
 	walk_path(root, join->outerjoinpath);
 	walk_path(root, join->innerjoinpath);
 }
@@ -151,12 +277,12 @@ walk_path(PlannerInfo *root, Path *path)
 		case T_AggPath:
 			/* without an aggregate, it makes rows distinct */
 			if (((AggPath *) path)->aggsplit != AGGSPLIT_INITIAL_SERIAL && root->parse->hasAggs)
-				add_line(root, NULL, "Aggregate");
+				add_line(root, path, NULL, "Aggregate");
 			walk_path(root, ((AggPath *) path)->subpath);
 			break;
 		case T_GroupingSetsPath:
 			if (root->parse->hasAggs)
-				add_line(root, NULL, "Aggregate");
+				add_line(root, path, NULL, "Aggregate");
 			walk_path(root, ((GroupingSetsPath *) path)->subpath);
 			break;
 		case T_GroupPath:
@@ -242,10 +368,13 @@ show_lines(ExplainState *es)
 
 	foreach(lc, lines)
 	{
+		const Line *line = lfirst(lc);
+		char	   *text = psprintf("%s%s", line->text, es->costs ? line->costs : "");
+
 		if (es->format == EXPLAIN_FORMAT_TEXT)
-			ExplainPropertyText("Not Offloaded", strVal(lfirst(lc)), es);
+			ExplainPropertyText("Not Offloaded", text, es);
 		else
-			texts = lappend(texts, strVal(lfirst(lc)));
+			texts = lappend(texts, text);
 	}
 	if (texts == NIL)
 		return;

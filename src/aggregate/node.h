@@ -203,6 +203,7 @@ typedef struct GhGrouping
 	List	   *keys;			/* what comes out and is no aggregate is one, too */
 	List	   *aggregates;		/* Aggrefs that differ */
 	const char *why_not;		/* what the engines have not, where they have not all */
+	Expr	   *why_expr;		/* the key, aggregate, argument or condition that it is about; or NULL */
 } GhGrouping;
 
 /* Where the rows come from. */

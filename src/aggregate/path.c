@@ -257,6 +257,13 @@ make_partial_child(const AggregateInputs *inputs)
 	return workers <= 0 ? NULL : make_scan_path(inputs, workers);
 }
 
+static void
+add_grouped_path(const AggregateInputs *inputs, Path *path)
+{
+	gh_why_cost(inputs->root, NULL, GH_AGGREGATE_NAME, path->startup_cost, path->total_cost, false);
+	add_path(inputs->output_rel, path);
+}
+
 /* Participants of a parallel query, below a Gather of their own: their rows are final. */
 static void
 add_parallel_path(const AggregateInputs *inputs, double rows)
@@ -271,8 +278,8 @@ add_parallel_path(const AggregateInputs *inputs, double rows)
 	if (child == NULL)
 		return;
 	cpath = make_aggregate_path(inputs, child, rows);
-	add_path(output_rel, (Path *) create_gather_path(inputs->root, output_rel, &cpath->path,
-													 output_rel->reltarget, NULL, &rows));
+	add_grouped_path(inputs, (Path *) create_gather_path(inputs->root, output_rel, &cpath->path,
+														 output_rel->reltarget, NULL, &rows));
 }
 
 static void
@@ -290,7 +297,7 @@ add_aggregate_paths(AggregateInputs *inputs)
 		rows = clamp_row_est(rows * clauselist_selectivity(inputs->root, having, 0, JOIN_INNER,
 														   NULL));
 	if (child != NULL)
-		add_path(inputs->output_rel, (Path *) make_aggregate_path(inputs, child, rows));
+		add_grouped_path(inputs, (Path *) make_aggregate_path(inputs, child, rows));
 	add_parallel_path(inputs, rows);
 }
 
@@ -350,6 +357,12 @@ reads_rows(AggregateInputs *inputs)
 		gh_grouping_translates(&inputs->grouping, &input, &inputs->ninstructions);
 }
 
+static const char *
+why_not_grouped(const AggregateInputs *inputs)
+{
+	return gh_why_of(inputs->root, inputs->grouping.why_not, (Node *) inputs->grouping.why_expr);
+}
+
 /* Why no path is added; NULL: there is one. */
 static const char *
 why_not_taken(AggregateInputs *inputs)
@@ -365,14 +378,14 @@ why_not_taken(AggregateInputs *inputs)
 		(gh_is_plain_table(root, input_rel) ? input_rel->tuples : input_rel->rows) < GH_MIN_ROWS)
 		return "it has few rows";
 	if (!gh_grouping_collect(root, inputs->output_rel, inputs->extra, &inputs->grouping))
-		return inputs->grouping.why_not != NULL ? inputs->grouping.why_not :
+		return inputs->grouping.why_not != NULL ? why_not_grouped(inputs) :
 			"what comes out is neither key nor aggregate";
 	inputs->pages = reads_pages(inputs);
 	/* for one group, PostgreSQL is as quick to add a row as this node is to keep it */
 	if (inputs->pages || reads_joins(inputs) ||
 		((gh_force_offload || inputs->grouping.keys != NIL) && reads_rows(inputs)))
 		return NULL;
-	return inputs->grouping.why_not != NULL ? inputs->grouping.why_not :
+	return inputs->grouping.why_not != NULL ? why_not_grouped(inputs) :
 		"its rows are not those of a plain table, or of joins with one, and there is no GROUP BY";
 }
 

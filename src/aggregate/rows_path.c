@@ -22,6 +22,7 @@
 #include "planning.h"
 #include "scan/translate.h"
 #include "session.h"
+#include "why.h"
 
 /* What a row costs that is put together on the host, kept, and returned: in cpu_tuple_cost. */
 #define GH_COLLECTED_ROW_COST 10.0
@@ -300,6 +301,7 @@ rows_path(PlannerInfo *root, Path *join)
 	if (gh_scan_below_joins(root, joins) == NULL || !gh_device_reads(root, joins))
 		return NULL;
 	rows = make_rows_path(root, joinrel, gh_joins_with_target(root, joins, joinrel->reltarget->exprs), &columns);
+	gh_why_cost(root, joinrel->relids, GH_ROWS_NAME, rows->startup_cost, rows->total_cost, rows->parallel_workers > 0);
 	/* most cost more than others; this is looked at before the expressions are, which takes longer */
 	if (joins->parallel_workers == 0 &&
 		!gh_path_may_win(joinrel, linitial(sides), lsecond(sides), rows->startup_cost, rows->total_cost, NULL))

@@ -62,6 +62,7 @@ collect_keys(PlannerInfo *root, List *tlist, GhGrouping *grouping)
 		if (!clause->hashable || !can_be_key(tle->expr, clause->eqop))
 		{
 			grouping->why_not = "a key cannot be hashed, or its equality is not that of its bytes";
+			grouping->why_expr = tle->expr;
 			return false;
 		}
 		grouping->keys = list_append_unique(grouping->keys, tle->expr);
@@ -77,9 +78,10 @@ gh_aggregate_argument(Aggref *aggref)
 }
 
 static bool
-declines(CollectContext *context, const char *why)
+declines(CollectContext *context, Aggref *aggref, const char *why)
 {
 	context->grouping->why_not = why;
+	context->grouping->why_expr = (Expr *) aggref;
 	return false;
 }
 
@@ -88,13 +90,13 @@ collect_aggregate(CollectContext *context, Aggref *aggref)
 {
 	if (aggref->aggdirectargs != NIL || aggref->aggorder != NIL || aggref->aggdistinct != NIL ||
 		aggref->aggvariadic || list_length(aggref->args) > 1)
-		return declines(context, "an aggregate has DISTINCT, ORDER BY or several arguments");
+		return declines(context, aggref, "an aggregate has DISTINCT, ORDER BY or several arguments");
 	if (aggref->agglevelsup != 0 || aggref->aggsplit != AGGSPLIT_SIMPLE ||
 		gh_find_aggregate(aggref->aggfnoid) == NULL)
-		return declines(context, psprintf("aggregate %s is not supported", get_func_name(aggref->aggfnoid)));
+		return declines(context, aggref, psprintf("aggregate %s is not supported", get_func_name(aggref->aggfnoid)));
 	if (contain_volatile_functions((Node *) aggref) || contain_subplans((Node *) aggref->args) ||
 		contain_subplans((Node *) aggref->aggfilter))
-		return declines(context, "an aggregate's argument or filter is volatile, or has a subquery");
+		return declines(context, aggref, "an aggregate's argument or filter is volatile, or has a subquery");
 	context->grouping->aggregates = list_append_unique(context->grouping->aggregates, aggref);
 	return true;
 }
@@ -226,19 +228,22 @@ key_translates(GhTranslation *translation, const GhGroupingInput *input, Expr *e
 		 gh_translation_fails(translation, "a parameter may decide on a key's scale"));
 }
 
+/* In grouping->why_expr, what is being translated. */
 static bool
-add_all(GhTranslation *translation, const GhGrouping *grouping, const GhGroupingInput *input)
+add_all(GhTranslation *translation, GhGrouping *grouping, const GhGroupingInput *input)
 {
 	GhOperand	value;
 	ListCell   *lc;
 
 	foreach(lc, input->quals)
 	{
+		grouping->why_expr = lfirst(lc);
 		if (!gh_translate_filter(translation, as_executed(translation, input, lfirst(lc))))
 			return false;
 	}
 	foreach(lc, grouping->keys)
 	{
+		grouping->why_expr = lfirst(lc);
 		if (!key_translates(translation, input, lfirst(lc)))
 			return false;
 	}
@@ -247,12 +252,16 @@ add_all(GhTranslation *translation, const GhGrouping *grouping, const GhGrouping
 		Aggref	   *aggref = lfirst_node(Aggref, lc);
 		Expr	   *argument = gh_aggregate_argument(aggref);
 
-		if ((argument != NULL && !value_translates(translation, input, argument,
-													   gh_sums_numerics(gh_find_aggregate(aggref->aggfnoid)->final), &value)) ||
-			(aggref->aggfilter != NULL &&
-			 !value_translates(translation, input, aggref->aggfilter, false, &value)))
+		grouping->why_expr = argument;
+		if (argument != NULL && !value_translates(translation, input, argument,
+												  gh_sums_numerics(gh_find_aggregate(aggref->aggfnoid)->final), &value))
+			return false;
+		grouping->why_expr = aggref->aggfilter;
+		if (aggref->aggfilter != NULL &&
+			!value_translates(translation, input, aggref->aggfilter, false, &value))
 			return false;
 	}
+	grouping->why_expr = NULL;
 	return true;
 }
 

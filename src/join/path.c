@@ -391,6 +391,9 @@ add_join_path(const JoinInputs *inputs, Path *any_outer, Path *any_inner)
 		}
 	}
 	cost_join(inputs, &choice);
+	/* a path with parameters is for one row of another relation */
+	if (required_outer == NULL)
+		gh_why_cost(inputs->root, joinrel->relids, GH_JOIN_NAME, choice.startup_cost, choice.total_cost, false);
 	/* most of a large query's joins have cheaper paths */
 	may_win = gh_path_may_win(joinrel, outer, inner, choice.startup_cost, choice.total_cost, required_outer);
 	if (!may_win && !gh_rows_may_win(joinrel, outer, inner))
@@ -418,6 +421,7 @@ add_partial_join_path(const JoinInputs *inputs, Path *any_outer, Path *any_inner
 
 	choice.rows = clamp_row_est(inputs->joinrel->rows / gh_parallel_divisor(choice.workers));
 	cost_join(inputs, &choice);
+	gh_why_cost(inputs->root, inputs->joinrel->relids, GH_JOIN_NAME, choice.startup_cost, choice.total_cost, true);
 	gh_rows_add_paths(inputs->root, (Path *) make_join_path(inputs, &choice, NULL), true, add_partial_path);
 }
 
@@ -606,7 +610,8 @@ may_win(const JoinInputs *inputs, JoinType jointype)
 	startup = outer->startup_cost + inner->total_cost;
 	total = outer->total_cost + inner->total_cost + gh_setup_cost +
 		gh_build_tuple_cost * inner->rows + gh_probe_tuple_cost * outer->rows;
-	return gh_path_may_win(joinrel, outer, inner, startup, total, NULL);
+	return gh_why_wins(inputs->root, joinrel->relids, GH_JOIN_NAME, startup, total,
+					   gh_path_may_win(joinrel, outer, inner, startup, total, NULL));
 }
 
 /* Why no path is considered, as far as that can be told without looking at the clauses. */

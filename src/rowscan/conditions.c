@@ -15,6 +15,7 @@
 
 #include "rowscan/node.h"
 #include "scan/translate.h"
+#include "why.h"
 
 /* What decides when a condition is evaluated: see order_qual_clauses() of the planner. */
 typedef struct Turn
@@ -118,6 +119,8 @@ gh_rowscan_conditions(PlannerInfo *root, RelOptInfo *rel, TupleDesc desc, GhCond
 		else
 			conditions->rest = lappend(conditions->rest, rinfo);
 	}
-	conditions->why_not = translation->why_not;
+	if (conditions->rest != NIL)
+		conditions->why_not = gh_why_of(root, translation->why_not,
+										(Node *) linitial_node(RestrictInfo, conditions->rest)->clause);
 	pfree(translation);
 }

@@ -150,6 +150,7 @@ make_scan_path(PlannerInfo *root, RelOptInfo *rel, const GhConditions *condition
 	/* in the order in which they are to be evaluated */
 	cpath->custom_private = list_concat_copy(conditions->programmed, conditions->rest);
 	cost_scan(root, conditions, cpath, seqscan);
+	gh_why_cost(root, rel->relids, GH_ROWSCAN_NAME, cpath->path.startup_cost, cpath->path.total_cost, workers > 0);
 	pfree(seqscan);
 	return &cpath->path;
 }
