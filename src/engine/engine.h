@@ -3,10 +3,11 @@
  *		The table ABI: what a hash-table engine offers and what it asks of its
  *		caller.
  *
- * The join node and the SQL functions see this header only; behind it stand
- * the CPU engine (src/engine) and the CUDA engine (cuda, opened at run time by
- * the loader).  The header is plain C11 and C++17 and knows nothing of
- * PostgreSQL or CUDA.
+ * Behind it stand the CPU engine (src/engine), the CUDA engine (cuda, opened at
+ * run time by the loader) and the client of the GPU service (src/service), and
+ * the callers are the same for all of them.  Scans of pages have an ABI of their own
+ * (scan.h), with programs (program.h), pages (page.h) and aggregates (aggregate.h).
+ * The header is plain C11 and C++17 and knows nothing of PostgreSQL or CUDA.
  *
  * Contract of every call
  *	- No exception, longjmp, exit or abort leaves an engine.  A call that can

@@ -33,7 +33,7 @@ typedef struct GhFunction
 {
 	Oid			function;
 	uint8		call;			/* a GhCall */
-	uint8		op;				/* a GhOp */
+	uint8		op;				/* a GhProgramOp */
 	uint8		op_class;		/* a GhClass */
 	uint8		width;			/* as of GhInstruction */
 	uint8		result_class;	/* a GhClass */

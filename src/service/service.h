@@ -105,7 +105,7 @@ extern int	gh_service_device_number(int device);
 /* The device with most memory left, for GhTableOptions.device; -1: none is ready. */
 extern int	gh_service_choose_device(void);
 
-/* ---- buffers.c: the transfer area ---- */
+/* ---- slots.c: the transfer area ---- */
 
 /*
  * n buffers of `bytes` each, aligned to a page, or none of them: never waits.  They
