@@ -42,6 +42,40 @@ sub check_session
 	(undef, undef, $err) = $server->run("LOAD 'gpuhash'; SET gpuhash.no_such_setting = 1");
 	like($err, qr/42602|invalid configuration parameter/, 'an unknown setting is an error once loaded');
 }
+# which role may load it, as README.md says
+{
+	my $server = GpuHash::Server->new;
+	$server->query('CREATE EXTENSION gpuhash; CREATE ROLE plain LOGIN; GRANT CREATE ON SCHEMA public TO plain');
+	my $as_plain = sub { my ($sql) = @_; return ($server->run("\\c - plain\n$sql"))[2] };
+	my $loaded = sub { my ($sql) = @_; return ($server->run("\\c - plain\n$sql;\nSET gpuhash.no_such_setting = 1"))[2] =~ /42602/ ? 'loaded' : 'not loaded' };
+	is($loaded->('SELECT 1'), 'not loaded', 'an ordinary role: not loaded at first');
+	like($as_plain->("LOAD 'gpuhash'"), qr/42501: access to library "gpuhash" is not allowed/, 'LOAD is refused');
+	like($as_plain->("ALTER ROLE plain SET session_preload_libraries = 'gpuhash'"), qr/42501/, 'session_preload_libraries, too');
+	is($loaded->('SELECT gpuhash_mode()'), 'loaded', 'a call of a function loads it');
+	$server->query("ALTER ROLE plain SET session_preload_libraries = 'gpuhash'");
+	is($loaded->('SELECT 1'), 'loaded', 'a superuser sets session_preload_libraries for the role');
+	$server->query('ALTER ROLE plain RESET session_preload_libraries; GRANT SET ON PARAMETER session_preload_libraries TO plain');
+	is($as_plain->("ALTER ROLE plain SET session_preload_libraries = 'gpuhash'"), '', 'or lets the role do so');
+	is($loaded->('SELECT 1'), 'loaded', 'which loads it');
+	$server->query('ALTER ROLE plain RESET session_preload_libraries');
+
+	# a link where all may load from
+	chomp(my $libdir = `'@{[ GpuHash::Server::bindir() ]}/pg_config' --pkglibdir`);
+	SKIP: {
+		skip "no permission to make a link in $libdir", 5 unless -w $libdir && (!-e "$libdir/plugins" || -w "$libdir/plugins");
+		my $made = mkdir "$libdir/plugins";
+		symlink '../gpuhash.so', "$libdir/plugins/gpuhash.so" or die $!;
+		is($loaded->("LOAD '\$libdir/plugins/gpuhash'"), 'loaded', 'a link in plugins: LOAD');
+		is($as_plain->("LOAD '\$libdir/plugins/gpuhash'; SELECT gpuhash_mode()"), '', 'and a function, of the same library');
+		is($as_plain->("ALTER ROLE plain SET local_preload_libraries = 'gpuhash'"), '', 'and local_preload_libraries');
+		is($loaded->('SELECT 1'), 'loaded', 'which loads it');
+		is($as_plain->('SELECT gpuhash_mode()'), '', 'as the functions do');
+		unlink "$libdir/plugins/gpuhash.so";
+		rmdir "$libdir/plugins" if $made;
+	}
+	$server->stop;
+	unlike($server->log, qr/PANIC|TRAP|terminated by signal/, 'a clean log');
+}
 {
 	my $server = GpuHash::Server->new(conf => ["shared_preload_libraries = 'gpuhash'"]);
 	$server->query($tables);
