@@ -6,7 +6,7 @@
 top := $(patsubst %/,%,$(dir $(firstword $(MAKEFILE_LIST))))
 PG_CONFIG ?= pg_config
 WITH_CUDA ?= auto
-WERROR ?= yes
+WERROR ?= no
 
 # Goals that are scripts: they find or install PostgreSQL by themselves.
 script_goals := help demo check check-core
@@ -32,12 +32,22 @@ endif
 
 # -------------------------------------------------------------- PostgreSQL
 
+# A server's package alone has pg_config and pgxs.mk, but not the headers.
+pg_wanted := or give PG_CONFIG=PATH of a PostgreSQL that has them
+pg_packages = Debian and Ubuntu: apt-get install postgresql-server-dev-$(or $(1),all)
+
 PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
 ifeq ($(PGXS),)
-$(error no pg_config at "$(PG_CONFIG)": install the PostgreSQL server development package (Debian and Ubuntu: postgresql-server-dev-all) or give PG_CONFIG=PATH)
+$(error no pg_config at "$(PG_CONFIG)": install PostgreSQL's server development files ($(call pg_packages)), $(pg_wanted))
 endif
-ifeq ($(wildcard $(PGXS)),)
-$(error "$(PG_CONFIG)" names $(PGXS), which is not there: install the PostgreSQL server development package (Debian and Ubuntu: postgresql-server-dev-all) or give PG_CONFIG=PATH)
+pg_headers := $(shell $(PG_CONFIG) --includedir-server)
+pg_major := $(shell $(PG_CONFIG) --version | sed 's/^[^0-9]*\([0-9]*\).*/\1/')
+pg_lacks := $(if $(wildcard $(PGXS)),,$(PGXS)) $(if $(wildcard $(pg_headers)/postgres.h),,$(pg_headers)/postgres.h)
+ifneq ($(strip $(pg_lacks)),)
+$(error "$(PG_CONFIG)" is of a PostgreSQL $(pg_major) without $(strip $(pg_lacks)): install its server development files ($(call pg_packages,$(pg_major))), $(pg_wanted))
+endif
+ifeq ($(shell test -w . || echo no),no)
+$(error this folder is not yours to write in: build in another one, with make -f $(abspath $(firstword $(MAKEFILE_LIST))))
 endif
 pg_makefile_global := $(dir $(PGXS))../Makefile.global
 
@@ -54,7 +64,8 @@ SHLIB_LINK = -ldl -lpthread -lm
 # style or its headers' habit, not a fault.
 warnings = -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare \
 	-Wno-missing-field-initializers -Wno-declaration-after-statement
-PG_CFLAGS = $(warnings) -MMD -MP
+# A function that this server does not have is found now, not when the library is loaded.
+PG_CFLAGS = $(warnings) -Werror=implicit-function-declaration -MMD -MP
 pg_cc := $(if $(filter command line,$(origin CC)),$(CC),$(shell $(PG_CONFIG) --cc))
 ifneq ($(shell $(pg_cc) --version 2>/dev/null | grep -c clang),0)
 # the server was built with gcc: clang does not know all of its flags
@@ -203,6 +214,6 @@ endif
 #: NVCC=PATH          the CUDA compiler (default: of PATH, or /usr/local/cuda/bin/nvcc)
 #: CUDA_ARCHS="90"    GPU architectures, or native (default: all from 75 on, and PTX)
 #: FAULT_POINTS=yes   for tests: devices and workers can be made to fail
-#: WERROR=yes         no: compiler warnings do not stop the build
+#: WERROR=no          yes: compiler warnings stop the build, as in make check
 #: ROWS=5000000       demo: rows of the large table
 #: DATA=archive       demo: joins over the distribution's own package index

@@ -295,7 +295,15 @@ gh_read_temp_file(BufFile *file, void *ptr, size_t size, bool may_end)
 #define gh_group_clause(root) ((root)->parse->groupClause)
 #endif
 
-/* Whether a collation orders text by its bytes. */
+/*
+ * Whether a collation orders text by its bytes.  The header that says so includes ICU's where
+ * the server was built with ICU, and a machine with the server's headers need not have these.
+ * What stands below differs in nothing that is used here.
+ */
+#pragma push_macro("USE_ICU")
+#undef USE_ICU
+#include "utils/pg_locale.h"
+#pragma pop_macro("USE_ICU")
 #if PG_VERSION_NUM >= 180000
 #define gh_collation_is_c(collation) (pg_newlocale_from_collation(collation)->collate_is_c)
 #else

@@ -30,6 +30,8 @@ ALL_PARTS="style build clang cuda engine sanitize regress isolation tap"
 PARTS=${PARTS:-$ALL_PARTS}
 PASSED=0
 FAILED=0
+# in our own builds, not in a user's
+export WERROR=${WERROR:-yes}
 
 # result ok|FAILED NAME [LOGFILE]: count one test, and show why it failed.
 result() {
@@ -81,6 +83,7 @@ part_style() {
 	nothing_found "PG_VERSION_NUM only in src/compat.h" grep -rn PG_VERSION_NUM src cuda --include='*.c' --include='*.h' --include='*.cu' --exclude=compat.h
 	nothing_found "no PostgreSQL in the engines" grep -rnE '#include *[<"](postgres|c|fmgr)\.h' src/engine cuda
 	nothing_found "no CUDA in src" grep -rnE '#include *[<"]cuda' src
+	nothing_found "utils/pg_locale.h, which may need ICU's headers, only in src/compat.h" grep -rn 'utils/pg_locale\.h' src cuda --exclude=compat.h
 	nothing_found "nothing left open" grep -rnwE 'TOD[O]|FIXM[E]|XX[X]|HAC[K]' src cuda test sql Makefile
 	nothing_found "no exit, abort, printf or assert in shipped C" grep -rnE '(^|[^_[:alnum:]>.])(exit|abort|printf|assert) *\(' src cuda --include='*.c' --include='*.cu' --include='*.h' --include='*.cuh'
 	nothing_found "no file over 700 lines" too_long
@@ -108,9 +111,30 @@ build_faults() {
 	)
 }
 
+# probe_source TEXT VARIABLE...: compile a file with this text, as one of the library's.
+probe_source() {
+	local BUILD=$WORK/probe text=$1
+	shift
+	rm -rf "$BUILD"
+	mkdir -p "$BUILD/src" "$BUILD/top/src"
+	cp "$SRC/Makefile" "$BUILD/top/"
+	cp "$SRC"/src/*.h "$BUILD/top/src/"
+	printf '#include "postgres.h"\n%s\n' "$text" >"$BUILD/top/src/probe.c"
+	env -u WERROR make -s -C "$BUILD" -f top/Makefile PG_CONFIG="$PG_CONFIG" WITH_CUDA=no with_llvm=no "$@" src/probe.o
+}
+
+# The compiler must have seen it, and refused it.
+refused_source() { ! probe_source "$@" || return 1; [ ! -f "$WORK/probe/src/probe.o" ] && probe_source 'int gh_probe(void); int gh_probe(void) { return 1; }' "${@:2}"; }
+
+accepted_source() { probe_source "$@" && [ -f "$WORK/probe/src/probe.o" ]; }
+
 part_build() {
 	attempt "build and install for $("$PG_CONFIG" --version)" build_default
 	attempt "build and install with fault points" build_faults
+	attempt "a function that is not declared stops every build" refused_source 'int gh_probe(void);
+		int gh_probe(void) { return gh_not_declared(); }' WERROR=no
+	attempt "a warning stops our builds" refused_source 'int gh_probe(int); int gh_probe(int i) { if (i = 1) return 2; return 3; }' WERROR=yes
+	attempt "a warning does not stop a user's build" accepted_source 'int gh_probe(int); int gh_probe(int i) { if (i = 1) return 2; return 3; }'
 }
 
 # make in $WORK/$1, which leaves the build that the servers use alone
@@ -278,10 +302,7 @@ part_tap() {
 	faults_bin=$(gh_paths -faults && echo "$STAGE_BIN")
 	gh_have prove || { skip "TAP tests" "prove (of perl) is not installed"; return; }
 	[ -n "$(find "$SRC/test/t" -name '*.pl')" ] || { skip "TAP tests" "none there"; return; }
-	if [ "${FETCH_ARCHIVE:-no}" = yes ]; then
-		archive_get || gh_say "(the archive data could not be fetched)"
-	fi
-	export GPUHASH_BINDIR GPUHASH_ARCHIVE=${ARCHIVE:-${GPUHASH_ARCHIVE:-$GPUHASH_CHECKOUT/build/archive}}
+	export GPUHASH_BINDIR
 	for file in "$SRC"/test/t/${TAP:-*}.pl; do
 		rc=0
 		case ${file##*/} in
@@ -337,6 +358,10 @@ check() {
 
 if [ -z "${GPUHASH_WORK:-}" ]; then
 	gh_require server prove
-	[ "${FETCH_ARCHIVE:-no}" = no ] || archive_make_folder
+	if [ "${FETCH_ARCHIVE:-no}" = yes ]; then
+		gh_step "the package archive's index, for the tests with real data"
+		archive_get || gh_say "(it could not be fetched)"
+	fi
+	export GPUHASH_ARCHIVE=${GPUHASH_ARCHIVE:-$GH_HOME/build/archive}
 fi
 gh_main check

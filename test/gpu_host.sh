@@ -62,6 +62,7 @@
 #	BENCH_PORT	number in the name of its server's socket (default 5439)
 #	SHARED_BUFFERS	of its server (default 24GB)
 set -euo pipefail
+export WERROR=${WERROR:-yes}
 # shellcheck source=test/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 

@@ -27,7 +27,7 @@ gh_cpu_scan_fill(const GhScanJoin *join, const GhCpuScanTable *table, const GhCp
 	for (uint32_t f = 0; f < join->nfills; f++)
 	{
 		const GhVector *vector = &batch->vectors[join->fills[f].column];
-		GhScanValue value;
+		GhScanValue value = {0};	/* compilers see it used unset */
 
 		vector->null[row] = entry == NULL ||
 			!gh_cpu_table_value(table, entry, join->fills[f].kept, &value);

@@ -15,7 +15,6 @@
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
-#include "utils/pg_locale.h"
 
 #include "compat.h"
 #include "engine/numeric.h"
