@@ -157,7 +157,17 @@ $(call note_flags,cuda_flags,$(NVCC) $(NVCC_FLAGS) $(pg_cc))
 endif
 endif
 
+# PGXS's own ends with the first suite that fails.
+NO_INSTALLCHECK = yes
+
 include $(PGXS)
+
+.PHONY: installcheck
+installcheck: submake $(REGRESS_PREP)
+	@failed=0; \
+	$(if $(strip $(REGRESS)),($(pg_regress_installcheck) $(REGRESS_OPTS) $(REGRESS)) || failed=1;) \
+	$(if $(strip $(ISOLATION)),($(pg_isolation_regress_installcheck) $(ISOLATION_OPTS) $(ISOLATION)) || failed=1;) \
+	exit $$failed
 
 $(OBJS): build/flags
 build/flags build/cuda_flags: ;

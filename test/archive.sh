@@ -16,7 +16,8 @@
 archive_is_there() { ls "$1"/lists/*Contents* "$1"/lists/*Packages* >/dev/null 2>&1; }
 
 archive_fetch() {
-	local folder=$1 target
+	local folder target
+	folder=$(realpath "$1") || return
 	mkdir -p "$folder/state" "$folder/lists/partial" "$folder/cache/archives/partial"
 	{
 		cat <<-CONF
@@ -41,28 +42,40 @@ archive_fetch() {
 		done
 		echo 'Acquire::IndexTargets::deb::Contents-deb-legacy::Fallback-Of "Contents-deb";'
 	} >"$folder/apt.conf"
-	APT_CONFIG=$folder/apt.conf apt-get update -qq
+	APT_CONFIG=$folder/apt.conf LC_ALL=C apt-get update -q
 	archive_is_there "$folder"
 }
 
-# For scripts that use lib.sh.  The data is kept in build/archive of the
-# checkout, or where GPUHASH_ARCHIVE says: the caller of the script makes the
-# folder, and the ordinary user that the work is done as fills it.
-archive_make_folder() {
-	[ -z "${GPUHASH_ARCHIVE:-}" ] || return 0
-	if mkdir -p "$GH_HOME/build/archive" 2>/dev/null && [ "$(id -u)" = 0 ]; then
-		chown "$(gh_user)" "$GH_HOME/build/archive"
+# For scripts that use lib.sh: sets GPUHASH_ARCHIVE to the folder with the data, and
+# fetches it where it is not there yet; fails where apt is not there or fails.  It is
+# kept in build/archive of the checkout, or, where the caller cannot write there, in
+# the caller's cache.  To be called before gh_main.
+archive_get() {
+	local folder=${GPUHASH_ARCHIVE:-}
+	if [ -z "$folder" ]; then
+		folder=$GH_HOME/build/archive
+		archive_is_there "$folder" || mkdir -p "$folder" 2>/dev/null || true
+		if ! archive_is_there "$folder" && [ ! -w "$folder" ]; then
+			folder=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/gpuhash/archive
+			mkdir -p "$folder" || return
+		fi
 	fi
+	export GPUHASH_ARCHIVE
+	GPUHASH_ARCHIVE=$(realpath "$folder") || return
+	if archive_is_there "$GPUHASH_ARCHIVE"; then
+		return
+	fi
+	gh_have apt-get || return
+	gh_say "  apt-get fetches the index of the package archive, about 90 MB, into $GPUHASH_ARCHIVE"
+	mkdir -p "$GPUHASH_ARCHIVE" || return
+	gh_trap_end
+	gh_progress "$GPUHASH_ARCHIVE/fetch.log" archive_status archive_fetch "$GPUHASH_ARCHIVE" || return
+	trap - EXIT INT TERM HUP
+	gh_say "  fetched; it is kept there for the next time"
 }
 
-# Sets ARCHIVE to the folder, filled; fails where apt is not there or fails.
-archive_get() {
-	ARCHIVE=${GPUHASH_ARCHIVE:-$GPUHASH_CHECKOUT/build/archive}
-	! archive_is_there "$ARCHIVE" || return 0
-	gh_have apt-get || return 1
-	[ -w "$ARCHIVE" ] || ARCHIVE=$WORK/archive
-	archive_fetch "$ARCHIVE"
-}
+# How much there is, and the last line of the log.
+archive_status() { printf '%s MB fetched; %s\n' "$(du -sm "${1%/*}/lists" 2>/dev/null | cut -f 1)" "$(tail -n 1 "$1")"; }
 
 archive_cat() {
 	local file

@@ -9,8 +9,8 @@
 #
 # Environment
 #	PG_CONFIG	the server to test with (default: of PATH, else the newest)
-#	PARTS		which parts (default: all): style build clang cuda engine
-#			sanitize regress isolation tap; and, when named, core: see core.sh
+#	PARTS		which parts (default: all): style harness build clang cuda
+#			engine sanitize regress isolation tap; and, when named, core: see core.sh
 #	CONF		file with lines for the configuration of the regress server
 #	WITH_CUDA	yes: the library is built for the GPU here and installed
 #	CUDA_ARCHS	what part cuda compiles the library for (default: the GPU here, else
@@ -19,14 +19,17 @@
 #	FETCH_ARCHIVE	yes: fetch the archive data if it is not there
 #	GPUHASH_ARCHIVE	folder with the archive data (default: build/archive)
 set -euo pipefail
+GH_NEEDS_MB=${GH_NEEDS_MB:-3000}
 # shellcheck source=test/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=test/archive.sh
 . "$(dirname "${BASH_SOURCE[0]}")/archive.sh"
 # shellcheck source=test/core.sh
 . "$(dirname "${BASH_SOURCE[0]}")/core.sh"
+# shellcheck source=test/harness.sh
+. "$(dirname "${BASH_SOURCE[0]}")/harness.sh"
 
-ALL_PARTS="style build clang cuda engine sanitize regress isolation tap"
+ALL_PARTS="style harness build clang cuda engine sanitize regress isolation tap"
 PARTS=${PARTS:-$ALL_PARTS}
 PASSED=0
 FAILED=0
@@ -274,8 +277,9 @@ installcheck() {
 	fi
 }
 
+# Its superuser has a name that must be quoted: no test may depend on it.
 start_regress_server() {
-	local lines=()
+	local lines=() GH_SUPERUSER="Some Body"
 	[ -z "${CONF:-}" ] || mapfile -t lines <"$CONF"
 	gh_server_start regress "shared_buffers = 256MB" "max_worker_processes = 16" "${lines[@]}"
 }
@@ -287,6 +291,16 @@ part_regress() {
 	gh_server_stop
 }
 
+# `make installcheck` with an SQL test that is not there and one isolation test.
+second_suite_runs() {
+	local log=$WORK/second.log
+	! gh_make WITH_CUDA=no installcheck REGRESS=none_of_this_name ISOLATION=join_snapshot >"$log" 2>&1 || { cat "$log"; return 1; }
+	if ! grep -q none_of_this_name "$log" || ! grep -qE '(ok .*join_snapshot|join_snapshot .*ok)' "$log"; then
+		cat "$log"
+		return 1
+	fi
+}
+
 part_isolation() {
 	[ -n "$(find "$SRC/test/specs" -name '*.spec')" ] || { skip "isolation tests" "none there"; return; }
 	[ -x "$(dirname "$("$PG_CONFIG" --pgxs)")/../test/isolation/pg_isolation_regress" ] ||
@@ -294,37 +308,55 @@ part_isolation() {
 	rm -rf "$WORK/regress"
 	start_regress_server || { result FAILED "start of the server"; return; }
 	installcheck "isolation tests" output_iso/regression.diffs REGRESS=
+	attempt "isolation tests run also where an SQL test fails" second_suite_runs
 	gh_server_stop
 }
 
+# tap_failures LOG STATUS SECONDS: of a test that failed, the assertions that did, with what
+# was said of them, and its end; first of all whether the time limit ended it.
+tap_failures() {
+	case $2 in
+		124 | 137) printf '  ended at its time limit of %s s, after: %s\n' "$3" "$(grep -E '^(not )?ok ' "$1" | tail -n 1)" ;;
+	esac
+	awk '/^not ok / { shown = 1 } /^ok / { shown = 0 } shown && n++ < 80' "$1" | sed 's/^/  | /'
+	echo "  | ..."
+	grep -vE '^ok ' "$1" | tail -n 20 | sed 's/^/  | /' || true
+}
+
+# tap_file FILE SECONDS: run and count one of the TAP tests.
+tap_file() {
+	local file=$1 seconds=$2 log=$WORK/tap.log rc=0 passed failed
+	# the formatter for files would show nothing of a test that is ended
+	TMPDIR=$WORK timeout -k 10 "$seconds" prove --formatter TAP::Formatter::Console -v -I "$SRC/test/perl" "$file" >"$log" 2>&1 || rc=$?
+	passed=$(grep -cE '^ok ' "$log" || true)
+	failed=$(grep -cE '^not ok ' "$log" || true)
+	sed -n "s/^ok [0-9]* # skip /skip    ${file##*/}: /p; s/^.* skipped: /skip    ${file##*/}: /p" "$log"
+	passed=$((passed - $(grep -cE '^ok [0-9]+ # skip' "$log" || true)))
+	PASSED=$((PASSED + passed))
+	FAILED=$((FAILED + failed))
+	if grep -q '^Result: NOTESTS' "$log"; then
+		:
+	elif [ "$rc" = 0 ] && [ "$failed" = 0 ]; then
+		printf 'ok      %s: %s tests\n' "test/t/${file##*/}" "$passed"
+	else
+		[ "$failed" != 0 ] || FAILED=$((FAILED + 1))
+		tap_failures "$log" "$rc" "$seconds"
+		printf 'FAILED  %s\n' "test/t/${file##*/}"
+	fi
+}
+
 part_tap() {
-	local file log=$WORK/tap.log rc passed failed faults_bin
+	local file faults_bin
 	faults_bin=$(gh_paths -faults && echo "$STAGE_BIN")
 	gh_have prove || { skip "TAP tests" "prove (of perl) is not installed"; return; }
 	[ -n "$(find "$SRC/test/t" -name '*.pl')" ] || { skip "TAP tests" "none there"; return; }
 	export GPUHASH_BINDIR
 	for file in "$SRC"/test/t/${TAP:-*}.pl; do
-		rc=0
 		case ${file##*/} in
 			02* | 03* | 04*) GPUHASH_BINDIR=$faults_bin ;;
 			*) GPUHASH_BINDIR=$STAGE_BIN ;;
 		esac
-		TMPDIR=$WORK timeout -k 10 300 prove -v -I "$SRC/test/perl" "$file" >"$log" 2>&1 || rc=$?
-		passed=$(grep -cE '^ok ' "$log" || true)
-		failed=$(grep -cE '^not ok ' "$log" || true)
-		sed -n "s/^ok [0-9]* # skip /skip    ${file##*/}: /p; s/^.* skipped: /skip    ${file##*/}: /p" "$log"
-		passed=$((passed - $(grep -cE '^ok [0-9]+ # skip' "$log" || true)))
-		PASSED=$((PASSED + passed))
-		FAILED=$((FAILED + failed))
-		if grep -q '^Result: NOTESTS' "$log"; then
-			:
-		elif [ "$rc" = 0 ] && [ "$failed" = 0 ]; then
-			printf 'ok      %s: %s tests\n' "test/t/${file##*/}" "$passed"
-		else
-			[ "$failed" != 0 ] || FAILED=$((FAILED + 1))
-			grep -vE '^ok ' "$log" | tail -n 60 | sed 's/^/  | /'
-			printf 'FAILED  %s\n' "test/t/${file##*/}"
-		fi
+		tap_file "$file" 300
 		gh_stop_servers
 	done
 }
@@ -353,7 +385,7 @@ check() {
 	else
 		echo "$PASSED passed, $FAILED failed"
 	fi
-	[ "$FAILED" = 0 ]
+	[ "$FAILED" = 0 ] || exit 1
 }
 
 if [ -z "${GPUHASH_WORK:-}" ]; then

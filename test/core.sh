@@ -25,9 +25,7 @@ core_conf() {
 		forced) echo "gpuhash.force_offload = on" ;;
 		device) printf '%s\n' "gpuhash.force_offload = on" "gpuhash.engine = 'cuda'" ;;
 	esac
-	# containers often have next to no /dev/shm
-	[ "$(df -Pm /dev/shm 2>/dev/null | awk 'NR == 2 { print $4 }')" -ge 512 ] 2>/dev/null ||
-		echo "dynamic_shared_memory_type = sysv"
+	echo "dynamic_shared_memory_type = $(gh_dsm_type)"
 }
 
 # The folder that the server was installed with for tests.

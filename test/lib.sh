@@ -3,11 +3,15 @@
 # lib.sh: what the scripts of this folder and .ci/run share.  Sourced, not run.
 #
 # How a script uses it
-#	gh_require server build ...	install what is missing, or say how, and end
+#	gh_require server prove ...	install what is missing, or say how, and end
 #	gh_main FUNCTION "$@"		run FUNCTION in a fresh folder as an ordinary user
 # and inside FUNCTION, where $WORK is the folder and $SRC a copy of the checkout
 #	gh_stage			a private copy of the server, with gpuhash installed into it
 #	gh_server_start, gh_psql, gh_server_stop
+#
+# The folder is made in TMPDIR, /tmp or /var/tmp, the first of them that has
+# GH_NEEDS_MB free and where programs can be run.  No script ends without a word:
+# what fails unforeseen is reported by gh_broke.
 #
 # Nothing of the system, of the checkout and of an installed server is changed
 # but for packages that are missing, and these only as root.  A server runs as
@@ -17,29 +21,75 @@
 GH_SCRIPT=$(realpath "$0")
 GH_HOME=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 GH_PG_OLDEST=15
+GH_SUPERUSER=${GH_SUPERUSER:-postgres}
+GH_NEEDS_MB=${GH_NEEDS_MB:-1000}
 GH_CHILD=
+GH_JOB=
+GH_REMOVE=()
 
 # Not the caller's server, nor the flags of the make that called us.
 unset PGHOST PGHOSTADDR PGPORT PGUSER PGDATABASE PGPASSWORD PGPASSFILE PGSERVICE \
 	PGSERVICEFILE PGDATA PGOPTIONS PGAPPNAME PGCLIENTENCODING PSQLRC
 unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES GNUMAKEFLAGS
+# after a plain `su` these are missing
+[ "$(id -u)" != 0 ] || PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 
 gh_say() { printf '%s\n' "$*"; }
 gh_step() { printf '\n== %s\n' "$*"; }
 gh_die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
 gh_have() { command -v "$1" >/dev/null 2>&1; }
 
+# A command fails that was not expected to, and `set -e` ends the script: say which.
+gh_broke() {
+	case $- in
+		*e*) printf '%s: line %s failed (status %s): %s\n' "${0##*/}" "$2" "$1" "$3" >&2 ;;
+	esac
+}
+set -E
+trap 'gh_broke "$?" "$LINENO" "$BASH_COMMAND"' ERR
+
+# However a script ends, nothing of it stays.
+gh_trap_end() {
+	trap 'gh_end' EXIT
+	trap 'exit 130' INT
+	trap 'exit 143' TERM HUP
+}
+
+# gh_progress LOG STATUS COMMAND...: run COMMAND, its output in LOG, and say each
+# five seconds what `STATUS LOG` prints.  Where COMMAND fails, the log's end is shown.
+gh_progress() {
+	local log=$1 status=$2 start=$SECONDS said=$SECONDS rc=0
+	shift 2
+	"$@" >"$log" 2>&1 </dev/null &
+	GH_JOB=$!
+	while kill -0 "$GH_JOB" 2>/dev/null; do
+		sleep 0.2
+		if [ $((SECONDS - said)) -ge 5 ]; then
+			said=$SECONDS
+			printf '  %3d s  %s\n' $((SECONDS - start)) "$("$status" "$log" | cut -c 1-90)"
+		fi
+	done
+	wait "$GH_JOB" || rc=$?
+	GH_JOB=
+	[ "$rc" = 0 ] || tail -n 40 "$log" | sed 's/^/  | /'
+	return "$rc"
+}
+
 # ------------------------------------------------- what the machine must have
 
-# Is this a pg_config that a server extension can be built with, of a server
-# that is here and new enough?
-gh_pg_usable() {
-	local pgxs version
-	pgxs=$("$1" --pgxs 2>/dev/null) && [ -f "$pgxs" ] || return 1
-	[ -x "$("$1" --bindir)/postgres" ] && [ -x "$("$1" --bindir)/initdb" ] || return 1
-	version=$(gh_pg_major "$1")
-	[ "$version" -ge "$GH_PG_OLDEST" ]
+# Why gpuhash cannot be built for and tried on the server of this pg_config:
+# "config", "old", and one or both of "server" and "headers".  Nothing where it
+# can.  A server's package may bring pg_config and pgxs.mk without the headers.
+gh_pg_lacks() {
+	local pgxs bindir
+	pgxs=$("$1" --pgxs 2>/dev/null) || { echo config; return; }
+	[ "$(gh_pg_major "$1")" -ge "$GH_PG_OLDEST" ] || { echo old; return; }
+	bindir=$("$1" --bindir)
+	[ -x "$bindir/postgres" ] && [ -x "$bindir/initdb" ] || echo server
+	[ -f "$pgxs" ] && [ -f "$("$1" --includedir-server)/postgres.h" ] || echo headers
 }
+
+gh_pg_usable() { [ -z "$(gh_pg_lacks "$1")" ]; }
 
 gh_pg_major() { "$1" --version | sed 's/^[^0-9]*\([0-9]*\).*/\1/'; }
 
@@ -48,10 +98,10 @@ gh_pg_major() { "$1" --version | sed 's/^[^0-9]*\([0-9]*\).*/\1/'; }
 gh_find_pg_config() {
 	local candidate
 	if [ -n "${PG_CONFIG:-}" ]; then
-		gh_pg_usable "$PG_CONFIG" && command -v "$PG_CONFIG"
+		! gh_pg_usable "$PG_CONFIG" || command -v "$PG_CONFIG"
 		return 0
 	fi
-	for candidate in pg_config $(for program in /usr/lib/postgresql/*/bin/pg_config; do echo "$program"; done | sort -t/ -k5,5nr); do
+	for candidate in pg_config $(gh_debian_files bin/pg_config | sort -t/ -k5,5nr); do
 		if gh_have "$candidate" && gh_pg_usable "$candidate"; then
 			command -v "$candidate"
 			return 0
@@ -59,24 +109,63 @@ gh_find_pg_config() {
 	done
 }
 
+# The installed servers' files of this name, in Debian's folders.
+gh_debian_files() {
+	local file
+	for file in "${GH_DEBIAN_ROOT:-}"/usr/lib/postgresql/*/"$1"; do
+		[ ! -e "$file" ] || printf '%s\n' "$file"
+	done
+}
+
+# The newest version, of those on standard input, that is new enough.
+gh_newest() { awk -v oldest="$GH_PG_OLDEST" '$1 + 0 >= oldest' | sort -n | tail -n 1; }
+
 gh_cc_works() { printf '#include <stdio.h>\nint main(void) { return 0; }\n' | cc -x c -o /dev/null - 2>/dev/null; }
 
-# Packages of a server and its development files: those of the newest server
-# that is installed, or of the version that this release comes with.
+# Packages that make a server usable which lacks "server", "headers" or both.
+gh_packages_of() {
+	local version=$1 what
+	for what in $2; do
+		case $what in
+			server) printf 'postgresql-%s ' "$version" ;;
+			headers) printf 'postgresql-server-dev-%s ' "$version" ;;
+		esac
+	done
+}
+
+# Packages of a server and its development files: what the server of PG_CONFIG
+# lacks; else what the newest server lacks that is installed; else the server for
+# the newest headers that are; else both, of the version of this release.
 gh_server_packages() {
 	local version
-	version=$(for program in /usr/lib/postgresql/*/bin/postgres; do echo "$program"; done |
-		cut -d/ -f5 | awk -v oldest="$GH_PG_OLDEST" '$1 + 0 >= oldest' | sort -n | tail -n 1)
+	if [ -n "${PG_CONFIG:-}" ]; then
+		gh_packages_of "$(gh_debian_version "$PG_CONFIG")" "$(gh_pg_lacks "$PG_CONFIG" | sed 's/config/server headers/')"
+		return
+	fi
+	version=$(gh_debian_files bin/postgres | sed 's:/bin/postgres$::; s:.*/::' | gh_newest)
 	if [ -n "$version" ]; then
-		printf 'postgresql-server-dev-%s ' "$version"
+		gh_packages_of "$version" headers
+		return
+	fi
+	version=$(for file in "${GH_DEBIAN_ROOT:-}"/usr/include/postgresql/*/server/postgres.h; do echo "$file"; done |
+		sed 's:/server/postgres.h$::; s:.*/::' | gh_newest)
+	if [ -n "$version" ]; then
+		gh_packages_of "$version" server
 		return
 	fi
 	version=$(apt-cache depends postgresql 2>/dev/null | sed -n 's/.*Depends: postgresql-\([0-9]*\)$/\1/p' | sort -n | tail -n 1)
 	if [ -n "$version" ]; then
-		printf 'postgresql-%s postgresql-server-dev-%s ' "$version" "$version"
+		gh_packages_of "$version" "server headers"
 	else
 		printf 'postgresql postgresql-server-dev-all '
 	fi
+}
+
+# The version whose packages have this pg_config, or would have it; else nothing.
+gh_debian_version() {
+	local bindir
+	bindir=$("$1" --bindir 2>/dev/null) || bindir=${1%/pg_config}
+	printf '%s\n' "$bindir" | sed -n "s:^${GH_DEBIAN_ROOT:-}/usr/lib/postgresql/\\([0-9][0-9]*\\)/bin\$:\\1:p"
 }
 
 # The packages that are missing for what is asked: "server", "prove".
@@ -92,35 +181,110 @@ gh_missing_packages() {
 	done
 }
 
+# A PG_CONFIG that packages cannot mend.
+gh_refuse_pg_config() {
+	local lacks
+	lacks=$(gh_pg_lacks "$PG_CONFIG")
+	case $lacks in
+		'') return ;;
+		old) gh_die "PG_CONFIG=$PG_CONFIG is of PostgreSQL $(gh_pg_major "$PG_CONFIG"): gpuhash needs $GH_PG_OLDEST or later" ;;
+	esac
+	[ -z "$(gh_debian_version "$PG_CONFIG")" ] || ! gh_have apt-get || return 0
+	case $lacks in
+		config) gh_die "PG_CONFIG=$PG_CONFIG is not a pg_config that can be run" ;;
+		*server*) gh_die "PG_CONFIG=$PG_CONFIG: there is no server in $("$PG_CONFIG" --bindir)" ;;
+		*) gh_die "PG_CONFIG=$PG_CONFIG: there is no $("$PG_CONFIG" --includedir-server)/postgres.h; install the server development files of this PostgreSQL" ;;
+	esac
+}
+
 # gh_require server prove: see that what is named is there.  As root, packages
 # that are missing are installed; otherwise the command that does it is shown.
 gh_require() {
-	local missing version
-	if [ -n "${PG_CONFIG:-}" ] && ! gh_pg_usable "$PG_CONFIG"; then
-		gh_die "PG_CONFIG=$PG_CONFIG is not the pg_config of a PostgreSQL $GH_PG_OLDEST or later with its server development files"
-	fi
+	local missing
+	gh_choose_folder
+	[ -z "${PG_CONFIG:-}" ] || gh_refuse_pg_config
 	missing=$(gh_missing_packages "$@")
 	if [ -n "$missing" ]; then
 		gh_have apt-get || gh_die "needed: a C compiler, make, perl, and PostgreSQL $GH_PG_OLDEST or later with its server development files (PG_CONFIG=PATH names it)"
 		if [ "$(id -u)" != 0 ]; then
-			printf '%s: packages are missing; install them with\n\n  sudo apt-get update && sudo apt-get install -y --no-install-recommends %s\n\nand run this again\n' "${0##*/}" "${missing% }" >&2
+			printf '%s: packages are missing; install them with\n\n  %s\n\nand run this again\n' "${0##*/}" "$(gh_install_hint "${missing% }")" >&2
 			exit 1
 		fi
-		gh_step "installing what is missing: $missing"
-		apt-get update -qq || gh_say "apt-get update reported errors; going on with the lists that are there"
-		missing=$(gh_missing_packages "$@")
-		version=$(printf '%s' "$missing" | sed -n 's/.*postgresql-server-dev-\([0-9]*\).*/\1/p')
-		if [ -n "$version" ] && [ "$version" -lt "$GH_PG_OLDEST" ]; then
-			gh_die "this release has PostgreSQL $version; gpuhash needs $GH_PG_OLDEST or later (PG_CONFIG=PATH names one that is installed)"
-		fi
-		# shellcheck disable=SC2086
-		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null ||
-			gh_die "apt-get install $missing failed"
+		gh_install_missing "$@"
 	fi
 	PG_CONFIG=$(gh_find_pg_config)
 	[ -n "$PG_CONFIG" ] || gh_die "no PostgreSQL $GH_PG_OLDEST or later with its server development files was found; PG_CONFIG=PATH names one"
-	PG_CONFIG=$(realpath -s "$PG_CONFIG")
+	PG_CONFIG=$(realpath -s "$(command -v "$PG_CONFIG")")
 	export PG_CONFIG
+}
+
+# The command that installs packages, for one who is not root.
+gh_install_hint() {
+	local install="apt-get install -y --no-install-recommends $1"
+	if gh_have sudo; then
+		printf 'sudo apt-get update && sudo %s\n' "$install"
+	else
+		printf "su - root -c 'apt-get update && %s'\n" "$install"
+	fi
+}
+
+gh_apt() {
+	LC_ALL=C DEBIAN_FRONTEND=noninteractive apt-get -y -q --no-install-recommends \
+		-o DPkg::Lock::Timeout=300 -o APT::Color=0 "$@"
+}
+
+# How far apt-get is, by its output.
+gh_apt_status() {
+	awk '/ newly installed,/ { all = $3 } /^Get:/ { got++ } /^Unpacking / { unpacked++ } /^Setting up / { done++ } { last = $0 }
+		END {
+			if (unpacked) print unpacked " of " all " packages unpacked, " done + 0 " set up"
+			else if (all) print got + 0 " of " all " packages fetched"
+			else print last
+		}' "$1"
+}
+
+# gh_install_size PACKAGES: how many are to be installed for these, and how large they are.
+gh_install_size() {
+	local all
+	# shellcheck disable=SC2086
+	all=$(gh_apt -s install $1 2>/dev/null | awk '/^Inst / { print $2 }')
+	# shellcheck disable=SC2086
+	apt-cache show --no-all-versions $all 2>/dev/null |
+		awk '/^Package: / { n++ } /^Installed-Size: / { kb += $2 } END { printf "%d packages, %d MB", n, kb / 1024 }'
+}
+
+# Say what is missing, install it, and say what stays.
+gh_install_missing() {
+	local missing log version drop_in=/etc/postgresql-common/createcluster.d/gpuhash-none.conf
+	gh_trap_end
+	log=$(mktemp "$GH_FOLDER/gpuhash-apt.XXXXXX")
+	GH_REMOVE+=("$log")
+	gh_step "packages are missing: reading the package lists"
+	gh_progress "$log" gh_apt_status gh_apt update || gh_say "apt-get update reported errors; going on with the lists that are there"
+	missing=$(gh_missing_packages "$@")
+	version=$(printf '%s' "$missing" | sed -n 's/.*postgresql-server-dev-\([0-9]*\).*/\1/p')
+	if [ -n "$version" ] && [ "$version" -lt "$GH_PG_OLDEST" ]; then
+		gh_die "this release has PostgreSQL $version; gpuhash needs $GH_PG_OLDEST or later (PG_CONFIG=PATH names one that is installed)"
+	fi
+	gh_step "installing packages: $missing"
+	gh_say "  They and what they need ($(gh_install_size "$missing")) stay installed; apt-get purge --auto-remove takes them away again."
+	case $missing in
+		*'postgresql-server-dev-'* | *'postgresql-'[0-9]*)
+			gh_say "  No database is made and no server is started but the private one, which goes at the end."
+			# the package of a server makes a cluster and starts it, unless it is told not to beforehand
+			gh_progress "$log" gh_apt_status gh_apt install postgresql-common || gh_die "apt-get install postgresql-common failed"
+			GH_REMOVE+=("$drop_in")
+			[ -d "${drop_in%/*}" ] || GH_REMOVE+=("${drop_in%/*}")
+			mkdir -p "${drop_in%/*}"
+			echo 'create_main_cluster = false' >"$drop_in" ;;
+	esac
+	# shellcheck disable=SC2086
+	gh_progress "$log" gh_apt_status gh_apt install $missing || gh_die "apt-get install $missing failed"
+	rm -df "${GH_REMOVE[@]}" || true
+	GH_REMOVE=()
+	trap - EXIT INT TERM HUP
+	# that took space, and there may be another user now
+	gh_choose_folder
 }
 
 # The CUDA compiler, or nothing.
@@ -167,6 +331,42 @@ gh_as_user() {
 	exec setsid env --default-signal=INT,QUIT "$@"
 }
 
+# gh_unfit FOLDER: why the private server cannot live in FOLDER; nothing where it can.
+gh_unfit() {
+	local probe free
+	[ -d "$1" ] || { echo "is no folder"; return; }
+	# a socket's path has 107 bytes at most
+	[ "${#1}" -le 60 ] || { echo "has a name too long for a server's socket (60 letters at most)"; return; }
+	probe=$(mktemp -d "$1/gpuhash.XXXXXX" 2>/dev/null) || { echo "cannot be written to"; return; }
+	printf '#!/bin/sh\nexit 0\n' >"$probe/program" 2>/dev/null || true
+	chmod -R 755 "$probe"
+	if ! (gh_as_user test -r "$probe/program") 2>/dev/null; then
+		echo "cannot be reached by user $(gh_user), which the server runs as"
+	elif ! (gh_as_user "$probe/program") 2>/dev/null; then
+		echo "does not let programs run (noexec, or full)"
+	fi
+	rm -rf "$probe"
+	free=$(df -Pm "$1" 2>/dev/null | awk 'NR == 2 { print $4 }') || free=
+	if [ -n "$free" ] && [ "$free" -lt "$GH_NEEDS_MB" ]; then
+		echo "has $free MB free, where $GH_NEEDS_MB MB are needed"
+	fi
+}
+
+# Sets GH_FOLDER to the folder that $WORK goes into: the first that is fit.
+gh_choose_folder() {
+	local folder why reasons=
+	for folder in ${TMPDIR:+"${TMPDIR%/}"} /tmp /var/tmp; do
+		why=$(gh_unfit "$folder" | head -n 1)
+		if [ -z "$why" ]; then
+			[ -z "$reasons" ] || printf '%s: using %s, because%s\n' "${0##*/}" "$folder" "${reasons%;}" >&2
+			GH_FOLDER=$folder
+			return
+		fi
+		reasons="$reasons $folder $why;"
+	done
+	gh_die "no folder to work in:$reasons TMPDIR=FOLDER names another one, with $GH_NEEDS_MB MB free, where programs can run"
+}
+
 gh_copy_checkout() {
 	mkdir -p "$1"
 	tar -C "$GH_HOME" -cf - --exclude=./.git --exclude=./build --exclude=./results --exclude=./output_iso \
@@ -191,27 +391,33 @@ gh_main() {
 		"$body" "$@"
 		return
 	fi
-	trap 'gh_end' EXIT
-	trap 'exit 130' INT
-	trap 'exit 143' TERM HUP
+	gh_trap_end
 	if [ -n "${GH_WORKDIR:-}" ]; then
-		WORK=$GH_WORKDIR
-		mkdir -p "$WORK/src"
+		mkdir -p "$GH_WORKDIR/src"
+		WORK=$(realpath -s "$GH_WORKDIR")
 		# what was built in there stays; sources that are gone from the checkout go
 		find "$WORK/src" -mindepth 1 -maxdepth 1 ! -name build -exec rm -rf {} +
 	else
-		WORK=$(mktemp -d /tmp/gpuhash.XXXXXX)
+		[ -n "${GH_FOLDER:-}" ] || gh_choose_folder
+		WORK=$(mktemp -d "$GH_FOLDER/gpuhash.XXXXXX")
 	fi
+	# the caller's folder may be closed to the user that goes on
+	cd "$WORK" || exit
 	chmod 755 "$WORK"
 	gh_copy_checkout "$WORK/src"
-	mkdir -p "$WORK/home"
+	mkdir -p "$WORK/home" "$WORK/tmp"
+	if [ -n "${GPUHASH_ARCHIVE:-}" ] && [ -d "$GPUHASH_ARCHIVE/lists" ] && ! (gh_as_user ls "$GPUHASH_ARCHIVE/lists") >/dev/null 2>&1; then
+		mkdir -p "$WORK/archive"
+		cp -r "$GPUHASH_ARCHIVE/lists" "$WORK/archive/"
+		GPUHASH_ARCHIVE=$WORK/archive
+	fi
 	chmod -R u+rwX,go+rX "$WORK/src"
 	(gh_as_user test -x "$PG_CONFIG") ||
 		gh_die "user $(gh_user), which the server would run as, cannot reach $PG_CONFIG (GPUHASH_USER=NAME names another user)"
 	if [ "$(id -u)" = 0 ]; then
 		chown -R "$(gh_user)" "$WORK"
 	fi
-	(gh_as_user env GPUHASH_WORK="$WORK" GPUHASH_CHECKOUT="$GH_HOME" HOME="$WORK/home" LC_ALL=C \
+	(gh_as_user env GPUHASH_WORK="$WORK" GPUHASH_CHECKOUT="$GH_HOME" HOME="$WORK/home" TMPDIR="$WORK/tmp" LC_ALL=C \
 		bash "$WORK/src/${GH_SCRIPT#"$GH_HOME"/}" "$@" </dev/null) &
 	GH_CHILD=$!
 	wait "$GH_CHILD" || rc=$?
@@ -238,12 +444,17 @@ gh_signal_session() {
 gh_end() {
 	local rc=$?
 	trap '' INT TERM HUP
+	if [ -n "$GH_JOB" ]; then
+		kill -TERM "$GH_JOB" 2>/dev/null || true
+		wait "$GH_JOB" 2>/dev/null || true
+	fi
+	[ "${#GH_REMOVE[@]}" = 0 ] || rm -df "${GH_REMOVE[@]}" 2>/dev/null || true
 	if [ -n "$GH_CHILD" ]; then
 		gh_signal_session "$GH_CHILD"
 		wait "$GH_CHILD" 2>/dev/null || true
 	fi
 	gh_stop_servers
-	if [ -n "${GH_WORKDIR:-}" ]; then
+	if [ -z "${WORK:-}" ] || [ -n "${GH_WORKDIR:-}" ]; then
 		:
 	elif [ -n "${GPUHASH_KEEP:-}" ]; then
 		gh_say "kept: $WORK"
@@ -302,27 +513,31 @@ gh_link_entries() {
 # make in $BUILD, out of the copy of the checkout.
 gh_make() { timeout -k 10 590 make -s -C "$BUILD" -f "$SRC/Makefile" -j "$(nproc)" PG_CONFIG="$PG_CONFIG" "$@"; }
 
+# Containers often have next to no /dev/shm, or none at all.
+gh_dsm_type() {
+	local free
+	free=$(df -Pm /dev/shm 2>/dev/null | awk 'NR == 2 { print $4 }') || free=
+	if [ "${free:-0}" -ge 512 ] && [ -w /dev/shm ]; then echo posix; else echo sysv; fi
+}
+
 # gh_server_start NAME [LINE...]: a new server in $WORK/NAME, its configuration
 # ending with the lines given; $SERVER and PGHOST then name it.
 gh_server_start() {
-	local name=$1 dsm=posix shm
+	local name=$1
 	shift
 	SERVER=$WORK/$name
 	rm -rf "$SERVER"
 	mkdir -p "$SERVER"
 	chmod 700 "$SERVER"
-	"$STAGE_BIN/initdb" -D "$SERVER/data" -U postgres -A trust -E UTF8 --locale=C --no-sync >"$SERVER/initdb.log" 2>&1 || {
+	"$STAGE_BIN/initdb" -D "$SERVER/data" -U "$GH_SUPERUSER" -A trust -E UTF8 --locale=C --no-sync >"$SERVER/initdb.log" 2>&1 || {
 		cat "$SERVER/initdb.log"
 		return 1
 	}
-	# containers often have next to no /dev/shm
-	shm=$(df -Pm /dev/shm 2>/dev/null | awk 'NR == 2 { print $4 }')
-	[ "${shm:-0}" -ge 512 ] || dsm=sysv
 	{
 		cat <<-CONF
 			listen_addresses = ''
 			unix_socket_directories = '$SERVER'
-			dynamic_shared_memory_type = $dsm
+			dynamic_shared_memory_type = $(gh_dsm_type)
 			fsync = off
 			synchronous_commit = off
 			full_page_writes = off
@@ -337,13 +552,30 @@ gh_server_start() {
 		cat "$SERVER/start.log" "$SERVER/log"
 		return 1
 	}
-	export PGHOST=$SERVER PGPORT=5432 PGUSER=postgres PGDATABASE=postgres
+	export PGHOST=$SERVER PGPORT=5432 PGUSER=$GH_SUPERUSER PGDATABASE=postgres
 }
 
 gh_server_stop() {
 	[ -n "${SERVER:-}" ] || return 0
 	"$STAGE_BIN/pg_ctl" -D "$SERVER/data" -m fast -w -t 60 stop >/dev/null 2>&1 || true
 	SERVER=
+}
+
+# Does the process run?  Where init reaps nothing, as in some containers, an orphan
+# that has ended stays as a zombie.
+gh_runs() {
+	local stat
+	{ stat=$(cat "/proc/$1/stat"); } 2>/dev/null || return 1
+	case ${stat##*) } in Z* | X*) return 1 ;; esac
+}
+
+# gh_wait_end PID SECONDS
+gh_wait_end() {
+	local deadline=$((SECONDS + $2))
+	while gh_runs "$1"; do
+		[ "$SECONDS" -lt "$deadline" ] || return 1
+		sleep 0.1
+	done
 }
 
 # End at once every server that lies below $WORK, a test's own included.
@@ -354,7 +586,7 @@ gh_stop_servers() {
 		pid=$(head -n 1 "$file" 2>/dev/null) || continue
 		if [ -n "$pid" ] && [ "$(readlink "/proc/$pid/cwd" 2>/dev/null)" = "${file%/*}" ]; then
 			kill -QUIT "$pid" 2>/dev/null || continue
-			timeout 20 tail --pid="$pid" -f /dev/null || kill -KILL "$pid" 2>/dev/null || true
+			gh_wait_end "$pid" 20 || kill -KILL "$pid" 2>/dev/null || true
 		fi
 	done
 }

@@ -130,7 +130,7 @@ sub end_worker
 	my %workers = $service->workers;
 	kill TERM => $workers{0};
 	my $deadline = time + 10;
-	sleep 0.02 while (-d "/proc/$workers{0}" && time < $deadline);
+	sleep 0.02 while (GpuHash::Server::runs($workers{0}) && time < $deadline);
 	return;
 }
 for my $kind (qw(no_memory launch sticky))

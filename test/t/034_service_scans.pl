@@ -97,7 +97,7 @@ sub await_end
 {
 	my ($worker) = @_;
 	my $deadline = time + 10;
-	sleep 0.02 while (-d "/proc/$worker" && time < $deadline);
+	sleep 0.02 while (GpuHash::Server::runs($worker) && time < $deadline);
 	return;
 }
 sub end_worker

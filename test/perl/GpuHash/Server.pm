@@ -19,6 +19,7 @@ use File::Temp ();
 use IPC::Open3;
 use IO::Handle;
 use IO::Select;
+use POSIX ();
 use Scalar::Util 'weaken';
 use Symbol 'gensym';
 use Time::HiRes qw(time sleep);
@@ -77,9 +78,40 @@ sub must
 
 sub quote { my ($s) = @_; $s =~ s/'/'\\''/g; return "'$s'" }
 
+# Whether a process runs.  An orphan that has ended stays as a zombie where init
+# reaps nothing, as in some containers.
+sub runs
+{
+	my ($pid) = @_;
+	open my $file, '<', "/proc/$pid/stat" or return 0;
+	local $/;
+	my $stat = <$file>;
+	return defined $stat && $stat !~ /.*\) [ZX]/s ? 1 : 0;
+}
+
+# From now on orphans of this test stay as zombies, as below such an init: they become
+# ours, and we do not wait for them.  False where that is not known how to do.
+sub adopt_orphans
+{
+	my $prctl = { x86_64 => 157, aarch64 => 167 }->{ (POSIX::uname())[4] } or return 0;
+	my $PR_SET_CHILD_SUBREAPER = 36;
+	return syscall($prctl, $PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0;
+}
+
+# The postmaster's process, where it runs.
+sub postmaster
+{
+	my ($self) = @_;
+	open my $file, '<', "$self->{dir}/data/postmaster.pid" or return;
+	my ($pid) = (<$file> // '') =~ /^(\d+)/;
+	return defined $pid && runs($pid) ? $pid : undef;
+}
+
 sub start
 {
 	my ($self) = @_;
+	# to a new postmaster, a zombie that these files name runs
+	unlink "$self->{dir}/data/postmaster.pid", "$self->{dir}/.s.PGSQL.5432.lock" unless defined $self->postmaster;
 	my $ok = eval { must("$self->{bin}/pg_ctl", '-D', "$self->{dir}/data", '-l', "$self->{dir}/log", '-w', '-t', 120, 'start'); 1 };
 	die $@ . $self->log unless $ok;
 	push @running, $self;
@@ -90,7 +122,7 @@ sub start
 sub stop
 {
 	my ($self, $mode) = @_;
-	must("$self->{bin}/pg_ctl", '-D', "$self->{dir}/data", '-w', '-m', $mode || 'fast', 'stop') if -f "$self->{dir}/data/postmaster.pid";
+	must("$self->{bin}/pg_ctl", '-D', "$self->{dir}/data", '-w', '-m', $mode || 'fast', 'stop') if defined $self->postmaster;
 	return;
 }
 

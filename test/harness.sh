@@ -1,0 +1,157 @@
+# shellcheck shell=bash
+# shellcheck disable=SC2016 # what stands in single quotes is for another shell
+#
+# harness.sh: tests of the scripts themselves, the part `harness` of check.sh: what
+# they find on a machine, what they say of what is missing, and that no failure goes
+# unseen.  Sourced, not run.  test/bare.sh tries the same on whole systems.
+
+# expect TEXT COMMAND...: the output must be TEXT, or contain it.
+expect() {
+	local text=$1 out
+	shift
+	out=$("$@" 2>&1) || true
+	case $out in
+		*"$text"*) ;;
+		*) printf 'expected: %s\ngot:      %s\n' "$text" "$out"; return 1 ;;
+	esac
+}
+
+# fake_server VERSION PART...: of a Debian server below $FAKE, "server" or "headers".
+fake_server() {
+	local version=$1 bin=$FAKE/usr/lib/postgresql/$1/bin headers=$FAKE/usr/include/postgresql/$1/server part
+	shift
+	mkdir -p "$bin" "$FAKE/pgxs"
+	touch "$FAKE/pgxs/pgxs.mk"
+	cat >"$bin/pg_config" <<-SH
+		#!/bin/sh
+		case \$1 in
+			--version) echo "PostgreSQL $version.1" ;;
+			--bindir) echo "$bin" ;;
+			--pgxs) echo "$FAKE/pgxs/pgxs.mk" ;;
+			--includedir-server) echo "$headers" ;;
+		esac
+	SH
+	chmod +x "$bin/pg_config"
+	for part in "$@"; do
+		case $part in
+			server) printf '#!/bin/sh\n' | tee "$bin/postgres" >"$bin/initdb"; chmod +x "$bin/postgres" "$bin/initdb" ;;
+			headers) mkdir -p "$headers"; touch "$headers/postgres.h" ;;
+		esac
+	done
+}
+
+# detect NAME=VALUE... FUNCTION: in a shell of its own that sees the servers below $FAKE alone.
+detect() {
+	env -u PG_CONFIG GH_DEBIAN_ROOT="${FAKE:-$WORK/none}" "${@:1:$#-1}" bash -c '. "$1/test/lib.sh"
+		gh_have() { case $1 in pg_config | apt-get) return "${GH_LACKS:-1}" ;; *) command -v "$1" >/dev/null 2>&1 ;; esac; }
+		apt-cache() { return 1; }
+		'"${*: -1}" lib.sh "$SRC"
+}
+
+find_servers() {
+	local FAKE=$WORK/fake pg
+	rm -rf "$FAKE"
+	expect "postgresql postgresql-server-dev-all" detect gh_server_packages || return
+	fake_server 17 headers
+	expect "postgresql-17 " detect gh_server_packages || return
+	rm -rf "$FAKE"
+	fake_server 15 server
+	expect "postgresql-server-dev-15 " detect gh_server_packages || return
+	fake_server 17 server
+	expect "postgresql-server-dev-17 " detect gh_server_packages || return
+	pg=$FAKE/usr/lib/postgresql/15/bin/pg_config
+	expect "postgresql-server-dev-15 " detect PG_CONFIG="$pg" gh_server_packages || return
+	expect "found: ." detect 'echo "found: $(gh_find_pg_config)."' || return
+	fake_server 15 headers
+	expect "found: $pg." detect 'echo "found: $(gh_find_pg_config)."' || return
+	expect "postgresql-server-dev-17" env -u MAKEFLAGS make -C "$WORK" -f "$SRC/Makefile" PG_CONFIG="$FAKE/usr/lib/postgresql/17/bin/pg_config" || return
+	expect "without $FAKE/usr/include/postgresql/17/server/postgres.h" make -C "$WORK" -f "$SRC/Makefile" PG_CONFIG="$FAKE/usr/lib/postgresql/17/bin/pg_config"
+}
+
+# One that packages cannot mend is refused, with what it lacks.
+refuse_servers() {
+	local FAKE=$WORK/fake
+	rm -rf "$FAKE"
+	fake_server 17 server
+	mv "$FAKE/usr/lib/postgresql" "$FAKE/opt"
+	sed -i "s:$FAKE/usr/lib/postgresql:$FAKE/opt:" "$FAKE/opt/17/bin/pg_config"
+	expect "there is no $FAKE/usr/include/postgresql/17/server/postgres.h" detect PG_CONFIG="$FAKE/opt/17/bin/pg_config" gh_refuse_pg_config || return
+	rm "$FAKE/opt/17/bin/postgres"
+	expect "there is no server in $FAKE/opt/17/bin" detect PG_CONFIG="$FAKE/opt/17/bin/pg_config" gh_refuse_pg_config || return
+	expect "is not a pg_config that can be run" detect PG_CONFIG="$FAKE/none" gh_refuse_pg_config || return
+	fake_server 14 server headers
+	expect "is of PostgreSQL 14: gpuhash needs 15 or later" detect PG_CONFIG="$FAKE/usr/lib/postgresql/14/bin/pg_config" gh_refuse_pg_config
+}
+
+choose_folder() {
+	local long
+	long=$WORK/$(printf 'x%.0s' {1..60})
+	mkdir -p "$long" "$WORK/closed" "$WORK/fit"
+	chmod 500 "$WORK/closed"
+	expect "chosen: $WORK/fit." detect TMPDIR="$WORK/fit/" GH_NEEDS_MB=1 'gh_choose_folder; echo "chosen: $GH_FOLDER."' || return
+	expect "$long has a name too long" detect TMPDIR="$long" GH_NEEDS_MB=1 gh_choose_folder || return
+	[ -w "$WORK/closed" ] || expect "$WORK/closed cannot be written to" detect TMPDIR="$WORK/closed" GH_NEEDS_MB=1 gh_choose_folder || return
+	expect "no folder to work in: $WORK/fit has " detect TMPDIR="$WORK/fit" GH_NEEDS_MB=999999999 gh_choose_folder || return
+	expect "MB free, where 999999999 MB are needed" detect GH_NEEDS_MB=999999999 gh_choose_folder
+}
+
+# A machine without /dev/shm; before, the script ended there without a word.
+no_shared_memory() { expect "type: sysv." detect 'set -euo pipefail; df() { return 1; }; type=$(gh_dsm_type); echo "type: $type."'; }
+
+unforeseen_failure() { expect "failed (status 3): ( exit 3 )" detect 'set -euo pipefail; (exit 3); echo "went on"'; }
+
+install_hint() {
+	expect "sudo apt-get update && sudo apt-get install -y --no-install-recommends gcc" detect 'sudo() { :; }; gh_install_hint gcc' || return
+	expect "su - root -c 'apt-get update && apt-get install -y --no-install-recommends gcc'" detect 'gh_have() { false; }; gh_install_hint gcc'
+}
+
+# An orphan that nobody reaps does not run, although it can be signalled.
+zombies_do_not_run() {
+	local parent zombie rc=0
+	bash -c 'sleep 0.3 & echo $! >"$0"; exec sleep 20' "$WORK/zombie" &
+	parent=$!
+	for _ in {1..100}; do
+		zombie=$(cat "$WORK/zombie" 2>/dev/null) && [ -n "$zombie" ] && grep -q '^State:.Z' "/proc/$zombie/status" && break
+		sleep 0.05
+	done
+	kill -0 "$zombie" || rc=1
+	! gh_runs "$zombie" || rc=1
+	gh_runs "$parent" || rc=1
+	kill "$parent"
+	wait "$parent" || true
+	return "$rc"
+}
+
+# A test that hangs after an assertion failed: both are reported, and counted.
+time_limit() {
+	local file=$WORK/hangs.pl
+	printf '%s\n' 'use Test::More; $| = 1; ok(0, "the one that fails"); diag("with a word on why");' \
+		'ok(1, "number $_") for 2 .. 100; sleep 60;' >"$file"
+	expect "ended at its time limit of 2 s, after: ok 100 - number 100" tap_file "$file" 2 || return
+	expect "not ok 1 - the one that fails" tap_file "$file" 2 || return
+	expect "failed: 1" eval 'FAILED=0; tap_file "$WORK/hangs.pl" 2 >/dev/null; echo "failed: $FAILED"'
+}
+
+# The demo's last sentence.
+demo_verdict() {
+	eval "$(sed -n '/^verdict() {/,/^}/p' "$SRC/test/demo.sh")"
+	expect "7.8 times as fast: 3.2 s with PostgreSQL's own join, 0.41 s with gpuhash; same answer" verdict 3200 410 || return
+	expect "No difference: 0.41 s with PostgreSQL's own join, 0.40 s with gpuhash; same answer" verdict 410 400 || return
+	expect "Slower, by 50 %: 0.020 s with PostgreSQL's own join, 0.030 s with gpuhash; same answer" verdict 20 30
+}
+
+part_harness() {
+	attempt "servers without headers, headers without a server, and two servers are told apart" find_servers
+	attempt "a PG_CONFIG that packages cannot mend is refused with the reason" refuse_servers
+	attempt "the folder to work in is tried before anything else" choose_folder
+	attempt "no /dev/shm" no_shared_memory
+	attempt "no script ends without a word" unforeseen_failure
+	attempt "the command that installs packages, with sudo and without" install_hint
+	attempt "zombies do not run" zombies_do_not_run
+	attempt "the demo's last sentence" demo_verdict
+	if gh_have prove; then
+		attempt "a test that its time limit ends is reported" time_limit
+	else
+		skip "a test that its time limit ends" "prove (of perl) is not installed"
+	fi
+}
