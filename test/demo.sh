@@ -144,7 +144,7 @@ compare() {
 	wanted=$RESULT
 	timed "$OFFLOAD" "$query" || { bad "$title" "the query failed with gpuhash"; return; }
 	if gh_psql -At -c "$OFFLOAD" -c "EXPLAIN (COSTS OFF) $query" | grep 'Custom Scan (GpuHash' >"$WORK/nodes"; then
-		choice=$(sed 's/.*(\(GpuHash[A-Za-z]*\)).*/\1/' "$WORK/nodes" | sort | uniq -c | awk '{ printf "%s%s%s", NR > 1 ? ", " : "", $1 > 1 ? $1 " " : "", $2 }')
+		choice=$(sed 's/.*(\(GpuHash[A-Za-z]*\)).*/\1/' "$WORK/nodes" | sort | uniq -c | awk '{ printf "%s%s%s", (NR > 1 ? ", " : ""), ($1 > 1 ? $1 " " : ""), $2 }')
 		CHOSEN=$((CHOSEN + 1))
 	fi
 	printf '  %-46s %8.0f ms %8.0f ms   %s\n' "$title" "$native" "$MS" "$choice"
