@@ -46,7 +46,7 @@ pg_lacks := $(if $(wildcard $(PGXS)),,$(PGXS)) $(if $(wildcard $(pg_headers)/pos
 ifneq ($(strip $(pg_lacks)),)
 $(error "$(PG_CONFIG)" is of a PostgreSQL $(pg_major) without $(strip $(pg_lacks)): install its server development files ($(call pg_packages,$(pg_major))), $(pg_wanted))
 endif
-ifeq ($(shell test -w . || echo no),no)
+ifeq ($(if $(filter-out clean distclean uninstall tap,$(goals)),$(shell test -w . || echo no)),no)
 $(error this folder is not yours to write in: build in another one, with make -f $(abspath $(firstword $(MAKEFILE_LIST))))
 endif
 pg_makefile_global := $(dir $(PGXS))../Makefile.global

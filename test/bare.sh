@@ -56,7 +56,7 @@ result() {
 why_not() {
 	local program
 	[ "$(id -u)" = 0 ] || { echo "only root can make a bare system"; return; }
-	for program in debootstrap unshare chroot tar; do
+	for program in debootstrap unshare chroot flock tar; do
 		command -v "$program" >/dev/null || { echo "$program is not installed"; return; }
 	done
 	unshare --mount --pid --fork true 2>/dev/null || { echo "namespaces cannot be made here"; return; }
@@ -188,6 +188,12 @@ on_demo() {
 	# one who is not root is shown what to do, before anything is tried
 	hint=$(chmod 755 /root; su nobody -s /bin/bash -c 'cp -r /root/checkout/gpuhash/test /var/tmp/test; bash /var/tmp/test/demo.sh 2>&1'; chmod 700 /root; rm -rf /var/tmp/test) || true
 	echo "$hint"
+	[[ $hint == *"apt-get update && apt-get install"* ]] || { echo "no hint for one who is not root"; exit 1; }
+	if [ ! -e /usr/include/postgresql ]; then
+		# as it does where make alone is run
+		make 2>&1 | tee /root/make || true
+		grep -q 'apt-get install postgresql-server-dev-' /root/make
+	fi
 	COPT=-O0 make demo ROWS=200000 | tee /root/demo
 	grep -q 'same answer$' /root/demo
 }
@@ -215,7 +221,7 @@ run_case() {
 	chown -R 4321:4321 "$root/root/checkout"
 	chmod 700 "$root/root"
 	: >"$root.log"
-	unshare --mount --pid --fork --kill-child bash "$HERE/test/bare.sh" --inside "$root" "$name" >>"$root.log" 2>&1 &
+	unshare --mount --pid --fork --kill-child bash "$HERE/test/bare.sh" --inside "$root" "$name" >>"$root.log" 2>&1 9>&- &
 	CHILD=$!
 	while [ ! -s "$root.status" ] && kill -0 "$CHILD" 2>/dev/null && [ $((SECONDS - start)) -lt "$seconds" ]; do
 		sleep 0.5
@@ -261,6 +267,10 @@ all() {
 	trap 'exit 130' INT
 	trap 'exit 143' TERM HUP
 	why=$(why_not)
+	if [ -z "$why" ]; then
+		exec 9>"$CACHE/lock"
+		flock -w $((LIMIT / 3)) 9 || why="another run uses $CACHE"
+	fi
 	for case in "$@"; do
 		WHY=$why
 		left=$((LIMIT - SECONDS))
