@@ -159,7 +159,7 @@ make_shape(GhScanPlan *plan, GhError *error)
 {
 	const GhScanOptions *options = &plan->options;
 	const GhColumn *columns = gh_program_columns(options->program);
-	GhColumn	own[GH_PROGRAM_VECTORS_MAX];
+	GhColumn	own[GH_PROGRAM_VECTORS_MAX] = {0}; /* none at all may be passed on */
 	uint32_t	vectors[GH_PROGRAM_VECTORS_MAX];
 	uint32_t	n = 0;
 	GhStatus	status;
