@@ -33,7 +33,7 @@ set -euo pipefail
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 CACHE=${BARE_CACHE:-${XDG_CACHE_HOME:-/var/cache}/gpuhash-bare}
 CORE="stable:nothing:demo stable:server:readme oldstable:headers:demo oldstable:server:demo"
-ALL=$(for release in stable oldstable noble; do for state in nothing server headers; do echo "$release:$state:readme $release:$state:demo"; done; done; echo stable:headers:archive)
+ALL="$(echo {stable,oldstable,noble}:{nothing,server,headers}:{readme,demo}) stable:headers:archive"
 CASE_SECONDS=1200
 LIMIT=${BARE_SECONDS:-1000000}
 PASSED=0
@@ -117,8 +117,8 @@ inside() {
 	fi
 	(
 		rc=0
-		env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TERM=dumb LC_ALL=C DEBIAN_FRONTEND=noninteractive \
-			chroot "$root" /bin/bash /root/checkout/gpuhash/test/bare.sh --on "$state" "$command" >"$root.log" 2>&1 </dev/null || rc=$?
+		env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TERM=dumb LC_ALL=C \
+			DEBIAN_FRONTEND=noninteractive chroot "$root" /bin/bash /root/checkout/gpuhash/test/bare.sh --on "$state" "$command" >"$root.log" 2>&1 </dev/null || rc=$?
 		echo "$rc" >"$root.status"
 	) &
 	exec sleep 86400
@@ -157,7 +157,8 @@ clusters() { (cd /etc/postgresql 2>/dev/null && ls -d -- */*) || true; }
 servers() {
 	local status
 	for status in /proc/[0-9]*/status; do
-		awk '/^Name:/ { name = $2 } /^State:/ { state = $2 } END { if (name == "postgres" && state != "Z") print name }' "$status" 2>/dev/null || true
+		awk '/^Name:/ { name = $2 } /^State:/ { state = $2 }
+			END { if (name == "postgres" && state != "Z") print name }' "$status" 2>/dev/null || true
 	done
 }
 
@@ -166,7 +167,9 @@ same() {
 }
 
 # The first block of code under "Install" in README, without sudo, which a bare system lacks.
-readme_lines() { awk '/^## Install/ { here = 1 } here && /^```/ { if (inside) exit; inside = 1; next } inside' README.md | sed 's/^sudo //'; }
+readme_lines() {
+	awk '/^## Install/ { here = 1 } here && /^```/ { if (inside) exit; inside = 1; next } inside' README.md | sed 's/^sudo //'
+}
 
 on_readme() {
 	local version
@@ -178,7 +181,8 @@ on_readme() {
 	[ -n "$version" ] || { echo "no cluster to load gpuhash into"; exit 1; }
 	pg_ctlcluster --skip-systemctl-redirect "${version%/*}" "${version#*/}" start || pg_lsclusters
 	chown -R root /root
-	su postgres -c "cd /; psql -X -v ON_ERROR_STOP=1 -c 'CREATE EXTENSION gpuhash' -c \"LOAD 'gpuhash'\" -c 'SET gpuhash.force_offload = on' \
+	su postgres -c "cd /; psql -X -v ON_ERROR_STOP=1 -c 'CREATE EXTENSION gpuhash' -c \"LOAD 'gpuhash'\" \
+		-c 'SET gpuhash.force_offload = on' \
 		-c 'EXPLAIN (COSTS OFF) SELECT count(*) FROM pg_class a JOIN pg_attribute b ON a.oid = b.attrelid'" | tee /root/loaded
 	grep -q 'Custom Scan (GpuHash' /root/loaded
 }
@@ -186,7 +190,9 @@ on_readme() {
 on_demo() {
 	local hint
 	# one who is not root is shown what to do, before anything is tried
-	hint=$(chmod 755 /root; su nobody -s /bin/bash -c 'cp -r /root/checkout/gpuhash/test /var/tmp/test; bash /var/tmp/test/demo.sh 2>&1'; chmod 700 /root; rm -rf /var/tmp/test) || true
+	cp -r test /var/tmp/test
+	hint=$(cd /; su nobody -s /bin/bash -c 'bash /var/tmp/test/demo.sh 2>&1') || true
+	rm -rf /var/tmp/test
 	echo "$hint"
 	[[ $hint == *"apt-get update && apt-get install"* ]] || { echo "no hint for one who is not root"; exit 1; }
 	if [ ! -e /usr/include/postgresql ]; then
@@ -269,7 +275,13 @@ all() {
 	why=$(why_not)
 	if [ -z "$why" ]; then
 		exec 9>"$CACHE/lock"
-		flock -w $((LIMIT / 3)) 9 || why="another run uses $CACHE"
+		if flock -w $((LIMIT / 3)) 9; then
+			# what a killed run left
+			for WORK in "$CACHE"/case.*; do [ ! -d "$WORK" ] || remove_work; done
+			WORK=
+		else
+			why="another run uses $CACHE"
+		fi
 	fi
 	for case in "$@"; do
 		WHY=$why

@@ -27,16 +27,22 @@ ROWS=${ROWS:-$([ "$DATA" = archive ] && echo 0 || echo 5000000)}
 NATIVE="SET gpuhash.enabled = off;"
 OFFLOAD="SET gpuhash.enabled = on;"
 
+count() { find "$1" -name "$2" 2>/dev/null | wc -l; }
+
 # How many of the files are compiled.
 built() {
-	printf '%s of %s files compiled%s\n' "$(find "$BUILD/src" -name '*.o' | wc -l)" "$(find "$SRC/src" -name '*.c' | wc -l)" \
-		"$([ ! -d "$BUILD/cuda" ] || echo ", and $(find "$BUILD/cuda" -name '*.cu.o' | wc -l) of $(find "$SRC/cuda" -name '*.cu' | wc -l) for the GPU")"
+	local gpu=
+	[ ! -d "$BUILD/cuda" ] || gpu=", and $(count "$BUILD/cuda" '*.cu.o') of $(count "$SRC/cuda" '*.cu') for the GPU"
+	printf '%s of %s files compiled%s\n' "$(count "$BUILD/src" '*.o')" "$(count "$SRC/src" '*.c')" "$gpu"
 }
 
 start_server() {
 	local cuda=no
 	# without a GPU, nvcc would take minutes for nothing
-	! gh_gpu || [ -z "$(gh_nvcc)" ] || cuda=yes
+	if gh_gpu; then
+		[ -z "$(gh_nvcc)" ] || cuda=yes
+		[ "$cuda" = yes ] || gh_say "There is a GPU, but no nvcc to build for it: the CPU does the work.  NVCC=PATH names one."
+	fi
 	gh_step "building gpuhash for $("$PG_CONFIG" --version), $([ "$cuda" = yes ] && echo "with CUDA" || echo "for the CPU")"
 	gh_progress "$WORK/build.log" built gh_stage WITH_CUDA="$cuda" CUDA_ARCHS=native with_llvm=no
 	gh_step "starting a private PostgreSQL in $WORK as user $(id -un)"
@@ -62,7 +68,9 @@ explain() { gh_psql -At -c "$1" -c "EXPLAIN (ANALYZE, COSTS OFF) $2" | sed 's/^/
 # verdict MS1 MS2: what PostgreSQL's own plans took and what they took with gpuhash.
 verdict() {
 	awk -v a="$1" -v b="$2" '
-		function seconds(ms) { return sprintf(ms < 99.5 ? "%.3f s" : ms < 995 ? "%.2f s" : ms < 99500 ? "%.1f s" : "%.0f s", ms / 1000) }
+		function seconds(ms) {
+			return sprintf(ms < 99.5 ? "%.3f s" : ms < 995 ? "%.2f s" : ms < 99500 ? "%.1f s" : "%.0f s", ms / 1000)
+		}
 		BEGIN {
 			both = seconds(a) " with PostgreSQL'"'"'s own join, " seconds(b) " with gpuhash; same answer"
 			if (a >= 1.05 * b) printf "%.1f times as fast: %s\n", a / b, both
@@ -144,7 +152,8 @@ compare() {
 	wanted=$RESULT
 	timed "$OFFLOAD" "$query" || { bad "$title" "the query failed with gpuhash"; return; }
 	if gh_psql -At -c "$OFFLOAD" -c "EXPLAIN (COSTS OFF) $query" | grep 'Custom Scan (GpuHash' >"$WORK/nodes"; then
-		choice=$(sed 's/.*(\(GpuHash[A-Za-z]*\)).*/\1/' "$WORK/nodes" | sort | uniq -c | awk '{ printf "%s%s%s", (NR > 1 ? ", " : ""), ($1 > 1 ? $1 " " : ""), $2 }')
+		choice=$(sed 's/.*(\(GpuHash[A-Za-z]*\)).*/\1/' "$WORK/nodes" | sort | uniq -c |
+			awk '{ printf "%s%s%s", (NR > 1 ? ", " : ""), ($1 > 1 ? $1 " " : ""), $2 }')
 		CHOSEN=$((CHOSEN + 1))
 	fi
 	printf '  %-46s %8.0f ms %8.0f ms   %s\n' "$title" "$native" "$MS" "$choice"

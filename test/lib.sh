@@ -11,7 +11,8 @@
 #
 # The folder is made in TMPDIR, /tmp or /var/tmp, the first of them that has
 # GH_NEEDS_MB free and where programs can be run.  No script ends without a word:
-# what fails unforeseen is reported by gh_broke.
+# what fails unforeseen is reported by gh_broke.  GH_DEBIAN_ROOT, for tests of this
+# file, is where Debian's folders of servers and headers are looked for.
 #
 # Nothing of the system, of the checkout and of an installed server is changed
 # but for packages that are missing, and these only as root.  A server runs as
@@ -193,7 +194,8 @@ gh_refuse_pg_config() {
 	case $lacks in
 		config) gh_die "PG_CONFIG=$PG_CONFIG is not a pg_config that can be run" ;;
 		*server*) gh_die "PG_CONFIG=$PG_CONFIG: there is no server in $("$PG_CONFIG" --bindir)" ;;
-		*) gh_die "PG_CONFIG=$PG_CONFIG: there is no $("$PG_CONFIG" --includedir-server)/postgres.h; install the server development files of this PostgreSQL" ;;
+		*) gh_die "PG_CONFIG=$PG_CONFIG: there is no $("$PG_CONFIG" --includedir-server)/postgres.h;" \
+			"install the server development files of this PostgreSQL" ;;
 	esac
 }
 
@@ -205,15 +207,22 @@ gh_require() {
 	[ -z "${PG_CONFIG:-}" ] || gh_refuse_pg_config
 	missing=$(gh_missing_packages "$@")
 	if [ -n "$missing" ]; then
-		gh_have apt-get || gh_die "needed: a C compiler, make, perl, and PostgreSQL $GH_PG_OLDEST or later with its server development files (PG_CONFIG=PATH names it)"
+		gh_have apt-get || gh_die "needed: a C compiler, make, perl, and PostgreSQL $GH_PG_OLDEST or later" \
+			"with its server development files (PG_CONFIG=PATH names it)"
 		if [ "$(id -u)" != 0 ]; then
-			printf '%s: packages are missing; install them with\n\n  %s\n\nand run this again\n' "${0##*/}" "$(gh_install_hint "${missing% }")" >&2
+			printf '%s: packages are missing; install them with\n\n  %s\n\nand run this again\n' \
+				"${0##*/}" "$(gh_install_hint "${missing% }")" >&2
+			case $missing in
+				*'postgresql '* | *'postgresql-'[0-9]*)
+					printf '(the package of a server makes a database cluster of its own, which is not used here)\n' >&2 ;;
+			esac
 			exit 1
 		fi
 		gh_install_missing "$@"
 	fi
 	PG_CONFIG=$(gh_find_pg_config)
-	[ -n "$PG_CONFIG" ] || gh_die "no PostgreSQL $GH_PG_OLDEST or later with its server development files was found; PG_CONFIG=PATH names one"
+	[ -n "$PG_CONFIG" ] || gh_die "no PostgreSQL $GH_PG_OLDEST or later with its server development files was found;" \
+		"PG_CONFIG=PATH names one"
 	PG_CONFIG=$(realpath -s "$(command -v "$PG_CONFIG")")
 	export PG_CONFIG
 }
@@ -267,7 +276,8 @@ gh_install_missing() {
 		gh_die "this release has PostgreSQL $version; gpuhash needs $GH_PG_OLDEST or later (PG_CONFIG=PATH names one that is installed)"
 	fi
 	gh_step "installing packages: $missing"
-	gh_say "  They and what they need ($(gh_install_size "$missing")) stay installed; apt-get purge --auto-remove takes them away again."
+	gh_say "  They and what they need ($(gh_install_size "$missing")) stay installed;" \
+		"apt-get purge --auto-remove takes them away again."
 	case $missing in
 		*'postgresql-server-dev-'* | *'postgresql-'[0-9]*)
 			gh_say "  No database is made and no server is started but the private one, which goes at the end."
@@ -406,7 +416,7 @@ gh_main() {
 	chmod 755 "$WORK"
 	gh_copy_checkout "$WORK/src"
 	mkdir -p "$WORK/home" "$WORK/tmp"
-	if [ -n "${GPUHASH_ARCHIVE:-}" ] && [ -d "$GPUHASH_ARCHIVE/lists" ] && ! (gh_as_user ls "$GPUHASH_ARCHIVE/lists") >/dev/null 2>&1; then
+	if [ -d "${GPUHASH_ARCHIVE:-}/lists" ] && ! (gh_as_user ls "$GPUHASH_ARCHIVE/lists") >/dev/null 2>&1; then
 		mkdir -p "$WORK/archive"
 		cp -r "$GPUHASH_ARCHIVE/lists" "$WORK/archive/"
 		GPUHASH_ARCHIVE=$WORK/archive
