@@ -187,9 +187,12 @@ gh_path_may_win(RelOptInfo *rel, Path *outer, Path *inner, Cost startup, Cost to
 #if PG_VERSION_NUM >= 180000
 #define gh_sum_disabled_nodes(path, a, b) \
 	((path)->disabled_nodes = (a)->disabled_nodes + (b)->disabled_nodes)
+#define gh_has_more_disabled_nodes(path, a, b) \
+	((path)->disabled_nodes > (a)->disabled_nodes + (b)->disabled_nodes)
 #define gh_copy_disabled_nodes(path, a) ((path)->disabled_nodes = (a)->disabled_nodes)
 #else
 #define gh_sum_disabled_nodes(path, a, b) ((void) 0)
+#define gh_has_more_disabled_nodes(path, a, b) ((void) (a), (void) (b), false)
 #define gh_copy_disabled_nodes(path, a) ((void) 0)
 #endif
 

@@ -33,6 +33,62 @@ gh_parallel_divisor(int workers)
 	return Max(divisor, 1.0);
 }
 
+/*
+ * Whether the order of joins is searched by GEQO, which tries a few orders of very many: a cost that is another by
+ * little makes it find quite another order, better or worse.
+ */
+bool
+gh_joins_are_searched_at_random(PlannerInfo *root)
+{
+	return root->join_search_private != NULL;
+}
+
+/* The share of so many rows that the query is thought to read of them. */
+static double
+share_read(PlannerInfo *root, double rows)
+{
+	Query	   *parse = root->parse;
+
+	if (root->tuple_fraction <= 0 || root->query_pathkeys != NIL || parse->hasAggs || parse->groupClause != NIL ||
+		parse->distinctClause != NIL || parse->hasWindowFuncs)
+		return 1.0;
+	return root->tuple_fraction < 1.0 ? root->tuple_fraction : Min(1.0, root->tuple_fraction / Max(rows, 1));
+}
+
+/* Whether a path of so many rows costs less than another, until all rows are there that the query reads. */
+bool
+gh_costs_less(PlannerInfo *root, double rows, Cost startup, Cost total, Cost other_startup, Cost other_total)
+{
+	double		share = share_read(root, rows);
+
+	return total < other_total &&
+		startup + share * (total - startup) <= other_startup + share * (other_total - other_startup);
+}
+
+/* Costs that a path keeps in its private list. */
+List *
+gh_costs_list(Cost startup, Cost total)
+{
+	Cost		costs[2] = {startup, total};
+	int			words[4];
+
+	memcpy(words, costs, sizeof(words));
+	return list_make4_int(words[0], words[1], words[2], words[3]);
+}
+
+void
+gh_read_costs(List *list, Cost *startup, Cost *total)
+{
+	Cost		costs[2];
+	int			words[4];
+
+	for (int i = 0; i < lengthof(words); i++)
+		words[i] = list_nth_int(list, i);
+	memcpy(costs, words, sizeof(words));
+	*startup = costs[0];
+	*total = costs[1];
+}
+
 /* The expression with a mark. */
 Expr *
 gh_marked(Expr *expr)

@@ -7,7 +7,7 @@
 
 #include "postgres.h"
 
-#include "nodes/primnodes.h"
+#include "nodes/pathnodes.h"
 
 /* Joins and aggregates of fewer rows than this are over before a table is made. */
 #define GH_MIN_ROWS 10000.0
@@ -18,7 +18,19 @@
  */
 #define GH_FORCED_SCALE 1e-9
 
+/*
+ * A path that takes the place of one of PostgreSQL's that works alike costs what that one does, and what it saves
+ * changes no choice above it.  To win against another, it has to cost no more than this share of it: estimates of rows are wrong
+ * by more than that, and random_page_cost is much too high for pages in memory.
+ */
+#define GH_CLEAR_SHARE 0.5
+
 extern double gh_parallel_divisor(int workers);
+extern bool gh_joins_are_searched_at_random(PlannerInfo *root);
+extern bool gh_costs_less(PlannerInfo *root, double rows, Cost startup, Cost total, Cost other_startup,
+						  Cost other_total);
+extern List *gh_costs_list(Cost startup, Cost total);
+extern void gh_read_costs(List *list, Cost *startup, Cost *total);
 extern Expr *gh_marked(Expr *expr);
 extern Expr *gh_unmarked(Expr *expr);
 

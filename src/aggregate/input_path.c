@@ -24,6 +24,7 @@
 #include "aggregate/input_path.h"
 #include "aggregate/rows_path.h"
 #include "join/join.h"
+#include "join/path.h"
 #include "layout.h"
 #include "session.h"
 
@@ -152,18 +153,24 @@ Path *
 gh_find_joins(PlannerInfo *root, List *paths)
 {
 	Path	   *best = NULL;
+	Cost		best_total = 0;
 	ListCell   *lc;
 
 	foreach(lc, paths)
 	{
 		Path	   *path = lfirst(lc);
+		Cost		startup;
+		Cost		total;
 
 		if (IsA(path, ProjectionPath))
 			path = ((ProjectionPath *) path)->subpath;
 		path = gh_rows_unwrapped(path);
-		if ((best == NULL || path->total_cost < best->total_cost) &&
-			gh_scan_below_joins(root, path) != NULL)
+		gh_real_cost(path, &startup, &total);
+		if ((best == NULL || total < best_total) && gh_scan_below_joins(root, path) != NULL)
+		{
 			best = path;
+			best_total = total;
+		}
 	}
 	return best;
 }
@@ -222,9 +229,11 @@ gh_pages_cost(Path *scan, int ninstructions, double divisor)
 Cost
 gh_joins_cost(Path *join, int ninstructions, double divisor)
 {
-	Cost		cost = join->total_cost;
 	Path	   *outer = join;
+	Cost		startup;
+	Cost		cost;
 
+	gh_real_cost(join, &startup, &cost);
 	for (; gh_is_join_path(outer); outer = linitial(((CustomPath *) outer)->custom_paths))
 		cost -= cpu_tuple_cost * outer->rows;
 	return Max(cost - outer->total_cost, 0) + gh_pages_cost(outer, ninstructions, divisor);

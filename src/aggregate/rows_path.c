@@ -19,6 +19,7 @@
 #include "aggregate/rows_path.h"
 #include "engine/scan.h"
 #include "join/join.h"
+#include "join/path.h"
 #include "planning.h"
 #include "scan/translate.h"
 #include "session.h"
@@ -61,6 +62,12 @@ gh_rows_unwrapped(Path *path)
 	Path	   *joins = gh_rows_joins(path);
 	Path	   *outer;
 	CustomPath *copy;
+	Cost		startup;
+	Cost		total;
+	Cost		outer_startup;
+	Cost		outer_total;
+	Cost		joins_startup;
+	Cost		joins_total;
 
 	if (joins != NULL)
 		return gh_rows_unwrapped(joins);
@@ -75,6 +82,12 @@ gh_rows_unwrapped(Path *path)
 	copy->custom_paths = list_make2(joins, lsecond(((CustomPath *) path)->custom_paths));
 	copy->path.startup_cost += joins->startup_cost - outer->startup_cost;
 	copy->path.total_cost += joins->total_cost - outer->total_cost;
+	copy->custom_private = list_copy(copy->custom_private);
+	gh_real_cost(path, &startup, &total);
+	gh_real_cost(outer, &outer_startup, &outer_total);
+	gh_real_cost(joins, &joins_startup, &joins_total);
+	lfirst(list_nth_cell(copy->custom_private, GH_PATH_COSTS)) =
+		gh_costs_list(startup + joins_startup - outer_startup, total + joins_total - outer_total);
 	return &copy->path;
 }
 

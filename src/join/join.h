@@ -359,7 +359,8 @@ typedef enum GhJoinPathPrivate
 	GH_PATH_TYPE,				/* IntList: JoinType, and whether an outer row has one match
 								 * at most */
 	GH_PATH_CLAUSES,			/* RestrictInfos of the join */
-	GH_PATH_HASH_CLAUSES		/* those of them that are hashed */
+	GH_PATH_HASH_CLAUSES,		/* those of them that are hashed */
+	GH_PATH_COSTS				/* its own: gh_costs_list() */
 } GhJoinPathPrivate;
 
 extern bool gh_columns_are_plain(RelOptInfo *rel);

@@ -1,16 +1,17 @@
 /*
  * path.c
- *		When the planner considers a GpuHashJoin, and what it costs.
+ *		When the planner considers a GpuHashJoin, and in place of what.
  *
  * The hook is called for every pair of inputs of every join, in either order and
  * with the join type that goes with the order; the second input is the one that is
  * hashed.  So it turns down by row count before it looks at a clause.  Which paths of
  * the inputs are joined is what PostgreSQL's hash join does.  The hook never touches a
  * GPU: plans are made, and kept, where there may be none.
+ *
+ * A path takes the place of a hash join of PostgreSQL's, at its cost; by its own cost it competes only where
+ * it wins clearly.
  */
 #include "postgres.h"
-
-#include <math.h>
 
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
@@ -23,9 +24,11 @@
 #include "optimizer/restrictinfo.h"
 #include "utils/lsyscache.h"
 
+#include "aggregate/input_path.h"
 #include "aggregate/rows_path.h"
 #include "gpuhash.h"
 #include "join/join.h"
+#include "join/path.h"
 #include "planning.h"
 #include "rowscan/rowscan.h"
 #include "why.h"
@@ -41,23 +44,11 @@ static const CustomPathMethods gh_join_path_methods = {
 	.ReparameterizeCustomPathByChild = reparameterize_private,
 };
 
-/* What the paths have in common that one call of the hook adds. */
-typedef struct JoinInputs
+bool
+gh_is_join_path(const Path *path)
 {
-	PlannerInfo *root;
-	RelOptInfo *joinrel;
-	RelOptInfo *outerrel;
-	RelOptInfo *innerrel;
-	JoinType	jointype;
-	JoinPathExtraData *extra;
-	bool		may_stay_unread;	/* rows of the join: see ahead.c */
-	List	   *hash_clauses;
-	bool		keys_are_exact;	/* else the hash clauses are rechecked */
-	bool		has_semifactors;	/* extra->semifactors are there */
-	Selectivity hash_selectivity;	/* where they are not: of the hash clauses */
-	QualCost	hash_cost;		/* of evaluating the hash clauses */
-	QualCost	qual_cost;		/* and all of the join's clauses */
-} JoinInputs;
+	return IsA(path, CustomPath) && ((const CustomPath *) path)->methods == &gh_join_path_methods;
+}
 
 /* ------------------------------------------------------------- clauses */
 
@@ -66,7 +57,7 @@ typedef struct JoinInputs
  * other, by an operator that can be hashed, and to how many bits: gh_operator_key_bits.
  */
 static int
-hash_clause_bits(const JoinInputs *inputs, RestrictInfo *rinfo)
+hash_clause_bits(const GhJoinInputs *inputs, RestrictInfo *rinfo)
 {
 	RelOptInfo *outerrel = inputs->outerrel;
 	RelOptInfo *innerrel = inputs->innerrel;
@@ -91,7 +82,7 @@ hash_clause_bits(const JoinInputs *inputs, RestrictInfo *rinfo)
 
 /* False: there is no hash clause, or the core would lose a clause. */
 static bool
-find_hash_clauses(JoinInputs *inputs)
+find_hash_clauses(GhJoinInputs *inputs)
 {
 	List	   *clauses = inputs->extra->restrictlist;
 	int			bits = 0;
@@ -126,186 +117,6 @@ find_hash_clauses(JoinInputs *inputs)
 	return inputs->hash_clauses != NIL;
 }
 
-/* ---------------------------------------------------------------- cost */
-
-/* The share of all pairs that the hash clauses leave, taken for an inner join. */
-static Selectivity
-hash_selectivity(const JoinInputs *inputs)
-{
-	SpecialJoinInfo sjinfo;
-	Selectivity result = 1.0;
-	ListCell   *lc;
-
-	memset(&sjinfo, 0, sizeof(sjinfo));
-	sjinfo.type = T_SpecialJoinInfo;
-	sjinfo.min_lefthand = sjinfo.syn_lefthand = inputs->outerrel->relids;
-	sjinfo.min_righthand = sjinfo.syn_righthand = inputs->innerrel->relids;
-	sjinfo.jointype = JOIN_INNER;
-	foreach(lc, inputs->hash_clauses)
-		result *= clause_selectivity(inputs->root, (Node *) lfirst(lc), 0, JOIN_INNER, &sjinfo);
-	return result;
-}
-
-/* What the costs of all the paths need. */
-static void
-prepare_costs(JoinInputs *inputs)
-{
-	List	   *clauses = inputs->extra->restrictlist;
-
-	/* as add_paths_to_joinrel() has it; a join with a unique-ified side is inner here */
-	inputs->has_semifactors = inputs->jointype == JOIN_SEMI || inputs->jointype == JOIN_ANTI ||
-		inputs->extra->inner_unique;
-	if (!inputs->has_semifactors)
-		inputs->hash_selectivity = hash_selectivity(inputs);
-	cost_qual_eval(&inputs->qual_cost, clauses, inputs->root);
-	if (inputs->hash_clauses == clauses)
-		inputs->hash_cost = inputs->qual_cost;
-	else
-		cost_qual_eval(&inputs->hash_cost, inputs->hash_clauses, inputs->root);
-}
-
-/*
- * Pairs of rows that the look-up gives and that are looked at, counted as PostgreSQL's
- * hash join counts them, lest like be held against unlike: also with a common table, of
- * which it takes the inner rows of one process.
- */
-static double
-looked_at_pairs(const JoinInputs *inputs, Path *outer, Path *inner)
-{
-	double		matched;
-
-	if (!inputs->has_semifactors)
-		return clamp_row_est(outer->rows * inner->rows * inputs->hash_selectivity);
-	matched = rint(outer->rows * inputs->extra->semifactors.outer_match_frac);
-	return clamp_row_est(inputs->jointype == JOIN_ANTI ? outer->rows - matched : matched);
-}
-
-/* Bytes of row store and table for the inner side, as estimated. */
-static double
-estimate_memory(Path *inner)
-{
-	double		width = inner->pathtarget->width + sizeof(GhRow) + sizeof(Datum);
-
-	return inner->rows * (width + gh_table_bytes_per_row());
-}
-
-bool
-gh_is_join_path(const Path *path)
-{
-	return IsA(path, CustomPath) && ((const CustomPath *) path)->methods == &gh_join_path_methods;
-}
-
-/* What the path costs, GH_FORCED_SCALE undone; also of a path whose rows are gathered. */
-static void
-real_cost(Path *path, Cost *startup, Cost *total)
-{
-	Path	   *join = path;
-
-	*startup = path->startup_cost;
-	*total = path->total_cost;
-	if (!gh_force_offload)
-		return;
-	if (IsA(join, GatherPath))
-		join = ((GatherPath *) join)->subpath;
-	else if (IsA(join, GatherMergePath))
-		join = ((GatherMergePath *) join)->subpath;
-	if (gh_is_join_path(join) || gh_rows_joins(join) != NULL)
-	{
-		*startup += join->startup_cost * (1 / GH_FORCED_SCALE - 1);
-		*total += join->total_cost * (1 / GH_FORCED_SCALE - 1);
-	}
-}
-
-/* Pages of rows in temporary files, as PostgreSQL's hash join counts them. */
-static double
-spilled_pages(Path *path)
-{
-	return ceil(path->rows * (path->pathtarget->width + sizeof(GhRow) + sizeof(Datum)) /
-				BLCKSZ);
-}
-
-/* A path that may be made, and what it would cost. */
-typedef struct JoinChoice
-{
-	Path	   *outer;
-	Path	   *inner;
-	List	   *clauses;		/* of the join, those that parameters bring among them */
-	bool		has_parameters;
-	int			workers;		/* of a path of which each process gives a part, else 0 */
-	bool		common_table;	/* whose inner rows each reads a part of */
-	double		rows;			/* that come out, of one process */
-	Cost		startup_cost;
-	Cost		total_cost;
-} JoinChoice;
-
-/*
- * Startup: the whole inner side, stored and entered.  Then, for each outer row,
- * its look-up; for each match, the rechecks and join quals, and PostgreSQL's
- * usual cost of making a row.  Where keys are hashed, that is done for the rows of
- * both sides, and the hash clauses are rechecked.  Where memory does not hold the inner
- * side, all but the first partition of both sides is written and read once.
- *
- * Of a parallel path, this is what one process does.  Those with a common table put
- * their memory together.
- */
-static void
-cost_join(const JoinInputs *inputs, JoinChoice *choice)
-{
-	Path	   *outer = choice->outer;
-	Path	   *inner = choice->inner;
-	PathTarget *target = inputs->joinrel->reltarget;
-	QualCost	quals = inputs->qual_cost;
-	double		memory = estimate_memory(inner);
-	double		limit = get_hash_memory_limit();
-	Cost		outer_startup;
-	Cost		outer_total;
-	Cost		inner_startup;
-	Cost		inner_total;
-	Cost		startup;
-	Cost		run;
-
-	real_cost(outer, &outer_startup, &outer_total);
-	real_cost(inner, &inner_startup, &inner_total);
-	/* parameters bring more clauses */
-	if (choice->has_parameters)
-		cost_qual_eval(&quals, choice->clauses, inputs->root);
-	startup = outer_startup + inner_total + gh_setup_cost + gh_build_tuple_cost * inner->rows;
-	run = outer_total - outer_startup + gh_probe_tuple_cost * outer->rows;
-	if (inputs->keys_are_exact)
-		/* the look-up's own price covers them once */
-		quals.per_tuple -= inputs->hash_cost.per_tuple;
-	else
-	{
-		startup += cpu_operator_cost * list_length(inputs->hash_clauses) * inner->rows;
-		run += inputs->hash_cost.per_tuple * outer->rows;
-	}
-	startup += quals.startup;
-	run += (cpu_tuple_cost + quals.per_tuple) * looked_at_pairs(inputs, outer, inner);
-	if (choice->common_table)
-	{
-		/* as the inner path's rows were divided: among fewer workers, it may be */
-		memory *= gh_parallel_divisor(inner->parallel_workers);
-		limit *= choice->workers + 1;
-	}
-	if (memory > limit)
-	{
-		double		spilled = 1.0 - limit / memory;
-
-		startup += seq_page_cost * spilled * spilled_pages(inner);
-		run += seq_page_cost * spilled * (spilled_pages(inner) + 2 * spilled_pages(outer));
-	}
-	startup += target->cost.startup;
-	run += target->cost.per_tuple * choice->rows;
-
-	choice->startup_cost = startup;
-	choice->total_cost = startup + run;
-	if (gh_force_offload)
-	{
-		choice->startup_cost *= GH_FORCED_SCALE;
-		choice->total_cost *= GH_FORCED_SCALE;
-	}
-}
-
 /* --------------------------------------------------------------- paths */
 
 /*
@@ -313,7 +124,7 @@ cost_join(const JoinInputs *inputs, JoinChoice *choice)
  * there, and that the planner has a use for above this join.
  */
 static bool
-may_have_parameters(const JoinInputs *inputs, Path *outer, Path *inner)
+may_have_parameters(const GhJoinInputs *inputs, Path *outer, Path *inner)
 {
 	JoinPathExtraData *extra = inputs->extra;
 
@@ -327,7 +138,7 @@ may_have_parameters(const JoinInputs *inputs, Path *outer, Path *inner)
 
 /* The chosen path. */
 static CustomPath *
-make_join_path(const JoinInputs *inputs, const JoinChoice *choice, ParamPathInfo *param_info)
+make_join_path(const GhJoinInputs *inputs, const GhJoinChoice *choice, ParamPathInfo *param_info)
 {
 	CustomPath *cpath = makeNode(CustomPath);
 	Path	   *outer = choice->outer;
@@ -344,62 +155,116 @@ make_join_path(const JoinInputs *inputs, const JoinChoice *choice, ParamPathInfo
 	cpath->path.rows = choice->rows;
 	cpath->path.startup_cost = choice->startup_cost;
 	cpath->path.total_cost = choice->total_cost;
+	if (gh_force_offload)
+	{
+		cpath->path.startup_cost *= GH_FORCED_SCALE;
+		cpath->path.total_cost *= GH_FORCED_SCALE;
+	}
 	gh_sum_disabled_nodes(&cpath->path, outer, inner);
 	cpath->flags = CUSTOMPATH_SUPPORT_PROJECTION;
 	cpath->custom_paths = list_make2(outer, inner);
 	cpath->methods = &gh_join_path_methods;
 	gh_set_path_restrictinfo(cpath, choice->clauses);
 	/* in the order of GhJoinPathPrivate */
-	cpath->custom_private = list_make3(list_make2_int(inputs->jointype,
+	cpath->custom_private = list_make4(list_make2_int(inputs->jointype,
 													  inputs->extra->inner_unique),
 									   choice->clauses,
-									   inputs->hash_clauses);
+									   inputs->hash_clauses,
+									   gh_costs_list(choice->startup_cost, choice->total_cost));
 	return cpath;
 }
 
-static void
-add_join_path(const JoinInputs *inputs, Path *any_outer, Path *any_inner)
+/*
+ * Prices a join of these two, of which the choice says how many workers there are; *shared: what the join relation has
+ * for all of its paths with these parameters.  False: it must not be made.
+ */
+static bool
+price_join(const GhJoinInputs *inputs, Path *any_outer, Path *any_inner, GhJoinChoice *choice,
+		   ParamPathInfo **shared)
 {
 	Path	   *outer = gh_rowscan_absorbed(inputs->root, any_outer);
 	Path	   *inner = gh_rowscan_absorbed(inputs->root, any_inner);
-	JoinPathExtraData *extra = inputs->extra;
 	RelOptInfo *joinrel = inputs->joinrel;
-	ParamPathInfo *param_info = NULL;
-	Relids		required_outer = NULL;
-	JoinChoice	choice = {
-		.outer = outer,
-		.inner = inner,
-		.clauses = extra->restrictlist,
-		.rows = joinrel->rows,
-	};
-	bool		may_win;
+
+	*shared = NULL;
+	choice->outer = outer;
+	choice->inner = inner;
+	choice->clauses = inputs->extra->restrictlist;
+	choice->rows = choice->workers > 0 ?
+		clamp_row_est(joinrel->rows / gh_parallel_divisor(choice->workers)) : joinrel->rows;
+	if (outer->param_info != NULL || inner->param_info != NULL)
+	{
+		Relids		required_outer;
+
+		if (!may_have_parameters(inputs, outer, inner))
+			return false;
+		/* clauses that compare with the parameters come to the join's own */
+		required_outer = calc_non_nestloop_required_outer(outer, inner);
+		*shared = get_joinrel_parampathinfo(inputs->root, joinrel, outer, inner, inputs->extra->sjinfo,
+											required_outer, &choice->clauses);
+		if (*shared != NULL)
+		{
+			choice->has_parameters = true;
+			choice->rows = (*shared)->ppi_rows;
+		}
+	}
+	gh_cost_join(inputs, choice);
+	/* a path with parameters is for one row of another relation */
+	if (choice->outer->param_info == NULL && choice->inner->param_info == NULL)
+		gh_why_cost(inputs->root, joinrel->relids, GH_JOIN_NAME, choice->startup_cost, choice->total_cost,
+					choice->workers > 0);
+	return true;
+}
+
+/*
+ * Whether a path that PostgreSQL has nothing like is to compete, by its own cost.  What it changes is the order of joins, or
+ * how a table is read; rows and pages are estimated too badly for that to be decided by little.
+ */
+static bool
+may_compete(const GhJoinInputs *inputs, const GhJoinChoice *choice, List *paths)
+{
+	if (gh_force_offload)
+		return true;
+	return !gh_joins_are_searched_at_random(inputs->root) &&
+		gh_wins_clearly(paths, choice->outer, choice->inner, choice->total_cost);
+}
+
+/*
+ * Whether a device is expected to do this join and those below, as one, for a node above that finds the path where it
+ * is the cheapest: it competes as any does.
+ */
+static bool
+is_for_device(const GhJoinInputs *inputs, CustomPath *path)
+{
+	Path	   *joins = gh_rows_unwrapped((Path *) path);
+
+	return gh_scan_below_joins(inputs->root, joins) != NULL && gh_device_reads(inputs->root, joins);
+}
+
+static void
+add_join_path(const GhJoinInputs *inputs, Path *outer, Path *inner)
+{
+	RelOptInfo *joinrel = inputs->joinrel;
+	ParamPathInfo *param_info;
+	GhJoinChoice choice = {0};
+	CustomPath *path;
+	bool		wins;
+	bool		competes;
 
 	if (!gh_force_offload && outer->rows + inner->rows < GH_MIN_ROWS)
 		return;
-	if (outer->param_info != NULL || inner->param_info != NULL)
-	{
-		if (!may_have_parameters(inputs, outer, inner))
-			return;
-		/* clauses that compare with the parameters come to the join's own */
-		required_outer = calc_non_nestloop_required_outer(outer, inner);
-		param_info = get_joinrel_parampathinfo(inputs->root, joinrel, outer, inner,
-											   extra->sjinfo, required_outer, &choice.clauses);
-		if (param_info != NULL)
-		{
-			choice.has_parameters = true;
-			choice.rows = param_info->ppi_rows;
-		}
-	}
-	cost_join(inputs, &choice);
-	/* a path with parameters is for one row of another relation */
-	if (required_outer == NULL)
-		gh_why_cost(inputs->root, joinrel->relids, GH_JOIN_NAME, choice.startup_cost, choice.total_cost, false);
-	/* most of a large query's joins have cheaper paths */
-	may_win = gh_path_may_win(joinrel, outer, inner, choice.startup_cost, choice.total_cost, required_outer);
-	if (!may_win && !gh_rows_may_win(joinrel, outer, inner))
+	if (!price_join(inputs, outer, inner, &choice, &param_info))
 		return;
-	param_info = gh_join_param_info(param_info, outer, inner, choice.clauses);
-	gh_rows_add_paths(inputs->root, (Path *) make_join_path(inputs, &choice, param_info), may_win, add_path);
+	wins = gh_force_offload ||
+		gh_path_may_win(joinrel, choice.outer, choice.inner, choice.startup_cost, choice.total_cost,
+						param_info != NULL ? param_info->ppi_req_outer : NULL);
+	competes = wins && may_compete(inputs, &choice, joinrel->pathlist);
+	if (!competes && !gh_rows_may_win(joinrel, choice.outer, choice.inner))
+		return;
+	param_info = gh_join_param_info(param_info, choice.outer, choice.inner, choice.clauses);
+	path = make_join_path(inputs, &choice, param_info);
+	competes = competes || (wins && is_for_device(inputs, path));
+	gh_rows_add_paths(inputs->root, (Path *) path, competes, add_path);
 }
 
 /*
@@ -407,22 +272,103 @@ add_join_path(const JoinInputs *inputs, Path *any_outer, Path *any_inner)
  * has a part of the inner rows, too; else all of them to itself.
  */
 static void
-add_partial_join_path(const JoinInputs *inputs, Path *any_outer, Path *any_inner, bool common_table)
+add_partial_join_path(const GhJoinInputs *inputs, Path *outer, Path *inner, bool common_table)
 {
-	Path	   *outer = gh_rowscan_absorbed(inputs->root, any_outer);
-	Path	   *inner = gh_rowscan_absorbed(inputs->root, any_inner);
-	JoinChoice	choice = {
-		.outer = outer,
-		.inner = inner,
-		.clauses = inputs->extra->restrictlist,
-		.workers = outer->parallel_workers,
-		.common_table = common_table,
-	};
+	RelOptInfo *joinrel = inputs->joinrel;
+	ParamPathInfo *param_info;
+	GhJoinChoice choice = {.workers = outer->parallel_workers,.common_table = common_table};
+	CustomPath *path;
+	bool		competes;
 
-	choice.rows = clamp_row_est(inputs->joinrel->rows / gh_parallel_divisor(choice.workers));
-	cost_join(inputs, &choice);
-	gh_why_cost(inputs->root, inputs->joinrel->relids, GH_JOIN_NAME, choice.startup_cost, choice.total_cost, true);
-	gh_rows_add_paths(inputs->root, (Path *) make_join_path(inputs, &choice, NULL), true, add_partial_path);
+	if (!price_join(inputs, outer, inner, &choice, &param_info))
+		return;
+	competes = may_compete(inputs, &choice, joinrel->partial_pathlist);
+	if (!competes && !gh_rows_may_win(joinrel, choice.outer, choice.inner))
+		return;
+	path = make_join_path(inputs, &choice, NULL);
+	competes = competes || is_for_device(inputs, path);
+	gh_rows_add_paths(inputs->root, (Path *) path, competes, add_partial_path);
+}
+
+/* ------------------------------------------- in place of PostgreSQL's own */
+
+/* Whether it is a hash join of PostgreSQL's that is made of the two inputs as they are now. */
+static bool
+is_same_hash_join(const GhJoinInputs *inputs, Path *path)
+{
+	JoinPath   *join = (JoinPath *) path;
+
+	return IsA(path, HashPath) && join->outerjoinpath->parent == inputs->outerrel &&
+		join->innerjoinpath->parent == inputs->innerrel;
+}
+
+/* Whether PostgreSQL has made, and kept, a hash join of the two inputs as they are now. */
+static bool
+has_same_hash_join(const GhJoinInputs *inputs, List *paths)
+{
+	ListCell   *lc;
+
+	foreach(lc, paths)
+	{
+		if (is_same_hash_join(inputs, lfirst(lc)))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * A join over the same two paths as the hash join, if it costs less, at the hash join's cost; or NULL.  Whatever the
+ * estimates of rows are worth, they are the same for both.
+ */
+static Path *
+join_in_place(const GhJoinInputs *inputs, Path *path)
+{
+	JoinPath   *join = (JoinPath *) path;
+	Path	   *sides[2] = {join->outerjoinpath, join->innerjoinpath};
+	Cost		costs[2] = {path->startup_cost, path->total_cost};
+	GhJoinChoice choice = {.workers = path->parallel_workers,.common_table = path->parallel_aware};
+	ParamPathInfo *param_info;
+	CustomPath *cpath;
+
+	if (join->jointype != inputs->jointype || sides[0]->rows + sides[1]->rows < GH_MIN_ROWS)
+		return NULL;
+	for (int i = 0; i < 2; i++)
+	{
+		Cost		startup;
+		Cost		total;
+
+		gh_real_cost(sides[i], &startup, &total);
+		costs[0] -= i == GH_OUTER ? sides[i]->startup_cost - startup : sides[i]->total_cost - total;
+		costs[1] -= sides[i]->total_cost - total;
+	}
+	if (!price_join(inputs, sides[0], sides[1], &choice, &param_info) ||
+		!gh_costs_less(inputs->root, path->rows, choice.startup_cost, choice.total_cost, costs[0], costs[1]))
+		return NULL;
+	param_info = gh_join_param_info(param_info, choice.outer, choice.inner, choice.clauses);
+	cpath = make_join_path(inputs, &choice, param_info);
+	cpath->path.startup_cost = path->startup_cost;
+	cpath->path.total_cost = path->total_cost;
+	cpath->path.rows = path->rows;
+	gh_copy_disabled_nodes(&cpath->path, path);
+	return &cpath->path;
+}
+
+/*
+ * Takes the places of PostgreSQL's hash joins of the two inputs.  A path that does costs what they do, so that no choice
+ * above this join is another one than without gpuhash.
+ */
+static void
+take_places(const GhJoinInputs *inputs, List *paths)
+{
+	ListCell   *lc;
+
+	foreach(lc, paths)
+	{
+		Path	   *path = is_same_hash_join(inputs, lfirst(lc)) ? join_in_place(inputs, lfirst(lc)) : NULL;
+
+		if (path != NULL)
+			lfirst(lc) = path;
+	}
 }
 
 /*
@@ -451,7 +397,7 @@ needs_rel(Path *path, RelOptInfo *rel)
 
 /* The outer path that starts most cheaply, where the query may want its first rows soon. */
 static Path *
-startup_path(const JoinInputs *inputs)
+startup_path(const GhJoinInputs *inputs)
 {
 	return inputs->joinrel->consider_startup ? inputs->outerrel->cheapest_startup_path : NULL;
 }
@@ -462,7 +408,7 @@ startup_path(const JoinInputs *inputs)
  * place.
  */
 static void
-add_partial_paths(const JoinInputs *inputs, Path *total_inner, bool made_distinct)
+add_partial_paths(const GhJoinInputs *inputs, Path *total_inner, bool made_distinct)
 {
 	RelOptInfo *joinrel = inputs->joinrel;
 	List	   *outer_paths = inputs->outerrel->partial_pathlist;
@@ -496,7 +442,7 @@ add_partial_paths(const JoinInputs *inputs, Path *total_inner, bool made_distinc
  * and what there is with parameters, unless they come from the other input.
  */
 static void
-add_join_paths(const JoinInputs *inputs)
+add_join_paths(const GhJoinInputs *inputs)
 {
 	Path	   *startup_outer = startup_path(inputs);
 	Path	   *total_inner = inputs->innerrel->cheapest_total_path;
@@ -525,7 +471,7 @@ add_join_paths(const JoinInputs *inputs)
 
 /* A semijoin as an inner join with its right side's rows made distinct before. */
 static void
-add_unique_paths(const JoinInputs *inputs, JoinType unique_side)
+add_unique_paths(const GhJoinInputs *inputs, JoinType unique_side)
 {
 	SpecialJoinInfo *sjinfo = inputs->extra->sjinfo;
 	Path	   *startup_outer = startup_path(inputs);
@@ -588,35 +534,44 @@ has_parameters_from_outside(RelOptInfo *rel, RelOptInfo *other)
  * hashing the smaller side costs less in all.  Otherwise, what a path is sure to cost counts.
  */
 static bool
-may_win(const JoinInputs *inputs, JoinType jointype)
+may_win(const GhJoinInputs *inputs, JoinType jointype)
 {
 	RelOptInfo *joinrel = inputs->joinrel;
 	Path	   *outer = inputs->outerrel->cheapest_total_path;
 	Path	   *inner = inputs->innerrel->cheapest_total_path;
+	bool		device = gh_rows_may_win(joinrel, outer, inner);
+	Cost		outer_cost;
+	Cost		inner_cost;
 	Cost		startup;
 	Cost		total;
 
-	if (gh_force_offload || has_parameters_from_outside(inputs->outerrel, inputs->innerrel) ||
+	if (gh_force_offload || device || has_same_hash_join(inputs, joinrel->pathlist) ||
+		has_same_hash_join(inputs, joinrel->partial_pathlist))
+		return true;
+	if (gh_joins_are_searched_at_random(inputs->root))
+		return false;
+	if (has_parameters_from_outside(inputs->outerrel, inputs->innerrel) ||
 		has_parameters_from_outside(inputs->innerrel, inputs->outerrel))
 		return true;
-	if (jointype == JOIN_INNER && !gh_rows_may_win(joinrel, outer, inner) &&
+	if (jointype == JOIN_INNER &&
 		(inner->rows > outer->rows ||
 		 (inner->rows == outer->rows && inner->pathtarget->width > outer->pathtarget->width)))
 		return false;
 	/* or others than of these two */
-	if (joinrel->consider_startup || gh_rows_may_win(joinrel, outer, inner) ||
-		(joinrel->consider_parallel && inputs->outerrel->partial_pathlist != NIL))
+	if (joinrel->consider_parallel && inputs->outerrel->partial_pathlist != NIL)
 		return true;
-	startup = outer->startup_cost + inner->total_cost;
-	total = outer->total_cost + inner->total_cost + gh_setup_cost +
+	gh_real_cost(inner, &startup, &inner_cost);
+	gh_real_cost(outer, &startup, &outer_cost);
+	startup += inner_cost;
+	total = outer_cost + inner_cost + gh_setup_cost +
 		gh_build_tuple_cost * inner->rows + gh_probe_tuple_cost * outer->rows;
 	return gh_why_wins(inputs->root, joinrel->relids, GH_JOIN_NAME, startup, total,
-					   gh_path_may_win(joinrel, outer, inner, startup, total, NULL));
+					   gh_wins_clearly(joinrel->pathlist, outer, inner, total));
 }
 
 /* Why no path is considered, as far as that can be told without looking at the clauses. */
 static const char *
-why_not_considered(const JoinInputs *inputs, JoinType jointype)
+why_not_considered(const GhJoinInputs *inputs, JoinType jointype)
 {
 	if (!gh_enable_join)
 		return "gpuhash.enable_join is off";
@@ -635,7 +590,7 @@ why_not_considered(const JoinInputs *inputs, JoinType jointype)
 }
 
 static const char *
-why_not_taken(JoinInputs *inputs)
+why_not_taken(GhJoinInputs *inputs)
 {
 	if (!find_hash_clauses(inputs))
 		return "no condition is an equality of both sides that can be hashed";
@@ -647,7 +602,7 @@ why_not_taken(JoinInputs *inputs)
 }
 
 static void
-consider_join(JoinInputs *inputs, JoinType jointype)
+consider_join(GhJoinInputs *inputs, JoinType jointype)
 {
 	bool		unique = jointype == JOIN_UNIQUE_OUTER || jointype == JOIN_UNIQUE_INNER;
 	const char *why = why_not_considered(inputs, jointype);
@@ -663,7 +618,12 @@ consider_join(JoinInputs *inputs, JoinType jointype)
 		gh_why(inputs->root, inputs->joinrel->relids, why);
 		return;
 	}
-	prepare_costs(inputs);
+	gh_prepare_join_costs(inputs);
+	if (!gh_force_offload)
+	{
+		take_places(inputs, inputs->joinrel->pathlist);
+		take_places(inputs, inputs->joinrel->partial_pathlist);
+	}
 	if (unique)
 		add_unique_paths(inputs, jointype);
 	else
@@ -674,7 +634,7 @@ static void
 join_pathlist_hook(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 				   RelOptInfo *innerrel, JoinType jointype, JoinPathExtraData *extra)
 {
-	JoinInputs	inputs = {
+	GhJoinInputs	inputs = {
 		.root = root,
 		.joinrel = joinrel,
 		.outerrel = outerrel,

@@ -25,6 +25,13 @@
 /* Also the name that EXPLAIN shows. */
 #define GH_ROWSCAN_NAME "GpuHashScan"
 
+/* custom_private of the CustomPath. */
+typedef enum GhRowScanPathPrivate
+{
+	GH_ROWSCAN_PATH_CONDITIONS,	/* RestrictInfos, in the order in which they are evaluated */
+	GH_ROWSCAN_PATH_COSTS		/* its own: gh_costs_list() */
+} GhRowScanPathPrivate;
+
 /* What EXPLAIN ANALYZE shows; in a parallel query, of all participants. */
 typedef struct GhRowScanCounts
 {

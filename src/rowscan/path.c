@@ -49,22 +49,42 @@ static const CustomPathMethods gh_rowscan_path_methods = {
 	.PlanCustomPath = gh_rowscan_plan,
 };
 
+bool
+gh_is_rowscan_path(const Path *path)
+{
+	return IsA(path, CustomPath) && ((const CustomPath *) path)->methods == &gh_rowscan_path_methods;
+}
+
+/* What such a path costs itself, whatever it is said to. */
+void
+gh_rowscan_cost(Path *path, Cost *startup, Cost *total)
+{
+	gh_read_costs(list_nth(((CustomPath *) path)->custom_private, GH_ROWSCAN_PATH_COSTS), startup, total);
+}
+
 /* ------------------------------------------------------- joins' children */
 
 /*
- * The Seq Scan in the place of which such a path stands; or the path itself.  It costs what the join makes
- * of it, which reads the pages but has PostgreSQL evaluate the conditions: else a join of PostgreSQL's
- * over the GpuHashScan would cost less than ours, which is faster but where few rows pass.
+ * The Seq Scan in the place of which such a path stands; or the path itself.  A Seq Scan of a table costs what
+ * the join makes of it, which reads the pages but has PostgreSQL evaluate the conditions.
  */
 Path *
 gh_rowscan_absorbed(PlannerInfo *root, Path *path)
 {
+	bool		is_rowscan = gh_is_rowscan_path(path);
 	Path	   *seqscan;
 	double		divisor;
 
-	if (!IsA(path, CustomPath) || ((CustomPath *) path)->methods != &gh_rowscan_path_methods)
+	if (!is_rowscan && (path->pathtype != T_SeqScan || path->param_info != NULL || gh_force_offload ||
+						!gh_is_plain_table(root, path->parent)))
 		return path;
-	seqscan = create_seqscan_path(root, path->parent, NULL, path->parallel_workers);
+	if (is_rowscan)
+		seqscan = create_seqscan_path(root, path->parent, NULL, path->parallel_workers);
+	else
+	{
+		seqscan = makeNode(Path);
+		memcpy(seqscan, path, sizeof(Path));
+	}
 	if (gh_force_offload)
 		return seqscan;
 	divisor = path->parallel_workers > 0 ? gh_parallel_divisor(path->parallel_workers) : 1.0;
@@ -122,11 +142,6 @@ cost_scan(PlannerInfo *root, const GhConditions *conditions, CustomPath *cpath, 
 	path->total_cost = path->startup_cost + pages - first +
 		picked / divisor * (GH_PICKED_ROW_COST * cpu_tuple_cost + rest.per_tuple) +
 		path->rows * path->pathtarget->cost.per_tuple;
-	if (gh_force_offload)
-	{
-		path->startup_cost = seqscan->startup_cost;
-		path->total_cost = GH_FORCED_SHARE * seqscan->total_cost;
-	}
 }
 
 /* ----------------------------------------------------------------- paths */
@@ -147,12 +162,80 @@ make_scan_path(PlannerInfo *root, RelOptInfo *rel, const GhConditions *condition
 	gh_copy_disabled_nodes(&cpath->path, seqscan);
 	cpath->flags = CUSTOMPATH_SUPPORT_PROJECTION | CUSTOMPATH_SUPPORT_BACKWARD_SCAN;
 	cpath->methods = &gh_rowscan_path_methods;
-	/* in the order in which they are to be evaluated */
-	cpath->custom_private = list_concat_copy(conditions->programmed, conditions->rest);
 	cost_scan(root, conditions, cpath, seqscan);
 	gh_why_cost(root, rel->relids, GH_ROWSCAN_NAME, cpath->path.startup_cost, cpath->path.total_cost, workers > 0);
+	/* the conditions in the order in which they are to be evaluated */
+	cpath->custom_private = list_make2(list_concat_copy(conditions->programmed, conditions->rest),
+									   gh_costs_list(cpath->path.startup_cost, cpath->path.total_cost));
+	if (gh_force_offload)
+	{
+		cpath->path.startup_cost = seqscan->startup_cost;
+		cpath->path.total_cost = GH_FORCED_SHARE * seqscan->total_cost;
+	}
 	pfree(seqscan);
 	return &cpath->path;
+}
+
+/*
+ * What the path would cost if all pages were in memory, at the least: a row that is fetched, and its entry in the index.
+ * The planner charges random_page_cost for each page, which is many times what a page in memory costs.
+ */
+static Cost
+cost_in_memory(PlannerInfo *root, RelOptInfo *rel, Path *path)
+{
+	double		divisor = path->parallel_workers > 0 ? gh_parallel_divisor(path->parallel_workers) : 1.0;
+	double		tuples = path->rows * divisor;
+	Cost		index_cost;
+
+	if (IsA(path, BitmapHeapPath))
+		(void) compute_bitmap_pages(root, rel, ((BitmapHeapPath *) path)->bitmapqual, 1.0, &index_cost, &tuples);
+	else if (IsA(path, IndexPath))
+		tuples = ((IndexPath *) path)->indexselectivity * rel->tuples;
+	return tuples / divisor * (cpu_tuple_cost + cpu_index_tuple_cost);
+}
+
+/*
+ * Whether reading all pages at this cost is better than the path, one of the relation's own: than a Seq Scan, if it costs
+ * less.  Than an index, if it is clearly so, and would be if all pages were in memory.
+ */
+bool
+gh_reading_all_wins(PlannerInfo *root, RelOptInfo *rel, Path *path, Cost startup, Cost total)
+{
+	double		page_cost;
+
+	if (path->pathtype == T_SeqScan || gh_is_rowscan_path(path))
+		return gh_costs_less(root, rel->rows, startup, total, path->startup_cost, path->total_cost);
+	get_tablespace_page_costs(rel->reltablespace, NULL, &page_cost);
+	return total <= GH_CLEAR_SHARE * path->total_cost &&
+		total - page_cost * rel->pages <= cost_in_memory(root, rel, path);
+}
+
+/*
+ * Takes the places of paths that read the table in no order, where that wins, each at its cost.  So no choice above
+ * the scan is another one than without gpuhash.
+ */
+static void
+take_places(PlannerInfo *root, RelOptInfo *rel, const GhConditions *conditions, List *paths)
+{
+	ListCell   *lc;
+
+	foreach(lc, paths)
+	{
+		Path	   *path = lfirst(lc);
+		Path	   *scan;
+
+		if (path->param_info != NULL || path->pathkeys != NIL ||
+			!(path->pathtype == T_SeqScan || IsA(path, BitmapHeapPath) || IsA(path, IndexPath)))
+			continue;
+		scan = make_scan_path(root, rel, conditions, path->parallel_workers);
+		if (gh_has_more_disabled_nodes(scan, path, path) ||
+			!gh_reading_all_wins(root, rel, path, scan->startup_cost, scan->total_cost))
+			continue;
+		scan->startup_cost = path->startup_cost;
+		scan->total_cost = path->total_cost;
+		gh_copy_disabled_nodes(scan, path);
+		lfirst(lc) = scan;
+	}
 }
 
 static void
@@ -160,6 +243,12 @@ add_scan_paths(PlannerInfo *root, RelOptInfo *rel, const GhConditions *condition
 {
 	int			workers = 0;
 
+	if (!gh_force_offload)
+	{
+		take_places(root, rel, conditions, rel->pathlist);
+		take_places(root, rel, conditions, rel->partial_pathlist);
+		return;
+	}
 	add_path(rel, make_scan_path(root, rel, conditions, 0));
 	if (rel->consider_parallel && rel->partial_pathlist != NIL)
 		workers = compute_parallel_worker(rel, rel->pages, -1, max_parallel_workers_per_gather);

@@ -19,7 +19,7 @@ gh_rowscan_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlis
 	(void) clauses;
 	(void) custom_plans;
 	cscan->scan.plan.targetlist = tlist;
-	cscan->scan.plan.qual = extract_actual_clauses(path->custom_private, false);
+	cscan->scan.plan.qual = extract_actual_clauses(list_nth(path->custom_private, GH_ROWSCAN_PATH_CONDITIONS), false);
 	cscan->scan.scanrelid = rel->relid;
 	cscan->flags = path->flags;
 	cscan->methods = &gh_rowscan_scan_methods;
