@@ -14,6 +14,7 @@
 #include "access/heapam.h"
 #include "access/table.h"
 #include "access/tableam.h"
+#include "catalog/pg_statistic.h"
 #include "miscadmin.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
@@ -23,6 +24,7 @@
 #include "optimizer/restrictinfo.h"
 #include "optimizer/tlist.h"
 #include "parser/parsetree.h"
+#include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/selfuncs.h"
 
@@ -30,6 +32,7 @@
 #include "aggregate/node.h"
 #include "join/join.h"
 #include "planning.h"
+#include "rowscan/rowscan.h"
 #include "why.h"
 
 /*
@@ -128,9 +131,46 @@ group_bytes(const AggregateInputs *inputs)
 }
 
 /*
+ * How far rows of the same group lie together, 0 to 1: as far as the table that is read is in the order of a key.
+ */
+static double
+clustering(const AggregateInputs *inputs)
+{
+	Path	   *scan = inputs->join != NULL ? inputs->join : inputs->partial_join;
+	double		most = 0.0;
+	ListCell   *lc;
+
+	if (scan != NULL)
+		scan = gh_scan_below_joins(inputs->root, scan);
+	else if (!inputs->pages)
+		return 0.0;
+	foreach(lc, inputs->grouping.keys)
+	{
+		Node	   *key = lfirst(lc);
+		VariableStatData data;
+		AttStatsSlot slot;
+
+		if (!IsA(key, Var) ||
+			((Var *) key)->varno != (scan != NULL ? scan->parent->relid : inputs->input_rel->relid))
+			continue;
+		examine_variable(inputs->root, key, 0, &data);
+		if (HeapTupleIsValid(data.statsTuple) &&
+			get_attstatsslot(&slot, data.statsTuple, STATISTIC_KIND_CORRELATION, InvalidOid, ATTSTATSSLOT_NUMBERS))
+		{
+			if (slot.nnumbers == 1)
+				most = Max(most, slot.numbers[0] * slot.numbers[0]);
+			free_attstatsslot(&slot);
+		}
+		ReleaseVariableStats(data);
+	}
+	return most;
+}
+
+/*
  * What it costs to spill where memory does not hold a process's groups.  Whenever it is full, all
  * of them are written; how many that are in all depends on how many rows it takes until so
- * many groups have turned up.  Files are counted as PostgreSQL's hash aggregation counts its own.
+ * many groups have turned up, and is no more than there are where a group's rows lie together.  Files are written and
+ * read from end to end, and counted as those of PostgreSQL's hash join.
  */
 static Cost
 spill_cost(const AggregateInputs *inputs, double rows, double groups)
@@ -144,8 +184,9 @@ spill_cost(const AggregateInputs *inputs, double rows, double groups)
 		return 0.0;
 	written = rows * share / -log1p(-share);
 	written = Max(written, groups);
+	written -= clustering(inputs) * (written - groups);
 	pages = ceil(written * bytes / BLCKSZ);
-	return 2.0 * pages * (random_page_cost + seq_page_cost) + 2.0 * cpu_tuple_cost * written;
+	return 2.0 * pages * seq_page_cost + 2.0 * cpu_tuple_cost * written;
 }
 
 /*
@@ -251,8 +292,16 @@ make_partial_child(const AggregateInputs *inputs)
 
 	if (inputs->partial_join != NULL)
 		return gh_joins_with_target(inputs->root, inputs->partial_join, row_exprs(&inputs->grouping));
-	if (!inputs->pages || rel->partial_pathlist == NIL)
+	if (rel->partial_pathlist == NIL)
 		return NULL;
+	if (!inputs->pages)
+	{
+		Path	   *child = linitial(rel->partial_pathlist);
+
+		/* rows of the same columns, for which there is the program */
+		return inputs->join == NULL && equal(child->pathtarget->exprs, rel->cheapest_total_path->pathtarget->exprs) ?
+			child : NULL;
+	}
 	workers = compute_parallel_worker(rel, rel->pages, -1, max_parallel_workers_per_gather);
 	return workers <= 0 ? NULL : make_scan_path(inputs, workers);
 }
@@ -323,6 +372,32 @@ reads_pages(AggregateInputs *inputs)
 	return done;
 }
 
+/* Whether the table's cheapest path reads all of it, too, or an index that is not worth it. */
+static bool
+reading_all_pays(const AggregateInputs *inputs)
+{
+	RelOptInfo *rel = inputs->input_rel;
+	Path	   *cheapest = rel->cheapest_total_path;
+	Path	   *scan;
+	double		divisor;
+	Cost		cost;
+
+	if (IsA(cheapest, ProjectionPath))
+		cheapest = ((ProjectionPath *) cheapest)->subpath;
+	if (IsA(cheapest, GatherPath))
+		cheapest = ((GatherPath *) cheapest)->subpath;
+	if (IsA(cheapest, ProjectionPath))
+		cheapest = ((ProjectionPath *) cheapest)->subpath;
+	if (gh_force_offload || cheapest->pathtype == T_SeqScan || gh_is_rowscan_path(cheapest))
+		return true;
+	divisor = cheapest->parallel_workers > 0 ? gh_parallel_divisor(cheapest->parallel_workers) : 1.0;
+	scan = create_seqscan_path(inputs->root, rel, NULL, cheapest->parallel_workers);
+	cost = gh_pages_cost(scan, inputs->ninstructions, divisor);
+	if (gh_device_reads(inputs->root, scan))
+		cost = Min(cost, gh_device_reading_cost(scan, divisor));
+	return gh_reading_all_wins(inputs->root, rel, cheapest, 0, cost);
+}
+
 /* Whether the input is joins that the node can look up in, and there is a program. */
 static bool
 reads_joins(AggregateInputs *inputs)
@@ -380,7 +455,7 @@ why_not_taken(AggregateInputs *inputs)
 	if (!gh_grouping_collect(root, inputs->output_rel, inputs->extra, &inputs->grouping))
 		return inputs->grouping.why_not != NULL ? why_not_grouped(inputs) :
 			"what comes out is neither key nor aggregate";
-	inputs->pages = reads_pages(inputs);
+	inputs->pages = reads_pages(inputs) && reading_all_pays(inputs);
 	/* for one group, PostgreSQL is as quick to add a row as this node is to keep it */
 	if (inputs->pages || reads_joins(inputs) ||
 		((gh_force_offload || inputs->grouping.keys != NIL) && reads_rows(inputs)))
