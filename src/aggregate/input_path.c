@@ -225,18 +225,27 @@ gh_pages_cost(Path *scan, int ninstructions, double divisor)
 	return scan->startup_cost + gh_cpu_pages_cost(rel->pages, rel->tuples, page_cost, ninstructions, divisor);
 }
 
-/* Of joins, what their look-ups cost, and all but what their outer rows and results do. */
+/*
+ * Of joins, what their look-ups cost, and all but what their outer rows and results do.  Where the inner side of one
+ * does not fit in memory, its rows come through files, and all joins do what they do anywhere.
+ */
 Cost
 gh_joins_cost(Path *join, int ninstructions, double divisor)
 {
 	Path	   *outer = join;
+	double		saved = 0;
 	Cost		startup;
 	Cost		cost;
 
 	gh_real_cost(join, &startup, &cost);
 	for (; gh_is_join_path(outer); outer = linitial(((CustomPath *) outer)->custom_paths))
-		cost -= cpu_tuple_cost * outer->rows;
-	return Max(cost - outer->total_cost, 0) + gh_pages_cost(outer, ninstructions, divisor);
+	{
+		if (!gh_join_fits_in_memory((CustomPath *) outer))
+			return cost + join->rows *
+				(GH_KEPT_ROW_COST * cpu_tuple_cost + GH_INSTRUCTION_COST * cpu_operator_cost * ninstructions);
+		saved += cpu_tuple_cost * outer->rows;
+	}
+	return Max(cost - saved - outer->total_cost, 0) + gh_pages_cost(outer, ninstructions, divisor);
 }
 
 /* What one of several processes does to have a device read a table's pages. */

@@ -19,6 +19,7 @@
  * benchmarks.
  */
 #define GH_PAGE_ROW_COST (1.0 / 3)	/* cpu_tuple_cost: a row of a page */
+#define GH_KEPT_ROW_COST 0.25	/* cpu_tuple_cost: a row of another plan, kept until there are some hundred */
 #define GH_INSTRUCTION_COST 0.1 /* cpu_operator_cost: an instruction, for one row */
 #define GH_DEVICE_TABLE_COST 0.05	/* cpu_tuple_cost: a row of a joined table, on a device; gpuhash.device_page_cost
 									 * and others have what pages cost */

@@ -39,7 +39,6 @@
  * What a row costs that is read from a page by programs, beside PostgreSQL's executor; each
  * in the unit that it names.  To be calibrated on the benchmarks.
  */
-#define GH_KEPT_ROW_COST 0.25	/* cpu_tuple_cost: a row of another plan, kept until there are some hundred */
 #define GH_KEY_COST 0.5			/* cpu_operator_cost: a key hashed and compared */
 #define GH_ADD_COST 0.2			/* cpu_operator_cost: a value added to its group */
 

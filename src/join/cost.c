@@ -82,6 +82,22 @@ estimate_memory(Path *inner)
 	return inner->rows * (width + gh_table_bytes_per_row());
 }
 
+/* Whether the inner side of such a path is expected to fit in memory, in one part. */
+bool
+gh_join_fits_in_memory(const CustomPath *path)
+{
+	Path	   *inner = lsecond(path->custom_paths);
+	double		memory = estimate_memory(inner);
+	double		limit = get_hash_memory_limit();
+
+	if (path->path.parallel_aware)
+	{
+		memory *= gh_parallel_divisor(inner->parallel_workers);
+		limit *= path->path.parallel_workers + 1;
+	}
+	return memory <= limit;
+}
+
 /*
  * What the path really costs: where it or, below a Gather, its rows stand in for a path of PostgreSQL's at that
  * one's cost, or at a forced one.

@@ -229,25 +229,12 @@ may_compete(const GhJoinInputs *inputs, const GhJoinChoice *choice, List *paths)
 		gh_wins_clearly(paths, choice->outer, choice->inner, choice->total_cost);
 }
 
-/*
- * Whether a device is expected to do this join and those below, as one, for a node above that finds the path where it
- * is the cheapest: it competes as any does.
- */
-static bool
-is_for_device(const GhJoinInputs *inputs, CustomPath *path)
-{
-	Path	   *joins = gh_rows_unwrapped((Path *) path);
-
-	return gh_scan_below_joins(inputs->root, joins) != NULL && gh_device_reads(inputs->root, joins);
-}
-
 static void
 add_join_path(const GhJoinInputs *inputs, Path *outer, Path *inner)
 {
 	RelOptInfo *joinrel = inputs->joinrel;
 	ParamPathInfo *param_info;
 	GhJoinChoice choice = {0};
-	CustomPath *path;
 	bool		wins;
 	bool		competes;
 
@@ -262,9 +249,7 @@ add_join_path(const GhJoinInputs *inputs, Path *outer, Path *inner)
 	if (!competes && !gh_rows_may_win(joinrel, choice.outer, choice.inner))
 		return;
 	param_info = gh_join_param_info(param_info, choice.outer, choice.inner, choice.clauses);
-	path = make_join_path(inputs, &choice, param_info);
-	competes = competes || (wins && is_for_device(inputs, path));
-	gh_rows_add_paths(inputs->root, (Path *) path, competes, add_path);
+	gh_rows_add_paths(inputs->root, (Path *) make_join_path(inputs, &choice, param_info), competes, add_path);
 }
 
 /*
@@ -277,7 +262,6 @@ add_partial_join_path(const GhJoinInputs *inputs, Path *outer, Path *inner, bool
 	RelOptInfo *joinrel = inputs->joinrel;
 	ParamPathInfo *param_info;
 	GhJoinChoice choice = {.workers = outer->parallel_workers,.common_table = common_table};
-	CustomPath *path;
 	bool		competes;
 
 	if (!price_join(inputs, outer, inner, &choice, &param_info))
@@ -285,9 +269,7 @@ add_partial_join_path(const GhJoinInputs *inputs, Path *outer, Path *inner, bool
 	competes = may_compete(inputs, &choice, joinrel->partial_pathlist);
 	if (!competes && !gh_rows_may_win(joinrel, choice.outer, choice.inner))
 		return;
-	path = make_join_path(inputs, &choice, NULL);
-	competes = competes || is_for_device(inputs, path);
-	gh_rows_add_paths(inputs->root, (Path *) path, competes, add_partial_path);
+	gh_rows_add_paths(inputs->root, (Path *) make_join_path(inputs, &choice, NULL), competes, add_partial_path);
 }
 
 /* ------------------------------------------- in place of PostgreSQL's own */

@@ -45,6 +45,7 @@ typedef struct GhJoinChoice
 
 extern void gh_prepare_join_costs(GhJoinInputs *inputs);
 extern void gh_cost_join(const GhJoinInputs *inputs, GhJoinChoice *choice);
+extern bool gh_join_fits_in_memory(const CustomPath *path);
 extern void gh_real_cost(Path *path, Cost *startup, Cost *total);
 extern bool gh_wins_clearly(List *paths, Path *outer, Path *inner, Cost total);
 
