@@ -3,12 +3,13 @@ LOAD 'gpuhash';
 SET max_parallel_workers_per_gather = 0;
 SET jit = off;
 
-CREATE TABLE pch_fact AS
+-- plans are compared, and must be made from the same statistics
+CREATE TABLE pch_fact WITH (autovacuum_enabled = off) AS
 	SELECT i AS id, i * 7919 % 2000 AS d1, (i * 104729::bigint % 5000)::int AS d2, i / 100 AS d3, i % 100 AS v, 'note ' || i AS note
 	FROM generate_series(1, 100000) i;
-CREATE TABLE pch_d1 AS SELECT i AS id, i % 400 AS a, 'one ' || i AS name FROM generate_series(0, 1999) i;
-CREATE TABLE pch_d2 AS SELECT i AS id, i % 1000 AS a, 'two ' || i AS name FROM generate_series(0, 4999) i;
-CREATE TABLE pch_d3 AS SELECT i AS id, i % 200 AS a, 'three ' || i AS name FROM generate_series(0, 999) i;
+CREATE TABLE pch_d1 WITH (autovacuum_enabled = off) AS SELECT i AS id, i % 400 AS a, 'one ' || i AS name FROM generate_series(0, 1999) i;
+CREATE TABLE pch_d2 WITH (autovacuum_enabled = off) AS SELECT i AS id, i % 1000 AS a, 'two ' || i AS name FROM generate_series(0, 4999) i;
+CREATE TABLE pch_d3 WITH (autovacuum_enabled = off) AS SELECT i AS id, i % 200 AS a, 'three ' || i AS name FROM generate_series(0, 999) i;
 CREATE INDEX ON pch_fact (d1);
 CREATE INDEX ON pch_fact (d2);
 CREATE INDEX ON pch_fact (id);

@@ -26,6 +26,13 @@
 /* A batch ends early when its by-reference values, or tuples, take this many bytes. */
 #define GH_ARENA_MAX ((Size) 4 * 1024 * 1024)
 
+/*
+ * Rows of a batch of pages that the join reads itself, for an engine that gains nothing by more: those pages are still in
+ * memory when a node above looks up other rows of theirs, by an index.  Of a table that is large beside
+ * shared_buffers, a scan keeps 32 pages there.
+ */
+#define GH_PAGES_BATCH_ROWS 1024
+
 /* A batch's arrays may take this share of the memory for rows and table. */
 #define GH_BATCH_SHARE 8
 
@@ -467,6 +474,8 @@ fill_batch(GhJoinState *js, GhBatch *batch)
 	instr_time	start;
 
 	gh_time_start(js, &start);
+	if (js->source[GH_OUTER] != NULL && (js->engine == NULL || !js->engine->asynchronous))
+		rows = Min(rows, GH_PAGES_BATCH_ROWS);
 	grow_batch(js, batch, rows);
 	js->batch_rows = Min(js->batch_rows * 2, js->batch_rows_max);
 	MemoryContextReset(batch->arena);

@@ -21,6 +21,9 @@
 #include "planning.h"
 #include "rowscan/rowscan.h"
 
+/* cpu_tuple_cost: an outer row of another plan, copied into a batch.  PostgreSQL's hash join looks it up where it is. */
+#define GH_COPIED_ROW_COST 1.0
+
 /* The share of all pairs that the hash clauses leave, taken for an inner join. */
 static Selectivity
 hash_selectivity(const GhJoinInputs *inputs)
@@ -130,6 +133,13 @@ gh_real_cost(Path *path, Cost *startup, Cost *total)
 	*total += own_total - own->total_cost;
 }
 
+/* Whether outer rows come from pages that the join reads, or from another join of ours, and not one by one. */
+static bool
+reads_outer_side(Path *outer)
+{
+	return outer->pathtype == T_SeqScan || gh_is_join_path(outer) || gh_rows_joins(outer) != NULL;
+}
+
 /* Pages of rows in temporary files, as PostgreSQL's hash join counts them. */
 static double
 spilled_pages(Path *path)
@@ -171,6 +181,8 @@ gh_cost_join(const GhJoinInputs *inputs, GhJoinChoice *choice)
 		cost_qual_eval(&quals, choice->clauses, inputs->root);
 	startup = outer_startup + inner_total + gh_setup_cost + gh_build_tuple_cost * inner->rows;
 	run = outer_total - outer_startup + gh_probe_tuple_cost * outer->rows;
+	if (!reads_outer_side(outer))
+		run += GH_COPIED_ROW_COST * cpu_tuple_cost * outer->rows;
 	if (inputs->keys_are_exact)
 		/* the look-up's own price covers them once */
 		quals.per_tuple -= inputs->hash_cost.per_tuple;
