@@ -9,6 +9,8 @@
 #
 # Environment
 #	PG_CONFIG	the server to test with (default: of PATH, else the newest)
+#	TMPDIR		the folder to work in (default: /tmp, else /var/tmp), with GH_NEEDS_MB
+#			free (default 3000)
 #	PARTS		which parts (default: all): style harness build clang cuda
 #			engine sanitize regress isolation tap; and, when named, core: see core.sh
 #	CONF		file with lines for the configuration of the regress server

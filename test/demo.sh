@@ -15,6 +15,7 @@
 #	DATA=archive	joins over the distribution's own package index, in place
 #			of the pgbench tables; every result is compared
 #	PG_CONFIG	the server to use (default: of PATH, else the newest)
+#	TMPDIR		the folder to work in (default: /tmp, else /var/tmp)
 #	GPUHASH_ARCHIVE	folder of the archive data (default: build/archive)
 set -euo pipefail
 # shellcheck source=test/lib.sh
