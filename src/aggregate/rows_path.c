@@ -322,18 +322,37 @@ rows_path(PlannerInfo *root, Path *join)
 	return gh_joins_translate(root, &grouping, joins, grouping.keys, &ninstructions) ? rows : NULL;
 }
 
-/* Adds the path of a join, where that may win by itself, and one of its rows. */
+/*
+ * Adds the path of a join, where that may win by itself, and one of its rows, where that costs half of the cheapest one
+ * there is: it keeps all rows, and estimates of how many there are may be wrong a thousand times.
+ */
 void
 gh_rows_add_paths(PlannerInfo *root, Path *join, bool itself, void (*add) (RelOptInfo *, Path *))
 {
 	RelOptInfo *joinrel = join->parent;
 	Path	   *rows = rows_path(root, join);
+	List	   *sides = ((CustomPath *) join)->custom_paths;
+	List	   *others = join->parallel_workers > 0 ? joinrel->partial_pathlist : joinrel->pathlist;
 
 	/* of paths that cost nearly the same, the first one stays */
-	if (rows != NULL)
+	if (rows != NULL && (gh_force_offload ||
+						 (!gh_joins_are_searched_at_random(root) &&
+						  gh_wins_clearly(others, linitial(sides), lsecond(sides), rows->total_cost))))
 		add(joinrel, rows);
 	if (itself)
 		add(joinrel, join);
+}
+
+/* The rows of a join that takes the place of another one, if these cost half of what the join does itself; or NULL. */
+Path *
+gh_rows_of_join(PlannerInfo *root, Path *join)
+{
+	Path	   *rows = rows_path(root, join);
+	Cost		startup;
+	Cost		total;
+
+	gh_real_cost(join, &startup, &total);
+	return rows != NULL && rows->total_cost <= GH_CLEAR_SHARE * total ? rows : NULL;
 }
 
 /* Called by _PG_init. */

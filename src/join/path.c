@@ -310,7 +310,8 @@ join_in_place(const GhJoinInputs *inputs, Path *path)
 	Cost		costs[2] = {path->startup_cost, path->total_cost};
 	GhJoinChoice choice = {.workers = path->parallel_workers,.common_table = path->parallel_aware};
 	ParamPathInfo *param_info;
-	CustomPath *cpath;
+	Path	   *result;
+	Path	   *rows;
 
 	if (join->jointype != inputs->jointype || sides[0]->rows + sides[1]->rows < GH_MIN_ROWS)
 		return NULL;
@@ -327,12 +328,15 @@ join_in_place(const GhJoinInputs *inputs, Path *path)
 		!gh_costs_less(inputs->root, path->rows, choice.startup_cost, choice.total_cost, costs[0], costs[1]))
 		return NULL;
 	param_info = gh_join_param_info(param_info, choice.outer, choice.inner, choice.clauses);
-	cpath = make_join_path(inputs, &choice, param_info);
-	cpath->path.startup_cost = path->startup_cost;
-	cpath->path.total_cost = path->total_cost;
-	cpath->path.rows = path->rows;
-	gh_copy_disabled_nodes(&cpath->path, path);
-	return &cpath->path;
+	result = (Path *) make_join_path(inputs, &choice, param_info);
+	rows = gh_rows_of_join(inputs->root, result);
+	if (rows != NULL)
+		result = rows;
+	result->startup_cost = path->startup_cost;
+	result->total_cost = path->total_cost;
+	result->rows = path->rows;
+	gh_copy_disabled_nodes(result, path);
+	return result;
 }
 
 /*
