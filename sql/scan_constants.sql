@@ -137,6 +137,7 @@ FROM (VALUES
     ('n < %s * %s', '(numeric, numeric)', '{"(1e131071, 1e131071)", "(''NaN'', 0)", "(''Infinity'', 0)", "(1e20, 1e-20)"}'),
     ('n < %s / %s', '(numeric, numeric)', '{"(1, 0)", "(''NaN'', 0)", "(''Infinity'', ''Infinity'')", "(1e131071, 1e-1000)", "(1, 3e-15)"}'),
     ('n < (%s + %s)::numeric(5, 2)', '(numeric, numeric)', '{"(999, 0.994)", "(999, 0.996)", "(''NaN'', 1)", "(-999, -0.996)"}'),
+    ('n < (%s + %s)::numeric(2, -3)', '(numeric, numeric)', '{"(99000, 499)", "(99000, 500)", "(99000, 999)", "(100000, 0)"}'),
     ('n < (%s + %s)::numeric(3, 5)', '(numeric, numeric)', '{"(0.001, 0.002)", "(0.01, 0.1)"}'),
     ('tz < %2$s AT TIME ZONE %1$s', '(text, timestamp)', '{"(''utc'', ''2020-01-05'')", "(''nowhere'', ''2020-01-05'')"}'),
     ('ts < %2$s AT TIME ZONE %1$s', '(text, timestamptz)', '{"(''utc'', ''infinity'')", "(''nowhere'', ''2020-01-05'')", "(''gmt'', ''2020-01-05'')"}')

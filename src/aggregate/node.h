@@ -228,7 +228,8 @@ typedef enum GhAggregatePathPrivate
 {
 	GH_AGGREGATE_PATH_KEYS,		/* as of GhGrouping */
 	GH_AGGREGATE_PATH_AGGREGATES,
-	GH_AGGREGATE_PATH_HAVING	/* quals of the groups */
+	GH_AGGREGATE_PATH_HAVING,	/* quals of the groups */
+	GH_ROWS_PATH_COSTS			/* of a GpuHashRows alone: its own, as of gh_costs_list() */
 } GhAggregatePathPrivate;
 
 /*

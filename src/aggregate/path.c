@@ -105,7 +105,7 @@ rows_cost(const AggregateInputs *inputs, Path *child, double divisor)
 	double		rows = inputs->rows / divisor;
 	Cost		cost = group_cost(&inputs->grouping) * rows;
 
-	if (gh_device_reads(inputs->root, child))
+	if ((inputs->pages || inputs->join != NULL || inputs->partial_join != NULL) && gh_device_reads(inputs->root, child))
 		return gh_device_reading_cost(child, divisor) + group_cost(&inputs->grouping) * inputs->groups;
 	if (inputs->pages)
 		cost += gh_pages_cost(child, inputs->ninstructions, divisor);

@@ -258,6 +258,8 @@ make_rows_path(PlannerInfo *root, RelOptInfo *joinrel, Path *joins, const RowCol
 	/* in the order of GhAggregatePathPrivate */
 	cpath->custom_private = list_make3(columns->keys, NIL, NIL);
 	cost_rows(root, &cpath->path, joins, columns->fetched);
+	cpath->custom_private = lappend(cpath->custom_private,
+									gh_costs_list(cpath->path.startup_cost, cpath->path.total_cost));
 	return &cpath->path;
 }
 
@@ -347,12 +349,13 @@ gh_rows_add_paths(PlannerInfo *root, Path *join, bool itself, void (*add) (RelOp
 Path *
 gh_rows_of_join(PlannerInfo *root, Path *join)
 {
-	Path	   *rows = rows_path(root, join);
+	Path	   *rows = gh_rows_may_stay_unread(root, join->parent) ? NULL : rows_path(root, join);
 	Cost		startup;
 	Cost		total;
 
 	gh_real_cost(join, &startup, &total);
-	return rows != NULL && rows->total_cost <= GH_CLEAR_SHARE * total ? rows : NULL;
+	return rows != NULL && rows->total_cost <= GH_CLEAR_SHARE * total &&
+		gh_costs_less(root, join->rows, rows->startup_cost, rows->total_cost, startup, total) ? rows : NULL;
 }
 
 /* Called by _PG_init. */

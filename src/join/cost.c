@@ -14,6 +14,7 @@
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 
+#include "aggregate/node.h"
 #include "aggregate/rows_path.h"
 #include "gpuhash.h"
 #include "join/join.h"
@@ -122,7 +123,9 @@ gh_real_cost(Path *path, Cost *startup, Cost *total)
 		gh_read_costs(list_nth(((CustomPath *) own)->custom_private, GH_PATH_COSTS), &own_startup, &own_total);
 	else if (gh_is_rowscan_path(own))
 		gh_rowscan_cost(own, &own_startup, &own_total);
-	else if (gh_force_offload && gh_rows_joins(own) != NULL)
+	else if (gh_rows_joins(own) != NULL && !gh_force_offload)
+		gh_read_costs(list_nth(((CustomPath *) own)->custom_private, GH_ROWS_PATH_COSTS), &own_startup, &own_total);
+	else if (gh_rows_joins(own) != NULL)
 	{
 		own_startup = own->startup_cost / GH_FORCED_SCALE;
 		own_total = own->total_cost / GH_FORCED_SCALE;

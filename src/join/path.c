@@ -313,6 +313,9 @@ join_in_place(const GhJoinInputs *inputs, Path *path)
 	Path	   *result;
 	Path	   *rows;
 
+	/* with parameters it is run again for each outer row, and the planner has it that only a hash join keeps its table */
+	if (path->param_info != NULL)
+		return NULL;
 	if (join->jointype != inputs->jointype || sides[0]->rows + sides[1]->rows < GH_MIN_ROWS)
 		return NULL;
 	for (int i = 0; i < 2; i++)

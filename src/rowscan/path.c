@@ -207,6 +207,7 @@ gh_reading_all_wins(PlannerInfo *root, RelOptInfo *rel, Path *path, Cost startup
 		return gh_costs_less(root, rel->rows, startup, total, path->startup_cost, path->total_cost);
 	get_tablespace_page_costs(rel->reltablespace, NULL, &page_cost);
 	return total <= GH_CLEAR_SHARE * path->total_cost &&
+		gh_costs_less(root, rel->rows, startup, total, path->startup_cost, path->total_cost) &&
 		total - page_cost * rel->pages <= cost_in_memory(root, rel, path);
 }
 
@@ -214,15 +215,20 @@ gh_reading_all_wins(PlannerInfo *root, RelOptInfo *rel, Path *path, Cost startup
  * Takes the places of paths that read the table in no order, where that wins, each at its cost.  So no choice above
  * the scan is another one than without gpuhash.
  */
-static void
+static List *
 take_places(PlannerInfo *root, RelOptInfo *rel, const GhConditions *conditions, List *paths)
 {
+	/* of a child, PostgreSQL may make a path with parameters from this one later */
+	bool		keeps = rel->reloptkind == RELOPT_OTHER_MEMBER_REL;
+	List	   *result = NIL;
 	ListCell   *lc;
 
 	foreach(lc, paths)
 	{
 		Path	   *path = lfirst(lc);
 		Path	   *scan;
+
+		result = lappend(result, path);
 
 		if (path->param_info != NULL || path->pathkeys != NIL ||
 			!(path->pathtype == T_SeqScan || IsA(path, BitmapHeapPath) || IsA(path, IndexPath)))
@@ -234,8 +240,11 @@ take_places(PlannerInfo *root, RelOptInfo *rel, const GhConditions *conditions, 
 		scan->startup_cost = path->startup_cost;
 		scan->total_cost = path->total_cost;
 		gh_copy_disabled_nodes(scan, path);
-		lfirst(lc) = scan;
+		llast(result) = scan;
+		if (keeps)
+			result = lappend(result, path);
 	}
+	return result;
 }
 
 static void
@@ -245,8 +254,8 @@ add_scan_paths(PlannerInfo *root, RelOptInfo *rel, const GhConditions *condition
 
 	if (!gh_force_offload)
 	{
-		take_places(root, rel, conditions, rel->pathlist);
-		take_places(root, rel, conditions, rel->partial_pathlist);
+		rel->pathlist = take_places(root, rel, conditions, rel->pathlist);
+		rel->partial_pathlist = take_places(root, rel, conditions, rel->partial_pathlist);
 		return;
 	}
 	add_path(rel, make_scan_path(root, rel, conditions, 0));

@@ -5,12 +5,13 @@
  * A node does so before its rows are read, and so before PostgreSQL would evaluate anything: parameters and
  * expressions of them are made constants that raise no error and run nothing of a user's (unfailing.c).
  * They are evaluated here, not by the executor, because each function's arguments are looked at
- * before it is called.  What is left as it is makes that there is no program, and PostgreSQL's expressions do
- * the rows.  A parameter that stands for a subquery not run yet is left, for the node to ask again
+ * before it is called.  Where another part is left as it is, there is no program, and PostgreSQL's expressions
+ * do the rows.  A parameter that stands for a subquery not run yet is left, for the node to ask again
  * when it was.
  */
 #include "postgres.h"
 
+#include "access/detoast.h"
 #include "catalog/pg_type.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
@@ -28,6 +29,9 @@
 
 /* Of the functions that can be evaluated ahead. */
 #define GH_ARGUMENTS_MAX 3
+
+/* Bytes of an array's elements: no array is refused for its size by far. */
+#define GH_ARRAY_BYTES_MAX (1024 * 1024)
 
 typedef struct Folding
 {
@@ -142,10 +146,12 @@ array(Folding *folding, const ArrayExpr *expr, NullableDatum *result)
 	Datum	   *values = palloc(sizeof(Datum) * Max(nelements, 1));
 	bool	   *nulls = palloc(sizeof(bool) * Max(nelements, 1));
 	int			lower = 1;
+	Size		bytes = 0;
 	int16		typlen;
 	bool		typbyval;
 	char		typalign;
 
+	get_typlenbyvalalign(expr->element_typeid, &typlen, &typbyval, &typalign);
 	for (int i = 0; i < nelements; i++)
 	{
 		NullableDatum element;
@@ -154,8 +160,10 @@ array(Folding *folding, const ArrayExpr *expr, NullableDatum *result)
 			return false;
 		values[i] = element.value;
 		nulls[i] = element.isnull;
+		bytes += element.isnull ? 0 : typlen == -1 ? toast_raw_datum_size(element.value) : Max(typlen, 0);
+		if (bytes > GH_ARRAY_BYTES_MAX)
+			return false;
 	}
-	get_typlenbyvalalign(expr->element_typeid, &typlen, &typbyval, &typalign);
 	result->isnull = false;
 	result->value = PointerGetDatum(nelements == 0 ? construct_empty_array(expr->element_typeid) :
 									construct_md_array(values, nulls, 1, &nelements, &lower,

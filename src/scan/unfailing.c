@@ -2,8 +2,8 @@
  * unfailing.c
  *		Which expressions can be evaluated before PostgreSQL would do it.
  *
- * PostgreSQL evaluates an expression when a row needs it, and may never come to it.  To evaluate it
- * sooner must not be seen: it may raise no error, and run nothing of a user's (functions, checks of
+ * PostgreSQL evaluates an expression when a row needs it, and may never come to it.  Nobody may notice that it
+ * was evaluated sooner: it may raise no error, and run nothing of a user's (functions, checks of
  * domains, input functions, which run these).  This is a white list.  Of functions it has built-in ones
  * that depend on nothing but their arguments, the transaction's time and the time zone, each with bounds for
  * its arguments within which it raises nothing: values that occur in practice lie far inside of them.
@@ -205,6 +205,9 @@ numeric_and_typmod(const NullableDatum *args)
 
 	if (typmod < (int32) VARHDRSZ)
 		return numeric_is_within(args[0].value, GH_NUMERIC_MAX);
+	/* rounded before the point, a number may have one more digit */
+	if (gh_typmod_scale(typmod) < 0)
+		return false;
 	digits = (((typmod - VARHDRSZ) >> 16) & 0xffff) - gh_typmod_scale(typmod);
 	for (int i = 0; i < digits && i < GH_NUMERIC_DIGITS; i++)
 		limit *= 10;
