@@ -25,6 +25,7 @@ GH_PG_OLDEST=15
 GH_SUPERUSER=${GH_SUPERUSER:-postgres}
 GH_NEEDS_MB=${GH_NEEDS_MB:-1000}
 GH_CHILD=
+GH_INSTALLING=
 GH_JOB=
 GH_REMOVE=()
 
@@ -266,6 +267,7 @@ gh_install_size() {
 gh_install_missing() {
 	local missing log version drop_in=/etc/postgresql-common/createcluster.d/gpuhash-none.conf
 	gh_trap_end
+	GH_INSTALLING=yes
 	log=$(mktemp "$GH_FOLDER/gpuhash-apt.XXXXXX")
 	GH_REMOVE+=("$log")
 	gh_step "packages are missing: reading the package lists"
@@ -292,6 +294,7 @@ gh_install_missing() {
 	gh_progress "$log" gh_apt_status gh_apt install $missing || gh_die "apt-get install $missing failed"
 	rm -df "${GH_REMOVE[@]}" || true
 	GH_REMOVE=()
+	GH_INSTALLING=
 	trap - EXIT INT TERM HUP
 	# that took space, and there may be another user now
 	gh_choose_folder
@@ -455,7 +458,11 @@ gh_end() {
 	local rc=$?
 	trap '' INT TERM HUP
 	if [ -n "$GH_JOB" ]; then
-		kill -TERM "$GH_JOB" 2>/dev/null || true
+		if [ -n "$GH_INSTALLING" ]; then
+			gh_say "waiting for apt-get: no package is to be left half installed, and no cluster made"
+		else
+			kill -TERM "$GH_JOB" 2>/dev/null || true
+		fi
 		wait "$GH_JOB" 2>/dev/null || true
 	fi
 	[ "${#GH_REMOVE[@]}" = 0 ] || rm -df "${GH_REMOVE[@]}" 2>/dev/null || true
