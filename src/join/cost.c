@@ -86,20 +86,30 @@ estimate_memory(Path *inner)
 	return inner->rows * (width + gh_table_bytes_per_row());
 }
 
+/*
+ * How much of the inner side memory is expected to hold: 1 or more is all of it.  Processes with a common table put
+ * their memory together.
+ */
+static double
+share_in_memory(Path *inner, int workers, bool common_table)
+{
+	double		memory = estimate_memory(inner);
+	double		limit = get_hash_memory_limit();
+
+	if (common_table)
+	{
+		/* as the inner path's rows were divided: among fewer workers, it may be */
+		memory *= gh_parallel_divisor(inner->parallel_workers);
+		limit *= workers + 1;
+	}
+	return limit / memory;
+}
+
 /* Whether the inner side of such a path is expected to fit in memory, in one part. */
 bool
 gh_join_fits_in_memory(const CustomPath *path)
 {
-	Path	   *inner = lsecond(path->custom_paths);
-	double		memory = estimate_memory(inner);
-	double		limit = get_hash_memory_limit();
-
-	if (path->path.parallel_aware)
-	{
-		memory *= gh_parallel_divisor(inner->parallel_workers);
-		limit *= path->path.parallel_workers + 1;
-	}
-	return memory <= limit;
+	return share_in_memory(lsecond(path->custom_paths), path->path.parallel_workers, path->path.parallel_aware) >= 1.0;
 }
 
 /*
@@ -168,8 +178,7 @@ gh_cost_join(const GhJoinInputs *inputs, GhJoinChoice *choice)
 	Path	   *inner = choice->inner;
 	PathTarget *target = inputs->joinrel->reltarget;
 	QualCost	quals = inputs->qual_cost;
-	double		memory = estimate_memory(inner);
-	double		limit = get_hash_memory_limit();
+	double		in_memory = share_in_memory(inner, choice->workers, choice->common_table);
 	Cost		outer_startup;
 	Cost		outer_total;
 	Cost		inner_startup;
@@ -196,15 +205,9 @@ gh_cost_join(const GhJoinInputs *inputs, GhJoinChoice *choice)
 	}
 	startup += quals.startup;
 	run += (cpu_tuple_cost + quals.per_tuple) * looked_at_pairs(inputs, outer, inner);
-	if (choice->common_table)
+	if (in_memory < 1.0)
 	{
-		/* as the inner path's rows were divided: among fewer workers, it may be */
-		memory *= gh_parallel_divisor(inner->parallel_workers);
-		limit *= choice->workers + 1;
-	}
-	if (memory > limit)
-	{
-		double		spilled = 1.0 - limit / memory;
+		double		spilled = 1.0 - in_memory;
 
 		startup += seq_page_cost * spilled * spilled_pages(inner);
 		run += seq_page_cost * spilled * (spilled_pages(inner) + 2 * spilled_pages(outer));

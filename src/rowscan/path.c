@@ -134,8 +134,7 @@ cost_scan(PlannerInfo *root, const GhConditions *conditions, CustomPath *cpath, 
 
 	cost_qual_eval(&rest, conditions->rest, root);
 	get_tablespace_page_costs(rel->reltablespace, NULL, &page_cost);
-	pages = page_cost * rel->pages + rel->tuples / divisor *
-		(GH_PAGE_ROW_COST * cpu_tuple_cost + GH_INSTRUCTION_COST * cpu_operator_cost * conditions->ninstructions);
+	pages = gh_cpu_pages_cost(rel->pages, rel->tuples, page_cost, conditions->ninstructions, divisor);
 	pages = device_cost(rel, seqscan, divisor, pages, &first);
 	/* that it is switched off is in what a Seq Scan starts with */
 	path->startup_cost = gh_setup_cost + seqscan->startup_cost + first;
