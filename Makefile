@@ -51,13 +51,16 @@ $(error this folder is not yours to write in: build in another one, with make -f
 endif
 pg_makefile_global := $(dir $(PGXS))../Makefile.global
 
+# A build for tests: with fault points, and with the module that looks inside.
+with_faults := $(filter-out no,$(FAULT_POINTS))
+
 EXTENSION = gpuhash
 DATA = gpuhash--0.1.sql
 MODULE_big = gpuhash
 
-c_sources := $(sort $(wildcard $(addprefix $(top)/src/,*.c aggregate/*.c engine/*.c join/*.c rowscan/*.c scan/*.c service/*.c table/*.c)))
+c_sources := $(sort $(wildcard $(addprefix $(top)/src/,*.c */*.c engine/*/*.c)))
 OBJS = $(patsubst $(top)/%.c,%.o,$(c_sources))
-PG_CPPFLAGS = -I$(top)/src $(if $(filter-out no,$(FAULT_POINTS)),-DGH_FAULT_POINTS)
+PG_CPPFLAGS = -I$(top)/src $(if $(with_faults),-DGH_FAULT_POINTS)
 SHLIB_LINK = -ldl -lpthread -lm
 
 # The server's own flags come first; what is switched off here is PostgreSQL's
@@ -73,6 +76,17 @@ PG_CFLAGS += -Qunused-arguments -Wno-unknown-warning-option -Wno-ignored-optimiz
 endif
 ifneq ($(WERROR),no)
 PG_CFLAGS += -Werror
+endif
+
+ifneq ($(with_faults),)
+test_module := test/modules/gpuhash_test
+test_objects := $(patsubst $(top)/%.c,%.o,$(sort $(wildcard $(top)/$(test_module)/*.c)))
+test_library := gpuhash_test$(or $(DLSUFFIX),.so)
+EXTENSION += $(test_module)/gpuhash_test
+DATA += $(test_module)/gpuhash_test--1.0.sql
+# From 16 on servers hide an extension's functions, which the module calls; test/modules/gpuhash_test/README.
+override CFLAGS_SL_MODULE =
+PG_CFLAGS += -fno-semantic-interposition
 endif
 
 # The server was built with LLVM, but its clang is not here: no bitcode.
@@ -96,7 +110,7 @@ TAP = $(wildcard $(top)/test/t/*.pl)
 
 # -------------------------------------------------------------------- CUDA
 
-cuda_sources := $(sort $(wildcard $(top)/cuda/*.cu))
+cuda_sources := $(sort $(wildcard $(top)/cuda/*/*.cu))
 ifndef NVCC
 NVCC := $(firstword $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc))
 endif
@@ -129,17 +143,17 @@ cuda_arch_flags := $(if $(filter native,$(CUDA_ARCHS)),-arch=native) \
 	$(if $(word 2,$(cuda_known)),--threads=0)
 
 cuda_host_flags = -fPIC,-Wall,-Wextra,-Wno-unknown-pragmas,-fvisibility=hidden$(if $(filter-out no,$(WERROR)),$(comma)-Werror)
-NVCC_FLAGS = -O3 -std=c++17 -cudart static -I$(top)/src $(cuda_arch_flags) -Wno-deprecated-gpu-targets \
+NVCC_FLAGS = -O3 -std=c++17 -cudart static -I$(top)/src -I$(top) $(cuda_arch_flags) -Wno-deprecated-gpu-targets \
 	-Xcompiler $(cuda_host_flags) $(if $(filter-out no,$(WERROR)),-Werror all-warnings) \
-	$(if $(filter-out no,$(FAULT_POINTS)),-DGH_FAULT_POINTS)
+	$(if $(with_faults),-DGH_FAULT_POINTS)
 # what accepts options, programs and requests is C, and the same as in gpuhash.so
-cuda_checks = aggregate.c options.c page.c program_check.c scan.c scan_join.c
-CUDA_OBJS = $(patsubst $(top)/%.cu,%.cu.o,$(cuda_sources)) $(cuda_checks:%=cuda/%.o)
+cuda_checks = table/options.c page/page.c program/aggregate.c program/program_check.c pipeline/scan.c pipeline/scan_join.c
+CUDA_OBJS = $(patsubst $(top)/%.cu,%.cu.o,$(cuda_sources)) $(cuda_checks:%=cuda/engine/%.o)
 cuda_library := gpuhash_cuda$(or $(DLSUFFIX),.so)
 
 endif
 
-EXTRA_CLEAN = $(patsubst %.o,%.d,$(OBJS)) gpuhash_cuda.so $(wildcard cuda/*.o cuda/*.d) build/flags build/cuda_flags
+EXTRA_CLEAN = $(patsubst %.o,%.d,$(OBJS)) $(wildcard test/modules/*/*.o test/modules/*/*.d) gpuhash_test.so gpuhash_cuda.so $(wildcard cuda/*/*.o cuda/*/*.d cuda/*/*/*.o cuda/*/*/*.d) build/flags build/cuda_flags
 
 # ----------------------------------------------- everything that needs PGXS
 
@@ -149,7 +163,7 @@ note_flags = $(shell mkdir -p build; printf '%s\n' '$(subst ','\'',$(2))' > buil
 	if cmp -s build/$(1).$$$$ build/$(1); then rm -f build/$(1).$$$$; else mv build/$(1).$$$$ build/$(1); fi)
 
 ifneq ($(filter-out clean distclean uninstall,$(goals)),)
-$(shell mkdir -p $(sort $(dir $(OBJS))) $(if $(build_cuda),cuda))
+$(shell mkdir -p $(sort $(dir $(OBJS) $(test_objects) $(if $(build_cuda),$(CUDA_OBJS)))))
 $(call note_flags,flags,$(pg_cc) $(CFLAGS) $(COPT) $(PROFILE) $(PG_CFLAGS) $(PG_CPPFLAGS) \
 	$(shell $(PG_CONFIG) --version --includedir-server --cflags | cksum))
 ifeq ($(build_cuda),yes)
@@ -169,11 +183,31 @@ installcheck: submake $(REGRESS_PREP)
 	$(if $(strip $(ISOLATION)),($(pg_isolation_regress_installcheck) $(ISOLATION_OPTS) $(ISOLATION)) || failed=1;) \
 	exit $$failed
 
-$(OBJS): build/flags
+$(OBJS) $(test_objects): build/flags
 build/flags build/cuda_flags: ;
--include $(wildcard $(patsubst %.o,%.d,$(OBJS)))
+-include $(wildcard $(patsubst %.o,%.d,$(OBJS) $(test_objects)))
 # the header dependencies are written for objects; bitcode follows them
 $(patsubst %.o,%.bc,$(OBJS)): %.bc: %.o
+
+ifneq ($(with_faults),)
+
+all: $(test_library)
+
+# the gpuhash.so of its own folder, before any that the server's libraries lie beside
+$(test_library): $(test_objects) $(shlib)
+	$(LINK.shared) -o $@ $(test_objects) $(shlib) -Wl,-rpath,'$$ORIGIN' $(LDFLAGS) $(LDFLAGS_SL)
+
+install: install-test
+.PHONY: install-test
+install-test: $(test_library) installdirs-lib
+	$(INSTALL_SHLIB) $(test_library) '$(DESTDIR)$(pkglibdir)/'
+
+uninstall: uninstall-test
+.PHONY: uninstall-test
+uninstall-test:
+	rm -f '$(DESTDIR)$(pkglibdir)/$(test_library)'
+
+endif
 
 ifeq ($(build_cuda),yes)
 
@@ -183,13 +217,13 @@ cuda/%.cu.o: $(top)/cuda/%.cu build/cuda_flags
 	$(NVCC) $(NVCC_FLAGS) -MMD -MP -MF cuda/$*.cu.d -c -o $@ $<
 
 # what both engines share, in plain C
-cuda/%.c.o: $(top)/src/engine/%.c build/cuda_flags
-	$(CC) -O2 $(filter-out -MMD -MP,$(PG_CFLAGS)) -fPIC -fvisibility=hidden -I$(top)/src -MMD -MP -MF cuda/$*.c.d -c -o $@ $<
+cuda/engine/%.c.o: $(top)/src/engine/%.c build/cuda_flags
+	$(CC) -O2 $(filter-out -MMD -MP,$(PG_CFLAGS)) -fPIC -fvisibility=hidden -I$(top)/src -MMD -MP -MF cuda/engine/$*.c.d -c -o $@ $<
 
 $(cuda_library): $(CUDA_OBJS)
 	$(NVCC) -shared -cudart static -Wno-deprecated-gpu-targets $(cuda_arch_flags) -Xlinker --exclude-libs,ALL -o $@ $^
 
--include $(wildcard cuda/*.d)
+-include $(wildcard cuda/*/*.d cuda/*/*/*.d)
 
 install: install-cuda
 .PHONY: install-cuda
@@ -223,7 +257,7 @@ endif
 #: WITH_CUDA=auto     auto: if nvcc is found; yes: fail if not; no: CPU engine only
 #: NVCC=PATH          the CUDA compiler (default: of PATH, or /usr/local/cuda/bin/nvcc)
 #: CUDA_ARCHS="90"    GPU architectures, or native (default: all from 75 on, and PTX)
-#: FAULT_POINTS=yes   for tests: devices and workers can be made to fail
+#: FAULT_POINTS=yes   for tests: devices and workers can be made to fail; with the extension gpuhash_test
 #: WERROR=no          yes: compiler warnings stop the build, as in make check
 #: ROWS=5000000       demo: rows of the large table
 #: DATA=archive       demo: joins over the distribution's own package index

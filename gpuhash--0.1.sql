@@ -18,13 +18,14 @@ CREATE FUNCTION gpuhash_create(
 	fill_min float8 = NULL,
 	fill_max float8 = NULL,
 	capacity bigint = 0,
-	host_copy bool = true)
+	host_copy bool = true,
+	key_size int = 8)
 RETURNS void
 AS 'MODULE_PATHNAME', 'gpuhash_create'
 LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
 
-COMMENT ON FUNCTION gpuhash_create(text, int, bool, int, float8, float8, bigint, bool)
-	IS 'create a hash table: values of value_size bytes (8: bigint, 0: none), many to a key if multi';
+COMMENT ON FUNCTION gpuhash_create(text, int, bool, int, float8, float8, bigint, bool, int)
+	IS 'create a hash table: keys of 8 or 4 bytes, values of value_size bytes (8: bigint, 0: none), many to a key if multi';
 
 CREATE FUNCTION gpuhash_drop(name text)
 RETURNS void
@@ -40,6 +41,21 @@ LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION gpuhash_clear(text)
 	IS 'remove every entry of a hash table; brings back one that was lost with its GPU';
+
+CREATE FUNCTION gpuhash_reserve(name text, entries bigint)
+RETURNS void
+AS 'MODULE_PATHNAME', 'gpuhash_reserve'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpuhash_reserve(text, bigint)
+	IS 'make room in a hash table for that many keys in all, and keep it until gpuhash_clear';
+
+CREATE FUNCTION gpuhash_compact(name text)
+RETURNS void
+AS 'MODULE_PATHNAME', 'gpuhash_compact'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpuhash_compact(text) IS 'give back memory that deleted entries of a hash table left';
 
 -- ----------------------------------------------------------------- modification
 
@@ -97,6 +113,40 @@ LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
 COMMENT ON FUNCTION gpuhash_delete(text, bigint[])
 	IS 'remove keys with all their values; number of entries removed';
 
+CREATE FUNCTION gpuhash_delete_one(name text, keys bigint[])
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'gpuhash_delete_one'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpuhash_delete_one(text, bigint[])
+	IS 'remove one value, whichever, for each time that a key is given; number of values removed';
+
+-- Operations: i, insert unless the key is there; u, insert or replace; f, find; d, delete.
+
+CREATE FUNCTION gpuhash_apply(name text, operations "char"[], keys bigint[], "values" bigint[],
+	OUT done boolean[], OUT found bigint[])
+AS 'MODULE_PATHNAME', 'gpuhash_apply_pairs'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpuhash_apply(text, "char"[], bigint[], bigint[])
+	IS 'in FROM: do an operation for each key, one after the other: whether it was new, found or removed, and the values found';
+
+CREATE FUNCTION gpuhash_apply(name text, operations "char"[], keys bigint[], "values" bytea[],
+	OUT done boolean[], OUT found bytea[])
+AS 'MODULE_PATHNAME', 'gpuhash_apply_bytea_pairs'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpuhash_apply(text, "char"[], bigint[], bytea[])
+	IS 'in FROM: do an operation for each key, one after the other: whether it was new, found or removed, and the values found';
+
+CREATE FUNCTION gpuhash_apply(name text, operations "char"[], keys bigint[])
+RETURNS boolean[]
+AS 'MODULE_PATHNAME', 'gpuhash_apply_keys'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpuhash_apply(text, "char"[], bigint[])
+	IS 'do an operation for each key of a set, one after the other: whether it was new, found or removed';
+
 -- --------------------------------------------------------------------- look-up
 
 CREATE FUNCTION gpuhash_find(name text, key bigint)
@@ -144,6 +194,14 @@ LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION gpuhash_contains(text, bigint[])
 	IS 'which keys are there? in the same order';
+
+CREATE FUNCTION gpuhash_count(name text, keys bigint[])
+RETURNS bigint[]
+AS 'MODULE_PATHNAME', 'gpuhash_count'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION gpuhash_count(text, bigint[])
+	IS 'how many values has each key? in the same order; 1 for a key of a set';
 
 CREATE FUNCTION gpuhash_find_all(name text, keys bigint[])
 RETURNS TABLE (key bigint, value bigint)
@@ -222,6 +280,7 @@ CREATE FUNCTION gpuhash_list_tables(
 	OUT status text,
 	OUT engine text,
 	OUT device int,
+	OUT key_size int,
 	OUT value_size int,
 	OUT multi bool,
 	OUT host_copy bool,
@@ -326,7 +385,7 @@ COMMENT ON FUNCTION gpuhash_stat_reset() IS 'begin the sums of gpuhash_stat anew
 
 CREATE VIEW gpuhash_tables AS
 	SELECT t.name, pg_catalog.pg_get_userbyid(t.owner) AS owner, t.grants, t.status, t.engine, t.device,
-		t.value_size, t.multi, t.host_copy, t.keys, t.entries, t.fill_factor,
+		t.key_size, t.value_size, t.multi, t.host_copy, t.keys, t.entries, t.fill_factor,
 		t.bytes, t.device_bytes
 	FROM gpuhash_list_tables() AS t;
 
@@ -383,9 +442,11 @@ COMMENT ON COLUMN gpuhash_stat_activity.state IS 'queued, running, or abandoned 
 
 -- What makes and frees tables is to be granted.  Whoever is let to write to a table,
 -- by its owner, needs no more.
-REVOKE ALL ON FUNCTION gpuhash_create(text, int, bool, int, float8, float8, bigint, bool) FROM PUBLIC;
+REVOKE ALL ON FUNCTION gpuhash_create(text, int, bool, int, float8, float8, bigint, bool, int) FROM PUBLIC;
 REVOKE ALL ON FUNCTION gpuhash_drop(text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION gpuhash_clear(text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION gpuhash_reserve(text, bigint) FROM PUBLIC;
+REVOKE ALL ON FUNCTION gpuhash_compact(text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION gpuhash_stat_reset() FROM PUBLIC;
 
 GRANT SELECT ON gpuhash_tables, gpuhash_subtables, gpuhash_devices, gpuhash_stat, gpuhash_stat_activity TO PUBLIC;

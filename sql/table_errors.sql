@@ -26,6 +26,13 @@ SELECT * FROM failure($$SELECT gpuhash_insert('unknown', 1, 1)$$);
 SELECT * FROM failure($$SELECT gpuhash_delete('T', ARRAY[1])$$);
 SELECT * FROM failure($$SELECT gpuhash_drop('unknown')$$);
 SELECT * FROM failure($$SELECT gpuhash_clear('unknown')$$);
+SELECT * FROM failure($$SELECT gpuhash_count('unknown', ARRAY[1])$$);
+SELECT * FROM failure($$SELECT gpuhash_delete_one('unknown', ARRAY[1])$$);
+SELECT * FROM failure($$SELECT gpuhash_apply('unknown', '{f}', ARRAY[1])$$);
+SELECT * FROM failure($$SELECT gpuhash_reserve('unknown', 1)$$);
+SELECT * FROM failure($$SELECT gpuhash_reserve(NULL, 1)$$);
+SELECT * FROM failure($$SELECT gpuhash_compact('unknown')$$);
+SELECT * FROM failure($$SELECT gpuhash_compact('')$$);
 SELECT * FROM failure($$SELECT gpuhash_load('unknown', 'SELECT 1, 1')$$);
 SELECT * FROM failure($$SELECT * FROM gpuhash_table_stats('unknown')$$);
 
@@ -46,9 +53,19 @@ SELECT * FROM failure($$SELECT gpuhash_create('x', fill_min => 0.5, fill_max => 
 SELECT * FROM failure($$SELECT gpuhash_create('x', fill_max => 0.3)$$);
 SELECT * FROM failure($$SELECT gpuhash_create('x', subtables => 2, fill_min => 0.4, fill_max => 0.6)$$);
 SELECT * FROM failure($$SELECT gpuhash_create('x', capacity => -1)$$);
+SELECT * FROM failure($$SELECT gpuhash_create('x', key_size => 3)$$);
+SELECT * FROM failure($$SELECT gpuhash_create('x', key_size => 5)$$);
+SELECT * FROM failure($$SELECT gpuhash_create('x', key_size => 9)$$);
+SELECT * FROM failure($$SELECT gpuhash_create('x', key_size => 0)$$);
 SELECT * FROM failure($$SELECT gpuhash_create('x', capacity => 68719476737)$$);
 SELECT code IN ('53200', '53400') AS no_memory, hint <> '' AS hint FROM failure($$SELECT gpuhash_create('x', capacity => 68719476736)$$);
 SELECT count(*) AS none FROM gpuhash_tables WHERE name = 'x';
+SELECT * FROM failure($$SELECT gpuhash_reserve('t', NULL)$$);
+SELECT * FROM failure($$SELECT gpuhash_reserve('t', -1)$$);
+SELECT * FROM failure($$SELECT gpuhash_reserve('t', 68719476737)$$);
+SELECT * FROM failure($$SELECT gpuhash_reserve('t', 9223372036854775807)$$);
+SELECT code IN ('53200', '53400') AS no_memory, hint <> '' AS hint FROM failure($$SELECT gpuhash_reserve('t', 68719476736)$$);
+SELECT code IN ('53200', '53400') AS no_memory, hint <> '' AS hint FROM failure($$SELECT gpuhash_reserve('m', 68719476736)$$);
 
 -- NULLs
 SELECT * FROM failure($$SELECT gpuhash_insert('t', NULL::bigint, 1)$$);
@@ -64,6 +81,16 @@ SELECT * FROM failure($$SELECT gpuhash_find('t', NULL::bigint[])$$);
 SELECT * FROM failure($$SELECT gpuhash_find_bytea('b', NULL::bigint[])$$);
 SELECT * FROM failure($$SELECT gpuhash_contains('s', NULL::bigint[])$$);
 SELECT * FROM failure($$SELECT * FROM gpuhash_find_all('m', NULL)$$);
+SELECT * FROM failure($$SELECT gpuhash_count('m', NULL)$$);
+SELECT * FROM failure($$SELECT gpuhash_delete_one('m', NULL)$$);
+SELECT * FROM failure($$SELECT gpuhash_delete_one('m', ARRAY[NULL]::bigint[])$$);
+SELECT * FROM failure($$SELECT gpuhash_apply('t', NULL, ARRAY[1], ARRAY[1])$$);
+SELECT * FROM failure($$SELECT gpuhash_apply('t', '{f}', NULL, ARRAY[1])$$);
+SELECT * FROM failure($$SELECT gpuhash_apply('t', '{f}', ARRAY[1], NULL::bigint[])$$);
+SELECT * FROM failure($$SELECT gpuhash_apply('t', '{NULL}', ARRAY[1], ARRAY[1])$$);
+SELECT * FROM failure($$SELECT gpuhash_apply('t', '{f}', ARRAY[NULL]::bigint[], ARRAY[1])$$);
+SELECT * FROM failure($$SELECT gpuhash_apply('t', '{f,u}', ARRAY[1, 2], ARRAY[NULL, NULL]::bigint[])$$);
+SELECT * FROM failure($$SELECT gpuhash_apply('b', '{i}', ARRAY[1], ARRAY[NULL]::bytea[])$$);
 SELECT * FROM failure($$SELECT gpuhash_delete('t', NULL)$$);
 SELECT * FROM failure($$SELECT gpuhash_delete('t', ARRAY[1, NULL])$$);
 SELECT * FROM failure($$SELECT gpuhash_load('t', NULL)$$);
@@ -77,6 +104,19 @@ SELECT * FROM failure($$SELECT gpuhash_find('t', ARRAY[[1], [2]])$$);
 SELECT * FROM failure($$SELECT gpuhash_insert('b', ARRAY[1, 2], ARRAY['abcde', 'abcdef']::bytea[])$$);
 SELECT * FROM failure($$SELECT gpuhash_insert('w', ARRAY[1], ARRAY['']::bytea[])$$);
 SELECT gpuhash_contains('b', 1) AS nothing_stored;
+SELECT * FROM failure($$SELECT gpuhash_apply('t', '{f,f}', ARRAY[1], ARRAY[1])$$);
+SELECT * FROM failure($$SELECT gpuhash_apply('t', '{f}', ARRAY[1], ARRAY[1, 2])$$);
+SELECT * FROM failure($$SELECT gpuhash_apply('t', '{{f},{f}}', ARRAY[1, 2], ARRAY[1, 2])$$);
+SELECT * FROM failure($$SELECT gpuhash_apply('t', '{u,f}', ARRAY[[1], [2]], ARRAY[1, 2])$$);
+SELECT * FROM failure($$SELECT gpuhash_apply('b', '{u,u}', ARRAY[1, 2], ARRAY['abcde', 'abcdef']::bytea[])$$);
+SELECT * FROM failure($$SELECT gpuhash_count('t', ARRAY[[1], [2]])$$);
+SELECT * FROM failure($$SELECT gpuhash_delete_one('m', ARRAY[[1], [2]])$$);
+SELECT gpuhash_contains('t', 1) OR gpuhash_contains('b', 1) AS stored;
+
+-- operations
+SELECT * FROM failure($$SELECT gpuhash_apply('t', '{u,U}', ARRAY[1, 2], ARRAY[1, 2])$$);
+SELECT * FROM failure($$SELECT gpuhash_apply('s', ARRAY['']::"char"[], ARRAY[1])$$);
+SELECT gpuhash_contains('t', 1) AS stored;
 
 -- what the table does not hold
 SELECT * FROM failure($$SELECT gpuhash_insert('s', 1, 1)$$);
@@ -91,6 +131,13 @@ SELECT * FROM failure($$SELECT gpuhash_find_bytea('s', ARRAY[1])$$);
 SELECT * FROM failure($$SELECT gpuhash_find('m', 1)$$);
 SELECT * FROM failure($$SELECT gpuhash_find_bytea('m', ARRAY[1])$$);
 SELECT * FROM failure($$SELECT * FROM gpuhash_find_all('s', ARRAY[1])$$);
+SELECT * FROM failure($$SELECT gpuhash_delete_one('t', ARRAY[1])$$);
+SELECT * FROM failure($$SELECT gpuhash_delete_one('s', ARRAY[1])$$);
+SELECT * FROM failure($$SELECT gpuhash_apply('m', '{u}', ARRAY[1], ARRAY[1])$$);
+SELECT * FROM failure($$SELECT gpuhash_apply('s', '{u}', ARRAY[1], ARRAY[1])$$);
+SELECT * FROM failure($$SELECT gpuhash_apply('s', '{u}', ARRAY[1], ARRAY['']::bytea[])$$);
+SELECT * FROM failure($$SELECT gpuhash_apply('b', '{u}', ARRAY[1], ARRAY[1])$$);
+SELECT * FROM failure($$SELECT gpuhash_apply('t', '{f}', ARRAY[1])$$);
 SELECT * FROM failure($$SELECT * FROM gpuhash_find_all('w', ARRAY[1])$$);
 SELECT * FROM failure($$SELECT * FROM gpuhash_find_all_bytea('s', ARRAY[1])$$);
 

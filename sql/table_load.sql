@@ -72,3 +72,44 @@ DROP TABLE guarded;
 DROP DOMAIN positive CASCADE;
 REVOKE ALL ON FUNCTION gpuhash_create, gpuhash_load FROM regress_gpuhash_loader;
 DROP ROLE regress_gpuhash_loader;
+
+-- many values for a key: what comes to an empty table is gathered and stored at once, more
+-- than maintenance_work_mem in batches; nobody sees a difference
+SELECT gpuhash_create('m', multi => true), gpuhash_create('m4', multi => true, key_size => 4), gpuhash_create('w', 20, true), gpuhash_create('batches', multi => true);
+CREATE TEMP TABLE rows AS SELECT CASE WHEN i % 3 = 0 THEN i % 7 ELSE i % 20011 END AS k, i AS v, decode(md5(i::text) || '01234567', 'hex') AS b FROM generate_series(1, 100000) i;
+SELECT gpuhash_load('m', 'SELECT k, v FROM rows') AS rows, gpuhash_load('m4', 'SELECT k, v FROM rows') AS narrow, gpuhash_load('w', 'SELECT k, b FROM rows') AS wide;
+SELECT t, upsizes = 0 AS never_grew FROM unnest('{m,m4,w}'::text[]) t, gpuhash_table_stats(t);
+SET maintenance_work_mem = '1MB';
+SELECT gpuhash_load('batches', 'SELECT k, v FROM rows') AS rows;
+RESET maintenance_work_mem;
+CREATE TEMP VIEW missing AS
+    WITH keys AS (SELECT array_agg(i::bigint) AS ks FROM generate_series(-1, 20100) i)
+    SELECT t, (SELECT count(*) FROM (SELECT k, int8send(v) FROM rows WHERE t <> 'w' UNION ALL SELECT k, b FROM rows WHERE t = 'w'
+        EXCEPT ALL SELECT f.* FROM keys, gpuhash_find_all_bytea(t, ks) f) d) AS missing,
+        (SELECT count(*) FROM keys, gpuhash_find_all_bytea(t, ks)) AS found, (SELECT keys || '/' || entries FROM gpuhash_table_stats(t)) AS in_it
+    FROM unnest('{m,m4,w,batches}'::text[]) t;
+SELECT * FROM missing;
+-- built, then changed like any other
+SELECT gpuhash_delete(t, ARRAY[0, 3, 20010]) AS removed, gpuhash_delete_one(t, ARRAY[1, 1, 2]) AS ones FROM unnest('{m,m4,w,batches}'::text[]) t;
+SELECT gpuhash_load('m', 'SELECT k, v FROM rows WHERE k IN (0, 3, 20010)') AS again, gpuhash_load('w', 'SELECT k, b FROM rows WHERE k IN (0, 3, 20010)') AS wide;
+SELECT t, missing, found, in_it FROM missing;
+-- an error of the query: nothing of what was gathered is there
+SELECT gpuhash_clear('m');
+SELECT gpuhash_load('m', 'SELECT i, 1 / (60000 - i) FROM generate_series(1, 100000) i');
+SELECT keys FROM gpuhash_table_stats('m');
+-- somebody else stores meanwhile: the rows are added
+SELECT gpuhash_load('m', $$SELECT i, CASE WHEN i = 50000 THEN gpuhash_insert('m', 1, -1)::int ELSE i END FROM generate_series(1, 60000) i$$) AS rows;
+SELECT keys, entries FROM gpuhash_table_stats('m');
+SELECT * FROM gpuhash_find_all('m', ARRAY[1, 50000, 60000]) ORDER BY key, value;
+SELECT gpuhash_load('m', $$SELECT i, CASE WHEN i = 30000 THEN length(gpuhash_drop('m')::text || gpuhash_create('m', multi => true)::text) ELSE i END FROM generate_series(1, 100000) i$$);
+SELECT gpuhash_drop('m4'), gpuhash_create('m4', multi => true, key_size => 4), gpuhash_load('m4', 'SELECT i, i FROM generate_series(2147473648, 2147483648) i');
+SELECT keys FROM gpuhash_table_stats('m4');
+-- an array that comes to an empty table, too
+SELECT gpuhash_insert('m4', array_agg((i % 6000)::bigint), array_agg(i::bigint)) AS new FROM generate_series(1, 50000) i;
+SELECT count(*), count(DISTINCT value), count(*) FILTER (WHERE value % 6000 <> key) AS wrong FROM gpuhash_find_all('m4', (SELECT array_agg(i::bigint) FROM generate_series(0, 6000) i));
+-- one that is empty again, cleared or by deletes, is built anew
+SELECT gpuhash_clear('batches'), gpuhash_load('batches', 'SELECT i % 7000, i FROM generate_series(1, 50000) i') AS rows;
+SELECT count(*), count(DISTINCT value), count(*) FILTER (WHERE value % 7000 <> key) AS wrong FROM gpuhash_find_all('batches', (SELECT array_agg(i::bigint) FROM generate_series(0, 20100) i));
+SELECT gpuhash_delete('batches', (SELECT array_agg(i::bigint) FROM generate_series(0, 7000) i)) AS removed, gpuhash_load('batches', 'SELECT i % 9000, i FROM generate_series(1, 60000) i') AS rows;
+SELECT count(*), count(DISTINCT value), count(*) FILTER (WHERE value % 9000 <> key) AS wrong FROM gpuhash_find_all('batches', (SELECT array_agg(i::bigint) FROM generate_series(0, 20100) i));
+SELECT count(gpuhash_drop(name)) FROM gpuhash_tables;

@@ -1,7 +1,7 @@
 -- Views over hash tables, and who may do what.
 SELECT gpuhash_create('plain'), gpuhash_create('of_bytes', 100, host_copy => false), gpuhash_create('many', multi => true), gpuhash_create('only_keys', 0);
 SELECT gpuhash_insert('plain', ARRAY[1, 2, 3], ARRAY[1, 2, 3]), gpuhash_insert('many', ARRAY[1, 1, 2], ARRAY[1, 2, 3]);
-SELECT name, owner = current_user AS mine, status, value_size, multi, host_copy, keys, entries,
+SELECT name, owner = current_user AS mine, status, key_size, value_size, multi, host_copy, keys, entries,
     fill_factor BETWEEN 0 AND 1 AS fill, bytes > 0 AS memory
 FROM gpuhash_tables;
 SELECT table_name, count(*) AS subtables, sum(entries) AS keys, bool_and(slots > 0) AS slots,
@@ -33,7 +33,7 @@ WHERE has_function_privilege('public', p.oid, 'EXECUTE') ORDER BY p.oid::regproc
 CREATE ROLE regress_gpuhash_user;
 CREATE ROLE regress_gpuhash_other;
 GRANT EXECUTE ON FUNCTION gpuhash_create, gpuhash_drop, gpuhash_clear TO regress_gpuhash_user;
-GRANT EXECUTE ON FUNCTION gpuhash_drop, gpuhash_clear TO regress_gpuhash_other;
+GRANT EXECUTE ON FUNCTION gpuhash_drop, gpuhash_clear, gpuhash_compact TO regress_gpuhash_other;
 SET ROLE regress_gpuhash_other;
 SELECT gpuhash_create('x');
 SELECT gpuhash_insert('plain', 1, 1);
@@ -56,6 +56,11 @@ SELECT gpuhash_insert('x', 2, 2);
 SELECT gpuhash_delete('x', ARRAY[1]);
 SELECT gpuhash_load('x', 'SELECT 3, 3');
 SELECT gpuhash_clear('x');
+SELECT gpuhash_compact('x');
+SELECT gpuhash_reserve('x', 1);
+SELECT gpuhash_delete_one('x', ARRAY[1]);
+SELECT gpuhash_apply('x', '{f}', ARRAY[1], ARRAY[1]);
+SELECT gpuhash_count('x', ARRAY[1]);
 SELECT gpuhash_drop('x');
 SELECT gpuhash_grant('x', 'public', 'read');
 SELECT gpuhash_revoke('x', 'public', 'read');
@@ -114,7 +119,7 @@ COMMIT;
 SELECT cardinality(grants) FROM gpuhash_tables WHERE name = 'plain';
 DO $$ BEGIN FOR i IN 1 .. 64 LOOP EXECUTE format('DROP ROLE regress_gpuhash_role%s', i); END LOOP; END $$;
 SELECT grants FROM gpuhash_tables WHERE name = 'plain';
-REVOKE ALL ON FUNCTION gpuhash_create, gpuhash_drop, gpuhash_clear FROM regress_gpuhash_user, regress_gpuhash_other;
+REVOKE ALL ON FUNCTION gpuhash_create, gpuhash_drop, gpuhash_clear, gpuhash_compact FROM regress_gpuhash_user, regress_gpuhash_other;
 DROP ROLE regress_gpuhash_user, regress_gpuhash_other;
 SELECT name, owner LIKE 'unknown%' AS owner_dropped FROM gpuhash_tables WHERE name = 'x';
 

@@ -230,6 +230,15 @@ gh_read_temp_file(BufFile *file, void *ptr, size_t size, bool may_end)
 #define gh_relation_number(relation) ((relation)->rd_node.relNode)
 #endif
 
+/* 16 made a function of the macro that names a page of the pool. */
+#if PG_VERSION_NUM >= 160000
+#define gh_init_buffer_tag(tag, relation, block) \
+	InitBufferTag(tag, &(relation)->rd_locator, MAIN_FORKNUM, block)
+#else
+#define gh_init_buffer_tag(tag, relation, block) \
+	INIT_BUFFERTAG(*(tag), (relation)->rd_node, MAIN_FORKNUM, block)
+#endif
+
 /* From 17 on, heap scans read pages through read streams, and 18 lets a stream batch. */
 #define GH_HAVE_READ_STREAM (PG_VERSION_NUM >= 170000)
 #if PG_VERSION_NUM >= 170000

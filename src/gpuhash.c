@@ -15,11 +15,18 @@
 #include "miscadmin.h"
 #include "utils/guc.h"
 
+#include "aggregate/node.h"
 #include "engine/engine.h"
+#include "expr/key.h"
 #include "gpuhash.h"
+#include "heap/hints.h"
+#include "join/join.h"
+#include "plan/planning.h"
+#include "plan/why.h"
+#include "scan/node.h"
 #include "service/service.h"
-#include "table/registry.h"
-#include "why.h"
+#include "store/store.h"
+#include "table/table.h"
 
 PG_MODULE_MAGIC;
 
@@ -318,14 +325,21 @@ _PG_init(void)
 	define_costs();
 	define_device_costs();
 	if (process_shared_preload_libraries_in_progress)
+	{
 		gh_service_init();
+		gh_service_add_memory("gpuhash buffer hints", gh_hints_shmem_size, gh_hints_shmem_init);
+	}
 	else
 		gh_service_define_settings();
 	MarkGUCPrefixReserved("gpuhash");
+	gh_rowscan_register();
+	gh_join_register();
+	gh_aggregate_register();
+	gh_key_init();
 	gh_rowscan_init();
 	gh_join_init();
-	gh_rows_init();
 	gh_aggregate_init();
 	gh_why_init();
-	gh_registry_init();
+	gh_store_init();
+	gh_tables_init();
 }

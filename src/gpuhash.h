@@ -1,7 +1,6 @@
 /*
  * gpuhash.h
- *		What the parts of gpuhash.so share on the PostgreSQL side: settings, a hash
- *		function, and the entry points that _PG_init calls.
+ *		The settings, which gpuhash.c defines.
  */
 #ifndef GPUHASH_H
 #define GPUHASH_H
@@ -65,31 +64,5 @@ extern double gh_device_page_cost;
 extern double gh_device_bus_cost;
 extern double gh_device_start_cost;
 extern int	gh_device_memory_limit; /* MB; -1: what the device has */
-
-/* ---- hash values ---- */
-
-/* MurmurHash3's finalizer: every input bit reaches every output bit. */
-static inline uint64
-gh_mix64(uint64 x)
-{
-	x ^= x >> 33;
-	x *= UINT64CONST(0xff51afd7ed558ccd);
-	x ^= x >> 33;
-	x *= UINT64CONST(0xc4ceb9fe1a85ec53);
-	x ^= x >> 33;
-	return x;
-}
-
-/* ---- join/path.c ---- */
-extern void gh_join_init(void);
-
-/* ---- rowscan/path.c ---- */
-extern void gh_rowscan_init(void);
-
-/* ---- aggregate/path.c ---- */
-extern void gh_aggregate_init(void);
-
-/* ---- aggregate/rows_path.c ---- */
-extern void gh_rows_init(void);
 
 #endif							/* GPUHASH_H */

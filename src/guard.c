@@ -8,10 +8,8 @@
  */
 #include "postgres.h"
 
-#include "fmgr.h"
 #include "miscadmin.h"
 #include "storage/lwlock.h"
-#include "utils/builtins.h"
 
 #include "guard.h"
 
@@ -80,8 +78,8 @@ find_held_locks(HeldLocks *held, bool has_list)
 		search_addresses(0, GH_ADDRESSES, held);
 }
 
-static bool
-server_has_list(void)
+bool
+gh_server_lists_locks(void)
 {
 	return ForEachLWLockHeldByMe != NULL;
 }
@@ -121,8 +119,8 @@ release_since(const HeldLocks *before, bool has_list)
  * descriptor, which stays until the process ends; with one, the caller sees to it that the
  * transaction ends in an error.
  */
-static bool
-run_guarded(ResourceOwner owner, void (*work) (void *arg), void *arg, bool has_list)
+bool
+gh_run_guarded_by(bool has_list, ResourceOwner owner, void (*work) (void *arg), void *arg)
 {
 	MemoryContext context = CurrentMemoryContext;
 	ResourceOwner saved_owner = CurrentResourceOwner;
@@ -159,45 +157,5 @@ run_guarded(ResourceOwner owner, void (*work) (void *arg), void *arg, bool has_l
 bool
 gh_run_guarded(ResourceOwner owner, void (*work) (void *arg), void *arg)
 {
-	return run_guarded(owner, work, arg, server_has_list());
+	return gh_run_guarded_by(gh_server_lists_locks(), owner, work, arg);
 }
-
-/* --------------------------------------------------------- for tests only */
-
-#ifdef GH_FAULT_POINTS
-
-static LWLock test_locks[3];
-
-static void
-fail_with_locks(void *arg)
-{
-	(void) arg;
-	LWLockAcquire(&test_locks[1], LW_EXCLUSIVE);
-	LWLockAcquire(&test_locks[2], LW_SHARED);
-	ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory, as a test wants it")));
-}
-
-/*
- * gpuhash_test_guard(has_list bool) returns text: an error under the guard, with two locks that were
- * acquired there and one from before: what is held after it.  has_list: by the server's list, if it has one.
- */
-PG_FUNCTION_INFO_V1(gpuhash_test_guard);
-
-Datum
-gpuhash_test_guard(PG_FUNCTION_ARGS)
-{
-	bool		done;
-	char	   *text;
-
-	for (int i = 0; i < 3; i++)
-		LWLockInitialize(&test_locks[i], LWTRANCHE_PARALLEL_QUERY_DSA);
-	LWLockAcquire(&test_locks[0], LW_EXCLUSIVE);
-	done = run_guarded(CurrentResourceOwner, fail_with_locks, NULL,
-					   PG_GETARG_BOOL(0) && server_has_list());
-	text = psprintf("done %d, held %d %d %d, interrupts held off %u", done, LWLockHeldByMe(&test_locks[0]),
-					LWLockHeldByMe(&test_locks[1]), LWLockHeldByMe(&test_locks[2]), InterruptHoldoffCount);
-	LWLockRelease(&test_locks[0]);
-	PG_RETURN_TEXT_P(cstring_to_text(text));
-}
-
-#endif							/* GH_FAULT_POINTS */

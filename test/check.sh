@@ -17,6 +17,8 @@
 #	WITH_CUDA	yes: the library is built for the GPU here and installed
 #	CUDA_ARCHS	what part cuda compiles the library for (default: the GPU here, else
 #			75, 90 and 120; all: every one that a build knows without CUDA_ARCHS)
+#	TAP		which of the TAP tests, as a pattern of the shell: "02*" (default: all)
+#	CHECK_SECONDS	after so many no TAP test is begun any more (default: no limit)
 #	CHECK_TOTALS_FILE	file to write "passed failed" to, in place of the last line
 #	FETCH_ARCHIVE	yes: fetch the archive data if it is not there
 #	GPUHASH_ARCHIVE	folder with the archive data (default: build/archive)
@@ -53,14 +55,17 @@ result() {
 
 skip() { printf 'skip    %s: %s\n' "$1" "$2"; }
 
+# took START: " (N s)" for what took ten seconds and more
+took() { [ $((SECONDS - $1)) -lt 10 ] || printf ' (%s s)' $((SECONDS - $1)); }
+
 # attempt NAME COMMAND...: one test that passes when the command does.
 attempt() {
-	local name=$1 log=$WORK/attempt.log
+	local name=$1 log=$WORK/attempt.log start=$SECONDS
 	shift
 	if "$@" >"$log" 2>&1; then
-		result ok "$name"
+		result ok "$name$(took "$start")"
 	else
-		result FAILED "$name" "$log"
+		result FAILED "$name$(took "$start")" "$log"
 	fi
 }
 
@@ -85,9 +90,10 @@ too_long() { c_files | xargs -r wc -l | awk '$1 > 700 && $2 != "total" { print $
 part_style() {
 	local script
 	cd "$SRC"
-	nothing_found "PG_VERSION_NUM only in src/compat.h" grep -rn PG_VERSION_NUM src cuda --include='*.c' --include='*.h' --include='*.cu' --exclude=compat.h
+	nothing_found "PG_VERSION_NUM only in src/compat.h" grep -rn PG_VERSION_NUM src cuda test/modules --include='*.c' --include='*.h' --include='*.cu' --exclude=compat.h
 	nothing_found "no PostgreSQL in the engines" grep -rnE '#include *[<"](postgres|c|fmgr)\.h' src/engine cuda
 	nothing_found "no CUDA in src" grep -rnE '#include *[<"]cuda' src
+	nothing_found "no include runs up a floor, and rooms define what their headers declare" perl test/floors.pl
 	nothing_found "utils/pg_locale.h, which may need ICU's headers, only in src/compat.h" grep -rn 'utils/pg_locale\.h' src cuda --exclude=compat.h
 	nothing_found "nothing left open" grep -rnwE 'TOD[O]|FIXM[E]|XX[X]|HAC[K]' src cuda test sql Makefile
 	nothing_found "no exit, abort, printf or assert in shipped C" grep -rnE '(^|[^_[:alnum:]>.])(exit|abort|printf|assert) *\(' src cuda --include='*.c' --include='*.cu' --include='*.h' --include='*.cuh'
@@ -107,8 +113,8 @@ build_default() {
 	gh_stage WITH_CUDA="${WITH_CUDA:-no}" CUDA_ARCHS="${archs#all}"
 }
 
-# What the tests 02x and 03x use: workers and devices that fail on demand, and functions
-# to measure and look inside, never installed elsewhere.
+# What tests of the service, of pages and of programs use: workers and devices that fail on
+# demand, and the module gpuhash_test.  Such a build is never installed elsewhere.
 build_faults() {
 	(
 		gh_paths -faults
@@ -135,7 +141,11 @@ accepted_source() { probe_source "$@" && [ -f "$WORK/probe/src/probe.o" ]; }
 
 part_build() {
 	attempt "build and install for $("$PG_CONFIG" --version)" build_default
-	attempt "build and install with fault points" build_faults
+	nothing_found "a user's build installs nothing for tests" find "$STAGE" -name 'gpuhash_test*'
+	case " $PARTS " in
+		*" tap "*) attempt "build and install with fault points" build_faults ;;
+		*) skip "build and install with fault points" "for part tap, which is not asked for" ;;
+	esac
 	attempt "a function that is not declared stops every build" refused_source 'int gh_probe(void);
 		int gh_probe(void) { return gh_not_declared(); }' WERROR=no
 	attempt "a warning stops our builds" refused_source 'int gh_probe(int); int gh_probe(int i) { if (i = 1) return 2; return 3; }' WERROR=yes
@@ -168,16 +178,25 @@ layout_bench() {
 
 # What the engines share and no kernel of the library uses so far must compile there, too.
 device_headers() {
-	"$(gh_nvcc)" -O3 -std=c++17 -arch="$(one_arch)" -I"$SRC/src/engine" -Xcompiler -Wall,-Wextra \
+	"$(gh_nvcc)" -O3 -std=c++17 -arch="$(one_arch)" -I"$SRC/src" -Xcompiler -Wall,-Wextra \
 		-Werror all-warnings -c -o "$WORK/device_headers.o" "$SRC/test/engine/device_headers.cu"
 }
 
-# What is not installed: the library whose device can fail, and the benchmarks.
+# The library whose device can fail; where there is no GPU that loads it, the files alone
+# that are compiled otherwise for it.
+cuda_with_faults() {
+	local arch goals=gpuhash_cuda.so
+	arch=$(one_arch)
+	gh_gpu || goals=$(cd "$SRC" && grep -rl GH_FAULT_POINTS cuda --include='*.cu' | sed 's/$/.o/')
+	# shellcheck disable=SC2086
+	build_aside cuda-faults WITH_CUDA=yes CUDA_ARCHS="${arch#sm_}" FAULT_POINTS=yes with_llvm=no $goals
+}
+
+# What is not installed: that library, and the benchmarks.
 cuda_for_tests() {
 	local arch
 	arch=$(one_arch)
-	attempt "build the CUDA engine with fault points" build_aside cuda-faults WITH_CUDA=yes \
-		CUDA_ARCHS="${arch#sm_}" FAULT_POINTS=yes with_llvm=no gpuhash_cuda.so
+	attempt "build the CUDA engine with fault points" cuda_with_faults
 	attempt "build engine_bench for the device" engine_make engine_bench_cuda NVCC="$(gh_nvcc)" CUDA_ARCH="$arch"
 	attempt "build layout_bench" layout_bench
 	attempt "compile the engines' common headers for the device" device_headers
@@ -210,13 +229,13 @@ engine_make() { timeout -k 10 500 make -s -C "$SRC/test/engine" -j "$(nproc)" "$
 
 # The engine's own tests say "N passed, N failed" in their last line.
 engine_tests() {
-	local name=$1 log=$WORK/engine.log passed failed rc=0
+	local name=$1 log=$WORK/engine.log passed failed rc=0 start=$SECONDS
 	shift
 	engine_make "$@" >"$log" 2>&1 || rc=$?
 	read -r passed failed < <(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$log" | tail -n 1) || true
 	PASSED=$((PASSED + ${passed:-0}))
 	if [ "$rc" = 0 ] && [ "${failed:-1}" = 0 ] && [ "${passed:-0}" != 0 ]; then
-		printf 'ok      %s: %s tests\n' "$name" "$passed"
+		printf 'ok      %s: %s tests%s\n' "$name" "$passed" "$(took "$start")"
 	else
 		result FAILED "$name" "$log"
 	fi
@@ -232,6 +251,8 @@ engine_benchmarks() {
 	done
 	attempt "build scan_bench" engine_make scan_bench
 	attempt "scan_bench" "$SRC/build/engine/scan_bench" cpu --pages 300 --request 100 --rounds 1
+	attempt "build pipeline_bench" engine_make pipeline_bench
+	attempt "pipeline_bench" "$SRC/build/engine/pipeline_bench" --pages 300 --rounds 1
 }
 
 part_engine() {
@@ -327,7 +348,7 @@ tap_failures() {
 
 # tap_file FILE SECONDS: run and count one of the TAP tests.
 tap_file() {
-	local file=$1 seconds=$2 log=$WORK/tap.log rc=0 passed failed
+	local file=$1 seconds=$2 log=$WORK/tap.log rc=0 passed failed start=$SECONDS
 	# the formatter for files would show nothing of a test that is ended
 	TMPDIR=$WORK timeout -k 10 "$seconds" prove --formatter TAP::Formatter::Console -v -I "$SRC/test/perl" "$file" >"$log" 2>&1 || rc=$?
 	passed=$(grep -cE '^ok ' "$log" || true)
@@ -339,7 +360,7 @@ tap_file() {
 	if grep -q '^Result: NOTESTS' "$log"; then
 		:
 	elif [ "$rc" = 0 ] && [ "$failed" = 0 ]; then
-		printf 'ok      %s: %s tests\n' "test/t/${file##*/}" "$passed"
+		printf 'ok      %s: %s tests%s\n' "test/t/${file##*/}" "$passed" "$(took "$start")"
 	else
 		[ "$failed" != 0 ] || FAILED=$((FAILED + 1))
 		tap_failures "$log" "$rc" "$seconds"
@@ -354,10 +375,13 @@ part_tap() {
 	[ -n "$(find "$SRC/test/t" -name '*.pl')" ] || { skip "TAP tests" "none there"; return; }
 	export GPUHASH_BINDIR
 	for file in "$SRC"/test/t/${TAP:-*}.pl; do
-		case ${file##*/} in
-			02* | 03* | 04*) GPUHASH_BINDIR=$faults_bin ;;
-			*) GPUHASH_BINDIR=$STAGE_BIN ;;
-		esac
+		if [ "$SECONDS" -ge "${CHECK_SECONDS:-1000000}" ]; then
+			skip "test/t/${file##*/}" "$SECONDS s are over, of CHECK_SECONDS=$CHECK_SECONDS"
+			continue
+		fi
+		# a user's build, but for tests that need the module
+		GPUHASH_BINDIR=$STAGE_BIN
+		! grep -qE "^use GpuHash::(Test 'module'|Service)" "$file" || GPUHASH_BINDIR=$faults_bin
 		tap_file "$file" 300
 		gh_stop_servers
 	done

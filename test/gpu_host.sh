@@ -51,7 +51,7 @@
 #	ENGINE_ARGS	more options of engine_bench, LAYOUT_ARGS of layout_bench
 #	SERVICE_TESTS	default: 021_service_faults 023_service_ownership 024_service_load
 #	GPUHASH_LOAD_SECONDS, GPUHASH_LOAD_SESSIONS	of the last (default here: 300, 64)
-#	SCAN_TESTS	default: 034_service_scans 036_device_aggregates 039_device_snapshot 040_service_scans_forged
+#	SCAN_TESTS	default: 051_service_scans 040_device_aggregates 042_device_snapshot 027_service_scans_forged
 #	GPUHASH_RANDOM_QUERIES, GPUHASH_RANDOM_JOBS	of random_joins, random_aggregates and random_rows (default
 #			here: 100000, and the number of cores); no more are begun two minutes before LIMIT
 #	RANDOM_SERVERS	among which random_aggregates and random_rows divide them (default: 4)
@@ -296,7 +296,7 @@ random_joins() {
 	export GPUHASH_RANDOM_QUERIES=${GPUHASH_RANDOM_QUERIES:-100000} GPUHASH_RANDOM_JOBS=${GPUHASH_RANDOM_JOBS:-$(nproc)}
 	export GPUHASH_RANDOM_SECONDS=$((LIMIT > 240 ? LIMIT - 120 : LIMIT / 2))
 	[ "$1" = cpu ] || export GPUHASH_RANDOM_SERVICE=yes
-	prove -v -I "$SRC/test/perl" "$SRC/test/t/012_random_joins.pl" || {
+	prove -v -I "$SRC/test/perl" "$SRC/test/t/060_random_joins.pl" || {
 		gh_stop_servers
 		return 1
 	}
@@ -426,11 +426,11 @@ installcheck_sections() {
 tap_sections() {
 	local test
 	# cancels and random joins; the others are about the CPU engine or a stand-in
-	for test in 003_cancel 012_random_joins; do
+	for test in 012_cancel 060_random_joins; do
 		section "tap-$test" env PG_CONFIG="$FIRST/bin/pg_config" GH_WORKDIR="$WORKDIR/${FIRST##*/}" \
 			PARTS="build tap" TAP="$test" WITH_CUDA=yes GPUHASH_ENGINE=cuda bash "$GH_HOME/test/check.sh"
 	done
-	service_tests "${SCAN_TESTS-034_service_scans 036_device_aggregates 039_device_snapshot 040_service_scans_forged}"
+	service_tests "${SCAN_TESTS-051_service_scans 040_device_aggregates 042_device_snapshot 027_service_scans_forged}"
 }
 
 # service_tests NAMES
@@ -467,8 +467,8 @@ one_section() {
 			for part in cuda cpu; do
 				inside "random_joins-$part" random_joins "$part"
 			done ;;
-		random_aggregates) in_service random_aggregates random_service 037_random_device_aggregates ;;
-		random_rows) GPUHASH_WITH=device in_service random_rows random_service 041_random_rows ;;
+		random_aggregates) in_service random_aggregates random_service 062_random_device_aggregates ;;
+		random_rows) GPUHASH_WITH=device in_service random_rows random_service 063_random_rows ;;
 		sanitizer)
 			for part in ${TOOLS:-memcheck initcheck synccheck racecheck}; do
 				tool_section "$part" bash "$GH_SCRIPT" --in "$FIRST" sanitizer "$part"

@@ -21,7 +21,7 @@
 
 #include "aggregate/exec.h"
 #include "aggregate/groups.h"
-#include "engine/scan.h"
+#include "engine/pipeline/scan.h"
 
 /* Rows whose by-reference values are made before memory for them is given back. */
 #define GH_COLLECT_ROWS 64
@@ -220,7 +220,7 @@ collect_record(GhAggregateNode *node, const char *records, Size left)
 	return record->bytes;
 }
 
-/* Rows as engine/scan.h has them, one behind the other. */
+/* Rows as engine/pipeline/scan.h has them, one behind the other. */
 void
 gh_collect_records(GhAggregateNode *node, const char *records, Size size)
 {

@@ -19,9 +19,9 @@
 
 #include "aggregate/exec.h"
 #include "aggregate/joined.h"
-#include "layout.h"
-#include "scan/fold.h"
-#include "scan/translate.h"
+#include "expr/fold.h"
+#include "expr/translate.h"
+#include "heap/layout.h"
 
 /* ----------------------------------------------------------- constants */
 

@@ -4,7 +4,7 @@
  *		groups come back.
  *
  * The program, the joins' tables and the groups are those of the CPU engine's way (input.c), but a
- * scan of the engine (engine/scan.h) does the pages: supply.c brings them there, device_joins.c has
+ * scan of the engine (engine/pipeline/scan.h) does the pages: supply.c brings them there, device_joins.c has
  * the tables made.  Rows that it hands back are added here, by PostgreSQL's expressions, to the same
  * groups that its results are merged into in the end.
  *
@@ -28,9 +28,9 @@
 #include "aggregate/device.h"
 #include "aggregate/joined.h"
 #include "gpuhash.h"
-#include "layout.h"
+#include "heap/layout.h"
+#include "service/placement.h"
 #include "service/service.h"
-#include "session.h"
 
 /* Pages that a read stream may read ahead. */
 #define GH_DEVICE_PAGES_AHEAD 128
@@ -161,7 +161,7 @@ keep_row(GhDevice *device, BlockNumber block, OffsetNumber line)
 	if (device->nkept == GH_KEPT_ROWS_MAX)
 	{
 		device->supply.failed = true;
-		(void) gh_error_set(&device->supply.error, GH_UNSUPPORTED, "the device hands too many rows back");
+		(void) gh_error_set(&device->supply.error, GH_DECLINED, "the device hands too many rows back");
 		return;
 	}
 	if (device->nkept == device->kept_room)
@@ -187,7 +187,7 @@ open_joins(GhAggregateNode *node)
 	if (gh_joined_open_tables(node, true))
 		return true;
 	supply->failed = true;
-	(void) gh_error_set(&supply->error, GH_UNSUPPORTED,
+	(void) gh_error_set(&supply->error, GH_DECLINED,
 						"rows that the device handed back must be joined one by one");
 	return false;
 }
@@ -207,7 +207,7 @@ add_row(void *arg, Buffer buffer, BlockNumber block, OffsetNumber line)
 	if (gh_aggregate_order_matters(node))
 	{
 		supply->failed = true;
-		(void) gh_error_set(&supply->error, GH_UNSUPPORTED,
+		(void) gh_error_set(&supply->error, GH_DECLINED,
 							"rows that the device handed back must be added in their order");
 		return;
 	}
@@ -330,7 +330,7 @@ tell_children(GhAggregateNode *node)
 	uint64		joined[GH_SCAN_JOINS_MAX];
 
 	node->counts.rows = passed;
-	pgstat_count_index_tuples(node->pages->scan->rs_base.rs_rd, counts->tuples);
+	pgstat_count_index_tuples(node->pages->relation, counts->tuples);
 	InstrCountFiltered1(node->scan, counts->tuples - passed);
 	gh_child_start(node->scan);
 	gh_child_stop(node->scan, (double) passed);
@@ -359,9 +359,9 @@ gh_device_keep_counts(GhAggregateNode *node, const GhSupply *supply, instr_time 
 	uint64		queue_ns;
 	uint64		kernel_ns;
 
-	if (supply->engine == gh_service_engine())
+	if (supply->engine->scans->times != NULL)
 	{
-		gh_service_scan_times(supply->scan, &queue_ns, &kernel_ns);
+		supply->engine->scans->times(supply->scan, &queue_ns, &kernel_ns);
 		counts->queue_ns += queue_ns;
 		counts->kernel_ns += kernel_ns;
 	}
@@ -429,7 +429,7 @@ start_anew(GhAggregateNode *node, GhJoinedInput left)
 	if (node->joined != NULL && !device->together && !node->joined->open &&
 		!gh_joined_open_tables(node, true))
 	{
-		table_rescan((TableScanDesc) node->pages->scan, NULL);
+		table_rescan(((ScanState *) node->scan)->ss_currentScanDesc, NULL);
 		left = GH_JOINED_ROWS;
 	}
 	if (left == GH_JOINED_ROWS)
@@ -540,9 +540,7 @@ supply_pages(GhAggregateNode *node)
 	gh_supply_open_pages(&device->supply, !gh_aggregate_adds_floats(node));
 	while ((done || device->together) && gh_pages_next(node->pages, GH_DEVICE_PAGES_AHEAD))
 	{
-		HeapScanDesc scan = node->pages->scan;
-
-		gh_device_log(node, scan->rs_cblock);
+		gh_device_log(node, node->pages->block);
 		done = done && gh_supply_page(&device->supply);
 	}
 	return done && gh_supply_flush(&device->supply);
@@ -562,7 +560,7 @@ supply_unmatched(GhAggregateNode *node, bool done)
 	if (device->together && !gh_device_all_have_read(node, done, &asks))
 	{
 		if (done)
-			(void) gh_error_set(&device->supply.error, GH_UNSUPPORTED, GH_OTHER_FAILED_MESSAGE);
+			(void) gh_error_set(&device->supply.error, GH_DECLINED, GH_OTHER_FAILED_MESSAGE);
 		return false;
 	}
 	return done && (!asks || gh_supply_unmatched(&device->supply, device->inner_rows));
@@ -598,7 +596,7 @@ gh_device_read(GhAggregateNode *node, GhJoinedInput *input)
 	if (done && left == GH_JOINED_ROWS)
 	{
 		done = false;
-		(void) gh_error_set(&device->supply.error, GH_UNSUPPORTED, "%s",
+		(void) gh_error_set(&device->supply.error, GH_DECLINED, "%s",
 							node->joined->for_device ? GH_OTHER_FAILED_MESSAGE :
 							"tables of joins do not fit in memory, or have several rows with a key");
 	}

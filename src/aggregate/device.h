@@ -1,6 +1,6 @@
 /*
  * device.h
- *		What a GpuHashAggregate has done by a scan of an engine (engine/scan.h): on the device.
+ *		What a GpuHashAggregate has done by a scan of an engine (engine/pipeline/scan.h): on the device.
  */
 #ifndef GPUHASH_AGGREGATE_DEVICE_H
 #define GPUHASH_AGGREGATE_DEVICE_H
@@ -11,7 +11,7 @@
 
 #include "aggregate/exec.h"
 #include "aggregate/joined.h"
-#include "aggregate/supply.h"
+#include "fragment/supply.h"
 
 /* Rows handed back that a participant of a parallel query keeps for later. */
 #define GH_KEPT_ROWS_MAX (1024 * 1024)

@@ -3,7 +3,7 @@
  *		The joins' tables of a GpuHashAggregate, made on the device from the inner sides' pages.
  *
  * An inner side is a scan whose pages are supplied like those of the outer one, to a scan of the
- * engine that makes a table (engine/scan.h): of the rows that pass the inner scan's conditions, by
+ * engine that makes a table (engine/pipeline/scan.h): of the rows that pass the inner scan's conditions, by
  * the join's key, with the columns that the node's program reads.  The joins themselves make nothing.
  *
  * Where that cannot be, or rows of an inner side are handed back, the joins make their tables as ever, on
@@ -21,8 +21,9 @@
 
 #include "aggregate/device.h"
 #include "aggregate/joined.h"
-#include "scan/translate.h"
-#include "session.h"
+#include "expr/translate.h"
+#include "join/source.h"
+#include "service/placement.h"
 
 /* Pages that a read stream may read ahead. */
 #define GH_TABLE_PAGES_AHEAD 128
@@ -165,7 +166,7 @@ refuse_row(void *arg, Buffer buffer, BlockNumber block, OffsetNumber line)
 	(void) block;
 	(void) line;
 	supply->failed = true;
-	(void) gh_error_set(&supply->error, GH_UNSUPPORTED, "rows of an inner side were handed back");
+	(void) gh_error_set(&supply->error, GH_DECLINED, "rows of an inner side were handed back");
 }
 
 /* Whether the inner side is pages that make a table; and which. */
@@ -206,7 +207,7 @@ gh_device_begin_table(GhAggregateNode *node, int number, GhRef *shared)
 	gh_pages_begin(side.pages, side.scan);
 	gh_child_stop(side.scan, 0);
 	/* in an earlier run the join may have read it, and keeps its table over rescans */
-	if (side.pages->scan->rs_inited)
+	if (gh_pages_have_begun(side.pages))
 		gh_device_rewind_table(node, number, false);
 	if (!table_options(&side, &options))
 		return fails(node, "an inner side has conditions or columns that the engines have not");
@@ -238,7 +239,7 @@ gh_device_supply_table(GhAggregateNode *node, int number, bool elected)
 	gh_supply_close_pages(supply);
 	if (done)
 	{
-		pgstat_count_index_tuples(supply->pages->scan->rs_base.rs_rd, supply->counts.tuples);
+		pgstat_count_index_tuples(supply->pages->relation, supply->counts.tuples);
 		gh_supply_free_buffers(supply);
 	}
 	return done;

@@ -3,7 +3,7 @@
  *		The joins' tables of a GpuHashAggregate on the device, made by all participants of a parallel
  *		query together.
  *
- * One of them makes the scans (engine/scan.h) that are to make the tables; all supply pages to these; one
+ * One of them makes the scans (engine/pipeline/scan.h) that are to make the tables; all supply pages to these; one
  * has the tables made; and then each has a scan of its own go over its part of the outer side.
  * Where anything of that fails for anyone, the joins make their tables on the host, together as well.
  *
@@ -67,7 +67,7 @@ void
 gh_device_unshare(GhDeviceShared *shared)
 {
 	for (int i = 0; i < GH_SCAN_JOINS_MAX; i++)
-		gh_service_scan_release(pg_atomic_exchange_u64(&shared->tables[i], 0));
+		gh_service_table_release(pg_atomic_exchange_u64(&shared->tables[i], 0));
 }
 
 /* -------------------------------------------------------------------- phases */
@@ -212,7 +212,7 @@ gh_device_make_tables_together(GhAggregateNode *node, bool able)
 static void
 rewind_outer(GhAggregateNode *node, bool elected, Barrier *barrier)
 {
-	TableScanDesc scan = (TableScanDesc) node->pages->scan;
+	TableScanDesc scan = ((ScanState *) node->scan)->ss_currentScanDesc;
 
 	if (elected)
 		table_parallelscan_reinitialize(scan->rs_rd, scan->rs_parallel);

@@ -25,12 +25,12 @@ static TupleTableSlot *exec_aggregate(CustomScanState *css);
 static void end_aggregate(CustomScanState *css);
 static void rescan_aggregate(CustomScanState *css);
 
-const CustomScanMethods gh_aggregate_scan_methods = {
+static const CustomScanMethods scan_methods = {
 	.CustomName = GH_AGGREGATE_NAME,
 	.CreateCustomScanState = create_state,
 };
 
-const CustomScanMethods gh_rows_scan_methods = {
+static const CustomScanMethods rows_scan_methods = {
 	.CustomName = GH_ROWS_NAME,
 	.CreateCustomScanState = create_state,
 };
@@ -69,7 +69,7 @@ create_state(CustomScan *cscan)
 	GhAggregateNode *node = palloc0(sizeof(GhAggregateNode));
 
 	NodeSetTag(node, T_CustomScanState);
-	node->css.methods = cscan->methods == &gh_rows_scan_methods ? &rows_exec_methods : &exec_methods;
+	node->css.methods = cscan->methods == &rows_scan_methods ? &rows_exec_methods : &exec_methods;
 	return (Node *) node;
 }
 
@@ -361,4 +361,12 @@ end_aggregate(CustomScanState *css)
 	forget_groups(node);
 	gh_pages_end(&node->own_pages);
 	ExecEndNode(node->child);
+}
+
+/* Called by _PG_init. */
+void
+gh_aggregate_register(void)
+{
+	RegisterCustomScanMethods(&scan_methods);
+	RegisterCustomScanMethods(&rows_scan_methods);
 }

@@ -11,8 +11,10 @@
 #include "portability/instr_time.h"
 
 #include "aggregate/node.h"
-#include "join/source.h"
 #include "storage/buf.h"
+#include "clock.h"
+#include "heap/pages.h"
+#include "heap/tuple.h"
 
 typedef enum GhAggregatePhase
 {

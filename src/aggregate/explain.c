@@ -13,7 +13,7 @@
 #include "aggregate/device.h"
 #include "aggregate/exec.h"
 #include "gpuhash.h"
-#include "planning.h"
+#include "plan/planning.h"
 
 static void
 show_keys(GhAggregateNode *node, List *ancestors, ExplainState *es)
@@ -92,25 +92,6 @@ show_times(GhAggregateNode *node, ExplainState *es)
 	if (counts->disk > 0 || !INSTR_TIME_IS_ZERO(counts->merge_time) || es->format != EXPLAIN_FORMAT_TEXT)
 		ExplainPropertyFloat("Merge Time", "ms", merge, 3, es);
 	ExplainPropertyFloat("Emit Time", "ms", Max(total - build - source - wait - probe - evaluate - group - merge, 0.0), 3, es);
-}
-
-/* What the device did meanwhile, as far as it tells; it reads pages and works on them at a time. */
-void
-gh_explain_device_times(uint64 queue_ns, uint64 kernel_ns, ExplainState *es)
-{
-	if (queue_ns == 0 && kernel_ns == 0)
-		return;
-	ExplainPropertyFloat("Queue Time", "ms", queue_ns / 1e6, 3, es);
-	ExplainPropertyFloat("Kernel Time", "ms", kernel_ns / 1e6, 3, es);
-}
-
-/* Whether the device has read pages where they are: so many of all. */
-const char *
-gh_page_supply(uint64 pages, uint64 pinned)
-{
-	if (pinned == 0)
-		return "copied";
-	return pinned == pages ? "pinned" : "both";
 }
 
 /* ExplainCustomScan */

@@ -24,7 +24,7 @@
 #include "utils/memutils.h"
 
 #include "aggregate/groups.h"
-#include "session.h"
+#include "service/placement.h"
 
 /* The cache is of use while there are not many more groups than it has slots. */
 #define GH_CACHED_GROUPS (2 * GH_CACHE_SLOTS)

@@ -8,7 +8,7 @@
  * back, and all where there is no program, are evaluated by PostgreSQL's own expressions, from the
  * scan's first condition on.  Other children's rows come through the executor: rows.c.
  *
- * What a page and a scan ask for is in ../join/README, "Sources".
+ * What a page and a scan ask for is in ../heap/README, "Pages".
  */
 #include "postgres.h"
 
@@ -19,11 +19,12 @@
 #include "storage/bufmgr.h"
 #include "utils/fmgrprotos.h"
 #include "utils/numeric.h"
+#include "utils/rel.h"
 
 #include "aggregate/device.h"
 #include "aggregate/exec.h"
 #include "aggregate/joined.h"
-#include "engine/cpu_page.h"
+#include "engine/page/cpu_page.h"
 
 /* Pages that a read stream may read ahead: nothing is returned before all are read. */
 #define GH_PAGES_AHEAD 128
@@ -120,18 +121,10 @@ bool
 gh_add_tuple(GhAggregateNode *node, Buffer buffer, BlockNumber block, OffsetNumber line)
 {
 	ScanState  *child = (ScanState *) node->scan;
-	HeapScanDesc scan = node->pages->scan;
-	Page		page = BufferGetPage(buffer);
-	ItemId		item = PageGetItemId(page, line);
 	ExprContext *econtext = child->ps.ps_ExprContext;
 	TupleTableSlot *to = node->css.ss.ss_ScanTupleSlot;
 
-	/* the scan's place for its current row, which the slot then points to */
-	scan->rs_ctup.t_data = (HeapTupleHeader) PageGetItem(page, item);
-	scan->rs_ctup.t_len = ItemIdGetLength(item);
-	ItemPointerSet(&scan->rs_ctup.t_self, block, line);
-	ExecStoreBufferHeapTuple(&scan->rs_ctup, child->ss_ScanTupleSlot, buffer);
-
+	gh_pages_store(node->pages, buffer, block, line, child->ss_ScanTupleSlot);
 	/* one row may take long, and there may be hundreds */
 	CHECK_FOR_INTERRUPTS();
 	ResetExprContext(econtext);
@@ -155,9 +148,9 @@ gh_add_tuple(GhAggregateNode *node, Buffer buffer, BlockNumber block, OffsetNumb
 static bool
 add_tuple(GhAggregateNode *node, int i)
 {
-	HeapScanDesc scan = node->pages->scan;
+	const GhPages *pages = node->pages;
 
-	return gh_add_tuple(node, scan->rs_cbuf, scan->rs_cblock, scan->rs_vistuples[i]);
+	return gh_add_tuple(node, pages->buffer, pages->block, pages->lines[i]);
 }
 
 /* -------------------------------------------------------------- a page */
@@ -282,13 +275,13 @@ add_batch(GhAggregateNode *node, int first, int count, instr_time *clock)
 {
 	GhAggregateProgram *program = &node->program;
 	GhVectorBatch *batch = &program->batch;
-	HeapScanDesc scan = node->pages->scan;
+	const GhPages *pages = node->pages;
 	uint32		nback = count;
 	int			rows = 0;
 
 	batch->nrows = 0;
-	if (gh_cpu_page_load(&program->shape, (const uint8 *) BufferGetPage(scan->rs_cbuf),
-						 scan->rs_cblock, scan->rs_vistuples + first, count, batch) == GH_OK)
+	if (gh_cpu_page_load(&program->shape, (const uint8 *) BufferGetPage(pages->buffer),
+						 pages->block, pages->lines + first, count, batch) == GH_OK)
 		rows = run_batch(node, clock, &nback);
 	else
 		/* not a page as the engine knows them: PostgreSQL is to say what is wrong with it */
@@ -307,7 +300,7 @@ add_batch(GhAggregateNode *node, int first, int count, instr_time *clock)
 static int
 add_page(GhAggregateNode *node, int from, instr_time *clock)
 {
-	int			ntuples = node->pages->scan->rs_ntuples;
+	int			ntuples = node->pages->ntuples;
 	int			rows = 0;
 
 	if (from == ntuples)
@@ -334,16 +327,15 @@ add_page(GhAggregateNode *node, int from, instr_time *clock)
 static bool
 next_page(GhAggregateNode *node, int *from)
 {
-	HeapScanDesc scan;
+	const GhPages *pages = node->pages;
 
 	*from = 0;
 	gh_pages_begin(node->pages, node->scan);
 	if (!gh_pages_next(node->pages, GH_PAGES_AHEAD))
 		return false;
-	scan = node->pages->scan;
-	pgstat_count_index_tuples(scan->rs_base.rs_rd, scan->rs_ntuples);
+	pgstat_count_index_tuples(pages->relation, pages->ntuples);
 	if (!node->device->tried)
-		gh_device_log(node, scan->rs_cblock);
+		gh_device_log(node, pages->block);
 	return true;
 }
 
@@ -398,9 +390,9 @@ gh_aggregate_reread(GhAggregateNode *node, BlockNumber block, bool counted)
 	node->counts.pages++;
 	node->counts.rows += rows;
 	if (counted)
-		InstrCountFiltered1(node->scan, rows - node->pages->scan->rs_ntuples);
+		InstrCountFiltered1(node->scan, rows - node->pages->ntuples);
 	else
-		pgstat_count_index_tuples(node->pages->scan->rs_base.rs_rd, node->pages->scan->rs_ntuples);
+		pgstat_count_index_tuples(node->pages->relation, node->pages->ntuples);
 	gh_child_stop(node->scan, counted ? 0 : rows);
 	if (node->joined != NULL)
 		gh_joined_stop(node);

@@ -22,10 +22,11 @@
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "utils/rel.h"
 
 #include "aggregate/joined.h"
-#include "scan/translate.h"
-#include "session.h"
+#include "expr/translate.h"
+#include "service/placement.h"
 
 /* How many rows ahead of their use stored inner rows are fetched into cache. */
 #define GH_PREFETCH_ROWS 12
@@ -53,28 +54,6 @@ is_for_device(const GhJoinState *js)
 	return fills_inner(js) || conditions_of(js) != NIL;
 }
 
-/*
- * Whether a row of the join is an outer row and its match, or one of either without one.  Conditions on what is a
- * match are, of an inner join, as good as such on its rows.
- */
-static bool
-is_plain(const GhJoinState *js)
-{
-	const GhKeySide *keys = &js->keys[GH_OUTER];
-	TupleDesc	outer = ExecGetResultType(gh_child(js, GH_OUTER));
-
-	if ((js->jointype != JOIN_INNER && js->jointype != JOIN_LEFT && js->jointype != JOIN_SEMI &&
-		 js->jointype != JOIN_ANTI && !fills_inner(js)) ||
-		js->recheck != NULL || (js->join_quals != NIL && js->jointype != JOIN_INNER) ||
-		js->output_columns == NULL || !keys->exact || keys->has_exprs)
-		return false;
-	for (int i = 0; i < keys->ncolumns; i++)
-		if (keys->columns[i].encoding > GH_KEY_OID ||
-			gh_class_of_type(TupleDescAttr(outer, keys->columns[i].attno - 1)->atttypid) == 0)
-			return false;
-	return true;
-}
-
 /* The joins of the chain, the lowest last; NIL: it is not one that can be probed. */
 static List *
 find_joins(GhAggregateNode *node, EState *estate, int eflags)
@@ -86,7 +65,7 @@ find_joins(GhAggregateNode *node, EState *estate, int eflags)
 	while ((js = gh_as_join(ps)) != NULL)
 	{
 		/* only above all others: what it fills goes through no other join, and what it drops came out of this one */
-		if (!is_plain(js) || (is_for_device(js) && joins != NIL))
+		if (!js->is_plain || js->output_columns == NULL || (is_for_device(js) && joins != NIL))
 			return NIL;
 		joins = lappend(joins, js);
 		ps = gh_child(js, GH_OUTER);

@@ -9,6 +9,7 @@
 #include "executor/instrument.h"
 
 #include "aggregate/joined.h"
+#include "join/source.h"
 
 /* The source that the lowest join has for the scan, as the node reads it. */
 static GhSource *

@@ -11,7 +11,8 @@
 #include "common/hashfn.h"
 
 #include "aggregate/groups.h"
-#include "engine/program_text.h"
+#include "engine/program/program_text.h"
+#include "hash.h"
 
 /* Known to anybody: the engine hashes codes once more, with a seed that is secret. */
 #define GH_CODE_SEED UINT64CONST(0x243f6a8885a308d3)

@@ -13,7 +13,7 @@
 #include "utils/memutils.h"
 
 #include "aggregate/node.h"
-#include "engine/scan.h"
+#include "engine/pipeline/scan.h"
 
 struct GhPieces
 {
@@ -36,7 +36,7 @@ gh_pieces_create(MemoryContext context)
 	return pieces;
 }
 
-/* Writes records as of a scan's results (engine/scan.h).  How many. */
+/* Writes records as of a scan's results (engine/pipeline/scan.h).  How many. */
 uint64
 gh_pieces_put(GhPieces *pieces, char *records, Size size)
 {

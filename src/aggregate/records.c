@@ -18,7 +18,8 @@
 #include "miscadmin.h"
 
 #include "aggregate/groups.h"
-#include "engine/scan.h"
+#include "engine/pipeline/scan.h"
+#include "hash.h"
 
 typedef struct GhRecord
 {
@@ -316,7 +317,7 @@ read_scan_keys(const GhGroups *groups, const GhScanGroup *record, GhSqlValue *ke
 	}
 }
 
-/* Records as engine/scan.h has them, one behind the other; all of them are in the groups then. */
+/* Records as engine/pipeline/scan.h has them, one behind the other; all of them are in the groups then. */
 void
 gh_groups_merge_scan(GhGroups *groups, const char *records, Size size)
 {

@@ -15,7 +15,7 @@
 
 #include "aggregate/exec.h"
 #include "aggregate/joined.h"
-#include "engine/numeric.h"
+#include "engine/page/numeric.h"
 
 /* Rows are aggregated early when their by-reference values take this many bytes. */
 #define GH_ROWS_BYTES_MAX (1024 * 1024)

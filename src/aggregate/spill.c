@@ -33,9 +33,6 @@
 /* Records are read from a file about so many bytes at a time. */
 #define GH_READ_BYTES ((Size) 64 * 1024)
 
-/* What some hundred groups, their table and its cache take; with less, they would mostly be written. */
-#define GH_MEMORY_MIN ((Size) 256 * 1024)
-
 /* The files of one level; NULL: nothing was written, or it was read. */
 typedef struct Level
 {
@@ -52,13 +49,6 @@ struct GhGroupFiles
 	Level		levels[GH_LEVELS];
 	GhRecordBuffer buffer;
 };
-
-/* Bytes that the groups of one process may take. */
-Size
-gh_aggregate_memory_limit(void)
-{
-	return Max(get_hash_memory_limit(), GH_MEMORY_MIN);
-}
 
 GhGroupFiles *
 gh_group_files_create(MemoryContext context, Size memory_limit)

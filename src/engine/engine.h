@@ -17,7 +17,7 @@
  *	  every process.  A handle (GhTable) belongs to one process.
  *	- A call that may take long looks at GhHost.stop at least once a
  *	  millisecond and then ends with GH_STOPPED; the table is whole and the
- *	  request can be submitted again, which goes on at GhRequest.done.
+ *	  request can be submitted again, which goes on at GhOutcome.done.
  *	- A handle, and the requests on it, are used by one thread at a time; different
  *	  handles by different threads at the same time.  A thread that calls an engine
  *	  blocks all signals or is the one that handles them.
@@ -36,7 +36,7 @@
 extern "C" {
 #endif
 
-#define GH_ABI_VERSION 8
+#define GH_ABI_VERSION 9
 
 /* Limits of a table, tested at their edges. */
 #define GH_SUBTABLES_MIN 2
@@ -61,10 +61,15 @@ typedef enum GhStatus
 	GH_STOPPED,					/* the stop flag was seen; submit again to go on */
 	GH_TOO_SMALL,				/* find-all: values_out holds fewer than values_count */
 	GH_NO_MEMORY,				/* the host's or the device's allocator gave nothing */
-	GH_LIMIT,					/* GhTableOptions.memory_limit would be passed */
+	GH_LIMIT,					/* a limit on memory would be passed: an option's, or GhHost.take_device */
+	GH_TOO_MANY,				/* a number that no setting raises would be passed: of rows of a scan,
+								 * of keys that share their hash values, of tables on devices */
+	GH_NO_BUFFERS,				/* no buffer is free that the request's arrays could be in */
 	GH_INVALID,					/* an argument is out of range */
 	GH_UNSUPPORTED,				/* legal, but not by this engine */
+	GH_DECLINED,				/* no engine's: the caller takes the work back, and nothing has failed */
 	GH_UNAVAILABLE,				/* no library, driver or usable device */
+	GH_TIMEOUT,					/* no answer in time; the request may still be done */
 	GH_DEVICE_ERROR				/* the device failed: the table's content is lost */
 } GhStatus;
 
@@ -229,6 +234,22 @@ typedef enum GhOp
 } GhOp;
 
 /*
+ * How far a request has come, and what it did: of what was really done so far, not of what was
+ * asked for.  Copied as a whole.
+ */
+typedef struct GhOutcome
+{
+	uint64_t	done;			/* positions finished, a prefix of the batch */
+	uint64_t	matched;		/* find, count, find-all, mixed finds: positions whose key was there */
+	uint64_t	inserted;		/* keys that are new */
+	uint64_t	replaced;		/* upsert, exchange, mixed upserts: positions that put a value in
+								 * another's place */
+	uint64_t	removed;		/* keys that left */
+	uint64_t	values_count;	/* find-all, count: values of all positions; delete, delete-one,
+								 * mixed deletes: values removed */
+} GhOutcome;
+
+/*
  * One batch.  The caller zeroes the struct, fills the first part, submits it
  * and leaves it and its arrays alone until poll or wait says other than
  * GH_BUSY.  Arrays are of `count` elements unless said otherwise, and do not
@@ -281,16 +302,7 @@ typedef struct GhRequest
 	uint64_t	values_capacity;
 
 	/* -- results, valid once the request is not busy -- */
-	uint64_t	done;			/* positions finished, a prefix of the batch */
-	/* so far, of what was really done and not of what was asked for: */
-	uint64_t	matched;		/* find, count, find-all, mixed finds: positions whose
-								 * key was there */
-	uint64_t	inserted;		/* keys that are new */
-	uint64_t	replaced;		/* upsert, exchange, mixed upserts: positions that put a
-								 * value in another's place */
-	uint64_t	removed;		/* keys that left */
-	uint64_t	values_count;	/* find-all, count: values of all positions; delete,
-								 * delete-one, mixed deletes: values removed */
+	GhOutcome	outcome;
 	GhStatus	status;
 	GhError		error;			/* when status is an error */
 
@@ -320,12 +332,21 @@ typedef struct GhDeviceInfo
 } GhDeviceInfo;
 
 typedef struct GhScanEngine GhScanEngine;
+typedef struct GhPipelineEngine GhPipelineEngine;
 
 typedef struct GhEngine
 {
 	uint32_t	abi_version;	/* GH_ABI_VERSION of the engine's build */
 	const char *name;			/* "cpu" or "cuda" */
 	bool		asynchronous;	/* submit returns before a find is done */
+	bool		on_device;		/* tables and groups are in a device's memory, not in the host's */
+	/* A request's arrays must lie in one buffer of buffer_alloc, which has one request at a time;
+	 * else any memory does. */
+	bool		buffers_required;
+	/* All processes of the caller's server have the same devices: table_root names a table in each
+	 * of them, and GhHost.ctx says who may attach it (service.h).  What others keep there can
+	 * make room. */
+	bool		shares_tables;
 
 	/*
 	 * Devices.  open_device makes the device usable in this process (CUDA: the
@@ -353,6 +374,13 @@ typedef struct GhEngine
 	GhStatus	(*memory_register) (int device, void *memory, size_t bytes,
 									bool read_only, GhError *error);
 	void		(*memory_unregister) (int device, void *memory);
+
+	/*
+	 * Whether a scan on the device takes pages where they are in the pool of buffers that the
+	 * processes of the caller's server share.  May change at any time, at the cost of a copy.
+	 * NULL: never.
+	 */
+	bool		(*reads_pool) (int device);
 
 	/*
 	 * A new, empty table.  GH_INVALID for options out of range, GH_LIMIT when
@@ -413,6 +441,8 @@ typedef struct GhEngine
 
 	/* Scans of heap pages, which scan.h describes; NULL: it has none. */
 	const GhScanEngine *scans;
+	/* Pipelines, which pipeline.h describes; NULL: it has none. */
+	const GhPipelineEngine *pipelines;
 } GhEngine;
 
 /* The engine that a handle belongs to; the first field of every GhTable. */
@@ -421,7 +451,7 @@ struct GhTable
 	const GhEngine *engine;
 };
 
-/* src/engine/cpu_engine.c */
+/* src/engine/table/cpu_engine.c */
 extern const GhEngine *gh_cpu_engine(void);
 
 /*

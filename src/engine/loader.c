@@ -6,7 +6,7 @@
  * being unloaded.  That also holds for one that was refused, since a later
  * try (a driver that came back) finds it already open.
  */
-#include "engine.h"
+#include "engine/engine.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -21,7 +21,7 @@
 #include "gpuhash.h"
 #include "join/join.h"
 #include "join/source.h"
-#include "session.h"
+#include "service/placement.h"
 
 /* A batch ends early when its by-reference values, or tuples, take this many bytes. */
 #define GH_ARENA_MAX ((Size) 4 * 1024 * 1024)

@@ -22,9 +22,7 @@
 #include "gpuhash.h"
 #include "join/join.h"
 #include "join/source.h"
-#include "service/service.h"
-#include "session.h"
-#include "table/registry.h"
+#include "service/placement.h"
 
 /* Rows entered at a time. */
 #define GH_BUILD_BATCH 65536
@@ -137,7 +135,7 @@ enter_batch(GhJoinState *js, uint64 *arrays[3], uint64 nrows, GhError *error)
 	}
 	if (carry->in_use)
 	{
-		carry->refused = carry->needs_columns && request.inserted < nrows;
+		carry->refused = carry->needs_columns && request.outcome.inserted < nrows;
 		return GH_OK;
 	}
 	for (uint64 i = 0; i < nrows; i++)
@@ -206,8 +204,8 @@ gh_join_open_table(GhJoinState *js, uint64 keys, GhError *error)
 	GhStatus	status;
 
 	/* other engines work with ordinary memory, too */
-	if (js->engine->asynchronous && !gh_take_transfer(js) && js->engine == gh_service_engine())
-		return gh_error_set(error, GH_NO_MEMORY, GH_NO_BUFFERS_MESSAGE);
+	if (js->engine->on_device && !gh_take_transfer(js) && js->engine->buffers_required)
+		return gh_no_buffers(error);
 	gh_options_init(&options, js->engine);
 	options.capacity = keys;
 	options.timing = js->timing;
@@ -215,13 +213,12 @@ gh_join_open_table(GhJoinState *js, uint64 keys, GhError *error)
 	gh_host_init(&js->host, js->context);
 	if (js->table_shared)
 		gh_parallel_host(js);
-	/* to the service: a table of this process alone */
-	else if (js->engine == gh_service_engine())
+	/* a table of this process alone */
+	else if (js->engine->shares_tables)
 		js->host.ctx = NULL;
 	status = gh_create_table(js->engine, &js->host, &options, &js->table, error);
 	/* idle named tables can make room */
-	if ((status == GH_LIMIT || status == GH_NO_MEMORY) && js->engine == gh_service_engine() &&
-		gh_named_tables_evict(options.device, options.capacity * js->table_bytes_per_row))
+	if (gh_make_room(js->engine, status, options.device, options.capacity * js->table_bytes_per_row))
 		status = gh_create_table(js->engine, &js->host, &options, &js->table, error);
 	if (status != GH_OK)
 		js->table = NULL;
@@ -314,7 +311,7 @@ gh_join_drop_inner(GhJoinState *js)
 void
 gh_join_report_failure(GhJoinState *js, const GhError *error)
 {
-	if (!js->engine->asynchronous || gh_fallback_setting == GH_FALLBACK_ERROR)
+	if (!js->engine->on_device || gh_fallback_setting == GH_FALLBACK_ERROR)
 		gh_report_error(error, "join through the hash table");
 	strlcpy(js->fallback_reason, error->message, sizeof(js->fallback_reason));
 	gh_count_fallback(js->engine, error);

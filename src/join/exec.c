@@ -25,7 +25,7 @@
 #include "gpuhash.h"
 #include "join/join.h"
 #include "join/source.h"
-#include "session.h"
+#include "service/placement.h"
 
 /* Keys per row of an inner side from which on a node above may look its rows up. */
 #define GH_NEARLY_UNIQUE 0.8
@@ -36,7 +36,7 @@ static TupleTableSlot *exec_join(CustomScanState *node);
 static void end_join(CustomScanState *node);
 static void rescan_join(CustomScanState *node);
 
-const CustomScanMethods gh_join_scan_methods = {
+static const CustomScanMethods scan_methods = {
 	.CustomName = GH_JOIN_NAME,
 	.CreateCustomScanState = create_state,
 };
@@ -169,6 +169,7 @@ init_join_type(GhJoinState *js, CustomScan *cscan)
 
 	js->jointype = type;
 	js->keys_repeat = intVal(list_nth(cscan->custom_private, GH_PRIVATE_KEYS_REPEAT)) != 0;
+	js->is_plain = intVal(list_nth(cscan->custom_private, GH_PRIVATE_PLAIN)) != 0;
 	js->single_match = inner_unique || type == JOIN_SEMI || type == JOIN_ANTI;
 	js->emits_pairs = type != JOIN_ANTI && !gh_is_right_anti(type);
 	js->fill_outer = type == JOIN_LEFT || type == JOIN_FULL || type == JOIN_ANTI;
@@ -356,7 +357,7 @@ gh_join_open_for_probes(GhJoinState *js, bool on_host)
 		js->phase = start_join(js);
 	return js->phase == GH_JOIN_FETCH && js->spill.nparts == 1 &&
 		(js->parallel == NULL || !gh_parallel_in_files(js)) &&
-		(js->table == NULL || !js->engine->asynchronous) && keys_are_nearly_unique(js);
+		(js->table == NULL || !js->engine->on_device) && keys_are_nearly_unique(js);
 }
 
 /* The node above has read all of the outer side. */
@@ -446,4 +447,11 @@ end_join(CustomScanState *node)
 	if (js->context != NULL)
 		MemoryContextDelete(js->context);
 	js->context = NULL;
+}
+
+/* Called by _PG_init. */
+void
+gh_join_register(void)
+{
+	RegisterCustomScanMethods(&scan_methods);
 }

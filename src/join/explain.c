@@ -13,7 +13,7 @@
 #include "utils/ruleutils.h"
 
 #include "join/join.h"
-#include "planning.h"
+#include "plan/planning.h"
 
 static const char *
 join_type_name(JoinType jointype)
@@ -93,7 +93,7 @@ static void
 show_table(GhJoinState *js, ExplainState *es)
 {
 	const GhTableStats *stats = &js->stats;
-	bool		on_device = js->engine->asynchronous;
+	bool		on_device = js->engine->on_device;
 	uint64		memory = js->store.bytes_peak + (on_device ? 0 : js->table_bytes_peak);
 
 	ExplainPropertyUInteger("Subtables", NULL, stats->subtables, es);
@@ -148,7 +148,7 @@ show_times(GhJoinState *js, ExplainState *es)
 	ExplainPropertyFloat("Build Time", "ms", build, 3, es);
 	ExplainPropertyFloat("Wait Time", "ms", wait, 3, es);
 	ExplainPropertyFloat("Emit Time", "ms", Max(emit, 0.0), 3, es);
-	if (js->engine->asynchronous)
+	if (js->engine->on_device)
 	{
 		ExplainPropertyFloat("Queue Time", "ms", milliseconds(js->stats.queue_ns), 3, es);
 		ExplainPropertyFloat("Transfer Time", "ms", milliseconds(js->stats.transfer_ns), 3, es);

@@ -19,79 +19,11 @@
 
 #include "compat.h"
 #include "engine/engine.h"
+#include "expr/key.h"
 #include "gpuhash.h"
-
-/* Also the name that EXPLAIN shows. */
-#define GH_JOIN_NAME "GpuHashJoin"
-
-/* The two inputs, as numbers in lists and indexes in arrays. */
-#define GH_OUTER 0
-#define GH_INNER 1
-
-/* ---- key.c: join keys as 64-bit integers ---- */
-
-/* How one key column becomes an integer. */
-typedef enum GhKeyEncoding
-{
-	GH_KEY_BOOL,				/* bool, "char" */
-	GH_KEY_INT2,
-	GH_KEY_INT4,				/* int4, date */
-	GH_KEY_INT8,				/* int8, time, timestamp, timestamptz */
-	GH_KEY_OID,					/* oid, enum */
-	GH_KEY_FLOAT4,				/* widened to float8 */
-	GH_KEY_FLOAT8,
-	GH_KEY_HASH32,				/* the opfamily's 32-bit hash function */
-	GH_KEY_HASH64				/* its extended hash function */
-} GhKeyEncoding;
-
-/*
- * One hash clause as planned.  "Exact" encodings are equal just where the
- * operator says equal; the others need the clause rechecked on each match.
- */
-typedef struct GhKeyPlan
-{
-	GhKeyEncoding encoding[2];	/* by side */
-	Oid			hashproc[2];	/* hash encodings: the function, else InvalidOid */
-	Oid			collation;		/* the operator's input collation */
-	int			bits;			/* exact: bits that tell values apart, else 0 */
-} GhKeyPlan;
-
-/* One input's keys at run time. */
-typedef struct GhKeyColumn
-{
-	GhKeyEncoding encoding;
-	int			bits;			/* shift of the packed key; 0: mix */
-	int			attno;			/* in the child's slot, or 0: evaluate expr */
-	ExprState  *expr;			/* over the scan tuple */
-	FmgrInfo	hash;
-	Oid			collation;
-} GhKeyColumn;
-
-typedef struct GhKeySide
-{
-	int			ncolumns;
-	GhKeyColumn *columns;
-	bool		exact;			/* packed; else mixed, and the clauses are rechecked */
-	bool		has_exprs;		/* some column is evaluated */
-} GhKeySide;
-
-/* Bits of a key. */
-#define GH_KEY_BITS 64
-
-/* What of an encoded value goes into a packed key: its lower bits, 1 to 64 of them. */
-static inline uint64
-gh_code_bits(uint64 code, int bits)
-{
-	return code & (~UINT64CONST(0) >> (GH_KEY_BITS - bits));
-}
-
-extern bool gh_plan_key(Oid opno, Oid collation, bool outer_is_left, GhKeyPlan *key);
-extern int	gh_operator_key_bits(Oid opno);
-extern bool gh_keys_are_exact(List *keys);
-extern void gh_key_init(void);
-extern uint64 gh_encode_value(GhKeyColumn *column, Datum value);
-extern bool gh_encode_key(GhKeySide *side, TupleTableSlot *slot,
-						  ExprContext *econtext, uint64 *key);
+#include "hash.h"
+#include "heap/copies.h"
+#include "plan/join_plan.h"
 
 /* ---- rows.c: rows as the join keeps them ---- */
 
@@ -126,6 +58,8 @@ typedef struct GhRow
 								 * are flags */
 	uint64		key;			/* kept to build the table again elsewhere */
 } GhRow;
+
+StaticAssertDecl(sizeof(GhRow) == GH_ROW_HEADER_BYTES, "header of a row");
 
 #define GH_ROW_MATCHED UINT64CONST(1)	/* an outer row matched it */
 #define GH_ROW_KEYLESS UINT64CONST(2)	/* a key column is NULL: in no chain, and key is
@@ -321,73 +255,6 @@ typedef struct GhSpill
 
 #define GH_PARTITIONS_MAX 4096
 
-/* ---- plan.c: what a plan carries ---- */
-
-/*
- * custom_private, element by element.  The scan tuple has the kept outer
- * columns, then the kept inner columns, then copies of kept columns, then
- * columns that only keys read.
- */
-typedef enum GhJoinPrivate
-{
-	GH_PRIVATE_JOINTYPE,		/* Integer: JoinType */
-	GH_PRIVATE_INNER_UNIQUE,	/* Integer: an outer row has one match at most */
-	GH_PRIVATE_KEPT_OUTER,		/* Integer: kept outer columns */
-	GH_PRIVATE_KEPT_INNER,		/* Integer: kept inner columns */
-	GH_PRIVATE_COPIES,			/* Integer: copies */
-	GH_PRIVATE_SCAN_SIDES,		/* IntList: by scan column, GH_OUTER or GH_INNER */
-	GH_PRIVATE_SCAN_ATTNOS,		/* IntList: by scan column, the child's column */
-	GH_PRIVATE_KEY_ENCODINGS,	/* IntList: by key, outer and inner in turn */
-	GH_PRIVATE_KEY_PROCS,		/* OidList: likewise */
-	GH_PRIVATE_KEY_COLLATIONS,	/* OidList: by key */
-	GH_PRIVATE_KEY_BITS,		/* IntList: by key */
-	GH_PRIVATE_KEYS_REPEAT		/* Integer: statistics say that inner rows share keys */
-} GhJoinPrivate;
-
-/* custom_exprs, element by element: each a list. */
-typedef enum GhJoinExprs
-{
-	GH_EXPRS_OUTER_KEYS,
-	GH_EXPRS_INNER_KEYS,
-	GH_EXPRS_HASH_CLAUSES,
-	GH_EXPRS_JOIN_QUALS			/* of the join itself, hash clauses left out */
-} GhJoinExprs;
-
-/* custom_private of the CustomPath. */
-typedef enum GhJoinPathPrivate
-{
-	GH_PATH_TYPE,				/* IntList: JoinType, and whether an outer row has one match
-								 * at most */
-	GH_PATH_CLAUSES,			/* RestrictInfos of the join */
-	GH_PATH_HASH_CLAUSES,		/* those of them that are hashed */
-	GH_PATH_COSTS				/* its own: gh_costs_list() */
-} GhJoinPathPrivate;
-
-extern bool gh_columns_are_plain(RelOptInfo *rel);
-extern bool gh_is_join_path(const Path *path);
-extern bool gh_join_path_is_for_device(PlannerInfo *root, CustomPath *path);
-extern bool gh_join_path_is_plain(PlannerInfo *root, CustomPath *path, List **conditions);
-extern bool gh_join_path_fills_inner(CustomPath *path);
-extern Plan *gh_join_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path,
-						  List *tlist, List *clauses, List *custom_plans);
-
-/* ---- copies.c: tuples that have left their page ---- */
-
-/* Blocks that copies of tuples are put into, one after the other. */
-typedef struct GhTupleCopies
-{
-	int			nblocks;
-	int			max_blocks;
-	char	  **blocks;
-	int			current;		/* the block that is being filled */
-	Size		used;			/* bytes of it */
-} GhTupleCopies;
-
-extern Size gh_copy_tuples(GhTupleCopies *copies, MemoryContext context, int ntuples,
-						   HeapTupleHeader *tuples, const uint16 *sizes,
-						   const char *low, const char *high);
-extern void gh_forget_copies(GhTupleCopies *copies);
-
 /* ---- exec.c: the node's state ---- */
 
 typedef enum GhJoinPhase
@@ -437,6 +304,7 @@ typedef struct GhJoinState
 	bool		marks_inner;	/* rows remember that they were matched */
 	bool		once_per_inner; /* of an inner row, the first match is enough */
 	bool		keys_repeat;	/* inner rows are expected to share keys */
+	bool		is_plain;		/* as planned: a node above may look rows up in the table */
 	bool		looks_at_inner;	/* what a match is, or a joined row, depends on more of
 								 * the inner row than that it is there */
 	int			nkept[2];		/* scan columns of either side that rows hold */
@@ -522,7 +390,7 @@ gh_child(const GhJoinState *js, int side)
 }
 
 /* exec.c */
-extern const CustomScanMethods gh_join_scan_methods;
+extern void gh_join_register(void);
 extern GhJoinState *gh_as_join(PlanState *ps);
 extern bool gh_join_advance(GhJoinState *js);
 extern bool gh_join_asks_outer_first(GhJoinState *js);
@@ -640,21 +508,6 @@ extern bool gh_parallel_next_partition(GhJoinState *js);
 
 /* explain.c */
 extern void gh_join_explain(CustomScanState *node, List *ancestors, ExplainState *es);
-
-/* ahead.c */
-extern bool gh_rows_may_stay_unread(PlannerInfo *root, RelOptInfo *joinrel);
-extern bool gh_key_is_quiet(RestrictInfo *rinfo, bool outer_is_left);
-extern bool gh_outer_is_quiet(PlannerInfo *root, RelOptInfo *outerrel);
-
-/*
- * Bytes of table that a row will need: key and value, at a filled factor between
- * the upper bound and, right after a doubling, half of it.
- */
-static inline double
-gh_table_bytes_per_row(void)
-{
-	return 2 * sizeof(uint64) / (0.75 * gh_fill_max);
-}
 
 /* What of the node's time went where. */
 static inline void

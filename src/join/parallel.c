@@ -29,7 +29,7 @@
 #include "gpuhash.h"
 #include "join/join.h"
 #include "join/parallel.h"
-#include "session.h"
+#include "service/placement.h"
 
 /* -------------------------------------------------------- shared memory */
 
@@ -130,8 +130,8 @@ count_participant(GhJoinState *js)
 		totals->stats = js->stats;
 	if (js->fallback_reason[0] != '\0' && shared->fallback_reason[0] == '\0')
 		strlcpy(shared->fallback_reason, js->fallback_reason, GH_MESSAGE_SIZE);
-	if (js->engine != NULL && (parallel->in_files || !js->engine->asynchronous))
-		shared->engine = js->engine == gh_service_engine() ? GH_SHARED_SERVICE : GH_SHARED_CPU;
+	if (js->engine != NULL && (parallel->in_files || !js->engine->on_device))
+		shared->engine = js->engine->on_device ? GH_SHARED_SERVICE : GH_SHARED_CPU;
 	if (js->engine_reason != NULL)
 		strlcpy(shared->engine_reason, js->engine_reason, GH_MESSAGE_SIZE);
 	SpinLockRelease(&shared->mutex);

@@ -18,7 +18,7 @@
 #include "gpuhash.h"
 #include "join/join.h"
 #include "join/parallel.h"
-#include "session.h"
+#include "service/placement.h"
 
 /* Whether to expect that nobody else will look at this participant's rows. */
 static bool

@@ -25,7 +25,7 @@
 #include "guard.h"
 #include "join/join.h"
 #include "join/parallel.h"
-#include "session.h"
+#include "service/placement.h"
 
 #define GH_ALIGNMENT 64
 
@@ -170,7 +170,7 @@ gh_parallel_host(GhJoinState *js)
 	struct GhParallel *parallel = js->parallel;
 	GhHost	   *host = &js->host;
 
-	if (js->engine == gh_service_engine())
+	if (js->engine->shares_tables)
 	{
 		host->ctx = &parallel->scope;
 		return;
@@ -227,7 +227,7 @@ publish_root(GhJoinState *js)
 	GhShared   *shared = js->parallel->shared;
 	GhRef		root = js->engine->table_root(js->table);
 
-	if (js->engine == gh_service_engine())
+	if (js->engine->on_device)
 	{
 		pg_atomic_write_u64(&shared->device_root, root);
 		shared->engine = GH_SHARED_SERVICE;
@@ -299,7 +299,7 @@ static GhStatus
 attach_table(GhJoinState *js, GhError *error)
 {
 	struct GhParallel *parallel = js->parallel;
-	bool		on_device = js->engine == gh_service_engine();
+	bool		on_device = js->engine->on_device;
 	GhRef		root = on_device ? pg_atomic_read_u64(&parallel->shared->device_root) :
 		parallel->shared->cpu_root;
 	GhStatus	status;
@@ -308,7 +308,7 @@ attach_table(GhJoinState *js, GhError *error)
 		return GH_OK;
 	js->table_shared = true;
 	if (on_device && !gh_take_transfer(js))
-		return gh_error_set(error, GH_NO_MEMORY, GH_NO_BUFFERS_MESSAGE);
+		return gh_no_buffers(error);
 	gh_host_init(&js->host, js->context);
 	gh_parallel_host(js);
 	if (!on_device)
@@ -368,7 +368,7 @@ gh_shared_table_enter(GhJoinState *js)
 	if (js->store.nkeys == 0)
 		return;
 	take_carry(js);
-	if (!js->carry.in_use || js->engine->asynchronous)
+	if (!js->carry.in_use || js->engine->on_device)
 		gh_parallel_share_rows(js);
 	status = attach_table(js, &error);
 	if (status == GH_OK)

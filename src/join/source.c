@@ -33,49 +33,6 @@
 
 /* ----------------------------------------------------------- set-up */
 
-/* Whether all that the scan puts out are columns of its table. */
-static bool
-has_plain_columns(Plan *plan)
-{
-	ListCell   *lc;
-
-	foreach(lc, plan->targetlist)
-	{
-		Expr	   *expr = lfirst_node(TargetEntry, lc)->expr;
-
-		if (!IsA(expr, Var) || ((Var *) expr)->varattno <= 0)
-			return false;
-	}
-	return true;
-}
-
-/*
- * Whether a node may read the child by itself.  A recheck of EvalPlanQual has rows of
- * its own in place of the scan's.  Without a snapshot of the MVCC kind, a page's rows
- * would have to be looked at one by one.
- */
-bool
-gh_may_read_pages(PlanState *child, EState *estate, int eflags)
-{
-	Relation	relation;
-
-	if (!gh_enable_scan || !IsA(child, SeqScanState) || estate->es_epq_active != NULL ||
-		(eflags & EXEC_FLAG_EXPLAIN_ONLY) != 0)
-		return false;
-	relation = ((SeqScanState *) child)->ss.ss_currentRelation;
-	return relation->rd_tableam == GetHeapamTableAmRoutine() &&
-		estate->es_snapshot != NULL && IsMVCCSnapshot(estate->es_snapshot) &&
-		has_plain_columns(child->plan);
-}
-
-/* The relation's column that such a child puts out as number resno. */
-int
-gh_relation_attno(PlanState *child, int resno)
-{
-	return castNode(Var, list_nth_node(TargetEntry, child->plan->targetlist,
-									   resno - 1)->expr)->varattno;
-}
-
 /* A reader of columns of the child; their values go to outputs, or, NULL, into its row. */
 static void
 init_reader(GhSource *source, GhTupleReader *reader, int ncolumns, const int *resnos,
@@ -158,29 +115,13 @@ gh_source_init(GhJoinState *js, int side, EState *estate, int eflags)
 
 /* ------------------------------------------------------ rows of a page */
 
-/* The child's scan, begun as the node itself would begin it. */
-void
-gh_pages_begin(GhPages *pages, PlanState *child)
-{
-	ScanState  *node = (ScanState *) child;
-	/* it is the node's, which ends it */
-	MemoryContext saved = MemoryContextSwitchTo(node->ps.state->es_query_cxt);
-
-	if (node->ss_currentScanDesc == NULL)
-		node->ss_currentScanDesc = table_beginscan(node->ss_currentRelation,
-												   node->ps.state->es_snapshot, 0, NULL);
-	MemoryContextSwitchTo(saved);
-	pages->scan = (HeapScanDesc) node->ss_currentScanDesc;
-	Assert((pages->scan->rs_base.rs_flags & SO_ALLOW_PAGEMODE) != 0);
-}
-
 /* The visible tuple of the page that is next. */
 static inline HeapTupleHeader
 next_tuple(const GhSource *source, uint16 *size)
 {
-	HeapScanDesc scan = source->pages.scan;
-	Page		page = BufferGetPage(scan->rs_cbuf);
-	ItemId		lp = PageGetItemId(page, scan->rs_vistuples[source->visible]);
+	const GhPages *pages = &source->pages;
+	Page		page = BufferGetPage(pages->buffer);
+	ItemId		lp = PageGetItemId(page, pages->lines[source->visible]);
 
 	*size = ItemIdGetLength(lp);
 	return (HeapTupleHeader) PageGetItem(page, lp);
@@ -191,15 +132,10 @@ static bool
 passes_quals(GhSource *source)
 {
 	ScanState  *node = (ScanState *) source->child;
-	HeapScanDesc scan = source->pages.scan;
+	GhPages    *pages = &source->pages;
 	ExprContext *econtext = node->ps.ps_ExprContext;
-	uint16		size;
 
-	/* the scan's place for its current row, which the slot then points to */
-	scan->rs_ctup.t_data = next_tuple(source, &size);
-	scan->rs_ctup.t_len = size;
-	ItemPointerSet(&scan->rs_ctup.t_self, scan->rs_cblock, scan->rs_vistuples[source->visible]);
-	ExecStoreBufferHeapTuple(&scan->rs_ctup, node->ss_ScanTupleSlot, scan->rs_cbuf);
+	gh_pages_store(pages, pages->buffer, pages->block, pages->lines[source->visible], node->ss_ScanTupleSlot);
 
 	/* one row may take long, and there may be hundreds */
 	CHECK_FOR_INTERRUPTS();
@@ -215,7 +151,7 @@ passes_quals(GhSource *source)
 static inline bool
 find_row(GhSource *source)
 {
-	int			nvisible = source->pages.scan->rs_ntuples;
+	int			nvisible = source->pages.ntuples;
 
 	if (source->child->qual != NULL && !source->passed)
 		while (source->visible < nvisible && !passes_quals(source))
@@ -250,7 +186,7 @@ tuple_key(GhJoinState *js, GhSource *source, HeapTupleHeader tuple, uint64 *key)
 static void
 count_tuples(GhSource *source, int upto)
 {
-	pgstat_count_index_tuples(source->pages.scan->rs_base.rs_rd, upto - source->counted);
+	pgstat_count_index_tuples(source->pages.relation, upto - source->counted);
 	source->counted = upto;
 }
 
@@ -314,23 +250,6 @@ find_page(GhSource *source, int rows_wanted)
 	}
 }
 
-/* What ExecProcNode does before and after it has the node make rows. */
-void
-gh_child_start(PlanState *child)
-{
-	if (child->chgParam != NULL)
-		ExecReScan(child);
-	if (child->instrument != NULL)
-		InstrStartNode(child->instrument);
-}
-
-void
-gh_child_stop(PlanState *child, double rows)
-{
-	if (child->instrument != NULL)
-		InstrStopNode(child->instrument, rows);
-}
-
 /* ------------------------------------------------- what the join calls */
 
 /*
@@ -378,7 +297,7 @@ int
 gh_source_leave_page(GhSource *source)
 {
 	source->peeked = false;
-	count_tuples(source, source->pages.scan->rs_ntuples);
+	count_tuples(source, source->pages.ntuples);
 	clear_scan_slot(source);
 	return source->visible;
 }

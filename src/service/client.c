@@ -33,9 +33,6 @@
 
 #define GH_NS_PER_MS UINT64CONST(1000000)
 
-/* Beginning of the message; gh_service_fallback_of knows it. */
-#define GH_TIMEOUT_MESSAGE "no answer from"
-
 #define GH_TABLE_BITS 13
 StaticAssertDecl(GH_TABLES_MAX == 1 << GH_TABLE_BITS, "a table's name has room for its number");
 
@@ -206,7 +203,7 @@ gh_client_slot_look(uint32 number, GhError *error)
 	started = pg_atomic_read_u64(&slot->started_ns);
 	if (gh_device_timeout != 0 && started != 0 &&
 		gh_monotonic_ns() > started + (uint64) gh_device_timeout * GH_NS_PER_MS)
-		return gh_error_set(error, GH_UNAVAILABLE, GH_TIMEOUT_MESSAGE " GPU %d within %d ms",
+		return gh_error_set(error, GH_TIMEOUT, "no answer from GPU %d within %d ms",
 							device->number, gh_device_timeout);
 	return GH_BUSY;
 }
@@ -261,6 +258,36 @@ gh_client_slot_wait(uint32 number, const GhHost *host, GhError *error)
 	return status;
 }
 
+/* Whether the request's buffer was given back meanwhile. */
+static bool
+flight_is_void(GhFlight flight)
+{
+	return gh_slot_generation(pg_atomic_read_u64(&gh_slot_at(flight.slot)->word)) != flight.generation;
+}
+
+GhStatus
+gh_flight_poll(GhFlight flight, GhError *error)
+{
+	if (flight_is_void(flight))
+		return gh_error_set(error, GH_INVALID, "the request's buffer was given back");
+	return gh_client_slot_look(flight.slot, error);
+}
+
+GhStatus
+gh_flight_wait(GhFlight flight, const GhHost *host, GhError *error)
+{
+	GhError		why;
+	GhStatus	status;
+
+	if (flight_is_void(flight))
+		return gh_flight_poll(flight, error);
+	status = gh_client_slot_wait(flight.slot, host, &why);
+	/* of a wait that was stopped the request's error knows nothing */
+	if (status != GH_OK && status != GH_STOPPED)
+		*error = why;
+	return status;
+}
+
 /*
  * A request without arrays, from the filled slot of this process to its end.  On GH_OK
  * the answer is in *slot until the caller leaves it.
@@ -311,7 +338,7 @@ take_process_slot(int device, const GhHost *host, uint32 *number, GhError *error
 /* The slot of this process, for a request on the table. */
 GhStatus
 gh_client_control_begin(int device, GhServiceOp op, uint32 table, uint64 generation, const GhHost *host,
-			  uint32 *number, GhError *error)
+						uint32 *number, GhError *error)
 {
 	GhSlot	   *slot;
 	GhStatus	status = take_process_slot(device, host, number, error);
@@ -343,7 +370,7 @@ gh_client_entry_take(uint32 device, int procno, bool is_scan, int executor, uint
 {
 	bool		found = false;
 
-	SpinLockAcquire(&gh_service->lock);
+	LWLockAcquire(&gh_service->lock, LW_EXCLUSIVE);
 	for (uint32 i = 0; i < GH_TABLES_MAX && !found; i++)
 	{
 		uint32		number = (gh_service->table_hint + i) % GH_TABLES_MAX;
@@ -364,7 +391,7 @@ gh_client_entry_take(uint32 device, int procno, bool is_scan, int executor, uint
 		found = entry_move(entry, *generation, GH_TABLE_FREE, GH_TABLE_LIVE);
 		gh_service->table_hint = number + 1;
 	}
-	SpinLockRelease(&gh_service->lock);
+	LWLockRelease(&gh_service->lock);
 	return found;
 }
 
@@ -443,7 +470,7 @@ service_table_create(const GhHost *host, const GhTableOptions *options, GhTable 
 	gh_client_join();
 	if (!gh_client_entry_take((uint32) options->device, scope == NULL ? gh_my_procno() : -1, false, -1,
 							  &table, &generation))
-		return gh_error_set(error, GH_LIMIT, "there are %d tables on GPUs already", GH_TABLES_MAX);
+		return gh_error_set(error, GH_TOO_MANY, "there are %d tables on GPUs already", GH_TABLES_MAX);
 	handle = handle_make(host, table, generation, error);
 	status = handle == NULL ? GH_NO_MEMORY :
 		gh_client_control_begin(options->device, GH_SERVICE_CREATE, table, generation, host, &number, error);
@@ -594,8 +621,8 @@ table_control(GhTable *table, GhServiceOp op, uint64 keys, GhTableStats *stats, 
 	GhServiceTable *handle = (GhServiceTable *) table;
 	uint32		number;
 	GhStatus	status = gh_client_control_begin((int) gh_table_entry_at(handle->table)->device, op,
-									   handle->table, handle->generation, &handle->host,
-									   &number, error);
+												 handle->table, handle->generation, &handle->host,
+												 &number, error);
 
 	if (status != GH_OK)
 		return status;
@@ -638,11 +665,15 @@ gh_service_engine(void)
 		.abi_version = GH_ABI_VERSION,
 		.name = "cuda",
 		.asynchronous = true,
+		.on_device = true,
+		.buffers_required = true,
+		.shares_tables = true,
 		.device_count = service_device_count,
 		.open_device = service_open_device,
 		.device_info = service_device_info,
 		.buffer_alloc = service_buffer_alloc,
 		.buffer_free = gh_service_return,
+		.reads_pool = gh_client_reads_pool,
 		.table_create = service_table_create,
 		.table_root = service_table_root,
 		.table_attach = service_table_attach,
@@ -659,31 +690,4 @@ gh_service_engine(void)
 	};
 
 	return &engine;
-}
-
-/* --------------------------------------------------------------- fallbacks */
-
-GhFallback
-gh_service_fallback_of(const GhError *error)
-{
-	if (strncmp(error->message, GH_TIMEOUT_MESSAGE, strlen(GH_TIMEOUT_MESSAGE)) == 0)
-		return GH_FALLBACK_TIMEOUT;
-	switch (error->status)
-	{
-		case GH_LIMIT:
-		case GH_NO_MEMORY:
-			return strcmp(error->message, GH_NO_BUFFERS_MESSAGE) == 0 ?
-				GH_FALLBACK_NO_BUFFERS : GH_FALLBACK_MEMORY;
-		case GH_UNAVAILABLE:
-			return GH_FALLBACK_WORKER_DOWN;
-		default:
-			return GH_FALLBACK_DEVICE;
-	}
-}
-
-void
-gh_service_count_fallback(GhFallback reason)
-{
-	if (gh_service != NULL)
-		pg_atomic_fetch_add_u64(&gh_service->fallbacks[reason], 1);
 }

@@ -48,6 +48,18 @@ extern GhStatus gh_client_slot_look(uint32 number, GhError *error);
 /* Waits for it; GH_STOPPED, after an interrupt: the request is still in flight. */
 extern GhStatus gh_client_slot_wait(uint32 number, const GhHost *host, GhError *error);
 
+/* A request that was submitted with its buffer: the slot, and the generation that names it. */
+typedef struct GhFlight
+{
+	uint32		slot;
+	uint64		generation;
+} GhFlight;
+
+/* GH_OK: its answer is in the slot.  GH_BUSY, or why there will be none. */
+extern GhStatus gh_flight_poll(GhFlight flight, GhError *error);
+/* Waits for it; GH_STOPPED, which leaves *error alone: the request is still in flight. */
+extern GhStatus gh_flight_wait(GhFlight flight, const GhHost *host, GhError *error);
+
 /*
  * A free entry, now LIVE, or false.  procno -1: any process of the database's; executor -1:
  * any of them.
@@ -97,6 +109,8 @@ typedef struct GhServiceScan
 } GhServiceScan;
 
 extern const GhScanEngine gh_service_scans;
+/* Of engine.h: whether that device's worker has registered the server's buffers. */
+extern bool gh_client_reads_pool(int device);
 extern void gh_client_drop_scans(void);
 
 /* ---- shmem.c ---- */

@@ -14,6 +14,12 @@ enum
 	STATE_GENERATION
 };
 
+static GhFlight
+flight_of(const GhRequest *request)
+{
+	return (GhFlight){(uint32) request->engine_state[STATE_SLOT], request->engine_state[STATE_GENERATION]};
+}
+
 bool
 gh_client_array(uint32 number, const void *array, GhOffset *offset)
 {
@@ -39,12 +45,7 @@ fill_slot(uint32 number, const GhRequest *request)
 	slot->count = request->count;
 	slot->values_capacity = request->values_capacity;
 	slot->absent = request->absent;
-	slot->done = request->done;
-	slot->matched = request->matched;
-	slot->inserted = request->inserted;
-	slot->replaced = request->replaced;
-	slot->removed = request->removed;
-	slot->values_count = request->values_count;
+	slot->outcome = request->outcome;
 	return gh_client_array(number, request->keys, &slot->keys) &&
 		gh_client_array(number, request->values_in, &slot->values_in) &&
 		gh_client_array(number, request->ops, &slot->ops) &&
@@ -89,35 +90,21 @@ gh_client_submit(GhTable *table, GhRequest *request)
 	return GH_BUSY;
 }
 
-/* Takes the outcome over that gh_client_slot_look or gh_client_slot_wait told. */
+/* Takes over the outcome that gh_flight_poll or gh_flight_wait has found. */
 static GhStatus
 request_end(GhRequest *request, GhStatus status)
 {
-	GhSlot	   *slot = gh_slot_at((uint32) request->engine_state[STATE_SLOT]);
+	GhFlight	flight = flight_of(request);
+	const GhSlot *slot = gh_slot_at(flight.slot);
 
 	request->table = NULL;
 	if (status != GH_OK)
 		return request->status = status;
-	request->done = slot->done;
-	request->matched = slot->matched;
-	request->inserted = slot->inserted;
-	request->replaced = slot->replaced;
-	request->removed = slot->removed;
-	request->values_count = slot->values_count;
+	request->outcome = slot->outcome;
 	request->status = slot->status;
 	request->error = slot->error;
-	gh_slot_reuse((uint32) request->engine_state[STATE_SLOT]);
+	gh_slot_reuse(flight.slot);
 	return request->status;
-}
-
-/* Whether the request's buffer was given back meanwhile. */
-static bool
-request_is_void(GhRequest *request)
-{
-	GhSlot	   *slot = gh_slot_at((uint32) request->engine_state[STATE_SLOT]);
-
-	return gh_slot_generation(pg_atomic_read_u64(&slot->word)) !=
-		request->engine_state[STATE_GENERATION];
 }
 
 GhStatus
@@ -127,9 +114,7 @@ gh_client_poll(GhRequest *request)
 
 	if (request->status != GH_BUSY || request->table == NULL)
 		return request->status;
-	if (request_is_void(request))
-		return request_end(request, gh_error_set(&request->error, GH_INVALID, "the request's buffer was given back"));
-	status = gh_client_slot_look((uint32) request->engine_state[STATE_SLOT], &request->error);
+	status = gh_flight_poll(flight_of(request), &request->error);
 	return status == GH_BUSY ? GH_BUSY : request_end(request, status);
 }
 
@@ -137,15 +122,10 @@ GhStatus
 gh_client_wait(GhRequest *request)
 {
 	GhServiceTable *handle = (GhServiceTable *) request->table;
-	GhError		error;
 	GhStatus	status;
 
-	if (request->status != GH_BUSY || handle == NULL || request_is_void(request))
-		return gh_client_poll(request);
-	status = gh_client_slot_wait((uint32) request->engine_state[STATE_SLOT], &handle->host, &error);
-	if (status == GH_STOPPED)
-		return GH_STOPPED;
-	if (status != GH_OK)
-		request->error = error;
-	return request_end(request, status);
+	if (request->status != GH_BUSY || handle == NULL)
+		return request->status;
+	status = gh_flight_wait(flight_of(request), &handle->host, &request->error);
+	return status == GH_STOPPED ? GH_STOPPED : request_end(request, status);
 }

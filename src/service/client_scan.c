@@ -13,6 +13,7 @@
 #include "utils/memutils.h"
 
 #include "service/client.h"
+#include "service/placement.h"
 #include "service/plan.h"
 
 /* Of GhScanRequest.engine_state. */
@@ -25,7 +26,7 @@ enum
 static GhServiceScan *own_scans = NULL;
 
 bool
-gh_service_reads_pool(int number)
+gh_client_reads_pool(int number)
 {
 	GhDevice   *device = gh_device_at(number);
 
@@ -144,7 +145,7 @@ make_scan(const GhHost *host, const GhScanOptions *options, const GhPlanTable *t
 							  executor_for(options, tables), &scan->table, &scan->generation))
 	{
 		pfree(scan);
-		return gh_error_set(error, GH_LIMIT, "there are too many tables on GPUs already");
+		return gh_error_set(error, GH_TOO_MANY, "there are too many tables on GPUs already");
 	}
 	status = ask_for_scan(scan, buffer, bytes, error);
 	if (status != GH_OK)
@@ -182,7 +183,7 @@ create_scan(const GhHost *host, const GhScanOptions *options, bool shared, GhSca
 		return gh_device_unavailable(options->device, error);
 	gh_client_join();
 	if (!gh_service_reserve(1, bytes, &buffer))
-		return gh_error_set(error, GH_NO_MEMORY, GH_NO_BUFFERS_MESSAGE);
+		return gh_no_buffers(error);
 	(void) gh_plan_write(options, tables, buffer);
 	status = make_scan(host, options, tables, shared, buffer, bytes, &scan, error);
 	gh_service_return(buffer);
@@ -230,7 +231,7 @@ gh_service_scan_attach(GhRef root, const GhHost *host, GhScan **result, GhError 
 	return GH_OK;
 }
 
-/* One that several processes have a handle on goes with gh_service_scan_release. */
+/* One that several processes have a handle on goes with gh_service_table_release. */
 static void
 service_scan_destroy(GhScan *handle)
 {
@@ -247,12 +248,6 @@ service_scan_destroy(GhScan *handle)
 			break;
 		}
 	pfree(scan);
-}
-
-void
-gh_service_scan_release(GhRef root)
-{
-	gh_service_table_release(root);
 }
 
 void
@@ -273,13 +268,19 @@ add_times(GhServiceScan *scan, const GhSlot *slot)
 	scan->run_ns += slot->run_ns;
 }
 
-void
-gh_service_scan_times(const GhScan *handle, uint64 *queue_ns, uint64 *device_ns)
+static void
+service_scan_times(const GhScan *handle, uint64_t *queue_ns, uint64_t *device_ns)
 {
 	const GhServiceScan *scan = (const GhServiceScan *) handle;
 
 	*queue_ns = scan->queue_ns;
 	*device_ns = scan->run_ns;
+}
+
+static GhFlight
+flight_of(const GhScanRequest *request)
+{
+	return (GhFlight){(uint32) request->engine_state[STATE_SLOT], request->engine_state[STATE_GENERATION]};
 }
 
 static void
@@ -326,7 +327,7 @@ service_scan_submit(GhScan *handle, GhScanRequest *request)
 	return GH_BUSY;
 }
 
-/* Takes the outcome over that gh_client_slot_look or gh_client_slot_wait told. */
+/* Takes over the outcome that gh_flight_poll or gh_flight_wait has found. */
 static GhStatus
 request_end(GhScanRequest *request, GhStatus status)
 {
@@ -355,15 +356,6 @@ request_end(GhScanRequest *request, GhStatus status)
 	return request->status = status;
 }
 
-/* Whether the request's buffer was given back meanwhile. */
-static bool
-request_is_void(const GhScanRequest *request)
-{
-	GhSlot	   *slot = gh_slot_at((uint32) request->engine_state[STATE_SLOT]);
-
-	return gh_slot_generation(pg_atomic_read_u64(&slot->word)) != request->engine_state[STATE_GENERATION];
-}
-
 static GhStatus
 service_scan_poll(GhScanRequest *request)
 {
@@ -371,10 +363,7 @@ service_scan_poll(GhScanRequest *request)
 
 	if (request->status != GH_BUSY || request->scan == NULL)
 		return request->status;
-	if (request_is_void(request))
-		status = gh_error_set(&request->error, GH_INVALID, "the request's buffer was given back");
-	else
-		status = gh_client_slot_look((uint32) request->engine_state[STATE_SLOT], &request->error);
+	status = gh_flight_poll(flight_of(request), &request->error);
 	return status == GH_BUSY ? GH_BUSY : request_end(request, status);
 }
 
@@ -382,17 +371,12 @@ static GhStatus
 service_scan_wait(GhScanRequest *request)
 {
 	GhServiceScan *scan = (GhServiceScan *) request->scan;
-	GhError		error;
 	GhStatus	status;
 
-	if (request->status != GH_BUSY || scan == NULL || request_is_void(request))
-		return service_scan_poll(request);
-	status = gh_client_slot_wait((uint32) request->engine_state[STATE_SLOT], &scan->host, &error);
-	if (status == GH_STOPPED)
-		return GH_STOPPED;
-	if (status != GH_OK)
-		request->error = error;
-	return request_end(request, status);
+	if (request->status != GH_BUSY || scan == NULL)
+		return request->status;
+	status = gh_flight_wait(flight_of(request), &scan->host, &request->error);
+	return status == GH_STOPPED ? GH_STOPPED : request_end(request, status);
 }
 
 /* -------------------------------------------------------------------- results */
@@ -513,4 +497,5 @@ const GhScanEngine gh_service_scans = {
 	.results = service_scan_results,
 	.make_table = service_scan_make_table,
 	.stats = service_scan_stats,
+	.times = service_scan_times,
 };

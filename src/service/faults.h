@@ -1,7 +1,8 @@
 /*
  * faults.h
  *		Fault points: where a build with FAULT_POINTS=yes can make the device, or its
- *		worker, fail.  One list for all tests; a usual build has none of it.
+ *		worker, fail.  One list for all tests.  This is the one place where such a build and a
+ *		usual one differ; what else tests need is in test/modules/gpuhash_test.
  */
 #ifndef GPUHASH_SERVICE_FAULTS_H
 #define GPUHASH_SERVICE_FAULTS_H
@@ -28,9 +29,13 @@
 	X(UPSERT, "upsert") \
 	X(EXCHANGE, "exchange") \
 	X(ADD, "add") \
+	X(BUILD, "build") \
 	X(FIND, "find") \
+	X(COUNT, "count") \
 	X(FIND_ALL, "find_all") \
 	X(DELETE, "delete") \
+	X(DELETE_ONE, "delete_one") \
+	X(MIXED, "mixed") \
 	X(SCAN_CREATE, "scan_create") \
 	X(SCAN, "scan") \
 	X(SCAN_RESULTS, "scan_results") \
@@ -69,8 +74,6 @@ typedef enum GhFaultKind
 	GH_FAULT_KINDS_COUNT
 } GhFaultKind;
 
-#ifdef GH_FAULT_POINTS
-
 /* In shared memory; all zero: nothing is armed. */
 typedef struct GhFaults
 {
@@ -82,6 +85,11 @@ typedef struct GhFaults
 	pg_atomic_uint32 fired;		/* so far, since armed */
 } GhFaults;
 
+#ifdef GH_FAULT_POINTS
+
+/* A number of a build with fault points, and of a usual one. */
+#define GH_WITH_FAULT_POINTS(number, usual) (number)
+
 extern void gh_faults_init(GhFaults *faults);
 /* What is to happen at this passage of the point.  Delays and ends are done here. */
 extern GhFaultKind gh_fault_pass(GhFaultPoint point);
@@ -89,8 +97,23 @@ extern GhFaultPoint gh_fault_point_of(GhOp op);
 
 #else
 
-#define gh_fault_pass(point) GH_FAULT_NONE
-#define gh_fault_point_of(op) GH_FAULT_POINT_ANY
+#define GH_WITH_FAULT_POINTS(number, usual) (usual)
+
+#define gh_faults_init(faults) ((void) 0)
+
+static inline GhFaultKind
+gh_fault_pass(GhFaultPoint point)
+{
+	(void) point;
+	return GH_FAULT_NONE;
+}
+
+static inline GhFaultPoint
+gh_fault_point_of(GhOp op)
+{
+	(void) op;
+	return GH_FAULT_POINT_ANY;
+}
 
 #endif
 

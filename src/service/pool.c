@@ -31,11 +31,7 @@
 #include "service/threads.h"
 
 /* Registered at a time, whole pages of the buffers; a test has few of them. */
-#ifdef GH_FAULT_POINTS
-#define PIECE_BYTES ((Size) 16 * 1024 * 1024)
-#else
-#define PIECE_BYTES ((Size) 1024 * 1024 * 1024)
-#endif
+#define PIECE_BYTES ((Size) GH_WITH_FAULT_POINTS(16, 1024) * 1024 * 1024)
 
 StaticAssertDecl(PIECE_BYTES % BLCKSZ == 0, "a page lies in one piece");
 

@@ -145,7 +145,7 @@ gh_executor_refuse(uint32 number, GhStatus status, const char *why)
 
 bool
 gh_executor_array(uint32 number, uint32 units, GhOffset offset, uint64 count, uint64 size,
-			void **array)
+				  void **array)
 {
 	uint64		room = (uint64) units * GH_UNIT_BYTES;
 
@@ -183,7 +183,7 @@ build_request(uint32 number, const GhSlot *asked, const GhWorkerTable *table, Gh
 	uint64		out = asked->run_op == GH_FIND_ALL ? asked->values_capacity : asked->count;
 
 	if (!gh_executor_is_buffer(number, units) || asked->count > GH_BATCH_MAX ||
-		asked->done > asked->count || out > (uint64) units * GH_UNIT_BYTES)
+		asked->outcome.done > asked->count || out > (uint64) units * GH_UNIT_BYTES)
 		return false;
 	memset(request, 0, sizeof(*request));
 	if (!gh_executor_array(number, units, asked->keys, asked->count, table->options.key_size, &keys) ||
@@ -204,12 +204,7 @@ build_request(uint32 number, const GhSlot *asked, const GhWorkerTable *table, Gh
 	request->counts_out = counts;
 	request->offsets_out = offsets;
 	request->values_capacity = asked->values_capacity;
-	request->done = asked->done;
-	request->matched = asked->matched;
-	request->inserted = asked->inserted;
-	request->replaced = asked->replaced;
-	request->removed = asked->removed;
-	request->values_count = asked->values_count;
+	request->outcome = asked->outcome;
 	return true;
 }
 
@@ -217,16 +212,16 @@ build_request(uint32 number, const GhSlot *asked, const GhWorkerTable *table, Gh
 static void
 count_bytes(const GhRequest *request, const GhTableOptions *options)
 {
-	uint64		values = request->op == GH_FIND_ALL ? request->values_count : request->done;
+	uint64		values = request->op == GH_FIND_ALL ? request->outcome.values_count : request->outcome.done;
 	uint64		to = options->key_size + (request->values_in != NULL ? options->value_size : 0) +
 		(request->ops != NULL ? 1 : 0);
 	uint64		from = (request->flags_out != NULL ? 1 : 0) +
 		(request->counts_out != NULL ? sizeof(uint64) : 0) +
 		(request->offsets_out != NULL ? sizeof(uint64) : 0);
 
-	gh_executor_count(GH_COUNT_BYTES_TO, request->done * to);
-	gh_executor_count(GH_COUNT_BYTES_FROM, request->done * from +
-		  (request->values_out != NULL ? values * options->value_size : 0));
+	gh_executor_count(GH_COUNT_BYTES_TO, request->outcome.done * to);
+	gh_executor_count(GH_COUNT_BYTES_FROM, request->outcome.done * from +
+					  (request->values_out != NULL ? values * options->value_size : 0));
 }
 
 /* The engine is through with a request. */
@@ -238,14 +233,9 @@ finish_request(uint32 number, const GhWorkerTable *table, const GhRequest *reque
 	slot->status = status;
 	if (status != GH_OK)
 		slot->error = request->error;
-	slot->done = request->done;
-	slot->matched = request->matched;
-	slot->inserted = request->inserted;
-	slot->replaced = request->replaced;
-	slot->removed = request->removed;
-	slot->values_count = request->values_count;
+	slot->outcome = request->outcome;
 	gh_executor_count(GH_COUNT_BATCHES, 1);
-	gh_executor_count(GH_COUNT_KEYS, request->done);
+	gh_executor_count(GH_COUNT_KEYS, request->outcome.done);
 	count_bytes(request, &table->options);
 	if (status == GH_DEVICE_ERROR)
 		gh_executor_check_device(&request->error);
@@ -255,7 +245,7 @@ finish_request(uint32 number, const GhWorkerTable *table, const GhRequest *reque
 static void
 run_request(GhExecutor *executor, uint32 number, const GhSlot *asked, GhWorkerTable *table)
 {
-	GhRunning    *running = &gh_worker.running_by_slot[number];
+	GhRunning  *running = &gh_worker.running_by_slot[number];
 	GhStatus	status;
 
 	if (!build_request(number, asked, table, &running->request))
@@ -295,7 +285,7 @@ gh_executor_poll(GhExecutor *executor)
 	for (uint32 i = 0; i < executor->nrunning;)
 	{
 		uint32		number = executor->running[i];
-		GhRunning    *running = &gh_worker.running_by_slot[number];
+		GhRunning  *running = &gh_worker.running_by_slot[number];
 		GhWorkerTable *table = &gh_worker.tables[running->table];
 		GhStatus	status = running->is_scan ? gh_worker.engine->scans->poll(&running->scan_request) :
 			gh_worker.engine->poll(&running->request);
@@ -362,7 +352,6 @@ control_table(GhSlot *slot, const GhSlot *asked, GhWorkerTable *table)
 	};
 	GhStatus	status = gh_executor_pass_point(points[asked->op], &slot->error);
 
-	(void) points;
 	if (status != GH_OK)
 		return status;
 	switch (asked->op)

@@ -19,12 +19,20 @@
 
 #include "compat.h"
 #include "engine/engine.h"
-#include "engine/scan.h"
+#include "engine/pipeline/scan.h"
 
 /* ---- shmem.c ---- */
 
 /* Of _PG_init, while the postmaster loads the library: settings, shared memory, workers. */
 extern void gh_service_init(void);
+/*
+ * Of _PG_init, while the postmaster loads the library: another room's shared memory, which is there
+ * when the service is.  size is asked when all settings are known; init gets the place, under
+ * AddinShmemInitLock, and whether another process found it before (only with EXEC_BACKEND).
+ */
+typedef Size (*GhMemorySize) (void);
+typedef void (*GhMemoryInit) (void *place, bool found);
+extern void gh_service_add_memory(const char *name, GhMemorySize size, GhMemoryInit init);
 /* Of _PG_init in a session: the settings, which then do nothing but say so. */
 extern void gh_service_define_settings(void);
 /* Those that were set before; once in a session. */
@@ -46,14 +54,15 @@ extern bool gh_service_enabled(void);
  *	- GhHost.ctx is NULL for a table of this process, which goes with it, or a
  *	  GhServiceScope for one that others attach and that stays until it is
  *	  destroyed.
- *	- GH_DEVICE_ERROR also says that the worker has gone or did not answer within
- *	  gpuhash.device_timeout; GH_LIMIT that gpuhash.device_memory_limit is reached.
+ *	- GH_DEVICE_ERROR also says that the worker has gone; GH_TIMEOUT, which costs no table its
+ *	  content, that it did not answer within gpuhash.device_timeout; GH_LIMIT that
+ *	  gpuhash.device_memory_limit is reached; GH_TOO_MANY that there are GH_TABLES_MAX tables.
  *	- table_export is NULL.
  *
  * Its scans are of the process that makes them, and go with it.  They differ from scan.h:
  *
- *	- create takes a buffer for the time of the call and never waits for one: GH_NO_MEMORY with
- *	  GH_NO_BUFFERS_MESSAGE.  Tables in joins are scans of this process and of the same device.
+ *	- create takes a buffer for the time of the call and never waits for one: GH_NO_BUFFERS.
+ *	  Tables in joins are scans of this process and of the same device.
  *	- A request's lists of pages, bitmaps and rows to go back lie in one buffer that this session
  *	  holds, which has one request at a time.  A page lies whole in that buffer, or in another
  *	  one of this session, or is one of the server's shared buffers, pinned until the request has
@@ -61,7 +70,7 @@ extern bool gh_service_enabled(void);
  *	- results writes to an idle buffer of this session, which stays the service's where the call
  *	  ends with GH_STOPPED: call it again with the same, or give the buffer back.  make_table may
  *	  be called again after GH_STOPPED, too.
- *	- GH_DEVICE_ERROR, GH_LIMIT and GH_STOPPED as above.
+ *	- GH_DEVICE_ERROR, GH_TIMEOUT, GH_LIMIT, GH_TOO_MANY and GH_STOPPED as above.
  *
  * No call throws.
  */
@@ -69,27 +78,19 @@ extern const GhEngine *gh_service_engine(void);
 /*
  * A scan that several processes of this database supply pages to: made by one of them, it has a
  * name, *root, by which others get a handle; GH_DEVICE_ERROR: it is gone.  The handles' destroy leaves
- * it alone: it goes when its name is released, for which nobody needs a handle, and 0 names none.
+ * it alone: it goes with gh_service_table_release, for which nobody needs a handle.
  */
 extern GhStatus gh_service_scan_create_shared(const GhHost *host, const GhScanOptions *options,
 											  GhRef *root, GhScan **scan, GhError *error);
 extern GhStatus gh_service_scan_attach(GhRef root, const GhHost *host, GhScan **scan, GhError *error);
-extern void gh_service_scan_release(GhRef root);
-/* What the requests of a scan took so far, in all: until the engine had them, and in it. */
-extern void gh_service_scan_times(const GhScan *scan, uint64 *queue_ns, uint64 *device_ns);
-/*
- * Whether the device reads the server's buffers where they are: then lists of pinned pages are
- * the fast way, else copies of pages in the transfer area are.
- */
-extern bool gh_service_reads_pool(int device);
 
 typedef struct GhServiceScope
 {
 	Oid			database;		/* whose sessions may attach the table */
 } GhServiceScope;
 
-/* Destroys the table of that root (table_root), for whoever has no handle on it.  Does nothing
- * when it is gone. */
+/* Destroys the table or shared scan of that root, for whoever has no handle on it.  Does nothing
+ * when it is gone, and 0 names none. */
 extern void gh_service_table_release(GhRef root);
 /* Device memory that the table of that root takes, in bytes; and whether it is freed. */
 extern uint64 gh_service_table_bytes(GhRef root);
@@ -140,9 +141,6 @@ typedef enum GhFallback
 
 /* Counts work that a GPU was meant for and the CPU engine did. */
 extern void gh_service_count_fallback(GhFallback reason);
-/* What an error says where gh_service_reserve had nothing. */
-#define GH_NO_BUFFERS_MESSAGE "no buffer for transfers to the GPU is free"
-
 /* Of a failed request or table. */
 extern GhFallback gh_service_fallback_of(const GhError *error);
 

@@ -13,9 +13,9 @@
 
 #include "port/atomics.h"
 #include "storage/condition_variable.h"
-#include "storage/spin.h"
+#include "storage/lwlock.h"
 
-#include "engine/scan.h"
+#include "engine/pipeline/scan.h"
 #include "service/faults.h"
 #include "service/service.h"
 
@@ -147,12 +147,7 @@ typedef struct GhSlot
 	/* the answer: the executor's to write before DONE */
 	GhStatus	status;
 	GhError		error;
-	uint64		done;
-	uint64		matched;
-	uint64		inserted;
-	uint64		replaced;
-	uint64		removed;
-	uint64		values_count;
+	GhOutcome	outcome;		/* the request's; before, how far an earlier try came */
 	GhTableStats stats;
 	uint64		counted;		/* of a GhScanRequest, as the following */
 	uint64		seen;
@@ -287,15 +282,16 @@ typedef struct GhService
 	Size		table_array;
 	Size		area;			/* the transfer area, whole pages */
 
-	slock_t		lock;			/* takers of units and table entries */
+	/* Takers of units and of table entries, of which there may be many thousands to look
+	 * through.  Who gives one back needs no lock, and may be a thread of a worker. */
+	LWLock		lock;
+	int			lock_tranche;
 	uint32		table_hint;		/* where to look for a free entry */
 	pg_atomic_uint32 waiting;	/* processes that wait for units */
 	ConditionVariable returned;	/* signalled when units are given back */
 	pg_atomic_uint64 fallbacks[GH_FALLBACKS];
 	pg_atomic_uint64 reset_at;	/* TimestampTz of the last gpuhash_stat_reset */
-#ifdef GH_FAULT_POINTS
-	GhFaults	faults;
-#endif
+	GhFaults	faults;			/* unused in a usual build */
 	GhDevice	device[GH_DEVICES_MAX];
 } GhService;
 

@@ -25,10 +25,8 @@
 
 #include "gpuhash.h"
 #include "service/client.h"
+#include "service/placement.h"
 #include "service/shared.h"
-#include "hints.h"
-#include "session.h"
-#include "table/registry.h"
 
 /* Of gpuhash.shared_memory, in kB. */
 #define GH_SHARED_MEMORY_DEFAULT (64 * 1024)
@@ -36,16 +34,15 @@
 #define GH_SHARED_MEMORY_MAX (1024 * 1024 * 1024)
 
 /* A worker that ended is started again after so many seconds; a test ends many. */
-#ifdef GH_FAULT_POINTS
-#define GH_RESTART_SECONDS 1
-#else
-#define GH_RESTART_SECONDS 5
-#endif
+#define GH_RESTART_SECONDS GH_WITH_FAULT_POINTS(1, 5)
 
 /* Start of the transfer area: devices know memory by pages. */
 #define GH_PAGE_BYTES 4096
 
 #define GH_DEVICES_AUTO "auto"
+
+/* Callers of gh_service_add_memory. */
+#define GH_MEMORIES_MAX 4
 
 GhService  *gh_service = NULL;
 
@@ -286,6 +283,25 @@ define_settings(void)
 
 /* -------------------------------------------------------- shared memory */
 
+/* What other rooms have in shared memory while there is the service. */
+static struct
+{
+	const char *name;
+	GhMemorySize size;
+	GhMemoryInit init;
+}			others[GH_MEMORIES_MAX];
+static int	nothers = 0;
+
+void
+gh_service_add_memory(const char *name, GhMemorySize size, GhMemoryInit init)
+{
+	Assert(nothers < GH_MEMORIES_MAX);
+	others[nothers].name = name;
+	others[nothers].size = size;
+	others[nothers].init = init;
+	nothers++;
+}
+
 /* Sizes and places of everything, from the settings. */
 static void
 plan_memory(GhService *plan, uint64 *ring_places)
@@ -331,8 +347,8 @@ request_memory(void)
 		previous_request_hook();
 	plan_memory(&plan, &ring_places);
 	RequestAddinShmemSpace(plan.bytes);
-	RequestAddinShmemSpace(gh_registry_shmem_size());
-	RequestAddinShmemSpace(gh_hints_shmem_size());
+	for (int i = 0; i < nothers; i++)
+		RequestAddinShmemSpace(others[i].size());
 }
 
 static void
@@ -373,7 +389,8 @@ init_memory(const GhService *plan, uint64 ring_places)
 	/* with the struct's address: the area is to begin at a page */
 	gh_service->area = (Size) (TYPEALIGN(GH_PAGE_BYTES, (char *) gh_service + plan->area) -
 							   (uintptr_t) gh_service);
-	SpinLockInit(&gh_service->lock);
+	gh_service->lock_tranche = LWLockNewTrancheId();
+	LWLockInitialize(&gh_service->lock, gh_service->lock_tranche);
 	pg_atomic_init_u32(&gh_service->waiting, 0);
 	ConditionVariableInit(&gh_service->returned);
 	pg_atomic_init_u64(&gh_service->reset_at, 0);
@@ -394,9 +411,7 @@ init_memory(const GhService *plan, uint64 ring_places)
 		pg_atomic_init_u64(&gh_table_entry_at(i)->bytes, 0);
 		pg_atomic_init_u64(&gh_table_entry_at(i)->used_ns, 0);
 	}
-#ifdef GH_FAULT_POINTS
 	gh_faults_init(&gh_service->faults);
-#endif
 	for (uint32 d = 0; d < plan->devices; d++)
 		init_device(&gh_service->device[d], &plan->device[d], ring_places);
 }
@@ -407,8 +422,6 @@ start_memory(void)
 	GhService	plan;
 	uint64		ring_places;
 	bool		found;
-	void	   *registry;
-	void	   *hints;
 
 	if (previous_startup_hook)
 		previous_startup_hook();
@@ -417,10 +430,13 @@ start_memory(void)
 	gh_service = ShmemInitStruct("gpuhash service", plan.bytes, &found);
 	if (!found)
 		init_memory(&plan, ring_places);
-	registry = ShmemInitStruct("gpuhash tables", gh_registry_shmem_size(), &found);
-	gh_registry_shmem_init(registry, found);
-	hints = ShmemInitStruct("gpuhash buffer hints", gh_hints_shmem_size(), &found);
-	gh_hints_shmem_init(hints, found);
+	LWLockRegisterTranche(gh_service->lock_tranche, "GpuhashService");
+	for (int i = 0; i < nothers; i++)
+	{
+		void	   *place = ShmemInitStruct(others[i].name, others[i].size(), &found);
+
+		others[i].init(place, found);
+	}
 	LWLockRelease(AddinShmemInitLock);
 }
 

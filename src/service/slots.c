@@ -232,7 +232,7 @@ take_buffers(int n, uint32 units, uint32 kept, uint32 *first)
 {
 	int			taken = 0;
 
-	SpinLockAcquire(&gh_service->lock);
+	LWLockAcquire(&gh_service->lock, LW_EXCLUSIVE);
 	if (count_free() >= (uint64) n * units + kept)
 		for (; taken < n; taken++)
 		{
@@ -249,7 +249,7 @@ take_buffers(int n, uint32 units, uint32 kept, uint32 *first)
 			for (uint32 i = 0; i < units; i++)
 				pg_atomic_write_u32(gh_unit_at(first[taken] + i), 0);
 		}
-	SpinLockRelease(&gh_service->lock);
+	LWLockRelease(&gh_service->lock);
 	for (int i = 0; i < taken; i++)
 		slot_take(first[i], units);
 	return taken == n;

@@ -323,3 +323,32 @@ gpuhash_service_activity(PG_FUNCTION_ARGS)
 	}
 	return (Datum) 0;
 }
+
+/* --------------------------------------------------------------- fallbacks */
+
+GhFallback
+gh_service_fallback_of(const GhError *error)
+{
+	switch (error->status)
+	{
+		case GH_TIMEOUT:
+			return GH_FALLBACK_TIMEOUT;
+		case GH_NO_BUFFERS:
+			return GH_FALLBACK_NO_BUFFERS;
+		case GH_LIMIT:
+		case GH_TOO_MANY:
+		case GH_NO_MEMORY:
+			return GH_FALLBACK_MEMORY;
+		case GH_UNAVAILABLE:
+			return GH_FALLBACK_WORKER_DOWN;
+		default:
+			return GH_FALLBACK_DEVICE;
+	}
+}
+
+void
+gh_service_count_fallback(GhFallback reason)
+{
+	if (gh_service != NULL)
+		pg_atomic_fetch_add_u64(&gh_service->fallbacks[reason], 1);
+}

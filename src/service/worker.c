@@ -29,12 +29,12 @@
 #include "utils/guc.h"
 
 #include "gpuhash.h"
+#include "host.h"
 #include "service/client.h"
 #include "service/executor.h"
 #include "service/faults.h"
 #include "service/pool.h"
 #include "service/shared.h"
-#include "session.h"
 
 /* Between two tries to find a GPU. */
 #define GH_RETRY_MS 60000
@@ -176,13 +176,13 @@ typedef struct Opening
 static const GhEngine *
 open_device(GhError *error)
 {
-	const GhEngine *engine;
+	const GhEngine *engine = NULL;
 	GhStatus	status = gh_fault_status(gh_fault_pass(GH_FAULT_POINT_OPEN), error);
 
 	if (status != GH_OK)
 		return NULL;
-	engine = gh_cuda_engine_for_worker(cuda_device, error);
-	if (engine == NULL)
+	/* each opening is a new try */
+	if (gh_cuda_engine_load(cuda_device, true, &engine, error) != GH_OK)
 		return NULL;
 	return engine->device_info(cuda_device, &device->info, error) == GH_OK ? engine : NULL;
 }

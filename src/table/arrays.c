@@ -47,7 +47,7 @@ gh_forbid_nulls(ArrayType *array, const char *name)
 
 void
 gh_bigint_elements(ArrayType *array, const char *name, bool nulls_allowed,
-				   GhKeys *elements)
+				   GhBigints *elements)
 {
 	const uint64 *data = (const uint64 *) ARR_DATA_PTR(array);
 	const bits8 *bitmap = ARR_NULLBITMAP(array);
@@ -55,7 +55,7 @@ gh_bigint_elements(ArrayType *array, const char *name, bool nulls_allowed,
 	bool	   *nulls;
 
 	elements->count = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
-	elements->keys = data;
+	elements->values = data;
 	elements->nulls = NULL;
 	if (!nulls_allowed)
 		gh_forbid_nulls(array, name);
@@ -70,28 +70,134 @@ gh_bigint_elements(ArrayType *array, const char *name, bool nulls_allowed,
 		nulls[i] = att_isnull(i, bitmap);
 		dense[i] = nulls[i] ? 0 : *data++;
 	}
-	elements->keys = dense;
+	elements->values = dense;
 	elements->nulls = nulls;
 }
 
-void
-gh_keys_arg(FunctionCallInfo fcinfo, bool nulls_allowed, GhKeys *keys)
+/* --------------------------------------------------------------------- keys */
+
+bool
+gh_key_fits(const GhStoredInfo *info, uint64 key)
 {
-	gh_bigint_elements(gh_array_arg(fcinfo, 1, "keys"), "keys", nulls_allowed, keys);
+	return info->key_size == sizeof(uint64) || (int64) key == (int32) key;
 }
 
 void
-gh_check_same_length(const GhKeys *keys, ArrayType *values)
+gh_set_key(int key_size, void *keys, uint64 at, uint64 key)
 {
-	uint64		count = ArrayGetNItems(ARR_NDIM(values), ARR_DIMS(values));
+	if (key_size == sizeof(uint64))
+		((uint64 *) keys)[at] = key;
+	else
+		((uint32 *) keys)[at] = (uint32) key;
+}
+
+void
+gh_report_key_outside(const char *name, uint64 key)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+			 errmsg("key %lld is out of range for hash table \"%s\"", (long long) key, name),
+			 errhint("Its keys are of 4 bytes, as those of type integer; "
+					 "create it with key_size => 8 for keys of type bigint.")));
+	pg_unreachable();
+}
+
+/* The keys in 4 bytes each. */
+static void
+narrow_keys(const GhStoredInfo *info, GhKeys *keys)
+{
+	uint32	   *narrow = MemoryContextAllocHuge(CurrentMemoryContext, Max(keys->count, 1) * sizeof(uint32));
+	bool	   *outside = NULL;
+
+	for (uint64 i = 0; i < keys->count; i++)
+	{
+		bool		fits = gh_key_fits(info, keys->given[i]);
+
+		narrow[i] = fits ? (uint32) keys->given[i] : 0;
+		if (fits)
+			continue;
+		if (outside == NULL)
+			outside = palloc0(keys->count * sizeof(bool));
+		outside[i] = true;
+	}
+	keys->keys = narrow;
+	keys->outside = outside;
+}
+
+void
+gh_keys_arg(FunctionCallInfo fcinfo, int argno, const GhStoredInfo *info, bool nulls_allowed,
+			GhKeys *keys)
+{
+	GhBigints	elements;
+
+	gh_bigint_elements(gh_array_arg(fcinfo, argno, "keys"), "keys", nulls_allowed, &elements);
+	keys->count = elements.count;
+	keys->given = elements.values;
+	keys->nulls = elements.nulls;
+	keys->keys = elements.values;
+	keys->outside = NULL;
+	if (info->key_size != sizeof(uint64))
+		narrow_keys(info, keys);
+}
+
+void
+gh_keys_arg_to_store(FunctionCallInfo fcinfo, int argno, const GhStoredInfo *info, GhKeys *keys)
+{
+	gh_keys_arg(fcinfo, argno, info, false, keys);
+	for (uint64 i = 0; keys->outside != NULL && i < keys->count; i++)
+		if (keys->outside[i])
+			gh_report_key_outside(info->key.name, keys->given[i]);
+}
+
+void
+gh_keys_leave_out(const GhStoredInfo *info, GhKeys *keys)
+{
+	uint64	   *given;
+	void	   *left;
+	uint64		count = 0;
+
+	if (keys->nulls == NULL && keys->outside == NULL)
+		return;
+	given = MemoryContextAllocHuge(CurrentMemoryContext, keys->count * sizeof(uint64));
+	left = MemoryContextAllocHuge(CurrentMemoryContext, keys->count * info->key_size);
+	for (uint64 i = 0; i < keys->count; i++)
+	{
+		if ((keys->nulls != NULL && keys->nulls[i]) || (keys->outside != NULL && keys->outside[i]))
+			continue;
+		given[count] = keys->given[i];
+		gh_set_key(info->key_size, left, count++, keys->given[i]);
+	}
+	keys->count = count;
+	keys->given = given;
+	keys->keys = left;
+	keys->nulls = keys->outside = NULL;
+}
+
+uint8 *
+gh_keys_present(const GhKeys *keys)
+{
+	uint8	   *present;
+
+	if (keys->nulls == NULL)
+		return NULL;
+	present = palloc(keys->count);
+	for (uint64 i = 0; i < keys->count; i++)
+		present[i] = !keys->nulls[i];
+	return present;
+}
+
+void
+gh_check_same_length(const GhKeys *keys, ArrayType *array, const char *element)
+{
+	uint64		count = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
 
 	if (count != keys->count)
 		ereport(ERROR,
 				(errcode(ERRCODE_ARRAY_SUBSCRIPT_ERROR),
-				 errmsg("arrays of keys and values differ in length"),
+				 errmsg("arrays of keys and %ss differ in length", element),
 				 errdetail("The lengths are %llu and %llu.",
 						   (unsigned long long) keys->count, (unsigned long long) count),
-				 errhint("Give one value for each key.")));
+				 errhint("Give one %s for each key.", element)));
 }
 
 void
@@ -178,39 +284,47 @@ gh_make_bigint_array(const uint64 *values, const uint8 *present, uint64 count)
 	return array;
 }
 
-ArrayType *
-gh_make_bytea_array(int value_size, const char *values, const uint8 *present, uint64 count)
+/* stride: bytes from one position's value to the next one's; 0: those that are present lie one behind the other */
+static ArrayType *
+make_bytea_array(int value_size, const char *values, Size stride, const uint8 *present, uint64 count)
 {
 	Size		size = INTALIGN(VARHDRSZ + value_size);
 	ArrayType  *array = make_array(BYTEAOID, size, present, count);
 	char	   *data = ARR_DATA_PTR(array);
+	const char *packed = values;
 
 	for (uint64 i = 0; i < count; i++)
 	{
 		if (!present[i])
 			continue;
 		SET_VARSIZE(data, VARHDRSZ + value_size);
-		gh_value_to_bytes(value_size, values + i * value_size, VARDATA(data));
+		gh_value_to_bytes(value_size, stride > 0 ? values + i * stride : packed, VARDATA(data));
 		data += size;
+		packed += value_size;
 	}
 	return array;
 }
 
+/* A value for each position that is present, at its place. */
 ArrayType *
-gh_make_bool_array(const uint8 *values, const bool *nulls, uint64 count)
+gh_make_bytea_array(int value_size, const char *values, const uint8 *present, uint64 count)
 {
-	uint8	   *present = NULL;
-	ArrayType  *array;
-	char	   *data;
+	return make_bytea_array(value_size, values, value_size, present, count);
+}
 
-	if (nulls != NULL)
-	{
-		present = palloc(count);
-		for (uint64 i = 0; i < count; i++)
-			present[i] = !nulls[i];
-	}
-	array = make_array(BOOLOID, sizeof(bool), present, count);
-	data = ARR_DATA_PTR(array);
+/* The same of values that lie one behind the other. */
+ArrayType *
+gh_make_packed_bytea_array(int value_size, const char *values, const uint8 *present, uint64 count)
+{
+	return make_bytea_array(value_size, values, 0, present, count);
+}
+
+ArrayType *
+gh_make_bool_array(const uint8 *values, const uint8 *present, uint64 count)
+{
+	ArrayType  *array = make_array(BOOLOID, sizeof(bool), present, count);
+	char	   *data = ARR_DATA_PTR(array);
+
 	for (uint64 i = 0; i < count; i++)
 		if (present == NULL || present[i])
 			*data++ = values[i] != 0;

@@ -1,14 +1,16 @@
 /*
  * drops.c
- *		What becomes of named tables when a database or a role is dropped, and when a session discards what it has.
+ *		What becomes of named tables when a database or a role is dropped, and when a
+ *		session discards what it has.
  *
  * A hook tells of the drop while it may yet fail, so it is noted and acted upon when
  * the transaction has committed: the tables of a database go; a role's grants go,
  * and its tables are then superusers' to drop.
  *
- * Without the service a session's tables go with its temporary tables, that is by DISCARD ALL and DISCARD TEMP, once
- * PostgreSQL has done its part.  They are memory outside transactions: unlike temporary tables they do not come
- * back when DISCARD TEMP is rolled back.
+ * Without the service a session's tables go with its temporary tables, that is by DISCARD
+ * ALL and DISCARD TEMP, once PostgreSQL has done its part.  They are memory outside
+ * transactions: unlike temporary tables they do not come back when DISCARD TEMP is rolled
+ * back.
  */
 #include "postgres.h"
 
@@ -24,7 +26,6 @@
 #include "utils/syscache.h"
 
 #include "service/service.h"
-#include "table/registry.h"
 #include "table/table.h"
 
 /* A drop of this transaction, or of a subtransaction that may have been undone. */
@@ -58,32 +59,20 @@ note_drop(ObjectAccessType access, Oid catalog, Oid object, int part, void *arg)
 /* -------------------------------------------------------------------- roles */
 
 static void
-forget_role(GhTableInfo *info, void *arg)
+forget_role(void *extra, void *arg)
 {
+	GhRights   *rights = extra;
 	Oid			role = *(Oid *) arg;
 
-	if (info->owner == role)
-		info->owner = InvalidOid;
-	for (int i = 0; i < info->ngrants;)
+	if (rights->owner == role)
+		rights->owner = InvalidOid;
+	for (int i = 0; i < rights->ngrants;)
 	{
-		if (info->grants[i].role == role)
-			info->grants[i] = info->grants[--info->ngrants];
+		if (rights->grants[i].role == role)
+			rights->grants[i] = rights->grants[--rights->ngrants];
 		else
 			i++;
 	}
-}
-
-/* ----------------------------------------------------------------- databases */
-
-static void
-remove_table(const GhTableInfo *info)
-{
-	GhNamedTable *table = info->table;
-
-	if (gh_copy_state(gh_copy_word_of(table)) != GH_COPY_NONE)
-		gh_service_table_release(table->device_root);
-	gh_shared_free_blocks(table);
-	gh_names_remove(table);
 }
 
 /* ------------------------------------------------------------ end of the transaction */
@@ -100,28 +89,32 @@ make_certain(void)
 			!SearchSysCacheExists1(AUTHOID, ObjectIdGetDatum(drop->object));
 		/* nobody can be connected to it any more, but whoever needs memory of a device
 		 * may be about to take its tables from there */
-		if (drop->certain && database && gh_service_enabled())
-			gh_access_keep_out(drop->object);
+		if (drop->certain && database)
+			gh_store_keep_out(drop->object);
 	}
+}
+
+static void
+forget_grants(Oid role)
+{
+	int			count;
+	GhStoredInfo *tables = gh_store_list(GH_STORE_TABLE, InvalidOid, &count);
+
+	for (int i = 0; i < count; i++)
+		(void) gh_store_change(&tables[i], forget_role, &role);
+	pfree(tables);
 }
 
 static void
 act(void)
 {
-	int			count;
-	GhTableInfo *tables = gh_names_list(InvalidOid, &count);
-
 	for (GhDrop *drop = drops; drop != NULL; drop = drop->next)
-		for (int i = 0; i < count && drop->certain; i++)
-		{
-			if (drop->catalog == AuthIdRelationId)
-				(void) gh_names_change(&tables[i], forget_role, &drop->object);
-			else if (tables[i].database == drop->object && gh_service_enabled())
-				remove_table(&tables[i]);
-		}
-	if (gh_service_enabled())
-		pg_atomic_fetch_add_u64(gh_shared_drops(), 1);
-	pfree(tables);
+	{
+		if (drop->certain && drop->catalog == AuthIdRelationId)
+			forget_grants(drop->object);
+		else if (drop->certain)
+			gh_store_drop_database(drop->object);
+	}
 }
 
 /* The transaction has committed: an error would be the end of the server. */
@@ -192,7 +185,7 @@ utility_hook(PlannedStmt *pstmt, const char *query, bool readOnlyTree, ProcessUt
 }
 
 void
-gh_registry_init(void)
+gh_tables_init(void)
 {
 	previous_hook = object_access_hook;
 	object_access_hook = note_drop;

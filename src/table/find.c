@@ -20,29 +20,34 @@ PG_FUNCTION_INFO_V1(gpuhash_find_bytea_key);
 PG_FUNCTION_INFO_V1(gpuhash_find_bytea_keys);
 PG_FUNCTION_INFO_V1(gpuhash_contains_key);
 PG_FUNCTION_INFO_V1(gpuhash_contains_keys);
+PG_FUNCTION_INFO_V1(gpuhash_count);
 PG_FUNCTION_INFO_V1(gpuhash_find_all);
 PG_FUNCTION_INFO_V1(gpuhash_find_all_bytea);
 
 /* Is the key there?  Its value, unless value is NULL. */
 static bool
-find_key(FunctionCallInfo fcinfo, const GhTableInfo *info, void *value)
+find_key(FunctionCallInfo fcinfo, const GhStoredInfo *info, void *value)
 {
 	uint64		key;
+	uint64		stored;
 	uint8		found;
 
 	if (PG_ARGISNULL(1))
 		return false;
 	key = (uint64) PG_GETARG_INT64(1);
-	gh_find(info, &key, 1, value, &found);
+	if (!gh_key_fits(info, key))
+		return false;
+	gh_set_key(info->key_size, &stored, 0, key);
+	gh_find(info, &stored, 1, value, &found);
 	return found;
 }
 
-/* Looks up the array of keys; NULL keys are not found. */
+/* Looks up the array of keys; NULL keys and those outside are not found. */
 static void
-find_keys(FunctionCallInfo fcinfo, const GhTableInfo *info, GhKeys *keys, void **values,
+find_keys(FunctionCallInfo fcinfo, const GhStoredInfo *info, GhKeys *keys, void **values,
 		  uint8 **found)
 {
-	gh_keys_arg(fcinfo, true, keys);
+	gh_keys_arg(fcinfo, 1, info, true, keys);
 	if (values != NULL)
 		*values = MemoryContextAllocHuge(CurrentMemoryContext,
 										 Max(keys->count, 1) * info->value_size);
@@ -51,12 +56,15 @@ find_keys(FunctionCallInfo fcinfo, const GhTableInfo *info, GhKeys *keys, void *
 	for (uint64 i = 0; keys->nulls != NULL && i < keys->count; i++)
 		if (keys->nulls[i])
 			(*found)[i] = 0;
+	for (uint64 i = 0; keys->outside != NULL && i < keys->count; i++)
+		if (keys->outside[i])
+			(*found)[i] = 0;
 }
 
 Datum
 gpuhash_find_key(PG_FUNCTION_ARGS)
 {
-	GhTableInfo info;
+	GhStoredInfo info;
 	int64		value;
 
 	gh_table_arg(fcinfo, GH_MAY_READ, &info);
@@ -70,7 +78,7 @@ gpuhash_find_key(PG_FUNCTION_ARGS)
 Datum
 gpuhash_find_keys(PG_FUNCTION_ARGS)
 {
-	GhTableInfo info;
+	GhStoredInfo info;
 	GhKeys		keys;
 	void	   *values;
 	uint8	   *found;
@@ -85,7 +93,7 @@ gpuhash_find_keys(PG_FUNCTION_ARGS)
 Datum
 gpuhash_find_bytea_key(PG_FUNCTION_ARGS)
 {
-	GhTableInfo info;
+	GhStoredInfo info;
 	uint64		value[GH_VALUE_SIZE_MAX / sizeof(uint64)];
 	bytea	   *result;
 
@@ -103,7 +111,7 @@ gpuhash_find_bytea_key(PG_FUNCTION_ARGS)
 Datum
 gpuhash_find_bytea_keys(PG_FUNCTION_ARGS)
 {
-	GhTableInfo info;
+	GhStoredInfo info;
 	GhKeys		keys;
 	void	   *values;
 	uint8	   *found;
@@ -118,7 +126,7 @@ gpuhash_find_bytea_keys(PG_FUNCTION_ARGS)
 Datum
 gpuhash_contains_key(PG_FUNCTION_ARGS)
 {
-	GhTableInfo info;
+	GhStoredInfo info;
 
 	gh_table_arg(fcinfo, GH_MAY_READ, &info);
 	if (PG_ARGISNULL(1))
@@ -129,13 +137,30 @@ gpuhash_contains_key(PG_FUNCTION_ARGS)
 Datum
 gpuhash_contains_keys(PG_FUNCTION_ARGS)
 {
-	GhTableInfo info;
+	GhStoredInfo info;
 	GhKeys		keys;
 	uint8	   *found;
 
 	gh_table_arg(fcinfo, GH_MAY_READ, &info);
 	find_keys(fcinfo, &info, &keys, NULL, &found);
-	PG_RETURN_ARRAYTYPE_P(gh_make_bool_array(found, keys.nulls, keys.count));
+	PG_RETURN_ARRAYTYPE_P(gh_make_bool_array(found, gh_keys_present(&keys), keys.count));
+}
+
+Datum
+gpuhash_count(PG_FUNCTION_ARGS)
+{
+	GhStoredInfo info;
+	GhKeys		keys;
+	uint64	   *counts;
+
+	gh_table_arg(fcinfo, GH_MAY_READ, &info);
+	gh_keys_arg(fcinfo, 1, &info, true, &keys);
+	counts = MemoryContextAllocHuge(CurrentMemoryContext, Max(keys.count, 1) * sizeof(uint64));
+	gh_count(&info, keys.keys, keys.count, counts);
+	for (uint64 i = 0; keys.outside != NULL && i < keys.count; i++)
+		if (keys.outside[i])
+			counts[i] = 0;
+	PG_RETURN_ARRAYTYPE_P(gh_make_bigint_array(counts, gh_keys_present(&keys), keys.count));
 }
 
 /* ------------------------------------------------------------- every value */
@@ -167,26 +192,20 @@ emit_lists(ReturnSetInfo *result, int value_size, const uint64 *keys, uint64 cou
 }
 
 static void
-find_all(FunctionCallInfo fcinfo, const GhTableInfo *info, bytea *buffer)
+find_all(FunctionCallInfo fcinfo, const GhStoredInfo *info, bytea *buffer)
 {
 	GhValueLists lists = {CurrentMemoryContext};
 	GhKeys		keys;
-	uint64	   *wanted;
-	uint64		count = 0;
 
-	gh_keys_arg(fcinfo, true, &keys);
+	gh_keys_arg(fcinfo, 1, info, true, &keys);
+	gh_keys_leave_out(info, &keys);
 	InitMaterializedSRF(fcinfo, 0);
-	wanted = MemoryContextAllocHuge(CurrentMemoryContext,
-									Max(keys.count, 1) * sizeof(uint64));
-	for (uint64 i = 0; i < keys.count; i++)
-		if (keys.nulls == NULL || !keys.nulls[i])
-			wanted[count++] = keys.keys[i];
-
-	for (uint64 done = 0; done < count;)
+	for (uint64 done = 0; done < keys.count;)
 	{
-		uint64		chunk = gh_find_lists(info, wanted + done, count - done, &lists);
+		uint64		chunk = gh_find_lists(info, (const char *) keys.keys + done * info->key_size,
+										  keys.count - done, &lists);
 
-		emit_lists((ReturnSetInfo *) fcinfo->resultinfo, info->value_size, wanted + done, chunk,
+		emit_lists((ReturnSetInfo *) fcinfo->resultinfo, info->value_size, keys.given + done, chunk,
 				   &lists, buffer);
 		done += chunk;
 	}
@@ -195,7 +214,7 @@ find_all(FunctionCallInfo fcinfo, const GhTableInfo *info, bytea *buffer)
 Datum
 gpuhash_find_all(PG_FUNCTION_ARGS)
 {
-	GhTableInfo info;
+	GhStoredInfo info;
 
 	gh_table_arg(fcinfo, GH_MAY_READ, &info);
 	gh_require_bigint(&info);
@@ -206,7 +225,7 @@ gpuhash_find_all(PG_FUNCTION_ARGS)
 Datum
 gpuhash_find_all_bytea(PG_FUNCTION_ARGS)
 {
-	GhTableInfo info;
+	GhStoredInfo info;
 	bytea	   *buffer;
 
 	gh_table_arg(fcinfo, GH_MAY_READ, &info);

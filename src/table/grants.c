@@ -3,12 +3,11 @@
  *		Who may do what with a named table, and the look-up by name that checks it.
  *
  * The owner may do everything; gpuhash_grant lets roles read, or read and write.
- * Members of a role may what it may.  Grants are part of the registry, not of the
+ * Members of a role may what it may.  Grants are part of what is stored, not of the
  * catalogs: they go with the table.
  */
 #include "postgres.h"
 
-#include "access/parallel.h"
 #include "catalog/pg_authid.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
@@ -22,6 +21,15 @@ PG_FUNCTION_INFO_V1(gpuhash_grant);
 PG_FUNCTION_INFO_V1(gpuhash_revoke);
 
 /* ------------------------------------------------------------------ look-up */
+
+void
+gh_table_key(GhStoreKey *key, const char *name)
+{
+	memset(key, 0, sizeof(*key));
+	key->database = MyDatabaseId;
+	key->kind = GH_STORE_TABLE;
+	strlcpy(key->name, name, NAMEDATALEN);
+}
 
 char *
 gh_table_name_arg(FunctionCallInfo fcinfo, int argno)
@@ -48,15 +56,15 @@ gh_table_name_arg(FunctionCallInfo fcinfo, int argno)
 }
 
 GhPrivilege
-gh_privilege_of(const GhTableInfo *info, Oid role)
+gh_privilege_of(const GhRights *rights, Oid role)
 {
 	GhPrivilege privilege = GH_MAY_NOTHING;
 
-	if (OidIsValid(info->owner) ? has_privs_of_role(role, info->owner) : superuser_arg(role))
+	if (OidIsValid(rights->owner) ? has_privs_of_role(role, rights->owner) : superuser_arg(role))
 		return GH_MAY_OWN;
-	for (int i = 0; i < info->ngrants; i++)
+	for (int i = 0; i < rights->ngrants; i++)
 	{
-		const GhGrant *grant = &info->grants[i];
+		const GhGrant *grant = &rights->grants[i];
 
 		if (grant->privilege > privilege &&
 			(grant->role == ACL_ID_PUBLIC || has_privs_of_role(role, grant->role)))
@@ -66,31 +74,7 @@ gh_privilege_of(const GhTableInfo *info, Oid role)
 }
 
 void
-gh_table_report_missing(const char *name)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_UNDEFINED_OBJECT),
-			 errmsg("hash table \"%s\" does not exist", name),
-			 errhint("Create it with gpuhash_create.  Hash tables belong to a database, or to one session unless gpuhash is in \"shared_preload_libraries\".")));
-	pg_unreachable();
-}
-
-/*
- * Workers and leader of a parallel query wait for each other nowhere in the lock
- * manager: the table's lock would not keep them apart.
- */
-void
-gh_refuse_parallel_worker(const char *name)
-{
-	if (IsParallelWorker())
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
-				 errmsg("cannot use hash table \"%s\" in a parallel worker", name),
-				 errhint("Declare functions that call those of gpuhash as PARALLEL RESTRICTED or PARALLEL UNSAFE.")));
-}
-
-void
-gh_table_lookup(const char *name, GhPrivilege need, GhTableInfo *info)
+gh_table_lookup(const char *name, GhPrivilege need, GhStoredInfo *info)
 {
 	static const char *const hints[] = {
 		[GH_MAY_READ] = "Its owner can call gpuhash_grant for you, with \"read\".",
@@ -98,10 +82,14 @@ gh_table_lookup(const char *name, GhPrivilege need, GhTableInfo *info)
 		[GH_MAY_OWN] = "Only the role that created it, or a member of that role, may do that.",
 	};
 
-	gh_refuse_parallel_worker(name);
-	if (!gh_names_find(MyDatabaseId, name, info) || !info->ready)
+	GhStoreKey	key;
+	GhRights	rights;
+
+	gh_store_refuse_parallel_worker(name);
+	gh_table_key(&key, name);
+	if (!gh_store_find(&key, info, &rights) || !info->ready)
 		gh_table_report_missing(name);
-	if (gh_privilege_of(info, GetUserId()) < need)
+	if (gh_privilege_of(&rights, GetUserId()) < need)
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("permission denied for hash table \"%s\"", name),
@@ -109,11 +97,11 @@ gh_table_lookup(const char *name, GhPrivilege need, GhTableInfo *info)
 }
 
 void
-gh_table_arg(FunctionCallInfo fcinfo, GhPrivilege need, GhTableInfo *info)
+gh_table_arg(FunctionCallInfo fcinfo, GhPrivilege need, GhStoredInfo *info)
 {
 	gh_table_lookup(gh_table_name_arg(fcinfo, 0), need, info);
 	if (info->lost)
-		gh_table_report_lost(info->name);
+		gh_table_report_lost(info->key.name);
 }
 
 /* ---------------------------------------------------------- grant and revoke */
@@ -125,40 +113,42 @@ typedef struct GrantWork
 } GrantWork;
 
 static int
-find_grant(const GhTableInfo *info, Oid role)
+find_grant(const GhRights *rights, Oid role)
 {
-	for (int i = 0; i < info->ngrants; i++)
-		if (info->grants[i].role == role)
+	for (int i = 0; i < rights->ngrants; i++)
+		if (rights->grants[i].role == role)
 			return i;
 	return -1;
 }
 
 static void
-do_grant(GhTableInfo *info, void *arg)
+do_grant(void *extra, void *arg)
 {
+	GhRights   *rights = extra;
 	GrantWork  *work = arg;
-	int			at = find_grant(info, work->grant.role);
+	int			at = find_grant(rights, work->grant.role);
 
 	if (at >= 0)
-		info->grants[at].privilege = Max(info->grants[at].privilege, work->grant.privilege);
-	else if (info->ngrants < GH_GRANTS_MAX)
-		info->grants[info->ngrants++] = work->grant;
+		rights->grants[at].privilege = Max(rights->grants[at].privilege, work->grant.privilege);
+	else if (rights->ngrants < GH_GRANTS_MAX)
+		rights->grants[rights->ngrants++] = work->grant;
 	else
 		work->full = true;
 }
 
 /* Nothing is left of a privilege without those that it includes. */
 static void
-do_revoke(GhTableInfo *info, void *arg)
+do_revoke(void *extra, void *arg)
 {
+	GhRights   *rights = extra;
 	GrantWork  *work = arg;
-	int			at = find_grant(info, work->grant.role);
+	int			at = find_grant(rights, work->grant.role);
 
 	if (at < 0)
 		return;
-	info->grants[at].privilege = Min(info->grants[at].privilege, work->grant.privilege - 1);
-	if (info->grants[at].privilege == GH_MAY_NOTHING)
-		info->grants[at] = info->grants[--info->ngrants];
+	rights->grants[at].privilege = Min(rights->grants[at].privilege, work->grant.privilege - 1);
+	if (rights->grants[at].privilege == GH_MAY_NOTHING)
+		rights->grants[at] = rights->grants[--rights->ngrants];
 }
 
 static GhPrivilege
@@ -185,20 +175,20 @@ privilege_arg(FunctionCallInfo fcinfo, int argno)
 
 /* Both functions: name, role, privilege. */
 static GrantWork
-change_grants(FunctionCallInfo fcinfo, void (*change) (GhTableInfo *info, void *arg))
+change_grants(FunctionCallInfo fcinfo, void (*change) (void *extra, void *arg))
 {
 	GrantWork	work = {{0}};
-	GhTableInfo info;
+	GhStoredInfo info;
 
 	gh_table_lookup(gh_table_name_arg(fcinfo, 0), GH_MAY_OWN, &info);
 	work.grant.privilege = privilege_arg(fcinfo, 2);
 	work.grant.role = get_role_oid_or_public(NameStr(*PG_GETARG_NAME(1)));
-	if (!gh_names_change(&info, change, &work))
-		gh_table_report_missing(info.name);
+	if (!gh_store_change(&info, change, &work))
+		gh_table_report_missing(info.key.name);
 	if (work.full)
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("hash table \"%s\" is granted to %d roles already", info.name, GH_GRANTS_MAX),
+				 errmsg("hash table \"%s\" is granted to %d roles already", info.key.name, GH_GRANTS_MAX),
 				 errhint("Grant it to a role that the others are members of.")));
 	return work;
 }
@@ -218,13 +208,13 @@ gpuhash_revoke(PG_FUNCTION_ARGS)
 }
 
 ArrayType *
-gh_grants_array(const GhTableInfo *info)
+gh_grants_array(const GhRights *rights)
 {
 	Datum		texts[GH_GRANTS_MAX];
 
-	for (int i = 0; i < info->ngrants; i++)
+	for (int i = 0; i < rights->ngrants; i++)
 	{
-		const GhGrant *grant = &info->grants[i];
+		const GhGrant *grant = &rights->grants[i];
 		char	   *role = grant->role == ACL_ID_PUBLIC ? pstrdup("public") :
 			GetUserNameFromId(grant->role, true);
 
@@ -233,5 +223,5 @@ gh_grants_array(const GhTableInfo *info)
 		texts[i] = CStringGetTextDatum(psprintf("%s=%s", role,
 												grant->privilege == GH_MAY_READ ? "read" : "write"));
 	}
-	return construct_array(texts, info->ngrants, TEXTOID, -1, false, TYPALIGN_INT);
+	return construct_array(texts, rights->ngrants, TEXTOID, -1, false, TYPALIGN_INT);
 }

@@ -6,6 +6,9 @@
  * and may only read.  Its rows stream through a DestReceiver that collects them
  * and stores a batch at a time, so that neither side is ever whole in memory.
  *
+ * What comes to an empty table with many values for a key is gathered first, up to
+ * maintenance_work_mem, for a static build (requests.c).  More than that follows in batches.
+ *
  * The query can call functions, ours too.  Therefore the table is looked up
  * anew for every batch: it may have been dropped since.
  */
@@ -13,6 +16,7 @@
 
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
+#include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "tcop/dest.h"
 #include "utils/builtins.h"
@@ -32,12 +36,14 @@ typedef struct GhLoader
 	DestReceiver receiver;		/* first */
 	const char *name;			/* of the table */
 	uint64		id;				/* of the table that was there at the start */
-	int			value_size;		/* bytes, of the table; 0: a set */
+	int			key_size;		/* bytes, of the table */
+	int			value_size;		/* likewise; 0: a set */
 	Oid			types[2];		/* of the query's columns: key, value */
 	MemoryContext context;		/* reset after each batch */
-	uint64		capacity;		/* rows of a batch */
+	bool		gathers;		/* for a static build */
+	uint64		capacity;		/* rows that there is room for */
 	uint64		count;			/* rows collected */
-	uint64	   *keys;
+	void	   *keys;			/* key_size each */
 	char	   *values;			/* value_size each; NULL for a set */
 	uint64		loaded;			/* rows stored */
 } GhLoader;
@@ -45,7 +51,7 @@ typedef struct GhLoader
 PG_FUNCTION_INFO_V1(gpuhash_load);
 
 static void
-table_of_loader(GhLoader *loader, GhTableInfo *info)
+table_of_loader(GhLoader *loader, GhStoredInfo *info)
 {
 	gh_table_lookup(loader->name, GH_MAY_WRITE, info);
 	if (info->id != loader->id)
@@ -54,7 +60,7 @@ table_of_loader(GhLoader *loader, GhTableInfo *info)
 				 errmsg("hash table \"%s\" was replaced while it was being loaded", loader->name),
 				 errhint("The query of gpuhash_load must not drop the table.")));
 	if (info->lost)
-		gh_table_report_lost(info->name);
+		gh_table_report_lost(info->key.name);
 }
 
 /* -------------------------------------------------------------- columns */
@@ -66,11 +72,11 @@ is_integer(Oid type)
 }
 
 static void
-report_columns(const GhTableInfo *table, const char *detail)
+report_columns(const GhStoredInfo *table, const char *detail)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_DATATYPE_MISMATCH),
-			 errmsg("rows of the query do not fit hash table \"%s\"", table->name),
+			 errmsg("rows of the query do not fit hash table \"%s\"", table->key.name),
 			 errdetail("%s", detail),
 			 table->value_size == 0 ?
 			 errhint("A query for a set returns one column: the key, of type bigint.") :
@@ -80,7 +86,7 @@ report_columns(const GhTableInfo *table, const char *detail)
 }
 
 static void
-check_columns(GhLoader *loader, const GhTableInfo *table, TupleDesc columns)
+check_columns(GhLoader *loader, const GhStoredInfo *table, TupleDesc columns)
 {
 	int			wanted = loader->value_size == 0 ? 1 : 2;
 
@@ -119,10 +125,31 @@ integer_of(Datum datum, Oid type)
 
 /* ------------------------------------------------------------- receiver */
 
+static uint64
+rows_of_batch(const GhLoader *loader)
+{
+	return Min(GH_LOAD_ROWS, GH_LOAD_BYTES / Max(loader->value_size, 1));
+}
+
+/* Makes room for more rows than a batch, if there may be any. */
+static bool
+gather_more(GhLoader *loader)
+{
+	Size		row = loader->key_size + loader->value_size;
+	uint64		limit = Min((Size) maintenance_work_mem * 1024 / row, GH_BATCH_MAX);
+
+	if (!loader->gathers || loader->capacity >= limit)
+		return false;
+	loader->capacity = Min(2 * loader->capacity, limit);
+	loader->keys = repalloc_huge(loader->keys, loader->capacity * loader->key_size);
+	loader->values = repalloc_huge(loader->values, loader->capacity * loader->value_size);
+	return true;
+}
+
 static void
 flush(GhLoader *loader)
 {
-	GhTableInfo info;
+	GhStoredInfo info;
 	MemoryContext old;
 
 	if (loader->count == 0)
@@ -134,18 +161,21 @@ flush(GhLoader *loader)
 	MemoryContextReset(loader->context);
 	loader->loaded += loader->count;
 	loader->count = 0;
+	loader->gathers = false;
+	loader->capacity = rows_of_batch(loader);
 }
 
 static void
 loader_startup(DestReceiver *self, int operation, TupleDesc columns)
 {
 	GhLoader   *loader = (GhLoader *) self;
-	GhTableInfo info;
+	GhStoredInfo info;
 
 	table_of_loader(loader, &info);
 	check_columns(loader, &info, columns);
-	loader->capacity = Min(GH_LOAD_ROWS, GH_LOAD_BYTES / Max(loader->value_size, 1));
-	loader->keys = palloc(loader->capacity * sizeof(uint64));
+	loader->gathers = info.multi && info.keys == 0;
+	loader->capacity = rows_of_batch(loader);
+	loader->keys = palloc(loader->capacity * loader->key_size);
 	if (loader->value_size > 0)
 		loader->values = palloc(loader->capacity * loader->value_size);
 }
@@ -157,6 +187,14 @@ report_null(GhLoader *loader, const char *what)
 			(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 			 errmsg("query for hash table \"%s\" returned a null %s", loader->name, what),
 			 errhint("Leave such rows out: WHERE ... IS NOT NULL.")));
+}
+
+static void
+take_key(GhLoader *loader, uint64 key)
+{
+	if (loader->key_size == sizeof(int32) && (int64) key != (int32) key)
+		gh_report_key_outside(loader->name, key);
+	gh_set_key(loader->key_size, loader->keys, loader->count, key);
 }
 
 static void
@@ -179,7 +217,7 @@ loader_receive(TupleTableSlot *slot, DestReceiver *self)
 	datum = slot_getattr(slot, 1, &isnull);
 	if (isnull)
 		report_null(loader, "key");
-	loader->keys[loader->count] = integer_of(datum, loader->types[0]);
+	take_key(loader, integer_of(datum, loader->types[0]));
 	if (loader->value_size != 0)
 	{
 		datum = slot_getattr(slot, 2, &isnull);
@@ -190,7 +228,7 @@ loader_receive(TupleTableSlot *slot, DestReceiver *self)
 		else
 			((uint64 *) loader->values)[loader->count] = integer_of(datum, loader->types[1]);
 	}
-	if (++loader->count == loader->capacity)
+	if (++loader->count == loader->capacity && !gather_more(loader))
 		flush(loader);
 	return true;
 }
@@ -249,7 +287,7 @@ check_reads_only(SPIPlanPtr plan)
 Datum
 gpuhash_load(PG_FUNCTION_ARGS)
 {
-	GhTableInfo info;
+	GhStoredInfo info;
 	GhLoader	loader = {{0}};
 	SPIExecuteOptions options = {0};
 	SPIPlanPtr	plan;
@@ -267,8 +305,9 @@ gpuhash_load(PG_FUNCTION_ARGS)
 	loader.receiver.rShutdown = loader_shutdown;
 	loader.receiver.rDestroy = loader_destroy;
 	loader.receiver.mydest = DestNone;
-	loader.name = pstrdup(info.name);
+	loader.name = pstrdup(info.key.name);
 	loader.id = info.id;
+	loader.key_size = info.key_size;
 	loader.value_size = info.value_size;
 	loader.context = AllocSetContextCreate(CurrentMemoryContext, "gpuhash load batch",
 										   ALLOCSET_DEFAULT_SIZES);

@@ -7,16 +7,16 @@
  * one; should it fail, the host's table does what is left, and the copy is given up.
  *
  * All values of many keys come from the host where there is one, whatever their
- * number: making rows of them costs more than finding them.
+ * number: making rows of them costs more than finding them, and after gpuhash_delete_one
+ * the copy has as many values of a key as the host, but maybe others.
  */
 #include "postgres.h"
 
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
-#include "gpuhash.h"
+#include "host.h"
 #include "service/service.h"
-#include "session.h"
 #include "table/table.h"
 
 /* Reads of fewer keys stay on the host. */
@@ -31,49 +31,16 @@
 
 /* ---------------------------------------------------------------- failures */
 
-/*
- * A failure on the device.  A copy counts as failed whatever it was; a table that is
- * there alone is only lost when the device says so, and not when it does not answer.
- */
-static void
-note_failure(GhAccess *access, uint64 word, const GhError *error)
-{
-	if (access->info.on_host || error->status == GH_DEVICE_ERROR)
-		gh_copy_failed(access, word, error);
-}
-
-/*
- * The handle on the device's table, and the word under which it can be relied on; or
- * NULL, and why.  A new table may have come between the looks at word and root.
- */
-static GhTable *
-ready_device(GhAccess *access, uint64 *word, GhError *error)
-{
-	GhTable    *on_device;
-
-	error->status = GH_DEVICE_ERROR;
-	*word = gh_copy_word_of(access->table);
-	if (gh_copy_state(*word) != GH_COPY_READY)
-		return NULL;
-	on_device = gh_device_of(access, error);
-	pg_read_barrier();
-	if (gh_copy_word_of(access->table) != *word)
-		return NULL;
-	if (on_device == NULL)
-		note_failure(access, *word, error);
-	return on_device;
-}
-
 /* After a failure: returns if the rest is the host's to do, else throws. */
 static void
 leave_device(GhAccess *access, const GhError *error)
 {
 	if (access->info.on_host)
 		return;
-	gh_access_end(access);
+	gh_store_unlock(access);
 	if (error->status == GH_DEVICE_ERROR)
-		gh_table_report_lost(access->info.name);
-	gh_table_report(access->info.name, gh_service_engine(), error, "read");
+		gh_table_report_lost(access->info.key.name);
+	gh_table_report(access->info.key.name, gh_service_engine(), error, "read");
 }
 
 /* A read on the device ended with an error.  Likewise. */
@@ -82,79 +49,36 @@ read_failed(GhAccess *access, uint64 word, const GhRequest *request)
 {
 	GhError		error = request->error;
 
-	note_failure(access, word, &error);
+	gh_store_copy_failed(access, word, &error);
 	leave_device(access, &error);
 }
 
 /* ---------------------------------------------------------------- look-up */
 
-/* The arrays of a find: of the caller, or in the service's buffer. */
-static void
-find_request(GhRequest *request, const uint64 *keys, uint64 count, void *values, uint8 *found)
-{
-	memset(request, 0, sizeof(*request));
-	request->op = GH_FIND;
-	request->count = count;
-	request->keys = keys;
-	request->values_out = values;
-	request->flags_out = found;
-}
-
-/* One chunk through the service's buffer, which has room for it. */
-static GhStatus
-find_buffered(GhTable *on_device, GhRequest *request, char *buffer, int value_size)
-{
-	GhRequest	moved = *request;
-	Size		key_bytes = request->count * sizeof(uint64);
-	Size		value_bytes = request->values_out == NULL ? 0 : request->count * value_size;
-	GhStatus	status;
-
-	memcpy(buffer, request->keys, key_bytes);
-	moved.keys = buffer;
-	if (value_bytes > 0)
-		moved.values_out = buffer + key_bytes;
-	/* aligned enough: flags are bytes, but an array begins at a multiple of 8 */
-	moved.flags_out = (uint8 *) buffer + MAXALIGN(key_bytes + value_bytes);
-	status = gh_run_request(on_device, &moved);
-	if (status == GH_OK)
-	{
-		if (value_bytes > 0)
-			memcpy(request->values_out, moved.values_out, value_bytes);
-		memcpy(request->flags_out, moved.flags_out, request->count);
-	}
-	request->error = moved.error;
-	return status;
-}
-
-/* Finds on the device what it can; returns the number of keys that are through. */
+/* Looks up on the device what it can; returns the number of keys that are through. */
 static uint64
-find_on_device(GhAccess *access, const uint64 *keys, uint64 count, char *values, uint8 *found)
+look_up_on_device(GhAccess *access, const GhRequest *whole)
 {
-	int			value_size = values == NULL ? 0 : access->info.value_size;
 	uint64		word;
 	GhTable    *on_device;
 	GhError		error = {0};
-	uint64		chunk = GH_FIND_KEYS_MAX;
+	uint64		keys = GH_FIND_KEYS_MAX;
 	uint64		done = 0;
 
 	/* a copy that was made after the look that found no need for a buffer */
 	if (gh_service_enabled() && access->buffer == NULL)
 		return 0;
-	on_device = ready_device(access, &word, &error);
+	on_device = gh_store_ready_device(access, &word, &error);
 	if (access->buffer != NULL)
-		chunk = (access->buffer_bytes - MAXIMUM_ALIGNOF) / (sizeof(uint64) + value_size + 1) & ~UINT64CONST(7);
+		keys = gh_store_transfer_keys(&access->info, whole, access->buffer_bytes);
 	if (on_device == NULL)
 		leave_device(access, &error);
-	while (on_device != NULL && done < count)
+	while (on_device != NULL && done < whole->count)
 	{
 		GhRequest	request;
-		GhStatus	status;
 
-		find_request(&request, keys + done, Min(count - done, chunk),
-					 values == NULL ? NULL : values + done * value_size, found + done);
-		status = access->buffer == NULL ? gh_run_request(on_device, &request) :
-			find_buffered(on_device, &request, access->buffer, value_size);
-		if (status != GH_OK)
+		gh_store_part(&access->info, whole, done, keys, &request);
+		if (gh_store_run(access, on_device, &request) != GH_OK)
 		{
 			read_failed(access, word, &request);
 			break;
@@ -164,41 +88,59 @@ find_on_device(GhAccess *access, const uint64 *keys, uint64 count, char *values,
 	return done;
 }
 
+/* The keys from position `done` on. */
 static void
-find_on_host(GhAccess *access, const uint64 *keys, uint64 count, char *values, uint8 *found)
+look_up_on_host(GhAccess *access, const GhRequest *whole, uint64 done)
 {
-	GhTable    *host = gh_host_of(access);
+	GhTable    *host = gh_table_host(access);
 
-	for (uint64 done = 0; done < count;)
+	while (done < whole->count)
 	{
 		GhRequest	request;
 
-		find_request(&request, keys + done, Min(count - done, GH_FIND_KEYS_MAX),
-					 values == NULL ? NULL : values + done * access->info.value_size, found + done);
+		gh_store_part(&access->info, whole, done, GH_FIND_KEYS_MAX, &request);
 		if (gh_run_request(host, &request) != GH_OK)
-			gh_table_report(access->info.name, host->engine, &request.error, "read");
+			gh_table_report(access->info.key.name, host->engine, &request.error, "read");
 		done += request.count;
 	}
 }
 
-void
-gh_find(const GhTableInfo *info, const uint64 *keys, uint64 count, void *values, uint8 *found)
+static void
+look_up(const GhStoredInfo *info, const GhRequest *whole)
 {
-	bool		large = count >= GH_DEVICE_KEYS_MIN;
+	bool		large = whole->count >= GH_DEVICE_KEYS_MIN;
 	GhAccess	access = {0};
 	uint64		done = 0;
 
 	if (large)
-		gh_copy_make_if_due(info);
-	gh_access_open(&access, info, GH_TO_READ, large, GH_CHUNK_BYTES);
+		gh_store_copy_make_if_due(info);
+	gh_table_lock_buffered(&access, info, GH_TO_READ, large, GH_CHUNK_BYTES);
 	if (large || !access.info.on_host)
-		done = find_on_device(&access, keys, count, values, found);
-	if (done < count)
-		find_on_host(&access, keys + done, count - done,
-					 values == NULL ? NULL : (char *) values + done * info->value_size, found + done);
-	pg_atomic_fetch_add_u64(&access.table->reads, (int64) count);
-	gh_access_end(&access);
-	gh_copy_report(&access);
+		done = look_up_on_device(&access, whole);
+	if (done < whole->count)
+		look_up_on_host(&access, whole, done);
+	pg_atomic_fetch_add_u64(&access.stored->reads, (int64) whole->count);
+	gh_store_unlock(&access);
+	gh_table_report_copy(&access);
+}
+
+void
+gh_find(const GhStoredInfo *info, const void *keys, uint64 count, void *values, uint8 *found)
+{
+	GhRequest	request = {.op = GH_FIND, .count = count, .keys = keys};
+
+	request.values_out = values;
+	request.flags_out = found;
+	look_up(info, &request);
+}
+
+void
+gh_count(const GhStoredInfo *info, const void *keys, uint64 count, uint64 *counts)
+{
+	GhRequest	request = {.op = GH_COUNT, .count = count, .keys = keys};
+
+	request.counts_out = counts;
+	look_up(info, &request);
 }
 
 /* ------------------------------------------------------------ value lists */
@@ -233,7 +175,7 @@ keys_that_fit(const uint64 *offsets, uint64 count, uint64 values)
 }
 
 static void
-lists_request(GhRequest *request, const uint64 *keys, uint64 count, GhValueLists *lists)
+lists_request(GhRequest *request, const void *keys, uint64 count, GhValueLists *lists)
 {
 	memset(request, 0, sizeof(*request));
 	request->op = GH_FIND_ALL;
@@ -246,7 +188,7 @@ lists_request(GhRequest *request, const uint64 *keys, uint64 count, GhValueLists
 
 /* On a table whose requests take any memory. */
 static uint64
-lists_direct(GhAccess *access, GhTable *table, uint64 word, const uint64 *keys, uint64 count,
+lists_direct(GhAccess *access, GhTable *table, uint64 word, const void *keys, uint64 count,
 			 GhValueLists *lists)
 {
 	int			value_size = access->info.value_size;
@@ -261,10 +203,10 @@ lists_direct(GhAccess *access, GhTable *table, uint64 word, const uint64 *keys, 
 		status = gh_run_request(table, &request);
 		if (status == GH_OK)
 			return count;
-		if (status != GH_TOO_SMALL && table->engine->asynchronous)
+		if (status != GH_TOO_SMALL && table->engine->on_device)
 			read_failed(access, word, &request);
 		if (status != GH_TOO_SMALL)
-			gh_table_report(access->info.name, table->engine, &request.error, "read");
+			gh_table_report(access->info.key.name, table->engine, &request.error, "read");
 		count = keys_that_fit(lists->offsets, count, GH_LIST_BYTES_MAX / value_size);
 		reserve_lists(lists, value_size, count, lists->offsets[count]);
 	}
@@ -275,7 +217,7 @@ lists_direct(GhAccess *access, GhTable *table, uint64 word, const uint64 *keys, 
  * *wanted bytes.
  */
 static uint64
-lists_buffered(GhAccess *access, GhTable *on_device, uint64 word, const uint64 *keys,
+lists_buffered(GhAccess *access, GhTable *on_device, uint64 word, const void *keys,
 			   uint64 count, GhValueLists *lists, Size *wanted)
 {
 	int			value_size = access->info.value_size;
@@ -283,8 +225,9 @@ lists_buffered(GhAccess *access, GhTable *on_device, uint64 word, const uint64 *
 
 	for (;;)
 	{
-		Size		key_bytes = count * sizeof(uint64);
-		Size		head = 2 * key_bytes + sizeof(uint64);
+		Size		key_bytes = MAXALIGN(count * access->info.key_size);
+		Size		offset_bytes = (count + 1) * sizeof(uint64);
+		Size		head = key_bytes + offset_bytes;
 		GhRequest	request;
 		GhValueLists moved = {0};
 		GhStatus	status;
@@ -292,13 +235,13 @@ lists_buffered(GhAccess *access, GhTable *on_device, uint64 word, const uint64 *
 		moved.offsets = (uint64 *) (buffer + key_bytes);
 		moved.values = buffer + head;
 		moved.values_capacity = (access->buffer_bytes - head) / value_size;
-		memcpy(buffer, keys, key_bytes);
-		lists_request(&request, (uint64 *) buffer, count, &moved);
+		memcpy(buffer, keys, count * access->info.key_size);
+		lists_request(&request, buffer, count, &moved);
 		status = gh_run_request(on_device, &request);
 		if (status == GH_OK)
 		{
 			reserve_lists(lists, value_size, count, moved.offsets[count]);
-			memcpy(lists->offsets, moved.offsets, key_bytes + sizeof(uint64));
+			memcpy(lists->offsets, moved.offsets, offset_bytes);
 			memcpy(lists->values, moved.values, moved.offsets[count] * value_size);
 			return count;
 		}
@@ -315,12 +258,12 @@ lists_buffered(GhAccess *access, GhTable *on_device, uint64 word, const uint64 *
 
 /* Of a table on the device alone. */
 static uint64
-lists_on_device(GhAccess *access, const uint64 *keys, uint64 count, GhValueLists *lists,
+lists_on_device(GhAccess *access, const void *keys, uint64 count, GhValueLists *lists,
 				Size *wanted)
 {
 	uint64		word;
 	GhError		error = {0};
-	GhTable    *on_device = ready_device(access, &word, &error);
+	GhTable    *on_device = gh_store_ready_device(access, &word, &error);
 
 	if (on_device == NULL)
 		leave_device(access, &error);
@@ -333,7 +276,7 @@ lists_on_device(GhAccess *access, const uint64 *keys, uint64 count, GhValueLists
 
 /* A table of single values, told as lists of one or none. */
 static uint64
-find_single_lists(const GhTableInfo *info, const uint64 *keys, uint64 count, GhValueLists *lists)
+find_single_lists(const GhStoredInfo *info, const void *keys, uint64 count, GhValueLists *lists)
 {
 	int			value_size = info->value_size;
 	uint8	   *found = palloc(count);
@@ -352,12 +295,12 @@ find_single_lists(const GhTableInfo *info, const uint64 *keys, uint64 count, GhV
 	return count;
 }
 
-uint64
-gh_find_lists(const GhTableInfo *info, const uint64 *keys, uint64 count, GhValueLists *lists)
+/* Of keys that are aligned to 8 bytes. */
+static uint64
+find_lists(const GhStoredInfo *info, const void *keys, uint64 count, GhValueLists *lists)
 {
 	Size		wanted = GH_CHUNK_BYTES;
 
-	count = Min(count, GH_LIST_KEYS_MAX);
 	if (!info->multi)
 		return find_single_lists(info, keys, count, lists);
 	for (;;)
@@ -365,16 +308,33 @@ gh_find_lists(const GhTableInfo *info, const uint64 *keys, uint64 count, GhValue
 		GhAccess	access = {0};
 		uint64		found;
 
-		gh_access_open(&access, info, GH_TO_READ, false, wanted);
+		gh_table_lock_buffered(&access, info, GH_TO_READ, false, wanted);
 		if (access.info.on_host)
-			found = lists_direct(&access, gh_host_of(&access), 0, keys, count, lists);
+			found = lists_direct(&access, gh_table_host(&access), 0, keys, count, lists);
 		else
 			found = lists_on_device(&access, keys, wanted == GH_CHUNK_BYTES ? count : 1, lists, &wanted);
-		pg_atomic_fetch_add_u64(&access.table->reads, (int64) found);
-		gh_access_end(&access);
+		pg_atomic_fetch_add_u64(&access.stored->reads, (int64) found);
+		gh_store_unlock(&access);
 		if (found > 0)
 			return found;
 	}
+}
+
+uint64
+gh_find_lists(const GhStoredInfo *info, const void *keys, uint64 count, GhValueLists *lists)
+{
+	void	   *aligned;
+	uint64		found;
+
+	count = Min(count, GH_LIST_KEYS_MAX);
+	if ((uintptr_t) keys % sizeof(uint64) == 0)
+		return find_lists(info, keys, count, lists);
+	/* where the last chunk ended, with keys of 4 bytes */
+	aligned = palloc(count * info->key_size);
+	memcpy(aligned, keys, count * info->key_size);
+	found = find_lists(info, aligned, count, lists);
+	pfree(aligned);
+	return found;
 }
 
 /* -------------------------------------------------------------- statistics */
@@ -384,7 +344,7 @@ device_numbers(GhAccess *access, GhTableNumbers *numbers)
 {
 	uint64		word;
 	GhError		error = {0};
-	GhTable    *on_device = ready_device(access, &word, &error);
+	GhTable    *on_device = gh_store_ready_device(access, &word, &error);
 	GhTableStats stats = {0};
 	GhStatus	status = error.status;
 
@@ -393,14 +353,14 @@ device_numbers(GhAccess *access, GhTableNumbers *numbers)
 		while ((status = on_device->engine->table_stats(on_device, &stats, &error)) == GH_STOPPED)
 			gh_serve_interrupt();
 		if (status != GH_OK)
-			note_failure(access, word, &error);
+			gh_store_copy_failed(access, word, &error);
 	}
 	numbers->lost = !access->info.on_host && status == GH_DEVICE_ERROR;
 	numbers->unknown = !access->info.on_host && status != GH_OK;
 	if (status != GH_OK)
 		return;
 	numbers->engine = on_device->engine->name;
-	numbers->device = access->table->device;
+	numbers->device = access->stored->device;
 	numbers->device_bytes = stats.bytes;
 	numbers->bytes_to_device = stats.bytes_to_device;
 	numbers->bytes_from_device = stats.bytes_from_device;
@@ -409,32 +369,32 @@ device_numbers(GhAccess *access, GhTableNumbers *numbers)
 }
 
 bool
-gh_read_numbers(const GhTableInfo *info, GhTableNumbers *numbers)
+gh_read_numbers(const GhStoredInfo *info, GhTableNumbers *numbers)
 {
 	GhAccess	access = {0};
 	GhError		error = {0};
 
 	memset(numbers, 0, sizeof(*numbers));
 	numbers->device = -1;
-	if (!gh_access_try(&access, info, GH_TO_READ))
+	if (!gh_store_lock(&access, info, GH_TO_READ))
 		return false;
 	device_numbers(&access, numbers);
-	numbers->host_bytes = sizeof(GhNamedTable);
+	numbers->host_bytes = offsetof(GhStored, extra) + access.stored->extra_bytes;
 	if (access.info.on_host)
 	{
-		GhTable    *host = gh_host_of(&access);
+		GhTable    *host = gh_table_host(&access);
 
 		if (host->engine->table_stats(host, &numbers->stats, &error) != GH_OK)
-			gh_table_report(info->name, host->engine, &error, "read the statistics of");
+			gh_table_report(info->key.name, host->engine, &error, "read the statistics of");
 		numbers->host_bytes += numbers->stats.bytes;
 		if (numbers->engine == NULL)
 			numbers->engine = host->engine->name;
 	}
 	/* a read that failed could not write it down */
-	strlcpy(numbers->reason, gh_copy_state(gh_copy_word_of(access.table)) == GH_COPY_UNSURE ?
-			GH_REASON_FAILED : access.table->reason, GH_REASON_SIZE);
-	numbers->reads = pg_atomic_read_u64(&access.table->reads);
-	numbers->writes = pg_atomic_read_u64(&access.table->writes);
-	gh_access_end(&access);
+	strlcpy(numbers->reason, gh_store_word_state(gh_store_copy_word(access.stored)) == GH_COPY_UNSURE ?
+			GH_REASON_FAILED : access.stored->reason, GH_REASON_SIZE);
+	numbers->reads = pg_atomic_read_u64(&access.stored->reads);
+	numbers->writes = pg_atomic_read_u64(&access.stored->writes);
+	gh_store_unlock(&access);
 	return true;
 }

@@ -2,12 +2,9 @@
  * requests.c
  *		Modifications of a named table, as requests to its engines.
  *
- * Where there is a table on the host it decides.  A chunk of keys is done there first;
- * what was done of it, a prefix, is then sent to the copy on the device, which works
- * on it while the host does the next chunk.  From before the first chunk until the
- * device has said that all went well the copy is GH_COPY_UNSURE.  So it does not
- * matter in which way a call ends before that, the process's end included: the next
- * one finds a copy that is not to be used.
+ * Where there is a table on the host it decides, and its results are the call's.  A chunk
+ * of keys is done there first; what was done of it, a prefix, is then sent to the copy on
+ * the device (replica.c), which works on it while the host does the next chunk.
  *
  * A table on the device alone is changed there, chunk by chunk; when the device fails
  * the table is lost.
@@ -16,22 +13,20 @@
 
 #include "miscadmin.h"
 
-#include "gpuhash.h"
+#include "host.h"
 #include "service/service.h"
-#include "session.h"
 #include "table/table.h"
 
 /* A chunk's keys, at most. */
 #define GH_CHUNK_KEYS 65536
 
+/* So many keys and values that come to an empty multi table are worth a static build. */
+#define GH_BUILD_KEYS_MIN 4096
+
 /* A modification, and what came of it so far. */
 typedef struct GhChange
 {
-	GhOp		op;
-	int			value_size;		/* bytes; 0: no values come with the keys */
-	const uint64 *keys;
-	const char *values;
-	uint64		count;
+	GhRequest	whole;			/* operation and arrays of the whole batch */
 	uint64		chunk;			/* keys of a chunk at most */
 	uint64		done;			/* keys */
 	uint64		inserted;
@@ -41,168 +36,73 @@ typedef struct GhChange
 	GhError		error;
 } GhChange;
 
-/* The copy on the device, while a modification follows the host's. */
-typedef struct GhReplica
-{
-	GhTable    *on_device;		/* NULL: there is none, or none any more */
-	GhRequest	request;		/* in flight */
-	bool		in_flight;
-	uint64		inserted;		/* what the host has told for it */
-	uint64		removed;
-} GhReplica;
-
-/* ------------------------------------------------------------------ chunks */
-
+/* Also to the table's counters, which must not miss it if the call ends with an error. */
 static void
-begin_change(GhChange *change, const GhTableInfo *info, GhOp op, const uint64 *keys,
-			 const void *values, uint64 count)
+take_results(GhAccess *access, GhChange *change, const GhRequest *request, GhStatus status)
 {
-	memset(change, 0, sizeof(*change));
-	change->op = op;
-	change->value_size = values == NULL ? 0 : info->value_size;
-	change->keys = keys;
-	change->values = values;
-	change->count = count;
-	/* a multiple of 8, so that the values of every chunk are aligned */
-	change->chunk = Min(GH_CHUNK_BYTES / (sizeof(uint64) + change->value_size), GH_CHUNK_KEYS) &
-		~UINT64CONST(7);
-}
+	int64		keys = (int64) (request->outcome.inserted - request->outcome.removed);
 
-static void
-next_request(const GhChange *change, GhRequest *request)
-{
-	memset(request, 0, sizeof(*request));
-	request->op = change->op;
-	request->count = Min(change->count - change->done, change->chunk);
-	request->keys = change->keys + change->done;
-	if (change->value_size > 0)
-		request->values_in = change->values + change->done * change->value_size;
-}
-
-static void
-take_results(GhChange *change, const GhRequest *request, GhStatus status)
-{
-	change->done += request->done;
-	change->inserted += request->inserted;
-	change->removed += request->removed;
-	change->values_count += request->values_count;
+	pg_atomic_fetch_add_u64(&access->stored->writes, (int64) request->outcome.done);
+	pg_atomic_fetch_add_u64(&access->stored->keys, keys);
+	change->done += request->outcome.done;
+	change->inserted += request->outcome.inserted;
+	change->removed += request->outcome.removed;
+	change->values_count += request->outcome.values_count;
 	change->status = status;
 	if (status != GH_OK)
 		change->error = request->error;
 }
 
-/* Has the request's arrays in the service's buffer. */
-static void
-move_to_buffer(GhRequest *request, int value_size, char *buffer)
-{
-	Size		key_bytes = request->count * sizeof(uint64);
-
-	memcpy(buffer, request->keys, key_bytes);
-	request->keys = buffer;
-	if (value_size > 0)
-	{
-		memcpy(buffer + key_bytes, request->values_in, request->count * value_size);
-		request->values_in = buffer + key_bytes;
-	}
-}
-
-/* ------------------------------------------------------------- replication */
-
-/* The copy is of no use any more. */
-static void
-replica_fail(GhAccess *access, GhReplica *replica, const GhError *error)
-{
-	replica->on_device = NULL;
-	replica->in_flight = false;
-	gh_copy_drop(access, error);
-}
-
-static void
-replica_begin(GhAccess *access, GhReplica *replica)
-{
-	GhError		error = {0};
-
-	memset(replica, 0, sizeof(*replica));
-	if (!gh_copy_is_ready(access->table))
-	{
-		/* a call was cut short, or a read failed */
-		gh_device_close(access);
-		return;
-	}
-	gh_copy_set(access->table, GH_COPY_UNSURE);
-	replica->on_device = gh_device_of(access, &error);
-	if (replica->on_device == NULL)
-		replica_fail(access, replica, &error);
-}
+/* ------------------------------------------------------------ static build */
 
 /*
- * The outcome of the request in flight.  The device must have done just what the
- * host did.
+ * Keys and values that come to an empty multi table are stored in one request, which makes
+ * the same table faster and its values contiguous.  false: they are to be added in chunks,
+ * where there is not the memory for it, too, or an interrupt came: a build that is stopped begins
+ * anew, so that it would never end where interrupts come all the time that raise no error.
  */
-static void
-replica_check(GhAccess *access, GhReplica *replica, GhStatus status)
+static bool
+build(GhAccess *access, GhTable *table, GhChange *change)
 {
-	GhRequest  *request = &replica->request;
+	GhRequest	request = change->whole;
+	GhTableStats stats;
 	GhError		error = {0};
+	GhStatus	status;
 
-	if (status != GH_OK)
-	{
-		error = request->error;
-		replica_fail(access, replica, &error);
-	}
-	else if (request->inserted != replica->inserted || request->removed != replica->removed)
-	{
-		(void) gh_error_set(&error, GH_DEVICE_ERROR, "its table differs from the host's");
-		replica_fail(access, replica, &error);
-	}
+	if (request.op != GH_ADD || request.count < GH_BUILD_KEYS_MIN || request.count > GH_BATCH_MAX ||
+		table->engine->table_stats(table, &stats, &error) != GH_OK || stats.keys > 0)
+		return false;
+	request.op = GH_BUILD;
+	CHECK_FOR_INTERRUPTS();
+	status = table->engine->submit(table, &request);
+	if (status == GH_OK || status == GH_BUSY)
+		status = table->engine->wait(&request);
+	if (status == GH_STOPPED)
+		gh_serve_interrupt();
+	if (status == GH_STOPPED || status == GH_NO_MEMORY || status == GH_LIMIT)
+		return false;
+	take_results(access, change, &request, status);
+	return true;
 }
 
+/* The copy gets what the host was built of, chunk by chunk. */
 static void
-replica_wait(GhAccess *access, GhReplica *replica)
+replicate_build(GhAccess *access, GhReplica *replica, const GhChange *built)
 {
-	if (!replica->in_flight)
-		return;
-	replica->in_flight = false;
-	replica_check(access, replica, gh_wait_request(replica->on_device, &replica->request));
-}
+	GhChange	rest = *built;
 
-/* Sends what the host has done of a request. */
-static void
-replica_send(GhAccess *access, GhReplica *replica, const GhRequest *done, int value_size)
-{
-	GhRequest  *request = &replica->request;
-
-	replica_wait(access, replica);
-	if (replica->on_device == NULL || done->done == 0)
-		return;
-	memset(request, 0, sizeof(*request));
-	request->op = done->op;
-	request->count = done->done;
-	request->keys = done->keys;
-	request->values_in = done->values_in;
-	replica->inserted = done->inserted;
-	replica->removed = done->removed;
-	if (access->buffer == NULL)
-		replica_check(access, replica, gh_run_request(replica->on_device, request));
-	else
+	for (rest.done = 0; rest.done < built->done;)
 	{
-		GhStatus	status;
+		GhRequest	request;
 
-		move_to_buffer(request, value_size, access->buffer);
-		status = replica->on_device->engine->submit(replica->on_device, request);
-		if (status == GH_BUSY)
-			replica->in_flight = true;
-		else
-			replica_check(access, replica, status);
+		gh_store_part(&access->info, &rest.whole, rest.done, rest.chunk, &request);
+		request.outcome.done = request.count;
+		rest.done += request.count;
+		/* which of the keys were new in which chunk nobody knows */
+		request.outcome.inserted = rest.done < built->done ? 0 : built->inserted;
+		CHECK_FOR_INTERRUPTS();
+		gh_store_replica_send(access, replica, &request);
 	}
-}
-
-static void
-replica_end(GhAccess *access, GhReplica *replica)
-{
-	replica_wait(access, replica);
-	if (replica->on_device != NULL)
-		gh_copy_set(access->table, GH_COPY_READY);
 }
 
 /* ------------------------------------------------------------ modifications */
@@ -210,138 +110,124 @@ replica_end(GhAccess *access, GhReplica *replica)
 static void
 change_host(GhAccess *access, GhChange *change)
 {
-	GhTable    *host = gh_host_of(access);
+	GhTable    *host = gh_table_host(access);
 	GhReplica	replica;
 
-	replica_begin(access, &replica);
-	while (change->done < change->count && change->status == GH_OK)
+	gh_store_replica_begin(access, &replica);
+	if (build(access, host, change))
+		replicate_build(access, &replica, change);
+	while (change->done < change->whole.count && change->status == GH_OK)
 	{
 		GhRequest	request;
 		GhStatus	status;
 
-		next_request(change, &request);
+		gh_store_part(&access->info, &change->whole, change->done, change->chunk, &request);
 		status = gh_run_request(host, &request);
-		take_results(change, &request, status);
-		replica_send(access, &replica, &request, change->value_size);
+		take_results(access, change, &request, status);
+		gh_store_replica_send(access, &replica, &request);
 	}
-	replica_end(access, &replica);
+	gh_store_replica_end(access, &replica);
 }
 
 static void
 change_device(GhAccess *access, GhChange *change)
 {
-	GhTable    *on_device = gh_device_of(access, &change->error);
+	GhTable    *on_device = gh_store_device(access, &change->error);
 
 	if (on_device == NULL)
 		change->status = change->error.status;
-	while (change->done < change->count && change->status == GH_OK)
+	/* the service takes no more than its buffer holds at a time */
+	else if (access->buffer == NULL)
+		(void) build(access, on_device, change);
+	while (change->done < change->whole.count && change->status == GH_OK)
 	{
 		GhRequest	request;
 		GhStatus	status;
 
-		next_request(change, &request);
-		if (access->buffer != NULL)
-			move_to_buffer(&request, change->value_size, access->buffer);
-		status = gh_run_request(on_device, &request);
-		take_results(change, &request, status);
+		gh_store_part(&access->info, &change->whole, change->done, change->chunk, &request);
+		status = gh_store_run(access, on_device, &request);
+		take_results(access, change, &request, status);
 	}
 	if (change->status == GH_DEVICE_ERROR)
-		gh_copy_drop(access, NULL);
+		gh_store_copy_drop(access, NULL);
 }
 
 /* Does it all, or throws. */
 static void
-run_change(const GhTableInfo *info, GhChange *change, const char *verb)
+run_change(const GhStoredInfo *info, GhChange *change, const char *verb)
 {
 	GhAccess	access = {0};
 	const GhEngine *engine;
 
-	gh_access_open(&access, info, GH_TO_WRITE, true, GH_CHUNK_BYTES);
+	/* a multiple of 8, so that the arrays of every chunk are aligned */
+	change->chunk = Min(gh_store_transfer_keys(info, &change->whole, GH_CHUNK_BYTES), GH_CHUNK_KEYS);
+	gh_table_lock_buffered(&access, info, GH_TO_WRITE, true, GH_CHUNK_BYTES);
 	if (access.info.on_host)
 		change_host(&access, change);
 	else
 		change_device(&access, change);
 	engine = access.info.on_host ? gh_cpu_engine() : gh_service_engine();
-	pg_atomic_fetch_add_u64(&access.table->writes, (int64) change->done);
-	pg_atomic_fetch_add_u64(&access.table->keys, (int64) (change->inserted - change->removed));
-	gh_access_end(&access);
+	gh_store_unlock(&access);
 
 	if (change->status == GH_DEVICE_ERROR)
-		gh_table_report_lost(info->name);
+		gh_table_report_lost(info->key.name);
 	if (change->status != GH_OK)
-		gh_table_report(info->name, engine, &change->error, verb);
-	gh_copy_report(&access);
+		gh_table_report(info->key.name, engine, &change->error, verb);
+	gh_table_report_copy(&access);
 }
 
 uint64
-gh_put(const GhTableInfo *info, const uint64 *keys, const void *values, uint64 count)
+gh_put(const GhStoredInfo *info, const void *keys, const void *values, uint64 count)
 {
-	GhChange	change;
+	GhChange	change = {{0}};
 
-	begin_change(&change, info, info->multi ? GH_ADD : values != NULL ? GH_UPSERT : GH_INSERT,
-				 keys, values, count);
+	change.whole.op = info->multi ? GH_ADD : values != NULL ? GH_UPSERT : GH_INSERT;
+	change.whole.count = count;
+	change.whole.keys = keys;
+	change.whole.values_in = values;
 	run_change(info, &change, "insert into");
 	return change.inserted;
 }
 
 uint64
-gh_remove(const GhTableInfo *info, const uint64 *keys, uint64 count)
+gh_remove(const GhStoredInfo *info, const void *keys, uint64 count)
 {
-	GhChange	change;
+	GhChange	change = {{0}};
 
-	begin_change(&change, info, GH_DELETE, keys, NULL, count);
+	change.whole.op = GH_DELETE;
+	change.whole.count = count;
+	change.whole.keys = keys;
 	run_change(info, &change, "delete from");
 	return info->multi ? change.values_count : change.removed;
 }
 
-/* -------------------------------------------------------------------- clear */
-
-/* The host's table first, which is empty from the first moment on. */
-static void
-clear_host(GhAccess *access)
+/*
+ * Which value goes is each engine's choice: the copy may keep another one than the host.
+ * Nobody reads a multi table's values from a copy (gh_find_lists).
+ */
+uint64
+gh_remove_one(const GhStoredInfo *info, const void *keys, uint64 count)
 {
-	GhTable    *host = gh_host_of(access);
-	GhReplica	replica;
-	GhError		error = {0};
+	GhChange	change = {{0}};
 
-	replica_begin(access, &replica);
-	if (gh_clear_table(host, &error) != GH_OK)
-		gh_table_report(access->info.name, host->engine, &error, "clear");
-	if (replica.on_device != NULL && gh_clear_table(replica.on_device, &error) != GH_OK)
-		replica_fail(access, &replica, &error);
-	replica_end(access, &replica);
-}
-
-/* One that is lost, or is found to be, is made anew. */
-static void
-clear_device(GhAccess *access)
-{
-	GhTable    *on_device = NULL;
-	GhError		error = {0};
-	GhStatus	status = GH_DEVICE_ERROR;
-
-	if (gh_copy_is_ready(access->table))
-		on_device = gh_device_of(access, &error);
-	if (on_device != NULL)
-		status = gh_clear_table(on_device, &error);
-	if (status == GH_DEVICE_ERROR)
-		gh_engines_open(access);
-	else if (status != GH_OK)
-		gh_table_report(access->info.name, on_device->engine, &error, "clear");
+	change.whole.op = GH_DELETE_ONE;
+	change.whole.count = count;
+	change.whole.keys = keys;
+	run_change(info, &change, "delete from");
+	return change.values_count;
 }
 
 void
-gh_remove_all(const GhTableInfo *info)
+gh_apply(const GhStoredInfo *info, const GhMixedBatch *batch)
 {
-	GhAccess	access = {0};
+	GhChange	change = {{0}};
 
-	if (!gh_access_try(&access, info, GH_TO_WRITE))
-		gh_table_report_missing(info->name);
-	if (access.info.on_host)
-		clear_host(&access);
-	else
-		clear_device(&access);
-	pg_atomic_write_u64(&access.table->keys, 0);
-	gh_access_end(&access);
-	gh_copy_report(&access);
+	change.whole.op = GH_MIXED;
+	change.whole.count = batch->count;
+	change.whole.keys = batch->keys;
+	change.whole.ops = batch->ops;
+	change.whole.values_in = batch->values;
+	change.whole.values_out = batch->found;
+	change.whole.flags_out = batch->flags;
+	run_change(info, &change, "change");
 }

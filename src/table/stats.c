@@ -18,10 +18,9 @@
 
 #include "compat.h"
 #include "gpuhash.h"
+#include "service/placement.h"
 #include "service/service.h"
 #include "service/stats.h"
-#include "session.h"
-#include "table/registry.h"
 #include "table/table.h"
 
 PG_FUNCTION_INFO_V1(gpuhash_table_stats);
@@ -63,6 +62,7 @@ enum
 	TABLE_STATUS,
 	TABLE_ENGINE,
 	TABLE_DEVICE,
+	TABLE_KEY_SIZE,
 	TABLE_VALUE_SIZE,
 	TABLE_MULTI,
 	TABLE_HOST_COPY,
@@ -98,7 +98,7 @@ sizes_array(const GhTableStats *stats)
 Datum
 gpuhash_table_stats(PG_FUNCTION_ARGS)
 {
-	GhTableInfo info;
+	GhStoredInfo info;
 	GhTableNumbers numbers;
 	const GhTableStats *stats = &numbers.stats;
 	TupleDesc	columns;
@@ -110,13 +110,13 @@ gpuhash_table_stats(PG_FUNCTION_ARGS)
 		elog(ERROR, "return type must be a row type");
 	Assert(columns->natts == STAT_COLUMNS);
 	if (!gh_read_numbers(&info, &numbers))
-		gh_table_report_missing(info.name);
+		gh_table_report_missing(info.key.name);
 	if (numbers.lost)
-		gh_table_report_lost(info.name);
+		gh_table_report_lost(info.key.name);
 	if (numbers.unknown)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("could not read the statistics of hash table \"%s\": its GPU does not answer", info.name),
+				 errmsg("could not read the statistics of hash table \"%s\": its GPU does not answer", info.key.name),
 				 errhint("Look at the view gpuhash_devices.")));
 
 	row[STAT_ENGINE] = CStringGetTextDatum(numbers.engine);
@@ -145,35 +145,25 @@ gpuhash_table_stats(PG_FUNCTION_ARGS)
 
 /* ------------------------------------------------------------------- views */
 
-/* The tables of this database that the current user may read, or watch over. */
-static GhTableInfo *
-visible_tables(int *count)
-{
-	bool		all = has_privs_of_role(GetUserId(), ROLE_PG_MONITOR);
-	GhTableInfo *tables = gh_names_list(MyDatabaseId, count);
-	int			n = 0;
-
-	for (int i = 0; i < *count; i++)
-		if (all || gh_privilege_of(&tables[i], GetUserId()) >= GH_MAY_READ)
-			tables[n++] = tables[i];
-	*count = n;
-	return tables;
-}
+typedef void (*EmitTable) (ReturnSetInfo *result, const GhStoredInfo *info, const GhRights *rights,
+						   const GhTableNumbers *numbers);
 
 static void
-emit_table(ReturnSetInfo *result, const GhTableInfo *info, const GhTableNumbers *numbers)
+emit_table(ReturnSetInfo *result, const GhStoredInfo *info, const GhRights *rights,
+		   const GhTableNumbers *numbers)
 {
 	Datum		row[TABLE_COLUMNS] = {0};
 	bool		nulls[TABLE_COLUMNS] = {false};
 	const GhTableStats *stats = &numbers->stats;
 
-	row[TABLE_NAME] = CStringGetTextDatum(info->name);
-	row[TABLE_OWNER] = ObjectIdGetDatum(info->owner);
-	row[TABLE_GRANTS] = PointerGetDatum(gh_grants_array(info));
+	row[TABLE_NAME] = CStringGetTextDatum(info->key.name);
+	row[TABLE_OWNER] = ObjectIdGetDatum(rights->owner);
+	row[TABLE_GRANTS] = PointerGetDatum(gh_grants_array(rights));
 	row[TABLE_STATUS] = CStringGetTextDatum(numbers->lost ? "lost" :
 												numbers->unknown ? "no answer" : "ready");
 	row[TABLE_DEVICE] = Int32GetDatum(gh_service_device_number(numbers->device));
 	nulls[TABLE_DEVICE] = numbers->device < 0;
+	row[TABLE_KEY_SIZE] = Int32GetDatum(info->key_size);
 	row[TABLE_VALUE_SIZE] = Int32GetDatum(info->value_size);
 	row[TABLE_MULTI] = BoolGetDatum(info->multi);
 	row[TABLE_HOST_COPY] = BoolGetDatum(info->host_copy);
@@ -193,8 +183,10 @@ emit_table(ReturnSetInfo *result, const GhTableInfo *info, const GhTableNumbers 
 }
 
 static void
-emit_subtables(ReturnSetInfo *result, const GhTableInfo *info, const GhTableNumbers *numbers)
+emit_subtables(ReturnSetInfo *result, const GhStoredInfo *info, const GhRights *rights,
+			   const GhTableNumbers *numbers)
 {
+	(void) rights;
 	/* none of a lost table */
 	for (uint32 i = 0; i < numbers->stats.subtables; i++)
 	{
@@ -202,7 +194,7 @@ emit_subtables(ReturnSetInfo *result, const GhTableInfo *info, const GhTableNumb
 		Datum		row[SUBTABLE_COLUMNS];
 		bool		nulls[SUBTABLE_COLUMNS] = {false};
 
-		row[SUBTABLE_TABLE] = CStringGetTextDatum(info->name);
+		row[SUBTABLE_TABLE] = CStringGetTextDatum(info->key.name);
 		row[SUBTABLE_NUMBER] = Int32GetDatum((int32) i);
 		row[SUBTABLE_SLOTS] = Int64GetDatum((int64) subtable->slots);
 		row[SUBTABLE_ENTRIES] = Int64GetDatum((int64) subtable->entries);
@@ -212,22 +204,25 @@ emit_subtables(ReturnSetInfo *result, const GhTableInfo *info, const GhTableNumb
 	}
 }
 
-/* Rows of all tables that are to be seen. */
+/* Rows of the tables of this database that the current user may read, or watch over. */
 static Datum
-emit_all(FunctionCallInfo fcinfo,
-		 void (*emit) (ReturnSetInfo *result, const GhTableInfo *info, const GhTableNumbers *numbers))
+emit_all(FunctionCallInfo fcinfo, EmitTable emit)
 {
-	GhTableInfo *tables;
+	bool		all = has_privs_of_role(GetUserId(), ROLE_PG_MONITOR);
+	GhStoredInfo *tables;
 	int			count;
 
 	InitMaterializedSRF(fcinfo, 0);
-	tables = visible_tables(&count);
+	tables = gh_store_list(GH_STORE_TABLE, MyDatabaseId, &count);
 	for (int i = 0; i < count; i++)
 	{
+		GhRights	rights;
 		GhTableNumbers numbers;
 
-		if (gh_read_numbers(&tables[i], &numbers))
-			emit((ReturnSetInfo *) fcinfo->resultinfo, &tables[i], &numbers);
+		if (gh_store_find(&tables[i].key, &tables[i], &rights) && tables[i].ready &&
+			(all || gh_privilege_of(&rights, GetUserId()) >= GH_MAY_READ) &&
+			gh_read_numbers(&tables[i], &numbers))
+			emit((ReturnSetInfo *) fcinfo->resultinfo, &tables[i], &rights, &numbers);
 	}
 	return (Datum) 0;
 }
@@ -246,11 +241,12 @@ gpuhash_list_subtables(PG_FUNCTION_ARGS)
 
 /* ----------------------------------------------------------------- devices */
 
-int64
-gh_named_tables_count(int device)
+/* Tables of this database on that device, or, device < 0, on the host alone. */
+static int64
+count_tables(int device)
 {
 	int			count;
-	GhTableInfo *tables = gh_names_list(MyDatabaseId, &count);
+	GhStoredInfo *tables = gh_store_list(GH_STORE_TABLE, MyDatabaseId, &count);
 	int64		n = 0;
 
 	for (int i = 0; i < count; i++)
@@ -271,7 +267,7 @@ emit_device(ReturnSetInfo *result, const char *engine, int device,
 	row[GH_DEVICE_COLUMN_NUMBER] = Int32GetDatum(device);
 	nulls[GH_DEVICE_COLUMN_NUMBER] = device < 0;
 	row[GH_DEVICE_COLUMN_STATUS] = CStringGetTextDatum(status);
-	row[GH_DEVICE_COLUMN_TABLES] = Int64GetDatum(strcmp(engine, "cpu") != 0 && device < 0 ? 0 : gh_named_tables_count(device));
+	row[GH_DEVICE_COLUMN_TABLES] = Int64GetDatum(strcmp(engine, "cpu") != 0 && device < 0 ? 0 : count_tables(device));
 	for (int i = GH_DEVICE_COLUMN_MEMORY_LIMIT; i < GH_DEVICE_COLUMNS; i++)
 		nulls[i] = true;
 	nulls[GH_DEVICE_COLUMN_NAME] = nulls[GH_DEVICE_COLUMN_MEMORY_TOTAL] = nulls[GH_DEVICE_COLUMN_MEMORY_FREE] = info == NULL;

@@ -9,7 +9,7 @@
 #ifndef ENGINE_BENCH_H
 #define ENGINE_BENCH_H
 
-#include "engine.h"
+#include "engine/engine.h"
 #include "engine_bench_jobs.h"
 
 #include <inttypes.h>

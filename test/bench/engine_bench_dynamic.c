@@ -73,7 +73,7 @@ insert_keys(Dynamic *dynamic, uint64_t first, uint64_t count)
 	request.keys = dynamic->keys;
 	request.values_in = dynamic->values;
 	dynamic->insert_seconds = bench_request(bench, dynamic->table, &request);
-	dynamic->right &= request.inserted == count;
+	dynamic->right &= request.outcome.inserted == count;
 	if (first < dynamic->low)
 		dynamic->low = first;
 	if (first + count > dynamic->high)
@@ -92,7 +92,7 @@ delete_keys(Dynamic *dynamic, uint64_t first, uint64_t count)
 	bench_make_keys(bench, &stream, count, dynamic->keys);
 	request.keys = dynamic->keys;
 	dynamic->delete_seconds = bench_request(bench, dynamic->table, &request);
-	dynamic->right &= request.removed == count;
+	dynamic->right &= request.outcome.removed == count;
 	if (first == dynamic->low)
 		dynamic->low += count;
 	else

@@ -124,7 +124,7 @@ exchange_part(Bench *bench, GhTable *table, const Arrays *arrays, uint64_t begin
 		request.values_in = (char *) arrays->values + at * bench->key_size;
 		request.values_out = arrays->out;
 		(void) bench_request(bench, table, &request);
-		inserted += request.inserted;
+		inserted += request.outcome.inserted;
 	}
 	return inserted;
 }

@@ -12,7 +12,7 @@
 #ifndef ENGINE_BENCH_JOBS_H
 #define ENGINE_BENCH_JOBS_H
 
-#include "engine.h"
+#include "engine/engine.h"
 
 #ifdef __CUDACC__
 #define BENCH_FUNCTION static __host__ __device__ inline

@@ -106,7 +106,7 @@ multi_store(Multi *multi, GhOp op, BenchRow *row)
 	stats = bench_stats(bench, multi->table);
 	row->fill = stats.fill;
 	bench_row_memory(row, &stats);
-	bench_row_add(row, seconds, request.inserted == multi->keys_stored &&
+	bench_row_add(row, seconds, request.outcome.inserted == multi->keys_stored &&
 				  stats.keys == multi->keys_stored && stats.values == multi->values_stored);
 }
 
@@ -153,8 +153,8 @@ multi_find_all(Multi *multi, BenchRow *row)
 	request.offsets_out = multi->words;
 	request.values_capacity = multi->values_stored;
 	seconds = bench_request(bench, multi->table, &request);
-	bench_row_add(row, seconds, !bench->failed && request.matched == multi->keys_stored &&
-				  request.values_count == multi->values_stored && lists_right(multi));
+	bench_row_add(row, seconds, !bench->failed && request.outcome.matched == multi->keys_stored &&
+				  request.outcome.values_count == multi->values_stored && lists_right(multi));
 }
 
 static void
@@ -171,8 +171,8 @@ multi_count(Multi *multi, BenchRow *row)
 	seconds = bench_request(bench, multi->table, &request);
 	job.stream = bench_unique(bench, 0, multi->keys_stored, QUERY_ORDER);
 	job.words = multi->words;
-	bench_row_add(row, seconds, !bench->failed && request.matched == multi->keys_stored &&
-				  request.values_count == multi->values_stored &&
+	bench_row_add(row, seconds, !bench->failed && request.outcome.matched == multi->keys_stored &&
+				  request.outcome.values_count == multi->values_stored &&
 				  bench->place.run(&job, multi->keys_stored) == 0);
 }
 

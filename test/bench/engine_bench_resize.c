@@ -52,7 +52,7 @@ grow_pass(Grow *grow, GhOp op, uint64_t first, uint64_t end, bool *right)
 		if (op == GH_INSERT)
 			request.values_in = (char *) grow->values + first * size;
 		seconds += bench_request(bench, grow->table, &request);
-		*right &= (op == GH_INSERT ? request.inserted : request.removed) == request.count &&
+		*right &= (op == GH_INSERT ? request.outcome.inserted : request.outcome.removed) == request.count &&
 			fill_right(grow);
 	}
 	return seconds;
@@ -381,7 +381,7 @@ resize_rehash(Resize *resize, BenchRow *row, bool exported)
 	}
 	bench->place = place;
 	bench_row_add(row, seconds, entries == request.count &&
-				  request.inserted == request.count && grow_complete(grow, resize->low));
+				  request.outcome.inserted == request.count && grow_complete(grow, resize->low));
 }
 
 static void

@@ -251,11 +251,11 @@ bench_request(Bench *bench, GhTable *table, GhRequest *request)
 		if (request->status == GH_OK || request->status == GH_BUSY)
 			request->status = bench->engine->wait(&part);
 		seconds += bench_now() - begin;
-		request->matched += part.matched;
-		request->inserted += part.inserted;
-		request->replaced += part.replaced;
-		request->removed += part.removed;
-		request->values_count += part.values_count;
+		request->outcome.matched += part.outcome.matched;
+		request->outcome.inserted += part.outcome.inserted;
+		request->outcome.replaced += part.outcome.replaced;
+		request->outcome.removed += part.outcome.removed;
+		request->outcome.values_count += part.outcome.values_count;
 		if (request->status != GH_OK)
 		{
 			bench_error(bench, gh_status_name(request->status), &part.error);
@@ -395,7 +395,7 @@ bench_find(Bench *bench, GhTable *table, const BenchFind *find, double *seconds)
 
 	job.kind = BENCH_CHECK_FOUND;
 	job.values = find->values;
-	return !bench->failed && request.matched == present &&
+	return !bench->failed && request.outcome.matched == present &&
 		bench->place.run(&job, find->count) == 0;
 }
 
@@ -436,9 +436,9 @@ bench_mixed(Bench *bench, GhTable *table, const BenchMixed *mixed, double *secon
 	job.values = mixed->found;
 	job.bytes = mixed->flags;
 	return !bench->failed && bench->place.run(&job, mixed->count) == 0 &&
-		request.inserted == count_part(bench, &job, BENCH_MIX_INSERT, mixed->count) &&
-		request.removed == count_part(bench, &job, BENCH_MIX_DELETE, mixed->count) &&
-		request.matched == count_part(bench, &job, BENCH_MIX_HIT, mixed->count) &&
-		request.replaced == 0 &&
-		bench_stats(bench, table).keys == before + request.inserted - request.removed;
+		request.outcome.inserted == count_part(bench, &job, BENCH_MIX_INSERT, mixed->count) &&
+		request.outcome.removed == count_part(bench, &job, BENCH_MIX_DELETE, mixed->count) &&
+		request.outcome.matched == count_part(bench, &job, BENCH_MIX_HIT, mixed->count) &&
+		request.outcome.replaced == 0 &&
+		bench_stats(bench, table).keys == before + request.outcome.inserted - request.outcome.removed;
 }

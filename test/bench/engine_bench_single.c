@@ -96,7 +96,7 @@ single_store(Single *single, GhOp op, bool *right)
 	request.keys = single->keys;
 	request.values_in = single->values;
 	seconds = bench_request(single->bench, single->table, &request);
-	*right = request.inserted == single->n && request.replaced == 0 &&
+	*right = request.outcome.inserted == single->n && request.outcome.replaced == 0 &&
 		bench_stats(single->bench, single->table).keys == single->n;
 	return seconds;
 }
@@ -154,8 +154,8 @@ single_update(Single *single)
 	find.stream = bench_unique(bench, 0, single->n, QUERY_ORDER);
 	find.keys = single->queries;
 	find.values = single->results;
-	bench_row_add(&single->row[ROW_UPDATE], seconds, request.replaced == single->n &&
-				  request.inserted == 0 &&
+	bench_row_add(&single->row[ROW_UPDATE], seconds, request.outcome.replaced == single->n &&
+				  request.outcome.inserted == 0 &&
 				  bench_find(bench, single->table, &find, &ignored));
 }
 
@@ -181,7 +181,7 @@ single_delete(Single *single, bool count_reads)
 	find.stream = stream;
 	find.keys = single->queries;
 	find.values = single->results;
-	right = request.removed == single->n && after.keys == 0 &&
+	right = request.outcome.removed == single->n && after.keys == 0 &&
 		bench_find(bench, single->table, &find, &ignored);
 	if (!count_reads)
 	{

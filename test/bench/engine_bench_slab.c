@@ -68,7 +68,7 @@ insert_range(Incremental *incremental, GhTable *table, uint64_t first, uint64_t 
 	request.keys = (char *) incremental->keys + first * bench->key_size;
 	request.values_in = (char *) incremental->values + first * bench->key_size;
 	*seconds += bench_request(bench, table, &request);
-	return request.inserted == end - first;
+	return request.outcome.inserted == end - first;
 }
 
 /* One run: `at` and `ms` of each batch, and whether all keys are there in the end. */
@@ -243,7 +243,7 @@ mix_at(Mixes *mixes, const char *name, const BenchMix *shares, double fill)
 	}
 	seconds = bench_row_seconds(&mixes->row);
 	right = mixes->row.runs == MIX_BATCHES && mixes->row.right && !bench->failed &&
-		request.inserted == mixes->n;
+		request.outcome.inserted == mixes->n;
 	printf("mixes,%s,%u,%s,%u,%u,%u,%u,%.2f,%.4f,%" PRIu64 ",%" PRIu64 ",%.2f,%s\n",
 		   bench->lib, bench->key_size * 8, name, shares->inserts, shares->deletes,
 		   shares->hits, 256 - shares->inserts - shares->deletes - shares->hits, fill,

@@ -118,9 +118,9 @@ static_find(Static *set, GhTable *table)
 	request.values_out = set->found;
 	seconds = bench_request(bench, table, &request);
 	job.kind = is_skewed(set) ? BENCH_CHECK_LAST : BENCH_CHECK_FOUND;
-	if (!bench->failed && request.matched < present)
-		set->lost += present - request.matched;
-	bench_row_add(&set->find, seconds, !bench->failed && request.matched == present &&
+	if (!bench->failed && request.outcome.matched < present)
+		set->lost += present - request.outcome.matched;
+	bench_row_add(&set->find, seconds, !bench->failed && request.outcome.matched == present &&
 				  bench->place.run(&job, set->n) == 0);
 }
 
@@ -142,8 +142,8 @@ static_round(Static *set, GhTable *table)
 	stats = bench_stats(bench, table);
 	set->upsizes = stats.upsizes - set->upsizes;
 	set->insert.fill = stats.fill;
-	bench_row_add(&set->insert, seconds, request.inserted == set->distinct &&
-				  request.replaced == set->n - set->distinct &&
+	bench_row_add(&set->insert, seconds, request.outcome.inserted == set->distinct &&
+				  request.outcome.replaced == set->n - set->distinct &&
 				  stats.keys == set->distinct);
 	static_find(set, table);
 }

@@ -2,7 +2,7 @@
 #
 # page_bench.sh TREE PORT [OUTDIR]: what it costs the host to supply a page of a table that
 # lies in shared_buffers, in each of the ways that gpuhash_measure_pages knows
-# (src/join/measure.c), and PostgreSQL's own count(*) over the same table beside it.
+# (test/modules/gpuhash_test/measure_pages.c), and PostgreSQL's own count(*) over the same table beside it.
 #
 # TREE is a PostgreSQL installation with gpuhash built with FAULT_POINTS=yes, PORT the
 # socket's number of its server, which listens in HOST and has shared_buffers for both
@@ -55,11 +55,8 @@ make_table() {
 # one_process TABLE WAY WINDOW RING START TIME: waits until TIME, then its passes as rows
 one_process() {
 	cat <<-SQL
-		CREATE FUNCTION pg_temp.measure(regclass, text, int, bool, int, int)
-			RETURNS TABLE (pages bigint, tuples bigint, checksum bigint, reads bigint, ns bigint, cpu_ns bigint)
-			AS '\$libdir/gpuhash', 'gpuhash_measure_pages' LANGUAGE c STRICT;
 		DO 'BEGIN PERFORM pg_sleep(greatest(0, $6 - extract(epoch FROM clock_timestamp()))); END';
-		SELECT * FROM pg_temp.measure('$1', '$2', $3, $4, $5, ${REPS:-3});
+		SELECT * FROM gpuhash_measure_pages('$1', '$2', $3, $4, $5, ${REPS:-3});
 	SQL
 }
 
@@ -99,6 +96,7 @@ summary() {
 			exit differ + misses > 0 }'
 }
 
+sql -c "CREATE EXTENSION IF NOT EXISTS gpuhash_test CASCADE"
 make_table page_bench_visible "SELECT"
 make_table page_bench_updated "UPDATE page_bench_updated SET v = v + 1 WHERE k % 100 = 0"
 server=$(sql -c "SHOW server_version")

@@ -25,8 +25,8 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "engine.h"
-#include "scan_row.h"
+#include "engine/engine.h"
+#include "engine/pipeline/scan_row.h"
 
 #define PAGE_BYTES 8192
 #define TUPLE_BYTES 48			/* a header of 24, three int8 */

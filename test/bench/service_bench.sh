@@ -44,8 +44,8 @@ milliseconds() {
 
 prepare() {
 	"${PSQL[@]}" -o /dev/null <<-SQL
-		CREATE OR REPLACE FUNCTION gpuhash_measure_requests(int, int) RETURNS text AS 'gpuhash' LANGUAGE c STRICT;
 		SET client_min_messages = warning;
+		CREATE EXTENSION IF NOT EXISTS gpuhash_test CASCADE;
 		DROP TABLE IF EXISTS service_inner, service_outer, service_small, service_middle;
 		CREATE TABLE service_inner AS SELECT g AS k, g * 2 AS v FROM generate_series(1, $ROWS / 5) g;
 		CREATE TABLE service_outer AS SELECT (random() * $ROWS / 4)::int AS k, g AS v FROM generate_series(1, $ROWS) g;

@@ -3,7 +3,7 @@
  *		Keys that collide in the CPU engine's hash, made with the hash itself.
  */
 #include "conformance.h"
-#include "cpu_internal.h"
+#include "engine/table/cpu_internal.h"
 
 uint64_t
 adversary_keys_cpu(GhTable *table, uint32_t key_size, uint32_t bits, uint64_t *next,

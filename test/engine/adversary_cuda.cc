@@ -3,7 +3,7 @@
  *		Keys that collide in the CUDA engine's hash, made with the hash itself.
  *		hash.cuh is plain arithmetic, which any C++ compiler takes.
  */
-#include "../../cuda/hash.cuh"
+#include "cuda/table/hash.cuh"
 #include "conformance.h"
 
 extern "C" uint64_t

@@ -5,7 +5,7 @@
 #ifndef AGGREGATE_TEST_H
 #define AGGREGATE_TEST_H
 
-#include "aggregate.h"
+#include "engine/program/aggregate.h"
 #include "conformance.h"
 
 #include <float.h>

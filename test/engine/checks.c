@@ -280,7 +280,7 @@ check_found_all(Batch *b)
 	uint64_t	present = 0;
 	uint64_t	i;
 
-	if (!CHECK_U64(c, "values_count of find-all", b->request.values_count, b->values_room) ||
+	if (!CHECK_U64(c, "values_count of find-all", b->request.outcome.values_count, b->values_room) ||
 		!CHECK_U64(c, "first offset", offsets[0], 0) ||
 		!CHECK_U64(c, "last offset", offsets[b->count], b->values_room))
 		return;
@@ -293,7 +293,7 @@ check_found_all(Batch *b)
 			check_values(s, b->entry[i], out + offsets[i] * s->value_size,
 						 offsets[i + 1] - offsets[i], tokens);
 	}
-	CHECK_U64(c, "matched of find-all", b->request.matched, present);
+	CHECK_U64(c, "matched of find-all", b->request.outcome.matched, present);
 	free(tokens);
 }
 
@@ -385,16 +385,16 @@ check_stage(Batch *b, uint64_t to)
 
 	stages[request->op] (b, to);
 	b->checked = to;
-	CHECK(c, request->matched == b->matched && request->inserted == b->inserted &&
-		  request->removed == b->removed,
+	CHECK(c, request->outcome.matched == b->matched && request->outcome.inserted == b->inserted &&
+		  request->outcome.removed == b->removed,
 		  "%s: matched %" PRIu64 ", inserted %" PRIu64 ", removed %" PRIu64 ", expected %" PRIu64
-		  ", %" PRIu64 ", %" PRIu64, op_name(request->op), request->matched, request->inserted,
-		  request->removed, b->matched, b->inserted, b->removed);
+		  ", %" PRIu64 ", %" PRIu64, op_name(request->op), request->outcome.matched,
+		  request->outcome.inserted, request->outcome.removed, b->matched, b->inserted, b->removed);
 	/* what an upsert replaces in a set, where there is no value, is not said */
 	if (b->s->kind != KIND_SET)
-		CHECK(c, request->replaced == b->replaced, "%s: replaced %" PRIu64 ", expected %" PRIu64,
-			  op_name(request->op), request->replaced, b->replaced);
+		CHECK(c, request->outcome.replaced == b->replaced, "%s: replaced %" PRIu64 ", expected %" PRIu64,
+			  op_name(request->op), request->outcome.replaced, b->replaced);
 	if (request->op == GH_COUNT || request->op == GH_DELETE || request->op == GH_DELETE_ONE)
-		CHECK(c, request->values_count == b->values_count, "%s: values_count %" PRIu64
-			  ", expected %" PRIu64, op_name(request->op), request->values_count, b->values_count);
+		CHECK(c, request->outcome.values_count == b->values_count, "%s: values_count %" PRIu64
+			  ", expected %" PRIu64, op_name(request->op), request->outcome.values_count, b->values_count);
 }

@@ -8,7 +8,7 @@
  *		--reduced		small sizes, for compute-sanitizer and the like
  *		--seed N		of everything random; else drawn and printed
  *		--growth N		keys of the growth test
- *		--random N		positions of the random operations
+ *		--random N		positions of the random operations, chains of random pipelines
  *		--only TEXT		tests whose name contains TEXT
  *
  * Ends with "N passed, N failed"; the exit status is 1 where one failed and 77
@@ -238,7 +238,10 @@ main(int argc, char **argv)
 		page_tests, page_numeric_tests, program_tests, program_check_tests, aggregate_tests, scan_tests,
 		scan_rows_tests,
 		scan_refused_tests, scan_hinted_tests, registered_scan_tests, scan_join_tests,
-		scan_join_refused_tests, scan_matches_tests, scan_unmatched_tests, scan_time_tests, scan_join_time_tests
+		scan_join_refused_tests, scan_matches_tests, scan_unmatched_tests,
+		pipeline_tests, pipeline_refused_tests, pipeline_request_tests, pipeline_column_tests, pipeline_group_tests,
+		pipeline_stop_tests, pipeline_random_tests, pipeline_shared_tests, pipeline_shared_refused_tests,
+		scan_time_tests, scan_join_time_tests
 	};
 	Context		c = {0};
 	const char *only;

@@ -14,7 +14,7 @@
 #ifndef CONFORMANCE_H
 #define CONFORMANCE_H
 
-#include "engine.h"
+#include "engine/engine.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -373,6 +373,15 @@ extern const Test scan_join_tests[];
 extern const Test scan_join_refused_tests[];
 extern const Test scan_matches_tests[];
 extern const Test scan_unmatched_tests[];
+extern const Test pipeline_tests[];
+extern const Test pipeline_refused_tests[];
+extern const Test pipeline_request_tests[];
+extern const Test pipeline_column_tests[];
+extern const Test pipeline_group_tests[];
+extern const Test pipeline_stop_tests[];
+extern const Test pipeline_random_tests[];
+extern const Test pipeline_shared_tests[];
+extern const Test pipeline_shared_refused_tests[];
 extern const Test scan_time_tests[];
 extern const Test scan_join_time_tests[];
 

@@ -299,10 +299,10 @@ work(Worker *worker, Context *c, GhTable *table)
 		}
 		worker->stop = 0;
 		if (!CHECK_STATUS(c, "exchange beside others", status, GH_OK) ||
-			!CHECK_U64(c, "done of an exchange", request.done, request.count))
+			!CHECK_U64(c, "done of an exchange", request.outcome.done, request.count))
 			break;
-		worker->inserted += request.inserted;
-		worker->replaced += request.replaced;
+		worker->inserted += request.outcome.inserted;
+		worker->replaced += request.outcome.replaced;
 		at += request.count;
 	}
 }

@@ -3,8 +3,8 @@
  *		Compiled, not run: the headers of src/engine that the device shares, in a kernel as
  *		the CUDA engine would use them, by its compiler and with its warnings.
  */
-#include "aggregate.h"
-#include "page.h"
+#include "engine/program/aggregate.h"
+#include "engine/page/page.h"
 
 /* A thread a tuple: its values into vectors; status says where the page is none. */
 __global__ void

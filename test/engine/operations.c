@@ -183,11 +183,11 @@ batch_run(Batch *b)
 {
 	Context    *c = b->s->c;
 	GhRequest  *request = &b->request;
-	uint64_t	before = request->done;
+	uint64_t	before = request->outcome.done;
 	GhStatus	status = do_request(c, b->s->table, request);
 
 	if (status == GH_OK)
-		CHECK_U64(c, "done of a request that is", request->done, b->count);
+		CHECK_U64(c, "done of a request that is", request->outcome.done, b->count);
 	if (request->op == GH_FIND_ALL)
 	{
 		if (status == GH_OK)
@@ -197,14 +197,15 @@ batch_run(Batch *b)
 	if (request->op == GH_BUILD && status != GH_OK)
 	{
 		/* it left nothing, as the model has nothing */
-		CHECK_U64(c, "done of a build that failed", request->done, 0);
+		CHECK_U64(c, "done of a build that failed", request->outcome.done, 0);
 		return status;
 	}
 	if (b->s->concurrent && request->op == GH_EXCHANGE && status != GH_OK)
 		return status;
-	if (CHECK(c, request->done >= before && request->done <= b->count, "%s: done went from %" PRIu64
-			  " to %" PRIu64 " of %" PRIu64, op_name(request->op), before, request->done, b->count))
-		check_stage(b, request->done);
+	if (CHECK(c, request->outcome.done >= before && request->outcome.done <= b->count,
+			  "%s: done went from %" PRIu64 " to %" PRIu64 " of %" PRIu64, op_name(request->op), before,
+			  request->outcome.done, b->count))
+		check_stage(b, request->outcome.done);
 	return status;
 }
 
@@ -225,7 +226,7 @@ find_all_without_room(Batch *b)
 		request->values_out = round == 0 ? NULL : out;
 		CHECK_STATUS(c, "find-all without room", do_request(c, b->s->table, request),
 					 GH_TOO_SMALL);
-		CHECK_U64(c, "values_count without room", request->values_count, b->values_room);
+		CHECK_U64(c, "values_count without room", request->outcome.values_count, b->values_room);
 		CHECK_U64(c, "last offset without room", request->offsets_out[b->count], b->values_room);
 	}
 	for (i = 0; i < bytes && out[i] == GUARD; i++)

@@ -8,7 +8,7 @@
 #define PAGE_WRITER_H
 
 #include "conformance.h"
-#include "cpu_page.h"
+#include "engine/page/cpu_page.h"
 
 #define WRITER_NATTS_MAX 70
 #define WRITER_TUPLES_MAX GH_VECTOR_ROWS

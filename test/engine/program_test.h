@@ -7,7 +7,7 @@
 #define PROGRAM_TEST_H
 
 #include "conformance.h"
-#include "program_row.h"
+#include "engine/program/program_row.h"
 
 #define PARTS_MAX 64
 #define TEXT_BYTES 4096

@@ -8,7 +8,7 @@
 
 #include "page_writer.h"
 #include "program_test.h"
-#include "scan_row.h"
+#include "engine/pipeline/scan_row.h"
 
 #define TRIAL_PAGES_MAX 48
 #define TRIAL_LINES_MAX 8192	/* of a page */

@@ -98,12 +98,13 @@ store_chosen(Subject *s, const Adversary *a, uint64_t batch)
 		do
 			status = batch_run(&b);
 		while (subject_again(s, status, ++tries));
-		CHECK(s->c, status == GH_OK || status == GH_LIMIT, "storing keys that collide: %s: %s",
+		CHECK(s->c, status == GH_OK || status == GH_LIMIT || status == GH_TOO_MANY,
+			  "storing keys that collide: %s: %s",
 			  gh_status_name(status), b.request.error.message);
 		batch_end(&b);
 		check_content(s);
 		check_shape(s->c, s->table, &stats);
-		if (status == GH_LIMIT && dropped < a->ordinaries)
+		if (status != GH_OK && dropped < a->ordinaries)
 		{
 			uint64_t	some = a->ordinaries - dropped < 50 ? a->ordinaries - dropped : 50;
 
@@ -293,13 +294,13 @@ try_twins(Subject *s, const GhTableOptions *options, uint64_t *keys, uint64_t or
 	check_shape(c, s->table, &before);
 
 	batch_begin(s, &b, storing_op(s), keys + ordinaries, NULL, NULL, ordinaries + TWINS);
-	CHECK_STATUS(c, "storing keys of equal hash values", batch_run(&b), GH_LIMIT);
+	CHECK_STATUS(c, "storing keys of equal hash values", batch_run(&b), GH_TOO_MANY);
 	CHECK(c, strstr(b.request.error.message, "hash values") != NULL, "the error says: %s",
 		  b.request.error.message);
-	CHECK(c, b.request.done >= ordinaries && b.request.done < ordinaries + TWINS,
-		  "%" PRIu64 " positions are done, %" PRIu64 " can be and %d cannot all", b.request.done,
+	CHECK(c, b.request.outcome.done >= ordinaries && b.request.outcome.done < ordinaries + TWINS,
+		  "%" PRIu64 " positions are done, %" PRIu64 " can be and %d cannot all", b.request.outcome.done,
 		  ordinaries, TWINS);
-	i = b.request.done;
+	i = b.request.outcome.done;
 	batch_end(&b);
 	check_content(s);
 	check_shape(c, s->table, &after);

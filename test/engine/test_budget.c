@@ -72,7 +72,7 @@ fill_to_budget(Subject *s, GhOp op, const uint64_t *keys, uint64_t count, Budget
 	memset(ops, GH_UPSERT, count);
 	batch_begin(s, &b, op, keys, NULL, op == GH_MIXED ? ops : NULL, count);
 	CHECK_STATUS(c, "storing at the end of the budget", batch_run(&b), GH_LIMIT);
-	CHECK(c, b.request.done < count, "all was done");
+	CHECK(c, b.request.outcome.done < count, "all was done");
 	check_content(s);
 	/* others took all that is left: everything goes on but growth */
 	budget->limit = 0;
@@ -83,7 +83,7 @@ fill_to_budget(Subject *s, GhOp op, const uint64_t *keys, uint64_t count, Budget
 				 c->engine->table_reserve(s->table, 100 * count, &error), GH_LIMIT);
 	CHECK(c, error.message[0] != '\0', "no message");
 	CHECK_STATUS(c, "flush without a budget", c->engine->table_flush(s->table, &error), GH_OK);
-	do_checked(s, GH_DELETE, keys, NULL, b.request.done / 4);
+	do_checked(s, GH_DELETE, keys, NULL, b.request.outcome.done / 4);
 	check_content(s);
 	check_export(s, 1000);
 	/* they gave it back, and more */

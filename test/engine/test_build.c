@@ -128,7 +128,7 @@ test_build_on_full(Context *c)
 		batch_begin(&s, &b, GH_BUILD, keys, NULL, NULL, 100);
 		CHECK_STATUS(c, "build on a table that has a key", do_request(c, s.table, &b.request),
 					 GH_INVALID);
-		CHECK_U64(c, "done of a build that was refused", b.request.done, 0);
+		CHECK_U64(c, "done of a build that was refused", b.request.outcome.done, 0);
 		batch_end(&b);
 		check_content(&s);
 		do_checked(&s, GH_DELETE, special_keys + last, NULL, 1);

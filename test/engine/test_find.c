@@ -35,9 +35,9 @@ test_absent(Context *c)
 			/* key 6 has the value that is asked for as absent */
 			do_checked(&s, GH_UPSERT, keys + 1, absents + i, 1);
 			find.absent = absents[i];
-			find.done = find.matched = 0;
+			find.outcome.done = find.outcome.matched = 0;
 			CHECK_STATUS(c, "find", do_request(c, s.table, &find), GH_OK);
-			CHECK_U64(c, "found", find.matched, 1);
+			CHECK_U64(c, "found", find.outcome.matched, 1);
 			CHECK(c, flags[0] == 0 && flags[1] == 1 && flags[2] == 0, "flags %d %d %d", flags[0],
 				  flags[1], flags[2]);
 			CHECK(c, value_is_absent(type.value_size, out, absents[i]) &&
@@ -68,7 +68,7 @@ test_empty_find_all(Context *c)
 	CHECK_U64(c, "offset of nothing", offsets[0], 0);
 	request = (GhRequest) {.op = GH_FIND_ALL, .count = 3, .keys = keys, .offsets_out = offsets};
 	CHECK_STATUS(c, "find-all of absent keys", do_request(c, s.table, &request), GH_OK);
-	CHECK_U64(c, "values of absent keys", request.values_count, 0);
+	CHECK_U64(c, "values of absent keys", request.outcome.values_count, 0);
 	for (i = 0; i < 4; i++)
 		CHECK_U64(c, "offset of an absent key", offsets[i], 0);
 	subject_close(&s);

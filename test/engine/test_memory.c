@@ -61,18 +61,18 @@ fill_to_limit(Subject *s, GhOp op, const uint64_t *keys, uint64_t count, uint64_
 	memset(ops, GH_UPSERT, count);
 	batch_begin(s, &b, op, keys, NULL, op == GH_MIXED ? ops : NULL, count);
 	CHECK_STATUS(c, "storing under a limit", batch_run(&b), GH_LIMIT);
-	CHECK(c, b.request.done < count, "all was done");
+	CHECK(c, b.request.outcome.done < count, "all was done");
 	check_content(s);
 	check_limit(s, limit);
 	/* once more: the same refusal, and nothing lost */
 	CHECK_STATUS(c, "storing at the limit", batch_run(&b), GH_LIMIT);
 	check_content(s);
 	/* with room made it goes on */
-	done = b.request.done;
+	done = b.request.outcome.done;
 	do_checked(s, GH_DELETE, keys, NULL, done / 2);
 	check_content(s);
 	batch_run(&b);
-	again = b.request.done;
+	again = b.request.outcome.done;
 	CHECK(c, again > done, "%s of %u-byte values: nothing was stored after deletes", op_name(op),
 		  (unsigned) s->value_size);
 	check_content(s);

@@ -130,9 +130,9 @@ test_wrong_ops(Context *c)
 		batch_begin(&s, &b, GH_MIXED, keys, NULL, ops, count);
 		CHECK_STATUS(c, "a wrong operation in a mixed batch", do_request(c, s.table, &b.request),
 					 GH_INVALID);
-		if (CHECK(c, b.request.done <= at, "%" PRIu64 " positions are done of a mixed batch that is "
-				  "wrong at %" PRIu64, b.request.done, at))
-			check_stage(&b, b.request.done);
+		if (CHECK(c, b.request.outcome.done <= at, "%" PRIu64 " positions are done of a mixed batch that is "
+				  "wrong at %" PRIu64, b.request.outcome.done, at))
+			check_stage(&b, b.request.outcome.done);
 		batch_end(&b);
 		check_content(&s);
 	}

@@ -72,12 +72,12 @@ use_memory(Context *c, uint64_t *words)
 	for (f = 0; f < FLIGHTS; f++)
 	{
 		CHECK_STATUS(c, "find to registered memory", c->engine->wait(&flight[f]), GH_OK);
-		CHECK_U64(c, "found", flight[f].matched, COUNT - f);
+		CHECK_U64(c, "found", flight[f].outcome.matched, COUNT - f);
 		for (i = 0; i < COUNT - f && c->failures == 0; i++)
 			CHECK_U64(c, "a value in registered memory", words[(2 + f) * COUNT + i], i + f);
 	}
 	CHECK_STATUS(c, "upsert out of registered memory", c->engine->wait(&store), GH_OK);
-	CHECK_U64(c, "inserted", store.inserted, COUNT);
+	CHECK_U64(c, "inserted", store.outcome.inserted, COUNT);
 	subject_close(&s);
 }
 
@@ -140,7 +140,7 @@ test_read_only(Context *c)
 		find.values_out = out;
 		CHECK_STATUS(c, "insert out of read-only memory", do_request(c, s.table, &store), GH_OK);
 		CHECK_STATUS(c, "find out of read-only memory", do_request(c, s.table, &find), GH_OK);
-		CHECK_U64(c, "inserted", store.inserted, COUNT);
+		CHECK_U64(c, "inserted", store.outcome.inserted, COUNT);
 		CHECK(c, memcmp(out, words + COUNT, COUNT * sizeof(uint64_t)) == 0, "wrong values");
 		c->engine->memory_unregister(0, words);
 	}
@@ -209,7 +209,7 @@ test_stand_in_memory(Context *c)
 	CHECK_STATUS(c, "values to read-only memory", do_request(c, s.table, &find), GH_INVALID);
 	find.values_out = words + (ARRAYS - 1) * COUNT;
 	CHECK_STATUS(c, "values to ordinary memory", do_request(c, s.table, &find), GH_OK);
-	find.done = 0;
+	find.outcome.done = 0;
 	find.keys = words + (ARRAYS - 2) * COUNT + 1;
 	CHECK_STATUS(c, "keys on an edge", do_request(c, s.table, &find), GH_INVALID);
 	c->engine->memory_unregister(0, words);

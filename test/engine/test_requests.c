@@ -103,7 +103,7 @@ try_op(Subject *s, GhOp op, Arrays *arrays)
 	request.count = UINT64_MAX;
 	try_request(s, "far too many keys", request, GH_INVALID);
 	request = good;
-	request.done = 2;
+	request.outcome.done = 2;
 	try_request(s, "more done than there is", request, GH_INVALID);
 	if ((op == GH_FIND || op == GH_MIXED) && s->kind != KIND_MAP)
 	{
@@ -180,7 +180,7 @@ test_largest_batch(Context *c)
 	CHECK(c, status == GH_STOPPED || status == GH_OK, "an insert of GH_BATCH_MAX keys: %s",
 		  gh_status_name(status));
 	s.state.stop = 0;
-	if (insert.done > 0)
+	if (insert.outcome.done > 0)
 		model_put(s.model, model_entry(s.model, 0), 0);
 	check_content(&s);
 	check_shape(c, s.table, &stats);
@@ -313,12 +313,12 @@ test_several_in_flight(Context *c)
 			status = c->engine->poll(&flight[f]);
 		while (status == GH_BUSY);
 		CHECK_STATUS(c, "find in flight", status, GH_OK);
-		CHECK_U64(c, "found in flight", flight[f].matched, count - f);
+		CHECK_U64(c, "found in flight", flight[f].outcome.matched, count - f);
 		for (i = 0; i < count - f; i++)
 			CHECK(c, out[f * count + i] == values[i + f], "a value in flight is wrong");
 	}
 	CHECK_STATUS(c, "upsert in flight", c->engine->wait(&store), GH_OK);
-	CHECK_U64(c, "inserted in flight", store.inserted, count);
+	CHECK_U64(c, "inserted in flight", store.outcome.inserted, count);
 	subject_close(&s);
 	free(keys);
 	free(values);
@@ -365,12 +365,12 @@ test_queue_order(Context *c)
 	}
 	for (i = 5; i >= 0; i--)
 		CHECK_STATUS(c, "a request of the queue", c->engine->wait(&queue[i]), GH_OK);
-	CHECK_U64(c, "first: inserted", queue[0].inserted, COUNT);
-	CHECK_U64(c, "second: found", queue[1].matched, COUNT);
-	CHECK_U64(c, "third: replaced", queue[2].replaced, COUNT);
-	CHECK_U64(c, "fourth: found", queue[3].matched, COUNT);
-	CHECK_U64(c, "fifth: removed", queue[4].removed, COUNT);
-	CHECK_U64(c, "sixth: found", queue[5].matched, 0);
+	CHECK_U64(c, "first: inserted", queue[0].outcome.inserted, COUNT);
+	CHECK_U64(c, "second: found", queue[1].outcome.matched, COUNT);
+	CHECK_U64(c, "third: replaced", queue[2].outcome.replaced, COUNT);
+	CHECK_U64(c, "fourth: found", queue[3].outcome.matched, COUNT);
+	CHECK_U64(c, "fifth: removed", queue[4].outcome.removed, COUNT);
+	CHECK_U64(c, "sixth: found", queue[5].outcome.matched, 0);
 	CHECK(c, memcmp(out[0], values[0], sizeof(out[0])) == 0, "the second saw another's values");
 	CHECK(c, memcmp(out[1], values[1], sizeof(out[1])) == 0, "the fourth saw another's values");
 	subject_close(&s);
@@ -412,7 +412,7 @@ test_devices_and_buffers(Context *c)
 		store.keys = buffer;
 		store.values_in = buffer + COUNT;
 		CHECK_STATUS(c, "insert out of a buffer", do_request(c, s.table, &store), GH_OK);
-		CHECK_U64(c, "inserted out of a buffer", store.inserted, COUNT);
+		CHECK_U64(c, "inserted out of a buffer", store.outcome.inserted, COUNT);
 		check_content(&s);
 		c->engine->buffer_free(buffer);
 	}

@@ -64,7 +64,7 @@ range_do(Context *c, GhTable *table, Range *r, GhOp op, uint64_t begin, uint64_t
 		request.values_out = r->out;
 	if (!CHECK_STATUS(c, "batch", do_request(c, table, &request), GH_OK) ||
 		!CHECK_U64(c, "matched, inserted and removed of the batch",
-				   request.matched + request.inserted + request.removed, expected))
+				   request.outcome.matched + request.outcome.inserted + request.outcome.removed, expected))
 		return false;
 	for (i = 0; op == GH_FIND && i < end - begin; i++)
 	{

@@ -26,7 +26,7 @@ do_keys(Context *c, GhTable *table, GhOp op, uint64_t *keys, uint64_t *values,
 	else if (op != GH_DELETE)
 		request.values_in = values;
 	status = do_request(c, table, &request);
-	*met = request.matched + request.inserted + request.removed;
+	*met = request.outcome.matched + request.outcome.inserted + request.outcome.removed;
 	return status;
 }
 

@@ -110,11 +110,11 @@ test_winners(Context *c)
 		if (!subject_open_kind(&s, c, KIND_MAP))
 			break;
 		store.op = round == 0 ? GH_INSERT : GH_UPSERT;
-		store.done = store.inserted = store.replaced = 0;
+		store.outcome.done = store.outcome.inserted = store.outcome.replaced = 0;
 		CHECK_STATUS(c, "store", do_request(c, s.table, &store), GH_OK);
-		CHECK_U64(c, "inserted", store.inserted, different);
-		CHECK_U64(c, "replaced", store.replaced, round == 0 ? 0 : count - different);
-		find.done = find.matched = 0;
+		CHECK_U64(c, "inserted", store.outcome.inserted, different);
+		CHECK_U64(c, "replaced", store.outcome.replaced, round == 0 ? 0 : count - different);
+		find.outcome.done = find.outcome.matched = 0;
 		CHECK_STATUS(c, "find", do_request(c, s.table, &find), GH_OK);
 		for (i = 0; i < different; i++)
 			CHECK(c, out[i] == (round == 0 ? i : count - different + i),

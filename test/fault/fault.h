@@ -6,7 +6,7 @@
 #define GH_FAULT_H
 
 #include "engine/engine.h"
-#include "engine/scan.h"
+#include "engine/pipeline/scan.h"
 
 /* ---- fault_engine.c ---- */
 

@@ -335,13 +335,10 @@ flight_end(FaultTable *table, GhStatus status)
 	GhRequest  *request = flight->request;
 	const GhRequest *inner = &flight->inner;
 
+	request->outcome = inner->outcome;
 	/* a build is done in full or not at all */
-	request->done = status == GH_OK || request->op != GH_BUILD ? inner->done : 0;
-	request->matched = inner->matched;
-	request->inserted = inner->inserted;
-	request->replaced = inner->replaced;
-	request->removed = inner->removed;
-	request->values_count = inner->values_count;
+	if (status != GH_OK && request->op == GH_BUILD)
+		request->outcome.done = 0;
 	request->error = inner->error;
 	request->status = status == GH_DEVICE_ERROR ? fault_fail(&request->error) :
 		fault_status_of(&table->memory, status, &request->error);
@@ -414,7 +411,7 @@ flight_start(FaultTable *table, Flight *flight)
 	flight->fails = !fault_device_works(true) || fault_launch_due();
 	*inner = *request;
 	if (flight->fails)
-		inner->count = inner->done + (inner->count - inner->done) / 2;
+		inner->count = inner->outcome.done + (inner->count - inner->outcome.done) / 2;
 	if (gh_cpu_engine()->submit(table->inner, inner) > GH_BUSY)
 	{
 		request->error = inner->error;
@@ -632,6 +629,7 @@ static const GhEngine fault_engine = {
 	.abi_version = GH_ABI_VERSION,
 	.name = "cuda",
 	.asynchronous = true,
+	.on_device = true,
 	.device_count = fault_device_count,
 	.open_device = fault_open_device,
 	.device_info = fault_device_info,

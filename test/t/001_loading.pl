@@ -1,10 +1,5 @@
 # The ways to load gpuhash: each gives a session that offloads joins.
-use strict;
-use warnings;
-use Test::More;
-use GpuHash::Server;
-
-if (my $reason = GpuHash::Server::why_not()) { plan skip_all => $reason }
+use GpuHash::Test;
 
 my $tables = <<'SQL';
 CREATE TABLE outer_rows AS SELECT i, i % 1000 AS k FROM generate_series(1, 20000) i;
@@ -60,7 +55,7 @@ sub check_session
 	$server->query('ALTER ROLE plain RESET session_preload_libraries');
 
 	# a link where all may load from
-	chomp(my $libdir = `'@{[ GpuHash::Server::bindir() ]}/pg_config' --pkglibdir`);
+	my $libdir = GpuHash::Server::libdir();
 	SKIP: {
 		skip "no permission to make a link in $libdir", 5 unless -w $libdir && (!-e "$libdir/plugins" || -w "$libdir/plugins");
 		my $made = mkdir "$libdir/plugins";

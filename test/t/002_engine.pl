@@ -1,10 +1,5 @@
 # gpuhash.engine where the GPU may be missing: clear errors, quiet fallback.
-use strict;
-use warnings;
-use Test::More;
-use GpuHash::Server;
-
-if (my $reason = GpuHash::Server::why_not()) { plan skip_all => $reason }
+use GpuHash::Test;
 
 my $server = GpuHash::Server->new(conf => ["session_preload_libraries = 'gpuhash'", "gpuhash.force_offload = on"]);
 $server->query('CREATE EXTENSION gpuhash');

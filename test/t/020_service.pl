@@ -1,12 +1,8 @@
 # The service: one worker for each GPU, and all sessions its clients.  Start without a
 # GPU, joins through the worker, nothing left over, two devices, a new limit, no wake-ups.
-use strict;
-use warnings;
-use Test::More;
+use GpuHash::Test 'module';
 use Time::HiRes qw(time sleep);
 use GpuHash::Service;
-
-if (my $reason = GpuHash::Service::why_not()) { plan skip_all => $reason }
 
 my $CLEAN = $GpuHash::Service::CLEAN;
 my %QUERY = %GpuHash::Service::QUERY;

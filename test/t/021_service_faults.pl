@@ -1,16 +1,12 @@
 # Every fault point crossed with every operation: a join that is hit goes on with the
 # CPU engine and gives PostgreSQL's answer, and the worker is used again without a
 # restart of the server.
-use strict;
-use warnings;
-use Test::More;
+use GpuHash::Test 'module';
 use Time::HiRes qw(time sleep);
 use GpuHash::Service;
 
-if (my $reason = GpuHash::Service::why_not()) { plan skip_all => $reason }
-
-# Until a request counts as hanging.
-my $TIMEOUT = 400;
+# ms until a request counts as hanging: so long that a stall of the machine is no hang of the device.
+my $TIMEOUT = 1000;
 
 my $CLEAN = $GpuHash::Service::CLEAN;
 my %QUERY = %GpuHash::Service::QUERY;
@@ -167,6 +163,24 @@ like($out, qr/Engine: cpu\n.*Fallback Reason: fault point: the device failed/s, 
 $service->arm('exchange', 'launch');
 my (undef, $err) = $session->do("SET gpuhash.fallback = 'error'; $QUERY{inner}");
 like($err, qr/ERROR:  55000: could not join through the hash table: fault point: the device failed\n.*HINT:/s, 'fallback = error');
+# [point, kind, SQLSTATE, what the hint names, counter]: the cause decides
+for ([qw(create limit 53400 device_memory_limit memory)], [qw(create no_memory 53200 work_mem memory)],
+	[qw(find delay 55000 device_timeout timeout)])
+{
+	my ($point, $kind, $state, $setting, $counter) = @$_;
+	my $count = "SELECT sum(fallbacks_$counter) FROM gpuhash_stat";
+	my $before = $service->ask($count);
+	$session->do("RESET gpuhash.fallback; SET gpuhash.device_timeout = '100ms'");
+	$service->arm($point, $kind, ms => 500);
+	is(run_query('inner'), $want{inner}, "$kind at $point");
+	cmp_ok($service->ask($count), '>', $before, "$kind at $point is counted as $counter");
+	$service->settle;
+	$service->arm($point, $kind, ms => 500);
+	(undef, $err) = $session->do("SET gpuhash.fallback = 'error'; $QUERY{inner}");
+	like($err, qr/ERROR:  $state: could not join .*\n.*HINT:  [^\n]*$setting/s, "$kind at $point: SQLSTATE and hint");
+	$session->do('RESET gpuhash.fallback; RESET gpuhash.device_timeout');
+	$service->settle;
+}
 $service->disarm;
 is(run_query('inner'), $want{inner}, 'the session goes on');
 like($server->log, qr/LOG:  GPU 0 failed: its gpuhash worker ends\n.*DETAIL:.*\n.*HINT:/, 'the log tells of a failed device');

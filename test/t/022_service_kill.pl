@@ -1,13 +1,9 @@
 # What is a crash to PostgreSQL: the worker killed, an abort inside it, a client killed,
 # an immediate shutdown, the postmaster's death.  The server recovers by itself, nothing
 # is left over, and the worker works again.
-use strict;
-use warnings;
-use Test::More;
+use GpuHash::Test 'module';
 use Time::HiRes qw(time sleep);
 use GpuHash::Service;
-
-if (my $reason = GpuHash::Service::why_not()) { plan skip_all => $reason }
 
 # the harder case: as below the init of some containers
 note('orphans are reaped by init') unless GpuHash::Server::adopt_orphans();

@@ -1,13 +1,9 @@
 # Who owns a buffer while the device works: a session that leaves gives nothing back
 # that a kernel may still write to.  Then the smallest transfer area with many sessions,
 # and a thousand cancels.
-use strict;
-use warnings;
-use Test::More;
+use GpuHash::Test 'module';
 use Time::HiRes qw(time sleep);
 use GpuHash::Service;
-
-if (my $reason = GpuHash::Service::why_not()) { plan skip_all => $reason }
 
 my $CLEAN = $GpuHash::Service::CLEAN;
 my %QUERY = %GpuHash::Service::QUERY;
@@ -150,9 +146,7 @@ my $DELAY = 400;
 	note('assertions are ' . $server->query('SHOW debug_assertions'));
 	my @names = sort grep { $_ ne 'partitions' } keys %QUERY;
 	my @sessions = map { my $s = $server->session; my ($pid) = $s->do('SELECT pg_backend_pid()'); { session => $s, pid => $pid } } 1 .. 4;
-	my $seed = int(rand 2 ** 31);
-	srand $seed;
-	note("seed $seed");
+	seed();
 	# most of the time is the device's
 	my $arm = sub { $service->arm('any', 'delay', times => 2_000_000_000, ms => 1) };
 	$arm->();

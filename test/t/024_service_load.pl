@@ -5,14 +5,10 @@
 #	GPUHASH_LOAD_SECONDS	60: how long; PostgreSQL alone takes a quarter of it
 #	GPUHASH_LOAD_SESSIONS	32
 #	GPUHASH_LOAD_ROWS		4000: of the outer relation
-use strict;
-use warnings;
-use Test::More;
+use GpuHash::Test 'module';
 use File::Temp ();
 use FindBin;
 use GpuHash::Service;
-
-if (my $reason = GpuHash::Service::why_not()) { plan skip_all => $reason }
 
 my $seconds = $ENV{GPUHASH_LOAD_SECONDS} || 60;
 my $sessions = $ENV{GPUHASH_LOAD_SESSIONS} || 32;
@@ -38,8 +34,8 @@ SELECT gpuhash_create('load', capacity => 1000000), gpuhash_create('load2', capa
 SQL
 is($server->query("SELECT engine FROM gpuhash_table_stats('load2')"), 'cuda', 'a hash table is on the device');
 
-my $seed = int(rand 2 ** 31);
-note("$sessions sessions, $seconds s, $rows rows, seed $seed");
+my $seed = seed();
+note("$sessions sessions, $seconds s, $rows rows");
 sub load
 {
 	my ($name, $time, $settings, $table) = @_;

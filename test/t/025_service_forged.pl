@@ -1,11 +1,7 @@
 # Requests that no client of ours would make, past all checks of the client: the worker
 # refuses each, and no session's buffer or table is touched.
-use strict;
-use warnings;
-use Test::More;
+use GpuHash::Test 'module';
 use GpuHash::Service;
-
-if (my $reason = GpuHash::Service::why_not()) { plan skip_all => $reason }
 
 my $service = GpuHash::Service->new;
 my $server = $service->server;

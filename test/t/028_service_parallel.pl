@@ -1,17 +1,11 @@
 # Joins of the participants of a parallel query with one table on the GPU: faults of the
 # device in every phase, cancels at any moment; then nothing is left over of device
 # memory, buffers, dynamic shared memory and temporary files.
-use strict;
-use warnings;
-use Test::More;
+use GpuHash::Test 'module';
 use Time::HiRes qw(time sleep);
 use GpuHash::Service;
 
-if (my $reason = GpuHash::Service::why_not()) { plan skip_all => $reason }
-
-my $seed = $ENV{GPUHASH_SEED} || 1 + int(rand(1 << 31));
-srand($seed);
-note("seed $seed");
+my $seed = seed();
 
 my $CLEAN = $GpuHash::Service::CLEAN;
 # dynamic shared memory is in files, to be counted

@@ -2,12 +2,8 @@
 # leader's part ends early: rescans after the first row, with a batch in flight, and errors
 # after it has gone on without the device.  The leader is alone, so that it is always the
 # one; with workers 028 tries all this at random moments.
-use strict;
-use warnings;
-use Test::More;
+use GpuHash::Test 'module';
 use GpuHash::Service;
-
-if (my $reason = GpuHash::Service::why_not()) { plan skip_all => $reason }
 
 my $CLEAN = $GpuHash::Service::CLEAN;
 my $service = GpuHash::Service->new(conf => ['max_parallel_workers_per_gather = 3', 'max_parallel_workers = 0', 'parallel_setup_cost = 0',

@@ -1,25 +1,16 @@
-# gpuhash_check_pages, of builds with fault points: what the engine reads from pages is what
+# gpuhash_check_pages: what the engine reads from pages is what
 # PostgreSQL reads, for every type, alignment, NULL, missing, toasted and updated value.
-use strict;
-use warnings;
-use Test::More;
-use GpuHash::Server;
-use GpuHash::Service;
+use GpuHash::Test 'module';
 
-if (my $reason = GpuHash::Service::why_not()) { plan skip_all => $reason }
+seed();
 
-my $seed = $ENV{GPUHASH_SEED} || int(rand(1 << 31));
-note "GPUHASH_SEED=$seed";
-srand($seed);
-
-my $server = GpuHash::Server->new(conf => ['autovacuum = off', 'max_connections = 20']);
-$server->query(q{CREATE FUNCTION check_pages(regclass) RETURNS text AS '$libdir/gpuhash', 'gpuhash_check_pages' LANGUAGE c STRICT});
+my $server = GpuHash::Server->new(conf => ['autovacuum = off', 'max_connections = 20'], module => 1);
 
 # What was compared: tuples, values (in all loads), rows handed back.
 sub check_pages
 {
 	my ($table) = @_;
-	my ($status, $out, $err) = $server->run("SELECT check_pages('$table')");
+	my ($status, $out, $err) = $server->run("SELECT gpuhash_check_pages('$table')");
 	return ($1, $2, $3) if $out =~ /^tuples (\d+), values (\d+), handed back (\d+)$/;
 	diag $err;
 	return (-1, -1, -1);

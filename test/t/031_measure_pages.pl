@@ -1,24 +1,15 @@
-# gpuhash_measure_pages, of builds with fault points: every way to supply a table's pages
+# gpuhash_measure_pages: every way to supply a table's pages
 # sees the rows that count(*) sees and reads the same bytes, whatever else goes on, and no
 # pin is left.
-use strict;
-use warnings;
-use Test::More;
-use GpuHash::Server;
-use GpuHash::Service;
-
-if (my $reason = GpuHash::Service::why_not()) { plan skip_all => $reason }
+use GpuHash::Test 'module';
 
 # 128 MB of shared buffers for so few processes: each may pin 200 pages and more
 my $server = GpuHash::Server->new(conf => ["session_preload_libraries = 'gpuhash'", 'max_connections = 20',
-	'max_worker_processes = 4', 'max_wal_senders = 0', 'autovacuum_max_workers = 1', 'autovacuum = off']);
+	'max_worker_processes = 4', 'max_wal_senders = 0', 'autovacuum_max_workers = 1', 'autovacuum = off'], module => 1);
 my @ways = qw(pinned copied source);
 push @ways, qw(stream_pinned stream_copied) if $server->query('SHOW server_version_num') >= 170000;
 
 $server->query(<<'SQL');
-CREATE FUNCTION measure(relation regclass, way text, page_window int = 8, ring bool = false, start_block int = 0, repetitions int = 1)
-	RETURNS TABLE (pages bigint, tuples bigint, checksum bigint, reads bigint, ns bigint, cpu_ns bigint)
-	AS '$libdir/gpuhash', 'gpuhash_measure_pages' LANGUAGE c STRICT;
 CREATE TABLE plain (k bigint, v bigint, t text);
 INSERT INTO plain SELECT i, i * 7, CASE WHEN i % 3 = 0 THEN NULL ELSE repeat('x', i % 50) END FROM generate_series(1, 20000) i;
 CREATE TABLE visible AS SELECT * FROM plain;
@@ -47,7 +38,7 @@ sub look
 {
 	my ($session, $table, $way, $more) = @_;
 	my ($out, $err) = $session->do("SELECT count(*), min(tuples) = (SELECT count(*) FROM $table) AND max(tuples) = min(tuples)"
-			. " AND min(pages) = pg_relation_size('$table') / 8192 AND min(ns) > 0 AND min(cpu_ns) >= 0, min(checksum), max(checksum) FROM measure('$table', '$way'$more)");
+			. " AND min(pages) = pg_relation_size('$table') / 8192 AND min(ns) > 0 AND min(cpu_ns) >= 0, min(checksum), max(checksum) FROM gpuhash_measure_pages('$table', '$way'$more)");
 	return $out . $err;
 }
 
@@ -78,9 +69,9 @@ my $session = $server->session;
 agree($session, 'nothing else goes on');
 
 # The checksum is of the rows' places and data: it tells another row, and an old one.
-my $before = $server->query("SELECT checksum FROM measure('one', 'copied')");
+my $before = $server->query("SELECT checksum FROM gpuhash_measure_pages('one', 'copied')");
 $server->query('UPDATE one SET k = 2');
-isnt($server->query("SELECT checksum FROM measure('one', 'copied')"), $before, 'the checksum tells rows that differ');
+isnt($server->query("SELECT checksum FROM gpuhash_measure_pages('one', 'copied')"), $before, 'the checksum tells rows that differ');
 
 # An open transaction with rows of its own: others see the old ones, it sees its own.
 my $writer = $server->session;
@@ -112,16 +103,16 @@ for my $way (@ways)
 	$reader->do('BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT FROM never');
 	$writer->do('BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT * FROM other; UPDATE visible SET v = v WHERE k = 5; COMMIT');
 	$reader->do('UPDATE other SET k = k + 1');
-	my ($out, $err) = $reader->do("SELECT tuples FROM measure('visible', '$way')");
+	my ($out, $err) = $reader->do("SELECT tuples FROM gpuhash_measure_pages('visible', '$way')");
 	like($err, qr/ERROR:  40001: could not serialize access/, "$way finds a serialization failure");
 	$reader->do('ROLLBACK');
 }
 
-is($server->query("SELECT pages = pg_relation_size('holes') / 8192, tuples = (SELECT count(*) FROM holes), checksum IS NULL FROM measure('holes', 'count')"),
+is($server->query("SELECT pages = pg_relation_size('holes') / 8192, tuples = (SELECT count(*) FROM holes), checksum IS NULL FROM gpuhash_measure_pages('holes', 'count')"),
 	't|t|t', 'way count is count(*)');
 
 # Arguments.
-$server->query('CREATE ROLE reader; CREATE VIEW v AS SELECT 1; CREATE TABLE p (k int) PARTITION BY LIST (k)');
+$server->query('CREATE ROLE reader; GRANT EXECUTE ON FUNCTION gpuhash_measure_pages TO reader; CREATE VIEW v AS SELECT 1; CREATE TABLE p (k int) PARTITION BY LIST (k)');
 my %refused = (
 	"'visible', 'guessed'" => qr/22023: there is no way "guessed" to read pages/,
 	"'visible', 'pinned', 0" => qr/22023: window is 0, not 1 to \d+/,
@@ -136,12 +127,12 @@ my %refused = (
 	"'p', 'pinned'" => qr/42809: "p" is not a heap table in shared buffers/);
 for my $arguments (sort keys %refused)
 {
-	my ($out, $err) = $session->do("SELECT * FROM measure($arguments)");
+	my ($out, $err) = $session->do("SELECT * FROM gpuhash_measure_pages($arguments)");
 	like($err, qr/ERROR:  $refused{$arguments}/, "measure($arguments) is refused");
 }
-my ($out, $err) = $session->do("CREATE TEMP TABLE mine AS SELECT 1; SELECT * FROM measure('mine', 'pinned')");
+my ($out, $err) = $session->do("CREATE TEMP TABLE mine AS SELECT 1; SELECT * FROM gpuhash_measure_pages('mine', 'pinned')");
 like($err, qr/ERROR:  42809: "mine" is not a heap table/, 'a temporary table is refused');
-($out, $err) = $session->do("SET ROLE reader; SELECT * FROM measure('visible', 'pinned')");
+($out, $err) = $session->do("SET ROLE reader; SELECT * FROM gpuhash_measure_pages('visible', 'pinned')");
 like($err, qr/ERROR:  42501: permission denied for table visible/, 'a table that the caller may not read is refused');
 $session->do('RESET ROLE');
 
@@ -149,7 +140,7 @@ $session->do('RESET ROLE');
 # pins where it must freeze, comes through.
 for my $way (@ways)
 {
-	($out, $err) = $session->do("SET statement_timeout = '100ms'; SELECT count(*) FROM measure('visible', '$way', 100, repetitions => 1000)");
+	($out, $err) = $session->do("SET statement_timeout = '100ms'; SELECT count(*) FROM gpuhash_measure_pages('visible', '$way', 100, repetitions => 1000)");
 	like($err, qr/ERROR:  57014:/, "$way is interrupted");
 	$session->do('RESET statement_timeout');
 }

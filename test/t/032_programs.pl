@@ -1,25 +1,15 @@
-# Expressions and conditions as programs of the engines (src/scan/translate.c,
-# src/engine/cpu_program.c) say of every row what PostgreSQL says, or hand the row back.
+# Expressions and conditions as programs of the engines (src/expr/translate.c,
+# src/engine/program/cpu_program.c) say of every row what PostgreSQL says, or hand the row back.
 #
 #	GPUHASH_SEED			repeats a run
 #	GPUHASH_PROGRAMS		how many random ones (400)
-use strict;
-use warnings;
-use Test::More;
+use GpuHash::Test 'module';
 use GpuHash::RandomExpression qw(one_of expression condition);
-use GpuHash::Server;
 
-if (my $reason = GpuHash::Server::why_not()) { plan skip_all => $reason }
-
-my $seed = $ENV{GPUHASH_SEED} || 1 + int(rand(1 << 31));
+my $seed = seed();
 my $programs = $ENV{GPUHASH_PROGRAMS} || 400;
-srand($seed);
-note("seed $seed");
 
-my $server = GpuHash::Server->new(conf => ['jit = off', 'max_parallel_workers_per_gather = 0']);
-my (undef, undef, $err) = $server->run(q{CREATE FUNCTION check_program(regclass, text, text) RETURNS text AS '$libdir/gpuhash', 'gpuhash_check_program' LANGUAGE C STRICT});
-plan skip_all => 'gpuhash.so was built without FAULT_POINTS=yes' if $err =~ /could not find function/;
-is($err, '', 'the function is there');
+my $server = GpuHash::Server->new(conf => ['jit = off', 'max_parallel_workers_per_gather = 0'], module => 1);
 $server->query(<<'SQL');
 CREATE DOMAIN whole AS int4;
 CREATE TABLE t (yes bool, i2 int2, i4 int4, i8 int8, may bool, whole whole, o oid, f4 float4, f8 float8, n2 numeric(12, 2),
@@ -49,7 +39,7 @@ sub check
 {
 	my ($value, $condition, $table) = @_;
 	$_ =~ s/'/''/g for $value, $condition;
-	my ($status, $out, $message) = $server->run("SELECT check_program('" . ($table || 't') . "', '$value', '$condition')");
+	my ($status, $out, $message) = $server->run("SELECT gpuhash_check_program('" . ($table || 't') . "', '$value', '$condition')");
 	return { error => $message } if $status != 0;
 	return { none => $1 } if $out =~ /^no program: (.*)/;
 	return { rows => $1, dropped => $2, back => $3, wrong => $4, text => $out } if $out =~ /^rows (\d+), dropped (\d+), back (\d+), wrong (\d+)/;

@@ -5,6 +5,7 @@
 #
 #	my $fault = GpuHash::Fault->new;	dies never: see why_not
 #	GpuHash::Fault->new(absent => 1)	no library at all
+#	GpuHash::Fault->needed				the same as new, but where it is not there the test is skipped
 #	$fault->why_not						why it is not there, or undef
 #	$fault->fail_after($n)				n more requests succeed, then all fails
 #	$fault->repair						nothing fails any more
@@ -14,6 +15,7 @@ use strict;
 use warnings;
 use File::Temp ();
 use FindBin;
+use Test::More ();
 use GpuHash::Server;
 
 # The folder of the library that was built, once in a test.
@@ -29,13 +31,21 @@ sub new
 	return $self;
 }
 
+sub needed
+{
+	my ($class) = @_;
+	my $self = $class->new;
+	Test::More::plan(skip_all => $self->why_not) if $self->why_not;
+	return $self;
+}
+
 sub build
 {
 	my ($self) = @_;
 	return undef if $built;
 	my $top = "$FindBin::Bin/../..";
 	my $dir = File::Temp->newdir('gpuhashXXXXXX', DIR => $ENV{TMPDIR} || '/tmp');
-	my $output = `\${CC:-cc} -std=gnu11 -O1 -shared -fPIC -fvisibility=hidden -I'$top/src' -o '$dir/engine.so' '$top'/test/fault/*.c '$top'/src/engine/*.c -Wl,-z,defs -ldl -lpthread -lm 2>&1`;
+	my $output = `\${CC:-cc} -std=gnu11 -O1 -shared -fPIC -fvisibility=hidden -I'$top/src' -o '$dir/engine.so' '$top'/test/fault/*.c '$top'/src/engine/*.c '$top'/src/engine/*/*.c -Wl,-z,defs -ldl -lpthread -lm 2>&1`;
 	return "no C compiler: $output" if $?;
 	$built = $dir;
 	return undef;
@@ -44,8 +54,7 @@ sub build
 sub install
 {
 	my ($self) = @_;
-	my $bindir = GpuHash::Server::bindir();
-	chomp(my $libdir = `'$bindir/pg_config' --pkglibdir`);
+	my $libdir = GpuHash::Server::libdir();
 	return "no permission to put a library into $libdir" unless -w $libdir;
 	$self->{library} = "$libdir/gpuhash_cuda.so";
 	rename $self->{library}, "$self->{library}.aside" or return "rename: $!" if -e $self->{library};

@@ -25,17 +25,18 @@ use GpuHash::Jobs;
 use GpuHash::RandomTables;
 use GpuHash::Server;
 use GpuHash::Service;
+use GpuHash::Test;
 
 sub new
 {
 	my ($class, %options) = @_;
 	my $self = bless {
-		seed => $ENV{GPUHASH_SEED} || 1 + int(rand(1 << 31)),
+		seed => GpuHash::Test::seed(),
 		queries => $ENV{GPUHASH_RANDOM_QUERIES} || $options{queries},
 		jobs => $ENV{GPUHASH_RANDOM_JOBS} || 1,
 		seconds => $ENV{GPUHASH_RANDOM_SECONDS} || 1e9,
 	}, $class;
-	note("seed $self->{seed}, $self->{queries} queries, $self->{jobs} jobs");
+	note("$self->{queries} queries, $self->{jobs} jobs");
 	return $self;
 }
 
@@ -96,7 +97,7 @@ sub both_ways
 	@answer{qw(want want_error)} = $session->do($query{plain} // $query{sql}, 120);
 	# what is set in a transaction that ends with an error is forgotten
 	($answer{plan}) = $session->do("ROLLBACK TO s; DEALLOCATE ALL; $forced; EXPLAIN (COSTS OFF) $query{explain}");
-	@answer{qw(got error)} = $session->do($query{sql}, 120);
+	@answer{qw(got error)} = $session->do_or_cancel($query{sql}, 90);
 	($answer{shown}) = $session->do("ROLLBACK TO s; $forced; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $query{explain}", 120) if $query{shown};
 	$session->do('ROLLBACK; DEALLOCATE ALL');
 	$answer{printed} = "$query{settings}; $forced;\n$query{sql};\n" . $answer{plan} =~ s/^/-- /gmr . "\n" . differences("$answer{got}$answer{error}", "$answer{want}$answer{want_error}");

@@ -5,7 +5,9 @@
 # the engine of servers whose configuration names none.  A server lies in
 # a temporary folder, listens on a Unix socket there, and goes with the object.
 #
-#	my $server = GpuHash::Server->new(conf => ["session_preload_libraries = 'gpuhash'"]);
+#	my $server = GpuHash::Server->new(conf => ["session_preload_libraries = 'gpuhash'"], module => 1);
+#									module: with test/modules/gpuhash_test, for which
+#									why_not('module') must have been asked
 #	$server->query('SELECT 1')		output, unaligned; dies on an error
 #	$server->run($sql, %options)	(status, stdout, stderr)
 #	$server->session			a psql that stays open, see below
@@ -36,11 +38,26 @@ sub bindir
 	return -x "$dir/initdb" ? $dir : undef;
 }
 
-# Why these tests cannot run here, or undef.
+# The folder of the libraries.
+sub libdir
+{
+	my $bindir = bindir();
+	chomp(my $dir = `'$bindir/pg_config' --pkglibdir`);
+	return $dir;
+}
+
+# Why these tests cannot run here, or undef; why_not('module'): those that need test/modules/gpuhash_test.
 sub why_not
 {
+	my ($module) = @_;
 	return 'a PostgreSQL server does not run as root' if $> == 0;
 	return 'no PostgreSQL server found: set PG_CONFIG' unless defined bindir();
+	return undef unless $module;
+	my $libdir = libdir();
+	open my $library, '<:raw', "$libdir/gpuhash.so" or return "no gpuhash.so in $libdir";
+	local $/;
+	# a user's build may have come after one with the module
+	return 'gpuhash.so was built without FAULT_POINTS=yes' unless -e "$libdir/gpuhash_test.so" && <$library> =~ /gh_fault_pass/;
 	return undef;
 }
 
@@ -58,6 +75,7 @@ sub new
 		$ENV{GPUHASH_ENGINE} ? "gpuhash.engine = '$ENV{GPUHASH_ENGINE}'" : (), @{ $options{conf} || [] };
 	close $conf;
 	$self->start;
+	$self->query('SET client_min_messages = warning; CREATE EXTENSION gpuhash_test CASCADE') if $options{module};
 	return $self;
 }
 
@@ -146,7 +164,7 @@ sub psql_command
 sub run
 {
 	my ($self, $sql) = @_;
-	my $in = "$self->{dir}/in.sql";
+	my $in = "$self->{dir}/in.$$.sql"; # jobs are processes
 	open my $file, '>', $in or die $!;
 	print $file $sql;
 	close $file;
@@ -186,6 +204,8 @@ sub session
 	my $pid = open3(my $in, my $out, $err, $self->psql_command('-v', 'ON_ERROR_STOP=0'));
 	my $session = bless { pid => $pid, in => $in, out => $out, err => $err, n => 0 }, 'GpuHash::Session';
 	$session->do('SET client_min_messages = warning');
+	($session->{backend}) = $session->do('SELECT pg_backend_pid()');
+	weaken($session->{server} = $self);
 	return $session;
 }
 
@@ -240,6 +260,19 @@ sub do
 	my ($self, $sql, $seconds) = @_;
 	$self->send($sql);
 	return $self->receive($seconds);
+}
+
+# The same, but what takes longer is cancelled.  For statements that statement_timeout does not end, as a
+# COMMIT that reads the rows of a cursor WITH HOLD.
+sub do_or_cancel
+{
+	my ($self, $sql, $seconds) = @_;
+	$self->send($sql);
+	my @answer = eval { $self->receive($seconds) };
+	return @answer if $@ eq '';
+	die $@ if $@ !~ /^no end of the statement in time/;
+	$self->{server}->query("SELECT pg_cancel_backend($self->{backend})");
+	return $self->receive(60);
 }
 
 sub close

@@ -1,10 +1,10 @@
-# GpuHash::Service: a private server with the service, for the tests of 02x.
+# GpuHash::Service: a private server with the service, and with what tests look into it by.
 #
 # The library is in shared_preload_libraries.  In the place of the CUDA engine there
 # is the stand-in of GpuHash::Fault, unless GPUHASH_STAND_IN is "no": then it is the one
-# that is installed.  Needs gpuhash.so built with FAULT_POINTS=yes.
+# that is installed.  Needs a build with FAULT_POINTS=yes, which has the module gpuhash_test (GpuHash::Test).
 #
-#	my $reason = GpuHash::Service::why_not	before anything else
+#	use GpuHash::Test 'module'		before anything else
 #	my $service = GpuHash::Service->new(conf => [...], devices => 2, absent => 0, tables => 1)
 #	$service->server					its GpuHash::Server
 #	$service->arm($point, $kind, after => 0, times => 1, ms => 0)
@@ -27,17 +27,7 @@ my @CONF = ("shared_preload_libraries = 'gpuhash'", "gpuhash.engine = 'cuda'", '
 	'gpuhash.batch_rows = 256', 'max_parallel_workers_per_gather = 0', 'enable_material = off', 'jit = off',
 	'autovacuum = off', 'max_connections = 80');
 
-sub why_not
-{
-	my $reason = GpuHash::Server::why_not();
-	return $reason if $reason;
-	my $bindir = GpuHash::Server::bindir();
-	chomp(my $libdir = `'$bindir/pg_config' --pkglibdir`);
-	open my $library, '<:raw', "$libdir/gpuhash.so" or return "no gpuhash.so in $libdir";
-	local $/;
-	return 'gpuhash.so was built without FAULT_POINTS=yes' unless <$library> =~ /gpuhash_fault_arm/;
-	return undef;
-}
+sub why_not { return GpuHash::Server::why_not('module') }
 
 sub new
 {
@@ -50,32 +40,9 @@ sub new
 	}
 	local $ENV{GPUHASH_FAULT_DEVICES} = $self->{devices};
 	my $devices = join ',', 0 .. $self->{devices} - 1;
-	$self->{server} = GpuHash::Server->new(conf => [@CONF, "gpuhash.devices = '$devices'", @{ $options{conf} || [] }]);
-	$self->make_functions;
+	$self->{server} = GpuHash::Server->new(conf => [@CONF, "gpuhash.devices = '$devices'", @{ $options{conf} || [] }], module => 1);
 	$self->make_tables if $options{tables};
 	return $self;
-}
-
-sub make_functions
-{
-	my ($self) = @_;
-	my %function = (
-		'gpuhash_fault_arm(text, text, int, int, int)' => 'void',
-		'gpuhash_fault_fired()' => 'int',
-		'gpuhash_fault_list(text)' => 'text',
-		'gpuhash_fault_leftovers()' => 'text',
-		'gpuhash_fault_ready()' => 'int',
-		'gpuhash_forge_hold()' => 'text',
-		'gpuhash_forge_held()' => 'text',
-		'gpuhash_forge_request(int, bigint, text, int)' => 'text',
-		'gpuhash_forge_hold_scan()' => 'text',
-		'gpuhash_forge_scan(oid, int, bigint, text, bigint, text)' => 'text',
-		'gpuhash_forge_plans(int, bigint)' => 'text',
-		'gpuhash_trial_scan(oid, text, int, int, int)' => 'text',
-		'gpuhash_trial_join(oid, oid, text, int, int, bool)' => 'text');
-	my $sql = join '', map { my ($name) = /^(\w+)/; "CREATE FUNCTION $_ RETURNS $function{$_} AS '\$libdir/gpuhash', '$name' LANGUAGE C STRICT;\n" } sort keys %function;
-	$self->{server}->query("CREATE EXTENSION gpuhash; $sql");
-	return;
 }
 
 # ------------------------------------------------------------------ queries

@@ -1,0 +1,260 @@
+/*
+ * find.cu
+ *		FIND and COUNT: a batch is cut into pieces, and a piece runs in a lane
+ *		without anyone waiting for it.
+ *
+ * A warp looks up 32 keys (probe.cuh).  Nothing changes the table while finds run
+ * (queue.cu), so there are no locks and no fences.  A request whose arrays are on
+ * the device needs no memory, and its pieces are large.
+ */
+#include "cuda/table/probe.cuh"
+#include "cuda/table/table.h"
+
+/* A piece's arrays in device memory. */
+struct find_view
+{
+	const void *keys;
+	char	   *values_out;		/* NULL: not asked for */
+	uint8_t    *flags_out;		/* NULL: not asked for */
+	uint64_t   *counts_out;		/* COUNT; else NULL */
+	const value_record *records;	/* of a multi table */
+	uint64_t	absent;
+	uint32_t	count;
+};
+
+/* Stores each lane's value, or the absent one. */
+template <typename L> static __device__ __forceinline__ void
+find_store(const table_view &view, const find_view &piece, uint64_t i, bool listed,
+		   const entry_place &place)
+{
+	char	   *to = piece.values_out + i * view.value_size;
+
+	if (L::together)
+	{
+		uint64_t	value = place.found ? place.loaded : piece.absent;
+
+		if (listed)
+			value_from_word(to, value, view.value_size);
+		return;
+	}
+	warp_copy_values(place.found, to, place.value, view.value_size);
+	if (listed && !place.found)
+		value_from_word(to, piece.absent, view.value_size);
+}
+
+template <typename L> static __global__ void __launch_bounds__(BLOCK_THREADS)
+find_kernel(const __grid_constant__ table_view view, find_view piece, counters *counts)
+{
+	typedef typename L::key_type key_type;
+	__shared__ uint32_t shared[block_sums::WORDS];
+	block_sums	sums;
+
+	sums.begin(shared);
+	{
+		uint64_t	i = ELEMENT;
+		bool		listed = i < piece.count;
+		key_type	key = listed ? static_cast<const key_type *>(piece.keys)[i] : 0;
+		entry_place place = warp_locate<L>(view, key, listed);
+
+		if (piece.values_out != nullptr)
+			find_store<L>(view, piece, i, listed, place);
+		if (piece.flags_out != nullptr && listed)
+			piece.flags_out[i] = place.found ? 1 : 0;
+		if (piece.counts_out != nullptr)
+		{
+			uint64_t	values = !place.found ? 0 :
+				piece.records == nullptr ? 1 : piece.records[place.loaded].count;
+
+			if (listed)
+				piece.counts_out[i] = values;
+			block_add(&counts->values, values);
+		}
+		sums.add_one(block_sums::ENTRIES, place.found);
+		sums.add_reads(view, place.reads);
+	}
+	sums.end(counts, &counts->matched, 1);
+}
+
+/* Cuts a lane's buffer into a piece's arrays, or with a NULL base only adds up. */
+static find_view
+carve_piece(const cuda_table *table, const GhRequest *request, void *base, uint64_t keys,
+			size_t *bytes)
+{
+	carver		carver = {static_cast<char *>(base), 0};
+	find_view	piece = {};
+
+	piece.keys = carver.take(keys * table->options.key_size);
+	if (request->values_out != nullptr)
+		piece.values_out = carver.array<char>(keys * table->options.value_size);
+	if (request->flags_out != nullptr)
+		piece.flags_out = carver.array<uint8_t>(keys);
+	if (request->op == GH_COUNT)
+		piece.counts_out = carver.array<uint64_t>(keys);
+	*bytes = carver.used;
+	return piece;
+}
+
+/* Bytes of a lane for a piece of that many keys with everything asked for. */
+size_t
+find_bytes(const cuda_table *table, uint64_t keys)
+{
+	GhRequest	request = {};
+	char		nothing;
+	uint8_t		flag;
+	size_t		bytes;
+
+	request.op = GH_COUNT;
+	request.values_out = &nothing;
+	request.flags_out = &flag;
+	(void) carve_piece(table, &request, nullptr, keys, &bytes);
+	return bytes;
+}
+
+/* The piece is the caller's arrays themselves. */
+static find_view
+device_piece(const cuda_table *table, const GhRequest *request, uint64_t start)
+{
+	find_view	piece = {};
+
+	piece.keys = static_cast<const char *>(request->keys) + start * table->options.key_size;
+	if (request->values_out != nullptr)
+		piece.values_out = static_cast<char *>(request->values_out) +
+			start * table->options.value_size;
+	if (request->flags_out != nullptr)
+		piece.flags_out = request->flags_out + start;
+	if (request->op == GH_COUNT)
+		piece.counts_out = request->counts_out + start;
+	return piece;
+}
+
+/*
+ * A free lane for up to *keys keys, which may be lowered to what it holds;
+ * NULL when there is none now.
+ */
+static GhStatus
+find_lane(cuda_table *table, const GhRequest *request, uint64_t *keys, lane **chosen)
+{
+	*chosen = nullptr;
+	for (int i = 0; i < LANES; i++)
+	{
+		lane	   *lane = &table->lanes[i];
+		uint64_t	fits = *keys;
+		size_t		bytes = 0;
+		GhStatus	status = GH_OK;
+
+		if (lane->request != nullptr)
+			continue;
+		if (!request->on_device)
+			(void) carve_piece(table, request, nullptr, fits, &bytes);
+		/* without memory for more: what the lane has, in lane 0 enough for SLICE_MIN */
+		while ((status = lane_reserve(table, lane, bytes)) != GH_OK && fits > SLICE_MIN)
+		{
+			if (status == GH_DEVICE_ERROR)
+				return status;
+			fits = fits / 2 > SLICE_MIN ? fits / 2 : SLICE_MIN;
+			(void) carve_piece(table, request, nullptr, fits, &bytes);
+		}
+		if (status == GH_DEVICE_ERROR)
+			return status;
+		if (status != GH_OK)
+			continue;
+		*chosen = lane;
+		*keys = fits;
+		return GH_OK;
+	}
+	return GH_OK;
+}
+
+static GhStatus
+piece_results(cuda_table *table, const GhRequest *request, lane *lane,
+			  const find_view *piece, uint64_t start, GhError *error)
+{
+	uint32_t	value_size = table->options.value_size;
+
+	if (piece->values_out != nullptr)
+		GH_TRY(lane_copy_out(table, lane,
+							 static_cast<char *>(request->values_out) + start * value_size,
+							 piece->values_out, piece->count * (size_t) value_size, error));
+	if (piece->flags_out != nullptr)
+		GH_TRY(lane_copy_out(table, lane, request->flags_out + start, piece->flags_out,
+							 piece->count, error));
+	if (piece->counts_out != nullptr)
+		GH_TRY(lane_copy_out(table, lane, request->counts_out + start, piece->counts_out,
+							 piece->count * sizeof(uint64_t), error));
+	return GH_OK;
+}
+
+/* Enqueues a piece's copies and its kernel. */
+static GhStatus
+piece_enqueue(cuda_table *table, const GhRequest *request, lane *lane, find_view *piece,
+			  uint64_t start, GhError *error)
+{
+	GH_TRY(lane_mark(table, lane, 0, error));
+	GH_TRY(lane_count_reset(table, lane, error));
+	if (!request->on_device)
+		GH_TRY(lane_copy_in(table, lane, const_cast<void *>(piece->keys),
+							static_cast<const char *>(request->keys) +
+							start * table->options.key_size,
+							piece->count * (size_t) table->options.key_size, error));
+	GH_TRY(lane_mark(table, lane, 1, error));
+	piece->records = table->options.multi ? table->store.records : nullptr;
+	piece->absent = request->absent;
+	LAYOUT_DISPATCH(table, find_kernel<L><<<blocks_for(piece->count), BLOCK_THREADS, 0,
+					lane->stream>>>(table_make_view(table), *piece, lane->device_count));
+	LAUNCH_TRY(table, error);
+	GH_TRY(lane_mark(table, lane, 2, error));
+	if (!request->on_device)
+		GH_TRY(piece_results(table, request, lane, piece, start, error));
+	CUDA_TRY(table, cudaMemcpyAsync(lane->host_count, lane->device_count,
+									sizeof(counters), cudaMemcpyDeviceToHost,
+									lane->stream), error);
+	GH_TRY(lane_mark(table, lane, 3, error));
+	CUDA_TRY(table, cudaEventRecord(lane->done, lane->stream), error);
+	return GH_OK;
+}
+
+/* Starts the request's next piece if a lane is free. */
+GhStatus
+find_start(cuda_table *table, GhRequest *request, bool *started, GhError *error)
+{
+	uint64_t	start = request->engine_state[STATE_STARTED];
+	uint64_t	keys = request->count - start;
+	find_view	piece;
+	size_t		bytes;
+	lane	   *lane;
+
+	*started = false;
+	if (request->on_device)
+		keys = keys < DEVICE_PIECE_MAX ? keys : DEVICE_PIECE_MAX;
+	else
+		keys = table_staged_keys(table, keys < PIECE_MAX ? keys : PIECE_MAX);
+	GH_TRY(find_lane(table, request, &keys, &lane));
+	if (lane == nullptr)
+		return GH_OK;
+	piece = request->on_device ? device_piece(table, request, start) :
+		carve_piece(table, request, lane->buffer, keys, &bytes);
+	piece.count = (uint32_t) keys;
+	GH_TRY(piece_enqueue(table, request, lane, &piece, start, error));
+
+	lane->request = request;
+	lane->count = keys;
+	table->flight[table->flying++] = lane;
+	request->engine_state[STATE_FLYING]++;
+	request->engine_state[STATE_STARTED] += keys;
+	*started = true;
+	return GH_OK;
+}
+
+/* The lane's piece is through: its results are in the caller's arrays. */
+GhStatus
+find_finish(cuda_table *table, lane *lane, GhError *error)
+{
+	GhRequest  *request = lane->request;
+
+	request->outcome.matched += lane->host_count->matched;
+	request->outcome.values_count += lane->host_count->values;
+	request->outcome.done += lane->count;
+	table->stats.reads += lane->count;
+	table->stats.bucket_reads += lane->host_count->bucket_reads;
+	return lane_add_times(table, lane, error);
+}

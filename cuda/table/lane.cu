@@ -1,0 +1,167 @@
+/*
+ * lane.cu
+ *		Lanes: a stream each, with device memory that only grows, counters, and
+ *		the times of what ran.
+ */
+#include "cuda/table/table.h"
+
+/* Arrays begin at multiples of this; wide loads need 16. */
+#define ARRAY_ALIGNMENT ((size_t) 256)
+
+/* Lanes may use up to this part of a memory limit, each. */
+#define LANE_LIMIT_SHARE 16
+
+/* A lane keeps a buffer up to this size. */
+#define LANE_KEPT_BYTES ((uint64_t) 256 << 20)
+
+void *
+carver::take(size_t bytes)
+{
+	size_t		at = used;
+
+	used += (bytes + ARRAY_ALIGNMENT - 1) / ARRAY_ALIGNMENT * ARRAY_ALIGNMENT;
+	return base == nullptr ? nullptr : base + at;
+}
+
+/* On failure the lane is as far as it came; lane_destroy copes. */
+GhStatus
+lane_create(cuda_table *table, lane *lane, counters *device_count, counters *host_count,
+			GhError *error)
+{
+	lane->device_count = device_count;
+	lane->host_count = host_count;
+	/* not ordered with the default stream, which nobody here uses */
+	CUDA_TRY(table, cudaStreamCreateWithFlags(&lane->stream, cudaStreamNonBlocking), error);
+	CUDA_TRY(table, cudaEventCreateWithFlags(&lane->done, cudaEventDisableTiming), error);
+	if (table->options.timing)
+		for (int i = 0; i < 4; i++)
+			CUDA_TRY(table, cudaEventCreate(&lane->mark[i]), error);
+	return GH_OK;
+}
+
+/* The lane's stream must be idle. */
+void
+lane_destroy(cuda_table *table, lane *lane)
+{
+	device_free(table, lane->buffer, lane->bytes);
+	for (int i = 0; i < 4; i++)
+		if (lane->mark[i] != nullptr)
+			(void) cudaEventDestroy(lane->mark[i]);
+	if (lane->done != nullptr)
+		(void) cudaEventDestroy(lane->done);
+	if (lane->stream != nullptr)
+		(void) cudaStreamDestroy(lane->stream);
+	*lane = {};
+}
+
+/*
+ * Makes an idle lane's buffer at least that large; its content is lost.
+ * Anything but GH_OK and GH_DEVICE_ERROR leaves the lane as it was, for a
+ * smaller slice to try.
+ */
+GhStatus
+lane_reserve(cuda_table *table, lane *lane, size_t bytes)
+{
+	uint64_t	limit = table->options.memory_limit;
+	void	   *buffer;
+	GhError		error;
+
+	if (bytes <= lane->bytes)
+		return GH_OK;
+	/* the first buffer of lane 0 is part of the table, whatever the limit */
+	if (limit != 0 && (lane != &table->lanes[0] || lane->bytes != 0) &&
+		bytes > limit / LANE_LIMIT_SHARE)
+		return GH_LIMIT;
+	GH_TRY(device_alloc(table, bytes, &buffer, &error));
+	device_free(table, lane->buffer, lane->bytes);
+	lane->buffer = buffer;
+	lane->bytes = bytes;
+	return table->failed ? GH_DEVICE_ERROR : GH_OK;
+}
+
+/*
+ * Gives back a buffer that is larger than most slices need, or, with `all`, than the least one.
+ * What every operation needs for SLICE_MIN keys stays, or all of it, when there is no memory
+ * for a smaller one.
+ */
+void
+lane_shrink(cuda_table *table, lane *lane, bool all)
+{
+	void	   *buffer;
+	GhError		ignored;
+
+	if (lane->bytes <= (all ? table->lane_min_bytes : LANE_KEPT_BYTES) ||
+		device_alloc(table, table->lane_min_bytes, &buffer, &ignored) != GH_OK)
+		return;
+	device_free(table, lane->buffer, lane->bytes);
+	lane->buffer = buffer;
+	lane->bytes = table->lane_min_bytes;
+}
+
+GhStatus
+lane_mark(cuda_table *table, lane *lane, int mark, GhError *error)
+{
+	if (table->options.timing)
+		CUDA_TRY(table, cudaEventRecord(lane->mark[mark], lane->stream), error);
+	return GH_OK;
+}
+
+/*
+ * Adds the times between the lane's four marks, all of which have happened.
+ * In operations that ask the device in between, the kernels' part has the
+ * host's answers in it.
+ */
+GhStatus
+lane_add_times(cuda_table *table, lane *lane, GhError *error)
+{
+	float		milliseconds[3];
+
+	if (!table->options.timing)
+		return GH_OK;
+	for (int i = 0; i < 3; i++)
+		CUDA_TRY(table, cudaEventElapsedTime(&milliseconds[i], lane->mark[i],
+											 lane->mark[i + 1]), error);
+	table->stats.transfer_ns +=
+		(uint64_t) (((double) milliseconds[0] + milliseconds[2]) * 1e6);
+	table->stats.kernel_ns += (uint64_t) ((double) milliseconds[1] * 1e6);
+	return GH_OK;
+}
+
+GhStatus
+lane_count_reset(cuda_table *table, lane *lane, GhError *error)
+{
+	CUDA_TRY(table, cudaMemsetAsync(lane->device_count, 0, sizeof(counters),
+									lane->stream), error);
+	return GH_OK;
+}
+
+/* Waits for the lane and has its counters in host_count. */
+GhStatus
+lane_count_read(cuda_table *table, lane *lane, GhError *error)
+{
+	CUDA_TRY(table, cudaMemcpyAsync(lane->host_count, lane->device_count,
+									sizeof(counters), cudaMemcpyDeviceToHost,
+									lane->stream), error);
+	CUDA_TRY(table, cudaStreamSynchronize(lane->stream), error);
+	return GH_OK;
+}
+
+GhStatus
+lane_copy_in(cuda_table *table, lane *lane, void *device, const void *host, size_t bytes,
+			 GhError *error)
+{
+	CUDA_TRY(table, cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice,
+									lane->stream), error);
+	table->stats.bytes_to_device += bytes;
+	return GH_OK;
+}
+
+GhStatus
+lane_copy_out(cuda_table *table, lane *lane, void *host, const void *device, size_t bytes,
+			  GhError *error)
+{
+	CUDA_TRY(table, cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost,
+									lane->stream), error);
+	table->stats.bytes_from_device += bytes;
+	return GH_OK;
+}

@@ -1,0 +1,564 @@
+/*
+ * resize.cu
+ *		Growing and shrinking, one subtable at a time (dyhash.txt, sections 5.1
+ *		and 5.3).
+ *
+ * Upsizing doubles the smallest subtable.  A bucket's number is the hash scaled to
+ * the number of buckets, so the entries of bucket b go to buckets 2b and 2b + 1,
+ * and keep their slots there: no two entries can meet, and every thread writes its
+ * 16 bytes of both new buckets without locks, in whole lines.  Doubling several
+ * times at once works the same way.  The free slots of a bucket that may have been
+ * full are FREED in the new ones, for the keys that found it full are elsewhere.
+ *
+ * Downsizing halves the largest.  Buckets 2b and 2b + 1 become bucket b; what
+ * does not fit, the residuals, goes to other buckets by relocation, which may
+ * move entries of any subtable.  The old subtable is kept until all residuals
+ * have a place, and the moves are noted in a journal: if a residual finds
+ * none, the journal is undone backwards, the old subtable is put back, and
+ * nothing has happened.
+ *
+ * A subtable's copy counts for the memory limit beside the original.
+ */
+#include <math.h>
+
+#include "cuda/table/probe.cuh"
+#include "cuda/table/table.h"
+
+/* More than any device's memory has room for. */
+#define KEYS_MAX 1e15
+
+/* Moves a residual may take, on average, before downsizing is given up. */
+#define MOVES_PER_RESIDUAL 4
+#define MOVES_EXTRA 256
+
+/* A downsizing must leave the table this far below fill_max, or a few inserts would
+ * double the subtable again. */
+#define DOWNSIZE_FILL_SHARE (15.0 / 16.0)
+
+/* And this far below the number of keys that crowded the smaller size: else a steady
+ * number of keys could be too many for it and too few for the larger one. */
+#define CROWDED_SHARE (7.0 / 8.0)
+
+/* The bucket of a grown subtable that a key goes to. */
+template <typename L> static __device__ __forceinline__ uint64_t
+grown_bucket(uint64_t table_seed, const subtable_view &grown, typename L::key_type key)
+{
+	return hash_bucket(hash_key(table_seed, key), grown.seed, grown.buckets);
+}
+
+/*
+ * One thread for 16 bytes of an old bucket; it writes those of the `times` buckets
+ * that come of it.
+ */
+template <typename L> static __global__ void __launch_bounds__(BLOCK_THREADS)
+split_kernel(const char *old_slots, uint64_t old_buckets, subtable_view grown,
+			 uint32_t times, uint64_t table_seed)
+{
+	uint64_t	i = ELEMENT;
+	uint64_t	bucket = i / TILE_LANES;
+	bool		inside = bucket < old_buckets;
+	uint32_t	tile = (threadIdx.x & 31) / TILE_LANES * TILE_LANES;
+	fragment	read = make_uint4(0, 0, 0, 0);
+	uint64_t	target[L::lane_slots];
+	bool		has_empty = false;
+	uint32_t	empties;
+	char	   *to;
+
+	if (inside)
+		read = load_fragment(old_slots + i * 16);
+#pragma unroll
+	for (int s = 0; s < L::lane_slots; s++)
+	{
+		typename L::key_type key = L::fragment_key(read, s);
+
+		has_empty |= key == L::empty_key;
+		/* a free slot goes nowhere */
+		target[s] = L::special(key) ? UINT64_MAX : grown_bucket<L>(table_seed, grown, key);
+	}
+	empties = __ballot_sync(ALL_LANES, has_empty) >> tile & ((1u << TILE_LANES) - 1);
+	if (!inside)
+		return;
+
+	to = grown.slots + bucket * times * BUCKET_BYTES + i % TILE_LANES * 16;
+	for (uint32_t part = 0; part < times; part++)
+	{
+		fragment	out;
+
+		L::fill_fragment(out, empties != 0 ? L::empty_word : L::freed_word);
+#pragma unroll
+		for (int s = 0; s < L::lane_slots; s++)
+			if (target[s] == bucket * times + part)
+				L::copy_slot(out, read, s);
+		*reinterpret_cast<fragment *>(to + (uint64_t) part * BUCKET_BYTES) = out;
+	}
+}
+
+/* One thread per slot: its value, where values are apart, follows the key. */
+template <typename L> static __global__ void __launch_bounds__(BLOCK_THREADS)
+split_values_kernel(const char *old_slots, const char *old_values, uint64_t old_count,
+					subtable_view grown, uint32_t value_size, uint64_t table_seed)
+{
+	uint64_t	i = ELEMENT;
+	bool		inside = i < old_count;
+	typename L::key_type key = inside ?
+		*reinterpret_cast<const typename L::key_type *>(old_slots + i * L::slot_bytes) :
+		L::empty_key;
+	bool		used = !L::special(key);
+	uint64_t	to = used ? grown_bucket<L>(table_seed, grown, key) * L::slots +
+		i % L::slots : 0;
+
+	warp_copy_values(used, grown.values + to * value_size, old_values + i * value_size,
+					 value_size);
+}
+
+/* The slot-th of the two buckets that become bucket i. */
+template <typename L> static __device__ __forceinline__ uint64_t
+merged_slot(uint64_t i, uint32_t slot)
+{
+	return i * 2 * L::slots + slot;
+}
+
+template <typename L> static __device__ __forceinline__ typename L::word_type
+old_word(const char *old_slots, uint64_t number)
+{
+	return *reinterpret_cast<const typename L::word_type *>(
+		old_slots + number * L::slot_bytes);
+}
+
+/* One thread per bucket of the halved subtable: how many entries are too many? */
+template <typename L> static __global__ void __launch_bounds__(BLOCK_THREADS)
+residuals_kernel(const char *old_slots, uint64_t half, counters *counts)
+{
+	uint64_t	i = ELEMENT;
+	uint32_t	entries = 0;
+
+	if (i < half)
+		for (uint32_t slot = 0; slot < 2 * L::slots; slot++)
+			if (!L::special(L::key_of(old_word<L>(old_slots, merged_slot<L>(i, slot)))))
+				entries++;
+	block_add(&counts->residuals, entries > L::slots ? entries - L::slots : 0);
+}
+
+/* Residuals, taken out of the subtable to be placed elsewhere. */
+struct residual_lists
+{
+	char	   *keys;			/* by key_size */
+	char	   *values;			/* by slot_value_size; NULL in a set */
+};
+
+/* One thread per bucket of the halved subtable: fills it and lists the rest. */
+template <typename L> static __global__ void __launch_bounds__(BLOCK_THREADS)
+merge_kernel(subtable_view old, uint64_t half, subtable_view merged, uint32_t value_size,
+			 residual_lists residuals, counters *counts)
+{
+	typedef typename L::word_type word_type;
+	uint64_t	i = ELEMENT;
+	uint32_t	filled = 0;
+	uint32_t	empties[2] = {0, 0};
+
+	if (i >= half)
+		return;
+
+	char	   *bucket = merged.slots + i * BUCKET_BYTES;
+
+	for (uint32_t slot = 0; slot < 2 * L::slots; slot++)
+	{
+		uint64_t	number = merged_slot<L>(i, slot);
+		word_type	word = old_word<L>(old.slots, number);
+		const char *value = L::together ?
+			old.slots + number * L::slot_bytes + sizeof(typename L::key_type) :
+			old.values + number * value_size;
+		char	   *to;
+
+		empties[slot / L::slots] += L::key_of(word) == L::empty_key ? 1 : 0;
+		if (L::special(L::key_of(word)))
+			continue;
+		if (filled < L::slots)
+		{
+			word_type  *place = bucket_slot<L>(bucket, filled);
+
+			*place = word;
+			to = L::together ? reinterpret_cast<char *>(place) +
+				sizeof(typename L::key_type) :
+				merged.values + (i * L::slots + filled) * value_size;
+			filled++;
+		}
+		else
+		{
+			uint32_t	index = append_index(&counts->appended);
+
+			reinterpret_cast<typename L::key_type *>(residuals.keys)[index] =
+				L::key_of(word);
+			to = residuals.values + (uint64_t) index * value_size;
+		}
+		if (value_size != 0)
+			value_copy(to, value, value_size);
+	}
+	/* free slots are EMPTY only when neither of the two can have been full */
+	for (; filled < L::slots; filled++)
+	{
+		word_type  *place = bucket_slot<L>(bucket, filled);
+
+		*place = empties[0] != 0 && empties[1] != 0 ? L::empty_word : L::freed_word;
+		blank_value<L>(place);
+	}
+}
+
+/* ----------------------------------------------------------------- upsizing */
+
+static uint32_t
+smallest(const uint64_t *buckets, uint32_t subtables)
+{
+	uint32_t	chosen = 0;
+
+	for (uint32_t i = 1; i < subtables; i++)
+		if (buckets[i] < buckets[chosen])
+			chosen = i;
+	return chosen;
+}
+
+/* A subtable as kernels see it, with the hash function of subtable `number`. */
+static subtable_view
+view_of(const cuda_table *table, uint32_t number, const subtable *sub)
+{
+	subtable_view view = {};
+
+	view.slots = sub->slots;
+	view.values = sub->values;
+	view.seed = hash_subtable_seed(table->options.seed, number);
+	view.buckets = (uint32_t) sub->buckets;
+	return view;
+}
+
+/* Fills the new, larger buckets with the entries of sub, which stays as it is. */
+static GhStatus
+subtable_split(cuda_table *table, const subtable *sub, const subtable_view *grown,
+			   GhError *error)
+{
+	cudaStream_t stream = table->lanes[0].stream;
+	uint64_t	old_slots = sub->buckets * table->bucket_slots;
+	uint32_t	times = (uint32_t) (grown->buckets / sub->buckets);
+
+	LAYOUT_DISPATCH(table, split_kernel<L><<<blocks_for(sub->buckets * TILE_LANES),
+					BLOCK_THREADS, 0, stream>>>(sub->slots, sub->buckets, *grown, times,
+												table->options.seed));
+	LAUNCH_TRY(table, error);
+	if (sub->values != nullptr)
+	{
+		LAYOUT_DISPATCH(table, split_values_kernel<L><<<blocks_for(old_slots),
+						BLOCK_THREADS, 0, stream>>>(sub->slots, sub->values, old_slots,
+													*grown, table->slot_value_size,
+													table->options.seed));
+		LAUNCH_TRY(table, error);
+	}
+	CUDA_TRY(table, cudaStreamSynchronize(stream), error);
+	return GH_OK;
+}
+
+/* Puts a grown subtable, which has memory, in the place of subtable `number`; after an
+ * error its memory is given back. */
+static GhStatus
+subtable_replace(cuda_table *table, uint32_t number, subtable *grown, GhError *error)
+{
+	subtable   *sub = &table->sub[number];
+	subtable_view view = view_of(table, number, grown);
+	GhStatus	status = subtable_split(table, sub, &view, error);
+
+	if (status != GH_OK)
+	{
+		subtable_free(table, grown);
+		return status;
+	}
+	for (uint64_t size = sub->buckets; size < grown->buckets; size *= 2)
+		table->stats.upsizes++;
+	grown->entries = sub->entries;
+	subtable_free(table, sub);
+	*sub = *grown;
+	*grown = {};
+	return table->failed ? table_failed(table, cudaErrorUnknown, "cudaFree", error) : GH_OK;
+}
+
+/* Gives subtables their new sizes one after the other; some may have them after an error. */
+static GhStatus
+grow_in_turn(cuda_table *table, const uint64_t *buckets, GhError *error)
+{
+	for (uint32_t i = 0; i < table->options.subtables; i++)
+	{
+		subtable	grown;
+
+		if (buckets[i] == table->sub[i].buckets)
+			continue;
+		GH_TRY(subtable_alloc(table, buckets[i], &grown, error));
+		GH_TRY(subtable_replace(table, i, &grown, error));
+	}
+	return GH_OK;
+}
+
+/* The same, but with the memory for all before any is changed. */
+static GhStatus
+grow_together(cuda_table *table, const uint64_t *buckets, GhError *error)
+{
+	subtable	grown[GH_SUBTABLES_MAX] = {};
+	GhStatus	status = GH_OK;
+
+	for (uint32_t i = 0; i < table->options.subtables && status == GH_OK; i++)
+		if (buckets[i] != table->sub[i].buckets)
+			status = subtable_alloc(table, buckets[i], &grown[i], error);
+	for (uint32_t i = 0; i < table->options.subtables && status == GH_OK; i++)
+		if (grown[i].slots != nullptr)
+			status = subtable_replace(table, i, &grown[i], error);
+	for (uint32_t i = 0; i < table->options.subtables; i++)
+		subtable_free(table, &grown[i]);
+	return status;
+}
+
+/*
+ * Doubles subtables, smallest first, until there are that many slots.  The sizes
+ * are chosen before anything is done, and refused whole if on the way the limit
+ * would be passed.  With `together`, which takes more memory while it is done, all are
+ * grown or none.
+ */
+GhStatus
+table_grow_slots(cuda_table *table, uint64_t wanted, bool together, GhError *error)
+{
+	uint32_t	d = table->options.subtables;
+	uint64_t	slots = table_slots(table);
+	uint64_t	held = table->stats.bytes + table->reserved;
+	uint64_t	limit = table->options.memory_limit;
+	uint64_t	buckets[GH_SUBTABLES_MAX];
+
+	for (uint32_t i = 0; i < d; i++)
+		buckets[i] = table->sub[i].buckets;
+	while (slots < wanted)
+	{
+		uint32_t	i = smallest(buckets, d);
+
+		if (buckets[i] > SUBTABLE_BUCKETS_MAX / 2)
+			return gh_error_set(error, limit != 0 ? GH_LIMIT : GH_NO_MEMORY,
+								"%llu slots are more than a table can have",
+								(unsigned long long) wanted);
+		slots += buckets[i] * table->bucket_slots;
+		buckets[i] *= 2;
+	}
+	for (uint32_t i = 0; i < d; i++)
+	{
+		if (buckets[i] == table->sub[i].buckets)
+			continue;
+		held += subtable_bytes(table, buckets[i]);
+		if (limit != 0 && held > limit)
+			return gh_error_set(error, GH_LIMIT,
+								"the table's memory limit of %llu bytes does not allow %llu slots",
+								(unsigned long long) limit, (unsigned long long) wanted);
+		held -= subtable_bytes(table, table->sub[i].buckets);
+	}
+	return together ? grow_together(table, buckets, error) :
+		grow_in_turn(table, buckets, error);
+}
+
+/* Doubles subtables until that many keys stay within fill_max. */
+GhStatus
+table_make_room(cuda_table *table, uint64_t keys, bool together, GhError *error)
+{
+	double		slots = ceil((double) keys / table->options.fill_max);
+
+	/* also what no longer is an exact number */
+	if (slots > KEYS_MAX)
+		return gh_error_set(error, table->options.memory_limit != 0 ? GH_LIMIT : GH_NO_MEMORY,
+							"%llu keys are more than a table can have",
+							(unsigned long long) keys);
+	return table_grow_slots(table, (uint64_t) slots, together, error);
+}
+
+/* Doubles the smallest subtable once. */
+GhStatus
+table_upsize(cuda_table *table, GhError *error)
+{
+	return table_grow_slots(table, table_slots(table) + 1, false, error);
+}
+
+/* --------------------------------------------------------------- downsizing */
+
+/* What a downsizing works with. */
+struct downsizing
+{
+	subtable	old;			/* the subtable before */
+	subtable	halved;			/* after */
+	uint32_t	residuals;
+	void	   *scratch;		/* for the residuals; NULL without any */
+	uint64_t	scratch_bytes;
+	residual_lists list;
+	uint32_t   *spare[2];
+	move_journal journal;
+};
+
+static uint64_t
+downsizing_carve(const cuda_table *table, downsizing *work, void *base)
+{
+	carver		carver = {static_cast<char *>(base), 0};
+
+	work->journal.room = work->residuals * MOVES_PER_RESIDUAL + MOVES_EXTRA;
+	work->list.keys = carver.array<char>((uint64_t) work->residuals *
+										 table->options.key_size);
+	work->list.values = table->slot_value_size == 0 ? nullptr :
+		carver.array<char>((uint64_t) work->residuals * table->slot_value_size);
+	work->spare[0] = carver.array<uint32_t>(work->residuals);
+	work->spare[1] = carver.array<uint32_t>(work->residuals);
+	work->journal.moves = carver.array<move_record>(work->journal.room);
+	work->journal.used = carver.array<uint32_t>(1);
+	return carver.used;
+}
+
+/* Counts the residuals and gets the memory for it all. */
+static GhStatus
+downsizing_prepare(cuda_table *table, downsizing *work, GhError *error)
+{
+	lane	   *lane = &table->lanes[0];
+	uint64_t	half = work->old.buckets / 2;
+
+	GH_TRY(subtable_alloc(table, half, &work->halved, error));
+	GH_TRY(lane_count_reset(table, lane, error));
+	LAYOUT_DISPATCH(table, residuals_kernel<L><<<blocks_for(half), BLOCK_THREADS, 0,
+					lane->stream>>>(work->old.slots, half, lane->device_count));
+	LAUNCH_TRY(table, error);
+	GH_TRY(lane_count_read(table, lane, error));
+	if (lane->host_count->residuals == 0)
+		return GH_OK;
+	if (lane->host_count->residuals > UINT32_MAX / (2 * MOVES_PER_RESIDUAL))
+		return gh_error_set(error, GH_NO_MEMORY, "too many entries to move at once");
+	work->residuals = (uint32_t) lane->host_count->residuals;
+	work->scratch_bytes = downsizing_carve(table, work, nullptr);
+	GH_TRY(device_alloc(table, work->scratch_bytes, &work->scratch, error));
+	(void) downsizing_carve(table, work, work->scratch);
+	CUDA_TRY(table, cudaMemsetAsync(work->journal.used, 0, sizeof(uint32_t), lane->stream),
+			 error);
+	return GH_OK;
+}
+
+/*
+ * Halves subtable `number`, or leaves the table as it was, with *done false.
+ * work has the memory, which is the caller's to free.
+ */
+static GhStatus
+downsizing_run(cuda_table *table, uint32_t number, downsizing *work, bool *done,
+			   GhError *error)
+{
+	lane	   *lane = &table->lanes[0];
+	subtable	before[GH_SUBTABLES_MAX];
+	uint64_t	half = work->old.buckets / 2;
+	entry_list	list = {work->list.keys, work->list.values, nullptr, work->residuals};
+
+	GH_TRY(lane_count_reset(table, lane, error));
+	LAYOUT_DISPATCH(table, merge_kernel<L><<<blocks_for(half), BLOCK_THREADS, 0,
+					lane->stream>>>(view_of(table, number, &work->old), half,
+									view_of(table, number, &work->halved),
+									table->slot_value_size, work->list,
+									lane->device_count));
+	LAUNCH_TRY(table, error);
+	CUDA_TRY(table, cudaStreamSynchronize(lane->stream), error);
+
+	for (uint32_t i = 0; i < table->options.subtables; i++)
+		before[i] = table->sub[i];
+	work->halved.entries = work->old.entries - work->residuals;
+	table->sub[number] = work->halved;
+	if (list.count > 0)
+		GH_TRY(relocate_rounds(table, &list, nullptr, work->spare, &work->journal, error));
+	*done = list.count == 0;
+	if (!*done)
+	{
+		GH_TRY(relocation_undo(table, &work->journal, error));
+		for (uint32_t i = 0; i < table->options.subtables; i++)
+			table->sub[i] = before[i];
+	}
+	return GH_OK;
+}
+
+/* Halves a subtable if there is memory for it and its residuals find a place. */
+static GhStatus
+subtable_halve(cuda_table *table, uint32_t number, bool *done, GhError *error)
+{
+	downsizing	work = {};
+	GhStatus	status;
+
+	*done = false;
+	work.old = table->sub[number];
+	status = downsizing_prepare(table, &work, error);
+	if (status == GH_OK)
+		status = downsizing_run(table, number, &work, done, error);
+	device_free(table, work.scratch, work.scratch_bytes);
+	/* which of the two the table has is told by its slots: the other goes */
+	if (table->sub[number].slots != work.halved.slots)
+		subtable_free(table, &work.halved);
+	else
+		subtable_free(table, &work.old);
+	if (*done)
+		table->stats.downsizes++;
+	/* for want of memory the table stays as it is: a delete has not failed for that */
+	return status == GH_DEVICE_ERROR ? status : GH_OK;
+}
+
+/* The last of the largest: the reverse of upsizing's order. */
+static uint32_t
+largest(const cuda_table *table)
+{
+	uint32_t	chosen = 0;
+
+	for (uint32_t i = 1; i < table->options.subtables; i++)
+		if (table->sub[i].buckets >= table->sub[chosen].buckets)
+			chosen = i;
+	return chosen;
+}
+
+/* May the table have so many slots only, with room for a while of inserts left? */
+static bool
+may_shrink_to(const cuda_table *table, uint64_t slots)
+{
+	if (slots < table->floor_slots || (double) table->keys >
+		table->options.fill_max * DOWNSIZE_FILL_SHARE * (double) slots)
+		return false;
+	/* where keys found no room they would find none again */
+	return table->crowded_keys == 0 || slots > table->crowded_slots ||
+		(double) table->keys <= CROWDED_SHARE * (double) table->crowded_keys;
+}
+
+/* The keys that the table has could not be held in that many slots. */
+void
+table_note_crowded(cuda_table *table, uint64_t slots)
+{
+	if (table->crowded_keys != 0 && table->crowded_slots == slots &&
+		table->crowded_keys <= table->keys)
+		return;
+	table->crowded_slots = slots;
+	table->crowded_keys = table->keys;
+}
+
+/*
+ * Halves subtables, largest first, while the filled factor is below fill_min, or, to
+ * flush, while the smaller table takes the keys.  Never below the size at creation or
+ * what was reserved.
+ */
+GhStatus
+table_downsize_if_due(cuda_table *table, bool flush, GhError *error)
+{
+	for (;;)
+	{
+		uint32_t	chosen = largest(table);
+		uint64_t	buckets = table->sub[chosen].buckets;
+		uint64_t	slots = table_slots(table);
+		bool		done;
+
+		/* a table may stay larger than it need be; an empty one is halved in no time */
+		if (stop_seen(table) && table->keys > 0)
+			return GH_OK;
+		if (!flush && (double) table->keys >= table->options.fill_min * (double) slots)
+			return GH_OK;
+		slots -= buckets / 2 * table->bucket_slots;
+		if (buckets <= table->base_buckets || !may_shrink_to(table, slots))
+			return GH_OK;
+		GH_TRY(subtable_halve(table, chosen, &done, error));
+		if (!done)
+		{
+			table_note_crowded(table, slots);
+			return GH_OK;
+		}
+	}
+}

@@ -1,0 +1,419 @@
+/*
+ * table.cu
+ *		Making, emptying, describing and freeing a table.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda/table/table.h"
+
+uint64_t
+table_slots(const cuda_table *table)
+{
+	uint64_t	slots = 0;
+
+	for (uint32_t i = 0; i < table->options.subtables; i++)
+		slots += table->sub[i].buckets * table->bucket_slots;
+	return slots;
+}
+
+/* Keys of a piece or slice from host memory: as many as asked for, unless wide. */
+uint64_t
+table_staged_keys(const cuda_table *table, uint64_t most)
+{
+	uint64_t	fit = STAGED_BYTES / (table->options.key_size + table->options.value_size);
+
+	if (fit < SLICE_MIN)
+		fit = SLICE_MIN;
+	return most < fit ? most : fit;
+}
+
+/* Bytes of a subtable's values, when they are apart from the keys. */
+static uint64_t
+loose_bytes(const cuda_table *table, uint64_t buckets)
+{
+	bool		together = table->layout == LAYOUT_K4V4 || table->layout == LAYOUT_K8V8;
+
+	return together ? 0 : buckets * table->bucket_slots * table->slot_value_size;
+}
+
+uint64_t
+subtable_bytes(const cuda_table *table, uint64_t buckets)
+{
+	return buckets * BUCKET_BYTES + loose_bytes(table, buckets);
+}
+
+/* Memory for that many buckets, of any content. */
+GhStatus
+subtable_alloc(cuda_table *table, uint64_t buckets, subtable *sub, GhError *error)
+{
+	uint64_t	bytes = loose_bytes(table, buckets);
+	void	   *slots;
+	void	   *values = nullptr;
+
+	*sub = {};
+	GH_TRY(device_alloc(table, buckets * BUCKET_BYTES, &slots, error));
+	if (bytes != 0)
+	{
+		GhStatus	status = device_alloc(table, bytes, &values, error);
+
+		if (status != GH_OK)
+		{
+			device_free(table, slots, buckets * BUCKET_BYTES);
+			return status;
+		}
+	}
+	sub->slots = static_cast<char *>(slots);
+	sub->values = static_cast<char *>(values);
+	sub->buckets = buckets;
+	return GH_OK;
+}
+
+void
+subtable_free(cuda_table *table, subtable *sub)
+{
+	device_free(table, sub->values, loose_bytes(table, sub->buckets));
+	device_free(table, sub->slots, sub->buckets * BUCKET_BYTES);
+	*sub = {};
+}
+
+/* Bounds of the steering bits: theorem 1, or even ones while order is kept. */
+static void
+make_bounds(const cuda_table *table, table_view *view)
+{
+	for (uint32_t i = 0; i < view->pairs; i++)
+	{
+		subtable_pair pair = hash_pair(i);
+		const subtable *a = &table->sub[pair.a];
+		const subtable *b = &table->sub[pair.b];
+
+		view->bound[i] = table->ordered ? STEERING_EVEN :
+			hash_steering((double) (a->buckets * table->bucket_slots),
+						  (double) a->entries,
+						  (double) (b->buckets * table->bucket_slots),
+						  (double) b->entries);
+	}
+}
+
+table_view
+table_make_view(const cuda_table *table)
+{
+	table_view	view = {};
+
+	for (uint32_t i = 0; i < table->options.subtables; i++)
+	{
+		view.sub[i].slots = table->sub[i].slots;
+		view.sub[i].values = table->sub[i].values;
+		view.sub[i].buckets = (uint32_t) table->sub[i].buckets;
+		view.sub[i].seed = hash_subtable_seed(table->options.seed, i);
+	}
+	view.subtables = table->options.subtables;
+	view.pairs = hash_pair_count(table->options.subtables);
+	view.value_size = table->slot_value_size;
+	view.seed = table->options.seed;
+	view.ordered = table->ordered ? 1 : 0;
+	view.count_reads = table->options.timing ? 1 : 0;
+	view.side_present = table->side_present;
+	view.side_values = table->side_values;
+	make_bounds(table, &view);
+	return view;
+}
+
+/* The layout of a slot for the widths of keys and values. */
+static void
+choose_layout(cuda_table *table)
+{
+	const GhTableOptions *options = &table->options;
+	bool		narrow = options->key_size == 4;
+
+	/* the number of a record takes as much as a key */
+	table->slot_value_size = options->multi ? options->key_size : options->value_size;
+	if (table->slot_value_size == options->key_size)
+		table->layout = narrow ? LAYOUT_K4V4 : LAYOUT_K8V8;
+	else
+		table->layout = narrow ? LAYOUT_K4 : LAYOUT_K8;
+	LAYOUT_DISPATCH(table, table->slot_bytes = L::slot_bytes;
+					table->bucket_slots = L::slots);
+}
+
+/*
+ * Sets the sizes at creation: all subtables alike, as small as the capacity allows
+ * within fill_max.
+ */
+static GhStatus
+choose_base_buckets(cuda_table *table, GhError *error)
+{
+	uint32_t	d = table->options.subtables;
+	double		slots = (double) table->options.capacity / table->options.fill_max;
+	double		buckets = ceil(slots / d / table->bucket_slots);
+
+	if (buckets > (double) SUBTABLE_BUCKETS_MAX)
+		return gh_error_set(error, table->options.memory_limit != 0 ?
+							GH_LIMIT : GH_NO_MEMORY,
+							"a capacity of %llu keys is more than a device can hold",
+							(unsigned long long) table->options.capacity);
+	table->base_buckets = (uint64_t) buckets > SUBTABLE_BUCKETS_MIN ?
+		(uint64_t) buckets : SUBTABLE_BUCKETS_MIN;
+	table->floor_slots = table->base_buckets * d * table->bucket_slots;
+	if (!device_fits(table, d * subtable_bytes(table, table->base_buckets)))
+		return gh_error_set(error, GH_LIMIT,
+							"a capacity of %llu keys takes %llu bytes, more than the table's memory limit of %llu bytes",
+							(unsigned long long) table->options.capacity,
+							(unsigned long long) (d * subtable_bytes(table, table->base_buckets)),
+							(unsigned long long) table->options.memory_limit);
+	return GH_OK;
+}
+
+/* Bytes of a side slot's value, so that what follows is aligned. */
+static uint64_t
+side_stride(const cuda_table *table)
+{
+	return ((uint64_t) table->slot_value_size + 15) / 16 * 16;
+}
+
+static uint64_t
+side_bytes(const cuda_table *table)
+{
+	return SIDE_SLOTS * (side_stride(table) + sizeof(uint32_t));
+}
+
+/* The side bucket, the lanes with their counters, and a buffer for lane 0. */
+static GhStatus
+create_fixtures(cuda_table *table, GhError *error)
+{
+	counters   *host_count;
+	counters   *device_count;
+	void	   *memory;
+	size_t		bytes = 0;
+
+	GH_TRY(device_alloc(table, LANES * sizeof(counters), &memory, error));
+	device_count = static_cast<counters *>(memory);
+	table->lanes[0].device_count = device_count;	/* destroy finds it here */
+	host_count = static_cast<counters *>(device_buffer_alloc(table->options.device,
+															 LANES * sizeof(counters)));
+	if (host_count == nullptr)
+		return gh_error_set(error, GH_NO_MEMORY, "no page-locked memory for a table's counters");
+	table->lanes[0].host_count = host_count;
+	for (int i = 0; i < LANES; i++)
+		GH_TRY(lane_create(table, &table->lanes[i], device_count + i, host_count + i,
+						   error));
+
+	for (int op = GH_INSERT; op <= GH_MIXED; op++)
+	{
+		size_t		wanted = batch_bytes(table, static_cast<GhOp>(op), SLICE_MIN);
+
+		if (wanted > bytes)
+			bytes = wanted;
+	}
+	/* as lane_reserve, but with an error that says why */
+	GH_TRY(device_alloc(table, bytes, &table->lanes[0].buffer, error));
+	table->lanes[0].bytes = table->lane_min_bytes = bytes;
+
+	GH_TRY(device_alloc(table, side_bytes(table), &memory, error));
+	table->side_values = static_cast<char *>(memory);
+	table->side_present = reinterpret_cast<uint32_t *>(
+		table->side_values + SIDE_SLOTS * side_stride(table));
+	return GH_OK;
+}
+
+/* Empties the buckets as they are. */
+GhStatus
+table_erase(cuda_table *table, GhError *error)
+{
+	cudaStream_t stream = table->lanes[0].stream;
+
+	for (uint32_t i = 0; i < table->options.subtables; i++)
+	{
+		subtable   *sub = &table->sub[i];
+
+		/* EMPTY has all bits set */
+		CUDA_TRY(table, cudaMemsetAsync(sub->slots, 0xff, sub->buckets * BUCKET_BYTES,
+										stream), error);
+		sub->entries = 0;
+	}
+	CUDA_TRY(table, cudaMemsetAsync(table->side_present, 0, SIDE_SLOTS * sizeof(uint32_t),
+									stream), error);
+	/* other lanes read the buckets next */
+	CUDA_TRY(table, cudaStreamSynchronize(stream), error);
+	table->keys = 0;
+	table->values = 0;
+	table->ordered = true;
+	table->crowded_slots = 0;
+	table->crowded_keys = 0;
+	return GH_OK;
+}
+
+static GhStatus
+create_contents(cuda_table *table, GhError *error)
+{
+	GH_TRY(choose_base_buckets(table, error));
+	GH_TRY(create_fixtures(table, error));
+	for (uint32_t i = 0; i < table->options.subtables; i++)
+		GH_TRY(subtable_alloc(table, table->base_buckets, &table->sub[i], error));
+	return table_erase(table, error);
+}
+
+GhStatus
+cuda_table_create(const GhHost *host, const GhTableOptions *options, GhTable **handle,
+				  GhError *error)
+{
+	GhTableOptions checked;
+	cuda_table *table;
+	GhStatus	status;
+
+	*handle = nullptr;
+	if (options != nullptr)
+		checked = *options;
+	GH_TRY(gh_options_check(options != nullptr ? &checked : nullptr, error));
+	GH_TRY(device_open(checked.device, error));
+
+	table = static_cast<cuda_table *>(calloc(1, sizeof(cuda_table)));
+	if (table == nullptr)
+		return gh_error_set(error, GH_NO_MEMORY, "out of memory for a table's handle");
+	table->base.engine = gh_cuda_engine();
+	if (host != nullptr)
+		table->host = *host;
+	table->options = checked;
+	choose_layout(table);
+	table->multiprocessors = device_attribute(checked.device,
+											  cudaDevAttrMultiProcessorCount);
+
+	status = create_contents(table, error);
+	if (status != GH_OK)
+	{
+		cuda_table_destroy(&table->base);
+		return status;
+	}
+	*handle = &table->base;
+	return GH_OK;
+}
+
+/*
+ * Requests are not looked at: whoever destroys a table may have left them.
+ * After a device error the calls fail, which is as it should be.
+ */
+void
+cuda_table_destroy(GhTable *handle)
+{
+	cuda_table *table = reinterpret_cast<cuda_table *>(handle);
+
+	if (table == nullptr)
+		return;
+	(void) cudaSetDevice(table->options.device);
+	/* copies to and from callers' arrays must be over before the arrays go */
+	for (int i = 0; i < LANES; i++)
+		if (table->lanes[i].stream != nullptr)
+			(void) cudaStreamSynchronize(table->lanes[i].stream);
+
+	values_clear(table);
+	for (uint32_t i = 0; i < table->options.subtables; i++)
+		subtable_free(table, &table->sub[i]);
+	device_free(table, table->side_values, side_bytes(table));
+	device_free(table, table->lanes[0].device_count, LANES * sizeof(counters));
+	if (table->lanes[0].host_count != nullptr)
+		(void) cudaFreeHost(table->lanes[0].host_count);
+	for (int i = 0; i < LANES; i++)
+		lane_destroy(table, &table->lanes[i]);
+	(void) cudaGetLastError();
+	free(table);
+}
+
+/*
+ * Gives a grown subtable its size at creation.  Without memory for that it
+ * keeps its own, which is larger than it need be and right all the same.
+ */
+static void
+restore_base_size(cuda_table *table, subtable *sub)
+{
+	GhError		ignored;
+	subtable	base;
+
+	if (sub->buckets == table->base_buckets ||
+		subtable_alloc(table, table->base_buckets, &base, &ignored) != GH_OK)
+		return;
+	subtable_free(table, sub);
+	*sub = base;
+}
+
+GhStatus
+table_enter(cuda_table *table, GhError *error)
+{
+	/* requests submitted before come first */
+	queue_drain(table);
+	if (table->failed)
+	{
+		if (error != nullptr)
+			*error = table->error;
+		return GH_DEVICE_ERROR;
+	}
+	CUDA_TRY(table, cudaSetDevice(table->options.device), error);
+	return GH_OK;
+}
+
+GhStatus
+cuda_table_clear(GhTable *handle, GhError *error)
+{
+	cuda_table *table = reinterpret_cast<cuda_table *>(handle);
+
+	GH_TRY(table_enter(table, error));
+	values_clear(table);
+	for (uint32_t i = 0; i < table->options.subtables; i++)
+		restore_base_size(table, &table->sub[i]);
+	table->floor_slots = table->base_buckets * table->options.subtables *
+		table->bucket_slots;
+	return table_erase(table, error);
+}
+
+GhStatus
+cuda_table_reserve(GhTable *handle, uint64_t keys, GhError *error)
+{
+	cuda_table *table = reinterpret_cast<cuda_table *>(handle);
+	uint64_t	slots;
+
+	GH_TRY(table_enter(table, error));
+	GH_TRY(table_make_room(table, keys, true, error));
+	/* what it has now is enough; it shrinks to what is enough, too */
+	slots = (uint64_t) ceil((double) keys / table->options.fill_max);
+	if (slots > table->floor_slots)
+		table->floor_slots = slots;
+	return GH_OK;
+}
+
+GhStatus
+cuda_table_flush(GhTable *handle, GhError *error)
+{
+	cuda_table *table = reinterpret_cast<cuda_table *>(handle);
+	bool		done;
+
+	GH_TRY(table_enter(table, error));
+	if (table->options.multi)
+		GH_TRY(values_compact(table, &done, error));
+	return table_downsize_if_due(table, true, error);
+}
+
+GhStatus
+cuda_table_stats(GhTable *handle, GhTableStats *stats, GhError *error)
+{
+	cuda_table *table = reinterpret_cast<cuda_table *>(handle);
+
+	*stats = table->stats;
+	if (table->failed)
+	{
+		if (error != nullptr)
+			*error = table->error;
+		return GH_DEVICE_ERROR;
+	}
+	stats->keys = table->keys;
+	stats->values = table->options.multi ? table->values : table->keys;
+	stats->subtables = table->options.subtables;
+	for (uint32_t i = 0; i < table->options.subtables; i++)
+	{
+		stats->subtable[i].slots = table->sub[i].buckets * table->bucket_slots;
+		stats->subtable[i].entries = table->sub[i].entries;
+	}
+	stats->fill = (double) table->keys / (double) table_slots(table);
+	stats->fill_min = table->options.fill_min;
+	stats->fill_max = table->options.fill_max;
+	return GH_OK;
+}

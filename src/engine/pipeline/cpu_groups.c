@@ -1,0 +1,453 @@
+/*
+ * cpu_groups.c
+ *		From the keys of a batch's rows to the groups of a pipeline on the CPU.
+ *
+ * Codes stand for keys (cpu_group_codes.c).  A slot of the hash table has a group's code: so a row looks at one
+ * line of memory, and at the keys of its group only where codes are hashes.  While there are few groups, slots are
+ * many, so that nearly each row finds its group in the first slot that it looks at.  Where groups are many, slots
+ * and what they lead to are fetched some rows ahead of their use.
+ */
+#include "engine/pipeline/cpu_groups.h"
+#include "engine/table/cpu_internal.h"
+
+#define GROUPS_MIN 64
+#define GROUPS_MAX (UINT32_C(1) << 31)
+
+/* So few are in the cache already, and have more slots a group. */
+#define FEW_GROUPS 4096
+#define SLOTS_OF_FEW 8
+#define SLOTS_OF_MANY 2
+
+/* Rows between a fetch into cache and its use. */
+#define AHEAD 12
+
+/* Between looks at the stop flag. */
+#define PIECE_BYTES (UINT64_C(1) << 20)
+#define PIECE_SLOTS (UINT64_C(1) << 16)
+
+/* -------------------------------------------------------------------- slots */
+
+/* What says where a packed code belongs.  Who does not know the seed cannot choose keys that collide. */
+static inline uint64_t
+packed_hash(const uint64_t seed[2], uint64_t code, uint32_t nulls)
+{
+	return gh_cpu_fold(code ^ seed[0] ^ nulls * GH_SCAN_NULL_CODE, seed[1]);
+}
+
+/* The same for any code: a hash is one already. */
+static inline uint64_t
+slot_hash(const GhCpuGrouping *groups, uint64_t code, uint32_t nulls)
+{
+	return groups->packing.packed ? packed_hash(groups->seed, code, nulls) : code;
+}
+
+static void
+slot_put(GhCpuGrouping *groups, GhCpuSlot slot)
+{
+	uint64_t	at = slot_hash(groups, slot.code, slot.nulls) & groups->mask;
+
+	while (groups->slots[at].group != 0)
+		at = (at + 1) & groups->mask;
+	groups->slots[at] = slot;
+}
+
+static void
+clear_slots(GhCpuGrouping *groups)
+{
+	memset(groups->slots, 0, (groups->mask + 1) * sizeof(GhCpuSlot));
+}
+
+/* Codes have changed. */
+static void
+put_again(GhCpuGrouping *groups)
+{
+	clear_slots(groups);
+	for (uint32_t group = 0; group < groups->count; group++)
+	{
+		GhCpuSlot	slot = gh_cpu_record_code(groups, gh_cpu_grouping_at(groups, group));
+
+		slot.group = group + 1;
+		slot_put(groups, slot);
+	}
+}
+
+/* ------------------------------------------------------------------- growth */
+
+static bool
+sees_stop(GhCpuGrouping *groups)
+{
+	groups->stopped = groups->may_stop && gh_cpu_is_stopped(&groups->memory->host);
+	return groups->stopped;
+}
+
+/* Copies bytes, or zeroes them where there are none to copy; false: it was stopped. */
+static bool
+copy_pieces(GhCpuGrouping *groups, void *to, const void *from, uint64_t bytes)
+{
+	for (uint64_t at = 0; at < bytes; at += PIECE_BYTES)
+	{
+		uint64_t	n = bytes - at < PIECE_BYTES ? bytes - at : PIECE_BYTES;
+
+		if (sees_stop(groups))
+			return false;
+		if (from != NULL)
+			memcpy((char *) to + at, (const char *) from + at, n);
+		else
+			memset((char *) to + at, 0, n);
+	}
+	return true;
+}
+
+/* All that groups had before they grew; false: it was stopped. */
+static bool
+move_groups(GhCpuGrouping *groups, const GhCpuGrouping *old)
+{
+	uint64_t	states_bytes = groups->sink->naggregates * sizeof(GhAggregateState);
+
+	if (!copy_pieces(groups, groups->slots, NULL, (groups->mask + 1) * sizeof(GhCpuSlot)) ||
+		!copy_pieces(groups, groups->records, old->records, (uint64_t) old->count * old->record_bytes) ||
+		!copy_pieces(groups, groups->states, old->states, old->count * states_bytes))
+		return false;
+	for (uint64_t at = 0; old->count > 0 && at <= old->mask; at++)
+	{
+		if (at % PIECE_SLOTS == 0 && sees_stop(groups))
+			return false;
+		if (old->slots[at].group != 0)
+			slot_put(groups, old->slots[at]);
+	}
+	return true;
+}
+
+/* False: there is no memory for that many groups, or it was stopped, and all is as it was. */
+static bool
+grow(GhCpuGrouping *groups, uint64_t room)
+{
+	GhCpuGrouping old = *groups;
+	uint64_t	nslots = room * (room <= FEW_GROUPS ? SLOTS_OF_FEW : SLOTS_OF_MANY);
+	uint64_t	states_bytes = groups->sink->naggregates * sizeof(GhAggregateState);
+	GhCpuBlock	block;
+
+	if (room > GROUPS_MAX || sees_stop(groups))
+		return false;
+	block = gh_cpu_block_take(groups->memory, nslots * sizeof(GhCpuSlot) + room * (states_bytes + groups->record_bytes));
+	if (block.ref == 0)
+		return false;
+	groups->room = (uint32_t) room;
+	groups->mask = nslots - 1;
+	groups->slots = gh_cpu_block_address(groups->memory, block);
+	groups->states = (GhAggregateState *) (groups->slots + nslots);
+	groups->records = (char *) groups->states + room * states_bytes;
+	if (!move_groups(groups, &old))
+	{
+		gh_cpu_block_give(groups->memory, block);
+		*groups = old;
+		groups->stopped = true;
+		return false;
+	}
+	gh_cpu_block_give(groups->memory, old.block);
+	groups->block = block;
+	return true;
+}
+
+/* Of texts among a row's keys. */
+static uint64_t
+text_bytes(const GhGroupsSink *sink, const GhVectorBatch *batch, uint32_t row)
+{
+	uint64_t	bytes = 0;
+
+	for (uint32_t k = 0; k < sink->nkeys; k++)
+	{
+		const GhVector *vector = &batch->vectors[sink->keys[k].vector];
+
+		if (sink->keys[k].value_class == GH_CLASS_TEXT && !vector->null[row])
+			bytes += vector->high[row];
+	}
+	return bytes;
+}
+
+/* A group of no rows with these keys and the last number; false: there is no memory. */
+static bool
+make_group(GhCpuGrouping *groups, const GhVectorBatch *batch, uint32_t row)
+{
+	const GhGroupsSink *sink = groups->sink;
+	GhScanGroup *group;
+
+	/* texts are in no packed code */
+	if ((!groups->packing.packed &&
+		 !gh_cpu_texts_reserve(groups->memory, &groups->texts, text_bytes(sink, batch, row))) ||
+		(groups->count == groups->room && !grow(groups, groups->room * UINT64_C(2))))
+		return false;
+	group = gh_cpu_grouping_at(groups, groups->count);
+	memset(group, 0, groups->record_bytes);
+	for (uint32_t k = 0; k < sink->nkeys; k++)
+	{
+		const GhVector *vector = &batch->vectors[sink->keys[k].vector];
+		GhScanValue *key = &gh_scan_keys(group)[k];
+
+		if (vector->null[row])
+		{
+			group->nulls |= UINT64_C(1) << k;
+			continue;
+		}
+		key->low = vector->low[row];
+		key->high = gh_scan_has_high(sink->keys[k].value_class) ? vector->high[row] : 0;
+		if (sink->keys[k].value_class == GH_CLASS_TEXT)
+			key->low = gh_cpu_texts_add(&groups->texts, key->low, key->high);
+	}
+	if (sink->naggregates > 0)
+		memset(groups->states + (size_t) groups->count * sink->naggregates, 0,
+			   sink->naggregates * sizeof(GhAggregateState));
+	groups->any_null |= group->nulls != 0;
+	groups->count++;
+	return true;
+}
+
+/* The one group without keys is there without rows, too. */
+static bool
+begin(GhCpuGrouping *groups, uint64_t expected)
+{
+	uint64_t	room = groups->sink->nkeys == 0 ? 1 : GROUPS_MIN;
+
+	while (groups->sink->nkeys > 0 && room < expected && room < GROUPS_MAX)
+		room *= 2;
+	/* an estimate that is too great is no reason to fail */
+	while (!grow(groups, room) && room > 1)
+		room /= 2;
+	return groups->room > 0 && (groups->sink->nkeys > 0 || make_group(groups, NULL, 0));
+}
+
+GhStatus
+gh_cpu_grouping_init(GhCpuGrouping *groups, GhCpuScanMemory *memory, const GhGroupsSink *sink, GhError *error)
+{
+	groups->memory = memory;
+	groups->sink = sink;
+	groups->record_bytes = (uint32_t) (sizeof(GhScanGroup) + sink->nkeys * sizeof(GhScanValue));
+	groups->seed[0] = gh_scan_mix(sink->seed + UINT64_C(0x9E3779B97F4A7C15));
+	/* an even multiplier would drop bits of codes */
+	groups->seed[1] = gh_scan_mix(groups->seed[0]) | 1;
+	gh_cpu_packing_init(&groups->packing, sink);
+	if (!begin(groups, sink->expected))
+		return gh_error_set(error, memory->limit != 0 ? GH_LIMIT : GH_NO_MEMORY,
+							"there is no memory for the groups of a pipeline");
+	return GH_OK;
+}
+
+void
+gh_cpu_grouping_drop(GhCpuGrouping *groups)
+{
+	gh_cpu_block_give(groups->memory, groups->texts.block);
+	gh_cpu_block_give(groups->memory, groups->block);
+	groups->texts = (GhCpuTexts) {0};
+	groups->block.ref = 0;
+	groups->count = groups->room = 0;
+}
+
+void
+gh_cpu_grouping_clear(GhCpuGrouping *groups)
+{
+	groups->count = groups->full = 0;
+	groups->any_null = false;
+	groups->texts.used = 0;
+	clear_slots(groups);
+	gh_cpu_packing_init(&groups->packing, groups->sink);
+	/* there is room for the one */
+	if (groups->sink->nkeys == 0)
+		(void) make_group(groups, NULL, 0);
+}
+
+/* Empties a slot; those behind it that would no longer be found move up. */
+static void
+slot_take(GhCpuGrouping *groups, uint64_t hole)
+{
+	GhCpuSlot  *slots = groups->slots;
+
+	for (uint64_t at = (hole + 1) & groups->mask; slots[at].group != 0; at = (at + 1) & groups->mask)
+	{
+		uint64_t	home = slot_hash(groups, slots[at].code, slots[at].nulls);
+
+		if (((at - home) & groups->mask) < ((at - hole) & groups->mask))
+			continue;
+		slots[hole] = slots[at];
+		hole = at;
+	}
+	slots[hole] = (GhCpuSlot) {0, 0, 0};
+}
+
+void
+gh_cpu_grouping_cut(GhCpuGrouping *groups, uint32_t count, uint64_t texts_used)
+{
+	for (uint64_t at = 0; groups->count > count && at <= groups->mask; at++)
+		while (groups->slots[at].group > count)
+			slot_take(groups, at);
+	groups->count = count;
+	groups->texts.used = texts_used;
+	if (groups->full > count)
+		groups->full = count;
+}
+
+/* ------------------------------------------------------------------ look-up */
+
+static bool
+has_keys(const GhCpuGrouping *groups, uint32_t group, const GhVectorBatch *batch, uint32_t row)
+{
+	const GhScanGroup *record = gh_cpu_grouping_at(groups, group);
+
+	for (uint32_t k = 0; k < groups->sink->nkeys; k++)
+	{
+		const GhScanKey *key = &groups->sink->keys[k];
+		const GhVector *vector = &batch->vectors[key->vector];
+		GhValue		held = gh_scan_group_value(key, record, k, groups->texts.bytes);
+		GhValue		value = {vector->low[row], gh_scan_has_high(key->value_class) ? vector->high[row] : 0,
+		vector->null[row]};
+
+		if (!gh_scan_equal(key, &held, &value))
+			return false;
+	}
+	return true;
+}
+
+/* A row's group, or one that is made, by its code; its number is set here. */
+static uint32_t
+find_one(GhCpuGrouping *groups, const GhVectorBatch *batch, uint32_t row, GhCpuSlot wanted, uint64_t hash)
+{
+	uint64_t	mask = groups->mask;
+	uint64_t	at = hash & mask;
+
+	for (const GhCpuSlot *slot; (slot = &groups->slots[at])->group != 0; at = (at + 1) & mask)
+		if (slot->code == wanted.code && slot->nulls == wanted.nulls &&
+			(groups->packing.packed || has_keys(groups, slot->group - 1, batch, row)))
+			return slot->group - 1;
+	if (!make_group(groups, batch, row))
+		return GH_CPU_NO_GROUP_FOUND;
+	wanted.group = groups->count;
+	if (groups->mask == mask)
+		groups->slots[at] = wanted;
+	else
+		slot_put(groups, wanted);
+	return groups->count - 1;
+}
+
+/* What a row's slot leads to, as far as a first look tells. */
+static inline void
+fetch_group(const GhCpuGrouping *groups, uint64_t hash)
+{
+	uint32_t	group = groups->slots[hash & groups->mask].group - 1;
+
+	if (group == UINT32_MAX)
+		return;
+	if (!groups->packing.packed)
+		__builtin_prefetch(gh_cpu_grouping_at(groups, group));
+	if (groups->sink->naggregates > 0)
+		__builtin_prefetch(groups->states + (size_t) group * groups->sink->naggregates, 1);
+}
+
+/*
+ * The groups of rows from `row` on, as long as each is in the first slot that is looked at, where most are; returns
+ * the first live row of which that is not so.  Codes are packed.
+ */
+static inline uint32_t
+find_at_once(const GhCpuGrouping *groups, const GhVectorBatch *batch, const GhCpuCodes *codes, uint32_t row, bool nulls,
+			 uint32_t *found)
+{
+	const GhCpuSlot *slots = groups->slots;
+	const uint64_t seed[2] = {groups->seed[0], groups->seed[1]};
+	uint64_t	mask = groups->mask;
+	const uint8_t *state = batch->state;
+
+	for (uint32_t n = batch->nrows; row < n; row++)
+	{
+		uint32_t	row_nulls = nulls && codes->any_null ? codes->nulls[row] : 0;
+		const GhCpuSlot *slot;
+
+		if (state[row] != GH_ROW_LIVE)
+			continue;
+		slot = &slots[packed_hash(seed, codes->codes[row], row_nulls) & mask];
+		if (slot->code != codes->codes[row] || slot->group == 0 || (nulls && slot->nulls != row_nulls))
+			break;
+		found[row] = slot->group - 1;
+	}
+	return row;
+}
+
+/* Nothing is fetched ahead. */
+static uint32_t
+find_among_few(GhCpuGrouping *groups, const GhVectorBatch *batch, const GhCpuCodes *codes, uint32_t *found)
+{
+	uint32_t	none = 0;
+
+	for (uint32_t i = 0; i < batch->nrows; i++)
+	{
+		GhCpuSlot	wanted;
+
+		if (groups->packing.packed)
+			i = codes->any_null || groups->any_null ? find_at_once(groups, batch, codes, i, true, found) :
+				find_at_once(groups, batch, codes, i, false, found);
+		if (i == batch->nrows || batch->state[i] != GH_ROW_LIVE)
+			continue;
+		wanted = (GhCpuSlot) {codes->codes[i], 0, codes->any_null ? codes->nulls[i] : 0};
+		found[i] = find_one(groups, batch, i, wanted, slot_hash(groups, wanted.code, wanted.nulls));
+		none += found[i] == GH_CPU_NO_GROUP_FOUND;
+	}
+	return none;
+}
+
+static uint32_t
+find_among_many(GhCpuGrouping *groups, const GhVectorBatch *batch, const GhCpuCodes *codes, uint32_t *found)
+{
+	uint64_t	hashes[GH_VECTOR_ROWS];
+	uint32_t	n = batch->nrows;
+	uint32_t	none = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		hashes[i] = slot_hash(groups, codes->codes[i], codes->any_null ? codes->nulls[i] : 0);
+	for (uint32_t i = 0; i < n + AHEAD; i++)
+	{
+		uint32_t	row = i - AHEAD;
+		GhCpuSlot	wanted;
+
+		if (i < n)
+			__builtin_prefetch(&groups->slots[hashes[i] & groups->mask]);
+		if (i >= AHEAD / 2 && i - AHEAD / 2 < n)
+			fetch_group(groups, hashes[i - AHEAD / 2]);
+		if (i < AHEAD || batch->state[row] != GH_ROW_LIVE)
+			continue;
+		wanted = (GhCpuSlot) {codes->codes[row], 0, codes->any_null ? codes->nulls[row] : 0};
+		found[row] = find_one(groups, batch, row, wanted, hashes[row]);
+		none += found[row] == GH_CPU_NO_GROUP_FOUND;
+	}
+	return none;
+}
+
+uint32_t
+gh_cpu_grouping_find(GhCpuGrouping *groups, const GhVectorBatch *batch, uint32_t *found)
+{
+	GhCpuCodes	codes;
+
+	groups->stopped = false;
+	/* nobody looks at found */
+	if (groups->sink->nkeys == 0)
+		return 0;
+	/* each time the packing changes a key gets wider, or codes are hashes */
+	while (!gh_cpu_make_codes(&groups->packing, groups->sink, batch, &codes))
+		put_again(groups);
+	return groups->count < FEW_GROUPS ? find_among_few(groups, batch, &codes, found) :
+		find_among_many(groups, batch, &codes, found);
+}
+
+void
+gh_cpu_grouping_fill(GhCpuGrouping *groups, const GhVectorBatch *batch, const uint32_t *found)
+{
+	if (groups->sink->nkeys == 0)
+	{
+		if (memchr(batch->state, GH_ROW_LIVE, batch->nrows) != NULL)
+			gh_cpu_grouping_at(groups, 0)->rows = 1;
+		return;
+	}
+	if (groups->full == groups->count)
+		return;
+	for (uint32_t i = 0; i < batch->nrows; i++)
+		if (batch->state[i] == GH_ROW_LIVE && found[i] >= groups->full)
+			gh_cpu_grouping_at(groups, found[i])->rows = 1;
+	while (groups->full < groups->count && gh_cpu_grouping_at(groups, groups->full)->rows != 0)
+		groups->full++;
+}

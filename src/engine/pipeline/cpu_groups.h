@@ -1,0 +1,100 @@
+/*
+ * cpu_groups.h
+ *		The groups that a pipeline makes on the CPU.
+ */
+#ifndef GPUHASH_CPU_GROUPS_H
+#define GPUHASH_CPU_GROUPS_H
+
+#include "engine/pipeline/cpu_scan.h"
+#include "engine/pipeline/pipeline.h"
+
+/*
+ * What stands for a row's keys: 64 bits, and of packed codes which keys are NULL.  A packed code is the keys
+ * themselves; any other is their hash, and equal codes need not be equal keys.
+ */
+typedef struct GhCpuSlot
+{
+	uint64_t	code;
+	uint32_t	group;			/* its number, and 1; 0: the slot is free */
+	uint32_t	nulls;			/* packed: bit k: key k is NULL, and its bits of the code are 0; else 0 */
+} GhCpuSlot;
+
+/* How keys are packed: key k is an integer with sign of bits[k] bits. */
+typedef struct GhCpuPacking
+{
+	bool		packed;			/* false: a code is a hash */
+	uint8_t		bits[GH_SCAN_KEYS_MAX];
+	uint8_t		shift[GH_SCAN_KEYS_MAX];
+	uint64_t	seen[GH_SCAN_KEYS_MAX]; /* all magnitudes of the key so far, or'ed */
+} GhCpuPacking;
+
+/*
+ * Groups by number, each with its keys and states; the bytes of keys that are text; and a hash table from codes
+ * to numbers, with linear probing and at most half full.  All of it grows by doubling.
+ */
+typedef struct GhCpuGrouping
+{
+	GhCpuScanMemory *memory;
+	const GhGroupsSink *sink;
+	uint32_t	record_bytes;	/* of GhScanGroup and the keys */
+	uint64_t	seed[2];		/* of the hash of packed codes */
+	GhCpuPacking packing;
+	bool		any_null;		/* packed: some group has a NULL */
+	uint32_t	count;
+	uint32_t	room;			/* groups; a power of two */
+	uint32_t	full;			/* groups up to this number have all had a row */
+	uint64_t	mask;			/* slots - 1 */
+	GhCpuSlot  *slots;
+	GhAggregateState *states;
+	char	   *records;
+	GhCpuTexts	texts;
+	GhCpuBlock	block;			/* has slots, states and records */
+	/* Set before a look-up: whether it may end early because of the host's stop flag; and whether it did. */
+	bool		may_stop;
+	bool		stopped;
+} GhCpuGrouping;
+
+/* The codes of a batch's rows; those of rows that are not live are anything. */
+typedef struct GhCpuCodes
+{
+	bool		any_null;
+	uint64_t	codes[GH_VECTOR_ROWS];
+	uint32_t	nulls[GH_VECTOR_ROWS];	/* where there is any */
+} GhCpuCodes;
+
+#define GH_CPU_NO_GROUP_FOUND UINT32_MAX
+
+static inline GhScanGroup *
+gh_cpu_grouping_at(const GhCpuGrouping *groups, uint32_t group)
+{
+	return (GhScanGroup *) (groups->records + (size_t) group * groups->record_bytes);
+}
+
+/* ---------------------------------------------------------- cpu_groups.c */
+
+extern GhStatus gh_cpu_grouping_init(GhCpuGrouping *groups, GhCpuScanMemory *memory, const GhGroupsSink *sink,
+									 GhError *error);
+extern void gh_cpu_grouping_drop(GhCpuGrouping *groups);
+/* Forgets all groups, in the memory that they have. */
+extern void gh_cpu_grouping_clear(GhCpuGrouping *groups);
+/*
+ * The groups of the live rows of a batch, new or old, in found; or, of those for which there is no memory,
+ * GH_CPU_NO_GROUP_FOUND, and they are how many is returned.  Where it stopped, they lack memory no more than time.
+ */
+extern uint32_t gh_cpu_grouping_find(GhCpuGrouping *groups, const GhVectorBatch *batch, uint32_t *found);
+/* Forgets the groups from a number on, when as many bytes of texts were used; others are as they are. */
+extern void gh_cpu_grouping_cut(GhCpuGrouping *groups, uint32_t count, uint64_t texts_used);
+/* The live rows of a batch have been added to these groups, which therefore are in results. */
+extern void gh_cpu_grouping_fill(GhCpuGrouping *groups, const GhVectorBatch *batch, const uint32_t *found);
+
+/* ----------------------------------------------------- cpu_group_codes.c */
+
+/* Before the first group. */
+extern void gh_cpu_packing_init(GhCpuPacking *packing, const GhGroupsSink *sink);
+/* False: some key does not fit.  Then the packing has changed, and all codes of groups with it. */
+extern bool gh_cpu_make_codes(GhCpuPacking *packing, const GhGroupsSink *sink, const GhVectorBatch *batch,
+							  GhCpuCodes *codes);
+/* The code of a group's keys. */
+extern GhCpuSlot gh_cpu_record_code(const GhCpuGrouping *groups, const GhScanGroup *record);
+
+#endif							/* GPUHASH_CPU_GROUPS_H */

@@ -1,0 +1,180 @@
+/*
+ * cpu_pipeline.h
+ *		What the files of pipelines on the CPU share.
+ */
+#ifndef GPUHASH_CPU_PIPELINE_H
+#define GPUHASH_CPU_PIPELINE_H
+
+#include "engine/pipeline/cpu_groups.h"
+#include "engine/pipeline/cpu_rows.h"
+
+/* A row that goes on. */
+#define GH_CPU_NO_STEP UINT16_MAX
+
+/* Rows that came to the end wait in so many batches at most for the others that their rows become. */
+#define GH_CPU_STAGED_MAX 16
+
+#define GH_CPU_GOES_BACK 2
+
+/* A probe of the rows of a batch that is under way. */
+typedef struct GhCpuProbing
+{
+	GhCpuPicks	picks;			/* live rows, and of those with a match still to be looked at: */
+	GhCpuPicks	open;
+	uint64_t	keys[GH_VECTOR_ROWS];	/* by pick */
+	uint64_t	values[GH_VECTOR_ROWS]; /* by pick, then by open: what the index has; a row's number where it has rows */
+	uint8_t		there[GH_VECTOR_ROWS];	/* by pick */
+	uint8_t		matched[GH_VECTOR_ROWS];	/* by row of the batch: 1; GH_CPU_GOES_BACK */
+	GhCpuPicks	passed;			/* of a round */
+} GhCpuProbing;
+
+/*
+ * Level 0 has the rows of the source, or of a piece of a request.  Where a probe makes several rows of one, these
+ * go on in the batch of the next level.
+ */
+typedef struct GhCpuLevel
+{
+	GhVectorBatch batch;
+	void	   *memory;
+	uint16_t	origin[GH_VECTOR_ROWS]; /* the row of level 0 that it comes from */
+	GhCpuProbing probing;		/* last: where there are no probes there is no memory for it */
+} GhCpuLevel;
+
+/* Rows at the end: of the sink's vectors alone, or level 0 itself. */
+typedef struct GhCpuStaged
+{
+	GhVectorBatch batch;
+	void	   *memory;
+	uint16_t	origin[GH_VECTOR_ROWS];
+	uint32_t	found[GH_VECTOR_ROWS];	/* their groups */
+} GhCpuStaged;
+
+/* Rows that are kept, as records (GhScanGroup). */
+typedef struct GhCpuRecords
+{
+	char	   *bytes;
+	uint64_t	used;
+	uint64_t	room;
+	uint64_t	count;
+	GhCpuBlock	block;
+} GhCpuRecords;
+
+/* What the sink was before a request, as far as that is needed to have it so again. */
+typedef struct GhCpuUndo
+{
+	bool		possible;		/* it can be had again: the request can be stopped */
+	bool		saves;			/* groups, before their states change */
+	uint64_t	records_used;
+	uint64_t	records;
+	uint64_t	rows;			/* of a table, and of them: */
+	uint64_t	keyless;
+	uint32_t	groups;
+	uint64_t	texts_used;		/* of groups' keys */
+	uint64_t   *is_saved;		/* bit by group */
+	uint64_t	nsaved;
+	uint64_t	room;
+	char	   *saved;
+} GhCpuUndo;
+
+typedef struct GhCpuPipeline
+{
+	GhPipeline	base;			/* first */
+	GhHost		host;
+	GhPipelinePlan plan;
+	GhScanPlan	record_plan;	/* keys and aggregates, for those who write records */
+	GhCpuScanMemory memory;		/* of groups and records */
+	GhCpuGrouping groups;
+	GhCpuRecords records;
+	GhCpuRows  *rows;			/* of a table that is made; NULL: the table has been made, or there is none */
+	bool		made;
+	GhPipelineStats made_stats; /* of the table, when it was */
+
+	bool		multiplies;		/* some probe makes several rows of one */
+	/* Some probe marks: what a row becomes goes on although the row goes back, so that all its matches are marked. */
+	bool		marks;
+	uint32_t	nlevels;
+	GhCpuLevel *levels[GH_PROBES_MAX + 1];
+	GhCpuStaged *staged[GH_CPU_STAGED_MAX];	/* the first one also stands for level 0 */
+	uint32_t	nstaged;
+	bool		stage_is_full;	/* fewer rows are to be done at a time: */
+	uint32_t	range;			/* so many of level 0 fitted the last time */
+
+	/* the rows of level 0 */
+	uint8_t		state[GH_VECTOR_ROWS];	/* as they came */
+	uint32_t	nback;			/* rows that go back */
+	uint16_t	back_step[GH_VECTOR_ROWS];	/* the first one at which that was seen, or GH_CPU_NO_STEP */
+	uint32_t	became[GH_VECTOR_ROWS];	/* rows, by probes */
+	uint32_t  (*came)[GH_VECTOR_ROWS];	/* where rows become several: by step, how many came so far */
+	uint32_t	live[GH_STEPS_MAX]; /* where they do not: rows behind each step, those that go back later among them */
+	bool		order_is_broken;	/* in_order: a row of the request was handed back */
+
+	GhCpuUndo	undo;			/* of the oldest request */
+	bool		stopped;		/* what is under way of it is to be left */
+
+	uint64_t	at;				/* the first of them, of a request without pages */
+	uint16_t   *numbers;		/* of a page's lines that are asked for */
+	uint16_t   *untold;			/* of those that are not known to be visible */
+	GhPipelineRequest *first;	/* oldest */
+	GhPipelineRequest *last;
+	uint64_t	submitted;		/* rows of all requests so far */
+	uint64_t	counted;
+} GhCpuPipeline;
+
+/* ------------------------------------------------ steps: cpu_pipeline_run.c */
+
+/*
+ * Does the rows of level 0 that are live, from a step on, and puts what is live at the end into the sink.  Adds
+ * to the request's counts; afterwards back_step tells which rows go back, and state of level 0 which of the others are
+ * live at the end (where rows do not become several).
+ */
+extern void gh_cpu_run_rows(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint32_t step);
+/* From a step on, the rows of a level. */
+extern void gh_cpu_run_level(GhCpuPipeline *pipeline, uint32_t level, uint32_t step);
+/* A row of a level is to be handed back: that of level 0 that it comes from. */
+extern void gh_cpu_hand_back(GhCpuPipeline *pipeline, uint32_t level, uint32_t row, uint32_t step);
+/* Behind the last row of a batch states are none that counts, as gh_batch_count() has it; how many rows are live. */
+extern uint32_t gh_cpu_pad(const GhCpuPipeline *pipeline, GhVectorBatch *batch);
+/* Those that an instruction has found to be. */
+extern void gh_cpu_note_back(GhCpuPipeline *pipeline, uint32_t level, uint32_t step);
+/* Rows have come behind a step. */
+extern void gh_cpu_note_came(GhCpuPipeline *pipeline, uint32_t level, uint32_t step, const GhCpuPicks *picks);
+
+/* ---------------------------------------------- probes: cpu_pipeline_probe.c */
+
+/* False: the rows that go on are in the next level, and have been done. */
+extern bool gh_cpu_probe(GhCpuPipeline *pipeline, uint32_t level, uint32_t step);
+/* A row's key; false: a part is NULL. */
+extern bool gh_cpu_row_key(const GhScanPart *parts, uint32_t nparts, const GhVectorBatch *batch, uint32_t row,
+						   uint64_t *key);
+
+/* ------------------------------------------------- sinks: cpu_pipeline_sink.c */
+
+extern GhStatus gh_cpu_sink_init(GhCpuPipeline *pipeline, GhError *error);
+extern void gh_cpu_sink_drop(GhCpuPipeline *pipeline);
+/* Puts the live rows of a level aside. */
+extern void gh_cpu_stage(GhCpuPipeline *pipeline, uint32_t level);
+/* Puts all that is staged, or level 0, into the sink, but for rows that go back; how many there were. */
+extern uint64_t gh_cpu_sink_rows(GhCpuPipeline *pipeline, GhPipelineRequest *request);
+extern GhStatus gh_cpu_sink_results(GhCpuPipeline *pipeline, GhCursor *cursor, size_t capacity, void *buffer,
+									size_t *bytes, GhError *error);
+
+/* ------------------------------------- requests that stop: cpu_pipeline_undo.c */
+
+/* Before a request of so many rows. */
+extern void gh_cpu_undo_begin(GhCpuPipeline *pipeline, uint64_t rows);
+/* Before the live rows of a batch are added to these groups. */
+extern void gh_cpu_undo_note(GhCpuPipeline *pipeline, const GhVectorBatch *batch, const uint32_t *found);
+/* The sink is again what it was before the request. */
+extern void gh_cpu_undo(GhCpuPipeline *pipeline);
+extern void gh_cpu_undo_end(GhCpuPipeline *pipeline);
+/* Looks at the stop flag, if the request can be stopped; true: all that is under way of it is to be left. */
+extern bool gh_cpu_sees_stop(GhCpuPipeline *pipeline);
+
+/* ----------------------------------------------- input: cpu_pipeline_input.c */
+
+/* Some of a request's rows from *at on, which it advances; false: there are no more. */
+extern bool gh_cpu_input(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint64_t *at);
+/* The rows of level 0 once more, as they came: steps that were run may have set vectors that they brought. */
+extern void gh_cpu_refill(GhCpuPipeline *pipeline, const GhPipelineRequest *request);
+
+#endif							/* GPUHASH_CPU_PIPELINE_H */

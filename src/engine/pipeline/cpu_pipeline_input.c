@@ -1,0 +1,437 @@
+/*
+ * cpu_pipeline_input.c
+ *		The rows that a request brings to a pipeline on the CPU: of pages, of columns that are handed over, of a table
+ *		or of groups.
+ */
+#include "engine/page/cpu_page.h"
+#include "engine/pipeline/cpu_pipeline.h"
+
+static void
+put_back(GhPipelineRequest *request, uint32_t page, uint32_t line, uint32_t step)
+{
+	GhBackRow  *row = &request->back[request->nback++];
+
+	row->page = page;
+	row->line = (uint16_t) line;
+	row->step = (uint16_t) step;
+}
+
+static bool
+lists_places(const GhCpuPipeline *pipeline)
+{
+	return pipeline->plan.options.sink.kind == GH_SINK_PLACES;
+}
+
+/* The rows of level 0 that go back, or whose places are listed; of the page, lines have these numbers, or NULL. */
+static void
+put_rows_back(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint64_t first, const uint16_t *numbers)
+{
+	const GhVectorBatch *batch = &pipeline->levels[0]->batch;
+	bool		lists = lists_places(pipeline);
+
+	if (!lists && pipeline->nback == 0)
+		return;
+	for (uint32_t i = 0; i < batch->nrows; i++)
+	{
+		bool		back = pipeline->back_step[i] != GH_CPU_NO_STEP;
+		uint32_t	step = back ? pipeline->back_step[i] : GH_STEP_LIVE;
+
+		if (!back && !(lists && batch->state[i] == GH_ROW_LIVE))
+			continue;
+		if (numbers != NULL)
+			put_back(request, (uint32_t) first, numbers[i], step);
+		else
+			put_back(request, (uint32_t) (first + i), 0, step);
+	}
+}
+
+/* ------------------------------------------------------------------- a page */
+
+/* Line numbers are listed so many at a time: there is room for as many lines as a page has bytes for. */
+#define NUMBERS_AT_A_TIME 4
+
+/* The lines of a page that is asked for, by what is to be done with them. */
+typedef struct Lines
+{
+	uint32_t	asked;			/* in pipeline->numbers: rows */
+	uint32_t	untold;			/* in pipeline->untold: they are handed back */
+} Lines;
+
+/* A line that is asked for; false: the page is not to be trusted. */
+static bool
+list_line(GhCpuPipeline *pipeline, const GhScanPage *page, uint32_t page_lines, uint32_t number, Lines *lines)
+{
+	const GhPipelineSource *source = &pipeline->plan.options.source;
+	GhScanSeen	seen = GH_SCAN_VISIBLE;
+	GhPageTuple tuple;
+
+	if (page->hinted && gh_scan_is_newer(page, page->page, number))
+		return true;
+	if (page->hinted)
+	{
+		if (!gh_page_tuple(page->page, source->page_bytes, page_lines, number, &tuple))
+			return false;
+		seen = gh_scan_judge(page->page, page->page, tuple.header, source->seen_before);
+	}
+	if (seen == GH_SCAN_VISIBLE)
+		pipeline->numbers[lines->asked++] = (uint16_t) number;
+	else if (seen == GH_SCAN_UNTOLD)
+		pipeline->untold[lines->untold++] = (uint16_t) number;
+	return true;
+}
+
+/* Are all lines of a page normal?  Two at a time. */
+static bool
+all_normal(const uint8_t *page, uint32_t lines)
+{
+	const uint64_t both = UINT64_C(0x100000001);
+	const uint64_t normal = both * ((uint32_t) GH_LINE_NORMAL << GH_LINE_OFFSET_BITS);
+	const uint8_t *at = page + GH_PAGE_LINES_AT;
+	uint64_t	others = 0;
+
+	for (uint32_t i = 0; i + 1 < lines; i += 2)
+		others |= gh_read_u64(at + i * GH_LINE_BYTES) ^ normal;
+	return (others >> GH_LINE_OFFSET_BITS & both * ((1u << GH_LINE_STATE_BITS) - 1)) == 0 &&
+		(lines % 2 == 0 || gh_scan_is_normal(page, lines));
+}
+
+/* Numbers from 1 up to n, and some behind, for which there is room. */
+static void
+list_all(uint16_t *numbers, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i += NUMBERS_AT_A_TIME)
+		for (uint32_t k = 0; k < NUMBERS_AT_A_TIME; k++)
+			numbers[i + k] = (uint16_t) (i + k + 1);
+}
+
+/* All lines that are normal, of a page of which no tuple is to be judged; mostly they all are. */
+static uint32_t
+list_normal(uint16_t *numbers, const uint8_t *page, uint32_t lines)
+{
+	uint32_t	n = 0;
+
+	if (all_normal(page, lines))
+	{
+		list_all(numbers, lines);
+		return lines;
+	}
+	for (uint32_t number = 1; number <= lines; number++)
+	{
+		numbers[n] = (uint16_t) number;
+		n += gh_scan_is_normal(page, number);
+	}
+	return n;
+}
+
+/* The lines that are asked for; false: the page does not have them, or is not to be trusted. */
+static bool
+list_lines(GhCpuPipeline *pipeline, const GhPipelineRequest *request, const GhScanPage *page, Lines *lines)
+{
+	const uint8_t *bytes = page->page;
+	uint32_t	page_lines = gh_page_lines(bytes, pipeline->plan.options.source.page_bytes);
+
+	memset(lines, 0, sizeof(*lines));
+	if (page->lines > page_lines)
+		return false;
+	if (page->bitmap == GH_SCAN_ALL && !page->hinted)
+	{
+		lines->asked = list_normal(pipeline->numbers, bytes, page->lines);
+		return true;
+	}
+	for (uint32_t number = 1; number <= page->lines; number++)
+		if (gh_scan_asks(page, request->bitmaps, number) &&
+			(page->bitmap != GH_SCAN_ALL || gh_scan_is_normal(bytes, number)) &&
+			!list_line(pipeline, page, page_lines, number, lines))
+			return false;
+	return true;
+}
+
+/* Loads the page's rows, and does them; false: it is not to be trusted. */
+static bool
+go_over_page(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint32_t page, uint32_t nlines, bool run)
+{
+	GhVectorBatch *batch = &pipeline->levels[0]->batch;
+
+	for (uint32_t at = 0; at < nlines; at += GH_VECTOR_ROWS)
+	{
+		uint32_t	n = nlines - at < GH_VECTOR_ROWS ? nlines - at : GH_VECTOR_ROWS;
+
+		batch->nrows = 0;
+		if (gh_cpu_page_load(&pipeline->plan.shape, request->pages[page].page, request->pages[page].block,
+							 pipeline->numbers + at, n, batch) != GH_OK)
+			return false;
+		if (!run)
+			continue;
+		gh_cpu_run_rows(pipeline, request, 0);
+		if (pipeline->stopped)
+			break;
+		put_rows_back(pipeline, request, page, pipeline->numbers + at);
+	}
+	return true;
+}
+
+/* Puts the lines that are not known to be visible among those of the page that went back, from first on. */
+static void
+put_untold(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint32_t page, uint64_t first, uint32_t nuntold)
+{
+	uint64_t	from = request->nback;
+	uint64_t	to = from + nuntold;
+
+	request->nback = to;
+	while (nuntold > 0)
+	{
+		uint16_t	line = pipeline->untold[nuntold - 1];
+		GhBackRow	row = {page, line, GH_STEP_VISIBILITY};
+
+		to--;
+		if (from > first && request->back[from - 1].line > line)
+		{
+			request->back[to] = request->back[--from];
+			continue;
+		}
+		request->back[to] = row;
+		nuntold--;
+	}
+}
+
+static void
+do_page(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint32_t page)
+{
+	uint64_t	first = request->nback;
+	Lines		lines;
+
+	/* rows of several batches: all are loaded once before any is done */
+	if (!list_lines(pipeline, request, &request->pages[page], &lines) ||
+		(lines.asked > GH_VECTOR_ROWS && !go_over_page(pipeline, request, page, lines.asked, false)) ||
+		!go_over_page(pipeline, request, page, lines.asked, true))
+	{
+		put_back(request, page, 0, 0);
+		pipeline->order_is_broken = true;
+		return;
+	}
+	request->seen += lines.asked;
+	put_untold(pipeline, request, page, first, lines.untold);
+}
+
+/* ------------------------------------------------------------- other sources */
+
+static void
+begin_rows(GhCpuPipeline *pipeline, uint32_t n)
+{
+	GhVectorBatch *batch = &pipeline->levels[0]->batch;
+
+	batch->nrows = n;
+	memset(batch->state, GH_ROW_LIVE, n);
+}
+
+static void
+take_columns(GhCpuPipeline *pipeline, const GhPipelineRequest *request, uint64_t at, uint32_t n)
+{
+	const GhVectorBatch *batch = &pipeline->levels[0]->batch;
+
+	begin_rows(pipeline, n);
+	for (uint32_t g = 0; g < request->ngiven; g++)
+	{
+		const GhVector *from = &request->vectors[g];
+		const GhVector *to = &batch->vectors[request->given[g]];
+
+		memcpy(to->low, from->low + at, n * sizeof(uint64_t));
+		memcpy(to->null, from->null + at, n);
+		if (pipeline->plan.wide[request->given[g]] != 0 && from->high != NULL)
+			memcpy(to->high, from->high + at, n * sizeof(uint64_t));
+	}
+}
+
+/* All rows of a batch, with these numbers of a table's rows. */
+static void
+number_rows(const GhCpuPipeline *pipeline, uint64_t first, uint64_t *numbers, GhCpuPicks *picks)
+{
+	picks->n = pipeline->levels[0]->batch.nrows;
+	for (uint32_t i = 0; i < picks->n; i++)
+	{
+		picks->rows[i] = (uint16_t) i;
+		numbers[i] = first + i;
+	}
+}
+
+static void
+take_table(GhCpuPipeline *pipeline, uint64_t first, uint32_t n)
+{
+	const GhPipelineOptions *options = &pipeline->plan.options;
+	const GhCpuRows *rows = gh_cpu_rows_of(options->source.table);
+	uint64_t	numbers[GH_VECTOR_ROWS];
+	GhCpuPicks	picks;
+
+	begin_rows(pipeline, n);
+	number_rows(pipeline, first, numbers, &picks);
+	for (uint32_t c = 0; c < options->program->ncolumns; c++)
+	{
+		uint32_t	attribute = gh_program_columns(options->program)[c].attribute;
+
+		if (attribute <= options->source.natts)
+			gh_cpu_rows_load(rows, attribute - 1, numbers, &pipeline->levels[0]->batch.vectors[c], &picks);
+	}
+}
+
+/* A part of a group as the value of a column; false: it does not fit, and the row goes back. */
+static bool
+group_value(const GhCpuGrouping *groups, GhGroupColumn column, uint32_t number, uint8_t value_class, GhValue *value)
+{
+	const GhScanGroup *group = gh_cpu_grouping_at(groups, number);
+	const GhAggregateState *state;
+	const GhAggregate *aggregate;
+
+	if (column.part == GH_GROUP_KEY)
+	{
+		*value = gh_scan_group_value(&groups->sink->keys[column.number], group, column.number, groups->texts.bytes);
+		return true;
+	}
+	state = &groups->states[(size_t) number * groups->sink->naggregates + column.number];
+	aggregate = &groups->sink->aggregates[column.number];
+	*value = (GhValue) {state->count, 0, 0};
+	if (column.part == GH_GROUP_COUNT)
+		return true;
+	*value = (GhValue) {state->low, state->high, state->count == 0};
+	return state->count == 0 || !gh_scan_is_sum(aggregate) || aggregate->value_class != GH_CLASS_INT ||
+		value_class != GH_CLASS_INT ||
+		state->high == gh_sign_extension(state->low);
+}
+
+static void
+take_groups(GhCpuPipeline *pipeline, uint64_t first, uint32_t n)
+{
+	const GhPipelineOptions *options = &pipeline->plan.options;
+	const GhCpuGrouping *groups = &((const GhCpuPipeline *) options->source.groups)->groups;
+	const GhVectorBatch *batch = &pipeline->levels[0]->batch;
+
+	begin_rows(pipeline, n);
+	for (uint32_t i = 0; i < n; i++)
+		if (gh_cpu_grouping_at(groups, (uint32_t) (first + i))->rows == 0 && groups->sink->nkeys > 0)
+			batch->state[i] = GH_ROW_DROPPED;
+	for (uint32_t c = 0; c < options->program->ncolumns; c++)
+	{
+		const GhColumn *column = &gh_program_columns(options->program)[c];
+
+		for (uint32_t i = 0; column->attribute <= options->source.natts && i < n; i++)
+		{
+			uint8_t		value_class = column->load == GH_LOAD_NUMERIC ? GH_CLASS_INT128 : GH_CLASS_INT;
+			GhValue		value;
+
+			if (!group_value(groups, options->source.columns[column->attribute - 1], (uint32_t) (first + i), value_class,
+							 &value) && batch->state[i] == GH_ROW_LIVE)
+				batch->state[i] = GH_ROW_BACK;
+			batch->vectors[c].low[i] = value.low;
+			batch->vectors[c].null[i] = value.null;
+			if (pipeline->plan.wide[c] != 0)
+				batch->vectors[c].high[i] = value.high;
+		}
+	}
+}
+
+/* ----------------------------------------------------- rows without a match */
+
+/* All columns NULL, and what the steps in front of one set of them; nothing is dropped. */
+static void
+take_nulls(GhCpuPipeline *pipeline, uint32_t step, uint32_t n)
+{
+	const GhPipelineOptions *options = &pipeline->plan.options;
+	GhVectorBatch *batch = &pipeline->levels[0]->batch;
+
+	begin_rows(pipeline, n);
+	for (uint32_t c = 0; c < options->program->ncolumns; c++)
+	{
+		memset(batch->vectors[c].null, 1, n);
+		memset(batch->vectors[c].low, 0, n * sizeof(uint64_t));
+	}
+	for (uint32_t s = 0; s < step; s++)
+	{
+		if (options->steps[s].probe == 0)
+			(void) gh_program_run_part(options->program, batch, gh_step_begin(options, s), options->steps[s].end);
+		for (uint32_t i = 0; i < n; i++)
+			if (batch->state[i] == GH_ROW_DROPPED)
+				batch->state[i] = GH_ROW_LIVE;
+	}
+}
+
+static void
+take_unmatched(GhCpuPipeline *pipeline, const GhPipelineRequest *request, uint64_t first, uint32_t n)
+{
+	const GhPipelineOptions *options = &pipeline->plan.options;
+	const GhProbe *probe = &options->probes[options->steps[request->step].probe - 1];
+	GhVectorBatch *batch = &pipeline->levels[0]->batch;
+	const GhCpuRows *rows = probe->marks->rows;
+	uint64_t	numbers[GH_VECTOR_ROWS];
+	GhCpuPicks	picks;
+
+	take_nulls(pipeline, request->step, n);
+	number_rows(pipeline, first, numbers, &picks);
+	for (uint32_t f = 0; f < probe->nfills; f++)
+		gh_cpu_rows_load(rows, probe->fills[f].kept, numbers, &batch->vectors[probe->fills[f].column], &picks);
+	for (uint32_t i = 0; i < n; i++)
+		if ((probe->marks->bits[numbers[i] / 64] >> numbers[i] % 64 & 1) != 0)
+			batch->state[i] = GH_ROW_DROPPED;
+		else if (gh_cpu_row_hands_back(rows, numbers[i]))
+			batch->state[i] = GH_ROW_BACK;
+}
+
+/* -------------------------------------------------------------------- all */
+
+/* Of the rows of level 0, those that were not dropped already; those of groups without rows were never there. */
+static uint32_t
+count_seen(const GhCpuPipeline *pipeline)
+{
+	const GhVectorBatch *batch = &pipeline->levels[0]->batch;
+	uint32_t	seen = 0;
+
+	for (uint32_t i = 0; i < batch->nrows; i++)
+		seen += batch->state[i] != GH_ROW_DROPPED;
+	return seen;
+}
+
+/* The columns of pages, tables and groups are set by no step. */
+void
+gh_cpu_refill(GhCpuPipeline *pipeline, const GhPipelineRequest *request)
+{
+	uint32_t	n = pipeline->levels[0]->batch.nrows;
+
+	if (request->kind == GH_INPUT_COLUMNS)
+		take_columns(pipeline, request, pipeline->at, n);
+	else if (request->kind == GH_INPUT_UNMATCHED)
+		take_unmatched(pipeline, request, request->first + pipeline->at, n);
+}
+
+bool
+gh_cpu_input(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint64_t *at)
+{
+	uint32_t	kind = pipeline->plan.options.source.kind;
+	uint32_t	step = request->kind == GH_INPUT_COLUMNS ? request->step : 0;
+	uint32_t	n;
+
+	if (request->kind == GH_INPUT_PAGES)
+	{
+		if (*at == request->npages)
+			return false;
+		do_page(pipeline, request, (uint32_t) (*at)++);
+		return true;
+	}
+	if (*at == request->count)
+		return false;
+	pipeline->at = *at;
+	n = (uint32_t) (request->count - *at < GH_VECTOR_ROWS ? request->count - *at : GH_VECTOR_ROWS);
+	if (request->kind == GH_INPUT_COLUMNS)
+		take_columns(pipeline, request, *at, n);
+	else if (request->kind == GH_INPUT_UNMATCHED)
+	{
+		take_unmatched(pipeline, request, request->first + *at, n);
+		step = request->step + 1;
+	}
+	else if (kind == GH_SOURCE_TABLE)
+		take_table(pipeline, request->first + *at, n);
+	else
+		take_groups(pipeline, request->first + *at, n);
+	request->seen += count_seen(pipeline);
+	gh_cpu_run_rows(pipeline, request, step);
+	put_rows_back(pipeline, request, *at, NULL);
+	*at += n;
+	return true;
+}

@@ -1,0 +1,422 @@
+/*
+ * cpu_pipeline_probe.c
+ *		Probes of a pipeline on the CPU: the keys of a batch's rows are looked up together, and then their matches are
+ *		gone through in rounds, one match of each row a round.
+ *
+ * In a round the columns of each row's match are filled in and the conditions on the pair are run over the batch.
+ * With one row a key, and where one match is enough, there is no more than a round or few; where each match is
+ * a row that goes on, those of a round are copied to the next level's batch, which is done whenever
+ * it is full.
+ */
+#include "engine/pipeline/cpu_pipeline.h"
+#include "engine/table/cpu_internal.h"
+
+/* A probe that is under way. */
+typedef struct Probe
+{
+	GhCpuPipeline *pipeline;
+	const GhProbe *probe;
+	const GhCpuRows *rows;		/* NULL: of a table that no pipeline made */
+	bool		by_number;		/* what is found are numbers of rows; else values */
+	bool		multiplies;
+	uint32_t	level;
+	uint32_t	step;
+	uint32_t	begin;			/* conditions on the pair */
+	uint32_t	end;
+	GhVectorBatch *batch;
+	GhCpuProbing *at;
+} Probe;
+
+/* ------------------------------------------------------------------ look-up */
+
+bool
+gh_cpu_row_key(const GhScanPart *parts, uint32_t nparts, const GhVectorBatch *batch, uint32_t row, uint64_t *key)
+{
+	bool		null = false;
+
+	*key = 0;
+	for (uint32_t k = 0; k < nparts; k++)
+	{
+		const GhVector *vector = &batch->vectors[parts[k].vector];
+
+		*key = gh_scan_key_add(*key, &parts[k], vector->low[row]);
+		null |= vector->null[row] != 0;
+	}
+	return !null;
+}
+
+/* Gathers the live rows and their keys. */
+static void
+gather_keys(Probe *p)
+{
+	const GhProbe *probe = p->probe;
+	GhCpuPicks *picks = &p->at->picks;
+
+	picks->n = 0;
+	for (uint32_t i = 0; i < p->batch->nrows; i++)
+	{
+		picks->rows[picks->n] = (uint16_t) i;
+		picks->n += p->batch->state[i] == GH_ROW_LIVE;
+	}
+	for (uint32_t k = 0; k < probe->nparts; k++)
+	{
+		const uint64_t *low = p->batch->vectors[probe->parts[k].vector].low;
+
+		for (uint32_t i = 0; i < picks->n; i++)
+			p->at->keys[i] = gh_scan_key_add(k == 0 ? 0 : p->at->keys[i], &probe->parts[k], low[picks->rows[i]]);
+	}
+}
+
+static void
+forget_null_keys(Probe *p)
+{
+	for (uint32_t k = 0; k < p->probe->nparts; k++)
+	{
+		const uint8_t *null = p->batch->vectors[p->probe->parts[k].vector].null;
+
+		for (uint32_t i = 0; i < p->at->picks.n; i++)
+			p->at->there[i] &= (uint8_t) !null[p->at->picks.rows[i]];
+	}
+}
+
+/* Directly, not by way of the handle's queue: nothing stops it. */
+static void
+look_up(Probe *p)
+{
+	GhCpuTable *table = (GhCpuTable *) p->probe->table;
+	GhRequest	request = {
+		.op = GH_FIND,
+		.count = p->at->picks.n,
+		.keys = p->at->keys,
+		.flags_out = p->at->there,
+		.table = p->probe->table,
+	};
+
+	if (p->probe->nfills > 0 || p->by_number)
+		request.values_out = p->at->values;
+	gh_cpu_lock(table, GH_LOCK_SHARED);
+	while (request.outcome.done < request.count)
+		(void) gh_cpu_find_slice(table, &request);
+	gh_cpu_unlock(table);
+	forget_null_keys(p);
+}
+
+/* ------------------------------------------------------------------- rounds */
+
+/* The rows that have a match are open, with the first one; numbers count from 0 from here on. */
+static void
+open_rows(Probe *p)
+{
+	GhCpuProbing *at = p->at;
+
+	at->open.n = 0;
+	memset(at->matched, 0, p->batch->nrows);
+	for (uint32_t i = 0; i < at->picks.n; i++)
+		if (at->there[i])
+		{
+			at->values[at->open.n] = p->by_number ? at->values[i] - 1 : at->values[i];
+			at->open.rows[at->open.n++] = at->picks.rows[i];
+		}
+}
+
+static void
+fetch_rows(const Probe *p)
+{
+	for (uint32_t i = 0; i < p->at->open.n; i++)
+		__builtin_prefetch(gh_cpu_row(p->rows, p->at->values[i]));
+}
+
+/* The row of level 0 that a row comes from goes back, and nothing of it is wanted any more. */
+static bool
+is_over(const Probe *p, const GhCpuLevel *level, uint32_t number, uint32_t row)
+{
+	uint32_t	origin = number == 0 ? row : level->origin[row];
+
+	return !p->pipeline->marks && p->pipeline->levels[0]->batch.state[origin] == GH_ROW_BACK;
+}
+
+static void
+hand_back(Probe *p, uint32_t row)
+{
+	p->at->matched[row] = GH_CPU_GOES_BACK;
+	gh_cpu_hand_back(p->pipeline, p->level, row, p->step);
+}
+
+/* A row that becomes too many, or whose match says so, is handed back, and open no longer. */
+static void
+drop_those_that_go_back(Probe *p)
+{
+	GhCpuProbing *at = p->at;
+	const GhCpuLevel *level = p->pipeline->levels[p->level];
+	uint32_t	n = 0;
+
+	for (uint32_t i = 0; i < at->open.n; i++)
+	{
+		uint32_t	row = at->open.rows[i];
+		uint32_t	origin = p->level == 0 ? row : level->origin[row];
+
+		if (gh_cpu_row_hands_back(p->rows, at->values[i]) ||
+			(p->rows->shape.several && ++p->pipeline->became[origin] > GH_SCAN_MATCHES_MAX))
+			hand_back(p, row);
+		if (at->matched[row] == GH_CPU_GOES_BACK || is_over(p, level, p->level, row))
+			continue;
+		at->values[n] = at->values[i];
+		at->open.rows[n++] = (uint16_t) row;
+	}
+	at->open.n = n;
+}
+
+static void
+fill_columns(Probe *p)
+{
+	for (uint32_t f = 0; f < p->probe->nfills; f++)
+	{
+		const GhProbeFill *fill = &p->probe->fills[f];
+		const GhVector *vector = &p->batch->vectors[fill->column];
+
+		if (p->by_number)
+			gh_cpu_rows_load(p->rows, fill->kept, p->at->values, vector, &p->at->open);
+		else
+			gh_cpu_carried_load(p->rows, fill->kept, p->at->values, vector, &p->at->open);
+	}
+}
+
+/* Which of the open rows pass the conditions on the pair.  Other rows are none meanwhile. */
+static void
+run_conditions(Probe *p)
+{
+	GhCpuProbing *at = p->at;
+	uint8_t    *state = p->batch->state;
+
+	at->passed.n = 0;
+	if (p->begin == p->end)
+	{
+		at->passed = at->open;
+		return;
+	}
+	for (uint32_t i = 0; i < at->picks.n; i++)
+		if (state[at->picks.rows[i]] == GH_ROW_LIVE)
+			state[at->picks.rows[i]] = GH_ROW_DROPPED;
+	for (uint32_t i = 0; i < at->open.n; i++)
+		state[at->open.rows[i]] = GH_ROW_LIVE;
+	(void) gh_program_run_part(p->pipeline->plan.options.program, p->batch, p->begin, p->end);
+	for (uint32_t i = 0; i < at->open.n; i++)
+	{
+		uint32_t	row = at->open.rows[i];
+
+		if (state[row] == GH_ROW_LIVE)
+			at->passed.rows[at->passed.n++] = (uint16_t) row;
+		else if (state[row] == GH_ROW_BACK)
+			hand_back(p, row);
+	}
+}
+
+/* Goes on to the next match of the rows that are still open. */
+static void
+next_matches(Probe *p)
+{
+	GhCpuProbing *at = p->at;
+	uint32_t	n = 0;
+
+	if (!p->by_number || !p->rows->shape.several)
+	{
+		at->open.n = 0;
+		return;
+	}
+	for (uint32_t i = 0; i < at->open.n; i++)
+	{
+		uint32_t	row = at->open.rows[i];
+		GhCpuRow	head;
+
+		memcpy(&head, gh_cpu_row(p->rows, at->values[i]), sizeof(head));
+		if (head.next == 0 || at->matched[row] == GH_CPU_GOES_BACK || (!p->multiplies && at->matched[row]))
+			continue;
+		at->values[n] = head.next - 1;
+		at->open.rows[n++] = (uint16_t) row;
+	}
+	at->open.n = n;
+}
+
+/* ------------------------------------------------------------ the next level */
+
+static void
+copy_vector(const GhVector *to, const GhVector *from, bool high, uint32_t at, const uint16_t *rows, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+	{
+		to->low[at + i] = from->low[rows[i]];
+		to->null[at + i] = from->null[rows[i]];
+	}
+	for (uint32_t i = 0; high && i < n; i++)
+		to->high[at + i] = from->high[rows[i]];
+}
+
+static void
+run_next_level(Probe *p)
+{
+	GhCpuLevel *next = p->pipeline->levels[p->level + 1];
+
+	memset(next->batch.state, GH_ROW_LIVE, next->batch.nrows);
+	(void) gh_cpu_pad(p->pipeline, &next->batch);
+	for (uint32_t i = 0; i < next->batch.nrows; i++)
+		if (is_over(p, next, p->level + 1, i))
+			next->batch.state[i] = GH_ROW_DROPPED;
+	if (next->batch.nrows > 0 && !p->pipeline->stage_is_full && !p->pipeline->stopped)
+		gh_cpu_run_level(p->pipeline, p->level + 1, p->step + 1);
+	next->batch.nrows = 0;
+}
+
+/* Copies rows to the next level, with all that is read from there on; it is done when it is full. */
+static void
+go_on(Probe *p, const GhCpuPicks *picks)
+{
+	const GhPipelinePlan *plan = &p->pipeline->plan;
+	const GhCpuLevel *level = p->pipeline->levels[p->level];
+	GhCpuLevel *next = p->pipeline->levels[p->level + 1];
+
+	gh_cpu_note_came(p->pipeline, p->level, p->step, picks);
+	for (uint32_t done = 0; done < picks->n;)
+	{
+		const uint16_t *rows = picks->rows + done;
+		uint32_t	n = picks->n - done;
+
+		if (n > GH_VECTOR_ROWS - next->batch.nrows)
+			n = GH_VECTOR_ROWS - next->batch.nrows;
+		for (uint32_t v = 0; v < gh_program_vectors(plan->options.program); v++)
+			if ((plan->needed[p->step + 1][v / 64] >> v % 64 & 1) != 0)
+				copy_vector(&next->batch.vectors[v], &p->batch->vectors[v], plan->wide[v],
+							next->batch.nrows, rows, n);
+		for (uint32_t i = 0; i < n; i++)
+			next->origin[next->batch.nrows + i] = p->level == 0 ? rows[i] : level->origin[rows[i]];
+		next->batch.nrows += n;
+		done += n;
+		if (next->batch.nrows == GH_VECTOR_ROWS)
+			run_next_level(p);
+	}
+}
+
+/* ------------------------------------------------------------------- the end */
+
+static void
+null_columns(Probe *p, const GhCpuPicks *picks)
+{
+	for (uint32_t f = 0; f < p->probe->nfills; f++)
+	{
+		uint8_t    *null = p->batch->vectors[p->probe->fills[f].column].null;
+
+		for (uint32_t i = 0; i < picks->n; i++)
+			null[picks->rows[i]] = 1;
+	}
+}
+
+/* Rows without a match, that did not go back. */
+static void
+find_unmatched(Probe *p, GhCpuPicks *unmatched)
+{
+	const GhCpuProbing *at = p->at;
+
+	unmatched->n = 0;
+	for (uint32_t i = 0; i < at->picks.n; i++)
+	{
+		uint32_t	row = at->picks.rows[i];
+
+		unmatched->rows[unmatched->n] = (uint16_t) row;
+		unmatched->n += !at->matched[row] && !is_over(p, p->pipeline->levels[p->level], p->level, row);
+	}
+}
+
+/* Which rows of this level are live behind the probe. */
+static void
+set_states(Probe *p)
+{
+	GhCpuProbing *at = p->at;
+	bool		with = p->probe->kind != GH_PROBE_ANTI;
+	bool		without = p->probe->kind == GH_PROBE_LEFT || p->probe->kind == GH_PROBE_ANTI;
+
+	for (uint32_t i = 0; i < at->picks.n; i++)
+	{
+		uint32_t	row = at->picks.rows[i];
+
+		if (at->matched[row] == GH_CPU_GOES_BACK || is_over(p, p->pipeline->levels[p->level], p->level, row))
+			p->batch->state[row] = p->level == 0 ? GH_ROW_BACK : GH_ROW_DROPPED;
+		else
+			p->batch->state[row] = (at->matched[row] ? with : without) ? GH_ROW_LIVE : GH_ROW_DROPPED;
+	}
+}
+
+static void
+end_probe(Probe *p)
+{
+	GhCpuPicks	unmatched;
+
+	if (p->probe->kind == GH_PROBE_LEFT)
+	{
+		find_unmatched(p, &unmatched);
+		null_columns(p, &unmatched);
+		if (p->multiplies)
+			go_on(p, &unmatched);
+	}
+	if (p->multiplies)
+		run_next_level(p);
+	else
+		set_states(p);
+}
+
+static void
+note_passed(Probe *p)
+{
+	GhCpuProbing *at = p->at;
+
+	for (uint32_t i = 0; i < at->passed.n; i++)
+		at->matched[at->passed.rows[i]] |= 1;
+	/* both lists are in the order of rows */
+	for (uint32_t i = 0, o = 0; p->probe->marks != NULL && i < at->passed.n; i++)
+	{
+		while (at->open.rows[o] != at->passed.rows[i])
+			o++;
+		gh_cpu_mark(p->probe->marks, at->values[o]);
+	}
+}
+
+bool
+gh_cpu_probe(GhCpuPipeline *pipeline, uint32_t level, uint32_t step)
+{
+	const GhPipelineOptions *options = &pipeline->plan.options;
+	uint32_t	number = options->steps[step].probe - 1;
+	const GhProbe *probe = &options->probes[number];
+	const GhCpuRows *rows = ((const GhCpuTable *) probe->table)->rows;
+	Probe		p = {
+		.pipeline = pipeline,
+		.probe = probe,
+		.rows = rows,
+		.by_number = rows != NULL && !rows->carried,
+		.multiplies = gh_probe_multiplies(&pipeline->plan, number),
+		.level = level,
+		.step = step,
+		.begin = gh_step_begin(options, step),
+		.end = options->steps[step].end,
+		.batch = &pipeline->levels[level]->batch,
+		.at = &pipeline->levels[level]->probing,
+	};
+
+	gather_keys(&p);
+	look_up(&p);
+	open_rows(&p);
+	/* a row may have thousands of matches */
+	while (p.at->open.n > 0 && !pipeline->stage_is_full && !gh_cpu_sees_stop(pipeline))
+	{
+		if (p.by_number)
+		{
+			fetch_rows(&p);
+			drop_those_that_go_back(&p);
+		}
+		fill_columns(&p);
+		run_conditions(&p);
+		note_passed(&p);
+		if (p.multiplies)
+			go_on(&p, &p.at->passed);
+		next_matches(&p);
+	}
+	end_probe(&p);
+	return !p.multiplies;
+}

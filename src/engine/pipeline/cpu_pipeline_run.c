@@ -1,0 +1,228 @@
+/*
+ * cpu_pipeline_run.c
+ *		The steps of a pipeline on the CPU, some hundred rows at a time.
+ *
+ * A row goes back as a whole, whatever it has become by then.  So where probes make several rows of one, those that
+ * come to the end wait until all rows of level 0 are done.  When there is no more room for them, all is
+ * forgotten and half as many rows are done at a time: one row becomes no more than there is room for.
+ */
+#include "engine/pipeline/cpu_pipeline.h"
+
+void
+gh_cpu_hand_back(GhCpuPipeline *pipeline, uint32_t level, uint32_t row, uint32_t step)
+{
+	GhCpuLevel *at = pipeline->levels[level];
+	uint32_t	origin = level == 0 ? row : at->origin[row];
+
+	if (level > 0)
+		at->batch.state[row] = GH_ROW_DROPPED;
+	pipeline->levels[0]->batch.state[origin] = GH_ROW_BACK;
+	pipeline->nback += pipeline->back_step[origin] == GH_CPU_NO_STEP;
+	if (step < pipeline->back_step[origin])
+		pipeline->back_step[origin] = (uint16_t) step;
+}
+
+uint32_t
+gh_cpu_pad(const GhCpuPipeline *pipeline, GhVectorBatch *batch)
+{
+	/* which a run of no instructions sees to */
+	return gh_program_run_part(pipeline->plan.options.program, batch, 0, 0);
+}
+
+void
+gh_cpu_note_back(GhCpuPipeline *pipeline, uint32_t level, uint32_t step)
+{
+	const GhVectorBatch *batch = &pipeline->levels[level]->batch;
+
+	for (uint32_t i = 0; i < batch->nrows; i++)
+		if (batch->state[i] == GH_ROW_BACK)
+			gh_cpu_hand_back(pipeline, level, i, step);
+}
+
+void
+gh_cpu_note_came(GhCpuPipeline *pipeline, uint32_t level, uint32_t step, const GhCpuPicks *picks)
+{
+	const uint16_t *origin = pipeline->levels[level]->origin;
+
+	for (uint32_t i = 0; i < picks->n; i++)
+		pipeline->came[step][level == 0 ? picks->rows[i] : origin[picks->rows[i]]]++;
+}
+
+/* The rows that are live have come behind a step; how many they are. */
+static uint32_t
+count_live(GhCpuPipeline *pipeline, uint32_t level, uint32_t step)
+{
+	const GhCpuLevel *at = pipeline->levels[level];
+	uint32_t	live;
+	uint32_t	back;
+
+	gh_batch_count(&at->batch, &live, &back);
+	if (back > (level == 0 ? pipeline->nback : 0))
+		gh_cpu_note_back(pipeline, level, step);
+	if (!pipeline->multiplies)
+		pipeline->live[step] += live;
+	for (uint32_t i = 0; pipeline->multiplies && i < at->batch.nrows; i++)
+		if (at->batch.state[i] == GH_ROW_LIVE)
+			pipeline->came[step][level == 0 ? i : at->origin[i]]++;
+	return live;
+}
+
+/* Values that no engine sums. */
+static void
+check_sums(GhCpuPipeline *pipeline, uint32_t level)
+{
+	const GhPipelineOptions *options = &pipeline->plan.options;
+	const GhVectorBatch *batch = &pipeline->levels[level]->batch;
+
+	for (uint32_t a = 0; options->sink.kind == GH_SINK_GROUPS && a < options->sink.groups.naggregates; a++)
+	{
+		const GhAggregate *aggregate = &options->sink.groups.aggregates[a];
+		const GhVector *vector = &batch->vectors[aggregate->argument];
+		bool		wide = aggregate->value_class == GH_CLASS_INT128;
+
+		/* 64 bits always fit */
+		if (!gh_scan_is_sum(aggregate) ||
+			(aggregate->kind == GH_AGGREGATE_SUM && aggregate->value_class == GH_CLASS_INT))
+			continue;
+		for (uint32_t i = 0; i < batch->nrows; i++)
+			if (batch->state[i] == GH_ROW_LIVE && gh_aggregate_takes(aggregate, batch->vectors, i) &&
+				!gh_scan_fits(aggregate, vector->low[i], wide ? vector->high[i] : 0))
+				gh_cpu_hand_back(pipeline, level, i, options->nsteps);
+	}
+}
+
+void
+gh_cpu_run_level(GhCpuPipeline *pipeline, uint32_t level, uint32_t step)
+{
+	const GhPipelineOptions *options = &pipeline->plan.options;
+	GhVectorBatch *batch = &pipeline->levels[level]->batch;
+
+	for (uint32_t s = step; s < options->nsteps; s++)
+	{
+		if (gh_cpu_sees_stop(pipeline))
+			return;
+		if (options->steps[s].probe == 0)
+			(void) gh_program_run_part(options->program, batch, gh_step_begin(options, s), options->steps[s].end);
+		else if (!gh_cpu_probe(pipeline, level, s))
+			return;
+		if (count_live(pipeline, level, s) == 0)
+			return;
+	}
+	check_sums(pipeline, level);
+	if (pipeline->multiplies)
+		gh_cpu_stage(pipeline, level);
+}
+
+/* Of what was counted, what did not go back. */
+static void
+add_counts(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint32_t step)
+{
+	const GhVectorBatch *batch = &pipeline->levels[0]->batch;
+	uint32_t	nsteps = pipeline->plan.options.nsteps;
+
+	for (uint32_t s = step; s < nsteps; s++)
+	{
+		uint64_t	passed = pipeline->multiplies ? 0 : pipeline->live[s];
+
+		for (uint32_t i = 0; pipeline->multiplies && i < batch->nrows; i++)
+			if (pipeline->back_step[i] == GH_CPU_NO_STEP)
+				passed += pipeline->came[s][i];
+		for (uint32_t i = 0; !pipeline->multiplies && pipeline->nback > 0 && i < batch->nrows; i++)
+			passed -= pipeline->back_step[i] != GH_CPU_NO_STEP && pipeline->back_step[i] > s;
+		request->passed[s] += passed;
+	}
+}
+
+/* The step at which rows have gone back that the source, or a probe whose rows without a match come, handed back. */
+static uint32_t
+source_step(const GhPipelineRequest *request, uint32_t step)
+{
+	return request->kind == GH_INPUT_UNMATCHED ? request->step : step;
+}
+
+/* Where rows may become several: rows first up to end of level 0, the others being none. */
+static void
+run_range(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint32_t step, uint32_t first, uint32_t end)
+{
+	GhVectorBatch *batch = &pipeline->levels[0]->batch;
+	uint32_t	middle = first + (end - first) / 2;
+
+	pipeline->nstaged = 0;
+	pipeline->stage_is_full = false;
+	for (uint32_t i = first; i < end; i++)
+		if (pipeline->back_step[i] != GH_CPU_NO_STEP)
+		{
+			pipeline->back_step[i] = GH_CPU_NO_STEP;
+			pipeline->nback--;
+		}
+	memset(batch->state, GH_ROW_DROPPED, batch->nrows);
+	memcpy(batch->state + first, pipeline->state + first, end - first);
+	memset(pipeline->became + first, 0, (end - first) * sizeof(*pipeline->became));
+	for (uint32_t s = 0; s < pipeline->plan.options.nsteps; s++)
+		memset(pipeline->came[s] + first, 0, (end - first) * sizeof(**pipeline->came));
+	gh_cpu_note_back(pipeline, 0, source_step(request, step));
+	gh_cpu_run_level(pipeline, 0, step);
+	if (pipeline->stopped)
+		return;
+	if (!pipeline->stage_is_full)
+	{
+		request->counted += gh_cpu_sink_rows(pipeline, request);
+		return;
+	}
+	/* one row has room: GH_SCAN_MATCHES_MAX */
+	pipeline->range = middle - first;
+	gh_cpu_refill(pipeline, request);
+	run_range(pipeline, request, step, first, middle);
+	if (pipeline->stopped)
+		return;
+	gh_cpu_refill(pipeline, request);
+	run_range(pipeline, request, step, middle, end);
+}
+
+/* All rows of level 0, as many at a time as fitted before, and more again while they fit. */
+static void
+run_ranges(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint32_t step)
+{
+	uint32_t	nrows = pipeline->levels[0]->batch.nrows;
+
+	for (uint32_t first = 0; first < nrows && !pipeline->stopped;)
+	{
+		uint32_t	most = pipeline->range == 0 ? nrows : pipeline->range;
+		uint32_t	end = most < nrows - first ? first + most : nrows;
+
+		if (first > 0)
+			gh_cpu_refill(pipeline, request);
+		run_range(pipeline, request, step, first, end);
+		/* what did not fit has set it to less */
+		if (pipeline->range == most)
+			pipeline->range = most >= GH_VECTOR_ROWS / 2 ? 0 : most * 2;
+		first = end;
+	}
+}
+
+void
+gh_cpu_run_rows(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint32_t step)
+{
+	GhVectorBatch *batch = &pipeline->levels[0]->batch;
+	bool		all_live;
+
+	memset(pipeline->live, 0, sizeof(pipeline->live));
+	memset(pipeline->back_step, 0xff, batch->nrows * sizeof(*pipeline->back_step));
+	pipeline->nback = 0;
+	all_live = gh_cpu_pad(pipeline, batch) == batch->nrows;
+	if (pipeline->multiplies)
+	{
+		memcpy(pipeline->state, batch->state, batch->nrows);
+		run_ranges(pipeline, request, step);
+	}
+	else
+	{
+		/* as the source has found */
+		if (!all_live)
+			gh_cpu_note_back(pipeline, 0, source_step(request, step));
+		gh_cpu_run_level(pipeline, 0, step);
+		if (!pipeline->stopped)
+			request->counted += gh_cpu_sink_rows(pipeline, request);
+	}
+	add_counts(pipeline, request, step);
+}

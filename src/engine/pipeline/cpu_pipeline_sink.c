@@ -1,0 +1,584 @@
+/*
+ * cpu_pipeline_sink.c
+ *		Where the rows of a pipeline on the CPU end: groups, a table, records.
+ *
+ * First there is a place for each row, or the row goes back; then those that do not are added.  So a row that became
+ * several is in the sink with all of them or with none.
+ */
+#include "engine/pipeline/cpu_pipeline.h"
+
+#include <stdlib.h>
+
+#define RECORDS_MIN 4096		/* bytes */
+
+/* There is always room for what one row becomes; the other batches are made when they are needed. */
+#define STAGED_OF_A_ROW (GH_SCAN_MATCHES_MAX / GH_VECTOR_ROWS)
+#define RECORDS_AT_A_TIME 1024	/* records, before a look at the stop flag */
+
+/* ---------------------------------------------------------------- rows aside */
+
+/* Is a vector read by the sink, and no constant? */
+static bool
+is_needed(const GhPipelinePlan *plan, uint32_t v)
+{
+	return (plan->needed[plan->options.nsteps][v / 64] >> v % 64 & 1) != 0;
+}
+
+/* Memory for the vectors that the sink reads; constants are those of level 0, and others are not there. */
+static bool
+create_vectors(const GhCpuPipeline *pipeline, GhCpuStaged *staged)
+{
+	const GhPipelinePlan *plan = &pipeline->plan;
+	const GhProgram *program = plan->options.program;
+	uint32_t	nvectors = gh_program_vectors(program);
+	size_t		bytes = GH_VECTOR_ROWS + ((nvectors * sizeof(GhVector) + 63) & ~(size_t) 63);
+	char	   *place;
+
+	for (uint32_t v = 0; v < nvectors; v++)
+		if (is_needed(plan, v))
+			bytes += GH_VECTOR_ROWS * (sizeof(uint64_t) + 1 + (plan->wide[v] != 0 ? sizeof(uint64_t) : 0));
+	/* any row may be read before it is written, as one that is not live */
+	staged->memory = place = aligned_alloc(64, bytes);
+	if (place == NULL)
+		return false;
+	memset(place, 0, bytes);
+	staged->batch = (GhVectorBatch) {0, nvectors, (uint8_t *) place, (GhVector *) (place + GH_VECTOR_ROWS)};
+	place += GH_VECTOR_ROWS + ((nvectors * sizeof(GhVector) + 63) & ~(size_t) 63);
+	for (uint32_t v = 0; v < nvectors; v++)
+	{
+		GhVector   *vector = &staged->batch.vectors[v];
+
+		if (v >= program->ncolumns && v < program->ncolumns + program->nconstants)
+			*vector = pipeline->levels[0]->batch.vectors[v];
+		if (!is_needed(plan, v))
+			continue;
+		vector->low = (uint64_t *) place;
+		place += GH_VECTOR_ROWS * sizeof(uint64_t);
+		if (plan->wide[v] != 0)
+		{
+			vector->high = (uint64_t *) place;
+			place += GH_VECTOR_ROWS * sizeof(uint64_t);
+		}
+		vector->null = (uint8_t *) place;
+		place += GH_VECTOR_ROWS;
+	}
+	return true;
+}
+
+static GhCpuStaged *
+create_staged(const GhCpuPipeline *pipeline)
+{
+	GhCpuStaged *staged = calloc(1, sizeof(GhCpuStaged));
+
+	/* where rows do not become several it stands for level 0, and has no rows of its own */
+	if (staged == NULL || !pipeline->multiplies || create_vectors(pipeline, staged))
+		return staged;
+	free(staged);
+	return NULL;
+}
+
+static void
+drop_staged(GhCpuStaged *staged)
+{
+	if (staged == NULL)
+		return;
+	free(staged->memory);
+	free(staged);
+}
+
+/* The batch with room for one more row at the least; NULL: there is none. */
+static GhCpuStaged *
+room_aside(GhCpuPipeline *pipeline)
+{
+	GhCpuStaged *last = pipeline->nstaged > 0 ? pipeline->staged[pipeline->nstaged - 1] : NULL;
+
+	if (last != NULL && last->batch.nrows < GH_VECTOR_ROWS)
+		return last;
+	if (pipeline->nstaged == GH_CPU_STAGED_MAX)
+		return NULL;
+	if (pipeline->staged[pipeline->nstaged] == NULL)
+		pipeline->staged[pipeline->nstaged] = create_staged(pipeline);
+	last = pipeline->staged[pipeline->nstaged];
+	if (last == NULL)
+		return NULL;
+	pipeline->nstaged++;
+	last->batch.nrows = 0;
+	return last;
+}
+
+static void
+copy_row(const GhPipelinePlan *plan, GhCpuStaged *staged, const GhCpuLevel *from, uint32_t row)
+{
+	uint32_t	to = staged->batch.nrows++;
+
+	for (uint32_t v = 0; v < staged->batch.nvectors; v++)
+	{
+		if (!is_needed(plan, v))
+			continue;
+		staged->batch.vectors[v].low[to] = from->batch.vectors[v].low[row];
+		staged->batch.vectors[v].null[to] = from->batch.vectors[v].null[row];
+		if (plan->wide[v] != 0)
+			staged->batch.vectors[v].high[to] = from->batch.vectors[v].high[row];
+	}
+}
+
+void
+gh_cpu_stage(GhCpuPipeline *pipeline, uint32_t level)
+{
+	const GhCpuLevel *from = pipeline->levels[level];
+
+	for (uint32_t i = 0; i < from->batch.nrows && !pipeline->stage_is_full; i++)
+	{
+		GhCpuStaged *staged;
+
+		if (from->batch.state[i] != GH_ROW_LIVE)
+			continue;
+		staged = room_aside(pipeline);
+		pipeline->stage_is_full = staged == NULL;
+		if (staged == NULL)
+			return;
+		staged->origin[staged->batch.nrows] = level == 0 ? (uint16_t) i : from->origin[i];
+		copy_row(&pipeline->plan, staged, from, i);
+	}
+}
+
+/* -------------------------------------------------------------------- places */
+
+/* The row of level 0 has no place in the sink. */
+static void
+hand_back_for_memory(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint32_t origin)
+{
+	if (pipeline->back_step[origin] != GH_CPU_NO_STEP)
+		return;
+	request->no_memory++;
+	gh_cpu_hand_back(pipeline, 0, origin, pipeline->plan.options.nsteps);
+}
+
+static void
+pick_live(const GhVectorBatch *batch, GhCpuPicks *picks)
+{
+	picks->n = 0;
+	for (uint32_t i = 0; i < batch->nrows; i++)
+	{
+		picks->rows[picks->n] = (uint16_t) i;
+		picks->n += batch->state[i] == GH_ROW_LIVE;
+	}
+}
+
+/* Bytes of a row's record. */
+static uint64_t
+record_bytes(const GhCpuPipeline *pipeline, const GhVectorBatch *batch, uint32_t row)
+{
+	const GhRowsSink *sink = &pipeline->plan.options.sink.rows;
+	uint64_t	bytes = pipeline->plan.group_bytes;
+
+	for (uint32_t k = 0; k < sink->nvalues; k++)
+	{
+		const GhVector *vector = &batch->vectors[sink->values[k].vector];
+
+		if (sink->values[k].value_class == GH_CLASS_TEXT && !vector->null[row])
+			bytes += vector->high[row];
+	}
+	return (bytes + 7) & ~UINT64_C(7);
+}
+
+static bool
+reserve_records(GhCpuPipeline *pipeline, uint64_t bytes)
+{
+	GhCpuRecords *records = &pipeline->records;
+	uint64_t	room = records->room == 0 ? RECORDS_MIN : records->room;
+	GhCpuBlock	block;
+
+	if (bytes <= records->room - records->used)
+		return true;
+	while (room - records->used < bytes)
+		room *= 2;
+	block = gh_cpu_block_take(&pipeline->memory, room);
+	if (block.ref == 0)
+		return false;
+	if (records->used > 0)
+		memcpy(gh_cpu_block_address(&pipeline->memory, block), records->bytes, records->used);
+	gh_cpu_block_give(&pipeline->memory, records->block);
+	records->bytes = gh_cpu_block_address(&pipeline->memory, block);
+	records->room = room;
+	records->block = block;
+	return true;
+}
+
+/* Room for all live rows of all batches; false: there is none. */
+static bool
+reserve_all(GhCpuPipeline *pipeline, GhCpuStaged *const *staged, uint32_t n)
+{
+	const GhSink *sink = &pipeline->plan.options.sink;
+	uint64_t	bytes = 0;
+
+	for (uint32_t b = 0; sink->kind == GH_SINK_ROWS && b < n; b++)
+		for (uint32_t i = 0; i < staged[b]->batch.nrows; i++)
+			if (staged[b]->batch.state[i] == GH_ROW_LIVE)
+				bytes += record_bytes(pipeline, &staged[b]->batch, i);
+	return sink->kind != GH_SINK_ROWS || reserve_records(pipeline, bytes);
+}
+
+/* Places in groups are looked for row by row.  Where there is none because all is to be left, no row goes back. */
+static void
+find_groups(GhCpuPipeline *pipeline, GhPipelineRequest *request, GhCpuStaged *staged)
+{
+	pipeline->groups.may_stop = pipeline->undo.possible;
+	if (gh_cpu_grouping_find(&pipeline->groups, &staged->batch, staged->found) == 0)
+		return;
+	pipeline->stopped |= pipeline->groups.stopped;
+	if (pipeline->stopped)
+		return;
+	for (uint32_t i = 0; i < staged->batch.nrows; i++)
+		if (staged->batch.state[i] == GH_ROW_LIVE && staged->found[i] == GH_CPU_NO_GROUP_FOUND)
+			hand_back_for_memory(pipeline, request, staged->origin[i]);
+}
+
+/* Which of the staged rows go back because what they come from does. */
+static void
+drop_back(const GhCpuPipeline *pipeline, GhCpuStaged *staged)
+{
+	for (uint32_t i = 0; i < staged->batch.nrows; i++)
+		if (pipeline->back_step[staged->origin[i]] != GH_CPU_NO_STEP)
+			staged->batch.state[i] = GH_ROW_DROPPED;
+}
+
+/* ------------------------------------------------------------------- adding */
+
+static void
+put_record(GhCpuPipeline *pipeline, const GhVectorBatch *batch, uint32_t row)
+{
+	const GhRowsSink *sink = &pipeline->plan.options.sink.rows;
+	char	   *record = pipeline->records.bytes + pipeline->records.used;
+	GhScanGroup head = {0, 1, 0};
+	GhScanValue *values = (GhScanValue *) (record + sizeof(head));
+	uint64_t	at = pipeline->plan.group_bytes;
+
+	for (uint32_t k = 0; k < sink->nvalues; k++)
+	{
+		const GhVector *vector = &batch->vectors[sink->values[k].vector];
+		GhScanValue value = {0, 0};
+
+		if (vector->null[row])
+			head.nulls |= UINT64_C(1) << k;
+		else
+		{
+			value.low = vector->low[row];
+			value.high = gh_scan_has_high(sink->values[k].value_class) ? vector->high[row] : 0;
+		}
+		if (sink->values[k].value_class == GH_CLASS_TEXT && !vector->null[row])
+		{
+			if (value.high > 0)
+				memcpy(record + at, (const char *) (uintptr_t) value.low, value.high);
+			value.low = at;
+			at += value.high;
+		}
+		values[k] = value;
+	}
+	head.bytes = (at + 7) & ~UINT64_C(7);
+	memset(record + at, 0, head.bytes - at);
+	memcpy(record, &head, sizeof(head));
+	pipeline->records.used += head.bytes;
+	pipeline->records.count++;
+}
+
+static void
+add_to_table(GhCpuPipeline *pipeline, GhPipelineRequest *request, GhCpuStaged *staged)
+{
+	const GhTableSink *sink = &pipeline->plan.options.sink.table;
+	uint64_t	keys[GH_VECTOR_ROWS];
+	uint8_t		keyless[GH_VECTOR_ROWS];
+	GhCpuPicks	picks = {0};
+
+	for (uint32_t i = 0; i < staged->batch.nrows; i++)
+	{
+		if (staged->batch.state[i] != GH_ROW_LIVE)
+			continue;
+		keyless[picks.n] = !gh_cpu_row_key(sink->parts, sink->nparts, &staged->batch, i, &keys[picks.n]);
+		if (keyless[picks.n] != 0 && sink->numbered == 0)
+		{
+			staged->batch.state[i] = GH_ROW_DROPPED;
+			continue;
+		}
+		picks.rows[picks.n++] = (uint16_t) i;
+	}
+	if (gh_cpu_rows_reserve(pipeline->rows, picks.n, gh_cpu_rows_text_bytes(sink, &staged->batch, &picks)))
+	{
+		gh_cpu_rows_add(pipeline->rows, sink, &staged->batch, &picks, keys, keyless);
+		return;
+	}
+	for (uint32_t i = 0; i < picks.n; i++)
+	{
+		staged->batch.state[picks.rows[i]] = GH_ROW_DROPPED;
+		hand_back_for_memory(pipeline, request, staged->origin[picks.rows[i]]);
+	}
+}
+
+static void
+add_to_groups(GhCpuPipeline *pipeline, GhCpuStaged *staged)
+{
+	const GhGroupsSink *sink = &pipeline->plan.options.sink.groups;
+
+	gh_cpu_undo_note(pipeline, &staged->batch, staged->found);
+	gh_cpu_aggregate(sink->aggregates, sink->naggregates, &staged->batch, sink->nkeys > 0 ? staged->found : NULL,
+					 pipeline->groups.states);
+	gh_cpu_grouping_fill(&pipeline->groups, &staged->batch, staged->found);
+}
+
+static void
+add_rows(GhCpuPipeline *pipeline, GhPipelineRequest *request, GhCpuStaged *staged)
+{
+	switch (pipeline->plan.options.sink.kind)
+	{
+		case GH_SINK_GROUPS:
+			add_to_groups(pipeline, staged);
+			break;
+		case GH_SINK_TABLE:
+			add_to_table(pipeline, request, staged);
+			break;
+		case GH_SINK_ROWS:
+			for (uint32_t i = 0; i < staged->batch.nrows; i++)
+				if (staged->batch.state[i] == GH_ROW_LIVE)
+					put_record(pipeline, &staged->batch, i);
+			break;
+		default:
+			break;
+	}
+}
+
+/* ------------------------------------------------------------- what calls it */
+
+/* Rows behind one that goes back do so, too. */
+static void
+keep_order(GhCpuPipeline *pipeline)
+{
+	const GhVectorBatch *batch = &pipeline->levels[0]->batch;
+
+	if (pipeline->plan.options.sink.kind != GH_SINK_GROUPS || pipeline->plan.options.sink.groups.in_order == 0)
+		return;
+	if (pipeline->nback == 0 && !pipeline->order_is_broken)
+		return;
+	for (uint32_t i = 0; i < batch->nrows; i++)
+	{
+		pipeline->order_is_broken |= pipeline->back_step[i] != GH_CPU_NO_STEP;
+		if (pipeline->order_is_broken && batch->state[i] == GH_ROW_LIVE)
+			gh_cpu_hand_back(pipeline, 0, i, pipeline->plan.options.nsteps);
+	}
+}
+
+/* Of rows that do not become several, those of level 0; a batch like any that is staged, but for its origins. */
+static uint64_t
+sink_level(GhCpuPipeline *pipeline, GhPipelineRequest *request)
+{
+	GhCpuStaged *staged = pipeline->staged[0];
+	GhVectorBatch own = staged->batch;
+	GhVectorBatch *batch = &pipeline->levels[0]->batch;
+	uint32_t	live;
+	uint32_t	back;
+
+	staged->batch = *batch;
+	if (pipeline->plan.options.sink.kind == GH_SINK_GROUPS)
+	{
+		find_groups(pipeline, request, staged);
+		if (pipeline->stopped)
+		{
+			staged->batch = own;
+			return 0;
+		}
+	}
+	else if (!reserve_all(pipeline, pipeline->staged, 1))
+		for (uint32_t i = 0; i < batch->nrows; i++)
+			if (batch->state[i] == GH_ROW_LIVE)
+				hand_back_for_memory(pipeline, request, i);
+	keep_order(pipeline);
+	add_rows(pipeline, request, staged);
+	gh_batch_count(batch, &live, &back);
+	/* a float that overflows is found there, and so are those behind it in the batch */
+	if (back > pipeline->nback)
+	{
+		gh_cpu_note_back(pipeline, 0, pipeline->plan.options.nsteps);
+		pipeline->order_is_broken = true;
+	}
+	staged->batch = own;
+	return live;
+}
+
+/* A table has to have room for all rows that one becomes, before the first is added. */
+static bool
+reserve_table(GhCpuPipeline *pipeline)
+{
+	const GhTableSink *sink = &pipeline->plan.options.sink.table;
+	uint64_t	text_bytes = 0;
+	uint64_t	n = 0;
+	GhCpuPicks	picks;
+
+	for (uint32_t b = 0; b < pipeline->nstaged; b++)
+	{
+		pick_live(&pipeline->staged[b]->batch, &picks);
+		text_bytes += gh_cpu_rows_text_bytes(sink, &pipeline->staged[b]->batch, &picks);
+		n += picks.n;
+	}
+	return gh_cpu_rows_reserve(pipeline->rows, n, text_bytes);
+}
+
+static uint64_t
+sink_staged(GhCpuPipeline *pipeline, GhPipelineRequest *request)
+{
+	uint32_t	kind = pipeline->plan.options.sink.kind;
+	uint64_t	counted = 0;
+	bool		room;
+
+	for (uint32_t b = 0; b < pipeline->nstaged; b++)
+	{
+		GhVectorBatch *batch = &pipeline->staged[b]->batch;
+
+		memset(batch->state, GH_ROW_LIVE, batch->nrows);
+		(void) gh_cpu_pad(pipeline, batch);
+		drop_back(pipeline, pipeline->staged[b]);
+		if (kind == GH_SINK_GROUPS)
+			find_groups(pipeline, request, pipeline->staged[b]);
+		if (pipeline->stopped)
+			return 0;
+	}
+	room = kind == GH_SINK_TABLE ? reserve_table(pipeline) : reserve_all(pipeline, pipeline->staged, pipeline->nstaged);
+	for (uint32_t b = 0; b < pipeline->nstaged; b++)
+		for (uint32_t i = 0; !room && i < pipeline->staged[b]->batch.nrows; i++)
+			if (pipeline->staged[b]->batch.state[i] == GH_ROW_LIVE)
+				hand_back_for_memory(pipeline, request, pipeline->staged[b]->origin[i]);
+	for (uint32_t b = 0; b < pipeline->nstaged; b++)
+	{
+		uint32_t	live;
+		uint32_t	back;
+
+		drop_back(pipeline, pipeline->staged[b]);
+		add_rows(pipeline, request, pipeline->staged[b]);
+		gh_batch_count(&pipeline->staged[b]->batch, &live, &back);
+		counted += live;
+	}
+	return counted;
+}
+
+uint64_t
+gh_cpu_sink_rows(GhCpuPipeline *pipeline, GhPipelineRequest *request)
+{
+	return pipeline->multiplies ? sink_staged(pipeline, request) : sink_level(pipeline, request);
+}
+
+/* A look at the stop flag now and then: is this a place to end? */
+static bool
+results_stop(const GhCpuPipeline *pipeline, uint32_t *looks)
+{
+	return ++*looks % RECORDS_AT_A_TIME == 0 && gh_cpu_is_stopped(&pipeline->host);
+}
+
+/* True: the next record needs more room, *needed bytes, or it is a place to end, and *needed is 0. */
+static bool
+put_rows(const GhCpuPipeline *pipeline, GhCursor *cursor, size_t capacity, char *buffer, size_t *bytes, size_t *needed)
+{
+	const GhCpuRecords *records = &pipeline->records;
+
+	for (uint32_t looks = 0; cursor->position < records->used; cursor->position += *needed)
+	{
+		*needed = 0;
+		if (results_stop(pipeline, &looks))
+			return true;
+		*needed = ((const GhScanGroup *) (records->bytes + cursor->position))->bytes;
+		if (*needed > capacity - *bytes)
+			return true;
+		memcpy(buffer + *bytes, records->bytes + cursor->position, *needed);
+		*bytes += *needed;
+	}
+	return false;
+}
+
+static bool
+put_groups(const GhCpuPipeline *pipeline, GhCursor *cursor, size_t capacity, char *buffer, size_t *bytes,
+		   size_t *needed)
+{
+	const GhGroupsSink *sink = &pipeline->plan.options.sink.groups;
+	const GhCpuGrouping *groups = &pipeline->groups;
+
+	for (uint32_t looks = 0; cursor->position < groups->count; cursor->position++)
+	{
+		const GhScanGroup *group = gh_cpu_grouping_at(groups, (uint32_t) cursor->position);
+
+		*needed = 0;
+		if (results_stop(pipeline, &looks))
+			return true;
+		if (group->rows == 0 && sink->nkeys > 0)
+			continue;
+		if (!gh_scan_record_put(&pipeline->record_plan, group, groups->states + cursor->position * sink->naggregates,
+								groups->texts.bytes, capacity, buffer, bytes, needed))
+			return true;
+	}
+	return false;
+}
+
+GhStatus
+gh_cpu_sink_results(GhCpuPipeline *pipeline, GhCursor *cursor, size_t capacity, void *buffer, size_t *bytes,
+					GhError *error)
+{
+	size_t		needed = 0;
+	bool		ended = pipeline->plan.options.sink.kind == GH_SINK_ROWS ?
+		put_rows(pipeline, cursor, capacity, buffer, bytes, &needed) :
+		put_groups(pipeline, cursor, capacity, buffer, bytes, &needed);
+
+	cursor->finished = !ended;
+	if (!ended || *bytes > 0)
+		return GH_OK;
+	if (needed == 0)
+		return gh_error_set(error, GH_STOPPED, "the results of a pipeline were stopped");
+	*bytes = needed;
+	return gh_error_set(error, GH_TOO_SMALL, "a record needs %zu bytes", needed);
+}
+
+/* ---------------------------------------------------------- making and ending */
+
+GhStatus
+gh_cpu_sink_init(GhCpuPipeline *pipeline, GhError *error)
+{
+	const GhPipelineOptions *options = &pipeline->plan.options;
+	uint32_t	nstaged = pipeline->multiplies ? STAGED_OF_A_ROW : 1;
+	uint32_t	nkeys;
+
+	for (uint32_t b = 0; b < nstaged; b++)
+	{
+		pipeline->staged[b] = create_staged(pipeline);
+		if (pipeline->staged[b] == NULL)
+			return gh_error_set(error, GH_NO_MEMORY, "out of memory for a pipeline's handle");
+	}
+	for (uint32_t i = 0; i < GH_VECTOR_ROWS; i++)
+		pipeline->staged[0]->origin[i] = (uint16_t) i;
+	pipeline->memory.limit = options->memory_limit;
+	pipeline->record_plan.options.keys = gh_pipeline_keys(options, &nkeys);
+	pipeline->record_plan.options.nkeys = nkeys;
+	pipeline->record_plan.group_bytes = pipeline->plan.group_bytes;
+	if (options->shared_sink != 0)
+		return options->sink.kind != GH_SINK_TABLE ?
+			gh_error_set(error, GH_UNSUPPORTED, "processes do not share a sink of kind %u", options->sink.kind) :
+			gh_cpu_shared_join(&pipeline->host, options->shared_sink, &options->sink.table, &pipeline->rows, error);
+	if (options->sink.kind == GH_SINK_GROUPS)
+	{
+		pipeline->record_plan.options.naggregates = options->sink.groups.naggregates;
+		return gh_cpu_grouping_init(&pipeline->groups, &pipeline->memory, &options->sink.groups, error);
+	}
+	if (options->sink.kind == GH_SINK_TABLE)
+	{
+		pipeline->rows = gh_cpu_rows_create(&pipeline->host, &options->sink.table, options->memory_limit, error);
+		return pipeline->rows == NULL ? GH_NO_MEMORY : GH_OK;
+	}
+	return GH_OK;
+}
+
+void
+gh_cpu_sink_drop(GhCpuPipeline *pipeline)
+{
+	for (uint32_t b = 0; b < GH_CPU_STAGED_MAX; b++)
+		drop_staged(pipeline->staged[b]);
+	if (pipeline->groups.room > 0)
+		gh_cpu_grouping_drop(&pipeline->groups);
+	gh_cpu_block_give(&pipeline->memory, pipeline->records.block);
+	if (pipeline->rows != NULL && pipeline->rows->shared != NULL)
+		gh_cpu_shared_leave(pipeline->rows, pipeline->submitted > 0);
+	gh_cpu_rows_drop(pipeline->rows);
+}

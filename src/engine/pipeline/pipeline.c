@@ -1,0 +1,356 @@
+/*
+ * pipeline.c
+ *		Accepts or refuses the options and requests of pipelines: sizes and copies; pipeline_check.c
+ *		has what the parts of options have to do with one another.
+ */
+#include "engine/pipeline/pipeline.h"
+
+#include <stdlib.h>
+
+/* --------------------------------------------------------------- the copies */
+
+static size_t
+aligned(size_t bytes)
+{
+	return (bytes + 15) & ~(size_t) 15;
+}
+
+/* A walk over all arrays of options: it sums their bytes, and the second time copies them. */
+typedef struct Copies
+{
+	char	   *place;			/* NULL: sizes only */
+	size_t		bytes;
+} Copies;
+
+/* Where an array is to be from now on. */
+static const void *
+copy_array(Copies *copies, const void *from, size_t bytes)
+{
+	char	   *to = copies->place + copies->bytes;
+
+	copies->bytes += aligned(bytes);
+	if (copies->place == NULL)
+		return from;
+	if (bytes > 0)
+		memcpy(to, from, bytes);
+	return to;
+}
+
+static void
+copy_sink(Copies *copies, GhSink *sink)
+{
+	if (sink->kind == GH_SINK_GROUPS)
+	{
+		sink->groups.keys = copy_array(copies, sink->groups.keys, sink->groups.nkeys * sizeof(GhScanKey));
+		sink->groups.aggregates = copy_array(copies, sink->groups.aggregates,
+											 sink->groups.naggregates * sizeof(GhAggregate));
+	}
+	else if (sink->kind == GH_SINK_TABLE)
+	{
+		sink->table.parts = copy_array(copies, sink->table.parts, sink->table.nparts * sizeof(GhScanPart));
+		sink->table.kept = copy_array(copies, sink->table.kept, sink->table.nkept * sizeof(GhKept));
+	}
+	else if (sink->kind == GH_SINK_ROWS)
+		sink->rows.values = copy_array(copies, sink->rows.values, sink->rows.nvalues * sizeof(GhScanKey));
+}
+
+/* All arrays that options point to; the probes have been copied to `probes`. */
+static void
+copy_arrays(Copies *copies, GhPipelineOptions *options, GhProbe *probes)
+{
+	GhPipelineSource *source = &options->source;
+
+	options->program = copy_array(copies, options->program, options->program_bytes);
+	if (source->kind == GH_SOURCE_PAGES)
+		source->attributes = copy_array(copies, source->attributes, source->natts * sizeof(GhPageAttribute));
+	if (source->kind == GH_SOURCE_GROUPS)
+		source->columns = copy_array(copies, source->columns, source->natts * sizeof(GhGroupColumn));
+	options->steps = copy_array(copies, options->steps, options->nsteps * sizeof(GhStep));
+	for (uint32_t i = 0; i < options->nprobes; i++)
+	{
+		probes[i].parts = copy_array(copies, probes[i].parts, probes[i].nparts * sizeof(GhScanPart));
+		probes[i].fills = copy_array(copies, probes[i].fills, probes[i].nfills * sizeof(GhProbeFill));
+	}
+	copy_sink(copies, &options->sink);
+	options->probes = copy_array(copies, probes, options->nprobes * sizeof(GhProbe));
+}
+
+/* ------------------------------------------------------------------- sizes */
+
+/* An array of so many elements, of `most` at most. */
+static bool
+has_array(const void *array, uint64_t count, uint64_t most)
+{
+	return count <= most && (count == 0 || array != NULL);
+}
+
+static GhStatus
+check_source_sizes(const GhPipelineSource *source, GhError *error)
+{
+	if (source->kind < GH_SOURCE_PAGES || source->kind > GH_SOURCE_COLUMNS)
+		return gh_error_set(error, GH_INVALID, "a pipeline has a source of kind %u", source->kind);
+	if (source->natts > GH_ATTRIBUTE_MAX ||
+		(source->kind == GH_SOURCE_PAGES && !has_array(source->attributes, source->natts, GH_ATTRIBUTE_MAX)) ||
+		(source->kind == GH_SOURCE_GROUPS && !has_array(source->columns, source->natts, GH_ATTRIBUTE_MAX)))
+		return gh_error_set(error, GH_INVALID, "the source of a pipeline has no %u attributes", source->natts);
+	if ((source->kind == GH_SOURCE_TABLE && source->table == NULL) ||
+		(source->kind == GH_SOURCE_GROUPS && source->groups == NULL))
+		return gh_error_set(error, GH_INVALID, "a pipeline's source is a table, or groups, of none");
+	return GH_OK;
+}
+
+static GhStatus
+check_sink_sizes(const GhSink *sink, GhError *error)
+{
+	switch (sink->kind)
+	{
+		case GH_SINK_GROUPS:
+			if (!has_array(sink->groups.keys, sink->groups.nkeys, GH_SCAN_KEYS_MAX) ||
+				!has_array(sink->groups.aggregates, sink->groups.naggregates, GH_AGGREGATES_MAX))
+				return gh_error_set(error, GH_INVALID, "a pipeline makes no groups of %u keys and %u aggregates",
+									sink->groups.nkeys, sink->groups.naggregates);
+			return GH_OK;
+		case GH_SINK_TABLE:
+			if (sink->table.nparts == 0 || !has_array(sink->table.parts, sink->table.nparts, GH_SCAN_PARTS_MAX) ||
+				!has_array(sink->table.kept, sink->table.nkept, GH_SCAN_KEPT_MAX))
+				return gh_error_set(error, GH_INVALID, "a pipeline makes no table with a key of %u parts and %u values",
+									sink->table.nparts, sink->table.nkept);
+			return GH_OK;
+		case GH_SINK_ROWS:
+			if (!has_array(sink->rows.values, sink->rows.nvalues, GH_SCAN_KEYS_MAX))
+				return gh_error_set(error, GH_INVALID, "a pipeline keeps no rows of %u values", sink->rows.nvalues);
+			return GH_OK;
+		case GH_SINK_PLACES:
+			return GH_OK;
+	}
+	return gh_error_set(error, GH_INVALID, "a pipeline has a sink of kind %u", sink->kind);
+}
+
+/* Can all arrays be copied?  The probes are: to `probes`. */
+static GhStatus
+check_sizes(const GhPipelineOptions *options, GhProbe *probes, GhError *error)
+{
+	GhStatus	status = check_source_sizes(&options->source, error);
+
+	if (status == GH_OK)
+		status = check_sink_sizes(&options->sink, error);
+	if (status != GH_OK)
+		return status;
+	if (options->program == NULL || options->program_bytes < sizeof(GhProgram) ||
+		options->program_bytes > GH_PROGRAM_BYTES_MAX)
+		return gh_error_set(error, GH_INVALID, "a pipeline has no program of %zu bytes", options->program_bytes);
+	if (!has_array(options->steps, options->nsteps, GH_STEPS_MAX) ||
+		!has_array(options->probes, options->nprobes, GH_PROBES_MAX))
+		return gh_error_set(error, GH_INVALID, "a pipeline has no %u steps with %u probes", options->nsteps,
+							options->nprobes);
+	if (options->nprobes > 0)
+		memcpy(probes, options->probes, options->nprobes * sizeof(GhProbe));
+	for (uint32_t i = 0; i < options->nprobes; i++)
+		if (probes[i].nparts == 0 || !has_array(probes[i].parts, probes[i].nparts, GH_SCAN_PARTS_MAX) ||
+			!has_array(probes[i].fills, probes[i].nfills, GH_PROGRAM_VECTORS_MAX))
+			return gh_error_set(error, GH_INVALID, "probe %u of a pipeline has no key of %u parts and %u columns", i,
+								probes[i].nparts, probes[i].nfills);
+	return GH_OK;
+}
+
+/* -------------------------------------------------------------------- plans */
+
+GhStatus
+gh_pipeline_plan_init(GhPipelinePlan *plan, const GhPipelineEngine *engine, GhTableDescribe describe,
+					  const GhPipelineOptions *options, GhError *error)
+{
+	GhProbe		probes[GH_PROBES_MAX];
+	GhPipelineOptions sized;
+	Copies		copies = {NULL, 0};
+	GhStatus	status;
+	uint32_t	nkeys;
+
+	memset(plan, 0, sizeof(*plan));
+	if (options == NULL)
+		return gh_error_set(error, GH_INVALID, "a pipeline has no options");
+	plan->options = sized = *options;
+	status = check_sizes(&sized, probes, error);
+	if (status != GH_OK)
+		return status;
+	copy_arrays(&copies, &sized, probes);
+	plan->memory = aligned_alloc(16, copies.bytes + aligned(sized.nprobes * sizeof(GhTableShape)) + 16);
+	if (plan->memory == NULL)
+		return gh_error_set(error, GH_NO_MEMORY, "out of memory for the plan of a pipeline");
+	plan->probed = (GhTableShape *) ((char *) plan->memory + copies.bytes);
+	copies = (Copies) {plan->memory, 0};
+	copy_arrays(&copies, &plan->options, probes);
+	status = gh_pipeline_check(plan, engine, describe, error);
+	if (status != GH_OK)
+		gh_pipeline_plan_drop(plan);
+	(void) gh_pipeline_keys(&plan->options, &nkeys);
+	plan->group_bytes = (uint32_t) (sizeof(GhScanGroup) + nkeys * sizeof(GhScanValue));
+	return status;
+}
+
+void
+gh_pipeline_plan_drop(GhPipelinePlan *plan)
+{
+	free(plan->memory);
+	plan->memory = NULL;
+}
+
+const GhScanKey *
+gh_pipeline_keys(const GhPipelineOptions *options, uint32_t *count)
+{
+	bool		rows = options->sink.kind == GH_SINK_ROWS;
+
+	*count = rows ? options->sink.rows.nvalues : options->sink.kind == GH_SINK_GROUPS ? options->sink.groups.nkeys : 0;
+	return rows ? options->sink.rows.values : options->sink.groups.keys;
+}
+
+uint32_t
+gh_step_begin(const GhPipelineOptions *options, uint32_t step)
+{
+	return step > 0 ? options->steps[step - 1].end : 0;
+}
+
+bool
+gh_probe_multiplies(const GhPipelinePlan *plan, uint32_t probe)
+{
+	uint32_t	kind = plan->options.probes[probe].kind;
+
+	return plan->probed[probe].several && (kind == GH_PROBE_INNER || kind == GH_PROBE_LEFT);
+}
+
+/* ----------------------------------------------------------------- requests */
+
+static GhStatus
+check_page(const GhPipelinePlan *plan, const GhPipelineRequest *request, uint32_t p, GhError *error)
+{
+	const GhPipelineSource *source = &plan->options.source;
+	const GhScanPage *page = &request->pages[p];
+	uint32_t	most = (source->page_bytes - GH_PAGE_LINES_AT) / GH_LINE_BYTES;
+
+	if (page->page == NULL || (uintptr_t) page->page % 16 != 0)
+		return gh_error_set(error, GH_INVALID, "page %u of a request is not at an address that is aligned to 16 bytes",
+							p);
+	if (page->lines > most)
+		return gh_error_set(error, GH_INVALID, "page %u of a request has %u lines, of %u at most", p, page->lines, most);
+	if (page->hinted > source->page_bytes || (page->hinted > 0 && source->seen_before == 0))
+		return gh_error_set(error, GH_INVALID, "page %u of a request has tuples whose headers do not tell what is "
+							"visible", p);
+	if (page->bitmap != GH_SCAN_ALL && page->lines > 0 &&
+		((uint64_t) page->bitmap + (page->lines + 63) / 64 > request->nbitmaps || request->bitmaps == NULL))
+		return gh_error_set(error, GH_INVALID, "page %u of a request has a bitmap that is not in the request", p);
+	return GH_OK;
+}
+
+static GhStatus
+check_pages(const GhPipelinePlan *plan, const GhPipelineRequest *request, uint64_t *rows, GhError *error)
+{
+	if (plan->options.source.kind != GH_SOURCE_PAGES)
+		return gh_error_set(error, GH_INVALID, "a request has pages, and the pipeline's source none");
+	if (!has_array(request->pages, request->npages, GH_SCAN_PAGES_MAX))
+		return gh_error_set(error, GH_INVALID, "a request has no %u pages, of %d at most", request->npages,
+							GH_SCAN_PAGES_MAX);
+	for (uint32_t p = 0; p < request->npages; p++)
+	{
+		GhStatus	status = check_page(plan, request, p, error);
+
+		if (status != GH_OK)
+			return status;
+		*rows += request->pages[p].lines;
+	}
+	return GH_OK;
+}
+
+/* Are all vectors given that the steps from there on read? */
+static GhStatus
+check_columns(const GhPipelinePlan *plan, const GhPipelineRequest *request, GhError *error)
+{
+	uint32_t	nvectors = gh_program_vectors(plan->options.program);
+	uint64_t	given[GH_PROGRAM_VECTORS_MAX / 64] = {0};
+
+	if (request->step > plan->options.nsteps)
+		return gh_error_set(error, GH_INVALID, "rows enter a pipeline of %u steps before step %u",
+							plan->options.nsteps, request->step);
+	if (!has_array(request->given, request->ngiven, GH_PROGRAM_VECTORS_MAX) ||
+		!has_array(request->vectors, request->ngiven, GH_PROGRAM_VECTORS_MAX))
+		return gh_error_set(error, GH_INVALID, "a request has no %u vectors", request->ngiven);
+	for (uint32_t i = 0; i < request->ngiven; i++)
+	{
+		uint32_t	v = request->given[i];
+		bool		constant = v >= plan->options.program->ncolumns &&
+			v < plan->options.program->ncolumns + plan->options.program->nconstants;
+
+		if (v >= nvectors || constant || request->vectors[i].low == NULL || request->vectors[i].null == NULL ||
+			(plan->wide[v] != 0 && request->vectors[i].high == NULL))
+			return gh_error_set(error, GH_INVALID, "vector %u of a request is vector %u of a program of %u", i, v,
+								nvectors);
+		given[v / 64] |= UINT64_C(1) << v % 64;
+	}
+	for (uint32_t w = 0; w < GH_PROGRAM_VECTORS_MAX / 64; w++)
+		if ((plan->needed[request->step][w] & ~given[w]) != 0)
+			return gh_error_set(error, GH_INVALID, "rows that enter before step %u lack a vector that is read",
+								request->step);
+	return GH_OK;
+}
+
+/* Rows first up to first + count of so many. */
+static GhStatus
+check_range(const GhPipelineRequest *request, uint64_t rows, GhError *error)
+{
+	if (request->first > rows || request->count > rows - request->first)
+		return gh_error_set(error, GH_INVALID, "a request is for %llu rows from row %llu on, of %llu",
+							(unsigned long long) request->count, (unsigned long long) request->first,
+							(unsigned long long) rows);
+	return GH_OK;
+}
+
+static GhStatus
+check_unmatched(const GhPipelinePlan *plan, const GhPipelineRequest *request, GhError *error)
+{
+	const GhPipelineOptions *options = &plan->options;
+	uint32_t	probe = request->step < options->nsteps ? options->steps[request->step].probe : 0;
+
+	if (probe == 0 || options->probes[probe - 1].marks == NULL)
+		return gh_error_set(error, GH_INVALID, "a request is for rows without a match, of step %u, which marks none",
+							request->step);
+	return check_range(request, plan->probed[probe - 1].rows, error);
+}
+
+GhStatus
+gh_pipeline_request_check(const GhPipelinePlan *plan, const GhPipelineRequest *request, uint64_t *rows,
+						  GhError *error)
+{
+	uint32_t	source = plan->options.source.kind;
+	GhStatus	status;
+
+	*rows = request->kind == GH_INPUT_PAGES ? 0 : request->count;
+	switch (request->kind)
+	{
+		case GH_INPUT_PAGES:
+			status = check_pages(plan, request, rows, error);
+			break;
+		case GH_INPUT_COLUMNS:
+			status = check_columns(plan, request, error);
+			break;
+		case GH_INPUT_SOURCE:
+			if (source == GH_SOURCE_TABLE)
+				status = check_range(request, plan->source_table.rows, error);
+			else if (source == GH_SOURCE_GROUPS)
+				status = GH_OK;	/* how many there are, the engine knows */
+			else
+				status = gh_error_set(error, GH_INVALID, "a request is for rows of a source of kind %u", source);
+			break;
+		case GH_INPUT_UNMATCHED:
+			status = check_unmatched(plan, request, error);
+			break;
+		default:
+			status = gh_error_set(error, GH_INVALID, "a request brings rows of kind %u", request->kind);
+	}
+	if (status != GH_OK)
+		return status;
+	if (*rows > GH_SCAN_LINES_MAX)
+		return gh_error_set(error, GH_INVALID, "a request has %llu rows, of %d at most", (unsigned long long) *rows,
+							GH_SCAN_LINES_MAX);
+	if (*rows > request->back_room || (*rows > 0 && request->back == NULL))
+		return gh_error_set(error, GH_INVALID, "a request has no room for %llu rows that may be handed back",
+							(unsigned long long) *rows);
+	return GH_OK;
+}

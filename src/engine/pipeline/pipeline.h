@@ -1,0 +1,462 @@
+/*
+ * pipeline.h
+ *		The pipeline ABI: rows in from one source, through operations in their order, into one sink.
+ *
+ * A pipeline is made once for a part of a query: the program, the source that its columns come from, the
+ * steps, the sink.  Requests then bring rows.  Of each row the engine reads the columns and does the steps
+ * one after the other: it runs instructions of the program, among them conditions that drop the row, or
+ * probes a table, which fills more columns.  What is live behind the last step goes into the sink.
+ *
+ *	source		pages of a relation with what is visible on them; the rows of a table that another pipeline
+ *				has made; the groups of another pipeline.  Rows that the caller hands over as columns can
+ *				enter any pipeline, before any step.
+ *	step		run: the program's instructions up to a number; probe: of a table, with instructions
+ *				as conditions on the pair of row and match
+ *	sink		groups: keys and aggregates; a table: rows by a key; rows: values of each row; places: nothing
+ *				but which rows came to the end
+ *
+ * A row that an engine cannot do as PostgreSQL does it is handed back, with the number of the step at which
+ * that was seen, and nothing of it is in the sink: what page.h and program.h say of it, a value in a sum that
+ * is very large (gh_scan_fits), more than GH_SCAN_MATCHES_MAX rows that it becomes by probes, no memory
+ * for its group or its place in a table, and a match that is marked to be handed back.  Handing a row back
+ * is always right.  The caller has PostgreSQL compute what the engine could not; the row then enters the
+ * pipeline again, before a step behind that one, as columns.
+ *
+ * A row with several matches goes on once with each, and all that becomes of it reaches the sink, or it is
+ * handed back as a whole.
+ *
+ * A request is done in full, but for what it hands back, or not at all.  It ends with GH_OK; with GH_STOPPED
+ * or another error, and the sink is as it was; or with GH_DEVICE_ERROR, and the pipeline is lost.
+ *
+ * Requests, results and make_table look at GhHost.stop every few milliseconds.  A request that has ended with GH_STOPPED
+ * can be submitted again, and is done from its start; groups that it found may be counted by stats, and marks that it
+ * set stay, which are right once it is done.  Those behind it are done when the flag is no longer set.  A request of a
+ * few thousand rows may be done to its end although the flag is set.
+ *
+ * Integers are exact.  Floats are added in an order that depends on the requests alone.
+ *
+ * Pages, keys and records of groups are those of scan.h; of a record, rows is 1, but 0 of the one
+ * group without keys where there are no rows.  Contract of every call: engine.h.  C11, C++17 and CUDA.
+ */
+#ifndef GPUHASH_PIPELINE_H
+#define GPUHASH_PIPELINE_H
+
+#include "engine/pipeline/scan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define GH_STEPS_MAX 32
+#define GH_PROBES_MAX 16
+
+typedef struct GhPipeline GhPipeline;	/* a process's handle */
+typedef struct GhMarks GhMarks; /* which rows of a table have had a match */
+
+/* ------------------------------------------------------------------- source */
+
+typedef enum GhSourceKind
+{
+	GH_SOURCE_PAGES = 1,
+	GH_SOURCE_TABLE,			/* all rows of a table that a pipeline made */
+	GH_SOURCE_GROUPS,			/* the groups of another pipeline, which takes no more requests meanwhile */
+	GH_SOURCE_COLUMNS			/* none of these: rows are handed over as columns alone */
+} GhSourceKind;
+
+/* What a column is of a group.  The column is INT for counts, else of the key's or the state's class. */
+typedef enum GhGroupPart
+{
+	GH_GROUP_KEY = 1,
+	GH_GROUP_COUNT,				/* of values of an aggregate; never NULL */
+	GH_GROUP_VALUE				/* sum, least, greatest, truth: NULL where there were no values.  A sum of INT that
+								 * needs more than 64 bits has its row handed back; of INT as INT128 it does not */
+} GhGroupPart;
+
+typedef struct GhGroupColumn
+{
+	uint8_t		part;			/* a GhGroupPart */
+	uint8_t		number;			/* of the key, or of the aggregate */
+} GhGroupColumn;
+
+/*
+ * Columns of the program whose attribute is at most natts come from the source.  Of pages, attribute n is
+ * the tuple's.  Of a table it is the value n - 1 that it keeps, of groups it is columns[n - 1]: how such a
+ * column is loaded only says its class, by the kind of GH_LOAD that has it.
+ */
+typedef struct GhPipelineSource
+{
+	uint32_t	kind;			/* a GhSourceKind */
+	uint32_t	natts;
+	uint32_t	page_bytes;		/* pages */
+	/*
+	 * Pages, where some are `hinted`: a transaction number: whatever was committed by earlier ones is
+	 * seen, and none of them is still running.  0: there are no such pages.
+	 */
+	uint32_t	seen_before;
+	const GhPageAttribute *attributes;	/* pages: natts */
+	GhTable    *table;			/* table: of this engine; it outlives the pipeline */
+	GhPipeline *groups;			/* groups: of this engine; likewise */
+	const GhGroupColumn *columns;	/* groups: natts */
+} GhPipelineSource;
+
+/* -------------------------------------------------------------------- steps */
+
+typedef enum GhProbeKind
+{
+	GH_PROBE_INNER = 1,
+	GH_PROBE_LEFT,				/* without a match the columns are NULL */
+	GH_PROBE_SEMI,				/* rows that have a match, once; its columns are there for conditions on the pair alone */
+	GH_PROBE_ANTI				/* rows that have none; likewise */
+} GhProbeKind;
+
+/* A column of the program that a match fills. */
+typedef struct GhProbeFill
+{
+	uint16_t	column;			/* of the program: its attribute is more than the source's natts */
+	uint16_t	kept;			/* number of a value that the table keeps, of the same class; 0 of a table that no
+								 * pipeline made: its value, as an INT */
+} GhProbeFill;
+
+/*
+ * Rows with a NULL in the key match nothing.  A match is a row of the table with the same key for which
+ * the instructions of the step, which see the columns that it fills, drop nothing.
+ */
+typedef struct GhProbe
+{
+	GhTable    *table;			/* of this engine, with keys of 8 bytes and at most one value a key, or made by a
+								 * pipeline; it outlives this one */
+	uint32_t	kind;			/* a GhProbeKind */
+	uint32_t	nparts;			/* of the key: at least one */
+	const GhScanPart *parts;	/* vectors of INT that are set before the step */
+	uint32_t	nfills;
+	const GhProbeFill *fills;
+	/*
+	 * Of the table, or NULL: matches are marked there; INNER and LEFT.  Of a row that goes back behind this step all
+	 * matches are marked; of one that goes back at it, or in front of it, none need be: that one has to enter again
+	 * before it, or the marks are of no use.
+	 */
+	GhMarks    *marks;
+} GhProbe;
+
+/*
+ * The instructions of step i are those from the end of the step before it, or 0, up to `end`.  Of a run they are
+ * run; of a probe they are the conditions on the pair.  The last step's end is the program's.
+ */
+typedef struct GhStep
+{
+	uint32_t	end;
+	uint32_t	probe;			/* number of the probe + 1; 0: a run */
+} GhStep;
+
+/* --------------------------------------------------------------------- sinks */
+
+typedef enum GhSinkKind
+{
+	GH_SINK_GROUPS = 1,
+	GH_SINK_TABLE,
+	GH_SINK_ROWS,
+	GH_SINK_PLACES				/* rows that come to the end are listed in the request's `back` (GH_STEP_LIVE); none of
+								 * them is several, so that no probe finds several rows */
+} GhSinkKind;
+
+typedef struct GhGroupsSink
+{
+	uint32_t	nkeys;			/* 0: all rows are one group, which is there without rows, too */
+	const GhScanKey *keys;
+	uint32_t	naggregates;
+	const GhAggregate *aggregates;
+	uint64_t	expected;		/* groups; 0: not known */
+	uint64_t	seed;			/* of the hash of keys */
+	/*
+	 * 1: behind a row that is handed back, all rows of the request are.  So that sums of floats can be
+	 * added in the order of the rows, by who has those that were handed back computed and enter again.
+	 * GH_UNSUPPORTED by engines that add in another order, where rows become several, and with hinted pages.
+	 */
+	uint32_t	in_order;
+} GhGroupsSink;
+
+/* A value that a table's rows keep. */
+typedef struct GhKept
+{
+	uint16_t	vector;			/* of the program, and set at its end */
+	uint8_t		value_class;	/* what it holds: a GhClass */
+	uint8_t		bytes;			/* INT: 2, 4 or 8, which hold every value; else 0 */
+} GhKept;
+
+typedef enum GhTableMatches
+{
+	GH_MATCHES_ALL = 1,			/* a probe finds all rows of a key */
+	GH_MATCHES_ANY				/* one of them is enough: which one is left open */
+} GhTableMatches;
+
+typedef struct GhTableSink
+{
+	uint32_t	nparts;
+	const GhScanPart *parts;	/* of the key */
+	uint32_t	nkept;
+	const GhKept *kept;
+	uint32_t	matches;		/* a GhTableMatches */
+	/*
+	 * 1: the rows stay there by their numbers, so that the table can be a source and marks can be made of it, and
+	 * rows whose key is NULL are among them.  0: it can only be probed, and such rows are dropped.
+	 */
+	uint32_t	numbered;
+	/* a vector of BOOL + 1: a match with a row where it is true hands the row that probes back; 0: none */
+	uint32_t	back_vector;
+	uint64_t	expected;		/* rows; 0: not known */
+	uint64_t	seed;			/* of the table's hash functions */
+	uint32_t	subtables;		/* and its options, as of GhTableOptions */
+	double		fill_min;
+	double		fill_max;
+} GhTableSink;
+
+typedef struct GhRowsSink
+{
+	uint32_t	nvalues;
+	const GhScanKey *values;	/* padded: 0 */
+} GhRowsSink;
+
+typedef struct GhSink
+{
+	uint32_t	kind;			/* a GhSinkKind, and the one of these that is looked at */
+	GhGroupsSink groups;
+	GhTableSink table;
+	GhRowsSink	rows;
+} GhSink;
+
+/* ------------------------------------------------------------------ options */
+
+typedef struct GhPipelineOptions
+{
+	const GhProgram *program;	/* aligned to 16 */
+	size_t		program_bytes;
+	GhPipelineSource source;
+	uint32_t	nsteps;
+	const GhStep *steps;
+	uint32_t	nprobes;
+	const GhProbe *probes;
+	GhSink		sink;
+	uint64_t	memory_limit;	/* bytes that the sink may take; 0: no limit; of a shared sink the root's counts */
+	GhRef		shared_sink;	/* 0, or the root of a sink that several participants fill (share_sink) */
+	int			device;			/* CUDA device number; the CPU engine: 0 */
+} GhPipelineOptions;
+
+/* ----------------------------------------------------------------- requests */
+
+typedef enum GhInputKind
+{
+	GH_INPUT_PAGES = 1,			/* a source of pages */
+	GH_INPUT_COLUMNS,			/* any pipeline */
+	GH_INPUT_SOURCE,			/* rows or groups of a source that is one, first up to first + count */
+	GH_INPUT_UNMATCHED			/* of the table of a probe with marks, rows without a mark, numbers first up to first + count;
+								 * they come out of the probe with NULLs in all columns of the source and of probes before;
+								 * one that is to be handed back (back_vector) goes back at the step of the probe */
+} GhInputKind;
+
+/* Behind the last step: the sink.  Steps are numbered from 0. */
+#define GH_STEP_VISIBILITY UINT16_C(0xFFFE) /* whether the tuple is visible its header does not tell */
+#define GH_STEP_LIVE UINT16_C(0xFFFF)	/* places: the row came to the end */
+
+/* A row that is handed back, or listed.  line 0: all that was asked of the page. */
+typedef struct GhBackRow
+{
+	uint32_t	page;			/* pages: of the request's, from 0; else the row, from 0 of the request's */
+	uint16_t	line;			/* pages: offset number; else 0 */
+	uint16_t	step;			/* at which it was seen that it goes back */
+} GhBackRow;
+
+/*
+ * The caller zeroes the struct, fills the first part, submits it and leaves it, its arrays and the
+ * pages alone until poll or wait says other than GH_BUSY.
+ */
+typedef struct GhPipelineRequest
+{
+	uint32_t	kind;			/* a GhInputKind */
+	bool		readable;		/* pages: each is in memory that the device can read: registered, or its own */
+	uint32_t	npages;			/* pages */
+	const GhScanPage *pages;
+	const uint64_t *bitmaps;
+	uint64_t	nbitmaps;		/* words */
+	/*
+	 * Columns: the row enters before this step.  Vectors that steps from there on or the sink read, and that
+	 * nothing from there on sets, are among those that are given.  Unmatched: the step that is the probe.
+	 */
+	uint32_t	step;
+	uint32_t	ngiven;
+	const uint16_t *given;		/* columns: numbers of vectors */
+	const GhVector *vectors;	/* their values, count each; high where some value of the vector has one; texts' bytes
+								 * are the caller's */
+	uint64_t	first;			/* source, unmatched: from 0 */
+	uint64_t	count;			/* rows; columns: GH_SCAN_LINES_MAX at most */
+	GhBackRow  *back;			/* room for as many as the pages have lines, or there are rows */
+	uint64_t	back_room;
+
+	/* -- results, valid once the request is not busy; all 0 where it did not end with GH_OK -- */
+	uint64_t	nback;			/* of back, in the order of pages and lines */
+	uint64_t	seen;			/* tuples that were asked for and are visible, but for GH_STEP_VISIBILITY; rows */
+	uint64_t	counted;		/* rows that went into the sink */
+	uint64_t	passed[GH_STEPS_MAX];	/* rows, of those not handed back, behind each step */
+	uint64_t	no_memory;		/* of back: for whose group, or place in a table, there was no memory */
+	GhStatus	status;
+	GhError		error;			/* when status is an error */
+
+	/* -- the engine's own, from submit on -- */
+	GhPipeline *pipeline;
+	uint64_t	engine_state[4];
+} GhPipelineRequest;
+
+/* ------------------------------------------------------------------- results */
+
+typedef struct GhPipelineStats
+{
+	uint64_t	entries;		/* groups, rows kept, or rows of the table */
+	uint64_t	counted;		/* rows that went into the sink */
+	uint64_t	bytes;			/* memory of the sink: host for cpu, device for cuda */
+	uint64_t	bytes_peak;
+	uint64_t	work_bytes;		/* device memory that requests are worked on in, beside that */
+} GhPipelineStats;
+
+/* A table that a pipeline made. */
+typedef struct GhMadeTable
+{
+	GhTable    *table;			/* the caller's, to be destroyed as any table */
+	uint64_t	rows;			/* numbered from 0 */
+	bool		several;		/* some key has several */
+} GhMadeTable;
+
+/* ------------------------------------------------------------------- engines */
+
+struct GhPipelineEngine
+{
+	/*
+	 * GH_INVALID: the options; GH_UNSUPPORTED: legal, but not by this engine; GH_LIMIT, GH_NO_MEMORY,
+	 * GH_DEVICE_ERROR.  The options' arrays are copied, then checked.
+	 */
+	GhStatus	(*create) (const GhHost *host, const GhPipelineOptions *options, GhPipeline **pipeline,
+						   GhError *error);
+	void		(*destroy) (GhPipeline *pipeline);	/* waits for what is in flight, looks at no request */
+
+	/* As GhEngine's; requests take effect in the order of submission. */
+	GhStatus	(*submit) (GhPipeline *pipeline, GhPipelineRequest *request);
+	GhStatus	(*poll) (GhPipelineRequest *request);
+	GhStatus	(*wait) (GhPipelineRequest *request);
+
+	/*
+	 * Of groups and rows: writes records (GhScanGroup) that the cursor has not passed to buffer, aligned to
+	 * 8.  *bytes is how many bytes came, also 0.  GH_TOO_SMALL: the next record alone needs *bytes.  Waits
+	 * for all requests.  GH_STOPPED: none came, and the cursor is good for the next call; requests that had not
+	 * ended may have been stopped, too.
+	 */
+	GhStatus	(*results) (GhPipeline *pipeline, GhCursor *cursor, size_t capacity, void *buffer,
+							size_t *bytes, GhError *error);
+	/* Empties the sink, but for a table; it keeps its memory. */
+	GhStatus	(*clear) (GhPipeline *pipeline, GhError *error);
+	/*
+	 * Makes the table of the rows of all requests; there may be no more requests after it.  GH_NO_MEMORY,
+	 * GH_LIMIT, GH_STOPPED: only destroy is left.
+	 */
+	GhStatus	(*make_table) (GhPipeline *pipeline, GhMadeTable *made, GhError *error);
+	GhStatus	(*stats) (GhPipeline *pipeline, GhPipelineStats *stats, GhError *error);
+
+	/* Marks of a table that a pipeline made, none at first.  They belong to a query, the table does not. */
+	GhStatus	(*marks_create) (const GhHost *host, GhTable *table, GhMarks **marks, GhError *error);
+	void		(*marks_destroy) (GhMarks *marks);
+
+	/*
+	 * A table that several participants make, each in a process of its own, with memory that they share: each has
+	 * a GhHost, with a lock, that names it by the same refs.  The steps, between which the caller has everybody wait
+	 * for everybody:
+	 *
+	 *	share_sink		One participant; its options are those of all.
+	 *	create			Each, with the root in its options; then requests.
+	 *	finish			Each, when none of its rows is to come any more: its rows go to all.
+	 *	index_begin		One.
+	 *	index_enter		Each that likes to take part: enters rows until none is left.  *ready: the table was ready before.
+	 *					Else, index_begin and index_enter again.
+	 *	table_attach	Each: a handle on the table, as make_table gives one, at any time from then on.
+	 *
+	 * Handles are given back by table_detach; by table_destroy, the last one, the table goes with all.  Before there is
+	 * a handle, and where none is to come, unshare_sink frees it, when the pipelines that fill it are gone.
+	 *
+	 * Errors.  finish: GH_NO_MEMORY, GH_LIMIT, GH_STOPPED; it can be called again.  A pipeline with requests that is destroyed
+	 * without it has lost its rows: index_begin says GH_INVALID.  So it does where not all have finished, and where
+	 * somebody went away from index_enter with rows half done.  It may say GH_NO_MEMORY and GH_LIMIT, too.  After an
+	 * error of it everybody gets that from index_enter, and only unshare_sink is left.  index_enter: GH_STOPPED, with
+	 * nothing lost: it can be called again, or left to others; likewise GH_NO_MEMORY and GH_LIMIT, unless it was the
+	 * index that had none, of which index_begin then knows.
+	 *
+	 * A process that ends without a word leaves its memory to whoever frees the host's as a whole.
+	 */
+	bool		shares_sinks;	/* false: the functions from here on are NULL */
+	GhStatus	(*share_sink) (const GhHost *host, const GhPipelineOptions *options, GhRef *root, GhError *error);
+	void		(*unshare_sink) (const GhHost *host, GhRef root);
+	GhStatus	(*finish) (GhPipeline *pipeline, GhError *error);
+	GhStatus	(*index_begin) (const GhHost *host, GhRef root, GhError *error);
+	GhStatus	(*index_enter) (const GhHost *host, GhRef root, bool *ready, GhError *error);
+	GhStatus	(*table_attach) (const GhHost *host, GhRef root, GhMadeTable *made, GhError *error);
+	/* Marks that participants set together: another handle on those that one of them created, for its own table. */
+	GhRef		(*marks_root) (const GhMarks *marks);
+	GhStatus	(*marks_attach) (const GhHost *host, GhTable *table, GhRef root, GhMarks **marks, GhError *error);
+	void		(*marks_detach) (GhMarks *marks);
+};
+
+/* The first fields of every handle. */
+struct GhPipeline
+{
+	const GhPipelineEngine *engine;
+	const struct GhPipelinePlan *plan;
+};
+
+/* cpu_pipeline.c */
+extern const GhPipelineEngine gh_cpu_pipelines;
+
+/* --------------------------------------------- for the engines: pipeline.c */
+
+/* What an engine says of a table, for the check of those who probe or read it. */
+typedef struct GhTableShape
+{
+	uint32_t	nkept;
+	GhKept		kept[GH_SCAN_KEPT_MAX];
+	bool		several;		/* some key may have several rows */
+	bool		numbered;		/* its rows are there by number */
+	uint64_t	rows;			/* if so: how many */
+} GhTableShape;
+
+/* Options that were copied and accepted, with what follows from them. */
+typedef struct GhPipelinePlan
+{
+	GhPipelineOptions options;	/* what it points to is the plan's */
+	GhPageShape shape;			/* pages: of the columns that are in the page */
+	uint8_t		wide[GH_PROGRAM_VECTORS_MAX];	/* 1: some value of the vector has a high word */
+	/* by step, and behind the last: bit v: vector v, no constant, is read from there on and set before */
+	uint64_t	needed[GH_STEPS_MAX + 1][GH_PROGRAM_VECTORS_MAX / 64];
+	GhTableShape source_table;	/* of a source that is a table */
+	GhTableShape *probed;		/* by probe */
+	uint32_t	group_bytes;	/* of GhScanGroup and the keys, in an engine's memory */
+	void	   *memory;			/* malloc()ed */
+} GhPipelinePlan;
+
+/* Tells the shape of a table of the engine; false: it is no table that can be probed. */
+typedef bool (*GhTableDescribe) (const GhTable *table, GhTableShape *shape);
+
+extern GhStatus gh_pipeline_plan_init(GhPipelinePlan *plan, const GhPipelineEngine *engine, GhTableDescribe describe,
+									  const GhPipelineOptions *options, GhError *error);
+extern void gh_pipeline_plan_drop(GhPipelinePlan *plan);
+/* Is it one that the plan takes?  *rows: lines of all pages, or rows. */
+extern GhStatus gh_pipeline_request_check(const GhPipelinePlan *plan, const GhPipelineRequest *request,
+										  uint64_t *rows, GhError *error);
+/* The keys of groups, or the values of rows: *count of them. */
+extern const GhScanKey *gh_pipeline_keys(const GhPipelineOptions *options, uint32_t *count);
+/* The first instruction of a step. */
+extern uint32_t gh_step_begin(const GhPipelineOptions *options, uint32_t step);
+/* May a row become several in this probe, of an accepted plan? */
+extern bool gh_probe_multiplies(const GhPipelinePlan *plan, uint32_t probe);
+/* pipeline_check.c: of options whose arrays were copied. */
+extern GhStatus gh_pipeline_check(GhPipelinePlan *plan, const GhPipelineEngine *engine, GhTableDescribe describe,
+								  GhError *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif							/* GPUHASH_PIPELINE_H */

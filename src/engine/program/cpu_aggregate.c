@@ -1,0 +1,379 @@
+/*
+ * cpu_aggregate.c
+ *		Adds the rows of a batch to the states of their groups.
+ *
+ * Where all rows are of one group, each aggregate goes over the whole batch by itself, on a
+ * copy of its state.  Only when all of them have got through are the states replaced, so that
+ * a batch with a row that does not fit somewhere has changed nothing, and is done again row
+ * by row.  Counts, truth values and 64-bit integers are gathered in loops without a branch,
+ * from zero, and merged into the copy; what else there is, is added row after row.
+ *
+ * Rows of several groups are added an aggregate at a time, too, where nothing can fail: all sums
+ * and all their arguments in the batch are far from the limits.
+ *
+ * The loops end at a multiple of LOOP_ROWS, within the vectors' memory, so that they need no
+ * remainder loop, without which compilers do not vectorise at -O2.
+ */
+#include "engine/program/aggregate.h"
+
+#define LOOP_ROWS 16
+
+/* The argument of an aggregate, and which of the rows it takes. */
+typedef struct Column
+{
+	const uint64_t *low;		/* where the aggregate has an argument */
+	const uint64_t *high;
+	uint32_t	nrows;
+	uint8_t		takes[GH_VECTOR_ROWS];	/* 1, or 0: also for rows behind the last */
+} Column;
+
+/* Compilers must see where it is used that it is a multiple. */
+static inline uint32_t
+loop_rows(uint32_t nrows)
+{
+	return (nrows + LOOP_ROWS - 1) & ~(uint32_t) (LOOP_ROWS - 1);
+}
+
+static void
+open_column(Column *column, const GhAggregate *aggregate, const GhVectorBatch *batch)
+{
+	uint32_t	nrows = loop_rows(batch->nrows);
+	const uint8_t *state = batch->state;
+	uint8_t    *takes = column->takes;
+	const uint8_t *null;
+	const uint64_t *truth;
+
+	column->low = column->high = NULL;
+	column->nrows = batch->nrows;
+	for (uint32_t i = 0; i < nrows; i++)
+		takes[i] = state[i] == GH_ROW_LIVE;
+	if (aggregate->kind != GH_AGGREGATE_COUNT_ROWS)
+	{
+		column->low = batch->vectors[aggregate->argument].low;
+		column->high = batch->vectors[aggregate->argument].high;
+		null = batch->vectors[aggregate->argument].null;
+		for (uint32_t i = 0; i < nrows; i++)
+			takes[i] &= null[i] == 0;
+	}
+	if (aggregate->filter != GH_AGGREGATE_NO_FILTER)
+	{
+		truth = batch->vectors[aggregate->filter].low;
+		null = batch->vectors[aggregate->filter].null;
+		for (uint32_t i = 0; i < nrows; i++)
+			takes[i] &= (null[i] == 0) & (truth[i] != 0);
+	}
+	memset(takes + batch->nrows, 0, nrows - batch->nrows);
+}
+
+static uint64_t
+count_taken(const Column *column)
+{
+	uint32_t	nrows = loop_rows(column->nrows);
+	uint32_t	count = 0;
+
+	for (uint32_t i = 0; i < nrows; i++)
+		count += column->takes[i];
+	return count;
+}
+
+/*
+ * The sum of 64-bit integers, in halves of 32 bits without sign, of which 2^32 rows fit in
+ * a word; each negative number was taken for one that is 2^64 greater.
+ */
+static void
+sum_integers(const Column *column, GhAggregateState *state)
+{
+	uint32_t	nrows = loop_rows(column->nrows);
+	uint64_t	lower = 0;
+	uint64_t	upper = 0;
+	uint64_t	negative = 0;
+
+	for (uint32_t i = 0; i < nrows; i++)
+	{
+		uint64_t	value = column->low[i] & (0 - (uint64_t) column->takes[i]);
+
+		lower += value & UINT32_MAX;
+		upper += value >> 32;
+		negative += value >> 63;
+	}
+	state->low = lower + (upper << 32);
+	state->high = (upper >> 32) + (state->low < lower) - negative;
+}
+
+/* The least integer, or the greatest as the complement of the least complement. */
+static uint64_t
+least_integer(const Column *column, uint64_t complement)
+{
+	uint32_t	nrows = loop_rows(column->nrows);
+	int64_t		least = INT64_MAX;
+
+	for (uint32_t i = 0; i < nrows; i++)
+	{
+		int64_t		value = column->takes[i] ? (int64_t) (column->low[i] ^ complement) : INT64_MAX;
+
+		least = value < least ? value : least;
+	}
+	return (uint64_t) least ^ complement;
+}
+
+/* Is there a row of that truth value? */
+static bool
+any_truth(const Column *column, bool truth)
+{
+	uint32_t	nrows = loop_rows(column->nrows);
+	uint64_t	any = 0;
+
+	for (uint32_t i = 0; i < nrows; i++)
+		any |= column->takes[i] & ((column->low[i] != 0) == truth);
+	return any != 0;
+}
+
+/* Fills `state` from the whole column; false: there is no loop for such an aggregate. */
+static bool
+gather_column(const GhAggregate *aggregate, const Column *column, GhAggregateState *state)
+{
+	bool		integers = aggregate->value_class == GH_CLASS_INT;
+
+	switch (aggregate->kind)
+	{
+		case GH_AGGREGATE_COUNT_ROWS:
+		case GH_AGGREGATE_COUNT:
+			break;
+		case GH_AGGREGATE_BOOL_AND:
+			state->low = !any_truth(column, false);
+			break;
+		case GH_AGGREGATE_BOOL_OR:
+			state->low = any_truth(column, true);
+			break;
+		case GH_AGGREGATE_SUM:
+			if (!integers)
+				return false;
+			sum_integers(column, state);
+			break;
+		case GH_AGGREGATE_MIN:
+		case GH_AGGREGATE_MAX:
+			if (!integers)
+				return false;
+			state->low = least_integer(column, aggregate->kind == GH_AGGREGATE_MIN ? 0 :
+									   UINT64_MAX);
+			break;
+		default:
+			return false;
+	}
+	state->count = count_taken(column);
+	return true;
+}
+
+/* All rows of a batch to one state; false: not all fit, and the state is good for nothing. */
+static bool
+add_column(const GhAggregate *aggregate, const GhVectorBatch *batch, GhAggregateState *state)
+{
+	Column		column;
+	GhAggregateState gathered = {0, 0, 0, 0, 0};
+
+	open_column(&column, aggregate, batch);
+	if (gather_column(aggregate, &column, &gathered))
+		return gh_aggregate_merge(aggregate, state, &gathered);
+	for (uint32_t i = 0; i < batch->nrows; i++)
+		if (column.takes[i] && !gh_aggregate_add_row(aggregate, batch->vectors, i, state))
+			return false;
+	return true;
+}
+
+/* False: a row does not fit somewhere, and no state is changed. */
+static bool
+add_columns(const GhAggregate *aggregates, uint32_t count, const GhVectorBatch *batch,
+			GhAggregateState *states)
+{
+	GhAggregateState after[GH_AGGREGATES_MAX];
+
+	for (uint32_t a = 0; a < count; a++)
+	{
+		after[a] = states[a];
+		if (!add_column(&aggregates[a], batch, &after[a]))
+			return false;
+	}
+	memcpy(states, after, count * sizeof(GhAggregateState));
+	return true;
+}
+
+/* ------------------------------------------------------------ several groups */
+
+/* The rows that an aggregate takes. */
+typedef struct Taken
+{
+	const GhAggregate *aggregate;
+	const uint64_t *low;		/* of its argument */
+	const uint64_t *high;		/* NULL: there are none */
+	const uint32_t *groups;		/* by row of the batch */
+	GhAggregateState *states;	/* its own of the first group */
+	uint32_t	stride;			/* states of a group */
+	uint32_t	count;
+	uint16_t	rows[GH_VECTOR_ROWS];
+} Taken;
+
+/* What is done with each of them; `low` and `high` are its value, `state` is what it goes to. */
+#define EACH_TAKEN(taken, statement) \
+	do { \
+		for (uint32_t t = 0; t < (taken)->count; t++) \
+		{ \
+			uint32_t	row = (taken)->rows[t]; \
+			GhAggregateState *state = (taken)->states + (size_t) (taken)->groups[row] * (taken)->stride; \
+			statement; \
+		} \
+	} while (0)
+
+static void
+list_taken(const GhAggregate *aggregate, const GhVectorBatch *batch, Taken *taken)
+{
+	Column		column;
+	uint32_t	n = 0;
+
+	open_column(&column, aggregate, batch);
+	taken->aggregate = aggregate;
+	taken->low = column.low;
+	taken->high = aggregate->value_class == GH_CLASS_INT128 ? column.high : NULL;
+	for (uint32_t i = 0; i < column.nrows; i++)
+	{
+		taken->rows[n] = i;
+		n += column.takes[i];
+	}
+	taken->count = n;
+}
+
+/* Not less than 2^116, or 2^977, are the values that could make 1024 of them too many. */
+static inline uint64_t
+is_large(uint64_t high)
+{
+	return (high + (UINT64_C(1) << 52)) >> 53;
+}
+
+static inline uint64_t
+is_large_float(uint64_t bits)
+{
+	return (bits >> 52 & 0x7ff) >= 2000;
+}
+
+/* Whether a value may not fit. */
+static bool
+may_fail(const GhAggregate *aggregate)
+{
+	return aggregate->kind == GH_AGGREGATE_SUM || aggregate->kind == GH_AGGREGATE_MOMENTS;
+}
+
+/* Whether all rows fit, as far as that is seen without adding them. */
+static bool
+all_fit(const Taken *taken)
+{
+	const GhAggregate *aggregate = taken->aggregate;
+	uint64_t	any = 0;
+
+	if (aggregate->kind != GH_AGGREGATE_SUM)
+		return false;
+	if (aggregate->value_class == GH_CLASS_INT)
+		EACH_TAKEN(taken, any |= is_large(state->high));
+	else if (aggregate->value_class == GH_CLASS_INT128)
+		EACH_TAKEN(taken, any |= is_large(taken->high[row]) | is_large(state->high));
+	else if (aggregate->value_class == GH_CLASS_FLOAT8)
+		EACH_TAKEN(taken, any |= is_large_float(taken->low[row]) | is_large_float(state->low));
+	else
+		return false;
+	return any == 0;
+}
+
+static inline void
+add_float(GhAggregateState *state, uint64_t low)
+{
+	if (state->count++ == 0)
+		state->low = low;
+	else
+		(void) gh_sum_float(GH_CLASS_FLOAT8, state->low, low, &state->low);
+}
+
+/* Adds them, where that cannot fail. */
+static void
+add_taken(const Taken *taken)
+{
+	const GhAggregate *aggregate = taken->aggregate;
+	const uint64_t *low = taken->low;
+	const uint64_t *high = taken->high;
+
+	if (aggregate->kind <= GH_AGGREGATE_COUNT)
+		EACH_TAKEN(taken, state->count++);
+	else if (aggregate->kind != GH_AGGREGATE_SUM)
+		EACH_TAKEN(taken, (void) gh_aggregate_add(aggregate, state, low[row], high != NULL ? high[row] : 0));
+	else if (aggregate->value_class == GH_CLASS_FLOAT8)
+		EACH_TAKEN(taken, add_float(state, low[row]));
+	else if (aggregate->value_class == GH_CLASS_INT)
+		EACH_TAKEN(taken, state->count++;
+				   (void) gh_sum_add(&state->low, &state->high, low[row], gh_sign_extension(low[row])));
+	else
+		EACH_TAKEN(taken, state->count++;
+				   (void) gh_sum_add(&state->low, &state->high, low[row], high[row]));
+}
+
+/* All live rows to the states of their groups; false: some may not fit, and no state is changed. */
+static bool
+add_in_groups(const GhAggregate *aggregates, uint32_t count, const GhVectorBatch *batch,
+			  const uint32_t *groups, GhAggregateState *states)
+{
+	Taken		taken;
+
+	taken.groups = groups;
+	taken.stride = count;
+	for (uint32_t a = 0; a < count; a++)
+	{
+		taken.states = states + a;
+		if (!may_fail(&aggregates[a]))
+			continue;
+		list_taken(&aggregates[a], batch, &taken);
+		if (!all_fit(&taken))
+			return false;
+	}
+	for (uint32_t a = 0; a < count; a++)
+	{
+		taken.states = states + a;
+		list_taken(&aggregates[a], batch, &taken);
+		add_taken(&taken);
+	}
+	return true;
+}
+
+/* Do the states depend on the order of rows? */
+static bool
+is_ordered(const GhAggregate *aggregates, uint32_t count)
+{
+	for (uint32_t a = 0; a < count; a++)
+		if (aggregates[a].kind > GH_AGGREGATE_COUNT && gh_class_is_float(aggregates[a].value_class))
+			return true;
+	return false;
+}
+
+/* Hands back row i and, where the order matters, all behind it; the number of rows looked at. */
+static uint32_t
+hand_back(GhVectorBatch *batch, uint32_t i, bool ordered)
+{
+	uint32_t	end = ordered ? batch->nrows : i + 1;
+
+	for (uint32_t row = i; row < end; row++)
+		if (batch->state[row] == GH_ROW_LIVE)
+			batch->state[row] = GH_ROW_BACK;
+	return end - i;
+}
+
+void
+gh_cpu_aggregate(const GhAggregate *aggregates, uint32_t count, GhVectorBatch *batch,
+				 const uint32_t *groups, GhAggregateState *states)
+{
+	if (groups == NULL ? add_columns(aggregates, count, batch, states) :
+		add_in_groups(aggregates, count, batch, groups, states))
+		return;
+	for (uint32_t i = 0; i < batch->nrows; i++)
+	{
+		size_t		group = groups != NULL && batch->state[i] == GH_ROW_LIVE ? groups[i] : 0;
+
+		if (batch->state[i] == GH_ROW_LIVE &&
+			!gh_aggregates_add_row(aggregates, count, batch->vectors, i, states + group * count))
+			i += hand_back(batch, i, is_ordered(aggregates, count)) - 1;
+	}
+}

@@ -1,0 +1,444 @@
+/*
+ * cpu_program.c
+ *		Runs a program over a batch, one instruction after the other, each over all rows.
+ *
+ * Instructions on words (integers, floats, truth values) run over every row, also those that
+ * are NULL or no longer live: that costs less than asking, and the compiler vectorises what
+ * the processor has instructions for.  Whether any row went wrong is gathered on the way;
+ * only where one did, a second pass looks for it among the rows that count.
+ * Instructions that follow addresses or need a call for each row (text, 128 bits) leave the
+ * other rows out, and the rest goes by the evaluator of single rows.
+ *
+ * The loops end at a multiple of GH_LOOP_ROWS, within the vectors' memory, so that they need
+ * no remainder loop, without which compilers do not vectorise at -O2.  The rows behind the
+ * last one are as if dropped.
+ */
+#include "engine/program/program_row.h"
+
+#define gh_always_inline inline __attribute__((always_inline))
+
+#define GH_LOOP_ROWS 16
+
+/* No row of such a loop depends on another: a result is none of its arguments.  Clang looks
+ * whether they overlap, at run time. */
+#ifdef __clang__
+#define GH_EVERY_ROW
+#else
+#define GH_EVERY_ROW _Pragma("GCC ivdep")
+#endif
+
+#define GH_VECTOR_BYTES (GH_VECTOR_ROWS * (2 * sizeof(uint64_t) + 1))
+
+/* A program on its way through a batch. */
+typedef struct Run
+{
+	const GhProgram *program;
+	const GhVectorBatch *batch;
+	uint8_t    *state;
+	GhVector   *vectors;
+	uint32_t	nrows;
+	uint32_t	live;			/* rows */
+} Run;
+
+static inline uint32_t
+loop_rows(uint32_t nrows)
+{
+	return (nrows + GH_LOOP_ROWS - 1) & ~(uint32_t) (GH_LOOP_ROWS - 1);
+}
+
+/* ------------------------------------------------------------------ batches */
+
+static size_t
+aligned(size_t bytes)
+{
+	return (bytes + 63) & ~(size_t) 63;
+}
+
+size_t
+gh_batch_bytes(const GhProgram *program)
+{
+	size_t		nvectors = gh_program_vectors(program);
+
+	return GH_VECTOR_ROWS + aligned(nvectors * sizeof(GhVector)) + nvectors * GH_VECTOR_BYTES;
+}
+
+static void
+fill_constants(const GhProgram *program, GhVector *vectors)
+{
+	GhValue		values[GH_PROGRAM_VECTORS_MAX];
+	uint32_t	v;
+	uint32_t	i;
+
+	gh_row_prepare(program, values);
+	for (v = program->ncolumns; v < program->ncolumns + program->nconstants; v++)
+		for (i = 0; i < GH_VECTOR_ROWS; i++)
+		{
+			vectors[v].low[i] = values[v].low;
+			vectors[v].high[i] = values[v].high;
+			vectors[v].null[i] = values[v].null;
+		}
+}
+
+void
+gh_batch_prepare(GhVectorBatch *batch, const GhProgram *program, void *memory)
+{
+	char	   *place = memory;
+	uint32_t	v;
+
+	memset(memory, 0, gh_batch_bytes(program));
+	batch->nrows = 0;
+	batch->nvectors = gh_program_vectors(program);
+	batch->state = (uint8_t *) place;
+	place += GH_VECTOR_ROWS;
+	batch->vectors = (GhVector *) place;
+	place += aligned(batch->nvectors * sizeof(GhVector));
+	for (v = 0; v < batch->nvectors; v++)
+	{
+		batch->vectors[v].low = (uint64_t *) place;
+		batch->vectors[v].high = batch->vectors[v].low + GH_VECTOR_ROWS;
+		batch->vectors[v].null = (uint8_t *) (batch->vectors[v].high + GH_VECTOR_ROWS);
+		place += GH_VECTOR_BYTES;
+	}
+	fill_constants(program, batch->vectors);
+}
+
+/* -------------------------------------------------------------- rows' states */
+
+/* The eight bytes of a word, each of which is at most GH_VECTOR_ROWS / 8. */
+static uint32_t
+sum_bytes(uint64_t bytes)
+{
+	uint32_t	sum = 0;
+
+	for (; bytes != 0; bytes >>= 8)
+		sum += bytes & UINT8_MAX;
+	return sum;
+}
+
+void
+gh_batch_count(const GhVectorBatch *batch, uint32_t *live, uint32_t *back)
+{
+	const uint64_t ones = UINT64_C(0x0101010101010101);
+	uint32_t	rows = loop_rows(batch->nrows);
+	uint64_t	dropped_sums = 0;
+	uint64_t	back_sums = 0;
+
+	for (uint32_t i = 0; i < rows; i += sizeof(uint64_t))
+	{
+		uint64_t	states;
+
+		memcpy(&states, batch->state + i, sizeof(states));
+		dropped_sums += states & ones;
+		back_sums += states >> 1 & ones;
+	}
+	*back = sum_bytes(back_sums);
+	*live = rows - sum_bytes(dropped_sums) - *back;
+}
+
+static void
+count_live(Run *run)
+{
+	uint32_t	back;
+
+	gh_batch_count(run->batch, &run->live, &back);
+}
+
+static bool
+is_live(const Run *run, uint32_t i)
+{
+	return run->state[i] == GH_ROW_LIVE;
+}
+
+static void
+hand_back(Run *run, uint32_t i)
+{
+	run->state[i] = GH_ROW_BACK;
+	run->live--;
+}
+
+/* A truth value is 0 or 1, so its lowest byte tells; of rows that are not live it is ignored. */
+static void
+filter(Run *run, const GhInstruction *in)
+{
+	const uint64_t *low = run->vectors[in->args[0]].low;
+	const uint8_t *null = run->vectors[in->args[0]].null;
+	uint8_t    *state = run->state;
+	uint32_t	rows = loop_rows(run->nrows);
+	uint32_t	i;
+
+	GH_EVERY_ROW
+	for (i = 0; i < rows; i++)
+	{
+		uint8_t		drop = (((uint8_t) low[i] ^ 1) | null[i]) & 1;
+
+		state[i] = state[i] == GH_ROW_LIVE ? drop * GH_ROW_DROPPED : state[i];
+	}
+	count_live(run);
+}
+
+/* -------------------------------------------------------------------- words */
+
+static void
+copy_nulls(Run *run, const GhInstruction *in)
+{
+	memcpy(run->vectors[in->result].null, run->vectors[in->args[0]].null, loop_rows(run->nrows));
+}
+
+static void
+join_nulls(Run *run, const GhInstruction *in)
+{
+	const uint8_t *a = run->vectors[in->args[0]].null;
+	const uint8_t *b = run->vectors[in->args[1]].null;
+	uint8_t    *result = run->vectors[in->result].null;
+	uint32_t	rows = loop_rows(run->nrows);
+	uint32_t	i;
+
+	GH_EVERY_ROW
+	for (i = 0; i < rows; i++)
+		result[i] = a[i] | b[i];
+}
+
+/* f is a constant where this is called, and its body becomes the loop's. */
+static gh_always_inline void
+words_1(Run *run, const GhInstruction *in, uint64_t (*f) (uint64_t a, int width, uint64_t *bad))
+{
+	const uint64_t *a = run->vectors[in->args[0]].low;
+	const uint8_t *null = run->vectors[in->result].null;
+	uint64_t   *result = run->vectors[in->result].low;
+	uint32_t	rows = loop_rows(run->nrows);
+	int			width = in->width;
+	uint64_t	bad = 0;
+	uint32_t	i;
+
+	copy_nulls(run, in);
+	GH_EVERY_ROW
+	for (i = 0; i < rows; i++)
+		result[i] = f(a[i], width, &bad);
+	for (i = 0; bad != 0 && i < run->nrows; i++)
+	{
+		uint64_t	row_bad = 0;
+
+		(void) f(a[i], width, &row_bad);
+		if (row_bad != 0 && !null[i] && is_live(run, i))
+			hand_back(run, i);
+	}
+}
+
+static gh_always_inline void
+words_2(Run *run, const GhInstruction *in,
+		uint64_t (*f) (uint64_t a, uint64_t b, int width, uint64_t *bad))
+{
+	const uint64_t *a = run->vectors[in->args[0]].low;
+	const uint64_t *b = run->vectors[in->args[1]].low;
+	const uint8_t *null = run->vectors[in->result].null;
+	uint64_t   *result = run->vectors[in->result].low;
+	uint32_t	rows = loop_rows(run->nrows);
+	int			width = in->width;
+	uint64_t	bad = 0;
+	uint32_t	i;
+
+	join_nulls(run, in);
+	GH_EVERY_ROW
+	for (i = 0; i < rows; i++)
+		result[i] = f(a[i], b[i], width, &bad);
+	for (i = 0; bad != 0 && i < run->nrows; i++)
+	{
+		uint64_t	row_bad = 0;
+
+		(void) f(a[i], b[i], width, &row_bad);
+		if (row_bad != 0 && !null[i] && is_live(run, i))
+			hand_back(run, i);
+	}
+}
+
+/* ------------------------------------------------------------- truth values */
+
+static void
+and_or(Run *run, const GhInstruction *in)
+{
+	const GhVector *a = &run->vectors[in->args[0]];
+	const GhVector *b = &run->vectors[in->args[1]];
+	uint64_t   *low = run->vectors[in->result].low;
+	uint8_t    *null = run->vectors[in->result].null;
+	uint64_t	decisive = in->op == GH_OP_OR;
+	uint32_t	rows = loop_rows(run->nrows);
+	uint32_t	i;
+
+	GH_EVERY_ROW
+	for (i = 0; i < rows; i++)
+	{
+		uint8_t		decided = ((a->low[i] == decisive) & !a->null[i]) |
+			((b->low[i] == decisive) & !b->null[i]);
+
+		null[i] = (a->null[i] | b->null[i]) & !decided;
+		low[i] = decided ? decisive : !decisive;
+	}
+}
+
+static void
+null_test(Run *run, const GhInstruction *in)
+{
+	const uint8_t *a = run->vectors[in->args[0]].null;
+	uint64_t   *low = run->vectors[in->result].low;
+	uint64_t	otherwise = in->op == GH_OP_IS_NOT_NULL;
+	uint32_t	rows = loop_rows(run->nrows);
+	uint32_t	i;
+
+	memset(run->vectors[in->result].null, 0, loop_rows(run->nrows));
+	GH_EVERY_ROW
+	for (i = 0; i < rows; i++)
+		low[i] = a[i] ^ otherwise;
+}
+
+/* --------------------------------------------------------- 128 bits and text */
+
+static gh_always_inline void
+wide_2(Run *run, const GhInstruction *in, GhInt128 (*f) (GhInt128 a, GhInt128 b, uint64_t *bad))
+{
+	const GhVector *a = &run->vectors[in->args[0]];
+	const GhVector *b = &run->vectors[in->args[1]];
+	const GhVector *result = &run->vectors[in->result];
+	uint32_t	i;
+
+	join_nulls(run, in);
+	for (i = 0; i < run->nrows; i++)
+	{
+		uint64_t	bad = 0;
+		GhInt128	wide;
+
+		if (result->null[i] || !is_live(run, i))
+			continue;
+		wide = f(gh_int128(a->low[i], a->high[i]), gh_int128(b->low[i], b->high[i]), &bad);
+		result->low[i] = (uint64_t) wide;
+		result->high[i] = (uint64_t) ((GhUint128) wide >> 64);
+		if (bad != 0)
+			hand_back(run, i);
+	}
+}
+
+static gh_always_inline void
+wide_compare(Run *run, const GhInstruction *in, uint64_t (*f) (GhInt128 a, GhInt128 b))
+{
+	const GhVector *a = &run->vectors[in->args[0]];
+	const GhVector *b = &run->vectors[in->args[1]];
+	uint64_t   *result = run->vectors[in->result].low;
+	uint32_t	i;
+
+	join_nulls(run, in);
+	for (i = 0; i < run->nrows; i++)
+		result[i] = f(gh_int128(a->low[i], a->high[i]), gh_int128(b->low[i], b->high[i]));
+}
+
+static gh_always_inline void
+text_compare(Run *run, const GhInstruction *in, uint64_t (*f) (GhText a, GhText b))
+{
+	const GhVector *a = &run->vectors[in->args[0]];
+	const GhVector *b = &run->vectors[in->args[1]];
+	const GhVector *result = &run->vectors[in->result];
+	uint32_t	i;
+
+	join_nulls(run, in);
+	for (i = 0; i < run->nrows; i++)
+		if (!result->null[i] && is_live(run, i))
+			result->low[i] = f(gh_text(a->low[i], a->high[i]), gh_text(b->low[i], b->high[i]));
+}
+
+/* ---------------------------------------------------------------- single rows */
+
+static GhValue
+row_value(const Run *run, uint32_t vector, uint32_t i)
+{
+	const GhVector *from = &run->vectors[vector];
+	GhValue		value = {from->low[i], from->high[i], from->null[i]};
+
+	return value;
+}
+
+static void
+row_by_row(Run *run, const GhInstruction *in)
+{
+	const GhVector *result = &run->vectors[in->result];
+	uint32_t	i;
+
+	for (i = 0; i < run->nrows; i++)
+	{
+		uint64_t	bad = 0;
+		GhValue		a;
+		GhValue		b;
+		GhValue		c;
+		GhValue		value;
+
+		if (!is_live(run, i))
+			continue;
+		a = row_value(run, in->args[0], i);
+		b = row_value(run, in->args[1], i);
+		c = row_value(run, in->args[2], i);
+		value = gh_row_value(run->program, in, &a, &b, &c, &bad);
+		result->low[i] = value.low;
+		result->high[i] = value.high;
+		result->null[i] = value.null;
+		if (bad != 0)
+			hand_back(run, i);
+	}
+}
+
+/* ---------------------------------------------------------------------- all */
+
+static void
+run_instruction(Run *run, const GhInstruction *in)
+{
+	switch (gh_op_key(in))
+	{
+#define WORDS_1(op, op_class, f) case GH_OP_KEY(op, op_class): words_1(run, in, f); break;
+#define WORDS_2(op, op_class, f) case GH_OP_KEY(op, op_class): words_2(run, in, f); break;
+#define WIDE_2(op, op_class, f) case GH_OP_KEY(op, op_class): wide_2(run, in, f); break;
+#define WIDE_COMPARISON(op, op_class, f) \
+		case GH_OP_KEY(op, op_class): wide_compare(run, in, f); break;
+#define TEXT_COMPARISON(op, op_class, f) \
+		case GH_OP_KEY(op, op_class): text_compare(run, in, f); break;
+			GH_WORD_FUNCTIONS_1(WORDS_1)
+			GH_FLOAT_FUNCTIONS_1(WORDS_1)
+			GH_WORD_FUNCTIONS_2(WORDS_2)
+			GH_FLOAT_FUNCTIONS_2(WORDS_2)
+			GH_INT128_FUNCTIONS_2(WIDE_2)
+			GH_INT128_COMPARISONS(WIDE_COMPARISON)
+			GH_TEXT_COMPARISONS(TEXT_COMPARISON)
+		case GH_OP_KEY(GH_OP_AND, GH_CLASS_BOOL):
+		case GH_OP_KEY(GH_OP_OR, GH_CLASS_BOOL):
+			and_or(run, in);
+			break;
+		case GH_OP_KEY(GH_OP_FILTER, GH_CLASS_BOOL):
+			filter(run, in);
+			break;
+		case GH_OP_KEY(GH_OP_IS_NULL, 0):
+		case GH_OP_KEY(GH_OP_IS_NOT_NULL, 0):
+			null_test(run, in);
+			break;
+		default:
+			row_by_row(run, in);
+	}
+}
+
+uint32_t
+gh_program_run_part(const GhProgram *program, GhVectorBatch *batch, uint32_t first, uint32_t end)
+{
+	const GhInstruction *instructions = gh_program_instructions(program);
+	Run			run = {
+		.program = program, .batch = batch, .state = batch->state, .vectors = batch->vectors,
+		.nrows = batch->nrows
+	};
+	uint32_t	i;
+
+	for (i = run.nrows; i < loop_rows(run.nrows); i++)
+		run.state[i] = GH_ROW_DROPPED;
+	count_live(&run);
+	for (i = first; i < end && run.live > 0; i++)
+		run_instruction(&run, &instructions[i]);
+	return run.live;
+}
+
+uint32_t
+gh_program_run(const GhProgram *program, GhVectorBatch *batch)
+{
+	return gh_program_run_part(program, batch, 0, program->ninstructions);
+}

@@ -1,0 +1,165 @@
+/*
+ * choices.c
+ *		CASE and COALESCE in programs, which choose one of several values.
+ *
+ * A program has numerics at one scale, PostgreSQL each row's own.  So what is chosen among
+ * numerics of different scales has a second vector, which tells the scale of each row's, as long
+ * as nothing is calculated with it.
+ */
+#include "postgres.h"
+
+#include "expr/translate.h"
+
+/* Two values one of which is chosen: of one class, numerics of one scale. */
+static bool
+to_one_class(GhTranslation *translation, GhOperand *values, GhOperand *result)
+{
+	if (values[0].value_class != values[1].value_class)
+		return gh_translation_fails(translation, "the results of a choice are of different types");
+	result->value_class = values[0].value_class;
+	result->mixed_scale = values[0].mixed_scale || values[1].mixed_scale;
+	result->open_scale = values[0].open_scale || values[1].open_scale;
+	result->is_null = values[0].is_null && values[1].is_null;
+	if (values[0].value_class == GH_CLASS_INT128)
+	{
+		for (int i = 0; i < 2; i++)
+			if (values[i].is_null)
+				values[i].scale = values[1 - i].scale;
+		if (values[0].scale != values[1].scale ||
+			(result->open_scale && !values[0].is_null && !values[1].is_null))
+			result->mixed_scale = true;
+		if (!gh_to_one_scale(translation, values, 2))
+			return false;
+	}
+	result->scale = values[0].scale;
+	return true;
+}
+
+/* The scale that a value has in PostgreSQL, row by row. */
+static bool
+add_scale(GhTranslation *translation, const GhOperand *value, GhOperand *result)
+{
+	memset(result, 0, sizeof(*result));
+	result->value_class = GH_CLASS_INT;
+	result->vector = value->scales;
+	return value->has_scales ||
+		gh_add_constant(translation, GH_CLASS_INT, false, value->scale, 0, result);
+}
+
+/*
+ * Of a choice between numerics of different scales, the scale of what is chosen; where these
+ * are known.  `values` are as they were before they were brought to one scale.
+ */
+static bool
+choose_scale(GhTranslation *translation, const GhOperand *condition, const GhOperand *values,
+			 GhOperand *result)
+{
+	GhOperand	args[3] = {*condition};
+	GhOperand	chosen = {.value_class = GH_CLASS_INT};
+
+	result->has_scales = false;
+	if (!result->mixed_scale || result->open_scale)
+		return true;
+	for (int i = 0; i < 2; i++)
+	{
+		if (values[i].mixed_scale && !values[i].has_scales)
+			return true;
+		if (!add_scale(translation, &values[i], &args[1 + i]))
+			return false;
+	}
+	if (!gh_add_instruction(translation, GH_OP_SELECT, GH_CLASS_INT, 0, 0, 3, args, &chosen))
+		return false;
+	result->has_scales = true;
+	result->scales = chosen.vector;
+	return true;
+}
+
+/* CASE: a condition, what it chooses, and what else. */
+bool
+gh_translate_select(GhTranslation *translation, GhOperand *args, GhOperand *result)
+{
+	GhOperand	values[2] = {args[1], args[2]};
+
+	return to_one_class(translation, args + 1, result) &&
+		gh_add_instruction(translation, GH_OP_SELECT, result->value_class, 0, 0, 3, args, result) &&
+		choose_scale(translation, &args[0], values, result);
+}
+
+static bool
+emit_coalesce(GhTranslation *translation, GhOperand *args, GhOperand *result)
+{
+	GhOperand	values[2] = {args[0], args[1]};
+	GhOperand	condition = {.value_class = GH_CLASS_BOOL};
+
+	return to_one_class(translation, args, result) &&
+		gh_add_instruction(translation, GH_OP_COALESCE, result->value_class, 0, 0, 2, args, result) &&
+		(!result->mixed_scale ||
+		 gh_add_instruction(translation, GH_OP_IS_NOT_NULL, values[0].value_class, 0, 0, 1, values, &condition)) &&
+		choose_scale(translation, &condition, values, result);
+}
+
+/* The branches from the last one on, so that the first that is true is what stays. */
+static bool
+translate_branches(GhTranslation *translation, CaseExpr *expr, GhOperand *result)
+{
+	if (!gh_translate_value(translation, expr->defresult, result))
+		return false;
+	for (int i = list_length(expr->args) - 1; i >= 0; i--)
+	{
+		CaseWhen   *when = list_nth_node(CaseWhen, expr->args, i);
+		GhOperand	args[3];
+
+		args[2] = *result;
+		if (!gh_translate_value(translation, when->expr, &args[0]) ||
+			!gh_translate_value(translation, when->result, &args[1]) ||
+			!gh_translate_select(translation, args, result))
+			return false;
+	}
+	return true;
+}
+
+bool
+gh_translate_case(GhTranslation *translation, CaseExpr *expr, GhOperand *result)
+{
+	GhOperand  *outside = translation->case_value;
+	GhOperand	value;
+	bool		done;
+
+	if (expr->arg != NULL && !gh_translate_value(translation, expr->arg, &value))
+		return false;
+	translation->case_value = expr->arg != NULL ? &value : NULL;
+	done = translate_branches(translation, expr, result);
+	translation->case_value = outside;
+	return done;
+}
+
+bool
+gh_translate_coalesce(GhTranslation *translation, CoalesceExpr *expr, GhOperand *result)
+{
+	ListCell   *lc;
+
+	if (!gh_translate_value(translation, linitial(expr->args), result))
+		return false;
+	for_each_from(lc, expr->args, 1)
+	{
+		GhOperand	args[2] = {*result};
+
+		if (!gh_translate_value(translation, lfirst(lc), &args[1]) || !emit_coalesce(translation, args, result))
+			return false;
+	}
+	return true;
+}
+
+/* The scales of a value that has them, NULL where it is. */
+bool
+gh_translate_scales(GhTranslation *translation, const GhOperand *value, GhOperand *result)
+{
+	GhOperand	args[3] = {{.value_class = GH_CLASS_BOOL}};
+
+	memset(result, 0, sizeof(*result));
+	result->value_class = GH_CLASS_INT;
+	return gh_add_instruction(translation, GH_OP_IS_NOT_NULL, value->value_class, 0, 0, 1, value, &args[0]) &&
+		add_scale(translation, value, &args[1]) &&
+		gh_add_constant(translation, GH_CLASS_INT, true, 0, 0, &args[2]) &&
+		gh_add_instruction(translation, GH_OP_SELECT, GH_CLASS_INT, 0, 0, 3, args, result);
+}

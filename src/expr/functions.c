@@ -1,0 +1,154 @@
+/*
+ * functions.c
+ *		What PostgreSQL's functions are called in a program of an engine.
+ *
+ * A function that is not here is PostgreSQL's alone.  One that is here gives the same value
+ * as PostgreSQL's or hands the row back (engine/program.h).
+ */
+#include "postgres.h"
+
+#include "utils/fmgroids.h"
+
+#include "expr/translate.h"
+
+#define FUNCTION(function, call, op, class, width, result) \
+	{function, GH_CALL_##call, GH_OP_##op, GH_CLASS_##class, width, GH_CLASS_##result}
+
+#define EQUALITIES(name, call, class) \
+	FUNCTION(F_##name##EQ, call, EQ, class, 0, BOOL), \
+	FUNCTION(F_##name##NE, call, NE, class, 0, BOOL)
+
+#define ORDERINGS(name, call, class) \
+	FUNCTION(F_##name##LT, call, LT, class, 0, BOOL), \
+	FUNCTION(F_##name##LE, call, LE, class, 0, BOOL), \
+	FUNCTION(F_##name##GT, call, GT, class, 0, BOOL), \
+	FUNCTION(F_##name##GE, call, GE, class, 0, BOOL)
+
+#define COMPARISONS(name, call, class) \
+	EQUALITIES(name, call, class), ORDERINGS(name, call, class)
+
+/* of two numbers, whatever their widths */
+#define ARITHMETIC(name, class, width) \
+	FUNCTION(F_##name##PL, SAME, ADD, class, width, class), \
+	FUNCTION(F_##name##MI, SAME, SUB, class, width, class), \
+	FUNCTION(F_##name##MUL, SAME, MUL, class, width, class), \
+	FUNCTION(F_##name##DIV, SAME, DIV, class, width, class)
+
+#define SIGNS(name, class, width) \
+	FUNCTION(F_##name##UM, SAME, NEG, class, width, class), \
+	FUNCTION(F_##name##ABS, SAME, ABS, class, width, class), \
+	FUNCTION(F_ABS_##name, SAME, ABS, class, width, class)
+
+/* of one integer type alone */
+#define INTEGER(name, width) \
+	SIGNS(name, INT, width), \
+	FUNCTION(F_##name##MOD, SAME, MOD, INT, width, INT), \
+	FUNCTION(F_MOD_##name##_##name, SAME, MOD, INT, width, INT), \
+	FUNCTION(F_##name##AND, SAME, BIT_AND, INT, 0, INT), \
+	FUNCTION(F_##name##OR, SAME, BIT_OR, INT, 0, INT), \
+	FUNCTION(F_##name##XOR, SAME, BIT_XOR, INT, 0, INT), \
+	FUNCTION(F_##name##NOT, SAME, BIT_NOT, INT, 0, INT), \
+	FUNCTION(F_##name##SHL, SAME, SHIFT_LEFT, INT, width, INT), \
+	FUNCTION(F_##name##SHR, SAME, SHIFT_RIGHT, INT, width, INT), \
+	FUNCTION(F_##name##_FLOAT4, SAME, TO_INT, FLOAT8, width, INT), \
+	FUNCTION(F_##name##_FLOAT8, SAME, TO_INT, FLOAT8, width, INT), \
+	FUNCTION(F_##name##_NUMERIC, NUMERIC_CAST, TO_INT, INT128, width, INT), \
+	FUNCTION(F_NUMERIC_##name, TO_NUMERIC, FROM_INT, INT128, 0, INT128), \
+	FUNCTION(F_FLOAT4_##name, SAME, FROM_INT, FLOAT4, 0, FLOAT4), \
+	FUNCTION(F_FLOAT8_##name, SAME, FROM_INT, FLOAT8, 0, FLOAT8)
+
+static const GhFunction functions[] = {
+	/* integers */
+	COMPARISONS(INT2, SAME, INT),
+	COMPARISONS(INT4, SAME, INT),
+	COMPARISONS(INT8, SAME, INT),
+	COMPARISONS(INT24, SAME, INT),
+	COMPARISONS(INT42, SAME, INT),
+	COMPARISONS(INT28, SAME, INT),
+	COMPARISONS(INT82, SAME, INT),
+	COMPARISONS(INT48, SAME, INT),
+	COMPARISONS(INT84, SAME, INT),
+	ARITHMETIC(INT2, INT, 2),
+	ARITHMETIC(INT4, INT, 4),
+	ARITHMETIC(INT8, INT, 8),
+	ARITHMETIC(INT24, INT, 4),
+	ARITHMETIC(INT42, INT, 4),
+	ARITHMETIC(INT28, INT, 8),
+	ARITHMETIC(INT82, INT, 8),
+	ARITHMETIC(INT48, INT, 8),
+	ARITHMETIC(INT84, INT, 8),
+	INTEGER(INT2, 2),
+	INTEGER(INT4, 4),
+	INTEGER(INT8, 8),
+	FUNCTION(F_INT2_INT4, SAME, TO_INT, INT, 2, INT),
+	FUNCTION(F_INT2_INT8, SAME, TO_INT, INT, 2, INT),
+	FUNCTION(F_INT4_INT2, SAME, TO_INT, INT, 4, INT),
+	FUNCTION(F_INT4_INT8, SAME, TO_INT, INT, 4, INT),
+	FUNCTION(F_INT8_INT2, SAME, TO_INT, INT, 8, INT),
+	FUNCTION(F_INT8_INT4, SAME, TO_INT, INT, 8, INT),
+	FUNCTION(F_INT4_BOOL, SAME, TO_INT, BOOL, 4, INT),
+
+	/* what is kept in an integer */
+	COMPARISONS(BOOL, SAME, BOOL),
+	COMPARISONS(OID, SAME, INT),
+	COMPARISONS(DATE_, SAME, INT),
+	COMPARISONS(TIME_, SAME, INT),
+	COMPARISONS(TIMESTAMP_, SAME, INT),
+	COMPARISONS(TIMESTAMPTZ_, SAME, INT),
+	FUNCTION(F_DATE_EQ_TIMESTAMP, DATE_LEFT, EQ, INT, 0, BOOL),
+	FUNCTION(F_DATE_NE_TIMESTAMP, DATE_LEFT, NE, INT, 0, BOOL),
+	FUNCTION(F_DATE_LT_TIMESTAMP, DATE_LEFT, LT, INT, 0, BOOL),
+	FUNCTION(F_DATE_LE_TIMESTAMP, DATE_LEFT, LE, INT, 0, BOOL),
+	FUNCTION(F_DATE_GT_TIMESTAMP, DATE_LEFT, GT, INT, 0, BOOL),
+	FUNCTION(F_DATE_GE_TIMESTAMP, DATE_LEFT, GE, INT, 0, BOOL),
+	FUNCTION(F_TIMESTAMP_EQ_DATE, DATE_RIGHT, EQ, INT, 0, BOOL),
+	FUNCTION(F_TIMESTAMP_NE_DATE, DATE_RIGHT, NE, INT, 0, BOOL),
+	FUNCTION(F_TIMESTAMP_LT_DATE, DATE_RIGHT, LT, INT, 0, BOOL),
+	FUNCTION(F_TIMESTAMP_LE_DATE, DATE_RIGHT, LE, INT, 0, BOOL),
+	FUNCTION(F_TIMESTAMP_GT_DATE, DATE_RIGHT, GT, INT, 0, BOOL),
+	FUNCTION(F_TIMESTAMP_GE_DATE, DATE_RIGHT, GE, INT, 0, BOOL),
+	FUNCTION(F_DATE_PLI, SAME, DATE_ADD, INT, 0, INT),
+	FUNCTION(F_DATE_MII, SAME, DATE_SUB, INT, 0, INT),
+	FUNCTION(F_DATE_MI, SAME, DATE_DIFF, INT, 0, INT),
+	FUNCTION(F_TIMESTAMP_DATE, SAME, DATE_TO_TIMESTAMP, INT, 0, INT),
+
+	/* floats: a float4 is a float8 that can be compared, or calculated with, as it is */
+	COMPARISONS(FLOAT4, SAME, FLOAT8),
+	COMPARISONS(FLOAT8, SAME, FLOAT8),
+	COMPARISONS(FLOAT48, SAME, FLOAT8),
+	COMPARISONS(FLOAT84, SAME, FLOAT8),
+	ARITHMETIC(FLOAT4, FLOAT4, 0),
+	ARITHMETIC(FLOAT8, FLOAT8, 0),
+	ARITHMETIC(FLOAT48, FLOAT8, 0),
+	ARITHMETIC(FLOAT84, FLOAT8, 0),
+	SIGNS(FLOAT4, FLOAT4, 0),
+	SIGNS(FLOAT8, FLOAT8, 0),
+	FUNCTION(F_FLOAT4_FLOAT8, SAME, TO_FLOAT4, FLOAT8, 0, FLOAT4),
+	FUNCTION(F_DSQRT, SAME, SQRT, FLOAT8, 0, FLOAT8),
+	FUNCTION(F_SQRT_FLOAT8, SAME, SQRT, FLOAT8, 0, FLOAT8),
+
+	/* numeric */
+	COMPARISONS(NUMERIC_, NUMERIC, INT128),
+	FUNCTION(F_NUMERIC_ADD, NUMERIC, ADD, INT128, 0, INT128),
+	FUNCTION(F_NUMERIC_SUB, NUMERIC, SUB, INT128, 0, INT128),
+	FUNCTION(F_NUMERIC_MUL, NUMERIC_MUL, MUL, INT128, 0, INT128),
+	FUNCTION(F_NUMERIC_UMINUS, NUMERIC, NEG, INT128, 0, INT128),
+	FUNCTION(F_NUMERIC_ABS, NUMERIC, ABS, INT128, 0, INT128),
+	FUNCTION(F_ABS_NUMERIC, NUMERIC, ABS, INT128, 0, INT128),
+	FUNCTION(F_FLOAT8_NUMERIC, NUMERIC_CAST, TO_FLOAT8, INT128, 0, FLOAT8),
+
+	/* text */
+	EQUALITIES(TEXT, TEXT, TEXT),
+	ORDERINGS(TEXT_, TEXT_ORDER, TEXT),
+	EQUALITIES(BPCHAR, TEXT, BPCHAR),
+	ORDERINGS(BPCHAR, TEXT_ORDER, BPCHAR),
+};
+
+const GhFunction *
+gh_find_function(Oid function)
+{
+	for (Size i = 0; i < lengthof(functions); i++)
+		if (functions[i].function == function)
+			return &functions[i];
+	return NULL;
+}

@@ -1,0 +1,627 @@
+/*
+ * translate.c
+ *		Expressions and qualifications over one relation as a program of the engines.
+ *
+ * What has no equivalent makes the translation of an expression fail, with a word on why, and the
+ * program is then to be given up.  A part without columns that is no constant yet (a
+ * parameter, now()) has to be made one before: see gh_translate_begin().
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+
+#include "compat.h"
+#include "engine/page/numeric.h"
+#include "expr/translate.h"
+#include "heap/layout.h"
+
+static bool translate_expr(GhTranslation *translation, Expr *expr, GhOperand *result);
+
+/* --------------------------------------------------------------- types */
+
+typedef struct GhTypeLoad
+{
+	Oid			type;
+	GhLoad		load;
+	GhClass		value_class;
+} GhTypeLoad;
+
+static const GhTypeLoad type_loads[] = {
+	{BOOLOID, GH_LOAD_BOOL, GH_CLASS_BOOL},
+	{INT2OID, GH_LOAD_INT2, GH_CLASS_INT},
+	{INT4OID, GH_LOAD_INT4, GH_CLASS_INT},
+	{INT8OID, GH_LOAD_INT8, GH_CLASS_INT},
+	{OIDOID, GH_LOAD_OID, GH_CLASS_INT},
+	{DATEOID, GH_LOAD_INT4, GH_CLASS_INT},
+	{TIMEOID, GH_LOAD_INT8, GH_CLASS_INT},
+	{TIMESTAMPOID, GH_LOAD_INT8, GH_CLASS_INT},
+	{TIMESTAMPTZOID, GH_LOAD_INT8, GH_CLASS_INT},
+	{FLOAT4OID, GH_LOAD_FLOAT4, GH_CLASS_FLOAT4},
+	{FLOAT8OID, GH_LOAD_FLOAT8, GH_CLASS_FLOAT8},
+	{NUMERICOID, GH_LOAD_NUMERIC, GH_CLASS_INT128},
+	{TEXTOID, GH_LOAD_TEXT, GH_CLASS_TEXT},
+	{VARCHAROID, GH_LOAD_TEXT, GH_CLASS_TEXT},
+	{BPCHAROID, GH_LOAD_TEXT, GH_CLASS_TEXT},
+};
+
+static const GhTypeLoad *
+find_listed(Oid type)
+{
+	for (Size i = 0; i < lengthof(type_loads); i++)
+		if (type_loads[i].type == type)
+			return &type_loads[i];
+	return NULL;
+}
+
+static const GhTypeLoad *
+find_type(Oid type)
+{
+	const GhTypeLoad *found = find_listed(type);
+
+	/* of a domain, values are those of its base type */
+	return found != NULL ? found : find_listed(getBaseType(type));
+}
+
+/* What vectors hold of a type; 0: nothing. */
+GhClass
+gh_class_of_type(Oid type)
+{
+	const GhTypeLoad *found = find_type(type);
+
+	return found == NULL ? (GhClass) 0 : found->value_class;
+}
+
+/* Decimal digits after the point that all values of numeric(p, s) have; -1: they differ. */
+static int
+scale_of_typmod(int32 typmod)
+{
+	int			scale;
+
+	if (typmod < (int32) VARHDRSZ)
+		return -1;
+	scale = gh_typmod_scale(typmod);
+	return scale >= 0 && scale <= GH_SCALE_MAX ? scale : -1;
+}
+
+/* Whether programs read columns of the type: of a numeric, its modifier must tell the scale. */
+bool
+gh_reads_columns_of(Oid type, int32 typmod)
+{
+	GhClass		value_class = gh_class_of_type(type);
+
+	return value_class != 0 && (value_class != GH_CLASS_INT128 || scale_of_typmod(typmod) >= 0);
+}
+
+/* ----------------------------------------------------- columns, constants */
+
+static bool
+translate_var(GhTranslation *translation, Var *var, GhOperand *result)
+{
+	const GhTypeLoad *type = find_type(var->vartype);
+	GhColumn	column = {0};
+
+	if (var->varno != translation->varno || var->varattno <= 0 || var->varlevelsup > 0)
+		return gh_translation_fails(translation, "it reads what is no plain column");
+	if (type == NULL)
+		return gh_translation_fails(translation, "a column's type is not supported");
+	column.attribute = var->varattno;
+	column.load = type->load;
+	if (TupleDescAttr(translation->desc, var->varattno - 1)->atthasmissing)
+		column.missing = GH_MISSING_BACK;
+	result->value_class = type->value_class;
+	if (type->load == GH_LOAD_NUMERIC)
+	{
+		result->scale = scale_of_typmod(var->vartypmod);
+		if (result->scale < 0)
+			return gh_translation_fails(translation, "a numeric column has no scale, or a large one");
+		column.scale = result->scale;
+	}
+	return gh_add_column(translation, &column, result);
+}
+
+/* A numeric as an integer of 128 bits at its own scale; false: it is none. */
+static bool
+numeric_parts(Datum value, GhOperand *result, uint64 *low, uint64 *high)
+{
+	struct varlena *stored = PG_DETOAST_DATUM_PACKED(value);
+	const uint8 *bytes = (const uint8 *) VARDATA_ANY(stored);
+	GhNumeric	numeric;
+
+	if (!gh_numeric_open(bytes, VARSIZE_ANY_EXHDR(stored), &numeric))
+		return false;
+	result->scale = numeric.scale;
+	return result->scale <= GH_SCALE_MAX &&
+		gh_numeric_read(bytes, VARSIZE_ANY_EXHDR(stored), numeric.scale, low, high);
+}
+
+/* A not-NULL value of the type as a vector holds it. */
+static bool
+value_parts(GhTranslation *translation, Oid type, Datum value, GhOperand *result, uint64 *low,
+			uint64 *high)
+{
+	double		number;
+
+	*high = 0;
+	switch (getBaseType(type))
+	{
+		case BOOLOID:
+			*low = DatumGetBool(value);
+			return true;
+		case INT2OID:
+			*low = (uint64) (int64) DatumGetInt16(value);
+			return true;
+		case INT4OID:
+		case DATEOID:
+			*low = (uint64) (int64) DatumGetInt32(value);
+			return true;
+		case OIDOID:
+			*low = DatumGetObjectId(value);
+			return true;
+		case INT8OID:
+		case TIMEOID:
+		case TIMESTAMPOID:
+		case TIMESTAMPTZOID:
+			*low = (uint64) DatumGetInt64(value);
+			return true;
+		case FLOAT4OID:
+		case FLOAT8OID:
+			number = getBaseType(type) == FLOAT4OID ? DatumGetFloat4(value) : DatumGetFloat8(value);
+			memcpy(low, &number, sizeof(number));
+			return true;
+		case NUMERICOID:
+			return numeric_parts(value, result, low, high);
+		case TEXTOID:
+		case VARCHAROID:
+		case BPCHAROID:
+			{
+				text	   *bytes = DatumGetTextPP(value);
+
+				*high = VARSIZE_ANY_EXHDR(bytes);
+				*low = gh_keep_bytes(translation, VARDATA_ANY(bytes), *high, 1);
+				return true;
+			}
+		default:
+			return false;
+	}
+}
+
+static bool
+translate_const(GhTranslation *translation, Const *constant, GhOperand *result)
+{
+	const GhTypeLoad *type = find_type(constant->consttype);
+	uint64		low = 0;
+	uint64		high = 0;
+
+	if (type == NULL)
+		return gh_translation_fails(translation, "a constant's type is not supported");
+	result->scale = 0;
+	result->is_null = constant->constisnull;
+	result->open_scale = list_member_ptr(translation->stand_ins, constant);
+	if (!constant->constisnull &&
+		!value_parts(translation, constant->consttype, constant->constvalue, result, &low, &high))
+		return gh_translation_fails(translation, "a constant is too large");
+	return gh_add_constant(translation, type->value_class, constant->constisnull, low, high, result);
+}
+
+/* ---------------------------------------------------------- operations */
+
+/* Brings a numeric to a larger scale. */
+static bool
+rescale(GhTranslation *translation, GhOperand *operand, int scale)
+{
+	GhOperand	wider = {.value_class = GH_CLASS_INT128, .scale = scale, .mixed_scale = operand->mixed_scale,
+		.open_scale = operand->open_scale};
+
+	if (operand->scale == scale)
+		return true;
+	if (scale > GH_SCALE_MAX)
+		return gh_translation_fails(translation, "a numeric has too many digits after the point");
+	if (!gh_add_instruction(translation, GH_OP_RESCALE, GH_CLASS_INT128, 0, scale - operand->scale, 1, operand, &wider))
+		return false;
+	*operand = wider;
+	return true;
+}
+
+/* Brings numerics to the largest scale among them. */
+bool
+gh_to_one_scale(GhTranslation *translation, GhOperand *args, int nargs)
+{
+	int			scale = 0;
+
+	for (int i = 0; i < nargs; i++)
+		scale = Max(scale, args[i].scale);
+	for (int i = 0; i < nargs; i++)
+		if (!rescale(translation, &args[i], scale))
+			return false;
+	return true;
+}
+
+/* Whether a value of one class can be an argument of an operation of the other. */
+static bool
+fits_class(GhClass value, GhClass operation)
+{
+	return value == operation || (value == GH_CLASS_FLOAT4 && operation == GH_CLASS_FLOAT8) ||
+		(value == GH_CLASS_TEXT && operation == GH_CLASS_BPCHAR);
+}
+
+static bool
+collation_allows(GhTranslation *translation, GhCall call, Oid collation)
+{
+	if (!OidIsValid(collation))
+		return gh_translation_fails(translation, "a comparison has no collation");
+	if (!get_collation_isdeterministic(collation))
+		return gh_translation_fails(translation, "a collation is not deterministic");
+	if (call == GH_CALL_TEXT_ORDER && !gh_collation_is_c(collation))
+		return gh_translation_fails(translation, "text is ordered by another collation than C");
+	return true;
+}
+
+/* The arguments as the call wants them, and what of the result depends on them. */
+static bool
+prepare_arguments(GhTranslation *translation, const GhFunction *function, Oid collation,
+				  int nargs, GhOperand *args, int *immediate, GhOperand *result)
+{
+	GhOperand	timestamp = {.value_class = GH_CLASS_INT};
+	int			date = function->call == GH_CALL_DATE_LEFT ? 0 : 1;
+
+	switch ((GhCall) function->call)
+	{
+		case GH_CALL_SAME:
+			return true;
+		case GH_CALL_NUMERIC:
+			result->scale = 0;
+			for (int i = 0; i < nargs; i++)
+			{
+				result->scale = Max(result->scale, args[i].scale);
+				result->mixed_scale |= args[i].mixed_scale;
+				result->open_scale |= args[i].open_scale;
+			}
+			return gh_to_one_scale(translation, args, nargs);
+		case GH_CALL_NUMERIC_MUL:
+			result->scale = args[0].scale + args[1].scale;
+			result->mixed_scale = args[0].mixed_scale || args[1].mixed_scale;
+			result->open_scale = args[0].open_scale || args[1].open_scale;
+			return result->scale <= GH_SCALE_MAX ||
+				gh_translation_fails(translation, "a numeric has too many digits after the point");
+		case GH_CALL_NUMERIC_CAST:
+			*immediate = args[0].scale;
+			return true;
+		case GH_CALL_TO_NUMERIC:
+			return true;
+		case GH_CALL_TEXT:
+		case GH_CALL_TEXT_ORDER:
+			return collation_allows(translation, (GhCall) function->call, collation);
+		case GH_CALL_DATE_LEFT:
+		case GH_CALL_DATE_RIGHT:
+			if (!gh_add_instruction(translation, GH_OP_DATE_TO_TIMESTAMP, GH_CLASS_INT, 0, 0, 1, &args[date], &timestamp))
+				return false;
+			args[date] = timestamp;
+			return true;
+	}
+	return false;
+}
+
+static bool
+translate_call(GhTranslation *translation, Oid funcid, Oid collation, List *exprs,
+			   GhOperand *result)
+{
+	const GhFunction *function = gh_find_function(funcid);
+	GhOperand	args[2];
+	int			nargs = 0;
+	int			immediate = 0;
+	ListCell   *lc;
+
+	/* a float4 is its float8 */
+	if (funcid == F_FLOAT8_FLOAT4)
+	{
+		if (!translate_expr(translation, linitial(exprs), result))
+			return false;
+		result->value_class = GH_CLASS_FLOAT8;
+		return true;
+	}
+	if (function == NULL || list_length(exprs) > (int) lengthof(args))
+		return gh_translation_fails(translation, "a function or operator is not supported");
+	foreach(lc, exprs)
+	{
+		if (!translate_expr(translation, lfirst(lc), &args[nargs++]))
+			return false;
+	}
+	if (!prepare_arguments(translation, function, collation, nargs, args, &immediate, result))
+		return false;
+	for (int i = 0; i < nargs; i++)
+		if (!fits_class(args[i].value_class, function->call == GH_CALL_TO_NUMERIC ||
+						function->op == GH_OP_FROM_INT ? GH_CLASS_INT : function->op_class))
+			return gh_translation_fails(translation, "an argument is of another type");
+	result->value_class = function->result_class;
+	return gh_add_instruction(translation, function->op, function->op_class, function->width, immediate, nargs,
+				args, result);
+}
+
+/* The function's class of a comparison, for IS DISTINCT FROM, NULLIF, IN and CASE. */
+static bool
+translate_equal(GhTranslation *translation, GhProgramOp op, Oid funcid, Oid collation,
+				GhOperand *args, GhOperand *result)
+{
+	const GhFunction *function = gh_find_function(funcid);
+	int			immediate = 0;
+
+	if (function == NULL || function->op != GH_OP_EQ)
+		return gh_translation_fails(translation, "a function or operator is not supported");
+	if (!prepare_arguments(translation, function, collation, 2, args, &immediate, result))
+		return false;
+	result->value_class = GH_CLASS_BOOL;
+	return gh_add_instruction(translation, op, function->op_class, 0, 0, 2, args, result);
+}
+
+/* ------------------------------------------------- other expressions */
+
+static bool
+translate_bool(GhTranslation *translation, BoolExpr *expr, GhOperand *result)
+{
+	GhOperand	args[2];
+	ListCell   *lc;
+
+	if (!translate_expr(translation, linitial(expr->args), &args[0]))
+		return false;
+	result->value_class = GH_CLASS_BOOL;
+	if (expr->boolop == NOT_EXPR)
+		return gh_add_instruction(translation, GH_OP_NOT, GH_CLASS_BOOL, 0, 0, 1, args, result);
+	*result = args[0];
+	for_each_from(lc, expr->args, 1)
+	{
+		args[0] = *result;
+		if (!translate_expr(translation, lfirst(lc), &args[1]) ||
+			!gh_add_instruction(translation, expr->boolop == AND_EXPR ? GH_OP_AND : GH_OP_OR, GH_CLASS_BOOL, 0, 0, 2,
+				  args, result))
+			return false;
+	}
+	return true;
+}
+
+static bool
+translate_null_test(GhTranslation *translation, NullTest *test, GhOperand *result)
+{
+	GhOperand	arg;
+
+	if (test->argisrow || !translate_expr(translation, test->arg, &arg))
+		return gh_translation_fails(translation, "a row is tested");
+	result->value_class = GH_CLASS_BOOL;
+	return gh_add_instruction(translation, test->nulltesttype == IS_NULL ? GH_OP_IS_NULL : GH_OP_IS_NOT_NULL,
+				arg.value_class, 0, 0, 1, &arg, result);
+}
+
+static bool
+translate_boolean_test(GhTranslation *translation, BooleanTest *test, GhOperand *result)
+{
+	static const GhProgramOp ops[] = {
+		[IS_TRUE] = GH_OP_IS_TRUE,
+		[IS_NOT_TRUE] = GH_OP_IS_NOT_TRUE,
+		[IS_FALSE] = GH_OP_IS_FALSE,
+		[IS_NOT_FALSE] = GH_OP_IS_NOT_FALSE,
+		[IS_UNKNOWN] = GH_OP_IS_NULL,
+		[IS_NOT_UNKNOWN] = GH_OP_IS_NOT_NULL,
+	};
+	GhOperand	arg;
+
+	if (!translate_expr(translation, test->arg, &arg))
+		return false;
+	result->value_class = GH_CLASS_BOOL;
+	return gh_add_instruction(translation, ops[test->booltesttype], GH_CLASS_BOOL, 0, 0, 1, &arg, result);
+}
+
+/* Two arguments that are compared. */
+static bool
+translate_pair(GhTranslation *translation, List *exprs, GhOperand *args)
+{
+	return translate_expr(translation, linitial(exprs), &args[0]) &&
+		translate_expr(translation, lsecond(exprs), &args[1]);
+}
+
+static bool
+translate_nullif(GhTranslation *translation, NullIfExpr *expr, GhOperand *result)
+{
+	GhOperand	args[2];
+	GhOperand	choice[3] = {{0}};
+
+	if (!translate_pair(translation, expr->args, args))
+		return false;
+	choice[2] = args[0];
+	choice[1].scale = args[0].scale;
+	return translate_equal(translation, GH_OP_EQ, expr->opfuncid, expr->inputcollid, args, &choice[0]) &&
+		gh_add_constant(translation, choice[2].value_class, true, 0, 0, &choice[1]) &&
+		gh_translate_select(translation, choice, result);
+}
+
+/* ------------------------------------------------------------ IN lists */
+
+/* The most values of a list of text. */
+#define GH_TEXT_LIST_MAX 32
+
+static int
+compare_int64(const void *a, const void *b)
+{
+	int64		x = *(const int64 *) a;
+	int64		y = *(const int64 *) b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* The array's values that are not NULL, as a list. */
+static bool
+add_list(GhTranslation *translation, ArrayType *array, GhClass value_class)
+{
+	Oid			type = ARR_ELEMTYPE(array);
+	int64	   *numbers;
+	GhListText *texts;
+	GhList	   *list;
+	Datum	   *values;
+	bool	   *nulls;
+	int			nvalues;
+	int16		typlen;
+	bool		typbyval;
+	char		typalign;
+
+	if (translation->nlists >= GH_PROGRAM_LISTS_MAX)
+		return gh_translation_fails(translation, "there are too many lists");
+	get_typlenbyvalalign(type, &typlen, &typbyval, &typalign);
+	deconstruct_array(array, type, typlen, typbyval, typalign, &values, &nulls, &nvalues);
+	list = &translation->lists[translation->nlists];
+	memset(list, 0, sizeof(*list));
+	list->value_class = value_class;
+	numbers = palloc(sizeof(int64) * Max(nvalues, 1));
+	texts = palloc(sizeof(GhListText) * Max(nvalues, 1));
+	for (int i = 0; i < nvalues; i++)
+	{
+		GhOperand	ignored;
+		uint64		low;
+		uint64		high;
+
+		if (nulls[i])
+			list->has_null = 1;
+		else if (!value_parts(translation, type, values[i], &ignored, &low, &high))
+			return gh_translation_fails(translation, "the values of a list are not supported");
+		else
+		{
+			texts[list->count].offset = (uint32) low;
+			texts[list->count].length = (uint32) high;
+			numbers[list->count++] = (int64) low;
+		}
+	}
+	if (value_class == GH_CLASS_INT)
+	{
+		qsort(numbers, list->count, sizeof(int64), compare_int64);
+		list->values = gh_keep_bytes(translation, numbers, list->count * sizeof(int64), sizeof(int64));
+	}
+	else
+		list->values = gh_keep_bytes(translation, texts, list->count * sizeof(GhListText), sizeof(int64));
+	translation->nlists++;
+	return true;
+}
+
+static bool
+translate_in(GhTranslation *translation, ScalarArrayOpExpr *expr, GhOperand *result)
+{
+	Const	   *array = lsecond(expr->args);
+	const GhFunction *function = gh_find_function(expr->opfuncid);
+	ArrayType  *values;
+	GhClass		value_class;
+	GhOperand	args[2];
+
+	if (!expr->useOr || function == NULL || function->op != GH_OP_EQ || !IsA(array, Const) || array->constisnull)
+		return gh_translation_fails(translation, "an operator with ANY or ALL is not supported");
+	/* a date is compared with timestamps as one of them, and a list has no such values */
+	if (function->call != GH_CALL_TEXT && (function->call != GH_CALL_SAME || function->op_class != GH_CLASS_INT))
+		return gh_translation_fails(translation, "the values of a list are not supported");
+	if (function->call == GH_CALL_TEXT && !collation_allows(translation, GH_CALL_TEXT, expr->inputcollid))
+		return false;
+	value_class = function->op_class == GH_CLASS_INT ? GH_CLASS_INT : GH_CLASS_TEXT;
+	values = DatumGetArrayTypeP(array->constvalue);
+	/* a program compares text with one value after the other, where PostgreSQL has a hash table */
+	if (value_class == GH_CLASS_TEXT && ArrayGetNItems(ARR_NDIM(values), ARR_DIMS(values)) > GH_TEXT_LIST_MAX)
+		return gh_translation_fails(translation, "a list of text is too long");
+	if (!translate_expr(translation, linitial(expr->args), &args[0]) || !add_list(translation, values, value_class))
+		return false;
+	result->value_class = GH_CLASS_BOOL;
+	return gh_add_instruction(translation, GH_OP_IN, function->op_class, 0, translation->nlists - 1, 1, args, result);
+}
+
+/* --------------------------------------------------------------- all */
+
+/* The same bytes as another type: of int4 and oid, other numbers. */
+static bool
+translate_relabel(GhTranslation *translation, RelabelType *expr, GhOperand *result)
+{
+	const GhTypeLoad *from = find_type(exprType((Node *) expr->arg));
+	const GhTypeLoad *to = find_type(expr->resulttype);
+
+	if (from == NULL || to == NULL || from->load != to->load)
+		return gh_translation_fails(translation, "a conversion is not supported");
+	return translate_expr(translation, expr->arg, result);
+}
+
+static bool
+translate_expr(GhTranslation *translation, Expr *expr, GhOperand *result)
+{
+	OpExpr	   *op = (OpExpr *) expr;
+	FuncExpr   *call = (FuncExpr *) expr;
+	GhOperand	args[2];
+
+	check_stack_depth();
+	memset(result, 0, sizeof(*result));
+	switch (nodeTag(expr))
+	{
+		case T_Var:
+			return translate_var(translation, (Var *) expr, result);
+		case T_Const:
+			return translate_const(translation, (Const *) expr, result);
+		case T_RelabelType:
+			return translate_relabel(translation, (RelabelType *) expr, result);
+		case T_OpExpr:
+			return translate_call(translation, op->opfuncid, op->inputcollid, op->args, result);
+		case T_FuncExpr:
+			return translate_call(translation, call->funcid, call->inputcollid, call->args, result);
+		case T_DistinctExpr:
+			return translate_pair(translation, op->args, args) &&
+				translate_equal(translation, GH_OP_DISTINCT, op->opfuncid, op->inputcollid, args, result);
+		case T_NullIfExpr:
+			return translate_nullif(translation, op, result);
+		case T_BoolExpr:
+			return translate_bool(translation, (BoolExpr *) expr, result);
+		case T_NullTest:
+			return translate_null_test(translation, (NullTest *) expr, result);
+		case T_BooleanTest:
+			return translate_boolean_test(translation, (BooleanTest *) expr, result);
+		case T_CaseExpr:
+			return gh_translate_case(translation, (CaseExpr *) expr, result);
+		case T_CaseTestExpr:
+			if (translation->case_value != NULL)
+				*result = *translation->case_value;
+			return translation->case_value != NULL || gh_translation_fails(translation, "an expression is not supported");
+		case T_CoalesceExpr:
+			return gh_translate_coalesce(translation, (CoalesceExpr *) expr, result);
+		case T_ScalarArrayOpExpr:
+			return translate_in(translation, (ScalarArrayOpExpr *) expr, result);
+		default:
+			return gh_translation_fails(translation, "an expression is not supported");
+	}
+}
+
+/*
+ * Starts a program over the relation of that number and row type.  Of the expressions to
+ * come, what has no columns must be Consts.
+ */
+GhTranslation *
+gh_translate_begin(TupleDesc desc, Index varno)
+{
+	GhTranslation *translation = palloc0(sizeof(GhTranslation));
+
+	translation->desc = desc;
+	translation->varno = varno;
+	initStringInfo(&translation->values);
+	return translation;
+}
+
+/* Adds the expression's evaluation to the program; false, with a word on why, if it cannot. */
+bool
+gh_translate_value(GhTranslation *translation, Expr *expr, GhOperand *result)
+{
+	return translate_expr(translation, expr, result);
+}
+
+/* Likewise a qualification: rows for which it is not true are dropped. */
+bool
+gh_translate_filter(GhTranslation *translation, Expr *qual)
+{
+	GhOperand	value;
+	GhOperand	none;
+
+	return translate_expr(translation, qual, &value) &&
+		gh_add_instruction(translation, GH_OP_FILTER, GH_CLASS_BOOL, 0, 0, 1, &value, &none);
+}
+

@@ -1,0 +1,118 @@
+/*
+ * translate.h
+ *		PostgreSQL's expressions as programs of the engines (engine/program.h).
+ */
+#ifndef GPUHASH_SCAN_TRANSLATE_H
+#define GPUHASH_SCAN_TRANSLATE_H
+
+#include "postgres.h"
+
+#include "access/tupdesc.h"
+#include "lib/stringinfo.h"
+#include "nodes/primnodes.h"
+
+#include "engine/program/program.h"
+
+/* ---- functions.c: what PostgreSQL's functions are called in a program ---- */
+
+/* How a function's arguments become those of its instruction. */
+typedef enum GhCall
+{
+	GH_CALL_SAME,				/* as they are */
+	GH_CALL_NUMERIC,			/* brought to one scale, which the result has unless it is BOOL */
+	GH_CALL_NUMERIC_MUL,		/* each at its own scale; the result has the sum */
+	GH_CALL_NUMERIC_CAST,		/* from numeric: `immediate` is its scale */
+	GH_CALL_TO_NUMERIC,			/* of a whole number: scale 0 */
+	GH_CALL_TEXT,				/* bytes tell whether two are equal: any deterministic collation */
+	GH_CALL_TEXT_ORDER,			/* bytes tell which is less: collation C */
+	GH_CALL_DATE_LEFT,			/* the left one is a date to be made a timestamp */
+	GH_CALL_DATE_RIGHT
+} GhCall;
+
+typedef struct GhFunction
+{
+	Oid			function;
+	uint8		call;			/* a GhCall */
+	uint8		op;				/* a GhProgramOp */
+	uint8		op_class;		/* a GhClass */
+	uint8		width;			/* as of GhInstruction */
+	uint8		result_class;	/* a GhClass */
+} GhFunction;
+
+extern const GhFunction *gh_find_function(Oid function);
+
+/* ---- builder.c: a program that grows ---- */
+
+/* A value that a program has or makes. */
+typedef struct GhOperand
+{
+	int			vector;			/* numbered by kind: gh_final_vector() has the program's number */
+	GhClass		value_class;
+	int			scale;			/* GH_CLASS_INT128: decimal digits after the point */
+	bool		mixed_scale;	/* and to PostgreSQL, some rows' values have fewer: see README */
+	bool		open_scale;		/* it may be another one with the constants of an execution */
+	bool		is_null;		/* a NULL constant: a numeric of any scale */
+	bool		has_scales;		/* mixed_scale: the vector `scales` has each row's, an INT */
+	int			scales;
+} GhOperand;
+
+typedef struct GhTranslation
+{
+	TupleDesc	desc;
+	Index		varno;
+	const char *why_not;		/* NULL: nothing has failed */
+	GhOperand  *case_value;		/* of the CASE that is being translated, or NULL */
+	List	   *stand_ins;		/* Consts by gh_some_constant */
+	int			ncolumns;
+	GhColumn	columns[GH_PROGRAM_VECTORS_MAX];
+	int			nconstants;
+	GhConstant	constants[GH_PROGRAM_VECTORS_MAX];
+	int			ninstructions;
+	GhInstruction instructions[GH_PROGRAM_INSTRUCTIONS_MAX];
+	int			ntemporaries;
+	int			nlists;
+	GhList		lists[GH_PROGRAM_LISTS_MAX];
+	StringInfoData values;		/* of lists, and bytes of text; offsets are into this, for now */
+} GhTranslation;
+
+extern bool gh_translation_fails(GhTranslation *translation, const char *why);
+extern bool gh_add_column(GhTranslation *translation, const GhColumn *column, GhOperand *result);
+extern bool gh_add_place(GhTranslation *translation, GhOperand *result);
+extern bool gh_add_constant(GhTranslation *translation, GhClass value_class, bool null, uint64 low,
+							uint64 high, GhOperand *result);
+extern bool gh_add_instruction(GhTranslation *translation, GhProgramOp op, GhClass op_class, int width,
+							   int immediate, int nargs, const GhOperand *args, GhOperand *result);
+extern uint64 gh_keep_bytes(GhTranslation *translation, const void *bytes, Size size, Size align);
+extern uint16 gh_final_vector(const GhTranslation *translation, const GhOperand *operand);
+
+/* ---- constants.c: what has no columns ---- */
+
+/* Makes the Const that stands for an expression without columns; or NULL. */
+typedef Const *(*GhMakeConstant) (Expr *expr, void *arg);
+
+extern Node *gh_make_constants(Node *node, GhMakeConstant make, void *arg);
+extern Const *gh_some_constant(Expr *expr, void *translation);
+
+/* ---- unfailing.c: what can be evaluated before PostgreSQL would do it ---- */
+
+extern bool gh_is_unfailing(Node *node);
+extern bool gh_unfailing_allows(Oid function, const NullableDatum *args);
+
+/* ---- choices.c: one of several values ---- */
+
+extern bool gh_translate_select(GhTranslation *translation, GhOperand *args, GhOperand *result);
+extern bool gh_translate_case(GhTranslation *translation, CaseExpr *expr, GhOperand *result);
+extern bool gh_translate_coalesce(GhTranslation *translation, CoalesceExpr *expr, GhOperand *result);
+extern bool gh_translate_scales(GhTranslation *translation, const GhOperand *value, GhOperand *result);
+
+/* ---- translate.c ---- */
+
+extern GhClass gh_class_of_type(Oid type);
+extern bool gh_reads_columns_of(Oid type, int32 typmod);
+extern GhTranslation *gh_translate_begin(TupleDesc desc, Index varno);
+extern bool gh_translate_value(GhTranslation *translation, Expr *expr, GhOperand *result);
+extern bool gh_to_one_scale(GhTranslation *translation, GhOperand *args, int nargs);
+extern bool gh_translate_filter(GhTranslation *translation, Expr *qual);
+extern GhProgram *gh_translate_end(GhTranslation *translation);
+
+#endif							/* GPUHASH_SCAN_TRANSLATE_H */

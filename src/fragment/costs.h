@@ -1,0 +1,46 @@
+/*
+ * costs.h
+ *		What reading pages costs, in the planner's unit: for the planner, and for who chooses an
+ *		engine at run time.
+ */
+#ifndef GPUHASH_FRAGMENT_COSTS_H
+#define GPUHASH_FRAGMENT_COSTS_H
+
+#include "postgres.h"
+
+#include "optimizer/optimizer.h"
+
+#include "gpuhash.h"
+
+/*
+ * What a row costs beside PostgreSQL's executor; each in the unit that it names.  To be calibrated on the
+ * benchmarks.
+ */
+#define GH_PAGE_ROW_COST (1.0 / 3)	/* cpu_tuple_cost: a row of a page */
+#define GH_KEPT_ROW_COST 0.25	/* cpu_tuple_cost: a row of another plan, kept until there are some hundred */
+#define GH_INSTRUCTION_COST 0.1 /* cpu_operator_cost: an instruction, for one row */
+#define GH_DEVICE_TABLE_COST 0.05	/* cpu_tuple_cost: a row of a joined table, on a device; gpuhash.device_page_cost
+									 * and others have what pages cost */
+
+/*
+ * What one of several processes does to read a table's pages, for the planner and for who chooses an engine at run
+ * time: with the CPU engine,
+ */
+static inline Cost
+gh_cpu_pages_cost(double pages, double rows, double page_cost, int ninstructions, double divisor)
+{
+	return page_cost * pages + rows / divisor *
+		(GH_PAGE_ROW_COST * cpu_tuple_cost + GH_INSTRUCTION_COST * cpu_operator_cost * ninstructions);
+}
+
+/*
+ * ... and for a device, but for its start: each page costs the process that supplies it, and at the least the bus;
+ * rows are decoded and added meanwhile.
+ */
+static inline Cost
+gh_device_pages_cost(double pages, double page_cost, double divisor)
+{
+	return pages * (page_cost + Max(gh_device_page_cost / divisor, gh_device_bus_cost));
+}
+
+#endif							/* GPUHASH_FRAGMENT_COSTS_H */

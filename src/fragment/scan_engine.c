@@ -1,0 +1,139 @@
+/*
+ * scan_engine.c
+ *		Which engine and device does a relation's scan, with what; and what becomes of it when it cannot.
+ */
+#include "postgres.h"
+
+#include "storage/bufmgr.h"
+#include "utils/rel.h"
+#include "utils/spccache.h"
+
+#include "fragment/costs.h"
+#include "fragment/supply.h"
+#include "gpuhash.h"
+#include "heap/layout.h"
+#include "service/placement.h"
+
+/* Rows that a page is thought to have, where no statistics tell. */
+#define GH_ROWS_PER_PAGE 64
+
+/* ------------------------------------------------------------------ costs */
+
+static double
+page_cost_of(Relation relation)
+{
+	double		page_cost;
+
+	get_tablespace_page_costs(relation->rd_rel->reltablespace, NULL, &page_cost);
+	return page_cost;
+}
+
+static double
+rows_of(Relation relation, double pages)
+{
+	Form_pg_class rel = relation->rd_rel;
+
+	return rel->relpages > 0 && rel->reltuples >= 0 ? pages * rel->reltuples / rel->relpages :
+		pages * GH_ROWS_PER_PAGE;
+}
+
+/* Of the scan at the bottom, which has begun: by a program of so many instructions. */
+void
+gh_add_scan_costs(GhRunCosts *costs, const GhPages *pages, int ninstructions)
+{
+	Relation	relation = pages->relation;
+	double		npages = pages->nblocks;
+	double		page_cost = page_cost_of(relation);
+
+	costs->cpu += gh_cpu_pages_cost(npages, rows_of(relation, npages), page_cost, ninstructions, 1.0);
+	costs->device += gh_device_start_cost + gh_device_pages_cost(npages, page_cost, 1.0);
+}
+
+/*
+ * Of a join above it.  A device makes the join's table in every run, the CPU engine only where the inner side
+ * changes from one to the next.
+ */
+void
+gh_add_join_costs(GhRunCosts *costs, Relation inner, bool changes, const GhPages *outer)
+{
+	double		npages = RelationGetNumberOfBlocks(inner);
+	double		rows = rows_of(inner, npages);
+	double		page_cost = page_cost_of(inner);
+
+	costs->cpu += gh_probe_tuple_cost * rows_of(outer->relation, outer->nblocks);
+	if (changes)
+		costs->cpu += page_cost * npages + (cpu_tuple_cost + gh_build_tuple_cost) * rows;
+	costs->device += gh_device_pages_cost(npages, page_cost, 1.0) + GH_DEVICE_TABLE_COST * cpu_tuple_cost * rows;
+}
+
+/* ----------------------------------------------------------------- choice */
+
+/*
+ * The engine that is to do the pages of a scan, and the number of its device for all scans beside it; NULL: the CPU
+ * engine, in this process.  The scan has begun; again: what it costs, where it is not the first time, since then each
+ * run pays for the start of a scan on the device.
+ */
+const GhEngine *
+gh_choose_scan_engine(const GhPages *pages, const GhRunCosts *again, int *device, const char **reason)
+{
+	double		rows = (double) pages->nblocks * GH_ROWS_PER_PAGE;
+	const GhEngine *engine;
+	GhTableOptions options;
+
+	if (gh_engine_setting == GH_ENGINE_CPU || rows == 0)
+		return NULL;
+	if (again != NULL && again->device >= again->cpu)
+	{
+		*reason = "the CPU engine is expected to do this again for less";
+		return NULL;
+	}
+	engine = gh_choose_engine(rows, reason);
+	if (!engine->on_device)
+		return NULL;
+	if (engine->scans == NULL)
+	{
+		*reason = "the engine has no scans";
+		return NULL;
+	}
+	gh_options_init(&options, engine);
+	*device = options.device;
+	return engine;
+}
+
+/* What all scans of a relation have in common, by an engine and on one of its devices. */
+void
+gh_scan_options(const GhEngine *engine, int device, Relation relation, const GhProgram *program,
+				GhScanOptions *options)
+{
+	TupleDesc	desc = RelationGetDescr(relation);
+	GhPageAttribute *attributes = palloc(sizeof(GhPageAttribute) * Max(desc->natts, 1));
+	GhTableOptions table;
+
+	for (int i = 0; i < desc->natts; i++)
+		attributes[i] = gh_page_attribute(desc, i + 1);
+	gh_options_init(&table, engine);
+	memset(options, 0, sizeof(*options));
+	options->program = program;
+	options->program_bytes = program->bytes;
+	options->page_bytes = BLCKSZ;
+	options->natts = desc->natts;
+	options->attributes = attributes;
+	options->memory_limit = table.memory_limit;
+	options->seed = table.seed;
+	options->device = device;
+}
+
+/*
+ * The device cannot go on: that is counted, and *reason says why.  With gpuhash.fallback = error, that is one.
+ */
+void
+gh_supply_gave_up(const GhSupply *supply, const char *what, char *reason, Size size)
+{
+	GhError		error = supply->error;
+
+	if (gh_fallback_setting == GH_FALLBACK_ERROR && error.status != GH_DECLINED)
+		gh_report_error(&error, what);
+	if (error.status != GH_DECLINED)
+		gh_count_fallback(supply->engine, &error);
+	strlcpy(reason, error.message, size);
+}

@@ -1,0 +1,540 @@
+/*
+ * supply.c
+ *		The pages of a heap scan, supplied to a scan of an engine.
+ *
+ * PostgreSQL's functions have looked at a page (heap/pages.c): what is visible is known, and the page is
+ * pinned.  It goes into a request, with the lines that are asked for.  When a request is full it is
+ * submitted, and the next one is filled while the device works.  When it is through, rows that were
+ * handed back are given to the caller, and the pins are given up.
+ *
+ * Each page is either left where it is, and stays pinned until the device has read it, or it
+ * is copied into the request's buffer and unpinned at once.  The first costs less, but asks for a device
+ * that reads shared buffers, and for many pins: this backend's share of the buffers has to be large enough.
+ * Of a scan through a ring of few buffers, pages that are found in the pool are left there, and those that
+ * had to be read are copied, so that the ring can go on with their buffers.  Beside a pin, others may
+ * set hints in a page, add tuples and delete them; scan_row.h knows of that.
+ *
+ * Of a page that is not all-visible, the device finds by the tuples' hints which ones the snapshot sees
+ * (GhScanPage.hinted).  Tuples that are handed back are judged here, as PostgreSQL does it, which sets
+ * their hints, and those that are visible are asked for in the request that is filled next.  Where
+ * there are many of them, as after a bulk load, all of a page is judged here before it is supplied.
+ *
+ * All calls but gh_supply_begin leave the supply failed, with the error, when the device is lost.
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "storage/bufmgr.h"
+#include "utils/rel.h"
+
+#include "clock.h"
+#include "fragment/supply.h"
+#include "service/placement.h"
+#include "service/service.h"
+
+/* Rows of a request that asks for those of a table without a match. */
+#define GH_SUPPLY_ROWS 131072
+
+/* -------------------------------------------------------------------- set-up */
+
+/* The snapshot's xmin, for hints to be held against; 0: not of such a snapshot. */
+static uint32
+seen_before(const GhPages *pages)
+{
+	Snapshot	snapshot = pages->snapshot;
+
+	return snapshot->snapshot_type == SNAPSHOT_MVCC ? snapshot->xmin : 0;
+}
+
+/* Gives all back that is not PostgreSQL's; the engine waits for what the device still reads. */
+static void
+release(void *arg)
+{
+	GhSupply   *supply = arg;
+
+	if (supply->scan != NULL)
+		supply->engine->scans->destroy(supply->scan);
+	supply->scan = NULL;
+	gh_supply_free_buffers(supply);
+}
+
+/* The engine's scan; shared: see gh_supply_begin. */
+static GhStatus
+open_scan(GhSupply *supply, const GhHost *host, const GhScanOptions *options, GhRef *shared)
+{
+	if (shared == NULL)
+		return supply->engine->scans->create(host, options, &supply->scan, &supply->error);
+	supply->attached = *shared != 0;
+	if (supply->attached)
+		return gh_service_scan_attach(*shared, host, &supply->scan, &supply->error);
+	return gh_service_scan_create_shared(host, options, shared, &supply->scan, &supply->error);
+}
+
+/*
+ * Makes the scan.  The pages' scan has begun.  All is given back by
+ * gh_supply_end or with the context.  False: the error says why not.
+ *
+ * shared: the scan is one of the service that several processes supply.  Where *shared is 0 it is made,
+ * and *shared becomes the name of it for the others; it is the caller's to have it released.
+ */
+bool
+gh_supply_begin(GhSupply *supply, const GhEngine *engine, const GhScanOptions *options, GhRef *shared,
+				GhPages *pages, MemoryContext context)
+{
+	GhScanOptions seen = *options;
+	GhHost		host;
+	GhStatus	status;
+
+	seen.seen_before = seen_before(pages);
+	memset(supply, 0, sizeof(*supply));
+	supply->engine = engine;
+	supply->pages = pages;
+	supply->context = context;
+	supply->failed = true;
+	supply->pins = gh_supply_may_pin(supply, options);
+	supply->lists = options->lists_rows != 0;
+	supply->callback.func = release;
+	supply->callback.arg = supply;
+	MemoryContextRegisterResetCallback(context, &supply->callback);
+	gh_host_init(&host, context);
+	do
+	{
+		status = open_scan(supply, &host, &seen, shared);
+		if (status == GH_STOPPED)
+			gh_serve_interrupt();
+	} while (status == GH_STOPPED);
+	if (status != GH_OK)
+		supply->scan = NULL;
+	supply->failed = status != GH_OK;
+	return !supply->failed;
+}
+
+/* ------------------------------------------------------------------- requests */
+
+static void
+fail(GhSupply *supply, const GhError *error)
+{
+	supply->failed = true;
+	supply->error = *error;
+}
+
+/* What was pinned for the request is given up, and it is empty. */
+static void
+release_pins(GhSupplyRequest *request)
+{
+	for (uint32 i = 0; i < request->request.npages; i++)
+		if (BufferIsValid(request->pins[i]))
+			ReleaseBuffer(request->pins[i]);
+	memset(&request->request, 0, sizeof(request->request));
+	request->ncopies = 0;
+	request->nhinted = 0;
+	request->nagain = 0;
+	request->submitted = false;
+}
+
+/* A bitmap for the page's lines. */
+static void
+put_bitmap(GhSupplyRequest *request, GhScanPage *page, const uint64 *words)
+{
+	uint32		nwords = (page->lines + 63) / 64;
+
+	page->bitmap = (uint32) request->request.nbitmaps;
+	memcpy(&request->bitmaps[page->bitmap], words, sizeof(uint64) * nwords);
+	request->request.nbitmaps += nwords;
+}
+
+/* Page i of the request, which is empty but for pages before it, becomes the next one.  copy: which one it is. */
+static void
+ask_again(GhSupplyRequest *request, uint32 i, uint32 copy, const GhJudgedPage *judged)
+{
+	uint32		to = request->request.npages++;
+	GhScanPage *page = &request->pages[to];
+
+	request->blocks[to] = request->blocks[i];
+	memset(page, 0, sizeof(*page));
+	page->block = request->blocks[to];
+	page->lines = judged->lines;
+	put_bitmap(request, page, judged->visible);
+	request->pins[to] = request->pins[i];
+	/* copies, too, lie in the order of the pages */
+	page->page = BufferIsValid(request->pins[to]) ? BufferGetPage(request->pins[to]) :
+		memmove(request->copies + (Size) request->ncopies++ * BLCKSZ, request->copies + (Size) copy * BLCKSZ, BLCKSZ);
+}
+
+/* Gives up the pages but those that were judged, which are asked once more. */
+static void
+keep_judged(GhSupply *supply, GhSupplyRequest *request)
+{
+	uint32		npages = request->request.npages;
+	uint32		next = 0;
+	uint32		copies = 0;
+
+	/* from here on, the request's pins are those of its pages */
+	memset(&request->request, 0, sizeof(request->request));
+	request->nhinted = 0;
+	request->ncopies = 0;
+	request->submitted = false;
+	for (uint32 i = 0; i < npages; i++)
+	{
+		bool		is_copy = !BufferIsValid(request->pins[i]);
+
+		if (next < supply->njudged && supply->judged[next].page == i)
+			ask_again(request, i, copies, &supply->judged[next++]);
+		else if (!is_copy)
+			ReleaseBuffer(request->pins[i]);
+		copies += is_copy;
+	}
+	request->nagain = request->request.npages;
+}
+
+static void
+submit(GhSupply *supply, GhSupplyRequest *request)
+{
+	GhStatus	status;
+
+	/* in the engine's own buffers, or where it reads them; a worker of the service judges by itself */
+	request->request.readable = true;
+	request->request.pages = request->pages;
+	request->request.bitmaps = request->bitmaps;
+	request->request.back = request->back;
+	request->request.back_room = (uint64) supply->room * MaxHeapTuplesPerPage;
+	status = supply->engine->scans->submit(supply->scan, &request->request);
+	request->submitted = status == GH_OK || status == GH_BUSY;
+	if (!request->submitted)
+		fail(supply, &request->request.error);
+}
+
+static GhStatus
+wait_for(GhSupply *supply, GhSupplyRequest *request)
+{
+	for (;;)
+	{
+		GhStatus	status = supply->engine->scans->wait(&request->request);
+
+		if (status != GH_STOPPED)
+			return status;
+		gh_serve_interrupt();
+		/* the service still has it */
+		if (request->request.status == GH_BUSY)
+			continue;
+		status = supply->engine->scans->submit(supply->scan, &request->request);
+		if (status != GH_OK && status != GH_BUSY)
+			return status;
+	}
+}
+
+static void
+count_request(GhSupply *supply, const GhSupplyRequest *request)
+{
+	GhSupplyCounts *counts = &supply->counts;
+
+	counts->bytes += (uint64) (request->request.npages - request->nagain) * BLCKSZ;
+	counts->tuples += request->request.seen;
+	counts->passed += request->request.passed;
+	counts->counted += request->request.counted;
+	for (int i = 0; i < GH_SCAN_JOINS_MAX; i++)
+	{
+		counts->joined[i] += request->request.joined[i];
+		if (request->request.unmatched)
+			counts->unmatched += request->request.joined[i];
+	}
+}
+
+/* Rows that were handed back; one that is in no page cannot be found again. */
+static void
+give_back(GhSupply *supply, const GhSupplyRequest *request)
+{
+	if (!request->request.unmatched)
+		gh_supply_give_back(supply, request);
+	else if (request->request.nback > 0)
+	{
+		supply->failed = true;
+		(void) gh_error_set(&supply->error, GH_DECLINED, "rows without a match were handed back");
+	}
+}
+
+/* Waits for a request and empties it, but for pages that are to be asked once more. */
+static void
+complete(GhSupply *supply, GhSupplyRequest *request)
+{
+	instr_time	clock = {0};
+
+	supply->njudged = 0;
+	if (request->submitted)
+	{
+		GhStatus	status;
+
+		gh_clock(supply->timing, NULL, &clock);
+		status = wait_for(supply, request);
+		gh_clock(supply->timing, &supply->counts.wait_time, &clock);
+		if (status != GH_OK)
+			fail(supply, &request->request.error);
+		else if (!supply->failed)
+		{
+			count_request(supply, request);
+			give_back(supply, request);
+		}
+		gh_clock(supply->timing, &supply->counts.back_time, &clock);
+	}
+	if (supply->failed)
+		release_pins(request);
+	else
+		keep_judged(supply, request);
+}
+
+/* ---------------------------------------------------------------------- pages */
+
+/* Which lines of the page are wanted. */
+static void
+ask_for_lines(GhSupplyRequest *request, GhScanPage *page, const GhPages *pages)
+{
+	const OffsetNumber *visible = pages->lines;
+	int			n = pages->ntuples;
+	uint64		words[GH_LINE_WORDS] = {0};
+
+	memset(page, 0, sizeof(*page));
+	page->block = pages->block;
+	page->bitmap = GH_SCAN_ALL;
+	page->hinted = pages->by_headers ? pages->upper : 0;
+	request->nhinted += pages->by_headers;
+	page->lines = pages->all_visible || pages->by_headers ? n : visible[n - 1];
+	if (page->lines == (uint32) n)
+		return;
+	for (int i = 0; i < n; i++)
+		words[(visible[i] - 1) / 64] |= UINT64CONST(1) << (visible[i] - 1) % 64;
+	put_bitmap(request, page, words);
+}
+
+/*
+ * Copies the page.  Where what is visible is found in the copy it is made under the lock, so that all
+ * of a header is of one time.
+ */
+static void *
+copy_page(char *to, const GhPages *pages)
+{
+	Buffer		buffer = pages->buffer;
+
+	if (pages->by_headers)
+		LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	memcpy(to, BufferGetPage(buffer), BLCKSZ);
+	if (pages->by_headers)
+		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	return to;
+}
+
+/* Whether the request is full: it has so many pages, or as many copies as there is room for. */
+static bool
+is_full(const GhSupply *supply, const GhSupplyRequest *request, uint32 room)
+{
+	return request->request.npages == room ||
+		(supply->copy_room > 0 && request->ncopies == supply->copy_room);
+}
+
+/* The request is full: it is submitted, and the oldest one is the next to be filled. */
+static void
+turn_over(GhSupply *supply)
+{
+	do
+	{
+		submit(supply, &supply->requests[supply->current]);
+		supply->current = (supply->current + 1) % GH_SUPPLY_REQUESTS;
+		complete(supply, &supply->requests[supply->current]);
+		/* it may be full of pages that are asked once more, which are not for a third time */
+	} while (!supply->failed && is_full(supply, &supply->requests[supply->current], supply->room));
+}
+
+/*
+ * Before the first page is read: lines suffice, and the hints of tuples, but where `hints` is false: for which
+ * tuples they tell what is visible, and so the order in which rows are added, depends on what else has
+ * read them before.
+ */
+void
+gh_supply_open_pages(GhSupply *supply, bool hints)
+{
+	GhPages    *pages = supply->pages;
+
+	pages->tuples_unread = pages->tells_pooled = supply->pins;
+	pages->lines_suffice = true;
+	pages->headers_suffice = hints && seen_before(pages) != 0;
+	pages->headers_doubted = true;
+}
+
+/* Others may read them again. */
+void
+gh_supply_close_pages(GhSupply *supply)
+{
+	GhPages    *pages = supply->pages;
+
+	pages->tuples_unread = pages->tells_pooled = pages->lines_suffice = pages->headers_suffice = false;
+}
+
+/* The request that is filled is on its way.  They become larger, for the first rows should not be waited for. */
+static void
+pass_on(GhSupply *supply)
+{
+	submit(supply, &supply->requests[supply->current]);
+	supply->current = (supply->current + 1) % GH_SUPPLY_REQUESTS;
+	supply->fill = Min(supply->room, 2 * supply->fill);
+}
+
+/* Takes over the page that the pages' scan has pinned.  False: the supply has failed. */
+bool
+gh_supply_page(GhSupply *supply)
+{
+	GhSupplyRequest *request = &supply->requests[supply->current];
+	GhPages    *pages = supply->pages;
+	bool		in_place;
+	uint32		i;
+
+	supply->counts.pages++;
+	if (pages->ntuples > 0 && !gh_supply_take_buffers(supply))
+		return false;
+	/* there is room for copies where the scan had a ring when the buffers were taken */
+	in_place = supply->pins && (!pages->was_read || supply->copy_room == 0);
+	supply->counts.pinned += in_place;
+	if (pages->ntuples == 0)
+		return !supply->failed;
+	i = request->request.npages++;
+	request->blocks[i] = pages->block;
+	ask_for_lines(request, &request->pages[i], pages);
+	supply->counts.hinted += pages->by_headers;
+	if (in_place)
+	{
+		request->pins[i] = gh_pages_take_pin(pages);
+		request->pages[i].page = BufferGetPage(request->pins[i]);
+	}
+	else
+	{
+		request->pins[i] = InvalidBuffer;
+		request->pages[i].page = copy_page(request->copies + (Size) request->ncopies++ * BLCKSZ, pages);
+		gh_pages_leave(pages);
+	}
+	if (supply->lists && is_full(supply, request, supply->fill))
+		pass_on(supply);
+	else if (!supply->lists && is_full(supply, request, supply->room))
+		turn_over(supply);
+	return !supply->failed;
+}
+
+/* Ends all requests, the one that is not full, too.  False: the supply has failed. */
+bool
+gh_supply_flush(GhSupply *supply)
+{
+	bool		again = true;
+
+	if (!supply->failed && supply->requests[supply->current].request.npages > 0)
+		submit(supply, &supply->requests[supply->current]);
+	while (again)
+	{
+		again = false;
+		/* the oldest first */
+		for (int i = 1; i <= GH_SUPPLY_REQUESTS; i++)
+		{
+			GhSupplyRequest *request = &supply->requests[(supply->current + i) % GH_SUPPLY_REQUESTS];
+
+			complete(supply, request);
+			if (supply->failed || request->request.npages == 0)
+				continue;
+			submit(supply, request);
+			again = true;
+		}
+	}
+	return !supply->failed;
+}
+
+/*
+ * Asks for the rows of the last join's table that have no match, of the nrows that are in it, when all pages have
+ * been supplied and flushed.  False: the supply has failed.
+ */
+bool
+gh_supply_unmatched(GhSupply *supply, uint64 nrows)
+{
+	if (nrows > 0 && !gh_supply_take_buffers(supply))
+		return false;
+	for (uint64 first = 0; first < nrows && !supply->failed; first += GH_SUPPLY_ROWS)
+	{
+		GhSupplyRequest *request = &supply->requests[supply->current];
+
+		CHECK_FOR_INTERRUPTS();
+		request->request.unmatched = 1;
+		request->request.first_row = first;
+		request->request.nrows = Min(nrows - first, GH_SUPPLY_ROWS);
+		turn_over(supply);
+	}
+	return gh_supply_flush(supply);
+}
+
+/* ------------------------------------------------- requests whose rows are listed */
+
+/* Whether a page may be supplied: else a request is to be read first. */
+bool
+gh_supply_has_room(const GhSupply *supply)
+{
+	return !supply->requests[supply->current].submitted;
+}
+
+/*
+ * The request that is to be read next, when it is through: it stays as it is, and its pages where they are, until
+ * gh_supply_done.  Where none is on its way, that is the one that was being filled.  NULL: there are no
+ * pages, or the supply has failed.
+ */
+GhSupplyRequest *
+gh_supply_next(GhSupply *supply)
+{
+	instr_time	clock = {0};
+
+	if (!supply->failed && supply->requests[supply->current].request.npages > 0 &&
+		!supply->requests[supply->current].submitted)
+		pass_on(supply);
+	for (int i = 0; i < GH_SUPPLY_REQUESTS && !supply->failed; i++)
+	{
+		GhSupplyRequest *request = &supply->requests[(supply->current + i) % GH_SUPPLY_REQUESTS];
+		GhStatus	status;
+
+		if (!request->submitted)
+			continue;
+		gh_clock(supply->timing, NULL, &clock);
+		status = wait_for(supply, request);
+		gh_clock(supply->timing, &supply->counts.wait_time, &clock);
+		if (status != GH_OK)
+		{
+			fail(supply, &request->request.error);
+			return NULL;
+		}
+		count_request(supply, request);
+		return request;
+	}
+	return NULL;
+}
+
+void
+gh_supply_done(GhSupply *supply, GhSupplyRequest *request)
+{
+	release_pins(request);
+}
+
+/* The blocks of all requests that are not done, in the order in which they were supplied; how many. */
+uint32
+gh_supply_blocks(const GhSupply *supply, BlockNumber **blocks)
+{
+	uint32		n = 0;
+
+	*blocks = MemoryContextAlloc(supply->context, sizeof(BlockNumber) * GH_SUPPLY_REQUESTS * Max(supply->room, 1));
+	/* the one that is filled is the newest, and the next one the oldest; or else that is the oldest itself */
+	for (int i = supply->requests[supply->current].submitted ? 0 : 1, last = i + GH_SUPPLY_REQUESTS; i < last; i++)
+	{
+		const GhSupplyRequest *request = &supply->requests[(supply->current + i) % GH_SUPPLY_REQUESTS];
+
+		for (uint32 p = 0; p < request->request.npages; p++)
+			(*blocks)[n++] = request->blocks[p];
+	}
+	return n;
+}
+
+void
+gh_supply_end(GhSupply *supply)
+{
+	for (int i = 0; i < GH_SUPPLY_REQUESTS; i++)
+		release_pins(&supply->requests[i]);
+	release(supply);
+}

@@ -1,0 +1,142 @@
+/*
+ * supply.h
+ *		The pages of a heap scan, supplied to a scan of an engine (engine/pipeline/scan.h).
+ */
+#ifndef GPUHASH_SUPPLY_H
+#define GPUHASH_SUPPLY_H
+
+#include "postgres.h"
+
+#include "commands/explain.h"
+
+#include "compat.h"
+#include "engine/pipeline/scan.h"
+#include "heap/pages.h"
+
+/* Words of a bit for each line of a page. */
+#define GH_LINE_WORDS ((MaxHeapTuplesPerPage + 63) / 64)
+
+/* Requests at a time: one is filled, one is worked on, one waits behind it. */
+#define GH_SUPPLY_REQUESTS 3
+
+/* Pages of a request: with fewer than this, there is no point. */
+#define GH_SUPPLY_MIN 64
+
+/* A request, and what is kept of its pages until it is through. */
+typedef struct GhSupplyRequest
+{
+	GhScanRequest request;
+	GhScanPage *pages;			/* in the buffer, as what follows */
+	uint64	   *bitmaps;
+	GhScanRow  *back;
+	char	   *copies;			/* of pages that are not left where they are */
+	uint32		ncopies;
+	BlockNumber *blocks;		/* by page */
+	Buffer	   *pins;			/* by page; InvalidBuffer: it is a copy */
+	uint32		nhinted;		/* of the pages */
+	uint32		nagain;			/* likewise: asked once more */
+	bool		submitted;
+} GhSupplyRequest;
+
+/* A page of a request that is asked once more: for the tuples that were found to be visible. */
+typedef struct GhJudgedPage
+{
+	uint32		page;
+	OffsetNumber lines;			/* the last of them */
+	uint64		visible[GH_LINE_WORDS];	/* bit n - 1: line n */
+} GhJudgedPage;
+
+/* A row that the engine has not done: to be found in the buffer, which is pinned. */
+typedef void (*GhRowBack) (void *arg, Buffer buffer, BlockNumber block, OffsetNumber line);
+
+typedef struct GhSupplyCounts
+{
+	uint64		pages;
+	uint64		pinned;			/* of them: the device reads them where they are */
+	uint64		hinted;			/* likewise: the device is to find what is visible */
+	uint64		judged;			/* tuples of these of which it could not */
+	uint64		tuples;			/* visible */
+	uint64		bytes;			/* that the device has read, without pages that were asked once more: which
+								 * these are depends on rows that nobody may be to know of */
+	uint64		passed;			/* rows, as of GhScanRequest, like those that follow */
+	uint64		counted;
+	uint64		joined[GH_SCAN_JOINS_MAX];
+	uint64		unmatched;		/* rows of the last join's table */
+	instr_time	wait_time;		/* for requests */
+	instr_time	back_time;		/* with rows that came back */
+} GhSupplyCounts;
+
+typedef struct GhSupply
+{
+	const GhEngine *engine;
+	GhScan	   *scan;
+	GhPages    *pages;
+	MemoryContext context;
+	bool		attached;		/* the scan is one that another process has made */
+	bool		pins;			/* the device reads pages of the pool in place; may change with the first page */
+	bool		timing;
+	uint32		room;			/* pages of a request */
+	uint32		copy_room;		/* of them, copies */
+	uint32		fill;			/* likewise, where rows are listed: these are submitted then */
+	bool		lists;			/* requests are read one after the other: gh_supply_next */
+	int			current;		/* request that is filled */
+	GhSupplyRequest requests[GH_SUPPLY_REQUESTS];
+	void	   *buffers[GH_SUPPLY_REQUESTS];	/* NULL: none are taken */
+	uint32		pins_taken;		/* with them, of this process's share */
+	uint32		njudged;		/* pages of the request that is completed */
+	GhJudgedPage *judged;		/* room of them */
+	GhRowBack	row_back;
+	void	   *arg;
+	GhSupplyCounts counts;
+	bool		failed;			/* the scan is lost, or was never made */
+	GhError		error;			/* and why */
+	MemoryContextCallback callback;
+} GhSupply;
+
+extern bool gh_supply_begin(GhSupply *supply, const GhEngine *engine, const GhScanOptions *options,
+							GhRef *shared, GhPages *pages, MemoryContext context);
+extern void gh_supply_open_pages(GhSupply *supply, bool hints);
+extern void gh_supply_close_pages(GhSupply *supply);
+extern bool gh_supply_page(GhSupply *supply);
+extern bool gh_supply_flush(GhSupply *supply);
+extern bool gh_supply_unmatched(GhSupply *supply, uint64 nrows);
+extern void gh_supply_end(GhSupply *supply);
+
+/* supply_buffers.c */
+extern bool gh_supply_may_pin(const GhSupply *supply, const GhScanOptions *options);
+extern bool gh_supply_take_buffers(GhSupply *supply);
+extern void gh_supply_free_buffers(GhSupply *supply);
+extern void *gh_supply_buffer(GhSupply *supply, Size *bytes);
+
+/* supply_back.c */
+extern void gh_supply_give_back(GhSupply *supply, const GhSupplyRequest *request);
+extern bool gh_supply_asks(const GhSupplyRequest *request, uint32 page, OffsetNumber line);
+
+/* scan_engine.c */
+
+/* What one more run of a node costs by either engine, as the planner has it. */
+typedef struct GhRunCosts
+{
+	Cost		cpu;
+	Cost		device;
+} GhRunCosts;
+
+extern void gh_add_scan_costs(GhRunCosts *costs, const GhPages *pages, int ninstructions);
+extern void gh_add_join_costs(GhRunCosts *costs, Relation inner, bool changes, const GhPages *outer);
+extern const GhEngine *gh_choose_scan_engine(const GhPages *pages, const GhRunCosts *again, int *device,
+											 const char **reason);
+extern void gh_supply_gave_up(const GhSupply *supply, const char *what, char *reason, Size size);
+extern void gh_scan_options(const GhEngine *engine, int device, Relation relation, const GhProgram *program,
+							GhScanOptions *options);
+
+/* explain.c: what any node shows of that */
+extern void gh_explain_device_times(uint64 queue_ns, uint64 kernel_ns, ExplainState *es);
+extern const char *gh_page_supply(uint64 pages, uint64 pinned);
+
+/* Of a scan that lists rows */
+extern bool gh_supply_has_room(const GhSupply *supply);
+extern GhSupplyRequest *gh_supply_next(GhSupply *supply);
+extern void gh_supply_done(GhSupply *supply, GhSupplyRequest *request);
+extern uint32 gh_supply_blocks(const GhSupply *supply, BlockNumber **blocks);
+
+#endif							/* GPUHASH_SUPPLY_H */

@@ -1,0 +1,149 @@
+/*
+ * supply_buffers.c
+ *		What a supply takes while requests are filled or on their way: buffers, and a share of the pins.
+ *
+ * A backend pins no more pages at a time, in all its supplies together, than others could claim, too, of
+ * the buffers that there are.  A supply that finds too few of them left copies its pages.
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "storage/bufmgr.h"
+#include "storage/proc.h"
+#include "utils/rel.h"
+
+#include "compat.h"
+#include "fragment/supply.h"
+#include "service/placement.h"
+
+/* Pages of a request. */
+#define GH_SUPPLY_PINNED 1024
+#define GH_SUPPLY_COPIED 192
+#define GH_SUPPLY_LISTED 512
+
+/* Bytes of a request's buffer that a page takes, but for its copy. */
+#define GH_SUPPLY_PAGE_BYTES \
+	(sizeof(GhScanPage) + GH_LINE_WORDS * sizeof(uint64) + MaxHeapTuplesPerPage * sizeof(GhScanRow))
+
+/* Pages that this process's supplies may have pinned at a time. */
+static uint32 pins_of_process = 0;
+
+/* Pages of a request, if they are pinned. */
+static uint32
+pinned_room(void)
+{
+	uint32		allowed = (uint32) (NBuffers / (MaxBackends + NUM_AUXILIARY_PROCS));
+
+	return allowed > pins_of_process ? Min((allowed - pins_of_process) / GH_SUPPLY_REQUESTS, GH_SUPPLY_PINNED) : 0;
+}
+
+/* Whether pages may stay where they are; the supply's pages are set. */
+bool
+gh_supply_may_pin(const GhSupply *supply, const GhScanOptions *options)
+{
+	return supply->engine->reads_pool != NULL && supply->engine->reads_pool(options->device) &&
+		!RelationUsesLocalBuffers(supply->pages->relation) && pinned_room() >= GH_SUPPLY_MIN;
+}
+
+static Size
+buffer_bytes(const GhSupply *supply)
+{
+	return GH_SUPPLY_PAGE_BYTES * supply->room + (Size) BLCKSZ * supply->copy_room;
+}
+
+static void
+lay_out(GhSupply *supply, GhSupplyRequest *request, char *buffer)
+{
+	request->copies = buffer;
+	buffer += (Size) supply->copy_room * BLCKSZ;
+	request->pages = (GhScanPage *) buffer;
+	request->bitmaps = (uint64 *) (request->pages + supply->room);
+	request->back = (GhScanRow *) (request->bitmaps + (Size) supply->room * GH_LINE_WORDS);
+	request->blocks = MemoryContextAlloc(supply->context, sizeof(BlockNumber) * supply->room);
+	request->pins = MemoryContextAlloc(supply->context, sizeof(Buffer) * supply->room);
+}
+
+/* Pages of a request, at first; of a scan that lists rows, the pages stay pinned while these come out one by one. */
+static void
+choose_room(GhSupply *supply)
+{
+	/* others may have begun since */
+	if (supply->pins && pinned_room() < GH_SUPPLY_MIN)
+		supply->pins = supply->pages->tuples_unread = supply->pages->tells_pooled = false;
+	supply->room = supply->pins ? pinned_room() : GH_SUPPLY_COPIED;
+	if (supply->lists)
+		supply->room = Min(supply->room, GH_SUPPLY_LISTED);
+	/* without pins all are copies, and else those that a ring had to read */
+	supply->copy_room = Min(supply->room, GH_SUPPLY_COPIED);
+	if (supply->pins && supply->pages->strategy == NULL)
+		supply->copy_room = 0;
+}
+
+/*
+ * As large as can be had: others need some, too.  They are taken when there is a page or a result to
+ * be put into them, so that the scans of a node have theirs one after the other.  False: the supply has failed.
+ */
+bool
+gh_supply_take_buffers(GhSupply *supply)
+{
+	if (supply->buffers[0] != NULL)
+		return true;
+	choose_room(supply);
+	while (!gh_buffers_alloc(supply->engine, GH_SUPPLY_REQUESTS, buffer_bytes(supply), supply->buffers))
+	{
+		supply->buffers[0] = NULL;
+		/* copies at last: a request is full with them */
+		supply->room /= 2;
+		supply->copy_room = Min(supply->copy_room, supply->room);
+		if (supply->room >= GH_SUPPLY_MIN)
+			continue;
+		supply->failed = true;
+		(void) gh_no_buffers(&supply->error);
+		return false;
+	}
+	supply->pins_taken = supply->pins ? supply->room * GH_SUPPLY_REQUESTS : 0;
+	pins_of_process += supply->pins_taken;
+	for (int i = 0; i < GH_SUPPLY_REQUESTS; i++)
+		lay_out(supply, &supply->requests[i], supply->buffers[i]);
+	supply->judged = MemoryContextAlloc(supply->context, sizeof(GhJudgedPage) * supply->room);
+	supply->fill = Min(supply->room, Max(supply->fill, GH_SUPPLY_MIN));
+	return true;
+}
+
+/* An array that may not be there: memory for it may have lacked. */
+static void *
+drop(void *array)
+{
+	if (array != NULL)
+		pfree(array);
+	return NULL;
+}
+
+/* No request is in flight, or the scan is gone. */
+void
+gh_supply_free_buffers(GhSupply *supply)
+{
+	if (supply->buffers[0] == NULL)
+		return;
+	for (int i = 0; i < GH_SUPPLY_REQUESTS; i++)
+	{
+		GhSupplyRequest *request = &supply->requests[i];
+
+		supply->engine->buffer_free(supply->buffers[i]);
+		request->blocks = drop(request->blocks);
+		request->pins = drop(request->pins);
+	}
+	supply->judged = drop(supply->judged);
+	supply->buffers[0] = NULL;
+	pins_of_process -= supply->pins_taken;
+	supply->pins_taken = 0;
+}
+
+/* A buffer for results, while no request is in flight; NULL: no page was supplied. */
+void *
+gh_supply_buffer(GhSupply *supply, Size *bytes)
+{
+	*bytes = buffer_bytes(supply);
+	*bytes -= *bytes % sizeof(uint64);
+	return supply->buffers[0];
+}

@@ -1,0 +1,95 @@
+/*
+ * child.c
+ *		A heap scan of the plan whose pages the node above reads.
+ *
+ * The scan stays a node of the plan: it is initialised, rescanned, ended and shown by EXPLAIN
+ * as any other, and its scan descriptor is what is read from.  Only ExecProcNode is left out.
+ */
+#include "postgres.h"
+
+#include "access/heapam.h"
+#include "access/tableam.h"
+#include "executor/executor.h"
+#include "executor/instrument.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+#include "gpuhash.h"
+#include "heap/pages.h"
+
+/* Whether all that the scan puts out are columns of its table. */
+static bool
+has_plain_columns(Plan *plan)
+{
+	ListCell   *lc;
+
+	foreach(lc, plan->targetlist)
+	{
+		Expr	   *expr = lfirst_node(TargetEntry, lc)->expr;
+
+		if (!IsA(expr, Var) || ((Var *) expr)->varattno <= 0)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Whether a node may read the child by itself.  A recheck of EvalPlanQual has rows of
+ * its own in place of the scan's.  Without a snapshot of the MVCC kind, a page's rows
+ * would have to be looked at one by one.
+ */
+bool
+gh_may_read_pages(PlanState *child, EState *estate, int eflags)
+{
+	Relation	relation;
+
+	if (!gh_enable_scan || !IsA(child, SeqScanState) || estate->es_epq_active != NULL ||
+		(eflags & EXEC_FLAG_EXPLAIN_ONLY) != 0)
+		return false;
+	relation = ((SeqScanState *) child)->ss.ss_currentRelation;
+	return relation->rd_tableam == GetHeapamTableAmRoutine() &&
+		estate->es_snapshot != NULL && IsMVCCSnapshot(estate->es_snapshot) &&
+		has_plain_columns(child->plan);
+}
+
+/* The relation's column that such a child puts out as number resno. */
+int
+gh_relation_attno(PlanState *child, int resno)
+{
+	return castNode(Var, list_nth_node(TargetEntry, child->plan->targetlist,
+									   resno - 1)->expr)->varattno;
+}
+
+/* The child's scan, begun as the node itself would begin it. */
+void
+gh_pages_begin(GhPages *pages, PlanState *child)
+{
+	ScanState  *node = (ScanState *) child;
+	/* it is the node's, which ends it */
+	MemoryContext saved = MemoryContextSwitchTo(node->ps.state->es_query_cxt);
+
+	if (node->ss_currentScanDesc == NULL)
+		node->ss_currentScanDesc = table_beginscan(node->ss_currentRelation,
+												   node->ps.state->es_snapshot, 0, NULL);
+	MemoryContextSwitchTo(saved);
+	/* asked for each page */
+	if (pages->source != node->ss_currentScanDesc || !gh_pages_have_begun(pages))
+		gh_pages_of_scan(pages, node->ss_currentScanDesc);
+}
+
+/* What ExecProcNode does before and after it has the node make rows. */
+void
+gh_child_start(PlanState *child)
+{
+	if (child->chgParam != NULL)
+		ExecReScan(child);
+	if (child->instrument != NULL)
+		InstrStartNode(child->instrument);
+}
+
+void
+gh_child_stop(PlanState *child, double rows)
+{
+	if (child->instrument != NULL)
+		InstrStopNode(child->instrument, rows);
+}

@@ -1,0 +1,156 @@
+/*
+ * heap_scan.c
+ *		The pages of a sequential scan of PostgreSQL's: a maker of pages.
+ *
+ * The scan is the descriptor of a SeqScan node, made as that node makes it.  Its next block is chosen here as
+ * heap_getnext would choose it, and its pages are prepared by PostgreSQL's own functions, which see to all
+ * that a page asks for (README lists it).  So rescans and the end of the node find the descriptor as they left
+ * it: rs_inited says whether the scan has begun since.  The pin on the page is that of GhPages alone.
+ */
+#include "postgres.h"
+
+#include "access/heapam.h"
+#include "access/relscan.h"
+#include "access/syncscan.h"
+#include "access/tableam.h"
+#include "storage/bufmgr.h"
+#include "utils/rel.h"
+
+#include "compat.h"
+#include "heap/pages.h"
+
+/* ------------------------------------------------- which block is next */
+
+/* The next block of a scan that workers share. */
+static BlockNumber
+next_shared_block(HeapScanDesc scan, bool first)
+{
+	ParallelBlockTableScanDesc shared = (ParallelBlockTableScanDesc) scan->rs_base.rs_parallel;
+
+	if (first)
+		table_block_parallelscan_startblock_init(scan->rs_base.rs_rd, scan->rs_parallelworkerdata, shared);
+	return table_block_parallelscan_nextpage(scan->rs_base.rs_rd, scan->rs_parallelworkerdata, shared);
+}
+
+/* The next block of a scan that starts anywhere and goes once around. */
+static BlockNumber
+next_own_block(HeapScanDesc scan, BlockNumber last, bool first)
+{
+	BlockNumber block;
+
+	if (first)
+		return scan->rs_nblocks == 0 ? InvalidBlockNumber : scan->rs_startblock;
+	block = last + 1;
+	if (block >= scan->rs_nblocks)
+		block = 0;
+	/* at the end, too: the next scan should start where this one did */
+	if (scan->rs_base.rs_flags & SO_ALLOW_SYNC)
+		ss_report_location(scan->rs_base.rs_rd, block);
+	return block == scan->rs_startblock ? InvalidBlockNumber : block;
+}
+
+static BlockNumber
+choose(GhPages *pages, bool first)
+{
+	HeapScanDesc scan = pages->source;
+
+	return scan->rs_base.rs_parallel != NULL ? next_shared_block(scan, first) :
+		next_own_block(scan, pages->last_chosen, first);
+}
+
+/* ------------------------------------------------------- what is visible */
+
+static void
+prepare(GhPages *pages)
+{
+	HeapScanDesc scan = pages->source;
+
+#if GH_HAVE_READ_STREAM
+	if (!BufferIsValid(pages->buffer))
+		pages->buffer = gh_pages_read_buffer(pages);
+	scan->rs_cbuf = pages->buffer;
+	scan->rs_cblock = pages->block;
+	heap_prepare_pagescan((TableScanDesc) scan);
+#else
+	/* it gives up a pin that there is, and takes another one */
+	scan->rs_cbuf = gh_pages_take_pin(pages);
+	heapgetpage((TableScanDesc) scan, pages->block);
+	pages->buffer = scan->rs_cbuf;
+#endif
+	scan->rs_cbuf = InvalidBuffer;
+	pages->ntuples = scan->rs_ntuples;
+}
+
+/* --------------------------------------------------------------- its begin */
+
+static bool
+is_new(const GhPages *pages)
+{
+	return !((HeapScanDesc) pages->source)->rs_inited;
+}
+
+/* What a rescan may change. */
+static void
+look_at_scan(GhPages *pages)
+{
+	HeapScanDesc scan = pages->source;
+
+	pages->nblocks = scan->rs_nblocks;
+	pages->strategy = scan->rs_strategy;
+	pages->shared = scan->rs_base.rs_parallel != NULL;
+}
+
+static void
+begin(GhPages *pages)
+{
+	look_at_scan(pages);
+	((HeapScanDesc) pages->source)->rs_inited = true;
+}
+
+static const GhPagesMaker heap_scan_maker = {
+	.is_new = is_new,
+	.begin = begin,
+	.choose = choose,
+	.prepare = prepare,
+};
+
+/* The scan, in page mode, has begun, and is ended by whoever began it. */
+void
+gh_pages_of_scan(GhPages *pages, TableScanDesc scan)
+{
+	Assert((scan->rs_flags & SO_ALLOW_PAGEMODE) != 0);
+	pages->maker = &heap_scan_maker;
+	pages->source = scan;
+	pages->relation = scan->rs_rd;
+	pages->snapshot = scan->rs_snapshot;
+	pages->lines = ((HeapScanDesc) scan)->rs_vistuples;
+	pages->tuple.t_tableOid = RelationGetRelid(scan->rs_rd);
+	look_at_scan(pages);
+}
+
+/*
+ * Leaves the descriptor as a Seq Scan would have left it after so many visible tuples of the page; ended:
+ * after the last one of all.
+ */
+void
+gh_pages_return_to_scan(GhPages *pages, int ndone, bool ended)
+{
+	HeapScanDesc scan = pages->source;
+
+	if (pages->maker == NULL)
+		return;
+	gh_pages_forget_ahead(pages);
+	scan->rs_cblock = pages->block;
+	scan->rs_ntuples = pages->ntuples;
+	if (ended)
+		scan->rs_inited = false;
+	else if (scan->rs_inited)
+	{
+		scan->rs_cbuf = gh_pages_take_pin(pages);
+		scan->rs_cindex = ndone - 1;
+		/* 18 puts the block there once a page */
+		ItemPointerSet(&scan->rs_ctup.t_self, scan->rs_cblock, FirstOffsetNumber);
+		gh_scan_goes_on_from(scan, scan->rs_cblock);
+	}
+	gh_pages_end(pages);
+}

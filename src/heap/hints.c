@@ -1,0 +1,179 @@
+/*
+ * hints.c
+ *		Where blocks of relations were in shared buffers: a guess that spares the pool's table.
+ *
+ * To pin a page that is in shared buffers, PostgreSQL looks the block up in a hash table of the whole
+ * pool.  For a scan that reads little else of its pages that is half of the work, most of it waiting for
+ * memory.  Here, a table with a place for each buffer remembers in which one a block was seen last.
+ * The places of consecutive blocks lie side by side, so that a scan reads them in order.  A block has two places, for
+ * two relations that are read by turns may lie on one another in the first one, and took it from one another
+ * in every query.  A place may be overwritten by any other block, and what it says may be out of date:
+ * ReadRecentBuffer makes sure.
+ *
+ * A page that is pinned in this way does not count as used once more, which it is to the pool's clock
+ * when it is looked up.  So hints are good only for pages whose use count is not low yet.  Read through a
+ * ring of buffers, a page counts as used once at most, so that a count of one is enough.
+ *
+ * The table is in shared memory, 8 bytes for each buffer, and there only with the library preloaded.
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "port/pg_bitutils.h"
+#include "storage/buf_internals.h"
+#include "storage/bufmgr.h"
+#include "utils/rel.h"
+
+#include "compat.h"
+#include "heap/hints.h"
+
+/* Uses that a page must have left; and for a scan through a ring. */
+#define GH_HINT_USES 2
+#define GH_HINT_RING_USES 1
+
+/* How many blocks on. */
+#define GH_BLOCKS_AHEAD 4
+
+/* By relation, so that those of several do not fall on the same places: of the first and the second place. */
+static const uint32 spreads[] = {0x9e3779b1u, 0x85ebca77u};
+
+/* Whose block it is, in the upper half, and its buffer; 0: none. */
+static pg_atomic_uint64 *hints = NULL;
+static uint32 hint_mask;
+
+Size
+gh_hints_shmem_size(void)
+{
+	return sizeof(pg_atomic_uint64) * pg_nextpower2_32(NBuffers);
+}
+
+/* Called in the postmaster, and in every process that maps its memory by itself. */
+void
+gh_hints_shmem_init(void *memory, bool found)
+{
+	hints = memory;
+	hint_mask = pg_nextpower2_32(NBuffers) - 1;
+	for (uint32 i = 0; i <= hint_mask && !found; i++)
+		pg_atomic_init_u64(&hints[i], 0);
+}
+
+static inline pg_atomic_uint64 *
+place_of(Relation relation, BlockNumber block, int which)
+{
+	return &hints[(gh_relation_number(relation) * spreads[which] + block) & hint_mask];
+}
+
+/* What tells a block from others that have the same place: not all of them. */
+static inline uint64
+mark_of(Relation relation, BlockNumber block)
+{
+	return (uint64) (gh_relation_number(relation) * 0xc2b2ae35u + block) << 32;
+}
+
+static inline bool
+is_marked(uint64 hint, uint64 mark)
+{
+	return (uint32) hint != 0 && (hint ^ mark) >> 32 == 0;
+}
+
+/* The buffer that the block was in; InvalidBuffer: it is not known. */
+static inline Buffer
+known_buffer(Relation relation, BlockNumber block)
+{
+	uint64		mark = mark_of(relation, block);
+	uint64		hint = pg_atomic_read_u64(place_of(relation, block, 0));
+
+	if (!is_marked(hint, mark))
+		hint = pg_atomic_read_u64(place_of(relation, block, 1));
+	return is_marked(hint, mark) && (uint32) hint <= (uint32) NBuffers ? (Buffer) (uint32) hint : InvalidBuffer;
+}
+
+/* The buffer that is likely to have the block still; InvalidBuffer: none is. */
+static inline Buffer
+likely_buffer(Relation relation, BlockNumber block, bool ring)
+{
+	Buffer		buffer;
+	BufferDesc *desc;
+	uint32		state;
+
+	if (hints == NULL)
+		return InvalidBuffer;
+	buffer = known_buffer(relation, block);
+	if (buffer == InvalidBuffer)
+		return InvalidBuffer;
+	desc = GetBufferDescriptor(buffer - 1);
+	state = pg_atomic_read_u32(&desc->state);
+	return (state & BM_VALID) != 0 &&
+		BUF_STATE_GET_USAGECOUNT(state) >= (ring ? GH_HINT_RING_USES : GH_HINT_USES) &&
+		desc->tag.blockNum == block ? buffer : InvalidBuffer;
+}
+
+bool
+gh_hint_is_good(Relation relation, BlockNumber block, bool ring)
+{
+	return likely_buffer(relation, block, ring) != InvalidBuffer;
+}
+
+/* What will be read of the block some pages on, and is far away: its buffer's state, and its header. */
+static inline void
+fetch_ahead(Relation relation, BlockNumber block)
+{
+	Buffer		buffer = known_buffer(relation, block);
+
+	if (buffer == InvalidBuffer)
+		return;
+	__builtin_prefetch(GetBufferDescriptor(buffer - 1));
+	__builtin_prefetch(BufferGetBlock(buffer));
+}
+
+/* Pins the block in the buffer where it is likely to be; false: it is not there.  ring: the scan has one. */
+bool
+gh_hint_read(Relation relation, BlockNumber block, bool ring, Buffer *buffer)
+{
+	if (hints != NULL)
+		fetch_ahead(relation, block + GH_BLOCKS_AHEAD);
+	*buffer = likely_buffer(relation, block, ring);
+	if (*buffer == InvalidBuffer ||
+		!ReadRecentBuffer(gh_relation_locator(relation), MAIN_FORKNUM, block, *buffer))
+		return false;
+	pgstat_count_buffer_read(relation);
+	pgstat_count_buffer_hit(relation);
+	return true;
+}
+
+/* The block is in the buffer. */
+void
+gh_hint_keep(Relation relation, BlockNumber block, Buffer buffer)
+{
+	uint64		mark = mark_of(relation, block);
+	uint64		first;
+	uint64		second;
+	int			which;
+
+	if (hints == NULL || buffer <= 0)
+		return;
+	first = pg_atomic_read_u64(place_of(relation, block, 0));
+	second = pg_atomic_read_u64(place_of(relation, block, 1));
+	/* where nothing of another block is lost, if there is such a place */
+	which = first != 0 && !is_marked(first, mark) && (second == 0 || is_marked(second, mark));
+	pg_atomic_write_u64(place_of(relation, block, which), mark | (uint32) buffer);
+}
+
+/* Whether the block is in shared buffers now, by the pool's table. */
+bool
+gh_block_is_in_pool(Relation relation, BlockNumber block)
+{
+	BufferTag	tag;
+	uint32		hash;
+	LWLock	   *lock;
+	bool		found;
+
+	gh_init_buffer_tag(&tag, relation, block);
+	hash = BufTableHashCode(&tag);
+	lock = BufMappingPartitionLock(hash);
+	LWLockAcquire(lock, LW_SHARED);
+	found = BufTableLookup(&tag, hash) >= 0;
+	LWLockRelease(lock);
+	return found;
+}

@@ -1,0 +1,92 @@
+/*
+ * layout.c
+ *		Holds the numbers of engine/page.h against the server's headers.
+ *
+ * What is the same on every machine is asserted here and stops the build.  What depends on
+ * the machine or its compiler, gh_layout_is_known tells: who reads pages by page.h asks it
+ * first, when planning, and leaves the pages to PostgreSQL where the answer is no.  The
+ * layout of numeric is in no header; test/t/030_pages.pl compares values.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/tupmacs.h"
+#include "storage/bufpage.h"
+
+#include "heap/layout.h"
+
+StaticAssertDecl(BLCKSZ >= GH_PAGE_BYTES_MIN && BLCKSZ <= GH_PAGE_BYTES_MAX, "page size");
+StaticAssertDecl(offsetof(PageHeaderData, pd_lower) == GH_PAGE_LOWER_AT, "pd_lower");
+StaticAssertDecl(offsetof(PageHeaderData, pd_pagesize_version) == GH_PAGE_VERSION_AT,
+				 "pd_pagesize_version");
+StaticAssertDecl(SizeOfPageHeaderData == GH_PAGE_LINES_AT, "page header");
+StaticAssertDecl(PG_PAGE_LAYOUT_VERSION == GH_PAGE_VERSION, "page version");
+StaticAssertDecl(sizeof(ItemIdData) == GH_LINE_BYTES, "line pointer");
+StaticAssertDecl(LP_NORMAL == GH_LINE_NORMAL, "state of a line pointer");
+
+StaticAssertDecl(offsetof(HeapTupleHeaderData, t_infomask2) == GH_TUPLE_INFOMASK2_AT,
+				 "t_infomask2");
+StaticAssertDecl(offsetof(HeapTupleHeaderData, t_infomask) == GH_TUPLE_INFOMASK_AT,
+				 "t_infomask");
+StaticAssertDecl(offsetof(HeapTupleHeaderData, t_hoff) == GH_TUPLE_HOFF_AT, "t_hoff");
+StaticAssertDecl(SizeofHeapTupleHeader == GH_TUPLE_BITS_AT, "tuple header");
+StaticAssertDecl(HEAP_NATTS_MASK == GH_TUPLE_NATTS_MASK, "number of attributes");
+StaticAssertDecl(HEAP_HASNULL == GH_TUPLE_HAS_NULL, "mark of NULLs");
+StaticAssertDecl(offsetof(HeapTupleHeaderData, t_choice.t_heap.t_xmin) == GH_TUPLE_XMIN_AT, "t_xmin");
+StaticAssertDecl(offsetof(HeapTupleHeaderData, t_choice.t_heap.t_xmax) == GH_TUPLE_XMAX_AT, "t_xmax");
+StaticAssertDecl(HEAP_LOCK_MASK == GH_TUPLE_XMAX_LOCKS && HEAP_XMAX_LOCK_ONLY == GH_TUPLE_XMAX_LOCK_ONLY &&
+				 HEAP_XMAX_IS_MULTI == GH_TUPLE_XMAX_IS_MULTI, "marks of locks");
+StaticAssertDecl(HEAP_XMIN_COMMITTED == GH_TUPLE_XMIN_COMMITTED && HEAP_XMIN_INVALID == GH_TUPLE_XMIN_INVALID &&
+				 HEAP_XMIN_FROZEN == GH_TUPLE_XMIN_FROZEN, "hints of the inserter");
+StaticAssertDecl(HEAP_XMAX_COMMITTED == GH_TUPLE_XMAX_COMMITTED && HEAP_XMAX_INVALID == GH_TUPLE_XMAX_INVALID,
+				 "hints of the deleter");
+StaticAssertDecl(HEAP_MOVED == GH_TUPLE_MOVED, "marks of moved tuples");
+StaticAssertDecl(FirstNormalTransactionId == GH_XID_FIRST_NORMAL && sizeof(TransactionId) == 4, "transaction numbers");
+StaticAssertDecl(MaxHeapAttributeNumber == GH_ATTRIBUTE_MAX, "most attributes");
+
+StaticAssertDecl(VARHDRSZ == GH_VARLENA_HEADER, "varlena header");
+StaticAssertDecl(VARHDRSZ_COMPRESSED == GH_VARLENA_COMPRESSED_HEADER, "compressed varlena");
+StaticAssertDecl(VARHDRSZ_EXTERNAL == GH_VARLENA_EXTERNAL_HEADER, "external varlena");
+StaticAssertDecl(VARTAG_ONDISK == GH_VARLENA_TAG_ON_DISK, "tag of a toasted varlena");
+StaticAssertDecl(VARHDRSZ_EXTERNAL + sizeof(varatt_external) == GH_VARLENA_ON_DISK_BYTES,
+				 "toasted varlena");
+StaticAssertDecl(sizeof(bool) == 1 && sizeof(float4) == 4 && sizeof(float8) == 8,
+				 "widths of values");
+
+/*
+ * Whether bytes, bit fields and alignment are as page.h has them.  All is constant, and
+ * compiled to one.
+ */
+bool
+gh_layout_is_known(void)
+{
+	union
+	{
+		ItemIdData	item;
+		uint32		word;
+	}			line = {.word = 0};
+
+#ifdef WORDS_BIGENDIAN
+	return false;
+#endif
+	/* the first bit of each field, the last one of each field */
+	line.item.lp_off = 0x4001;
+	line.item.lp_flags = 0x3;
+	line.item.lp_len = 0x4001;
+	return MAXIMUM_ALIGNOF == GH_TUPLE_ALIGNMENT && ALIGNOF_DOUBLE == 8 && ALIGNOF_INT == 4 &&
+		ALIGNOF_SHORT == 2 &&
+		line.word == (0x4001u | 0x3u << GH_LINE_OFFSET_BITS |
+					  0x4001u << (GH_LINE_OFFSET_BITS + GH_LINE_STATE_BITS));
+}
+
+/* An attribute of a relation, from 1, for the shape of its tuples. */
+GhPageAttribute
+gh_page_attribute(TupleDesc desc, int attno)
+{
+	Form_pg_attribute att = TupleDescAttr(desc, attno - 1);
+	GhPageAttribute attribute;
+
+	attribute.length = att->attlen;
+	attribute.alignment = gh_alignment_bytes(att->attalign);
+	return attribute;
+}

@@ -1,0 +1,498 @@
+/*
+ * aggregate_path.c
+ *		When the planner considers a GpuHashAggregate, and what it costs.
+ *
+ * The hook is called once for each grouping, and once for each partition of one that is done
+ * partition by partition.  The node reads a plain table's pages by itself, or looks these rows up
+ * in the tables of joins; of any other plan it takes the rows, which pays where there are groups.
+ * The hook never touches a GPU: plans are made, and kept, where there may be none.
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "access/table.h"
+#include "catalog/pg_statistic.h"
+#include "miscadmin.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
+#include "optimizer/planner.h"
+#include "optimizer/restrictinfo.h"
+#include "optimizer/tlist.h"
+#include "parser/parsetree.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/selfuncs.h"
+
+#include "compat.h"
+#include "expr/aggregates.h"
+#include "expr/key.h"
+#include "gpuhash.h"
+#include "plan/aggregate_plan.h"
+#include "plan/chain.h"
+#include "plan/input_path.h"
+#include "plan/join_path.h"
+#include "plan/note.h"
+#include "plan/planning.h"
+#include "plan/scan_path.h"
+#include "plan/why.h"
+
+/*
+ * What a row costs that is read from a page by programs, beside PostgreSQL's executor; each
+ * in the unit that it names.  To be calibrated on the benchmarks.
+ */
+#define GH_KEY_COST 0.5			/* cpu_operator_cost: a key hashed and compared */
+#define GH_ADD_COST 0.2			/* cpu_operator_cost: a value added to its group */
+
+/* Bytes of a group beside its keys and states: its hash, its place in the table. */
+#define GH_GROUP_OVERHEAD 24.0
+
+static create_upper_paths_hook_type previous_hook = NULL;
+
+static const CustomPathMethods gh_aggregate_path_methods = {
+	.CustomName = GH_AGGREGATE_NAME,
+	.PlanCustomPath = gh_aggregate_plan,
+};
+
+/* What the paths have in common that one call of the hook adds. */
+typedef struct AggregateInputs
+{
+	PlannerInfo *root;
+	RelOptInfo *input_rel;
+	RelOptInfo *output_rel;
+	GroupPathExtraData *extra;
+	GhGrouping	grouping;
+	bool		pages;			/* the node reads the input's pages */
+	Path	   *join;			/* or the input is joins over a table whose pages it reads: this path,
+								 * or NULL */
+	Path	   *partial_join;	/* likewise, of several participants */
+	int			ninstructions;	/* of the program over a page's rows */
+	double		rows;			/* to be grouped */
+	double		groups;			/* before HAVING */
+} AggregateInputs;
+
+/* All that is computed of a row. */
+static List *
+row_exprs(const GhGrouping *grouping)
+{
+	List	   *exprs = list_copy(grouping->keys);
+	ListCell   *lc;
+
+	foreach(lc, grouping->aggregates)
+	{
+		Aggref	   *aggref = lfirst_node(Aggref, lc);
+
+		if (gh_aggregate_argument(aggref) != NULL)
+			exprs = lappend(exprs, gh_aggregate_argument(aggref));
+		if (aggref->aggfilter != NULL)
+			exprs = lappend(exprs, aggref->aggfilter);
+	}
+	return exprs;
+}
+
+/* ---------------------------------------------------------------- cost */
+
+/* What it costs to find a row's group and to add to its states; also to merge two groups. */
+static Cost
+group_cost(const GhGrouping *grouping)
+{
+	return cpu_operator_cost * (GH_KEY_COST * list_length(grouping->keys) +
+								GH_ADD_COST * list_length(grouping->aggregates));
+}
+
+/* What one process does until its rows are in groups, spilling aside. */
+static Cost
+rows_cost(const AggregateInputs *inputs, Path *child, double divisor)
+{
+	double		rows = inputs->rows / divisor;
+	Cost		cost = group_cost(&inputs->grouping) * rows;
+
+	if ((inputs->pages || inputs->join != NULL || inputs->partial_join != NULL) && gh_device_reads(inputs->root, child))
+		return gh_device_reading_cost(inputs->root, child) + group_cost(&inputs->grouping) * inputs->groups;
+	if (inputs->pages)
+		cost += gh_pages_cost(child, inputs->ninstructions, divisor);
+	else if (inputs->join != NULL || inputs->partial_join != NULL)
+		cost += gh_joins_cost(child, inputs->ninstructions, divisor);
+	else
+		cost += child->total_cost +
+			rows * (GH_KEPT_ROW_COST * cpu_tuple_cost +
+					GH_INSTRUCTION_COST * cpu_operator_cost * inputs->ninstructions);
+	return cost;
+}
+
+/* Bytes of a group in memory, and of the same in a file. */
+static double
+group_bytes(const AggregateInputs *inputs)
+{
+	const GhGrouping *grouping = &inputs->grouping;
+
+	return GH_GROUP_OVERHEAD + inputs->output_rel->reltarget->width +
+		list_length(grouping->keys) * sizeof(GhSqlValue) +
+		list_length(grouping->aggregates) * (sizeof(GhAggregateState) + sizeof(GhSide *));
+}
+
+/*
+ * How far rows of the same group lie together, 0 to 1: as far as the table that is read is in the order of a key.
+ */
+static double
+clustering(const AggregateInputs *inputs)
+{
+	Path	   *scan = inputs->join != NULL ? inputs->join : inputs->partial_join;
+	double		most = 0.0;
+	ListCell   *lc;
+
+	if (scan != NULL)
+		scan = gh_scan_below_joins(inputs->root, scan);
+	else if (!inputs->pages)
+		return 0.0;
+	foreach(lc, inputs->grouping.keys)
+	{
+		Node	   *key = lfirst(lc);
+		VariableStatData data;
+		AttStatsSlot slot;
+
+		if (!IsA(key, Var) ||
+			((Var *) key)->varno != (scan != NULL ? scan->parent->relid : inputs->input_rel->relid))
+			continue;
+		examine_variable(inputs->root, key, 0, &data);
+		if (HeapTupleIsValid(data.statsTuple) &&
+			get_attstatsslot(&slot, data.statsTuple, STATISTIC_KIND_CORRELATION, InvalidOid, ATTSTATSSLOT_NUMBERS))
+		{
+			if (slot.nnumbers == 1)
+				most = Max(most, slot.numbers[0] * slot.numbers[0]);
+			free_attstatsslot(&slot);
+		}
+		ReleaseVariableStats(data);
+	}
+	return most;
+}
+
+/*
+ * What it costs to spill where memory does not hold a process's groups.  Whenever it is full, all
+ * of them are written; how many that are in all depends on how many rows it takes until so
+ * many groups have turned up, and is no more than there are where a group's rows lie together.  Files are written and
+ * read from end to end, and counted as those of PostgreSQL's hash join.
+ */
+static Cost
+spill_cost(const AggregateInputs *inputs, double rows, double groups)
+{
+	double		bytes = group_bytes(inputs);
+	double		share = gh_aggregate_memory_limit() / (bytes * groups);
+	double		written;
+	double		pages;
+
+	if (share >= 1.0)
+		return 0.0;
+	written = rows * share / -log1p(-share);
+	written = Max(written, groups);
+	written -= clustering(inputs) * (written - groups);
+	pages = ceil(written * bytes / BLCKSZ);
+	return 2.0 * pages * seq_page_cost + 2.0 * cpu_tuple_cost * written;
+}
+
+/*
+ * Startup: all the rows, read and grouped.  Participants then hand their groups to the last of
+ * them, who merges them.  Then, for each group, what PostgreSQL's aggregation counts.
+ */
+static void
+cost_aggregate(const AggregateInputs *inputs, CustomPath *cpath)
+{
+	PathTarget *target = cpath->path.pathtarget;
+	int			workers = cpath->path.parallel_workers;
+	double		divisor = workers > 0 ? gh_parallel_divisor(workers) : 1.0;
+	double		rows = inputs->rows / divisor;
+	double		groups = Min(inputs->groups, rows);
+	Cost		startup = gh_setup_cost + rows_cost(inputs, linitial(cpath->custom_paths), divisor);
+	QualCost	having;
+
+	startup += spill_cost(inputs, rows, groups);
+	if (workers > 0)
+	{
+		double		handed = groups * (workers + (parallel_leader_participation ? 1 : 0));
+
+		startup += handed * (cpu_tuple_cost + group_cost(&inputs->grouping));
+		/* through files, if they are many */
+		if (groups * group_bytes(inputs) > GH_SHARED_GROUPS_MAX)
+			startup += 2.0 * seq_page_cost * ceil(handed * group_bytes(inputs) / BLCKSZ);
+		startup += spill_cost(inputs, handed, inputs->groups);
+	}
+	cost_qual_eval(&having, (List *) inputs->extra->havingQual, inputs->root);
+	startup += having.startup + target->cost.startup;
+	cpath->path.startup_cost = startup;
+	cpath->path.total_cost = startup + (cpu_tuple_cost + having.per_tuple) * inputs->groups +
+		target->cost.per_tuple * cpath->path.rows;
+	if (gh_force_offload)
+	{
+		cpath->path.startup_cost *= GH_FORCED_SCALE;
+		cpath->path.total_cost *= GH_FORCED_SCALE;
+	}
+}
+
+/* Rows to be grouped, and into how many groups. */
+static void
+estimate_groups(AggregateInputs *inputs)
+{
+	List	   *exprs = get_sortgrouplist_exprs(gh_group_clause(inputs->root),
+												inputs->extra->targetList);
+
+	inputs->rows = inputs->input_rel->rows;
+	inputs->groups = inputs->root->parse->groupClause == NIL ? 1.0 :
+		estimate_num_groups(inputs->root, exprs, inputs->rows, NULL, NULL);
+}
+
+/* --------------------------------------------------------------- paths */
+
+static CustomPath *
+make_aggregate_path(const AggregateInputs *inputs, Path *child, double rows)
+{
+	RelOptInfo *output_rel = inputs->output_rel;
+	CustomPath *cpath = makeNode(CustomPath);
+
+	cpath->path.pathtype = T_CustomScan;
+	cpath->path.parent = output_rel;
+	cpath->path.pathtarget = output_rel->reltarget;
+	cpath->path.parallel_safe = output_rel->consider_parallel && child->parallel_safe;
+	/* the child of participants is divided among them, and so are the groups */
+	cpath->path.parallel_aware = child->parallel_workers > 0;
+	cpath->path.parallel_workers = child->parallel_workers;
+	cpath->path.rows = child->parallel_workers > 0 ?
+		clamp_row_est(rows / gh_parallel_divisor(child->parallel_workers)) : rows;
+	gh_copy_disabled_nodes(&cpath->path, child);
+	cpath->flags = CUSTOMPATH_SUPPORT_PROJECTION;
+	cpath->custom_paths = list_make1(child);
+	cpath->methods = &gh_aggregate_path_methods;
+	/* in the order of GhAggregatePathPrivate */
+	cpath->custom_private = list_make3(inputs->grouping.keys, inputs->grouping.aggregates,
+									   inputs->extra->havingQual);
+	cost_aggregate(inputs, cpath);
+	return cpath;
+}
+
+/* A scan of the columns that are computed with. */
+static Path *
+make_scan_path(const AggregateInputs *inputs, int workers)
+{
+	Path	   *path = create_seqscan_path(inputs->root, inputs->input_rel, NULL, workers);
+	PathTarget *target = create_empty_pathtarget();
+	List	   *columns = pull_var_clause((Node *) row_exprs(&inputs->grouping),
+										  PVC_RECURSE_PLACEHOLDERS);
+
+	add_new_columns_to_pathtarget(target, columns);
+	path->pathtarget = set_pathtarget_cost_width(inputs->root, target);
+	/* as the node reads it */
+	path->total_cost = gh_pages_cost(path, inputs->ninstructions, workers > 0 ? gh_parallel_divisor(workers) : 1.0);
+	return path;
+}
+
+/* The part of the input that one of several participants has, or NULL. */
+static Path *
+make_partial_child(const AggregateInputs *inputs)
+{
+	RelOptInfo *rel = inputs->input_rel;
+	int			workers;
+
+	if (inputs->partial_join != NULL)
+		return gh_joins_with_target(inputs->root, inputs->partial_join, row_exprs(&inputs->grouping));
+	if (rel->partial_pathlist == NIL)
+		return NULL;
+	if (!inputs->pages)
+	{
+		Path	   *child = linitial(rel->partial_pathlist);
+
+		/* rows of the same columns, for which there is the program */
+		return inputs->join == NULL && equal(child->pathtarget->exprs, rel->cheapest_total_path->pathtarget->exprs) ?
+			child : NULL;
+	}
+	workers = compute_parallel_worker(rel, rel->pages, -1, max_parallel_workers_per_gather);
+	return workers <= 0 ? NULL : make_scan_path(inputs, workers);
+}
+
+static void
+add_grouped_path(const AggregateInputs *inputs, Path *path)
+{
+	gh_why_cost(inputs->root, NULL, GH_AGGREGATE_NAME, path->startup_cost, path->total_cost, false);
+	add_path(inputs->output_rel, path);
+}
+
+/* Participants of a parallel query, below a Gather of their own: their rows are final. */
+static void
+add_parallel_path(const AggregateInputs *inputs, double rows)
+{
+	RelOptInfo *output_rel = inputs->output_rel;
+	Path	   *child;
+	CustomPath *cpath;
+
+	if (!output_rel->consider_parallel)
+		return;
+	child = make_partial_child(inputs);
+	if (child == NULL)
+		return;
+	cpath = make_aggregate_path(inputs, child, rows);
+	add_grouped_path(inputs, (Path *) create_gather_path(inputs->root, output_rel, &cpath->path,
+														 output_rel->reltarget, NULL, &rows));
+}
+
+static void
+add_aggregate_paths(AggregateInputs *inputs)
+{
+	List	   *having = (List *) inputs->extra->havingQual;
+	Path	   *child = inputs->pages ? make_scan_path(inputs, 0) :
+		inputs->join != NULL ? gh_joins_with_target(inputs->root, inputs->join, row_exprs(&inputs->grouping)) :
+		inputs->partial_join == NULL ? inputs->input_rel->cheapest_total_path : NULL;
+	double		rows;
+
+	estimate_groups(inputs);
+	rows = inputs->groups;
+	if (having != NIL)
+		rows = clamp_row_est(rows * clauselist_selectivity(inputs->root, having, 0, JOIN_INNER,
+														   NULL));
+	if (child != NULL)
+		add_grouped_path(inputs, (Path *) make_aggregate_path(inputs, child, rows));
+	add_parallel_path(inputs, rows);
+}
+
+/* --------------------------------------------------------------- inputs */
+
+/* Whether there is a program over the table's rows. */
+static bool
+reads_pages(AggregateInputs *inputs)
+{
+	RelOptInfo *rel = inputs->input_rel;
+	Relation	relation;
+	GhGroupingInput input = {.varno = rel->relid, .quals = extract_actual_clauses(rel->baserestrictinfo, false)};
+	bool		done;
+
+	/* where it is forced, its cost does not tell that such scans are switched off */
+	if (!gh_note(inputs->root, rel)->is_readable || (gh_force_offload && !enable_seqscan))
+		return false;
+	relation = table_open(planner_rt_fetch(rel->relid, inputs->root)->relid, NoLock);
+	input.desc = RelationGetDescr(relation);
+	done = gh_grouping_translates(&inputs->grouping, &input, &inputs->ninstructions);
+	table_close(relation, NoLock);
+	return done;
+}
+
+/* Whether the table's cheapest path reads all of it, too, or an index that is not worth it. */
+static bool
+reading_all_pays(const AggregateInputs *inputs)
+{
+	RelOptInfo *rel = inputs->input_rel;
+	Path	   *cheapest = gh_below_gather(rel->cheapest_total_path);
+	Path	   *scan;
+	double		divisor;
+	Cost		cost;
+
+	if (gh_force_offload || cheapest->pathtype == T_SeqScan || gh_is_rowscan_path(cheapest))
+		return true;
+	divisor = cheapest->parallel_workers > 0 ? gh_parallel_divisor(cheapest->parallel_workers) : 1.0;
+	scan = create_seqscan_path(inputs->root, rel, NULL, cheapest->parallel_workers);
+	cost = gh_pages_cost(scan, inputs->ninstructions, divisor);
+	if (gh_device_reads(inputs->root, scan))
+		cost = Min(cost, gh_device_reading_cost(inputs->root, scan));
+	return gh_reading_all_wins(inputs->root, rel, cheapest, 0, cost);
+}
+
+/* Whether the input is joins that the node can look up in, and there is a program. */
+static bool
+reads_joins(AggregateInputs *inputs)
+{
+	PlannerInfo *root = inputs->root;
+	List	   *exprs = row_exprs(&inputs->grouping);
+	Path	   *join = gh_find_joins(root, inputs->input_rel, false);
+	Path	   *partial = gh_find_joins(root, inputs->input_rel, true);
+
+	if (join != NULL && gh_joins_translate(root, &inputs->grouping, join, exprs, &inputs->ninstructions))
+		inputs->join = join;
+	if (partial != NULL && gh_joins_translate(root, &inputs->grouping, partial, exprs, &inputs->ninstructions))
+		inputs->partial_join = partial;
+	return inputs->join != NULL || inputs->partial_join != NULL;
+}
+
+/*
+ * Whether the node can take the rows of the input's cheapest path one by one, and do with
+ * them what it does by programs elsewhere.
+ */
+static bool
+reads_rows(AggregateInputs *inputs)
+{
+	Path	   *child = inputs->input_rel->cheapest_total_path;
+	List	   *columns = child->pathtarget->exprs;
+	GhGroupingInput input = {.varno = INDEX_VAR, .columns = columns};
+
+	if (child->param_info != NULL)
+		return false;
+	input.desc = gh_columns_desc(columns);
+	return input.desc != NULL &&
+		gh_grouping_translates(&inputs->grouping, &input, &inputs->ninstructions);
+}
+
+static const char *
+why_not_grouped(const AggregateInputs *inputs)
+{
+	return gh_why_of(inputs->root, inputs->grouping.why_not, (Node *) inputs->grouping.why_expr);
+}
+
+/* Why no path is added; NULL: there is one. */
+static const char *
+why_not_taken(AggregateInputs *inputs)
+{
+	PlannerInfo *root = inputs->root;
+	RelOptInfo *input_rel = inputs->input_rel;
+
+	if (!gh_enable_aggregate)
+		return "gpuhash.enable_aggregate is off";
+	if (root->parse->groupingSets != NIL)
+		return "grouping sets are not supported";
+	if (gh_has_few_rows(Max(input_rel->rows, input_rel->tuples)) ||
+		gh_has_few_rows(gh_note(root, input_rel)->is_readable ? input_rel->tuples : input_rel->rows))
+		return "it has few rows";
+	if (!gh_grouping_collect(root, inputs->output_rel, inputs->extra, &inputs->grouping))
+		return inputs->grouping.why_not != NULL ? why_not_grouped(inputs) :
+			"what comes out is neither key nor aggregate";
+	inputs->pages = reads_pages(inputs) && reading_all_pays(inputs);
+	/* for one group, PostgreSQL is as quick to add a row as this node is to keep it */
+	if (inputs->pages || reads_joins(inputs) ||
+		((gh_force_offload || inputs->grouping.keys != NIL) && reads_rows(inputs)))
+		return NULL;
+	return inputs->grouping.why_not != NULL ? why_not_grouped(inputs) :
+		"its rows are not those of a plain table, or of joins with one, and there is no GROUP BY";
+}
+
+static void
+consider_aggregate(AggregateInputs *inputs)
+{
+	const char *why = why_not_taken(inputs);
+
+	if (why == NULL)
+		add_aggregate_paths(inputs);
+	else
+		gh_why(inputs->root, NULL, why);
+}
+
+static void
+upper_paths_hook(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_rel,
+				 RelOptInfo *output_rel, void *extra)
+{
+	AggregateInputs inputs = {
+		.root = root,
+		.input_rel = input_rel,
+		.output_rel = output_rel,
+		.extra = (GroupPathExtraData *) extra,
+	};
+
+	if (previous_hook)
+		previous_hook(root, stage, input_rel, output_rel, extra);
+	if (gh_enabled && stage == UPPERREL_GROUP_AGG && !IS_DUMMY_REL(input_rel) &&
+		inputs.extra->patype != PARTITIONWISE_AGGREGATE_PARTIAL)
+		consider_aggregate(&inputs);
+}
+
+/* Called by _PG_init. */
+void
+gh_aggregate_init(void)
+{
+	previous_hook = create_upper_paths_hook;
+	create_upper_paths_hook = upper_paths_hook;
+}

@@ -1,0 +1,160 @@
+/*
+ * aggregate_plan.c
+ *		From the chosen path to the CustomScan node.
+ *
+ * The scan tuple that custom_scan_tlist describes has the child's columns, the keys that are
+ * none of these, and the aggregates.  setrefs.c turns what the target list and the quals
+ * have of it into references to it.  It does so with custom_exprs, too, where nothing but the
+ * child's columns may be referred to: a key is to be computed from them, not read from the
+ * place where its value is put for the output.  So the columns in custom_exprs are
+ * marked (marks.c), whereby no expression over them equals a key.
+ *
+ * A key without columns (a parameter, now()) could still be taken for a part of an
+ * expression there.  Its place in the scan tuple is marked instead: the target list evaluates
+ * it itself.
+ */
+#include "postgres.h"
+
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+
+#include "plan/aggregate_plan.h"
+#include "plan/planning.h"
+
+/* Marks the child's columns in an expression or a list of them. */
+static Node *
+mark_columns_mutator(Node *node, List *columns)
+{
+	if (node == NULL)
+		return NULL;
+	if (!IsA(node, List) && !IsA(node, Const) && list_member(columns, node))
+		return (Node *) gh_marked((Expr *) copyObject(node));
+	return expression_tree_mutator(node, mark_columns_mutator, (void *) columns);
+}
+
+static List *
+mark_columns(List *columns, List *exprs)
+{
+	return (List *) mark_columns_mutator((Node *) exprs, columns);
+}
+
+/* From 0; -1: it is none of these. */
+static int
+find_expr(List *exprs, Expr *expr)
+{
+	ListCell   *lc;
+
+	foreach(lc, exprs)
+	{
+		if (equal(lfirst(lc), expr))
+			return foreach_current_index(lc);
+	}
+	return -1;
+}
+
+/* The scan tuple's columns for keys; adds those that are not there to *scan. */
+static List *
+place_keys(List *keys, List **scan)
+{
+	List	   *places = NIL;
+	ListCell   *lc;
+
+	foreach(lc, keys)
+	{
+		Expr	   *key = lfirst(lc);
+		int			place = find_expr(*scan, key);
+
+		if (place < 0)
+		{
+			place = list_length(*scan);
+			*scan = lappend(*scan, contain_var_clause((Node *) key) ? key : gh_marked(key));
+		}
+		places = lappend_int(places, place);
+	}
+	return places;
+}
+
+/* custom_exprs, in the order of GhAggregateExprs. */
+static List *
+make_exprs(List *columns, List *keys, List *aggregates)
+{
+	List	   *arguments = NIL;
+	List	   *filters = NIL;
+	ListCell   *lc;
+
+	foreach(lc, aggregates)
+	{
+		Aggref	   *aggref = lfirst_node(Aggref, lc);
+		Expr	   *argument = gh_aggregate_argument(aggref);
+
+		arguments = lappend(arguments, argument != NULL ? (Node *) argument :
+							makeBoolConst(false, true));
+		filters = lappend(filters, aggref->aggfilter != NULL ? (Node *) aggref->aggfilter :
+						  makeBoolConst(true, false));
+	}
+	return list_make3(mark_columns(columns, keys), mark_columns(columns, arguments),
+					  mark_columns(columns, filters));
+}
+
+static List *
+make_scan_tlist(List *exprs)
+{
+	List	   *tlist = NIL;
+	ListCell   *lc;
+
+	foreach(lc, exprs)
+		tlist = lappend(tlist, makeTargetEntry(copyObject(lfirst(lc)), list_length(tlist) + 1,
+											   NULL, false));
+	return tlist;
+}
+
+static Plan *
+make_plan(CustomPath *path, List *tlist, List *custom_plans, const CustomScanMethods *methods)
+{
+	CustomScan *cscan = makeNode(CustomScan);
+	Plan	   *child = linitial(custom_plans);
+	List	   *keys = list_nth(path->custom_private, GH_AGGREGATE_PATH_KEYS);
+	List	   *aggregates = list_nth(path->custom_private, GH_AGGREGATE_PATH_AGGREGATES);
+	List	   *columns = NIL;
+	List	   *functions = NIL;
+	List	   *scan;
+	List	   *places;
+	ListCell   *lc;
+
+	foreach(lc, child->targetlist)
+		columns = lappend(columns, lfirst_node(TargetEntry, lc)->expr);
+	scan = list_copy(columns);
+	places = place_keys(keys, &scan);
+	foreach(lc, aggregates)
+		functions = lappend_oid(functions, lfirst_node(Aggref, lc)->aggfnoid);
+
+	cscan->scan.plan.targetlist = tlist;
+	cscan->scan.plan.qual = list_nth(path->custom_private, GH_AGGREGATE_PATH_HAVING);
+	cscan->scan.scanrelid = 0;
+	cscan->flags = path->flags;
+	cscan->custom_plans = custom_plans;
+	cscan->custom_exprs = make_exprs(columns, keys, aggregates);
+	/* in the order of GhAggregatePrivate */
+	cscan->custom_private = list_make4(makeInteger(list_length(columns)), places,
+									   makeInteger(list_length(scan)), functions);
+	cscan->custom_scan_tlist = make_scan_tlist(list_concat(scan, aggregates));
+	cscan->methods = methods;
+	return &cscan->scan.plan;
+}
+
+/* PlanCustomPath: the plan node for a path that path.c made. */
+Plan *
+gh_aggregate_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist,
+				  List *clauses, List *custom_plans)
+{
+	return make_plan(path, tlist, custom_plans, GetCustomScanMethods(GH_AGGREGATE_NAME, false));
+}
+
+/* PlanCustomPath: likewise for one of rows_path.c. */
+Plan *
+gh_rows_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist, List *clauses,
+			 List *custom_plans)
+{
+	return make_plan(path, tlist, custom_plans, GetCustomScanMethods(GH_ROWS_NAME, false));
+}

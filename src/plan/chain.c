@@ -1,0 +1,269 @@
+/*
+ * chain.c
+ *		Chains of GpuHashJoins over a scan, as paths.
+ *
+ * Nodes above joins read the pages of the scan below them, and look its rows up in the joins' tables,
+ * on the host or on a device.  Whether that can be is noted in each join's path, from what is noted in
+ * the path of its outer side: so a chain is never walked for a join that is put on top of it.
+ */
+#include "postgres.h"
+
+#include "nodes/nodeFuncs.h"
+#include "optimizer/cost.h"
+#include "utils/memutils.h"
+
+#include "expr/key.h"
+#include "fragment/costs.h"
+#include "gpuhash.h"
+#include "plan/chain.h"
+#include "plan/input_path.h"
+#include "plan/join_plan.h"
+#include "plan/note.h"
+#include "plan/planning.h"
+#include "plan/rows_path.h"
+#include "service/placement.h"
+
+#define GH_STEP_NAME "GpuHashJoinStep"
+
+/* For debugging; paths are neither copied, compared nor read. */
+static void
+step_out(struct StringInfoData *text, const struct ExtensibleNode *node)
+{
+	const GhJoinStep *step = (const GhJoinStep *) node;
+
+	appendStringInfo(text, " :jointype %d :inner_unique %d :startup_cost %.2f :total_cost %.2f",
+					 (int) step->jointype, step->inner_unique, step->startup_cost, step->total_cost);
+}
+
+static const ExtensibleNodeMethods step_methods = {
+	.extnodename = GH_STEP_NAME,
+	.node_size = sizeof(GhJoinStep),
+	.nodeOut = step_out,
+};
+
+/* Called by _PG_init. */
+void
+gh_chain_init(void)
+{
+	RegisterExtensibleNodeMethods(&step_methods);
+}
+
+/* --------------------------------------------------------------- steps */
+
+/* Of another path, the chain of which is not the same. */
+GhJoinStep *
+gh_make_step(const GhJoinStep *from)
+{
+	GhJoinStep *step = palloc(sizeof(GhJoinStep));
+
+	*step = *from;
+	NodeSetTag(step, T_ExtensibleNode);
+	step->node.extnodename = GH_STEP_NAME;
+	step->is_linked = step->has_whole_tables_cost = false;
+	step->cautious_rows = 0;
+	return step;
+}
+
+/*
+ * Whether a device may make the table of such a join by itself, as far as the path tells, or else
+ * statistics: no two rows are to have the same key.
+ */
+static bool
+is_for_device(PlannerInfo *root, const GhJoinStep *step, Path *outer, Path *inner)
+{
+	GhJoinPair *pair = step->pair;
+
+	if (inner->pathtype != T_SeqScan || inner->param_info != NULL)
+		return false;
+	if (step->inner_unique || step->jointype == JOIN_SEMI || step->jointype == JOIN_ANTI)
+		return true;
+	if (!pair->has_uniqueness)
+		pair->inner_is_unique = gh_keys_seem_unique(root, step, outer->parent, inner->parent);
+	pair->has_uniqueness = true;
+	return pair->inner_is_unique;
+}
+
+/* What one of several processes does to have a device read a table's pages. */
+static Cost
+device_pages_cost(PlannerInfo *root, Path *scan, double divisor)
+{
+	RelOptInfo *rel = scan->parent;
+
+	return scan->startup_cost + gh_device_pages_cost(rel->pages, gh_note_page_cost(root, rel), divisor);
+}
+
+static double
+divisor_of(int workers)
+{
+	return workers > 0 ? gh_parallel_divisor(workers) : 1.0;
+}
+
+/* What it costs that a device makes a join's table. */
+static Cost
+device_table_cost(PlannerInfo *root, Path *inner, int workers)
+{
+	return device_pages_cost(root, inner, inner->parallel_aware ? divisor_of(workers) : 1.0) +
+		inner->parent->tuples * GH_DEVICE_TABLE_COST * cpu_tuple_cost;
+}
+
+/* What stands at the end of a chain: *scan, if that is a table whose pages a node above may read. */
+static void
+link_end(PlannerInfo *root, GhJoinStep *step, Path *outer, Path **scan)
+{
+	const RelOptInfo *rel = outer->parent;
+	const GhNote *note;
+
+	if (!IS_SIMPLE_REL(rel) || rel->rtekind != RTE_RELATION || outer->param_info != NULL)
+		return;
+	note = gh_note(root, outer->parent);
+	step->ends_on_device = note->on_device;
+	if (outer->pathtype != T_SeqScan)
+		return;
+	step->on_device = note->on_device;
+	if (note->is_readable)
+		*scan = outer;
+}
+
+/* And what stands below a join of one. */
+static void
+link_join(PlannerInfo *root, GhJoinStep *step, Path *outer, Path **scan)
+{
+	const GhJoinStep *below = gh_linked_step(root, outer);
+
+	step->ends_on_device = below->ends_on_device;
+	step->on_device = below->on_device;
+	step->has_rows = below->has_rows;
+	step->inner_device_cost = below->inner_device_cost;
+	/* what just a device does comes last */
+	if (outer->param_info == NULL && !below->needs_device)
+		*scan = below->scan;
+}
+
+/* Fills in the chain of a join of these two, of which there may be no path yet. */
+void
+gh_link_step(PlannerInfo *root, GhJoinStep *step, RelOptInfo *joinrel, Path *outer, Path *inner,
+			 int workers)
+{
+	GhJoinPair *pair = step->pair;
+	Path	   *scan = NULL;
+
+	step->is_linked = true;
+	step->scan = NULL;
+	step->on_device = step->ends_on_device = step->has_rows = false;
+	step->inner_device_cost = 0;
+	if (gh_is_join_path(outer))
+		link_join(root, step, outer, &scan);
+	else if (gh_rows_joins(outer) != NULL)
+	{
+		step->ends_on_device = gh_linked_step(root, gh_rows_joins(outer))->ends_on_device;
+		step->has_rows = true;
+	}
+	else
+		link_end(root, step, outer, &scan);
+	if (!pair->is_split)
+		gh_split_pair(root, step, joinrel, outer->parent);
+	pair->is_split = true;
+	step->needs_device = gh_step_fills_inner(step) || pair->conditions != NIL;
+	if (pair->is_plain && scan != NULL && gh_are_columns(outer->pathtarget->exprs))
+		step->scan = scan;
+	step->on_device = step->on_device && is_for_device(root, step, outer, inner);
+	if (step->on_device)
+		step->inner_device_cost += device_table_cost(root, inner, workers);
+}
+
+/* The step of a join's path, with its chain. */
+GhJoinStep *
+gh_linked_step(PlannerInfo *root, Path *join)
+{
+	GhJoinStep *step = gh_step(join);
+	List	   *sides = ((CustomPath *) join)->custom_paths;
+	MemoryContext saved;
+
+	if (step->is_linked)
+		return step;
+	/* the path may be older than this tour of GEQO */
+	saved = MemoryContextSwitchTo(GetMemoryChunkContext(step));
+	gh_link_step(root, step, join->parent, linitial(sides), lsecond(sides), join->parallel_workers);
+	MemoryContextSwitchTo(saved);
+	return step;
+}
+
+/* ------------------------------------------------------- what is asked of them */
+
+/* Whether a device is expected to read the table that the path is over, itself or with joins in between. */
+bool
+gh_ends_on_device(PlannerInfo *root, Path *path)
+{
+	GhJoinStep	end = {0};
+	Path	   *scan;
+
+	if (gh_rows_joins(path) != NULL)
+		path = gh_rows_joins(path);
+	if (gh_is_join_path(path))
+		return gh_linked_step(root, path)->ends_on_device;
+	link_end(root, &end, path, &scan);
+	return end.ends_on_device;
+}
+
+/* Whether a node above may look rows up in all the joins, as far as the last one is concerned. */
+bool
+gh_chain_is_usable(const GhJoinStep *step)
+{
+	return step->scan != NULL &&
+		(!step->needs_device || step->on_device ||
+		 (gh_force_offload && gh_engine_setting != GH_ENGINE_CPU));
+}
+
+/*
+ * The scan below the joins of a path, when they are such that the node can look its rows up in
+ * their tables; or NULL.
+ */
+Path *
+gh_scan_below_joins(PlannerInfo *root, Path *path)
+{
+	const GhJoinStep *step;
+
+	if (!gh_is_join_path(path) || path->param_info != NULL)
+		return NULL;
+	step = gh_linked_step(root, path);
+	return gh_chain_is_usable(step) ? step->scan : NULL;
+}
+
+/* Of such joins, what a row of the last one must pass to come out, beside its keys. */
+List *
+gh_chain_conditions(PlannerInfo *root, Path *join)
+{
+	return gh_linked_step(root, join)->pair->conditions;
+}
+
+/* Whether a device is expected to read a scan, or that below joins, whose tables it makes. */
+bool
+gh_device_reads(PlannerInfo *root, Path *path)
+{
+	if (gh_is_join_path(path))
+		return gh_linked_step(root, path)->on_device;
+	return path->pathtype == T_SeqScan && gh_note(root, path->parent)->on_device;
+}
+
+/* What it costs that a device reads a table's pages alone. */
+Cost
+gh_device_scan_cost(PlannerInfo *root, Path *scan, double divisor)
+{
+	return gh_device_start_cost + device_pages_cost(root, scan, divisor);
+}
+
+/* What it costs that a device reads all that, until it has its results. */
+Cost
+gh_chain_device_cost(PlannerInfo *root, const GhJoinStep *step, int workers)
+{
+	return step->inner_device_cost + gh_device_scan_cost(root, step->scan, divisor_of(workers));
+}
+
+/* The same of a path that a device is expected to read. */
+Cost
+gh_device_reading_cost(PlannerInfo *root, Path *path)
+{
+	if (gh_is_join_path(path))
+		return gh_chain_device_cost(root, gh_linked_step(root, path), path->parallel_workers);
+	return gh_device_scan_cost(root, path, divisor_of(path->parallel_workers));
+}

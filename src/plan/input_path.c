@@ -1,0 +1,188 @@
+/*
+ * input_path.c
+ *		Inputs whose pages the nodes read by themselves, as paths: which there are, and what they cost.
+ *
+ * A table's pages are read, and rows looked up in the tables of joins, by programs on the host or by a scan on
+ * a device.  None of this touches a GPU: plans are made, and kept, where there may be none.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/restrictinfo.h"
+#include "optimizer/tlist.h"
+#include "utils/spccache.h"
+
+#include "expr/key.h"
+#include "plan/chain.h"
+#include "plan/input_path.h"
+#include "plan/join_path.h"
+#include "plan/join_plan.h"
+#include "plan/rows_path.h"
+#include "service/placement.h"
+
+/* -------------------------------------------------------------- columns */
+
+/* A row type of columns that are expressions; NULL: EXPLAIN could not show one of them. */
+TupleDesc
+gh_columns_desc(List *columns)
+{
+	TupleDesc	desc = CreateTemplateTupleDesc(list_length(columns));
+	ListCell   *lc;
+
+	foreach(lc, columns)
+	{
+		Node	   *column = (Node *) lfirst(lc);
+
+		/* of an anonymous record, it finds the fields' names in the plan node below */
+		if (exprType(column) == RECORDOID)
+			return NULL;
+		TupleDescInitEntry(desc, foreach_current_index(lc) + 1, NULL, exprType(column),
+						   exprTypmod(column), 0);
+	}
+	return desc;
+}
+
+/* ---------------------------------------------------------------- joins */
+
+static bool
+contains_placeholders(Node *node)
+{
+	ListCell   *lc;
+
+	foreach(lc, pull_var_clause(node, PVC_INCLUDE_PLACEHOLDERS))
+	{
+		if (IsA(lfirst(lc), PlaceHolderVar))
+			return true;
+	}
+	return false;
+}
+
+/* Whether the expressions are columns of tables, none of them one that every table has. */
+bool
+gh_are_columns(List *exprs)
+{
+	ListCell   *lc;
+
+	foreach(lc, exprs)
+	{
+		if (!IsA(lfirst(lc), Var) || lfirst_node(Var, lc)->varattno <= 0)
+			return false;
+	}
+	return true;
+}
+
+/* What joins cost below a node that reads their table by itself: on the host, or less on a device. */
+static Cost
+cost_below_node(PlannerInfo *root, Path *joins)
+{
+	Cost		startup;
+	Cost		total;
+
+	gh_real_cost(joins, &startup, &total);
+	if (!gh_force_offload && gh_device_reads(root, joins))
+		total = Min(total, gh_device_reading_cost(root, joins));
+	return total;
+}
+
+/* The cheapest paths of the relation, or partial ones, that are such joins, or return their rows; or NULL. */
+Path *
+gh_find_joins(PlannerInfo *root, RelOptInfo *rel, bool partial)
+{
+	Path	   *best = gh_kept_joins(root, rel, partial);
+	Cost		best_total = 0;
+	ListCell   *lc;
+
+	if (best != NULL)
+	{
+		best = gh_rows_unwrapped(root, best);
+		best_total = cost_below_node(root, best);
+	}
+	foreach(lc, partial ? rel->partial_pathlist : rel->pathlist)
+	{
+		Path	   *path = lfirst(lc);
+		Cost		total;
+
+		if (IsA(path, ProjectionPath))
+			path = ((ProjectionPath *) path)->subpath;
+		path = gh_rows_unwrapped(root, path);
+		if (gh_scan_below_joins(root, path) == NULL)
+			continue;
+		total = cost_below_node(root, path);
+		if (best == NULL || total < best_total)
+		{
+			best = path;
+			best_total = total;
+		}
+	}
+	return best;
+}
+
+/* The same joins, with the columns of these expressions as their result. */
+Path *
+gh_joins_with_target(PlannerInfo *root, Path *join, List *exprs)
+{
+	CustomPath *path = makeNode(CustomPath);
+	PathTarget *target = create_empty_pathtarget();
+
+	memcpy(path, join, sizeof(CustomPath));
+	add_new_columns_to_pathtarget(target, pull_var_clause((Node *) exprs, PVC_RECURSE_PLACEHOLDERS));
+	path->path.pathtarget = set_pathtarget_cost_width(root, target);
+	return &path->path;
+}
+
+/* Whether there is a program for the expressions of a grouping over the rows of such joins. */
+bool
+gh_joins_translate(PlannerInfo *root, GhGrouping *grouping, Path *joins, List *exprs, int *ninstructions)
+{
+	List	   *conditions = gh_chain_conditions(root, joins);
+	RelOptInfo *rel = gh_scan_below_joins(root, joins)->parent;
+	GhGroupingInput input = {.varno = INDEX_VAR};
+
+	input.quals = list_concat(extract_actual_clauses(rel->baserestrictinfo, false), conditions);
+	if (contains_placeholders((Node *) exprs) || contains_placeholders((Node *) conditions))
+		return false;
+	input.columns = list_concat_unique(pull_var_clause((Node *) exprs, PVC_RECURSE_PLACEHOLDERS),
+									   pull_var_clause((Node *) input.quals, PVC_RECURSE_PLACEHOLDERS));
+	input.desc = gh_columns_desc(input.columns);
+	return input.desc != NULL && gh_grouping_translates(grouping, &input, ninstructions);
+}
+
+/* ---------------------------------------------------------------- costs */
+
+/* What it costs to read a table's pages. */
+Cost
+gh_pages_cost(Path *scan, int ninstructions, double divisor)
+{
+	RelOptInfo *rel = scan->parent;
+	double		page_cost;
+
+	get_tablespace_page_costs(rel->reltablespace, NULL, &page_cost);
+	/* what the scan starts with: subplans of its quals, and that it is switched off */
+	return scan->startup_cost + gh_cpu_pages_cost(rel->pages, rel->tuples, page_cost, ninstructions, divisor);
+}
+
+/*
+ * Of joins, what their look-ups cost, and all but what their outer rows and results do.  Where the inner side of one
+ * does not fit in memory, its rows come through files, and all joins do what they do anywhere.
+ */
+Cost
+gh_joins_cost(Path *join, int ninstructions, double divisor)
+{
+	Path	   *outer = join;
+	double		saved = 0;
+	Cost		startup;
+	Cost		cost;
+
+	gh_real_cost(join, &startup, &cost);
+	for (; gh_is_join_path(outer); outer = linitial(((CustomPath *) outer)->custom_paths))
+	{
+		if (!gh_join_fits_in_memory((CustomPath *) outer))
+			return cost + join->rows *
+				(GH_KEPT_ROW_COST * cpu_tuple_cost + GH_INSTRUCTION_COST * cpu_operator_cost * ninstructions);
+		saved += cpu_tuple_cost * outer->rows;
+	}
+	return Max(cost - saved - outer->total_cost, 0) + gh_pages_cost(outer, ninstructions, divisor);
+}

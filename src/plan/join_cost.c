@@ -1,0 +1,433 @@
+/*
+ * join_cost.c
+ *		What a GpuHashJoin costs.
+ *
+ * What a path says that it costs may be something else: that of the path in the place of which it stands
+ * (path.c), or nearly nothing where it is forced.  So it keeps its own costs, and those of a join are reckoned from
+ * its inputs' own.
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "miscadmin.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+
+#include "compat.h"
+#include "expr/key.h"
+#include "gpuhash.h"
+#include "plan/aggregate_plan.h"
+#include "plan/join_path.h"
+#include "plan/join_plan.h"
+#include "plan/note.h"
+#include "plan/planning.h"
+#include "plan/rows_path.h"
+#include "plan/scan_path.h"
+#include "service/placement.h"
+
+/* cpu_tuple_cost: an outer row of another plan, copied into a batch.  PostgreSQL's hash join looks it up where it is. */
+#define GH_COPIED_ROW_COST 1.0
+
+/* The share of all pairs of the relations' rows that a clause leaves, taken for an inner join. */
+static Selectivity
+pair_selectivity(PlannerInfo *root, RelOptInfo *outerrel, RelOptInfo *innerrel, RestrictInfo *clause)
+{
+	SpecialJoinInfo sjinfo;
+
+	memset(&sjinfo, 0, sizeof(sjinfo));
+	sjinfo.type = T_SpecialJoinInfo;
+	sjinfo.min_lefthand = sjinfo.syn_lefthand = outerrel->relids;
+	sjinfo.min_righthand = sjinfo.syn_righthand = innerrel->relids;
+	sjinfo.jointype = JOIN_INNER;
+	return clause_selectivity(root, (Node *) clause, 0, JOIN_INNER, &sjinfo);
+}
+
+/* The share of all pairs that the hash clauses leave, taken for an inner join. */
+static Selectivity
+hash_selectivity(const GhJoinInputs *inputs)
+{
+	Selectivity result = 1.0;
+	ListCell   *lc;
+
+	foreach(lc, inputs->hash_clauses)
+		result *= pair_selectivity(inputs->root, inputs->outerrel, inputs->innerrel,
+								   lfirst_node(RestrictInfo, lc));
+	return result;
+}
+
+/* What the costs of all the paths need. */
+void
+gh_prepare_join_costs(GhJoinInputs *inputs)
+{
+	List	   *clauses = inputs->extra->restrictlist;
+
+	/* as add_paths_to_joinrel() has it; a join with a unique-ified side is inner here */
+	inputs->has_semifactors = inputs->jointype == JOIN_SEMI || inputs->jointype == JOIN_ANTI ||
+		inputs->extra->inner_unique;
+	if (!inputs->has_semifactors)
+		inputs->hash_selectivity = hash_selectivity(inputs);
+	cost_qual_eval(&inputs->qual_cost, clauses, inputs->root);
+	if (inputs->hash_clauses == clauses)
+		inputs->hash_cost = inputs->qual_cost;
+	else
+		cost_qual_eval(&inputs->hash_cost, inputs->hash_clauses, inputs->root);
+}
+
+/*
+ * Pairs of rows that the look-up gives and that are looked at, counted as PostgreSQL's
+ * hash join counts them, lest like be held against unlike: also with a common table, of
+ * which it takes the inner rows of one process.
+ */
+static double
+looked_at_pairs(const GhJoinInputs *inputs, Path *outer, Path *inner)
+{
+	double		matched;
+
+	if (!inputs->has_semifactors)
+		return clamp_row_est(outer->rows * inner->rows * inputs->hash_selectivity);
+	matched = rint(outer->rows * inputs->extra->semifactors.outer_match_frac);
+	return clamp_row_est(inputs->jointype == JOIN_ANTI ? outer->rows - matched : matched);
+}
+
+/* Bytes of row store and table for the inner side, as estimated. */
+static double
+estimate_memory(Path *inner)
+{
+	double		width = inner->pathtarget->width + GH_ROW_HEADER_BYTES + sizeof(Datum);
+
+	return inner->rows * (width + gh_table_bytes_per_row());
+}
+
+/*
+ * How much of the inner side memory is expected to hold: 1 or more is all of it.  Processes with a common table put
+ * their memory together.
+ */
+static double
+share_in_memory(Path *inner, int workers, bool common_table)
+{
+	double		memory = estimate_memory(inner);
+	double		limit = get_hash_memory_limit();
+
+	if (common_table)
+	{
+		/* as the inner path's rows were divided: among fewer workers, it may be */
+		memory *= gh_parallel_divisor(inner->parallel_workers);
+		limit *= workers + 1;
+	}
+	return limit / memory;
+}
+
+/* Whether the inner side of such a path is expected to fit in memory, in one part. */
+bool
+gh_join_fits_in_memory(const CustomPath *path)
+{
+	return share_in_memory(lsecond(path->custom_paths), path->path.parallel_workers, path->path.parallel_aware) >= 1.0;
+}
+
+/* What the processes of a parallel plan do, each its part; else the path itself. */
+Path *
+gh_below_gather(Path *path)
+{
+	if (IsA(path, ProjectionPath))
+		path = ((ProjectionPath *) path)->subpath;
+	if (IsA(path, GatherPath))
+		path = ((GatherPath *) path)->subpath;
+	else if (IsA(path, GatherMergePath))
+		path = ((GatherMergePath *) path)->subpath;
+	if (IsA(path, ProjectionPath))
+		path = ((ProjectionPath *) path)->subpath;
+	return path;
+}
+
+/*
+ * What the path really costs: where it or, below a Gather, its rows stand in for a path of PostgreSQL's at that
+ * one's cost, or at a forced one.
+ */
+void
+gh_real_cost(Path *path, Cost *startup, Cost *total)
+{
+	Path	   *own = IsA(path, CustomPath) ? path : gh_below_gather(path);
+	Cost		own_startup;
+	Cost		own_total;
+
+	*startup = path->startup_cost;
+	*total = path->total_cost;
+	if (!IsA(own, CustomPath))
+		return;
+	if (gh_is_join_path(own))
+	{
+		own_startup = gh_step(own)->startup_cost;
+		own_total = gh_step(own)->total_cost;
+	}
+	else if (gh_is_rowscan_path(own))
+		gh_rowscan_cost(own, &own_startup, &own_total);
+	else if (gh_rows_joins(own) != NULL && !gh_force_offload)
+		gh_read_costs(list_nth(((CustomPath *) own)->custom_private, GH_ROWS_PATH_COSTS), &own_startup, &own_total);
+	else if (gh_rows_joins(own) != NULL)
+	{
+		own_startup = own->startup_cost / GH_FORCED_SCALE;
+		own_total = own->total_cost / GH_FORCED_SCALE;
+	}
+	else
+		return;
+	*startup += own_startup - own->startup_cost;
+	*total += own_total - own->total_cost;
+}
+
+/* The same of a hash join of PostgreSQL's: less than it says by what its sides do. */
+void
+gh_real_hash_join_cost(JoinPath *join, Cost *startup, Cost *total)
+{
+	Path	   *outer = join->outerjoinpath;
+	Path	   *inner = join->innerjoinpath;
+	Cost		side_startup;
+	Cost		side_total;
+
+	gh_real_cost(outer, &side_startup, &side_total);
+	*startup = join->path.startup_cost - (outer->startup_cost - side_startup);
+	*total = join->path.total_cost - (outer->total_cost - side_total);
+	gh_real_cost(inner, &side_startup, &side_total);
+	*startup -= inner->total_cost - side_total;
+	*total -= inner->total_cost - side_total;
+}
+
+/* Whether outer rows come from pages that the join reads, or from another join of ours, and not one by one. */
+static bool
+reads_outer_side(Path *outer)
+{
+	return outer->pathtype == T_SeqScan || gh_is_join_path(outer) || gh_rows_joins(outer) != NULL;
+}
+
+/* Pages of rows in temporary files, as PostgreSQL's hash join counts them. */
+static double
+spilled_pages(Path *path)
+{
+	return ceil(path->rows * (path->pathtarget->width + GH_ROW_HEADER_BYTES + sizeof(Datum)) /
+				BLCKSZ);
+}
+
+/*
+ * Startup: the whole inner side, stored and entered.  Then, for each outer row,
+ * its look-up; for each match, the rechecks and join quals, and PostgreSQL's
+ * usual cost of making a row.  Where keys are hashed, that is done for the rows of
+ * both sides, and the hash clauses are rechecked.  Where memory does not hold the inner
+ * side, all but the first partition of both sides is written and read once.
+ *
+ * Of a parallel path, this is what one process does.  Those with a common table put
+ * their memory together.
+ */
+void
+gh_cost_join(const GhJoinInputs *inputs, GhJoinChoice *choice)
+{
+	Path	   *outer = choice->outer;
+	Path	   *inner = choice->inner;
+	PathTarget *target = inputs->joinrel->reltarget;
+	QualCost	quals = inputs->qual_cost;
+	double		in_memory = share_in_memory(inner, choice->workers, choice->common_table);
+	Cost		outer_startup;
+	Cost		outer_total;
+	Cost		inner_startup;
+	Cost		inner_total;
+	Cost		startup;
+	Cost		run;
+
+	gh_real_cost(outer, &outer_startup, &outer_total);
+	gh_real_cost(inner, &inner_startup, &inner_total);
+	/* parameters bring more clauses */
+	if (choice->has_parameters)
+		cost_qual_eval(&quals, choice->clauses, inputs->root);
+	startup = outer_startup + inner_total + gh_setup_cost + gh_build_tuple_cost * inner->rows;
+	run = outer_total - outer_startup + gh_probe_tuple_cost * outer->rows;
+	if (!reads_outer_side(outer))
+		run += GH_COPIED_ROW_COST * cpu_tuple_cost * outer->rows;
+	if (inputs->keys_are_exact)
+		/* the look-up's own price covers them once */
+		quals.per_tuple -= inputs->hash_cost.per_tuple;
+	else
+	{
+		startup += cpu_operator_cost * list_length(inputs->hash_clauses) * inner->rows;
+		run += inputs->hash_cost.per_tuple * outer->rows;
+	}
+	startup += quals.startup;
+	run += (cpu_tuple_cost + quals.per_tuple) * looked_at_pairs(inputs, outer, inner);
+	if (in_memory < 1.0)
+	{
+		double		spilled = 1.0 - in_memory;
+
+		startup += seq_page_cost * spilled * spilled_pages(inner);
+		run += seq_page_cost * spilled * (spilled_pages(inner) + 2 * spilled_pages(outer));
+	}
+	startup += target->cost.startup;
+	run += target->cost.per_tuple * choice->rows;
+
+	choice->startup_cost = startup;
+	choice->total_cost = startup + run;
+}
+
+/* Of a join of ours the answer is kept. */
+static Cost
+whole_tables_cost_of_sides(PlannerInfo *root, CustomPath *path)
+{
+	GhJoinStep *step = gh_is_join_path(&path->path) ? gh_step(&path->path) : NULL;
+	Cost		cost = 0;
+	ListCell   *lc;
+
+	if (step != NULL && step->has_whole_tables_cost)
+		return step->whole_tables_cost;
+	foreach(lc, path->custom_paths)
+		cost += gh_whole_tables_cost(root, lfirst(lc));
+	if (step != NULL)
+	{
+		step->has_whole_tables_cost = true;
+		step->whole_tables_cost = cost;
+	}
+	return cost;
+}
+
+/*
+ * What the pages cost of the tables that the path reads from end to end, once each: not of those below an
+ * index, or on the inner side of a nested loop.
+ */
+Cost
+gh_whole_tables_cost(PlannerInfo *root, Path *path)
+{
+	switch (nodeTag(path))
+	{
+		case T_Path:
+		case T_CustomPath:
+			if (path->pathtype == T_SeqScan || gh_is_rowscan_path(path))
+				return gh_note_page_cost(root, path->parent) * path->parent->pages;
+			return IsA(path, Path) ? 0 : whole_tables_cost_of_sides(root, (CustomPath *) path);
+		case T_HashPath:
+		case T_MergePath:
+			return gh_whole_tables_cost(root, ((JoinPath *) path)->outerjoinpath) +
+				gh_whole_tables_cost(root, ((JoinPath *) path)->innerjoinpath);
+		case T_NestPath:
+			return gh_whole_tables_cost(root, ((JoinPath *) path)->outerjoinpath);
+		case T_GatherPath:
+			return gh_whole_tables_cost(root, ((GatherPath *) path)->subpath);
+		case T_GatherMergePath:
+			return gh_whole_tables_cost(root, ((GatherMergePath *) path)->subpath);
+		case T_ProjectionPath:
+			return gh_whole_tables_cost(root, ((ProjectionPath *) path)->subpath);
+		case T_SortPath:
+			return gh_whole_tables_cost(root, ((SortPath *) path)->subpath);
+		default:
+			return 0;
+	}
+}
+
+/* The tables of which a clause compares columns, or others that equal these. */
+static Relids
+compared_tables(const RestrictInfo *clause)
+{
+	return clause->parent_ec != NULL ? clause->parent_ec->ec_relids : clause->clause_relids;
+}
+
+/*
+ * What the selectivities are, multiplied, of all the clauses that compare the same two tables as one that
+ * is more selective.
+ */
+static Selectivity
+doubtful_selectivity(PlannerInfo *root, RelOptInfo *outerrel, RelOptInfo *innerrel, List *clauses)
+{
+	Selectivity result = 1.0;
+	ListCell   *lc;
+	ListCell   *lo;
+
+	foreach(lc, clauses)
+	{
+		RestrictInfo *clause = lfirst_node(RestrictInfo, lc);
+		Selectivity own = pair_selectivity(root, outerrel, innerrel, clause);
+
+		foreach(lo, clauses)
+		{
+			RestrictInfo *other = lfirst_node(RestrictInfo, lo);
+			Selectivity others = pair_selectivity(root, outerrel, innerrel, other);
+
+			/* of two that are alike, the first counts */
+			if (others > own || (others == own && foreach_current_index(lo) >= foreach_current_index(lc)))
+				continue;
+			if (bms_membership(bms_intersect(compared_tables(clause),
+											 compared_tables(other))) == BMS_MULTIPLE)
+			{
+				result *= own;
+				break;
+			}
+		}
+	}
+	return result;
+}
+
+static double
+cautious_path_rows(PlannerInfo *root, Path *path)
+{
+	List	   *sides;
+
+	if (!gh_is_join_path(path))
+		return path->rows;
+	sides = ((CustomPath *) path)->custom_paths;
+	return gh_cautious_rows(root, gh_step(path), path->rows, linitial(sides), lsecond(sides));
+}
+
+/*
+ * How many rows may come out of a join of ours, where so many are expected, at most by what its clauses
+ * tell one by one.  The planner multiplies the selectivities of all of them; but columns that make up a key
+ * together are not independent, and where two tables are joined by such ones, the product is wrong by as
+ * much as the other columns have values.
+ */
+double
+gh_cautious_rows(PlannerInfo *root, GhJoinStep *step, double rows, Path *outer, Path *inner)
+{
+	GhJoinPair *pair = step->pair;
+	double		outer_rows;
+	double		most;
+
+	if (step->cautious_rows > 0)
+		return step->cautious_rows;
+	if (!pair->has_doubtful)
+		pair->doubtful = doubtful_selectivity(root, outer->parent, inner->parent, step->hash_clauses);
+	pair->has_doubtful = true;
+	outer_rows = cautious_path_rows(root, outer);
+	most = outer_rows * rows / Max(outer->rows, 1) / pair->doubtful;
+	/* whether the inner rows are unique, or just one of them counts */
+	if (step->inner_unique || step->jointype == JOIN_SEMI)
+		most = Min(most, outer_rows);
+	/* how many rows lack a match is what is left of all, and a guess */
+	step->cautious_rows = step->jointype == JOIN_ANTI ? outer_rows : Max(most, rows);
+	return step->cautious_rows;
+}
+
+/*
+ * Of these paths, the cheapest of which come first, the one that a path over outer and inner has to beat;
+ * NULL: there is none, or it has more disabled nodes.  *total: what it costs.
+ */
+Path *
+gh_path_to_beat(List *paths, Path *outer, Path *inner, Cost *total)
+{
+	ListCell   *lc;
+
+	foreach(lc, paths)
+	{
+		Path	   *path = lfirst(lc);
+		Cost		startup;
+
+		if (path->param_info != NULL)
+			continue;
+		if (gh_has_more_disabled_nodes(path, outer, inner))
+			return NULL;
+		gh_real_cost(path, &startup, total);
+		return path;
+	}
+	return NULL;
+}
+
+/* Whether a path over these two that costs so much wins against all paths by a clear margin. */
+bool
+gh_wins_clearly(List *paths, Path *outer, Path *inner, Cost total)
+{
+	Cost		other;
+
+	return gh_path_to_beat(paths, outer, inner, &other) == NULL || total <= GH_CLEAR_SHARE * other;
+}

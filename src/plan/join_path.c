@@ -1,0 +1,576 @@
+/*
+ * join_path.c
+ *		When the planner considers a GpuHashJoin, and in place of what.
+ *
+ * The hook is called for every pair of inputs of every join, in either order and
+ * with the join type that goes with the order; the second input is the one that is
+ * hashed.  So it turns down by row count before it looks at a clause.  Which paths of
+ * the inputs are joined is what PostgreSQL's hash join does.  The hook never touches a
+ * GPU: plans are made, and kept, where there may be none.
+ *
+ * A path takes the place of a hash join of PostgreSQL's, at its cost; by its own cost it competes only where
+ * it wins clearly.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "miscadmin.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
+#include "optimizer/restrictinfo.h"
+#include "utils/lsyscache.h"
+
+#include "compat.h"
+#include "expr/key.h"
+#include "gpuhash.h"
+#include "plan/input_path.h"
+#include "plan/join_path.h"
+#include "plan/join_plan.h"
+#include "plan/planning.h"
+#include "plan/rows_path.h"
+#include "plan/scan_path.h"
+#include "plan/why.h"
+
+static set_join_pathlist_hook_type previous_hook = NULL;
+
+static List *reparameterize_private(PlannerInfo *root, List *custom_private,
+									RelOptInfo *child_rel);
+
+const CustomPathMethods gh_join_path_methods = {
+	.CustomName = GH_JOIN_NAME,
+	.PlanCustomPath = gh_join_plan,
+	.ReparameterizeCustomPathByChild = reparameterize_private,
+};
+
+/* ------------------------------------------------------------- clauses */
+
+/*
+ * Whether the clause compares an expression over one input with one over the
+ * other, by an operator that can be hashed, and to how many bits: gh_operator_key_bits.
+ */
+static int
+hash_clause_bits(const GhJoinInputs *inputs, RestrictInfo *rinfo)
+{
+	RelOptInfo *outerrel = inputs->outerrel;
+	RelOptInfo *innerrel = inputs->innerrel;
+	bool		outer_is_left;
+
+	/* an outer join is decided by its own clauses alone */
+	if (IS_OUTER_JOIN(inputs->jointype) && RINFO_IS_PUSHED_DOWN(rinfo, inputs->joinrel->relids))
+		return -1;
+	if (!rinfo->can_join || !OidIsValid(rinfo->hashjoinoperator))
+		return -1;
+	outer_is_left = bms_is_subset(rinfo->left_relids, outerrel->relids) &&
+		bms_is_subset(rinfo->right_relids, innerrel->relids);
+	if (!outer_is_left &&
+		!(bms_is_subset(rinfo->left_relids, innerrel->relids) &&
+		  bms_is_subset(rinfo->right_relids, outerrel->relids)))
+		return -1;
+	if (!IsA(rinfo->clause, OpExpr) ||
+		(inputs->may_stay_unread && !gh_key_is_quiet(rinfo, outer_is_left)))
+		return -1;
+	return gh_operator_key_bits(((OpExpr *) rinfo->clause)->opno);
+}
+
+/* False: there is no hash clause, or the core would lose a clause. */
+static bool
+find_hash_clauses(GhJoinInputs *inputs)
+{
+	List	   *clauses = inputs->extra->restrictlist;
+	int			bits = 0;
+	bool		all = true;
+	ListCell   *lc;
+
+	inputs->keys_are_exact = true;
+	foreach(lc, clauses)
+	{
+		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+		int			key_bits;
+
+		if (rinfo->pseudoconstant && !GH_CORE_GATES_JOINS)
+			return false;
+		key_bits = hash_clause_bits(inputs, rinfo);
+		if (key_bits < 0)
+		{
+			/* until here the list itself would have done, as it does nearly always */
+			if (all)
+				inputs->hash_clauses = list_copy_head(clauses, foreach_current_index(lc));
+			all = false;
+			continue;
+		}
+		if (!all)
+			inputs->hash_clauses = lappend(inputs->hash_clauses, rinfo);
+		bits += key_bits;
+		if (key_bits == 0 || bits > GH_KEY_BITS)
+			inputs->keys_are_exact = false;
+	}
+	if (all)
+		inputs->hash_clauses = clauses;
+	return inputs->hash_clauses != NIL;
+}
+
+/* --------------------------------------------------------------- paths */
+
+/*
+ * Whether a path that joins these two, one of which has parameters, is one that may be
+ * there, and that the planner has a use for above this join.
+ */
+static bool
+may_have_parameters(const GhJoinInputs *inputs, Path *outer, Path *inner)
+{
+	JoinPathExtraData *extra = inputs->extra;
+
+	/* an outer side that is read ahead: its clauses with parameters come from elsewhere */
+	return (outer->param_info == NULL || !inputs->may_stay_unread) &&
+		!gh_needs_this_join(outer, extra->sjinfo) &&
+		!gh_needs_this_join(inner, extra->sjinfo) &&
+		(bms_overlap(PATH_REQ_OUTER(outer), extra->param_source_rels) ||
+		 bms_overlap(PATH_REQ_OUTER(inner), extra->param_source_rels));
+}
+
+/* What its path carries. */
+static void
+init_step(GhJoinInputs *inputs, const GhJoinChoice *choice, GhJoinStep *step)
+{
+	if (choice->has_parameters)
+		step->pair = palloc0(sizeof(GhJoinPair));
+	else
+	{
+		if (inputs->pair == NULL)
+			inputs->pair = palloc0(sizeof(GhJoinPair));
+		step->pair = inputs->pair;
+	}
+	step->jointype = inputs->jointype;
+	step->inner_unique = inputs->extra->inner_unique;
+	step->clauses = choice->clauses;
+	step->hash_clauses = inputs->hash_clauses;
+	step->startup_cost = choice->startup_cost;
+	step->total_cost = choice->total_cost;
+}
+
+/* The chosen path. */
+static CustomPath *
+make_join_path(GhJoinInputs *inputs, const GhJoinChoice *choice, ParamPathInfo *param_info)
+{
+	CustomPath *cpath = makeNode(CustomPath);
+	GhJoinStep	step = {0};
+	Path	   *outer = choice->outer;
+	Path	   *inner = choice->inner;
+
+	cpath->path.pathtype = T_CustomScan;
+	cpath->path.parent = inputs->joinrel;
+	cpath->path.pathtarget = inputs->joinrel->reltarget;
+	cpath->path.param_info = param_info;
+	cpath->path.parallel_aware = choice->common_table;
+	cpath->path.parallel_workers = choice->workers;
+	cpath->path.parallel_safe = inputs->joinrel->consider_parallel &&
+		outer->parallel_safe && inner->parallel_safe;
+	cpath->path.rows = choice->rows;
+	cpath->path.startup_cost = choice->startup_cost;
+	cpath->path.total_cost = choice->total_cost;
+	if (gh_force_offload)
+	{
+		cpath->path.startup_cost *= GH_FORCED_SCALE;
+		cpath->path.total_cost *= GH_FORCED_SCALE;
+	}
+	gh_sum_disabled_nodes(&cpath->path, outer, inner);
+	cpath->flags = CUSTOMPATH_SUPPORT_PROJECTION;
+	cpath->custom_paths = list_make2(outer, inner);
+	cpath->methods = &gh_join_path_methods;
+	gh_set_path_restrictinfo(cpath, choice->clauses);
+	init_step(inputs, choice, &step);
+	cpath->custom_private = list_make1(gh_make_step(&step));
+	return cpath;
+}
+
+/*
+ * Prices a join of these two, of which the choice says how many workers there are; *shared: what the join relation has
+ * for all of its paths with these parameters.  False: it must not be made.
+ */
+static bool
+price_join(GhJoinInputs *inputs, Path *any_outer, Path *any_inner, GhJoinChoice *choice,
+		   ParamPathInfo **shared)
+{
+	RelOptInfo *joinrel = inputs->joinrel;
+	Path	   *outer;
+	Path	   *inner;
+
+	*shared = NULL;
+	/* what takes the place of a hash join is most often priced once more, for itself */
+	if (any_outer == inputs->priced_outer && any_inner == inputs->priced_inner &&
+		choice->workers == inputs->priced.workers && choice->common_table == inputs->priced.common_table)
+	{
+		*choice = inputs->priced;
+		return true;
+	}
+	outer = gh_rowscan_absorbed(inputs->root, any_outer);
+	inner = gh_rowscan_absorbed(inputs->root, any_inner);
+	choice->outer = outer;
+	choice->inner = inner;
+	choice->clauses = inputs->extra->restrictlist;
+	choice->rows = choice->workers > 0 ?
+		clamp_row_est(joinrel->rows / gh_parallel_divisor(choice->workers)) : joinrel->rows;
+	if (outer->param_info != NULL || inner->param_info != NULL)
+	{
+		Relids		required_outer;
+
+		if (!may_have_parameters(inputs, outer, inner))
+			return false;
+		/* clauses that compare with the parameters come to the join's own */
+		required_outer = calc_non_nestloop_required_outer(outer, inner);
+		*shared = get_joinrel_parampathinfo(inputs->root, joinrel, outer, inner, inputs->extra->sjinfo,
+											required_outer, &choice->clauses);
+		if (*shared != NULL)
+		{
+			choice->has_parameters = true;
+			choice->rows = (*shared)->ppi_rows;
+		}
+	}
+	gh_cost_join(inputs, choice);
+	/* a path with parameters is for one row of another relation */
+	if (choice->outer->param_info == NULL && choice->inner->param_info == NULL)
+	{
+		inputs->priced_outer = any_outer;
+		inputs->priced_inner = any_inner;
+		inputs->priced = *choice;
+		gh_why_cost(inputs->root, joinrel->relids, GH_JOIN_NAME, choice->startup_cost, choice->total_cost,
+					choice->workers > 0);
+	}
+	return true;
+}
+
+/*
+ * Whether a path that PostgreSQL has nothing like is to compete, by its own cost.  What it changes is the order of joins, or
+ * how a table is read; rows and pages are estimated too badly for that to be decided by little.
+ */
+static bool
+may_compete(const GhJoinInputs *inputs, const GhJoinChoice *choice, List *paths)
+{
+	if (gh_force_offload)
+		return true;
+	return !gh_joins_are_searched_at_random(inputs->root) &&
+		gh_wins_clearly(paths, choice->outer, choice->inner, choice->total_cost);
+}
+
+/* Whether a GpuHashRows above the join is to compete, or the join to be kept, before there is a path. */
+static bool
+rows_may_compete(GhJoinInputs *inputs, const GhJoinChoice *choice, bool in_place)
+{
+	GhJoinStep	step = {0};
+
+	if (!gh_rows_may_win(inputs->root, inputs->joinrel, choice->outer, choice->inner))
+		return false;
+	if (gh_force_offload)
+		return true;
+	/* what has parameters is no chain of joins */
+	if (choice->outer->param_info != NULL || choice->inner->param_info != NULL)
+		return false;
+	init_step(inputs, choice, &step);
+	gh_link_step(inputs->root, &step, inputs->joinrel, choice->outer, choice->inner, choice->workers);
+	return gh_rows_may_compete(inputs->root, inputs->joinrel, &step, choice, in_place);
+}
+
+static void
+add_join_path(GhJoinInputs *inputs, Path *outer, Path *inner)
+{
+	RelOptInfo *joinrel = inputs->joinrel;
+	ParamPathInfo *param_info;
+	GhJoinChoice choice = {0};
+	bool		wins;
+	bool		competes;
+
+	if (gh_has_few_rows(outer->rows + inner->rows))
+		return;
+	if (!price_join(inputs, outer, inner, &choice, &param_info))
+		return;
+	wins = gh_force_offload ||
+		gh_path_may_win(joinrel, choice.outer, choice.inner, choice.startup_cost, choice.total_cost,
+						param_info != NULL ? param_info->ppi_req_outer : NULL);
+	competes = wins && may_compete(inputs, &choice, joinrel->pathlist);
+	if (!competes && !rows_may_compete(inputs, &choice, false))
+		return;
+	param_info = gh_join_param_info(param_info, choice.outer, choice.inner, choice.clauses);
+	gh_rows_add_paths(inputs->root, (Path *) make_join_path(inputs, &choice, param_info), competes, add_path);
+}
+
+/*
+ * A path of which each process gives a part of the rows.  With a common table, each
+ * has a part of the inner rows, too; else all of them to itself.
+ */
+static void
+add_partial_join_path(GhJoinInputs *inputs, Path *outer, Path *inner, bool common_table)
+{
+	RelOptInfo *joinrel = inputs->joinrel;
+	ParamPathInfo *param_info;
+	GhJoinChoice choice = {.workers = outer->parallel_workers,.common_table = common_table};
+	bool		competes;
+
+	if (!price_join(inputs, outer, inner, &choice, &param_info))
+		return;
+	competes = may_compete(inputs, &choice, joinrel->partial_pathlist);
+	if (!competes && !rows_may_compete(inputs, &choice, false))
+		return;
+	gh_rows_add_paths(inputs->root, (Path *) make_join_path(inputs, &choice, NULL), competes, add_partial_path);
+}
+
+/* ------------------------------------------- in place of PostgreSQL's own */
+
+/*
+ * A join over the same two paths as the hash join, if it costs less, at the hash join's cost; or NULL.
+ * Whatever the estimates of rows are worth, they are the same for both.
+ *
+ * The join reads its tables by itself, on the host, while GpuHashScans below the hash join may have a
+ * device do so.  So its rows may cost less where it does not.
+ */
+static Path *
+join_in_place(GhJoinInputs *inputs, Path *path)
+{
+	JoinPath   *join = (JoinPath *) path;
+	Path	   *sides[2] = {join->outerjoinpath, join->innerjoinpath};
+	Cost		costs[2];
+	GhJoinChoice choice = {.workers = path->parallel_workers,.common_table = path->parallel_aware};
+	ParamPathInfo *param_info;
+	Path	   *result;
+	Path	   *rows;
+	bool		less;
+
+	/* with parameters it is run again for each outer row, and the planner has it that only a hash join keeps its table */
+	if (path->param_info != NULL)
+		return NULL;
+	if (join->jointype != inputs->jointype || sides[0]->rows + sides[1]->rows < GH_MIN_ROWS ||
+		!price_join(inputs, sides[0], sides[1], &choice, &param_info))
+		return NULL;
+	gh_real_hash_join_cost(join, &costs[0], &costs[1]);
+	less = gh_costs_less(inputs->root, path->rows, choice.startup_cost, choice.total_cost, costs[0],
+						 costs[1]);
+	if (!less && !rows_may_compete(inputs, &choice, true))
+		return NULL;
+	param_info = gh_join_param_info(param_info, choice.outer, choice.inner, choice.clauses);
+	result = (Path *) make_join_path(inputs, &choice, param_info);
+	rows = gh_rows_of_join(inputs->root, result, path, costs);
+	if (rows == NULL && !less)
+		return NULL;
+	if (rows != NULL)
+		result = rows;
+	result->startup_cost = path->startup_cost;
+	result->total_cost = path->total_cost;
+	result->rows = path->rows;
+	gh_copy_disabled_nodes(result, path);
+	return result;
+}
+
+/*
+ * Takes the places of PostgreSQL's hash joins of the two inputs.  A path that does costs what they do, so that no choice
+ * above this join is another one than without gpuhash.
+ */
+static void
+take_places(GhJoinInputs *inputs, List *paths)
+{
+	ListCell   *lc;
+
+	foreach(lc, paths)
+	{
+		Path	   *path = gh_is_same_hash_join(inputs, lfirst(lc)) ? join_in_place(inputs, lfirst(lc)) : NULL;
+
+		if (path != NULL)
+			lfirst(lc) = path;
+	}
+}
+
+/*
+ * ReparameterizeCustomPathByChild: the path's parameters come from a partition instead of
+ * its partitioned table.
+ */
+static List *
+reparameterize_private(PlannerInfo *root, List *custom_private, RelOptInfo *child_rel)
+{
+	GhJoinStep *step = gh_make_step(linitial(custom_private));
+
+	step->clauses = gh_clauses_of_child(root, step->clauses, child_rel);
+	step->hash_clauses = gh_clauses_of_child(root, step->hash_clauses, child_rel);
+	step->pair = palloc0(sizeof(GhJoinPair));
+	return list_make1(step);
+}
+
+/* The outer path that starts most cheaply, where the query may want its first rows soon. */
+static Path *
+startup_path(const GhJoinInputs *inputs)
+{
+	return inputs->joinrel->consider_startup ? inputs->outerrel->cheapest_startup_path : NULL;
+}
+
+/*
+ * Parallel paths, as PostgreSQL's hash join has them, over this one of the outer side.  total_inner is the
+ * inner path to take where each process reads all of it; made_distinct says that nothing may take its
+ * place.
+ */
+static void
+add_partial_paths_over(GhJoinInputs *inputs, Path *outer, Path *total_inner, bool made_distinct)
+{
+	RelOptInfo *joinrel = inputs->joinrel;
+	List	   *inner_paths = inputs->innerrel->partial_pathlist;
+	bool		fills_inner = inputs->jointype == JOIN_FULL ||
+		inputs->jointype == JOIN_RIGHT || gh_is_right_anti(inputs->jointype);
+
+	if (!joinrel->consider_parallel || !bms_is_empty(joinrel->lateral_relids))
+		return;
+	/* two processes may find the first match of an inner row at the same time */
+	if (gh_is_right_semi(inputs->jointype) || (fills_inner && !GH_PARALLEL_FILLS_INNER))
+		return;
+
+	/* parts of it, each made distinct, would not be distinct together */
+	if (inner_paths != NIL && !made_distinct && enable_parallel_hash)
+		add_partial_join_path(inputs, outer, linitial(inner_paths), true);
+
+	/* no process of several knows all the matches of an inner row */
+	if (fills_inner)
+		return;
+	if (!total_inner->parallel_safe)
+		total_inner = made_distinct ? NULL :
+			get_cheapest_parallel_safe_total_inner(inputs->innerrel->pathlist);
+	if (total_inner != NULL && bms_is_empty(PATH_REQ_OUTER(total_inner)))
+		add_partial_join_path(inputs, outer, total_inner, false);
+}
+
+/* Over the cheapest outer path, and the joins for a device that may be none of the paths. */
+static void
+add_partial_paths(GhJoinInputs *inputs, Path *total_inner, bool made_distinct)
+{
+	List	   *outer_paths = inputs->outerrel->partial_pathlist;
+	Path	   *kept = gh_kept_joins(inputs->root, inputs->outerrel, true);
+
+	if (outer_paths != NIL)
+		add_partial_paths_over(inputs, linitial(outer_paths), total_inner, made_distinct);
+	if (kept != NULL)
+		add_partial_paths_over(inputs, kept, total_inner, made_distinct);
+}
+
+/*
+ * The cheapest outer paths, by startup and by total cost, with the cheapest inner path,
+ * and what there is with parameters, unless they come from the other input.
+ */
+static void
+add_join_paths(GhJoinInputs *inputs)
+{
+	Path	   *startup_outer = startup_path(inputs);
+	Path	   *total_inner = inputs->innerrel->cheapest_total_path;
+	Path	   *kept = gh_kept_joins(inputs->root, inputs->outerrel, false);
+	ListCell   *lo;
+	ListCell   *li;
+
+	if (startup_outer != NULL)
+		add_join_path(inputs, startup_outer, total_inner);
+	if (kept != NULL && !gh_needs_rel(total_inner, inputs->outerrel))
+		add_join_path(inputs, kept, total_inner);
+	foreach(lo, inputs->outerrel->cheapest_parameterized_paths)
+	{
+		Path	   *outer = (Path *) lfirst(lo);
+
+		if (gh_needs_rel(outer, inputs->innerrel))
+			continue;
+		foreach(li, inputs->innerrel->cheapest_parameterized_paths)
+		{
+			Path	   *inner = (Path *) lfirst(li);
+
+			if (!gh_needs_rel(inner, inputs->outerrel) &&
+				(outer != startup_outer || inner != total_inner))
+				add_join_path(inputs, outer, inner);
+		}
+	}
+	add_partial_paths(inputs, total_inner, false);
+}
+
+/* A semijoin as an inner join with its right side's rows made distinct before. */
+static void
+add_unique_paths(GhJoinInputs *inputs, JoinType unique_side)
+{
+	SpecialJoinInfo *sjinfo = inputs->extra->sjinfo;
+	Path	   *startup_outer = startup_path(inputs);
+	Path	   *outer = inputs->outerrel->cheapest_total_path;
+	Path	   *inner = inputs->innerrel->cheapest_total_path;
+
+	if (unique_side == JOIN_UNIQUE_OUTER)
+		outer = gh_unique_path(inputs->root, inputs->outerrel, outer, sjinfo);
+	else
+		inner = gh_unique_path(inputs->root, inputs->innerrel, inner, sjinfo);
+	if (outer == NULL || inner == NULL)
+		return;
+	add_join_path(inputs, outer, inner);
+	if (unique_side == JOIN_UNIQUE_INNER && startup_outer != NULL && startup_outer != outer)
+		add_join_path(inputs, startup_outer, inner);
+	/* parts of an outer side, each made distinct, would not be distinct together */
+	if (unique_side == JOIN_UNIQUE_INNER)
+		add_partial_paths(inputs, inner, true);
+}
+
+static const char *
+why_not_taken(GhJoinInputs *inputs)
+{
+	if (!find_hash_clauses(inputs))
+		return "no condition is an equality of both sides that can be hashed";
+	if (!gh_columns_are_plain(inputs->outerrel) || !gh_columns_are_plain(inputs->innerrel))
+		return "it has row identities, or columns of anonymous record type";
+	if (inputs->may_stay_unread && !gh_outer_is_quiet(inputs->root, inputs->outerrel))
+		return "rows may stay unread, and an expression over the outer ones may fail";
+	return NULL;
+}
+
+static void
+consider_join(GhJoinInputs *inputs, JoinType jointype)
+{
+	bool		unique = jointype == JOIN_UNIQUE_OUTER || jointype == JOIN_UNIQUE_INNER;
+	const char *why = gh_why_not_considered(inputs, jointype);
+
+	if (why == NULL)
+	{
+		inputs->jointype = unique ? JOIN_INNER : jointype;
+		inputs->may_stay_unread = gh_rows_may_stay_unread(inputs->root, inputs->joinrel);
+		why = why_not_taken(inputs);
+	}
+	if (why != NULL)
+	{
+		gh_why(inputs->root, inputs->joinrel->relids, why);
+		return;
+	}
+	gh_prepare_join_costs(inputs);
+	if (!gh_force_offload)
+	{
+		take_places(inputs, inputs->joinrel->pathlist);
+		take_places(inputs, inputs->joinrel->partial_pathlist);
+	}
+	if (unique)
+		add_unique_paths(inputs, jointype);
+	else
+		add_join_paths(inputs);
+}
+
+static void
+join_pathlist_hook(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
+				   RelOptInfo *innerrel, JoinType jointype, JoinPathExtraData *extra)
+{
+	GhJoinInputs	inputs = {
+		.root = root,
+		.joinrel = joinrel,
+		.outerrel = outerrel,
+		.innerrel = innerrel,
+		.extra = extra,
+	};
+
+	if (previous_hook)
+		previous_hook(root, joinrel, outerrel, innerrel, jointype, extra);
+	if (gh_enabled)
+		consider_join(&inputs, jointype);
+}
+
+/* Called by _PG_init. */
+void
+gh_join_init(void)
+{
+	gh_chain_init();
+	previous_hook = set_join_pathlist_hook;
+	set_join_pathlist_hook = join_pathlist_hook;
+}

@@ -1,0 +1,234 @@
+/*
+ * note.c
+ *		One note for each relation of a query that is being planned.
+ *
+ * PostgreSQL makes one RelOptInfo for each set of relations of a query level, and for each kind of
+ * relation above the joins.  So its address names a relation as (root, relids, kind) do, and notes are
+ * found by it, in a hash table.  A note lives as long as its RelOptInfo: both are in one memory
+ * context, which has a table of its own, and which takes the table off the list when it is reset.
+ * With GEQO, each tour has such a context.  So a note of another tour, or of another query, is never
+ * found, although the address may be the same; nor is one after an error.
+ *
+ * Notes are made only by planner hooks, when the planner has dropped the relations that it does not
+ * need (PostgreSQL frees some of those).  What a note refers to is allocated in its context, whichever
+ * is the current one.
+ */
+#include "postgres.h"
+
+#include "access/heapam.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "catalog/pg_class.h"
+#include "parser/parsetree.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/spccache.h"
+
+#include "gpuhash.h"
+#include "hash.h"
+#include "heap/layout.h"
+#include "plan/note.h"
+#include "service/placement.h"
+
+typedef struct NoteEntry
+{
+	const RelOptInfo *rel;		/* hash key */
+	char		status;			/* of simplehash.h */
+	GhNote	   *note;
+} NoteEntry;
+
+#define SH_PREFIX notes
+#define SH_ELEMENT_TYPE NoteEntry
+#define SH_KEY_TYPE const RelOptInfo *
+#define SH_KEY rel
+#define SH_HASH_KEY(table, key) ((uint32) gh_mix64((uint64) (uintptr_t) (key)))
+#define SH_EQUAL(table, a, b) ((a) == (b))
+#define SH_SCOPE static inline
+#define SH_DECLARE
+#define SH_DEFINE
+#include "lib/simplehash.h"
+
+/* Notes of the relations in one memory context: of a planning, or of a tour of GEQO. */
+typedef struct Notes
+{
+	MemoryContext context;
+	notes_hash *table;
+	MemoryContextCallback forget;
+	struct Notes *next;
+} Notes;
+
+/* How many relations most queries have. */
+#define GH_NOTES_FIRST 16
+
+/* Of all contexts; the one in use comes first, as it was made last. */
+static Notes *all_notes = NULL;
+
+/*
+ * The notes that were found last, by the relations' addresses: while a query of many tables is planned the
+ * same ones are asked for again and again.
+ */
+#define GH_RECENT_NOTES 64
+
+static NoteEntry recent[GH_RECENT_NOTES];
+
+static NoteEntry *
+recent_of(const RelOptInfo *rel)
+{
+	return &recent[(uintptr_t) rel / sizeof(RelOptInfo) % GH_RECENT_NOTES];
+}
+
+/* Called when the context goes. */
+static void
+forget_notes(void *arg)
+{
+	Notes	  **at = &all_notes;
+
+	memset(recent, 0, sizeof(recent));
+	while (*at != arg)
+		at = &(*at)->next;
+	*at = (*at)->next;
+}
+
+static Notes *
+notes_in(MemoryContext context)
+{
+	Notes	   *notes = all_notes;
+
+	while (notes != NULL && notes->context != context)
+		notes = notes->next;
+	if (notes != NULL)
+		return notes;
+	notes = MemoryContextAllocZero(context, sizeof(Notes));
+	notes->context = context;
+	notes->table = notes_create(context, GH_NOTES_FIRST, NULL);
+	notes->forget.func = forget_notes;
+	notes->forget.arg = notes;
+	notes->next = all_notes;
+	MemoryContextRegisterResetCallback(context, &notes->forget);
+	all_notes = notes;
+	return notes;
+}
+
+/* The memory context of the relation's note, and of all that it refers to. */
+MemoryContext
+gh_note_context(const RelOptInfo *rel)
+{
+	return GetMemoryChunkContext((void *) rel);
+}
+
+/* ----------------------------------------------------------- what is noted */
+
+/* The access method is looked at just here: what is not PostgreSQL's own heap is never read as such. */
+static GhRelationKind
+kind_of_table(const RangeTblEntry *rte)
+{
+	Relation	relation;
+	bool		is_heap;
+
+	if (rte->inh)
+		return GH_RELATION_PARTITIONED;
+	if ((rte->relkind != RELKIND_RELATION && rte->relkind != RELKIND_MATVIEW) || !gh_layout_is_known())
+		return GH_RELATION_OTHER;
+	relation = table_open(rte->relid, NoLock);
+	is_heap = relation->rd_tableam == GetHeapamTableAmRoutine();
+	table_close(relation, NoLock);
+	return is_heap ? GH_RELATION_HEAP : GH_RELATION_OTHER;
+}
+
+/* Whether it is a scan with conditions: a sample is none, and above a gating condition there is a Result. */
+static bool
+has_plain_scan(const RangeTblEntry *rte, const RelOptInfo *rel)
+{
+	ListCell   *lc;
+
+	if (rte->tablesample != NULL)
+		return false;
+	foreach(lc, rel->baserestrictinfo)
+	{
+		if (lfirst_node(RestrictInfo, lc)->pseudoconstant)
+			return false;
+	}
+	return true;
+}
+
+static void
+fill(GhNote *note, PlannerInfo *root, const RelOptInfo *rel)
+{
+	const RangeTblEntry *rte;
+
+	memset(note, 0, sizeof(*note));
+	note->root = root;
+	if (IS_JOIN_REL(rel))
+		note->kind = GH_RELATION_JOIN;
+	if (!IS_SIMPLE_REL(rel) || rel->rtekind != RTE_RELATION)
+		return;
+	rte = planner_rt_fetch(rel->relid, root);
+	note->kind = kind_of_table(rte);
+	note->is_readable = gh_enable_scan && note->kind == GH_RELATION_HEAP && has_plain_scan(rte, rel);
+	note->on_device = gh_device_is_expected(rel->tuples);
+}
+
+static GhNote *
+find_note(PlannerInfo *root, const RelOptInfo *rel)
+{
+	Notes	   *notes = notes_in(gh_note_context(rel));
+	NoteEntry  *entry = notes_lookup(notes->table, rel);
+	GhNote	   *note;
+	bool		found;
+
+	if (entry != NULL && entry->note->root == root)
+		return entry->note;
+	note = MemoryContextAlloc(notes->context, sizeof(GhNote));
+	fill(note, root, rel);
+	/* opening a table may have it all moved */
+	notes_insert(notes->table, rel, &found)->note = note;
+	return note;
+}
+
+/* The relation's note, which is made when it is asked for the first time. */
+GhNote *
+gh_note(PlannerInfo *root, RelOptInfo *rel)
+{
+	NoteEntry  *last = recent_of(rel);
+
+	if (last->rel != rel || last->note->root != root)
+	{
+		GhNote	   *note = find_note(root, rel);
+
+		last->rel = rel;
+		last->note = note;
+	}
+	return last->note;
+}
+
+/* What one of the relation's pages costs where it is read with those beside it. */
+Cost
+gh_note_page_cost(PlannerInfo *root, RelOptInfo *rel)
+{
+	GhNote	   *note = gh_note(root, rel);
+
+	if (!note->has_page_cost)
+		get_tablespace_page_costs(rel->reltablespace, NULL, &note->page_cost);
+	note->has_page_cost = true;
+	return note->page_cost;
+}
+
+/* The conditions of a heap table, in the order in which they are evaluated, and split. */
+const GhConditions *
+gh_note_conditions(PlannerInfo *root, RelOptInfo *rel)
+{
+	GhNote	   *note = gh_note(root, rel);
+	MemoryContext saved;
+	Relation	relation;
+
+	Assert(note->kind == GH_RELATION_HEAP);
+	if (note->has_conditions)
+		return &note->conditions;
+	saved = MemoryContextSwitchTo(gh_note_context(rel));
+	relation = table_open(planner_rt_fetch(rel->relid, root)->relid, NoLock);
+	gh_rowscan_conditions(root, rel, RelationGetDescr(relation), &note->conditions);
+	table_close(relation, NoLock);
+	MemoryContextSwitchTo(saved);
+	note->has_conditions = true;
+	return &note->conditions;
+}

@@ -1,0 +1,66 @@
+/*
+ * note.h
+ *		What a relation of a query is to gpuhash, decided once while the query is planned.
+ */
+#ifndef GPUHASH_NOTE_H
+#define GPUHASH_NOTE_H
+
+#include "postgres.h"
+
+#include "nodes/pathnodes.h"
+
+#include "plan/scan_plan.h"
+
+typedef enum GhRelationKind
+{
+	GH_RELATION_OTHER,			/* a subquery, a foreign table, a table of another access method, ... */
+	GH_RELATION_HEAP,			/* a table or materialized view whose pages the engines can read */
+	GH_RELATION_PARTITIONED,	/* a table with partitions, or others that inherit from it */
+	GH_RELATION_JOIN
+} GhRelationKind;
+
+/*
+ * How the columns of a join come out of a GpuHashRows: as values, or from tuples that are fetched by
+ * their places, with which come all columns of the table.
+ */
+typedef struct GhRowColumns
+{
+	List	   *keys;			/* Vars whose values come out */
+	Relids		fetched;		/* tables with none of these */
+} GhRowColumns;
+
+/* Each field names the function that fills it, when it is called for the first time. */
+typedef struct GhNote
+{
+	PlannerInfo *root;
+	GhRelationKind kind;		/* gh_note */
+	bool		is_readable;	/* gh_note: a heap table whose pages a node above its scan may read */
+	bool		on_device;		/* gh_note: a device is expected to read it */
+
+	/* gh_note_page_cost */
+	bool		has_page_cost;
+	Cost		page_cost;
+
+	/* gh_rowscan_absorbed: the Seq Scan as a join above takes it; [1]: as a part of a parallel plan */
+	Path	   *absorbed[2];
+	Cost		absorbed_cost[2];	/* of the Seq Scan that it was made from */
+
+	/* gh_note_conditions */
+	bool		has_conditions;
+	GhConditions conditions;
+
+	/* gh_note_row_columns */
+	bool		has_row_columns;
+	bool		returns_rows;	/* they can be returned by a GpuHashRows */
+	GhRowColumns row_columns;
+
+	/* keep_joins (rows_path.c): the cheapest joins for a device, or NULL; [1]: of partial paths */
+	Path	   *kept_joins[2];
+} GhNote;
+
+extern GhNote *gh_note(PlannerInfo *root, RelOptInfo *rel);
+extern MemoryContext gh_note_context(const RelOptInfo *rel);
+extern Cost gh_note_page_cost(PlannerInfo *root, RelOptInfo *rel);
+extern const GhConditions *gh_note_conditions(PlannerInfo *root, RelOptInfo *rel);
+
+#endif							/* GPUHASH_NOTE_H */

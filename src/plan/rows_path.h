@@ -1,0 +1,24 @@
+/*
+ * rows_path.h
+ *		What the planning of joins and aggregates asks of GpuHashRows.
+ */
+#ifndef GPUHASH_AGGREGATE_ROWS_PATH_H
+#define GPUHASH_AGGREGATE_ROWS_PATH_H
+
+#include "postgres.h"
+
+#include "nodes/pathnodes.h"
+
+#include "plan/join_path.h"
+
+extern bool gh_rows_may_win(PlannerInfo *root, RelOptInfo *joinrel, Path *outer, Path *inner);
+extern bool gh_rows_may_compete(PlannerInfo *root, RelOptInfo *joinrel, GhJoinStep *step,
+								const GhJoinChoice *choice, bool in_place);
+extern Path *gh_rows_of_join(PlannerInfo *root, Path *join, Path *other, const Cost *other_costs);
+extern Path *gh_kept_joins(PlannerInfo *root, RelOptInfo *rel, bool partial);
+extern void gh_rows_add_paths(PlannerInfo *root, Path *join, bool itself,
+							  void (*add) (RelOptInfo *, Path *));
+extern Path *gh_rows_joins(Path *path);
+extern Path *gh_rows_unwrapped(PlannerInfo *root, Path *path);
+
+#endif							/* GPUHASH_AGGREGATE_ROWS_PATH_H */

@@ -1,0 +1,292 @@
+/*
+ * target.c
+ *		What a query's grouping computes, and whether the engines can compute it.
+ *
+ * Keys are what the query groups by and, besides, columns that come out as they are: those that
+ * the grouping determines (they have one value in each group, or values that are equal), which
+ * PostgreSQL takes from any row of the group.  As keys they make no more groups.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/tlist.h"
+#include "utils/lsyscache.h"
+#include "utils/typcache.h"
+
+#include "compat.h"
+#include "expr/aggregates.h"
+#include "expr/translate.h"
+#include "plan/aggregate_plan.h"
+
+typedef struct CollectContext
+{
+	PlannerInfo *root;
+	List	   *tlist;			/* of the query, as this relation sees it */
+	GhGrouping *grouping;
+} CollectContext;
+
+/* ---------------------------------------------------- keys and aggregates */
+
+/* Whether equality of the expression's values is what the engines take it for. */
+static bool
+can_be_key(Expr *expr, Oid eqop)
+{
+	Oid			sql_type = exprType((Node *) expr);
+	TypeCacheEntry *type = lookup_type_cache(sql_type, TYPECACHE_EQ_OPR | TYPECACHE_HASH_PROC);
+	Oid			collation = exprCollation((Node *) expr);
+
+	return OidIsValid(type->eq_opr) && OidIsValid(type->hash_proc) &&
+		(!OidIsValid(eqop) || eqop == type->eq_opr) &&
+		/* of texts whose collation could not be determined, PostgreSQL says so in an error */
+		(OidIsValid(collation) ? get_collation_isdeterministic(collation) :
+		 !type_is_collatable(sql_type)) &&
+		!contain_volatile_functions((Node *) expr) && !contain_subplans((Node *) expr);
+}
+
+static bool
+collect_keys(PlannerInfo *root, List *tlist, GhGrouping *grouping)
+{
+	List	   *clauses = gh_group_clause(root);
+	ListCell   *lc;
+
+	/* all keys are known to be the same in all rows: but without rows, there is no group */
+	if (clauses == NIL)
+		clauses = root->parse->groupClause;
+	foreach(lc, clauses)
+	{
+		SortGroupClause *clause = lfirst_node(SortGroupClause, lc);
+		TargetEntry *tle = get_sortgroupref_tle(clause->tleSortGroupRef, tlist);
+
+		if (!clause->hashable || !can_be_key(tle->expr, clause->eqop))
+		{
+			grouping->why_not = "a key cannot be hashed, or its equality is not that of its bytes";
+			grouping->why_expr = tle->expr;
+			return false;
+		}
+		grouping->keys = list_append_unique(grouping->keys, tle->expr);
+	}
+	return true;
+}
+
+/* The only argument of an aggregate that gh_find_aggregate knows; NULL: it has none. */
+Expr *
+gh_aggregate_argument(Aggref *aggref)
+{
+	return aggref->args == NIL ? NULL : linitial_node(TargetEntry, aggref->args)->expr;
+}
+
+static bool
+declines(CollectContext *context, Aggref *aggref, const char *why)
+{
+	context->grouping->why_not = why;
+	context->grouping->why_expr = (Expr *) aggref;
+	return false;
+}
+
+static bool
+collect_aggregate(CollectContext *context, Aggref *aggref)
+{
+	if (aggref->aggdirectargs != NIL || aggref->aggorder != NIL || aggref->aggdistinct != NIL ||
+		aggref->aggvariadic || list_length(aggref->args) > 1)
+		return declines(context, aggref, "an aggregate has DISTINCT, ORDER BY or several arguments");
+	if (aggref->agglevelsup != 0 || aggref->aggsplit != AGGSPLIT_SIMPLE ||
+		gh_find_aggregate(aggref->aggfnoid) == NULL)
+		return declines(context, aggref, psprintf("aggregate %s is not supported", get_func_name(aggref->aggfnoid)));
+	if (contain_volatile_functions((Node *) aggref) || contain_subplans((Node *) aggref->args) ||
+		contain_subplans((Node *) aggref->aggfilter))
+		return declines(context, aggref, "an aggregate's argument or filter is volatile, or has a subquery");
+	context->grouping->aggregates = list_append_unique(context->grouping->aggregates, aggref);
+	return true;
+}
+
+/*
+ * Whether the query groups by the expression.  If it is no key, it is the same in all rows of a
+ * group for another reason: a condition makes it equal to a key, or to a constant.
+ */
+static bool
+is_grouped_by(const CollectContext *context, Node *expr)
+{
+	ListCell   *lc;
+
+	if (IsA(expr, List) || !contain_var_clause(expr))
+		return false;
+	foreach(lc, context->root->parse->groupClause)
+	{
+		if (equal(get_sortgroupclause_expr(lfirst_node(SortGroupClause, lc), context->tlist), expr))
+			return true;
+	}
+	return false;
+}
+
+/* What comes out and is the same in all rows of a group, though it is no key by itself. */
+static bool
+collect_determined(CollectContext *context, Expr *expr)
+{
+	if (!can_be_key(expr, InvalidOid))
+		return false;
+	context->grouping->keys = lappend(context->grouping->keys, expr);
+	return true;
+}
+
+/* Collects of what comes out, or decides on groups; true: there is something unknown in it. */
+static bool
+collect_walker(Node *node, CollectContext *context)
+{
+	if (node == NULL)
+		return false;
+	if (!IsA(node, List) && list_member(context->grouping->keys, node))
+		return false;
+	if (IsA(node, Aggref))
+		return !collect_aggregate(context, (Aggref *) node);
+	/* as a whole: its parts may have several values where it has one */
+	if (is_grouped_by(context, node))
+		return !collect_determined(context, (Expr *) node);
+	/* other columns come out where a primary key is grouped by */
+	if (IsA(node, Var) || IsA(node, PlaceHolderVar))
+		return context->root->parse->constraintDeps == NIL ||
+			!collect_determined(context, (Expr *) node);
+	if (IsA(node, GroupingFunc) || IsA(node, WindowFunc))
+		return true;
+	return expression_tree_walker(node, collect_walker, (void *) context);
+}
+
+/* The keys and aggregates of a grouping; false: the engines have no such thing. */
+bool
+gh_grouping_collect(PlannerInfo *root, RelOptInfo *grouped, GroupPathExtraData *extra,
+					GhGrouping *grouping)
+{
+	CollectContext context = {.root = root, .tlist = extra->targetList, .grouping = grouping};
+
+	grouping->keys = NIL;
+	grouping->aggregates = NIL;
+	return collect_keys(root, extra->targetList, grouping) &&
+		!collect_walker((Node *) grouped->reltarget->exprs, &context) &&
+		!collect_walker(extra->havingQual, &context) &&
+		list_length(grouping->aggregates) <= GH_AGGREGATES_MAX;
+}
+
+/* --------------------------------------------------------------- programs */
+
+/* Columns of the input, which are expressions to the planner, as columns. */
+static Node *
+columns_mutator(Node *node, const GhGroupingInput *input)
+{
+	int			column = 0;
+	ListCell   *lc;
+
+	if (node == NULL)
+		return NULL;
+	foreach(lc, input->columns)
+	{
+		column++;
+		if (!IsA(node, Const) && equal(lfirst(lc), node))
+			return (Node *) makeVar(input->varno, column, exprType(node), exprTypmod(node),
+									exprCollation(node), 0);
+	}
+	return expression_tree_mutator(node, columns_mutator, (void *) input);
+}
+
+/* The expression as an execution of the program would have it, but for the constants' values. */
+static Expr *
+as_executed(GhTranslation *translation, const GhGroupingInput *input, Expr *expr)
+{
+	Node	   *node = (Node *) expr;
+
+	if (input->columns != NIL)
+		node = columns_mutator(node, input);
+	return (Expr *) gh_make_constants(node, gh_some_constant, translation);
+}
+
+/*
+ * Whether the expression has a program whose values are PostgreSQL's, digits and all: a numeric
+ * must be of the scale that its value has in PostgreSQL, or sums tell that by themselves.
+ */
+static bool
+value_translates(GhTranslation *translation, const GhGroupingInput *input, Expr *expr, bool sums,
+				 GhOperand *value)
+{
+	GhOperand	scales;
+
+	if (!gh_translate_value(translation, as_executed(translation, input, expr), value))
+		return false;
+	if (value->value_class != GH_CLASS_INT128 || !value->mixed_scale)
+		return true;
+	return sums && value->has_scales ? gh_translate_scales(translation, value, &scales) :
+		gh_translation_fails(translation, "a choice is between numerics of different scales");
+}
+
+/* A key: which values are equal is to be known before rows are. */
+static bool
+key_translates(GhTranslation *translation, const GhGroupingInput *input, Expr *expr)
+{
+	GhOperand	value;
+
+	return value_translates(translation, input, expr, false, &value) &&
+		((value.value_class != GH_CLASS_INT128 || !value.open_scale) ||
+		 gh_translation_fails(translation, "a parameter may decide on a key's scale"));
+}
+
+/* What is translated next: reasons are about this, whatever was tried before. */
+static void
+begin_expr(GhTranslation *translation, GhGrouping *grouping, Expr *expr)
+{
+	translation->why_not = NULL;
+	grouping->why_expr = expr;
+}
+
+/* In grouping->why_expr, what is being translated. */
+static bool
+add_all(GhTranslation *translation, GhGrouping *grouping, const GhGroupingInput *input)
+{
+	GhOperand	value;
+	ListCell   *lc;
+
+	foreach(lc, input->quals)
+	{
+		begin_expr(translation, grouping, lfirst(lc));
+		if (!gh_translate_filter(translation, as_executed(translation, input, lfirst(lc))))
+			return false;
+	}
+	foreach(lc, grouping->keys)
+	{
+		begin_expr(translation, grouping, lfirst(lc));
+		if (!key_translates(translation, input, lfirst(lc)))
+			return false;
+	}
+	foreach(lc, grouping->aggregates)
+	{
+		Aggref	   *aggref = lfirst_node(Aggref, lc);
+		Expr	   *argument = gh_aggregate_argument(aggref);
+
+		begin_expr(translation, grouping, argument);
+		if (argument != NULL && !value_translates(translation, input, argument,
+												  gh_sums_numerics(gh_find_aggregate(aggref->aggfnoid)->final), &value))
+			return false;
+		begin_expr(translation, grouping, aggref->aggfilter);
+		if (aggref->aggfilter != NULL &&
+			!value_translates(translation, input, aggref->aggfilter, false, &value))
+			return false;
+	}
+	begin_expr(translation, grouping, NULL);
+	return true;
+}
+
+/* Whether all that is computed of a row has a program, and how long it is. */
+bool
+gh_grouping_translates(GhGrouping *grouping, const GhGroupingInput *input,
+					   int *ninstructions)
+{
+	GhTranslation *translation = gh_translate_begin(input->desc, input->varno);
+	bool		done = add_all(translation, grouping, input) &&
+		gh_translate_end(translation) != NULL;
+
+	*ninstructions = translation->ninstructions;
+	if (!done)
+		grouping->why_not = translation->why_not;
+	pfree(translation);
+	return done;
+}

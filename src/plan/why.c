@@ -1,0 +1,457 @@
+/*
+ * why.c
+ *		Why scans, joins and aggregates of a query stay with PostgreSQL.
+ *
+ * While EXPLAIN plans a query, and gpuhash.explain_why is on, whoever considers a scan, a join or a
+ * grouping and declines it notes the reason.  When a query level's paths are complete, the cheapest one is
+ * walked, and each of its scans of whole tables with conditions, joins and groupings that is PostgreSQL's makes a line; one that
+ * nobody declined was just cheaper: then the line has what either would have cost, where EXPLAIN shows costs.
+ * EXPLAIN shows the lines after the plan; in formats with structure they are an element of its list beside the plan's.
+ */
+#include "postgres.h"
+
+#include "executor/instrument.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/planner.h"
+#include "tcop/tcopprot.h"
+#include "utils/memutils.h"
+#include "utils/ruleutils.h"
+
+#include "compat.h"
+#include "gpuhash.h"
+#include "plan/planning.h"
+#include "plan/why.h"
+
+/* The cheapest of our paths that were made for it. */
+typedef struct Offer
+{
+	const char *node;			/* NULL: there was none */
+	Cost		startup;
+	Cost		total;
+} Offer;
+
+typedef struct Reason
+{
+	PlannerInfo *root;
+	Relids		relids;			/* of a scan or a join; NULL: the grouping */
+	const char *why;			/* NULL: nobody declined it */
+	Offer		whole;			/* of paths by themselves, */
+	Offer		partial;		/* and as parts of a parallel plan */
+} Reason;
+
+/* What is shown. */
+typedef struct Line
+{
+	char	   *text;
+	char	   *costs;			/* behind it, or empty */
+} Line;
+
+bool		gh_collects_why = false;
+
+static ExplainOneQuery_hook_type previous_explain_hook = NULL;
+static create_upper_paths_hook_type previous_paths_hook = NULL;
+static MemoryContext context;	/* of what is collected */
+static List *reasons;
+static List *lines;				/* Lines */
+
+/* ------------------------------------------------------------- collecting */
+
+static Reason *
+find_reason(PlannerInfo *root, Relids relids)
+{
+	ListCell   *lc;
+
+	foreach(lc, reasons)
+	{
+		Reason	   *reason = lfirst(lc);
+
+		if (reason->root == root && bms_equal(reason->relids, relids))
+			return reason;
+	}
+	return NULL;
+}
+
+static Reason *
+reason_of(PlannerInfo *root, Relids relids)
+{
+	Reason	   *reason = find_reason(root, relids);
+
+	if (reason == NULL)
+	{
+		reason = palloc0(sizeof(Reason));
+		reason->root = root;
+		reason->relids = bms_copy(relids);
+		reasons = lappend(reasons, reason);
+	}
+	return reason;
+}
+
+void
+gh_add_reason(PlannerInfo *root, Relids relids, const char *why)
+{
+	MemoryContext saved = MemoryContextSwitchTo(context);
+
+	/* a join is asked about both ways round: the last answer counts */
+	reason_of(root, relids)->why = pstrdup(why);
+	MemoryContextSwitchTo(saved);
+}
+
+/* node: a constant string */
+void
+gh_add_offer(PlannerInfo *root, Relids relids, const char *node, Cost startup, Cost total, bool partial)
+{
+	MemoryContext saved = MemoryContextSwitchTo(context);
+	Reason	   *reason = reason_of(root, relids);
+	Offer	   *offer = partial ? &reason->partial : &reason->whole;
+
+	if (offer->node == NULL || total < offer->total)
+	{
+		offer->node = node;
+		offer->startup = startup;
+		offer->total = total;
+	}
+	MemoryContextSwitchTo(saved);
+}
+
+/* ------------------------------------------------------------- expressions */
+
+/* What cannot be shown without a plan: placeholders, and where parameters come from; these are shown as $N. */
+static Node *
+as_shown(Node *node, void *unused)
+{
+	if (node == NULL)
+		return NULL;
+	if (IsA(node, PlaceHolderVar))
+		return as_shown((Node *) ((PlaceHolderVar *) node)->phexpr, unused);
+	if (IsA(node, Param))
+	{
+		Param	   *shown = copyObject((Param *) node);
+
+		shown->paramkind = PARAM_EXTERN;
+		return (Node *) shown;
+	}
+	return expression_tree_mutator(node, as_shown, unused);
+}
+
+/* Names of columns as EXPLAIN has them, at a time when there is no plan. */
+const char *
+gh_name_expression(PlannerInfo *root, const char *why, Node *expr)
+{
+	PlannedStmt *statement = makeNode(PlannedStmt);
+	int			count = list_length(root->parse->rtable);
+	Bitmapset  *all = bms_add_range(NULL, 1, count);
+	List	   *columns;
+
+	statement->commandType = CMD_SELECT;
+	statement->rtable = root->parse->rtable;
+	columns = deparse_context_for_plan_tree(statement, select_rtable_names_for_explain(statement->rtable, all));
+	return psprintf("%s: %s", why,
+					deparse_expression(as_shown(expr, NULL), columns,
+									   bms_membership(root->all_baserels) == BMS_MULTIPLE, false));
+}
+
+/* ----------------------------------------------------- what was not offloaded */
+
+static void
+append_line(const char *text, const char *costs)
+{
+	Line	   *line;
+	ListCell   *lc;
+
+	foreach(lc, lines)
+	{
+		line = lfirst(lc);
+		if (strcmp(line->text, text) == 0 && strcmp(line->costs, costs) == 0)
+			return;
+	}
+	line = palloc(sizeof(Line));
+	line->text = pstrdup(text);
+	line->costs = pstrdup(costs);
+	lines = lappend(lines, line);
+}
+
+/* Why the path, which is PostgreSQL's, was chosen, though nobody declined it. */
+static void
+compare_costs(const Reason *reason, const Path *path, StringInfo text, StringInfo costs)
+{
+	const Offer *offer = reason == NULL ? NULL : path->parallel_workers > 0 ? &reason->partial : &reason->whole;
+	const char *why = "PostgreSQL's plan costs less";
+
+	appendStringInfo(costs, " (cost=%.2f..%.2f", path->startup_cost, path->total_cost);
+	if (offer != NULL && offer->node != NULL)
+	{
+		/* by itself it would be cheaper, but not what it leads to: its rows have no order, or all come late */
+		if (offer->total < path->total_cost)
+			why = "PostgreSQL's plan costs less as a whole";
+		/* what changes the order of joins has to be cheaper by a margin */
+		if (offer->total < path->total_cost && bms_membership(reason->relids) == BMS_MULTIPLE &&
+			offer->total > GH_CLEAR_SHARE * path->total_cost)
+			why = "it would not cost clearly less";
+		appendStringInfo(costs, ", of %s %.2f..%.2f", offer->node, offer->startup, offer->total);
+	}
+	appendStringInfoString(text, why);
+	appendStringInfoChar(costs, ')');
+}
+
+/* Of a path that is PostgreSQL's, for these relations or, NULL, the grouping. */
+static void
+add_line(PlannerInfo *root, const Path *path, Relids relids, const char *what)
+{
+	MemoryContext saved = MemoryContextSwitchTo(context);
+	Reason	   *reason = find_reason(root, relids);
+	StringInfoData text;
+	StringInfoData costs;
+	int			rti = -1;
+	const char *separator = " of ";
+
+	initStringInfo(&text);
+	initStringInfo(&costs);
+	appendStringInfoString(&text, what);
+	while ((rti = bms_next_member(relids, rti)) >= 0)
+		/* 16 counts outer joins among a join's relations */
+		if (root->simple_rel_array[rti] != NULL)
+		{
+			appendStringInfo(&text, "%s%s", separator, root->simple_rte_array[rti]->eref->aliasname);
+			separator = ", ";
+		}
+	appendStringInfoString(&text, ": ");
+	/* one way round a join may have been declined, and the other have had a cost */
+	if (reason != NULL && reason->why != NULL && reason->whole.node == NULL && reason->partial.node == NULL)
+		appendStringInfoString(&text, reason->why);
+	else
+		compare_costs(reason, path, &text, &costs);
+	append_line(text.data, costs.data);
+	MemoryContextSwitchTo(saved);
+}
+
+static void walk_path(PlannerInfo *root, Path *path);
+
+/* Without a condition, there is nothing that another scan would do. */
+static void
+walk_scan(PlannerInfo *root, Path *scan)
+{
+	if (scan->pathtype == T_SeqScan && scan->parent->baserestrictinfo != NIL)
+		add_line(root, scan, scan->parent->relids, "Scan");
+}
+
+/* What a node of ours has below it; scans it reads by itself. */
+static void
+walk_inputs(PlannerInfo *root, List *paths)
+{
+	ListCell   *lc;
+
+	foreach(lc, paths)
+	{
+		if (!IsA(lfirst(lc), Path))
+			walk_path(root, lfirst(lc));
+	}
+}
+
+static void
+walk_paths(PlannerInfo *root, List *paths)
+{
+	ListCell   *lc;
+
+	foreach(lc, paths)
+		walk_path(root, lfirst(lc));
+}
+
+static void
+walk_join(PlannerInfo *root, JoinPath *join)
+{
+	add_line(root, &join->path, join->path.parent->relids, "Join");
+	walk_path(root, join->outerjoinpath);
+	walk_path(root, join->innerjoinpath);
+}
+
+/* The path's scans, joins and groupings, from the top.  Subqueries have been walked by themselves. */
+static void
+walk_path(PlannerInfo *root, Path *path)
+{
+	switch (nodeTag(path))
+	{
+		case T_Path:
+			walk_scan(root, path);
+			break;
+		case T_NestPath:
+		case T_MergePath:
+		case T_HashPath:
+			walk_join(root, (JoinPath *) path);
+			break;
+		case T_AggPath:
+			/* without an aggregate, it makes rows distinct */
+			if (((AggPath *) path)->aggsplit != AGGSPLIT_INITIAL_SERIAL && root->parse->hasAggs)
+				add_line(root, path, NULL, "Aggregate");
+			walk_path(root, ((AggPath *) path)->subpath);
+			break;
+		case T_GroupingSetsPath:
+			if (root->parse->hasAggs)
+				add_line(root, path, NULL, "Aggregate");
+			walk_path(root, ((GroupingSetsPath *) path)->subpath);
+			break;
+		case T_GroupPath:
+			walk_path(root, ((GroupPath *) path)->subpath);
+			break;
+		case T_CustomPath:
+			walk_inputs(root, ((CustomPath *) path)->custom_paths);
+			break;
+		case T_AppendPath:
+			walk_paths(root, ((AppendPath *) path)->subpaths);
+			break;
+		case T_MergeAppendPath:
+			walk_paths(root, ((MergeAppendPath *) path)->subpaths);
+			break;
+		case T_MaterialPath:
+			walk_path(root, ((MaterialPath *) path)->subpath);
+			break;
+		case T_MemoizePath:
+			walk_path(root, ((MemoizePath *) path)->subpath);
+			break;
+		case T_GatherPath:
+			walk_path(root, ((GatherPath *) path)->subpath);
+			break;
+		case T_GatherMergePath:
+			walk_path(root, ((GatherMergePath *) path)->subpath);
+			break;
+		case T_ProjectionPath:
+			walk_path(root, ((ProjectionPath *) path)->subpath);
+			break;
+		case T_ProjectSetPath:
+			walk_path(root, ((ProjectSetPath *) path)->subpath);
+			break;
+		case T_SortPath:
+		case T_IncrementalSortPath:
+			walk_path(root, ((SortPath *) path)->subpath);
+			break;
+		case T_WindowAggPath:
+			walk_path(root, ((WindowAggPath *) path)->subpath);
+			break;
+		case T_LockRowsPath:
+			walk_path(root, ((LockRowsPath *) path)->subpath);
+			break;
+		case T_LimitPath:
+			walk_path(root, ((LimitPath *) path)->subpath);
+			break;
+		case T_ModifyTablePath:
+			walk_path(root, ((ModifyTablePath *) path)->subpath);
+			break;
+		default:
+			break;
+	}
+}
+
+static void
+upper_paths_hook(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_rel,
+				 RelOptInfo *output_rel, void *extra)
+{
+	Path	   *best = NULL;
+	ListCell   *lc;
+
+	if (previous_paths_hook)
+		previous_paths_hook(root, stage, input_rel, output_rel, extra);
+	if (!gh_collects_why || stage != UPPERREL_FINAL)
+		return;
+	foreach(lc, output_rel->pathlist)
+	{
+		Path	   *path = lfirst(lc);
+
+		if (best == NULL || compare_fractional_path_costs(path, best, root->tuple_fraction) < 0)
+			best = path;
+	}
+	if (best != NULL)
+		walk_path(root, best);
+}
+
+/* ---------------------------------------------------------------- EXPLAIN */
+
+static void
+show_lines(ExplainState *es)
+{
+	List	   *texts = NIL;
+	ListCell   *lc;
+
+	foreach(lc, lines)
+	{
+		const Line *line = lfirst(lc);
+		char	   *text = psprintf("%s%s", line->text, es->costs ? line->costs : "");
+
+		if (es->format == EXPLAIN_FORMAT_TEXT)
+			ExplainPropertyText("Not Offloaded", text, es);
+		else
+			texts = lappend(texts, text);
+	}
+	if (texts == NIL)
+		return;
+	ExplainOpenGroup("gpuhash", NULL, true, es);
+	ExplainPropertyList("Not Offloaded", texts, es);
+	ExplainCloseGroup("gpuhash", NULL, true, es);
+}
+
+#if GH_HAVE_STANDARD_EXPLAIN
+#define explain_one_query standard_ExplainOneQuery
+#else
+
+/* What EXPLAIN does where there is no hook. */
+static void
+explain_one_query(Query *query, int cursorOptions, IntoClause *into, ExplainState *es,
+				  const char *queryString, ParamListInfo params, QueryEnvironment *queryEnv)
+{
+	BufferUsage before = pgBufferUsage;
+	BufferUsage used = {0};
+	PlannedStmt *plan;
+	instr_time	start;
+	instr_time	duration;
+
+	INSTR_TIME_SET_CURRENT(start);
+	plan = pg_plan_query(query, queryString, cursorOptions, params);
+	INSTR_TIME_SET_CURRENT(duration);
+	INSTR_TIME_SUBTRACT(duration, start);
+	BufferUsageAccumDiff(&used, &pgBufferUsage, &before);
+	ExplainOnePlan(plan, into, es, queryString, params, queryEnv, &duration, es->buffers ? &used : NULL);
+}
+
+#endif							/* GH_HAVE_STANDARD_EXPLAIN */
+
+static void
+explain_hook(Query *query, int cursorOptions, IntoClause *into, ExplainState *es,
+			 const char *queryString, ParamListInfo params, QueryEnvironment *queryEnv)
+{
+	/* an EXPLAIN within another one, by a function that is evaluated early, is not collected */
+	const volatile bool collects = gh_enabled && gh_explain_why && !gh_collects_why;
+
+	if (collects)
+	{
+		context = AllocSetContextCreate(CurrentMemoryContext, "gpuhash reasons",
+										ALLOCSET_SMALL_SIZES);
+		reasons = lines = NIL;
+		gh_collects_why = true;
+	}
+	PG_TRY();
+	{
+		if (previous_explain_hook)
+			previous_explain_hook(query, cursorOptions, into, es, queryString, params, queryEnv);
+		else
+			explain_one_query(query, cursorOptions, into, es, queryString, params, queryEnv);
+	}
+	PG_FINALLY();
+	{
+		gh_collects_why = gh_collects_why && !collects;
+	}
+	PG_END_TRY();
+	if (collects)
+	{
+		show_lines(es);
+		MemoryContextDelete(context);
+	}
+}
+
+/* Called by _PG_init. */
+void
+gh_why_init(void)
+{
+	previous_explain_hook = ExplainOneQuery_hook;
+	ExplainOneQuery_hook = explain_hook;
+	previous_paths_hook = create_upper_paths_hook;
+	create_upper_paths_hook = upper_paths_hook;
+}

@@ -1,0 +1,562 @@
+/*
+ * device.c
+ *		A GpuHashScan whose conditions a device evaluates.
+ *
+ * Pages go to a scan of an engine, which tells which tuples its program lets through, or hands back, in
+ * the order in which they lie in the table.  Requests are read one after the other, while the next ones are worked on, and
+ * their pages stay where they are until their rows have come out.  So what comes out, and in which order, is
+ * what a Seq Scan returns.
+ *
+ * When the device is lost, requests that have been read stay as they are; the blocks of the others are read again
+ * by this process.
+ *
+ * Between the FETCHes of a cursor nothing is held: what the device has told of is kept as a list of rows, and
+ * these are found again, a page at a time, when their turn comes.
+ */
+#include "postgres.h"
+
+#include "executor/instrument.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "storage/bufmgr.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+#include "clock.h"
+#include "fragment/supply.h"
+#include "scan/node.h"
+#include "service/placement.h"
+
+/* Pages that a read stream may read ahead. */
+#define GH_DEVICE_PAGES_AHEAD 128
+
+/* A row that the device has told of; its page is not pinned, and the snapshot keeps it where it is. */
+typedef struct GhKeptRow
+{
+	BlockNumber block;
+	OffsetNumber line;
+	bool		back;			/* as of GhDeviceRow, like the next */
+	bool		removed;
+} GhKeptRow;
+
+/* What is left of a request. */
+typedef struct GhKeptRequest
+{
+	uint64		removed;		/* rows that are still to be counted as such, */
+	uint64		tuples;			/* and to the relation's statistics */
+	uint64		nrows;
+	uint64		room;			/* rows */
+	GhKeptRow  *rows;
+} GhKeptRequest;
+
+typedef struct GhRowScanDevice
+{
+	MemoryContext context;		/* of all that one run needs */
+	const GhEngine *engine;
+	bool		tried;			/* in this run */
+	bool		running;		/* pages go to the device */
+	bool		all_read;		/* there are no more pages */
+	const char *why_not;		/* a constant string */
+	GhSupply	supply;
+	GhSupplyRequest *reading;	/* whose rows come out; NULL: none */
+	int			nkept;			/* requests that were kept, before that or in its place */
+	int			next_kept;		/* whose rows come out */
+	GhKeptRequest kept[GH_SUPPLY_REQUESTS];
+	uint64		next;			/* of the rows of the request that is read, or was kept */
+	uint32		line;			/* of a page that was handed back whole: done */
+	Buffer		pinned;			/* again, of a page that was copied or not kept; or InvalidBuffer */
+	BlockNumber pinned_block;
+	uint32		nagain;			/* blocks that are read again, for the device was lost */
+	uint32		next_again;
+	BlockNumber *again;
+} GhRowScanDevice;
+
+void
+gh_rowscan_device_init(GhRowScan *node)
+{
+	node->device = palloc0(sizeof(GhRowScanDevice));
+	node->device->context = AllocSetContextCreate(CurrentMemoryContext, "GpuHashScan device",
+												  ALLOCSET_SMALL_SIZES);
+	node->device->pinned = InvalidBuffer;
+}
+
+const char *
+gh_rowscan_device_why_not(const GhRowScan *node)
+{
+	return node->device->why_not;
+}
+
+/* ------------------------------------------------------------- the run */
+
+static void
+keep_counts(GhRowScan *node)
+{
+	GhRowScanDevice *device = node->device;
+	const GhSupply *supply = &device->supply;
+	GhRowScanCounts *counts = &node->counts;
+	uint64		queue_ns;
+	uint64		kernel_ns;
+
+	if (supply->scan != NULL && supply->engine->scans->times != NULL)
+	{
+		supply->engine->scans->times(supply->scan, &queue_ns, &kernel_ns);
+		counts->queue_ns += queue_ns;
+		counts->kernel_ns += kernel_ns;
+	}
+	counts->device_pages += supply->counts.pages;
+	counts->pinned_pages += supply->counts.pinned;
+	INSTR_TIME_ADD(counts->wait_time, supply->counts.wait_time);
+	INSTR_TIME_SUBTRACT(counts->source_time, supply->counts.wait_time);
+}
+
+static void
+unpin(GhRowScanDevice *device)
+{
+	if (device->pinned != InvalidBuffer)
+		ReleaseBuffer(device->pinned);
+	device->pinned = InvalidBuffer;
+}
+
+static void
+end_run(GhRowScan *node)
+{
+	GhRowScanDevice *device = node->device;
+
+	unpin(device);
+	if (device->running)
+	{
+		keep_counts(node);
+		gh_supply_close_pages(&device->supply);
+		gh_supply_end(&device->supply);
+	}
+	device->running = false;
+	device->reading = NULL;
+	/* of the page that was read last, nothing is left to be done */
+	node->first = node->done = node->counted = node->pages.ntuples;
+	node->count = 0;
+}
+
+/* Reads what the device has not done by the CPU engine. */
+static void
+give_up(GhRowScan *node, BlockNumber last)
+{
+	GhRowScanDevice *device = node->device;
+
+	gh_supply_gave_up(&device->supply, "scan on the GPU", node->counts.fallback_reason,
+					  sizeof(node->counts.fallback_reason));
+	device->nagain = gh_supply_blocks(&device->supply, &device->again);
+	device->next_again = 0;
+	/* it may have been lost before this one was in a request */
+	if (last != InvalidBlockNumber && (device->nagain == 0 || device->again[device->nagain - 1] != last))
+		device->again[device->nagain++] = last;
+	end_run(node);
+}
+
+static bool
+begin_run(GhRowScan *node)
+{
+	GhRowScanDevice *device = node->device;
+	MemoryContext saved;
+	GhScanOptions options;
+	GhRunCosts	costs = {0};
+	int			number = 0;
+
+	/* a cursor may stay where it is for days, and go back from there */
+	if (node->is_scrolled)
+	{
+		device->why_not = "the cursor may be scrolled";
+		return false;
+	}
+	if (node->rescanned)
+		gh_add_scan_costs(&costs, &node->pages, node->program.program->ninstructions);
+	device->engine = gh_choose_scan_engine(&node->pages, node->rescanned ? &costs : NULL, &number, &device->why_not);
+	if (device->engine == NULL)
+		return false;
+	saved = MemoryContextSwitchTo(device->context);
+	gh_scan_options(device->engine, number, node->css.ss.ss_currentRelation, node->program.program, &options);
+	options.lists_rows = 1;
+	options.joins_at = node->program.program->ninstructions;
+	device->running = gh_supply_begin(&device->supply, device->engine, &options, NULL, &node->pages, device->context);
+	MemoryContextSwitchTo(saved);
+	device->supply.timing = node->timing;
+	if (!device->running)
+	{
+		gh_supply_gave_up(&device->supply, "scan on the GPU", node->counts.fallback_reason,
+						  sizeof(node->counts.fallback_reason));
+		return false;
+	}
+	/* the order of the rows is to be the table's: what the device cannot judge would come behind it */
+	gh_supply_open_pages(&device->supply, false);
+	return true;
+}
+
+/* Whether the rest of the pages are to go to a device: asked before each, until it is known. */
+bool
+gh_rowscan_device_wants(GhRowScan *node)
+{
+	GhRowScanDevice *device = node->device;
+
+	if (device->tried)
+		return device->running;
+	/* with a subquery's result there may be a better program */
+	if (!gh_rowscan_compile(node) || node->program.awaited != NULL)
+		return false;
+	device->tried = true;
+	return begin_run(node);
+}
+
+/* ------------------------------------------------------------- rows */
+
+/* Whether one row was handed back: neither one that passes, nor a page. */
+static inline bool
+is_row_back(const GhScanRow *told)
+{
+	return told->line != 0 && (told->line & GH_SCAN_LIVE) == 0;
+}
+
+/* What the device removed of a request's rows, as this one's turn comes. */
+static void
+count_told(GhRowScan *node, uint64 removed, uint64 tuples)
+{
+	InstrCountFiltered1(node, removed);
+	pgstat_count_index_tuples(node->css.ss.ss_currentRelation, tuples);
+}
+
+/*
+ * Rows that were handed back are among them until they meet the conditions: what is counted where no more rows are
+ * asked for, below a LIMIT, must not depend on values of rows that nobody may be to know of.
+ */
+static uint64
+told_removed(const GhScanRequest *request)
+{
+	uint64		removed = request->seen - request->counted;
+
+	for (uint64 i = 0; i < request->nback; i++)
+		removed += is_row_back(&request->back[i]);
+	return removed;
+}
+
+static inline uint64
+told_tuples(const GhScanRequest *request)
+{
+	return request->seen + request->nback - request->counted;
+}
+
+/* Supplies pages while there is room for them.  False: the device was lost. */
+static bool
+supply_pages(GhRowScan *node)
+{
+	GhRowScanDevice *device = node->device;
+
+	while (!device->all_read && gh_supply_has_room(&device->supply))
+	{
+		if (!gh_pages_next(&node->pages, GH_DEVICE_PAGES_AHEAD))
+			device->all_read = true;
+		else
+		{
+			node->counts.pages++;
+			if (!gh_supply_page(&device->supply))
+			{
+				give_up(node, node->pages.block);
+				return false;
+			}
+		}
+	}
+	return true;
+}
+
+/* Goes on to the next request; false: all are read, or the device was lost. */
+static bool
+next_request(GhRowScan *node)
+{
+	GhRowScanDevice *device = node->device;
+	const GhScanRequest *request;
+
+	if (device->reading != NULL)
+		gh_supply_done(&device->supply, device->reading);
+	device->reading = NULL;
+	if (!supply_pages(node))
+		return false;
+	device->reading = gh_supply_next(&device->supply);
+	device->next = 0;
+	device->line = 0;
+	if (device->reading == NULL)
+	{
+		if (device->supply.failed)
+			give_up(node, InvalidBlockNumber);
+		else
+			end_run(node);
+		return false;
+	}
+	request = &device->reading->request;
+	count_told(node, told_removed(request), told_tuples(request));
+	return true;
+}
+
+/* Pins the page of a request that has it as a copy, or was kept: tuples that were visible are where they were. */
+static Buffer
+pin_again(GhRowScan *node, BlockNumber block)
+{
+	GhRowScanDevice *device = node->device;
+
+	if (device->pinned != InvalidBuffer && device->pinned_block == block)
+		return device->pinned;
+	unpin(device);
+	device->pinned = gh_pages_pin_again(&node->pages, block);
+	device->pinned_block = block;
+	return device->pinned;
+}
+
+/*
+ * The next row of the request that is read, of a page of that number; false: there are no more.  What is not a
+ * tuple that was asked for did not come from a device that works.
+ */
+static bool
+told_row(GhRowScanDevice *device, GhKeptRow *row, uint32 *page)
+{
+	const GhSupplyRequest *request = device->reading;
+
+	while (device->next < request->request.nback)
+	{
+		GhScanRow	told = request->back[device->next];
+		uint32		line = told.line & ~GH_SCAN_LIVE;
+
+		if (told.page >= request->request.npages || line > request->pages[told.page].lines ||
+			(line != 0 && !gh_supply_asks(request, told.page, line)))
+			elog(ERROR, "a scan on a device has listed line %u of page %u", line, told.page);
+		if (line != 0)
+			device->next++;
+		else
+		{
+			/* all that was asked of the page */
+			line = ++device->line;
+			if (line > request->pages[told.page].lines)
+			{
+				device->line = 0;
+				device->next++;
+				continue;
+			}
+			if (!gh_supply_asks(request, told.page, line))
+				continue;
+		}
+		row->block = request->blocks[told.page];
+		row->line = line;
+		row->back = (told.line & GH_SCAN_LIVE) == 0;
+		row->removed = is_row_back(&told);
+		*page = told.page;
+		return true;
+	}
+	return false;
+}
+
+static bool
+request_row(GhRowScan *node, GhDeviceRow *row)
+{
+	GhRowScanDevice *device = node->device;
+	GhKeptRow	told;
+	uint32		page;
+
+	if (!told_row(device, &told, &page))
+		return false;
+	row->block = told.block;
+	row->line = told.line;
+	row->back = told.back;
+	row->removed = told.removed;
+	row->buffer = device->reading->pins[page];
+	if (!BufferIsValid(row->buffer))
+		row->buffer = pin_again(node, told.block);
+	return true;
+}
+
+/* The next row of the requests that were kept; false: there are no more. */
+static bool
+kept_row(GhRowScan *node, GhDeviceRow *row)
+{
+	GhRowScanDevice *device = node->device;
+
+	for (; device->next_kept < device->nkept; device->next_kept++, device->next = 0)
+	{
+		GhKeptRequest *kept = &device->kept[device->next_kept];
+
+		if (device->next == 0)
+			count_told(node, kept->removed, kept->tuples);
+		if (device->next < kept->nrows)
+		{
+			const GhKeptRow *told = &kept->rows[device->next++];
+
+			row->block = told->block;
+			row->line = told->line;
+			row->back = told->back;
+			row->removed = told->removed;
+			row->buffer = pin_again(node, told->block);
+			return true;
+		}
+		if (kept->rows != NULL)
+			pfree(kept->rows);
+		unpin(device);
+	}
+	device->nkept = device->next_kept = 0;
+	return false;
+}
+
+/* ------------------------------------------------- while nothing is asked for */
+
+static void
+keep_row(GhRowScanDevice *device, GhKeptRequest *kept, const GhKeptRow *row)
+{
+	if (kept->nrows == kept->room)
+	{
+		kept->room = Max(2 * kept->room, 64);
+		kept->rows = kept->rows == NULL ? MemoryContextAlloc(device->context, sizeof(GhKeptRow) * kept->room) :
+			repalloc(kept->rows, sizeof(GhKeptRow) * kept->room);
+	}
+	kept->rows[kept->nrows++] = *row;
+}
+
+/* Keeps the rows of the request that is read, from the next one on. */
+static void
+keep_rest(GhRowScan *node, uint64 removed, uint64 tuples)
+{
+	GhRowScanDevice *device = node->device;
+	GhKeptRequest *kept = &device->kept[device->nkept++];
+	GhKeptRow	row;
+	uint32		page;
+
+	memset(kept, 0, sizeof(*kept));
+	kept->removed = removed;
+	kept->tuples = tuples;
+	while (told_row(device, &row, &page))
+		keep_row(device, kept, &row);
+	gh_supply_done(&device->supply, device->reading);
+	device->reading = NULL;
+	device->next = 0;
+	device->line = 0;
+}
+
+/* Waits for all requests, and keeps what the device tells of them. */
+static void
+keep_requests(GhRowScan *node)
+{
+	GhRowScanDevice *device = node->device;
+
+	if (device->reading != NULL)
+		keep_rest(node, 0, 0);
+	while ((device->reading = gh_supply_next(&device->supply)) != NULL)
+		keep_rest(node, told_removed(&device->reading->request), told_tuples(&device->reading->request));
+	if (device->supply.failed)
+		give_up(node, InvalidBlockNumber);
+	else if (device->all_read)
+		end_run(node);
+	else
+		gh_supply_free_buffers(&device->supply);
+}
+
+/* No page is pinned any more, and no buffer taken; the device's scan stays as long as there are pages for it. */
+static void
+let_go(GhRowScan *node)
+{
+	GhRowScanDevice *device = node->device;
+
+	unpin(device);
+	if (!device->running)
+		return;
+	gh_pages_park(&node->pages);
+	/* they are taken with the first page: while rows are left that were kept, there are none */
+	if (device->supply.buffers[0] != NULL)
+		keep_requests(node);
+}
+
+/*
+ * After a row, or none, it is not known when the next one will be asked for: a cursor may be left where it is for
+ * days.  At most the page of that row is pinned then.
+ */
+void
+gh_rowscan_device_park(GhRowScan *node)
+{
+	ScanState  *ss = &node->css.ss;
+	bool		is_top = ss->ps.plan == ss->ps.state->es_plannedstmt->planTree;
+
+	/*
+	 * The row that came out last is the cursor's current one.  Nodes above may go on with it, and what they have
+	 * of it are addresses in the page, which the slot then keeps pinned.
+	 */
+	if (is_top && !TTS_EMPTY(ss->ss_ScanTupleSlot) && (node->device->running || node->device->nkept > 0))
+		ExecMaterializeSlot(ss->ss_ScanTupleSlot);
+	let_go(node);
+}
+
+/* ------------------------------------------------------------ the next row */
+
+/* Reads what comes next; false: there is no more. */
+static bool
+read_more(GhRowScan *node)
+{
+	instr_time	clock = {0};
+	bool		more;
+
+	gh_clock(node->timing, NULL, &clock);
+	more = next_request(node);
+	/* the executor will not say when it stops for a while */
+	if (more && node->may_stop)
+		let_go(node);
+	gh_clock(node->timing, &node->counts.source_time, &clock);
+	return more;
+}
+
+/* The next row of the device's; false: there are no more, and the scan goes on without it. */
+bool
+gh_rowscan_device_row(GhRowScan *node, GhDeviceRow *row)
+{
+	GhRowScanDevice *device = node->device;
+
+	while (!kept_row(node, row) && (device->reading == NULL || !request_row(node, row)))
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (!device->running || !read_more(node))
+			return false;
+	}
+	return true;
+}
+
+/* ------------------------------------------------------------- what is left */
+
+/* Reads the next page by this process, a block that the device has lost first; false: there are no more. */
+bool
+gh_rowscan_next_page(GhRowScan *node, int wanted)
+{
+	GhRowScanDevice *device = node->device;
+
+	if (device->next_again < device->nagain)
+	{
+		gh_pages_read_block(&node->pages, device->again[device->next_again++]);
+		return true;
+	}
+	if (device->all_read || !gh_pages_next(&node->pages, wanted))
+		return false;
+	node->counts.pages++;
+	return true;
+}
+
+/* No more rows are asked for in this run. */
+void
+gh_rowscan_device_stop(GhRowScan *node)
+{
+	if (!node->device->running)
+		return;
+	end_run(node);
+	node->device->all_read = true;
+}
+
+/* Before a rescan, or the end. */
+void
+gh_rowscan_device_end(GhRowScan *node)
+{
+	GhRowScanDevice *device = node->device;
+	MemoryContext context = device->context;
+
+	end_run(node);
+	MemoryContextReset(context);
+	memset(device, 0, sizeof(*device));
+	device->context = context;
+	device->pinned = InvalidBuffer;
+}

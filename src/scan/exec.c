@@ -1,0 +1,422 @@
+/*
+ * exec.c
+ *		GpuHashScan at run time: a Seq Scan whose conditions are evaluated a page at a time.
+ *
+ * A page is read as the joins' sources read one (../heap/README, "Pages").  The conditions that
+ * have a program are evaluated for all of its visible tuples; those that pass, and those that the
+ * program hands back, are picks.  They come out one by one, in the page's order, while the page is pinned:
+ * further conditions, and of rows handed back all of them, are evaluated by PostgreSQL's expressions when
+ * a row's turn comes, and not before, so that no error or other effect is seen that a Seq Scan would not
+ * have had.
+ *
+ * The scan tuple is the tuple in the page, as a Seq Scan has it: system columns, whole rows and WHERE
+ * CURRENT OF find what they look for.  Where pages may not be read in this way, and from the first row on that
+ * is asked for backward, the node does what a Seq Scan does.
+ */
+#include "postgres.h"
+
+#include "access/heapam.h"
+#include "access/relscan.h"
+#include "access/tableam.h"
+#include "executor/executor.h"
+#include "executor/instrument.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "storage/bufmgr.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+#include "clock.h"
+#include "engine/page/cpu_page.h"
+#include "scan/node.h"
+
+/* The most pages that are asked for at a time. */
+#define GH_PAGES_WANTED_MAX 128
+
+static Node *create_state(CustomScan *cscan);
+static void begin_scan(CustomScanState *css, EState *estate, int eflags);
+static TupleTableSlot *exec_scan(CustomScanState *css);
+static void end_scan(CustomScanState *css);
+static void rescan(CustomScanState *css);
+
+static const CustomScanMethods scan_methods = {
+	.CustomName = GH_ROWSCAN_NAME,
+	.CreateCustomScanState = create_state,
+};
+
+static const CustomExecMethods exec_methods = {
+	.CustomName = GH_ROWSCAN_NAME,
+	.BeginCustomScan = begin_scan,
+	.ExecCustomScan = exec_scan,
+	.EndCustomScan = end_scan,
+	.ReScanCustomScan = rescan,
+	.EstimateDSMCustomScan = gh_rowscan_estimate_dsm,
+	.InitializeDSMCustomScan = gh_rowscan_init_dsm,
+	.ReInitializeDSMCustomScan = gh_rowscan_reinit_dsm,
+	.InitializeWorkerCustomScan = gh_rowscan_init_worker,
+	.ShutdownCustomScan = gh_rowscan_shutdown,
+	.ExplainCustomScan = gh_rowscan_explain,
+};
+
+/* --------------------------------------------------------------- set-up */
+
+static Node *
+create_state(CustomScan *cscan)
+{
+	GhRowScan  *node = palloc0(sizeof(GhRowScan));
+
+	(void) cscan;
+	NodeSetTag(node, T_CustomScanState);
+	node->css.methods = &exec_methods;
+	return (Node *) node;
+}
+
+/* The scan tuple is one of the table's; the core has prepared for a virtual one. */
+static void
+init_slot(ScanState *ss, EState *estate)
+{
+	/* subplans of the expressions come again */
+	ss->ps.subPlan = NIL;
+	ExecInitScanTupleSlot(estate, ss, RelationGetDescr(ss->ss_currentRelation),
+						  table_slot_callbacks(ss->ss_currentRelation));
+	ExecAssignScanProjectionInfo(ss);
+	ss->ps.qual = ExecInitQual(ss->ps.plan->qual, &ss->ps);
+}
+
+/* Whether pages may be read: see gh_may_read_pages(). */
+static bool
+may_read_pages(ScanState *ss, EState *estate)
+{
+	return gh_enable_scan && estate->es_epq_active == NULL &&
+		ss->ss_currentRelation->rd_tableam == GetHeapamTableAmRoutine() &&
+		estate->es_snapshot != NULL && IsMVCCSnapshot(estate->es_snapshot);
+}
+
+static void
+begin_scan(CustomScanState *css, EState *estate, int eflags)
+{
+	GhRowScan  *node = (GhRowScan *) css;
+
+	init_slot(&css->ss, estate);
+	node->reads_pages = may_read_pages(&css->ss, estate);
+	node->plain = !node->reads_pages;
+	node->is_scrolled = (eflags & EXEC_FLAG_BACKWARD) != 0;
+	/* the plan of such a cursor is not shut down between FETCHes */
+	node->may_stop = !node->is_scrolled && (estate->es_top_eflags & EXEC_FLAG_BACKWARD) != 0;
+	gh_pages_init(&node->pages, estate->es_query_cxt);
+	node->program.context = AllocSetContextCreate(CurrentMemoryContext, "GpuHashScan program",
+												  ALLOCSET_DEFAULT_SIZES);
+	node->timing = (estate->es_instrument & INSTRUMENT_TIMER) != 0;
+	gh_rowscan_device_init(node);
+}
+
+/* ------------------------------------------------- as a Seq Scan does it */
+
+/* ExecScanAccessMtd */
+static TupleTableSlot *
+next_tuple(ScanState *ss)
+{
+	if (ss->ss_currentScanDesc == NULL)
+		ss->ss_currentScanDesc = table_beginscan(ss->ss_currentRelation, ss->ps.state->es_snapshot,
+												 0, NULL);
+	if (table_scan_getnextslot(ss->ss_currentScanDesc, ss->ps.state->es_direction, ss->ss_ScanTupleSlot))
+		return ss->ss_ScanTupleSlot;
+	return NULL;
+}
+
+/* ExecScanRecheckMtd: nothing but the conditions, which ExecScan sees to */
+static bool
+recheck_tuple(ScanState *ss, TupleTableSlot *slot)
+{
+	(void) ss;
+	(void) slot;
+	return true;
+}
+
+/* Tells the relation's statistics of the page's tuples that were looked at. */
+static void
+count_tuples(GhRowScan *node)
+{
+	if (node->done > node->counted)
+		pgstat_count_index_tuples(node->css.ss.ss_currentRelation, node->done - node->counted);
+	node->counted = node->done;
+}
+
+/* Leaves the scan's descriptor as a Seq Scan would have left it after the row that came out last. */
+static void
+become_plain(GhRowScan *node)
+{
+	node->plain = true;
+	count_tuples(node);
+	gh_pages_return_to_scan(&node->pages, node->done, node->ended);
+}
+
+/* ----------------------------------------------------------------- pages */
+
+/* The page's tuples up to this one have been returned, or were removed. */
+static inline void
+remove_up_to(GhRowScan *node, int tuple)
+{
+	if (tuple > node->done)
+		InstrCountFiltered1(node, tuple - node->done);
+	node->done = tuple;
+}
+
+/* Runs the program over the batch's tuples; false: no row passes, and none is handed back. */
+static bool
+run_program(GhRowScan *node)
+{
+	GhRowScanProgram *program = &node->program;
+	GhVectorBatch *batch = &program->batch;
+	const GhPages *pages = &node->pages;
+	uint32		live;
+	uint32		back;
+
+	batch->nrows = 0;
+	if (gh_cpu_page_load(&program->shape, (const uint8 *) BufferGetPage(pages->buffer),
+						 pages->block, pages->lines + node->first, node->count, batch) != GH_OK)
+	{
+		/* not a page as the engine knows them: PostgreSQL is to say what is wrong with it */
+		memset(batch->state, GH_ROW_BACK, node->count);
+		return true;
+	}
+	(void) gh_program_run(program->program, batch);
+	gh_batch_count(batch, &live, &back);
+	return live + back > 0;
+}
+
+/* Picks rows of the next tuples of the page. */
+static void
+pick_rows(GhRowScan *node)
+{
+	int			ntuples = node->pages.ntuples;
+	bool		compiled = gh_rowscan_compile(node);
+	int			npicks = 0;
+
+	node->first += node->count;
+	node->count = Min(ntuples - node->first, GH_VECTOR_ROWS);
+	if (!compiled)
+	{
+		for (; npicks < node->count; npicks++)
+			node->picks[npicks] = (node->first + npicks) | GH_PICK_BACK;
+	}
+	else if (run_program(node))
+	{
+		const uint8 *state = node->program.batch.state;
+
+		/* no branch: of rows in no order, each would be guessed wrong */
+		for (int i = 0; i < node->count; i++)
+		{
+			node->picks[npicks] = (node->first + i) | (state[i] == GH_ROW_BACK ? GH_PICK_BACK : 0);
+			npicks += state[i] != GH_ROW_DROPPED;
+		}
+	}
+	node->next = 0;
+	node->npicks = npicks;
+}
+
+/*
+ * Reads the next page; false: there are no more.  Pages are read ahead, and held by a pin, as far as a Seq
+ * Scan's stream does so, but for a cursor that may stay where it is for days.
+ */
+static bool
+next_page(GhRowScan *node)
+{
+	int			wanted = node->is_scrolled ? Max(1, Min(node->blank, GH_PAGES_WANTED_MAX)) : GH_PAGES_WANTED_MAX;
+
+	if (!gh_rowscan_next_page(node, wanted))
+		return false;
+	node->first = node->count = node->done = node->counted = 0;
+	return true;
+}
+
+/* Finds the next tuples of which some are picked; false at the end of the scan. */
+static bool
+next_batch(GhRowScan *node)
+{
+	instr_time	clock = {0};
+	bool		found;
+
+	gh_clock(node->timing, NULL, &clock);
+	gh_pages_begin(&node->pages, &node->css.ss.ps);
+	node->ran = true;
+	do
+	{
+		remove_up_to(node, node->first + node->count);
+		if (BufferIsValid(node->pages.buffer) && node->first + node->count < node->pages.ntuples)
+			found = true;
+		else
+		{
+			count_tuples(node);
+			/* its rows come next */
+			if (gh_rowscan_device_wants(node))
+				return true;
+			found = next_page(node);
+			gh_clock(node->timing, &node->counts.source_time, &clock);
+			node->blank++;
+		}
+		if (found)
+			pick_rows(node);
+		gh_clock(node->timing, &node->counts.evaluate_time, &clock);
+	} while (found && node->npicks == 0);
+	node->blank = 0;
+	if (node->is_scrolled)
+		gh_pages_forget_ahead(&node->pages);
+	return found;
+}
+
+/* ------------------------------------------------------------------- rows */
+
+/*
+ * Whether the row in the scan tuple meets the conditions: all, or those that the program does not have.  A row that
+ * was handed back is counted as such only if it does: it depends on the values of the others which of them are handed
+ * back, and they may be rows that a policy hides from who reads the count.
+ */
+static inline bool
+meets(GhRowScan *node, bool back, ExprContext *econtext)
+{
+	ExprState  *qual = back ? node->css.ss.ps.qual : node->program.rest;
+
+	if (qual != NULL)
+	{
+		/* one row may take long, and there may be hundreds */
+		CHECK_FOR_INTERRUPTS();
+		econtext->ecxt_scantuple = node->css.ss.ss_ScanTupleSlot;
+		if (!ExecQual(qual, econtext))
+		{
+			ResetExprContext(econtext);
+			return false;
+		}
+	}
+	node->counts.back += back;
+	return true;
+}
+
+/* Puts the next pick into the scan tuple; false: it is removed. */
+static inline bool
+take_pick(GhRowScan *node, ExprContext *econtext)
+{
+	uint16		pick = node->picks[node->next++];
+	int			tuple = pick & GH_PICK_ROW;
+	GhPages    *pages = &node->pages;
+
+	gh_pages_store(pages, pages->buffer, pages->block, pages->lines[tuple], node->css.ss.ss_ScanTupleSlot);
+	if (!meets(node, (pick & GH_PICK_BACK) != 0, econtext))
+		return false;
+	remove_up_to(node, tuple);
+	node->done++;
+	return true;
+}
+
+/* Puts the next row of the device's into the scan tuple; false: there are no more. */
+static bool
+take_device_row(GhRowScan *node, ExprContext *econtext)
+{
+	GhDeviceRow row;
+
+	while (gh_rowscan_device_row(node, &row))
+	{
+		gh_pages_store(&node->pages, row.buffer, row.block, row.line, node->css.ss.ss_ScanTupleSlot);
+		if (meets(node, row.back, econtext))
+		{
+			InstrCountFiltered1(node, -(int) row.removed);
+			return true;
+		}
+		InstrCountFiltered1(node, !row.removed);
+	}
+	return false;
+}
+
+/* Puts the next row that comes out into the scan tuple; false: there are no more. */
+static bool
+take_row(GhRowScan *node, ExprContext *econtext)
+{
+	while (!node->ended)
+	{
+		if (take_device_row(node, econtext))
+			return true;
+		while (node->next < node->npicks)
+		{
+			if (take_pick(node, econtext))
+				return true;
+		}
+		node->ended = !next_batch(node);
+	}
+	return false;
+}
+
+static TupleTableSlot *
+exec_scan(CustomScanState *css)
+{
+	GhRowScan  *node = (GhRowScan *) css;
+	ScanState  *ss = &css->ss;
+	ExprContext *econtext = ss->ps.ps_ExprContext;
+	ProjectionInfo *projection = ss->ps.ps_ProjInfo;
+
+	if (!node->plain && !ScanDirectionIsForward(ss->ps.state->es_direction))
+		become_plain(node);
+	if (node->plain)
+		return ExecScan(ss, next_tuple, recheck_tuple);
+
+	ResetExprContext(econtext);
+	if (take_row(node, econtext))
+	{
+		if (projection == NULL)
+			return ss->ss_ScanTupleSlot;
+		econtext->ecxt_scantuple = ss->ss_ScanTupleSlot;
+		return ExecProject(projection);
+	}
+	ExecClearTuple(ss->ss_ScanTupleSlot);
+	return projection == NULL ? ss->ss_ScanTupleSlot : ExecClearTuple(projection->pi_state.resultslot);
+}
+
+/* -------------------------------------------------------- rescans, the end */
+
+/* Nothing is read any more where it was. */
+static void
+leave(GhRowScan *node)
+{
+	if (!node->plain)
+		count_tuples(node);
+	ExecClearTuple(node->css.ss.ss_ScanTupleSlot);
+	gh_rowscan_device_end(node);
+	gh_pages_park(&node->pages);
+	node->first = node->count = node->done = node->counted = 0;
+	node->next = node->npicks = 0;
+	node->blank = 0;
+	node->ended = false;
+}
+
+static void
+rescan(CustomScanState *css)
+{
+	GhRowScan  *node = (GhRowScan *) css;
+
+	leave(node);
+	node->rescanned = true;
+	node->plain = !node->reads_pages;
+	if (css->ss.ps.chgParam != NULL)
+		gh_rowscan_forget_program(node);
+	if (css->ss.ss_currentScanDesc != NULL)
+		table_rescan(css->ss.ss_currentScanDesc, NULL);
+	ExecScanReScan(&css->ss);
+}
+
+static void
+end_scan(CustomScanState *css)
+{
+	GhRowScan  *node = (GhRowScan *) css;
+
+	leave(node);
+	gh_pages_end(&node->pages);
+	if (css->ss.ss_currentScanDesc != NULL)
+		table_endscan(css->ss.ss_currentScanDesc);
+}
+
+/* Called by _PG_init. */
+void
+gh_rowscan_register(void)
+{
+	RegisterCustomScanMethods(&scan_methods);
+}

@@ -1,0 +1,130 @@
+/*
+ * node.h
+ *		GpuHashScan: what the planner's half hands to the executor's half, and what the
+ *		executor's files share.
+ *
+ * The CustomScan has the relation as its own (scanrelid), the conditions as its plan's quals, in
+ * the order in which they are evaluated, and nothing else: its scan tuple is the relation's row.
+ */
+#ifndef GPUHASH_SCAN_NODE_H
+#define GPUHASH_SCAN_NODE_H
+
+#include "postgres.h"
+
+#include "access/parallel.h"
+#include "nodes/extensible.h"
+#include "nodes/pathnodes.h"
+#include "portability/instr_time.h"
+
+#include "compat.h"
+#include "engine/engine.h"
+#include "engine/page/page.h"
+#include "gpuhash.h"
+#include "heap/pages.h"
+#include "plan/scan_plan.h"
+
+/* What EXPLAIN ANALYZE shows; in a parallel query, of all participants. */
+typedef struct GhRowScanCounts
+{
+	uint64		pages;
+	uint64		back;			/* rows that met the conditions, all of them evaluated by PostgreSQL's
+								 * expressions */
+	instr_time	source_time;	/* pages read */
+	instr_time	evaluate_time;	/* decoded, and conditions evaluated */
+	/* on a device: */
+	uint64		device_pages;	/* that it read */
+	uint64		pinned_pages;	/* of them, where they are in shared buffers */
+	instr_time	wait_time;		/* for it */
+	uint64		queue_ns;		/* of requests, until it began with them; the service's only */
+	uint64		kernel_ns;		/* and until it was through */
+	char		fallback_reason[GH_MESSAGE_SIZE];	/* why it was not, or not to the end */
+} GhRowScanCounts;
+
+/* The program for the rows of a page; made when the first one is there. */
+typedef struct GhRowScanProgram
+{
+	MemoryContext context;
+	bool		tried;
+	ParamExecData *awaited;		/* the result of a subquery that, once it was run, makes a better one */
+	const char *why_not;		/* why it has no more conditions */
+	int			nquals;			/* conditions that it has, the first ones of the plan */
+	GhProgram  *program;		/* NULL: rows are done by PostgreSQL's expressions */
+	ExprState  *rest;			/* the other conditions; NULL: there are none */
+	GhPageShape shape;
+	GhVectorBatch batch;
+} GhRowScanProgram;
+
+/* A row of the batch that may come out, its number among the page's visible tuples. */
+#define GH_PICK_BACK 0x8000		/* it is to be evaluated from the first condition on */
+#define GH_PICK_ROW 0x7fff
+
+StaticAssertDecl(MaxHeapTuplesPerPage <= GH_PICK_ROW, "rows of a page");
+
+/* A tuple that the device lets through, or hands back. */
+typedef struct GhDeviceRow
+{
+	Buffer		buffer;			/* pinned */
+	BlockNumber block;
+	OffsetNumber line;
+	bool		back;			/* it is to be evaluated from the first condition on */
+	bool		removed;		/* it has been counted as a row that conditions remove */
+} GhDeviceRow;
+
+typedef struct GhRowScan
+{
+	CustomScanState css;		/* must be first */
+	bool		reads_pages;	/* else the node is a Seq Scan like PostgreSQL's */
+	bool		is_scrolled;	/* by a cursor: only the page with its row is to be pinned between rows */
+	bool		may_stop;		/* likewise, but it is not scrolled itself: a node above keeps its rows */
+	bool		plain;			/* it is one now, up to the next rescan */
+	bool		rescanned;		/* at least once */
+	GhPages		pages;
+	GhRowScanProgram program;
+
+	/* the page that is pinned */
+	bool		ended;			/* there are no more pages */
+	int			blank;			/* pages without a row, since the last one that had some */
+	int			first;			/* visible tuples of the batch: from here on, count of them */
+	int			count;
+	int			done;			/* of the page's: those that were returned or removed */
+	int			counted;		/* of the page's: those that the statistics know */
+	int			next;			/* pick */
+	int			npicks;
+	uint16		picks[GH_VECTOR_ROWS];
+
+	struct GhRowScanDevice *device;
+	struct GhRowScanShared *shared; /* of a parallel query; NULL: this process is alone */
+	dsm_segment *segment;		/* of that, in the leader */
+	bool		timing;
+	bool		ran;			/* there are counts to show */
+	GhRowScanCounts counts;
+} GhRowScan;
+
+/* exec.c */
+extern void gh_rowscan_register(void);
+
+/* compile.c */
+extern bool gh_rowscan_compile(GhRowScan *node);
+extern void gh_rowscan_forget_program(GhRowScan *node);
+
+/* device.c */
+extern void gh_rowscan_device_init(GhRowScan *node);
+extern bool gh_rowscan_device_wants(GhRowScan *node);
+extern bool gh_rowscan_device_row(GhRowScan *node, GhDeviceRow *row);
+extern bool gh_rowscan_next_page(GhRowScan *node, int wanted);
+extern void gh_rowscan_device_park(GhRowScan *node);
+extern void gh_rowscan_device_stop(GhRowScan *node);
+extern void gh_rowscan_device_end(GhRowScan *node);
+extern const char *gh_rowscan_device_why_not(const GhRowScan *node);
+
+/* parallel.c */
+extern Size gh_rowscan_estimate_dsm(CustomScanState *css, ParallelContext *pcxt);
+extern void gh_rowscan_init_dsm(CustomScanState *css, ParallelContext *pcxt, void *coordinate);
+extern void gh_rowscan_reinit_dsm(CustomScanState *css, ParallelContext *pcxt, void *coordinate);
+extern void gh_rowscan_init_worker(CustomScanState *css, shm_toc *toc, void *coordinate);
+extern void gh_rowscan_shutdown(CustomScanState *css);
+
+/* explain.c */
+extern void gh_rowscan_explain(CustomScanState *css, List *ancestors, ExplainState *es);
+
+#endif							/* GPUHASH_SCAN_NODE_H */

@@ -1,0 +1,198 @@
+/* gpuhash_test--1.0.sql */
+
+-- complain if script is sourced in psql, rather than via CREATE EXTENSION
+\echo Use "CREATE EXTENSION gpuhash_test" to load this file. \quit
+
+-- Fault points of the service (src/service/faults.h), and what is left over after one.
+
+CREATE FUNCTION gpuhash_fault_arm(point text, kind text, passages int, times int, ms int)
+RETURNS void
+AS 'MODULE_PATHNAME', 'gpuhash_fault_arm'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpuhash_fault_arm(text, text, int, int, int)
+	IS 'arm a fault point of the service: after so many passages, so often; ms is for the kind delay';
+
+REVOKE ALL ON FUNCTION gpuhash_fault_arm(text, text, int, int, int) FROM PUBLIC;
+
+CREATE FUNCTION gpuhash_fault_fired()
+RETURNS int
+AS 'MODULE_PATHNAME', 'gpuhash_fault_fired'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpuhash_fault_fired()
+	IS 'how often the fault happened since it was armed';
+
+REVOKE ALL ON FUNCTION gpuhash_fault_fired() FROM PUBLIC;
+
+CREATE FUNCTION gpuhash_fault_list(what text)
+RETURNS text
+AS 'MODULE_PATHNAME', 'gpuhash_fault_list'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpuhash_fault_list(text)
+	IS 'names of all fault points (points), or of all kinds of faults (kinds)';
+
+REVOKE ALL ON FUNCTION gpuhash_fault_list(text) FROM PUBLIC;
+
+CREATE FUNCTION gpuhash_fault_leftovers()
+RETURNS text
+AS 'MODULE_PATHNAME', 'gpuhash_fault_leftovers'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpuhash_fault_leftovers()
+	IS 'buffers, slots, tables and bytes of each device that are taken at the moment';
+
+REVOKE ALL ON FUNCTION gpuhash_fault_leftovers() FROM PUBLIC;
+
+CREATE FUNCTION gpuhash_fault_ready()
+RETURNS int
+AS 'MODULE_PATHNAME', 'gpuhash_fault_ready'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpuhash_fault_ready()
+	IS 'number of devices whose worker serves requests';
+
+REVOKE ALL ON FUNCTION gpuhash_fault_ready() FROM PUBLIC;
+
+-- Requests that no client makes, past all its checks: they must be refused.
+
+CREATE FUNCTION gpuhash_forge_hold()
+RETURNS text
+AS 'MODULE_PATHNAME', 'gpuhash_forge_hold'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpuhash_forge_hold()
+	IS 'make a table and a buffer with known content: slot, table, generation';
+
+REVOKE ALL ON FUNCTION gpuhash_forge_hold() FROM PUBLIC;
+
+CREATE FUNCTION gpuhash_forge_held()
+RETURNS text
+AS 'MODULE_PATHNAME', 'gpuhash_forge_held'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpuhash_forge_held()
+	IS 'whether the table and the buffer of this session are as they were made';
+
+REVOKE ALL ON FUNCTION gpuhash_forge_held() FROM PUBLIC;
+
+CREATE FUNCTION gpuhash_forge_request(
+	table_number int, generation bigint, fields text, appended int)
+RETURNS text
+AS 'MODULE_PATHNAME', 'gpuhash_forge_request'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpuhash_forge_request(int, bigint, text, int)
+	IS 'submit a find of 100 keys with some fields changed';
+
+REVOKE ALL ON FUNCTION gpuhash_forge_request(int, bigint, text, int) FROM PUBLIC;
+
+CREATE FUNCTION gpuhash_forge_hold_scan()
+RETURNS text
+AS 'MODULE_PATHNAME', 'gpuhash_forge_hold_scan'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpuhash_forge_hold_scan()
+	IS 'make scans and a buffer: slot, and number and generation of each scan';
+
+REVOKE ALL ON FUNCTION gpuhash_forge_hold_scan() FROM PUBLIC;
+
+CREATE FUNCTION gpuhash_forge_scan(
+	relation oid, scan int, generation bigint, page text, page_offset bigint, fields text)
+RETURNS text
+AS 'MODULE_PATHNAME', 'gpuhash_forge_scan'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpuhash_forge_scan(oid, int, bigint, text, bigint, text)
+	IS 'submit a scan of one page with some fields changed';
+
+REVOKE ALL ON FUNCTION gpuhash_forge_scan(oid, int, bigint, text, bigint, text) FROM PUBLIC;
+
+CREATE FUNCTION gpuhash_forge_plans(times int, seed bigint)
+RETURNS text
+AS 'MODULE_PATHNAME', 'gpuhash_forge_plans'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpuhash_forge_plans(int, bigint)
+	IS 'have scans made by damaged plans';
+
+REVOKE ALL ON FUNCTION gpuhash_forge_plans(int, bigint) FROM PUBLIC;
+
+-- Scans through the service, as a node has them done.
+
+CREATE FUNCTION gpuhash_trial_scan(relation oid, mode text, pages int, flight int, capacity int)
+RETURNS text
+AS 'MODULE_PATHNAME', 'gpuhash_trial_scan'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpuhash_trial_scan(oid, text, int, int, int)
+	IS 'count and sum by groups, of a tables pages';
+
+REVOKE ALL ON FUNCTION gpuhash_trial_scan(oid, text, int, int, int) FROM PUBLIC;
+
+CREATE FUNCTION gpuhash_trial_join(
+	outer_relation oid, inner_relation oid, mode text, pages int, flight int, early bool)
+RETURNS text
+AS 'MODULE_PATHNAME', 'gpuhash_trial_join'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpuhash_trial_join(oid, oid, text, int, int, bool)
+	IS 'count and sums by groups, of two tables joined by their first columns';
+
+REVOKE ALL ON FUNCTION gpuhash_trial_join(oid, oid, text, int, int, bool) FROM PUBLIC;
+
+-- Comparisons with PostgreSQL.
+
+CREATE FUNCTION gpuhash_check_pages(relation regclass)
+RETURNS text
+AS 'MODULE_PATHNAME', 'gpuhash_check_pages'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpuhash_check_pages(regclass)
+	IS 'compare what the engine reads from pages with what PostgreSQL reads';
+
+REVOKE ALL ON FUNCTION gpuhash_check_pages(regclass) FROM PUBLIC;
+
+CREATE FUNCTION gpuhash_check_program(relation regclass, value text, condition text)
+RETURNS text
+AS 'MODULE_PATHNAME', 'gpuhash_check_program'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpuhash_check_program(regclass, text, text)
+	IS 'compare an expression as a program with PostgreSQLs, row by row';
+
+REVOKE ALL ON FUNCTION gpuhash_check_program(regclass, text, text) FROM PUBLIC;
+
+CREATE FUNCTION gpuhash_test_guard(has_list bool)
+RETURNS text
+AS 'MODULE_PATHNAME', 'gpuhash_test_guard'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpuhash_test_guard(bool)
+	IS 'an error under the guard: which locks are held after it';
+
+REVOKE ALL ON FUNCTION gpuhash_test_guard(bool) FROM PUBLIC;
+
+-- Measurements, for test/bench/page_bench.sh and service_bench.sh.
+
+CREATE FUNCTION gpuhash_measure_pages(
+	relation regclass, way text, page_window int = 8, ring bool = false, start_block int = 0, repetitions int = 1)
+RETURNS TABLE (pages bigint, tuples bigint, checksum bigint, reads bigint, ns bigint, cpu_ns bigint)
+AS 'MODULE_PATHNAME', 'gpuhash_measure_pages'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpuhash_measure_pages(regclass, text, int, bool, int, int)
+	IS 'what a page costs the host that supplies it';
+
+REVOKE ALL ON FUNCTION gpuhash_measure_pages(regclass, text, int, bool, int, int) FROM PUBLIC;
+
+CREATE FUNCTION gpuhash_measure_requests(requests int, keys int)
+RETURNS text
+AS 'MODULE_PATHNAME', 'gpuhash_measure_requests'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpuhash_measure_requests(int, int)
+	IS 'what the way through the service costs a request';
+
+REVOKE ALL ON FUNCTION gpuhash_measure_requests(int, int) FROM PUBLIC;

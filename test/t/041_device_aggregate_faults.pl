@@ -1,0 +1,182 @@
+# Aggregates whose device fails, at every request in turn and at every fault point of the service
+# (GpuHash::FaultRun), and when it has no memory or no buffers.
+use GpuHash::Test 'module';
+use Time::HiRes 'sleep';
+use GpuHash::FaultRun;
+use GpuHash::Service;
+
+my $fault = GpuHash::Fault->needed;
+
+my @CONF = @GpuHash::FaultRun::CONF;
+
+# name => SQL, settings
+my %QUERY = (
+	plain => ['SELECT g, count(*), sum(i8), min(k), max(id) FROM t WHERE k > -200 GROUP BY g'],
+	back => ['SELECT g, x, count(*), sum(n), max(n) FROM t GROUP BY g, x'],
+	no_keys => ['SELECT count(*), sum(n), sum(i8), count(x) FROM t'],
+	files => ['SELECT id, x, count(*), sum(i8) FROM t GROUP BY id, x', "SET work_mem = '64kB'; SET hash_mem_multiplier = 1"],
+	join => ['SELECT one.t, count(*), sum(t.i8), sum(one.p) FROM t JOIN one ON one.k = t.k GROUP BY one.t'],
+	join_back => ['SELECT one.t, count(*), sum(t.n), sum(one.p) FROM t LEFT JOIN one ON one.k = t.k GROUP BY one.t'],
+	star => ['SELECT g, count(*), sum(one.p), sum(two.p) FROM t JOIN one ON one.k = t.k LEFT JOIN two ON two.k = t.k GROUP BY g'],
+	rescan => ['SELECT v.x, s.* FROM (VALUES (1), (4)) v(x), LATERAL (SELECT g, count(*), sum(n) FROM t WHERE g < v.x GROUP BY g OFFSET 0) s'],
+	rescan_many => ['SELECT v.x, s.* FROM (VALUES (1), (4)) v(x), LATERAL (SELECT g, count(*), sum(many.p) FROM t JOIN many ON many.k = t.k WHERE g < v.x GROUP BY g OFFSET 0) s'],
+	awaited => ['SELECT g, count(*), sum(id) FROM t WHERE id % 2 = 0 OR k > (SELECT avg(p) FROM two) GROUP BY g'],
+	parallel => ['SELECT g, count(*), sum(n), sum(i8) FROM t GROUP BY g', 'SET max_parallel_workers_per_gather = 2'],
+	parallel_files => ['SELECT id, x, count(*), sum(i8) FROM t WHERE id % 7 + 0 = id % 7 GROUP BY id, x', "SET max_parallel_workers_per_gather = 2; SET work_mem = '64kB'; SET hash_mem_multiplier = 1"],
+	parallel_join => ['SELECT one.t, count(*), sum(t.i8), sum(one.p) FROM t JOIN one ON one.k = t.k GROUP BY one.t', 'SET max_parallel_workers_per_gather = 2'],
+	parallel_join_back => ['SELECT g, count(*), sum(t.n), sum(one.p) FROM t JOIN one ON one.k = t.k GROUP BY g', 'SET max_parallel_workers_per_gather = 2'],
+);
+
+my $TABLES = "$GpuHash::FaultRun::TABLES CREATE TABLE many AS SELECT i % 400 AS k, i AS p FROM generate_series(1, 1000) i; ANALYZE many;";
+my $run = GpuHash::FaultRun->new(node => 'GpuHashAggregate', tables => $TABLES, queries => \%QUERY);
+
+sub alone
+{
+	my $server = GpuHash::Server->new(conf => ["session_preload_libraries = 'gpuhash'", @CONF]);
+	$run->begin($server, fault => $fault);
+	my $session = $run->{session};
+	my $tried = 0;
+	for my $name (grep { !/parallel/ } sort keys %QUERY)
+	{
+		$run->set($name);
+		ok($run->by_device($name), "$name is done by the device");
+		$tried += $run->fail_all_requests($name);
+		ok($run->by_device($name), "$name is done by the device again");
+	}
+	note("$tried failures");
+	cmp_ok($tried, '>', 60, 'enough requests failed');
+
+	$session->do("SET gpuhash.fallback = error");
+	for my $n (1, 2, 5)
+	{
+		$fault->fail_after($n);
+		my $got = $run->answer('plain');
+		$fault->repair;
+		like($got, qr/ERROR:  55000: could not aggregate on the GPU: the test lets the device fail\n.*HINT:/s, "fallback = error, request $n");
+		$run->is_right('plain', 'and the next query is right');
+	}
+
+	# no memory for tables, or for groups, on the device
+	for my $limit (qw(0 64kB 1MB))
+	{
+		for my $name (qw(plain files join star back))
+		{
+			$run->set($name);
+			$session->do("SET gpuhash.device_memory_limit = '$limit'");
+			$run->is_right($name, "device_memory_limit = $limit: $name");
+		}
+	}
+	$run->set('files');
+	$session->do("SET gpuhash.device_memory_limit = '1MB'");
+	my $plan = $run->plan_of('files');
+	like($plan, qr/Engine: cuda/, 'groups that the device has no memory for are handed back') or diag($plan);
+	cmp_ok(($plan =~ /Rows Handed Back: (\d+)/)[0] // 0, '>', 100, 'many of them');
+	unlike($server->log, qr/terminated by signal/, 'nothing crashed');
+	$run->end;
+	return;
+}
+
+# Rows are handed back in a parallel join, and the joins' tables do not fit in memory: no statistics tell
+# that before.
+sub without_memory
+{
+	my @bad;
+	$run->{server}->query('CREATE TABLE wide AS SELECT i AS k, repeat(md5(i::text), 12) AS x FROM generate_series(1, 3000) i; ALTER TABLE wide ALTER x SET STATISTICS 0; ANALYZE wide');
+	$QUERY{parallel_wide} = ['SELECT wide.x, count(*), sum(t.n), sum(t.i8) FROM t LEFT JOIN wide ON wide.k = t.k GROUP BY wide.x',
+		"SET max_parallel_workers_per_gather = 2; SET work_mem = '256kB'; SET hash_mem_multiplier = 1"];
+	$run->ask('parallel_wide');
+	$run->set('parallel_wide');
+	$run->is_right('parallel_wide', 'tables of joins that do not fit in memory') for 1 .. 5;
+	my $plan = $run->plan_of('parallel_wide');
+	like($plan, qr/Fallback Reason: tables of joins do not fit in memory.*Partitions:/s, 'rows of the joins are read then') or diag($plan);
+	for my $after (0 .. 8)
+	{
+		$run->try_fault('parallel_wide', $_, 'launch', $after, \@bad) for qw(scan scan_create scan_results);
+	}
+	is(join("\n", @bad), '', 'and when the device fails, too');
+	delete $QUERY{parallel_wide};
+	return;
+}
+
+sub with_service
+{
+	my $service = GpuHash::Service->new(conf => [@CONF, 'gpuhash.shared_memory = 64MB', "gpuhash.device_timeout = '3s'"]);
+	ok($service->wait_ready, 'the service is ready');
+	$run->begin($service->server, service => $service);
+	my $tried = 0;
+	$tried += $run->fail_all_points($_) for sort keys %QUERY;
+	note("$tried faults");
+	cmp_ok($tried, '>', 200, 'enough faults were tried');
+
+	without_memory();
+
+	$run->interrupt(@$_) for
+		['plain', 'scan', 'pg_cancel_backend'], ['plain', 'scan', 'timeout'], ['plain', 'scan', 'pg_terminate_backend'], ['join', 'scan_table', 'pg_cancel_backend'],
+		['join_back', 'scan', 'pg_cancel_backend'], ['parallel', 'scan', 'pg_cancel_backend'], ['parallel_join', 'scan', 'timeout'], ['parallel_join', 'scan', 'pg_terminate_backend'];
+
+	$run->{session}->do("SET gpuhash.fallback = error");
+	$service->arm('scan', 'launch', after => 2);
+	like($run->answer('plain'), qr/ERROR:  \w+: could not aggregate on the GPU/, 'fallback = error');
+	$service->disarm;
+	like($service->settle, $GpuHash::Service::CLEAN, 'and nothing is taken');
+
+	$run->end_worker(@$_) for ['plain', 'scan', 'sticky', 3], ['join_back', 'scan_table', 'term', 0], ['parallel_join_back', 'scan', 'hang', 4];
+	$run->kill_worker('plain');
+	$run->end;
+	return;
+}
+
+sub without_buffers
+{
+	my $service = GpuHash::Service->new(conf => [@CONF, 'shared_buffers = 64MB', 'gpuhash.shared_memory = 2MB']);
+	ok($service->wait_ready, 'the service is ready');
+	$run->begin($service->server, service => $service);
+	for my $name (sort keys %QUERY)
+	{
+		$run->set($name);
+		$run->is_right($name, "$name without buffers");
+	}
+	$run->set('plain');
+	like($run->plan_of('plain'), qr/Engine: cpu.*Fallback Reason: no buffer for transfers/s, 'EXPLAIN tells why');
+	cmp_ok($service->ask('SELECT fallbacks_no_buffers FROM gpuhash_stat'), '>', 0, 'gpuhash_stat counts them');
+	$run->{session}->do("SET gpuhash.fallback = error");
+	like($run->answer('plain'), qr/HINT:  Raise "gpuhash.shared_memory"/, 'fallback = error');
+	$run->end;
+	return;
+}
+
+# Rows that are handed back are looked for where they were, under a snapshot that has become too old meanwhile.
+sub too_old
+{
+	my $service = GpuHash::Service->new(conf => [@CONF, 'old_snapshot_threshold = 0', 'gpuhash.register_buffers = off']);
+	ok($service->wait_ready, 'the service is ready');
+	$run->begin($service->server, service => $service);
+	my ($server, $session) = @$run{qw(server session)};
+	# no page is read after the request
+	$server->query(q{CREATE TABLE few AS SELECT i, 'NaN'::numeric(30, 5) AS n FROM generate_series(1, 60) i});
+	$session->do('RESET ALL; SET gpuhash.fallback = error');
+	my $other = $server->session;
+	$service->arm('scan', 'delay', ms => 9000);
+	$session->send('SELECT count(*), sum(n) FROM few');
+	sleep 1;
+	$other->do('DELETE FROM few');
+	sleep 5.5;
+	$other->do('VACUUM few');
+	my ($out, $err) = $session->receive;
+	like($err, qr/ERROR:  72000: snapshot too old/, 'a snapshot that became too old is an error');
+	cmp_ok($service->disarm, '>', 0, 'it was slow');
+	unlike($server->log, qr/terminated by signal/, 'nothing crashed');
+	$other->close;
+	$run->end;
+	return;
+}
+
+my $parts = $ENV{GPUHASH_WITH} // 'alone service small old';
+alone() if $parts =~ /alone/;
+undef $fault;
+with_service() if $parts =~ /service/;
+without_buffers() if $parts =~ /small/;
+# 17 has no such snapshots any more
+my ($major) = `'@{[ GpuHash::Server::bindir() ]}/postgres' --version` =~ / (\d+)/;
+too_old() if $parts =~ /old/ && $major < 17;
+done_testing();

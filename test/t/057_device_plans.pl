@@ -1,0 +1,86 @@
+# Which joins the planner gives a device as a whole, at its own costs: those that leave few rows, also
+# where the first joins of a chain leave many; but not those that leave few by an estimate that is worth
+# nothing.
+use GpuHash::Test 'module';
+use GpuHash::Service;
+
+my $service = GpuHash::Service->new(conf => ['gpuhash.force_offload = off', 'gpuhash.device_start_cost = 0',
+	'gpuhash.device_page_cost = 0.05', 'gpuhash.device_bus_cost = 0.01', 'shared_buffers = 256MB',
+	'gpuhash.batch_rows = 16384', 'enable_material = on']);
+my $server = $service->server;
+ok($service->wait_ready, 'the service is ready');
+my $session = $server->session;
+
+my (undef, $made) = $session->do(<<'SQL');
+CREATE TABLE facts AS SELECT i AS id, i % 1000 AS day, i * 13 % 100000 AS k, i % 20000 AS a,
+	i % 20000 % 200 AS b, i * 7 AS v, repeat('x', 100) AS filler FROM generate_series(1, 200000) i;
+CREATE TABLE customers AS SELECT i AS k, i % 500 AS region, 'name ' || i AS name
+	FROM generate_series(0, 99999) i;
+ALTER TABLE customers ADD PRIMARY KEY (k);
+CREATE TABLE suppliers AS SELECT i AS k, i % 500 AS region FROM generate_series(0, 19999) i;
+ALTER TABLE suppliers ADD PRIMARY KEY (k);
+-- b tells nothing that a does not
+CREATE TABLE pairs AS SELECT i AS a, i % 200 AS b, i AS p FROM generate_series(0, 19999) i;
+ALTER TABLE pairs ADD PRIMARY KEY (a, b);
+CREATE TABLE bs AS SELECT i AS b, 'b ' || i AS name FROM generate_series(0, 199) i;
+ALTER TABLE bs ADD PRIMARY KEY (b);
+VACUUM ANALYZE facts, customers, suppliers, pairs, bs;
+SQL
+is($made, '', 'the tables are made');
+
+sub plan_of
+{
+	my ($query) = @_;
+	return ($session->do($query =~ /EXPLAIN/ ? $query : "EXPLAIN (COSTS OFF) $query"))[0];
+}
+
+# The query's answer is PostgreSQL's.
+sub is_right
+{
+	my ($name, $query) = @_;
+	my $digest = GpuHash::Service::digest_sql($query);
+	my ($got) = $session->do($digest);
+	my ($want) = $session->do("SET gpuhash.enabled = off; $digest; RESET gpuhash.enabled");
+	is($got, $want, "$name: the answer");
+	return;
+}
+
+my @WHOLE = (
+	['rows that the last join leaves', 'SELECT f.v, s.k FROM facts f JOIN customers c ON c.k = f.k
+		JOIN suppliers s ON s.k = f.a AND s.region = c.region WHERE f.day < 900'],
+	['rows that have a match', 'SELECT f.v FROM facts f
+		WHERE f.day < 100 AND EXISTS (SELECT FROM pairs p WHERE p.a = f.k AND p.p > 7)']);
+for my $workers (0, 2)
+{
+	$session->do("SET max_parallel_workers_per_gather = $workers; SET parallel_setup_cost = 0;
+		SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0");
+	for (@WHOLE)
+	{
+		my ($name, $query) = @$_;
+		my $plan = plan_of($query);
+		ok($plan =~ /GpuHashRows/ && $plan !~ /Hash Join|Nested Loop|Merge Join/, "$name, $workers workers")
+			or diag($plan);
+		is_right("$name, $workers workers", $query);
+	}
+
+	# also where joins are searched at random, and rows just take the place of a hash join
+	my $plan = plan_of("SET geqo_threshold = 2; EXPLAIN (COSTS OFF) $WHOLE[1][1]; RESET geqo_threshold");
+	like($plan, qr/GpuHashRows/, "$WHOLE[1][0], with GEQO, $workers workers");
+
+	# keys of two columns, of which each row of facts has one match
+	my $pairs = 'SELECT f.v, p.p FROM facts f JOIN pairs p ON p.a = f.a AND p.b = f.b';
+	my $equal = 'SELECT f.v, p.p, bs.name FROM facts f JOIN bs ON bs.b = f.b
+		JOIN pairs p ON p.a = f.a AND p.b = bs.b';
+	for my $query ($pairs, $equal)
+	{
+		my $plan = plan_of($query);
+		unlike($plan, qr/GpuHashRows/, "rows of which far too few are expected, $workers workers");
+		is_right("rows of which far too few are expected, $workers workers", $query);
+	}
+	($plan) = $session->do(
+		"SET gpuhash.explain_why = on; EXPLAIN (COSTS OFF) $pairs; RESET gpuhash.explain_why");
+	unlike($plan, qr/costs less as a whole/, 'which EXPLAIN does not call a plan that costs more');
+}
+$session->close;
+unlike($server->log, qr/PANIC|TRAP|terminated by signal|leak/, 'a clean log');
+done_testing();

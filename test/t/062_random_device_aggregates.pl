@@ -1,0 +1,9 @@
+# Random aggregations by the device of the service give PostgreSQL's groups (GpuHash::RandomAggregateRun): the
+# device is the stand-in for it (test/fault), unless GPUHASH_STAND_IN is "no".
+#
+#	GPUHASH_RANDOM_QUERIES		how many queries (600); others of GpuHash::RandomRun
+use GpuHash::Test 'module';
+use GpuHash::RandomAggregateRun;
+
+GpuHash::RandomAggregateRun::test(queries => 600, device => 1);
+done_testing();
