@@ -100,24 +100,32 @@ gh_choose_scan_engine(const GhPages *pages, const GhRunCosts *again, int *device
 	return engine;
 }
 
+/* How the attributes of a relation lie in its tuples; in the memory context. */
+GhPageAttribute *
+gh_page_attributes(Relation relation)
+{
+	TupleDesc	desc = RelationGetDescr(relation);
+	GhPageAttribute *attributes = palloc(sizeof(GhPageAttribute) * Max(desc->natts, 1));
+
+	for (int i = 0; i < desc->natts; i++)
+		attributes[i] = gh_page_attribute(desc, i + 1);
+	return attributes;
+}
+
 /* What all scans of a relation have in common, by an engine and on one of its devices. */
 void
 gh_scan_options(const GhEngine *engine, int device, Relation relation, const GhProgram *program,
 				GhScanOptions *options)
 {
-	TupleDesc	desc = RelationGetDescr(relation);
-	GhPageAttribute *attributes = palloc(sizeof(GhPageAttribute) * Max(desc->natts, 1));
 	GhTableOptions table;
 
-	for (int i = 0; i < desc->natts; i++)
-		attributes[i] = gh_page_attribute(desc, i + 1);
 	gh_options_init(&table, engine);
 	memset(options, 0, sizeof(*options));
 	options->program = program;
 	options->program_bytes = program->bytes;
 	options->page_bytes = BLCKSZ;
-	options->natts = desc->natts;
-	options->attributes = attributes;
+	options->natts = RelationGetDescr(relation)->natts;
+	options->attributes = gh_page_attributes(relation);
 	options->memory_limit = table.memory_limit;
 	options->seed = table.seed;
 	options->device = device;

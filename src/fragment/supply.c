@@ -288,21 +288,11 @@ complete(GhSupply *supply, GhSupplyRequest *request)
 static void
 ask_for_lines(GhSupplyRequest *request, GhScanPage *page, const GhPages *pages)
 {
-	const OffsetNumber *visible = pages->lines;
-	int			n = pages->ntuples;
-	uint64		words[GH_LINE_WORDS] = {0};
+	uint64		words[GH_LINE_WORDS];
 
-	memset(page, 0, sizeof(*page));
-	page->block = pages->block;
-	page->bitmap = GH_SCAN_ALL;
-	page->hinted = pages->by_headers ? pages->upper : 0;
 	request->nhinted += pages->by_headers;
-	page->lines = pages->all_visible || pages->by_headers ? n : visible[n - 1];
-	if (page->lines == (uint32) n)
-		return;
-	for (int i = 0; i < n; i++)
-		words[(visible[i] - 1) / 64] |= UINT64CONST(1) << (visible[i] - 1) % 64;
-	put_bitmap(request, page, words);
+	if (gh_ask_for_lines(pages, page, words))
+		put_bitmap(request, page, words);
 }
 
 /*

@@ -10,11 +10,7 @@
 #include "commands/explain.h"
 
 #include "compat.h"
-#include "engine/pipeline/scan.h"
-#include "heap/pages.h"
-
-/* Words of a bit for each line of a page. */
-#define GH_LINE_WORDS ((MaxHeapTuplesPerPage + 63) / 64)
+#include "fragment/stage.h"
 
 /* Requests at a time: one is filled, one is worked on, one waits behind it. */
 #define GH_SUPPLY_REQUESTS 3

@@ -96,6 +96,9 @@ gh_pages_prepare_lines(GhPages *pages)
 	if (!pages->lines_suffice || CheckForSerializableConflictOutNeeded(pages->relation, snapshot))
 		return false;
 	page = BufferGetPage(pages->buffer);
+	/* no page of a heap: there is no room to list its lines */
+	if (PageGetMaxOffsetNumber(page) > MaxHeapTuplesPerPage)
+		return false;
 	heap_page_prune_opt(pages->relation, pages->buffer);
 	LockBuffer(pages->buffer, BUFFER_LOCK_SHARE);
 	gh_test_old_snapshot(snapshot, pages->relation, page);

@@ -16,6 +16,7 @@
 #include "expr/translate.h"
 #include "heap/layout.h"
 #include "scan/node.h"
+#include "service/placement.h"
 
 /* A translation of the first nquals conditions; NULL: one of them, *failed, has none. */
 static GhTranslation *
@@ -36,19 +37,23 @@ translate(GhRowScan *node, int nquals, int *failed, ParamExecData **awaited)
 	return translation;
 }
 
-/* How the columns that the program reads lie in the relation's tuples. */
+/* The pipeline that lists the rows of a page for which all conditions of the program are true. */
 static bool
-prepare_shape(GhRowScan *node)
+make_stage(GhRowScan *node)
 {
 	GhRowScanProgram *program = &node->program;
-	TupleDesc	desc = RelationGetDescr(node->css.ss.ss_currentRelation);
-	GhPageAttribute *attributes = palloc(sizeof(GhPageAttribute) * desc->natts);
+	GhStep		step = {.end = program->program->ninstructions};
+	GhPipelineOptions options;
 	GhError		error;
 
-	for (int i = 0; i < desc->natts; i++)
-		attributes[i] = gh_page_attribute(desc, i + 1);
-	return gh_page_shape_init(&program->shape, BLCKSZ, desc->natts, attributes, program->program->ncolumns,
-							  gh_program_columns(program->program), &error) == GH_OK;
+	gh_page_source(node->css.ss.ss_currentRelation, program->program, &options);
+	options.nsteps = 1;
+	options.steps = &step;
+	options.sink.kind = GH_SINK_PLACES;
+	program->stage = gh_stage_create(&options, program->context, &error);
+	if (program->stage == NULL && error.status == GH_NO_MEMORY)
+		gh_report_error(&error, "evaluate conditions");
+	return program->stage != NULL;
 }
 
 static void
@@ -65,14 +70,12 @@ keep_program(GhRowScan *node, GhTranslation *translation, int nquals)
 	}
 	if (gh_program_check(program->program, program->program->bytes, &error) != GH_OK)
 		elog(ERROR, "%s", error.message);
-	if (!prepare_shape(node))
+	if (!make_stage(node))
 	{
 		program->program = NULL;
 		program->why_not = "the relation's tuples are not known to the engines";
 		return;
 	}
-	gh_batch_prepare(&program->batch, program->program,
-					 (void *) TYPEALIGN(64, palloc(gh_batch_bytes(program->program) + 64)));
 	program->nquals = nquals;
 	program->rest = ExecInitQual(list_copy_tail(node->css.ss.ps.plan->qual, nquals), &node->css.ss.ps);
 }

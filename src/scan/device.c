@@ -132,8 +132,7 @@ end_run(GhRowScan *node)
 	device->running = false;
 	device->reading = NULL;
 	/* of the page that was read last, nothing is left to be done */
-	node->first = node->done = node->counted = node->pages.ntuples;
-	node->count = 0;
+	node->done = node->counted = node->pages.ntuples;
 }
 
 /* Reads what the device has not done by the CPU engine. */

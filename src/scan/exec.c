@@ -28,7 +28,6 @@
 #include "utils/snapmgr.h"
 
 #include "clock.h"
-#include "engine/page/cpu_page.h"
 #include "scan/node.h"
 
 /* The most pages that are asked for at a time. */
@@ -163,57 +162,21 @@ remove_up_to(GhRowScan *node, int tuple)
 	node->done = tuple;
 }
 
-/* Runs the program over the batch's tuples; false: no row passes, and none is handed back. */
-static bool
-run_program(GhRowScan *node)
-{
-	GhRowScanProgram *program = &node->program;
-	GhVectorBatch *batch = &program->batch;
-	const GhPages *pages = &node->pages;
-	uint32		live;
-	uint32		back;
-
-	batch->nrows = 0;
-	if (gh_cpu_page_load(&program->shape, (const uint8 *) BufferGetPage(pages->buffer),
-						 pages->block, pages->lines + node->first, node->count, batch) != GH_OK)
-	{
-		/* not a page as the engine knows them: PostgreSQL is to say what is wrong with it */
-		memset(batch->state, GH_ROW_BACK, node->count);
-		return true;
-	}
-	(void) gh_program_run(program->program, batch);
-	gh_batch_count(batch, &live, &back);
-	return live + back > 0;
-}
-
-/* Picks rows of the next tuples of the page. */
+/* Picks rows of the page: by the program, or all of them for PostgreSQL's expressions. */
 static void
 pick_rows(GhRowScan *node)
 {
-	int			ntuples = node->pages.ntuples;
-	bool		compiled = gh_rowscan_compile(node);
-	int			npicks = 0;
+	const GhPages *pages = &node->pages;
 
-	node->first += node->count;
-	node->count = Min(ntuples - node->first, GH_VECTOR_ROWS);
-	if (!compiled)
-	{
-		for (; npicks < node->count; npicks++)
-			node->picks[npicks] = (node->first + npicks) | GH_PICK_BACK;
-	}
-	else if (run_program(node))
-	{
-		const uint8 *state = node->program.batch.state;
-
-		/* no branch: of rows in no order, each would be guessed wrong */
-		for (int i = 0; i < node->count; i++)
-		{
-			node->picks[npicks] = (node->first + i) | (state[i] == GH_ROW_BACK ? GH_PICK_BACK : 0);
-			npicks += state[i] != GH_ROW_DROPPED;
-		}
-	}
 	node->next = 0;
-	node->npicks = npicks;
+	if (gh_rowscan_compile(node))
+	{
+		node->npicks = gh_stage_page(node->program.stage, pages, node->picks);
+		return;
+	}
+	for (int i = 0; i < pages->ntuples; i++)
+		node->picks[i] = (GhBackRow) {.line = pages->lines[i]};
+	node->npicks = pages->ntuples;
 }
 
 /*
@@ -227,13 +190,13 @@ next_page(GhRowScan *node)
 
 	if (!gh_rowscan_next_page(node, wanted))
 		return false;
-	node->first = node->count = node->done = node->counted = 0;
+	node->done = node->counted = 0;
 	return true;
 }
 
-/* Finds the next tuples of which some are picked; false at the end of the scan. */
+/* Finds the next page with a row that is picked; false at the end of the scan. */
 static bool
-next_batch(GhRowScan *node)
+next_picks(GhRowScan *node)
 {
 	instr_time	clock = {0};
 	bool		found;
@@ -243,19 +206,14 @@ next_batch(GhRowScan *node)
 	node->ran = true;
 	do
 	{
-		remove_up_to(node, node->first + node->count);
-		if (BufferIsValid(node->pages.buffer) && node->first + node->count < node->pages.ntuples)
-			found = true;
-		else
-		{
-			count_tuples(node);
-			/* its rows come next */
-			if (gh_rowscan_device_wants(node))
-				return true;
-			found = next_page(node);
-			gh_clock(node->timing, &node->counts.source_time, &clock);
-			node->blank++;
-		}
+		remove_up_to(node, node->pages.ntuples);
+		count_tuples(node);
+		/* its rows come next */
+		if (gh_rowscan_device_wants(node))
+			return true;
+		found = next_page(node);
+		gh_clock(node->timing, &node->counts.source_time, &clock);
+		node->blank++;
 		if (found)
 			pick_rows(node);
 		gh_clock(node->timing, &node->counts.evaluate_time, &clock);
@@ -297,13 +255,15 @@ meets(GhRowScan *node, bool back, ExprContext *econtext)
 static inline bool
 take_pick(GhRowScan *node, ExprContext *econtext)
 {
-	uint16		pick = node->picks[node->next++];
-	int			tuple = pick & GH_PICK_ROW;
+	const GhBackRow *pick = &node->picks[node->next++];
 	GhPages    *pages = &node->pages;
+	int			tuple = node->done;
 
-	gh_pages_store(pages, pages->buffer, pages->block, pages->lines[tuple], node->css.ss.ss_ScanTupleSlot);
-	if (!meets(node, (pick & GH_PICK_BACK) != 0, econtext))
+	gh_pages_store(pages, pages->buffer, pages->block, pick->line, node->css.ss.ss_ScanTupleSlot);
+	if (!meets(node, pick->step != GH_STEP_LIVE, econtext))
 		return false;
+	while (pages->lines[tuple] != pick->line)
+		tuple++;
 	remove_up_to(node, tuple);
 	node->done++;
 	return true;
@@ -341,7 +301,7 @@ take_row(GhRowScan *node, ExprContext *econtext)
 			if (take_pick(node, econtext))
 				return true;
 		}
-		node->ended = !next_batch(node);
+		node->ended = !next_picks(node);
 	}
 	return false;
 }
@@ -382,7 +342,8 @@ leave(GhRowScan *node)
 	ExecClearTuple(node->css.ss.ss_ScanTupleSlot);
 	gh_rowscan_device_end(node);
 	gh_pages_park(&node->pages);
-	node->first = node->count = node->done = node->counted = 0;
+	/* of the page that was read last, nothing is left to be done */
+	node->done = node->counted = node->pages.ntuples;
 	node->next = node->npicks = 0;
 	node->blank = 0;
 	node->ended = false;

@@ -17,10 +17,8 @@
 #include "portability/instr_time.h"
 
 #include "compat.h"
-#include "engine/engine.h"
-#include "engine/page/page.h"
+#include "fragment/stage.h"
 #include "gpuhash.h"
-#include "heap/pages.h"
 #include "plan/scan_plan.h"
 
 /* What EXPLAIN ANALYZE shows; in a parallel query, of all participants. */
@@ -50,15 +48,8 @@ typedef struct GhRowScanProgram
 	int			nquals;			/* conditions that it has, the first ones of the plan */
 	GhProgram  *program;		/* NULL: rows are done by PostgreSQL's expressions */
 	ExprState  *rest;			/* the other conditions; NULL: there are none */
-	GhPageShape shape;
-	GhVectorBatch batch;
+	GhStage    *stage;			/* lists the places of rows that pass */
 } GhRowScanProgram;
-
-/* A row of the batch that may come out, its number among the page's visible tuples. */
-#define GH_PICK_BACK 0x8000		/* it is to be evaluated from the first condition on */
-#define GH_PICK_ROW 0x7fff
-
-StaticAssertDecl(MaxHeapTuplesPerPage <= GH_PICK_ROW, "rows of a page");
 
 /* A tuple that the device lets through, or hands back. */
 typedef struct GhDeviceRow
@@ -84,13 +75,11 @@ typedef struct GhRowScan
 	/* the page that is pinned */
 	bool		ended;			/* there are no more pages */
 	int			blank;			/* pages without a row, since the last one that had some */
-	int			first;			/* visible tuples of the batch: from here on, count of them */
-	int			count;
-	int			done;			/* of the page's: those that were returned or removed */
-	int			counted;		/* of the page's: those that the statistics know */
-	int			next;			/* pick */
+	int			done;			/* of its visible tuples: those that were returned or removed */
+	int			counted;		/* likewise: those that the statistics know */
+	int			next;			/* of the rows that may come out: their places, and those to be evaluated from the first condition on */
 	int			npicks;
-	uint16		picks[GH_VECTOR_ROWS];
+	GhBackRow	picks[MaxHeapTuplesPerPage];
 
 	struct GhRowScanDevice *device;
 	struct GhRowScanShared *shared; /* of a parallel query; NULL: this process is alone */

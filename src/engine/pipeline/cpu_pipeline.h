@@ -9,7 +9,7 @@
 #include "engine/pipeline/cpu_rows.h"
 
 /* A row that goes on. */
-#define GH_CPU_NO_STEP UINT16_MAX
+#define GH_CPU_NO_STEP GH_STEP_LIVE
 
 /* Rows that came to the end wait in so many batches at most for the others that their rows become. */
 #define GH_CPU_STAGED_MAX 16
@@ -102,6 +102,7 @@ typedef struct GhCpuPipeline
 	/* the rows of level 0 */
 	uint8_t		state[GH_VECTOR_ROWS];	/* as they came */
 	uint32_t	nback;			/* rows that go back */
+	uint64_t	ended;			/* rows that went into the sink */
 	uint16_t	back_step[GH_VECTOR_ROWS];	/* the first one at which that was seen, or GH_CPU_NO_STEP */
 	uint32_t	became[GH_VECTOR_ROWS];	/* rows, by probes */
 	uint32_t  (*came)[GH_VECTOR_ROWS];	/* where rows become several: by step, how many came so far */

@@ -22,27 +22,44 @@ lists_places(const GhCpuPipeline *pipeline)
 	return pipeline->plan.options.sink.kind == GH_SINK_PLACES;
 }
 
+/* Rows whose states are looked at together. */
+#define STATES 8
+
+/* Are rows of level 0 from first on, some of them behind the last one, neither live nor handed back? */
+static bool
+all_dropped(const GhVectorBatch *batch, uint32_t first)
+{
+	uint64_t	states;
+
+	_Static_assert(sizeof(states) == STATES, "a byte each");
+	memcpy(&states, batch->state + first, sizeof(states));
+	return states == GH_ROW_DROPPED * UINT64_C(0x0101010101010101);
+}
+
 /* The rows of level 0 that go back, or whose places are listed; of the page, lines have these numbers, or NULL. */
 static void
 put_rows_back(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint64_t first, const uint16_t *numbers)
 {
 	const GhVectorBatch *batch = &pipeline->levels[0]->batch;
-	bool		lists = lists_places(pipeline);
+	bool		lists = lists_places(pipeline) && pipeline->ended > 0;
+	GhBackRow  *row = request->back + request->nback;
 
 	if (!lists && pipeline->nback == 0)
 		return;
+	/* rows without a branch: of those in no order, each would be guessed wrong.  There is room for all */
 	for (uint32_t i = 0; i < batch->nrows; i++)
 	{
-		bool		back = pipeline->back_step[i] != GH_CPU_NO_STEP;
-		uint32_t	step = back ? pipeline->back_step[i] : GH_STEP_LIVE;
-
-		if (!back && !(lists && batch->state[i] == GH_ROW_LIVE))
+		if (i % STATES == 0 && pipeline->nback == 0 && all_dropped(batch, i))
+		{
+			i += STATES - 1;
 			continue;
-		if (numbers != NULL)
-			put_back(request, (uint32_t) first, numbers[i], step);
-		else
-			put_back(request, (uint32_t) (first + i), 0, step);
+		}
+		row->page = (uint32_t) (numbers != NULL ? first : first + i);
+		row->line = numbers != NULL ? numbers[i] : 0;
+		row->step = pipeline->back_step[i];
+		row += (row->step != GH_STEP_LIVE) | (lists & (batch->state[i] == GH_ROW_LIVE));
 	}
+	request->nback = (uint64_t) (row - request->back);
 }
 
 /* ------------------------------------------------------------------- a page */

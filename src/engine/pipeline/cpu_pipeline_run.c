@@ -140,6 +140,15 @@ source_step(const GhPipelineRequest *request, uint32_t step)
 	return request->kind == GH_INPUT_UNMATCHED ? request->step : step;
 }
 
+static void
+sink_rows(GhCpuPipeline *pipeline, GhPipelineRequest *request)
+{
+	uint64_t	n = gh_cpu_sink_rows(pipeline, request);
+
+	request->counted += n;
+	pipeline->ended += n;
+}
+
 /* Where rows may become several: rows first up to end of level 0, the others being none. */
 static void
 run_range(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint32_t step, uint32_t first, uint32_t end)
@@ -166,7 +175,7 @@ run_range(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint32_t step, ui
 		return;
 	if (!pipeline->stage_is_full)
 	{
-		request->counted += gh_cpu_sink_rows(pipeline, request);
+		sink_rows(pipeline, request);
 		return;
 	}
 	/* one row has room: GH_SCAN_MATCHES_MAX */
@@ -209,6 +218,7 @@ gh_cpu_run_rows(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint32_t st
 	memset(pipeline->live, 0, sizeof(pipeline->live));
 	memset(pipeline->back_step, 0xff, batch->nrows * sizeof(*pipeline->back_step));
 	pipeline->nback = 0;
+	pipeline->ended = 0;
 	all_live = gh_cpu_pad(pipeline, batch) == batch->nrows;
 	if (pipeline->multiplies)
 	{
@@ -222,7 +232,7 @@ gh_cpu_run_rows(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint32_t st
 			gh_cpu_note_back(pipeline, 0, source_step(request, step));
 		gh_cpu_run_level(pipeline, 0, step);
 		if (!pipeline->stopped)
-			request->counted += gh_cpu_sink_rows(pipeline, request);
+			sink_rows(pipeline, request);
 	}
 	add_counts(pipeline, request, step);
 }

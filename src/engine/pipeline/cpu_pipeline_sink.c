@@ -376,6 +376,11 @@ sink_level(GhCpuPipeline *pipeline, GhPipelineRequest *request)
 	uint32_t	live;
 	uint32_t	back;
 
+	if (pipeline->plan.options.sink.kind == GH_SINK_PLACES)
+	{
+		gh_batch_count(batch, &live, &back);
+		return live;
+	}
 	staged->batch = *batch;
 	if (pipeline->plan.options.sink.kind == GH_SINK_GROUPS)
 	{

@@ -1,0 +1,37 @@
+/*
+ * stage.h
+ *		A pipeline of an engine (engine/pipeline/pipeline.h), and the rows that a node brings to it.
+ */
+#ifndef GPUHASH_STAGE_H
+#define GPUHASH_STAGE_H
+
+#include "postgres.h"
+
+#include "compat.h"
+#include "engine/pipeline/pipeline.h"
+#include "heap/pages.h"
+#include "host.h"
+
+/* Words of a bit for each line of a page. */
+#define GH_LINE_WORDS ((MaxHeapTuplesPerPage + 63) / 64)
+
+/* A pipeline of the CPU engine, in this process, to which pages are brought one by one, where they are. */
+typedef struct GhStage
+{
+	GhPipeline *pipeline;
+	GhHost		host;
+	MemoryContextCallback callback;
+	GhPipelineRequest request;	/* of a page: that was brought last */
+	GhScanPage	page;
+	uint64		asked[GH_LINE_WORDS];
+} GhStage;
+
+extern void gh_page_source(Relation relation, const GhProgram *program, GhPipelineOptions *options);
+extern bool gh_ask_for_lines(const GhPages *pages, GhScanPage *page, uint64 *asked);
+extern GhStage *gh_stage_create(const GhPipelineOptions *options, MemoryContext context, GhError *error);
+extern uint32 gh_stage_page(GhStage *stage, const GhPages *pages, GhBackRow *back);
+
+/* scan_engine.c */
+extern GhPageAttribute *gh_page_attributes(Relation relation);
+
+#endif							/* GPUHASH_STAGE_H */
