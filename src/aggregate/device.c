@@ -255,23 +255,9 @@ groups_are_final(const GhAggregateNode *node)
 		gh_groups_count(node->groups) == 0;
 }
 
-/* Keeps final groups: those that fill half of the memory there, what follows in a file. */
-static void
-keep_final_groups(GhAggregateNode *node, char *records, Size bytes)
-{
-	if (node->pieces == NULL && gh_groups_bytes(node->groups) <= node->memory_limit / 2)
-	{
-		gh_groups_merge_scan(node->groups, records, bytes);
-		return;
-	}
-	if (node->pieces == NULL)
-		node->pieces = gh_pieces_create(node->css.ss.ps.state->es_query_cxt);
-	node->counts.groups += gh_pieces_put(node->pieces, records, bytes);
-}
-
 /*
- * The device's groups, or rows, go to those that rows handed back have made: a piece at a time, since groups go
- * to files only between two of them.
+ * The device's groups, or rows, are final, or go to those that rows handed back have made: a piece at a time, since
+ * groups go to files only between two of them.
  */
 static bool
 merge_results(GhAggregateNode *node)
@@ -281,8 +267,9 @@ merge_results(GhAggregateNode *node)
 	Size		room;
 	char	   *buffer = gh_supply_buffer(supply, &room);
 	Size		piece = Min(room, Max(node->memory_limit / 4, GH_PIECE_MIN));
-	bool		final = groups_are_final(node);
 
+	if (groups_are_final(node))
+		node->final = gh_final_groups_create(node->css.ss.ps.state->es_query_cxt, node->memory_limit);
 	while (buffer != NULL && !cursor.finished)
 	{
 		size_t		bytes = 0;
@@ -305,19 +292,20 @@ merge_results(GhAggregateNode *node)
 			supply->failed = true;
 			return false;
 		}
-		if (final)
-		{
-			keep_final_groups(node, buffer, bytes);
-			continue;
-		}
-		if (node->collected != NULL)
+		if (node->final != NULL)
+			gh_final_groups_put(node->final, buffer, bytes);
+		else if (node->collected != NULL)
 			gh_collect_records(node, buffer, bytes);
 		else
 			gh_groups_merge_scan(node->groups, buffer, bytes);
 		gh_aggregate_keep_within_memory(node);
 	}
-	if (node->pieces != NULL)
-		node->counts.disk += gh_pieces_bytes(node->pieces);
+	if (node->final != NULL)
+	{
+		node->counts.groups += gh_final_groups_count(node->final);
+		node->counts.memory = Max(node->counts.memory, gh_final_groups_memory(node->final));
+		node->counts.disk += gh_final_groups_disk(node->final);
+	}
 	return true;
 }
 

@@ -181,6 +181,15 @@ begin_aggregate(CustomScanState *css, EState *estate, int eflags)
 
 /* ------------------------------------------------------------ what comes out */
 
+/* Those that are there come out from the first one on. */
+static void
+rewind_groups(GhAggregateNode *node)
+{
+	node->next_group = 0;
+	if (node->final != NULL)
+		gh_final_groups_rewind(node->final);
+}
+
 /* Reads the input.  Whether this process has groups to return. */
 static bool
 make_groups(GhAggregateNode *node)
@@ -195,7 +204,7 @@ make_groups(GhAggregateNode *node)
 	node->ran = true;
 	if (node->member != NULL && !gh_aggregate_hand_over(node))
 		return false;
-	node->next_group = 0;
+	rewind_groups(node);
 	if (node->files == NULL)
 		return true;
 	/* all of them are in files then, and come back partition by partition */
@@ -205,13 +214,15 @@ make_groups(GhAggregateNode *node)
 	return gh_group_files_next(node->files, node->groups);
 }
 
-/* Puts a group into the scan tuple. */
+/*
+ * Puts a group into the scan tuple: its keys, of node->key_values, and what its states come to, and its sides, where it
+ * is one in memory.
+ */
 static void
-load_group(GhAggregateNode *node, uint32 group)
+load_group(GhAggregateNode *node, const GhAggregateState *states, const uint32 *group)
 {
 	TupleTableSlot *scan = node->css.ss.ss_ScanTupleSlot;
 	ExprContext *econtext = node->css.ss.ps.ps_ExprContext;
-	const GhAggregateState *states = gh_groups_states(node->groups) + (Size) group * node->naggregates;
 	MemoryContext saved;
 
 	ResetExprContext(econtext);
@@ -221,17 +232,16 @@ load_group(GhAggregateNode *node, uint32 group)
 	{
 		int			column = node->key_columns[k];
 
-		scan->tts_values[column] = gh_datum_of_value(&node->key_types[k],
-													 gh_groups_key(node->groups, group, k),
+		scan->tts_values[column] = gh_datum_of_value(&node->key_types[k], node->key_values[k],
 													 &scan->tts_isnull[column]);
 	}
 	for (int a = 0; a < node->nresults; a++)
 	{
 		int			column = node->first + a;
 		int			scales = node->specs[a].scales;
+		const GhSide *side = group == NULL ? NULL : gh_groups_side_of(node->groups, *group, a);
 
-		scan->tts_values[column] = gh_aggregate_result(&node->specs[a], &states[a],
-													   gh_groups_side_of(node->groups, group, a),
+		scan->tts_values[column] = gh_aggregate_result(&node->specs[a], &states[a], side,
 													   scales > 0 ? (int) states[scales].low : -1,
 													   &scan->tts_isnull[column]);
 	}
@@ -239,13 +249,40 @@ load_group(GhAggregateNode *node, uint32 group)
 	econtext->ecxt_scantuple = scan;
 }
 
-/* Puts groups that wait in a file in place of those that came out; false: there are none. */
+/* The next group of those that are final; false: there are no more. */
 static bool
-next_groups(GhAggregateNode *node)
+load_final(GhAggregateNode *node)
 {
-	if (node->pieces != NULL)
-		return gh_pieces_next(node->pieces, node->groups);
-	return node->files != NULL && gh_group_files_next(node->files, node->groups);
+	const GhAggregateState *states;
+	Size		left;
+	const char *record = gh_final_groups_next(node->final, &left);
+	Size		bytes;
+
+	if (record == NULL)
+		return false;
+	bytes = gh_scan_record_read(node->groups, record, left, node->key_values, &states);
+	load_group(node, states, NULL);
+	gh_final_groups_pass(node->final, bytes);
+	return true;
+}
+
+/* The next of those in memory, and then of those that wait in files; false: there are no more. */
+static bool
+load_next(GhAggregateNode *node)
+{
+	uint32		group;
+
+	while (node->next_group >= gh_groups_count(node->groups))
+	{
+		if (node->files == NULL || !gh_group_files_next(node->files, node->groups))
+			return false;
+		node->next_group = 0;
+	}
+	group = node->next_group++;
+	for (int k = 0; k < node->nkeys; k++)
+		node->key_values[k] = gh_groups_key(node->groups, group, k);
+	load_group(node, gh_groups_states(node->groups) + (Size) group * node->naggregates, &group);
+	return true;
 }
 
 /* The next group that HAVING lets out, in the scan tuple; false: there are no more. */
@@ -257,14 +294,8 @@ next_group(GhAggregateNode *node)
 	for (;;)
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (node->next_group >= gh_groups_count(node->groups))
-		{
-			if (!next_groups(node))
-				return false;
-			node->next_group = 0;
-			continue;
-		}
-		load_group(node, node->next_group++);
+		if (!(node->final != NULL ? load_final(node) : load_next(node)))
+			return false;
 		if (ps->qual == NULL || ExecQual(ps->qual, ps->ps_ExprContext))
 			return true;
 		InstrCountFiltered1(ps, 1);
@@ -327,7 +358,7 @@ may_keep(const GhAggregateNode *node)
 {
 	if (node->phase == GH_AGGREGATE_START || node->member != NULL)
 		return false;
-	return node->collected != NULL ? !node->passes_on : node->groups != NULL && node->files == NULL && node->pieces == NULL;
+	return node->collected != NULL ? !node->passes_on : node->groups != NULL && node->files == NULL;
 }
 
 static void
@@ -340,9 +371,10 @@ rescan_aggregate(CustomScanState *css)
 		UpdateChangedParamSet(node->child, css->ss.ps.chgParam);
 	if (css->ss.ps.chgParam == NULL && may_keep(node))
 	{
-		node->next_group = 0;
 		if (node->collected != NULL)
 			gh_collect_rewind(node);
+		else
+			rewind_groups(node);
 		node->phase = GH_AGGREGATE_EMIT;
 		return;
 	}

@@ -112,7 +112,7 @@ typedef struct GhAggregateNode
 	GhGroups   *groups;
 	uint32		ngroups;		/* when their memory was asked for */
 	GhGroupFiles *files;		/* groups that are to be merged; NULL: all are in memory */
-	GhPieces   *pieces;			/* groups of which no other part is anywhere else; NULL: there are none */
+	GhFinalGroups *final;		/* groups of which no other part is anywhere else; NULL: there are none */
 	uint32		next_group;
 	struct GhAggregateMember *member;	/* of a parallel query; NULL: this process is alone */
 

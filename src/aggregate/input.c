@@ -407,7 +407,7 @@ gh_aggregate_keep_within_memory(GhAggregateNode *node)
 	Size		bytes;
 
 	/* rows that are collected see to that by themselves, as do groups that are final */
-	if (node->collected != NULL || node->pieces != NULL || gh_groups_count(node->groups) == node->ngroups)
+	if (node->collected != NULL || node->final != NULL || gh_groups_count(node->groups) == node->ngroups)
 		return;
 	node->ngroups = gh_groups_count(node->groups);
 	bytes = gh_groups_bytes(node->groups);
@@ -426,16 +426,16 @@ gh_aggregate_keep_within_memory(GhAggregateNode *node)
 	node->ngroups = 0;
 }
 
-/* Forgets the groups that are in files. */
+/* Forgets the groups that are final, or in files. */
 void
 gh_aggregate_close_files(GhAggregateNode *node)
 {
 	if (node->files != NULL)
 		gh_group_files_close(node->files);
-	if (node->pieces != NULL)
-		gh_pieces_close(node->pieces);
+	if (node->final != NULL)
+		gh_final_groups_close(node->final);
 	node->files = NULL;
-	node->pieces = NULL;
+	node->final = NULL;
 }
 
 /* This process's part of the input is to be read once more: nothing of it is kept. */

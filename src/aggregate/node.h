@@ -48,6 +48,8 @@ extern Size gh_group_record_size(const GhGroups *groups, uint32 group);
 extern void gh_group_record_write(const GhGroups *groups, uint32 group, char *record);
 extern void gh_groups_merge_records(GhGroups *groups, const char *records, Size size);
 extern void gh_groups_merge_scan(GhGroups *groups, const char *records, Size size);
+extern Size gh_scan_record_read(const GhGroups *groups, const char *record, Size left, GhSqlValue *keys,
+								const GhAggregateState **states);
 extern uint64 gh_group_record_hash(const char *record);
 extern uint64 gh_group_hash(const GhGroups *groups, uint32 group);
 
@@ -72,15 +74,19 @@ extern bool gh_group_files_next(GhGroupFiles *files, GhGroups *groups);
 extern uint64 gh_group_files_bytes(const GhGroupFiles *files);
 extern void gh_group_files_close(GhGroupFiles *files);
 
-/* ---- pieces.c: groups that a device has returned, each once ---- */
+/* ---- final.c: groups that a device has returned, each once ---- */
 
-typedef struct GhPieces GhPieces;
+typedef struct GhFinalGroups GhFinalGroups;
 
-extern GhPieces *gh_pieces_create(MemoryContext context);
-extern uint64 gh_pieces_put(GhPieces *pieces, char *records, Size size);
-extern bool gh_pieces_next(GhPieces *pieces, GhGroups *groups);
-extern uint64 gh_pieces_bytes(const GhPieces *pieces);
-extern void gh_pieces_close(GhPieces *pieces);
+extern GhFinalGroups *gh_final_groups_create(MemoryContext parent, Size memory_limit);
+extern void gh_final_groups_put(GhFinalGroups *final, const char *records, Size size);
+extern const char *gh_final_groups_next(GhFinalGroups *final, Size *left);
+extern void gh_final_groups_pass(GhFinalGroups *final, Size bytes);
+extern void gh_final_groups_rewind(GhFinalGroups *final);
+extern uint64 gh_final_groups_count(const GhFinalGroups *final);
+extern Size gh_final_groups_memory(const GhFinalGroups *final);
+extern uint64 gh_final_groups_disk(const GhFinalGroups *final);
+extern void gh_final_groups_close(GhFinalGroups *final);
 
 /* ---- exec.c ---- */
 

@@ -298,57 +298,60 @@ scan_record_size(const GhGroups *groups)
 		sizeof(GhAggregateState) * groups->naggregates;
 }
 
-/* The keys of a record, with addresses in it. */
-static void
-read_scan_keys(const GhGroups *groups, const GhScanGroup *record, GhSqlValue *keys)
+/*
+ * A record as engine/pipeline/scan.h has them, of no more than so many bytes: its keys, with addresses in it, and its
+ * states.  Its bytes.
+ */
+Size
+gh_scan_record_read(const GhGroups *groups, const char *record, Size left, GhSqlValue *keys,
+					const GhAggregateState **states)
 {
-	const GhScanValue *held = (const GhScanValue *) (record + 1);
+	const GhScanGroup *head = (const GhScanGroup *) record;
+	const GhScanValue *held = (const GhScanValue *) (head + 1);
 
+	if (left < scan_record_size(groups) || head->bytes % 8 != 0 || head->bytes < scan_record_size(groups) ||
+		head->bytes > left)
+		elog(ERROR, "group of a scan has a wrong size");
 	for (int k = 0; k < groups->nkeys; k++)
 	{
-		keys[k].kind = (record->nulls >> k & 1) != 0 ? GH_SQL_NULL : GH_SQL_HELD;
+		keys[k].kind = (head->nulls >> k & 1) != 0 ? GH_SQL_NULL : GH_SQL_HELD;
 		keys[k].low = held[k].low;
 		keys[k].high = held[k].high;
 		if (!gh_key_is_bytes(&groups->keys[k], &keys[k]))
 			continue;
-		if (held[k].low > record->bytes || held[k].high > record->bytes - held[k].low)
+		if (held[k].low > head->bytes || held[k].high > head->bytes - held[k].low)
 			elog(ERROR, "group of a scan has a key that is not in it");
 		keys[k].low += (uintptr_t) record;
 	}
+	*states = (const GhAggregateState *) (held + groups->nkeys);
+	return head->bytes;
 }
 
-/* Records as engine/pipeline/scan.h has them, one behind the other; all of them are in the groups then. */
+/* Such records, one behind the other; all of them are in the groups then. */
 void
 gh_groups_merge_scan(GhGroups *groups, const char *records, Size size)
 {
 	GhLookup   *lookup = groups->lookup;
-	const char *end = records + size;
 
-	while (records < end)
+	while (size > 0)
 	{
-		const GhScanGroup *record[GH_LOOKUP_ROWS];
+		const GhAggregateState *states[GH_LOOKUP_ROWS];
 		uint32		n = 0;
 
 		CHECK_FOR_INTERRUPTS();
-		for (; n < GH_LOOKUP_ROWS && records < end; n++)
+		for (; n < GH_LOOKUP_ROWS && size > 0; n++)
 		{
-			record[n] = (const GhScanGroup *) records;
-			if ((Size) (end - records) < scan_record_size(groups) || record[n]->bytes % 8 != 0 ||
-				record[n]->bytes < scan_record_size(groups) || record[n]->bytes > (Size) (end - records))
-				elog(ERROR, "group of a scan has a wrong size");
-			read_scan_keys(groups, record[n], lookup->values + (Size) n * groups->nkeys);
-			records += record[n]->bytes;
+			Size		bytes = gh_scan_record_read(groups, records, size,
+													lookup->values + (Size) n * groups->nkeys, &states[n]);
+
+			records += bytes;
+			size -= bytes;
 		}
 		lookup->nrows = n;
 		gh_lookup_values(groups);
 		gh_look_up(groups);
 		for (uint32 row = 0; row < n; row++)
-		{
-			const GhAggregateState *states = (const GhAggregateState *)
-				((const GhScanValue *) (record[row] + 1) + groups->nkeys);
-
 			for (int a = 0; a < groups->naggregates; a++)
-				merge_state(groups, lookup->groups[row] - 1, a, &states[a], NULL);
-		}
+				merge_state(groups, lookup->groups[row] - 1, a, &states[row][a], NULL);
 	}
 }
