@@ -331,11 +331,14 @@ create_contents(GhCpuPipeline *pipeline, GhError *error)
 	size_t		lines = options->source.kind == GH_SOURCE_PAGES ? options->source.page_bytes / GH_LINE_BYTES : 1;
 	bool		created = create_levels(pipeline);
 
-	pipeline->numbers = malloc(lines * sizeof(uint16_t));
+	pipeline->numbers = malloc(2 * lines * sizeof(uint16_t));
 	pipeline->untold = malloc(lines * sizeof(uint16_t));
 	pipeline->came = calloc(pipeline->multiplies ? options->nsteps : 1, sizeof(*pipeline->came));
 	if (!created || pipeline->numbers == NULL || pipeline->untold == NULL || pipeline->came == NULL)
 		return gh_error_set(error, GH_NO_MEMORY, "out of memory for a pipeline's handle");
+	pipeline->all_numbers = pipeline->numbers + lines;
+	for (size_t i = 0; i < lines; i++)
+		pipeline->all_numbers[i] = (uint16_t) (i + 1);
 	return gh_cpu_sink_init(pipeline, error);
 }
 

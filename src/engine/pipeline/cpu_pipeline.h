@@ -113,7 +113,8 @@ typedef struct GhCpuPipeline
 	bool		stopped;		/* what is under way of it is to be left */
 
 	uint64_t	at;				/* the first of them, of a request without pages */
-	uint16_t   *numbers;		/* of a page's lines that are asked for */
+	uint16_t   *numbers;		/* room for those of a page's lines */
+	uint16_t   *all_numbers;	/* from 1 on, as many */
 	uint16_t   *untold;			/* of those that are not known to be visible */
 	GhPipelineRequest *first;	/* oldest */
 	GhPipelineRequest *last;

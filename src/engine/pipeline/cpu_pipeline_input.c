@@ -64,13 +64,11 @@ put_rows_back(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint64_t firs
 
 /* ------------------------------------------------------------------- a page */
 
-/* Line numbers are listed so many at a time: there is room for as many lines as a page has bytes for. */
-#define NUMBERS_AT_A_TIME 4
-
 /* The lines of a page that is asked for, by what is to be done with them. */
 typedef struct Lines
 {
-	uint32_t	asked;			/* in pipeline->numbers: rows */
+	const uint16_t *numbers;	/* of rows: */
+	uint32_t	asked;
 	uint32_t	untold;			/* in pipeline->untold: they are handed back */
 } Lines;
 
@@ -97,47 +95,51 @@ list_line(GhCpuPipeline *pipeline, const GhScanPage *page, uint32_t page_lines, 
 	return true;
 }
 
-/* Are all lines of a page normal?  Two at a time. */
+/* Line pointers that are looked at together. */
+#define LINES_AT_A_TIME 8
+
+/* What is none of a normal one, of so many line pointers, in the places of their states. */
+static inline uint64_t
+find_others(const uint8_t *at, uint32_t lines)
+{
+	const uint64_t normal = UINT64_C(0x100000001) * ((uint32_t) GH_LINE_NORMAL << GH_LINE_OFFSET_BITS);
+	uint64_t	others = 0;
+
+	for (uint32_t i = 0; i < lines; i += 2)
+		others |= gh_read_u64(at + i * GH_LINE_BYTES) ^ normal;
+	return others;
+}
+
+/* Are all lines of a page normal? */
 static bool
 all_normal(const uint8_t *page, uint32_t lines)
 {
-	const uint64_t both = UINT64_C(0x100000001);
-	const uint64_t normal = both * ((uint32_t) GH_LINE_NORMAL << GH_LINE_OFFSET_BITS);
+	const uint64_t states = UINT64_C(0x100000001) * ((1u << GH_LINE_STATE_BITS) - 1) << GH_LINE_OFFSET_BITS;
 	const uint8_t *at = page + GH_PAGE_LINES_AT;
 	uint64_t	others = 0;
+	uint32_t	i = 0;
 
-	for (uint32_t i = 0; i + 1 < lines; i += 2)
-		others |= gh_read_u64(at + i * GH_LINE_BYTES) ^ normal;
-	return (others >> GH_LINE_OFFSET_BITS & both * ((1u << GH_LINE_STATE_BITS) - 1)) == 0 &&
-		(lines % 2 == 0 || gh_scan_is_normal(page, lines));
-}
-
-/* Numbers from 1 up to n, and some behind, for which there is room. */
-static void
-list_all(uint16_t *numbers, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i += NUMBERS_AT_A_TIME)
-		for (uint32_t k = 0; k < NUMBERS_AT_A_TIME; k++)
-			numbers[i + k] = (uint16_t) (i + k + 1);
+	for (; i + LINES_AT_A_TIME <= lines; i += LINES_AT_A_TIME)
+		others |= find_others(at + i * GH_LINE_BYTES, LINES_AT_A_TIME);
+	others |= find_others(at + i * GH_LINE_BYTES, (lines - i) & ~1u);
+	return (others & states) == 0 && (lines % 2 == 0 || gh_scan_is_normal(page, lines));
 }
 
 /* All lines that are normal, of a page of which no tuple is to be judged; mostly they all are. */
-static uint32_t
-list_normal(uint16_t *numbers, const uint8_t *page, uint32_t lines)
+static void
+list_normal(GhCpuPipeline *pipeline, const uint8_t *page, uint32_t lines, Lines *list)
 {
-	uint32_t	n = 0;
-
 	if (all_normal(page, lines))
 	{
-		list_all(numbers, lines);
-		return lines;
+		list->numbers = pipeline->all_numbers;
+		list->asked = lines;
+		return;
 	}
 	for (uint32_t number = 1; number <= lines; number++)
 	{
-		numbers[n] = (uint16_t) number;
-		n += gh_scan_is_normal(page, number);
+		pipeline->numbers[list->asked] = (uint16_t) number;
+		list->asked += gh_scan_is_normal(page, number);
 	}
-	return n;
 }
 
 /* The lines that are asked for; false: the page does not have them, or is not to be trusted. */
@@ -148,11 +150,12 @@ list_lines(GhCpuPipeline *pipeline, const GhPipelineRequest *request, const GhSc
 	uint32_t	page_lines = gh_page_lines(bytes, pipeline->plan.options.source.page_bytes);
 
 	memset(lines, 0, sizeof(*lines));
+	lines->numbers = pipeline->numbers;
 	if (page->lines > page_lines)
 		return false;
 	if (page->bitmap == GH_SCAN_ALL && !page->hinted)
 	{
-		lines->asked = list_normal(pipeline->numbers, bytes, page->lines);
+		list_normal(pipeline, bytes, page->lines, lines);
 		return true;
 	}
 	for (uint32_t number = 1; number <= page->lines; number++)
@@ -165,24 +168,24 @@ list_lines(GhCpuPipeline *pipeline, const GhPipelineRequest *request, const GhSc
 
 /* Loads the page's rows, and does them; false: it is not to be trusted. */
 static bool
-go_over_page(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint32_t page, uint32_t nlines, bool run)
+go_over_page(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint32_t page, const Lines *lines, bool run)
 {
 	GhVectorBatch *batch = &pipeline->levels[0]->batch;
 
-	for (uint32_t at = 0; at < nlines; at += GH_VECTOR_ROWS)
+	for (uint32_t at = 0; at < lines->asked; at += GH_VECTOR_ROWS)
 	{
-		uint32_t	n = nlines - at < GH_VECTOR_ROWS ? nlines - at : GH_VECTOR_ROWS;
+		uint32_t	n = lines->asked - at < GH_VECTOR_ROWS ? lines->asked - at : GH_VECTOR_ROWS;
 
 		batch->nrows = 0;
 		if (gh_cpu_page_load(&pipeline->plan.shape, request->pages[page].page, request->pages[page].block,
-							 pipeline->numbers + at, n, batch) != GH_OK)
+							 lines->numbers + at, n, batch) != GH_OK)
 			return false;
 		if (!run)
 			continue;
 		gh_cpu_run_rows(pipeline, request, 0);
 		if (pipeline->stopped)
 			break;
-		put_rows_back(pipeline, request, page, pipeline->numbers + at);
+		put_rows_back(pipeline, request, page, lines->numbers + at);
 	}
 	return true;
 }
@@ -219,8 +222,8 @@ do_page(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint32_t page)
 
 	/* rows of several batches: all are loaded once before any is done */
 	if (!list_lines(pipeline, request, &request->pages[page], &lines) ||
-		(lines.asked > GH_VECTOR_ROWS && !go_over_page(pipeline, request, page, lines.asked, false)) ||
-		!go_over_page(pipeline, request, page, lines.asked, true))
+		(lines.asked > GH_VECTOR_ROWS && !go_over_page(pipeline, request, page, &lines, false)) ||
+		!go_over_page(pipeline, request, page, &lines, true))
 	{
 		put_back(request, page, 0, 0);
 		pipeline->order_is_broken = true;

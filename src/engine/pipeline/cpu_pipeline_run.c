@@ -212,14 +212,18 @@ run_ranges(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint32_t step)
 void
 gh_cpu_run_rows(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint32_t step)
 {
+	const GhPipelineOptions *options = &pipeline->plan.options;
 	GhVectorBatch *batch = &pipeline->levels[0]->batch;
-	bool		all_live;
+	/* a first step that is run sees to the batch's end, and to rows that the source hands back as to its own */
+	bool		prepare = pipeline->multiplies || step > 0 || options->nsteps == 0 || options->steps[0].probe != 0;
+	bool		all_live = !prepare;
 
 	memset(pipeline->live, 0, sizeof(pipeline->live));
 	memset(pipeline->back_step, 0xff, batch->nrows * sizeof(*pipeline->back_step));
 	pipeline->nback = 0;
 	pipeline->ended = 0;
-	all_live = gh_cpu_pad(pipeline, batch) == batch->nrows;
+	if (prepare)
+		all_live = gh_cpu_pad(pipeline, batch) == batch->nrows;
 	if (pipeline->multiplies)
 	{
 		memcpy(pipeline->state, batch->state, batch->nrows);
