@@ -1,6 +1,6 @@
 # Cancel and statement_timeout take effect at once, wherever the work is.
 use GpuHash::Test;
-use Time::HiRes qw(time sleep);
+use Time::HiRes qw(sleep);
 
 # Seconds from the cancel, or from when the time was up, to the error.  The work
 # answers within 0.1; the rest is for a machine that is busy with other things.
@@ -54,9 +54,9 @@ for my $name (sort keys %work)
 	for my $after (0.05, 0.3, 0.7)
 	{
 		# by time
-		my $start = time;
+		my $watch = stopwatch();
 		my ($out, $err) = $session->do(sprintf('SET statement_timeout = %d; %s', $after * 1000, $sql));
-		my $late = time - $start - $after;
+		my $late = $watch->() - $after;
 		$session->do('RESET statement_timeout');
 		if ($out =~ /\d/ && $err eq '')
 		{
@@ -69,10 +69,10 @@ for my $name (sort keys %work)
 		# by another session
 		$session->send($sql);
 		sleep $after;
-		$start = time;
+		$watch = stopwatch();
 		$server->query("SELECT pg_cancel_backend($pid)");
 		($out, $err) = $session->receive;
-		$late = time - $start;
+		$late = $watch->();
 		if ($out =~ /\d/ && $err eq '')
 		{
 			pass("$name: over before it was cancelled after $after s");

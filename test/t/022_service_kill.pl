@@ -154,10 +154,10 @@ for my $mode (qw(fast immediate))
 		$session->send($long) unless $state eq 'idle';
 		sleep 0.1;
 		$tried++;
-		my $start = time;
+		my $watch = stopwatch();
 		$service->stop($mode);
 		ok(gone(5, @pids), "$what: no process stays");
-		cmp_ok(time - $start, '<', 4, "$what: promptly");
+		cmp_ok($watch->(), '<', 4, "$what: promptly");
 		$session->close;
 		$server->start;
 		$survived++ if recovers($what);

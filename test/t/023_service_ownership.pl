@@ -152,7 +152,7 @@ my $DELAY = 400;
 	$arm->();
 	my ($wanted, $cancelled, $late, $over) = (1000, 0, 0, 0);
 	my @wrong;
-	my $deadline = time + 60;
+	my $deadline = time + 150;
 	while ($cancelled < $wanted && time < $deadline)
 	{
 		for my $s (grep { !$_->{busy} } @sessions)
@@ -162,10 +162,10 @@ my $DELAY = 400;
 		}
 		sleep rand 0.008;
 		my $s = $sessions[rand @sessions];
-		my $start = time;
+		my $watch = stopwatch();
 		$service->ask("SELECT pg_cancel_backend($s->{pid})");
 		my ($out, $err) = $s->{session}->receive(30);
-		$late++ if time - $start > 1;
+		$late++ if $watch->() > 1;
 		if ($err =~ /57014/) { $cancelled++ }
 		elsif ("$out$err" eq $want{ $s->{busy} }) { $over++ }
 		else { push @wrong, "$s->{busy}: $out$err" }

@@ -2,7 +2,7 @@
 # sessions do at the same time, and what is left when a process or a database goes.
 # Without a GPU.
 use GpuHash::Test;
-use Time::HiRes qw(time sleep);
+use Time::HiRes qw(sleep);
 
 # files instead of shared memory objects, so that they can be counted
 my $server = GpuHash::Server->new(conf => ["shared_preload_libraries = 'gpuhash'", "gpuhash.engine = 'cpu'",
@@ -77,9 +77,9 @@ my ($pid) = $two->do('SELECT pg_backend_pid()');
 $one->send(q{SELECT gpuhash_insert('t', k, k) FROM large});
 sleep 0.3 until $server->query(q{SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 26480 AND mode = 'ExclusiveLock' AND granted}) == 1;
 $two->do("SET statement_timeout = '100ms'");
-my $start = time;
+my $watch = stopwatch();
 my (undef, $err) = $two->do(q{SELECT gpuhash_find('t', 1)});
-my $waited = time - $start;
+my $waited = $watch->();
 SKIP:
 {
 	skip 'the insert was too quick', 2 if $err eq '';

@@ -18,8 +18,9 @@ package GpuHash::FaultRun;
 use strict;
 use warnings;
 use Test::More;
-use Time::HiRes qw(time sleep);
+use Time::HiRes qw(sleep);
 use GpuHash::Service;
+use GpuHash::Test ();
 
 # a scan on a device starts for nothing: rescans, too, go there
 our @CONF = ('gpuhash.device_start_cost = 0', 'gpuhash.device_page_cost = 0.02', 'gpuhash.device_bus_cost = 0.005', 'seq_page_cost = 0.05',
@@ -284,13 +285,13 @@ sub interrupt
 	my $key = $how eq 'pg_terminate_backend' ? qr/57P01|server closed|psql ended/ : qr/ERROR:  57014/;
 	$session->do("BEGIN; SAVEPOINT s" . ($how eq 'timeout' ? "; SET statement_timeout = '300ms'" : ''));
 	$service->arm($point, 'delay', after => $point eq 'scan' ? 1 : 0, ms => 2500);
-	my $begin = time;
+	my $watch = GpuHash::Test::stopwatch();
 	$session->send($self->{queries}{$name}[0]);
 	sleep 0.3;
 	$service->ask("SELECT $how($pid)") if $how ne 'timeout';
 	my ($out, $err) = eval { $session->receive };
 	$err = $@ if !defined $err;
-	my $took = time - $begin;
+	my $took = $watch->();
 	like($err, $key, "$name: $how while $point takes long");
 	cmp_ok($took, '<', 2.2, 'at once');
 	$self->is_unpinned('in the transaction that goes on') if $how ne 'pg_terminate_backend';
