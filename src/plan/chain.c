@@ -259,6 +259,25 @@ gh_chain_device_cost(PlannerInfo *root, const GhJoinStep *step, int workers)
 	return step->inner_device_cost + gh_device_scan_cost(root, step->scan, divisor_of(workers));
 }
 
+/*
+ * The same of a join of these two, of which there is no step yet, if a device can do it: the same sum, in the
+ * same order.  False: it is not known.
+ */
+bool
+gh_chain_cost_above(PlannerInfo *root, Path *outer, Path *inner, int workers, Cost *cost)
+{
+	const GhJoinStep *below;
+
+	if (!gh_is_join_path(outer))
+		return false;
+	below = gh_linked_step(root, outer);
+	if (below->scan == NULL || below->has_rows)
+		return false;
+	*cost = below->inner_device_cost + device_table_cost(root, inner, workers) +
+		gh_device_scan_cost(root, below->scan, divisor_of(workers));
+	return true;
+}
+
 /* The same of a path that a device is expected to read. */
 Cost
 gh_device_reading_cost(PlannerInfo *root, Path *path)

@@ -88,6 +88,7 @@ extern List *gh_chain_conditions(PlannerInfo *root, Path *join);
 extern bool gh_device_reads(PlannerInfo *root, Path *path);
 extern Cost gh_device_scan_cost(PlannerInfo *root, Path *scan, double divisor);
 extern Cost gh_chain_device_cost(PlannerInfo *root, const GhJoinStep *step, int workers);
+extern bool gh_chain_cost_above(PlannerInfo *root, Path *outer, Path *inner, int workers, Cost *cost);
 extern Cost gh_device_reading_cost(PlannerInfo *root, Path *path);
 
 #endif							/* GPUHASH_CHAIN_H */

@@ -262,6 +262,9 @@ rows_may_compete(GhJoinInputs *inputs, const GhJoinChoice *choice, bool in_place
 {
 	GhJoinStep	step = {0};
 
+	/* rows that take another path's place need not compete */
+	if (!in_place && gh_rows_cost_too_much(inputs->root, inputs->joinrel, choice))
+		return false;
 	if (!gh_rows_may_win(inputs->root, inputs->joinrel, choice->outer, choice->inner))
 		return false;
 	if (gh_force_offload)

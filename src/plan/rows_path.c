@@ -239,15 +239,25 @@ typedef struct RowsOffer
 	Cost		total_cost;
 } RowsOffer;
 
-/* Startup: all is read, and so many rows are kept. */
+/*
+ * What such rows of the relation cost, but for tuples that are fetched: all is read, which costs `reading`, and
+ * so many rows are kept before the first one comes.
+ */
+static Cost
+cost_kept_rows(const RelOptInfo *joinrel, Cost reading, double nrows, Cost *startup)
+{
+	PathTarget *target = joinrel->reltarget;
+
+	*startup = gh_setup_cost + reading + GH_COLLECTED_ROW_COST * cpu_tuple_cost * nrows + target->cost.startup;
+	return *startup + (cpu_tuple_cost + target->cost.per_tuple) * nrows;
+}
+
 static Cost
 cost_rows(PlannerInfo *root, const RowsOffer *offer, double nrows, Cost *startup)
 {
-	PathTarget *target = offer->joinrel->reltarget;
+	Cost		reading = gh_chain_device_cost(root, offer->step, offer->workers);
 
-	*startup = gh_setup_cost + gh_chain_device_cost(root, offer->step, offer->workers) +
-		GH_COLLECTED_ROW_COST * cpu_tuple_cost * nrows + target->cost.startup;
-	return *startup + (cpu_tuple_cost + target->cost.per_tuple) * nrows +
+	return cost_kept_rows(offer->joinrel, reading, nrows, startup) +
 		fetch_cost(root, offer->columns->fetched, nrows);
 }
 
@@ -435,6 +445,27 @@ offer_competes(PlannerInfo *root, const RowsOffer *offer, Path *outer, Path *inn
 	return !gh_joins_are_searched_at_random(root) &&
 		wins_clearly_of(root, paths, outer, inner, offer->total_cost) &&
 		wins_clearly_of(root, paths, outer, inner, cautious_cost(root, offer));
+}
+
+/*
+ * Whether it is sure, before there is a step, that the rows of a join will not compete, and that the joins will
+ * not be kept.  In a query of many tables that is so for most.  The bound is what the rows cost without the
+ * tuples that may be fetched.
+ */
+bool
+gh_rows_cost_too_much(PlannerInfo *root, RelOptInfo *joinrel, const GhJoinChoice *choice)
+{
+	List	   *paths = choice->workers > 0 ? joinrel->partial_pathlist : joinrel->pathlist;
+	Cost		reading;
+	Cost		startup;
+
+	/* gpuhash.explain_why shows what they would cost */
+	if (gh_collects_why || gh_force_offload || !gh_device_may_be_expected() ||
+		!gh_chain_cost_above(root, choice->outer, choice->inner, choice->workers, &reading) ||
+		are_to_be_kept(root, joinrel, choice->total_cost, choice->workers))
+		return false;
+	return !wins_clearly_of(root, paths, choice->outer, choice->inner,
+							cost_kept_rows(joinrel, reading, choice->rows, &startup));
 }
 
 /*
