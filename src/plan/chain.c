@@ -106,16 +106,25 @@ device_table_cost(PlannerInfo *root, Path *inner, int workers)
 		inner->parent->tuples * GH_DEVICE_TABLE_COST * cpu_tuple_cost;
 }
 
+/* The note of the table that the path reads; NULL: it reads something else, or has parameters. */
+static const GhNote *
+note_of_end(PlannerInfo *root, const Path *path)
+{
+	RelOptInfo *rel = path->parent;
+
+	if (!IS_SIMPLE_REL(rel) || rel->rtekind != RTE_RELATION || path->param_info != NULL)
+		return NULL;
+	return gh_note(root, rel);
+}
+
 /* What stands at the end of a chain: *scan, if that is a table whose pages a node above may read. */
 static void
 link_end(PlannerInfo *root, GhJoinStep *step, Path *outer, Path **scan)
 {
-	const RelOptInfo *rel = outer->parent;
-	const GhNote *note;
+	const GhNote *note = note_of_end(root, outer);
 
-	if (!IS_SIMPLE_REL(rel) || rel->rtekind != RTE_RELATION || outer->param_info != NULL)
+	if (note == NULL)
 		return;
-	note = gh_note(root, outer->parent);
 	step->ends_on_device = note->on_device;
 	if (outer->pathtype != T_SeqScan)
 		return;
@@ -171,16 +180,14 @@ gh_link_step(PlannerInfo *root, GhJoinStep *step, RelOptInfo *joinrel, Path *out
 		step->inner_device_cost += device_table_cost(root, inner, workers);
 }
 
-/* The step of a join's path, with its chain. */
+/* Fills in the chain of a join's path, and returns its step. */
 GhJoinStep *
-gh_linked_step(PlannerInfo *root, Path *join)
+gh_link_path(PlannerInfo *root, Path *join)
 {
 	GhJoinStep *step = gh_step(join);
 	List	   *sides = ((CustomPath *) join)->custom_paths;
 	MemoryContext saved;
 
-	if (step->is_linked)
-		return step;
 	/* the path may be older than this tour of GEQO */
 	saved = MemoryContextSwitchTo(GetMemoryChunkContext(step));
 	gh_link_step(root, step, join->parent, linitial(sides), lsecond(sides), join->parallel_workers);
@@ -194,15 +201,14 @@ gh_linked_step(PlannerInfo *root, Path *join)
 bool
 gh_ends_on_device(PlannerInfo *root, Path *path)
 {
-	GhJoinStep	end = {0};
-	Path	   *scan;
+	const GhNote *note;
 
-	if (gh_rows_joins(path) != NULL)
-		path = gh_rows_joins(path);
 	if (gh_is_join_path(path))
 		return gh_linked_step(root, path)->ends_on_device;
-	link_end(root, &end, path, &scan);
-	return end.ends_on_device;
+	if (gh_rows_joins(path) != NULL)
+		return gh_ends_on_device(root, gh_rows_joins(path));
+	note = note_of_end(root, path);
+	return note != NULL && note->on_device;
 }
 
 /* Whether a node above may look rows up in all the joins, as far as the last one is concerned. */

@@ -72,6 +72,17 @@ gh_step(const Path *join)
 	return linitial(((const CustomPath *) join)->custom_private);
 }
 
+extern GhJoinStep *gh_link_path(PlannerInfo *root, Path *join);
+
+/* The step of a join's path, with its chain. */
+static inline GhJoinStep *
+gh_linked_step(PlannerInfo *root, Path *join)
+{
+	GhJoinStep *step = gh_step(join);
+
+	return step->is_linked ? step : gh_link_path(root, join);
+}
+
 extern void gh_chain_init(void);
 
 /* ---- chain.c ---- */
@@ -79,7 +90,6 @@ extern void gh_chain_init(void);
 extern GhJoinStep *gh_make_step(const GhJoinStep *from);
 extern void gh_link_step(PlannerInfo *root, GhJoinStep *step, RelOptInfo *joinrel, Path *outer,
 						 Path *inner, int workers);
-extern GhJoinStep *gh_linked_step(PlannerInfo *root, Path *join);
 extern bool gh_ends_on_device(PlannerInfo *root, Path *path);
 
 extern bool gh_chain_is_usable(const GhJoinStep *step);

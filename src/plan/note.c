@@ -63,19 +63,7 @@ typedef struct Notes
 /* Of all contexts; the one in use comes first, as it was made last. */
 static Notes *all_notes = NULL;
 
-/*
- * The notes that were found last, by the relations' addresses: while a query of many tables is planned the
- * same ones are asked for again and again.
- */
-#define GH_RECENT_NOTES 64
-
-static NoteEntry recent[GH_RECENT_NOTES];
-
-static NoteEntry *
-recent_of(const RelOptInfo *rel)
-{
-	return &recent[(uintptr_t) rel / sizeof(RelOptInfo) % GH_RECENT_NOTES];
-}
+GhRecentNote gh_recent_notes[GH_RECENT_NOTES];
 
 /* Called when the context goes. */
 static void
@@ -83,7 +71,7 @@ forget_notes(void *arg)
 {
 	Notes	  **at = &all_notes;
 
-	memset(recent, 0, sizeof(recent));
+	memset(gh_recent_notes, 0, sizeof(gh_recent_notes));
 	while (*at != arg)
 		at = &(*at)->next;
 	*at = (*at)->next;
@@ -169,7 +157,7 @@ fill(GhNote *note, PlannerInfo *root, const RelOptInfo *rel)
 }
 
 static GhNote *
-find_note(PlannerInfo *root, const RelOptInfo *rel)
+find_or_make(PlannerInfo *root, const RelOptInfo *rel)
 {
 	Notes	   *notes = notes_in(gh_note_context(rel));
 	NoteEntry  *entry = notes_lookup(notes->table, rel);
@@ -185,20 +173,16 @@ find_note(PlannerInfo *root, const RelOptInfo *rel)
 	return note;
 }
 
-/* The relation's note, which is made when it is asked for the first time. */
+/* The relation's note, which becomes one of those that were found last. */
 GhNote *
-gh_note(PlannerInfo *root, RelOptInfo *rel)
+gh_find_note(PlannerInfo *root, RelOptInfo *rel)
 {
-	NoteEntry  *last = recent_of(rel);
+	GhRecentNote *recent = gh_recent_note(rel);
+	GhNote	   *note = find_or_make(root, rel);
 
-	if (last->rel != rel || last->note->root != root)
-	{
-		GhNote	   *note = find_note(root, rel);
-
-		last->rel = rel;
-		last->note = note;
-	}
-	return last->note;
+	recent->rel = rel;
+	recent->note = note;
+	return note;
 }
 
 /* What one of the relation's pages costs where it is read with those beside it. */

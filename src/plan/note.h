@@ -58,7 +58,37 @@ typedef struct GhNote
 	Path	   *kept_joins[2];
 } GhNote;
 
-extern GhNote *gh_note(PlannerInfo *root, RelOptInfo *rel);
+/*
+ * The notes that were found last, by the relations' addresses: while a query of many tables is planned the
+ * same ones are asked for again and again.
+ */
+#define GH_RECENT_NOTES 64
+
+typedef struct GhRecentNote
+{
+	const RelOptInfo *rel;
+	GhNote	   *note;
+} GhRecentNote;
+
+extern GhRecentNote gh_recent_notes[GH_RECENT_NOTES];
+
+static inline GhRecentNote *
+gh_recent_note(const RelOptInfo *rel)
+{
+	return &gh_recent_notes[(uintptr_t) rel / sizeof(RelOptInfo) % GH_RECENT_NOTES];
+}
+
+extern GhNote *gh_find_note(PlannerInfo *root, RelOptInfo *rel);
+
+/* The relation's note, which is made when it is asked for the first time. */
+static inline GhNote *
+gh_note(PlannerInfo *root, RelOptInfo *rel)
+{
+	const GhRecentNote *recent = gh_recent_note(rel);
+
+	return recent->rel == rel && recent->note->root == root ? recent->note : gh_find_note(root, rel);
+}
+
 extern MemoryContext gh_note_context(const RelOptInfo *rel);
 extern Cost gh_note_page_cost(PlannerInfo *root, RelOptInfo *rel);
 extern const GhConditions *gh_note_conditions(PlannerInfo *root, RelOptInfo *rel);

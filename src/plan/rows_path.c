@@ -162,7 +162,11 @@ divide_columns(PlannerInfo *root, RelOptInfo *joinrel, GhRowColumns *result)
 		if (is_fetched(root, var))
 			result->fetched = bms_add_member(result->fetched, var->varno);
 	}
-	result->keys = columns_of(columns, 0, result->fetched);
+	/* nearly always */
+	if (result->fetched == NULL)
+		result->keys = columns;
+	else
+		result->keys = columns_of(columns, 0, result->fetched);
 	while (result->keys != NIL && list_length(result->keys) + bms_num_members(result->fetched) > GH_SCAN_KEYS_MAX)
 	{
 		result->fetched = bms_add_member(result->fetched, widest_table(result->keys));
@@ -323,9 +327,13 @@ keep_joins(PlannerInfo *root, const Path *join)
 static bool
 joins_are_for_device(PlannerInfo *root, Path *path)
 {
-	Path	   *joins = gh_rows_unwrapped(root, path);
+	const GhJoinStep *step;
 
-	return gh_scan_below_joins(root, joins) != NULL && gh_device_reads(root, joins);
+	path = gh_rows_unwrapped(root, path);
+	if (!gh_is_join_path(path) || path->param_info != NULL)
+		return false;
+	step = gh_linked_step(root, path);
+	return step->on_device && gh_chain_is_usable(step);
 }
 
 /*
@@ -336,13 +344,14 @@ Path *
 gh_kept_joins(PlannerInfo *root, RelOptInfo *rel, bool partial)
 {
 	List	   *paths = partial ? rel->partial_pathlist : rel->pathlist;
-	Path	   *kept;
 
 	if (!IS_JOIN_REL(rel) || paths == NIL || gh_force_offload || !gh_enable_rows ||
 		!gh_device_may_be_expected() || gh_joins_are_searched_at_random(root))
 		return NULL;
-	kept = gh_note(root, rel)->kept_joins[partial];
-	return kept != NULL && !joins_are_for_device(root, linitial(paths)) ? kept : NULL;
+	/* nearly always; and of a query of many tables, the note takes longer to find than the path to read */
+	if (joins_are_for_device(root, linitial(paths)))
+		return NULL;
+	return gh_note(root, rel)->kept_joins[partial];
 }
 
 /* ------------------------------------------------------------- paths */
