@@ -227,6 +227,13 @@ SELECT sum(total_bytes) < 10000000 AS little FROM pg_backend_memory_contexts WHE
 CLOSE many;
 COMMIT;
 RESET gpuhash.force_offload;
+
+-- Pages of temporary tables lie at other addresses than those of others.
+CREATE TEMP TABLE sro_temp AS SELECT i AS id, i % 100 AS v, 't' || i % 13 AS t FROM generate_series(1, 3000) i;
+DELETE FROM sro_temp WHERE id % 17 = 3;
+SELECT * FROM compare_scan('SELECT * FROM sro_temp WHERE v = 50');
+SELECT * FROM compare_scan($$SELECT ctid, id FROM sro_temp WHERE t < 't3' AND id % 7 > 2$$);
+DROP TABLE sro_temp;
 DROP FUNCTION compare_scan(text), sro_lines(text);
 DROP VIEW sro_hidden;
 DROP FUNCTION sro_leak(int);

@@ -144,7 +144,7 @@ gh_serve_interrupt(void)
 {
 	CHECK_FOR_INTERRUPTS();
 	if (InterruptPending && !INTERRUPTS_CAN_BE_PROCESSED())
-		elog(ERROR, "hash table is used while interrupts are held off");
+		elog(ERROR, "an engine is used while interrupts are held off");
 }
 
 /*

@@ -43,7 +43,7 @@ GhFinalGroups *
 gh_final_groups_create(MemoryContext parent, Size memory_limit)
 {
 	MemoryContext context = AllocSetContextCreate(parent, "GpuHashAggregate final groups", ALLOCSET_DEFAULT_SIZES);
-	GhFinalGroups    *final = MemoryContextAllocZero(context, sizeof(GhFinalGroups));
+	GhFinalGroups *final = MemoryContextAllocZero(context, sizeof(GhFinalGroups));
 
 	final->context = context;
 	final->memory_limit = memory_limit;

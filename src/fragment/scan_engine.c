@@ -102,7 +102,7 @@ gh_choose_scan_engine(const GhPages *pages, const GhRunCosts *again, int *device
 
 /* How the attributes of a relation lie in its tuples; in the memory context. */
 GhPageAttribute *
-gh_page_attributes(Relation relation)
+gh_scan_attributes(Relation relation)
 {
 	TupleDesc	desc = RelationGetDescr(relation);
 	GhPageAttribute *attributes = palloc(sizeof(GhPageAttribute) * Max(desc->natts, 1));
@@ -125,7 +125,7 @@ gh_scan_options(const GhEngine *engine, int device, Relation relation, const GhP
 	options->program_bytes = program->bytes;
 	options->page_bytes = BLCKSZ;
 	options->natts = RelationGetDescr(relation)->natts;
-	options->attributes = gh_page_attributes(relation);
+	options->attributes = gh_scan_attributes(relation);
 	options->memory_limit = table.memory_limit;
 	options->seed = table.seed;
 	options->device = device;

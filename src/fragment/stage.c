@@ -11,9 +11,9 @@
 #include "gpuhash.h"
 #include "service/placement.h"
 
-/* Options of a pipeline over the pages of a relation, all else 0.  Their arrays are the caller's, in its memory context. */
+/* Options of a pipeline over the pages of a relation, all else 0.  Their arrays are in the memory context. */
 void
-gh_page_source(Relation relation, const GhProgram *program, GhPipelineOptions *options)
+gh_stage_options(Relation relation, const GhProgram *program, GhPipelineOptions *options)
 {
 	memset(options, 0, sizeof(*options));
 	options->program = program;
@@ -21,7 +21,7 @@ gh_page_source(Relation relation, const GhProgram *program, GhPipelineOptions *o
 	options->source.kind = GH_SOURCE_PAGES;
 	options->source.natts = RelationGetDescr(relation)->natts;
 	options->source.page_bytes = BLCKSZ;
-	options->source.attributes = gh_page_attributes(relation);
+	options->source.attributes = gh_scan_attributes(relation);
 }
 
 /* The pipeline's handle and the memory that it works in are not in the context. */
@@ -40,6 +40,9 @@ gh_stage_create(const GhPipelineOptions *options, MemoryContext context, GhError
 	GhStage    *stage = MemoryContextAllocZero(context, sizeof(GhStage));
 
 	gh_host_init(&stage->host, context);
+	/* a page takes no longer than other nodes take between two looks */
+	stage->host.stop = NULL;
+	stage->context = context;
 	if (gh_cpu_engine()->pipelines->create(&stage->host, options, &stage->pipeline, error) != GH_OK)
 	{
 		pfree(stage);
@@ -66,11 +69,6 @@ gh_ask_for_lines(const GhPages *pages, GhScanPage *page, uint64 *asked)
 	page->bitmap = GH_SCAN_ALL;
 	page->hinted = pages->by_headers ? pages->upper : 0;
 	page->lines = pages->all_visible || pages->by_headers ? n : visible[n - 1];
-	if (page->lines > MaxHeapTuplesPerPage)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("block %u of relation \"%s\" has %u line pointers, of %d at most", pages->block,
-						RelationGetRelationName(pages->relation), page->lines, (int) MaxHeapTuplesPerPage)));
 	if (page->lines == (uint32) n)
 		return false;
 	memset(asked, 0, sizeof(uint64) * GH_LINE_WORDS);
@@ -79,30 +77,24 @@ gh_ask_for_lines(const GhPages *pages, GhScanPage *page, uint64 *asked)
 	return true;
 }
 
-/* Submits the stage's request, and sees it done. */
-static void
-run(GhStage *stage)
+/* The page, at an address such as engines ask for; PostgreSQL 15 has temporary tables' pages anywhere. */
+static const void *
+aligned_page(GhStage *stage, const GhPages *pages)
 {
-	const GhPipelineEngine *engine = stage->pipeline->engine;
-	GhPipelineRequest *request = &stage->request;
+	const char *page = BufferGetPage(pages->buffer);
 
-	for (;;)
-	{
-		GhStatus	status = engine->submit(stage->pipeline, request);
-
-		if (status == GH_BUSY)
-			status = engine->wait(request);
-		if (status == GH_OK)
-			return;
-		if (status != GH_STOPPED)
-			gh_report_error(&request->error, "run a pipeline");
-		gh_serve_interrupt();
-	}
+	if (TYPEALIGN(GH_PAGE_ALIGNMENT, page) == (uintptr_t) page)
+		return page;
+	if (stage->copy == NULL)
+		stage->copy = (char *) TYPEALIGN(GH_PAGE_ALIGNMENT,
+										 MemoryContextAlloc(stage->context, BLCKSZ + GH_PAGE_ALIGNMENT));
+	memcpy(stage->copy, page, BLCKSZ);
+	return stage->copy;
 }
 
-/* All rows of the page, in the place of the page as a whole. */
-static uint32
-list_all(const GhPages *pages, GhBackRow *back)
+/* All visible rows of the page, as if they were handed back; how many. */
+uint32
+gh_list_rows(const GhPages *pages, GhBackRow *back)
 {
 	for (int i = 0; i < pages->ntuples; i++)
 		back[i] = (GhBackRow) {.line = pages->lines[i]};
@@ -110,13 +102,15 @@ list_all(const GhPages *pages, GhBackRow *back)
 }
 
 /*
- * Brings the page that is pinned, of which the visible lines are known.  How many rows of it were handed back, or are
- * listed, in the order of their lines; room for MaxHeapTuplesPerPage.  Counts are those of stage->request.
+ * Brings the page that is pinned, of which the visible lines are known.  How many rows of it were handed back, or
+ * are listed, in the order of their lines; room for MaxHeapTuplesPerPage.  Counts are those of stage->request.
  */
 uint32
 gh_stage_page(GhStage *stage, const GhPages *pages, GhBackRow *back)
 {
+	const GhPipelineEngine *engine = stage->pipeline->engine;
 	GhPipelineRequest *request = &stage->request;
+	GhStatus	status;
 
 	memset(request, 0, sizeof(*request));
 	if (pages->ntuples == 0)
@@ -130,9 +124,14 @@ gh_stage_page(GhStage *stage, const GhPages *pages, GhBackRow *back)
 		request->bitmaps = stage->asked;
 		request->nbitmaps = GH_LINE_WORDS;
 	}
-	stage->page.page = BufferGetPage(pages->buffer);
+	stage->page.page = aligned_page(stage, pages);
 	request->back = back;
 	request->back_room = MaxHeapTuplesPerPage;
-	run(stage);
-	return request->nback == 1 && back[0].line == 0 ? list_all(pages, back) : request->nback;
+	status = engine->submit(stage->pipeline, request);
+	if (status == GH_BUSY)
+		status = engine->wait(request);
+	if (status != GH_OK)
+		elog(ERROR, "%s", request->error.message);
+	/* the page as a whole */
+	return request->nback == 1 && back[0].line == 0 ? gh_list_rows(pages, back) : request->nback;
 }

@@ -12,6 +12,9 @@
 #include "heap/pages.h"
 #include "host.h"
 
+/* Of a page's address, for the engines. */
+#define GH_PAGE_ALIGNMENT 16
+
 /* Words of a bit for each line of a page. */
 #define GH_LINE_WORDS ((MaxHeapTuplesPerPage + 63) / 64)
 
@@ -20,18 +23,21 @@ typedef struct GhStage
 {
 	GhPipeline *pipeline;
 	GhHost		host;
+	MemoryContext context;
 	MemoryContextCallback callback;
+	char	   *copy;			/* room for a page; NULL: none was needed */
 	GhPipelineRequest request;	/* of a page: that was brought last */
 	GhScanPage	page;
 	uint64		asked[GH_LINE_WORDS];
 } GhStage;
 
-extern void gh_page_source(Relation relation, const GhProgram *program, GhPipelineOptions *options);
+extern void gh_stage_options(Relation relation, const GhProgram *program, GhPipelineOptions *options);
 extern bool gh_ask_for_lines(const GhPages *pages, GhScanPage *page, uint64 *asked);
 extern GhStage *gh_stage_create(const GhPipelineOptions *options, MemoryContext context, GhError *error);
+extern uint32 gh_list_rows(const GhPages *pages, GhBackRow *back);
 extern uint32 gh_stage_page(GhStage *stage, const GhPages *pages, GhBackRow *back);
 
 /* scan_engine.c */
-extern GhPageAttribute *gh_page_attributes(Relation relation);
+extern GhPageAttribute *gh_scan_attributes(Relation relation);
 
 #endif							/* GPUHASH_STAGE_H */

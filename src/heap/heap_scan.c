@@ -68,6 +68,7 @@ prepare(GhPages *pages)
 #if GH_HAVE_READ_STREAM
 	if (!BufferIsValid(pages->buffer))
 		pages->buffer = gh_pages_read_buffer(pages);
+	gh_pages_check_lines(pages);
 	scan->rs_cbuf = pages->buffer;
 	scan->rs_cblock = pages->block;
 	heap_prepare_pagescan((TableScanDesc) scan);
@@ -76,6 +77,7 @@ prepare(GhPages *pages)
 	scan->rs_cbuf = gh_pages_take_pin(pages);
 	heapgetpage((TableScanDesc) scan, pages->block);
 	pages->buffer = scan->rs_cbuf;
+	gh_pages_check_lines(pages);
 #endif
 	scan->rs_cbuf = InvalidBuffer;
 	pages->ntuples = scan->rs_ntuples;

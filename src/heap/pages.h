@@ -129,6 +129,7 @@ gh_pages_store(GhPages *pages, Buffer buffer, BlockNumber block, OffsetNumber li
 /* ---- visible.c: what is visible on a page ---- */
 
 extern bool gh_pages_prepare_lines(GhPages *pages);
+extern void gh_pages_check_lines(const GhPages *pages);
 extern bool gh_pages_hints_tell(const GhPages *pages, Buffer buffer, OffsetNumber line);
 extern bool gh_pages_is_visible(const GhPages *pages, Buffer buffer, BlockNumber block, OffsetNumber line);
 

@@ -77,8 +77,20 @@ hints_are_set(const GhPages *pages, Page page)
 static bool
 leave_to_headers(GhPages *pages, Page page)
 {
-	return pages->headers_suffice && PageGetMaxOffsetNumber(page) <= MaxHeapTuplesPerPage &&
-		(!pages->headers_doubted || hints_are_set(pages, page));
+	return pages->headers_suffice && (!pages->headers_doubted || hints_are_set(pages, page));
+}
+
+/* The page that is pinned must not have more lines than whoever lists them has room for. */
+void
+gh_pages_check_lines(const GhPages *pages)
+{
+	uint32		lines = PageGetMaxOffsetNumber(BufferGetPage(pages->buffer));
+
+	if (lines > MaxHeapTuplesPerPage)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("block %u of relation \"%s\" has %u line pointers, of %d at most", pages->block,
+						RelationGetRelationName(pages->relation), lines, (int) MaxHeapTuplesPerPage)));
 }
 
 /*
@@ -96,9 +108,7 @@ gh_pages_prepare_lines(GhPages *pages)
 	if (!pages->lines_suffice || CheckForSerializableConflictOutNeeded(pages->relation, snapshot))
 		return false;
 	page = BufferGetPage(pages->buffer);
-	/* no page of a heap: there is no room to list its lines */
-	if (PageGetMaxOffsetNumber(page) > MaxHeapTuplesPerPage)
-		return false;
+	gh_pages_check_lines(pages);
 	heap_page_prune_opt(pages->relation, pages->buffer);
 	LockBuffer(pages->buffer, BUFFER_LOCK_SHARE);
 	gh_test_old_snapshot(snapshot, pages->relation, page);

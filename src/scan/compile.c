@@ -46,13 +46,15 @@ make_stage(GhRowScan *node)
 	GhPipelineOptions options;
 	GhError		error;
 
-	gh_page_source(node->css.ss.ss_currentRelation, program->program, &options);
+	gh_stage_options(node->css.ss.ss_currentRelation, program->program, &options);
 	options.nsteps = 1;
 	options.steps = &step;
 	options.sink.kind = GH_SINK_PLACES;
 	program->stage = gh_stage_create(&options, program->context, &error);
 	if (program->stage == NULL && error.status == GH_NO_MEMORY)
 		gh_report_error(&error, "evaluate conditions");
+	if (program->stage == NULL)
+		program->why_not = pstrdup(error.message);
 	return program->stage != NULL;
 }
 
@@ -60,7 +62,6 @@ static void
 keep_program(GhRowScan *node, GhTranslation *translation, int nquals)
 {
 	GhRowScanProgram *program = &node->program;
-	GhError		error;
 
 	program->program = gh_translate_end(translation);
 	if (program->program == NULL)
@@ -68,12 +69,9 @@ keep_program(GhRowScan *node, GhTranslation *translation, int nquals)
 		program->why_not = translation->why_not;
 		return;
 	}
-	if (gh_program_check(program->program, program->program->bytes, &error) != GH_OK)
-		elog(ERROR, "%s", error.message);
 	if (!make_stage(node))
 	{
 		program->program = NULL;
-		program->why_not = "the relation's tuples are not known to the engines";
 		return;
 	}
 	program->nquals = nquals;

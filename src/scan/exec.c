@@ -174,9 +174,7 @@ pick_rows(GhRowScan *node)
 		node->npicks = gh_stage_page(node->program.stage, pages, node->picks);
 		return;
 	}
-	for (int i = 0; i < pages->ntuples; i++)
-		node->picks[i] = (GhBackRow) {.line = pages->lines[i]};
-	node->npicks = pages->ntuples;
+	node->npicks = gh_list_rows(pages, node->picks);
 }
 
 /*

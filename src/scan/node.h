@@ -77,9 +77,10 @@ typedef struct GhRowScan
 	int			blank;			/* pages without a row, since the last one that had some */
 	int			done;			/* of its visible tuples: those that were returned or removed */
 	int			counted;		/* likewise: those that the statistics know */
-	int			next;			/* of the rows that may come out: their places, and those to be evaluated from the first condition on */
+	int			next;			/* pick */
 	int			npicks;
-	GhBackRow	picks[MaxHeapTuplesPerPage];
+	GhBackRow	picks[MaxHeapTuplesPerPage];	/* its rows that may come out; those that are not live are to be
+												 * evaluated from the first condition on */
 
 	struct GhRowScanDevice *device;
 	struct GhRowScanShared *shared; /* of a parallel query; NULL: this process is alone */

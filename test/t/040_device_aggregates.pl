@@ -109,6 +109,9 @@ my @QUERIES = (
 	[groups => 'SELECT id, count(*), sum(i8), min(x) IS NULL FROM t GROUP BY id', by => 'any'],
 	[many_groups => 'SELECT id, count(*), sum(i8), max(n) FROM t GROUP BY id'],
 	[many_groups_spilled => 'SELECT id, x, count(*), sum(i8), max(n) FROM t GROUP BY id, x', set => "SET work_mem = '64kB'; SET hash_mem_multiplier = 1"],
+	# the groups come out three times
+	[groups_again_spilled => 'SELECT * FROM generate_series(1, 3) g LEFT JOIN (SELECT id, x, count(*) AS c, sum(i8), max(n) FROM t GROUP BY id, x) s ON s.c > g - 3', set => "SET enable_material = off; SET work_mem = '64kB'; SET hash_mem_multiplier = 1", plan => qr/Nested Loop.*GpuHashAggregate.*loops=3.*Disk Usage/s],
+	[groups_again => 'SELECT * FROM generate_series(1, 3) g LEFT JOIN (SELECT id, x, count(*) AS c, sum(i8), max(n) FROM t GROUP BY id, x) s ON s.c > g - 3', set => 'SET enable_material = off', plan => qr/Nested Loop.*GpuHashAggregate.*loops=3/s],
 	[no_rows => 'SELECT count(*), sum(i4), min(n) FROM t WHERE i4 > 100000'],
 	[no_groups => 'SELECT g, count(*) FROM t WHERE i4 > 100000 GROUP BY g'],
 	[empty => 'SELECT count(*), sum(i4) FROM empty', by => 'cpu'],

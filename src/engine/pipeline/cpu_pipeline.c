@@ -58,6 +58,7 @@ static GhStatus
 cpu_pipeline_submit(GhPipeline *handle, GhPipelineRequest *request)
 {
 	GhCpuPipeline *pipeline = (GhCpuPipeline *) handle;
+	uint64_t	counted;
 	uint64_t	rows;
 	GhStatus	status;
 
@@ -67,13 +68,15 @@ cpu_pipeline_submit(GhPipeline *handle, GhPipelineRequest *request)
 		status = check_groups_range(pipeline, request, &request->error);
 	if (status == GH_OK && pipeline->made)
 		status = gh_error_set(&request->error, GH_INVALID, "a pipeline whose table was made takes no more rows");
-	if (status == GH_OK && rows > GH_SCAN_ROWS_MAX - pipeline->submitted)
+	/* nothing is kept of rows whose places are listed */
+	counted = pipeline->plan.options.sink.kind == GH_SINK_PLACES ? 0 : rows;
+	if (status == GH_OK && counted > GH_SCAN_ROWS_MAX - pipeline->submitted)
 		status = gh_error_set(&request->error, GH_TOO_MANY, "a pipeline of more than 2^40 rows");
 	if (status != GH_OK)
 		return request->status = status;
 	request->status = GH_BUSY;
 	request->pipeline = handle;
-	pipeline->submitted += rows;
+	pipeline->submitted += counted;
 	request->engine_state[STATE_ROWS] = rows;
 	if (pipeline->first == NULL)
 		pipeline->first = request;
@@ -337,8 +340,6 @@ create_contents(GhCpuPipeline *pipeline, GhError *error)
 	if (!created || pipeline->numbers == NULL || pipeline->untold == NULL || pipeline->came == NULL)
 		return gh_error_set(error, GH_NO_MEMORY, "out of memory for a pipeline's handle");
 	pipeline->all_numbers = pipeline->numbers + lines;
-	for (size_t i = 0; i < lines; i++)
-		pipeline->all_numbers[i] = (uint16_t) (i + 1);
 	return gh_cpu_sink_init(pipeline, error);
 }
 

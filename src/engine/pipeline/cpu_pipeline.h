@@ -114,7 +114,8 @@ typedef struct GhCpuPipeline
 
 	uint64_t	at;				/* the first of them, of a request without pages */
 	uint16_t   *numbers;		/* room for those of a page's lines */
-	uint16_t   *all_numbers;	/* from 1 on, as many */
+	uint16_t   *all_numbers;	/* as much room, for those from 1 on; which are there up to this: */
+	uint32_t	numbered;
 	uint16_t   *untold;			/* of those that are not known to be visible */
 	GhPipelineRequest *first;	/* oldest */
 	GhPipelineRequest *last;

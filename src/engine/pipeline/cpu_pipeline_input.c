@@ -36,7 +36,7 @@ all_dropped(const GhVectorBatch *batch, uint32_t first)
 	return states == GH_ROW_DROPPED * UINT64_C(0x0101010101010101);
 }
 
-/* The rows of level 0 that go back, or whose places are listed; of the page, lines have these numbers, or NULL. */
+/* The rows of level 0 that go back, or whose places are listed; of a page, with the numbers of their lines. */
 static void
 put_rows_back(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint64_t first, const uint16_t *numbers)
 {
@@ -131,6 +131,8 @@ list_normal(GhCpuPipeline *pipeline, const uint8_t *page, uint32_t lines, Lines 
 {
 	if (all_normal(page, lines))
 	{
+		for (; pipeline->numbered < lines; pipeline->numbered++)
+			pipeline->all_numbers[pipeline->numbered] = (uint16_t) (pipeline->numbered + 1);
 		list->numbers = pipeline->all_numbers;
 		list->asked = lines;
 		return;
@@ -139,6 +141,21 @@ list_normal(GhCpuPipeline *pipeline, const uint8_t *page, uint32_t lines, Lines 
 	{
 		pipeline->numbers[list->asked] = (uint16_t) number;
 		list->asked += gh_scan_is_normal(page, number);
+	}
+}
+
+/* The lines whose bits are set, of a page of which no tuple is to be judged. */
+static void
+list_asked(GhCpuPipeline *pipeline, const uint64_t *bits, uint32_t lines, Lines *list)
+{
+	for (uint32_t first = 0; first < lines; first += 64)
+	{
+		uint64_t	word = bits[first / 64];
+
+		if (lines - first < 64)
+			word &= (UINT64_C(1) << (lines - first)) - 1;
+		for (; word != 0; word &= word - 1)
+			pipeline->numbers[list->asked++] = (uint16_t) (first + (uint32_t) __builtin_ctzll(word) + 1);
 	}
 }
 
@@ -156,6 +173,11 @@ list_lines(GhCpuPipeline *pipeline, const GhPipelineRequest *request, const GhSc
 	if (page->bitmap == GH_SCAN_ALL && !page->hinted)
 	{
 		list_normal(pipeline, bytes, page->lines, lines);
+		return true;
+	}
+	if (!page->hinted)
+	{
+		list_asked(pipeline, request->bitmaps + page->bitmap, page->lines, lines);
 		return true;
 	}
 	for (uint32_t number = 1; number <= page->lines; number++)

@@ -371,8 +371,8 @@ static uint64_t
 sink_level(GhCpuPipeline *pipeline, GhPipelineRequest *request)
 {
 	GhCpuStaged *staged = pipeline->staged[0];
-	GhVectorBatch own = staged->batch;
 	GhVectorBatch *batch = &pipeline->levels[0]->batch;
+	GhVectorBatch own;
 	uint32_t	live;
 	uint32_t	back;
 
@@ -381,6 +381,7 @@ sink_level(GhCpuPipeline *pipeline, GhPipelineRequest *request)
 		gh_batch_count(batch, &live, &back);
 		return live;
 	}
+	own = staged->batch;
 	staged->batch = *batch;
 	if (pipeline->plan.options.sink.kind == GH_SINK_GROUPS)
 	{
@@ -543,7 +544,7 @@ GhStatus
 gh_cpu_sink_init(GhCpuPipeline *pipeline, GhError *error)
 {
 	const GhPipelineOptions *options = &pipeline->plan.options;
-	uint32_t	nstaged = pipeline->multiplies ? STAGED_OF_A_ROW : 1;
+	uint32_t	nstaged = pipeline->multiplies ? STAGED_OF_A_ROW : options->sink.kind != GH_SINK_PLACES;
 	uint32_t	nkeys;
 
 	for (uint32_t b = 0; b < nstaged; b++)
@@ -552,7 +553,7 @@ gh_cpu_sink_init(GhCpuPipeline *pipeline, GhError *error)
 		if (pipeline->staged[b] == NULL)
 			return gh_error_set(error, GH_NO_MEMORY, "out of memory for a pipeline's handle");
 	}
-	for (uint32_t i = 0; i < GH_VECTOR_ROWS; i++)
+	for (uint32_t i = 0; nstaged > 0 && i < GH_VECTOR_ROWS; i++)
 		pipeline->staged[0]->origin[i] = (uint16_t) i;
 	pipeline->memory.limit = options->memory_limit;
 	pipeline->record_plan.options.keys = gh_pipeline_keys(options, &nkeys);
