@@ -48,6 +48,12 @@ gh_stage_create(const GhPipelineOptions *options, MemoryContext context, GhError
 		pfree(stage);
 		return NULL;
 	}
+	stage->request.kind = GH_INPUT_PAGES;
+	stage->request.npages = 1;
+	stage->request.pages = &stage->page;
+	stage->request.bitmaps = stage->asked;
+	stage->request.nbitmaps = GH_LINE_WORDS;
+	stage->request.back_room = MaxHeapTuplesPerPage;
 	stage->callback.func = destroy_pipeline;
 	stage->callback.arg = stage;
 	MemoryContextRegisterResetCallback(context, &stage->callback);
@@ -103,7 +109,8 @@ gh_list_rows(const GhPages *pages, GhBackRow *back)
 
 /*
  * Brings the page that is pinned, of which the visible lines are known.  How many rows of it were handed back, or
- * are listed, in the order of their lines; room for MaxHeapTuplesPerPage.  Counts are those of stage->request.
+ * are listed, in the order of their lines; room for MaxHeapTuplesPerPage.  stage->request has the page's counts,
+ * unless it is empty.
  */
 uint32
 gh_stage_page(GhStage *stage, const GhPages *pages, GhBackRow *back)
@@ -112,21 +119,12 @@ gh_stage_page(GhStage *stage, const GhPages *pages, GhBackRow *back)
 	GhPipelineRequest *request = &stage->request;
 	GhStatus	status;
 
-	memset(request, 0, sizeof(*request));
 	if (pages->ntuples == 0)
 		return 0;
-	request->kind = GH_INPUT_PAGES;
-	request->npages = 1;
-	request->pages = &stage->page;
 	if (gh_ask_for_lines(pages, &stage->page, stage->asked))
-	{
 		stage->page.bitmap = 0;
-		request->bitmaps = stage->asked;
-		request->nbitmaps = GH_LINE_WORDS;
-	}
 	stage->page.page = aligned_page(stage, pages);
 	request->back = back;
-	request->back_room = MaxHeapTuplesPerPage;
 	status = engine->submit(stage->pipeline, request);
 	if (status == GH_BUSY)
 		status = engine->wait(request);

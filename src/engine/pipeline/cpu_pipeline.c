@@ -49,7 +49,8 @@ static void
 clear_results(GhPipelineRequest *request)
 {
 	clear_counts(request);
-	memset(&request->error, 0, sizeof(request->error));
+	request->error.status = GH_OK;
+	request->error.message[0] = '\0';
 	memset(request->engine_state, 0, sizeof(request->engine_state));
 	request->pipeline = NULL;
 }

@@ -131,8 +131,8 @@ typedef struct GhCpuPipeline
  * live at the end (where rows do not become several).
  */
 extern void gh_cpu_run_rows(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint32_t step);
-/* From a step on, the rows of a level. */
-extern void gh_cpu_run_level(GhCpuPipeline *pipeline, uint32_t level, uint32_t step);
+/* From a step on, the rows of a level.  False: none of them has come to the end. */
+extern bool gh_cpu_run_level(GhCpuPipeline *pipeline, uint32_t level, uint32_t step);
 /* A row of a level is to be handed back: that of level 0 that it comes from. */
 extern void gh_cpu_hand_back(GhCpuPipeline *pipeline, uint32_t level, uint32_t row, uint32_t step);
 /* Behind the last row of a batch states are none that counts, as gh_batch_count() has it; how many rows are live. */

@@ -98,16 +98,13 @@ list_line(GhCpuPipeline *pipeline, const GhScanPage *page, uint32_t page_lines, 
 /* Line pointers that are looked at together. */
 #define LINES_AT_A_TIME 8
 
-/* What is none of a normal one, of so many line pointers, in the places of their states. */
+/* What two line pointers have that normal ones have not, in the places of their states. */
 static inline uint64_t
-find_others(const uint8_t *at, uint32_t lines)
+find_others(const uint8_t *at)
 {
 	const uint64_t normal = UINT64_C(0x100000001) * ((uint32_t) GH_LINE_NORMAL << GH_LINE_OFFSET_BITS);
-	uint64_t	others = 0;
 
-	for (uint32_t i = 0; i < lines; i += 2)
-		others |= gh_read_u64(at + i * GH_LINE_BYTES) ^ normal;
-	return others;
+	return gh_read_u64(at) ^ normal;
 }
 
 /* Are all lines of a page normal? */
@@ -119,9 +116,11 @@ all_normal(const uint8_t *page, uint32_t lines)
 	uint64_t	others = 0;
 	uint32_t	i = 0;
 
-	for (; i + LINES_AT_A_TIME <= lines; i += LINES_AT_A_TIME)
-		others |= find_others(at + i * GH_LINE_BYTES, LINES_AT_A_TIME);
-	others |= find_others(at + i * GH_LINE_BYTES, (lines - i) & ~1u);
+	for (; i + LINES_AT_A_TIME <= lines; i += LINES_AT_A_TIME, at += LINES_AT_A_TIME * GH_LINE_BYTES)
+		others |= find_others(at) | find_others(at + 2 * GH_LINE_BYTES) |
+			find_others(at + 4 * GH_LINE_BYTES) | find_others(at + 6 * GH_LINE_BYTES);
+	for (; i + 2 <= lines; i += 2, at += 2 * GH_LINE_BYTES)
+		others |= find_others(at);
 	return (others & states) == 0 && (lines % 2 == 0 || gh_scan_is_normal(page, lines));
 }
 

@@ -262,7 +262,7 @@ run_next_level(Probe *p)
 		if (is_over(p, next, p->level + 1, i))
 			next->batch.state[i] = GH_ROW_DROPPED;
 	if (next->batch.nrows > 0 && !p->pipeline->stage_is_full && !p->pipeline->stopped)
-		gh_cpu_run_level(p->pipeline, p->level + 1, p->step + 1);
+		(void) gh_cpu_run_level(p->pipeline, p->level + 1, p->step + 1);
 	next->batch.nrows = 0;
 }
 

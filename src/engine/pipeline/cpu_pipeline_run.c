@@ -91,7 +91,7 @@ check_sums(GhCpuPipeline *pipeline, uint32_t level)
 	}
 }
 
-void
+bool
 gh_cpu_run_level(GhCpuPipeline *pipeline, uint32_t level, uint32_t step)
 {
 	const GhPipelineOptions *options = &pipeline->plan.options;
@@ -100,17 +100,18 @@ gh_cpu_run_level(GhCpuPipeline *pipeline, uint32_t level, uint32_t step)
 	for (uint32_t s = step; s < options->nsteps; s++)
 	{
 		if (gh_cpu_sees_stop(pipeline))
-			return;
+			return false;
 		if (options->steps[s].probe == 0)
 			(void) gh_program_run_part(options->program, batch, gh_step_begin(options, s), options->steps[s].end);
 		else if (!gh_cpu_probe(pipeline, level, s))
-			return;
+			return false;
 		if (count_live(pipeline, level, s) == 0)
-			return;
+			return false;
 	}
 	check_sums(pipeline, level);
 	if (pipeline->multiplies)
 		gh_cpu_stage(pipeline, level);
+	return true;
 }
 
 /* Of what was counted, what did not go back. */
@@ -170,7 +171,7 @@ run_range(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint32_t step, ui
 	for (uint32_t s = 0; s < pipeline->plan.options.nsteps; s++)
 		memset(pipeline->came[s] + first, 0, (end - first) * sizeof(**pipeline->came));
 	gh_cpu_note_back(pipeline, 0, source_step(request, step));
-	gh_cpu_run_level(pipeline, 0, step);
+	(void) gh_cpu_run_level(pipeline, 0, step);
 	if (pipeline->stopped)
 		return;
 	if (!pipeline->stage_is_full)
@@ -234,8 +235,8 @@ gh_cpu_run_rows(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint32_t st
 		/* as the source has found */
 		if (!all_live)
 			gh_cpu_note_back(pipeline, 0, source_step(request, step));
-		gh_cpu_run_level(pipeline, 0, step);
-		if (!pipeline->stopped)
+		/* rows that go back may break the sink's order */
+		if ((gh_cpu_run_level(pipeline, 0, step) || pipeline->nback > 0) && !pipeline->stopped)
 			sink_rows(pipeline, request);
 	}
 	add_counts(pipeline, request, step);
