@@ -17,6 +17,8 @@
  *
  * A slot whose group could not be made after all is dead: it is passed.  That happens only
  * between looking whether there is room and taking it, so there are few.
+ *
+ * ROW is whatever has the values of a row: row_values, or line_values of pipelines.
  */
 #ifndef GPUHASH_SCAN_FIND_CUH
 #define GPUHASH_SCAN_FIND_CUH
@@ -116,9 +118,9 @@ group_at(const groups_view &groups, uint32_t group)
 	return reinterpret_cast<GhScanGroup *>(groups.records + (uint64_t) group * groups.record_bytes);
 }
 
-static __device__ bool
+template <typename ROW> static __device__ bool
 group_has_keys(const plan_view &plan, const groups_view &groups, uint32_t group,
-			   const row_values &row)
+			   const ROW &row)
 {
 	const GhScanGroup *record = group_at(groups, group);
 
@@ -135,8 +137,8 @@ group_has_keys(const plan_view &plan, const groups_view &groups, uint32_t group,
 }
 
 /* Bytes of the row's keys that are text; each starts at a multiple of 8. */
-static __device__ uint64_t
-key_text_bytes(const plan_view &plan, const row_values &row)
+template <typename ROW> static __device__ uint64_t
+key_text_bytes(const plan_view &plan, const ROW &row)
 {
 	uint64_t	bytes = 0;
 
@@ -172,9 +174,9 @@ group_has_room(const groups_view &groups, uint64_t text_bytes, scan_counters *co
 }
 
 /* Writes the keys of a new group, texts from text_at on. */
-static __device__ void
+template <typename ROW> static __device__ void
 group_write(const plan_view &plan, const groups_view &groups, uint32_t group,
-			const row_values &row, uint64_t text_at)
+			const ROW &row, uint64_t text_at)
 {
 	GhScanGroup *record = group_at(groups, group);
 	uint64_t	nulls = 0;
@@ -208,8 +210,8 @@ group_write(const plan_view &plan, const groups_view &groups, uint32_t group,
 }
 
 /* Makes a group of the row's keys; GROUP_NONE: there is no room after all. */
-static __device__ uint32_t
-group_make(const plan_view &plan, const groups_view &groups, const row_values &row,
+template <typename ROW> static __device__ uint32_t
+group_make(const plan_view &plan, const groups_view &groups, const ROW &row,
 		   uint64_t text_bytes, scan_counters *counters)
 {
 	unsigned long long *text_used = reinterpret_cast<unsigned long long *>(&groups.used->text_bytes);
@@ -235,8 +237,8 @@ group_make(const plan_view &plan, const groups_view &groups, const row_values &r
 	return group;
 }
 
-static __device__ uint64_t
-keys_hash(const plan_view &plan, const row_values &row)
+template <typename ROW> static __device__ uint64_t
+keys_hash(const plan_view &plan, const ROW &row)
 {
 	uint64_t	hash = plan.seed;
 
@@ -262,8 +264,8 @@ struct group_search
 };
 
 /* Takes a slot that was free, unless somebody else has; returns what is in it then. */
-static __device__ uint64_t
-search_claim(const plan_view &plan, const groups_view &groups, const row_values &row,
+template <typename ROW> static __device__ uint64_t
+search_claim(const plan_view &plan, const groups_view &groups, const ROW &row,
 			 uint64_t *slot, scan_counters *counters, group_search *search)
 {
 	uint64_t	tag = search->hash >> 32 << 32;
@@ -285,8 +287,8 @@ search_claim(const plan_view &plan, const groups_view &groups, const row_values 
 }
 
 /* Looks at one slot. */
-static __device__ void
-search_step(const plan_view &plan, const groups_view &groups, const row_values &row,
+template <typename ROW> static __device__ void
+search_step(const plan_view &plan, const groups_view &groups, const ROW &row,
 			scan_counters *counters, group_search *search)
 {
 	uint64_t   *slot = &groups.slots[(search->hash + search->probes) & groups.mask];
@@ -321,8 +323,8 @@ search_step(const plan_view &plan, const groups_view &groups, const row_values &
 }
 
 /* The group of the row's keys, found or made; GROUP_NONE: there is none. */
-static __device__ uint32_t
-group_find(const plan_view &plan, const groups_view &groups, const row_values &row,
+template <typename ROW> static __device__ uint32_t
+group_find(const plan_view &plan, const groups_view &groups, const ROW &row,
 		   scan_counters *counters)
 {
 	uint32_t	together = __activemask();
@@ -337,6 +339,32 @@ group_find(const plan_view &plan, const groups_view &groups, const row_values &r
 			search_step(plan, groups, row, counters, &search);
 	while (__any_sync(together, !search.done));
 	return search.found;
+}
+
+/* ---------------------------------------------------------------------- growth */
+
+/* Puts the groups that there are into new slots. */
+static __global__ void __launch_bounds__(BLOCK_THREADS)
+rebuild_kernel(const plan_view plan, const groups_view groups, uint32_t count)
+{
+	uint64_t	group = ELEMENT;
+	uint64_t	hash = plan.seed;
+	const GhScanGroup *record;
+
+	if (group >= count)
+		return;
+	record = reinterpret_cast<const GhScanGroup *>(groups.records + group * groups.record_bytes);
+	for (uint32_t k = 0; k < plan.nkeys; k++)
+	{
+		GhScanKey	key = plan.keys[k];
+		GhValue		value = gh_scan_group_value(&key, record, k, groups.texts);
+
+		hash = gh_scan_hash(&key, &value, hash);
+	}
+	/* half of the slots stay free */
+	while (compare_and_swap(&groups.slots[hash & groups.mask], (uint64_t) 0,
+							hash >> 32 << 32 | (group + 1)) != 0)
+		hash = (hash >> 32 << 32) | (uint32_t) (hash + 1);
 }
 
 #endif							/* GPUHASH_SCAN_FIND_CUH */

@@ -7,7 +7,7 @@
  * not concerned.  While that happens no kernel runs.
  */
 #include "cuda/pipeline/scan_device.cuh"
-#include "cuda/table/memory.cuh"
+#include "cuda/pipeline/scan_find.cuh"
 
 #define ROOM_MIN ((uint32_t) 64)
 #define ROOM_UNKNOWN ((uint32_t) 16384) /* where nobody has an estimate */
@@ -145,30 +145,6 @@ groups_destroy(cuda_scan *scan)
 }
 
 /* ---------------------------------------------------------------------- growth */
-
-/* Puts the groups that there are into new slots. */
-static __global__ void __launch_bounds__(BLOCK_THREADS)
-rebuild_kernel(const plan_view plan, const groups_view groups, uint32_t count)
-{
-	uint64_t	group = ELEMENT;
-	uint64_t	hash = plan.seed;
-	const GhScanGroup *record;
-
-	if (group >= count)
-		return;
-	record = reinterpret_cast<const GhScanGroup *>(groups.records + group * groups.record_bytes);
-	for (uint32_t k = 0; k < plan.nkeys; k++)
-	{
-		GhScanKey	key = plan.keys[k];
-		GhValue		value = gh_scan_group_value(&key, record, k, groups.texts);
-
-		hash = gh_scan_hash(&key, &value, hash);
-	}
-	/* half of the slots stay free */
-	while (compare_and_swap(&groups.slots[hash & groups.mask], (uint64_t) 0,
-							hash >> 32 << 32 | (group + 1)) != 0)
-		hash = (hash >> 32 << 32) | (uint32_t) (hash + 1);
-}
 
 static GhStatus
 used_get(cuda_scan *scan, groups_used *used, GhError *error)

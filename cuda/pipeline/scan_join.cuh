@@ -3,63 +3,13 @@
  *		A row's match in a table that another scan made, and a row that is kept: of the table that
  *		this one makes, or to be returned.
  *
- * Each thread looks its own row up: the four slots of a bucket are read together, the second
- * bucket only where the first one is full and has no such key.  Nobody changes a table that was made.
+ * Nobody changes a table that was made.
  */
 #ifndef GPUHASH_SCAN_JOIN_CUH
 #define GPUHASH_SCAN_JOIN_CUH
 
 #include "cuda/pipeline/scan_find.cuh"
-#include "cuda/table/probe.cuh"
-
-typedef layout_k8v8 scan_layout;
-
-/* Where the value of the key is; NULL: there is no such key.  *value is what it is. */
-static __device__ uint64_t *
-scan_locate(const table_view &view, uint64_t key, uint64_t *value)
-{
-	candidates	candidate;
-
-	if (scan_layout::special(key))
-	{
-		uint32_t	index = side_index<scan_layout>(key);
-		uint64_t   *place = reinterpret_cast<uint64_t *>(side_value(view, index));
-
-		if (view.side_present[index] == 0)
-			return nullptr;
-		*value = *place;
-		return place;
-	}
-	candidate = key_candidates(view, hash_key(view.seed, key));
-	for (int which = 0; which < 2; which++)
-	{
-		char	   *bucket = candidate.bucket[which];
-		fragment	slots[scan_layout::slots];
-		int			match = -1;
-		bool		free_slot = false;
-
-#pragma unroll
-		for (int s = 0; s < scan_layout::slots; s++)
-			slots[s] = load_fragment(bucket + s * scan_layout::slot_bytes);
-#pragma unroll
-		for (int s = 0; s < scan_layout::slots; s++)
-		{
-			uint64_t	held = scan_layout::fragment_key(slots[s], 0);
-
-			free_slot |= held == scan_layout::empty_key;
-			if (held == key)
-			{
-				match = s;
-				*value = scan_layout::fragment_value(slots[s], 0);
-			}
-		}
-		if (match >= 0)
-			return reinterpret_cast<uint64_t *>(bucket + match * scan_layout::slot_bytes) + 1;
-		if (free_slot && view.ordered)
-			break;
-	}
-	return nullptr;
-}
+#include "cuda/pipeline/scan_locate.cuh"
 
 /* ---------------------------------------------------------------------- joins */
 

@@ -17,6 +17,7 @@
  * warp read one vector's side by side; constants are read from the program.  That is what a local
  * array would be, but of just the size that the program needs.
  */
+#include "cuda/pipeline/scan_columns.cuh"
 #include "cuda/pipeline/scan_device.cuh"
 #include "cuda/pipeline/scan_find.cuh"
 #include "cuda/pipeline/scan_join.cuh"
@@ -38,64 +39,6 @@ struct page_tally
 #define COUNT_BITS 7
 static_assert(GH_PAGE_BYTES_MAX / GH_LINE_BYTES / SCAN_THREADS < 1 << COUNT_BITS &&
 			  COUNT_BITS * (GH_SCAN_JOINS_MAX + 1) <= 64, "the counts of a page fit in a word");
-
-/* Threads of a block that read, with one load on its way each. */
-#define READERS 64
-
-/*
- * Pages are read once, and hosts write to them: nothing of them is to stay in a cache.  Few loads
- * are on their way, as many as keep the bus busy: whatever else goes over it, and that is every
- * launch of another kernel, waits behind all of them.
- */
-static __device__ __forceinline__ void
-page_read(uint4 *to, const void *from, uint32_t bytes)
-{
-	const uint4 *source = static_cast<const uint4 *>(from);
-
-	if (threadIdx.x >= READERS)
-		return;
-#pragma unroll 1
-	for (uint32_t at = threadIdx.x; at < bytes / sizeof(uint4); at += READERS)
-		to[at] = __ldcs(source + at);
-}
-
-/* ------------------------------------------------------------------- a tuple */
-
-/* Loads the columns into the row; false: the page is broken.  *back: the row goes back. */
-static __device__ bool
-load_columns(const plan_view &plan, const row_values &row, const uint8_t *page,
-			 const GhPageTuple *tuple, bool *back)
-{
-	const GhPageShape *shape = plan.shape;
-	bool		prefixed = gh_page_has_prefix(shape, page, tuple);
-	GhPageWalk	walk;
-
-	walk.next = prefixed ? shape->prefix : 0;
-	walk.offset = tuple->data + (prefixed ? shape->prefix_bytes : 0);
-	for (uint32_t c = 0; c < shape->ncolumns; c++)
-	{
-		const GhPageColumn *column = &shape->columns[c];
-		uint32_t	attribute = column->column.attribute - 1u;
-		GhValue		value = {0, 0, 0};
-		GhPlace		place = prefixed && c < shape->nfixed ?
-			gh_place(GH_PLACE_HERE, tuple->data + column->place,
-					 (uint32_t) shape->attributes[attribute].length) :
-			gh_page_find(shape, page, tuple, &walk, attribute);
-
-		if (place.kind == GH_PLACE_BROKEN)
-			return false;
-		if (place.kind == GH_PLACE_HERE)
-			*back |= !gh_page_load(&column->column, page, place, &value.low, &value.high);
-		else
-		{
-			*back |= place.kind == GH_PLACE_ELSEWHERE ||
-				(place.kind == GH_PLACE_MISSING && column->column.missing != GH_MISSING_NULL);
-			value.null = 1;
-		}
-		row.set(column->vector, value);
-	}
-	return true;
-}
 
 /* *came: to the joins, 1; behind the first one, 2... */
 static __device__ GhRowState
@@ -138,26 +81,6 @@ count_row(const pages_job &job, const row_values &row, uint32_t line, uint64_t *
 
 /* ---------------------------------------------------------------------- a page */
 
-/* Whether a line that is asked for is to be read, and else what becomes of it; false: the page is broken. */
-static __device__ bool
-judge_line(const pages_job &job, const GhScanPage &asked, const uint8_t *page, uint32_t page_lines,
-		   uint32_t number, line_state *state, bool *visible)
-{
-	GhPageTuple tuple;
-	GhScanSeen	seen;
-
-	*visible = !asked.hinted || !gh_scan_is_newer(&asked, page, number);
-	if (!asked.hinted || !*visible)
-		return true;
-	if (!gh_page_tuple(page, job.plan.page_bytes, page_lines, number, &tuple))
-		return false;
-	seen = gh_scan_judge(page, asked.page, tuple.header, job.plan.seen_before);
-	*visible = seen == GH_SCAN_VISIBLE;
-	if (seen == GH_SCAN_UNTOLD)
-		*state = LINE_BACK;
-	return true;
-}
-
 /* A line of a page that has it; false: the page is broken. */
 template <bool SEVERAL> static __device__ bool
 do_line(const pages_job &job, const row_values &row, const GhScanPage &asked, const uint8_t *page,
@@ -173,14 +96,16 @@ do_line(const pages_job &job, const row_values &row, const GhScanPage &asked, co
 
 	if (gh_scan_asks(&asked, job.bitmaps, number) &&
 		(asked.bitmap != GH_SCAN_ALL || gh_scan_is_normal(page, number)) &&
-		!judge_line(job, asked, page, page_lines, number, &state, &visible))
+		!judge_line(job.plan.page_bytes, job.plan.seen_before, asked, page, page_lines, number, &back, &visible))
 		return false;
+	if (back)
+		state = LINE_BACK;
 	if (visible)
 	{
 		/* without columns the tuples are not looked at: as gh_cpu_page_load() does */
 		if (job.plan.shape->ncolumns > 0 &&
 			(!gh_page_tuple(page, job.plan.page_bytes, page_lines, number, &tuple) ||
-			 !load_columns(job.plan, row, page, &tuple, &back)))
+			 !load_columns(job.plan.shape, row, page, page, &tuple, &back)))
 			return false;
 		if (job.plan.shape->tids != 0)
 			row.set(job.plan.shape->tids - 1, GhValue{gh_tid_value(asked.block, number), 0, 0});

@@ -9,8 +9,8 @@
 #include "cuda/pipeline/scan_find.cuh"
 
 /* The instructions from first up to, but not including, end. */
-static __device__ GhRowState
-run_program(const plan_view &plan, const row_values &row, uint32_t first, uint32_t end)
+template <typename ROW> static __device__ GhRowState
+run_program(const plan_view &plan, const ROW &row, uint32_t first, uint32_t end)
 {
 	const GhProgram *program = plan.program;
 	const GhInstruction *in = gh_program_instructions(program) + first;
@@ -36,8 +36,8 @@ run_program(const plan_view &plan, const row_values &row, uint32_t first, uint32
 }
 
 /* Which aggregates take the row; false: a value is one that scans do not sum. */
-static __device__ bool
-row_takes(const plan_view &plan, const row_values &row, uint64_t *takes)
+template <typename ROW> static __device__ bool
+row_takes(const plan_view &plan, const ROW &row, uint64_t *takes)
 {
 	*takes = 0;
 	for (uint32_t a = 0; a < plan.naggregates; a++)
@@ -64,8 +64,8 @@ row_takes(const plan_view &plan, const row_values &row, uint64_t *takes)
 	return true;
 }
 
-static __device__ void
-store_inputs(const plan_view &plan, const lines_view &lines, const row_values &row, uint32_t line)
+template <typename ROW> static __device__ void
+store_inputs(const plan_view &plan, const lines_view &lines, const ROW &row, uint32_t line)
 {
 	for (uint32_t i = 0; i < plan.ninputs; i++)
 	{

@@ -12,6 +12,7 @@
  * the rows, with a bit that says that there are several; or, where joins are to find all of them, their
  * place in a list (scan_chains.cu).
  */
+#include "cuda/pipeline/scan_chains.cuh"
 #include "cuda/pipeline/scan_device.cuh"
 #include "cuda/pipeline/scan_join.cuh"
 
@@ -265,30 +266,6 @@ words_kernel(const uint64_t *words, uint64_t rows, uint64_t *values, uint32_t *o
 	values[row] = words[2 * row + 1];
 	if (words[2 * row] != 0)
 		*odd = 1;
-}
-
-static __global__ void __launch_bounds__(BLOCK_THREADS)
-numbers_kernel(uint64_t rows, uint64_t *values)
-{
-	uint64_t	row = ELEMENT;
-
-	if (row < rows)
-		values[row] = row;
-}
-
-/* The keys of rows that have one, in any order, and the rows' numbers. */
-static __global__ void __launch_bounds__(BLOCK_THREADS)
-keyed_kernel(const uint64_t *from, const keyed_rows keyed, uint64_t rows, uint64_t *keys, uint64_t *values,
-			 uint32_t *count)
-{
-	uint64_t	row = ELEMENT;
-	uint32_t	to;
-
-	if (row >= rows || !has_key(keyed, row))
-		return;
-	to = append_index(count);
-	keys[to] = from[row];
-	values[to] = row;
 }
 
 /* Rows whose key has the number of another one say so there. */

@@ -1,0 +1,91 @@
+/*
+ * scan_columns.cuh
+ *		A block's page: its copy in shared memory, which of its lines are to be read, and the columns of a tuple.
+ */
+#ifndef GPUHASH_SCAN_COLUMNS_CUH
+#define GPUHASH_SCAN_COLUMNS_CUH
+
+#include <cuda_runtime.h>
+
+#include "engine/pipeline/scan_row.h"
+
+/* Threads of a block that read, with one load on its way each. */
+#define READERS 64
+
+/*
+ * Pages are read once, and hosts write to them: nothing of them is to stay in a cache.  Few loads
+ * are on their way, as many as keep the bus busy: whatever else goes over it, and that is every
+ * launch of another kernel, waits behind all of them.
+ */
+static __device__ __forceinline__ void
+page_read(uint4 *to, const void *from, uint32_t bytes)
+{
+	const uint4 *source = static_cast<const uint4 *>(from);
+
+	if (threadIdx.x >= READERS)
+		return;
+#pragma unroll 1
+	for (uint32_t at = threadIdx.x; at < bytes / sizeof(uint4); at += READERS)
+		to[at] = __ldcs(source + at);
+}
+
+/*
+ * Loads the columns into the row; false: the page is broken.  *back: the row goes back.  Texts are read
+ * later at text_at, where the page is, too.
+ */
+template <typename ROW> static __device__ bool
+load_columns(const GhPageShape *shape, const ROW &row, const uint8_t *page, const uint8_t *text_at,
+			 const GhPageTuple *tuple, bool *back)
+{
+	bool		prefixed = gh_page_has_prefix(shape, page, tuple);
+	GhPageWalk	walk;
+
+	walk.next = prefixed ? shape->prefix : 0;
+	walk.offset = tuple->data + (prefixed ? shape->prefix_bytes : 0);
+	for (uint32_t c = 0; c < shape->ncolumns; c++)
+	{
+		const GhPageColumn *column = &shape->columns[c];
+		uint32_t	attribute = column->column.attribute - 1u;
+		GhValue		value = {0, 0, 0};
+		GhPlace		place = prefixed && c < shape->nfixed ?
+			gh_place(GH_PLACE_HERE, tuple->data + column->place,
+					 (uint32_t) shape->attributes[attribute].length) :
+			gh_page_find(shape, page, tuple, &walk, attribute);
+
+		if (place.kind == GH_PLACE_BROKEN)
+			return false;
+		if (place.kind == GH_PLACE_HERE)
+			*back |= !gh_page_load(&column->column, page, place, &value.low, &value.high);
+		else
+		{
+			*back |= place.kind == GH_PLACE_ELSEWHERE ||
+				(place.kind == GH_PLACE_MISSING && column->column.missing != GH_MISSING_NULL);
+			value.null = 1;
+		}
+		if (column->column.load == GH_LOAD_TEXT || column->column.load == GH_LOAD_FIXED)
+			value.low += (uint64_t) (uintptr_t) text_at - (uint64_t) (uintptr_t) page;
+		row.set(column->vector, value);
+	}
+	return true;
+}
+
+/* Whether a line that is asked for is to be read, or may have to be; false: the page is broken. */
+static __device__ bool
+judge_line(uint32_t page_bytes, uint32_t seen_before, const GhScanPage &asked, const uint8_t *page,
+		   uint32_t page_lines, uint32_t number, bool *untold, bool *visible)
+{
+	GhPageTuple tuple;
+	GhScanSeen	seen;
+
+	*visible = !asked.hinted || !gh_scan_is_newer(&asked, page, number);
+	if (!asked.hinted || !*visible)
+		return true;
+	if (!gh_page_tuple(page, page_bytes, page_lines, number, &tuple))
+		return false;
+	seen = gh_scan_judge(page, asked.page, tuple.header, seen_before);
+	*visible = seen == GH_SCAN_VISIBLE;
+	*untold = seen == GH_SCAN_UNTOLD;
+	return true;
+}
+
+#endif							/* GPUHASH_SCAN_COLUMNS_CUH */
