@@ -27,7 +27,7 @@
 #include "cuda/table/memory.cuh"
 
 /* Slots that are looked at, and rounds of waiting, before the row is handed back. */
-#define PROBES_MAX 1024
+#define PROBES_MAX 65536
 #define WAITS_MAX 100000
 
 /* --------------------------------------------------------------------- a row */

@@ -3,7 +3,7 @@
  *		The library's one exported name: the table of functions that engine.h
  *		describes.  What they do is in the other files of this folder.
  */
-#include "cuda/pipeline/scan_device.cuh"
+#include "cuda/pipeline/pipeline.cuh"
 #include "cuda/table/table.h"
 
 /* Tables of this engine are the property of the process that made them. */
@@ -53,7 +53,7 @@ static const GhEngine cuda_engine = {
 	cuda_poll,
 	cuda_wait,
 	&cuda_scans,
-	nullptr						/* pipelines */
+	&cuda_pipelines
 };
 
 extern "C" __attribute__((visibility("default"))) const GhEngine *

@@ -306,6 +306,7 @@ cuda_table_destroy(GhTable *handle)
 		if (table->lanes[i].stream != nullptr)
 			(void) cudaStreamSynchronize(table->lanes[i].stream);
 
+	pipe_rows_destroy(table->rows);
 	values_clear(table);
 	for (uint32_t i = 0; i < table->options.subtables; i++)
 		subtable_free(table, &table->sub[i]);

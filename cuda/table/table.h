@@ -160,6 +160,9 @@ struct cuda_table
 	GhRequest  *pending_last;
 
 	GhTableStats stats;			/* the running totals; the rest is filled when asked */
+
+	/* Of a table that a pipeline made: what its values are the numbers of; else NULL.  It is the table's. */
+	struct pipe_rows *rows;
 };
 
 /* engine.cu */
@@ -473,5 +476,10 @@ extern GhStatus table_downsize_if_due(cuda_table *table, bool flush, GhError *er
 /* Doubles smallest subtables until there are that many slots in all. */
 extern GhStatus table_grow_slots(cuda_table *table, uint64_t slots, bool together,
 								 GhError *error);
+
+/* ------------------------------------------- cuda/pipeline/pipeline_rows.cu */
+
+/* NULL: nothing. */
+extern void pipe_rows_destroy(struct pipe_rows *rows);
 
 #endif							/* GPUHASH_TABLE_H */

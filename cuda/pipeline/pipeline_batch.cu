@@ -1,0 +1,318 @@
+/*
+ * pipeline_batch.cu
+ *		A batch of a request, from its input to what the caller is told.
+ *
+ *	1. The rows are put to vectors (pipeline_input.cu), and a thread each does the steps (pipeline_run.cu).
+ *	2. Sums over the lines that rows become tell where each goes.  Where rows become several, as many rows at a time
+ *	   are done once more as have their lines in the batch's memory.
+ *	3. The lines go to the sink, unless there is no place for them: then their rows go back, with all their lines.
+ *	4. Counts are made of the rows that do not go back, and those that do are listed.
+ *
+ * The stop flag is looked at before a batch, and before each of the pieces of step 2, as long as what the request has put
+ * into the sink can be taken out again.
+ */
+#include <string.h>
+
+#include "cuda/pipeline/pipeline.cuh"
+#include "cuda/table/memory.cuh"
+
+/* ------------------------------------------------------------------- kernels */
+
+/* The rows that are a line each. */
+static __global__ void __launch_bounds__(BLOCK_THREADS)
+list_kernel(const batch_view batch, uint32_t *rows)
+{
+	uint64_t	row = ELEMENT;
+
+	if (row < batch.rows && batch.counts[row] != 0)
+		rows[batch.sums[row]] = (uint32_t) row;
+}
+
+/* How many rows from first on have their lines in so much room; a row's own always have. */
+static __global__ void
+range_kernel(const batch_view batch, uint32_t first, uint32_t room)
+{
+	uint64_t	before = batch.sums[first];
+	uint32_t	low = first + 1;
+	uint32_t	high = batch.rows;
+
+	while (low < high)
+	{
+		uint32_t	middle = high - (high - low) / 2;
+
+		if (batch.sums[middle] - before <= room)
+			low = middle;
+		else
+			high = middle - 1;
+	}
+	batch.counters->range_end = low;
+	batch.counters->range_lines = batch.sums[low] - before;
+}
+
+static __global__ void
+total_kernel(const batch_view batch)
+{
+	batch.counters->lines = batch.sums[batch.rows];
+}
+
+static __global__ void __launch_bounds__(BLOCK_THREADS)
+refuse_kernel(const batch_view batch, const uint32_t *rows, uint32_t count, uint32_t step)
+{
+	uint64_t	line = ELEMENT;
+	bool		first = false;
+
+	if (line < count)
+		first = compare_and_swap(&batch.back[rows[line]], NO_STEP, step) == NO_STEP;
+	add_tally(&batch.counters->no_memory, first);
+}
+
+/* Adds up what a block's threads have. */
+static __device__ void
+tally_step(const batch_view &batch, uint32_t step, uint32_t amount)
+{
+	__shared__ unsigned long long sum;
+
+	if (threadIdx.x == 0)
+		sum = 0;
+	__syncthreads();
+	for (int offset = 16; offset > 0; offset /= 2)
+		amount += __shfl_down_sync(~0u, amount, offset);
+	if (threadIdx.x % 32 == 0 && amount > 0)
+		atomicAdd(&sum, (unsigned long long) amount);
+	__syncthreads();
+	if (threadIdx.x == 0 && sum > 0)
+		add_relaxed(&batch.counters->passed[step], sum);
+	__syncthreads();
+}
+
+/* What is told of rows: behind which steps they were; and 1 in counts for each that is listed. */
+static __global__ void __launch_bounds__(BLOCK_THREADS)
+tally_kernel(const pipe_view view, const batch_view batch, uint32_t entered)
+{
+	uint64_t	row = ELEMENT;
+	bool		there = row < batch.rows;
+	bool		back = there && batch.back[row] != NO_STEP;
+	bool		live = there && !back && batch.state[row] == STATE_LIVE;
+	uint32_t	steps = there && !back && view.multiplies == 0 ? batch.came[row] : 0;
+
+	for (uint32_t s = 0; s < view.nsteps; s++)
+		tally_step(batch, s, view.multiplies == 0 ? s >= entered && s - entered < steps :
+				   there && !back ? batch.came[s * batch.values.stride + row] : 0);
+	if (row <= batch.rows)
+		batch.counts[row] = back || (live && view.sink == GH_SINK_PLACES);
+}
+
+/* What became of a page's lines is listed by their numbers. */
+static __global__ void __launch_bounds__(BLOCK_THREADS)
+back_kernel(const batch_view batch, uint64_t first, GhBackRow *list)
+{
+	uint64_t	row = ELEMENT;
+
+	if (row < batch.rows && batch.counts[row] != 0)
+	{
+		GhBackRow	back = {(uint32_t) (first + row), 0, (uint16_t) batch.back[row]};
+
+		/* the host knows of which page it is; 1: the page as a whole */
+		back.line = batch.state[row] == STATE_PAGE;
+		list[batch.sums[row]] = back;
+	}
+}
+
+/* ---------------------------------------------------------------------- lines */
+
+GhStatus
+lines_refuse(cuda_pipeline *pipeline, const pipe_lines *lines, GhError *error)
+{
+	refuse_kernel<<<blocks_for(lines->count), BLOCK_THREADS, 0, pipeline->memory.stream>>>
+		(pipeline->batch, lines->rows, lines->count, pipeline->view.nsteps);
+	PIPE_TRY(&pipeline->memory, launch_status(), error);
+	return GH_OK;
+}
+
+/* Puts lines into the sink; counters->counted grows by those that are in it. */
+static GhStatus
+take_lines(cuda_pipeline *pipeline, const pipe_lines *lines, GhError *error)
+{
+	if (lines->count == 0)
+		return GH_OK;
+	/* sums of more could not be added up */
+	if (pipeline->counted + pipeline->first->counted + pipeline->host_counters->counted + lines->count >
+		GH_SCAN_ROWS_MAX)
+		return lines_refuse(pipeline, lines, error);
+	switch (pipeline->plan.options.sink.kind)
+	{
+		case GH_SINK_GROUPS:
+			return groups_take(pipeline, lines, error);
+		case GH_SINK_TABLE:
+			return pipe_rows_take(pipeline, lines, error);
+		default:
+			return pipe_records_take(pipeline, lines, error);
+	}
+}
+
+/* Before the sink changes for the first time: can it be had again? */
+static GhStatus
+save_sink(cuda_pipeline *pipeline, bool last, GhError *error)
+{
+	pipe_undo  *undo = &pipeline->undo;
+	GhStatus	status;
+
+	if (undo->saved || !undo->possible || last || pipeline->plan.options.sink.kind != GH_SINK_GROUPS)
+		return GH_OK;
+	status = groups_save(pipeline, error);
+	undo->saved = status == GH_OK;
+	/* then it is done to its end */
+	undo->possible = undo->saved;
+	return lacks_memory(status) ? GH_OK : status;
+}
+
+static GhStatus
+do_single(cuda_pipeline *pipeline, bool last, GhError *error)
+{
+	pipe_lines	lines = {pipeline->batch.values, pipeline->sink.rows, 0, (uint32_t) pipeline->host_counters->lines};
+
+	if (lines.count == 0)
+		return GH_OK;
+	GH_TRY(save_sink(pipeline, last, error));
+	list_kernel<<<blocks_for(pipeline->batch.rows), BLOCK_THREADS, 0, pipeline->memory.stream>>>
+		(pipeline->batch, pipeline->sink.rows);
+	PIPE_TRY(&pipeline->memory, launch_status(), error);
+	return take_lines(pipeline, &lines, error);
+}
+
+/* Rows that become several, as many at a time as there is room for. */
+static GhStatus
+do_several(cuda_pipeline *pipeline, uint32_t step, bool last, GhError *error)
+{
+	pipe_counters *counters = pipeline->host_counters;
+	uint64_t	all = counters->lines;
+
+	if (all > 0)
+		GH_TRY(save_sink(pipeline, last && all <= pipeline->batch_rows, error));
+	for (uint32_t first = 0; first < pipeline->batch.rows && all > 0;)
+	{
+		pipe_lines	lines = {pipeline->sink.copies, pipeline->sink.rows, 1, (uint32_t) all};
+		uint32_t	end = pipeline->batch.rows;
+
+		if (all > pipeline->batch_rows)
+		{
+			if (first > 0 && pipeline->undo.possible && pipe_stopped(&pipeline->memory))
+				return GH_STOPPED;
+			range_kernel<<<1, 1, 0, pipeline->memory.stream>>>(pipeline->batch, first, pipeline->batch_rows);
+			PIPE_TRY(&pipeline->memory, launch_status(), error);
+			GH_TRY(counters_fetch(pipeline, error));
+			end = (uint32_t) counters->range_end;
+			lines.count = (uint32_t) counters->range_lines;
+		}
+		if (lines.count > 0)
+		{
+			GH_TRY(emit_launch(pipeline, step, first, end, error));
+			GH_TRY(take_lines(pipeline, &lines, error));
+		}
+		first = end;
+	}
+	return GH_OK;
+}
+
+/* --------------------------------------------------------------- what is told */
+
+/* Which line of which page the rows of a list are. */
+static void
+name_lines(const GhPipelineRequest *request, const batch_input *input, GhBackRow *list, uint64_t count)
+{
+	uint32_t	page = (uint32_t) input->first;
+	uint64_t	first = 0;
+
+	for (uint64_t i = 0; i < count; i++)
+	{
+		uint64_t	row = list[i].page - input->first;
+		bool		whole = list[i].line != 0;
+
+		for (; row - first >= request->pages[page].lines; page++)
+			first += request->pages[page].lines;
+		list[i].page = page;
+		list[i].line = (uint16_t) (whole ? 0 : row - first + 1);
+	}
+}
+
+static GhStatus
+list_back(cuda_pipeline *pipeline, GhPipelineRequest *request, const batch_input *input, GhError *error)
+{
+	GhBackRow  *to = request->back + request->nback;
+	uint64_t	count;
+
+	GH_TRY(sums_launch(pipeline, pipeline->batch.counts, pipeline->batch.sums, pipeline->batch.rows, error));
+	total_kernel<<<1, 1, 0, pipeline->memory.stream>>>(pipeline->batch);
+	back_kernel<<<blocks_for(pipeline->batch.rows), BLOCK_THREADS, 0, pipeline->memory.stream>>>
+		(pipeline->batch, input->first, pipeline->back_rows);
+	PIPE_TRY(&pipeline->memory, launch_status(), error);
+	GH_TRY(counters_fetch(pipeline, error));
+	count = pipeline->host_counters->lines;
+	GH_TRY(pipe_copy(&pipeline->memory, to, pipeline->back_rows, count * sizeof(GhBackRow), error));
+	GH_TRY(pipe_wait(&pipeline->memory, error));
+	if (request->kind == GH_INPUT_PAGES)
+		name_lines(request, input, to, count);
+	request->nback += count;
+	return GH_OK;
+}
+
+static GhStatus
+tell_batch(cuda_pipeline *pipeline, GhPipelineRequest *request, const batch_input *input, GhError *error)
+{
+	const pipe_counters *counters = pipeline->host_counters;
+	bool		places = pipeline->plan.options.sink.kind == GH_SINK_PLACES;
+	uint64_t	lines = counters->lines;
+
+	tally_kernel<<<blocks_for((uint64_t) pipeline->batch.rows + 1), BLOCK_THREADS, 0, pipeline->memory.stream>>>
+		(pipeline->view, pipeline->batch, input->step);
+	PIPE_TRY(&pipeline->memory, launch_status(), error);
+	GH_TRY(counters_fetch(pipeline, error));
+	if (counters->groups.unfit != 0)
+	{
+		/* it cannot be: what might not fit went back */
+		pipeline->memory.failed = true;
+		(void) gh_error_set(&pipeline->memory.error, GH_DEVICE_ERROR, "a sum of a pipeline did not fit");
+		*error = pipeline->memory.error;
+		return GH_DEVICE_ERROR;
+	}
+	request->seen += counters->seen;
+	if (request->kind == GH_INPUT_COLUMNS ||
+		(request->kind == GH_INPUT_SOURCE && pipeline->plan.options.source.kind == GH_SOURCE_TABLE))
+		request->seen += input->rows;
+	request->no_memory += counters->no_memory;
+	request->counted += places ? lines : counters->counted;
+	for (uint32_t s = 0; s < GH_STEPS_MAX; s++)
+		request->passed[s] += counters->passed[s];
+	if (counters->backs + counters->no_memory > 0 || (places && lines > 0))
+		return list_back(pipeline, request, input, error);
+	return GH_OK;
+}
+
+/* ----------------------------------------------------------------------- a batch */
+
+GhStatus
+batch_do(cuda_pipeline *pipeline, GhPipelineRequest *request, uint64_t *at, GhError *error)
+{
+	batch_input input = input_next(pipeline, request, at);
+	bool		last = *at >= (request->kind == GH_INPUT_PAGES ? request->npages : request->count);
+
+	pipeline->batch.rows = input.rows;
+	memset(pipeline->host_counters, 0, sizeof(pipe_counters));
+	if (input.rows == 0)
+		return last ? GH_OK : GH_BUSY;
+	GH_TRY(pipe_zero(&pipeline->memory, pipeline->batch.counters, sizeof(pipe_counters), error));
+	GH_TRY(input_launch(pipeline, request, &input, error));
+	GH_TRY(run_launch(pipeline, input.step, error));
+	GH_TRY(sums_launch(pipeline, pipeline->batch.counts, pipeline->batch.sums, input.rows, error));
+	total_kernel<<<1, 1, 0, pipeline->memory.stream>>>(pipeline->batch);
+	PIPE_TRY(&pipeline->memory, launch_status(), error);
+	GH_TRY(counters_fetch(pipeline, error));
+	if (pipeline->plan.options.sink.kind == GH_SINK_PLACES)
+		;
+	else if (pipeline->view.multiplies != 0)
+		GH_TRY(do_several(pipeline, input.step, last, error));
+	else
+		GH_TRY(do_single(pipeline, last, error));
+	GH_TRY(tell_batch(pipeline, request, &input, error));
+	return last ? GH_OK : GH_BUSY;
+}
