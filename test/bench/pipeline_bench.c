@@ -1,14 +1,17 @@
 /*
  * pipeline_bench.c
- *		What a row costs in pipelines of the CPU engine: pages of three int8 columns, 157 rows each, a page a
+ *		What a row costs in pipelines: pages of three int8 columns, 157 rows each; with the CPU engine a page a
  *		request, as a node of one process brings them.
  *
- *	pipeline_bench [--pages N] [--rounds N] [--job N]
+ *	pipeline_bench [--cuda FILE] [--pages N] [--request N] [--rounds N] [--job N]
+ *		--cuda FILE		the CUDA engine's library, in place of the CPU engine
  *		--pages N		of the table (default 16384: 128 MiB)
+ *		--request N		pages of a request (default 1; with CUDA 4096)
  *		--rounds N		runs of each job; the least time is told (default 3)
  *		--job N			this one alone, from 1 (default 0: all)
  *
- * Times are of the processor in user mode, in nanoseconds a row.  Results are compared with what was written to
+ * Times are of the processor in user mode, with CUDA those that pass, in nanoseconds a row.  Pages are registered where the
+ * engine can do that.  Results are compared with what was written to
  * the pages; the status is 1 where one is wrong.
  */
 #ifndef _GNU_SOURCE
@@ -21,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 
 #include "engine/engine.h"
 #include "engine/pipeline/pipeline.h"
@@ -74,7 +78,10 @@ static const Job jobs[] = {
 typedef struct Bench
 {
 	const GhPipelineEngine *engine;
+	bool		on_device;
 	uint32_t	npages;
+	uint32_t	each;			/* pages of a request */
+	bool		readable;
 	uint8_t    *memory;
 	uint32_t	rounds;
 	uint32_t	job;			/* from 1; 0: all */
@@ -100,10 +107,16 @@ make_memory(size_t bytes)
 }
 
 static double
-user_seconds(void)
+seconds_of(const Bench *bench)
 {
 	struct rusage usage;
+	struct timespec now;
 
+	if (bench->on_device)
+	{
+		(void) clock_gettime(CLOCK_MONOTONIC, &now);
+		return (double) now.tv_sec + (double) now.tv_nsec * 1e-9;
+	}
 	(void) getrusage(RUSAGE_SELF, &usage);
 	return (double) usage.ru_utime.tv_sec + (double) usage.ru_utime.tv_usec * 1e-6;
 }
@@ -369,12 +382,12 @@ make_inner(const Bench *bench, const Job *job, double *seconds)
 	options.sink.kind = GH_SINK_TABLE;
 	options.sink.table = (GhTableSink) {.nparts = 1,.parts = &part,.nkept = job->nkept,.kept = kept,
 	.matches = GH_MATCHES_ALL,.seed = 1};
-	*seconds = user_seconds();
+	*seconds = seconds_of(bench);
 	if (job->participants > 0)
 		make_shared(bench, &options, &request, job->participants, &made);
 	else
 		make_own(bench, &options, &request, &made);
-	*seconds = user_seconds() - *seconds;
+	*seconds = seconds_of(bench) - *seconds;
 	free((void *) options.program);
 	free(keys);
 	free(values);
@@ -465,18 +478,22 @@ run_job(Bench *bench, const Job *job, double *build)
 {
 	GhTable    *inner = job->copies > 0 ? make_inner(bench, job, build) : NULL;
 	GhPipeline *pipeline = make_pipeline(bench, job, inner);
-	GhBackRow	back[PAGE_ROWS];
-	double		seconds = user_seconds();
+	GhBackRow  *back = make_memory((size_t) bench->each * PAGE_ROWS * sizeof(GhBackRow));
+	GhScanPage *pages = make_memory(bench->each * sizeof(GhScanPage));
+	double		seconds = seconds_of(bench);
 
-	for (uint32_t p = 0; p < bench->npages; p++)
+	for (uint32_t p = 0; p < bench->npages;)
 	{
-		GhScanPage	page = {bench->memory + (size_t) p * PAGE_BYTES, PAGE_ROWS, GH_SCAN_ALL, p, 0};
-		GhPipelineRequest request = {.kind = GH_INPUT_PAGES,.npages = 1,.pages = &page,.back = back,
-		.back_room = PAGE_ROWS};
+		GhPipelineRequest request = {.kind = GH_INPUT_PAGES,.pages = pages,.readable = bench->readable,.back = back,
+		.back_room = (uint64_t) bench->each * PAGE_ROWS};
 
+		for (; request.npages < bench->each && p < bench->npages; request.npages++, p++)
+			pages[request.npages] = (GhScanPage) {bench->memory + (size_t) p * PAGE_BYTES, PAGE_ROWS, GH_SCAN_ALL, p, 0};
 		wait_for(bench, pipeline, &request);
 	}
-	seconds = user_seconds() - seconds;
+	seconds = seconds_of(bench) - seconds;
+	free(pages);
+	free(back);
 	if (sum_of_groups(bench, job, pipeline) != expected_sum(bench, job))
 	{
 		printf("WRONG: %s\n", job->what);
@@ -488,22 +505,51 @@ run_job(Bench *bench, const Job *job, double *build)
 	return seconds;
 }
 
+static const GhEngine *
+open_device(Bench *bench, const char *library)
+{
+	const GhEngine *engine;
+	GhError		error;
+
+	if (gh_engine_load(library, false, &engine, &error) != GH_OK || engine->open_device(0, &error) != GH_OK)
+		fail(library, error.message);
+	bench->engine = engine->pipelines;
+	bench->on_device = true;
+	return engine;
+}
+
 int
 main(int argc, char **argv)
 {
 	Bench		bench = {.engine = gh_cpu_engine()->pipelines,.npages = 16384,.rounds = 3};
+	const GhEngine *device = NULL;
 
 	for (int i = 1; i + 1 < argc; i += 2)
 	{
 		uint32_t   *option = strcmp(argv[i], "--pages") == 0 ? &bench.npages :
+			strcmp(argv[i], "--request") == 0 ? &bench.each :
 			strcmp(argv[i], "--rounds") == 0 ? &bench.rounds :
 			strcmp(argv[i], "--job") == 0 ? &bench.job : NULL;
 
+		if (strcmp(argv[i], "--cuda") == 0)
+		{
+			device = open_device(&bench, argv[i + 1]);
+			continue;
+		}
 		if (option == NULL || atoi(argv[i + 1]) <= 0)
-			fail(argv[i], "an option is --pages N, --rounds N or --job N");
+			fail(argv[i], "an option is --cuda FILE, --pages N, --request N, --rounds N or --job N");
 		*option = (uint32_t) atoi(argv[i + 1]);
 	}
+	if (bench.each == 0)
+		bench.each = bench.on_device ? 4096 : 1;
 	bench.memory = make_memory((size_t) bench.npages * PAGE_BYTES);
+	if (device != NULL && device->memory_register != NULL)
+	{
+		GhError		error;
+
+		bench.readable = device->memory_register(0, bench.memory, (size_t) bench.npages * PAGE_BYTES, false,
+												 &error) == GH_OK;
+	}
 	for (uint32_t p = 0; p < bench.npages; p++)
 		write_page(bench.memory + (size_t) p * PAGE_BYTES, (uint64_t) p * PAGE_ROWS);
 	for (size_t j = 0; j < sizeof(jobs) / sizeof(jobs[0]); j++)
@@ -511,7 +557,8 @@ main(int argc, char **argv)
 		double		least = 1e9;
 		double		least_build = 1e9;
 
-		if (bench.job != 0 && bench.job != j + 1)
+		if ((bench.job != 0 && bench.job != j + 1) ||
+			(jobs[j].participants > 0 && !bench.engine->shares_sinks))
 			continue;
 		for (uint32_t round = 0; round < bench.rounds; round++)
 		{

@@ -3,7 +3,8 @@
  *		Pipelines that are stopped: a request leaves the sink as it was, at whatever point it is stopped, and is done in
  *		full when it is submitted again; so are results; a table whose making is stopped leaves nothing.
  *
- * The flag is set between two polls, at each allocation, and by a timer after more and more time.
+ * The flag is set between two polls, at each allocation, and by a timer after more and more time.  An engine on a device
+ * does more rows at a time, and need not see the flag on the way of requests as these.
  */
 #include "pipeline_model.h"
 
@@ -83,16 +84,28 @@ set_timer(Trap *trap, uint32_t microseconds)
 }
 
 static GhRef (*plain_alloc) (void *ctx, size_t bytes);
+static bool (*plain_take) (void *ctx, uint64_t bytes);
 static uint64_t stop_at_alloc;	/* which of them sets the flag; 0: none */
+
+static void
+count_alloc(HostState *state)
+{
+	if (stop_at_alloc > 0 && --stop_at_alloc == 0)
+		state->stop = 1;
+}
 
 static GhRef
 stopping_alloc(void *ctx, size_t bytes)
 {
-	HostState  *state = ctx;
-
-	if (stop_at_alloc > 0 && --stop_at_alloc == 0)
-		state->stop = 1;
+	count_alloc(ctx);
 	return plain_alloc(ctx, bytes);
+}
+
+static bool
+stopping_take(void *ctx, uint64_t bytes)
+{
+	count_alloc(ctx);
+	return plain_take(ctx, bytes);
 }
 
 /* -------------------------------------------------------------------- input */
@@ -203,11 +216,13 @@ trap_init(Context *c, Trap *trap, SinkKind kind)
 	memset(trap, 0, sizeof(*trap));
 	trap->c = c;
 	trap->kind = kind;
-	/* of rows that become several there are more */
-	trap->count = kind == JOINED ? STOPPED / 10 : STOPPED;
+	/* of rows that become several there are more; a device is soon done with all of them */
+	trap->count = kind == JOINED && c->on_host ? STOPPED / 10 : STOPPED;
 	host_init(&trap->state, &trap->host);
 	plain_alloc = trap->host.alloc;
+	plain_take = trap->host.take_device;
 	trap->host.alloc = stopping_alloc;
+	trap->host.take_device = stopping_take;
 	trap->input = make_input(c);
 	trap->records = make_memory(2 * RECORD_BYTES);
 	trap->before = make_memory(RECORD_BYTES);
@@ -246,6 +261,33 @@ trap_end(Trap *trap)
 
 /* --------------------------------------------------------------------- checks */
 
+static int
+order_records(const void *left, const void *right)
+{
+	const GhScanGroup *a = *(const GhScanGroup *const *) left;
+	const GhScanGroup *b = *(const GhScanGroup *const *) right;
+
+	return a->bytes != b->bytes ? (a->bytes < b->bytes ? -1 : 1) : memcmp(a, b, a->bytes);
+}
+
+/* Which number a group has on a device depends on who comes first: records are compared in another order. */
+static void
+sort_records(char *records, size_t bytes)
+{
+	const GhScanGroup **sorted = make_memory((bytes / sizeof(GhScanGroup) + 1) * sizeof(GhScanGroup *));
+	char	   *copy = make_memory(bytes);
+	size_t		count = 0;
+
+	memcpy(copy, records, bytes);
+	for (size_t at = 0; at < bytes; at += sorted[count++]->bytes)
+		sorted[count] = (const GhScanGroup *) (copy + at);
+	qsort(sorted, count, sizeof(*sorted), order_records);
+	for (size_t i = 0; i < count; records += sorted[i++]->bytes)
+		memcpy(records, sorted[i], sorted[i]->bytes);
+	free(copy);
+	free(sorted);
+}
+
 /* All records in the order in which they come; how many bytes. */
 static size_t
 all_records(Trap *trap, char *to)
@@ -269,6 +311,8 @@ all_records(Trap *trap, char *to)
 		/* there is room for all */
 		trap->pieces += status == GH_OK && !cursor.finished;
 	}
+	if (!trap->c->on_host && trap->kind <= JOINED)
+		sort_records(to, used);
 	return used;
 }
 
@@ -438,9 +482,10 @@ stopped_requests(Context *c)
 		bytes = undisturbed(&trap);
 		for (uint32_t how = 0; how < 3 && c->failures == 0; how++)
 			stops[how] = stop_everywhere(&trap, how, trap.records, bytes);
-		CHECK(c, c->failures > 0 || (stops[0] > 0 && stops[0] + stops[2] > 1), "it was stopped %u times between polls "
-			  "and %u times on the way", stops[0], stops[2]);
-		CHECK(c, c->failures > 0 || kind != BY_NUMBER || stops[1] > 0, "growth was not stopped");
+		/* those that a probe makes many of are too many for a device to be done at a time, too */
+		CHECK(c, c->failures > 0 || (stops[0] > 0 && (stops[0] + stops[2] > 1 || (!c->on_host && kind != JOINED))),
+			  "it was stopped %u times between polls and %u times on the way", stops[0], stops[2]);
+		CHECK(c, c->failures > 0 || kind != BY_NUMBER || stops[1] > 0 || !c->on_host, "growth was not stopped");
 		if (c->failures > 0)
 			printf("  sink %u\n", kind);
 		trap_end(&trap);
@@ -476,7 +521,7 @@ stopped_results(Context *c)
 			CHECK_STATUS(c, "results", c->engine->pipelines->results(trap.stage->pipeline, &cursor, RECORD_BYTES,
 																	 trap.before, &bytes, &error), GH_STOPPED);
 			CHECK(c, bytes == 0 && !cursor.finished, "%zu bytes came", bytes);
-			for (uint32_t when = 10; when < 100000 && trap.pieces == 0 && c->failures == 0; when = later(when))
+			for (uint32_t when = 10; when < 100000 && trap.pieces == 0 && c->failures == 0 && c->on_host; when = later(when))
 			{
 				trap.state.stop = 0;
 				set_timer(&trap, when);
@@ -484,7 +529,8 @@ stopped_results(Context *c)
 				set_timer(&trap, 0);
 			}
 			trap.state.stop = 0;
-			CHECK(c, c->failures > 0 || trap.pieces > 0, "they were never stopped on the way");
+			check_contents(&trap, "results once more", trap.records, all);
+			CHECK(c, c->failures > 0 || trap.pieces > 0 || !c->on_host, "they were never stopped on the way");
 		}
 		trap_end(&trap);
 	}
@@ -538,9 +584,9 @@ stopped_tables(Context *c)
 }
 
 const Test	pipeline_stop_tests[] = {
-	{"pipelines: requests that are stopped", stopped_requests, true},
-	{"pipelines: short requests that are stopped", short_requests, true},
-	{"pipelines: results that are stopped", stopped_results, true},
-	{"pipelines: tables whose making is stopped", stopped_tables, true},
+	{"pipelines: requests that are stopped", stopped_requests, false},
+	{"pipelines: short requests that are stopped", short_requests, false},
+	{"pipelines: results that are stopped", stopped_results, false},
+	{"pipelines: tables whose making is stopped", stopped_tables, false},
 	{NULL, NULL, false}
 };
