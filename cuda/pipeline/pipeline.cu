@@ -390,6 +390,7 @@ create_contents(cuda_pipeline *pipeline, GhError *error)
 	if (options->sink.kind == GH_SINK_TABLE)
 		GH_TRY(pipe_rows_create(pipeline, error));
 	GH_TRY(pipe_plan_upload(pipeline, error));
+	pipeline->at_once = pipeline->view.multiplies != 0 ? BATCH_ROWS_SEVERAL : BATCH_ROWS_MAX;
 	GH_TRY(create_sink(pipeline, error));
 	return batch_reserve(pipeline, 0, error);
 }

@@ -329,10 +329,12 @@ row_hands_back(const rows_view &rows, uint64_t number)
 
 /* --------------------------------------------------------------------- the host */
 
-/* Rows of a batch: at first, and at most; and where rows may become several, so that counting them is soon done. */
+/* Rows of a batch that there is memory for: at first, and at most. */
 #define BATCH_ROWS_MIN ((uint32_t) 8192)
 #define BATCH_ROWS_MAX ((uint32_t) 1 << 20)
+/* Where rows may become several, so many are counted at first, and then as many as become about so many lines. */
 #define BATCH_ROWS_SEVERAL ((uint32_t) 1 << 16)
+#define BATCH_LINES ((uint64_t) 1 << 22)
 /* Memory of a batch, about, and its pages at most. */
 #define BATCH_BYTES ((uint64_t) 512 << 20)
 #define BATCH_PAGES ((uint32_t) 8192)
@@ -424,6 +426,7 @@ struct cuda_pipeline
 	/* a batch */
 	pipe_block	batch_block;
 	uint32_t	batch_rows;		/* room */
+	uint32_t	at_once;		/* rows that are done at a time, if there is room */
 	batch_view	batch;
 	sink_arrays sink;
 	void	   *sum_space;
@@ -500,6 +503,13 @@ extern GhStatus pipe_probes_send(cuda_pipeline *pipeline, GhError *error);
 
 /* Memory for the input of a request's batches, before the first of them. */
 extern GhStatus input_begin(cuda_pipeline *pipeline, const GhPipelineRequest *request, GhError *error);
+/* How many rows are done at a time. */
+static inline uint32_t
+rows_at_once(const cuda_pipeline *pipeline)
+{
+	return pipeline->at_once < pipeline->batch_rows ? pipeline->at_once : pipeline->batch_rows;
+}
+
 /* Some of the request's rows from *at on, which it advances. */
 extern batch_input input_next(const cuda_pipeline *pipeline, const GhPipelineRequest *request, uint64_t *at);
 extern GhStatus input_launch(cuda_pipeline *pipeline, const GhPipelineRequest *request, const batch_input *input,

@@ -290,6 +290,20 @@ tell_batch(cuda_pipeline *pipeline, GhPipelineRequest *request, const batch_inpu
 
 /* ----------------------------------------------------------------------- a batch */
 
+/* More rows at a time where they become few lines, fewer where they become many: counting them shall not take long. */
+static void
+adapt_rows(cuda_pipeline *pipeline)
+{
+	uint64_t	lines = pipeline->host_counters->lines;
+
+	if (pipeline->view.multiplies == 0 || pipeline->batch.rows < rows_at_once(pipeline) / 2)
+		return;
+	if (lines > BATCH_LINES && pipeline->at_once > BATCH_ROWS_MIN)
+		pipeline->at_once /= 2;
+	else if (lines < BATCH_LINES / 4 && pipeline->at_once < BATCH_ROWS_MAX)
+		pipeline->at_once *= 2;
+}
+
 GhStatus
 batch_do(cuda_pipeline *pipeline, GhPipelineRequest *request, uint64_t *at, GhError *error)
 {
@@ -307,11 +321,10 @@ batch_do(cuda_pipeline *pipeline, GhPipelineRequest *request, uint64_t *at, GhEr
 	total_kernel<<<1, 1, 0, pipeline->memory.stream>>>(pipeline->batch);
 	PIPE_TRY(&pipeline->memory, launch_status(), error);
 	GH_TRY(counters_fetch(pipeline, error));
-	if (pipeline->plan.options.sink.kind == GH_SINK_PLACES)
-		;
-	else if (pipeline->view.multiplies != 0)
+	adapt_rows(pipeline);
+	if (pipeline->view.multiplies != 0)
 		GH_TRY(do_several(pipeline, input.step, last, error));
-	else
+	else if (pipeline->plan.options.sink.kind != GH_SINK_PLACES)
 		GH_TRY(do_single(pipeline, last, error));
 	GH_TRY(tell_batch(pipeline, request, &input, error));
 	return last ? GH_OK : GH_BUSY;

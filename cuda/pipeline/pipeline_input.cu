@@ -308,7 +308,7 @@ static uint32_t
 column_rows(const cuda_pipeline *pipeline, const GhPipelineRequest *request, uint64_t first, uint64_t *bytes)
 {
 	uint64_t	left = request->count - first;
-	uint32_t	most = (uint32_t) (left < pipeline->batch_rows ? left : pipeline->batch_rows);
+	uint32_t	most = (uint32_t) (left < rows_at_once(pipeline) ? left : rows_at_once(pipeline));
 
 	*bytes = 0;
 	if (!has_texts(pipeline, request))
@@ -537,14 +537,32 @@ launch_others(cuda_pipeline *pipeline, const GhPipelineRequest *request, const b
 
 /* ------------------------------------------------------------------------ all */
 
+/* Bytes of texts that a batch has at most, however many rows are done at a time. */
+static uint64_t
+most_text_bytes(const cuda_pipeline *pipeline, const GhPipelineRequest *request)
+{
+	uint64_t	all = 0;
+	uint64_t	largest = 0;	/* of one row */
+
+	for (uint64_t row = 0; has_texts(pipeline, request) && row < request->count; row++)
+	{
+		uint64_t	bytes = text_bytes(pipeline, request, row);
+
+		all += bytes;
+		largest = bytes > largest ? bytes : largest;
+	}
+	if (largest < COLUMN_BYTES)
+		largest = COLUMN_BYTES;
+	return all < largest ? all : largest;
+}
+
 GhStatus
 input_begin(cuda_pipeline *pipeline, const GhPipelineRequest *request, GhError *error)
 {
-	uint64_t	most = 0;
+	carver		sizes = {};
 
 	if (request->kind == GH_INPUT_PAGES)
 	{
-		carver		sizes = {};
 		page_arrays arrays = pages_carve(pipeline, request->npages < BATCH_PAGES ? request->npages : BATCH_PAGES,
 										 &sizes);
 
@@ -552,18 +570,14 @@ input_begin(cuda_pipeline *pipeline, const GhPipelineRequest *request, GhError *
 		return input_reserve(pipeline, reads_in_place(pipeline, request) ? arrays.list_bytes : sizes.used, sizes.used,
 							 error);
 	}
-	for (uint64_t at = 0; request->kind == GH_INPUT_COLUMNS && at < request->count;)
+	if (request->kind == GH_INPUT_COLUMNS)
 	{
-		carver		sizes = {};
+		uint64_t	rows = request->count < pipeline->batch_rows ? request->count : pipeline->batch_rows;
 		column_arrays arrays = {};
-		uint64_t	bytes;
-		uint32_t	rows = column_rows(pipeline, request, at, &bytes);
 
-		columns_carve(pipeline, request, rows, bytes, &arrays, &sizes);
-		most = sizes.used > most ? sizes.used : most;
-		at += rows;
+		columns_carve(pipeline, request, (uint32_t) rows, most_text_bytes(pipeline, request), &arrays, &sizes);
 	}
-	return input_reserve(pipeline, most, most, error);
+	return input_reserve(pipeline, sizes.used, sizes.used, error);
 }
 
 batch_input
@@ -576,7 +590,7 @@ input_next(const cuda_pipeline *pipeline, const GhPipelineRequest *request, uint
 	{
 		for (; *at < request->npages && input.pages < BATCH_PAGES; ++*at, input.pages++)
 		{
-			if (request->pages[*at].lines > pipeline->batch_rows - input.rows)
+			if (request->pages[*at].lines > rows_at_once(pipeline) - input.rows)
 				break;
 			input.rows += request->pages[*at].lines;
 		}
@@ -592,7 +606,7 @@ input_next(const cuda_pipeline *pipeline, const GhPipelineRequest *request, uint
 		uint64_t	left = request->count - *at;
 
 		input.step = request->kind == GH_INPUT_UNMATCHED ? request->step + 1 : 0;
-		input.rows = (uint32_t) (left < pipeline->batch_rows ? left : pipeline->batch_rows);
+		input.rows = (uint32_t) (left < rows_at_once(pipeline) ? left : rows_at_once(pipeline));
 	}
 	*at += input.rows;
 	return input;

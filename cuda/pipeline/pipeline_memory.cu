@@ -305,14 +305,27 @@ set_batch_rows(cuda_pipeline *pipeline, uint32_t rows, GhError *error)
 	return pipeline->memory.failed ? GH_DEVICE_ERROR : GH_OK;
 }
 
+/* Do sums depend on where batches end? */
+static bool
+adds_floats(const cuda_pipeline *pipeline)
+{
+	const GhSink *sink = &pipeline->plan.options.sink;
+
+	for (uint32_t a = 0; sink->kind == GH_SINK_GROUPS && a < sink->groups.naggregates; a++)
+		if (gh_scan_is_sum(&sink->groups.aggregates[a]) && gh_class_is_float(sink->groups.aggregates[a].value_class))
+			return true;
+	return false;
+}
+
 /*
- * Memory for batches of a request of so many rows.  Without memory for more they are as large as they can be; it
- * is an error only where there is none for the least.
+ * Memory for batches of a request of so many rows.  Without memory for more they are as large as they can be, and it
+ * is an error only where there is none for the least; but floats are added in an order that depends on the requests
+ * alone, and not on memory.
  */
 GhStatus
 batch_reserve(cuda_pipeline *pipeline, uint64_t rows, GhError *error)
 {
-	uint32_t	most = pipeline->view.multiplies != 0 ? BATCH_ROWS_SEVERAL : BATCH_ROWS_MAX;
+	uint32_t	most = BATCH_ROWS_MAX;
 	uint32_t	wanted = BATCH_ROWS_MIN;
 	batch_spaces spaces;
 	GhStatus	status;
@@ -326,6 +339,8 @@ batch_reserve(cuda_pipeline *pipeline, uint64_t rows, GhError *error)
 	if (wanted <= pipeline->batch_rows)
 		return GH_OK;
 	status = set_batch_rows(pipeline, wanted, error);
+	if (adds_floats(pipeline))
+		return status;
 	while (lacks_memory(status) && wanted / 2 > pipeline->batch_rows && wanted / 2 >= BATCH_ROWS_MIN)
 		status = set_batch_rows(pipeline, wanted /= 2, error);
 	return lacks_memory(status) && pipeline->batch_rows > 0 ? GH_OK : status;

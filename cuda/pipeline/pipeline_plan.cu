@@ -489,8 +489,16 @@ pipe_probes_send(cuda_pipeline *pipeline, GhError *error)
 
 	for (uint32_t p = 0; p < options->nprobes; p++)
 	{
+		const cuda_table *table = reinterpret_cast<const cuda_table *>(options->probes[p].table);
 		probe_view	now;
 
+		/* nobody knows what is in it */
+		if (table->failed)
+		{
+			pipeline->memory.failed = true;
+			*error = pipeline->memory.error = table->error;
+			return GH_DEVICE_ERROR;
+		}
 		memcpy(&now, &pipeline->probes[p], sizeof(now));
 		view_table(&options->probes[p], &now);
 		changed |= memcmp(&now, &pipeline->probes[p], sizeof(now)) != 0;

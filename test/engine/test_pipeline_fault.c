@@ -61,8 +61,11 @@ life_end(Life *life)
 static bool
 goes_on(Life *life, const char *what, GhStatus status)
 {
-	life->failed |= status != GH_OK;
-	return status == GH_OK || !CHECK_STATUS(life->c, what, status, life->expected) ? status == GH_OK : false;
+	if (status == GH_OK)
+		return true;
+	CHECK_STATUS(life->c, what, status, life->expected);
+	life->failed = true;
+	return false;
 }
 
 static bool
@@ -152,7 +155,7 @@ probe(Life *life, ModelTable *table, bool whole)
 
 /* The rows of the table as records. */
 static void
-read_rows(Life *life, ModelTable *table)
+read_rows(Life *life, ModelTable *table, uint64_t rows)
 {
 	Stage	   *stage = stage_make();
 	uint64_t	counted = 0;
@@ -164,7 +167,7 @@ read_rows(Life *life, ModelTable *table)
 	stage->options.sink.kind = GH_SINK_ROWS;
 	stage_key(stage, 0, GH_CLASS_INT);
 	stage_key(stage, 1, GH_CLASS_TEXT);
-	if (open_stage(life, stage) && give(life, stage, GH_INPUT_SOURCE, table->rows.count, &counted))
+	if (open_stage(life, stage) && give(life, stage, GH_INPUT_SOURCE, rows, &counted))
 		(void) fetch(life, stage);
 	stage_end(stage);
 	stage_drop(life->c, stage);
@@ -192,11 +195,9 @@ live(Life *life)
 		stage->made.table = made.table;
 		stage->made.nkept = 2;
 		memcpy(stage->made.kept, stage->kept, sizeof(stage->made.kept));
-		stage->made.rows.count = made.rows;
 		probe(life, &stage->made, whole);
 		if (!life->failed)
-			read_rows(life, &stage->made);
-		stage->made.rows.count = 0;
+			read_rows(life, &stage->made, made.rows);
 	}
 	stage_end(stage);
 	stage_end_table(stage);
