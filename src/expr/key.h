@@ -60,8 +60,9 @@ typedef struct GhKeySide
 	bool		has_exprs;		/* some column is evaluated */
 } GhKeySide;
 
-/* Bits of a key. */
+/* Bits of a key, and of one that takes 4 bytes. */
 #define GH_KEY_BITS 64
+#define GH_SHORT_KEY_BITS 32
 
 /* What of an encoded value goes into a packed key: its lower bits, 1 to 64 of them. */
 static inline uint64

@@ -225,7 +225,7 @@ finish_row(GhBatch *batch, bool has_key, uint64 key)
 {
 	batch->has_key[batch->nrows] = has_key;
 	if (has_key)
-		batch->keys[batch->nprobes++] = key;
+		gh_word_set(batch->narrow, batch->keys, batch->nprobes++, key);
 	batch->nrows++;
 }
 
@@ -481,6 +481,7 @@ fill_batch(GhJoinState *js, GhBatch *batch)
 	MemoryContextReset(batch->arena);
 	batch->nrows = 0;
 	batch->nprobes = 0;
+	batch->narrow = js->carry.narrow;
 	from_child = js->spill.current == 0 && !reads_shared_files(js);
 	batch->as_tuples = from_child && js->source[GH_OUTER] != NULL;
 	if (batch->as_tuples)
@@ -529,6 +530,16 @@ finish_batch(GhJoinState *js, GhBatch *batch)
 		batch->submitted;
 }
 
+/* Matches of 4 bytes become such of 8, from the last one on: they are in the same place. */
+static void
+widen_matches(GhJoinState *js, GhBatch *batch)
+{
+	const uint32 *narrow = (const uint32 *) batch->found;
+
+	for (int i = batch->nprobes - 1; i >= 0; i--)
+		batch->found[i] = js->carry.in_use ? narrow[i] : gh_widened_ref(narrow[i]);
+}
+
 /*
  * Waits for the batch's matches.  When the GPU fails, everything not yet
  * answered is asked again of the CPU engine.
@@ -554,6 +565,8 @@ wait_batch(GhJoinState *js, GhBatch *batch)
 			gh_report_error(&batch->request.error, "join through the hash table");
 	}
 	batch->pending = false;
+	if (batch->narrow)
+		widen_matches(js, batch);
 	gh_time_stop(js, &js->wait_time, start);
 }
 

@@ -115,9 +115,10 @@ store_shared_rows(GhJoinState *js)
 
 /* Submits the rows of one batch and links what comes back. */
 static GhStatus
-enter_batch(GhJoinState *js, uint64 *arrays[3], uint64 nrows, GhError *error)
+enter_batch(GhJoinState *js, void *arrays[3], uint64 nrows, GhError *error)
 {
 	GhCarry    *carry = &js->carry;
+	bool		narrow = carry->narrow;
 	GhRequest	request = {0};
 	GhStatus	status;
 
@@ -139,15 +140,18 @@ enter_batch(GhJoinState *js, uint64 *arrays[3], uint64 nrows, GhError *error)
 		return GH_OK;
 	}
 	for (uint64 i = 0; i < nrows; i++)
-		gh_row_set_next(gh_row_at(&js->store, arrays[1][i]), arrays[2][i]);
+		gh_row_set_next(gh_row_at(&js->store, gh_value_ref(js, gh_word(narrow, arrays[1], i))),
+						gh_value_ref(js, gh_word(narrow, arrays[2], i)));
 	return GH_OK;
 }
 
 /* Ends early, with js->carry.refused, where rows cannot be entered as columns. */
 static GhStatus
-enter_rows(GhJoinState *js, uint64 *buffer, uint64 capacity, GhError *error)
+enter_rows(GhJoinState *js, char *buffer, uint64 capacity, GhError *error)
 {
-	uint64	   *arrays[3] = {buffer, buffer + capacity, buffer + 2 * capacity};
+	bool		narrow = js->carry.narrow;
+	Size		size = capacity * gh_word_size(js);
+	void	   *arrays[3] = {buffer, buffer + size, buffer + 2 * size};
 	GhRowCursor cursor = {0};
 	GhStatus	status = GH_OK;
 	uint64		n = 0;
@@ -155,12 +159,15 @@ enter_rows(GhJoinState *js, uint64 *buffer, uint64 capacity, GhError *error)
 
 	while ((row = gh_row_store_next(&js->store, &cursor)) != NULL)
 	{
+		uint64		value;
+
 		if (!gh_row_has_key(row))
 			continue;
-		arrays[0][n] = row->key;
-		js->carry.refused = !gh_table_value(js, row, cursor.ref, &arrays[1][n]);
+		js->carry.refused = !gh_table_value(js, row, cursor.ref, &value);
 		if (js->carry.refused)
 			return GH_OK;
+		gh_word_set(narrow, arrays[0], n, row->key);
+		gh_word_set(narrow, arrays[1], n, value);
 		if (++n == capacity)
 		{
 			status = enter_batch(js, arrays, n, error);
@@ -207,6 +214,7 @@ gh_join_open_table(GhJoinState *js, uint64 keys, GhError *error)
 	if (js->engine->on_device && !gh_take_transfer(js) && js->engine->buffers_required)
 		return gh_no_buffers(error);
 	gh_options_init(&options, js->engine);
+	options.key_size = options.value_size = gh_word_size(js);
 	options.capacity = keys;
 	options.timing = js->timing;
 	options.concurrent_exchange = js->table_shared;
@@ -218,7 +226,8 @@ gh_join_open_table(GhJoinState *js, uint64 keys, GhError *error)
 		js->host.ctx = NULL;
 	status = gh_create_table(js->engine, &js->host, &options, &js->table, error);
 	/* idle named tables can make room */
-	if (gh_make_room(js->engine, status, options.device, options.capacity * js->table_bytes_per_row))
+	if (gh_make_room(js->engine, status, options.device,
+					 options.capacity * gh_table_bytes_of_row(js, js->carry.narrow)))
 		status = gh_create_table(js->engine, &js->host, &options, &js->table, error);
 	if (status != GH_OK)
 		js->table = NULL;
@@ -232,15 +241,17 @@ gh_join_open_table(GhJoinState *js, uint64 keys, GhError *error)
 GhStatus
 gh_join_enter_rows(GhJoinState *js, GhError *error)
 {
+	Size		row = 3 * gh_word_size(js);
 	GhStatus	status;
-	uint64	   *buffer;
+	char	   *buffer;
 	uint64		capacity;
 
+	/* even: arrays of 4 bytes an element begin at a multiple of 8 bytes, too */
+	capacity = js->transfer_engine == NULL ? TYPEALIGN(2, Min(js->store.nkeys, GH_BUILD_BATCH)) :
+		TYPEALIGN_DOWN(2, js->transfer_bytes / row);
 	/* no batch is in flight yet: the first one's buffer is free */
-	capacity = js->transfer_engine == NULL ? Min(js->store.nkeys, GH_BUILD_BATCH) :
-		js->transfer_bytes / (3 * sizeof(uint64));
 	buffer = js->transfer_engine == NULL ?
-		MemoryContextAlloc(js->context, 3 * capacity * sizeof(uint64)) : js->transfer[0];
+		MemoryContextAlloc(js->context, capacity * row) : js->transfer[0];
 	status = enter_rows(js, buffer, capacity, error);
 	if (js->transfer_engine == NULL)
 		pfree(buffer);

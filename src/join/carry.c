@@ -43,29 +43,67 @@ gh_carry_init(GhJoinState *js)
 				carry->offsets[i] = used;
 				used += len;
 			}
-	carry->has_nulls = used <= GH_CARRY_NULLS;
-	carry->possible = used <= (int) sizeof(uint64);
+	carry->used = used;
+	carry->possible = used <= GH_CARRY_MAX;
+}
+
+/*
+ * Whether the table of the rows there are so far would have keys and values of 4 bytes: half the memory, more of it
+ * in the caches, and half of what goes to a device and back.  Keys of 4 bytes with values of 8 would not do, as
+ * the engines keep such values beside the buckets, where each match is one cache miss more.
+ *
+ * References always fit but with very many chunks.  They have to where the values are columns, too, which may come
+ * to nothing when the table is there.  Columns of just 4 bytes fit while none is NULL.  A node above that
+ * looks rows up has keys of 8 bytes.
+ */
+bool
+gh_entries_fit_narrow(const GhJoinState *js)
+{
+	const GhCarry *carry = &js->carry;
+	bool		has_nulls = js->store.has_nulls;
+	uint32		nchunks = js->store.nchunks;
+
+	if (!js->keys_are_short || js->probed_above)
+		return false;
+	if (js->parallel != NULL)
+		gh_parallel_entries(js, &has_nulls, &nchunks);
+	return nchunks <= GH_NARROW_CHUNKS_MAX &&
+		(!carry->possible || !carry->needs_columns || carry->used <= GH_CARRY_NARROW_NULLS ||
+		 (carry->used == GH_CARRY_NARROW_MAX && !has_nulls));
+}
+
+/* What the table's entries are. */
+void
+gh_carry_use(GhJoinState *js, bool in_use, bool narrow, uint64 absent)
+{
+	GhCarry    *carry = &js->carry;
+
+	carry->refused = false;
+	carry->in_use = in_use;
+	carry->narrow = narrow;
+	carry->has_nulls = carry->used <= (narrow ? GH_CARRY_NARROW_NULLS : GH_CARRY_NULLS);
+	carry->absent = absent;
 }
 
 /* Before a table of new rows is made. */
 void
 gh_carry_start(GhJoinState *js)
 {
-	GhCarry    *carry = &js->carry;
+	const GhCarry *carry = &js->carry;
+	bool		narrow = gh_entries_fit_narrow(js);
+	uint64		absent = 0;
 
-	carry->refused = false;
-	carry->in_use = carry->possible;
 	/* found among the values too rarely to matter, whatever they are */
-	carry->absent = carry->in_use && carry->needs_columns ?
-		pg_prng_uint64(&pg_global_prng_state) : 0;
+	if (carry->possible && carry->needs_columns)
+		absent = pg_prng_uint64(&pg_global_prng_state);
+	gh_carry_use(js, carry->possible, narrow, narrow ? (uint32) absent : absent);
 }
 
-/* The rows are to be entered as references. */
+/* The rows are to be entered as references, in the same table or one like it. */
 void
 gh_carry_stop(GhJoinState *js)
 {
-	js->carry.in_use = js->carry.refused = false;
-	js->carry.absent = 0;
+	gh_carry_use(js, false, js->carry.narrow, 0);
 }
 
 /* The row's value of the table; false: it has none. */
@@ -89,10 +127,10 @@ gh_carry_pack(const GhJoinState *js, GhRow *row, uint64 *value)
 		if (!nulls[i])
 			store_att_byval(carried.bytes + carry->offsets[i], values[i], columns->typlens[i]);
 		else if (carry->has_nulls)
-			carried.bytes[GH_CARRY_NULLS] |= 1 << i;
+			carried.bytes[carry->narrow ? GH_CARRY_NARROW_NULLS : GH_CARRY_NULLS] |= 1 << i;
 		else
 			return false;
 	}
-	*value = carried.value;
-	return carried.value != carry->absent;
+	*value = carry->narrow ? carried.narrow : carried.value;
+	return *value != carry->absent;
 }

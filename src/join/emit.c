@@ -156,9 +156,15 @@ load_carried(GhJoinState *js, uint64 value)
 	const GhCarry *carry = &js->carry;
 	TupleTableSlot *scan = js->css.ss.ss_ScanTupleSlot;
 	int			first = js->nkept[GH_OUTER];
-	GhCarried	carried = {.value = value};
-	int			nulls = carry->has_nulls ? carried.bytes[GH_CARRY_NULLS] : 0;
+	GhCarried	carried = {0};
+	int			nulls = 0;
 
+	if (carry->narrow)
+		carried.narrow = (uint32) value;
+	else
+		carried.value = value;
+	if (carry->has_nulls)
+		nulls = carried.bytes[carry->narrow ? GH_CARRY_NARROW_NULLS : GH_CARRY_NULLS];
 	for (int i = 0; i < columns->ncolumns; i++)
 	{
 		scan->tts_values[first + i] = fetch_att(carried.bytes + carry->offsets[i], true,

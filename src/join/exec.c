@@ -166,7 +166,11 @@ init_join_type(GhJoinState *js, CustomScan *cscan)
 {
 	JoinType	type = (JoinType) intVal(list_nth(cscan->custom_private, GH_PRIVATE_JOINTYPE));
 	bool		inner_unique = intVal(list_nth(cscan->custom_private, GH_PRIVATE_INNER_UNIQUE)) != 0;
+	int			key_bits = 0;
 
+	for (int i = 0; i < js->keys[GH_INNER].ncolumns; i++)
+		key_bits += js->keys[GH_INNER].columns[i].bits;
+	js->keys_are_short = js->keys[GH_INNER].exact && key_bits <= GH_SHORT_KEY_BITS;
 	js->jointype = type;
 	js->keys_repeat = intVal(list_nth(cscan->custom_private, GH_PRIVATE_KEYS_REPEAT)) != 0;
 	js->is_plain = intVal(list_nth(cscan->custom_private, GH_PRIVATE_PLAIN)) != 0;
@@ -227,7 +231,7 @@ begin_join(CustomScanState *node, EState *estate, int eflags)
 	js->cleanup.arg = js;
 	MemoryContextRegisterResetCallback(js->context, &js->cleanup);
 	js->memory_limit = get_hash_memory_limit();
-	js->table_bytes_per_row = (Size) ceil(gh_table_bytes_per_row());
+	js->table_bytes_per_row = (Size) ceil(gh_table_bytes_per_row(sizeof(uint64)));
 	gh_row_store_init(&js->store, js->context, &js->columns[GH_INNER], js->memory_limit);
 	js->spill.context = js->context;
 	js->spill.nparts = js->partitions_peak = 1;
@@ -357,7 +361,7 @@ gh_join_open_for_probes(GhJoinState *js, bool on_host)
 		js->phase = start_join(js);
 	return js->phase == GH_JOIN_FETCH && js->spill.nparts == 1 &&
 		(js->parallel == NULL || !gh_parallel_in_files(js)) &&
-		(js->table == NULL || !js->engine->on_device) && keys_are_nearly_unique(js);
+		(js->table == NULL || (!js->engine->on_device && !js->carry.narrow)) && keys_are_nearly_unique(js);
 }
 
 /* The node above has read all of the outer side. */

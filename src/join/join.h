@@ -48,6 +48,26 @@ typedef uint64 GhRowRef;
 #define GH_REF_SHIFT 32
 
 /*
+ * The same in 4 bytes, for chunks up to a number: that, and the offset in units of 8 bytes.
+ * A row beyond that offset is in a chunk of its own, at its start.
+ */
+#define GH_NARROW_SHIFT 22
+#define GH_NARROW_CHUNKS_MAX (UINT32_MAX >> GH_NARROW_SHIFT)
+
+static inline uint32
+gh_narrow_ref(GhRowRef ref)
+{
+	return (uint32) (ref >> GH_REF_SHIFT) << GH_NARROW_SHIFT | (uint32) ref / 8;
+}
+
+static inline GhRowRef
+gh_widened_ref(uint32 narrow)
+{
+	return (GhRowRef) (narrow >> GH_NARROW_SHIFT) << GH_REF_SHIFT |
+		(narrow & ((1 << GH_NARROW_SHIFT) - 1)) * 8;
+}
+
+/*
  * A stored inner row: this header, ncolumns null flags (one byte each, padded
  * to 8), ncolumns Datums, and the by-reference values, of which the Datums are the
  * offsets from the row's start.  So a row can be copied as bytes.
@@ -64,7 +84,8 @@ StaticAssertDecl(sizeof(GhRow) == GH_ROW_HEADER_BYTES, "header of a row");
 #define GH_ROW_MATCHED UINT64CONST(1)	/* an outer row matched it */
 #define GH_ROW_KEYLESS UINT64CONST(2)	/* a key column is NULL: in no chain, and key is
 										 * any number */
-#define GH_ROW_FLAGS (GH_ROW_MATCHED | GH_ROW_KEYLESS)
+#define GH_ROW_NULLS UINT64CONST(4)	/* a kept column is NULL */
+#define GH_ROW_FLAGS (GH_ROW_MATCHED | GH_ROW_KEYLESS | GH_ROW_NULLS)
 
 static inline GhRowRef
 gh_row_next(const GhRow *row)
@@ -146,6 +167,7 @@ typedef struct GhRowStore
 	char	  **base;			/* by chunk number: where it starts */
 	uint64		nrows;
 	uint64		nkeys;			/* rows that have a key */
+	bool		has_nulls;		/* some row has a NULL in a kept column */
 	Size		bytes;			/* of chunks */
 	Size		bytes_peak;
 } GhRowStore;
@@ -213,11 +235,14 @@ extern Size gh_columns_copy(const GhColumns *columns, TupleTableSlot *slot,
 typedef union GhCarried
 {
 	uint64		value;
+	uint32		narrow;			/* the value where it has 4 bytes */
 	char		bytes[sizeof(uint64)];
 } GhCarried;
 
 #define GH_CARRY_MAX ((int) sizeof(uint64))
 #define GH_CARRY_NULLS (GH_CARRY_MAX - 1)	/* the byte of null flags */
+#define GH_CARRY_NARROW_MAX ((int) sizeof(uint32))
+#define GH_CARRY_NARROW_NULLS (GH_CARRY_NARROW_MAX - 1)
 
 typedef struct GhCarry
 {
@@ -225,11 +250,13 @@ typedef struct GhCarry
 	bool		possible;		/* nothing more of an inner row is needed than fits a value */
 	bool		needs_columns;	/* and then only where each key has one row; else a value just
 								 * says that there is a row */
-	bool		has_nulls;		/* values have null flags */
+	int			used;			/* bytes of the columns in a value */
 	int			offsets[GH_CARRY_MAX];	/* by kept inner column: bytes from a value's start */
 
 	/* of the table that there is, or is being made */
 	bool		in_use;			/* its values are columns; else GhRowRefs */
+	bool		narrow;			/* its keys and values have 4 bytes; else 8 */
+	bool		has_nulls;		/* values that are columns have null flags */
 	bool		refused;		/* while rows are entered: they cannot be */
 	uint64		absent;			/* what is found where there is no row; 0 for GhRowRefs */
 } GhCarry;
@@ -279,6 +306,7 @@ typedef struct GhBatch
 	bool	   *nulls;			/* by row and kept column */
 	Datum	   *values;			/* likewise */
 	MemoryContext arena;		/* by-reference values */
+	bool		narrow;			/* keys have 4 bytes, and so has found until the outcome is taken */
 	bool		as_tuples;		/* the rows are in tuples, not in nulls and values */
 	HeapTupleHeader *tuples;	/* by row; of a source */
 	GhTupleCopies copies;		/* where they lie */
@@ -305,6 +333,7 @@ typedef struct GhJoinState
 	bool		once_per_inner; /* of an inner row, the first match is enough */
 	bool		keys_repeat;	/* inner rows are expected to share keys */
 	bool		is_plain;		/* as planned: a node above may look rows up in the table */
+	bool		keys_are_short; /* exact, and of 32 bits at most */
 	bool		looks_at_inner;	/* what a match is, or a joined row, depends on more of
 								 * the inner row than that it is there */
 	int			nkept[2];		/* scan columns of either side that rows hold */
@@ -327,7 +356,7 @@ typedef struct GhJoinState
 								 * what the engines hold */
 	MemoryContextCallback cleanup;
 	Size		memory_limit;	/* bytes for rows and table */
-	Size		table_bytes_per_row;	/* what of them the table will need */
+	Size		table_bytes_per_row;	/* what of them the table will need, with wide entries */
 	GhRowStore	store;			/* rows of the current partition */
 	GhSpill		spill;
 	GhCarry		carry;
@@ -416,9 +445,34 @@ gh_probes_on_host(const GhJoinState *js)
 
 /* carry.c */
 extern void gh_carry_init(GhJoinState *js);
+extern bool gh_entries_fit_narrow(const GhJoinState *js);
+extern void gh_carry_use(GhJoinState *js, bool in_use, bool narrow, uint64 absent);
 extern void gh_carry_start(GhJoinState *js);
 extern void gh_carry_stop(GhJoinState *js);
 extern bool gh_carry_pack(const GhJoinState *js, GhRow *row, uint64 *value);
+
+/* Bytes of a key of the table, and of a value. */
+static inline Size
+gh_word_size(const GhJoinState *js)
+{
+	return js->carry.narrow ? sizeof(uint32) : sizeof(uint64);
+}
+
+/* Keys and values in the arrays of requests. */
+static inline void
+gh_word_set(bool narrow, void *array, uint64 i, uint64 word)
+{
+	if (narrow)
+		((uint32 *) array)[i] = (uint32) word;
+	else
+		((uint64 *) array)[i] = word;
+}
+
+static inline uint64
+gh_word(bool narrow, const void *array, uint64 i)
+{
+	return narrow ? ((const uint32 *) array)[i] : ((const uint64 *) array)[i];
+}
 
 /* The table's value for a row: where it is, or its columns; false: these cannot be. */
 static inline bool
@@ -426,8 +480,22 @@ gh_table_value(const GhJoinState *js, GhRow *row, GhRowRef ref, uint64 *value)
 {
 	if (js->carry.in_use)
 		return gh_carry_pack(js, row, value);
-	*value = ref;
+	*value = js->carry.narrow ? gh_narrow_ref(ref) : ref;
 	return true;
+}
+
+/* And back, where it is not columns. */
+static inline GhRowRef
+gh_value_ref(const GhJoinState *js, uint64 value)
+{
+	return js->carry.narrow ? gh_widened_ref((uint32) value) : value;
+}
+
+/* What of the memory a row with a key takes, or is going to, for a table with such entries. */
+static inline Size
+gh_table_bytes_of_row(const GhJoinState *js, bool narrow)
+{
+	return narrow ? (js->table_bytes_per_row + 1) / 2 : js->table_bytes_per_row;
 }
 
 /* build.c: the inner side's rows and table */
@@ -501,6 +569,7 @@ extern void gh_parallel_host(GhJoinState *js);
 extern const GhEngine *gh_parallel_choose_engine(GhJoinState *js);
 extern bool gh_parallel_in_files(const GhJoinState *js);
 extern uint64 gh_parallel_keys(const GhJoinState *js);
+extern bool gh_parallel_entries(const GhJoinState *js, bool *has_nulls, uint32 *nchunks);
 extern void gh_parallel_store_slot(GhJoinState *js, TupleTableSlot *slot, uint64 key,
 								   bool has_key);
 extern GhRow *gh_parallel_read(GhJoinState *js, int side);

@@ -51,13 +51,15 @@ init_run(GhShared *shared)
 	pg_atomic_write_u64(&shared->row_bytes, 0);
 	pg_atomic_write_u64(&shared->row_bytes_peak, 0);
 	pg_atomic_write_u64(&shared->nkeys, 0);
+	pg_atomic_write_u32(&shared->has_nulls, 0);
+	pg_atomic_write_u32(&shared->own_chunks, 0);
 	pg_atomic_write_u32(&shared->failed, 0);
 	pg_atomic_write_u32(&shared->refused, 0);
 	pg_atomic_write_u32(&shared->nparts, 0);
 	pg_atomic_write_u32(&shared->next_part, 0);
 	shared->engine = GH_SHARED_NO_TABLE;
 	shared->cpu_root = 0;
-	shared->enter = shared->carries = false;
+	shared->enter = shared->carries = shared->narrow = false;
 	shared->absent = 0;
 	shared->rescue = GH_RESCUE_NONE;
 	shared->skip_unmatched = false;
@@ -215,6 +217,8 @@ gh_parallel_init(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
 	pg_atomic_init_u64(&shared->row_bytes, 0);
 	pg_atomic_init_u64(&shared->row_bytes_peak, 0);
 	pg_atomic_init_u64(&shared->nkeys, 0);
+	pg_atomic_init_u32(&shared->has_nulls, 0);
+	pg_atomic_init_u32(&shared->own_chunks, 0);
 	pg_atomic_init_u64(&shared->device_root, 0);
 	pg_atomic_init_u32(&shared->failed, 0);
 	pg_atomic_init_u32(&shared->refused, 0);

@@ -115,6 +115,8 @@ typedef struct GhShared
 	pg_atomic_uint64 row_bytes; /* of chunks */
 	pg_atomic_uint64 row_bytes_peak;
 	pg_atomic_uint64 nkeys;		/* rows with a key, as far as they were counted */
+	pg_atomic_uint32 has_nulls; /* GhRowStore.has_nulls of any, likewise */
+	pg_atomic_uint32 own_chunks;	/* chunks of rows that were not shared when all were read */
 
 	/* the table: written by the elected participant before the next phase */
 	GhSharedEngine engine;
@@ -122,8 +124,9 @@ typedef struct GhShared
 	pg_atomic_uint64 device_root;	/* 0: none, or given back */
 	GhRef		cpu_root;		/* written before rescue says READY, too */
 	bool		enter;			/* the rows are to be entered */
-	bool		carries;		/* GhCarry.in_use */
-	uint64		absent;			/* GhCarry.absent */
+	bool		carries;		/* of GhCarry: in_use */
+	bool		narrow;
+	uint64		absent;
 
 	/* memory of a table on the CPU engine */
 	LWLock		lock;			/* of the table itself, and for the two below */

@@ -65,7 +65,26 @@ void
 gh_parallel_rows_end(GhJoinState *js)
 {
 	gh_parallel_count_rows(js);
+	if (js->store.area == NULL)
+		pg_atomic_fetch_add_u32(&js->parallel->shared->own_chunks, js->store.nchunks);
 	publish(js);
+}
+
+/*
+ * Of the rows that go into a common table, as far as they are known: whether there are NULLs, and the highest number
+ * of a chunk.  Rows that are shared later have as many chunks then as before.  False, with nothing said: each
+ * participant has tables of its own.
+ */
+bool
+gh_parallel_entries(const GhJoinState *js, bool *has_nulls, uint32 *nchunks)
+{
+	GhShared   *shared = js->parallel->shared;
+
+	if (js->parallel->in_files)
+		return false;
+	*has_nulls = js->store.has_nulls || pg_atomic_read_u32(&shared->has_nulls) != 0;
+	*nchunks = pg_atomic_read_u32(&shared->last_chunk) + pg_atomic_read_u32(&shared->own_chunks);
+	return true;
 }
 
 /* In phases ENTER: from now on others may look at the rows.  Their bytes have been counted. */

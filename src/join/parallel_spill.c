@@ -35,7 +35,7 @@ wanted_partitions(const GhJoinState *js, double bytes)
 {
 	const GhShared *shared = js->parallel->shared;
 	Plan	   *inner = gh_child(js, GH_INNER)->plan;
-	double		row = sizeof(GhRow) + inner->plan_width + js->table_bytes_per_row;
+	double		row = sizeof(GhRow) + inner->plan_width + gh_table_bytes_of_row(js, gh_entries_fit_narrow(js));
 	double		estimate = inner->plan_rows * shared->nmembers * row;
 	double		wanted = Max(2 * Max(bytes, estimate) / js->memory_limit,
 							 GH_SHARED_PARTITIONS_EACH * shared->nmembers);
@@ -63,11 +63,13 @@ gh_parallel_count_rows(GhJoinState *js)
 								   (int64) (parallel->keys - parallel->keys_counted));
 	parallel->bytes_counted = js->store.bytes;
 	parallel->keys_counted = parallel->keys;
+	if (js->store.has_nulls)
+		pg_atomic_write_u32(&shared->has_nulls, 1);
 	/* for EXPLAIN: a value that another one overtakes is near enough */
 	if (bytes > pg_atomic_read_u64(&shared->row_bytes_peak))
 		pg_atomic_write_u64(&shared->row_bytes_peak, bytes);
 
-	needed = (double) bytes + (double) keys * js->table_bytes_per_row;
+	needed = (double) bytes + (double) keys * gh_table_bytes_of_row(js, gh_entries_fit_narrow(js));
 	if (!parallel->in_files && needed > (double) js->memory_limit * shared->nmembers)
 		(void) pg_atomic_compare_exchange_u32(&shared->nparts, &none,
 											  wanted_partitions(js, needed));

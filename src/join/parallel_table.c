@@ -239,6 +239,16 @@ publish_root(GhJoinState *js)
 	}
 }
 
+static void
+publish_carry(GhJoinState *js)
+{
+	GhShared   *shared = js->parallel->shared;
+
+	shared->carries = js->carry.in_use;
+	shared->narrow = js->carry.narrow;
+	shared->absent = js->carry.absent;
+}
+
 /* What EXPLAIN says of it is the first failure. */
 static void
 note_failure(GhJoinState *js)
@@ -280,8 +290,7 @@ gh_shared_table_make(GhJoinState *js)
 	if (keys == 0)
 		return;
 	gh_carry_start(js);
-	shared->carries = js->carry.in_use;
-	shared->absent = js->carry.absent;
+	publish_carry(js);
 	shared->enter = true;
 	js->engine = gh_parallel_choose_engine(js);
 	js->table_shared = true;
@@ -329,15 +338,13 @@ shared_engine(const GhShared *shared)
 	return shared->engine == GH_SHARED_SERVICE ? gh_service_engine() : gh_cpu_engine();
 }
 
-/* What the common table's values are. */
+/* What the common table's entries are. */
 static void
 take_carry(GhJoinState *js)
 {
 	const GhShared *shared = js->parallel->shared;
 
-	js->carry.refused = false;
-	js->carry.in_use = shared->carries;
-	js->carry.absent = shared->absent;
+	gh_carry_use(js, shared->carries, shared->narrow, shared->absent);
 }
 
 /* A device failed while rows were entered: they will be entered on the CPU engine. */
@@ -402,10 +409,12 @@ gh_shared_table_make_again(GhJoinState *js)
 	bool		refused = pg_atomic_exchange_u32(&shared->refused, 0) != 0;
 
 	shared->enter = refused || pg_atomic_read_u32(&shared->failed) != 0;
+	/* whoever makes a table knows what its entries are */
+	take_carry(js);
 	if (refused)
 	{
-		shared->carries = false;
-		shared->absent = 0;
+		gh_carry_stop(js);
+		publish_carry(js);
 	}
 	if (refused && pg_atomic_read_u32(&shared->failed) == 0)
 		empty_table(js);
@@ -463,7 +472,7 @@ linked_rows(const GhRowStore *store, MemoryContext context)
 }
 
 static void
-insert_heads(GhJoinState *js, uint64 *keys, uint64 *values, uint64 n)
+insert_heads(GhJoinState *js, const void *keys, const void *values, uint64 n)
 {
 	GhRequest	request = {0};
 
@@ -483,8 +492,9 @@ make_of_chains(GhJoinState *js)
 	MemoryContext context = AllocSetContextCreate(js->context, "GpuHashJoin rescue",
 												  ALLOCSET_DEFAULT_SIZES);
 	uint64	  **linked = linked_rows(store, context);
-	uint64	   *keys = MemoryContextAlloc(context, 2 * GH_RESCUE_BATCH * sizeof(uint64));
-	uint64	   *values = keys + GH_RESCUE_BATCH;
+	bool		narrow = js->carry.narrow;
+	void	   *keys = MemoryContextAlloc(context, GH_RESCUE_BATCH * sizeof(uint64));
+	void	   *values = MemoryContextAlloc(context, GH_RESCUE_BATCH * sizeof(uint64));
 	uint64		n = 0;
 	GhRowCursor cursor = {0};
 	GhRow	   *row;
@@ -493,15 +503,17 @@ make_of_chains(GhJoinState *js)
 	while ((row = gh_row_store_next(store, &cursor)) != NULL)
 	{
 		GhRowRef	ref = cursor.ref;
+		uint64		value;
 
 		CHECK_FOR_INTERRUPTS();
 		if (!gh_row_has_key(row) ||
 			(linked[ref >> GH_REF_SHIFT][(uint32) ref / 512] >> (ref / 8 % 64) & 1) != 0)
 			continue;
-		keys[n] = row->key;
 		/* what the table that is lost had */
-		if (!gh_table_value(js, row, ref, &values[n]))
+		if (!gh_table_value(js, row, ref, &value))
 			elog(ERROR, "a row of a hash join is not what it was");
+		gh_word_set(narrow, keys, n, row->key);
+		gh_word_set(narrow, values, n, value);
 		if (++n == GH_RESCUE_BATCH)
 		{
 			insert_heads(js, keys, values, n);

@@ -24,6 +24,8 @@
 #define GH_CHUNK_MIN ((Size) 64 * 1024)
 #define GH_CHUNK_MAX ((Size) 32 * 1024 * 1024)
 
+StaticAssertDecl(GH_CHUNK_MAX / 8 <= (Size) 1 << GH_NARROW_SHIFT, "offsets in 4 bytes of a reference");
+
 /* What an allocation takes beside its bytes: header and rounding, about. */
 #define GH_ALLOCATION_OVERHEAD 16
 
@@ -147,8 +149,8 @@ gh_row_form(const GhColumns *columns, TupleTableSlot *slot, uint64 key, bool has
 	bool	   *nulls = gh_row_nulls(row);
 	Datum	   *values = gh_row_values(columns, row);
 	char	   *data = (char *) row + gh_row_fixed_size(columns);
+	bool		has_nulls = false;
 
-	row->link = has_key ? 0 : GH_ROW_KEYLESS;
 	row->key = key;
 	for (int i = 0; i < columns->ncolumns; i++)
 	{
@@ -156,6 +158,7 @@ gh_row_form(const GhColumns *columns, TupleTableSlot *slot, uint64 key, bool has
 
 		nulls[i] = slot->tts_isnull[att];
 		values[i] = slot->tts_values[att];
+		has_nulls |= nulls[i];
 		if (!nulls[i] && !columns->typbyvals[i])
 		{
 			Size		size = value_size(values[i], columns->typlens[i]);
@@ -165,6 +168,7 @@ gh_row_form(const GhColumns *columns, TupleTableSlot *slot, uint64 key, bool has
 			data += MAXALIGN(size);
 		}
 	}
+	row->link = (has_key ? 0 : GH_ROW_KEYLESS) | (has_nulls ? GH_ROW_NULLS : 0);
 }
 
 /* ------------------------------------------------------------- the store */
@@ -215,6 +219,7 @@ gh_row_store_forget(GhRowStore *store)
 	store->base = NULL;
 	store->max_chunks = store->max_bases = store->nchunks = 0;
 	store->nrows = store->nkeys = 0;
+	store->has_nulls = false;
 	store->bytes = 0;
 }
 
@@ -227,6 +232,7 @@ gh_row_store_reset(GhRowStore *store)
 	store->nchunks = 0;
 	store->nrows = 0;
 	store->nkeys = 0;
+	store->has_nulls = false;
 	store->bytes = 0;
 }
 
@@ -330,6 +336,7 @@ gh_row_store_add_slot(GhRowStore *store, TupleTableSlot *slot, uint64 key, bool 
 
 	gh_row_form(store->columns, slot, key, has_key, row);
 	store->nkeys += has_key;
+	store->has_nulls |= (row->link & GH_ROW_NULLS) != 0;
 }
 
 /* Appends a copy of a row that lies elsewhere. */
@@ -342,6 +349,7 @@ gh_row_store_add_row(GhRowStore *store, GhRow *row)
 	memcpy(copy, row, size);
 	gh_row_set_next(copy, 0);
 	store->nkeys += gh_row_has_key(copy);
+	store->has_nulls |= (copy->link & GH_ROW_NULLS) != 0;
 }
 
 /* The next row in order of arrival, or NULL.  Start with a zeroed cursor. */

@@ -211,7 +211,7 @@ gh_spill_skip(GhJoinState *js)
 static Size
 memory_used(const GhJoinState *js)
 {
-	return gh_row_store_taken(&js->store) + js->store.nkeys * js->table_bytes_per_row;
+	return gh_row_store_taken(&js->store) + js->store.nkeys * gh_table_bytes_of_row(js, gh_entries_fit_narrow(js));
 }
 
 /* The partitions that the planner's estimate of the inner side asks for. */
@@ -219,7 +219,7 @@ static int
 estimated_partitions(const GhJoinState *js)
 {
 	Plan	   *inner = gh_child(js, GH_INNER)->plan;
-	double		row = sizeof(GhRow) + inner->plan_width + js->table_bytes_per_row;
+	double		row = sizeof(GhRow) + inner->plan_width + gh_table_bytes_of_row(js, gh_entries_fit_narrow(js));
 	double		wanted = inner->plan_rows * row / js->memory_limit;
 	int			nparts = 2;
 

@@ -11,8 +11,11 @@
 #include <math.h>
 
 #include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "utils/lsyscache.h"
 
 #include "compat.h"
 #include "expr/key.h"
@@ -90,13 +93,56 @@ looked_at_pairs(const GhJoinInputs *inputs, Path *outer, Path *inner)
 	return clamp_row_est(inputs->jointype == JOIN_ANTI ? outer->rows - matched : matched);
 }
 
-/* Bytes of row store and table for the inner side, as estimated. */
+/* Whether the inner column is read above the join, as far as is known. */
+static bool
+is_kept(const GhJoinInputs *inputs, Node *expr)
+{
+	Var		   *var = (Var *) expr;
+	RelOptInfo *rel;
+
+	if (!IsA(var, Var) || IS_OTHER_REL(inputs->innerrel))
+		return true;
+	rel = find_base_rel(inputs->root, var->varno);
+	return var->varattno < rel->min_attr ||
+		!bms_is_subset(rel->attr_needed[var->varattno - rel->min_attr], inputs->joinrel->relids);
+}
+
+/*
+ * Whether the table's keys and values are expected to have 4 bytes, not 8.  They have where keys are that short, but
+ * for values that are inner columns of 5 to 8 bytes (../join/carry.c), which these are unless keys come again.
+ */
+static bool
+entries_seem_narrow(const GhJoinInputs *inputs)
+{
+	int			bytes = 0;
+	ListCell   *lc;
+
+	if (!inputs->keys_are_short)
+		return false;
+	if (inputs->jointype != JOIN_INNER && inputs->jointype != JOIN_LEFT)
+		return true;
+	foreach(lc, inputs->innerrel->reltarget->exprs)
+	{
+		int16		len;
+		bool		byval;
+
+		if (!is_kept(inputs, lfirst(lc)))
+			continue;
+		get_typlenbyval(exprType(lfirst(lc)), &len, &byval);
+		if (!byval)
+			return true;
+		bytes += len;
+	}
+	return bytes <= (int) sizeof(uint32) || bytes > (int) sizeof(uint64);
+}
+
+/* Bytes of row store and table for the inner side, as estimated, with keys and values of so many bytes. */
 static double
-estimate_memory(Path *inner)
+estimate_memory(Path *inner, Size word)
 {
 	double		width = inner->pathtarget->width + GH_ROW_HEADER_BYTES + sizeof(Datum);
 
-	return inner->rows * (width + gh_table_bytes_per_row());
+	return inner->rows * (width + gh_table_bytes_per_row(word));
 }
 
 /*
@@ -104,9 +150,9 @@ estimate_memory(Path *inner)
  * their memory together.
  */
 static double
-share_in_memory(Path *inner, int workers, bool common_table)
+share_in_memory(Path *inner, Size word, int workers, bool common_table)
 {
-	double		memory = estimate_memory(inner);
+	double		memory = estimate_memory(inner, word);
 	double		limit = get_hash_memory_limit();
 
 	if (common_table)
@@ -118,11 +164,15 @@ share_in_memory(Path *inner, int workers, bool common_table)
 	return limit / memory;
 }
 
-/* Whether the inner side of such a path is expected to fit in memory, in one part. */
+/*
+ * Whether the inner side of such a path is expected to fit in memory, in one part, for a node above that looks rows up
+ * in the table.
+ */
 bool
 gh_join_fits_in_memory(const CustomPath *path)
 {
-	return share_in_memory(lsecond(path->custom_paths), path->path.parallel_workers, path->path.parallel_aware) >= 1.0;
+	return share_in_memory(lsecond(path->custom_paths), sizeof(uint64), path->path.parallel_workers,
+						   path->path.parallel_aware) >= 1.0;
 }
 
 /* What the processes of a parallel plan do, each its part; else the path itself. */
@@ -224,7 +274,7 @@ gh_cost_join(const GhJoinInputs *inputs, GhJoinChoice *choice)
 	Path	   *inner = choice->inner;
 	PathTarget *target = inputs->joinrel->reltarget;
 	QualCost	quals = inputs->qual_cost;
-	double		in_memory = share_in_memory(inner, choice->workers, choice->common_table);
+	double		in_memory = share_in_memory(inner, sizeof(uint64), choice->workers, choice->common_table);
 	Cost		outer_startup;
 	Cost		outer_total;
 	Cost		inner_startup;
@@ -232,6 +282,8 @@ gh_cost_join(const GhJoinInputs *inputs, GhJoinChoice *choice)
 	Cost		startup;
 	Cost		run;
 
+	if (in_memory < 1.0 && entries_seem_narrow(inputs))
+		in_memory = share_in_memory(inner, sizeof(uint32), choice->workers, choice->common_table);
 	gh_real_cost(outer, &outer_startup, &outer_total);
 	gh_real_cost(inner, &inner_startup, &inner_total);
 	/* parameters bring more clauses */

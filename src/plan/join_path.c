@@ -110,6 +110,7 @@ find_hash_clauses(GhJoinInputs *inputs)
 	}
 	if (all)
 		inputs->hash_clauses = clauses;
+	inputs->keys_are_short = inputs->keys_are_exact && bits <= GH_SHORT_KEY_BITS;
 	return inputs->hash_clauses != NIL;
 }
 

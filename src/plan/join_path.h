@@ -37,6 +37,7 @@ typedef struct GhJoinInputs
 	bool		may_stay_unread;	/* rows of the join: see ahead.c */
 	List	   *hash_clauses;
 	bool		keys_are_exact;	/* else the hash clauses are rechecked */
+	bool		keys_are_short; /* and exact: of 32 bits at most */
 	bool		has_semifactors;	/* extra->semifactors are there */
 	Selectivity hash_selectivity;	/* where they are not: of the hash clauses */
 	QualCost	hash_cost;		/* of evaluating the hash clauses */

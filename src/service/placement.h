@@ -77,13 +77,13 @@ extern void gh_options_init(GhTableOptions *options, const GhEngine *engine);
 GH_NORETURN extern void gh_report_error(const GhError *error, const char *what);
 
 /*
- * Bytes of table that a row will need: key and value, at a filled factor between
- * the upper bound and, right after a doubling, half of it.
+ * Bytes of table that a row will need: key and value, each of so many bytes, at a filled
+ * factor between the upper bound and, right after a doubling, half of it.
  */
 static inline double
-gh_table_bytes_per_row(void)
+gh_table_bytes_per_row(Size word)
 {
-	return 2 * sizeof(uint64) / (0.75 * gh_fill_max);
+	return 2 * word / (0.75 * gh_fill_max);
 }
 
 #endif							/* GPUHASH_PLACEMENT_H */
