@@ -1,6 +1,6 @@
 /*
  * carry.c
- *		Inner columns as values of the table.
+ *		Inner columns as values of the table, and whether its entries are narrow.
  *
  * Where a join needs no more of an inner row than a few bytes, the table has these in
  * the place of a reference to the row: then a match is complete when its key is found,

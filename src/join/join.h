@@ -229,7 +229,7 @@ extern Size gh_row_size(const GhColumns *columns, GhRow *row);
 extern Size gh_columns_copy(const GhColumns *columns, TupleTableSlot *slot,
 							bool *nulls, Datum *values, MemoryContext arena);
 
-/* ---- carry.c: inner columns as values of the table ---- */
+/* ---- carry.c: inner columns as values of the table, and how wide its entries are ---- */
 
 /* A value of the table: columns, and where there is room for it a byte of null flags. */
 typedef union GhCarried
@@ -306,11 +306,12 @@ typedef struct GhBatch
 	bool	   *nulls;			/* by row and kept column */
 	Datum	   *values;			/* likewise */
 	MemoryContext arena;		/* by-reference values */
-	bool		narrow;			/* keys have 4 bytes, and so has found until the outcome is taken */
+	bool		narrow;			/* keys have 4 bytes, and until the outcome is taken so has found */
 	bool		as_tuples;		/* the rows are in tuples, not in nulls and values */
 	HeapTupleHeader *tuples;	/* by row; of a source */
 	GhTupleCopies copies;		/* where they lie */
-	uint64	   *keys;			/* by probe; start of the block that holds both */
+	uint64	   *keys;			/* by probe, in words as narrow says; start of the block that
+								 * holds both */
 	uint64	   *found;			/* by probe: GhRowRef of the first match, or the match's
 								 * columns (GhCarry); GhCarry.absent for none */
 	bool		in_transfer;	/* they are in GhJoinState.transfer */

@@ -12,7 +12,7 @@ my $server = GpuHash::Server->new(conf => [
 $server->query(<<'SQL');
 CREATE TABLE o AS SELECT i AS id, CASE WHEN i % 11 = 0 THEN NULL ELSE i % 700 END AS k, 'key ' || i % 900 AS t FROM generate_series(1, 2500) i;
 CREATE TABLE i AS SELECT i AS id, i % 900 AS k, 'key ' || i % 1000 AS t FROM generate_series(1, 2000) i;
-CREATE TABLE u AS SELECT i AS k, CASE WHEN i % 5 > 0 THEN i * 3 END AS v, CASE i WHEN 1999 THEN 3 ELSE i END AS late FROM generate_series(1, 2000) i;
+CREATE TABLE u AS SELECT i AS k, CASE WHEN i % 5 > 0 THEN i * 3 END AS v, i * 5 AS w, CASE i WHEN 1999 THEN 3 ELSE i END AS late FROM generate_series(1, 2000) i;
 ANALYZE o, i, u;
 CREATE EXTENSION gpuhash;
 SQL
@@ -27,9 +27,13 @@ my %QUERY = (
 	text => 'SELECT o.id, i.id FROM o JOIN i ON i.t = o.t AND i.k <> o.k',
 	two => 'SELECT o.id, i.id, j.id FROM o JOIN i ON i.k = o.k LEFT JOIN i j ON j.t = o.t',
 	rescan => 'SELECT v.x, s.* FROM (VALUES (1), (2)) v(x), LATERAL (SELECT o.id, i.id FROM o LEFT JOIN i ON i.k = o.k WHERE o.id % 2 < v.x OFFSET 0) s',
-	columns => 'SELECT o.id, u.v FROM o LEFT JOIN u ON u.k = o.id AND u.v > o.k',
-	columns_late => 'SELECT o.id, u.v FROM o JOIN u ON u.late = o.id',
-	columns_partitions => 'SELECT o.id, u.v FROM o LEFT JOIN u ON u.k = o.id',
+	wide => 'SELECT o.id, i.id FROM o JOIN i ON i.k = o.k::bigint',
+	wide_full => 'SELECT o.id, i.id, i.t FROM o FULL JOIN i ON i.k::bigint = o.k AND i.id > 500',
+	wide_columns => 'SELECT o.id, u.v, u.k FROM o LEFT JOIN u ON u.k = o.id AND u.v > o.k',
+	wide_columns_late => 'SELECT o.id, u.v FROM o JOIN u ON u.late::bigint = o.id',
+	columns => 'SELECT o.id, u.w FROM o LEFT JOIN u ON u.k = o.id AND u.w > o.k',
+	columns_late => 'SELECT o.id, u.w FROM o JOIN u ON u.late = o.id',
+	columns_partitions => 'SELECT o.id, u.w FROM o LEFT JOIN u ON u.k = o.id',
 	full_partitions => 'SELECT o.id, i.id, i.t FROM o FULL JOIN i ON i.k = o.k AND i.id <> o.id',
 	partitions => 'SELECT o.id, i.id, i.t FROM o LEFT JOIN i ON i.k = o.k');
 
