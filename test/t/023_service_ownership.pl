@@ -40,7 +40,7 @@ my $DELAY = 400;
 	my ($joins, $in_quarantine) = (0, 0);
 	for my $point (qw(exchange find))
 	{
-		for my $after (0, 3)
+		for my $after (0, 2)
 		{
 			for my $how (sort keys %leave)
 			{

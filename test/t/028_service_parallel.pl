@@ -18,7 +18,9 @@ my $version = $server->query('SHOW server_version_num');
 $server->query(<<'SQL');
 CREATE TABLE o AS SELECT i AS id, CASE WHEN i % 11 = 0 THEN NULL ELSE (i * 31::bigint) % 7000 END AS k, 'key ' || i % 9000 AS t FROM generate_series(1, 20000) i;
 CREATE TABLE i AS SELECT i AS id, CASE WHEN i % 13 = 0 THEN NULL ELSE (i * 17::bigint) % 9000 END AS k, 'key ' || i % 10000 AS t FROM generate_series(1, 12000) i;
-CREATE TABLE u AS SELECT i AS k, CASE WHEN i % 5 > 0 THEN i * 3 END AS v, CASE i WHEN 11900 THEN 3 ELSE i END AS late FROM generate_series(1, 12000) i;
+CREATE TABLE u AS SELECT i AS k, CASE WHEN i % 5 > 0 THEN i * 3 END AS v, i * 5 AS w, CASE i WHEN 11900 THEN 3 ELSE i END AS late FROM generate_series(1, 12000) i;
+ALTER TABLE o ADD k4 int GENERATED ALWAYS AS (k) STORED;
+ALTER TABLE i ADD k4 int GENERATED ALWAYS AS (k) STORED;
 ANALYZE o, i, u;
 SQL
 
@@ -31,6 +33,9 @@ my %QUERY = (
 	columns_late => 'SELECT o.id, u.v FROM o JOIN u ON u.late = o.k',
 	anti => 'SELECT o.id FROM o WHERE NOT EXISTS (SELECT 1 FROM i WHERE i.k = o.k)',
 	two => 'SELECT o.id, i.id, j.id FROM o JOIN i ON i.k = o.k LEFT JOIN i j ON j.t = o.t',
+	short => 'SELECT o.id, i.id, i.t FROM o LEFT JOIN i ON i.k4 = o.k4',
+	short_columns => 'SELECT o.id, u.w FROM o LEFT JOIN u ON u.k = o.k4 AND u.w > o.id',
+	short_columns_late => 'SELECT o.id, u.w FROM o JOIN u ON u.late = o.k4',
 	files => 'SELECT o.id, i.id, i.t FROM o LEFT JOIN i ON i.k = o.k');
 my @NAMES = sort keys %QUERY;
 sub settings { my ($name) = @_; return 'SET work_mem = ' . ($name eq 'files' ? "'64kB'" : "'4MB'") }
