@@ -534,10 +534,15 @@ finish_batch(GhJoinState *js, GhBatch *batch)
 static void
 widen_matches(GhJoinState *js, GhBatch *batch)
 {
-	const uint32 *narrow = (const uint32 *) batch->found;
+	uint64	   *found = batch->found;
+	const uint32 *narrow = (const uint32 *) found;
 
-	for (int i = batch->nprobes - 1; i >= 0; i--)
-		batch->found[i] = js->carry.in_use ? narrow[i] : gh_widened_ref(narrow[i]);
+	if (js->carry.in_use)
+		for (int i = batch->nprobes - 1; i >= 0; i--)
+			found[i] = narrow[i];
+	else
+		for (int i = batch->nprobes - 1; i >= 0; i--)
+			found[i] = gh_widened_ref(narrow[i]);
 }
 
 /*

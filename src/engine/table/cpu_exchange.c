@@ -225,6 +225,67 @@ slot_in_order(GhCpuShape shape, const GhCpuPlace *place, uint32_t number)
 	return place->bucket[number & 1] + ((number >> 1) << gh_cpu_key_shift(shape));
 }
 
+#ifdef __SSE2__
+
+/* Four keys of 4 bytes.  Each is in one of two loads, so what is seen of it is one look. */
+static gh_always_inline __m128i
+load_keys(const char *at)
+{
+	const int64_t *pair = (const int64_t *) (const void *) at;
+
+	return _mm_set_epi64x(__atomic_load_n(pair + 1, __ATOMIC_RELAXED),
+						  __atomic_load_n(pair, __ATOMIC_RELAXED));
+}
+
+/* Bit n is set where the key of slot n in the order is that one; keys: of both buckets. */
+static gh_always_inline unsigned
+slots_with(const __m128i keys[4], uint64_t key)
+{
+	__m128i		four = _mm_set1_epi32((int) key);
+	__m128i		first = _mm_packs_epi32(_mm_cmpeq_epi32(keys[0], four), _mm_cmpeq_epi32(keys[1], four));
+	__m128i		second = _mm_packs_epi32(_mm_cmpeq_epi32(keys[2], four), _mm_cmpeq_epi32(keys[3], four));
+
+	return (unsigned) _mm_movemask_epi8(_mm_packs_epi16(_mm_unpacklo_epi16(first, second),
+														_mm_unpackhi_epi16(first, second)));
+}
+
+#endif
+
+/*
+ * Which slots of the order have the key, and which are empty.  One look at each slot answers
+ * both questions: a second one might see another key there, and the key itself might be
+ * missed in between.
+ */
+static gh_always_inline void
+look_at_slots(GhCpuShape shape, const GhCpuPlace *place, uint64_t key, unsigned *match,
+			  unsigned *empty)
+{
+	uint32_t	n;
+
+#ifdef __SSE2__
+	if (shape == GH_CPU_K4V4)
+	{
+		const __m128i keys[4] = {
+			load_keys(place->bucket[0]), load_keys(place->bucket[0] + sizeof(__m128i)),
+			load_keys(place->bucket[1]), load_keys(place->bucket[1] + sizeof(__m128i))
+		};
+
+		*match = slots_with(keys, key);
+		*empty = slots_with(keys, GH_CPU_EMPTY);
+		return;
+	}
+#endif
+	*match = *empty = 0;
+#pragma GCC unroll 16			/* 10 % of the whole, at -O2 */
+	for (n = 0; n < 2 * gh_cpu_slots(shape); n++)
+	{
+		uint64_t	there = load_word(shape, slot_in_order(shape, place, n));
+
+		*match |= (unsigned) (there == key) << n;
+		*empty |= (unsigned) (there == GH_CPU_EMPTY) << n;
+	}
+}
+
 /* Swaps with the value of a key that is there; the address of the value is given. */
 static gh_always_inline GhCpuOutcome
 exchange_value(GhCpuShape shape, GhRequest *request, uint64_t i, char *value, uint64_t in)
@@ -243,8 +304,8 @@ exchange_one(GhCpuShape shape, const GhCpuView *view, GhRequest *request, uint64
 {
 	uint64_t	key = gh_cpu_key(shape, request->keys, i);
 	uint64_t	in = gh_cpu_key(shape, request->values_in, i);
-	unsigned	match = 0;
-	unsigned	empty = 0;
+	unsigned	match;
+	unsigned	empty;
 	uint32_t	n;
 
 	if (gh_unlikely(key == GH_CPU_EMPTY))
@@ -252,16 +313,7 @@ exchange_one(GhCpuShape shape, const GhCpuView *view, GhRequest *request, uint64
 			exchange_value(shape, request, i, (char *) view->root->empty_key_value, in) :
 			GH_CPU_WROTE_NOTHING;
 
-	/* one look at each slot answers both questions: a second one might see another
-	 * key there, and the key itself might be missed in between */
-#pragma GCC unroll 16			/* 10 % of the whole, at -O2 */
-	for (n = 0; n < 2 * gh_cpu_slots(shape); n++)
-	{
-		uint64_t	there = load_word(shape, slot_in_order(shape, place, n));
-
-		match |= (unsigned) (there == key) << n;
-		empty |= (unsigned) (there == GH_CPU_EMPTY) << n;
-	}
+	look_at_slots(shape, place, key, &match, &empty);
 	while (match == 0)
 	{
 		uint64_t	there;
