@@ -140,8 +140,8 @@ enter_batch(GhJoinState *js, void *arrays[3], uint64 nrows, GhError *error)
 		return GH_OK;
 	}
 	for (uint64 i = 0; i < nrows; i++)
-		gh_row_set_next(gh_row_at(&js->store, gh_value_ref(js, gh_word(narrow, arrays[1], i))),
-						gh_value_ref(js, gh_word(narrow, arrays[2], i)));
+		gh_row_set_next(gh_row_at(&js->store, gh_value_ref(narrow, gh_word(narrow, arrays[1], i))),
+						gh_value_ref(narrow, gh_word(narrow, arrays[2], i)));
 	return GH_OK;
 }
 

@@ -487,9 +487,9 @@ gh_table_value(const GhJoinState *js, GhRow *row, GhRowRef ref, uint64 *value)
 
 /* And back, where it is not columns. */
 static inline GhRowRef
-gh_value_ref(const GhJoinState *js, uint64 value)
+gh_value_ref(bool narrow, uint64 value)
 {
-	return js->carry.narrow ? gh_widened_ref((uint32) value) : value;
+	return narrow ? gh_widened_ref((uint32) value) : value;
 }
 
 /* What of the memory a row with a key takes, or is going to, for a table with such entries. */

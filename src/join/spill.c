@@ -207,11 +207,13 @@ gh_spill_skip(GhJoinState *js)
 		continue;
 }
 
-/* Bytes of rows and of the table that they will need. */
+/* Bytes of rows and of the table that they will need.  Asked for every row. */
 static Size
 memory_used(const GhJoinState *js)
 {
-	return gh_row_store_taken(&js->store) + js->store.nkeys * gh_table_bytes_of_row(js, gh_entries_fit_narrow(js));
+	bool		narrow = js->keys_are_short && gh_entries_fit_narrow(js);
+
+	return gh_row_store_taken(&js->store) + js->store.nkeys * gh_table_bytes_of_row(js, narrow);
 }
 
 /* The partitions that the planner's estimate of the inner side asks for. */
