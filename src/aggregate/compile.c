@@ -348,16 +348,19 @@ keep_program(GhAggregateNode *node, GhTranslation *translation, const Results *r
 	}
 	if (gh_program_check(program->program, program->program->bytes, &error) != GH_OK)
 		elog(ERROR, "%s", error.message);
-	if (!node->by_rows && !prepare_shape(node))
-	{
-		program->program = NULL;
-		program->why_not = "the relation's tuples are not known to the engines";
-		return;
-	}
 	if (!node->by_rows)
 		node->ninstructions = program->program->ninstructions;
-	gh_batch_prepare(&program->batch, program->program,
-					 (void *) TYPEALIGN(64, palloc(gh_batch_bytes(program->program) + 64)));
+	if (!node->by_rows && node->joined != NULL)
+	{
+		if (!prepare_shape(node))
+		{
+			program->program = NULL;
+			program->why_not = "the relation's tuples are not known to the engines";
+			return;
+		}
+		gh_batch_prepare(&program->batch, program->program,
+						 (void *) TYPEALIGN(64, palloc(gh_batch_bytes(program->program) + 64)));
+	}
 	program->key_vectors = palloc(sizeof(uint16) * Max(nvectors, 1));
 	for (int k = 0; k < nvectors; k++)
 		program->key_vectors[k] = gh_final_vector(translation, &results->keys[k]);
@@ -372,6 +375,28 @@ keep_program(GhAggregateNode *node, GhTranslation *translation, const Results *r
 		aggregate->filter = !results->filtered[a] ? GH_AGGREGATE_NO_FILTER :
 			gh_final_vector(translation, &results->filters[a]);
 	}
+}
+
+/* The keys of groups, and places of tuples, as engines know them; in the current context. */
+GhScanKey *
+gh_aggregate_scan_keys(const GhAggregateNode *node)
+{
+	GhScanKey  *keys = palloc0(sizeof(GhScanKey) * Max(node->nkeys + node->nfetches, 1));
+
+	for (int k = 0; k < node->nkeys; k++)
+	{
+		const GhValueType *type = &node->key_types[k];
+
+		keys[k].vector = node->program.key_vectors[k];
+		keys[k].value_class = type->value_class == GH_CLASS_BPCHAR ? GH_CLASS_TEXT : type->value_class;
+		keys[k].padded = type->type == BPCHAROID;
+	}
+	for (int k = node->nkeys; k < node->nkeys + node->nfetches; k++)
+	{
+		keys[k].vector = node->program.key_vectors[k];
+		keys[k].value_class = GH_CLASS_INT;
+	}
+	return keys;
 }
 
 /*

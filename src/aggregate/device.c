@@ -109,27 +109,6 @@ choose_engine(GhAggregateNode *node)
 
 /* -------------------------------------------------------------- the scan */
 
-static GhScanKey *
-scan_keys(const GhAggregateNode *node)
-{
-	GhScanKey  *keys = palloc0(sizeof(GhScanKey) * Max(node->nkeys + node->nfetches, 1));
-
-	for (int k = 0; k < node->nkeys; k++)
-	{
-		const GhValueType *type = &node->key_types[k];
-
-		keys[k].vector = node->program.key_vectors[k];
-		keys[k].value_class = type->value_class == GH_CLASS_BPCHAR ? GH_CLASS_TEXT : type->value_class;
-		keys[k].padded = type->type == BPCHAROID;
-	}
-	for (int k = node->nkeys; k < node->nkeys + node->nfetches; k++)
-	{
-		keys[k].vector = node->program.key_vectors[k];
-		keys[k].value_class = GH_CLASS_INT;
-	}
-	return keys;
-}
-
 static GhScanOptions *
 scan_options(GhAggregateNode *node)
 {
@@ -138,7 +117,7 @@ scan_options(GhAggregateNode *node)
 	gh_scan_options(node->device->engine, node->device->number, ((ScanState *) node->scan)->ss_currentRelation,
 					node->program.program, options);
 	options->nkeys = node->nkeys + node->nfetches;
-	options->keys = scan_keys(node);
+	options->keys = gh_aggregate_scan_keys(node);
 	options->naggregates = node->naggregates;
 	options->aggregates = node->program.aggregates;
 	options->each_row = node->collected != NULL;
@@ -247,20 +226,9 @@ add_kept_rows(GhAggregateNode *node)
 
 /* ---------------------------------------------------------------- results */
 
-/* Whether each group comes back once, and no other part of it is anywhere: it is final. */
+/* The device's groups, or rows, are kept: a piece at a time. */
 static bool
-groups_are_final(const GhAggregateNode *node)
-{
-	return node->collected == NULL && node->member == NULL && node->files == NULL &&
-		gh_groups_count(node->groups) == 0;
-}
-
-/*
- * The device's groups, or rows, are final, or go to those that rows handed back have made: a piece at a time, since
- * groups go to files only between two of them.
- */
-static bool
-merge_results(GhAggregateNode *node)
+keep_results(GhAggregateNode *node)
 {
 	GhSupply   *supply = &node->device->supply;
 	GhCursor	cursor = {0};
@@ -268,8 +236,6 @@ merge_results(GhAggregateNode *node)
 	char	   *buffer = gh_supply_buffer(supply, &room);
 	Size		piece = Min(room, Max(node->memory_limit / 4, GH_PIECE_MIN));
 
-	if (groups_are_final(node))
-		node->final = gh_final_groups_create(node->css.ss.ps.state->es_query_cxt, node->memory_limit);
 	while (buffer != NULL && !cursor.finished)
 	{
 		size_t		bytes = 0;
@@ -292,19 +258,10 @@ merge_results(GhAggregateNode *node)
 			supply->failed = true;
 			return false;
 		}
-		if (node->final != NULL)
-			gh_final_groups_put(node->final, buffer, bytes);
-		else if (node->collected != NULL)
+		if (node->collected != NULL)
 			gh_collect_records(node, buffer, bytes);
 		else
-			gh_groups_merge_scan(node->groups, buffer, bytes);
-		gh_aggregate_keep_within_memory(node);
-	}
-	if (node->final != NULL)
-	{
-		node->counts.groups += gh_final_groups_count(node->final);
-		node->counts.memory = Max(node->counts.memory, gh_final_groups_memory(node->final));
-		node->counts.disk += gh_final_groups_disk(node->final);
+			gh_final_groups_put(node->final, buffer, bytes);
 	}
 	return true;
 }
@@ -577,7 +534,7 @@ gh_device_read(GhAggregateNode *node, GhJoinedInput *input)
 	if (node->joined != NULL && node->joined->fills_inner)
 		done = supply_unmatched(node, done);
 	gh_aggregate_clock(node, &node->counts.source_time, &clock);
-	done = done && merge_results(node);
+	done = done && keep_results(node);
 	gh_aggregate_clock(node, &node->counts.merge_time, &clock);
 	if (device->together)
 		left = gh_device_meet(node, !done || device->nkept > 0, device->running);

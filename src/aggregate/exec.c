@@ -16,7 +16,7 @@
 #include "utils/memutils.h"
 
 #include "aggregate/device.h"
-#include "aggregate/exec.h"
+#include "aggregate/enter.h"
 #include "aggregate/joined.h"
 
 static Node *create_state(CustomScan *cscan);
@@ -186,8 +186,17 @@ static void
 rewind_groups(GhAggregateNode *node)
 {
 	node->next_group = 0;
-	if (node->final != NULL)
-		gh_final_groups_rewind(node->final);
+	gh_final_groups_rewind(node->final);
+}
+
+/* Of groups that an engine made, those of which the node has a part of its own, too, become part of these. */
+static void
+absorb_groups(GhAggregateNode *node)
+{
+	uint64		nabsorbed = gh_final_groups_absorb(node->final, node->groups);
+
+	if (node->member == NULL && node->nkeys > 0)
+		node->counts.groups -= nabsorbed;
 }
 
 /* Reads the input.  Whether this process has groups to return. */
@@ -199,18 +208,23 @@ make_groups(GhAggregateNode *node)
 	gh_aggregate_types(node);
 	node->groups = gh_groups_create(node->css.ss.ps.state->es_query_cxt, node->nkeys, node->key_types,
 									node->naggregates, node->specs);
+	node->final = gh_final_groups_create(node->css.ss.ps.state->es_query_cxt, node->memory_limit);
 	node->ngroups = 0;
 	gh_aggregate_read_input(node);
 	node->ran = true;
 	if (node->member != NULL && !gh_aggregate_hand_over(node))
 		return false;
-	rewind_groups(node);
 	if (node->files == NULL)
+	{
+		absorb_groups(node);
+		rewind_groups(node);
 		return true;
+	}
 	/* all of them are in files then, and come back partition by partition */
-	gh_group_files_put(node->files, node->groups);
-	gh_groups_reset(node->groups);
+	gh_aggregate_put_groups(node, gh_group_files_put, node->files);
 	node->counts.disk += gh_group_files_bytes(node->files);
+	gh_aggregate_drop_stage(node);
+	rewind_groups(node);
 	return gh_group_files_next(node->files, node->groups);
 }
 
@@ -249,7 +263,7 @@ load_group(GhAggregateNode *node, const GhAggregateState *states, const uint32 *
 	econtext->ecxt_scantuple = scan;
 }
 
-/* The next group of those that are final; false: there are no more. */
+/* The next group of those that engines made; false: there are no more. */
 static bool
 load_final(GhAggregateNode *node)
 {
@@ -294,7 +308,7 @@ next_group(GhAggregateNode *node)
 	for (;;)
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (!(node->final != NULL ? load_final(node) : load_next(node)))
+		if (!load_final(node) && !load_next(node))
 			return false;
 		if (ps->qual == NULL || ExecQual(ps->qual, ps->ps_ExprContext))
 			return true;

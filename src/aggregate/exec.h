@@ -9,10 +9,11 @@
 
 #include "access/parallel.h"
 #include "portability/instr_time.h"
+#include "storage/buf.h"
 
 #include "aggregate/node.h"
-#include "storage/buf.h"
 #include "clock.h"
+#include "engine/pipeline/scan.h"
 #include "heap/pages.h"
 #include "heap/tuple.h"
 
@@ -61,7 +62,10 @@ typedef struct GhAggregateProgram
 	const char *why_not;		/* why there is none */
 	GhProgram  *program;		/* NULL: rows are done by PostgreSQL's expressions */
 	uint32		nfilters;		/* instructions of the scan's conditions, which come first */
-	GhPageShape shape;
+	struct GhStage *stage;		/* on the CPU, what does the rows of ways 1 and 3; NULL: there is none yet */
+	struct GhEntered *entered;	/* rows that were computed for it */
+	struct GhEnteringRows *rows;	/* and those of the executor; NULL: there were none yet */
+	GhPageShape shape;			/* way 2 */
 	GhVectorBatch batch;
 	uint16	   *key_vectors;	/* by key, and behind them, by fetch, of the tuples' places */
 	GhAggregate *aggregates;	/* by aggregate */
@@ -112,7 +116,7 @@ typedef struct GhAggregateNode
 	GhGroups   *groups;
 	uint32		ngroups;		/* when their memory was asked for */
 	GhGroupFiles *files;		/* groups that are to be merged; NULL: all are in memory */
-	GhFinalGroups *final;		/* groups of which no other part is anywhere else; NULL: there are none */
+	GhFinalGroups *final;		/* those that engines made; NULL: nothing was read yet, or rows are collected */
 	uint32		next_group;
 	struct GhAggregateMember *member;	/* of a parallel query; NULL: this process is alone */
 
@@ -128,11 +132,16 @@ extern void gh_aggregate_close_files(GhAggregateNode *node);
 extern void gh_aggregate_read_input(GhAggregateNode *node);
 extern bool gh_aggregate_adds_floats(const GhAggregateNode *node);
 extern bool gh_aggregate_order_matters(const GhAggregateNode *node);
-extern void gh_aggregate_batch(GhAggregateNode *node, instr_time *clock);
 extern void gh_add_input_row(GhAggregateNode *node);
+extern bool gh_filter_is_true(ExprState *filter, ExprContext *econtext);
+extern bool gh_aggregate_scale(Datum value, int *scale);
+extern void gh_aggregate_add_datum(GhAggregateNode *node, uint32 group, int a, Datum value);
+extern void gh_aggregate_add_value(GhAggregateNode *node, uint32 group, int a, Datum value);
 extern bool gh_add_tuple(GhAggregateNode *node, Buffer buffer, BlockNumber block, OffsetNumber line);
 extern void gh_aggregate_reread(GhAggregateNode *node, BlockNumber block, bool counted);
 extern void gh_aggregate_start_anew(GhAggregateNode *node);
+extern void gh_aggregate_put_groups(GhAggregateNode *node, GhPutRecord put, void *arg);
+extern void gh_aggregate_spill(GhAggregateNode *node);
 extern void gh_aggregate_keep_within_memory(GhAggregateNode *node);
 
 /* collect.c */
@@ -174,6 +183,7 @@ extern bool gh_aggregate_read_rows(GhAggregateNode *node);
 extern void gh_aggregate_types(GhAggregateNode *node);
 extern Expr *gh_aggregate_folded(GhAggregateNode *node, Expr *expr, ParamExecData **awaited);
 extern bool gh_aggregate_compile(GhAggregateNode *node);
+extern GhScanKey *gh_aggregate_scan_keys(const GhAggregateNode *node);
 extern void gh_aggregate_forget_program(GhAggregateNode *node);
 
 /* parallel.c */

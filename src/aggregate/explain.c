@@ -88,7 +88,9 @@ show_times(GhAggregateNode *node, ExplainState *es)
 	if (node->joined != NULL)
 		ExplainPropertyFloat("Probe Time", "ms", probe, 3, es);
 	ExplainPropertyFloat("Evaluate Time", "ms", evaluate, 3, es);
-	ExplainPropertyFloat("Group Time", "ms", group, 3, es);
+	/* without joins, a pipeline does both at once */
+	if (node->joined != NULL)
+		ExplainPropertyFloat("Group Time", "ms", group, 3, es);
 	if (counts->disk > 0 || !INSTR_TIME_IS_ZERO(counts->merge_time) || es->format != EXPLAIN_FORMAT_TEXT)
 		ExplainPropertyFloat("Merge Time", "ms", merge, 3, es);
 	ExplainPropertyFloat("Emit Time", "ms", Max(total - build - source - wait - probe - evaluate - group - merge, 0.0), 3, es);

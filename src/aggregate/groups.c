@@ -20,6 +20,7 @@
  */
 #include "postgres.h"
 
+#include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
@@ -139,6 +140,27 @@ make_group(GhGroups *groups, uint32 row)
 												value->high);
 	}
 	return group;
+}
+
+/* The group of a row that is looked up shows that row's keys, where equal ones differ: 0 and -0, trailing blanks. */
+void
+gh_group_show_keys(GhGroups *groups, uint32 row)
+{
+	const GhLookup *lookup = groups->lookup;
+
+	for (int k = 0; k < groups->nkeys && !groups->packed; k++)
+	{
+		GhSqlValue *held = &groups->values[(Size) (lookup->groups[row] - 1) * groups->nkeys + k];
+		const GhSqlValue *value = &lookup->values[(Size) row * groups->nkeys + k];
+
+		if (gh_class_is_float(groups->keys[k].value_class))
+			*held = *value;
+		else if (groups->keys[k].type == BPCHAROID && value->kind == GH_SQL_HELD && value->high != held->high)
+		{
+			*held = *value;
+			held->low = (uintptr_t) keep_bytes(groups, (const char *) (uintptr_t) value->low, value->high);
+		}
+	}
 }
 
 /* ------------------------------------------------------------------- lookup */
@@ -268,6 +290,7 @@ open_table(GhGroups *groups)
 		groups->table = NULL;
 		gh_report_error(&error, "aggregate through a hash table");
 	}
+	memset(groups->cache, 0, sizeof(groups->cache));
 }
 
 /* The groups of the rows that have codes, and values where these matter. */
@@ -297,6 +320,26 @@ gh_look_up(GhGroups *groups)
 	ask_engine(groups, GH_INSERT, nnew);
 }
 
+/* The same, but none is made: rows without a group have 0. */
+void
+gh_look_up_known(GhGroups *groups)
+{
+	GhLookup   *lookup = groups->lookup;
+
+	if (groups->nkeys == 0)
+	{
+		gh_look_up(groups);
+		return;
+	}
+	find_first_groups(groups);
+	for (uint32 row = 0; row < lookup->nrows; row++)
+		while (lookup->groups[row] != 0 && !gh_group_has_keys(groups, lookup->groups[row] - 1, row))
+		{
+			lookup->groups[row] = groups->next[lookup->groups[row] - 1];
+			CHECK_FOR_INTERRUPTS();
+		}
+}
+
 /* ---------------------------------------------------------------- interface */
 
 /* Back to where only groups->context is there, and empty. */
@@ -316,7 +359,6 @@ begin(GhGroups *groups)
 	groups->sides = NULL;
 	groups->piece = NULL;
 	groups->piece_left = groups->piece_size = 0;
-	memset(groups->cache, 0, sizeof(groups->cache));
 	/* without keys, there is a group without rows, too */
 	if (groups->nkeys == 0)
 	{
@@ -333,8 +375,10 @@ gh_groups_create(MemoryContext parent, int nkeys, const GhValueType *keys, int n
 {
 	MemoryContext own = AllocSetContextCreate(parent, "GpuHashAggregate lookups",
 											  ALLOCSET_SMALL_SIZES);
-	GhGroups   *groups = MemoryContextAllocZero(own, sizeof(GhGroups));
+	GhGroups   *groups = MemoryContextAlloc(own, sizeof(GhGroups));
 
+	/* the cache is of use with a table only */
+	memset(groups, 0, offsetof(GhGroups, cache));
 	groups->own = own;
 	groups->nkeys = nkeys;
 	groups->keys = keys;

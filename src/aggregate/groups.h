@@ -92,6 +92,8 @@ extern bool gh_group_has_keys(const GhGroups *groups, Size group, uint32 row);
 
 /* ---- groups.c ---- */
 
+extern void gh_group_show_keys(GhGroups *groups, uint32 row);
 extern void gh_look_up(GhGroups *groups);
+extern void gh_look_up_known(GhGroups *groups);
 
 #endif							/* GPUHASH_AGGREGATE_GROUPS_H */

@@ -2,9 +2,9 @@
  * input.c
  *		The rows that are aggregated: pages of a scan, in vectors, or one by one.
  *
- * Where the child is a scan whose pages the node may read, the visible tuples of a page become
- * a batch: its columns are decoded, the scan's conditions, keys and arguments evaluated, groups
- * found and rows added by the engine, while the page is pinned.  Rows that the engine hands
+ * Where the child is a scan whose pages the node may read, a page enters a pipeline (enter.c) while it is pinned:
+ * its columns are decoded, the scan's conditions, keys and arguments evaluated, groups found and rows added by
+ * the engine.  Below joins that are looked up here (joined.c) that is done in batches.  Rows that the engine hands
  * back, and all where there is no program, are evaluated by PostgreSQL's own expressions, from the
  * scan's first condition on.  Other children's rows come through the executor: rows.c.
  *
@@ -22,6 +22,7 @@
 #include "utils/rel.h"
 
 #include "aggregate/device.h"
+#include "aggregate/enter.h"
 #include "aggregate/exec.h"
 #include "aggregate/joined.h"
 #include "engine/page/cpu_page.h"
@@ -31,8 +32,8 @@
 
 /* ----------------------------------------- one row, by PostgreSQL's expressions */
 
-static bool
-filter_is_true(ExprState *filter, ExprContext *econtext)
+bool
+gh_filter_is_true(ExprState *filter, ExprContext *econtext)
 {
 	bool		null;
 	Datum		value;
@@ -43,41 +44,67 @@ filter_is_true(ExprState *filter, ExprContext *econtext)
 	return !null && DatumGetBool(value);
 }
 
-/* The scale of a numeric, to the aggregate that keeps the largest; of NaN nobody asks. */
-static void
-add_scale(GhAggregateNode *node, uint32 group, int a, Datum value)
+/* The scale of a numeric; false: it is none, of NaN nobody asks. */
+bool
+gh_aggregate_scale(Datum value, int *scale)
 {
 	Numeric		numeric = DatumGetNumeric(value);
+
+	if (numeric_is_nan(numeric) || numeric_is_inf(numeric))
+		return false;
+	*scale = DatumGetInt32(DirectFunctionCall1(numeric_scale, NumericGetDatum(numeric)));
+	return true;
+}
+
+/* Adds a value, that is not NULL, to what an aggregate has of a group; rows and values that are counted may be anything. */
+void
+gh_aggregate_add_datum(GhAggregateNode *node, uint32 group, int a, Datum value)
+{
+	const GhAggregateSpec *spec = &node->specs[a];
 	GhAggregateState *state = gh_groups_states(node->groups) + (Size) group * node->naggregates + a;
 
-	if (!numeric_is_nan(numeric) && !numeric_is_inf(numeric))
-		(void) gh_aggregate_add(&node->specs[a].aggregate, state,
-								DatumGetInt32(DirectFunctionCall1(numeric_scale, NumericGetDatum(numeric))), 0);
+	if (spec->aggregate.kind <= GH_AGGREGATE_COUNT)
+		state->count++;
+	else
+		gh_aggregate_datum(spec, state, gh_groups_side(node->groups, group, a),
+						   gh_groups_context(node->groups), value);
+}
+
+/* The same, and its scale to the aggregate that keeps the largest. */
+void
+gh_aggregate_add_value(GhAggregateNode *node, uint32 group, int a, Datum value)
+{
+	int			scales = node->specs[a].scales;
+	int			scale;
+
+	gh_aggregate_add_datum(node, group, a, value);
+	if (scales > 0 && gh_aggregate_scale(value, &scale))
+		gh_aggregate_add_datum(node, group, scales, Int32GetDatum(scale));
 }
 
 static void
 add_to_aggregate(GhAggregateNode *node, uint32 group, int a)
 {
 	ExprContext *econtext = node->css.ss.ps.ps_ExprContext;
-	const GhAggregateSpec *spec = &node->specs[a];
-	GhAggregateState *state;
 	Datum		value = (Datum) 0;
 	bool		null = false;
 
-	if (!filter_is_true(node->filter_states[a], econtext))
+	if (!gh_filter_is_true(node->filter_states[a], econtext))
 		return;
 	if (node->argument_states[a] != NULL)
 		value = ExecEvalExpr(node->argument_states[a], econtext, &null);
-	if (null)
-		return;
-	state = gh_groups_states(node->groups) + (Size) group * node->naggregates + a;
-	if (spec->aggregate.kind <= GH_AGGREGATE_COUNT)
-		state->count++;
-	else
-		gh_aggregate_datum(spec, state, gh_groups_side(node->groups, group, a),
-						   gh_groups_context(node->groups), value);
-	if (spec->scales > 0)
-		add_scale(node, group, spec->scales, value);
+	if (!null)
+		gh_aggregate_add_value(node, group, a, value);
+}
+
+/* To a group of the node's own. */
+static void
+add_to_group(GhAggregateNode *node)
+{
+	uint32		group = node->nkeys > 0 ? gh_groups_find_one(node->groups, node->key_values) : 0;
+
+	for (int a = 0; a < node->nresults; a++)
+		add_to_aggregate(node, group, a);
 }
 
 /* Adds the row whose columns are in the scan tuple. */
@@ -87,7 +114,6 @@ gh_add_input_row(GhAggregateNode *node)
 	TupleTableSlot *scan = node->css.ss.ss_ScanTupleSlot;
 	ExprContext *econtext = node->css.ss.ps.ps_ExprContext;
 	MemoryContext saved = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
-	uint32		group = 0;
 
 	scan->tts_flags &= ~TTS_FLAG_EMPTY;
 	scan->tts_nvalid = scan->tts_tupleDescriptor->natts;
@@ -105,10 +131,8 @@ gh_add_input_row(GhAggregateNode *node)
 
 		node->key_values[k] = gh_value_of_datum(&node->key_types[k], value, null);
 	}
-	if (node->nkeys > 0)
-		group = gh_groups_find_one(node->groups, node->key_values);
-	for (int a = 0; a < node->nresults; a++)
-		add_to_aggregate(node, group, a);
+	if (!gh_enter_row(node))
+		add_to_group(node);
 	MemoryContextSwitchTo(saved);
 }
 
@@ -144,13 +168,13 @@ gh_add_tuple(GhAggregateNode *node, Buffer buffer, BlockNumber block, OffsetNumb
 	return true;
 }
 
-/* Visible tuple i of the page that was read last. */
+/* A visible tuple of the page that was read last. */
 static bool
-add_tuple(GhAggregateNode *node, int i)
+add_tuple(GhAggregateNode *node, OffsetNumber line)
 {
 	const GhPages *pages = node->pages;
 
-	return gh_add_tuple(node, pages->buffer, pages->block, pages->lines[i]);
+	return gh_add_tuple(node, pages->buffer, pages->block, line);
 }
 
 /* -------------------------------------------------------------- a page */
@@ -163,12 +187,12 @@ is_float(const GhValueType *type)
 
 /*
  * Whether the result may tell in which order the rows came: sums of floats round and overflow, and
- * 0 and -0 are equal, as keys and for extremes.  A join's rows have no order.
+ * 0 and -0 are equal, as keys and for extremes.  The rows of joins that are done here have no order.
  */
 bool
 gh_aggregate_order_matters(const GhAggregateNode *node)
 {
-	if (node->joined != NULL)
+	if (node->joined != NULL && !node->by_rows)
 		return false;
 	for (int k = 0; k < node->nkeys; k++)
 		if (is_float(&node->key_types[k]))
@@ -186,19 +210,6 @@ gh_aggregate_adds_floats(const GhAggregateNode *node)
 	return false;
 }
 
-/* Rows that are handed back are done after the batch, and so is then what comes behind them. */
-static void
-keep_order(GhVectorBatch *batch)
-{
-	uint32		i = 0;
-
-	while (i < batch->nrows && batch->state[i] != GH_ROW_BACK)
-		i++;
-	for (; i < batch->nrows; i++)
-		if (batch->state[i] == GH_ROW_LIVE)
-			batch->state[i] = GH_ROW_BACK;
-}
-
 static void
 hand_all_back(GhVectorBatch *batch)
 {
@@ -208,8 +219,8 @@ hand_all_back(GhVectorBatch *batch)
 }
 
 /* The rows of a batch that were joined: expressions, groups, aggregates. */
-void
-gh_aggregate_batch(GhAggregateNode *node, instr_time *clock)
+static void
+aggregate_batch(GhAggregateNode *node, instr_time *clock)
 {
 	GhAggregateProgram *program = &node->program;
 	GhVectorBatch *batch = &program->batch;
@@ -217,8 +228,6 @@ gh_aggregate_batch(GhAggregateNode *node, instr_time *clock)
 	if (gh_program_run_part(program->program, batch, program->nfilters,
 							program->program->ninstructions) == 0)
 		return;
-	if (gh_aggregate_order_matters(node))
-		keep_order(batch);
 	gh_aggregate_clock(node, &node->counts.evaluate_time, clock);
 	if (node->collected != NULL)
 	{
@@ -254,22 +263,18 @@ run_batch(GhAggregateNode *node, instr_time *clock, uint32 *nback)
 	gh_batch_count(batch, &live, nback);
 	if (live == 0)
 		return 0;
-	back[0] = back[1] = *nback;
-	if (node->joined != NULL)
-	{
-		gh_aggregate_clock(node, &node->counts.evaluate_time, clock);
-		gh_joined_probe(node, batch);
-		gh_batch_count(batch, &ignored, &back[1]);
-		gh_aggregate_clock(node, &node->counts.probe_time, clock);
-	}
-	gh_aggregate_batch(node, clock);
+	back[0] = *nback;
+	gh_aggregate_clock(node, &node->counts.evaluate_time, clock);
+	gh_joined_probe(node, batch);
+	gh_batch_count(batch, &ignored, &back[1]);
+	gh_aggregate_clock(node, &node->counts.probe_time, clock);
+	aggregate_batch(node, clock);
 	gh_batch_count(batch, &ignored, nback);
-	if (node->joined != NULL)
-		gh_joined_uncount(node, node->joined->nlevels, *nback - back[1]);
+	gh_joined_uncount(node, node->joined->nlevels, *nback - back[1]);
 	return live - (*nback - back[0]);
 }
 
-/* The visible tuples from first on, count of them.  How many rows there were. */
+/* The visible tuples from first on, count of them, through the tables of joins.  How many rows there were. */
 static int
 add_batch(GhAggregateNode *node, int first, int count, instr_time *clock)
 {
@@ -290,9 +295,34 @@ add_batch(GhAggregateNode *node, int first, int count, instr_time *clock)
 		if (batch->state[i] == GH_ROW_BACK)
 		{
 			nback--;
-			rows += add_tuple(node, first + i);
+			rows += add_tuple(node, pages->lines[first + i]);
 		}
-	gh_aggregate_clock(node, &node->counts.evaluate_time, clock);
+	return rows;
+}
+
+/* The page's rows, by the pipeline that makes the groups. */
+static int
+enter_page(GhAggregateNode *node)
+{
+	GhBackRow	back[MaxHeapTuplesPerPage];
+	uint32		nback;
+	int			rows = (int) gh_enter_page(node, back, &nback);
+
+	for (uint32 i = 0; i < nback; i++)
+		rows += add_tuple(node, back[i].line);
+	gh_enter_rows(node, false);
+	return rows;
+}
+
+static int
+add_batches(GhAggregateNode *node, int from, instr_time *clock)
+{
+	int			ntuples = node->pages->ntuples;
+	int			rows = 0;
+
+	node->pages->tuples_unread = node->program.shape.ncolumns == 0;
+	for (int first = from; first < ntuples; first += GH_VECTOR_ROWS)
+		rows += add_batch(node, first, Min(ntuples - first, GH_VECTOR_ROWS), clock);
 	return rows;
 }
 
@@ -305,18 +335,17 @@ add_page(GhAggregateNode *node, int from, instr_time *clock)
 
 	if (from == ntuples)
 		return 0;
-	if (gh_aggregate_compile(node))
+	if (node->joined == NULL && gh_aggregate_stage(node) != NULL)
 	{
-		node->pages->tuples_unread = node->program.shape.ncolumns == 0;
-		for (int first = from; first < ntuples; first += GH_VECTOR_ROWS)
-			rows += add_batch(node, first, Min(ntuples - first, GH_VECTOR_ROWS), clock);
+		node->pages->tuples_unread = node->program.program->ncolumns == 0;
+		rows = enter_page(node);
 	}
+	else if (node->joined != NULL && gh_aggregate_compile(node))
+		rows = add_batches(node, from, clock);
 	else
-	{
 		for (int i = from; i < ntuples; i++)
-			rows += add_tuple(node, i);
-		gh_aggregate_clock(node, &node->counts.evaluate_time, clock);
-	}
+			rows += add_tuple(node, node->pages->lines[i]);
+	gh_aggregate_clock(node, &node->counts.evaluate_time, clock);
 	/* the slot has a pin of its own */
 	ExecClearTuple(((ScanState *) node->scan)->ss_ScanTupleSlot);
 	InstrCountFiltered1(node->scan, ntuples - from - rows);
@@ -400,30 +429,61 @@ gh_aggregate_reread(GhAggregateNode *node, BlockNumber block, bool counted)
 
 /* -------------------------------------------------------------------- all */
 
-/* Where the groups have outgrown memory, they go to files, and other groups begin. */
+/* Groups, and bytes of memory that they take. */
+static uint64
+count_groups(const GhAggregateNode *node)
+{
+	if (node->nkeys == 0)
+		return 1;
+	return gh_groups_count(node->groups) + gh_final_groups_count(node->final);
+}
+
+static Size
+groups_memory(const GhAggregateNode *node)
+{
+	return gh_groups_bytes(node->groups) + gh_final_groups_memory(node->final);
+}
+
+/* All groups as bytes, one by one, whoever made them; then there are none. */
+void
+gh_aggregate_put_groups(GhAggregateNode *node, GhPutRecord put, void *arg)
+{
+	const char *records;
+	Size		bytes;
+
+	gh_final_groups_rewind(node->final);
+	while ((records = gh_final_groups_take(node->final, &bytes)) != NULL)
+		gh_scan_put_records(node->groups, records, bytes, put, arg);
+	gh_groups_put_records(node->groups, put, arg);
+	node->counts.disk += gh_final_groups_disk(node->final);
+	gh_final_groups_clear(node->final);
+	gh_groups_reset(node->groups);
+	node->ngroups = 0;
+}
+
+/* The groups have outgrown memory: they go to files, and other groups begin. */
+void
+gh_aggregate_spill(GhAggregateNode *node)
+{
+	node->counts.memory = Max(node->counts.memory, groups_memory(node));
+	node->counts.groups += count_groups(node);
+	if (node->member != NULL && gh_aggregate_put_shared(node))
+		return;
+	if (node->files == NULL)
+		node->files = gh_group_files_create(node->css.ss.ps.state->es_query_cxt, node->memory_limit);
+	gh_aggregate_put_groups(node, gh_group_files_put, node->files);
+}
+
+/* Looks at the groups of the node's own; a sink has a limit, too. */
 void
 gh_aggregate_keep_within_memory(GhAggregateNode *node)
 {
-	Size		bytes;
-
-	/* rows that are collected see to that by themselves, as do groups that are final */
-	if (node->collected != NULL || node->final != NULL || gh_groups_count(node->groups) == node->ngroups)
+	/* rows that are collected see to that by themselves */
+	if (node->collected != NULL || node->nkeys == 0 || gh_groups_count(node->groups) == node->ngroups)
 		return;
 	node->ngroups = gh_groups_count(node->groups);
-	bytes = gh_groups_bytes(node->groups);
-	node->counts.memory = Max(node->counts.memory, bytes);
-	if (bytes <= node->memory_limit || node->nkeys == 0)
-		return;
-	node->counts.groups += node->ngroups;
-	if (node->member == NULL || !gh_aggregate_put_shared(node))
-	{
-		if (node->files == NULL)
-			node->files = gh_group_files_create(node->css.ss.ps.state->es_query_cxt,
-												node->memory_limit);
-		gh_group_files_put(node->files, node->groups);
-	}
-	gh_groups_reset(node->groups);
-	node->ngroups = 0;
+	if (groups_memory(node) > node->memory_limit)
+		gh_aggregate_spill(node);
 }
 
 /* Forgets the groups that are final, or in files. */
@@ -444,7 +504,6 @@ gh_aggregate_start_anew(GhAggregateNode *node)
 {
 	node->counts.pages = node->counts.rows = node->counts.back = node->counts.groups = 0;
 	node->counts.disk = 0;
-	gh_aggregate_close_files(node);
 	if (node->member != NULL)
 		gh_aggregate_drop_file(node);
 	if (node->collected != NULL)
@@ -452,6 +511,11 @@ gh_aggregate_start_anew(GhAggregateNode *node)
 		gh_collect_clear(node);
 		return;
 	}
+	if (node->files != NULL)
+		gh_group_files_close(node->files);
+	node->files = NULL;
+	gh_enter_forget(node);
+	gh_final_groups_clear(node->final);
 	gh_groups_reset(node->groups);
 	node->ngroups = 0;
 }
@@ -514,8 +578,10 @@ gh_aggregate_read_input(GhAggregateNode *node)
 	}
 	if (node->collected == NULL)
 	{
-		node->counts.groups += gh_groups_count(node->groups);
-		node->counts.memory = Max(node->counts.memory, gh_groups_bytes(node->groups));
+		gh_enter_rows(node, true);
+		node->counts.groups += count_groups(node);
+		node->counts.memory = Max(node->counts.memory, groups_memory(node));
+		node->counts.disk += gh_final_groups_disk(node->final);
 	}
 	gh_pages_park(node->pages);
 	if (node->joined != NULL && node->joined->open)

@@ -44,14 +44,21 @@ extern GhSqlValue gh_groups_key(const GhGroups *groups, uint32 group, int key);
  * size, a multiple of 8, the next 8 the hash of its keys; it lies at a multiple of 8.  Several
  * may be merged at once, one behind the other, which is faster.
  */
-extern Size gh_group_record_size(const GhGroups *groups, uint32 group);
-extern void gh_group_record_write(const GhGroups *groups, uint32 group, char *record);
+typedef void (*GhPutRecord) (void *arg, const char *record, Size size);
+
+extern void gh_groups_put_records(const GhGroups *groups, GhPutRecord put, void *arg);
 extern void gh_groups_merge_records(GhGroups *groups, const char *records, Size size);
-extern void gh_groups_merge_scan(GhGroups *groups, const char *records, Size size);
-extern Size gh_scan_record_read(const GhGroups *groups, const char *record, Size left, GhSqlValue *keys,
-								const GhAggregateState **states);
 extern uint64 gh_group_record_hash(const char *record);
 extern uint64 gh_group_hash(const GhGroups *groups, uint32 group);
+
+/* Groups as engines tell them (engine/pipeline/scan.h), one behind the other. */
+extern Size gh_scan_record_bytes(const char *record, Size left);
+extern Size gh_scan_record_read(const GhGroups *groups, const char *record, Size left, GhSqlValue *keys,
+								const GhAggregateState **states);
+extern void gh_scan_put_records(GhGroups *groups, const char *records, Size size, GhPutRecord put, void *arg);
+extern void gh_groups_merge_scan(GhGroups *groups, const char *records, Size size);
+extern uint64 gh_groups_absorb_scan(GhGroups *groups, const char *records, Size size, uint64 *absorbed, uint64 room,
+									uint64 *turn);
 
 /* ---- spill.c: groups that do not fit in memory ---- */
 
@@ -69,23 +76,28 @@ extern Size gh_records_read(GhRecordBuffer *buffer, BufFile *file);
 typedef struct GhGroupFiles GhGroupFiles;
 
 extern GhGroupFiles *gh_group_files_create(MemoryContext context, Size memory_limit);
-extern void gh_group_files_put(GhGroupFiles *files, GhGroups *groups);
+extern void gh_group_files_put(void *files, const char *record, Size size);
 extern bool gh_group_files_next(GhGroupFiles *files, GhGroups *groups);
 extern uint64 gh_group_files_bytes(const GhGroupFiles *files);
 extern void gh_group_files_close(GhGroupFiles *files);
 
-/* ---- final.c: groups that a device has returned, each once ---- */
+/* ---- final.c: groups as engines return them, each once ---- */
 
 typedef struct GhFinalGroups GhFinalGroups;
+struct GhStage;
 
 extern GhFinalGroups *gh_final_groups_create(MemoryContext parent, Size memory_limit);
 extern void gh_final_groups_put(GhFinalGroups *final, const char *records, Size size);
+extern void gh_final_groups_add_sink(GhFinalGroups *final, struct GhStage *stage);
 extern const char *gh_final_groups_next(GhFinalGroups *final, Size *left);
 extern void gh_final_groups_pass(GhFinalGroups *final, Size bytes);
+extern const char *gh_final_groups_take(GhFinalGroups *final, Size *bytes);
+extern uint64 gh_final_groups_absorb(GhFinalGroups *final, GhGroups *groups);
 extern void gh_final_groups_rewind(GhFinalGroups *final);
 extern uint64 gh_final_groups_count(const GhFinalGroups *final);
 extern Size gh_final_groups_memory(const GhFinalGroups *final);
 extern uint64 gh_final_groups_disk(const GhFinalGroups *final);
+extern void gh_final_groups_clear(GhFinalGroups *final);
 extern void gh_final_groups_close(GhFinalGroups *final);
 
 /* ---- exec.c ---- */

@@ -17,6 +17,7 @@
 #include "utils/memutils.h"
 
 #include "aggregate/device.h"
+#include "aggregate/enter.h"
 
 /* What a participant left. */
 typedef struct GhSharedGroups
@@ -47,6 +48,8 @@ typedef struct GhAggregateMember
 	dsm_segment *segment;
 	int			number;
 	BufFile    *file;			/* what this participant leaves; NULL: no file */
+	GhRecordBuffer left;		/* or is about to leave in shared memory: */
+	Size		left_bytes;
 	bool		merges;			/* it is the last one */
 	MemoryContextCallback cleanup;
 } GhAggregateMember;
@@ -190,33 +193,26 @@ file_name(char *name, int member)
 	snprintf(name, MAXPGPATH, "groups.%d", member);
 }
 
+/* GhPutRecord */
 static void
-write_groups(GhAggregateNode *node)
+write_record(void *arg, const char *record, Size size)
+{
+	GhAggregateNode *node = arg;
+
+	BufFileWrite(node->member->file, unconstify(char *, record), size);
+	node->counts.disk += size;
+}
+
+static void
+open_file(GhAggregateNode *node)
 {
 	GhAggregateMember *member = node->member;
-	uint32		ngroups = gh_groups_count(node->groups);
-	GhRecordBuffer buffer = {.context = CurrentMemoryContext};
+	MemoryContext saved = MemoryContextSwitchTo(node->css.ss.ps.state->es_query_cxt);
+	char		name[MAXPGPATH];
 
-	if (member->file == NULL)
-	{
-		MemoryContext saved = MemoryContextSwitchTo(node->css.ss.ps.state->es_query_cxt);
-		char		name[MAXPGPATH];
-
-		file_name(name, member->number);
-		member->file = BufFileCreateFileSet(&member->shared->files.fs, name);
-		MemoryContextSwitchTo(saved);
-	}
-	for (uint32 group = 0; group < ngroups; group++)
-	{
-		Size		size = gh_group_record_size(node->groups, group);
-
-		CHECK_FOR_INTERRUPTS();
-		gh_group_record_write(node->groups, group, gh_record_buffer(&buffer, size));
-		BufFileWrite(member->file, buffer.data, size);
-		node->counts.disk += size;
-	}
-	if (buffer.data != NULL)
-		pfree(buffer.data);
+	file_name(name, member->number);
+	member->file = BufFileCreateFileSet(&member->shared->files.fs, name);
+	MemoryContextSwitchTo(saved);
 }
 
 /* What was written is forgotten. */
@@ -243,41 +239,59 @@ gh_aggregate_put_shared(GhAggregateNode *node)
 {
 	if (node->member->merges)
 		return false;
-	write_groups(node);
+	if (node->member->file == NULL)
+		open_file(node);
+	gh_aggregate_put_groups(node, write_record, node);
 	return true;
 }
 
-/* Leaves the groups in memory to the others. */
+/* GhPutRecord, of one that is left in shared memory if all are small enough together. */
+static void
+leave_record(void *arg, const char *record, Size size)
+{
+	GhAggregateNode *node = arg;
+	GhAggregateMember *member = node->member;
+
+	if (member->file == NULL && size > GH_SHARED_GROUPS_MAX - member->left_bytes)
+	{
+		open_file(node);
+		write_record(node, member->left.data, member->left_bytes);
+	}
+	if (member->file != NULL)
+	{
+		write_record(node, record, size);
+		return;
+	}
+	memcpy(gh_record_buffer(&member->left, member->left_bytes + size) + member->left_bytes, record, size);
+	member->left_bytes += size;
+}
+
+/* Leaves the groups to the others. */
 static void
 leave_groups(GhAggregateNode *node)
 {
 	GhAggregateMember *member = node->member;
 	GhSharedGroups *left = &member->shared->left[member->number];
-	uint32		ngroups = gh_groups_count(node->groups);
-	Size		bytes = 0;
-	char	   *to;
 
-	for (uint32 group = 0; group < ngroups && bytes <= GH_SHARED_GROUPS_MAX; group++)
-		bytes += gh_group_record_size(node->groups, group);
-	if (bytes > GH_SHARED_GROUPS_MAX || member->file != NULL)
+	member->left = (GhRecordBuffer) {.context = CurrentMemoryContext};
+	member->left_bytes = 0;
+	gh_aggregate_put_groups(node, leave_record, node);
+	gh_aggregate_drop_stage(node);
+	if (member->file != NULL)
 	{
-		write_groups(node);
 		BufFileExportFileSet(member->file);
 		BufFileClose(member->file);
 		member->file = NULL;
 		left->has_file = true;
-		return;
 	}
-	if (ngroups == 0)
-		return;
-	left->records = dsa_allocate(node->css.ss.ps.state->es_query_dsa, bytes);
-	left->bytes = bytes;
-	to = dsa_get_address(node->css.ss.ps.state->es_query_dsa, left->records);
-	for (uint32 group = 0; group < ngroups; group++)
+	else if (member->left_bytes > 0)
 	{
-		gh_group_record_write(node->groups, group, to);
-		to += gh_group_record_size(node->groups, group);
+		left->records = dsa_allocate(node->css.ss.ps.state->es_query_dsa, member->left_bytes);
+		left->bytes = member->left_bytes;
+		memcpy(dsa_get_address(node->css.ss.ps.state->es_query_dsa, left->records), member->left.data, left->bytes);
 	}
+	if (member->left.data != NULL)
+		pfree(member->left.data);
 }
 
 /* ----------------------------------------------------------------- merging */
@@ -316,8 +330,6 @@ merge_groups(GhAggregateNode *node)
 	{
 		const GhSharedGroups *left = &shared->left[i];
 
-		if (i == node->member->number && !left->has_file)
-			continue;
 		if (DsaPointerIsValid(left->records))
 			gh_groups_merge_records(node->groups,
 									dsa_get_address(node->css.ss.ps.state->es_query_dsa, left->records),
@@ -421,19 +433,13 @@ gh_aggregate_hand_over(GhAggregateNode *node)
 {
 	GhAggregateMember *member = node->member;
 	GhAggregateShared *shared = member->shared;
-	GhSharedGroups *own = &shared->left[member->number];
 
 	member->merges = member->file == NULL && is_last(shared, false);
 	if (!member->merges)
 	{
 		leave_groups(node);
+		/* what it has left comes back as everybody else's does */
 		member->merges = is_last(shared, true);
-		/* what is in its file comes back as everybody else's does */
-		if (own->has_file)
-		{
-			gh_groups_reset(node->groups);
-			node->ngroups = 0;
-		}
 	}
 	if (member->merges)
 		merge_groups(node);

@@ -75,8 +75,9 @@ datum_size(Datum datum)
 	return datum == 0 ? 0 : VARSIZE_ANY(DatumGetPointer(datum));
 }
 
-Size
-gh_group_record_size(const GhGroups *groups, uint32 group)
+/* Of one group. */
+static Size
+record_size(const GhGroups *groups, uint32 group)
 {
 	Size		size = fixed_size(groups);
 
@@ -120,30 +121,44 @@ put_side(char *at, const GhSide *side)
 	return put_bytes(at, DatumGetPointer(side->squares), head.squares_size);
 }
 
-/* Into memory of the record's size, at a multiple of 8. */
-void
-gh_group_record_write(const GhGroups *groups, uint32 group, char *record)
+/* Begins a record, but for its size, with key k, the next one.  What comes behind its bytes. */
+static char *
+put_key(const GhGroups *groups, GhRecord *head, int k, const GhSqlValue *key, char *at)
 {
-	GhRecord   *head = (GhRecord *) record;
-	GhSqlValue *values = (GhSqlValue *) (head + 1);
-	char	   *at = record + fixed_size(groups);
+	GhSqlValue *to = (GhSqlValue *) (head + 1) + k;
 
-	memset(record, 0, fixed_size(groups));
-	head->hash = gh_group_hash(groups, group);
+	to->kind = key->kind;
+	to->high = key->high;
+	if (gh_key_is_bytes(&groups->keys[k], key))
+		return put_bytes(at, (const void *) (uintptr_t) key->low, key->high);
+	to->low = key->low;
+	return at;
+}
+
+/* A record without keys and sides, into memory of its size, at a multiple of 8.  What comes behind it. */
+static char *
+begin_record(const GhGroups *groups, GhRecord *head, uint64 hash, const GhAggregateState *states)
+{
+	memset(head, 0, fixed_size(groups));
+	head->hash = hash;
+	if (groups->naggregates > 0)
+		memcpy((GhSqlValue *) (head + 1) + groups->nkeys, states, sizeof(GhAggregateState) * groups->naggregates);
+	return (char *) head + fixed_size(groups);
+}
+
+/* One group's. */
+static void
+write_record(const GhGroups *groups, uint32 group, GhRecord *head)
+{
+	char	   *at = begin_record(groups, head, gh_group_hash(groups, group),
+								  groups->states + (Size) group * groups->naggregates);
+
 	for (int k = 0; k < groups->nkeys; k++)
 	{
-		GhSqlValue	value = gh_groups_key(groups, group, k);
+		GhSqlValue	key = gh_groups_key(groups, group, k);
 
-		values[k].kind = value.kind;
-		values[k].high = value.high;
-		if (gh_key_is_bytes(&groups->keys[k], &value))
-			at = put_bytes(at, (const void *) (uintptr_t) value.low, value.high);
-		else
-			values[k].low = value.low;
+		at = put_key(groups, head, k, &key, at);
 	}
-	if (groups->naggregates > 0)
-		memcpy(values + groups->nkeys, groups->states + (Size) group * groups->naggregates,
-			   sizeof(GhAggregateState) * groups->naggregates);
 	for (int a = 0; a < groups->naggregates && groups->sides != NULL; a++)
 	{
 		const GhSide *side = gh_groups_side_of(groups, group, a);
@@ -153,7 +168,25 @@ gh_group_record_write(const GhGroups *groups, uint32 group, char *record)
 		head->sides |= UINT64CONST(1) << a;
 		at = put_side(at, side);
 	}
-	head->size = at - record;
+	head->size = at - (char *) head;
+}
+
+/* All groups, one by one. */
+void
+gh_groups_put_records(const GhGroups *groups, GhPutRecord put, void *arg)
+{
+	GhRecordBuffer buffer = {.context = CurrentMemoryContext};
+
+	for (uint32 group = 0; group < groups->count; group++)
+	{
+		Size		size = record_size(groups, group);
+
+		CHECK_FOR_INTERRUPTS();
+		write_record(groups, group, (GhRecord *) gh_record_buffer(&buffer, size));
+		put(arg, buffer.data, size);
+	}
+	if (buffer.data != NULL)
+		pfree(buffer.data);
 }
 
 uint64
@@ -289,19 +322,20 @@ gh_groups_merge_records(GhGroups *groups, const char *records, Size size)
 	}
 }
 
-/* ------------------------------------------------- groups of an engine's scan */
+/* ------------------------------------------------- groups of an engine */
 
-static Size
-scan_record_size(const GhGroups *groups)
+/* Bytes of a record as engine/pipeline/scan.h has them, of which no more than so many are there. */
+Size
+gh_scan_record_bytes(const char *record, Size left)
 {
-	return sizeof(GhScanGroup) + sizeof(GhScanValue) * groups->nkeys +
-		sizeof(GhAggregateState) * groups->naggregates;
+	const GhScanGroup *head = (const GhScanGroup *) record;
+
+	if (left < sizeof(GhScanGroup) || head->bytes < sizeof(GhScanGroup) || head->bytes > left || head->bytes % 8 != 0)
+		elog(ERROR, "group of an engine has a wrong size");
+	return head->bytes;
 }
 
-/*
- * A record as engine/pipeline/scan.h has them, of no more than so many bytes: its keys, with addresses in it, and its
- * states.  Its bytes.
- */
+/* Such a record's keys, with addresses in it, and its states.  Its bytes. */
 Size
 gh_scan_record_read(const GhGroups *groups, const char *record, Size left, GhSqlValue *keys,
 					const GhAggregateState **states)
@@ -309,9 +343,9 @@ gh_scan_record_read(const GhGroups *groups, const char *record, Size left, GhSql
 	const GhScanGroup *head = (const GhScanGroup *) record;
 	const GhScanValue *held = (const GhScanValue *) (head + 1);
 
-	if (left < scan_record_size(groups) || head->bytes % 8 != 0 || head->bytes < scan_record_size(groups) ||
-		head->bytes > left)
-		elog(ERROR, "group of a scan has a wrong size");
+	if (gh_scan_record_bytes(record, left) < sizeof(GhScanGroup) + sizeof(GhScanValue) * groups->nkeys +
+		sizeof(GhAggregateState) * groups->naggregates)
+		elog(ERROR, "group of an engine has a wrong size");
 	for (int k = 0; k < groups->nkeys; k++)
 	{
 		keys[k].kind = (head->nulls >> k & 1) != 0 ? GH_SQL_NULL : GH_SQL_HELD;
@@ -320,38 +354,130 @@ gh_scan_record_read(const GhGroups *groups, const char *record, Size left, GhSql
 		if (!gh_key_is_bytes(&groups->keys[k], &keys[k]))
 			continue;
 		if (held[k].low > head->bytes || held[k].high > head->bytes - held[k].low)
-			elog(ERROR, "group of a scan has a key that is not in it");
+			elog(ERROR, "group of an engine has a key that is not in it");
 		keys[k].low += (uintptr_t) record;
 	}
 	*states = (const GhAggregateState *) (held + groups->nkeys);
 	return head->bytes;
 }
 
+/* Some such records, as rows to be looked up; their bytes. */
+static Size
+load_scan_records(GhGroups *groups, const char *records, Size size, const GhAggregateState **states)
+{
+	GhLookup   *lookup = groups->lookup;
+	Size		used = 0;
+	uint32		n = 0;
+
+	CHECK_FOR_INTERRUPTS();
+	for (; n < GH_LOOKUP_ROWS && used < size; n++)
+		used += gh_scan_record_read(groups, records + used, size - used,
+									lookup->values + (Size) n * groups->nkeys, &states[n]);
+	lookup->nrows = n;
+	gh_lookup_values(groups);
+	return used;
+}
+
+static void
+merge_scan_record(GhGroups *groups, uint32 row, const GhAggregateState *states)
+{
+	for (int a = 0; a < groups->naggregates; a++)
+		merge_state(groups, groups->lookup->groups[row] - 1, a, &states[a], NULL);
+}
+
 /* Such records, one behind the other; all of them are in the groups then. */
 void
 gh_groups_merge_scan(GhGroups *groups, const char *records, Size size)
 {
-	GhLookup   *lookup = groups->lookup;
+	while (size > 0)
+	{
+		const GhAggregateState *states[GH_LOOKUP_ROWS];
+		Size		used = load_scan_records(groups, records, size, states);
+
+		gh_look_up(groups);
+		for (uint32 row = 0; row < groups->lookup->nrows; row++)
+			merge_scan_record(groups, row, states[row]);
+		records += used;
+		size -= used;
+	}
+}
+
+/*
+ * Of such records, one behind the other, those whose keys some group has are merged into it: how many.  *turn is the
+ * number of the first, and then of the next one behind them; the bits of those that were merged are set, of `room`.
+ */
+uint64
+gh_groups_absorb_scan(GhGroups *groups, const char *records, Size size, uint64 *absorbed, uint64 room, uint64 *turn)
+{
+	const GhLookup *lookup = groups->lookup;
+	uint64		nabsorbed = 0;
 
 	while (size > 0)
 	{
 		const GhAggregateState *states[GH_LOOKUP_ROWS];
-		uint32		n = 0;
+		Size		used = load_scan_records(groups, records, size, states);
 
-		CHECK_FOR_INTERRUPTS();
-		for (; n < GH_LOOKUP_ROWS && size > 0; n++)
+		if (lookup->nrows > room - *turn)
+			elog(ERROR, "an engine has more groups than it said");
+		gh_look_up_known(groups);
+		for (uint32 row = 0; row < lookup->nrows; row++, ++*turn)
 		{
-			Size		bytes = gh_scan_record_read(groups, records, size,
-													lookup->values + (Size) n * groups->nkeys, &states[n]);
-
-			records += bytes;
-			size -= bytes;
+			if (lookup->groups[row] == 0)
+				continue;
+			merge_scan_record(groups, row, states[row]);
+			/* rows before the node's own may have been the first to have the key */
+			gh_group_show_keys(groups, row);
+			absorbed[*turn / 64] |= UINT64CONST(1) << *turn % 64;
+			nabsorbed++;
 		}
-		lookup->nrows = n;
-		gh_lookup_values(groups);
-		gh_look_up(groups);
-		for (uint32 row = 0; row < n; row++)
-			for (int a = 0; a < groups->naggregates; a++)
-				merge_state(groups, lookup->groups[row] - 1, a, &states[row][a], NULL);
+		records += used;
+		size -= used;
 	}
+	return nabsorbed;
+}
+
+/* The record of a row that is looked up, which need not be there. */
+static Size
+convert_record(const GhGroups *groups, uint32 row, const GhAggregateState *states, GhRecordBuffer *buffer)
+{
+	const GhLookup *lookup = groups->lookup;
+	const GhSqlValue *keys = lookup->values + (Size) row * groups->nkeys;
+	Size		size = fixed_size(groups);
+	GhRecord   *head;
+	char	   *at;
+
+	for (int k = 0; k < groups->nkeys; k++)
+		if (gh_key_is_bytes(&groups->keys[k], &keys[k]))
+			size += PAD(keys[k].high);
+	head = (GhRecord *) gh_record_buffer(buffer, size);
+	at = begin_record(groups, head, hash_of_code(lookup->codes[row], lookup->nulls[row], groups->packed), states);
+	for (int k = 0; k < groups->nkeys; k++)
+		at = put_key(groups, head, k, &keys[k], at);
+	head->size = size;
+	Assert(at == (char *) head + size);
+	return size;
+}
+
+/* Such records as groups of this process would be written, one by one. */
+void
+gh_scan_put_records(GhGroups *groups, const char *records, Size size, GhPutRecord put, void *arg)
+{
+	GhRecordBuffer buffer = {.context = CurrentMemoryContext};
+
+	while (size > 0)
+	{
+		const GhAggregateState *states[GH_LOOKUP_ROWS];
+		Size		used = load_scan_records(groups, records, size, states);
+
+		for (uint32 row = 0; row < groups->lookup->nrows; row++)
+		{
+			Size		bytes = convert_record(groups, row, states[row], &buffer);
+
+			put(arg, buffer.data, bytes);
+		}
+		records += used;
+		size -= used;
+	}
+	if (buffer.data != NULL)
+		pfree(buffer.data);
 }

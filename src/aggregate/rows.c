@@ -3,8 +3,8 @@
  *		Rows of a child that the node does not read by itself, some hundred at a time.
  *
  * They come through the executor one by one and are kept, since the child may reuse what they lie in.
- * What the program reads of them goes into vectors, and rows that are handed back are evaluated from
- * what is kept.
+ * What the program reads of them enters the pipeline as columns, and rows that are handed back are evaluated
+ * from what is kept.
  */
 #include "postgres.h"
 
@@ -13,8 +13,7 @@
 #include "utils/datum.h"
 #include "utils/memutils.h"
 
-#include "aggregate/exec.h"
-#include "aggregate/joined.h"
+#include "aggregate/enter.h"
 #include "engine/page/numeric.h"
 
 /* Rows are aggregated early when their by-reference values take this many bytes. */
@@ -156,19 +155,17 @@ gh_store_value(GhLoad load, int scale, Datum value, GhVector *vector, int row)
 	return false;
 }
 
-/* What the program reads of the rows. */
+/* What the program reads of the rows; *taken[row]: a vector can hold all of it. */
 static void
-load_vectors(GhAggregateNode *node, const GhRowBuffer *buffer)
+load_vectors(GhAggregateNode *node, const GhRowBuffer *buffer, bool *taken)
 {
-	const GhProgram *program = node->program.program;
-	const GhColumn *columns = gh_program_columns(program);
-	GhVectorBatch *batch = &node->program.batch;
+	const GhColumn *columns = gh_program_columns(node->program.program);
+	const GhEnteringRows *rows = node->program.rows;
 
-	batch->nrows = buffer->nrows;
-	memset(batch->state, GH_ROW_LIVE, buffer->nrows);
-	for (uint32 v = 0; v < program->ncolumns; v++)
+	memset(taken, true, buffer->nrows);
+	for (uint32 v = 0; v < rows->ngiven; v++)
 	{
-		GhVector   *vector = &batch->vectors[v];
+		GhVector   *vector = &rows->vectors[v];
 		Size		cell = columns[v].attribute - 1;
 
 		for (int row = 0; row < buffer->nrows; row++, cell += node->ncolumns)
@@ -176,31 +173,81 @@ load_vectors(GhAggregateNode *node, const GhRowBuffer *buffer)
 			vector->null[row] = buffer->nulls[cell];
 			if (!buffer->nulls[cell] &&
 				!gh_store_value((GhLoad) columns[v].load, columns[v].scale, buffer->values[cell], vector, row))
-				batch->state[row] = GH_ROW_BACK;
+				taken[row] = false;
 		}
 	}
+}
+
+/* Moves the rows that enter to the front; how many. */
+static uint32
+pick_taken(GhEnteringRows *rows, int nrows, bool *taken, bool in_order)
+{
+	uint32		n = 0;
+
+	for (int row = 0; row < nrows; row++)
+	{
+		/* those behind one that cannot enter wait for it */
+		if (in_order && row > 0 && !taken[row - 1])
+			taken[row] = false;
+		if (!taken[row])
+			continue;
+		rows->numbers[n] = row;
+		for (uint32 v = 0; v < rows->ngiven && n < (uint32) row; v++)
+		{
+			rows->vectors[v].low[n] = rows->vectors[v].low[row];
+			rows->vectors[v].high[n] = rows->vectors[v].high[row];
+			rows->vectors[v].null[n] = rows->vectors[v].null[row];
+		}
+		n++;
+	}
+	return n;
+}
+
+/* Room for the columns of the program. */
+static GhEnteringRows *
+make_entering(const GhAggregateProgram *program)
+{
+	GhEnteringRows *rows = MemoryContextAlloc(program->context, sizeof(GhEnteringRows));
+	MemoryContext saved = MemoryContextSwitchTo(program->context);
+
+	gh_entering_init(rows, program->program->ncolumns, GH_VECTOR_ROWS);
+	MemoryContextSwitchTo(saved);
+	for (uint32 v = 0; v < rows->ngiven; v++)
+		rows->given[v] = v;
+	return rows;
+}
+
+/* The rows of the buffer enter the pipeline; taken[row]: it was not handed back. */
+static void
+enter_buffer(GhAggregateNode *node, const GhRowBuffer *buffer, bool *taken)
+{
+	GhEnteringRows *rows = node->program.rows;
+	uint32		nback;
+
+	if (rows == NULL)
+		rows = node->program.rows = make_entering(&node->program);
+	gh_enter_rows(node, false);
+	load_vectors(node, buffer, taken);
+	nback = gh_enter_columns(node, 0, rows, pick_taken(rows, buffer->nrows, taken, gh_aggregate_order_matters(node)));
+	for (uint32 i = 0; i < nback; i++)
+		taken[rows->numbers[i]] = false;
 }
 
 /* Adds the rows of the buffer. */
 static void
 add_buffer(GhAggregateNode *node, GhRowBuffer *buffer)
 {
-	GhVectorBatch *batch = &node->program.batch;
 	instr_time	clock = {0};
+	bool		taken[GH_VECTOR_ROWS] = {false};
 
 	node->counts.rows += buffer->nrows;
 	gh_aggregate_clock(node, NULL, &clock);
-	if (buffer->nrows > 0 && gh_aggregate_compile(node))
-	{
-		load_vectors(node, buffer);
-		gh_aggregate_batch(node, &clock);
-		for (int row = 0; row < buffer->nrows; row++)
-			if (batch->state[row] == GH_ROW_BACK)
-				add_kept_row(node, buffer, row);
-	}
-	else
-		for (int row = 0; row < buffer->nrows; row++)
+	if (buffer->nrows > 0 && gh_aggregate_stage(node) != NULL)
+		enter_buffer(node, buffer, taken);
+	for (int row = 0; row < buffer->nrows; row++)
+		if (!taken[row])
 			add_kept_row(node, buffer, row);
+	gh_enter_rows(node, false);
 	gh_aggregate_clock(node, &node->counts.evaluate_time, &clock);
 }
 

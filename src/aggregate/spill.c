@@ -109,9 +109,11 @@ partition_of(uint64 hash, int level)
 	return hash >> (level * GH_PARTITION_BITS) & (GH_PARTITIONS - 1);
 }
 
-static void
-write_record(GhGroupFiles *files, char *record, Size size)
+/* GhPutRecord: writes a group to the files.  Not any more once gh_group_files_next was called. */
+void
+gh_group_files_put(void *arg, const char *record, Size size)
 {
+	GhGroupFiles *files = arg;
 	BufFile   **file = &files->levels[files->level].files[partition_of(gh_group_record_hash(record),
 																	  files->level)];
 	MemoryContext saved = MemoryContextSwitchTo(files->context);
@@ -121,26 +123,16 @@ write_record(GhGroupFiles *files, char *record, Size size)
 		PrepareTempTablespaces();
 		*file = BufFileCreateTemp(false);
 	}
-	BufFileWrite(*file, record, size);
+	BufFileWrite(*file, unconstify(char *, record), size);
 	MemoryContextSwitchTo(saved);
 	files->bytes += size;
 }
 
-/* Writes all groups to files, and empties them.  Not any more once gh_group_files_next was called. */
-void
-gh_group_files_put(GhGroupFiles *files, GhGroups *groups)
+/* All groups of a partition, to the files of another level. */
+static void
+put_groups(GhGroupFiles *files, GhGroups *groups)
 {
-	uint32		count = gh_groups_count(groups);
-
-	for (uint32 group = 0; group < count; group++)
-	{
-		Size		size = gh_group_record_size(groups, group);
-		char	   *buffer = gh_record_buffer(&files->buffer, size);
-
-		CHECK_FOR_INTERRUPTS();
-		gh_group_record_write(groups, group, buffer);
-		write_record(files, buffer, size);
-	}
+	gh_groups_put_records(groups, gh_group_files_put, files);
 	gh_groups_reset(groups);
 }
 
@@ -177,12 +169,12 @@ read_partition(GhGroupFiles *files, GhGroups *groups, BufFile *file)
 		if (!must_split(files, groups, level))
 			continue;
 		files->level = level + 1;
-		gh_group_files_put(files, groups);
+		put_groups(files, groups);
 	}
 	BufFileClose(file);
 	if (files->level == level)
 		return true;
-	gh_group_files_put(files, groups);
+	put_groups(files, groups);
 	return false;
 }
 

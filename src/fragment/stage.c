@@ -1,6 +1,7 @@
 /*
  * stage.c
- *		Pipelines of the CPU engine over the pages of a relation, which are done one by one, where they are.
+ *		Pipelines of the CPU engine in this process, to which a node brings rows: pages of a relation, which are done
+ *		one by one, where they are, and columns.
  */
 #include "postgres.h"
 
@@ -11,14 +12,19 @@
 #include "gpuhash.h"
 #include "service/placement.h"
 
-/* Options of a pipeline over the pages of a relation, all else 0.  Their arrays are in the memory context. */
+/*
+ * Options of a pipeline over the pages of a relation, or, without one, over rows that are brought as columns; all else
+ * is 0.  Their arrays are in the memory context.
+ */
 void
 gh_stage_options(Relation relation, const GhProgram *program, GhPipelineOptions *options)
 {
 	memset(options, 0, sizeof(*options));
 	options->program = program;
 	options->program_bytes = program->bytes;
-	options->source.kind = GH_SOURCE_PAGES;
+	options->source.kind = relation != NULL ? GH_SOURCE_PAGES : GH_SOURCE_COLUMNS;
+	if (relation == NULL)
+		return;
 	options->source.natts = RelationGetDescr(relation)->natts;
 	options->source.page_bytes = BLCKSZ;
 	options->source.attributes = gh_scan_attributes(relation);
@@ -28,9 +34,16 @@ gh_stage_options(Relation relation, const GhProgram *program, GhPipelineOptions 
 static void
 destroy_pipeline(void *arg)
 {
-	GhStage    *stage = arg;
+	gh_stage_destroy(arg);
+}
 
-	stage->pipeline->engine->destroy(stage->pipeline);
+/* The pipeline goes before its context does.  Not twice. */
+void
+gh_stage_destroy(GhStage *stage)
+{
+	if (stage->pipeline != NULL)
+		stage->pipeline->engine->destroy(stage->pipeline);
+	stage->pipeline = NULL;
 }
 
 /* It goes with the context.  NULL: the pipeline cannot be made, and *error says why. */
@@ -40,8 +53,9 @@ gh_stage_create(const GhPipelineOptions *options, MemoryContext context, GhError
 	GhStage    *stage = MemoryContextAllocZero(context, sizeof(GhStage));
 
 	gh_host_init(&stage->host, context);
-	/* a page takes no longer than other nodes take between two looks */
-	stage->host.stop = NULL;
+	/* what keeps nothing takes no longer for a page than other nodes take between two looks */
+	if (options->sink.kind == GH_SINK_PLACES)
+		stage->host.stop = NULL;
 	stage->context = context;
 	if (gh_cpu_engine()->pipelines->create(&stage->host, options, &stage->pipeline, error) != GH_OK)
 	{
@@ -107,6 +121,26 @@ gh_list_rows(const GhPages *pages, GhBackRow *back)
 	return pages->ntuples;
 }
 
+/* Does a request to its end.  It is an error if it is not done. */
+void
+gh_stage_run(GhStage *stage, GhPipelineRequest *request)
+{
+	const GhPipelineEngine *engine = stage->pipeline->engine;
+
+	for (;;)
+	{
+		GhStatus	status = engine->submit(stage->pipeline, request);
+
+		if (status == GH_BUSY)
+			status = engine->wait(request);
+		if (status == GH_OK)
+			return;
+		if (status != GH_STOPPED)
+			elog(ERROR, "%s", request->error.message);
+		gh_serve_interrupt();
+	}
+}
+
 /*
  * Brings the page that is pinned, of which the visible lines are known.  How many rows of it were handed back, or
  * are listed, in the order of their lines; room for MaxHeapTuplesPerPage.  stage->request has the page's counts,
@@ -115,9 +149,7 @@ gh_list_rows(const GhPages *pages, GhBackRow *back)
 uint32
 gh_stage_page(GhStage *stage, const GhPages *pages, GhBackRow *back)
 {
-	const GhPipelineEngine *engine = stage->pipeline->engine;
 	GhPipelineRequest *request = &stage->request;
-	GhStatus	status;
 
 	if (pages->ntuples == 0)
 		return 0;
@@ -125,11 +157,61 @@ gh_stage_page(GhStage *stage, const GhPages *pages, GhBackRow *back)
 		stage->page.bitmap = 0;
 	stage->page.page = aligned_page(stage, pages);
 	request->back = back;
-	status = engine->submit(stage->pipeline, request);
-	if (status == GH_BUSY)
-		status = engine->wait(request);
-	if (status != GH_OK)
-		elog(ERROR, "%s", request->error.message);
+	gh_stage_run(stage, request);
 	/* the page as a whole */
 	return request->nback == 1 && back[0].line == 0 ? gh_list_rows(pages, back) : request->nback;
+}
+
+/* Brings some rows of that page again, in their order; as of gh_stage_page(), which are handed back, in their place. */
+uint32
+gh_stage_page_again(GhStage *stage, uint32 nrows, GhBackRow *rows)
+{
+	GhScanPage *page = &stage->page;
+
+	memset(stage->asked, 0, sizeof(stage->asked));
+	for (uint32 i = 0; i < nrows; i++)
+		stage->asked[(rows[i].line - 1) / 64] |= UINT64CONST(1) << (rows[i].line - 1) % 64;
+	page->lines = rows[nrows - 1].line;
+	page->bitmap = 0;
+	page->hinted = 0;
+	gh_stage_run(stage, &stage->request);
+	return stage->request.nback;
+}
+
+/* As GhPipelineEngine.results; GH_OK or GH_TOO_SMALL. */
+GhStatus
+gh_stage_results(GhStage *stage, GhCursor *cursor, Size room, char *buffer, Size *bytes)
+{
+	GhError		error;
+	for (;;)
+	{
+		size_t		came = 0;
+		GhStatus	status = stage->pipeline->engine->results(stage->pipeline, cursor, room, buffer, &came, &error);
+
+		*bytes = came;
+		if (status == GH_OK || status == GH_TOO_SMALL)
+			return status;
+		if (status != GH_STOPPED)
+			elog(ERROR, "%s", error.message);
+		gh_serve_interrupt();
+	}
+}
+
+void
+gh_stage_stats(GhStage *stage, GhPipelineStats *stats)
+{
+	GhError		error;
+
+	if (stage->pipeline->engine->stats(stage->pipeline, stats, &error) != GH_OK)
+		elog(ERROR, "%s", error.message);
+}
+
+/* Empties the sink. */
+void
+gh_stage_clear(GhStage *stage)
+{
+	GhError		error;
+
+	if (stage->pipeline->engine->clear(stage->pipeline, &error) != GH_OK)
+		elog(ERROR, "%s", error.message);
 }

@@ -26,7 +26,7 @@ typedef struct GhStage
 	MemoryContext context;
 	MemoryContextCallback callback;
 	char	   *copy;			/* room for a page; NULL: none was needed */
-	GhPipelineRequest request;	/* of a page: that was brought last */
+	GhPipelineRequest request;	/* of a page: that was brought last, or some lines of it */
 	GhScanPage	page;
 	uint64		asked[GH_LINE_WORDS];
 } GhStage;
@@ -36,6 +36,12 @@ extern bool gh_ask_for_lines(const GhPages *pages, GhScanPage *page, uint64 *ask
 extern GhStage *gh_stage_create(const GhPipelineOptions *options, MemoryContext context, GhError *error);
 extern uint32 gh_list_rows(const GhPages *pages, GhBackRow *back);
 extern uint32 gh_stage_page(GhStage *stage, const GhPages *pages, GhBackRow *back);
+extern uint32 gh_stage_page_again(GhStage *stage, uint32 nrows, GhBackRow *rows);
+extern void gh_stage_run(GhStage *stage, GhPipelineRequest *request);
+extern GhStatus gh_stage_results(GhStage *stage, GhCursor *cursor, Size room, char *buffer, Size *bytes);
+extern void gh_stage_stats(GhStage *stage, GhPipelineStats *stats);
+extern void gh_stage_clear(GhStage *stage);
+extern void gh_stage_destroy(GhStage *stage);
 
 /* scan_engine.c */
 extern GhPageAttribute *gh_scan_attributes(Relation relation);

@@ -18,6 +18,7 @@
 #include "utils/typcache.h"
 
 #include "compat.h"
+#include "engine/pipeline/pipeline.h"
 #include "expr/aggregates.h"
 #include "expr/translate.h"
 #include "plan/aggregate_plan.h"
@@ -166,7 +167,7 @@ gh_grouping_collect(PlannerInfo *root, RelOptInfo *grouped, GroupPathExtraData *
 	return collect_keys(root, extra->targetList, grouping) &&
 		!collect_walker((Node *) grouped->reltarget->exprs, &context) &&
 		!collect_walker(extra->havingQual, &context) &&
-		list_length(grouping->aggregates) <= GH_AGGREGATES_MAX;
+		list_length(grouping->keys) <= GH_VALUES_MAX && list_length(grouping->aggregates) <= GH_AGGREGATES_MAX;
 }
 
 /* --------------------------------------------------------------- programs */

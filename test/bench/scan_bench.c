@@ -3,7 +3,7 @@
  *		What a page of a scan takes: pages of three int8 columns, 157 rows each, in memory that
  *		the engine registers, which is where a server's buffers are for it.
  *
- *	scan_bench cpu | /path/gpuhash_cuda.so [options]
+ *	scan_bench cpu | /path/gpuhash_cuda.so [options]	cpu: of tests alone, ../scans
  *		--pages N		of the table (default 65536: 512 MiB)
  *		--request N		pages of a request (default: 1024 and 4096)
  *		--flight N		requests that are under way at a time (default 2)
@@ -25,6 +25,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "cpu_scan.h"
 #include "engine/engine.h"
 #include "engine/pipeline/scan_row.h"
 
@@ -619,7 +620,7 @@ open_engine(Bench *bench, const char *name)
 	GhStatus	status = GH_OK;
 
 	if (strcmp(name, "cpu") == 0)
-		bench->engine = gh_cpu_engine();
+		bench->engine = gh_cpu_engine_with_scans();
 	else
 		status = gh_engine_load(name, false, &bench->engine, &error);
 	if (status == GH_OK)

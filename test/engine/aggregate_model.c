@@ -15,7 +15,7 @@ const uint8_t vector_classes[VECTORS] = {
 GhVectorBatch
 aggregate_batch_make(void)
 {
-	GhVectorBatch batch = {0, VECTORS, make_memory(GH_VECTOR_ROWS), NULL};
+	GhVectorBatch batch = {.nvectors = VECTORS,.state = make_memory(GH_VECTOR_ROWS)};
 
 	batch.vectors = make_memory(VECTORS * sizeof(GhVector));
 	for (uint32_t v = 0; v < VECTORS; v++)

@@ -15,6 +15,7 @@
  * where the engine is not available.
  */
 #include "conformance.h"
+#include "cpu_scan.h"
 
 #include <stdarg.h>
 #include <time.h>
@@ -173,7 +174,7 @@ open_engine(const char *name, const char *path)
 	GhStatus	status = GH_OK;
 
 	if (strcmp(name, "cpu") == 0)
-		engine = gh_cpu_engine();
+		engine = gh_cpu_engine_with_scans();
 	else
 		status = gh_engine_load(path, false, &engine, &error);
 	if (status == GH_OK)

@@ -6,6 +6,7 @@
 #ifndef SCAN_TEST_H
 #define SCAN_TEST_H
 
+#include "cpu_scan.h"
 #include "page_writer.h"
 #include "program_test.h"
 #include "engine/pipeline/scan_row.h"

@@ -8,7 +8,7 @@
 static void
 batch_make(GhVectorBatch *batch, uint32_t nvectors, int fill)
 {
-	batch->nrows = 0;
+	memset(batch, 0, sizeof(*batch));
 	batch->nvectors = nvectors;
 	batch->state = make_memory(GH_VECTOR_ROWS);
 	memset(batch->state, fill, GH_VECTOR_ROWS);

@@ -168,7 +168,7 @@ refused_groups(Context *c)
 		REFUSED(stage->options.sink.kind, 0);
 		REFUSED(stage->options.sink.kind, GH_SINK_PLACES + 1);
 		REFUSED(sink->keys, NULL);
-		REFUSED(sink->nkeys, GH_SCAN_KEYS_MAX + 1);
+		REFUSED(sink->nkeys, GH_VALUES_MAX + 1);
 		REFUSED(sink->aggregates, NULL);
 		REFUSED(sink->naggregates, GH_AGGREGATES_MAX + 1);
 		REFUSED(sink->in_order, 2);
@@ -183,7 +183,7 @@ refused_groups(Context *c)
 		stage->options.sink.kind = GH_SINK_ROWS;
 		expect_create(c, &stage->options, GH_OK, "rows");
 		REFUSED(stage->options.sink.rows.values, NULL);
-		REFUSED(stage->options.sink.rows.nvalues, GH_SCAN_KEYS_MAX + 1);
+		REFUSED(stage->options.sink.rows.nvalues, GH_VALUES_MAX + 1);
 		REFUSED(stage->keys[0].padded, 1);
 		REFUSED(stage->keys[0].vector, LESS);
 		REFUSED(stage->keys[0].value_class, GH_CLASS_BPCHAR);

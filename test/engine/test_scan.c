@@ -113,7 +113,7 @@ compare_engines(Context *c, const Trial *trial)
 	ScanOutcome expected;
 	ScanOutcome got;
 
-	if (trial_run(c, trial, gh_cpu_engine(), &expected))
+	if (trial_run(c, trial, gh_cpu_engine_with_scans(), &expected))
 	{
 		CHECK_U64(c, "rows without a group", expected.no_group, 0);
 		CHECK_U64(c, "records of the CPU's groups", expected.told, expected.count);
@@ -454,8 +454,8 @@ check_limited(Context *c, Trial *trial)
 	bool		refused = limited.refused;
 
 	trial->options.memory_limit = trial->fail_at = 0;
-	good &= trial_run_back(c, trial, &limited, gh_cpu_engine(), &rest);
-	good &= trial_run(c, trial, gh_cpu_engine(), &all);
+	good &= trial_run_back(c, trial, &limited, gh_cpu_engine_with_scans(), &rest);
+	good &= trial_run(c, trial, gh_cpu_engine_with_scans(), &all);
 	if (good)
 	{
 		CHECK_U64(c, "rows without a group", limited.no_group, limited.nback);

@@ -291,7 +291,7 @@ damaged_pages(Context *c)
 	{
 		ScanOutcome expected[TABLES_MAX + 1];
 		GhScanTable made[TABLES_MAX + 1];
-		const GhEngine *engines[2] = {gh_cpu_engine(), c->engine};
+		const GhEngine *engines[2] = {gh_cpu_engine_with_scans(), c->engine};
 		Sides		sides;
 		bool		good = true;
 

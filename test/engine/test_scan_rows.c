@@ -70,7 +70,7 @@ compare_rows(Context *c, const Trial *trial)
 	ScanOutcome expected;
 	ScanOutcome got;
 
-	if (trial_run(c, trial, gh_cpu_engine(), &expected))
+	if (trial_run(c, trial, gh_cpu_engine_with_scans(), &expected))
 	{
 		CHECK_U64(c, "records of the CPU's rows", expected.told, expected.counted);
 		if (trial_run(c, trial, c->engine, &got))
@@ -147,7 +147,7 @@ check_listed(Context *c, Trial *trial, const ScanOutcome *listed)
 	outcome_drop(&again);
 	trial->options.lists_rows = 0;
 	trial->options.each_row = 1;
-	if (trial_run(c, trial, gh_cpu_engine(), &returned))
+	if (trial_run(c, trial, gh_cpu_engine_with_scans(), &returned))
 	{
 		CHECK_U64(c, "rows that are returned", returned.told, listed->listed);
 		CHECK_U64(c, "rows that are handed back", returned.nback, listed->nback - listed->listed);
@@ -164,7 +164,7 @@ list_rows(Context *c, Trial *trial)
 
 	trial->options.nkeys = 0;
 	trial->options.lists_rows = 1;
-	if (trial_run(c, trial, gh_cpu_engine(), &expected))
+	if (trial_run(c, trial, gh_cpu_engine_with_scans(), &expected))
 	{
 		if (trial_run(c, trial, c->engine, &got))
 		{
@@ -447,8 +447,8 @@ check_limited(Context *c, Trial *trial, uint64_t *no_room)
 	bool		refused = limited.refused;
 
 	trial->options.memory_limit = trial->fail_at = 0;
-	good &= trial_run_back(c, trial, &limited, gh_cpu_engine(), &rest);
-	good &= trial_run(c, trial, gh_cpu_engine(), &all);
+	good &= trial_run_back(c, trial, &limited, gh_cpu_engine_with_scans(), &rest);
+	good &= trial_run(c, trial, gh_cpu_engine_with_scans(), &all);
 	if (good)
 	{
 		CHECK_U64(c, "rows without memory", limited.no_group, limited.nback);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cpu_scan.h"
 #include "fault.h"
 
 /* A request that was submitted and has not ended. */

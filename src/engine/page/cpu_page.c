@@ -156,6 +156,7 @@ gh_cpu_page_load(const GhPageShape *shape, const uint8_t *page, uint32_t block,
 
 	if (first > GH_VECTOR_ROWS || count > GH_VECTOR_ROWS - first)
 		return GH_TOO_SMALL;
+	gh_batch_make_ready(batch, first + count);
 	rows.shape = shape;
 	rows.page = page;
 	/* no column: the tuples are not looked at */

@@ -60,7 +60,8 @@ choose_widths(GhCpuPacking *packing, const GhGroupsSink *sink)
 		needed += needed_bits(packing, sink, k);
 		integers += sink->keys[k].value_class == GH_CLASS_INT;
 	}
-	packing->packed = needed <= 64;
+	/* a slot has a bit for each key, too */
+	packing->packed = needed <= 64 && sink->nkeys <= 32;
 	for (uint32_t k = 0; k < sink->nkeys && packing->packed; k++)
 	{
 		uint32_t	bits = needed_bits(packing, sink, k);

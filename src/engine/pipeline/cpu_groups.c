@@ -18,6 +18,11 @@
 #define SLOTS_OF_FEW 8
 #define SLOTS_OF_MANY 2
 
+/* Near the limit of memory this many slots of so many are in use at most; and room for less than a part more is none. */
+#define FULL_SLOTS 7
+#define FULL_OF 8
+#define WORTH_PART 8
+
 /* Rows between a fetch into cache and its use. */
 #define AHEAD 12
 
@@ -118,25 +123,45 @@ move_groups(GhCpuGrouping *groups, const GhCpuGrouping *old)
 	return true;
 }
 
-/* False: there is no memory for that many groups, or it was stopped, and all is as it was. */
+/* Bytes of a group, but for its slots and texts. */
+static uint64_t
+bytes_of_group(const GhCpuGrouping *groups)
+{
+	return groups->sink->naggregates * sizeof(GhAggregateState) + groups->record_bytes;
+}
+
+/* Memory in the place of what there is, which goes when it was moved and does not count beside it. */
+static GhCpuBlock
+take_instead(GhCpuGrouping *groups, uint64_t bytes)
+{
+	GhCpuSinkMemory *memory = groups->memory;
+	uint64_t	limit = memory->limit;
+	GhCpuBlock	block;
+
+	if (limit != 0 && groups->block.ref != 0)
+		memory->limit += groups->block.bytes;
+	block = gh_cpu_block_take(memory, bytes);
+	memory->limit = limit;
+	return block;
+}
+
+/* Room for that many groups, with so many slots.  False: there is no memory, or it was stopped; all is as it was. */
 static bool
-grow(GhCpuGrouping *groups, uint64_t room)
+resize(GhCpuGrouping *groups, uint64_t room, uint64_t nslots)
 {
 	GhCpuGrouping old = *groups;
-	uint64_t	nslots = room * (room <= FEW_GROUPS ? SLOTS_OF_FEW : SLOTS_OF_MANY);
-	uint64_t	states_bytes = groups->sink->naggregates * sizeof(GhAggregateState);
 	GhCpuBlock	block;
 
 	if (room > GROUPS_MAX || sees_stop(groups))
 		return false;
-	block = gh_cpu_block_take(groups->memory, nslots * sizeof(GhCpuSlot) + room * (states_bytes + groups->record_bytes));
+	block = take_instead(groups, nslots * sizeof(GhCpuSlot) + room * bytes_of_group(groups));
 	if (block.ref == 0)
 		return false;
 	groups->room = (uint32_t) room;
 	groups->mask = nslots - 1;
 	groups->slots = gh_cpu_block_address(groups->memory, block);
 	groups->states = (GhAggregateState *) (groups->slots + nslots);
-	groups->records = (char *) groups->states + room * states_bytes;
+	groups->records = (char *) (groups->states + room * groups->sink->naggregates);
 	if (!move_groups(groups, &old))
 	{
 		gh_cpu_block_give(groups->memory, block);
@@ -147,6 +172,42 @@ grow(GhCpuGrouping *groups, uint64_t room)
 	gh_cpu_block_give(groups->memory, old.block);
 	groups->block = block;
 	return true;
+}
+
+/* For a room that is a power of two. */
+static bool
+grow(GhCpuGrouping *groups, uint64_t room)
+{
+	return resize(groups, room, room * (room <= FEW_GROUPS ? SLOTS_OF_FEW : SLOTS_OF_MANY));
+}
+
+/* Where twice as many do not fit: as many as do, if that is worth their being moved. */
+static bool
+grow_to_limit(GhCpuGrouping *groups)
+{
+	const GhCpuSinkMemory *memory = groups->memory;
+	uint64_t	others = memory->bytes - groups->block.bytes;
+	uint64_t	best = 0;
+	uint64_t	best_slots = 0;
+
+	if (memory->limit <= others)
+		return false;
+	for (uint64_t nslots = groups->mask + 1; nslots <= 4 * (groups->mask + 1); nslots *= 2)
+	{
+		uint64_t	bytes = nslots * sizeof(GhCpuSlot);
+		uint64_t	room = nslots / FULL_OF * FULL_SLOTS;
+
+		if (bytes >= memory->limit - others)
+			break;
+		if (room > (memory->limit - others - bytes) / bytes_of_group(groups))
+			room = (memory->limit - others - bytes) / bytes_of_group(groups);
+		if (room > best)
+		{
+			best = room;
+			best_slots = nslots;
+		}
+	}
+	return best > groups->room && best - groups->room >= groups->room / WORTH_PART && resize(groups, best, best_slots);
 }
 
 /* Of texts among a row's keys. */
@@ -175,7 +236,7 @@ make_group(GhCpuGrouping *groups, const GhVectorBatch *batch, uint32_t row)
 	/* texts are in no packed code */
 	if ((!groups->packing.packed &&
 		 !gh_cpu_texts_reserve(groups->memory, &groups->texts, text_bytes(sink, batch, row))) ||
-		(groups->count == groups->room && !grow(groups, groups->room * UINT64_C(2))))
+		(groups->count == groups->room && !grow(groups, groups->room * UINT64_C(2)) && !grow_to_limit(groups)))
 		return false;
 	group = gh_cpu_grouping_at(groups, groups->count);
 	memset(group, 0, groups->record_bytes);
@@ -217,7 +278,7 @@ begin(GhCpuGrouping *groups, uint64_t expected)
 }
 
 GhStatus
-gh_cpu_grouping_init(GhCpuGrouping *groups, GhCpuScanMemory *memory, const GhGroupsSink *sink, GhError *error)
+gh_cpu_grouping_init(GhCpuGrouping *groups, GhCpuSinkMemory *memory, const GhGroupsSink *sink, GhError *error)
 {
 	groups->memory = memory;
 	groups->sink = sink;

@@ -5,7 +5,7 @@
 #ifndef GPUHASH_CPU_GROUPS_H
 #define GPUHASH_CPU_GROUPS_H
 
-#include "engine/pipeline/cpu_scan.h"
+#include "engine/pipeline/cpu_blocks.h"
 #include "engine/pipeline/pipeline.h"
 
 /*
@@ -23,25 +23,26 @@ typedef struct GhCpuSlot
 typedef struct GhCpuPacking
 {
 	bool		packed;			/* false: a code is a hash */
-	uint8_t		bits[GH_SCAN_KEYS_MAX];
-	uint8_t		shift[GH_SCAN_KEYS_MAX];
-	uint64_t	seen[GH_SCAN_KEYS_MAX]; /* all magnitudes of the key so far, or'ed */
+	uint8_t		bits[GH_VALUES_MAX];
+	uint8_t		shift[GH_VALUES_MAX];
+	uint64_t	seen[GH_VALUES_MAX]; /* all magnitudes of the key so far, or'ed */
 } GhCpuPacking;
 
 /*
  * Groups by number, each with its keys and states; the bytes of keys that are text; and a hash table from codes
- * to numbers, with linear probing and at most half full.  All of it grows by doubling.
+ * to numbers, with linear probing and at most half full.  All of it grows by doubling, and at last to the limit of
+ * memory, where slots are fewer.
  */
 typedef struct GhCpuGrouping
 {
-	GhCpuScanMemory *memory;
+	GhCpuSinkMemory *memory;
 	const GhGroupsSink *sink;
 	uint32_t	record_bytes;	/* of GhScanGroup and the keys */
 	uint64_t	seed[2];		/* of the hash of packed codes */
 	GhCpuPacking packing;
 	bool		any_null;		/* packed: some group has a NULL */
 	uint32_t	count;
-	uint32_t	room;			/* groups; a power of two */
+	uint32_t	room;			/* groups */
 	uint32_t	full;			/* groups up to this number have all had a row */
 	uint64_t	mask;			/* slots - 1 */
 	GhCpuSlot  *slots;
@@ -72,7 +73,7 @@ gh_cpu_grouping_at(const GhCpuGrouping *groups, uint32_t group)
 
 /* ---------------------------------------------------------- cpu_groups.c */
 
-extern GhStatus gh_cpu_grouping_init(GhCpuGrouping *groups, GhCpuScanMemory *memory, const GhGroupsSink *sink,
+extern GhStatus gh_cpu_grouping_init(GhCpuGrouping *groups, GhCpuSinkMemory *memory, const GhGroupsSink *sink,
 									 GhError *error);
 extern void gh_cpu_grouping_drop(GhCpuGrouping *groups);
 /* Forgets all groups, in the memory that they have. */

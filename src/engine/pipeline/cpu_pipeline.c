@@ -236,7 +236,7 @@ static GhStatus
 cpu_pipeline_stats(GhPipeline *handle, GhPipelineStats *stats, GhError *error)
 {
 	const GhCpuPipeline *pipeline = (const GhCpuPipeline *) handle;
-	const GhCpuScanMemory *memory = pipeline->rows != NULL ? &pipeline->rows->memory : &pipeline->memory;
+	const GhCpuSinkMemory *memory = pipeline->rows != NULL ? &pipeline->rows->memory : &pipeline->memory;
 
 	(void) error;
 	*stats = pipeline->made_stats;
@@ -279,7 +279,7 @@ cpu_pipeline_destroy(GhPipeline *handle)
 }
 
 static GhCpuLevel *
-create_level(const GhProgram *program, bool probes)
+create_level(const GhProgram *program, bool probes, bool by_rows)
 {
 	GhCpuLevel *level = calloc(1, probes ? sizeof(GhCpuLevel) : offsetof(GhCpuLevel, probing));
 
@@ -291,7 +291,10 @@ create_level(const GhProgram *program, bool probes)
 		free(level);
 		return NULL;
 	}
-	gh_batch_prepare(&level->batch, program, level->memory);
+	if (by_rows)
+		gh_batch_begin(&level->batch, program, level->memory);
+	else
+		gh_batch_prepare(&level->batch, program, level->memory);
 	return level;
 }
 
@@ -310,7 +313,7 @@ create_levels(GhCpuPipeline *pipeline)
 	pipeline->multiplies = pipeline->nlevels > 1;
 	for (uint32_t l = 0; l < pipeline->nlevels; l++)
 	{
-		pipeline->levels[l] = create_level(options->program, options->nprobes > 0);
+		pipeline->levels[l] = create_level(options->program, options->nprobes > 0, !pipeline->multiplies);
 		if (pipeline->levels[l] == NULL)
 			return false;
 	}

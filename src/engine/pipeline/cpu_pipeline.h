@@ -45,7 +45,7 @@ typedef struct GhCpuStaged
 {
 	GhVectorBatch batch;
 	void	   *memory;
-	uint16_t	origin[GH_VECTOR_ROWS];
+	uint16_t	origin[GH_VECTOR_ROWS]; /* where rows become several: of level 0 */
 	uint32_t	found[GH_VECTOR_ROWS];	/* their groups */
 } GhCpuStaged;
 
@@ -82,7 +82,7 @@ typedef struct GhCpuPipeline
 	GhHost		host;
 	GhPipelinePlan plan;
 	GhScanPlan	record_plan;	/* keys and aggregates, for those who write records */
-	GhCpuScanMemory memory;		/* of groups and records */
+	GhCpuSinkMemory memory;		/* of groups and records */
 	GhCpuGrouping groups;
 	GhCpuRecords records;
 	GhCpuRows  *rows;			/* of a table that is made; NULL: the table has been made, or there is none */

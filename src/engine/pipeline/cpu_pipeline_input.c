@@ -261,6 +261,7 @@ begin_rows(GhCpuPipeline *pipeline, uint32_t n)
 {
 	GhVectorBatch *batch = &pipeline->levels[0]->batch;
 
+	gh_batch_make_ready(batch, n);
 	batch->nrows = n;
 	memset(batch->state, GH_ROW_LIVE, n);
 }

@@ -42,7 +42,11 @@ create_vectors(const GhCpuPipeline *pipeline, GhCpuStaged *staged)
 	if (place == NULL)
 		return false;
 	memset(place, 0, bytes);
-	staged->batch = (GhVectorBatch) {0, nvectors, (uint8_t *) place, (GhVector *) (place + GH_VECTOR_ROWS)};
+	staged->batch = (GhVectorBatch) {
+		.nvectors = nvectors,
+		.state = (uint8_t *) place,
+		.vectors = (GhVector *) (place + GH_VECTOR_ROWS),
+	};
 	place += GH_VECTOR_ROWS + ((nvectors * sizeof(GhVector) + 63) & ~(size_t) 63);
 	for (uint32_t v = 0; v < nvectors; v++)
 	{
@@ -68,10 +72,14 @@ create_vectors(const GhCpuPipeline *pipeline, GhCpuStaged *staged)
 static GhCpuStaged *
 create_staged(const GhCpuPipeline *pipeline)
 {
-	GhCpuStaged *staged = calloc(1, sizeof(GhCpuStaged));
+	GhCpuStaged *staged = malloc(sizeof(GhCpuStaged));
 
+	if (staged == NULL)
+		return NULL;
+	memset(&staged->batch, 0, sizeof(staged->batch));
+	staged->memory = NULL;
 	/* where rows do not become several it stands for level 0, and has no rows of its own */
-	if (staged == NULL || !pipeline->multiplies || create_vectors(pipeline, staged))
+	if (!pipeline->multiplies || create_vectors(pipeline, staged))
 		return staged;
 	free(staged);
 	return NULL;
@@ -143,6 +151,13 @@ gh_cpu_stage(GhCpuPipeline *pipeline, uint32_t level)
 }
 
 /* -------------------------------------------------------------------- places */
+
+/* The row of level 0 that a staged one is, or comes from. */
+static inline uint32_t
+origin_of(const GhCpuPipeline *pipeline, const GhCpuStaged *staged, uint32_t row)
+{
+	return pipeline->multiplies ? staged->origin[row] : row;
+}
 
 /* The row of level 0 has no place in the sink. */
 static void
@@ -231,7 +246,7 @@ find_groups(GhCpuPipeline *pipeline, GhPipelineRequest *request, GhCpuStaged *st
 		return;
 	for (uint32_t i = 0; i < staged->batch.nrows; i++)
 		if (staged->batch.state[i] == GH_ROW_LIVE && staged->found[i] == GH_CPU_NO_GROUP_FOUND)
-			hand_back_for_memory(pipeline, request, staged->origin[i]);
+			hand_back_for_memory(pipeline, request, origin_of(pipeline, staged, i));
 }
 
 /* Which of the staged rows go back because what they come from does. */
@@ -310,7 +325,7 @@ add_to_table(GhCpuPipeline *pipeline, GhPipelineRequest *request, GhCpuStaged *s
 	for (uint32_t i = 0; i < picks.n; i++)
 	{
 		staged->batch.state[picks.rows[i]] = GH_ROW_DROPPED;
-		hand_back_for_memory(pipeline, request, staged->origin[picks.rows[i]]);
+		hand_back_for_memory(pipeline, request, origin_of(pipeline, staged, picks.rows[i]));
 	}
 }
 
@@ -553,8 +568,6 @@ gh_cpu_sink_init(GhCpuPipeline *pipeline, GhError *error)
 		if (pipeline->staged[b] == NULL)
 			return gh_error_set(error, GH_NO_MEMORY, "out of memory for a pipeline's handle");
 	}
-	for (uint32_t i = 0; nstaged > 0 && i < GH_VECTOR_ROWS; i++)
-		pipeline->staged[0]->origin[i] = (uint16_t) i;
 	pipeline->memory.limit = options->memory_limit;
 	pipeline->record_plan.options.keys = gh_pipeline_keys(options, &nkeys);
 	pipeline->record_plan.options.nkeys = nkeys;

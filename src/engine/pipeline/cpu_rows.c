@@ -65,7 +65,7 @@ blocks_grow(GhCpuBlocks *blocks)
 
 /* One more of so many bytes; false: there is no memory. */
 static bool
-blocks_add(GhCpuBlocks *blocks, GhCpuScanMemory *memory, uint64_t bytes)
+blocks_add(GhCpuBlocks *blocks, GhCpuSinkMemory *memory, uint64_t bytes)
 {
 	GhCpuBlock	block;
 
@@ -80,7 +80,7 @@ blocks_add(GhCpuBlocks *blocks, GhCpuScanMemory *memory, uint64_t bytes)
 }
 
 static void
-blocks_give(GhCpuBlocks *blocks, GhCpuScanMemory *memory)
+blocks_give(GhCpuBlocks *blocks, GhCpuSinkMemory *memory)
 {
 	for (uint32_t b = 0; b < blocks->count; b++)
 		gh_cpu_block_give(memory, blocks->blocks[b]);

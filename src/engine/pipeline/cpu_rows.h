@@ -10,7 +10,7 @@
 #ifndef GPUHASH_CPU_ROWS_H
 #define GPUHASH_CPU_ROWS_H
 
-#include "engine/pipeline/cpu_scan.h"
+#include "engine/pipeline/cpu_blocks.h"
 #include "engine/pipeline/pipeline.h"
 
 /* The head of a row.  Behind it lie its null bits, one for each value and two more, and the values, without gaps. */
@@ -38,7 +38,7 @@ typedef struct GhCpuBlocks
 
 typedef struct GhCpuRows
 {
-	GhCpuScanMemory memory;		/* of chunks and texts */
+	GhCpuSinkMemory memory;		/* of chunks and texts */
 	GhTableShape shape;
 	uint32_t	row_bytes;
 	uint32_t	chunk_shift;	/* a chunk has 2 to the power of it rows */
@@ -191,7 +191,7 @@ extern GhStatus gh_cpu_shared_attach(const GhHost *host, GhRef root, GhMadeTable
 
 struct GhMarks
 {
-	GhCpuScanMemory memory;
+	GhCpuSinkMemory memory;
 	GhCpuBlock	block;
 	uint64_t   *bits;			/* by row */
 	const GhCpuRows *rows;

@@ -66,7 +66,7 @@ gh_cpu_shared_create(const GhHost *host, const GhPipelineOptions *options, GhRef
 	GhPipelinePlan plan;
 	GhStatus	status = check_host(host, error);
 	GhCpuSharedRows *shared;
-	GhCpuScanMemory memory;
+	GhCpuSinkMemory memory;
 	GhCpuBlock	block;
 
 	*root = 0;
@@ -75,7 +75,7 @@ gh_cpu_shared_create(const GhHost *host, const GhPipelineOptions *options, GhRef
 	if (status != GH_OK)
 		return status;
 	gh_pipeline_plan_drop(&plan);
-	memory = (GhCpuScanMemory) {.host = *host,.limit = options->memory_limit};
+	memory = (GhCpuSinkMemory) {.host = *host,.limit = options->memory_limit};
 	if (options->sink.kind != GH_SINK_TABLE)
 		return gh_error_set(error, GH_UNSUPPORTED, "processes do not share a sink of kind %u", options->sink.kind);
 	block = gh_cpu_block_take(&memory, sizeof(GhCpuSharedRows));

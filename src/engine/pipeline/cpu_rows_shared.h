@@ -65,7 +65,7 @@ typedef struct GhCpuSharedRows
 /* A process at the root. */
 typedef struct At
 {
-	GhCpuScanMemory memory;
+	GhCpuSinkMemory memory;
 	GhCpuSharedRows *shared;
 	GhRef		root;
 } GhCpuAt;

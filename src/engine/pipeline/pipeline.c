@@ -105,7 +105,7 @@ check_sink_sizes(const GhSink *sink, GhError *error)
 	switch (sink->kind)
 	{
 		case GH_SINK_GROUPS:
-			if (!has_array(sink->groups.keys, sink->groups.nkeys, GH_SCAN_KEYS_MAX) ||
+			if (!has_array(sink->groups.keys, sink->groups.nkeys, GH_VALUES_MAX) ||
 				!has_array(sink->groups.aggregates, sink->groups.naggregates, GH_AGGREGATES_MAX))
 				return gh_error_set(error, GH_INVALID, "a pipeline makes no groups of %u keys and %u aggregates",
 									sink->groups.nkeys, sink->groups.naggregates);
@@ -117,7 +117,7 @@ check_sink_sizes(const GhSink *sink, GhError *error)
 									sink->table.nparts, sink->table.nkept);
 			return GH_OK;
 		case GH_SINK_ROWS:
-			if (!has_array(sink->rows.values, sink->rows.nvalues, GH_SCAN_KEYS_MAX))
+			if (!has_array(sink->rows.values, sink->rows.nvalues, GH_VALUES_MAX))
 				return gh_error_set(error, GH_INVALID, "a pipeline keeps no rows of %u values", sink->rows.nvalues);
 			return GH_OK;
 		case GH_SINK_PLACES:

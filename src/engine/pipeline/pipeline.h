@@ -49,6 +49,7 @@ extern "C" {
 
 #define GH_STEPS_MAX 32
 #define GH_PROBES_MAX 16
+#define GH_VALUES_MAX 64		/* keys of a group, or values of a row: bits of GhScanGroup.nulls */
 
 typedef struct GhPipeline GhPipeline;	/* a process's handle */
 typedef struct GhMarks GhMarks; /* which rows of a table have had a match */
@@ -169,7 +170,8 @@ typedef struct GhGroupsSink
 	uint64_t	seed;			/* of the hash of keys */
 	/*
 	 * 1: behind a row that is handed back, all rows of the request are.  So that sums of floats can be
-	 * added in the order of the rows, by who has those that were handed back computed and enter again.
+	 * added in the order of the rows, by who has those that were handed back computed and enter again.  Of
+	 * floats, then, not those are handed back that are very large, but one with which a sum overflows.
 	 * GH_UNSUPPORTED by engines that add in another order, where rows become several, and with hinted pages.
 	 */
 	uint32_t	in_order;
@@ -236,7 +238,11 @@ typedef struct GhPipelineOptions
 	uint32_t	nprobes;
 	const GhProbe *probes;
 	GhSink		sink;
-	uint64_t	memory_limit;	/* bytes that the sink may take; 0: no limit; of a shared sink the root's counts */
+	/*
+	 * Bytes that the sink may take; 0: no limit; of a shared sink the root's counts.  While groups are moved to other
+	 * memory, that which they leave is there, too.
+	 */
+	uint64_t	memory_limit;
 	GhRef		shared_sink;	/* 0, or the root of a sink that several participants fill (share_sink) */
 	int			device;			/* CUDA device number; the CPU engine: 0 */
 } GhPipelineOptions;

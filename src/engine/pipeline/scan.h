@@ -337,9 +337,6 @@ struct GhScan
 	uint64_t	rows;			/* of the table */
 };
 
-/* cpu_scan.c */
-extern const GhScanEngine gh_cpu_scans;
-
 /* ------------------------------------------------- for the engines: scan.c */
 
 /* Options that were copied and accepted, with what follows from them. */

@@ -62,44 +62,78 @@ gh_batch_bytes(const GhProgram *program)
 	return GH_VECTOR_ROWS + aligned(nvectors * sizeof(GhVector)) + nvectors * GH_VECTOR_BYTES;
 }
 
-static void
-fill_constants(const GhProgram *program, GhVector *vectors)
+/* The vectors' memory, and a row of constants. */
+void
+gh_batch_begin(GhVectorBatch *batch, const GhProgram *program, void *memory)
 {
 	GhValue		values[GH_PROGRAM_VECTORS_MAX];
-	uint32_t	v;
-	uint32_t	i;
+	char	   *place = memory;
 
+	batch->nrows = 0;
+	batch->ready = 0;
+	batch->program = program;
+	batch->nvectors = gh_program_vectors(program);
+	batch->state = (uint8_t *) place;
+	memset(batch->state, 0, GH_VECTOR_ROWS);
+	place += GH_VECTOR_ROWS;
+	batch->vectors = (GhVector *) place;
+	place += aligned(batch->nvectors * sizeof(GhVector));
 	gh_row_prepare(program, values);
-	for (v = program->ncolumns; v < program->ncolumns + program->nconstants; v++)
-		for (i = 0; i < GH_VECTOR_ROWS; i++)
+	for (uint32_t v = 0; v < batch->nvectors; v++)
+	{
+		GhVector   *vector = &batch->vectors[v];
+
+		vector->low = (uint64_t *) place;
+		vector->high = vector->low + GH_VECTOR_ROWS;
+		vector->null = (uint8_t *) (vector->high + GH_VECTOR_ROWS);
+		place += GH_VECTOR_BYTES;
+		if (v < program->ncolumns || v >= program->ncolumns + program->nconstants)
+			continue;
+		vector->low[0] = values[v].low;
+		vector->high[0] = values[v].high;
+		vector->null[0] = values[v].null;
+	}
+}
+
+/* Rows that are made ready at the least, and of which a multiple is. */
+#define GH_READY_ROWS 64
+
+void
+gh_batch_extend(GhVectorBatch *batch, uint32_t nrows)
+{
+	const GhProgram *program = batch->program;
+	uint32_t	from = batch->ready;
+	uint32_t	to = nrows < 2 * from ? 2 * from : nrows;
+
+	to = (to + GH_READY_ROWS - 1) / GH_READY_ROWS * GH_READY_ROWS;
+	if (to > GH_VECTOR_ROWS)
+		to = GH_VECTOR_ROWS;
+	for (uint32_t v = 0; v < batch->nvectors; v++)
+	{
+		GhVector   *vector = &batch->vectors[v];
+
+		if (v >= program->ncolumns && v < program->ncolumns + program->nconstants)
 		{
-			vectors[v].low[i] = values[v].low;
-			vectors[v].high[i] = values[v].high;
-			vectors[v].null[i] = values[v].null;
+			for (uint32_t i = from; i < to; i++)
+			{
+				vector->low[i] = vector->low[0];
+				vector->high[i] = vector->high[0];
+			}
+			memset(vector->null + from, vector->null[0], to - from);
+			continue;
 		}
+		memset(vector->low + from, 0, (to - from) * sizeof(uint64_t));
+		memset(vector->high + from, 0, (to - from) * sizeof(uint64_t));
+		memset(vector->null + from, 0, to - from);
+	}
+	batch->ready = to;
 }
 
 void
 gh_batch_prepare(GhVectorBatch *batch, const GhProgram *program, void *memory)
 {
-	char	   *place = memory;
-	uint32_t	v;
-
-	memset(memory, 0, gh_batch_bytes(program));
-	batch->nrows = 0;
-	batch->nvectors = gh_program_vectors(program);
-	batch->state = (uint8_t *) place;
-	place += GH_VECTOR_ROWS;
-	batch->vectors = (GhVector *) place;
-	place += aligned(batch->nvectors * sizeof(GhVector));
-	for (v = 0; v < batch->nvectors; v++)
-	{
-		batch->vectors[v].low = (uint64_t *) place;
-		batch->vectors[v].high = batch->vectors[v].low + GH_VECTOR_ROWS;
-		batch->vectors[v].null = (uint8_t *) (batch->vectors[v].high + GH_VECTOR_ROWS);
-		place += GH_VECTOR_BYTES;
-	}
-	fill_constants(program, batch->vectors);
+	gh_batch_begin(batch, program, memory);
+	gh_batch_extend(batch, GH_VECTOR_ROWS);
 }
 
 /* -------------------------------------------------------------- rows' states */

@@ -57,6 +57,9 @@ typedef struct GhVectorBatch
 	uint32_t	nvectors;
 	uint8_t    *state;			/* a GhRowState for each row; behind the last, the engine's */
 	GhVector   *vectors;		/* columns, then constants, then temporaries */
+	/* of gh_batch_begin and gh_batch_prepare, else 0: rows that are ready, and whose vectors these are */
+	uint32_t	ready;
+	const struct GhProgram *program;
 } GhVectorBatch;
 
 /* ------------------------------------------------------------------ columns */
@@ -307,6 +310,20 @@ extern size_t gh_batch_bytes(const GhProgram *program);
  * states and the columns.
  */
 extern void gh_batch_prepare(GhVectorBatch *batch, const GhProgram *program, void *memory);
+
+/*
+ * The same, for rows that gh_batch_make_ready makes ready, before they are set: the constants of so many rows are there
+ * then, and values that no row has set can be read.  It costs as much as there are rows.
+ */
+extern void gh_batch_begin(GhVectorBatch *batch, const GhProgram *program, void *memory);
+extern void gh_batch_extend(GhVectorBatch *batch, uint32_t nrows);
+
+static inline void
+gh_batch_make_ready(GhVectorBatch *batch, uint32_t nrows)
+{
+	if (nrows > batch->ready && batch->program != NULL)
+		gh_batch_extend(batch, nrows);
+}
 
 /* Runs a program that was checked; returns the number of rows that are live at the end. */
 extern uint32_t gh_program_run(const GhProgram *program, GhVectorBatch *batch);

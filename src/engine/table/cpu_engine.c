@@ -91,7 +91,6 @@ static const GhEngine cpu_engine = {
 	.submit = gh_cpu_submit,
 	.poll = gh_cpu_poll,
 	.wait = gh_cpu_wait,
-	.scans = &gh_cpu_scans,
 	.pipelines = &gh_cpu_pipelines,
 };
 

@@ -336,7 +336,7 @@ gpuhash_check_pages(PG_FUNCTION_ARGS)
 	MemoryContext old;
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "gpuhash check of a page",
 												  ALLOCSET_DEFAULT_SIZES);
-	Check	   *check = palloc(sizeof(Check));
+	Check	   *check = palloc0(sizeof(Check));
 
 	if (!superuser() || relation->rd_rel->relam != HEAP_TABLE_AM_OID || !gh_layout_is_known())
 		ereport(ERROR,

@@ -2,7 +2,7 @@
  * cpu_scan_join.c
  *		Joins of scans on the CPU, row by row.
  */
-#include "engine/pipeline/cpu_scan.h"
+#include "cpu_scan.h"
 
 bool
 gh_cpu_scan_key(const GhScanPart *parts, uint32_t nparts, const GhVectorBatch *batch, uint32_t row,

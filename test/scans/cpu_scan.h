@@ -1,61 +1,11 @@
 /*
  * cpu_scan.h
- *		The groups of a scan on the CPU, or the table that it makes, and joins with such tables.
+ *		Scans on the CPU: the groups of one, or the table that it makes, and joins with such tables.
  */
 #ifndef GPUHASH_CPU_SCAN_H
 #define GPUHASH_CPU_SCAN_H
 
-#include "engine/pipeline/scan_row.h"
-
-/* ---------------------------------------------- memory: cpu_scan_memory.c */
-
-/* A piece of GhHost's memory. */
-typedef struct GhCpuBlock
-{
-	GhRef		ref;			/* 0: none */
-	uint64_t	bytes;
-} GhCpuBlock;
-
-/* What all processes have taken for a sink that they share; GhHost.lock guards it. */
-typedef struct GhCpuTaken
-{
-	uint64_t	limit;			/* 0: none */
-	uint64_t	bytes;
-	uint64_t	bytes_peak;
-} GhCpuTaken;
-
-/* What a scan has taken of the host's memory, within its limit. */
-typedef struct GhCpuScanMemory
-{
-	GhHost		host;
-	uint64_t	limit;			/* 0: none */
-	uint64_t	bytes;
-	uint64_t	bytes_peak;
-	GhCpuTaken *common;			/* it counts there, too, within that limit; NULL: it is of one process */
-} GhCpuScanMemory;
-
-/* Bytes of texts, one behind the other; the room grows by doubling. */
-typedef struct GhCpuTexts
-{
-	char	   *bytes;
-	uint64_t	used;
-	uint64_t	room;
-	GhCpuBlock	block;
-} GhCpuTexts;
-
-/* Has somebody asked for an early end? */
-static inline bool
-gh_cpu_is_stopped(const GhHost *host)
-{
-	return host->stop != NULL && *host->stop != 0;
-}
-
-extern GhCpuBlock gh_cpu_block_take(GhCpuScanMemory *memory, uint64_t bytes);
-extern void gh_cpu_block_give(GhCpuScanMemory *memory, GhCpuBlock block);
-extern void *gh_cpu_block_address(const GhCpuScanMemory *memory, GhCpuBlock block);
-extern bool gh_cpu_texts_reserve(GhCpuScanMemory *memory, GhCpuTexts *texts, uint64_t bytes);
-/* Appends a text, for which there is room; returns its place in bytes. */
-extern uint64_t gh_cpu_texts_add(GhCpuTexts *texts, uint64_t low, uint64_t high);
+#include "engine/pipeline/cpu_blocks.h"
 
 /* --------------------------------------------- groups: cpu_scan_groups.c */
 
@@ -68,7 +18,7 @@ extern uint64_t gh_cpu_texts_add(GhCpuTexts *texts, uint64_t low, uint64_t high)
  */
 typedef struct GhCpuGroups
 {
-	GhCpuScanMemory *memory;
+	GhCpuSinkMemory *memory;
 	const GhScanPlan *plan;
 	uint32_t	count;
 	uint32_t	room;			/* groups: half the slots, a power of two; or 0 */
@@ -86,7 +36,7 @@ gh_cpu_group_at(const GhCpuGroups *groups, uint32_t group)
 	return (GhScanGroup *) (groups->records + (size_t) group * groups->plan->group_bytes);
 }
 
-extern GhStatus gh_cpu_groups_init(GhCpuGroups *groups, GhCpuScanMemory *memory,
+extern GhStatus gh_cpu_groups_init(GhCpuGroups *groups, GhCpuSinkMemory *memory,
 								   const GhScanPlan *plan, GhError *error);
 extern void gh_cpu_groups_drop(GhCpuGroups *groups);
 extern uint32_t gh_cpu_group_find(GhCpuGroups *groups, const GhValue *values);
@@ -110,7 +60,7 @@ typedef struct GhCpuEntry
  */
 typedef struct GhCpuScanTable
 {
-	GhCpuScanMemory *memory;
+	GhCpuSinkMemory *memory;
 	const GhScanPlan *plan;
 	uint64_t	count;
 	uint64_t	room;			/* entries */
@@ -126,7 +76,7 @@ typedef struct GhCpuScanTable
 	GhCpuBlock	marks_block;
 } GhCpuScanTable;
 
-extern void gh_cpu_table_init(GhCpuScanTable *table, GhCpuScanMemory *memory,
+extern void gh_cpu_table_init(GhCpuScanTable *table, GhCpuSinkMemory *memory,
 							  const GhScanPlan *plan);
 extern void gh_cpu_table_drop(GhCpuScanTable *table);
 /* The batch has the row's values; key: or NULL; false: there is no memory. */
@@ -171,7 +121,7 @@ typedef struct GhCpuScan
 	GhScan		base;			/* first */
 	GhHost		host;
 	GhScanPlan	plan;
-	GhCpuScanMemory memory;
+	GhCpuSinkMemory memory;
 	GhCpuGroups groups;			/* or */
 	GhCpuScanTable table;		/* where there are plan.options.parts */
 	GhVectorBatch batch;
@@ -218,5 +168,11 @@ extern GhStatus gh_cpu_matches_init(GhCpuScan *scan, GhError *error);
 extern void gh_cpu_matches_drop(GhCpuScan *scan);
 /* A row of scan->batch, as it came to the joins; false: it goes back. */
 extern bool gh_cpu_matches_count(GhCpuScan *scan, GhScanRequest *request, uint32_t row);
+
+/* --------------------------------------------------------- for other tests */
+
+extern const GhScanEngine gh_cpu_scans;
+/* The CPU engine, as if it did such scans. */
+extern const GhEngine *gh_cpu_engine_with_scans(void);
 
 #endif							/* GPUHASH_CPU_SCAN_H */

@@ -7,8 +7,8 @@
  * request, or look at SLICE_ROWS rows of a table.  A request that was begun is done to its end, whatever the stop
  * flag says: so it is counted in full.
  */
+#include "cpu_scan.h"
 #include "engine/page/cpu_page.h"
-#include "engine/pipeline/cpu_scan.h"
 
 #include <stdlib.h>
 
@@ -553,3 +553,13 @@ const GhScanEngine gh_cpu_scans = {
 	.make_table = cpu_scan_make_table,
 	.stats = cpu_scan_stats,
 };
+
+const GhEngine *
+gh_cpu_engine_with_scans(void)
+{
+	static GhEngine engine;
+
+	engine = *gh_cpu_engine();
+	engine.scans = &gh_cpu_scans;
+	return &engine;
+}

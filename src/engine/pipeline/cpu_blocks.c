@@ -1,20 +1,20 @@
 /*
- * cpu_scan_memory.c
- *		Memory of a scan on the CPU: taken from the host under the scan's limit.
+ * cpu_blocks.c
+ *		Memory of a sink on the CPU: taken from the host under the sink's limit.
  */
-#include "engine/pipeline/cpu_scan.h"
+#include "engine/pipeline/cpu_blocks.h"
 
 #define TEXTS_MIN 4096			/* bytes */
 
 static void
-lock(const GhCpuScanMemory *memory)
+lock(const GhCpuSinkMemory *memory)
 {
 	if (memory->host.lock != NULL)
 		memory->host.lock(memory->host.ctx, GH_LOCK_EXCLUSIVE);
 }
 
 static void
-unlock(const GhCpuScanMemory *memory)
+unlock(const GhCpuSinkMemory *memory)
 {
 	if (memory->host.unlock != NULL)
 		memory->host.unlock(memory->host.ctx);
@@ -36,7 +36,7 @@ count(uint64_t *taken, uint64_t *peak, uint64_t bytes)
 
 /* Memory within the limit; ref 0: there is none.  A host that several processes have is locked meanwhile. */
 GhCpuBlock
-gh_cpu_block_take(GhCpuScanMemory *memory, uint64_t bytes)
+gh_cpu_block_take(GhCpuSinkMemory *memory, uint64_t bytes)
 {
 	GhCpuBlock	block = {0, bytes};
 	GhCpuTaken *common = memory->common;
@@ -57,7 +57,7 @@ gh_cpu_block_take(GhCpuScanMemory *memory, uint64_t bytes)
 }
 
 void
-gh_cpu_block_give(GhCpuScanMemory *memory, GhCpuBlock block)
+gh_cpu_block_give(GhCpuSinkMemory *memory, GhCpuBlock block)
 {
 	if (block.ref == 0)
 		return;
@@ -70,14 +70,14 @@ gh_cpu_block_give(GhCpuScanMemory *memory, GhCpuBlock block)
 }
 
 void *
-gh_cpu_block_address(const GhCpuScanMemory *memory, GhCpuBlock block)
+gh_cpu_block_address(const GhCpuSinkMemory *memory, GhCpuBlock block)
 {
 	return memory->host.address(memory->host.ctx, block.ref);
 }
 
 /* Room for so many more bytes; false: there is no memory. */
 bool
-gh_cpu_texts_reserve(GhCpuScanMemory *memory, GhCpuTexts *texts, uint64_t bytes)
+gh_cpu_texts_reserve(GhCpuSinkMemory *memory, GhCpuTexts *texts, uint64_t bytes)
 {
 	uint64_t	room = texts->room == 0 ? TEXTS_MIN : texts->room;
 	GhCpuBlock	block;

@@ -3,7 +3,7 @@
  *		The table that a scan on the CPU makes: rows with their keys and values, and a hash table
  *		with linear probing over the first row of each key, from which a list leads to the others.
  */
-#include "engine/pipeline/cpu_scan.h"
+#include "cpu_scan.h"
 
 #define ROOM_MIN 64				/* entries */
 #define ROOM_MAX (UINT64_C(1) << 40)
@@ -35,7 +35,7 @@ is_null(const GhCpuEntry *entry, uint32_t kept)
 /* --------------------------------------------------------------------- rows */
 
 void
-gh_cpu_table_init(GhCpuScanTable *table, GhCpuScanMemory *memory, const GhScanPlan *plan)
+gh_cpu_table_init(GhCpuScanTable *table, GhCpuSinkMemory *memory, const GhScanPlan *plan)
 {
 	memset(table, 0, sizeof(*table));
 	table->memory = memory;

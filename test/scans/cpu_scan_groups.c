@@ -3,7 +3,7 @@
  *		The groups of a scan on the CPU: a hash table with linear probing over numbers, at most
  *		half full.
  */
-#include "engine/pipeline/cpu_scan.h"
+#include "cpu_scan.h"
 
 #define GROUPS_MIN 64
 #define GROUPS_MAX (UINT32_C(1) << 31)
@@ -155,7 +155,7 @@ gh_cpu_group_add(GhCpuGroups *groups, const GhValue *values)
 }
 
 GhStatus
-gh_cpu_groups_init(GhCpuGroups *groups, GhCpuScanMemory *memory, const GhScanPlan *plan,
+gh_cpu_groups_init(GhCpuGroups *groups, GhCpuSinkMemory *memory, const GhScanPlan *plan,
 				   GhError *error)
 {
 	bool		one = plan->options.nkeys == 0 && plan->options.each_row == 0;

@@ -7,7 +7,7 @@
  * batches: once to see whether all of them can be counted, and finds their groups or adds them to the
  * table; and once more to count them.  If one of them goes back, so does the row, and nothing of it is left.
  */
-#include "engine/pipeline/cpu_scan.h"
+#include "cpu_scan.h"
 
 #include <stdlib.h>
 

@@ -2,7 +2,7 @@
  * cpu_scan_unmatched.c
  *		Rows of a table that no row matched, as what the last join of a scan on the CPU returns.
  */
-#include "engine/pipeline/cpu_scan.h"
+#include "cpu_scan.h"
 
 /* Runs what is in front of the joins for what it sets: these rows are none that it could drop. */
 static void

@@ -1,0 +1,547 @@
+/*
+ * enter.c
+ *		Rows enter the pipeline that makes the groups, on the CPU: those of a page of the scan, those that the executor
+ *		brings, as columns, and those that PostgreSQL's expressions have computed.
+ *
+ * A row that the pipeline hands back is computed by PostgreSQL's expressions, from the scan's first condition on, and
+ * enters again in front of the sink, with its keys and arguments as columns.  So values are added to a group in the
+ * order of the rows.  What no vector can hold goes to a group of the node's own (groups.c): the row as a whole if it
+ * is a key, else that value alone.
+ *
+ * Where the sink has no memory for one more group, all groups go to files, it is emptied, and the row comes again.
+ */
+#include "postgres.h"
+
+#include "common/pg_prng.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+#include "aggregate/enter.h"
+#include "engine/pipeline/scan_row.h"
+#include "service/placement.h"
+
+/* For groups that are expected to come, this part of the memory is taken at once at most; by a guess, less. */
+#define GH_EXPECTED_PART 4
+#define GH_GUESSED_BYTES_MAX ((Size) 1024 * 1024)
+#define GH_SLOT_BYTES 32
+
+/* Computed rows that wait, and bytes of their texts. */
+#define GH_ENTERED_ROWS 256
+#define GH_ENTERED_BYTES_MAX ((Size) 1024 * 1024)
+
+/* Rows that PostgreSQL's expressions have computed, and that are to enter. */
+typedef struct GhEntered
+{
+	MemoryContext context;		/* of texts */
+	Size		bytes;			/* of them */
+	uint32		nrows;
+	GhSqlValue *values;			/* by row: of each key, and of each aggregate what is to be added, or NULL */
+	/* when there is a pipeline: */
+	GhEnteringRows *rows;		/* what its sink reads; NULL: not made yet */
+	uint16		places[GH_PROGRAM_VECTORS_MAX]; /* by vector: among those, and 1; 0: it is not among them */
+} GhEntered;
+
+/* ------------------------------------------------------------ the pipeline */
+
+/* Room for vectors of so many rows, in the current context. */
+void
+gh_entering_init(GhEnteringRows *rows, uint32 ngiven, uint32 nrows)
+{
+	rows->given = palloc(sizeof(uint16) * Max(ngiven, 1));
+	rows->vectors = palloc(sizeof(GhVector) * Max(ngiven, 1));
+	rows->numbers = palloc(sizeof(uint16) * nrows);
+	rows->back = palloc(sizeof(GhBackRow) * nrows);
+	for (uint32 v = 0; v < ngiven; v++)
+	{
+		rows->vectors[v].low = palloc0(sizeof(uint64) * nrows);
+		rows->vectors[v].high = palloc0(sizeof(uint64) * nrows);
+		rows->vectors[v].null = palloc0(nrows);
+	}
+	rows->ngiven = ngiven;
+}
+
+static GhEntered *
+make_entered(const GhAggregateNode *node)
+{
+	MemoryContext saved = MemoryContextSwitchTo(node->program.context);
+	GhEntered  *entered = palloc0(sizeof(GhEntered));
+
+	entered->context = AllocSetContextCreate(CurrentMemoryContext, "GpuHashAggregate computed rows",
+											 ALLOCSET_SMALL_SIZES);
+	entered->values = palloc(sizeof(GhSqlValue) * GH_ENTERED_ROWS * Max(node->nkeys + node->naggregates, 1));
+	MemoryContextSwitchTo(saved);
+	return entered;
+}
+
+/* What the sink reads, behind the last step. */
+static void
+make_entered_rows(const GhAggregateNode *node)
+{
+	const GhPipelinePlan *plan = node->program.stage->pipeline->plan;
+	GhEntered  *entered = node->program.entered;
+	MemoryContext saved = MemoryContextSwitchTo(node->program.context);
+	uint16		given[GH_PROGRAM_VECTORS_MAX];
+	uint32		ngiven = 0;
+
+	for (uint32 v = 0; v < GH_PROGRAM_VECTORS_MAX; v++)
+		if ((plan->needed[plan->options.nsteps][v / 64] >> v % 64 & 1) != 0)
+		{
+			given[ngiven++] = v;
+			entered->places[v] = ngiven;
+		}
+	entered->rows = palloc(sizeof(GhEnteringRows));
+	gh_entering_init(entered->rows, ngiven, GH_ENTERED_ROWS);
+	memcpy(entered->rows->given, given, sizeof(uint16) * ngiven);
+	MemoryContextSwitchTo(saved);
+}
+
+/* Whether it is by statistics how many groups are expected. */
+static bool
+keys_are_columns(const GhAggregateNode *node)
+{
+	ListCell   *lc;
+
+	foreach(lc, node->keys)
+	{
+		if (!IsA(lfirst(lc), Var))
+			return false;
+	}
+	return true;
+}
+
+/* Groups that are expected: with room for them from the first one on, they need not be moved. */
+static uint64
+expected_groups(const GhAggregateNode *node)
+{
+	Size		bytes = GH_SLOT_BYTES + sizeof(GhScanGroup) + sizeof(GhScanValue) * node->nkeys +
+		sizeof(GhAggregateState) * node->naggregates;
+	Size		most = node->memory_limit / GH_EXPECTED_PART;
+
+	if (!keys_are_columns(node))
+		most = Min(most, GH_GUESSED_BYTES_MAX);
+	/* rooms are powers of two, and not less */
+	return (uint64) Min(Max(node->css.ss.ps.plan->plan_rows, 1), most / bytes / 2);
+}
+
+static void
+make_stage(GhAggregateNode *node)
+{
+	GhAggregateProgram *program = &node->program;
+	uint32		ninstructions = program->program->ninstructions;
+	GhPipelineOptions options;
+	GhStep		steps[2];
+	GhError		error;
+
+	gh_stage_options(node->by_rows ? NULL : ((ScanState *) node->scan)->ss_currentRelation, program->program, &options);
+	if (node->by_rows)
+		options.source.natts = node->ncolumns;
+	/* a step of their own for the scan's conditions: rows that pass them are counted */
+	options.steps = steps;
+	if (program->nfilters > 0 && program->nfilters < ninstructions)
+		steps[options.nsteps++] = (GhStep) {.end = program->nfilters};
+	steps[options.nsteps++] = (GhStep) {.end = ninstructions};
+	options.sink.kind = GH_SINK_GROUPS;
+	options.sink.groups.nkeys = node->nkeys;
+	options.sink.groups.keys = gh_aggregate_scan_keys(node);
+	options.sink.groups.naggregates = node->naggregates;
+	options.sink.groups.aggregates = program->aggregates;
+	options.sink.groups.expected = expected_groups(node);
+	options.sink.groups.seed = pg_prng_uint64(&pg_global_prng_state);
+	options.sink.groups.in_order = gh_aggregate_order_matters(node);
+	options.memory_limit = node->nkeys > 0 ? node->memory_limit : 0;
+	program->stage = gh_stage_create(&options, program->context, &error);
+	if (program->stage != NULL)
+	{
+		gh_final_groups_add_sink(node->final, program->stage);
+		return;
+	}
+	if (error.status == GH_NO_MEMORY)
+		gh_report_error(&error, "aggregate");
+	program->why_not = pstrdup(error.message);
+	program->program = NULL;
+}
+
+/*
+ * The pipeline from the rows of the scan, or those of the executor, to groups, which is made at the first call.
+ * NULL: there is none, and PostgreSQL's expressions do the rows.
+ */
+GhStage *
+gh_aggregate_stage(GhAggregateNode *node)
+{
+	MemoryContext saved;
+
+	if (!gh_aggregate_compile(node) || node->program.stage != NULL)
+		return node->program.stage;
+	saved = MemoryContextSwitchTo(node->program.context);
+	make_stage(node);
+	MemoryContextSwitchTo(saved);
+	return node->program.stage;
+}
+
+/*
+ * Of rows that were handed back: whether they are to come again, because some had no memory, and now there is.  Not if
+ * none was taken with the sink as empty as it gets, which *emptied says.
+ */
+static bool
+make_memory(GhAggregateNode *node, const GhPipelineRequest *request, bool *emptied)
+{
+	CHECK_FOR_INTERRUPTS();
+	if (request->no_memory == 0 || (*emptied && request->counted == 0))
+		return false;
+	gh_aggregate_spill(node);
+	*emptied = true;
+	return true;
+}
+
+/* All that was to be read has been, and its groups are elsewhere: the pipeline gives its memory back. */
+void
+gh_aggregate_drop_stage(GhAggregateNode *node)
+{
+	if (node->program.stage == NULL)
+		return;
+	gh_final_groups_add_sink(node->final, NULL);
+	gh_stage_destroy(node->program.stage);
+	node->program.stage = NULL;
+}
+
+/* ------------------------------------------------------------------- columns */
+
+/* Keeps the rows that were handed back, in front. */
+static void
+keep_rows(GhEnteringRows *rows, uint32 nback)
+{
+	for (uint32 i = 0; i < nback; i++)
+	{
+		uint32		from = rows->back[i].page;
+
+		rows->numbers[i] = rows->numbers[from];
+		for (uint32 v = 0; v < rows->ngiven; v++)
+		{
+			rows->vectors[v].low[i] = rows->vectors[v].low[from];
+			rows->vectors[v].high[i] = rows->vectors[v].high[from];
+			rows->vectors[v].null[i] = rows->vectors[v].null[from];
+		}
+	}
+}
+
+/*
+ * The first rows of the vectors, nrows of them, enter before a step.  How many are handed back: these are then the first
+ * in rows->numbers.
+ */
+uint32
+gh_enter_columns(GhAggregateNode *node, uint32 step, GhEnteringRows *rows, uint32 nrows)
+{
+	GhPipelineRequest request = {0};
+	bool		emptied = false;
+
+	request.kind = GH_INPUT_COLUMNS;
+	request.step = step;
+	request.ngiven = rows->ngiven;
+	request.given = rows->given;
+	request.vectors = rows->vectors;
+	request.back = rows->back;
+	do
+	{
+		if (nrows == 0)
+			break;
+		request.count = request.back_room = nrows;
+		gh_stage_run(node->program.stage, &request);
+		nrows = request.nback;
+		keep_rows(rows, nrows);
+	} while (make_memory(node, &request, &emptied));
+	return nrows;
+}
+
+/* ------------------------------------------------- rows that were computed */
+
+static GhSqlValue *
+values_of(const GhAggregateNode *node, uint32 row)
+{
+	return node->program.entered->values + (Size) row * (node->nkeys + node->naggregates);
+}
+
+/* A value with texts that stay. */
+static GhSqlValue
+keep_value(GhEntered *entered, const GhValueType *type, GhSqlValue value)
+{
+	void	   *bytes;
+
+	if (value.kind == GH_SQL_NULL || (type->value_class != GH_CLASS_TEXT && type->value_class != GH_CLASS_BPCHAR))
+		return value;
+	bytes = MemoryContextAlloc(entered->context, Max(value.high, 1));
+	memcpy(bytes, (const void *) (uintptr_t) value.low, value.high);
+	entered->bytes += value.high;
+	value.low = (uintptr_t) bytes;
+	return value;
+}
+
+static uint32
+own_group(GhAggregateNode *node, const GhSqlValue *keys)
+{
+	return node->nkeys > 0 ? gh_groups_find_one(node->groups, keys) : 0;
+}
+
+/* What an aggregate adds of the row in the scan tuple, whose keys are these. */
+static void
+compute_aggregate(GhAggregateNode *node, int a, const GhSqlValue *keys, GhSqlValue *values)
+{
+	const GhSqlValue nothing = {0, 0, GH_SQL_NULL};
+	const GhAggregateSpec *spec = &node->specs[a];
+	bool		null = false;
+	Datum		datum;
+	int			scale;
+
+	values[a] = nothing;
+	if (spec->scales > 0)
+		values[spec->scales] = nothing;
+	if (!gh_filter_is_true(node->filter_states[a], node->css.ss.ps.ps_ExprContext))
+		return;
+	if (node->argument_states[a] == NULL)
+	{
+		values[a].kind = GH_SQL_HELD;
+		return;
+	}
+	datum = ExecEvalExpr(node->argument_states[a], node->css.ss.ps.ps_ExprContext, &null);
+	if (null)
+		return;
+	values[a] = gh_value_of_datum(&spec->argument, datum, false);
+	if (values[a].kind != GH_SQL_HELD)
+	{
+		gh_aggregate_add_value(node, own_group(node, keys), a, datum);
+		values[a] = nothing;
+		return;
+	}
+	values[a] = keep_value(node->program.entered, &spec->argument, values[a]);
+	if (spec->scales > 0 && gh_aggregate_scale(datum, &scale))
+		values[spec->scales] = (GhSqlValue) {.low = scale,.high = gh_sign_extension(scale)};
+}
+
+/* The row in the scan tuple, whose keys are in node->key_values, is to enter; false: it cannot. */
+bool
+gh_enter_row(GhAggregateNode *node)
+{
+	GhAggregateProgram *program = &node->program;
+	GhEntered  *entered = program->entered;
+	GhSqlValue *values;
+
+	/* there is a pipeline, or rows wait for it so that theirs are the first values to be added */
+	if (program->stage == NULL && (program->tried || !gh_aggregate_order_matters(node)))
+	{
+		gh_enter_rows(node, true);
+		return false;
+	}
+	for (int k = 0; k < node->nkeys; k++)
+		if (node->key_values[k].kind == GH_SQL_BYTES)
+			return false;
+	if (entered == NULL)
+		entered = program->entered = make_entered(node);
+	values = values_of(node, entered->nrows);
+	for (int k = 0; k < node->nkeys; k++)
+		values[k] = keep_value(entered, &node->key_types[k], node->key_values[k]);
+	for (int a = 0; a < node->nresults; a++)
+		compute_aggregate(node, a, values, values + node->nkeys);
+	entered->nrows++;
+	if (entered->nrows < GH_ENTERED_ROWS && entered->bytes < GH_ENTERED_BYTES_MAX)
+		return true;
+	gh_enter_rows(node, true);
+	if (program->stage == NULL)
+	{
+		/* what is in groups of the node's own is in front of all that could come */
+		program->tried = true;
+		program->why_not = "values are added in their order, and a subquery's result came late";
+	}
+	return true;
+}
+
+/* Whether the sink takes a value for an aggregate; of floats it takes all, as long as their sum does not overflow. */
+static bool
+sink_holds(const GhAggregate *aggregate, const GhSqlValue *value)
+{
+	return !gh_scan_is_sum(aggregate) || gh_class_is_float(aggregate->value_class) ||
+		gh_scan_fits(aggregate, value->low, value->high);
+}
+
+/* Whether it does so for all aggregates that have this one's argument. */
+static bool
+argument_is_held(const GhAggregateNode *node, int a, const GhSqlValue *value)
+{
+	const GhAggregate *aggregates = node->program.aggregates;
+
+	for (int other = 0; other < node->naggregates; other++)
+		if (aggregates[other].kind != GH_AGGREGATE_COUNT_ROWS && aggregates[other].argument == aggregates[a].argument &&
+			!sink_holds(&aggregates[other], value))
+			return false;
+	return true;
+}
+
+/* A value that a vector has in a row; constants are there already. */
+static void
+put_value(const GhEntered *entered, uint32 vector, uint32 row, const GhSqlValue *value)
+{
+	uint32		place = entered->places[vector];
+	const GhVector *to;
+
+	if (place == 0)
+		return;
+	to = &entered->rows->vectors[place - 1];
+	to->null[row] = value->kind == GH_SQL_NULL;
+	to->low[row] = value->low;
+	to->high[row] = value->high;
+}
+
+/* A value as PostgreSQL has it, which is not NULL, to an aggregate of a group of the node's own. */
+static void
+add_to_own(GhAggregateNode *node, uint32 group, int a, const GhSqlValue *value)
+{
+	Datum		datum = (Datum) 0;
+	bool		null;
+
+	if (node->specs[a].aggregate.kind > GH_AGGREGATE_COUNT)
+		datum = gh_datum_of_value(&node->specs[a].argument, *value, &null);
+	gh_aggregate_add_datum(node, group, a, datum);
+}
+
+/*
+ * Puts a row into the vectors.  One that several aggregates, filters or keys read has the value that one of them has;
+ * where none adds anything it is NULL, as good as any for a filter.
+ */
+static void
+fill_row(GhAggregateNode *node, uint32 row)
+{
+	const GhSqlValue yes = {1, 0, GH_SQL_HELD};
+	const GhAggregate *aggregates = node->program.aggregates;
+	const GhEntered *entered = node->program.entered;
+	GhSqlValue *values = values_of(node, row);
+
+	entered->rows->numbers[row] = row;
+	for (uint32 g = 0; g < entered->rows->ngiven; g++)
+		entered->rows->vectors[g].null[row] = 1;
+	for (int a = 0; a < node->naggregates; a++)
+	{
+		GhSqlValue *value = &values[node->nkeys + a];
+
+		if (value->kind == GH_SQL_NULL)
+			continue;
+		if (aggregates[a].kind != GH_AGGREGATE_COUNT_ROWS && !argument_is_held(node, a, value))
+		{
+			add_to_own(node, own_group(node, values), a, value);
+			value->kind = GH_SQL_NULL;
+			continue;
+		}
+		if (aggregates[a].filter != GH_AGGREGATE_NO_FILTER)
+			put_value(entered, aggregates[a].filter, row, &yes);
+	}
+	for (int a = 0; a < node->naggregates; a++)
+		if (values[node->nkeys + a].kind != GH_SQL_NULL && aggregates[a].kind != GH_AGGREGATE_COUNT_ROWS)
+			put_value(entered, aggregates[a].argument, row, &values[node->nkeys + a]);
+	for (int k = 0; k < node->nkeys; k++)
+		put_value(entered, node->program.key_vectors[k], row, &values[k]);
+}
+
+/*
+ * The sink's groups become the node's own.  So a row with which a sum of floats overflows does so as it does in
+ * PostgreSQL, where that is an error.
+ */
+static void
+take_groups(GhAggregateNode *node)
+{
+	const char *records;
+	Size		bytes;
+
+	gh_final_groups_rewind(node->final);
+	while ((records = gh_final_groups_take(node->final, &bytes)) != NULL)
+		gh_groups_merge_scan(node->groups, records, bytes);
+	gh_final_groups_clear(node->final);
+}
+
+/* A row to a group of the node's own. */
+static void
+add_entered(GhAggregateNode *node, uint32 row)
+{
+	const GhSqlValue *values = values_of(node, row);
+	uint32		group = own_group(node, values);
+
+	for (int a = 0; a < node->naggregates; a++)
+		if (values[node->nkeys + a].kind != GH_SQL_NULL)
+			add_to_own(node, group, a, &values[node->nkeys + a]);
+}
+
+/* The rows enter the pipeline; those that it does not take go to groups of the node's own. */
+static void
+enter_all(GhAggregateNode *node)
+{
+	GhEntered  *entered = node->program.entered;
+	uint32		nback;
+
+	if (entered->rows == NULL)
+		make_entered_rows(node);
+	for (uint32 row = 0; row < entered->nrows; row++)
+		fill_row(node, row);
+	nback = gh_enter_columns(node, node->program.stage->pipeline->plan->options.nsteps, entered->rows, entered->nrows);
+	if (nback > 0 && gh_aggregate_order_matters(node))
+		take_groups(node);
+	for (uint32 i = 0; i < nback; i++)
+		add_entered(node, entered->rows->numbers[i]);
+}
+
+/*
+ * Those that wait enter, in front of whatever comes next.  Where there is no pipeline yet they may wait on; not if
+ * `at_once`: then they are added to groups of the node's own.
+ */
+void
+gh_enter_rows(GhAggregateNode *node, bool at_once)
+{
+	GhAggregateProgram *program = &node->program;
+	GhEntered  *entered = program->entered;
+	MemoryContext saved;
+
+	if (entered == NULL || entered->nrows == 0 || (program->stage == NULL && !at_once))
+		return;
+	saved = MemoryContextSwitchTo(entered->context);
+	if (program->stage != NULL)
+		enter_all(node);
+	else
+		for (uint32 row = 0; row < entered->nrows; row++)
+			add_entered(node, row);
+	MemoryContextSwitchTo(saved);
+	gh_enter_forget(node);
+}
+
+/* None waits any more. */
+void
+gh_enter_forget(GhAggregateNode *node)
+{
+	GhEntered  *entered = node->program.entered;
+
+	if (entered == NULL)
+		return;
+	MemoryContextReset(entered->context);
+	entered->nrows = 0;
+	entered->bytes = 0;
+}
+
+/* --------------------------------------------------------------------- pages */
+
+/*
+ * The page that is pinned.  How many of its rows, not handed back, the scan's conditions accept; *nback are, and these
+ * rows are in back.
+ */
+uint64
+gh_enter_page(GhAggregateNode *node, GhBackRow *back, uint32 *nback)
+{
+	GhStage    *stage = node->program.stage;
+	bool		emptied = false;
+	uint64		passed;
+
+	gh_enter_rows(node, false);
+	*nback = gh_stage_page(stage, node->pages, back);
+	passed = stage->request.passed[0];
+	while (make_memory(node, &stage->request, &emptied))
+	{
+		*nback = gh_stage_page_again(stage, *nback, back);
+		passed += stage->request.passed[0];
+	}
+	return passed;
+}
