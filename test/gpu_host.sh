@@ -124,7 +124,12 @@ conform() {
 
 conformance() {
 	build
-	conform "$BUILD/gpuhash_cuda.so"
+	conform "$BUILD/gpuhash_cuda.so" --without pipelines:
+}
+
+conformance_pipelines() {
+	build
+	conform "$BUILD/gpuhash_cuda.so" --only pipelines:
 }
 
 conformance_cpu() {
@@ -458,6 +463,7 @@ one_section() {
 			inside build-bench build_bench ;;
 		conformance)
 			inside conformance conformance
+			inside conformance-pipelines conformance_pipelines
 			inside conformance-cpu conformance_cpu
 			inside conformance-faults conformance_faults
 			inside conformance-random conformance_random ;;

@@ -10,6 +10,7 @@
  *		--growth N		keys of the growth test
  *		--random N		positions of the random operations, chains of random pipelines
  *		--only TEXT		tests whose name contains TEXT
+ *		--without TEXT	tests whose name does not
  *
  * Ends with "N passed, N failed"; the exit status is 1 where one failed and 77
  * where the engine is not available.
@@ -133,14 +134,28 @@ tell_outcome(Context *c, const Test *test, double seconds)
 	fflush(stdout);
 }
 
+/* Which tests are run; NULL: all. */
+typedef struct Choice
+{
+	const char *only;
+	const char *without;
+} Choice;
+
+static bool
+is_chosen(const Test *test, const Choice *choice)
+{
+	return (choice->only == NULL || strstr(test->name, choice->only) != NULL) &&
+		(choice->without == NULL || strstr(test->name, choice->without) == NULL);
+}
+
 static void
-run_group(Context *c, const Test *test, const char *only)
+run_group(Context *c, const Test *test, const Choice *choice)
 {
 	for (; test->name != NULL; test++)
 	{
 		double		begin = seconds_now();
 
-		if (only != NULL && strstr(test->name, only) == NULL)
+		if (!is_chosen(test, choice))
 			continue;
 		if (test->host_only && !c->on_host)
 		{
@@ -161,7 +176,7 @@ static void
 usage(void)
 {
 	printf("usage: conformance cpu | cuda /path/gpuhash_cuda.so "
-		   "[--reduced] [--seed N] [--growth N] [--random N] [--only TEXT]\n");
+		   "[--reduced] [--seed N] [--growth N] [--random N] [--only TEXT] [--without TEXT]\n");
 	exit(2);
 }
 
@@ -198,12 +213,10 @@ stands_in(const GhEngine *engine)
 		strcmp(info.name, "device of the tests") == 0;
 }
 
-/* The options from argument a on; returns the text of --only. */
-static const char *
-read_options(Context *c, int argc, char **argv, int a)
+/* The options from argument a on. */
+static void
+read_options(Context *c, Choice *choice, int argc, char **argv, int a)
 {
-	const char *only = NULL;
-
 	for (; a < argc; a++)
 	{
 		if (strcmp(argv[a], "--reduced") == 0)
@@ -217,7 +230,9 @@ read_options(Context *c, int argc, char **argv, int a)
 		else if (strcmp(argv[a], "--random") == 0)
 			c->operations = strtoull(argv[++a], NULL, 0);
 		else if (strcmp(argv[a], "--only") == 0)
-			only = argv[++a];
+			choice->only = argv[++a];
+		else if (strcmp(argv[a], "--without") == 0)
+			choice->without = argv[++a];
 		else
 			usage();
 	}
@@ -225,7 +240,6 @@ read_options(Context *c, int argc, char **argv, int a)
 		c->growth = sized(c, 10000000, 20000);
 	if (c->operations == 0)
 		c->operations = sized(c, 10000000, 20000);
-	return only;
 }
 
 int
@@ -246,7 +260,7 @@ main(int argc, char **argv)
 		scan_time_tests, scan_join_time_tests
 	};
 	Context		c = {0};
-	const char *only;
+	Choice		choice = {0};
 	bool		cuda = argc > 1 && strcmp(argv[1], "cuda") == 0;
 	int			a = cuda ? 3 : 2;
 	size_t		g;
@@ -254,7 +268,7 @@ main(int argc, char **argv)
 	if (argc < a || (!cuda && strcmp(argv[1], "cpu") != 0))
 		usage();
 	c.seed = (uint64_t) time(NULL) ^ (uint64_t) getpid() << 32;
-	only = read_options(&c, argc, argv, a);
+	read_options(&c, &choice, argc, argv, a);
 	c.library = cuda ? argv[2] : NULL;
 	c.engine = open_engine(argv[1], c.library);
 	c.on_host = !cuda;
@@ -263,7 +277,7 @@ main(int argc, char **argv)
 		   c.stand_in ? " (stand-in)" : "", c.seed,
 		   c.reduced ? ", reduced" : "");
 	for (g = 0; g < sizeof(groups) / sizeof(groups[0]); g++)
-		run_group(&c, groups[g], only);
+		run_group(&c, groups[g], &choice);
 	if (c.skipped > 0)
 		printf("%d skipped\n", c.skipped);
 	printf("%d passed, %d failed\n", c.passed, c.failed);
