@@ -64,9 +64,9 @@ publish(GhJoinState *js)
 void
 gh_parallel_rows_end(GhJoinState *js)
 {
-	gh_parallel_count_rows(js);
 	if (js->store.area == NULL)
 		pg_atomic_fetch_add_u32(&js->parallel->shared->own_chunks, js->store.nchunks);
+	gh_parallel_count_rows(js);
 	publish(js);
 }
 

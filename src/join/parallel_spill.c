@@ -57,14 +57,15 @@ gh_parallel_count_rows(GhJoinState *js)
 	double		needed;
 	uint32		none = 0;
 
+	/* first: who sees these rows counted is to see that, too */
+	if (js->store.has_nulls)
+		pg_atomic_write_u32(&shared->has_nulls, 1);
 	bytes = pg_atomic_add_fetch_u64(&shared->row_bytes,
 									(int64) (js->store.bytes - parallel->bytes_counted));
 	keys = pg_atomic_add_fetch_u64(&shared->nkeys,
 								   (int64) (parallel->keys - parallel->keys_counted));
 	parallel->bytes_counted = js->store.bytes;
 	parallel->keys_counted = parallel->keys;
-	if (js->store.has_nulls)
-		pg_atomic_write_u32(&shared->has_nulls, 1);
 	/* for EXPLAIN: a value that another one overtakes is near enough */
 	if (bytes > pg_atomic_read_u64(&shared->row_bytes_peak))
 		pg_atomic_write_u64(&shared->row_bytes_peak, bytes);
