@@ -208,6 +208,18 @@ gh_aggregate_drop_stage(GhAggregateNode *node)
 
 /* ------------------------------------------------------------------- columns */
 
+/* The values of a row to another one's place. */
+void
+gh_entering_move(GhEnteringRows *rows, uint32 to, uint32 from)
+{
+	for (uint32 v = 0; v < rows->ngiven && to != from; v++)
+	{
+		rows->vectors[v].low[to] = rows->vectors[v].low[from];
+		rows->vectors[v].high[to] = rows->vectors[v].high[from];
+		rows->vectors[v].null[to] = rows->vectors[v].null[from];
+	}
+}
+
 /* Keeps the rows that were handed back, in front. */
 static void
 keep_rows(GhEnteringRows *rows, uint32 nback)
@@ -216,13 +228,8 @@ keep_rows(GhEnteringRows *rows, uint32 nback)
 	{
 		uint32		from = rows->back[i].page;
 
+		gh_entering_move(rows, i, from);
 		rows->numbers[i] = rows->numbers[from];
-		for (uint32 v = 0; v < rows->ngiven; v++)
-		{
-			rows->vectors[v].low[i] = rows->vectors[v].low[from];
-			rows->vectors[v].high[i] = rows->vectors[v].high[from];
-			rows->vectors[v].null[i] = rows->vectors[v].null[from];
-		}
 	}
 }
 

@@ -23,6 +23,7 @@ typedef struct GhEnteringRows
 extern GhStage *gh_aggregate_stage(GhAggregateNode *node);
 extern void gh_aggregate_drop_stage(GhAggregateNode *node);
 extern void gh_entering_init(GhEnteringRows *rows, uint32 ngiven, uint32 nrows);
+extern void gh_entering_move(GhEnteringRows *rows, uint32 to, uint32 from);
 extern uint32 gh_enter_columns(GhAggregateNode *node, uint32 step, GhEnteringRows *rows, uint32 nrows);
 extern bool gh_enter_row(GhAggregateNode *node);
 extern void gh_enter_rows(GhAggregateNode *node, bool at_once);

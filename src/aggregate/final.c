@@ -12,7 +12,6 @@
 #include "postgres.h"
 
 #include "commands/tablespace.h"
-#include "miscadmin.h"
 #include "storage/buffile.h"
 #include "utils/memutils.h"
 

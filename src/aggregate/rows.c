@@ -192,13 +192,7 @@ pick_taken(GhEnteringRows *rows, int nrows, bool *taken, bool in_order)
 		if (!taken[row])
 			continue;
 		rows->numbers[n] = row;
-		for (uint32 v = 0; v < rows->ngiven && n < (uint32) row; v++)
-		{
-			rows->vectors[v].low[n] = rows->vectors[v].low[row];
-			rows->vectors[v].high[n] = rows->vectors[v].high[row];
-			rows->vectors[v].null[n] = rows->vectors[v].null[row];
-		}
-		n++;
+		gh_entering_move(rows, n++, row);
 	}
 	return n;
 }
