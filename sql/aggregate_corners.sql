@@ -76,11 +76,11 @@ END $$;
 SELECT handed_back('SELECT name, sum(a) FROM corner_colored JOIN corner_colors USING (color) GROUP BY name');
 SELECT * FROM compare_aggregate('SELECT name, sum(a) FROM corner_colored JOIN corner_colors USING (color) GROUP BY name');
 
--- And so do joins to rows most of which share their key with others; a few that do are joined one by one.
+-- Joins to rows that share their key with others are no reason for that: a row becomes several in the pipeline.
 CREATE TABLE corner_pairs AS SELECT i % 100 AS a, i AS b FROM generate_series(1, 200) i;
 CREATE TABLE corner_few AS SELECT i % 100 AS a, i AS b FROM generate_series(1, 105) i;
 ANALYZE corner_pairs, corner_few;
--- (a device does both)
+-- (so does a device)
 SET gpuhash.engine = 'cpu';
 SELECT handed_back('SELECT count(*), sum(b) FROM corner_colored JOIN corner_pairs USING (a)');
 SELECT handed_back('SELECT count(*), sum(b) FROM corner_colored JOIN corner_few USING (a)');

@@ -138,36 +138,6 @@ begin_values(GhCollected *collected)
 	return MemoryContextSwitchTo(collected->values);
 }
 
-/* The live rows of a batch, where no tuples are fetched. */
-void
-gh_collect_batch(GhAggregateNode *node, const GhVectorBatch *batch)
-{
-	for (uint32 row = 0; row < batch->nrows; row++)
-	{
-		MemoryContext saved;
-
-		if (batch->state[row] != GH_ROW_LIVE)
-			continue;
-		saved = begin_values(node->collected);
-		for (int k = 0; k < node->nkeys; k++)
-		{
-			const GhVector *vector = &batch->vectors[node->program.key_vectors[k]];
-			GhSqlValue	value = {0, 0, GH_SQL_NULL};
-
-			if (!vector->null[row])
-			{
-				value.kind = GH_SQL_HELD;
-				value.low = vector->low[row];
-				if (node->key_types[k].typlen < 0)
-					value.high = vector->high[row];
-			}
-			set_column(node, k, value);
-		}
-		MemoryContextSwitchTo(saved);
-		put_row(node);
-	}
-}
-
 /* The places of a row's tuples; the columns that are of these are no part of what is kept. */
 static void
 set_places(GhAggregateNode *node, const GhScanGroup *record, const GhScanValue *places)
@@ -192,30 +162,13 @@ set_places(GhAggregateNode *node, const GhScanGroup *record, const GhScanValue *
 static Size
 collect_record(GhAggregateNode *node, const char *records, Size left)
 {
-	const GhScanGroup *record = (const GhScanGroup *) records;
-	const GhScanValue *held = (const GhScanValue *) (record + 1);
-	Size		least = sizeof(GhScanGroup) + sizeof(GhScanValue) * (node->nkeys + node->nfetches);
-	MemoryContext saved;
+	const GhScanGroup *record = gh_scan_record_of(records, left, node->nkeys + node->nfetches);
+	MemoryContext saved = begin_values(node->collected);
 
-	if (left < least || record->bytes % 8 != 0 || record->bytes < least || record->bytes > left)
-		elog(ERROR, "row of a scan has a wrong size");
-	saved = begin_values(node->collected);
 	for (int k = 0; k < node->nkeys; k++)
-	{
-		GhSqlValue	value = {held[k].low, held[k].high, GH_SQL_HELD};
-
-		if ((record->nulls >> k & 1) != 0)
-			value.kind = GH_SQL_NULL;
-		else if (gh_key_is_bytes(&node->key_types[k], &value))
-		{
-			if (held[k].low > record->bytes || held[k].high > record->bytes - held[k].low)
-				elog(ERROR, "row of a scan has a value that is not in it");
-			value.low += (uintptr_t) record;
-		}
-		set_column(node, k, value);
-	}
+		set_column(node, k, gh_scan_record_value(record, k, &node->key_types[k]));
 	MemoryContextSwitchTo(saved);
-	set_places(node, record, held + node->nkeys);
+	set_places(node, record, (const GhScanValue *) (record + 1) + node->nkeys);
 	put_row(node);
 	return record->bytes;
 }

@@ -33,13 +33,13 @@ static Var *
 input_column(GhAggregateNode *node, Var *var)
 {
 	int			column = var->varattno - 1;
-	int			attno;
 
+	if (gh_joined_nprobes(node) > 0)
+		return makeVar(gh_joined_varno(node), gh_joined_attno(node, node->joined->sources[column]), var->vartype,
+					   var->vartypmod, var->varcollid, 0);
 	if (node->scan == NULL || node->by_rows)
 		return var;
-	attno = node->joined == NULL ? node->attnos[column] :
-		gh_joined_attno(node, node->joined->sources[column]);
-	return makeVar(((Scan *) node->scan->plan)->scanrelid, attno, var->vartype, var->vartypmod,
+	return makeVar(((Scan *) node->scan->plan)->scanrelid, node->attnos[column], var->vartype, var->vartypmod,
 				   var->varcollid, 0);
 }
 
@@ -74,10 +74,11 @@ scan_desc(GhAggregateNode *node)
 static GhTranslation *
 begin_translation(GhAggregateNode *node)
 {
+	if (gh_joined_nprobes(node) > 0)
+		return gh_translate_begin(gh_joined_desc(node), gh_joined_varno(node));
 	if (node->scan == NULL || node->by_rows)
 		return gh_translate_begin(ExecGetResultType(node->child), INDEX_VAR);
-	return gh_translate_begin(node->joined != NULL ? gh_joined_desc(node) : scan_desc(node),
-							  ((Scan *) node->scan->plan)->scanrelid);
+	return gh_translate_begin(scan_desc(node), ((Scan *) node->scan->plan)->scanrelid);
 }
 
 /*
@@ -197,19 +198,15 @@ translate_typed(GhAggregateNode *node, GhTranslation *translation, Expr *expr, c
 static bool
 translate_joins(GhAggregateNode *node, GhTranslation *translation)
 {
-	for (int i = 0; i < node->joined->nlevels; i++)
+	for (int i = node->joined->base + 1; i < node->joined->nlevels; i++)
 	{
 		GhJoinLevel *level = &node->joined->levels[i];
 
 		for (int k = 0; k < level->nkeys; k++)
 		{
-			int			attno = gh_joined_attno(node, level->keys[k]);
-			Form_pg_attribute attribute = TupleDescAttr(translation->desc, attno - 1);
-			Var		   *var = makeVar(translation->varno, attno, attribute->atttypid,
-									  attribute->atttypmod, attribute->attcollation, 0);
 			GhOperand	operand;
 
-			if (!gh_translate_value(translation, (Expr *) var, &operand))
+			if (!gh_translate_attribute(translation, gh_joined_attno(node, level->keys[k]), &operand))
 				return false;
 			level->key_vectors[k] = operand.vector;
 		}
@@ -238,7 +235,6 @@ translate_places(GhAggregateNode *node, GhTranslation *translation, GhOperand *p
 	for (int f = 0; f < node->nfetches; f++)
 	{
 		int			level = node->fetches[f].level;
-		Var		   *var;
 
 		if (level < 0)
 		{
@@ -246,8 +242,7 @@ translate_places(GhAggregateNode *node, GhTranslation *translation, GhOperand *p
 				return false;
 			continue;
 		}
-		var = makeVar(translation->varno, gh_joined_place_attno(node, level), INT8OID, -1, InvalidOid, 0);
-		if (!gh_translate_value(translation, (Expr *) var, &places[f]))
+		if (!gh_translate_attribute(translation, gh_joined_place_attno(node, level), &places[f]))
 			return false;
 	}
 	return true;
@@ -264,7 +259,7 @@ translate_all(GhAggregateNode *node, GhTranslation *translation, Results *result
 			return false;
 	}
 	node->program.nfilters = translation->ninstructions;
-	if (node->joined != NULL && !node->by_rows &&
+	if (gh_joined_nprobes(node) > 0 &&
 		(!translate_joins(node, translation) || !translate_conditions(node, translation, results)))
 		return false;
 	for (int k = 0; k < node->nkeys; k++)
@@ -297,41 +292,6 @@ translate_all(GhAggregateNode *node, GhTranslation *translation, Results *result
 	return true;
 }
 
-/* How the columns that the program reads of the scan's relation lie in its tuples. */
-static bool
-prepare_shape(GhAggregateNode *node)
-{
-	GhAggregateProgram *program = &node->program;
-	TupleDesc	desc = scan_desc(node);
-	const GhColumn *columns = gh_program_columns(program->program);
-	GhColumn   *own = palloc(sizeof(GhColumn) * Max(program->program->ncolumns, 1));
-	uint32	   *vectors = palloc(sizeof(uint32) * Max(program->program->ncolumns, 1));
-	GhPageAttribute *attributes = palloc(sizeof(GhPageAttribute) * desc->natts);
-	uint32		n = 0;
-	GhError		error;
-
-	for (int i = 0; i < desc->natts; i++)
-		attributes[i] = gh_page_attribute(desc, i + 1);
-	for (uint32 i = 0; i < program->program->ncolumns; i++)
-	{
-		if (columns[i].attribute > desc->natts)
-		{
-			gh_joined_add_column(node, &columns[i], i);
-			continue;
-		}
-		vectors[n] = i;
-		own[n++] = columns[i];
-	}
-	if (gh_page_shape_init(&program->shape, BLCKSZ, desc->natts, attributes, n, own, &error) != GH_OK)
-		return false;
-	/* the shape numbers the columns that it was given */
-	for (uint32 i = 0; i < program->shape.ncolumns; i++)
-		program->shape.columns[i].vector = vectors[program->shape.columns[i].vector];
-	if (program->shape.tids != 0)
-		program->shape.tids = vectors[program->shape.tids - 1] + 1;
-	return true;
-}
-
 static void
 keep_program(GhAggregateNode *node, GhTranslation *translation, const Results *results)
 {
@@ -350,17 +310,8 @@ keep_program(GhAggregateNode *node, GhTranslation *translation, const Results *r
 		elog(ERROR, "%s", error.message);
 	if (!node->by_rows)
 		node->ninstructions = program->program->ninstructions;
-	if (!node->by_rows && node->joined != NULL)
-	{
-		if (!prepare_shape(node))
-		{
-			program->program = NULL;
-			program->why_not = "the relation's tuples are not known to the engines";
-			return;
-		}
-		gh_batch_prepare(&program->batch, program->program,
-						 (void *) TYPEALIGN(64, palloc(gh_batch_bytes(program->program) + 64)));
-	}
+	if (gh_joined_nprobes(node) > 0)
+		gh_joined_take_columns(node, program->program);
 	program->key_vectors = palloc(sizeof(uint16) * Max(nvectors, 1));
 	for (int k = 0; k < nvectors; k++)
 		program->key_vectors[k] = gh_final_vector(translation, &results->keys[k]);
@@ -440,6 +391,8 @@ gh_aggregate_forget_program(GhAggregateNode *node)
 
 	if (node->joined != NULL)
 		gh_joined_forget_columns(node);
+	if (node->final != NULL)
+		gh_final_groups_add_sink(node->final, NULL);
 	MemoryContextReset(context);
 	memset(program, 0, sizeof(*program));
 	program->context = context;

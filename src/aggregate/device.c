@@ -538,12 +538,12 @@ gh_device_read(GhAggregateNode *node, GhJoinedInput *input)
 	gh_aggregate_clock(node, &node->counts.merge_time, &clock);
 	if (device->together)
 		left = gh_device_meet(node, !done || device->nkept > 0, device->running);
-	if (done && left == GH_JOINED_ROWS)
+	if (done && left != GH_JOINED_NOTHING && device->together)
 	{
 		done = false;
 		(void) gh_error_set(&device->supply.error, GH_DECLINED, "%s",
 							node->joined->for_device ? GH_OTHER_FAILED_MESSAGE :
-							"tables of joins do not fit in memory, or have several rows with a key");
+							"tables of joins do not fit in memory");
 	}
 	if (done)
 	{

@@ -55,12 +55,7 @@ fails(GhAggregateNode *node, const char *why)
 static bool
 translate_column(InnerSide *side, int resno, GhOperand *operand)
 {
-	int			attno = gh_relation_attno(side->scan, resno);
-	Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(side->relation), attno - 1);
-	Var		   *var = makeVar(side->translation->varno, attno, attribute->atttypid,
-							  attribute->atttypmod, attribute->attcollation, 0);
-
-	return gh_translate_value(side->translation, (Expr *) var, operand);
+	return gh_translate_attribute(side->translation, gh_relation_attno(side->scan, resno), operand);
 }
 
 /* The columns of an inner side that its table has. */
@@ -398,12 +393,9 @@ gh_device_joins(GhAggregateNode *node)
 	for (int i = 0; i < joined->nlevels; i++)
 	{
 		GhJoinLevel *level = &joined->levels[i];
-		GhScanPart *parts = key_parts(&level->js->keys[GH_OUTER], level->nkeys);
 		int			nfills = count_kept(level);
 		GhScanFill *fills = palloc0(sizeof(GhScanFill) * Max(nfills, 1));
 
-		for (int k = 0; k < level->nkeys; k++)
-			parts[k].vector = level->key_vectors[k];
 		for (int c = 0; c < nfills; c++)
 		{
 			fills[c].column = c < level->ncolumns ? level->columns[c].vector : level->place_vector;
@@ -412,7 +404,7 @@ gh_device_joins(GhAggregateNode *node)
 		joins[i].table = node->device->tables[i]->scan;
 		joins[i].kind = join_kind(level->js->jointype);
 		joins[i].nparts = level->nkeys;
-		joins[i].parts = parts;
+		joins[i].parts = gh_joined_parts(level, level->key_vectors);
 		joins[i].nfills = nfills;
 		joins[i].fills = fills;
 	}

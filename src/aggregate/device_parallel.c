@@ -264,8 +264,9 @@ gh_device_meet(GhAggregateNode *node, bool wanted, bool has_read)
 	BarrierDetach(&shared->barrier);
 	if (pg_atomic_read_u32(&shared->by_rows) != 0)
 	{
-		node->joined->open = false;
-		return GH_JOINED_ROWS;
+		/* the outer side was set back: nothing is left of what was read, whoever has tables to go on with */
+		node->device->nranges = 0;
+		return node->joined->open ? GH_JOINED_PAGES : GH_JOINED_ROWS;
 	}
 	return pg_atomic_read_u32(&shared->was_read) != 0 ? GH_JOINED_NOTHING : GH_JOINED_PAGES;
 }

@@ -1,7 +1,8 @@
 /*
  * enter.c
  *		Rows enter the pipeline that makes the groups, on the CPU: those of a page of the scan, those that the executor
- *		brings, as columns, and those that PostgreSQL's expressions have computed.
+ *		brings, as columns, and those that PostgreSQL's expressions have computed.  Joins that the node does by itself
+ *		(joined.c) are steps of it.
  *
  * A row that the pipeline hands back is computed by PostgreSQL's expressions, from the scan's first condition on, and
  * enters again in front of the sink, with its keys and arguments as columns.  So values are added to a group in the
@@ -19,6 +20,7 @@
 #include "utils/rel.h"
 
 #include "aggregate/enter.h"
+#include "aggregate/joined.h"
 #include "engine/pipeline/scan_row.h"
 #include "service/placement.h"
 
@@ -50,15 +52,9 @@ void
 gh_entering_init(GhEnteringRows *rows, uint32 ngiven, uint32 nrows)
 {
 	rows->given = palloc(sizeof(uint16) * Max(ngiven, 1));
-	rows->vectors = palloc(sizeof(GhVector) * Max(ngiven, 1));
+	rows->vectors = gh_vectors_create(ngiven, nrows);
 	rows->numbers = palloc(sizeof(uint16) * nrows);
 	rows->back = palloc(sizeof(GhBackRow) * nrows);
-	for (uint32 v = 0; v < ngiven; v++)
-	{
-		rows->vectors[v].low = palloc0(sizeof(uint64) * nrows);
-		rows->vectors[v].high = palloc0(sizeof(uint64) * nrows);
-		rows->vectors[v].null = palloc0(nrows);
-	}
 	rows->ngiven = ngiven;
 }
 
@@ -130,18 +126,24 @@ make_stage(GhAggregateNode *node)
 {
 	GhAggregateProgram *program = &node->program;
 	uint32		ninstructions = program->program->ninstructions;
+	int			nprobes = gh_joined_nprobes(node);
 	GhPipelineOptions options;
-	GhStep		steps[2];
+	GhStep		steps[GH_PROBES_MAX + 2];
 	GhError		error;
 
 	gh_stage_options(node->by_rows ? NULL : ((ScanState *) node->scan)->ss_currentRelation, program->program, &options);
 	if (node->by_rows)
-		options.source.natts = node->ncolumns;
+		options.source.natts = nprobes > 0 ? gh_joined_natts(node) : node->ncolumns;
 	/* a step of their own for the scan's conditions: rows that pass them are counted */
 	options.steps = steps;
-	if (program->nfilters > 0 && program->nfilters < ninstructions)
+	if (nprobes > 0 || (program->nfilters > 0 && program->nfilters < ninstructions))
 		steps[options.nsteps++] = (GhStep) {.end = program->nfilters};
-	steps[options.nsteps++] = (GhStep) {.end = ninstructions};
+	for (int p = 1; p <= nprobes; p++)
+		steps[options.nsteps++] = (GhStep) {.end = program->nfilters,.probe = p};
+	if (nprobes == 0 || program->nfilters < ninstructions)
+		steps[options.nsteps++] = (GhStep) {.end = ninstructions};
+	options.nprobes = nprobes;
+	options.probes = gh_joined_probes(node);
 	options.sink.kind = GH_SINK_GROUPS;
 	options.sink.groups.nkeys = node->nkeys;
 	options.sink.groups.keys = gh_aggregate_scan_keys(node);
@@ -151,7 +153,7 @@ make_stage(GhAggregateNode *node)
 	options.sink.groups.seed = pg_prng_uint64(&pg_global_prng_state);
 	options.sink.groups.in_order = gh_aggregate_order_matters(node);
 	options.memory_limit = node->nkeys > 0 ? node->memory_limit : 0;
-	program->stage = gh_stage_create(&options, program->context, &error);
+	program->stage = gh_stage_create(&options, NULL, program->context, &error);
 	if (program->stage != NULL)
 	{
 		gh_final_groups_add_sink(node->final, program->stage);
@@ -178,6 +180,15 @@ gh_aggregate_stage(GhAggregateNode *node)
 	make_stage(node);
 	MemoryContextSwitchTo(saved);
 	return node->program.stage;
+}
+
+/* How many rows of the request, not handed back, the scan's conditions accept; and those that came through the joins. */
+static uint64
+count_passed(GhAggregateNode *node, const GhPipelineRequest *request)
+{
+	if (gh_joined_nprobes(node) > 0)
+		gh_joined_count(node, request->passed + 1);
+	return request->passed[0];
 }
 
 /*
@@ -255,6 +266,8 @@ gh_enter_columns(GhAggregateNode *node, uint32 step, GhEnteringRows *rows, uint3
 			break;
 		request.count = request.back_room = nrows;
 		gh_stage_run(node->program.stage, &request);
+		if (step == 0)
+			(void) count_passed(node, &request);
 		nrows = request.nback;
 		keep_rows(rows, nrows);
 	} while (make_memory(node, &request, &emptied));
@@ -544,11 +557,11 @@ gh_enter_page(GhAggregateNode *node, GhBackRow *back, uint32 *nback)
 
 	gh_enter_rows(node, false);
 	*nback = gh_stage_page(stage, node->pages, back);
-	passed = stage->request.passed[0];
+	passed = count_passed(node, &stage->request);
 	while (make_memory(node, &stage->request, &emptied))
 	{
 		*nback = gh_stage_page_again(stage, *nback, back);
-		passed += stage->request.passed[0];
+		passed += count_passed(node, &stage->request);
 	}
 	return passed;
 }

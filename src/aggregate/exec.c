@@ -170,7 +170,6 @@ begin_aggregate(CustomScanState *css, EState *estate, int eflags)
 												  ALLOCSET_DEFAULT_SIZES);
 	node->key_types = palloc0(sizeof(GhValueType) * Max(node->nkeys, 1));
 	node->key_values = palloc0(sizeof(GhSqlValue) * Max(node->nkeys, 1));
-	node->found = palloc(sizeof(uint32) * GH_VECTOR_ROWS);
 	node->memory_limit = gh_aggregate_memory_limit();
 	node->timing = (estate->es_instrument & INSTRUMENT_TIMER) != 0;
 	node->phase = GH_AGGREGATE_START;
@@ -362,6 +361,8 @@ forget_groups(GhAggregateNode *node)
 	/* the next run may read pages, and its program is about theirs */
 	node->passes_on = node->by_rows = false;
 	gh_aggregate_forget_program(node);
+	if (node->joined != NULL)
+		gh_joined_arrange(node, -1);
 	/* the joins see to theirs */
 	gh_pages_park(&node->own_pages);
 }

@@ -35,9 +35,7 @@ typedef struct GhAggregateCounts
 	uint64		disk;			/* bytes written to files */
 	instr_time	build_time;		/* the joins' inner sides read */
 	instr_time	source_time;	/* pages read */
-	instr_time	probe_time;		/* the joins' tables probed */
-	instr_time	evaluate_time;	/* decoded, and expressions evaluated */
-	instr_time	group_time;		/* groups found, and rows added */
+	instr_time	evaluate_time;	/* rows decoded, joined, evaluated, and added to groups */
 	instr_time	merge_time;		/* of several participants' groups */
 	/* on the device, also of joins' inner sides: */
 	uint64		device_pages;	/* that it read */
@@ -62,11 +60,10 @@ typedef struct GhAggregateProgram
 	const char *why_not;		/* why there is none */
 	GhProgram  *program;		/* NULL: rows are done by PostgreSQL's expressions */
 	uint32		nfilters;		/* instructions of the scan's conditions, which come first */
-	struct GhStage *stage;		/* on the CPU, what does the rows of ways 1 and 3; NULL: there is none yet */
+	struct GhStage *stage;		/* on the CPU, what does the rows; NULL: there is none yet */
 	struct GhEntered *entered;	/* rows that were computed for it */
 	struct GhEnteringRows *rows;	/* and those of the executor; NULL: there were none yet */
-	GhPageShape shape;			/* way 2 */
-	GhVectorBatch batch;
+	struct GhJoinedRow *joined_row; /* what joins a row by itself; NULL: none was to be yet */
 	uint16	   *key_vectors;	/* by key, and behind them, by fetch, of the tuples' places */
 	GhAggregate *aggregates;	/* by aggregate */
 } GhAggregateProgram;
@@ -104,7 +101,6 @@ typedef struct GhAggregateNode
 	GhPages    *pages;			/* of the scan: the node's own, or those of the lowest join's source */
 	GhAggregateProgram program;
 	GhSqlValue *key_values;		/* of one row */
-	uint32	   *found;			/* groups of a batch's rows */
 
 	/* the groups, or, where `collected` is set, the rows themselves */
 	GhAggregatePhase phase;
@@ -147,7 +143,6 @@ extern void gh_aggregate_keep_within_memory(GhAggregateNode *node);
 /* collect.c */
 extern void gh_collect_init(GhAggregateNode *node, EState *estate);
 extern void gh_collect_scan_tuple(GhAggregateNode *node);
-extern void gh_collect_batch(GhAggregateNode *node, const GhVectorBatch *batch);
 extern void gh_collect_records(GhAggregateNode *node, const char *records, Size size);
 extern bool gh_collect_child_row(GhAggregateNode *node);
 extern void gh_collect_clear(GhAggregateNode *node);
@@ -176,7 +171,6 @@ extern void gh_fetch_columns(GhAggregateNode *node, GhFetch *fetch, uint64 place
 extern void gh_fetch_park(GhAggregateNode *node);
 
 /* rows.c */
-extern bool gh_store_value(GhLoad load, int scale, Datum value, GhVector *vector, int row);
 extern bool gh_aggregate_read_rows(GhAggregateNode *node);
 
 /* compile.c */

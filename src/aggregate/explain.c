@@ -74,9 +74,7 @@ show_times(GhAggregateNode *node, ExplainState *es)
 	double		source = INSTR_TIME_GET_MILLISEC(counts->source_time);
 	double		build = INSTR_TIME_GET_MILLISEC(counts->build_time);
 	double		wait = INSTR_TIME_GET_MILLISEC(counts->wait_time);
-	double		probe = INSTR_TIME_GET_MILLISEC(counts->probe_time);
 	double		evaluate = INSTR_TIME_GET_MILLISEC(counts->evaluate_time);
-	double		group = INSTR_TIME_GET_MILLISEC(counts->group_time);
 	double		merge = INSTR_TIME_GET_MILLISEC(counts->merge_time);
 	double		total = node->css.ss.ps.instrument->total * 1000.0;
 
@@ -85,15 +83,10 @@ show_times(GhAggregateNode *node, ExplainState *es)
 	ExplainPropertyFloat("Source Time", "ms", source, 3, es);
 	if (counts->device_pages > 0)
 		ExplainPropertyFloat("Wait Time", "ms", wait, 3, es);
-	if (node->joined != NULL)
-		ExplainPropertyFloat("Probe Time", "ms", probe, 3, es);
 	ExplainPropertyFloat("Evaluate Time", "ms", evaluate, 3, es);
-	/* without joins, a pipeline does both at once */
-	if (node->joined != NULL)
-		ExplainPropertyFloat("Group Time", "ms", group, 3, es);
 	if (counts->disk > 0 || !INSTR_TIME_IS_ZERO(counts->merge_time) || es->format != EXPLAIN_FORMAT_TEXT)
 		ExplainPropertyFloat("Merge Time", "ms", merge, 3, es);
-	ExplainPropertyFloat("Emit Time", "ms", Max(total - build - source - wait - probe - evaluate - group - merge, 0.0), 3, es);
+	ExplainPropertyFloat("Emit Time", "ms", Max(total - build - source - wait - evaluate - merge, 0.0), 3, es);
 }
 
 /* ExplainCustomScan */

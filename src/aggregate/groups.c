@@ -421,33 +421,6 @@ gh_groups_count(const GhGroups *groups)
 	return groups->count;
 }
 
-/* Sets found[i] for the live rows, and makes the groups that are new. */
-void
-gh_groups_find(GhGroups *groups, const GhVectorBatch *batch, const uint16 *key_vectors,
-			   uint32 *found)
-{
-	GhLookup   *lookup = groups->lookup;
-	uint16		rows[GH_LOOKUP_ROWS];
-
-	if (groups->nkeys == 0)
-		memset(found, 0, sizeof(uint32) * batch->nrows);
-	for (uint32 i = 0; groups->nkeys > 0 && i < batch->nrows;)
-	{
-		uint32		n = 0;
-
-		for (; i < batch->nrows && n < GH_LOOKUP_ROWS; i++)
-		{
-			rows[n] = i;
-			n += batch->state[i] == GH_ROW_LIVE;
-		}
-		lookup->nrows = n;
-		gh_lookup_vectors(groups, batch, key_vectors, rows);
-		gh_look_up(groups);
-		for (uint32 row = 0; row < n; row++)
-			found[rows[row]] = lookup->groups[row] - 1;
-	}
-}
-
 uint32
 gh_groups_find_one(GhGroups *groups, const GhSqlValue *keys)
 {

@@ -1,12 +1,12 @@
 /*
  * input.c
- *		The rows that are aggregated: pages of a scan, in vectors, or one by one.
+ *		The rows that are aggregated: pages of a scan, as wholes, or row by row.
  *
- * Where the child is a scan whose pages the node may read, a page enters a pipeline (enter.c) while it is pinned:
- * its columns are decoded, the scan's conditions, keys and arguments evaluated, groups found and rows added by
- * the engine.  Below joins that are looked up here (joined.c) that is done in batches.  Rows that the engine hands
- * back, and all where there is no program, are evaluated by PostgreSQL's own expressions, from the
- * scan's first condition on.  Other children's rows come through the executor: rows.c.
+ * Where the child is a scan whose pages the node may read, or joins over one (joined.c), a page enters a pipeline
+ * (enter.c) while it is pinned: its columns are decoded, the scan's conditions, joins, keys and arguments evaluated,
+ * groups found and rows added by the engine.  Rows that the engine hands back, and all where there is no program, are
+ * evaluated by PostgreSQL's own expressions, from the scan's first condition on.  Other children's rows come
+ * through the executor: rows.c.
  *
  * What a page and a scan ask for is in ../heap/README, "Pages".
  */
@@ -25,7 +25,6 @@
 #include "aggregate/enter.h"
 #include "aggregate/exec.h"
 #include "aggregate/joined.h"
-#include "engine/page/cpu_page.h"
 
 /* Pages that a read stream may read ahead: nothing is returned before all are read. */
 #define GH_PAGES_AHEAD 128
@@ -148,22 +147,25 @@ gh_add_tuple(GhAggregateNode *node, Buffer buffer, BlockNumber block, OffsetNumb
 	ExprContext *econtext = child->ps.ps_ExprContext;
 	TupleTableSlot *to = node->css.ss.ss_ScanTupleSlot;
 
-	gh_pages_store(node->pages, buffer, block, line, child->ss_ScanTupleSlot);
+	TupleTableSlot *from = child->ss_ScanTupleSlot;
+
+	gh_pages_store(node->pages, buffer, block, line, from);
 	/* one row may take long, and there may be hundreds */
 	CHECK_FOR_INTERRUPTS();
 	ResetExprContext(econtext);
-	econtext->ecxt_scantuple = child->ss_ScanTupleSlot;
+	econtext->ecxt_scantuple = from;
 	if (child->ps.qual != NULL && !ExecQual(child->ps.qual, econtext))
 		return false;
 	node->counts.back++;
-	if (node->joined != NULL)
+	if (gh_joined_nprobes(node) > 0)
 	{
-		gh_joined_add_tuple(node);
+		slot_getallattrs(from);
+		gh_joined_add_row(node, from->tts_values, from->tts_isnull);
 		return true;
 	}
 	ResetExprContext(node->css.ss.ps.ps_ExprContext);
 	for (int c = 0; c < node->ncolumns; c++)
-		to->tts_values[c] = slot_getattr(child->ss_ScanTupleSlot, node->attnos[c], &to->tts_isnull[c]);
+		to->tts_values[c] = slot_getattr(from, node->attnos[c], &to->tts_isnull[c]);
 	gh_add_input_row(node);
 	return true;
 }
@@ -192,7 +194,7 @@ is_float(const GhValueType *type)
 bool
 gh_aggregate_order_matters(const GhAggregateNode *node)
 {
-	if (node->joined != NULL && !node->by_rows)
+	if (gh_joined_nprobes(node) > 0)
 		return false;
 	for (int k = 0; k < node->nkeys; k++)
 		if (is_float(&node->key_types[k]))
@@ -210,119 +212,20 @@ gh_aggregate_adds_floats(const GhAggregateNode *node)
 	return false;
 }
 
-static void
-hand_all_back(GhVectorBatch *batch)
-{
-	for (uint32 i = 0; i < batch->nrows; i++)
-		if (batch->state[i] == GH_ROW_LIVE)
-			batch->state[i] = GH_ROW_BACK;
-}
-
-/* The rows of a batch that were joined: expressions, groups, aggregates. */
-static void
-aggregate_batch(GhAggregateNode *node, instr_time *clock)
-{
-	GhAggregateProgram *program = &node->program;
-	GhVectorBatch *batch = &program->batch;
-
-	if (gh_program_run_part(program->program, batch, program->nfilters,
-							program->program->ninstructions) == 0)
-		return;
-	gh_aggregate_clock(node, &node->counts.evaluate_time, clock);
-	if (node->collected != NULL)
-	{
-		/* what else is wanted is no vector, but with the tuples */
-		if (node->nfetches > 0)
-			hand_all_back(batch);
-		else
-			gh_collect_batch(node, batch);
-		gh_aggregate_clock(node, &node->counts.group_time, clock);
-		return;
-	}
-	if (node->nkeys > 0)
-		gh_groups_find(node->groups, batch, program->key_vectors, node->found);
-	gh_cpu_aggregate(program->aggregates, node->naggregates, batch,
-					 node->nkeys > 0 ? node->found : NULL, gh_groups_states(node->groups));
-	gh_aggregate_clock(node, &node->counts.group_time, clock);
-}
-
-/*
- * The batch, by the program.  How many of its rows, not handed back, the scan let through, and how
- * many are handed back.
- */
+/* The page's rows, by the pipeline that makes the groups.  The scan's conditions have not let those before `from` through. */
 static int
-run_batch(GhAggregateNode *node, instr_time *clock, uint32 *nback)
-{
-	GhAggregateProgram *program = &node->program;
-	GhVectorBatch *batch = &program->batch;
-	uint32		live;
-	uint32		ignored;
-	uint32		back[2];		/* after conditions, and joins */
-
-	(void) gh_program_run_part(program->program, batch, 0, program->nfilters);
-	gh_batch_count(batch, &live, nback);
-	if (live == 0)
-		return 0;
-	back[0] = *nback;
-	gh_aggregate_clock(node, &node->counts.evaluate_time, clock);
-	gh_joined_probe(node, batch);
-	gh_batch_count(batch, &ignored, &back[1]);
-	gh_aggregate_clock(node, &node->counts.probe_time, clock);
-	aggregate_batch(node, clock);
-	gh_batch_count(batch, &ignored, nback);
-	gh_joined_uncount(node, node->joined->nlevels, *nback - back[1]);
-	return live - (*nback - back[0]);
-}
-
-/* The visible tuples from first on, count of them, through the tables of joins.  How many rows there were. */
-static int
-add_batch(GhAggregateNode *node, int first, int count, instr_time *clock)
-{
-	GhAggregateProgram *program = &node->program;
-	GhVectorBatch *batch = &program->batch;
-	const GhPages *pages = node->pages;
-	uint32		nback = count;
-	int			rows = 0;
-
-	batch->nrows = 0;
-	if (gh_cpu_page_load(&program->shape, (const uint8 *) BufferGetPage(pages->buffer),
-						 pages->block, pages->lines + first, count, batch) == GH_OK)
-		rows = run_batch(node, clock, &nback);
-	else
-		/* not a page as the engine knows them: PostgreSQL is to say what is wrong with it */
-		memset(batch->state, GH_ROW_BACK, count);
-	for (int i = 0; nback > 0 && i < count; i++)
-		if (batch->state[i] == GH_ROW_BACK)
-		{
-			nback--;
-			rows += add_tuple(node, pages->lines[first + i]);
-		}
-	return rows;
-}
-
-/* The page's rows, by the pipeline that makes the groups. */
-static int
-enter_page(GhAggregateNode *node)
+enter_page(GhAggregateNode *node, int from)
 {
 	GhBackRow	back[MaxHeapTuplesPerPage];
 	uint32		nback;
-	int			rows = (int) gh_enter_page(node, back, &nback);
+	int			rows;
 
+	node->pages->tuples_unread = node->program.program->ncolumns == 0;
+	rows = (int) gh_enter_page(node, back, &nback);
 	for (uint32 i = 0; i < nback; i++)
-		rows += add_tuple(node, back[i].line);
+		if (back[i].line >= node->pages->lines[from])
+			rows += add_tuple(node, back[i].line);
 	gh_enter_rows(node, false);
-	return rows;
-}
-
-static int
-add_batches(GhAggregateNode *node, int from, instr_time *clock)
-{
-	int			ntuples = node->pages->ntuples;
-	int			rows = 0;
-
-	node->pages->tuples_unread = node->program.shape.ncolumns == 0;
-	for (int first = from; first < ntuples; first += GH_VECTOR_ROWS)
-		rows += add_batch(node, first, Min(ntuples - first, GH_VECTOR_ROWS), clock);
 	return rows;
 }
 
@@ -335,13 +238,8 @@ add_page(GhAggregateNode *node, int from, instr_time *clock)
 
 	if (from == ntuples)
 		return 0;
-	if (node->joined == NULL && gh_aggregate_stage(node) != NULL)
-	{
-		node->pages->tuples_unread = node->program.program->ncolumns == 0;
-		rows = enter_page(node);
-	}
-	else if (node->joined != NULL && gh_aggregate_compile(node))
-		rows = add_batches(node, from, clock);
+	if (node->collected == NULL && gh_aggregate_stage(node) != NULL)
+		rows = enter_page(node, from);
 	else
 		for (int i = from; i < ntuples; i++)
 			rows += add_tuple(node, node->pages->lines[i]);
@@ -567,7 +465,7 @@ gh_aggregate_read_input(GhAggregateNode *node)
 	GhJoinedInput input = open_input(node);
 
 	node->by_rows = input == GH_JOINED_ROWS;
-	node->passes_on = node->collected != NULL && node->by_rows;
+	node->passes_on = node->collected != NULL && node->by_rows && gh_joined_nprobes(node) == 0;
 	if (node->passes_on)
 		return;
 	while (read_some(node, &input))
@@ -584,6 +482,6 @@ gh_aggregate_read_input(GhAggregateNode *node)
 		node->counts.disk += gh_final_groups_disk(node->final);
 	}
 	gh_pages_park(node->pages);
-	if (node->joined != NULL && node->joined->open)
+	if (node->joined != NULL)
 		gh_joined_close(node);
 }

@@ -1,35 +1,31 @@
 /*
  * joined.c
- *		Rows of a chain of hash joins over a scan, as the aggregate reads them.
+ *		A chain of hash joins over a scan, whose rows the aggregate joins by itself.
  *
  * Where the child is a GpuHashJoin whose outer side is a scan, or another such join, the rows that
- * it joins need not be put together: the scan's pages are read once, and a page's rows go, as
- * vectors, from one join's table to the next.  Each drops those that have no match, and adds
- * columns of its inner side: from the table's values where the join carries them there, else
- * from the stored rows.  A row with several matches is handed back.
+ * it joins need not be put together: the scan's pages are read once, and what is on them goes, by the steps of one
+ * pipeline, from one join's table to the next and into groups (enter.c).  A row that the pipeline hands back is
+ * joined by itself (joined_row.c).
  *
- * The joins stay nodes of the plan; they read their inner sides and make their tables themselves.
- * Where one of them cannot be probed so (it has outgrown memory, its table is on a device, or many
- * of its keys have several rows), all of them return their rows as ever.  So they do where the last one is
- * a right or full join, whose inner rows without a match come out, too, or has conditions beside its keys: but for a
- * device, which marks those that have a match (device_joins.c), and whose programs have the conditions.
+ * The joins stay nodes of the plan; they read their inner sides and make their tables themselves (../join/probed.c).
+ * Where one of them cannot be probed so (it has outgrown memory, say), it returns its rows as ever, and these are
+ * what comes in, in place of those of the scan, for the joins above it.
+ *
+ * All of them return their rows where the last one is a right or full join, whose inner rows without a match come
+ * out, too, or has conditions beside its keys: but for a device, which marks those that have a match
+ * (device_joins.c), and whose programs have the conditions.
  */
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
 #include "executor/executor.h"
 #include "executor/instrument.h"
-#include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/rel.h"
 
 #include "aggregate/joined.h"
 #include "expr/translate.h"
-#include "service/placement.h"
-
-/* How many rows ahead of their use stored inner rows are fetched into cache. */
-#define GH_PREFETCH_ROWS 12
 
 /* --------------------------------------------------------------- set-up */
 
@@ -100,34 +96,68 @@ find_source(GhAggregateNode *node, const GhJoined *joined, int level, int resno)
 {
 	GhColumnSource source = {.level = -1};
 
-	if (level >= 0)
+	if (level > joined->base)
 		return find_scan_source(node, joined, level, joined->levels[level].js->output_columns[resno - 1]);
-	source.column = gh_relation_attno(node->scan, resno);
+	source.column = level < 0 ? gh_relation_attno(node->scan, resno) : resno;
 	return source;
 }
 
 static void
-init_level(GhAggregateNode *node, GhJoined *joined, int number)
+init_level(GhJoinLevel *level)
 {
-	GhJoinLevel *level = &joined->levels[number];
 	const GhKeySide *keys = &level->js->keys[GH_OUTER];
 	int			nkept = level->js->nkept[GH_INNER];
 
 	level->nkeys = keys->ncolumns;
 	level->keys = palloc(sizeof(GhColumnSource) * level->nkeys);
 	level->key_vectors = palloc0(sizeof(uint16) * level->nkeys);
-	for (int i = 0; i < level->nkeys; i++)
-		level->keys[i] = find_source(node, joined, number - 1, keys->columns[i].attno);
 	level->columns = palloc0(sizeof(GhJoinedColumn) * Max(nkept, 1));
 	level->place_vector = -1;
-	level->values = palloc0(sizeof(Datum) * Max(nkept, 1));
-	level->nulls = palloc0(sizeof(bool) * Max(nkept, 1));
 }
 
+/* The rows that come in. */
 static TupleDesc
-scan_desc(const GhAggregateNode *node)
+base_desc(const GhAggregateNode *node)
 {
-	return RelationGetDescr(((ScanState *) node->scan)->ss_currentRelation);
+	const GhJoined *joined = node->joined;
+
+	return joined->base < 0 ? RelationGetDescr(((ScanState *) node->scan)->ss_currentRelation) :
+		ExecGetResultType(&joined->levels[joined->base].js->css.ss.ps);
+}
+
+/* In programs, whose columns these are. */
+Index
+gh_joined_varno(const GhAggregateNode *node)
+{
+	return node->joined->base < 0 ? ((Scan *) node->scan->plan)->scanrelid : INDEX_VAR;
+}
+
+/*
+ * From now on the rows that come in are those of the scan, or, where base is not -1, of that join; the joins above it are
+ * probed here.  A program that there is has become one of other rows, if that changes.
+ */
+void
+gh_joined_arrange(GhAggregateNode *node, int base)
+{
+	GhJoined   *joined = node->joined;
+	int			attno;
+
+	if (joined->base == base)
+		return;
+	joined->base = base;
+	attno = base_desc(node)->natts + 1;
+	for (int i = base + 1; i < joined->nlevels; i++)
+	{
+		GhJoinLevel *level = &joined->levels[i];
+
+		for (int k = 0; k < level->nkeys; k++)
+			level->keys[k] = find_source(node, joined, i - 1, level->js->keys[GH_OUTER].columns[k].attno);
+		level->first_attno = attno;
+		attno += level->js->nkept[GH_INNER] + 1;
+	}
+	for (int i = 0; i < node->ncolumns; i++)
+		joined->sources[i] = find_source(node, joined, joined->nlevels - 1, i + 1);
+	gh_joined_forget_columns(node);
 }
 
 /* Of an expression that the last join evaluates, the columns as those of programs. */
@@ -143,8 +173,28 @@ condition_mutator(Node *expr, GhAggregateNode *node)
 	if (!IsA(expr, Var) || var->varno != INDEX_VAR)
 		return expression_tree_mutator(expr, condition_mutator, (void *) node);
 	source = find_scan_source(node, joined, joined->nlevels - 1, var->varattno - 1);
-	return (Node *) makeVar(((Scan *) node->scan->plan)->scanrelid, gh_joined_attno(node, source), var->vartype,
-							var->vartypmod, var->varcollid, 0);
+	return (Node *) makeVar(gh_joined_varno(node), gh_joined_attno(node, source), var->vartype, var->vartypmod,
+							var->varcollid, 0);
+}
+
+/*
+ * Of a join's kept inner columns, those that a pipeline reads; NULL: all.  Rows that are collected are joined here only one by
+ * one, and read keys alone.
+ */
+static bool *
+read_columns(const GhAggregateNode *node, int number)
+{
+	const GhJoined *joined = node->joined;
+	bool	   *read;
+
+	if (strcmp(node->css.methods->CustomName, GH_ROWS_NAME) != 0)
+		return NULL;
+	read = palloc0(sizeof(bool) * Max(joined->levels[number].js->nkept[GH_INNER], 1));
+	for (int i = number + 1; i < joined->nlevels; i++)
+		for (int k = 0; k < joined->levels[i].nkeys; k++)
+			if (joined->levels[i].keys[k].level == number)
+				read[joined->levels[i].keys[k].column] = true;
+	return read;
 }
 
 /* Makes node->joined where the child is such a chain. */
@@ -160,7 +210,7 @@ gh_joined_init(GhAggregateNode *node, EState *estate, int eflags)
 		node->scan = NULL;
 		return;
 	}
-	attno = scan_desc(node)->natts + 1;
+	attno = RelationGetDescr(((ScanState *) node->scan)->ss_currentRelation)->natts;
 	joined = palloc0(sizeof(GhJoined));
 	joined->nlevels = list_length(joins);
 	joined->levels = palloc0(sizeof(GhJoinLevel) * joined->nlevels);
@@ -168,8 +218,7 @@ gh_joined_init(GhAggregateNode *node, EState *estate, int eflags)
 		joined->levels[i].js = list_nth(joins, joined->nlevels - 1 - i);
 	for (int i = 0; i < joined->nlevels; i++)
 	{
-		init_level(node, joined, i);
-		joined->levels[i].first_attno = attno;
+		init_level(&joined->levels[i]);
 		attno += joined->levels[i].js->nkept[GH_INNER] + 1;
 	}
 	if (attno > GH_COLUMN_MAX)
@@ -180,20 +229,21 @@ gh_joined_init(GhAggregateNode *node, EState *estate, int eflags)
 	joined->fills_inner = fills_inner(linitial(joins));
 	joined->for_device = is_for_device(linitial(joins));
 	joined->sources = palloc(sizeof(GhColumnSource) * Max(node->ncolumns, 1));
-	for (int i = 0; i < node->ncolumns; i++)
-		joined->sources[i] = find_source(node, joined, joined->nlevels - 1, i + 1);
-	joined->keys = palloc(sizeof(uint64) * GH_VECTOR_ROWS);
-	joined->found = palloc(sizeof(uint64) * GH_VECTOR_ROWS);
-	joined->rows = palloc(sizeof(uint16) * GH_VECTOR_ROWS);
 	node->joined = joined;
+	/* a join that may not be asked for a table that can be probed will have to return its rows */
+	if (joined->nlevels <= GH_PROBES_MAX && node->ncolumns <= GH_VALUES_MAX && !joined->for_device)
+		for (int i = 0; i < joined->nlevels; i++)
+			(void) gh_probed_init(joined->levels[i].js, read_columns(node, i));
+	joined->base = joined->nlevels;
+	gh_joined_arrange(node, -1);
 	joined->conditions = (List *) condition_mutator((Node *) conditions_of(linitial(joins)), node);
 }
 
 /* ------------------------------------------------------ columns in programs */
 
 /*
- * In programs, the joins' inner columns are numbered as if they were more columns of the scan's
- * relation; behind those of a join comes the place of the inner tuple (GH_LOAD_TID), an int8.
+ * In programs, the joins' inner columns are numbered as if they were more columns of the rows that come in, those of the
+ * scan's relation; behind those of a join comes the place of the inner tuple (GH_LOAD_TID), an int8.
  */
 int
 gh_joined_attno(GhAggregateNode *node, GhColumnSource source)
@@ -210,21 +260,21 @@ gh_joined_place_attno(const GhAggregateNode *node, int number)
 	return level->first_attno + level->js->nkept[GH_INNER];
 }
 
-/* The relation's columns, and those. */
+/* The columns of what comes in, and those. */
 TupleDesc
 gh_joined_desc(GhAggregateNode *node)
 {
 	const GhJoined *joined = node->joined;
-	TupleDesc	relation = scan_desc(node);
+	TupleDesc	base = base_desc(node);
 	TupleDesc	desc = CreateTemplateTupleDesc(gh_joined_place_attno(node, joined->nlevels - 1));
 
-	for (int i = 1; i <= relation->natts; i++)
+	for (int i = 1; i <= base->natts; i++)
 	{
-		TupleDescCopyEntry(desc, i, relation, i);
+		TupleDescCopyEntry(desc, i, base, i);
 		/* this is not copied */
-		TupleDescAttr(desc, i - 1)->atthasmissing = TupleDescAttr(relation, i - 1)->atthasmissing;
+		TupleDescAttr(desc, i - 1)->atthasmissing = TupleDescAttr(base, i - 1)->atthasmissing;
 	}
-	for (int i = 0; i < joined->nlevels; i++)
+	for (int i = joined->base + 1; i < joined->nlevels; i++)
 	{
 		const GhJoinState *js = joined->levels[i].js;
 
@@ -236,18 +286,29 @@ gh_joined_desc(GhAggregateNode *node)
 	return desc;
 }
 
-/* A program's column that is one of those: a join is to fill the vector. */
-void
-gh_joined_add_column(GhAggregateNode *node, const GhColumn *column, int vector)
+/* The join whose inner side has a column; that below those that are probed: it is one of what comes in. */
+int
+gh_joined_level_of(const GhAggregateNode *node, int attno)
 {
-	GhJoined   *joined = node->joined;
+	const GhJoined *joined = node->joined;
 	int			i = joined->nlevels - 1;
+
+	while (i > joined->base && joined->levels[i].first_attno > attno)
+		i--;
+	return i;
+}
+
+/* A program's column: if it is one of those, a join is to fill the vector. */
+static void
+add_column(GhAggregateNode *node, const GhColumn *column, int vector)
+{
+	int			i = gh_joined_level_of(node, column->attribute);
 	GhJoinLevel *level;
 	GhJoinedColumn *added;
 
-	while (joined->levels[i].first_attno > column->attribute)
-		i--;
-	level = &joined->levels[i];
+	if (i == node->joined->base)
+		return;
+	level = &node->joined->levels[i];
 	if (column->attribute == gh_joined_place_attno(node, i))
 	{
 		level->place_vector = vector;
@@ -261,6 +322,13 @@ gh_joined_add_column(GhAggregateNode *node, const GhColumn *column, int vector)
 }
 
 void
+gh_joined_take_columns(GhAggregateNode *node, const GhProgram *program)
+{
+	for (uint32 v = 0; v < program->ncolumns; v++)
+		add_column(node, &gh_program_columns(program)[v], v);
+}
+
+void
 gh_joined_forget_columns(GhAggregateNode *node)
 {
 	for (int i = 0; i < node->joined->nlevels; i++)
@@ -270,368 +338,96 @@ gh_joined_forget_columns(GhAggregateNode *node)
 	}
 }
 
-/* ------------------------------------------------------------ look-ups */
+/* --------------------------------------------------------------- probes */
 
-static void
-look_up(GhJoinLevel *level, uint64 count, const uint64 *keys, uint64 *found)
+static GhProbeKind
+probe_kind(JoinType type)
 {
-	GhJoinState *js = level->js;
-	GhRequest	request = {
-		.op = GH_FIND,
-		.count = count,
-		.keys = keys,
-		.values_out = found,
-		.absent = js->carry.absent,
-	};
-	GhStatus	status;
-
-	if (js->table == NULL)
+	switch (type)
 	{
-		for (uint64 i = 0; i < count; i++)
-			found[i] = js->carry.absent;
-		return;
-	}
-	status = js->engine->submit(js->table, &request);
-	if (status == GH_OK || status == GH_BUSY)
-		status = gh_wait_request(js->table, &request);
-	if (status != GH_OK)
-		gh_report_error(&request.error, "join through the hash table");
-}
-
-static inline bool
-keeps_matches(const GhJoinState *js)
-{
-	return js->jointype != JOIN_ANTI;
-}
-
-/* -------------------------------------------------- a page's rows in vectors */
-
-/* Gathers the keys of the live rows that have one; the others have no match. */
-static int
-gather_keys(GhJoined *joined, const GhJoinLevel *level, GhVectorBatch *batch)
-{
-	const GhKeyColumn *columns = level->js->keys[GH_OUTER].columns;
-	int			n = 0;
-
-	for (uint32 i = 0; i < batch->nrows; i++)
-	{
-		joined->rows[n] = i;
-		n += batch->state[i] == GH_ROW_LIVE;
-	}
-	for (int k = 0; k < level->nkeys; k++)
-	{
-		const GhVector *vector = &batch->vectors[level->key_vectors[k]];
-		int			bits = columns[k].bits;
-
-		if (level->nkeys == 1 && bits == GH_KEY_BITS)
-			for (int i = 0; i < n; i++)
-				joined->keys[i] = vector->low[joined->rows[i]];
-		else
-			for (int i = 0; i < n; i++)
-				joined->keys[i] = (k == 0 ? 0 : joined->keys[i] << bits) |
-					gh_code_bits(vector->low[joined->rows[i]], bits);
-	}
-	return n;
-}
-
-/* Rows with a NULL in their key have no match, whatever was found. */
-static void
-forget_null_keys(GhJoined *joined, const GhJoinLevel *level, const GhVectorBatch *batch, int n)
-{
-	uint64		absent = level->js->carry.absent;
-
-	for (int k = 0; k < level->nkeys; k++)
-	{
-		const uint8 *null = batch->vectors[level->key_vectors[k]].null;
-
-		for (int i = 0; i < n; i++)
-			joined->found[i] = null[joined->rows[i]] ? absent : joined->found[i];
-	}
-}
-
-/* Drops rows that do not come out of the join. */
-static void
-drop_rows(const GhJoined *joined, const GhJoinState *js, GhVectorBatch *batch, int n)
-{
-	uint64		absent = js->carry.absent;
-	uint8		match = keeps_matches(js) ? GH_ROW_LIVE : GH_ROW_DROPPED;
-	uint8		other = js->fill_outer ? GH_ROW_LIVE : GH_ROW_DROPPED;
-
-	for (int i = 0; i < n; i++)
-		batch->state[joined->rows[i]] = joined->found[i] != absent ? match : other;
-}
-
-/* Inner columns of rows that have no match, where such rows come out. */
-static void
-store_nulls(const GhJoinLevel *level, const GhJoined *joined, GhVectorBatch *batch, int n)
-{
-	for (int c = 0; c < level->ncolumns; c++)
-	{
-		uint8	   *null = batch->vectors[level->columns[c].vector].null;
-
-		for (int i = 0; i < n; i++)
-			if (joined->found[i] == level->js->carry.absent)
-				null[joined->rows[i]] = 1;
-	}
-}
-
-/* What is done with each row: `row` of the batch, and a column's bytes in what was found for it. */
-#define EACH_FOUND(statement) \
-	do { \
-		for (int i = 0; i < n; i++) \
-		{ \
-			int			row = joined->rows[i]; \
-			const uint8 *at = (const uint8 *) &joined->found[i] + offset; \
-			statement; \
-		} \
-	} while (0)
-
-/* A column that the table has in its values; those of rows without a match are anything. */
-static void
-store_carried(const GhJoined *joined, const GhCarry *carry, const GhJoinedColumn *column,
-			  GhVectorBatch *batch, int n)
-{
-	int			offset = GH_CARRY_NULLS;
-	uint64	   *low = batch->vectors[column->vector].low;
-	uint8	   *null = batch->vectors[column->vector].null;
-
-	if (carry->has_nulls)
-		EACH_FOUND(null[row] = *at >> column->column & 1);
-	else
-		EACH_FOUND((void) at; null[row] = 0);
-	offset = carry->offsets[column->column];
-	switch ((GhLoad) column->load)
-	{
-		case GH_LOAD_INT2:
-			EACH_FOUND(low[row] = (uint64) (int64) (int16) gh_read_u16(at));
-			break;
-		case GH_LOAD_INT4:
-			EACH_FOUND(low[row] = (uint64) (int64) (int32) gh_read_u32(at));
-			break;
-		case GH_LOAD_OID:
-			EACH_FOUND(low[row] = gh_read_u32(at));
-			break;
-		case GH_LOAD_INT8:
-		case GH_LOAD_FLOAT8:
-			EACH_FOUND(low[row] = gh_read_u64(at));
-			break;
-		case GH_LOAD_FLOAT4:
-			EACH_FOUND(low[row] = gh_float4_bits(gh_read_u32(at)));
-			break;
-		case GH_LOAD_BOOL:
-			EACH_FOUND(low[row] = *at != 0);
-			break;
+		case JOIN_INNER:
+			return GH_PROBE_INNER;
+		case JOIN_LEFT:
+			return GH_PROBE_LEFT;
+		case JOIN_SEMI:
+			return GH_PROBE_SEMI;
+		case JOIN_ANTI:
+			return GH_PROBE_ANTI;
 		default:
-			/* it cannot be read here */
-			for (int i = 0; i < n; i++)
-				if (joined->found[i] != carry->absent)
-					batch->state[joined->rows[i]] = GH_ROW_BACK;
-			break;
+			elog(ERROR, "join type %d is not done by probes", (int) type);
 	}
 }
 
-/* The columns of stored rows. */
-static void
-store_rows(const GhJoinLevel *level, const GhJoined *joined, GhVectorBatch *batch, int n)
+/* Joins that are probed here. */
+int
+gh_joined_nprobes(const GhAggregateNode *node)
 {
-	GhJoinState *js = level->js;
-	const GhColumns *columns = &js->columns[GH_INNER];
+	return node->joined == NULL ? 0 : node->joined->nlevels - 1 - node->joined->base;
+}
 
-	for (int i = 0; i < n; i++)
+/* Columns of what comes in. */
+int
+gh_joined_natts(const GhAggregateNode *node)
+{
+	return base_desc(node)->natts;
+}
+
+/* The outer side's key of a join, of vectors of a program. */
+GhScanPart *
+gh_joined_parts(const GhJoinLevel *level, const uint16 *vectors)
+{
+	GhScanPart *parts = palloc0(sizeof(GhScanPart) * level->nkeys);
+
+	for (int k = 0; k < level->nkeys; k++)
 	{
-		int			row = joined->rows[i];
-		GhRow	   *inner;
+		parts[k].vector = vectors[k];
+		parts[k].bits = level->js->keys[GH_OUTER].columns[k].bits;
+	}
+	return parts;
+}
 
-		if (i + GH_PREFETCH_ROWS < n && joined->found[i + GH_PREFETCH_ROWS] != 0)
-		{
-			const char *ahead = (const char *) gh_row_at(&js->store, joined->found[i + GH_PREFETCH_ROWS]);
+/* A probe of a join's table, but for what it fills. */
+void
+gh_joined_probe(const GhJoinLevel *level, const uint16 *key_vectors, GhProbe *probe)
+{
+	memset(probe, 0, sizeof(*probe));
+	probe->table = level->js->probed->table;
+	probe->kind = probe_kind(level->js->jointype);
+	probe->nparts = level->nkeys;
+	probe->parts = gh_joined_parts(level, key_vectors);
+}
 
-			__builtin_prefetch(ahead);
-			__builtin_prefetch(ahead + js->prefetch_span);
-		}
-		if (joined->found[i] == 0)
-			continue;
-		inner = gh_row_at(&js->store, joined->found[i]);
-		/* several matches are several rows */
-		if (!js->single_match && gh_row_next(inner) != 0)
-		{
-			batch->state[row] = GH_ROW_BACK;
-			continue;
-		}
+/* The probes of a pipeline of the node's program, in the current context. */
+GhProbe *
+gh_joined_probes(const GhAggregateNode *node)
+{
+	const GhJoined *joined = node->joined;
+	int			nprobes = gh_joined_nprobes(node);
+	GhProbe    *probes = palloc(sizeof(GhProbe) * Max(nprobes, 1));
+
+	for (int p = 0; p < nprobes; p++)
+	{
+		const GhJoinLevel *level = &joined->levels[joined->base + 1 + p];
+		GhProbeFill *fills = palloc0(sizeof(GhProbeFill) * Max(level->ncolumns, 1));
+
 		for (int c = 0; c < level->ncolumns; c++)
 		{
-			const GhJoinedColumn *column = &level->columns[c];
-			GhVector   *vector = &batch->vectors[column->vector];
-
-			vector->null[row] = gh_row_nulls(inner)[column->column];
-			if (!vector->null[row] &&
-				!gh_store_value((GhLoad) column->load, column->scale,
-								gh_row_value(columns, inner, column->column), vector, row))
-				batch->state[row] = GH_ROW_BACK;
+			fills[c].column = level->columns[c].vector;
+			fills[c].kept = level->columns[c].column;
 		}
+		gh_joined_probe(level, level->key_vectors, &probes[p]);
+		probes[p].nfills = level->ncolumns;
+		probes[p].fills = fills;
 	}
+	return probes;
 }
 
-static void
-probe_level(GhJoined *joined, GhJoinLevel *level, GhVectorBatch *batch)
-{
-	GhJoinState *js = level->js;
-	int			n = gather_keys(joined, level, batch);
-
-	if (n == 0)
-		return;
-	look_up(level, n, joined->keys, joined->found);
-	forget_null_keys(joined, level, batch, n);
-	drop_rows(joined, js, batch, n);
-	/* where nothing of an inner row is needed, it only matters that it is there */
-	if (keeps_matches(js) && js->looks_at_inner)
-	{
-		if (!js->carry.in_use)
-			store_rows(level, joined, batch, n);
-		else
-			for (int c = 0; c < level->ncolumns; c++)
-				store_carried(joined, &js->carry, &level->columns[c], batch, n);
-	}
-	if (js->fill_outer)
-		store_nulls(level, joined, batch, n);
-}
-
-/*
- * Joins the live rows of a batch: those without a match that is needed are dropped.  Rows that
- * are handed back count when they are added.
- */
+/* So many rows have come behind each of the probes. */
 void
-gh_joined_probe(GhAggregateNode *node, GhVectorBatch *batch)
+gh_joined_count(GhAggregateNode *node, const uint64 *passed)
 {
 	GhJoined   *joined = node->joined;
-	uint32		live;
-	uint32		back;
-	uint32		before;
 
-	gh_batch_count(batch, &live, &before);
-	for (int i = 0; i < joined->nlevels && live > 0; i++)
-	{
-		probe_level(joined, &joined->levels[i], batch);
-		gh_batch_count(batch, &live, &back);
-		gh_joined_uncount(node, i, back - before);
-		joined->levels[i].rows += live;
-		before = back;
-	}
-}
-
-/* So many rows that came out of the joins below a level are handed back, and count again. */
-void
-gh_joined_uncount(GhAggregateNode *node, int level, uint32 rows)
-{
-	for (int i = 0; i < level; i++)
-		node->joined->levels[i].rows -= rows;
-}
-
-/* ----------------------------------------- one row, by PostgreSQL's values */
-
-static Datum
-source_value(GhAggregateNode *node, GhColumnSource source, bool *null)
-{
-	const GhJoinLevel *level;
-
-	if (source.level < 0)
-		return slot_getattr(((ScanState *) node->scan)->ss_ScanTupleSlot, source.column, null);
-	level = &node->joined->levels[source.level];
-	*null = level->nulls[source.column];
-	return level->values[source.column];
-}
-
-/* The outer row's key; false: it has none. */
-static bool
-level_key(GhAggregateNode *node, GhJoinLevel *level, uint64 *key)
-{
-	GhKeyColumn *columns = level->js->keys[GH_OUTER].columns;
-	uint64		result = 0;
-
-	for (int k = 0; k < level->nkeys; k++)
-	{
-		bool		null;
-		Datum		value = source_value(node, level->keys[k], &null);
-		uint64		code;
-
-		if (null)
-			return false;
-		code = gh_encode_value(&columns[k], value);
-		result = columns[k].bits == GH_KEY_BITS ? code :
-			(result << columns[k].bits) | gh_code_bits(code, columns[k].bits);
-	}
-	*key = result;
-	return true;
-}
-
-static void
-load_carried(GhJoinLevel *level, uint64 value)
-{
-	const GhColumns *columns = &level->js->columns[GH_INNER];
-	const GhCarry *carry = &level->js->carry;
-	GhCarried	carried = {.value = value};
-
-	if (!carry->needs_columns)
-		return;
-	for (int c = 0; c < columns->ncolumns; c++)
-	{
-		level->nulls[c] = carry->has_nulls && (carried.bytes[GH_CARRY_NULLS] >> c & 1) != 0;
-		level->values[c] = fetch_att(carried.bytes + carry->offsets[c], true, columns->typlens[c]);
-	}
-}
-
-static void
-add_joined(GhAggregateNode *node, int number)
-{
-	GhJoined   *joined = node->joined;
-	TupleTableSlot *to = node->css.ss.ss_ScanTupleSlot;
-	GhJoinLevel *level;
-	GhJoinState *js;
-	uint64		key;
-	uint64		found;
-	bool		matches;
-
-	CHECK_FOR_INTERRUPTS();
-	if (number == joined->nlevels)
-	{
-		ResetExprContext(node->css.ss.ps.ps_ExprContext);
-		for (int c = 0; c < node->ncolumns; c++)
-			to->tts_values[c] = source_value(node, joined->sources[c], &to->tts_isnull[c]);
-		gh_add_input_row(node);
-		return;
-	}
-	level = &joined->levels[number];
-	js = level->js;
-	found = js->carry.absent;
-	if (level_key(node, level, &key))
-		look_up(level, 1, &key, &found);
-	matches = found != js->carry.absent;
-	if (matches ? !keeps_matches(js) : !js->fill_outer)
-		return;
-	if (!matches || js->carry.in_use)
-	{
-		if (matches)
-			load_carried(level, found);
-		else
-			memset(level->nulls, true, js->nkept[GH_INNER]);
-		level->rows++;
-		add_joined(node, number + 1);
-		return;
-	}
-	while (found != 0)
-	{
-		GhRow	   *inner = gh_row_at(&js->store, found);
-
-		gh_row_load(&js->columns[GH_INNER], inner, level->nulls, level->values);
-		level->rows++;
-		add_joined(node, number + 1);
-		found = js->single_match ? 0 : gh_row_next(inner);
-	}
-}
-
-/* Adds all joined rows of the tuple in the scan's slot, which has passed its conditions. */
-void
-gh_joined_add_tuple(GhAggregateNode *node)
-{
-	add_joined(node, 0);
+	for (int i = joined->base + 1; i < joined->nlevels; i++)
+		joined->levels[i].rows += passed[i - joined->base - 1];
 }

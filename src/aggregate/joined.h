@@ -1,6 +1,6 @@
 /*
  * joined.h
- *		The rows of a chain of hash joins over a scan, in vectors: the scan's pages are read
+ *		A chain of hash joins over a scan, whose rows the aggregate joins by itself: the scan's pages are read
  *		once, and each join's table is probed with the keys of a page's rows.
  */
 #ifndef GPUHASH_AGGREGATE_JOINED_H
@@ -14,8 +14,8 @@
 /* Where a column of the joined rows comes from. */
 typedef struct GhColumnSource
 {
-	int			level;			/* -1: the scan; else a join, from the lowest on */
-	int			column;			/* of the scan's relation, from 1; of the join's kept inner ones, from 0 */
+	int			level;			/* -1: what comes in; else a join, from the lowest on */
+	int			column;			/* of what comes in, from 1; of the join's kept inner ones, from 0 */
 } GhColumnSource;
 
 /* A column that a program reads, of one join's inner side. */
@@ -37,15 +37,15 @@ typedef struct GhJoinLevel
 	int			ncolumns;
 	GhJoinedColumn *columns;
 	int			place_vector;	/* of the places of inner tuples, which the device fills; -1: none is asked for */
-	Datum	   *values;			/* of one row, by kept inner column */
-	bool	   *nulls;
-	uint64		rows;			/* of the page, that came out */
+	uint64		rows;			/* that came out, and that the executor has not been told of */
+	bool		open;			/* in this run, its table can be probed */
 } GhJoinLevel;
 
 typedef struct GhJoined
 {
 	int			nlevels;
 	GhJoinLevel *levels;		/* the lowest first */
+	int			base;			/* the join whose rows come in; -1: the scan's do */
 	GhColumnSource *sources;	/* by column of the aggregate's child */
 	/*
 	 * The last join is a right or full one, or has conditions beside its keys: just a device does it so, and with a row that
@@ -54,26 +54,35 @@ typedef struct GhJoined
 	bool		for_device;
 	bool		fills_inner;	/* it is a right or full one */
 	List	   *conditions;		/* of its rows, as expressions over the columns of programs */
-	bool		open;			/* the tables can be probed */
+	bool		open;			/* all tables can be probed */
 	int			first;			/* of the scan's page, the visible tuple that was found ahead, and makes
 								 * this page the next one; -1: none */
-	uint64	   *keys;			/* of a page's rows that have one */
-	uint64	   *found;
-	uint16	   *rows;			/* their numbers in the batch */
 } GhJoined;
 
 extern void gh_joined_init(GhAggregateNode *node, EState *estate, int eflags);
+extern void gh_joined_arrange(GhAggregateNode *node, int base);
+extern Index gh_joined_varno(const GhAggregateNode *node);
+extern int	gh_joined_natts(const GhAggregateNode *node);
 extern int	gh_joined_attno(GhAggregateNode *node, GhColumnSource source);
 extern int	gh_joined_place_attno(const GhAggregateNode *node, int number);
 extern TupleDesc gh_joined_desc(GhAggregateNode *node);
-extern void gh_joined_add_column(GhAggregateNode *node, const GhColumn *column, int vector);
+extern int	gh_joined_level_of(const GhAggregateNode *node, int attno);
+extern void gh_joined_take_columns(GhAggregateNode *node, const GhProgram *program);
 extern void gh_joined_forget_columns(GhAggregateNode *node);
+extern int	gh_joined_nprobes(const GhAggregateNode *node);
+extern GhScanPart *gh_joined_parts(const GhJoinLevel *level, const uint16 *vectors);
+extern void gh_joined_probe(const GhJoinLevel *level, const uint16 *key_vectors, GhProbe *probe);
+extern GhProbe *gh_joined_probes(const GhAggregateNode *node);
+extern void gh_joined_count(GhAggregateNode *node, const uint64 *passed);
+
+/* ---- joined_open.c ---- */
+
 /* What may be read. */
 typedef enum GhJoinedInput
 {
 	GH_JOINED_NOTHING,			/* there are no rows */
 	GH_JOINED_PAGES,			/* the scan's, the joins' tables are there */
-	GH_JOINED_ROWS				/* those of the joins */
+	GH_JOINED_ROWS				/* those of a join, of the last one if none is probed */
 } GhJoinedInput;
 
 extern GhPages *gh_joined_pages(GhAggregateNode *node);
@@ -83,9 +92,10 @@ extern GhJoinedInput gh_joined_open(GhAggregateNode *node);
 extern void gh_joined_close(GhAggregateNode *node);
 extern void gh_joined_start(GhAggregateNode *node);
 extern void gh_joined_stop(GhAggregateNode *node);
-extern void gh_joined_probe(GhAggregateNode *node, GhVectorBatch *batch);
 extern void gh_joined_add_rows(GhAggregateNode *node, const uint64 *rows);
-extern void gh_joined_uncount(GhAggregateNode *node, int level, uint32 rows);
-extern void gh_joined_add_tuple(GhAggregateNode *node);
+
+/* ---- joined_row.c ---- */
+
+extern void gh_joined_add_row(GhAggregateNode *node, const Datum *values, const bool *nulls);
 
 #endif							/* GPUHASH_AGGREGATE_JOINED_H */

@@ -1,6 +1,6 @@
 /*
  * joined_open.c
- *		The joins of a chain whose rows the aggregate looks up by itself (joined.c): when they read their
+ *		The joins of a chain whose rows the aggregate joins by itself (joined.c): when they read their
  *		inner sides, and what the executor is told of them.
  */
 #include "postgres.h"
@@ -29,37 +29,74 @@ void
 gh_joined_reset(GhAggregateNode *node)
 {
 	node->joined->first = -1;
+	gh_joined_arrange(node, -1);
 	gh_joined_start(node);
 	gh_joined_stop(node);
 }
 
 static bool
-open_table(GhJoinState *js, bool on_host)
+open_table(GhJoinLevel *level, bool on_host)
 {
-	bool		open;
-
-	gh_child_start(&js->css.ss.ps);
-	open = gh_join_open_for_probes(js, on_host);
-	gh_child_stop(&js->css.ss.ps, 0);
-	return open;
+	gh_child_start(&level->js->css.ss.ps);
+	level->open = gh_join_open_for_probes(level->js, on_host);
+	gh_child_stop(&level->js->css.ss.ps, 0);
+	return level->open;
 }
 
-/* Has the joins read their inner sides.  False: their tables cannot be probed. */
+/*
+ * Of the joins, some are open.  The highest that is not returns its rows, and so do all below it; those above it are
+ * probed.
+ */
+static bool
+settle(GhAggregateNode *node)
+{
+	GhJoined   *joined = node->joined;
+	int			base = joined->nlevels - 1;
+
+	while (base >= 0 && joined->levels[base].open)
+		base--;
+	for (int i = 0; i < joined->nlevels; i++)
+	{
+		GhJoinLevel *level = &joined->levels[i];
+
+		if (i <= base && level->open)
+			gh_join_return_rows(level->js);
+		level->open = i > base;
+	}
+	joined->open = base < 0;
+	gh_joined_arrange(node, base);
+	return joined->open;
+}
+
+/* Has the joins read their inner sides.  False: not all of their tables can be probed. */
 bool
 gh_joined_open_tables(GhAggregateNode *node, bool on_host)
 {
 	GhJoined   *joined = node->joined;
+	bool		open = !joined->for_device;
 
-	joined->open = !joined->for_device;
-	for (int i = joined->nlevels - 1; i >= 0 && joined->open; i--)
-		joined->open = open_table(joined->levels[i].js, on_host);
-	return joined->open;
+	for (int i = joined->nlevels - 1; i >= 0 && open; i--)
+		open = open_table(&joined->levels[i], on_host);
+	return settle(node);
+}
+
+/*
+ * Whether a join looks for an outer row before it reads its inner side, which otherwise is not read, for it may take long
+ * or raise an error.  Not above one that participants of a parallel query share: that one cannot return its rows any
+ * more once it was opened.
+ */
+static bool
+asks_outer_first(const GhJoined *joined, int number)
+{
+	for (int i = 0; i < number; i++)
+		if (joined->levels[i].js->parallel != NULL)
+			return false;
+	return gh_join_asks_outer_first(joined->levels[number].js);
 }
 
 /*
  * The same of a join and all below it, in the order in which the executor would have them read: where a join
- * asks for an outer row before it reads its inner side, which otherwise is not read, for it may take long or
- * raise an error, those below come first.  *no_row: there was none.
+ * asks for an outer row first, those below come first.  *no_row: there was none.
  *
  * So participants of a parallel query have joined all barriers of shared tables when they take a page: whoever
  * came to one after the others are through would find that nothing is left to be done, and the page were lost.
@@ -67,20 +104,28 @@ gh_joined_open_tables(GhAggregateNode *node, bool on_host)
 static bool
 open_in_turn(GhAggregateNode *node, int number, bool *no_row)
 {
-	GhJoinState *js;
 	bool		asks;
 
 	if (number < 0)
 		return true;
-	js = node->joined->levels[number].js;
-	asks = gh_join_asks_outer_first(js);
+	asks = asks_outer_first(node->joined, number);
 	if (asks && !open_in_turn(node, number - 1, no_row))
 		return false;
 	if (asks && !*no_row)
 		*no_row = !gh_source_peek(scan_source(node));
 	if (*no_row)
 		return true;
-	return open_table(js, false) && (asks || open_in_turn(node, number - 1, no_row));
+	return open_table(&node->joined->levels[number], false) && (asks || open_in_turn(node, number - 1, no_row));
+}
+
+/*
+ * Whether the joins had better return their rows: where there is no program for the joined ones, each would have to be
+ * joined by itself.
+ */
+static bool
+has_no_program(GhAggregateNode *node)
+{
+	return !gh_aggregate_compile(node) && node->program.tried;
 }
 
 /* What may be read of the joins, with their tables made. */
@@ -91,25 +136,34 @@ gh_joined_open(GhAggregateNode *node)
 	bool		no_row = false;
 
 	gh_joined_reset(node);
-	if (joined->for_device)
+	/* rows that are collected pass through, where no device has joined them */
+	if (joined->for_device || node->collected != NULL || has_no_program(node))
+	{
+		(void) settle(node);
 		return GH_JOINED_ROWS;
-	joined->open = open_in_turn(node, joined->nlevels - 1, &no_row);
-	if (!joined->open)
-		return GH_JOINED_ROWS;
+	}
+	(void) open_in_turn(node, joined->nlevels - 1, &no_row);
 	if (no_row)
 		return GH_JOINED_NOTHING;
+	if (!settle(node))
+		return GH_JOINED_ROWS;
 	if (scan_source(node)->peeked)
 		joined->first = gh_source_leave_page(scan_source(node));
 	return GH_JOINED_PAGES;
 }
 
+/* All has been read. */
 void
 gh_joined_close(GhAggregateNode *node)
 {
 	GhJoined   *joined = node->joined;
 
 	for (int i = joined->nlevels - 1; i >= 0; i--)
-		gh_join_close_for_probes(joined->levels[i].js);
+	{
+		if (joined->levels[i].open)
+			gh_join_close_for_probes(joined->levels[i].js);
+		joined->levels[i].open = false;
+	}
 	joined->open = false;
 }
 
@@ -119,7 +173,7 @@ gh_joined_start(GhAggregateNode *node)
 {
 	GhJoined   *joined = node->joined;
 
-	for (int i = joined->nlevels - 1; i >= 0; i--)
+	for (int i = joined->nlevels - 1; i > joined->base; i--)
 	{
 		gh_child_start(&joined->levels[i].js->css.ss.ps);
 		joined->levels[i].rows = 0;
@@ -131,7 +185,7 @@ gh_joined_stop(GhAggregateNode *node)
 {
 	GhJoined   *joined = node->joined;
 
-	for (int i = 0; i < joined->nlevels; i++)
+	for (int i = joined->base + 1; i < joined->nlevels; i++)
 		gh_child_stop(&joined->levels[i].js->css.ss.ps, (double) joined->levels[i].rows);
 }
 

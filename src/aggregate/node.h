@@ -15,7 +15,7 @@
 
 #include "compat.h"
 #include "engine/page/page.h"
-#include "engine/program/aggregate.h"
+#include "engine/pipeline/scan.h"
 #include "expr/aggregates.h"
 #include "gpuhash.h"
 #include "plan/aggregate_plan.h"
@@ -30,8 +30,6 @@ extern void gh_groups_destroy(GhGroups *groups);
 extern void gh_groups_reset(GhGroups *groups);
 extern Size gh_groups_bytes(const GhGroups *groups);
 extern uint32 gh_groups_count(const GhGroups *groups);
-extern void gh_groups_find(GhGroups *groups, const GhVectorBatch *batch, const uint16 *key_vectors,
-						   uint32 *found);
 extern uint32 gh_groups_find_one(GhGroups *groups, const GhSqlValue *keys);
 extern GhAggregateState *gh_groups_states(GhGroups *groups);
 extern GhSide **gh_groups_side(GhGroups *groups, uint32 group, int aggregate);
@@ -52,6 +50,8 @@ extern uint64 gh_group_record_hash(const char *record);
 extern uint64 gh_group_hash(const GhGroups *groups, uint32 group);
 
 /* Groups as engines tell them (engine/pipeline/scan.h), one behind the other. */
+extern const GhScanGroup *gh_scan_record_of(const char *records, Size left, int nvalues);
+extern GhSqlValue gh_scan_record_value(const GhScanGroup *record, int number, const GhValueType *type);
 extern Size gh_scan_record_bytes(const char *record, Size left);
 extern Size gh_scan_record_read(const GhGroups *groups, const char *record, Size left, GhSqlValue *keys,
 								const GhAggregateState **states);

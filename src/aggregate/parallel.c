@@ -363,10 +363,8 @@ add_counts(GhAggregateCounts *totals, const GhAggregateCounts *counts)
 	if (totals->fallback_reason[0] == '\0')
 		strlcpy(totals->fallback_reason, counts->fallback_reason, sizeof(totals->fallback_reason));
 	INSTR_TIME_ADD(totals->build_time, counts->build_time);
-	INSTR_TIME_ADD(totals->probe_time, counts->probe_time);
 	INSTR_TIME_ADD(totals->source_time, counts->source_time);
 	INSTR_TIME_ADD(totals->evaluate_time, counts->evaluate_time);
-	INSTR_TIME_ADD(totals->group_time, counts->group_time);
 	INSTR_TIME_ADD(totals->merge_time, counts->merge_time);
 }
 

@@ -335,6 +335,32 @@ gh_scan_record_bytes(const char *record, Size left)
 	return head->bytes;
 }
 
+/* Likewise the record, which has so many keys or values. */
+const GhScanGroup *
+gh_scan_record_of(const char *records, Size left, int nvalues)
+{
+	if (gh_scan_record_bytes(records, left) < sizeof(GhScanGroup) + sizeof(GhScanValue) * nvalues)
+		elog(ERROR, "group of an engine has a wrong size");
+	return (const GhScanGroup *) records;
+}
+
+/* A key, or a value of a row, with its address in there. */
+GhSqlValue
+gh_scan_record_value(const GhScanGroup *record, int number, const GhValueType *type)
+{
+	const GhScanValue *held = (const GhScanValue *) (record + 1) + number;
+	GhSqlValue	value = {held->low, held->high, GH_SQL_HELD};
+
+	if ((record->nulls >> number & 1) != 0)
+		value.kind = GH_SQL_NULL;
+	if (!gh_key_is_bytes(type, &value))
+		return value;
+	if (held->low > record->bytes || held->high > record->bytes - held->low)
+		elog(ERROR, "group of an engine has a key that is not in it");
+	value.low += (uintptr_t) record;
+	return value;
+}
+
 /* Such a record's keys, with addresses in it, and its states.  Its bytes. */
 Size
 gh_scan_record_read(const GhGroups *groups, const char *record, Size left, GhSqlValue *keys,
@@ -347,16 +373,7 @@ gh_scan_record_read(const GhGroups *groups, const char *record, Size left, GhSql
 		sizeof(GhAggregateState) * groups->naggregates)
 		elog(ERROR, "group of an engine has a wrong size");
 	for (int k = 0; k < groups->nkeys; k++)
-	{
-		keys[k].kind = (head->nulls >> k & 1) != 0 ? GH_SQL_NULL : GH_SQL_HELD;
-		keys[k].low = held[k].low;
-		keys[k].high = held[k].high;
-		if (!gh_key_is_bytes(&groups->keys[k], &keys[k]))
-			continue;
-		if (held[k].low > head->bytes || held[k].high > head->bytes - held[k].low)
-			elog(ERROR, "group of an engine has a key that is not in it");
-		keys[k].low += (uintptr_t) record;
-	}
+		keys[k] = gh_scan_record_value(head, k, &groups->keys[k]);
 	*states = (const GhAggregateState *) (held + groups->nkeys);
 	return head->bytes;
 }

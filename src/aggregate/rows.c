@@ -1,6 +1,7 @@
 /*
  * rows.c
- *		Rows of a child that the node does not read by itself, some hundred at a time.
+ *		Rows of a child that the node does not read by itself, or of a join below those that it probes (joined.c), some
+ *		hundred at a time.
  *
  * They come through the executor one by one and are kept, since the child may reuse what they lie in.
  * What the program reads of them enters the pipeline as columns, and rows that are handed back are evaluated
@@ -14,7 +15,7 @@
 #include "utils/memutils.h"
 
 #include "aggregate/enter.h"
-#include "engine/page/numeric.h"
+#include "aggregate/joined.h"
 
 /* Rows are aggregated early when their by-reference values take this many bytes. */
 #define GH_ROWS_BYTES_MAX (1024 * 1024)
@@ -22,37 +23,64 @@
 typedef struct GhRowBuffer
 {
 	MemoryContext context;		/* of by-reference values */
-	TupleDesc	desc;			/* of the child's rows */
+	PlanState  *child;			/* whose rows they are */
+	TupleDesc	desc;
+	int			ncolumns;
 	int			nrows;
-	Datum	   *values;			/* by row, and column of the child */
+	Datum	   *values;			/* by row and column */
 	bool	   *nulls;
 } GhRowBuffer;
+
+/* Whose rows come in. */
+static PlanState *
+rows_child(const GhAggregateNode *node)
+{
+	return gh_joined_nprobes(node) > 0 ? &node->joined->levels[node->joined->base].js->css.ss.ps : node->child;
+}
 
 static GhRowBuffer *
 make_buffer(GhAggregateNode *node)
 {
-	GhRowBuffer *buffer = MemoryContextAllocZero(node->css.ss.ps.state->es_query_cxt,
-												 sizeof(GhRowBuffer));
-	Size		cells = (Size) GH_VECTOR_ROWS * Max(node->ncolumns, 1);
+	MemoryContext context = AllocSetContextCreate(node->css.ss.ps.state->es_query_cxt, "GpuHashAggregate rows",
+												  ALLOCSET_DEFAULT_SIZES);
+	GhRowBuffer *buffer = MemoryContextAllocZero(context, sizeof(GhRowBuffer));
+	PlanState  *child = rows_child(node);
+	Size		cells;
 
-	buffer->context = AllocSetContextCreate(node->css.ss.ps.state->es_query_cxt,
-											"GpuHashAggregate rows", ALLOCSET_DEFAULT_SIZES);
-	buffer->desc = ExecGetResultType(node->child);
-	buffer->values = MemoryContextAlloc(node->css.ss.ps.state->es_query_cxt, cells * sizeof(Datum));
-	buffer->nulls = MemoryContextAlloc(node->css.ss.ps.state->es_query_cxt, cells * sizeof(bool));
+	buffer->context = AllocSetContextCreate(context, "GpuHashAggregate values", ALLOCSET_DEFAULT_SIZES);
+	buffer->child = child;
+	buffer->desc = ExecGetResultType(child);
+	buffer->ncolumns = child == node->child ? node->ncolumns : buffer->desc->natts;
+	cells = (Size) GH_VECTOR_ROWS * Max(buffer->ncolumns, 1);
+	buffer->values = MemoryContextAlloc(context, cells * sizeof(Datum));
+	buffer->nulls = MemoryContextAlloc(context, cells * sizeof(bool));
 	return buffer;
+}
+
+/* One for the rows that come in now: before a rescan they may have been others. */
+static GhRowBuffer *
+get_buffer(GhAggregateNode *node)
+{
+	if (node->rows != NULL && node->rows->child != rows_child(node))
+	{
+		MemoryContextDelete(MemoryContextGetParent(node->rows->context));
+		node->rows = NULL;
+	}
+	if (node->rows == NULL)
+		node->rows = make_buffer(node);
+	return node->rows;
 }
 
 /* Keeps a row; bytes that it takes. */
 static Size
-keep_row(GhAggregateNode *node, GhRowBuffer *buffer, TupleTableSlot *slot)
+keep_row(GhRowBuffer *buffer, TupleTableSlot *slot)
 {
-	Datum	   *values = buffer->values + (Size) buffer->nrows * node->ncolumns;
-	bool	   *nulls = buffer->nulls + (Size) buffer->nrows * node->ncolumns;
+	Datum	   *values = buffer->values + (Size) buffer->nrows * buffer->ncolumns;
+	bool	   *nulls = buffer->nulls + (Size) buffer->nrows * buffer->ncolumns;
 	Size		bytes = 0;
 
-	slot_getsomeattrs(slot, node->ncolumns);
-	for (int c = 0; c < node->ncolumns; c++)
+	slot_getsomeattrs(slot, buffer->ncolumns);
+	for (int c = 0; c < buffer->ncolumns; c++)
 	{
 		Form_pg_attribute attribute = TupleDescAttr(buffer->desc, c);
 
@@ -70,7 +98,7 @@ keep_row(GhAggregateNode *node, GhRowBuffer *buffer, TupleTableSlot *slot)
 
 /* Fills the buffer; false when the child has no more rows. */
 static bool
-fill_buffer(GhAggregateNode *node, GhRowBuffer *buffer)
+fill_buffer(GhRowBuffer *buffer)
 {
 	Size		bytes = 0;
 
@@ -78,14 +106,14 @@ fill_buffer(GhAggregateNode *node, GhRowBuffer *buffer)
 	buffer->nrows = 0;
 	while (buffer->nrows < GH_VECTOR_ROWS && bytes < GH_ROWS_BYTES_MAX)
 	{
-		TupleTableSlot *slot = ExecProcNode(node->child);
+		TupleTableSlot *slot = ExecProcNode(buffer->child);
 		MemoryContext saved;
 
 		CHECK_FOR_INTERRUPTS();
 		if (TupIsNull(slot))
 			return false;
 		saved = MemoryContextSwitchTo(buffer->context);
-		bytes += keep_row(node, buffer, slot);
+		bytes += keep_row(buffer, slot);
 		MemoryContextSwitchTo(saved);
 	}
 	return true;
@@ -96,63 +124,20 @@ static void
 add_kept_row(GhAggregateNode *node, const GhRowBuffer *buffer, int row)
 {
 	TupleTableSlot *to = node->css.ss.ss_ScanTupleSlot;
+	const Datum *values = buffer->values + (Size) row * buffer->ncolumns;
+	const bool *nulls = buffer->nulls + (Size) row * buffer->ncolumns;
 
 	CHECK_FOR_INTERRUPTS();
 	node->counts.back++;
+	if (gh_joined_nprobes(node) > 0)
+	{
+		gh_joined_add_row(node, values, nulls);
+		return;
+	}
 	ResetExprContext(node->css.ss.ps.ps_ExprContext);
-	for (int c = 0; c < node->ncolumns; c++)
-	{
-		to->tts_values[c] = buffer->values[(Size) row * node->ncolumns + c];
-		to->tts_isnull[c] = buffer->nulls[(Size) row * node->ncolumns + c];
-	}
+	memcpy(to->tts_values, values, sizeof(Datum) * node->ncolumns);
+	memcpy(to->tts_isnull, nulls, sizeof(bool) * node->ncolumns);
 	gh_add_input_row(node);
-}
-
-/* Puts a value into a vector, as a page's would be read; false: it cannot be. */
-bool
-gh_store_value(GhLoad load, int scale, Datum value, GhVector *vector, int row)
-{
-	float8		number;
-	struct varlena *bytes;
-
-	switch (load)
-	{
-		case GH_LOAD_INT2:
-			vector->low[row] = (uint64) (int64) DatumGetInt16(value);
-			return true;
-		case GH_LOAD_INT4:
-			vector->low[row] = (uint64) (int64) DatumGetInt32(value);
-			return true;
-		case GH_LOAD_INT8:
-			vector->low[row] = (uint64) DatumGetInt64(value);
-			return true;
-		case GH_LOAD_OID:
-			vector->low[row] = DatumGetObjectId(value);
-			return true;
-		case GH_LOAD_BOOL:
-			vector->low[row] = DatumGetBool(value);
-			return true;
-		case GH_LOAD_FLOAT4:
-		case GH_LOAD_FLOAT8:
-			number = load == GH_LOAD_FLOAT4 ? (float8) DatumGetFloat4(value) : DatumGetFloat8(value);
-			memcpy(&vector->low[row], &number, sizeof(number));
-			return true;
-		case GH_LOAD_NUMERIC:
-		case GH_LOAD_TEXT:
-			bytes = (struct varlena *) DatumGetPointer(value);
-			if (VARATT_IS_EXTERNAL(bytes) || VARATT_IS_COMPRESSED(bytes))
-				return false;
-			if (load == GH_LOAD_NUMERIC)
-				return gh_numeric_read((const uint8 *) VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes),
-									   scale, &vector->low[row], &vector->high[row]);
-			vector->low[row] = (uint64) (uintptr_t) VARDATA_ANY(bytes);
-			vector->high[row] = VARSIZE_ANY_EXHDR(bytes);
-			return true;
-		case GH_LOAD_FIXED:
-		case GH_LOAD_TID:
-			break;
-	}
-	return false;
 }
 
 /* What the program reads of the rows; *taken[row]: a vector can hold all of it. */
@@ -166,13 +151,14 @@ load_vectors(GhAggregateNode *node, const GhRowBuffer *buffer, bool *taken)
 	for (uint32 v = 0; v < rows->ngiven; v++)
 	{
 		GhVector   *vector = &rows->vectors[v];
-		Size		cell = columns[v].attribute - 1;
+		const GhColumn *column = &columns[rows->given[v]];
+		Size		cell = column->attribute - 1;
 
-		for (int row = 0; row < buffer->nrows; row++, cell += node->ncolumns)
+		for (int row = 0; row < buffer->nrows; row++, cell += buffer->ncolumns)
 		{
 			vector->null[row] = buffer->nulls[cell];
 			if (!buffer->nulls[cell] &&
-				!gh_store_value((GhLoad) columns[v].load, columns[v].scale, buffer->values[cell], vector, row))
+				!gh_store_value((GhLoad) column->load, column->scale, buffer->values[cell], vector, row))
 				taken[row] = false;
 		}
 	}
@@ -197,17 +183,22 @@ pick_taken(GhEnteringRows *rows, int nrows, bool *taken, bool in_order)
 	return n;
 }
 
-/* Room for the columns of the program. */
+/* Room for the columns of the program that come in: others are filled by joins. */
 static GhEnteringRows *
-make_entering(const GhAggregateProgram *program)
+make_entering(const GhAggregateProgram *program, const GhRowBuffer *buffer)
 {
-	GhEnteringRows *rows = MemoryContextAlloc(program->context, sizeof(GhEnteringRows));
+	const GhColumn *columns = gh_program_columns(program->program);
 	MemoryContext saved = MemoryContextSwitchTo(program->context);
+	GhEnteringRows *rows = palloc(sizeof(GhEnteringRows));
+	uint16		given[GH_PROGRAM_VECTORS_MAX];
+	uint32		ngiven = 0;
 
-	gh_entering_init(rows, program->program->ncolumns, GH_VECTOR_ROWS);
+	for (uint32 v = 0; v < program->program->ncolumns; v++)
+		if (columns[v].attribute <= buffer->ncolumns)
+			given[ngiven++] = v;
+	gh_entering_init(rows, ngiven, GH_VECTOR_ROWS);
+	memcpy(rows->given, given, sizeof(uint16) * ngiven);
 	MemoryContextSwitchTo(saved);
-	for (uint32 v = 0; v < rows->ngiven; v++)
-		rows->given[v] = v;
 	return rows;
 }
 
@@ -219,7 +210,7 @@ enter_buffer(GhAggregateNode *node, const GhRowBuffer *buffer, bool *taken)
 	uint32		nback;
 
 	if (rows == NULL)
-		rows = node->program.rows = make_entering(&node->program);
+		rows = node->program.rows = make_entering(&node->program, buffer);
 	gh_enter_rows(node, false);
 	load_vectors(node, buffer, taken);
 	nback = gh_enter_columns(node, 0, rows, pick_taken(rows, buffer->nrows, taken, gh_aggregate_order_matters(node)));
@@ -236,12 +227,16 @@ add_buffer(GhAggregateNode *node, GhRowBuffer *buffer)
 
 	node->counts.rows += buffer->nrows;
 	gh_aggregate_clock(node, NULL, &clock);
-	if (buffer->nrows > 0 && gh_aggregate_stage(node) != NULL)
+	if (node->joined != NULL)
+		gh_joined_start(node);
+	if (buffer->nrows > 0 && node->collected == NULL && gh_aggregate_stage(node) != NULL)
 		enter_buffer(node, buffer, taken);
 	for (int row = 0; row < buffer->nrows; row++)
 		if (!taken[row])
 			add_kept_row(node, buffer, row);
 	gh_enter_rows(node, false);
+	if (node->joined != NULL)
+		gh_joined_stop(node);
 	gh_aggregate_clock(node, &node->counts.evaluate_time, &clock);
 }
 
@@ -252,13 +247,14 @@ gh_aggregate_read_rows(GhAggregateNode *node)
 	instr_time	clock = {0};
 	bool		more;
 
-	if (node->collected != NULL)
+	GhRowBuffer *buffer;
+
+	if (node->collected != NULL && gh_joined_nprobes(node) == 0)
 		return gh_collect_child_row(node);
-	if (node->rows == NULL)
-		node->rows = make_buffer(node);
+	buffer = get_buffer(node);
 	gh_aggregate_clock(node, NULL, &clock);
-	more = fill_buffer(node, node->rows);
+	more = fill_buffer(buffer);
 	gh_aggregate_clock(node, &node->counts.source_time, &clock);
-	add_buffer(node, node->rows);
+	add_buffer(node, buffer);
 	return more;
 }

@@ -307,13 +307,6 @@ encode_datum(GhKeyColumn *column, Datum value)
 	pg_unreachable();
 }
 
-/* One column's part of a key, as yet unpacked. */
-uint64
-gh_encode_value(GhKeyColumn *column, Datum value)
-{
-	return encode_datum(column, value);
-}
-
 /*
  * The key of the row in slot; false when one of its columns is NULL.  The slot
  * is deformed as far as the keys need.  Columns that are expressions read the

@@ -76,7 +76,6 @@ extern int	gh_operator_key_bits(Oid opno);
 extern GhKeyEncoding gh_operator_encoding(Oid opno, bool left);
 extern bool gh_keys_are_exact(List *keys);
 extern void gh_key_init(void);
-extern uint64 gh_encode_value(GhKeyColumn *column, Datum value);
 extern bool gh_encode_key(GhKeySide *side, TupleTableSlot *slot,
 						  ExprContext *econtext, uint64 *key);
 

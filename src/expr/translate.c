@@ -10,6 +10,7 @@
 
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
+#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -612,6 +613,17 @@ bool
 gh_translate_value(GhTranslation *translation, Expr *expr, GhOperand *result)
 {
 	return translate_expr(translation, expr, result);
+}
+
+/* Likewise a column. */
+bool
+gh_translate_attribute(GhTranslation *translation, int attno, GhOperand *result)
+{
+	Form_pg_attribute attribute = TupleDescAttr(translation->desc, attno - 1);
+	Var		   *var = makeVar(translation->varno, attno, attribute->atttypid, attribute->atttypmod,
+							  attribute->attcollation, 0);
+
+	return translate_expr(translation, (Expr *) var, result);
 }
 
 /* Likewise a qualification: rows for which it is not true are dropped. */

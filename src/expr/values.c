@@ -215,3 +215,50 @@ gh_datum_of_value(const GhValueType *type, GhSqlValue value, bool *null)
 	memcpy(VARDATA(stored), (const void *) (uintptr_t) value.low, value.high);
 	return PointerGetDatum(stored);
 }
+
+/* Puts a value into a vector, as a page's would be read; false: it cannot be. */
+bool
+gh_store_value(GhLoad load, int scale, Datum value, GhVector *vector, int row)
+{
+	float8		number;
+	struct varlena *bytes;
+
+	switch (load)
+	{
+		case GH_LOAD_INT2:
+			vector->low[row] = (uint64) (int64) DatumGetInt16(value);
+			return true;
+		case GH_LOAD_INT4:
+			vector->low[row] = (uint64) (int64) DatumGetInt32(value);
+			return true;
+		case GH_LOAD_INT8:
+			vector->low[row] = (uint64) DatumGetInt64(value);
+			return true;
+		case GH_LOAD_OID:
+			vector->low[row] = DatumGetObjectId(value);
+			return true;
+		case GH_LOAD_BOOL:
+			vector->low[row] = DatumGetBool(value);
+			return true;
+		case GH_LOAD_FLOAT4:
+		case GH_LOAD_FLOAT8:
+			number = load == GH_LOAD_FLOAT4 ? (float8) DatumGetFloat4(value) : DatumGetFloat8(value);
+			memcpy(&vector->low[row], &number, sizeof(number));
+			return true;
+		case GH_LOAD_NUMERIC:
+		case GH_LOAD_TEXT:
+			bytes = (struct varlena *) DatumGetPointer(value);
+			if (VARATT_IS_EXTERNAL(bytes) || VARATT_IS_COMPRESSED(bytes))
+				return false;
+			if (load == GH_LOAD_NUMERIC)
+				return gh_numeric_read((const uint8 *) VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes),
+									   scale, &vector->low[row], &vector->high[row]);
+			vector->low[row] = (uint64) (uintptr_t) VARDATA_ANY(bytes);
+			vector->high[row] = VARSIZE_ANY_EXHDR(bytes);
+			return true;
+		case GH_LOAD_FIXED:
+		case GH_LOAD_TID:
+			break;
+	}
+	return false;
+}

@@ -46,13 +46,22 @@ gh_stage_destroy(GhStage *stage)
 	stage->pipeline = NULL;
 }
 
-/* It goes with the context.  NULL: the pipeline cannot be made, and *error says why. */
+/*
+ * It goes with the context.  host: whose memory the sink's is; NULL: the context's.  NULL is returned where the pipeline
+ * cannot be made, and *error says why.
+ *
+ * One that participants share is the caller's to destroy while their memory is there: when a process ends, that has gone
+ * before its contexts do.
+ */
 GhStage *
-gh_stage_create(const GhPipelineOptions *options, MemoryContext context, GhError *error)
+gh_stage_create(const GhPipelineOptions *options, const GhHost *host, MemoryContext context, GhError *error)
 {
 	GhStage    *stage = MemoryContextAllocZero(context, sizeof(GhStage));
 
-	gh_host_init(&stage->host, context);
+	if (host != NULL)
+		stage->host = *host;
+	else
+		gh_host_init(&stage->host, context);
 	/* what keeps nothing takes no longer for a page than other nodes take between two looks */
 	if (options->sink.kind == GH_SINK_PLACES)
 		stage->host.stop = NULL;
@@ -70,8 +79,24 @@ gh_stage_create(const GhPipelineOptions *options, MemoryContext context, GhError
 	stage->request.back_room = MaxHeapTuplesPerPage;
 	stage->callback.func = destroy_pipeline;
 	stage->callback.arg = stage;
-	MemoryContextRegisterResetCallback(context, &stage->callback);
+	if (options->shared_sink == 0)
+		MemoryContextRegisterResetCallback(context, &stage->callback);
 	return stage;
+}
+
+/* Vectors of so many rows, in the current context. */
+GhVector *
+gh_vectors_create(uint32 nvectors, uint32 nrows)
+{
+	GhVector   *vectors = palloc(sizeof(GhVector) * Max(nvectors, 1));
+
+	for (uint32 v = 0; v < nvectors; v++)
+	{
+		vectors[v].low = palloc0(sizeof(uint64) * nrows);
+		vectors[v].high = palloc0(sizeof(uint64) * nrows);
+		vectors[v].null = palloc0(nrows);
+	}
+	return vectors;
 }
 
 /*

@@ -33,7 +33,9 @@ typedef struct GhStage
 
 extern void gh_stage_options(Relation relation, const GhProgram *program, GhPipelineOptions *options);
 extern bool gh_ask_for_lines(const GhPages *pages, GhScanPage *page, uint64 *asked);
-extern GhStage *gh_stage_create(const GhPipelineOptions *options, MemoryContext context, GhError *error);
+extern GhStage *gh_stage_create(const GhPipelineOptions *options, const GhHost *host, MemoryContext context,
+								GhError *error);
+extern GhVector *gh_vectors_create(uint32 nvectors, uint32 nrows);
 extern uint32 gh_list_rows(const GhPages *pages, GhBackRow *back);
 extern uint32 gh_stage_page(GhStage *stage, const GhPages *pages, GhBackRow *back);
 extern uint32 gh_stage_page_again(GhStage *stage, uint32 nrows, GhBackRow *rows);

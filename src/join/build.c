@@ -191,6 +191,7 @@ gh_join_close_table(GhJoinState *js)
 {
 	GhTable    *table = js->table;
 
+	gh_probed_drop(js);
 	js->table = NULL;
 	if (table == NULL)
 		return;
@@ -288,10 +289,10 @@ make_table(GhJoinState *js, GhError *error)
 void
 gh_join_take_stats(GhJoinState *js)
 {
+	GhTable    *table = js->table == NULL && js->probed != NULL ? js->probed->table : js->table;
 	GhError		error;
 
-	if (js->table != NULL &&
-		js->table->engine->table_stats(js->table, &js->stats, &error) == GH_OK)
+	if (table != NULL && table->engine->table_stats(table, &js->stats, &error) == GH_OK)
 		js->table_bytes_peak = Max(js->table_bytes_peak, js->stats.bytes_peak);
 }
 
@@ -313,6 +314,8 @@ gh_join_drop_inner(GhJoinState *js)
 	js->engine = NULL;
 	js->inner_rows = 0;
 	js->built = false;
+	if (js->probed != NULL)
+		js->probed->of_pages = false;
 }
 
 /*
@@ -351,23 +354,31 @@ gh_join_fall_back(GhJoinState *js, const GhError *error)
 		gh_report_error(&cause, "join through the hash table");
 }
 
+/* Whether the node above is to have a table that it can probe, and has. */
+static bool
+make_probed(GhJoinState *js)
+{
+	return gh_is_probed_above(js) && js->spill.nparts == 1 && (js->parallel == NULL || !gh_parallel_in_files(js)) &&
+		(js->store.nkeys > 0 || js->fill_outer) && gh_probed_make(js);
+}
+
 /*
  * Makes the table of the current partition's rows.  With no key in them, there is no
  * table and no engine is woken.
  */
-static void
-make_partition_table(GhJoinState *js)
+void
+gh_join_make_table(GhJoinState *js)
 {
 	GhError		error;
 
-	if (js->store.nkeys == 0)
+	if (make_probed(js) || js->store.nkeys == 0)
 		return;
 	if (js->engine == NULL)
 	{
 		Plan	   *outer_plan = gh_child(js, GH_OUTER)->plan;
 
 		/* a row that EvalPlanQual looks at again is no work for a device */
-		if (js->css.ss.ps.state->es_epq_active != NULL || gh_probes_on_host(js))
+		if (js->css.ss.ps.state->es_epq_active != NULL)
 			js->engine = gh_cpu_engine();
 		else if (js->parallel != NULL)
 			js->engine = gh_parallel_choose_engine(js);
@@ -387,8 +398,11 @@ gh_join_build(GhJoinState *js)
 	instr_time	start;
 
 	gh_time_start(js, &start);
-	gh_join_read_inner(js);
-	make_partition_table(js);
+	if (!gh_is_probed_above(js) || !gh_probed_read(js))
+	{
+		gh_join_read_inner(js);
+		gh_join_make_table(js);
+	}
 	js->built = true;
 	gh_time_stop(js, &js->build_time, start);
 }
@@ -426,7 +440,7 @@ next_spilled_partition(GhJoinState *js)
 	store_spilled_rows(js);
 	/* without an outer row, its inner rows come out as they are */
 	if (gh_spill_has_file(spill, GH_OUTER, spill->current))
-		make_partition_table(js);
+		gh_join_make_table(js);
 	js->outer_done = false;
 	gh_time_stop(js, &js->build_time, start);
 	return true;
@@ -447,7 +461,7 @@ next_shared_partition(GhJoinState *js)
 		return false;
 	gh_time_start(js, &start);
 	store_shared_rows(js);
-	make_partition_table(js);
+	gh_join_make_table(js);
 	js->outer_done = false;
 	gh_time_stop(js, &js->build_time, start);
 	return true;

@@ -53,8 +53,7 @@ gh_carry_init(GhJoinState *js)
  * the engines keep such values beside the buckets, where each match is one cache miss more.
  *
  * References always fit but with very many chunks.  They have to where the values are columns, too, which may come
- * to nothing when the table is there.  Columns of just 4 bytes fit while none is NULL.  A node above that
- * looks rows up has keys of 8 bytes.
+ * to nothing when the table is there.  Columns of just 4 bytes fit while none is NULL.
  */
 bool
 gh_entries_fit_narrow(const GhJoinState *js)
@@ -63,7 +62,7 @@ gh_entries_fit_narrow(const GhJoinState *js)
 	bool		has_nulls = js->store.has_nulls;
 	uint32		nchunks = js->store.nchunks;
 
-	if (!js->keys_are_short || js->probed_above)
+	if (!js->keys_are_short)
 		return false;
 	if (js->parallel != NULL)
 		gh_parallel_entries(js, &has_nulls, &nchunks);

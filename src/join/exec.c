@@ -27,9 +27,6 @@
 #include "join/source.h"
 #include "service/placement.h"
 
-/* Keys per row of an inner side from which on a node above may look its rows up. */
-#define GH_NEARLY_UNIQUE 0.8
-
 static Node *create_state(CustomScan *cscan);
 static void begin_join(CustomScanState *node, EState *estate, int eflags);
 static TupleTableSlot *exec_join(CustomScanState *node);
@@ -256,19 +253,44 @@ outer_comes_first(GhJoinState *js)
 		gh_child(js, GH_OUTER)->plan->startup_cost < gh_child(js, GH_INNER)->plan->total_cost;
 }
 
+/*
+ * The join is to return its rows, and has a table for the node above.  Where that was made of pages, the inner side is read
+ * once more.
+ */
+static void
+give_probed_up(GhJoinState *js)
+{
+	PlanState  *inner = gh_child(js, GH_INNER);
+
+	if (!js->probed->of_pages)
+	{
+		gh_probed_drop(js);
+		js->engine = NULL;
+		gh_join_make_table(js);
+		return;
+	}
+	gh_join_drop_inner(js);
+	if (inner->chgParam == NULL)
+		ExecReScan(inner);
+}
+
 /* Reads the inner side unless that was done before a rescan.  Returns the next phase. */
 static GhJoinPhase
 start_join(GhJoinState *js)
 {
+	bool		probed = gh_is_probed_above(js);
+
 	if (js->parallel != NULL)
 		return gh_parallel_start(js);
+	if (js->built && !probed && js->probed != NULL && js->probed->table != NULL)
+		give_probed_up(js);
 	if (!js->built)
 	{
-		if (!js->probed_above && outer_comes_first(js) && !gh_outer_has_row(js))
+		if (!probed && outer_comes_first(js) && !gh_outer_has_row(js))
 			return GH_JOIN_DONE;
 		gh_join_build(js);
 	}
-	if (js->fill_outer || js->table != NULL || js->spill.nparts > 1)
+	if (js->fill_outer || js->table != NULL || js->spill.nparts > 1 || (probed && js->probed->table != NULL))
 		return GH_JOIN_FETCH;
 	/* no outer row can have a match, and none that was looked at is needed */
 	if (js->source[GH_OUTER] != NULL)
@@ -331,37 +353,32 @@ gh_join_asks_outer_first(GhJoinState *js)
 }
 
 /*
- * Whether nearly all keys of the inner side have one row.  The node above takes much longer for an
- * outer row with several matches than this one does.
- */
-static bool
-keys_are_nearly_unique(GhJoinState *js)
-{
-	uint64		rows;
-
-	if (js->table == NULL || js->single_match || js->carry.in_use)
-		return true;
-	rows = js->parallel != NULL ? gh_parallel_keys(js) : js->store.nkeys;
-	gh_join_take_stats(js);
-	return js->stats.keys >= GH_NEARLY_UNIQUE * rows;
-}
-
-/*
  * For a node above that reads the outer side by itself: reads the inner side.  on_host: with
- * engine = cuda, too, the table is to be one of the CPU engine.  True: it may look its rows up in
- * js->table, which may be NULL, for nothing is in it; and no more rows are to be asked for.
- * False: this node has to return its rows, or had better.
+ * engine = cuda, too, the table is to be one of the CPU engine.  True: it may probe js->probed->table, and no
+ * more rows are to be asked for.  False: this node returns its rows.
  */
 bool
 gh_join_open_for_probes(GhJoinState *js, bool on_host)
 {
-	js->probed_above = true;
-	js->probed_on_host = on_host;
+	if (js->probed == NULL || (!on_host && gh_engine_setting == GH_ENGINE_CUDA))
+		return false;
+	js->probed->wanted = true;
 	if (js->phase == GH_JOIN_START)
 		js->phase = start_join(js);
-	return js->phase == GH_JOIN_FETCH && js->spill.nparts == 1 &&
-		(js->parallel == NULL || !gh_parallel_in_files(js)) &&
-		(js->table == NULL || (!js->engine->on_device && !js->carry.narrow)) && keys_are_nearly_unique(js);
+	js->probed->wanted = js->phase == GH_JOIN_FETCH && js->probed->table != NULL;
+	return js->probed->wanted;
+}
+
+/*
+ * The node above does not probe after all, as another join was not open to that, and this one returns rows.  It is
+ * one of this process alone.
+ */
+void
+gh_join_return_rows(GhJoinState *js)
+{
+	Assert(js->parallel == NULL);
+	js->probed->wanted = false;
+	js->phase = GH_JOIN_START;
 }
 
 /* The node above has read all of the outer side. */
@@ -408,6 +425,8 @@ rescan_join(CustomScanState *node)
 	}
 
 	gh_forget_batches(js);
+	if (js->probed != NULL)
+		js->probed->wanted = false;
 	for (int side = GH_OUTER; side <= GH_INNER; side++)
 		if (js->source[side] != NULL)
 			gh_source_reset(js->source[side]);

@@ -86,7 +86,7 @@ to_kilobytes(uint64 bytes)
 static bool
 is_looked_up_above(const GhJoinState *js)
 {
-	return js->probed_above && js->nbatches == 0;
+	return gh_is_probed_above(js) && js->nbatches == 0;
 }
 
 static void

@@ -18,8 +18,9 @@
 #include "utils/dsa.h"
 
 #include "compat.h"
-#include "engine/engine.h"
+#include "engine/pipeline/pipeline.h"
 #include "expr/key.h"
+#include "fragment/stage.h"
 #include "gpuhash.h"
 #include "hash.h"
 #include "heap/copies.h"
@@ -125,7 +126,7 @@ gh_row_values(const GhColumns *columns, GhRow *row)
 
 /* A row's column, not NULL, as it is while the row lies there. */
 static inline Datum
-gh_row_value(const GhColumns *columns, GhRow *row, int column)
+gh_row_datum(const GhColumns *columns, GhRow *row, int column)
 {
 	Datum		value = gh_row_values(columns, row)[column];
 
@@ -141,7 +142,7 @@ gh_row_load(const GhColumns *columns, GhRow *row, bool *nulls, Datum *values)
 	for (int i = 0; i < columns->ncolumns; i++)
 	{
 		nulls[i] = row_nulls[i];
-		values[i] = gh_row_value(columns, row, i);
+		values[i] = gh_row_datum(columns, row, i);
 	}
 }
 
@@ -261,6 +262,22 @@ typedef struct GhCarry
 	uint64		absent;			/* what is found where there is no row; 0 for GhRowRefs */
 } GhCarry;
 
+/* ---- probed.c: a table that the node above probes ---- */
+
+/* Such a table is one that a pipeline makes (../engine/pipeline/pipeline.h). */
+typedef struct GhProbed
+{
+	GhProgram  *program;		/* vector 0 is the key, 1 + c the kept inner column c; there is nothing to run */
+	GhKept	   *kept;			/* by kept inner column: the table's values */
+	Size		row_bytes;		/* of memory */
+	bool	   *by_ref;			/* by kept inner column: no pipeline reads it, and the table has the row's GhRowRef in
+								 * its place */
+	bool		has_refs;		/* some are so: rows are stored, and stay */
+	bool		wanted;			/* in this run, the node above asks for it */
+	GhTable    *table;			/* NULL: there is none */
+	bool		of_pages;		/* and then, its rows are not stored */
+} GhProbed;
+
 /* ---- spill.c: rows that do not fit in memory ---- */
 
 /*
@@ -333,7 +350,7 @@ typedef struct GhJoinState
 	bool		marks_inner;	/* rows remember that they were matched */
 	bool		once_per_inner; /* of an inner row, the first match is enough */
 	bool		keys_repeat;	/* inner rows are expected to share keys */
-	bool		is_plain;		/* as planned: a node above may look rows up in the table */
+	bool		is_plain;		/* as planned: a node above may probe a table of its rows */
 	bool		keys_are_short; /* exact, and of 32 bits at most */
 	bool		looks_at_inner;	/* what a match is, or a joined row, depends on more of
 								 * the inner row than that it is there */
@@ -374,8 +391,7 @@ typedef struct GhJoinState
 
 	/* the outer side */
 	GhJoinPhase phase;
-	bool		probed_above;	/* the node above reads the outer side in this one's place */
-	bool		probed_on_host; /* and can do with a table on the CPU engine only */
+	GhProbed   *probed;			/* what a node above may probe; NULL: nothing */
 	TupleTableSlot *first_outer;	/* read ahead of the build, or NULL */
 	bool		outer_done;		/* no more outer rows for this partition */
 	int			batch_rows;		/* rows of the next batch */
@@ -425,6 +441,7 @@ extern GhJoinState *gh_as_join(PlanState *ps);
 extern bool gh_join_advance(GhJoinState *js);
 extern bool gh_join_asks_outer_first(GhJoinState *js);
 extern bool gh_join_open_for_probes(GhJoinState *js, bool on_host);
+extern void gh_join_return_rows(GhJoinState *js);
 extern void gh_join_close_for_probes(GhJoinState *js);
 
 /* emit.c: the scan tuple, joined rows */
@@ -437,11 +454,11 @@ extern bool gh_emit_unmatched(GhJoinState *js);
 extern TupleTableSlot *gh_emit_project(GhJoinState *js);
 extern void gh_unmark_rows(GhJoinState *js);
 
-/* The node above looks up a page's rows at a time, too few to be sent to a device. */
+/* The node above reads the outer side in this one's place. */
 static inline bool
-gh_probes_on_host(const GhJoinState *js)
+gh_is_probed_above(const GhJoinState *js)
 {
-	return js->probed_on_host || (js->probed_above && gh_engine_setting == GH_ENGINE_AUTO);
+	return js->probed != NULL && js->probed->wanted;
 }
 
 /* carry.c */
@@ -496,11 +513,30 @@ gh_value_ref(bool narrow, uint64 value)
 static inline Size
 gh_table_bytes_of_row(const GhJoinState *js, bool narrow)
 {
+	if (gh_is_probed_above(js))
+		return js->probed->row_bytes;
 	return narrow ? (js->table_bytes_per_row + 1) / 2 : js->table_bytes_per_row;
 }
 
+/* probed.c, probed_pages.c: a table for the node above */
+extern bool gh_probed_init(GhJoinState *js, const bool *read);
+extern bool gh_probed_try(GhJoinState *js, GhStatus (*attempt) (GhJoinState *js, MemoryContext context));
+extern bool gh_probed_make(GhJoinState *js);
+extern bool gh_probed_read(GhJoinState *js);
+extern bool gh_probed_detoast(Datum *value);
+extern void gh_probed_drop(GhJoinState *js);
+extern void gh_probed_sink(const GhJoinState *js, uint64 rows, GhSink *sink);
+extern GhStatus gh_probed_take(GhJoinState *js, GhStage *stage);
+extern bool gh_probed_share(GhJoinState *js, GhRef *root);
+extern void gh_probed_unshare(GhJoinState *js, GhRef root);
+extern bool gh_probed_fill(GhJoinState *js, GhRef root);
+extern bool gh_probed_begin(GhJoinState *js, GhRef root);
+extern void gh_probed_enter(GhJoinState *js, GhRef root);
+extern void gh_probed_attach(GhJoinState *js, GhRef root);
+
 /* build.c: the inner side's rows and table */
 extern void gh_join_build(GhJoinState *js);
+extern void gh_join_make_table(GhJoinState *js);
 extern TupleTableSlot *gh_next_row(GhJoinState *js, int side, uint64 *key, bool *has_key);
 extern void gh_join_read_inner(GhJoinState *js);
 extern bool gh_next_partition(GhJoinState *js);
@@ -567,10 +603,11 @@ extern GhJoinPhase gh_parallel_start(GhJoinState *js);
 extern bool gh_parallel_probed(GhJoinState *js);
 extern void gh_parallel_fall_back(GhJoinState *js);
 extern void gh_parallel_host(GhJoinState *js);
+extern void gh_parallel_abandon(GhJoinState *js);
 extern const GhEngine *gh_parallel_choose_engine(GhJoinState *js);
 extern bool gh_parallel_in_files(const GhJoinState *js);
 extern uint64 gh_parallel_keys(const GhJoinState *js);
-extern bool gh_parallel_entries(const GhJoinState *js, bool *has_nulls, uint32 *nchunks);
+extern void gh_parallel_entries(const GhJoinState *js, bool *has_nulls, uint32 *nchunks);
 extern void gh_parallel_store_slot(GhJoinState *js, TupleTableSlot *slot, uint64 key,
 								   bool has_key);
 extern GhRow *gh_parallel_read(GhJoinState *js, int side);

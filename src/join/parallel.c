@@ -51,6 +51,7 @@ init_run(GhShared *shared)
 	pg_atomic_write_u64(&shared->row_bytes, 0);
 	pg_atomic_write_u64(&shared->row_bytes_peak, 0);
 	pg_atomic_write_u64(&shared->nkeys, 0);
+	pg_atomic_write_u64(&shared->probed_bytes, 0);
 	pg_atomic_write_u32(&shared->has_nulls, 0);
 	pg_atomic_write_u32(&shared->own_chunks, 0);
 	pg_atomic_write_u32(&shared->failed, 0);
@@ -59,7 +60,7 @@ init_run(GhShared *shared)
 	pg_atomic_write_u32(&shared->next_part, 0);
 	shared->engine = GH_SHARED_NO_TABLE;
 	shared->cpu_root = 0;
-	shared->enter = shared->carries = shared->narrow = false;
+	shared->enter = shared->probed = shared->carries = shared->narrow = false;
 	shared->absent = 0;
 	shared->rescue = GH_RESCUE_NONE;
 	shared->skip_unmatched = false;
@@ -217,6 +218,7 @@ gh_parallel_init(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
 	pg_atomic_init_u64(&shared->row_bytes, 0);
 	pg_atomic_init_u64(&shared->row_bytes_peak, 0);
 	pg_atomic_init_u64(&shared->nkeys, 0);
+	pg_atomic_init_u64(&shared->probed_bytes, 0);
 	pg_atomic_init_u32(&shared->has_nulls, 0);
 	pg_atomic_init_u32(&shared->own_chunks, 0);
 	pg_atomic_init_u64(&shared->device_root, 0);
@@ -389,7 +391,7 @@ end_phase(GhJoinState *js)
 }
 
 /*
- * Phases ROWS to ENTER_3, from the one that there is.  Each of them ends for all
+ * Phases ROWS to TABLE_4, from the one that there is.  Each of them ends for all
  * participants at once, so that whoever was there for one does the next one, too.
  */
 static void
@@ -425,6 +427,7 @@ build_together(GhJoinState *js, GhSharedPhase phase)
 				break;
 			case GH_SHARED_TABLE_2:
 			case GH_SHARED_TABLE_3:
+			case GH_SHARED_TABLE_4:
 				if (elected)
 					gh_shared_table_make_again(js);
 				break;
@@ -464,7 +467,7 @@ gh_parallel_start(GhJoinState *js)
 		gh_parallel_use_private_rows(js);
 		return gh_next_partition(js) ? GH_JOIN_FETCH : GH_JOIN_DONE;
 	}
-	if (js->fill_outer || js->table != NULL)
+	if (js->fill_outer || js->table != NULL || (gh_is_probed_above(js) && js->probed->table != NULL))
 		return GH_JOIN_FETCH;
 	/* no outer row can have a match */
 	gh_emit_unmatched_start(js);

@@ -40,13 +40,18 @@
  *	TABLE_2														where ENTER came to nothing:
  *																makes another one, or empties it
  *	ENTER_2			enter their rows, then
- *	TABLE_3, ENTER_3	likewise
+ *	TABLE_3, ENTER_3,
+ *	TABLE_4				likewise
  *	PROBE			probe, or join partitions
  *	DONE			return nothing								returns rows without a match
  *
  * ENTER comes to nothing where the device fails: then the next table is on the CPU
  * engine; and where the values cannot be columns (carry.c): then they are references.
  * After both there is nothing left to come to nothing.
+ *
+ * A table for the node above (probed.c) is made in the same phases: in TABLE one makes what all fill in ENTER, in
+ * TABLE_2 its index, which is filled in ENTER_2 and, where columns could not be its values, once more in ENTER_3.
+ * In TABLE_4 it is ready.  Where some row cannot be in it, TABLE_2 begins with a table of the join's own.
  */
 typedef enum GhSharedPhase
 {
@@ -57,6 +62,7 @@ typedef enum GhSharedPhase
 	GH_SHARED_ENTER_2,
 	GH_SHARED_TABLE_3,
 	GH_SHARED_ENTER_3,
+	GH_SHARED_TABLE_4,
 	GH_SHARED_PROBE,
 	GH_SHARED_DONE
 } GhSharedPhase;
@@ -116,6 +122,7 @@ typedef struct GhShared
 	pg_atomic_uint64 row_bytes_peak;
 	pg_atomic_uint64 nkeys;		/* rows with a key, as far as they were counted */
 	pg_atomic_uint32 has_nulls; /* GhRowStore.has_nulls of any, likewise */
+	pg_atomic_uint64 probed_bytes;	/* of rows in a table for the node above */
 	pg_atomic_uint32 own_chunks;	/* chunks of rows that were not shared when all were read */
 
 	/* the table: written by the elected participant before the next phase */
@@ -124,6 +131,7 @@ typedef struct GhShared
 	pg_atomic_uint64 device_root;	/* 0: none, or given back */
 	GhRef		cpu_root;		/* written before rescue says READY, too */
 	bool		enter;			/* the rows are to be entered */
+	bool		probed;			/* it is for the node above, and cpu_root that of what all fill */
 	bool		carries;		/* of GhCarry: in_use */
 	bool		narrow;
 	uint64		absent;
@@ -170,6 +178,7 @@ struct GhParallel
 	bool		in_files;		/* rows are partitioned */
 	GhServiceScope scope;
 	uint32		blocks_seen;	/* blocks_changed when they were last mapped */
+	bool		abandoned;		/* after an error: the common memory is left as it is */
 	uint64		keys;			/* inner rows with a key that this participant has read */
 	Size		bytes_counted;	/* of the store, in shared->row_bytes */
 	uint64		keys_counted;	/* in shared->nkeys */

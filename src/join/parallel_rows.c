@@ -6,8 +6,8 @@
  * shared memory.  Such memory is dear: the kernel clears it page by page while all others
  * wait for the area's lock, each process takes a fault for each of its pages, and the leader frees
  * it all when the query is over.  Where the table is going to have inner columns as its values
- * (carry.c), nobody looks at a row of another one, and each participant keeps its rows to itself, until they
- * are entered.  They are shared after all when that comes to nothing: a key came again, a value is none that
+ * (carry.c, probed.c), nobody looks at a row of another one, and each participant keeps its rows to itself, until
+ * they are entered.  They are shared after all when that comes to nothing: a key came again, a value is none that
  * the table can have, or the table is on a device, whose loss asks for all rows.
  */
 #include "postgres.h"
@@ -27,8 +27,9 @@ keeps_rows(const GhJoinState *js)
 	double		rows = gh_child(js, GH_INNER)->plan->plan_rows +
 		gh_child(js, GH_OUTER)->plan->plan_rows;
 
-	return js->carry.possible &&
-		(gh_probes_on_host(js) || !gh_device_is_expected(rows * js->parallel->shared->nmembers));
+	if (gh_is_probed_above(js))
+		return !js->probed->has_refs;
+	return (js->carry.possible && !gh_device_is_expected(rows * js->parallel->shared->nmembers));
 }
 
 static void
@@ -72,19 +73,18 @@ gh_parallel_rows_end(GhJoinState *js)
 
 /*
  * Of the rows that go into a common table, as far as they are known: whether there are NULLs, and the highest number
- * of a chunk.  Rows that are shared later have as many chunks then as before.  False, with nothing said: each
- * participant has tables of its own.
+ * of a chunk.  Rows that are shared later have as many chunks then as before.  Where each participant has tables of its
+ * own nothing is said.
  */
-bool
+void
 gh_parallel_entries(const GhJoinState *js, bool *has_nulls, uint32 *nchunks)
 {
 	GhShared   *shared = js->parallel->shared;
 
 	if (js->parallel->in_files)
-		return false;
+		return;
 	*has_nulls = js->store.has_nulls || pg_atomic_read_u32(&shared->has_nulls) != 0;
 	*nchunks = pg_atomic_read_u32(&shared->last_chunk) + pg_atomic_read_u32(&shared->own_chunks);
-	return true;
 }
 
 /* In phases ENTER: from now on others may look at the rows.  Their bytes have been counted. */

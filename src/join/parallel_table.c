@@ -93,7 +93,7 @@ block_alloc(void *ctx, size_t bytes)
 	BlockWork	work = {.area = parallel->area};
 	GhBlock    *block;
 
-	if (bytes > MaxAllocHugeSize - 2 * GH_ALIGNMENT)
+	if (parallel->abandoned || bytes > MaxAllocHugeSize - 2 * GH_ALIGNMENT)
 		return 0;
 	work.bytes = bytes + 2 * GH_ALIGNMENT;
 	if (!gh_run_guarded(CurrentResourceOwner, alloc_work, &work) || work.ref == 0)
@@ -121,7 +121,7 @@ block_free(void *ctx, GhRef ref)
 	GhRef	   *at = &parallel->shared->blocks;
 	BlockWork	work = {.area = parallel->area};
 
-	if (ref == 0)
+	if (ref == 0 || parallel->abandoned)
 		return;
 	while (*at != ref)
 		at = &block_of(parallel, *at)->next;
@@ -150,6 +150,8 @@ table_lock(void *ctx, GhLockMode mode)
 	struct GhParallel *parallel = ctx;
 	GhShared   *shared = parallel->shared;
 
+	if (parallel->abandoned)
+		return;
 	LWLockAcquire(&shared->lock, mode == GH_LOCK_SHARED ? LW_SHARED : LW_EXCLUSIVE);
 	if (parallel->blocks_seen != shared->blocks_changed)
 		map_blocks(parallel);
@@ -160,6 +162,8 @@ table_unlock(void *ctx)
 {
 	struct GhParallel *parallel = ctx;
 
+	if (parallel->abandoned)
+		return;
 	LWLockRelease(&parallel->shared->lock);
 }
 
@@ -181,6 +185,13 @@ gh_parallel_host(GhJoinState *js)
 	host->address = block_address;
 	host->lock = table_lock;
 	host->unlock = table_unlock;
+}
+
+/* After an error, which may have come out of one of these: what goes now asks nothing of them. */
+void
+gh_parallel_abandon(GhJoinState *js)
+{
+	js->parallel->abandoned = true;
 }
 
 /* Frees the table of an earlier run. */
@@ -205,8 +216,6 @@ gh_parallel_choose_engine(GhJoinState *js)
 	GhShared   *shared = js->parallel->shared;
 	Plan	   *outer = gh_child(js, GH_OUTER)->plan;
 
-	if (gh_probes_on_host(js))
-		return gh_cpu_engine();
 	if (gh_service_enabled())
 		return gh_choose_engine(pg_atomic_read_u64(&shared->nkeys) +
 								outer->plan_rows * shared->nmembers, &js->engine_reason);
@@ -279,6 +288,52 @@ gh_parallel_keys(const GhJoinState *js)
 	return pg_atomic_read_u64(&js->parallel->shared->nkeys);
 }
 
+/* Where the node above wants a table that it can probe, one that all fill. */
+static bool
+make_probed(GhJoinState *js)
+{
+	GhShared   *shared = js->parallel->shared;
+
+	if (!gh_is_probed_above(js) || (gh_parallel_keys(js) == 0 && !js->fill_outer) ||
+		!gh_probed_share(js, &shared->cpu_root))
+		return false;
+	shared->probed = shared->enter = true;
+	shared->engine = GH_SHARED_CPU;
+	return true;
+}
+
+/* It comes to nothing: what the join has otherwise, such as cannot do so, too. */
+static void
+make_in_place_of_probed(GhJoinState *js)
+{
+	GhShared   *shared = js->parallel->shared;
+
+	gh_probed_unshare(js, shared->cpu_root);
+	shared->probed = false;
+	gh_carry_start(js);
+	gh_carry_stop(js);
+	publish_carry(js);
+	js->table_shared = true;
+	open_on_cpu(js, gh_parallel_keys(js));
+	publish_root(js);
+}
+
+/* The next step of it; refused: some row cannot be in it. */
+static void
+go_on_with_probed(GhJoinState *js, bool refused)
+{
+	GhShared   *shared = js->parallel->shared;
+
+	if (!refused && gh_probed_begin(js, shared->cpu_root))
+		return;
+	/* from the next phase on, the rows are nowhere else */
+	if (BarrierPhase(&shared->barrier) != GH_SHARED_TABLE_2)
+		ereport(ERROR,
+				(errcode(ERRCODE_OUT_OF_MEMORY),
+				 errmsg("out of memory for the table of a hash join")));
+	make_in_place_of_probed(js);
+}
+
 /* Phase TABLE, by one participant.  No rows with a key: no table. */
 void
 gh_shared_table_make(GhJoinState *js)
@@ -287,7 +342,7 @@ gh_shared_table_make(GhJoinState *js)
 	uint64		keys = pg_atomic_read_u64(&shared->nkeys);
 	GhError		error;
 
-	if (keys == 0)
+	if (make_probed(js) || keys == 0)
 		return;
 	gh_carry_start(js);
 	publish_carry(js);
@@ -356,6 +411,25 @@ report_loss(GhJoinState *js, const GhError *error)
 	pg_atomic_write_u32(&js->parallel->shared->failed, 1);
 }
 
+/* Of a table for the node above: in phase ENTER its rows, which may be needed until all have done so, and then its index. */
+static void
+enter_probed(GhJoinState *js)
+{
+	GhShared   *shared = js->parallel->shared;
+
+	if (BarrierPhase(&shared->barrier) == GH_SHARED_ENTER)
+	{
+		if (js->probed->has_refs)
+			gh_parallel_share_rows(js);
+		if (js->store.nkeys > 0 && !gh_probed_fill(js, shared->cpu_root))
+			pg_atomic_write_u32(&shared->refused, 1);
+		return;
+	}
+	if (!js->probed->has_refs)
+		gh_parallel_forget_rows(js);
+	gh_probed_enter(js, shared->cpu_root);
+}
+
 /* Phases ENTER.  Links are written anew. */
 void
 gh_shared_table_enter(GhJoinState *js)
@@ -366,6 +440,11 @@ gh_shared_table_enter(GhJoinState *js)
 
 	if (!shared->enter)
 		return;
+	if (shared->probed)
+	{
+		enter_probed(js);
+		return;
+	}
 	js->engine = shared_engine(shared);
 	/* of an earlier phase, on a device; the handle may have failed, with the buffers there */
 	if (js->table != NULL && js->table->engine != js->engine)
@@ -401,13 +480,18 @@ empty_table(GhJoinState *js)
 		report_loss(js, &error);
 }
 
-/* Phases TABLE_2 and TABLE_3, by one participant. */
+/* Phases TABLE_2 to TABLE_4, by one participant. */
 void
 gh_shared_table_make_again(GhJoinState *js)
 {
 	GhShared   *shared = js->parallel->shared;
 	bool		refused = pg_atomic_exchange_u32(&shared->refused, 0) != 0;
 
+	if (shared->probed)
+	{
+		go_on_with_probed(js, refused);
+		return;
+	}
 	shared->enter = refused || pg_atomic_read_u32(&shared->failed) != 0;
 	/* whoever makes a table knows what its entries are */
 	take_carry(js);
@@ -440,6 +524,13 @@ gh_shared_table_open(GhJoinState *js)
 	gh_parallel_map_rows(js);
 	if (shared->engine == GH_SHARED_NO_TABLE)
 		return;
+	if (shared->probed)
+	{
+		if (!gh_is_probed_above(js))
+			elog(ERROR, "participants of a hash join do not agree on who probes");
+		gh_probed_attach(js, shared->cpu_root);
+		return;
+	}
 	take_carry(js);
 	js->carried = js->carry.in_use;
 	if (js->table == NULL)

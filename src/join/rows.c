@@ -136,7 +136,7 @@ gh_row_size(const GhColumns *columns, GhRow *row)
 		return size;
 	for (int i = 0; i < columns->ncolumns; i++)
 		if (!columns->typbyvals[i] && !nulls[i])
-			size += MAXALIGN(datumGetSize(gh_row_value(columns, row, i), false,
+			size += MAXALIGN(datumGetSize(gh_row_datum(columns, row, i), false,
 										  columns->typlens[i]));
 	return size;
 }

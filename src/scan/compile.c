@@ -50,7 +50,7 @@ make_stage(GhRowScan *node)
 	options.nsteps = 1;
 	options.steps = &step;
 	options.sink.kind = GH_SINK_PLACES;
-	program->stage = gh_stage_create(&options, program->context, &error);
+	program->stage = gh_stage_create(&options, NULL, program->context, &error);
 	if (program->stage == NULL && error.status == GH_NO_MEMORY)
 		gh_report_error(&error, "evaluate conditions");
 	if (program->stage == NULL)

@@ -255,7 +255,7 @@ main(int argc, char **argv)
 		scan_refused_tests, scan_hinted_tests, registered_scan_tests, scan_join_tests,
 		scan_join_refused_tests, scan_matches_tests, scan_unmatched_tests,
 		pipeline_tests, pipeline_refused_tests, pipeline_request_tests, pipeline_column_tests, pipeline_group_tests,
-		pipeline_large_tests, pipeline_fault_tests, pipeline_stop_tests, pipeline_random_tests, pipeline_shared_tests,
+		pipeline_large_tests, pipeline_many_tests, pipeline_fault_tests, pipeline_stop_tests, pipeline_random_tests, pipeline_shared_tests,
 		pipeline_shared_refused_tests,
 		scan_time_tests, scan_join_time_tests
 	};

@@ -206,7 +206,6 @@ do_probe(Stage *stage, uint32_t step, const GhValue *values, bool failed, Fate *
 		}
 	stage->looks += has_key ? table->rows.count : 0;
 	fate->pairs += candidates;
-	found.may |= fate->pairs > GH_SCAN_MATCHES_MAX;
 	if (probe->kind > GH_PROBE_LEFT && found.certain > 0)
 		found.must = false;		/* it may have been looked at first */
 	note(fate, failed, step, found.must, found.may);
@@ -232,7 +231,6 @@ model_advance(Context *c, Stage *stage, const RowList *in, uint32_t from, uint32
 {
 	RowList		now;
 
-	(void) c;
 	rows_init(&now, in->width);
 	for (uint64_t i = 0; i < in->count; i++)
 		(void) rows_add(&now, rows_at(in, i), in->failed[i]);
@@ -252,9 +250,8 @@ model_advance(Context *c, Stage *stage, const RowList *in, uint32_t from, uint32
 		rows_drop(&now);
 		now = next;
 		fate->passed[step] += now.count;
-		if (now.count > GH_SCAN_MATCHES_MAX)
-			note(fate, false, step, true, true);
-		if (fate->pairs > GH_SCAN_MATCHES_MAX)
+		/* the CPU engine does not hand such a row back */
+		if (fate->pairs > GH_SCAN_MATCHES_MAX && !c->on_host)
 			note(fate, false, step, false, true);
 	}
 	for (uint64_t i = 0; i < now.count; i++)

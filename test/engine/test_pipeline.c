@@ -300,69 +300,6 @@ kept_values(Context *c)
 
 /* -------------------------------------------------------------------- matches */
 
-/* One key has so many rows; a row that probes becomes them all, or goes back. */
-static void
-match_many(Context *c, uint32_t count, bool condition)
-{
-	Setting		setting;
-	Stage	   *table;
-	Stage	   *prober;
-	uint32_t	p;
-	uint32_t	even;
-	uint32_t	zero;
-
-	setting_init(&setting);
-	table = new_stage(&setting, (const uint8_t[]) {GH_CLASS_INT, GH_CLASS_INT}, 2);
-	table->options.sink.kind = GH_SINK_TABLE;
-	stage_part(table, 0, 64);
-	stage_keep(table, 1, GH_CLASS_INT, 8);
-	stage_finish(c, table);
-	for (uint32_t i = 0; i < count; i++)
-		stage_row(table, (GhValue[]) {{5, 0, 0}, {i, 0, 0}});
-	if (run(c, &setting, table))
-	{
-		prober = new_stage(&setting, one_int, 1);
-		p = stage_probe(prober, &table->made, GH_PROBE_INNER, true);
-		zero = stage_constant(prober, GH_CLASS_INT, 0);
-		even = stage_constant(prober, GH_CLASS_INT, 1);
-		stage_probe_part(prober, p, 0, 64);
-		stage_run_step(prober);
-		if (condition)
-		{
-			uint32_t	bit = stage_compute(prober, GH_OP_BIT_AND, GH_CLASS_INT, prober->fills[p][0].column,
-											even);
-
-			stage_filter(prober, stage_compute(prober, GH_OP_EQ, GH_CLASS_INT, bit, zero));
-		}
-		stage_probe_step(prober, p);
-		prober->options.sink.kind = GH_SINK_GROUPS;
-		stage_aggregate(prober, GH_AGGREGATE_COUNT_ROWS, 0, 0);
-		stage_aggregate(prober, GH_AGGREGATE_SUM, prober->fills[p][0].column, GH_CLASS_INT);
-		stage_finish(c, prober);
-		for (uint32_t i = 0; i < 20; i++)
-			put_key(prober, i % 10, false);
-		(void) run(c, &setting, prober);
-		CHECK(c, c->failures > 0 || condition || (prober->backs > 0) == (count > GH_SCAN_MATCHES_MAX),
-			  "with %u matches %"
-			  PRIu64 " rows go back", count, prober->backs);
-	}
-	setting_end(c, &setting);
-}
-
-static void
-many_matches(Context *c)
-{
-	if (no_pipelines(c))
-		return;
-	match_many(c, 1, false);
-	match_many(c, GH_VECTOR_ROWS, false);
-	match_many(c, GH_VECTOR_ROWS + 1, false);
-	match_many(c, GH_SCAN_MATCHES_MAX, false);
-	match_many(c, GH_SCAN_MATCHES_MAX, true);
-	match_many(c, GH_SCAN_MATCHES_MAX + 1, false);
-	match_many(c, GH_SCAN_MATCHES_MAX + 1, true);
-}
-
 /* Two probes that multiply, of more rows than engines do at a time. */
 static void
 many_rows(Context *c)
@@ -648,7 +585,6 @@ const Test	pipeline_tests[] = {
 	{"pipelines: keys of all patterns", key_patterns, false},
 	{"pipelines: keys of parts", key_parts, false},
 	{"pipelines: values that tables keep", kept_values, false},
-	{"pipelines: as many matches as may be", many_matches, false},
 	{"pipelines: probes that multiply many rows", many_rows, false},
 	{"pipelines: rows without a match", unmatched_rows, false},
 	{"pipelines: rows of tables that hand back", flagged_rows, false},

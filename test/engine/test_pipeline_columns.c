@@ -6,6 +6,7 @@
 
 #define ENTERED 1024			/* rows, as many as engines do at a time at most */
 #define MATCHES 32				/* of each: more than engines put aside */
+#define MANY_TIMES 20			/* so many more rows that enter, of one key: more than are put aside of one row */
 
 /* A program of columns and temporaries, all of them INT, or FLOAT8. */
 typedef struct Small
@@ -53,9 +54,9 @@ give(Context *c, GhPipeline *pipeline, uint32_t step, uint32_t ngiven, const uin
 	CHECK_U64(c, "rows that went back", request.nback, 0);
 }
 
-/* Keys 0 to 31, each so many times. */
+/* Keys 0 to 31, each so many times; key 0 in so many times as many rows as enter, too. */
 static GhTable *
-several_of_each(Context *c, const GhHost *host)
+several_of_each(Context *c, const GhHost *host, uint32_t times)
 {
 	static const GhScanPart part = {0, 64, 0};
 	static const uint16_t given[2] = {0, 1};
@@ -73,6 +74,9 @@ several_of_each(Context *c, const GhHost *host)
 		keys[i] = i / MATCHES;
 	CHECK_STATUS(c, "create", c->engine->pipelines->create(host, &options, &pipeline, &error), GH_OK);
 	give(c, pipeline, 0, 2, given, low, ENTERED);
+	memset(keys, 0, sizeof(keys));
+	for (uint32_t i = 0; i < times; i++)
+		give(c, pipeline, 0, 2, given, low, ENTERED);
 	CHECK_STATUS(c, "make_table", pipeline->engine->make_table(pipeline, &made, &error), GH_OK);
 	pipeline->engine->destroy(pipeline);
 	free(small);
@@ -96,7 +100,7 @@ only_sum(Context *c, GhPipeline *pipeline)
 
 /*
  * Rows bring temporary 3, which steps set anew: 4 = 3 + 1, 3 = 4 + 1; then each has more matches than all that are
- * put aside.  Each row is summed as often as it has matches.
+ * put aside, and with the CPU engine some of them alone have.  Each row is summed as often as it has matches.
  */
 static void
 vectors_set_anew(Context *c)
@@ -115,6 +119,7 @@ vectors_set_anew(Context *c)
 	GhPipelineOptions options = {0};
 	GhPipeline *pipeline;
 	GhError		error = {0};
+	uint32_t	times = c->on_host ? MANY_TIMES : 0;
 	uint64_t	expected = 0;
 
 	if (no_pipelines(c))
@@ -124,7 +129,7 @@ vectors_set_anew(Context *c)
 	small->instructions[0] = (GhInstruction) {GH_OP_ADD, GH_CLASS_INT, 8, 3, {1, 2, 0}, 0};
 	small->instructions[1] = (GhInstruction) {GH_OP_ADD, GH_CLASS_INT, 8, 4, {3, 2, 0}, 0};
 	small->instructions[2] = (GhInstruction) {GH_OP_ADD, GH_CLASS_INT, 8, 3, {4, 2, 0}, 0};
-	probe.table = several_of_each(c, &host);
+	probe.table = several_of_each(c, &host, times);
 	options = (GhPipelineOptions) {.program = &small->head,.program_bytes = small->head.bytes,
 	.source = {.kind = GH_SOURCE_COLUMNS,.natts = 2},.nsteps = 3,.steps = steps,.nprobes = 1,.probes = &probe,
 	.sink = {.kind = GH_SINK_GROUPS,.groups = {.naggregates = 1,.aggregates = &aggregate}}};
@@ -132,7 +137,7 @@ vectors_set_anew(Context *c)
 	{
 		keys[i] = i % MATCHES;
 		brought[i] = i;
-		expected += (uint64_t) (i + 2) * MATCHES;
+		expected += (uint64_t) (i + 2) * (MATCHES + (keys[i] == 0 ? times * ENTERED : 0));
 	}
 	CHECK_STATUS(c, "create", c->engine->pipelines->create(&host, &options, &pipeline, &error), GH_OK);
 	give(c, pipeline, 1, 2, given, low, ENTERED);

@@ -14,6 +14,9 @@
 #define BEFORE 3000				/* rows of the request before the one that is stopped */
 #define STOPPED 30000			/* and of that one: no short one, or */
 #define SHORT 8000
+#define MANY_KEY 12345			/* none that is drawn: so many rows of a table have it, */
+#define MANY 20000				/* more than the CPU engine has waiting at a time, */
+#define MANY_ROWS 3				/* and so many of the request that is stopped */
 #define RECORD_BYTES ((size_t) 1 << 23)
 
 /* Two integers, and a text of some of their bytes. */
@@ -32,8 +35,11 @@ typedef enum SinkKind
 	BY_TEXT,
 	WITHOUT_KEYS,
 	JOINED,						/* groups of rows that a probe makes several of */
+	JOINED_MANY,				/* very many of some */
 	KEPT_ROWS,
 	KEPT_TABLE,
+	KEPT_MANY_ROWS,				/* of rows that a probe makes very many of */
+	KEPT_MANY_TABLE,
 	SINKS
 } SinkKind;
 
@@ -47,7 +53,7 @@ typedef struct Trap
 	GhHost		host;
 	Input	   *input;
 	Stage	   *stage;
-	Stage	   *table;			/* JOINED: what is probed */
+	Stage	   *table;			/* what is probed; NULL: nothing */
 	uint32_t	pieces;			/* in which results came, but for the last one */
 	char	   *records;		/* of two calls each */
 	char	   *before;
@@ -148,7 +154,19 @@ make_request(Trap *trap, int which, GhVector *vectors)
 
 /* -------------------------------------------------------------------- stages */
 
-/* Thirty rows of each of some keys. */
+static bool
+makes_many(SinkKind kind)
+{
+	return kind == JOINED_MANY || kind == KEPT_MANY_ROWS || kind == KEPT_MANY_TABLE;
+}
+
+static bool
+makes_table(SinkKind kind)
+{
+	return kind == KEPT_TABLE || kind == KEPT_MANY_TABLE;
+}
+
+/* Thirty rows of each of some keys, and very many of one. */
 static Stage *
 make_several(Trap *trap)
 {
@@ -160,12 +178,12 @@ make_several(Trap *trap)
 	stage_part(stage, 0, 64);
 	stage_keep(stage, 0, GH_CLASS_INT, 8);
 	stage_finish(trap->c, stage);
-	for (uint32_t i = 0; i < 3000; i++)
+	for (uint32_t i = 0; i < 3000 + (makes_many(trap->kind) ? MANY : 0); i++)
 	{
 		GhValue    *row = rows_add(&stage->source, NULL, false);
 
 		model_blank(stage, row);
-		row[0] = (GhValue) {i / 30 * 7, 0, 0};
+		row[0] = (GhValue) {i < 3000 ? i / 30 * 7 : MANY_KEY, 0, 0};
 	}
 	(void) stage_run(trap->c, stage, &trap->host);
 	stage_end(stage);
@@ -175,10 +193,11 @@ make_several(Trap *trap)
 static void
 set_sink(Trap *trap, Stage *stage)
 {
-	bool		groups = trap->kind <= JOINED;
+	bool		groups = trap->kind <= JOINED_MANY;
+	bool		rows = trap->kind == KEPT_ROWS || trap->kind == KEPT_MANY_ROWS;
 
-	stage->options.sink.kind = groups ? GH_SINK_GROUPS : trap->kind == KEPT_ROWS ? GH_SINK_ROWS : GH_SINK_TABLE;
-	if (trap->kind == KEPT_TABLE)
+	stage->options.sink.kind = groups ? GH_SINK_GROUPS : rows ? GH_SINK_ROWS : GH_SINK_TABLE;
+	if (makes_table(trap->kind))
 	{
 		stage->options.sink.table.numbered = 1;
 		stage_part(stage, 0, 64);
@@ -188,9 +207,9 @@ set_sink(Trap *trap, Stage *stage)
 	}
 	if (trap->kind != WITHOUT_KEYS && trap->kind != BY_TEXT)
 		stage_key(stage, 0, GH_CLASS_INT);
-	if (trap->kind == BY_WIDE_NUMBERS || trap->kind == KEPT_ROWS)
+	if (trap->kind == BY_WIDE_NUMBERS || rows)
 		stage_key(stage, 1, GH_CLASS_INT);
-	if (trap->kind == BY_TEXT || trap->kind == KEPT_ROWS)
+	if (trap->kind == BY_TEXT || rows)
 		stage_key(stage, 2, GH_CLASS_TEXT);
 	stage_aggregate(stage, GH_AGGREGATE_COUNT_ROWS, 0, 0);
 	stage_aggregate(stage, GH_AGGREGATE_SUM, 1, GH_CLASS_INT);
@@ -217,7 +236,7 @@ trap_init(Context *c, Trap *trap, SinkKind kind)
 	trap->c = c;
 	trap->kind = kind;
 	/* of rows that become several there are more; a device is soon done with all of them */
-	trap->count = kind == JOINED && c->on_host ? STOPPED / 10 : STOPPED;
+	trap->count = (kind == JOINED && c->on_host) || makes_many(kind) ? STOPPED / 10 : STOPPED;
 	host_init(&trap->state, &trap->host);
 	plain_alloc = trap->host.alloc;
 	plain_take = trap->host.take_device;
@@ -226,14 +245,17 @@ trap_init(Context *c, Trap *trap, SinkKind kind)
 	trap->input = make_input(c);
 	trap->records = make_memory(2 * RECORD_BYTES);
 	trap->before = make_memory(RECORD_BYTES);
-	if (kind == JOINED)
+	/* one is of the request before */
+	for (uint32_t i = 0; makes_many(kind) && i <= MANY_ROWS; i++)
+		trap->input->low[0][BEFORE - 999 + 1000 * i] = MANY_KEY;
+	if (kind == JOINED || makes_many(kind))
 		trap->table = make_several(trap);
 	trap->stage = stage_make();
 	trap->stage->options.source.natts = 3;
 	(void) stage_column(trap->stage, GH_CLASS_INT, 1);
 	(void) stage_column(trap->stage, GH_CLASS_INT, 2);
 	(void) stage_column(trap->stage, GH_CLASS_TEXT, 3);
-	if (kind == JOINED)
+	if (trap->table != NULL)
 	{
 		uint32_t	p = stage_probe(trap->stage, &trap->table->made, GH_PROBE_LEFT, true);
 
@@ -311,7 +333,7 @@ all_records(Trap *trap, char *to)
 		/* there is room for all */
 		trap->pieces += status == GH_OK && !cursor.finished;
 	}
-	if (!trap->c->on_host && trap->kind <= JOINED)
+	if (!trap->c->on_host && trap->kind <= JOINED_MANY)
 		sort_records(to, used);
 	return used;
 }
@@ -322,7 +344,7 @@ contents(Trap *trap, char *to)
 {
 	GhPipelineStats stats = {0};
 	GhError		error = {0};
-	size_t		bytes = trap->kind == KEPT_TABLE ? 0 : all_records(trap, to);
+	size_t		bytes = makes_table(trap->kind) ? 0 : all_records(trap, to);
 
 	CHECK_STATUS(trap->c, "stats", trap->c->engine->pipelines->stats(trap->stage->pipeline, &stats, &error), GH_OK);
 	memcpy(to + bytes, &stats.counted, sizeof(stats.counted));
@@ -431,6 +453,9 @@ stop_everywhere(Trap *trap, uint32_t how, const char *expected, size_t bytes)
 				stop.polls = i - 1;
 			else if (how == 1)
 				stop.alloc = i;
+			else if (makes_many(trap->kind) && !trap->c->reduced)
+				/* so that it is stopped in each pass over a row that becomes very many */
+				stop.microseconds += stop.microseconds / 20 + 20;
 			else
 				stop.microseconds = later(stop.microseconds);
 			if (stop_once(trap, stop))
@@ -455,7 +480,7 @@ short_requests(Context *c)
 		Trap		trap;
 		size_t		bytes;
 
-		if (kind == JOINED || kind == KEPT_TABLE)
+		if (kind == JOINED || makes_many((SinkKind) kind) || makes_table((SinkKind) kind))
 			continue;
 		trap_init(c, &trap, (SinkKind) kind);
 		trap.count = SHORT;

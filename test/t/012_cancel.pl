@@ -91,6 +91,22 @@ cmp_ok($cancelled, '>=', 2 * keys %work, 'most was cancelled before it was over'
 my ($out, $err) = $session->do("SELECT gpuhash_clear('t'); SELECT gpuhash_load('t', 'SELECT k, k * 2 FROM small'); SELECT gpuhash_find('t', 21)");
 like($out, qr/1000\n42$/, 'a table whose load was cancelled can be cleared and loaded') or diag($err);
 
+# Tables that participants of a parallel query make for the aggregate above: at any moment of that.
+my $together = 'SELECT sum(b.one), count(b.k) FROM big a JOIN big b ON b.k = a.k';
+$session->do('SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0');
+like(($session->do("EXPLAIN $together"))[0], qr/GpuHashAggregate.*Parallel Custom Scan \(GpuHashJoin\)/s, 'a parallel aggregate over a join');
+my ($timed_out, @wrong) = (0);
+for my $after (map { 20 * $_ } 1 .. 40)
+{
+	my ($sum, $error) = $session->do("SET statement_timeout = $after; $together");
+	$session->do('RESET statement_timeout');
+	$timed_out++ if $error =~ /57014/;
+	push @wrong, "$after: $sum $error" if $error ? $error !~ /57014/ : $sum ne '3000000|3000000';
+}
+is(scalar @wrong, 0, 'it is cancelled, or right') or diag(join("\n", @wrong));
+cmp_ok($timed_out, '>=', 5, 'and is cancelled several times');
+is(($session->do($together))[0], '3000000|3000000', 'and the session goes on');
+
 # a backend that is terminated
 $session->send($work{'the probe'});
 sleep 0.2;

@@ -178,7 +178,7 @@ sub without_memory
 	return;
 }
 
-# Rows that have several matches are handed back: what the device did is of no use then.
+# Rows that have several matches are handed back: they are joined on the host.
 sub many_back
 {
 	my @bad;
@@ -188,7 +188,7 @@ sub many_back
 		$run->ask($name);
 		$run->set($name);
 		$run->is_right($name, "$name is right");
-		like($run->plan_of($name), qr/GpuHashRows.*Fallback Reason: (?:rows that the device handed back must be joined one by one|.*several rows with a key)/s, "$name: EXPLAIN tells why");
+		ok($run->by_device($name), "$name is done by the device all the same") or diag($run->plan_of($name));
 		for my $after (0 .. 9)
 		{
 			$run->try_fault($name, $_, 'launch', $after, \@bad) for qw(scan scan_table scan_results);

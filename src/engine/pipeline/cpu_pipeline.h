@@ -14,6 +14,16 @@
 /* Rows that came to the end wait in so many batches at most for the others that their rows become. */
 #define GH_CPU_STAGED_MAX 16
 
+/* Where rows become several: what the batches that wait hold, and what is done when they have no more room. */
+typedef enum GhCpuStage
+{
+	GH_CPU_STAGE_OF_ALL,		/* all that some rows of level 0 become; no room: */
+	GH_CPU_STAGE_IS_FULL,		/* they are to be fewer, and nothing of them is wanted any more */
+	GH_CPU_STAGE_OF_ONE,		/* all that one row becomes; no room: */
+	GH_CPU_STAGE_CHECKS,		/* a part of it; no room: places for the part are found, and it is forgotten */
+	GH_CPU_STAGE_ADDS			/* a part of it, and there are places for all; no room: the part is added */
+} GhCpuStage;
+
 #define GH_CPU_GOES_BACK 2
 
 /* A probe of the rows of a batch that is under way. */
@@ -70,6 +80,7 @@ typedef struct GhCpuUndo
 	uint64_t	keyless;
 	uint32_t	groups;
 	uint64_t	texts_used;		/* of groups' keys */
+	uint32_t	range;			/* of the pipeline: the order in which rows are added depends on it */
 	uint64_t   *is_saved;		/* bit by group */
 	uint64_t	nsaved;
 	uint64_t	room;
@@ -96,16 +107,17 @@ typedef struct GhCpuPipeline
 	GhCpuLevel *levels[GH_PROBES_MAX + 1];
 	GhCpuStaged *staged[GH_CPU_STAGED_MAX];	/* the first one also stands for level 0 */
 	uint32_t	nstaged;
-	bool		stage_is_full;	/* fewer rows are to be done at a time: */
-	uint32_t	range;			/* so many of level 0 fitted the last time */
+	GhCpuStage	stage;
+	uint64_t	staged_rows;	/* that were staged since the steps began, and for which places were found */
+	uint64_t	staged_bytes;	/* of their records, or of the texts that a table keeps */
+	uint32_t	range;			/* so many rows of level 0 fitted the last time; 0: all of a batch */
 
 	/* the rows of level 0 */
 	uint8_t		state[GH_VECTOR_ROWS];	/* as they came */
 	uint32_t	nback;			/* rows that go back */
 	uint64_t	ended;			/* rows that went into the sink */
 	uint16_t	back_step[GH_VECTOR_ROWS];	/* the first one at which that was seen, or GH_CPU_NO_STEP */
-	uint32_t	became[GH_VECTOR_ROWS];	/* rows, by probes */
-	uint32_t  (*came)[GH_VECTOR_ROWS];	/* where rows become several: by step, how many came so far */
+	uint64_t  (*came)[GH_VECTOR_ROWS];	/* where rows become several: by step, how many came so far */
 	uint32_t	live[GH_STEPS_MAX]; /* where they do not: rows behind each step, those that go back later among them */
 	bool		order_is_broken;	/* in_order: a row of the request was handed back */
 
@@ -156,8 +168,11 @@ extern GhStatus gh_cpu_sink_init(GhCpuPipeline *pipeline, GhError *error);
 extern void gh_cpu_sink_drop(GhCpuPipeline *pipeline);
 /* Puts the live rows of a level aside. */
 extern void gh_cpu_stage(GhCpuPipeline *pipeline, uint32_t level);
-/* Puts all that is staged, or level 0, into the sink, but for rows that go back; how many there were. */
-extern uint64_t gh_cpu_sink_rows(GhCpuPipeline *pipeline, GhPipelineRequest *request);
+/*
+ * Puts all that is staged, or level 0, into the sink, but for rows that go back.  In GH_CPU_STAGE_CHECKS nothing is
+ * added: there are places for all that the row became, or it goes back.
+ */
+extern void gh_cpu_sink_rows(GhCpuPipeline *pipeline, GhPipelineRequest *request);
 extern GhStatus gh_cpu_sink_results(GhCpuPipeline *pipeline, GhCursor *cursor, size_t capacity, void *buffer,
 									size_t *bytes, GhError *error);
 

@@ -3,10 +3,10 @@
  *		Probes of a pipeline on the CPU: the keys of a batch's rows are looked up together, and then their matches are
  *		gone through in rounds, one match of each row a round.
  *
- * In a round the columns of each row's match are filled in and the conditions on the pair are run over the batch.
- * With one row a key, and where one match is enough, there is no more than a round or few; where each match is
- * a row that goes on, those of a round are copied to the next level's batch, which is done whenever
- * it is full.
+ * In a round the columns of each row's match are filled in and the conditions on the pair are run over these rows.
+ * Where one match is enough there are no more than few rounds; where each match is a row that goes on, those of a round
+ * are copied to the next level's batch, which is done whenever it is full.  With one row a key, and without conditions,
+ * it takes no rounds.
  */
 #include "engine/pipeline/cpu_pipeline.h"
 #include "engine/table/cpu_internal.h"
@@ -19,6 +19,7 @@ typedef struct Probe
 	const GhCpuRows *rows;		/* NULL: of a table that no pipeline made */
 	bool		by_number;		/* what is found are numbers of rows; else values */
 	bool		multiplies;
+	bool		is_single;		/* a row has one match that matters, if its key is there */
 	uint32_t	level;
 	uint32_t	step;
 	uint32_t	begin;			/* conditions on the pair */
@@ -92,7 +93,7 @@ look_up(Probe *p)
 		.table = p->probe->table,
 	};
 
-	if (p->probe->nfills > 0 || p->by_number)
+	if (p->probe->nfills > 0 || !p->is_single)
 		request.values_out = p->at->values;
 	gh_cpu_lock(table, GH_LOCK_SHARED);
 	while (request.outcome.done < request.count)
@@ -142,7 +143,7 @@ hand_back(Probe *p, uint32_t row)
 	gh_cpu_hand_back(p->pipeline, p->level, row, p->step);
 }
 
-/* A row that becomes too many, or whose match says so, is handed back, and open no longer. */
+/* A row whose match says so is handed back, and open no longer; nor is one that was handed back behind this step. */
 static void
 drop_those_that_go_back(Probe *p)
 {
@@ -153,10 +154,8 @@ drop_those_that_go_back(Probe *p)
 	for (uint32_t i = 0; i < at->open.n; i++)
 	{
 		uint32_t	row = at->open.rows[i];
-		uint32_t	origin = p->level == 0 ? row : level->origin[row];
 
-		if (gh_cpu_row_hands_back(p->rows, at->values[i]) ||
-			(p->rows->shape.several && ++p->pipeline->became[origin] > GH_SCAN_MATCHES_MAX))
+		if (gh_cpu_row_hands_back(p->rows, at->values[i]))
 			hand_back(p, row);
 		if (at->matched[row] == GH_CPU_GOES_BACK || is_over(p, level, p->level, row))
 			continue;
@@ -181,7 +180,40 @@ fill_columns(Probe *p)
 	}
 }
 
-/* Which of the open rows pass the conditions on the pair.  Other rows are none meanwhile. */
+/* The instructions over the part of the batch in which the open rows are: a round may be of one row alone. */
+static void
+run_over_open(Probe *p)
+{
+	const GhCpuPicks *open = &p->at->open;
+	uint32_t	first = open->rows[0] / GH_LOOP_ROWS * GH_LOOP_ROWS;
+	uint32_t	end = (open->rows[open->n - 1] / GH_LOOP_ROWS + 1) * GH_LOOP_ROWS;
+	GhVector	vectors[GH_PROGRAM_VECTORS_MAX];
+	GhVectorBatch part = *p->batch;
+
+	part.nrows = (end < part.nrows ? end : part.nrows) - first;
+	part.state += first;
+	part.vectors = vectors;
+	for (uint32_t v = 0; v < part.nvectors; v++)
+	{
+		const GhVector *whole = &p->batch->vectors[v];
+
+		vectors[v] = (GhVector) {whole->low + first, whole->high == NULL ? NULL : whole->high + first,
+			whole->null + first};
+	}
+	(void) gh_program_run_part(p->pipeline->plan.options.program, &part, p->begin, p->end);
+}
+
+/* While conditions on the pair are run no row of the batch counts, but in each round those that are open. */
+static void
+drop_all(const Probe *p)
+{
+	uint8_t    *state = p->batch->state;
+
+	for (uint32_t i = 0; p->begin < p->end && i < p->at->picks.n; i++)
+		state[p->at->picks.rows[i]] = GH_ROW_DROPPED;
+}
+
+/* Which of the open rows pass the conditions on the pair. */
 static void
 run_conditions(Probe *p)
 {
@@ -189,23 +221,24 @@ run_conditions(Probe *p)
 	uint8_t    *state = p->batch->state;
 
 	at->passed.n = 0;
-	if (p->begin == p->end)
+	if (p->begin == p->end || at->open.n == 0)
 	{
-		at->passed = at->open;
+		at->passed.n = at->open.n;
+		memcpy(at->passed.rows, at->open.rows, at->open.n * sizeof(*at->open.rows));
 		return;
 	}
-	for (uint32_t i = 0; i < at->picks.n; i++)
-		if (state[at->picks.rows[i]] == GH_ROW_LIVE)
-			state[at->picks.rows[i]] = GH_ROW_DROPPED;
 	for (uint32_t i = 0; i < at->open.n; i++)
 		state[at->open.rows[i]] = GH_ROW_LIVE;
-	(void) gh_program_run_part(p->pipeline->plan.options.program, p->batch, p->begin, p->end);
+	run_over_open(p);
 	for (uint32_t i = 0; i < at->open.n; i++)
 	{
 		uint32_t	row = at->open.rows[i];
 
 		if (state[row] == GH_ROW_LIVE)
+		{
+			state[row] = GH_ROW_DROPPED;
 			at->passed.rows[at->passed.n++] = (uint16_t) row;
+		}
 		else if (state[row] == GH_ROW_BACK)
 			hand_back(p, row);
 	}
@@ -237,6 +270,57 @@ next_matches(Probe *p)
 	at->open.n = n;
 }
 
+/* ----------------------------------------------------------- without rounds */
+
+static bool
+is_single(const Probe *p)
+{
+	bool		asks = p->probe->kind == GH_PROBE_SEMI || p->probe->kind == GH_PROBE_ANTI;
+
+	return !p->multiplies && p->begin == p->end && p->probe->marks == NULL &&
+		(p->rows == NULL || (!p->rows->any_back && (asks || !p->rows->shape.several)));
+}
+
+static void
+fill_single(Probe *p)
+{
+	GhCpuProbing *at = p->at;
+	uint32_t	n = 0;
+
+	for (uint32_t i = 0; i < at->picks.n; i++)
+	{
+		at->values[n] = at->values[i] - (p->by_number ? 1 : 0);
+		at->open.rows[n] = at->picks.rows[i];
+		n += at->there[i];
+	}
+	at->open.n = n;
+	if (p->by_number)
+		fetch_rows(p);
+	fill_columns(p);
+	for (uint32_t f = 0; p->probe->kind == GH_PROBE_LEFT && f < p->probe->nfills; f++)
+	{
+		uint8_t    *null = p->batch->vectors[p->probe->fills[f].column].null;
+
+		for (uint32_t i = 0; i < at->picks.n; i++)
+			if (!at->there[i])
+				null[at->picks.rows[i]] = 1;
+	}
+}
+
+static void
+probe_single(Probe *p)
+{
+	GhCpuProbing *at = p->at;
+	uint8_t		with = p->probe->kind == GH_PROBE_ANTI ? GH_ROW_DROPPED : GH_ROW_LIVE;
+	uint8_t		without = p->probe->kind == GH_PROBE_LEFT || p->probe->kind == GH_PROBE_ANTI ? GH_ROW_LIVE :
+		GH_ROW_DROPPED;
+
+	if (p->probe->nfills > 0)
+		fill_single(p);
+	for (uint32_t i = 0; i < at->picks.n; i++)
+		p->batch->state[at->picks.rows[i]] = at->there[i] ? with : without;
+}
+
 /* ------------------------------------------------------------ the next level */
 
 static void
@@ -261,7 +345,7 @@ run_next_level(Probe *p)
 	for (uint32_t i = 0; i < next->batch.nrows; i++)
 		if (is_over(p, next, p->level + 1, i))
 			next->batch.state[i] = GH_ROW_DROPPED;
-	if (next->batch.nrows > 0 && !p->pipeline->stage_is_full && !p->pipeline->stopped)
+	if (next->batch.nrows > 0 && p->pipeline->stage != GH_CPU_STAGE_IS_FULL && !p->pipeline->stopped)
 		(void) gh_cpu_run_level(p->pipeline, p->level + 1, p->step + 1);
 	next->batch.nrows = 0;
 }
@@ -399,11 +483,18 @@ gh_cpu_probe(GhCpuPipeline *pipeline, uint32_t level, uint32_t step)
 		.at = &pipeline->levels[level]->probing,
 	};
 
+	p.is_single = is_single(&p);
 	gather_keys(&p);
 	look_up(&p);
+	if (p.is_single)
+	{
+		probe_single(&p);
+		return true;
+	}
 	open_rows(&p);
-	/* a row may have thousands of matches */
-	while (p.at->open.n > 0 && !pipeline->stage_is_full && !gh_cpu_sees_stop(pipeline))
+	drop_all(&p);
+	/* a row may have millions of matches */
+	while (p.at->open.n > 0 && pipeline->stage != GH_CPU_STAGE_IS_FULL && !gh_cpu_sees_stop(pipeline))
 	{
 		if (p.by_number)
 		{

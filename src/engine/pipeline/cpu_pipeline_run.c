@@ -4,7 +4,12 @@
  *
  * A row goes back as a whole, whatever it has become by then.  So where probes make several rows of one, those that
  * come to the end wait until all rows of level 0 are done.  When there is no more room for them, all is
- * forgotten and half as many rows are done at a time: one row becomes no more than there is room for.
+ * forgotten and half as many rows are done at a time, down to one.  A row that becomes more than there is room for goes
+ * through the steps twice:
+ *
+ *	1. Whenever there is no more room, places in the sink are found for what waits, and it is forgotten.  Nothing is
+ *	   added, so that the row can still go back.  At the end there is memory in the sink for all, or it goes back.
+ *	2. It becomes the same rows again, which are added whenever there is no more room.  Nothing can fail.
  */
 #include "engine/pipeline/cpu_pipeline.h"
 
@@ -57,7 +62,8 @@ count_live(GhCpuPipeline *pipeline, uint32_t level, uint32_t step)
 	uint32_t	back;
 
 	gh_batch_count(&at->batch, &live, &back);
-	if (back > (level == 0 ? pipeline->nback : 0))
+	/* of level 0, more than are known; where it is done in parts, those of others count among these */
+	if (back > (level == 0 && !pipeline->multiplies ? pipeline->nback : 0))
 		gh_cpu_note_back(pipeline, level, step);
 	if (!pipeline->multiplies)
 		pipeline->live[step] += live;
@@ -142,24 +148,16 @@ source_step(const GhPipelineRequest *request, uint32_t step)
 	return request->kind == GH_INPUT_UNMATCHED ? request->step : step;
 }
 
+/* Where rows may become several: the steps of rows first up to end of level 0, the others being none. */
 static void
-sink_rows(GhCpuPipeline *pipeline, GhPipelineRequest *request)
-{
-	uint64_t	n = gh_cpu_sink_rows(pipeline, request);
-
-	request->counted += n;
-	pipeline->ended += n;
-}
-
-/* Where rows may become several: rows first up to end of level 0, the others being none. */
-static void
-run_range(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint32_t step, uint32_t first, uint32_t end)
+run_steps(GhCpuPipeline *pipeline, const GhPipelineRequest *request, uint32_t step, uint32_t first, uint32_t end,
+		  GhCpuStage stage)
 {
 	GhVectorBatch *batch = &pipeline->levels[0]->batch;
-	uint32_t	middle = first + (end - first) / 2;
 
 	pipeline->nstaged = 0;
-	pipeline->stage_is_full = false;
+	pipeline->stage = stage;
+	pipeline->staged_rows = pipeline->staged_bytes = 0;
 	for (uint32_t i = first; i < end; i++)
 		if (pipeline->back_step[i] != GH_CPU_NO_STEP)
 		{
@@ -168,26 +166,50 @@ run_range(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint32_t step, ui
 		}
 	memset(batch->state, GH_ROW_DROPPED, batch->nrows);
 	memcpy(batch->state + first, pipeline->state + first, end - first);
-	memset(pipeline->became + first, 0, (end - first) * sizeof(*pipeline->became));
 	for (uint32_t s = 0; s < pipeline->plan.options.nsteps; s++)
 		memset(pipeline->came[s] + first, 0, (end - first) * sizeof(**pipeline->came));
 	gh_cpu_note_back(pipeline, 0, source_step(request, step));
 	(void) gh_cpu_run_level(pipeline, 0, step);
+}
+
+/* A row became more than there is room for.  If there are places for all of them they are added, else it goes back. */
+static void
+add_in_parts(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint32_t step, uint32_t row)
+{
+	/* places for what is still staged */
+	if (pipeline->back_step[row] == GH_CPU_NO_STEP)
+		gh_cpu_sink_rows(pipeline, request);
+	if (pipeline->stopped || pipeline->back_step[row] != GH_CPU_NO_STEP)
+		return;
+	gh_cpu_refill(pipeline, request);
+	run_steps(pipeline, request, step, row, row + 1, GH_CPU_STAGE_ADDS);
+	if (!pipeline->stopped)
+		gh_cpu_sink_rows(pipeline, request);
+}
+
+/* Where rows may become several: rows first up to end of level 0, into the sink. */
+static void
+run_range(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint32_t step, uint32_t first, uint32_t end)
+{
+	uint32_t	middle = first + (end - first) / 2;
+
+	run_steps(pipeline, request, step, first, end, end - first == 1 ? GH_CPU_STAGE_OF_ONE : GH_CPU_STAGE_OF_ALL);
 	if (pipeline->stopped)
 		return;
-	if (!pipeline->stage_is_full)
+	if (pipeline->stage == GH_CPU_STAGE_IS_FULL)
 	{
-		sink_rows(pipeline, request);
-		return;
+		pipeline->range = middle - first;
+		gh_cpu_refill(pipeline, request);
+		run_range(pipeline, request, step, first, middle);
+		if (pipeline->stopped)
+			return;
+		gh_cpu_refill(pipeline, request);
+		run_range(pipeline, request, step, middle, end);
 	}
-	/* one row has room: GH_SCAN_MATCHES_MAX */
-	pipeline->range = middle - first;
-	gh_cpu_refill(pipeline, request);
-	run_range(pipeline, request, step, first, middle);
-	if (pipeline->stopped)
-		return;
-	gh_cpu_refill(pipeline, request);
-	run_range(pipeline, request, step, middle, end);
+	else if (pipeline->stage == GH_CPU_STAGE_CHECKS)
+		add_in_parts(pipeline, request, step, first);
+	else
+		gh_cpu_sink_rows(pipeline, request);
 }
 
 /* All rows of level 0, as many at a time as fitted before, and more again while they fit. */
@@ -204,8 +226,8 @@ run_ranges(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint32_t step)
 		if (first > 0)
 			gh_cpu_refill(pipeline, request);
 		run_range(pipeline, request, step, first, end);
-		/* what did not fit has set it to less */
-		if (pipeline->range == most)
+		/* rows that did not fit have set it to less; after one row that did not, it stays */
+		if (pipeline->range == most && pipeline->stage < GH_CPU_STAGE_CHECKS)
 			pipeline->range = most >= GH_VECTOR_ROWS / 2 ? 0 : most * 2;
 		first = end;
 	}
@@ -238,7 +260,7 @@ gh_cpu_run_rows(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint32_t st
 			gh_cpu_note_back(pipeline, 0, source_step(request, step));
 		/* rows that go back may break the sink's order */
 		if ((gh_cpu_run_level(pipeline, 0, step) || pipeline->nback > 0) && !pipeline->stopped)
-			sink_rows(pipeline, request);
+			gh_cpu_sink_rows(pipeline, request);
 	}
 	add_counts(pipeline, request, step);
 }

@@ -3,7 +3,8 @@
  *		Where the rows of a pipeline on the CPU end: groups, a table, records.
  *
  * First there is a place for each row, or the row goes back; then those that do not are added.  So a row that became
- * several is in the sink with all of them or with none.
+ * several is in the sink with all of them or with none.  Of one that becomes more than can wait, places are found for
+ * all, part by part, before the first part is added (cpu_pipeline_run.c).
  */
 #include "engine/pipeline/cpu_pipeline.h"
 
@@ -11,9 +12,8 @@
 
 #define RECORDS_MIN 4096		/* bytes */
 
-/* There is always room for what one row becomes; the other batches are made when they are needed. */
-#define STAGED_OF_A_ROW (GH_SCAN_MATCHES_MAX / GH_VECTOR_ROWS)
 #define RECORDS_AT_A_TIME 1024	/* records, before a look at the stop flag */
+#define STAGED_BYTES_MAX (UINT64_C(1) << 60)	/* that rows need together; no host has them */
 
 /* ---------------------------------------------------------------- rows aside */
 
@@ -94,7 +94,7 @@ drop_staged(GhCpuStaged *staged)
 	free(staged);
 }
 
-/* The batch with room for one more row at the least; NULL: there is none. */
+/* The batch with room for one more row at the least; NULL: there is none.  The first one is always there. */
 static GhCpuStaged *
 room_aside(GhCpuPipeline *pipeline)
 {
@@ -127,26 +127,6 @@ copy_row(const GhPipelinePlan *plan, GhCpuStaged *staged, const GhCpuLevel *from
 		staged->batch.vectors[v].null[to] = from->batch.vectors[v].null[row];
 		if (plan->wide[v] != 0)
 			staged->batch.vectors[v].high[to] = from->batch.vectors[v].high[row];
-	}
-}
-
-void
-gh_cpu_stage(GhCpuPipeline *pipeline, uint32_t level)
-{
-	const GhCpuLevel *from = pipeline->levels[level];
-
-	for (uint32_t i = 0; i < from->batch.nrows && !pipeline->stage_is_full; i++)
-	{
-		GhCpuStaged *staged;
-
-		if (from->batch.state[i] != GH_ROW_LIVE)
-			continue;
-		staged = room_aside(pipeline);
-		pipeline->stage_is_full = staged == NULL;
-		if (staged == NULL)
-			return;
-		staged->origin[staged->batch.nrows] = level == 0 ? (uint16_t) i : from->origin[i];
-		copy_row(&pipeline->plan, staged, from, i);
 	}
 }
 
@@ -220,18 +200,16 @@ reserve_records(GhCpuPipeline *pipeline, uint64_t bytes)
 	return true;
 }
 
-/* Room for all live rows of all batches; false: there is none. */
-static bool
-reserve_all(GhCpuPipeline *pipeline, GhCpuStaged *const *staged, uint32_t n)
+/* Of all live rows of a batch. */
+static uint64_t
+records_bytes(const GhCpuPipeline *pipeline, const GhVectorBatch *batch)
 {
-	const GhSink *sink = &pipeline->plan.options.sink;
 	uint64_t	bytes = 0;
 
-	for (uint32_t b = 0; sink->kind == GH_SINK_ROWS && b < n; b++)
-		for (uint32_t i = 0; i < staged[b]->batch.nrows; i++)
-			if (staged[b]->batch.state[i] == GH_ROW_LIVE)
-				bytes += record_bytes(pipeline, &staged[b]->batch, i);
-	return sink->kind != GH_SINK_ROWS || reserve_records(pipeline, bytes);
+	for (uint32_t i = 0; i < batch->nrows; i++)
+		if (batch->state[i] == GH_ROW_LIVE)
+			bytes += record_bytes(pipeline, batch, i);
+	return bytes;
 }
 
 /* Places in groups are looked for row by row.  Where there is none because all is to be left, no row goes back. */
@@ -407,7 +385,8 @@ sink_level(GhCpuPipeline *pipeline, GhPipelineRequest *request)
 			return 0;
 		}
 	}
-	else if (!reserve_all(pipeline, pipeline->staged, 1))
+	else if (pipeline->plan.options.sink.kind == GH_SINK_ROWS &&
+			 !reserve_records(pipeline, records_bytes(pipeline, batch)))
 		for (uint32_t i = 0; i < batch->nrows; i++)
 			if (batch->state[i] == GH_ROW_LIVE)
 				hand_back_for_memory(pipeline, request, i);
@@ -424,48 +403,84 @@ sink_level(GhCpuPipeline *pipeline, GhPipelineRequest *request)
 	return live;
 }
 
-/* A table has to have room for all rows that one becomes, before the first is added. */
-static bool
-reserve_table(GhCpuPipeline *pipeline)
+/* Of all that is staged: groups are found or made; for other sinks the memory that is needed is summed up. */
+static void
+find_places(GhCpuPipeline *pipeline, GhPipelineRequest *request)
 {
-	const GhTableSink *sink = &pipeline->plan.options.sink.table;
-	uint64_t	text_bytes = 0;
-	uint64_t	n = 0;
-	GhCpuPicks	picks;
-
-	for (uint32_t b = 0; b < pipeline->nstaged; b++)
-	{
-		pick_live(&pipeline->staged[b]->batch, &picks);
-		text_bytes += gh_cpu_rows_text_bytes(sink, &pipeline->staged[b]->batch, &picks);
-		n += picks.n;
-	}
-	return gh_cpu_rows_reserve(pipeline->rows, n, text_bytes);
-}
-
-static uint64_t
-sink_staged(GhCpuPipeline *pipeline, GhPipelineRequest *request)
-{
-	uint32_t	kind = pipeline->plan.options.sink.kind;
-	uint64_t	counted = 0;
-	bool		room;
+	const GhSink *sink = &pipeline->plan.options.sink;
 
 	for (uint32_t b = 0; b < pipeline->nstaged; b++)
 	{
 		GhVectorBatch *batch = &pipeline->staged[b]->batch;
+		GhCpuPicks	picks;
 
 		memset(batch->state, GH_ROW_LIVE, batch->nrows);
 		(void) gh_cpu_pad(pipeline, batch);
 		drop_back(pipeline, pipeline->staged[b]);
-		if (kind == GH_SINK_GROUPS)
+		if (sink->kind == GH_SINK_GROUPS)
 			find_groups(pipeline, request, pipeline->staged[b]);
 		if (pipeline->stopped)
-			return 0;
+			return;
+		pick_live(batch, &picks);
+		pipeline->staged_rows += picks.n;
+		if (sink->kind == GH_SINK_TABLE)
+			pipeline->staged_bytes += gh_cpu_rows_text_bytes(&sink->table, batch, &picks);
+		else if (sink->kind == GH_SINK_ROWS)
+			pipeline->staged_bytes += records_bytes(pipeline, batch);
 	}
-	room = kind == GH_SINK_TABLE ? reserve_table(pipeline) : reserve_all(pipeline, pipeline->staged, pipeline->nstaged);
+}
+
+/* Are the rows so far more than an empty sink has memory for, or than sums are sure to bear (gh_scan_fits)? */
+static bool
+are_too_many(const GhCpuPipeline *pipeline, const GhPipelineRequest *request)
+{
+	uint64_t	limit = pipeline->rows != NULL ? pipeline->rows->memory.limit : pipeline->memory.limit;
+	uint64_t	bytes = pipeline->staged_bytes;
+
+	if (pipeline->rows != NULL)
+		bytes += pipeline->staged_rows * pipeline->rows->row_bytes;
+	return bytes > (limit == 0 ? STAGED_BYTES_MAX : limit) ||
+		pipeline->counted + request->counted + pipeline->staged_rows > GH_SCAN_ROWS_MAX;
+}
+
+/* Memory for all rows for which places were found; false: there is none. */
+static bool
+reserve_places(GhCpuPipeline *pipeline, const GhPipelineRequest *request)
+{
+	if (are_too_many(pipeline, request))
+		return false;
+	switch (pipeline->plan.options.sink.kind)
+	{
+		case GH_SINK_TABLE:
+			return gh_cpu_rows_reserve(pipeline->rows, pipeline->staged_rows, pipeline->staged_bytes);
+		case GH_SINK_ROWS:
+			return reserve_records(pipeline, pipeline->staged_bytes);
+		default:
+			return true;
+	}
+}
+
+static void
+count_ended(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint64_t n)
+{
+	request->counted += n;
+	pipeline->ended += n;
+}
+
+/* There are no places. */
+static void
+hand_back_staged(GhCpuPipeline *pipeline, GhPipelineRequest *request)
+{
 	for (uint32_t b = 0; b < pipeline->nstaged; b++)
-		for (uint32_t i = 0; !room && i < pipeline->staged[b]->batch.nrows; i++)
+		for (uint32_t i = 0; i < pipeline->staged[b]->batch.nrows; i++)
 			if (pipeline->staged[b]->batch.state[i] == GH_ROW_LIVE)
 				hand_back_for_memory(pipeline, request, pipeline->staged[b]->origin[i]);
+}
+
+/* All that is staged, but for rows that go back; there are places. */
+static void
+add_staged(GhCpuPipeline *pipeline, GhPipelineRequest *request)
+{
 	for (uint32_t b = 0; b < pipeline->nstaged; b++)
 	{
 		uint32_t	live;
@@ -474,15 +489,74 @@ sink_staged(GhCpuPipeline *pipeline, GhPipelineRequest *request)
 		drop_back(pipeline, pipeline->staged[b]);
 		add_rows(pipeline, request, pipeline->staged[b]);
 		gh_batch_count(&pipeline->staged[b]->batch, &live, &back);
-		counted += live;
+		count_ended(pipeline, request, live);
 	}
-	return counted;
 }
 
-uint64_t
+static void
+sink_staged(GhCpuPipeline *pipeline, GhPipelineRequest *request)
+{
+	find_places(pipeline, request);
+	if (pipeline->stopped)
+		return;
+	/* of a row that is added in parts it was reserved before the first one */
+	if (pipeline->stage != GH_CPU_STAGE_ADDS && !reserve_places(pipeline, request))
+		hand_back_staged(pipeline, request);
+	if (pipeline->stage != GH_CPU_STAGE_CHECKS)
+		add_staged(pipeline, request);
+}
+
+void
 gh_cpu_sink_rows(GhCpuPipeline *pipeline, GhPipelineRequest *request)
 {
-	return pipeline->multiplies ? sink_staged(pipeline, request) : sink_level(pipeline, request);
+	if (pipeline->multiplies)
+		sink_staged(pipeline, request);
+	else
+		count_ended(pipeline, request, sink_level(pipeline, request));
+}
+
+/* There is no room aside.  Of one row, what waits is seen to and goes; false: of several, which are too many. */
+static bool
+make_room_aside(GhCpuPipeline *pipeline)
+{
+	/* it is the one that is being done */
+	GhPipelineRequest *request = pipeline->first;
+
+	if (pipeline->stage == GH_CPU_STAGE_OF_ALL)
+	{
+		pipeline->stage = GH_CPU_STAGE_IS_FULL;
+		return false;
+	}
+	if (pipeline->stage == GH_CPU_STAGE_OF_ONE)
+		pipeline->stage = GH_CPU_STAGE_CHECKS;
+	find_places(pipeline, request);
+	if (pipeline->stage == GH_CPU_STAGE_ADDS && !pipeline->stopped)
+		add_staged(pipeline, request);
+	else if (pipeline->stage == GH_CPU_STAGE_CHECKS && !pipeline->stopped && are_too_many(pipeline, request))
+		hand_back_staged(pipeline, request);
+	pipeline->nstaged = 0;
+	return true;
+}
+
+void
+gh_cpu_stage(GhCpuPipeline *pipeline, uint32_t level)
+{
+	const GhCpuLevel *from = pipeline->levels[level];
+
+	for (uint32_t i = 0; i < from->batch.nrows; i++)
+	{
+		GhCpuStaged *staged;
+
+		if (from->batch.state[i] != GH_ROW_LIVE)
+			continue;
+		staged = room_aside(pipeline);
+		if (staged == NULL && !make_room_aside(pipeline))
+			return;
+		if (staged == NULL)
+			staged = room_aside(pipeline);
+		staged->origin[staged->batch.nrows] = level == 0 ? (uint16_t) i : from->origin[i];
+		copy_row(&pipeline->plan, staged, from, i);
+	}
 }
 
 /* A look at the stop flag now and then: is this a place to end? */
@@ -559,13 +633,13 @@ GhStatus
 gh_cpu_sink_init(GhCpuPipeline *pipeline, GhError *error)
 {
 	const GhPipelineOptions *options = &pipeline->plan.options;
-	uint32_t	nstaged = pipeline->multiplies ? STAGED_OF_A_ROW : options->sink.kind != GH_SINK_PLACES;
 	uint32_t	nkeys;
 
-	for (uint32_t b = 0; b < nstaged; b++)
+	/* other batches are made when they are needed, and done without where there is no memory */
+	if (options->sink.kind != GH_SINK_PLACES)
 	{
-		pipeline->staged[b] = create_staged(pipeline);
-		if (pipeline->staged[b] == NULL)
+		pipeline->staged[0] = create_staged(pipeline);
+		if (pipeline->staged[0] == NULL)
 			return gh_error_set(error, GH_NO_MEMORY, "out of memory for a pipeline's handle");
 	}
 	pipeline->memory.limit = options->memory_limit;

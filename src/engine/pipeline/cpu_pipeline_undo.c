@@ -55,6 +55,7 @@ gh_cpu_undo_begin(GhCpuPipeline *pipeline, uint64_t rows)
 	}
 	undo->groups = pipeline->groups.count;
 	undo->texts_used = pipeline->groups.texts.used;
+	undo->range = pipeline->range;
 	undo->saves = groups && (rows > SHORT_ROWS || finds_several(pipeline));
 	undo->possible = true;
 	if (undo->saves)
@@ -156,6 +157,7 @@ gh_cpu_undo(GhCpuPipeline *pipeline)
 {
 	const GhCpuUndo *undo = &pipeline->undo;
 
+	pipeline->range = undo->range;
 	pipeline->records.used = undo->records_used;
 	pipeline->records.count = undo->records;
 	/* their texts stay where they are, and no row has them */

@@ -165,10 +165,10 @@ extern GhTableOptions gh_cpu_index_options(const GhTableSink *sink, uint64_t key
  */
 extern GhStatus gh_cpu_rows_enter(GhCpuRows *rows, GhCpuPiece *piece, GhOp op, bool all, uint64_t *number,
 								  uint64_t end, bool *twice, GhError *error);
-/* Makes the index.  The rows are then the table's, which drops them. */
 /* The index becomes the table that the caller gets; drop and forget: of its rows, as of GhCpuTable. */
 extern void gh_cpu_rows_hand_over(GhCpuRows *rows, void (*drop) (GhCpuRows *), void (*forget) (GhCpuRows *),
 								  GhMadeTable *made);
+/* Makes the index.  The rows are then the table's, which drops them. */
 extern GhStatus gh_cpu_rows_make(GhCpuRows *rows, const GhTableSink *sink, GhMadeTable *made, GhError *error);
 
 /* ------------------------- of several processes: cpu_rows_shared.c; pipeline.h says when what is called */

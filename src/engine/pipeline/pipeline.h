@@ -17,9 +17,9 @@
  *
  * A row that an engine cannot do as PostgreSQL does it is handed back, with the number of the step at which
  * that was seen, and nothing of it is in the sink: what page.h and program.h say of it, a value in a sum that
- * is very large (gh_scan_fits), more than GH_SCAN_MATCHES_MAX rows that it becomes by probes, no memory
- * for its group or its place in a table, and a match that is marked to be handed back.  Handing a row back
- * is always right.  The caller has PostgreSQL compute what the engine could not; the row then enters the
+ * is very large (gh_scan_fits), no memory for its group or its place in a table, and a match that is marked to be
+ * handed back.  A row that becomes more than GH_SCAN_MATCHES_MAX rows by probes may be handed back, too: the CUDA
+ * engine does so, the CPU engine does not.  Handing a row back is always right.  The caller has PostgreSQL compute what the engine could not; the row then enters the
  * pipeline again, before a step behind that one, as columns.
  *
  * A row with several matches goes on once with each, and all that becomes of it reaches the sink, or it is
@@ -125,7 +125,8 @@ typedef struct GhProbeFill
 typedef struct GhProbe
 {
 	GhTable    *table;			/* of this engine, with keys of 8 bytes and at most one value a key, or made by a
-								 * pipeline; it outlives this one */
+								 * pipeline; it outlives this one's requests, and what comes after them does not look at
+								 * it */
 	uint32_t	kind;			/* a GhProbeKind */
 	uint32_t	nparts;			/* of the key: at least one */
 	const GhScanPart *parts;	/* vectors of INT that are set before the step */

@@ -17,8 +17,6 @@
 
 #define gh_always_inline inline __attribute__((always_inline))
 
-#define GH_LOOP_ROWS 16
-
 /* No row of such a loop depends on another: a result is none of its arguments.  Clang looks
  * whether they overlap, at run time. */
 #ifdef __clang__

@@ -29,6 +29,7 @@ extern "C" {
 /* ------------------------------------------------------------------ batches */
 
 #define GH_VECTOR_ROWS 1024		/* most rows of a batch */
+#define GH_LOOP_ROWS 16			/* loops over a batch end at a multiple of these */
 
 typedef enum GhRowState
 {

@@ -1,0 +1,559 @@
+/*
+ * probed.c
+ *		The table of a join whose outer side the node above reads, and which it probes by steps of a pipeline
+ *		(../engine/pipeline/pipeline.h).
+ *
+ * A pipeline of the CPU engine makes it, of pages (probed_pages.c) or of the stored rows, with all columns that the join keeps of them: so a match
+ * is complete when it is found, and a key may have any number of rows.  Rows that are stored stay, so that the join
+ * can still return them, as ever.
+ *
+ * The participants of a parallel join make it together, in the phases of parallel.h: each enters the rows that
+ * it has stored.
+ */
+#include "postgres.h"
+
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+#include "engine/pipeline/scan_row.h"
+#include "expr/translate.h"
+#include "expr/values.h"
+#include "fragment/stage.h"
+#include "gpuhash.h"
+#include "join/join.h"
+#include "join/parallel.h"
+#include "service/placement.h"
+
+#define GH_PROBED_VARNO 1
+#define GH_KEY_PART_BITS 64
+/* Rows go to the pipeline early when values that were compressed take this many bytes. */
+#define GH_VALUES_BYTES_MAX ((Size) 1024 * 1024)
+
+#define GH_MAKING "make the table of a hash join"
+
+/* Rows on their way to the pipeline. */
+typedef struct Filler
+{
+	GhJoinState *js;
+	GhStage    *stage;
+	MemoryContext values;		/* that were compressed */
+	Size		bytes;			/* of them */
+	uint32		ngiven;
+	uint16	   *given;
+	GhVector   *vectors;
+	GhBackRow  *back;
+	uint32		nrows;			/* that wait */
+} Filler;
+
+/* --------------------------------------------------------------- set-up */
+
+/* The program that says what a row is: its key, and each column that is kept. */
+static GhProgram *
+translate_row(const GhJoinState *js, GhProbed *probed, const bool *read)
+{
+	const GhColumns *columns = &js->columns[GH_INNER];
+	TupleDesc	inner = ExecGetResultType(gh_child(js, GH_INNER));
+	TupleDesc	desc = CreateTemplateTupleDesc(columns->ncolumns + 1);
+	GhTranslation *translation;
+
+	TupleDescInitEntry(desc, 1, NULL, INT8OID, -1, 0);
+	for (int c = 0; c < columns->ncolumns; c++)
+	{
+		Form_pg_attribute attribute = TupleDescAttr(inner, columns->attnos[c] - 1);
+
+		probed->by_ref[c] = (read != NULL && !read[c]) ||
+			!gh_reads_columns_of(attribute->atttypid, attribute->atttypmod);
+		probed->has_refs |= probed->by_ref[c];
+		if (probed->by_ref[c])
+			TupleDescInitEntry(desc, c + 2, NULL, INT8OID, -1, 0);
+		else
+			TupleDescCopyEntry(desc, c + 2, inner, columns->attnos[c]);
+	}
+	translation = gh_translate_begin(desc, GH_PROBED_VARNO);
+	for (int c = 0; c <= columns->ncolumns; c++)
+	{
+		GhOperand	operand = {0};
+
+		if (!gh_translate_attribute(translation, c + 1, &operand))
+			return NULL;
+		Assert(operand.vector == c);
+	}
+	return gh_translate_end(translation);
+}
+
+static uint8
+kept_bytes(const GhColumn *column)
+{
+	switch ((GhLoad) column->load)
+	{
+		case GH_LOAD_INT2:
+			return sizeof(int16);
+		case GH_LOAD_INT4:
+			return sizeof(int32);
+		case GH_LOAD_INT8:
+		case GH_LOAD_OID:
+			return sizeof(int64);
+		default:
+			return 0;
+	}
+}
+
+/* Bytes of memory that a row takes in the table, but for its texts. */
+static Size
+row_bytes(const GhProbed *probed, int nkept)
+{
+	double		bytes = gh_table_bytes_per_row(sizeof(uint64));
+
+	/* a head, bits, and values */
+	bytes += 2 * sizeof(uint64) + sizeof(uint64);
+	for (int c = 0; c < nkept; c++)
+		bytes += gh_scan_has_high(probed->kept[c].value_class) ? 2 * sizeof(uint64) :
+			probed->kept[c].bytes != 0 ? probed->kept[c].bytes : sizeof(uint64);
+	return (Size) bytes;
+}
+
+/*
+ * Before the join begins, by the node above: it may ask for such a table.  False: it may not.  read: by kept inner column,
+ * whether a pipeline may read it; NULL: all.
+ */
+bool
+gh_probed_init(GhJoinState *js, const bool *read)
+{
+	int			nkept = js->columns[GH_INNER].ncolumns;
+	bool		asks = js->jointype == JOIN_SEMI || js->jointype == JOIN_ANTI;
+	uint8		classes[GH_PROGRAM_VECTORS_MAX];
+	GhProbed   *probed;
+	GhProgram  *program;
+	GhError		error;
+
+	/* such a probe fills no columns, and an anti join's may be read all the same, as NULL */
+	if (asks && nkept > 0)
+		return false;
+	probed = palloc0(sizeof(GhProbed));
+	probed->by_ref = palloc0(sizeof(bool) * Max(nkept, 1));
+	program = translate_row(js, probed, read);
+	if (program == NULL)
+		return false;
+	if (gh_program_check_classes(program, program->bytes, classes, &error) != GH_OK)
+		elog(ERROR, "%s", error.message);
+	probed->program = program;
+	probed->kept = palloc0(sizeof(GhKept) * Max(nkept, 1));
+	for (int c = 0; c < nkept; c++)
+	{
+		probed->kept[c].vector = c + 1;
+		probed->kept[c].value_class = classes[c + 1];
+		probed->kept[c].bytes = kept_bytes(&gh_program_columns(program)[c + 1]);
+	}
+	probed->row_bytes = row_bytes(probed, nkept);
+	js->probed = probed;
+	return true;
+}
+
+/* ---------------------------------------------------------- the pipeline */
+
+/* The sink of about so many rows, but for the parts of the key.  Its arrays last as long as the join. */
+void
+gh_probed_sink(const GhJoinState *js, uint64 rows, GhSink *sink)
+{
+	GhTableOptions settings;
+
+	gh_options_init(&settings, gh_cpu_engine());
+	sink->kind = GH_SINK_TABLE;
+	sink->table.nkept = js->columns[GH_INNER].ncolumns;
+	sink->table.kept = js->probed->kept;
+	sink->table.matches = js->single_match ? GH_MATCHES_ANY : GH_MATCHES_ALL;
+	sink->table.expected = rows;
+	sink->table.seed = settings.seed;
+	sink->table.subtables = settings.subtables;
+	sink->table.fill_min = settings.fill_min;
+	sink->table.fill_max = settings.fill_max;
+}
+
+/*
+ * Of stored rows, with keys, that take so many bytes of the limit.  What a row takes but for its texts is there in any case:
+ * that has been looked at while they were stored.
+ */
+static void
+stage_options(const GhJoinState *js, uint64 rows, uint64 bytes, uint64 limit, GhScanPart *part, GhPipelineOptions *options)
+{
+	uint64		least = 2 * rows * js->probed->row_bytes;
+
+	gh_stage_options(NULL, js->probed->program, options);
+	options->source.natts = js->probed->program->ncolumns;
+	*part = (GhScanPart) {.vector = 0,.bits = GH_KEY_PART_BITS};
+	gh_probed_sink(js, rows, &options->sink);
+	options->sink.table.nparts = 1;
+	options->sink.table.parts = part;
+	options->memory_limit = limit > bytes && limit - bytes > least ? limit - bytes : Max(least, 1);
+}
+
+static void
+filler_init(Filler *filler, GhJoinState *js, GhStage *stage, MemoryContext context)
+{
+	filler->js = js;
+	filler->stage = stage;
+	filler->values = AllocSetContextCreate(context, "GpuHashJoin values", ALLOCSET_DEFAULT_SIZES);
+	filler->ngiven = js->probed->program->ncolumns;
+	filler->given = palloc(sizeof(uint16) * filler->ngiven);
+	filler->vectors = gh_vectors_create(filler->ngiven, GH_VECTOR_ROWS);
+	filler->back = palloc(sizeof(GhBackRow) * GH_VECTOR_ROWS);
+	filler->bytes = 0;
+	filler->nrows = 0;
+	for (uint32 v = 0; v < filler->ngiven; v++)
+		filler->given[v] = v;
+}
+
+/* The rows that wait go to the pipeline; false: it has no memory for them. */
+static bool
+flush(Filler *filler)
+{
+	GhPipelineRequest request = {0};
+
+	if (filler->nrows == 0)
+		return true;
+	request.kind = GH_INPUT_COLUMNS;
+	request.ngiven = filler->ngiven;
+	request.given = filler->given;
+	request.vectors = filler->vectors;
+	request.count = request.back_room = filler->nrows;
+	request.back = filler->back;
+	gh_stage_run(filler->stage, &request);
+	filler->nrows = 0;
+	filler->bytes = 0;
+	MemoryContextReset(filler->values);
+	return request.nback == 0;
+}
+
+/*
+ * A value of variable length, not compressed, in the current context.  False: it lies elsewhere, and nobody knows whether it is
+ * worth being read.
+ */
+bool
+gh_probed_detoast(Datum *value)
+{
+	if (VARATT_IS_EXTERNAL(DatumGetPointer(*value)))
+		return false;
+	*value = PointerGetDatum(PG_DETOAST_DATUM_PACKED(*value));
+	return true;
+}
+
+/* Puts a stored row among those that wait; false: one of its values is none that the engines hold. */
+static bool
+put_row(Filler *filler, GhRow *row, GhRowRef ref)
+{
+	const bool *by_ref = filler->js->probed->by_ref;
+	const GhColumns *columns = &filler->js->columns[GH_INNER];
+	const GhColumn *loads = gh_program_columns(filler->js->probed->program);
+	const bool *nulls = gh_row_nulls(row);
+	uint32		at = filler->nrows;
+
+	filler->vectors[0].low[at] = row->key;
+	filler->vectors[0].null[at] = 0;
+	for (int c = 0; c < columns->ncolumns; c++)
+	{
+		GhVector   *vector = &filler->vectors[c + 1];
+		Datum		value;
+
+		vector->null[at] = nulls[c];
+		if (by_ref[c])
+			vector->low[at] = ref;
+		if (nulls[c] || by_ref[c])
+			continue;
+		value = gh_row_datum(columns, row, c);
+		if (columns->typlens[c] == -1)
+		{
+			MemoryContext saved = MemoryContextSwitchTo(filler->values);
+			Datum		stored = value;
+			bool		held = gh_probed_detoast(&value);
+
+			MemoryContextSwitchTo(saved);
+			if (!held)
+				return false;
+			if (value != stored)
+				filler->bytes += VARSIZE_ANY(DatumGetPointer(value));
+		}
+		if (!gh_store_value((GhLoad) loads[c + 1].load, loads[c + 1].scale, value, vector, at))
+			return false;
+	}
+	filler->nrows++;
+	return true;
+}
+
+/* All rows that this process has stored; false: the table cannot have them, or there is no memory. */
+static bool
+enter_rows(GhJoinState *js, GhStage *stage, MemoryContext context)
+{
+	Filler		filler;
+	GhRowCursor cursor = {0};
+	GhRow	   *row;
+
+	filler_init(&filler, js, stage, context);
+	while ((row = gh_row_store_next(&js->store, &cursor)) != NULL)
+	{
+		if (!gh_row_has_key(row))
+			continue;
+		if (!put_row(&filler, row, cursor.ref))
+			return false;
+		if (filler.nrows == GH_VECTOR_ROWS || filler.bytes > GH_VALUES_BYTES_MAX)
+		{
+			CHECK_FOR_INTERRUPTS();
+			if (!flush(&filler))
+				return false;
+		}
+	}
+	return flush(&filler);
+}
+
+/* The table was made, and has taken so many bytes. */
+static void
+take_table(GhJoinState *js, const GhMadeTable *made, uint64 bytes)
+{
+	js->probed->table = made->table;
+	js->engine = gh_cpu_engine();
+	js->carried = true;
+	js->table_bytes_peak = Max(js->table_bytes_peak, bytes);
+}
+
+/* ------------------------------------------------------- of one process */
+
+/* Makes the table of what has come into the pipeline. */
+GhStatus
+gh_probed_take(GhJoinState *js, GhStage *stage)
+{
+	GhPipelineStats stats;
+	GhMadeTable made;
+	GhError		error;
+	GhStatus	status = stage->pipeline->engine->make_table(stage->pipeline, &made, &error);
+
+	if (status != GH_OK)
+		return status;
+	gh_stage_stats(stage, &stats);
+	take_table(js, &made, stats.bytes_peak);
+	return GH_OK;
+}
+
+static GhStatus
+make(GhJoinState *js, MemoryContext context)
+{
+	GhPipelineOptions options;
+	GhScanPart	part;
+	GhStage    *stage;
+	GhStatus	status;
+	GhError		error;
+
+	stage_options(js, js->store.nkeys, gh_row_store_taken(&js->store), js->memory_limit, &part, &options);
+	/* the table stays when the pipeline is gone */
+	gh_host_init(&js->host, js->context);
+	stage = gh_stage_create(&options, &js->host, context, &error);
+	if (stage == NULL)
+		return error.status;
+	status = enter_rows(js, stage, context) ? GH_OK : GH_DECLINED;
+	if (status == GH_OK)
+		status = gh_probed_take(js, stage);
+	gh_stage_destroy(stage);
+	return status;
+}
+
+/* Has a table made, in a context for what that takes.  False: it cannot be made. */
+bool
+gh_probed_try(GhJoinState *js, GhStatus (*attempt) (GhJoinState *js, MemoryContext context))
+{
+	MemoryContext context = AllocSetContextCreate(js->context, "GpuHashJoin probed", ALLOCSET_DEFAULT_SIZES);
+	GhStatus	status;
+
+	do
+	{
+		MemoryContext saved = MemoryContextSwitchTo(context);
+
+		status = attempt(js, context);
+		MemoryContextSwitchTo(saved);
+		MemoryContextReset(context);
+		/* all of it again, if that returns */
+		if (status == GH_STOPPED)
+			gh_serve_interrupt();
+	} while (status == GH_STOPPED);
+	MemoryContextDelete(context);
+	return status == GH_OK;
+}
+
+/* Makes the table of the stored rows, which stay.  False: it cannot be made. */
+bool
+gh_probed_make(GhJoinState *js)
+{
+	return gh_probed_try(js, make);
+}
+
+void
+gh_probed_drop(GhJoinState *js)
+{
+	GhTable    *table;
+
+	if (js->probed == NULL || js->probed->table == NULL)
+		return;
+	table = js->probed->table;
+	js->probed->table = NULL;
+	if (js->table_shared)
+		table->engine->table_detach(table);
+	else
+		table->engine->table_destroy(table);
+}
+
+/* -------------------------------------------------- of all participants */
+
+static void
+use_shared_memory(GhJoinState *js)
+{
+	js->engine = gh_cpu_engine();
+	gh_host_init(&js->host, js->context);
+	gh_parallel_host(js);
+}
+
+static void
+shared_options(const GhJoinState *js, GhScanPart *part, GhPipelineOptions *options)
+{
+	GhShared   *shared = js->parallel->shared;
+
+	stage_options(js, gh_parallel_keys(js), pg_atomic_read_u64(&shared->row_bytes),
+				  js->memory_limit * (uint64) shared->nmembers, part, options);
+}
+
+/* Phase TABLE, by one: the sink that all fill.  False: there is none. */
+bool
+gh_probed_share(GhJoinState *js, GhRef *root)
+{
+	GhPipelineOptions options;
+	GhScanPart	part;
+	GhError		error;
+
+	shared_options(js, &part, &options);
+	use_shared_memory(js);
+	return gh_cpu_engine()->pipelines->share_sink(&js->host, &options, root, &error) == GH_OK;
+}
+
+/* Whether to go on where an engine was stopped; other errors are raised. */
+static bool
+is_stopped(GhStatus status, const GhError *error)
+{
+	if (status == GH_OK)
+		return false;
+	if (status != GH_STOPPED)
+		gh_report_error(error, GH_MAKING);
+	gh_serve_interrupt();
+	return true;
+}
+
+static bool
+has_no_memory(GhStatus status)
+{
+	return status == GH_NO_MEMORY || status == GH_LIMIT;
+}
+
+static bool
+fill_shared(GhJoinState *js, GhStage *stage, MemoryContext context)
+{
+	GhPipelineStats stats;
+	GhStatus	status;
+	GhError		error;
+
+	if (!enter_rows(js, stage, context))
+		return false;
+	gh_stage_stats(stage, &stats);
+	(void) pg_atomic_fetch_add_u64(&js->parallel->shared->probed_bytes, (int64) stats.bytes);
+	do
+	{
+		status = gh_cpu_engine()->pipelines->finish(stage->pipeline, &error);
+	} while (!has_no_memory(status) && is_stopped(status, &error));
+	return status == GH_OK;
+}
+
+/*
+ * Phase ENTER: the rows of this participant go to all.  False: they cannot.
+ *
+ * After an error the pipeline goes here, as long as the shared memory is there.  The error may have come out of the
+ * host's functions, with the lock held, so that nothing is given back to it any more.  A process that ends at once
+ * does not come here, and leaves all as it is.
+ */
+bool
+gh_probed_fill(GhJoinState *js, GhRef root)
+{
+	MemoryContext context = AllocSetContextCreate(js->context, "GpuHashJoin probed", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext saved = MemoryContextSwitchTo(context);
+	GhPipelineOptions options;
+	GhScanPart	part;
+	GhStage    *stage;
+	GhError		error;
+	bool		filled;
+
+	shared_options(js, &part, &options);
+	options.shared_sink = root;
+	use_shared_memory(js);
+	stage = gh_stage_create(&options, &js->host, context, &error);
+	if (stage == NULL)
+		gh_report_error(&error, GH_MAKING);
+	PG_TRY();
+	{
+		filled = fill_shared(js, stage, context);
+	}
+	PG_CATCH();
+	{
+		gh_parallel_abandon(js);
+		gh_stage_destroy(stage);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	gh_stage_destroy(stage);
+	MemoryContextSwitchTo(saved);
+	MemoryContextDelete(context);
+	return filled;
+}
+
+/* Phases TABLE_2 to TABLE_4, by one.  False: there is no memory. */
+bool
+gh_probed_begin(GhJoinState *js, GhRef root)
+{
+	GhStatus	status;
+	GhError		error;
+
+	use_shared_memory(js);
+	do
+	{
+		status = gh_cpu_engine()->pipelines->index_begin(&js->host, root, &error);
+	} while (!has_no_memory(status) && is_stopped(status, &error));
+	return status == GH_OK;
+}
+
+/* Phases ENTER_2 and ENTER_3. */
+void
+gh_probed_enter(GhJoinState *js, GhRef root)
+{
+	bool		ready;
+	GhError		error;
+
+	use_shared_memory(js);
+	while (is_stopped(gh_cpu_engine()->pipelines->index_enter(&js->host, root, &ready, &error), &error))
+		continue;
+}
+
+/* Phase PROBE. */
+void
+gh_probed_attach(GhJoinState *js, GhRef root)
+{
+	GhMadeTable made;
+	GhError		error;
+
+	js->table_shared = true;
+	use_shared_memory(js);
+	while (is_stopped(gh_cpu_engine()->pipelines->table_attach(&js->host, root, &made, &error), &error))
+		continue;
+	take_table(js, &made, pg_atomic_read_u64(&js->parallel->shared->probed_bytes) +
+			   (uint64) (made.rows * gh_table_bytes_per_row(sizeof(uint64))));
+}
+
+/* Where the table comes to nothing, by one. */
+void
+gh_probed_unshare(GhJoinState *js, GhRef root)
+{
+	use_shared_memory(js);
+	gh_cpu_engine()->pipelines->unshare_sink(&js->host, root);
+}

@@ -1,0 +1,311 @@
+/*
+ * probed_pages.c
+ *		A table for the node above (probed.c), straight from the pages of the inner side.
+ *
+ * Where the inner side is a scan that the join reads by itself, as a process alone, and its conditions have a program,
+ * its pages enter the pipeline that makes the table, and no row is stored.  Rows that the engine hands back are
+ * computed by PostgreSQL's expressions, and enter as columns.  Where the table outgrows memory, or a value is none that
+ * the engines hold, the scan is read once more, as ever: nobody but the engine and the scan's conditions has seen a row.
+ */
+#include "postgres.h"
+
+#include "access/tableam.h"
+#include "executor/executor.h"
+#include "executor/instrument.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "utils/rel.h"
+
+#include "expr/fold.h"
+#include "expr/translate.h"
+#include "expr/values.h"
+#include "fragment/stage.h"
+#include "heap/layout.h"
+#include "join/join.h"
+#include "join/source.h"
+#include "service/placement.h"
+
+/* Pages that a read stream may read ahead. */
+#define GH_PROBED_PAGES_AHEAD 128
+
+/* An inner side that is read so. */
+typedef struct Reader
+{
+	GhJoinState *js;
+	PlanState  *scan;
+	GhPages    *pages;
+	GhProgram  *program;
+	GhScanPart *parts;			/* of the key */
+	GhKept	   *kept;
+	GhStage    *stage;
+	uint32		ngiven;			/* what the sink reads, of a row that was computed */
+	uint16	   *given;
+	GhVector   *vectors;
+	uint64		tuples;			/* visible ones */
+	uint64		passed;
+	uint64		entered;		/* of them, those that have a key */
+} Reader;
+
+/* --------------------------------------------------------------- the program */
+
+static bool
+translate_conditions(Reader *reader, GhTranslation *translation)
+{
+	ListCell   *lc;
+
+	foreach(lc, reader->scan->plan->qual)
+	{
+		ParamExecData *awaited = NULL;
+		Node	   *qual = gh_fold_constants(&reader->js->css.ss.ps, lfirst(lc), &awaited);
+
+		if (awaited != NULL || !gh_translate_filter(translation, (Expr *) qual))
+			return false;
+	}
+	return true;
+}
+
+/* Key and columns are columns of the relation: they have vectors of their own, and nothing fills them but the source. */
+static bool
+translate_columns(Reader *reader, GhTranslation *translation)
+{
+	const GhJoinState *js = reader->js;
+	const GhKeySide *keys = &js->keys[GH_INNER];
+	const GhColumns *columns = &js->columns[GH_INNER];
+
+	for (int k = 0; k < keys->ncolumns; k++)
+	{
+		GhOperand	operand = {0};
+
+		if (!gh_translate_attribute(translation, gh_relation_attno(reader->scan, keys->columns[k].attno), &operand) ||
+			operand.value_class != GH_CLASS_INT)
+			return false;
+		reader->parts[k] = (GhScanPart) {.vector = operand.vector,.bits = keys->columns[k].bits};
+	}
+	for (int c = 0; c < columns->ncolumns; c++)
+	{
+		GhOperand	operand = {0};
+
+		if (!gh_translate_attribute(translation, gh_relation_attno(reader->scan, columns->attnos[c]), &operand))
+			return false;
+		reader->kept[c] = js->probed->kept[c];
+		reader->kept[c].vector = operand.vector;
+	}
+	return true;
+}
+
+static bool
+make_program(Reader *reader)
+{
+	Relation	relation = ((ScanState *) reader->scan)->ss_currentRelation;
+	GhTranslation *translation = gh_translate_begin(RelationGetDescr(relation),
+													((Scan *) reader->scan->plan)->scanrelid);
+	GhError		error;
+
+	if (!translate_conditions(reader, translation) || !translate_columns(reader, translation))
+		return false;
+	reader->program = gh_translate_end(translation);
+	if (reader->program == NULL)
+		return false;
+	if (gh_program_check(reader->program, reader->program->bytes, &error) != GH_OK)
+		elog(ERROR, "%s", error.message);
+	return true;
+}
+
+/* ---------------------------------------------------------- the pipeline */
+
+static bool
+begin(Reader *reader, MemoryContext context)
+{
+	GhJoinState *js = reader->js;
+	GhPipelineOptions options;
+	GhStep		step;
+	GhError		error;
+
+	gh_stage_options(((ScanState *) reader->scan)->ss_currentRelation, reader->program, &options);
+	step = (GhStep) {.end = reader->program->ninstructions};
+	options.nsteps = 1;
+	options.steps = &step;
+	gh_probed_sink(js, (uint64) Max(reader->scan->plan->plan_rows, 1), &options.sink);
+	options.sink.table.nparts = js->keys[GH_INNER].ncolumns;
+	options.sink.table.parts = reader->parts;
+	options.sink.table.kept = reader->kept;
+	options.memory_limit = js->memory_limit;
+	/* the table stays when the pipeline is gone */
+	gh_host_init(&js->host, js->context);
+	reader->stage = gh_stage_create(&options, &js->host, context, &error);
+	return reader->stage != NULL;
+}
+
+/* What a row that was computed brings: all columns that the sink reads. */
+static void
+make_given(Reader *reader)
+{
+	const GhPipelinePlan *plan = reader->stage->pipeline->plan;
+
+	reader->given = palloc(sizeof(uint16) * GH_PROGRAM_VECTORS_MAX);
+	for (uint32 v = 0; v < GH_PROGRAM_VECTORS_MAX; v++)
+		if ((plan->needed[plan->options.nsteps][v / 64] >> v % 64 & 1) != 0)
+			reader->given[reader->ngiven++] = v;
+	reader->vectors = gh_vectors_create(reader->ngiven, 1);
+}
+
+/* The row in the scan's slot, which has passed its conditions; false: the table cannot have it. */
+static bool
+enter_row(Reader *reader)
+{
+	TupleTableSlot *slot = ((ScanState *) reader->scan)->ss_ScanTupleSlot;
+	const GhColumn *columns = gh_program_columns(reader->program);
+	GhPipelineRequest request = {0};
+	GhBackRow	back;
+
+	for (uint32 g = 0; g < reader->ngiven; g++)
+	{
+		const GhColumn *column = &columns[reader->given[g]];
+		bool		null;
+		Datum		value = slot_getattr(slot, column->attribute, &null);
+
+		reader->vectors[g].null[0] = null;
+		if (null)
+			continue;
+		if (TupleDescAttr(slot->tts_tupleDescriptor, column->attribute - 1)->attlen == -1 &&
+			!gh_probed_detoast(&value))
+			return false;
+		if (!gh_store_value((GhLoad) column->load, column->scale, value, &reader->vectors[g], 0))
+			return false;
+	}
+	request.kind = GH_INPUT_COLUMNS;
+	request.step = reader->stage->pipeline->plan->options.nsteps;
+	request.ngiven = reader->ngiven;
+	request.given = reader->given;
+	request.vectors = reader->vectors;
+	request.count = request.back_room = 1;
+	request.back = &back;
+	gh_stage_run(reader->stage, &request);
+	reader->passed++;
+	reader->entered += request.counted;
+	return request.nback == 0;
+}
+
+/* A row of the page that was handed back; false: the table cannot have it. */
+static bool
+enter_line(Reader *reader, OffsetNumber line)
+{
+	ScanState  *scan = (ScanState *) reader->scan;
+	ExprContext *econtext = scan->ps.ps_ExprContext;
+	GhPages    *pages = reader->pages;
+	MemoryContext saved;
+	bool		entered;
+
+	CHECK_FOR_INTERRUPTS();
+	gh_pages_store(pages, pages->buffer, pages->block, line, scan->ss_ScanTupleSlot);
+	ResetExprContext(econtext);
+	econtext->ecxt_scantuple = scan->ss_ScanTupleSlot;
+	if (scan->ps.qual != NULL && !ExecQual(scan->ps.qual, econtext))
+		return true;
+	saved = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
+	entered = enter_row(reader);
+	MemoryContextSwitchTo(saved);
+	return entered;
+}
+
+/* The page that is pinned. */
+static bool
+enter_page(Reader *reader)
+{
+	GhBackRow	back[MaxHeapTuplesPerPage];
+	uint32		nback = gh_stage_page(reader->stage, reader->pages, back);
+	bool		entered = reader->stage->request.no_memory == 0;
+
+	reader->tuples += reader->pages->ntuples;
+	if (reader->pages->ntuples > 0)
+	{
+		reader->passed += reader->stage->request.passed[0];
+		reader->entered += reader->stage->request.counted;
+	}
+	for (uint32 i = 0; i < nback && entered; i++)
+		entered = enter_line(reader, back[i].line);
+	if (nback > 0)
+		ExecClearTuple(((ScanState *) reader->scan)->ss_ScanTupleSlot);
+	return entered;
+}
+
+/* Before all of it is read, or once more. */
+static void
+rewind_scan(const Reader *reader)
+{
+	table_rescan(((ScanState *) reader->scan)->ss_currentScanDesc, NULL);
+}
+
+static bool
+enter_pages(Reader *reader)
+{
+	bool		entered = true;
+
+	gh_pages_begin(reader->pages, reader->scan);
+	/* in an earlier run the join may have read it, and kept its table over rescans */
+	if (gh_pages_have_begun(reader->pages))
+		rewind_scan(reader);
+	while (entered && gh_pages_next(reader->pages, GH_PROBED_PAGES_AHEAD))
+	{
+		CHECK_FOR_INTERRUPTS();
+		entered = enter_page(reader);
+	}
+	gh_pages_park(reader->pages);
+	return entered;
+}
+
+/* ------------------------------------------------------------------ the table */
+
+/* The scan's node and the relation's statistics are told what was read of it. */
+static void
+tell_scan(Reader *reader)
+{
+	pgstat_count_index_tuples(reader->pages->relation, reader->tuples);
+	InstrCountFiltered1(reader->scan, reader->tuples - reader->passed);
+	gh_child_start(reader->scan);
+	gh_child_stop(reader->scan, (double) reader->passed);
+	reader->js->inner_rows = reader->entered;
+}
+
+static GhStatus
+read_inner(GhJoinState *js, MemoryContext context)
+{
+	Reader		reader = {.js = js,.scan = gh_child(js, GH_INNER)};
+	GhStatus	status = GH_DECLINED;
+	bool		entered;
+
+	reader.pages = &js->source[GH_INNER]->pages;
+	reader.parts = palloc0(sizeof(GhScanPart) * js->keys[GH_INNER].ncolumns);
+	reader.kept = palloc0(sizeof(GhKept) * Max(js->columns[GH_INNER].ncolumns, 1));
+	if (!make_program(&reader) || !begin(&reader, context))
+		return GH_DECLINED;
+	make_given(&reader);
+	gh_child_start(reader.scan);
+	entered = enter_pages(&reader);
+	gh_child_stop(reader.scan, 0);
+	if (entered)
+		status = gh_probed_take(js, reader.stage);
+	if (status == GH_OK)
+		tell_scan(&reader);
+	else
+		rewind_scan(&reader);
+	gh_stage_destroy(reader.stage);
+	return status;
+}
+
+/* Reads the inner side into a table; false: that cannot be, and it is as if nothing had been read. */
+bool
+gh_probed_read(GhJoinState *js)
+{
+	if (js->probed->has_refs || js->source[GH_INNER] == NULL || js->keys[GH_INNER].has_exprs || !gh_layout_is_known() ||
+		!gh_probed_try(js, read_inner))
+		return false;
+	/* as of stored rows: no table of none, unless it takes that for an outer row to come out */
+	js->probed->of_pages = js->inner_rows > 0 || js->fill_outer;
+	if (!js->probed->of_pages)
+	{
+		gh_probed_drop(js);
+		js->engine = NULL;
+	}
+	return true;
+}
