@@ -109,7 +109,7 @@ init_level(GhJoinLevel *level)
 	int			nkept = level->js->nkept[GH_INNER];
 
 	level->nkeys = keys->ncolumns;
-	level->keys = palloc(sizeof(GhColumnSource) * level->nkeys);
+	level->keys = palloc0(sizeof(GhColumnSource) * level->nkeys);
 	level->key_vectors = palloc0(sizeof(uint16) * level->nkeys);
 	level->columns = palloc0(sizeof(GhJoinedColumn) * Max(nkept, 1));
 	level->place_vector = -1;
@@ -230,12 +230,12 @@ gh_joined_init(GhAggregateNode *node, EState *estate, int eflags)
 	joined->for_device = is_for_device(linitial(joins));
 	joined->sources = palloc(sizeof(GhColumnSource) * Max(node->ncolumns, 1));
 	node->joined = joined;
+	joined->base = joined->nlevels;
+	gh_joined_arrange(node, -1);
 	/* a join that may not be asked for a table that can be probed will have to return its rows */
 	if (joined->nlevels <= GH_PROBES_MAX && node->ncolumns <= GH_VALUES_MAX && !joined->for_device)
 		for (int i = 0; i < joined->nlevels; i++)
 			(void) gh_probed_init(joined->levels[i].js, read_columns(node, i));
-	joined->base = joined->nlevels;
-	gh_joined_arrange(node, -1);
 	joined->conditions = (List *) condition_mutator((Node *) conditions_of(linitial(joins)), node);
 }
 
