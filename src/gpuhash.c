@@ -23,6 +23,7 @@
 #include "join/join.h"
 #include "plan/planning.h"
 #include "plan/why.h"
+#include "rows/node.h"
 #include "scan/node.h"
 #include "service/service.h"
 #include "store/store.h"
@@ -335,6 +336,7 @@ _PG_init(void)
 	gh_rowscan_register();
 	gh_join_register();
 	gh_aggregate_register();
+	gh_rows_register();
 	gh_key_init();
 	gh_rowscan_init();
 	gh_join_init();

@@ -1,8 +1,7 @@
 /*
  * enter.c
- *		Rows enter the pipeline that makes the groups, on the CPU: those of a page of the scan, those that the executor
- *		brings, as columns, and those that PostgreSQL's expressions have computed.  Joins that the node does by itself
- *		(joined.c) are steps of it.
+ *		The pipeline that makes the groups, on the CPU, and the rows that PostgreSQL's expressions have computed for it;
+ *		others enter as of any fragment (../fragment/enter.c).
  *
  * A row that the pipeline hands back is computed by PostgreSQL's expressions, from the scan's first condition on, and
  * enters again in front of the sink, with its keys and arguments as columns.  So values are added to a group in the
@@ -17,10 +16,8 @@
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
-#include "utils/rel.h"
 
-#include "aggregate/enter.h"
-#include "aggregate/joined.h"
+#include "aggregate/exec.h"
 #include "engine/pipeline/scan_row.h"
 #include "service/placement.h"
 
@@ -47,21 +44,10 @@ typedef struct GhEntered
 
 /* ------------------------------------------------------------ the pipeline */
 
-/* Room for vectors of so many rows, in the current context. */
-void
-gh_entering_init(GhEnteringRows *rows, uint32 ngiven, uint32 nrows)
-{
-	rows->given = palloc(sizeof(uint16) * Max(ngiven, 1));
-	rows->vectors = gh_vectors_create(ngiven, nrows);
-	rows->numbers = palloc(sizeof(uint16) * nrows);
-	rows->back = palloc(sizeof(GhBackRow) * nrows);
-	rows->ngiven = ngiven;
-}
-
 static GhEntered *
 make_entered(const GhAggregateNode *node)
 {
-	MemoryContext saved = MemoryContextSwitchTo(node->program.context);
+	MemoryContext saved = MemoryContextSwitchTo(node->fragment.program.context);
 	GhEntered  *entered = palloc0(sizeof(GhEntered));
 
 	entered->context = AllocSetContextCreate(CurrentMemoryContext, "GpuHashAggregate computed rows",
@@ -75,9 +61,9 @@ make_entered(const GhAggregateNode *node)
 static void
 make_entered_rows(const GhAggregateNode *node)
 {
-	const GhPipelinePlan *plan = node->program.stage->pipeline->plan;
-	GhEntered  *entered = node->program.entered;
-	MemoryContext saved = MemoryContextSwitchTo(node->program.context);
+	const GhPipelinePlan *plan = node->fragment.program.stage->pipeline->plan;
+	GhEntered  *entered = node->entered;
+	MemoryContext saved = MemoryContextSwitchTo(node->fragment.program.context);
 	uint16		given[GH_PROGRAM_VECTORS_MAX];
 	uint32		ngiven = 0;
 
@@ -113,46 +99,31 @@ expected_groups(const GhAggregateNode *node)
 {
 	Size		bytes = GH_SLOT_BYTES + sizeof(GhScanGroup) + sizeof(GhScanValue) * node->nkeys +
 		sizeof(GhAggregateState) * node->naggregates;
-	Size		most = node->memory_limit / GH_EXPECTED_PART;
+	Size		most = node->fragment.memory_limit / GH_EXPECTED_PART;
 
 	if (!keys_are_columns(node))
 		most = Min(most, GH_GUESSED_BYTES_MAX);
 	/* rooms are powers of two, and not less */
-	return (uint64) Min(Max(node->css.ss.ps.plan->plan_rows, 1), most / bytes / 2);
+	return (uint64) Min(Max(node->fragment.css.ss.ps.plan->plan_rows, 1), most / bytes / 2);
 }
 
 static void
 make_stage(GhAggregateNode *node)
 {
-	GhAggregateProgram *program = &node->program;
-	uint32		ninstructions = program->program->ninstructions;
-	int			nprobes = gh_joined_nprobes(node);
+	GhFragmentProgram *program = &node->fragment.program;
 	GhPipelineOptions options;
-	GhStep		steps[GH_PROBES_MAX + 2];
 	GhError		error;
 
-	gh_stage_options(node->by_rows ? NULL : ((ScanState *) node->scan)->ss_currentRelation, program->program, &options);
-	if (node->by_rows)
-		options.source.natts = nprobes > 0 ? gh_joined_natts(node) : node->ncolumns;
-	/* a step of their own for the scan's conditions: rows that pass them are counted */
-	options.steps = steps;
-	if (nprobes > 0 || (program->nfilters > 0 && program->nfilters < ninstructions))
-		steps[options.nsteps++] = (GhStep) {.end = program->nfilters};
-	for (int p = 1; p <= nprobes; p++)
-		steps[options.nsteps++] = (GhStep) {.end = program->nfilters,.probe = p};
-	if (nprobes == 0 || program->nfilters < ninstructions)
-		steps[options.nsteps++] = (GhStep) {.end = ninstructions};
-	options.nprobes = nprobes;
-	options.probes = gh_joined_probes(node);
+	gh_fragment_stage_options(&node->fragment, &options);
 	options.sink.kind = GH_SINK_GROUPS;
 	options.sink.groups.nkeys = node->nkeys;
 	options.sink.groups.keys = gh_aggregate_scan_keys(node);
 	options.sink.groups.naggregates = node->naggregates;
-	options.sink.groups.aggregates = program->aggregates;
+	options.sink.groups.aggregates = node->aggregates;
 	options.sink.groups.expected = expected_groups(node);
 	options.sink.groups.seed = pg_prng_uint64(&pg_global_prng_state);
-	options.sink.groups.in_order = gh_aggregate_order_matters(node);
-	options.memory_limit = node->nkeys > 0 ? node->memory_limit : 0;
+	options.sink.groups.in_order = gh_aggregate_order_matters(&node->fragment);
+	options.memory_limit = node->nkeys > 0 ? node->fragment.memory_limit : 0;
 	program->stage = gh_stage_create(&options, NULL, program->context, &error);
 	if (program->stage != NULL)
 	{
@@ -170,108 +141,27 @@ make_stage(GhAggregateNode *node)
  * NULL: there is none, and PostgreSQL's expressions do the rows.
  */
 GhStage *
-gh_aggregate_stage(GhAggregateNode *node)
+gh_aggregate_stage(GhFragment *fragment)
 {
 	MemoryContext saved;
 
-	if (!gh_aggregate_compile(node) || node->program.stage != NULL)
-		return node->program.stage;
-	saved = MemoryContextSwitchTo(node->program.context);
-	make_stage(node);
+	if (!gh_fragment_compile(fragment) || fragment->program.stage != NULL)
+		return fragment->program.stage;
+	saved = MemoryContextSwitchTo(fragment->program.context);
+	make_stage(gh_aggregate_of(fragment));
 	MemoryContextSwitchTo(saved);
-	return node->program.stage;
-}
-
-/* How many rows of the request, not handed back, the scan's conditions accept; and those that came through the joins. */
-static uint64
-count_passed(GhAggregateNode *node, const GhPipelineRequest *request)
-{
-	if (gh_joined_nprobes(node) > 0)
-		gh_joined_count(node, request->passed + 1);
-	return request->passed[0];
-}
-
-/*
- * Of rows that were handed back: whether they are to come again, because some had no memory, and now there is.  Not if
- * none was taken with the sink as empty as it gets, which *emptied says.
- */
-static bool
-make_memory(GhAggregateNode *node, const GhPipelineRequest *request, bool *emptied)
-{
-	CHECK_FOR_INTERRUPTS();
-	if (request->no_memory == 0 || (*emptied && request->counted == 0))
-		return false;
-	gh_aggregate_spill(node);
-	*emptied = true;
-	return true;
+	return fragment->program.stage;
 }
 
 /* All that was to be read has been, and its groups are elsewhere: the pipeline gives its memory back. */
 void
 gh_aggregate_drop_stage(GhAggregateNode *node)
 {
-	if (node->program.stage == NULL)
+	if (node->fragment.program.stage == NULL)
 		return;
 	gh_final_groups_add_sink(node->final, NULL);
-	gh_stage_destroy(node->program.stage);
-	node->program.stage = NULL;
-}
-
-/* ------------------------------------------------------------------- columns */
-
-/* The values of a row to another one's place. */
-void
-gh_entering_move(GhEnteringRows *rows, uint32 to, uint32 from)
-{
-	for (uint32 v = 0; v < rows->ngiven && to != from; v++)
-	{
-		rows->vectors[v].low[to] = rows->vectors[v].low[from];
-		rows->vectors[v].high[to] = rows->vectors[v].high[from];
-		rows->vectors[v].null[to] = rows->vectors[v].null[from];
-	}
-}
-
-/* Keeps the rows that were handed back, in front. */
-static void
-keep_rows(GhEnteringRows *rows, uint32 nback)
-{
-	for (uint32 i = 0; i < nback; i++)
-	{
-		uint32		from = rows->back[i].page;
-
-		gh_entering_move(rows, i, from);
-		rows->numbers[i] = rows->numbers[from];
-	}
-}
-
-/*
- * The first rows of the vectors, nrows of them, enter before a step.  How many are handed back: these are then the first
- * in rows->numbers.
- */
-uint32
-gh_enter_columns(GhAggregateNode *node, uint32 step, GhEnteringRows *rows, uint32 nrows)
-{
-	GhPipelineRequest request = {0};
-	bool		emptied = false;
-
-	request.kind = GH_INPUT_COLUMNS;
-	request.step = step;
-	request.ngiven = rows->ngiven;
-	request.given = rows->given;
-	request.vectors = rows->vectors;
-	request.back = rows->back;
-	do
-	{
-		if (nrows == 0)
-			break;
-		request.count = request.back_room = nrows;
-		gh_stage_run(node->program.stage, &request);
-		if (step == 0)
-			(void) count_passed(node, &request);
-		nrows = request.nback;
-		keep_rows(rows, nrows);
-	} while (make_memory(node, &request, &emptied));
-	return nrows;
+	gh_stage_destroy(node->fragment.program.stage);
+	node->fragment.program.stage = NULL;
 }
 
 /* ------------------------------------------------- rows that were computed */
@@ -279,7 +169,7 @@ gh_enter_columns(GhAggregateNode *node, uint32 step, GhEnteringRows *rows, uint3
 static GhSqlValue *
 values_of(const GhAggregateNode *node, uint32 row)
 {
-	return node->program.entered->values + (Size) row * (node->nkeys + node->naggregates);
+	return node->entered->values + (Size) row * (node->nkeys + node->naggregates);
 }
 
 /* A value with texts that stay. */
@@ -316,14 +206,14 @@ compute_aggregate(GhAggregateNode *node, int a, const GhSqlValue *keys, GhSqlVal
 	values[a] = nothing;
 	if (spec->scales > 0)
 		values[spec->scales] = nothing;
-	if (!gh_filter_is_true(node->filter_states[a], node->css.ss.ps.ps_ExprContext))
+	if (!gh_filter_is_true(node->filter_states[a], node->fragment.css.ss.ps.ps_ExprContext))
 		return;
 	if (node->argument_states[a] == NULL)
 	{
 		values[a].kind = GH_SQL_HELD;
 		return;
 	}
-	datum = ExecEvalExpr(node->argument_states[a], node->css.ss.ps.ps_ExprContext, &null);
+	datum = ExecEvalExpr(node->argument_states[a], node->fragment.css.ss.ps.ps_ExprContext, &null);
 	if (null)
 		return;
 	values[a] = gh_value_of_datum(&spec->argument, datum, false);
@@ -333,7 +223,7 @@ compute_aggregate(GhAggregateNode *node, int a, const GhSqlValue *keys, GhSqlVal
 		values[a] = nothing;
 		return;
 	}
-	values[a] = keep_value(node->program.entered, &spec->argument, values[a]);
+	values[a] = keep_value(node->entered, &spec->argument, values[a]);
 	if (spec->scales > 0 && gh_aggregate_scale(datum, &scale))
 		values[spec->scales] = (GhSqlValue) {.low = scale,.high = gh_sign_extension(scale)};
 }
@@ -342,12 +232,12 @@ compute_aggregate(GhAggregateNode *node, int a, const GhSqlValue *keys, GhSqlVal
 bool
 gh_enter_row(GhAggregateNode *node)
 {
-	GhAggregateProgram *program = &node->program;
-	GhEntered  *entered = program->entered;
+	GhFragmentProgram *program = &node->fragment.program;
+	GhEntered  *entered = node->entered;
 	GhSqlValue *values;
 
 	/* there is a pipeline, or rows wait for it so that theirs are the first values to be added */
-	if (program->stage == NULL && (program->tried || !gh_aggregate_order_matters(node)))
+	if (program->stage == NULL && (program->tried || !gh_aggregate_order_matters(&node->fragment)))
 	{
 		gh_enter_rows(node, true);
 		return false;
@@ -356,7 +246,7 @@ gh_enter_row(GhAggregateNode *node)
 		if (node->key_values[k].kind == GH_SQL_BYTES)
 			return false;
 	if (entered == NULL)
-		entered = program->entered = make_entered(node);
+		entered = node->entered = make_entered(node);
 	values = values_of(node, entered->nrows);
 	for (int k = 0; k < node->nkeys; k++)
 		values[k] = keep_value(entered, &node->key_types[k], node->key_values[k]);
@@ -387,7 +277,7 @@ sink_holds(const GhAggregate *aggregate, const GhSqlValue *value)
 static bool
 argument_is_held(const GhAggregateNode *node, int a, const GhSqlValue *value)
 {
-	const GhAggregate *aggregates = node->program.aggregates;
+	const GhAggregate *aggregates = node->aggregates;
 
 	for (int other = 0; other < node->naggregates; other++)
 		if (aggregates[other].kind != GH_AGGREGATE_COUNT_ROWS && aggregates[other].argument == aggregates[a].argument &&
@@ -431,8 +321,8 @@ static void
 fill_row(GhAggregateNode *node, uint32 row)
 {
 	const GhSqlValue yes = {1, 0, GH_SQL_HELD};
-	const GhAggregate *aggregates = node->program.aggregates;
-	const GhEntered *entered = node->program.entered;
+	const GhAggregate *aggregates = node->aggregates;
+	const GhEntered *entered = node->entered;
 	GhSqlValue *values = values_of(node, row);
 
 	entered->rows->numbers[row] = row;
@@ -457,7 +347,7 @@ fill_row(GhAggregateNode *node, uint32 row)
 		if (values[node->nkeys + a].kind != GH_SQL_NULL && aggregates[a].kind != GH_AGGREGATE_COUNT_ROWS)
 			put_value(entered, aggregates[a].argument, row, &values[node->nkeys + a]);
 	for (int k = 0; k < node->nkeys; k++)
-		put_value(entered, node->program.key_vectors[k], row, &values[k]);
+		put_value(entered, node->key_vectors[k], row, &values[k]);
 }
 
 /*
@@ -492,15 +382,16 @@ add_entered(GhAggregateNode *node, uint32 row)
 static void
 enter_all(GhAggregateNode *node)
 {
-	GhEntered  *entered = node->program.entered;
+	GhEntered  *entered = node->entered;
 	uint32		nback;
 
 	if (entered->rows == NULL)
 		make_entered_rows(node);
 	for (uint32 row = 0; row < entered->nrows; row++)
 		fill_row(node, row);
-	nback = gh_enter_columns(node, node->program.stage->pipeline->plan->options.nsteps, entered->rows, entered->nrows);
-	if (nback > 0 && gh_aggregate_order_matters(node))
+	nback = gh_enter_columns(&node->fragment, node->fragment.program.stage->pipeline->plan->options.nsteps,
+							 entered->rows, entered->nrows);
+	if (nback > 0 && gh_aggregate_order_matters(&node->fragment))
 		take_groups(node);
 	for (uint32 i = 0; i < nback; i++)
 		add_entered(node, entered->rows->numbers[i]);
@@ -513,8 +404,8 @@ enter_all(GhAggregateNode *node)
 void
 gh_enter_rows(GhAggregateNode *node, bool at_once)
 {
-	GhAggregateProgram *program = &node->program;
-	GhEntered  *entered = program->entered;
+	GhFragmentProgram *program = &node->fragment.program;
+	GhEntered  *entered = node->entered;
 	MemoryContext saved;
 
 	if (entered == NULL || entered->nrows == 0 || (program->stage == NULL && !at_once))
@@ -529,11 +420,18 @@ gh_enter_rows(GhAggregateNode *node, bool at_once)
 	gh_enter_forget(node);
 }
 
+/* GhFragmentMethods */
+void
+gh_enter_waiting(GhFragment *fragment)
+{
+	gh_enter_rows(gh_aggregate_of(fragment), false);
+}
+
 /* None waits any more. */
 void
 gh_enter_forget(GhAggregateNode *node)
 {
-	GhEntered  *entered = node->program.entered;
+	GhEntered  *entered = node->entered;
 
 	if (entered == NULL)
 		return;
@@ -542,26 +440,3 @@ gh_enter_forget(GhAggregateNode *node)
 	entered->bytes = 0;
 }
 
-/* --------------------------------------------------------------------- pages */
-
-/*
- * The page that is pinned.  How many of its rows, not handed back, the scan's conditions accept; *nback are, and these
- * rows are in back.
- */
-uint64
-gh_enter_page(GhAggregateNode *node, GhBackRow *back, uint32 *nback)
-{
-	GhStage    *stage = node->program.stage;
-	bool		emptied = false;
-	uint64		passed;
-
-	gh_enter_rows(node, false);
-	*nback = gh_stage_page(stage, node->pages, back);
-	passed = count_passed(node, &stage->request);
-	while (make_memory(node, &stage->request, &emptied))
-	{
-		*nback = gh_stage_page_again(stage, *nback, back);
-		passed += count_passed(node, &stage->request);
-	}
-	return passed;
-}

@@ -15,9 +15,7 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
-#include "aggregate/device.h"
-#include "aggregate/enter.h"
-#include "aggregate/joined.h"
+#include "aggregate/exec.h"
 
 static Node *create_state(CustomScan *cscan);
 static void begin_aggregate(CustomScanState *css, EState *estate, int eflags);
@@ -30,26 +28,8 @@ static const CustomScanMethods scan_methods = {
 	.CreateCustomScanState = create_state,
 };
 
-static const CustomScanMethods rows_scan_methods = {
-	.CustomName = GH_ROWS_NAME,
-	.CreateCustomScanState = create_state,
-};
-
 static const CustomExecMethods exec_methods = {
 	.CustomName = GH_AGGREGATE_NAME,
-	.BeginCustomScan = begin_aggregate,
-	.ExecCustomScan = exec_aggregate,
-	.EndCustomScan = end_aggregate,
-	.ReScanCustomScan = rescan_aggregate,
-	.EstimateDSMCustomScan = gh_aggregate_estimate_dsm,
-	.InitializeDSMCustomScan = gh_aggregate_init_dsm,
-	.ReInitializeDSMCustomScan = gh_aggregate_reinit_dsm,
-	.InitializeWorkerCustomScan = gh_aggregate_init_worker,
-	.ExplainCustomScan = gh_aggregate_explain,
-};
-
-static const CustomExecMethods rows_exec_methods = {
-	.CustomName = GH_ROWS_NAME,
 	.BeginCustomScan = begin_aggregate,
 	.ExecCustomScan = exec_aggregate,
 	.EndCustomScan = end_aggregate,
@@ -69,7 +49,7 @@ create_state(CustomScan *cscan)
 	GhAggregateNode *node = palloc0(sizeof(GhAggregateNode));
 
 	NodeSetTag(node, T_CustomScanState);
-	node->css.methods = cscan->methods == &rows_scan_methods ? &rows_exec_methods : &exec_methods;
+	node->fragment.css.methods = &exec_methods;
 	return (Node *) node;
 }
 
@@ -91,7 +71,7 @@ init_states(GhAggregateNode *node, List *exprs)
 	ListCell   *lc;
 
 	foreach(lc, exprs)
-		states[n++] = ExecInitExpr(lfirst(lc), &node->css.ss.ps);
+		states[n++] = ExecInitExpr(lfirst(lc), &node->fragment.css.ss.ps);
 	return states;
 }
 
@@ -121,10 +101,9 @@ init_columns(GhAggregateNode *node, CustomScan *cscan)
 	List	   *private = cscan->custom_private;
 	List	   *key_columns = list_nth(private, GH_AGGREGATE_PRIVATE_KEYS);
 	List	   *functions = list_nth(private, GH_AGGREGATE_PRIVATE_FUNCTIONS);
-	TupleDesc	scan = node->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor;
+	TupleDesc	scan = node->fragment.css.ss.ss_ScanTupleSlot->tts_tupleDescriptor;
 	ListCell   *lc;
 
-	node->ncolumns = intVal(list_nth(private, GH_AGGREGATE_PRIVATE_COLUMNS));
 	node->first = intVal(list_nth(private, GH_AGGREGATE_PRIVATE_FIRST));
 	node->key_columns = palloc(sizeof(int) * Max(list_length(key_columns), 1));
 	foreach(lc, key_columns)
@@ -145,37 +124,72 @@ init_columns(GhAggregateNode *node, CustomScan *cscan)
 	}
 }
 
+/* Which of 0 and -0 a group has would depend on time. */
+static const char *
+why_not_on_device(const GhFragment *fragment)
+{
+	const GhAggregateNode *node = (const GhAggregateNode *) fragment;
+
+	for (int k = 0; k < node->nkeys; k++)
+		if (gh_class_is_float(node->key_types[k].value_class))
+			return "a key is a float";
+	return node->nkeys > GH_SCAN_KEYS_MAX ? "there are too many keys" : NULL;
+}
+
+/* GhFragmentMethods */
+static void
+device_sink(GhFragment *fragment, GhScanOptions *options)
+{
+	const GhAggregateNode *node = gh_aggregate_of(fragment);
+
+	options->nkeys = node->nkeys;
+	options->keys = gh_aggregate_scan_keys(node);
+	options->naggregates = node->naggregates;
+	options->aggregates = node->aggregates;
+	if (node->nkeys > 0)
+		options->groups = (uint64) Max(fragment->css.ss.ps.plan->plan_rows, 1);
+}
+
+/* GhFragmentMethods */
+static void
+take_records(GhFragment *fragment, const char *records, Size bytes)
+{
+	gh_final_groups_put(gh_aggregate_of(fragment)->final, records, bytes);
+}
+
+static const GhFragmentMethods fragment_methods = {
+	.doing = "aggregate on the GPU",
+	.translate = gh_aggregate_translate,
+	.keep_vectors = gh_aggregate_keep_vectors,
+	.forget_program = gh_aggregate_forget_program,
+	.stage = gh_aggregate_stage,
+	.add_row = gh_aggregate_input_row,
+	.enter_waiting = gh_enter_waiting,
+	.make_memory = gh_aggregate_spill,
+	.keep_within_memory = gh_aggregate_keep_within_memory,
+	.end_input = gh_aggregate_end_input,
+	.start_anew = gh_aggregate_start_anew,
+	.order_matters = gh_aggregate_order_matters,
+	.adds_floats = gh_aggregate_adds_floats,
+	.why_not_on_device = why_not_on_device,
+	.device_sink = device_sink,
+	.take_records = take_records,
+};
+
 static void
 begin_aggregate(CustomScanState *css, EState *estate, int eflags)
 {
 	GhAggregateNode *node = (GhAggregateNode *) css;
 	CustomScan *cscan = (CustomScan *) css->ss.ps.plan;
 
-	node->child = ExecInitNode(linitial(cscan->custom_plans), estate, eflags);
-	css->custom_ps = list_make1(node->child);
+	gh_fragment_init(&node->fragment, &fragment_methods,
+					 intVal(list_nth(cscan->custom_private, GH_AGGREGATE_PRIVATE_COLUMNS)), estate, eflags);
 	init_columns(node, cscan);
 	init_exprs(node, cscan);
-	if (gh_may_read_pages(node->child, estate, eflags))
-	{
-		node->scan = node->child;
-		node->attnos = palloc(sizeof(int) * Max(node->ncolumns, 1));
-		for (int i = 0; i < node->ncolumns; i++)
-			node->attnos[i] = gh_relation_attno(node->child, i + 1);
-	}
-	else
-		gh_joined_init(node, estate, eflags);
-	gh_pages_init(&node->own_pages, estate->es_query_cxt);
-	node->pages = node->joined != NULL ? gh_joined_pages(node) : &node->own_pages;
-	node->program.context = AllocSetContextCreate(CurrentMemoryContext, "GpuHashAggregate program",
-												  ALLOCSET_DEFAULT_SIZES);
 	node->key_types = palloc0(sizeof(GhValueType) * Max(node->nkeys, 1));
 	node->key_values = palloc0(sizeof(GhSqlValue) * Max(node->nkeys, 1));
-	node->memory_limit = gh_aggregate_memory_limit();
-	node->timing = (estate->es_instrument & INSTRUMENT_TIMER) != 0;
+	node->fragment.memory_limit = gh_aggregate_memory_limit();
 	node->phase = GH_AGGREGATE_START;
-	gh_device_init(node);
-	if (css->methods == &rows_exec_methods)
-		gh_collect_init(node, estate);
 }
 
 /* ------------------------------------------------------------ what comes out */
@@ -194,24 +208,24 @@ absorb_groups(GhAggregateNode *node)
 {
 	uint64		nabsorbed = gh_final_groups_absorb(node->final, node->groups);
 
-	if (node->member == NULL && node->nkeys > 0)
-		node->counts.groups -= nabsorbed;
+	if (node->fragment.member == NULL && node->nkeys > 0)
+		node->fragment.counts.groups -= nabsorbed;
 }
 
 /* Reads the input.  Whether this process has groups to return. */
 static bool
 make_groups(GhAggregateNode *node)
 {
-	if (node->member != NULL && !gh_aggregate_attach(node))
+	if (node->fragment.member != NULL && !gh_aggregate_attach(node))
 		return false;
 	gh_aggregate_types(node);
-	node->groups = gh_groups_create(node->css.ss.ps.state->es_query_cxt, node->nkeys, node->key_types,
+	node->groups = gh_groups_create(node->fragment.css.ss.ps.state->es_query_cxt, node->nkeys, node->key_types,
 									node->naggregates, node->specs);
-	node->final = gh_final_groups_create(node->css.ss.ps.state->es_query_cxt, node->memory_limit);
+	node->final = gh_final_groups_create(node->fragment.css.ss.ps.state->es_query_cxt, node->fragment.memory_limit);
 	node->ngroups = 0;
-	gh_aggregate_read_input(node);
-	node->ran = true;
-	if (node->member != NULL && !gh_aggregate_hand_over(node))
+	gh_fragment_read_input(&node->fragment);
+	node->fragment.ran = true;
+	if (node->fragment.member != NULL && !gh_aggregate_hand_over(node))
 		return false;
 	if (node->files == NULL)
 	{
@@ -221,7 +235,7 @@ make_groups(GhAggregateNode *node)
 	}
 	/* all of them are in files then, and come back partition by partition */
 	gh_aggregate_put_groups(node, gh_group_files_put, node->files);
-	node->counts.disk += gh_group_files_bytes(node->files);
+	node->fragment.counts.disk += gh_group_files_bytes(node->files);
 	gh_aggregate_drop_stage(node);
 	rewind_groups(node);
 	return gh_group_files_next(node->files, node->groups);
@@ -234,8 +248,8 @@ make_groups(GhAggregateNode *node)
 static void
 load_group(GhAggregateNode *node, const GhAggregateState *states, const uint32 *group)
 {
-	TupleTableSlot *scan = node->css.ss.ss_ScanTupleSlot;
-	ExprContext *econtext = node->css.ss.ps.ps_ExprContext;
+	TupleTableSlot *scan = node->fragment.css.ss.ss_ScanTupleSlot;
+	ExprContext *econtext = node->fragment.css.ss.ps.ps_ExprContext;
 	MemoryContext saved;
 
 	ResetExprContext(econtext);
@@ -302,7 +316,7 @@ load_next(GhAggregateNode *node)
 static bool
 next_group(GhAggregateNode *node)
 {
-	PlanState  *ps = &node->css.ss.ps;
+	PlanState  *ps = &node->fragment.css.ss.ps;
 
 	for (;;)
 	{
@@ -315,30 +329,14 @@ next_group(GhAggregateNode *node)
 	}
 }
 
-/* Reads the input, where its rows are not passed on.  Whether this process has rows to return. */
-static bool
-collect_rows(GhAggregateNode *node)
-{
-	if (node->member != NULL && !gh_aggregate_attach(node))
-		return false;
-	gh_aggregate_types(node);
-	gh_aggregate_read_input(node);
-	node->ran = true;
-	if (node->member != NULL)
-		gh_aggregate_leave(node);
-	return true;
-}
-
-/* Of either node */
 static TupleTableSlot *
 exec_aggregate(CustomScanState *css)
 {
 	GhAggregateNode *node = (GhAggregateNode *) css;
-	bool		rows = node->collected != NULL;
 
 	if (node->phase == GH_AGGREGATE_START)
-		node->phase = (rows ? collect_rows(node) : make_groups(node)) ? GH_AGGREGATE_EMIT : GH_AGGREGATE_DONE;
-	if (node->phase == GH_AGGREGATE_EMIT && (rows ? gh_collect_next(node) : next_group(node)))
+		node->phase = make_groups(node) ? GH_AGGREGATE_EMIT : GH_AGGREGATE_DONE;
+	if (node->phase == GH_AGGREGATE_EMIT && next_group(node))
 		return css->ss.ps.ps_ProjInfo != NULL ? ExecProject(css->ss.ps.ps_ProjInfo) :
 			css->ss.ss_ScanTupleSlot;
 	node->phase = GH_AGGREGATE_DONE;
@@ -351,29 +349,19 @@ exec_aggregate(CustomScanState *css)
 static void
 forget_groups(GhAggregateNode *node)
 {
-	gh_device_forget(node);
 	gh_aggregate_close_files(node);
 	if (node->groups != NULL)
 		gh_groups_destroy(node->groups);
 	node->groups = NULL;
-	if (node->collected != NULL)
-		gh_collect_clear(node);
-	/* the next run may read pages, and its program is about theirs */
-	node->passes_on = node->by_rows = false;
-	gh_aggregate_forget_program(node);
-	if (node->joined != NULL)
-		gh_joined_arrange(node, -1);
-	/* the joins see to theirs */
-	gh_pages_park(&node->own_pages);
+	gh_fragment_forget(&node->fragment);
 }
 
 /* Whether what is there can come out once more, where the input cannot have changed. */
 static bool
 may_keep(const GhAggregateNode *node)
 {
-	if (node->phase == GH_AGGREGATE_START || node->member != NULL)
-		return false;
-	return node->collected != NULL ? !node->passes_on : node->groups != NULL && node->files == NULL;
+	return node->phase != GH_AGGREGATE_START && node->fragment.member == NULL && node->groups != NULL &&
+		node->files == NULL;
 }
 
 static void
@@ -381,23 +369,15 @@ rescan_aggregate(CustomScanState *css)
 {
 	GhAggregateNode *node = (GhAggregateNode *) css;
 
-	/* the core does this for left and right subtrees only */
-	if (css->ss.ps.chgParam != NULL)
-		UpdateChangedParamSet(node->child, css->ss.ps.chgParam);
-	if (css->ss.ps.chgParam == NULL && may_keep(node))
+	if (gh_fragment_changes(&node->fragment) || !may_keep(node))
 	{
-		if (node->collected != NULL)
-			gh_collect_rewind(node);
-		else
-			rewind_groups(node);
-		node->phase = GH_AGGREGATE_EMIT;
+		forget_groups(node);
+		gh_fragment_rescan(&node->fragment);
+		node->phase = GH_AGGREGATE_START;
 		return;
 	}
-	node->rescanned = true;
-	forget_groups(node);
-	if (node->child->chgParam == NULL)
-		ExecReScan(node->child);
-	node->phase = GH_AGGREGATE_START;
+	rewind_groups(node);
+	node->phase = GH_AGGREGATE_EMIT;
 }
 
 static void
@@ -406,8 +386,7 @@ end_aggregate(CustomScanState *css)
 	GhAggregateNode *node = (GhAggregateNode *) css;
 
 	forget_groups(node);
-	gh_pages_end(&node->own_pages);
-	ExecEndNode(node->child);
+	gh_fragment_end(&node->fragment);
 }
 
 /* Called by _PG_init. */
@@ -415,5 +394,4 @@ void
 gh_aggregate_register(void)
 {
 	RegisterCustomScanMethods(&scan_methods);
-	RegisterCustomScanMethods(&rows_scan_methods);
 }

@@ -135,7 +135,7 @@ make_group(GhGroups *groups, uint32 row)
 		GhSqlValue *value = &groups->values[(Size) group * groups->nkeys + k];
 
 		*value = lookup->values[(Size) row * groups->nkeys + k];
-		if (gh_key_is_bytes(&groups->keys[k], value))
+		if (gh_value_is_bytes(&groups->keys[k], value))
 			value->low = (uintptr_t) keep_bytes(groups, (const char *) (uintptr_t) value->low,
 												value->high);
 	}

@@ -84,7 +84,6 @@ struct GhGroups
 
 extern bool gh_choose_packing(GhGroups *groups);
 extern GhSqlValue gh_unpack_key(const GhGroups *groups, uint32 group, int key);
-extern bool gh_key_is_bytes(const GhValueType *type, const GhSqlValue *value);
 extern void gh_lookup_values(GhGroups *groups);
 extern bool gh_group_has_keys(const GhGroups *groups, Size group, uint32 row);
 

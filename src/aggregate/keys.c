@@ -18,14 +18,6 @@
 #define GH_CODE_SEED UINT64CONST(0x243f6a8885a308d3)
 #define GH_CODE_NULL UINT64CONST(0x13198a2e03707344)
 
-/* What of a value is an address and a length. */
-bool
-gh_key_is_bytes(const GhValueType *type, const GhSqlValue *value)
-{
-	return value->kind == GH_SQL_BYTES ||
-		(value->kind == GH_SQL_HELD && type->value_class == GH_CLASS_TEXT);
-}
-
 /* The bytes that tell which texts are equal. */
 static inline GhText
 compared_text(const GhValueType *type, const GhSqlValue *value)
@@ -51,7 +43,7 @@ hash_value(const GhValueType *type, const GhSqlValue *value, uint64 hash)
 {
 	if (value->kind == GH_SQL_NULL)
 		return gh_mix64(hash + GH_CODE_NULL);
-	if (gh_key_is_bytes(type, value))
+	if (gh_value_is_bytes(type, value))
 	{
 		GhText		text = compared_text(type, value);
 
@@ -68,7 +60,7 @@ same_value(const GhValueType *type, const GhSqlValue *a, const GhSqlValue *b)
 {
 	if (a->kind != b->kind || a->kind == GH_SQL_NULL)
 		return a->kind == b->kind;
-	if (gh_key_is_bytes(type, a))
+	if (gh_value_is_bytes(type, a))
 		return gh_text_equal(compared_text(type, a), compared_text(type, b));
 	if (gh_class_is_float(type->value_class))
 		return float_code(a->low) == float_code(b->low);

@@ -1,7 +1,6 @@
 /*
  * node.h
- *		GpuHashAggregate, and GpuHashRows, which is the same without groups: what the planner's half hands to the
- *		executor's half, and what the executor's files share.
+ *		GpuHashAggregate: groups, and what the node's files share of them.
  */
 #ifndef GPUHASH_AGGREGATE_NODE_H
 #define GPUHASH_AGGREGATE_NODE_H
@@ -17,6 +16,7 @@
 #include "engine/page/page.h"
 #include "engine/pipeline/scan.h"
 #include "expr/aggregates.h"
+#include "fragment/records.h"
 #include "gpuhash.h"
 #include "plan/aggregate_plan.h"
 
@@ -50,9 +50,6 @@ extern uint64 gh_group_record_hash(const char *record);
 extern uint64 gh_group_hash(const GhGroups *groups, uint32 group);
 
 /* Groups as engines tell them (engine/pipeline/scan.h), one behind the other. */
-extern const GhScanGroup *gh_scan_record_of(const char *records, Size left, int nvalues);
-extern GhSqlValue gh_scan_record_value(const GhScanGroup *record, int number, const GhValueType *type);
-extern Size gh_scan_record_bytes(const char *record, Size left);
 extern Size gh_scan_record_read(const GhGroups *groups, const char *record, Size left, GhSqlValue *keys,
 								const GhAggregateState **states);
 extern void gh_scan_put_records(GhGroups *groups, const char *records, Size size, GhPutRecord put, void *arg);
@@ -62,15 +59,6 @@ extern uint64 gh_groups_absorb_scan(GhGroups *groups, const char *records, Size 
 
 /* ---- spill.c: groups that do not fit in memory ---- */
 
-/* Room for records, which grows. */
-typedef struct GhRecordBuffer
-{
-	MemoryContext context;
-	char	   *data;
-	Size		size;
-} GhRecordBuffer;
-
-extern char *gh_record_buffer(GhRecordBuffer *buffer, Size size);
 extern Size gh_records_read(GhRecordBuffer *buffer, BufFile *file);
 
 typedef struct GhGroupFiles GhGroupFiles;

@@ -12,12 +12,11 @@
 
 #include "executor/executor.h"
 #include "miscadmin.h"
-#include "storage/spin.h"
 #include "utils/dsa.h"
 #include "utils/memutils.h"
 
-#include "aggregate/device.h"
-#include "aggregate/enter.h"
+#include "aggregate/exec.h"
+#include "fragment/device.h"
 
 /* What a participant left. */
 typedef struct GhSharedGroups
@@ -29,30 +28,31 @@ typedef struct GhSharedGroups
 
 typedef struct GhAggregateShared
 {
-	dsm_handle	segment;
-	int			nmembers;
+	GhFragmentShared fragment;	/* must be first */
 	SharedFileSet files;
-	pg_atomic_uint32 users;		/* processes that have the segment mapped */
-	GhDeviceShared device;
-	slock_t		mutex;			/* of what follows */
-	int			started;		/* participants */
-	int			done;
-	bool		closed;			/* all that had started were done */
-	GhAggregateCounts totals;
 	GhSharedGroups left[FLEXIBLE_ARRAY_MEMBER];	/* by participant */
 } GhAggregateShared;
 
 typedef struct GhAggregateMember
 {
-	GhAggregateShared *shared;
-	dsm_segment *segment;
-	int			number;
+	GhFragmentMember fragment;	/* must be first */
 	BufFile    *file;			/* what this participant leaves; NULL: no file */
 	GhRecordBuffer left;		/* or is about to leave in shared memory: */
 	Size		left_bytes;
 	bool		merges;			/* it is the last one */
-	MemoryContextCallback cleanup;
 } GhAggregateMember;
+
+static GhAggregateMember *
+member_of(const GhAggregateNode *node)
+{
+	return (GhAggregateMember *) node->fragment.member;
+}
+
+static GhAggregateShared *
+shared_of(const GhAggregateNode *node)
+{
+	return (GhAggregateShared *) node->fragment.member->shared;
+}
 
 /* -------------------------------------------------------- shared memory */
 
@@ -68,11 +68,7 @@ gh_aggregate_estimate_dsm(CustomScanState *css, ParallelContext *pcxt)
 static void
 init_run(GhAggregateShared *shared)
 {
-	gh_device_share(&shared->device);
-	shared->started = shared->done = 0;
-	shared->closed = false;
-	memset(&shared->totals, 0, sizeof(shared->totals));
-	for (int i = 0; i < shared->nmembers; i++)
+	for (int i = 0; i < shared->fragment.nmembers; i++)
 	{
 		shared->left[i].records = InvalidDsaPointer;
 		shared->left[i].bytes = 0;
@@ -80,76 +76,25 @@ init_run(GhAggregateShared *shared)
 	}
 }
 
-/* The leader's segment goes, when all workers have left: EXPLAIN shows what all did. */
-static void
-keep_totals(dsm_segment *segment, Datum arg)
+static GhFragmentMember *
+make_member(CustomScanState *css)
 {
-	GhAggregateNode *node = (GhAggregateNode *) DatumGetPointer(arg);
+	GhAggregateMember *member = MemoryContextAllocZero(css->ss.ps.state->es_query_cxt, sizeof(GhAggregateMember));
 
-	(void) segment;
-	node->counts = node->member->shared->totals;
-	node->ran = true;
-	node->member = NULL;
-}
-
-/* The node's memory goes first, after an error: nothing shared is to be touched. */
-static void
-forget_segment(void *arg)
-{
-	GhAggregateNode *node = (GhAggregateNode *) arg;
-
-	if (node->member != NULL)
-		cancel_on_dsm_detach(node->member->segment, keep_totals, PointerGetDatum(node));
-	node->member = NULL;
-}
-
-/* A process unmaps the segment, after an error too. */
-static void
-leave_segment(dsm_segment *segment, Datum arg)
-{
-	GhAggregateShared *shared = (GhAggregateShared *) DatumGetPointer(arg);
-
-	(void) segment;
-	if (pg_atomic_sub_fetch_u32(&shared->users, 1) == 0)
-		gh_device_unshare(&shared->device);
-}
-
-static GhAggregateMember *
-use_shared(GhAggregateNode *node, GhAggregateShared *shared, dsm_segment *segment, int number)
-{
-	GhAggregateMember *member = MemoryContextAllocZero(node->css.ss.ps.state->es_query_cxt,
-													   sizeof(GhAggregateMember));
-
-	member->shared = shared;
-	member->segment = segment;
-	member->number = number;
-	node->member = member;
-	pg_atomic_fetch_add_u32(&shared->users, 1);
-	on_dsm_detach(segment, leave_segment, PointerGetDatum(shared));
-	return member;
+	return &member->fragment;
 }
 
 /* InitializeDSMCustomScan, in the leader.  Without a segment there are no workers. */
 void
 gh_aggregate_init_dsm(CustomScanState *css, ParallelContext *pcxt, void *coordinate)
 {
-	GhAggregateNode *node = (GhAggregateNode *) css;
 	GhAggregateShared *shared = coordinate;
-	GhAggregateMember *member;
 
 	if (pcxt->seg == NULL)
 		return;
-	shared->segment = dsm_segment_handle(pcxt->seg);
-	shared->nmembers = pcxt->nworkers + 1;
-	SpinLockInit(&shared->mutex);
-	pg_atomic_init_u32(&shared->users, 0);
 	SharedFileSetInit(&shared->files, pcxt->seg);
+	gh_fragment_init_dsm((GhFragment *) css, pcxt, &shared->fragment, make_member(css));
 	init_run(shared);
-	member = use_shared(node, shared, pcxt->seg, 0);
-	on_dsm_detach(pcxt->seg, keep_totals, PointerGetDatum(node));
-	member->cleanup.func = forget_segment;
-	member->cleanup.arg = node;
-	MemoryContextRegisterResetCallback(css->ss.ps.state->es_query_cxt, &member->cleanup);
 }
 
 /* ReInitializeDSMCustomScan: the workers of the last run have left. */
@@ -159,18 +104,12 @@ gh_aggregate_reinit_dsm(CustomScanState *css, ParallelContext *pcxt, void *coord
 	GhAggregateShared *shared = coordinate;
 
 	(void) pcxt;
-	for (int i = 0; i < shared->nmembers; i++)
+	for (int i = 0; i < shared->fragment.nmembers; i++)
 		if (DsaPointerIsValid(shared->left[i].records))
 			dsa_free(css->ss.ps.state->es_query_dsa, shared->left[i].records);
 	SharedFileSetDeleteAll(&shared->files);
-	gh_device_unshare(&shared->device);
+	gh_fragment_reinit_dsm(&shared->fragment);
 	init_run(shared);
-}
-
-GhDeviceShared *
-gh_aggregate_device_shared(GhAggregateNode *node)
-{
-	return &node->member->shared->device;
 }
 
 /* InitializeWorkerCustomScan */
@@ -178,11 +117,10 @@ void
 gh_aggregate_init_worker(CustomScanState *css, shm_toc *toc, void *coordinate)
 {
 	GhAggregateShared *shared = coordinate;
-	dsm_segment *segment = dsm_find_mapping(shared->segment);
 
 	(void) toc;
-	SharedFileSetAttach(&shared->files, segment);
-	use_shared((GhAggregateNode *) css, shared, segment, ParallelWorkerNumber + 1);
+	SharedFileSetAttach(&shared->files, dsm_find_mapping(shared->fragment.segment));
+	gh_fragment_init_worker((GhFragment *) css, &shared->fragment, make_member(css));
 }
 
 /* ------------------------------------------------------ what is left to others */
@@ -199,19 +137,19 @@ write_record(void *arg, const char *record, Size size)
 {
 	GhAggregateNode *node = arg;
 
-	BufFileWrite(node->member->file, unconstify(char *, record), size);
-	node->counts.disk += size;
+	BufFileWrite(member_of(node)->file, unconstify(char *, record), size);
+	node->fragment.counts.disk += size;
 }
 
 static void
 open_file(GhAggregateNode *node)
 {
-	GhAggregateMember *member = node->member;
-	MemoryContext saved = MemoryContextSwitchTo(node->css.ss.ps.state->es_query_cxt);
+	GhAggregateMember *member = member_of(node);
+	MemoryContext saved = MemoryContextSwitchTo(node->fragment.css.ss.ps.state->es_query_cxt);
 	char		name[MAXPGPATH];
 
-	file_name(name, member->number);
-	member->file = BufFileCreateFileSet(&member->shared->files.fs, name);
+	file_name(name, member->fragment.number);
+	member->file = BufFileCreateFileSet(&shared_of(node)->files.fs, name);
 	MemoryContextSwitchTo(saved);
 }
 
@@ -219,15 +157,15 @@ open_file(GhAggregateNode *node)
 void
 gh_aggregate_drop_file(GhAggregateNode *node)
 {
-	GhAggregateMember *member = node->member;
+	GhAggregateMember *member = member_of(node);
 	char		name[MAXPGPATH];
 
 	if (member->file == NULL)
 		return;
 	BufFileClose(member->file);
 	member->file = NULL;
-	file_name(name, member->number);
-	BufFileDeleteFileSet(&member->shared->files.fs, name, true);
+	file_name(name, member->fragment.number);
+	BufFileDeleteFileSet(&shared_of(node)->files.fs, name, true);
 }
 
 /*
@@ -237,9 +175,9 @@ gh_aggregate_drop_file(GhAggregateNode *node)
 bool
 gh_aggregate_put_shared(GhAggregateNode *node)
 {
-	if (node->member->merges)
+	if (member_of(node)->merges)
 		return false;
-	if (node->member->file == NULL)
+	if (member_of(node)->file == NULL)
 		open_file(node);
 	gh_aggregate_put_groups(node, write_record, node);
 	return true;
@@ -250,7 +188,7 @@ static void
 leave_record(void *arg, const char *record, Size size)
 {
 	GhAggregateNode *node = arg;
-	GhAggregateMember *member = node->member;
+	GhAggregateMember *member = member_of(node);
 
 	if (member->file == NULL && size > GH_SHARED_GROUPS_MAX - member->left_bytes)
 	{
@@ -270,8 +208,8 @@ leave_record(void *arg, const char *record, Size size)
 static void
 leave_groups(GhAggregateNode *node)
 {
-	GhAggregateMember *member = node->member;
-	GhSharedGroups *left = &member->shared->left[member->number];
+	GhAggregateMember *member = member_of(node);
+	GhSharedGroups *left = &shared_of(node)->left[member->fragment.number];
 
 	member->left = (GhRecordBuffer) {.context = CurrentMemoryContext};
 	member->left_bytes = 0;
@@ -286,9 +224,11 @@ leave_groups(GhAggregateNode *node)
 	}
 	else if (member->left_bytes > 0)
 	{
-		left->records = dsa_allocate(node->css.ss.ps.state->es_query_dsa, member->left_bytes);
+		dsa_area   *area = node->fragment.css.ss.ps.state->es_query_dsa;
+
+		left->records = dsa_allocate(area, member->left_bytes);
 		left->bytes = member->left_bytes;
-		memcpy(dsa_get_address(node->css.ss.ps.state->es_query_dsa, left->records), member->left.data, left->bytes);
+		memcpy(dsa_get_address(area, left->records), member->left.data, left->bytes);
 	}
 	if (member->left.data != NULL)
 		pfree(member->left.data);
@@ -305,12 +245,12 @@ merge_file(GhAggregateNode *node, int number)
 	Size		size;
 
 	file_name(name, number);
-	file = BufFileOpenFileSet(&node->member->shared->files.fs, name, O_RDONLY, false);
+	file = BufFileOpenFileSet(&shared_of(node)->files.fs, name, O_RDONLY, false);
 	while ((size = gh_records_read(&buffer, file)) > 0)
 	{
 		CHECK_FOR_INTERRUPTS();
 		gh_groups_merge_records(node->groups, buffer.data, size);
-		gh_aggregate_keep_within_memory(node);
+		gh_aggregate_keep_within_memory(&node->fragment);
 	}
 	if (buffer.data != NULL)
 		pfree(buffer.data);
@@ -320,106 +260,34 @@ merge_file(GhAggregateNode *node, int number)
 static void
 merge_groups(GhAggregateNode *node)
 {
-	GhAggregateShared *shared = node->member->shared;
+	GhAggregateShared *shared = shared_of(node);
 	instr_time	clock = {0};
 
-	gh_aggregate_clock(node, NULL, &clock);
+	gh_fragment_clock(&node->fragment, NULL, &clock);
 	/* the others have given theirs back */
-	node->memory_limit *= shared->started;
-	for (int i = 0; i < shared->nmembers; i++)
+	node->fragment.memory_limit *= shared->fragment.started;
+	for (int i = 0; i < shared->fragment.nmembers; i++)
 	{
 		const GhSharedGroups *left = &shared->left[i];
 
 		if (DsaPointerIsValid(left->records))
 			gh_groups_merge_records(node->groups,
-									dsa_get_address(node->css.ss.ps.state->es_query_dsa, left->records),
+									dsa_get_address(node->fragment.css.ss.ps.state->es_query_dsa, left->records),
 									left->bytes);
 		if (left->has_file)
 			merge_file(node, i);
-		gh_aggregate_keep_within_memory(node);
+		gh_aggregate_keep_within_memory(&node->fragment);
 	}
-	gh_aggregate_clock(node, &node->counts.merge_time, &clock);
-}
-
-static void
-add_counts(GhAggregateCounts *totals, const GhAggregateCounts *counts)
-{
-	totals->pages += counts->pages;
-	totals->rows += counts->rows;
-	totals->back += counts->back;
-	totals->groups += counts->groups;
-	totals->memory += counts->memory;
-	totals->disk += counts->disk;
-	totals->device_pages += counts->device_pages;
-	totals->pinned_pages += counts->pinned_pages;
-	totals->hinted_pages += counts->hinted_pages;
-	totals->judged += counts->judged;
-	totals->unmatched += counts->unmatched;
-	totals->device_bytes += counts->device_bytes;
-	totals->device_memory += counts->device_memory;
-	totals->queue_ns += counts->queue_ns;
-	totals->kernel_ns += counts->kernel_ns;
-	INSTR_TIME_ADD(totals->wait_time, counts->wait_time);
-	if (totals->fallback_reason[0] == '\0')
-		strlcpy(totals->fallback_reason, counts->fallback_reason, sizeof(totals->fallback_reason));
-	INSTR_TIME_ADD(totals->build_time, counts->build_time);
-	INSTR_TIME_ADD(totals->source_time, counts->source_time);
-	INSTR_TIME_ADD(totals->evaluate_time, counts->evaluate_time);
-	INSTR_TIME_ADD(totals->merge_time, counts->merge_time);
+	gh_fragment_clock(&node->fragment, &node->fragment.counts.merge_time, &clock);
 }
 
 /* Begins a participant's part; false: all is done. */
 bool
 gh_aggregate_attach(GhAggregateNode *node)
 {
-	GhAggregateShared *shared = node->member->shared;
-	bool		closed;
-
-	memset(&node->counts, 0, sizeof(node->counts));
-	node->member->merges = false;
-	node->memory_limit = gh_aggregate_memory_limit();
-	SpinLockAcquire(&shared->mutex);
-	closed = shared->closed;
-	if (!closed)
-		shared->started++;
-	SpinLockRelease(&shared->mutex);
-	return !closed;
-}
-
-/* Whether this is the last participant that is not done, or, done, whether all are. */
-static bool
-is_last(GhAggregateShared *shared, bool done)
-{
-	bool		last;
-
-	SpinLockAcquire(&shared->mutex);
-	shared->done += done;
-	last = shared->started - shared->done == (done ? 0 : 1);
-	shared->closed = shared->closed || last;
-	SpinLockRelease(&shared->mutex);
-	return last;
-}
-
-static void
-leave_counts(GhAggregateNode *node)
-{
-	GhAggregateShared *shared = node->member->shared;
-
-	SpinLockAcquire(&shared->mutex);
-	add_counts(&shared->totals, &node->counts);
-	SpinLockRelease(&shared->mutex);
-}
-
-/*
- * This participant has collected the rows of its part, and returns them itself.  There is nothing left for those
- * that have not begun, unless rows are passed on.
- */
-void
-gh_aggregate_leave(GhAggregateNode *node)
-{
-	if (!node->passes_on)
-		(void) is_last(node->member->shared, true);
-	leave_counts(node);
+	member_of(node)->merges = false;
+	node->fragment.memory_limit = gh_aggregate_memory_limit();
+	return gh_fragment_attach(&node->fragment);
 }
 
 /*
@@ -429,18 +297,17 @@ gh_aggregate_leave(GhAggregateNode *node)
 bool
 gh_aggregate_hand_over(GhAggregateNode *node)
 {
-	GhAggregateMember *member = node->member;
-	GhAggregateShared *shared = member->shared;
+	GhAggregateMember *member = member_of(node);
 
-	member->merges = member->file == NULL && is_last(shared, false);
+	member->merges = member->file == NULL && gh_fragment_is_last(&node->fragment, false);
 	if (!member->merges)
 	{
 		leave_groups(node);
 		/* what it has left comes back as everybody else's does */
-		member->merges = is_last(shared, true);
+		member->merges = gh_fragment_is_last(&node->fragment, true);
 	}
 	if (member->merges)
 		merge_groups(node);
-	leave_counts(node);
+	gh_fragment_leave_counts(&node->fragment);
 	return member->merges;
 }

@@ -19,6 +19,7 @@
 
 #include "aggregate/groups.h"
 #include "engine/pipeline/scan.h"
+#include "fragment/records.h"
 #include "hash.h"
 
 typedef struct GhRecord
@@ -85,7 +86,7 @@ record_size(const GhGroups *groups, uint32 group)
 	{
 		const GhSqlValue *value = &groups->values[(Size) group * groups->nkeys + k];
 
-		if (gh_key_is_bytes(&groups->keys[k], value))
+		if (gh_value_is_bytes(&groups->keys[k], value))
 			size += PAD(value->high);
 	}
 	for (int a = 0; a < groups->naggregates && groups->sides != NULL; a++)
@@ -129,7 +130,7 @@ put_key(const GhGroups *groups, GhRecord *head, int k, const GhSqlValue *key, ch
 
 	to->kind = key->kind;
 	to->high = key->high;
-	if (gh_key_is_bytes(&groups->keys[k], key))
+	if (gh_value_is_bytes(&groups->keys[k], key))
 		return put_bytes(at, (const void *) (uintptr_t) key->low, key->high);
 	to->low = key->low;
 	return at;
@@ -247,7 +248,7 @@ read_keys(const GhGroups *groups, const GhRecord *record, GhSqlValue *keys, GhRe
 	{
 		if (keys[k].kind > GH_SQL_BYTES)
 			elog(ERROR, "group of a hash aggregation has a key of kind %d", keys[k].kind);
-		if (gh_key_is_bytes(&groups->keys[k], &keys[k]))
+		if (gh_value_is_bytes(&groups->keys[k], &keys[k]))
 			keys[k].low = (uintptr_t) take(rest, keys[k].high);
 	}
 }
@@ -323,43 +324,6 @@ gh_groups_merge_records(GhGroups *groups, const char *records, Size size)
 }
 
 /* ------------------------------------------------- groups of an engine */
-
-/* Bytes of a record as engine/pipeline/scan.h has them, of which no more than so many are there. */
-Size
-gh_scan_record_bytes(const char *record, Size left)
-{
-	const GhScanGroup *head = (const GhScanGroup *) record;
-
-	if (left < sizeof(GhScanGroup) || head->bytes < sizeof(GhScanGroup) || head->bytes > left || head->bytes % 8 != 0)
-		elog(ERROR, "group of an engine has a wrong size");
-	return head->bytes;
-}
-
-/* Likewise the record, which has so many keys or values. */
-const GhScanGroup *
-gh_scan_record_of(const char *records, Size left, int nvalues)
-{
-	if (gh_scan_record_bytes(records, left) < sizeof(GhScanGroup) + sizeof(GhScanValue) * nvalues)
-		elog(ERROR, "group of an engine has a wrong size");
-	return (const GhScanGroup *) records;
-}
-
-/* A key, or a value of a row, with its address in there. */
-GhSqlValue
-gh_scan_record_value(const GhScanGroup *record, int number, const GhValueType *type)
-{
-	const GhScanValue *held = (const GhScanValue *) (record + 1) + number;
-	GhSqlValue	value = {held->low, held->high, GH_SQL_HELD};
-
-	if ((record->nulls >> number & 1) != 0)
-		value.kind = GH_SQL_NULL;
-	if (!gh_key_is_bytes(type, &value))
-		return value;
-	if (held->low > record->bytes || held->high > record->bytes - held->low)
-		elog(ERROR, "group of an engine has a key that is not in it");
-	value.low += (uintptr_t) record;
-	return value;
-}
 
 /* Such a record's keys, with addresses in it, and its states.  Its bytes. */
 Size
@@ -464,7 +428,7 @@ convert_record(const GhGroups *groups, uint32 row, const GhAggregateState *state
 	char	   *at;
 
 	for (int k = 0; k < groups->nkeys; k++)
-		if (gh_key_is_bytes(&groups->keys[k], &keys[k]))
+		if (gh_value_is_bytes(&groups->keys[k], &keys[k]))
 			size += PAD(keys[k].high);
 	head = (GhRecord *) gh_record_buffer(buffer, size);
 	at = begin_record(groups, head, hash_of_code(lookup->codes[row], lookup->nulls[row], groups->packed), states);

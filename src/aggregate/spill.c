@@ -63,23 +63,6 @@ gh_group_files_create(MemoryContext context, Size memory_limit)
 
 /* -------------------------------------------------------------- records at a time */
 
-/* Memory for at least so many bytes; what is in it stays. */
-char *
-gh_record_buffer(GhRecordBuffer *buffer, Size size)
-{
-	if (buffer->data == NULL)
-	{
-		buffer->size = Max(size, GH_READ_BYTES);
-		buffer->data = MemoryContextAllocHuge(buffer->context, buffer->size);
-	}
-	else if (buffer->size < size)
-	{
-		buffer->size = Max(size, buffer->size * 2);
-		buffer->data = repalloc_huge(buffer->data, buffer->size);
-	}
-	return buffer->data;
-}
-
 /* Reads some records, and returns their bytes in the buffer; 0: the file has ended. */
 Size
 gh_records_read(GhRecordBuffer *buffer, BufFile *file)

@@ -262,3 +262,11 @@ gh_store_value(GhLoad load, int scale, Datum value, GhVector *vector, int row)
 	}
 	return false;
 }
+
+/* What of a value is an address and a length. */
+bool
+gh_value_is_bytes(const GhValueType *type, const GhSqlValue *value)
+{
+	return value->kind == GH_SQL_BYTES ||
+		(value->kind == GH_SQL_HELD && type->value_class == GH_CLASS_TEXT);
+}

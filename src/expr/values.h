@@ -37,6 +37,7 @@ typedef struct GhSqlValue
 } GhSqlValue;
 
 extern bool gh_value_type_init(GhValueType *type, Oid sql_type, GhClass value_class, int scale);
+extern bool gh_value_is_bytes(const GhValueType *type, const GhSqlValue *value);
 extern GhSqlValue gh_value_of_datum(const GhValueType *type, Datum datum, bool null);
 extern Datum gh_datum_of_value(const GhValueType *type, GhSqlValue value, bool *null);
 extern bool gh_store_value(GhLoad load, int scale, Datum value, GhVector *vector, int row);

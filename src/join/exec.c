@@ -234,6 +234,7 @@ begin_join(CustomScanState *node, EState *estate, int eflags)
 	js->spill.nparts = js->partitions_peak = 1;
 	js->timing = estate->es_instrument & INSTRUMENT_TIMER;
 	gh_batch_init(js);
+	gh_lower_init(js);
 	js->phase = GH_JOIN_START;
 }
 
@@ -477,4 +478,5 @@ void
 gh_join_register(void)
 {
 	RegisterCustomScanMethods(&scan_methods);
+	gh_lower_register(gh_lower_of);
 }

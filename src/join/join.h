@@ -20,6 +20,7 @@
 #include "compat.h"
 #include "engine/pipeline/pipeline.h"
 #include "expr/key.h"
+#include "fragment/lower.h"
 #include "fragment/stage.h"
 #include "gpuhash.h"
 #include "hash.h"
@@ -392,6 +393,7 @@ typedef struct GhJoinState
 	/* the outer side */
 	GhJoinPhase phase;
 	GhProbed   *probed;			/* what a node above may probe; NULL: nothing */
+	GhLowerJoin lower;			/* the join as that one sees it */
 	TupleTableSlot *first_outer;	/* read ahead of the build, or NULL */
 	bool		outer_done;		/* no more outer rows for this partition */
 	int			batch_rows;		/* rows of the next batch */
@@ -443,6 +445,10 @@ extern bool gh_join_asks_outer_first(GhJoinState *js);
 extern bool gh_join_open_for_probes(GhJoinState *js, bool on_host);
 extern void gh_join_return_rows(GhJoinState *js);
 extern void gh_join_close_for_probes(GhJoinState *js);
+
+/* lower.c */
+extern void gh_lower_init(GhJoinState *js);
+extern GhLowerJoin *gh_lower_of(PlanState *ps);
 
 /* emit.c: the scan tuple, joined rows */
 extern bool gh_row_key(GhJoinState *js, int side, TupleTableSlot *slot, uint64 *key);

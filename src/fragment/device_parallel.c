@@ -1,6 +1,6 @@
 /*
  * device_parallel.c
- *		The joins' tables of a GpuHashAggregate on the device, made by all participants of a parallel
+ *		The joins' tables of a fragment on the device, made by all participants of a parallel
  *		query together.
  *
  * One of them makes the scans (engine/pipeline/scan.h) that are to make the tables; all supply pages to these; one
@@ -27,7 +27,7 @@
 #include "miscadmin.h"
 #include "utils/wait_event.h"
 
-#include "aggregate/device.h"
+#include "fragment/device.h"
 #include "service/service.h"
 
 /* What is done in the phases of the barrier, in this order. */
@@ -86,18 +86,18 @@ refuse(GhDeviceShared *shared)
 
 /* Makes the scans, or attaches to those that another participant has made. */
 static bool
-begin_tables(GhAggregateNode *node, GhDeviceShared *shared)
+begin_tables(GhFragment *fragment, GhDeviceShared *shared)
 {
-	GhDevice   *device = node->device;
+	GhDevice   *device = fragment->device;
 
 	if (pg_atomic_read_u64(&shared->tables[0]) == 0)
 		pg_atomic_write_u32(&shared->number, (uint32) device->number);
 	else
 		device->number = (int) pg_atomic_read_u32(&shared->number);
-	for (int i = 0; i < node->joined->nlevels; i++)
+	for (int i = 0; i < fragment->joined->nlevels; i++)
 	{
 		GhRef		table = pg_atomic_read_u64(&shared->tables[i]);
-		bool		begun = gh_device_begin_table(node, i, &table);
+		bool		begun = gh_device_begin_table(fragment, i, &table);
 
 		pg_atomic_write_u64(&shared->tables[i], table);
 		if (!begun)
@@ -108,40 +108,40 @@ begin_tables(GhAggregateNode *node, GhDeviceShared *shared)
 
 /* Whether this participant is one that has begun. */
 static bool
-has_begun(const GhAggregateNode *node)
+has_begun(const GhFragment *fragment)
 {
-	return node->device->tables[node->joined->nlevels - 1] != NULL;
+	return fragment->device->tables[fragment->joined->nlevels - 1] != NULL;
 }
 
 static void
-supply_tables(GhAggregateNode *node, GhDeviceShared *shared, bool elected)
+supply_tables(GhFragment *fragment, GhDeviceShared *shared, bool elected)
 {
-	if (!has_begun(node) && !begin_tables(node, shared))
+	if (!has_begun(fragment) && !begin_tables(fragment, shared))
 		refuse(shared);
-	for (int i = 0; i < node->joined->nlevels && !is_refused(shared); i++)
-		if (!gh_device_supply_table(node, i, elected))
+	for (int i = 0; i < fragment->joined->nlevels && !is_refused(shared); i++)
+		if (!gh_device_supply_table(fragment, i, elected))
 			refuse(shared);
 }
 
 static void
-finish_tables(GhAggregateNode *node, GhDeviceShared *shared)
+finish_tables(GhFragment *fragment, GhDeviceShared *shared)
 {
-	for (int i = 0; i < node->joined->nlevels && !is_refused(shared) && !node->device->no_rows; i++)
-		if (!gh_device_finish_table(node, i))
+	for (int i = 0; i < fragment->joined->nlevels && !is_refused(shared) && !fragment->device->no_rows; i++)
+		if (!gh_device_finish_table(fragment, i))
 			refuse(shared);
-	if (node->device->no_rows)
+	if (fragment->device->no_rows)
 		pg_atomic_write_u32(&shared->no_rows, 1);
-	pg_atomic_write_u64(&shared->inner_rows, node->device->inner_rows);
+	pg_atomic_write_u64(&shared->inner_rows, fragment->device->inner_rows);
 	/* nobody reads the inner sides now */
-	for (int i = 0; i < node->joined->nlevels; i++)
-		gh_device_rewind_table(node, i, true);
+	for (int i = 0; i < fragment->joined->nlevels; i++)
+		gh_device_rewind_table(fragment, i, true);
 }
 
 static void
-rewind_tables(GhAggregateNode *node)
+rewind_tables(GhFragment *fragment)
 {
-	for (int i = 0; i < node->joined->nlevels; i++)
-		gh_device_rewind_table(node, i, false);
+	for (int i = 0; i < fragment->joined->nlevels; i++)
+		gh_device_rewind_table(fragment, i, false);
 }
 
 /*
@@ -149,29 +149,29 @@ rewind_tables(GhAggregateNode *node)
  * do with them, leaves all to the others.
  */
 static GhDeviceTables
-what_follows(GhAggregateNode *node, GhDeviceShared *shared, bool able)
+what_follows(GhFragment *fragment, GhDeviceShared *shared, bool able)
 {
 	if (is_refused(shared))
 		return GH_DEVICE_NO_TABLES;
-	node->device->no_rows = pg_atomic_read_u32(&shared->no_rows) != 0;
-	node->device->inner_rows = pg_atomic_read_u64(&shared->inner_rows);
-	if (node->device->no_rows || BarrierPhase(&shared->barrier) > PHASE_READ || !able)
+	fragment->device->no_rows = pg_atomic_read_u32(&shared->no_rows) != 0;
+	fragment->device->inner_rows = pg_atomic_read_u64(&shared->inner_rows);
+	if (fragment->device->no_rows || BarrierPhase(&shared->barrier) > PHASE_READ || !able)
 		return GH_DEVICE_NO_INPUT;
-	return has_begun(node) || begin_tables(node, shared) ? GH_DEVICE_TABLES : GH_DEVICE_NO_INPUT;
+	return has_begun(fragment) || begin_tables(fragment, shared) ? GH_DEVICE_TABLES : GH_DEVICE_NO_INPUT;
 }
 
 /* Takes part in making the tables.  able: this participant can do with them. */
 GhDeviceTables
-gh_device_make_tables_together(GhAggregateNode *node, bool able)
+gh_device_make_tables_together(GhFragment *fragment, bool able)
 {
-	GhDeviceShared *shared = gh_aggregate_device_shared(node);
-	MemoryContext saved = MemoryContextSwitchTo(node->device->context);
+	GhDeviceShared *shared = &fragment->member->shared->device;
+	MemoryContext saved = MemoryContextSwitchTo(fragment->device->context);
 	instr_time	clock = {0};
 	bool		elected = false;
 	GhDeviceTables result;
 	int			phase = BarrierAttach(&shared->barrier);
 
-	gh_aggregate_clock(node, NULL, &clock);
+	gh_fragment_clock(fragment, NULL, &clock);
 	if (!able && phase < PHASE_READ)
 		refuse(shared);
 	switch ((GhDevicePhase) phase)
@@ -180,39 +180,39 @@ gh_device_make_tables_together(GhAggregateNode *node, bool able)
 			elected = BarrierArriveAndWait(&shared->barrier, WAIT_EVENT_HASH_BUILD_ELECT);
 			/* FALLTHROUGH */
 		case PHASE_BEGIN:
-			if (elected && !is_refused(shared) && !begin_tables(node, shared))
+			if (elected && !is_refused(shared) && !begin_tables(fragment, shared))
 				refuse(shared);
 			BarrierArriveAndWait(&shared->barrier, WAIT_EVENT_HASH_BUILD_ALLOCATE);
 			/* FALLTHROUGH */
 		case PHASE_SUPPLY:
 			if (!is_refused(shared))
-				supply_tables(node, shared, elected);
+				supply_tables(fragment, shared, elected);
 			/* the elected one may not be here yet; with it, all inner sides were read */
 			elected = BarrierArriveAndWait(&shared->barrier, WAIT_EVENT_HASH_BUILD_HASH_INNER);
 			/* FALLTHROUGH */
 		case PHASE_MAKE:
 			if (elected)
-				finish_tables(node, shared);
+				finish_tables(fragment, shared);
 			BarrierArriveAndWait(&shared->barrier, WAIT_EVENT_HASH_BUILD_ALLOCATE);
-			rewind_tables(node);
+			rewind_tables(fragment);
 			break;
 		default:
 			break;
 	}
-	result = what_follows(node, shared, able);
+	result = what_follows(fragment, shared, able);
 	if (result != GH_DEVICE_TABLES)
 		BarrierDetach(&shared->barrier);
-	gh_device_tables_are_done(node, result == GH_DEVICE_TABLES);
-	gh_aggregate_clock(node, &node->counts.build_time, &clock);
+	gh_device_tables_are_done(fragment, result == GH_DEVICE_TABLES);
+	gh_fragment_clock(fragment, &fragment->counts.build_time, &clock);
 	MemoryContextSwitchTo(saved);
 	return result;
 }
 
 /* The shared scan is at its begin, for a participant that goes over it, or over none of it. */
 static void
-rewind_outer(GhAggregateNode *node, bool elected, Barrier *barrier)
+rewind_outer(GhFragment *fragment, bool elected, Barrier *barrier)
 {
-	TableScanDesc scan = ((ScanState *) node->scan)->ss_currentScanDesc;
+	TableScanDesc scan = ((ScanState *) fragment->scan)->ss_currentScanDesc;
 
 	if (elected)
 		table_parallelscan_reinitialize(scan->rs_rd, scan->rs_parallel);
@@ -225,9 +225,9 @@ rewind_outer(GhAggregateNode *node, bool elected, Barrier *barrier)
  * all of its part.  Returns whether all have; *elected: it is for this one to ask for inner rows without a match.
  */
 bool
-gh_device_all_have_read(GhAggregateNode *node, bool done, bool *elected)
+gh_device_all_have_read(GhFragment *fragment, bool done, bool *elected)
 {
-	GhDeviceShared *shared = gh_aggregate_device_shared(node);
+	GhDeviceShared *shared = &fragment->member->shared->device;
 
 	if (!done)
 		pg_atomic_write_u32(&shared->failed, 1);
@@ -244,9 +244,9 @@ gh_device_all_have_read(GhAggregateNode *node, bool done, bool *elected)
  * has begun; or all rows of the joins, for their tables cannot be probed.
  */
 GhJoinedInput
-gh_device_meet(GhAggregateNode *node, bool wanted, bool has_read)
+gh_device_meet(GhFragment *fragment, bool wanted, bool has_read)
 {
-	GhDeviceShared *shared = gh_aggregate_device_shared(node);
+	GhDeviceShared *shared = &fragment->member->shared->device;
 	bool		elected;
 
 	if (wanted)
@@ -256,8 +256,8 @@ gh_device_meet(GhAggregateNode *node, bool wanted, bool has_read)
 	elected = BarrierArriveAndWait(&shared->barrier, WAIT_EVENT_HASH_BUILD_HASH_OUTER);
 	if (pg_atomic_read_u32(&shared->wanted) != 0)
 	{
-		rewind_outer(node, elected, &shared->barrier);
-		if (!gh_joined_open_tables(node, true))
+		rewind_outer(fragment, elected, &shared->barrier);
+		if (!gh_joined_open_tables(fragment, true))
 			pg_atomic_write_u32(&shared->by_rows, 1);
 		BarrierArriveAndWait(&shared->barrier, WAIT_EVENT_HASH_BUILD_ALLOCATE);
 	}
@@ -265,8 +265,8 @@ gh_device_meet(GhAggregateNode *node, bool wanted, bool has_read)
 	if (pg_atomic_read_u32(&shared->by_rows) != 0)
 	{
 		/* the outer side was set back: nothing is left of what was read, whoever has tables to go on with */
-		node->device->nranges = 0;
-		return node->joined->open ? GH_JOINED_PAGES : GH_JOINED_ROWS;
+		fragment->device->nranges = 0;
+		return fragment->joined->open ? GH_JOINED_PAGES : GH_JOINED_ROWS;
 	}
 	return pg_atomic_read_u32(&shared->was_read) != 0 ? GH_JOINED_NOTHING : GH_JOINED_PAGES;
 }

@@ -1,10 +1,10 @@
 /*
  * joined.c
- *		A chain of hash joins over a scan, whose rows the aggregate joins by itself.
+ *		A chain of hash joins over a scan, whose rows a fragment joins by itself.
  *
  * Where the child is a GpuHashJoin whose outer side is a scan, or another such join, the rows that
  * it joins need not be put together: the scan's pages are read once, and what is on them goes, by the steps of one
- * pipeline, from one join's table to the next and into groups (enter.c).  A row that the pipeline hands back is
+ * pipeline, from one join's table to the next and into the sink (enter.c).  A row that the pipeline hands back is
  * joined by itself (joined_row.c).
  *
  * The joins stay nodes of the plan; they read their inner sides and make their tables themselves (../join/probed.c).
@@ -24,89 +24,78 @@
 #include "nodes/nodeFuncs.h"
 #include "utils/rel.h"
 
-#include "aggregate/joined.h"
+#include "fragment/joined.h"
 #include "expr/translate.h"
 
 /* --------------------------------------------------------------- set-up */
 
-/* Whether rows of an inner side come out that have no match. */
-static bool
-fills_inner(const GhJoinState *js)
-{
-	return js->jointype == JOIN_RIGHT || js->jointype == JOIN_FULL;
-}
-
 /* What a row must pass to come out, beside the keys; nothing but that is evaluated for it. */
 static List *
-conditions_of(const GhJoinState *js)
+conditions_of(const GhLowerJoin *lower)
 {
-	return list_concat_copy(js->join_quals, js->css.ss.ps.plan->qual);
+	return list_concat_copy(lower->join_quals, lower->ps->plan->qual);
 }
 
 /* Whether just a device can do the join, and rows of it go through no other one. */
 static bool
-is_for_device(const GhJoinState *js)
+is_for_device(const GhLowerJoin *lower)
 {
-	return fills_inner(js) || conditions_of(js) != NIL;
+	return gh_lower_fills_inner(lower) || conditions_of(lower) != NIL;
 }
 
 /* The joins of the chain, the lowest last; NIL: it is not one that can be probed. */
 static List *
-find_joins(GhAggregateNode *node, EState *estate, int eflags)
+find_joins(GhFragment *fragment, EState *estate, int eflags)
 {
 	List	   *joins = NIL;
-	PlanState  *ps = node->child;
-	GhJoinState *js;
+	PlanState  *ps = fragment->child;
+	GhLowerJoin *lower;
 
-	while ((js = gh_as_join(ps)) != NULL)
+	while ((lower = gh_lower_join(ps)) != NULL)
 	{
 		/* only above all others: what it fills goes through no other join, and what it drops came out of this one */
-		if (!js->is_plain || js->output_columns == NULL || (is_for_device(js) && joins != NIL))
+		if (!lower->is_plain || lower->output_columns == NULL || (is_for_device(lower) && joins != NIL))
 			return NIL;
-		joins = lappend(joins, js);
-		ps = gh_child(js, GH_OUTER);
+		joins = lappend(joins, lower);
+		ps = lower->children[GH_OUTER];
 	}
 	/* the lowest join would read it, too */
-	if (joins == NIL || ((GhJoinState *) llast(joins))->source[GH_OUTER] == NULL)
+	if (joins == NIL || ((GhLowerJoin *) llast(joins))->pages[GH_OUTER] == NULL)
 		return NIL;
-	node->scan = ps;
+	fragment->scan = ps;
 	return joins;
 }
 
-static GhColumnSource find_source(GhAggregateNode *node, const GhJoined *joined, int level, int resno);
+static GhColumnSource find_source(GhFragment *fragment, const GhJoined *joined, int level, int resno);
 
 /* Where a column of the scan tuple, from 0, of the join at this level comes from. */
 static GhColumnSource
-find_scan_source(GhAggregateNode *node, const GhJoined *joined, int level, int column)
+find_scan_source(GhFragment *fragment, const GhJoined *joined, int level, int column)
 {
-	GhColumnSource source = {.level = level};
-	const GhJoinState *js = joined->levels[level].js;
+	const GhLowerColumn *from = &joined->levels[level].lower->columns[column];
 
-	if (column >= js->nkept[GH_OUTER] + js->nkept[GH_INNER])
-		column = js->copy_sources[column - js->nkept[GH_OUTER] - js->nkept[GH_INNER]];
-	if (column < js->nkept[GH_OUTER])
-		return find_source(node, joined, level - 1, js->scan_attnos[column]);
-	source.column = column - js->nkept[GH_OUTER];
-	return source;
+	if (from->side == GH_OUTER)
+		return find_source(fragment, joined, level - 1, from->column);
+	return (GhColumnSource) {.level = level,.column = from->column};
 }
 
 /* Where the output column resno of the join at this level, or, -1, of the scan, comes from. */
 static GhColumnSource
-find_source(GhAggregateNode *node, const GhJoined *joined, int level, int resno)
+find_source(GhFragment *fragment, const GhJoined *joined, int level, int resno)
 {
 	GhColumnSource source = {.level = -1};
 
 	if (level > joined->base)
-		return find_scan_source(node, joined, level, joined->levels[level].js->output_columns[resno - 1]);
-	source.column = level < 0 ? gh_relation_attno(node->scan, resno) : resno;
+		return find_scan_source(fragment, joined, level, joined->levels[level].lower->output_columns[resno - 1]);
+	source.column = level < 0 ? gh_relation_attno(fragment->scan, resno) : resno;
 	return source;
 }
 
 static void
 init_level(GhJoinLevel *level)
 {
-	const GhKeySide *keys = &level->js->keys[GH_OUTER];
-	int			nkept = level->js->nkept[GH_INNER];
+	const GhKeySide *keys = level->lower->keys[GH_OUTER];
+	int			nkept = level->lower->nkept;
 
 	level->nkeys = keys->ncolumns;
 	level->keys = palloc0(sizeof(GhColumnSource) * level->nkeys);
@@ -117,19 +106,19 @@ init_level(GhJoinLevel *level)
 
 /* The rows that come in. */
 static TupleDesc
-base_desc(const GhAggregateNode *node)
+base_desc(const GhFragment *fragment)
 {
-	const GhJoined *joined = node->joined;
+	const GhJoined *joined = fragment->joined;
 
-	return joined->base < 0 ? RelationGetDescr(((ScanState *) node->scan)->ss_currentRelation) :
-		ExecGetResultType(&joined->levels[joined->base].js->css.ss.ps);
+	return joined->base < 0 ? RelationGetDescr(((ScanState *) fragment->scan)->ss_currentRelation) :
+		ExecGetResultType(joined->levels[joined->base].lower->ps);
 }
 
 /* In programs, whose columns these are. */
 Index
-gh_joined_varno(const GhAggregateNode *node)
+gh_joined_varno(const GhFragment *fragment)
 {
-	return node->joined->base < 0 ? ((Scan *) node->scan->plan)->scanrelid : INDEX_VAR;
+	return fragment->joined->base < 0 ? ((Scan *) fragment->scan->plan)->scanrelid : INDEX_VAR;
 }
 
 /*
@@ -137,43 +126,43 @@ gh_joined_varno(const GhAggregateNode *node)
  * probed here.  A program that there is has become one of other rows, if that changes.
  */
 void
-gh_joined_arrange(GhAggregateNode *node, int base)
+gh_joined_arrange(GhFragment *fragment, int base)
 {
-	GhJoined   *joined = node->joined;
+	GhJoined   *joined = fragment->joined;
 	int			attno;
 
 	if (joined->base == base)
 		return;
 	joined->base = base;
-	attno = base_desc(node)->natts + 1;
+	attno = base_desc(fragment)->natts + 1;
 	for (int i = base + 1; i < joined->nlevels; i++)
 	{
 		GhJoinLevel *level = &joined->levels[i];
 
 		for (int k = 0; k < level->nkeys; k++)
-			level->keys[k] = find_source(node, joined, i - 1, level->js->keys[GH_OUTER].columns[k].attno);
+			level->keys[k] = find_source(fragment, joined, i - 1, level->lower->keys[GH_OUTER]->columns[k].attno);
 		level->first_attno = attno;
-		attno += level->js->nkept[GH_INNER] + 1;
+		attno += level->lower->nkept + 1;
 	}
-	for (int i = 0; i < node->ncolumns; i++)
-		joined->sources[i] = find_source(node, joined, joined->nlevels - 1, i + 1);
-	gh_joined_forget_columns(node);
+	for (int i = 0; i < fragment->ncolumns; i++)
+		joined->sources[i] = find_source(fragment, joined, joined->nlevels - 1, i + 1);
+	gh_joined_forget_columns(fragment);
 }
 
 /* Of an expression that the last join evaluates, the columns as those of programs. */
 static Node *
-condition_mutator(Node *expr, GhAggregateNode *node)
+condition_mutator(Node *expr, GhFragment *fragment)
 {
-	const GhJoined *joined = node->joined;
+	const GhJoined *joined = fragment->joined;
 	const Var  *var = (const Var *) expr;
 	GhColumnSource source;
 
 	if (expr == NULL)
 		return NULL;
 	if (!IsA(expr, Var) || var->varno != INDEX_VAR)
-		return expression_tree_mutator(expr, condition_mutator, (void *) node);
-	source = find_scan_source(node, joined, joined->nlevels - 1, var->varattno - 1);
-	return (Node *) makeVar(gh_joined_varno(node), gh_joined_attno(node, source), var->vartype, var->vartypmod,
+		return expression_tree_mutator(expr, condition_mutator, (void *) fragment);
+	source = find_scan_source(fragment, joined, joined->nlevels - 1, var->varattno - 1);
+	return (Node *) makeVar(gh_joined_varno(fragment), gh_joined_attno(fragment, source), var->vartype, var->vartypmod,
 							var->varcollid, 0);
 }
 
@@ -182,14 +171,14 @@ condition_mutator(Node *expr, GhAggregateNode *node)
  * one, and read keys alone.
  */
 static bool *
-read_columns(const GhAggregateNode *node, int number)
+read_columns(const GhFragment *fragment, int number)
 {
-	const GhJoined *joined = node->joined;
+	const GhJoined *joined = fragment->joined;
 	bool	   *read;
 
-	if (strcmp(node->css.methods->CustomName, GH_ROWS_NAME) != 0)
+	if (fragment->methods->put_child_row == NULL)
 		return NULL;
-	read = palloc0(sizeof(bool) * Max(joined->levels[number].js->nkept[GH_INNER], 1));
+	read = palloc0(sizeof(bool) * Max(joined->levels[number].lower->nkept, 1));
 	for (int i = number + 1; i < joined->nlevels; i++)
 		for (int k = 0; k < joined->levels[i].nkeys; k++)
 			if (joined->levels[i].keys[k].level == number)
@@ -199,44 +188,44 @@ read_columns(const GhAggregateNode *node, int number)
 
 /* Makes node->joined where the child is such a chain. */
 void
-gh_joined_init(GhAggregateNode *node, EState *estate, int eflags)
+gh_joined_init(GhFragment *fragment, EState *estate, int eflags)
 {
-	List	   *joins = find_joins(node, estate, eflags);
+	List	   *joins = find_joins(fragment, estate, eflags);
 	GhJoined   *joined;
 	int			attno;
 
 	if (joins == NIL)
 	{
-		node->scan = NULL;
+		fragment->scan = NULL;
 		return;
 	}
-	attno = RelationGetDescr(((ScanState *) node->scan)->ss_currentRelation)->natts;
+	attno = RelationGetDescr(((ScanState *) fragment->scan)->ss_currentRelation)->natts;
 	joined = palloc0(sizeof(GhJoined));
 	joined->nlevels = list_length(joins);
 	joined->levels = palloc0(sizeof(GhJoinLevel) * joined->nlevels);
 	for (int i = 0; i < joined->nlevels; i++)
-		joined->levels[i].js = list_nth(joins, joined->nlevels - 1 - i);
+		joined->levels[i].lower = list_nth(joins, joined->nlevels - 1 - i);
 	for (int i = 0; i < joined->nlevels; i++)
 	{
 		init_level(&joined->levels[i]);
-		attno += joined->levels[i].js->nkept[GH_INNER] + 1;
+		attno += joined->levels[i].lower->nkept + 1;
 	}
 	if (attno > GH_COLUMN_MAX)
 	{
-		node->scan = NULL;
+		fragment->scan = NULL;
 		return;
 	}
-	joined->fills_inner = fills_inner(linitial(joins));
+	joined->fills_inner = gh_lower_fills_inner(linitial(joins));
 	joined->for_device = is_for_device(linitial(joins));
-	joined->sources = palloc(sizeof(GhColumnSource) * Max(node->ncolumns, 1));
-	node->joined = joined;
+	joined->sources = palloc(sizeof(GhColumnSource) * Max(fragment->ncolumns, 1));
+	fragment->joined = joined;
 	joined->base = joined->nlevels;
-	gh_joined_arrange(node, -1);
+	gh_joined_arrange(fragment, -1);
 	/* a join that may not be asked for a table that can be probed will have to return its rows */
-	if (joined->nlevels <= GH_PROBES_MAX && node->ncolumns <= GH_VALUES_MAX && !joined->for_device)
+	if (joined->nlevels <= GH_PROBES_MAX && fragment->ncolumns <= GH_VALUES_MAX && !joined->for_device)
 		for (int i = 0; i < joined->nlevels; i++)
-			(void) gh_probed_init(joined->levels[i].js, read_columns(node, i));
-	joined->conditions = (List *) condition_mutator((Node *) conditions_of(linitial(joins)), node);
+			(void) joined->levels[i].lower->methods->offer(joined->levels[i].lower, read_columns(fragment, i));
+	joined->conditions = (List *) condition_mutator((Node *) conditions_of(linitial(joins)), fragment);
 }
 
 /* ------------------------------------------------------ columns in programs */
@@ -246,27 +235,27 @@ gh_joined_init(GhAggregateNode *node, EState *estate, int eflags)
  * scan's relation; behind those of a join comes the place of the inner tuple (GH_LOAD_TID), an int8.
  */
 int
-gh_joined_attno(GhAggregateNode *node, GhColumnSource source)
+gh_joined_attno(GhFragment *fragment, GhColumnSource source)
 {
-	return source.level < 0 ? source.column : node->joined->levels[source.level].first_attno + source.column;
+	return source.level < 0 ? source.column : fragment->joined->levels[source.level].first_attno + source.column;
 }
 
 /* Likewise the place of the inner tuple of a join. */
 int
-gh_joined_place_attno(const GhAggregateNode *node, int number)
+gh_joined_place_attno(const GhFragment *fragment, int number)
 {
-	const GhJoinLevel *level = &node->joined->levels[number];
+	const GhJoinLevel *level = &fragment->joined->levels[number];
 
-	return level->first_attno + level->js->nkept[GH_INNER];
+	return level->first_attno + level->lower->nkept;
 }
 
 /* The columns of what comes in, and those. */
 TupleDesc
-gh_joined_desc(GhAggregateNode *node)
+gh_joined_desc(GhFragment *fragment)
 {
-	const GhJoined *joined = node->joined;
-	TupleDesc	base = base_desc(node);
-	TupleDesc	desc = CreateTemplateTupleDesc(gh_joined_place_attno(node, joined->nlevels - 1));
+	const GhJoined *joined = fragment->joined;
+	TupleDesc	base = base_desc(fragment);
+	TupleDesc	desc = CreateTemplateTupleDesc(gh_joined_place_attno(fragment, joined->nlevels - 1));
 
 	for (int i = 1; i <= base->natts; i++)
 	{
@@ -276,21 +265,21 @@ gh_joined_desc(GhAggregateNode *node)
 	}
 	for (int i = joined->base + 1; i < joined->nlevels; i++)
 	{
-		const GhJoinState *js = joined->levels[i].js;
+		const GhLowerJoin *lower = joined->levels[i].lower;
 
-		for (int c = 0; c < js->nkept[GH_INNER]; c++)
-			TupleDescCopyEntry(desc, joined->levels[i].first_attno + c,
-							   ExecGetResultType(gh_child(js, GH_INNER)), js->columns[GH_INNER].attnos[c]);
-		TupleDescInitEntry(desc, gh_joined_place_attno(node, i), NULL, INT8OID, -1, 0);
+		for (int c = 0; c < lower->nkept; c++)
+			TupleDescCopyEntry(desc, joined->levels[i].first_attno + c, gh_lower_inner_desc(lower),
+							   lower->kept_attnos[c]);
+		TupleDescInitEntry(desc, gh_joined_place_attno(fragment, i), NULL, INT8OID, -1, 0);
 	}
 	return desc;
 }
 
 /* The join whose inner side has a column; that below those that are probed: it is one of what comes in. */
 int
-gh_joined_level_of(const GhAggregateNode *node, int attno)
+gh_joined_level_of(const GhFragment *fragment, int attno)
 {
-	const GhJoined *joined = node->joined;
+	const GhJoined *joined = fragment->joined;
 	int			i = joined->nlevels - 1;
 
 	while (i > joined->base && joined->levels[i].first_attno > attno)
@@ -300,16 +289,16 @@ gh_joined_level_of(const GhAggregateNode *node, int attno)
 
 /* A program's column: if it is one of those, a join is to fill the vector. */
 static void
-add_column(GhAggregateNode *node, const GhColumn *column, int vector)
+add_column(GhFragment *fragment, const GhColumn *column, int vector)
 {
-	int			i = gh_joined_level_of(node, column->attribute);
+	int			i = gh_joined_level_of(fragment, column->attribute);
 	GhJoinLevel *level;
 	GhJoinedColumn *added;
 
-	if (i == node->joined->base)
+	if (i == fragment->joined->base)
 		return;
-	level = &node->joined->levels[i];
-	if (column->attribute == gh_joined_place_attno(node, i))
+	level = &fragment->joined->levels[i];
+	if (column->attribute == gh_joined_place_attno(fragment, i))
 	{
 		level->place_vector = vector;
 		return;
@@ -322,19 +311,19 @@ add_column(GhAggregateNode *node, const GhColumn *column, int vector)
 }
 
 void
-gh_joined_take_columns(GhAggregateNode *node, const GhProgram *program)
+gh_joined_take_columns(GhFragment *fragment, const GhProgram *program)
 {
 	for (uint32 v = 0; v < program->ncolumns; v++)
-		add_column(node, &gh_program_columns(program)[v], v);
+		add_column(fragment, &gh_program_columns(program)[v], v);
 }
 
 void
-gh_joined_forget_columns(GhAggregateNode *node)
+gh_joined_forget_columns(GhFragment *fragment)
 {
-	for (int i = 0; i < node->joined->nlevels; i++)
+	for (int i = 0; i < fragment->joined->nlevels; i++)
 	{
-		node->joined->levels[i].ncolumns = 0;
-		node->joined->levels[i].place_vector = -1;
+		fragment->joined->levels[i].ncolumns = 0;
+		fragment->joined->levels[i].place_vector = -1;
 	}
 }
 
@@ -360,16 +349,16 @@ probe_kind(JoinType type)
 
 /* Joins that are probed here. */
 int
-gh_joined_nprobes(const GhAggregateNode *node)
+gh_joined_nprobes(const GhFragment *fragment)
 {
-	return node->joined == NULL ? 0 : node->joined->nlevels - 1 - node->joined->base;
+	return fragment->joined == NULL ? 0 : fragment->joined->nlevels - 1 - fragment->joined->base;
 }
 
 /* Columns of what comes in. */
 int
-gh_joined_natts(const GhAggregateNode *node)
+gh_joined_natts(const GhFragment *fragment)
 {
-	return base_desc(node)->natts;
+	return base_desc(fragment)->natts;
 }
 
 /* The outer side's key of a join, of vectors of a program. */
@@ -381,7 +370,7 @@ gh_joined_parts(const GhJoinLevel *level, const uint16 *vectors)
 	for (int k = 0; k < level->nkeys; k++)
 	{
 		parts[k].vector = vectors[k];
-		parts[k].bits = level->js->keys[GH_OUTER].columns[k].bits;
+		parts[k].bits = level->lower->keys[GH_OUTER]->columns[k].bits;
 	}
 	return parts;
 }
@@ -391,18 +380,18 @@ void
 gh_joined_probe(const GhJoinLevel *level, const uint16 *key_vectors, GhProbe *probe)
 {
 	memset(probe, 0, sizeof(*probe));
-	probe->table = level->js->probed->table;
-	probe->kind = probe_kind(level->js->jointype);
+	probe->table = level->lower->table;
+	probe->kind = probe_kind(level->lower->jointype);
 	probe->nparts = level->nkeys;
 	probe->parts = gh_joined_parts(level, key_vectors);
 }
 
 /* The probes of a pipeline of the node's program, in the current context. */
 GhProbe *
-gh_joined_probes(const GhAggregateNode *node)
+gh_joined_probes(const GhFragment *fragment)
 {
-	const GhJoined *joined = node->joined;
-	int			nprobes = gh_joined_nprobes(node);
+	const GhJoined *joined = fragment->joined;
+	int			nprobes = gh_joined_nprobes(fragment);
 	GhProbe    *probes = palloc(sizeof(GhProbe) * Max(nprobes, 1));
 
 	for (int p = 0; p < nprobes; p++)
@@ -424,9 +413,9 @@ gh_joined_probes(const GhAggregateNode *node)
 
 /* So many rows have come behind each of the probes. */
 void
-gh_joined_count(GhAggregateNode *node, const uint64 *passed)
+gh_joined_count(GhFragment *fragment, const uint64 *passed)
 {
-	GhJoined   *joined = node->joined;
+	GhJoined   *joined = fragment->joined;
 
 	for (int i = joined->base + 1; i < joined->nlevels; i++)
 		joined->levels[i].rows += passed[i - joined->base - 1];

@@ -1,12 +1,11 @@
 /*
  * device.c
- *		A GpuHashAggregate whose rows never pass through the host: pages go to the device, and
- *		groups come back.
+ *		A fragment whose rows never pass through the host: pages go to the device, and
+ *		groups or rows come back.
  *
- * The program, the joins' tables and the groups are those of the CPU engine's way (input.c), but a
- * scan of the engine (engine/pipeline/scan.h) does the pages: supply.c brings them there, device_joins.c has
- * the tables made.  Rows that it hands back are added here, by PostgreSQL's expressions, to the same
- * groups that its results are merged into in the end.
+ * The program is that of the CPU engine's way (input.c), but a scan of the engine (engine/pipeline/scan.h)
+ * does the pages: supply.c brings them there, device_joins.c has the tables made.  Rows that it hands back are added here, by PostgreSQL's expressions, to the same
+ * groups or rows that its results go to.
  *
  * Nothing comes out of the node before all is read.  So when the device is lost, or cannot go on, its
  * part and that of the rows handed back are forgotten, and this participant reads the same blocks
@@ -25,8 +24,8 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
-#include "aggregate/device.h"
-#include "aggregate/joined.h"
+#include "fragment/device.h"
+#include "fragment/joined.h"
 #include "gpuhash.h"
 #include "heap/layout.h"
 #include "service/placement.h"
@@ -40,10 +39,10 @@
 #define GH_OTHER_FAILED_MESSAGE "another process could not join on the device"
 
 void
-gh_device_init(GhAggregateNode *node)
+gh_device_init(GhFragment *fragment)
 {
-	node->device = palloc0(sizeof(GhDevice));
-	node->device->context = AllocSetContextCreate(CurrentMemoryContext, "GpuHashAggregate device",
+	fragment->device = palloc0(sizeof(GhDevice));
+	fragment->device->context = AllocSetContextCreate(CurrentMemoryContext, "GpuHash device",
 												  ALLOCSET_SMALL_SIZES);
 }
 
@@ -51,83 +50,75 @@ gh_device_init(GhAggregateNode *node)
 
 /* Why the engines' scans cannot do what the node does; NULL: they can. */
 static const char *
-why_not(const GhAggregateNode *node)
+why_not_on_device(const GhFragment *fragment)
 {
-	/* which of 0 and -0 a group has would depend on time */
-	for (int k = 0; node->collected == NULL && k < node->nkeys; k++)
-		if (gh_class_is_float(node->key_types[k].value_class))
-			return "a key is a float";
-	if (node->nkeys + node->nfetches > GH_SCAN_KEYS_MAX)
-		return "there are too many keys";
-	if (node->joined != NULL && node->member != NULL && !gh_service_enabled())
+	const char *why_not = fragment->methods->why_not_on_device(fragment);
+
+	if (why_not != NULL)
+		return why_not;
+	if (fragment->joined != NULL && fragment->member != NULL && !gh_service_enabled())
 		return "joins in parallel queries need the service";
-	if (node->joined != NULL && node->joined->nlevels > GH_SCAN_JOINS_MAX)
+	if (fragment->joined != NULL && fragment->joined->nlevels > GH_SCAN_JOINS_MAX)
 		return "there are too many joins";
 	return NULL;
 }
 
 /* What the run costs, whose scan has begun. */
 static void
-add_run_costs(const GhAggregateNode *node, GhRunCosts *costs)
+add_run_costs(const GhFragment *fragment, GhRunCosts *costs)
 {
-	gh_add_scan_costs(costs, node->pages, node->ninstructions);
-	for (int i = 0; node->joined != NULL && i < node->joined->nlevels; i++)
+	gh_add_scan_costs(costs, fragment->pages, fragment->ninstructions);
+	for (int i = 0; fragment->joined != NULL && i < fragment->joined->nlevels; i++)
 	{
-		GhJoinState *js = node->joined->levels[i].js;
-		PlanState  *inner = gh_child(js, GH_INNER);
+		const GhLowerJoin *lower = fragment->joined->levels[i].lower;
+		PlanState  *inner = lower->children[GH_INNER];
 
 		/* other inner sides are not for a device */
-		if (js->source[GH_INNER] != NULL)
+		if (lower->pages[GH_INNER] != NULL)
 			gh_add_join_costs(costs, ((ScanState *) inner)->ss_currentRelation, !bms_is_empty(inner->plan->extParam),
-							  node->pages);
+							  fragment->pages);
 	}
 }
 
 /* Sets the engine that is to do the pages; false: the CPU engine does them. */
 static bool
-choose_engine(GhAggregateNode *node)
+choose_engine(GhFragment *fragment)
 {
-	GhDevice   *device = node->device;
+	GhDevice   *device = fragment->device;
 	GhRunCosts	costs = {0};
 	bool		again;
 
 	device->tried = true;
 	if (gh_engine_setting == GH_ENGINE_CPU)
 		return false;
-	if ((device->why_not = why_not(node)) != NULL)
+	if ((device->why_not = why_not_on_device(fragment)) != NULL)
 		return false;
-	gh_child_start(node->scan);
-	gh_pages_begin(node->pages, node->scan);
-	gh_child_stop(node->scan, 0);
+	gh_child_start(fragment->scan);
+	gh_pages_begin(fragment->pages, fragment->scan);
+	gh_child_stop(fragment->scan, 0);
 	/* all participants of a parallel query do the same */
-	again = node->rescanned && node->member == NULL;
+	again = fragment->rescanned && fragment->member == NULL;
 	if (again)
-		add_run_costs(node, &costs);
-	device->engine = gh_choose_scan_engine(node->pages, again ? &costs : NULL, &device->number, &device->why_not);
+		add_run_costs(fragment, &costs);
+	device->engine = gh_choose_scan_engine(fragment->pages, again ? &costs : NULL, &device->number, &device->why_not);
 	return device->engine != NULL;
 }
 
 /* -------------------------------------------------------------- the scan */
 
 static GhScanOptions *
-scan_options(GhAggregateNode *node)
+scan_options(GhFragment *fragment)
 {
 	GhScanOptions *options = palloc(sizeof(GhScanOptions));
 
-	gh_scan_options(node->device->engine, node->device->number, ((ScanState *) node->scan)->ss_currentRelation,
-					node->program.program, options);
-	options->nkeys = node->nkeys + node->nfetches;
-	options->keys = gh_aggregate_scan_keys(node);
-	options->naggregates = node->naggregates;
-	options->aggregates = node->program.aggregates;
-	options->each_row = node->collected != NULL;
-	options->joins_at = node->program.nfilters;
-	if (options->nkeys > 0)
-		options->groups = (uint64) Max(node->css.ss.ps.plan->plan_rows, 1);
-	if (node->joined != NULL)
+	gh_scan_options(fragment->device->engine, fragment->device->number,
+					((ScanState *) fragment->scan)->ss_currentRelation, fragment->program.program, options);
+	fragment->methods->device_sink(fragment, options);
+	options->joins_at = fragment->program.nfilters;
+	if (fragment->joined != NULL)
 	{
-		options->njoins = node->joined->nlevels;
-		options->joins = gh_device_joins(node);
+		options->njoins = fragment->joined->nlevels;
+		options->joins = gh_device_joins(fragment);
 	}
 	return options;
 }
@@ -157,13 +148,13 @@ keep_row(GhDevice *device, BlockNumber block, OffsetNumber line)
 
 /* Makes the joins' tables on the host, too: a row that was handed back is to be joined. */
 static bool
-open_joins(GhAggregateNode *node)
+open_joins(GhFragment *fragment)
 {
-	GhSupply   *supply = &node->device->supply;
+	GhSupply   *supply = &fragment->device->supply;
 
-	if (node->joined == NULL || node->joined->open)
+	if (fragment->joined == NULL || fragment->joined->open)
 		return true;
-	if (gh_joined_open_tables(node, true))
+	if (gh_joined_open_tables(fragment, true))
 		return true;
 	supply->failed = true;
 	(void) gh_error_set(&supply->error, GH_DECLINED,
@@ -178,12 +169,12 @@ open_joins(GhAggregateNode *node)
 static void
 add_row(void *arg, Buffer buffer, BlockNumber block, OffsetNumber line)
 {
-	GhAggregateNode *node = arg;
-	GhSupply   *supply = &node->device->supply;
+	GhFragment *fragment = arg;
+	GhSupply   *supply = &fragment->device->supply;
 
 	if (supply->failed)
 		return;
-	if (gh_aggregate_order_matters(node))
+	if (fragment->methods->order_matters(fragment))
 	{
 		supply->failed = true;
 		(void) gh_error_set(&supply->error, GH_DECLINED,
@@ -191,36 +182,36 @@ add_row(void *arg, Buffer buffer, BlockNumber block, OffsetNumber line)
 		return;
 	}
 	/* where the joins then do all, not even this process's part is of any use */
-	if (node->device->together && !node->joined->for_device)
+	if (fragment->device->together && !fragment->joined->for_device)
 	{
-		keep_row(node->device, block, line);
+		keep_row(fragment->device, block, line);
 		return;
 	}
-	if (!open_joins(node))
+	if (!open_joins(fragment))
 		return;
-	node->counts.rows += gh_add_tuple(node, buffer, block, line);
-	ExecClearTuple(((ScanState *) node->scan)->ss_ScanTupleSlot);
-	gh_aggregate_keep_within_memory(node);
+	fragment->counts.rows += gh_add_tuple(fragment, buffer, block, line);
+	ExecClearTuple(((ScanState *) fragment->scan)->ss_ScanTupleSlot);
+	fragment->methods->keep_within_memory(fragment);
 }
 
 /* The rows that were kept: they are still where they were. */
 static void
-add_kept_rows(GhAggregateNode *node)
+add_kept_rows(GhFragment *fragment)
 {
-	GhDevice   *device = node->device;
+	GhDevice   *device = fragment->device;
 
-	if (device->nkept > 0 && !node->joined->open)
+	if (device->nkept > 0 && !fragment->joined->open)
 		elog(ERROR, "the tables of joins cannot be made on the host");
 	for (int i = 0; i < device->nkept; i++)
 	{
 		BlockNumber block = ItemPointerGetBlockNumber(&device->kept[i]);
-		Buffer		buffer = gh_pages_pin_again(node->pages, block);
+		Buffer		buffer = gh_pages_pin_again(fragment->pages, block);
 
-		node->counts.rows += gh_add_tuple(node, buffer, block,
+		fragment->counts.rows += gh_add_tuple(fragment, buffer, block,
 										  ItemPointerGetOffsetNumber(&device->kept[i]));
-		ExecClearTuple(((ScanState *) node->scan)->ss_ScanTupleSlot);
+		ExecClearTuple(((ScanState *) fragment->scan)->ss_ScanTupleSlot);
 		ReleaseBuffer(buffer);
-		gh_aggregate_keep_within_memory(node);
+		fragment->methods->keep_within_memory(fragment);
 	}
 }
 
@@ -228,13 +219,13 @@ add_kept_rows(GhAggregateNode *node)
 
 /* The device's groups, or rows, are kept: a piece at a time. */
 static bool
-keep_results(GhAggregateNode *node)
+keep_results(GhFragment *fragment)
 {
-	GhSupply   *supply = &node->device->supply;
+	GhSupply   *supply = &fragment->device->supply;
 	GhCursor	cursor = {0};
 	Size		room;
 	char	   *buffer = gh_supply_buffer(supply, &room);
-	Size		piece = Min(room, Max(node->memory_limit / 4, GH_PIECE_MIN));
+	Size		piece = Min(room, Max(fragment->memory_limit / 4, GH_PIECE_MIN));
 
 	while (buffer != NULL && !cursor.finished)
 	{
@@ -258,47 +249,44 @@ keep_results(GhAggregateNode *node)
 			supply->failed = true;
 			return false;
 		}
-		if (node->collected != NULL)
-			gh_collect_records(node, buffer, bytes);
-		else
-			gh_final_groups_put(node->final, buffer, bytes);
+		fragment->methods->take_records(fragment, buffer, bytes);
 	}
 	return true;
 }
 
 /* Tells the nodes below what the device has done in their place. */
 static void
-tell_children(GhAggregateNode *node)
+tell_children(GhFragment *fragment)
 {
-	const GhSupplyCounts *counts = &node->device->supply.counts;
-	uint64		passed = counts->passed + node->counts.rows;
+	const GhSupplyCounts *counts = &fragment->device->supply.counts;
+	uint64		passed = counts->passed + fragment->counts.rows;
 	uint64		joined[GH_SCAN_JOINS_MAX];
 
-	node->counts.rows = passed;
-	pgstat_count_index_tuples(node->pages->relation, counts->tuples);
-	InstrCountFiltered1(node->scan, counts->tuples - passed);
-	gh_child_start(node->scan);
-	gh_child_stop(node->scan, (double) passed);
-	if (node->joined == NULL)
+	fragment->counts.rows = passed;
+	pgstat_count_index_tuples(fragment->pages->relation, counts->tuples);
+	InstrCountFiltered1(fragment->scan, counts->tuples - passed);
+	gh_child_start(fragment->scan);
+	gh_child_stop(fragment->scan, (double) passed);
+	if (fragment->joined == NULL)
 		return;
-	gh_device_tell_inner_scans(node);
+	gh_device_tell_inner_scans(fragment);
 	memcpy(joined, counts->joined, sizeof(joined));
-	if (node->joined->conditions != NIL)
+	if (fragment->joined->conditions != NIL)
 	{
-		int			last = node->joined->nlevels - 1;
+		int			last = fragment->joined->nlevels - 1;
 
 		/* no row was handed back: those that came to the end have passed them */
-		InstrCountFiltered1(node->child, joined[last] - counts->counted);
+		InstrCountFiltered1(fragment->child, joined[last] - counts->counted);
 		joined[last] = counts->counted;
 	}
-	gh_joined_add_rows(node, joined);
+	gh_joined_add_rows(fragment, joined);
 }
 
 /* *elapsed: time that has been counted, waits and rows that came back included. */
 void
-gh_device_keep_counts(GhAggregateNode *node, const GhSupply *supply, instr_time *elapsed)
+gh_device_keep_counts(GhFragment *fragment, const GhSupply *supply, instr_time *elapsed)
 {
-	GhAggregateCounts *counts = &node->counts;
+	GhFragmentCounts *counts = &fragment->counts;
 	GhScanStats stats;
 	GhError		error;
 	uint64		queue_ns;
@@ -328,9 +316,9 @@ gh_device_keep_counts(GhAggregateNode *node, const GhSupply *supply, instr_time 
 /* ------------------------------------------------------------ what was read */
 
 void
-gh_device_log(GhAggregateNode *node, BlockNumber block)
+gh_device_log(GhFragment *fragment, BlockNumber block)
 {
-	GhDevice   *device = node->device;
+	GhDevice   *device = fragment->device;
 	GhBlockRange *last = device->nranges > 0 ? &device->ranges[device->nranges - 1] : NULL;
 
 	if (last != NULL && block == last->first + last->count)
@@ -365,28 +353,28 @@ pages_logged(const GhDevice *device)
  * left: what is to be read then, as far as it is known.  Returns what is.
  */
 static GhJoinedInput
-start_anew(GhAggregateNode *node, GhJoinedInput left)
+start_anew(GhFragment *fragment, GhJoinedInput left)
 {
-	GhDevice   *device = node->device;
+	GhDevice   *device = fragment->device;
 	uint64		pages = 0;
 
-	gh_aggregate_start_anew(node);
-	if (node->joined != NULL && !device->together && !node->joined->open &&
-		!gh_joined_open_tables(node, true))
+	gh_fragment_start_anew(fragment);
+	if (fragment->joined != NULL && !device->together && !fragment->joined->open &&
+		!gh_joined_open_tables(fragment, true))
 	{
-		table_rescan(((ScanState *) node->scan)->ss_currentScanDesc, NULL);
+		table_rescan(((ScanState *) fragment->scan)->ss_currentScanDesc, NULL);
 		left = GH_JOINED_ROWS;
 	}
 	if (left == GH_JOINED_ROWS)
 	{
-		gh_aggregate_forget_program(node);
+		gh_fragment_forget_program(fragment);
 		return left;
 	}
 	for (int i = 0; i < device->nranges; i++)
 		for (BlockNumber b = 0; b < device->ranges[i].count; b++)
 		{
-			gh_aggregate_reread(node, device->ranges[i].first + b, pages++ < device->read_before);
-			gh_aggregate_keep_within_memory(node);
+			gh_fragment_reread(fragment, device->ranges[i].first + b, pages++ < device->read_before);
+			fragment->methods->keep_within_memory(fragment);
 		}
 	return left;
 }
@@ -395,80 +383,80 @@ start_anew(GhAggregateNode *node, GhJoinedInput left)
 
 /* The device cannot go on: what it did is forgotten. */
 void
-gh_device_give_up(GhAggregateNode *node, const GhSupply *supply)
+gh_device_give_up(GhFragment *fragment, const GhSupply *supply)
 {
-	gh_supply_gave_up(supply, node->collected != NULL ? "join on the GPU" : "aggregate on the GPU", node->counts.fallback_reason,
-					  sizeof(node->counts.fallback_reason));
+	gh_supply_gave_up(supply, fragment->methods->doing, fragment->counts.fallback_reason,
+					  sizeof(fragment->counts.fallback_reason));
 }
 
 static void
-end_run(GhAggregateNode *node)
+end_run(GhFragment *fragment)
 {
-	GhDevice   *device = node->device;
+	GhDevice   *device = fragment->device;
 
 	if (device->running)
 		gh_supply_end(&device->supply);
 	device->running = false;
-	gh_device_end_tables(node);
+	gh_device_end_tables(fragment);
 }
 
 /* For a node over joins, before it reads anything: has their tables made on the device. */
 GhDeviceTables
-gh_device_open_joins(GhAggregateNode *node)
+gh_device_open_joins(GhFragment *fragment)
 {
-	GhDevice   *device = node->device;
+	GhDevice   *device = fragment->device;
 	GhDeviceTables result = GH_DEVICE_NO_TABLES;
 	bool		able;
 
 	if (device->tried)
 		return GH_DEVICE_NO_TABLES;
 	/* with changed parameters, it is not yet known of the scan that it begins anew */
-	gh_joined_reset(node);
-	able = choose_engine(node);
+	gh_joined_reset(fragment);
+	able = choose_engine(fragment);
 	/* whether a device is there may look different to others, but all do the same */
-	device->together = node->member != NULL && gh_service_enabled() && gh_engine_setting != GH_ENGINE_CPU;
+	device->together = fragment->member != NULL && gh_service_enabled() && gh_engine_setting != GH_ENGINE_CPU;
 	if (!able && !device->together)
 		return GH_DEVICE_NO_TABLES;
-	if (able && !gh_aggregate_compile(node))
+	if (able && !gh_fragment_compile(fragment))
 	{
-		device->why_not = node->program.why_not;
+		device->why_not = fragment->program.why_not;
 		able = false;
 	}
 	if (device->together)
-		result = gh_device_make_tables_together(node, able);
-	else if (able && gh_device_make_tables(node))
+		result = gh_device_make_tables_together(fragment, able);
+	else if (able && gh_device_make_tables(fragment))
 		result = device->no_rows ? GH_DEVICE_NO_INPUT : GH_DEVICE_TABLES;
 	device->tables_made = result == GH_DEVICE_TABLES;
 	if (device->no_rows)
-		gh_device_tell_inner_scans(node);
+		gh_device_tell_inner_scans(fragment);
 	if (!device->tables_made)
-		gh_device_end_tables(node);
+		gh_device_end_tables(fragment);
 	return result;
 }
 
 /* Whether the rest of the pages are to go to the device: asked before each, until it is known. */
 bool
-gh_device_wants(GhAggregateNode *node)
+gh_device_wants(GhFragment *fragment)
 {
-	GhDevice   *device = node->device;
+	GhDevice   *device = fragment->device;
 	MemoryContext saved;
 
-	if (node->joined != NULL ? !device->tables_made : device->tried)
+	if (fragment->joined != NULL ? !device->tables_made : device->tried)
 		return false;
 	/* a subquery's result may still be awaited */
-	if (!gh_aggregate_compile(node) || (node->joined == NULL && !choose_engine(node)))
+	if (!gh_fragment_compile(fragment) || (fragment->joined == NULL && !choose_engine(fragment)))
 		return false;
 	saved = MemoryContextSwitchTo(device->context);
-	device->running = gh_supply_begin(&device->supply, device->engine, scan_options(node),
-									  NULL, node->pages, device->context);
+	device->running = gh_supply_begin(&device->supply, device->engine, scan_options(fragment),
+									  NULL, fragment->pages, device->context);
 	MemoryContextSwitchTo(saved);
 	device->supply.row_back = add_row;
-	device->supply.arg = node;
-	device->supply.timing = node->timing;
+	device->supply.arg = fragment;
+	device->supply.timing = fragment->timing;
 	if (!device->running)
-		gh_device_give_up(node, &device->supply);
+		gh_device_give_up(fragment, &device->supply);
 	/* with joins, all begins anew */
-	return device->running || node->joined != NULL;
+	return device->running || fragment->joined != NULL;
 }
 
 /*
@@ -476,16 +464,16 @@ gh_device_wants(GhAggregateNode *node)
  * then, too, for the others do not come back to those that are left.
  */
 static bool
-supply_pages(GhAggregateNode *node)
+supply_pages(GhFragment *fragment)
 {
-	GhDevice   *device = node->device;
+	GhDevice   *device = fragment->device;
 	bool		done = true;
 
-	gh_pages_begin(node->pages, node->scan);
-	gh_supply_open_pages(&device->supply, !gh_aggregate_adds_floats(node));
-	while ((done || device->together) && gh_pages_next(node->pages, GH_DEVICE_PAGES_AHEAD))
+	gh_pages_begin(fragment->pages, fragment->scan);
+	gh_supply_open_pages(&device->supply, !fragment->methods->adds_floats(fragment));
+	while ((done || device->together) && gh_pages_next(fragment->pages, GH_DEVICE_PAGES_AHEAD))
 	{
-		gh_device_log(node, node->pages->block);
+		gh_device_log(fragment, fragment->pages->block);
 		done = done && gh_supply_page(&device->supply);
 	}
 	return done && gh_supply_flush(&device->supply);
@@ -497,12 +485,12 @@ supply_pages(GhAggregateNode *node)
  * supply has failed, or another one's.
  */
 static bool
-supply_unmatched(GhAggregateNode *node, bool done)
+supply_unmatched(GhFragment *fragment, bool done)
 {
-	GhDevice   *device = node->device;
+	GhDevice   *device = fragment->device;
 	bool		asks = true;
 
-	if (device->together && !gh_device_all_have_read(node, done, &asks))
+	if (device->together && !gh_device_all_have_read(fragment, done, &asks))
 	{
 		if (done)
 			(void) gh_error_set(&device->supply.error, GH_DECLINED, GH_OTHER_FAILED_MESSAGE);
@@ -516,59 +504,59 @@ supply_unmatched(GhAggregateNode *node, bool done)
  * pages were read by the CPU engine or are to be, and *input is what is left.
  */
 bool
-gh_device_read(GhAggregateNode *node, GhJoinedInput *input)
+gh_device_read(GhFragment *fragment, GhJoinedInput *input)
 {
-	GhDevice   *device = node->device;
+	GhDevice   *device = fragment->device;
 	instr_time	clock = {0};
-	uint64		before = node->counts.rows;
+	uint64		before = fragment->counts.rows;
 	GhJoinedInput left = GH_JOINED_PAGES;
 	bool		done;
 
-	gh_aggregate_clock(node, NULL, &clock);
+	gh_fragment_clock(fragment, NULL, &clock);
 	device->read_before = pages_logged(device);
-	node->counts.rows = 0;
-	done = device->running && supply_pages(node);
-	gh_pages_park(node->pages);
+	fragment->counts.rows = 0;
+	done = device->running && supply_pages(fragment);
+	gh_pages_park(fragment->pages);
 	if (device->running)
 		gh_supply_close_pages(&device->supply);
-	if (node->joined != NULL && node->joined->fills_inner)
-		done = supply_unmatched(node, done);
-	gh_aggregate_clock(node, &node->counts.source_time, &clock);
-	done = done && keep_results(node);
-	gh_aggregate_clock(node, &node->counts.merge_time, &clock);
+	if (fragment->joined != NULL && fragment->joined->fills_inner)
+		done = supply_unmatched(fragment, done);
+	gh_fragment_clock(fragment, &fragment->counts.source_time, &clock);
+	done = done && keep_results(fragment);
+	gh_fragment_clock(fragment, &fragment->counts.merge_time, &clock);
 	if (device->together)
-		left = gh_device_meet(node, !done || device->nkept > 0, device->running);
+		left = gh_device_meet(fragment, !done || device->nkept > 0, device->running);
 	if (done && left != GH_JOINED_NOTHING && device->together)
 	{
 		done = false;
 		(void) gh_error_set(&device->supply.error, GH_DECLINED, "%s",
-							node->joined->for_device ? GH_OTHER_FAILED_MESSAGE :
+							fragment->joined->for_device ? GH_OTHER_FAILED_MESSAGE :
 							"tables of joins do not fit in memory");
 	}
 	if (done)
 	{
-		add_kept_rows(node);
-		gh_device_keep_counts(node, &device->supply, &node->counts.source_time);
-		node->counts.pages += device->supply.counts.pages;
-		tell_children(node);
-		node->counts.rows += before;
+		add_kept_rows(fragment);
+		gh_device_keep_counts(fragment, &device->supply, &fragment->counts.source_time);
+		fragment->counts.pages += device->supply.counts.pages;
+		tell_children(fragment);
+		fragment->counts.rows += before;
 	}
 	else if (device->running)
-		gh_device_give_up(node, &device->supply);
-	end_run(node);
+		gh_device_give_up(fragment, &device->supply);
+	end_run(fragment);
 	if (!done)
-		*input = start_anew(node, left);
+		*input = start_anew(fragment, left);
 	return done;
 }
 
 /* Before a run with other parameters, or the end. */
 void
-gh_device_forget(GhAggregateNode *node)
+gh_device_forget(GhFragment *fragment)
 {
-	GhDevice   *device = node->device;
+	GhDevice   *device = fragment->device;
 	MemoryContext context = device->context;
 
-	end_run(node);
+	end_run(fragment);
 	MemoryContextReset(context);
 	memset(device, 0, sizeof(*device));
 	device->context = context;

@@ -14,10 +14,10 @@
 #include "utils/datum.h"
 #include "utils/memutils.h"
 
-#include "aggregate/enter.h"
-#include "aggregate/joined.h"
+#include "fragment/fragment.h"
+#include "fragment/joined.h"
 
-/* Rows are aggregated early when their by-reference values take this many bytes. */
+/* Rows are done early when their by-reference values take this many bytes. */
 #define GH_ROWS_BYTES_MAX (1024 * 1024)
 
 typedef struct GhRowBuffer
@@ -33,24 +33,26 @@ typedef struct GhRowBuffer
 
 /* Whose rows come in. */
 static PlanState *
-rows_child(const GhAggregateNode *node)
+rows_child(const GhFragment *fragment)
 {
-	return gh_joined_nprobes(node) > 0 ? &node->joined->levels[node->joined->base].js->css.ss.ps : node->child;
+	const GhJoined *joined = fragment->joined;
+
+	return gh_joined_nprobes(fragment) > 0 ? joined->levels[joined->base].lower->ps : fragment->child;
 }
 
 static GhRowBuffer *
-make_buffer(GhAggregateNode *node)
+make_buffer(GhFragment *fragment)
 {
-	MemoryContext context = AllocSetContextCreate(node->css.ss.ps.state->es_query_cxt, "GpuHashAggregate rows",
+	MemoryContext context = AllocSetContextCreate(fragment->css.ss.ps.state->es_query_cxt, "GpuHash rows",
 												  ALLOCSET_DEFAULT_SIZES);
 	GhRowBuffer *buffer = MemoryContextAllocZero(context, sizeof(GhRowBuffer));
-	PlanState  *child = rows_child(node);
+	PlanState  *child = rows_child(fragment);
 	Size		cells;
 
-	buffer->context = AllocSetContextCreate(context, "GpuHashAggregate values", ALLOCSET_DEFAULT_SIZES);
+	buffer->context = AllocSetContextCreate(context, "GpuHash values", ALLOCSET_DEFAULT_SIZES);
 	buffer->child = child;
 	buffer->desc = ExecGetResultType(child);
-	buffer->ncolumns = child == node->child ? node->ncolumns : buffer->desc->natts;
+	buffer->ncolumns = child == fragment->child ? fragment->ncolumns : buffer->desc->natts;
 	cells = (Size) GH_VECTOR_ROWS * Max(buffer->ncolumns, 1);
 	buffer->values = MemoryContextAlloc(context, cells * sizeof(Datum));
 	buffer->nulls = MemoryContextAlloc(context, cells * sizeof(bool));
@@ -59,16 +61,16 @@ make_buffer(GhAggregateNode *node)
 
 /* One for the rows that come in now: before a rescan they may have been others. */
 static GhRowBuffer *
-get_buffer(GhAggregateNode *node)
+get_buffer(GhFragment *fragment)
 {
-	if (node->rows != NULL && node->rows->child != rows_child(node))
+	if (fragment->rows != NULL && fragment->rows->child != rows_child(fragment))
 	{
-		MemoryContextDelete(MemoryContextGetParent(node->rows->context));
-		node->rows = NULL;
+		MemoryContextDelete(MemoryContextGetParent(fragment->rows->context));
+		fragment->rows = NULL;
 	}
-	if (node->rows == NULL)
-		node->rows = make_buffer(node);
-	return node->rows;
+	if (fragment->rows == NULL)
+		fragment->rows = make_buffer(fragment);
+	return fragment->rows;
 }
 
 /* Keeps a row; bytes that it takes. */
@@ -121,31 +123,31 @@ fill_buffer(GhRowBuffer *buffer)
 
 /* A row, by PostgreSQL's expressions. */
 static void
-add_kept_row(GhAggregateNode *node, const GhRowBuffer *buffer, int row)
+add_kept_row(GhFragment *fragment, const GhRowBuffer *buffer, int row)
 {
-	TupleTableSlot *to = node->css.ss.ss_ScanTupleSlot;
+	TupleTableSlot *to = fragment->css.ss.ss_ScanTupleSlot;
 	const Datum *values = buffer->values + (Size) row * buffer->ncolumns;
 	const bool *nulls = buffer->nulls + (Size) row * buffer->ncolumns;
 
 	CHECK_FOR_INTERRUPTS();
-	node->counts.back++;
-	if (gh_joined_nprobes(node) > 0)
+	fragment->counts.back++;
+	if (gh_joined_nprobes(fragment) > 0)
 	{
-		gh_joined_add_row(node, values, nulls);
+		gh_joined_add_row(fragment, values, nulls);
 		return;
 	}
-	ResetExprContext(node->css.ss.ps.ps_ExprContext);
-	memcpy(to->tts_values, values, sizeof(Datum) * node->ncolumns);
-	memcpy(to->tts_isnull, nulls, sizeof(bool) * node->ncolumns);
-	gh_add_input_row(node);
+	ResetExprContext(fragment->css.ss.ps.ps_ExprContext);
+	memcpy(to->tts_values, values, sizeof(Datum) * fragment->ncolumns);
+	memcpy(to->tts_isnull, nulls, sizeof(bool) * fragment->ncolumns);
+	fragment->methods->add_row(fragment);
 }
 
 /* What the program reads of the rows; *taken[row]: a vector can hold all of it. */
 static void
-load_vectors(GhAggregateNode *node, const GhRowBuffer *buffer, bool *taken)
+load_vectors(GhFragment *fragment, const GhRowBuffer *buffer, bool *taken)
 {
-	const GhColumn *columns = gh_program_columns(node->program.program);
-	const GhEnteringRows *rows = node->program.rows;
+	const GhColumn *columns = gh_program_columns(fragment->program.program);
+	const GhEnteringRows *rows = fragment->program.rows;
 
 	memset(taken, true, buffer->nrows);
 	for (uint32 v = 0; v < rows->ngiven; v++)
@@ -185,7 +187,7 @@ pick_taken(GhEnteringRows *rows, int nrows, bool *taken, bool in_order)
 
 /* Room for the columns of the program that come in: others are filled by joins. */
 static GhEnteringRows *
-make_entering(const GhAggregateProgram *program, const GhRowBuffer *buffer)
+make_entering(const GhFragmentProgram *program, const GhRowBuffer *buffer)
 {
 	const GhColumn *columns = gh_program_columns(program->program);
 	MemoryContext saved = MemoryContextSwitchTo(program->context);
@@ -204,57 +206,72 @@ make_entering(const GhAggregateProgram *program, const GhRowBuffer *buffer)
 
 /* The rows of the buffer enter the pipeline; taken[row]: it was not handed back. */
 static void
-enter_buffer(GhAggregateNode *node, const GhRowBuffer *buffer, bool *taken)
+enter_buffer(GhFragment *fragment, const GhRowBuffer *buffer, bool *taken)
 {
-	GhEnteringRows *rows = node->program.rows;
+	GhEnteringRows *rows = fragment->program.rows;
+	uint32		nrows;
 	uint32		nback;
 
 	if (rows == NULL)
-		rows = node->program.rows = make_entering(&node->program, buffer);
-	gh_enter_rows(node, false);
-	load_vectors(node, buffer, taken);
-	nback = gh_enter_columns(node, 0, rows, pick_taken(rows, buffer->nrows, taken, gh_aggregate_order_matters(node)));
+		rows = fragment->program.rows = make_entering(&fragment->program, buffer);
+	fragment->methods->enter_waiting(fragment);
+	load_vectors(fragment, buffer, taken);
+	nrows = pick_taken(rows, buffer->nrows, taken, fragment->methods->order_matters(fragment));
+	nback = gh_enter_columns(fragment, 0, rows, nrows);
 	for (uint32 i = 0; i < nback; i++)
 		taken[rows->numbers[i]] = false;
 }
 
 /* Adds the rows of the buffer. */
 static void
-add_buffer(GhAggregateNode *node, GhRowBuffer *buffer)
+add_buffer(GhFragment *fragment, GhRowBuffer *buffer)
 {
 	instr_time	clock = {0};
 	bool		taken[GH_VECTOR_ROWS] = {false};
 
-	node->counts.rows += buffer->nrows;
-	gh_aggregate_clock(node, NULL, &clock);
-	if (node->joined != NULL)
-		gh_joined_start(node);
-	if (buffer->nrows > 0 && node->collected == NULL && gh_aggregate_stage(node) != NULL)
-		enter_buffer(node, buffer, taken);
+	fragment->counts.rows += buffer->nrows;
+	gh_fragment_clock(fragment, NULL, &clock);
+	if (fragment->joined != NULL)
+		gh_joined_start(fragment);
+	if (buffer->nrows > 0 && fragment->methods->stage(fragment) != NULL)
+		enter_buffer(fragment, buffer, taken);
 	for (int row = 0; row < buffer->nrows; row++)
 		if (!taken[row])
-			add_kept_row(node, buffer, row);
-	gh_enter_rows(node, false);
-	if (node->joined != NULL)
-		gh_joined_stop(node);
-	gh_aggregate_clock(node, &node->counts.evaluate_time, &clock);
+			add_kept_row(fragment, buffer, row);
+	fragment->methods->enter_waiting(fragment);
+	if (fragment->joined != NULL)
+		gh_joined_stop(fragment);
+	gh_fragment_clock(fragment, &fragment->counts.evaluate_time, &clock);
+}
+
+/* The child's next row, as it is; false: there are no more. */
+static bool
+put_child_row(GhFragment *fragment)
+{
+	TupleTableSlot *slot = ExecProcNode(fragment->child);
+
+	if (TupIsNull(slot))
+		return false;
+	slot_getallattrs(slot);
+	fragment->methods->put_child_row(fragment, slot);
+	fragment->counts.rows++;
+	return true;
 }
 
 /* Adds some of the child's rows; false: they were the last. */
 bool
-gh_aggregate_read_rows(GhAggregateNode *node)
+gh_fragment_read_rows(GhFragment *fragment)
 {
 	instr_time	clock = {0};
+	GhRowBuffer *buffer;
 	bool		more;
 
-	GhRowBuffer *buffer;
-
-	if (node->collected != NULL && gh_joined_nprobes(node) == 0)
-		return gh_collect_child_row(node);
-	buffer = get_buffer(node);
-	gh_aggregate_clock(node, NULL, &clock);
+	if (fragment->methods->put_child_row != NULL && gh_joined_nprobes(fragment) == 0)
+		return put_child_row(fragment);
+	buffer = get_buffer(fragment);
+	gh_fragment_clock(fragment, NULL, &clock);
 	more = fill_buffer(buffer);
-	gh_aggregate_clock(node, &node->counts.source_time, &clock);
-	add_buffer(node, buffer);
+	gh_fragment_clock(fragment, &fragment->counts.source_time, &clock);
+	add_buffer(fragment, buffer);
 	return more;
 }

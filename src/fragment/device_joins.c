@@ -1,6 +1,6 @@
 /*
  * device_joins.c
- *		The joins' tables of a GpuHashAggregate, made on the device from the inner sides' pages.
+ *		The joins' tables of a fragment, made on the device from the inner sides' pages.
  *
  * An inner side is a scan whose pages are supplied like those of the outer one, to a scan of the
  * engine that makes a table (engine/pipeline/scan.h): of the rows that pass the inner scan's conditions, by
@@ -19,10 +19,9 @@
 #include "pgstat.h"
 #include "utils/rel.h"
 
-#include "aggregate/device.h"
-#include "aggregate/joined.h"
+#include "fragment/device.h"
+#include "fragment/joined.h"
 #include "expr/translate.h"
-#include "join/source.h"
 #include "service/placement.h"
 
 /* Pages that a read stream may read ahead. */
@@ -31,7 +30,7 @@
 /* One inner side while its table is made. */
 typedef struct InnerSide
 {
-	GhAggregateNode *node;
+	GhFragment *fragment;
 	GhJoinLevel *level;
 	PlanState  *scan;
 	Relation	relation;
@@ -43,9 +42,9 @@ typedef struct InnerSide
 } InnerSide;
 
 static bool
-fails(GhAggregateNode *node, const char *why)
+fails(GhFragment *fragment, const char *why)
 {
-	node->device->why_not = why;
+	fragment->device->why_not = why;
 	return false;
 }
 
@@ -78,24 +77,24 @@ static bool
 translate_side(InnerSide *side)
 {
 	GhJoinLevel *level = side->level;
-	const GhJoinState *js = level->js;
+	const GhLowerJoin *lower = level->lower;
 	ListCell   *lc;
 
 	foreach(lc, side->scan->plan->qual)
 	{
 		ParamExecData *awaited = NULL;
-		Expr	   *qual = gh_aggregate_folded(side->node, lfirst(lc), &awaited);
+		Expr	   *qual = gh_fragment_folded(side->fragment, lfirst(lc), &awaited);
 
 		if (awaited != NULL || !gh_translate_filter(side->translation, qual))
 			return false;
 	}
 	side->nfilters = side->translation->ninstructions;
 	for (int k = 0; k < level->nkeys; k++)
-		if (!translate_column(side, js->keys[GH_INNER].columns[k].attno, &side->keys[k]) ||
+		if (!translate_column(side, lower->keys[GH_INNER]->columns[k].attno, &side->keys[k]) ||
 			side->keys[k].value_class != GH_CLASS_INT)
 			return false;
 	for (int c = 0; c < level->ncolumns; c++)
-		if (!translate_column(side, js->columns[GH_INNER].attnos[level->columns[c].column], &side->kept[c]) ||
+		if (!translate_column(side, lower->kept_attnos[level->columns[c].column], &side->kept[c]) ||
 			!is_kept_as_read(side, &level->columns[c], &side->kept[c]))
 			return false;
 	return level->place_vector < 0 || gh_add_place(side->translation, &side->kept[level->ncolumns]);
@@ -113,9 +112,10 @@ key_parts(const GhKeySide *keys, int nkeys)
 
 /* With conditions, a single match may be one of several rows with the key. */
 static bool
-returns_all_matches(const GhJoinState *js)
+returns_all_matches(const GhLowerJoin *lower)
 {
-	return (!js->single_match || js->join_quals != NIL) && js->jointype != JOIN_SEMI && js->jointype != JOIN_ANTI;
+	return (!lower->single_match || lower->join_quals != NIL) && lower->jointype != JOIN_SEMI &&
+		lower->jointype != JOIN_ANTI;
 }
 
 static bool
@@ -123,7 +123,7 @@ table_options(InnerSide *side, GhScanOptions *options)
 {
 	GhJoinLevel *level = side->level;
 	GhProgram  *program;
-	GhScanPart *parts = key_parts(&level->js->keys[GH_INNER], level->nkeys);
+	GhScanPart *parts = key_parts(level->lower->keys[GH_INNER], level->nkeys);
 	int			nkept = count_kept(level);
 	uint16	   *kept = palloc(sizeof(uint16) * Max(nkept, 1));
 
@@ -137,14 +137,14 @@ table_options(InnerSide *side, GhScanOptions *options)
 		parts[k].vector = gh_final_vector(side->translation, &side->keys[k]);
 	for (int c = 0; c < nkept; c++)
 		kept[c] = gh_final_vector(side->translation, &side->kept[c]);
-	gh_scan_options(side->node->device->engine, side->node->device->number, side->relation, program, options);
+	gh_scan_options(side->fragment->device->engine, side->fragment->device->number, side->relation, program, options);
 	options->joins_at = side->nfilters;
 	options->nparts = level->nkeys;
 	options->parts = parts;
 	options->nkept = nkept;
 	options->kept = kept;
-	options->all_matches = returns_all_matches(level->js);
-	options->marks_matches = level->js->fill_inner;
+	options->all_matches = returns_all_matches(level->lower);
+	options->marks_matches = gh_lower_fills_inner(level->lower);
 	options->groups = (uint64) Max(side->scan->plan->plan_rows, 1);
 	return true;
 }
@@ -166,51 +166,51 @@ refuse_row(void *arg, Buffer buffer, BlockNumber block, OffsetNumber line)
 
 /* Whether the inner side is pages that make a table; and which. */
 static bool
-find_side(GhAggregateNode *node, int number, InnerSide *side)
+find_side(GhFragment *fragment, int number, InnerSide *side)
 {
-	GhJoinLevel *level = &node->joined->levels[number];
-	GhJoinState *js = level->js;
+	GhJoinLevel *level = &fragment->joined->levels[number];
+	const GhLowerJoin *lower = level->lower;
 
 	memset(side, 0, sizeof(*side));
-	side->node = node;
+	side->fragment = fragment;
 	side->level = level;
-	side->scan = gh_child(js, GH_INNER);
-	if (js->source[GH_INNER] == NULL)
-		return fails(node, "an inner side is not a plain scan");
-	if (js->keys[GH_INNER].has_exprs)
-		return fails(node, "an inner key is an expression");
-	if (count_kept(level) > 0 && (js->jointype == JOIN_SEMI || js->jointype == JOIN_ANTI))
-		return fails(node, "columns of an inner side are read of which there is no row");
+	side->scan = lower->children[GH_INNER];
+	if (lower->pages[GH_INNER] == NULL)
+		return fails(fragment, "an inner side is not a plain scan");
+	if (lower->keys[GH_INNER]->has_exprs)
+		return fails(fragment, "an inner key is an expression");
+	if (count_kept(level) > 0 && (lower->jointype == JOIN_SEMI || lower->jointype == JOIN_ANTI))
+		return fails(fragment, "columns of an inner side are read of which there is no row");
 	side->relation = ((ScanState *) side->scan)->ss_currentRelation;
-	side->pages = &js->source[GH_INNER]->pages;
+	side->pages = lower->pages[GH_INNER];
 	return true;
 }
 
 /* Begins a side's scan on the device; shared: as of gh_supply_begin. */
 bool
-gh_device_begin_table(GhAggregateNode *node, int number, GhRef *shared)
+gh_device_begin_table(GhFragment *fragment, int number, GhRef *shared)
 {
-	GhDevice   *device = node->device;
+	GhDevice   *device = fragment->device;
 	GhSupply   *supply;
 	InnerSide	side;
 	GhScanOptions options;
 	bool		begun;
 
-	if (!find_side(node, number, &side))
+	if (!find_side(fragment, number, &side))
 		return false;
 	gh_child_start(side.scan);
 	gh_pages_begin(side.pages, side.scan);
 	gh_child_stop(side.scan, 0);
 	/* in an earlier run the join may have read it, and keeps its table over rescans */
 	if (gh_pages_have_begun(side.pages))
-		gh_device_rewind_table(node, number, false);
+		gh_device_rewind_table(fragment, number, false);
 	if (!table_options(&side, &options))
-		return fails(node, "an inner side has conditions or columns that the engines have not");
+		return fails(fragment, "an inner side has conditions or columns that the engines have not");
 	supply = device->tables[number] = palloc0(sizeof(GhSupply));
 	begun = gh_supply_begin(supply, device->engine, &options, shared, side.pages, device->context);
 	supply->row_back = refuse_row;
 	supply->arg = supply;
-	supply->timing = node->timing;
+	supply->timing = fragment->timing;
 	return begun;
 }
 
@@ -219,10 +219,10 @@ gh_device_begin_table(GhAggregateNode *node, int number, GhRef *shared)
  * else all of them or, if another one is elected, none.
  */
 bool
-gh_device_supply_table(GhAggregateNode *node, int number, bool elected)
+gh_device_supply_table(GhFragment *fragment, int number, bool elected)
 {
-	GhSupply   *supply = node->device->tables[number];
-	PlanState  *scan = gh_child(node->joined->levels[number].js, GH_INNER);
+	GhSupply   *supply = fragment->device->tables[number];
+	PlanState  *scan = fragment->joined->levels[number].lower->children[GH_INNER];
 	bool		done = true;
 
 	gh_supply_open_pages(supply, true);
@@ -242,9 +242,9 @@ gh_device_supply_table(GhAggregateNode *node, int number, bool elected)
 
 /* The join may have to read it all the same; for_all: of a scan that participants share. */
 void
-gh_device_rewind_table(GhAggregateNode *node, int number, bool for_all)
+gh_device_rewind_table(GhFragment *fragment, int number, bool for_all)
 {
-	PlanState  *child = gh_child(node->joined->levels[number].js, GH_INNER);
+	PlanState  *child = fragment->joined->levels[number].lower->children[GH_INNER];
 	TableScanDesc scan = IsA(child, SeqScanState) ? ((ScanState *) child)->ss_currentScanDesc : NULL;
 
 	if (scan == NULL)
@@ -256,20 +256,20 @@ gh_device_rewind_table(GhAggregateNode *node, int number, bool for_all)
 
 /* Whether nothing comes out of all the joins where this one's inner side is empty. */
 static bool
-needs_inner_rows(const GhJoined *joined, const GhJoinState *js)
+needs_inner_rows(const GhJoined *joined, const GhLowerJoin *lower)
 {
 	/* where a right or full join is above, its inner rows come out without a match */
 	if (joined->fills_inner)
-		return js->jointype == JOIN_RIGHT;
-	return js->jointype == JOIN_INNER || js->jointype == JOIN_SEMI;
+		return lower->jointype == JOIN_RIGHT;
+	return lower->jointype == JOIN_INNER || lower->jointype == JOIN_SEMI;
 }
 
 /* Makes the table, of all that was supplied. */
 bool
-gh_device_finish_table(GhAggregateNode *node, int number)
+gh_device_finish_table(GhFragment *fragment, int number)
 {
-	GhSupply   *supply = node->device->tables[number];
-	const GhJoinState *js = node->joined->levels[number].js;
+	GhSupply   *supply = fragment->device->tables[number];
+	const GhLowerJoin *lower = fragment->joined->levels[number].lower;
 	GhScanTable table;
 	GhStatus	status;
 
@@ -282,44 +282,44 @@ gh_device_finish_table(GhAggregateNode *node, int number)
 	supply->failed = status != GH_OK;
 	if (supply->failed)
 		return false;
-	if (table.rows == 0 && needs_inner_rows(node->joined, js))
-		node->device->no_rows = true;
+	if (table.rows == 0 && needs_inner_rows(fragment->joined, lower))
+		fragment->device->no_rows = true;
 	/* of the last join, in the end */
-	node->device->inner_rows = table.rows;
+	fragment->device->inner_rows = table.rows;
 	return true;
 }
 
 /* Makes all tables, until one is empty; false: the device has why_not, or the supply of one has failed. */
 bool
-gh_device_make_tables(GhAggregateNode *node)
+gh_device_make_tables(GhFragment *fragment)
 {
-	GhDevice   *device = node->device;
+	GhDevice   *device = fragment->device;
 	MemoryContext saved = MemoryContextSwitchTo(device->context);
 	instr_time	clock = {0};
 	bool		done = true;
 
-	gh_aggregate_clock(node, NULL, &clock);
-	for (int i = 0; i < node->joined->nlevels && done && !device->no_rows; i++)
+	gh_fragment_clock(fragment, NULL, &clock);
+	for (int i = 0; i < fragment->joined->nlevels && done && !device->no_rows; i++)
 	{
-		done = gh_device_begin_table(node, i, NULL) && gh_device_supply_table(node, i, true) &&
-			gh_device_finish_table(node, i);
-		gh_device_rewind_table(node, i, false);
+		done = gh_device_begin_table(fragment, i, NULL) && gh_device_supply_table(fragment, i, true) &&
+			gh_device_finish_table(fragment, i);
+		gh_device_rewind_table(fragment, i, false);
 	}
-	gh_device_tables_are_done(node, done);
-	gh_aggregate_clock(node, &node->counts.build_time, &clock);
+	gh_device_tables_are_done(fragment, done);
+	gh_fragment_clock(fragment, &fragment->counts.build_time, &clock);
 	MemoryContextSwitchTo(saved);
 	return done;
 }
 
 /* Where they are not made: why. */
 void
-gh_device_tables_are_done(GhAggregateNode *node, bool made)
+gh_device_tables_are_done(GhFragment *fragment, bool made)
 {
-	GhDevice   *device = node->device;
+	GhDevice   *device = fragment->device;
 
 	for (int i = 0; i < GH_SCAN_JOINS_MAX && device->tables[i] != NULL; i++)
 		if (!made && device->tables[i]->failed)
-			gh_device_give_up(node, device->tables[i]);
+			gh_device_give_up(fragment, device->tables[i]);
 }
 
 /*
@@ -327,17 +327,17 @@ gh_device_tables_are_done(GhAggregateNode *node, bool made)
  * sides' scans of it, where no join has done it once more for rows that were handed back.
  */
 void
-gh_device_tell_inner_scans(GhAggregateNode *node)
+gh_device_tell_inner_scans(GhFragment *fragment)
 {
-	for (int i = 0; i < node->joined->nlevels; i++)
+	for (int i = 0; i < fragment->joined->nlevels; i++)
 	{
-		const GhSupply *supply = node->device->tables[i];
-		PlanState  *scan = gh_child(node->joined->levels[i].js, GH_INNER);
+		const GhSupply *supply = fragment->device->tables[i];
+		PlanState  *scan = fragment->joined->levels[i].lower->children[GH_INNER];
 
 		if (supply == NULL)
 			continue;
-		gh_device_keep_counts(node, supply, &node->counts.build_time);
-		if (node->joined->open)
+		gh_device_keep_counts(fragment, supply, &fragment->counts.build_time);
+		if (fragment->joined->open)
 			continue;
 		InstrCountFiltered1(scan, supply->counts.tuples - supply->counts.passed);
 		gh_child_start(scan);
@@ -346,9 +346,9 @@ gh_device_tell_inner_scans(GhAggregateNode *node)
 }
 
 void
-gh_device_end_tables(GhAggregateNode *node)
+gh_device_end_tables(GhFragment *fragment)
 {
-	GhDevice   *device = node->device;
+	GhDevice   *device = fragment->device;
 
 	for (int i = 0; i < GH_SCAN_JOINS_MAX; i++)
 	{
@@ -385,9 +385,9 @@ join_kind(JoinType type)
 
 /* The joins of the outer scan, with the tables that were made. */
 GhScanJoin *
-gh_device_joins(GhAggregateNode *node)
+gh_device_joins(GhFragment *fragment)
 {
-	GhJoined   *joined = node->joined;
+	GhJoined   *joined = fragment->joined;
 	GhScanJoin *joins = palloc0(sizeof(GhScanJoin) * joined->nlevels);
 
 	for (int i = 0; i < joined->nlevels; i++)
@@ -401,8 +401,8 @@ gh_device_joins(GhAggregateNode *node)
 			fills[c].column = c < level->ncolumns ? level->columns[c].vector : level->place_vector;
 			fills[c].kept = c;
 		}
-		joins[i].table = node->device->tables[i]->scan;
-		joins[i].kind = join_kind(level->js->jointype);
+		joins[i].table = fragment->device->tables[i]->scan;
+		joins[i].kind = join_kind(level->lower->jointype);
 		joins[i].nparts = level->nkeys;
 		joins[i].parts = gh_joined_parts(level, level->key_vectors);
 		joins[i].nfills = nfills;

@@ -1,15 +1,15 @@
 /*
  * joined.h
- *		A chain of hash joins over a scan, whose rows the aggregate joins by itself: the scan's pages are read
+ *		A chain of hash joins over a scan, whose rows a fragment joins by itself: the scan's pages are read
  *		once, and each join's table is probed with the keys of a page's rows.
  */
-#ifndef GPUHASH_AGGREGATE_JOINED_H
-#define GPUHASH_AGGREGATE_JOINED_H
+#ifndef GPUHASH_FRAGMENT_JOINED_H
+#define GPUHASH_FRAGMENT_JOINED_H
 
 #include "postgres.h"
 
-#include "aggregate/exec.h"
-#include "join/join.h"
+#include "fragment/fragment.h"
+#include "fragment/lower.h"
 
 /* Where a column of the joined rows comes from. */
 typedef struct GhColumnSource
@@ -29,7 +29,7 @@ typedef struct GhJoinedColumn
 
 typedef struct GhJoinLevel
 {
-	GhJoinState *js;
+	GhLowerJoin *lower;
 	int			first_attno;	/* of the kept inner columns, in programs */
 	int			nkeys;
 	GhColumnSource *keys;		/* by key column of the outer side */
@@ -46,7 +46,7 @@ typedef struct GhJoined
 	int			nlevels;
 	GhJoinLevel *levels;		/* the lowest first */
 	int			base;			/* the join whose rows come in; -1: the scan's do */
-	GhColumnSource *sources;	/* by column of the aggregate's child */
+	GhColumnSource *sources;	/* by column of the fragment's child */
 	/*
 	 * The last join is a right or full one, or has conditions beside its keys: just a device does it so, and with a row that
 	 * it hands back the joins do all.
@@ -59,21 +59,21 @@ typedef struct GhJoined
 								 * this page the next one; -1: none */
 } GhJoined;
 
-extern void gh_joined_init(GhAggregateNode *node, EState *estate, int eflags);
-extern void gh_joined_arrange(GhAggregateNode *node, int base);
-extern Index gh_joined_varno(const GhAggregateNode *node);
-extern int	gh_joined_natts(const GhAggregateNode *node);
-extern int	gh_joined_attno(GhAggregateNode *node, GhColumnSource source);
-extern int	gh_joined_place_attno(const GhAggregateNode *node, int number);
-extern TupleDesc gh_joined_desc(GhAggregateNode *node);
-extern int	gh_joined_level_of(const GhAggregateNode *node, int attno);
-extern void gh_joined_take_columns(GhAggregateNode *node, const GhProgram *program);
-extern void gh_joined_forget_columns(GhAggregateNode *node);
-extern int	gh_joined_nprobes(const GhAggregateNode *node);
+extern void gh_joined_init(GhFragment *fragment, EState *estate, int eflags);
+extern void gh_joined_arrange(GhFragment *fragment, int base);
+extern Index gh_joined_varno(const GhFragment *fragment);
+extern int	gh_joined_natts(const GhFragment *fragment);
+extern int	gh_joined_attno(GhFragment *fragment, GhColumnSource source);
+extern int	gh_joined_place_attno(const GhFragment *fragment, int number);
+extern TupleDesc gh_joined_desc(GhFragment *fragment);
+extern int	gh_joined_level_of(const GhFragment *fragment, int attno);
+extern void gh_joined_take_columns(GhFragment *fragment, const GhProgram *program);
+extern void gh_joined_forget_columns(GhFragment *fragment);
+extern int	gh_joined_nprobes(const GhFragment *fragment);
 extern GhScanPart *gh_joined_parts(const GhJoinLevel *level, const uint16 *vectors);
 extern void gh_joined_probe(const GhJoinLevel *level, const uint16 *key_vectors, GhProbe *probe);
-extern GhProbe *gh_joined_probes(const GhAggregateNode *node);
-extern void gh_joined_count(GhAggregateNode *node, const uint64 *passed);
+extern GhProbe *gh_joined_probes(const GhFragment *fragment);
+extern void gh_joined_count(GhFragment *fragment, const uint64 *passed);
 
 /* ---- joined_open.c ---- */
 
@@ -85,17 +85,17 @@ typedef enum GhJoinedInput
 	GH_JOINED_ROWS				/* those of a join, of the last one if none is probed */
 } GhJoinedInput;
 
-extern GhPages *gh_joined_pages(GhAggregateNode *node);
-extern void gh_joined_reset(GhAggregateNode *node);
-extern bool gh_joined_open_tables(GhAggregateNode *node, bool on_host);
-extern GhJoinedInput gh_joined_open(GhAggregateNode *node);
-extern void gh_joined_close(GhAggregateNode *node);
-extern void gh_joined_start(GhAggregateNode *node);
-extern void gh_joined_stop(GhAggregateNode *node);
-extern void gh_joined_add_rows(GhAggregateNode *node, const uint64 *rows);
+extern GhPages *gh_joined_pages(GhFragment *fragment);
+extern void gh_joined_reset(GhFragment *fragment);
+extern bool gh_joined_open_tables(GhFragment *fragment, bool on_host);
+extern GhJoinedInput gh_joined_open(GhFragment *fragment);
+extern void gh_joined_close(GhFragment *fragment);
+extern void gh_joined_start(GhFragment *fragment);
+extern void gh_joined_stop(GhFragment *fragment);
+extern void gh_joined_add_rows(GhFragment *fragment, const uint64 *rows);
 
 /* ---- joined_row.c ---- */
 
-extern void gh_joined_add_row(GhAggregateNode *node, const Datum *values, const bool *nulls);
+extern void gh_joined_add_row(GhFragment *fragment, const Datum *values, const bool *nulls);
 
-#endif							/* GPUHASH_AGGREGATE_JOINED_H */
+#endif							/* GPUHASH_FRAGMENT_JOINED_H */

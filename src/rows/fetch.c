@@ -17,26 +17,26 @@
 #include "storage/bufmgr.h"
 #include "utils/rel.h"
 
-#include "aggregate/exec.h"
-#include "aggregate/joined.h"
+#include "fragment/joined.h"
+#include "rows/node.h"
 
 /* ----------------------------------------------------------------- set-up */
 
 /* Whether the device returns the column's values. */
 static bool
-is_key(const GhAggregateNode *node, int column)
+is_value(const GhRowsNode *node, int column)
 {
-	for (int k = 0; k < node->nkeys; k++)
-		if (node->key_columns[k] == column)
+	for (int i = 0; i < node->nvalues; i++)
+		if (node->value_columns[i] == column)
 			return true;
 	return false;
 }
 
 /* The fetch of a level's relation, which is made when the first of its columns is there. */
 static GhFetch *
-find_fetch(GhAggregateNode *node, EState *estate, int level)
+find_fetch(GhRowsNode *node, EState *estate, int level)
 {
-	const GhJoinState *js = level < 0 ? NULL : node->joined->levels[level].js;
+	const GhLowerJoin *lower = level < 0 ? NULL : node->fragment.joined->levels[level].lower;
 	GhFetch    *fetch;
 
 	for (int f = 0; f < node->nfetches; f++)
@@ -44,12 +44,12 @@ find_fetch(GhAggregateNode *node, EState *estate, int level)
 			return &node->fetches[f];
 	fetch = &node->fetches[node->nfetches++];
 	fetch->level = level;
-	fetch->columns = palloc(sizeof(int) * node->ncolumns);
-	fetch->attnos = palloc(sizeof(int) * node->ncolumns);
-	if (js == NULL)
-		fetch->relation = ((ScanState *) node->scan)->ss_currentRelation;
-	else if (js->source[GH_INNER] != NULL)
-		fetch->relation = ((ScanState *) gh_child(js, GH_INNER))->ss_currentRelation;
+	fetch->columns = palloc(sizeof(int) * node->fragment.ncolumns);
+	fetch->attnos = palloc(sizeof(int) * node->fragment.ncolumns);
+	if (lower == NULL)
+		fetch->relation = ((ScanState *) node->fragment.scan)->ss_currentRelation;
+	else if (lower->pages[GH_INNER] != NULL)
+		fetch->relation = ((ScanState *) lower->children[GH_INNER])->ss_currentRelation;
 	if (fetch->relation != NULL)
 		fetch->slot = ExecInitExtraTupleSlot(estate, RelationGetDescr(fetch->relation),
 											 table_slot_callbacks(fetch->relation));
@@ -57,34 +57,34 @@ find_fetch(GhAggregateNode *node, EState *estate, int level)
 }
 
 static void
-add_column(GhAggregateNode *node, EState *estate, int column)
+add_column(GhRowsNode *node, EState *estate, int column)
 {
-	GhColumnSource source = node->joined->sources[column];
+	GhColumnSource source = node->fragment.joined->sources[column];
 	GhFetch    *fetch = find_fetch(node, estate, source.level);
-	const GhJoinState *js;
+	const GhLowerJoin *lower;
 
 	if (fetch->relation == NULL)
 		return;
 	if (source.level >= 0)
 	{
-		js = node->joined->levels[source.level].js;
-		source.column = gh_relation_attno(gh_child(js, GH_INNER), js->columns[GH_INNER].attnos[source.column]);
+		lower = node->fragment.joined->levels[source.level].lower;
+		source.column = gh_relation_attno(lower->children[GH_INNER], lower->kept_attnos[source.column]);
 	}
 	fetch->columns[fetch->ncolumns] = column;
 	fetch->attnos[fetch->ncolumns++] = source.column;
 	fetch->last_attno = Max(fetch->last_attno, source.column);
 }
 
-/* Sets node->fetches, of a node whose joins have been looked at: for the columns that are no keys. */
+/* Sets node->fetches, of a node whose joins have been looked at: for the columns that a device does not return. */
 void
-gh_fetch_init(GhAggregateNode *node, EState *estate)
+gh_fetch_init(GhRowsNode *node, EState *estate)
 {
 	/* rows are passed on */
-	if (node->joined == NULL)
+	if (node->fragment.joined == NULL)
 		return;
-	node->fetches = palloc0(sizeof(GhFetch) * (node->joined->nlevels + 1));
-	for (int c = 0; c < node->ncolumns; c++)
-		if (!is_key(node, c))
+	node->fetches = palloc0(sizeof(GhFetch) * (node->fragment.joined->nlevels + 1));
+	for (int c = 0; c < node->fragment.ncolumns; c++)
+		if (!is_value(node, c))
 			add_column(node, estate, c);
 }
 
@@ -109,13 +109,13 @@ set_place(GhFetch *fetch, uint64 place, ItemPointer tid)
  * the next call, or gh_fetch_park.
  */
 void
-gh_fetch_columns(GhAggregateNode *node, GhFetch *fetch, uint64 place)
+gh_fetch_columns(GhRowsNode *node, GhFetch *fetch, uint64 place)
 {
-	TupleTableSlot *scan = node->css.ss.ss_ScanTupleSlot;
+	TupleTableSlot *scan = node->fragment.css.ss.ss_ScanTupleSlot;
 	ItemPointerData tid;
 
 	set_place(fetch, place, &tid);
-	if (!table_tuple_fetch_row_version(fetch->relation, &tid, node->css.ss.ps.state->es_snapshot, fetch->slot))
+	if (!table_tuple_fetch_row_version(fetch->relation, &tid, node->fragment.css.ss.ps.state->es_snapshot, fetch->slot))
 		elog(ERROR, "row of a scan has a place where no tuple is visible");
 	/* a cursor may stay here for days, and nodes above still refer to the row then: it is not to hold its page */
 	ExecMaterializeSlot(fetch->slot);
@@ -129,7 +129,7 @@ gh_fetch_columns(GhAggregateNode *node, GhFetch *fetch, uint64 place)
 
 /* The tuples are no longer needed. */
 void
-gh_fetch_park(GhAggregateNode *node)
+gh_fetch_park(GhRowsNode *node)
 {
 	for (int f = 0; f < node->nfetches; f++)
 		if (node->fetches[f].slot != NULL)

@@ -11,8 +11,8 @@
 #include "executor/executor.h"
 #include "miscadmin.h"
 
-#include "aggregate/groups.h"
-#include "aggregate/joined.h"
+#include "fragment/joined.h"
+#include "fragment/records.h"
 #include "expr/translate.h"
 #include "fragment/stage.h"
 
@@ -29,8 +29,8 @@ typedef struct GhJoinedRow
 	int			nvalues;		/* columns of inner sides */
 	GhScanKey  *values;
 	GhValueType *types;
-	int		   *value_numbers;	/* by column of the aggregate's child; -1: it is one of what comes in */
-	bool	   *by_ref;			/* likewise: the value is where the inner row is stored (GhProbed.by_ref) */
+	int		   *value_numbers;	/* by column of the fragment's child; -1: it is one of what comes in */
+	bool	   *by_ref;			/* likewise: the value is where the inner row is stored (GhLowerJoin.by_ref) */
 	GhBackRow	back;
 	GhRecordBuffer buffer;
 } GhJoinedRow;
@@ -68,20 +68,20 @@ add_value(GhJoinedRow *row, int attno)
 
 /* The keys of all levels that are probed, and the values. */
 static GhProgram *
-make_program(GhAggregateNode *node, GhJoinedRow *row, uint16 **key_vectors)
+make_program(GhFragment *fragment, GhJoinedRow *row, uint16 **key_vectors)
 {
-	const GhJoined *joined = node->joined;
+	const GhJoined *joined = fragment->joined;
 	GhProgram  *program;
 	GhError		error;
 
-	row->translation = gh_translate_begin(gh_joined_desc(node), gh_joined_varno(node));
-	for (int c = 0; c < node->ncolumns; c++)
+	row->translation = gh_translate_begin(gh_joined_desc(fragment), gh_joined_varno(fragment));
+	for (int c = 0; c < fragment->ncolumns; c++)
 	{
 		GhColumnSource source = joined->sources[c];
 
-		row->by_ref[c] = source.level >= 0 && joined->levels[source.level].js->probed->by_ref[source.column];
+		row->by_ref[c] = source.level >= 0 && joined->levels[source.level].lower->by_ref[source.column];
 		if (row->by_ref[c])
-			TupleDescInitEntry(row->translation->desc, gh_joined_attno(node, source), NULL, INT8OID, -1, 0);
+			TupleDescInitEntry(row->translation->desc, gh_joined_attno(fragment, source), NULL, INT8OID, -1, 0);
 	}
 	for (int i = joined->base + 1; i < joined->nlevels; i++)
 	{
@@ -92,16 +92,16 @@ make_program(GhAggregateNode *node, GhJoinedRow *row, uint16 **key_vectors)
 		{
 			GhOperand	operand = {0};
 
-			translate_column(row, gh_joined_attno(node, level->keys[k]), &operand);
+			translate_column(row, gh_joined_attno(fragment, level->keys[k]), &operand);
 			key_vectors[i][k] = operand.vector;
 		}
 	}
-	for (int c = 0; c < node->ncolumns; c++)
+	for (int c = 0; c < fragment->ncolumns; c++)
 		row->value_numbers[c] = joined->sources[c].level < 0 ? -1 :
-			add_value(row, gh_joined_attno(node, joined->sources[c]));
+			add_value(row, gh_joined_attno(fragment, joined->sources[c]));
 	/* there are no rows of no values */
 	if (row->nvalues == 0)
-		(void) add_value(row, gh_joined_attno(node, joined->levels[joined->base + 1].keys[0]));
+		(void) add_value(row, gh_joined_attno(fragment, joined->levels[joined->base + 1].keys[0]));
 	program = gh_translate_end(row->translation);
 	if (program == NULL || gh_program_check(program, program->bytes, &error) != GH_OK)
 		elog(ERROR, "the columns of hash joins cannot be read");
@@ -110,39 +110,39 @@ make_program(GhAggregateNode *node, GhJoinedRow *row, uint16 **key_vectors)
 
 /* What the probe of a level fills. */
 static void
-add_fills(const GhAggregateNode *node, const GhProgram *program, int number, GhProbe *probe)
+add_fills(const GhFragment *fragment, const GhProgram *program, int number, GhProbe *probe)
 {
 	const GhColumn *columns = gh_program_columns(program);
 	GhProbeFill *fills = palloc0(sizeof(GhProbeFill) * Max(program->ncolumns, 1));
 
 	for (uint32 v = 0; v < program->ncolumns; v++)
 	{
-		if (gh_joined_level_of(node, columns[v].attribute) != number)
+		if (gh_joined_level_of(fragment, columns[v].attribute) != number)
 			continue;
 		fills[probe->nfills].column = v;
-		fills[probe->nfills].kept = columns[v].attribute - node->joined->levels[number].first_attno;
+		fills[probe->nfills].kept = columns[v].attribute - fragment->joined->levels[number].first_attno;
 		probe->nfills++;
 	}
 	probe->fills = fills;
 }
 
 static void
-make_given(const GhAggregateNode *node, const GhProgram *program, GhJoinedRow *row)
+make_given(const GhFragment *fragment, const GhProgram *program, GhJoinedRow *row)
 {
 	const GhColumn *columns = gh_program_columns(program);
 
 	row->given = palloc(sizeof(uint16) * Max(program->ncolumns, 1));
 	for (uint32 v = 0; v < program->ncolumns; v++)
-		if (columns[v].attribute <= gh_joined_natts(node))
+		if (columns[v].attribute <= gh_joined_natts(fragment))
 			row->given[row->ngiven++] = v;
 	row->vectors = gh_vectors_create(row->ngiven, 1);
 }
 
 static GhJoinedRow *
-make_row(GhAggregateNode *node)
+make_row(GhFragment *fragment)
 {
-	const GhJoined *joined = node->joined;
-	int			nprobes = gh_joined_nprobes(node);
+	const GhJoined *joined = fragment->joined;
+	int			nprobes = gh_joined_nprobes(fragment);
 	GhJoinedRow *row = palloc0(sizeof(GhJoinedRow));
 	uint16	  **key_vectors = palloc(sizeof(uint16 *) * joined->nlevels);
 	GhProbe    *probes = palloc(sizeof(GhProbe) * nprobes);
@@ -153,19 +153,19 @@ make_row(GhAggregateNode *node)
 
 	row->values = palloc0(sizeof(GhScanKey) * GH_VALUES_MAX);
 	row->types = palloc0(sizeof(GhValueType) * GH_VALUES_MAX);
-	row->value_numbers = palloc(sizeof(int) * Max(node->ncolumns, 1));
-	row->by_ref = palloc(sizeof(bool) * Max(node->ncolumns, 1));
+	row->value_numbers = palloc(sizeof(int) * Max(fragment->ncolumns, 1));
+	row->by_ref = palloc(sizeof(bool) * Max(fragment->ncolumns, 1));
 	row->buffer.context = CurrentMemoryContext;
-	program = make_program(node, row, key_vectors);
-	make_given(node, program, row);
+	program = make_program(fragment, row, key_vectors);
+	make_given(fragment, program, row);
 	gh_stage_options(NULL, program, &options);
-	options.source.natts = gh_joined_natts(node);
+	options.source.natts = gh_joined_natts(fragment);
 	for (int p = 0; p < nprobes; p++)
 	{
 		int			number = joined->base + 1 + p;
 
 		gh_joined_probe(&joined->levels[number], key_vectors[number], &probes[p]);
-		add_fills(node, program, number, &probes[p]);
+		add_fills(fragment, program, number, &probes[p]);
 		steps[p].probe = p + 1;
 	}
 	options.nsteps = options.nprobes = nprobes;
@@ -183,7 +183,7 @@ make_row(GhAggregateNode *node)
 /* ------------------------------------------------------------------ a row */
 
 static void
-run(GhAggregateNode *node, GhJoinedRow *row, const Datum *values, const bool *nulls)
+run(GhFragment *fragment, GhJoinedRow *row, const Datum *values, const bool *nulls)
 {
 	const GhColumn *columns = gh_program_columns(row->stage->pipeline->plan->options.program);
 	GhPipelineRequest request = {0};
@@ -209,42 +209,42 @@ run(GhAggregateNode *node, GhJoinedRow *row, const Datum *values, const bool *nu
 		ereport(ERROR,
 				(errcode(ERRCODE_OUT_OF_MEMORY),
 				 errmsg("out of memory for the rows that one becomes by hash joins")));
-	gh_joined_count(node, request.passed);
+	gh_joined_count(fragment, request.passed);
 }
 
 /* The value of a column that comes from a stored row, where the pipeline has told where that is. */
 static Datum
-stored_value(const GhAggregateNode *node, int column, GhRowRef ref)
+stored_value(const GhFragment *fragment, int column, uint64 ref)
 {
-	GhColumnSource source = node->joined->sources[column];
-	const GhJoinState *js = node->joined->levels[source.level].js;
+	GhColumnSource source = fragment->joined->sources[column];
+	const GhLowerJoin *lower = fragment->joined->levels[source.level].lower;
 
-	return gh_row_datum(&js->columns[GH_INNER], gh_row_at(&js->store, ref), source.column);
+	return lower->methods->stored_value(lower, source.column, ref);
 }
 
 /* Of what the row has become, the first of some records, of which so many bytes are left; its size. */
 static Size
-add_record(GhAggregateNode *node, const GhJoinedRow *row, const char *records, Size left, const Datum *values,
+add_record(GhFragment *fragment, const GhJoinedRow *row, const char *records, Size left, const Datum *values,
 		   const bool *nulls)
 {
 	const GhScanGroup *record = gh_scan_record_of(records, left, row->nvalues);
-	TupleTableSlot *to = node->css.ss.ss_ScanTupleSlot;
+	TupleTableSlot *to = fragment->css.ss.ss_ScanTupleSlot;
 	MemoryContext saved;
 
 	CHECK_FOR_INTERRUPTS();
-	ResetExprContext(node->css.ss.ps.ps_ExprContext);
-	saved = MemoryContextSwitchTo(node->css.ss.ps.ps_ExprContext->ecxt_per_tuple_memory);
-	for (int c = 0; c < node->ncolumns; c++)
+	ResetExprContext(fragment->css.ss.ps.ps_ExprContext);
+	saved = MemoryContextSwitchTo(fragment->css.ss.ps.ps_ExprContext->ecxt_per_tuple_memory);
+	for (int c = 0; c < fragment->ncolumns; c++)
 	{
 		int			number = row->value_numbers[c];
-		int			at = node->joined->sources[c].column - 1;
+		int			at = fragment->joined->sources[c].column - 1;
 		GhSqlValue	value = {0};
 
 		if (number >= 0)
 			value = gh_scan_record_value(record, number, &row->types[number]);
 		to->tts_isnull[c] = value.kind == GH_SQL_NULL;
 		if (number >= 0 && row->by_ref[c])
-			to->tts_values[c] = to->tts_isnull[c] ? (Datum) 0 : stored_value(node, c, value.low);
+			to->tts_values[c] = to->tts_isnull[c] ? (Datum) 0 : stored_value(fragment, c, value.low);
 		else if (number >= 0)
 			to->tts_values[c] = gh_datum_of_value(&row->types[number], value, &to->tts_isnull[c]);
 		else
@@ -254,7 +254,7 @@ add_record(GhAggregateNode *node, const GhJoinedRow *row, const char *records, S
 		}
 	}
 	MemoryContextSwitchTo(saved);
-	gh_add_input_row(node);
+	fragment->methods->add_row(fragment);
 	return record->bytes;
 }
 
@@ -262,20 +262,20 @@ add_record(GhAggregateNode *node, const GhJoinedRow *row, const char *records, S
  * Adds all rows that one becomes which comes in, and whose columns these are.  They have passed the scan's conditions.
  */
 void
-gh_joined_add_row(GhAggregateNode *node, const Datum *values, const bool *nulls)
+gh_joined_add_row(GhFragment *fragment, const Datum *values, const bool *nulls)
 {
-	GhJoinedRow *row = node->program.joined_row;
+	GhJoinedRow *row = fragment->program.joined_row;
 	GhCursor	cursor = {0};
 	Size		room = GH_JOINED_BYTES;
 
 	if (row == NULL)
 	{
-		MemoryContext saved = MemoryContextSwitchTo(node->program.context);
+		MemoryContext saved = MemoryContextSwitchTo(fragment->program.context);
 
-		row = node->program.joined_row = make_row(node);
+		row = fragment->program.joined_row = make_row(fragment);
 		MemoryContextSwitchTo(saved);
 	}
-	run(node, row, values, nulls);
+	run(fragment, row, values, nulls);
 	while (!cursor.finished)
 	{
 		char	   *records = gh_record_buffer(&row->buffer, room);
@@ -287,8 +287,8 @@ gh_joined_add_row(GhAggregateNode *node, const Datum *values, const bool *nulls)
 			continue;
 		}
 		for (Size at = 0; at < bytes;)
-			at += add_record(node, row, records + at, bytes - at, values, nulls);
-		gh_aggregate_keep_within_memory(node);
+			at += add_record(fragment, row, records + at, bytes - at, values, nulls);
+		fragment->methods->keep_within_memory(fragment);
 	}
 	gh_stage_clear(row->stage);
 }

@@ -1,6 +1,6 @@
 /*
  * joined_open.c
- *		The joins of a chain whose rows the aggregate joins by itself (joined.c): when they read their
+ *		The joins of a chain whose rows a fragment joins by itself (joined.c): when they read their
  *		inner sides, and what the executor is told of them.
  */
 #include "postgres.h"
@@ -8,38 +8,32 @@
 #include "executor/executor.h"
 #include "executor/instrument.h"
 
-#include "aggregate/joined.h"
-#include "join/source.h"
-
-/* The source that the lowest join has for the scan, as the node reads it. */
-static GhSource *
-scan_source(GhAggregateNode *node)
-{
-	return node->joined->levels[0].js->source[GH_OUTER];
-}
+#include "fragment/joined.h"
 
 GhPages *
-gh_joined_pages(GhAggregateNode *node)
+gh_joined_pages(GhFragment *fragment)
 {
-	return &scan_source(node)->pages;
+	return fragment->joined->levels[0].lower->pages[GH_OUTER];
 }
 
 /* Before anything is read: with changed parameters, each node is rescanned when it is started. */
 void
-gh_joined_reset(GhAggregateNode *node)
+gh_joined_reset(GhFragment *fragment)
 {
-	node->joined->first = -1;
-	gh_joined_arrange(node, -1);
-	gh_joined_start(node);
-	gh_joined_stop(node);
+	fragment->joined->first = -1;
+	gh_joined_arrange(fragment, -1);
+	gh_joined_start(fragment);
+	gh_joined_stop(fragment);
 }
 
 static bool
 open_table(GhJoinLevel *level, bool on_host)
 {
-	gh_child_start(&level->js->css.ss.ps);
-	level->open = gh_join_open_for_probes(level->js, on_host);
-	gh_child_stop(&level->js->css.ss.ps, 0);
+	GhLowerJoin *lower = level->lower;
+
+	gh_child_start(lower->ps);
+	level->open = lower->methods->open(lower, on_host);
+	gh_child_stop(lower->ps, 0);
 	return level->open;
 }
 
@@ -48,9 +42,9 @@ open_table(GhJoinLevel *level, bool on_host)
  * probed.
  */
 static bool
-settle(GhAggregateNode *node)
+settle(GhFragment *fragment)
 {
-	GhJoined   *joined = node->joined;
+	GhJoined   *joined = fragment->joined;
 	int			base = joined->nlevels - 1;
 
 	while (base >= 0 && joined->levels[base].open)
@@ -60,24 +54,24 @@ settle(GhAggregateNode *node)
 		GhJoinLevel *level = &joined->levels[i];
 
 		if (i <= base && level->open)
-			gh_join_return_rows(level->js);
+			level->lower->methods->return_rows(level->lower);
 		level->open = i > base;
 	}
 	joined->open = base < 0;
-	gh_joined_arrange(node, base);
+	gh_joined_arrange(fragment, base);
 	return joined->open;
 }
 
 /* Has the joins read their inner sides.  False: not all of their tables can be probed. */
 bool
-gh_joined_open_tables(GhAggregateNode *node, bool on_host)
+gh_joined_open_tables(GhFragment *fragment, bool on_host)
 {
-	GhJoined   *joined = node->joined;
+	GhJoined   *joined = fragment->joined;
 	bool		open = !joined->for_device;
 
 	for (int i = joined->nlevels - 1; i >= 0 && open; i--)
 		open = open_table(&joined->levels[i], on_host);
-	return settle(node);
+	return settle(fragment);
 }
 
 /*
@@ -88,10 +82,12 @@ gh_joined_open_tables(GhAggregateNode *node, bool on_host)
 static bool
 asks_outer_first(const GhJoined *joined, int number)
 {
+	GhLowerJoin *lower = joined->levels[number].lower;
+
 	for (int i = 0; i < number; i++)
-		if (joined->levels[i].js->parallel != NULL)
+		if (joined->levels[i].lower->methods->is_shared(joined->levels[i].lower))
 			return false;
-	return gh_join_asks_outer_first(joined->levels[number].js);
+	return lower->methods->asks_outer_first(lower);
 }
 
 /*
@@ -102,20 +98,21 @@ asks_outer_first(const GhJoined *joined, int number)
  * came to one after the others are through would find that nothing is left to be done, and the page were lost.
  */
 static bool
-open_in_turn(GhAggregateNode *node, int number, bool *no_row)
+open_in_turn(GhFragment *fragment, int number, bool *no_row)
 {
+	GhLowerJoin *lowest = fragment->joined->levels[0].lower;
 	bool		asks;
 
 	if (number < 0)
 		return true;
-	asks = asks_outer_first(node->joined, number);
-	if (asks && !open_in_turn(node, number - 1, no_row))
+	asks = asks_outer_first(fragment->joined, number);
+	if (asks && !open_in_turn(fragment, number - 1, no_row))
 		return false;
 	if (asks && !*no_row)
-		*no_row = !gh_source_peek(scan_source(node));
+		*no_row = !lowest->methods->peek(lowest);
 	if (*no_row)
 		return true;
-	return open_table(&node->joined->levels[number], false) && (asks || open_in_turn(node, number - 1, no_row));
+	return open_table(&fragment->joined->levels[number], false) && (asks || open_in_turn(fragment, number - 1, no_row));
 }
 
 /*
@@ -123,45 +120,44 @@ open_in_turn(GhAggregateNode *node, int number, bool *no_row)
  * joined by itself.
  */
 static bool
-has_no_program(GhAggregateNode *node)
+has_no_program(GhFragment *fragment)
 {
-	return !gh_aggregate_compile(node) && node->program.tried;
+	return !gh_fragment_compile(fragment) && fragment->program.tried;
 }
 
 /* What may be read of the joins, with their tables made. */
 GhJoinedInput
-gh_joined_open(GhAggregateNode *node)
+gh_joined_open(GhFragment *fragment)
 {
-	GhJoined   *joined = node->joined;
+	GhJoined   *joined = fragment->joined;
 	bool		no_row = false;
 
-	gh_joined_reset(node);
+	gh_joined_reset(fragment);
 	/* rows that are collected pass through, where no device has joined them */
-	if (joined->for_device || node->collected != NULL || has_no_program(node))
+	if (joined->for_device || fragment->methods->put_child_row != NULL || has_no_program(fragment))
 	{
-		(void) settle(node);
+		(void) settle(fragment);
 		return GH_JOINED_ROWS;
 	}
-	(void) open_in_turn(node, joined->nlevels - 1, &no_row);
+	(void) open_in_turn(fragment, joined->nlevels - 1, &no_row);
 	if (no_row)
 		return GH_JOINED_NOTHING;
-	if (!settle(node))
+	if (!settle(fragment))
 		return GH_JOINED_ROWS;
-	if (scan_source(node)->peeked)
-		joined->first = gh_source_leave_page(scan_source(node));
+	joined->first = joined->levels[0].lower->methods->leave_page(joined->levels[0].lower);
 	return GH_JOINED_PAGES;
 }
 
 /* All has been read. */
 void
-gh_joined_close(GhAggregateNode *node)
+gh_joined_close(GhFragment *fragment)
 {
-	GhJoined   *joined = node->joined;
+	GhJoined   *joined = fragment->joined;
 
 	for (int i = joined->nlevels - 1; i >= 0; i--)
 	{
 		if (joined->levels[i].open)
-			gh_join_close_for_probes(joined->levels[i].js);
+			joined->levels[i].lower->methods->close(joined->levels[i].lower);
 		joined->levels[i].open = false;
 	}
 	joined->open = false;
@@ -169,34 +165,34 @@ gh_joined_close(GhAggregateNode *node)
 
 /* What the executor does before and after it has the joins make rows: a page's. */
 void
-gh_joined_start(GhAggregateNode *node)
+gh_joined_start(GhFragment *fragment)
 {
-	GhJoined   *joined = node->joined;
+	GhJoined   *joined = fragment->joined;
 
 	for (int i = joined->nlevels - 1; i > joined->base; i--)
 	{
-		gh_child_start(&joined->levels[i].js->css.ss.ps);
+		gh_child_start(joined->levels[i].lower->ps);
 		joined->levels[i].rows = 0;
 	}
 }
 
 void
-gh_joined_stop(GhAggregateNode *node)
+gh_joined_stop(GhFragment *fragment)
 {
-	GhJoined   *joined = node->joined;
+	GhJoined   *joined = fragment->joined;
 
 	for (int i = joined->base + 1; i < joined->nlevels; i++)
-		gh_child_stop(&joined->levels[i].js->css.ss.ps, (double) joined->levels[i].rows);
+		gh_child_stop(joined->levels[i].lower->ps, (double) joined->levels[i].rows);
 }
 
 /* So many more rows came out of each join, of those that nobody has counted yet. */
 void
-gh_joined_add_rows(GhAggregateNode *node, const uint64 *rows)
+gh_joined_add_rows(GhFragment *fragment, const uint64 *rows)
 {
-	for (int i = 0; i < node->joined->nlevels; i++)
+	for (int i = 0; i < fragment->joined->nlevels; i++)
 	{
-		gh_child_start(&node->joined->levels[i].js->css.ss.ps);
-		node->joined->levels[i].rows += rows[i];
+		gh_child_start(fragment->joined->levels[i].lower->ps);
+		fragment->joined->levels[i].rows += rows[i];
 	}
-	gh_joined_stop(node);
+	gh_joined_stop(fragment);
 }

@@ -1,0 +1,267 @@
+/*
+ * compile.c
+ *		What an engine is to do with the rows below a node, as a program: the scan's conditions, the joins' keys and
+ *		conditions, and what the node makes of a row.
+ *
+ * The program is made when the first row is there, with constants for what has no columns
+ * (../expr/fold.c).  Where that is not possible there is no program, and PostgreSQL's expressions do
+ * the rows; a subquery that was not run yet is waited for, page by page.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "executor/executor.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+#include "expr/fold.h"
+#include "expr/translate.h"
+#include "fragment/fragment.h"
+#include "fragment/joined.h"
+#include "heap/layout.h"
+
+/* ----------------------------------------------------------- constants */
+
+/*
+ * The child's column as one of the rows that programs are about: those of the scan's relation and
+ * behind them, as if they were more columns of it, those of the joins' inner sides.
+ */
+static Var *
+input_column(GhFragment *fragment, Var *var)
+{
+	int			column = var->varattno - 1;
+
+	if (gh_joined_nprobes(fragment) > 0)
+		return makeVar(gh_joined_varno(fragment), gh_joined_attno(fragment, fragment->joined->sources[column]),
+					   var->vartype, var->vartypmod, var->varcollid, 0);
+	if (fragment->scan == NULL || fragment->by_rows)
+		return var;
+	return makeVar(((Scan *) fragment->scan->plan)->scanrelid, fragment->attnos[column], var->vartype, var->vartypmod,
+				   var->varcollid, 0);
+}
+
+static Node *
+input_columns_mutator(Node *expr, GhFragment *fragment)
+{
+	if (expr == NULL)
+		return NULL;
+	if (IsA(expr, Var) && ((Var *) expr)->varno == INDEX_VAR)
+		return (Node *) input_column(fragment, (Var *) expr);
+	return expression_tree_mutator(expr, input_columns_mutator, (void *) fragment);
+}
+
+/*
+ * The expression over the rows of programs, with constants for what has no columns.  *awaited is
+ * set where the result of a subquery would be one.
+ */
+Expr *
+gh_fragment_folded(GhFragment *fragment, Expr *expr, ParamExecData **awaited)
+{
+	return (Expr *) gh_fold_constants(&fragment->css.ss.ps, input_columns_mutator((Node *) expr, fragment), awaited);
+}
+
+/* --------------------------------------------------------------- types */
+
+static TupleDesc
+scan_desc(GhFragment *fragment)
+{
+	return RelationGetDescr(((ScanState *) fragment->scan)->ss_currentRelation);
+}
+
+static GhTranslation *
+begin_translation(GhFragment *fragment)
+{
+	if (gh_joined_nprobes(fragment) > 0)
+		return gh_translate_begin(gh_joined_desc(fragment), gh_joined_varno(fragment));
+	if (fragment->scan == NULL || fragment->by_rows)
+		return gh_translate_begin(ExecGetResultType(fragment->child), INDEX_VAR);
+	return gh_translate_begin(scan_desc(fragment), ((Scan *) fragment->scan->plan)->scanrelid);
+}
+
+/*
+ * What the engines hold an expression's values in.  Where a part of it has no value yet, or an
+ * error for one, that is as the planner saw it, with some value in its place: no key's scale
+ * depends on it, and values of an argument that have another scale go to a side.
+ */
+static bool
+find_operand(GhFragment *fragment, Expr *expr, GhOperand *operand)
+{
+	ParamExecData *awaited = NULL;
+	GhTranslation *translation = begin_translation(fragment);
+
+	if (gh_translate_value(translation, gh_fragment_folded(fragment, expr, &awaited), operand))
+		return true;
+	translation = begin_translation(fragment);
+	expr = (Expr *) gh_make_constants(input_columns_mutator((Node *) expr, fragment), gh_some_constant,
+									  translation);
+	return gh_translate_value(translation, expr, operand);
+}
+
+/*
+ * How the engines hold an expression's values, for this run's parameters.  exact: they must be able to.  Whether they
+ * are of different scales, which are known.
+ */
+bool
+gh_fragment_init_type(GhFragment *fragment, GhValueType *type, Expr *expr, bool exact)
+{
+	GhOperand	operand = {0};
+	Oid			sql_type = exprType((Node *) expr);
+	GhClass		value_class = gh_class_of_type(sql_type);
+	int			scale = 0;
+
+	if (find_operand(fragment, expr, &operand))
+	{
+		value_class = operand.value_class;
+		scale = operand.scale;
+	}
+	else if (exact && value_class == GH_CLASS_INT128)
+		elog(ERROR, "the scale of a key is not known");
+	if (!gh_value_type_init(type, sql_type, value_class, scale))
+		elog(ERROR, "type %u is not known to the engines", sql_type);
+	return operand.mixed_scale && operand.has_scales;
+}
+
+/* ------------------------------------------------------------- the program */
+
+/* A value that is held as `type` says; with_scales: its rows may have different scales. */
+bool
+gh_fragment_translate(GhFragment *fragment, GhTranslation *translation, Expr *expr, const GhValueType *type,
+					  bool with_scales, GhOperand *operand)
+{
+	if (!gh_translate_value(translation, gh_fragment_folded(fragment, expr, &fragment->program.awaited), operand))
+		return false;
+	if (operand->value_class != type->value_class ||
+		(type->value_class == GH_CLASS_INT128 &&
+		 (operand->scale != type->scale || operand->mixed_scale != with_scales ||
+		  operand->has_scales != with_scales)))
+		return gh_translation_fails(translation, "a parameter changes the scale of a numeric");
+	return true;
+}
+
+/* The columns that the joins look up must be read, too. */
+static bool
+translate_joins(GhFragment *fragment, GhTranslation *translation)
+{
+	for (int i = fragment->joined->base + 1; i < fragment->joined->nlevels; i++)
+	{
+		GhJoinLevel *level = &fragment->joined->levels[i];
+
+		for (int k = 0; k < level->nkeys; k++)
+		{
+			GhOperand	operand;
+
+			if (!gh_translate_attribute(translation, gh_joined_attno(fragment, level->keys[k]), &operand))
+				return false;
+			level->key_vectors[k] = operand.vector;
+		}
+	}
+	return true;
+}
+
+static bool
+translate_conditions(GhFragment *fragment, GhTranslation *translation, const List *conditions)
+{
+	ListCell   *lc;
+
+	foreach(lc, conditions)
+	{
+		if (!gh_translate_filter(translation,
+								 gh_fragment_folded(fragment, lfirst(lc), &fragment->program.awaited)))
+			return false;
+	}
+	return true;
+}
+
+static bool
+translate_all(GhFragment *fragment, GhTranslation *translation)
+{
+	if (!translate_conditions(fragment, translation, fragment->by_rows ? NIL : fragment->scan->plan->qual))
+		return false;
+	fragment->program.nfilters = translation->ninstructions;
+	/* what rows of the last join must pass, as all that is not in front of the joins, is looked at behind them all */
+	if (gh_joined_nprobes(fragment) > 0 &&
+		(!translate_joins(fragment, translation) ||
+		 !translate_conditions(fragment, translation, fragment->joined->conditions)))
+		return false;
+	return fragment->methods->translate(fragment, translation);
+}
+
+static void
+keep_program(GhFragment *fragment, GhTranslation *translation)
+{
+	GhFragmentProgram *program = &fragment->program;
+	GhError		error;
+
+	program->why_not = NULL;
+	program->program = gh_translate_end(translation);
+	if (program->program == NULL)
+	{
+		program->why_not = translation->why_not;
+		return;
+	}
+	if (gh_program_check(program->program, program->program->bytes, &error) != GH_OK)
+		elog(ERROR, "%s", error.message);
+	if (!fragment->by_rows)
+		fragment->ninstructions = program->program->ninstructions;
+	if (gh_joined_nprobes(fragment) > 0)
+		gh_joined_take_columns(fragment, program->program);
+	fragment->methods->keep_vectors(fragment, translation);
+}
+
+/* Values of such types, as engines know them. */
+void
+gh_fragment_scan_keys(int nkeys, const GhValueType *types, const uint16 *vectors, GhScanKey *keys)
+{
+	for (int k = 0; k < nkeys; k++)
+	{
+		keys[k].vector = vectors[k];
+		keys[k].value_class = types[k].value_class == GH_CLASS_BPCHAR ? GH_CLASS_TEXT : types[k].value_class;
+		keys[k].padded = types[k].type == BPCHAROID;
+	}
+}
+
+/*
+ * Whether there is a program for the rows of the scan, which is made at the first call, or, if
+ * subqueries have to be run first, when they were.
+ */
+bool
+gh_fragment_compile(GhFragment *fragment)
+{
+	GhFragmentProgram *program = &fragment->program;
+	MemoryContext saved;
+	GhTranslation *translation;
+
+	if (program->tried || (program->awaited != NULL && program->awaited->execPlan != NULL))
+		return program->program != NULL;
+	saved = MemoryContextSwitchTo(program->context);
+	program->awaited = NULL;
+	translation = begin_translation(fragment);
+	if (!fragment->by_rows && !gh_layout_is_known())
+		program->why_not = "this server's pages are not known to the engines";
+	else if (translate_all(fragment, translation))
+		keep_program(fragment, translation);
+	else
+		program->why_not = translation->why_not;
+	if (program->program != NULL)
+		program->awaited = NULL;
+	program->tried = program->awaited == NULL;
+	MemoryContextSwitchTo(saved);
+	return program->program != NULL;
+}
+
+/* Before a run with other parameters. */
+void
+gh_fragment_forget_program(GhFragment *fragment)
+{
+	GhFragmentProgram *program = &fragment->program;
+	MemoryContext context = program->context;
+
+	if (fragment->joined != NULL)
+		gh_joined_forget_columns(fragment);
+	fragment->methods->forget_program(fragment);
+	MemoryContextReset(context);
+	memset(program, 0, sizeof(*program));
+	program->context = context;
+}

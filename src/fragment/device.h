@@ -1,0 +1,145 @@
+/*
+ * device.h
+ *		What a fragment has done by a scan of an engine (engine/pipeline/scan.h): on the device; and participants of a
+ *		parallel query.
+ */
+#ifndef GPUHASH_FRAGMENT_DEVICE_H
+#define GPUHASH_FRAGMENT_DEVICE_H
+
+#include "postgres.h"
+
+#include "storage/barrier.h"
+#include "storage/dsm.h"
+#include "storage/spin.h"
+
+#include "fragment/fragment.h"
+#include "fragment/joined.h"
+#include "fragment/supply.h"
+
+/* Rows handed back that a participant of a parallel query keeps for later. */
+#define GH_KEPT_ROWS_MAX (1024 * 1024)
+
+/* Blocks that were read one behind the other. */
+typedef struct GhBlockRange
+{
+	BlockNumber first;
+	BlockNumber count;
+} GhBlockRange;
+
+typedef struct GhDevice
+{
+	MemoryContext context;		/* of all that one run needs */
+	const GhEngine *engine;		/* NULL: the CPU engine does all */
+	int			number;			/* of its devices: the one for all scans of this run */
+	bool		tried;			/* in this run */
+	bool		running;		/* pages go to the device */
+	bool		tables_made;	/* of the joins, on the device */
+	bool		together;		/* by all participants: they meet once more in the end */
+	bool		no_rows;		/* a table is empty, and a join has no rows without it */
+	const char *why_not;		/* a constant string */
+	GhSupply	supply;
+	GhSupply   *tables[GH_SCAN_JOINS_MAX];	/* that made the joins' tables, by level */
+	uint64		inner_rows;		/* of the last of them */
+	/* what this participant has read, to read it again where the device is lost */
+	uint64		read_before;	/* of these pages, by the CPU engine */
+	int			nranges;
+	int			ranges_room;
+	GhBlockRange *ranges;
+	/* together: rows that were handed back, until there are tables to join them with */
+	int			nkept;
+	int			kept_room;
+	ItemPointerData *kept;
+} GhDevice;
+
+/*
+ * In a parallel query over joins: participants make the joins' tables on the device together, before
+ * they read the outer side, and, if any of them needs those, tables on the host afterwards.
+ */
+typedef struct GhDeviceShared
+{
+	Barrier		barrier;
+	pg_atomic_uint32 refused;	/* 1: the tables are not made on the device */
+	pg_atomic_uint32 no_rows;	/* 1: a table is empty, and a join has no rows without it */
+	pg_atomic_uint32 wanted;	/* 1: tables are needed on the host */
+	pg_atomic_uint32 number;	/* of the device, set with the first table */
+	pg_atomic_uint32 was_read;	/* 1: of the outer side, all pages */
+	pg_atomic_uint32 failed;	/* 1: a right or full join is not done on the device after all */
+	pg_atomic_uint32 by_rows;	/* 1: the tables cannot be probed on the host */
+	pg_atomic_uint64 inner_rows;	/* of the last join's table */
+	pg_atomic_uint64 tables[GH_SCAN_JOINS_MAX]; /* GhRef of their scans; 0: none */
+} GhDeviceShared;
+
+/* What is to be read of joins, for one participant. */
+typedef enum GhDeviceTables
+{
+	GH_DEVICE_TABLES,			/* reads with the tables, and then calls gh_device_meet */
+	GH_DEVICE_NO_TABLES,		/* reads as if there were no device */
+	GH_DEVICE_NO_INPUT			/* reads nothing: the others do */
+} GhDeviceTables;
+
+extern void gh_device_init(GhFragment *fragment);
+extern GhDeviceTables gh_device_open_joins(GhFragment *fragment);
+extern bool gh_device_wants(GhFragment *fragment);
+extern bool gh_device_read(GhFragment *fragment, GhJoinedInput *input);
+extern void gh_device_log(GhFragment *fragment, BlockNumber block);
+extern void gh_device_forget(GhFragment *fragment);
+
+/* for the other files about the device */
+extern void gh_device_give_up(GhFragment *fragment, const GhSupply *supply);
+extern void gh_device_keep_counts(GhFragment *fragment, const GhSupply *supply,
+								  instr_time *elapsed);
+
+/* ---- device_joins.c ---- */
+
+extern bool gh_device_make_tables(GhFragment *fragment);
+extern void gh_device_tell_inner_scans(GhFragment *fragment);
+extern void gh_device_end_tables(GhFragment *fragment);
+extern GhScanJoin *gh_device_joins(GhFragment *fragment);
+extern bool gh_device_begin_table(GhFragment *fragment, int number, GhRef *shared);
+extern bool gh_device_supply_table(GhFragment *fragment, int number, bool elected);
+extern bool gh_device_finish_table(GhFragment *fragment, int number);
+extern void gh_device_tables_are_done(GhFragment *fragment, bool made);
+extern void gh_device_rewind_table(GhFragment *fragment, int number, bool for_all);
+
+/* ---- device_parallel.c ---- */
+
+extern void gh_device_share(GhDeviceShared *shared);
+extern void gh_device_unshare(GhDeviceShared *shared);
+extern GhDeviceTables gh_device_make_tables_together(GhFragment *fragment, bool able);
+extern bool gh_device_all_have_read(GhFragment *fragment, bool done, bool *elected);
+extern GhJoinedInput gh_device_meet(GhFragment *fragment, bool wanted, bool has_read);
+
+/* ---- parallel.c: participants of a parallel query ---- */
+
+/* What they share; a node's own follows. */
+typedef struct GhFragmentShared
+{
+	dsm_handle	segment;
+	int			nmembers;
+	pg_atomic_uint32 users;		/* processes that have the segment mapped */
+	GhDeviceShared device;
+	slock_t		mutex;			/* of what follows */
+	int			started;		/* participants */
+	int			done;
+	bool		closed;			/* all that had started were done */
+	GhFragmentCounts totals;
+} GhFragmentShared;
+
+/* A process's view of it; a node's own follows. */
+typedef struct GhFragmentMember
+{
+	GhFragmentShared *shared;
+	dsm_segment *segment;
+	int			number;
+	MemoryContextCallback cleanup;
+} GhFragmentMember;
+
+extern void gh_fragment_init_dsm(GhFragment *fragment, ParallelContext *pcxt, GhFragmentShared *shared,
+								 GhFragmentMember *member);
+extern void gh_fragment_reinit_dsm(GhFragmentShared *shared);
+extern void gh_fragment_init_worker(GhFragment *fragment, GhFragmentShared *shared, GhFragmentMember *member);
+extern bool gh_fragment_attach(GhFragment *fragment);
+extern bool gh_fragment_is_last(GhFragment *fragment, bool done);
+extern void gh_fragment_leave_counts(GhFragment *fragment);
+
+#endif							/* GPUHASH_FRAGMENT_DEVICE_H */

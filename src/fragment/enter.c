@@ -1,0 +1,157 @@
+/*
+ * enter.c
+ *		Rows enter the pipeline of a fragment, on the CPU: those of a page of the scan, and those that are brought as
+ *		columns.  Joins that the node does by itself (joined.c) are steps of it.
+ *
+ * Where the sink has no memory for a row, the node makes some (GhFragmentMethods.make_memory), and the row comes again.
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "utils/rel.h"
+
+#include "fragment/fragment.h"
+#include "fragment/joined.h"
+
+/* ------------------------------------------------------------ the pipeline */
+
+/* The options of a pipeline of the fragment's program, but for its sink; their arrays are in the current context. */
+void
+gh_fragment_stage_options(GhFragment *fragment, GhPipelineOptions *options)
+{
+	const GhFragmentProgram *program = &fragment->program;
+	uint32		ninstructions = program->program->ninstructions;
+	int			nprobes = gh_joined_nprobes(fragment);
+	GhStep	   *steps = palloc0(sizeof(GhStep) * (nprobes + 2));
+
+	gh_stage_options(fragment->by_rows ? NULL : ((ScanState *) fragment->scan)->ss_currentRelation, program->program,
+					 options);
+	if (fragment->by_rows)
+		options->source.natts = nprobes > 0 ? gh_joined_natts(fragment) : fragment->ncolumns;
+	/* a step of their own for the scan's conditions: rows that pass them are counted */
+	if (nprobes > 0 || (program->nfilters > 0 && program->nfilters < ninstructions))
+		steps[options->nsteps++].end = program->nfilters;
+	for (int p = 1; p <= nprobes; p++)
+		steps[options->nsteps++] = (GhStep) {.end = program->nfilters,.probe = p};
+	if (nprobes == 0 || program->nfilters < ninstructions)
+		steps[options->nsteps++].end = ninstructions;
+	options->steps = steps;
+	options->nprobes = nprobes;
+	options->probes = gh_joined_probes(fragment);
+}
+
+/* Room for vectors of so many rows, in the current context. */
+void
+gh_entering_init(GhEnteringRows *rows, uint32 ngiven, uint32 nrows)
+{
+	rows->given = palloc(sizeof(uint16) * Max(ngiven, 1));
+	rows->vectors = gh_vectors_create(ngiven, nrows);
+	rows->numbers = palloc(sizeof(uint16) * nrows);
+	rows->back = palloc(sizeof(GhBackRow) * nrows);
+	rows->ngiven = ngiven;
+}
+
+/* How many rows of the request, not handed back, the scan's conditions accept; and those that came through the joins. */
+static uint64
+count_passed(GhFragment *fragment, const GhPipelineRequest *request)
+{
+	if (gh_joined_nprobes(fragment) > 0)
+		gh_joined_count(fragment, request->passed + 1);
+	return request->passed[0];
+}
+
+/*
+ * Of rows that were handed back: whether they are to come again, because some had no memory, and now there is.  Not if
+ * none was taken with the sink as empty as it gets, which *emptied says.
+ */
+static bool
+make_memory(GhFragment *fragment, const GhPipelineRequest *request, bool *emptied)
+{
+	CHECK_FOR_INTERRUPTS();
+	if (request->no_memory == 0 || (*emptied && request->counted == 0))
+		return false;
+	fragment->methods->make_memory(fragment);
+	*emptied = true;
+	return true;
+}
+
+/* ------------------------------------------------------------------- columns */
+
+/* The values of a row to another one's place. */
+void
+gh_entering_move(GhEnteringRows *rows, uint32 to, uint32 from)
+{
+	for (uint32 v = 0; v < rows->ngiven && to != from; v++)
+	{
+		rows->vectors[v].low[to] = rows->vectors[v].low[from];
+		rows->vectors[v].high[to] = rows->vectors[v].high[from];
+		rows->vectors[v].null[to] = rows->vectors[v].null[from];
+	}
+}
+
+/* Keeps the rows that were handed back, in front. */
+static void
+keep_rows(GhEnteringRows *rows, uint32 nback)
+{
+	for (uint32 i = 0; i < nback; i++)
+	{
+		uint32		from = rows->back[i].page;
+
+		gh_entering_move(rows, i, from);
+		rows->numbers[i] = rows->numbers[from];
+	}
+}
+
+/*
+ * The first rows of the vectors, nrows of them, enter before a step.  How many are handed back: these are then the first
+ * in rows->numbers.
+ */
+uint32
+gh_enter_columns(GhFragment *fragment, uint32 step, GhEnteringRows *rows, uint32 nrows)
+{
+	GhPipelineRequest request = {0};
+	bool		emptied = false;
+
+	request.kind = GH_INPUT_COLUMNS;
+	request.step = step;
+	request.ngiven = rows->ngiven;
+	request.given = rows->given;
+	request.vectors = rows->vectors;
+	request.back = rows->back;
+	do
+	{
+		if (nrows == 0)
+			break;
+		request.count = request.back_room = nrows;
+		gh_stage_run(fragment->program.stage, &request);
+		if (step == 0)
+			(void) count_passed(fragment, &request);
+		nrows = request.nback;
+		keep_rows(rows, nrows);
+	} while (make_memory(fragment, &request, &emptied));
+	return nrows;
+}
+
+/* --------------------------------------------------------------------- pages */
+
+/*
+ * The page that is pinned.  How many of its rows, not handed back, the scan's conditions accept; *nback are, and these
+ * rows are in back.
+ */
+uint64
+gh_enter_page(GhFragment *fragment, GhBackRow *back, uint32 *nback)
+{
+	GhStage    *stage = fragment->program.stage;
+	bool		emptied = false;
+	uint64		passed;
+
+	fragment->methods->enter_waiting(fragment);
+	*nback = gh_stage_page(stage, fragment->pages, back);
+	passed = count_passed(fragment, &stage->request);
+	while (make_memory(fragment, &stage->request, &emptied))
+	{
+		*nback = gh_stage_page_again(stage, *nback, back);
+		passed += count_passed(fragment, &stage->request);
+	}
+	return passed;
+}

@@ -1,0 +1,203 @@
+/*
+ * fragment.h
+ *		What a node has engines do with the rows below it, whatever it makes of them: pages of a scan, joins over
+ *		one, or rows that come through the executor.
+ *
+ * A node's state begins with a GhFragment, and its methods tell what becomes of rows.
+ */
+#ifndef GPUHASH_FRAGMENT_H
+#define GPUHASH_FRAGMENT_H
+
+#include "postgres.h"
+
+#include "access/parallel.h"
+#include "commands/explain.h"
+#include "nodes/extensible.h"
+#include "portability/instr_time.h"
+#include "storage/buf.h"
+
+#include "clock.h"
+#include "compat.h"
+#include "engine/pipeline/scan.h"
+#include "expr/translate.h"
+#include "expr/values.h"
+#include "fragment/stage.h"
+#include "gpuhash.h"
+#include "heap/pages.h"
+#include "heap/tuple.h"
+
+typedef struct GhFragment GhFragment;
+
+/* What EXPLAIN ANALYZE shows; in a parallel query, of all participants. */
+typedef struct GhFragmentCounts
+{
+	uint64		pages;			/* read by the node itself */
+	uint64		rows;			/* that the child had for it */
+	uint64		back;			/* of them, by PostgreSQL's expressions from the scan's conditions on */
+	uint64		groups;			/* that came out of the input, or its parts; or rows that were kept */
+	Size		memory;			/* bytes of groups, at most */
+	uint64		disk;			/* bytes written to files */
+	instr_time	build_time;		/* the joins' inner sides read */
+	instr_time	source_time;	/* pages read */
+	instr_time	evaluate_time;	/* rows decoded, joined, evaluated, and added to groups */
+	instr_time	merge_time;		/* of several participants' groups */
+	/* on the device, also of joins' inner sides: */
+	uint64		device_pages;	/* that it read */
+	uint64		pinned_pages;	/* of them, where they are in shared buffers */
+	uint64		hinted_pages;	/* of them, where it found by hints what is visible */
+	uint64		judged;			/* tuples of these, of which hints did not tell */
+	uint64		unmatched;		/* inner rows of a right or full join, without a match */
+	uint64		device_bytes;	/* that it read */
+	uint64		device_memory;	/* bytes, at most */
+	instr_time	wait_time;		/* for it */
+	uint64		queue_ns;		/* of requests, until it began with them; the service's only */
+	uint64		kernel_ns;		/* and until it was through */
+	char		fallback_reason[GH_MESSAGE_SIZE];	/* why it was not, or not to the end */
+} GhFragmentCounts;
+
+/* What a node does with the rows. */
+typedef struct GhFragmentMethods
+{
+	const char *doing;			/* on a device, for messages: "aggregate on the GPU" */
+
+	/* -- the program; compile.c -- */
+	/* Translates what comes behind the scan's conditions and the joins.  False: that has no program. */
+	bool		(*translate) (GhFragment *fragment, GhTranslation *translation);
+	/* The program is made of it: keeps the vectors of what was translated. */
+	void		(*keep_vectors) (GhFragment *fragment, const GhTranslation *translation);
+	/* The program goes, and all that is in its context. */
+	void		(*forget_program) (GhFragment *fragment);
+
+	/* -- rows on the CPU -- */
+	/* The pipeline that rows enter; NULL: none is there, and they are added one by one. */
+	GhStage    *(*stage) (GhFragment *fragment);
+	/* The row whose columns are in the scan tuple. */
+	void		(*add_row) (GhFragment *fragment);
+	/* Rows that were added and wait are to enter the pipeline, if there is one, in front of what comes next. */
+	void		(*enter_waiting) (GhFragment *fragment);
+	/* The pipeline has no memory for a row: makes some. */
+	void		(*make_memory) (GhFragment *fragment);
+	void		(*keep_within_memory) (GhFragment *fragment);
+	/* All has been read. */
+	void		(*end_input) (GhFragment *fragment);
+	/* All that was read is forgotten, and this process's part of the input is read once more. */
+	void		(*start_anew) (GhFragment *fragment);
+	/* Whether results tell in which order rows were added; and whether for sums, or the like, of floats. */
+	bool		(*order_matters) (const GhFragment *fragment);
+	bool		(*adds_floats) (const GhFragment *fragment);
+
+	/*
+	 * Rows are joined by a device only: where none does it, the child's rows are not read, but left to be passed on.
+	 * Those that are read all the same are put as they come.  NULL: they are rows like others.
+	 */
+	void		(*put_child_row) (GhFragment *fragment, TupleTableSlot *slot);
+
+	/* -- on a device -- */
+	const char *(*why_not_on_device) (const GhFragment *fragment);	/* NULL: it can be done there */
+	void		(*device_sink) (GhFragment *fragment, GhScanOptions *options);
+	void		(*take_records) (GhFragment *fragment, const char *records, Size bytes);
+} GhFragmentMethods;
+
+/* The program for some hundred rows; made when the first row is there. */
+typedef struct GhFragmentProgram
+{
+	MemoryContext context;
+	bool		tried;
+	ParamExecData *awaited;		/* not tried: the result of a subquery that is to be run first */
+	const char *why_not;		/* why there is none */
+	GhProgram  *program;		/* NULL: rows are done by PostgreSQL's expressions */
+	uint32		nfilters;		/* instructions of the scan's conditions, which come first */
+	GhStage    *stage;			/* on the CPU, what does the rows; NULL: there is none yet */
+	struct GhEnteringRows *rows;	/* of the executor; NULL: there were none yet */
+	struct GhJoinedRow *joined_row; /* what joins a row by itself; NULL: none was to be yet */
+} GhFragmentProgram;
+
+struct GhFragment
+{
+	CustomScanState css;		/* must be first */
+	const GhFragmentMethods *methods;
+	int			ncolumns;		/* of the child, and of the scan tuple the first */
+
+	/* the input */
+	PlanState  *child;
+	PlanState  *scan;			/* whose pages the node can read: the child, or that below its joins;
+								 * NULL: rows come from the child */
+	int		   *attnos;			/* by column: of the relation, where the child is the scan */
+	struct GhJoined *joined;	/* the child is joins over the scan; or NULL */
+	bool		by_rows;		/* the child's rows are read all the same */
+	bool		passes_on;		/* they are not read, but come out as they come (put_child_row) */
+	struct GhDevice *device;	/* what the engine's scans do */
+	struct GhRowBuffer *rows;	/* of the executor */
+	GhPages		own_pages;
+	GhPages    *pages;			/* of the scan: the node's own, or those of the lowest join's source */
+	GhFragmentProgram program;
+	Size		memory_limit;
+	struct GhFragmentMember *member;	/* of a parallel query; NULL: this process is alone */
+
+	bool		timing;
+	bool		rescanned;		/* at least once */
+	int			ninstructions;	/* of the last program for pages; 0: there was none */
+	bool		ran;			/* at least once: there are counts to show */
+	GhFragmentCounts counts;
+};
+
+/* ---- input.c ---- */
+
+extern void gh_fragment_init(GhFragment *fragment, const GhFragmentMethods *methods, int ncolumns, EState *estate,
+							 int eflags);
+extern bool gh_fragment_changes(GhFragment *fragment);
+extern void gh_fragment_forget(GhFragment *fragment);
+extern void gh_fragment_rescan(GhFragment *fragment);
+extern void gh_fragment_end(GhFragment *fragment);
+extern void gh_fragment_read_input(GhFragment *fragment);
+extern bool gh_add_tuple(GhFragment *fragment, Buffer buffer, BlockNumber block, OffsetNumber line);
+extern void gh_fragment_reread(GhFragment *fragment, BlockNumber block, bool counted);
+extern void gh_fragment_start_anew(GhFragment *fragment);
+
+/* ---- rows.c ---- */
+
+extern bool gh_fragment_read_rows(GhFragment *fragment);
+
+/* ---- compile.c ---- */
+
+extern Expr *gh_fragment_folded(GhFragment *fragment, Expr *expr, ParamExecData **awaited);
+extern bool gh_fragment_init_type(GhFragment *fragment, GhValueType *type, Expr *expr, bool exact);
+extern bool gh_fragment_translate(GhFragment *fragment, GhTranslation *translation, Expr *expr, const GhValueType *type,
+								  bool with_scales, GhOperand *operand);
+extern void gh_fragment_scan_keys(int nkeys, const GhValueType *types, const uint16 *vectors, GhScanKey *keys);
+extern bool gh_fragment_compile(GhFragment *fragment);
+extern void gh_fragment_forget_program(GhFragment *fragment);
+
+/* ---- enter.c: rows enter the CPU engine's pipeline ---- */
+
+/* Rows as columns. */
+typedef struct GhEnteringRows
+{
+	uint32		ngiven;
+	uint16	   *given;			/* vectors of the program */
+	GhVector   *vectors;		/* their values */
+	uint16	   *numbers;		/* of the rows, as the caller has them */
+	GhBackRow  *back;			/* room for as many */
+} GhEnteringRows;
+
+extern void gh_fragment_stage_options(GhFragment *fragment, GhPipelineOptions *options);
+extern void gh_entering_init(GhEnteringRows *rows, uint32 ngiven, uint32 nrows);
+extern void gh_entering_move(GhEnteringRows *rows, uint32 to, uint32 from);
+extern uint32 gh_enter_columns(GhFragment *fragment, uint32 step, GhEnteringRows *rows, uint32 nrows);
+extern uint64 gh_enter_page(GhFragment *fragment, GhBackRow *back, uint32 *nback);
+
+/* ---- explain.c ---- */
+
+extern uint64 gh_to_kilobytes(uint64 bytes);
+extern void gh_fragment_explain_input(const GhFragment *fragment, ExplainState *es);
+extern void gh_fragment_explain_device(const GhFragment *fragment, ExplainState *es);
+extern void gh_fragment_explain_end(const GhFragment *fragment, ExplainState *es);
+
+/* What of the node's time went where. */
+static inline void
+gh_fragment_clock(const GhFragment *fragment, instr_time *sum, instr_time *last)
+{
+	gh_clock(fragment->timing, sum, last);
+}
+
+#endif							/* GPUHASH_FRAGMENT_H */

@@ -1,0 +1,96 @@
+/*
+ * lower.h
+ *		A hash join below a node that may do it by itself, as that one sees it.
+ *
+ * The join stays a node of the plan.  The node above may read the join's outer side in its place, and probe
+ * a table that the join makes of its inner side.
+ */
+#ifndef GPUHASH_LOWER_H
+#define GPUHASH_LOWER_H
+
+#include "postgres.h"
+
+#include "nodes/execnodes.h"
+
+#include "engine/engine.h"
+#include "expr/key.h"
+#include "heap/pages.h"
+
+typedef struct GhLowerJoin GhLowerJoin;
+
+/* Where a column of the join's scan tuple comes from. */
+typedef struct GhLowerColumn
+{
+	int			side;			/* GH_OUTER or GH_INNER */
+	int			column;			/* of the outer child's rows, from 1; of the inner columns that are kept, from 0 */
+} GhLowerColumn;
+
+typedef struct GhLowerMethods
+{
+	/*
+	 * Before the join begins: open may be called for it.  read: by kept column, whether a pipeline may read it; NULL:
+	 * all.  False: it may not.
+	 */
+	bool		(*offer) (GhLowerJoin *lower, const bool *read);
+	/*
+	 * Reads the inner side.  on_host: with engine = cuda, too, the table is to be one of the CPU engine.  True:
+	 * lower->table may be probed, and no rows are to be asked for.  False: the join returns its rows.
+	 */
+	bool		(*open) (GhLowerJoin *lower, bool on_host);
+	/* It returns its rows although it was opened: it is one of this process alone. */
+	void		(*return_rows) (GhLowerJoin *lower);
+	/* All of the outer side has been read. */
+	void		(*close) (GhLowerJoin *lower);
+	/* Whether it would look for an outer row before it reads its inner side. */
+	bool		(*asks_outer_first) (GhLowerJoin *lower);
+	/* Whether participants of a parallel query do it together. */
+	bool		(*is_shared) (const GhLowerJoin *lower);
+	/* Of the pages of the outer side: whether there is a row, which then is the first one that is read. */
+	bool		(*peek) (GhLowerJoin *lower);
+	/* Leaves the page to the caller that was peeked at: its first visible tuple that is one; -1: there was none. */
+	int			(*leave_page) (GhLowerJoin *lower);
+	/* A kept column of a stored row, not NULL, by the reference that the table has in place of it (by_ref). */
+	Datum		(*stored_value) (const GhLowerJoin *lower, int column, uint64 ref);
+} GhLowerMethods;
+
+struct GhLowerJoin
+{
+	PlanState  *ps;
+	const GhLowerMethods *methods;
+	PlanState  *children[2];	/* by side, as the following */
+	const GhKeySide *keys[2];
+	GhPages    *pages[2];		/* NULL: rows come through the executor */
+	JoinType	jointype;
+	bool		single_match;	/* an outer row's first match is enough */
+	bool		is_plain;		/* as planned: it may be probed by steps of a pipeline */
+	List	   *join_quals;
+	int			nkept;			/* columns of the inner side */
+	const int  *kept_attnos;	/* of the inner child's rows, from 1 */
+	const GhLowerColumn *columns;	/* by column of the scan tuple, but for those that only its keys read */
+	const int  *output_columns; /* by output column, that of the scan tuple; NULL: the output is more than columns */
+
+	/* the table; while it is open */
+	GhTable    *table;
+	const bool *by_ref;			/* by kept column: the table has a reference to the row in place of it */
+};
+
+/* The node's join as such, if it is one; else NULL. */
+typedef GhLowerJoin *(*GhLowerFind) (PlanState *ps);
+
+extern void gh_lower_register(GhLowerFind find);
+extern GhLowerJoin *gh_lower_join(PlanState *ps);
+
+/* Whether inner rows come out that have no match. */
+static inline bool
+gh_lower_fills_inner(const GhLowerJoin *lower)
+{
+	return lower->jointype == JOIN_RIGHT || lower->jointype == JOIN_FULL;
+}
+
+static inline TupleDesc
+gh_lower_inner_desc(const GhLowerJoin *lower)
+{
+	return lower->children[GH_INNER]->ps_ResultTupleDesc;
+}
+
+#endif							/* GPUHASH_LOWER_H */

@@ -1,0 +1,148 @@
+/*
+ * lower.c
+ *		The join as a node above sees it that may do it by itself (../fragment/lower.h).
+ */
+#include "postgres.h"
+
+#include "executor/executor.h"
+
+#include "join/join.h"
+#include "join/source.h"
+
+static GhJoinState *
+join_of(const GhLowerJoin *lower)
+{
+	return (GhJoinState *) lower->ps;
+}
+
+static bool
+offer(GhLowerJoin *lower, const bool *read)
+{
+	GhJoinState *js = join_of(lower);
+
+	if (!gh_probed_init(js, read))
+		return false;
+	lower->by_ref = js->probed->by_ref;
+	return true;
+}
+
+static bool
+open_table(GhLowerJoin *lower, bool on_host)
+{
+	GhJoinState *js = join_of(lower);
+	bool		open = gh_join_open_for_probes(js, on_host);
+
+	lower->table = open ? js->probed->table : NULL;
+	return open;
+}
+
+static void
+return_rows(GhLowerJoin *lower)
+{
+	lower->table = NULL;
+	gh_join_return_rows(join_of(lower));
+}
+
+static void
+close_table(GhLowerJoin *lower)
+{
+	lower->table = NULL;
+	gh_join_close_for_probes(join_of(lower));
+}
+
+static bool
+asks_outer_first(GhLowerJoin *lower)
+{
+	return gh_join_asks_outer_first(join_of(lower));
+}
+
+static bool
+is_shared(const GhLowerJoin *lower)
+{
+	return join_of(lower)->parallel != NULL;
+}
+
+static bool
+peek(GhLowerJoin *lower)
+{
+	return gh_source_peek(join_of(lower)->source[GH_OUTER]);
+}
+
+static int
+leave_page(GhLowerJoin *lower)
+{
+	GhSource   *source = join_of(lower)->source[GH_OUTER];
+
+	return source->peeked ? gh_source_leave_page(source) : -1;
+}
+
+static Datum
+stored_value(const GhLowerJoin *lower, int column, uint64 ref)
+{
+	GhJoinState *js = join_of(lower);
+
+	return gh_row_datum(&js->columns[GH_INNER], gh_row_at(&js->store, ref), column);
+}
+
+static const GhLowerMethods methods = {
+	.offer = offer,
+	.open = open_table,
+	.return_rows = return_rows,
+	.close = close_table,
+	.asks_outer_first = asks_outer_first,
+	.is_shared = is_shared,
+	.peek = peek,
+	.leave_page = leave_page,
+	.stored_value = stored_value,
+};
+
+/* Where the columns of the scan tuple come from, but for those that only keys read: they come behind. */
+static GhLowerColumn *
+columns_of(const GhJoinState *js)
+{
+	int			kept = js->nkept[GH_OUTER] + js->nkept[GH_INNER];
+	GhLowerColumn *columns = palloc(sizeof(GhLowerColumn) * Max(kept + js->ncopies, 1));
+
+	for (int i = 0; i < kept + js->ncopies; i++)
+	{
+		int			column = i < kept ? i : js->copy_sources[i - kept];
+		bool		is_outer = column < js->nkept[GH_OUTER];
+
+		columns[i].side = is_outer ? GH_OUTER : GH_INNER;
+		columns[i].column = is_outer ? js->scan_attnos[column] : column - js->nkept[GH_OUTER];
+	}
+	return columns;
+}
+
+/* When all else of the join is set up. */
+void
+gh_lower_init(GhJoinState *js)
+{
+	GhLowerJoin *lower = &js->lower;
+
+	lower->ps = &js->css.ss.ps;
+	lower->methods = &methods;
+	for (int side = GH_OUTER; side <= GH_INNER; side++)
+	{
+		lower->children[side] = gh_child(js, side);
+		lower->keys[side] = &js->keys[side];
+		lower->pages[side] = js->source[side] != NULL ? &js->source[side]->pages : NULL;
+	}
+	lower->jointype = js->jointype;
+	lower->single_match = js->single_match;
+	lower->is_plain = js->is_plain;
+	lower->join_quals = js->join_quals;
+	lower->nkept = js->nkept[GH_INNER];
+	lower->kept_attnos = js->columns[GH_INNER].attnos;
+	lower->columns = columns_of(js);
+	lower->output_columns = js->output_columns;
+}
+
+/* GhLowerFind */
+GhLowerJoin *
+gh_lower_of(PlanState *ps)
+{
+	GhJoinState *js = gh_as_join(ps);
+
+	return js != NULL ? &js->lower : NULL;
+}

@@ -1,0 +1,375 @@
+/*
+ * exec.c
+ *		GpuHashRows at run time: set-up, the program, rows that come out, rescans.
+ *
+ * The first call has a device read the whole input (../fragment), and keeps the rows (collect.c); they then come out
+ * one by one.  Each participant of a parallel query returns the rows of its own part.  Where no device joins them, the
+ * joins return their rows, which are passed on.
+ */
+#include "postgres.h"
+
+#include "executor/executor.h"
+#include "utils/memutils.h"
+
+#include "fragment/device.h"
+#include "fragment/joined.h"
+#include "rows/node.h"
+
+static Node *create_state(CustomScan *cscan);
+static void begin_rows(CustomScanState *css, EState *estate, int eflags);
+static TupleTableSlot *exec_rows(CustomScanState *css);
+static void end_rows(CustomScanState *css);
+static void rescan_rows(CustomScanState *css);
+static Size estimate_dsm(CustomScanState *css, ParallelContext *pcxt);
+static void init_dsm(CustomScanState *css, ParallelContext *pcxt, void *coordinate);
+static void reinit_dsm(CustomScanState *css, ParallelContext *pcxt, void *coordinate);
+static void init_worker(CustomScanState *css, shm_toc *toc, void *coordinate);
+static void explain_rows(CustomScanState *css, List *ancestors, ExplainState *es);
+
+static const CustomScanMethods scan_methods = {
+	.CustomName = GH_ROWS_NAME,
+	.CreateCustomScanState = create_state,
+};
+
+static const CustomExecMethods exec_methods = {
+	.CustomName = GH_ROWS_NAME,
+	.BeginCustomScan = begin_rows,
+	.ExecCustomScan = exec_rows,
+	.EndCustomScan = end_rows,
+	.ReScanCustomScan = rescan_rows,
+	.EstimateDSMCustomScan = estimate_dsm,
+	.InitializeDSMCustomScan = init_dsm,
+	.ReInitializeDSMCustomScan = reinit_dsm,
+	.InitializeWorkerCustomScan = init_worker,
+	.ExplainCustomScan = explain_rows,
+};
+
+/* --------------------------------------------------------------- the program */
+
+/* How the engines hold the values, for this run's parameters. */
+static void
+init_types(GhRowsNode *node)
+{
+	MemoryContext saved = MemoryContextSwitchTo(node->fragment.program.context);
+
+	for (int i = 0; i < node->nvalues; i++)
+		(void) gh_fragment_init_type(&node->fragment, &node->value_types[i], list_nth(node->values, i), true);
+	MemoryContextSwitchTo(saved);
+}
+
+/* Where tuples are that are fetched when their rows come out. */
+static bool
+translate_place(GhRowsNode *node, GhTranslation *translation, int level, GhOperand *place)
+{
+	if (level < 0)
+		return gh_add_place(translation, place);
+	return gh_translate_attribute(translation, gh_joined_place_attno(&node->fragment, level), place);
+}
+
+/* GhFragmentMethods */
+static bool
+translate(GhFragment *fragment, GhTranslation *translation)
+{
+	GhRowsNode *node = gh_rows_of(fragment);
+
+	node->operands = palloc0(sizeof(GhOperand) * Max(node->nvalues + node->nfetches, 1));
+	for (int i = 0; i < node->nvalues; i++)
+		if (!gh_fragment_translate(fragment, translation, list_nth(node->values, i), &node->value_types[i], false,
+								   &node->operands[i]))
+			return false;
+	for (int f = 0; f < node->nfetches && !fragment->by_rows; f++)
+		if (!translate_place(node, translation, node->fetches[f].level, &node->operands[node->nvalues + f]))
+			return false;
+	return true;
+}
+
+/* GhFragmentMethods */
+static void
+keep_vectors(GhFragment *fragment, const GhTranslation *translation)
+{
+	GhRowsNode *node = gh_rows_of(fragment);
+	int			nvectors = node->nvalues + node->nfetches;
+
+	node->vectors = palloc(sizeof(uint16) * Max(nvectors, 1));
+	for (int i = 0; i < nvectors; i++)
+		node->vectors[i] = gh_final_vector(translation, &node->operands[i]);
+}
+
+/* GhFragmentMethods */
+static void
+forget_program(GhFragment *fragment)
+{
+	gh_rows_of(fragment)->operands = NULL;
+	gh_rows_of(fragment)->vectors = NULL;
+}
+
+/* ------------------------------------------------------------------ the rows */
+
+/* The CPU engine has no pipeline for rows. */
+static GhStage *
+no_stage(GhFragment *fragment)
+{
+	(void) fragment;
+	return NULL;
+}
+
+/* A tuplestore sees to its memory by itself. */
+static void
+no_care(GhFragment *fragment)
+{
+	(void) fragment;
+}
+
+/* Rows may come in any order. */
+static bool
+never(const GhFragment *fragment)
+{
+	(void) fragment;
+	return false;
+}
+
+static const char *
+why_not_on_device(const GhFragment *fragment)
+{
+	const GhRowsNode *node = (const GhRowsNode *) fragment;
+
+	return node->nvalues + node->nfetches > GH_SCAN_KEYS_MAX ? "there are too many keys" : NULL;
+}
+
+/* GhFragmentMethods */
+static void
+device_sink(GhFragment *fragment, GhScanOptions *options)
+{
+	GhRowsNode *node = gh_rows_of(fragment);
+	int			nkeys = node->nvalues + node->nfetches;
+	GhScanKey  *keys = palloc0(sizeof(GhScanKey) * Max(nkeys, 1));
+
+	gh_fragment_scan_keys(node->nvalues, node->value_types, node->vectors, keys);
+	for (int k = node->nvalues; k < nkeys; k++)
+	{
+		keys[k].vector = node->vectors[k];
+		keys[k].value_class = GH_CLASS_INT;
+	}
+	options->nkeys = nkeys;
+	options->keys = keys;
+	options->each_row = 1;
+	if (nkeys > 0)
+		options->groups = (uint64) Max(fragment->css.ss.ps.plan->plan_rows, 1);
+}
+
+static const GhFragmentMethods fragment_methods = {
+	.doing = "join on the GPU",
+	.translate = translate,
+	.keep_vectors = keep_vectors,
+	.forget_program = forget_program,
+	.stage = no_stage,
+	.add_row = gh_collect_scan_tuple,
+	.enter_waiting = no_care,
+	.make_memory = no_care,
+	.keep_within_memory = no_care,
+	.end_input = no_care,
+	.start_anew = gh_collect_clear,
+	.order_matters = never,
+	.adds_floats = never,
+	.put_child_row = gh_collect_child_row,
+	.why_not_on_device = why_not_on_device,
+	.device_sink = device_sink,
+	.take_records = gh_collect_records,
+};
+
+/* --------------------------------------------------------------- set-up */
+
+static Node *
+create_state(CustomScan *cscan)
+{
+	GhRowsNode *node = palloc0(sizeof(GhRowsNode));
+
+	(void) cscan;
+	NodeSetTag(node, T_CustomScanState);
+	node->fragment.css.methods = &exec_methods;
+	return (Node *) node;
+}
+
+static void
+begin_rows(CustomScanState *css, EState *estate, int eflags)
+{
+	GhRowsNode *node = (GhRowsNode *) css;
+	CustomScan *cscan = (CustomScan *) css->ss.ps.plan;
+	List	   *columns = list_nth(cscan->custom_private, GH_AGGREGATE_PRIVATE_KEYS);
+	ListCell   *lc;
+
+	gh_fragment_init(&node->fragment, &fragment_methods,
+					 intVal(list_nth(cscan->custom_private, GH_AGGREGATE_PRIVATE_COLUMNS)), estate, eflags);
+	node->values = list_nth(cscan->custom_exprs, GH_AGGREGATE_EXPRS_KEYS);
+	node->value_columns = palloc(sizeof(int) * Max(list_length(columns), 1));
+	foreach(lc, columns)
+		node->value_columns[node->nvalues++] = lfirst_int(lc);
+	node->value_types = palloc0(sizeof(GhValueType) * Max(node->nvalues, 1));
+	node->fragment.memory_limit = gh_aggregate_memory_limit();
+	node->phase = GH_ROWS_START;
+	gh_collect_init(node, estate);
+}
+
+/* ------------------------------------------------------------ what comes out */
+
+/*
+ * Reads the input, where its rows are not passed on.  Whether this process has rows to return: there is nothing left
+ * for participants that have not begun when all others were done, unless rows are passed on.
+ */
+static bool
+collect_rows(GhRowsNode *node)
+{
+	GhFragment *fragment = &node->fragment;
+
+	if (fragment->member != NULL && !gh_fragment_attach(fragment))
+		return false;
+	init_types(node);
+	gh_fragment_read_input(fragment);
+	fragment->ran = true;
+	if (fragment->member == NULL)
+		return true;
+	if (!fragment->passes_on)
+		(void) gh_fragment_is_last(fragment, true);
+	gh_fragment_leave_counts(fragment);
+	return true;
+}
+
+static TupleTableSlot *
+exec_rows(CustomScanState *css)
+{
+	GhRowsNode *node = (GhRowsNode *) css;
+
+	if (node->phase == GH_ROWS_START)
+		node->phase = collect_rows(node) ? GH_ROWS_EMIT : GH_ROWS_DONE;
+	if (node->phase == GH_ROWS_EMIT && gh_collect_next(node))
+		return css->ss.ps.ps_ProjInfo != NULL ? ExecProject(css->ss.ps.ps_ProjInfo) :
+			css->ss.ss_ScanTupleSlot;
+	node->phase = GH_ROWS_DONE;
+	return NULL;
+}
+
+/* -------------------------------------------------------- rescans, the end */
+
+static void
+forget_rows(GhRowsNode *node)
+{
+	gh_collect_clear(&node->fragment);
+	gh_fragment_forget(&node->fragment);
+}
+
+static void
+rescan_rows(CustomScanState *css)
+{
+	GhRowsNode *node = (GhRowsNode *) css;
+	GhFragment *fragment = &node->fragment;
+
+	if (gh_fragment_changes(fragment) || node->phase == GH_ROWS_START || fragment->member != NULL ||
+		fragment->passes_on)
+	{
+		forget_rows(node);
+		gh_fragment_rescan(fragment);
+		node->phase = GH_ROWS_START;
+		return;
+	}
+	/* what is there can come out once more */
+	gh_collect_rewind(node);
+	node->phase = GH_ROWS_EMIT;
+}
+
+static void
+end_rows(CustomScanState *css)
+{
+	GhRowsNode *node = (GhRowsNode *) css;
+
+	forget_rows(node);
+	gh_fragment_end(&node->fragment);
+}
+
+/* ------------------------------------------------------------ parallel queries */
+
+static Size
+estimate_dsm(CustomScanState *css, ParallelContext *pcxt)
+{
+	(void) css;
+	(void) pcxt;
+	return sizeof(GhFragmentShared);
+}
+
+static GhFragmentMember *
+make_member(CustomScanState *css)
+{
+	return MemoryContextAllocZero(css->ss.ps.state->es_query_cxt, sizeof(GhFragmentMember));
+}
+
+/* Without a segment there are no workers. */
+static void
+init_dsm(CustomScanState *css, ParallelContext *pcxt, void *coordinate)
+{
+	if (pcxt->seg != NULL)
+		gh_fragment_init_dsm((GhFragment *) css, pcxt, coordinate, make_member(css));
+}
+
+static void
+reinit_dsm(CustomScanState *css, ParallelContext *pcxt, void *coordinate)
+{
+	(void) css;
+	(void) pcxt;
+	gh_fragment_reinit_dsm(coordinate);
+}
+
+static void
+init_worker(CustomScanState *css, shm_toc *toc, void *coordinate)
+{
+	(void) toc;
+	gh_fragment_init_worker((GhFragment *) css, coordinate, make_member(css));
+}
+
+/* ------------------------------------------------------------------- EXPLAIN */
+
+/* The tables whose tuples are fetched: those of the columns that a device does not return. */
+static void
+show_fetched(const GhRowsNode *node, ExplainState *es)
+{
+	CustomScan *scan = (CustomScan *) node->fragment.css.ss.ps.plan;
+	Bitmapset  *values = NULL;
+	Bitmapset  *tables = NULL;
+	List	   *names = NIL;
+	int			varno = -1;
+
+	for (int i = 0; i < node->nvalues; i++)
+		values = bms_add_member(values, node->value_columns[i]);
+	for (int c = 0; c < node->fragment.ncolumns; c++)
+	{
+		const TargetEntry *tle = list_nth_node(TargetEntry, scan->custom_scan_tlist, c);
+
+		if (!bms_is_member(c, values))
+			tables = bms_add_member(tables, castNode(Var, tle->expr)->varno);
+	}
+	while ((varno = bms_next_member(tables, varno)) >= 0)
+		names = lappend(names, list_nth(es->rtable_names, varno - 1));
+	if (names != NIL)
+		ExplainPropertyList("Tuples Fetched From", names, es);
+}
+
+static void
+explain_rows(CustomScanState *css, List *ancestors, ExplainState *es)
+{
+	const GhRowsNode *node = (const GhRowsNode *) css;
+
+	(void) ancestors;
+	if (es->verbose)
+		show_fetched(node, es);
+	if (!es->analyze || !node->fragment.ran)
+		return;
+	gh_fragment_explain_input(&node->fragment, es);
+	ExplainPropertyUInteger("Rows Collected", NULL, node->fragment.counts.groups, es);
+	gh_fragment_explain_device(&node->fragment, es);
+	gh_fragment_explain_end(&node->fragment, es);
+}
+
+/* Called by _PG_init. */
+void
+gh_rows_register(void)
+{
+	RegisterCustomScanMethods(&scan_methods);
+}
