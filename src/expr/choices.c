@@ -150,6 +150,45 @@ gh_translate_coalesce(GhTranslation *translation, CoalesceExpr *expr, GhOperand 
 	return true;
 }
 
+/* Of the largest, or least, value so far and one more: that one, if there was none so far or it is larger, or less. */
+static bool
+add_min_max(GhTranslation *translation, GhProgramOp op, GhOperand *best, const GhOperand *value)
+{
+	GhOperand	pair[2] = {*value, *best};
+	GhOperand	either[2] = {{.value_class = GH_CLASS_BOOL}, {.value_class = GH_CLASS_BOOL}};
+	GhOperand	args[3] = {{.value_class = GH_CLASS_BOOL}, *value, *best};
+	GhClass		op_class = value->value_class == GH_CLASS_FLOAT4 ? GH_CLASS_FLOAT8 : value->value_class;
+
+	return (value->value_class != GH_CLASS_INT128 || gh_to_one_scale(translation, pair, 2)) &&
+		gh_add_instruction(translation, op, op_class, 0, 0, 2, pair, &either[0]) &&
+		gh_add_instruction(translation, GH_OP_IS_NULL, best->value_class, 0, 0, 1, best, &either[1]) &&
+		gh_add_instruction(translation, GH_OP_OR, GH_CLASS_BOOL, 0, 0, 2, either, &args[0]) &&
+		gh_translate_select(translation, args, best);
+}
+
+/* GREATEST and LEAST: NULLs do not count.  Of text the order is not known. */
+bool
+gh_translate_min_max(GhTranslation *translation, MinMaxExpr *expr, GhOperand *result)
+{
+	ListCell   *lc;
+
+	if (!gh_translate_value(translation, linitial(expr->args), result))
+		return false;
+	for_each_from(lc, expr->args, 1)
+	{
+		GhOperand	value;
+
+		if (!gh_translate_value(translation, lfirst(lc), &value))
+			return false;
+		if (result->value_class != value.value_class || value.value_class == GH_CLASS_TEXT || result->is_null ||
+			value.is_null)
+			return gh_translation_fails(translation, "values of GREATEST or LEAST are not supported");
+		if (!add_min_max(translation, expr->op == IS_GREATEST ? GH_OP_GT : GH_OP_LT, result, &value))
+			return false;
+	}
+	return true;
+}
+
 /* The scales of a value that has them, NULL where it is. */
 bool
 gh_translate_scales(GhTranslation *translation, const GhOperand *value, GhOperand *result)

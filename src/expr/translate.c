@@ -316,6 +316,8 @@ translate_call(GhTranslation *translation, Oid funcid, Oid collation, List *expr
 	GhOperand	args[2];
 	int			nargs = 0;
 	int			immediate = 0;
+	bool		is_one;
+	bool		done;
 	ListCell   *lc;
 
 	/* a float4 is its float8 */
@@ -326,6 +328,11 @@ translate_call(GhTranslation *translation, Oid funcid, Oid collation, List *expr
 		result->value_class = GH_CLASS_FLOAT8;
 		return true;
 	}
+	done = gh_translate_text_call(translation, funcid, collation, exprs, &is_one, result);
+	if (!is_one)
+		done = gh_translate_date_call(translation, funcid, exprs, &is_one, result);
+	if (is_one)
+		return done;
 	if (function == NULL || list_length(exprs) > (int) lengthof(args))
 		return gh_translation_fails(translation, "a function or operator is not supported");
 	foreach(lc, exprs)
@@ -344,77 +351,32 @@ translate_call(GhTranslation *translation, Oid funcid, Oid collation, List *expr
 				args, result);
 }
 
-/* The function's class of a comparison, for IS DISTINCT FROM, NULLIF, IN and CASE. */
+/* A comparison of the class that a function is for. */
 static bool
-translate_equal(GhTranslation *translation, GhProgramOp op, Oid funcid, Oid collation,
-				GhOperand *args, GhOperand *result)
+compare_as(GhTranslation *translation, GhProgramOp op, const GhFunction *function, Oid collation, GhOperand *args,
+		   GhOperand *result)
 {
-	const GhFunction *function = gh_find_function(funcid);
 	int			immediate = 0;
 
-	if (function == NULL || function->op != GH_OP_EQ)
-		return gh_translation_fails(translation, "a function or operator is not supported");
 	if (!prepare_arguments(translation, function, collation, 2, args, &immediate, result))
 		return false;
 	result->value_class = GH_CLASS_BOOL;
 	return gh_add_instruction(translation, op, function->op_class, 0, 0, 2, args, result);
 }
 
+/* Of a function that tells whether two are equal, for IS DISTINCT FROM and NULLIF. */
+static bool
+translate_equal(GhTranslation *translation, GhProgramOp op, Oid funcid, Oid collation,
+				GhOperand *args, GhOperand *result)
+{
+	const GhFunction *function = gh_find_function(funcid);
+
+	if (function == NULL || function->op != GH_OP_EQ)
+		return gh_translation_fails(translation, "a function or operator is not supported");
+	return compare_as(translation, op, function, collation, args, result);
+}
+
 /* ------------------------------------------------- other expressions */
-
-static bool
-translate_bool(GhTranslation *translation, BoolExpr *expr, GhOperand *result)
-{
-	GhOperand	args[2];
-	ListCell   *lc;
-
-	if (!translate_expr(translation, linitial(expr->args), &args[0]))
-		return false;
-	result->value_class = GH_CLASS_BOOL;
-	if (expr->boolop == NOT_EXPR)
-		return gh_add_instruction(translation, GH_OP_NOT, GH_CLASS_BOOL, 0, 0, 1, args, result);
-	*result = args[0];
-	for_each_from(lc, expr->args, 1)
-	{
-		args[0] = *result;
-		if (!translate_expr(translation, lfirst(lc), &args[1]) ||
-			!gh_add_instruction(translation, expr->boolop == AND_EXPR ? GH_OP_AND : GH_OP_OR, GH_CLASS_BOOL, 0, 0, 2,
-				  args, result))
-			return false;
-	}
-	return true;
-}
-
-static bool
-translate_null_test(GhTranslation *translation, NullTest *test, GhOperand *result)
-{
-	GhOperand	arg;
-
-	if (test->argisrow || !translate_expr(translation, test->arg, &arg))
-		return gh_translation_fails(translation, "a row is tested");
-	result->value_class = GH_CLASS_BOOL;
-	return gh_add_instruction(translation, test->nulltesttype == IS_NULL ? GH_OP_IS_NULL : GH_OP_IS_NOT_NULL,
-				arg.value_class, 0, 0, 1, &arg, result);
-}
-
-static bool
-translate_boolean_test(GhTranslation *translation, BooleanTest *test, GhOperand *result)
-{
-	static const GhProgramOp ops[] = {
-		[IS_TRUE] = GH_OP_IS_TRUE,
-		[IS_NOT_TRUE] = GH_OP_IS_NOT_TRUE,
-		[IS_FALSE] = GH_OP_IS_FALSE,
-		[IS_NOT_FALSE] = GH_OP_IS_NOT_FALSE,
-		[IS_UNKNOWN] = GH_OP_IS_NULL,
-		[IS_NOT_UNKNOWN] = GH_OP_IS_NOT_NULL,
-	};
-	GhOperand	arg;
-
-	if (!translate_expr(translation, test->arg, &arg))
-		return false;
-	result->value_class = GH_CLASS_BOOL;
-	return gh_add_instruction(translation, ops[test->booltesttype], GH_CLASS_BOOL, 0, 0, 1, &arg, result);
-}
 
 /* Two arguments that are compared. */
 static bool
@@ -441,8 +403,9 @@ translate_nullif(GhTranslation *translation, NullIfExpr *expr, GhOperand *result
 
 /* ------------------------------------------------------------ IN lists */
 
-/* The most values of a list of text. */
+/* The most values of a list of text, and of a list of which each value is compared by an instruction. */
 #define GH_TEXT_LIST_MAX 32
+#define GH_EACH_VALUE_MAX 16
 
 static int
 compare_int64(const void *a, const void *b)
@@ -505,24 +468,58 @@ add_list(GhTranslation *translation, ArrayType *array, GhClass value_class)
 	return true;
 }
 
+/* One comparison for each of the array's values, where a list cannot have them. */
 static bool
-translate_in(GhTranslation *translation, ScalarArrayOpExpr *expr, GhOperand *result)
+compare_each(GhTranslation *translation, const GhFunction *function, ScalarArrayOpExpr *expr, ArrayType *array,
+			 GhOperand *result)
 {
-	Const	   *array = lsecond(expr->args);
-	const GhFunction *function = gh_find_function(expr->opfuncid);
+	Oid			type = ARR_ELEMTYPE(array);
+	GhOperand	value;
+	Datum	   *values;
+	bool	   *nulls;
+	int			nvalues;
+	int16		typlen;
+	bool		typbyval;
+	char		typalign;
+
+	get_typlenbyvalalign(type, &typlen, &typbyval, &typalign);
+	deconstruct_array(array, type, typlen, typbyval, typalign, &values, &nulls, &nvalues);
+	if (nvalues == 0 || nvalues > GH_EACH_VALUE_MAX)
+		return gh_translation_fails(translation, "the values of a list are not supported");
+	if (!translate_expr(translation, linitial(expr->args), &value))
+		return false;
+	for (int i = 0; i < nvalues; i++)
+	{
+		Const	   *constant = makeConst(type, -1, expr->inputcollid, typlen, values[i], nulls[i], typbyval);
+		GhOperand	args[2] = {value};
+		GhOperand	either[2] = {*result, {0}};
+
+		if (!translate_expr(translation, (Expr *) constant, &args[1]) ||
+			!compare_as(translation, GH_OP_EQ, function, expr->inputcollid, args, &either[1]))
+			return false;
+		*result = either[1];
+		if (i > 0 && !gh_add_instruction(translation, GH_OP_OR, GH_CLASS_BOOL, 0, 0, 2, either, result))
+			return false;
+	}
+	return true;
+}
+
+/* Whether a value is one of the array's; the function compares by its class, for equality or its contrary. */
+static bool
+translate_member(GhTranslation *translation, const GhFunction *function, ScalarArrayOpExpr *expr, Const *array,
+				 GhOperand *result)
+{
 	ArrayType  *values;
 	GhClass		value_class;
 	GhOperand	args[2];
 
-	if (!expr->useOr || function == NULL || function->op != GH_OP_EQ || !IsA(array, Const) || array->constisnull)
-		return gh_translation_fails(translation, "an operator with ANY or ALL is not supported");
-	/* a date is compared with timestamps as one of them, and a list has no such values */
+	values = DatumGetArrayTypeP(array->constvalue);
+	/* a date, say, is compared with timestamps as one of them */
 	if (function->call != GH_CALL_TEXT && (function->call != GH_CALL_SAME || function->op_class != GH_CLASS_INT))
-		return gh_translation_fails(translation, "the values of a list are not supported");
+		return compare_each(translation, function, expr, values, result);
 	if (function->call == GH_CALL_TEXT && !collation_allows(translation, GH_CALL_TEXT, expr->inputcollid))
 		return false;
 	value_class = function->op_class == GH_CLASS_INT ? GH_CLASS_INT : GH_CLASS_TEXT;
-	values = DatumGetArrayTypeP(array->constvalue);
 	/* a program compares text with one value after the other, where PostgreSQL has a hash table */
 	if (value_class == GH_CLASS_TEXT && ArrayGetNItems(ARR_NDIM(values), ARR_DIMS(values)) > GH_TEXT_LIST_MAX)
 		return gh_translation_fails(translation, "a list of text is too long");
@@ -530,6 +527,24 @@ translate_in(GhTranslation *translation, ScalarArrayOpExpr *expr, GhOperand *res
 		return false;
 	result->value_class = GH_CLASS_BOOL;
 	return gh_add_instruction(translation, GH_OP_IN, function->op_class, 0, translation->nlists - 1, 1, args, result);
+}
+
+/* x = ANY (array), and x <> ALL (array), which is its contrary. */
+static bool
+translate_in(GhTranslation *translation, ScalarArrayOpExpr *expr, GhOperand *result)
+{
+	Const	   *array = lsecond(expr->args);
+	const GhFunction *function = gh_find_function(expr->opfuncid);
+	GhOperand	is_one = {0};
+
+	if (function == NULL || function->op != (expr->useOr ? GH_OP_EQ : GH_OP_NE) || !IsA(array, Const) ||
+		array->constisnull)
+		return gh_translation_fails(translation, "an operator with ANY or ALL is not supported");
+	if (expr->useOr)
+		return translate_member(translation, function, expr, array, result);
+	result->value_class = GH_CLASS_BOOL;
+	return translate_member(translation, function, expr, array, &is_one) &&
+		gh_add_instruction(translation, GH_OP_NOT, GH_CLASS_BOOL, 0, 0, 1, &is_one, result);
 }
 
 /* --------------------------------------------------------------- all */
@@ -573,11 +588,11 @@ translate_expr(GhTranslation *translation, Expr *expr, GhOperand *result)
 		case T_NullIfExpr:
 			return translate_nullif(translation, op, result);
 		case T_BoolExpr:
-			return translate_bool(translation, (BoolExpr *) expr, result);
+			return gh_translate_bool(translation, (BoolExpr *) expr, result);
 		case T_NullTest:
-			return translate_null_test(translation, (NullTest *) expr, result);
+			return gh_translate_null_test(translation, (NullTest *) expr, result);
 		case T_BooleanTest:
-			return translate_boolean_test(translation, (BooleanTest *) expr, result);
+			return gh_translate_boolean_test(translation, (BooleanTest *) expr, result);
 		case T_CaseExpr:
 			return gh_translate_case(translation, (CaseExpr *) expr, result);
 		case T_CaseTestExpr:
@@ -586,6 +601,8 @@ translate_expr(GhTranslation *translation, Expr *expr, GhOperand *result)
 			return translation->case_value != NULL || gh_translation_fails(translation, "an expression is not supported");
 		case T_CoalesceExpr:
 			return gh_translate_coalesce(translation, (CoalesceExpr *) expr, result);
+		case T_MinMaxExpr:
+			return gh_translate_min_max(translation, (MinMaxExpr *) expr, result);
 		case T_ScalarArrayOpExpr:
 			return translate_in(translation, (ScalarArrayOpExpr *) expr, result);
 		default:

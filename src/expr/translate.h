@@ -105,6 +105,21 @@ extern bool gh_translate_case(GhTranslation *translation, CaseExpr *expr, GhOper
 extern bool gh_translate_coalesce(GhTranslation *translation, CoalesceExpr *expr, GhOperand *result);
 extern bool gh_translate_scales(GhTranslation *translation, const GhOperand *value, GhOperand *result);
 
+extern bool gh_translate_min_max(GhTranslation *translation, MinMaxExpr *expr, GhOperand *result);
+
+/* ---- truth.c ---- */
+
+extern bool gh_translate_bool(GhTranslation *translation, BoolExpr *expr, GhOperand *result);
+extern bool gh_translate_null_test(GhTranslation *translation, NullTest *test, GhOperand *result);
+extern bool gh_translate_boolean_test(GhTranslation *translation, BooleanTest *test, GhOperand *result);
+
+/* ---- texts.c, dates.c: calls that are more than an instruction ---- */
+
+extern bool gh_translate_text_call(GhTranslation *translation, Oid function, Oid collation, List *exprs, bool *is_one,
+								   GhOperand *result);
+extern bool gh_translate_date_call(GhTranslation *translation, Oid function, List *exprs, bool *is_one,
+								   GhOperand *result);
+
 /* ---- translate.c ---- */
 
 extern GhClass gh_class_of_type(Oid type);

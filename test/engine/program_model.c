@@ -96,6 +96,61 @@ model_date(const Case *at, int64_t a, int64_t b)
 	return day >= first && day < days_of(5874898, 1, 1) ? OUTCOME_VALUE : OUTCOME_BACK;
 }
 
+/* The parts of a day, by trying years and months. */
+static Outcome
+model_day(const Case *at, int64_t a)
+{
+	int64_t		year = 2000 + a / 366;
+	int			month = 1;
+	int64_t		week = a - ((a + 5) % 7 + 7) % 7;	/* 2000-01-03 was a Monday */
+	int64_t		shown;
+
+	if (a < days_of(-4713, 11, 24) || a >= days_of(5874898, 1, 1))
+		return OUTCOME_BACK;
+	while (days_of(year, 1, 1) > a)
+		year -= days_of(year, 1, 1) - a > 366 ? (days_of(year, 1, 1) - a) / 366 : 1;
+	while (days_of(year + 1, 1, 1) <= a)
+		year += a - days_of(year + 1, 1, 1) > 366 ? (a - days_of(year + 1, 1, 1)) / 366 : 1;
+	while (month < 12 && days_of(year, month + 1, 1) <= a)
+		month++;
+	switch (at->in->op)
+	{
+		case GH_OP_DATE_YEAR:
+			shown = year > 0 ? year : year - 1;
+			break;
+		case GH_OP_DATE_MONTH:
+			shown = month;
+			break;
+		case GH_OP_DATE_DAY:
+			shown = a - days_of(year, month, 1) + 1;
+			break;
+		case GH_OP_DATE_WEEKDAY:
+			shown = (a - week + 1) % 7;
+			break;
+		case GH_OP_DATE_TO_YEAR:
+			shown = days_of(year, 1, 1);
+			break;
+		case GH_OP_DATE_TO_QUARTER:
+			shown = days_of(year, month < 4 ? 1 : month < 7 ? 4 : month < 10 ? 7 : 10, 1);
+			break;
+		case GH_OP_DATE_TO_MONTH:
+			shown = days_of(year, month, 1);
+			break;
+		default:
+			shown = week;
+	}
+	return int_result(at, shown, 8);
+}
+
+static Outcome
+model_timestamp_to_date(const Case *at, int64_t a)
+{
+	long double day = floorl((long double) a / (24.0L * 60 * 60 * 1000000));
+
+	*at->low = (uint64_t) (int64_t) day;
+	return day >= days_of(-4713, 11, 24) && day < days_of(294277, 1, 1) ? OUTCOME_VALUE : OUTCOME_BACK;
+}
+
 static Outcome
 model_int(const Case *at)
 {
@@ -132,8 +187,15 @@ model_int(const Case *at)
 		case GH_OP_SHIFT_LEFT:
 		case GH_OP_SHIFT_RIGHT:
 			return model_shift(at, a, b);
-		default:
+		case GH_OP_DATE_ADD:
+		case GH_OP_DATE_SUB:
+		case GH_OP_DATE_DIFF:
+		case GH_OP_DATE_TO_TIMESTAMP:
 			return model_date(at, a, b);
+		case GH_OP_TIMESTAMP_TO_DATE:
+			return model_timestamp_to_date(at, a);
+		default:
+			return model_day(at, a);
 	}
 }
 
@@ -419,6 +481,102 @@ model_in(const GhProgram *program, const GhInstruction *in, GhValue a)
 	return result;
 }
 
+/* --------------------------------------------------------------------- text */
+
+/* Characters of a text, of which each begins where it is told; how many. */
+static size_t
+characters_of(GhText text, bool utf8, size_t *begins)
+{
+	size_t		n = 0;
+	uint64_t	left = 0;		/* bytes of the character that are still to come */
+
+	for (uint64_t i = 0; i < text.length; i++)
+	{
+		unsigned char byte = text.bytes[i];
+
+		if (left > 0 && utf8)
+		{
+			left--;
+			continue;
+		}
+		begins[n++] = i;
+		left = byte >= 0xf0 ? 3 : byte >= 0xe0 ? 2 : byte >= 0xc0 ? 1 : 0;
+	}
+	begins[n] = text.length;
+	return n;
+}
+
+static unsigned char
+lower(unsigned char byte)
+{
+	return byte >= 'A' && byte <= 'Z' ? (unsigned char) (byte | 0x20) : byte;
+}
+
+/* By the definition: one part of the pattern after the other, and every length that a % may have. */
+static bool
+model_like(GhText text, const size_t *begins, size_t character, size_t count, GhText pattern, uint64_t at, bool folds)
+{
+	uint64_t	byte = begins[character];
+
+	if (at == pattern.length)
+		return byte == text.length;
+	if (pattern.bytes[at] == '%')
+	{
+		for (; character <= count; character++)
+			if (model_like(text, begins, character, count, pattern, at + 1, folds))
+				return true;
+		return false;
+	}
+	if (character == count)
+		return false;
+	if (pattern.bytes[at] == '_')
+		return model_like(text, begins, character + 1, count, pattern, at + 1, folds);
+	at += pattern.bytes[at] == '\\';
+	for (; byte < begins[character + 1]; byte++, at++)
+		if (at >= pattern.length || (folds ? lower(text.bytes[byte]) != lower(pattern.bytes[at]) :
+									 text.bytes[byte] != pattern.bytes[at]))
+			return false;
+	return model_like(text, begins, character + 1, count, pattern, at, folds);
+}
+
+static Outcome
+model_text(const GhInstruction *in, const GhValue *args, GhValue *result)
+{
+	GhText		text = gh_text(args[0].low, args[0].high);
+	bool		utf8 = in->op == GH_OP_LIKE_UTF8 || in->op == GH_OP_ILIKE_UTF8 || in->op == GH_OP_SUBSTRING_UTF8;
+	size_t		begins[64];
+	size_t		count = characters_of(text, utf8, begins);
+	GhInt128	first = (int64_t) args[1].low;
+	GhInt128	end = first + (int64_t) args[2].low;
+
+	switch (in->op)
+	{
+		case GH_OP_UNPADDED:
+			result->low = args[0].low;
+			for (result->high = args[0].high; result->high > 0 && text.bytes[result->high - 1] == ' ';)
+				result->high--;
+			return OUTCOME_VALUE;
+		case GH_OP_SUBSTRING:
+		case GH_OP_SUBSTRING_UTF8:
+			if (args[2].null)
+			{
+				result->null = 1;
+				return OUTCOME_VALUE;
+			}
+			if ((int64_t) args[2].low < 0 || !fits(end, 8))
+				return OUTCOME_BACK;
+			first = first < 1 ? 1 : first > (GhInt128) count + 1 ? (GhInt128) count + 1 : first;
+			end = end < first ? first : end > (GhInt128) count + 1 ? (GhInt128) count + 1 : end;
+			result->low = args[0].low + begins[first - 1];
+			result->high = begins[end - 1] - begins[first - 1];
+			return OUTCOME_VALUE;
+		default:
+			result->low = model_like(text, begins, 0, count, gh_text(args[1].low, args[1].high), 0,
+									 in->op == GH_OP_ILIKE || in->op == GH_OP_ILIKE_UTF8);
+			return OUTCOME_VALUE;
+	}
+}
+
 /* ---------------------------------------------------------------------- all */
 
 /* 0 false, 1 unknown, 2 true: AND is the least, OR the greatest, NOT turns it over. */
@@ -514,6 +672,16 @@ has_two(const GhInstruction *in)
 		case GH_OP_TO_FLOAT4:
 		case GH_OP_TO_FLOAT8:
 		case GH_OP_DATE_TO_TIMESTAMP:
+		case GH_OP_TIMESTAMP_TO_DATE:
+		case GH_OP_DATE_YEAR:
+		case GH_OP_DATE_MONTH:
+		case GH_OP_DATE_DAY:
+		case GH_OP_DATE_WEEKDAY:
+		case GH_OP_DATE_TO_YEAR:
+		case GH_OP_DATE_TO_QUARTER:
+		case GH_OP_DATE_TO_MONTH:
+		case GH_OP_DATE_TO_WEEK:
+		case GH_OP_UNPADDED:
 			return false;
 		default:
 			return true;
@@ -541,6 +709,8 @@ model_instruction(const GhProgram *program, const GhInstruction *in, const GhVal
 		result->low = compare(in, args[0], args[1]);
 		return OUTCOME_VALUE;
 	}
+	if (in->op_class == GH_CLASS_TEXT)
+		return model_text(in, args, result);
 	if (in->op_class == GH_CLASS_INT128)
 		outcome = model_int128(&at);
 	else if (in->op_class == GH_CLASS_FLOAT4 || in->op_class == GH_CLASS_FLOAT8)

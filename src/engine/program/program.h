@@ -177,6 +177,27 @@ typedef enum GhProgramOp
 	GH_OP_DATE_SUB,				/* date, days */
 	GH_OP_DATE_DIFF,			/* date, date, to days */
 	GH_OP_DATE_TO_TIMESTAMP,
+	/* likewise; dates that are infinite, or none, go back */
+	GH_OP_TIMESTAMP_TO_DATE,
+	GH_OP_DATE_YEAR,			/* 1 BC is -1 */
+	GH_OP_DATE_MONTH,
+	GH_OP_DATE_DAY,
+	GH_OP_DATE_WEEKDAY,			/* Sunday is 0 */
+	GH_OP_DATE_TO_YEAR,			/* the first day of the date's year, */
+	GH_OP_DATE_TO_QUARTER,
+	GH_OP_DATE_TO_MONTH,
+	GH_OP_DATE_TO_WEEK,			/* or week, which begins on Monday */
+	/*
+	 * TEXT.  Of LIKE: text, pattern, to BOOL; ILIKE takes A to Z for a to z, in both.  A character is a byte, or of UTF-8.
+	 * A pattern that ends within an escape, which is an error to PostgreSQL, matches nothing.
+	 */
+	GH_OP_LIKE,
+	GH_OP_LIKE_UTF8,
+	GH_OP_ILIKE,
+	GH_OP_ILIKE_UTF8,
+	GH_OP_UNPADDED,				/* without trailing blanks */
+	GH_OP_SUBSTRING,			/* TEXT; the first character, from 1, and how many (INT), checked */
+	GH_OP_SUBSTRING_UTF8,
 	/* BOOL, in three-valued logic; the IS are never NULL */
 	GH_OP_AND,
 	GH_OP_OR,

@@ -7,7 +7,7 @@
  * followed once, with the class of what each vector holds: there are no jumps, so what
  * is set before an instruction is set whenever it runs.  A vector is of text exactly if its
  * words are an address and a length that a column, a constant or another such vector
- * gave, which is why no operation can make an address out of a number.
+ * gave, or lie within these, which is why no operation can make an address out of a number.
  */
 #include "engine/program/program_float.h"
 
@@ -71,6 +71,22 @@ static const Signature signatures[] = {
 	[GH_OP_DATE_SUB] = {CLASS(INT), "SS", 'S', false, NOTHING},
 	[GH_OP_DATE_DIFF] = {CLASS(INT), "SS", 'S', false, NOTHING},
 	[GH_OP_DATE_TO_TIMESTAMP] = {CLASS(INT), "S", 'S', false, NOTHING},
+	[GH_OP_TIMESTAMP_TO_DATE] = {CLASS(INT), "S", 'S', false, NOTHING},
+	[GH_OP_DATE_YEAR] = {CLASS(INT), "S", 'S', false, NOTHING},
+	[GH_OP_DATE_MONTH] = {CLASS(INT), "S", 'S', false, NOTHING},
+	[GH_OP_DATE_DAY] = {CLASS(INT), "S", 'S', false, NOTHING},
+	[GH_OP_DATE_WEEKDAY] = {CLASS(INT), "S", 'S', false, NOTHING},
+	[GH_OP_DATE_TO_YEAR] = {CLASS(INT), "S", 'S', false, NOTHING},
+	[GH_OP_DATE_TO_QUARTER] = {CLASS(INT), "S", 'S', false, NOTHING},
+	[GH_OP_DATE_TO_MONTH] = {CLASS(INT), "S", 'S', false, NOTHING},
+	[GH_OP_DATE_TO_WEEK] = {CLASS(INT), "S", 'S', false, NOTHING},
+	[GH_OP_LIKE] = {CLASS(TEXT), "SS", 'B', false, NOTHING},
+	[GH_OP_LIKE_UTF8] = {CLASS(TEXT), "SS", 'B', false, NOTHING},
+	[GH_OP_ILIKE] = {CLASS(TEXT), "SS", 'B', false, NOTHING},
+	[GH_OP_ILIKE_UTF8] = {CLASS(TEXT), "SS", 'B', false, NOTHING},
+	[GH_OP_UNPADDED] = {CLASS(TEXT), "S", 'S', false, NOTHING},
+	[GH_OP_SUBSTRING] = {CLASS(TEXT), "SII", 'S', false, NOTHING},
+	[GH_OP_SUBSTRING_UTF8] = {CLASS(TEXT), "SII", 'S', false, NOTHING},
 	[GH_OP_AND] = {CLASS(BOOL), "SS", 'S', false, NOTHING},
 	[GH_OP_OR] = {CLASS(BOOL), "SS", 'S', false, NOTHING},
 	[GH_OP_NOT] = {CLASS(BOOL), "S", 'S', false, NOTHING},

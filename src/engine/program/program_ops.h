@@ -244,6 +244,150 @@ gh_date_to_timestamp(uint64_t date, int width, uint64_t *bad)
 	return date * (uint64_t) GH_DAY_MICROSECONDS;
 }
 
+/* A date that is one, and finite; any other becomes 0, and goes back. */
+GH_EVERYWHERE int64_t
+gh_date_checked(uint64_t date, uint64_t *bad)
+{
+	bool		is_date = (int64_t) date >= GH_DATE_FIRST && (int64_t) date < GH_DATE_END;
+
+	*bad |= !is_date;
+	return is_date ? (int64_t) date : 0;
+}
+
+GH_EVERYWHERE uint64_t
+gh_timestamp_to_date(uint64_t timestamp, int width, uint64_t *bad)
+{
+	int64_t		days = (int64_t) timestamp / GH_DAY_MICROSECONDS;
+
+	(void) width;
+	days -= (int64_t) timestamp % GH_DAY_MICROSECONDS < 0;
+	*bad |= (days < GH_DATE_FIRST) | (days >= GH_TIMESTAMP_DATE_END);
+	return (uint64_t) days;
+}
+
+/*
+ * The calendar.  Years are counted from March on, so that the leap day is a year's last, and from a multiple of
+ * 400 years before the first date.
+ */
+#define GH_CALENDAR_YEARS 8000
+#define GH_CALENDAR_DAYS INT64_C(3652365)	/* from its first day, a March 1, to 2000-01-01 */
+#define GH_DAYS_OF_4_YEARS 1461
+#define GH_DAYS_OF_100_YEARS 36524
+#define GH_DAYS_OF_400_YEARS 146097
+
+typedef struct GhCivil
+{
+	int64_t		year;			/* 1 BC is 0 */
+	int64_t		month;			/* from 1 */
+	int64_t		day;
+} GhCivil;
+
+/* Days from the calendar's first one to the first of March of its year */
+GH_EVERYWHERE int64_t
+gh_days_before_year(int64_t year)
+{
+	return year * 365 + year / 4 - year / 100 + year / 400;
+}
+
+/* and from there to the first of a month, of which March is 0: they have 31, 30, 31, 30, 31 days, again and again. */
+GH_EVERYWHERE int64_t
+gh_days_before_month(int64_t month)
+{
+	return (153 * month + 2) / 5;
+}
+
+GH_EVERYWHERE GhCivil
+gh_civil_of_date(int64_t date)
+{
+	int64_t		days = date + GH_CALENDAR_DAYS;
+	int64_t		year = days * 400 / GH_DAYS_OF_400_YEARS;
+	int64_t		month;
+	GhCivil		civil;
+
+	/* by the mean length of a year that may be one too many, or too few */
+	year -= gh_days_before_year(year) > days;
+	year += gh_days_before_year(year + 1) <= days;
+	days -= gh_days_before_year(year);
+	month = (5 * days + 2) / 153;
+	civil.day = days - gh_days_before_month(month) + 1;
+	civil.month = month < 10 ? month + 3 : month - 9;
+	civil.year = year - GH_CALENDAR_YEARS + (month >= 10);
+	return civil;
+}
+
+/* The first day of a month. */
+GH_EVERYWHERE int64_t
+gh_date_of_month(int64_t year, int64_t month)
+{
+	int64_t		from_march = month >= 3 ? month - 3 : month + 9;
+
+	return gh_days_before_year(year + GH_CALENDAR_YEARS - (month < 3)) + gh_days_before_month(from_march) -
+		GH_CALENDAR_DAYS;
+}
+
+GH_EVERYWHERE uint64_t
+gh_date_year(uint64_t date, int width, uint64_t *bad)
+{
+	int64_t		year = gh_civil_of_date(gh_date_checked(date, bad)).year;
+
+	(void) width;
+	return (uint64_t) (year > 0 ? year : year - 1);
+}
+
+GH_EVERYWHERE uint64_t
+gh_date_month(uint64_t date, int width, uint64_t *bad)
+{
+	(void) width;
+	return (uint64_t) gh_civil_of_date(gh_date_checked(date, bad)).month;
+}
+
+GH_EVERYWHERE uint64_t
+gh_date_day(uint64_t date, int width, uint64_t *bad)
+{
+	(void) width;
+	return (uint64_t) gh_civil_of_date(gh_date_checked(date, bad)).day;
+}
+
+/* 2000-01-01 was a Saturday; days are counted from a Sunday before all dates. */
+GH_EVERYWHERE uint64_t
+gh_date_weekday(uint64_t date, int width, uint64_t *bad)
+{
+	(void) width;
+	return (uint64_t) ((gh_date_checked(date, bad) + 7 * INT64_C(1000000) + 6) % 7);
+}
+
+GH_EVERYWHERE uint64_t
+gh_date_to_year(uint64_t date, int width, uint64_t *bad)
+{
+	(void) width;
+	return (uint64_t) gh_date_of_month(gh_civil_of_date(gh_date_checked(date, bad)).year, 1);
+}
+
+GH_EVERYWHERE uint64_t
+gh_date_to_quarter(uint64_t date, int width, uint64_t *bad)
+{
+	GhCivil		civil = gh_civil_of_date(gh_date_checked(date, bad));
+
+	(void) width;
+	return (uint64_t) gh_date_of_month(civil.year, (civil.month - 1) / 3 * 3 + 1);
+}
+
+GH_EVERYWHERE uint64_t
+gh_date_to_month(uint64_t date, int width, uint64_t *bad)
+{
+	int64_t		checked = gh_date_checked(date, bad);
+
+	(void) width;
+	return (uint64_t) (checked - gh_civil_of_date(checked).day + 1);
+}
+
+GH_EVERYWHERE uint64_t
+gh_date_to_week(uint64_t date, int width, uint64_t *bad)
+{
+	(void) width;
+	return (uint64_t) (gh_date_checked(date, bad) - (int64_t) (gh_date_weekday(date, 0, bad) + 6) % 7);
+}
+
 /* ------------------------------------------------------- truth values, NULLs */
 
 GH_EVERYWHERE uint64_t
@@ -294,6 +438,15 @@ gh_int_in(const GhProgram *program, const GhList *list, uint64_t value)
 	X(GH_OP_TO_INT, GH_CLASS_INT, gh_int_narrow) \
 	X(GH_OP_TO_INT, GH_CLASS_BOOL, gh_int_narrow) \
 	X(GH_OP_DATE_TO_TIMESTAMP, GH_CLASS_INT, gh_date_to_timestamp) \
+	X(GH_OP_TIMESTAMP_TO_DATE, GH_CLASS_INT, gh_timestamp_to_date) \
+	X(GH_OP_DATE_YEAR, GH_CLASS_INT, gh_date_year) \
+	X(GH_OP_DATE_MONTH, GH_CLASS_INT, gh_date_month) \
+	X(GH_OP_DATE_DAY, GH_CLASS_INT, gh_date_day) \
+	X(GH_OP_DATE_WEEKDAY, GH_CLASS_INT, gh_date_weekday) \
+	X(GH_OP_DATE_TO_YEAR, GH_CLASS_INT, gh_date_to_year) \
+	X(GH_OP_DATE_TO_QUARTER, GH_CLASS_INT, gh_date_to_quarter) \
+	X(GH_OP_DATE_TO_MONTH, GH_CLASS_INT, gh_date_to_month) \
+	X(GH_OP_DATE_TO_WEEK, GH_CLASS_INT, gh_date_to_week) \
 	X(GH_OP_NOT, GH_CLASS_BOOL, gh_bool_not)
 
 /* Functions of two words: f(a, b, width, bad). */

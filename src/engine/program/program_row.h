@@ -56,6 +56,14 @@ gh_value_text(const GhValue *value)
 	return gh_text(value->low, value->high);
 }
 
+GH_EVERYWHERE GhValue
+gh_value_of_text(GhText text)
+{
+	GhValue		value = {(uint64_t) (uintptr_t) text.bytes, text.length, 0};
+
+	return value;
+}
+
 /* The operations whose result is NULL exactly where an argument is. */
 GH_EVERYWHERE GhValue
 gh_row_strict(const GhInstruction *in, const GhValue *a, const GhValue *b, uint64_t *bad)
@@ -143,6 +151,19 @@ gh_row_in(const GhProgram *program, const GhInstruction *in, const GhValue *a)
 	return result;
 }
 
+/* NULL where an argument is. */
+GH_EVERYWHERE GhValue
+gh_row_text(const GhInstruction *in, const GhValue *a, const GhValue *b, const GhValue *c, uint64_t *bad)
+{
+	GhValue		none = {0, 0, 1};
+
+	if (in->op == GH_OP_UNPADDED)
+		return a->null ? none : gh_value_of_text(gh_text_unpadded(gh_value_text(a)));
+	if (a->null | b->null | c->null)
+		return none;
+	return gh_value_of_text(gh_text_substring(gh_value_text(a), b->low, c->low, in->op == GH_OP_SUBSTRING_UTF8, bad));
+}
+
 /* Three-valued: one false argument decides AND, one that is true OR. */
 GH_EVERYWHERE GhValue
 gh_row_and_or(bool decisive, const GhValue *a, const GhValue *b)
@@ -171,6 +192,10 @@ gh_row_value(const GhProgram *program, const GhInstruction *in, const GhValue *a
 			return gh_value(gh_row_distinct(in, a, b));
 		case GH_OP_NOT_DISTINCT:
 			return gh_value(!gh_row_distinct(in, a, b));
+		case GH_OP_UNPADDED:
+		case GH_OP_SUBSTRING:
+		case GH_OP_SUBSTRING_UTF8:
+			return gh_row_text(in, a, b, c, bad);
 		case GH_OP_AND:
 			return gh_row_and_or(false, a, b);
 		case GH_OP_OR:

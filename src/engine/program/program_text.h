@@ -1,8 +1,8 @@
 /*
  * program_text.h
- *		What an instruction does to the texts of one row: comparisons of bytes.
+ *		What an instruction does to the texts of one row: comparisons of bytes, patterns, substrings.
  *
- * That is PostgreSQL's equality under every deterministic collation, and its order under C
+ * Comparisons are PostgreSQL's equality under every deterministic collation, and its order under C
  * only.  A blank-padded text (BPCHAR) is what stands before its trailing blanks.  Unlike
  * the functions of numbers these follow addresses, so that they are called only for
  * rows that are live and not NULL.
@@ -110,8 +110,161 @@ gh_text_in(const GhProgram *program, const GhList *list, GhText text, bool padde
 	return false;
 }
 
+/* ------------------------------------------------------------------ patterns */
+
+/* Bytes of the character at a place, which is within the text. */
+GH_EVERYWHERE uint64_t
+gh_character_bytes(GhText text, uint64_t at, bool utf8)
+{
+	unsigned char lead = text.bytes[at];
+	uint64_t	bytes = !utf8 || lead < 0xc0 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+
+	return bytes < text.length - at ? bytes : text.length - at;
+}
+
+GH_EVERYWHERE unsigned char
+gh_folded(unsigned char byte, bool folds)
+{
+	return folds && byte >= 'A' && byte <= 'Z' ? (unsigned char) (byte - 'A' + 'a') : byte;
+}
+
+/* From a place on, the first one where a byte is: the text's length, if there is none. */
+GH_EVERYWHERE uint64_t
+gh_find_byte(GhText text, uint64_t at, unsigned char byte)
+{
+#ifdef __CUDA_ARCH__
+	while (at < text.length && text.bytes[at] != byte)
+		at++;
+	return at;
+#else
+	const unsigned char *found = at < text.length ?
+		(const unsigned char *) memchr(text.bytes + at, byte, text.length - at) : NULL;
+
+	return found != NULL ? (uint64_t) (found - text.bytes) : text.length;
+#endif
+}
+
+/* Whether the pattern goes on with a byte that stands for itself. */
+GH_EVERYWHERE bool
+gh_is_plain(GhText pattern, uint64_t at)
+{
+	return at < pattern.length && pattern.bytes[at] != '%' && pattern.bytes[at] != '_' && pattern.bytes[at] != '\\';
+}
+
+/*
+ * text LIKE pattern.  What a % stands for is as short as it can be, and only that of the last one may become longer.
+ * Bytes that stand for themselves are compared as such: in UTF-8, too, a character is found nowhere else.
+ */
+GH_EVERYWHERE bool
+gh_text_matches(GhText text, GhText pattern, bool utf8, bool folds)
+{
+	uint64_t	at = 0;
+	uint64_t	in_pattern = 0;
+	uint64_t	behind_any = 0;	/* in the pattern; 0: there was no % */
+	uint64_t	begin = 0;		/* of what is matched behind it */
+
+	while (at < text.length)
+	{
+		uint64_t	literal = in_pattern;
+		unsigned char next = in_pattern < pattern.length ? pattern.bytes[in_pattern] : 0;
+
+		if (in_pattern < pattern.length && next == '%')
+		{
+			behind_any = ++in_pattern;
+			if (behind_any == pattern.length)
+				return true;
+			if (!folds && gh_is_plain(pattern, in_pattern))
+				at = gh_find_byte(text, at, pattern.bytes[in_pattern]);
+			begin = at;
+			continue;
+		}
+		if (in_pattern < pattern.length && next == '_')
+		{
+			at += gh_character_bytes(text, at, utf8);
+			in_pattern++;
+			continue;
+		}
+		literal += in_pattern < pattern.length && next == '\\';
+		if (literal < pattern.length &&
+			gh_folded(text.bytes[at], folds) == gh_folded(pattern.bytes[literal], folds))
+		{
+			at++;
+			in_pattern = literal + 1;
+			continue;
+		}
+		if (behind_any == 0)
+			return false;
+		begin += gh_character_bytes(text, begin, utf8);
+		if (!folds && gh_is_plain(pattern, behind_any))
+			begin = gh_find_byte(text, begin, pattern.bytes[behind_any]);
+		at = begin;
+		in_pattern = behind_any;
+	}
+	while (in_pattern < pattern.length && pattern.bytes[in_pattern] == '%')
+		in_pattern++;
+	return in_pattern == pattern.length;
+}
+
+GH_EVERYWHERE uint64_t
+gh_text_like(GhText text, GhText pattern)
+{
+	return gh_text_matches(text, pattern, false, false);
+}
+
+GH_EVERYWHERE uint64_t
+gh_text_like_utf8(GhText text, GhText pattern)
+{
+	return gh_text_matches(text, pattern, true, false);
+}
+
+GH_EVERYWHERE uint64_t
+gh_text_ilike(GhText text, GhText pattern)
+{
+	return gh_text_matches(text, pattern, false, true);
+}
+
+GH_EVERYWHERE uint64_t
+gh_text_ilike_utf8(GhText text, GhText pattern)
+{
+	return gh_text_matches(text, pattern, true, true);
+}
+
+/* ---------------------------------------------------------------- substrings */
+
+/* From a place on, behind so many characters, or the text's end. */
+GH_EVERYWHERE uint64_t
+gh_skip_characters(GhText text, uint64_t at, uint64_t count, bool utf8)
+{
+	if (!utf8)
+		return count < text.length - at ? at + count : text.length;
+	for (; count > 0 && at < text.length; count--)
+		at += gh_character_bytes(text, at, true);
+	return at;
+}
+
+/* Characters `first` up to first + count of the text, of which the first one is 1. */
+GH_EVERYWHERE GhText
+gh_text_substring(GhText text, uint64_t first, uint64_t count, bool utf8, uint64_t *bad)
+{
+	uint64_t	beyond = 0;
+	int64_t		end = (int64_t) gh_int_add(first, count, 8, &beyond);
+	int64_t		begin = (int64_t) first > 1 ? (int64_t) first : 1;
+	uint64_t	at;
+
+	*bad |= beyond | ((int64_t) count < 0);
+	if (*bad != 0 || end <= begin)
+		return gh_text((uint64_t) (uintptr_t) text.bytes, 0);
+	at = gh_skip_characters(text, 0, (uint64_t) begin - 1, utf8);
+	return gh_text((uint64_t) (uintptr_t) (text.bytes + at),
+				   gh_skip_characters(text, at, (uint64_t) (end - begin), utf8) - at);
+}
+
 /* By operation and class: f(a, b). */
 #define GH_TEXT_COMPARISONS(X) \
+	X(GH_OP_LIKE, GH_CLASS_TEXT, gh_text_like) \
+	X(GH_OP_LIKE_UTF8, GH_CLASS_TEXT, gh_text_like_utf8) \
+	X(GH_OP_ILIKE, GH_CLASS_TEXT, gh_text_ilike) \
+	X(GH_OP_ILIKE_UTF8, GH_CLASS_TEXT, gh_text_ilike_utf8) \
 	X(GH_OP_EQ, GH_CLASS_TEXT, gh_text_eq) \
 	X(GH_OP_NE, GH_CLASS_TEXT, gh_text_ne) \
 	X(GH_OP_LT, GH_CLASS_TEXT, gh_text_lt) \

@@ -41,6 +41,10 @@ sub comparison
 	return '(' . expression($type, $depth) . " $op " . right($other, $depth) . ')';
 }
 
+our @fields = qw(year quarter month day dow isodow doy);
+our @patterns = ("'t%'", "'%1%'", "'_t%'", "'%t_'", "'t1'", "'%'", "''", "'%\\_%'", "'%é%'", 'null');
+sub day { my ($depth) = @_; my $type = one_of('date', 'timestamp'); return expression($type, $depth) }
+
 sub condition
 {
 	my ($depth) = @_;
@@ -50,15 +54,19 @@ sub condition
 	return '(' . condition($depth - 1) . one_of(' AND ', ' OR ') . condition($depth - 1) . ')' if $kind < 0.7;
 	return '(NOT ' . condition($depth - 1) . ')' if $kind < 0.76;
 	return '(' . condition($depth - 1) . one_of(' IS TRUE', ' IS NOT TRUE', ' IS FALSE', ' IS NOT FALSE', ' IS UNKNOWN', ' IS NOT UNKNOWN') . ')' if $kind < 0.84;
-	return '(' . expression(one_of(sort keys %column), $depth - 1) . one_of(' IS NULL', ' IS NOT NULL') . ')' if $kind < 0.9;
+	return '(' . expression(one_of(sort keys %column), $depth - 1) . one_of(' IS NULL', ' IS NOT NULL') . ')' if $kind < 0.88;
+	return '(' . expression(one_of('text', 'char'), $depth - 1) . one_of(' LIKE ', ' NOT LIKE ') . one_of(@patterns) . ')' if $kind < 0.94;
 	my $type = one_of(@integers, 'text', 'char', 'date', 'oid');
-	return '(' . expression($type, $depth - 1) . ' IN (' . join(', ', map { one_of(@{ $constant{$type} }, 'null') } 1 .. 1 + int(rand(4))) . ', ' . $constant{$type}[0] . '))';
+	return '(' . expression($type, $depth - 1) . one_of(' IN (', ' NOT IN (') . join(', ', map { one_of(@{ $constant{$type} }, 'null') } 1 .. 1 + int(rand(4))) . ', ' . $constant{$type}[0] . '))';
 }
 
 sub number
 {
 	my ($type, $depth) = @_;
 	my $kind = rand();
+	return one_of('greatest(', 'least(') . expression($type, $depth) . ', ' . expression($type, $depth) . ')' if $kind > 0.95 && $type ne 'numeric';
+	return 'extract(' . one_of(@fields) . ' FROM ' . day($depth) . ')' if $kind > 0.9 && $type eq 'numeric';
+	return "date_part('" . one_of(@fields) . "', " . day($depth) . ')' if $kind > 0.9 && $type eq 'f8';
 	return '(- ' . expression($type, $depth) . ')' if $kind < 0.1;
 	return 'abs(' . expression($type, $depth) . ')' if $kind < 0.2;
 	return '(' . expression($type, $depth) . ')::' . $cast{$type} if $kind < 0.25;
@@ -87,6 +95,8 @@ sub expression
 	return 'nullif(' . expression($type, $depth - 1) . ', ' . right($type, $depth - 1) . ')' if $kind < 0.18;
 	return number($type, $depth - 1) if grep { $_ eq $type } @numbers;
 	return '(' . expression('date', $depth - 1) . one_of(' + ', ' - ') . right('i4', $depth - 1) . ')' if $type eq 'date';
+	return "date_trunc('" . one_of(qw(year quarter month week day)) . "', " . expression('timestamp', $depth - 1) . ')' if $type eq 'timestamp';
+	return 'substring(' . expression(one_of('text', 'char'), $depth - 1) . ', ' . int(rand(5) - 1) . one_of('', ', ' . int(rand(4))) . ')' if $type eq 'text';
 	return leaf($type);
 }
 
