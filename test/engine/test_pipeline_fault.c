@@ -228,7 +228,8 @@ fail_each(Context *c, bool launches)
 		if (c->failures > 0)
 			printf("  %s %" PRIu64 " failed\n", launches ? "launch" : "allocation", n);
 	}
-	CHECK(c, c->failures > 0 || (n > 10 && n < 2000), "%" PRIu64 " failures were tried", n);
+	/* of the stand-in a request is one launch */
+	CHECK(c, c->failures > 0 || (n > (c->stand_in ? 3 : 10) && n < 2000), "%" PRIu64 " failures were tried", n);
 }
 
 static void

@@ -6,25 +6,44 @@
 #define GH_FAULT_H
 
 #include "engine/engine.h"
-#include "engine/pipeline/scan.h"
+#include "engine/pipeline/pipeline.h"
 
-/* ---- fault_engine.c ---- */
+#define FAULT_DEVICES_MAX 64
+#define FAULT_DEVICE_BYTES ((uint64_t) 1 << 30) /* of each device */
 
-/* What a table or scan holds counts as memory of its device, and of its host's budget. */
+/* ---- fault_memory.c ---- */
+
+/* What a table, a scan or a pipeline holds counts as memory of its device, and of its host's budget. */
 typedef struct FaultMemory
 {
 	GhHost		host;			/* the caller's */
 	int			device;
 	bool		refused;		/* the last allocation was, by the budget */
+	_Atomic uint32_t users;		/* of one that was made: a pipeline, and the table that it made */
 } FaultMemory;
 
-/* The host of the CPU engine's table or scan that takes such memory. */
+/* One with a user; NULL: out of memory.  It goes with the last of its users. */
+extern FaultMemory *fault_memory_make(const GhHost *host, int device);
+extern FaultMemory *fault_memory_share(FaultMemory *memory);
+extern void fault_memory_leave(FaultMemory *memory);
+/* Bytes of the device that are taken. */
+extern uint64_t fault_memory_taken(int device);
+/* The host of the CPU engine's table, scan or pipeline that takes such memory. */
 extern void fault_inner_host(FaultMemory *memory, GhHost *inner);
 /* The CPU engine knows no budget: to it, what the budget refused is lack of memory. */
 extern GhStatus fault_status_of(const FaultMemory *memory, GhStatus status, GhError *error);
+
+/* ---- fault_engine.c ---- */
+
+/* A table of this engine out of one of the CPU engine, which it becomes the owner of; NULL: out of memory. */
+extern GhTable *fault_table_wrap(FaultMemory *memory, GhTable *inner);
+/* The CPU engine's table in it; one that is none of this engine stays what it is. */
+extern GhTable *fault_table_inner(GhTable *table);
+
 /* Whether the device still works; a request uses up one of those that may succeed. */
 extern bool fault_device_works(bool is_request);
-/* The launch that is to fail by gh_cuda_fault_arm. */
+/* The allocation, and the launch, that are to fail by gh_cuda_fault_arm. */
+extern bool fault_allocation_due(void);
 extern bool fault_launch_due(void);
 extern GhStatus fault_open_device(int device, GhError *error);
 extern GhStatus fault_fail(GhError *error);
@@ -32,6 +51,10 @@ extern GhStatus fault_fail(GhError *error);
 /* ---- fault_scan.c ---- */
 
 extern const GhScanEngine fault_scans;
+
+/* ---- fault_pipeline.c ---- */
+
+extern const GhPipelineEngine fault_pipelines;
 
 /* ---- registered.c ---- */
 

@@ -44,12 +44,6 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
-#define DEVICES_MAX 64
-#define DEVICE_BYTES ((uint64_t) 1 << 30)
-
-/* Before every block of a table: its bytes; the block stays aligned. */
-#define HEADER_BYTES 64
-
 /* A request that was submitted and has not ended. */
 typedef struct Flight
 {
@@ -66,7 +60,7 @@ typedef struct Flight
 typedef struct FaultTable
 {
 	GhTable		common;			/* first */
-	FaultMemory memory;
+	FaultMemory *memory;
 	GhTableOptions options;
 	GhTable    *inner;			/* of the CPU engine */
 	bool		failed;			/* it met a failure of the device */
@@ -76,7 +70,6 @@ typedef struct FaultTable
 	uint64_t	bytes_from_device;
 } FaultTable;
 
-static _Atomic uint64_t device_taken[DEVICES_MAX];	/* bytes */
 static _Atomic uint64_t allocations_left;
 static _Atomic uint64_t launches_left;
 
@@ -101,6 +94,12 @@ fault_due(_Atomic uint64_t *left)
 	while (now > 0 && !atomic_compare_exchange_weak(left, &now, now - 1))
 		continue;
 	return now == 1;
+}
+
+bool
+fault_allocation_due(void)
+{
+	return fault_due(&allocations_left);
 }
 
 bool
@@ -154,7 +153,7 @@ devices(void)
 	const char *text = getenv("GPUHASH_FAULT_DEVICES");
 	int			count = text != NULL ? atoi(text) : 1;
 
-	return count < DEVICES_MAX ? count : DEVICES_MAX;
+	return count < FAULT_DEVICES_MAX ? count : FAULT_DEVICES_MAX;
 }
 
 static GhStatus
@@ -184,11 +183,11 @@ fault_device_info(int device, GhDeviceInfo *info, GhError *error)
 	memset(info, 0, sizeof(*info));
 	if (status != GH_OK)
 		return status;
-	taken = atomic_load(&device_taken[device]);
+	taken = fault_memory_taken(device);
 	strcpy(info->name, "device of the tests");
-	info->memory_total = DEVICE_BYTES;
+	info->memory_total = FAULT_DEVICE_BYTES;
 	/* more than there is seems taken while some of it is about to be refused */
-	info->memory_free = taken < DEVICE_BYTES ? DEVICE_BYTES - taken : 0;
+	info->memory_free = taken < FAULT_DEVICE_BYTES ? FAULT_DEVICE_BYTES - taken : 0;
 	info->multiprocessors = 1;
 	return GH_OK;
 }
@@ -243,88 +242,6 @@ fault_memory_unregister(int device, void *memory)
 	range_unregister(memory);
 }
 
-/* ------------------------------------------- memory of a table or a scan */
-
-static void
-memory_give(FaultMemory *memory, uint64_t bytes)
-{
-	atomic_fetch_sub(&device_taken[memory->device], bytes);
-	if (memory->host.give_device != NULL)
-		memory->host.give_device(memory->host.ctx, bytes);
-}
-
-static bool
-memory_take(FaultMemory *memory, uint64_t bytes)
-{
-	_Atomic uint64_t *taken = &device_taken[memory->device];
-
-	memory->refused = false;
-	if (fault_due(&allocations_left))
-		return false;
-	if (atomic_fetch_add(taken, bytes) + bytes <= DEVICE_BYTES)
-	{
-		memory->refused = memory->host.take_device != NULL &&
-			!memory->host.take_device(memory->host.ctx, bytes);
-		if (!memory->refused)
-			return true;
-	}
-	atomic_fetch_sub(taken, bytes);
-	return false;
-}
-
-static void *
-memory_address(void *ctx, GhRef ref)
-{
-	FaultMemory *memory = ctx;
-
-	return (char *) memory->host.address(memory->host.ctx, ref) + HEADER_BYTES;
-}
-
-static GhRef
-memory_alloc(void *ctx, size_t bytes)
-{
-	FaultMemory *memory = ctx;
-	GhRef		ref;
-
-	if (bytes > DEVICE_BYTES || !memory_take(memory, bytes))
-		return 0;
-	ref = memory->host.alloc(memory->host.ctx, bytes + HEADER_BYTES);
-	if (ref == 0)
-		memory_give(memory, bytes);
-	else
-		*(uint64_t *) memory->host.address(memory->host.ctx, ref) = bytes;
-	return ref;
-}
-
-static void
-memory_free(void *ctx, GhRef ref)
-{
-	FaultMemory *memory = ctx;
-	uint64_t	bytes = *(uint64_t *) memory->host.address(memory->host.ctx, ref);
-
-	memory->host.free(memory->host.ctx, ref);
-	memory_give(memory, bytes);
-}
-
-void
-fault_inner_host(FaultMemory *memory, GhHost *inner)
-{
-	memset(inner, 0, sizeof(*inner));
-	inner->ctx = memory;
-	inner->alloc = memory_alloc;
-	inner->free = memory_free;
-	inner->address = memory_address;
-	inner->stop = memory->host.stop;
-}
-
-GhStatus
-fault_status_of(const FaultMemory *memory, GhStatus status, GhError *error)
-{
-	if (status == GH_NO_MEMORY && memory->refused)
-		return gh_error_set(error, GH_LIMIT, "the device memory for all tables is used up");
-	return status;
-}
-
 /* ------------------------------------------------------------------- flights */
 
 /* The request has ended: the oldest flight is its. */
@@ -341,7 +258,7 @@ flight_end(FaultTable *table, GhStatus status)
 		request->outcome.done = 0;
 	request->error = inner->error;
 	request->status = status == GH_DEVICE_ERROR ? fault_fail(&request->error) :
-		fault_status_of(&table->memory, status, &request->error);
+		fault_status_of(table->memory, status, &request->error);
 	request->table = NULL;
 	table->first = flight->next;
 	if (table->first == NULL)
@@ -503,7 +420,29 @@ fault_table_destroy(GhTable *common)
 		free(flight);
 	}
 	gh_cpu_engine()->table_destroy(table->inner);
+	fault_memory_leave(table->memory);
 	free(table);
+}
+
+GhTable *
+fault_table_wrap(FaultMemory *memory, GhTable *inner)
+{
+	FaultTable *table = calloc(1, sizeof(*table));
+
+	if (table == NULL)
+		return NULL;
+	table->common.engine = gh_cuda_engine();
+	table->memory = fault_memory_share(memory);
+	table->options.key_size = table->options.value_size = sizeof(uint64_t);
+	table->options.device = memory->device;
+	table->inner = inner;
+	return &table->common;
+}
+
+GhTable *
+fault_table_inner(GhTable *table)
+{
+	return table != NULL && table->engine == gh_cuda_engine() ? ((FaultTable *) table)->inner : table;
 }
 
 static GhStatus
@@ -526,21 +465,25 @@ fault_table_create(const GhHost *host, const GhTableOptions *options, GhTable **
 	if (!fault_device_works(false))
 		return fault_fail(error);
 	table = calloc(1, sizeof(*table));
-	if (table == NULL)
+	if (table != NULL)
+		table->memory = fault_memory_make(host, inner.device);
+	if (table == NULL || table->memory == NULL)
+	{
+		free(table);
 		return gh_error_set(error, GH_NO_MEMORY, "out of memory");
+	}
 	table->common.engine = gh_cuda_engine();
-	table->memory.host = *host;
-	table->memory.device = inner.device;
 	table->options = inner;
 	inner.device = 0;
-	fault_inner_host(&table->memory, &inner_host);
+	fault_inner_host(table->memory, &inner_host);
 	status = gh_cpu_engine()->table_create(&inner_host, &inner, &table->inner, error);
 	if (status == GH_OK)
 	{
 		*result = &table->common;
 		return GH_OK;
 	}
-	status = fault_status_of(&table->memory, status, error);
+	status = fault_status_of(table->memory, status, error);
+	fault_memory_leave(table->memory);
 	free(table);
 	return status;
 }
@@ -569,7 +512,7 @@ fault_table_clear(GhTable *common, GhError *error)
 
 	if (status == GH_OK)
 		status = gh_cpu_engine()->table_clear(table->inner, error);
-	return fault_status_of(&table->memory, status, error);
+	return fault_status_of(table->memory, status, error);
 }
 
 static GhStatus
@@ -580,7 +523,7 @@ fault_table_reserve(GhTable *common, uint64_t keys, GhError *error)
 
 	if (status == GH_OK)
 		status = gh_cpu_engine()->table_reserve(table->inner, keys, error);
-	return fault_status_of(&table->memory, status, error);
+	return fault_status_of(table->memory, status, error);
 }
 
 static GhStatus
@@ -591,7 +534,7 @@ fault_table_flush(GhTable *common, GhError *error)
 
 	if (status == GH_OK)
 		status = gh_cpu_engine()->table_flush(table->inner, error);
-	return fault_status_of(&table->memory, status, error);
+	return fault_status_of(table->memory, status, error);
 }
 
 static GhStatus
@@ -605,7 +548,7 @@ fault_table_export(GhTable *common, GhCursor *cursor, uint64_t capacity, void *k
 	if (status == GH_OK)
 		status = gh_cpu_engine()->table_export(table->inner, cursor, capacity, keys, values,
 											   count, error);
-	return fault_status_of(&table->memory, status, error);
+	return fault_status_of(table->memory, status, error);
 }
 
 static GhStatus
@@ -651,6 +594,7 @@ static const GhEngine fault_engine = {
 	.poll = fault_poll,
 	.wait = fault_wait,
 	.scans = &fault_scans,
+	.pipelines = &fault_pipelines,
 };
 
 const GhEngine *
