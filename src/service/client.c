@@ -33,9 +33,6 @@
 
 #define GH_NS_PER_MS UINT64CONST(1000000)
 
-#define GH_TABLE_BITS 13
-StaticAssertDecl(GH_TABLES_MAX == 1 << GH_TABLE_BITS, "a table's name has room for its number");
-
 static GhServiceTable *own_tables = NULL;
 
 /* ----------------------------------------------------------------- devices */
@@ -136,6 +133,15 @@ service_device_info(int device, GhDeviceInfo *info, GhError *error)
 	return GH_OK;
 }
 
+static bool
+service_reads_pool(int number)
+{
+	GhDevice   *device = gh_device_at(number);
+
+	return device != NULL && gh_device_is_ready(device) &&
+		pg_atomic_read_u32(&device->pool) == GH_POOL_READABLE;
+}
+
 static void *
 service_buffer_alloc(int device, size_t bytes)
 {
@@ -147,15 +153,14 @@ service_buffer_alloc(int device, size_t bytes)
 
 /* -------------------------------------------------------- slots in flight */
 
-static GhRing *
-ring_of(uint32 device, uint32 table)
+GhRing *
+gh_client_ring(uint32 device, uint32 table)
 {
 	return &gh_service->device[device].ring[table % GH_EXECUTORS];
 }
 
-/* Its executor sleeps: the worker's main thread wakes it. */
-static void
-wake_executor(uint32 device, GhRing *ring)
+void
+gh_client_wake(uint32 device, GhRing *ring)
 {
 	int			procno = gh_service->device[device].procno;
 
@@ -169,7 +174,7 @@ gh_client_slot_submit(uint32 number)
 {
 	GhSlot	   *slot = gh_slot_at(number);
 	uint32		device = slot->device;
-	GhRing	   *ring = ring_of(device, slot->table);
+	GhRing	   *ring = gh_client_ring(device, slot->table);
 	uint64		generation;
 
 	slot->instance = pg_atomic_read_u64(&gh_service->device[device].instance);
@@ -178,7 +183,7 @@ gh_client_slot_submit(uint32 number)
 	pg_atomic_write_u32(&slot->sleeping, 0);
 	generation = gh_slot_submit(number);
 	gh_ring_append(ring, number, generation);
-	wake_executor(device, ring);
+	gh_client_wake(device, ring);
 	return generation;
 }
 
@@ -353,90 +358,28 @@ gh_client_control_begin(int device, GhServiceOp op, uint32 table, uint64 generat
 	return GH_OK;
 }
 
-/* ----------------------------------------------------------------- entries */
-
-static bool
-entry_move(GhTableEntry *entry, uint64 generation, GhTableState from, GhTableState to)
-{
-	uint64		word = gh_slot_word(generation, from);
-
-	return pg_atomic_compare_exchange_u64(&entry->word, &word,
-										  gh_slot_word(generation + (to == GH_TABLE_FREE ? 1 : 0), to));
-}
-
-bool
-gh_client_entry_take(uint32 device, int procno, bool is_scan, int executor, uint32 *table,
-					 uint64 *generation)
-{
-	bool		found = false;
-
-	LWLockAcquire(&gh_service->lock, LW_EXCLUSIVE);
-	for (uint32 i = 0; i < GH_TABLES_MAX && !found; i++)
-	{
-		uint32		number = (gh_service->table_hint + i) % GH_TABLES_MAX;
-		GhTableEntry *entry = gh_table_entry_at(number);
-		uint64		word = pg_atomic_read_u64(&entry->word);
-
-		if ((GhTableState) gh_slot_state(word) != GH_TABLE_FREE ||
-			(executor >= 0 && number % GH_EXECUTORS != (uint32) executor))
-			continue;
-		entry->device = device;
-		entry->is_scan = is_scan;
-		entry->procno = procno;
-		entry->database = MyDatabaseId;
-		pg_atomic_write_u64(&entry->bytes, 0);
-		pg_atomic_write_u64(&entry->used_ns, gh_monotonic_ns());
-		*table = number;
-		*generation = gh_slot_generation(word);
-		found = entry_move(entry, *generation, GH_TABLE_FREE, GH_TABLE_LIVE);
-		gh_service->table_hint = number + 1;
-	}
-	LWLockRelease(&gh_service->lock);
-	return found;
-}
-
-void
-gh_client_entry_drop(uint32 table, uint64 generation)
-{
-	GhTableEntry *entry = gh_table_entry_at(table);
-	GhRing	   *ring = ring_of(entry->device, table);
-
-	if (entry_move(entry, generation, GH_TABLE_LIVE, GH_TABLE_DYING))
-	{
-		pg_atomic_write_u32(&ring->dying, 1);
-		wake_executor(entry->device, ring);
-	}
-	else
-		(void) entry_move(entry, generation, GH_TABLE_LOST, GH_TABLE_FREE);
-}
-
-bool
-gh_client_entry_lives(uint32 table, uint64 generation)
-{
-	GhTableEntry *entry = gh_table_entry_at(table);
-
-	return pg_atomic_read_u64(&entry->word) == gh_slot_word(generation, GH_TABLE_LIVE) &&
-		gh_device_is_ready(&gh_service->device[entry->device]);
-}
-
 /* ------------------------------------------------------------------ tables */
 
-static GhServiceTable *
-handle_make(const GhHost *host, uint32 table, uint64 generation, GhError *error)
+GhServiceTable *
+gh_client_table_handle(const GhHost *host, uint32 table, uint64 generation, GhError *error)
 {
-	GhServiceTable *handle = MemoryContextAllocExtended(TopMemoryContext, sizeof(*handle),
-														MCXT_ALLOC_NO_OOM | MCXT_ALLOC_ZERO);
+	GhServiceTable *handle = gh_client_alloc(sizeof(*handle), error);
 
 	if (handle == NULL)
-	{
-		(void) gh_error_set(error, GH_NO_MEMORY, "out of memory");
 		return NULL;
-	}
 	handle->common.engine = gh_service_engine();
 	handle->host = *host;
 	handle->table = table;
 	handle->generation = generation;
 	return handle;
+}
+
+void
+gh_client_own_table(GhServiceTable *handle)
+{
+	handle->own = true;
+	handle->next = own_tables;
+	own_tables = handle;
 }
 
 static void
@@ -468,10 +411,10 @@ service_table_create(const GhHost *host, const GhTableOptions *options, GhTable 
 	if (gh_device_at(options->device) == NULL)
 		return gh_device_unavailable(options->device, error);
 	gh_client_join();
-	if (!gh_client_entry_take((uint32) options->device, scope == NULL ? gh_my_procno() : -1, false, -1,
-							  &table, &generation))
+	if (!gh_client_entry_take((uint32) options->device, scope == NULL ? gh_my_procno() : -1, GH_ENTRY_TABLE,
+							  -1, &table, &generation))
 		return gh_error_set(error, GH_TOO_MANY, "there are %d tables on GPUs already", GH_TABLES_MAX);
-	handle = handle_make(host, table, generation, error);
+	handle = gh_client_table_handle(host, table, generation, error);
 	status = handle == NULL ? GH_NO_MEMORY :
 		gh_client_control_begin(options->device, GH_SERVICE_CREATE, table, generation, host, &number, error);
 	if (status == GH_OK)
@@ -488,64 +431,10 @@ service_table_create(const GhHost *host, const GhTableOptions *options, GhTable 
 		return status;
 	}
 	handle->options = checked;
-	handle->own = scope == NULL;
-	if (handle->own)
-	{
-		handle->next = own_tables;
-		own_tables = handle;
-	}
+	if (scope == NULL)
+		gh_client_own_table(handle);
 	*result = &handle->common;
 	return GH_OK;
-}
-
-void
-gh_service_table_release(GhRef root)
-{
-	if (root != 0)
-		gh_client_entry_drop((uint32) ((root - 1) & (GH_TABLES_MAX - 1)), (root - 1) >> GH_TABLE_BITS);
-}
-
-/* A table as its root names it, and the word that it has while it lives. */
-static GhTableEntry *
-entry_of(GhRef root, uint64 *live)
-{
-	*live = gh_slot_word((root - 1) >> GH_TABLE_BITS, GH_TABLE_LIVE);
-	return gh_table_entry_at((uint32) ((root - 1) & (GH_TABLES_MAX - 1)));
-}
-
-uint64
-gh_service_table_bytes(GhRef root)
-{
-	uint64		live;
-
-	return pg_atomic_read_u64(&entry_of(root, &live)->bytes);
-}
-
-bool
-gh_service_table_is_gone(GhRef root)
-{
-	uint64		live;
-	GhTableEntry *entry = entry_of(root, &live);
-
-	return gh_slot_generation(pg_atomic_read_u64(&entry->word)) != gh_slot_generation(live);
-}
-
-GhRef
-gh_client_entry_root(uint32 table, uint64 generation)
-{
-	return ((generation << GH_TABLE_BITS) | table) + 1;
-}
-
-bool
-gh_client_entry_find(GhRef root, uint32 *table, uint64 *generation)
-{
-	uint64		live;
-	GhTableEntry *entry = entry_of(root, &live);
-
-	*table = (uint32) ((root - 1) & (GH_TABLES_MAX - 1));
-	*generation = (root - 1) >> GH_TABLE_BITS;
-	return root != 0 && pg_atomic_read_u64(&entry->word) == live && entry->procno == -1 &&
-		entry->database == MyDatabaseId;
 }
 
 static GhRef
@@ -553,7 +442,7 @@ service_table_root(const GhTable *table)
 {
 	const GhServiceTable *handle = (const GhServiceTable *) table;
 
-	return gh_client_entry_root(handle->table, handle->generation);
+	return gh_root_of(handle->table, handle->generation);
 }
 
 /* The options are the table's; the caller who attaches it knows them. */
@@ -568,7 +457,7 @@ service_table_attach(const GhHost *host, GhRef root, GhTable **result, GhError *
 
 	if (!gh_client_entry_find(root, &table, &generation))
 		return gh_error_set(error, GH_DEVICE_ERROR, "the table is no longer on a GPU");
-	handle = handle_make(host, table, generation, error);
+	handle = gh_client_table_handle(host, table, generation, error);
 	if (handle == NULL)
 		return GH_NO_MEMORY;
 	gh_client_join();
@@ -579,6 +468,7 @@ service_table_attach(const GhHost *host, GhRef root, GhTable **result, GhError *
 	{
 		status = gh_client_control(number, host, error);
 		handle->options = gh_slot_at(number)->options;
+		handle->made = handle->options.key_size == 0;
 		gh_slot_leave(number);
 	}
 	if (status != GH_OK)
@@ -611,7 +501,7 @@ gh_client_drop_tables(void)
 	for (GhServiceTable *handle = own_tables; handle != NULL; handle = handle->next)
 		gh_client_entry_drop(handle->table, handle->generation);
 	own_tables = NULL;
-	gh_client_drop_scans();
+	gh_client_drop_entries();
 }
 
 /* A request on the table without arrays. */
@@ -673,7 +563,7 @@ gh_service_engine(void)
 		.device_info = service_device_info,
 		.buffer_alloc = service_buffer_alloc,
 		.buffer_free = gh_service_return,
-		.reads_pool = gh_client_reads_pool,
+		.reads_pool = service_reads_pool,
 		.table_create = service_table_create,
 		.table_root = service_table_root,
 		.table_attach = service_table_attach,
@@ -687,6 +577,7 @@ gh_service_engine(void)
 		.poll = gh_client_poll,
 		.wait = gh_client_wait,
 		.scans = &gh_service_scans,
+		.pipelines = &gh_service_pipelines,
 	};
 
 	return &engine;

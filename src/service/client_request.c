@@ -60,10 +60,14 @@ gh_client_submit(GhTable *table, GhRequest *request)
 {
 	GhServiceTable *handle = (GhServiceTable *) table;
 	GhTableEntry *entry = gh_table_entry_at(handle->table);
-	GhStatus	status = gh_request_check(&handle->options, request, &request->error);
+	GhStatus	status;
 	uint32		number;
 
 	request->table = NULL;
+	if (handle->made)
+		return request->status = gh_error_set(&request->error, GH_INVALID,
+											  "a table that a pipeline made takes no requests");
+	status = gh_request_check(&handle->options, request, &request->error);
 	if (status != GH_OK)
 		return request->status = status;
 	if (request->on_device)

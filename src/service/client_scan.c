@@ -8,9 +8,7 @@
  */
 #include "postgres.h"
 
-#include "miscadmin.h"
 #include "storage/proc.h"
-#include "utils/memutils.h"
 
 #include "service/client.h"
 #include "service/placement.h"
@@ -22,49 +20,6 @@ enum
 	STATE_SLOT,
 	STATE_GENERATION
 };
-
-static GhServiceScan *own_scans = NULL;
-
-bool
-gh_client_reads_pool(int number)
-{
-	GhDevice   *device = gh_device_at(number);
-
-	return device != NULL && gh_device_is_ready(device) &&
-		pg_atomic_read_u32(&device->pool) == GH_POOL_READABLE;
-}
-
-static GhStatus
-scan_is_lost(const GhServiceScan *scan, GhError *error)
-{
-	return gh_error_set(error, GH_DEVICE_ERROR, "the scan was lost with the worker of GPU %d",
-						gh_service_device_number((int) gh_table_entry_at(scan->table)->device));
-}
-
-/* More was told than there is room for: the buffer is not to be read by such numbers. */
-static GhStatus
-answer_is_wrong(const GhServiceScan *scan, GhError *error)
-{
-	return gh_error_set(error, GH_DEVICE_ERROR, "the worker of GPU %d tells of more than was asked for",
-						gh_service_device_number((int) gh_table_entry_at(scan->table)->device));
-}
-
-/* A slot of this process that no request is in, for one of the scan. */
-static bool
-slot_begin(const GhServiceScan *scan, const void *address, GhServiceOp op, uint32 *number)
-{
-	GhSlot	   *slot;
-
-	if (address == NULL || !gh_buffer_slot(address, number) ||
-		gh_slot_state(pg_atomic_read_u64(&gh_slot_at(*number)->word)) != GH_SLOT_OWNED)
-		return false;
-	slot = gh_slot_at(*number);
-	slot->op = op;
-	slot->device = gh_table_entry_at(scan->table)->device;
-	slot->table = scan->table;
-	slot->table_generation = scan->generation;
-	return true;
-}
 
 /* ------------------------------------------------------------- making, ending */
 
@@ -79,8 +34,8 @@ find_tables(const GhScanOptions *options, GhPlanTable *tables, GhError *error)
 
 		if (table == NULL || table->engine != &gh_service_scans)
 			return gh_error_set(error, GH_INVALID, "join %u of a scan is with no table of the service", i);
-		tables[i].table = ((const GhServiceScan *) table)->table;
-		tables[i].generation = ((const GhServiceScan *) table)->generation;
+		tables[i].table = ((const GhServiceScan *) table)->entry.table;
+		tables[i].generation = ((const GhServiceScan *) table)->entry.generation;
 	}
 	return GH_OK;
 }
@@ -92,74 +47,36 @@ executor_for(const GhScanOptions *options, const GhPlanTable *tables)
 	return (int) ((options->njoins > 0 ? tables[0].table : (uint32) gh_my_procno()) % GH_EXECUTORS);
 }
 
-/* Has the worker make the scan that the plan in the buffer tells. */
-static GhStatus
-ask_for_scan(GhServiceScan *scan, const void *buffer, Size bytes, GhError *error)
-{
-	uint32		number;
-	GhSlot	   *slot;
-	GhStatus	status;
-
-	if (!slot_begin(scan, buffer, GH_SERVICE_SCAN_CREATE, &number))
-		return gh_error_set(error, GH_INVALID, "the buffer of a plan is not this session's");
-	slot = gh_slot_at(number);
-	slot->block = 0;
-	slot->count = bytes;
-	(void) gh_client_slot_submit(number);
-	status = gh_client_slot_wait(number, &scan->host, error);
-	if (status != GH_OK)
-		return status;
-	if (slot->status != GH_OK)
-		*error = slot->error;
-	return slot->status;
-}
-
 /* A handle without a scan; NULL: out of memory. */
 static GhServiceScan *
 make_handle(const GhHost *host, bool shared, GhError *error)
 {
-	GhServiceScan *scan = MemoryContextAllocExtended(TopMemoryContext, sizeof(*scan),
-													 MCXT_ALLOC_NO_OOM | MCXT_ALLOC_ZERO);
+	GhServiceScan *scan = gh_client_alloc(sizeof(*scan), error);
 
 	if (scan == NULL)
-	{
-		(void) gh_error_set(error, GH_NO_MEMORY, "out of memory");
 		return NULL;
-	}
 	scan->common.engine = &gh_service_scans;
-	scan->host = *host;
-	scan->shared = shared;
+	scan->entry.host = *host;
+	scan->entry.shared = shared;
 	return scan;
 }
 
 static GhStatus
 make_scan(const GhHost *host, const GhScanOptions *options, const GhPlanTable *tables, bool shared,
-		  const void *buffer, Size bytes, GhServiceScan **result, GhError *error)
+		  const void *buffer, Size bytes, GhScan **result, GhError *error)
 {
 	GhServiceScan *scan = make_handle(host, shared, error);
 	GhStatus	status;
 
 	if (scan == NULL)
 		return GH_NO_MEMORY;
-	if (!gh_client_entry_take((uint32) options->device, shared ? -1 : gh_my_procno(), true,
-							  executor_for(options, tables), &scan->table, &scan->generation))
-	{
+	status = gh_entry_create(&scan->entry, options->device, GH_ENTRY_SCAN, executor_for(options, tables),
+							 GH_SERVICE_SCAN_CREATE, buffer, bytes, error);
+	if (status == GH_OK)
+		*result = &scan->common;
+	else
 		pfree(scan);
-		return gh_error_set(error, GH_TOO_MANY, "there are too many tables on GPUs already");
-	}
-	status = ask_for_scan(scan, buffer, bytes, error);
-	if (status != GH_OK)
-	{
-		gh_client_entry_drop(scan->table, scan->generation);
-		pfree(scan);
-		return status;
-	}
-	*result = scan;
-	if (shared)
-		return GH_OK;
-	scan->next = own_scans;
-	own_scans = scan;
-	return GH_OK;
+	return status;
 }
 
 static GhStatus
@@ -168,7 +85,6 @@ create_scan(const GhHost *host, const GhScanOptions *options, bool shared, GhSca
 {
 	GhPlanTable tables[GH_SCAN_JOINS_MAX];
 	GhDevice   *device = gh_device_at(options->device);
-	GhServiceScan *scan = NULL;
 	Size		bytes = gh_plan_write(options, NULL, NULL);
 	void	   *buffer;
 	GhStatus	status;
@@ -185,10 +101,8 @@ create_scan(const GhHost *host, const GhScanOptions *options, bool shared, GhSca
 	if (!gh_service_reserve(1, bytes, &buffer))
 		return gh_no_buffers(error);
 	(void) gh_plan_write(options, tables, buffer);
-	status = make_scan(host, options, tables, shared, buffer, bytes, &scan, error);
+	status = make_scan(host, options, tables, shared, buffer, bytes, result, error);
 	gh_service_return(buffer);
-	if (status == GH_OK)
-		*result = &scan->common;
 	return status;
 }
 
@@ -206,29 +120,25 @@ gh_service_scan_create_shared(const GhHost *host, const GhScanOptions *options, 
 	GhStatus	status = create_scan(host, options, true, result, error);
 
 	if (status == GH_OK)
-		*root = gh_client_entry_root(((GhServiceScan *) *result)->table,
-									 ((GhServiceScan *) *result)->generation);
+		*root = gh_entry_root(&((GhServiceScan *) *result)->entry);
 	return status;
 }
 
 GhStatus
 gh_service_scan_attach(GhRef root, const GhHost *host, GhScan **result, GhError *error)
 {
-	GhServiceScan *scan;
-	uint32		table;
-	uint64		generation;
+	GhServiceScan *scan = make_handle(host, true, error);
+	GhStatus	status;
 
 	*result = NULL;
-	if (!gh_client_entry_find(root, &table, &generation) || !gh_table_entry_at(table)->is_scan)
-		return gh_error_set(error, GH_DEVICE_ERROR, "the scan to attach is gone");
-	gh_client_join();
-	scan = make_handle(host, true, error);
 	if (scan == NULL)
 		return GH_NO_MEMORY;
-	scan->table = table;
-	scan->generation = generation;
-	*result = &scan->common;
-	return GH_OK;
+	status = gh_entry_attach(&scan->entry, root, GH_ENTRY_SCAN, error);
+	if (status == GH_OK)
+		*result = &scan->common;
+	else
+		pfree(scan);
+	return status;
 }
 
 /* One that several processes have a handle on goes with gh_service_table_release. */
@@ -239,42 +149,19 @@ service_scan_destroy(GhScan *handle)
 
 	if (scan == NULL)
 		return;
-	if (!scan->shared)
-		gh_client_entry_drop(scan->table, scan->generation);
-	for (GhServiceScan **at = &own_scans; *at != NULL; at = &(*at)->next)
-		if (*at == scan)
-		{
-			*at = scan->next;
-			break;
-		}
+	gh_entry_close(&scan->entry);
 	pfree(scan);
 }
 
-void
-gh_client_drop_scans(void)
-{
-	for (GhServiceScan *scan = own_scans; scan != NULL; scan = scan->next)
-		gh_client_entry_drop(scan->table, scan->generation);
-	own_scans = NULL;
-}
-
 /* ------------------------------------------------------------------- requests */
-
-/* The time that the slot's request took, which is through. */
-static void
-add_times(GhServiceScan *scan, const GhSlot *slot)
-{
-	scan->queue_ns += slot->queue_ns;
-	scan->run_ns += slot->run_ns;
-}
 
 static void
 service_scan_times(const GhScan *handle, uint64_t *queue_ns, uint64_t *device_ns)
 {
 	const GhServiceScan *scan = (const GhServiceScan *) handle;
 
-	*queue_ns = scan->queue_ns;
-	*device_ns = scan->run_ns;
+	*queue_ns = scan->entry.queue_ns;
+	*device_ns = scan->entry.run_ns;
 }
 
 static GhFlight
@@ -303,9 +190,9 @@ service_scan_submit(GhScan *handle, GhScanRequest *request)
 	request->scan = NULL;
 	if (request->npages == 0 && !request->unmatched)
 		return request->status = GH_OK;
-	if (!gh_client_entry_lives(scan->table, scan->generation))
-		return request->status = scan_is_lost(scan, &request->error);
-	if (!slot_begin(scan, request->pages, GH_SERVICE_SCAN, &number))
+	if (!gh_entry_lives(&scan->entry))
+		return request->status = gh_entry_lost(&scan->entry, &request->error);
+	if (!gh_entry_slot(&scan->entry, request->pages, GH_SERVICE_SCAN, &number))
 		return request->status = gh_error_set(&request->error, GH_INVALID,
 											  "the pages of a request must be listed in an idle buffer of the transfer area");
 	slot = gh_slot_at(number);
@@ -348,8 +235,8 @@ request_end(GhScanRequest *request, GhStatus status)
 		if (status != GH_OK)
 			request->error = slot->error;
 		else if (request->nback > most)
-			status = answer_is_wrong((const GhServiceScan *) request->scan, &request->error);
-		add_times((GhServiceScan *) request->scan, slot);
+			status = gh_entry_wrong_answer(&((GhServiceScan *) request->scan)->entry, &request->error);
+		gh_entry_add_times(&((GhServiceScan *) request->scan)->entry, slot);
 		gh_slot_reuse(number);
 	}
 	request->scan = NULL;
@@ -375,98 +262,24 @@ service_scan_wait(GhScanRequest *request)
 
 	if (request->status != GH_BUSY || scan == NULL)
 		return request->status;
-	status = gh_flight_wait(flight_of(request), &scan->host, &request->error);
+	status = gh_flight_wait(flight_of(request), &scan->entry.host, &request->error);
 	return status == GH_STOPPED ? GH_STOPPED : request_end(request, status);
 }
 
 /* -------------------------------------------------------------------- results */
 
-/* Whether the buffer still has the request of a call that was stopped. */
-static bool
-results_pending(const GhServiceScan *scan, uint32 number)
-{
-	return scan->results_generation != 0 && scan->results_slot == number &&
-		gh_slot_generation(pg_atomic_read_u64(&gh_slot_at(number)->word)) == scan->results_generation;
-}
-
 static GhStatus
-begin_results(GhServiceScan *scan, const GhCursor *cursor, size_t capacity, void *buffer,
-			  uint32 *number, GhError *error)
+service_scan_results(GhScan *handle, GhCursor *cursor, size_t capacity, void *buffer, size_t *bytes, GhError *error)
 {
-	GhSlot	   *slot;
-
-	if (gh_buffer_slot(buffer, number) && results_pending(scan, *number))
-		return GH_OK;
-	if (!gh_client_entry_lives(scan->table, scan->generation))
-		return scan_is_lost(scan, error);
-	if (!slot_begin(scan, buffer, GH_SERVICE_SCAN_RESULTS, number) ||
-		!gh_client_array(*number, buffer, &gh_slot_at(*number)->block))
-		return gh_error_set(error, GH_INVALID,
-							"results must go to an idle buffer of the transfer area");
-	slot = gh_slot_at(*number);
-	slot->count = capacity;
-	slot->cursor = *cursor;
-	scan->results_slot = *number;
-	scan->results_generation = gh_client_slot_submit(*number);
-	return GH_OK;
-}
-
-static GhStatus
-service_scan_results(GhScan *handle, GhCursor *cursor, size_t capacity, void *buffer,
-					 size_t *bytes, GhError *error)
-{
-	GhServiceScan *scan = (GhServiceScan *) handle;
-	uint32		number;
-	GhSlot	   *slot;
-	GhStatus	status;
-
-	*bytes = 0;
-	status = begin_results(scan, cursor, capacity, buffer, &number, error);
-	if (status == GH_OK)
-		status = gh_client_slot_wait(number, &scan->host, error);
-	if (status == GH_STOPPED)
-		return status;
-	scan->results_generation = 0;
-	if (status != GH_OK)
-		return status;
-	slot = gh_slot_at(number);
-	add_times(scan, slot);
-	status = slot->status;
-	*cursor = slot->cursor;
-	*bytes = slot->bytes;
-	if (status != GH_OK)
-		*error = slot->error;
-	else if (*bytes > capacity)
-		status = answer_is_wrong(scan, error);
-	gh_slot_reuse(number);
-	return status;
-}
-
-/* A request without arrays; on GH_OK the answer is in the slot until it is left. */
-static GhStatus
-scan_control(GhServiceScan *scan, GhServiceOp op, uint32 *number, GhError *error)
-{
-	GhStatus	status;
-
-	if (!gh_client_entry_lives(scan->table, scan->generation))
-		return scan_is_lost(scan, error);
-	status = gh_client_control_begin((int) gh_table_entry_at(scan->table)->device, op, scan->table,
-									 scan->generation, &scan->host, number, error);
-	if (status != GH_OK)
-		return status;
-	status = gh_client_control(*number, &scan->host, error);
-	if (status == GH_OK)
-		add_times(scan, gh_slot_at(*number));
-	else
-		gh_slot_leave(*number);
-	return status;
+	return gh_entry_results(&((GhServiceScan *) handle)->entry, GH_SERVICE_SCAN_RESULTS, cursor, capacity, buffer,
+							bytes, error);
 }
 
 static GhStatus
 service_scan_make_table(GhScan *handle, GhScanTable *table, GhError *error)
 {
 	uint32		number;
-	GhStatus	status = scan_control((GhServiceScan *) handle, GH_SERVICE_SCAN_TABLE, &number, error);
+	GhStatus	status = gh_entry_control(&((GhServiceScan *) handle)->entry, GH_SERVICE_SCAN_TABLE, 0, &number, error);
 
 	if (status != GH_OK)
 		return status;
@@ -479,7 +292,7 @@ static GhStatus
 service_scan_stats(GhScan *handle, GhScanStats *stats, GhError *error)
 {
 	uint32		number;
-	GhStatus	status = scan_control((GhServiceScan *) handle, GH_SERVICE_SCAN_STATS, &number, error);
+	GhStatus	status = gh_entry_control(&((GhServiceScan *) handle)->entry, GH_SERVICE_SCAN_STATS, 0, &number, error);
 
 	if (status != GH_OK)
 		return status;

@@ -1,18 +1,13 @@
 /*
  * plan.c
- *		The options of a scan as one block of bytes: a head, then the arrays, each at a
- *		multiple of 16 and named by its offset.
- *
- * The block is what a client writes, so the reader copies it first and holds every offset
- * and size against the copy.
+ *		The options of a scan as one block of bytes (block.h).
  */
 #include "postgres.h"
 
 #include <stdlib.h>
 
+#include "service/block.h"
 #include "service/plan.h"
-
-#define ALIGNMENT 16
 
 /* What begins a block. */
 typedef struct PlanHead
@@ -39,23 +34,6 @@ typedef struct JoinBlock
 
 /* ------------------------------------------------------------------- writing */
 
-/* Puts an array behind what is there; without a block it is only counted. */
-static GhOffset
-put_array(char *block, Size *used, const void *array, Size count, Size size)
-{
-	Size		at = *used;
-
-	if (array == NULL)
-		return GH_NO_ARRAY;
-	/* what is far too much is refused by its size */
-	if (count > GH_PLAN_BYTES_MAX)
-		count = GH_PLAN_BYTES_MAX;
-	if (block != NULL && count > 0)
-		memcpy(block + at, array, count * size);
-	*used = TYPEALIGN(ALIGNMENT, at + count * size);
-	return at;
-}
-
 static GhOffset
 put_joins(char *block, Size *used, const GhScanOptions *options, const GhPlanTable *tables)
 {
@@ -73,48 +51,41 @@ put_joins(char *block, Size *used, const GhScanOptions *options, const GhPlanTab
 		joins[i].kind = join->kind;
 		joins[i].nparts = join->nparts;
 		joins[i].nfills = join->nfills;
-		joins[i].parts = put_array(block, used, join->parts, join->nparts, sizeof(GhScanPart));
-		joins[i].fills = put_array(block, used, join->fills, join->nfills, sizeof(GhScanFill));
+		joins[i].parts = gh_block_put(block, used, join->parts, join->nparts, sizeof(GhScanPart));
+		joins[i].fills = gh_block_put(block, used, join->fills, join->nfills, sizeof(GhScanFill));
 	}
-	return put_array(block, used, joins, options->njoins, sizeof(JoinBlock));
+	return gh_block_put(block, used, joins, options->njoins, sizeof(JoinBlock));
 }
 
 Size
 gh_plan_write(const GhScanOptions *options, const GhPlanTable *tables, void *to)
 {
-	Size		used = TYPEALIGN(ALIGNMENT, sizeof(PlanHead));
+	Size		used = TYPEALIGN(GH_BLOCK_ALIGNMENT, sizeof(PlanHead));
 	PlanHead		head;
 
 	if (options->njoins > GH_SCAN_JOINS_MAX)
 		return 0;
 	memset(&head, 0, sizeof(head));
 	head.options = *options;
-	head.program = put_array(to, &used, options->program, options->program_bytes, 1);
-	head.attributes = put_array(to, &used, options->attributes, options->natts, sizeof(GhPageAttribute));
-	head.keys = put_array(to, &used, options->keys, options->nkeys, sizeof(GhScanKey));
-	head.aggregates = put_array(to, &used, options->aggregates, options->naggregates, sizeof(GhAggregate));
+	head.program = gh_block_put(to, &used, options->program, options->program_bytes, 1);
+	head.attributes = gh_block_put(to, &used, options->attributes, options->natts, sizeof(GhPageAttribute));
+	head.keys = gh_block_put(to, &used, options->keys, options->nkeys, sizeof(GhScanKey));
+	head.aggregates = gh_block_put(to, &used, options->aggregates, options->naggregates, sizeof(GhAggregate));
 	head.joins = put_joins(to, &used, options, tables);
-	head.parts = put_array(to, &used, options->parts, options->nparts, sizeof(GhScanPart));
-	head.kept = put_array(to, &used, options->kept, options->nkept, sizeof(uint16));
+	head.parts = gh_block_put(to, &used, options->parts, options->nparts, sizeof(GhScanPart));
+	head.kept = gh_block_put(to, &used, options->kept, options->nkept, sizeof(uint16));
 	if (to != NULL)
 		memcpy(to, &head, sizeof(head));
-	return used <= GH_PLAN_BYTES_MAX ? used : 0;
+	return used <= GH_BLOCK_BYTES_MAX ? used : 0;
 }
 
 /* ------------------------------------------------------------------- reading */
 
 /* An array of the copy; false: it is not in there. */
 static bool
-find_array(const GhPlan *plan, Size bytes, GhOffset offset, uint64 count, Size size,
-		   const void **array)
+find_array(const GhPlan *plan, Size bytes, GhOffset offset, uint64 count, Size size, const void **array)
 {
-	*array = NULL;
-	if (offset == GH_NO_ARRAY)
-		return true;
-	if (offset % ALIGNMENT != 0 || offset > bytes || count > (bytes - offset) / size)
-		return false;
-	*array = (const char *) plan->memory + offset;
-	return true;
+	return gh_block_find(plan->memory, bytes, offset, count, size, array);
 }
 
 static bool
@@ -177,13 +148,12 @@ read_arrays(GhPlan *plan, Size bytes)
 GhStatus
 gh_plan_read(const void *block, Size bytes, GhPlan *plan, GhError *error)
 {
+	GhStatus	status;
+
 	memset(plan, 0, sizeof(*plan));
-	if (bytes < sizeof(PlanHead) || bytes > GH_PLAN_BYTES_MAX)
-		return gh_error_set(error, GH_INVALID, "there is no plan of a scan of %zu bytes", bytes);
-	plan->memory = aligned_alloc(ALIGNMENT, TYPEALIGN(ALIGNMENT, bytes));
-	if (plan->memory == NULL)
-		return gh_error_set(error, GH_NO_MEMORY, "out of memory for the plan of a scan");
-	memcpy(plan->memory, block, bytes);
+	status = gh_block_copy(block, bytes, sizeof(PlanHead), &plan->memory, error);
+	if (status != GH_OK)
+		return status;
 	if (read_arrays(plan, bytes))
 		return GH_OK;
 	gh_plan_drop(plan);

@@ -8,9 +8,6 @@
 
 #include "service/shared.h"
 
-/* The most bytes of a block: a program, and arrays that are small beside it. */
-#define GH_PLAN_BYTES_MAX (2 * (Size) GH_PROGRAM_BYTES_MAX)
-
 /* Where the table of a join is: an entry of the same device. */
 typedef struct GhPlanTable
 {

@@ -248,6 +248,7 @@ run_request(GhExecutor *executor, uint32 number, const GhSlot *asked, GhWorkerTa
 	GhRunning  *running = &gh_worker.running_by_slot[number];
 	GhStatus	status;
 
+	gh_executor_drain_users(executor, table);
 	if (!build_request(number, asked, table, &running->request))
 	{
 		gh_executor_refuse(number, GH_INVALID, "an array of the request is outside its buffer");
@@ -261,19 +262,46 @@ run_request(GhExecutor *executor, uint32 number, const GhSlot *asked, GhWorkerTa
 		finish_request(number, table, &running->request, status);
 		return;
 	}
-	running->is_scan = false;
-	gh_executor_runs(executor, number, table);
+	gh_executor_runs(executor, number, table, GH_RUNNING_TABLE);
 }
 
 void
-gh_executor_runs(GhExecutor *executor, uint32 number, GhWorkerTable *table)
+gh_executor_runs(GhExecutor *executor, uint32 number, GhWorkerTable *table, GhRunningKind kind)
 {
 	GhRunning  *running = &gh_worker.running_by_slot[number];
 
 	running->active = true;
+	running->kind = kind;
 	running->table = table->number;
 	table->running++;
 	executor->running[executor->nrunning++] = number;
+}
+
+static GhStatus
+poll_running(GhRunning *running)
+{
+	switch (running->kind)
+	{
+		case GH_RUNNING_SCAN:
+			return gh_worker.engine->scans->poll(&running->scan_request);
+		case GH_RUNNING_PIPELINE:
+			return gh_worker.engine->pipelines->poll(&running->pipeline_request);
+		default:
+			return gh_worker.engine->poll(&running->request);
+	}
+}
+
+static void
+finish_running(uint32 number, GhStatus status)
+{
+	GhRunning  *running = &gh_worker.running_by_slot[number];
+
+	if (running->kind == GH_RUNNING_SCAN)
+		gh_scans_finish(number, status);
+	else if (running->kind == GH_RUNNING_PIPELINE)
+		gh_pipelines_finish(number, status);
+	else
+		finish_request(number, &gh_worker.tables[running->table], &running->request, status);
 }
 
 /* Polls everything in the engine once; true when something ended. */
@@ -287,8 +315,7 @@ gh_executor_poll(GhExecutor *executor)
 		uint32		number = executor->running[i];
 		GhRunning  *running = &gh_worker.running_by_slot[number];
 		GhWorkerTable *table = &gh_worker.tables[running->table];
-		GhStatus	status = running->is_scan ? gh_worker.engine->scans->poll(&running->scan_request) :
-			gh_worker.engine->poll(&running->request);
+		GhStatus	status = poll_running(running);
 
 		if (status == GH_BUSY)
 		{
@@ -301,10 +328,7 @@ gh_executor_poll(GhExecutor *executor)
 		executor->nrunning--;
 		memmove(&executor->running[i], &executor->running[i + 1],
 				(executor->nrunning - i) * sizeof(uint32));
-		if (running->is_scan)
-			gh_scans_finish(number, table, status);
-		else
-			finish_request(number, table, &running->request, status);
+		finish_running(number, status);
 		ended = true;
 	}
 	return ended;
@@ -317,6 +341,14 @@ gh_executor_drain(GhExecutor *executor, const GhWorkerTable *table)
 		(void) gh_executor_poll(executor);
 }
 
+/* Which ones use it is not known from here: they are of this executor. */
+void
+gh_executor_drain_users(GhExecutor *executor, const GhWorkerTable *table)
+{
+	while (table->users > 0 && executor->nrunning > 0)
+		(void) gh_executor_poll(executor);
+}
+
 /* --------------------------------------------------------- other requests */
 
 static void
@@ -326,6 +358,7 @@ create_table(uint32 number, const GhSlot *asked, GhWorkerTable *table)
 	GhHost		host;
 
 	gh_executor_host(table, &host);
+	table->was_made = false;
 	table->options = asked->options;
 	table->options.device = gh_worker.cuda_device;
 	table->generation = asked->table_generation;
@@ -368,29 +401,92 @@ control_table(GhSlot *slot, const GhSlot *asked, GhWorkerTable *table)
 	}
 }
 
+/* ----------------------------------------------------------------- entries */
+
+/* Why the slot's process may not use the entry of that number and generation; NULL: it may. */
+static const char *
+entry_refusal(const GhSlot *asked, uint32 table, uint64 generation)
+{
+	const GhTableEntry *entry;
+	uint64		word;
+
+	if (table >= GH_TABLES_MAX)
+		return "there is no such table";
+	entry = gh_table_entry_at(table);
+	word = pg_atomic_read_u64((pg_atomic_uint64 *) &entry->word);
+	if (word != gh_slot_word(generation, GH_TABLE_LIVE) || entry->device != gh_worker.device_index)
+		return "the table is gone";
+	if (entry->procno == -1 ? entry->database != asked->database : entry->procno != asked->procno)
+		return "the table is another session's";
+	return NULL;
+}
+
+/* Is the entry of the kind that an operation is of? */
+static bool
+has_what_is_asked(const GhWorkerTable *table, GhServiceOp op)
+{
+	if (op < GH_SERVICE_SCAN_CREATE)
+		return table->handle != NULL;
+	if (op < GH_SERVICE_PIPELINE_CREATE)
+		return table->scan != NULL;
+	/* a client that was stopped may not know that its table was made */
+	if (op == GH_SERVICE_PIPELINE_TABLE || op == GH_SERVICE_PIPELINE_STATS)
+		return table->pipeline != NULL || (table->handle != NULL && table->was_made);
+	return table->pipeline != NULL;
+}
+
 /* Whether the slot's process may use the table of that number and generation. */
 static const char *
 refusal(const GhSlot *asked)
 {
-	const GhTableEntry *entry;
-	const GhWorkerTable *table;
-	uint64		word;
+	const char *why = entry_refusal(asked, asked->table, asked->table_generation);
+	const GhWorkerTable *table = &gh_worker.tables[asked->table % GH_TABLES_MAX];
 
-	if (asked->table >= GH_TABLES_MAX)
-		return "there is no such table";
-	entry = gh_table_entry_at(asked->table);
-	word = pg_atomic_read_u64((pg_atomic_uint64 *) &entry->word);
-	if (word != gh_slot_word(asked->table_generation, GH_TABLE_LIVE) || entry->device != gh_worker.device_index)
-		return "the table is gone";
-	if (entry->procno == -1 ? entry->database != asked->database : entry->procno != asked->procno)
-		return "the table is another session's";
-	table = &gh_worker.tables[asked->table];
-	if (asked->op == GH_SERVICE_CREATE || asked->op == GH_SERVICE_SCAN_CREATE)
-		return table->handle != NULL || table->scan != NULL ? "the table is there already" : NULL;
-	if ((gh_is_scan_op(asked->op) ? table->scan == NULL : table->handle == NULL) ||
-		table->generation != asked->table_generation)
+	if (why != NULL)
+		return why;
+	if (gh_op_creates(asked->op))
+		return table->handle != NULL || table->scan != NULL || table->pipeline != NULL || table->marks != NULL ?
+			"the table is there already" : NULL;
+	if (!has_what_is_asked(table, asked->op) || table->generation != asked->table_generation)
 		return "the table was not made";
 	return NULL;
+}
+
+GhWorkerTable *
+gh_executor_named(const GhExecutor *executor, const GhSlot *asked, uint32 table, uint64 generation, const char **why)
+{
+	*why = entry_refusal(asked, table, generation);
+	if (*why == NULL && table % GH_EXECUTORS != executor->number)
+		*why = "the table is another executor's";
+	if (*why == NULL && gh_worker.tables[table].generation != generation)
+		*why = "the table was not made";
+	return *why == NULL ? &gh_worker.tables[table] : NULL;
+}
+
+void
+gh_executor_hold(GhWorkerTable *user, uint32 used)
+{
+	user->used[user->nused++] = used;
+	gh_worker.tables[used].users++;
+}
+
+/* What is used may wait to be freed. */
+void
+gh_executor_let_go(GhExecutor *executor, GhWorkerTable *user)
+{
+	for (uint32 i = 0; i < user->nused; i++)
+		gh_worker.tables[user->used[i]].users--;
+	if (user->nused > 0)
+		pg_atomic_write_u32(&executor->ring->dying, 1);
+	user->nused = 0;
+}
+
+/* A request for what the index of a table that a pipeline made has beside its rows. */
+static bool
+is_of_made_table(const GhSlot *asked, const GhWorkerTable *table)
+{
+	return table->was_made && table->handle != NULL && asked->op < GH_SERVICE_SCAN_CREATE &&
+		asked->op != GH_SERVICE_STATS;
 }
 
 /* A request that was checked, except for its arrays. */
@@ -403,6 +499,11 @@ start_request(GhExecutor *executor, uint32 number, const GhSlot *asked)
 
 	pg_atomic_write_u64(&slot->started_ns, now);
 	pg_atomic_write_u64(&gh_table_entry_at(asked->table)->used_ns, now);
+	if (is_of_made_table(asked, table))
+	{
+		gh_executor_refuse(number, GH_INVALID, "a table that a pipeline made takes no requests");
+		return;
+	}
 	switch (asked->op)
 	{
 		case GH_SERVICE_RUN:
@@ -416,6 +517,7 @@ start_request(GhExecutor *executor, uint32 number, const GhSlot *asked)
 		case GH_SERVICE_FLUSH:
 		case GH_SERVICE_STATS:
 			gh_executor_drain(executor, table);
+			gh_executor_drain_users(executor, table);
 			slot->status = control_table(slot, asked, table);
 			if (slot->status == GH_DEVICE_ERROR)
 				gh_executor_check_device(&slot->error);
@@ -427,6 +529,15 @@ start_request(GhExecutor *executor, uint32 number, const GhSlot *asked)
 		case GH_SERVICE_SCAN_TABLE:
 		case GH_SERVICE_SCAN_STATS:
 			gh_scans_start(executor, number, asked);
+			break;
+		case GH_SERVICE_PIPELINE_CREATE:
+		case GH_SERVICE_PIPELINE:
+		case GH_SERVICE_PIPELINE_RESULTS:
+		case GH_SERVICE_PIPELINE_TABLE:
+		case GH_SERVICE_PIPELINE_CLEAR:
+		case GH_SERVICE_PIPELINE_STATS:
+		case GH_SERVICE_MARKS_CREATE:
+			gh_pipelines_start(executor, number, asked);
 			break;
 		default:
 			gh_executor_refuse(number, GH_INVALID, "there is no such request");
@@ -478,9 +589,12 @@ reap_table(GhExecutor *executor, GhWorkerTable *table, uint64 generation)
 	(void) gh_executor_pass_point(GH_FAULT_POINT_DESTROY, &ignored);
 	if (table->scan != NULL && table->generation == generation)
 		gh_scans_destroy(executor, table);
+	if ((table->pipeline != NULL || table->marks != NULL) && table->generation == generation)
+		gh_pipelines_destroy(executor, table);
 	if (handle != NULL && table->generation == generation)
 	{
 		table->handle = NULL;
+		table->was_made = false;
 		gh_worker.engine->table_destroy(handle);
 	}
 	gh_executor_note_memory();
@@ -490,7 +604,7 @@ reap_table(GhExecutor *executor, GhWorkerTable *table, uint64 generation)
 /*
  * Frees tables that nobody wants any more; true when there was one.  Whoever makes an
  * entry DYING sets the flag after that: so it is taken back first and then all are
- * looked at.  A table that a scan joins with stays until that is gone, which sets the flag again.
+ * looked at.  What is used by others stays until they are gone, which set the flag again.
  */
 bool
 gh_executor_reap(GhExecutor *executor)

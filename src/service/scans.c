@@ -3,91 +3,15 @@
  *		What the threads of a worker do with requests on scans.
  *
  * As everywhere in a worker, what a client wrote is copied and checked: plans (plan.c), lists of
- * pages, numbers of rows, and offsets.  What lies in pages and bitmaps is not: the engine takes any bytes, also
+ * pages (pages.c), numbers of rows, and offsets.  What lies in bitmaps is not: the engine takes any bytes, also
  * such that change while it reads them.  No function of PostgreSQL is called here.
  */
 #include "postgres.h"
 
-#include <stdlib.h>
-
-#include "miscadmin.h"
-#include "storage/bufmgr.h"
-
 #include "service/plan.h"
-#include "service/pool.h"
 #include "service/threads.h"
 
-/* --------------------------------------------------------------------- pages */
-
-/* Whether a page is whole in a buffer of the process that asks. */
-static bool
-is_in_buffer(const GhSlot *asked, const char *page, uint32 page_bytes)
-{
-	const char *area = gh_buffer_at(0);
-	uint32		first;
-	uint32		begin;
-	uint32		end;
-	const GhSlot *slot;
-
-	if (page < area || page >= gh_buffer_at(gh_service->units) ||
-		page_bytes > (Size) (gh_buffer_at(gh_service->units) - page))
-		return false;
-	begin = (uint32) ((page - area) / GH_UNIT_BYTES);
-	end = (uint32) ((page + page_bytes - 1 - area) / GH_UNIT_BYTES);
-	first = pg_atomic_read_u32(gh_unit_at(begin));
-	if (first == 0 || first > gh_service->units || pg_atomic_read_u32(gh_unit_at(end)) != first)
-		return false;
-	slot = gh_slot_at(first - 1);
-	return slot->procno == asked->procno && slot->pid == asked->pid;
-}
-
-/* Whether it is a page of the server's buffers. */
-static bool
-is_in_pool(const char *page, uint32 page_bytes)
-{
-	return page_bytes == BLCKSZ && page >= BufferBlocks &&
-		page < BufferBlocks + (Size) NBuffers * BLCKSZ && (page - BufferBlocks) % BLCKSZ == 0;
-}
-
-/* A page of the server's buffers, where the device reads it; where it does not, it is copied. */
-static void
-place_in_pool(GhRunning *running, GhScanPage *page)
-{
-	if (!running->in_pool)
-		running->in_pool = gh_pool_enter();
-	if (running->in_pool)
-	{
-		page->page = gh_pool_place(page->page);
-		running->ndirect++;
-	}
-	else
-		running->scan_request.readable = false;
-}
-
-/*
- * Copies the list of a request's pages, and holds each against the memory that its client may
- * show.  All processes have that memory at the same addresses; the buffers' device has another.
- */
-static bool
-copy_pages(const GhSlot *asked, const GhScanPage *list, uint32 page_bytes, GhRunning *running)
-{
-	GhScanRequest *request = &running->scan_request;
-
-	memcpy(running->pages, list, asked->count * sizeof(GhScanPage));
-	request->readable = gh_worker.device->registered;
-	running->ndirect = 0;
-	for (uint64 i = 0; i < asked->count; i++)
-	{
-		const char *page = running->pages[i].page;
-
-		if (is_in_buffer(asked, page, page_bytes))
-			continue;
-		if (!is_in_pool(page, page_bytes))
-			return false;
-		place_in_pool(running, &running->pages[i]);
-	}
-	return true;
-}
+/* ------------------------------------------------------------------ requests */
 
 /* One for rows of a joined table, which the engine holds against its number of rows; NULL, or what is wrong. */
 static const char *
@@ -110,6 +34,7 @@ build_request(uint32 number, const GhSlot *asked, const GhWorkerTable *table)
 	void	   *pages;
 	void	   *bitmaps;
 	void	   *back;
+	const char *why;
 
 	memset(request, 0, sizeof(*request));
 	if (asked->unmatched != 0)
@@ -120,12 +45,11 @@ build_request(uint32 number, const GhSlot *asked, const GhWorkerTable *table)
 		!gh_executor_array(number, asked->units, asked->back, asked->back_room, sizeof(GhScanRow), &back) ||
 		pages == NULL)
 		return "an array of the request is outside its buffer";
-	running->pages = malloc(Max(asked->count, 1) * sizeof(GhScanPage));
-	if (running->pages == NULL)
-		return "out of memory for a list of pages";
-	if (!copy_pages(asked, pages, table->page_bytes, running))
-		return "a page of the request is not in memory that its session may show";
-	request->npages = (uint32) asked->count;
+	why = gh_pages_take(asked, pages, (uint32) asked->count, table->page_bytes, running);
+	if (why != NULL)
+		return why;
+	request->readable = running->readable;
+	request->npages = running->npages;
 	request->pages = running->pages;
 	request->bitmaps = bitmaps;
 	request->nbitmaps = bitmaps == NULL ? 0 : asked->nbitmaps;
@@ -134,24 +58,12 @@ build_request(uint32 number, const GhSlot *asked, const GhWorkerTable *table)
 	return NULL;
 }
 
-static void
-drop_pages(uint32 number)
+void
+gh_scans_finish(uint32 number, GhStatus status)
 {
 	GhRunning  *running = &gh_worker.running_by_slot[number];
-
-	free(running->pages);
-	running->pages = NULL;
-	if (running->in_pool)
-		gh_pool_leave();
-	running->in_pool = false;
-}
-
-void
-gh_scans_finish(uint32 number, GhWorkerTable *table, GhStatus status)
-{
-	GhScanRequest *request = &gh_worker.running_by_slot[number].scan_request;
+	GhScanRequest *request = &running->scan_request;
 	GhSlot	   *slot = gh_slot_at(number);
-	uint64		page_bytes = (uint64) request->npages * table->page_bytes;
 
 	slot->status = status;
 	if (status != GH_OK)
@@ -162,15 +74,8 @@ gh_scans_finish(uint32 number, GhWorkerTable *table, GhStatus status)
 	memcpy(slot->joined, request->joined, sizeof(slot->joined));
 	slot->nback = gh_fault_pass(GH_FAULT_POINT_SCAN_ANSWER) == GH_FAULT_NONE ? request->nback : PG_UINT64_MAX;
 	slot->no_group = request->no_group;
-	gh_executor_count(GH_COUNT_PAGE_BATCHES, request->unmatched ? 0 : 1);
-	gh_executor_count(GH_COUNT_PAGES, request->npages);
-	if (request->readable)
-		gh_executor_count(GH_COUNT_PAGES_DIRECT, gh_worker.running_by_slot[number].ndirect);
-	gh_executor_count(GH_COUNT_PAGE_BYTES, page_bytes);
-	gh_executor_count(GH_COUNT_BYTES_TO, page_bytes + request->npages * sizeof(GhScanPage) +
-					  request->nbitmaps * sizeof(uint64));
-	gh_executor_count(GH_COUNT_BYTES_FROM, request->nback * sizeof(GhScanRow));
-	drop_pages(number);
+	gh_pages_count(running, request->nbitmaps, request->nback * sizeof(GhScanRow));
+	gh_pages_drop(running);
 	if (status == GH_DEVICE_ERROR)
 		gh_executor_check_device(&request->error);
 	gh_executor_answer(number);
@@ -186,7 +91,7 @@ run_pages(GhExecutor *executor, uint32 number, const GhSlot *asked, GhWorkerTabl
 
 	if (why != NULL)
 	{
-		drop_pages(number);
+		gh_pages_drop(running);
 		gh_executor_refuse(number, GH_INVALID, why);
 		return;
 	}
@@ -195,39 +100,27 @@ run_pages(GhExecutor *executor, uint32 number, const GhSlot *asked, GhWorkerTabl
 		status = gh_worker.engine->scans->submit(table->scan, request);
 	if (status != GH_OK && status != GH_BUSY)
 	{
-		gh_scans_finish(number, table, status);
+		gh_scans_finish(number, status);
 		return;
 	}
-	running->is_scan = true;
-	gh_executor_runs(executor, number, table);
+	gh_executor_runs(executor, number, table, GH_RUNNING_SCAN);
 }
 
 /* ---------------------------------------------------------------- making one */
 
-/*
- * The tables that a plan's scan is joined with: of the same process and executor, so that no
- * other thread uses them.  NULL, or what is wrong.
- */
+/* The tables that a plan's scan is joined with; NULL, or what is wrong. */
 static const char *
 find_tables(const GhExecutor *executor, const GhSlot *asked, GhPlan *plan)
 {
 	for (uint32 i = 0; plan->options.joins != NULL && i < plan->options.njoins; i++)
 	{
 		const GhPlanTable *named = &plan->tables[i];
-		GhTableEntry *entry;
-		GhWorkerTable *table;
+		const char *why;
+		GhWorkerTable *table = gh_executor_named(executor, asked, named->table, named->generation, &why);
 
-		if (named->table >= GH_TABLES_MAX || named->table % GH_EXECUTORS != executor->number)
-			return "a table of the scan's joins is elsewhere";
-		entry = gh_table_entry_at(named->table);
-		table = &gh_worker.tables[named->table];
-		if (pg_atomic_read_u64(&entry->word) != gh_slot_word(named->generation, GH_TABLE_LIVE) ||
-			entry->device != gh_worker.device_index || table->scan == NULL ||
-			table->generation != named->generation)
-			return "a table of the scan's joins is gone";
-		if (entry->procno == -1 ? entry->database != asked->database : entry->procno != asked->procno)
-			return "a table of the scan's joins is another session's";
-		if (!table->was_made)
+		if (table == NULL)
+			return why;
+		if (table->scan == NULL || !table->was_made)
 			return "a table of the scan's joins was not made";
 		plan->joins[i].table = table->scan;
 	}
@@ -238,12 +131,8 @@ find_tables(const GhExecutor *executor, const GhSlot *asked, GhPlan *plan)
 static void
 hold_tables(GhWorkerTable *table, const GhPlan *plan)
 {
-	table->nused = plan->options.joins == NULL ? 0 : plan->options.njoins;
-	for (uint32 i = 0; i < table->nused; i++)
-	{
-		table->used[i] = plan->tables[i].table;
-		gh_worker.tables[table->used[i]].users++;
-	}
+	for (uint32 i = 0; plan->options.joins != NULL && i < plan->options.njoins; i++)
+		gh_executor_hold(table, plan->tables[i].table);
 }
 
 static GhStatus
@@ -309,11 +198,7 @@ gh_scans_destroy(GhExecutor *executor, GhWorkerTable *table)
 
 	table->scan = NULL;
 	gh_worker.engine->scans->destroy(scan);
-	for (uint32 i = 0; i < table->nused; i++)
-		gh_worker.tables[table->used[i]].users--;
-	if (table->nused > 0)
-		pg_atomic_write_u32(&executor->ring->dying, 1);
-	table->nused = 0;
+	gh_executor_let_go(executor, table);
 }
 
 /* ------------------------------------------------------------- what they made */

@@ -19,7 +19,7 @@
 
 #include "compat.h"
 #include "engine/engine.h"
-#include "engine/pipeline/scan.h"
+#include "engine/pipeline/pipeline.h"
 
 /* ---- shmem.c ---- */
 
@@ -72,6 +72,20 @@ extern bool gh_service_enabled(void);
  *	  be called again after GH_STOPPED, too.
  *	- GH_DEVICE_ERROR, GH_TIMEOUT, GH_LIMIT, GH_TOO_MANY and GH_STOPPED as above.
  *
+ * Its pipelines differ from pipeline.h as scans do from scan.h, and in this:
+ *
+ *	- Rows as columns (GH_INPUT_COLUMNS) are GH_UNSUPPORTED.
+ *	- Requests without pages have `back` in the buffer, also where nothing can go back.
+ *	- What a pipeline uses (its source, the tables and marks of its probes) is of this process, or shared, of the
+ *	  same device, and of one of the worker's threads: GH_INVALID.  So it is where pipelines of one process have made all
+ *	  of it; a table of table_create is of any thread.
+ *	- GhPipeline.plan is NULL: whose pipeline it is, a caller knows.
+ *	- A table that make_table makes is a table of this engine, of the process, or shared where the pipeline is.  It takes
+ *	  no requests (GH_INVALID).  It can be probed, be a source, and have marks.
+ *	- stats says GH_DEVICE_ERROR when the table that was made is gone.
+ *	- Sinks are not shared; pipelines are: see gh_service_pipeline_create_shared.  Marks are of the process that
+ *	  makes them; of a shared pipeline all use those that it was made with.
+ *
  * No call throws.
  */
 extern const GhEngine *gh_service_engine(void);
@@ -84,12 +98,23 @@ extern GhStatus gh_service_scan_create_shared(const GhHost *host, const GhScanOp
 											  GhRef *root, GhScan **scan, GhError *error);
 extern GhStatus gh_service_scan_attach(GhRef root, const GhHost *host, GhScan **scan, GhError *error);
 
+/*
+ * The same of a pipeline.  When its table was made, by one of them, the root is that of the table, which others then get
+ * by table_attach: it goes with table_destroy, or by its root.  Their own handles on the pipeline are only to be
+ * destroyed from then on.
+ */
+extern GhStatus gh_service_pipeline_create_shared(const GhHost *host, const GhPipelineOptions *options, GhRef *root,
+												  GhPipeline **pipeline, GhError *error);
+extern GhStatus gh_service_pipeline_attach(GhRef root, const GhHost *host, GhPipeline **pipeline, GhError *error);
+/* What the requests through this handle took so far, in all: until the engine had them, and in it. */
+extern void gh_service_pipeline_times(const GhPipeline *pipeline, uint64 *queue_ns, uint64 *device_ns);
+
 typedef struct GhServiceScope
 {
 	Oid			database;		/* whose sessions may attach the table */
 } GhServiceScope;
 
-/* Destroys the table or shared scan of that root, for whoever has no handle on it.  Does nothing
+/* Destroys the table, shared scan or shared pipeline of that root, for whoever has no handle on it.  Does nothing
  * when it is gone, and 0 names none. */
 extern void gh_service_table_release(GhRef root);
 /* Device memory that the table of that root takes, in bytes; and whether it is freed. */

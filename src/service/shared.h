@@ -15,7 +15,7 @@
 #include "storage/condition_variable.h"
 #include "storage/lwlock.h"
 
-#include "engine/pipeline/scan.h"
+#include "engine/pipeline/pipeline.h"
 #include "service/faults.h"
 #include "service/service.h"
 
@@ -32,8 +32,9 @@
 #define GH_UNIT_BYTES ((size_t) 512 * 1024)
 #define GH_UNITS_MIN 3
 
-/* Tables and scans on devices at a time, of all sessions together. */
-#define GH_TABLES_MAX 8192
+/* Tables, scans, pipelines and marks on devices at a time, of all sessions together. */
+#define GH_TABLE_BITS 13
+#define GH_TABLES_MAX (1 << GH_TABLE_BITS)
 
 /* ------------------------------------------------------------------- slots */
 
@@ -86,19 +87,42 @@ typedef enum GhServiceOp
 	GH_SERVICE_SCAN_RESULTS,
 	GH_SERVICE_SCAN_TABLE,		/* make_table */
 	GH_SERVICE_SCAN_STATS,
+	/* of pipelines, likewise */
+	GH_SERVICE_PIPELINE_CREATE, /* by the options in the buffer */
+	GH_SERVICE_PIPELINE,		/* the GhPipelineRequest in it */
+	GH_SERVICE_PIPELINE_RESULTS,
+	GH_SERVICE_PIPELINE_TABLE,	/* make_table: from then on it is an entry of a table */
+	GH_SERVICE_PIPELINE_CLEAR,
+	GH_SERVICE_PIPELINE_STATS,
+	GH_SERVICE_MARKS_CREATE,	/* of the table that is named */
 	GH_SERVICE_OPS
 } GhServiceOp;
 
+/* Does it bring pages?  `count` is how many. */
 static inline bool
-gh_is_scan_op(GhServiceOp op)
+gh_op_brings_pages(GhServiceOp op)
 {
-	return op >= GH_SERVICE_SCAN_CREATE && op < GH_SERVICE_OPS;
+	return op == GH_SERVICE_SCAN || op == GH_SERVICE_PIPELINE;
+}
+
+static inline bool
+gh_op_creates(GhServiceOp op)
+{
+	return op == GH_SERVICE_CREATE || op == GH_SERVICE_SCAN_CREATE || op == GH_SERVICE_PIPELINE_CREATE ||
+		op == GH_SERVICE_MARKS_CREATE;
 }
 
 /* An array of a request: where it is in its buffer, or GH_NO_ARRAY. */
 typedef uint64 GhOffset;
 
 #define GH_NO_ARRAY PG_UINT64_MAX
+
+/* The results of a pipeline's request, which lie together in it. */
+static inline void
+gh_take_results(GhPipelineRequest *to, const GhPipelineRequest *from)
+{
+	memcpy(&to->nback, &from->nback, offsetof(GhPipelineRequest, pipeline) - offsetof(GhPipelineRequest, nback));
+}
 
 typedef struct GhSlot
 {
@@ -130,7 +154,7 @@ typedef struct GhSlot
 	GhOffset	flags_out;
 	GhOffset	counts_out;
 	GhOffset	offsets_out;
-	/* of scans, whose count is of pages, or of bytes of a plan or for results */
+	/* of scans and pipelines, whose count is of pages, or of bytes of a plan or for results */
 	GhOffset	block;			/* create: the plan; results: where they go */
 	GhOffset	pages;
 	GhOffset	bitmaps;
@@ -141,6 +165,9 @@ typedef struct GhSlot
 	uint64		first_row;
 	uint64		nrows;
 	GhCursor	cursor;			/* results: how far they came */
+	GhRef		named;			/* marks: the root of their table */
+	/* of a pipeline: what is asked for, with arrays as above and no addresses; then its results, too */
+	GhPipelineRequest brought;
 	uint64		submitted_ns;	/* monotonic */
 	pg_atomic_uint64 started_ns;	/* executor's; 0: it waits in the ring */
 
@@ -158,6 +185,8 @@ typedef struct GhSlot
 	uint64		bytes;			/* of results */
 	GhScanTable made;
 	GhScanStats scan_stats;
+	GhMadeTable made_table;		/* of a pipeline, without the address */
+	GhPipelineStats pipeline_stats;
 	uint64		queue_ns;		/* from submission to the engine */
 	uint64		run_ns;			/* in the engine */
 } GhSlot;
@@ -172,12 +201,21 @@ typedef enum GhTableState
 	GH_TABLE_LOST				/* its worker is gone; the owner still names it */
 } GhTableState;
 
-/* A table, or a scan, on a device.  state and generation as with slots. */
+/* What an entry was taken for.  The worker knows what it has there by itself. */
+typedef enum GhEntryKind
+{
+	GH_ENTRY_TABLE,				/* also one that a pipeline made, whose entry it was */
+	GH_ENTRY_SCAN,
+	GH_ENTRY_PIPELINE,
+	GH_ENTRY_MARKS
+} GhEntryKind;
+
+/* A table, a scan, a pipeline or marks on a device.  state and generation as with slots. */
 typedef struct GhTableEntry
 {
 	pg_atomic_uint64 word;
 	uint32		device;
-	bool		is_scan;
+	GhEntryKind kind;
 	int			procno;			/* whose it is; -1: any of the database's */
 	Oid			database;
 	pg_atomic_uint64 bytes;		/* of device memory */
@@ -327,6 +365,20 @@ static inline GhTableEntry *
 gh_table_entry_at(uint32 table)
 {
 	return (GhTableEntry *) gh_service_at(gh_service->table_array) + table;
+}
+
+/* An entry is named by its root, not 0, which has its number and its generation. */
+static inline GhRef
+gh_root_of(uint32 table, uint64 generation)
+{
+	return ((generation << GH_TABLE_BITS) | table) + 1;
+}
+
+static inline void
+gh_root_split(GhRef root, uint32 *table, uint64 *generation)
+{
+	*table = (uint32) ((root - 1) & (GH_TABLES_MAX - 1));
+	*generation = (root - 1) >> GH_TABLE_BITS;
 }
 
 static inline char *

@@ -65,7 +65,13 @@ enum
 	ACTIVITY_COLUMNS
 };
 
-/* Tables, or scans, there or about to be freed; device -1: of all of them. */
+static bool
+is_scan(const GhTableEntry *entry)
+{
+	return entry->kind == GH_ENTRY_SCAN || entry->kind == GH_ENTRY_PIPELINE;
+}
+
+/* Tables, or scans and pipelines, there or about to be freed; device -1: of all of them. */
 static int64
 count_entries(int device, bool scans)
 {
@@ -76,7 +82,8 @@ count_entries(int device, bool scans)
 		GhTableEntry *entry = gh_table_entry_at(i);
 		GhTableState state = (GhTableState) gh_slot_state(pg_atomic_read_u64(&entry->word));
 
-		if (state != GH_TABLE_FREE && entry->is_scan == scans && (device < 0 || entry->device == (uint32) device))
+		if (state != GH_TABLE_FREE && is_scan(entry) == scans && entry->kind != GH_ENTRY_MARKS &&
+			 (device < 0 || entry->device == (uint32) device))
 			n++;
 	}
 	return n;
@@ -255,6 +262,13 @@ operation_name(const GhSlot *slot)
 		[GH_SERVICE_SCAN_RESULTS] = "scan results",
 		[GH_SERVICE_SCAN_TABLE] = "make table",
 		[GH_SERVICE_SCAN_STATS] = "scan stats",
+		[GH_SERVICE_PIPELINE_CREATE] = "create pipeline",
+		[GH_SERVICE_PIPELINE] = "pipeline",
+		[GH_SERVICE_PIPELINE_RESULTS] = "pipeline results",
+		[GH_SERVICE_PIPELINE_TABLE] = "make table",
+		[GH_SERVICE_PIPELINE_CLEAR] = "clear pipeline",
+		[GH_SERVICE_PIPELINE_STATS] = "pipeline stats",
+		[GH_SERVICE_MARKS_CREATE] = "create marks",
 	};
 	static const char *const runs[] = {
 		[GH_INSERT] = "insert",
@@ -296,8 +310,8 @@ emit_activity(ReturnSetInfo *result, const GhSlot *slot, GhSlotState state)
 	row[ACTIVITY_OPERATION] = CStringGetTextDatum(operation_name(slot));
 	row[ACTIVITY_KEYS] = Int64GetDatum(slot->op == GH_SERVICE_RUN ? (int64) slot->count : 0);
 	nulls[ACTIVITY_KEYS] = slot->op != GH_SERVICE_RUN;
-	row[ACTIVITY_PAGES] = Int64GetDatum(slot->op == GH_SERVICE_SCAN ? (int64) slot->count : 0);
-	nulls[ACTIVITY_PAGES] = slot->op != GH_SERVICE_SCAN;
+	row[ACTIVITY_PAGES] = Int64GetDatum(gh_op_brings_pages(slot->op) ? (int64) slot->count : 0);
+	nulls[ACTIVITY_PAGES] = !gh_op_brings_pages(slot->op);
 	row[ACTIVITY_TIME] = Float8GetDatum((double) (now - Min(since, now)) / GH_NS_PER_MS);
 	tuplestore_putvalues(result->setResult, result->setDesc, row, nulls);
 }

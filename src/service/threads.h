@@ -27,33 +27,54 @@ typedef struct GhExecutor
 	bool		woken;
 } GhExecutor;
 
+/* Whose request it is. */
+typedef enum GhRunningKind
+{
+	GH_RUNNING_TABLE,
+	GH_RUNNING_SCAN,
+	GH_RUNNING_PIPELINE
+} GhRunningKind;
+
 /* A request in the engine, by slot. */
 typedef struct GhRunning
 {
 	bool		active;
 	uint64		generation;		/* of the slot's request */
 	uint32		table;
-	bool		is_scan;
+	GhRunningKind kind;
 	GhRequest	request;
 	GhScanRequest scan_request;
-	GhScanPage *pages;			/* of a scan: its list, malloc()ed */
+	GhPipelineRequest pipeline_request;
+	/* its pages (pages.c) */
+	GhScanPage *pages;			/* the list, malloc()ed; NULL: none */
+	uint32		npages;
+	uint32		page_bytes;		/* of each */
+	bool		readable;		/* each is where the device reads it */
 	bool		in_pool;		/* the device may read some of them in the server's buffers */
 	uint32		ndirect;		/* of them, that are there */
 } GhRunning;
 
-/* A table or a scan of this worker. */
+/* What a pipeline uses at most: its source, and the table and marks of each probe. */
+#define GH_USED_MAX (1 + 2 * GH_PROBES_MAX)
+
+/* What an entry is in this worker: a table, a scan, a pipeline or marks, or nothing. */
 typedef struct GhWorkerTable
 {
 	GhTable    *handle;			/* NULL: none */
 	uint64		generation;
-	GhTableOptions options;
+	GhTableOptions options;		/* of a table that no pipeline made; else 0 */
 	GhScan	   *scan;			/* NULL: none */
-	uint32		page_bytes;		/* of the scan */
-	uint32		users;			/* scans that join with its table */
+	GhPipeline *pipeline;		/* NULL: none */
+	GhMarks    *marks;			/* NULL: none */
+	uint32		page_bytes;		/* of the scan, or the pipeline's source; 0: that has no pages */
+	uint32		users;			/* scans, pipelines and marks that use it */
 	uint32		nused;
-	uint32		used[GH_SCAN_JOINS_MAX];	/* tables that it joins with */
-	bool		was_made;		/* its table, which is */
+	uint32		used[GH_USED_MAX];	/* what it uses, by number */
+	/* The table of the scan was made; or that of the pipeline, which this entry was: `handle` is it. */
+	bool		was_made;
 	GhScanTable made;
+	GhMadeTable made_table;		/* of the pipeline */
+	GhPipelineStats made_stats;
 	uint32		running;		/* requests in the engine */
 	uint32		number;
 } GhWorkerTable;
@@ -100,9 +121,20 @@ extern bool gh_executor_array(uint32 number, uint32 units, GhOffset offset, uint
 /* Whether a buffer of so many units, and no other, begins there. */
 extern bool gh_executor_is_buffer(uint32 first, uint32 units);
 /* The slot's request is in the engine from here on. */
-extern void gh_executor_runs(GhExecutor *executor, uint32 number, GhWorkerTable *table);
+extern void gh_executor_runs(GhExecutor *executor, uint32 number, GhWorkerTable *table, GhRunningKind kind);
 /* Until nothing of the table is in the engine. */
 extern void gh_executor_drain(GhExecutor *executor, const GhWorkerTable *table);
+/* Before it changes: until nothing that uses the table is in the engine. */
+extern void gh_executor_drain_users(GhExecutor *executor, const GhWorkerTable *table);
+/*
+ * What another entry is, of this executor, so that no other thread uses it, and for that slot's session to use;
+ * NULL: *why says what is wrong.
+ */
+extern GhWorkerTable *gh_executor_named(const GhExecutor *executor, const GhSlot *asked, uint32 table,
+										uint64 generation, const char **why);
+/* What is used stays as long as its user, until that lets go of all. */
+extern void gh_executor_hold(GhWorkerTable *user, uint32 used);
+extern void gh_executor_let_go(GhExecutor *executor, GhWorkerTable *user);
 
 /* Begins with a slot that came through the ring. */
 extern void gh_executor_start(GhExecutor *executor, uint32 number, uint64 generation);
@@ -111,13 +143,29 @@ extern bool gh_executor_poll(GhExecutor *executor);
 /* Frees tables that nobody wants any more; true when there was one. */
 extern bool gh_executor_reap(GhExecutor *executor);
 
+/* ---- pages.c ---- */
+
+/* Takes over the list of a request's pages.  NULL, or what is wrong; they are to be dropped in any case. */
+extern const char *gh_pages_take(const GhSlot *asked, const GhScanPage *list, uint32 count, uint32 page_bytes,
+								 GhRunning *running);
+extern void gh_pages_drop(GhRunning *running);
+/* Counts them, and what went to the device and back with them. */
+extern void gh_pages_count(const GhRunning *running, uint64 bitmap_words, uint64 back_bytes);
+
 /* ---- scans.c ---- */
 
 /* Does what a slot asks of a scan, which was checked but for its buffer. */
 extern void gh_scans_start(GhExecutor *executor, uint32 number, const GhSlot *asked);
 /* The engine is through with the pages of a request. */
-extern void gh_scans_finish(uint32 number, GhWorkerTable *table, GhStatus status);
+extern void gh_scans_finish(uint32 number, GhStatus status);
 /* Frees the scan; tables that it joined with are free of it. */
 extern void gh_scans_destroy(GhExecutor *executor, GhWorkerTable *table);
+
+/* ---- pipelines.c: the same ---- */
+
+extern void gh_pipelines_start(GhExecutor *executor, uint32 number, const GhSlot *asked);
+extern void gh_pipelines_finish(uint32 number, GhStatus status);
+/* Frees a pipeline, or marks. */
+extern void gh_pipelines_destroy(GhExecutor *executor, GhWorkerTable *table);
 
 #endif							/* GPUHASH_SERVICE_THREADS_H */

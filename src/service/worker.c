@@ -361,13 +361,14 @@ check_time_limits(void)
 	{
 		GhSlot	   *slot = gh_slot_at(i);
 		GhSlotState state = gh_slot_state(pg_atomic_read_u64(&slot->word));
+		bool		of_pages = slot->op >= GH_SERVICE_SCAN_CREATE;
 
 		if (slot->device == device_index &&
 			(state == GH_SLOT_SUBMITTED || state == GH_SLOT_ABANDONED) &&
 			is_too_long_ago(pg_atomic_read_u64(&slot->started_ns)))
 			end_hanging(psprintf("The request is of the process %d, over %llu %s.", slot->pid,
-								 (unsigned long long) (gh_is_scan_op(slot->op) && slot->op != GH_SERVICE_SCAN ? 0 : slot->count),
-								 gh_is_scan_op(slot->op) ? "pages" : "keys"));
+								 (unsigned long long) (gh_op_brings_pages(slot->op) || !of_pages ? slot->count : 0),
+								 of_pages ? "pages" : "keys"));
 	}
 }
 

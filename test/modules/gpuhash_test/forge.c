@@ -9,12 +9,15 @@
  */
 #include "postgres.h"
 
+#include "access/relation.h"
 #include "fmgr.h"
 #include "miscadmin.h"
+#include "storage/bufmgr.h"
 #include "storage/latch.h"
 #include "storage/proc.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
+#include "utils/rel.h"
 
 #include "gpuhash.h"
 #include "service/client.h"
@@ -168,6 +171,11 @@ array_of(GhSlot *slot, const char *name)
 		{"back_room", &slot->back_room},
 		{"first_row", &slot->first_row},
 		{"nrows", &slot->nrows},
+		{"named", &slot->named},
+		{"brought.first", &slot->brought.first},
+		{"brought.count", &slot->brought.count},
+		{"brought.nbitmaps", &slot->brought.nbitmaps},
+		{"brought.back_room", &slot->brought.back_room},
 		{"cursor", &slot->cursor.position}
 	};
 
@@ -193,6 +201,12 @@ forge_field(GhSlot *slot, const char *name, uint64 value)
 		slot->units = (uint32) value;
 	else if (strcmp(name, "unmatched") == 0)
 		slot->unmatched = (uint32) value;
+	else if (strcmp(name, "brought.kind") == 0)
+		slot->brought.kind = (uint32) value;
+	else if (strcmp(name, "brought.step") == 0)
+		slot->brought.step = (uint32) value;
+	else if (strcmp(name, "brought.npages") == 0)
+		slot->brought.npages = (uint32) value;
 	else if (strcmp(name, "op") == 0)
 		slot->op = (GhServiceOp) value;
 	else if (strcmp(name, "run_op") == 0)
@@ -327,4 +341,57 @@ gpuhash_forge_request(PG_FUNCTION_ARGS)
 		answer = answer_of(slot);
 	gh_service_return(buffer);
 	PG_RETURN_TEXT_P(cstring_to_text(answer));
+}
+
+/* ------------------------------------------------------------ pages and blocks */
+
+void
+gh_forge_copy_page(Oid relid, void *to)
+{
+	Relation	relation = relation_open(relid, AccessShareLock);
+	Buffer		buffer = ReadBuffer(relation, 0);
+
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	memcpy(to, BufferGetPage(buffer), BLCKSZ);
+	UnlockReleaseBuffer(buffer);
+	relation_close(relation, AccessShareLock);
+}
+
+const char *
+gh_forge_address(const char *name, const char *buffer)
+{
+	if (strcmp(name, "own") == 0)
+		return buffer + GH_FORGE_PAGE_AT;
+	if (strcmp(name, "area") == 0)
+		return gh_buffer_at(0);
+	if (strcmp(name, "area end") == 0)
+		return gh_buffer_at(gh_service->units);
+	if (strcmp(name, "pool") == 0)
+		return BufferBlocks;
+	if (strcmp(name, "pool end") == 0)
+		return BufferBlocks + (Size) NBuffers * BLCKSZ;
+	if (strcmp(name, "service") == 0)
+		return (const char *) gh_service;
+	if (strcmp(name, "null") == 0)
+		return NULL;
+	return gh_buffer_at((uint32) atoi(name));
+}
+
+void
+gh_forge_damage(char *block, Size bytes, pg_prng_state *random)
+{
+	static const uint64 values[] = {0, 1, 2, 7, 64, 255, 4096, 65535, PG_UINT32_MAX, PG_UINT64_MAX,
+	UINT64CONST(1) << 31, UINT64CONST(1) << 63, PG_UINT64_MAX - 15};
+	static const Size sizes[] = {1, 2, 4, 8};
+
+	for (uint64 n = pg_prng_uint64_range(random, 0, 3); n > 0; n--)
+	{
+		Size		size = sizes[pg_prng_uint64_range(random, 0, lengthof(sizes) - 1)];
+		Size		at = pg_prng_uint64_range(random, 0, bytes / size - 1) * size;
+		uint64		value = values[pg_prng_uint64_range(random, 0, lengthof(values) - 1)];
+
+		if (pg_prng_uint64_range(random, 0, 2) == 0)
+			value = pg_prng_uint64_range(random, 0, bytes);
+		memcpy(block + at, &value, size);
+	}
 }

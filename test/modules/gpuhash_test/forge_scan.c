@@ -9,14 +9,11 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
-#include "access/relation.h"
 #include "common/pg_prng.h"
 #include "fmgr.h"
 #include "miscadmin.h"
-#include "storage/bufmgr.h"
 #include "storage/proc.h"
 #include "utils/builtins.h"
-#include "utils/rel.h"
 
 #include "compat.h"
 #include "service/placement.h"
@@ -31,7 +28,6 @@ PG_FUNCTION_INFO_V1(gpuhash_forge_plans);
 
 /* Where things are in the buffer of a forged request. */
 #define BACK_AT 4096
-#define PAGE_AT 65536
 
 static GhScan *held_scan = NULL;
 static GhScan *held_table = NULL;
@@ -77,45 +73,12 @@ gpuhash_forge_hold_scan(PG_FUNCTION_ARGS)
 	scan = (const GhServiceScan *) held_scan;
 	table = (const GhServiceScan *) held_table;
 	right = (const GhServiceScan *) held_right;
-	PG_RETURN_TEXT_P(cstring_to_text(psprintf("%u %u %llu %u %llu %u %llu", slot, scan->table, (unsigned long long) scan->generation,
-											  table->table, (unsigned long long) table->generation,
-											  right->table, (unsigned long long) right->generation)));
+	PG_RETURN_TEXT_P(cstring_to_text(psprintf("%u %u %llu %u %llu %u %llu", slot, scan->entry.table, (unsigned long long) scan->entry.generation,
+											  table->entry.table, (unsigned long long) table->entry.generation,
+											  right->entry.table, (unsigned long long) right->entry.generation)));
 }
 
 /* ---------------------------------------------------------------------- pages */
-
-static void
-copy_first_page(Oid relid, void *to)
-{
-	Relation	relation = relation_open(relid, AccessShareLock);
-	Buffer		buffer = ReadBuffer(relation, 0);
-
-	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	memcpy(to, BufferGetPage(buffer), BLCKSZ);
-	UnlockReleaseBuffer(buffer);
-	relation_close(relation, AccessShareLock);
-}
-
-/* An address by a name: "own" is where the copy of the page is, a number a slot's buffer. */
-static const char *
-address_of(const char *name, const char *buffer)
-{
-	if (strcmp(name, "own") == 0)
-		return buffer + PAGE_AT;
-	if (strcmp(name, "area") == 0)
-		return gh_buffer_at(0);
-	if (strcmp(name, "area end") == 0)
-		return gh_buffer_at(gh_service->units);
-	if (strcmp(name, "pool") == 0)
-		return BufferBlocks;
-	if (strcmp(name, "pool end") == 0)
-		return BufferBlocks + (Size) NBuffers * BLCKSZ;
-	if (strcmp(name, "service") == 0)
-		return (const char *) gh_service;
-	if (strcmp(name, "null") == 0)
-		return NULL;
-	return gh_buffer_at((uint32) atoi(name));
-}
 
 static void
 fill_honest(GhSlot *slot, uint32 table, uint64 generation)
@@ -156,12 +119,12 @@ gpuhash_forge_scan(PG_FUNCTION_ARGS)
 	if (!gh_service_reserve(1, GH_UNIT_BYTES, &buffer) || !gh_buffer_slot(buffer, &number))
 		elog(ERROR, "no buffer is free");
 	list = buffer;
-	copy_first_page(PG_GETARG_OID(0), (char *) buffer + PAGE_AT);
+	gh_forge_copy_page(PG_GETARG_OID(0), (char *) buffer + GH_FORGE_PAGE_AT);
 	memset(list, 0, sizeof(*list));
-	list->lines = PageGetMaxOffsetNumber((Page) ((char *) buffer + PAGE_AT));
+	list->lines = PageGetMaxOffsetNumber((Page) ((char *) buffer + GH_FORGE_PAGE_AT));
 	list->bitmap = GH_SCAN_ALL;
 	list->block = list->hinted = 0;
-	list->page = (const void *) ((uintptr_t) address_of(text_to_cstring(PG_GETARG_TEXT_PP(3)), buffer) +
+	list->page = (const void *) ((uintptr_t) gh_forge_address(text_to_cstring(PG_GETARG_TEXT_PP(3)), buffer) +
 								 (uintptr_t) PG_GETARG_INT64(4));
 	slot = gh_slot_at(number);
 	fill_honest(slot, (uint32) PG_GETARG_INT32(1), (uint64) PG_GETARG_INT64(2));
@@ -177,38 +140,18 @@ gpuhash_forge_scan(PG_FUNCTION_ARGS)
 
 /* ---------------------------------------------------------------------- plans */
 
-/* Some words of the block, mostly of its head, become others. */
-static void
-damage(char *block, Size bytes, pg_prng_state *random)
-{
-	static const uint64 values[] = {0, 1, 2, 7, 64, 255, 4096, 65535, PG_UINT32_MAX, PG_UINT64_MAX,
-	UINT64CONST(1) << 31, UINT64CONST(1) << 63, PG_UINT64_MAX - 15};
-	static const Size sizes[] = {1, 2, 4, 8};
-
-	for (uint64 n = pg_prng_uint64_range(random, 0, 3); n > 0; n--)
-	{
-		Size		size = sizes[pg_prng_uint64_range(random, 0, lengthof(sizes) - 1)];
-		Size		at = pg_prng_uint64_range(random, 0, bytes / size - 1) * size;
-		uint64		value = values[pg_prng_uint64_range(random, 0, lengthof(values) - 1)];
-
-		if (pg_prng_uint64_range(random, 0, 2) == 0)
-			value = pg_prng_uint64_range(random, 0, bytes);
-		memcpy(block + at, &value, size);
-	}
-}
-
 /* Has a scan made by the block; false: it was refused. */
 static bool
 make_by(const void *block, Size bytes, uint64 count, char *buffer, uint32 number, char *message)
 {
 	GhSlot	   *slot = gh_slot_at(number);
-	uint32		executor = ((const GhServiceScan *) held_table)->table % GH_EXECUTORS;
-	uint32		device = gh_table_entry_at(((const GhServiceScan *) held_table)->table)->device;
+	uint32		executor = ((const GhServiceScan *) held_table)->entry.table % GH_EXECUTORS;
+	uint32		device = gh_table_entry_at(((const GhServiceScan *) held_table)->entry.table)->device;
 	uint32		table;
 	uint64		generation;
 	bool		made;
 
-	if (!gh_client_entry_take(device, gh_my_procno(), true, (int) executor, &table, &generation))
+	if (!gh_client_entry_take(device, gh_my_procno(), GH_ENTRY_SCAN, (int) executor, &table, &generation))
 		elog(ERROR, "no entry is free");
 	memcpy(buffer, block, bytes);
 	fill_honest(slot, table, generation);
@@ -247,8 +190,8 @@ gpuhash_forge_plans(PG_FUNCTION_ARGS)
 	gh_trial_plan(&plan, true);
 	gh_trial_groups(&plan, true);
 	gh_trial_join(&plan, held_table);
-	tables[0].table = ((const GhServiceScan *) held_table)->table;
-	tables[0].generation = ((const GhServiceScan *) held_table)->generation;
+	tables[0].table = ((const GhServiceScan *) held_table)->entry.table;
+	tables[0].generation = ((const GhServiceScan *) held_table)->entry.generation;
 	bytes = gh_plan_write(&plan.options, NULL, NULL);
 	good = palloc0(bytes);
 	block = palloc0(bytes);
@@ -261,7 +204,7 @@ gpuhash_forge_plans(PG_FUNCTION_ARGS)
 
 		memcpy(block, good, bytes);
 		if (i > 0)
-			damage(block, bytes, &random);
+			gh_forge_damage(block, bytes, &random);
 		if (i > 0 && pg_prng_uint64_range(&random, 0, 9) == 0)
 			count = pg_prng_uint64_range(&random, 0, 2 * GH_UNIT_BYTES);
 		made += make_by(block, bytes, count, buffer, number, message);

@@ -119,7 +119,48 @@ COMMENT ON FUNCTION gpuhash_forge_plans(int, bigint)
 
 REVOKE ALL ON FUNCTION gpuhash_forge_plans(int, bigint) FROM PUBLIC;
 
--- Scans through the service, as a node has them done.
+CREATE FUNCTION gpuhash_forge_hold_pipeline()
+RETURNS text
+AS 'MODULE_PATHNAME', 'gpuhash_forge_hold_pipeline'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpuhash_forge_hold_pipeline()
+	IS 'make pipelines, a table, marks and a buffer: slot, and number and generation of each';
+
+REVOKE ALL ON FUNCTION gpuhash_forge_hold_pipeline() FROM PUBLIC;
+
+CREATE FUNCTION gpuhash_forge_pipeline(
+	relation oid, pipeline int, generation bigint, page text, page_offset bigint, fields text)
+RETURNS text
+AS 'MODULE_PATHNAME', 'gpuhash_forge_pipeline'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpuhash_forge_pipeline(oid, int, bigint, text, bigint, text)
+	IS 'submit a page to a pipeline with some fields changed';
+
+REVOKE ALL ON FUNCTION gpuhash_forge_pipeline(oid, int, bigint, text, bigint, text) FROM PUBLIC;
+
+CREATE FUNCTION gpuhash_forge_names(which int, source_root bigint, table_root bigint, marks_root bigint)
+RETURNS text
+AS 'MODULE_PATHNAME', 'gpuhash_forge_names'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpuhash_forge_names(int, bigint, bigint, bigint)
+	IS 'have a pipeline made that uses what it is not to use';
+
+REVOKE ALL ON FUNCTION gpuhash_forge_names(int, bigint, bigint, bigint) FROM PUBLIC;
+
+CREATE FUNCTION gpuhash_forge_blocks(times int, seed bigint)
+RETURNS text
+AS 'MODULE_PATHNAME', 'gpuhash_forge_blocks'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpuhash_forge_blocks(int, bigint)
+	IS 'have pipelines made by damaged options';
+
+REVOKE ALL ON FUNCTION gpuhash_forge_blocks(int, bigint) FROM PUBLIC;
+
+-- Scans and pipelines through the service, as a node has them done.
 
 CREATE FUNCTION gpuhash_trial_scan(relation oid, mode text, pages int, flight int, capacity int)
 RETURNS text
@@ -141,6 +182,28 @@ COMMENT ON FUNCTION gpuhash_trial_join(oid, oid, text, int, int, bool)
 	IS 'count and sums by groups, of two tables joined by their first columns';
 
 REVOKE ALL ON FUNCTION gpuhash_trial_join(oid, oid, text, int, int, bool) FROM PUBLIC;
+
+CREATE FUNCTION gpuhash_trial_pipeline(
+	engine text, shape text, outer_relation oid, inner_relation oid, mode text, pages int, flight int,
+	capacity int, early bool)
+RETURNS text
+AS 'MODULE_PATHNAME', 'gpuhash_trial_pipeline'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpuhash_trial_pipeline(text, text, oid, oid, text, int, int, int, bool)
+	IS 'what comes out of a pipeline, by the service or the CPU engine';
+
+REVOKE ALL ON FUNCTION gpuhash_trial_pipeline(text, text, oid, oid, text, int, int, int, bool) FROM PUBLIC;
+
+CREATE FUNCTION gpuhash_trial_shared(step text, number bigint, relation oid, first_block int, end_block int)
+RETURNS text
+AS 'MODULE_PATHNAME', 'gpuhash_trial_shared'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpuhash_trial_shared(text, bigint, oid, int, int)
+	IS 'a step of this session with a pipeline or a table that several share';
+
+REVOKE ALL ON FUNCTION gpuhash_trial_shared(text, bigint, oid, int, int) FROM PUBLIC;
 
 -- Comparisons with PostgreSQL.
 

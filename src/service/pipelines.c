@@ -1,0 +1,410 @@
+/*
+ * pipelines.c
+ *		What the threads of a worker do with requests on pipelines, and on marks.
+ *
+ * As everywhere in a worker, what a client wrote is copied and checked: options (pipeline_block.c), lists of pages
+ * (pages.c), and offsets; numbers of steps and rows are the engine's to check.  No function of PostgreSQL is called
+ * here.
+ *
+ * Other entries that a pipeline uses are of the same executor, and stay as long as it.  One thread does the requests of
+ * all of them, but several of these may be in the engine at a time.  So before a request of a pipeline begins, all those
+ * of what it uses have ended, and before what is used changes, those of its users (gh_executor_drain_users).
+ */
+#include "postgres.h"
+
+#include "service/pipeline_block.h"
+#include "service/threads.h"
+
+/* ------------------------------------------------------------------- requests */
+
+/* The pages of a request; NULL, or what is wrong. */
+static const char *
+build_pages(uint32 number, const GhSlot *asked, const GhWorkerTable *table, GhPipelineRequest *request)
+{
+	GhRunning  *running = &gh_worker.running_by_slot[number];
+	const GhPipelineRequest *brought = &asked->brought;
+	void	   *pages;
+	void	   *bitmaps;
+	const char *why;
+
+	if (table->page_bytes == 0 || brought->npages > GH_SCAN_PAGES_MAX)
+		return "a request has pages that its pipeline does not take";
+	if (!gh_executor_array(number, asked->units, asked->pages, brought->npages, sizeof(GhScanPage), &pages) ||
+		!gh_executor_array(number, asked->units, asked->bitmaps, brought->nbitmaps, sizeof(uint64), &bitmaps) ||
+		pages == NULL)
+		return "an array of the request is outside its buffer";
+	why = gh_pages_take(asked, pages, brought->npages, table->page_bytes, running);
+	if (why != NULL)
+		return why;
+	request->readable = running->readable;
+	request->npages = running->npages;
+	request->pages = running->pages;
+	request->bitmaps = bitmaps;
+	request->nbitmaps = bitmaps == NULL ? 0 : brought->nbitmaps;
+	return NULL;
+}
+
+/* The engine's request out of what was asked for; NULL, or what is wrong. */
+static const char *
+build_request(uint32 number, const GhSlot *asked, const GhWorkerTable *table)
+{
+	GhPipelineRequest *request = &gh_worker.running_by_slot[number].pipeline_request;
+	const GhPipelineRequest *brought = &asked->brought;
+	void	   *back;
+
+	memset(request, 0, sizeof(*request));
+	if (!gh_executor_is_buffer(number, asked->units) ||
+		!gh_executor_array(number, asked->units, asked->back, brought->back_room, sizeof(GhBackRow), &back))
+		return "an array of the request is outside its buffer";
+	request->kind = brought->kind;
+	request->back = back;
+	request->back_room = back == NULL ? 0 : brought->back_room;
+	if (brought->kind == GH_INPUT_PAGES)
+		return build_pages(number, asked, table, request);
+	request->step = brought->step;
+	request->first = brought->first;
+	request->count = brought->count;
+	return NULL;
+}
+
+void
+gh_pipelines_finish(uint32 number, GhStatus status)
+{
+	GhRunning  *running = &gh_worker.running_by_slot[number];
+	GhPipelineRequest *request = &running->pipeline_request;
+	GhSlot	   *slot = gh_slot_at(number);
+
+	slot->status = status;
+	if (status != GH_OK)
+		slot->error = request->error;
+	gh_take_results(&slot->brought, request);
+	if (gh_fault_pass(GH_FAULT_POINT_SCAN_ANSWER) != GH_FAULT_NONE)
+		slot->brought.nback = PG_UINT64_MAX;
+	gh_pages_count(running, request->nbitmaps, request->nback * sizeof(GhBackRow));
+	gh_pages_drop(running);
+	if (status == GH_DEVICE_ERROR)
+		gh_executor_check_device(&request->error);
+	gh_executor_answer(number);
+}
+
+/* Gives the request to the engine; GH_BUSY: it is there. */
+static GhStatus
+submit_request(GhExecutor *executor, GhWorkerTable *table, GhPipelineRequest *request)
+{
+	GhStatus	status;
+
+	for (uint32 i = 0; i < table->nused; i++)
+		gh_executor_drain(executor, &gh_worker.tables[table->used[i]]);
+	gh_executor_drain_users(executor, table);
+	status = gh_executor_pass_point(GH_FAULT_POINT_SCAN, &request->error);
+	if (status == GH_OK)
+		status = gh_worker.engine->pipelines->submit(table->pipeline, request);
+	return status == GH_OK ? GH_BUSY : status;
+}
+
+static void
+run_rows(GhExecutor *executor, uint32 number, const GhSlot *asked, GhWorkerTable *table)
+{
+	GhRunning  *running = &gh_worker.running_by_slot[number];
+	const char *why;
+	GhStatus	status;
+
+	if (asked->brought.kind == GH_INPUT_COLUMNS)
+	{
+		gh_executor_refuse(number, GH_UNSUPPORTED, "the service's pipelines take no columns");
+		return;
+	}
+	why = build_request(number, asked, table);
+	if (why != NULL)
+	{
+		gh_pages_drop(running);
+		gh_executor_refuse(number, GH_INVALID, why);
+		return;
+	}
+	status = submit_request(executor, table, &running->pipeline_request);
+	if (status == GH_BUSY)
+		gh_executor_runs(executor, number, table, GH_RUNNING_PIPELINE);
+	else
+		gh_pipelines_finish(number, status);
+}
+
+/* ---------------------------------------------------------------- making one */
+
+/* While the names of a pipeline are looked up. */
+typedef struct Search
+{
+	const GhExecutor *executor;
+	const GhSlot *asked;
+	GhWorkerTable *user;
+	const char *why;			/* what is wrong; NULL: nothing so far */
+} Search;
+
+/* What the root names, which the user has hold of from here on; NULL: none, or nothing that it may use. */
+static const GhWorkerTable *
+use_named(Search *search, GhRef root)
+{
+	uint32		number;
+	uint64		generation;
+	const GhWorkerTable *used;
+
+	if (root == 0 || search->why != NULL)
+		return NULL;
+	gh_root_split(root, &number, &generation);
+	used = gh_executor_named(search->executor, search->asked, number, generation, &search->why);
+	if (used != NULL)
+		gh_executor_hold(search->user, number);
+	return used;
+}
+
+static GhTable *
+use_table(Search *search, GhRef root)
+{
+	const GhWorkerTable *used = use_named(search, root);
+
+	return used != NULL ? used->handle : NULL;
+}
+
+/* All that the options name.  What is not there is NULL, for the engine to refuse, but for marks, which may be. */
+static void
+use_all(Search *search, GhPipelineBlock *block)
+{
+	GhPipelineSource *source = &block->options.source;
+	const GhWorkerTable *used;
+
+	if (source->kind == GH_SOURCE_TABLE)
+		source->table = use_table(search, block->names.source);
+	else if (source->kind == GH_SOURCE_GROUPS)
+	{
+		used = use_named(search, block->names.source);
+		source->groups = used != NULL ? used->pipeline : NULL;
+	}
+	for (uint32 i = 0; block->options.probes != NULL && i < block->options.nprobes; i++)
+	{
+		block->probes[i].table = use_table(search, block->names.tables[i]);
+		used = use_named(search, block->names.marks[i]);
+		block->probes[i].marks = used != NULL ? used->marks : NULL;
+		if (used != NULL && used->marks == NULL)
+			search->why = "the marks of a probe are none";
+	}
+}
+
+static GhStatus
+make_pipeline(GhExecutor *executor, const GhSlot *asked, GhWorkerTable *table, GhPipelineBlock *block,
+			  GhError *error)
+{
+	Search		search = {executor, asked, table, NULL};
+	GhHost		host;
+	GhStatus	status;
+
+	use_all(&search, block);
+	if (search.why != NULL)
+		return gh_error_set(error, GH_INVALID, "%s", search.why);
+	/* its root would be an address of another process */
+	if (block->options.shared_sink != 0)
+		return gh_error_set(error, GH_UNSUPPORTED, "processes do not share a sink on a device");
+	gh_executor_host(table, &host);
+	block->options.device = gh_worker.cuda_device;
+	table->page_bytes = block->options.source.kind == GH_SOURCE_PAGES ? block->options.source.page_bytes : 0;
+	status = gh_executor_pass_point(GH_FAULT_POINT_SCAN_CREATE, error);
+	if (status == GH_OK)
+		status = gh_worker.engine->pipelines->create(&host, &block->options, &table->pipeline, error);
+	if (status != GH_OK)
+		table->pipeline = NULL;
+	return status;
+}
+
+static GhStatus
+create_pipeline(GhExecutor *executor, uint32 number, const GhSlot *asked, GhWorkerTable *table, GhError *error)
+{
+	GhPipelineBlock block;
+	void	   *bytes;
+	GhStatus	status;
+
+	if (!gh_executor_is_buffer(number, asked->units) ||
+		!gh_executor_array(number, asked->units, asked->block, asked->count, 1, &bytes) || bytes == NULL)
+		return gh_error_set(error, GH_INVALID, "the options of a pipeline are outside their buffer");
+	status = gh_pipeline_block_read(bytes, asked->count, &block, error);
+	if (status != GH_OK)
+		return status;
+	status = make_pipeline(executor, asked, table, &block, error);
+	gh_pipeline_block_drop(&block);
+	return status;
+}
+
+static GhStatus
+create_marks(GhExecutor *executor, const GhSlot *asked, GhWorkerTable *table, GhError *error)
+{
+	Search		search = {executor, asked, table, NULL};
+	GhTable    *marked = use_table(&search, asked->named);
+	GhHost		host;
+	GhStatus	status;
+
+	if (marked == NULL)
+		return gh_error_set(error, GH_INVALID, "%s", search.why != NULL ? search.why : "there is no table to mark");
+	gh_executor_host(table, &host);
+	status = gh_executor_pass_point(GH_FAULT_POINT_CREATE, error);
+	if (status == GH_OK)
+		status = gh_worker.engine->pipelines->marks_create(&host, marked, &table->marks, error);
+	if (status != GH_OK)
+		table->marks = NULL;
+	return status;
+}
+
+/* A pipeline, or marks. */
+static GhStatus
+create_one(GhExecutor *executor, uint32 number, const GhSlot *asked, GhWorkerTable *table, GhError *error)
+{
+	GhStatus	status;
+
+	if (gh_worker.engine->pipelines == NULL)
+		return gh_error_set(error, GH_UNSUPPORTED, "the engine has no pipelines");
+	table->generation = asked->table_generation;
+	table->was_made = false;
+	memset(&table->options, 0, sizeof(table->options));
+	status = asked->op == GH_SERVICE_MARKS_CREATE ? create_marks(executor, asked, table, error) :
+		create_pipeline(executor, number, asked, table, error);
+	if (status != GH_OK)
+		gh_executor_let_go(executor, table);
+	if (status != GH_DEVICE_ERROR)
+		gh_executor_note_memory();
+	return status;
+}
+
+void
+gh_pipelines_destroy(GhExecutor *executor, GhWorkerTable *table)
+{
+	GhPipeline *pipeline = table->pipeline;
+	GhMarks    *marks = table->marks;
+
+	table->pipeline = NULL;
+	table->marks = NULL;
+	if (pipeline != NULL)
+		gh_worker.engine->pipelines->destroy(pipeline);
+	if (marks != NULL)
+		gh_worker.engine->pipelines->marks_destroy(marks);
+	gh_executor_let_go(executor, table);
+}
+
+/* ------------------------------------------------------------- what they made */
+
+/* Records into the slot's buffer; the executor waits for the device meanwhile. */
+static GhStatus
+fetch_results(uint32 number, const GhSlot *asked, GhWorkerTable *table, GhError *error)
+{
+	GhSlot	   *slot = gh_slot_at(number);
+	GhCursor	cursor = asked->cursor;
+	size_t		bytes = 0;
+	void	   *place;
+	GhStatus	status;
+
+	slot->bytes = 0;
+	if (!gh_executor_is_buffer(number, asked->units) ||
+		!gh_executor_array(number, asked->units, asked->block, asked->count, 1, &place) || place == NULL)
+		return gh_error_set(error, GH_INVALID, "the place for results is outside its buffer");
+	status = gh_executor_pass_point(GH_FAULT_POINT_SCAN_RESULTS, error);
+	if (status == GH_OK)
+		status = gh_worker.engine->pipelines->results(table->pipeline, &cursor, asked->count, place, &bytes,
+													  error);
+	slot->cursor = cursor;
+	slot->bytes = gh_fault_pass(GH_FAULT_POINT_SCAN_ANSWER) == GH_FAULT_NONE ? bytes : SIZE_MAX;
+	if (status == GH_OK)
+		gh_executor_count(GH_COUNT_BYTES_FROM, bytes);
+	return status;
+}
+
+/* The entry is the table's from then on, and of the pipeline nothing is left but its numbers. */
+static GhStatus
+turn_into_table(GhExecutor *executor, GhWorkerTable *table, GhError *error)
+{
+	const GhPipelineEngine *engine = gh_worker.engine->pipelines;
+	GhStatus	status = engine->make_table(table->pipeline, &table->made_table, error);
+
+	if (status != GH_OK)
+		return status;
+	table->handle = table->made_table.table;
+	table->was_made = true;
+	status = engine->stats(table->pipeline, &table->made_stats, error);
+	gh_pipelines_destroy(executor, table);
+	gh_executor_note_memory();
+	return status;
+}
+
+/* A client that was stopped on its way asks again, and gets the same answer. */
+static GhStatus
+make_table(GhExecutor *executor, GhSlot *slot, GhWorkerTable *table, GhError *error)
+{
+	GhStatus	status = gh_executor_pass_point(GH_FAULT_POINT_SCAN_TABLE, error);
+
+	if (status == GH_OK && !table->was_made)
+		status = turn_into_table(executor, table, error);
+	if (status != GH_OK)
+		return status;
+	slot->made_table = table->made_table;
+	slot->made_table.table = NULL;
+	return GH_OK;
+}
+
+static GhStatus
+report_stats(GhSlot *slot, const GhWorkerTable *table, GhError *error)
+{
+	GhPipelineStats stats = table->made_stats;
+	GhStatus	status = gh_executor_pass_point(GH_FAULT_POINT_SCAN_STATS, error);
+
+	if (status == GH_OK && !table->was_made)
+		status = gh_worker.engine->pipelines->stats(table->pipeline, &stats, error);
+	slot->pipeline_stats = stats;
+	return status;
+}
+
+static GhStatus
+clear_sink(GhExecutor *executor, GhWorkerTable *table, GhError *error)
+{
+	GhStatus	status = gh_executor_pass_point(GH_FAULT_POINT_CLEAR, error);
+
+	gh_executor_drain_users(executor, table);
+	return status != GH_OK ? status : gh_worker.engine->pipelines->clear(table->pipeline, error);
+}
+
+/* A request without rows, to its end. */
+static GhStatus
+run_control(GhExecutor *executor, uint32 number, const GhSlot *asked, GhWorkerTable *table, GhError *error)
+{
+	GhSlot	   *slot = gh_slot_at(number);
+
+	gh_executor_drain(executor, table);
+	switch (asked->op)
+	{
+		case GH_SERVICE_PIPELINE_RESULTS:
+			return fetch_results(number, asked, table, error);
+		case GH_SERVICE_PIPELINE_TABLE:
+			return make_table(executor, slot, table, error);
+		case GH_SERVICE_PIPELINE_CLEAR:
+			return clear_sink(executor, table, error);
+		case GH_SERVICE_PIPELINE_STATS:
+			return report_stats(slot, table, error);
+		default:
+			return create_one(executor, number, asked, table, error);
+	}
+}
+
+/* Status and error are in the slot, where others may change them, only once nothing depends on them any more. */
+void
+gh_pipelines_start(GhExecutor *executor, uint32 number, const GhSlot *asked)
+{
+	GhWorkerTable *table = &gh_worker.tables[asked->table];
+	GhSlot	   *slot = gh_slot_at(number);
+	GhError		error = {GH_OK, ""};
+	GhStatus	status;
+
+	if (asked->op == GH_SERVICE_PIPELINE)
+	{
+		run_rows(executor, number, asked, table);
+		return;
+	}
+	status = run_control(executor, number, asked, table, &error);
+	if (status == GH_DEVICE_ERROR)
+		gh_executor_check_device(&error);
+	slot->error = error;
+	slot->status = status;
+	gh_executor_answer(number);
+}

@@ -1,0 +1,308 @@
+/*
+ * forge_pipeline.c
+ *		Requests on pipelines that no client of ours would make.
+ *
+ * gpuhash_forge_hold_pipeline makes pipelines, a table and marks of this session; gpuhash_forge_pipeline, of this or
+ * another session, has a pipeline do one page, with anything changed; gpuhash_forge_names has a pipeline made that uses
+ * anything; gpuhash_forge_blocks has pipelines made by damaged options.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "common/pg_prng.h"
+#include "fmgr.h"
+#include "lib/stringinfo.h"
+#include "miscadmin.h"
+#include "storage/proc.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+
+#include "compat.h"
+#include "service/pipeline_block.h"
+#include "service/placement.h"
+
+#include "forge.h"
+#include "pipeline_trial.h"
+
+PG_FUNCTION_INFO_V1(gpuhash_forge_hold_pipeline);
+PG_FUNCTION_INFO_V1(gpuhash_forge_pipeline);
+PG_FUNCTION_INFO_V1(gpuhash_forge_names);
+PG_FUNCTION_INFO_V1(gpuhash_forge_blocks);
+
+/* Where rows go back to in the buffer of a forged request. */
+#define BACK_AT 4096
+
+/* Of the pipelines that blocks tell. */
+enum
+{
+	BLOCK_PROBE,				/* pages, probes with marks, groups */
+	BLOCK_TABLE,				/* rows of a table, as records */
+	BLOCK_GROUPS,				/* groups, into a table */
+	BLOCKS
+};
+
+static GhTrialStage held_build;
+static GhTrialStage held_groups;
+static GhTrialStage held_marking;
+static GhMadeTable held_table;
+static GhMarks *held_marks = NULL;
+static void *held_buffer = NULL;
+
+static const GhEntryHandle *
+entry_of(const GhTrialStage *stage)
+{
+	return &((const GhServicePipeline *) stage->pipeline)->entry;
+}
+
+static GhRef
+table_root(void)
+{
+	return gh_service_engine()->table_root(held_table.table);
+}
+
+static GhRef
+marks_root(void)
+{
+	return gh_entry_root(&((const GhServiceMarks *) held_marks)->entry);
+}
+
+/* ----------------------------------------------------------------- what is held */
+
+static void
+hold_all(GhTrial *trial)
+{
+	gh_trial_stage_begin(&held_build, NULL, NULL);
+	gh_trial_stage_table(&held_build);
+	gh_trial_create(trial, &held_build);
+	gh_trial_make_table(trial, held_build.pipeline, &held_table);
+	held_marks = gh_trial_marks(trial, held_table.table);
+	gh_trial_stage_begin(&held_groups, NULL, NULL);
+	gh_trial_stage_groups(&held_groups);
+	gh_trial_create(trial, &held_groups);
+	gh_trial_stage_begin(&held_marking, NULL, NULL);
+	gh_trial_stage_probe(&held_marking, GH_PROBE_INNER, 2, held_table.table, held_marks);
+	gh_trial_stage_rows(&held_marking);
+	gh_trial_create(trial, &held_marking);
+}
+
+/*
+ * gpuhash_forge_hold_pipeline(): "slot pipeline generation marking generation table generation marks generation": the
+ * slot of a buffer, a pipeline that makes groups, one that marks matches, a table of no rows, and its marks.
+ */
+Datum
+gpuhash_forge_hold_pipeline(PG_FUNCTION_ARGS)
+{
+	GhTrial		trial;
+	uint32		slot;
+	uint32		numbers[2];
+	uint64		generations[2];
+
+	if (held_buffer != NULL)
+		elog(ERROR, "this session holds pipelines already");
+	gh_trial_begin(&trial, "service", "copied", 1, 1, 65536);
+	hold_all(&trial);
+	gh_trial_give_back(&trial);
+	if (!gh_service_reserve(1, GH_UNIT_BYTES, &held_buffer) || !gh_buffer_slot(held_buffer, &slot))
+		elog(ERROR, "no buffer is free");
+	gh_root_split(table_root(), &numbers[0], &generations[0]);
+	gh_root_split(marks_root(), &numbers[1], &generations[1]);
+	PG_RETURN_TEXT_P(cstring_to_text(psprintf("%u %u %llu %u %llu %u %llu %u %llu", slot, entry_of(&held_groups)->table,
+											  (unsigned long long) entry_of(&held_groups)->generation,
+											  entry_of(&held_marking)->table,
+											  (unsigned long long) entry_of(&held_marking)->generation,
+											  numbers[0], (unsigned long long) generations[0],
+											  numbers[1], (unsigned long long) generations[1])));
+}
+
+/* --------------------------------------------------------------------- requests */
+
+static void
+fill_honest(GhSlot *slot, uint32 table, uint64 generation)
+{
+	slot->device = gh_table_entry_at(table % GH_TABLES_MAX)->device;
+	slot->op = GH_SERVICE_PIPELINE;
+	slot->table = table;
+	slot->table_generation = generation;
+	slot->count = 1;
+	slot->pages = 0;
+	slot->bitmaps = GH_NO_ARRAY;
+	slot->back = BACK_AT;
+	slot->block = BACK_AT;
+	slot->named = 0;
+	memset(&slot->cursor, 0, sizeof(slot->cursor));
+	memset(&slot->brought, 0, sizeof(slot->brought));
+	slot->brought.kind = GH_INPUT_PAGES;
+	slot->brought.npages = 1;
+	slot->brought.back_room = MaxHeapTuplesPerPage;
+}
+
+static char *
+answer_of(const GhSlot *slot)
+{
+	if (slot->status != GH_OK)
+		return psprintf("%s: %s", gh_status_name(slot->status), slot->error.message);
+	return psprintf("done, %llu counted, %llu back", (unsigned long long) slot->brought.counted,
+					(unsigned long long) slot->brought.nback);
+}
+
+/*
+ * gpuhash_forge_pipeline(relation oid, pipeline int, generation bigint, page text, offset bigint, fields text): a request
+ * of one page, the relation's first if its address is "own" + 0, with some fields changed.
+ */
+Datum
+gpuhash_forge_pipeline(PG_FUNCTION_ARGS)
+{
+	const char *answer = "not answered";
+	GhScanPage *list;
+	void	   *buffer;
+	uint32		number;
+	uint32		device;
+	GhSlot	   *slot;
+
+	if (!superuser() || gh_service == NULL)
+		elog(ERROR, "must be superuser, in a server with the service, to test it");
+	if (!gh_service_reserve(1, GH_UNIT_BYTES, &buffer) || !gh_buffer_slot(buffer, &number))
+		elog(ERROR, "no buffer is free");
+	list = buffer;
+	gh_forge_copy_page(PG_GETARG_OID(0), (char *) buffer + GH_FORGE_PAGE_AT);
+	memset(list, 0, sizeof(*list));
+	list->lines = PageGetMaxOffsetNumber((Page) ((char *) buffer + GH_FORGE_PAGE_AT));
+	list->bitmap = GH_SCAN_ALL;
+	list->page = (const void *) ((uintptr_t) gh_forge_address(text_to_cstring(PG_GETARG_TEXT_PP(3)), buffer) +
+								 (uintptr_t) PG_GETARG_INT64(4));
+	slot = gh_slot_at(number);
+	fill_honest(slot, (uint32) PG_GETARG_INT32(1), (uint64) PG_GETARG_INT64(2));
+	device = slot->device;
+	gh_forge_fields(slot, text_to_cstring(PG_GETARG_TEXT_PP(5)));
+	if (gh_forge_submit(number, device, number))
+		answer = answer_of(slot);
+	gh_service_return(buffer);
+	PG_RETURN_TEXT_P(cstring_to_text(answer));
+}
+
+/* ----------------------------------------------------------------------- blocks */
+
+/* Has a pipeline made by what is in a buffer; what the worker answers. */
+static GhStatus
+make_by(uint64 count, uint32 number, char *message)
+{
+	GhSlot	   *slot = gh_slot_at(number);
+	uint32		device = (uint32) gh_client_root_device(table_root());
+	uint32		table;
+	uint64		generation;
+	GhStatus	status = GH_TIMEOUT;
+
+	if (!gh_client_entry_take(device, gh_my_procno(), GH_ENTRY_PIPELINE, gh_client_root_executor(table_root()), &table,
+							  &generation))
+		elog(ERROR, "no entry is free");
+	fill_honest(slot, table, generation);
+	slot->op = GH_SERVICE_PIPELINE_CREATE;
+	slot->block = 0;
+	slot->count = count;
+	if (gh_forge_submit(number, device, number))
+		status = slot->status;
+	if (status != GH_OK)
+		strlcpy(message, slot->error.message, GH_MESSAGE_SIZE);
+	gh_client_entry_drop(table, generation);
+	return status;
+}
+
+/* Options that are good, and what they use. */
+static void
+stage_block(int which, GhTrialStage *stage, GhPipelineNames *names)
+{
+	memset(names, 0, sizeof(*names));
+	names->source = which == BLOCK_TABLE ? table_root() : which == BLOCK_GROUPS ? gh_entry_root(entry_of(&held_groups)) : 0;
+	gh_trial_stage_begin(stage, which == BLOCK_TABLE ? held_table.table : NULL,
+						 which == BLOCK_GROUPS ? held_groups.pipeline : NULL);
+	if (which == BLOCK_PROBE)
+	{
+		gh_trial_stage_probe(stage, GH_PROBE_INNER, 2, held_table.table, held_marks);
+		gh_trial_stage_probe(stage, GH_PROBE_LEFT, 2, held_table.table, NULL);
+		names->tables[0] = names->tables[1] = table_root();
+		names->marks[0] = marks_root();
+		gh_trial_stage_groups(stage);
+	}
+	else if (which == BLOCK_TABLE)
+		gh_trial_stage_rows(stage);
+	else
+		gh_trial_stage_table(stage);
+}
+
+/*
+ * gpuhash_forge_names(which int, source bigint, table bigint, marks bigint): has a pipeline made whose options are good,
+ * but name these in place of what they should; 0: leave it, -1: none.
+ */
+Datum
+gpuhash_forge_names(PG_FUNCTION_ARGS)
+{
+	GhTrialStage *stage = (GhTrialStage *) TYPEALIGN(64, palloc0(sizeof(GhTrialStage) + 64));
+	char		message[GH_MESSAGE_SIZE] = "";
+	GhPipelineNames names;
+	GhRef	   *forged[3] = {&names.source, &names.tables[0], &names.marks[0]};
+	void	   *buffer;
+	uint32		number;
+	Size		bytes;
+	GhStatus	status;
+
+	if (held_buffer == NULL)
+		elog(ERROR, "this session holds no pipelines");
+	stage_block(PG_GETARG_INT32(0), stage, &names);
+	for (int i = 0; i < 3; i++)
+		if (PG_GETARG_INT64(i + 1) != 0)
+			*forged[i] = PG_GETARG_INT64(i + 1) < 0 ? 0 : (GhRef) PG_GETARG_INT64(i + 1);
+	bytes = gh_pipeline_block_write(&stage->options, &names, NULL);
+	if (!gh_service_reserve(1, GH_UNIT_BYTES, &buffer) || !gh_buffer_slot(buffer, &number))
+		elog(ERROR, "no buffer is free");
+	(void) gh_pipeline_block_write(&stage->options, &names, buffer);
+	status = make_by(bytes, number, message);
+	gh_service_return(buffer);
+	PG_RETURN_TEXT_P(cstring_to_text(psprintf("%s: %s", gh_status_name(status), message)));
+}
+
+/*
+ * gpuhash_forge_blocks(times int, seed bigint): options of pipelines, damaged; how often the worker gave which status,
+ * and what the last refusal said.
+ */
+Datum
+gpuhash_forge_blocks(PG_FUNCTION_ARGS)
+{
+	GhTrialStage *stage = (GhTrialStage *) TYPEALIGN(64, palloc0(sizeof(GhTrialStage) + 64));
+	int			seen[GH_DEVICE_ERROR + 1] = {0};
+	char		message[GH_MESSAGE_SIZE] = "";
+	pg_prng_state random;
+	StringInfoData text;
+	void	   *buffer;
+	uint32		number;
+
+	if (held_buffer == NULL)
+		elog(ERROR, "this session holds no pipelines");
+	pg_prng_seed(&random, (uint64) PG_GETARG_INT64(1));
+	if (!gh_service_reserve(1, GH_UNIT_BYTES, &buffer) || !gh_buffer_slot(buffer, &number))
+		elog(ERROR, "no buffer is free");
+	for (int32 i = 0; i < PG_GETARG_INT32(0); i++)
+	{
+		GhPipelineNames names;
+		uint64		count;
+
+		stage_block(i % BLOCKS, stage, &names);
+		count = gh_pipeline_block_write(&stage->options, &names, NULL);
+		memset(buffer, 0, count);
+		(void) gh_pipeline_block_write(&stage->options, &names, buffer);
+		/* the first ones are good */
+		if (i >= BLOCKS)
+			gh_forge_damage(buffer, count, &random);
+		if (i >= BLOCKS && pg_prng_uint64_range(&random, 0, 9) == 0)
+			count = pg_prng_uint64_range(&random, 0, 2 * GH_UNIT_BYTES);
+		seen[make_by(count, number, message)]++;
+		if (seen[GH_OK] == 0)
+			break;
+	}
+	gh_service_return(buffer);
+	initStringInfo(&text);
+	for (int i = 0; i <= GH_DEVICE_ERROR; i++)
+		if (seen[i] > 0)
+			appendStringInfo(&text, "%s %d, ", gh_status_name((GhStatus) i), seen[i]);
+	appendStringInfoString(&text, message);
+	PG_RETURN_TEXT_P(cstring_to_text(text.data));
+}

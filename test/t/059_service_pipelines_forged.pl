@@ -1,0 +1,156 @@
+# Requests on pipelines that no client of ours would make: forged addresses of pages, sizes, names of what is used,
+# options.  The worker refuses each or does what it may, and stays whole.
+use GpuHash::Test 'module';
+use GpuHash::Service;
+
+my $service = GpuHash::Service->new;
+my $server = $service->server;
+ok($service->wait_ready, 'the worker finds its device');
+$server->query('CREATE TABLE o AS SELECT i AS k, i::bigint AS v FROM generate_series(1, 2000) i; VACUUM (FREEZE) o');
+my ($victim, $forger) = map { $server->session } 1, 2;
+my @NAMES = qw(slot pipeline generation marking marking_generation table table_generation marks marks_generation);
+my (%victim, %forger);
+@victim{@NAMES} = split / /, ($victim->do('SELECT gpuhash_forge_hold_pipeline()'))[0];
+@forger{@NAMES} = split / /, ($forger->do('SELECT gpuhash_forge_hold_pipeline()'))[0];
+my ($tried, $refused) = (0, 0);
+my $DONE = qr/^done, \d+ counted, 0 back$/;
+
+sub forge
+{
+	my ($of, $page, $offset, $fields) = @_;
+	my ($out, $err) = $forger->do("SELECT gpuhash_forge_pipeline('o'::regclass, $of->{pipeline}, $of->{generation}, '$page', $offset, '$fields')");
+	return $out . $err;
+}
+
+sub refuses
+{
+	my ($what, $answer, $why) = @_;
+	$tried++;
+	$refused++ if like($answer, $why // qr/^invalid: ./, "$what: $answer");
+	return;
+}
+
+# -------------------------------------------------------------------- addresses
+like(forge(\%forger, 'own', 0, ''), $DONE, 'an honest request is served');
+my $ELSEWHERE = qr/^invalid: a page of the request is not in memory/;
+my $room = 512 * 1024;
+refuses("a page at own buffer + $_", forge(\%forger, 'own', $_, ''), $ELSEWHERE) for $room - 65536 - 8176, $room - 65536 - 16, $room - 65536, -65536 - 16, 2 ** 40, -2 ** 40;
+refuses("a page in another session's buffer + $_", forge(\%forger, $victim{slot}, $_, ''), $ELSEWHERE) for 0, 8192, $room - 8192, -8192, -16;
+refuses("a page at the area's end + $_", forge(\%forger, 'area end', $_, ''), $ELSEWHERE) for -8192, -16, 0, 8192;
+refuses("a page at the begin of shared_buffers + $_", forge(\%forger, 'pool', $_, ''), $ELSEWHERE) for -8192, -16, 16, 4096;
+refuses("a page at the end of shared_buffers + $_", forge(\%forger, 'pool end', $_, ''), $ELSEWHERE) for -16, 0, 16;
+refuses("a page in the service's own memory + $_", forge(\%forger, 'service', $_, ''), $ELSEWHERE) for 0, 4096;
+refuses("a page at address $_", forge(\%forger, 'null', $_, ''), $ELSEWHERE) for 0, 8192, -8192, '9223372036854775807';
+like(forge(\%forger, 'pool', 0, ''), qr/^done, \d+ counted, \d+ back$/, 'the first page of shared_buffers');
+like(forge(\%forger, $forger{slot}, 0, ''), qr/^done, \d+ counted, \d+ back$/, "the session's other buffer");
+like(forge(\%forger, 'own', 16, ''), qr/^done, \d+ counted, \d+ back$/, 'bytes that are no page');
+refuses('a page that is not aligned', forge(\%forger, 'own', 8, ''), qr/^invalid: .*aligned/);
+
+# -------------------------------------------------------------- arrays and sizes
+for my $array (qw(pages bitmaps back))
+{
+	for my $offset ($room, $room - 8, $room + 8, 4, 2 ** 31, '9223372036854775800', '18446744073709551608')
+	{
+		refuses("$array at $offset", forge(\%forger, 'own', 0, "brought.nbitmaps=5 $array=$offset"));
+	}
+}
+refuses("$_ pages", forge(\%forger, 'own', 0, "brought.npages=$_")) for 32769, 65537, 2 ** 31, 4_294_967_295;
+refuses("$_ words of bitmaps", forge(\%forger, 'own', 0, "bitmaps=8 brought.nbitmaps=$_")) for 65536, '2305843009213693952', '18446744073709551615';
+refuses("room for $_ rows", forge(\%forger, 'own', 0, "brought.back_room=$_")) for 0, 1, 65536, '2305843009213693952', '18446744073709551615';
+refuses('no list of pages', forge(\%forger, 'own', 0, 'pages=18446744073709551615'));
+refuses('no place for rows', forge(\%forger, 'own', 0, 'back=18446744073709551615'));
+refuses("a buffer of $_ units", forge(\%forger, 'own', 0, "units=$_")) for 0, 2, 3, 4_294_967_295;
+like(forge(\%forger, 'own', 0, "count=$_"), $DONE, "a count that nothing depends on: $_") for 0, 2 ** 40;
+like(forge(\%forger, 'own', 0, 'brought.npages=0'), qr/^done, 0 counted/, 'no pages at all');
+refuses("rows of kind $_", forge(\%forger, 'own', 0, "brought.kind=$_")) for 0, 3, 4, 5, 2 ** 31, 4_294_967_295;
+refuses('rows as columns', forge(\%forger, 'own', 0, "brought.kind=2 brought.count=$_"), qr/^unsupported: /) for 0, 1, 2 ** 40;
+refuses("$_ bytes of results", forge(\%forger, 'own', 0, "op=14 count=$_")) for $room, '18446744073709551615';
+refuses("results at $_", forge(\%forger, 'own', 0, "op=14 count=64 block=$_")) for $room, 4, '18446744073709551615';
+like(forge(\%forger, 'own', 0, "op=14 count=65536 cursor=$_"), qr/^(?:done|invalid)/, "results from record $_ on") for 1, 2 ** 31, 2 ** 32, '18446744073709551615';
+
+# ------------------------------------------------------------ rows without a match
+my %marking = (pipeline => $forger{marking}, generation => $forger{marking_generation});
+my $rows = 'brought.kind=4 brought.back_room=100';
+like(forge(\%marking, 'own', 0, ''), $DONE, 'a pipeline that marks');
+like(forge(\%marking, 'own', 0, $rows), $DONE, 'no rows without a match');
+refuses("rows that are none: $_", forge(\%marking, 'own', 0, "$rows $_"))
+	for 'brought.count=1', 'brought.first=1', 'brought.first=1 brought.count=18446744073709551615', 'brought.first=18446744073709551615 brought.count=1', 'brought.count=18446744073709551615', 'brought.step=1', 'brought.step=4294967295';
+refuses('rows of a source that is none', forge(\%marking, 'own', 0, "brought.kind=3 brought.count=$_ brought.back_room=100")) for 0, 1;
+
+# --------------------------------------------------------- entries of other kinds
+refuses("operation $_ on another session's pipeline", forge(\%victim, 'own', 0, "op=$_"), qr/^device error: .*another session/) for 13 .. 17;
+refuses("operation $_ on a pipeline", forge(\%forger, 'own', 0, "op=$_"), qr/^(?:invalid|device error): ./) for 0 .. 12, 15, 18, 19, 99, 4_294_967_295;
+my %table = (pipeline => $forger{table}, generation => $forger{table_generation});
+my %marks = (pipeline => $forger{marks}, generation => $forger{marks_generation});
+refuses("operation $_ on a table that was made", forge(\%table, 'own', 0, "op=$_"), qr/^(?:invalid|device error): ./) for 0 .. 5, 7 .. 14, 16, 18, 19, 99;
+like(forge(\%table, 'own', 0, "op=$_"), qr/^done/, "operation $_ on it") for 6, 15, 17;
+refuses("operation $_ on marks", forge(\%marks, 'own', 0, "op=$_"), qr/^(?:invalid|device error): ./) for 0 .. 19, 99;
+refuses('an older pipeline of that number', forge(\%forger, 'own', 0, 'table_generation=' . ($forger{generation} + 1)), qr/^device error: /);
+
+# ------------------------------------------------------------------ what is used
+sub root { my ($of, $what) = @_; return (($of->{"${what}_generation"} // $of->{generation}) << 13 | $of->{$what}) + 1 }
+sub names
+{
+	my ($which, $source, $table, $marks) = @_;
+	my ($out, $err) = $forger->do("SELECT gpuhash_forge_names($which, $source, $table, $marks)");
+	return $out . $err;
+}
+is(names($_, 0, 0, 0), 'ok: ', "a pipeline that uses what it should, $_") for 0 .. 2;
+is(names(0, 0, 0, -1), 'ok: ', 'no marks');
+my %wrong = ("another session's table" => root(\%victim, 'table'), "another session's marks" => root(\%victim, 'marks'), "another session's pipeline" => root(\%victim, 'pipeline'),
+	'none' => -1, 'an older one' => root(\%forger, 'table') + (1 << 13), 'a number that is none' => 8192, 'the largest number' => '9223372036854775807');
+for my $what (sort keys %wrong)
+{
+	refuses("the table of a probe: $what", names(0, 0, $wrong{$what}, 0));
+	refuses("the source: $what", names(1, $wrong{$what}, 0, 0));
+	refuses("the groups: $what", names(2, $wrong{$what}, 0, 0));
+	refuses("the marks: $what", names(0, 0, 0, $wrong{$what})) if $what ne 'none';
+}
+my %own = map { $_ => root(\%forger, $_) } qw(table marks pipeline marking);
+refuses("the table of a probe is a $_", names(0, 0, $own{$_}, 0)) for qw(marks pipeline marking);
+refuses("the source is a $_", names(1, $own{$_}, 0, 0)) for qw(marks pipeline marking);
+refuses("the groups are a $_", names(2, $own{$_}, 0, 0)) for qw(marks table marking);
+refuses("the marks are a $_", names(0, 0, 0, $own{$_})) for qw(table pipeline marking);
+is(($victim->do("SELECT 'alive'"))[0], 'alive', 'the other session goes on');
+
+# Tables that this session may use, but that other threads of the worker do: threads go by the number of the entry.
+{
+	my ($same, $other) = (0, 0);
+	for (1 .. 4)
+	{
+		my $sharer = $server->session;
+		sub step { my ($of, $step, $root) = @_; return join '', $of->do("SELECT gpuhash_trial_shared('$step', $root, 'o'::regclass, 0, 0)") }
+		my $root = step($sharer, 'make table', 0);
+		is(step($sharer, 'finish table', 0), 0, 'a session makes a table for all');
+		my $wanted = ($root - 1) % 4 == $forger{table} % 4;
+		my $answer = names(0, 0, $root, -1);
+		if ($wanted) { $same++; is($answer, 'ok: ', 'the table of a probe is of the same thread') }
+		else { $other++; refuses('the table of a probe is of another thread', $answer, qr/^invalid: the table is another executor's/) }
+		$sharer->send('SELECT 1');
+		# it stays there, so that the next one is another process
+		push @{ $forger{sharers} }, $sharer;
+		push @{ $forger{roots} }, $root;
+	}
+	cmp_ok($other, '>', 0, 'some are of other threads');
+	step($forger, 'release', $_) for @{ $forger{roots} };
+	$_->receive, $_->close for @{ $forger{sharers} };
+}
+
+# ---------------------------------------------------------------------- options
+my $seed = seed();
+my ($blocks, $blocks_err) = $forger->do("SELECT gpuhash_forge_blocks(600, $seed)", 300);
+like($blocks . $blocks_err, qr/^ok [1-9]\d*, .*invalid [1-9]\d*, /, 'damaged options');
+unlike($blocks, qr/timeout|device error/, 'the worker answers each, and stays');
+note($blocks);
+
+note("$tried forged requests, $refused refused");
+is($refused, $tried, 'all were refused');
+like(forge(\%forger, 'own', 0, ''), $DONE, 'an honest request is served');
+my %workers = $service->workers;
+$_->close for $victim, $forger;
+like($service->settle, $GpuHash::Service::CLEAN, 'nothing is left over');
+is(join(',', values %{ { $service->workers } }), $workers{0}, 'the worker is still the same');
+$service->stop;
+unlike($server->log, qr/PANIC|TRAP|terminated by signal|its gpuhash worker ends/, 'a clean log');
+
+done_testing();
