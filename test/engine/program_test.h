@@ -80,6 +80,9 @@ typedef enum Outcome
 extern Outcome model_instruction(const GhProgram *program, const GhInstruction *in,
 								 const GhValue *args, GhValue *result);
 
+/* program_model_text.c: of such an operation on texts, none of whose first two arguments is NULL */
+extern Outcome model_text(const GhInstruction *in, const GhValue *args, GhValue *result);
+
 /* test_program.c */
 /* Columns and constants of every class, and lists: TEXT_LIST is the first one of text. */
 #define TEXT_LIST 5
