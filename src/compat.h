@@ -318,8 +318,10 @@ gh_read_temp_file(BufFile *file, void *ptr, size_t size, bool may_end)
 #pragma pop_macro("USE_ICU")
 #if PG_VERSION_NUM >= 180000
 #define gh_collation_is_c(collation) (pg_newlocale_from_collation(collation)->collate_is_c)
+#define gh_folds_as_c(collation) (pg_newlocale_from_collation(collation)->ctype_is_c)
 #else
 #define gh_collation_is_c(collation) lc_collate_is_c(collation)
+#define gh_folds_as_c(collation) lc_ctype_is_c(collation)
 #endif
 
 /* 18 puts the mark of a function that does not return in front. */

@@ -48,7 +48,8 @@ collation_allows(GhTranslation *translation, Oid collation, bool folds)
 {
 	if (!OidIsValid(collation) || !get_collation_isdeterministic(collation))
 		return gh_translation_fails(translation, "a collation is not deterministic");
-	if (folds && !gh_collation_is_c(collation))
+	/* an order by bytes does not say so: C.UTF-8 has that, and folds all letters */
+	if (folds && !gh_folds_as_c(collation))
 		return gh_translation_fails(translation, "letters are folded by another collation than C");
 	return true;
 }
