@@ -1,6 +1,6 @@
 /*
  * choices.c
- *		CASE and COALESCE in programs, which choose one of several values.
+ *		CASE, COALESCE, GREATEST and LEAST in programs, which choose one of several values.
  *
  * A program has numerics at one scale, PostgreSQL each row's own.  So what is chosen among
  * numerics of different scales has a second vector, which tells the scale of each row's, as long

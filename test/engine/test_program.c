@@ -353,6 +353,50 @@ test_random_programs(Context *c)
 	free_pool(&pool);
 }
 
+/* ---------------------------------------------------------- texts of any bytes */
+
+/* Bytes in memory of just their number, some of which begin characters that are cut off. */
+static GhText
+hostile_text(Context *c, unsigned char **memory)
+{
+	static const unsigned char bytes[] = {'a', 'B', '%', '_', '\\', ' ', 0x80, 0xc3, 0xe6, 0xf0, 0xff};
+	uint64_t	length = random_below(c, 9);
+	uint64_t	i;
+
+	*memory = make_memory(length);
+	for (i = 0; i < length; i++)
+		(*memory)[i] = bytes[random_below(c, sizeof(bytes))];
+	return gh_text((uint64_t) (uintptr_t) *memory, length);
+}
+
+/* Columns may hold anything: nothing outside a text is read, and a substring lies within it. */
+static void
+test_hostile_texts(Context *c)
+{
+	uint64_t	rounds = sized(c, 200000, 20000);
+	uint64_t	round;
+
+	for (round = 0; round < rounds; round++)
+	{
+		unsigned char *memory[2];
+		GhText		text = hostile_text(c, &memory[0]);
+		GhText		pattern = hostile_text(c, &memory[1]);
+		uint64_t	bad = 0;
+		GhText		part;
+
+		(void) CHECK(c, gh_text_like(text, pattern) <= gh_text_ilike(text, pattern),
+					 "a text matches a pattern, but not if letters are folded");
+		/* which of such texts match is not defined, where characters are skipped: only that it is told */
+		(void) CHECK(c, gh_text_like_utf8(text, pattern) + gh_text_ilike_utf8(text, pattern) <= 2,
+					 "whether a text of UTF-8 matches is no truth value");
+		part = gh_text_substring(text, random_below(c, 12) - 2, random_below(c, 12), random_below(c, 2) != 0, &bad);
+		(void) CHECK(c, part.bytes >= text.bytes && part.length <= text.length &&
+					 (size_t) (part.bytes - text.bytes) <= text.length - part.length, "a substring is outside its text");
+		free(memory[0]);
+		free(memory[1]);
+	}
+}
+
 /* --------------------------------------------------------------- throughput */
 
 /* What an instruction takes for a row, with a batch that stays in the cache; checks the count. */
@@ -402,6 +446,7 @@ test_throughput(Context *c)
 const Test	program_tests[] = {
 	{"every operation of programs", test_operations, true},
 	{"random programs", test_random_programs, true},
+	{"programs: texts of any bytes", test_hostile_texts, false},
 	{"throughput of programs", test_throughput, true},
 	{NULL, NULL, false}
 };
