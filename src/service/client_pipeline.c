@@ -340,7 +340,6 @@ service_pipeline_make_table(GhPipeline *handle, GhMadeTable *made, GhError *erro
 	*made = gh_slot_at(number)->made_table;
 	made->table = &table->common;
 	gh_slot_leave(number);
-	gh_table_entry_at(pipeline->entry.table)->kind = GH_ENTRY_TABLE;
 	gh_entry_forget(&pipeline->entry);
 	pipeline->made = true;
 	table->made = true;

@@ -87,14 +87,20 @@ gh_pipelines_finish(uint32 number, GhStatus status)
 	gh_executor_answer(number);
 }
 
-/* Gives the request to the engine; GH_BUSY: it is there. */
+/* Gives the request to the engine; GH_BUSY: it is there.  Marks are read when all who set them are through. */
 static GhStatus
 submit_request(GhExecutor *executor, GhWorkerTable *table, GhPipelineRequest *request)
 {
 	GhStatus	status;
 
 	for (uint32 i = 0; i < table->nused; i++)
-		gh_executor_drain(executor, &gh_worker.tables[table->used[i]]);
+	{
+		GhWorkerTable *used = &gh_worker.tables[table->used[i]];
+
+		gh_executor_drain(executor, used);
+		if (request->kind == GH_INPUT_UNMATCHED && used->marks != NULL)
+			gh_executor_drain_users(executor, used);
+	}
 	gh_executor_drain_users(executor, table);
 	status = gh_executor_pass_point(GH_FAULT_POINT_SCAN, &request->error);
 	if (status == GH_OK)
@@ -261,6 +267,8 @@ create_one(GhExecutor *executor, uint32 number, const GhSlot *asked, GhWorkerTab
 	table->generation = asked->table_generation;
 	table->was_made = false;
 	memset(&table->options, 0, sizeof(table->options));
+	memset(&table->results_from, 0, sizeof(table->results_from));
+	memset(&table->results_to, 0, sizeof(table->results_to));
 	status = asked->op == GH_SERVICE_MARKS_CREATE ? create_marks(executor, asked, table, error) :
 		create_pipeline(executor, number, asked, table, error);
 	if (status != GH_OK)
@@ -287,7 +295,43 @@ gh_pipelines_destroy(GhExecutor *executor, GhWorkerTable *table)
 
 /* ------------------------------------------------------------- what they made */
 
-/* Records into the slot's buffer; the executor waits for the device meanwhile. */
+static bool
+is_at(const GhCursor *cursor, const GhCursor *place)
+{
+	return cursor->position == place->position && cursor->value == place->value && cursor->finished == place->finished;
+}
+
+/*
+ * Whether results are asked for from their begin on, from where they ended last, or from there once more where the
+ * answer was lost.  Elsewhere there may be no record, and what lies there was the session's to choose.
+ */
+static bool
+is_cursor(const GhWorkerTable *table, const GhCursor *cursor)
+{
+	const GhCursor begin = {0};
+
+	return is_at(cursor, &begin) || is_at(cursor, &table->results_from) || is_at(cursor, &table->results_to);
+}
+
+/*
+ * Records into the slot's buffer; the executor waits for the device meanwhile.  The engine reads their lengths again, and
+ * so has them in memory that is not the session's, too.
+ */
+static GhStatus
+fetch_records(GhWorkerTable *table, GhCursor *cursor, size_t capacity, void *place, size_t *bytes, GhError *error)
+{
+	void	   *records = malloc(capacity > 0 ? capacity : 1);
+	GhStatus	status;
+
+	if (records == NULL)
+		return gh_error_set(error, GH_NO_MEMORY, "out of memory for results");
+	status = gh_worker.engine->pipelines->results(table->pipeline, cursor, capacity, records, bytes, error);
+	if (status == GH_OK && *bytes > 0)
+		memcpy(place, records, *bytes);
+	free(records);
+	return status;
+}
+
 static GhStatus
 fetch_results(uint32 number, const GhSlot *asked, GhWorkerTable *table, GhError *error)
 {
@@ -301,10 +345,13 @@ fetch_results(uint32 number, const GhSlot *asked, GhWorkerTable *table, GhError 
 	if (!gh_executor_is_buffer(number, asked->units) ||
 		!gh_executor_array(number, asked->units, asked->block, asked->count, 1, &place) || place == NULL)
 		return gh_error_set(error, GH_INVALID, "the place for results is outside its buffer");
+	if (!is_cursor(table, &asked->cursor))
+		return gh_error_set(error, GH_INVALID, "results are not asked for from where they ended");
 	status = gh_executor_pass_point(GH_FAULT_POINT_SCAN_RESULTS, error);
 	if (status == GH_OK)
-		status = gh_worker.engine->pipelines->results(table->pipeline, &cursor, asked->count, place, &bytes,
-													  error);
+		status = fetch_records(table, &cursor, asked->count, place, &bytes, error);
+	table->results_from = asked->cursor;
+	table->results_to = cursor;
 	slot->cursor = cursor;
 	slot->bytes = gh_fault_pass(GH_FAULT_POINT_SCAN_ANSWER) == GH_FAULT_NONE ? bytes : SIZE_MAX;
 	if (status == GH_OK)
@@ -314,7 +361,7 @@ fetch_results(uint32 number, const GhSlot *asked, GhWorkerTable *table, GhError 
 
 /* The entry is the table's from then on, and of the pipeline nothing is left but its numbers. */
 static GhStatus
-turn_into_table(GhExecutor *executor, GhWorkerTable *table, GhError *error)
+turn_into_table(GhExecutor *executor, uint32 number, GhWorkerTable *table, GhError *error)
 {
 	const GhPipelineEngine *engine = gh_worker.engine->pipelines;
 	GhStatus	status = engine->make_table(table->pipeline, &table->made_table, error);
@@ -323,6 +370,7 @@ turn_into_table(GhExecutor *executor, GhWorkerTable *table, GhError *error)
 		return status;
 	table->handle = table->made_table.table;
 	table->was_made = true;
+	gh_table_entry_at(number)->kind = GH_ENTRY_TABLE;
 	status = engine->stats(table->pipeline, &table->made_stats, error);
 	gh_pipelines_destroy(executor, table);
 	gh_executor_note_memory();
@@ -331,12 +379,12 @@ turn_into_table(GhExecutor *executor, GhWorkerTable *table, GhError *error)
 
 /* A client that was stopped on its way asks again, and gets the same answer. */
 static GhStatus
-make_table(GhExecutor *executor, GhSlot *slot, GhWorkerTable *table, GhError *error)
+make_table(GhExecutor *executor, GhSlot *slot, uint32 number, GhWorkerTable *table, GhError *error)
 {
 	GhStatus	status = gh_executor_pass_point(GH_FAULT_POINT_SCAN_TABLE, error);
 
 	if (status == GH_OK && !table->was_made)
-		status = turn_into_table(executor, table, error);
+		status = turn_into_table(executor, number, table, error);
 	if (status != GH_OK)
 		return status;
 	slot->made_table = table->made_table;
@@ -347,10 +395,12 @@ make_table(GhExecutor *executor, GhSlot *slot, GhWorkerTable *table, GhError *er
 static GhStatus
 report_stats(GhSlot *slot, const GhWorkerTable *table, GhError *error)
 {
-	GhPipelineStats stats = table->made_stats;
+	GhPipelineStats stats = {0};
 	GhStatus	status = gh_executor_pass_point(GH_FAULT_POINT_SCAN_STATS, error);
 
-	if (status == GH_OK && !table->was_made)
+	if (status == GH_OK && table->was_made)
+		stats = table->made_stats;
+	else if (status == GH_OK)
 		status = gh_worker.engine->pipelines->stats(table->pipeline, &stats, error);
 	slot->pipeline_stats = stats;
 	return status;
@@ -377,7 +427,7 @@ run_control(GhExecutor *executor, uint32 number, const GhSlot *asked, GhWorkerTa
 		case GH_SERVICE_PIPELINE_RESULTS:
 			return fetch_results(number, asked, table, error);
 		case GH_SERVICE_PIPELINE_TABLE:
-			return make_table(executor, slot, table, error);
+			return make_table(executor, slot, asked->table, table, error);
 		case GH_SERVICE_PIPELINE_CLEAR:
 			return clear_sink(executor, table, error);
 		case GH_SERVICE_PIPELINE_STATS:

@@ -481,7 +481,7 @@ gh_executor_let_go(GhExecutor *executor, GhWorkerTable *user)
 	user->nused = 0;
 }
 
-/* A request for what the index of a table that a pipeline made has beside its rows. */
+/* Whether the request needs more of a table than one that a pipeline made has. */
 static bool
 is_of_made_table(const GhSlot *asked, const GhWorkerTable *table)
 {

@@ -166,7 +166,7 @@ typedef struct GhSlot
 	uint64		nrows;
 	GhCursor	cursor;			/* results: how far they came */
 	GhRef		named;			/* marks: the root of their table */
-	/* of a pipeline: what is asked for, with arrays as above and no addresses; then its results, too */
+	/* of a pipeline: what is asked for, with arrays as above in place of its addresses; then its results, too */
 	GhPipelineRequest brought;
 	uint64		submitted_ns;	/* monotonic */
 	pg_atomic_uint64 started_ns;	/* executor's; 0: it waits in the ring */

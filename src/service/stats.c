@@ -83,7 +83,7 @@ count_entries(int device, bool scans)
 		GhTableState state = (GhTableState) gh_slot_state(pg_atomic_read_u64(&entry->word));
 
 		if (state != GH_TABLE_FREE && is_scan(entry) == scans && entry->kind != GH_ENTRY_MARKS &&
-			 (device < 0 || entry->device == (uint32) device))
+			(device < 0 || entry->device == (uint32) device))
 			n++;
 	}
 	return n;

@@ -75,6 +75,9 @@ typedef struct GhWorkerTable
 	GhScanTable made;
 	GhMadeTable made_table;		/* of the pipeline */
 	GhPipelineStats made_stats;
+	/* Of a pipeline: from where on results were asked for last, and where they ended. */
+	GhCursor	results_from;
+	GhCursor	results_to;
 	uint32		running;		/* requests in the engine */
 	uint32		number;
 } GhWorkerTable;
