@@ -2,7 +2,7 @@
  * exec.c
  *		GpuHashAggregate at run time: set-up, the groups that come out, rescans.
  *
- * The first call reads the whole input into groups (input.c); the groups then come out one
+ * The first call reads the whole input into groups (../fragment/input.c); the groups then come out one
  * by one.  Where they outgrow memory they wait in files, by partition (spill.c).  Of the
  * participants of a parallel query the last one to have read its part returns the groups of
  * all (parallel.c).

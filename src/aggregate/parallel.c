@@ -16,7 +16,7 @@
 #include "utils/memutils.h"
 
 #include "aggregate/exec.h"
-#include "fragment/device.h"
+#include "fragment/parallel.h"
 
 /* What a participant left. */
 typedef struct GhSharedGroups

@@ -4,8 +4,8 @@
  *		groups or rows come back.
  *
  * The program is that of the CPU engine's way (input.c), but a scan of the engine (engine/pipeline/scan.h)
- * does the pages: supply.c brings them there, device_joins.c has the tables made.  Rows that it hands back are added here, by PostgreSQL's expressions, to the same
- * groups or rows that its results go to.
+ * does the pages: supply.c brings them there, device_joins.c has the tables made.  Rows that it hands back are
+ * added here, by PostgreSQL's expressions, to the same groups or rows that its results go to.
  *
  * Nothing comes out of the node before all is read.  So when the device is lost, or cannot go on, its
  * part and that of the rows handed back are forgotten, and this participant reads the same blocks

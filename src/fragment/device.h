@@ -1,7 +1,6 @@
 /*
  * device.h
- *		What a fragment has done by a scan of an engine (engine/pipeline/scan.h): on the device; and participants of a
- *		parallel query.
+ *		What a fragment has done by a scan of an engine (engine/pipeline/scan.h): on the device.
  */
 #ifndef GPUHASH_FRAGMENT_DEVICE_H
 #define GPUHASH_FRAGMENT_DEVICE_H
@@ -9,8 +8,6 @@
 #include "postgres.h"
 
 #include "storage/barrier.h"
-#include "storage/dsm.h"
-#include "storage/spin.h"
 
 #include "fragment/fragment.h"
 #include "fragment/joined.h"
@@ -108,38 +105,5 @@ extern void gh_device_unshare(GhDeviceShared *shared);
 extern GhDeviceTables gh_device_make_tables_together(GhFragment *fragment, bool able);
 extern bool gh_device_all_have_read(GhFragment *fragment, bool done, bool *elected);
 extern GhJoinedInput gh_device_meet(GhFragment *fragment, bool wanted, bool has_read);
-
-/* ---- parallel.c: participants of a parallel query ---- */
-
-/* What they share; a node's own follows. */
-typedef struct GhFragmentShared
-{
-	dsm_handle	segment;
-	int			nmembers;
-	pg_atomic_uint32 users;		/* processes that have the segment mapped */
-	GhDeviceShared device;
-	slock_t		mutex;			/* of what follows */
-	int			started;		/* participants */
-	int			done;
-	bool		closed;			/* all that had started were done */
-	GhFragmentCounts totals;
-} GhFragmentShared;
-
-/* A process's view of it; a node's own follows. */
-typedef struct GhFragmentMember
-{
-	GhFragmentShared *shared;
-	dsm_segment *segment;
-	int			number;
-	MemoryContextCallback cleanup;
-} GhFragmentMember;
-
-extern void gh_fragment_init_dsm(GhFragment *fragment, ParallelContext *pcxt, GhFragmentShared *shared,
-								 GhFragmentMember *member);
-extern void gh_fragment_reinit_dsm(GhFragmentShared *shared);
-extern void gh_fragment_init_worker(GhFragment *fragment, GhFragmentShared *shared, GhFragmentMember *member);
-extern bool gh_fragment_attach(GhFragment *fragment);
-extern bool gh_fragment_is_last(GhFragment *fragment, bool done);
-extern void gh_fragment_leave_counts(GhFragment *fragment);
 
 #endif							/* GPUHASH_FRAGMENT_DEVICE_H */

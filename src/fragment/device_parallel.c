@@ -27,7 +27,7 @@
 #include "miscadmin.h"
 #include "utils/wait_event.h"
 
-#include "fragment/device.h"
+#include "fragment/parallel.h"
 #include "service/service.h"
 
 /* What is done in the phases of the barrier, in this order. */

@@ -1,6 +1,6 @@
 /*
  * explain.c
- *		What EXPLAIN shows of a node whose pages an engine reads.
+ *		What EXPLAIN shows of a fragment, and of any node whose pages a device reads.
  *
  * With ANALYZE, what went through it and, where timing is on, where its own time went.  Every line is a property,
  * so that all formats have it.

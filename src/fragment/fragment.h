@@ -86,13 +86,15 @@ typedef struct GhFragmentMethods
 	bool		(*order_matters) (const GhFragment *fragment);
 	bool		(*adds_floats) (const GhFragment *fragment);
 
-	/*
-	 * Rows are joined by a device only: where none does it, the child's rows are not read, but left to be passed on.
-	 * Those that are read all the same are put as they come.  NULL: they are rows like others.
-	 */
-	void		(*put_child_row) (GhFragment *fragment, TupleTableSlot *slot);
-
 	/* -- on a device -- */
+	/*
+	 * Rows are joined by a device only.  On the CPU joins are not probed but for rows that were handed back, so that
+	 * pipelines there read nothing but keys; and where no device does the joins the child's rows are not read, but
+	 * left to be passed on.
+	 */
+	bool		for_device;
+	/* Of such a node: a row of the child that is read all the same, as it comes. */
+	void		(*put_child_row) (GhFragment *fragment, TupleTableSlot *slot);
 	const char *(*why_not_on_device) (const GhFragment *fragment);	/* NULL: it can be done there */
 	void		(*device_sink) (GhFragment *fragment, GhScanOptions *options);
 	void		(*take_records) (GhFragment *fragment, const char *records, Size bytes);
@@ -125,7 +127,7 @@ struct GhFragment
 	int		   *attnos;			/* by column: of the relation, where the child is the scan */
 	struct GhJoined *joined;	/* the child is joins over the scan; or NULL */
 	bool		by_rows;		/* the child's rows are read all the same */
-	bool		passes_on;		/* they are not read, but come out as they come (put_child_row) */
+	bool		passes_on;		/* they are not read, but come out as they come (for_device) */
 	struct GhDevice *device;	/* what the engine's scans do */
 	struct GhRowBuffer *rows;	/* of the executor */
 	GhPages		own_pages;

@@ -314,8 +314,7 @@ gh_fragment_read_input(GhFragment *fragment)
 	GhJoinedInput input = open_input(fragment);
 
 	fragment->by_rows = input == GH_JOINED_ROWS;
-	fragment->passes_on = fragment->methods->put_child_row != NULL && fragment->by_rows &&
-		gh_joined_nprobes(fragment) == 0;
+	fragment->passes_on = fragment->methods->for_device && fragment->by_rows && gh_joined_nprobes(fragment) == 0;
 	if (fragment->passes_on)
 		return;
 	while (read_some(fragment, &input))

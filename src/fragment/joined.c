@@ -176,7 +176,7 @@ read_columns(const GhFragment *fragment, int number)
 	const GhJoined *joined = fragment->joined;
 	bool	   *read;
 
-	if (fragment->methods->put_child_row == NULL)
+	if (!fragment->methods->for_device)
 		return NULL;
 	read = palloc0(sizeof(bool) * Max(joined->levels[number].lower->nkept, 1));
 	for (int i = number + 1; i < joined->nlevels; i++)

@@ -134,7 +134,7 @@ gh_joined_open(GhFragment *fragment)
 
 	gh_joined_reset(fragment);
 	/* rows that are collected pass through, where no device has joined them */
-	if (joined->for_device || fragment->methods->put_child_row != NULL || has_no_program(fragment))
+	if (joined->for_device || fragment->methods->for_device || has_no_program(fragment))
 	{
 		(void) settle(fragment);
 		return GH_JOINED_ROWS;

@@ -8,7 +8,7 @@
 
 static GhLowerFind find_join = NULL;
 
-/* Called by _PG_init, through the join node, which is on a higher floor. */
+/* Called once, by the join node, which is on a higher floor: before, no join is found. */
 void
 gh_lower_register(GhLowerFind find)
 {

@@ -47,7 +47,7 @@ typedef struct GhLowerMethods
 	bool		(*is_shared) (const GhLowerJoin *lower);
 	/* Of the pages of the outer side: whether there is a row, which then is the first one that is read. */
 	bool		(*peek) (GhLowerJoin *lower);
-	/* Leaves the page to the caller that was peeked at: its first visible tuple that is one; -1: there was none. */
+	/* Leaves the page to the caller that was peeked at: its first visible tuple that is one; -1: nothing was peeked at. */
 	int			(*leave_page) (GhLowerJoin *lower);
 	/* A kept column of a stored row, not NULL, by the reference that the table has in place of it (by_ref). */
 	Datum		(*stored_value) (const GhLowerJoin *lower, int column, uint64 ref);

@@ -9,8 +9,7 @@
 
 #include "executor/executor.h"
 
-#include "fragment/device.h"
-#include "fragment/fragment.h"
+#include "fragment/parallel.h"
 
 /* -------------------------------------------------------- shared memory */
 

@@ -37,7 +37,7 @@ gh_scan_record_bytes(const char *record, Size left)
 	const GhScanGroup *head = (const GhScanGroup *) record;
 
 	if (left < sizeof(GhScanGroup) || head->bytes < sizeof(GhScanGroup) || head->bytes > left || head->bytes % 8 != 0)
-		elog(ERROR, "group of an engine has a wrong size");
+		elog(ERROR, "record of an engine has a wrong size");
 	return head->bytes;
 }
 
@@ -46,7 +46,7 @@ const GhScanGroup *
 gh_scan_record_of(const char *records, Size left, int nvalues)
 {
 	if (gh_scan_record_bytes(records, left) < sizeof(GhScanGroup) + sizeof(GhScanValue) * nvalues)
-		elog(ERROR, "group of an engine has a wrong size");
+		elog(ERROR, "record of an engine has a wrong size");
 	return (const GhScanGroup *) records;
 }
 
@@ -62,7 +62,7 @@ gh_scan_record_value(const GhScanGroup *record, int number, const GhValueType *t
 	if (!gh_value_is_bytes(type, &value))
 		return value;
 	if (held->low > record->bytes || held->high > record->bytes - held->low)
-		elog(ERROR, "group of an engine has a key that is not in it");
+		elog(ERROR, "record of an engine has a value that is not in it");
 	value.low += (uintptr_t) record;
 	return value;
 }

@@ -91,7 +91,7 @@ extern Plan *gh_aggregate_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *p
 							   List *tlist, List *clauses, List *custom_plans);
 /*
  * Of a GpuHashRows: its keys are columns of the child, and there are no aggregates.  Columns that are no keys are of
- * tables whose tuples are fetched (fetch.c).
+ * tables whose tuples are fetched (../rows/fetch.c).
  */
 extern Plan *gh_rows_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist,
 						  List *clauses, List *custom_plans);

@@ -11,8 +11,8 @@
 #include "executor/executor.h"
 #include "utils/memutils.h"
 
-#include "fragment/device.h"
 #include "fragment/joined.h"
+#include "fragment/parallel.h"
 #include "rows/node.h"
 
 static Node *create_state(CustomScan *cscan);
@@ -171,6 +171,7 @@ static const GhFragmentMethods fragment_methods = {
 	.start_anew = gh_collect_clear,
 	.order_matters = never,
 	.adds_floats = never,
+	.for_device = true,
 	.put_child_row = gh_collect_child_row,
 	.why_not_on_device = why_not_on_device,
 	.device_sink = device_sink,
