@@ -360,6 +360,8 @@ compare_as(GhTranslation *translation, GhProgramOp op, const GhFunction *functio
 
 	if (!prepare_arguments(translation, function, collation, 2, args, &immediate, result))
 		return false;
+	if (!fits_class(args[0].value_class, function->op_class) || !fits_class(args[1].value_class, function->op_class))
+		return gh_translation_fails(translation, "an argument is of another type");
 	result->value_class = GH_CLASS_BOOL;
 	return gh_add_instruction(translation, op, function->op_class, 0, 0, 2, args, result);
 }

@@ -55,7 +55,7 @@ sub condition
 	return '(NOT ' . condition($depth - 1) . ')' if $kind < 0.76;
 	return '(' . condition($depth - 1) . one_of(' IS TRUE', ' IS NOT TRUE', ' IS FALSE', ' IS NOT FALSE', ' IS UNKNOWN', ' IS NOT UNKNOWN') . ')' if $kind < 0.84;
 	return '(' . expression(one_of(sort keys %column), $depth - 1) . one_of(' IS NULL', ' IS NOT NULL') . ')' if $kind < 0.88;
-	return '(' . expression(one_of('text', 'char'), $depth - 1) . one_of(' LIKE ', ' NOT LIKE ') . one_of(@patterns) . ')' if $kind < 0.94;
+	return '(' . expression(one_of('text', 'char'), $depth - 1) . one_of(' LIKE ', ' NOT LIKE ', ' ILIKE ') . one_of(@patterns) . ')' if $kind < 0.94;
 	my $type = one_of(@integers, 'text', 'char', 'date', 'oid');
 	return '(' . expression($type, $depth - 1) . one_of(' IN (', ' NOT IN (') . join(', ', map { one_of(@{ $constant{$type} }, 'null') } 1 .. 1 + int(rand(4))) . ', ' . $constant{$type}[0] . '))';
 }
