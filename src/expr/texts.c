@@ -10,7 +10,6 @@
 #include "catalog/pg_type.h"
 #include "mb/pg_wchar.h"
 #include "utils/fmgroids.h"
-#include "utils/lsyscache.h"
 
 #include "compat.h"
 #include "expr/translate.h"
@@ -46,8 +45,8 @@ look_at_pattern(GhTranslation *translation, const text *pattern, bool *has_any)
 static bool
 collation_allows(GhTranslation *translation, Oid collation, bool folds)
 {
-	if (!OidIsValid(collation) || !get_collation_isdeterministic(collation))
-		return gh_translation_fails(translation, "a collation is not deterministic");
+	if (!gh_collation_allows(translation, GH_CALL_TEXT, collation))
+		return false;
 	/* an order by bytes does not say so: C.UTF-8 has that, and folds all letters */
 	if (folds && !gh_folds_as_c(collation))
 		return gh_translation_fails(translation, "letters are folded by another collation than C");

@@ -251,8 +251,9 @@ fits_class(GhClass value, GhClass operation)
 		(value == GH_CLASS_TEXT && operation == GH_CLASS_BPCHAR);
 }
 
-static bool
-collation_allows(GhTranslation *translation, GhCall call, Oid collation)
+/* Whether bytes tell under the collation what the call asks: GH_CALL_TEXT, GH_CALL_TEXT_ORDER. */
+bool
+gh_collation_allows(GhTranslation *translation, GhCall call, Oid collation)
 {
 	if (!OidIsValid(collation))
 		return gh_translation_fails(translation, "a comparison has no collation");
@@ -297,7 +298,7 @@ prepare_arguments(GhTranslation *translation, const GhFunction *function, Oid co
 			return true;
 		case GH_CALL_TEXT:
 		case GH_CALL_TEXT_ORDER:
-			return collation_allows(translation, (GhCall) function->call, collation);
+			return gh_collation_allows(translation, (GhCall) function->call, collation);
 		case GH_CALL_DATE_LEFT:
 		case GH_CALL_DATE_RIGHT:
 			if (!gh_add_instruction(translation, GH_OP_DATE_TO_TIMESTAMP, GH_CLASS_INT, 0, 0, 1, &args[date], &timestamp))
@@ -418,6 +419,21 @@ compare_int64(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+/* How many values the array has, of whatever dimensions; and these. */
+static int
+array_values(ArrayType *array, Datum **values, bool **nulls)
+{
+	Oid			type = ARR_ELEMTYPE(array);
+	int			nvalues;
+	int16		typlen;
+	bool		typbyval;
+	char		typalign;
+
+	get_typlenbyvalalign(type, &typlen, &typbyval, &typalign);
+	deconstruct_array(array, type, typlen, typbyval, typalign, values, nulls, &nvalues);
+	return nvalues;
+}
+
 /* The array's values that are not NULL, as a list. */
 static bool
 add_list(GhTranslation *translation, ArrayType *array, GhClass value_class)
@@ -429,14 +445,10 @@ add_list(GhTranslation *translation, ArrayType *array, GhClass value_class)
 	Datum	   *values;
 	bool	   *nulls;
 	int			nvalues;
-	int16		typlen;
-	bool		typbyval;
-	char		typalign;
 
 	if (translation->nlists >= GH_PROGRAM_LISTS_MAX)
 		return gh_translation_fails(translation, "there are too many lists");
-	get_typlenbyvalalign(type, &typlen, &typbyval, &typalign);
-	deconstruct_array(array, type, typlen, typbyval, typalign, &values, &nulls, &nvalues);
+	nvalues = array_values(array, &values, &nulls);
 	list = &translation->lists[translation->nlists];
 	memset(list, 0, sizeof(*list));
 	list->value_class = value_class;
@@ -476,16 +488,13 @@ compare_each(GhTranslation *translation, const GhFunction *function, ScalarArray
 			 GhOperand *result)
 {
 	Oid			type = ARR_ELEMTYPE(array);
+	int16		typlen = get_typlen(type);
+	bool		typbyval = get_typbyval(type);
 	GhOperand	value;
 	Datum	   *values;
 	bool	   *nulls;
-	int			nvalues;
-	int16		typlen;
-	bool		typbyval;
-	char		typalign;
+	int			nvalues = array_values(array, &values, &nulls);
 
-	get_typlenbyvalalign(type, &typlen, &typbyval, &typalign);
-	deconstruct_array(array, type, typlen, typbyval, typalign, &values, &nulls, &nvalues);
 	if (nvalues == 0 || nvalues > GH_EACH_VALUE_MAX)
 		return gh_translation_fails(translation, "the values of a list are not supported");
 	if (!translate_expr(translation, linitial(expr->args), &value))
@@ -519,7 +528,7 @@ translate_member(GhTranslation *translation, const GhFunction *function, ScalarA
 	/* a date, say, is compared with timestamps as one of them */
 	if (function->call != GH_CALL_TEXT && (function->call != GH_CALL_SAME || function->op_class != GH_CLASS_INT))
 		return compare_each(translation, function, expr, values, result);
-	if (function->call == GH_CALL_TEXT && !collation_allows(translation, GH_CALL_TEXT, expr->inputcollid))
+	if (function->call == GH_CALL_TEXT && !gh_collation_allows(translation, GH_CALL_TEXT, expr->inputcollid))
 		return false;
 	value_class = function->op_class == GH_CLASS_INT ? GH_CLASS_INT : GH_CLASS_TEXT;
 	/* a program compares text with one value after the other, where PostgreSQL has a hash table */

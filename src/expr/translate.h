@@ -127,6 +127,7 @@ extern bool gh_reads_columns_of(Oid type, int32 typmod);
 extern GhTranslation *gh_translate_begin(TupleDesc desc, Index varno);
 extern bool gh_translate_value(GhTranslation *translation, Expr *expr, GhOperand *result);
 extern bool gh_translate_attribute(GhTranslation *translation, int attno, GhOperand *result);
+extern bool gh_collation_allows(GhTranslation *translation, GhCall call, Oid collation);
 extern bool gh_to_one_scale(GhTranslation *translation, GhOperand *args, int nargs);
 extern bool gh_translate_filter(GhTranslation *translation, Expr *qual);
 extern GhProgram *gh_translate_end(GhTranslation *translation);

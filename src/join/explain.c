@@ -12,6 +12,7 @@
 #include "nodes/nodeFuncs.h"
 #include "utils/ruleutils.h"
 
+#include "fragment/fragment.h"
 #include "join/join.h"
 #include "plan/planning.h"
 
@@ -76,12 +77,6 @@ show_clauses(const char *label, List *clauses, CustomScanState *node,
 						es);
 }
 
-static uint64
-to_kilobytes(uint64 bytes)
-{
-	return (bytes + 1023) / 1024;
-}
-
 /* The node above has looked its rows up in the table by itself. */
 static bool
 is_looked_up_above(const GhJoinState *js)
@@ -106,12 +101,12 @@ show_table(GhJoinState *js, ExplainState *es)
 	if (js->partitions_peak > 1 || es->format != EXPLAIN_FORMAT_TEXT)
 	{
 		ExplainPropertyUInteger("Partitions", NULL, js->partitions_peak, es);
-		ExplainPropertyUInteger("Disk Usage", "kB", to_kilobytes(js->spill.bytes_written), es);
+		ExplainPropertyUInteger("Disk Usage", "kB", gh_to_kilobytes(js->spill.bytes_written), es);
 	}
-	ExplainPropertyUInteger("Memory Usage", "kB", to_kilobytes(memory), es);
+	ExplainPropertyUInteger("Memory Usage", "kB", gh_to_kilobytes(memory), es);
 	if (on_device)
 	{
-		ExplainPropertyUInteger("Device Memory", "kB", to_kilobytes(js->table_bytes_peak), es);
+		ExplainPropertyUInteger("Device Memory", "kB", gh_to_kilobytes(js->table_bytes_peak), es);
 		ExplainPropertyUInteger("Bytes Transferred", NULL,
 								stats->bytes_to_device + stats->bytes_from_device, es);
 	}
