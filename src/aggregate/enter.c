@@ -19,6 +19,7 @@
 
 #include "aggregate/exec.h"
 #include "engine/pipeline/scan_row.h"
+#include "fragment/joined.h"
 #include "service/placement.h"
 
 /* For groups that are expected to come, this part of the memory is taken at once at most; by a guess, less. */
@@ -107,6 +108,17 @@ expected_groups(const GhAggregateNode *node)
 	return (uint64) Min(Max(node->fragment.css.ss.ps.plan->plan_rows, 1), most / bytes / 2);
 }
 
+/* The sink of a pipeline that makes the groups, but for how many are expected. */
+void
+gh_aggregate_sink(const GhAggregateNode *node, GhSink *sink)
+{
+	sink->kind = GH_SINK_GROUPS;
+	sink->groups.nkeys = node->nkeys;
+	sink->groups.keys = gh_aggregate_scan_keys(node);
+	sink->groups.naggregates = node->naggregates;
+	sink->groups.aggregates = node->aggregates;
+}
+
 static void
 make_stage(GhAggregateNode *node)
 {
@@ -114,12 +126,8 @@ make_stage(GhAggregateNode *node)
 	GhPipelineOptions options;
 	GhError		error;
 
-	gh_fragment_stage_options(&node->fragment, &options);
-	options.sink.kind = GH_SINK_GROUPS;
-	options.sink.groups.nkeys = node->nkeys;
-	options.sink.groups.keys = gh_aggregate_scan_keys(node);
-	options.sink.groups.naggregates = node->naggregates;
-	options.sink.groups.aggregates = node->aggregates;
+	gh_fragment_stage_options(&node->fragment, gh_joined_probes(&node->fragment), &options);
+	gh_aggregate_sink(node, &options.sink);
 	options.sink.groups.expected = expected_groups(node);
 	options.sink.groups.seed = pg_prng_uint64(&pg_global_prng_state);
 	options.sink.groups.in_order = gh_aggregate_order_matters(&node->fragment);

@@ -138,16 +138,13 @@ why_not_on_device(const GhFragment *fragment)
 
 /* GhFragmentMethods */
 static void
-device_sink(GhFragment *fragment, GhScanOptions *options)
+device_sink(GhFragment *fragment, GhSink *sink)
 {
 	const GhAggregateNode *node = gh_aggregate_of(fragment);
 
-	options->nkeys = node->nkeys;
-	options->keys = gh_aggregate_scan_keys(node);
-	options->naggregates = node->naggregates;
-	options->aggregates = node->aggregates;
+	gh_aggregate_sink(node, sink);
 	if (node->nkeys > 0)
-		options->groups = (uint64) Max(fragment->css.ss.ps.plan->plan_rows, 1);
+		sink->groups.expected = (uint64) Max(fragment->css.ss.ps.plan->plan_rows, 1);
 }
 
 /* GhFragmentMethods */

@@ -78,6 +78,7 @@ extern void gh_aggregate_close_files(GhAggregateNode *node);
 /* enter.c */
 extern GhStage *gh_aggregate_stage(GhFragment *fragment);
 extern void gh_aggregate_drop_stage(GhAggregateNode *node);
+extern void gh_aggregate_sink(const GhAggregateNode *node, GhSink *sink);
 extern bool gh_enter_row(GhAggregateNode *node);
 extern void gh_enter_rows(GhAggregateNode *node, bool at_once);
 extern void gh_enter_waiting(GhFragment *fragment);

@@ -3,8 +3,8 @@
  *		A fragment whose rows never pass through the host: pages go to the device, and
  *		groups or rows come back.
  *
- * The program is that of the CPU engine's way (input.c), but a scan of the engine (engine/pipeline/scan.h)
- * does the pages: supply.c brings them there, device_joins.c has the tables made.  Rows that it hands back are
+ * The program is that of the CPU engine's way (input.c), but a pipeline on the device does the pages: supply.c brings
+ * them there, device_joins.c has the tables made.  Rows that it hands back are
  * added here, by PostgreSQL's expressions, to the same groups or rows that its results go to.
  *
  * Nothing comes out of the node before all is read.  So when the device is lost, or cannot go on, its
@@ -48,7 +48,7 @@ gh_device_init(GhFragment *fragment)
 
 /* ------------------------------------------------------------ whether to */
 
-/* Why the engines' scans cannot do what the node does; NULL: they can. */
+/* Why a device cannot do what the node does; NULL: it can. */
 static const char *
 why_not_on_device(const GhFragment *fragment)
 {
@@ -58,7 +58,7 @@ why_not_on_device(const GhFragment *fragment)
 		return why_not;
 	if (fragment->joined != NULL && fragment->member != NULL && !gh_service_enabled())
 		return "joins in parallel queries need the service";
-	if (fragment->joined != NULL && fragment->joined->nlevels > GH_SCAN_JOINS_MAX)
+	if (fragment->joined != NULL && fragment->joined->nlevels > GH_PROBES_MAX)
 		return "there are too many joins";
 	return NULL;
 }
@@ -104,23 +104,21 @@ choose_engine(GhFragment *fragment)
 	return device->engine != NULL;
 }
 
-/* -------------------------------------------------------------- the scan */
+/* -------------------------------------------------------------- the pipeline */
 
-static GhScanOptions *
-scan_options(GhFragment *fragment)
+/* Makes the pipeline that the pages go to; false: the supply says why not. */
+static bool
+begin_supply(GhFragment *fragment)
 {
-	GhScanOptions *options = palloc(sizeof(GhScanOptions));
+	GhDevice   *device = fragment->device;
+	GhPipelineOptions options;
+	GhTableOptions table;
 
-	gh_scan_options(fragment->device->engine, fragment->device->number,
-					((ScanState *) fragment->scan)->ss_currentRelation, fragment->program.program, options);
-	fragment->methods->device_sink(fragment, options);
-	options->joins_at = fragment->program.nfilters;
-	if (fragment->joined != NULL)
-	{
-		options->njoins = fragment->joined->nlevels;
-		options->joins = gh_device_joins(fragment);
-	}
-	return options;
+	gh_fragment_stage_options(fragment, fragment->joined != NULL ? gh_device_probes(fragment) : NULL, &options);
+	gh_device_options(device->engine, device->number, &options, &table);
+	fragment->methods->device_sink(fragment, &options.sink);
+	options.sink.groups.seed = table.seed;
+	return gh_supply_begin(&device->supply, device->engine, &options, NULL, fragment->pages, device->context);
 }
 
 /* ------------------------------------------------------- rows that come back */
@@ -230,8 +228,8 @@ keep_results(GhFragment *fragment)
 	while (buffer != NULL && !cursor.finished)
 	{
 		size_t		bytes = 0;
-		GhStatus	status = supply->engine->scans->results(supply->scan, &cursor, piece, buffer, &bytes,
-															&supply->error);
+		GhStatus	status = supply->engine->pipelines->results(supply->pipeline, &cursor, piece, buffer, &bytes,
+																&supply->error);
 
 		if (status == GH_STOPPED)
 		{
@@ -259,8 +257,9 @@ static void
 tell_children(GhFragment *fragment)
 {
 	const GhSupplyCounts *counts = &fragment->device->supply.counts;
-	uint64		passed = counts->passed + fragment->counts.rows;
-	uint64		joined[GH_SCAN_JOINS_MAX];
+	uint64		passed = counts->passed[0] + fragment->counts.rows;
+	uint64		joined[GH_PROBES_MAX];
+	int			last;
 
 	fragment->counts.rows = passed;
 	pgstat_count_index_tuples(fragment->pages->relation, counts->tuples);
@@ -270,11 +269,11 @@ tell_children(GhFragment *fragment)
 	if (fragment->joined == NULL)
 		return;
 	gh_device_tell_inner_scans(fragment);
-	memcpy(joined, counts->joined, sizeof(joined));
+	last = fragment->joined->nlevels - 1;
+	memcpy(joined, &counts->passed[gh_fragment_probe_step(0)], sizeof(joined));
+	joined[last] += counts->unmatched;
 	if (fragment->joined->conditions != NIL)
 	{
-		int			last = fragment->joined->nlevels - 1;
-
 		/* no row was handed back: those that came to the end have passed them */
 		InstrCountFiltered1(fragment->child, joined[last] - counts->counted);
 		joined[last] = counts->counted;
@@ -287,17 +286,14 @@ void
 gh_device_keep_counts(GhFragment *fragment, const GhSupply *supply, instr_time *elapsed)
 {
 	GhFragmentCounts *counts = &fragment->counts;
-	GhScanStats stats;
+	GhPipelineStats stats;
 	GhError		error;
 	uint64		queue_ns;
 	uint64		kernel_ns;
 
-	if (supply->engine->scans->times != NULL)
-	{
-		supply->engine->scans->times(supply->scan, &queue_ns, &kernel_ns);
-		counts->queue_ns += queue_ns;
-		counts->kernel_ns += kernel_ns;
-	}
+	gh_supply_times(supply, &queue_ns, &kernel_ns);
+	counts->queue_ns += queue_ns;
+	counts->kernel_ns += kernel_ns;
 	counts->device_pages += supply->counts.pages;
 	counts->pinned_pages += supply->counts.pinned;
 	counts->hinted_pages += supply->counts.hinted;
@@ -309,7 +305,7 @@ gh_device_keep_counts(GhFragment *fragment, const GhSupply *supply, instr_time *
 	INSTR_TIME_SUBTRACT(*elapsed, supply->counts.wait_time);
 	INSTR_TIME_SUBTRACT(*elapsed, supply->counts.back_time);
 	/* what is shared counts once */
-	if (!supply->attached && supply->engine->scans->stats(supply->scan, &stats, &error) == GH_OK)
+	if (!supply->attached && supply->engine->pipelines->stats(supply->pipeline, &stats, &error) == GH_OK)
 		counts->device_memory += stats.bytes_peak + stats.work_bytes;
 }
 
@@ -447,8 +443,7 @@ gh_device_wants(GhFragment *fragment)
 	if (!gh_fragment_compile(fragment) || (fragment->joined == NULL && !choose_engine(fragment)))
 		return false;
 	saved = MemoryContextSwitchTo(device->context);
-	device->running = gh_supply_begin(&device->supply, device->engine, scan_options(fragment),
-									  NULL, fragment->pages, device->context);
+	device->running = begin_supply(fragment);
 	MemoryContextSwitchTo(saved);
 	device->supply.row_back = add_row;
 	device->supply.arg = fragment;
@@ -496,7 +491,8 @@ supply_unmatched(GhFragment *fragment, bool done)
 			(void) gh_error_set(&device->supply.error, GH_DECLINED, GH_OTHER_FAILED_MESSAGE);
 		return false;
 	}
-	return done && (!asks || gh_supply_unmatched(&device->supply, device->inner_rows));
+	return done && (!asks || gh_supply_unmatched(&device->supply, gh_fragment_probe_step(fragment->joined->nlevels - 1),
+												 device->inner_rows));
 }
 
 /*

@@ -1,6 +1,6 @@
 /*
  * device.h
- *		What a fragment has done by a scan of an engine (engine/pipeline/scan.h): on the device.
+ *		What a fragment has done by pipelines of an engine (engine/pipeline/pipeline.h) on a device.
  */
 #ifndef GPUHASH_FRAGMENT_DEVICE_H
 #define GPUHASH_FRAGMENT_DEVICE_H
@@ -23,11 +23,19 @@ typedef struct GhBlockRange
 	BlockNumber count;
 } GhBlockRange;
 
+/* The table of a join, on the device. */
+typedef struct GhDeviceTable
+{
+	GhSupply   *supply;			/* brings its rows; NULL: there are none, or others have brought them */
+	GhTable    *table;			/* NULL: it was not made, or this process has no handle on it */
+	GhMarks    *marks;			/* of a right or full join, like the table */
+} GhDeviceTable;
+
 typedef struct GhDevice
 {
 	MemoryContext context;		/* of all that one run needs */
 	const GhEngine *engine;		/* NULL: the CPU engine does all */
-	int			number;			/* of its devices: the one for all scans of this run */
+	int			number;			/* of its devices: the one for all pipelines of this run */
 	bool		tried;			/* in this run */
 	bool		running;		/* pages go to the device */
 	bool		tables_made;	/* of the joins, on the device */
@@ -35,7 +43,8 @@ typedef struct GhDevice
 	bool		no_rows;		/* a table is empty, and a join has no rows without it */
 	const char *why_not;		/* a constant string */
 	GhSupply	supply;
-	GhSupply   *tables[GH_SCAN_JOINS_MAX];	/* that made the joins' tables, by level */
+	GhDeviceTable tables[GH_PROBES_MAX];	/* of the joins, by level */
+	MemoryContextCallback callback; /* which they go with */
 	uint64		inner_rows;		/* of the last of them */
 	/* what this participant has read, to read it again where the device is lost */
 	uint64		read_before;	/* of these pages, by the CPU engine */
@@ -63,7 +72,8 @@ typedef struct GhDeviceShared
 	pg_atomic_uint32 failed;	/* 1: a right or full join is not done on the device after all */
 	pg_atomic_uint32 by_rows;	/* 1: the tables cannot be probed on the host */
 	pg_atomic_uint64 inner_rows;	/* of the last join's table */
-	pg_atomic_uint64 tables[GH_SCAN_JOINS_MAX]; /* GhRef of their scans; 0: none */
+	pg_atomic_uint64 tables[GH_PROBES_MAX]; /* GhRef of the pipelines that make them, and then of tables; 0: none */
+	pg_atomic_uint64 marks;		/* GhRef, of the last table's; 0: none */
 } GhDeviceShared;
 
 /* What is to be read of joins, for one participant. */
@@ -91,10 +101,11 @@ extern void gh_device_keep_counts(GhFragment *fragment, const GhSupply *supply,
 extern bool gh_device_make_tables(GhFragment *fragment);
 extern void gh_device_tell_inner_scans(GhFragment *fragment);
 extern void gh_device_end_tables(GhFragment *fragment);
-extern GhScanJoin *gh_device_joins(GhFragment *fragment);
+extern GhProbe *gh_device_probes(GhFragment *fragment);
 extern bool gh_device_begin_table(GhFragment *fragment, int number, GhRef *shared);
+extern bool gh_device_attach_table(GhFragment *fragment, int number, GhRef table, GhRef marks);
 extern bool gh_device_supply_table(GhFragment *fragment, int number, bool elected);
-extern bool gh_device_finish_table(GhFragment *fragment, int number);
+extern bool gh_device_finish_table(GhFragment *fragment, int number, GhRef *marks);
 extern void gh_device_tables_are_done(GhFragment *fragment, bool made);
 extern void gh_device_rewind_table(GhFragment *fragment, int number, bool for_all);
 

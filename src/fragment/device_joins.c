@@ -2,8 +2,8 @@
  * device_joins.c
  *		The joins' tables of a fragment, made on the device from the inner sides' pages.
  *
- * An inner side is a scan whose pages are supplied like those of the outer one, to a scan of the
- * engine that makes a table (engine/pipeline/scan.h): of the rows that pass the inner scan's conditions, by
+ * An inner side is a scan whose pages are supplied like those of the outer one, to a pipeline that makes a table
+ * (engine/pipeline/pipeline.h): of the rows that pass the inner scan's conditions, by
  * the join's key, with the columns that the node's program reads.  The joins themselves make nothing.
  *
  * Where that cannot be, or rows of an inner side are handed back, the joins make their tables as ever, on
@@ -23,6 +23,7 @@
 #include "fragment/joined.h"
 #include "expr/translate.h"
 #include "service/placement.h"
+#include "service/service.h"
 
 /* Pages that a read stream may read ahead. */
 #define GH_TABLE_PAGES_AHEAD 128
@@ -36,7 +37,6 @@ typedef struct InnerSide
 	Relation	relation;
 	GhPages    *pages;
 	GhTranslation *translation;
-	uint32		nfilters;		/* instructions of the scan's conditions */
 	GhOperand  *keys;
 	GhOperand  *kept;			/* by the level's columns; behind them, where it is asked for, the place */
 } InnerSide;
@@ -88,7 +88,6 @@ translate_side(InnerSide *side)
 		if (awaited != NULL || !gh_translate_filter(side->translation, qual))
 			return false;
 	}
-	side->nfilters = side->translation->ninstructions;
 	for (int k = 0; k < level->nkeys; k++)
 		if (!translate_column(side, lower->keys[GH_INNER]->columns[k].attno, &side->keys[k]) ||
 			side->keys[k].value_class != GH_CLASS_INT)
@@ -118,14 +117,50 @@ returns_all_matches(const GhLowerJoin *lower)
 		lower->jointype != JOIN_ANTI;
 }
 
-static bool
-table_options(InnerSide *side, GhScanOptions *options)
+/* How the table keeps a column, of a program that was made. */
+static GhKept
+kept_value(const InnerSide *side, const GhOperand *operand)
 {
+	GhKept		kept = {0};
+
+	kept.vector = gh_final_vector(side->translation, operand);
+	kept.value_class = operand->value_class == GH_CLASS_BPCHAR ? GH_CLASS_TEXT : operand->value_class;
+	kept.bytes = kept.value_class == GH_CLASS_INT ? sizeof(uint64) : 0;
+	return kept;
+}
+
+/* Where there are marks of them, rows have numbers, and any of a key may be marked. */
+static void
+set_sink(const InnerSide *side, const GhTableOptions *table, GhScanPart *parts, GhKept *kept, GhSink *sink)
+{
+	const GhLowerJoin *lower = side->level->lower;
+	bool		fills = gh_lower_fills_inner(lower);
+
+	sink->kind = GH_SINK_TABLE;
+	sink->table.nparts = side->level->nkeys;
+	sink->table.parts = parts;
+	sink->table.nkept = count_kept(side->level);
+	sink->table.kept = kept;
+	sink->table.matches = fills || returns_all_matches(lower) ? GH_MATCHES_ALL : GH_MATCHES_ANY;
+	sink->table.numbered = fills;
+	sink->table.expected = (uint64) Max(side->scan->plan->plan_rows, 1);
+	sink->table.seed = table->seed;
+	sink->table.subtables = table->subtables;
+	sink->table.fill_min = table->fill_min;
+	sink->table.fill_max = table->fill_max;
+}
+
+static bool
+table_options(InnerSide *side, GhPipelineOptions *options)
+{
+	const GhDevice *device = side->fragment->device;
 	GhJoinLevel *level = side->level;
 	GhProgram  *program;
 	GhScanPart *parts = key_parts(level->lower->keys[GH_INNER], level->nkeys);
 	int			nkept = count_kept(level);
-	uint16	   *kept = palloc(sizeof(uint16) * Max(nkept, 1));
+	GhKept	   *kept = palloc(sizeof(GhKept) * Max(nkept, 1));
+	GhStep	   *step = palloc0(sizeof(GhStep));
+	GhTableOptions table;
 
 	side->translation = gh_translate_begin(RelationGetDescr(side->relation),
 										   ((Scan *) side->scan->plan)->scanrelid);
@@ -136,16 +171,13 @@ table_options(InnerSide *side, GhScanOptions *options)
 	for (int k = 0; k < level->nkeys; k++)
 		parts[k].vector = gh_final_vector(side->translation, &side->keys[k]);
 	for (int c = 0; c < nkept; c++)
-		kept[c] = gh_final_vector(side->translation, &side->kept[c]);
-	gh_scan_options(side->fragment->device->engine, side->fragment->device->number, side->relation, program, options);
-	options->joins_at = side->nfilters;
-	options->nparts = level->nkeys;
-	options->parts = parts;
-	options->nkept = nkept;
-	options->kept = kept;
-	options->all_matches = returns_all_matches(level->lower);
-	options->marks_matches = gh_lower_fills_inner(level->lower);
-	options->groups = (uint64) Max(side->scan->plan->plan_rows, 1);
+		kept[c] = kept_value(side, &side->kept[c]);
+	gh_stage_options(side->relation, program, options);
+	gh_device_options(device->engine, device->number, options, &table);
+	step->end = program->ninstructions;
+	options->nsteps = 1;
+	options->steps = step;
+	set_sink(side, &table, parts, kept, &options->sink);
 	return true;
 }
 
@@ -186,14 +218,53 @@ find_side(GhFragment *fragment, int number, InnerSide *side)
 	return true;
 }
 
-/* Begins a side's scan on the device; shared: as of gh_supply_begin. */
+/* Of a table that participants share, only this process's handles go. */
+static void
+drop_table(const GhDevice *device, GhDeviceTable *made)
+{
+	const GhEngine *engine = device->engine;
+
+	if (made->marks != NULL)
+		engine->pipelines->marks_destroy(made->marks);
+	if (made->table != NULL && device->together)
+		engine->table_detach(made->table);
+	else if (made->table != NULL)
+		engine->table_destroy(made->table);
+	made->marks = NULL;
+	made->table = NULL;
+}
+
+/* Of a run that ended with an error; supplies see to themselves. */
+static void
+release_tables(void *arg)
+{
+	GhDevice   *device = ((GhFragment *) arg)->device;
+
+	for (int i = 0; i < GH_PROBES_MAX; i++)
+		drop_table(device, &device->tables[i]);
+}
+
+/* All tables go with the run's context, when the pipelines that probe them have gone. */
+static void
+register_tables(GhFragment *fragment)
+{
+	GhDevice   *device = fragment->device;
+
+	if (device->callback.func != NULL)
+		return;
+	device->callback.func = release_tables;
+	device->callback.arg = fragment;
+	MemoryContextRegisterResetCallback(device->context, &device->callback);
+}
+
+/* Begins a side's pipeline on the device; shared: as of gh_supply_begin. */
 bool
 gh_device_begin_table(GhFragment *fragment, int number, GhRef *shared)
 {
 	GhDevice   *device = fragment->device;
 	GhSupply   *supply;
 	InnerSide	side;
-	GhScanOptions options;
+	GhPipelineOptions options;
 	bool		begun;
 
 	if (!find_side(fragment, number, &side))
@@ -206,7 +277,8 @@ gh_device_begin_table(GhFragment *fragment, int number, GhRef *shared)
 		gh_device_rewind_table(fragment, number, false);
 	if (!table_options(&side, &options))
 		return fails(fragment, "an inner side has conditions or columns that the engines have not");
-	supply = device->tables[number] = palloc0(sizeof(GhSupply));
+	register_tables(fragment);
+	supply = device->tables[number].supply = palloc0(sizeof(GhSupply));
 	begun = gh_supply_begin(supply, device->engine, &options, shared, side.pages, device->context);
 	supply->row_back = refuse_row;
 	supply->arg = supply;
@@ -221,7 +293,7 @@ gh_device_begin_table(GhFragment *fragment, int number, GhRef *shared)
 bool
 gh_device_supply_table(GhFragment *fragment, int number, bool elected)
 {
-	GhSupply   *supply = fragment->device->tables[number];
+	GhSupply   *supply = fragment->device->tables[number].supply;
 	PlanState  *scan = fragment->joined->levels[number].lower->children[GH_INNER];
 	bool		done = true;
 
@@ -264,21 +336,41 @@ needs_inner_rows(const GhJoined *joined, const GhLowerJoin *lower)
 	return lower->jointype == JOIN_INNER || lower->jointype == JOIN_SEMI;
 }
 
-/* Makes the table, of all that was supplied. */
-bool
-gh_device_finish_table(GhFragment *fragment, int number)
+/* Marks for the rows of a table; *shared is set where other processes are to set them, too, and else 0. */
+static GhStatus
+make_marks(GhFragment *fragment, GhDeviceTable *made, GhRef *shared)
 {
-	GhSupply   *supply = fragment->device->tables[number];
+	GhDevice   *device = fragment->device;
+	GhHost		host;
+
+	gh_host_init(&host, device->context);
+	if (device->together)
+		return gh_service_marks_create_shared(&host, made->table, shared, &made->marks, &made->supply->error);
+	return device->engine->pipelines->marks_create(&host, made->table, &made->marks, &made->supply->error);
+}
+
+/* Makes the table, of all that was supplied; *marks: as of make_marks. */
+bool
+gh_device_finish_table(GhFragment *fragment, int number, GhRef *marks)
+{
+	GhDeviceTable *made = &fragment->device->tables[number];
+	GhSupply   *supply = made->supply;
 	const GhLowerJoin *lower = fragment->joined->levels[number].lower;
-	GhScanTable table;
+	GhMadeTable table;
 	GhStatus	status;
 
 	do
 	{
-		status = supply->engine->scans->make_table(supply->scan, &table, &supply->error);
+		status = supply->engine->pipelines->make_table(supply->pipeline, &table, &supply->error);
 		if (status == GH_STOPPED)
 			gh_serve_interrupt();
 	} while (status == GH_STOPPED);
+	if (status == GH_OK)
+	{
+		made->table = table.table;
+		if (gh_lower_fills_inner(lower))
+			status = make_marks(fragment, made, marks);
+	}
 	supply->failed = status != GH_OK;
 	if (supply->failed)
 		return false;
@@ -287,6 +379,31 @@ gh_device_finish_table(GhFragment *fragment, int number)
 	/* of the last join, in the end */
 	fragment->device->inner_rows = table.rows;
 	return true;
+}
+
+/*
+ * A handle on a table that another participant has made, and on its marks where they are not 0.  False: the device is
+ * lost, and with it all that is there.
+ */
+bool
+gh_device_attach_table(GhFragment *fragment, int number, GhRef table, GhRef marks)
+{
+	GhDevice   *device = fragment->device;
+	GhDeviceTable *made = &device->tables[number];
+	GhHost		host;
+	GhError		error;
+
+	if (made->table != NULL)
+		return true;
+	register_tables(fragment);
+	gh_host_init(&host, device->context);
+	if (device->engine->table_attach(&host, table, &made->table, &error) != GH_OK)
+		made->table = NULL;
+	else if (marks == 0 || gh_service_marks_attach(marks, &host, &made->marks, &error) == GH_OK)
+		return true;
+	else
+		made->marks = NULL;
+	return false;
 }
 
 /* Makes all tables, until one is empty; false: the device has why_not, or the supply of one has failed. */
@@ -302,7 +419,7 @@ gh_device_make_tables(GhFragment *fragment)
 	for (int i = 0; i < fragment->joined->nlevels && done && !device->no_rows; i++)
 	{
 		done = gh_device_begin_table(fragment, i, NULL) && gh_device_supply_table(fragment, i, true) &&
-			gh_device_finish_table(fragment, i);
+			gh_device_finish_table(fragment, i, NULL);
 		gh_device_rewind_table(fragment, i, false);
 	}
 	gh_device_tables_are_done(fragment, done);
@@ -317,9 +434,9 @@ gh_device_tables_are_done(GhFragment *fragment, bool made)
 {
 	GhDevice   *device = fragment->device;
 
-	for (int i = 0; i < GH_SCAN_JOINS_MAX && device->tables[i] != NULL; i++)
-		if (!made && device->tables[i]->failed)
-			gh_device_give_up(fragment, device->tables[i]);
+	for (int i = 0; i < GH_PROBES_MAX && device->tables[i].supply != NULL; i++)
+		if (!made && device->tables[i].supply->failed)
+			gh_device_give_up(fragment, device->tables[i].supply);
 }
 
 /*
@@ -331,7 +448,7 @@ gh_device_tell_inner_scans(GhFragment *fragment)
 {
 	for (int i = 0; i < fragment->joined->nlevels; i++)
 	{
-		const GhSupply *supply = fragment->device->tables[i];
+		const GhSupply *supply = fragment->device->tables[i].supply;
 		PlanState  *scan = fragment->joined->levels[i].lower->children[GH_INNER];
 
 		if (supply == NULL)
@@ -339,74 +456,69 @@ gh_device_tell_inner_scans(GhFragment *fragment)
 		gh_device_keep_counts(fragment, supply, &fragment->counts.build_time);
 		if (fragment->joined->open)
 			continue;
-		InstrCountFiltered1(scan, supply->counts.tuples - supply->counts.passed);
+		InstrCountFiltered1(scan, supply->counts.tuples - supply->counts.passed[0]);
 		gh_child_start(scan);
-		gh_child_stop(scan, (double) supply->counts.passed);
+		gh_child_stop(scan, (double) supply->counts.passed[0]);
 	}
 }
 
+/* No pipeline probes them any more. */
 void
 gh_device_end_tables(GhFragment *fragment)
 {
 	GhDevice   *device = fragment->device;
 
-	for (int i = 0; i < GH_SCAN_JOINS_MAX; i++)
+	for (int i = 0; i < GH_PROBES_MAX; i++)
 	{
-		if (device->tables[i] != NULL)
-			gh_supply_end(device->tables[i]);
-		device->tables[i] = NULL;
+		drop_table(device, &device->tables[i]);
+		if (device->tables[i].supply != NULL)
+			gh_supply_end(device->tables[i].supply);
+		device->tables[i].supply = NULL;
 	}
 	device->tables_made = false;
 }
 
-/* -------------------------------------------------------- for the outer scan */
+/* ------------------------------------------------------ for the outer side's pipeline */
 
-static GhScanJoinKind
-join_kind(JoinType type)
+static GhProbeKind
+probe_kind(JoinType type)
 {
 	switch (type)
 	{
-		case JOIN_INNER:
-			return GH_SCAN_INNER;
-		case JOIN_LEFT:
-			return GH_SCAN_LEFT;
-		case JOIN_SEMI:
-			return GH_SCAN_SEMI;
-		case JOIN_ANTI:
-			return GH_SCAN_ANTI;
 		case JOIN_RIGHT:
-			return GH_SCAN_RIGHT;
+			return GH_PROBE_INNER;
 		case JOIN_FULL:
-			return GH_SCAN_FULL;
+			return GH_PROBE_LEFT;
 		default:
-			elog(ERROR, "join type %d is not done by scans", (int) type);
+			return gh_joined_probe_kind(type);
 	}
 }
 
-/* The joins of the outer scan, with the tables that were made. */
-GhScanJoin *
-gh_device_joins(GhFragment *fragment)
+/* The probes of the tables that were made. */
+GhProbe *
+gh_device_probes(GhFragment *fragment)
 {
 	GhJoined   *joined = fragment->joined;
-	GhScanJoin *joins = palloc0(sizeof(GhScanJoin) * joined->nlevels);
+	GhProbe    *probes = palloc0(sizeof(GhProbe) * joined->nlevels);
 
 	for (int i = 0; i < joined->nlevels; i++)
 	{
 		GhJoinLevel *level = &joined->levels[i];
 		int			nfills = count_kept(level);
-		GhScanFill *fills = palloc0(sizeof(GhScanFill) * Max(nfills, 1));
+		GhProbeFill *fills = palloc0(sizeof(GhProbeFill) * Max(nfills, 1));
 
 		for (int c = 0; c < nfills; c++)
 		{
 			fills[c].column = c < level->ncolumns ? level->columns[c].vector : level->place_vector;
 			fills[c].kept = c;
 		}
-		joins[i].table = fragment->device->tables[i]->scan;
-		joins[i].kind = join_kind(level->lower->jointype);
-		joins[i].nparts = level->nkeys;
-		joins[i].parts = gh_joined_parts(level, level->key_vectors);
-		joins[i].nfills = nfills;
-		joins[i].fills = fills;
+		probes[i].table = fragment->device->tables[i].table;
+		probes[i].marks = fragment->device->tables[i].marks;
+		probes[i].kind = probe_kind(level->lower->jointype);
+		probes[i].nparts = level->nkeys;
+		probes[i].parts = gh_joined_parts(level, level->key_vectors);
+		probes[i].nfills = nfills;
+		probes[i].fills = fills;
 	}
-	return joins;
+	return probes;
 }

@@ -3,8 +3,8 @@
  *		The joins' tables of a fragment on the device, made by all participants of a parallel
  *		query together.
  *
- * One of them makes the scans (engine/pipeline/scan.h) that are to make the tables; all supply pages to these; one
- * has the tables made; and then each has a scan of its own go over its part of the outer side.
+ * One of them makes the pipelines that are to make the tables; all supply pages to these; one
+ * has the tables made; and then each has a pipeline of its own go over its part of the outer side.
  * Where anything of that fails for anyone, the joins make their tables on the host, together as well.
  *
  * Those tables may also be needed later: a row that the device handed back is to be joined, or the device
@@ -34,7 +34,7 @@
 typedef enum GhDevicePhase
 {
 	PHASE_ELECT,
-	PHASE_BEGIN,				/* one begins the scans */
+	PHASE_BEGIN,				/* one begins the pipelines */
 	PHASE_SUPPLY,				/* all supply pages */
 	PHASE_MAKE,					/* one has the tables made */
 	PHASE_READ,					/* each reads its part of the outer side */
@@ -58,15 +58,17 @@ gh_device_share(GhDeviceShared *shared)
 	pg_atomic_init_u32(&shared->by_rows, 0);
 	pg_atomic_init_u32(&shared->failed, 0);
 	pg_atomic_init_u64(&shared->inner_rows, 0);
-	for (int i = 0; i < GH_SCAN_JOINS_MAX; i++)
+	for (int i = 0; i < GH_PROBES_MAX; i++)
 		pg_atomic_init_u64(&shared->tables[i], 0);
+	pg_atomic_init_u64(&shared->marks, 0);
 }
 
 /* The tables go, when nobody uses them any more. */
 void
 gh_device_unshare(GhDeviceShared *shared)
 {
-	for (int i = 0; i < GH_SCAN_JOINS_MAX; i++)
+	gh_service_table_release(pg_atomic_exchange_u64(&shared->marks, 0));
+	for (int i = 0; i < GH_PROBES_MAX; i++)
 		gh_service_table_release(pg_atomic_exchange_u64(&shared->tables[i], 0));
 }
 
@@ -84,7 +86,7 @@ refuse(GhDeviceShared *shared)
 	pg_atomic_write_u32(&shared->refused, 1);
 }
 
-/* Makes the scans, or attaches to those that another participant has made. */
+/* Makes the pipelines, or attaches to those that another participant has made. */
 static bool
 begin_tables(GhFragment *fragment, GhDeviceShared *shared)
 {
@@ -110,7 +112,7 @@ begin_tables(GhFragment *fragment, GhDeviceShared *shared)
 static bool
 has_begun(const GhFragment *fragment)
 {
-	return fragment->device->tables[fragment->joined->nlevels - 1] != NULL;
+	return fragment->device->tables[fragment->joined->nlevels - 1].supply != NULL;
 }
 
 static void
@@ -126,9 +128,12 @@ supply_tables(GhFragment *fragment, GhDeviceShared *shared, bool elected)
 static void
 finish_tables(GhFragment *fragment, GhDeviceShared *shared)
 {
+	GhRef		marks = 0;
+
 	for (int i = 0; i < fragment->joined->nlevels && !is_refused(shared) && !fragment->device->no_rows; i++)
-		if (!gh_device_finish_table(fragment, i))
+		if (!gh_device_finish_table(fragment, i, &marks))
 			refuse(shared);
+	pg_atomic_write_u64(&shared->marks, marks);
 	if (fragment->device->no_rows)
 		pg_atomic_write_u32(&shared->no_rows, 1);
 	pg_atomic_write_u64(&shared->inner_rows, fragment->device->inner_rows);
@@ -144,6 +149,20 @@ rewind_tables(GhFragment *fragment)
 		gh_device_rewind_table(fragment, i, false);
 }
 
+/* Handles on the tables, which one has made. */
+static bool
+attach_tables(GhFragment *fragment, GhDeviceShared *shared)
+{
+	int			last = fragment->joined->nlevels - 1;
+
+	fragment->device->number = (int) pg_atomic_read_u32(&shared->number);
+	for (int i = 0; i <= last; i++)
+		if (!gh_device_attach_table(fragment, i, pg_atomic_read_u64(&shared->tables[i]),
+									i == last ? pg_atomic_read_u64(&shared->marks) : 0))
+			return false;
+	return true;
+}
+
 /*
  * From PHASE_READ on, it is settled whether there are tables.  Who comes too late to read, or cannot
  * do with them, leaves all to the others.
@@ -157,7 +176,7 @@ what_follows(GhFragment *fragment, GhDeviceShared *shared, bool able)
 	fragment->device->inner_rows = pg_atomic_read_u64(&shared->inner_rows);
 	if (fragment->device->no_rows || BarrierPhase(&shared->barrier) > PHASE_READ || !able)
 		return GH_DEVICE_NO_INPUT;
-	return has_begun(fragment) || begin_tables(fragment, shared) ? GH_DEVICE_TABLES : GH_DEVICE_NO_INPUT;
+	return attach_tables(fragment, shared) ? GH_DEVICE_TABLES : GH_DEVICE_NO_INPUT;
 }
 
 /* Takes part in making the tables.  able: this participant can do with them. */

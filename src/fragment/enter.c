@@ -15,9 +15,19 @@
 
 /* ------------------------------------------------------------ the pipeline */
 
-/* The options of a pipeline of the fragment's program, but for its sink; their arrays are in the current context. */
+/* The step of a probe, where there are any: in front of them all is that of the scan's conditions. */
+uint32
+gh_fragment_probe_step(uint32 probe)
+{
+	return probe + 1;
+}
+
+/*
+ * The options of a pipeline of the fragment's program, but for its sink; their arrays are in the current context.
+ * probes: of the joins that are probed.
+ */
 void
-gh_fragment_stage_options(GhFragment *fragment, GhPipelineOptions *options)
+gh_fragment_stage_options(GhFragment *fragment, const GhProbe *probes, GhPipelineOptions *options)
 {
 	const GhFragmentProgram *program = &fragment->program;
 	uint32		ninstructions = program->program->ninstructions;
@@ -37,7 +47,7 @@ gh_fragment_stage_options(GhFragment *fragment, GhPipelineOptions *options)
 		steps[options->nsteps++].end = ninstructions;
 	options->steps = steps;
 	options->nprobes = nprobes;
-	options->probes = gh_joined_probes(fragment);
+	options->probes = probes;
 }
 
 /* Room for vectors of so many rows, in the current context. */
@@ -56,7 +66,7 @@ static uint64
 count_passed(GhFragment *fragment, const GhPipelineRequest *request)
 {
 	if (gh_joined_nprobes(fragment) > 0)
-		gh_joined_count(fragment, request->passed + 1);
+		gh_joined_count(fragment, request->passed + gh_fragment_probe_step(0));
 	return request->passed[0];
 }
 

@@ -18,7 +18,7 @@
 
 #include "clock.h"
 #include "compat.h"
-#include "engine/pipeline/scan.h"
+#include "engine/pipeline/pipeline.h"
 #include "expr/translate.h"
 #include "expr/values.h"
 #include "fragment/stage.h"
@@ -96,7 +96,7 @@ typedef struct GhFragmentMethods
 	/* Of such a node: a row of the child that is read all the same, as it comes. */
 	void		(*put_child_row) (GhFragment *fragment, TupleTableSlot *slot);
 	const char *(*why_not_on_device) (const GhFragment *fragment);	/* NULL: it can be done there */
-	void		(*device_sink) (GhFragment *fragment, GhScanOptions *options);
+	void		(*device_sink) (GhFragment *fragment, GhSink *sink);	/* but for its seed */
 	void		(*take_records) (GhFragment *fragment, const char *records, Size bytes);
 } GhFragmentMethods;
 
@@ -128,7 +128,7 @@ struct GhFragment
 	struct GhJoined *joined;	/* the child is joins over the scan; or NULL */
 	bool		by_rows;		/* the child's rows are read all the same */
 	bool		passes_on;		/* they are not read, but come out as they come (for_device) */
-	struct GhDevice *device;	/* what the engine's scans do */
+	struct GhDevice *device;	/* what is done there */
 	struct GhRowBuffer *rows;	/* of the executor */
 	GhPages		own_pages;
 	GhPages    *pages;			/* of the scan: the node's own, or those of the lowest join's source */
@@ -182,7 +182,8 @@ typedef struct GhEnteringRows
 	GhBackRow  *back;			/* room for as many */
 } GhEnteringRows;
 
-extern void gh_fragment_stage_options(GhFragment *fragment, GhPipelineOptions *options);
+extern void gh_fragment_stage_options(GhFragment *fragment, const GhProbe *probes, GhPipelineOptions *options);
+extern uint32 gh_fragment_probe_step(uint32 probe);
 extern void gh_entering_init(GhEnteringRows *rows, uint32 ngiven, uint32 nrows);
 extern void gh_entering_move(GhEnteringRows *rows, uint32 to, uint32 from);
 extern uint32 gh_enter_columns(GhFragment *fragment, uint32 step, GhEnteringRows *rows, uint32 nrows);

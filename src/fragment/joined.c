@@ -329,8 +329,8 @@ gh_joined_forget_columns(GhFragment *fragment)
 
 /* --------------------------------------------------------------- probes */
 
-static GhProbeKind
-probe_kind(JoinType type)
+GhProbeKind
+gh_joined_probe_kind(JoinType type)
 {
 	switch (type)
 	{
@@ -381,7 +381,7 @@ gh_joined_probe(const GhJoinLevel *level, const uint16 *key_vectors, GhProbe *pr
 {
 	memset(probe, 0, sizeof(*probe));
 	probe->table = level->lower->table;
-	probe->kind = probe_kind(level->lower->jointype);
+	probe->kind = gh_joined_probe_kind(level->lower->jointype);
 	probe->nparts = level->nkeys;
 	probe->parts = gh_joined_parts(level, key_vectors);
 }

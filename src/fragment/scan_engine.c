@@ -90,9 +90,9 @@ gh_choose_scan_engine(const GhPages *pages, const GhRunCosts *again, int *device
 	engine = gh_choose_engine(rows, reason);
 	if (!engine->on_device)
 		return NULL;
-	if (engine->scans == NULL)
+	if (engine->pipelines == NULL)
 	{
-		*reason = "the engine has no scans";
+		*reason = "the engine has no pipelines";
 		return NULL;
 	}
 	gh_options_init(&options, engine);
@@ -112,22 +112,15 @@ gh_scan_attributes(Relation relation)
 	return attributes;
 }
 
-/* What all scans of a relation have in common, by an engine and on one of its devices. */
+/*
+ * What a pipeline has that is to be one of a device, beside what it is to do, which is set; *table: options of a table
+ * that it makes, and the seed of groups.
+ */
 void
-gh_scan_options(const GhEngine *engine, int device, Relation relation, const GhProgram *program,
-				GhScanOptions *options)
+gh_device_options(const GhEngine *engine, int device, GhPipelineOptions *options, GhTableOptions *table)
 {
-	GhTableOptions table;
-
-	gh_options_init(&table, engine);
-	memset(options, 0, sizeof(*options));
-	options->program = program;
-	options->program_bytes = program->bytes;
-	options->page_bytes = BLCKSZ;
-	options->natts = RelationGetDescr(relation)->natts;
-	options->attributes = gh_scan_attributes(relation);
-	options->memory_limit = table.memory_limit;
-	options->seed = table.seed;
+	gh_options_init(table, engine);
+	options->memory_limit = table->memory_limit;
 	options->device = device;
 }
 

@@ -1,6 +1,6 @@
 /*
  * supply.c
- *		The pages of a heap scan, supplied to a scan of an engine.
+ *		The pages of a heap scan, supplied to a pipeline of an engine.
  *
  * PostgreSQL's functions have looked at a page (heap/pages.c): what is visible is known, and the page is
  * pinned.  It goes into a request, with the lines that are asked for.  When a request is full it is
@@ -52,61 +52,70 @@ release(void *arg)
 {
 	GhSupply   *supply = arg;
 
-	if (supply->scan != NULL)
-		supply->engine->scans->destroy(supply->scan);
-	supply->scan = NULL;
+	if (supply->pipeline != NULL)
+		supply->engine->pipelines->destroy(supply->pipeline);
+	supply->pipeline = NULL;
 	gh_supply_free_buffers(supply);
 }
 
-/* The engine's scan; shared: see gh_supply_begin. */
+/* The engine's pipeline; shared: see gh_supply_begin. */
 static GhStatus
-open_scan(GhSupply *supply, const GhHost *host, const GhScanOptions *options, GhRef *shared)
+open_pipeline(GhSupply *supply, const GhHost *host, const GhPipelineOptions *options, GhRef *shared)
 {
 	if (shared == NULL)
-		return supply->engine->scans->create(host, options, &supply->scan, &supply->error);
+		return supply->engine->pipelines->create(host, options, &supply->pipeline, &supply->error);
 	supply->attached = *shared != 0;
 	if (supply->attached)
-		return gh_service_scan_attach(*shared, host, &supply->scan, &supply->error);
-	return gh_service_scan_create_shared(host, options, shared, &supply->scan, &supply->error);
+		return gh_service_pipeline_attach(*shared, host, &supply->pipeline, &supply->error);
+	return gh_service_pipeline_create_shared(host, options, shared, &supply->pipeline, &supply->error);
 }
 
 /*
- * Makes the scan.  The pages' scan has begun.  All is given back by
+ * Makes the pipeline.  The pages' scan has begun.  All is given back by
  * gh_supply_end or with the context.  False: the error says why not.
  *
- * shared: the scan is one of the service that several processes supply.  Where *shared is 0 it is made,
+ * shared: the pipeline is one of the service that several processes supply.  Where *shared is 0 it is made,
  * and *shared becomes the name of it for the others; it is the caller's to have it released.
  */
 bool
-gh_supply_begin(GhSupply *supply, const GhEngine *engine, const GhScanOptions *options, GhRef *shared,
+gh_supply_begin(GhSupply *supply, const GhEngine *engine, const GhPipelineOptions *options, GhRef *shared,
 				GhPages *pages, MemoryContext context)
 {
-	GhScanOptions seen = *options;
+	GhPipelineOptions seen = *options;
 	GhHost		host;
 	GhStatus	status;
 
-	seen.seen_before = seen_before(pages);
+	seen.source.seen_before = seen_before(pages);
 	memset(supply, 0, sizeof(*supply));
 	supply->engine = engine;
 	supply->pages = pages;
 	supply->context = context;
 	supply->failed = true;
-	supply->pins = gh_supply_may_pin(supply, options);
-	supply->lists = options->lists_rows != 0;
+	supply->pins = gh_supply_may_pin(supply, options->device);
+	supply->lists = options->sink.kind == GH_SINK_PLACES;
 	supply->callback.func = release;
 	supply->callback.arg = supply;
 	MemoryContextRegisterResetCallback(context, &supply->callback);
 	gh_host_init(&host, context);
 	do
 	{
-		status = open_scan(supply, &host, &seen, shared);
+		status = open_pipeline(supply, &host, &seen, shared);
 		if (status == GH_STOPPED)
 			gh_serve_interrupt();
 	} while (status == GH_STOPPED);
 	if (status != GH_OK)
-		supply->scan = NULL;
+		supply->pipeline = NULL;
 	supply->failed = status != GH_OK;
 	return !supply->failed;
+}
+
+/* What its requests took so far, in all: until the device had them, and there.  0, 0: nobody takes the time. */
+void
+gh_supply_times(const GhSupply *supply, uint64 *queue_ns, uint64 *device_ns)
+{
+	*queue_ns = *device_ns = 0;
+	if (supply->pipeline != NULL && supply->engine == gh_service_engine())
+		gh_service_pipeline_times(supply->pipeline, queue_ns, device_ns);
 }
 
 /* ------------------------------------------------------------------- requests */
@@ -192,13 +201,15 @@ submit(GhSupply *supply, GhSupplyRequest *request)
 {
 	GhStatus	status;
 
+	if (request->request.kind != GH_INPUT_UNMATCHED)
+		request->request.kind = GH_INPUT_PAGES;
 	/* in the engine's own buffers, or where it reads them; a worker of the service judges by itself */
 	request->request.readable = true;
 	request->request.pages = request->pages;
 	request->request.bitmaps = request->bitmaps;
 	request->request.back = request->back;
 	request->request.back_room = (uint64) supply->room * MaxHeapTuplesPerPage;
-	status = supply->engine->scans->submit(supply->scan, &request->request);
+	status = supply->engine->pipelines->submit(supply->pipeline, &request->request);
 	request->submitted = status == GH_OK || status == GH_BUSY;
 	if (!request->submitted)
 		fail(supply, &request->request.error);
@@ -209,7 +220,7 @@ wait_for(GhSupply *supply, GhSupplyRequest *request)
 {
 	for (;;)
 	{
-		GhStatus	status = supply->engine->scans->wait(&request->request);
+		GhStatus	status = supply->engine->pipelines->wait(&request->request);
 
 		if (status != GH_STOPPED)
 			return status;
@@ -217,7 +228,7 @@ wait_for(GhSupply *supply, GhSupplyRequest *request)
 		/* the service still has it */
 		if (request->request.status == GH_BUSY)
 			continue;
-		status = supply->engine->scans->submit(supply->scan, &request->request);
+		status = supply->engine->pipelines->submit(supply->pipeline, &request->request);
 		if (status != GH_OK && status != GH_BUSY)
 			return status;
 	}
@@ -229,22 +240,20 @@ count_request(GhSupply *supply, const GhSupplyRequest *request)
 	GhSupplyCounts *counts = &supply->counts;
 
 	counts->bytes += (uint64) (request->request.npages - request->nagain) * BLCKSZ;
-	counts->tuples += request->request.seen;
-	counts->passed += request->request.passed;
+	if (request->request.kind == GH_INPUT_UNMATCHED)
+		counts->unmatched += request->request.seen;
+	else
+		counts->tuples += request->request.seen;
 	counts->counted += request->request.counted;
-	for (int i = 0; i < GH_SCAN_JOINS_MAX; i++)
-	{
-		counts->joined[i] += request->request.joined[i];
-		if (request->request.unmatched)
-			counts->unmatched += request->request.joined[i];
-	}
+	for (int s = 0; s < GH_STEPS_MAX; s++)
+		counts->passed[s] += request->request.passed[s];
 }
 
 /* Rows that were handed back; one that is in no page cannot be found again. */
 static void
 give_back(GhSupply *supply, const GhSupplyRequest *request)
 {
-	if (!request->request.unmatched)
+	if (request->request.kind != GH_INPUT_UNMATCHED)
 		gh_supply_give_back(supply, request);
 	else if (request->request.nback > 0)
 	{
@@ -433,22 +442,27 @@ gh_supply_flush(GhSupply *supply)
 }
 
 /*
- * Asks for the rows of the last join's table that have no match, of the nrows that are in it, when all pages have
- * been supplied and flushed.  False: the supply has failed.
+ * Asks for the rows that have no match in the table that a step probes, of the nrows that are in it, when all pages
+ * have been supplied and flushed.  False: the supply has failed.
  */
 bool
-gh_supply_unmatched(GhSupply *supply, uint64 nrows)
+gh_supply_unmatched(GhSupply *supply, uint32 step, uint64 nrows)
 {
+	uint64		most;
+
 	if (nrows > 0 && !gh_supply_take_buffers(supply))
 		return false;
-	for (uint64 first = 0; first < nrows && !supply->failed; first += GH_SUPPLY_ROWS)
+	/* each may be handed back */
+	most = Min((uint64) supply->room * MaxHeapTuplesPerPage, GH_SUPPLY_ROWS);
+	for (uint64 first = 0; first < nrows && !supply->failed; first += most)
 	{
 		GhSupplyRequest *request = &supply->requests[supply->current];
 
 		CHECK_FOR_INTERRUPTS();
-		request->request.unmatched = 1;
-		request->request.first_row = first;
-		request->request.nrows = Min(nrows - first, GH_SUPPLY_ROWS);
+		request->request.kind = GH_INPUT_UNMATCHED;
+		request->request.step = step;
+		request->request.first = first;
+		request->request.count = Min(nrows - first, most);
 		turn_over(supply);
 	}
 	return gh_supply_flush(supply);

@@ -1,6 +1,6 @@
 /*
  * supply.h
- *		The pages of a heap scan, supplied to a scan of an engine (engine/pipeline/scan.h).
+ *		The pages of a heap scan, supplied to a pipeline of an engine (engine/pipeline/pipeline.h).
  */
 #ifndef GPUHASH_SUPPLY_H
 #define GPUHASH_SUPPLY_H
@@ -21,10 +21,10 @@
 /* A request, and what is kept of its pages until it is through. */
 typedef struct GhSupplyRequest
 {
-	GhScanRequest request;
+	GhPipelineRequest request;
 	GhScanPage *pages;			/* in the buffer, as what follows */
 	uint64	   *bitmaps;
-	GhScanRow  *back;
+	GhBackRow  *back;
 	char	   *copies;			/* of pages that are not left where they are */
 	uint32		ncopies;
 	BlockNumber *blocks;		/* by page */
@@ -54,10 +54,9 @@ typedef struct GhSupplyCounts
 	uint64		tuples;			/* visible */
 	uint64		bytes;			/* that the device has read, without pages that were asked once more: which
 								 * these are depends on rows that nobody may be to know of */
-	uint64		passed;			/* rows, as of GhScanRequest, like those that follow */
-	uint64		counted;
-	uint64		joined[GH_SCAN_JOINS_MAX];
-	uint64		unmatched;		/* rows of the last join's table */
+	uint64		counted;		/* rows, as of GhPipelineRequest */
+	uint64		passed[GH_STEPS_MAX];	/* likewise */
+	uint64		unmatched;		/* rows of a table that no row matched */
 	instr_time	wait_time;		/* for requests */
 	instr_time	back_time;		/* with rows that came back */
 } GhSupplyCounts;
@@ -65,10 +64,10 @@ typedef struct GhSupplyCounts
 typedef struct GhSupply
 {
 	const GhEngine *engine;
-	GhScan	   *scan;
+	GhPipeline *pipeline;
 	GhPages    *pages;
 	MemoryContext context;
-	bool		attached;		/* the scan is one that another process has made */
+	bool		attached;		/* the pipeline is one that another process has made */
 	bool		pins;			/* the device reads pages of the pool in place; may change with the first page */
 	bool		timing;
 	uint32		room;			/* pages of a request */
@@ -84,22 +83,23 @@ typedef struct GhSupply
 	GhRowBack	row_back;
 	void	   *arg;
 	GhSupplyCounts counts;
-	bool		failed;			/* the scan is lost, or was never made */
+	bool		failed;			/* the pipeline is lost, or was never made */
 	GhError		error;			/* and why */
 	MemoryContextCallback callback;
 } GhSupply;
 
-extern bool gh_supply_begin(GhSupply *supply, const GhEngine *engine, const GhScanOptions *options,
+extern bool gh_supply_begin(GhSupply *supply, const GhEngine *engine, const GhPipelineOptions *options,
 							GhRef *shared, GhPages *pages, MemoryContext context);
 extern void gh_supply_open_pages(GhSupply *supply, bool hints);
 extern void gh_supply_close_pages(GhSupply *supply);
 extern bool gh_supply_page(GhSupply *supply);
 extern bool gh_supply_flush(GhSupply *supply);
-extern bool gh_supply_unmatched(GhSupply *supply, uint64 nrows);
+extern bool gh_supply_unmatched(GhSupply *supply, uint32 step, uint64 nrows);
+extern void gh_supply_times(const GhSupply *supply, uint64 *queue_ns, uint64 *device_ns);
 extern void gh_supply_end(GhSupply *supply);
 
 /* supply_buffers.c */
-extern bool gh_supply_may_pin(const GhSupply *supply, const GhScanOptions *options);
+extern bool gh_supply_may_pin(const GhSupply *supply, int device);
 extern bool gh_supply_take_buffers(GhSupply *supply);
 extern void gh_supply_free_buffers(GhSupply *supply);
 extern void *gh_supply_buffer(GhSupply *supply, Size *bytes);
@@ -122,14 +122,13 @@ extern void gh_add_join_costs(GhRunCosts *costs, Relation inner, bool changes, c
 extern const GhEngine *gh_choose_scan_engine(const GhPages *pages, const GhRunCosts *again, int *device,
 											 const char **reason);
 extern void gh_supply_gave_up(const GhSupply *supply, const char *what, char *reason, Size size);
-extern void gh_scan_options(const GhEngine *engine, int device, Relation relation, const GhProgram *program,
-							GhScanOptions *options);
+extern void gh_device_options(const GhEngine *engine, int device, GhPipelineOptions *options, GhTableOptions *table);
 
 /* explain.c: what any node shows of that */
 extern void gh_explain_device_times(uint64 queue_ns, uint64 kernel_ns, ExplainState *es);
 extern const char *gh_page_supply(uint64 pages, uint64 pinned);
 
-/* Of a scan that lists rows */
+/* Of a pipeline that lists rows */
 extern bool gh_supply_has_room(const GhSupply *supply);
 extern GhSupplyRequest *gh_supply_next(GhSupply *supply);
 extern void gh_supply_done(GhSupply *supply, GhSupplyRequest *request);

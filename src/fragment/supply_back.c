@@ -1,6 +1,6 @@
 /*
  * supply_back.c
- *		Rows that an engine's scan hands back to the one that supplies its pages (supply.c).
+ *		Rows that an engine's pipeline hands back to the one that supplies its pages (supply.c).
  *
  * Those that the engine cannot do go to the caller, in their buffer.  Of those whose hints do not tell whether
  * they are visible that is found out here, as PostgreSQL does it.
@@ -32,9 +32,11 @@ gh_supply_asks(const GhSupplyRequest *request, uint32 number, OffsetNumber line)
 	return (request->bitmaps[page->bitmap + (line - 1) / 64] >> (line - 1) % 64 & 1) != 0;
 }
 
-/* A row, or all that was asked for of the page. */
+/*
+ * A row, or all that was asked for of the page.  Of a page as a whole the engine has not seen any row.
+ */
 static void
-give_back(GhSupply *supply, const GhSupplyRequest *request, Buffer buffer, const GhScanRow *row)
+give_back(GhSupply *supply, const GhSupplyRequest *request, Buffer buffer, const GhBackRow *row)
 {
 	const GhScanPage *page = &request->pages[row->page];
 	BlockNumber block = request->blocks[row->page];
@@ -42,34 +44,39 @@ give_back(GhSupply *supply, const GhSupplyRequest *request, Buffer buffer, const
 	for (OffsetNumber line = Max(row->line, 1); line <= (row->line != 0 ? row->line : page->lines); line++)
 		if (gh_supply_asks(request, row->page, line))
 		{
-			supply->counts.tuples++;
+			supply->counts.tuples += row->line == 0;
 			supply->row_back(supply->arg, buffer, block, line);
 		}
 }
 
-/*
- * Judges the tuples of a hinted page that were handed back: rows[0], and those up to count that are of the
- * same page.  Returns how many these were.
- */
-static uint64
-judge(GhSupply *supply, const GhSupplyRequest *request, Buffer buffer, const GhScanRow *rows, uint64 count)
+/* Whether it is not known of a row, or of those of a page, which one is visible. */
+static bool
+is_untold(const GhSupplyRequest *request, const GhBackRow *row)
+{
+	return request->pages[row->page].hinted && (row->step == GH_STEP_VISIBILITY || row->line == 0);
+}
+
+/* Judges the untold ones of some rows of a page that were handed back. */
+static void
+judge(GhSupply *supply, const GhSupplyRequest *request, Buffer buffer, const GhBackRow *rows, uint64 count)
 {
 	uint32		number = rows[0].page;
 	BlockNumber block = request->blocks[number];
 	GhJudgedPage *judged = &supply->judged[supply->njudged];
-	uint64		n = 0;
 
 	judged->page = number;
 	judged->lines = 0;
 	memset(judged->visible, 0, sizeof(judged->visible));
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	for (; n < count && rows[n].page == number; n++)
+	for (uint64 i = 0; i < count; i++)
 	{
-		OffsetNumber last = rows[n].line != 0 ? rows[n].line : request->pages[number].lines;
+		OffsetNumber last = rows[i].line != 0 ? rows[i].line : request->pages[number].lines;
 
-		for (OffsetNumber line = Max(rows[n].line, 1); line <= Min(last, MaxHeapTuplesPerPage); line++)
+		if (!is_untold(request, &rows[i]))
+			continue;
+		for (OffsetNumber line = Max(rows[i].line, 1); line <= Min(last, MaxHeapTuplesPerPage); line++)
 		{
-			/* the others are there for their values, which nobody may be to know of */
+			/* of a page as a whole, others are there for their values, which nobody may be to know of */
 			supply->counts.judged += !gh_pages_hints_tell(supply->pages, buffer, line);
 			if (!gh_pages_is_visible(supply->pages, buffer, block, line))
 				continue;
@@ -79,17 +86,31 @@ judge(GhSupply *supply, const GhSupplyRequest *request, Buffer buffer, const GhS
 	}
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 	supply->njudged += judged->lines > 0;
-	return n;
+}
+
+/* Rows of one page. */
+static void
+give_rows_back(GhSupply *supply, const GhSupplyRequest *request, Buffer buffer, const GhBackRow *rows, uint64 count)
+{
+	uint64		untold = 0;
+
+	for (uint64 i = 0; i < count; i++)
+		untold += is_untold(request, &rows[i]);
+	if (untold > 0)
+		judge(supply, request, buffer, rows, count);
+	for (uint64 i = 0; i < count && untold < count; i++)
+		if (!is_untold(request, &rows[i]))
+			give_back(supply, request, buffer, &rows[i]);
 }
 
 static void
 check_row(const GhSupplyRequest *request, uint64 i)
 {
-	const GhScanRow *row = &request->back[i];
+	const GhBackRow *row = &request->back[i];
 
 	if (row->page >= request->request.npages || row->line > request->pages[row->page].lines ||
 		(i > 0 && row->page < row[-1].page))
-		elog(ERROR, "a scan on a device has handed back line %u of page %u", row->line, row->page);
+		elog(ERROR, "a pipeline on a device has handed back line %u of page %u", row->line, row->page);
 }
 
 /*
@@ -99,40 +120,27 @@ check_row(const GhSupplyRequest *request, uint64 i)
 void
 gh_supply_give_back(GhSupply *supply, const GhSupplyRequest *request)
 {
-	Buffer		buffer = InvalidBuffer;
-	uint32		pinned = 0;
+	uint64		nback = request->request.nback;
 	uint64		before = supply->counts.judged;
+	uint64		count;
 
-	for (uint64 i = 0; i < request->request.nback; i++)
+	for (uint64 i = 0; i < nback; i++)
 		check_row(request, i);
-	for (uint64 i = 0; i < request->request.nback;)
+	for (uint64 i = 0; i < nback; i += count)
 	{
-		GhScanRow	row = request->back[i];
+		const GhBackRow *rows = &request->back[i];
+		Buffer		buffer = request->pins[rows->page];
+		bool		is_copy = !BufferIsValid(buffer);
 
-		Buffer		place = request->pins[row.page];
-
-		if (!BufferIsValid(place))
-		{
-			if (buffer == InvalidBuffer || pinned != row.page)
-			{
-				if (buffer != InvalidBuffer)
-					ReleaseBuffer(buffer);
-				buffer = gh_pages_pin_again(supply->pages, request->blocks[row.page]);
-				pinned = row.page;
-			}
-			place = buffer;
-		}
+		for (count = 1; i + count < nback && rows[count].page == rows->page;)
+			count++;
 		CHECK_FOR_INTERRUPTS();
-		if (request->pages[row.page].hinted)
-			i += judge(supply, request, place, &request->back[i], request->request.nback - i);
-		else
-		{
-			give_back(supply, request, place, &row);
-			i++;
-		}
+		if (is_copy)
+			buffer = gh_pages_pin_again(supply->pages, request->blocks[rows->page]);
+		give_rows_back(supply, request, buffer, rows, count);
+		if (is_copy)
+			ReleaseBuffer(buffer);
 	}
-	if (buffer != InvalidBuffer)
-		ReleaseBuffer(buffer);
 	if (request->nhinted > 0)
 		supply->pages->headers_doubted = supply->counts.judged - before > (uint64) request->nhinted * GH_JUDGED_MOST;
 }

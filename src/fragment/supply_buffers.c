@@ -23,7 +23,7 @@
 
 /* Bytes of a request's buffer that a page takes, but for its copy. */
 #define GH_SUPPLY_PAGE_BYTES \
-	(sizeof(GhScanPage) + GH_LINE_WORDS * sizeof(uint64) + MaxHeapTuplesPerPage * sizeof(GhScanRow))
+	(sizeof(GhScanPage) + GH_LINE_WORDS * sizeof(uint64) + MaxHeapTuplesPerPage * sizeof(GhBackRow))
 
 /* Pages that this process's supplies may have pinned at a time. */
 static uint32 pins_of_process = 0;
@@ -39,9 +39,9 @@ pinned_room(void)
 
 /* Whether pages may stay where they are; the supply's pages are set. */
 bool
-gh_supply_may_pin(const GhSupply *supply, const GhScanOptions *options)
+gh_supply_may_pin(const GhSupply *supply, int device)
 {
-	return supply->engine->reads_pool != NULL && supply->engine->reads_pool(options->device) &&
+	return supply->engine->reads_pool != NULL && supply->engine->reads_pool(device) &&
 		!RelationUsesLocalBuffers(supply->pages->relation) && pinned_room() >= GH_SUPPLY_MIN;
 }
 
@@ -58,12 +58,12 @@ lay_out(GhSupply *supply, GhSupplyRequest *request, char *buffer)
 	buffer += (Size) supply->copy_room * BLCKSZ;
 	request->pages = (GhScanPage *) buffer;
 	request->bitmaps = (uint64 *) (request->pages + supply->room);
-	request->back = (GhScanRow *) (request->bitmaps + (Size) supply->room * GH_LINE_WORDS);
+	request->back = (GhBackRow *) (request->bitmaps + (Size) supply->room * GH_LINE_WORDS);
 	request->blocks = MemoryContextAlloc(supply->context, sizeof(BlockNumber) * supply->room);
 	request->pins = MemoryContextAlloc(supply->context, sizeof(Buffer) * supply->room);
 }
 
-/* Pages of a request, at first; of a scan that lists rows, the pages stay pinned while these come out one by one. */
+/* Pages of a request, at first; of a pipeline that lists rows, the pages stay pinned while these come out one by one. */
 static void
 choose_room(GhSupply *supply)
 {
@@ -119,7 +119,7 @@ drop(void *array)
 	return NULL;
 }
 
-/* No request is in flight, or the scan is gone. */
+/* No request is in flight, or the pipeline is gone. */
 void
 gh_supply_free_buffers(GhSupply *supply)
 {

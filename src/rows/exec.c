@@ -132,29 +132,35 @@ static const char *
 why_not_on_device(const GhFragment *fragment)
 {
 	const GhRowsNode *node = (const GhRowsNode *) fragment;
+	int			nvalues = node->nvalues + node->nfetches;
 
-	return node->nvalues + node->nfetches > GH_SCAN_KEYS_MAX ? "there are too many keys" : NULL;
+	if (nvalues == 0 && fragment->joined == NULL)
+		return "no column is read";
+	return nvalues > GH_VALUES_MAX ? "there are too many columns" : NULL;
 }
 
 /* GhFragmentMethods */
 static void
-device_sink(GhFragment *fragment, GhScanOptions *options)
+device_sink(GhFragment *fragment, GhSink *sink)
 {
 	GhRowsNode *node = gh_rows_of(fragment);
-	int			nkeys = node->nvalues + node->nfetches;
-	GhScanKey  *keys = palloc0(sizeof(GhScanKey) * Max(nkeys, 1));
+	int			nvalues = node->nvalues + node->nfetches;
+	GhScanKey  *values = palloc0(sizeof(GhScanKey) * Max(nvalues, 1));
 
-	gh_fragment_scan_keys(node->nvalues, node->value_types, node->vectors, keys);
-	for (int k = node->nvalues; k < nkeys; k++)
+	gh_fragment_scan_keys(node->nvalues, node->value_types, node->vectors, values);
+	for (int k = 0; k < node->nvalues; k++)
+		values[k].padded = 0;
+	for (int k = node->nvalues; k < nvalues; k++)
 	{
-		keys[k].vector = node->vectors[k];
-		keys[k].value_class = GH_CLASS_INT;
+		values[k].vector = node->vectors[k];
+		values[k].value_class = GH_CLASS_INT;
 	}
-	options->nkeys = nkeys;
-	options->keys = keys;
-	options->each_row = 1;
-	if (nkeys > 0)
-		options->groups = (uint64) Max(fragment->css.ss.ps.plan->plan_rows, 1);
+	/* there are no rows of no values: a key, which nobody looks at */
+	if (nvalues == 0)
+		values[nvalues++] = (GhScanKey) {.vector = fragment->joined->levels[0].key_vectors[0],.value_class = GH_CLASS_INT};
+	sink->kind = GH_SINK_ROWS;
+	sink->rows.nvalues = nvalues;
+	sink->rows.values = values;
 }
 
 static const GhFragmentMethods fragment_methods = {

@@ -2,7 +2,7 @@
  * device.c
  *		A GpuHashScan whose conditions a device evaluates.
  *
- * Pages go to a scan of an engine, which tells which tuples its program lets through, or hands back, in
+ * Pages go to a pipeline of an engine, which tells which tuples its program lets through, or hands back, in
  * the order in which they lie in the table.  Requests are read one after the other, while the next ones are worked on, and
  * their pages stay where they are until their rows have come out.  So what comes out, and in which order, is
  * what a Seq Scan returns.
@@ -97,12 +97,9 @@ keep_counts(GhRowScan *node)
 	uint64		queue_ns;
 	uint64		kernel_ns;
 
-	if (supply->scan != NULL && supply->engine->scans->times != NULL)
-	{
-		supply->engine->scans->times(supply->scan, &queue_ns, &kernel_ns);
-		counts->queue_ns += queue_ns;
-		counts->kernel_ns += kernel_ns;
-	}
+	gh_supply_times(supply, &queue_ns, &kernel_ns);
+	counts->queue_ns += queue_ns;
+	counts->kernel_ns += kernel_ns;
 	counts->device_pages += supply->counts.pages;
 	counts->pinned_pages += supply->counts.pinned;
 	INSTR_TIME_ADD(counts->wait_time, supply->counts.wait_time);
@@ -156,7 +153,9 @@ begin_run(GhRowScan *node)
 {
 	GhRowScanDevice *device = node->device;
 	MemoryContext saved;
-	GhScanOptions options;
+	GhPipelineOptions options;
+	GhTableOptions table;
+	GhStep		step = {.end = node->program.program->ninstructions};
 	GhRunCosts	costs = {0};
 	int			number = 0;
 
@@ -172,9 +171,11 @@ begin_run(GhRowScan *node)
 	if (device->engine == NULL)
 		return false;
 	saved = MemoryContextSwitchTo(device->context);
-	gh_scan_options(device->engine, number, node->css.ss.ss_currentRelation, node->program.program, &options);
-	options.lists_rows = 1;
-	options.joins_at = node->program.program->ninstructions;
+	gh_stage_options(node->css.ss.ss_currentRelation, node->program.program, &options);
+	gh_device_options(device->engine, number, &options, &table);
+	options.nsteps = 1;
+	options.steps = &step;
+	options.sink.kind = GH_SINK_PLACES;
 	device->running = gh_supply_begin(&device->supply, device->engine, &options, NULL, &node->pages, device->context);
 	MemoryContextSwitchTo(saved);
 	device->supply.timing = node->timing;
@@ -208,9 +209,9 @@ gh_rowscan_device_wants(GhRowScan *node)
 
 /* Whether one row was handed back: neither one that passes, nor a page. */
 static inline bool
-is_row_back(const GhScanRow *told)
+is_row_back(const GhBackRow *told)
 {
-	return told->line != 0 && (told->line & GH_SCAN_LIVE) == 0;
+	return told->line != 0 && told->step != GH_STEP_LIVE;
 }
 
 /* What the device removed of a request's rows, as this one's turn comes. */
@@ -226,19 +227,9 @@ count_told(GhRowScan *node, uint64 removed, uint64 tuples)
  * asked for, below a LIMIT, must not depend on values of rows that nobody may be to know of.
  */
 static uint64
-told_removed(const GhScanRequest *request)
+told_removed(const GhPipelineRequest *request)
 {
-	uint64		removed = request->seen - request->counted;
-
-	for (uint64 i = 0; i < request->nback; i++)
-		removed += is_row_back(&request->back[i]);
-	return removed;
-}
-
-static inline uint64
-told_tuples(const GhScanRequest *request)
-{
-	return request->seen + request->nback - request->counted;
+	return request->seen - request->counted;
 }
 
 /* Supplies pages while there is room for them.  False: the device was lost. */
@@ -269,7 +260,7 @@ static bool
 next_request(GhRowScan *node)
 {
 	GhRowScanDevice *device = node->device;
-	const GhScanRequest *request;
+	const GhPipelineRequest *request;
 
 	if (device->reading != NULL)
 		gh_supply_done(&device->supply, device->reading);
@@ -288,7 +279,7 @@ next_request(GhRowScan *node)
 		return false;
 	}
 	request = &device->reading->request;
-	count_told(node, told_removed(request), told_tuples(request));
+	count_told(node, told_removed(request), request->seen);
 	return true;
 }
 
@@ -317,12 +308,12 @@ told_row(GhRowScanDevice *device, GhKeptRow *row, uint32 *page)
 
 	while (device->next < request->request.nback)
 	{
-		GhScanRow	told = request->back[device->next];
-		uint32		line = told.line & ~GH_SCAN_LIVE;
+		GhBackRow	told = request->back[device->next];
+		uint32		line = told.line;
 
 		if (told.page >= request->request.npages || line > request->pages[told.page].lines ||
 			(line != 0 && !gh_supply_asks(request, told.page, line)))
-			elog(ERROR, "a scan on a device has listed line %u of page %u", line, told.page);
+			elog(ERROR, "a pipeline on a device has listed line %u of page %u", line, told.page);
 		if (line != 0)
 			device->next++;
 		else
@@ -340,7 +331,7 @@ told_row(GhRowScanDevice *device, GhKeptRow *row, uint32 *page)
 		}
 		row->block = request->blocks[told.page];
 		row->line = line;
-		row->back = (told.line & GH_SCAN_LIVE) == 0;
+		row->back = told.step != GH_STEP_LIVE;
 		row->removed = is_row_back(&told);
 		*page = told.page;
 		return true;
@@ -441,7 +432,7 @@ keep_requests(GhRowScan *node)
 	if (device->reading != NULL)
 		keep_rest(node, 0, 0);
 	while ((device->reading = gh_supply_next(&device->supply)) != NULL)
-		keep_rest(node, told_removed(&device->reading->request), told_tuples(&device->reading->request));
+		keep_rest(node, told_removed(&device->reading->request), device->reading->request.seen);
 	if (device->supply.failed)
 		give_up(node, InvalidBlockNumber);
 	else if (device->all_read)

@@ -372,7 +372,7 @@ gh_service_pipeline_times(const GhPipeline *handle, uint64 *queue_ns, uint64 *de
 
 /* ---------------------------------------------------------------------- marks */
 
-/* Their entry is of the executor of their table. */
+/* The entry is of the executor of the table. */
 static GhStatus
 make_marks(GhServiceMarks *marks, GhRef table, GhError *error)
 {
@@ -390,8 +390,21 @@ make_marks(GhServiceMarks *marks, GhRef table, GhError *error)
 	return status;
 }
 
+/* A handle without marks; NULL: out of memory. */
+static GhServiceMarks *
+make_marks_handle(const GhHost *host, bool shared, GhError *error)
+{
+	GhServiceMarks *marks = gh_client_alloc(sizeof(*marks), error);
+
+	if (marks == NULL)
+		return NULL;
+	marks->entry.host = *host;
+	marks->entry.shared = shared;
+	return marks;
+}
+
 static GhStatus
-service_marks_create(const GhHost *host, GhTable *table, GhMarks **result, GhError *error)
+create_marks(const GhHost *host, GhTable *table, bool shared, GhMarks **result, GhError *error)
 {
 	GhRef		root = root_of_table(table);
 	GhServiceMarks *marks;
@@ -400,11 +413,43 @@ service_marks_create(const GhHost *host, GhTable *table, GhMarks **result, GhErr
 	*result = NULL;
 	if (root == 0)
 		return gh_error_set(error, GH_INVALID, "there are no marks of a table that is not of the service");
-	marks = gh_client_alloc(sizeof(*marks), error);
+	marks = make_marks_handle(host, shared, error);
 	if (marks == NULL)
 		return GH_NO_MEMORY;
-	marks->entry.host = *host;
 	status = make_marks(marks, root, error);
+	if (status == GH_OK)
+		*result = (GhMarks *) marks;
+	else
+		pfree(marks);
+	return status;
+}
+
+static GhStatus
+service_marks_create(const GhHost *host, GhTable *table, GhMarks **result, GhError *error)
+{
+	return create_marks(host, table, false, result, error);
+}
+
+GhStatus
+gh_service_marks_create_shared(const GhHost *host, GhTable *table, GhRef *root, GhMarks **result, GhError *error)
+{
+	GhStatus	status = create_marks(host, table, true, result, error);
+
+	if (status == GH_OK)
+		*root = root_of_marks(*result);
+	return status;
+}
+
+GhStatus
+gh_service_marks_attach(GhRef root, const GhHost *host, GhMarks **result, GhError *error)
+{
+	GhServiceMarks *marks = make_marks_handle(host, true, error);
+	GhStatus	status;
+
+	*result = NULL;
+	if (marks == NULL)
+		return GH_NO_MEMORY;
+	status = gh_entry_attach(&marks->entry, root, GH_ENTRY_MARKS, error);
 	if (status == GH_OK)
 		*result = (GhMarks *) marks;
 	else

@@ -83,8 +83,8 @@ extern bool gh_service_enabled(void);
  *	- A table that make_table makes is a table of this engine, of the process, or shared where the pipeline is.  It takes
  *	  no requests (GH_INVALID).  It can be probed, be a source, and have marks.
  *	- stats says GH_DEVICE_ERROR when the table that was made is gone.
- *	- Sinks are not shared; pipelines are: see gh_service_pipeline_create_shared.  Marks are of the process that
- *	  makes them; of a shared pipeline all use those that it was made with.
+ *	- Sinks are not shared; pipelines and marks are: see gh_service_pipeline_create_shared and
+ *	  gh_service_marks_create_shared.
  *
  * No call throws.
  */
@@ -106,6 +106,10 @@ extern GhStatus gh_service_scan_attach(GhRef root, const GhHost *host, GhScan **
 extern GhStatus gh_service_pipeline_create_shared(const GhHost *host, const GhPipelineOptions *options, GhRef *root,
 												  GhPipeline **pipeline, GhError *error);
 extern GhStatus gh_service_pipeline_attach(GhRef root, const GhHost *host, GhPipeline **pipeline, GhError *error);
+/* Marks of such a table that pipelines of several processes set, likewise: they go by their root. */
+extern GhStatus gh_service_marks_create_shared(const GhHost *host, GhTable *table, GhRef *root, GhMarks **marks,
+											   GhError *error);
+extern GhStatus gh_service_marks_attach(GhRef root, const GhHost *host, GhMarks **marks, GhError *error);
 /* What the requests through this handle took so far, in all: until the engine had them, and in it. */
 extern void gh_service_pipeline_times(const GhPipeline *pipeline, uint64 *queue_ns, uint64 *device_ns);
 
@@ -114,7 +118,7 @@ typedef struct GhServiceScope
 	Oid			database;		/* whose sessions may attach the table */
 } GhServiceScope;
 
-/* Destroys the table, shared scan or shared pipeline of that root, for whoever has no handle on it.  Does nothing
+/* Destroys the table, shared scan, pipeline or marks of that root, for whoever has no handle on it.  Does nothing
  * when it is gone, and 0 names none. */
 extern void gh_service_table_release(GhRef root);
 /* Device memory that the table of that root takes, in bytes; and whether it is freed. */

@@ -169,7 +169,7 @@ sub fail_all_points
 {
 	my ($self, $name) = @_;
 	my ($tried, @bad, %passages) = (0);
-	my @points = qw(scan_create scan scan_results scan_table scan_stats scan_answer allocation destroy reply);
+	my @points = qw(create scan_create scan scan_results scan_table scan_stats scan_answer allocation destroy reply);
 	my $service = $self->{service};
 	$self->set($name);
 	for my $point (@points)
