@@ -209,7 +209,7 @@ struct pipe_view
 	uint32_t	ncopied;
 	uint32_t	multiplies;		/* 1: some probe does */
 	uint32_t	marks;			/* 1: some probe marks */
-	uint32_t	first_counting;	/* the first step that is a probe which counts */
+	uint32_t	first_several;	/* of where a batch's rows enter and behind: the first step that makes several of one */
 	uint32_t	sink;			/* a GhSinkKind */
 	uint32_t	seen_before;
 	uint32_t	page_bytes;

@@ -330,7 +330,6 @@ fill_probes(cuda_pipeline *pipeline, const pipe_parts *parts, const pipe_parts *
 	uint32_t	part = pipeline->view.nparts;
 	uint32_t	fill = 0;
 
-	pipeline->view.first_counting = options->nsteps;
 	for (uint32_t p = 0; p < options->nprobes; p++)
 	{
 		const GhProbe *probe = &options->probes[p];
@@ -353,8 +352,6 @@ fill_probes(cuda_pipeline *pipeline, const pipe_parts *parts, const pipe_parts *
 		fill += probe->nfills;
 		saved += nsaved[p + 1];
 		pipeline->view.marks |= probe->marks != nullptr;
-		if (view->counts != 0 && pipeline->view.first_counting == options->nsteps)
-			pipeline->view.first_counting = step_of(options, p);
 	}
 }
 

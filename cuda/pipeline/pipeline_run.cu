@@ -147,9 +147,9 @@ is_too_many(const pipe_view &view, const probe_view &probe, row_run *run, uint32
 		return false;
 	/*
 	 * All that is in front of the step that is reported has been done with the whole row: where matches are marked
-	 * that is all in front of the first step that finds several.
+	 * that is all in front of the first step that made several of it.
 	 */
-	note_back(view, run, view.marks != 0 ? view.first_counting : run->deepest);
+	note_back(view, run, view.marks != 0 && view.first_several < run->deepest ? view.first_several : run->deepest);
 	run->over = true;
 	return true;
 }
@@ -443,11 +443,25 @@ emit_kernel(const emit_job job)
 	run_several(job.run, row, lines, &run);
 }
 
+/* What is done with rows that enter before a step. */
+static run_job
+job_from(const cuda_pipeline *pipeline, uint32_t step)
+{
+	const GhPipelineOptions *options = &pipeline->plan.options;
+	run_job		job = {pipeline->view, pipeline->batch, step};
+
+	for (; step < options->nsteps; step++)
+		if (options->steps[step].probe != 0 && pipeline->probes[options->steps[step].probe - 1].multiplies != 0)
+			break;
+	job.view.first_several = step;
+	return job;
+}
+
 GhStatus
 run_launch(cuda_pipeline *pipeline, uint32_t step, GhError *error)
 {
 	uint32_t	blocks = blocks_for((uint64_t) pipeline->batch.rows + 1);
-	run_job		job = {pipeline->view, pipeline->batch, step};
+	run_job		job = job_from(pipeline, step);
 
 	if (pipeline->view.multiplies != 0)
 		run_kernel<true><<<blocks, BLOCK_THREADS, 0, pipeline->memory.stream>>>(job);
@@ -460,7 +474,7 @@ run_launch(cuda_pipeline *pipeline, uint32_t step, GhError *error)
 GhStatus
 emit_launch(cuda_pipeline *pipeline, uint32_t step, uint32_t first, uint32_t end, GhError *error)
 {
-	emit_job	job = {{pipeline->view, pipeline->batch, step}, pipeline->sink.copies, pipeline->sink.rows, first, end};
+	emit_job	job = {job_from(pipeline, step), pipeline->sink.copies, pipeline->sink.rows, first, end};
 
 	emit_kernel<<<blocks_for(end - first), BLOCK_THREADS, 0, pipeline->memory.stream>>>(job);
 	PIPE_TRY(&pipeline->memory, launch_status(), error);
