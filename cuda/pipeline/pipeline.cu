@@ -2,10 +2,15 @@
  * pipeline.cu
  *		Pipelines on a device: handles, requests, results.
  *
- * Nothing runs but inside poll and wait, which do a batch of the oldest request at a time, from its input to its end, in
- * the pipeline's one stream.  All memory that a request needs beside the sink's is taken before its first batch; so what
+ * Requests are done one after the other, batch by batch, in the pipeline's one stream.  The first part of a batch is
+ * launched and not waited for; a poll that finds it done does the rest, and launches the next batch, of this request or
+ * of the one behind it, before it returns.  So the device has work between polls, and pipelines of one thread overlap.
+ * The first batch is launched by submit where no other request is in front.
+ *
+ * All memory that a request needs beside the sink's is taken before its first batch; so what
  * ends it later is the stop flag, or the device.  When it is stopped the sink is what it was before: rows and records
- * that were added are cut off, and groups are put back as they were saved (pipeline_groups.cu).
+ * that were added are cut off, and groups are put back as they were saved (pipeline_groups.cu).  However a request ends,
+ * nothing that was launched for it is under way any more, for its memory is the caller's again.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +21,7 @@
 enum pipe_request_state
 {
 	PIPE_NEXT,					/* the request behind it in the queue */
-	PIPE_AT,					/* the first page, or row, that is not done */
+	PIPE_AT,					/* the first page, or row, that has not been launched */
 	PIPE_BEGUN					/* 1: it has its memory */
 };
 
@@ -50,45 +55,6 @@ clear_counts(GhPipelineRequest *request)
 {
 	request->nback = request->seen = request->counted = request->no_memory = 0;
 	memset(request->passed, 0, sizeof(request->passed));
-}
-
-static GhStatus
-cuda_pipeline_submit(GhPipeline *handle, GhPipelineRequest *request)
-{
-	cuda_pipeline *pipeline = pipeline_of(handle);
-	uint64_t	counted;
-	uint64_t	rows;
-	GhStatus	status;
-
-	clear_counts(request);
-	memset(&request->error, 0, sizeof(request->error));
-	memset(request->engine_state, 0, sizeof(request->engine_state));
-	request->pipeline = nullptr;
-	if (pipeline->memory.failed)
-	{
-		request->error = pipeline->memory.error;
-		return request->status = GH_DEVICE_ERROR;
-	}
-	status = gh_pipeline_request_check(&pipeline->plan, request, &rows, &request->error);
-	if (status == GH_OK)
-		status = check_groups_range(pipeline, request, &request->error);
-	if (status == GH_OK && pipeline->made)
-		status = gh_error_set(&request->error, GH_INVALID, "a pipeline whose table was made takes no more rows");
-	/* nothing is kept of rows whose places are listed */
-	counted = pipeline->plan.options.sink.kind == GH_SINK_PLACES ? 0 : rows;
-	if (status == GH_OK && counted > GH_SCAN_ROWS_MAX - pipeline->submitted)
-		status = gh_error_set(&request->error, GH_TOO_MANY, "a pipeline of more than 2^40 rows");
-	if (status != GH_OK)
-		return request->status = status;
-	request->status = GH_BUSY;
-	request->pipeline = handle;
-	pipeline->submitted += counted;
-	if (pipeline->first == nullptr)
-		pipeline->first = request;
-	else
-		pipeline->last->engine_state[PIPE_NEXT] = reinterpret_cast<uintptr_t>(request);
-	pipeline->last = request;
-	return GH_BUSY;
 }
 
 /* What the sink is now, before a request. */
@@ -142,42 +108,77 @@ begin_request(cuda_pipeline *pipeline, GhPipelineRequest *request, GhError *erro
 	return GH_OK;
 }
 
-/* A batch of the oldest request; GH_BUSY: there is more of it. */
+/* Launches a batch of the oldest request; GH_BUSY: it is under way. */
 static GhStatus
-do_slice(cuda_pipeline *pipeline, GhPipelineRequest *request, GhError *error)
+launch_batch(cuda_pipeline *pipeline, GhPipelineRequest *request, GhError *error)
 {
-	bool		begun = request->engine_state[PIPE_BEGUN] != 0;
-	GhStatus	status = GH_OK;
+	PIPE_TRY(&pipeline->memory, cudaSetDevice(pipeline->memory.device), error);
+	if (request->engine_state[PIPE_BEGUN] == 0)
+		GH_TRY(begin_request(pipeline, request, error));
+	GH_TRY(batch_launch(pipeline, request, &request->engine_state[PIPE_AT], error));
+	return GH_BUSY;
+}
+
+/* Is the oldest request to end because of the flag? */
+static bool
+is_stopped(const cuda_pipeline *pipeline, const GhPipelineRequest *request)
+{
+	return pipe_stopped(&pipeline->memory) &&
+		(request->engine_state[PIPE_BEGUN] == 0 || pipeline->undo.possible);
+}
+
+static GhStatus
+stop_request(cuda_pipeline *pipeline, const GhPipelineRequest *request, GhError *error)
+{
+	if (pipeline->launched)
+		GH_TRY(batch_ready(pipeline, true, error));
+	pipeline->launched = false;
+	if (request->engine_state[PIPE_BEGUN] != 0)
+		GH_TRY(undo(pipeline, error));
+	return gh_error_set(error, GH_STOPPED, "the request was stopped");
+}
+
+/*
+ * Finishes the batch of the oldest request that is under way, if the device is through with it, and launches the next
+ * one; wait: waits for the device.  GH_BUSY: there is more of the request.
+ */
+static GhStatus
+do_slice(cuda_pipeline *pipeline, GhPipelineRequest *request, bool wait, GhError *error)
+{
+	GhStatus	status;
 
 	PIPE_TRY(&pipeline->memory, cudaSetDevice(pipeline->memory.device), error);
-	if (pipe_stopped(&pipeline->memory) && (!begun || pipeline->undo.possible))
-		status = GH_STOPPED;
-	else if (!begun)
-		status = begin_request(pipeline, request, error);
-	if (status == GH_OK)
-		status = batch_do(pipeline, request, &request->engine_state[PIPE_AT], error);
-	if (status == GH_STOPPED && request->engine_state[PIPE_BEGUN] != 0)
-		GH_TRY(undo(pipeline, error));
+	if (is_stopped(pipeline, request))
+		return stop_request(pipeline, request, error);
+	if (!pipeline->launched)
+		return launch_batch(pipeline, request, error);
+	GH_TRY(batch_ready(pipeline, wait, error));
+	status = batch_finish(pipeline, request, error);
+	if (status == GH_STOPPED)
+		return stop_request(pipeline, request, error);
+	/* a stopped one ends with the next slice */
+	if (status == GH_BUSY && !is_stopped(pipeline, request))
+		status = launch_batch(pipeline, request, error);
 	return status;
 }
 
+/* The oldest request is through. */
 static void
-advance_queue(cuda_pipeline *pipeline)
+end_request(cuda_pipeline *pipeline, GhStatus status, const GhError *error)
 {
 	GhPipelineRequest *request = pipeline->first;
-	GhError		error = {};
-	GhStatus	status = pipeline->memory.failed ? GH_DEVICE_ERROR : do_slice(pipeline, request, &error);
 
-	if (status == GH_BUSY)
-		return;
-	if (status == GH_DEVICE_ERROR)
-		error = pipeline->memory.error;
-	else if (status == GH_STOPPED)
-		(void) gh_error_set(&error, GH_STOPPED, "the request was stopped");
+	/* after an error: from here on nothing may read the caller's memory */
+	if (pipeline->launched)
+	{
+		(void) cudaStreamSynchronize(pipeline->memory.stream);
+		(void) cudaGetLastError();
+	}
+	pipeline->launched = false;
 	if (status != GH_OK)
 	{
 		clear_counts(request);
-		request->error = error;
+		request->error = status == GH_DEVICE_ERROR ? pipeline->memory.error : *error;
 	}
 	pipeline->counted += request->counted;
 	pipeline->first = reinterpret_cast<GhPipelineRequest *>(request->engine_state[PIPE_NEXT]);
@@ -185,19 +186,92 @@ advance_queue(cuda_pipeline *pipeline)
 	request->pipeline = nullptr;
 }
 
+/*
+ * Launches the first batch of the oldest request, so that the device does not wait for its poll.  The stop flag is left
+ * to that; an error ends the request, and then it is the turn of the one behind it.
+ */
+static void
+launch_ahead(cuda_pipeline *pipeline)
+{
+	while (pipeline->first != nullptr && !pipeline->launched && !pipeline->memory.failed &&
+		   !pipe_stopped(&pipeline->memory))
+	{
+		GhError		error = {};
+		GhStatus	status = launch_batch(pipeline, pipeline->first, &error);
+
+		if (status != GH_BUSY)
+			end_request(pipeline, status, &error);
+	}
+}
+
+static void
+advance_queue(cuda_pipeline *pipeline, bool wait)
+{
+	GhError		error = {};
+	GhStatus	status = GH_DEVICE_ERROR;
+
+	if (!pipeline->memory.failed)
+		status = do_slice(pipeline, pipeline->first, wait, &error);
+	if (status == GH_BUSY)
+		return;
+	end_request(pipeline, status, &error);
+	launch_ahead(pipeline);
+}
+
+static GhStatus
+cuda_pipeline_submit(GhPipeline *handle, GhPipelineRequest *request)
+{
+	cuda_pipeline *pipeline = pipeline_of(handle);
+	uint64_t	counted;
+	uint64_t	rows;
+	GhStatus	status;
+
+	clear_counts(request);
+	memset(&request->error, 0, sizeof(request->error));
+	memset(request->engine_state, 0, sizeof(request->engine_state));
+	request->pipeline = nullptr;
+	if (pipeline->memory.failed)
+	{
+		request->error = pipeline->memory.error;
+		return request->status = GH_DEVICE_ERROR;
+	}
+	status = gh_pipeline_request_check(&pipeline->plan, request, &rows, &request->error);
+	if (status == GH_OK)
+		status = check_groups_range(pipeline, request, &request->error);
+	if (status == GH_OK && pipeline->made)
+		status = gh_error_set(&request->error, GH_INVALID, "a pipeline whose table was made takes no more rows");
+	/* nothing is kept of rows whose places are listed */
+	counted = pipeline->plan.options.sink.kind == GH_SINK_PLACES ? 0 : rows;
+	if (status == GH_OK && counted > GH_SCAN_ROWS_MAX - pipeline->submitted)
+		status = gh_error_set(&request->error, GH_TOO_MANY, "a pipeline of more than 2^40 rows");
+	if (status != GH_OK)
+		return request->status = status;
+	request->status = GH_BUSY;
+	request->pipeline = handle;
+	pipeline->submitted += counted;
+	if (pipeline->first == nullptr)
+		pipeline->first = request;
+	else
+		pipeline->tail->engine_state[PIPE_NEXT] = reinterpret_cast<uintptr_t>(request);
+	pipeline->tail = request;
+	launch_ahead(pipeline);
+	/* also if it has ended: that is the poll's to say */
+	return GH_BUSY;
+}
+
 static GhStatus
 cuda_pipeline_poll(GhPipelineRequest *request)
 {
 	if (request->status == GH_BUSY && request->pipeline != nullptr)
-		advance_queue(pipeline_of(request->pipeline));
+		advance_queue(pipeline_of(request->pipeline), false);
 	return request->status;
 }
 
 static GhStatus
 cuda_pipeline_wait(GhPipelineRequest *request)
 {
-	while (cuda_pipeline_poll(request) == GH_BUSY)
-		continue;
+	while (request->status == GH_BUSY && request->pipeline != nullptr)
+		advance_queue(pipeline_of(request->pipeline), true);
 	return request->status;
 }
 
@@ -206,7 +280,7 @@ static GhStatus
 drain(cuda_pipeline *pipeline, GhError *error)
 {
 	while (pipeline->first != nullptr)
-		advance_queue(pipeline);
+		advance_queue(pipeline, true);
 	if (!pipeline->memory.failed)
 		PIPE_TRY(&pipeline->memory, cudaSetDevice(pipeline->memory.device), error);
 	if (!pipeline->memory.failed)
@@ -313,6 +387,8 @@ cuda_pipeline_destroy(GhPipeline *handle)
 		(void) cudaFreeHost(pipeline->host_input);
 	if (pipeline->host_counters != nullptr)
 		(void) cudaFreeHost(pipeline->host_counters);
+	if (pipeline->lines_known != nullptr)
+		(void) cudaEventDestroy(pipeline->lines_known);
 	if (memory->stream != nullptr)
 		(void) cudaStreamDestroy(memory->stream);
 	(void) cudaGetLastError();
@@ -372,6 +448,7 @@ create_contents(cuda_pipeline *pipeline, GhError *error)
 
 	/* not ordered with the default stream, which nobody here uses */
 	PIPE_TRY(memory, cudaStreamCreateWithFlags(&memory->stream, cudaStreamNonBlocking), error);
+	PIPE_TRY(memory, cudaEventCreateWithFlags(&pipeline->lines_known, cudaEventDisableTiming), error);
 	if (cudaHostAlloc(&counters, sizeof(pipe_counters), cudaHostAllocPortable) != cudaSuccess)
 	{
 		(void) cudaGetLastError();

@@ -404,6 +404,15 @@ struct pipe_undo
 	bool		saved;			/* groups are in the block */
 };
 
+/* Where some of a request's rows come from. */
+struct batch_input
+{
+	uint64_t	first;			/* row of the request; of pages: the page */
+	uint32_t	pages;
+	uint32_t	rows;
+	uint32_t	step;			/* before which they enter */
+};
+
 struct cuda_pipeline
 {
 	GhPipeline	base;			/* first: it is the handle */
@@ -436,6 +445,10 @@ struct cuda_pipeline
 	char	   *host_input;		/* page-locked, as large */
 	size_t		host_input_bytes;
 	pipe_counters *host_counters;	/* page-locked */
+	batch_input input;			/* of the batch that was launched last */
+	bool		last;			/* its request has no more */
+	bool		launched;		/* it is in the stream, and has not been finished */
+	cudaEvent_t lines_known;	/* its input has been read, and its counters are on the host */
 
 	/* sinks */
 	groups_view groups;
@@ -449,7 +462,7 @@ struct cuda_pipeline
 	pipe_undo	undo;
 
 	GhPipelineRequest *first;	/* oldest */
-	GhPipelineRequest *last;
+	GhPipelineRequest *tail;	/* youngest */
 	uint64_t	submitted;		/* rows of all requests so far */
 	uint64_t	counted;
 };
@@ -459,15 +472,6 @@ struct GhMarks
 	pipe_memory memory;
 	pipe_block	block;
 	const cuda_table *table;
-};
-
-/* Where some of a request's rows come from. */
-struct batch_input
-{
-	uint64_t	first;			/* row of the request; of pages: the page */
-	uint32_t	pages;
-	uint32_t	rows;
-	uint32_t	step;			/* before which they enter */
 };
 
 /* --------------------------------------------------------- pipeline_memory.cu */
@@ -491,6 +495,8 @@ extern GhStatus input_reserve(cuda_pipeline *pipeline, uint64_t host_bytes, uint
 /* sums[i]: of counts before i, of so many, and one more. */
 extern GhStatus sums_launch(cuda_pipeline *pipeline, const uint64_t *counts, uint64_t *sums, uint32_t count,
 							GhError *error);
+/* Enqueues a copy of what has been counted so far to the host; fetch: and waits for it. */
+extern GhStatus counters_send(cuda_pipeline *pipeline, GhError *error);
 extern GhStatus counters_fetch(cuda_pipeline *pipeline, GhError *error);
 
 /* ----------------------------------------------------------- pipeline_plan.cu */
@@ -523,8 +529,14 @@ extern GhStatus emit_launch(cuda_pipeline *pipeline, uint32_t step, uint32_t fir
 
 /* ---------------------------------------------------------- pipeline_batch.cu */
 
-/* A batch of the oldest request, which it advances; GH_BUSY: there is more of it. */
-extern GhStatus batch_do(cuda_pipeline *pipeline, GhPipelineRequest *request, uint64_t *at, GhError *error);
+/*
+ * A batch of the oldest request.  batch_launch puts it into the stream up to where it is known how many lines it becomes,
+ * and advances *at.  batch_ready says GH_BUSY until the device is through with that, or waits.  Then nothing reads the
+ * request's input any more, and batch_finish does the rest, to its end; GH_BUSY: there is more of the request.
+ */
+extern GhStatus batch_launch(cuda_pipeline *pipeline, const GhPipelineRequest *request, uint64_t *at, GhError *error);
+extern GhStatus batch_ready(cuda_pipeline *pipeline, bool wait, GhError *error);
+extern GhStatus batch_finish(cuda_pipeline *pipeline, GhPipelineRequest *request, GhError *error);
 /* All rows that the lines are of go back: there is no place for them. */
 extern GhStatus lines_refuse(cuda_pipeline *pipeline, const pipe_lines *lines, GhError *error);
 

@@ -8,8 +8,13 @@
  *	3. The lines go to the sink, unless there is no place for them: then their rows go back, with all their lines.
  *	4. Counts are made of the rows that do not go back, and those that do are listed.
  *
- * The stop flag is looked at before a batch, and before each of the pieces of step 2, as long as what the request has put
- * into the sink can be taken out again.
+ * Step 1 and the first sums are launched and not waited for (batch_launch): they read the input over the bus, which is
+ * most of the time, and the host goes on with other pipelines meanwhile.  The rest waits for the device a few times, as
+ * the host has to see how much memory the lines need (batch_finish).  It ends with such a wait: then the memory of the
+ * batch, and of its input, is free for the next one.
+ *
+ * The stop flag is looked at before and behind step 1 (pipeline.cu), and before each of the pieces of step 2, as long as
+ * what the request has put into the sink can be taken out again.
  */
 #include <string.h>
 
@@ -305,27 +310,59 @@ adapt_rows(cuda_pipeline *pipeline)
 }
 
 GhStatus
-batch_do(cuda_pipeline *pipeline, GhPipelineRequest *request, uint64_t *at, GhError *error)
+batch_launch(cuda_pipeline *pipeline, const GhPipelineRequest *request, uint64_t *at, GhError *error)
 {
 	batch_input input = input_next(pipeline, request, at);
-	bool		last = *at >= (request->kind == GH_INPUT_PAGES ? request->npages : request->count);
 
+	pipeline->input = input;
+	pipeline->last = *at >= (request->kind == GH_INPUT_PAGES ? request->npages : request->count);
+	pipeline->launched = true;
 	pipeline->batch.rows = input.rows;
 	memset(pipeline->host_counters, 0, sizeof(pipe_counters));
-	if (input.rows == 0)
+	if (input.rows > 0)
+	{
+		GH_TRY(pipe_zero(&pipeline->memory, pipeline->batch.counters, sizeof(pipe_counters), error));
+		GH_TRY(input_launch(pipeline, request, &input, error));
+		GH_TRY(run_launch(pipeline, input.step, error));
+		GH_TRY(sums_launch(pipeline, pipeline->batch.counts, pipeline->batch.sums, input.rows, error));
+		total_kernel<<<1, 1, 0, pipeline->memory.stream>>>(pipeline->batch);
+		PIPE_TRY(&pipeline->memory, launch_status(), error);
+		GH_TRY(counters_send(pipeline, error));
+	}
+	PIPE_TRY(&pipeline->memory, cudaEventRecord(pipeline->lines_known, pipeline->memory.stream), error);
+	return GH_OK;
+}
+
+GhStatus
+batch_ready(cuda_pipeline *pipeline, bool wait, GhError *error)
+{
+	cudaError_t status = wait ? cudaEventSynchronize(pipeline->lines_known) : cudaEventQuery(pipeline->lines_known);
+
+	if (status == cudaErrorNotReady)
+	{
+		/* not a failure, but remembered as if it were one */
+		(void) cudaGetLastError();
+		return GH_BUSY;
+	}
+	if (status != cudaSuccess)
+		return pipe_failed(&pipeline->memory, status, "the wait for a batch", error);
+	return GH_OK;
+}
+
+GhStatus
+batch_finish(cuda_pipeline *pipeline, GhPipelineRequest *request, GhError *error)
+{
+	const batch_input *input = &pipeline->input;
+	bool		last = pipeline->last;
+
+	pipeline->launched = false;
+	if (input->rows == 0)
 		return last ? GH_OK : GH_BUSY;
-	GH_TRY(pipe_zero(&pipeline->memory, pipeline->batch.counters, sizeof(pipe_counters), error));
-	GH_TRY(input_launch(pipeline, request, &input, error));
-	GH_TRY(run_launch(pipeline, input.step, error));
-	GH_TRY(sums_launch(pipeline, pipeline->batch.counts, pipeline->batch.sums, input.rows, error));
-	total_kernel<<<1, 1, 0, pipeline->memory.stream>>>(pipeline->batch);
-	PIPE_TRY(&pipeline->memory, launch_status(), error);
-	GH_TRY(counters_fetch(pipeline, error));
 	adapt_rows(pipeline);
 	if (pipeline->view.multiplies != 0)
-		GH_TRY(do_several(pipeline, input.step, last, error));
+		GH_TRY(do_several(pipeline, input->step, last, error));
 	else if (pipeline->plan.options.sink.kind != GH_SINK_PLACES)
 		GH_TRY(do_single(pipeline, last, error));
-	GH_TRY(tell_batch(pipeline, request, &input, error));
+	GH_TRY(tell_batch(pipeline, request, input, error));
 	return last ? GH_OK : GH_BUSY;
 }

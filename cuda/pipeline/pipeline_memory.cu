@@ -147,12 +147,17 @@ sums_launch(cuda_pipeline *pipeline, const uint64_t *counts, uint64_t *sums, uin
 	return GH_OK;
 }
 
-/* What has been counted so far is on the host then. */
+GhStatus
+counters_send(cuda_pipeline *pipeline, GhError *error)
+{
+	return pipe_copy(&pipeline->memory, pipeline->host_counters, pipeline->batch.counters, sizeof(pipe_counters),
+					 error);
+}
+
 GhStatus
 counters_fetch(cuda_pipeline *pipeline, GhError *error)
 {
-	GH_TRY(pipe_copy(&pipeline->memory, pipeline->host_counters, pipeline->batch.counters, sizeof(pipe_counters),
-					 error));
+	GH_TRY(counters_send(pipeline, error));
 	return pipe_wait(&pipeline->memory, error);
 }
 
