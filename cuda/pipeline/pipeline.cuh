@@ -256,6 +256,7 @@ struct pipe_counters
 	uint64_t	counted;
 	uint64_t	passed[GH_STEPS_MAX];
 	scan_counters groups;
+	groups_used used;			/* by groups, when the last lines had theirs; 0: no line was looked up */
 };
 
 struct batch_view
@@ -545,6 +546,8 @@ extern GhStatus lines_refuse(cuda_pipeline *pipeline, const pipe_lines *lines, G
 extern GhStatus groups_init(cuda_pipeline *pipeline, GhError *error);
 extern void groups_drop(cuda_pipeline *pipeline);
 extern GhStatus groups_take(cuda_pipeline *pipeline, const pipe_lines *lines, GhError *error);
+/* Notes how many groups there are, when a batch's counters are on the host. */
+extern void groups_count(cuda_pipeline *pipeline);
 extern GhStatus groups_empty(cuda_pipeline *pipeline, GhError *error);
 extern GhStatus groups_save(cuda_pipeline *pipeline, GhError *error);
 extern GhStatus groups_restore(cuda_pipeline *pipeline, GhError *error);

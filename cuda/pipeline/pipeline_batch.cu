@@ -240,19 +240,17 @@ name_lines(const GhPipelineRequest *request, const batch_input *input, GhBackRow
 	}
 }
 
+/* Those that tally_kernel counted: so many. */
 static GhStatus
-list_back(cuda_pipeline *pipeline, GhPipelineRequest *request, const batch_input *input, GhError *error)
+list_back(cuda_pipeline *pipeline, GhPipelineRequest *request, const batch_input *input, uint64_t count,
+		  GhError *error)
 {
 	GhBackRow  *to = request->back + request->nback;
-	uint64_t	count;
 
 	GH_TRY(sums_launch(pipeline, pipeline->batch.counts, pipeline->batch.sums, pipeline->batch.rows, error));
-	total_kernel<<<1, 1, 0, pipeline->memory.stream>>>(pipeline->batch);
 	back_kernel<<<blocks_for(pipeline->batch.rows), BLOCK_THREADS, 0, pipeline->memory.stream>>>
 		(pipeline->batch, input->first, pipeline->back_rows);
 	PIPE_TRY(&pipeline->memory, launch_status(), error);
-	GH_TRY(counters_fetch(pipeline, error));
-	count = pipeline->host_counters->lines;
 	GH_TRY(pipe_copy(&pipeline->memory, to, pipeline->back_rows, count * sizeof(GhBackRow), error));
 	GH_TRY(pipe_wait(&pipeline->memory, error));
 	if (request->kind == GH_INPUT_PAGES)
@@ -266,7 +264,7 @@ tell_batch(cuda_pipeline *pipeline, GhPipelineRequest *request, const batch_inpu
 {
 	const pipe_counters *counters = pipeline->host_counters;
 	bool		places = pipeline->plan.options.sink.kind == GH_SINK_PLACES;
-	uint64_t	lines = counters->lines;
+	uint64_t	listed;
 
 	tally_kernel<<<blocks_for((uint64_t) pipeline->batch.rows + 1), BLOCK_THREADS, 0, pipeline->memory.stream>>>
 		(pipeline->view, pipeline->batch, input->step);
@@ -280,17 +278,18 @@ tell_batch(cuda_pipeline *pipeline, GhPipelineRequest *request, const batch_inpu
 		*error = pipeline->memory.error;
 		return GH_DEVICE_ERROR;
 	}
+	groups_count(pipeline);
 	request->seen += counters->seen;
 	if (request->kind == GH_INPUT_COLUMNS ||
 		(request->kind == GH_INPUT_SOURCE && pipeline->plan.options.source.kind == GH_SOURCE_TABLE))
 		request->seen += input->rows;
 	request->no_memory += counters->no_memory;
-	request->counted += places ? lines : counters->counted;
+	request->counted += places ? counters->lines : counters->counted;
 	for (uint32_t s = 0; s < GH_STEPS_MAX; s++)
 		request->passed[s] += counters->passed[s];
-	if (counters->backs + counters->no_memory > 0 || (places && lines > 0))
-		return list_back(pipeline, request, input, error);
-	return GH_OK;
+	/* no row is in two of these: no_memory is of rows that did not go back before, and lines of those that never do */
+	listed = counters->backs + counters->no_memory + (places ? counters->lines : 0);
+	return listed > 0 ? list_back(pipeline, request, input, listed, error) : GH_OK;
 }
 
 /* ----------------------------------------------------------------------- a batch */

@@ -429,8 +429,6 @@ reduce_lines(cuda_pipeline *pipeline, uint32_t count, GhError *error)
 GhStatus
 groups_take(cuda_pipeline *pipeline, const pipe_lines *lines, GhError *error)
 {
-	groups_used used;
-
 	GH_TRY(find_groups(pipeline, lines, error));
 	arguments_kernel<<<blocks_for(lines->count), BLOCK_THREADS, 0, pipeline->memory.stream>>>
 		(pipeline->view, pipeline->batch, *lines, pipeline->sink.lines);
@@ -438,9 +436,19 @@ groups_take(cuda_pipeline *pipeline, const pipe_lines *lines, GhError *error)
 	GH_TRY(reduce_lines(pipeline, lines->count, error));
 	if (pipeline->view.plan.nkeys == 0)
 		return GH_OK;
-	GH_TRY(used_get(pipeline, &used, error));
-	pipeline->ngroups = used.groups;
-	return GH_OK;
+	/* the host sees it with the batch's last counters */
+	return pipe_copy(&pipeline->memory, &pipeline->batch.counters->used, pipeline->groups.used, sizeof(groups_used),
+					 error);
+}
+
+void
+groups_count(cuda_pipeline *pipeline)
+{
+	uint32_t	groups = pipeline->host_counters->used.groups;
+
+	/* what found no room was counted, too */
+	if (groups > 0)
+		pipeline->ngroups = groups < pipeline->groups.room ? groups : pipeline->groups.room;
 }
 
 /* -------------------------------------------------------------- as they were */

@@ -503,7 +503,7 @@ pipe_probes_send(cuda_pipeline *pipeline, GhError *error)
 	}
 	if (!changed)
 		return GH_OK;
-	GH_TRY(pipe_copy(&pipeline->memory, pipeline->probes_block.memory, pipeline->probes,
-					 options->nprobes * sizeof(probe_view), error));
-	return pipe_wait(&pipeline->memory, error);
+	/* no other request begins, and changes them once more, before the copy is through */
+	return pipe_copy(&pipeline->memory, pipeline->probes_block.memory, pipeline->probes,
+					 options->nprobes * sizeof(probe_view), error);
 }
