@@ -328,17 +328,20 @@ static GhStatus
 cuda_pipeline_make_table(GhPipeline *handle, GhMadeTable *made, GhError *error)
 {
 	cuda_pipeline *pipeline = pipeline_of(handle);
+	GhStatus	status;
 
 	*made = {};
 	if (pipeline->plan.options.sink.kind != GH_SINK_TABLE || pipeline->made)
 		return gh_error_set(error, GH_INVALID, "a pipeline %s", pipeline->made ? "made its table before" :
 							"makes no table of its own");
-	pipeline->made = true;
 	GH_TRY(drain(pipeline, error));
 	/* else it might lack the rows of requests that were stopped just now */
 	if (pipe_stopped(&pipeline->memory))
 		return gh_error_set(error, GH_STOPPED, "the making of a pipeline's table was stopped");
-	return pipe_make_table(pipeline, made, error);
+	status = pipe_make_table(pipeline, made, error);
+	/* a stop leaves the rows as they were */
+	pipeline->made = status != GH_STOPPED;
+	return status;
 }
 
 static GhStatus

@@ -295,6 +295,7 @@ hand_over(cuda_pipeline *pipeline, GhTable *index, GhMadeTable *made, GhError *e
 	return memory->failed ? GH_DEVICE_ERROR : GH_OK;
 }
 
+/* The flag is looked at before the keys are put into the index, and by that: then nothing of the rows has changed. */
 GhStatus
 pipe_make_table(cuda_pipeline *pipeline, GhMadeTable *made, GhError *error)
 {

@@ -196,12 +196,12 @@ cpu_pipeline_make_table(GhPipeline *handle, GhMadeTable *made, GhError *error)
 		pipeline->plan.options.shared_sink != 0)
 		return gh_error_set(error, GH_INVALID, "a pipeline %s", pipeline->made ? "made its table before" :
 							"makes no table of its own");
-	pipeline->made = true;
 	drain(pipeline);
 	/* else it might lack the rows of requests that were stopped just now */
 	if (gh_cpu_is_stopped(&pipeline->host))
 		return gh_error_set(error, GH_STOPPED, "the making of a pipeline's table was stopped");
 	status = gh_cpu_rows_make(pipeline->rows, &pipeline->plan.options.sink.table, made, error);
+	pipeline->made = status != GH_STOPPED;
 	if (status != GH_OK)
 		return status;
 	pipeline->made_stats = (GhPipelineStats) {

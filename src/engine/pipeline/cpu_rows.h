@@ -53,6 +53,7 @@ typedef struct GhCpuRows
 	struct GhCpuSharedRows *shared; /* several processes fill the table; NULL: this one alone */
 	GhRef		root;			/* of those */
 	bool		finished;		/* this process adds no more rows to them */
+	bool		linked;			/* the making of an index was stopped, and rows may still be linked as in that one */
 
 	/* the index, once the table was made; NULL: no row has a key */
 	GhTable    *index;
@@ -168,7 +169,7 @@ extern GhStatus gh_cpu_rows_enter(GhCpuRows *rows, GhCpuPiece *piece, GhOp op, b
 /* The index becomes the table that the caller gets; drop and forget: of its rows, as of GhCpuTable. */
 extern void gh_cpu_rows_hand_over(GhCpuRows *rows, void (*drop) (GhCpuRows *), void (*forget) (GhCpuRows *),
 								  GhMadeTable *made);
-/* Makes the index.  The rows are then the table's, which drops them. */
+/* Makes the index.  The rows are then the table's, which drops them.  GH_STOPPED: it can be called again. */
 extern GhStatus gh_cpu_rows_make(GhCpuRows *rows, const GhTableSink *sink, GhMadeTable *made, GhError *error);
 
 /* ------------------------- of several processes: cpu_rows_shared.c; pipeline.h says when what is called */

@@ -102,12 +102,12 @@ link_rows(GhCpuRows *rows, const GhCpuPiece *piece, uint32_t n)
 	bool		several = false;
 
 	for (uint32_t i = 0; i < n; i++)
-		if (piece->before[i] != 0)
-		{
+	{
+		if (piece->before[i] != 0 || rows->linked)
 			memcpy(gh_cpu_row(rows, piece->numbers[i]) + offsetof(GhCpuRow, next), &piece->before[i],
 				   sizeof(uint64_t));
-			several = true;
-		}
+		several |= piece->before[i] != 0;
+	}
 	return several;
 }
 
@@ -241,6 +241,7 @@ gh_cpu_rows_make(GhCpuRows *rows, const GhTableSink *sink, GhMadeTable *made, Gh
 	{
 		gh_cpu_table_destroy(rows->index);
 		rows->index = NULL;
+		rows->linked = true;
 		return status;
 	}
 	rows->shape.rows = rows->count;

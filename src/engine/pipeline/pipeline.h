@@ -359,8 +359,10 @@ struct GhPipelineEngine
 	/* Empties the sink, but for a table; it keeps its memory. */
 	GhStatus	(*clear) (GhPipeline *pipeline, GhError *error);
 	/*
-	 * Makes the table of the rows of all requests; there may be no more requests after it.  GH_NO_MEMORY,
-	 * GH_LIMIT, GH_STOPPED: only destroy is left.
+	 * Makes the table of the rows of all requests; there may be no more requests after it.  GH_STOPPED: there is no
+	 * table, and the rows are as they were, so that it can be called again.  Requests that had not ended may have been
+	 * stopped, too, and their rows are missing unless they are submitted again before.  GH_NO_MEMORY, GH_LIMIT: only
+	 * destroy is left.
 	 */
 	GhStatus	(*make_table) (GhPipeline *pipeline, GhMadeTable *made, GhError *error);
 	GhStatus	(*stats) (GhPipeline *pipeline, GhPipelineStats *stats, GhError *error);
