@@ -127,11 +127,10 @@ is_stopped(const cuda_pipeline *pipeline, const GhPipelineRequest *request)
 		(request->engine_state[PIPE_BEGUN] == 0 || pipeline->undo.possible);
 }
 
+/* What was launched for it is through. */
 static GhStatus
 stop_request(cuda_pipeline *pipeline, const GhPipelineRequest *request, GhError *error)
 {
-	if (pipeline->launched)
-		GH_TRY(batch_ready(pipeline, true, error));
 	pipeline->launched = false;
 	if (request->engine_state[PIPE_BEGUN] != 0)
 		GH_TRY(undo(pipeline, error));
@@ -148,11 +147,12 @@ do_slice(cuda_pipeline *pipeline, GhPipelineRequest *request, bool wait, GhError
 	GhStatus	status;
 
 	PIPE_TRY(&pipeline->memory, cudaSetDevice(pipeline->memory.device), error);
+	if (pipeline->launched)
+		GH_TRY(batch_ready(pipeline, wait, error));
 	if (is_stopped(pipeline, request))
 		return stop_request(pipeline, request, error);
 	if (!pipeline->launched)
 		return launch_batch(pipeline, request, error);
-	GH_TRY(batch_ready(pipeline, wait, error));
 	status = batch_finish(pipeline, request, error);
 	if (status == GH_STOPPED)
 		return stop_request(pipeline, request, error);

@@ -125,8 +125,8 @@ typedef struct GhProbeFill
 typedef struct GhProbe
 {
 	GhTable    *table;			/* of this engine, with keys of 8 bytes and at most one value a key, or made by a
-								 * pipeline; it outlives this one's requests, and what comes after them does not look at
-								 * it */
+								 * pipeline; it does not change from submit on until the request has ended, and outlives
+								 * this one's requests: what comes after them does not look at it */
 	uint32_t	kind;			/* a GhProbeKind */
 	uint32_t	nparts;			/* of the key: at least one */
 	const GhScanPart *parts;	/* vectors of INT that are set before the step */
