@@ -7,10 +7,10 @@
  * of the one behind it, before it returns.  So the device has work between polls, and pipelines of one thread overlap.
  * The first batch is launched by submit where no other request is in front.
  *
- * All memory that a request needs beside the sink's is taken before its first batch; so what
- * ends it later is the stop flag, or the device.  When it is stopped the sink is what it was before: rows and records
- * that were added are cut off, and groups are put back as they were saved (pipeline_groups.cu).  However a request ends,
- * nothing that was launched for it is under way any more, for its memory is the caller's again.
+ * All memory that a request needs beside the sink's is taken before its first batch; so what ends it later is the stop
+ * flag, or the device.  When it is stopped the sink is what it was before: rows and records that were added are cut
+ * off, and groups are put back as they were saved (pipeline_groups.cu).  However a request ends, nothing that was
+ * launched for it reads its input any more, for that is the caller's again.
  */
 #include <stdlib.h>
 #include <string.h>
