@@ -14,7 +14,7 @@
 #define BEFORE 3000				/* rows of the request before the one that is stopped */
 #define STOPPED 30000			/* and of that one: no short one, or */
 #define SHORT 8000
-#define KEYS 12000			/* of all rows, from 0 on */
+#define KEYS 12000				/* of all rows, from 0 on */
 #define MANY_KEY 12345			/* none that is drawn: so many rows of a table have it, */
 #define MANY 20000				/* more than the CPU engine has waiting at a time, */
 #define MANY_ROWS 3				/* and so many of the request that is stopped */
