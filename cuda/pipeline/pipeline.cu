@@ -2,15 +2,20 @@
  * pipeline.cu
  *		Pipelines on a device: handles, requests, results.
  *
- * Requests are done one after the other, batch by batch, in the pipeline's one stream.  The first part of a batch is
- * launched and not waited for; a poll that finds it done does the rest, and launches the next batch, of this request or
- * of the one behind it, before it returns.  So the device has work between polls, and pipelines of one thread overlap.
- * The first batch is launched by submit where no other request is in front.
+ * Requests are done in batches, each in a lane with a stream of its own.  The first part of a batch, which reads it over
+ * the bus, is launched and not waited for; so is its way into the sink, behind that.  A poll looks at the oldest batch, does
+ * what comes next of it, and launches the next ones, of this request or of those behind it.  So the bus has work between
+ * polls, and pipelines of one thread overlap.  The first batch is launched by submit.  Only the oldest batch changes the
+ * sink, so that lines come there in the order of requests.
  *
- * All memory that a request needs beside the sink's is taken before its first batch; so what ends it later is the stop
- * flag, or the device.  When it is stopped the sink is what it was before: rows and records that were added are cut
- * off, and groups are put back as they were saved (pipeline_groups.cu).  However a request ends, nothing that was
- * launched for it reads its input any more, for that is the caller's again.
+ * Where rows become several there is one batch at a time: how many rows are done at a time then depends on the batch
+ * before, and where batches end is to depend on the requests alone.
+ *
+ * All memory that a request needs beside the sink's is taken before its first batch; so what
+ * ends it later is the stop flag, or the device.  A lane for which there is none is left alone while another one is in use.
+ * When a request is stopped the sink is what it was before: rows and records
+ * that were added are cut off, and groups are put back as they were saved (pipeline_groups.cu).  However a request ends,
+ * nothing that was launched for it is under way any more, for its memory is the caller's again.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -22,8 +27,12 @@ enum pipe_request_state
 {
 	PIPE_NEXT,					/* the request behind it in the queue */
 	PIPE_AT,					/* the first page, or row, that has not been launched */
-	PIPE_BEGUN					/* 1: it has its memory */
+	PIPE_NUMBER,				/* of the pipeline's requests, from 1 */
+	PIPE_BEGUN					/* bits: */
 };
+
+#define LAUNCHED 1				/* some of it has been */
+#define TAKEN 2					/* some of it may be in the sink */
 
 static cuda_pipeline *
 pipeline_of(GhPipeline *handle)
@@ -90,77 +99,107 @@ undo(cuda_pipeline *pipeline, GhError *error)
 	return before->saved ? groups_restore(pipeline, error) : GH_OK;
 }
 
-/* Memory for all of a request but its place in the sink. */
+/* ---------------------------------------------------------------------- lanes */
+
+static void
+use_lane(cuda_pipeline *pipeline, pipe_lane *lane)
+{
+	pipeline->lane = lane;
+	pipeline->memory.stream = lane->stream;
+}
+
+/* The oldest lane that is in use has done its batch, or gives it up. */
+static void
+free_oldest(cuda_pipeline *pipeline)
+{
+	pipeline->flight[0]->request = nullptr;
+	pipeline->flying--;
+	memmove(pipeline->flight, pipeline->flight + 1, pipeline->flying * sizeof(pipe_lane *));
+}
+
+/* Nothing of the oldest request is under way from here on. */
+static void
+ground_request(cuda_pipeline *pipeline)
+{
+	while (pipeline->flying > 0 && pipeline->flight[0]->request == pipeline->first)
+	{
+		if (cudaStreamSynchronize(pipeline->flight[0]->stream) != cudaSuccess)
+			(void) cudaGetLastError();
+		free_oldest(pipeline);
+	}
+}
+
+/* Where the next batch of a request is to be done; NULL: it has to wait. */
+static pipe_lane *
+choose_lane(cuda_pipeline *pipeline, const GhPipelineRequest *request)
+{
+	pipe_lane  *chosen = nullptr;
+
+	/* what has no match is known when all rows before have been there */
+	if (pipeline->flying > 0 && (pipeline->view.multiplies != 0 || request->kind == GH_INPUT_UNMATCHED))
+		return nullptr;
+	for (pipe_lane &lane : pipeline->lanes)
+	{
+		if (lane.request != nullptr)
+			continue;
+		/* the one that was used last has memory */
+		if (chosen == nullptr || lane.prepared > chosen->prepared)
+			chosen = &lane;
+	}
+	return chosen;
+}
+
+/* Memory for all of a request's batches in the lane but their place in the sink. */
 static GhStatus
-begin_request(cuda_pipeline *pipeline, GhPipelineRequest *request, GhError *error)
+prepare_lane(cuda_pipeline *pipeline, const GhPipelineRequest *request, GhError *error)
 {
 	uint64_t	rows = request->count;
 
+	if (pipeline->lane->prepared == request->engine_state[PIPE_NUMBER])
+		return GH_OK;
 	if (request->kind == GH_INPUT_PAGES)
 		rows = 0;
 	for (uint32_t p = 0; request->kind == GH_INPUT_PAGES && p < request->npages; p++)
 		rows += request->pages[p].lines;
 	GH_TRY(batch_reserve(pipeline, rows, error));
 	GH_TRY(input_begin(pipeline, request, error));
-	GH_TRY(pipe_probes_send(pipeline, error));
-	undo_begin(pipeline);
-	request->engine_state[PIPE_BEGUN] = 1;
+	pipeline->lane->prepared = request->engine_state[PIPE_NUMBER];
 	return GH_OK;
 }
 
-/* Launches a batch of the oldest request; GH_BUSY: it is under way. */
+/* The tables that are probed may not be what they were for the request before. */
+static GhStatus
+begin_request(cuda_pipeline *pipeline, GhPipelineRequest *request, GhError *error)
+{
+	if (request->engine_state[PIPE_BEGUN] != 0)
+		return GH_OK;
+	GH_TRY(pipe_probes_send(pipeline, error));
+	request->engine_state[PIPE_BEGUN] = LAUNCHED;
+	return GH_OK;
+}
+
+/* Launches the next batch in the pipeline's lane. */
 static GhStatus
 launch_batch(cuda_pipeline *pipeline, GhPipelineRequest *request, GhError *error)
 {
-	PIPE_TRY(&pipeline->memory, cudaSetDevice(pipeline->memory.device), error);
-	if (request->engine_state[PIPE_BEGUN] == 0)
-		GH_TRY(begin_request(pipeline, request, error));
-	GH_TRY(batch_launch(pipeline, request, &request->engine_state[PIPE_AT], error));
-	return GH_BUSY;
-}
-
-/* Is the oldest request to end because of the flag? */
-static bool
-is_stopped(const cuda_pipeline *pipeline, const GhPipelineRequest *request)
-{
-	return pipe_stopped(&pipeline->memory) &&
-		(request->engine_state[PIPE_BEGUN] == 0 || pipeline->undo.possible);
-}
-
-/* What was launched for it is through. */
-static GhStatus
-stop_request(cuda_pipeline *pipeline, const GhPipelineRequest *request, GhError *error)
-{
-	pipeline->launched = false;
-	if (request->engine_state[PIPE_BEGUN] != 0)
-		GH_TRY(undo(pipeline, error));
-	return gh_error_set(error, GH_STOPPED, "the request was stopped");
-}
-
-/*
- * Finishes the batch of the oldest request that is under way, if the device is through with it, and launches the next
- * one; wait: waits for the device.  GH_BUSY: there is more of the request.
- */
-static GhStatus
-do_slice(cuda_pipeline *pipeline, GhPipelineRequest *request, bool wait, GhError *error)
-{
-	GhStatus	status;
+	pipe_lane  *lane = pipeline->lane;
 
 	PIPE_TRY(&pipeline->memory, cudaSetDevice(pipeline->memory.device), error);
-	if (pipeline->launched)
-		GH_TRY(batch_ready(pipeline, wait, error));
-	if (is_stopped(pipeline, request))
-		return stop_request(pipeline, request, error);
-	if (!pipeline->launched)
-		return launch_batch(pipeline, request, error);
-	status = batch_finish(pipeline, request, error);
-	if (status == GH_STOPPED)
-		return stop_request(pipeline, request, error);
-	/* a stopped one ends with the next slice */
-	if (status == GH_BUSY && !is_stopped(pipeline, request))
-		status = launch_batch(pipeline, request, error);
-	return status;
+	GH_TRY(prepare_lane(pipeline, request, error));
+	GH_TRY(begin_request(pipeline, request, error));
+	/* side by side they would be read until the same time, and then go into the sink with the bus idle */
+	if (pipeline->flying > 0)
+		PIPE_TRY(&pipeline->memory,
+				 cudaStreamWaitEvent(lane->stream, pipeline->flight[pipeline->flying - 1]->read, 0), error);
+	lane->request = request;
+	pipeline->flight[pipeline->flying++] = lane;
+	GH_TRY(batch_read(pipeline, request, &request->engine_state[PIPE_AT], error));
+	if (lane->last)
+		pipeline->launching = reinterpret_cast<GhPipelineRequest *>(request->engine_state[PIPE_NEXT]);
+	return GH_OK;
 }
+
+/* ------------------------------------------------------------------- the queue */
 
 /* The oldest request is through. */
 static void
@@ -169,12 +208,7 @@ end_request(cuda_pipeline *pipeline, GhStatus status, const GhError *error)
 	GhPipelineRequest *request = pipeline->first;
 
 	/* after an error: from here on nothing may read the caller's memory */
-	if (pipeline->launched)
-	{
-		(void) cudaStreamSynchronize(pipeline->memory.stream);
-		(void) cudaGetLastError();
-	}
-	pipeline->launched = false;
+	ground_request(pipeline);
 	if (status != GH_OK)
 	{
 		clear_counts(request);
@@ -182,26 +216,92 @@ end_request(cuda_pipeline *pipeline, GhStatus status, const GhError *error)
 	}
 	pipeline->counted += request->counted;
 	pipeline->first = reinterpret_cast<GhPipelineRequest *>(request->engine_state[PIPE_NEXT]);
+	if (pipeline->launching == request)
+		pipeline->launching = pipeline->first;
 	request->status = status;
 	request->pipeline = nullptr;
 }
 
+/* Is the oldest request to end because of the flag? */
+static bool
+is_stopped(const cuda_pipeline *pipeline)
+{
+	return pipe_stopped(&pipeline->memory) &&
+		((pipeline->first->engine_state[PIPE_BEGUN] & TAKEN) == 0 || pipeline->undo.possible);
+}
+
 /*
- * Launches the first batch of the oldest request, so that the device does not wait for its poll.  The stop flag is left
- * to that; an error ends the request, and then it is the turn of the one behind it.
+ * Launches batches while there is room for them, so that the device does not wait for their polls.  The stop flag is left
+ * to these; an error ends the request if it is the oldest, and else waits for its turn.
  */
 static void
 launch_ahead(cuda_pipeline *pipeline)
 {
-	while (pipeline->first != nullptr && !pipeline->launched && !pipeline->memory.failed &&
-		   !pipe_stopped(&pipeline->memory))
+	while (pipeline->launching != nullptr && !pipeline->memory.failed)
 	{
+		GhPipelineRequest *request = pipeline->launching;
+		pipe_lane  *lane = choose_lane(pipeline, request);
 		GhError		error = {};
-		GhStatus	status = launch_batch(pipeline, pipeline->first, &error);
+		GhStatus	status;
 
-		if (status != GH_BUSY)
-			end_request(pipeline, status, &error);
+		if (lane == nullptr || (request == pipeline->first ? is_stopped(pipeline) : pipe_stopped(&pipeline->memory)))
+			return;
+		use_lane(pipeline, lane);
+		status = launch_batch(pipeline, request, &error);
+		if (status == GH_OK)
+			continue;
+		/* of the oldest one a batch may be under way, in a lane that has memory and will be free */
+		if (request != pipeline->first || (lacks_memory(status) && pipeline->flying > 0))
+			return;
+		end_request(pipeline, status, &error);
 	}
+}
+
+static GhStatus
+stop_request(cuda_pipeline *pipeline, GhError *error)
+{
+	ground_request(pipeline);
+	if ((pipeline->first->engine_state[PIPE_BEGUN] & TAKEN) != 0)
+		GH_TRY(undo(pipeline, error));
+	return gh_error_set(error, GH_STOPPED, "the request was stopped");
+}
+
+/* What comes next of the oldest batch, whose phase is over; GH_BUSY: there is more of the request. */
+static GhStatus
+advance_batch(cuda_pipeline *pipeline, GhError *error)
+{
+	pipe_lane  *lane = pipeline->lane;
+	bool		last = lane->last;
+	GhStatus	status;
+
+	if (lane->phase == BATCH_TAKEN)
+	{
+		GH_TRY(batch_tell(pipeline, error));
+		free_oldest(pipeline);
+		return last ? GH_OK : GH_BUSY;
+	}
+	if (is_stopped(pipeline))
+		return stop_request(pipeline, error);
+	if ((pipeline->first->engine_state[PIPE_BEGUN] & TAKEN) == 0)
+		undo_begin(pipeline);
+	pipeline->first->engine_state[PIPE_BEGUN] |= TAKEN;
+	status = batch_take(pipeline, error);
+	if (status == GH_STOPPED)
+		return stop_request(pipeline, error);
+	return status == GH_OK ? GH_BUSY : status;
+}
+
+/* Goes on with the oldest request, if the device is through with what was launched; wait: waits for it. */
+static GhStatus
+do_slice(cuda_pipeline *pipeline, bool wait, GhError *error)
+{
+	PIPE_TRY(&pipeline->memory, cudaSetDevice(pipeline->memory.device), error);
+	/* none of it is under way if the flag was set, or there was no memory */
+	if (pipeline->flying == 0)
+		return is_stopped(pipeline) ? stop_request(pipeline, error) : GH_BUSY;
+	use_lane(pipeline, pipeline->flight[0]);
+	GH_TRY(batch_ready(pipeline, wait, error));
+	return advance_batch(pipeline, error);
 }
 
 static void
@@ -211,10 +311,9 @@ advance_queue(cuda_pipeline *pipeline, bool wait)
 	GhStatus	status = GH_DEVICE_ERROR;
 
 	if (!pipeline->memory.failed)
-		status = do_slice(pipeline, pipeline->first, wait, &error);
-	if (status == GH_BUSY)
-		return;
-	end_request(pipeline, status, &error);
+		status = do_slice(pipeline, wait, &error);
+	if (status != GH_BUSY)
+		end_request(pipeline, status, &error);
 	launch_ahead(pipeline);
 }
 
@@ -249,11 +348,14 @@ cuda_pipeline_submit(GhPipeline *handle, GhPipelineRequest *request)
 	request->status = GH_BUSY;
 	request->pipeline = handle;
 	pipeline->submitted += counted;
+	request->engine_state[PIPE_NUMBER] = ++pipeline->requests;
 	if (pipeline->first == nullptr)
 		pipeline->first = request;
 	else
 		pipeline->tail->engine_state[PIPE_NEXT] = reinterpret_cast<uintptr_t>(request);
 	pipeline->tail = request;
+	if (pipeline->launching == nullptr)
+		pipeline->launching = request;
 	launch_ahead(pipeline);
 	/* also if it has ended: that is the poll's to say */
 	return GH_BUSY;
@@ -366,6 +468,22 @@ cuda_pipeline_stats(GhPipeline *handle, GhPipelineStats *stats, GhError *error)
 
 /* ---------------------------------------------------------- making and ending */
 
+/* But for its counters, which lie with those of the other one. */
+static void
+drop_lane(pipe_memory *memory, pipe_lane *lane)
+{
+	pipe_free(memory, false, &lane->batch_block);
+	pipe_free(memory, false, &lane->input_block);
+	if (lane->host_input != nullptr)
+		(void) cudaFreeHost(lane->host_input);
+	if (lane->read != nullptr)
+		(void) cudaEventDestroy(lane->read);
+	if (lane->done != nullptr)
+		(void) cudaEventDestroy(lane->done);
+	if (lane->stream != nullptr)
+		(void) cudaStreamDestroy(lane->stream);
+}
+
 /* After a device error the calls fail, which is as it should be. */
 static void
 cuda_pipeline_destroy(GhPipeline *handle)
@@ -377,23 +495,18 @@ cuda_pipeline_destroy(GhPipeline *handle)
 		return;
 	memory = &pipeline->memory;
 	(void) cudaSetDevice(memory->device);
-	if (memory->stream != nullptr)
-		(void) cudaStreamSynchronize(memory->stream);
+	for (pipe_lane &lane : pipeline->lanes)
+		if (lane.stream != nullptr)
+			(void) cudaStreamSynchronize(lane.stream);
 	pipe_rows_drop(memory, pipeline->rows);
 	pipe_records_drop(pipeline);
 	groups_drop(pipeline);
-	pipe_free(memory, false, &pipeline->batch_block);
-	pipe_free(memory, false, &pipeline->input_block);
 	pipe_free(memory, false, &pipeline->plan_block);
 	pipe_free(memory, false, &pipeline->probes_block);
-	if (pipeline->host_input != nullptr)
-		(void) cudaFreeHost(pipeline->host_input);
-	if (pipeline->host_counters != nullptr)
-		(void) cudaFreeHost(pipeline->host_counters);
-	if (pipeline->lines_known != nullptr)
-		(void) cudaEventDestroy(pipeline->lines_known);
-	if (memory->stream != nullptr)
-		(void) cudaStreamDestroy(memory->stream);
+	if (pipeline->lanes[0].host_counters != nullptr)
+		(void) cudaFreeHost(pipeline->lanes[0].host_counters);
+	for (pipe_lane &lane : pipeline->lanes)
+		drop_lane(memory, &lane);
 	(void) cudaGetLastError();
 	free(pipeline->probes);
 	gh_pipeline_plan_drop(&pipeline->plan);
@@ -450,14 +563,20 @@ create_contents(cuda_pipeline *pipeline, GhError *error)
 	uint32_t	nkeys;
 
 	/* not ordered with the default stream, which nobody here uses */
-	PIPE_TRY(memory, cudaStreamCreateWithFlags(&memory->stream, cudaStreamNonBlocking), error);
-	PIPE_TRY(memory, cudaEventCreateWithFlags(&pipeline->lines_known, cudaEventDisableTiming), error);
-	if (cudaHostAlloc(&counters, sizeof(pipe_counters), cudaHostAllocPortable) != cudaSuccess)
+	for (pipe_lane &lane : pipeline->lanes)
+	{
+		PIPE_TRY(memory, cudaStreamCreateWithFlags(&lane.stream, cudaStreamNonBlocking), error);
+		PIPE_TRY(memory, cudaEventCreateWithFlags(&lane.read, cudaEventDisableTiming), error);
+		PIPE_TRY(memory, cudaEventCreateWithFlags(&lane.done, cudaEventDisableTiming), error);
+	}
+	use_lane(pipeline, &pipeline->lanes[0]);
+	if (cudaHostAlloc(&counters, PIPE_LANES * sizeof(pipe_counters), cudaHostAllocPortable) != cudaSuccess)
 	{
 		(void) cudaGetLastError();
 		return gh_error_set(error, GH_NO_MEMORY, "CUDA device %d locks no memory", memory->device);
 	}
-	pipeline->host_counters = static_cast<pipe_counters *>(counters);
+	for (uint32_t i = 0; i < PIPE_LANES; i++)
+		pipeline->lanes[i].host_counters = static_cast<pipe_counters *>(counters) + i;
 	pipeline->multiprocessors = device_attribute(memory->device, cudaDevAttrMultiProcessorCount);
 	if (pipeline->multiprocessors == 0)
 		pipeline->multiprocessors = 1;

@@ -3,7 +3,8 @@
  *		Pipelines: what is in device memory, and how kernels are told where; the host's structs; what the files
  *		pipeline*.cu offer each other.
  *
- * A request is done in batches of rows.  Of a batch each row has a place in vectors, vector by vector, so that the
+ * A request is done in batches of rows, each in a lane, which has memory and a stream of its own: while one batch goes
+ * into the sink, the next one is read.  Of a batch each row has a place in vectors, vector by vector, so that the
  * threads of a warp read one vector's values side by side.  A thread has a row from there on, and does all steps with
  * it, and with all that it becomes, one after the other (pipeline_run.cu).  So what a row becomes, and whether
  * any of it has to go back, one thread knows.
@@ -28,7 +29,7 @@ struct pipe_memory
 {
 	GhHost		host;
 	int			device;
-	cudaStream_t stream;		/* all that is done is done in it; NULL: the rows of a table have none */
+	cudaStream_t stream;		/* of the lane that is worked on; NULL: the rows of a table have none */
 	uint64_t	limit;			/* of bytes; 0: none */
 	uint64_t	bytes;			/* of the sink: under the limit */
 	uint64_t	bytes_peak;
@@ -414,6 +415,39 @@ struct batch_input
 	uint32_t	step;			/* before which they enter */
 };
 
+#define PIPE_LANES 2
+
+enum batch_phase
+{
+	BATCH_READING,				/* up to where it is known how many lines the batch becomes */
+	BATCH_TAKEN					/* the lines are on their way into the sink, and counts to the host */
+};
+
+/* What a batch is done in. */
+struct pipe_lane
+{
+	cudaStream_t stream;
+	cudaEvent_t read;			/* the request's rows have been read */
+	cudaEvent_t done;			/* the phase is over, and counters are on the host */
+	pipe_block	batch_block;
+	uint32_t	batch_rows;		/* room */
+	batch_view	batch;
+	sink_arrays sink;
+	void	   *sum_space;
+	size_t		sum_space_bytes;
+	GhBackRow  *back_rows;
+	pipe_block	input_block;
+	char	   *host_input;		/* page-locked, as large */
+	size_t		host_input_bytes;
+	pipe_counters *host_counters;	/* page-locked */
+	uint64_t	prepared;		/* number of the last request that there is memory for */
+
+	GhPipelineRequest *request; /* NULL: the lane is free */
+	batch_phase	phase;
+	batch_input input;
+	bool		last;			/* the request has no more */
+};
+
 struct cuda_pipeline
 {
 	GhPipeline	base;			/* first: it is the handle */
@@ -433,23 +467,12 @@ struct cuda_pipeline
 	uint32_t	ncopied_highs;
 	uint32_t	ninput_highs;
 
-	/* a batch */
-	pipe_block	batch_block;
-	uint32_t	batch_rows;		/* room */
+	/* batches */
+	pipe_lane	lanes[PIPE_LANES];
+	pipe_lane  *lane;			/* that is worked on */
+	pipe_lane  *flight[PIPE_LANES]; /* in use, oldest first */
+	uint32_t	flying;
 	uint32_t	at_once;		/* rows that are done at a time, if there is room */
-	batch_view	batch;
-	sink_arrays sink;
-	void	   *sum_space;
-	size_t		sum_space_bytes;
-	GhBackRow  *back_rows;
-	pipe_block	input_block;
-	char	   *host_input;		/* page-locked, as large */
-	size_t		host_input_bytes;
-	pipe_counters *host_counters;	/* page-locked */
-	batch_input input;			/* of the batch that was launched last */
-	bool		last;			/* its request has no more */
-	bool		launched;		/* it is in the stream, and has not been finished */
-	cudaEvent_t lines_known;	/* its input has been read, and its counters are on the host */
 
 	/* sinks */
 	groups_view groups;
@@ -464,7 +487,9 @@ struct cuda_pipeline
 
 	GhPipelineRequest *first;	/* oldest */
 	GhPipelineRequest *tail;	/* youngest */
-	uint64_t	submitted;		/* rows of all requests so far */
+	GhPipelineRequest *launching;	/* the oldest of which not all has been launched; NULL: there is none */
+	uint64_t	requests;		/* so far, */
+	uint64_t	submitted;		/* and their rows */
 	uint64_t	counted;
 };
 
@@ -496,7 +521,7 @@ extern GhStatus input_reserve(cuda_pipeline *pipeline, uint64_t host_bytes, uint
 /* sums[i]: of counts before i, of so many, and one more. */
 extern GhStatus sums_launch(cuda_pipeline *pipeline, const uint64_t *counts, uint64_t *sums, uint32_t count,
 							GhError *error);
-/* Enqueues a copy of what has been counted so far to the host; fetch: and waits for it. */
+/* Has what has been counted so far sent to the host; fetch: and waits for it. */
 extern GhStatus counters_send(cuda_pipeline *pipeline, GhError *error);
 extern GhStatus counters_fetch(cuda_pipeline *pipeline, GhError *error);
 
@@ -514,7 +539,7 @@ extern GhStatus input_begin(cuda_pipeline *pipeline, const GhPipelineRequest *re
 static inline uint32_t
 rows_at_once(const cuda_pipeline *pipeline)
 {
-	return pipeline->at_once < pipeline->batch_rows ? pipeline->at_once : pipeline->batch_rows;
+	return pipeline->at_once < pipeline->lane->batch_rows ? pipeline->at_once : pipeline->lane->batch_rows;
 }
 
 /* Some of the request's rows from *at on, which it advances. */
@@ -531,13 +556,15 @@ extern GhStatus emit_launch(cuda_pipeline *pipeline, uint32_t step, uint32_t fir
 /* ---------------------------------------------------------- pipeline_batch.cu */
 
 /*
- * A batch of the oldest request.  batch_launch puts it into the stream up to where it is known how many lines it becomes,
- * and advances *at.  batch_ready says GH_BUSY until the device is through with that, or waits.  Then nothing reads the
- * request's input any more, and batch_finish does the rest, to its end; GH_BUSY: there is more of the request.
+ * A batch of a request, in the pipeline's lane.  batch_read puts it into the stream up to where it is known how many lines
+ * it becomes, and advances *at.  batch_ready says GH_BUSY until the device is through with the lane's phase, or waits.
+ * Then nothing reads the request's input any more, and batch_take puts the lines into the sink, of the oldest batch alone;
+ * batch_tell, behind that, tells the request.
  */
-extern GhStatus batch_launch(cuda_pipeline *pipeline, const GhPipelineRequest *request, uint64_t *at, GhError *error);
+extern GhStatus batch_read(cuda_pipeline *pipeline, const GhPipelineRequest *request, uint64_t *at, GhError *error);
 extern GhStatus batch_ready(cuda_pipeline *pipeline, bool wait, GhError *error);
-extern GhStatus batch_finish(cuda_pipeline *pipeline, GhPipelineRequest *request, GhError *error);
+extern GhStatus batch_take(cuda_pipeline *pipeline, GhError *error);
+extern GhStatus batch_tell(cuda_pipeline *pipeline, GhError *error);
 /* All rows that the lines are of go back: there is no place for them. */
 extern GhStatus lines_refuse(cuda_pipeline *pipeline, const pipe_lines *lines, GhError *error);
 

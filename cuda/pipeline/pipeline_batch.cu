@@ -8,10 +8,10 @@
  *	3. The lines go to the sink, unless there is no place for them: then their rows go back, with all their lines.
  *	4. Counts are made of the rows that do not go back, and those that do are listed.
  *
- * Step 1 and the first sums are launched and not waited for (batch_launch): they read the input over the bus, which is
- * most of the time, and the host goes on with other pipelines meanwhile.  The rest waits for the device a few times, as
- * the host has to see how much memory the lines need (batch_finish).  It ends with such a wait: then the memory of the
- * batch, and of its input, is free for the next one.
+ * Step 1 and the first sums are launched and not waited for (batch_read): they read the input over the bus, which is
+ * most of the time, and the host goes on with other batches meanwhile.  So are the lines' way into the sink and the counts
+ * (batch_take), but where the host has to see first how much memory the lines need.  When all is through the request is
+ * told (batch_tell), and the lane is free.
  *
  * The stop flag is looked at before and behind step 1 (pipeline.cu), and before each of the pieces of step 2, as long as
  * what the request has put into the sink can be taken out again.
@@ -129,7 +129,7 @@ GhStatus
 lines_refuse(cuda_pipeline *pipeline, const pipe_lines *lines, GhError *error)
 {
 	refuse_kernel<<<blocks_for(lines->count), BLOCK_THREADS, 0, pipeline->memory.stream>>>
-		(pipeline->batch, lines->rows, lines->count, pipeline->view.nsteps);
+		(pipeline->lane->batch, lines->rows, lines->count, pipeline->view.nsteps);
 	PIPE_TRY(&pipeline->memory, launch_status(), error);
 	return GH_OK;
 }
@@ -141,7 +141,7 @@ take_lines(cuda_pipeline *pipeline, const pipe_lines *lines, GhError *error)
 	if (lines->count == 0)
 		return GH_OK;
 	/* sums of more could not be added up */
-	if (pipeline->counted + pipeline->first->counted + pipeline->host_counters->counted + lines->count >
+	if (pipeline->counted + pipeline->first->counted + pipeline->lane->host_counters->counted + lines->count >
 		GH_SCAN_ROWS_MAX)
 		return lines_refuse(pipeline, lines, error);
 	switch (pipeline->plan.options.sink.kind)
@@ -174,13 +174,13 @@ save_sink(cuda_pipeline *pipeline, bool last, GhError *error)
 static GhStatus
 do_single(cuda_pipeline *pipeline, bool last, GhError *error)
 {
-	pipe_lines	lines = {pipeline->batch.values, pipeline->sink.rows, 0, (uint32_t) pipeline->host_counters->lines};
+	pipe_lines	lines = {pipeline->lane->batch.values, pipeline->lane->sink.rows, 0, (uint32_t) pipeline->lane->host_counters->lines};
 
 	if (lines.count == 0)
 		return GH_OK;
 	GH_TRY(save_sink(pipeline, last, error));
-	list_kernel<<<blocks_for(pipeline->batch.rows), BLOCK_THREADS, 0, pipeline->memory.stream>>>
-		(pipeline->batch, pipeline->sink.rows);
+	list_kernel<<<blocks_for(pipeline->lane->batch.rows), BLOCK_THREADS, 0, pipeline->memory.stream>>>
+		(pipeline->lane->batch, pipeline->lane->sink.rows);
 	PIPE_TRY(&pipeline->memory, launch_status(), error);
 	return take_lines(pipeline, &lines, error);
 }
@@ -189,21 +189,21 @@ do_single(cuda_pipeline *pipeline, bool last, GhError *error)
 static GhStatus
 do_several(cuda_pipeline *pipeline, uint32_t step, bool last, GhError *error)
 {
-	pipe_counters *counters = pipeline->host_counters;
+	pipe_counters *counters = pipeline->lane->host_counters;
 	uint64_t	all = counters->lines;
 
 	if (all > 0)
-		GH_TRY(save_sink(pipeline, last && all <= pipeline->batch_rows, error));
-	for (uint32_t first = 0; first < pipeline->batch.rows && all > 0;)
+		GH_TRY(save_sink(pipeline, last && all <= pipeline->lane->batch_rows, error));
+	for (uint32_t first = 0; first < pipeline->lane->batch.rows && all > 0;)
 	{
-		pipe_lines	lines = {pipeline->sink.copies, pipeline->sink.rows, 1, (uint32_t) all};
-		uint32_t	end = pipeline->batch.rows;
+		pipe_lines	lines = {pipeline->lane->sink.copies, pipeline->lane->sink.rows, 1, (uint32_t) all};
+		uint32_t	end = pipeline->lane->batch.rows;
 
-		if (all > pipeline->batch_rows)
+		if (all > pipeline->lane->batch_rows)
 		{
 			if (first > 0 && pipeline->undo.possible && pipe_stopped(&pipeline->memory))
 				return GH_STOPPED;
-			range_kernel<<<1, 1, 0, pipeline->memory.stream>>>(pipeline->batch, first, pipeline->batch_rows);
+			range_kernel<<<1, 1, 0, pipeline->memory.stream>>>(pipeline->lane->batch, first, pipeline->lane->batch_rows);
 			PIPE_TRY(&pipeline->memory, launch_status(), error);
 			GH_TRY(counters_fetch(pipeline, error));
 			end = (uint32_t) counters->range_end;
@@ -247,11 +247,11 @@ list_back(cuda_pipeline *pipeline, GhPipelineRequest *request, const batch_input
 {
 	GhBackRow  *to = request->back + request->nback;
 
-	GH_TRY(sums_launch(pipeline, pipeline->batch.counts, pipeline->batch.sums, pipeline->batch.rows, error));
-	back_kernel<<<blocks_for(pipeline->batch.rows), BLOCK_THREADS, 0, pipeline->memory.stream>>>
-		(pipeline->batch, input->first, pipeline->back_rows);
+	GH_TRY(sums_launch(pipeline, pipeline->lane->batch.counts, pipeline->lane->batch.sums, pipeline->lane->batch.rows, error));
+	back_kernel<<<blocks_for(pipeline->lane->batch.rows), BLOCK_THREADS, 0, pipeline->memory.stream>>>
+		(pipeline->lane->batch, input->first, pipeline->lane->back_rows);
 	PIPE_TRY(&pipeline->memory, launch_status(), error);
-	GH_TRY(pipe_copy(&pipeline->memory, to, pipeline->back_rows, count * sizeof(GhBackRow), error));
+	GH_TRY(pipe_copy(&pipeline->memory, to, pipeline->lane->back_rows, count * sizeof(GhBackRow), error));
 	GH_TRY(pipe_wait(&pipeline->memory, error));
 	if (request->kind == GH_INPUT_PAGES)
 		name_lines(request, input, to, count);
@@ -259,17 +259,25 @@ list_back(cuda_pipeline *pipeline, GhPipelineRequest *request, const batch_input
 	return GH_OK;
 }
 
+/* How far rows came, and what else was counted, is on its way to the host. */
+static GhStatus
+count_batch(cuda_pipeline *pipeline, GhError *error)
+{
+	const batch_view *batch = &pipeline->lane->batch;
+
+	tally_kernel<<<blocks_for((uint64_t) batch->rows + 1), BLOCK_THREADS, 0, pipeline->memory.stream>>>
+		(pipeline->view, *batch, pipeline->lane->input.step);
+	PIPE_TRY(&pipeline->memory, launch_status(), error);
+	return counters_send(pipeline, error);
+}
+
 static GhStatus
 tell_batch(cuda_pipeline *pipeline, GhPipelineRequest *request, const batch_input *input, GhError *error)
 {
-	const pipe_counters *counters = pipeline->host_counters;
+	const pipe_counters *counters = pipeline->lane->host_counters;
 	bool		places = pipeline->plan.options.sink.kind == GH_SINK_PLACES;
 	uint64_t	listed;
 
-	tally_kernel<<<blocks_for((uint64_t) pipeline->batch.rows + 1), BLOCK_THREADS, 0, pipeline->memory.stream>>>
-		(pipeline->view, pipeline->batch, input->step);
-	PIPE_TRY(&pipeline->memory, launch_status(), error);
-	GH_TRY(counters_fetch(pipeline, error));
 	if (counters->groups.unfit != 0)
 	{
 		/* it cannot be: what might not fit went back */
@@ -298,9 +306,9 @@ tell_batch(cuda_pipeline *pipeline, GhPipelineRequest *request, const batch_inpu
 static void
 adapt_rows(cuda_pipeline *pipeline)
 {
-	uint64_t	lines = pipeline->host_counters->lines;
+	uint64_t	lines = pipeline->lane->host_counters->lines;
 
-	if (pipeline->view.multiplies == 0 || pipeline->batch.rows < rows_at_once(pipeline) / 2)
+	if (pipeline->view.multiplies == 0 || pipeline->lane->batch.rows < rows_at_once(pipeline) / 2)
 		return;
 	if (lines > BATCH_LINES && pipeline->at_once > BATCH_ROWS_MIN)
 		pipeline->at_once /= 2;
@@ -309,33 +317,35 @@ adapt_rows(cuda_pipeline *pipeline)
 }
 
 GhStatus
-batch_launch(cuda_pipeline *pipeline, const GhPipelineRequest *request, uint64_t *at, GhError *error)
+batch_read(cuda_pipeline *pipeline, const GhPipelineRequest *request, uint64_t *at, GhError *error)
 {
-	batch_input input = input_next(pipeline, request, at);
+	pipe_lane  *lane = pipeline->lane;
 
-	pipeline->input = input;
-	pipeline->last = *at >= (request->kind == GH_INPUT_PAGES ? request->npages : request->count);
-	pipeline->launched = true;
-	pipeline->batch.rows = input.rows;
-	memset(pipeline->host_counters, 0, sizeof(pipe_counters));
-	if (input.rows > 0)
+	lane->input = input_next(pipeline, request, at);
+	lane->last = *at >= (request->kind == GH_INPUT_PAGES ? request->npages : request->count);
+	lane->phase = BATCH_READING;
+	lane->batch.rows = lane->input.rows;
+	memset(lane->host_counters, 0, sizeof(pipe_counters));
+	if (lane->input.rows > 0)
 	{
-		GH_TRY(pipe_zero(&pipeline->memory, pipeline->batch.counters, sizeof(pipe_counters), error));
-		GH_TRY(input_launch(pipeline, request, &input, error));
-		GH_TRY(run_launch(pipeline, input.step, error));
-		GH_TRY(sums_launch(pipeline, pipeline->batch.counts, pipeline->batch.sums, input.rows, error));
-		total_kernel<<<1, 1, 0, pipeline->memory.stream>>>(pipeline->batch);
+		GH_TRY(pipe_zero(&pipeline->memory, lane->batch.counters, sizeof(pipe_counters), error));
+		GH_TRY(input_launch(pipeline, request, &lane->input, error));
+		PIPE_TRY(&pipeline->memory, cudaEventRecord(lane->read, lane->stream), error);
+		GH_TRY(run_launch(pipeline, lane->input.step, error));
+		GH_TRY(sums_launch(pipeline, lane->batch.counts, lane->batch.sums, lane->input.rows, error));
+		total_kernel<<<1, 1, 0, lane->stream>>>(lane->batch);
 		PIPE_TRY(&pipeline->memory, launch_status(), error);
 		GH_TRY(counters_send(pipeline, error));
 	}
-	PIPE_TRY(&pipeline->memory, cudaEventRecord(pipeline->lines_known, pipeline->memory.stream), error);
+	PIPE_TRY(&pipeline->memory, cudaEventRecord(lane->done, lane->stream), error);
 	return GH_OK;
 }
 
 GhStatus
 batch_ready(cuda_pipeline *pipeline, bool wait, GhError *error)
 {
-	cudaError_t status = wait ? cudaEventSynchronize(pipeline->lines_known) : cudaEventQuery(pipeline->lines_known);
+	cudaEvent_t event = pipeline->lane->done;
+	cudaError_t status = wait ? cudaEventSynchronize(event) : cudaEventQuery(event);
 
 	if (status == cudaErrorNotReady)
 	{
@@ -348,20 +358,30 @@ batch_ready(cuda_pipeline *pipeline, bool wait, GhError *error)
 	return GH_OK;
 }
 
+/* GH_STOPPED: some of the lines may be in the sink. */
 GhStatus
-batch_finish(cuda_pipeline *pipeline, GhPipelineRequest *request, GhError *error)
+batch_take(cuda_pipeline *pipeline, GhError *error)
 {
-	const batch_input *input = &pipeline->input;
-	bool		last = pipeline->last;
+	pipe_lane  *lane = pipeline->lane;
 
-	pipeline->launched = false;
-	if (input->rows == 0)
-		return last ? GH_OK : GH_BUSY;
-	adapt_rows(pipeline);
-	if (pipeline->view.multiplies != 0)
-		GH_TRY(do_several(pipeline, input->step, last, error));
-	else if (pipeline->plan.options.sink.kind != GH_SINK_PLACES)
-		GH_TRY(do_single(pipeline, last, error));
-	GH_TRY(tell_batch(pipeline, request, input, error));
-	return last ? GH_OK : GH_BUSY;
+	lane->phase = BATCH_TAKEN;
+	if (lane->input.rows > 0)
+	{
+		adapt_rows(pipeline);
+		if (pipeline->view.multiplies != 0)
+			GH_TRY(do_several(pipeline, lane->input.step, lane->last, error));
+		else if (pipeline->plan.options.sink.kind != GH_SINK_PLACES)
+			GH_TRY(do_single(pipeline, lane->last, error));
+		GH_TRY(count_batch(pipeline, error));
+	}
+	PIPE_TRY(&pipeline->memory, cudaEventRecord(lane->done, lane->stream), error);
+	return GH_OK;
+}
+
+GhStatus
+batch_tell(cuda_pipeline *pipeline, GhError *error)
+{
+	pipe_lane  *lane = pipeline->lane;
+
+	return lane->input.rows > 0 ? tell_batch(pipeline, lane->request, &lane->input, error) : GH_OK;
 }

@@ -315,8 +315,8 @@ arguments_kernel(const pipe_view view, const batch_view batch, const pipe_lines 
 static GhStatus
 find_groups(cuda_pipeline *pipeline, const pipe_lines *lines, GhError *error)
 {
-	const lines_view *out = &pipeline->sink.lines;
-	scan_counters *counters = &pipeline->batch.counters->groups;
+	const lines_view *out = &pipeline->lane->sink.lines;
+	scan_counters *counters = &pipeline->lane->batch.counters->groups;
 
 	for (;;)
 	{
@@ -325,19 +325,19 @@ find_groups(cuda_pipeline *pipeline, const pipe_lines *lines, GhError *error)
 		/* all in front of it counts for one reduction; that one did not fit is not forgotten */
 		GH_TRY(pipe_zero(&pipeline->memory, counters, offsetof(scan_counters, unfit), error));
 		find_kernel<<<blocks_for(lines->count), BLOCK_THREADS, 0, pipeline->memory.stream>>>
-			(pipeline->view, pipeline->batch, pipeline->groups, *lines, *out);
+			(pipeline->view, pipeline->lane->batch, pipeline->groups, *lines, *out);
 		PIPE_TRY(&pipeline->memory, launch_status(), error);
 		if (pipeline->view.plan.nkeys == 0)
 			return GH_OK;
 		GH_TRY(counters_fetch(pipeline, error));
-		if (pipeline->host_counters->groups.no_group == 0)
+		if (pipeline->lane->host_counters->groups.no_group == 0)
 			break;
-		if (pipeline->host_counters->groups.groups_full + pipeline->host_counters->groups.texts_full > 0)
-			GH_TRY(groups_grow(pipeline, &pipeline->host_counters->groups, &grown, error));
+		if (pipeline->lane->host_counters->groups.groups_full + pipeline->lane->host_counters->groups.texts_full > 0)
+			GH_TRY(groups_grow(pipeline, &pipeline->lane->host_counters->groups, &grown, error));
 		if (grown)
 			continue;
 		lacking_kernel<<<blocks_for(lines->count), BLOCK_THREADS, 0, pipeline->memory.stream>>>
-			(pipeline->batch, lines->rows, *out, lines->count, pipeline->view.nsteps);
+			(pipeline->lane->batch, lines->rows, *out, lines->count, pipeline->view.nsteps);
 		PIPE_TRY(&pipeline->memory, launch_status(), error);
 		break;
 	}
@@ -393,17 +393,17 @@ reduce_lines(cuda_pipeline *pipeline, uint32_t count, GhError *error)
 {
 	cudaStream_t stream = pipeline->memory.stream;
 	uint64_t	threads = (uint64_t) most_chunks(count) * warps_each(pipeline->view.plan) * 32;
-	size_t		sort_bytes = pipeline->sink.reduce.sort_bytes;
+	size_t		sort_bytes = pipeline->lane->sink.reduce.sort_bytes;
 	reduce_job	job;
 
 	job.plan = pipeline->view.plan;
 	job.groups = pipeline->groups;
-	job.lines = pipeline->sink.lines;
+	job.lines = pipeline->lane->sink.lines;
 	job.lines.count = count;
-	job.reduce = pipeline->sink.reduce;
+	job.reduce = pipeline->lane->sink.reduce;
 	job.rows = count;
 	job.places = count;
-	job.counters = &pipeline->batch.counters->groups;
+	job.counters = &pipeline->lane->batch.counters->groups;
 	if (job.plan.nkeys == 0)
 	{
 		job.reduce.order = job.reduce.numbers;
@@ -431,20 +431,20 @@ groups_take(cuda_pipeline *pipeline, const pipe_lines *lines, GhError *error)
 {
 	GH_TRY(find_groups(pipeline, lines, error));
 	arguments_kernel<<<blocks_for(lines->count), BLOCK_THREADS, 0, pipeline->memory.stream>>>
-		(pipeline->view, pipeline->batch, *lines, pipeline->sink.lines);
+		(pipeline->view, pipeline->lane->batch, *lines, pipeline->lane->sink.lines);
 	PIPE_TRY(&pipeline->memory, launch_status(), error);
 	GH_TRY(reduce_lines(pipeline, lines->count, error));
 	if (pipeline->view.plan.nkeys == 0)
 		return GH_OK;
 	/* the host sees it with the batch's last counters */
-	return pipe_copy(&pipeline->memory, &pipeline->batch.counters->used, pipeline->groups.used, sizeof(groups_used),
+	return pipe_copy(&pipeline->memory, &pipeline->lane->batch.counters->used, pipeline->groups.used, sizeof(groups_used),
 					 error);
 }
 
 void
 groups_count(cuda_pipeline *pipeline)
 {
-	uint32_t	groups = pipeline->host_counters->used.groups;
+	uint32_t	groups = pipeline->lane->host_counters->used.groups;
 
 	/* what found no room was counted, too */
 	if (groups > 0)

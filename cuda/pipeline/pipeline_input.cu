@@ -16,6 +16,8 @@
 #include "cuda/pipeline/scan_program.cuh"
 
 #define PAGE_THREADS 128
+/* Blocks on a multiprocessor that read pages over the bus: a few keep it busy, and other kernels shall have room. */
+#define PAGE_BLOCKS 3
 
 /* What a request may stage of columns at a time, unless one row has more. */
 #define COLUMN_BYTES ((uint64_t) 64 << 20)
@@ -182,8 +184,8 @@ send_pages(cuda_pipeline *pipeline, const GhPipelineRequest *request, const batc
 	uint32_t	row = 0;
 	uint64_t	word = 0;
 
-	on_host.base = pipeline->host_input;
-	on_device.base = pipeline->input_block.memory;
+	on_host.base = pipeline->lane->host_input;
+	on_device.base = pipeline->lane->input_block.memory;
 	host = pages_carve(pipeline, input->pages, &on_host);
 	device = pages_carve(pipeline, input->pages, &on_device);
 	for (uint32_t p = 0; p < input->pages; p++)
@@ -211,18 +213,18 @@ send_pages(cuda_pipeline *pipeline, const GhPipelineRequest *request, const batc
 	job->bitmaps = device.bitmaps;
 	job->copies = in_place ? device.copies : nullptr;
 	job->npages = input->pages;
-	return pipe_copy(&pipeline->memory, pipeline->input_block.memory, pipeline->host_input,
+	return pipe_copy(&pipeline->memory, pipeline->lane->input_block.memory, pipeline->lane->host_input,
 					 host.list_bytes + (in_place ? 0 : input->pages * page_bytes), error);
 }
 
 static GhStatus
 launch_pages(cuda_pipeline *pipeline, const GhPipelineRequest *request, const batch_input *input, GhError *error)
 {
-	uint32_t	blocks = pipeline->multiprocessors * 16;
+	uint32_t	blocks = pipeline->multiprocessors * PAGE_BLOCKS;
 	pages_input job;
 
 	job.view = pipeline->view;
-	job.batch = pipeline->batch;
+	job.batch = pipeline->lane->batch;
 	GH_TRY(send_pages(pipeline, request, input, &job, error));
 	if (input->pages < blocks)
 		blocks = input->pages;
@@ -378,8 +380,8 @@ launch_columns(cuda_pipeline *pipeline, const GhPipelineRequest *request, const 
 	uint32_t	n = 0;
 
 	(void) column_rows(pipeline, request, input->first, &bytes);
-	on_host.base = pipeline->host_input;
-	on_device.base = pipeline->input_block.memory;
+	on_host.base = pipeline->lane->host_input;
+	on_device.base = pipeline->lane->input_block.memory;
 	columns_carve(pipeline, request, rows, bytes, &host, &on_host);
 	columns_carve(pipeline, request, rows, bytes, &device, &on_device);
 	for (uint32_t g = 0; g < request->ngiven; g++)
@@ -401,9 +403,9 @@ launch_columns(cuda_pipeline *pipeline, const GhPipelineRequest *request, const 
 			wide ? reinterpret_cast<const uint64_t *>(device.values[g][1]) : nullptr,
 			reinterpret_cast<const uint8_t *>(device.values[g][2]), text ? device.texts : nullptr, request->given[g]};
 	}
-	GH_TRY(pipe_copy(&pipeline->memory, pipeline->input_block.memory, pipeline->host_input, on_host.used, error));
+	GH_TRY(pipe_copy(&pipeline->memory, pipeline->lane->input_block.memory, pipeline->lane->host_input, on_host.used, error));
 	columns_input_kernel<<<blocks_for(rows), BLOCK_THREADS, 0, pipeline->memory.stream>>>
-		(pipeline->view, pipeline->batch, device.vectors, n);
+		(pipeline->view, pipeline->lane->batch, device.vectors, n);
 	PIPE_TRY(&pipeline->memory, launch_status(), error);
 	return GH_OK;
 }
@@ -519,17 +521,17 @@ launch_others(cuda_pipeline *pipeline, const GhPipelineRequest *request, const b
 
 	if (request->kind == GH_INPUT_UNMATCHED)
 		unmatched_input_kernel<<<blocks, BLOCK_THREADS, 0, stream>>>
-			(pipeline->view, pipeline->batch, request->step, first);
+			(pipeline->view, pipeline->lane->batch, request->step, first);
 	else if (source->kind == GH_SOURCE_TABLE)
 		table_input_kernel<<<blocks, BLOCK_THREADS, 0, stream>>>
-			(pipeline->view, pipeline->batch,
+			(pipeline->view, pipeline->lane->batch,
 			 pipe_rows_view(reinterpret_cast<const cuda_table *>(source->table)->rows), first);
 	else
 	{
 		const cuda_pipeline *groups = reinterpret_cast<const cuda_pipeline *>(source->groups);
 
 		groups_input_kernel<<<blocks, BLOCK_THREADS, 0, stream>>>
-			(pipeline->view, pipeline->batch, groups->view.plan, groups->groups, first);
+			(pipeline->view, pipeline->lane->batch, groups->view.plan, groups->groups, first);
 	}
 	PIPE_TRY(&pipeline->memory, launch_status(), error);
 	return GH_OK;
@@ -572,7 +574,7 @@ input_begin(cuda_pipeline *pipeline, const GhPipelineRequest *request, GhError *
 	}
 	if (request->kind == GH_INPUT_COLUMNS)
 	{
-		uint64_t	rows = request->count < pipeline->batch_rows ? request->count : pipeline->batch_rows;
+		uint64_t	rows = request->count < pipeline->lane->batch_rows ? request->count : pipeline->lane->batch_rows;
 		column_arrays arrays = {};
 
 		columns_carve(pipeline, request, (uint32_t) rows, most_text_bytes(pipeline, request), &arrays, &sizes);

@@ -139,19 +139,32 @@ sums_of(void *space, size_t *space_bytes, const uint64_t *counts, uint64_t *sums
 GhStatus
 sums_launch(cuda_pipeline *pipeline, const uint64_t *counts, uint64_t *sums, uint32_t count, GhError *error)
 {
-	size_t		bytes = pipeline->sum_space_bytes;
+	size_t		bytes = pipeline->lane->sum_space_bytes;
 
-	PIPE_TRY(&pipeline->memory, sums_of(pipeline->sum_space, &bytes, counts, sums, (uint64_t) count + 1,
+	PIPE_TRY(&pipeline->memory, sums_of(pipeline->lane->sum_space, &bytes, counts, sums, (uint64_t) count + 1,
 										pipeline->memory.stream), error);
 	PIPE_TRY(&pipeline->memory, launch_status(), error);
 	return GH_OK;
 }
 
+static_assert(sizeof(pipe_counters) % sizeof(uint64_t) == 0, "counters are sent by words");
+
+static __global__ void
+counters_kernel(uint64_t *to, const uint64_t *from)
+{
+	for (uint32_t i = threadIdx.x; i < sizeof(pipe_counters) / sizeof(uint64_t); i += blockDim.x)
+		to[i] = from[i];
+}
+
+/* By a kernel: a copy takes longer to begin and to end, while the bus is full of pages. */
 GhStatus
 counters_send(cuda_pipeline *pipeline, GhError *error)
 {
-	return pipe_copy(&pipeline->memory, pipeline->host_counters, pipeline->batch.counters, sizeof(pipe_counters),
-					 error);
+	counters_kernel<<<1, 64, 0, pipeline->memory.stream>>>
+		(reinterpret_cast<uint64_t *>(pipeline->lane->host_counters),
+		 reinterpret_cast<const uint64_t *>(pipeline->lane->batch.counters));
+	PIPE_TRY(&pipeline->memory, launch_status(), error);
+	return GH_OK;
 }
 
 GhStatus
@@ -280,7 +293,7 @@ count_up_kernel(uint32_t *numbers, uint32_t count)
 static GhStatus
 set_batch_rows(cuda_pipeline *pipeline, uint32_t rows, GhError *error)
 {
-	const vector_place *places = pipeline->batch.values.places;
+	const vector_place *places = pipeline->lane->batch.values.places;
 	batch_spaces spaces;
 	carver		arrays = {};
 	pipe_block	block;
@@ -288,23 +301,23 @@ set_batch_rows(cuda_pipeline *pipeline, uint32_t rows, GhError *error)
 
 	GH_TRY(batch_bytes(pipeline, rows, &spaces, &bytes, error));
 	GH_TRY(pipe_alloc(&pipeline->memory, bytes, false, &block, error));
-	pipe_free(&pipeline->memory, false, &pipeline->batch_block);
-	pipeline->batch_block = block;
-	pipeline->batch_rows = rows;
-	pipeline->batch = {};
-	pipeline->sink = {};
+	pipe_free(&pipeline->memory, false, &pipeline->lane->batch_block);
+	pipeline->lane->batch_block = block;
+	pipeline->lane->batch_rows = rows;
+	pipeline->lane->batch = {};
+	pipeline->lane->sink = {};
 	arrays.base = block.memory;
-	carve_batch(pipeline, &pipeline->batch, &pipeline->sink, &pipeline->back_rows, &pipeline->sum_space, rows, &spaces,
+	carve_batch(pipeline, &pipeline->lane->batch, &pipeline->lane->sink, &pipeline->lane->back_rows, &pipeline->lane->sum_space, rows, &spaces,
 				&arrays);
-	pipeline->batch.values.places = places;
-	pipeline->sink.copies.places = pipeline->view.copied;
-	pipeline->sum_space_bytes = spaces.sums;
+	pipeline->lane->batch.values.places = places;
+	pipeline->lane->sink.copies.places = pipeline->view.copied;
+	pipeline->lane->sum_space_bytes = spaces.sums;
 	/* arguments that an instruction does not have are read, too */
 	GH_TRY(pipe_zero(&pipeline->memory, block.memory, block.bytes, error));
 	if (pipeline->plan.options.sink.kind == GH_SINK_GROUPS)
 	{
 		count_up_kernel<<<blocks_for(rows), BLOCK_THREADS, 0, pipeline->memory.stream>>>
-			(pipeline->sink.reduce.numbers, rows);
+			(pipeline->lane->sink.reduce.numbers, rows);
 		PIPE_TRY(&pipeline->memory, launch_status(), error);
 	}
 	return pipeline->memory.failed ? GH_DEVICE_ERROR : GH_OK;
@@ -336,19 +349,19 @@ batch_reserve(cuda_pipeline *pipeline, uint64_t rows, GhError *error)
 	GhStatus	status;
 	uint64_t	bytes;
 
-	if (pipeline->batch_rows >= BATCH_ROWS_MIN && (rows <= pipeline->batch_rows || pipeline->batch_rows >= most))
+	if (pipeline->lane->batch_rows >= BATCH_ROWS_MIN && (rows <= pipeline->lane->batch_rows || pipeline->lane->batch_rows >= most))
 		return GH_OK;
 	GH_TRY(batch_bytes(pipeline, BATCH_ROWS_MIN, &spaces, &bytes, error));
 	while (wanted < most && wanted < rows && bytes / BATCH_ROWS_MIN * wanted * 2 <= BATCH_BYTES)
 		wanted *= 2;
-	if (wanted <= pipeline->batch_rows)
+	if (wanted <= pipeline->lane->batch_rows)
 		return GH_OK;
 	status = set_batch_rows(pipeline, wanted, error);
 	if (adds_floats(pipeline))
 		return status;
-	while (lacks_memory(status) && wanted / 2 > pipeline->batch_rows && wanted / 2 >= BATCH_ROWS_MIN)
+	while (lacks_memory(status) && wanted / 2 > pipeline->lane->batch_rows && wanted / 2 >= BATCH_ROWS_MIN)
 		status = set_batch_rows(pipeline, wanted /= 2, error);
-	return lacks_memory(status) && pipeline->batch_rows > 0 ? GH_OK : status;
+	return lacks_memory(status) && pipeline->lane->batch_rows > 0 ? GH_OK : status;
 }
 
 /* So many bytes, or more, so that there are few sizes; 0: none. */
@@ -369,7 +382,7 @@ input_reserve(cuda_pipeline *pipeline, uint64_t host_bytes, uint64_t bytes, GhEr
 	void	   *larger = nullptr;
 	pipe_block	block;
 
-	if (host_bytes > pipeline->host_input_bytes)
+	if (host_bytes > pipeline->lane->host_input_bytes)
 	{
 		host_bytes = input_room(host_bytes);
 		if (cudaHostAlloc(&larger, host_bytes, cudaHostAllocPortable) != cudaSuccess)
@@ -378,15 +391,15 @@ input_reserve(cuda_pipeline *pipeline, uint64_t host_bytes, uint64_t bytes, GhEr
 			return gh_error_set(error, GH_NO_MEMORY, "CUDA device %d locks no %llu bytes of memory",
 								pipeline->memory.device, (unsigned long long) host_bytes);
 		}
-		if (pipeline->host_input != nullptr)
-			(void) cudaFreeHost(pipeline->host_input);
-		pipeline->host_input = static_cast<char *>(larger);
-		pipeline->host_input_bytes = host_bytes;
+		if (pipeline->lane->host_input != nullptr)
+			(void) cudaFreeHost(pipeline->lane->host_input);
+		pipeline->lane->host_input = static_cast<char *>(larger);
+		pipeline->lane->host_input_bytes = host_bytes;
 	}
-	if (bytes <= pipeline->input_block.bytes)
+	if (bytes <= pipeline->lane->input_block.bytes)
 		return GH_OK;
 	GH_TRY(pipe_alloc(&pipeline->memory, input_room(bytes), false, &block, error));
-	pipe_free(&pipeline->memory, false, &pipeline->input_block);
-	pipeline->input_block = block;
+	pipe_free(&pipeline->memory, false, &pipeline->lane->input_block);
+	pipeline->lane->input_block = block;
 	return pipeline->memory.failed ? GH_DEVICE_ERROR : GH_OK;
 }

@@ -398,7 +398,8 @@ fill_view(cuda_pipeline *pipeline, const pipe_parts *device, uint32_t nsaved)
 	view->plan.aggregates = device->aggregates;
 	view->plan.inputs = device->inputs;
 	view->plan.input_of = device->input_of;
-	pipeline->batch.values.places = device->places;
+	for (pipe_lane &lane : pipeline->lanes)
+		lane.batch.values.places = device->places;
 }
 
 GhStatus
@@ -503,7 +504,10 @@ pipe_probes_send(cuda_pipeline *pipeline, GhError *error)
 	}
 	if (!changed)
 		return GH_OK;
-	/* no other request begins, and changes them once more, before the copy is through */
-	return pipe_copy(&pipeline->memory, pipeline->probes_block.memory, pipeline->probes,
-					 options->nprobes * sizeof(probe_view), error);
+	/* other batches may read them */
+	for (uint32_t i = 0; i < pipeline->flying; i++)
+		PIPE_TRY(&pipeline->memory, cudaStreamSynchronize(pipeline->flight[i]->stream), error);
+	GH_TRY(pipe_copy(&pipeline->memory, pipeline->probes_block.memory, pipeline->probes,
+					 options->nprobes * sizeof(probe_view), error));
+	return pipe_wait(&pipeline->memory, error);
 }

@@ -176,14 +176,14 @@ measure_records(cuda_pipeline *pipeline, const pipe_lines *lines, uint64_t *byte
 	if (pipeline->view.has_texts == 0)
 		return GH_OK;
 	record_bytes_kernel<<<blocks_for((uint64_t) lines->count + 1), BLOCK_THREADS, 0, pipeline->memory.stream>>>
-		(pipeline->view, *lines, pipeline->sink.bytes);
+		(pipeline->view, *lines, pipeline->lane->sink.bytes);
 	PIPE_TRY(&pipeline->memory, launch_status(), error);
-	GH_TRY(sums_launch(pipeline, pipeline->sink.bytes, pipeline->sink.offsets, lines->count, error));
+	GH_TRY(sums_launch(pipeline, pipeline->lane->sink.bytes, pipeline->lane->sink.offsets, lines->count, error));
 	record_total_kernel<<<1, 1, 0, pipeline->memory.stream>>>
-		(pipeline->sink.offsets, lines->count, pipeline->batch.counters);
+		(pipeline->lane->sink.offsets, lines->count, pipeline->lane->batch.counters);
 	PIPE_TRY(&pipeline->memory, launch_status(), error);
 	GH_TRY(counters_fetch(pipeline, error));
-	*bytes = pipeline->host_counters->bytes;
+	*bytes = pipeline->lane->host_counters->bytes;
 	return GH_OK;
 }
 
@@ -200,8 +200,8 @@ pipe_records_take(cuda_pipeline *pipeline, const pipe_lines *lines, GhError *err
 		return lines_refuse(pipeline, lines, error);
 	GH_TRY(status);
 	records_kernel<<<blocks_for(lines->count), BLOCK_THREADS, 0, pipeline->memory.stream>>>
-		(pipeline->view, *lines, pipeline->view.has_texts != 0 ? pipeline->sink.offsets : nullptr,
-		 segment->block.memory + segment->used, pipeline->batch.counters);
+		(pipeline->view, *lines, pipeline->view.has_texts != 0 ? pipeline->lane->sink.offsets : nullptr,
+		 segment->block.memory + segment->used, pipeline->lane->batch.counters);
 	PIPE_TRY(&pipeline->memory, launch_status(), error);
 	segment->used += bytes;
 	pipeline->records.records += lines->count;

@@ -290,14 +290,14 @@ measure_texts(cuda_pipeline *pipeline, const pipe_lines *lines, uint64_t *bytes,
 	if (pipeline->view.has_texts == 0)
 		return GH_OK;
 	text_bytes_kernel<<<blocks_for((uint64_t) lines->count + 1), BLOCK_THREADS, 0, pipeline->memory.stream>>>
-		(pipeline->view, *lines, pipeline->sink.bytes);
+		(pipeline->view, *lines, pipeline->lane->sink.bytes);
 	PIPE_TRY(&pipeline->memory, launch_status(), error);
-	GH_TRY(sums_launch(pipeline, pipeline->sink.bytes, pipeline->sink.offsets, lines->count, error));
+	GH_TRY(sums_launch(pipeline, pipeline->lane->sink.bytes, pipeline->lane->sink.offsets, lines->count, error));
 	text_total_kernel<<<1, 1, 0, pipeline->memory.stream>>>
-		(pipeline->sink.offsets, lines->count, pipeline->batch.counters);
+		(pipeline->lane->sink.offsets, lines->count, pipeline->lane->batch.counters);
 	PIPE_TRY(&pipeline->memory, launch_status(), error);
 	GH_TRY(counters_fetch(pipeline, error));
-	*bytes = pipeline->host_counters->bytes;
+	*bytes = pipeline->lane->host_counters->bytes;
 	return GH_OK;
 }
 
@@ -318,12 +318,12 @@ pipe_rows_take(cuda_pipeline *pipeline, const pipe_lines *lines, GhError *error)
 	GH_TRY(status);
 	job.view = pipeline->view;
 	job.lines = *lines;
-	job.offsets = pipeline->view.has_texts != 0 ? pipeline->sink.offsets : nullptr;
+	job.offsets = pipeline->view.has_texts != 0 ? pipeline->lane->sink.offsets : nullptr;
 	job.keys = reinterpret_cast<uint64_t *>(rows->keys_block.memory) + rows->count;
 	job.words = reinterpret_cast<uint64_t *>(rows->block.memory) + rows->count * rows->row_words;
 	job.texts = rows->texts_block.memory;
 	job.text_at = rows->text_bytes;
-	job.counters = pipeline->batch.counters;
+	job.counters = pipeline->lane->batch.counters;
 	append_kernel<<<blocks_for(lines->count), BLOCK_THREADS, 0, pipeline->memory.stream>>>(job);
 	PIPE_TRY(&pipeline->memory, launch_status(), error);
 	rows->count += lines->count;

@@ -448,7 +448,7 @@ static run_job
 job_from(const cuda_pipeline *pipeline, uint32_t step)
 {
 	const GhPipelineOptions *options = &pipeline->plan.options;
-	run_job		job = {pipeline->view, pipeline->batch, step};
+	run_job		job = {pipeline->view, pipeline->lane->batch, step};
 
 	for (; step < options->nsteps; step++)
 		if (options->steps[step].probe != 0 && pipeline->probes[options->steps[step].probe - 1].multiplies != 0)
@@ -460,7 +460,7 @@ job_from(const cuda_pipeline *pipeline, uint32_t step)
 GhStatus
 run_launch(cuda_pipeline *pipeline, uint32_t step, GhError *error)
 {
-	uint32_t	blocks = blocks_for((uint64_t) pipeline->batch.rows + 1);
+	uint32_t	blocks = blocks_for((uint64_t) pipeline->lane->batch.rows + 1);
 	run_job		job = job_from(pipeline, step);
 
 	if (pipeline->view.multiplies != 0)
@@ -474,7 +474,7 @@ run_launch(cuda_pipeline *pipeline, uint32_t step, GhError *error)
 GhStatus
 emit_launch(cuda_pipeline *pipeline, uint32_t step, uint32_t first, uint32_t end, GhError *error)
 {
-	emit_job	job = {job_from(pipeline, step), pipeline->sink.copies, pipeline->sink.rows, first, end};
+	emit_job	job = {job_from(pipeline, step), pipeline->lane->sink.copies, pipeline->lane->sink.rows, first, end};
 
 	emit_kernel<<<blocks_for(end - first), BLOCK_THREADS, 0, pipeline->memory.stream>>>(job);
 	PIPE_TRY(&pipeline->memory, launch_status(), error);
