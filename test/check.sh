@@ -249,8 +249,6 @@ engine_benchmarks() {
 		attempt "engine_bench, $part" env PARTS="$part" LIMIT=100 PG_CONFIG="$PG_CONFIG" \
 			bash "$SRC/test/bench/engine_bench.sh" cpu "$out" --n 20000 --scale 0.001 --rounds 1
 	done
-	attempt "build scan_bench" engine_make scan_bench
-	attempt "scan_bench" "$SRC/build/engine/scan_bench" cpu --pages 300 --request 100 --rounds 1
 	attempt "build pipeline_bench" engine_make pipeline_bench
 	attempt "pipeline_bench" "$SRC/build/engine/pipeline_bench" --pages 300 --rounds 1
 }

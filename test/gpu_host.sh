@@ -16,8 +16,8 @@
 #	conformance	of the CUDA engine, the CPU engine, the CUDA engine with every allocation
 #			and launch failing in turn, and random operations for RANDOM_SECONDS
 #	installcheck	SQL and isolation tests with the CUDA engine, for every TREE
-#	tap		cancels and random joins with the CUDA engine; scans of the service and
-#			aggregates on the device itself, in place of the stand-in (SCAN_TESTS)
+#	tap		cancels and random joins with the CUDA engine; pipelines of the service
+#			and aggregates on the device itself, in place of the stand-in (SCAN_TESTS)
 #	random_joins	many random queries in as many sessions as there are cores, with the GPU
 #			service and with the CPU engine, against PostgreSQL's own plans
 #	random_aggregates	likewise, aggregations by the GPU of the service, while another session
@@ -30,7 +30,7 @@
 #			engine_bench
 #	gpuscan		scans, joins and aggregates by the GPU out of shared_buffers, by the CPU engine and
 #			by PostgreSQL (test/bench/gpuscan.sh, GPUSCAN_PARTS), with SHARED_BUFFERS and with 512 MB
-#	engine_bench	rows and experiments of test/bench/engine_bench.sh, and scan_bench, alone
+#	engine_bench	rows and experiments of test/bench/engine_bench.sh, alone
 #	layout		both parts of test/bench/layout_bench (not by default)
 #
 # Environment
@@ -51,7 +51,7 @@
 #	ENGINE_ARGS	more options of engine_bench, LAYOUT_ARGS of layout_bench
 #	SERVICE_TESTS	default: 021_service_faults 023_service_ownership 024_service_load
 #	GPUHASH_LOAD_SECONDS, GPUHASH_LOAD_SESSIONS	of the last (default here: 300, 64)
-#	SCAN_TESTS	default: 051_service_scans 040_device_aggregates 042_device_snapshot 027_service_scans_forged
+#	SCAN_TESTS	default: 058_service_pipelines 040_device_aggregates 042_device_snapshot 059_service_pipelines_forged
 #	GPUHASH_RANDOM_QUERIES, GPUHASH_RANDOM_JOBS	of random_joins, random_aggregates and random_rows (default
 #			here: 100000, and the number of cores); no more are begun two minutes before LIMIT
 #	RANDOM_SERVERS	among which random_aggregates and random_rows divide them (default: 4)
@@ -197,13 +197,6 @@ engine_bench() {
 		"$BUILD/gpuhash_cuda.so" "$2" ${ENGINE_ARGS:-}
 	# of experiments the script tells it
 	[ "$1" != rows ] || right_wrong "$2/rows-cuda.csv" ,ok,
-}
-
-# scan_bench OUTDIR
-scan_bench() {
-	build
-	mkdir -p "$1"
-	"$SRC/build/engine/scan_bench" "$BUILD/gpuhash_cuda.so" | tee "$1/scans.txt"
 }
 
 # layout PART OUTDIR
@@ -435,7 +428,7 @@ tap_sections() {
 		section "tap-$test" env PG_CONFIG="$FIRST/bin/pg_config" GH_WORKDIR="$WORKDIR/${FIRST##*/}" \
 			PARTS="build tap" TAP="$test" WITH_CUDA=yes GPUHASH_ENGINE=cuda bash "$GH_HOME/test/check.sh"
 	done
-	service_tests "${SCAN_TESTS-051_service_scans 040_device_aggregates 042_device_snapshot 027_service_scans_forged}"
+	service_tests "${SCAN_TESTS-058_service_pipelines 040_device_aggregates 042_device_snapshot 059_service_pipelines_forged}"
 }
 
 # service_tests NAMES
@@ -451,7 +444,6 @@ engine_sections() {
 	for part in ${ENGINE_PARTS-rows static resize dynamic incremental mixes}; do
 		inside "engine-$part" engine_bench "$part" "$WORKDIR/bench-out/engine"
 	done
-	inside scans scan_bench "$WORKDIR/bench-out/engine"
 }
 
 one_section() {

@@ -581,11 +581,11 @@ create_contents(cuda_pipeline *pipeline, GhError *error)
 	if (pipeline->multiprocessors == 0)
 		pipeline->multiprocessors = 1;
 	pipeline->direct = device_attribute(memory->device, cudaDevAttrCanUseHostPointerForRegisteredMem) != 0;
-	pipeline->record_plan.options.keys = gh_pipeline_keys(options, &nkeys);
-	pipeline->record_plan.options.nkeys = nkeys;
+	pipeline->record_plan.keys = gh_pipeline_keys(options, &nkeys);
+	pipeline->record_plan.nkeys = nkeys;
 	pipeline->record_plan.group_bytes = pipeline->plan.group_bytes;
 	if (options->sink.kind == GH_SINK_GROUPS)
-		pipeline->record_plan.options.naggregates = options->sink.groups.naggregates;
+		pipeline->record_plan.naggregates = options->sink.groups.naggregates;
 	if (options->sink.kind == GH_SINK_TABLE)
 		GH_TRY(pipe_rows_create(pipeline, error));
 	GH_TRY(pipe_plan_upload(pipeline, error));

@@ -452,7 +452,7 @@ struct cuda_pipeline
 {
 	GhPipeline	base;			/* first: it is the handle */
 	GhPipelinePlan plan;
-	GhScanPlan	record_plan;	/* keys and aggregates, for those who write records */
+	GhRecordPlan record_plan;	/* keys and aggregates, for those who write records */
 	pipe_memory memory;
 	uint32_t	multiprocessors;
 	bool		direct;			/* the device reads registered memory by the host's addresses */

@@ -5,7 +5,7 @@
  *
  * First each line looks its group up or makes it (scan_find.cuh); where there was no room the table grows and they look
  * once more.  A row that has a line without a group goes back with all its lines.  Then the others' arguments are
- * put side by side, and they are added as scan_reduce.cu has it, in the order of lines.
+ * put side by side, and they are added as scan_reduce.cuh has it, in the order of lines.
  *
  * Groups keep their numbers.  All but texts is one allocation, which is made anew with more room and filled again.
  */

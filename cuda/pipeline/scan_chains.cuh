@@ -1,6 +1,11 @@
 /*
  * scan_chains.cuh
- *		The kernels that number a table's rows and make the list of those with the same key; see scan_chains.cu.
+ *		The rows of a table that have the same key, one behind the other, for probes that return them all.
+ *
+ * All keys are in the table, each with the number of one of its rows.  Rows are sorted by that number,
+ * stably: so those of a key lie side by side, in the order in which they were appended, and their numbers
+ * are the list of members.  A key of several rows then gets its place in the list in place of the
+ * number.
  */
 #ifndef GPUHASH_SCAN_CHAINS_CUH
 #define GPUHASH_SCAN_CHAINS_CUH
@@ -37,7 +42,6 @@ keyed_kernel(const uint64_t *from, const keyed_rows keyed, uint64_t rows, uint64
 /* What a list is made with. */
 struct chain_work
 {
-	scan_block	block;
 	uint32_t   *firsts;			/* by row: the number that its key has */
 	uint32_t   *sorted;
 	uint32_t   *numbers;

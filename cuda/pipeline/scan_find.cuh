@@ -1,6 +1,6 @@
 /*
  * scan_find.cuh
- *		A row's values, and its group: found, or made, by the thread that has the row.
+ *		A row's group: found, or made, by the thread that has the row.
  *
  * The table of groups is open addressing with linear probing.  A slot is one word: 0, or the upper
  * half of the hash beside a group's number.  A thread that finds no group of its keys takes
@@ -18,7 +18,7 @@
  * A slot whose group could not be made after all is dead: it is passed.  That happens only
  * between looking whether there is room and taking it, so there are few.
  *
- * ROW is whatever has the values of a row: row_values, or line_values of pipelines.
+ * ROW is whatever has the values of a row, such as line_values.
  */
 #ifndef GPUHASH_SCAN_FIND_CUH
 #define GPUHASH_SCAN_FIND_CUH
@@ -30,78 +30,7 @@
 #define PROBES_MAX 65536
 #define WAITS_MAX 100000
 
-/* --------------------------------------------------------------------- a row */
-
-/* The values of the row that a thread has. */
-struct row_values
-{
-	const GhProgram *program;
-	const GhConstant *constants;
-	uint64_t   *low;
-	uint64_t   *high;
-	uint8_t    *null;
-	uint32_t	stride;
-	uint32_t	ncolumns;
-	uint32_t	nconstants;
-
-	__device__ __forceinline__
-	row_values(const GhProgram *of, const scratch_view &scratch)
-	{
-		uint32_t	thread = blockIdx.x * blockDim.x + threadIdx.x;
-
-		program = of;
-		constants = gh_program_constants(of);
-		low = scratch.low + thread;
-		high = scratch.high + thread;
-		null = scratch.null + thread;
-		stride = scratch.threads;
-		ncolumns = of->ncolumns;
-		nconstants = of->nconstants;
-	}
-
-	/* Constants have no place. */
-	__device__ __forceinline__ uint64_t
-	place(uint32_t vector) const
-	{
-		return (uint64_t) (vector < ncolumns ? vector : vector - nconstants) * stride;
-	}
-
-	__device__ __forceinline__ GhValue
-	get(uint32_t vector) const
-	{
-		GhValue		value;
-		uint64_t	at;
-
-		if (vector - ncolumns < nconstants)
-		{
-			const GhConstant *constant = &constants[vector - ncolumns];
-
-			value.low = constant->low;
-			value.high = constant->high;
-			value.null = constant->null;
-			if (constant->value_class == GH_CLASS_TEXT)
-				value.low += (uint64_t) (uintptr_t) program;
-			return value;
-		}
-		at = place(vector);
-		value.low = low[at];
-		value.high = high[at];
-		value.null = null[at];
-		return value;
-	}
-
-	__device__ __forceinline__ void
-	set(uint32_t vector, const GhValue &value) const
-	{
-		uint64_t	at = place(vector);
-
-		low[at] = value.low;
-		high[at] = value.high;
-		null[at] = value.null;
-	}
-};
-
-/* ------------------------------------------------------------------- its group */
+/* ------------------------------------------------------------------------ search */
 
 static __device__ __forceinline__ uint64_t
 load_acquire(const uint64_t *word)

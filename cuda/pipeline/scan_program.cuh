@@ -35,7 +35,7 @@ run_program(const plan_view &plan, const ROW &row, uint32_t first, uint32_t end)
 	return GH_ROW_LIVE;
 }
 
-/* Which aggregates take the row; false: a value is one that scans do not sum. */
+/* Which aggregates take the row; false: a value is one that is not summed (gh_scan_fits). */
 template <typename ROW> static __device__ bool
 row_takes(const plan_view &plan, const ROW &row, uint64_t *takes)
 {

@@ -1,6 +1,19 @@
 /*
  * scan_reduce.cuh
- *		The kernels that add rows to the states of their groups; scan_reduce.cu says in which order.
+ *		The kernels that add lines to the states of their groups.
+ *
+ *	1. Lines are sorted by group, stably; what is not live comes last.  Without keys there is
+ *	   nothing to sort.
+ *	2. Where a group's lines begin and end: a "segment".
+ *	3. A short segment is added by one thread, from its first line to its last, and put to the
+ *	   group's state.  A long one is cut into chunks, from its begin on.
+ *	4. A warp adds the lines of a chunk for one aggregate: each lane every 32nd, and then the
+ *	   lanes' states are merged as a tree.
+ *	5. A warp does the same with the states of a long segment's chunks, and puts the result to
+ *	   the group's.
+ *
+ * Nothing here depends on which thread comes first: a group's lines, in their order, are cut and
+ * merged in one way only.  So floats repeat themselves.
  */
 #ifndef GPUHASH_SCAN_REDUCE_CUH
 #define GPUHASH_SCAN_REDUCE_CUH
@@ -15,8 +28,8 @@ struct reduce_job
 	groups_view groups;
 	lines_view	lines;
 	reduce_view reduce;
-	uint32_t	rows;			/* of reduce.order: lines, or rows alone where there are extras */
-	uint32_t	places;			/* of lines, and extras */
+	uint32_t	rows;			/* of reduce.order */
+	uint32_t	places;			/* lines */
 	scan_counters *counters;
 };
 

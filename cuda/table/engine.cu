@@ -52,7 +52,6 @@ static const GhEngine cuda_engine = {
 	cuda_submit,
 	cuda_poll,
 	cuda_wait,
-	&cuda_scans,
 	&cuda_pipelines
 };
 

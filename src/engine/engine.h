@@ -5,8 +5,8 @@
  *
  * Behind it stand the CPU engine (src/engine), the CUDA engine (cuda, opened at
  * run time by the loader) and the client of the GPU service (src/service), and
- * the callers are the same for all of them.  Scans of pages have an ABI of their own
- * (scan.h), with programs (program.h), pages (page.h) and aggregates (aggregate.h).
+ * the callers are the same for all of them.  Pipelines have an ABI of their own
+ * (pipeline.h), with programs (program.h), pages (page.h) and aggregates (aggregate.h).
  * The header is plain C11 and C++17 and knows nothing of PostgreSQL or CUDA.
  *
  * Contract of every call
@@ -36,7 +36,7 @@
 extern "C" {
 #endif
 
-#define GH_ABI_VERSION 9
+#define GH_ABI_VERSION 10
 
 /* Limits of a table, tested at their edges. */
 #define GH_SUBTABLES_MIN 2
@@ -62,7 +62,7 @@ typedef enum GhStatus
 	GH_TOO_SMALL,				/* find-all: values_out holds fewer than values_count */
 	GH_NO_MEMORY,				/* the host's or the device's allocator gave nothing */
 	GH_LIMIT,					/* a limit on memory would be passed: an option's, or GhHost.take_device */
-	GH_TOO_MANY,				/* a number that no setting raises would be passed: of rows of a scan,
+	GH_TOO_MANY,				/* a number that no setting raises would be passed: of rows of a pipeline,
 								 * of keys that share their hash values, of tables on devices */
 	GH_NO_BUFFERS,				/* no buffer is free that the request's arrays could be in */
 	GH_INVALID,					/* an argument is out of range */
@@ -331,7 +331,6 @@ typedef struct GhDeviceInfo
 	uint32_t	compute_minor;
 } GhDeviceInfo;
 
-typedef struct GhScanEngine GhScanEngine;
 typedef struct GhPipelineEngine GhPipelineEngine;
 
 typedef struct GhEngine
@@ -376,7 +375,7 @@ typedef struct GhEngine
 	void		(*memory_unregister) (int device, void *memory);
 
 	/*
-	 * Whether a scan on the device takes pages where they are in the pool of buffers that the
+	 * Whether a pipeline on the device takes pages where they are in the pool of buffers that the
 	 * processes of the caller's server share.  May change at any time, at the cost of a copy.
 	 * NULL: never.
 	 */
@@ -439,8 +438,6 @@ typedef struct GhEngine
 	GhStatus	(*poll) (GhRequest *request);
 	GhStatus	(*wait) (GhRequest *request);
 
-	/* Scans of heap pages, which scan.h describes; NULL: it has none. */
-	const GhScanEngine *scans;
 	/* Pipelines, which pipeline.h describes; NULL: it has none. */
 	const GhPipelineEngine *pipelines;
 } GhEngine;

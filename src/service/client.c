@@ -576,7 +576,6 @@ gh_service_engine(void)
 		.submit = gh_client_submit,
 		.poll = gh_client_poll,
 		.wait = gh_client_wait,
-		.scans = &gh_service_scans,
 		.pipelines = &gh_service_pipelines,
 	};
 

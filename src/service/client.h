@@ -92,7 +92,7 @@ extern void gh_client_entry_drop(uint32 table, uint64 generation);
 /* Whether it is there, and its worker. */
 extern bool gh_client_entry_lives(uint32 table, uint64 generation);
 
-/* What a handle on a scan, a pipeline or marks has of its entry; host and shared are the maker's to set. */
+/* What a handle on a pipeline or marks has of its entry; host and shared are the maker's to set. */
 typedef struct GhEntryHandle
 {
 	GhHost		host;
@@ -133,7 +133,7 @@ extern void gh_entry_add_times(GhEntryHandle *handle, const GhSlot *slot);
 /* A request without arrays; on GH_OK the answer is in the slot until it is left. */
 extern GhStatus gh_entry_control(GhEntryHandle *handle, GhServiceOp op, GhRef named, uint32 *number,
 								 GhError *error);
-/* Records into an idle buffer, as scan.h and pipeline.h say. */
+/* Records into an idle buffer, as pipeline.h says. */
 extern GhStatus gh_entry_results(GhEntryHandle *handle, GhServiceOp op, GhCursor *cursor, size_t capacity,
 								 void *buffer, size_t *bytes, GhError *error);
 extern void gh_client_drop_entries(void);
@@ -146,17 +146,6 @@ extern bool gh_client_array(uint32 number, const void *array, GhOffset *offset);
 extern GhStatus gh_client_submit(GhTable *table, GhRequest *request);
 extern GhStatus gh_client_poll(GhRequest *request);
 extern GhStatus gh_client_wait(GhRequest *request);
-
-/* ---- client_scan.c: of scan.h ---- */
-
-/* A process's handle on a scan of the service. */
-typedef struct GhServiceScan
-{
-	GhScan		common;			/* first */
-	GhEntryHandle entry;
-} GhServiceScan;
-
-extern const GhScanEngine gh_service_scans;
 
 /* ---- client_pipeline.c: of pipeline.h ---- */
 

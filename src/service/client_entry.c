@@ -1,6 +1,6 @@
 /*
  * client_entry.c
- *		Entries: what a session has on a worker's device, by name; and what requests on scans and pipelines
+ *		Entries: what a session has on a worker's device, by name; and what requests on pipelines and marks
  *		have in common.
  *
  * An entry has a number, which says the executor that all its requests go to, and a generation.  Other processes

@@ -282,8 +282,6 @@ poll_running(GhRunning *running)
 {
 	switch (running->kind)
 	{
-		case GH_RUNNING_SCAN:
-			return gh_worker.engine->scans->poll(&running->scan_request);
 		case GH_RUNNING_PIPELINE:
 			return gh_worker.engine->pipelines->poll(&running->pipeline_request);
 		default:
@@ -296,9 +294,7 @@ finish_running(uint32 number, GhStatus status)
 {
 	GhRunning  *running = &gh_worker.running_by_slot[number];
 
-	if (running->kind == GH_RUNNING_SCAN)
-		gh_scans_finish(number, status);
-	else if (running->kind == GH_RUNNING_PIPELINE)
+	if (running->kind == GH_RUNNING_PIPELINE)
 		gh_pipelines_finish(number, status);
 	else
 		finish_request(number, &gh_worker.tables[running->table], &running->request, status);
@@ -425,10 +421,8 @@ entry_refusal(const GhSlot *asked, uint32 table, uint64 generation)
 static bool
 has_what_is_asked(const GhWorkerTable *table, GhServiceOp op)
 {
-	if (op < GH_SERVICE_SCAN_CREATE)
-		return table->handle != NULL;
 	if (op < GH_SERVICE_PIPELINE_CREATE)
-		return table->scan != NULL;
+		return table->handle != NULL;
 	/* a client that was stopped may not know that its table was made */
 	if (op == GH_SERVICE_PIPELINE_TABLE || op == GH_SERVICE_PIPELINE_STATS)
 		return table->pipeline != NULL || (table->handle != NULL && table->was_made);
@@ -445,7 +439,7 @@ refusal(const GhSlot *asked)
 	if (why != NULL)
 		return why;
 	if (gh_op_creates(asked->op))
-		return table->handle != NULL || table->scan != NULL || table->pipeline != NULL || table->marks != NULL ?
+		return table->handle != NULL || table->pipeline != NULL || table->marks != NULL ?
 			"the table is there already" : NULL;
 	if (!has_what_is_asked(table, asked->op) || table->generation != asked->table_generation)
 		return "the table was not made";
@@ -485,7 +479,7 @@ gh_executor_let_go(GhExecutor *executor, GhWorkerTable *user)
 static bool
 is_of_made_table(const GhSlot *asked, const GhWorkerTable *table)
 {
-	return table->was_made && table->handle != NULL && asked->op < GH_SERVICE_SCAN_CREATE &&
+	return table->was_made && table->handle != NULL && asked->op < GH_SERVICE_PIPELINE_CREATE &&
 		asked->op != GH_SERVICE_STATS;
 }
 
@@ -522,13 +516,6 @@ start_request(GhExecutor *executor, uint32 number, const GhSlot *asked)
 			if (slot->status == GH_DEVICE_ERROR)
 				gh_executor_check_device(&slot->error);
 			gh_executor_answer(number);
-			break;
-		case GH_SERVICE_SCAN_CREATE:
-		case GH_SERVICE_SCAN:
-		case GH_SERVICE_SCAN_RESULTS:
-		case GH_SERVICE_SCAN_TABLE:
-		case GH_SERVICE_SCAN_STATS:
-			gh_scans_start(executor, number, asked);
 			break;
 		case GH_SERVICE_PIPELINE_CREATE:
 		case GH_SERVICE_PIPELINE:
@@ -587,8 +574,6 @@ reap_table(GhExecutor *executor, GhWorkerTable *table, uint64 generation)
 	/* the device may hang here as in a request, but no slot tells */
 	pg_atomic_write_u64(&executor->reaping_ns, gh_monotonic_ns());
 	(void) gh_executor_pass_point(GH_FAULT_POINT_DESTROY, &ignored);
-	if (table->scan != NULL && table->generation == generation)
-		gh_scans_destroy(executor, table);
 	if ((table->pipeline != NULL || table->marks != NULL) && table->generation == generation)
 		gh_pipelines_destroy(executor, table);
 	if (handle != NULL && table->generation == generation)

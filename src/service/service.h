@@ -59,10 +59,9 @@ extern bool gh_service_enabled(void);
  *	  gpuhash.device_memory_limit is reached; GH_TOO_MANY that there are GH_TABLES_MAX tables.
  *	- table_export is NULL.
  *
- * Its scans are of the process that makes them, and go with it.  They differ from scan.h:
+ * Its pipelines are of the process that makes them, and go with it.  They differ from pipeline.h:
  *
  *	- create takes a buffer for the time of the call and never waits for one: GH_NO_BUFFERS.
- *	  Tables in joins are scans of this process and of the same device.
  *	- A request's lists of pages, bitmaps and rows to go back lie in one buffer that this session
  *	  holds, which has one request at a time.  A page lies whole in that buffer, or in another
  *	  one of this session, or is one of the server's shared buffers, pinned until the request has
@@ -71,9 +70,6 @@ extern bool gh_service_enabled(void);
  *	  ends with GH_STOPPED: call it again with the same, or give the buffer back.  make_table may
  *	  be called again after GH_STOPPED, too.
  *	- GH_DEVICE_ERROR, GH_TIMEOUT, GH_LIMIT, GH_TOO_MANY and GH_STOPPED as above.
- *
- * Its pipelines differ from pipeline.h as scans do from scan.h, and in this:
- *
  *	- Rows as columns (GH_INPUT_COLUMNS) are GH_UNSUPPORTED.
  *	- Requests without pages have `back` in the buffer, also where nothing can go back.
  *	- What a pipeline uses (its source, the tables and marks of its probes) is of this process, or shared, of the
@@ -89,17 +85,13 @@ extern bool gh_service_enabled(void);
  * No call throws.
  */
 extern const GhEngine *gh_service_engine(void);
-/*
- * A scan that several processes of this database supply pages to: made by one of them, it has a
- * name, *root, by which others get a handle; GH_DEVICE_ERROR: it is gone.  The handles' destroy leaves
- * it alone: it goes with gh_service_table_release, for which nobody needs a handle.
- */
-extern GhStatus gh_service_scan_create_shared(const GhHost *host, const GhScanOptions *options,
-											  GhRef *root, GhScan **scan, GhError *error);
-extern GhStatus gh_service_scan_attach(GhRef root, const GhHost *host, GhScan **scan, GhError *error);
 
 /*
- * The same of a pipeline.  When its table was made, by one of them, the root is that of the table, which others then get
+ * A pipeline that several processes of this database supply pages to: made by one of them, it has a
+ * name, *root, by which others get a handle; GH_DEVICE_ERROR: it is gone.  The handles' destroy leaves
+ * it alone: it goes with gh_service_table_release, for which nobody needs a handle.
+ *
+ * When its table was made, by one of them, the root is that of the table, which others then get
  * by table_attach: it goes with table_destroy, or by its root.  Their own handles on the pipeline are only to be
  * destroyed from then on.
  */
@@ -118,7 +110,7 @@ typedef struct GhServiceScope
 	Oid			database;		/* whose sessions may attach the table */
 } GhServiceScope;
 
-/* Destroys the table, shared scan, pipeline or marks of that root, for whoever has no handle on it.  Does nothing
+/* Destroys the table, shared pipeline or marks of that root, for whoever has no handle on it.  Does nothing
  * when it is gone, and 0 names none. */
 extern void gh_service_table_release(GhRef root);
 /* Device memory that the table of that root takes, in bytes; and whether it is freed. */

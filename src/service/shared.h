@@ -32,7 +32,7 @@
 #define GH_UNIT_BYTES ((size_t) 512 * 1024)
 #define GH_UNITS_MIN 3
 
-/* Tables, scans, pipelines and marks on devices at a time, of all sessions together. */
+/* Tables, pipelines and marks on devices at a time, of all sessions together. */
 #define GH_TABLE_BITS 13
 #define GH_TABLES_MAX (1 << GH_TABLE_BITS)
 
@@ -81,13 +81,7 @@ typedef enum GhServiceOp
 	GH_SERVICE_RESERVE,
 	GH_SERVICE_FLUSH,
 	GH_SERVICE_STATS,
-	/* of scans, which are tables here: entries of their own kind */
-	GH_SERVICE_SCAN_CREATE,		/* by the plan in the buffer */
-	GH_SERVICE_SCAN,			/* the pages that the buffer lists */
-	GH_SERVICE_SCAN_RESULTS,
-	GH_SERVICE_SCAN_TABLE,		/* make_table */
-	GH_SERVICE_SCAN_STATS,
-	/* of pipelines, likewise */
+	/* of pipelines, which are tables here: entries of their own kind */
 	GH_SERVICE_PIPELINE_CREATE, /* by the options in the buffer */
 	GH_SERVICE_PIPELINE,		/* the GhPipelineRequest in it */
 	GH_SERVICE_PIPELINE_RESULTS,
@@ -102,14 +96,13 @@ typedef enum GhServiceOp
 static inline bool
 gh_op_brings_pages(GhServiceOp op)
 {
-	return op == GH_SERVICE_SCAN || op == GH_SERVICE_PIPELINE;
+	return op == GH_SERVICE_PIPELINE;
 }
 
 static inline bool
 gh_op_creates(GhServiceOp op)
 {
-	return op == GH_SERVICE_CREATE || op == GH_SERVICE_SCAN_CREATE || op == GH_SERVICE_PIPELINE_CREATE ||
-		op == GH_SERVICE_MARKS_CREATE;
+	return op == GH_SERVICE_CREATE || op == GH_SERVICE_PIPELINE_CREATE || op == GH_SERVICE_MARKS_CREATE;
 }
 
 /* An array of a request: where it is in its buffer, or GH_NO_ARRAY. */
@@ -154,16 +147,11 @@ typedef struct GhSlot
 	GhOffset	flags_out;
 	GhOffset	counts_out;
 	GhOffset	offsets_out;
-	/* of scans and pipelines, whose count is of pages, or of bytes of a plan or for results */
-	GhOffset	block;			/* create: the plan; results: where they go */
+	/* of pipelines, whose count is of pages, or of bytes of options or for results */
+	GhOffset	block;			/* create: the options; results: where they go */
 	GhOffset	pages;
 	GhOffset	bitmaps;
-	uint64		nbitmaps;
 	GhOffset	back;
-	uint64		back_room;
-	uint32		unmatched;		/* of a GhScanRequest, as the following */
-	uint64		first_row;
-	uint64		nrows;
 	GhCursor	cursor;			/* results: how far they came */
 	GhRef		named;			/* marks: the root of their table */
 	/* of a pipeline: what is asked for, with arrays as above in place of its addresses; then its results, too */
@@ -176,15 +164,7 @@ typedef struct GhSlot
 	GhError		error;
 	GhOutcome	outcome;		/* the request's; before, how far an earlier try came */
 	GhTableStats stats;
-	uint64		counted;		/* of a GhScanRequest, as the following */
-	uint64		seen;
-	uint64		passed;
-	uint64		joined[GH_SCAN_JOINS_MAX];
-	uint64		nback;
-	uint64		no_group;
 	uint64		bytes;			/* of results */
-	GhScanTable made;
-	GhScanStats scan_stats;
 	GhMadeTable made_table;		/* of a pipeline, without the address */
 	GhPipelineStats pipeline_stats;
 	uint64		queue_ns;		/* from submission to the engine */
@@ -205,12 +185,11 @@ typedef enum GhTableState
 typedef enum GhEntryKind
 {
 	GH_ENTRY_TABLE,				/* also one that a pipeline made, whose entry it was */
-	GH_ENTRY_SCAN,
 	GH_ENTRY_PIPELINE,
 	GH_ENTRY_MARKS
 } GhEntryKind;
 
-/* A table, a scan, a pipeline or marks on a device.  state and generation as with slots. */
+/* A table, a pipeline or marks on a device.  state and generation as with slots. */
 typedef struct GhTableEntry
 {
 	pg_atomic_uint64 word;

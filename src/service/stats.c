@@ -65,15 +65,9 @@ enum
 	ACTIVITY_COLUMNS
 };
 
-static bool
-is_scan(const GhTableEntry *entry)
-{
-	return entry->kind == GH_ENTRY_SCAN || entry->kind == GH_ENTRY_PIPELINE;
-}
-
-/* Tables, or scans and pipelines, there or about to be freed; device -1: of all of them. */
+/* Entries of a kind, there or about to be freed; device -1: of all of them. */
 static int64
-count_entries(int device, bool scans)
+count_entries(int device, GhEntryKind kind)
 {
 	int64		n = 0;
 
@@ -82,8 +76,7 @@ count_entries(int device, bool scans)
 		GhTableEntry *entry = gh_table_entry_at(i);
 		GhTableState state = (GhTableState) gh_slot_state(pg_atomic_read_u64(&entry->word));
 
-		if (state != GH_TABLE_FREE && is_scan(entry) == scans && entry->kind != GH_ENTRY_MARKS &&
-			(device < 0 || entry->device == (uint32) device))
+		if (state != GH_TABLE_FREE && entry->kind == kind && (device < 0 || entry->device == (uint32) device))
 			n++;
 	}
 	return n;
@@ -136,7 +129,7 @@ emit_device(ReturnSetInfo *result, int number)
 	row[GH_DEVICE_COLUMN_NUMBER] = Int32GetDatum(device->number);
 	row[GH_DEVICE_COLUMN_BUFFERS] = CStringGetTextDatum(buffers_status(device));
 	row[GH_DEVICE_COLUMN_STATUS] = CStringGetTextDatum(device_status(device));
-	row[GH_DEVICE_COLUMN_TABLES] = Int64GetDatum(count_entries(number, false));
+	row[GH_DEVICE_COLUMN_TABLES] = Int64GetDatum(count_entries(number, GH_ENTRY_TABLE));
 	nulls[GH_DEVICE_COLUMN_NAME] = nulls[GH_DEVICE_COLUMN_MEMORY_TOTAL] = nulls[GH_DEVICE_COLUMN_MEMORY_FREE] =
 		nulls[GH_DEVICE_COLUMN_TRANSFER] = nulls[GH_DEVICE_COLUMN_BUFFERS] = nulls[GH_DEVICE_COLUMN_WORKER_PID] = !ready;
 	if (ready)
@@ -221,8 +214,8 @@ gpuhash_service_stat(PG_FUNCTION_ARGS)
 	}
 	row[STAT_BUFFERS] = Int64GetDatum((int64) gh_service->units);
 	row[STAT_BUFFERS_FREE] = Int64GetDatum(count_free_buffers());
-	row[STAT_TABLES] = Int64GetDatum(count_entries(-1, false));
-	row[STAT_SCANS] = Int64GetDatum(count_entries(-1, true));
+	row[STAT_TABLES] = Int64GetDatum(count_entries(-1, GH_ENTRY_TABLE));
+	row[STAT_SCANS] = Int64GetDatum(count_entries(-1, GH_ENTRY_PIPELINE));
 	for (int i = 0; i < GH_FALLBACKS; i++)
 		row[STAT_FALLBACKS + i] = Int64GetDatum((int64) pg_atomic_read_u64(&gh_service->fallbacks[i]));
 	reset = pg_atomic_read_u64(&gh_service->reset_at);
@@ -257,11 +250,6 @@ operation_name(const GhSlot *slot)
 		[GH_SERVICE_RESERVE] = "reserve",
 		[GH_SERVICE_FLUSH] = "flush",
 		[GH_SERVICE_STATS] = "stats",
-		[GH_SERVICE_SCAN_CREATE] = "create scan",
-		[GH_SERVICE_SCAN] = "scan",
-		[GH_SERVICE_SCAN_RESULTS] = "scan results",
-		[GH_SERVICE_SCAN_TABLE] = "make table",
-		[GH_SERVICE_SCAN_STATS] = "scan stats",
 		[GH_SERVICE_PIPELINE_CREATE] = "create pipeline",
 		[GH_SERVICE_PIPELINE] = "pipeline",
 		[GH_SERVICE_PIPELINE_RESULTS] = "pipeline results",

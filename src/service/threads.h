@@ -31,7 +31,6 @@ typedef struct GhExecutor
 typedef enum GhRunningKind
 {
 	GH_RUNNING_TABLE,
-	GH_RUNNING_SCAN,
 	GH_RUNNING_PIPELINE
 } GhRunningKind;
 
@@ -43,7 +42,6 @@ typedef struct GhRunning
 	uint32		table;
 	GhRunningKind kind;
 	GhRequest	request;
-	GhScanRequest scan_request;
 	GhPipelineRequest pipeline_request;
 	/* its pages (pages.c) */
 	GhScanPage *pages;			/* the list, malloc()ed; NULL: none */
@@ -57,22 +55,20 @@ typedef struct GhRunning
 /* What a pipeline uses at most: its source, and the table and marks of each probe. */
 #define GH_USED_MAX (1 + 2 * GH_PROBES_MAX)
 
-/* What an entry is in this worker: a table, a scan, a pipeline or marks, or nothing. */
+/* What an entry is in this worker: a table, a pipeline or marks, or nothing. */
 typedef struct GhWorkerTable
 {
 	GhTable    *handle;			/* NULL: none */
 	uint64		generation;
 	GhTableOptions options;		/* of a table that no pipeline made; else 0 */
-	GhScan	   *scan;			/* NULL: none */
 	GhPipeline *pipeline;		/* NULL: none */
 	GhMarks    *marks;			/* NULL: none */
-	uint32		page_bytes;		/* of the scan, or the pipeline's source; 0: that has no pages */
-	uint32		users;			/* scans, pipelines and marks that use it */
+	uint32		page_bytes;		/* of the pipeline's source; 0: that has no pages */
+	uint32		users;			/* pipelines and marks that use it */
 	uint32		nused;
 	uint32		used[GH_USED_MAX];	/* what it uses, by number */
-	/* The table of the scan was made; or that of the pipeline, which this entry was: `handle` is it. */
+	/* The table of the pipeline that this entry was, was made: `handle` is it. */
 	bool		was_made;
-	GhScanTable made;
 	GhMadeTable made_table;		/* of the pipeline */
 	GhPipelineStats made_stats;
 	/* Of a pipeline: from where on results were asked for last, and where they ended. */
@@ -155,20 +151,13 @@ extern void gh_pages_drop(GhRunning *running);
 /* Counts them, and what went to the device and back with them. */
 extern void gh_pages_count(const GhRunning *running, uint64 bitmap_words, uint64 back_bytes);
 
-/* ---- scans.c ---- */
+/* ---- pipelines.c ---- */
 
-/* Does what a slot asks of a scan, which was checked but for its buffer. */
-extern void gh_scans_start(GhExecutor *executor, uint32 number, const GhSlot *asked);
-/* The engine is through with the pages of a request. */
-extern void gh_scans_finish(uint32 number, GhStatus status);
-/* Frees the scan; tables that it joined with are free of it. */
-extern void gh_scans_destroy(GhExecutor *executor, GhWorkerTable *table);
-
-/* ---- pipelines.c: the same ---- */
-
+/* Does what a slot asks of a pipeline or marks, which was checked except for its arrays. */
 extern void gh_pipelines_start(GhExecutor *executor, uint32 number, const GhSlot *asked);
+/* The engine is through with a request. */
 extern void gh_pipelines_finish(uint32 number, GhStatus status);
-/* Frees a pipeline, or marks. */
+/* Frees a pipeline, or marks; what they used is free of them. */
 extern void gh_pipelines_destroy(GhExecutor *executor, GhWorkerTable *table);
 
 #endif							/* GPUHASH_SERVICE_THREADS_H */

@@ -361,7 +361,7 @@ check_time_limits(void)
 	{
 		GhSlot	   *slot = gh_slot_at(i);
 		GhSlotState state = gh_slot_state(pg_atomic_read_u64(&slot->word));
-		bool		of_pages = slot->op >= GH_SERVICE_SCAN_CREATE;
+		bool		of_pages = slot->op >= GH_SERVICE_PIPELINE_CREATE;
 
 		if (slot->device == device_index &&
 			(state == GH_SLOT_SUBMITTED || state == GH_SLOT_ABANDONED) &&

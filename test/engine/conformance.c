@@ -16,7 +16,6 @@
  * where the engine is not available.
  */
 #include "conformance.h"
-#include "cpu_scan.h"
 
 #include <stdarg.h>
 #include <time.h>
@@ -189,7 +188,7 @@ open_engine(const char *name, const char *path)
 	GhStatus	status = GH_OK;
 
 	if (strcmp(name, "cpu") == 0)
-		engine = gh_cpu_engine_with_scans();
+		engine = gh_cpu_engine();
 	else
 		status = gh_engine_load(path, false, &engine, &error);
 	if (status == GH_OK)
@@ -250,14 +249,11 @@ main(int argc, char **argv)
 		build_tests, mixed_tests, export_tests, table_tests, multi_tests, resize_tests,
 		reserve_tests, memory_tests, budget_tests, registered_tests, fault_tests,
 		adversary_tests, stop_tests, sharing_tests, thread_tests, exchange_tests, random_tests,
-		page_tests, page_numeric_tests, program_tests, program_check_tests, aggregate_tests, scan_tests,
-		scan_rows_tests,
-		scan_refused_tests, scan_hinted_tests, registered_scan_tests, scan_join_tests,
-		scan_join_refused_tests, scan_matches_tests, scan_unmatched_tests,
+		page_tests, page_numeric_tests, header_tests, program_tests, program_check_tests, aggregate_tests,
+		pipeline_page_tests, registered_page_tests,
 		pipeline_tests, pipeline_refused_tests, pipeline_request_tests, pipeline_column_tests, pipeline_group_tests,
 		pipeline_large_tests, pipeline_many_tests, pipeline_fault_tests, pipeline_stop_tests, pipeline_random_tests, pipeline_shared_tests,
-		pipeline_shared_refused_tests,
-		scan_time_tests, scan_join_time_tests
+		pipeline_shared_refused_tests
 	};
 	Context		c = {0};
 	Choice		choice = {0};

@@ -336,7 +336,6 @@ extern FaultArm find_fault_arm(Context *c);
 
 /* ------------------------------------------------------------ groups of tests */
 
-extern const Test registered_scan_tests[];
 extern const Test width_tests[];
 extern const Test store_tests[];
 extern const Test find_tests[];
@@ -353,6 +352,7 @@ extern const Test multi_tests[];
 extern const Test memory_tests[];
 extern const Test budget_tests[];
 extern const Test registered_tests[];
+extern const Test registered_page_tests[];
 extern const Test fault_tests[];
 extern const Test adversary_tests[];
 extern const Test stop_tests[];
@@ -365,18 +365,12 @@ extern const Test page_numeric_tests[];
 extern const Test program_tests[];
 extern const Test program_check_tests[];
 extern const Test aggregate_tests[];
-extern const Test scan_tests[];
-extern const Test scan_rows_tests[];
-extern const Test scan_refused_tests[];
-extern const Test scan_hinted_tests[];
-extern const Test scan_join_tests[];
-extern const Test scan_join_refused_tests[];
-extern const Test scan_matches_tests[];
-extern const Test scan_unmatched_tests[];
+extern const Test header_tests[];
 extern const Test pipeline_tests[];
 extern const Test pipeline_refused_tests[];
 extern const Test pipeline_request_tests[];
 extern const Test pipeline_column_tests[];
+extern const Test pipeline_page_tests[];
 extern const Test pipeline_large_tests[];
 extern const Test pipeline_many_tests[];
 extern const Test pipeline_fault_tests[];
@@ -385,8 +379,6 @@ extern const Test pipeline_stop_tests[];
 extern const Test pipeline_random_tests[];
 extern const Test pipeline_shared_tests[];
 extern const Test pipeline_shared_refused_tests[];
-extern const Test scan_time_tests[];
-extern const Test scan_join_time_tests[];
 
 #ifdef __cplusplus
 }

@@ -10,7 +10,7 @@
 #ifndef PIPELINE_MODEL_H
 #define PIPELINE_MODEL_H
 
-#include "scan_test.h"
+#include "page_trial.h"
 #include "engine/pipeline/pipeline.h"
 
 #define STAGES_MAX 4
@@ -226,6 +226,11 @@ extern void stage_from_groups(Stage *stage, Stage *groups);
 /* Puts the program and the options together, and lists the source's rows. */
 extern void stage_finish(Context *c, Stage *stage);
 extern bool no_pipelines(Context *c);
+static inline bool
+lacks_memory(GhStatus status)
+{
+	return status == GH_LIMIT || status == GH_NO_MEMORY;
+}
 
 /* ------------------------------------------------------ pipeline_run.c */
 
@@ -263,6 +268,13 @@ extern GhStatus crew_create(Stage *stage, GhError *error);
 extern GhStatus crew_make_table(Context *c, Stage *stage, GhMadeTable *made, GhError *error);
 extern void crew_end_pipelines(Stage *stage);
 extern void crew_end_table(Context *c, Stage *stage);
+
+/* ------------------------------------------------------ test_pipeline_pages.c */
+
+/* Rows of some columns of such pages, all values that there are; `pages` becomes the stage's. */
+extern Stage *pages_stage(Context *c, Trial *pages);
+/* Has both engines do the stage, which is of pages, and compares rows and what goes back. */
+extern void compare_engines(Context *c, Stage *stage);
 
 /* ------------------------------------------------------ pipeline_draw.c */
 

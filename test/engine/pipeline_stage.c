@@ -42,8 +42,6 @@ stage_drop(Context *c, Stage *stage)
 		return;
 	if (stage->pages != NULL)
 	{
-		/* it frees the program, which is not its own */
-		stage->pages->program = NULL;
 		trial_drop(c, stage->pages);
 		free(stage->pages);
 	}
@@ -276,7 +274,7 @@ load_tuple(Stage *stage, uint32_t p, uint32_t t)
 
 		if (column->attribute > stage->options.source.natts)
 			continue;
-		written = trial_value(pages, p, t, i);
+		written = trial_value(pages, p, t, column);
 		values[i] = (GhValue) {written.low, written.high, 0};
 		values[i].null = written.kind == WRITTEN_NULL || written.kind == WRITTEN_MISSING;
 		if (written.kind == WRITTEN_TEXT)
@@ -292,10 +290,9 @@ load_tuple(Stage *stage, uint32_t p, uint32_t t)
 static void
 load_pages(Stage *stage)
 {
-	Trial	   *pages = stage->pages;
+	const Trial *pages = stage->pages;
 	uint64_t	most = 1;
 
-	pages->program = stage->program;
 	for (uint32_t p = 0; p < pages->npages; p++)
 		most += pages->written[p].ntuples;
 	stage->places = make_memory(most * sizeof(GhBackRow));
@@ -389,7 +386,7 @@ stage_finish(Context *c, Stage *stage)
 		options->source.kind = GH_SOURCE_PAGES;
 		options->source.page_bytes = stage->pages->relation.page_bytes;
 		options->source.attributes = stage->pages->relation.attributes;
-		options->source.seen_before = stage->pages->options.seen_before;
+		options->source.seen_before = stage->pages->seen_before;
 	}
 	rows_init(&stage->source, gh_program_vectors(stage->program));
 	rows_init(&stage->sink, gh_program_vectors(stage->program));

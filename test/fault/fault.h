@@ -13,7 +13,7 @@
 
 /* ---- fault_memory.c ---- */
 
-/* What a table, a scan or a pipeline holds counts as memory of its device, and of its host's budget. */
+/* What a table or a pipeline holds counts as memory of its device, and of its host's budget. */
 typedef struct FaultMemory
 {
 	GhHost		host;			/* the caller's */
@@ -28,7 +28,7 @@ extern FaultMemory *fault_memory_share(FaultMemory *memory);
 extern void fault_memory_leave(FaultMemory *memory);
 /* Bytes of the device that are taken. */
 extern uint64_t fault_memory_taken(int device);
-/* The host of the CPU engine's table, scan or pipeline that takes such memory. */
+/* The host of the CPU engine's table or pipeline that takes such memory. */
 extern void fault_inner_host(FaultMemory *memory, GhHost *inner);
 /* The CPU engine knows no budget: to it, what the budget refused is lack of memory. */
 extern GhStatus fault_status_of(const FaultMemory *memory, GhStatus status, GhError *error);
@@ -47,10 +47,6 @@ extern bool fault_allocation_due(void);
 extern bool fault_launch_due(void);
 extern GhStatus fault_open_device(int device, GhError *error);
 extern GhStatus fault_fail(GhError *error);
-
-/* ---- fault_scan.c ---- */
-
-extern const GhScanEngine fault_scans;
 
 /* ---- fault_pipeline.c ---- */
 

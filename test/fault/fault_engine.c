@@ -593,7 +593,6 @@ static const GhEngine fault_engine = {
 	.submit = fault_submit,
 	.poll = fault_poll,
 	.wait = fault_wait,
-	.scans = &fault_scans,
 	.pipelines = &fault_pipelines,
 };
 

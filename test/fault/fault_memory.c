@@ -1,6 +1,6 @@
 /*
  * fault_memory.c
- *		Memory of the stand-in's devices: what tables, scans and pipelines hold of it comes from the host of their
+ *		Memory of the stand-in's devices: what tables and pipelines hold of it comes from the host of their
  *		caller, and counts for the device and for that host's budget.
  */
 #include <stdatomic.h>

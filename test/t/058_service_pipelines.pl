@@ -136,11 +136,11 @@ sub await_end
 # Points that a shape passes, and after how many passages the fault is to happen.
 my @POINTS = ([scan_create => 'joined', 0], [scan_create => 'joined', 1], [scan => 'joined', 3], [scan => 'unmatched', 12],
 	[scan_table => 'two', 0], [scan_table => 'two', 1], [scan_results => 'groups', 0], [scan_stats => 'regrouped', 0],
-	[clear => 'clear', 0], [create => 'unmatched', 0], [create => 'plain', 0], [allocation => 'two', 5]);
+	[clear => 'clear', 0], [reply => 'groups', 0], [create => 'unmatched', 0], [create => 'plain', 0], [allocation => 'two', 5]);
 for my $one (@POINTS)
 {
 	my ($point, $shape, $after) = @$one;
-	for my $kind ($point eq 'allocation' ? ('no_memory') : qw(no_memory limit launch delay))
+	for my $kind ($point eq 'allocation' ? ('no_memory') : $point eq 'reply' ? ('delay') : qw(no_memory limit launch delay))
 	{
 		$service->arm($point, $kind, after => $after, ms => 5);
 		my $got = service($shape);

@@ -92,7 +92,7 @@ typedef struct GhCpuPipeline
 	GhPipeline	base;			/* first */
 	GhHost		host;
 	GhPipelinePlan plan;
-	GhScanPlan	record_plan;	/* keys and aggregates, for those who write records */
+	GhRecordPlan record_plan;	/* keys and aggregates, for those who write records */
 	GhCpuSinkMemory memory;		/* of groups and records */
 	GhCpuGrouping groups;
 	GhCpuRecords records;

@@ -643,8 +643,8 @@ gh_cpu_sink_init(GhCpuPipeline *pipeline, GhError *error)
 			return gh_error_set(error, GH_NO_MEMORY, "out of memory for a pipeline's handle");
 	}
 	pipeline->memory.limit = options->memory_limit;
-	pipeline->record_plan.options.keys = gh_pipeline_keys(options, &nkeys);
-	pipeline->record_plan.options.nkeys = nkeys;
+	pipeline->record_plan.keys = gh_pipeline_keys(options, &nkeys);
+	pipeline->record_plan.nkeys = nkeys;
 	pipeline->record_plan.group_bytes = pipeline->plan.group_bytes;
 	if (options->shared_sink != 0)
 		return options->sink.kind != GH_SINK_TABLE ?
@@ -652,7 +652,7 @@ gh_cpu_sink_init(GhCpuPipeline *pipeline, GhError *error)
 			gh_cpu_shared_join(&pipeline->host, options->shared_sink, &options->sink.table, &pipeline->rows, error);
 	if (options->sink.kind == GH_SINK_GROUPS)
 	{
-		pipeline->record_plan.options.naggregates = options->sink.groups.naggregates;
+		pipeline->record_plan.naggregates = options->sink.groups.naggregates;
 		return gh_cpu_grouping_init(&pipeline->groups, &pipeline->memory, &options->sink.groups, error);
 	}
 	if (options->sink.kind == GH_SINK_TABLE)

@@ -1,7 +1,7 @@
 /*
  * scan_row.h
- *		What a scan does with the values of one row, for the CPU and the device: which lines of a
- *		page are asked for, which keys are equal, and which values a device may sum.
+ *		What a pipeline does with the values of one row, for the CPU and the device: which lines of a
+ *		page are asked for and visible, which keys are equal, and which values may be summed.
  */
 #ifndef GPUHASH_SCAN_ROW_H
 #define GPUHASH_SCAN_ROW_H
@@ -41,7 +41,7 @@ gh_scan_is_newer(const GhScanPage *asked, const uint8_t *page, uint32_t number)
 
 /*
  * What is told of a tuple by its header, to a snapshot that sees all that was committed by
- * transactions before one (GhScanOptions.seen_before).
+ * transactions before one (GhPipelineSource.seen_before).
  */
 typedef enum GhScanSeen
 {
@@ -116,31 +116,6 @@ gh_scan_judge(const uint8_t *page, const void *original, uint32_t header, uint32
 	xmax = __atomic_load_n((const uint32_t *) xmax_at, __ATOMIC_RELAXED);
 #endif
 	return gh_xid_is_before(xmax, seen_before) ? GH_SCAN_INVISIBLE : GH_SCAN_UNTOLD;
-}
-
-/* ----------------------------------------------------------- kinds of joins */
-
-/* Do rows go on with what they match, and with several matches as several rows? */
-GH_EVERYWHERE bool
-gh_scan_kind_fills(uint32_t kind)
-{
-	return kind != GH_SCAN_SEMI && kind != GH_SCAN_ANTI;
-}
-
-/* Does a row that has a match, or has none, go on? */
-GH_EVERYWHERE bool
-gh_scan_kind_goes_on(uint32_t kind, bool match)
-{
-	if (match)
-		return kind != GH_SCAN_ANTI;
-	return kind == GH_SCAN_LEFT || kind == GH_SCAN_ANTI || kind == GH_SCAN_FULL;
-}
-
-/* Are keys that are found marked? */
-GH_EVERYWHERE bool
-gh_scan_kind_marks(uint32_t kind)
-{
-	return kind == GH_SCAN_RIGHT || kind == GH_SCAN_FULL;
 }
 
 /* ------------------------------------------------------------- keys of tables */
@@ -258,7 +233,7 @@ gh_scan_group_value(const GhScanKey *key, const GhScanGroup *group, uint32_t k, 
 
 /*
  * A device adds many rows at a time, and cannot take one out again whose sum turns out not to
- * fit.  So scans hand rows back that have a value from these powers of two on, and take no more
+ * fit.  So pipelines hand rows back that have a value from these powers of two on, and take no more
  * than GH_SCAN_ROWS_MAX (2^40) rows: no sum, square, product on the way or merge of them comes
  * near what 128 bits, or a float8, can hold, and which rows go back depends on each row alone.
  * Infinities and NaN are no matter: sums of them raise no error.

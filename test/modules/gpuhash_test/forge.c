@@ -166,11 +166,7 @@ array_of(GhSlot *slot, const char *name)
 		{"block", &slot->block},
 		{"pages", &slot->pages},
 		{"bitmaps", &slot->bitmaps},
-		{"nbitmaps", &slot->nbitmaps},
 		{"back", &slot->back},
-		{"back_room", &slot->back_room},
-		{"first_row", &slot->first_row},
-		{"nrows", &slot->nrows},
 		{"named", &slot->named},
 		{"brought.first", &slot->brought.first},
 		{"brought.count", &slot->brought.count},
@@ -199,8 +195,6 @@ forge_field(GhSlot *slot, const char *name, uint64 value)
 		slot->outcome.done = value;
 	else if (strcmp(name, "units") == 0)
 		slot->units = (uint32) value;
-	else if (strcmp(name, "unmatched") == 0)
-		slot->unmatched = (uint32) value;
 	else if (strcmp(name, "brought.kind") == 0)
 		slot->brought.kind = (uint32) value;
 	else if (strcmp(name, "brought.step") == 0)

@@ -88,37 +88,6 @@ COMMENT ON FUNCTION gpuhash_forge_request(int, bigint, text, int)
 
 REVOKE ALL ON FUNCTION gpuhash_forge_request(int, bigint, text, int) FROM PUBLIC;
 
-CREATE FUNCTION gpuhash_forge_hold_scan()
-RETURNS text
-AS 'MODULE_PATHNAME', 'gpuhash_forge_hold_scan'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
-
-COMMENT ON FUNCTION gpuhash_forge_hold_scan()
-	IS 'make scans and a buffer: slot, and number and generation of each scan';
-
-REVOKE ALL ON FUNCTION gpuhash_forge_hold_scan() FROM PUBLIC;
-
-CREATE FUNCTION gpuhash_forge_scan(
-	relation oid, scan int, generation bigint, page text, page_offset bigint, fields text)
-RETURNS text
-AS 'MODULE_PATHNAME', 'gpuhash_forge_scan'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
-
-COMMENT ON FUNCTION gpuhash_forge_scan(oid, int, bigint, text, bigint, text)
-	IS 'submit a scan of one page with some fields changed';
-
-REVOKE ALL ON FUNCTION gpuhash_forge_scan(oid, int, bigint, text, bigint, text) FROM PUBLIC;
-
-CREATE FUNCTION gpuhash_forge_plans(times int, seed bigint)
-RETURNS text
-AS 'MODULE_PATHNAME', 'gpuhash_forge_plans'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
-
-COMMENT ON FUNCTION gpuhash_forge_plans(int, bigint)
-	IS 'have scans made by damaged plans';
-
-REVOKE ALL ON FUNCTION gpuhash_forge_plans(int, bigint) FROM PUBLIC;
-
 CREATE FUNCTION gpuhash_forge_hold_pipeline()
 RETURNS text
 AS 'MODULE_PATHNAME', 'gpuhash_forge_hold_pipeline'
@@ -160,28 +129,7 @@ COMMENT ON FUNCTION gpuhash_forge_blocks(int, bigint)
 
 REVOKE ALL ON FUNCTION gpuhash_forge_blocks(int, bigint) FROM PUBLIC;
 
--- Scans and pipelines through the service, as a node has them done.
-
-CREATE FUNCTION gpuhash_trial_scan(relation oid, mode text, pages int, flight int, capacity int)
-RETURNS text
-AS 'MODULE_PATHNAME', 'gpuhash_trial_scan'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
-
-COMMENT ON FUNCTION gpuhash_trial_scan(oid, text, int, int, int)
-	IS 'count and sum by groups, of a tables pages';
-
-REVOKE ALL ON FUNCTION gpuhash_trial_scan(oid, text, int, int, int) FROM PUBLIC;
-
-CREATE FUNCTION gpuhash_trial_join(
-	outer_relation oid, inner_relation oid, mode text, pages int, flight int, early bool)
-RETURNS text
-AS 'MODULE_PATHNAME', 'gpuhash_trial_join'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
-
-COMMENT ON FUNCTION gpuhash_trial_join(oid, oid, text, int, int, bool)
-	IS 'count and sums by groups, of two tables joined by their first columns';
-
-REVOKE ALL ON FUNCTION gpuhash_trial_join(oid, oid, text, int, int, bool) FROM PUBLIC;
+-- Pipelines through the service, as a node has them done.
 
 CREATE FUNCTION gpuhash_trial_pipeline(
 	engine text, shape text, outer_relation oid, inner_relation oid, mode text, pages int, flight int,

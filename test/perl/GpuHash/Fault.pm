@@ -45,7 +45,7 @@ sub build
 	return undef if $built;
 	my $top = "$FindBin::Bin/../..";
 	my $dir = File::Temp->newdir('gpuhashXXXXXX', DIR => $ENV{TMPDIR} || '/tmp');
-	my $output = `\${CC:-cc} -std=gnu11 -O1 -shared -fPIC -fvisibility=hidden -I'$top/src' -I'$top/test/scans' -o '$dir/engine.so' '$top'/test/fault/*.c '$top'/test/scans/*.c '$top'/src/engine/*.c '$top'/src/engine/*/*.c -Wl,-z,defs -ldl -lpthread -lm 2>&1`;
+	my $output = `\${CC:-cc} -std=gnu11 -O1 -shared -fPIC -fvisibility=hidden -I'$top/src' -o '$dir/engine.so' '$top'/test/fault/*.c '$top'/src/engine/*.c '$top'/src/engine/*/*.c -Wl,-z,defs -ldl -lpthread -lm 2>&1`;
 	return "no C compiler: $output" if $?;
 	$built = $dir;
 	return undef;

@@ -1,6 +1,6 @@
 /*
- * test_registered_scan.c
- *		Scans of a second, read-only mapping of shared memory, as a server's buffers are shown to
+ * test_registered_pages.c
+ *		Pages in a second, read-only mapping of shared memory, as a server's buffers are shown to
  *		a device: what comes of them, also after the pages were changed by the first mapping, and
  *		that no store of the device gets through.
  */
@@ -8,7 +8,7 @@
 #define _GNU_SOURCE				/* mremap */
 #endif
 
-#include "scan_test.h"
+#include "pipeline_model.h"
 
 #include <dlfcn.h>
 #include <sys/mman.h>
@@ -94,31 +94,44 @@ show_pages(Trial *trial, Mapped *mapped, uint32_t shift)
 	}
 }
 
-static void
-scan_mapped(Context *c)
+/* Pages of as many bytes as the device can register by pieces. */
+static Stage *
+mapped_stage(Context *c)
 {
-	Trial	   *trial = make_memory(sizeof(Trial));
+	Trial	   *pages = make_memory(sizeof(Trial));
+
+	memset(pages, 0, sizeof(*pages));
+	do
+		relation_draw(c, &pages->relation);
+	while (pages->relation.page_bytes != 8192);
+	trial_pages(c, pages, TRIAL_PAGES_MAX);
+	trial_ask(c, pages);
+	return pages_stage(c, pages);
+}
+
+static void
+pages_mapped(Context *c)
+{
+	Stage	   *stage;
+	Trial	   *trial;
 	Mapped		mapped;
 	bool		registered;
 
-	if (no_registering(c))
-	{
-		free(trial);
+	if (no_registering(c) || no_pipelines(c))
 		return;
-	}
-	make_many(c, trial, 1, 20);
+	stage = mapped_stage(c);
+	trial = stage->pages;
 	registered = trial->registered;
 	if (map_twice(c, &mapped, trial->memory_bytes))
 		for (uint32_t round = 0; round < ROUNDS && c->failures == 0; round++)
 		{
 			show_pages(trial, &mapped, round);
 			trial->registered = true;
-			compare_engines(c, trial);
+			compare_engines(c, stage);
 		}
 	trial->registered = registered;
 	unmap(c, &mapped);
-	trial_drop(c, trial);
-	free(trial);
+	stage_drop(c, stage);
 }
 
 /* ---------------------------------------------------------------------- a store */
@@ -184,8 +197,8 @@ store_to_mapped(Context *c)
 	}
 }
 
-const Test	registered_scan_tests[] = {
-	{"registered read-only memory: scans", scan_mapped, false},
+const Test	registered_page_tests[] = {
+	{"registered read-only memory: pages", pages_mapped, false},
 	{"registered read-only memory: a store", store_to_mapped, false},
 	{NULL, NULL, false}
 };

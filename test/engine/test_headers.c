@@ -1,11 +1,11 @@
 /*
- * test_scan_hinted.c
- *		Scans: tuples whose headers tell whether they are visible.
+ * test_headers.c
+ *		Tuples whose headers tell whether they are visible.
  *
  * What a header must be taken for is said here in PostgreSQL's terms, from its documentation, without
  * scan_row.h.
  */
-#include "scan_test.h"
+#include "page_trial.h"
 
 /* Bits of a tuple's infomask. */
 enum
@@ -87,7 +87,7 @@ hinted_tuple(const Trial *trial, uint32_t p, uint32_t t)
 	memcpy(&xmin, header + XMIN_AT, sizeof(xmin));
 	memcpy(&xmax, header + XMAX_AT, sizeof(xmax));
 	memcpy(&infomask, header + INFOMASK_AT, sizeof(infomask));
-	return expected_of(infomask, xmin, xmax, trial->options.seen_before);
+	return expected_of(infomask, xmin, xmax, trial->seen_before);
 }
 
 /* --------------------------------------------------------------------- headers */
@@ -134,7 +134,7 @@ trial_hint(Context *c, Trial *trial)
 {
 	static const uint32_t snapshots[] = {3, 4, 100, 0x7fffffff, 0x80000000, 0x80000003, 0xfffffffe, 0xffffffff};
 
-	trial->options.seen_before = random_below(c, 2) ? 3 + (uint32_t) random_below(c, UINT32_MAX - 3) :
+	trial->seen_before = random_below(c, 2) ? 3 + (uint32_t) random_below(c, UINT32_MAX - 3) :
 		snapshots[random_below(c, sizeof(snapshots) / sizeof(snapshots[0]))];
 	for (uint32_t p = 0; p < trial->npages; p++)
 	{
@@ -147,8 +147,8 @@ trial_hint(Context *c, Trial *trial)
 		for (uint32_t t = 0; t < trial->written[p].ntuples; t++)
 		{
 			uint8_t    *header = header_of(trial, p, t);
-			uint32_t	xmin = draw_xid(c, trial->options.seen_before);
-			uint32_t	xmax = draw_xid(c, trial->options.seen_before);
+			uint32_t	xmin = draw_xid(c, trial->seen_before);
+			uint32_t	xmax = draw_xid(c, trial->seen_before);
 			uint16_t	infomask;
 
 			memcpy(&infomask, header + INFOMASK_AT, sizeof(infomask));
@@ -220,27 +220,8 @@ late_xmax(Context *c)
 	CHECK_U64(c, "a tuple deleted before", gh_scan_judge(copy, copy, 0, 100), GH_SCAN_INVISIBLE);
 }
 
-/* Pages of more rows than a batch, some of them untold: in the order of lines. */
-static void
-many_rows(Context *c)
-{
-	if (no_scans(c))
-		return;
-	for (uint64_t round = 0; round < sized(c, 20, 4); round++)
-	{
-		Trial	   *trial = make_memory(sizeof(Trial));
-
-		make_many(c, trial, 1 + (uint32_t) round % 3, 10);
-		trial_hint(c, trial);
-		compare_engines(c, trial);
-		trial_drop(c, trial);
-		free(trial);
-	}
-}
-
-const Test	scan_hinted_tests[] = {
-	{"scans: what every header tells", every_infomask, false},
-	{"scans: deleters are read last", late_xmax, false},
-	{"scans: many hinted rows", many_rows, false},
+const Test	header_tests[] = {
+	{"pages: what every header tells", every_infomask, false},
+	{"pages: deleters are read last", late_xmax, false},
 	{NULL, NULL, false}
 };
