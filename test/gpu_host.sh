@@ -46,7 +46,7 @@
 #	SANITIZER_ARGS	arguments of these conformance runs (default: --reduced)
 #	RACECHECK_TESTS	tests that racecheck, the slowest, is for: texts between commas, of which
 #			names of tests contain one (default: those that store, find and delete, and
-#			scans; all: the whole suite)
+#			pipelines; all: the whole suite)
 #	ENGINE_PARTS	of engine_bench (default: rows static resize dynamic incremental mixes)
 #	ENGINE_ARGS	more options of engine_bench, LAYOUT_ARGS of layout_bench
 #	SERVICE_TESTS	default: 021_service_faults 023_service_ownership 024_service_load
@@ -70,7 +70,7 @@ SECTIONS=${SECTIONS:-build conformance installcheck tap random_joins random_aggr
 WORKDIR=${WORKDIR:-/tmp/gpuhash-gpu-host}
 OUTDIR=${OUTDIR:-$WORKDIR/out}
 export LIMIT=${LIMIT:-540}
-RACECHECK_TESTS=${RACECHECK_TESTS:-equal keys,few keys,winners,repeated keys,counts,find-all,delete,drain list,every operation,scans: groups,joins of scans: random}
+RACECHECK_TESTS=${RACECHECK_TESTS:-equal keys,few keys,winners,repeated keys,counts,find-all,delete,drain list,every operation,pipelines: many groups,pipelines: pages of any relation,pipelines: probes that multiply}
 BENCH_PORT=${BENCH_PORT:-5439}
 BENCH=${BENCH:-$GH_HOME/test/bench/join_bench.sh}
 export CUDA_ARCHS=${CUDA_ARCHS:-native}

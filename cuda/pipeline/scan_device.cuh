@@ -106,7 +106,7 @@ struct plan_view
 	uint64_t	seed;
 };
 
-/* What groups count, zero at first. */
+/* What groups count, zero at first; what is in front of unfit, before each piece. */
 struct scan_counters
 {
 	uint32_t	no_group;

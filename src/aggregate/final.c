@@ -91,7 +91,7 @@ count_records(const char *records, Size size)
 	return count;
 }
 
-/* Keeps whole records, as of a scan's results (engine/pipeline/scan.h).  Not any more once one has come out. */
+/* Keeps whole records, as of a pipeline's results (engine/pipeline/scan.h).  Not any more once one has come out. */
 void
 gh_final_groups_put(GhFinalGroups *final, const char *records, Size size)
 {

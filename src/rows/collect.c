@@ -152,7 +152,7 @@ set_places(GhRowsNode *node, const GhScanGroup *record, const GhScanValue *place
 	}
 }
 
-/* A row of an engine's scan: the first of the records, of which so many bytes are left.  Its size. */
+/* A row of an engine's pipeline: the first of the records, of which so many bytes are left.  Its size. */
 static Size
 collect_record(GhRowsNode *node, const char *records, Size left)
 {

@@ -441,7 +441,7 @@ keep_requests(GhRowScan *node)
 		gh_supply_free_buffers(&device->supply);
 }
 
-/* No page is pinned any more, and no buffer taken; the device's scan stays as long as there are pages for it. */
+/* No page is pinned any more, and no buffer taken; the device's pipeline stays as long as there are pages for it. */
 static void
 let_go(GhRowScan *node)
 {

@@ -3,7 +3,6 @@
  *		The CPU engine's face: its functions, and the machine as its only device.
  */
 #include "engine/pipeline/pipeline.h"
-#include "engine/pipeline/scan.h"
 #include "engine/table/cpu_internal.h"
 
 #include <stdlib.h>
