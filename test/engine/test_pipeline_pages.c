@@ -208,6 +208,53 @@ damaged_pages(Context *c)
 	}
 }
 
+/* Sums of a stage's floats, of all rows or by a truth value; false: it has no floats. */
+static bool
+sum_floats(Context *c, Stage *stage)
+{
+	GhSink	   *sink = &stage->options.sink;
+
+	sink->kind = GH_SINK_GROUPS;
+	sink->groups.nkeys = 0;
+	for (uint32_t v = 1; v < stage->parts.ncolumns && sink->groups.naggregates + 2 <= STAGE_AGGREGATES_MAX; v++)
+		if (stage->classes[v] == GH_CLASS_FLOAT8)
+		{
+			stage_aggregate(stage, GH_AGGREGATE_SUM, v, GH_CLASS_FLOAT8);
+			stage_aggregate(stage, GH_AGGREGATE_MOMENTS, v, GH_CLASS_FLOAT8);
+		}
+		else if (stage->classes[v] == GH_CLASS_BOOL && sink->groups.nkeys == 0 && random_below(c, 2) == 0)
+		{
+			stage->keys[0].vector = (uint16_t) v;
+			stage->keys[0].value_class = GH_CLASS_BOOL;
+			sink->groups.nkeys = 1;
+		}
+	return sink->groups.naggregates > 0;
+}
+
+/* Floats that are summed twice have the same bits. */
+static void
+repeated_sums(Context *c)
+{
+	if (no_pipelines(c))
+		return;
+	for (uint64_t round = 0; round < sized(c, 40, 8) && c->failures == 0;)
+	{
+		Stage	   *stage = pages_stage(c, draw_pages(c, TRIAL_PAGES_MAX));
+		Made		first = {0};
+		Made		second = {0};
+
+		if (sum_floats(c, stage))
+		{
+			if (make_by(c, stage, c->engine, &first) && make_by(c, stage, c->engine, &second))
+				compare_made(c, &second, &first);
+			made_drop(&first);
+			made_drop(&second);
+			round++;
+		}
+		drop_stage(c, stage);
+	}
+}
+
 /* ------------------------------------------------------------- pages that change */
 
 /* Makes a line pointer of each page unused, or normal again; how many are normal changes with it. */
@@ -284,6 +331,7 @@ changing_pages(Context *c)
 const Test	pipeline_page_tests[] = {
 	{"pipelines: pages of any relation", any_relation, false},
 	{"pipelines: damaged pages", damaged_pages, false},
+	{"pipelines: sums of floats repeat themselves", repeated_sums, false},
 	{"pipelines: pages that change", changing_pages, false},
 	{NULL, NULL, false}
 };
