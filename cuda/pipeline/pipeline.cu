@@ -42,30 +42,6 @@ pipeline_of(GhPipeline *handle)
 
 /* ------------------------------------------------------------------ requests */
 
-/* Groups may have become more since the pipeline was made. */
-static GhStatus
-check_groups_range(const cuda_pipeline *pipeline, const GhPipelineRequest *request, GhError *error)
-{
-	const GhPipelineSource *source = &pipeline->plan.options.source;
-	uint64_t	count;
-
-	if (request->kind != GH_INPUT_SOURCE || source->kind != GH_SOURCE_GROUPS)
-		return GH_OK;
-	count = reinterpret_cast<const cuda_pipeline *>(source->groups)->ngroups;
-	if (request->first > count || request->count > count - request->first)
-		return gh_error_set(error, GH_INVALID, "a request is for %llu groups from group %llu on, of %llu",
-							(unsigned long long) request->count, (unsigned long long) request->first,
-							(unsigned long long) count);
-	return GH_OK;
-}
-
-static void
-clear_counts(GhPipelineRequest *request)
-{
-	request->nback = request->seen = request->counted = request->no_memory = 0;
-	memset(request->passed, 0, sizeof(request->passed));
-}
-
 /* What the sink is now, before a request. */
 static void
 undo_begin(cuda_pipeline *pipeline)
@@ -211,7 +187,7 @@ end_request(cuda_pipeline *pipeline, GhStatus status, const GhError *error)
 	ground_request(pipeline);
 	if (status != GH_OK)
 	{
-		clear_counts(request);
+		gh_pipeline_request_clear(request);
 		request->error = status == GH_DEVICE_ERROR ? pipeline->memory.error : *error;
 	}
 	pipeline->counted += request->counted;
@@ -321,33 +297,20 @@ static GhStatus
 cuda_pipeline_submit(GhPipeline *handle, GhPipelineRequest *request)
 {
 	cuda_pipeline *pipeline = pipeline_of(handle);
-	uint64_t	counted;
+	const GhPipelineSource *source = &pipeline->plan.options.source;
 	uint64_t	rows;
-	GhStatus	status;
 
-	clear_counts(request);
-	memset(&request->error, 0, sizeof(request->error));
-	memset(request->engine_state, 0, sizeof(request->engine_state));
-	request->pipeline = nullptr;
+	if (source->kind == GH_SOURCE_GROUPS)
+		pipeline->intake.groups = reinterpret_cast<const cuda_pipeline *>(source->groups)->ngroups;
 	if (pipeline->memory.failed)
 	{
+		gh_pipeline_request_clear(request);
 		request->error = pipeline->memory.error;
+		request->pipeline = nullptr;
 		return request->status = GH_DEVICE_ERROR;
 	}
-	status = gh_pipeline_request_check(&pipeline->plan, request, &rows, &request->error);
-	if (status == GH_OK)
-		status = check_groups_range(pipeline, request, &request->error);
-	if (status == GH_OK && pipeline->made)
-		status = gh_error_set(&request->error, GH_INVALID, "a pipeline whose table was made takes no more rows");
-	/* nothing is kept of rows whose places are listed */
-	counted = pipeline->plan.options.sink.kind == GH_SINK_PLACES ? 0 : rows;
-	if (status == GH_OK && counted > GH_SCAN_ROWS_MAX - pipeline->submitted)
-		status = gh_error_set(&request->error, GH_TOO_MANY, "a pipeline of more than 2^40 rows");
-	if (status != GH_OK)
-		return request->status = status;
-	request->status = GH_BUSY;
-	request->pipeline = handle;
-	pipeline->submitted += counted;
+	if (gh_pipeline_request_take(handle, request, &pipeline->intake, &rows) != GH_BUSY)
+		return request->status;
 	request->engine_state[PIPE_NUMBER] = ++pipeline->requests;
 	if (pipeline->first == nullptr)
 		pipeline->first = request;
@@ -433,8 +396,8 @@ cuda_pipeline_make_table(GhPipeline *handle, GhMadeTable *made, GhError *error)
 	GhStatus	status;
 
 	*made = {};
-	if (pipeline->plan.options.sink.kind != GH_SINK_TABLE || pipeline->made)
-		return gh_error_set(error, GH_INVALID, "a pipeline %s", pipeline->made ? "made its table before" :
+	if (pipeline->plan.options.sink.kind != GH_SINK_TABLE || pipeline->intake.made)
+		return gh_error_set(error, GH_INVALID, "a pipeline %s", pipeline->intake.made ? "made its table before" :
 							"makes no table of its own");
 	GH_TRY(drain(pipeline, error));
 	/* else it might lack the rows of requests that were stopped just now */
@@ -442,7 +405,7 @@ cuda_pipeline_make_table(GhPipeline *handle, GhMadeTable *made, GhError *error)
 		return gh_error_set(error, GH_STOPPED, "the making of a pipeline's table was stopped");
 	status = pipe_make_table(pipeline, made, error);
 	/* a stop leaves the rows as they were */
-	pipeline->made = status != GH_STOPPED;
+	pipeline->intake.made = status != GH_STOPPED;
 	return status;
 }
 

@@ -481,15 +481,14 @@ struct cuda_pipeline
 	uint32_t	ngroups;		/* as of the last request */
 	pipe_records records;
 	pipe_rows  *rows;			/* of a table; NULL: it has been made, or there is none */
-	bool		made;
 	GhPipelineStats made_stats;
 	pipe_undo	undo;
 
 	GhPipelineRequest *first;	/* oldest */
 	GhPipelineRequest *tail;	/* youngest */
 	GhPipelineRequest *launching;	/* the oldest of which not all has been launched; NULL: there is none */
-	uint64_t	requests;		/* so far, */
-	uint64_t	submitted;		/* and their rows */
+	uint64_t	requests;		/* so far */
+	GhPipelineIntake intake;
 	uint64_t	counted;
 };
 

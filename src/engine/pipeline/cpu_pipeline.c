@@ -21,63 +21,17 @@ enum
 
 /* ------------------------------------------------------------------ requests */
 
-/* Groups may have become more since the pipeline was made. */
-static GhStatus
-check_groups_range(const GhCpuPipeline *pipeline, const GhPipelineRequest *request, GhError *error)
-{
-	const GhPipelineSource *source = &pipeline->plan.options.source;
-	uint64_t	count;
-
-	if (request->kind != GH_INPUT_SOURCE || source->kind != GH_SOURCE_GROUPS)
-		return GH_OK;
-	count = ((const GhCpuPipeline *) source->groups)->groups.count;
-	if (request->first > count || request->count > count - request->first)
-		return gh_error_set(error, GH_INVALID, "a request is for %llu groups from group %llu on, of %llu",
-							(unsigned long long) request->count, (unsigned long long) request->first,
-							(unsigned long long) count);
-	return GH_OK;
-}
-
-static void
-clear_counts(GhPipelineRequest *request)
-{
-	request->nback = request->seen = request->counted = request->no_memory = 0;
-	memset(request->passed, 0, sizeof(request->passed));
-}
-
-static void
-clear_results(GhPipelineRequest *request)
-{
-	clear_counts(request);
-	request->error.status = GH_OK;
-	request->error.message[0] = '\0';
-	memset(request->engine_state, 0, sizeof(request->engine_state));
-	request->pipeline = NULL;
-}
-
 static GhStatus
 cpu_pipeline_submit(GhPipeline *handle, GhPipelineRequest *request)
 {
 	GhCpuPipeline *pipeline = (GhCpuPipeline *) handle;
-	uint64_t	counted;
+	const GhPipelineSource *source = &pipeline->plan.options.source;
 	uint64_t	rows;
-	GhStatus	status;
 
-	clear_results(request);
-	status = gh_pipeline_request_check(&pipeline->plan, request, &rows, &request->error);
-	if (status == GH_OK)
-		status = check_groups_range(pipeline, request, &request->error);
-	if (status == GH_OK && pipeline->made)
-		status = gh_error_set(&request->error, GH_INVALID, "a pipeline whose table was made takes no more rows");
-	/* nothing is kept of rows whose places are listed */
-	counted = pipeline->plan.options.sink.kind == GH_SINK_PLACES ? 0 : rows;
-	if (status == GH_OK && counted > GH_SCAN_ROWS_MAX - pipeline->submitted)
-		status = gh_error_set(&request->error, GH_TOO_MANY, "a pipeline of more than 2^40 rows");
-	if (status != GH_OK)
-		return request->status = status;
-	request->status = GH_BUSY;
-	request->pipeline = handle;
-	pipeline->submitted += counted;
+	if (source->kind == GH_SOURCE_GROUPS)
+		pipeline->intake.groups = ((const GhCpuPipeline *) source->groups)->groups.count;
+	if (gh_pipeline_request_take(handle, request, &pipeline->intake, &rows) != GH_BUSY)
+		return request->status;
 	request->engine_state[STATE_ROWS] = rows;
 	if (pipeline->first == NULL)
 		pipeline->first = request;
@@ -92,7 +46,7 @@ static GhStatus
 stop_request(GhCpuPipeline *pipeline, GhPipelineRequest *request)
 {
 	gh_cpu_undo(pipeline);
-	clear_counts(request);
+	gh_pipeline_request_clear(request);
 	return gh_error_set(&request->error, GH_STOPPED, "the request was stopped");
 }
 
@@ -192,16 +146,16 @@ cpu_pipeline_make_table(GhPipeline *handle, GhMadeTable *made, GhError *error)
 	GhStatus	status;
 
 	memset(made, 0, sizeof(*made));
-	if (pipeline->plan.options.sink.kind != GH_SINK_TABLE || pipeline->made ||
+	if (pipeline->plan.options.sink.kind != GH_SINK_TABLE || pipeline->intake.made ||
 		pipeline->plan.options.shared_sink != 0)
-		return gh_error_set(error, GH_INVALID, "a pipeline %s", pipeline->made ? "made its table before" :
+		return gh_error_set(error, GH_INVALID, "a pipeline %s", pipeline->intake.made ? "made its table before" :
 							"makes no table of its own");
 	drain(pipeline);
 	/* else it might lack the rows of requests that were stopped just now */
 	if (gh_cpu_is_stopped(&pipeline->host))
 		return gh_error_set(error, GH_STOPPED, "the making of a pipeline's table was stopped");
 	status = gh_cpu_rows_make(pipeline->rows, &pipeline->plan.options.sink.table, made, error);
-	pipeline->made = status != GH_STOPPED;
+	pipeline->intake.made = status != GH_STOPPED;
 	if (status != GH_OK)
 		return status;
 	pipeline->made_stats = (GhPipelineStats) {
@@ -220,15 +174,15 @@ cpu_pipeline_finish(GhPipeline *handle, GhError *error)
 	GhCpuPipeline *pipeline = (GhCpuPipeline *) handle;
 	GhStatus	status;
 
-	if (pipeline->plan.options.shared_sink == 0 || pipeline->made)
-		return gh_error_set(error, GH_INVALID, "a pipeline %s", pipeline->made ? "finished before" :
+	if (pipeline->plan.options.shared_sink == 0 || pipeline->intake.made)
+		return gh_error_set(error, GH_INVALID, "a pipeline %s", pipeline->intake.made ? "finished before" :
 							"shares no sink");
 	drain(pipeline);
 	/* requests that were stopped just now may still be submitted again */
 	if (gh_cpu_is_stopped(&pipeline->host))
 		return gh_error_set(error, GH_STOPPED, "the end of a pipeline's rows was stopped");
 	status = gh_cpu_shared_finish(pipeline->rows, error);
-	pipeline->made = status == GH_OK;
+	pipeline->intake.made = status == GH_OK;
 	return status;
 }
 

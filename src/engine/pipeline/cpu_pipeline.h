@@ -97,7 +97,6 @@ typedef struct GhCpuPipeline
 	GhCpuGrouping groups;
 	GhCpuRecords records;
 	GhCpuRows  *rows;			/* of a table that is made; NULL: the table has been made, or there is none */
-	bool		made;
 	GhPipelineStats made_stats; /* of the table, when it was */
 
 	bool		multiplies;		/* some probe makes several rows of one */
@@ -131,7 +130,7 @@ typedef struct GhCpuPipeline
 	uint16_t   *untold;			/* of those that are not known to be visible */
 	GhPipelineRequest *first;	/* oldest */
 	GhPipelineRequest *last;
-	uint64_t	submitted;		/* rows of all requests so far */
+	GhPipelineIntake intake;
 	uint64_t	counted;
 } GhCpuPipeline;
 

@@ -672,6 +672,6 @@ gh_cpu_sink_drop(GhCpuPipeline *pipeline)
 		gh_cpu_grouping_drop(&pipeline->groups);
 	gh_cpu_block_give(&pipeline->memory, pipeline->records.block);
 	if (pipeline->rows != NULL && pipeline->rows->shared != NULL)
-		gh_cpu_shared_leave(pipeline->rows, pipeline->submitted > 0);
+		gh_cpu_shared_leave(pipeline->rows, pipeline->intake.submitted > 0);
 	gh_cpu_rows_drop(pipeline->rows);
 }

@@ -101,13 +101,7 @@ gh_cpu_row_bit(const char *row, uint32_t bit)
 	return ((uint8_t) row[sizeof(GhCpuRow) + bit / 8] >> bit % 8 & 1) != 0;
 }
 
-/* Behind the bits of values. */
-static inline bool
-gh_cpu_row_is_keyless(const GhCpuRows *rows, uint64_t number)
-{
-	return gh_cpu_row_bit(gh_cpu_row(rows, number), rows->shape.nkept);
-}
-
+/* Behind the bits of values is that of a row without a key, and behind it this one. */
 static inline bool
 gh_cpu_row_hands_back(const GhCpuRows *rows, uint64_t number)
 {

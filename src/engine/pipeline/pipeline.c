@@ -314,9 +314,10 @@ check_unmatched(const GhPipelinePlan *plan, const GhPipelineRequest *request, Gh
 	return check_range(request, plan->probed[probe - 1].rows, error);
 }
 
-GhStatus
-gh_pipeline_request_check(const GhPipelinePlan *plan, const GhPipelineRequest *request, uint64_t *rows,
-						  GhError *error)
+/* *rows: lines of all pages, or rows. */
+static GhStatus
+check_request(const GhPipelinePlan *plan, const GhPipelineRequest *request, uint64_t groups, uint64_t *rows,
+			  GhError *error)
 {
 	uint32_t	source = plan->options.source.kind;
 	GhStatus	status;
@@ -334,7 +335,7 @@ gh_pipeline_request_check(const GhPipelinePlan *plan, const GhPipelineRequest *r
 			if (source == GH_SOURCE_TABLE)
 				status = check_range(request, plan->source_table.rows, error);
 			else if (source == GH_SOURCE_GROUPS)
-				status = GH_OK;	/* how many there are, the engine knows */
+				status = check_range(request, groups, error);
 			else
 				status = gh_error_set(error, GH_INVALID, "a request is for rows of a source of kind %u", source);
 			break;
@@ -353,4 +354,36 @@ gh_pipeline_request_check(const GhPipelinePlan *plan, const GhPipelineRequest *r
 		return gh_error_set(error, GH_INVALID, "a request has no room for %llu rows that may be handed back",
 							(unsigned long long) *rows);
 	return GH_OK;
+}
+
+void
+gh_pipeline_request_clear(GhPipelineRequest *request)
+{
+	request->nback = request->seen = request->counted = request->no_memory = 0;
+	memset(request->passed, 0, sizeof(request->passed));
+}
+
+GhStatus
+gh_pipeline_request_take(GhPipeline *pipeline, GhPipelineRequest *request, GhPipelineIntake *intake, uint64_t *rows)
+{
+	const GhPipelinePlan *plan = pipeline->plan;
+	uint64_t	counted;
+	GhStatus	status;
+
+	gh_pipeline_request_clear(request);
+	memset(&request->error, 0, sizeof(request->error));
+	memset(request->engine_state, 0, sizeof(request->engine_state));
+	request->pipeline = NULL;
+	status = check_request(plan, request, intake->groups, rows, &request->error);
+	if (status == GH_OK && intake->made)
+		status = gh_error_set(&request->error, GH_INVALID, "a pipeline whose table was made takes no more rows");
+	/* nothing is kept of rows whose places are listed */
+	counted = plan->options.sink.kind == GH_SINK_PLACES ? 0 : *rows;
+	if (status == GH_OK && counted > GH_SCAN_ROWS_MAX - intake->submitted)
+		status = gh_error_set(&request->error, GH_TOO_MANY, "a pipeline of more than 2^40 rows");
+	if (status != GH_OK)
+		return request->status = status;
+	intake->submitted += counted;
+	request->pipeline = pipeline;
+	return request->status = GH_BUSY;
 }

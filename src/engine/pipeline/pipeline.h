@@ -451,9 +451,23 @@ typedef bool (*GhTableDescribe) (const GhTable *table, GhTableShape *shape);
 extern GhStatus gh_pipeline_plan_init(GhPipelinePlan *plan, const GhPipelineEngine *engine, GhTableDescribe describe,
 									  const GhPipelineOptions *options, GhError *error);
 extern void gh_pipeline_plan_drop(GhPipelinePlan *plan);
-/* Is it one that the plan takes?  *rows: lines of all pages, or rows. */
-extern GhStatus gh_pipeline_request_check(const GhPipelinePlan *plan, const GhPipelineRequest *request,
-										  uint64_t *rows, GhError *error);
+/* Results as they are of a request that has none. */
+extern void gh_pipeline_request_clear(GhPipelineRequest *request);
+
+/* What the engine knows of a pipeline that is to take a request. */
+typedef struct GhPipelineIntake
+{
+	uint64_t	groups;			/* of a source that is groups: how many there are now */
+	bool		made;			/* its table was: it takes no more */
+	uint64_t	submitted;		/* rows so far, of all requests that it has taken */
+} GhPipelineIntake;
+
+/*
+ * A request that is submitted.  GH_BUSY: it is one that the pipeline takes, and is the engine's to do; it is counted in
+ * the intake, and *rows are lines of all pages, or rows.  Else the error, which the request has, too.
+ */
+extern GhStatus gh_pipeline_request_take(GhPipeline *pipeline, GhPipelineRequest *request, GhPipelineIntake *intake,
+										 uint64_t *rows);
 /* The keys of groups, or the values of rows: *count of them. */
 extern const GhScanKey *gh_pipeline_keys(const GhPipelineOptions *options, uint32_t *count);
 /* The first instruction of a step. */

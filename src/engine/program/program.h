@@ -311,11 +311,6 @@ extern GhStatus gh_program_check(const void *block, size_t bytes, GhError *error
 extern GhStatus gh_program_check_classes(const void *block, size_t bytes, uint8_t *classes,
 										 GhError *error);
 
-/* Of a program that was accepted: what each vector holds after so many instructions, likewise. */
-extern void gh_program_classes(const GhProgram *program, uint32_t ninstructions, uint8_t *classes);
-/* Is the vector an argument of one of the first so many instructions? */
-extern bool gh_program_reads(const GhProgram *program, uint32_t ninstructions, uint32_t vector);
-
 /* How many arguments an instruction of an accepted program has. */
 extern uint32_t gh_program_args(const GhInstruction *instruction);
 /* What its result is: a GhClass, or 0, there is none. */

@@ -433,42 +433,6 @@ gh_program_check_classes(const void *block, size_t bytes, uint8_t *classes, GhEr
 
 /* ------------------------------------------------------- what was accepted */
 
-void
-gh_program_classes(const GhProgram *program, uint32_t ninstructions, uint8_t *classes)
-{
-	uint32_t	i;
-
-	memset(classes, 0, GH_PROGRAM_VECTORS_MAX);
-	for (i = 0; i < program->ncolumns; i++)
-		classes[i] = load_classes[gh_program_columns(program)[i].load];
-	for (i = 0; i < program->nconstants; i++)
-		classes[program->ncolumns + i] = gh_program_constants(program)[i].value_class;
-	for (i = 0; i < ninstructions; i++)
-	{
-		const GhInstruction *in = &gh_program_instructions(program)[i];
-
-		if (signatures[in->op].result != 0)
-			classes[in->result] = class_of(signatures[in->op].result, in);
-	}
-}
-
-bool
-gh_program_reads(const GhProgram *program, uint32_t ninstructions, uint32_t vector)
-{
-	uint32_t	i;
-	size_t		a;
-
-	for (i = 0; i < ninstructions; i++)
-	{
-		const GhInstruction *in = &gh_program_instructions(program)[i];
-
-		for (a = 0; a < strlen(signatures[in->op].args); a++)
-			if (in->args[a] == vector)
-				return true;
-	}
-	return false;
-}
-
 uint32_t
 gh_program_args(const GhInstruction *instruction)
 {
