@@ -8,7 +8,7 @@
 #include "cuda/pipeline/pipeline.cuh"
 #include "cuda/pipeline/scan_reduce.cuh"
 
-/* After a CUDA call failed what is on the device is unknown; nothing may still read or write a caller's memory. */
+/* After a CUDA call failed what is on the device is unknown.  The queue sees to it that nothing reads a caller's memory. */
 GhStatus
 pipe_failed(pipe_memory *memory, cudaError_t status, const char *call, GhError *error)
 {

@@ -28,6 +28,7 @@ typedef struct GhDeviceTable
 {
 	GhSupply   *supply;			/* brings its rows; NULL: there are none, or others have brought them */
 	GhTable    *table;			/* NULL: it was not made, or this process has no handle on it */
+	uint64		rows;			/* of one that this process has made */
 	GhMarks    *marks;			/* of a right or full join, like the table */
 } GhDeviceTable;
 

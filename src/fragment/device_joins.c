@@ -336,74 +336,82 @@ needs_inner_rows(const GhJoined *joined, const GhLowerJoin *lower)
 	return lower->jointype == JOIN_INNER || lower->jointype == JOIN_SEMI;
 }
 
-/* Marks for the rows of a table; *shared is set where other processes are to set them, too, and else 0. */
+/*
+ * What is not there yet: the table, of all that was supplied, and marks of its rows, where it is a right or full join's.
+ * *shared: the name of marks that other processes are to set, too, or NULL.
+ */
 static GhStatus
-make_marks(GhFragment *fragment, GhDeviceTable *made, GhRef *shared)
+make_table(GhFragment *fragment, int number, GhRef *shared)
 {
 	GhDevice   *device = fragment->device;
+	GhDeviceTable *made = &device->tables[number];
+	GhError    *error = &made->supply->error;
 	GhHost		host;
 
 	gh_host_init(&host, device->context);
+	if (made->table == NULL)
+	{
+		GhMadeTable table;
+		GhStatus	status = device->engine->pipelines->make_table(made->supply->pipeline, &table, error);
+
+		if (status != GH_OK)
+			return status;
+		made->table = table.table;
+		made->rows = table.rows;
+	}
+	if (made->marks != NULL || !gh_lower_fills_inner(fragment->joined->levels[number].lower))
+		return GH_OK;
 	if (device->together)
-		return gh_service_marks_create_shared(&host, made->table, shared, &made->marks, &made->supply->error);
-	return device->engine->pipelines->marks_create(&host, made->table, &made->marks, &made->supply->error);
+		return gh_service_marks_create_shared(&host, made->table, shared, &made->marks, error);
+	return device->engine->pipelines->marks_create(&host, made->table, &made->marks, error);
 }
 
-/* Makes the table, of all that was supplied; *marks: as of make_marks. */
+/* Makes the table; *marks: as of make_table. */
 bool
 gh_device_finish_table(GhFragment *fragment, int number, GhRef *marks)
 {
 	GhDeviceTable *made = &fragment->device->tables[number];
-	GhSupply   *supply = made->supply;
-	const GhLowerJoin *lower = fragment->joined->levels[number].lower;
-	GhMadeTable table;
 	GhStatus	status;
 
-	do
-	{
-		status = supply->engine->pipelines->make_table(supply->pipeline, &table, &supply->error);
-		if (status == GH_STOPPED)
-			gh_serve_interrupt();
-	} while (status == GH_STOPPED);
-	if (status == GH_OK)
-	{
-		made->table = table.table;
-		if (gh_lower_fills_inner(lower))
-			status = make_marks(fragment, made, marks);
-	}
-	supply->failed = status != GH_OK;
-	if (supply->failed)
+	while ((status = make_table(fragment, number, marks)) == GH_STOPPED)
+		gh_serve_interrupt();
+	made->supply->failed = status != GH_OK;
+	if (made->supply->failed)
 		return false;
-	if (table.rows == 0 && needs_inner_rows(fragment->joined, lower))
+	if (made->rows == 0 && needs_inner_rows(fragment->joined, fragment->joined->levels[number].lower))
 		fragment->device->no_rows = true;
 	/* of the last join, in the end */
-	fragment->device->inner_rows = table.rows;
+	fragment->device->inner_rows = made->rows;
 	return true;
 }
 
-/*
- * A handle on a table that another participant has made, and on its marks where they are not 0.  False: the device is
- * lost, and with it all that is there.
- */
+/* What is not there yet: a handle on a table that another participant has made, and on its marks, unless they are 0. */
+static GhStatus
+attach_table(GhDevice *device, GhDeviceTable *made, GhRef table, GhRef marks, GhError *error)
+{
+	GhStatus	status = GH_OK;
+	GhHost		host;
+
+	gh_host_init(&host, device->context);
+	if (made->table == NULL)
+		status = device->engine->table_attach(&host, table, &made->table, error);
+	if (status == GH_OK && marks != 0 && made->marks == NULL)
+		status = gh_service_marks_attach(marks, &host, &made->marks, error);
+	return status;
+}
+
+/* False: this participant has no handles, and the device why_not. */
 bool
 gh_device_attach_table(GhFragment *fragment, int number, GhRef table, GhRef marks)
 {
 	GhDevice   *device = fragment->device;
-	GhDeviceTable *made = &device->tables[number];
-	GhHost		host;
 	GhError		error;
+	GhStatus	status;
 
-	if (made->table != NULL)
-		return true;
 	register_tables(fragment);
-	gh_host_init(&host, device->context);
-	if (device->engine->table_attach(&host, table, &made->table, &error) != GH_OK)
-		made->table = NULL;
-	else if (marks == 0 || gh_service_marks_attach(marks, &host, &made->marks, &error) == GH_OK)
-		return true;
-	else
-		made->marks = NULL;
-	return false;
+	while ((status = attach_table(device, &device->tables[number], table, marks, &error)) == GH_STOPPED)
+		gh_serve_interrupt();
+	return status == GH_OK || fails(fragment, "tables that another process has made on the GPU are out of reach");
 }
 
 /* Makes all tables, until one is empty; false: the device has why_not, or the supply of one has failed. */

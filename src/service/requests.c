@@ -511,7 +511,9 @@ start_request(GhExecutor *executor, uint32 number, const GhSlot *asked)
 		case GH_SERVICE_FLUSH:
 		case GH_SERVICE_STATS:
 			gh_executor_drain(executor, table);
-			gh_executor_drain_users(executor, table);
+			/* one that a pipeline made does not change any more */
+			if (!table->was_made)
+				gh_executor_drain_users(executor, table);
 			slot->status = control_table(slot, asked, table);
 			if (slot->status == GH_DEVICE_ERROR)
 				gh_executor_check_device(&slot->error);

@@ -321,6 +321,9 @@ sub faults
 	$service->disarm;
 	like($service->settle, $GpuHash::Service::CLEAN, 'and nothing is taken');
 	$run->interrupt($name, 'scan', $_) for qw(pg_cancel_backend timeout);
+	# where marks are made
+	$run->interrupt($name, 'create', 'pg_cancel_backend');
+	$run->disturb($name, 'create');
 	$run->end_worker($name, 'scan', $_, $last) for qw(sticky term);
 	if (my ($parallel) = grep { /parallel/ } @names)
 	{

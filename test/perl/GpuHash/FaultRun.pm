@@ -304,4 +304,23 @@ sub interrupt
 	return;
 }
 
+# An interrupt that asks for nothing of the query, while it waits for the device: the device goes on.
+sub disturb
+{
+	my ($self, $name, $point) = @_;
+	my ($service, $session) = @$self{qw(service session)};
+	$self->set($name);
+	$session->do('SET gpuhash.fallback = error');
+	my ($pid) = $session->do('SELECT pg_backend_pid()');
+	$service->arm($point, 'delay', ms => 2500);
+	$session->send($self->{queries}{$name}[0]);
+	sleep 0.3;
+	$service->ask("SELECT pg_log_backend_memory_contexts($pid)");
+	is($self->answer_of($name, $session->receive), $self->{want}{$name}, "$name: disturbed while $point takes long");
+	cmp_ok($service->disarm, '>', 0, 'it was slow');
+	like($service->settle, $GpuHash::Service::CLEAN, 'and all is given back');
+	$self->set($name);
+	return;
+}
+
 1;
