@@ -605,6 +605,7 @@ const GhPipelineEngine cuda_pipelines = {
 	cuda_pipeline_clear,
 	cuda_pipeline_make_table,
 	cuda_pipeline_stats,
+	nullptr,					/* times */
 	cuda_marks_create,
 	cuda_marks_destroy,
 	false,						/* shares_sinks, and so none of what follows */

@@ -109,13 +109,13 @@ gh_supply_begin(GhSupply *supply, const GhEngine *engine, const GhPipelineOption
 	return !supply->failed;
 }
 
-/* What its requests took so far, in all: until the device had them, and there.  0, 0: nobody takes the time. */
+/* As of GhPipelineEngine.times; 0 where nobody takes the time. */
 void
 gh_supply_times(const GhSupply *supply, uint64 *queue_ns, uint64 *device_ns)
 {
 	*queue_ns = *device_ns = 0;
-	if (supply->pipeline != NULL && supply->engine == gh_service_engine())
-		gh_service_pipeline_times(supply->pipeline, queue_ns, device_ns);
+	if (supply->pipeline != NULL && supply->engine->pipelines->times != NULL)
+		supply->engine->pipelines->times(supply->pipeline, queue_ns, device_ns);
 }
 
 /* ------------------------------------------------------------------- requests */

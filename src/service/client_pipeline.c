@@ -361,8 +361,8 @@ service_pipeline_stats(GhPipeline *handle, GhPipelineStats *stats, GhError *erro
 	return GH_OK;
 }
 
-void
-gh_service_pipeline_times(const GhPipeline *handle, uint64 *queue_ns, uint64 *device_ns)
+static void
+service_pipeline_times(const GhPipeline *handle, uint64_t *queue_ns, uint64_t *device_ns)
 {
 	const GhServicePipeline *pipeline = (const GhServicePipeline *) handle;
 
@@ -478,6 +478,7 @@ const GhPipelineEngine gh_service_pipelines = {
 	.clear = service_pipeline_clear,
 	.make_table = service_pipeline_make_table,
 	.stats = service_pipeline_stats,
+	.times = service_pipeline_times,
 	.marks_create = service_marks_create,
 	.marks_destroy = service_marks_destroy,
 	.shares_sinks = false,

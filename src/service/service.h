@@ -102,8 +102,6 @@ extern GhStatus gh_service_pipeline_attach(GhRef root, const GhHost *host, GhPip
 extern GhStatus gh_service_marks_create_shared(const GhHost *host, GhTable *table, GhRef *root, GhMarks **marks,
 											   GhError *error);
 extern GhStatus gh_service_marks_attach(GhRef root, const GhHost *host, GhMarks **marks, GhError *error);
-/* What the requests through this handle took so far, in all: until the engine had them, and in it. */
-extern void gh_service_pipeline_times(const GhPipeline *pipeline, uint64 *queue_ns, uint64 *device_ns);
 
 typedef struct GhServiceScope
 {

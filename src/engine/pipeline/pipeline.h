@@ -366,6 +366,11 @@ struct GhPipelineEngine
 	 */
 	GhStatus	(*make_table) (GhPipeline *pipeline, GhMadeTable *made, GhError *error);
 	GhStatus	(*stats) (GhPipeline *pipeline, GhPipelineStats *stats, GhError *error);
+	/*
+	 * What the requests through this handle took so far, in all: from submission until the engine had them, and in it.
+	 * NULL: nobody takes the time.
+	 */
+	void		(*times) (const GhPipeline *pipeline, uint64_t *queue_ns, uint64_t *device_ns);
 
 	/* Marks of a table that a pipeline made, none at first.  They belong to a query, the table does not. */
 	GhStatus	(*marks_create) (const GhHost *host, GhTable *table, GhMarks **marks, GhError *error);
