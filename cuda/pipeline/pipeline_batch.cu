@@ -174,13 +174,14 @@ save_sink(cuda_pipeline *pipeline, bool last, GhError *error)
 static GhStatus
 do_single(cuda_pipeline *pipeline, bool last, GhError *error)
 {
-	pipe_lines	lines = {pipeline->lane->batch.values, pipeline->lane->sink.rows, 0, (uint32_t) pipeline->lane->host_counters->lines};
+	pipe_lane  *lane = pipeline->lane;
+	pipe_lines	lines = {lane->batch.values, lane->sink.rows, 0, (uint32_t) lane->host_counters->lines};
 
 	if (lines.count == 0)
 		return GH_OK;
 	GH_TRY(save_sink(pipeline, last, error));
-	list_kernel<<<blocks_for(pipeline->lane->batch.rows), BLOCK_THREADS, 0, pipeline->memory.stream>>>
-		(pipeline->lane->batch, pipeline->lane->sink.rows);
+	list_kernel<<<blocks_for(lane->batch.rows), BLOCK_THREADS, 0, pipeline->memory.stream>>>
+		(lane->batch, lane->sink.rows);
 	PIPE_TRY(&pipeline->memory, launch_status(), error);
 	return take_lines(pipeline, &lines, error);
 }
@@ -189,21 +190,22 @@ do_single(cuda_pipeline *pipeline, bool last, GhError *error)
 static GhStatus
 do_several(cuda_pipeline *pipeline, uint32_t step, bool last, GhError *error)
 {
-	pipe_counters *counters = pipeline->lane->host_counters;
+	pipe_lane  *lane = pipeline->lane;
+	pipe_counters *counters = lane->host_counters;
 	uint64_t	all = counters->lines;
 
 	if (all > 0)
-		GH_TRY(save_sink(pipeline, last && all <= pipeline->lane->batch_rows, error));
-	for (uint32_t first = 0; first < pipeline->lane->batch.rows && all > 0;)
+		GH_TRY(save_sink(pipeline, last && all <= lane->batch_rows, error));
+	for (uint32_t first = 0; first < lane->batch.rows && all > 0;)
 	{
-		pipe_lines	lines = {pipeline->lane->sink.copies, pipeline->lane->sink.rows, 1, (uint32_t) all};
-		uint32_t	end = pipeline->lane->batch.rows;
+		pipe_lines	lines = {lane->sink.copies, lane->sink.rows, 1, (uint32_t) all};
+		uint32_t	end = lane->batch.rows;
 
-		if (all > pipeline->lane->batch_rows)
+		if (all > lane->batch_rows)
 		{
 			if (first > 0 && pipeline->undo.possible && pipe_stopped(&pipeline->memory))
 				return GH_STOPPED;
-			range_kernel<<<1, 1, 0, pipeline->memory.stream>>>(pipeline->lane->batch, first, pipeline->lane->batch_rows);
+			range_kernel<<<1, 1, 0, pipeline->memory.stream>>>(lane->batch, first, lane->batch_rows);
 			PIPE_TRY(&pipeline->memory, launch_status(), error);
 			GH_TRY(counters_fetch(pipeline, error));
 			end = (uint32_t) counters->range_end;
@@ -245,13 +247,14 @@ static GhStatus
 list_back(cuda_pipeline *pipeline, GhPipelineRequest *request, const batch_input *input, uint64_t count,
 		  GhError *error)
 {
+	pipe_lane  *lane = pipeline->lane;
 	GhBackRow  *to = request->back + request->nback;
 
-	GH_TRY(sums_launch(pipeline, pipeline->lane->batch.counts, pipeline->lane->batch.sums, pipeline->lane->batch.rows, error));
-	back_kernel<<<blocks_for(pipeline->lane->batch.rows), BLOCK_THREADS, 0, pipeline->memory.stream>>>
-		(pipeline->lane->batch, input->first, pipeline->lane->back_rows);
+	GH_TRY(sums_launch(pipeline, lane->batch.counts, lane->batch.sums, lane->batch.rows, error));
+	back_kernel<<<blocks_for(lane->batch.rows), BLOCK_THREADS, 0, pipeline->memory.stream>>>
+		(lane->batch, input->first, lane->back_rows);
 	PIPE_TRY(&pipeline->memory, launch_status(), error);
-	GH_TRY(pipe_copy(&pipeline->memory, to, pipeline->lane->back_rows, count * sizeof(GhBackRow), error));
+	GH_TRY(pipe_copy(&pipeline->memory, to, lane->back_rows, count * sizeof(GhBackRow), error));
 	GH_TRY(pipe_wait(&pipeline->memory, error));
 	if (request->kind == GH_INPUT_PAGES)
 		name_lines(request, input, to, count);

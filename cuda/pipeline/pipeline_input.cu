@@ -403,7 +403,8 @@ launch_columns(cuda_pipeline *pipeline, const GhPipelineRequest *request, const 
 			wide ? reinterpret_cast<const uint64_t *>(device.values[g][1]) : nullptr,
 			reinterpret_cast<const uint8_t *>(device.values[g][2]), text ? device.texts : nullptr, request->given[g]};
 	}
-	GH_TRY(pipe_copy(&pipeline->memory, pipeline->lane->input_block.memory, pipeline->lane->host_input, on_host.used, error));
+	GH_TRY(pipe_copy(&pipeline->memory, pipeline->lane->input_block.memory, pipeline->lane->host_input, on_host.used,
+					 error));
 	columns_input_kernel<<<blocks_for(rows), BLOCK_THREADS, 0, pipeline->memory.stream>>>
 		(pipeline->view, pipeline->lane->batch, device.vectors, n);
 	PIPE_TRY(&pipeline->memory, launch_status(), error);

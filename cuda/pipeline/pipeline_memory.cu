@@ -293,7 +293,8 @@ count_up_kernel(uint32_t *numbers, uint32_t count)
 static GhStatus
 set_batch_rows(cuda_pipeline *pipeline, uint32_t rows, GhError *error)
 {
-	const vector_place *places = pipeline->lane->batch.values.places;
+	pipe_lane  *lane = pipeline->lane;
+	const vector_place *places = lane->batch.values.places;
 	batch_spaces spaces;
 	carver		arrays = {};
 	pipe_block	block;
@@ -301,23 +302,23 @@ set_batch_rows(cuda_pipeline *pipeline, uint32_t rows, GhError *error)
 
 	GH_TRY(batch_bytes(pipeline, rows, &spaces, &bytes, error));
 	GH_TRY(pipe_alloc(&pipeline->memory, bytes, false, &block, error));
-	pipe_free(&pipeline->memory, false, &pipeline->lane->batch_block);
-	pipeline->lane->batch_block = block;
-	pipeline->lane->batch_rows = rows;
-	pipeline->lane->batch = {};
-	pipeline->lane->sink = {};
+	pipe_free(&pipeline->memory, false, &lane->batch_block);
+	lane->batch_block = block;
+	lane->batch_rows = rows;
+	lane->batch = {};
+	lane->sink = {};
 	arrays.base = block.memory;
-	carve_batch(pipeline, &pipeline->lane->batch, &pipeline->lane->sink, &pipeline->lane->back_rows, &pipeline->lane->sum_space, rows, &spaces,
+	carve_batch(pipeline, &lane->batch, &lane->sink, &lane->back_rows, &lane->sum_space, rows, &spaces,
 				&arrays);
-	pipeline->lane->batch.values.places = places;
-	pipeline->lane->sink.copies.places = pipeline->view.copied;
-	pipeline->lane->sum_space_bytes = spaces.sums;
+	lane->batch.values.places = places;
+	lane->sink.copies.places = pipeline->view.copied;
+	lane->sum_space_bytes = spaces.sums;
 	/* arguments that an instruction does not have are read, too */
 	GH_TRY(pipe_zero(&pipeline->memory, block.memory, block.bytes, error));
 	if (pipeline->plan.options.sink.kind == GH_SINK_GROUPS)
 	{
 		count_up_kernel<<<blocks_for(rows), BLOCK_THREADS, 0, pipeline->memory.stream>>>
-			(pipeline->lane->sink.reduce.numbers, rows);
+			(lane->sink.reduce.numbers, rows);
 		PIPE_TRY(&pipeline->memory, launch_status(), error);
 	}
 	return pipeline->memory.failed ? GH_DEVICE_ERROR : GH_OK;
@@ -343,25 +344,26 @@ adds_floats(const cuda_pipeline *pipeline)
 GhStatus
 batch_reserve(cuda_pipeline *pipeline, uint64_t rows, GhError *error)
 {
+	pipe_lane  *lane = pipeline->lane;
 	uint32_t	most = BATCH_ROWS_MAX;
 	uint32_t	wanted = BATCH_ROWS_MIN;
 	batch_spaces spaces;
 	GhStatus	status;
 	uint64_t	bytes;
 
-	if (pipeline->lane->batch_rows >= BATCH_ROWS_MIN && (rows <= pipeline->lane->batch_rows || pipeline->lane->batch_rows >= most))
+	if (lane->batch_rows >= BATCH_ROWS_MIN && (rows <= lane->batch_rows || lane->batch_rows >= most))
 		return GH_OK;
 	GH_TRY(batch_bytes(pipeline, BATCH_ROWS_MIN, &spaces, &bytes, error));
 	while (wanted < most && wanted < rows && bytes / BATCH_ROWS_MIN * wanted * 2 <= BATCH_BYTES)
 		wanted *= 2;
-	if (wanted <= pipeline->lane->batch_rows)
+	if (wanted <= lane->batch_rows)
 		return GH_OK;
 	status = set_batch_rows(pipeline, wanted, error);
 	if (adds_floats(pipeline))
 		return status;
-	while (lacks_memory(status) && wanted / 2 > pipeline->lane->batch_rows && wanted / 2 >= BATCH_ROWS_MIN)
+	while (lacks_memory(status) && wanted / 2 > lane->batch_rows && wanted / 2 >= BATCH_ROWS_MIN)
 		status = set_batch_rows(pipeline, wanted /= 2, error);
-	return lacks_memory(status) && pipeline->lane->batch_rows > 0 ? GH_OK : status;
+	return lacks_memory(status) && lane->batch_rows > 0 ? GH_OK : status;
 }
 
 /* So many bytes, or more, so that there are few sizes; 0: none. */
@@ -379,10 +381,11 @@ input_room(uint64_t bytes)
 GhStatus
 input_reserve(cuda_pipeline *pipeline, uint64_t host_bytes, uint64_t bytes, GhError *error)
 {
+	pipe_lane  *lane = pipeline->lane;
 	void	   *larger = nullptr;
 	pipe_block	block;
 
-	if (host_bytes > pipeline->lane->host_input_bytes)
+	if (host_bytes > lane->host_input_bytes)
 	{
 		host_bytes = input_room(host_bytes);
 		if (cudaHostAlloc(&larger, host_bytes, cudaHostAllocPortable) != cudaSuccess)
@@ -391,15 +394,15 @@ input_reserve(cuda_pipeline *pipeline, uint64_t host_bytes, uint64_t bytes, GhEr
 			return gh_error_set(error, GH_NO_MEMORY, "CUDA device %d locks no %llu bytes of memory",
 								pipeline->memory.device, (unsigned long long) host_bytes);
 		}
-		if (pipeline->lane->host_input != nullptr)
-			(void) cudaFreeHost(pipeline->lane->host_input);
-		pipeline->lane->host_input = static_cast<char *>(larger);
-		pipeline->lane->host_input_bytes = host_bytes;
+		if (lane->host_input != nullptr)
+			(void) cudaFreeHost(lane->host_input);
+		lane->host_input = static_cast<char *>(larger);
+		lane->host_input_bytes = host_bytes;
 	}
-	if (bytes <= pipeline->lane->input_block.bytes)
+	if (bytes <= lane->input_block.bytes)
 		return GH_OK;
 	GH_TRY(pipe_alloc(&pipeline->memory, input_room(bytes), false, &block, error));
-	pipe_free(&pipeline->memory, false, &pipeline->lane->input_block);
-	pipeline->lane->input_block = block;
+	pipe_free(&pipeline->memory, false, &lane->input_block);
+	lane->input_block = block;
 	return pipeline->memory.failed ? GH_DEVICE_ERROR : GH_OK;
 }
