@@ -217,7 +217,7 @@ gh_fragment_scan_keys(int nkeys, const GhValueType *types, const uint16 *vectors
 	for (int k = 0; k < nkeys; k++)
 	{
 		keys[k].vector = vectors[k];
-		keys[k].value_class = types[k].value_class == GH_CLASS_BPCHAR ? GH_CLASS_TEXT : types[k].value_class;
+		keys[k].value_class = gh_vector_class(types[k].value_class);
 		keys[k].padded = types[k].type == BPCHAROID;
 	}
 }

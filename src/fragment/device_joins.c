@@ -124,7 +124,7 @@ kept_value(const InnerSide *side, const GhOperand *operand)
 	GhKept		kept = {0};
 
 	kept.vector = gh_final_vector(side->translation, operand);
-	kept.value_class = operand->value_class == GH_CLASS_BPCHAR ? GH_CLASS_TEXT : operand->value_class;
+	kept.value_class = gh_vector_class(operand->value_class);
 	kept.bytes = kept.value_class == GH_CLASS_INT ? sizeof(uint64) : 0;
 	return kept;
 }
@@ -488,30 +488,17 @@ gh_device_end_tables(GhFragment *fragment)
 
 /* ------------------------------------------------------ for the outer side's pipeline */
 
-static GhProbeKind
-probe_kind(JoinType type)
-{
-	switch (type)
-	{
-		case JOIN_RIGHT:
-			return GH_PROBE_INNER;
-		case JOIN_FULL:
-			return GH_PROBE_LEFT;
-		default:
-			return gh_joined_probe_kind(type);
-	}
-}
-
 /* The probes of the tables that were made. */
 GhProbe *
 gh_device_probes(GhFragment *fragment)
 {
-	GhJoined   *joined = fragment->joined;
-	GhProbe    *probes = palloc0(sizeof(GhProbe) * joined->nlevels);
+	const GhJoined *joined = fragment->joined;
+	GhProbe    *probes = palloc(sizeof(GhProbe) * joined->nlevels);
 
 	for (int i = 0; i < joined->nlevels; i++)
 	{
-		GhJoinLevel *level = &joined->levels[i];
+		const GhJoinLevel *level = &joined->levels[i];
+		const GhDeviceTable *made = &fragment->device->tables[i];
 		int			nfills = count_kept(level);
 		GhProbeFill *fills = palloc0(sizeof(GhProbeFill) * Max(nfills, 1));
 
@@ -520,11 +507,7 @@ gh_device_probes(GhFragment *fragment)
 			fills[c].column = c < level->ncolumns ? level->columns[c].vector : level->place_vector;
 			fills[c].kept = c;
 		}
-		probes[i].table = fragment->device->tables[i].table;
-		probes[i].marks = fragment->device->tables[i].marks;
-		probes[i].kind = probe_kind(level->lower->jointype);
-		probes[i].nparts = level->nkeys;
-		probes[i].parts = gh_joined_parts(level, level->key_vectors);
+		gh_joined_probe(level, level->key_vectors, made->table, made->marks, &probes[i]);
 		probes[i].nfills = nfills;
 		probes[i].fills = fills;
 	}

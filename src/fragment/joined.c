@@ -329,9 +329,14 @@ gh_joined_forget_columns(GhFragment *fragment)
 
 /* --------------------------------------------------------------- probes */
 
-GhProbeKind
-gh_joined_probe_kind(JoinType type)
+/* marked: matches are marked, and the table's rows without a mark are asked for by themselves. */
+static GhProbeKind
+probe_kind(JoinType type, bool marked)
 {
+	if (marked && type == JOIN_RIGHT)
+		return GH_PROBE_INNER;
+	if (marked && type == JOIN_FULL)
+		return GH_PROBE_LEFT;
 	switch (type)
 	{
 		case JOIN_INNER:
@@ -362,8 +367,8 @@ gh_joined_natts(const GhFragment *fragment)
 }
 
 /* The outer side's key of a join, of vectors of a program. */
-GhScanPart *
-gh_joined_parts(const GhJoinLevel *level, const uint16 *vectors)
+static GhScanPart *
+key_parts(const GhJoinLevel *level, const uint16 *vectors)
 {
 	GhScanPart *parts = palloc0(sizeof(GhScanPart) * level->nkeys);
 
@@ -375,15 +380,16 @@ gh_joined_parts(const GhJoinLevel *level, const uint16 *vectors)
 	return parts;
 }
 
-/* A probe of a join's table, but for what it fills. */
+/* A probe of a join's table, but for what it fills.  marks: of a right or full join, else NULL. */
 void
-gh_joined_probe(const GhJoinLevel *level, const uint16 *key_vectors, GhProbe *probe)
+gh_joined_probe(const GhJoinLevel *level, const uint16 *key_vectors, GhTable *table, GhMarks *marks, GhProbe *probe)
 {
 	memset(probe, 0, sizeof(*probe));
-	probe->table = level->lower->table;
-	probe->kind = gh_joined_probe_kind(level->lower->jointype);
+	probe->table = table;
+	probe->marks = marks;
+	probe->kind = probe_kind(level->lower->jointype, marks != NULL);
 	probe->nparts = level->nkeys;
-	probe->parts = gh_joined_parts(level, key_vectors);
+	probe->parts = key_parts(level, key_vectors);
 }
 
 /* The probes of a pipeline of the node's program, in the current context. */
@@ -404,7 +410,7 @@ gh_joined_probes(const GhFragment *fragment)
 			fills[c].column = level->columns[c].vector;
 			fills[c].kept = level->columns[c].column;
 		}
-		gh_joined_probe(level, level->key_vectors, &probes[p]);
+		gh_joined_probe(level, level->key_vectors, level->lower->table, NULL, &probes[p]);
 		probes[p].nfills = level->ncolumns;
 		probes[p].fills = fills;
 	}

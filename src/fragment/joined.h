@@ -70,9 +70,8 @@ extern int	gh_joined_level_of(const GhFragment *fragment, int attno);
 extern void gh_joined_take_columns(GhFragment *fragment, const GhProgram *program);
 extern void gh_joined_forget_columns(GhFragment *fragment);
 extern int	gh_joined_nprobes(const GhFragment *fragment);
-extern GhProbeKind gh_joined_probe_kind(JoinType type);
-extern GhScanPart *gh_joined_parts(const GhJoinLevel *level, const uint16 *vectors);
-extern void gh_joined_probe(const GhJoinLevel *level, const uint16 *key_vectors, GhProbe *probe);
+extern void gh_joined_probe(const GhJoinLevel *level, const uint16 *key_vectors, GhTable *table, GhMarks *marks,
+							GhProbe *probe);
 extern GhProbe *gh_joined_probes(const GhFragment *fragment);
 extern void gh_joined_count(GhFragment *fragment, const uint64 *passed);
 

@@ -60,7 +60,7 @@ add_value(GhJoinedRow *row, int attno)
 	if (row->nvalues == GH_VALUES_MAX)
 		elog(ERROR, "too many columns of hash joins are read");
 	row->values[row->nvalues].vector = operand.vector;
-	row->values[row->nvalues].value_class = value_class == GH_CLASS_BPCHAR ? GH_CLASS_TEXT : value_class;
+	row->values[row->nvalues].value_class = gh_vector_class(value_class);
 	if (!gh_value_type_init(&row->types[row->nvalues], attribute->atttypid, value_class, operand.scale))
 		elog(ERROR, "type %u is not known to the engines", attribute->atttypid);
 	return row->nvalues++;
@@ -164,7 +164,7 @@ make_row(GhFragment *fragment)
 	{
 		int			number = joined->base + 1 + p;
 
-		gh_joined_probe(&joined->levels[number], key_vectors[number], &probes[p]);
+		gh_joined_probe(&joined->levels[number], key_vectors[number], joined->levels[number].lower->table, NULL, &probes[p]);
 		add_fills(fragment, program, number, &probes[p]);
 		steps[p].probe = p + 1;
 	}

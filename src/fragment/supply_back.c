@@ -98,7 +98,7 @@ give_rows_back(GhSupply *supply, const GhSupplyRequest *request, Buffer buffer, 
 		untold += is_untold(request, &rows[i]);
 	if (untold > 0)
 		judge(supply, request, buffer, rows, count);
-	for (uint64 i = 0; i < count && untold < count; i++)
+	for (uint64 i = 0; i < count; i++)
 		if (!is_untold(request, &rows[i]))
 			give_back(supply, request, buffer, &rows[i]);
 }

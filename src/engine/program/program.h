@@ -133,6 +133,13 @@ typedef enum GhClass
 	GH_CLASS_BPCHAR				/* the same without trailing blanks; an operation's class only */
 } GhClass;
 
+/* The class of vectors that have values which operations of that class work on. */
+static inline uint8_t
+gh_vector_class(uint8_t op_class)
+{
+	return op_class == GH_CLASS_BPCHAR ? (uint8_t) GH_CLASS_TEXT : op_class;
+}
+
 /*
  * What an instruction does.  The class beside each is op_class; `same` arguments and results
  * are of that class (BPCHAR: vectors of TEXT).  If an argument is NULL, so is the result,

@@ -291,7 +291,7 @@ class_of(char letter, const GhInstruction *in)
 		case '8':
 			return GH_CLASS_FLOAT8;
 		default:
-			return in->op_class == GH_CLASS_BPCHAR ? GH_CLASS_TEXT : in->op_class;
+			return gh_vector_class(in->op_class);
 	}
 }
 
