@@ -187,8 +187,8 @@ column_class(const GhColumn *column)
 GhClass
 result_class(const GhInstruction *in)
 {
-	if (in->op <= GH_OP_NOT_DISTINCT || in->op == GH_OP_IN || in->op == GH_OP_IS_NULL ||
-		in->op == GH_OP_IS_NOT_NULL)
+	if (in->op <= GH_OP_NOT_DISTINCT || (in->op >= GH_OP_LIKE && in->op <= GH_OP_ILIKE_UTF8) || in->op == GH_OP_IN ||
+		in->op == GH_OP_IS_NULL || in->op == GH_OP_IS_NOT_NULL)
 		return GH_CLASS_BOOL;
 	if (in->op == GH_OP_TO_INT)
 		return GH_CLASS_INT;
