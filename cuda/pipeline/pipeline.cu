@@ -431,22 +431,6 @@ cuda_pipeline_stats(GhPipeline *handle, GhPipelineStats *stats, GhError *error)
 
 /* ---------------------------------------------------------- making and ending */
 
-/* But for its counters, which lie with those of the other one. */
-static void
-drop_lane(pipe_memory *memory, pipe_lane *lane)
-{
-	pipe_free(memory, false, &lane->batch_block);
-	pipe_free(memory, false, &lane->input_block);
-	if (lane->host_input != nullptr)
-		(void) cudaFreeHost(lane->host_input);
-	if (lane->read != nullptr)
-		(void) cudaEventDestroy(lane->read);
-	if (lane->done != nullptr)
-		(void) cudaEventDestroy(lane->done);
-	if (lane->stream != nullptr)
-		(void) cudaStreamDestroy(lane->stream);
-}
-
 /* After a device error the calls fail, which is as it should be. */
 static void
 cuda_pipeline_destroy(GhPipeline *handle)
@@ -466,10 +450,8 @@ cuda_pipeline_destroy(GhPipeline *handle)
 	groups_drop(pipeline);
 	pipe_free(memory, false, &pipeline->plan_block);
 	pipe_free(memory, false, &pipeline->probes_block);
-	if (pipeline->lanes[0].host_counters != nullptr)
-		(void) cudaFreeHost(pipeline->lanes[0].host_counters);
 	for (pipe_lane &lane : pipeline->lanes)
-		drop_lane(memory, &lane);
+		kit_leave(memory, &lane);
 	(void) cudaGetLastError();
 	free(pipeline->probes);
 	gh_pipeline_plan_drop(&pipeline->plan);
@@ -522,24 +504,11 @@ create_contents(cuda_pipeline *pipeline, GhError *error)
 {
 	const GhPipelineOptions *options = &pipeline->plan.options;
 	pipe_memory *memory = &pipeline->memory;
-	void	   *counters = nullptr;
 	uint32_t	nkeys;
 
-	/* not ordered with the default stream, which nobody here uses */
 	for (pipe_lane &lane : pipeline->lanes)
-	{
-		PIPE_TRY(memory, cudaStreamCreateWithFlags(&lane.stream, cudaStreamNonBlocking), error);
-		PIPE_TRY(memory, cudaEventCreateWithFlags(&lane.read, cudaEventDisableTiming), error);
-		PIPE_TRY(memory, cudaEventCreateWithFlags(&lane.done, cudaEventDisableTiming), error);
-	}
+		GH_TRY(kit_take(memory, &lane, error));
 	use_lane(pipeline, &pipeline->lanes[0]);
-	if (cudaHostAlloc(&counters, PIPE_LANES * sizeof(pipe_counters), cudaHostAllocPortable) != cudaSuccess)
-	{
-		(void) cudaGetLastError();
-		return gh_error_set(error, GH_NO_MEMORY, "CUDA device %d locks no memory", memory->device);
-	}
-	for (uint32_t i = 0; i < PIPE_LANES; i++)
-		pipeline->lanes[i].host_counters = static_cast<pipe_counters *>(counters) + i;
 	pipeline->multiprocessors = device_attribute(memory->device, cudaDevAttrMultiProcessorCount);
 	if (pipeline->multiprocessors == 0)
 		pipeline->multiprocessors = 1;

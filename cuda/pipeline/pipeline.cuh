@@ -13,6 +13,7 @@
 #define GPUHASH_PIPELINE_CUH
 
 #include "cuda/pipeline/scan_device.cuh"
+#include "cuda/table/memory.cuh"
 #include "cuda/table/table.h"
 #include "engine/pipeline/pipeline.h"
 
@@ -260,6 +261,41 @@ struct pipe_counters
 	groups_used used;			/* by groups, when the last lines had theirs; 0: no line was looked up */
 };
 
+static_assert(sizeof(pipe_counters) % sizeof(uint64_t) == 0, "counters are sent by words");
+
+/* To page-locked memory, by a block; last: they are zero then. */
+static __device__ __forceinline__ void
+send_counters(pipe_counters *to, pipe_counters *from, bool last)
+{
+	uint64_t   *words = reinterpret_cast<uint64_t *>(from);
+
+	for (uint32_t i = threadIdx.x; i < sizeof(pipe_counters) / sizeof(uint64_t); i += blockDim.x)
+	{
+		reinterpret_cast<uint64_t *>(to)[i] = words[i];
+		if (last)
+			words[i] = 0;
+	}
+}
+
+/* Adds up what a block's threads have, all of which come here. */
+static __device__ __forceinline__ void
+tally_block(uint64_t *counter, uint32_t amount)
+{
+	__shared__ unsigned long long sum;
+
+	if (threadIdx.x == 0)
+		sum = 0;
+	__syncthreads();
+	for (int offset = 16; offset > 0; offset /= 2)
+		amount += __shfl_down_sync(~0u, amount, offset);
+	if (threadIdx.x % 32 == 0 && amount > 0)
+		atomicAdd(&sum, (unsigned long long) amount);
+	__syncthreads();
+	if (threadIdx.x == 0 && sum > 0)
+		add_relaxed(counter, sum);
+	__syncthreads();
+}
+
 struct batch_view
 {
 	values_view values;
@@ -267,7 +303,7 @@ struct batch_view
 	uint32_t   *back;			/* the step at which it is handed back, or NO_STEP */
 	/* behind how many steps it came; where rows become several: by step, how many it was behind it */
 	uint32_t   *came;
-	uint64_t   *counts;			/* lines that it becomes; one more than rows */
+	uint64_t   *counts;			/* lines that it becomes, where they are counted; then, 1: it is listed; one more than rows */
 	uint64_t   *sums;			/* of those before it; likewise */
 	uint32_t	rows;
 	pipe_counters *counters;
@@ -277,15 +313,21 @@ struct batch_view
 struct pipe_lines
 {
 	values_view values;
-	const uint32_t *rows;		/* the row that each is of */
+	const uint32_t *rows;		/* the row that each is of; NULL: each row has its place, and lines.state says which are live */
 	uint32_t	several;		/* 0: a line's values are its row's */
 	uint32_t	count;
 };
 
+static __device__ __forceinline__ uint32_t
+row_of_line(const pipe_lines &lines, uint32_t line)
+{
+	return lines.rows != nullptr ? lines.rows[line] : line;
+}
+
 static __device__ __forceinline__ line_values
 line_at(const pipe_view &view, const pipe_lines &lines, uint32_t line)
 {
-	return line_values(view.program, lines.values, lines.several != 0 ? line : lines.rows[line]);
+	return line_values(view.program, lines.values, lines.several != 0 ? line : row_of_line(lines, line));
 }
 
 /* False: a part is NULL. */
@@ -423,24 +465,30 @@ enum batch_phase
 	BATCH_TAKEN					/* the lines are on their way into the sink, and counts to the host */
 };
 
-/* What a batch is done in. */
-struct pipe_lane
+/* Of a lane, what another pipeline may have after this one (pipeline_kits.cu). */
+struct lane_kit
 {
 	cudaStream_t stream;
 	cudaEvent_t read;			/* the request's rows have been read */
 	cudaEvent_t done;			/* the phase is over, and counters are on the host */
 	pipe_block	batch_block;
+	pipe_block	input_block;
+	char	   *host_input;		/* page-locked */
+	size_t		host_input_bytes;
+	pipe_counters *host_counters;	/* page-locked */
+};
+
+/* What a batch is done in. */
+struct pipe_lane : lane_kit
+{
 	uint32_t	batch_rows;		/* room */
 	batch_view	batch;
 	sink_arrays sink;
 	void	   *sum_space;
 	size_t		sum_space_bytes;
 	GhBackRow  *back_rows;
-	pipe_block	input_block;
-	char	   *host_input;		/* page-locked, as large */
-	size_t		host_input_bytes;
-	pipe_counters *host_counters;	/* page-locked */
 	uint64_t	prepared;		/* number of the last request that there is memory for */
+	bool		counters_zero;	/* on the device */
 
 	GhPipelineRequest *request; /* NULL: the lane is free */
 	batch_phase	phase;
@@ -520,9 +568,16 @@ extern GhStatus input_reserve(cuda_pipeline *pipeline, uint64_t host_bytes, uint
 /* sums[i]: of counts before i, of so many, and one more. */
 extern GhStatus sums_launch(cuda_pipeline *pipeline, const uint64_t *counts, uint64_t *sums, uint32_t count,
 							GhError *error);
-/* Has what has been counted so far sent to the host; fetch: and waits for it. */
-extern GhStatus counters_send(cuda_pipeline *pipeline, GhError *error);
+/* Has what has been counted so far sent to the host, and counters set to zero (last); fetch: and waits for it. */
+extern GhStatus counters_send(cuda_pipeline *pipeline, bool last, GhError *error);
 extern GhStatus counters_fetch(cuda_pipeline *pipeline, GhError *error);
+
+/* ----------------------------------------------------------- pipeline_kits.cu */
+
+/* Streams, events and page-locked memory for a lane; and, where one has left it there, memory. */
+extern GhStatus kit_take(pipe_memory *memory, lane_kit *kit, GhError *error);
+/* Nothing is under way in the lane. */
+extern void kit_leave(pipe_memory *memory, lane_kit *kit);
 
 /* ----------------------------------------------------------- pipeline_plan.cu */
 
@@ -552,6 +607,24 @@ extern GhStatus run_launch(cuda_pipeline *pipeline, uint32_t step, GhError *erro
 /* Of rows that become several, those from first up to end: their lines, put to the sink's copies. */
 extern GhStatus emit_launch(cuda_pipeline *pipeline, uint32_t step, uint32_t first, uint32_t end, GhError *error);
 
+/* Does the row go back from here on?  It is not counted behind steps any more, and true: it is the first to say so. */
+static __device__ __forceinline__ bool
+row_turns_back(const pipe_view &view, const batch_view &batch, uint32_t row, uint32_t entered)
+{
+	if (compare_and_swap(&batch.back[row], NO_STEP, view.nsteps) != NO_STEP)
+		return false;
+	for (uint32_t s = 0; view.multiplies == 0 && s < batch.came[row]; s++)
+		add_relaxed(&batch.counters->passed[entered + s], (uint64_t) -1);
+	return true;
+}
+
+/* Are rows a line each, and these added to groups? */
+static inline bool
+adds_rows(const cuda_pipeline *pipeline)
+{
+	return pipeline->view.multiplies == 0 && pipeline->view.sink == GH_SINK_GROUPS;
+}
+
 /* ---------------------------------------------------------- pipeline_batch.cu */
 
 /*
@@ -571,15 +644,25 @@ extern GhStatus lines_refuse(cuda_pipeline *pipeline, const pipe_lines *lines, G
 
 extern GhStatus groups_init(cuda_pipeline *pipeline, GhError *error);
 extern void groups_drop(cuda_pipeline *pipeline);
+/* Adds lines, where rows become several; the host waits. */
 extern GhStatus groups_take(cuda_pipeline *pipeline, const pipe_lines *lines, GhError *error);
+/* Of rows that are one line each: those of the batch, whose counters then are on their way to the host. */
+extern GhStatus groups_take_rows(cuda_pipeline *pipeline, GhError *error);
+/* When these are there: GH_BUSY: some rows found no group, and are being added to what has grown meanwhile. */
+extern GhStatus groups_settle(cuda_pipeline *pipeline, GhError *error);
+/* What can be done before the sink is changed. */
+extern GhStatus groups_prepare_rows(cuda_pipeline *pipeline, GhError *error);
 /* Notes how many groups there are, when a batch's counters are on the host. */
 extern void groups_count(cuda_pipeline *pipeline);
 extern GhStatus groups_empty(cuda_pipeline *pipeline, GhError *error);
 extern GhStatus groups_save(cuda_pipeline *pipeline, GhError *error);
 extern GhStatus groups_restore(cuda_pipeline *pipeline, GhError *error);
+extern cudaError_t groups_sort_bytes(uint32_t lines, size_t *bytes);
+
+/* -------------------------------------------------- pipeline_group_records.cu */
+
 extern GhStatus groups_fetch(cuda_pipeline *pipeline, GhCursor *cursor, size_t capacity, char *buffer, size_t *bytes,
 							 GhError *error);
-extern cudaError_t groups_sort_bytes(uint32_t lines, size_t *bytes);
 
 /* -------------------------------------------------------- pipeline_records.cu */
 

@@ -61,50 +61,36 @@ total_kernel(const batch_view batch)
 }
 
 static __global__ void __launch_bounds__(BLOCK_THREADS)
-refuse_kernel(const batch_view batch, const uint32_t *rows, uint32_t count, uint32_t step)
+refuse_kernel(const pipe_view view, const batch_view batch, const pipe_lines lines, const uint8_t *state, uint32_t entered)
 {
 	uint64_t	line = ELEMENT;
 	bool		first = false;
 
-	if (line < count)
-		first = compare_and_swap(&batch.back[rows[line]], NO_STEP, step) == NO_STEP;
+	if (line < lines.count && (lines.rows != nullptr || state[line] == LINE_LIVE))
+		first = row_turns_back(view, batch, row_of_line(lines, (uint32_t) line), entered);
 	add_tally(&batch.counters->no_memory, first);
 }
 
-/* Adds up what a block's threads have. */
-static __device__ void
-tally_step(const batch_view &batch, uint32_t step, uint32_t amount)
-{
-	__shared__ unsigned long long sum;
-
-	if (threadIdx.x == 0)
-		sum = 0;
-	__syncthreads();
-	for (int offset = 16; offset > 0; offset /= 2)
-		amount += __shfl_down_sync(~0u, amount, offset);
-	if (threadIdx.x % 32 == 0 && amount > 0)
-		atomicAdd(&sum, (unsigned long long) amount);
-	__syncthreads();
-	if (threadIdx.x == 0 && sum > 0)
-		add_relaxed(&batch.counters->passed[step], sum);
-	__syncthreads();
-}
-
-/* What is told of rows: behind which steps they were; and 1 in counts for each that is listed. */
+/* Where rows become several: behind which steps those were that do not go back. */
 static __global__ void __launch_bounds__(BLOCK_THREADS)
-tally_kernel(const pipe_view view, const batch_view batch, uint32_t entered)
+tally_kernel(const pipe_view view, const batch_view batch)
 {
 	uint64_t	row = ELEMENT;
-	bool		there = row < batch.rows;
-	bool		back = there && batch.back[row] != NO_STEP;
-	bool		live = there && !back && batch.state[row] == STATE_LIVE;
-	uint32_t	steps = there && !back && view.multiplies == 0 ? batch.came[row] : 0;
+	bool		there = row < batch.rows && batch.back[row] == NO_STEP;
 
 	for (uint32_t s = 0; s < view.nsteps; s++)
-		tally_step(batch, s, view.multiplies == 0 ? s >= entered && s - entered < steps :
-				   there && !back ? batch.came[s * batch.values.stride + row] : 0);
+		tally_block(&batch.counters->passed[s], there ? batch.came[s * batch.values.stride + row] : 0);
+}
+
+/* 1 in counts for each row that is listed. */
+static __global__ void __launch_bounds__(BLOCK_THREADS)
+listed_kernel(const pipe_view view, const batch_view batch)
+{
+	uint64_t	row = ELEMENT;
+
 	if (row <= batch.rows)
-		batch.counts[row] = back || (live && view.sink == GH_SINK_PLACES);
+		batch.counts[row] = row < batch.rows &&
+			(batch.back[row] != NO_STEP || (batch.state[row] == STATE_LIVE && view.sink == GH_SINK_PLACES));
 }
 
 /* What became of a page's lines is listed by their numbers. */
@@ -129,9 +115,17 @@ GhStatus
 lines_refuse(cuda_pipeline *pipeline, const pipe_lines *lines, GhError *error)
 {
 	refuse_kernel<<<blocks_for(lines->count), BLOCK_THREADS, 0, pipeline->memory.stream>>>
-		(pipeline->lane->batch, lines->rows, lines->count, pipeline->view.nsteps);
+		(pipeline->view, pipeline->lane->batch, *lines, pipeline->lane->sink.lines.state, pipeline->lane->input.step);
 	PIPE_TRY(&pipeline->memory, launch_status(), error);
 	return GH_OK;
+}
+
+/* Sums of so many more could not be added up. */
+static bool
+are_too_many(const cuda_pipeline *pipeline, uint64_t lines)
+{
+	return pipeline->counted + pipeline->first->counted + pipeline->lane->host_counters->counted + lines >
+		GH_SCAN_ROWS_MAX;
 }
 
 /* Puts lines into the sink; counters->counted grows by those that are in it. */
@@ -140,9 +134,7 @@ take_lines(cuda_pipeline *pipeline, const pipe_lines *lines, GhError *error)
 {
 	if (lines->count == 0)
 		return GH_OK;
-	/* sums of more could not be added up */
-	if (pipeline->counted + pipeline->first->counted + pipeline->lane->host_counters->counted + lines->count >
-		GH_SCAN_ROWS_MAX)
+	if (are_too_many(pipeline, lines->count))
 		return lines_refuse(pipeline, lines, error);
 	switch (pipeline->plan.options.sink.kind)
 	{
@@ -169,6 +161,22 @@ save_sink(cuda_pipeline *pipeline, bool last, GhError *error)
 	/* then it is done to its end */
 	undo->possible = undo->saved;
 	return lacks_memory(status) ? GH_OK : status;
+}
+
+/* Rows that are a line each, to groups; *sent: counters are on their way to the host. */
+static GhStatus
+add_rows_to_groups(cuda_pipeline *pipeline, bool last, bool *sent, GhError *error)
+{
+	pipe_lane  *lane = pipeline->lane;
+	pipe_lines	lines = {lane->batch.values, nullptr, 0, lane->batch.rows};
+
+	if (lane->host_counters->lines == 0)
+		return GH_OK;
+	if (are_too_many(pipeline, lane->host_counters->lines))
+		return lines_refuse(pipeline, &lines, error);
+	GH_TRY(save_sink(pipeline, last, error));
+	*sent = true;
+	return groups_take_rows(pipeline, error);
 }
 
 static GhStatus
@@ -242,7 +250,7 @@ name_lines(const GhPipelineRequest *request, const batch_input *input, GhBackRow
 	}
 }
 
-/* Those that tally_kernel counted: so many. */
+/* Rows that go back, and of places those that came to the end: so many. */
 static GhStatus
 list_back(cuda_pipeline *pipeline, GhPipelineRequest *request, const batch_input *input, uint64_t count,
 		  GhError *error)
@@ -250,6 +258,9 @@ list_back(cuda_pipeline *pipeline, GhPipelineRequest *request, const batch_input
 	pipe_lane  *lane = pipeline->lane;
 	GhBackRow  *to = request->back + request->nback;
 
+	listed_kernel<<<blocks_for((uint64_t) lane->batch.rows + 1), BLOCK_THREADS, 0, pipeline->memory.stream>>>
+		(pipeline->view, lane->batch);
+	PIPE_TRY(&pipeline->memory, launch_status(), error);
 	GH_TRY(sums_launch(pipeline, lane->batch.counts, lane->batch.sums, lane->batch.rows, error));
 	back_kernel<<<blocks_for(lane->batch.rows), BLOCK_THREADS, 0, pipeline->memory.stream>>>
 		(lane->batch, input->first, lane->back_rows);
@@ -268,10 +279,12 @@ count_batch(cuda_pipeline *pipeline, GhError *error)
 {
 	const batch_view *batch = &pipeline->lane->batch;
 
-	tally_kernel<<<blocks_for((uint64_t) batch->rows + 1), BLOCK_THREADS, 0, pipeline->memory.stream>>>
-		(pipeline->view, *batch, pipeline->lane->input.step);
-	PIPE_TRY(&pipeline->memory, launch_status(), error);
-	return counters_send(pipeline, error);
+	if (pipeline->view.multiplies != 0)
+	{
+		tally_kernel<<<blocks_for(batch->rows), BLOCK_THREADS, 0, pipeline->memory.stream>>>(pipeline->view, *batch);
+		PIPE_TRY(&pipeline->memory, launch_status(), error);
+	}
+	return counters_send(pipeline, true, error);
 }
 
 static GhStatus
@@ -319,6 +332,25 @@ adapt_rows(cuda_pipeline *pipeline)
 		pipeline->at_once *= 2;
 }
 
+/* How many lines the rows become, and where they go, unless each row has its place. */
+static GhStatus
+count_lines_of_rows(cuda_pipeline *pipeline, GhError *error)
+{
+	pipe_lane  *lane = pipeline->lane;
+
+	if (adds_rows(pipeline))
+		return groups_prepare_rows(pipeline, error);
+	/* pipeline_run.cu counts those that are a line each */
+	if (pipeline->view.sink == GH_SINK_PLACES)
+		return GH_OK;
+	GH_TRY(sums_launch(pipeline, lane->batch.counts, lane->batch.sums, lane->batch.rows, error));
+	if (pipeline->view.multiplies == 0)
+		return GH_OK;
+	total_kernel<<<1, 1, 0, lane->stream>>>(lane->batch);
+	PIPE_TRY(&pipeline->memory, launch_status(), error);
+	return GH_OK;
+}
+
 GhStatus
 batch_read(cuda_pipeline *pipeline, const GhPipelineRequest *request, uint64_t *at, GhError *error)
 {
@@ -331,14 +363,14 @@ batch_read(cuda_pipeline *pipeline, const GhPipelineRequest *request, uint64_t *
 	memset(lane->host_counters, 0, sizeof(pipe_counters));
 	if (lane->input.rows > 0)
 	{
-		GH_TRY(pipe_zero(&pipeline->memory, lane->batch.counters, sizeof(pipe_counters), error));
+		if (!lane->counters_zero)
+			GH_TRY(pipe_zero(&pipeline->memory, lane->batch.counters, sizeof(pipe_counters), error));
+		lane->counters_zero = false;
 		GH_TRY(input_launch(pipeline, request, &lane->input, error));
 		PIPE_TRY(&pipeline->memory, cudaEventRecord(lane->read, lane->stream), error);
 		GH_TRY(run_launch(pipeline, lane->input.step, error));
-		GH_TRY(sums_launch(pipeline, lane->batch.counts, lane->batch.sums, lane->input.rows, error));
-		total_kernel<<<1, 1, 0, lane->stream>>>(lane->batch);
-		PIPE_TRY(&pipeline->memory, launch_status(), error);
-		GH_TRY(counters_send(pipeline, error));
+		GH_TRY(count_lines_of_rows(pipeline, error));
+		GH_TRY(counters_send(pipeline, false, error));
 	}
 	PIPE_TRY(&pipeline->memory, cudaEventRecord(lane->done, lane->stream), error);
 	return GH_OK;
@@ -366,6 +398,7 @@ GhStatus
 batch_take(cuda_pipeline *pipeline, GhError *error)
 {
 	pipe_lane  *lane = pipeline->lane;
+	bool		sent = false;
 
 	lane->phase = BATCH_TAKEN;
 	if (lane->input.rows > 0)
@@ -373,9 +406,12 @@ batch_take(cuda_pipeline *pipeline, GhError *error)
 		adapt_rows(pipeline);
 		if (pipeline->view.multiplies != 0)
 			GH_TRY(do_several(pipeline, lane->input.step, lane->last, error));
+		else if (adds_rows(pipeline))
+			GH_TRY(add_rows_to_groups(pipeline, lane->last, &sent, error));
 		else if (pipeline->plan.options.sink.kind != GH_SINK_PLACES)
 			GH_TRY(do_single(pipeline, lane->last, error));
-		GH_TRY(count_batch(pipeline, error));
+		if (!sent)
+			GH_TRY(count_batch(pipeline, error));
 	}
 	PIPE_TRY(&pipeline->memory, cudaEventRecord(lane->done, lane->stream), error);
 	return GH_OK;
@@ -386,5 +422,7 @@ batch_tell(cuda_pipeline *pipeline, GhError *error)
 {
 	pipe_lane  *lane = pipeline->lane;
 
+	if (lane->input.rows > 0 && adds_rows(pipeline))
+		GH_TRY(groups_settle(pipeline, error));
 	return lane->input.rows > 0 ? tell_batch(pipeline, lane->request, &lane->input, error) : GH_OK;
 }

@@ -1,11 +1,16 @@
 /*
  * pipeline_groups.cu
  *		The groups of a pipeline: lines find theirs and are added to its states; memory for groups, and more of it;
- *		groups as they were before a request; and as records.
+ *		groups as they were before a request.
  *
  * First each line looks its group up or makes it (scan_find.cuh); where there was no room the table grows and they look
- * once more.  A row that has a line without a group goes back with all its lines.  Then the others' arguments are
- * put side by side, and they are added as scan_reduce.cuh has it, in the order of lines.
+ * once more.  A row that has a line without a group goes back with all its lines.  The others are added as
+ * scan_reduce.cuh has it, in the order of lines.
+ *
+ * Where rows are a line each (groups_take_rows) the host does not wait for the look-up: what found its group is added at
+ * once, and what did not is seen with the batch's counters (groups_settle).  Of a group's lines in a batch either all
+ * find it or none does, since room only gets less.  So they are added in their order all the same.  Where rows become several the
+ * host waits, for then a row of which one line lacks a group must not have added another one (groups_take).
  *
  * Groups keep their numbers.  All but texts is one allocation, which is made anew with more room and filled again.
  */
@@ -26,8 +31,6 @@
 
 #define TEXT_BYTES_MIN ((uint64_t) 4096)
 #define TEXT_BYTES_GUESS ((uint64_t) 32)	/* of a group */
-
-#define PIECE_GROUPS 65536		/* as records */
 
 /* -------------------------------------------------------------------- memory */
 
@@ -253,6 +256,7 @@ groups_grow(cuda_pipeline *pipeline, const scan_counters *counters, bool *grown,
 
 /* ----------------------------------------------------------------------- lines */
 
+/* The groups of lines of rows that become several. */
 static __global__ void __launch_bounds__(BLOCK_THREADS)
 find_kernel(const pipe_view view, const batch_view batch, const groups_view groups, const pipe_lines lines,
 			const lines_view out)
@@ -263,29 +267,51 @@ find_kernel(const pipe_view view, const batch_view batch, const groups_view grou
 
 	if (line < lines.count)
 	{
-		uint32_t	group = 0;
+		uint32_t	group = group_find(view.plan, groups, line_at(view, lines, (uint32_t) line), counters);
 
-		if (view.plan.nkeys > 0)
-			group = group_find(view.plan, groups, line_at(view, lines, (uint32_t) line), counters);
 		out.group[line] = group;
 		lacks = group == GROUP_NONE;
 	}
 	add_tally(&counters->no_group, lacks);
 }
 
+/* The groups of rows that are a line each; again: those that have one have been added, and are not any more. */
+static __global__ void __launch_bounds__(BLOCK_THREADS)
+find_rows_kernel(const pipe_view view, const batch_view batch, const groups_view groups, const lines_view out,
+				 bool again)
+{
+	uint64_t	row = ELEMENT;
+	scan_counters *counters = &batch.counters->groups;
+	bool		live = row < batch.rows && out.state[row] == LINE_LIVE;
+	uint32_t	group = GROUP_NONE;
+
+	if (live && again && out.group[row] != GROUP_NONE)
+	{
+		out.state[row] = LINE_NONE;
+		live = false;
+	}
+	if (live)
+		group = group_find(view.plan, groups, line_values(view.program, batch.values, row), counters);
+	if (row < batch.rows)
+		out.group[row] = group;
+	add_tally(&counters->no_group, live && group == GROUP_NONE);
+	tally_block(&batch.counters->counted, group != GROUP_NONE);
+}
+
 /* The rows of lines that found no group go back. */
 static __global__ void __launch_bounds__(BLOCK_THREADS)
-lacking_kernel(const batch_view batch, const uint32_t *rows, const lines_view out, uint32_t count, uint32_t step)
+lacking_kernel(const pipe_view view, const batch_view batch, const pipe_lines lines, const lines_view out,
+			   uint32_t entered)
 {
 	uint64_t	line = ELEMENT;
 	bool		first = false;
 
-	if (line < count && out.group[line] == GROUP_NONE)
-		first = compare_and_swap(&batch.back[rows[line]], NO_STEP, step) == NO_STEP;
+	if (line < lines.count && out.group[line] == GROUP_NONE && (lines.rows != nullptr || out.state[line] == LINE_LIVE))
+		first = row_turns_back(view, batch, row_of_line(lines, (uint32_t) line), entered);
 	add_tally(&batch.counters->no_memory, first);
 }
 
-/* What is to be added of the lines whose rows do not go back. */
+/* Of rows that become several: what is to be added of the lines whose rows do not go back. */
 static __global__ void __launch_bounds__(BLOCK_THREADS)
 arguments_kernel(const pipe_view view, const batch_view batch, const pipe_lines lines, const lines_view out)
 {
@@ -311,37 +337,46 @@ arguments_kernel(const pipe_view view, const batch_view batch, const pipe_lines 
 	add_tally(&batch.counters->counted, live);
 }
 
+static GhStatus
+counters_renew(cuda_pipeline *pipeline, GhError *error)
+{
+	/* all in front of it counts for one reduction; that one did not fit is not forgotten */
+	return pipe_zero(&pipeline->memory, &pipeline->lane->batch.counters->groups, offsetof(scan_counters, unfit), error);
+}
+
+static GhStatus
+turn_lacking_back(cuda_pipeline *pipeline, const pipe_lines *lines, GhError *error)
+{
+	lacking_kernel<<<blocks_for(lines->count), BLOCK_THREADS, 0, pipeline->memory.stream>>>
+		(pipeline->view, pipeline->lane->batch, *lines, pipeline->lane->sink.lines, pipeline->lane->input.step);
+	PIPE_TRY(&pipeline->memory, launch_status(), error);
+	return GH_OK;
+}
+
 /* Each line's group, as far as there is room for more of them. */
 static GhStatus
 find_groups(cuda_pipeline *pipeline, const pipe_lines *lines, GhError *error)
 {
-	const lines_view *out = &pipeline->lane->sink.lines;
-	scan_counters *counters = &pipeline->lane->batch.counters->groups;
+	const scan_counters *counters = &pipeline->lane->host_counters->groups;
+	bool		grown = true;
 
-	for (;;)
+	GH_TRY(counters_renew(pipeline, error));
+	if (pipeline->view.plan.nkeys == 0)
+		return GH_OK;
+	while (grown)
 	{
-		bool		grown = false;
-
-		/* all in front of it counts for one reduction; that one did not fit is not forgotten */
-		GH_TRY(pipe_zero(&pipeline->memory, counters, offsetof(scan_counters, unfit), error));
 		find_kernel<<<blocks_for(lines->count), BLOCK_THREADS, 0, pipeline->memory.stream>>>
-			(pipeline->view, pipeline->lane->batch, pipeline->groups, *lines, *out);
+			(pipeline->view, pipeline->lane->batch, pipeline->groups, *lines, pipeline->lane->sink.lines);
 		PIPE_TRY(&pipeline->memory, launch_status(), error);
-		if (pipeline->view.plan.nkeys == 0)
-			return GH_OK;
 		GH_TRY(counters_fetch(pipeline, error));
-		if (pipeline->lane->host_counters->groups.no_group == 0)
-			break;
-		if (pipeline->lane->host_counters->groups.groups_full + pipeline->lane->host_counters->groups.texts_full > 0)
-			GH_TRY(groups_grow(pipeline, &pipeline->lane->host_counters->groups, &grown, error));
-		if (grown)
-			continue;
-		lacking_kernel<<<blocks_for(lines->count), BLOCK_THREADS, 0, pipeline->memory.stream>>>
-			(pipeline->lane->batch, lines->rows, *out, lines->count, pipeline->view.nsteps);
-		PIPE_TRY(&pipeline->memory, launch_status(), error);
-		break;
+		if (counters->no_group == 0)
+			return GH_OK;
+		grown = false;
+		if (counters->groups_full + counters->texts_full > 0)
+			GH_TRY(groups_grow(pipeline, counters, &grown, error));
+		GH_TRY(counters_renew(pipeline, error));
 	}
-	return GH_OK;
+	return turn_lacking_back(pipeline, lines, error);
 }
 
 static cudaError_t
@@ -387,6 +422,22 @@ blocks_of(const cuda_pipeline *pipeline, uint64_t elements)
 	return (uint32_t) (wanted < most ? wanted : most);
 }
 
+static reduce_job
+job_of(const cuda_pipeline *pipeline, uint32_t lines)
+{
+	reduce_job	job;
+
+	job.plan = pipeline->view.plan;
+	job.groups = pipeline->groups;
+	job.lines = pipeline->lane->sink.lines;
+	job.lines.count = lines;
+	job.reduce = pipeline->lane->sink.reduce;
+	job.rows = lines;
+	job.places = lines;
+	job.counters = &pipeline->lane->batch.counters->groups;
+	return job;
+}
+
 /* Enqueues the lines' way into the states of their groups. */
 static GhStatus
 reduce_lines(cuda_pipeline *pipeline, uint32_t count, GhError *error)
@@ -394,36 +445,52 @@ reduce_lines(cuda_pipeline *pipeline, uint32_t count, GhError *error)
 	cudaStream_t stream = pipeline->memory.stream;
 	uint64_t	threads = (uint64_t) most_chunks(count) * warps_each(pipeline->view.plan) * 32;
 	size_t		sort_bytes = pipeline->lane->sink.reduce.sort_bytes;
-	reduce_job	job;
+	reduce_job	job = job_of(pipeline, count);
 
-	job.plan = pipeline->view.plan;
-	job.groups = pipeline->groups;
-	job.lines = pipeline->lane->sink.lines;
-	job.lines.count = count;
-	job.reduce = pipeline->lane->sink.reduce;
-	job.rows = count;
-	job.places = count;
-	job.counters = &pipeline->lane->batch.counters->groups;
-	if (job.plan.nkeys == 0)
-	{
-		job.reduce.order = job.reduce.numbers;
-		whole_kernel<<<1, 1, 0, stream>>>(job);
-	}
-	else
-	{
-		PIPE_TRY(&pipeline->memory, sort_lines(job.reduce.sort_space, &sort_bytes, job.lines.group, job.reduce.sorted,
-											   job.reduce.numbers, job.reduce.order, count, group_bits(pipeline), stream),
-				 error);
-		segments_kernel<<<blocks_for(count), BLOCK_THREADS, 0, stream>>>(job);
-	}
+	PIPE_TRY(&pipeline->memory, sort_lines(job.reduce.sort_space, &sort_bytes, job.lines.group, job.reduce.sorted,
+										   job.reduce.numbers, job.reduce.order, count, group_bits(pipeline), stream),
+			 error);
+	segments_kernel<<<blocks_for(count), BLOCK_THREADS, 0, stream>>>(job);
 	PIPE_TRY(&pipeline->memory, launch_status(), error);
 	short_kernel<<<blocks_of(pipeline, count), BLOCK_THREADS, 0, stream>>>(job);
 	PIPE_TRY(&pipeline->memory, launch_status(), error);
-	chunk_kernel<<<blocks_of(pipeline, threads), BLOCK_THREADS, 0, stream>>>(job);
+	chunk_kernel<false><<<blocks_of(pipeline, threads), BLOCK_THREADS, 0, stream>>>(job);
 	PIPE_TRY(&pipeline->memory, launch_status(), error);
 	long_kernel<<<blocks_of(pipeline, threads), BLOCK_THREADS, 0, stream>>>(job);
 	PIPE_TRY(&pipeline->memory, launch_status(), error);
 	return GH_OK;
+}
+
+/* Without keys: the states of the lines' chunks. */
+static GhStatus
+reduce_chunks(cuda_pipeline *pipeline, uint32_t count, GhError *error)
+{
+	uint64_t	threads = (uint64_t) whole_chunks(count) * warps_each(pipeline->view.plan) * 32;
+
+	chunk_kernel<true><<<blocks_of(pipeline, threads), BLOCK_THREADS, 0, pipeline->memory.stream>>>
+		(job_of(pipeline, count));
+	PIPE_TRY(&pipeline->memory, launch_status(), error);
+	return GH_OK;
+}
+
+/* Without keys: the chunks' states go to the group's, by one block; to: counters go there. */
+static __global__ void __launch_bounds__(BLOCK_THREADS)
+whole_kernel(const reduce_job job, pipe_counters *counters, pipe_counters *to)
+{
+	uint32_t	each = warps_each(job.plan);
+	long_segment segment = {0, 0, whole_chunks(job.rows)};
+	bool		fits = true;
+
+	for (uint32_t a = threadIdx.x / 32; a < each; a += BLOCK_THREADS / 32)
+		merge_segment(job, segment, a, &fits);
+	if (!fits)
+		job.counters->unfit = 1;
+	if (to == nullptr)
+		return;
+	if (threadIdx.x == 0)
+		counters->counted += counters->lines;
+	__syncthreads();
+	send_counters(to, counters, true);
 }
 
 GhStatus
@@ -433,12 +500,94 @@ groups_take(cuda_pipeline *pipeline, const pipe_lines *lines, GhError *error)
 	arguments_kernel<<<blocks_for(lines->count), BLOCK_THREADS, 0, pipeline->memory.stream>>>
 		(pipeline->view, pipeline->lane->batch, *lines, pipeline->lane->sink.lines);
 	PIPE_TRY(&pipeline->memory, launch_status(), error);
-	GH_TRY(reduce_lines(pipeline, lines->count, error));
-	if (pipeline->view.plan.nkeys == 0)
+	if (pipeline->view.plan.nkeys > 0)
+	{
+		GH_TRY(reduce_lines(pipeline, lines->count, error));
+		/* the host sees it with the batch's last counters */
+		return pipe_copy(&pipeline->memory, &pipeline->lane->batch.counters->used, pipeline->groups.used,
+						 sizeof(groups_used), error);
+	}
+	GH_TRY(reduce_chunks(pipeline, lines->count, error));
+	whole_kernel<<<1, BLOCK_THREADS, 0, pipeline->memory.stream>>>
+		(job_of(pipeline, lines->count), pipeline->lane->batch.counters, nullptr);
+	PIPE_TRY(&pipeline->memory, launch_status(), error);
+	return GH_OK;
+}
+
+/* ------------------------------------------------------- rows that are a line each */
+
+GhStatus
+groups_prepare_rows(cuda_pipeline *pipeline, GhError *error)
+{
+	return pipeline->view.plan.nkeys > 0 ? GH_OK : reduce_chunks(pipeline, pipeline->lane->batch.rows, error);
+}
+
+static __global__ void
+used_kernel(pipe_counters *counters, const groups_used *used, pipe_counters *to)
+{
+	if (threadIdx.x == 0)
+		counters->used = *used;
+	__syncthreads();
+	send_counters(to, counters, false);
+}
+
+static GhStatus
+send_with_used(cuda_pipeline *pipeline, GhError *error)
+{
+	used_kernel<<<1, 64, 0, pipeline->memory.stream>>>
+		(pipeline->lane->batch.counters, pipeline->groups.used, pipeline->lane->host_counters);
+	PIPE_TRY(&pipeline->memory, launch_status(), error);
+	return GH_OK;
+}
+
+static GhStatus
+add_keyed_rows(cuda_pipeline *pipeline, bool again, GhError *error)
+{
+	pipe_lane  *lane = pipeline->lane;
+
+	find_rows_kernel<<<blocks_for(lane->batch.rows), BLOCK_THREADS, 0, pipeline->memory.stream>>>
+		(pipeline->view, lane->batch, pipeline->groups, lane->sink.lines, again);
+	PIPE_TRY(&pipeline->memory, launch_status(), error);
+	GH_TRY(reduce_lines(pipeline, lane->batch.rows, error));
+	return send_with_used(pipeline, error);
+}
+
+GhStatus
+groups_take_rows(cuda_pipeline *pipeline, GhError *error)
+{
+	pipe_lane  *lane = pipeline->lane;
+
+	if (pipeline->view.plan.nkeys > 0)
+		return add_keyed_rows(pipeline, false, error);
+	whole_kernel<<<1, BLOCK_THREADS, 0, pipeline->memory.stream>>>
+		(job_of(pipeline, lane->batch.rows), lane->batch.counters, lane->host_counters);
+	PIPE_TRY(&pipeline->memory, launch_status(), error);
+	lane->counters_zero = true;
+	return GH_OK;
+}
+
+GhStatus
+groups_settle(cuda_pipeline *pipeline, GhError *error)
+{
+	pipe_lane  *lane = pipeline->lane;
+	scan_counters counters = lane->host_counters->groups;
+	pipe_lines	lines = {lane->batch.values, nullptr, 0, lane->batch.rows};
+	bool		grown = false;
+
+	if (counters.no_group == 0)
 		return GH_OK;
-	/* the host sees it with the batch's last counters */
-	return pipe_copy(&pipeline->memory, &pipeline->lane->batch.counters->used, pipeline->groups.used, sizeof(groups_used),
-					 error);
+	if (counters.groups_full + counters.texts_full > 0)
+		GH_TRY(groups_grow(pipeline, &counters, &grown, error));
+	GH_TRY(counters_renew(pipeline, error));
+	if (grown)
+		GH_TRY(add_keyed_rows(pipeline, true, error));
+	else
+	{
+		GH_TRY(turn_lacking_back(pipeline, &lines, error));
+		GH_TRY(send_with_used(pipeline, error));
+	}
+	PIPE_TRY(&pipeline->memory, cudaEventRecord(lane->done, lane->stream), error);
+	return GH_BUSY;
 }
 
 void
@@ -513,156 +662,4 @@ groups_restore(cuda_pipeline *pipeline, GhError *error)
 					   error));
 	GH_TRY(slots_fill(pipeline, &pipeline->groups, undo->groups, error));
 	return used_set(pipeline, used, error);
-}
-
-/* --------------------------------------------------------------------- records */
-
-/* Groups on the host: from number `first` on. */
-struct groups_piece
-{
-	uint32_t	first;
-	uint32_t	count;
-	char	   *records;
-	char	   *states;
-	char	   *texts;
-};
-
-static void
-piece_drop(groups_piece *piece)
-{
-	free(piece->records);
-	free(piece->states);
-	free(piece->texts);
-	*piece = {};
-}
-
-static GhStatus
-copy_out(cuda_pipeline *pipeline, char **to, const void *from, uint64_t bytes, GhError *error)
-{
-	*to = static_cast<char *>(malloc(bytes > 0 ? bytes : 1));
-	if (*to == nullptr)
-		return gh_error_set(error, GH_NO_MEMORY, "out of memory for the groups of a pipeline");
-	GH_TRY(pipe_copy(&pipeline->memory, *to, from, bytes, error));
-	return pipe_wait(&pipeline->memory, error);
-}
-
-static GhScanGroup *
-piece_group(const cuda_pipeline *pipeline, const groups_piece *piece, uint32_t i)
-{
-	return reinterpret_cast<GhScanGroup *>(piece->records + (uint64_t) i * pipeline->groups.record_bytes);
-}
-
-/* The texts of the piece's groups, which lie about together; keys name their offsets in it then. */
-static GhStatus
-copy_texts(cuda_pipeline *pipeline, groups_piece *piece, GhError *error)
-{
-	const GhGroupsSink *sink = &pipeline->plan.options.sink.groups;
-	uint64_t	begin = UINT64_MAX;
-	uint64_t	end = 0;
-
-	for (int pass = 0; pass < 2; pass++)
-		for (uint32_t i = 0; i < piece->count; i++)
-			for (uint32_t k = 0; k < sink->nkeys; k++)
-			{
-				GhScanGroup *group = piece_group(pipeline, piece, i);
-				GhScanValue *key = &gh_scan_keys(group)[k];
-
-				if (sink->keys[k].value_class != GH_CLASS_TEXT || (group->nulls >> k & 1) != 0)
-					continue;
-				if (pass == 1)
-				{
-					key->low -= begin;
-					continue;
-				}
-				begin = key->low < begin ? key->low : begin;
-				end = key->low + key->high > end ? key->low + key->high : end;
-			}
-	if (begin > end)
-		begin = end;
-	return copy_out(pipeline, &piece->texts, pipeline->groups.texts + begin, end - begin, error);
-}
-
-static GhStatus
-piece_fetch(cuda_pipeline *pipeline, groups_piece *piece, GhError *error)
-{
-	uint64_t	record_bytes = pipeline->groups.record_bytes;
-	uint64_t	states = pipeline->view.plan.naggregates;
-
-	GH_TRY(copy_out(pipeline, &piece->records, pipeline->groups.records + piece->first * record_bytes,
-					piece->count * record_bytes, error));
-	GH_TRY(copy_out(pipeline, &piece->states, pipeline->groups.states + piece->first * states,
-					piece->count * states * sizeof(GhAggregateState), error));
-	return copy_texts(pipeline, piece, error);
-}
-
-/* Writes records until the piece or the room ends; true: the piece did. */
-static bool
-piece_put(const cuda_pipeline *pipeline, const groups_piece *piece, GhCursor *cursor, size_t capacity, char *buffer,
-		  size_t *bytes, size_t *needed)
-{
-	const GhAggregateState *states = reinterpret_cast<const GhAggregateState *>(piece->states);
-
-	for (uint32_t i = 0; i < piece->count; i++)
-	{
-		GhScanGroup *group = piece_group(pipeline, piece, i);
-
-		/* how many rows it has nobody is told */
-		group->rows = group->rows != 0;
-		if ((group->rows != 0 || pipeline->view.plan.nkeys == 0) &&
-			!gh_scan_record_put(&pipeline->record_plan, group, states + (uint64_t) i * pipeline->view.plan.naggregates,
-								piece->texts, capacity, buffer, bytes, needed))
-			return false;
-		cursor->position++;
-	}
-	return true;
-}
-
-/* As many groups as may fit, and one at least: a record takes no less than these bytes. */
-static uint32_t
-piece_groups(const cuda_pipeline *pipeline, size_t room, uint64_t left)
-{
-	uint64_t	record = pipeline->groups.record_bytes + pipeline->view.plan.naggregates * sizeof(GhAggregateState);
-	uint64_t	groups = room / record + 1;
-
-	groups = groups < PIECE_GROUPS ? groups : PIECE_GROUPS;
-	return (uint32_t) (groups < left ? groups : left);
-}
-
-GhStatus
-groups_fetch(cuda_pipeline *pipeline, GhCursor *cursor, size_t capacity, char *buffer, size_t *bytes, GhError *error)
-{
-	uint32_t	count = pipeline->ngroups;
-	size_t		needed = 0;
-	bool		room = true;
-	bool		stopped = false;
-
-	while (room && cursor->position < count)
-	{
-		groups_piece piece = {};
-		GhStatus	status;
-
-		stopped = pipe_stopped(&pipeline->memory);
-		if (stopped)
-			break;
-		piece.first = (uint32_t) cursor->position;
-		piece.count = piece_groups(pipeline, capacity - *bytes, count - cursor->position);
-		status = piece_fetch(pipeline, &piece, error);
-		if (status == GH_OK)
-			room = piece_put(pipeline, &piece, cursor, capacity, buffer, bytes, &needed);
-		piece_drop(&piece);
-		/* what came so far is good */
-		if (lacks_memory(status) && *bytes > 0)
-			return GH_OK;
-		GH_TRY(status);
-	}
-	if (cursor->position >= count)
-		cursor->finished = true;
-	else if (*bytes == 0 && stopped)
-		return gh_error_set(error, GH_STOPPED, "the results of a pipeline were stopped");
-	else if (*bytes == 0)
-	{
-		*bytes = needed;
-		return gh_error_set(error, GH_TOO_SMALL, "a group needs %zu bytes", needed);
-	}
-	return GH_OK;
 }

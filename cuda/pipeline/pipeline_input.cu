@@ -213,6 +213,12 @@ send_pages(cuda_pipeline *pipeline, const GhPipelineRequest *request, const batc
 	job->bitmaps = device.bitmaps;
 	job->copies = in_place ? device.copies : nullptr;
 	job->npages = input->pages;
+	/* a block reads what it is told of a page once: over the bus, where pages are, too */
+	if (in_place && word == 0)
+	{
+		job->pages = host.pages;
+		return GH_OK;
+	}
 	return pipe_copy(&pipeline->memory, pipeline->lane->input_block.memory, pipeline->lane->host_input,
 					 host.list_bytes + (in_place ? 0 : input->pages * page_bytes), error);
 }

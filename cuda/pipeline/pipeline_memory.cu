@@ -28,10 +28,16 @@ pipe_failed(pipe_memory *memory, cudaError_t status, const char *call, GhError *
 }
 
 static void
-budget_give(const pipe_memory *memory, uint64_t bytes)
+account(pipe_memory *memory, bool limited, uint64_t bytes)
 {
-	if (memory->host.give_device != nullptr)
-		memory->host.give_device(memory->host.ctx, bytes);
+	if (!limited)
+	{
+		memory->work_bytes += bytes;
+		return;
+	}
+	memory->bytes += bytes;
+	if (memory->bytes > memory->bytes_peak)
+		memory->bytes_peak = memory->bytes;
 }
 
 /* limited: it counts for the memory limit. */
@@ -45,31 +51,20 @@ pipe_alloc(pipe_memory *memory, uint64_t bytes, bool limited, pipe_block *block,
 	if (limited && memory->limit != 0 && (memory->bytes > memory->limit || bytes > memory->limit - memory->bytes))
 		return gh_error_set(error, GH_LIMIT, "the memory limit of a pipeline, %llu bytes, does not allow %llu more",
 							(unsigned long long) memory->limit, (unsigned long long) bytes);
-	if (memory->host.take_device != nullptr && !memory->host.take_device(memory->host.ctx, bytes))
+	if (!budget_take(&memory->host, bytes))
 		return gh_error_set(error, GH_LIMIT, "the device memory for all does not allow %llu more bytes",
 							(unsigned long long) bytes);
 	status = device_malloc(&place, bytes);
 	if (status != cudaSuccess)
-		budget_give(memory, bytes);
+		budget_give(&memory->host, bytes);
 	if (status == cudaErrorMemoryAllocation)
-	{
-		/* not sticky */
-		(void) cudaGetLastError();
 		return gh_error_set(error, GH_NO_MEMORY, "CUDA device %d has no %llu bytes of free memory", memory->device,
 							(unsigned long long) bytes);
-	}
 	if (status != cudaSuccess)
 		return pipe_failed(memory, status, "cudaMalloc", error);
 	block->memory = static_cast<char *>(place);
 	block->bytes = bytes;
-	if (!limited)
-	{
-		memory->work_bytes += bytes;
-		return GH_OK;
-	}
-	memory->bytes += bytes;
-	if (memory->bytes > memory->bytes_peak)
-		memory->bytes_peak = memory->bytes;
+	account(memory, limited, bytes);
 	return GH_OK;
 }
 
@@ -85,7 +80,7 @@ pipe_free(pipe_memory *memory, bool limited, pipe_block *block)
 	if (status != cudaSuccess)
 		(void) pipe_failed(memory, status, "cudaFree", nullptr);
 	*(limited ? &memory->bytes : &memory->work_bytes) -= block->bytes;
-	budget_give(memory, block->bytes);
+	budget_give(&memory->host, block->bytes);
 	*block = {};
 }
 
@@ -147,30 +142,27 @@ sums_launch(cuda_pipeline *pipeline, const uint64_t *counts, uint64_t *sums, uin
 	return GH_OK;
 }
 
-static_assert(sizeof(pipe_counters) % sizeof(uint64_t) == 0, "counters are sent by words");
-
 static __global__ void
-counters_kernel(uint64_t *to, const uint64_t *from)
+counters_kernel(pipe_counters *to, pipe_counters *from, bool last)
 {
-	for (uint32_t i = threadIdx.x; i < sizeof(pipe_counters) / sizeof(uint64_t); i += blockDim.x)
-		to[i] = from[i];
+	send_counters(to, from, last);
 }
 
 /* By a kernel: a copy takes longer to begin and to end, while the bus is full of pages. */
 GhStatus
-counters_send(cuda_pipeline *pipeline, GhError *error)
+counters_send(cuda_pipeline *pipeline, bool last, GhError *error)
 {
 	counters_kernel<<<1, 64, 0, pipeline->memory.stream>>>
-		(reinterpret_cast<uint64_t *>(pipeline->lane->host_counters),
-		 reinterpret_cast<const uint64_t *>(pipeline->lane->batch.counters));
+		(pipeline->lane->host_counters, pipeline->lane->batch.counters, last);
 	PIPE_TRY(&pipeline->memory, launch_status(), error);
+	pipeline->lane->counters_zero = last;
 	return GH_OK;
 }
 
 GhStatus
 counters_fetch(cuda_pipeline *pipeline, GhError *error)
 {
-	GH_TRY(counters_send(pipeline, error));
+	GH_TRY(counters_send(pipeline, false, error));
 	return pipe_wait(&pipeline->memory, error);
 }
 
@@ -301,20 +293,24 @@ set_batch_rows(cuda_pipeline *pipeline, uint32_t rows, GhError *error)
 	uint64_t	bytes;
 
 	GH_TRY(batch_bytes(pipeline, rows, &spaces, &bytes, error));
-	GH_TRY(pipe_alloc(&pipeline->memory, bytes, false, &block, error));
-	pipe_free(&pipeline->memory, false, &lane->batch_block);
-	lane->batch_block = block;
+	if (bytes > lane->batch_block.bytes)
+	{
+		GH_TRY(pipe_alloc(&pipeline->memory, bytes, false, &block, error));
+		pipe_free(&pipeline->memory, false, &lane->batch_block);
+		lane->batch_block = block;
+	}
 	lane->batch_rows = rows;
+	lane->counters_zero = true;
 	lane->batch = {};
 	lane->sink = {};
-	arrays.base = block.memory;
+	arrays.base = lane->batch_block.memory;
 	carve_batch(pipeline, &lane->batch, &lane->sink, &lane->back_rows, &lane->sum_space, rows, &spaces,
 				&arrays);
 	lane->batch.values.places = places;
 	lane->sink.copies.places = pipeline->view.copied;
 	lane->sum_space_bytes = spaces.sums;
 	/* arguments that an instruction does not have are read, too */
-	GH_TRY(pipe_zero(&pipeline->memory, block.memory, block.bytes, error));
+	GH_TRY(pipe_zero(&pipeline->memory, lane->batch_block.memory, bytes, error));
 	if (pipeline->plan.options.sink.kind == GH_SINK_GROUPS)
 	{
 		count_up_kernel<<<blocks_for(rows), BLOCK_THREADS, 0, pipeline->memory.stream>>>

@@ -7,7 +7,7 @@
  * further match (saved_vector).  So what a row becomes is known to one thread: how many lines, or that the row goes
  * back, and at which step that was seen.
  *
- * Where rows may become several this is done twice: run_kernel counts the lines of each row and marks matches, then,
+ * Where rows may become several this is done twice: count_kernel counts the lines of each row and marks matches, then,
  * when it is known where each row's lines go, emit_kernel does the same once more and puts what the sink reads of
  * each line there.  Tables do not change meanwhile, so that it finds the same; and what a row enters with is put back
  * before.  So lines are in the order of rows, and of each row's matches, whatever thread comes first.
@@ -21,6 +21,7 @@ struct run_job
 {
 	pipe_view	view;
 	batch_view	batch;
+	lines_view	lines;			/* of a batch whose rows are a line each, and are added to groups */
 	uint32_t	step;			/* before which rows enter */
 };
 
@@ -215,13 +216,13 @@ probe_row(const pipe_view &view, const probe_view &probe, const line_values &row
 
 /* -------------------------------------------------------------------- the end */
 
-/* Does the line go to the sink?  It may be seen to go back. */
+/* Does the line go to the sink?  It may be seen to go back.  *takes: which aggregates take it. */
 static __device__ bool
-ends_in_sink(const pipe_view &view, const line_values &row, row_run *run)
+ends_in_sink(const pipe_view &view, const line_values &row, row_run *run, uint64_t *takes)
 {
 	uint64_t	unused;
 
-	if (view.sink == GH_SINK_GROUPS && !row_takes(view.plan, row, &unused))
+	if (view.sink == GH_SINK_GROUPS && !row_takes(view.plan, row, takes))
 	{
 		note_back(view, run, view.nsteps);
 		return false;
@@ -248,7 +249,7 @@ put_vectors_back(const line_values &row, const saved_vector *saved, uint32_t cou
 
 /* A live row; how many steps it is behind. */
 static __device__ uint32_t
-run_one(const run_job &job, const line_values &row, row_run *run)
+run_one(const run_job &job, const line_values &row, row_run *run, uint64_t *takes)
 {
 	const pipe_view &view = job.view;
 	uint32_t	step = job.step;
@@ -272,7 +273,7 @@ run_one(const run_job &job, const line_values &row, row_run *run)
 		if (state != GH_ROW_LIVE)
 			return step - job.step;
 	}
-	run->lines = ends_in_sink(view, row, run);
+	run->lines = ends_in_sink(view, row, run, takes);
 	return step - job.step;
 }
 
@@ -328,6 +329,7 @@ run_several(const run_job &job, const line_values &row, const LINES &lines, row_
 	match_walk	walks[GH_PROBES_MAX];
 	uint32_t	depth = 0;
 	uint32_t	step = job.step;
+	uint64_t	unused;
 
 	for (;;)
 	{
@@ -359,7 +361,7 @@ run_several(const run_job &job, const line_values &row, const LINES &lines, row_
 			if (live)
 				lines.came(step);
 		}
-		if (live && ends_in_sink(view, row, run))
+		if (live && ends_in_sink(view, row, run, &unused))
 			lines.put(view, row, run->lines++);
 		/* back to the last probe that has a match left */
 		for (live = false; !live && depth > 0 && !run->over;)
@@ -385,8 +387,25 @@ run_several(const run_job &job, const line_values &row, const LINES &lines, row_
 
 /* --------------------------------------------------------------------- kernels */
 
-template <bool SEVERAL> static __global__ void __launch_bounds__(BLOCK_THREADS)
-run_kernel(const run_job job)
+/* What is known of a live row, or of one that was done before, when all its steps have been. */
+static __device__ __forceinline__ bool
+note_row(const batch_view &batch, uint64_t number, bool live, row_run *run)
+{
+	bool		back = run->back != NO_STEP;
+
+	if (back)
+		run->lines = 0;
+	if (live)
+	{
+		batch.back[number] = run->back;
+		batch.state[number] = back ? STATE_BACK : run->lines > 0 ? STATE_LIVE : STATE_DROPPED;
+	}
+	return back;
+}
+
+/* Rows that become several; how many lines is summed up behind it. */
+static __global__ void __launch_bounds__(BLOCK_THREADS)
+count_kernel(const run_job job)
 {
 	uint64_t	number = ELEMENT;
 	const batch_view &batch = job.batch;
@@ -396,34 +415,61 @@ run_kernel(const run_job job)
 	{
 		line_values row(job.view.program, batch.values, number);
 		row_run		run = {batch.back[number], 0, 0, 0, false};
-		uint32_t	came = 0;
 		bool		live = batch.state[number] == STATE_LIVE;
 
-		for (uint32_t s = 0; SEVERAL && s < job.view.nsteps; s++)
+		for (uint32_t s = 0; s < job.view.nsteps; s++)
 			batch.came[s * batch.values.stride + number] = 0;
-		if (live && SEVERAL)
+		if (live)
 		{
 			counting	lines = {&batch, number};
 
 			save_vectors(row, job.view.saved, job.view.nsaved);
 			run_several(job, row, lines, &run);
 		}
-		else if (live)
-			came = run_one(job, row, &run);
-		back = run.back != NO_STEP;
-		if (back)
-			run.lines = 0;
-		if (live)
-		{
-			batch.back[number] = run.back;
-			batch.state[number] = back ? STATE_BACK : run.lines > 0 ? STATE_LIVE : STATE_DROPPED;
-		}
-		if (!SEVERAL)
-			batch.came[number] = came;
+		back = note_row(batch, number, live, &run);
 		batch.counts[number] = run.lines;
 	}
 	else if (number == batch.rows)
 		batch.counts[number] = 0;
+	add_tally(&batch.counters->backs, back);
+}
+
+/* Rows that are a line each; GROUPS: what is to be added of them is put side by side. */
+template <bool GROUPS> static __global__ void __launch_bounds__(BLOCK_THREADS)
+run_kernel(const run_job job)
+{
+	uint64_t	number = ELEMENT;
+	const batch_view &batch = job.batch;
+	row_run		run = {NO_STEP, 0, 0, 0, false};
+	uint32_t	came = 0;
+	bool		back = false;
+
+	if (number < batch.rows)
+	{
+		line_values row(job.view.program, batch.values, number);
+		bool		live = batch.state[number] == STATE_LIVE;
+		uint64_t	takes = 0;
+
+		run.back = batch.back[number];
+		if (live)
+			came = run_one(job, row, &run, &takes);
+		back = note_row(batch, number, live, &run);
+		batch.came[number] = came;
+		if (GROUPS)
+		{
+			job.lines.takes[number] = run.lines > 0 ? takes : 0;
+			job.lines.state[number] = run.lines > 0 ? LINE_LIVE : LINE_NONE;
+			if (run.lines > 0)
+				store_inputs(job.view.plan, job.lines, row, (uint32_t) number);
+		}
+		else
+			batch.counts[number] = run.lines;
+	}
+	else if (!GROUPS && number == batch.rows)
+		batch.counts[number] = 0;
+	for (uint32_t s = job.step; s < job.view.nsteps; s++)
+		tally_block(&batch.counters->passed[s], !back && came > s - job.step);
+	tally_block(&batch.counters->lines, run.lines);
 	add_tally(&batch.counters->backs, back);
 }
 
@@ -448,7 +494,7 @@ static run_job
 job_from(const cuda_pipeline *pipeline, uint32_t step)
 {
 	const GhPipelineOptions *options = &pipeline->plan.options;
-	run_job		job = {pipeline->view, pipeline->lane->batch, step};
+	run_job		job = {pipeline->view, pipeline->lane->batch, pipeline->lane->sink.lines, step};
 
 	for (; step < options->nsteps; step++)
 		if (options->steps[step].probe != 0 && pipeline->probes[options->steps[step].probe - 1].multiplies != 0)
@@ -464,6 +510,8 @@ run_launch(cuda_pipeline *pipeline, uint32_t step, GhError *error)
 	run_job		job = job_from(pipeline, step);
 
 	if (pipeline->view.multiplies != 0)
+		count_kernel<<<blocks, BLOCK_THREADS, 0, pipeline->memory.stream>>>(job);
+	else if (adds_rows(pipeline))
 		run_kernel<true><<<blocks, BLOCK_THREADS, 0, pipeline->memory.stream>>>(job);
 	else
 		run_kernel<false><<<blocks, BLOCK_THREADS, 0, pipeline->memory.stream>>>(job);

@@ -2,8 +2,7 @@
  * scan_reduce.cuh
  *		The kernels that add lines to the states of their groups.
  *
- *	1. Lines are sorted by group, stably; what is not live comes last.  Without keys there is
- *	   nothing to sort.
+ *	1. Lines are sorted by group, stably; what is not live comes last.
  *	2. Where a group's lines begin and end: a "segment".
  *	3. A short segment is added by one thread, from its first line to its last, and put to the
  *	   group's state.  A long one is cut into chunks, from its begin on.
@@ -11,6 +10,8 @@
  *	   lanes' states are merged as a tree.
  *	5. A warp does the same with the states of a long segment's chunks, and puts the result to
  *	   the group's.
+ *
+ * Without keys all lines are one long segment, in the order that they have (WHOLE): steps 4 and 5 are all there is.
  *
  * Nothing here depends on which thread comes first: a group's lines, in their order, are cut and
  * merged in one way only.  So floats repeat themselves.
@@ -73,7 +74,7 @@ merge_lanes(const GhAggregate *aggregate, GhAggregateState *state, bool *fits)
 #define AHEAD 4
 
 /* Adds the lines that are so many apart from each other, in their order. */
-static __device__ void
+template <bool WHOLE> static __device__ void
 add_lines(const reduce_job &job, uint32_t a, uint32_t begin, uint32_t end, uint32_t step,
 		  GhAggregateState *state, bool *fits)
 {
@@ -94,7 +95,7 @@ add_lines(const reduce_job &job, uint32_t a, uint32_t begin, uint32_t end, uint3
 
 #pragma unroll
 		for (uint32_t k = 0; k < AHEAD; k++)
-			line[k] = i + k * step < end ? job.reduce.order[i + k * step] : job.places;
+			line[k] = i + k * step >= end ? job.places : WHOLE ? i + k * step : job.reduce.order[i + k * step];
 #pragma unroll
 		for (uint32_t k = 0; k < AHEAD; k++)
 			taken[k] = line[k] < job.places && (job.lines.takes[line[k]] >> a & 1) != 0;
@@ -111,13 +112,13 @@ add_lines(const reduce_job &job, uint32_t a, uint32_t begin, uint32_t end, uint3
 	}
 }
 
-static __device__ uint32_t
+template <bool WHOLE> static __device__ uint32_t
 count_lines(const reduce_job &job, uint32_t begin, uint32_t end, uint32_t step)
 {
 	uint32_t	rows = 0;
 
 	for (uint32_t i = begin; i < end; i += step)
-		rows += job.lines.state[job.reduce.order[i]] == LINE_LIVE;
+		rows += job.lines.state[WHOLE ? i : job.reduce.order[i]] == LINE_LIVE;
 	return rows;
 }
 
@@ -148,25 +149,6 @@ put_rows(const reduce_job &job, uint32_t group, uint32_t rows)
 }
 
 /* --------------------------------------------------------------------- kernels */
-
-static __global__ void __launch_bounds__(BLOCK_THREADS)
-number_kernel(uint32_t *numbers, uint32_t count)
-{
-	uint64_t	i = ELEMENT;
-
-	if (i < count)
-		numbers[i] = (uint32_t) i;
-}
-
-/* Without keys: all lines are one segment. */
-static __global__ void
-whole_kernel(const reduce_job job)
-{
-	job.groups.begin[0] = 0;
-	job.groups.end[0] = job.rows;
-	job.reduce.segments[0] = 0;
-	job.counters->segments = 1;
-}
 
 static __global__ void __launch_bounds__(BLOCK_THREADS)
 segments_kernel(const reduce_job job)
@@ -223,10 +205,10 @@ short_kernel(const reduce_job job)
 		{
 			GhAggregateState state = {};
 
-			add_lines(job, a, begin, end, 1, &state, &fits);
+			add_lines<false>(job, a, begin, end, 1, &state, &fits);
 			put_state(job, group, a, state, &fits);
 		}
-		put_rows(job, group, count_lines(job, begin, end, 1));
+		put_rows(job, group, count_lines<false>(job, begin, end, 1));
 	}
 	if (!fits)
 		job.counters->unfit = 1;
@@ -239,12 +221,18 @@ warps_each(const plan_view &plan)
 	return plan.naggregates > 0 ? plan.naggregates : 1;
 }
 
+static __host__ __device__ __forceinline__ uint32_t
+whole_chunks(uint32_t lines)
+{
+	return (lines + CHUNK_ROWS - 1) / CHUNK_ROWS;
+}
+
 /* A warp a chunk and aggregate. */
-static __global__ void __launch_bounds__(BLOCK_THREADS)
+template <bool WHOLE> static __global__ void __launch_bounds__(BLOCK_THREADS)
 chunk_kernel(const reduce_job job)
 {
 	uint32_t	each = warps_each(job.plan);
-	uint64_t	all = (uint64_t) job.counters->chunks * each;
+	uint64_t	all = (uint64_t) (WHOLE ? whole_chunks(job.rows) : job.counters->chunks) * each;
 	uint32_t	lane = threadIdx.x & 31;
 	bool		fits = true;
 
@@ -252,19 +240,21 @@ chunk_kernel(const reduce_job job)
 	{
 		uint32_t	k = (uint32_t) (w / each);
 		uint32_t	a = (uint32_t) (w % each);
-		uint2		range = job.reduce.chunks[k];
+		uint32_t	left = job.rows - k * CHUNK_ROWS;
+		uint2		range = WHOLE ? make_uint2(k * CHUNK_ROWS, k * CHUNK_ROWS + (left < CHUNK_ROWS ? left : CHUNK_ROWS)) :
+			job.reduce.chunks[k];
 		GhAggregateState state = {};
 
 		if (a == 0)
 		{
-			uint32_t	rows = sum_lanes(count_lines(job, range.x + lane, range.y, 32));
+			uint32_t	rows = sum_lanes(count_lines<WHOLE>(job, range.x + lane, range.y, 32));
 
 			if (lane == 0)
 				job.reduce.partial_rows[k] = rows;
 		}
 		if (a >= job.plan.naggregates)
 			continue;
-		add_lines(job, a, range.x + lane, range.y, 32, &state, &fits);
+		add_lines<WHOLE>(job, a, range.x + lane, range.y, 32, &state, &fits);
 		merge_lanes(&job.plan.aggregates[a], &state, &fits);
 		if (lane == 0)
 			job.reduce.partial[(uint64_t) k * job.plan.naggregates + a] = state;
@@ -285,33 +275,34 @@ add_rows(const reduce_job &job, const long_segment &segment, uint32_t lane)
 		put_rows(job, segment.group, rows);
 }
 
-/* A warp a long segment and aggregate. */
+/* A warp has a long segment and an aggregate. */
+static __device__ void
+merge_segment(const reduce_job &job, const long_segment &segment, uint32_t a, bool *fits)
+{
+	uint32_t	lane = threadIdx.x & 31;
+	GhAggregateState state = {};
+
+	if (a == 0)
+		add_rows(job, segment, lane);
+	if (a >= job.plan.naggregates)
+		return;
+	for (uint32_t k = lane; k < segment.chunks; k += 32)
+		*fits &= gh_aggregate_merge(&job.plan.aggregates[a], &state,
+									&job.reduce.partial[(uint64_t) (segment.first + k) * job.plan.naggregates + a]);
+	merge_lanes(&job.plan.aggregates[a], &state, fits);
+	if (lane == 0)
+		put_state(job, segment.group, a, state, fits);
+}
+
 static __global__ void __launch_bounds__(BLOCK_THREADS)
 long_kernel(const reduce_job job)
 {
 	uint32_t	each = warps_each(job.plan);
 	uint64_t	all = (uint64_t) job.counters->longs * each;
-	uint32_t	lane = threadIdx.x & 31;
 	bool		fits = true;
 
 	for (uint64_t w = ELEMENT / 32; w < all; w += gridDim.x * (BLOCK_THREADS / 32))
-	{
-		long_segment segment = job.reduce.longs[w / each];
-		uint32_t	a = (uint32_t) (w % each);
-		GhAggregateState state = {};
-
-		if (a == 0)
-			add_rows(job, segment, lane);
-		if (a >= job.plan.naggregates)
-			continue;
-		for (uint32_t k = lane; k < segment.chunks; k += 32)
-			fits &= gh_aggregate_merge(&job.plan.aggregates[a], &state,
-									   &job.reduce.partial[(uint64_t) (segment.first + k) *
-														   job.plan.naggregates + a]);
-		merge_lanes(&job.plan.aggregates[a], &state, &fits);
-		if (lane == 0)
-			put_state(job, segment.group, a, state, &fits);
-	}
+		merge_segment(job, job.reduce.longs[w / each], (uint32_t) (w % each), &fits);
 	if (!fits)
 		job.counters->unfit = 1;
 }

@@ -309,18 +309,57 @@ launch_status(void)
 	return LAUNCH_FAULT ? cudaErrorLaunchFailure : status;
 }
 
-/* cudaMalloc, which tests can make fail. */
+static std::atomic<device_spare_function> spare;
+
+void
+device_spare_with(device_spare_function function)
+{
+	spare = function;
+}
+
+/* Frees what is only kept for later; false: there is nothing of that kind. */
+static bool
+give_spare(void)
+{
+	device_spare_function function = spare;
+
+	return function != nullptr && function();
+}
+
+/* cudaMalloc, which tests can make fail; what is only kept for later goes first.  Where there is none it is not sticky. */
 cudaError_t
 device_malloc(void **memory, uint64_t bytes)
 {
-	return ALLOCATION_FAULT ? cudaErrorMemoryAllocation : cudaMalloc(memory, bytes);
+	cudaError_t status;
+
+	if (ALLOCATION_FAULT)
+		return cudaErrorMemoryAllocation;
+	status = cudaMalloc(memory, bytes);
+	if (status == cudaErrorMemoryAllocation)
+		(void) cudaGetLastError();
+	if (status == cudaErrorMemoryAllocation && give_spare())
+		status = cudaMalloc(memory, bytes);
+	if (status == cudaErrorMemoryAllocation)
+	{
+		(void) cudaGetLastError();
+		*memory = nullptr;
+	}
+	return status;
 }
 
-static void
-budget_give(const cuda_table *table, uint64_t bytes)
+/* So many bytes out of a budget, if there is one; likewise. */
+bool
+budget_take(const GhHost *host, uint64_t bytes)
 {
-	if (table->host.give_device != nullptr)
-		table->host.give_device(table->host.ctx, bytes);
+	return host->take_device == nullptr || host->take_device(host->ctx, bytes) ||
+		(give_spare() && host->take_device(host->ctx, bytes));
+}
+
+void
+budget_give(const GhHost *host, uint64_t bytes)
+{
+	if (host->give_device != nullptr)
+		host->give_device(host->ctx, bytes);
 }
 
 /* Device memory that counts for the table, and is taken from the budget. */
@@ -335,23 +374,18 @@ device_alloc(cuda_table *table, uint64_t bytes, void **memory, GhError *error)
 							"the table's memory limit of %llu bytes does not allow %llu more",
 							(unsigned long long) table->options.memory_limit,
 							(unsigned long long) bytes);
-	if (table->host.take_device != nullptr &&
-		!table->host.take_device(table->host.ctx, bytes))
+	if (!budget_take(&table->host, bytes))
 		return gh_error_set(error, GH_LIMIT,
 							"the device memory for all tables does not allow %llu more bytes",
 							(unsigned long long) bytes);
 	status = device_malloc(memory, bytes);
 	if (status != cudaSuccess)
-		budget_give(table, bytes);
+		budget_give(&table->host, bytes);
+	/* the table goes on with what it has */
 	if (status == cudaErrorMemoryAllocation)
-	{
-		/* not sticky: the table goes on with what it has */
-		(void) cudaGetLastError();
-		*memory = nullptr;
 		return gh_error_set(error, GH_NO_MEMORY,
 							"CUDA device %d has no %llu bytes of free memory",
 							table->options.device, (unsigned long long) bytes);
-	}
 	if (status != cudaSuccess)
 		return table_failed(table, status, "cudaMalloc", error);
 	table->stats.bytes += bytes;
@@ -376,5 +410,5 @@ device_free(cuda_table *table, void *memory, uint64_t bytes)
 	if (status != cudaSuccess)
 		(void) table_failed(table, status, "cudaFree", nullptr);
 	table->stats.bytes -= bytes;
-	budget_give(table, bytes);
+	budget_give(&table->host, bytes);
 }

@@ -204,6 +204,11 @@ extern GhStatus device_alloc(cuda_table *table, uint64_t bytes, void **memory,
 							 GhError *error);
 extern void device_free(cuda_table *table, void *memory, uint64_t bytes);
 extern cudaError_t device_malloc(void **memory, uint64_t bytes);
+/* Who frees what is kept for later, when there would be too little memory; it says whether that was any. */
+typedef bool (*device_spare_function) (void);
+extern void device_spare_with(device_spare_function function);
+extern bool budget_take(const GhHost *host, uint64_t bytes);
+extern void budget_give(const GhHost *host, uint64_t bytes);
 extern cudaError_t launch_status(void);
 extern uint32_t resident_blocks_of(const cuda_table *table, const void *kernel,
 								   uint64_t elements);

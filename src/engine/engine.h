@@ -121,6 +121,11 @@ typedef struct GhHost
 	 */
 	bool		(*take_device) (void *ctx, uint64_t bytes);
 	void		(*give_device) (void *ctx, uint64_t bytes);
+	/*
+	 * NULL, or one that lasts as long as the process: memory that requests were worked on in may be kept for pipelines
+	 * to come, taken from its budget.  When a budget refuses, what is kept is freed first.  Any thread.
+	 */
+	const struct GhHost *lasting;
 } GhHost;
 
 /* ------------------------------------------------------------------- tables */

@@ -38,23 +38,45 @@ host_address(void *ctx, GhRef ref)
 	return (void *) (uintptr_t) ref;
 }
 
-/* Device memory, counted for the table and within the limit for all of them. */
+/* Device memory within the limit for all. */
 static bool
-take_device(void *ctx, uint64_t bytes)
+take_lasting(void *ctx, uint64_t bytes)
 {
-	GhWorkerTable *table = ctx;
 	GhDevice   *device = gh_worker.device;
 	uint64		limit = pg_atomic_read_u64(&device->memory_limit);
 	uint64		used = pg_atomic_read_u64(&device->memory_used);
-	GhError		ignored;
 
-	if (gh_executor_pass_point(GH_FAULT_POINT_ALLOCATION, &ignored) != GH_OK)
-		return false;
+	(void) ctx;
 	do
 	{
 		if (used > limit || bytes > limit - used)
 			return false;
 	} while (!pg_atomic_compare_exchange_u64(&device->memory_used, &used, used + bytes));
+	return true;
+}
+
+static void
+give_lasting(void *ctx, uint64_t bytes)
+{
+	(void) ctx;
+	pg_atomic_fetch_sub_u64(&gh_worker.device->memory_used, (int64) bytes);
+}
+
+/* What the engine keeps from one pipeline to the next is nobody's. */
+static const GhHost lasting_host = {
+	.take_device = take_lasting,
+	.give_device = give_lasting,
+};
+
+/* The same, counted for the table. */
+static bool
+take_device(void *ctx, uint64_t bytes)
+{
+	GhWorkerTable *table = ctx;
+	GhError		ignored;
+
+	if (gh_executor_pass_point(GH_FAULT_POINT_ALLOCATION, &ignored) != GH_OK || !take_lasting(NULL, bytes))
+		return false;
 	pg_atomic_fetch_add_u64(&gh_table_entry_at(table->number)->bytes, (int64) bytes);
 	return true;
 }
@@ -64,7 +86,7 @@ give_device(void *ctx, uint64_t bytes)
 {
 	GhWorkerTable *table = ctx;
 
-	pg_atomic_fetch_sub_u64(&gh_worker.device->memory_used, (int64) bytes);
+	give_lasting(NULL, bytes);
 	pg_atomic_fetch_sub_u64(&gh_table_entry_at(table->number)->bytes, (int64) bytes);
 }
 
@@ -78,6 +100,7 @@ gh_executor_host(GhWorkerTable *table, GhHost *host)
 	host->address = host_address;
 	host->take_device = take_device;
 	host->give_device = give_device;
+	host->lasting = &lasting_host;
 }
 
 /* ----------------------------------------------------------------- answers */

@@ -1,7 +1,8 @@
 /*
  * test_pipeline_large.c
  *		Requests of more rows than an engine does at a time, into each sink, out of a table, and through probes that make
- *		several rows of one.  What must come of them is worked out from the rows' numbers.
+ *		several rows of one.  What must come of them is worked out from the rows' numbers.  And what an engine keeps of
+ *		the memory that such requests are worked on in.
  */
 #include "pipeline_model.h"
 
@@ -196,6 +197,23 @@ check_groups(Large *large, Stage *stage, bool by_text, uint32_t times)
 	free(sums);
 }
 
+/* Twice: the second time the groups are there. */
+static void
+add_to_groups(Large *large, bool by_text)
+{
+	Stage	   *stage = new_stage(large);
+
+	stage->options.sink.kind = GH_SINK_GROUPS;
+	stage_key(stage, by_text ? LABEL : KEY, by_text ? GH_CLASS_TEXT : GH_CLASS_INT);
+	stage_aggregate(stage, GH_AGGREGATE_COUNT_ROWS, 0, 0);
+	stage_aggregate(stage, GH_AGGREGATE_SUM, QUOTIENT, GH_CLASS_INT);
+	if (open_stage(large, stage))
+		for (uint32_t times = 1; times <= 2 && give_all(large, stage); times++)
+			check_groups(large, stage, by_text, times);
+	stage_end(stage);
+	stage_drop(large->c, stage);
+}
+
 static void
 large_groups(Context *c)
 {
@@ -205,44 +223,28 @@ large_groups(Context *c)
 		return;
 	large_init(c, &large, (uint32_t) sized(c, 2500000, 100000));
 	for (uint32_t by_text = 0; by_text < 2 && c->failures == 0; by_text++)
-	{
-		Stage	   *stage = new_stage(&large);
-
-		stage->options.sink.kind = GH_SINK_GROUPS;
-		stage_key(stage, by_text ? LABEL : KEY, by_text ? GH_CLASS_TEXT : GH_CLASS_INT);
-		stage_aggregate(stage, GH_AGGREGATE_COUNT_ROWS, 0, 0);
-		stage_aggregate(stage, GH_AGGREGATE_SUM, QUOTIENT, GH_CLASS_INT);
-		if (open_stage(&large, stage))
-			for (uint32_t times = 1; times <= 2 && give_all(&large, stage); times++)
-				check_groups(&large, stage, by_text != 0, times);
-		stage_end(stage);
-		stage_drop(c, stage);
-	}
+		add_to_groups(&large, by_text != 0);
 	large_end(&large);
 }
 
 /* Records of key and text, of which each has what the row has. */
 static void
-large_rows(Context *c)
+put_records(Large *large)
 {
-	Large		large;
-	Stage	   *stage;
+	Context    *c = large->c;
+	Stage	   *stage = new_stage(large);
 	size_t		bytes = 0;
 	size_t		at = 0;
 
-	if (no_pipelines(c))
-		return;
-	large_init(c, &large, (uint32_t) sized(c, 2500000, 100000));
-	stage = new_stage(&large);
 	stage->options.sink.kind = GH_SINK_ROWS;
 	stage_key(stage, KEY, GH_CLASS_INT);
 	stage_key(stage, LABEL, GH_CLASS_TEXT);
 	stage_key(stage, QUOTIENT, GH_CLASS_INT);
-	if (open_stage(&large, stage) && give_all(&large, stage))
+	if (open_stage(large, stage) && give_all(large, stage))
 	{
 		char	   *records = stage_records(c, stage, &bytes);
 
-		for (uint32_t i = 0; records != NULL && i < large.count && c->failures == 0; i++)
+		for (uint32_t i = 0; records != NULL && i < large->count && c->failures == 0; i++)
 		{
 			const GhScanGroup *record = (const GhScanGroup *) (records + at);
 			const GhScanValue *values = gh_scan_keys(record);
@@ -261,6 +263,68 @@ large_rows(Context *c)
 	}
 	stage_end(stage);
 	stage_drop(c, stage);
+}
+
+static void
+large_rows(Context *c)
+{
+	Large		large;
+
+	if (no_pipelines(c))
+		return;
+	large_init(c, &large, (uint32_t) sized(c, 2500000, 100000));
+	put_records(&large);
+	large_end(&large);
+}
+
+/* ------------------------------------------------------------------ memory kept */
+
+/* A table that is refused memory at first has it when what was kept is freed. */
+static void
+make_table_of_kept(Context *c, const Budget *kept)
+{
+	GhTableOptions options = options_of(c, type_of_kind(0));
+	Subject		s;
+
+	memset(&s, 0, sizeof(s));
+	host_init(&s.state, &s.host);
+	s.state.refuse_at = 1;
+	CHECK(c, budget_taken(kept) > 0, "nothing is kept");
+	if (CHECK_STATUS(c, "create with what was kept", subject_try(&s, c, &options), GH_OK))
+		subject_close(&s);
+	CHECK_U64(c, "of what is kept", budget_taken(kept), 0);
+}
+
+/* Pipelines of other layouts have what those before them left, in a budget of its own. */
+static void
+memory_is_kept(Context *c)
+{
+	/* as long as the process */
+	static HostState state;
+	static GhHost lasting;
+	static Budget kept;
+	Large		large;
+
+	if (no_pipelines(c))
+		return;
+	host_init(&state, &lasting);
+	state.budget = &kept;
+	kept.limit = UINT64_MAX;
+	large_init(c, &large, (uint32_t) sized(c, 300000, 30000));
+	large.host.lasting = &lasting;
+	for (uint32_t n = 0; n < 4 && c->failures == 0; n++)
+	{
+		if (n % 2 != 0)
+			put_records(&large);
+		else
+			add_to_groups(&large, n == 2);
+		CHECK_U64(c, "memory of a pipeline that is gone", large.state.device_bytes, 0);
+	}
+	if (!c->on_host)
+		make_table_of_kept(c, &kept);
+	kept.limit = 0;
+	add_to_groups(&large, false);
+	CHECK_U64(c, "of what is kept without a budget", budget_taken(&kept), 0);
 	large_end(&large);
 }
 
@@ -415,5 +479,6 @@ const Test	pipeline_large_tests[] = {
 	{"pipelines: large requests, groups", large_groups, false},
 	{"pipelines: large requests, rows", large_rows, false},
 	{"pipelines: large requests, tables", large_tables, false},
+	{"pipelines: memory that is kept", memory_is_kept, false},
 	{NULL, NULL, false}
 };
