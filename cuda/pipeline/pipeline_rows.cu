@@ -144,8 +144,9 @@ reserve_rows(cuda_pipeline *pipeline, uint64_t more, GhError *error)
 	/* a table is made in one request */
 	if (needed > GH_BATCH_MAX)
 		return GH_LIMIT;
+	/* an estimate is as often too low as too high, and to move rows takes longer than a few more bytes */
 	if (rows->room == 0)
-		wanted = expected > ROOM_MIN ? expected : ROOM_MIN;
+		wanted = expected > ROOM_MIN ? expected + expected / 16 : ROOM_MIN;
 	if (wanted > GH_BATCH_MAX)
 		wanted = GH_BATCH_MAX;
 	if (wanted <= needed)
