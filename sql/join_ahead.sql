@@ -60,6 +60,8 @@ SELECT * FROM ahead('WITH i AS (INSERT INTO n3 SELECT na.id, 1 FROM na JOIN ng O
 -- nothing can fail: offloaded, and what comes out is evaluated row by row
 SELECT * FROM ahead('SELECT count(*) FROM (SELECT 100 / na.x FROM na JOIN keys ON na.g = keys.k LIMIT 1) s');
 SELECT * FROM ahead('SELECT count(*) FROM (SELECT 1 FROM na JOIN keys ON na.g = keys.k AND 100 / na.x >= keys.k LIMIT 1) s');
+-- what the result is sorted by is computed above the joins
+SELECT * FROM ahead('SELECT n3.id FROM na JOIN ng ON na.g = ng.k JOIN n3 ON n3.id = na.id GROUP BY n3.id ORDER BY sum(100 / (na.id + 1)), n3.id LIMIT 1');
 
 -- LIMIT: the key; a qual of the scan; a join below; equalities that the planner keeps in classes
 SELECT * FROM ahead('SELECT count(*) FROM (SELECT na.id FROM na JOIN ng ON 100 / na.x = ng.k LIMIT 1) s');

@@ -177,3 +177,18 @@ gh_block_is_in_pool(Relation relation, BlockNumber block)
 	LWLockRelease(lock);
 	return found;
 }
+
+/* Blocks that are looked up to tell what share of a relation there is. */
+#define GH_SAMPLED_BLOCKS 32
+
+/* About what share of so many blocks is in shared buffers now, from 0 to 1. */
+double
+gh_share_in_pool(Relation relation, BlockNumber nblocks)
+{
+	uint64		sampled = Min(nblocks, GH_SAMPLED_BLOCKS);
+	int			found = 0;
+
+	for (uint64 i = 0; i < sampled; i++)
+		found += gh_block_is_in_pool(relation, (BlockNumber) ((2 * i + 1) * nblocks / (2 * sampled)));
+	return sampled == 0 ? 0 : (double) found / sampled;
+}

@@ -17,5 +17,6 @@ extern bool gh_hint_read(Relation relation, BlockNumber block, bool ring, Buffer
 extern bool gh_hint_is_good(Relation relation, BlockNumber block, bool ring);
 extern void gh_hint_keep(Relation relation, BlockNumber block, Buffer buffer);
 extern bool gh_block_is_in_pool(Relation relation, BlockNumber block);
+extern double gh_share_in_pool(Relation relation, BlockNumber nblocks);
 
 #endif							/* GPUHASH_HINTS_H */

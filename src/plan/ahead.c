@@ -189,6 +189,9 @@ classes_are_quiet(PlannerInfo *root, RelOptInfo *outerrel)
 			if (em->em_is_child || bms_is_empty(em->em_relids) ||
 				!bms_is_subset(em->em_relids, outerrel->relids))
 				continue;
+			/* what the query's result is sorted by: it is not computed below */
+			if (contain_agg_clause((Node *) em->em_expr) || contain_window_function((Node *) em->em_expr))
+				continue;
 			if (may_show((Node *) em->em_expr))
 				return false;
 			inside++;

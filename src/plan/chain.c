@@ -89,7 +89,7 @@ device_pages_cost(PlannerInfo *root, Path *scan, double divisor)
 {
 	RelOptInfo *rel = scan->parent;
 
-	return scan->startup_cost + gh_device_pages_cost(rel->pages, gh_note_page_cost(root, rel), divisor);
+	return scan->startup_cost + gh_device_pages_cost(rel->pages, gh_note_page_cost(root, rel, true), divisor);
 }
 
 static double

@@ -52,7 +52,7 @@ typedef struct GhJoinStep
 
 	double		cautious_rows;	/* gh_cautious_rows; 0: it was not asked for yet */
 	bool		has_whole_tables_cost;
-	Cost		whole_tables_cost;	/* gh_whole_tables_cost, of the path */
+	Cost		whole_tables_cost[2];	/* gh_whole_tables_cost, of the path; [1]: on a device */
 } GhJoinStep;
 
 extern const CustomPathMethods gh_join_path_methods;

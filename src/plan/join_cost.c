@@ -319,52 +319,55 @@ gh_cost_join(const GhJoinInputs *inputs, GhJoinChoice *choice)
 
 /* Of a join of ours the answer is kept. */
 static Cost
-whole_tables_cost_of_sides(PlannerInfo *root, CustomPath *path)
+whole_tables_cost_of_sides(PlannerInfo *root, CustomPath *path, bool on_device)
 {
 	GhJoinStep *step = gh_is_join_path(&path->path) ? gh_step(&path->path) : NULL;
-	Cost		cost = 0;
+	Cost		costs[2] = {0, 0};
 	ListCell   *lc;
 
 	if (step != NULL && step->has_whole_tables_cost)
-		return step->whole_tables_cost;
+		return step->whole_tables_cost[on_device];
 	foreach(lc, path->custom_paths)
-		cost += gh_whole_tables_cost(root, lfirst(lc));
+	{
+		costs[0] += gh_whole_tables_cost(root, lfirst(lc), false);
+		costs[1] += gh_whole_tables_cost(root, lfirst(lc), true);
+	}
 	if (step != NULL)
 	{
 		step->has_whole_tables_cost = true;
-		step->whole_tables_cost = cost;
+		memcpy(step->whole_tables_cost, costs, sizeof(costs));
 	}
-	return cost;
+	return costs[on_device];
 }
 
 /*
  * What the pages cost of the tables that the path reads from end to end, once each: not of those below an
- * index, or on the inner side of a nested loop.
+ * index, or on the inner side of a nested loop.  on_device: what they would cost where a device reads them.
  */
 Cost
-gh_whole_tables_cost(PlannerInfo *root, Path *path)
+gh_whole_tables_cost(PlannerInfo *root, Path *path, bool on_device)
 {
 	switch (nodeTag(path))
 	{
 		case T_Path:
 		case T_CustomPath:
 			if (path->pathtype == T_SeqScan || gh_is_rowscan_path(path))
-				return gh_note_page_cost(root, path->parent) * path->parent->pages;
-			return IsA(path, Path) ? 0 : whole_tables_cost_of_sides(root, (CustomPath *) path);
+				return gh_note_page_cost(root, path->parent, on_device) * path->parent->pages;
+			return IsA(path, Path) ? 0 : whole_tables_cost_of_sides(root, (CustomPath *) path, on_device);
 		case T_HashPath:
 		case T_MergePath:
-			return gh_whole_tables_cost(root, ((JoinPath *) path)->outerjoinpath) +
-				gh_whole_tables_cost(root, ((JoinPath *) path)->innerjoinpath);
+			return gh_whole_tables_cost(root, ((JoinPath *) path)->outerjoinpath, on_device) +
+				gh_whole_tables_cost(root, ((JoinPath *) path)->innerjoinpath, on_device);
 		case T_NestPath:
-			return gh_whole_tables_cost(root, ((JoinPath *) path)->outerjoinpath);
+			return gh_whole_tables_cost(root, ((JoinPath *) path)->outerjoinpath, on_device);
 		case T_GatherPath:
-			return gh_whole_tables_cost(root, ((GatherPath *) path)->subpath);
+			return gh_whole_tables_cost(root, ((GatherPath *) path)->subpath, on_device);
 		case T_GatherMergePath:
-			return gh_whole_tables_cost(root, ((GatherMergePath *) path)->subpath);
+			return gh_whole_tables_cost(root, ((GatherMergePath *) path)->subpath, on_device);
 		case T_ProjectionPath:
-			return gh_whole_tables_cost(root, ((ProjectionPath *) path)->subpath);
+			return gh_whole_tables_cost(root, ((ProjectionPath *) path)->subpath, on_device);
 		case T_SortPath:
-			return gh_whole_tables_cost(root, ((SortPath *) path)->subpath);
+			return gh_whole_tables_cost(root, ((SortPath *) path)->subpath, on_device);
 		default:
 			return 0;
 	}

@@ -79,7 +79,7 @@ extern bool gh_join_fits_in_memory(const CustomPath *path);
 extern Path *gh_below_gather(Path *path);
 extern void gh_real_cost(Path *path, Cost *startup, Cost *total);
 extern void gh_real_hash_join_cost(JoinPath *join, Cost *startup, Cost *total);
-extern Cost gh_whole_tables_cost(PlannerInfo *root, Path *path);
+extern Cost gh_whole_tables_cost(PlannerInfo *root, Path *path, bool on_device);
 extern double gh_cautious_rows(PlannerInfo *root, GhJoinStep *step, double rows, Path *outer, Path *inner);
 extern Path *gh_path_to_beat(List *paths, Path *outer, Path *inner, Cost *total);
 extern bool gh_wins_clearly(List *paths, Path *outer, Path *inner, Cost total);

@@ -26,6 +26,7 @@
 
 #include "gpuhash.h"
 #include "hash.h"
+#include "heap/hints.h"
 #include "heap/layout.h"
 #include "plan/note.h"
 #include "service/placement.h"
@@ -185,16 +186,45 @@ gh_find_note(PlannerInfo *root, RelOptInfo *rel)
 	return note;
 }
 
-/* What one of the relation's pages costs where it is read with those beside it. */
+/* Of tables with fewer pages it is not asked where these are. */
+#define GH_SAMPLED_PAGES 1000
+
+/*
+ * About what share of a heap table's pages would have to be read.  What a device takes for a page is much less than
+ * seq_page_cost, so that this decides for or against it.
+ */
+static double
+share_to_be_read(PlannerInfo *root, const RelOptInfo *rel)
+{
+	Relation	relation;
+	double		share;
+
+	if (rel->pages < GH_SAMPLED_PAGES)
+		return 1;
+	relation = table_open(planner_rt_fetch(rel->relid, root)->relid, NoLock);
+	share = RelationUsesLocalBuffers(relation) ? 1 : 1 - gh_share_in_pool(relation, rel->pages);
+	table_close(relation, NoLock);
+	return share;
+}
+
+/*
+ * What one of the relation's pages costs where it is read with those beside it.  PostgreSQL charges seq_page_cost for
+ * pages in shared buffers, too, and so do the nodes on the host, whose costs are compared with its own; but not a device.
+ */
 Cost
-gh_note_page_cost(PlannerInfo *root, RelOptInfo *rel)
+gh_note_page_cost(PlannerInfo *root, RelOptInfo *rel, bool on_device)
 {
 	GhNote	   *note = gh_note(root, rel);
 
 	if (!note->has_page_cost)
-		get_tablespace_page_costs(rel->reltablespace, NULL, &note->page_cost);
+	{
+		get_tablespace_page_costs(rel->reltablespace, NULL, &note->page_cost[0]);
+		note->page_cost[1] = note->page_cost[0];
+		if (note->on_device && note->kind == GH_RELATION_HEAP)
+			note->page_cost[1] *= share_to_be_read(root, rel);
+	}
 	note->has_page_cost = true;
-	return note->page_cost;
+	return note->page_cost[on_device];
 }
 
 /* The conditions of a heap table, in the order in which they are evaluated, and split. */

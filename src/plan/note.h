@@ -37,9 +37,9 @@ typedef struct GhNote
 	bool		is_readable;	/* gh_note: a heap table whose pages a node above its scan may read */
 	bool		on_device;		/* gh_note: a device is expected to read it */
 
-	/* gh_note_page_cost */
+	/* gh_note_page_cost: on the host; on a device, where it counts by how many pages are in shared buffers */
 	bool		has_page_cost;
-	Cost		page_cost;
+	Cost		page_cost[2];
 
 	/* gh_rowscan_absorbed: the Seq Scan as a join above takes it; [1]: as a part of a parallel plan */
 	Path	   *absorbed[2];
@@ -90,7 +90,7 @@ gh_note(PlannerInfo *root, RelOptInfo *rel)
 }
 
 extern MemoryContext gh_note_context(const RelOptInfo *rel);
-extern Cost gh_note_page_cost(PlannerInfo *root, RelOptInfo *rel);
+extern Cost gh_note_page_cost(PlannerInfo *root, RelOptInfo *rel, bool on_device);
 extern const GhConditions *gh_note_conditions(PlannerInfo *root, RelOptInfo *rel);
 
 #endif							/* GPUHASH_NOTE_H */

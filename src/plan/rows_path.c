@@ -413,15 +413,14 @@ offer_may_win(PlannerInfo *root, RelOptInfo *joinrel, const RowsOffer *offer, Pa
 
 /*
  * Whether rows of that cost win clearly against another path for the same relation.  All of its tables are
- * read whole, and where the other path does so, too, the pages cost the same: what is left of both is
+ * read whole, and where the other path does so, too, the pages are the same: what is left of both is
  * compared.
  */
 static bool
 wins_clearly(PlannerInfo *root, Cost total, Path *other, Cost other_total)
 {
-	Cost		pages = gh_whole_tables_cost(root, other);
-
-	return total - pages <= GH_CLEAR_SHARE * (other_total - pages);
+	return total - gh_whole_tables_cost(root, other, true) <=
+		GH_CLEAR_SHARE * (other_total - gh_whole_tables_cost(root, other, false));
 }
 
 /*
