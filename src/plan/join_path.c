@@ -30,10 +30,12 @@
 #include "plan/input_path.h"
 #include "plan/join_path.h"
 #include "plan/join_plan.h"
+#include "plan/note.h"
 #include "plan/planning.h"
 #include "plan/rows_path.h"
 #include "plan/scan_path.h"
 #include "plan/why.h"
+#include "service/placement.h"
 
 static set_join_pathlist_hook_type previous_hook = NULL;
 
@@ -302,6 +304,48 @@ add_join_path(GhJoinInputs *inputs, Path *outer, Path *inner)
 }
 
 /*
+ * The table's Seq Scan, where a device is expected to read it and its cheapest path is none, but goes over an index, or
+ * is of several processes; else NULL.
+ */
+static Path *
+scan_for_device(const GhJoinInputs *inputs, RelOptInfo *rel)
+{
+	const Path *cheapest = rel->cheapest_total_path;
+	const GhNote *note;
+
+	if (!IS_SIMPLE_REL(rel) || cheapest->pathtype == T_SeqScan || gh_is_rowscan_path(cheapest))
+		return NULL;
+	note = gh_note(inputs->root, rel);
+	return note->is_readable && note->on_device ? gh_note_whole_scan(inputs->root, rel) : NULL;
+}
+
+/* Tables that PostgreSQL would read otherwise, as a device reads them: for its rows alone. */
+static void
+add_device_join_path(GhJoinInputs *inputs, Path *kept)
+{
+	Path	   *outer;
+	Path	   *inner;
+	ParamPathInfo *param_info;
+	GhJoinChoice choice = {0};
+
+	if (gh_force_offload || !gh_device_may_be_expected() || gh_joins_are_searched_at_random(inputs->root))
+		return;
+	outer = scan_for_device(inputs, inputs->outerrel);
+	inner = scan_for_device(inputs, inputs->innerrel);
+	if (outer == NULL && inner == NULL)
+		return;
+	if (outer == NULL)
+		outer = kept != NULL ? kept : inputs->outerrel->cheapest_total_path;
+	if (inner == NULL)
+		inner = inputs->innerrel->cheapest_total_path;
+	if (outer->param_info != NULL || inner->param_info != NULL ||
+		!price_join(inputs, outer, inner, &choice, &param_info) || !rows_may_compete(inputs, &choice, false))
+		return;
+	param_info = gh_join_param_info(param_info, choice.outer, choice.inner, choice.clauses);
+	gh_rows_add_paths(inputs->root, (Path *) make_join_path(inputs, &choice, param_info), false, add_path);
+}
+
+/*
  * A path of which each process gives a part of the rows.  With a common table, each
  * has a part of the inner rows, too; else all of them to itself.
  */
@@ -470,6 +514,7 @@ add_join_paths(GhJoinInputs *inputs)
 		add_join_path(inputs, startup_outer, total_inner);
 	if (kept != NULL && !gh_needs_rel(total_inner, inputs->outerrel))
 		add_join_path(inputs, kept, total_inner);
+	add_device_join_path(inputs, kept);
 	foreach(lo, inputs->outerrel->cheapest_parameterized_paths)
 	{
 		Path	   *outer = (Path *) lfirst(lo);

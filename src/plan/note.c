@@ -19,6 +19,7 @@
 #include "access/table.h"
 #include "access/tableam.h"
 #include "catalog/pg_class.h"
+#include "optimizer/pathnode.h"
 #include "parser/parsetree.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -225,6 +226,25 @@ gh_note_page_cost(PlannerInfo *root, RelOptInfo *rel, bool on_device)
 	}
 	note->has_page_cost = true;
 	return note->page_cost[on_device];
+}
+
+/*
+ * A Seq Scan of a table that a device is expected to read, whose cheapest path is another one: it is as dear to
+ * PostgreSQL as it may be.
+ */
+Path *
+gh_note_whole_scan(PlannerInfo *root, RelOptInfo *rel)
+{
+	GhNote	   *note = gh_note(root, rel);
+	MemoryContext saved;
+
+	if (note->whole_scan == NULL)
+	{
+		saved = MemoryContextSwitchTo(gh_note_context(rel));
+		note->whole_scan = create_seqscan_path(root, rel, NULL, 0);
+		MemoryContextSwitchTo(saved);
+	}
+	return note->whole_scan;
 }
 
 /* The conditions of a heap table, in the order in which they are evaluated, and split. */

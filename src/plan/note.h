@@ -45,6 +45,9 @@ typedef struct GhNote
 	Path	   *absorbed[2];
 	Cost		absorbed_cost[2];	/* of the Seq Scan that it was made from */
 
+	/* gh_note_whole_scan: a Seq Scan */
+	Path	   *whole_scan;
+
 	/* gh_note_conditions */
 	bool		has_conditions;
 	GhConditions conditions;
@@ -91,6 +94,7 @@ gh_note(PlannerInfo *root, RelOptInfo *rel)
 
 extern MemoryContext gh_note_context(const RelOptInfo *rel);
 extern Cost gh_note_page_cost(PlannerInfo *root, RelOptInfo *rel, bool on_device);
+extern Path *gh_note_whole_scan(PlannerInfo *root, RelOptInfo *rel);
 extern const GhConditions *gh_note_conditions(PlannerInfo *root, RelOptInfo *rel);
 
 #endif							/* GPUHASH_NOTE_H */
