@@ -637,6 +637,11 @@ extern GhStatus batch_read(cuda_pipeline *pipeline, const GhPipelineRequest *req
 extern GhStatus batch_ready(cuda_pipeline *pipeline, bool wait, GhError *error);
 extern GhStatus batch_take(cuda_pipeline *pipeline, GhError *error);
 extern GhStatus batch_tell(cuda_pipeline *pipeline, GhError *error);
+/* What each line takes, and 0 behind the last one, by a thread each. */
+typedef void (*lines_kernel) (const pipe_view view, const pipe_lines lines, uint64_t *bytes);
+/* How many bytes all lines take; the sink's offsets are where each one's begin. */
+extern GhStatus lines_measure(cuda_pipeline *pipeline, const pipe_lines *lines, lines_kernel kernel, uint64_t *bytes,
+							  GhError *error);
 /* All rows that the lines are of go back: there is no place for them. */
 extern GhStatus lines_refuse(cuda_pipeline *pipeline, const pipe_lines *lines, GhError *error);
 

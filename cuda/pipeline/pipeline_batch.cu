@@ -120,6 +120,28 @@ lines_refuse(cuda_pipeline *pipeline, const pipe_lines *lines, GhError *error)
 	return GH_OK;
 }
 
+static __global__ void
+bytes_kernel(const uint64_t *offsets, uint32_t count, pipe_counters *counters)
+{
+	counters->bytes = offsets[count];
+}
+
+GhStatus
+lines_measure(cuda_pipeline *pipeline, const pipe_lines *lines, lines_kernel kernel, uint64_t *bytes, GhError *error)
+{
+	const sink_arrays *sink = &pipeline->lane->sink;
+
+	kernel<<<blocks_for((uint64_t) lines->count + 1), BLOCK_THREADS, 0, pipeline->memory.stream>>>
+		(pipeline->view, *lines, sink->bytes);
+	PIPE_TRY(&pipeline->memory, launch_status(), error);
+	GH_TRY(sums_launch(pipeline, sink->bytes, sink->offsets, lines->count, error));
+	bytes_kernel<<<1, 1, 0, pipeline->memory.stream>>>(sink->offsets, lines->count, pipeline->lane->batch.counters);
+	PIPE_TRY(&pipeline->memory, launch_status(), error);
+	GH_TRY(counters_fetch(pipeline, error));
+	*bytes = pipeline->lane->host_counters->bytes;
+	return GH_OK;
+}
+
 /* Sums of so many more could not be added up. */
 static bool
 are_too_many(const cuda_pipeline *pipeline, uint64_t lines)

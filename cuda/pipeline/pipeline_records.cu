@@ -45,12 +45,6 @@ record_bytes_kernel(const pipe_view view, const pipe_lines lines, uint64_t *byte
 	bytes[line] = sum;
 }
 
-static __global__ void
-record_total_kernel(const uint64_t *offsets, uint32_t count, pipe_counters *counters)
-{
-	counters->bytes = offsets[count];
-}
-
 /* offsets: NULL: all records are of one size. */
 static __global__ void __launch_bounds__(BLOCK_THREADS)
 records_kernel(const pipe_view view, const pipe_lines lines, const uint64_t *offsets, char *to,
@@ -168,33 +162,15 @@ reserve_records(cuda_pipeline *pipeline, uint64_t bytes, record_segment **segmen
 	}
 }
 
-/* How many bytes the lines' records take, in counters; offsets says where each begins. */
-static GhStatus
-measure_records(cuda_pipeline *pipeline, const pipe_lines *lines, uint64_t *bytes, GhError *error)
-{
-	*bytes = (uint64_t) lines->count * pipeline->view.record_bytes;
-	if (pipeline->view.has_texts == 0)
-		return GH_OK;
-	record_bytes_kernel<<<blocks_for((uint64_t) lines->count + 1), BLOCK_THREADS, 0, pipeline->memory.stream>>>
-		(pipeline->view, *lines, pipeline->lane->sink.bytes);
-	PIPE_TRY(&pipeline->memory, launch_status(), error);
-	GH_TRY(sums_launch(pipeline, pipeline->lane->sink.bytes, pipeline->lane->sink.offsets, lines->count, error));
-	record_total_kernel<<<1, 1, 0, pipeline->memory.stream>>>
-		(pipeline->lane->sink.offsets, lines->count, pipeline->lane->batch.counters);
-	PIPE_TRY(&pipeline->memory, launch_status(), error);
-	GH_TRY(counters_fetch(pipeline, error));
-	*bytes = pipeline->lane->host_counters->bytes;
-	return GH_OK;
-}
-
 GhStatus
 pipe_records_take(cuda_pipeline *pipeline, const pipe_lines *lines, GhError *error)
 {
 	record_segment *segment;
-	uint64_t	bytes;
+	uint64_t	bytes = (uint64_t) lines->count * pipeline->view.record_bytes;
 	GhStatus	status;
 
-	GH_TRY(measure_records(pipeline, lines, &bytes, error));
+	if (pipeline->view.has_texts != 0)
+		GH_TRY(lines_measure(pipeline, lines, record_bytes_kernel, &bytes, error));
 	status = reserve_records(pipeline, bytes, &segment, error);
 	if (lacks_memory(status))
 		return lines_refuse(pipeline, lines, error);

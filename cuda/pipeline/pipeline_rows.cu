@@ -201,12 +201,6 @@ text_bytes_kernel(const pipe_view view, const pipe_lines lines, uint64_t *bytes)
 	bytes[line] = sum;
 }
 
-static __global__ void
-text_total_kernel(const uint64_t *offsets, uint32_t count, pipe_counters *counters)
-{
-	counters->bytes = offsets[count];
-}
-
 struct append_job
 {
 	pipe_view	view;
@@ -283,34 +277,16 @@ append_kernel(const append_job job)
 		job.counters->counted += job.lines.count;
 }
 
-/* How many bytes the lines' texts take; offsets says where each line's begin. */
-static GhStatus
-measure_texts(cuda_pipeline *pipeline, const pipe_lines *lines, uint64_t *bytes, GhError *error)
-{
-	*bytes = 0;
-	if (pipeline->view.has_texts == 0)
-		return GH_OK;
-	text_bytes_kernel<<<blocks_for((uint64_t) lines->count + 1), BLOCK_THREADS, 0, pipeline->memory.stream>>>
-		(pipeline->view, *lines, pipeline->lane->sink.bytes);
-	PIPE_TRY(&pipeline->memory, launch_status(), error);
-	GH_TRY(sums_launch(pipeline, pipeline->lane->sink.bytes, pipeline->lane->sink.offsets, lines->count, error));
-	text_total_kernel<<<1, 1, 0, pipeline->memory.stream>>>
-		(pipeline->lane->sink.offsets, lines->count, pipeline->lane->batch.counters);
-	PIPE_TRY(&pipeline->memory, launch_status(), error);
-	GH_TRY(counters_fetch(pipeline, error));
-	*bytes = pipeline->lane->host_counters->bytes;
-	return GH_OK;
-}
-
 GhStatus
 pipe_rows_take(cuda_pipeline *pipeline, const pipe_lines *lines, GhError *error)
 {
 	pipe_rows  *rows = pipeline->rows;
-	uint64_t	bytes;
+	uint64_t	bytes = 0;
 	append_job	job;
 	GhStatus	status;
 
-	GH_TRY(measure_texts(pipeline, lines, &bytes, error));
+	if (pipeline->view.has_texts != 0)
+		GH_TRY(lines_measure(pipeline, lines, text_bytes_kernel, &bytes, error));
 	status = reserve_rows(pipeline, lines->count, error);
 	if (status == GH_OK)
 		status = reserve_texts(pipeline, bytes, error);
