@@ -317,7 +317,9 @@ gh_cost_join(const GhJoinInputs *inputs, GhJoinChoice *choice)
 	choice->total_cost = startup + run;
 }
 
-/* Of a join of ours the answer is kept. */
+static Cost whole_tables_cost(PlannerInfo *root, Path *path, bool on_device, bool real);
+
+/* Of a join of ours the answer is kept.  It costs what its sides really do. */
 static Cost
 whole_tables_cost_of_sides(PlannerInfo *root, CustomPath *path, bool on_device)
 {
@@ -329,8 +331,8 @@ whole_tables_cost_of_sides(PlannerInfo *root, CustomPath *path, bool on_device)
 		return step->whole_tables_cost[on_device];
 	foreach(lc, path->custom_paths)
 	{
-		costs[0] += gh_whole_tables_cost(root, lfirst(lc), false);
-		costs[1] += gh_whole_tables_cost(root, lfirst(lc), true);
+		costs[0] += whole_tables_cost(root, lfirst(lc), false, true);
+		costs[1] += whole_tables_cost(root, lfirst(lc), true, true);
 	}
 	if (step != NULL)
 	{
@@ -340,37 +342,60 @@ whole_tables_cost_of_sides(PlannerInfo *root, CustomPath *path, bool on_device)
 	return costs[on_device];
 }
 
-/*
- * What the pages cost of the tables that the path reads from end to end, once each: not of those below an
- * index, or on the inner side of a nested loop.  on_device: what they would cost where a device reads them.
- */
-Cost
-gh_whole_tables_cost(PlannerInfo *root, Path *path, bool on_device)
+/* A GpuHashScan costs as a Seq Scan does, or, by itself or where its real cost counts, what it takes a device. */
+static Cost
+whole_table_cost(PlannerInfo *root, Path *path, bool on_device, bool real)
+{
+	RelOptInfo *rel = path->parent;
+	Cost		startup;
+	Cost		total;
+
+	if (!on_device && gh_is_rowscan_path(path) && gh_note(root, rel)->on_device)
+	{
+		gh_rowscan_cost(path, &startup, &total);
+		on_device = (real || path->total_cost == total) && gh_rowscan_is_for_device(root, path);
+	}
+	return gh_note_page_cost(root, rel, on_device) * rel->pages;
+}
+
+static Cost
+whole_tables_cost(PlannerInfo *root, Path *path, bool on_device, bool real)
 {
 	switch (nodeTag(path))
 	{
 		case T_Path:
 		case T_CustomPath:
 			if (path->pathtype == T_SeqScan || gh_is_rowscan_path(path))
-				return gh_note_page_cost(root, path->parent, on_device) * path->parent->pages;
+				return whole_table_cost(root, path, on_device, real);
 			return IsA(path, Path) ? 0 : whole_tables_cost_of_sides(root, (CustomPath *) path, on_device);
 		case T_HashPath:
 		case T_MergePath:
-			return gh_whole_tables_cost(root, ((JoinPath *) path)->outerjoinpath, on_device) +
-				gh_whole_tables_cost(root, ((JoinPath *) path)->innerjoinpath, on_device);
+			return whole_tables_cost(root, ((JoinPath *) path)->outerjoinpath, on_device, false) +
+				whole_tables_cost(root, ((JoinPath *) path)->innerjoinpath, on_device, false);
 		case T_NestPath:
-			return gh_whole_tables_cost(root, ((JoinPath *) path)->outerjoinpath, on_device);
+			return whole_tables_cost(root, ((JoinPath *) path)->outerjoinpath, on_device, false);
 		case T_GatherPath:
-			return gh_whole_tables_cost(root, ((GatherPath *) path)->subpath, on_device);
+			return whole_tables_cost(root, ((GatherPath *) path)->subpath, on_device, real);
 		case T_GatherMergePath:
-			return gh_whole_tables_cost(root, ((GatherMergePath *) path)->subpath, on_device);
+			return whole_tables_cost(root, ((GatherMergePath *) path)->subpath, on_device, real);
 		case T_ProjectionPath:
-			return gh_whole_tables_cost(root, ((ProjectionPath *) path)->subpath, on_device);
+			return whole_tables_cost(root, ((ProjectionPath *) path)->subpath, on_device, false);
 		case T_SortPath:
-			return gh_whole_tables_cost(root, ((SortPath *) path)->subpath, on_device);
+			return whole_tables_cost(root, ((SortPath *) path)->subpath, on_device, false);
 		default:
 			return 0;
 	}
+}
+
+/*
+ * What the pages cost of the tables that the path reads from end to end, once each: not of those below an
+ * index, or on the inner side of a nested loop.  It is what the path is charged for them (gh_real_cost); on_device: what
+ * they would cost where a device reads them.
+ */
+Cost
+gh_whole_tables_cost(PlannerInfo *root, Path *path, bool on_device)
+{
+	return whole_tables_cost(root, path, on_device, true);
 }
 
 /* The tables of which a clause compares columns, or others that equal these. */

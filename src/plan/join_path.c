@@ -268,7 +268,8 @@ rows_may_compete(GhJoinInputs *inputs, const GhJoinChoice *choice, bool in_place
 	/* rows that take another path's place need not compete */
 	if (!in_place && gh_rows_cost_too_much(inputs->root, inputs->joinrel, choice))
 		return false;
-	if (!gh_rows_may_win(inputs->root, inputs->joinrel, choice->outer, choice->inner))
+	if (!gh_rows_may_win(inputs->root, inputs->joinrel, choice->outer, choice->inner) &&
+		!gh_joins_may_be_kept(inputs->root, inputs->joinrel, choice))
 		return false;
 	if (gh_force_offload)
 		return true;

@@ -25,6 +25,7 @@
 #include "plan/note.h"
 #include "plan/planning.h"
 #include "plan/rows_path.h"
+#include "plan/scan_path.h"
 #include "plan/why.h"
 #include "service/placement.h"
 
@@ -380,6 +381,14 @@ make_rows_path(RelOptInfo *joinrel, Path *joins, const RowsOffer *offer)
 	return &cpath->path;
 }
 
+/* Whether a device may do a join of these, and those below: it makes tables of what it scans, and not of joins. */
+static bool
+is_for_device(PlannerInfo *root, Path *outer, Path *inner)
+{
+	return gh_enable_rows && IS_SIMPLE_REL(inner->parent) && gh_device_may_be_expected() &&
+		gh_ends_on_device(root, outer);
+}
+
 /*
  * Whether a join of these may be worth a path though it costs more than others: a device may do it, and those
  * below.  A large query asks for thousands of joins, so what its rows are sure to cost is looked at here, before
@@ -390,9 +399,7 @@ gh_rows_may_win(PlannerInfo *root, RelOptInfo *joinrel, Path *outer, Path *inner
 {
 	Cost		startup;
 
-	/* a device makes tables of what it scans, and not of joins */
-	if (!gh_enable_rows || !IS_SIMPLE_REL(inner->parent) || !gh_device_may_be_expected() ||
-		!gh_ends_on_device(root, outer))
+	if (!is_for_device(root, outer, inner))
 		return false;
 	/* forced, it costs what the joins do; of a parallel plan each process has a part of the rows */
 	if (gh_force_offload || (joinrel->consider_parallel && outer->parent->partial_pathlist != NIL))
@@ -423,9 +430,21 @@ wins_clearly(PlannerInfo *root, Cost total, Path *other, Cost other_total)
 		GH_CLEAR_SHARE * (other_total - gh_whole_tables_cost(root, other, false));
 }
 
+/* Whether it is a join of ours over rows that come from a device: of a GpuHashRows, or of a scan. */
+static bool
+joins_rows_of_device(PlannerInfo *root, Path *path)
+{
+	Path	   *outer;
+
+	if (!gh_is_join_path(path))
+		return false;
+	outer = gh_below_gather(linitial(((CustomPath *) path)->custom_paths));
+	return gh_rows_joins(outer) != NULL || (gh_is_rowscan_path(outer) && gh_rowscan_is_for_device(root, outer));
+}
+
 /*
- * The same of the rows of a join of these against all paths.  Where the cheapest one is a join over rows that
- * a GpuHashRows keeps below it, any saving will do: both rest on the same estimates.
+ * The same of the rows of a join of these against all paths.  Where the cheapest one is a join over rows from a device,
+ * any saving will do: both rest on the same estimates.
  */
 static bool
 wins_clearly_of(PlannerInfo *root, List *paths, Path *outer, Path *inner, Cost rows_total)
@@ -435,7 +454,7 @@ wins_clearly_of(PlannerInfo *root, List *paths, Path *outer, Path *inner, Cost r
 
 	if (path == NULL)
 		return true;
-	if (gh_is_join_path(path) && gh_rows_joins(linitial(((CustomPath *) path)->custom_paths)) != NULL)
+	if (joins_rows_of_device(root, path))
 		return rows_total < total;
 	return wins_clearly(root, rows_total, path, total);
 }
@@ -476,6 +495,14 @@ gh_rows_cost_too_much(PlannerInfo *root, RelOptInfo *joinrel, const GhJoinChoice
 							cost_kept_rows(joinrel, reading, choice->rows, &startup));
 }
 
+/* Whether joins of such a price are to be kept if they are for a device, whatever their rows cost. */
+bool
+gh_joins_may_be_kept(PlannerInfo *root, RelOptInfo *joinrel, const GhJoinChoice *choice)
+{
+	return is_for_device(root, choice->outer, choice->inner) &&
+		are_to_be_kept(root, joinrel, choice->total_cost, choice->workers);
+}
+
 /*
  * Whether the rows of a join are to compete, or the joins to be kept, for which there may be no path yet,
  * but a linked step.  in_place: the rows may take another path's place, whatever competes.
@@ -490,7 +517,7 @@ gh_rows_may_compete(PlannerInfo *root, RelOptInfo *joinrel, GhJoinStep *step,
 	/* these come out of the chain when there is a path */
 	if (step->has_rows)
 		return true;
-	return price_rows(root, &offer) &&
+	return is_for_device(root, choice->outer, choice->inner) && price_rows(root, &offer) &&
 		(are_to_be_kept(root, joinrel, choice->total_cost, choice->workers) ||
 		 (offer_may_win(root, joinrel, &offer, choice->outer, choice->inner, choice->workers) &&
 		  (in_place || offer_competes(root, &offer, choice->outer, choice->inner, paths))));
@@ -520,7 +547,7 @@ find_offer(PlannerInfo *root, Path *join, RowsOffer *offer)
 	List	   *sides = ((CustomPath *) join)->custom_paths;
 	Path	   *joins;
 
-	if (join->param_info != NULL || !gh_rows_may_win(root, joinrel, linitial(sides), lsecond(sides)))
+	if (join->param_info != NULL || !is_for_device(root, linitial(sides), lsecond(sides)))
 		return NULL;
 	joins = gh_rows_unwrapped(root, join);
 	offer->joinrel = joinrel;
@@ -533,8 +560,8 @@ find_offer(PlannerInfo *root, Path *join, RowsOffer *offer)
 		return NULL;
 	keep_joins(root, join);
 	force_offer(offer, joins);
-	return offer_may_win(root, joinrel, offer, linitial(sides), lsecond(sides),
-						 joins->parallel_workers) ? joins : NULL;
+	return gh_rows_may_win(root, joinrel, linitial(sides), lsecond(sides)) &&
+		offer_may_win(root, joinrel, offer, linitial(sides), lsecond(sides), joins->parallel_workers) ? joins : NULL;
 }
 
 /* The path of an offer; NULL: there is no program for it. */

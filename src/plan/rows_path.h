@@ -12,6 +12,7 @@
 #include "plan/join_path.h"
 
 extern bool gh_rows_may_win(PlannerInfo *root, RelOptInfo *joinrel, Path *outer, Path *inner);
+extern bool gh_joins_may_be_kept(PlannerInfo *root, RelOptInfo *joinrel, const GhJoinChoice *choice);
 extern bool gh_rows_cost_too_much(PlannerInfo *root, RelOptInfo *joinrel, const GhJoinChoice *choice);
 extern bool gh_rows_may_compete(PlannerInfo *root, RelOptInfo *joinrel, GhJoinStep *step,
 								const GhJoinChoice *choice, bool in_place);

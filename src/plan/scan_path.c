@@ -127,6 +127,28 @@ device_cost(PlannerInfo *root, RelOptInfo *rel, Path *seqscan, double divisor, C
 	return reading;
 }
 
+/* What it costs one of several processes to read the pages on the host. */
+static Cost
+host_cost(RelOptInfo *rel, const GhConditions *conditions, double divisor)
+{
+	double		page_cost;
+
+	get_tablespace_page_costs(rel->reltablespace, NULL, &page_cost);
+	return gh_cpu_pages_cost(rel->pages, rel->tuples, page_cost, conditions->ninstructions, divisor);
+}
+
+/* Whether it is a device's reading that the path really costs. */
+bool
+gh_rowscan_is_for_device(PlannerInfo *root, Path *path)
+{
+	RelOptInfo *rel = path->parent;
+	double		divisor = path->parallel_workers > 0 ? gh_parallel_divisor(path->parallel_workers) : 1.0;
+	Cost		pages = host_cost(rel, gh_note_conditions(root, rel), divisor);
+	Cost		first;
+
+	return device_cost(root, rel, gh_rowscan_absorbed(root, path), divisor, pages, &first) < pages;
+}
+
 /*
  * As a Seq Scan's, but for what a row costs: all are decoded and go through the program, here or on a device; those
  * that pass are put into a slot, and see the other conditions.
@@ -141,14 +163,11 @@ cost_scan(PlannerInfo *root, const GhConditions *conditions, CustomPath *cpath, 
 									   clauselist_selectivity(root, conditions->programmed, rel->relid,
 															  JOIN_INNER, NULL));
 	QualCost	rest;
-	double		page_cost;
 	Cost		pages;
 	Cost		first;
 
 	cost_qual_eval(&rest, conditions->rest, root);
-	get_tablespace_page_costs(rel->reltablespace, NULL, &page_cost);
-	pages = gh_cpu_pages_cost(rel->pages, rel->tuples, page_cost, conditions->ninstructions, divisor);
-	pages = device_cost(root, rel, seqscan, divisor, pages, &first);
+	pages = device_cost(root, rel, seqscan, divisor, host_cost(rel, conditions, divisor), &first);
 	/* that it is switched off is in what a Seq Scan starts with */
 	path->startup_cost = gh_setup_cost + seqscan->startup_cost + first;
 	path->total_cost = path->startup_cost + pages - first +

@@ -1,6 +1,6 @@
 # Which joins the planner gives a device as a whole, at its own costs: those that leave few rows, also
 # where the first joins of a chain leave many; but not those that leave few by an estimate that is worth
-# nothing.
+# nothing.  And what pages cost, by where they are.
 use GpuHash::Test 'module';
 use GpuHash::Service;
 
@@ -81,6 +81,26 @@ for my $workers (0, 2)
 		"SET gpuhash.explain_why = on; EXPLAIN (COSTS OFF) $pairs; RESET gpuhash.explain_why");
 	unlike($plan, qr/costs less as a whole/, 'which EXPLAIN does not call a plan that costs more');
 }
+
+# A page costs less where it is in shared_buffers.  All are, of this table; after a restart none is, until it is read.
+my $pages = ($session->do("SELECT pg_relation_size('facts') / current_setting('block_size')::int"))[0];
+
+sub cost_of
+{
+	my ($plan) = $_[0]->do('SET max_parallel_workers_per_gather = 0; EXPLAIN SELECT sum(v) FROM facts');
+	like($plan, qr/GpuHashAggregate/, 'a sum by the device');
+	return $plan =~ /GpuHashAggregate\)\s+\(cost=[\d.]+\.\.([\d.]+)/ ? $1 : 0;
+}
+my $in_pool = cost_of($session);
+$session->close;
+$server->stop;
+$server->start;
+ok($service->wait_ready, 'the service is ready again');
+$session = $server->session;
+my $not_there = cost_of($session);
+cmp_ok(abs($not_there - $in_pool - $pages), '<', 0.02 * $pages, "$pages pages that have to be read cost as many more");
+$session->do('SET gpuhash.enabled = off; SELECT count(*) FROM facts; RESET gpuhash.enabled');
+cmp_ok(abs(cost_of($session) - $in_pool), '<', 0.02 * $pages, 'when they were read they cost what they did');
 $session->close;
 unlike($server->log, qr/PANIC|TRAP|terminated by signal|leak/, 'a clean log');
 done_testing();
