@@ -94,7 +94,7 @@ init_exprs(GhAggregateNode *node, CustomScan *cscan)
 	}
 }
 
-/* What plan.c wrote. */
+/* What aggregate_plan.c wrote. */
 static void
 init_columns(GhAggregateNode *node, CustomScan *cscan)
 {

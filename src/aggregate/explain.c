@@ -20,7 +20,7 @@ show_keys(GhAggregateNode *node, List *ancestors, ExplainState *es)
 	bool		prefix = gh_explained_relations(es) > 1 || es->verbose;
 	List	   *names = NIL;
 
-	/* in node->keys, columns have plan.c's marks */
+	/* in node->keys, columns have aggregate_plan.c's marks */
 	for (int k = 0; k < node->nkeys; k++)
 	{
 		TargetEntry *tle = list_nth_node(TargetEntry, scan->custom_scan_tlist, node->key_columns[k]);

@@ -76,7 +76,7 @@ int_array(List *list)
 	return array;
 }
 
-/* Reads what plan.c wrote about the scan tuple. */
+/* Reads what join_plan.c wrote about the scan tuple. */
 static void
 init_columns(GhJoinState *js, CustomScan *cscan)
 {

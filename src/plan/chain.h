@@ -17,7 +17,7 @@
 typedef struct GhJoinPair
 {
 	bool		is_split;
-	bool		is_plain;		/* gh_join_is_plain */
+	bool		is_plain;		/* is_plain (join_plan.c) */
 	List	   *conditions;		/* what a row must pass to come out, beside the keys; of a plain join */
 	bool		has_uniqueness;
 	bool		inner_is_unique;	/* statistics say that no two inner rows have the same key */

@@ -3,7 +3,7 @@
  *		What a GpuHashJoin costs.
  *
  * What a path says that it costs may be something else: that of the path in the place of which it stands
- * (path.c), or nearly nothing where it is forced.  So it keeps its own costs, and those of a join are reckoned from
+ * (join_path.c), or nearly nothing where it is forced.  So it keeps its own costs, and those of a join are reckoned from
  * its inputs' own.
  */
 #include "postgres.h"
