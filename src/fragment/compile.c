@@ -140,26 +140,7 @@ gh_fragment_translate(GhFragment *fragment, GhTranslation *translation, Expr *ex
 	return true;
 }
 
-/* The columns that the joins look up must be read, too. */
-static bool
-translate_joins(GhFragment *fragment, GhTranslation *translation)
-{
-	for (int i = fragment->joined->base + 1; i < fragment->joined->nlevels; i++)
-	{
-		GhJoinLevel *level = &fragment->joined->levels[i];
-
-		for (int k = 0; k < level->nkeys; k++)
-		{
-			GhOperand	operand;
-
-			if (!gh_translate_attribute(translation, gh_joined_attno(fragment, level->keys[k]), &operand))
-				return false;
-			level->key_vectors[k] = operand.vector;
-		}
-	}
-	return true;
-}
-
+/* Conditions, which are over the rows of programs already. */
 static bool
 translate_conditions(GhFragment *fragment, GhTranslation *translation, const List *conditions)
 {
@@ -167,10 +148,38 @@ translate_conditions(GhFragment *fragment, GhTranslation *translation, const Lis
 
 	foreach(lc, conditions)
 	{
-		if (!gh_translate_filter(translation,
-								 gh_fragment_folded(fragment, lfirst(lc), &fragment->program.awaited)))
+		Node	   *folded = gh_fold_constants(&fragment->css.ss.ps, lfirst(lc), &fragment->program.awaited);
+
+		if (!gh_translate_filter(translation, (Expr *) folded))
 			return false;
 	}
+	return true;
+}
+
+/*
+ * A join: the columns that it looks up must be read, too; then what makes a match, and what rows must pass to come out, as
+ * parts of the program.
+ */
+static bool
+translate_join(GhFragment *fragment, GhTranslation *translation, int number)
+{
+	GhJoinLevel *level = &fragment->joined->levels[number];
+	const GhLowerJoin *lower = level->lower;
+
+	for (int k = 0; k < level->nkeys; k++)
+	{
+		GhOperand	operand;
+
+		if (!gh_translate_attribute(translation, gh_joined_attno(fragment, level->keys[k]), &operand))
+			return false;
+		level->key_vectors[k] = operand.vector;
+	}
+	if (!translate_conditions(fragment, translation, gh_joined_conditions(fragment, number, lower->join_quals)))
+		return false;
+	level->pair_end = translation->ninstructions;
+	if (!translate_conditions(fragment, translation, gh_joined_conditions(fragment, number, lower->ps->plan->qual)))
+		return false;
+	level->filter_end = translation->ninstructions;
 	return true;
 }
 
@@ -180,11 +189,9 @@ translate_all(GhFragment *fragment, GhTranslation *translation)
 	if (!translate_conditions(fragment, translation, fragment->by_rows ? NIL : fragment->scan->plan->qual))
 		return false;
 	fragment->program.nfilters = translation->ninstructions;
-	/* what rows of the last join must pass, as all that is not in front of the joins, is looked at behind them all */
-	if (gh_joined_nprobes(fragment) > 0 &&
-		(!translate_joins(fragment, translation) ||
-		 !translate_conditions(fragment, translation, fragment->joined->conditions)))
-		return false;
+	for (int p = gh_joined_nprobes(fragment); p > 0; p--)
+		if (!translate_join(fragment, translation, fragment->joined->nlevels - p))
+			return false;
 	return fragment->methods->translate(fragment, translation);
 }
 

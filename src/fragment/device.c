@@ -180,7 +180,7 @@ add_row(void *arg, Buffer buffer, BlockNumber block, OffsetNumber line)
 		return;
 	}
 	/* where the joins then do all, not even this process's part is of any use */
-	if (fragment->device->together && !fragment->joined->for_device)
+	if (fragment->device->together && !fragment->joined->fills_inner)
 	{
 		keep_row(fragment->device, block, line);
 		return;
@@ -258,8 +258,7 @@ tell_children(GhFragment *fragment)
 {
 	const GhSupplyCounts *counts = &fragment->device->supply.counts;
 	uint64		passed = counts->passed[0] + fragment->counts.rows;
-	uint64		joined[GH_PROBES_MAX];
-	int			last;
+	uint64		steps[GH_STEPS_MAX];
 
 	fragment->counts.rows = passed;
 	pgstat_count_index_tuples(fragment->pages->relation, counts->tuples);
@@ -269,16 +268,10 @@ tell_children(GhFragment *fragment)
 	if (fragment->joined == NULL)
 		return;
 	gh_device_tell_inner_scans(fragment);
-	last = fragment->joined->nlevels - 1;
-	memcpy(joined, &counts->passed[gh_fragment_probe_step(0)], sizeof(joined));
-	joined[last] += counts->unmatched;
-	if (fragment->joined->conditions != NIL)
-	{
-		/* no row was handed back: those that came to the end have passed them */
-		InstrCountFiltered1(fragment->child, joined[last] - counts->counted);
-		joined[last] = counts->counted;
-	}
-	gh_joined_add_rows(fragment, joined);
+	/* they come out of the last join's probe, too */
+	memcpy(steps, counts->passed, sizeof(steps));
+	steps[fragment->joined->levels[fragment->joined->nlevels - 1].step] += counts->unmatched;
+	gh_joined_add_rows(fragment, steps);
 }
 
 /* *elapsed: time that has been counted, waits and rows that came back included. */
@@ -491,7 +484,8 @@ supply_unmatched(GhFragment *fragment, bool done)
 			(void) gh_error_set(&device->supply.error, GH_DECLINED, GH_OTHER_FAILED_MESSAGE);
 		return false;
 	}
-	return done && (!asks || gh_supply_unmatched(&device->supply, gh_fragment_probe_step(fragment->joined->nlevels - 1),
+	return done && (!asks || gh_supply_unmatched(&device->supply,
+												 fragment->joined->levels[fragment->joined->nlevels - 1].step,
 												 device->inner_rows));
 }
 
@@ -526,7 +520,7 @@ gh_device_read(GhFragment *fragment, GhJoinedInput *input)
 	{
 		done = false;
 		(void) gh_error_set(&device->supply.error, GH_DECLINED, "%s",
-							fragment->joined->for_device ? GH_OTHER_FAILED_MESSAGE :
+							fragment->joined->fills_inner ? GH_OTHER_FAILED_MESSAGE :
 							"tables of joins do not fit in memory");
 	}
 	if (done)

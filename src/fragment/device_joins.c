@@ -113,8 +113,7 @@ key_parts(const GhKeySide *keys, int nkeys)
 static bool
 returns_all_matches(const GhLowerJoin *lower)
 {
-	return (!lower->single_match || lower->join_quals != NIL) && lower->jointype != JOIN_SEMI &&
-		lower->jointype != JOIN_ANTI;
+	return !lower->single_match || lower->join_quals != NIL;
 }
 
 /* How the table keeps a column, of a program that was made. */
@@ -211,7 +210,7 @@ find_side(GhFragment *fragment, int number, InnerSide *side)
 		return fails(fragment, "an inner side is not a plain scan");
 	if (lower->keys[GH_INNER]->has_exprs)
 		return fails(fragment, "an inner key is an expression");
-	if (count_kept(level) > 0 && (lower->jointype == JOIN_SEMI || lower->jointype == JOIN_ANTI))
+	if (level->has_no_columns)
 		return fails(fragment, "columns of an inner side are read of which there is no row");
 	side->relation = ((ScanState *) side->scan)->ss_currentRelation;
 	side->pages = lower->pages[GH_INNER];

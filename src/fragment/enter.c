@@ -15,11 +15,16 @@
 
 /* ------------------------------------------------------------ the pipeline */
 
-/* The step of a probe, where there are any: in front of them all is that of the scan's conditions. */
-uint32
-gh_fragment_probe_step(uint32 probe)
+/* The step of a join's probe, with its conditions on the pair, and that of those on the joined row. */
+static void
+add_join(GhJoinLevel *level, GhStep *steps, GhPipelineOptions *options)
 {
-	return probe + 1;
+	level->step = level->last_step = options->nsteps;
+	steps[options->nsteps++] = (GhStep) {.end = level->pair_end,.probe = ++options->nprobes};
+	if (level->filter_end == level->pair_end)
+		return;
+	level->last_step = options->nsteps;
+	steps[options->nsteps++].end = level->filter_end;
 }
 
 /*
@@ -32,7 +37,7 @@ gh_fragment_stage_options(GhFragment *fragment, const GhProbe *probes, GhPipelin
 	const GhFragmentProgram *program = &fragment->program;
 	uint32		ninstructions = program->program->ninstructions;
 	int			nprobes = gh_joined_nprobes(fragment);
-	GhStep	   *steps = palloc0(sizeof(GhStep) * (nprobes + 2));
+	GhStep	   *steps = palloc0(sizeof(GhStep) * (2 * nprobes + 2));
 
 	gh_stage_options(fragment->by_rows ? NULL : ((ScanState *) fragment->scan)->ss_currentRelation, program->program,
 					 options);
@@ -41,12 +46,11 @@ gh_fragment_stage_options(GhFragment *fragment, const GhProbe *probes, GhPipelin
 	/* a step of their own for the scan's conditions: rows that pass them are counted */
 	if (nprobes > 0 || (program->nfilters > 0 && program->nfilters < ninstructions))
 		steps[options->nsteps++].end = program->nfilters;
-	for (int p = 1; p <= nprobes; p++)
-		steps[options->nsteps++] = (GhStep) {.end = program->nfilters,.probe = p};
-	if (nprobes == 0 || program->nfilters < ninstructions)
+	for (int p = nprobes; p > 0; p--)
+		add_join(&fragment->joined->levels[fragment->joined->nlevels - p], steps, options);
+	if (nprobes == 0 || steps[options->nsteps - 1].end < ninstructions)
 		steps[options->nsteps++].end = ninstructions;
 	options->steps = steps;
-	options->nprobes = nprobes;
 	options->probes = probes;
 }
 
@@ -66,7 +70,7 @@ static uint64
 count_passed(GhFragment *fragment, const GhPipelineRequest *request)
 {
 	if (gh_joined_nprobes(fragment) > 0)
-		gh_joined_count(fragment, request->passed + gh_fragment_probe_step(0));
+		gh_joined_count(fragment, request->passed);
 	return request->passed[0];
 }
 

@@ -183,7 +183,6 @@ typedef struct GhEnteringRows
 } GhEnteringRows;
 
 extern void gh_fragment_stage_options(GhFragment *fragment, const GhProbe *probes, GhPipelineOptions *options);
-extern uint32 gh_fragment_probe_step(uint32 probe);
 extern void gh_entering_init(GhEnteringRows *rows, uint32 ngiven, uint32 nrows);
 extern void gh_entering_move(GhEnteringRows *rows, uint32 to, uint32 from);
 extern uint32 gh_enter_columns(GhFragment *fragment, uint32 step, GhEnteringRows *rows, uint32 nrows);

@@ -11,9 +11,11 @@
  * Where one of them cannot be probed so (it has outgrown memory, say), it returns its rows as ever, and these are
  * what comes in, in place of those of the scan, for the joins above it.
  *
+ * Conditions on the pair of an outer row and its match are part of the program, in the probe's step; those that a
+ * joined row must pass have a step of their own behind it.
+ *
  * All of them return their rows where the last one is a right or full join, whose inner rows without a match come
- * out, too, or has conditions beside its keys: but for a device, which marks those that have a match
- * (device_joins.c), and whose programs have the conditions.
+ * out, too: but for a device, which marks those that have a match (device_joins.c).
  */
 #include "postgres.h"
 
@@ -29,20 +31,6 @@
 
 /* --------------------------------------------------------------- set-up */
 
-/* What a row must pass to come out, beside the keys; nothing but that is evaluated for it. */
-static List *
-conditions_of(const GhLowerJoin *lower)
-{
-	return list_concat_copy(lower->join_quals, lower->ps->plan->qual);
-}
-
-/* Whether just a device can do the join, and rows of it go through no other one. */
-static bool
-is_for_device(const GhLowerJoin *lower)
-{
-	return gh_lower_fills_inner(lower) || conditions_of(lower) != NIL;
-}
-
 /* The joins of the chain, the lowest last; NIL: it is not one that can be probed. */
 static List *
 find_joins(GhFragment *fragment, EState *estate, int eflags)
@@ -53,8 +41,8 @@ find_joins(GhFragment *fragment, EState *estate, int eflags)
 
 	while ((lower = gh_lower_join(ps)) != NULL)
 	{
-		/* only above all others: what it fills goes through no other join, and what it drops came out of this one */
-		if (!lower->is_plain || lower->output_columns == NULL || (is_for_device(lower) && joins != NIL))
+		/* only above all others: what it fills goes through no other join */
+		if (!lower->is_plain || lower->output_columns == NULL || (gh_lower_fills_inner(lower) && joins != NIL))
 			return NIL;
 		joins = lappend(joins, lower);
 		ps = lower->children[GH_OUTER];
@@ -69,14 +57,15 @@ find_joins(GhFragment *fragment, EState *estate, int eflags)
 static GhColumnSource find_source(GhFragment *fragment, const GhJoined *joined, int level, int resno);
 
 /* Where a column of the scan tuple, from 0, of the join at this level comes from. */
-static GhColumnSource
-find_scan_source(GhFragment *fragment, const GhJoined *joined, int level, int column)
+GhColumnSource
+gh_joined_scan_source(GhFragment *fragment, int number, int column)
 {
-	const GhLowerColumn *from = &joined->levels[level].lower->columns[column];
+	const GhJoined *joined = fragment->joined;
+	const GhLowerColumn *from = &joined->levels[number].lower->columns[column];
 
 	if (from->side == GH_OUTER)
-		return find_source(fragment, joined, level - 1, from->column);
-	return (GhColumnSource) {.level = level,.column = from->column};
+		return find_source(fragment, joined, number - 1, from->column);
+	return (GhColumnSource) {.level = number,.column = from->column};
 }
 
 /* Where the output column resno of the join at this level, or, -1, of the scan, comes from. */
@@ -86,7 +75,7 @@ find_source(GhFragment *fragment, const GhJoined *joined, int level, int resno)
 	GhColumnSource source = {.level = -1};
 
 	if (level > joined->base)
-		return find_scan_source(fragment, joined, level, joined->levels[level].lower->output_columns[resno - 1]);
+		return gh_joined_scan_source(fragment, level, joined->levels[level].lower->output_columns[resno - 1]);
 	source.column = level < 0 ? gh_relation_attno(fragment->scan, resno) : resno;
 	return source;
 }
@@ -149,21 +138,87 @@ gh_joined_arrange(GhFragment *fragment, int base)
 	gh_joined_forget_columns(fragment);
 }
 
-/* Of an expression that the last join evaluates, the columns as those of programs. */
-static Node *
-condition_mutator(Node *expr, GhFragment *fragment)
+/* A join's conditions, over columns of its scan tuple. */
+typedef struct ConditionContext
 {
-	const GhJoined *joined = fragment->joined;
+	GhFragment *fragment;
+	int			number;			/* of the join */
+	bool		pair;			/* on the pair; else on the joined row */
+} ConditionContext;
+
+static Node *
+condition_mutator(Node *expr, ConditionContext *context)
+{
 	const Var  *var = (const Var *) expr;
 	GhColumnSource source;
 
 	if (expr == NULL)
 		return NULL;
 	if (!IsA(expr, Var) || var->varno != INDEX_VAR)
-		return expression_tree_mutator(expr, condition_mutator, (void *) fragment);
-	source = find_scan_source(fragment, joined, joined->nlevels - 1, var->varattno - 1);
-	return (Node *) makeVar(gh_joined_varno(fragment), gh_joined_attno(fragment, source), var->vartype, var->vartypmod,
-							var->varcollid, 0);
+		return expression_tree_mutator(expr, condition_mutator, (void *) context);
+	source = gh_joined_scan_source(context->fragment, context->number, var->varattno - 1);
+	return (Node *) makeVar(gh_joined_varno(context->fragment), gh_joined_attno(context->fragment, source), var->vartype,
+							var->vartypmod, var->varcollid, 0);
+}
+
+/* Expressions that a join evaluates, over the columns of programs. */
+List *
+gh_joined_conditions(GhFragment *fragment, int number, List *exprs)
+{
+	ConditionContext context = {.fragment = fragment,.number = number};
+
+	return (List *) condition_mutator((Node *) exprs, &context);
+}
+
+/* Whether rows of the join have no inner side: there is none to be read but where a match is looked for. */
+static bool
+has_no_inner_side(const GhLowerJoin *lower)
+{
+	return lower->jointype == JOIN_SEMI || lower->jointype == JOIN_ANTI;
+}
+
+/* A column is read of what has come out of its join. */
+static void
+read_source(GhJoined *joined, GhColumnSource source)
+{
+	if (source.level >= 0 && has_no_inner_side(joined->levels[source.level].lower))
+		joined->levels[source.level].has_no_columns = true;
+}
+
+static bool
+read_condition_walker(Node *expr, ConditionContext *context)
+{
+	GhColumnSource source;
+
+	if (expr == NULL)
+		return false;
+	if (!IsA(expr, Var) || ((Var *) expr)->varno != INDEX_VAR)
+		return expression_tree_walker(expr, read_condition_walker, (void *) context);
+	source = gh_joined_scan_source(context->fragment, context->number, ((Var *) expr)->varattno - 1);
+	if (!context->pair || source.level != context->number)
+		read_source(context->fragment->joined, source);
+	return false;
+}
+
+/* Finds the semi and anti joins of whose inner sides columns are read behind them, as NULLs. */
+static void
+find_missing_columns(GhFragment *fragment)
+{
+	GhJoined   *joined = fragment->joined;
+
+	for (int i = 0; i < fragment->ncolumns; i++)
+		read_source(joined, joined->sources[i]);
+	for (int i = 0; i < joined->nlevels; i++)
+	{
+		const GhJoinLevel *level = &joined->levels[i];
+		ConditionContext context = {.fragment = fragment,.number = i,.pair = true};
+
+		for (int k = 0; k < level->nkeys; k++)
+			read_source(joined, level->keys[k]);
+		(void) read_condition_walker((Node *) level->lower->join_quals, &context);
+		context.pair = false;
+		(void) read_condition_walker((Node *) level->lower->ps->plan->qual, &context);
+	}
 }
 
 /*
@@ -186,46 +241,86 @@ read_columns(const GhFragment *fragment, int number)
 	return read;
 }
 
+/*
+ * Whether a row that was handed back can be joined by itself (joined_row.c): all columns that it may take from one join to
+ * the next are values of a pipeline.
+ */
+static bool
+rows_can_be_joined(const GhFragment *fragment)
+{
+	const GhJoined *joined = fragment->joined;
+	int			nvalues = fragment->ncolumns;
+	int			nkept = 0;
+
+	for (int i = 0; i < joined->nlevels; i++)
+	{
+		nkept += joined->levels[i].lower->nkept;
+		if (gh_lower_has_conditions(joined->levels[i].lower))
+			nvalues = Max(nvalues, nkept);
+	}
+	return nvalues <= GH_VALUES_MAX;
+}
+
+/* A join that may not be asked for a table that can be probed will have to return its rows. */
+static void
+offer_to_probe(GhFragment *fragment)
+{
+	GhJoined   *joined = fragment->joined;
+
+	if (joined->nlevels > GH_PROBES_MAX || joined->fills_inner || !rows_can_be_joined(fragment))
+		return;
+	for (int i = 0; i < joined->nlevels; i++)
+		if (!joined->levels[i].has_no_columns)
+			(void) joined->levels[i].lower->methods->offer(joined->levels[i].lower, read_columns(fragment, i));
+}
+
+/* Whether programs can have all columns, and pipelines all steps. */
+static bool
+is_within_limits(const GhFragment *fragment, const GhJoined *joined)
+{
+	int			natts = RelationGetDescr(((ScanState *) fragment->scan)->ss_currentRelation)->natts;
+	int			nsteps = 2;
+
+	for (int i = 0; i < joined->nlevels; i++)
+	{
+		natts += joined->levels[i].lower->nkept + 1;
+		nsteps += joined->levels[i].lower->ps->plan->qual != NIL ? 2 : 1;
+	}
+	return natts <= GH_COLUMN_MAX && (nsteps <= GH_STEPS_MAX || joined->nlevels > GH_PROBES_MAX);
+}
+
 /* Makes node->joined where the child is such a chain. */
 void
 gh_joined_init(GhFragment *fragment, EState *estate, int eflags)
 {
 	List	   *joins = find_joins(fragment, estate, eflags);
 	GhJoined   *joined;
-	int			attno;
 
 	if (joins == NIL)
 	{
 		fragment->scan = NULL;
 		return;
 	}
-	attno = RelationGetDescr(((ScanState *) fragment->scan)->ss_currentRelation)->natts;
 	joined = palloc0(sizeof(GhJoined));
 	joined->nlevels = list_length(joins);
 	joined->levels = palloc0(sizeof(GhJoinLevel) * joined->nlevels);
 	for (int i = 0; i < joined->nlevels; i++)
-		joined->levels[i].lower = list_nth(joins, joined->nlevels - 1 - i);
-	for (int i = 0; i < joined->nlevels; i++)
 	{
+		joined->levels[i].lower = list_nth(joins, joined->nlevels - 1 - i);
 		init_level(&joined->levels[i]);
-		attno += joined->levels[i].lower->nkept + 1;
 	}
-	if (attno > GH_COLUMN_MAX)
+	if (!is_within_limits(fragment, joined))
 	{
 		fragment->scan = NULL;
 		return;
 	}
 	joined->fills_inner = gh_lower_fills_inner(linitial(joins));
-	joined->for_device = is_for_device(linitial(joins));
 	joined->sources = palloc(sizeof(GhColumnSource) * Max(fragment->ncolumns, 1));
 	fragment->joined = joined;
 	joined->base = joined->nlevels;
 	gh_joined_arrange(fragment, -1);
-	/* a join that may not be asked for a table that can be probed will have to return its rows */
-	if (joined->nlevels <= GH_PROBES_MAX && fragment->ncolumns <= GH_VALUES_MAX && !joined->for_device)
-		for (int i = 0; i < joined->nlevels; i++)
-			(void) joined->levels[i].lower->methods->offer(joined->levels[i].lower, read_columns(fragment, i));
-	joined->conditions = (List *) condition_mutator((Node *) conditions_of(linitial(joins)), fragment);
+	find_missing_columns(fragment);
+	offer_to_probe(fragment);
 }
 
 /* ------------------------------------------------------ columns in programs */
@@ -417,12 +512,17 @@ gh_joined_probes(const GhFragment *fragment)
 	return probes;
 }
 
-/* So many rows have come behind each of the probes. */
+/* So many rows have come behind each step of a pipeline of the node's program. */
 void
 gh_joined_count(GhFragment *fragment, const uint64 *passed)
 {
 	GhJoined   *joined = fragment->joined;
 
 	for (int i = joined->base + 1; i < joined->nlevels; i++)
-		joined->levels[i].rows += passed[i - joined->base - 1];
+	{
+		GhJoinLevel *level = &joined->levels[i];
+
+		level->rows += passed[level->last_step];
+		InstrCountFiltered1(level->lower->ps, passed[level->step] - passed[level->last_step]);
+	}
 }

@@ -37,6 +37,12 @@ typedef struct GhJoinLevel
 	int			ncolumns;
 	GhJoinedColumn *columns;
 	int			place_vector;	/* of the places of inner tuples, which the device fills; -1: none is asked for */
+	/* of a program: the conditions on the pair end there, and behind them those on the joined row */
+	uint32		pair_end;
+	uint32		filter_end;
+	uint32		step;			/* of a pipeline: the probe, */
+	uint32		last_step;		/* and that behind which are the rows that come out */
+	bool		has_no_columns; /* of a semi or anti join: what is read elsewhere than in its conditions on the pair */
 	uint64		rows;			/* that came out, and that the executor has not been told of */
 	bool		open;			/* in this run, its table can be probed */
 } GhJoinLevel;
@@ -48,12 +54,10 @@ typedef struct GhJoined
 	int			base;			/* the join whose rows come in; -1: the scan's do */
 	GhColumnSource *sources;	/* by column of the fragment's child */
 	/*
-	 * The last join is a right or full one, or has conditions beside its keys: just a device does it so, and with a row that
-	 * it hands back the joins do all.
+	 * The last join is a right or full one: just a device does it so, and with a row that it hands back the joins do
+	 * all.
 	 */
-	bool		for_device;
-	bool		fills_inner;	/* it is a right or full one */
-	List	   *conditions;		/* of its rows, as expressions over the columns of programs */
+	bool		fills_inner;
 	bool		open;			/* all tables can be probed */
 	int			first;			/* of the scan's page, the visible tuple that was found ahead, and makes
 								 * this page the next one; -1: none */
@@ -61,6 +65,8 @@ typedef struct GhJoined
 
 extern void gh_joined_init(GhFragment *fragment, EState *estate, int eflags);
 extern void gh_joined_arrange(GhFragment *fragment, int base);
+extern GhColumnSource gh_joined_scan_source(GhFragment *fragment, int number, int column);
+extern List *gh_joined_conditions(GhFragment *fragment, int number, List *exprs);
 extern Index gh_joined_varno(const GhFragment *fragment);
 extern int	gh_joined_natts(const GhFragment *fragment);
 extern int	gh_joined_attno(GhFragment *fragment, GhColumnSource source);
@@ -92,7 +98,7 @@ extern GhJoinedInput gh_joined_open(GhFragment *fragment);
 extern void gh_joined_close(GhFragment *fragment);
 extern void gh_joined_start(GhFragment *fragment);
 extern void gh_joined_stop(GhFragment *fragment);
-extern void gh_joined_add_rows(GhFragment *fragment, const uint64 *rows);
+extern void gh_joined_add_rows(GhFragment *fragment, const uint64 *passed);
 
 /* ---- joined_row.c ---- */
 

@@ -67,7 +67,7 @@ bool
 gh_joined_open_tables(GhFragment *fragment, bool on_host)
 {
 	GhJoined   *joined = fragment->joined;
-	bool		open = !joined->for_device;
+	bool		open = !joined->fills_inner;
 
 	for (int i = joined->nlevels - 1; i >= 0 && open; i--)
 		open = open_table(&joined->levels[i], on_host);
@@ -134,7 +134,7 @@ gh_joined_open(GhFragment *fragment)
 
 	gh_joined_reset(fragment);
 	/* rows that are collected pass through, where no device has joined them */
-	if (joined->for_device || fragment->methods->for_device || has_no_program(fragment))
+	if (joined->fills_inner || fragment->methods->for_device || has_no_program(fragment))
 	{
 		(void) settle(fragment);
 		return GH_JOINED_ROWS;
@@ -185,14 +185,12 @@ gh_joined_stop(GhFragment *fragment)
 		gh_child_stop(joined->levels[i].lower->ps, (double) joined->levels[i].rows);
 }
 
-/* So many more rows came out of each join, of those that nobody has counted yet. */
+/* So many more rows came behind the steps of a pipeline, of those that nobody has counted yet. */
 void
-gh_joined_add_rows(GhFragment *fragment, const uint64 *rows)
+gh_joined_add_rows(GhFragment *fragment, const uint64 *passed)
 {
 	for (int i = 0; i < fragment->joined->nlevels; i++)
-	{
 		gh_child_start(fragment->joined->levels[i].lower->ps);
-		fragment->joined->levels[i].rows += rows[i];
-	}
+	gh_joined_count(fragment, passed);
 	gh_joined_stop(fragment);
 }

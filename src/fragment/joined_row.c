@@ -2,13 +2,20 @@
  * joined_row.c
  *		One row that comes in, joined: an engine has handed it back, or there is no program for it yet.
  *
- * What its keys find is asked of the same tables by a pipeline of its own, which returns the inner columns of each
- * row that it becomes.  They are evaluated with the row's own columns by PostgreSQL's expressions.
+ * What its keys find is asked of the same tables by pipelines of their own, which return the inner columns of each
+ * row that it becomes.  Where no join has conditions beside its keys one pipeline does all joins.  Else the joins are
+ * done in parts, one behind the other: a part ends with a join that has conditions on the joined row, and one that has
+ * conditions on the pair is a part of its own, whose pipeline returns all candidates.  PostgreSQL's expressions decide
+ * on these, as the join would: so the row and all its candidates are handed back together.
+ *
+ * The row's columns grow from part to part: those that came in, and behind them, as programs number them, those
+ * that the joins have found.
  */
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
 #include "executor/executor.h"
+#include "executor/instrument.h"
 #include "miscadmin.h"
 
 #include "fragment/joined.h"
@@ -19,71 +26,176 @@
 /* Its rows are read about so many bytes at a time. */
 #define GH_JOINED_BYTES ((Size) 64 * 1024)
 
-typedef struct GhJoinedRow
+/* Joins that a row goes through at once. */
+typedef struct RowPart
 {
-	GhStage    *stage;
+	int			first;			/* their levels */
+	int			last;
+	bool		decides;		/* the pipeline returns candidates: conditions decide which of them match */
+	bool		has_conditions; /* of the last one: its scan tuple is made */
+	int		   *scan_columns;	/* by column of that, that of the row */
+	MemoryContext context;		/* of values that the pipeline has returned, of one record */
 	GhTranslation *translation;
-	uint32		ngiven;			/* columns of what comes in: they are keys */
+	GhStage    *stage;
+	uint32		ngiven;			/* columns of the row: they are keys */
 	uint16	   *given;
 	GhVector   *vectors;		/* of one row */
 	int			nvalues;		/* columns of inner sides */
 	GhScanKey  *values;
 	GhValueType *types;
-	int		   *value_numbers;	/* by column of the fragment's child; -1: it is one of what comes in */
-	bool	   *by_ref;			/* likewise: the value is where the inner row is stored (GhLowerJoin.by_ref) */
-	GhBackRow	back;
+	int		   *value_columns;	/* by value: of the row; -1: it is asked for because there are no rows of no values */
 	GhRecordBuffer buffer;
+} RowPart;
+
+typedef struct GhJoinedRow
+{
+	int			nparts;
+	RowPart    *parts;
+	int			ncolumns;		/* of the row, which programs count from 1, */
+	Datum	   *values;
+	bool	   *nulls;
+	bool	   *needed;			/* of an inner side: it is read behind the part that finds it */
+	bool	   *by_ref;			/* the value is where the inner row is stored (GhLowerJoin.by_ref) */
+	int		   *columns;		/* by column of the fragment's child, that of the row */
+	GhBackRow	back;
 } GhJoinedRow;
 
-/* ---------------------------------------------------------- the pipeline */
+/* ---------------------------------------------------------------- the parts */
+
+/* A column of the row. */
+static int
+row_column(GhFragment *fragment, GhColumnSource source)
+{
+	return gh_joined_attno(fragment, source) - 1;
+}
+
+/* Where the row is told that conditions of a join want its columns. */
+static void
+add_scan_columns(GhFragment *fragment, GhJoinedRow *row, RowPart *part)
+{
+	const GhLowerJoin *lower = fragment->joined->levels[part->last].lower;
+
+	part->scan_columns = palloc(sizeof(int) * Max(lower->ncolumns, 1));
+	for (int c = 0; c < lower->ncolumns; c++)
+	{
+		part->scan_columns[c] = row_column(fragment, gh_joined_scan_source(fragment, part->last, c));
+		row->needed[part->scan_columns[c]] = true;
+	}
+}
+
+/* Divides the joins. */
+static void
+make_parts(GhFragment *fragment, GhJoinedRow *row)
+{
+	const GhJoined *joined = fragment->joined;
+	int			first = joined->base + 1;
+
+	row->parts = palloc0(sizeof(RowPart) * gh_joined_nprobes(fragment));
+	for (int i = first; i < joined->nlevels; i++)
+	{
+		const GhLowerJoin *lower = joined->levels[i].lower;
+		bool		ends = i == joined->nlevels - 1 || gh_lower_has_conditions(lower) ||
+			joined->levels[i + 1].lower->join_quals != NIL;
+		RowPart    *part = &row->parts[row->nparts];
+
+		if (!ends)
+			continue;
+		part->first = first;
+		part->last = i;
+		part->decides = lower->join_quals != NIL;
+		part->has_conditions = gh_lower_has_conditions(lower);
+		if (part->has_conditions)
+			add_scan_columns(fragment, row, part);
+		row->nparts++;
+		first = i + 1;
+	}
+}
+
+/* Which columns are read of what a part has found: those that come out, and keys of later ones. */
+static void
+find_needed(GhFragment *fragment, GhJoinedRow *row)
+{
+	const GhJoined *joined = fragment->joined;
+
+	for (int c = 0; c < fragment->ncolumns; c++)
+	{
+		row->columns[c] = row_column(fragment, joined->sources[c]);
+		row->needed[row->columns[c]] = true;
+	}
+	for (int p = 0; p < row->nparts; p++)
+		for (int i = row->parts[p].first; i <= row->parts[p].last; i++)
+			for (int k = 0; k < joined->levels[i].nkeys; k++)
+				if (joined->levels[i].keys[k].level < row->parts[p].first)
+					row->needed[row_column(fragment, joined->levels[i].keys[k])] = true;
+}
 
 static void
-translate_column(GhJoinedRow *row, int attno, GhOperand *operand)
+find_refs(GhFragment *fragment, GhJoinedRow *row)
 {
-	if (!gh_translate_attribute(row->translation, attno, operand))
-		elog(ERROR, "a column of a hash join cannot be read: %s", row->translation->why_not);
+	const GhJoined *joined = fragment->joined;
+
+	for (int i = joined->base + 1; i < joined->nlevels; i++)
+		for (int c = 0; c < joined->levels[i].lower->nkept; c++)
+			row->by_ref[joined->levels[i].first_attno - 1 + c] = joined->levels[i].lower->by_ref[c];
 }
 
-/* The number of a value that the pipeline returns. */
-static int
-add_value(GhJoinedRow *row, int attno)
+/* ------------------------------------------------------- the pipeline of a part */
+
+static void
+translate_column(RowPart *part, int attno, GhOperand *operand)
 {
-	Form_pg_attribute attribute = TupleDescAttr(row->translation->desc, attno - 1);
+	if (!gh_translate_attribute(part->translation, attno, operand))
+		elog(ERROR, "a column of a hash join cannot be read: %s", part->translation->why_not);
+}
+
+/* A value that the pipeline returns. */
+static void
+add_value(RowPart *part, int attno, int column)
+{
+	Form_pg_attribute attribute = TupleDescAttr(part->translation->desc, attno - 1);
 	GhOperand	operand = {0};
-	GhClass		value_class;
 
-	translate_column(row, attno, &operand);
-	value_class = operand.value_class;
-	for (int v = 0; v < row->nvalues; v++)
-		if (row->values[v].vector == operand.vector)
-			return v;
-	if (row->nvalues == GH_VALUES_MAX)
+	if (part->nvalues == GH_VALUES_MAX)
 		elog(ERROR, "too many columns of hash joins are read");
-	row->values[row->nvalues].vector = operand.vector;
-	row->values[row->nvalues].value_class = gh_vector_class(value_class);
-	if (!gh_value_type_init(&row->types[row->nvalues], attribute->atttypid, value_class, operand.scale))
+	translate_column(part, attno, &operand);
+	part->values[part->nvalues].vector = operand.vector;
+	part->values[part->nvalues].value_class = gh_vector_class(operand.value_class);
+	part->value_columns[part->nvalues] = column;
+	if (!gh_value_type_init(&part->types[part->nvalues], attribute->atttypid, operand.value_class, operand.scale))
 		elog(ERROR, "type %u is not known to the engines", attribute->atttypid);
-	return row->nvalues++;
+	part->nvalues++;
 }
 
-/* The keys of all levels that are probed, and the values. */
+/* Of the part's joins, the kept inner columns that are read. */
+static void
+add_values(const GhFragment *fragment, const GhJoinedRow *row, RowPart *part)
+{
+	part->values = palloc0(sizeof(GhScanKey) * GH_VALUES_MAX);
+	part->types = palloc0(sizeof(GhValueType) * GH_VALUES_MAX);
+	part->value_columns = palloc(sizeof(int) * GH_VALUES_MAX);
+	for (int i = part->first; i <= part->last; i++)
+	{
+		const GhJoinLevel *level = &fragment->joined->levels[i];
+
+		for (int c = 0; c < level->lower->nkept; c++)
+			if (row->needed[level->first_attno - 1 + c])
+				add_value(part, level->first_attno + c, level->first_attno - 1 + c);
+	}
+}
+
+/* The keys of the part's joins, and the values. */
 static GhProgram *
-make_program(GhFragment *fragment, GhJoinedRow *row, uint16 **key_vectors)
+make_program(GhFragment *fragment, const GhJoinedRow *row, RowPart *part, uint16 **key_vectors)
 {
 	const GhJoined *joined = fragment->joined;
 	GhProgram  *program;
 	GhError		error;
 
-	row->translation = gh_translate_begin(gh_joined_desc(fragment), gh_joined_varno(fragment));
-	for (int c = 0; c < fragment->ncolumns; c++)
-	{
-		GhColumnSource source = joined->sources[c];
-
-		row->by_ref[c] = source.level >= 0 && joined->levels[source.level].lower->by_ref[source.column];
+	part->translation = gh_translate_begin(gh_joined_desc(fragment), gh_joined_varno(fragment));
+	for (int c = 0; c < row->ncolumns; c++)
 		if (row->by_ref[c])
-			TupleDescInitEntry(row->translation->desc, gh_joined_attno(fragment, source), NULL, INT8OID, -1, 0);
-	}
-	for (int i = joined->base + 1; i < joined->nlevels; i++)
+			TupleDescInitEntry(part->translation->desc, c + 1, NULL, INT8OID, -1, 0);
+	for (int i = part->first; i <= part->last; i++)
 	{
 		const GhJoinLevel *level = &joined->levels[i];
 
@@ -92,17 +204,15 @@ make_program(GhFragment *fragment, GhJoinedRow *row, uint16 **key_vectors)
 		{
 			GhOperand	operand = {0};
 
-			translate_column(row, gh_joined_attno(fragment, level->keys[k]), &operand);
+			translate_column(part, gh_joined_attno(fragment, level->keys[k]), &operand);
 			key_vectors[i][k] = operand.vector;
 		}
 	}
-	for (int c = 0; c < fragment->ncolumns; c++)
-		row->value_numbers[c] = joined->sources[c].level < 0 ? -1 :
-			add_value(row, gh_joined_attno(fragment, joined->sources[c]));
+	add_values(fragment, row, part);
 	/* there are no rows of no values */
-	if (row->nvalues == 0)
-		(void) add_value(row, gh_joined_attno(fragment, joined->levels[joined->base + 1].keys[0]));
-	program = gh_translate_end(row->translation);
+	if (part->nvalues == 0)
+		add_value(part, gh_joined_attno(fragment, joined->levels[part->first].keys[0]), -1);
+	program = gh_translate_end(part->translation);
 	if (program == NULL || gh_program_check(program, program->bytes, &error) != GH_OK)
 		elog(ERROR, "the columns of hash joins cannot be read");
 	return program;
@@ -126,136 +236,284 @@ add_fills(const GhFragment *fragment, const GhProgram *program, int number, GhPr
 	probe->fills = fills;
 }
 
+/* The probes of a part, all candidates being what comes out where conditions decide. */
+static GhProbe *
+make_probes(GhFragment *fragment, const RowPart *part, const GhProgram *program, uint16 **key_vectors)
+{
+	GhProbe    *probes = palloc(sizeof(GhProbe) * (part->last - part->first + 1));
+
+	for (int i = part->first; i <= part->last; i++)
+	{
+		const GhJoinLevel *level = &fragment->joined->levels[i];
+		GhProbe    *probe = &probes[i - part->first];
+
+		gh_joined_probe(level, key_vectors[i], level->lower->table, NULL, probe);
+		if (part->decides)
+			probe->kind = GH_PROBE_INNER;
+		add_fills(fragment, program, i, probe);
+	}
+	return probes;
+}
+
 static void
-make_given(const GhFragment *fragment, const GhProgram *program, GhJoinedRow *row)
+make_given(const GhProgram *program, uint32 natts, RowPart *part)
 {
 	const GhColumn *columns = gh_program_columns(program);
 
-	row->given = palloc(sizeof(uint16) * Max(program->ncolumns, 1));
+	part->given = palloc(sizeof(uint16) * Max(program->ncolumns, 1));
 	for (uint32 v = 0; v < program->ncolumns; v++)
-		if (columns[v].attribute <= gh_joined_natts(fragment))
-			row->given[row->ngiven++] = v;
-	row->vectors = gh_vectors_create(row->ngiven, 1);
+		if (columns[v].attribute <= natts)
+			part->given[part->ngiven++] = v;
+	part->vectors = gh_vectors_create(part->ngiven, 1);
+}
+
+static void
+make_stage(GhFragment *fragment, const GhJoinedRow *row, RowPart *part)
+{
+	int			nprobes = part->last - part->first + 1;
+	uint16	  **key_vectors = palloc(sizeof(uint16 *) * fragment->joined->nlevels);
+	GhStep	   *steps = palloc0(sizeof(GhStep) * nprobes);
+	GhProgram  *program = make_program(fragment, row, part, key_vectors);
+	GhPipelineOptions options;
+	GhError		error;
+
+	gh_stage_options(NULL, program, &options);
+	options.source.natts = fragment->joined->levels[part->first].first_attno - 1;
+	make_given(program, options.source.natts, part);
+	for (int p = 0; p < nprobes; p++)
+		steps[p].probe = p + 1;
+	options.nsteps = options.nprobes = nprobes;
+	options.steps = steps;
+	options.probes = make_probes(fragment, part, program, key_vectors);
+	options.sink.kind = GH_SINK_ROWS;
+	options.sink.rows.nvalues = part->nvalues;
+	options.sink.rows.values = part->values;
+	part->buffer.context = CurrentMemoryContext;
+	part->context = AllocSetContextCreate(CurrentMemoryContext, "GpuHash joined row", ALLOCSET_SMALL_SIZES);
+	part->stage = gh_stage_create(&options, NULL, CurrentMemoryContext, &error);
+	if (part->stage == NULL)
+		elog(ERROR, "%s", error.message);
 }
 
 static GhJoinedRow *
 make_row(GhFragment *fragment)
 {
-	const GhJoined *joined = fragment->joined;
-	int			nprobes = gh_joined_nprobes(fragment);
 	GhJoinedRow *row = palloc0(sizeof(GhJoinedRow));
-	uint16	  **key_vectors = palloc(sizeof(uint16 *) * joined->nlevels);
-	GhProbe    *probes = palloc(sizeof(GhProbe) * nprobes);
-	GhStep	   *steps = palloc0(sizeof(GhStep) * nprobes);
-	GhPipelineOptions options;
-	GhProgram  *program;
-	GhError		error;
 
-	row->values = palloc0(sizeof(GhScanKey) * GH_VALUES_MAX);
-	row->types = palloc0(sizeof(GhValueType) * GH_VALUES_MAX);
-	row->value_numbers = palloc(sizeof(int) * Max(fragment->ncolumns, 1));
-	row->by_ref = palloc(sizeof(bool) * Max(fragment->ncolumns, 1));
-	row->buffer.context = CurrentMemoryContext;
-	program = make_program(fragment, row, key_vectors);
-	make_given(fragment, program, row);
-	gh_stage_options(NULL, program, &options);
-	options.source.natts = gh_joined_natts(fragment);
-	for (int p = 0; p < nprobes; p++)
-	{
-		int			number = joined->base + 1 + p;
-
-		gh_joined_probe(&joined->levels[number], key_vectors[number], joined->levels[number].lower->table, NULL, &probes[p]);
-		add_fills(fragment, program, number, &probes[p]);
-		steps[p].probe = p + 1;
-	}
-	options.nsteps = options.nprobes = nprobes;
-	options.steps = steps;
-	options.probes = probes;
-	options.sink.kind = GH_SINK_ROWS;
-	options.sink.rows.nvalues = row->nvalues;
-	options.sink.rows.values = row->values;
-	row->stage = gh_stage_create(&options, NULL, CurrentMemoryContext, &error);
-	if (row->stage == NULL)
-		elog(ERROR, "%s", error.message);
+	row->ncolumns = gh_joined_place_attno(fragment, fragment->joined->nlevels - 1);
+	row->values = palloc0(sizeof(Datum) * row->ncolumns);
+	row->nulls = palloc(sizeof(bool) * row->ncolumns);
+	memset(row->nulls, true, row->ncolumns);
+	row->needed = palloc0(sizeof(bool) * row->ncolumns);
+	row->by_ref = palloc0(sizeof(bool) * row->ncolumns);
+	row->columns = palloc(sizeof(int) * Max(fragment->ncolumns, 1));
+	make_parts(fragment, row);
+	find_needed(fragment, row);
+	find_refs(fragment, row);
+	for (int p = 0; p < row->nparts; p++)
+		make_stage(fragment, row, &row->parts[p]);
 	return row;
 }
 
 /* ------------------------------------------------------------------ a row */
 
+/* The row enters a part's pipeline. */
 static void
-run(GhFragment *fragment, GhJoinedRow *row, const Datum *values, const bool *nulls)
+run(GhFragment *fragment, GhJoinedRow *row, RowPart *part)
 {
-	const GhColumn *columns = gh_program_columns(row->stage->pipeline->plan->options.program);
+	const GhColumn *columns = gh_program_columns(part->stage->pipeline->plan->options.program);
 	GhPipelineRequest request = {0};
 
-	for (uint32 g = 0; g < row->ngiven; g++)
+	for (uint32 g = 0; g < part->ngiven; g++)
 	{
-		const GhColumn *column = &columns[row->given[g]];
+		const GhColumn *column = &columns[part->given[g]];
 		int			at = column->attribute - 1;
 
-		row->vectors[g].null[0] = nulls[at];
+		part->vectors[g].null[0] = row->nulls[at];
 		/* keys are whole numbers, which vectors always hold */
-		if (!nulls[at] && !gh_store_value((GhLoad) column->load, column->scale, values[at], &row->vectors[g], 0))
+		if (!row->nulls[at] &&
+			!gh_store_value((GhLoad) column->load, column->scale, row->values[at], &part->vectors[g], 0))
 			elog(ERROR, "a key of a hash join is none that engines hold");
 	}
 	request.kind = GH_INPUT_COLUMNS;
-	request.ngiven = row->ngiven;
-	request.given = row->given;
-	request.vectors = row->vectors;
+	request.ngiven = part->ngiven;
+	request.given = part->given;
+	request.vectors = part->vectors;
 	request.back = &row->back;
 	request.count = request.back_room = 1;
-	gh_stage_run(row->stage, &request);
+	gh_stage_run(part->stage, &request);
 	if (request.nback > 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_OUT_OF_MEMORY),
 				 errmsg("out of memory for the rows that one becomes by hash joins")));
-	gh_joined_count(fragment, request.passed);
+	for (int i = part->first; i < part->last; i++)
+		fragment->joined->levels[i].rows += request.passed[i - part->first];
 }
 
 /* The value of a column that comes from a stored row, where the pipeline has told where that is. */
 static Datum
 stored_value(const GhFragment *fragment, int column, uint64 ref)
 {
-	GhColumnSource source = fragment->joined->sources[column];
-	const GhLowerJoin *lower = fragment->joined->levels[source.level].lower;
+	const GhJoinLevel *level = &fragment->joined->levels[gh_joined_level_of(fragment, column + 1)];
 
-	return lower->methods->stored_value(lower, source.column, ref);
+	return level->lower->methods->stored_value(level->lower, column + 1 - level->first_attno, ref);
 }
 
-/* Of what the row has become, the first of some records, of which so many bytes are left; its size. */
+/* What a part has found, of the first of some records, of which so many bytes are left; its size. */
 static Size
-add_record(GhFragment *fragment, const GhJoinedRow *row, const char *records, Size left, const Datum *values,
-		   const bool *nulls)
+load_record(GhFragment *fragment, GhJoinedRow *row, const RowPart *part, const char *records, Size left)
 {
-	const GhScanGroup *record = gh_scan_record_of(records, left, row->nvalues);
-	TupleTableSlot *to = fragment->css.ss.ss_ScanTupleSlot;
+	const GhScanGroup *record = gh_scan_record_of(records, left, part->nvalues);
 	MemoryContext saved;
 
 	CHECK_FOR_INTERRUPTS();
-	ResetExprContext(fragment->css.ss.ps.ps_ExprContext);
-	saved = MemoryContextSwitchTo(fragment->css.ss.ps.ps_ExprContext->ecxt_per_tuple_memory);
-	for (int c = 0; c < fragment->ncolumns; c++)
+	MemoryContextReset(part->context);
+	saved = MemoryContextSwitchTo(part->context);
+	for (int v = 0; v < part->nvalues; v++)
 	{
-		int			number = row->value_numbers[c];
-		int			at = fragment->joined->sources[c].column - 1;
-		GhSqlValue	value = {0};
+		int			column = part->value_columns[v];
+		GhSqlValue	value;
 
-		if (number >= 0)
-			value = gh_scan_record_value(record, number, &row->types[number]);
-		to->tts_isnull[c] = value.kind == GH_SQL_NULL;
-		if (number >= 0 && row->by_ref[c])
-			to->tts_values[c] = to->tts_isnull[c] ? (Datum) 0 : stored_value(fragment, c, value.low);
-		else if (number >= 0)
-			to->tts_values[c] = gh_datum_of_value(&row->types[number], value, &to->tts_isnull[c]);
-		else
-		{
-			to->tts_values[c] = values[at];
-			to->tts_isnull[c] = nulls[at];
-		}
+		if (column < 0)
+			continue;
+		value = gh_scan_record_value(record, v, &part->types[v]);
+		row->nulls[column] = value.kind == GH_SQL_NULL;
+		if (!row->by_ref[column])
+			row->values[column] = gh_datum_of_value(&part->types[v], value, &row->nulls[column]);
+		else if (!row->nulls[column])
+			row->values[column] = stored_value(fragment, column, value.low);
 	}
 	MemoryContextSwitchTo(saved);
-	fragment->methods->add_row(fragment);
 	return record->bytes;
+}
+
+/* Without a match there are no inner columns. */
+static void
+load_nulls(const GhFragment *fragment, GhJoinedRow *row, const RowPart *part)
+{
+	const GhJoinLevel *level = &fragment->joined->levels[part->last];
+
+	memset(row->nulls + level->first_attno - 1, true, level->lower->nkept);
+}
+
+/* What the part's last join evaluates. */
+static GhLowerJoin *
+load_scan_tuple(const GhFragment *fragment, const GhJoinedRow *row, const RowPart *part)
+{
+	GhLowerJoin *lower = fragment->joined->levels[part->last].lower;
+	TupleTableSlot *scan = ((ScanState *) lower->ps)->ss_ScanTupleSlot;
+
+	for (int c = 0; c < lower->ncolumns; c++)
+	{
+		scan->tts_values[c] = row->values[part->scan_columns[c]];
+		scan->tts_isnull[c] = row->nulls[part->scan_columns[c]];
+	}
+	return lower;
+}
+
+static void join_part(GhFragment *fragment, GhJoinedRow *row, int number);
+
+/* The row has come through a part: it goes on, if the last join there lets it come out. */
+static void
+go_on(GhFragment *fragment, GhJoinedRow *row, int number)
+{
+	const RowPart *part = &row->parts[number];
+	GhJoinLevel *level = &fragment->joined->levels[part->last];
+
+	if (part->has_conditions && !level->lower->methods->comes_out(load_scan_tuple(fragment, row, part)))
+	{
+		InstrCountFiltered1(level->lower->ps, 1);
+		return;
+	}
+	level->rows++;
+	join_part(fragment, row, number + 1);
+}
+
+/*
+ * A candidate, which the row has the columns of.  *matched: one of them was a match.  False: no other one is to be looked
+ * at.
+ */
+static bool
+try_candidate(GhFragment *fragment, GhJoinedRow *row, int number, bool *matched)
+{
+	const RowPart *part = &row->parts[number];
+	GhLowerJoin *lower = load_scan_tuple(fragment, row, part);
+
+	if (!lower->methods->is_match(lower))
+		return true;
+	*matched = true;
+	if (lower->jointype != JOIN_ANTI)
+		go_on(fragment, row, number);
+	return !lower->single_match;
+}
+
+/* All that a part's pipeline has returned; *matched: there was a match of the last join. */
+static void
+take_records(GhFragment *fragment, GhJoinedRow *row, int number, bool *matched)
+{
+	RowPart    *part = &row->parts[number];
+	GhCursor	cursor = {0};
+	Size		room = GH_JOINED_BYTES;
+	bool		more = true;
+
+	while (more && !cursor.finished)
+	{
+		char	   *records = gh_record_buffer(&part->buffer, room);
+		Size		bytes = 0;
+
+		if (gh_stage_results(part->stage, &cursor, part->buffer.size, records, &bytes) == GH_TOO_SMALL)
+		{
+			room = bytes;
+			continue;
+		}
+		for (Size at = 0; more && at < bytes;)
+		{
+			at += load_record(fragment, row, part, records + at, bytes - at);
+			if (part->decides)
+				more = try_candidate(fragment, row, number, matched);
+			else
+				go_on(fragment, row, number);
+		}
+		fragment->methods->keep_within_memory(fragment);
+	}
+}
+
+/* The row has come through all joins. */
+static void
+add_row(GhFragment *fragment, const GhJoinedRow *row)
+{
+	TupleTableSlot *to = fragment->css.ss.ss_ScanTupleSlot;
+
+	ResetExprContext(fragment->css.ss.ps.ps_ExprContext);
+	for (int c = 0; c < fragment->ncolumns; c++)
+	{
+		to->tts_values[c] = row->values[row->columns[c]];
+		to->tts_isnull[c] = row->nulls[row->columns[c]];
+	}
+	fragment->methods->add_row(fragment);
+}
+
+/* The row enters a part, and whatever becomes of it there the next one. */
+static void
+join_part(GhFragment *fragment, GhJoinedRow *row, int number)
+{
+	RowPart    *part = &row->parts[number];
+	JoinType	jointype;
+	bool		matched = false;
+
+	if (number == row->nparts)
+	{
+		add_row(fragment, row);
+		return;
+	}
+	jointype = fragment->joined->levels[part->last].lower->jointype;
+	run(fragment, row, part);
+	take_records(fragment, row, number, &matched);
+	gh_stage_clear(part->stage);
+	if (!part->decides || matched || (jointype != JOIN_LEFT && jointype != JOIN_ANTI))
+		return;
+	load_nulls(fragment, row, part);
+	go_on(fragment, row, number);
 }
 
 /*
@@ -265,8 +523,7 @@ void
 gh_joined_add_row(GhFragment *fragment, const Datum *values, const bool *nulls)
 {
 	GhJoinedRow *row = fragment->program.joined_row;
-	GhCursor	cursor = {0};
-	Size		room = GH_JOINED_BYTES;
+	int			natts = gh_joined_natts(fragment);
 
 	if (row == NULL)
 	{
@@ -275,20 +532,7 @@ gh_joined_add_row(GhFragment *fragment, const Datum *values, const bool *nulls)
 		row = fragment->program.joined_row = make_row(fragment);
 		MemoryContextSwitchTo(saved);
 	}
-	run(fragment, row, values, nulls);
-	while (!cursor.finished)
-	{
-		char	   *records = gh_record_buffer(&row->buffer, room);
-		Size		bytes = 0;
-
-		if (gh_stage_results(row->stage, &cursor, row->buffer.size, records, &bytes) == GH_TOO_SMALL)
-		{
-			room = bytes;
-			continue;
-		}
-		for (Size at = 0; at < bytes;)
-			at += add_record(fragment, row, records + at, bytes - at, values, nulls);
-		fragment->methods->keep_within_memory(fragment);
-	}
-	gh_stage_clear(row->stage);
+	memcpy(row->values, values, sizeof(Datum) * natts);
+	memcpy(row->nulls, nulls, sizeof(bool) * natts);
+	join_part(fragment, row, 0);
 }

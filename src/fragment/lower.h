@@ -51,6 +51,12 @@ typedef struct GhLowerMethods
 	int			(*leave_page) (GhLowerJoin *lower);
 	/* A kept column of a stored row, not NULL, by the reference that the table has in place of it (by_ref). */
 	Datum		(*stored_value) (const GhLowerJoin *lower, int column, uint64 ref);
+	/*
+	 * By PostgreSQL's expressions, of the row whose columns the caller has put into the scan tuple, but for those that
+	 * only its keys read: whether it is a match, as far as the conditions on the pair say; whether it comes out.
+	 */
+	bool		(*is_match) (GhLowerJoin *lower);
+	bool		(*comes_out) (GhLowerJoin *lower);
 } GhLowerMethods;
 
 struct GhLowerJoin
@@ -63,9 +69,10 @@ struct GhLowerJoin
 	JoinType	jointype;
 	bool		single_match;	/* an outer row's first match is enough */
 	bool		is_plain;		/* as planned: it may be probed by steps of a pipeline */
-	List	   *join_quals;
+	List	   *join_quals;		/* conditions on the pair */
 	int			nkept;			/* columns of the inner side */
 	const int  *kept_attnos;	/* of the inner child's rows, from 1 */
+	int			ncolumns;
 	const GhLowerColumn *columns;	/* by column of the scan tuple, but for those that only its keys read */
 	const int  *output_columns; /* by output column, that of the scan tuple; NULL: the output is more than columns */
 
@@ -85,6 +92,13 @@ static inline bool
 gh_lower_fills_inner(const GhLowerJoin *lower)
 {
 	return lower->jointype == JOIN_RIGHT || lower->jointype == JOIN_FULL;
+}
+
+/* Whether there are conditions beside the keys, on what is a match or on what comes out. */
+static inline bool
+gh_lower_has_conditions(const GhLowerJoin *lower)
+{
+	return lower->join_quals != NIL || lower->ps->plan->qual != NIL;
 }
 
 static inline TupleDesc

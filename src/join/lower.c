@@ -84,6 +84,37 @@ stored_value(const GhLowerJoin *lower, int column, uint64 ref)
 	return gh_row_datum(&js->columns[GH_INNER], gh_row_at(&js->store, ref), column);
 }
 
+/* The scan tuple, whose columns the node above has filled, is what expressions read. */
+static ExprContext *
+context_of_tuple(GhJoinState *js)
+{
+	ExprContext *econtext = js->css.ss.ps.ps_ExprContext;
+	TupleTableSlot *scan = js->css.ss.ss_ScanTupleSlot;
+
+	ResetExprContext(econtext);
+	scan->tts_flags &= ~TTS_FLAG_EMPTY;
+	scan->tts_nvalid = scan->tts_tupleDescriptor->natts;
+	econtext->ecxt_scantuple = scan;
+	return econtext;
+}
+
+/* Not counted: which rows a node above has evaluated so depends on their values, which a policy may hide. */
+static bool
+is_match(GhLowerJoin *lower)
+{
+	GhJoinState *js = join_of(lower);
+
+	return js->joinqual == NULL || ExecQual(js->joinqual, context_of_tuple(js));
+}
+
+static bool
+comes_out(GhLowerJoin *lower)
+{
+	PlanState  *ps = lower->ps;
+
+	return ps->qual == NULL || ExecQual(ps->qual, context_of_tuple(join_of(lower)));
+}
+
 static const GhLowerMethods methods = {
 	.offer = offer,
 	.open = open_table,
@@ -94,6 +125,8 @@ static const GhLowerMethods methods = {
 	.peek = peek,
 	.leave_page = leave_page,
 	.stored_value = stored_value,
+	.is_match = is_match,
+	.comes_out = comes_out,
 };
 
 /* Where the columns of the scan tuple come from, but for those that only keys read: they come behind. */
@@ -134,6 +167,7 @@ gh_lower_init(GhJoinState *js)
 	lower->join_quals = js->join_quals;
 	lower->nkept = js->nkept[GH_INNER];
 	lower->kept_attnos = js->columns[GH_INNER].attnos;
+	lower->ncolumns = js->nkept[GH_OUTER] + js->nkept[GH_INNER] + js->ncopies;
 	lower->columns = columns_of(js);
 	lower->output_columns = js->output_columns;
 }

@@ -121,15 +121,11 @@ bool
 gh_probed_init(GhJoinState *js, const bool *read)
 {
 	int			nkept = js->columns[GH_INNER].ncolumns;
-	bool		asks = js->jointype == JOIN_SEMI || js->jointype == JOIN_ANTI;
 	uint8		classes[GH_PROGRAM_VECTORS_MAX];
 	GhProbed   *probed;
 	GhProgram  *program;
 	GhError		error;
 
-	/* such a probe fills no columns, and an anti join's may be read all the same, as NULL */
-	if (asks && nkept > 0)
-		return false;
 	probed = palloc0(sizeof(GhProbed));
 	probed->by_ref = palloc0(sizeof(bool) * Max(nkept, 1));
 	program = translate_row(js, probed, read);
@@ -162,7 +158,8 @@ gh_probed_sink(const GhJoinState *js, uint64 rows, GhSink *sink)
 	sink->kind = GH_SINK_TABLE;
 	sink->table.nkept = js->columns[GH_INNER].ncolumns;
 	sink->table.kept = js->probed->kept;
-	sink->table.matches = js->single_match ? GH_MATCHES_ANY : GH_MATCHES_ALL;
+	/* which of a key's rows is a match may be up to conditions */
+	sink->table.matches = js->single_match && js->joinqual == NULL ? GH_MATCHES_ANY : GH_MATCHES_ALL;
 	sink->table.expected = rows;
 	sink->table.seed = settings.seed;
 	sink->table.subtables = settings.subtables;

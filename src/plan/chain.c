@@ -172,7 +172,7 @@ gh_link_step(PlannerInfo *root, GhJoinStep *step, RelOptInfo *joinrel, Path *out
 	if (!pair->is_split)
 		gh_split_pair(root, step, joinrel, outer->parent);
 	pair->is_split = true;
-	step->needs_device = gh_step_fills_inner(step) || pair->conditions != NIL;
+	step->needs_device = gh_step_fills_inner(step);
 	if (pair->is_plain && scan != NULL && gh_are_columns(outer->pathtarget->exprs))
 		step->scan = scan;
 	step->on_device = step->on_device && is_for_device(root, step, outer, inner);
@@ -235,11 +235,15 @@ gh_scan_below_joins(PlannerInfo *root, Path *path)
 	return gh_chain_is_usable(step) ? step->scan : NULL;
 }
 
-/* Of such joins, what a row of the last one must pass to come out, beside its keys. */
+/* Of such joins, what makes a match and what a joined row must pass to come out, beside the keys. */
 List *
 gh_chain_conditions(PlannerInfo *root, Path *join)
 {
-	return gh_linked_step(root, join)->pair->conditions;
+	List	   *conditions = NIL;
+
+	for (; gh_is_join_path(join); join = linitial(((CustomPath *) join)->custom_paths))
+		conditions = list_concat_copy(gh_linked_step(root, join)->pair->conditions, conditions);
+	return conditions;
 }
 
 /* Whether a device is expected to read a scan, or that below joins, whose tables it makes. */

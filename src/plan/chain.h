@@ -17,8 +17,9 @@
 typedef struct GhJoinPair
 {
 	bool		is_split;
-	bool		is_plain;		/* is_plain (join_plan.c) */
-	List	   *conditions;		/* what a row must pass to come out, beside the keys; of a plain join */
+	bool		is_plain;		/* is_plain of join_plan.c */
+	List	   *conditions;		/* of a plain join, beside its keys: what makes a match, and what a row must pass
+								 * to come out */
 	bool		has_uniqueness;
 	bool		inner_is_unique;	/* statistics say that no two inner rows have the same key */
 	bool		has_doubtful;
@@ -44,7 +45,7 @@ typedef struct GhJoinStep
 	bool		is_linked;
 	Path	   *scan;			/* a Seq Scan at its end, whose rows a node above may look up in all the
 								 * joins' tables; or NULL.  The last join may be for a device alone */
-	bool		needs_device;	/* which it is: a right or full one, or it has conditions beside its keys */
+	bool		needs_device;	/* which it is: a right or full one */
 	bool		on_device;		/* a device is expected to read the scan, and to make the tables */
 	bool		ends_on_device; /* it is expected to read what the chain ends in */
 	bool		has_rows;		/* a GpuHashRows is in between */

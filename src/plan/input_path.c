@@ -133,6 +133,23 @@ gh_joins_with_target(PlannerInfo *root, Path *join, List *exprs)
 	return &path->path;
 }
 
+/* Whether there is a program for conditions of a join. */
+bool
+gh_conditions_translate(List *conditions)
+{
+	GhGrouping	grouping = {0};
+	GhGroupingInput input = {.varno = INDEX_VAR,.quals = conditions};
+	int			ninstructions;
+
+	if (conditions == NIL)
+		return true;
+	if (contains_placeholders((Node *) conditions))
+		return false;
+	input.columns = pull_var_clause((Node *) conditions, 0);
+	input.desc = gh_columns_desc(input.columns);
+	return input.desc != NULL && gh_grouping_translates(&grouping, &input, &ninstructions);
+}
+
 /* Whether there is a program for the expressions of a grouping over the rows of such joins. */
 bool
 gh_joins_translate(PlannerInfo *root, GhGrouping *grouping, Path *joins, List *exprs, int *ninstructions)
@@ -142,7 +159,7 @@ gh_joins_translate(PlannerInfo *root, GhGrouping *grouping, Path *joins, List *e
 	GhGroupingInput input = {.varno = INDEX_VAR};
 
 	input.quals = list_concat(extract_actual_clauses(rel->baserestrictinfo, false), conditions);
-	if (contains_placeholders((Node *) exprs) || contains_placeholders((Node *) conditions))
+	if (contains_placeholders((Node *) exprs))
 		return false;
 	input.columns = list_concat_unique(pull_var_clause((Node *) exprs, PVC_RECURSE_PLACEHOLDERS),
 									   pull_var_clause((Node *) input.quals, PVC_RECURSE_PLACEHOLDERS));

@@ -17,6 +17,7 @@
 extern TupleDesc gh_columns_desc(List *columns);
 extern bool gh_are_columns(List *exprs);
 
+extern bool gh_conditions_translate(List *conditions);
 extern Path *gh_find_joins(PlannerInfo *root, RelOptInfo *rel, bool partial);
 extern Path *gh_joins_with_target(PlannerInfo *root, Path *join, List *exprs);
 extern bool gh_joins_translate(PlannerInfo *root, GhGrouping *grouping, Path *joins, List *exprs,

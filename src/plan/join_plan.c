@@ -37,6 +37,7 @@
 #include "expr/key.h"
 #include "expr/translate.h"
 #include "gpuhash.h"
+#include "plan/input_path.h"
 #include "plan/join_plan.h"
 #include "plan/planning.h"
 
@@ -394,9 +395,9 @@ keys_are_plain(const GhJoinStep *step, Relids outer_relids)
 }
 
 /*
- * Whether a row of the join is an outer row and its match, if it has one, which is found by
- * columns that are whole numbers; or, of a right or full join, an inner row that has none.  Conditions on what is a
- * match are, of an inner join, as good as such on its rows; rows of an anti join have no inner side to look at.
+ * Whether a row of the join is an outer row and its match, if it has one; or, of a right or full join, an inner row that
+ * has none.  Matches are found by columns that are whole numbers, and further conditions, on the match and on the
+ * joined row, are what programs can evaluate.  Rows of an anti join have no inner side to look at.
  */
 static bool
 is_plain(const GhJoinStep *step, const JoinClauses *clauses, Relids outer_relids)
@@ -406,8 +407,9 @@ is_plain(const GhJoinStep *step, const JoinClauses *clauses, Relids outer_relids
 	if (jointype != JOIN_INNER && jointype != JOIN_LEFT && jointype != JOIN_SEMI && jointype != JOIN_ANTI &&
 		!gh_step_fills_inner(step))
 		return false;
-	return (clauses->join_quals == NIL || jointype == JOIN_INNER) &&
-		(clauses->filter == NIL || jointype != JOIN_ANTI) && keys_are_plain(step, outer_relids);
+	return (clauses->join_quals == NIL || !gh_step_fills_inner(step)) &&
+		(clauses->filter == NIL || jointype != JOIN_ANTI) && keys_are_plain(step, outer_relids) &&
+		gh_conditions_translate(list_concat_copy(clauses->join_quals, clauses->filter));
 }
 
 static List *

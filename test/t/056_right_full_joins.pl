@@ -1,7 +1,7 @@
-# Joins that only the device does below other nodes of ours: right and full ones, whose inner rows without a match come out when
-# all pages are read, and those with conditions beside their keys, on the rows that they have joined.  Answers, and
-# what EXPLAIN ANALYZE counts of the nodes below, are PostgreSQL's, with the service and without; so they are where
-# the device fails, at every request in turn and at every fault point of the service.
+# Joins by the device below other nodes of ours: right and full ones, whose inner rows without a match come out when
+# all pages are read, and those with conditions beside their keys, on what is a match or on the rows that they have
+# joined.  Answers, and what EXPLAIN ANALYZE counts of the nodes below, are PostgreSQL's, with the service and without;
+# so they are where the device fails, at every request in turn and at every fault point of the service.
 #
 #	GPUHASH_ONLY	a pattern: only queries whose whole name it matches
 #	GPUHASH_WITH	any of alone, service, faults: only these parts
@@ -63,6 +63,7 @@ SQL
 #			likewise, in all versions; any: it does not matter
 #	set		SQL that is run before
 #	join	type of the last join: Right if not given
+#	back	rows are handed back
 #	why		what EXPLAIN tells where it is not done by the device
 #	nodes	0: an inner side without rows may or may not keep the host from reading the outer one
 my @AGGREGATES = (
@@ -99,11 +100,27 @@ my @AGGREGATES = (
 	# what makes a match a single one is a condition, and no key
 	[single_by_condition => 'SELECT w.g, count(*), sum(m.p) FROM days w JOIN moments m ON w.k = m.k AND w.d = m.ts GROUP BY w.g', join => 'Inner'],
 	[anti_above => 'SELECT f.g, count(*) FROM f LEFT JOIN dim ON f.k = dim.k WHERE dim.k IS NULL AND coalesce(dim.p, f.g) > 3 GROUP BY f.g', by => 'any'],
-	[semi_condition => 'SELECT f.g, count(*) FROM f WHERE EXISTS (SELECT FROM dim WHERE dim.k = f.k AND dim.p < f.v) GROUP BY f.g', by => 'any'],
-	[anti_condition => 'SELECT f.g, count(*) FROM f WHERE NOT EXISTS (SELECT FROM dim WHERE dim.k = f.k AND dim.p < f.v) GROUP BY f.g', by => 'any'],
-	[left_own_condition => 'SELECT dim.b, count(*) FROM f LEFT JOIN dim ON f.k = dim.k AND f.v > dim.p GROUP BY dim.b', by => 'any'],
-	[condition_back => 'SELECT dim.b, count(*), sum(long.w) FROM long JOIN dim ON long.k = dim.k WHERE long.n > dim.n GROUP BY dim.b', by => 'cpu', join => 'Inner', why => qr/rows that the device handed back must be joined/],
-	[condition_text_back => "SELECT dim.b, count(*), sum(long.w) FROM long LEFT JOIN dim ON long.k = dim.k WHERE long.x <> coalesce(dim.x, 'none') GROUP BY dim.b", by => 'any', join => 'Left'],
+	# conditions that decide on what is a match
+	[semi_condition => 'SELECT f.g, count(*) FROM f WHERE EXISTS (SELECT FROM dim WHERE dim.k = f.k AND dim.p < f.v) GROUP BY f.g', join => '(?:Inner|Semi)'],
+	[anti_condition => 'SELECT f.g, count(*) FROM f WHERE NOT EXISTS (SELECT FROM dim WHERE dim.k = f.k AND dim.p < f.v) GROUP BY f.g', join => 'Anti'],
+	[left_own_condition => 'SELECT dim.b, count(*) FROM f LEFT JOIN dim ON f.k = dim.k AND f.v > dim.p GROUP BY dim.b', join => 'Left'],
+	[semi_many => 'SELECT f.g, count(*), sum(f.v) FROM f WHERE EXISTS (SELECT FROM many WHERE many.k = f.k AND many.p % 50 < f.g) GROUP BY f.g', join => 'Semi'],
+	[anti_many => 'SELECT f.g, count(*), sum(f.v) FROM f WHERE NOT EXISTS (SELECT FROM many WHERE many.k = f.k AND many.p % 40 > f.g + 30) GROUP BY f.g', join => 'Anti'],
+	[left_many => 'SELECT many.x, count(*), sum(f.v), sum(many.p) FROM f LEFT JOIN many ON f.k = many.k AND f.v % 7 < many.p % 7 AND f.g <> 3 GROUP BY many.x', join => 'Left'],
+	[left_many_above => 'SELECT many.x, count(*), sum(f.v) FROM f LEFT JOIN many ON f.k = many.k AND f.v % 7 < many.p % 7 WHERE coalesce(many.p, f.v) % 5 <> f.g GROUP BY many.x', join => 'Left'],
+	[semi_of_itself => 'SELECT f.g, count(*) FROM f WHERE EXISTS (SELECT FROM f o WHERE o.k8 = f.k8 AND o.g <> f.g) AND NOT EXISTS (SELECT FROM f o WHERE o.k8 = f.k8 AND o.g <> f.g AND o.v > f.v) GROUP BY f.g', by => 'any'],
+	[below_semi_condition => 'SELECT s.g, count(*), sum(dim.p) FROM (SELECT * FROM f WHERE EXISTS (SELECT FROM many WHERE many.k = f.k AND many.p % 50 < f.g)) s JOIN dim ON s.k = dim.k AND s.v > dim.p GROUP BY s.g', by => 'any'],
+	[below_left_condition => 'SELECT f.g, w.p % 4, count(*), sum(dim.p) FROM (f LEFT JOIN wide_key w ON w.k = f.k AND w.p <> f.g) FULL JOIN dim ON f.k = dim.k WHERE w.p IS NULL OR w.p > -200 GROUP BY 1, 2', join => 'Full'],
+	[conditions_of_all => 'SELECT f.g, many.x, count(*), sum(w.p), sum(dim.p) FROM f JOIN many ON many.k = f.k AND many.p % 9 <> f.g LEFT JOIN dim ON dim.k = many.p AND dim.n < f.v LEFT JOIN wide_key w ON w.k = dim.p AND w.p <> many.p WHERE dim.b IS NOT TRUE OR f.g > 2 GROUP BY 1, 2', by => 'any'],
+	# rows that are handed back are done with all their candidates
+	[condition_back => 'SELECT dim.b, count(*), sum(long.w) FROM long JOIN dim ON long.k = dim.k WHERE long.n > dim.n GROUP BY dim.b', join => 'Inner', back => 1],
+	[semi_back => 'SELECT long.k % 5, count(*), sum(long.w) FROM long WHERE EXISTS (SELECT FROM many WHERE many.k % 300 = long.k AND many.p < long.n) GROUP BY 1', by => 'any'],
+	[semi_many_back => 'SELECT long.id % 5, count(*) FROM long WHERE EXISTS (SELECT FROM many WHERE many.k = long.id AND many.p < long.n) GROUP BY 1', join => 'Semi', back => 1],
+	[anti_many_back => 'SELECT long.id % 5, count(*) FROM long WHERE NOT EXISTS (SELECT FROM many WHERE many.k = long.id AND many.p % 100 < long.n) GROUP BY 1', join => 'Anti', back => 1],
+	[left_many_back => 'SELECT many.x, count(*), count(many.p) FROM long LEFT JOIN many ON many.k = long.id AND many.p % 100 > long.n GROUP BY 1', join => 'Left', back => 1],
+	[left_overflow => 'SELECT dim.b, count(*), sum(long.id) FROM long LEFT JOIN dim ON long.id = dim.k AND long.w + dim.p < 500 GROUP BY dim.b', by => 'any'],
+	[two_joins_back => 'SELECT dim.b, many.x, count(*), sum(long.id) FROM long LEFT JOIN many ON many.k = long.id AND many.p % 100 > long.n LEFT JOIN dim ON dim.k = many.p AND long.n > dim.n GROUP BY 1, 2', join => 'Left', back => 1],
+	[condition_text_back => "SELECT dim.b, count(*), sum(long.w) FROM long LEFT JOIN dim ON long.k = dim.k WHERE long.x <> coalesce(dim.x, 'none') GROUP BY dim.b", join => 'Left', back => 1],
 	[condition_fails => 'SELECT count(*) FROM dim JOIN f ON f.k = dim.k WHERE f.v / (dim.p - 300) > 1', by => 'any'],
 	[condition_awaited => 'SELECT f.g, count(*) FROM dim JOIN f ON f.k = dim.k WHERE f.v + dim.p > (SELECT avg(p) FROM many) GROUP BY f.g', by => 'any'],
 	[condition_unknown => "SELECT f.g, count(*) FROM dim JOIN f ON f.k = dim.k WHERE f.x || dim.x LIKE '%1%' GROUP BY f.g", by => 'any'],
@@ -111,6 +128,9 @@ my @AGGREGATES = (
 	[condition_lateral => 'SELECT v.x, s.* FROM (VALUES (10), (2000), (NULL), (5000)) v(x), LATERAL (SELECT f.g, count(*), sum(dim.p) FROM dim JOIN f ON f.k = dim.k WHERE f.v + dim.p < v.x GROUP BY f.g OFFSET 0) s', by => 'any'],
 	[condition_files => 'SELECT f.id, dim.k, dim.x, count(*), sum(f.v) FROM dim FULL JOIN f ON f.k = dim.k WHERE f.v IS NULL OR dim.p IS NULL OR f.v > dim.p GROUP BY 1, 2, 3', set => "SET work_mem = '64kB'; SET hash_mem_multiplier = 1", by => 'any', join => 'Full'],
 	[parallel_condition => 'SELECT f.g, count(*), sum(f.v), sum(dim.p) FROM dim JOIN f ON f.k = dim.k AND f.v > dim.p GROUP BY f.g', set => $PARALLEL, by => 'all', join => 'Inner'],
+	[parallel_semi => 'SELECT f.g, count(*) FROM f WHERE EXISTS (SELECT FROM many WHERE many.k = f.k AND many.p % 50 < f.g) GROUP BY f.g', set => $PARALLEL, by => 'all', join => 'Semi'],
+	[parallel_anti_back => 'SELECT long.id % 5, count(*) FROM long WHERE NOT EXISTS (SELECT FROM many WHERE many.k = long.id AND many.p % 100 < long.n) GROUP BY 1', set => $PARALLEL, by => 'any'],
+	[parallel_left_many => 'SELECT many.x, count(*), sum(f.v), sum(many.p) FROM f LEFT JOIN many ON f.k = many.k AND f.v % 7 < many.p % 7 GROUP BY many.x', set => $PARALLEL, by => 'all', join => 'Left'],
 	[parallel_condition_left => 'SELECT dim.b, count(*), sum(f.v) FROM f LEFT JOIN dim ON f.k = dim.k WHERE dim.p IS NULL OR dim.p > f.v GROUP BY dim.b', set => $PARALLEL, by => 'all', join => 'Left'],
 	[parallel_condition_full => 'SELECT f.g, count(*), sum(dim.p) FROM dim FULL JOIN f ON f.k = dim.k WHERE f.v IS NULL OR dim.p IS NULL OR f.v > dim.p GROUP BY f.g', set => $PARALLEL, by => 'workers', join => 'Full'],
 	[parallel_condition_back => 'SELECT dim.b, count(*), sum(long.w) FROM long JOIN dim ON long.k = dim.k WHERE long.n > dim.n GROUP BY dim.b', set => $PARALLEL, by => 'any'],
@@ -189,7 +209,10 @@ my @ROWS = (
 	[rows_condition_full => 'SELECT f.id, dim.k FROM dim FULL JOIN f ON f.k = dim.k WHERE f.v IS NULL OR dim.p IS NULL OR f.v > dim.p', join => 'Full'],
 	[rows_condition_above => 'SELECT f.id, w.p, dim.p FROM f JOIN dim ON dim.k = f.k AND f.v > dim.p JOIN wide_key w ON w.k = f.g', by => 'any'],
 	[rows_condition_rescan => 'SELECT v.x, s.* FROM (VALUES (100), (4000)) v(x), LATERAL (SELECT f.id, dim.p FROM dim JOIN f ON f.k = dim.k WHERE f.v + dim.p < v.x OFFSET 0) s', by => 'any'],
-	[rows_condition_back => 'SELECT long.id, dim.p FROM long JOIN dim ON long.k = dim.k WHERE long.n > dim.n', by => 'cpu', join => 'Inner', why => qr/rows that the device handed back must be joined/],
+	[rows_condition_back => 'SELECT long.id, dim.p FROM long JOIN dim ON long.k = dim.k WHERE long.n > dim.n', join => 'Inner', back => 1],
+	[rows_semi => 'SELECT f.id, f.x FROM f WHERE EXISTS (SELECT FROM many WHERE many.k = f.k AND many.p % 50 < f.g)', by => 'any', join => 'Semi'],
+	[rows_left_many => 'SELECT f.id, many.p, many.x, dim.x FROM f LEFT JOIN many ON f.k = many.k AND f.v % 7 < many.p % 7 LEFT JOIN dim ON dim.k = f.id AND dim.n < many.p', join => 'Left'],
+	[rows_left_many_back => 'SELECT long.id, many.p, many.x FROM long LEFT JOIN many ON many.k = long.id AND many.p % 100 > long.n', join => 'Left', back => 1],
 	[rows_parallel_condition => 'SELECT f.id, f.v, dim.p FROM dim JOIN f ON f.k = dim.k AND f.v > dim.p', set => $PARALLEL, by => 'all', join => 'Inner'],
 	[rows_limit => 'SELECT count(*) FROM (SELECT f.id, dim.p FROM dim LEFT JOIN f ON f.k = dim.k LIMIT 9000) s', by => 'any'],
 	[rows_ordered => 'SELECT f.id, dim.x, dim.k FROM dim LEFT JOIN f ON f.k = dim.k ORDER BY dim.k DESC, f.id LIMIT 2000'],
@@ -232,6 +255,7 @@ sub check_query
 	like($plan, qr/Workers Launched: [12].*Parallel Custom Scan \(GpuHashJoin\)/s, "$with: $name is parallel") if $name =~ /parallel/;
 	like($plan, qr/$node.*Join Type: $join\b/s, "$with: $name is a join for $node") or diag($plan);
 	my $unmatched = $join =~ /Right|Full/ ? qr/(?:(?!->).)*Unmatched Inner Rows: \d+/s : qr//;
+	like($plan, qr/Rows Handed Back: [1-9]/, "$with: some rows of $name are handed back") if $options{back};
 	like($plan, $by eq 'cuda' ? qr/\A(?:(?!Fallback Reason).)*$node(?:(?!->).)*Engine: cuda$unmatched(?:(?!Fallback Reason).)*\z/s : qr/$node.*Fallback Reason: $options{why}/s, "$with: $name is done by $by") or diag($plan);
 	return;
 }

@@ -21,6 +21,7 @@ use strict;
 use warnings;
 use GpuHash::RandomExpression qw(one_of expression condition);
 use GpuHash::RandomOuter;
+use GpuHash::RandomPairs;
 use GpuHash::RandomTables qw(@COLUMN @FACTS @CHANGING $ALL);
 
 my @SUPPORTED = grep { $_->[1] ne '' } @COLUMN;
@@ -75,7 +76,7 @@ sub source
 		my $d = $n > 1 ? one_of(qw(d0 d0 d2 d3)) : one_of(qw(d0 d0 d1 d2 d3));
 		my $key = one_of('k4', 'k8', 'k8', 'g', 'i2');
 		my $on = "a.$key = d$n.dk";
-		$on .= ' AND ' . one_of("d$n.dg > 1", 'a.g <> 3', "d$n.dv <> a.g", "d$n.dt <> 'name 3'") if rand() < 0.25;
+		$on .= ' AND ' . one_of("d$n.dg > 1", 'a.g <> 3', "d$n.dt <> 'name 3'", map { GpuHash::RandomPairs::on('a', "d$n") } 1 .. 4) if rand() < 0.35;
 		$from .= " $type $d d$n ON $on";
 		push @dimensions, "d$n";
 	}
@@ -206,7 +207,8 @@ sub query
 	$merged = undef;
 	$outer = rand() < ($options{outer} // 0);
 	my $from = $outer ? outer_source($options{changing}) : source($options{changing});
-	my $member = rand() < ($outer ? 0.03 : 0.12) ? one_of(@MEMBERSHIPS) : undef;
+	my $member = rand() < ($outer ? 0.05 : 0.2) ? one_of(@MEMBERSHIPS, map { GpuHash::RandomPairs::member() } @MEMBERSHIPS) : undef;
+	$member .= ' AND ' . GpuHash::RandomPairs::member() if defined $member && rand() < 0.2;
 	$in_order &&= $options{in_order} && !defined $member;
 	$any_error = !@dimensions && !$outer && !defined $member && rand() < 0.65;
 	my $correlated = (!@dimensions || $outer) && rand() < 0.08;

@@ -20,6 +20,7 @@ use strict;
 use warnings;
 use GpuHash::RandomExpression qw(one_of expression condition);
 use GpuHash::RandomOuter;
+use GpuHash::RandomPairs;
 use GpuHash::RandomTables qw(@COLUMN @FACTS @CHANGING);
 
 my %SAFE = (int => [qw(i2 i4 i8 whole g k4 k8 id late later)], numeric => [qw(n2 n5 n0 wide any_n)], float => [qw(f4 f8 tame4 tame8)], bool => [qw(yes may)],
@@ -100,7 +101,7 @@ sub source
 		# numbers and texts have no rows in common
 		$on =~ s/^(a\.v) = .*/$1 = $alias.@{[ $is_wide ? 'v' : 'dt' ]}/;
 		$many ||= $side =~ /\bd1\b/ || $key eq 'dg' || $on =~ /\.v =/;
-		$on .= ' AND ' . one_of("$alias." . ($is_wide ? 'g > 1' : 'dg > 1'), 'a.g <> 3', "a.k8 <> $alias." . ($is_wide ? 'k8' : 'dv'), 'a.g = ' . "$alias." . ($is_wide ? 'g' : 'dg')) if rand() < ($held ? 0.05 : 0.2);
+		$on .= ' AND ' . one_of("$alias." . ($is_wide ? 'g > 1' : 'dg > 1'), 'a.g <> 3', "a.k8 <> $alias." . ($is_wide ? 'k8' : 'dv'), 'a.g = ' . "$alias." . ($is_wide ? 'g' : 'dg'), map { GpuHash::RandomPairs::on('a', $alias) } 1 .. 6) if rand() < ($held ? 0.3 : 0.25);
 		if (rand() < 0.3)
 		{
 			push @where, (rand() < 0.5 ? '' : 'NOT ') . "EXISTS (SELECT FROM $side WHERE $on)";
