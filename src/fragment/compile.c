@@ -34,7 +34,7 @@ input_column(GhFragment *fragment, Var *var)
 	int			column = var->varattno - 1;
 
 	if (gh_joined_nprobes(fragment) > 0)
-		return makeVar(gh_joined_varno(fragment), gh_joined_attno(fragment, fragment->joined->sources[column]),
+		return makeVar(gh_joined_varno(fragment->joined), gh_joined_attno(fragment->joined, fragment->joined->sources[column]),
 					   var->vartype, var->vartypmod, var->varcollid, 0);
 	if (fragment->scan == NULL || fragment->by_rows)
 		return var;
@@ -74,7 +74,7 @@ static GhTranslation *
 begin_translation(GhFragment *fragment)
 {
 	if (gh_joined_nprobes(fragment) > 0)
-		return gh_translate_begin(gh_joined_desc(fragment), gh_joined_varno(fragment));
+		return gh_translate_begin(gh_joined_desc(fragment->joined), gh_joined_varno(fragment->joined));
 	if (fragment->scan == NULL || fragment->by_rows)
 		return gh_translate_begin(ExecGetResultType(fragment->child), INDEX_VAR);
 	return gh_translate_begin(scan_desc(fragment), ((Scan *) fragment->scan->plan)->scanrelid);
@@ -142,13 +142,13 @@ gh_fragment_translate(GhFragment *fragment, GhTranslation *translation, Expr *ex
 
 /* Conditions, which are over the rows of programs already. */
 static bool
-translate_conditions(GhFragment *fragment, GhTranslation *translation, const List *conditions)
+translate_conditions(GhFragment *fragment, GhTranslation *translation, const List *conditions, ParamExecData **awaited)
 {
 	ListCell   *lc;
 
 	foreach(lc, conditions)
 	{
-		Node	   *folded = gh_fold_constants(&fragment->css.ss.ps, lfirst(lc), &fragment->program.awaited);
+		Node	   *folded = gh_fold_constants(&fragment->css.ss.ps, lfirst(lc), awaited);
 
 		if (!gh_translate_filter(translation, (Expr *) folded))
 			return false;
@@ -161,38 +161,51 @@ translate_conditions(GhFragment *fragment, GhTranslation *translation, const Lis
  * parts of the program.
  */
 static bool
-translate_join(GhFragment *fragment, GhTranslation *translation, int number)
+translate_join(GhFragment *fragment, GhTranslation *translation, GhJoined *joined, int number, ParamExecData **awaited)
 {
-	GhJoinLevel *level = &fragment->joined->levels[number];
+	GhJoinLevel *level = &joined->levels[number];
 	const GhLowerJoin *lower = level->lower;
 
 	for (int k = 0; k < level->nkeys; k++)
 	{
 		GhOperand	operand;
 
-		if (!gh_translate_attribute(translation, gh_joined_attno(fragment, level->keys[k]), &operand))
+		if (!gh_translate_attribute(translation, gh_joined_attno(joined, level->keys[k]), &operand))
 			return false;
 		level->key_vectors[k] = operand.vector;
 	}
-	if (!translate_conditions(fragment, translation, gh_joined_conditions(fragment, number, lower->join_quals)))
+	if (!translate_conditions(fragment, translation, gh_joined_conditions(joined, number, lower->join_quals), awaited))
 		return false;
 	level->pair_end = translation->ninstructions;
-	if (!translate_conditions(fragment, translation, gh_joined_conditions(fragment, number, lower->ps->plan->qual)))
+	if (!translate_conditions(fragment, translation, gh_joined_conditions(joined, number, lower->ps->plan->qual), awaited))
 		return false;
 	level->filter_end = translation->ninstructions;
+	return true;
+}
+
+/*
+ * What rows of a scan, NULL for others, must pass, which *nfilters instructions say, and then of joins above it, those that
+ * are probed.  joined: may be NULL.
+ */
+bool
+gh_fragment_translate_input(GhFragment *fragment, GhTranslation *translation, PlanState *scan, GhJoined *joined,
+							ParamExecData **awaited, uint32 *nfilters)
+{
+	if (!translate_conditions(fragment, translation, scan == NULL ? NIL : scan->plan->qual, awaited))
+		return false;
+	*nfilters = translation->ninstructions;
+	for (int i = joined == NULL ? 0 : joined->base + 1; joined != NULL && i < joined->nlevels; i++)
+		if (!translate_join(fragment, translation, joined, i, awaited))
+			return false;
 	return true;
 }
 
 static bool
 translate_all(GhFragment *fragment, GhTranslation *translation)
 {
-	if (!translate_conditions(fragment, translation, fragment->by_rows ? NIL : fragment->scan->plan->qual))
-		return false;
-	fragment->program.nfilters = translation->ninstructions;
-	for (int p = gh_joined_nprobes(fragment); p > 0; p--)
-		if (!translate_join(fragment, translation, fragment->joined->nlevels - p))
-			return false;
-	return fragment->methods->translate(fragment, translation);
+	return gh_fragment_translate_input(fragment, translation, fragment->by_rows ? NULL : fragment->scan,
+									   fragment->joined, &fragment->program.awaited, &fragment->program.nfilters) &&
+		fragment->methods->translate(fragment, translation);
 }
 
 static void
@@ -213,7 +226,7 @@ keep_program(GhFragment *fragment, GhTranslation *translation)
 	if (!fragment->by_rows)
 		fragment->ninstructions = program->program->ninstructions;
 	if (gh_joined_nprobes(fragment) > 0)
-		gh_joined_take_columns(fragment, program->program);
+		gh_joined_take_columns(fragment->joined, program->program);
 	fragment->methods->keep_vectors(fragment, translation);
 }
 
@@ -266,7 +279,7 @@ gh_fragment_forget_program(GhFragment *fragment)
 	MemoryContext context = program->context;
 
 	if (fragment->joined != NULL)
-		gh_joined_forget_columns(fragment);
+		gh_joined_forget_columns(fragment->joined);
 	fragment->methods->forget_program(fragment);
 	MemoryContextReset(context);
 	memset(program, 0, sizeof(*program));

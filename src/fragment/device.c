@@ -58,8 +58,10 @@ why_not_on_device(const GhFragment *fragment)
 		return why_not;
 	if (fragment->joined != NULL && fragment->member != NULL && !gh_service_enabled())
 		return "joins in parallel queries need the service";
-	if (fragment->joined != NULL && fragment->joined->nlevels > GH_PROBES_MAX)
+	if (fragment->joined != NULL && fragment->device->ntables == 0)
 		return "there are too many joins";
+	if (fragment->joined != NULL && fragment->member != NULL && fragment->device->ntables > fragment->joined->nlevels)
+		return "an inner side of a parallel query is joins";
 	return NULL;
 }
 
@@ -271,7 +273,7 @@ tell_children(GhFragment *fragment)
 	/* they come out of the last join's probe, too */
 	memcpy(steps, counts->passed, sizeof(steps));
 	steps[fragment->joined->levels[fragment->joined->nlevels - 1].step] += counts->unmatched;
-	gh_joined_add_rows(fragment, steps);
+	gh_joined_add_rows(fragment->joined, steps);
 }
 
 /* *elapsed: time that has been counted, waits and rows that came back included. */
@@ -401,6 +403,7 @@ gh_device_open_joins(GhFragment *fragment)
 		return GH_DEVICE_NO_TABLES;
 	/* with changed parameters, it is not yet known of the scan that it begins anew */
 	gh_joined_reset(fragment);
+	gh_device_list_tables(fragment);
 	able = choose_engine(fragment);
 	/* whether a device is there may look different to others, but all do the same */
 	device->together = fragment->member != NULL && gh_service_enabled() && gh_engine_setting != GH_ENGINE_CPU;

@@ -26,6 +26,9 @@ typedef struct GhBlockRange
 /* The table of a join, on the device. */
 typedef struct GhDeviceTable
 {
+	GhJoined   *joined;			/* the chain of the join, which looks rows up in it: the fragment's, or an inner side's */
+	GhJoinLevel *level;
+	struct GhInnerSide *side;	/* what it is made of; NULL: that was not looked at yet */
 	GhSupply   *supply;			/* brings its rows; NULL: there are none, or others have brought them */
 	GhTable    *table;			/* NULL: it was not made, or this process has no handle on it */
 	uint64		rows;			/* of one that this process has made */
@@ -44,7 +47,8 @@ typedef struct GhDevice
 	bool		no_rows;		/* a table is empty, and a join has no rows without it */
 	const char *why_not;		/* a constant string */
 	GhSupply	supply;
-	GhDeviceTable tables[GH_PROBES_MAX];	/* of the joins, by level */
+	int			ntables;		/* of the joins: an inner side that is joins follows their tables; the last join's is last */
+	GhDeviceTable tables[GH_PROBES_MAX];
 	MemoryContextCallback callback; /* which they go with */
 	uint64		inner_rows;		/* of the last of them */
 	/* what this participant has read, to read it again where the device is lost */
@@ -99,6 +103,7 @@ extern void gh_device_keep_counts(GhFragment *fragment, const GhSupply *supply,
 
 /* ---- device_joins.c ---- */
 
+extern void gh_device_list_tables(GhFragment *fragment);
 extern bool gh_device_make_tables(GhFragment *fragment);
 extern void gh_device_tell_inner_scans(GhFragment *fragment);
 extern void gh_device_end_tables(GhFragment *fragment);

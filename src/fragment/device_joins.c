@@ -28,18 +28,21 @@
 /* Pages that a read stream may read ahead. */
 #define GH_TABLE_PAGES_AHEAD 128
 
-/* One inner side while its table is made. */
-typedef struct InnerSide
+/* An inner side: what its table is made of. */
+typedef struct GhInnerSide
 {
 	GhFragment *fragment;
 	GhJoinLevel *level;
+	GhJoined   *joined;			/* it is these joins; NULL: a scan */
 	PlanState  *scan;
 	Relation	relation;
 	GhPages    *pages;
 	GhTranslation *translation;
 	GhOperand  *keys;
 	GhOperand  *kept;			/* by the level's columns; behind them, where it is asked for, the place */
-} InnerSide;
+	GhProgram  *program;
+	uint32		nfilters;		/* instructions of the scan's conditions */
+} GhInnerSide;
 
 static bool
 fails(GhFragment *fragment, const char *why)
@@ -50,11 +53,14 @@ fails(GhFragment *fragment, const char *why)
 
 /* --------------------------------------------------------------- the program */
 
-/* A column of the inner scan's output, as the program reads it. */
+/* A column of the inner side's rows, as the program reads it. */
 static bool
-translate_column(InnerSide *side, int resno, GhOperand *operand)
+translate_column(GhInnerSide *side, int resno, GhOperand *operand)
 {
-	return gh_translate_attribute(side->translation, gh_relation_attno(side->scan, resno), operand);
+	int			attno = side->joined != NULL ? gh_joined_attno(side->joined, side->joined->sources[resno - 1]) :
+		gh_relation_attno(side->scan, resno);
+
+	return gh_translate_attribute(side->translation, attno, operand);
 }
 
 /* The columns of an inner side that its table has. */
@@ -66,7 +72,7 @@ count_kept(const GhJoinLevel *level)
 
 /* What the outer program reads must be what the table has. */
 static bool
-is_kept_as_read(const InnerSide *side, const GhJoinedColumn *column, const GhOperand *operand)
+is_kept_as_read(const GhInnerSide *side, const GhJoinedColumn *column, const GhOperand *operand)
 {
 	const GhColumn *kept = &side->translation->columns[operand->vector];
 
@@ -74,20 +80,15 @@ is_kept_as_read(const InnerSide *side, const GhJoinedColumn *column, const GhOpe
 }
 
 static bool
-translate_side(InnerSide *side)
+translate_side(GhInnerSide *side)
 {
 	GhJoinLevel *level = side->level;
 	const GhLowerJoin *lower = level->lower;
-	ListCell   *lc;
+	ParamExecData *awaited = NULL;
 
-	foreach(lc, side->scan->plan->qual)
-	{
-		ParamExecData *awaited = NULL;
-		Expr	   *qual = gh_fragment_folded(side->fragment, lfirst(lc), &awaited);
-
-		if (awaited != NULL || !gh_translate_filter(side->translation, qual))
-			return false;
-	}
+	if (!gh_fragment_translate_input(side->fragment, side->translation, side->scan, side->joined, &awaited,
+									 &side->nfilters) || awaited != NULL)
+		return false;
 	for (int k = 0; k < level->nkeys; k++)
 		if (!translate_column(side, lower->keys[GH_INNER]->columns[k].attno, &side->keys[k]) ||
 			side->keys[k].value_class != GH_CLASS_INT)
@@ -118,7 +119,7 @@ returns_all_matches(const GhLowerJoin *lower)
 
 /* How the table keeps a column, of a program that was made. */
 static GhKept
-kept_value(const InnerSide *side, const GhOperand *operand)
+kept_value(const GhInnerSide *side, const GhOperand *operand)
 {
 	GhKept		kept = {0};
 
@@ -130,7 +131,7 @@ kept_value(const InnerSide *side, const GhOperand *operand)
 
 /* Where there are marks of them, rows have numbers, and any of a key may be marked. */
 static void
-set_sink(const InnerSide *side, const GhTableOptions *table, GhScanPart *parts, GhKept *kept, GhSink *sink)
+set_sink(const GhInnerSide *side, const GhTableOptions *table, GhScanPart *parts, GhKept *kept, GhSink *sink)
 {
 	const GhLowerJoin *lower = side->level->lower;
 	bool		fills = gh_lower_fills_inner(lower);
@@ -142,42 +143,60 @@ set_sink(const InnerSide *side, const GhTableOptions *table, GhScanPart *parts, 
 	sink->table.kept = kept;
 	sink->table.matches = fills || returns_all_matches(lower) ? GH_MATCHES_ALL : GH_MATCHES_ANY;
 	sink->table.numbered = fills;
-	sink->table.expected = (uint64) Max(side->scan->plan->plan_rows, 1);
+	sink->table.expected = (uint64) Max(lower->children[GH_INNER]->plan->plan_rows, 1);
 	sink->table.seed = table->seed;
 	sink->table.subtables = table->subtables;
 	sink->table.fill_min = table->fill_min;
 	sink->table.fill_max = table->fill_max;
 }
 
+static GhTranslation *
+begin_translation(const GhInnerSide *side)
+{
+	if (side->joined != NULL)
+		return gh_translate_begin(gh_joined_desc(side->joined), gh_joined_varno(side->joined));
+	return gh_translate_begin(RelationGetDescr(side->relation), ((Scan *) side->scan->plan)->scanrelid);
+}
+
+/* The side's program; with it, the tables of its own joins are known to keep what it reads of them. */
 static bool
-table_options(InnerSide *side, GhPipelineOptions *options)
+make_program(GhInnerSide *side)
+{
+	side->keys = palloc0(sizeof(GhOperand) * side->level->nkeys);
+	side->kept = palloc0(sizeof(GhOperand) * Max(count_kept(side->level), 1));
+	side->translation = begin_translation(side);
+	if (!translate_side(side) || (side->program = gh_translate_end(side->translation)) == NULL)
+		return false;
+	if (side->joined == NULL)
+		return true;
+	gh_joined_forget_columns(side->joined);
+	gh_joined_take_columns(side->joined, side->program);
+	return true;
+}
+
+static GhProbe *make_probes(const GhDevice *device, const GhJoined *joined);
+
+/* Options of the pipeline that makes the table.  The tables of the side's own joins are there. */
+static void
+table_options(GhInnerSide *side, GhPipelineOptions *options)
 {
 	const GhDevice *device = side->fragment->device;
-	GhJoinLevel *level = side->level;
-	GhProgram  *program;
+	const GhJoinLevel *level = side->level;
 	GhScanPart *parts = key_parts(level->lower->keys[GH_INNER], level->nkeys);
 	int			nkept = count_kept(level);
 	GhKept	   *kept = palloc(sizeof(GhKept) * Max(nkept, 1));
-	GhStep	   *step = palloc0(sizeof(GhStep));
 	GhTableOptions table;
 
-	side->translation = gh_translate_begin(RelationGetDescr(side->relation),
-										   ((Scan *) side->scan->plan)->scanrelid);
-	side->keys = palloc0(sizeof(GhOperand) * level->nkeys);
-	side->kept = palloc0(sizeof(GhOperand) * Max(nkept, 1));
-	if (!translate_side(side) || (program = gh_translate_end(side->translation)) == NULL)
-		return false;
 	for (int k = 0; k < level->nkeys; k++)
 		parts[k].vector = gh_final_vector(side->translation, &side->keys[k]);
 	for (int c = 0; c < nkept; c++)
 		kept[c] = kept_value(side, &side->kept[c]);
-	gh_stage_options(side->relation, program, options);
+	gh_stage_options(side->relation, side->program, options);
+	gh_fragment_add_steps(side->joined, side->nfilters, options);
+	if (side->joined != NULL)
+		options->probes = make_probes(device, side->joined);
 	gh_device_options(device->engine, device->number, options, &table);
-	step->end = program->ninstructions;
-	options->nsteps = 1;
-	options->steps = step;
 	set_sink(side, &table, parts, kept, &options->sink);
-	return true;
 }
 
 /* ------------------------------------------------------------------ the table */
@@ -195,25 +214,80 @@ refuse_row(void *arg, Buffer buffer, BlockNumber block, OffsetNumber line)
 	(void) gh_error_set(&supply->error, GH_DECLINED, "rows of an inner side were handed back");
 }
 
-/* Whether the inner side is pages that make a table; and which. */
+/* Whether the inner side is pages that make a table, with joins or without; and which. */
 static bool
-find_side(GhFragment *fragment, int number, InnerSide *side)
+find_side(GhFragment *fragment, GhJoinLevel *level, GhInnerSide *side)
 {
-	GhJoinLevel *level = &fragment->joined->levels[number];
 	const GhLowerJoin *lower = level->lower;
 
-	memset(side, 0, sizeof(*side));
 	side->fragment = fragment;
 	side->level = level;
-	side->scan = lower->children[GH_INNER];
-	if (lower->pages[GH_INNER] == NULL)
+	side->joined = level->inner;
+	if (side->joined == NULL && lower->pages[GH_INNER] == NULL)
 		return fails(fragment, "an inner side is not a plain scan");
 	if (lower->keys[GH_INNER]->has_exprs)
 		return fails(fragment, "an inner key is an expression");
 	if (level->has_no_columns)
 		return fails(fragment, "columns of an inner side are read of which there is no row");
+	/* there are tuples of several tables */
+	if (side->joined != NULL && level->place_vector >= 0)
+		return fails(fragment, "tuples of an inner side that is joins are fetched");
+	side->scan = side->joined != NULL ? side->joined->scan : lower->children[GH_INNER];
 	side->relation = ((ScanState *) side->scan)->ss_currentRelation;
-	side->pages = lower->pages[GH_INNER];
+	side->pages = side->joined != NULL ? gh_joined_pages(side->joined) : lower->pages[GH_INNER];
+	return true;
+}
+
+/* Adds the tables of joins, those first that others are made with; false: they are too many. */
+static bool
+add_tables(GhDevice *device, GhJoined *joined)
+{
+	for (int i = 0; i < joined->nlevels; i++)
+	{
+		GhJoinLevel *level = &joined->levels[i];
+
+		if ((level->inner != NULL && !add_tables(device, level->inner)) || device->ntables == GH_PROBES_MAX)
+			return false;
+		level->table = device->ntables++;
+		device->tables[level->table].joined = joined;
+		device->tables[level->table].level = level;
+	}
+	return true;
+}
+
+/* Before anything else of a run: which tables there are to be; none where they are too many. */
+void
+gh_device_list_tables(GhFragment *fragment)
+{
+	GhDevice   *device = fragment->device;
+
+	device->ntables = 0;
+	if (!add_tables(device, fragment->joined))
+		device->ntables = 0;
+}
+
+/*
+ * Looks at what the tables are made of, and makes the programs for it.  What a program reads of a join's inner side is what
+ * its table keeps, so it goes from the fragment's program down.  False: the device has why_not.
+ */
+static bool
+prepare_tables(GhFragment *fragment)
+{
+	GhDevice   *device = fragment->device;
+
+	for (int i = device->ntables - 1; i >= 0; i--)
+	{
+		GhInnerSide *side;
+
+		if (device->tables[i].side != NULL)
+			continue;
+		side = palloc0(sizeof(GhInnerSide));
+		if (!find_side(fragment, device->tables[i].level, side))
+			return false;
+		if (!make_program(side))
+			return fails(fragment, "an inner side has conditions or columns that the engines have not");
+		device->tables[i].side = side;
+	}
 	return true;
 }
 
@@ -261,28 +335,39 @@ bool
 gh_device_begin_table(GhFragment *fragment, int number, GhRef *shared)
 {
 	GhDevice   *device = fragment->device;
+	GhInnerSide *side;
 	GhSupply   *supply;
-	InnerSide	side;
 	GhPipelineOptions options;
 	bool		begun;
 
-	if (!find_side(fragment, number, &side))
+	if (!prepare_tables(fragment))
 		return false;
-	gh_child_start(side.scan);
-	gh_pages_begin(side.pages, side.scan);
-	gh_child_stop(side.scan, 0);
+	side = device->tables[number].side;
+	if (side->joined != NULL)
+		gh_joined_enter(side->joined);
+	gh_child_start(side->scan);
+	gh_pages_begin(side->pages, side->scan);
+	gh_child_stop(side->scan, 0);
 	/* in an earlier run the join may have read it, and keeps its table over rescans */
-	if (gh_pages_have_begun(side.pages))
+	if (gh_pages_have_begun(side->pages))
 		gh_device_rewind_table(fragment, number, false);
-	if (!table_options(&side, &options))
-		return fails(fragment, "an inner side has conditions or columns that the engines have not");
+	table_options(side, &options);
 	register_tables(fragment);
 	supply = device->tables[number].supply = palloc0(sizeof(GhSupply));
-	begun = gh_supply_begin(supply, device->engine, &options, shared, side.pages, device->context);
+	begun = gh_supply_begin(supply, device->engine, &options, shared, side->pages, device->context);
 	supply->row_back = refuse_row;
 	supply->arg = supply;
 	supply->timing = fragment->timing;
 	return begun;
+}
+
+/* What is read for a table. */
+static PlanState *
+scan_of(const GhDeviceTable *table)
+{
+	const GhJoinLevel *level = table->level;
+
+	return level->inner != NULL ? level->inner->scan : level->lower->children[GH_INNER];
 }
 
 /*
@@ -293,7 +378,7 @@ bool
 gh_device_supply_table(GhFragment *fragment, int number, bool elected)
 {
 	GhSupply   *supply = fragment->device->tables[number].supply;
-	PlanState  *scan = fragment->joined->levels[number].lower->children[GH_INNER];
+	PlanState  *scan = scan_of(&fragment->device->tables[number]);
 	bool		done = true;
 
 	gh_supply_open_pages(supply, true);
@@ -315,7 +400,7 @@ gh_device_supply_table(GhFragment *fragment, int number, bool elected)
 void
 gh_device_rewind_table(GhFragment *fragment, int number, bool for_all)
 {
-	PlanState  *child = fragment->joined->levels[number].lower->children[GH_INNER];
+	PlanState  *child = scan_of(&fragment->device->tables[number]);
 	TableScanDesc scan = IsA(child, SeqScanState) ? ((ScanState *) child)->ss_currentScanDesc : NULL;
 
 	if (scan == NULL)
@@ -325,14 +410,26 @@ gh_device_rewind_table(GhFragment *fragment, int number, bool for_all)
 	table_rescan(scan, NULL);
 }
 
+static bool
+drops_without_match(const GhLowerJoin *lower)
+{
+	return lower->jointype == JOIN_INNER || lower->jointype == JOIN_SEMI;
+}
+
 /* Whether nothing comes out of all the joins where this one's inner side is empty. */
 static bool
-needs_inner_rows(const GhJoined *joined, const GhLowerJoin *lower)
+needs_inner_rows(const GhFragment *fragment, const GhDeviceTable *table)
 {
+	const GhJoined *joined = fragment->joined;
+	const GhLowerJoin *lower = table->level->lower;
+
+	/* joins of an inner side: that may be empty, and then it is looked at */
+	if (table->joined != joined)
+		return false;
 	/* where a right or full join is above, its inner rows come out without a match */
 	if (joined->fills_inner)
 		return lower->jointype == JOIN_RIGHT;
-	return lower->jointype == JOIN_INNER || lower->jointype == JOIN_SEMI;
+	return drops_without_match(lower);
 }
 
 /*
@@ -358,7 +455,7 @@ make_table(GhFragment *fragment, int number, GhRef *shared)
 		made->table = table.table;
 		made->rows = table.rows;
 	}
-	if (made->marks != NULL || !gh_lower_fills_inner(fragment->joined->levels[number].lower))
+	if (made->marks != NULL || !gh_lower_fills_inner(made->level->lower))
 		return GH_OK;
 	if (device->together)
 		return gh_service_marks_create_shared(&host, made->table, shared, &made->marks, error);
@@ -377,7 +474,7 @@ gh_device_finish_table(GhFragment *fragment, int number, GhRef *marks)
 	made->supply->failed = status != GH_OK;
 	if (made->supply->failed)
 		return false;
-	if (made->rows == 0 && needs_inner_rows(fragment->joined, fragment->joined->levels[number].lower))
+	if (made->rows == 0 && needs_inner_rows(fragment, made))
 		fragment->device->no_rows = true;
 	/* of the last join, in the end */
 	fragment->device->inner_rows = made->rows;
@@ -413,6 +510,20 @@ gh_device_attach_table(GhFragment *fragment, int number, GhRef table, GhRef mark
 	return status == GH_OK || fails(fragment, "tables that another process has made on the GPU are out of reach");
 }
 
+/* Whether an inner side that is joins has no rows, since a table of these is empty. */
+static bool
+is_known_empty(const GhDevice *device, const GhInnerSide *side)
+{
+	for (int i = 0; side->joined != NULL && i < side->joined->nlevels; i++)
+	{
+		const GhJoinLevel *level = &side->joined->levels[i];
+
+		if (device->tables[level->table].rows == 0 && drops_without_match(level->lower))
+			return true;
+	}
+	return false;
+}
+
 /* Makes all tables, until one is empty; false: the device has why_not, or the supply of one has failed. */
 bool
 gh_device_make_tables(GhFragment *fragment)
@@ -423,9 +534,10 @@ gh_device_make_tables(GhFragment *fragment)
 	bool		done = true;
 
 	gh_fragment_clock(fragment, NULL, &clock);
-	for (int i = 0; i < fragment->joined->nlevels && done && !device->no_rows; i++)
+	for (int i = 0; i < device->ntables && done && !device->no_rows; i++)
 	{
-		done = gh_device_begin_table(fragment, i, NULL) && gh_device_supply_table(fragment, i, true) &&
+		done = gh_device_begin_table(fragment, i, NULL) &&
+			gh_device_supply_table(fragment, i, !is_known_empty(device, device->tables[i].side)) &&
 			gh_device_finish_table(fragment, i, NULL);
 		gh_device_rewind_table(fragment, i, false);
 	}
@@ -453,10 +565,11 @@ gh_device_tables_are_done(GhFragment *fragment, bool made)
 void
 gh_device_tell_inner_scans(GhFragment *fragment)
 {
-	for (int i = 0; i < fragment->joined->nlevels; i++)
+	for (int i = 0; i < fragment->device->ntables; i++)
 	{
-		const GhSupply *supply = fragment->device->tables[i].supply;
-		PlanState  *scan = fragment->joined->levels[i].lower->children[GH_INNER];
+		const GhDeviceTable *table = &fragment->device->tables[i];
+		const GhSupply *supply = table->supply;
+		PlanState  *scan = scan_of(table);
 
 		if (supply == NULL)
 			continue;
@@ -466,6 +579,8 @@ gh_device_tell_inner_scans(GhFragment *fragment)
 		InstrCountFiltered1(scan, supply->counts.tuples - supply->counts.passed[0]);
 		gh_child_start(scan);
 		gh_child_stop(scan, (double) supply->counts.passed[0]);
+		if (table->level->inner != NULL)
+			gh_joined_add_rows(table->level->inner, supply->counts.passed);
 	}
 }
 
@@ -481,23 +596,23 @@ gh_device_end_tables(GhFragment *fragment)
 		if (device->tables[i].supply != NULL)
 			gh_supply_end(device->tables[i].supply);
 		device->tables[i].supply = NULL;
+		device->tables[i].side = NULL;
 	}
 	device->tables_made = false;
 }
 
 /* ------------------------------------------------------ for the outer side's pipeline */
 
-/* The probes of the tables that were made. */
-GhProbe *
-gh_device_probes(GhFragment *fragment)
+/* The probes of the tables that were made, of a chain. */
+static GhProbe *
+make_probes(const GhDevice *device, const GhJoined *joined)
 {
-	const GhJoined *joined = fragment->joined;
 	GhProbe    *probes = palloc(sizeof(GhProbe) * joined->nlevels);
 
 	for (int i = 0; i < joined->nlevels; i++)
 	{
 		const GhJoinLevel *level = &joined->levels[i];
-		const GhDeviceTable *made = &fragment->device->tables[i];
+		const GhDeviceTable *made = &device->tables[level->table];
 		int			nfills = count_kept(level);
 		GhProbeFill *fills = palloc0(sizeof(GhProbeFill) * Max(nfills, 1));
 
@@ -511,4 +626,10 @@ gh_device_probes(GhFragment *fragment)
 		probes[i].fills = fills;
 	}
 	return probes;
+}
+
+GhProbe *
+gh_device_probes(GhFragment *fragment)
+{
+	return make_probes(fragment->device, fragment->joined);
 }

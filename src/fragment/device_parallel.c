@@ -96,7 +96,7 @@ begin_tables(GhFragment *fragment, GhDeviceShared *shared)
 		pg_atomic_write_u32(&shared->number, (uint32) device->number);
 	else
 		device->number = (int) pg_atomic_read_u32(&shared->number);
-	for (int i = 0; i < fragment->joined->nlevels; i++)
+	for (int i = 0; i < fragment->device->ntables; i++)
 	{
 		GhRef		table = pg_atomic_read_u64(&shared->tables[i]);
 		bool		begun = gh_device_begin_table(fragment, i, &table);
@@ -112,7 +112,7 @@ begin_tables(GhFragment *fragment, GhDeviceShared *shared)
 static bool
 has_begun(const GhFragment *fragment)
 {
-	return fragment->device->tables[fragment->joined->nlevels - 1].supply != NULL;
+	return fragment->device->tables[fragment->device->ntables - 1].supply != NULL;
 }
 
 static void
@@ -120,7 +120,7 @@ supply_tables(GhFragment *fragment, GhDeviceShared *shared, bool elected)
 {
 	if (!has_begun(fragment) && !begin_tables(fragment, shared))
 		refuse(shared);
-	for (int i = 0; i < fragment->joined->nlevels && !is_refused(shared); i++)
+	for (int i = 0; i < fragment->device->ntables && !is_refused(shared); i++)
 		if (!gh_device_supply_table(fragment, i, elected))
 			refuse(shared);
 }
@@ -130,7 +130,7 @@ finish_tables(GhFragment *fragment, GhDeviceShared *shared)
 {
 	GhRef		marks = 0;
 
-	for (int i = 0; i < fragment->joined->nlevels && !is_refused(shared) && !fragment->device->no_rows; i++)
+	for (int i = 0; i < fragment->device->ntables && !is_refused(shared) && !fragment->device->no_rows; i++)
 		if (!gh_device_finish_table(fragment, i, &marks))
 			refuse(shared);
 	pg_atomic_write_u64(&shared->marks, marks);
@@ -138,14 +138,14 @@ finish_tables(GhFragment *fragment, GhDeviceShared *shared)
 		pg_atomic_write_u32(&shared->no_rows, 1);
 	pg_atomic_write_u64(&shared->inner_rows, fragment->device->inner_rows);
 	/* nobody reads the inner sides now */
-	for (int i = 0; i < fragment->joined->nlevels; i++)
+	for (int i = 0; i < fragment->device->ntables; i++)
 		gh_device_rewind_table(fragment, i, true);
 }
 
 static void
 rewind_tables(GhFragment *fragment)
 {
-	for (int i = 0; i < fragment->joined->nlevels; i++)
+	for (int i = 0; i < fragment->device->ntables; i++)
 		gh_device_rewind_table(fragment, i, false);
 }
 
@@ -153,7 +153,7 @@ rewind_tables(GhFragment *fragment)
 static bool
 attach_tables(GhFragment *fragment, GhDeviceShared *shared)
 {
-	int			last = fragment->joined->nlevels - 1;
+	int			last = fragment->device->ntables - 1;
 
 	fragment->device->number = (int) pg_atomic_read_u32(&shared->number);
 	for (int i = 0; i <= last; i++)

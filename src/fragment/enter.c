@@ -28,6 +28,28 @@ add_join(GhJoinLevel *level, GhStep *steps, GhPipelineOptions *options)
 }
 
 /*
+ * The steps of a pipeline, whose program begins with the scan's conditions, nfilters instructions; joined: of the joins that
+ * are probed, or NULL.
+ */
+void
+gh_fragment_add_steps(GhJoined *joined, uint32 nfilters, GhPipelineOptions *options)
+{
+	uint32		ninstructions = options->program->ninstructions;
+	int			first = joined == NULL ? 0 : joined->base + 1;
+	int			nlevels = joined == NULL ? 0 : joined->nlevels;
+	GhStep	   *steps = palloc0(sizeof(GhStep) * (2 * (nlevels - first) + 2));
+
+	/* a step of their own for the scan's conditions: rows that pass them are counted */
+	if (first < nlevels || (nfilters > 0 && nfilters < ninstructions))
+		steps[options->nsteps++].end = nfilters;
+	for (int i = first; i < nlevels; i++)
+		add_join(&joined->levels[i], steps, options);
+	if (first == nlevels || steps[options->nsteps - 1].end < ninstructions)
+		steps[options->nsteps++].end = ninstructions;
+	options->steps = steps;
+}
+
+/*
  * The options of a pipeline of the fragment's program, but for its sink; their arrays are in the current context.
  * probes: of the joins that are probed.
  */
@@ -35,22 +57,13 @@ void
 gh_fragment_stage_options(GhFragment *fragment, const GhProbe *probes, GhPipelineOptions *options)
 {
 	const GhFragmentProgram *program = &fragment->program;
-	uint32		ninstructions = program->program->ninstructions;
-	int			nprobes = gh_joined_nprobes(fragment);
-	GhStep	   *steps = palloc0(sizeof(GhStep) * (2 * nprobes + 2));
 
 	gh_stage_options(fragment->by_rows ? NULL : ((ScanState *) fragment->scan)->ss_currentRelation, program->program,
 					 options);
 	if (fragment->by_rows)
-		options->source.natts = nprobes > 0 ? gh_joined_natts(fragment) : fragment->ncolumns;
-	/* a step of their own for the scan's conditions: rows that pass them are counted */
-	if (nprobes > 0 || (program->nfilters > 0 && program->nfilters < ninstructions))
-		steps[options->nsteps++].end = program->nfilters;
-	for (int p = nprobes; p > 0; p--)
-		add_join(&fragment->joined->levels[fragment->joined->nlevels - p], steps, options);
-	if (nprobes == 0 || steps[options->nsteps - 1].end < ninstructions)
-		steps[options->nsteps++].end = ninstructions;
-	options->steps = steps;
+		options->source.natts = gh_joined_nprobes(fragment) > 0 ? gh_joined_natts(fragment->joined) :
+			fragment->ncolumns;
+	gh_fragment_add_steps(fragment->joined, program->nfilters, options);
 	options->probes = probes;
 }
 
@@ -70,7 +83,7 @@ static uint64
 count_passed(GhFragment *fragment, const GhPipelineRequest *request)
 {
 	if (gh_joined_nprobes(fragment) > 0)
-		gh_joined_count(fragment, request->passed);
+		gh_joined_count(fragment->joined, request->passed);
 	return request->passed[0];
 }
 

@@ -167,6 +167,8 @@ extern bool gh_fragment_init_type(GhFragment *fragment, GhValueType *type, Expr 
 extern bool gh_fragment_translate(GhFragment *fragment, GhTranslation *translation, Expr *expr, const GhValueType *type,
 								  bool with_scales, GhOperand *operand);
 extern void gh_fragment_scan_keys(int nkeys, const GhValueType *types, const uint16 *vectors, GhScanKey *keys);
+extern bool gh_fragment_translate_input(GhFragment *fragment, GhTranslation *translation, PlanState *scan,
+										struct GhJoined *joined, ParamExecData **awaited, uint32 *nfilters);
 extern bool gh_fragment_compile(GhFragment *fragment);
 extern void gh_fragment_forget_program(GhFragment *fragment);
 
@@ -182,6 +184,7 @@ typedef struct GhEnteringRows
 	GhBackRow  *back;			/* room for as many */
 } GhEnteringRows;
 
+extern void gh_fragment_add_steps(struct GhJoined *joined, uint32 nfilters, GhPipelineOptions *options);
 extern void gh_fragment_stage_options(GhFragment *fragment, const GhProbe *probes, GhPipelineOptions *options);
 extern void gh_entering_init(GhEnteringRows *rows, uint32 ngiven, uint32 nrows);
 extern void gh_entering_move(GhEnteringRows *rows, uint32 to, uint32 from);

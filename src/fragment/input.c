@@ -47,9 +47,9 @@ gh_fragment_init(GhFragment *fragment, const GhFragmentMethods *methods, int nco
 			fragment->attnos[i] = gh_relation_attno(fragment->child, i + 1);
 	}
 	else
-		gh_joined_init(fragment, estate, eflags);
+		gh_joined_init(fragment);
 	gh_pages_init(&fragment->own_pages, estate->es_query_cxt);
-	fragment->pages = fragment->joined != NULL ? gh_joined_pages(fragment) : &fragment->own_pages;
+	fragment->pages = fragment->joined != NULL ? gh_joined_pages(fragment->joined) : &fragment->own_pages;
 	fragment->program.context = AllocSetContextCreate(CurrentMemoryContext, "GpuHash program", ALLOCSET_DEFAULT_SIZES);
 	fragment->timing = (estate->es_instrument & INSTRUMENT_TIMER) != 0;
 	gh_device_init(fragment);
@@ -83,7 +83,7 @@ gh_fragment_forget(GhFragment *fragment)
 	fragment->passes_on = fragment->by_rows = false;
 	gh_fragment_forget_program(fragment);
 	if (fragment->joined != NULL)
-		gh_joined_arrange(fragment, -1);
+		gh_joined_arrange(fragment->joined, -1);
 	/* the joins see to theirs */
 	gh_pages_park(&fragment->own_pages);
 }

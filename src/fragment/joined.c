@@ -31,12 +31,11 @@
 
 /* --------------------------------------------------------------- set-up */
 
-/* The joins of the chain, the lowest last; NIL: it is not one that can be probed. */
+/* The joins of the chain, the lowest last, and *scan is below them; NIL: it is not one that can be probed. */
 static List *
-find_joins(GhFragment *fragment, EState *estate, int eflags)
+find_joins(PlanState *ps, PlanState **scan)
 {
 	List	   *joins = NIL;
-	PlanState  *ps = fragment->child;
 	GhLowerJoin *lower;
 
 	while ((lower = gh_lower_join(ps)) != NULL)
@@ -50,33 +49,32 @@ find_joins(GhFragment *fragment, EState *estate, int eflags)
 	/* the lowest join would read it, too */
 	if (joins == NIL || ((GhLowerJoin *) llast(joins))->pages[GH_OUTER] == NULL)
 		return NIL;
-	fragment->scan = ps;
+	*scan = ps;
 	return joins;
 }
 
-static GhColumnSource find_source(GhFragment *fragment, const GhJoined *joined, int level, int resno);
+static GhColumnSource find_source(const GhJoined *joined, int level, int resno);
 
 /* Where a column of the scan tuple, from 0, of the join at this level comes from. */
 GhColumnSource
-gh_joined_scan_source(GhFragment *fragment, int number, int column)
+gh_joined_scan_source(const GhJoined *joined, int number, int column)
 {
-	const GhJoined *joined = fragment->joined;
 	const GhLowerColumn *from = &joined->levels[number].lower->columns[column];
 
 	if (from->side == GH_OUTER)
-		return find_source(fragment, joined, number - 1, from->column);
+		return find_source(joined, number - 1, from->column);
 	return (GhColumnSource) {.level = number,.column = from->column};
 }
 
 /* Where the output column resno of the join at this level, or, -1, of the scan, comes from. */
 static GhColumnSource
-find_source(GhFragment *fragment, const GhJoined *joined, int level, int resno)
+find_source(const GhJoined *joined, int level, int resno)
 {
 	GhColumnSource source = {.level = -1};
 
 	if (level > joined->base)
-		return gh_joined_scan_source(fragment, level, joined->levels[level].lower->output_columns[resno - 1]);
-	source.column = level < 0 ? gh_relation_attno(fragment->scan, resno) : resno;
+		return gh_joined_scan_source(joined, level, joined->levels[level].lower->output_columns[resno - 1]);
+	source.column = level < 0 ? gh_relation_attno(joined->scan, resno) : resno;
 	return source;
 }
 
@@ -95,19 +93,17 @@ init_level(GhJoinLevel *level)
 
 /* The rows that come in. */
 static TupleDesc
-base_desc(const GhFragment *fragment)
+base_desc(const GhJoined *joined)
 {
-	const GhJoined *joined = fragment->joined;
-
-	return joined->base < 0 ? RelationGetDescr(((ScanState *) fragment->scan)->ss_currentRelation) :
+	return joined->base < 0 ? RelationGetDescr(((ScanState *) joined->scan)->ss_currentRelation) :
 		ExecGetResultType(joined->levels[joined->base].lower->ps);
 }
 
 /* In programs, whose columns these are. */
 Index
-gh_joined_varno(const GhFragment *fragment)
+gh_joined_varno(const GhJoined *joined)
 {
-	return fragment->joined->base < 0 ? ((Scan *) fragment->scan->plan)->scanrelid : INDEX_VAR;
+	return joined->base < 0 ? ((Scan *) joined->scan->plan)->scanrelid : INDEX_VAR;
 }
 
 /*
@@ -115,33 +111,32 @@ gh_joined_varno(const GhFragment *fragment)
  * probed here.  A program that there is has become one of other rows, if that changes.
  */
 void
-gh_joined_arrange(GhFragment *fragment, int base)
+gh_joined_arrange(GhJoined *joined, int base)
 {
-	GhJoined   *joined = fragment->joined;
 	int			attno;
 
 	if (joined->base == base)
 		return;
 	joined->base = base;
-	attno = base_desc(fragment)->natts + 1;
+	attno = base_desc(joined)->natts + 1;
 	for (int i = base + 1; i < joined->nlevels; i++)
 	{
 		GhJoinLevel *level = &joined->levels[i];
 
 		for (int k = 0; k < level->nkeys; k++)
-			level->keys[k] = find_source(fragment, joined, i - 1, level->lower->keys[GH_OUTER]->columns[k].attno);
+			level->keys[k] = find_source(joined, i - 1, level->lower->keys[GH_OUTER]->columns[k].attno);
 		level->first_attno = attno;
 		attno += level->lower->nkept + 1;
 	}
-	for (int i = 0; i < fragment->ncolumns; i++)
-		joined->sources[i] = find_source(fragment, joined, joined->nlevels - 1, i + 1);
-	gh_joined_forget_columns(fragment);
+	for (int i = 0; i < joined->ncolumns; i++)
+		joined->sources[i] = find_source(joined, joined->nlevels - 1, i + 1);
+	gh_joined_forget_columns(joined);
 }
 
 /* A join's conditions, over columns of its scan tuple. */
 typedef struct ConditionContext
 {
-	GhFragment *fragment;
+	GhJoined   *joined;
 	int			number;			/* of the join */
 	bool		pair;			/* on the pair; else on the joined row */
 } ConditionContext;
@@ -156,16 +151,16 @@ condition_mutator(Node *expr, ConditionContext *context)
 		return NULL;
 	if (!IsA(expr, Var) || var->varno != INDEX_VAR)
 		return expression_tree_mutator(expr, condition_mutator, (void *) context);
-	source = gh_joined_scan_source(context->fragment, context->number, var->varattno - 1);
-	return (Node *) makeVar(gh_joined_varno(context->fragment), gh_joined_attno(context->fragment, source), var->vartype,
+	source = gh_joined_scan_source(context->joined, context->number, var->varattno - 1);
+	return (Node *) makeVar(gh_joined_varno(context->joined), gh_joined_attno(context->joined, source), var->vartype,
 							var->vartypmod, var->varcollid, 0);
 }
 
 /* Expressions that a join evaluates, over the columns of programs. */
 List *
-gh_joined_conditions(GhFragment *fragment, int number, List *exprs)
+gh_joined_conditions(GhJoined *joined, int number, List *exprs)
 {
-	ConditionContext context = {.fragment = fragment,.number = number};
+	ConditionContext context = {.joined = joined,.number = number};
 
 	return (List *) condition_mutator((Node *) exprs, &context);
 }
@@ -194,24 +189,22 @@ read_condition_walker(Node *expr, ConditionContext *context)
 		return false;
 	if (!IsA(expr, Var) || ((Var *) expr)->varno != INDEX_VAR)
 		return expression_tree_walker(expr, read_condition_walker, (void *) context);
-	source = gh_joined_scan_source(context->fragment, context->number, ((Var *) expr)->varattno - 1);
+	source = gh_joined_scan_source(context->joined, context->number, ((Var *) expr)->varattno - 1);
 	if (!context->pair || source.level != context->number)
-		read_source(context->fragment->joined, source);
+		read_source(context->joined, source);
 	return false;
 }
 
 /* Finds the semi and anti joins of whose inner sides columns are read behind them, as NULLs. */
 static void
-find_missing_columns(GhFragment *fragment)
+find_missing_columns(GhJoined *joined)
 {
-	GhJoined   *joined = fragment->joined;
-
-	for (int i = 0; i < fragment->ncolumns; i++)
+	for (int i = 0; i < joined->ncolumns; i++)
 		read_source(joined, joined->sources[i]);
 	for (int i = 0; i < joined->nlevels; i++)
 	{
 		const GhJoinLevel *level = &joined->levels[i];
-		ConditionContext context = {.fragment = fragment,.number = i,.pair = true};
+		ConditionContext context = {.joined = joined,.number = i,.pair = true};
 
 		for (int k = 0; k < level->nkeys; k++)
 			read_source(joined, level->keys[k]);
@@ -274,11 +267,13 @@ offer_to_probe(GhFragment *fragment)
 			(void) joined->levels[i].lower->methods->offer(joined->levels[i].lower, read_columns(fragment, i));
 }
 
+static GhJoined *find_inner_chain(const GhLowerJoin *lower);
+
 /* Whether programs can have all columns, and pipelines all steps. */
 static bool
-is_within_limits(const GhFragment *fragment, const GhJoined *joined)
+is_within_limits(const GhJoined *joined)
 {
-	int			natts = RelationGetDescr(((ScanState *) fragment->scan)->ss_currentRelation)->natts;
+	int			natts = RelationGetDescr(((ScanState *) joined->scan)->ss_currentRelation)->natts;
 	int			nsteps = 2;
 
 	for (int i = 0; i < joined->nlevels; i++)
@@ -289,19 +284,22 @@ is_within_limits(const GhFragment *fragment, const GhJoined *joined)
 	return natts <= GH_COLUMN_MAX && (nsteps <= GH_STEPS_MAX || joined->nlevels > GH_PROBES_MAX);
 }
 
-/* Makes node->joined where the child is such a chain. */
-void
-gh_joined_init(GhFragment *fragment, EState *estate, int eflags)
+/*
+ * The chain of joins at the top of which is a node, and of whose columns so many are read; NULL: it is none.  Where inner
+ * sides are such chains, too, these go with it.
+ */
+static GhJoined *
+find_chain(PlanState *top, int ncolumns)
 {
-	List	   *joins = find_joins(fragment, estate, eflags);
+	PlanState  *scan;
+	List	   *joins = find_joins(top, &scan);
 	GhJoined   *joined;
 
 	if (joins == NIL)
-	{
-		fragment->scan = NULL;
-		return;
-	}
+		return NULL;
 	joined = palloc0(sizeof(GhJoined));
+	joined->scan = scan;
+	joined->ncolumns = ncolumns;
 	joined->nlevels = list_length(joins);
 	joined->levels = palloc0(sizeof(GhJoinLevel) * joined->nlevels);
 	for (int i = 0; i < joined->nlevels; i++)
@@ -309,17 +307,38 @@ gh_joined_init(GhFragment *fragment, EState *estate, int eflags)
 		joined->levels[i].lower = list_nth(joins, joined->nlevels - 1 - i);
 		init_level(&joined->levels[i]);
 	}
-	if (!is_within_limits(fragment, joined))
-	{
-		fragment->scan = NULL;
-		return;
-	}
+	if (!is_within_limits(joined))
+		return NULL;
 	joined->fills_inner = gh_lower_fills_inner(linitial(joins));
-	joined->sources = palloc(sizeof(GhColumnSource) * Max(fragment->ncolumns, 1));
-	fragment->joined = joined;
+	joined->sources = palloc(sizeof(GhColumnSource) * Max(ncolumns, 1));
 	joined->base = joined->nlevels;
-	gh_joined_arrange(fragment, -1);
-	find_missing_columns(fragment);
+	gh_joined_arrange(joined, -1);
+	find_missing_columns(joined);
+	for (int i = 0; i < joined->nlevels; i++)
+		joined->levels[i].inner = find_inner_chain(joined->levels[i].lower);
+	return joined;
+}
+
+/* Likewise of the inner side of a join. */
+static GhJoined *
+find_inner_chain(const GhLowerJoin *lower)
+{
+	PlanState  *side = lower->children[GH_INNER];
+	GhJoined   *joined = find_chain(side, ExecGetResultType(side)->natts);
+
+	/* rows of a right or full join are not complete before all are */
+	return joined == NULL || joined->fills_inner ? NULL : joined;
+}
+
+/* Makes node->joined where the child is such a chain. */
+void
+gh_joined_init(GhFragment *fragment)
+{
+	fragment->joined = find_chain(fragment->child, fragment->ncolumns);
+	fragment->scan = NULL;
+	if (fragment->joined == NULL)
+		return;
+	fragment->scan = fragment->joined->scan;
 	offer_to_probe(fragment);
 }
 
@@ -330,27 +349,26 @@ gh_joined_init(GhFragment *fragment, EState *estate, int eflags)
  * scan's relation; behind those of a join comes the place of the inner tuple (GH_LOAD_TID), an int8.
  */
 int
-gh_joined_attno(GhFragment *fragment, GhColumnSource source)
+gh_joined_attno(const GhJoined *joined, GhColumnSource source)
 {
-	return source.level < 0 ? source.column : fragment->joined->levels[source.level].first_attno + source.column;
+	return source.level < 0 ? source.column : joined->levels[source.level].first_attno + source.column;
 }
 
 /* Likewise the place of the inner tuple of a join. */
 int
-gh_joined_place_attno(const GhFragment *fragment, int number)
+gh_joined_place_attno(const GhJoined *joined, int number)
 {
-	const GhJoinLevel *level = &fragment->joined->levels[number];
+	const GhJoinLevel *level = &joined->levels[number];
 
 	return level->first_attno + level->lower->nkept;
 }
 
 /* The columns of what comes in, and those. */
 TupleDesc
-gh_joined_desc(GhFragment *fragment)
+gh_joined_desc(const GhJoined *joined)
 {
-	const GhJoined *joined = fragment->joined;
-	TupleDesc	base = base_desc(fragment);
-	TupleDesc	desc = CreateTemplateTupleDesc(gh_joined_place_attno(fragment, joined->nlevels - 1));
+	TupleDesc	base = base_desc(joined);
+	TupleDesc	desc = CreateTemplateTupleDesc(gh_joined_place_attno(joined, joined->nlevels - 1));
 
 	for (int i = 1; i <= base->natts; i++)
 	{
@@ -365,16 +383,15 @@ gh_joined_desc(GhFragment *fragment)
 		for (int c = 0; c < lower->nkept; c++)
 			TupleDescCopyEntry(desc, joined->levels[i].first_attno + c, gh_lower_inner_desc(lower),
 							   lower->kept_attnos[c]);
-		TupleDescInitEntry(desc, gh_joined_place_attno(fragment, i), NULL, INT8OID, -1, 0);
+		TupleDescInitEntry(desc, gh_joined_place_attno(joined, i), NULL, INT8OID, -1, 0);
 	}
 	return desc;
 }
 
 /* The join whose inner side has a column; that below those that are probed: it is one of what comes in. */
 int
-gh_joined_level_of(const GhFragment *fragment, int attno)
+gh_joined_level_of(const GhJoined *joined, int attno)
 {
-	const GhJoined *joined = fragment->joined;
 	int			i = joined->nlevels - 1;
 
 	while (i > joined->base && joined->levels[i].first_attno > attno)
@@ -384,16 +401,16 @@ gh_joined_level_of(const GhFragment *fragment, int attno)
 
 /* A program's column: if it is one of those, a join is to fill the vector. */
 static void
-add_column(GhFragment *fragment, const GhColumn *column, int vector)
+add_column(GhJoined *joined, const GhColumn *column, int vector)
 {
-	int			i = gh_joined_level_of(fragment, column->attribute);
+	int			i = gh_joined_level_of(joined, column->attribute);
 	GhJoinLevel *level;
 	GhJoinedColumn *added;
 
-	if (i == fragment->joined->base)
+	if (i == joined->base)
 		return;
-	level = &fragment->joined->levels[i];
-	if (column->attribute == gh_joined_place_attno(fragment, i))
+	level = &joined->levels[i];
+	if (column->attribute == gh_joined_place_attno(joined, i))
 	{
 		level->place_vector = vector;
 		return;
@@ -406,19 +423,19 @@ add_column(GhFragment *fragment, const GhColumn *column, int vector)
 }
 
 void
-gh_joined_take_columns(GhFragment *fragment, const GhProgram *program)
+gh_joined_take_columns(GhJoined *joined, const GhProgram *program)
 {
 	for (uint32 v = 0; v < program->ncolumns; v++)
-		add_column(fragment, &gh_program_columns(program)[v], v);
+		add_column(joined, &gh_program_columns(program)[v], v);
 }
 
 void
-gh_joined_forget_columns(GhFragment *fragment)
+gh_joined_forget_columns(GhJoined *joined)
 {
-	for (int i = 0; i < fragment->joined->nlevels; i++)
+	for (int i = 0; i < joined->nlevels; i++)
 	{
-		fragment->joined->levels[i].ncolumns = 0;
-		fragment->joined->levels[i].place_vector = -1;
+		joined->levels[i].ncolumns = 0;
+		joined->levels[i].place_vector = -1;
 	}
 }
 
@@ -456,9 +473,9 @@ gh_joined_nprobes(const GhFragment *fragment)
 
 /* Columns of what comes in. */
 int
-gh_joined_natts(const GhFragment *fragment)
+gh_joined_natts(const GhJoined *joined)
 {
-	return base_desc(fragment)->natts;
+	return base_desc(joined)->natts;
 }
 
 /* The outer side's key of a join, of vectors of a program. */
@@ -514,10 +531,8 @@ gh_joined_probes(const GhFragment *fragment)
 
 /* So many rows have come behind each step of a pipeline of the node's program. */
 void
-gh_joined_count(GhFragment *fragment, const uint64 *passed)
+gh_joined_count(GhJoined *joined, const uint64 *passed)
 {
-	GhJoined   *joined = fragment->joined;
-
 	for (int i = joined->base + 1; i < joined->nlevels; i++)
 	{
 		GhJoinLevel *level = &joined->levels[i];

@@ -42,17 +42,22 @@ typedef struct GhJoinLevel
 	uint32		filter_end;
 	uint32		step;			/* of a pipeline: the probe, */
 	uint32		last_step;		/* and that behind which are the rows that come out */
+	struct GhJoined *inner;		/* the inner side is joins, of which a device may make the table; or NULL */
+	int			table;			/* its number, on a device */
 	bool		has_no_columns; /* of a semi or anti join: what is read elsewhere than in its conditions on the pair */
 	uint64		rows;			/* that came out, and that the executor has not been told of */
 	bool		open;			/* in this run, its table can be probed */
 } GhJoinLevel;
 
+/* A chain of joins: those of a fragment, or of the inner side of one of them. */
 typedef struct GhJoined
 {
+	PlanState  *scan;			/* below the joins */
 	int			nlevels;
 	GhJoinLevel *levels;		/* the lowest first */
 	int			base;			/* the join whose rows come in; -1: the scan's do */
-	GhColumnSource *sources;	/* by column of the fragment's child */
+	int			ncolumns;
+	GhColumnSource *sources;	/* by column of the last join: the fragment's child */
 	/*
 	 * The last join is a right or full one: just a device does it so, and with a row that it hands back the joins do
 	 * all.
@@ -63,23 +68,23 @@ typedef struct GhJoined
 								 * this page the next one; -1: none */
 } GhJoined;
 
-extern void gh_joined_init(GhFragment *fragment, EState *estate, int eflags);
-extern void gh_joined_arrange(GhFragment *fragment, int base);
-extern GhColumnSource gh_joined_scan_source(GhFragment *fragment, int number, int column);
-extern List *gh_joined_conditions(GhFragment *fragment, int number, List *exprs);
-extern Index gh_joined_varno(const GhFragment *fragment);
-extern int	gh_joined_natts(const GhFragment *fragment);
-extern int	gh_joined_attno(GhFragment *fragment, GhColumnSource source);
-extern int	gh_joined_place_attno(const GhFragment *fragment, int number);
-extern TupleDesc gh_joined_desc(GhFragment *fragment);
-extern int	gh_joined_level_of(const GhFragment *fragment, int attno);
-extern void gh_joined_take_columns(GhFragment *fragment, const GhProgram *program);
-extern void gh_joined_forget_columns(GhFragment *fragment);
+extern void gh_joined_init(GhFragment *fragment);
+extern void gh_joined_arrange(GhJoined *joined, int base);
+extern GhColumnSource gh_joined_scan_source(const GhJoined *joined, int number, int column);
+extern List *gh_joined_conditions(GhJoined *joined, int number, List *exprs);
+extern Index gh_joined_varno(const GhJoined *joined);
+extern int	gh_joined_natts(const GhJoined *joined);
+extern int	gh_joined_attno(const GhJoined *joined, GhColumnSource source);
+extern int	gh_joined_place_attno(const GhJoined *joined, int number);
+extern TupleDesc gh_joined_desc(const GhJoined *joined);
+extern int	gh_joined_level_of(const GhJoined *joined, int attno);
+extern void gh_joined_take_columns(GhJoined *joined, const GhProgram *program);
+extern void gh_joined_forget_columns(GhJoined *joined);
 extern int	gh_joined_nprobes(const GhFragment *fragment);
 extern void gh_joined_probe(const GhJoinLevel *level, const uint16 *key_vectors, GhTable *table, GhMarks *marks,
 							GhProbe *probe);
 extern GhProbe *gh_joined_probes(const GhFragment *fragment);
-extern void gh_joined_count(GhFragment *fragment, const uint64 *passed);
+extern void gh_joined_count(GhJoined *joined, const uint64 *passed);
 
 /* ---- joined_open.c ---- */
 
@@ -91,14 +96,15 @@ typedef enum GhJoinedInput
 	GH_JOINED_ROWS				/* those of a join, of the last one if none is probed */
 } GhJoinedInput;
 
-extern GhPages *gh_joined_pages(GhFragment *fragment);
+extern GhPages *gh_joined_pages(const GhJoined *joined);
+extern void gh_joined_enter(GhJoined *joined);
 extern void gh_joined_reset(GhFragment *fragment);
 extern bool gh_joined_open_tables(GhFragment *fragment, bool on_host);
 extern GhJoinedInput gh_joined_open(GhFragment *fragment);
 extern void gh_joined_close(GhFragment *fragment);
 extern void gh_joined_start(GhFragment *fragment);
 extern void gh_joined_stop(GhFragment *fragment);
-extern void gh_joined_add_rows(GhFragment *fragment, const uint64 *passed);
+extern void gh_joined_add_rows(GhJoined *joined, const uint64 *passed);
 
 /* ---- joined_row.c ---- */
 

@@ -10,10 +10,11 @@
 
 #include "fragment/joined.h"
 
+/* Of the scan below the joins. */
 GhPages *
-gh_joined_pages(GhFragment *fragment)
+gh_joined_pages(const GhJoined *joined)
 {
-	return fragment->joined->levels[0].lower->pages[GH_OUTER];
+	return joined->levels[0].lower->pages[GH_OUTER];
 }
 
 /* Before anything is read: with changed parameters, each node is rescanned when it is started. */
@@ -21,9 +22,8 @@ void
 gh_joined_reset(GhFragment *fragment)
 {
 	fragment->joined->first = -1;
-	gh_joined_arrange(fragment, -1);
-	gh_joined_start(fragment);
-	gh_joined_stop(fragment);
+	gh_joined_arrange(fragment->joined, -1);
+	gh_joined_enter(fragment->joined);
 }
 
 static bool
@@ -58,7 +58,7 @@ settle(GhFragment *fragment)
 		level->open = i > base;
 	}
 	joined->open = base < 0;
-	gh_joined_arrange(fragment, base);
+	gh_joined_arrange(fragment->joined, base);
 	return joined->open;
 }
 
@@ -164,11 +164,9 @@ gh_joined_close(GhFragment *fragment)
 }
 
 /* What the executor does before and after it has the joins make rows: a page's. */
-void
-gh_joined_start(GhFragment *fragment)
+static void
+start_joins(GhJoined *joined)
 {
-	GhJoined   *joined = fragment->joined;
-
 	for (int i = joined->nlevels - 1; i > joined->base; i--)
 	{
 		gh_child_start(joined->levels[i].lower->ps);
@@ -176,21 +174,39 @@ gh_joined_start(GhFragment *fragment)
 	}
 }
 
-void
-gh_joined_stop(GhFragment *fragment)
+static void
+stop_joins(GhJoined *joined)
 {
-	GhJoined   *joined = fragment->joined;
-
 	for (int i = joined->base + 1; i < joined->nlevels; i++)
 		gh_child_stop(joined->levels[i].lower->ps, (double) joined->levels[i].rows);
 }
 
+/* No rows: but with changed parameters, each is rescanned. */
+void
+gh_joined_enter(GhJoined *joined)
+{
+	start_joins(joined);
+	stop_joins(joined);
+}
+
+void
+gh_joined_start(GhFragment *fragment)
+{
+	start_joins(fragment->joined);
+}
+
+void
+gh_joined_stop(GhFragment *fragment)
+{
+	stop_joins(fragment->joined);
+}
+
 /* So many more rows came behind the steps of a pipeline, of those that nobody has counted yet. */
 void
-gh_joined_add_rows(GhFragment *fragment, const uint64 *passed)
+gh_joined_add_rows(GhJoined *joined, const uint64 *passed)
 {
-	for (int i = 0; i < fragment->joined->nlevels; i++)
-		gh_child_start(fragment->joined->levels[i].lower->ps);
-	gh_joined_count(fragment, passed);
-	gh_joined_stop(fragment);
+	for (int i = 0; i < joined->nlevels; i++)
+		gh_child_start(joined->levels[i].lower->ps);
+	gh_joined_count(joined, passed);
+	stop_joins(joined);
 }

@@ -66,7 +66,7 @@ typedef struct GhJoinedRow
 static int
 row_column(GhFragment *fragment, GhColumnSource source)
 {
-	return gh_joined_attno(fragment, source) - 1;
+	return gh_joined_attno(fragment->joined, source) - 1;
 }
 
 /* Where the row is told that conditions of a join want its columns. */
@@ -78,7 +78,7 @@ add_scan_columns(GhFragment *fragment, GhJoinedRow *row, RowPart *part)
 	part->scan_columns = palloc(sizeof(int) * Max(lower->ncolumns, 1));
 	for (int c = 0; c < lower->ncolumns; c++)
 	{
-		part->scan_columns[c] = row_column(fragment, gh_joined_scan_source(fragment, part->last, c));
+		part->scan_columns[c] = row_column(fragment, gh_joined_scan_source(fragment->joined, part->last, c));
 		row->needed[part->scan_columns[c]] = true;
 	}
 }
@@ -191,7 +191,7 @@ make_program(GhFragment *fragment, const GhJoinedRow *row, RowPart *part, uint16
 	GhProgram  *program;
 	GhError		error;
 
-	part->translation = gh_translate_begin(gh_joined_desc(fragment), gh_joined_varno(fragment));
+	part->translation = gh_translate_begin(gh_joined_desc(fragment->joined), gh_joined_varno(fragment->joined));
 	for (int c = 0; c < row->ncolumns; c++)
 		if (row->by_ref[c])
 			TupleDescInitEntry(part->translation->desc, c + 1, NULL, INT8OID, -1, 0);
@@ -204,14 +204,14 @@ make_program(GhFragment *fragment, const GhJoinedRow *row, RowPart *part, uint16
 		{
 			GhOperand	operand = {0};
 
-			translate_column(part, gh_joined_attno(fragment, level->keys[k]), &operand);
+			translate_column(part, gh_joined_attno(fragment->joined, level->keys[k]), &operand);
 			key_vectors[i][k] = operand.vector;
 		}
 	}
 	add_values(fragment, row, part);
 	/* there are no rows of no values */
 	if (part->nvalues == 0)
-		add_value(part, gh_joined_attno(fragment, joined->levels[part->first].keys[0]), -1);
+		add_value(part, gh_joined_attno(fragment->joined, joined->levels[part->first].keys[0]), -1);
 	program = gh_translate_end(part->translation);
 	if (program == NULL || gh_program_check(program, program->bytes, &error) != GH_OK)
 		elog(ERROR, "the columns of hash joins cannot be read");
@@ -227,7 +227,7 @@ add_fills(const GhFragment *fragment, const GhProgram *program, int number, GhPr
 
 	for (uint32 v = 0; v < program->ncolumns; v++)
 	{
-		if (gh_joined_level_of(fragment, columns[v].attribute) != number)
+		if (gh_joined_level_of(fragment->joined, columns[v].attribute) != number)
 			continue;
 		fills[probe->nfills].column = v;
 		fills[probe->nfills].kept = columns[v].attribute - fragment->joined->levels[number].first_attno;
@@ -300,7 +300,7 @@ make_row(GhFragment *fragment)
 {
 	GhJoinedRow *row = palloc0(sizeof(GhJoinedRow));
 
-	row->ncolumns = gh_joined_place_attno(fragment, fragment->joined->nlevels - 1);
+	row->ncolumns = gh_joined_place_attno(fragment->joined, fragment->joined->nlevels - 1);
 	row->values = palloc0(sizeof(Datum) * row->ncolumns);
 	row->nulls = palloc(sizeof(bool) * row->ncolumns);
 	memset(row->nulls, true, row->ncolumns);
@@ -354,7 +354,7 @@ run(GhFragment *fragment, GhJoinedRow *row, RowPart *part)
 static Datum
 stored_value(const GhFragment *fragment, int column, uint64 ref)
 {
-	const GhJoinLevel *level = &fragment->joined->levels[gh_joined_level_of(fragment, column + 1)];
+	const GhJoinLevel *level = &fragment->joined->levels[gh_joined_level_of(fragment->joined, column + 1)];
 
 	return level->lower->methods->stored_value(level->lower, column + 1 - level->first_attno, ref);
 }
@@ -523,7 +523,7 @@ void
 gh_joined_add_row(GhFragment *fragment, const Datum *values, const bool *nulls)
 {
 	GhJoinedRow *row = fragment->program.joined_row;
-	int			natts = gh_joined_natts(fragment);
+	int			natts = gh_joined_natts(fragment->joined);
 
 	if (row == NULL)
 	{

@@ -64,16 +64,43 @@ gh_make_step(const GhJoinStep *from)
 	return step;
 }
 
+/* The joins that an inner side is, or whose rows it is; NULL: it is none. */
+static Path *
+joins_of_side(Path *inner)
+{
+	Path	   *joins = gh_rows_joins(inner);
+
+	if (joins != NULL)
+		return joins;
+	return gh_is_join_path(inner) ? inner : NULL;
+}
+
+/*
+ * Whether a device is expected to make a table of an inner side that is joins: their own inner sides become tables, which it
+ * looks the rows of their scan up in.  Not yet where several processes supply pages.
+ */
+static bool
+side_is_for_device(PlannerInfo *root, Path *inner, int workers)
+{
+	const GhJoinStep *side;
+
+	if (workers > 0 || !gh_is_join_path(inner) || !gh_are_columns(inner->pathtarget->exprs))
+		return false;
+	side = gh_linked_step(root, inner);
+	return side->on_device && side->scan != NULL && !side->needs_device;
+}
+
 /*
  * Whether a device may make the table of such a join by itself, as far as the path tells, or else
  * statistics: no two rows are to have the same key.
  */
 static bool
-is_for_device(PlannerInfo *root, const GhJoinStep *step, Path *outer, Path *inner)
+is_for_device(PlannerInfo *root, const GhJoinStep *step, Path *outer, Path *inner, int workers)
 {
 	GhJoinPair *pair = step->pair;
 
-	if (inner->pathtype != T_SeqScan || inner->param_info != NULL)
+	if (inner->param_info != NULL ||
+		(inner->pathtype != T_SeqScan && !side_is_for_device(root, inner, workers)))
 		return false;
 	if (step->inner_unique || step->jointype == JOIN_SEMI || step->jointype == JOIN_ANTI)
 		return true;
@@ -98,10 +125,26 @@ divisor_of(int workers)
 	return workers > 0 ? gh_parallel_divisor(workers) : 1.0;
 }
 
+/* Likewise of an inner side that is joins; the least, if that cannot be. */
+static Cost
+device_side_cost(PlannerInfo *root, Path *joins)
+{
+	const GhJoinStep *side = gh_linked_step(root, joins);
+
+	if (side->scan == NULL)
+		return 0;
+	return side->inner_device_cost + device_pages_cost(root, side->scan, 1.0) +
+		joins->rows * GH_DEVICE_TABLE_COST * cpu_tuple_cost;
+}
+
 /* What it costs that a device makes a join's table. */
 static Cost
 device_table_cost(PlannerInfo *root, Path *inner, int workers)
 {
+	Path	   *joins = joins_of_side(inner);
+
+	if (joins != NULL)
+		return device_side_cost(root, joins);
 	return device_pages_cost(root, inner, inner->parallel_aware ? divisor_of(workers) : 1.0) +
 		inner->parent->tuples * GH_DEVICE_TABLE_COST * cpu_tuple_cost;
 }
@@ -142,10 +185,23 @@ link_join(PlannerInfo *root, GhJoinStep *step, Path *outer, Path **scan)
 	step->ends_on_device = below->ends_on_device;
 	step->on_device = below->on_device;
 	step->has_rows = below->has_rows;
+	step->inner_joined = below->inner_joined;
 	step->inner_device_cost = below->inner_device_cost;
 	/* what just a device does comes last */
 	if (outer->param_info == NULL && !below->needs_device)
 		*scan = below->scan;
+}
+
+/* What an inner side that is joins adds. */
+static void
+link_side(PlannerInfo *root, GhJoinStep *step, Path *inner)
+{
+	Path	   *joins = joins_of_side(inner);
+
+	if (joins == NULL)
+		return;
+	step->has_rows |= joins != inner || gh_linked_step(root, joins)->has_rows;
+	step->inner_joined = bms_union(step->inner_joined, inner->parent->relids);
 }
 
 /* Fills in the chain of a join of these two, of which there may be no path yet. */
@@ -159,6 +215,7 @@ gh_link_step(PlannerInfo *root, GhJoinStep *step, RelOptInfo *joinrel, Path *out
 	step->is_linked = true;
 	step->scan = NULL;
 	step->on_device = step->ends_on_device = step->has_rows = false;
+	step->inner_joined = NULL;
 	step->inner_device_cost = 0;
 	if (gh_is_join_path(outer))
 		link_join(root, step, outer, &scan);
@@ -169,13 +226,14 @@ gh_link_step(PlannerInfo *root, GhJoinStep *step, RelOptInfo *joinrel, Path *out
 	}
 	else
 		link_end(root, step, outer, &scan);
+	link_side(root, step, inner);
 	if (!pair->is_split)
 		gh_split_pair(root, step, joinrel, outer->parent);
 	pair->is_split = true;
 	step->needs_device = gh_step_fills_inner(step);
 	if (pair->is_plain && scan != NULL && gh_are_columns(outer->pathtarget->exprs))
 		step->scan = scan;
-	step->on_device = step->on_device && is_for_device(root, step, outer, inner);
+	step->on_device = step->on_device && is_for_device(root, step, outer, inner, workers);
 	if (step->on_device)
 		step->inner_device_cost += device_table_cost(root, inner, workers);
 }

@@ -48,7 +48,8 @@ typedef struct GhJoinStep
 	bool		needs_device;	/* which it is: a right or full one */
 	bool		on_device;		/* a device is expected to read the scan, and to make the tables */
 	bool		ends_on_device; /* it is expected to read what the chain ends in */
-	bool		has_rows;		/* a GpuHashRows is in between */
+	bool		has_rows;		/* a GpuHashRows is in between, or on the inner side of one of the joins */
+	Relids		inner_joined;	/* tables of inner sides that are joins */
 	Cost		inner_device_cost;	/* what it costs that a device makes the tables */
 
 	double		cautious_rows;	/* gh_cautious_rows; 0: it was not asked for yet */

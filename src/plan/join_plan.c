@@ -498,6 +498,7 @@ gh_split_pair(PlannerInfo *root, const GhJoinStep *step, RelOptInfo *joinrel, Re
 bool
 gh_keys_seem_unique(PlannerInfo *root, const GhJoinStep *step, RelOptInfo *outerrel, RelOptInfo *innerrel)
 {
+	double		rows = IS_SIMPLE_REL(innerrel) ? innerrel->tuples : innerrel->rows;
 	bool		unique = false;
 	ListCell   *lc;
 
@@ -511,7 +512,7 @@ gh_keys_seem_unique(PlannerInfo *root, const GhJoinStep *step, RelOptInfo *outer
 
 		examine_variable(root, outer_is_left ? lsecond(args) : linitial(args), 0, &data);
 		unique = unique ||
-			(get_variable_numdistinct(&data, &is_default) >= GH_UNIQUE_SHARE * innerrel->tuples && !is_default);
+			(get_variable_numdistinct(&data, &is_default) >= GH_UNIQUE_SHARE * rows && !is_default);
 		ReleaseVariableStats(data);
 	}
 	return unique;

@@ -53,36 +53,46 @@ gh_rows_joins(Path *path)
 	return linitial(((CustomPath *) path)->custom_paths);
 }
 
+/* A side of a join without a GpuHashRows.  Of the outer side, what that saves is at once saved; the inner is read first. */
+static Path *
+unwrapped_side(PlannerInfo *root, Path *side, bool inner, GhJoinStep *step)
+{
+	Path	   *joins = gh_rows_unwrapped(root, side);
+	Cost		startup;
+	Cost		total;
+	Cost		joins_startup;
+	Cost		joins_total;
+
+	gh_real_cost(side, &startup, &total);
+	gh_real_cost(joins, &joins_startup, &joins_total);
+	step->startup_cost += inner ? joins_total - total : joins_startup - startup;
+	step->total_cost += joins_total - total;
+	return joins;
+}
+
 /*
- * The same joins, one directly above the other: where the outer side of one is the rows of others, that is these
+ * The same joins, one directly above the other: where a side of one is the rows of others, that is these
  * others.  A copy, if there is any.
  */
 Path *
 gh_rows_unwrapped(PlannerInfo *root, Path *path)
 {
 	Path	   *joins = gh_rows_joins(path);
-	Path	   *outer;
 	CustomPath *copy;
 	GhJoinStep *step;
-	Cost		outer_startup;
-	Cost		outer_total;
-	Cost		joins_startup;
-	Cost		joins_total;
+	Path	   *outer;
+	Path	   *inner;
 
 	if (joins != NULL)
 		return gh_rows_unwrapped(root, joins);
 	if (!gh_is_join_path(path) || !gh_linked_step(root, path)->has_rows)
 		return path;
-	outer = linitial(((CustomPath *) path)->custom_paths);
-	joins = gh_rows_unwrapped(root, outer);
 	copy = makeNode(CustomPath);
 	memcpy(copy, path, sizeof(CustomPath));
-	copy->custom_paths = list_make2(joins, lsecond(((CustomPath *) path)->custom_paths));
-	gh_real_cost(outer, &outer_startup, &outer_total);
-	gh_real_cost(joins, &joins_startup, &joins_total);
 	step = gh_make_step(gh_step(path));
-	step->startup_cost += joins_startup - outer_startup;
-	step->total_cost += joins_total - outer_total;
+	outer = unwrapped_side(root, linitial(copy->custom_paths), false, step);
+	inner = unwrapped_side(root, lsecond(copy->custom_paths), true, step);
+	copy->custom_paths = list_make2(outer, inner);
 	copy->custom_private = list_make1(step);
 	/* it stands in the place of nothing */
 	copy->path.startup_cost = step->startup_cost * (gh_force_offload ? GH_FORCED_SCALE : 1);
@@ -273,7 +283,8 @@ price_rows(PlannerInfo *root, RowsOffer *offer)
 	if (!gh_chain_is_usable(offer->step) || !offer->step->on_device)
 		return false;
 	offer->columns = row_columns(root, offer->joinrel);
-	if (offer->columns == NULL)
+	/* of an inner side that is joins, a row has no tuple */
+	if (offer->columns == NULL || bms_overlap(offer->columns->fetched, offer->step->inner_joined))
 		return false;
 	offer->total_cost = cost_rows(root, offer, offer->rows, &offer->startup_cost);
 	return true;
@@ -381,12 +392,13 @@ make_rows_path(RelOptInfo *joinrel, Path *joins, const RowsOffer *offer)
 	return &cpath->path;
 }
 
-/* Whether a device may do a join of these, and those below: it makes tables of what it scans, and not of joins. */
+/* Whether a device may do a join of these, and those below: it makes tables of what it scans, and of its own joins. */
 static bool
 is_for_device(PlannerInfo *root, Path *outer, Path *inner)
 {
-	return gh_enable_rows && IS_SIMPLE_REL(inner->parent) && gh_device_may_be_expected() &&
-		gh_ends_on_device(root, outer);
+	return gh_enable_rows &&
+		(IS_SIMPLE_REL(inner->parent) || gh_is_join_path(inner) || gh_rows_joins(inner) != NULL) &&
+		gh_device_may_be_expected() && gh_ends_on_device(root, outer);
 }
 
 /*

@@ -63,7 +63,7 @@ translate_place(GhRowsNode *node, GhTranslation *translation, int level, GhOpera
 {
 	if (level < 0)
 		return gh_add_place(translation, place);
-	return gh_translate_attribute(translation, gh_joined_place_attno(&node->fragment, level), place);
+	return gh_translate_attribute(translation, gh_joined_place_attno(node->fragment.joined, level), place);
 }
 
 /* GhFragmentMethods */

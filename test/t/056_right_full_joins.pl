@@ -14,6 +14,8 @@ my $fault = GpuHash::Fault->needed;
 my @CONF = @GpuHash::FaultRun::CONF;
 
 my $PARALLEL = 'SET max_parallel_workers_per_gather = 2';
+# joins in the order in which they are written
+my $WRITTEN = 'SET join_collapse_limit = 1';
 # before 16, right and full joins are not parallel
 my ($major) = `'@{[ GpuHash::Server::bindir() ]}/postgres' --version` =~ / (\d+)/;
 
@@ -92,7 +94,7 @@ my @AGGREGATES = (
 	[inner_condition => 'SELECT f.g, count(*), sum(f.v), sum(dim.p) FROM dim JOIN f ON f.k = dim.k AND f.v > dim.p GROUP BY f.g', join => 'Inner'],
 	[inner_count => 'SELECT count(*) FROM dim JOIN f ON f.k = dim.k AND f.v > dim.p', join => 'Inner'],
 	[inner_texts => 'SELECT f.x, count(*), sum(dim.n) FROM dim JOIN f ON f.k = dim.k WHERE f.x <> dim.x AND (dim.b OR f.n < dim.n) GROUP BY f.x', join => 'Inner'],
-	[inner_above => 'SELECT f.g, count(*), sum(w.p), sum(dim.p) FROM f JOIN wide_key w ON w.k = f.k JOIN dim ON dim.k = f.k WHERE f.v + w.p > dim.p GROUP BY f.g', by => 'any', join => 'Inner'],
+	[inner_above => 'SELECT f.g, count(*), sum(w.p), sum(dim.p) FROM f JOIN wide_key w ON w.k = f.k JOIN dim ON dim.k = f.k WHERE f.v + w.p > dim.p GROUP BY f.g', join => 'Inner'],
 	[inner_below => 'SELECT f.g, count(*), sum(w.p), sum(dim.p) FROM (SELECT f.*, w.p FROM f JOIN wide_key w ON w.k = f.k WHERE f.v > w.p OFFSET 0) f LEFT JOIN dim ON dim.k = f.k JOIN wide_key w ON w.k = f.k GROUP BY f.g', by => 'any', join => 'Inner'],
 	[left_condition => 'SELECT dim.b, count(*), sum(f.v), sum(dim.p) FROM f LEFT JOIN dim ON f.k = dim.k WHERE dim.p IS NULL OR dim.p > f.v GROUP BY dim.b', join => 'Left'],
 	[many_condition => 'SELECT f.g, count(*), sum(f.v), sum(many.p) FROM many JOIN f ON f.k = many.k WHERE f.v % 7 <> many.p % 7 GROUP BY f.g', join => 'Inner'],
@@ -162,6 +164,30 @@ my @AGGREGATES = (
 	[below_empty => 'SELECT f.g, count(*), sum(dim.p) FROM dim LEFT JOIN (f JOIN empty_dim e ON e.k = f.k) ON f.k = dim.k GROUP BY f.g', by => 'any'],
 	[above_join => 'SELECT f.g, count(*), sum(w.p), sum(dim.p) FROM dim LEFT JOIN f ON f.k = dim.k LEFT JOIN wide_key w ON w.k = dim.k GROUP BY f.g', by => 'any'],
 	[twice_full => 'SELECT f.g, count(*), sum(w.p), sum(dim.p) FROM f FULL JOIN dim ON f.k = dim.k FULL JOIN wide_key w ON w.k = f.k GROUP BY f.g', by => 'any', join => 'Full'],
+	# inner sides that are joins
+	[bushy => 'SELECT f.g, count(*), sum(w.p), sum(dim.p) FROM f JOIN (dim JOIN wide_key w ON w.k = dim.k) ON f.k = dim.k GROUP BY f.g', set => $WRITTEN, join => 'Inner'],
+	[bushy_left => 'SELECT dim.x, w.p % 3, count(*), sum(f.v) FROM f LEFT JOIN (dim LEFT JOIN wide_key w ON w.k = dim.p AND w.p <> dim.k) ON f.k = dim.k AND f.v > dim.p GROUP BY 1, 2', set => $WRITTEN, join => 'Left'],
+	[bushy_above => 'SELECT dim.x, count(*), sum(f.v) FROM f JOIN (dim LEFT JOIN wide_key w ON w.k = dim.p) ON f.k = dim.k WHERE coalesce(w.p, f.g) <> 3 GROUP BY 1', set => $WRITTEN, join => 'Inner'],
+	[bushy_many => 'SELECT f.g, many.x, count(*), sum(dim.p) FROM f JOIN (many JOIN dim ON dim.k = many.p AND dim.n * 4 < many.k) ON many.k = f.k AND f.v % 5 <> many.p % 5 GROUP BY 1, 2', set => $WRITTEN, join => 'Inner'],
+	[bushy_deep => 'SELECT f.g, count(*), sum(w.p), sum(many.p) FROM f JOIN (many JOIN (dim JOIN wide_key w ON w.k = dim.k) ON dim.k = many.p) ON many.k = f.k GROUP BY 1', set => $WRITTEN, join => 'Inner'],
+	[bushy_twice => 'SELECT f.g, count(*), sum(w.p), sum(p.p) FROM f JOIN (dim JOIN wide_key w ON w.k = dim.k) ON f.k = dim.k LEFT JOIN (nullable n JOIN pair p ON p.p = n.p) ON n.k = f.id AND p.k1 <> w.p GROUP BY f.g', set => $WRITTEN, join => 'Left'],
+	[bushy_semi => 'SELECT f.g, count(*) FROM f WHERE EXISTS (SELECT FROM many JOIN dim ON dim.k = many.p WHERE many.k = f.k AND dim.n * 8 > f.g) GROUP BY f.g', set => $WRITTEN, by => 'any'],
+	[bushy_anti => 'SELECT f.g, count(*) FROM f WHERE NOT EXISTS (SELECT FROM many JOIN dim ON dim.k = many.p WHERE many.k = f.k AND dim.n * 8 > f.g) GROUP BY f.g', set => $WRITTEN, by => 'any'],
+	[bushy_inner_semi => 'SELECT f.g, count(*), sum(d.p) FROM f JOIN (SELECT * FROM dim WHERE EXISTS (SELECT FROM many WHERE many.p = dim.k AND many.k <> dim.p)) d ON d.k = f.k GROUP BY f.g', set => $WRITTEN, by => 'any'],
+	[bushy_full => 'SELECT f.g, count(*), sum(w.p), sum(dim.p) FROM f FULL JOIN (dim JOIN wide_key w ON w.k = dim.k) ON f.k = dim.k GROUP BY f.g', set => $WRITTEN, join => 'Full'],
+	[bushy_right => 'SELECT f.g, count(*), sum(w.p), sum(dim.p) FROM f RIGHT JOIN (dim LEFT JOIN wide_key w ON w.k = dim.k) ON f.k = dim.k GROUP BY f.g', set => $WRITTEN, by => 'any'],
+	[bushy_empty => 'SELECT f.g, count(*), sum(dim.p) FROM f LEFT JOIN (dim JOIN empty_dim e ON e.k = dim.k) ON f.k = dim.k GROUP BY f.g', set => $WRITTEN, by => 'any', nodes => 0],
+	[bushy_empty_inner => 'SELECT f.g, count(*), sum(dim.p) FROM f JOIN (dim JOIN empty_dim e ON e.k = dim.k) ON f.k = dim.k GROUP BY f.g', set => $WRITTEN, by => 'any', nodes => 0],
+	[bushy_back => 'SELECT d.x, count(*), sum(f.v) FROM f JOIN (long_dim d JOIN dim ON dim.k = d.k) ON f.k = d.k GROUP BY d.x', set => $WRITTEN, by => 'cpu', join => 'Inner', why => qr/rows of an inner side were handed back/],
+	[bushy_pair_back => 'SELECT d.w, count(*), sum(f.v) FROM f JOIN (long_dim d JOIN dim ON dim.k = d.k AND d.x <> dim.x) ON f.k = d.k GROUP BY d.w', set => $WRITTEN, by => 'cpu', join => 'Inner', why => qr/rows of an inner side were handed back/],
+	[bushy_outer_back => 'SELECT dim.b, count(*), sum(long.w) FROM long JOIN (dim JOIN wide_key w ON w.k = dim.k) ON long.k = dim.k AND long.n > dim.n GROUP BY dim.b', set => $WRITTEN, join => 'Inner', back => 1],
+	[bushy_unknown => "SELECT dim.x, count(*) FROM f JOIN (dim JOIN wide_key w ON w.k = dim.k AND md5(dim.x) < 'a') ON f.k = dim.k GROUP BY dim.x", set => $WRITTEN, by => 'any'],
+	[bushy_fails => 'SELECT f.g, count(*) FROM f JOIN (dim JOIN wide_key w ON w.k = dim.k AND 1 / (w.p - 40) < 5) ON f.k = dim.k GROUP BY f.g', set => $WRITTEN, by => 'any'],
+	[bushy_awaited => 'SELECT f.g, count(*) FROM f JOIN (dim JOIN wide_key w ON w.k = dim.k AND w.p + dim.p > (SELECT avg(p) FROM pair)) ON f.k = dim.k GROUP BY f.g', set => $WRITTEN, by => 'any'],
+	[bushy_lateral => 'SELECT v.x, s.* FROM (VALUES (10), (200), (NULL), (50)) v(x), LATERAL (SELECT f.g, count(*), sum(w.p) FROM f JOIN (dim JOIN wide_key w ON w.k = dim.k AND w.p < v.x) ON f.k = dim.k GROUP BY f.g OFFSET 0) s', set => $WRITTEN, by => 'any', nodes => 0],
+	[bushy_rescan => 'SELECT a.p, s.* FROM many a, (SELECT f.g, count(*) AS c, sum(w.p) FROM f JOIN (dim JOIN wide_key w ON w.k = dim.k) ON f.k = dim.k GROUP BY f.g OFFSET 0) s WHERE a.p < 8 AND s.c > a.p', set => "$WRITTEN; SET enable_hashjoin = off; SET enable_mergejoin = off", by => 'any', join => 'Inner'],
+	[bushy_files => 'SELECT f.id, dim.x, w.p, count(*), sum(f.v) FROM f LEFT JOIN (dim JOIN wide_key w ON w.k = dim.k) ON f.k = dim.k GROUP BY 1, 2, 3', set => "$WRITTEN; SET work_mem = '64kB'; SET hash_mem_multiplier = 1", by => 'any', join => 'Left'],
+	[parallel_bushy => 'SELECT f.g, count(*), sum(w.p), sum(dim.p) FROM f JOIN (dim JOIN wide_key w ON w.k = dim.k) ON f.k = dim.k GROUP BY f.g', set => "$PARALLEL; $WRITTEN", by => 'any'],
 	# rows that are handed back
 	[outer_back => 'SELECT d.x, count(*), sum(long.n), count(long.x), max(long.n) FROM long_dim d LEFT JOIN long ON long.k = d.k AND d.k < 400 AND d.k <> 450 GROUP BY d.x', by => 'any'],
 	[outer_back_full => "SELECT d.w % 3, count(*), sum(long.n), count(long.x) FROM long_dim d FULL JOIN long ON long.k = d.k GROUP BY 1", by => 'cpu', join => 'Full', why => qr/rows that the device handed back must be joined/],
@@ -214,6 +240,9 @@ my @ROWS = (
 	[rows_left_many => 'SELECT f.id, many.p, many.x, dim.x FROM f LEFT JOIN many ON f.k = many.k AND f.v % 7 < many.p % 7 LEFT JOIN dim ON dim.k = f.id AND dim.n < many.p', join => 'Left'],
 	[rows_left_many_back => 'SELECT long.id, many.p, many.x FROM long LEFT JOIN many ON many.k = long.id AND many.p % 100 > long.n', join => 'Left', back => 1],
 	[rows_parallel_condition => 'SELECT f.id, f.v, dim.p FROM dim JOIN f ON f.k = dim.k AND f.v > dim.p', set => $PARALLEL, by => 'all', join => 'Inner'],
+	[rows_bushy => 'SELECT f.id, w.p, dim.x FROM f JOIN (dim JOIN wide_key w ON w.k = dim.k) ON f.k = dim.k', set => $WRITTEN, by => 'any', join => 'Inner'],
+	[rows_bushy_left => 'SELECT f.id, w.p, dim.x FROM f LEFT JOIN (dim LEFT JOIN wide_key w ON w.k = dim.k AND w.p > 20) ON f.k = dim.k AND f.v > dim.p', set => $WRITTEN, by => 'any', join => 'Left'],
+	[rows_bushy_back => 'SELECT long.id, dim.x, w.p FROM long JOIN (dim JOIN wide_key w ON w.k = dim.k) ON long.k = dim.k AND long.n > dim.n', set => $WRITTEN, by => 'any', join => 'Inner'],
 	[rows_limit => 'SELECT count(*) FROM (SELECT f.id, dim.p FROM dim LEFT JOIN f ON f.k = dim.k LIMIT 9000) s', by => 'any'],
 	[rows_ordered => 'SELECT f.id, dim.x, dim.k FROM dim LEFT JOIN f ON f.k = dim.k ORDER BY dim.k DESC, f.id LIMIT 2000'],
 	[rows_empty => 'SELECT e.id, dim.p FROM dim LEFT JOIN empty e ON e.k = dim.k', by => 'any'],
@@ -277,8 +306,8 @@ sub check_queries
 # ------------------------------------------------------------- a device that fails
 
 # Of these, every request fails in turn.
-my @FAILING = (qw(right full_texts many_full below_left outer_back_full nothing_passes rescan inner_condition condition_back), $major >= 16 ? qw(parallel_full parallel_right parallel_back parallel_condition parallel_condition_back) : ());
-my @FAILING_ROWS = (qw(rows_full rows_back rows_rescan rows_condition), $major >= 16 ? qw(rows_parallel rows_parallel_back) : ());
+my @FAILING = (qw(right full_texts many_full below_left outer_back_full nothing_passes rescan inner_condition condition_back semi_many bushy), $major >= 16 ? qw(parallel_full parallel_right parallel_back parallel_condition parallel_condition_back) : ());
+my @FAILING_ROWS = (qw(rows_full rows_back rows_rescan rows_condition rows_left_many), $major >= 16 ? qw(rows_parallel rows_parallel_back) : ());
 
 sub failing { return map { $_ => $RUN{$_} } @_ }
 

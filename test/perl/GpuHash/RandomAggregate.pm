@@ -77,8 +77,9 @@ sub source
 		my $key = one_of('k4', 'k8', 'k8', 'g', 'i2');
 		my $on = "a.$key = d$n.dk";
 		$on .= ' AND ' . one_of("d$n.dg > 1", 'a.g <> 3', "d$n.dt <> 'name 3'", map { GpuHash::RandomPairs::on('a', "d$n") } 1 .. 4) if rand() < 0.35;
-		$from .= " $type $d d$n ON $on";
-		push @dimensions, "d$n";
+		my $bushy = rand() < 0.15;
+		$from .= " $type " . ($bushy ? GpuHash::RandomPairs::side($d, "d$n", "e$n") : "$d d$n") . " ON $on";
+		push @dimensions, "d$n", $bushy ? "e$n" : ();
 	}
 	$from .= ' JOIN f2 b ON a.g = b.id' if rand() < 0.1;
 	return $from;

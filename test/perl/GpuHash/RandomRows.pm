@@ -60,7 +60,7 @@ sub fact
 
 sub new_alias { my ($letter) = @_; return $letter . $aliases++ }
 
-# The side that is joined, its alias, and its key.  d1 has several rows with a key, which are joined with once only.
+# The side that is joined, its alias, its key, whether it has @COLUMN, and the alias of another table in it.  d1 has several rows with a key, which are joined with once only.
 sub inner_side
 {
 	my ($changing, $once) = @_;
@@ -74,6 +74,11 @@ sub inner_side
 	}
 	my $d = new_alias('d');
 	my $table = one_of(qw(d0 d0 d2), $held ? () : 'd3', $once ? () : 'd1');
+	if (rand() < 0.15)
+	{
+		my $e = new_alias('d');
+		return (GpuHash::RandomPairs::side($table, $d, $e), $d, 'dk', 0, $e);
+	}
 	$table = "(SELECT * FROM $table WHERE " . one_of('dg <> 2', 'dv % 3 > 0', 'db IS NOT FALSE') . ')' if rand() < 0.2;
 	return ("$table $d", $d, !$held && rand() < 0.2 ? 'dg' : 'dk', 0);
 }
@@ -96,7 +101,7 @@ sub source
 	@placed = $table =~ /barrier|both_tables|SELECT/ ? () : ('a');
 	for (1 .. $joins)
 	{
-		my ($side, $alias, $key, $is_wide) = inner_side($changing, $many);
+		my ($side, $alias, $key, $is_wide, $also) = inner_side($changing, $many);
 		my $on = outer_key() . " = $alias.$key";
 		# numbers and texts have no rows in common
 		$on =~ s/^(a\.v) = .*/$1 = $alias.@{[ $is_wide ? 'v' : 'dt' ]}/;
@@ -108,7 +113,7 @@ sub source
 			next;
 		}
 		$from .= ' ' . one_of(('JOIN', 'LEFT JOIN') x ($held ? 20 : 5), 'RIGHT JOIN', 'FULL JOIN') . " $side ON $on";
-		push @{ $is_wide ? \@wide : \@dimensions }, $alias;
+		push @{ $is_wide ? \@wide : \@dimensions }, $alias, $also // ();
 		push @placed, $alias if $side !~ /SELECT/;
 	}
 	return ($from, @where);

@@ -29,6 +29,7 @@ our %SETTINGS = (
 	enable_hashagg => [qw(on on off)],
 	enable_nestloop => [qw(on on off)],
 	enable_material => [qw(on on off)],
+	join_collapse_limit => [8, 8, 8, 1],
 	plan_cache_mode => [qw(auto force_generic_plan)]);
 
 # ------------------------------------------------------------------- tables
