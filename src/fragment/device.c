@@ -60,8 +60,6 @@ why_not_on_device(const GhFragment *fragment)
 		return "joins in parallel queries need the service";
 	if (fragment->joined != NULL && fragment->device->ntables == 0)
 		return "there are too many joins";
-	if (fragment->joined != NULL && fragment->member != NULL && fragment->device->ntables > fragment->joined->nlevels)
-		return "an inner side of a parallel query is joins";
 	return NULL;
 }
 

@@ -28,6 +28,7 @@ typedef struct GhDeviceTable
 {
 	GhJoined   *joined;			/* the chain of the join, which looks rows up in it: the fragment's, or an inner side's */
 	GhJoinLevel *level;
+	int			rank;			/* 0: it is made of a scan; else one more than the highest of the tables that it is made with */
 	struct GhInnerSide *side;	/* what it is made of; NULL: that was not looked at yet */
 	GhSupply   *supply;			/* brings its rows; NULL: there are none, or others have brought them */
 	GhTable    *table;			/* NULL: it was not made, or this process has no handle on it */
@@ -48,6 +49,7 @@ typedef struct GhDevice
 	const char *why_not;		/* a constant string */
 	GhSupply	supply;
 	int			ntables;		/* of the joins: an inner side that is joins follows their tables; the last join's is last */
+	int			nranks;
 	GhDeviceTable tables[GH_PROBES_MAX];
 	MemoryContextCallback callback; /* which they go with */
 	uint64		inner_rows;		/* of the last of them */

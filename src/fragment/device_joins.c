@@ -238,19 +238,24 @@ find_side(GhFragment *fragment, GhJoinLevel *level, GhInnerSide *side)
 	return true;
 }
 
-/* Adds the tables of joins, those first that others are made with; false: they are too many. */
+/* Adds the tables of joins, those first that others are made with, and *rank is above all of theirs; false: they are too many. */
 static bool
-add_tables(GhDevice *device, GhJoined *joined)
+add_tables(GhDevice *device, GhJoined *joined, int *rank)
 {
 	for (int i = 0; i < joined->nlevels; i++)
 	{
 		GhJoinLevel *level = &joined->levels[i];
+		GhDeviceTable *table;
+		int			own = 0;
 
-		if ((level->inner != NULL && !add_tables(device, level->inner)) || device->ntables == GH_PROBES_MAX)
+		if ((level->inner != NULL && !add_tables(device, level->inner, &own)) || device->ntables == GH_PROBES_MAX)
 			return false;
 		level->table = device->ntables++;
-		device->tables[level->table].joined = joined;
-		device->tables[level->table].level = level;
+		table = &device->tables[level->table];
+		table->joined = joined;
+		table->level = level;
+		table->rank = own;
+		*rank = Max(*rank, own + 1);
 	}
 	return true;
 }
@@ -261,8 +266,8 @@ gh_device_list_tables(GhFragment *fragment)
 {
 	GhDevice   *device = fragment->device;
 
-	device->ntables = 0;
-	if (!add_tables(device, fragment->joined))
+	device->ntables = device->nranks = 0;
+	if (!add_tables(device, fragment->joined, &device->nranks))
 		device->ntables = 0;
 }
 

@@ -5,6 +5,7 @@
  *
  * One of them makes the pipelines that are to make the tables; all supply pages to these; one
  * has the tables made; and then each has a pipeline of its own go over its part of the outer side.
+ * Where inner sides are joins, that goes by rank: tables that others are made with are there before these are begun.
  * Where anything of that fails for anyone, the joins make their tables on the host, together as well.
  *
  * Those tables may also be needed later: a row that the device handed back is to be joined, or the device
@@ -30,19 +31,29 @@
 #include "fragment/parallel.h"
 #include "service/service.h"
 
-/* What is done in the phases of the barrier, in this order. */
-typedef enum GhDevicePhase
+/*
+ * The phases of the barrier, in this order: PHASE_ELECT; then, for each rank of tables, these steps; then each reads
+ * its part of the outer side.
+ *
+ * Of a right or full join, one more follows: one asks for the inner rows that nobody has marked.  Then, if anyone wants
+ * tables on the host, one sets the outer side back; all make the tables; and use them.
+ */
+typedef enum GhDeviceStep
 {
-	PHASE_ELECT,
-	PHASE_BEGIN,				/* one begins the pipelines */
-	PHASE_SUPPLY,				/* all supply pages */
-	PHASE_MAKE,					/* one has the tables made */
-	PHASE_READ,					/* each reads its part of the outer side */
-	/* of a right or full join, one more: one asks for the inner rows that nobody has marked */
-	PHASE_REWIND,				/* if anyone wants tables on the host, one sets the outer side back */
-	PHASE_OPEN,					/* all make the tables */
-	PHASE_END					/* and use them */
-} GhDevicePhase;
+	STEP_BEGIN,					/* one begins the pipelines */
+	STEP_SUPPLY,				/* all supply pages */
+	STEP_MAKE					/* one has the tables made */
+} GhDeviceStep;
+
+#define PHASE_ELECT 0
+#define STEPS_OF_RANK 3
+
+/* The phase in which participants read. */
+static int
+phase_of_reading(const GhFragment *fragment)
+{
+	return PHASE_ELECT + 1 + STEPS_OF_RANK * fragment->device->nranks;
+}
 
 /* ------------------------------------------------------------- shared memory */
 
@@ -86,9 +97,31 @@ refuse(GhDeviceShared *shared)
 	pg_atomic_write_u32(&shared->refused, 1);
 }
 
-/* Makes the pipelines, or attaches to those that another participant has made. */
+/* Whether no more tables are to be made: somebody cannot, or one of them is empty and there will be no rows. */
 static bool
-begin_tables(GhFragment *fragment, GhDeviceShared *shared)
+is_over(GhDeviceShared *shared)
+{
+	return is_refused(shared) || pg_atomic_read_u32(&shared->no_rows) != 0;
+}
+
+/* Handles on the tables of a chain, which others may have made. */
+static bool
+attach_chain(GhFragment *fragment, GhDeviceShared *shared, const GhJoined *joined, GhRef marks)
+{
+	for (int i = 0; i < joined->nlevels; i++)
+	{
+		int			number = joined->levels[i].table;
+
+		if (!gh_device_attach_table(fragment, number, pg_atomic_read_u64(&shared->tables[number]),
+									i == joined->nlevels - 1 ? marks : 0))
+			return false;
+	}
+	return true;
+}
+
+/* Makes the pipelines of a rank, or attaches to those that another participant has made. */
+static bool
+begin_tables(GhFragment *fragment, GhDeviceShared *shared, int rank)
 {
 	GhDevice   *device = fragment->device;
 
@@ -98,9 +131,16 @@ begin_tables(GhFragment *fragment, GhDeviceShared *shared)
 		device->number = (int) pg_atomic_read_u32(&shared->number);
 	for (int i = 0; i < fragment->device->ntables; i++)
 	{
+		const GhJoined *inner = device->tables[i].level->inner;
 		GhRef		table = pg_atomic_read_u64(&shared->tables[i]);
-		bool		begun = gh_device_begin_table(fragment, i, &table);
+		bool		begun;
 
+		if (device->tables[i].rank != rank)
+			continue;
+		/* what it looks up in */
+		if (table == 0 && inner != NULL && !attach_chain(fragment, shared, inner, 0))
+			return false;
+		begun = gh_device_begin_table(fragment, i, &table);
 		pg_atomic_write_u64(&shared->tables[i], table);
 		if (!begun)
 			return false;
@@ -108,38 +148,48 @@ begin_tables(GhFragment *fragment, GhDeviceShared *shared)
 	return true;
 }
 
-/* Whether this participant is one that has begun. */
+/* Whether this participant is one that has begun, with a rank. */
 static bool
-has_begun(const GhFragment *fragment)
+has_begun(const GhDevice *device, int rank)
 {
-	return fragment->device->tables[fragment->device->ntables - 1].supply != NULL;
+	for (int i = 0; i < device->ntables; i++)
+		if (device->tables[i].rank == rank && device->tables[i].supply == NULL)
+			return false;
+	return true;
 }
 
 static void
-supply_tables(GhFragment *fragment, GhDeviceShared *shared, bool elected)
+supply_tables(GhFragment *fragment, GhDeviceShared *shared, int rank, bool elected)
 {
-	if (!has_begun(fragment) && !begin_tables(fragment, shared))
+	GhDevice   *device = fragment->device;
+
+	if (!has_begun(device, rank) && !begin_tables(fragment, shared, rank))
 		refuse(shared);
-	for (int i = 0; i < fragment->device->ntables && !is_refused(shared); i++)
-		if (!gh_device_supply_table(fragment, i, elected))
+	for (int i = 0; i < device->ntables && !is_refused(shared); i++)
+		if (device->tables[i].rank == rank && !gh_device_supply_table(fragment, i, elected))
 			refuse(shared);
 }
 
 static void
-finish_tables(GhFragment *fragment, GhDeviceShared *shared)
+finish_tables(GhFragment *fragment, GhDeviceShared *shared, int rank)
 {
+	GhDevice   *device = fragment->device;
 	GhRef		marks = 0;
 
-	for (int i = 0; i < fragment->device->ntables && !is_refused(shared) && !fragment->device->no_rows; i++)
-		if (!gh_device_finish_table(fragment, i, &marks))
+	for (int i = 0; i < device->ntables && !is_over(shared) && !device->no_rows; i++)
+		if (device->tables[i].rank == rank && !gh_device_finish_table(fragment, i, &marks))
 			refuse(shared);
-	pg_atomic_write_u64(&shared->marks, marks);
-	if (fragment->device->no_rows)
+	/* of the last table, which others may follow */
+	if (marks != 0)
+		pg_atomic_write_u64(&shared->marks, marks);
+	if (device->no_rows)
 		pg_atomic_write_u32(&shared->no_rows, 1);
-	pg_atomic_write_u64(&shared->inner_rows, fragment->device->inner_rows);
+	if (device->ntables > 0 && device->tables[device->ntables - 1].rank == rank)
+		pg_atomic_write_u64(&shared->inner_rows, device->inner_rows);
 	/* nobody reads the inner sides now */
-	for (int i = 0; i < fragment->device->ntables; i++)
-		gh_device_rewind_table(fragment, i, true);
+	for (int i = 0; i < device->ntables; i++)
+		if (device->tables[i].rank == rank)
+			gh_device_rewind_table(fragment, i, true);
 }
 
 static void
@@ -153,18 +203,12 @@ rewind_tables(GhFragment *fragment)
 static bool
 attach_tables(GhFragment *fragment, GhDeviceShared *shared)
 {
-	int			last = fragment->device->ntables - 1;
-
 	fragment->device->number = (int) pg_atomic_read_u32(&shared->number);
-	for (int i = 0; i <= last; i++)
-		if (!gh_device_attach_table(fragment, i, pg_atomic_read_u64(&shared->tables[i]),
-									i == last ? pg_atomic_read_u64(&shared->marks) : 0))
-			return false;
-	return true;
+	return attach_chain(fragment, shared, fragment->joined, pg_atomic_read_u64(&shared->marks));
 }
 
 /*
- * From PHASE_READ on, it is settled whether there are tables.  Who comes too late to read, or cannot
+ * When it comes to reading, it is settled whether there are tables.  Who comes too late to read, or cannot
  * do with them, leaves all to the others.
  */
 static GhDeviceTables
@@ -174,9 +218,37 @@ what_follows(GhFragment *fragment, GhDeviceShared *shared, bool able)
 		return GH_DEVICE_NO_TABLES;
 	fragment->device->no_rows = pg_atomic_read_u32(&shared->no_rows) != 0;
 	fragment->device->inner_rows = pg_atomic_read_u64(&shared->inner_rows);
-	if (fragment->device->no_rows || BarrierPhase(&shared->barrier) > PHASE_READ || !able)
+	if (fragment->device->no_rows || BarrierPhase(&shared->barrier) > phase_of_reading(fragment) || !able)
 		return GH_DEVICE_NO_INPUT;
 	return attach_tables(fragment, shared) ? GH_DEVICE_TABLES : GH_DEVICE_NO_INPUT;
+}
+
+/*
+ * One step of a rank.  *elected: what one alone does in this step is for this participant; and then, in the next one.  Who
+ * begins the pipelines reads what participants do not share.
+ */
+static void
+take_step(GhFragment *fragment, GhDeviceShared *shared, GhDeviceStep step, int rank, bool *elected)
+{
+	switch (step)
+	{
+		case STEP_BEGIN:
+			if (*elected && !is_over(shared) && !begin_tables(fragment, shared, rank))
+				refuse(shared);
+			BarrierArriveAndWait(&shared->barrier, WAIT_EVENT_HASH_BUILD_ALLOCATE);
+			break;
+		case STEP_SUPPLY:
+			if (!is_over(shared))
+				supply_tables(fragment, shared, rank, *elected);
+			/* the elected one may not be here yet; with it, all inner sides were read */
+			*elected = BarrierArriveAndWait(&shared->barrier, WAIT_EVENT_HASH_BUILD_HASH_INNER);
+			break;
+		case STEP_MAKE:
+			if (*elected)
+				finish_tables(fragment, shared, rank);
+			*elected = BarrierArriveAndWait(&shared->barrier, WAIT_EVENT_HASH_BUILD_ALLOCATE);
+			break;
+	}
 }
 
 /* Takes part in making the tables.  able: this participant can do with them. */
@@ -185,39 +257,26 @@ gh_device_make_tables_together(GhFragment *fragment, bool able)
 {
 	GhDeviceShared *shared = &fragment->member->shared->device;
 	MemoryContext saved = MemoryContextSwitchTo(fragment->device->context);
+	int			reading = phase_of_reading(fragment);
 	instr_time	clock = {0};
 	bool		elected = false;
 	GhDeviceTables result;
 	int			phase = BarrierAttach(&shared->barrier);
+	bool		takes_part = phase < reading;
 
 	gh_fragment_clock(fragment, NULL, &clock);
-	if (!able && phase < PHASE_READ)
+	if (!able && takes_part)
 		refuse(shared);
-	switch ((GhDevicePhase) phase)
+	if (phase == PHASE_ELECT)
 	{
-		case PHASE_ELECT:
-			elected = BarrierArriveAndWait(&shared->barrier, WAIT_EVENT_HASH_BUILD_ELECT);
-			/* FALLTHROUGH */
-		case PHASE_BEGIN:
-			if (elected && !is_refused(shared) && !begin_tables(fragment, shared))
-				refuse(shared);
-			BarrierArriveAndWait(&shared->barrier, WAIT_EVENT_HASH_BUILD_ALLOCATE);
-			/* FALLTHROUGH */
-		case PHASE_SUPPLY:
-			if (!is_refused(shared))
-				supply_tables(fragment, shared, elected);
-			/* the elected one may not be here yet; with it, all inner sides were read */
-			elected = BarrierArriveAndWait(&shared->barrier, WAIT_EVENT_HASH_BUILD_HASH_INNER);
-			/* FALLTHROUGH */
-		case PHASE_MAKE:
-			if (elected)
-				finish_tables(fragment, shared);
-			BarrierArriveAndWait(&shared->barrier, WAIT_EVENT_HASH_BUILD_ALLOCATE);
-			rewind_tables(fragment);
-			break;
-		default:
-			break;
+		elected = BarrierArriveAndWait(&shared->barrier, WAIT_EVENT_HASH_BUILD_ELECT);
+		phase++;
 	}
+	for (; phase < reading; phase++)
+		take_step(fragment, shared, (GhDeviceStep) ((phase - PHASE_ELECT - 1) % STEPS_OF_RANK),
+				  (phase - PHASE_ELECT - 1) / STEPS_OF_RANK, &elected);
+	if (takes_part)
+		rewind_tables(fragment);
 	result = what_follows(fragment, shared, able);
 	if (result != GH_DEVICE_TABLES)
 		BarrierDetach(&shared->barrier);

@@ -77,14 +77,14 @@ joins_of_side(Path *inner)
 
 /*
  * Whether a device is expected to make a table of an inner side that is joins: their own inner sides become tables, which it
- * looks the rows of their scan up in.  Not yet where several processes supply pages.
+ * looks the rows of their scan up in.
  */
 static bool
-side_is_for_device(PlannerInfo *root, Path *inner, int workers)
+side_is_for_device(PlannerInfo *root, Path *inner)
 {
 	const GhJoinStep *side;
 
-	if (workers > 0 || !gh_is_join_path(inner) || !gh_are_columns(inner->pathtarget->exprs))
+	if (!gh_is_join_path(inner) || !gh_are_columns(inner->pathtarget->exprs))
 		return false;
 	side = gh_linked_step(root, inner);
 	return side->on_device && side->scan != NULL && !side->needs_device;
@@ -95,12 +95,11 @@ side_is_for_device(PlannerInfo *root, Path *inner, int workers)
  * statistics: no two rows are to have the same key.
  */
 static bool
-is_for_device(PlannerInfo *root, const GhJoinStep *step, Path *outer, Path *inner, int workers)
+is_for_device(PlannerInfo *root, const GhJoinStep *step, Path *outer, Path *inner)
 {
 	GhJoinPair *pair = step->pair;
 
-	if (inner->param_info != NULL ||
-		(inner->pathtype != T_SeqScan && !side_is_for_device(root, inner, workers)))
+	if (inner->param_info != NULL || (inner->pathtype != T_SeqScan && !side_is_for_device(root, inner)))
 		return false;
 	if (step->inner_unique || step->jointype == JOIN_SEMI || step->jointype == JOIN_ANTI)
 		return true;
@@ -127,13 +126,13 @@ divisor_of(int workers)
 
 /* Likewise of an inner side that is joins; the least, if that cannot be. */
 static Cost
-device_side_cost(PlannerInfo *root, Path *joins)
+device_side_cost(PlannerInfo *root, Path *joins, int workers)
 {
 	const GhJoinStep *side = gh_linked_step(root, joins);
 
 	if (side->scan == NULL)
 		return 0;
-	return side->inner_device_cost + device_pages_cost(root, side->scan, 1.0) +
+	return side->inner_device_cost + device_pages_cost(root, side->scan, side->scan->parallel_aware ? divisor_of(workers) : 1.0) +
 		joins->rows * GH_DEVICE_TABLE_COST * cpu_tuple_cost;
 }
 
@@ -144,7 +143,7 @@ device_table_cost(PlannerInfo *root, Path *inner, int workers)
 	Path	   *joins = joins_of_side(inner);
 
 	if (joins != NULL)
-		return device_side_cost(root, joins);
+		return device_side_cost(root, joins, workers);
 	return device_pages_cost(root, inner, inner->parallel_aware ? divisor_of(workers) : 1.0) +
 		inner->parent->tuples * GH_DEVICE_TABLE_COST * cpu_tuple_cost;
 }
@@ -233,7 +232,7 @@ gh_link_step(PlannerInfo *root, GhJoinStep *step, RelOptInfo *joinrel, Path *out
 	step->needs_device = gh_step_fills_inner(step);
 	if (pair->is_plain && scan != NULL && gh_are_columns(outer->pathtarget->exprs))
 		step->scan = scan;
-	step->on_device = step->on_device && is_for_device(root, step, outer, inner, workers);
+	step->on_device = step->on_device && is_for_device(root, step, outer, inner);
 	if (step->on_device)
 		step->inner_device_cost += device_table_cost(root, inner, workers);
 }
