@@ -18,10 +18,23 @@ SELECT * FROM compare_aggregate('SELECT sum(coalesce(m, 0)) FILTER (WHERE k % 5 
 SELECT * FROM compare_aggregate('SELECT g, sum(CASE WHEN k < 0 THEN m WHEN k = 9 THEN ''NaN'' ELSE 0 END), sum(CASE WHEN k < 0 THEN m WHEN k = 9 THEN 1e60 ELSE 0 END) FROM scales GROUP BY g');
 -- rows that are handed back
 SELECT * FROM compare_aggregate('SELECT g, sum(CASE WHEN k % 3 = 0 THEN n WHEN 100 / (k % 2 + 1) > 60 THEN m ELSE 0 END), avg(CASE WHEN k % 2 = 0 THEN 0 ELSE m END) FROM scales WHERE k <> 7 OR 1 / (k - 7) > 0 GROUP BY g');
--- extremes of such a choice, keys, and what is calculated with one, are PostgreSQL's
+-- what is calculated with such a choice
+SELECT * FROM compare_aggregate('SELECT g, sum(2 * coalesce(m, 0)), avg(coalesce(m, 0) * 1.50 - n), sum(-coalesce(m, n)), sum(abs(coalesce(m, 0.5) % 7)) FROM scales GROUP BY g');
+-- quotients, whose digits depend on both numbers
+SELECT * FROM compare_aggregate('SELECT g, sum(n / 3), avg(n / 7.00), sum(m / 12345.6789), sum(n / (k + 0.5)), avg((k - 1500) / 0.0007) FROM scales GROUP BY g');
+SELECT * FROM compare_aggregate('SELECT k, sum(n / m), sum(m / nullif(n, 0)), sum(100.00 * n / k), sum(n / m * 100 + n), sum(0.00 / k) FROM scales GROUP BY k', 2);
+SELECT * FROM compare_aggregate('SELECT g, sum(coalesce(n / m, 0)), sum(n / m / k), sum(CASE WHEN k % 3 = 0 THEN n / k ELSE m END / 11) FROM scales WHERE n / k < 2.5 GROUP BY g');
+SELECT * FROM compare_aggregate('SELECT g, sum(n / (k - 7)) FROM scales GROUP BY g');
+SELECT * FROM compare_aggregate('SELECT g, sum(n / (k - 7)) FROM scales WHERE k <> 7 GROUP BY g');
+-- what is rounded has one scale
+SELECT * FROM compare_aggregate('SELECT round(m / 7, 1), trunc(n, -1), max(round(n / 3, 4)), min(trunc(m, 6)), sum(round(n, -1)), max((n / 3)::numeric(12, 3)) FROM scales GROUP BY 1, 2');
+SELECT * FROM compare_aggregate('SELECT ceil(n), floor(-m / 100), max(sign(n - 20)), sum(m % 1.5), sum(round(k / 7::float8)) FROM scales GROUP BY 1, 2');
+SELECT * FROM compare_aggregate('SELECT sum(m::numeric(5, 2)) FROM scales');
+-- extremes of numerics of different scales, and keys, are PostgreSQL's
+SELECT * FROM compare_aggregate('SELECT n / 7, count(*) FROM scales GROUP BY 1');
+SELECT * FROM compare_aggregate('SELECT max(n / 7) FROM scales');
 SELECT * FROM compare_aggregate('SELECT max(coalesce(m, 0)), min(coalesce(m, 0)) FROM scales');
 SELECT * FROM compare_aggregate('SELECT coalesce(m, 0), count(*) FROM scales GROUP BY 1');
-SELECT * FROM compare_aggregate('SELECT sum(2 * coalesce(m, 0)) FROM scales');
 SELECT * FROM compare_aggregate('SELECT stddev(coalesce(m, 0)) FROM scales');
 
 DROP TABLE scales;

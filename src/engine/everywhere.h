@@ -14,6 +14,13 @@
 #define GH_EVERYWHERE static inline
 #endif
 
+/* Likewise, of much code that is seldom needed: a kernel calls it, and needs no registers for it else. */
+#ifdef __CUDACC__
+#define GH_CALLED [[maybe_unused]] static __host__ __device__ __noinline__
+#else
+#define GH_CALLED static inline
+#endif
+
 /*
  * Of any address: values behind short headers are not aligned.  They are little-endian.  A device,
  * where memcpy() would go byte by byte, reads the one or two aligned words that hold the value.

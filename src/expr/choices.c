@@ -2,9 +2,8 @@
  * choices.c
  *		CASE, COALESCE, GREATEST and LEAST in programs, which choose one of several values.
  *
- * A program has numerics at one scale, PostgreSQL each row's own.  So what is chosen among
- * numerics of different scales has a second vector, which tells the scale of each row's, as long
- * as nothing is calculated with it.
+ * A program has numerics at one scale, PostgreSQL each row's own: what is chosen among numerics of different
+ * scales remembers whose each row's is (scales.c).
  */
 #include "postgres.h"
 
@@ -35,43 +34,11 @@ to_one_class(GhTranslation *translation, GhOperand *values, GhOperand *result)
 	return true;
 }
 
-/* The scale that a value has in PostgreSQL, row by row. */
-static bool
-add_scale(GhTranslation *translation, const GhOperand *value, GhOperand *result)
+/* `values` are as they were before they were brought to one scale. */
+static void
+choose_scale(const GhOperand *condition, const GhOperand *values, GhOperand *result)
 {
-	memset(result, 0, sizeof(*result));
-	result->value_class = GH_CLASS_INT;
-	result->vector = value->scales;
-	return value->has_scales ||
-		gh_add_constant(translation, GH_CLASS_INT, false, value->scale, 0, result);
-}
-
-/*
- * Of a choice between numerics of different scales, the scale of what is chosen; where these
- * are known.  `values` are as they were before they were brought to one scale.
- */
-static bool
-choose_scale(GhTranslation *translation, const GhOperand *condition, const GhOperand *values,
-			 GhOperand *result)
-{
-	GhOperand	args[3] = {*condition};
-	GhOperand	chosen = {.value_class = GH_CLASS_INT};
-
-	result->has_scales = false;
-	if (!result->mixed_scale || result->open_scale)
-		return true;
-	for (int i = 0; i < 2; i++)
-	{
-		if (values[i].mixed_scale && !values[i].has_scales)
-			return true;
-		if (!add_scale(translation, &values[i], &args[1 + i]))
-			return false;
-	}
-	if (!gh_add_instruction(translation, GH_OP_SELECT, GH_CLASS_INT, 0, 0, 3, args, &chosen))
-		return false;
-	result->has_scales = true;
-	result->scales = chosen.vector;
-	return true;
+	gh_mix_scales(result, gh_scales_chosen(condition, gh_scales_of(&values[0]), gh_scales_of(&values[1])));
 }
 
 /* CASE: a condition, what it chooses, and what else. */
@@ -80,9 +47,10 @@ gh_translate_select(GhTranslation *translation, GhOperand *args, GhOperand *resu
 {
 	GhOperand	values[2] = {args[1], args[2]};
 
-	return to_one_class(translation, args + 1, result) &&
-		gh_add_instruction(translation, GH_OP_SELECT, result->value_class, 0, 0, 3, args, result) &&
-		choose_scale(translation, &args[0], values, result);
+	if (!to_one_class(translation, args + 1, result))
+		return false;
+	choose_scale(&args[0], values, result);
+	return gh_add_instruction(translation, GH_OP_SELECT, result->value_class, 0, 0, 3, args, result);
 }
 
 static bool
@@ -91,11 +59,12 @@ emit_coalesce(GhTranslation *translation, GhOperand *args, GhOperand *result)
 	GhOperand	values[2] = {args[0], args[1]};
 	GhOperand	condition = {.value_class = GH_CLASS_BOOL};
 
-	return to_one_class(translation, args, result) &&
-		gh_add_instruction(translation, GH_OP_COALESCE, result->value_class, 0, 0, 2, args, result) &&
-		(!result->mixed_scale ||
-		 gh_add_instruction(translation, GH_OP_IS_NOT_NULL, values[0].value_class, 0, 0, 1, values, &condition)) &&
-		choose_scale(translation, &condition, values, result);
+	if (!to_one_class(translation, args, result) ||
+		(result->mixed_scale &&
+		 !gh_add_instruction(translation, GH_OP_IS_NOT_NULL, values[0].value_class, 0, 0, 1, values, &condition)))
+		return false;
+	choose_scale(&condition, values, result);
+	return gh_add_instruction(translation, GH_OP_COALESCE, result->value_class, 0, 0, 2, args, result);
 }
 
 /* The branches from the last one on, so that the first that is true is what stays. */
@@ -187,18 +156,4 @@ gh_translate_min_max(GhTranslation *translation, MinMaxExpr *expr, GhOperand *re
 			return false;
 	}
 	return true;
-}
-
-/* The scales of a value that has them, NULL where it is. */
-bool
-gh_translate_scales(GhTranslation *translation, const GhOperand *value, GhOperand *result)
-{
-	GhOperand	args[3] = {{.value_class = GH_CLASS_BOOL}};
-
-	memset(result, 0, sizeof(*result));
-	result->value_class = GH_CLASS_INT;
-	return gh_add_instruction(translation, GH_OP_IS_NOT_NULL, value->value_class, 0, 0, 1, value, &args[0]) &&
-		add_scale(translation, value, &args[1]) &&
-		gh_add_constant(translation, GH_CLASS_INT, true, 0, 0, &args[2]) &&
-		gh_add_instruction(translation, GH_OP_SELECT, GH_CLASS_INT, 0, 0, 3, args, result);
 }

@@ -18,9 +18,7 @@
 #include "utils/lsyscache.h"
 
 #include "compat.h"
-#include "engine/page/numeric.h"
 #include "expr/translate.h"
-#include "heap/layout.h"
 
 static bool translate_expr(GhTranslation *translation, Expr *expr, GhOperand *result);
 
@@ -78,25 +76,13 @@ gh_class_of_type(Oid type)
 	return found == NULL ? (GhClass) 0 : found->value_class;
 }
 
-/* Decimal digits after the point that all values of numeric(p, s) have; -1: they differ. */
-static int
-scale_of_typmod(int32 typmod)
-{
-	int			scale;
-
-	if (typmod < (int32) VARHDRSZ)
-		return -1;
-	scale = gh_typmod_scale(typmod);
-	return scale >= 0 && scale <= GH_SCALE_MAX ? scale : -1;
-}
-
 /* Whether programs read columns of the type: of a numeric, its modifier must tell the scale. */
 bool
 gh_reads_columns_of(Oid type, int32 typmod)
 {
 	GhClass		value_class = gh_class_of_type(type);
 
-	return value_class != 0 && (value_class != GH_CLASS_INT128 || scale_of_typmod(typmod) >= 0);
+	return value_class != 0 && (value_class != GH_CLASS_INT128 || gh_scale_of_typmod(typmod) >= 0);
 }
 
 /* ----------------------------------------------------- columns, constants */
@@ -118,27 +104,12 @@ translate_var(GhTranslation *translation, Var *var, GhOperand *result)
 	result->value_class = type->value_class;
 	if (type->load == GH_LOAD_NUMERIC)
 	{
-		result->scale = scale_of_typmod(var->vartypmod);
+		result->scale = gh_scale_of_typmod(var->vartypmod);
 		if (result->scale < 0)
 			return gh_translation_fails(translation, "a numeric column has no scale, or a large one");
 		column.scale = result->scale;
 	}
 	return gh_add_column(translation, &column, result);
-}
-
-/* A numeric as an integer of 128 bits at its own scale; false: it is none. */
-static bool
-numeric_parts(Datum value, GhOperand *result, uint64 *low, uint64 *high)
-{
-	struct varlena *stored = PG_DETOAST_DATUM_PACKED(value);
-	const uint8 *bytes = (const uint8 *) VARDATA_ANY(stored);
-	GhNumeric	numeric;
-
-	if (!gh_numeric_open(bytes, VARSIZE_ANY_EXHDR(stored), &numeric))
-		return false;
-	result->scale = numeric.scale;
-	return result->scale <= GH_SCALE_MAX &&
-		gh_numeric_read(bytes, VARSIZE_ANY_EXHDR(stored), numeric.scale, low, high);
 }
 
 /* A not-NULL value of the type as a vector holds it. */
@@ -176,7 +147,7 @@ value_parts(GhTranslation *translation, Oid type, Datum value, GhOperand *result
 			memcpy(low, &number, sizeof(number));
 			return true;
 		case NUMERICOID:
-			return numeric_parts(value, result, low, high);
+			return gh_numeric_parts(value, result, low, high);
 		case TEXTOID:
 		case VARCHAROID:
 		case BPCHAROID:
@@ -212,37 +183,6 @@ translate_const(GhTranslation *translation, Const *constant, GhOperand *result)
 
 /* ---------------------------------------------------------- operations */
 
-/* Brings a numeric to a larger scale. */
-static bool
-rescale(GhTranslation *translation, GhOperand *operand, int scale)
-{
-	GhOperand	wider = {.value_class = GH_CLASS_INT128, .scale = scale, .mixed_scale = operand->mixed_scale,
-		.open_scale = operand->open_scale};
-
-	if (operand->scale == scale)
-		return true;
-	if (scale > GH_SCALE_MAX)
-		return gh_translation_fails(translation, "a numeric has too many digits after the point");
-	if (!gh_add_instruction(translation, GH_OP_RESCALE, GH_CLASS_INT128, 0, scale - operand->scale, 1, operand, &wider))
-		return false;
-	*operand = wider;
-	return true;
-}
-
-/* Brings numerics to the largest scale among them. */
-bool
-gh_to_one_scale(GhTranslation *translation, GhOperand *args, int nargs)
-{
-	int			scale = 0;
-
-	for (int i = 0; i < nargs; i++)
-		scale = Max(scale, args[i].scale);
-	for (int i = 0; i < nargs; i++)
-		if (!rescale(translation, &args[i], scale))
-			return false;
-	return true;
-}
-
 /* Whether a value of one class can be an argument of an operation of the other. */
 static bool
 fits_class(GhClass value, GhClass operation)
@@ -264,12 +204,16 @@ gh_collation_allows(GhTranslation *translation, GhCall call, Oid collation)
 	return true;
 }
 
+/* The largest power of ten that is a float8. */
+#define GH_FLOAT8_POWER_MAX 22
+
 /* The arguments as the call wants them, and what of the result depends on them. */
 static bool
 prepare_arguments(GhTranslation *translation, const GhFunction *function, Oid collation,
 				  int nargs, GhOperand *args, int *immediate, GhOperand *result)
 {
 	GhOperand	timestamp = {.value_class = GH_CLASS_INT};
+	const GhScales *scales;
 	int			date = function->call == GH_CALL_DATE_LEFT ? 0 : 1;
 
 	switch ((GhCall) function->call)
@@ -278,22 +222,28 @@ prepare_arguments(GhTranslation *translation, const GhFunction *function, Oid co
 			return true;
 		case GH_CALL_NUMERIC:
 			result->scale = 0;
+			scales = gh_scales_of(&args[0]);
 			for (int i = 0; i < nargs; i++)
 			{
+				scales = gh_scales_joined(GH_SCALES_LARGER, scales, gh_scales_of(&args[i]));
 				result->scale = Max(result->scale, args[i].scale);
 				result->mixed_scale |= args[i].mixed_scale;
 				result->open_scale |= args[i].open_scale;
 			}
+			gh_mix_scales(result, scales);
 			return gh_to_one_scale(translation, args, nargs);
 		case GH_CALL_NUMERIC_MUL:
 			result->scale = args[0].scale + args[1].scale;
 			result->mixed_scale = args[0].mixed_scale || args[1].mixed_scale;
 			result->open_scale = args[0].open_scale || args[1].open_scale;
+			gh_mix_scales(result, gh_scales_joined(GH_SCALES_SUM, gh_scales_of(&args[0]), gh_scales_of(&args[1])));
 			return result->scale <= GH_SCALE_MAX ||
 				gh_translation_fails(translation, "a numeric has too many digits after the point");
 		case GH_CALL_NUMERIC_CAST:
 			*immediate = args[0].scale;
-			return true;
+			/* a power of ten that is no float8 gives no exact quotient: all rows would go back */
+			return function->op != GH_OP_TO_FLOAT8 || *immediate <= GH_FLOAT8_POWER_MAX ||
+				gh_translation_fails(translation, "a numeric has too many digits after the point");
 		case GH_CALL_TO_NUMERIC:
 			return true;
 		case GH_CALL_TEXT:
@@ -332,6 +282,8 @@ translate_call(GhTranslation *translation, Oid funcid, Oid collation, List *expr
 	done = gh_translate_text_call(translation, funcid, collation, exprs, &is_one, result);
 	if (!is_one)
 		done = gh_translate_date_call(translation, funcid, exprs, &is_one, result);
+	if (!is_one)
+		done = gh_translate_number_call(translation, funcid, exprs, &is_one, result);
 	if (is_one)
 		return done;
 	if (function == NULL || list_length(exprs) > (int) lengthof(args))

@@ -52,9 +52,14 @@ typedef struct GhOperand
 	bool		mixed_scale;	/* and to PostgreSQL, some rows' values have fewer: see README */
 	bool		open_scale;		/* it may be another one with the constants of an execution */
 	bool		is_null;		/* a NULL constant: a numeric of any scale */
-	bool		has_scales;		/* mixed_scale: the vector `scales` has each row's, an INT */
-	int			scales;
+	const struct GhScales *scales;	/* mixed_scale: each row's; NULL: they are not known */
 } GhOperand;
+
+static inline bool
+gh_has_scales(const GhOperand *operand)
+{
+	return operand->mixed_scale && operand->scales != NULL;
+}
 
 typedef struct GhTranslation
 {
@@ -103,9 +108,37 @@ extern bool gh_unfailing_allows(Oid function, const NullableDatum *args);
 extern bool gh_translate_select(GhTranslation *translation, GhOperand *args, GhOperand *result);
 extern bool gh_translate_case(GhTranslation *translation, CaseExpr *expr, GhOperand *result);
 extern bool gh_translate_coalesce(GhTranslation *translation, CoalesceExpr *expr, GhOperand *result);
+extern bool gh_translate_min_max(GhTranslation *translation, MinMaxExpr *expr, GhOperand *result);
+
+/* ---- scales.c: what PostgreSQL shows of numerics ---- */
+
+/* How the scales of a value's rows come about. */
+typedef enum GhScalesKind
+{
+	GH_SCALES_SAME,				/* they are the same */
+	GH_SCALES_LARGER,			/* the larger ones of two others */
+	GH_SCALES_SUM,
+	GH_SCALES_CHOICE,			/* one or the other, by a condition */
+	GH_SCALES_QUOTIENT
+} GhScalesKind;
+
+typedef struct GhScales GhScales;
+
+extern const GhScales *gh_scales_of(const GhOperand *operand);
+extern const GhScales *gh_scales_joined(GhScalesKind kind, const GhScales *a, const GhScales *b);
+extern const GhScales *gh_scales_chosen(const GhOperand *condition, const GhScales *chosen, const GhScales *otherwise);
+extern const GhScales *gh_scales_of_quotient(const GhOperand *args, int scale);
+extern void gh_mix_scales(GhOperand *result, const GhScales *scales);
+extern bool gh_add_scales(GhTranslation *translation, const GhScales *scales, GhOperand *result);
 extern bool gh_translate_scales(GhTranslation *translation, const GhOperand *value, GhOperand *result);
 
-extern bool gh_translate_min_max(GhTranslation *translation, MinMaxExpr *expr, GhOperand *result);
+/* ---- numerics.c ---- */
+
+extern int	gh_scale_of_typmod(int32 typmod);
+extern bool gh_numeric_parts(Datum value, GhOperand *result, uint64 *low, uint64 *high);
+extern bool gh_to_one_scale(GhTranslation *translation, GhOperand *args, int nargs);
+extern bool gh_translate_number_call(GhTranslation *translation, Oid function, List *exprs, bool *is_one,
+									 GhOperand *result);
 
 /* ---- truth.c ---- */
 
@@ -128,7 +161,6 @@ extern GhTranslation *gh_translate_begin(TupleDesc desc, Index varno);
 extern bool gh_translate_value(GhTranslation *translation, Expr *expr, GhOperand *result);
 extern bool gh_translate_attribute(GhTranslation *translation, int attno, GhOperand *result);
 extern bool gh_collation_allows(GhTranslation *translation, GhCall call, Oid collation);
-extern bool gh_to_one_scale(GhTranslation *translation, GhOperand *args, int nargs);
 extern bool gh_translate_filter(GhTranslation *translation, Expr *qual);
 extern GhProgram *gh_translate_end(GhTranslation *translation);
 

@@ -120,7 +120,7 @@ gh_fragment_init_type(GhFragment *fragment, GhValueType *type, Expr *expr, bool 
 		elog(ERROR, "the scale of a key is not known");
 	if (!gh_value_type_init(type, sql_type, value_class, scale))
 		elog(ERROR, "type %u is not known to the engines", sql_type);
-	return operand.mixed_scale && operand.has_scales;
+	return gh_has_scales(&operand);
 }
 
 /* ------------------------------------------------------------- the program */
@@ -135,7 +135,7 @@ gh_fragment_translate(GhFragment *fragment, GhTranslation *translation, Expr *ex
 	if (operand->value_class != type->value_class ||
 		(type->value_class == GH_CLASS_INT128 &&
 		 (operand->scale != type->scale || operand->mixed_scale != with_scales ||
-		  operand->has_scales != with_scales)))
+		  gh_has_scales(operand) != with_scales)))
 		return gh_translation_fails(translation, "a parameter changes the scale of a numeric");
 	return true;
 }

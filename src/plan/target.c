@@ -216,8 +216,8 @@ value_translates(GhTranslation *translation, const GhGroupingInput *input, Expr 
 		return false;
 	if (value->value_class != GH_CLASS_INT128 || !value->mixed_scale)
 		return true;
-	return sums && value->has_scales ? gh_translate_scales(translation, value, &scales) :
-		gh_translation_fails(translation, "a choice is between numerics of different scales");
+	return sums && gh_has_scales(value) ? gh_translate_scales(translation, value, &scales) :
+		gh_translation_fails(translation, "a numeric is shown with other digits from row to row");
 }
 
 /* A key: which values are equal is to be known before rows are. */

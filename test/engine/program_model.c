@@ -291,8 +291,10 @@ model_int128(const Case *at)
 		case GH_OP_TO_INT:
 			(void) model_rescale(a, -at->in->immediate, &rounded);
 			return int_result(at, rounded, at->in->width);
-		default:
+		case GH_OP_TO_FLOAT8:
 			return model_to_float8(at, a);
+		default:
+			return model_numeric(at->in, at->args, at->wide);
 	}
 	/* the smallest number of all may be handed back as well */
 	if (!overflow && *at->wide == gh_int128(0, UINT64_C(1) << 63))
@@ -364,6 +366,21 @@ model_float(const Case *at)
 			if (a < 0)
 				return OUTCOME_BACK;
 			result = sqrt(a);
+			break;
+		case GH_OP_TRUNC:
+			result = trunc(a);
+			break;
+		case GH_OP_FLOOR:
+			result = floor(a);
+			break;
+		case GH_OP_CEIL:
+			result = ceil(a);
+			break;
+		case GH_OP_ROUND:
+			result = rint(a);
+			break;
+		case GH_OP_SIGN:
+			result = isnan(a) || a == 0 ? 0 : copysign(1, a);
 			break;
 		case GH_OP_FROM_INT:
 			result = (double) (long double) (int64_t) at->args[0].low;
@@ -569,6 +586,12 @@ has_two(const GhInstruction *in)
 		case GH_OP_NEG:
 		case GH_OP_ABS:
 		case GH_OP_SQRT:
+		case GH_OP_TRUNC:
+		case GH_OP_FLOOR:
+		case GH_OP_CEIL:
+		case GH_OP_ROUND:
+		case GH_OP_SIGN:
+		case GH_OP_BOUND:
 		case GH_OP_BIT_NOT:
 		case GH_OP_RESCALE:
 		case GH_OP_FROM_INT:
@@ -615,6 +638,8 @@ model_instruction(const GhProgram *program, const GhInstruction *in, const GhVal
 	}
 	if (in->op_class == GH_CLASS_TEXT)
 		return model_text(in, args, result);
+	if (in->op == GH_OP_QUOTIENT || in->op == GH_OP_QUOTIENT_SCALE)
+		return model_division(in, args, result);
 	if (in->op_class == GH_CLASS_INT128)
 		outcome = model_int128(&at);
 	else if (in->op_class == GH_CLASS_FLOAT4 || in->op_class == GH_CLASS_FLOAT8)

@@ -83,6 +83,10 @@ extern Outcome model_instruction(const GhProgram *program, const GhInstruction *
 /* program_model_text.c: of such an operation on texts, none of whose first two arguments is NULL */
 extern Outcome model_text(const GhInstruction *in, const GhValue *args, GhValue *result);
 
+/* program_model_numeric.c: of such an operation, none of whose first two arguments is NULL */
+extern Outcome model_numeric(const GhInstruction *in, const GhValue *args, GhInt128 *wide);
+extern Outcome model_division(const GhInstruction *in, const GhValue *args, GhValue *result);
+
 /* test_program.c */
 /* Columns and constants of every class, and lists: TEXT_LIST is the first one of text. */
 #define TEXT_LIST 5

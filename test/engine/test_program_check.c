@@ -263,7 +263,8 @@ check_digits(Context *c)
 		int32_t		least;
 	}			kinds[] = {
 		{GH_OP_RESCALE, 2, 0, -GH_SCALE_MAX}, {GH_OP_FROM_INT, 0, 0, 0}, {GH_OP_TO_INT, 2, 8, 0},
-		{GH_OP_TO_FLOAT8, 2, 0, 0}
+		{GH_OP_TO_FLOAT8, 2, 0, 0}, {GH_OP_TRUNC, 2, 0, 0}, {GH_OP_FLOOR, 2, 0, 0}, {GH_OP_CEIL, 2, 0, 0},
+		{GH_OP_BOUND, 2, 0, 0}
 	};
 	size_t		k;
 	int32_t		digits;

@@ -89,6 +89,7 @@ typedef enum GhMissing
 } GhMissing;
 
 #define GH_SCALE_MAX 37			/* 10 to the power of it fits in 127 bits, and ten times it */
+#define GH_QUOTIENT_SCALE 24	/* enough for quotients of 1e-8 and more */
 #define GH_FIXED_LENGTH_MAX 64	/* bytes */
 #define GH_ATTRIBUTE_MAX 1600	/* of a tuple */
 #define GH_COLUMN_MAX 32767		/* that, and behind a tuple's attributes what joins add to it */
@@ -164,8 +165,22 @@ typedef enum GhProgramOp
 	GH_OP_NEG,
 	GH_OP_ABS,
 	GH_OP_DIV,					/* not INT128 */
-	GH_OP_MOD,					/* INT only */
+	GH_OP_MOD,					/* INT, INT128 */
 	GH_OP_SQRT,					/* FLOAT8 only */
+	/* to a whole number: FLOAT8; INT128, which loses its last `immediate` digits */
+	GH_OP_TRUNC,
+	GH_OP_FLOOR,
+	GH_OP_CEIL,
+	GH_OP_ROUND,				/* FLOAT8 only, halves to even: of INT128 see GH_OP_RESCALE */
+	GH_OP_SIGN,					/* FLOAT8, INT128: -1, 0 or 1 */
+	/*
+	 * INT128: two of `immediate` digits, and how many (INT) are shown of that of which more are.
+	 * From these three PostgreSQL chooses how many digits the quotient has; it has GH_QUOTIENT_SCALE
+	 * here, and goes back where they are too few.  To INT: how many PostgreSQL chooses.
+	 */
+	GH_OP_QUOTIENT,
+	GH_OP_QUOTIENT_SCALE,
+	GH_OP_BOUND,				/* INT128: as it is, if it has at most `immediate` digits in all */
 	/* INT: bits, of `width` where they are shifted; shifts by what C leaves undefined go back */
 	GH_OP_BIT_AND,
 	GH_OP_BIT_OR,

@@ -175,6 +175,62 @@ gh_float_sqrt(uint64_t bits, int width, uint64_t *bad)
 	return a > 0 ? gh_from_double(gh_double_sqrt(a)) : bits;
 }
 
+/* ---------------------------------------------------------- to whole numbers */
+
+/* A zero has the sign of what it was made of, as with rint() and the like. */
+GH_EVERYWHERE uint64_t
+gh_signed_like(double value, uint64_t bits)
+{
+	return gh_from_double(value) | (bits & GH_DOUBLE_SIGN);
+}
+
+GH_EVERYWHERE uint64_t
+gh_float_round(uint64_t bits, int width, uint64_t *bad)
+{
+	(void) width;
+	(void) bad;
+	return gh_signed_like(gh_double_round(gh_to_double(bits)), bits);
+}
+
+GH_EVERYWHERE uint64_t
+gh_float_floor(uint64_t bits, int width, uint64_t *bad)
+{
+	double		a = gh_to_double(bits);
+	double		rounded = gh_double_round(a);
+
+	(void) width;
+	(void) bad;
+	return gh_signed_like(rounded > a ? gh_double_sub(rounded, 1) : rounded, bits);
+}
+
+GH_EVERYWHERE uint64_t
+gh_float_ceil(uint64_t bits, int width, uint64_t *bad)
+{
+	double		a = gh_to_double(bits);
+	double		rounded = gh_double_round(a);
+
+	(void) width;
+	(void) bad;
+	return gh_signed_like(rounded < a ? gh_double_add(rounded, 1) : rounded, bits);
+}
+
+GH_EVERYWHERE uint64_t
+gh_float_trunc(uint64_t bits, int width, uint64_t *bad)
+{
+	return gh_to_double(bits) < 0 ? gh_float_ceil(bits, width, bad) : gh_float_floor(bits, width, bad);
+}
+
+/* Of NaN it is 0. */
+GH_EVERYWHERE uint64_t
+gh_float_sign(uint64_t bits, int width, uint64_t *bad)
+{
+	double		a = gh_to_double(bits);
+
+	(void) width;
+	(void) bad;
+	return gh_from_double(a > 0 ? 1 : a < 0 ? -1 : 0);
+}
+
 /* -------------------------------------------------------------- comparisons */
 
 #define GH_DEFINE_FLOAT_COMPARISON(name, condition) \
@@ -244,6 +300,11 @@ gh_float8_to_float4(uint64_t bits, int width, uint64_t *bad)
 	X(GH_OP_NEG, GH_CLASS_FLOAT8, gh_float_neg) \
 	X(GH_OP_ABS, GH_CLASS_FLOAT8, gh_float_abs) \
 	X(GH_OP_SQRT, GH_CLASS_FLOAT8, gh_float_sqrt) \
+	X(GH_OP_TRUNC, GH_CLASS_FLOAT8, gh_float_trunc) \
+	X(GH_OP_FLOOR, GH_CLASS_FLOAT8, gh_float_floor) \
+	X(GH_OP_CEIL, GH_CLASS_FLOAT8, gh_float_ceil) \
+	X(GH_OP_ROUND, GH_CLASS_FLOAT8, gh_float_round) \
+	X(GH_OP_SIGN, GH_CLASS_FLOAT8, gh_float_sign) \
 	X(GH_OP_FROM_INT, GH_CLASS_FLOAT4, gh_float4_from_int) \
 	X(GH_OP_FROM_INT, GH_CLASS_FLOAT8, gh_float8_from_int) \
 	X(GH_OP_TO_INT, GH_CLASS_FLOAT8, gh_float_to_int) \

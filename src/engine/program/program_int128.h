@@ -22,7 +22,7 @@ gh_int128(uint64_t low, uint64_t high)
 	return (GhInt128) ((GhUint128) high << 64 | low);
 }
 
-/* digits from 0 to GH_SCALE_MAX */
+/* digits from 0 to GH_SCALE_MAX, and one more: that fits as well */
 GH_EVERYWHERE GhInt128
 gh_power_of_ten(int digits)
 {
@@ -90,6 +90,56 @@ GH_EVERYWHERE GhInt128
 gh_int128_abs(GhInt128 a, int digits, uint64_t *bad)
 {
 	return a < 0 ? gh_int128_neg(a, digits, bad) : a;
+}
+
+/* The sign is the dividend's, as with int8. */
+GH_EVERYWHERE GhInt128
+gh_int128_mod(GhInt128 a, GhInt128 b, uint64_t *bad)
+{
+	*bad |= b == 0;
+	return (GhUint128) b + 1 <= 1 ? 0 : a % b;
+}
+
+GH_EVERYWHERE GhInt128
+gh_int128_trunc(GhInt128 a, int digits, uint64_t *bad)
+{
+	(void) bad;
+	return a / gh_power_of_ten(digits);
+}
+
+GH_EVERYWHERE GhInt128
+gh_int128_floor(GhInt128 a, int digits, uint64_t *bad)
+{
+	GhInt128	power = gh_power_of_ten(digits);
+	GhInt128	quotient = a / power;
+
+	(void) bad;
+	return quotient - (quotient * power > a);
+}
+
+GH_EVERYWHERE GhInt128
+gh_int128_ceil(GhInt128 a, int digits, uint64_t *bad)
+{
+	GhInt128	power = gh_power_of_ten(digits);
+	GhInt128	quotient = a / power;
+
+	(void) bad;
+	return quotient + (quotient * power < a);
+}
+
+GH_EVERYWHERE GhInt128
+gh_int128_sign(GhInt128 a, int digits, uint64_t *bad)
+{
+	(void) digits;
+	(void) bad;
+	return (a > 0) - (a < 0);
+}
+
+GH_EVERYWHERE GhInt128
+gh_int128_bound(GhInt128 a, int digits, uint64_t *bad)
+{
+	*bad |= gh_int128_magnitude(a) >= (GhUint128) gh_power_of_ten(digits);
+	return a;
 }
 
 /* Fewer digits: halves are rounded away from zero.  The remainder twice stays in range. */
@@ -167,12 +217,18 @@ GH_DEFINE_INT128_COMPARISON(ge, >=)
 #define GH_INT128_FUNCTIONS_1(X) \
 	X(GH_OP_NEG, GH_CLASS_INT128, gh_int128_neg) \
 	X(GH_OP_ABS, GH_CLASS_INT128, gh_int128_abs) \
-	X(GH_OP_RESCALE, GH_CLASS_INT128, gh_int128_rescale)
+	X(GH_OP_RESCALE, GH_CLASS_INT128, gh_int128_rescale) \
+	X(GH_OP_TRUNC, GH_CLASS_INT128, gh_int128_trunc) \
+	X(GH_OP_FLOOR, GH_CLASS_INT128, gh_int128_floor) \
+	X(GH_OP_CEIL, GH_CLASS_INT128, gh_int128_ceil) \
+	X(GH_OP_SIGN, GH_CLASS_INT128, gh_int128_sign) \
+	X(GH_OP_BOUND, GH_CLASS_INT128, gh_int128_bound)
 
 #define GH_INT128_FUNCTIONS_2(X) \
 	X(GH_OP_ADD, GH_CLASS_INT128, gh_int128_add) \
 	X(GH_OP_SUB, GH_CLASS_INT128, gh_int128_sub) \
-	X(GH_OP_MUL, GH_CLASS_INT128, gh_int128_mul)
+	X(GH_OP_MUL, GH_CLASS_INT128, gh_int128_mul) \
+	X(GH_OP_MOD, GH_CLASS_INT128, gh_int128_mod)
 
 /* From one word, and to one: f(a, immediate, bad), f(a, width, immediate, bad). */
 #define GH_INT128_FROM_WORD(X) \

@@ -6,7 +6,7 @@
 #ifndef GH_PROGRAM_ROW_H
 #define GH_PROGRAM_ROW_H
 
-#include "engine/program/program_int128.h"
+#include "engine/program/program_quotient.h"
 #include "engine/program/program_text.h"
 
 /* Fills the constants; no row changes them.  values has one element for each vector. */
@@ -164,6 +164,20 @@ gh_row_text(const GhInstruction *in, const GhValue *a, const GhValue *b, const G
 	return gh_value_of_text(gh_text_substring(gh_value_text(a), b->low, c->low, in->op == GH_OP_SUBSTRING_UTF8, bad));
 }
 
+/* NULL where an argument is. */
+GH_EVERYWHERE GhValue
+gh_row_quotient(const GhInstruction *in, const GhValue *a, const GhValue *b, const GhValue *c, uint64_t *bad)
+{
+	GhValue		none = {0, 0, 1};
+	int			scale;
+
+	if (a->null | b->null | c->null)
+		return none;
+	scale = gh_quotient_scale(gh_value_wide(a), gh_value_wide(b), (int64_t) c->low, in->immediate, bad);
+	return in->op == GH_OP_QUOTIENT_SCALE ? gh_value((uint64_t) scale) :
+		gh_value_int128(gh_quotient(gh_value_wide(a), gh_value_wide(b), scale, bad));
+}
+
 /* Three-valued: one false argument decides AND, one that is true OR. */
 GH_EVERYWHERE GhValue
 gh_row_and_or(bool decisive, const GhValue *a, const GhValue *b)
@@ -192,6 +206,9 @@ gh_row_value(const GhProgram *program, const GhInstruction *in, const GhValue *a
 			return gh_value(gh_row_distinct(in, a, b));
 		case GH_OP_NOT_DISTINCT:
 			return gh_value(!gh_row_distinct(in, a, b));
+		case GH_OP_QUOTIENT:
+		case GH_OP_QUOTIENT_SCALE:
+			return gh_row_quotient(in, a, b, c, bad);
 		case GH_OP_UNPADDED:
 		case GH_OP_SUBSTRING:
 		case GH_OP_SUBSTRING_UTF8:

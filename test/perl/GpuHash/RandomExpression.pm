@@ -60,6 +60,16 @@ sub condition
 	return '(' . expression($type, $depth - 1) . one_of(' IN (', ' NOT IN (') . join(', ', map { one_of(@{ $constant{$type} }, 'null') } 1 .. 1 + int(rand(4))) . ', ' . $constant{$type}[0] . '))';
 }
 
+# What rounds a number, or tells its sign.
+sub whole
+{
+	my ($type, $depth) = @_;
+	my $of = expression($type, $depth);
+	return one_of('round(', 'trunc(') . "$of, " . (int(rand(8)) - 2) . ')' if $type eq 'numeric' && rand() < 0.4;
+	return "($of)::numeric(" . one_of('12, 2', '20, 6', '5, 1', '38, 9') . ')' if $type eq 'numeric' && rand() < 0.4;
+	return one_of('round', 'trunc', 'ceil', 'floor', 'sign') . "($of)";
+}
+
 sub number
 {
 	my ($type, $depth) = @_;
@@ -67,6 +77,7 @@ sub number
 	return one_of('greatest(', 'least(') . expression($type, $depth) . ', ' . expression($type, $depth) . ')' if $kind > 0.95 && $type ne 'numeric';
 	return 'extract(' . one_of(@fields) . ' FROM ' . day($depth) . ')' if $kind > 0.9 && $type eq 'numeric';
 	return "date_part('" . one_of(@fields) . "', " . day($depth) . ')' if $kind > 0.9 && $type eq 'f8';
+	return whole($type, $depth) if $kind > 0.84 && $type =~ /^(?:f8|numeric)$/;
 	return '(- ' . expression($type, $depth) . ')' if $kind < 0.1;
 	return 'abs(' . expression($type, $depth) . ')' if $kind < 0.2;
 	return '(' . expression($type, $depth) . ')::' . $cast{$type} if $kind < 0.25;
@@ -81,7 +92,7 @@ sub number
 		return '(' . expression($type, $depth) . one_of(' << ', ' >> ') . int(rand(16)) . ')' if $kind < 0.55;
 	}
 	return 'sqrt(' . expression('f8', $depth) . ')' if $type eq 'f8' && $kind < 0.45;
-	return '(' . expression($type, $depth) . ' ' . one_of('+', '-', '*', $type eq 'numeric' ? () : '/', grep({ $_ eq $type } @integers) ? '%' : ()) . ' ' . right($type, $depth) . ')';
+	return '(' . expression($type, $depth) . ' ' . one_of('+', '-', '*', '/', $type =~ /^f/ ? () : '%') . ' ' . right($type, $depth) . ')';
 }
 
 sub expression

@@ -1,0 +1,206 @@
+/*
+ * numerics.c
+ *		Numerics in programs: their scales, quotients, rounding, numeric(p, s); and whole numbers as truth values.
+ *
+ * A numeric is an integer of 128 bits at a scale that is known here.  What PostgreSQL shows of it is in scales.c.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "utils/fmgroids.h"
+
+#include "compat.h"
+#include "engine/page/numeric.h"
+#include "expr/translate.h"
+#include "heap/layout.h"
+
+/* ------------------------------------------------------------------- scales */
+
+/* Decimal digits after the point that all values of numeric(p, s) have; -1: they differ. */
+int
+gh_scale_of_typmod(int32 typmod)
+{
+	int			scale;
+
+	if (typmod < (int32) VARHDRSZ)
+		return -1;
+	scale = gh_typmod_scale(typmod);
+	return scale >= 0 && scale <= GH_SCALE_MAX ? scale : -1;
+}
+
+/* A numeric as an integer of 128 bits at its own scale; false: it is none. */
+bool
+gh_numeric_parts(Datum value, GhOperand *result, uint64 *low, uint64 *high)
+{
+	struct varlena *stored = PG_DETOAST_DATUM_PACKED(value);
+	const uint8 *bytes = (const uint8 *) VARDATA_ANY(stored);
+	GhNumeric	numeric;
+
+	if (!gh_numeric_open(bytes, VARSIZE_ANY_EXHDR(stored), &numeric))
+		return false;
+	result->scale = numeric.scale;
+	return result->scale <= GH_SCALE_MAX &&
+		gh_numeric_read(bytes, VARSIZE_ANY_EXHDR(stored), numeric.scale, low, high);
+}
+
+/* The operand with so many more digits, or fewer, by an operation that makes one of another; not its scales. */
+static bool
+change_scale(GhTranslation *translation, GhProgramOp op, int scale, GhOperand *operand)
+{
+	GhOperand	changed = {.value_class = GH_CLASS_INT128, .scale = scale, .mixed_scale = operand->mixed_scale,
+		.open_scale = operand->open_scale};
+	int			digits = scale - operand->scale;
+
+	if (digits == 0)
+		return true;
+	if (digits > GH_SCALE_MAX || digits < -GH_SCALE_MAX || scale > GH_SCALE_MAX)
+		return gh_translation_fails(translation, "a numeric has too many digits after the point");
+	if (!gh_add_instruction(translation, op, GH_CLASS_INT128, 0, op == GH_OP_RESCALE ? digits : -digits, 1, operand,
+							&changed))
+		return false;
+	*operand = changed;
+	return true;
+}
+
+/* Brings numerics to the largest scale among them. */
+bool
+gh_to_one_scale(GhTranslation *translation, GhOperand *args, int nargs)
+{
+	int			scale = 0;
+
+	for (int i = 0; i < nargs; i++)
+		scale = Max(scale, args[i].scale);
+	for (int i = 0; i < nargs; i++)
+		if (!change_scale(translation, GH_OP_RESCALE, scale, &args[i]))
+			return false;
+	return true;
+}
+
+/* ----------------------------------------------------------------- quotients */
+
+/* The scales of quotients differ from row to row; digits behind those are 0. */
+static bool
+translate_quotient(GhTranslation *translation, GhOperand *args, GhOperand *result)
+{
+	const GhScales *shown = gh_scales_joined(GH_SCALES_LARGER, gh_scales_of(&args[0]), gh_scales_of(&args[1]));
+
+	if (shown == NULL)
+		return gh_translation_fails(translation, "it is not known how many digits a quotient has");
+	if (Max(args[0].scale, args[1].scale) > GH_QUOTIENT_SCALE)
+		return gh_translation_fails(translation, "a numeric has too many digits after the point");
+	if (!gh_to_one_scale(translation, args, 2) || !gh_add_scales(translation, shown, &args[2]))
+		return false;
+	result->value_class = GH_CLASS_INT128;
+	result->scale = GH_QUOTIENT_SCALE;
+	result->mixed_scale = true;
+	gh_mix_scales(result, gh_scales_of_quotient(args, args[0].scale));
+	return gh_add_instruction(translation, GH_OP_QUOTIENT, GH_CLASS_INT128, 0, args[0].scale, 3, args, result);
+}
+
+/* ------------------------------------------------------------------ rounding */
+
+/* The integer that an argument is, if it is a constant. */
+static bool
+constant_int4(GhTranslation *translation, const Const *constant, int32 *value)
+{
+	if (!IsA(constant, Const) || constant->consttype != INT4OID || constant->constisnull)
+		return gh_translation_fails(translation, "how many digits a numeric has is no constant");
+	*value = DatumGetInt32(constant->constvalue);
+	return true;
+}
+
+/*
+ * round(x, digits) or trunc(x, digits): all rows have that many digits after the point then, and none where
+ * it is negative.
+ */
+static bool
+translate_rounded(GhTranslation *translation, GhProgramOp op, GhOperand *number, int32 digits, GhOperand *result)
+{
+	if (digits > GH_SCALE_MAX || digits < -GH_SCALE_MAX)
+		return gh_translation_fails(translation, "a numeric has too many digits after the point");
+	if (!change_scale(translation, digits > number->scale ? GH_OP_RESCALE : op, digits, number) ||
+		(digits < 0 && !change_scale(translation, GH_OP_RESCALE, 0, number)))
+		return false;
+	*result = *number;
+	result->mixed_scale = result->open_scale = false;
+	return true;
+}
+
+/* floor(x), ceil(x), sign(x): a whole number. */
+static bool
+translate_whole(GhTranslation *translation, GhProgramOp op, GhOperand *number, GhOperand *result)
+{
+	result->value_class = GH_CLASS_INT128;
+	return gh_add_instruction(translation, op, GH_CLASS_INT128, 0, op == GH_OP_SIGN ? 0 : number->scale, 1, number,
+							  result);
+}
+
+/* numeric(precision, scale): rounded, and within its precision; what is not goes back, for PostgreSQL's error. */
+static bool
+translate_typmod(GhTranslation *translation, GhOperand *number, int32 typmod, GhOperand *result)
+{
+	int			scale = gh_scale_of_typmod(typmod);
+	int			precision;
+	GhOperand	rounded;
+
+	if (scale < 0)
+		return gh_translation_fails(translation, "a numeric type has no scale, or a large one");
+	precision = ((typmod - VARHDRSZ) >> 16) & 0xffff;
+	if (!translate_rounded(translation, GH_OP_RESCALE, number, scale, &rounded))
+		return false;
+	*result = rounded;
+	/* 128 bits hold no more digits */
+	return precision > GH_SCALE_MAX + 1 ||
+		gh_add_instruction(translation, GH_OP_BOUND, GH_CLASS_INT128, 0, Min(precision, GH_SCALE_MAX), 1, &rounded, result);
+}
+
+/* ---------------------------------------------------------------------- all */
+
+/* A truth value of a whole number. */
+static bool
+translate_bool(GhTranslation *translation, GhOperand *args, GhOperand *result)
+{
+	result->value_class = GH_CLASS_BOOL;
+	return gh_add_constant(translation, GH_CLASS_INT, false, 0, 0, &args[1]) &&
+		gh_add_instruction(translation, GH_OP_NE, GH_CLASS_INT, 0, 0, 2, args, result);
+}
+
+/* A call of one of these functions; *is_one: it is. */
+bool
+gh_translate_number_call(GhTranslation *translation, Oid function, List *exprs, bool *is_one, GhOperand *result)
+{
+	GhOperand	args[3] = {{0}};
+	int32		digits = 0;
+	bool		has_digits = function == F_ROUND_NUMERIC_INT4 || function == F_TRUNC_NUMERIC_INT4 ||
+		function == F_NUMERIC_NUMERIC_INT4;
+
+	*is_one = has_digits || function == F_NUMERIC_DIV || function == F_CEIL_NUMERIC || function == F_CEILING_NUMERIC ||
+		function == F_FLOOR_NUMERIC || function == F_SIGN_NUMERIC || function == F_BOOL_INT4;
+	if (!*is_one || !gh_translate_value(translation, linitial(exprs), &args[0]))
+		return false;
+	if (args[0].value_class != (function == F_BOOL_INT4 ? GH_CLASS_INT : GH_CLASS_INT128))
+		return gh_translation_fails(translation, "an argument is of another type");
+	if (has_digits && !constant_int4(translation, lsecond(exprs), &digits))
+		return false;
+	switch (function)
+	{
+		case F_NUMERIC_DIV:
+			return gh_translate_value(translation, lsecond(exprs), &args[1]) &&
+				translate_quotient(translation, args, result);
+		case F_ROUND_NUMERIC_INT4:
+			return translate_rounded(translation, GH_OP_RESCALE, args, digits, result);
+		case F_TRUNC_NUMERIC_INT4:
+			return translate_rounded(translation, GH_OP_TRUNC, args, digits, result);
+		case F_NUMERIC_NUMERIC_INT4:
+			return translate_typmod(translation, args, digits, result);
+		case F_CEIL_NUMERIC:
+		case F_CEILING_NUMERIC:
+			return translate_whole(translation, GH_OP_CEIL, args, result);
+		case F_FLOOR_NUMERIC:
+			return translate_whole(translation, GH_OP_FLOOR, args, result);
+		case F_SIGN_NUMERIC:
+			return translate_whole(translation, GH_OP_SIGN, args, result);
+		default:
+			return translate_bool(translation, args, result);
+	}
+}
