@@ -111,6 +111,7 @@ static const GhFunction functions[] = {
 	FUNCTION(F_DATE_MII, SAME, DATE_SUB, INT, 0, INT),
 	FUNCTION(F_DATE_MI, SAME, DATE_DIFF, INT, 0, INT),
 	FUNCTION(F_TIMESTAMP_DATE, SAME, DATE_TO_TIMESTAMP, INT, 0, INT),
+	FUNCTION(F_DATE_TIMESTAMP, SAME, TIMESTAMP_TO_DATE, INT, 0, INT),
 
 	/* floats: a float4 is a float8 that can be compared, or calculated with, as it is */
 	COMPARISONS(FLOAT4, SAME, FLOAT8),

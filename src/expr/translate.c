@@ -283,6 +283,8 @@ translate_call(GhTranslation *translation, Oid funcid, Oid collation, List *expr
 	if (!is_one)
 		done = gh_translate_date_call(translation, funcid, exprs, &is_one, result);
 	if (!is_one)
+		done = gh_translate_interval_call(translation, funcid, exprs, &is_one, result);
+	if (!is_one)
 		done = gh_translate_number_call(translation, funcid, exprs, &is_one, result);
 	if (is_one)
 		return done;

@@ -146,12 +146,18 @@ extern bool gh_translate_bool(GhTranslation *translation, BoolExpr *expr, GhOper
 extern bool gh_translate_null_test(GhTranslation *translation, NullTest *test, GhOperand *result);
 extern bool gh_translate_boolean_test(GhTranslation *translation, BooleanTest *test, GhOperand *result);
 
-/* ---- texts.c, dates.c: calls that are more than an instruction ---- */
+/* ---- texts.c, dates.c, intervals.c: calls that are more than an instruction ---- */
 
 extern bool gh_translate_text_call(GhTranslation *translation, Oid function, Oid collation, List *exprs, bool *is_one,
 								   GhOperand *result);
 extern bool gh_translate_date_call(GhTranslation *translation, Oid function, List *exprs, bool *is_one,
 								   GhOperand *result);
+extern bool gh_translate_interval_call(GhTranslation *translation, Oid function, List *exprs, bool *is_one,
+									   GhOperand *result);
+extern bool gh_add_int(GhTranslation *translation, GhProgramOp op, int width, int nargs, const GhOperand *args,
+					   GhOperand *result);
+extern bool gh_add_int_constant(GhTranslation *translation, GhProgramOp op, int width, GhOperand *number,
+								int64 constant);
 
 /* ---- translate.c ---- */
 

@@ -2,7 +2,7 @@
  * program_model.c
  *		What an instruction should do to a row, worked out another way than the engine does it:
  *		integers in 128 bits, 128 bits by the compiler's checked arithmetic, float4 by float8,
- *		numeric to float8 by its digits, dates by the calendar.
+ *		numeric to float8 by its digits.
  *
  * PostgreSQL's rules are those of float.h, int.c, int8.c, numeric.c, date.c and varlena.c.
  */
@@ -62,95 +62,6 @@ model_shift(const Case *at, int64_t a, int64_t count)
 	return OUTCOME_VALUE;
 }
 
-/* Days from 2000-01-01 to a day of the Gregorian calendar; the year 0 is 1 BC. */
-static int64_t
-days_of(int64_t year, int month, int day)
-{
-	static const int before[] = {0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334};
-	int64_t		y = year + 8000;	/* a multiple of 400 years on: none is negative */
-	int64_t		days = y * 365 + (y + 3) / 4 - (y + 99) / 100 + (y + 399) / 400;
-	bool		leap = (y % 4 == 0 && y % 100 != 0) || y % 400 == 0;
-
-	return days + before[month - 1] + (leap && month > 2) + day - 1 - 3652425;
-}
-
-static Outcome
-model_date(const Case *at, int64_t a, int64_t b)
-{
-	bool		infinite = a == INT32_MIN || a == INT32_MAX;
-	int64_t		first = days_of(-4713, 11, 24);
-	GhInt128	day = at->in->op == GH_OP_DATE_ADD ? (GhInt128) a + b : (GhInt128) a - b;
-
-	if (at->in->op == GH_OP_DATE_DIFF)
-		return infinite || b == INT32_MIN || b == INT32_MAX ? OUTCOME_BACK : int_result(at, day, 4);
-	if (at->in->op == GH_OP_DATE_TO_TIMESTAMP)
-	{
-		if (infinite)
-			return int_result(at, a < 0 ? INT64_MIN : INT64_MAX, 8);
-		*at->low = (uint64_t) a * 24 * 60 * 60 * 1000000;
-		return a >= first && a < days_of(294277, 1, 1) ? OUTCOME_VALUE : OUTCOME_BACK;
-	}
-	if (infinite)
-		return int_result(at, a, 8);
-	*at->low = (uint64_t) day;
-	return day >= first && day < days_of(5874898, 1, 1) ? OUTCOME_VALUE : OUTCOME_BACK;
-}
-
-/* The parts of a day, by trying years and months. */
-static Outcome
-model_day(const Case *at, int64_t a)
-{
-	int64_t		year = 2000 + a / 366;
-	int			month = 1;
-	int64_t		week = a - ((a + 5) % 7 + 7) % 7;	/* 2000-01-03 was a Monday */
-	int64_t		shown;
-
-	if (a < days_of(-4713, 11, 24) || a >= days_of(5874898, 1, 1))
-		return OUTCOME_BACK;
-	while (days_of(year, 1, 1) > a)
-		year -= days_of(year, 1, 1) - a > 366 ? (days_of(year, 1, 1) - a) / 366 : 1;
-	while (days_of(year + 1, 1, 1) <= a)
-		year += a - days_of(year + 1, 1, 1) > 366 ? (a - days_of(year + 1, 1, 1)) / 366 : 1;
-	while (month < 12 && days_of(year, month + 1, 1) <= a)
-		month++;
-	switch (at->in->op)
-	{
-		case GH_OP_DATE_YEAR:
-			shown = year > 0 ? year : year - 1;
-			break;
-		case GH_OP_DATE_MONTH:
-			shown = month;
-			break;
-		case GH_OP_DATE_DAY:
-			shown = a - days_of(year, month, 1) + 1;
-			break;
-		case GH_OP_DATE_WEEKDAY:
-			shown = (a - week + 1) % 7;
-			break;
-		case GH_OP_DATE_TO_YEAR:
-			shown = days_of(year, 1, 1);
-			break;
-		case GH_OP_DATE_TO_QUARTER:
-			shown = days_of(year, month < 4 ? 1 : month < 7 ? 4 : month < 10 ? 7 : 10, 1);
-			break;
-		case GH_OP_DATE_TO_MONTH:
-			shown = days_of(year, month, 1);
-			break;
-		default:
-			shown = week;
-	}
-	return int_result(at, shown, 8);
-}
-
-static Outcome
-model_timestamp_to_date(const Case *at, int64_t a)
-{
-	long double day = floorl((long double) a / (24.0L * 60 * 60 * 1000000));
-
-	*at->low = (uint64_t) (int64_t) day;
-	return day >= days_of(-4713, 11, 24) && day < days_of(294277, 1, 1) ? OUTCOME_VALUE : OUTCOME_BACK;
-}
-
 static Outcome
 model_int(const Case *at)
 {
@@ -187,15 +98,8 @@ model_int(const Case *at)
 		case GH_OP_SHIFT_LEFT:
 		case GH_OP_SHIFT_RIGHT:
 			return model_shift(at, a, b);
-		case GH_OP_DATE_ADD:
-		case GH_OP_DATE_SUB:
-		case GH_OP_DATE_DIFF:
-		case GH_OP_DATE_TO_TIMESTAMP:
-			return model_date(at, a, b);
-		case GH_OP_TIMESTAMP_TO_DATE:
-			return model_timestamp_to_date(at, a);
 		default:
-			return model_day(at, a);
+			return model_dates(at->in, a, b, at->low);
 	}
 }
 

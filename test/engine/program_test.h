@@ -83,6 +83,9 @@ extern Outcome model_instruction(const GhProgram *program, const GhInstruction *
 /* program_model_text.c: of such an operation on texts, none of whose first two arguments is NULL */
 extern Outcome model_text(const GhInstruction *in, const GhValue *args, GhValue *result);
 
+/* program_model_date.c: likewise, of dates and timestamps */
+extern Outcome model_dates(const GhInstruction *in, int64_t a, int64_t b, uint64_t *low);
+
 /* program_model_numeric.c: of such an operation, none of whose first two arguments is NULL */
 extern Outcome model_numeric(const GhInstruction *in, const GhValue *args, GhInt128 *wide);
 extern Outcome model_division(const GhInstruction *in, const GhValue *args, GhValue *result);

@@ -199,6 +199,9 @@ typedef enum GhProgramOp
 	GH_OP_DATE_SUB,				/* date, days */
 	GH_OP_DATE_DIFF,			/* date, date, to days */
 	GH_OP_DATE_TO_TIMESTAMP,
+	GH_OP_TIMESTAMP_ADD,		/* timestamp, microseconds */
+	GH_OP_TIMESTAMP_ADD_MONTHS,	/* timestamp, months: the same day, or the month's last one */
+	GH_OP_TIMESTAMP_DIFF,		/* timestamp, timestamp, to microseconds; infinite ones go back */
 	/* likewise; dates that are infinite, or none, go back */
 	GH_OP_TIMESTAMP_TO_DATE,
 	GH_OP_DATE_YEAR,			/* 1 BC is -1 */

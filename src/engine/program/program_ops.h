@@ -388,6 +388,75 @@ gh_date_to_week(uint64_t date, int width, uint64_t *bad)
 	return (uint64_t) (gh_date_checked(date, bad) - (int64_t) (gh_date_weekday(date, 0, bad) + 6) % 7);
 }
 
+/* --------------------------------------------------------- moved timestamps */
+
+#define GH_TIMESTAMP_FIRST (GH_DATE_FIRST * GH_DAY_MICROSECONDS)
+#define GH_TIMESTAMP_END (GH_TIMESTAMP_DATE_END * GH_DAY_MICROSECONDS)
+#define GH_MOVED_MONTHS_MAX INT64_C(10000000)	/* there are fewer in all */
+
+GH_EVERYWHERE bool
+gh_timestamp_finite(uint64_t timestamp)
+{
+	return (int64_t) timestamp != INT64_MIN && (int64_t) timestamp != INT64_MAX;
+}
+
+GH_EVERYWHERE uint64_t
+gh_timestamp_add(uint64_t timestamp, uint64_t microseconds, int width, uint64_t *bad)
+{
+	uint64_t	beyond = 0;
+	uint64_t	sum = gh_int_add(timestamp, microseconds, 8, &beyond);
+
+	(void) width;
+	if (!gh_timestamp_finite(timestamp))
+		return timestamp;
+	*bad |= beyond | ((int64_t) sum < GH_TIMESTAMP_FIRST) | ((int64_t) sum >= GH_TIMESTAMP_END);
+	return sum;
+}
+
+GH_EVERYWHERE uint64_t
+gh_timestamp_diff(uint64_t a, uint64_t b, int width, uint64_t *bad)
+{
+	(void) width;
+	*bad |= !gh_timestamp_finite(a) || !gh_timestamp_finite(b);
+	return gh_int_sub(a, b, 8, bad);
+}
+
+/* Months from the year 0's first one; years that no timestamp is in become 2000, and go back. */
+GH_EVERYWHERE int64_t
+gh_date_of_months(int64_t months, int64_t day, uint64_t *bad)
+{
+	int64_t		year = (months + 12 * GH_CALENDAR_YEARS) / 12 - GH_CALENDAR_YEARS;
+	int64_t		month = months - 12 * year + 1;
+	int64_t		first;
+	int64_t		days;
+
+	if (year < -5000 || year > 300000)
+	{
+		*bad |= 1;
+		year = 2000;
+		month = 1;
+	}
+	first = gh_date_of_month(year, month);
+	days = (month < 12 ? gh_date_of_month(year, month + 1) : gh_date_of_month(year + 1, 1)) - first;
+	return first + (day < days ? day : days) - 1;
+}
+
+/* The time of the day stays as it is. */
+GH_EVERYWHERE uint64_t
+gh_timestamp_add_months(uint64_t timestamp, uint64_t months, int width, uint64_t *bad)
+{
+	uint64_t	wrong = (int64_t) months < -GH_MOVED_MONTHS_MAX || (int64_t) months > GH_MOVED_MONTHS_MAX;
+	uint64_t	day = gh_timestamp_to_date(timestamp, width, &wrong);
+	GhCivil		civil = gh_civil_of_date(gh_date_checked(day, &wrong));
+	int64_t		moved = gh_date_of_months(12 * civil.year + civil.month - 1 + (wrong == 0 ? (int64_t) months : 0),
+										  civil.day, &wrong);
+
+	if (!gh_timestamp_finite(timestamp))
+		return timestamp;
+	*bad |= wrong | (moved < GH_DATE_FIRST) | (moved >= GH_TIMESTAMP_DATE_END);
+	return timestamp + ((uint64_t) moved - day) * (uint64_t) GH_DAY_MICROSECONDS;
+}
+
 /* ------------------------------------------------------- truth values, NULLs */
 
 GH_EVERYWHERE uint64_t
@@ -473,6 +542,9 @@ gh_int_in(const GhProgram *program, const GhList *list, uint64_t value)
 	X(GH_OP_SHIFT_RIGHT, GH_CLASS_INT, gh_int_shift_right) \
 	X(GH_OP_DATE_ADD, GH_CLASS_INT, gh_date_add) \
 	X(GH_OP_DATE_SUB, GH_CLASS_INT, gh_date_sub) \
-	X(GH_OP_DATE_DIFF, GH_CLASS_INT, gh_date_diff)
+	X(GH_OP_DATE_DIFF, GH_CLASS_INT, gh_date_diff) \
+	X(GH_OP_TIMESTAMP_ADD, GH_CLASS_INT, gh_timestamp_add) \
+	X(GH_OP_TIMESTAMP_ADD_MONTHS, GH_CLASS_INT, gh_timestamp_add_months) \
+	X(GH_OP_TIMESTAMP_DIFF, GH_CLASS_INT, gh_timestamp_diff)
 
 #endif							/* GH_PROGRAM_OPS_H */

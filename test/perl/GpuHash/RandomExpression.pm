@@ -41,7 +41,9 @@ sub comparison
 	return '(' . expression($type, $depth) . " $op " . right($other, $depth) . ')';
 }
 
-our @fields = qw(year quarter month day dow isodow doy);
+our @fields = qw(year quarter month day dow isodow doy week isoyear epoch);
+our @times = qw(hour minute second);
+our @intervals = map { "interval '$_'" } '1 month', '-13 months', '1 year 2 months 3 days', '29 days', '36 hours', '-0.25 seconds', '1 month -31 days 00:00:01';
 our @patterns = ("'t%'", "'%1%'", "'_t%'", "'%t_'", "'t1'", "'%'", "''", "'%\\_%'", "'%é%'", 'null');
 sub day { my ($depth) = @_; my $type = one_of('date', 'timestamp'); return expression($type, $depth) }
 
@@ -50,6 +52,7 @@ sub condition
 	my ($depth) = @_;
 	return leaf('bool') if $depth <= 0;
 	my $kind = rand();
+	return '(' . expression('timestamp', $depth - 1) . ' - ' . right('timestamp', $depth - 1) . one_of(' < ', ' >= ', ' = ', ' <> ') . one_of(@intervals) . ')' if $kind < 0.03;
 	return comparison($depth - 1) if $kind < 0.5;
 	return '(' . condition($depth - 1) . one_of(' AND ', ' OR ') . condition($depth - 1) . ')' if $kind < 0.7;
 	return '(NOT ' . condition($depth - 1) . ')' if $kind < 0.76;
@@ -58,6 +61,15 @@ sub condition
 	return '(' . expression(one_of('text', 'char'), $depth - 1) . one_of(' LIKE ', ' NOT LIKE ', ' ILIKE ') . one_of(@patterns) . ')' if $kind < 0.94;
 	my $type = one_of(@integers, 'text', 'char', 'date', 'oid');
 	return '(' . expression($type, $depth - 1) . one_of(' IN (', ' NOT IN (') . join(', ', map { one_of(@{ $constant{$type} }, 'null') } 1 .. 1 + int(rand(4))) . ', ' . $constant{$type}[0] . '))';
+}
+
+# A part of a date, a time, or of what lies between two timestamps.
+sub part
+{
+	my ($type, $depth) = @_;
+	my ($field, $of) = rand() < 0.6 ? (one_of(@fields), day($depth)) : rand() < 0.6 ? (one_of(@times), expression(one_of(qw(timestamp time)), $depth)) :
+		(one_of('day', $type eq 'numeric' ? 'epoch' : ()), '(' . expression('timestamp', $depth) . ' - ' . right('timestamp', $depth) . ')');
+	return $type eq 'numeric' ? "extract($field FROM $of)" : "date_part('$field', $of)";
 }
 
 # What rounds a number, or tells its sign.
@@ -75,8 +87,7 @@ sub number
 	my ($type, $depth) = @_;
 	my $kind = rand();
 	return one_of('greatest(', 'least(') . expression($type, $depth) . ', ' . expression($type, $depth) . ')' if $kind > 0.95 && $type ne 'numeric';
-	return 'extract(' . one_of(@fields) . ' FROM ' . day($depth) . ')' if $kind > 0.9 && $type eq 'numeric';
-	return "date_part('" . one_of(@fields) . "', " . day($depth) . ')' if $kind > 0.9 && $type eq 'f8';
+	return part($type, $depth) if $kind > 0.9 && $type =~ /^(?:f8|numeric)$/;
 	return whole($type, $depth) if $kind > 0.84 && $type =~ /^(?:f8|numeric)$/;
 	return '(- ' . expression($type, $depth) . ')' if $kind < 0.1;
 	return 'abs(' . expression($type, $depth) . ')' if $kind < 0.2;
@@ -105,8 +116,11 @@ sub expression
 	return 'coalesce(' . expression($type, $depth - 1) . ', ' . right($type, $depth - 1) . ')' if $kind < 0.14;
 	return 'nullif(' . expression($type, $depth - 1) . ', ' . right($type, $depth - 1) . ')' if $kind < 0.18;
 	return number($type, $depth - 1) if grep { $_ eq $type } @numbers;
+	return '(' . expression('timestamp', $depth - 1) . ')::date' if $type eq 'date' && $kind < 0.4;
 	return '(' . expression('date', $depth - 1) . one_of(' + ', ' - ') . right('i4', $depth - 1) . ')' if $type eq 'date';
-	return "date_trunc('" . one_of(qw(year quarter month week day)) . "', " . expression('timestamp', $depth - 1) . ')' if $type eq 'timestamp';
+	return '(' . expression(one_of('timestamp', 'date'), $depth - 1) . one_of(' + ', ' - ') . one_of(@intervals) . ')' if $type eq 'timestamp' && $kind < 0.6;
+	return expression('timestamp', $depth - 1) . '::time' if $type eq 'time' && $kind < 0.5;
+	return "date_trunc('" . one_of(qw(year quarter month week day hour minute second)) . "', " . expression('timestamp', $depth - 1) . ')' if $type eq 'timestamp';
 	return 'substring(' . expression(one_of('text', 'char'), $depth - 1) . ', ' . int(rand(5) - 1) . one_of('', ', ' . int(rand(4))) . ')' if $type eq 'text';
 	return leaf($type);
 }
