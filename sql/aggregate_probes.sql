@@ -63,7 +63,8 @@ SELECT * FROM compare_aggregate('SELECT count(*), sum(v) FROM probe_facts f WHER
 -- A value inside that no engine holds: the join returns its rows.  Compressed ones, and such as old tuples lack, are held.
 SELECT probe_lines('SELECT m, count(*), sum(v) FROM probe_facts JOIN probe_odd USING (b) GROUP BY m');
 SELECT * FROM compare_aggregate('SELECT m, count(*), sum(v) FROM probe_facts JOIN probe_odd USING (b) GROUP BY m');
-SELECT probe_lines('SELECT length(p.t), count(*), sum(v) FROM probe_facts JOIN probe_packed p USING (b) GROUP BY 1');
+SELECT probe_lines('SELECT length(upper(p.t)), count(*), sum(v) FROM probe_facts JOIN probe_packed p USING (b) GROUP BY 1');
+SELECT * FROM compare_aggregate('SELECT length(p.t), count(*), sum(v) FROM probe_facts JOIN probe_packed p USING (b) GROUP BY 1');
 SELECT probe_lines('SELECT p.t, count(*), sum(v) FROM probe_facts JOIN probe_packed p USING (b) GROUP BY 1');
 SELECT * FROM compare_aggregate('SELECT p.t, count(*), sum(v) FROM probe_facts JOIN probe_packed p USING (b) GROUP BY 1');
 SELECT probe_lines('SELECT z, count(*), sum(v) FROM probe_facts JOIN probe_added USING (b) GROUP BY z');

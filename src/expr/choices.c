@@ -7,6 +7,9 @@
  */
 #include "postgres.h"
 
+#include "catalog/pg_type.h"
+#include "utils/lsyscache.h"
+
 #include "expr/translate.h"
 
 /* Two values one of which is chosen: of one class, numerics of one scale. */
@@ -121,12 +124,13 @@ gh_translate_coalesce(GhTranslation *translation, CoalesceExpr *expr, GhOperand 
 
 /* Of the largest, or least, value so far and one more: that one, if there was none so far or it is larger, or less. */
 static bool
-add_min_max(GhTranslation *translation, GhProgramOp op, GhOperand *best, const GhOperand *value)
+add_min_max(GhTranslation *translation, GhProgramOp op, bool padded, GhOperand *best, const GhOperand *value)
 {
 	GhOperand	pair[2] = {*value, *best};
 	GhOperand	either[2] = {{.value_class = GH_CLASS_BOOL}, {.value_class = GH_CLASS_BOOL}};
 	GhOperand	args[3] = {{.value_class = GH_CLASS_BOOL}, *value, *best};
-	GhClass		op_class = value->value_class == GH_CLASS_FLOAT4 ? GH_CLASS_FLOAT8 : value->value_class;
+	GhClass		op_class = value->value_class == GH_CLASS_FLOAT4 ? GH_CLASS_FLOAT8 :
+		padded ? GH_CLASS_BPCHAR : value->value_class;
 
 	return (value->value_class != GH_CLASS_INT128 || gh_to_one_scale(translation, pair, 2)) &&
 		gh_add_instruction(translation, op, op_class, 0, 0, 2, pair, &either[0]) &&
@@ -135,7 +139,14 @@ add_min_max(GhTranslation *translation, GhProgramOp op, GhOperand *best, const G
 		gh_translate_select(translation, args, best);
 }
 
-/* GREATEST and LEAST: NULLs do not count.  Of text the order is not known. */
+/* Whether a text is greater, bytes tell under collation C. */
+static bool
+order_is_known(GhTranslation *translation, const GhOperand *value, Oid collation)
+{
+	return value->value_class != GH_CLASS_TEXT || gh_collation_allows(translation, GH_CALL_TEXT_ORDER, collation);
+}
+
+/* GREATEST and LEAST: NULLs do not count. */
 bool
 gh_translate_min_max(GhTranslation *translation, MinMaxExpr *expr, GhOperand *result)
 {
@@ -149,10 +160,12 @@ gh_translate_min_max(GhTranslation *translation, MinMaxExpr *expr, GhOperand *re
 
 		if (!gh_translate_value(translation, lfirst(lc), &value))
 			return false;
-		if (result->value_class != value.value_class || value.value_class == GH_CLASS_TEXT || result->is_null ||
-			value.is_null)
+		if (!order_is_known(translation, &value, expr->inputcollid))
+			return false;
+		if (result->value_class != value.value_class || result->is_null || value.is_null)
 			return gh_translation_fails(translation, "values of GREATEST or LEAST are not supported");
-		if (!add_min_max(translation, expr->op == IS_GREATEST ? GH_OP_GT : GH_OP_LT, result, &value))
+		if (!add_min_max(translation, expr->op == IS_GREATEST ? GH_OP_GT : GH_OP_LT,
+						 getBaseType(expr->minmaxtype) == BPCHAROID, result, &value))
 			return false;
 	}
 	return true;

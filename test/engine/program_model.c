@@ -513,6 +513,8 @@ has_two(const GhInstruction *in)
 		case GH_OP_DATE_TO_MONTH:
 		case GH_OP_DATE_TO_WEEK:
 		case GH_OP_UNPADDED:
+		case GH_OP_LENGTH:
+		case GH_OP_LENGTH_UTF8:
 			return false;
 		default:
 			return true;

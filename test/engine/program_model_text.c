@@ -1,6 +1,6 @@
 /*
  * program_model_text.c
- *		What patterns and substrings should come to: by the characters of a text, one after the other.
+ *		What patterns and parts of texts should come to: by the characters of a text, one after the other.
  */
 #include "program_test.h"
 
@@ -60,15 +60,79 @@ model_like(GhText text, const size_t *begins, size_t character, size_t count, Gh
 	return model_like(text, begins, character + 1, count, pattern, at, folds);
 }
 
+/* From one character up to another, of which the first one is 0; both are moved to where there is one. */
+static Outcome
+part_of(const GhValue *text, const size_t *begins, size_t count, GhInt128 first, GhInt128 end, GhValue *result)
+{
+	first = first < 0 ? 0 : first > (GhInt128) count ? (GhInt128) count : first;
+	end = end < first ? first : end > (GhInt128) count ? (GhInt128) count : end;
+	result->low = text->low + begins[first];
+	result->high = begins[end] - begins[first];
+	return OUTCOME_VALUE;
+}
+
+static bool
+is_at(GhText text, GhText part, size_t byte)
+{
+	return text.length >= part.length && byte <= text.length - part.length &&
+		(part.length == 0 || memcmp(text.bytes + byte, part.bytes, part.length) == 0);
+}
+
+/* Bytes of a set are taken away from one end. */
+static Outcome
+model_trim(const GhInstruction *in, GhText text, GhText set, GhValue *result)
+{
+	size_t		from = 0;
+	size_t		to = text.length;
+
+	for (; in->op == GH_OP_TRIM_LEFT && from < to && set.length > 0 && memchr(set.bytes, text.bytes[from], set.length); from++)
+		;
+	for (; in->op == GH_OP_TRIM_RIGHT && to > 0 && set.length > 0 && memchr(set.bytes, text.bytes[to - 1], set.length); to--)
+		;
+	result->low = (uint64_t) (uintptr_t) (text.bytes + from);
+	result->high = to - from;
+	return OUTCOME_VALUE;
+}
+
+/* At which character the other text begins, by trying each one. */
+static Outcome
+model_position(GhText text, GhText part, const size_t *begins, size_t count, GhValue *result)
+{
+	size_t		i;
+
+	for (i = 0; i <= count && !is_at(text, part, begins[i]); i++)
+		;
+	result->low = i <= count ? i + 1 : 0;
+	return OUTCOME_VALUE;
+}
+
+static bool
+is_utf8(uint16_t op)
+{
+	switch (op)
+	{
+		case GH_OP_LIKE_UTF8:
+		case GH_OP_ILIKE_UTF8:
+		case GH_OP_SUBSTRING_UTF8:
+		case GH_OP_LEFT_UTF8:
+		case GH_OP_RIGHT_UTF8:
+		case GH_OP_LENGTH_UTF8:
+		case GH_OP_POSITION_UTF8:
+			return true;
+		default:
+			return false;
+	}
+}
+
 Outcome
 model_text(const GhInstruction *in, const GhValue *args, GhValue *result)
 {
 	GhText		text = gh_text(args[0].low, args[0].high);
-	bool		utf8 = in->op == GH_OP_LIKE_UTF8 || in->op == GH_OP_ILIKE_UTF8 || in->op == GH_OP_SUBSTRING_UTF8;
+	GhText		other = gh_text(args[1].low, args[1].high);
 	size_t		begins[64];
-	size_t		count = characters_of(text, utf8, begins);
-	GhInt128	first = (int64_t) args[1].low;
-	GhInt128	end = first + (int64_t) args[2].low;
+	GhInt128	count = (GhInt128) characters_of(text, is_utf8(in->op), begins);
+	GhInt128	number = (int64_t) args[1].low;
+	GhInt128	end = number + (int64_t) args[2].low;
 
 	switch (in->op)
 	{
@@ -86,13 +150,30 @@ model_text(const GhInstruction *in, const GhValue *args, GhValue *result)
 			}
 			if ((int64_t) args[2].low < 0 || end > INT64_MAX || end < INT64_MIN)
 				return OUTCOME_BACK;
-			first = first < 1 ? 1 : first > (GhInt128) count + 1 ? (GhInt128) count + 1 : first;
-			end = end < first ? first : end > (GhInt128) count + 1 ? (GhInt128) count + 1 : end;
-			result->low = args[0].low + begins[first - 1];
-			result->high = begins[end - 1] - begins[first - 1];
+			return part_of(args, begins, (size_t) count, number - 1, end - 1, result);
+		case GH_OP_LEFT:
+		case GH_OP_LEFT_UTF8:
+			return part_of(args, begins, (size_t) count, 0, number < 0 ? count + number : number, result);
+		case GH_OP_RIGHT:
+		case GH_OP_RIGHT_UTF8:
+			if (number <= INT32_MIN)
+				return OUTCOME_BACK;
+			return part_of(args, begins, (size_t) count, number < 0 ? -number : count - number, count, result);
+		case GH_OP_TRIM_LEFT:
+		case GH_OP_TRIM_RIGHT:
+			return model_trim(in, text, other, result);
+		case GH_OP_LENGTH:
+		case GH_OP_LENGTH_UTF8:
+			result->low = (uint64_t) count;
+			return OUTCOME_VALUE;
+		case GH_OP_POSITION:
+		case GH_OP_POSITION_UTF8:
+			return model_position(text, other, begins, (size_t) count, result);
+		case GH_OP_STARTS_WITH:
+			result->low = is_at(text, other, 0);
 			return OUTCOME_VALUE;
 		default:
-			result->low = model_like(text, begins, 0, count, gh_text(args[1].low, args[1].high), 0,
+			result->low = model_like(text, begins, 0, (size_t) count, other, 0,
 									 in->op == GH_OP_ILIKE || in->op == GH_OP_ILIKE_UTF8);
 			return OUTCOME_VALUE;
 	}

@@ -8,7 +8,7 @@
 #define CLASSES 8				/* GH_CLASS_BPCHAR + 1 */
 #define OPERATIONS (GH_OP_COALESCE + 1)
 /* Pairs of an operation and a class that there are. */
-#define PAIRS_EXPECTED 160
+#define PAIRS_EXPECTED 171
 
 /* ------------------------------------------------------------- what is used */
 
@@ -369,7 +369,31 @@ hostile_text(Context *c, unsigned char **memory)
 	return gh_text((uint64_t) (uintptr_t) *memory, length);
 }
 
-/* Columns may hold anything: nothing outside a text is read, and a substring lies within it. */
+static void
+check_part(Context *c, GhText text, GhText part)
+{
+	(void) CHECK(c, part.bytes >= text.bytes && part.length <= text.length &&
+				 (size_t) (part.bytes - text.bytes) <= text.length - part.length, "a part is outside its text");
+}
+
+static void
+check_parts(Context *c, GhText text, GhText other)
+{
+	bool		utf8 = random_below(c, 2) != 0;
+	uint64_t	number = random_below(c, 24) - 12;
+	uint64_t	bad = 0;
+
+	check_part(c, text, gh_text_substring(text, random_below(c, 12) - 2, random_below(c, 12), utf8, &bad));
+	check_part(c, text, gh_text_left(text, (int64_t) number, utf8));
+	check_part(c, text, gh_text_right(text, (int64_t) number, utf8, &bad));
+	check_part(c, text, gh_text_trim_left(text, other));
+	check_part(c, text, gh_text_trim_right(text, other));
+	(void) CHECK(c, gh_text_find(text, other, utf8) <= text.length + 1 && gh_text_characters(text, utf8) <= text.length,
+				 "a text has more characters than bytes");
+	(void) CHECK_U64(c, "where a text begins", gh_text_starts_with(text, other), gh_text_find(text, other, false) == 1);
+}
+
+/* Columns may hold anything: nothing outside a text is read, and a part lies within it. */
 static void
 test_hostile_texts(Context *c)
 {
@@ -381,17 +405,13 @@ test_hostile_texts(Context *c)
 		unsigned char *memory[2];
 		GhText		text = hostile_text(c, &memory[0]);
 		GhText		pattern = hostile_text(c, &memory[1]);
-		uint64_t	bad = 0;
-		GhText		part;
 
 		(void) CHECK(c, gh_text_like(text, pattern) <= gh_text_ilike(text, pattern),
 					 "a text matches a pattern, but not if letters are folded");
 		/* which of such texts match is not defined, where characters are skipped: only that it is told */
 		(void) CHECK(c, gh_text_like_utf8(text, pattern) + gh_text_ilike_utf8(text, pattern) <= 2,
 					 "whether a text of UTF-8 matches is no truth value");
-		part = gh_text_substring(text, random_below(c, 12) - 2, random_below(c, 12), random_below(c, 2) != 0, &bad);
-		(void) CHECK(c, part.bytes >= text.bytes && part.length <= text.length &&
-					 (size_t) (part.bytes - text.bytes) <= text.length - part.length, "a substring is outside its text");
+		check_parts(c, text, pattern);
 		free(memory[0]);
 		free(memory[1]);
 	}

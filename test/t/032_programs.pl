@@ -82,6 +82,10 @@ for (
 	['extract(hour from ts)', 'extract(minute from ts) < 40', 100], ['extract(second from ts + interval \'1.234567 seconds\')', 'true', 100], [q{date_part('second', ts + interval '12.345678 seconds')}, q{date_part('hour', ts) > 3}, 100], ['extract(hour from tm)', 'extract(minute from tm) <> 7', 0], [q{extract(epoch from tm)}, q{date_part('second', tm) = 0}, 0], [q{date_part('epoch', tm)}, 'true', 0],
 	[q{date_trunc('hour', ts)}, 'true', 100], [q{date_trunc('MINUTE', early + interval '1:02:03.456')}, 'true', 100], [q{date_trunc('second', early - interval '0.5 seconds')}, 'true', 100], ['ts::date', q{early::date < date '4712-01-01 BC'}, 100], ['ts::time', q{ts::time > time '07:00'}, 100],
 	['extract(week from d)', 'extract(isoyear from d) = 2000', 100], ['extract(week from far)', 'true', 200], ['extract(isoyear from far)', 'true', 200], [q{date_part('week', ts)}, q{date_part('isoyear', early) < 0}, 200],
+	['length(u)', 'char_length(x) > 2', 0], ['length(c)', q{character_length(v) <> octet_length(u)}, 0], ['left(u, 2)', 'left(x, -1) <> right(x, -1)', 0], ['left(u, i2 % 5)', 'true', 0], ['right(u, 2)', 'true', 0], ['right(u, i4)', 'true', 120], ['right(c, 3)', 'true', 0], ['left(v, -3)', 'true', 0],
+	[q{trim(' ' || '' from u)}, 'true', 0], [q{btrim(u, 'a_% ')}, q{ltrim(u, 'xa') <> rtrim(u, '0123456789')}, 0], [q{rtrim(c)}, q{trim(leading 't' from x) in ('1', '2', '30')}, 0], [q{ltrim(u, '')}, 'true', 0], [q{btrim(u, null)}, 'true', 0],
+	[q{position('é' in u)}, q{strpos(x, 't') > 0}, 0], [q{strpos(u, 'ab')}, q{position('' in u) = 1}, 0], ['strpos(u, v)', 'true', 0], ['i4', q{starts_with(x, 't1') or u ^@ 'aé'}, 0], ['x ^@ v', 'true', 0], ['v::varchar(2)', 'true', 0], ['u::varchar(3)', 'true', 0],
+	['greatest(x, v)', 'true', 0], [q{least(u, 'b', x)}, q{greatest(v, u) >= 't2'}, 0], [q{greatest(c, 't2'::char(5))}, 'true', 0],
 	['greatest(i4, 3)', 'true', 0], ['least(i2, i4, late)', 'true', 0], ['i4', 'greatest(n2, n5) > 3 or least(n0, n2) < 5', 200], ['i4', 'i4 NOT IN (1, 2, -5) and o <> ALL (ARRAY[7::oid, 9])', 0], ['x', q{x NOT IN ('t1', 'tt5', '')}, 0], ['x', q{x NOT IN ('t1', null)}, 0], ['i4', 'f8 IN (1, 2, null) or n2 IN (-6.99, 3.5000, 0)', 0], ['n5', 'n5 NOT IN (1, 2.002, 999999999999999.99999)', 120], ['i4', q{d = ANY (ARRAY[timestamp '2000-01-01', timestamp '2000-01-02 12:00'])}, 0], ['least(f4, f8)', 'true', 0], ['greatest(d, date \'2000-06-01\')', 'true', 0], ['least(f8, 0)', 'greatest(f8, f4) > 2', 0], ['greatest(yes, may)', 'true', 0])
 {
 	my ($value, $condition, $back) = @$_;
@@ -97,7 +101,7 @@ for (
 	['n2 / n5 * n5 * n5 * n5', 'true', 'a numeric has too many digits after the point'], ['(n2 / n5)::float8', 'true', 'a numeric has too many digits after the point'], ['round(n2, i2)', 'true', 'how many digits a numeric has is no constant'],
 	['i4', "x ~ 't'", 'a function or operator is not supported'], ['i4', 'x like v', 'a pattern is not constant'], ['i4', q{x like 'a\\'}, 'a pattern ends with its escape character'], ['i4', q{n2 > least(n5, null)}, 'values of GREATEST or LEAST are not supported'], ['extract(century from d)', 'true', 'a part of a date or timestamp is not supported'], [q{date_trunc('decade', ts)}, 'true', 'a part of a date or timestamp is not supported'],
 	[q{d + i2 * interval '1 day'}, 'true', 'an interval is not constant'], [q{ts + interval '99999999 days'}, 'true', 'an interval is too long'], [q{tz + interval '1 day'}, 'true', 'days are added to a timestamp with time zone'], [q{extract(hour from ts - early)}, 'true', 'a part of an interval is not supported'],
-	['greatest(x, v)', 'true', 'values of GREATEST or LEAST are not supported'], ['extract(year from tz)', 'true', 'a function or operator is not supported'], ['t', 'true', 'it reads what is no plain column'], ['d < tz', 'true', 'a function or operator is not supported'],
+	['btrim(u, x)', 'true', 'the characters that are trimmed are not constant'], [q{btrim(u, 'é')}, 'true', 'the characters that are trimmed are not of one byte'], ['upper(x)', 'true', 'a function or operator is not supported'], ['extract(year from tz)', 'true', 'a function or operator is not supported'], ['t', 'true', 'it reads what is no plain column'], ['d < tz', 'true', 'a function or operator is not supported'],
 	['i4', 'n2 IN (' . join(', ', 1 .. 17) . ')', 'the values of a list are not supported'],
 	['i4', 'i4 < ALL (ARRAY[1, 2])', 'an operator with ANY or ALL is not supported'], ['n2::numeric(5, -1)', 'true', 'a numeric type has no scale, or a large one'], ['power(f8, 2)', 'true', 'a function or operator is not supported'])
 {
@@ -106,10 +110,12 @@ for (
 }
 SKIP:
 {
-	skip 'the server was built without ICU', 3 if $server->query(q{SELECT count(*) FROM pg_collation WHERE collname = 'und-x-icu'}) == 0;
+	skip 'the server was built without ICU', 5 if $server->query(q{SELECT count(*) FROM pg_collation WHERE collname = 'und-x-icu'}) == 0;
 	$server->query('CREATE TABLE locale (x text COLLATE "und-x-icu"); INSERT INTO locale SELECT i FROM generate_series(1, 10) i');
 	is(check('x', "x > '3'", 'locale')->{none}, 'text is ordered by another collation than C', 'an order of text');
 	is(check('x', "x = '3'", 'locale')->{wrong}, 0, 'bytes are equal where text is');
+	is(check('x', "x = greatest(x, '3')", 'locale')->{none}, 'text is ordered by another collation than C', 'GREATEST of text');
+	is(check('x', "starts_with(x, '3')", 'locale')->{wrong}, 0, 'where a text begins');
 	is(check('x', "x ilike '3%'", 'locale')->{none}, 'letters are folded by another collation than C', 'ILIKE');
 }
 SKIP:

@@ -14,7 +14,7 @@ my %QUERY = (
 	back => ['SELECT id, n, x, ctid FROM t WHERE n > 5 AND x <> \'x3\''],
 	whole => ['SELECT t, xmin IS NULL FROM t WHERE i8 > 0'],
 	# a condition without a program
-	rest => ['SELECT id FROM t WHERE k > 0 AND length(x) = 3'],
+	rest => ['SELECT id FROM t WHERE k > 0 AND length(upper(x)) = 3'],
 	limit => ['SELECT id, k FROM t WHERE g > 2 LIMIT 2500'],
 	awaited => ['SELECT id, g FROM t WHERE k > (SELECT avg(p) / 20 FROM one)'],
 	rescan => ['SELECT v.x, s.* FROM (VALUES (1), (4)) v(x), LATERAL (SELECT id, n FROM t WHERE g < v.x OFFSET 0) s'],
@@ -83,7 +83,7 @@ sub errors
 	for my $name (qw(plain parallel))
 	{
 		$run->set($name);
-		for my $query ('SELECT 1 / (id - 4567) FROM t WHERE k > -200', 'SELECT id FROM t WHERE k > -200 AND length(x) / (id - 4568) < 100')
+		for my $query ('SELECT 1 / (id - 4567) FROM t WHERE k > -200', 'SELECT id FROM t WHERE k > -200 AND length(upper(x)) / (id - 4568) < 100')
 		{
 			my ($out, $err) = $session->do("BEGIN; SAVEPOINT s; $query");
 			like($err, qr/ERROR:  22012: division by zero/, "$name: $query");

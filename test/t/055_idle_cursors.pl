@@ -94,7 +94,7 @@ sub beside_changes
 	my $other = $server->session;
 	$other->do('SET gpuhash.enabled = off');
 	my @changes = ('UPDATE t1 SET k = 3 WHERE id % 3 = 1', 'DELETE FROM t1 WHERE id % 5 = 2', 'VACUUM t1', 'INSERT INTO t1 SELECT i, 1, 1 FROM generate_series(1, 1000) i', 'VACUUM (FREEZE) t1');
-	my @queries = ('SELECT ctid, * FROM t1 WHERE k <> 3', 'SELECT id FROM t1 WHERE k = 4 AND length(x) > 4', 'SELECT x FROM t1 WHERE id % 500 = 7');
+	my @queries = ('SELECT ctid, * FROM t1 WHERE k <> 3', 'SELECT id FROM t1 WHERE k = 4 AND length(upper(x)) > 4', 'SELECT x FROM t1 WHERE id % 500 = 7');
 	for my $step (1, 7, 90, 400)
 	{
 		for my $query (@queries)
@@ -244,7 +244,7 @@ sub stopped
 sub share
 {
 	my ($scans) = @_;
-	my $sql = join ' UNION ALL ', map { "SELECT count(*) FROM (SELECT FROM t$_ WHERE k <> 3 AND length(x) > 0 OFFSET 0) s" } 1 .. $scans;
+	my $sql = join ' UNION ALL ', map { "SELECT count(*) FROM (SELECT FROM t$_ WHERE k <> 3 AND length(upper(x)) > 0 OFFSET 0) s" } 1 .. $scans;
 	is(($session->do($sql))[0], native($sql), "$scans scans one after the other");
 	# one is scanned for each row of the other
 	$session->do('SET gpuhash.enable_aggregate = off');

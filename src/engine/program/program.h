@@ -223,6 +223,17 @@ typedef enum GhProgramOp
 	GH_OP_UNPADDED,				/* without trailing blanks */
 	GH_OP_SUBSTRING,			/* TEXT; the first character, from 1, and how many (INT), checked */
 	GH_OP_SUBSTRING_UTF8,
+	GH_OP_LEFT,					/* the first characters, so many (INT); negative: all but as many last ones */
+	GH_OP_LEFT_UTF8,
+	GH_OP_RIGHT,				/* likewise the last ones, checked */
+	GH_OP_RIGHT_UTF8,
+	GH_OP_TRIM_LEFT,			/* from the first byte on that is none of the second text's */
+	GH_OP_TRIM_RIGHT,
+	GH_OP_LENGTH,				/* characters, to INT */
+	GH_OP_LENGTH_UTF8,
+	GH_OP_POSITION,				/* of the second text in the first, in characters from 1, to INT; 0: it is not there */
+	GH_OP_POSITION_UTF8,
+	GH_OP_STARTS_WITH,			/* two texts, to BOOL */
 	/* BOOL, in three-valued logic; the IS are never NULL */
 	GH_OP_AND,
 	GH_OP_OR,

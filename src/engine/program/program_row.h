@@ -151,17 +151,40 @@ gh_row_in(const GhProgram *program, const GhInstruction *in, const GhValue *a)
 	return result;
 }
 
-/* NULL where an argument is. */
+/* A part of a text, whose second argument is another text. */
+GH_EVERYWHERE GhValue
+gh_row_trimmed(const GhInstruction *in, const GhValue *a, const GhValue *b)
+{
+	GhValue		none = {0, 0, 1};
+
+	if (a->null | b->null)
+		return none;
+	return gh_value_of_text(in->op == GH_OP_TRIM_LEFT ? gh_text_trim_left(gh_value_text(a), gh_value_text(b)) :
+							gh_text_trim_right(gh_value_text(a), gh_value_text(b)));
+}
+
+/* Likewise, a number: NULL where an argument is, of which there are one to three. */
 GH_EVERYWHERE GhValue
 gh_row_text(const GhInstruction *in, const GhValue *a, const GhValue *b, const GhValue *c, uint64_t *bad)
 {
 	GhValue		none = {0, 0, 1};
+	GhText		text = gh_value_text(a);
 
-	if (in->op == GH_OP_UNPADDED)
-		return a->null ? none : gh_value_of_text(gh_text_unpadded(gh_value_text(a)));
-	if (a->null | b->null | c->null)
+	if (a->null)
 		return none;
-	return gh_value_of_text(gh_text_substring(gh_value_text(a), b->low, c->low, in->op == GH_OP_SUBSTRING_UTF8, bad));
+	if (in->op == GH_OP_UNPADDED)
+		return gh_value_of_text(gh_text_unpadded(text));
+	if (in->op == GH_OP_LENGTH || in->op == GH_OP_LENGTH_UTF8)
+		return gh_value(gh_text_characters(text, in->op == GH_OP_LENGTH_UTF8));
+	if (b->null)
+		return none;
+	if (in->op == GH_OP_LEFT || in->op == GH_OP_LEFT_UTF8)
+		return gh_value_of_text(gh_text_left(text, (int64_t) b->low, in->op == GH_OP_LEFT_UTF8));
+	if (in->op == GH_OP_RIGHT || in->op == GH_OP_RIGHT_UTF8)
+		return gh_value_of_text(gh_text_right(text, (int64_t) b->low, in->op == GH_OP_RIGHT_UTF8, bad));
+	if (c->null)
+		return none;
+	return gh_value_of_text(gh_text_substring(text, b->low, c->low, in->op == GH_OP_SUBSTRING_UTF8, bad));
 }
 
 /* NULL where an argument is. */
@@ -209,7 +232,16 @@ gh_row_value(const GhProgram *program, const GhInstruction *in, const GhValue *a
 		case GH_OP_QUOTIENT:
 		case GH_OP_QUOTIENT_SCALE:
 			return gh_row_quotient(in, a, b, c, bad);
+		case GH_OP_TRIM_LEFT:
+		case GH_OP_TRIM_RIGHT:
+			return gh_row_trimmed(in, a, b);
 		case GH_OP_UNPADDED:
+		case GH_OP_LENGTH:
+		case GH_OP_LENGTH_UTF8:
+		case GH_OP_LEFT:
+		case GH_OP_LEFT_UTF8:
+		case GH_OP_RIGHT:
+		case GH_OP_RIGHT_UTF8:
 		case GH_OP_SUBSTRING:
 		case GH_OP_SUBSTRING_UTF8:
 			return gh_row_text(in, a, b, c, bad);

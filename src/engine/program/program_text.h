@@ -1,6 +1,6 @@
 /*
  * program_text.h
- *		What an instruction does to the texts of one row: comparisons of bytes, patterns, substrings.
+ *		What an instruction does to the texts of one row: comparisons of bytes, patterns, parts.
  *
  * Comparisons are PostgreSQL's equality under every deterministic collation, and its order under C
  * only.  A blank-padded text (BPCHAR) is what stands before its trailing blanks.  Unlike
@@ -229,7 +229,7 @@ gh_text_ilike_utf8(GhText text, GhText pattern)
 	return gh_text_matches(text, pattern, true, true);
 }
 
-/* ---------------------------------------------------------------- substrings */
+/* --------------------------------------------------------------------- parts */
 
 /* From a place on, behind so many characters, or the text's end. */
 GH_EVERYWHERE uint64_t
@@ -259,12 +259,113 @@ gh_text_substring(GhText text, uint64_t first, uint64_t count, bool utf8, uint64
 				   gh_skip_characters(text, at, (uint64_t) (end - begin), utf8) - at);
 }
 
+GH_EVERYWHERE uint64_t
+gh_text_characters(GhText text, bool utf8)
+{
+	uint64_t	count = 0;
+	uint64_t	at = 0;
+
+	if (!utf8)
+		return text.length;
+	for (; at < text.length; count++)
+		at += gh_character_bytes(text, at, true);
+	return count;
+}
+
+/* The first characters: `count`, or all but as many, if it is negative. */
+GH_EVERYWHERE GhText
+gh_text_left(GhText text, int64_t count, bool utf8)
+{
+	if (count < 0)
+	{
+		count += (int64_t) gh_text_characters(text, utf8);
+		if (count < 0)
+			count = 0;
+	}
+	return gh_text((uint64_t) (uintptr_t) text.bytes, gh_skip_characters(text, 0, (uint64_t) count, utf8));
+}
+
+/* Likewise the last ones.  PostgreSQL takes the least int4 for another number. */
+GH_EVERYWHERE GhText
+gh_text_right(GhText text, int64_t count, bool utf8, uint64_t *bad)
+{
+	int64_t		skipped = 0;
+	uint64_t	at;
+
+	*bad |= count <= INT32_MIN;
+	if (count >= 0)
+		skipped = (int64_t) gh_text_characters(text, utf8) - count;
+	else if (*bad == 0)
+		skipped = -count;
+	at = gh_skip_characters(text, 0, (uint64_t) (skipped > 0 ? skipped : 0), utf8);
+	return gh_text((uint64_t) (uintptr_t) (text.bytes + at), text.length - at);
+}
+
+GH_EVERYWHERE GhText
+gh_text_trim_left(GhText text, GhText set)
+{
+	uint64_t	at = 0;
+
+	while (at < text.length && gh_find_byte(set, 0, text.bytes[at]) < set.length)
+		at++;
+	return gh_text((uint64_t) (uintptr_t) (text.bytes + at), text.length - at);
+}
+
+GH_EVERYWHERE GhText
+gh_text_trim_right(GhText text, GhText set)
+{
+	while (text.length > 0 && gh_find_byte(set, 0, text.bytes[text.length - 1]) < set.length)
+		text.length--;
+	return text;
+}
+
+/* ------------------------------------------------------------- texts in texts */
+
+GH_EVERYWHERE uint64_t
+gh_text_starts_with(GhText text, GhText start)
+{
+	return text.length >= start.length && gh_bytes_compare(text.bytes, start.bytes, start.length) == 0;
+}
+
+/* In UTF-8, too, a character's bytes are found nowhere but where it is. */
+GH_EVERYWHERE uint64_t
+gh_text_find(GhText text, GhText part, bool utf8)
+{
+	uint64_t	at = 0;
+
+	if (part.length == 0)
+		return 1;
+	for (;; at++)
+	{
+		at = gh_find_byte(text, at, part.bytes[0]);
+		if (at >= text.length || text.length - at < part.length)
+			return 0;
+		if (gh_bytes_compare(text.bytes + at, part.bytes, part.length) == 0)
+			return gh_text_characters(gh_text((uint64_t) (uintptr_t) text.bytes, at), utf8) + 1;
+	}
+}
+
+GH_EVERYWHERE uint64_t
+gh_text_position(GhText text, GhText part)
+{
+	return gh_text_find(text, part, false);
+}
+
+GH_EVERYWHERE uint64_t
+gh_text_position_utf8(GhText text, GhText part)
+{
+	return gh_text_find(text, part, true);
+}
+
 /* By operation and class: f(a, b). */
 #define GH_TEXT_COMPARISONS(X) \
 	X(GH_OP_LIKE, GH_CLASS_TEXT, gh_text_like) \
 	X(GH_OP_LIKE_UTF8, GH_CLASS_TEXT, gh_text_like_utf8) \
 	X(GH_OP_ILIKE, GH_CLASS_TEXT, gh_text_ilike) \
 	X(GH_OP_ILIKE_UTF8, GH_CLASS_TEXT, gh_text_ilike_utf8) \
+	X(GH_OP_POSITION, GH_CLASS_TEXT, gh_text_position) \
+	X(GH_OP_POSITION_UTF8, GH_CLASS_TEXT, gh_text_position_utf8) \
+	X(GH_OP_STARTS_WITH, GH_CLASS_TEXT, gh_text_starts_with) \
 	X(GH_OP_EQ, GH_CLASS_TEXT, gh_text_eq) \
 	X(GH_OP_NE, GH_CLASS_TEXT, gh_text_ne) \
 	X(GH_OP_LT, GH_CLASS_TEXT, gh_text_lt) \

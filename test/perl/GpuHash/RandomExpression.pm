@@ -58,6 +58,7 @@ sub condition
 	return '(NOT ' . condition($depth - 1) . ')' if $kind < 0.76;
 	return '(' . condition($depth - 1) . one_of(' IS TRUE', ' IS NOT TRUE', ' IS FALSE', ' IS NOT FALSE', ' IS UNKNOWN', ' IS NOT UNKNOWN') . ')' if $kind < 0.84;
 	return '(' . expression(one_of(sort keys %column), $depth - 1) . one_of(' IS NULL', ' IS NOT NULL') . ')' if $kind < 0.88;
+	return 'starts_with(' . expression('text', $depth - 1) . ', ' . right('text', $depth - 1) . ')' if $kind < 0.89;
 	return '(' . expression(one_of('text', 'char'), $depth - 1) . one_of(' LIKE ', ' NOT LIKE ', ' ILIKE ') . one_of(@patterns) . ')' if $kind < 0.94;
 	my $type = one_of(@integers, 'text', 'char', 'date', 'oid');
 	return '(' . expression($type, $depth - 1) . one_of(' IN (', ' NOT IN (') . join(', ', map { one_of(@{ $constant{$type} }, 'null') } 1 .. 1 + int(rand(4))) . ', ' . $constant{$type}[0] . '))';
@@ -70,6 +71,23 @@ sub part
 	my ($field, $of) = rand() < 0.6 ? (one_of(@fields), day($depth)) : rand() < 0.6 ? (one_of(@times), expression(one_of(qw(timestamp time)), $depth)) :
 		(one_of('day', $type eq 'numeric' ? 'epoch' : ()), '(' . expression('timestamp', $depth) . ' - ' . right('timestamp', $depth) . ')');
 	return $type eq 'numeric' ? "extract($field FROM $of)" : "date_part('$field', $of)";
+}
+
+sub text_part
+{
+	my ($depth) = @_;
+	my $of = expression(one_of('text', 'text', 'char'), $depth);
+	return one_of('left', 'right') . "($of, " . (rand() < 0.5 ? int(rand(9)) - 4 : expression('i4', $depth)) . ')' if rand() < 0.5;
+	return one_of('greatest', 'least') . "($of, " . right('text', $depth) . ')' if rand() < 0.2;
+	return one_of('btrim', 'ltrim', 'rtrim') . "($of" . one_of('', map { ", '$_'" } 't', 't1', 'a0123456789_', '') . ')';
+}
+
+sub text_number
+{
+	my ($depth) = @_;
+	return one_of('length', 'length', 'octet_length') . '(' . expression('text', $depth) . ')' if rand() < 0.5;
+	return 'length(' . expression('char', $depth) . ')' if rand() < 0.3;
+	return 'strpos(' . expression('text', $depth) . ', ' . right('text', $depth) . ')';
 }
 
 # What rounds a number, or tells its sign.
@@ -97,6 +115,7 @@ sub number
 		my $from = $type eq 'numeric' ? one_of(@integers) : one_of(@numbers);
 		return '(' . expression($from, $depth) . ")::$cast{$type}" unless $from eq 'f4' && $type eq 'numeric';
 	}
+	return text_number($depth) if $type eq 'i4' && $kind > 0.9;
 	if (grep { $_ eq $type } @integers)
 	{
 		return '(' . expression($type, $depth) . one_of(' & ', ' | ', ' # ') . right($type, $depth) . ')' if $kind < 0.5;
@@ -121,6 +140,7 @@ sub expression
 	return '(' . expression(one_of('timestamp', 'date'), $depth - 1) . one_of(' + ', ' - ') . one_of(@intervals) . ')' if $type eq 'timestamp' && $kind < 0.6;
 	return expression('timestamp', $depth - 1) . '::time' if $type eq 'time' && $kind < 0.5;
 	return "date_trunc('" . one_of(qw(year quarter month week day hour minute second)) . "', " . expression('timestamp', $depth - 1) . ')' if $type eq 'timestamp';
+	return text_part($depth - 1) if $type eq 'text' && $kind < 0.6;
 	return 'substring(' . expression(one_of('text', 'char'), $depth - 1) . ', ' . int(rand(5) - 1) . one_of('', ', ' . int(rand(4))) . ')' if $type eq 'text';
 	return leaf($type);
 }
