@@ -39,6 +39,8 @@ struct pipe_memory
 	GhError		error;
 };
 
+#define lacks_memory(status) ((status) == GH_LIMIT || (status) == GH_NO_MEMORY)	/* which is met by doing with less */
+
 /* For CUDA calls after which nothing can be trusted when they fail. */
 #define PIPE_TRY(memory, call, error) \
 	do { \
@@ -313,7 +315,7 @@ struct batch_view
 struct pipe_lines
 {
 	values_view values;
-	const uint32_t *rows;		/* the row that each is of; NULL: each row has its place, and lines.state says which are live */
+	const uint32_t *rows;		/* the row that each is of; NULL: each row has its place, and its state says if it is one */
 	uint32_t	several;		/* 0: a line's values are its row's */
 	uint32_t	count;
 };
@@ -556,13 +558,6 @@ extern GhStatus pipe_zero(pipe_memory *memory, void *at, uint64_t bytes, GhError
 extern GhStatus pipe_copy(pipe_memory *memory, void *to, const void *from, uint64_t bytes, GhError *error);
 extern GhStatus pipe_wait(pipe_memory *memory, GhError *error);
 extern bool pipe_stopped(const pipe_memory *memory);
-/* Is it what is met by handing rows back, or by doing with less? */
-static inline bool
-lacks_memory(GhStatus status)
-{
-	return status == GH_LIMIT || status == GH_NO_MEMORY;
-}
-
 extern GhStatus batch_reserve(cuda_pipeline *pipeline, uint64_t rows, GhError *error);
 extern GhStatus input_reserve(cuda_pipeline *pipeline, uint64_t host_bytes, uint64_t bytes, GhError *error);
 /* sums[i]: of counts before i, of so many, and one more. */
