@@ -468,6 +468,9 @@ wins_clearly_of(PlannerInfo *root, List *paths, Path *outer, Path *inner, Cost r
 		return true;
 	if (joins_rows_of_device(root, path))
 		return rows_total < total;
+	/* rows that took the place of another path are that to be beaten: maybe they are the same */
+	if (gh_rows_joins(path) != NULL)
+		total = path->total_cost;
 	return wins_clearly(root, rows_total, path, total);
 }
 
