@@ -12,7 +12,7 @@
 #ifndef GPUHASH_PIPELINE_CUH
 #define GPUHASH_PIPELINE_CUH
 
-#include "cuda/pipeline/scan_device.cuh"
+#include "cuda/pipeline/sink_views.cuh"
 #include "cuda/table/memory.cuh"
 #include "cuda/table/table.h"
 #include "engine/pipeline/pipeline.h"
@@ -170,14 +170,14 @@ struct probe_view
 {
 	uint32_t	kind;			/* a GhProbeKind */
 	uint32_t	multiplies;		/* 1: a row may become several */
-	uint32_t	counts;			/* 1: its matches count for GH_SCAN_MATCHES_MAX */
+	uint32_t	counts;			/* 1: its matches count for GH_ROW_MATCHES_MAX */
 	uint32_t	by_number;		/* 1: what is found are numbers of rows; 0: values, of a table that no pipeline made */
 	uint32_t	has_index;		/* 0: no row has a key */
 	uint32_t	has_values;		/* keys and values are together */
 	uint32_t	nparts;
 	uint32_t	nfills;
 	uint32_t	nsaved;
-	const GhScanPart *parts;
+	const GhKeyPart *parts;
 	const join_fill *fills;
 	const saved_vector *saved;	/* what steps behind it set once more */
 	table_view	index;
@@ -224,7 +224,7 @@ struct pipe_view
 	uint32_t	back_bit;		/* UINT32_MAX: no row hands back */
 	uint32_t	back_vector;
 	uint32_t	row_words;
-	const GhScanPart *parts;
+	const GhKeyPart *parts;
 	const kept_value *kept;
 	uint32_t	nkept;
 	/* rows */
@@ -334,18 +334,18 @@ line_at(const pipe_view &view, const pipe_lines &lines, uint32_t line)
 
 /* False: a part is NULL. */
 static __device__ __forceinline__ bool
-line_key(const GhScanPart *parts, uint32_t nparts, const line_values &row, uint64_t *key)
+line_key(const GhKeyPart *parts, uint32_t nparts, const line_values &row, uint64_t *key)
 {
 	bool		there = true;
 
 	*key = 0;
 	for (uint32_t k = 0; k < nparts; k++)
 	{
-		GhScanPart	part = parts[k];
+		GhKeyPart	part = parts[k];
 		GhValue		value = row.get(part.vector);
 
 		there &= value.null == 0;
-		*key = gh_scan_key_add(*key, &part, value.low);
+		*key = gh_key_part_add(*key, &part, value.low);
 	}
 	return there;
 }
@@ -359,7 +359,7 @@ kept_at(const rows_view &rows, uint64_t number, const kept_value &kept)
 
 	value.null = (uint8_t) (words[kept.null_word] >> kept.null_bit & 1);
 	value.low = words[kept.word];
-	if (gh_scan_has_high(kept.value_class))
+	if (gh_class_has_high(kept.value_class))
 		value.high = words[kept.word + 1];
 	if (kept.value_class == GH_CLASS_TEXT)
 		value.low += (uint64_t) (uintptr_t) rows.texts;
@@ -385,7 +385,7 @@ row_hands_back(const rows_view &rows, uint64_t number)
 #define BATCH_BYTES ((uint64_t) 512 << 20)
 #define BATCH_PAGES ((uint32_t) 8192)
 
-static_assert(BATCH_ROWS_MIN >= GH_PAGE_BYTES_MAX / GH_LINE_BYTES && BATCH_ROWS_MIN >= GH_SCAN_MATCHES_MAX,
+static_assert(BATCH_ROWS_MIN >= GH_PAGE_BYTES_MAX / GH_LINE_BYTES && BATCH_ROWS_MIN >= GH_ROW_MATCHES_MAX,
 			  "a page's lines, and what a row becomes, fit in a batch");
 
 /* The sink's arrays, by line. */

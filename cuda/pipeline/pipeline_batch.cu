@@ -147,7 +147,7 @@ static bool
 are_too_many(const cuda_pipeline *pipeline, uint64_t lines)
 {
 	return pipeline->counted + pipeline->first->counted + pipeline->lane->host_counters->counted + lines >
-		GH_SCAN_ROWS_MAX;
+		GH_PIPELINE_ROWS_MAX;
 }
 
 /* Puts lines into the sink; counters->counted grows by those that are in it. */

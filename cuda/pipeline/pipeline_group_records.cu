@@ -37,10 +37,10 @@ copy_out(cuda_pipeline *pipeline, char **to, const void *from, uint64_t bytes, G
 	return pipe_wait(&pipeline->memory, error);
 }
 
-static GhScanGroup *
+static GhRecordHead *
 piece_group(const cuda_pipeline *pipeline, const groups_piece *piece, uint32_t i)
 {
-	return reinterpret_cast<GhScanGroup *>(piece->records + (uint64_t) i * pipeline->groups.record_bytes);
+	return reinterpret_cast<GhRecordHead *>(piece->records + (uint64_t) i * pipeline->groups.record_bytes);
 }
 
 /* The texts of the piece's groups, which lie about together; keys name their offsets in it then. */
@@ -55,8 +55,8 @@ copy_texts(cuda_pipeline *pipeline, groups_piece *piece, GhError *error)
 		for (uint32_t i = 0; i < piece->count; i++)
 			for (uint32_t k = 0; k < sink->nkeys; k++)
 			{
-				GhScanGroup *group = piece_group(pipeline, piece, i);
-				GhScanValue *key = &gh_scan_keys(group)[k];
+				GhRecordHead *group = piece_group(pipeline, piece, i);
+				GhRecordValue *key = &gh_record_keys(group)[k];
 
 				if (sink->keys[k].value_class != GH_CLASS_TEXT || (group->nulls >> k & 1) != 0)
 					continue;
@@ -95,12 +95,12 @@ piece_put(const cuda_pipeline *pipeline, const groups_piece *piece, GhCursor *cu
 
 	for (uint32_t i = 0; i < piece->count; i++)
 	{
-		GhScanGroup *group = piece_group(pipeline, piece, i);
+		GhRecordHead *group = piece_group(pipeline, piece, i);
 
 		/* how many rows it has nobody is told */
 		group->rows = group->rows != 0;
 		if ((group->rows != 0 || pipeline->view.plan.nkeys == 0) &&
-			!gh_scan_record_put(&pipeline->record_plan, group, states + (uint64_t) i * pipeline->view.plan.naggregates,
+			!gh_record_put(&pipeline->record_plan, group, states + (uint64_t) i * pipeline->view.plan.naggregates,
 								piece->texts, capacity, buffer, bytes, needed))
 			return false;
 		cursor->position++;

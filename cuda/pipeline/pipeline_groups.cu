@@ -3,9 +3,9 @@
  *		The groups of a pipeline: lines find theirs and are added to its states; memory for groups, and more of it;
  *		groups as they were before a request.
  *
- * First each line looks its group up or makes it (scan_find.cuh); where there was no room the table grows and they look
+ * First each line looks its group up or makes it (group_find.cuh); where there was no room the table grows and they look
  * once more.  A row that has a line without a group goes back with all its lines.  The others are added as
- * scan_reduce.cuh has it, in the order of lines.
+ * group_reduce.cuh has it, in the order of lines.
  *
  * Where rows are a line each (groups_take_rows) the host does not wait for the look-up: what found its group is added at
  * once, and what did not is seen with the batch's counters (groups_settle).  Of a group's lines in a batch either all
@@ -20,9 +20,9 @@
 #include <cub/device/device_radix_sort.cuh>
 
 #include "cuda/pipeline/pipeline.cuh"
-#include "cuda/pipeline/scan_find.cuh"
-#include "cuda/pipeline/scan_program.cuh"
-#include "cuda/pipeline/scan_reduce.cuh"
+#include "cuda/pipeline/group_find.cuh"
+#include "cuda/pipeline/row_program.cuh"
+#include "cuda/pipeline/group_reduce.cuh"
 
 #define ROOM_MIN ((uint32_t) 64)
 #define ROOM_UNKNOWN ((uint32_t) 16384) /* where nobody has an estimate */

@@ -11,9 +11,9 @@
 #include <string.h>
 
 #include "cuda/pipeline/pipeline.cuh"
-#include "cuda/pipeline/scan_columns.cuh"
-#include "cuda/pipeline/scan_find.cuh"
-#include "cuda/pipeline/scan_program.cuh"
+#include "cuda/pipeline/page_columns.cuh"
+#include "cuda/pipeline/group_find.cuh"
+#include "cuda/pipeline/row_program.cuh"
 
 #define PAGE_THREADS 128
 /* Blocks on a multiprocessor that read pages over the bus: a few keep it busy, and other kernels shall have room. */
@@ -25,7 +25,7 @@
 /* A page of a batch, as the device is told. */
 struct input_page
 {
-	GhScanPage	asked;			/* page: where it is read */
+	GhPageRef	asked;			/* page: where it is read */
 	uint32_t	first;			/* row */
 };
 
@@ -43,7 +43,7 @@ struct pages_input
 
 /* A line of a page that has it; false: the page is broken. */
 static __device__ bool
-load_line(const pages_input &job, const GhScanPage &asked, const uint8_t *page, const uint8_t *text_at,
+load_line(const pages_input &job, const GhPageRef &asked, const uint8_t *page, const uint8_t *text_at,
 		  uint32_t page_lines, uint32_t number, uint32_t row, uint32_t *seen)
 {
 	line_values values(job.view.program, job.batch.values, row);
@@ -52,8 +52,8 @@ load_line(const pages_input &job, const GhScanPage &asked, const uint8_t *page, 
 	bool		visible = false;
 	bool		back = false;
 
-	if (gh_scan_asks(&asked, job.bitmaps, number) &&
-		(asked.bitmap != GH_SCAN_ALL || gh_scan_is_normal(page, number)) &&
+	if (gh_line_is_asked(&asked, job.bitmaps, number) &&
+		(asked.bitmap != GH_PAGE_ALL_LINES || gh_line_is_normal(page, number)) &&
 		!judge_line(job.view.page_bytes, job.view.seen_before, asked, page, page_lines, number, &untold, &visible))
 		return false;
 	if (visible)
@@ -92,7 +92,7 @@ pages_input_kernel(const pages_input job)
 
 	for (uint32_t p = blockIdx.x; p < job.npages; p += gridDim.x)
 	{
-		GhScanPage	asked = job.pages[p].asked;
+		GhPageRef	asked = job.pages[p].asked;
 		uint32_t	first = job.pages[p].first;
 		const uint8_t *text_at = static_cast<const uint8_t *>(asked.page);
 		uint32_t	seen = 0;
@@ -124,7 +124,7 @@ pages_input_kernel(const pages_input job)
 
 /*
  * Copies a page to which others may write, from its end to its begin: so that of each tuple xmax, which
- * comes first in it, is read after the infomask, as gh_scan_judge() would have it.
+ * comes first in it, is read after the infomask, as gh_line_judge() would have it.
  */
 static void
 copy_backwards(void *to, const void *from, size_t bytes)
@@ -137,9 +137,9 @@ copy_backwards(void *to, const void *from, size_t bytes)
 }
 
 static uint32_t
-bitmap_words(const GhScanPage *page)
+bitmap_words(const GhPageRef *page)
 {
-	return page->bitmap == GH_SCAN_ALL ? 0 : (page->lines + 63) / 64;
+	return page->bitmap == GH_PAGE_ALL_LINES ? 0 : (page->lines + 63) / 64;
 }
 
 /* Where the input of a batch of pages is, on the host and on the device alike. */
@@ -174,7 +174,7 @@ static GhStatus
 send_pages(cuda_pipeline *pipeline, const GhPipelineRequest *request, const batch_input *input, pages_input *job,
 		   GhError *error)
 {
-	const GhScanPage *pages = request->pages + input->first;
+	const GhPageRef *pages = request->pages + input->first;
 	size_t		page_bytes = pipeline->view.page_bytes;
 	bool		in_place = reads_in_place(pipeline, request);
 	carver		on_host = {};
@@ -442,12 +442,12 @@ table_input_kernel(const pipe_view view, const batch_view batch, const rows_view
 static __device__ bool
 group_part(const plan_view &plan, const groups_view &groups, uint32_t number, const group_fill &fill, GhValue *value)
 {
-	const GhScanGroup *group = group_at(groups, number);
+	const GhRecordHead *group = group_at(groups, number);
 	const GhAggregateState *state = &groups.states[(uint64_t) number * plan.naggregates + fill.number];
 
 	if (fill.part == GH_GROUP_KEY)
 	{
-		*value = gh_scan_group_value(&plan.keys[fill.number], group, fill.number, groups.texts);
+		*value = gh_record_group_value(&plan.keys[fill.number], group, fill.number, groups.texts);
 		return true;
 	}
 	*value = GhValue{state->count, 0, 0};

@@ -6,7 +6,7 @@
 #include <cub/device/device_scan.cuh>
 
 #include "cuda/pipeline/pipeline.cuh"
-#include "cuda/pipeline/scan_reduce.cuh"
+#include "cuda/pipeline/group_reduce.cuh"
 
 /* After a CUDA call failed what is on the device is unknown.  The queue sees to it that nothing reads a caller's memory. */
 GhStatus
@@ -327,7 +327,7 @@ adds_floats(const cuda_pipeline *pipeline)
 	const GhSink *sink = &pipeline->plan.options.sink;
 
 	for (uint32_t a = 0; sink->kind == GH_SINK_GROUPS && a < sink->groups.naggregates; a++)
-		if (gh_scan_is_sum(&sink->groups.aggregates[a]) && gh_class_is_float(sink->groups.aggregates[a].value_class))
+		if (gh_aggregate_is_sum(&sink->groups.aggregates[a]) && gh_class_is_float(sink->groups.aggregates[a].value_class))
 			return true;
 	return false;
 }

@@ -25,11 +25,11 @@ struct pipe_parts
 	saved_vector *saved;		/* when a row enters, and then of all probes */
 	join_fill  *columns;
 	group_fill *group_columns;
-	GhScanKey  *keys;
+	GhRecordKey  *keys;
 	GhAggregate *aggregates;
 	scan_input *inputs;
 	uint8_t    *input_of;
-	GhScanPart *parts;			/* of the table, and then of all probes */
+	GhKeyPart *parts;			/* of the table, and then of all probes */
 	join_fill  *fills;			/* of all probes */
 	kept_value *kept;
 };
@@ -215,11 +215,11 @@ parts_carve(const GhPipelineOptions *options, const pipe_counts *counts, carver 
 	parts.saved = carver->array<saved_vector>(counts->saved);
 	parts.columns = carver->array<join_fill>(options->program->ncolumns);
 	parts.group_columns = carver->array<group_fill>(options->program->ncolumns);
-	parts.keys = carver->array<GhScanKey>(nkeys);
+	parts.keys = carver->array<GhRecordKey>(nkeys);
 	parts.aggregates = carver->array<GhAggregate>(naggregates);
 	parts.inputs = carver->array<scan_input>(naggregates);
 	parts.input_of = carver->array<uint8_t>(naggregates);
-	parts.parts = carver->array<GhScanPart>(counts->parts);
+	parts.parts = carver->array<GhKeyPart>(counts->parts);
 	parts.fills = carver->array<join_fill>(counts->fills);
 	parts.kept = carver->array<kept_value>(options->sink.kind == GH_SINK_TABLE ? options->sink.table.nkept : 0);
 	return parts;
@@ -245,7 +245,7 @@ fill_columns_of(cuda_pipeline *pipeline, const pipe_parts *parts)
 			const GhGroupColumn *from = &options->source.columns[column->attribute - 1];
 			const GhGroupsSink *sink = &options->source.groups->plan->options.sink.groups;
 			const GhAggregate *aggregate = &sink->aggregates[from->number];
-			bool		narrow = from->part == GH_GROUP_VALUE && gh_scan_is_sum(aggregate) &&
+			bool		narrow = from->part == GH_GROUP_VALUE && gh_aggregate_is_sum(aggregate) &&
 				aggregate->value_class == GH_CLASS_INT && column->load != GH_LOAD_NUMERIC;
 
 			parts->group_columns[n++] = {(uint16_t) c, from->part, from->number, narrow};
@@ -287,10 +287,10 @@ fill_sink(cuda_pipeline *pipeline, const pipe_parts *parts)
 	const GhTableSink *table = &options->sink.table;
 	pipe_view  *view = &pipeline->view;
 	uint32_t	nkeys;
-	const GhScanKey *keys = gh_pipeline_keys(options, &nkeys);
+	const GhRecordKey *keys = gh_pipeline_keys(options, &nkeys);
 
 	if (nkeys > 0)
-		memcpy(parts->keys, keys, nkeys * sizeof(GhScanKey));
+		memcpy(parts->keys, keys, nkeys * sizeof(GhRecordKey));
 	for (uint32_t k = 0; k < nkeys; k++)
 		view->has_texts |= keys[k].value_class == GH_CLASS_TEXT;
 	view->plan.nkeys = nkeys;
@@ -305,7 +305,7 @@ fill_sink(cuda_pipeline *pipeline, const pipe_parts *parts)
 	}
 	if (options->sink.kind != GH_SINK_TABLE)
 		return;
-	memcpy(parts->parts, table->parts, table->nparts * sizeof(GhScanPart));
+	memcpy(parts->parts, table->parts, table->nparts * sizeof(GhKeyPart));
 	for (uint32_t k = 0; k < table->nkept; k++)
 	{
 		parts->kept[k] = pipe_kept_place(&pipeline->rows->shape, k);
@@ -344,7 +344,7 @@ fill_probes(cuda_pipeline *pipeline, const pipe_parts *parts, const pipe_parts *
 		view->parts = device->parts + part;
 		view->fills = device->fills + fill;
 		view->saved = device->saved + saved;
-		memcpy(parts->parts + part, probe->parts, probe->nparts * sizeof(GhScanPart));
+		memcpy(parts->parts + part, probe->parts, probe->nparts * sizeof(GhKeyPart));
 		for (uint32_t f = 0; f < probe->nfills; f++)
 			parts->fills[fill + f] = {probe->fills[f].column, pipe_kept_place(&pipeline->plan.probed[p],
 																			  probe->fills[f].kept)};

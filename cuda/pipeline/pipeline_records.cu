@@ -1,6 +1,6 @@
 /*
  * pipeline_records.cu
- *		The rows that a pipeline keeps as records (GhScanGroup), as they are given out.
+ *		The rows that a pipeline keeps as records (GhRecordHead), as they are given out.
  *
  * How many bytes each line's record takes is summed up, so that each is written to its place by the line's thread, in
  * the order of lines.  Records lie in segments that never move; none is in two of them.  Where there is no memory for
@@ -56,21 +56,21 @@ records_kernel(const pipe_view view, const pipe_lines lines, const uint64_t *off
 		return;
 	line_values row = line_at(view, lines, (uint32_t) line);
 	char	   *record = to + (offsets == nullptr ? line * view.record_bytes : offsets[line]);
-	GhScanValue *values = reinterpret_cast<GhScanValue *>(record + sizeof(GhScanGroup));
-	GhScanGroup head = {0, 1, 0};
+	GhRecordValue *values = reinterpret_cast<GhRecordValue *>(record + sizeof(GhRecordHead));
+	GhRecordHead head = {0, 1, 0};
 	uint64_t	at = view.record_bytes;
 
 	for (uint32_t k = 0; k < view.plan.nkeys; k++)
 	{
-		GhScanKey	key = view.plan.keys[k];
+		GhRecordKey	key = view.plan.keys[k];
 		GhValue		value = row.get(key.vector);
-		GhScanValue held = {0, 0};
+		GhRecordValue held = {0, 0};
 
 		head.nulls |= (uint64_t) (value.null != 0) << k;
 		if (!value.null)
 		{
 			held.low = value.low;
-			held.high = gh_scan_has_high(key.value_class) ? value.high : 0;
+			held.high = gh_class_has_high(key.value_class) ? value.high : 0;
 		}
 		if (!value.null && key.value_class == GH_CLASS_TEXT)
 		{
@@ -85,7 +85,7 @@ records_kernel(const pipe_view view, const pipe_lines lines, const uint64_t *off
 	for (; at % 8 != 0; at++)
 		record[at] = 0;
 	head.bytes = at;
-	*reinterpret_cast<GhScanGroup *>(record) = head;
+	*reinterpret_cast<GhRecordHead *>(record) = head;
 	if (line == 0)
 		counters->counted += lines.count;
 }
@@ -192,9 +192,9 @@ whole_records(const char *buffer, uint64_t bytes, size_t *needed)
 {
 	uint64_t	at = 0;
 
-	while (bytes - at >= sizeof(GhScanGroup))
+	while (bytes - at >= sizeof(GhRecordHead))
 	{
-		uint64_t	record = reinterpret_cast<const GhScanGroup *>(buffer + at)->bytes;
+		uint64_t	record = reinterpret_cast<const GhRecordHead *>(buffer + at)->bytes;
 
 		if (record > bytes - at)
 		{
@@ -211,7 +211,7 @@ whole_records(const char *buffer, uint64_t bytes, size_t *needed)
 static GhStatus
 first_bytes(cuda_pipeline *pipeline, const char *from, size_t *needed, GhError *error)
 {
-	GhScanGroup head;
+	GhRecordHead head;
 
 	GH_TRY(pipe_copy(&pipeline->memory, &head, from, sizeof(head), error));
 	GH_TRY(pipe_wait(&pipeline->memory, error));

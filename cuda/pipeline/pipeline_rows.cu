@@ -31,7 +31,7 @@ pipe_kept_place(const GhTableShape *shape, uint32_t k)
 	uint32_t	word = null_words_of(shape);
 
 	for (uint32_t i = 0; i < k; i++)
-		word += gh_scan_has_high(shape->kept[i].value_class) ? 2 : 1;
+		word += gh_class_has_high(shape->kept[i].value_class) ? 2 : 1;
 	kept.word = (uint16_t) word;
 	kept.null_word = (uint16_t) (k / 64);
 	kept.null_bit = (uint8_t) (k % 64);
@@ -229,7 +229,7 @@ store_value(const append_job &job, const kept_value &kept, GhValue value, uint64
 		*text_at += value.high;
 	}
 	words[kept.word] = value.low;
-	if (gh_scan_has_high(kept.value_class))
+	if (gh_class_has_high(kept.value_class))
 		words[kept.word + 1] = value.high;
 }
 

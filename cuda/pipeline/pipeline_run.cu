@@ -13,9 +13,9 @@
  * before.  So lines are in the order of rows, and of each row's matches, whatever thread comes first.
  */
 #include "cuda/pipeline/pipeline.cuh"
-#include "cuda/pipeline/scan_find.cuh"
-#include "cuda/pipeline/scan_locate.cuh"
-#include "cuda/pipeline/scan_program.cuh"
+#include "cuda/pipeline/group_find.cuh"
+#include "cuda/pipeline/table_locate.cuh"
+#include "cuda/pipeline/row_program.cuh"
 
 struct run_job
 {
@@ -38,7 +38,7 @@ struct emit_job
 struct row_run
 {
 	uint32_t	back;			/* the step at which it was seen that it goes back, or NO_STEP */
-	uint32_t	matches;		/* of those that GH_SCAN_MATCHES_MAX bounds */
+	uint32_t	matches;		/* of those that GH_ROW_MATCHES_MAX bounds */
 	uint32_t	deepest;		/* step with such matches */
 	uint32_t	lines;
 	bool		over;			/* nothing of it is wanted any more */
@@ -144,7 +144,7 @@ is_too_many(const pipe_view &view, const probe_view &probe, row_run *run, uint32
 		return false;
 	if (step > run->deepest)
 		run->deepest = step;
-	if (++run->matches <= GH_SCAN_MATCHES_MAX)
+	if (++run->matches <= GH_ROW_MATCHES_MAX)
 		return false;
 	/*
 	 * All that is in front of the step that is reported has been done with the whole row: where matches are marked

@@ -4,12 +4,12 @@
  *
  * The index is a table of this engine, of keys and values of 8 bytes.  A value is the number of a row.  Where probes
  * are to find all rows of a key, and some key has several, the rows are sorted by the row that their key has in the
- * index, and such a key's value is the place in that list with which its rows begin (ROW_SEVERAL, scan_chains.cuh).
+ * index, and such a key's value is the place in that list with which its rows begin (ROW_SEVERAL, table_chains.cuh).
  * The index is the handle that the caller gets, and has the rows.
  */
 #include <stdlib.h>
 
-#include "cuda/pipeline/scan_chains.cuh"
+#include "cuda/pipeline/table_chains.cuh"
 #include "cuda/pipeline/pipeline.cuh"
 
 /* Arrays of a table that is being made. */

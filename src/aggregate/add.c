@@ -177,7 +177,7 @@ gh_aggregate_put_groups(GhAggregateNode *node, GhPutRecord put, void *arg)
 
 	gh_final_groups_rewind(node->final);
 	while ((records = gh_final_groups_take(node->final, &bytes)) != NULL)
-		gh_scan_put_records(node->groups, records, bytes, put, arg);
+		gh_put_records(node->groups, records, bytes, put, arg);
 	gh_groups_put_records(node->groups, put, arg);
 	node->fragment.counts.disk += gh_final_groups_disk(node->final);
 	gh_final_groups_clear(node->final);

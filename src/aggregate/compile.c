@@ -158,10 +158,10 @@ gh_aggregate_forget_program(GhFragment *fragment)
 }
 
 /* The keys of groups, as engines know them; in the current context. */
-GhScanKey *
+GhRecordKey *
 gh_aggregate_scan_keys(const GhAggregateNode *node)
 {
-	GhScanKey  *keys = palloc0(sizeof(GhScanKey) * Max(node->nkeys, 1));
+	GhRecordKey  *keys = palloc0(sizeof(GhRecordKey) * Max(node->nkeys, 1));
 
 	gh_fragment_scan_keys(node->nkeys, node->key_types, node->key_vectors, keys);
 	return keys;

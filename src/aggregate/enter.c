@@ -18,7 +18,7 @@
 #include "utils/memutils.h"
 
 #include "aggregate/exec.h"
-#include "engine/pipeline/scan_row.h"
+#include "engine/pipeline/record_row.h"
 #include "fragment/joined.h"
 #include "service/placement.h"
 
@@ -98,7 +98,7 @@ keys_are_columns(const GhAggregateNode *node)
 static uint64
 expected_groups(const GhAggregateNode *node)
 {
-	Size		bytes = GH_SLOT_BYTES + sizeof(GhScanGroup) + sizeof(GhScanValue) * node->nkeys +
+	Size		bytes = GH_SLOT_BYTES + sizeof(GhRecordHead) + sizeof(GhRecordValue) * node->nkeys +
 		sizeof(GhAggregateState) * node->naggregates;
 	Size		most = node->fragment.memory_limit / GH_EXPECTED_PART;
 
@@ -277,8 +277,8 @@ gh_enter_row(GhAggregateNode *node)
 static bool
 sink_holds(const GhAggregate *aggregate, const GhSqlValue *value)
 {
-	return !gh_scan_is_sum(aggregate) || gh_class_is_float(aggregate->value_class) ||
-		gh_scan_fits(aggregate, value->low, value->high);
+	return !gh_aggregate_is_sum(aggregate) || gh_class_is_float(aggregate->value_class) ||
+		gh_aggregate_fits(aggregate, value->low, value->high);
 }
 
 /* Whether it does so for all aggregates that have this one's argument. */

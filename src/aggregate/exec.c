@@ -133,7 +133,7 @@ why_not_on_device(const GhFragment *fragment)
 	for (int k = 0; k < node->nkeys; k++)
 		if (gh_class_is_float(node->key_types[k].value_class))
 			return "a key is a float";
-	return node->nkeys > GH_SCAN_KEYS_MAX ? "there are too many keys" : NULL;
+	return node->nkeys > GH_RECORD_KEYS_MAX ? "there are too many keys" : NULL;
 }
 
 /* GhFragmentMethods */
@@ -284,7 +284,7 @@ load_final(GhAggregateNode *node)
 
 	if (record == NULL)
 		return false;
-	bytes = gh_scan_record_read(node->groups, record, left, node->key_values, &states);
+	bytes = gh_record_read(node->groups, record, left, node->key_values, &states);
 	load_group(node, states, NULL);
 	gh_final_groups_pass(node->final, bytes);
 	return true;

@@ -89,7 +89,7 @@ extern void gh_aggregate_types(GhAggregateNode *node);
 extern bool gh_aggregate_translate(GhFragment *fragment, GhTranslation *translation);
 extern void gh_aggregate_keep_vectors(GhFragment *fragment, const GhTranslation *translation);
 extern void gh_aggregate_forget_program(GhFragment *fragment);
-extern GhScanKey *gh_aggregate_scan_keys(const GhAggregateNode *node);
+extern GhRecordKey *gh_aggregate_scan_keys(const GhAggregateNode *node);
 
 /* parallel.c */
 extern Size gh_aggregate_estimate_dsm(CustomScanState *css, ParallelContext *pcxt);

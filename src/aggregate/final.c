@@ -16,7 +16,7 @@
 #include "utils/memutils.h"
 
 #include "aggregate/node.h"
-#include "engine/pipeline/scan.h"
+#include "engine/pipeline/record.h"
 #include "fragment/stage.h"
 
 /* A sink's records are read about so many bytes at a time. */
@@ -86,12 +86,12 @@ count_records(const char *records, Size size)
 {
 	uint64		count = 0;
 
-	for (Size at = 0; at < size; at += gh_scan_record_bytes(records + at, size - at))
+	for (Size at = 0; at < size; at += gh_record_bytes(records + at, size - at))
 		count++;
 	return count;
 }
 
-/* Keeps whole records, as of a pipeline's results (engine/pipeline/scan.h).  Not any more once one has come out. */
+/* Keeps whole records, as of a pipeline's results (engine/pipeline/record.h).  Not any more once one has come out. */
 void
 gh_final_groups_put(GhFinalGroups *final, const char *records, Size size)
 {
@@ -181,7 +181,7 @@ gh_final_groups_next(GhFinalGroups *final, Size *left)
 			return NULL;
 		if (!is_absorbed(final, final->turn))
 			break;
-		gh_final_groups_pass(final, gh_scan_record_bytes(final->records, final->left));
+		gh_final_groups_pass(final, gh_record_bytes(final->records, final->left));
 	}
 	*left = final->left;
 	return final->records;

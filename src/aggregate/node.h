@@ -14,7 +14,7 @@
 
 #include "compat.h"
 #include "engine/page/page.h"
-#include "engine/pipeline/scan.h"
+#include "engine/pipeline/record.h"
 #include "expr/aggregates.h"
 #include "fragment/records.h"
 #include "gpuhash.h"
@@ -49,10 +49,10 @@ extern void gh_groups_merge_records(GhGroups *groups, const char *records, Size 
 extern uint64 gh_group_record_hash(const char *record);
 extern uint64 gh_group_hash(const GhGroups *groups, uint32 group);
 
-/* Groups as engines tell them (engine/pipeline/scan.h), one behind the other. */
-extern Size gh_scan_record_read(const GhGroups *groups, const char *record, Size left, GhSqlValue *keys,
+/* Groups as engines tell them (engine/pipeline/record.h), one behind the other. */
+extern Size gh_record_read(const GhGroups *groups, const char *record, Size left, GhSqlValue *keys,
 								const GhAggregateState **states);
-extern void gh_scan_put_records(GhGroups *groups, const char *records, Size size, GhPutRecord put, void *arg);
+extern void gh_put_records(GhGroups *groups, const char *records, Size size, GhPutRecord put, void *arg);
 extern void gh_groups_merge_scan(GhGroups *groups, const char *records, Size size);
 extern uint64 gh_groups_absorb_scan(GhGroups *groups, const char *records, Size size, uint64 *absorbed, uint64 room,
 									uint64 *turn);

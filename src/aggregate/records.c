@@ -18,7 +18,7 @@
 #include "miscadmin.h"
 
 #include "aggregate/groups.h"
-#include "engine/pipeline/scan.h"
+#include "engine/pipeline/record.h"
 #include "fragment/records.h"
 #include "hash.h"
 
@@ -327,17 +327,17 @@ gh_groups_merge_records(GhGroups *groups, const char *records, Size size)
 
 /* Such a record's keys, with addresses in it, and its states.  Its bytes. */
 Size
-gh_scan_record_read(const GhGroups *groups, const char *record, Size left, GhSqlValue *keys,
+gh_record_read(const GhGroups *groups, const char *record, Size left, GhSqlValue *keys,
 					const GhAggregateState **states)
 {
-	const GhScanGroup *head = (const GhScanGroup *) record;
-	const GhScanValue *held = (const GhScanValue *) (head + 1);
+	const GhRecordHead *head = (const GhRecordHead *) record;
+	const GhRecordValue *held = (const GhRecordValue *) (head + 1);
 
-	if (gh_scan_record_bytes(record, left) < sizeof(GhScanGroup) + sizeof(GhScanValue) * groups->nkeys +
+	if (gh_record_bytes(record, left) < sizeof(GhRecordHead) + sizeof(GhRecordValue) * groups->nkeys +
 		sizeof(GhAggregateState) * groups->naggregates)
 		elog(ERROR, "group of an engine has a wrong size");
 	for (int k = 0; k < groups->nkeys; k++)
-		keys[k] = gh_scan_record_value(head, k, &groups->keys[k]);
+		keys[k] = gh_record_value(head, k, &groups->keys[k]);
 	*states = (const GhAggregateState *) (held + groups->nkeys);
 	return head->bytes;
 }
@@ -352,7 +352,7 @@ load_scan_records(GhGroups *groups, const char *records, Size size, const GhAggr
 
 	CHECK_FOR_INTERRUPTS();
 	for (; n < GH_LOOKUP_ROWS && used < size; n++)
-		used += gh_scan_record_read(groups, records + used, size - used,
+		used += gh_record_read(groups, records + used, size - used,
 									lookup->values + (Size) n * groups->nkeys, &states[n]);
 	lookup->nrows = n;
 	gh_lookup_values(groups);
@@ -441,7 +441,7 @@ convert_record(const GhGroups *groups, uint32 row, const GhAggregateState *state
 
 /* Such records as groups of this process would be written, one by one. */
 void
-gh_scan_put_records(GhGroups *groups, const char *records, Size size, GhPutRecord put, void *arg)
+gh_put_records(GhGroups *groups, const char *records, Size size, GhPutRecord put, void *arg)
 {
 	GhRecordBuffer buffer = {.context = CurrentMemoryContext};
 

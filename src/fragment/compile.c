@@ -232,7 +232,7 @@ keep_program(GhFragment *fragment, GhTranslation *translation)
 
 /* Values of such types, as engines know them. */
 void
-gh_fragment_scan_keys(int nkeys, const GhValueType *types, const uint16 *vectors, GhScanKey *keys)
+gh_fragment_scan_keys(int nkeys, const GhValueType *types, const uint16 *vectors, GhRecordKey *keys)
 {
 	for (int k = 0; k < nkeys; k++)
 	{

@@ -41,7 +41,7 @@
 void
 gh_device_init(GhFragment *fragment)
 {
-	fragment->device = palloc0(sizeof(GhDevice));
+	fragment->device = palloc0(sizeof(GhDeviceRun));
 	fragment->device->context = AllocSetContextCreate(CurrentMemoryContext, "GpuHash device",
 												  ALLOCSET_SMALL_SIZES);
 }
@@ -84,7 +84,7 @@ add_run_costs(const GhFragment *fragment, GhRunCosts *costs)
 static bool
 choose_engine(GhFragment *fragment)
 {
-	GhDevice   *device = fragment->device;
+	GhDeviceRun   *device = fragment->device;
 	GhRunCosts	costs = {0};
 	bool		again;
 
@@ -110,7 +110,7 @@ choose_engine(GhFragment *fragment)
 static bool
 begin_supply(GhFragment *fragment)
 {
-	GhDevice   *device = fragment->device;
+	GhDeviceRun   *device = fragment->device;
 	GhPipelineOptions options;
 	GhTableOptions table;
 
@@ -124,7 +124,7 @@ begin_supply(GhFragment *fragment)
 /* ------------------------------------------------------- rows that come back */
 
 static void
-keep_row(GhDevice *device, BlockNumber block, OffsetNumber line)
+keep_row(GhDeviceRun *device, BlockNumber block, OffsetNumber line)
 {
 	if (device->nkept == GH_KEPT_ROWS_MAX)
 	{
@@ -196,7 +196,7 @@ add_row(void *arg, Buffer buffer, BlockNumber block, OffsetNumber line)
 static void
 add_kept_rows(GhFragment *fragment)
 {
-	GhDevice   *device = fragment->device;
+	GhDeviceRun   *device = fragment->device;
 
 	if (device->nkept > 0 && !fragment->joined->open)
 		elog(ERROR, "the tables of joins cannot be made on the host");
@@ -307,7 +307,7 @@ gh_device_keep_counts(GhFragment *fragment, const GhSupply *supply, instr_time *
 void
 gh_device_log(GhFragment *fragment, BlockNumber block)
 {
-	GhDevice   *device = fragment->device;
+	GhDeviceRun   *device = fragment->device;
 	GhBlockRange *last = device->nranges > 0 ? &device->ranges[device->nranges - 1] : NULL;
 
 	if (last != NULL && block == last->first + last->count)
@@ -328,7 +328,7 @@ gh_device_log(GhFragment *fragment, BlockNumber block)
 }
 
 static uint64
-pages_logged(const GhDevice *device)
+pages_logged(const GhDeviceRun *device)
 {
 	uint64		pages = 0;
 
@@ -344,7 +344,7 @@ pages_logged(const GhDevice *device)
 static GhJoinedInput
 start_anew(GhFragment *fragment, GhJoinedInput left)
 {
-	GhDevice   *device = fragment->device;
+	GhDeviceRun   *device = fragment->device;
 	uint64		pages = 0;
 
 	gh_fragment_start_anew(fragment);
@@ -381,7 +381,7 @@ gh_device_give_up(GhFragment *fragment, const GhSupply *supply)
 static void
 end_run(GhFragment *fragment)
 {
-	GhDevice   *device = fragment->device;
+	GhDeviceRun   *device = fragment->device;
 
 	if (device->running)
 		gh_supply_end(&device->supply);
@@ -393,7 +393,7 @@ end_run(GhFragment *fragment)
 GhDeviceTables
 gh_device_open_joins(GhFragment *fragment)
 {
-	GhDevice   *device = fragment->device;
+	GhDeviceRun   *device = fragment->device;
 	GhDeviceTables result = GH_DEVICE_NO_TABLES;
 	bool		able;
 
@@ -428,7 +428,7 @@ gh_device_open_joins(GhFragment *fragment)
 bool
 gh_device_wants(GhFragment *fragment)
 {
-	GhDevice   *device = fragment->device;
+	GhDeviceRun   *device = fragment->device;
 	MemoryContext saved;
 
 	if (fragment->joined != NULL ? !device->tables_made : device->tried)
@@ -455,7 +455,7 @@ gh_device_wants(GhFragment *fragment)
 static bool
 supply_pages(GhFragment *fragment)
 {
-	GhDevice   *device = fragment->device;
+	GhDeviceRun   *device = fragment->device;
 	bool		done = true;
 
 	gh_pages_begin(fragment->pages, fragment->scan);
@@ -476,7 +476,7 @@ supply_pages(GhFragment *fragment)
 static bool
 supply_unmatched(GhFragment *fragment, bool done)
 {
-	GhDevice   *device = fragment->device;
+	GhDeviceRun   *device = fragment->device;
 	bool		asks = true;
 
 	if (device->together && !gh_device_all_have_read(fragment, done, &asks))
@@ -497,7 +497,7 @@ supply_unmatched(GhFragment *fragment, bool done)
 bool
 gh_device_read(GhFragment *fragment, GhJoinedInput *input)
 {
-	GhDevice   *device = fragment->device;
+	GhDeviceRun   *device = fragment->device;
 	instr_time	clock = {0};
 	uint64		before = fragment->counts.rows;
 	GhJoinedInput left = GH_JOINED_PAGES;
@@ -544,7 +544,7 @@ gh_device_read(GhFragment *fragment, GhJoinedInput *input)
 void
 gh_device_forget(GhFragment *fragment)
 {
-	GhDevice   *device = fragment->device;
+	GhDeviceRun   *device = fragment->device;
 	MemoryContext context = device->context;
 
 	end_run(fragment);

@@ -36,7 +36,7 @@ typedef struct GhDeviceTable
 	GhMarks    *marks;			/* of a right or full join, like the table */
 } GhDeviceTable;
 
-typedef struct GhDevice
+typedef struct GhDeviceRun
 {
 	MemoryContext context;		/* of all that one run needs */
 	const GhEngine *engine;		/* NULL: the CPU engine does all */
@@ -62,7 +62,7 @@ typedef struct GhDevice
 	int			nkept;
 	int			kept_room;
 	ItemPointerData *kept;
-} GhDevice;
+} GhDeviceRun;
 
 /*
  * In a parallel query over joins: participants make the joins' tables on the device together, before

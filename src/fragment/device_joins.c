@@ -100,10 +100,10 @@ translate_side(GhInnerSide *side)
 	return level->place_vector < 0 || gh_add_place(side->translation, &side->kept[level->ncolumns]);
 }
 
-static GhScanPart *
+static GhKeyPart *
 key_parts(const GhKeySide *keys, int nkeys)
 {
-	GhScanPart *parts = palloc0(sizeof(GhScanPart) * nkeys);
+	GhKeyPart *parts = palloc0(sizeof(GhKeyPart) * nkeys);
 
 	for (int k = 0; k < nkeys; k++)
 		parts[k].bits = keys->columns[k].bits;
@@ -131,7 +131,7 @@ kept_value(const GhInnerSide *side, const GhOperand *operand)
 
 /* Where there are marks of them, rows have numbers, and any of a key may be marked. */
 static void
-set_sink(const GhInnerSide *side, const GhTableOptions *table, GhScanPart *parts, GhKept *kept, GhSink *sink)
+set_sink(const GhInnerSide *side, const GhTableOptions *table, GhKeyPart *parts, GhKept *kept, GhSink *sink)
 {
 	const GhLowerJoin *lower = side->level->lower;
 	bool		fills = gh_lower_fills_inner(lower);
@@ -174,15 +174,15 @@ make_program(GhInnerSide *side)
 	return true;
 }
 
-static GhProbe *make_probes(const GhDevice *device, const GhJoined *joined);
+static GhProbe *make_probes(const GhDeviceRun *device, const GhJoined *joined);
 
 /* Options of the pipeline that makes the table.  The tables of the side's own joins are there. */
 static void
 table_options(GhInnerSide *side, GhPipelineOptions *options)
 {
-	const GhDevice *device = side->fragment->device;
+	const GhDeviceRun *device = side->fragment->device;
 	const GhJoinLevel *level = side->level;
-	GhScanPart *parts = key_parts(level->lower->keys[GH_INNER], level->nkeys);
+	GhKeyPart *parts = key_parts(level->lower->keys[GH_INNER], level->nkeys);
 	int			nkept = count_kept(level);
 	GhKept	   *kept = palloc(sizeof(GhKept) * Max(nkept, 1));
 	GhTableOptions table;
@@ -240,7 +240,7 @@ find_side(GhFragment *fragment, GhJoinLevel *level, GhInnerSide *side)
 
 /* Adds the tables of joins, those first that others are made with, and *rank is above all of theirs; false: they are too many. */
 static bool
-add_tables(GhDevice *device, GhJoined *joined, int *rank)
+add_tables(GhDeviceRun *device, GhJoined *joined, int *rank)
 {
 	for (int i = 0; i < joined->nlevels; i++)
 	{
@@ -264,7 +264,7 @@ add_tables(GhDevice *device, GhJoined *joined, int *rank)
 void
 gh_device_list_tables(GhFragment *fragment)
 {
-	GhDevice   *device = fragment->device;
+	GhDeviceRun   *device = fragment->device;
 
 	device->ntables = device->nranks = 0;
 	if (!add_tables(device, fragment->joined, &device->nranks))
@@ -278,7 +278,7 @@ gh_device_list_tables(GhFragment *fragment)
 static bool
 prepare_tables(GhFragment *fragment)
 {
-	GhDevice   *device = fragment->device;
+	GhDeviceRun   *device = fragment->device;
 
 	for (int i = device->ntables - 1; i >= 0; i--)
 	{
@@ -298,7 +298,7 @@ prepare_tables(GhFragment *fragment)
 
 /* Of a table that participants share, only this process's handles go. */
 static void
-drop_table(const GhDevice *device, GhDeviceTable *made)
+drop_table(const GhDeviceRun *device, GhDeviceTable *made)
 {
 	const GhEngine *engine = device->engine;
 
@@ -316,7 +316,7 @@ drop_table(const GhDevice *device, GhDeviceTable *made)
 static void
 release_tables(void *arg)
 {
-	GhDevice   *device = ((GhFragment *) arg)->device;
+	GhDeviceRun   *device = ((GhFragment *) arg)->device;
 
 	for (int i = 0; i < GH_PROBES_MAX; i++)
 		drop_table(device, &device->tables[i]);
@@ -326,7 +326,7 @@ release_tables(void *arg)
 static void
 register_tables(GhFragment *fragment)
 {
-	GhDevice   *device = fragment->device;
+	GhDeviceRun   *device = fragment->device;
 
 	if (device->callback.func != NULL)
 		return;
@@ -339,7 +339,7 @@ register_tables(GhFragment *fragment)
 bool
 gh_device_begin_table(GhFragment *fragment, int number, GhRef *shared)
 {
-	GhDevice   *device = fragment->device;
+	GhDeviceRun   *device = fragment->device;
 	GhInnerSide *side;
 	GhSupply   *supply;
 	GhPipelineOptions options;
@@ -444,7 +444,7 @@ needs_inner_rows(const GhFragment *fragment, const GhDeviceTable *table)
 static GhStatus
 make_table(GhFragment *fragment, int number, GhRef *shared)
 {
-	GhDevice   *device = fragment->device;
+	GhDeviceRun   *device = fragment->device;
 	GhDeviceTable *made = &device->tables[number];
 	GhError    *error = &made->supply->error;
 	GhHost		host;
@@ -488,7 +488,7 @@ gh_device_finish_table(GhFragment *fragment, int number, GhRef *marks)
 
 /* What is not there yet: a handle on a table that another participant has made, and on its marks, unless they are 0. */
 static GhStatus
-attach_table(GhDevice *device, GhDeviceTable *made, GhRef table, GhRef marks, GhError *error)
+attach_table(GhDeviceRun *device, GhDeviceTable *made, GhRef table, GhRef marks, GhError *error)
 {
 	GhStatus	status = GH_OK;
 	GhHost		host;
@@ -505,7 +505,7 @@ attach_table(GhDevice *device, GhDeviceTable *made, GhRef table, GhRef marks, Gh
 bool
 gh_device_attach_table(GhFragment *fragment, int number, GhRef table, GhRef marks)
 {
-	GhDevice   *device = fragment->device;
+	GhDeviceRun   *device = fragment->device;
 	GhError		error;
 	GhStatus	status;
 
@@ -517,7 +517,7 @@ gh_device_attach_table(GhFragment *fragment, int number, GhRef table, GhRef mark
 
 /* Whether an inner side that is joins has no rows, since a table of these is empty. */
 static bool
-is_known_empty(const GhDevice *device, const GhInnerSide *side)
+is_known_empty(const GhDeviceRun *device, const GhInnerSide *side)
 {
 	for (int i = 0; side->joined != NULL && i < side->joined->nlevels; i++)
 	{
@@ -533,7 +533,7 @@ is_known_empty(const GhDevice *device, const GhInnerSide *side)
 bool
 gh_device_make_tables(GhFragment *fragment)
 {
-	GhDevice   *device = fragment->device;
+	GhDeviceRun   *device = fragment->device;
 	MemoryContext saved = MemoryContextSwitchTo(device->context);
 	instr_time	clock = {0};
 	bool		done = true;
@@ -556,7 +556,7 @@ gh_device_make_tables(GhFragment *fragment)
 void
 gh_device_tables_are_done(GhFragment *fragment, bool made)
 {
-	GhDevice   *device = fragment->device;
+	GhDeviceRun   *device = fragment->device;
 
 	for (int i = 0; i < GH_PROBES_MAX && device->tables[i].supply != NULL; i++)
 		if (!made && device->tables[i].supply->failed)
@@ -593,7 +593,7 @@ gh_device_tell_inner_scans(GhFragment *fragment)
 void
 gh_device_end_tables(GhFragment *fragment)
 {
-	GhDevice   *device = fragment->device;
+	GhDeviceRun   *device = fragment->device;
 
 	for (int i = 0; i < GH_PROBES_MAX; i++)
 	{
@@ -610,7 +610,7 @@ gh_device_end_tables(GhFragment *fragment)
 
 /* The probes of the tables that were made, of a chain. */
 static GhProbe *
-make_probes(const GhDevice *device, const GhJoined *joined)
+make_probes(const GhDeviceRun *device, const GhJoined *joined)
 {
 	GhProbe    *probes = palloc(sizeof(GhProbe) * joined->nlevels);
 

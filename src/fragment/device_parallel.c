@@ -123,7 +123,7 @@ attach_chain(GhFragment *fragment, GhDeviceShared *shared, const GhJoined *joine
 static bool
 begin_tables(GhFragment *fragment, GhDeviceShared *shared, int rank)
 {
-	GhDevice   *device = fragment->device;
+	GhDeviceRun   *device = fragment->device;
 
 	if (pg_atomic_read_u64(&shared->tables[0]) == 0)
 		pg_atomic_write_u32(&shared->number, (uint32) device->number);
@@ -150,7 +150,7 @@ begin_tables(GhFragment *fragment, GhDeviceShared *shared, int rank)
 
 /* Whether this participant is one that has begun, with a rank. */
 static bool
-has_begun(const GhDevice *device, int rank)
+has_begun(const GhDeviceRun *device, int rank)
 {
 	for (int i = 0; i < device->ntables; i++)
 		if (device->tables[i].rank == rank && device->tables[i].supply == NULL)
@@ -161,7 +161,7 @@ has_begun(const GhDevice *device, int rank)
 static void
 supply_tables(GhFragment *fragment, GhDeviceShared *shared, int rank, bool elected)
 {
-	GhDevice   *device = fragment->device;
+	GhDeviceRun   *device = fragment->device;
 
 	if (!has_begun(device, rank) && !begin_tables(fragment, shared, rank))
 		refuse(shared);
@@ -173,7 +173,7 @@ supply_tables(GhFragment *fragment, GhDeviceShared *shared, int rank, bool elect
 static void
 finish_tables(GhFragment *fragment, GhDeviceShared *shared, int rank)
 {
-	GhDevice   *device = fragment->device;
+	GhDeviceRun   *device = fragment->device;
 	GhRef		marks = 0;
 
 	for (int i = 0; i < device->ntables && !is_over(shared) && !device->no_rows; i++)

@@ -128,7 +128,7 @@ struct GhFragment
 	struct GhJoined *joined;	/* the child is joins over the scan; or NULL */
 	bool		by_rows;		/* the child's rows are read all the same */
 	bool		passes_on;		/* they are not read, but come out as they come (for_device) */
-	struct GhDevice *device;	/* what is done there */
+	struct GhDeviceRun *device;	/* what is done there */
 	struct GhRowBuffer *rows;	/* of the executor */
 	GhPages		own_pages;
 	GhPages    *pages;			/* of the scan: the node's own, or those of the lowest join's source */
@@ -166,7 +166,7 @@ extern Expr *gh_fragment_folded(GhFragment *fragment, Expr *expr, ParamExecData 
 extern bool gh_fragment_init_type(GhFragment *fragment, GhValueType *type, Expr *expr, bool exact);
 extern bool gh_fragment_translate(GhFragment *fragment, GhTranslation *translation, Expr *expr, const GhValueType *type,
 								  bool with_scales, GhOperand *operand);
-extern void gh_fragment_scan_keys(int nkeys, const GhValueType *types, const uint16 *vectors, GhScanKey *keys);
+extern void gh_fragment_scan_keys(int nkeys, const GhValueType *types, const uint16 *vectors, GhRecordKey *keys);
 extern bool gh_fragment_translate_input(GhFragment *fragment, GhTranslation *translation, PlanState *scan,
 										struct GhJoined *joined, ParamExecData **awaited, uint32 *nfilters);
 extern bool gh_fragment_compile(GhFragment *fragment);

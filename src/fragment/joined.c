@@ -479,10 +479,10 @@ gh_joined_natts(const GhJoined *joined)
 }
 
 /* The outer side's key of a join, of vectors of a program. */
-static GhScanPart *
+static GhKeyPart *
 key_parts(const GhJoinLevel *level, const uint16 *vectors)
 {
-	GhScanPart *parts = palloc0(sizeof(GhScanPart) * level->nkeys);
+	GhKeyPart *parts = palloc0(sizeof(GhKeyPart) * level->nkeys);
 
 	for (int k = 0; k < level->nkeys; k++)
 	{

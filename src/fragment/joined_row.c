@@ -41,7 +41,7 @@ typedef struct RowPart
 	uint16	   *given;
 	GhVector   *vectors;		/* of one row */
 	int			nvalues;		/* columns of inner sides */
-	GhScanKey  *values;
+	GhRecordKey  *values;
 	GhValueType *types;
 	int		   *value_columns;	/* by value: of the row; -1: it is asked for because there are no rows of no values */
 	GhRecordBuffer buffer;
@@ -170,7 +170,7 @@ add_value(RowPart *part, int attno, int column)
 static void
 add_values(const GhFragment *fragment, const GhJoinedRow *row, RowPart *part)
 {
-	part->values = palloc0(sizeof(GhScanKey) * GH_VALUES_MAX);
+	part->values = palloc0(sizeof(GhRecordKey) * GH_VALUES_MAX);
 	part->types = palloc0(sizeof(GhValueType) * GH_VALUES_MAX);
 	part->value_columns = palloc(sizeof(int) * GH_VALUES_MAX);
 	for (int i = part->first; i <= part->last; i++)
@@ -363,7 +363,7 @@ stored_value(const GhFragment *fragment, int column, uint64 ref)
 static Size
 load_record(GhFragment *fragment, GhJoinedRow *row, const RowPart *part, const char *records, Size left)
 {
-	const GhScanGroup *record = gh_scan_record_of(records, left, part->nvalues);
+	const GhRecordHead *record = gh_record_of(records, left, part->nvalues);
 	MemoryContext saved;
 
 	CHECK_FOR_INTERRUPTS();
@@ -376,7 +376,7 @@ load_record(GhFragment *fragment, GhJoinedRow *row, const RowPart *part, const c
 
 		if (column < 0)
 			continue;
-		value = gh_scan_record_value(record, v, &part->types[v]);
+		value = gh_record_value(record, v, &part->types[v]);
 		row->nulls[column] = value.kind == GH_SQL_NULL;
 		if (!row->by_ref[column])
 			row->values[column] = gh_datum_of_value(&part->types[v], value, &row->nulls[column]);

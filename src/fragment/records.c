@@ -30,31 +30,31 @@ gh_record_buffer(GhRecordBuffer *buffer, Size size)
 	return buffer->data;
 }
 
-/* Bytes of a record as engine/pipeline/scan.h has them, of which no more than so many are there. */
+/* Bytes of a record as engine/pipeline/record.h has them, of which no more than so many are there. */
 Size
-gh_scan_record_bytes(const char *record, Size left)
+gh_record_bytes(const char *record, Size left)
 {
-	const GhScanGroup *head = (const GhScanGroup *) record;
+	const GhRecordHead *head = (const GhRecordHead *) record;
 
-	if (left < sizeof(GhScanGroup) || head->bytes < sizeof(GhScanGroup) || head->bytes > left || head->bytes % 8 != 0)
+	if (left < sizeof(GhRecordHead) || head->bytes < sizeof(GhRecordHead) || head->bytes > left || head->bytes % 8 != 0)
 		elog(ERROR, "record of an engine has a wrong size");
 	return head->bytes;
 }
 
 /* Likewise the record, which has so many keys or values. */
-const GhScanGroup *
-gh_scan_record_of(const char *records, Size left, int nvalues)
+const GhRecordHead *
+gh_record_of(const char *records, Size left, int nvalues)
 {
-	if (gh_scan_record_bytes(records, left) < sizeof(GhScanGroup) + sizeof(GhScanValue) * nvalues)
+	if (gh_record_bytes(records, left) < sizeof(GhRecordHead) + sizeof(GhRecordValue) * nvalues)
 		elog(ERROR, "record of an engine has a wrong size");
-	return (const GhScanGroup *) records;
+	return (const GhRecordHead *) records;
 }
 
 /* A key, or a value of a row, with its address in there. */
 GhSqlValue
-gh_scan_record_value(const GhScanGroup *record, int number, const GhValueType *type)
+gh_record_value(const GhRecordHead *record, int number, const GhValueType *type)
 {
-	const GhScanValue *held = (const GhScanValue *) (record + 1) + number;
+	const GhRecordValue *held = (const GhRecordValue *) (record + 1) + number;
 	GhSqlValue	value = {held->low, held->high, GH_SQL_HELD};
 
 	if ((record->nulls >> number & 1) != 0)

@@ -1,13 +1,13 @@
 /*
  * records.h
- *		records.c: groups and rows as engines tell them (engine/pipeline/scan.h).
+ *		records.c: groups and rows as engines tell them (engine/pipeline/record.h).
  */
 #ifndef GPUHASH_RECORDS_H
 #define GPUHASH_RECORDS_H
 
 #include "postgres.h"
 
-#include "engine/pipeline/scan.h"
+#include "engine/pipeline/record.h"
 #include "expr/values.h"
 
 /* Room for records, which grows. */
@@ -19,8 +19,8 @@ typedef struct GhRecordBuffer
 } GhRecordBuffer;
 
 extern char *gh_record_buffer(GhRecordBuffer *buffer, Size size);
-extern Size gh_scan_record_bytes(const char *record, Size left);
-extern const GhScanGroup *gh_scan_record_of(const char *records, Size left, int nvalues);
-extern GhSqlValue gh_scan_record_value(const GhScanGroup *record, int number, const GhValueType *type);
+extern Size gh_record_bytes(const char *record, Size left);
+extern const GhRecordHead *gh_record_of(const char *records, Size left, int nvalues);
+extern GhSqlValue gh_record_value(const GhRecordHead *record, int number, const GhValueType *type);
 
 #endif							/* GPUHASH_RECORDS_H */

@@ -104,14 +104,14 @@ gh_vectors_create(uint32 nvectors, uint32 nrows)
  * caller is to say where they are.
  */
 bool
-gh_ask_for_lines(const GhPages *pages, GhScanPage *page, uint64 *asked)
+gh_ask_for_lines(const GhPages *pages, GhPageRef *page, uint64 *asked)
 {
 	const OffsetNumber *visible = pages->lines;
 	int			n = pages->ntuples;
 
 	memset(page, 0, sizeof(*page));
 	page->block = pages->block;
-	page->bitmap = GH_SCAN_ALL;
+	page->bitmap = GH_PAGE_ALL_LINES;
 	page->hinted = pages->by_headers ? pages->upper : 0;
 	page->lines = pages->all_visible || pages->by_headers ? n : visible[n - 1];
 	if (page->lines == (uint32) n)
@@ -191,7 +191,7 @@ gh_stage_page(GhStage *stage, const GhPages *pages, GhBackRow *back)
 uint32
 gh_stage_page_again(GhStage *stage, uint32 nrows, GhBackRow *rows)
 {
-	GhScanPage *page = &stage->page;
+	GhPageRef *page = &stage->page;
 
 	memset(stage->asked, 0, sizeof(stage->asked));
 	for (uint32 i = 0; i < nrows; i++)

@@ -27,12 +27,12 @@ typedef struct GhStage
 	MemoryContextCallback callback;
 	char	   *copy;			/* room for a page; NULL: none was needed */
 	GhPipelineRequest request;	/* of a page: that was brought last, or some lines of it */
-	GhScanPage	page;
+	GhPageRef	page;
 	uint64		asked[GH_LINE_WORDS];
 } GhStage;
 
 extern void gh_stage_options(Relation relation, const GhProgram *program, GhPipelineOptions *options);
-extern bool gh_ask_for_lines(const GhPages *pages, GhScanPage *page, uint64 *asked);
+extern bool gh_ask_for_lines(const GhPages *pages, GhPageRef *page, uint64 *asked);
 extern GhStage *gh_stage_create(const GhPipelineOptions *options, const GhHost *host, MemoryContext context,
 								GhError *error);
 extern GhVector *gh_vectors_create(uint32 nvectors, uint32 nrows);

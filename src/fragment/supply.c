@@ -12,10 +12,10 @@
  * that reads shared buffers, and for many pins: this backend's share of the buffers has to be large enough.
  * Of a scan through a ring of few buffers, pages that are found in the pool are left there, and those that
  * had to be read are copied, so that the ring can go on with their buffers.  Beside a pin, others may
- * set hints in a page, add tuples and delete them; scan_row.h knows of that.
+ * set hints in a page, add tuples and delete them; record_row.h knows of that.
  *
  * Of a page that is not all-visible, the device finds by the tuples' hints which ones the snapshot sees
- * (GhScanPage.hinted).  Tuples that are handed back are judged here, as PostgreSQL does it, which sets
+ * (GhPageRef.hinted).  Tuples that are handed back are judged here, as PostgreSQL does it, which sets
  * their hints, and those that are visible are asked for in the request that is filled next.  Where
  * there are many of them, as after a bulk load, all of a page is judged here before it is supplied.
  *
@@ -143,7 +143,7 @@ release_pins(GhSupplyRequest *request)
 
 /* A bitmap for the page's lines. */
 static void
-put_bitmap(GhSupplyRequest *request, GhScanPage *page, const uint64 *words)
+put_bitmap(GhSupplyRequest *request, GhPageRef *page, const uint64 *words)
 {
 	uint32		nwords = (page->lines + 63) / 64;
 
@@ -157,7 +157,7 @@ static void
 ask_again(GhSupplyRequest *request, uint32 i, uint32 copy, const GhJudgedPage *judged)
 {
 	uint32		to = request->request.npages++;
-	GhScanPage *page = &request->pages[to];
+	GhPageRef *page = &request->pages[to];
 
 	request->blocks[to] = request->blocks[i];
 	memset(page, 0, sizeof(*page));
@@ -295,7 +295,7 @@ complete(GhSupply *supply, GhSupplyRequest *request)
 
 /* Which lines of the page are wanted. */
 static void
-ask_for_lines(GhSupplyRequest *request, GhScanPage *page, const GhPages *pages)
+ask_for_lines(GhSupplyRequest *request, GhPageRef *page, const GhPages *pages)
 {
 	uint64		words[GH_LINE_WORDS];
 

@@ -22,7 +22,7 @@
 typedef struct GhSupplyRequest
 {
 	GhPipelineRequest request;
-	GhScanPage *pages;			/* in the buffer, as what follows */
+	GhPageRef *pages;			/* in the buffer, as what follows */
 	uint64	   *bitmaps;
 	GhBackRow  *back;
 	char	   *copies;			/* of pages that are not left where they are */

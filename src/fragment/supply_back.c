@@ -25,9 +25,9 @@
 bool
 gh_supply_asks(const GhSupplyRequest *request, uint32 number, OffsetNumber line)
 {
-	const GhScanPage *page = &request->pages[number];
+	const GhPageRef *page = &request->pages[number];
 
-	if (page->bitmap == GH_SCAN_ALL)
+	if (page->bitmap == GH_PAGE_ALL_LINES)
 		return ItemIdIsNormal(PageGetItemId((Page) page->page, line));
 	return (request->bitmaps[page->bitmap + (line - 1) / 64] >> (line - 1) % 64 & 1) != 0;
 }
@@ -38,7 +38,7 @@ gh_supply_asks(const GhSupplyRequest *request, uint32 number, OffsetNumber line)
 static void
 give_back(GhSupply *supply, const GhSupplyRequest *request, Buffer buffer, const GhBackRow *row)
 {
-	const GhScanPage *page = &request->pages[row->page];
+	const GhPageRef *page = &request->pages[row->page];
 	BlockNumber block = request->blocks[row->page];
 
 	for (OffsetNumber line = Max(row->line, 1); line <= (row->line != 0 ? row->line : page->lines); line++)

@@ -23,7 +23,7 @@
 
 /* Bytes of a request's buffer that a page takes, but for its copy. */
 #define GH_SUPPLY_PAGE_BYTES \
-	(sizeof(GhScanPage) + GH_LINE_WORDS * sizeof(uint64) + MaxHeapTuplesPerPage * sizeof(GhBackRow))
+	(sizeof(GhPageRef) + GH_LINE_WORDS * sizeof(uint64) + MaxHeapTuplesPerPage * sizeof(GhBackRow))
 
 /* Pages that this process's supplies may have pinned at a time. */
 static uint32 pins_of_process = 0;
@@ -56,7 +56,7 @@ lay_out(GhSupply *supply, GhSupplyRequest *request, char *buffer)
 {
 	request->copies = buffer;
 	buffer += (Size) supply->copy_room * BLCKSZ;
-	request->pages = (GhScanPage *) buffer;
+	request->pages = (GhPageRef *) buffer;
 	request->bitmaps = (uint64 *) (request->pages + supply->room);
 	request->back = (GhBackRow *) (request->bitmaps + (Size) supply->room * GH_LINE_WORDS);
 	request->blocks = MemoryContextAlloc(supply->context, sizeof(BlockNumber) * supply->room);

@@ -16,7 +16,7 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
-#include "engine/pipeline/scan_row.h"
+#include "engine/pipeline/record_row.h"
 #include "expr/translate.h"
 #include "expr/values.h"
 #include "fragment/stage.h"
@@ -108,7 +108,7 @@ row_bytes(const GhProbed *probed, int nkept)
 	/* a head, bits, and values */
 	bytes += 2 * sizeof(uint64) + sizeof(uint64);
 	for (int c = 0; c < nkept; c++)
-		bytes += gh_scan_has_high(probed->kept[c].value_class) ? 2 * sizeof(uint64) :
+		bytes += gh_class_has_high(probed->kept[c].value_class) ? 2 * sizeof(uint64) :
 			probed->kept[c].bytes != 0 ? probed->kept[c].bytes : sizeof(uint64);
 	return (Size) bytes;
 }
@@ -172,13 +172,13 @@ gh_probed_sink(const GhJoinState *js, uint64 rows, GhSink *sink)
  * that has been looked at while they were stored.
  */
 static void
-stage_options(const GhJoinState *js, uint64 rows, uint64 bytes, uint64 limit, GhScanPart *part, GhPipelineOptions *options)
+stage_options(const GhJoinState *js, uint64 rows, uint64 bytes, uint64 limit, GhKeyPart *part, GhPipelineOptions *options)
 {
 	uint64		least = 2 * rows * js->probed->row_bytes;
 
 	gh_stage_options(NULL, js->probed->program, options);
 	options->source.natts = js->probed->program->ncolumns;
-	*part = (GhScanPart) {.vector = 0,.bits = GH_KEY_PART_BITS};
+	*part = (GhKeyPart) {.vector = 0,.bits = GH_KEY_PART_BITS};
 	gh_probed_sink(js, rows, &options->sink);
 	options->sink.table.nparts = 1;
 	options->sink.table.parts = part;
@@ -334,7 +334,7 @@ static GhStatus
 make(GhJoinState *js, MemoryContext context)
 {
 	GhPipelineOptions options;
-	GhScanPart	part;
+	GhKeyPart	part;
 	GhStage    *stage;
 	GhStatus	status;
 	GhError		error;
@@ -407,7 +407,7 @@ use_shared_memory(GhJoinState *js)
 }
 
 static void
-shared_options(const GhJoinState *js, GhScanPart *part, GhPipelineOptions *options)
+shared_options(const GhJoinState *js, GhKeyPart *part, GhPipelineOptions *options)
 {
 	GhShared   *shared = js->parallel->shared;
 
@@ -420,7 +420,7 @@ bool
 gh_probed_share(GhJoinState *js, GhRef *root)
 {
 	GhPipelineOptions options;
-	GhScanPart	part;
+	GhKeyPart	part;
 	GhError		error;
 
 	shared_options(js, &part, &options);
@@ -477,7 +477,7 @@ gh_probed_fill(GhJoinState *js, GhRef root)
 	MemoryContext context = AllocSetContextCreate(js->context, "GpuHashJoin probed", ALLOCSET_DEFAULT_SIZES);
 	MemoryContext saved = MemoryContextSwitchTo(context);
 	GhPipelineOptions options;
-	GhScanPart	part;
+	GhKeyPart	part;
 	GhStage    *stage;
 	GhError		error;
 	bool		filled;

@@ -35,7 +35,7 @@ typedef struct Reader
 	PlanState  *scan;
 	GhPages    *pages;
 	GhProgram  *program;
-	GhScanPart *parts;			/* of the key */
+	GhKeyPart *parts;			/* of the key */
 	GhKept	   *kept;
 	GhStage    *stage;
 	uint32		ngiven;			/* what the sink reads, of a row that was computed */
@@ -79,7 +79,7 @@ translate_columns(Reader *reader, GhTranslation *translation)
 		if (!gh_translate_attribute(translation, gh_relation_attno(reader->scan, keys->columns[k].attno), &operand) ||
 			operand.value_class != GH_CLASS_INT)
 			return false;
-		reader->parts[k] = (GhScanPart) {.vector = operand.vector,.bits = keys->columns[k].bits};
+		reader->parts[k] = (GhKeyPart) {.vector = operand.vector,.bits = keys->columns[k].bits};
 	}
 	for (int c = 0; c < columns->ncolumns; c++)
 	{
@@ -275,7 +275,7 @@ read_inner(GhJoinState *js, MemoryContext context)
 	bool		entered;
 
 	reader.pages = &js->source[GH_INNER]->pages;
-	reader.parts = palloc0(sizeof(GhScanPart) * js->keys[GH_INNER].ncolumns);
+	reader.parts = palloc0(sizeof(GhKeyPart) * js->keys[GH_INNER].ncolumns);
 	reader.kept = palloc0(sizeof(GhKept) * Max(js->columns[GH_INNER].ncolumns, 1));
 	if (!make_program(&reader) || !begin(&reader, context))
 		return GH_DECLINED;

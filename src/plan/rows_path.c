@@ -15,7 +15,7 @@
 #include "optimizer/pathnode.h"
 #include "utils/spccache.h"
 
-#include "engine/pipeline/scan.h"
+#include "engine/pipeline/record.h"
 #include "expr/key.h"
 #include "expr/translate.h"
 #include "plan/input_path.h"
@@ -178,12 +178,12 @@ divide_columns(PlannerInfo *root, RelOptInfo *joinrel, GhRowColumns *result)
 		result->keys = columns;
 	else
 		result->keys = columns_of(columns, 0, result->fetched);
-	while (result->keys != NIL && list_length(result->keys) + bms_num_members(result->fetched) > GH_SCAN_KEYS_MAX)
+	while (result->keys != NIL && list_length(result->keys) + bms_num_members(result->fetched) > GH_RECORD_KEYS_MAX)
 	{
 		result->fetched = bms_add_member(result->fetched, widest_table(result->keys));
 		result->keys = columns_of(columns, 0, result->fetched);
 	}
-	return list_length(result->keys) + bms_num_members(result->fetched) <= GH_SCAN_KEYS_MAX;
+	return list_length(result->keys) + bms_num_members(result->fetched) <= GH_RECORD_KEYS_MAX;
 }
 
 /* How the relation's columns come out, whatever its path is; NULL: they cannot be returned. */

@@ -18,7 +18,7 @@
 #include "utils/memutils.h"
 #include "utils/tuplestore.h"
 
-#include "engine/pipeline/scan.h"
+#include "engine/pipeline/record.h"
 #include "fragment/records.h"
 #include "rows/node.h"
 
@@ -134,7 +134,7 @@ begin_values(GhCollected *collected)
 
 /* The places of a row's tuples; the columns that are of these are no part of what is kept. */
 static void
-set_places(GhRowsNode *node, const GhScanGroup *record, const GhScanValue *places)
+set_places(GhRowsNode *node, const GhRecordHead *record, const GhRecordValue *places)
 {
 	GhCollected *collected = &node->collected;
 
@@ -156,18 +156,18 @@ set_places(GhRowsNode *node, const GhScanGroup *record, const GhScanValue *place
 static Size
 collect_record(GhRowsNode *node, const char *records, Size left)
 {
-	const GhScanGroup *record = gh_scan_record_of(records, left, node->nvalues + node->nfetches);
+	const GhRecordHead *record = gh_record_of(records, left, node->nvalues + node->nfetches);
 	MemoryContext saved = begin_values(&node->collected);
 
 	for (int k = 0; k < node->nvalues; k++)
-		set_column(node, k, gh_scan_record_value(record, k, &node->value_types[k]));
+		set_column(node, k, gh_record_value(record, k, &node->value_types[k]));
 	MemoryContextSwitchTo(saved);
-	set_places(node, record, (const GhScanValue *) (record + 1) + node->nvalues);
+	set_places(node, record, (const GhRecordValue *) (record + 1) + node->nvalues);
 	put_row(node);
 	return record->bytes;
 }
 
-/* GhFragmentMethods: rows as engine/pipeline/scan.h has them, one behind the other. */
+/* GhFragmentMethods: rows as engine/pipeline/record.h has them, one behind the other. */
 void
 gh_collect_records(GhFragment *fragment, const char *records, Size size)
 {

@@ -145,7 +145,7 @@ device_sink(GhFragment *fragment, GhSink *sink)
 {
 	GhRowsNode *node = gh_rows_of(fragment);
 	int			nvalues = node->nvalues + node->nfetches;
-	GhScanKey  *values = palloc0(sizeof(GhScanKey) * Max(nvalues, 1));
+	GhRecordKey  *values = palloc0(sizeof(GhRecordKey) * Max(nvalues, 1));
 
 	gh_fragment_scan_keys(node->nvalues, node->value_types, node->vectors, values);
 	for (int k = 0; k < node->nvalues; k++)
@@ -157,7 +157,7 @@ device_sink(GhFragment *fragment, GhSink *sink)
 	}
 	/* there are no rows of no values: a key, which nobody looks at */
 	if (nvalues == 0)
-		values[nvalues++] = (GhScanKey) {.vector = fragment->joined->levels[0].key_vectors[0],.value_class = GH_CLASS_INT};
+		values[nvalues++] = (GhRecordKey) {.vector = fragment->joined->levels[0].key_vectors[0],.value_class = GH_CLASS_INT};
 	sink->kind = GH_SINK_ROWS;
 	sink->rows.nvalues = nvalues;
 	sink->rows.values = values;

@@ -47,7 +47,7 @@ is_in_pool(const char *page, uint32 page_bytes)
 
 /* A page of the server's buffers, where the device reads it; where it does not, it is copied. */
 static void
-place_in_pool(GhRunning *running, GhScanPage *page)
+place_in_pool(GhRunning *running, GhPageRef *page)
 {
 	if (!running->in_pool)
 		running->in_pool = gh_pool_enter();
@@ -78,16 +78,16 @@ place_pages(const GhSlot *asked, uint32 page_bytes, GhRunning *running)
 }
 
 const char *
-gh_pages_take(const GhSlot *asked, const GhScanPage *list, uint32 count, uint32 page_bytes, GhRunning *running)
+gh_pages_take(const GhSlot *asked, const GhPageRef *list, uint32 count, uint32 page_bytes, GhRunning *running)
 {
 	running->readable = gh_worker.device->registered;
 	running->ndirect = 0;
 	running->npages = count;
 	running->page_bytes = page_bytes;
-	running->pages = malloc(Max(count, 1) * sizeof(GhScanPage));
+	running->pages = malloc(Max(count, 1) * sizeof(GhPageRef));
 	if (running->pages == NULL)
 		return "out of memory for a list of pages";
-	memcpy(running->pages, list, count * sizeof(GhScanPage));
+	memcpy(running->pages, list, count * sizeof(GhPageRef));
 	if (!place_pages(asked, page_bytes, running))
 		return "a page of the request is not in memory that its session may show";
 	return NULL;
@@ -115,7 +115,7 @@ gh_pages_count(const GhRunning *running, uint64 bitmap_words, uint64 back_bytes)
 	if (running->readable)
 		gh_executor_count(GH_COUNT_PAGES_DIRECT, running->ndirect);
 	gh_executor_count(GH_COUNT_PAGE_BYTES, page_bytes);
-	gh_executor_count(GH_COUNT_BYTES_TO, page_bytes + running->npages * sizeof(GhScanPage) +
+	gh_executor_count(GH_COUNT_BYTES_TO, page_bytes + running->npages * sizeof(GhPageRef) +
 					  bitmap_words * sizeof(uint64));
 	gh_executor_count(GH_COUNT_BYTES_FROM, back_bytes);
 }

@@ -52,7 +52,7 @@ walk_probes(Walk *walk, GhProbe *probes, uint32 nprobes)
 	{
 		GhProbe    *probe = &probes[i];
 
-		probe->parts = walk->step(walk, probe->parts, probe->nparts, sizeof(GhScanPart));
+		probe->parts = walk->step(walk, probe->parts, probe->nparts, sizeof(GhKeyPart));
 		probe->fills = walk->step(walk, probe->fills, probe->nfills, sizeof(GhProbeFill));
 		probe->table = NULL;
 		probe->marks = NULL;
@@ -87,17 +87,17 @@ walk_sink(Walk *walk, GhSink *sink)
 	sink->rows.values = NULL;
 	if (sink->kind == GH_SINK_GROUPS)
 	{
-		sink->groups.keys = walk->step(walk, had.groups.keys, sink->groups.nkeys, sizeof(GhScanKey));
+		sink->groups.keys = walk->step(walk, had.groups.keys, sink->groups.nkeys, sizeof(GhRecordKey));
 		sink->groups.aggregates = walk->step(walk, had.groups.aggregates, sink->groups.naggregates,
 											 sizeof(GhAggregate));
 	}
 	else if (sink->kind == GH_SINK_TABLE)
 	{
-		sink->table.parts = walk->step(walk, had.table.parts, sink->table.nparts, sizeof(GhScanPart));
+		sink->table.parts = walk->step(walk, had.table.parts, sink->table.nparts, sizeof(GhKeyPart));
 		sink->table.kept = walk->step(walk, had.table.kept, sink->table.nkept, sizeof(GhKept));
 	}
 	else if (sink->kind == GH_SINK_ROWS)
-		sink->rows.values = walk->step(walk, had.rows.values, sink->rows.nvalues, sizeof(GhScanKey));
+		sink->rows.values = walk->step(walk, had.rows.values, sink->rows.nvalues, sizeof(GhRecordKey));
 }
 
 /* All arrays but that of the probes. */

@@ -27,9 +27,9 @@ build_pages(uint32 number, const GhSlot *asked, const GhWorkerTable *table, GhPi
 	void	   *bitmaps;
 	const char *why;
 
-	if (table->page_bytes == 0 || brought->npages > GH_SCAN_PAGES_MAX)
+	if (table->page_bytes == 0 || brought->npages > GH_REQUEST_PAGES_MAX)
 		return "a request has pages that its pipeline does not take";
-	if (!gh_executor_array(number, asked->units, asked->pages, brought->npages, sizeof(GhScanPage), &pages) ||
+	if (!gh_executor_array(number, asked->units, asked->pages, brought->npages, sizeof(GhPageRef), &pages) ||
 		!gh_executor_array(number, asked->units, asked->bitmaps, brought->nbitmaps, sizeof(uint64), &bitmaps) ||
 		pages == NULL)
 		return "an array of the request is outside its buffer";

@@ -44,7 +44,7 @@ typedef struct GhRunning
 	GhRequest	request;
 	GhPipelineRequest pipeline_request;
 	/* its pages (pages.c) */
-	GhScanPage *pages;			/* the list, malloc()ed; NULL: none */
+	GhPageRef *pages;			/* the list, malloc()ed; NULL: none */
 	uint32		npages;
 	uint32		page_bytes;		/* of each */
 	bool		readable;		/* each is where the device reads it */
@@ -145,7 +145,7 @@ extern bool gh_executor_reap(GhExecutor *executor);
 /* ---- pages.c ---- */
 
 /* Takes over the list of a request's pages.  NULL, or what is wrong; they are to be dropped in any case. */
-extern const char *gh_pages_take(const GhSlot *asked, const GhScanPage *list, uint32 count, uint32 page_bytes,
+extern const char *gh_pages_take(const GhSlot *asked, const GhPageRef *list, uint32 count, uint32 page_bytes,
 								 GhRunning *running);
 extern void gh_pages_drop(GhRunning *running);
 /* Counts them, and what went to the device and back with them. */

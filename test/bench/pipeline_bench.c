@@ -28,7 +28,7 @@
 
 #include "engine/engine.h"
 #include "engine/pipeline/pipeline.h"
-#include "engine/pipeline/scan_row.h"
+#include "engine/pipeline/record_row.h"
 
 #define PAGE_BYTES 8192
 #define TUPLE_BYTES 48			/* a header of 24, three int8 */
@@ -172,7 +172,7 @@ static const GhHost shared_host = {.alloc = host_alloc,.free = host_free,.addres
 static uint64_t
 column_value(uint64_t row, uint32_t column)
 {
-	uint64_t	word = gh_scan_mix((row + 1) * UINT64_C(0x9E3779B97F4A7C15) + column);
+	uint64_t	word = gh_code_mix((row + 1) * UINT64_C(0x9E3779B97F4A7C15) + column);
 
 	if (column == COLUMN_B)
 		return word;
@@ -210,7 +210,7 @@ write_page(uint8_t *page, uint64_t first)
 static uint64_t
 inner_value(uint64_t key, uint32_t copy)
 {
-	return gh_scan_mix(key) % 1000 + copy;
+	return gh_code_mix(key) % 1000 + copy;
 }
 
 /* ------------------------------------------------------------------- pipelines */
@@ -358,7 +358,7 @@ static GhTable *
 make_inner(const Bench *bench, const Job *job, double *seconds)
 {
 	static const Job plain = {"", 0, 0, 0, 0, COLUMNS, 0};
-	static const GhScanPart part = {COLUMN_KEY, 64, 0};
+	static const GhKeyPart part = {COLUMN_KEY, 64, 0};
 	static const GhKept kept[2] = {{COLUMN_A, GH_CLASS_INT, 8}, {COLUMN_B, GH_CLASS_INT, 8}};
 	static const uint16_t given[3] = {COLUMN_KEY, COLUMN_A, COLUMN_B};
 	uint64_t	n = (uint64_t) job->copies * KEYS;
@@ -400,13 +400,13 @@ static GhPipeline *
 make_pipeline(const Bench *bench, const Job *job, GhTable *inner)
 {
 	static const GhPageAttribute attributes[COLUMN_INNER] = {{8, 8}, {8, 8}, {8, 8}};
-	static const GhScanPart part = {COLUMN_KEY, 64, 0};
+	static const GhKeyPart part = {COLUMN_KEY, 64, 0};
 	static const GhProbeFill fill = {COLUMN_INNER, 0};
 	GhProbe		probe = {inner, GH_PROBE_INNER, 1, &part, 1, &fill, NULL};
 	GhPipelineOptions options = {0};
 	GhStep		steps[2] = {{0, 1}, {0, 0}};
 	GhAggregate aggregate = {GH_AGGREGATE_SUM, GH_CLASS_INT, job->summed, GH_AGGREGATE_NO_FILTER, 0};
-	GhScanKey	key = {0, GH_CLASS_INT, 0};
+	GhRecordKey	key = {0, GH_CLASS_INT, 0};
 	GhPipeline *pipeline;
 
 	options.program = make_program(job, &options.program_bytes);
@@ -462,9 +462,9 @@ sum_of_groups(const Bench *bench, const Job *job, GhPipeline *pipeline)
 
 		if (bench->engine->results(pipeline, &cursor, sizeof(buffer), buffer, &bytes, &error) != GH_OK)
 			fail("results", error.message);
-		for (size_t at = 0; at < bytes; at += ((const GhScanGroup *) ((char *) buffer + at))->bytes)
+		for (size_t at = 0; at < bytes; at += ((const GhRecordHead *) ((char *) buffer + at))->bytes)
 		{
-			const GhScanValue *keys = gh_scan_keys((const GhScanGroup *) ((char *) buffer + at));
+			const GhRecordValue *keys = gh_record_keys((const GhRecordHead *) ((char *) buffer + at));
 			const GhAggregateState *state = (const GhAggregateState *) (keys + (job->groups > 0));
 
 			sum += job->summed == COLUMNS ? state->count : state->low;
@@ -479,7 +479,7 @@ run_job(Bench *bench, const Job *job, double *build)
 	GhTable    *inner = job->copies > 0 ? make_inner(bench, job, build) : NULL;
 	GhPipeline *pipeline = make_pipeline(bench, job, inner);
 	GhBackRow  *back = make_memory((size_t) bench->each * PAGE_ROWS * sizeof(GhBackRow));
-	GhScanPage *pages = make_memory(bench->each * sizeof(GhScanPage));
+	GhPageRef *pages = make_memory(bench->each * sizeof(GhPageRef));
 	double		seconds = seconds_of(bench);
 
 	for (uint32_t p = 0; p < bench->npages;)
@@ -488,7 +488,7 @@ run_job(Bench *bench, const Job *job, double *build)
 		.back_room = (uint64_t) bench->each * PAGE_ROWS};
 
 		for (; request.npages < bench->each && p < bench->npages; request.npages++, p++)
-			pages[request.npages] = (GhScanPage) {bench->memory + (size_t) p * PAGE_BYTES, PAGE_ROWS, GH_SCAN_ALL, p, 0};
+			pages[request.npages] = (GhPageRef) {bench->memory + (size_t) p * PAGE_BYTES, PAGE_ROWS, GH_PAGE_ALL_LINES, p, 0};
 		wait_for(bench, pipeline, &request);
 	}
 	seconds = seconds_of(bench) - seconds;

@@ -53,12 +53,12 @@ trial_ask(Context *c, Trial *trial)
 	for (uint32_t p = 0; p < trial->npages; p++)
 	{
 		const WrittenPage *written = &trial->written[p];
-		GhScanPage *page = &trial->pages[p];
+		GhPageRef *page = &trial->pages[p];
 		uint32_t	lines = gh_page_lines(page->page, trial->relation.page_bytes);
 		uint32_t	share = chance(c, 50) ? 100 : (uint32_t) random_below(c, 101);
 
 		page->lines = chance(c, 80) ? lines : (uint32_t) random_below(c, lines + 1);
-		page->bitmap = chance(c, 50) ? GH_SCAN_ALL : p * TRIAL_WORDS;
+		page->bitmap = chance(c, 50) ? GH_PAGE_ALL_LINES : p * TRIAL_WORDS;
 		for (uint32_t t = 0; t < written->ntuples; t++)
 		{
 			uint32_t	bit = written->numbers[t] - 1u;
@@ -76,7 +76,7 @@ trial_damage(Context *c, Trial *trial)
 	for (uint32_t p = 0; p < trial->npages; p++)
 	{
 		uint8_t    *bytes = trial->memory + (size_t) p * trial->relation.page_bytes;
-		GhScanPage *page = &trial->pages[p];
+		GhPageRef *page = &trial->pages[p];
 		uint32_t	most = (trial->relation.page_bytes - 24) / 4;
 
 		switch (random_below(c, 12))

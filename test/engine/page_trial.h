@@ -7,7 +7,7 @@
 
 #include "page_writer.h"
 #include "program_test.h"
-#include "engine/pipeline/scan_row.h"
+#include "engine/pipeline/record_row.h"
 
 #define TRIAL_PAGES_MAX 48
 #define TRIAL_LINES_MAX 8192	/* of a page */
@@ -22,7 +22,7 @@ typedef struct Trial
 	uint8_t    *memory;			/* the pages, one behind the other; whole pages of memory */
 	size_t		memory_bytes;
 	bool		registered;
-	GhScanPage	pages[TRIAL_PAGES_MAX];
+	GhPageRef	pages[TRIAL_PAGES_MAX];
 	uint64_t   *bitmaps;		/* TRIAL_WORDS for each page */
 	uint32_t	seen_before;	/* of hinted pages */
 	uint32_t	cut;			/* pages of a request */
@@ -39,6 +39,6 @@ extern void trial_drop(Context *c, Trial *trial);
 /* test_headers.c: of some pages, just what is visible by the tuples' headers, which are drawn. */
 extern void trial_hint(Context *c, Trial *trial);
 /* What the header of a tuple must be taken for. */
-extern GhScanSeen hinted_tuple(const Trial *trial, uint32_t p, uint32_t t);
+extern GhTupleSeen hinted_tuple(const Trial *trial, uint32_t p, uint32_t t);
 
 #endif							/* PAGE_TRIAL_H */

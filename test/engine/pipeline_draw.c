@@ -107,7 +107,7 @@ from_groups(Context *c, Stage *stage, Stage *groups)
 			value_class = groups->keys[stage->group_columns[i].number].value_class;
 		else if (stage->group_columns[i].part == GH_GROUP_COUNT)
 			value_class = GH_CLASS_INT;
-		else if (value_class == GH_CLASS_INT && gh_scan_is_sum(aggregate) && chance(c, 50))
+		else if (value_class == GH_CLASS_INT && gh_aggregate_is_sum(aggregate) && chance(c, 50))
 			value_class = GH_CLASS_INT128;
 		(void) stage_column(stage, value_class, i + 1);
 	}
@@ -386,7 +386,7 @@ draw_groups(Context *c, Stage *stage)
 		GhError		error;
 
 		if (gh_aggregates_check(&aggregate, 1, stage->classes, GH_PROGRAM_VECTORS_MAX, &error) != GH_OK ||
-			(gh_class_is_float(value_class) && gh_scan_is_sum(&aggregate)))
+			(gh_class_is_float(value_class) && gh_aggregate_is_sum(&aggregate)))
 			continue;
 		stage_aggregate(stage, kind, vector, value_class);
 		if (filter != NEVER)

@@ -133,7 +133,7 @@ do_run(const Stage *stage, uint32_t step, const GhValue *values, bool failed, Fa
 }
 
 bool
-model_key(const GhScanPart *parts, uint32_t nparts, const GhValue *values, uint64_t *key)
+model_key(const GhKeyPart *parts, uint32_t nparts, const GhValue *values, uint64_t *key)
 {
 	*key = 0;
 	for (uint32_t k = 0; k < nparts; k++)
@@ -251,7 +251,7 @@ model_advance(Context *c, Stage *stage, const RowList *in, uint32_t from, uint32
 		now = next;
 		fate->passed[step] += now.count;
 		/* the CPU engine does not hand such a row back */
-		if (fate->pairs > GH_SCAN_MATCHES_MAX && !c->on_host)
+		if (fate->pairs > GH_ROW_MATCHES_MAX && !c->on_host)
 			note(fate, false, step, false, true);
 	}
 	for (uint64_t i = 0; i < now.count; i++)
@@ -279,8 +279,8 @@ sums_fit(const Stage *stage, const GhValue *values)
 		const GhAggregate *aggregate = &stage->aggregates[a];
 		GhValue		value = values[aggregate->argument];
 
-		if (gh_scan_is_sum(aggregate) && aggregate_takes(aggregate, values) &&
-			!gh_scan_fits(aggregate, value.low, value.high))
+		if (gh_aggregate_is_sum(aggregate) && aggregate_takes(aggregate, values) &&
+			!gh_aggregate_fits(aggregate, value.low, value.high))
 			return false;
 	}
 	return true;
@@ -328,14 +328,14 @@ model_unmatched(Context *c, Stage *stage, uint32_t step, uint64_t row, GhValue *
 /* -------------------------------------------------------------- comparisons */
 
 static size_t
-value_bytes(const GhScanKey *key, GhValue value)
+value_bytes(const GhRecordKey *key, GhValue value)
 {
 	return 24 + (key->value_class == GH_CLASS_TEXT && !value.null ? value.high : 0);
 }
 
 /* Puts the bytes by which values of a class are told apart behind *used bytes of `to`. */
 static void
-value_put(const GhScanKey *key, GhValue value, char *to, size_t *used)
+value_put(const GhRecordKey *key, GhValue value, char *to, size_t *used)
 {
 	uint64_t	words[3] = {value.null, 0, 0};
 	const char *bytes = (const char *) (uintptr_t) value.low;
@@ -364,7 +364,7 @@ value_put(const GhScanKey *key, GhValue value, char *to, size_t *used)
 }
 
 Keyed
-keyed_make(const GhScanKey *keys, uint32_t nkeys, const GhValue *values, uint64_t row)
+keyed_make(const GhRecordKey *keys, uint32_t nkeys, const GhValue *values, uint64_t row)
 {
 	Keyed		keyed = {NULL, 0, row};
 	size_t		room = 0;

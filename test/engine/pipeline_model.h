@@ -100,13 +100,13 @@ typedef struct Stage
 	GhPipelineOptions options;
 	GhStep		steps[GH_STEPS_MAX];
 	GhProbe		probes[STAGE_PROBES_MAX];
-	GhScanPart	probe_parts[STAGE_PROBES_MAX][STAGE_PARTS_MAX];
+	GhKeyPart	probe_parts[STAGE_PROBES_MAX][STAGE_PARTS_MAX];
 	GhProbeFill fills[STAGE_PROBES_MAX][STAGE_KEPT_MAX];
 	ModelTable *probed[STAGE_PROBES_MAX];
 	bool		marking[STAGE_PROBES_MAX];
-	GhScanKey	keys[STAGE_KEYS_MAX];	/* of groups, or values of rows */
+	GhRecordKey	keys[STAGE_KEYS_MAX];	/* of groups, or values of rows */
 	GhAggregate aggregates[STAGE_AGGREGATES_MAX];
-	GhScanPart	table_parts[STAGE_PARTS_MAX];
+	GhKeyPart	table_parts[STAGE_PARTS_MAX];
 	GhKept		kept[STAGE_KEPT_MAX];
 	ModelTable	made;			/* of a table: its key is drawn, the rest comes of it */
 	RowList		source;			/* all rows of the source; of columns, the test puts them here */
@@ -164,7 +164,7 @@ rows_at(const RowList *rows, uint64_t row)
 }
 
 /* A key of parts; false: it is NULL. */
-extern bool model_key(const GhScanPart *parts, uint32_t nparts, const GhValue *values, uint64_t *key);
+extern bool model_key(const GhKeyPart *parts, uint32_t nparts, const GhValue *values, uint64_t *key);
 /* Rows in front of step `from` to what they are in front of step `to`, put to `out`. */
 extern void model_advance(Context *c, Stage *stage, const RowList *in, uint32_t from, uint32_t to, Fate *fate,
 						  RowList *out);
@@ -189,7 +189,7 @@ typedef struct Keyed
 } Keyed;
 
 /* values: of each key */
-extern Keyed keyed_make(const GhScanKey *keys, uint32_t nkeys, const GhValue *values, uint64_t row);
+extern Keyed keyed_make(const GhRecordKey *keys, uint32_t nkeys, const GhValue *values, uint64_t row);
 extern void keyed_sort(Keyed *keyed, uint64_t count);
 extern bool keyed_same(const Keyed *a, const Keyed *b);
 extern void keyed_drop(Keyed *keyed, uint64_t count);

@@ -40,7 +40,7 @@ read_one(Context *c, Stage *stage, Stage *reader, uint64_t number, Keyed *keyed)
 	GhPipelineRequest request = {
 		.kind = GH_INPUT_SOURCE,.first = number,.count = 1,.back = &back,.back_room = 1
 	};
-	GhScanKey	keys[STAGE_KEPT_MAX];
+	GhRecordKey	keys[STAGE_KEPT_MAX];
 	GhValue		values[STAGE_KEPT_MAX];
 	GhError		error = {0};
 	size_t		bytes;
@@ -56,7 +56,7 @@ read_one(Context *c, Stage *stage, Stage *reader, uint64_t number, Keyed *keyed)
 		keys[k] = reader->keys[k];
 		/* so that groups that are one have the same bytes */
 		keys[k].padded = stage->options.sink.kind == GH_SINK_GROUPS && stage->keys[k].padded;
-		values[k] = gh_scan_group_value(&keys[k], (const GhScanGroup *) record, k, record);
+		values[k] = gh_record_group_value(&keys[k], (const GhRecordHead *) record, k, record);
 	}
 	if (good)
 		*keyed = keyed_make(keys, reader->options.source.natts, values, number);
@@ -71,7 +71,7 @@ static Keyed *
 key_rows(const Stage *stage, const Stage *reader, uint64_t count)
 {
 	Keyed	   *keyed = make_memory(count * sizeof(Keyed));
-	GhScanKey	keys[STAGE_KEPT_MAX];
+	GhRecordKey	keys[STAGE_KEPT_MAX];
 
 	for (uint32_t k = 0; k < reader->options.source.natts; k++)
 	{

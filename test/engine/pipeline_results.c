@@ -49,15 +49,15 @@ same_state(const GhAggregate *aggregate, const GhAggregateState *got, const GhAg
 {
 	if (gh_class_is_float(aggregate->value_class) && aggregate->kind > GH_AGGREGATE_COUNT && got->count > 0)
 		return got->count == expected->count &&
-			gh_scan_float_code(got->low) == gh_scan_float_code(expected->low);
+			gh_code_of_float(got->low) == gh_code_of_float(expected->low);
 	return memcmp(got, expected, sizeof(*got)) == 0;
 }
 
 static void
-check_group(Context *c, const Stage *stage, const GhScanGroup *record, const ModelGroup *group)
+check_group(Context *c, const Stage *stage, const GhRecordHead *record, const ModelGroup *group)
 {
 	const GhGroupsSink *sink = &stage->options.sink.groups;
-	const GhAggregateState *states = (const GhAggregateState *) (gh_scan_keys(record) + sink->nkeys);
+	const GhAggregateState *states = (const GhAggregateState *) (gh_record_keys(record) + sink->nkeys);
 
 	CHECK_U64(c, "rows of a record", record->rows, sink->nkeys > 0 ? 1 : record->rows);
 	for (uint32_t a = 0; a < sink->naggregates; a++)
@@ -74,21 +74,21 @@ static Keyed *
 key_records(Context *c, const Stage *stage, const char *records, size_t bytes, uint64_t *count)
 {
 	uint32_t	nkeys = stage->options.sink.groups.nkeys;
-	uint64_t	room = bytes / sizeof(GhScanGroup) + 1;
+	uint64_t	room = bytes / sizeof(GhRecordHead) + 1;
 	Keyed	   *keyed = make_memory(room * sizeof(Keyed));
 	GhValue		values[GH_VALUES_MAX];
 
 	*count = 0;
 	for (size_t at = 0; at < bytes;)
 	{
-		const GhScanGroup *record = (const GhScanGroup *) (records + at);
+		const GhRecordHead *record = (const GhRecordHead *) (records + at);
 
-		if (!CHECK(c, record->bytes >= sizeof(GhScanGroup) && record->bytes % 8 == 0 &&
+		if (!CHECK(c, record->bytes >= sizeof(GhRecordHead) && record->bytes % 8 == 0 &&
 				   record->bytes <= bytes - at,
 				   "a record of %" PRIu64 " bytes", record->bytes))
 			break;
 		for (uint32_t k = 0; k < nkeys; k++)
-			values[k] = gh_scan_group_value(&stage->keys[k], record, k, (const char *) record);
+			values[k] = gh_record_group_value(&stage->keys[k], record, k, (const char *) record);
 		keyed[(*count)++] = keyed_make(stage->keys, nkeys, values, at);
 		at += record->bytes;
 	}
@@ -137,7 +137,7 @@ check_results(Context *c, Stage *stage)
 	{
 		good = CHECK(c, keyed_same(&got[i], &expected[i]), "record %" PRIu64 " has other keys", i);
 		if (good && stage->options.sink.kind == GH_SINK_GROUPS)
-			check_group(c, stage, (const GhScanGroup *) (records + got[i].row),
+			check_group(c, stage, (const GhRecordHead *) (records + got[i].row),
 						&stage->groups[expected[i].row]);
 	}
 	keyed_drop(got, ngot);

@@ -155,7 +155,7 @@ stage_probe(Stage *stage, ModelTable *table, GhProbeKind kind, bool fills)
 void
 stage_probe_part(Stage *stage, uint32_t probe, uint32_t vector, uint8_t bits)
 {
-	stage->probe_parts[probe][stage->probes[probe].nparts++] = (GhScanPart) {(uint16_t) vector, bits, 0};
+	stage->probe_parts[probe][stage->probes[probe].nparts++] = (GhKeyPart) {(uint16_t) vector, bits, 0};
 }
 
 static void
@@ -191,7 +191,7 @@ stage_key(Stage *stage, uint32_t vector, uint8_t value_class)
 {
 	GhSink	   *sink = &stage->options.sink;
 
-	stage->keys[sink->groups.nkeys++] = (GhScanKey) {(uint16_t) vector, value_class, 0};
+	stage->keys[sink->groups.nkeys++] = (GhRecordKey) {(uint16_t) vector, value_class, 0};
 	sink->rows.nvalues++;
 	sink->groups.keys = sink->rows.values = stage->keys;
 }
@@ -214,7 +214,7 @@ stage_part(Stage *stage, uint32_t vector, uint8_t bits)
 	GhTableSink *sink = &stage->options.sink.table;
 
 	sink->parts = stage->table_parts;
-	stage->table_parts[sink->nparts++] = (GhScanPart) {(uint16_t) vector, bits, 0};
+	stage->table_parts[sink->nparts++] = (GhKeyPart) {(uint16_t) vector, bits, 0};
 }
 
 void
@@ -300,21 +300,21 @@ load_pages(Stage *stage)
 	for (uint32_t p = 0; p < pages->npages; p++)
 		for (uint32_t t = 0; t < pages->written[p].ntuples; t++)
 		{
-			const GhScanPage *page = &pages->pages[p];
+			const GhPageRef *page = &pages->pages[p];
 			uint32_t	line = pages->written[p].numbers[t];
-			GhScanSeen	seen = GH_SCAN_VISIBLE;
+			GhTupleSeen	seen = GH_SEEN_VISIBLE;
 
 			if (line > page->lines)
 				continue;
-			if (page->bitmap != GH_SCAN_ALL &&
+			if (page->bitmap != GH_PAGE_ALL_LINES &&
 				(pages->bitmaps[page->bitmap + (line - 1) / 64] >> (line - 1) % 64 & 1) == 0)
 				continue;
 			if (page->hinted != 0)
 				seen = hinted_tuple(pages, p, t);
-			if (seen == GH_SCAN_INVISIBLE)
+			if (seen == GH_SEEN_INVISIBLE)
 				continue;
 			stage->places[stage->source.count] = (GhBackRow) {p, (uint16_t) line, 0};
-			stage->untold[stage->source.count] = seen == GH_SCAN_UNTOLD ? 1 + (line & 1) : 0;
+			stage->untold[stage->source.count] = seen == GH_SEEN_UNTOLD ? 1 + (line & 1) : 0;
 			load_tuple(stage, p, t);
 		}
 }
@@ -330,7 +330,7 @@ group_value(const Stage *groups, const ModelGroup *group, GhGroupColumn column, 
 		return group->keys[column.number];
 	if (column.part == GH_GROUP_COUNT)
 		return (GhValue) {state->count, 0, 0};
-	if (value_class == GH_CLASS_INT && !value.null && gh_scan_is_sum(&groups->aggregates[column.number]))
+	if (value_class == GH_CLASS_INT && !value.null && gh_aggregate_is_sum(&groups->aggregates[column.number]))
 		*failed |= state->high != gh_sign_extension(state->low);
 	return value;
 }

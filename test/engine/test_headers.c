@@ -3,7 +3,7 @@
  *		Tuples whose headers tell whether they are visible.
  *
  * What a header must be taken for is said here in PostgreSQL's terms, from its documentation, without
- * scan_row.h.
+ * record_row.h.
  */
 #include "page_trial.h"
 
@@ -41,31 +41,31 @@ is_earlier(uint32_t xid, uint32_t other)
 	return ahead > 0 && ahead <= UINT64_C(1) << 31;
 }
 
-static GhScanSeen
+static GhTupleSeen
 expected_of_deleter(uint32_t infomask, uint32_t xmax, uint32_t seen_before)
 {
 	if ((infomask & XMAX_INVALID) || (infomask & LOCK_ONLY))
-		return GH_SCAN_VISIBLE;
+		return GH_SEEN_VISIBLE;
 	if (infomask & (XMAX_IS_MULTI | EXCLUSIVE_LOCK | KEY_SHARE_LOCK))
-		return GH_SCAN_UNTOLD;
-	return (infomask & XMAX_COMMITTED) && is_earlier(xmax, seen_before) ? GH_SCAN_INVISIBLE : GH_SCAN_UNTOLD;
+		return GH_SEEN_UNTOLD;
+	return (infomask & XMAX_COMMITTED) && is_earlier(xmax, seen_before) ? GH_SEEN_INVISIBLE : GH_SEEN_UNTOLD;
 }
 
-static GhScanSeen
+static GhTupleSeen
 expected_of(uint32_t infomask, uint32_t xmin, uint32_t xmax, uint32_t seen_before)
 {
 	bool		committed = (infomask & XMIN_COMMITTED) != 0;
 	bool		invalid = (infomask & XMIN_INVALID) != 0;
 
 	if (infomask & (MOVED_OFF | MOVED_IN))
-		return GH_SCAN_UNTOLD;
+		return GH_SEEN_UNTOLD;
 	if (invalid && !committed)
-		return GH_SCAN_INVISIBLE;
+		return GH_SEEN_INVISIBLE;
 	if (committed && invalid)
 		return expected_of_deleter(infomask, xmax, seen_before);	/* frozen */
 	if (committed && is_earlier(xmin, seen_before))
 		return expected_of_deleter(infomask, xmax, seen_before);
-	return GH_SCAN_UNTOLD;
+	return GH_SEEN_UNTOLD;
 }
 
 static uint8_t *
@@ -74,7 +74,7 @@ header_of(const Trial *trial, uint32_t p, uint32_t t)
 	return trial->memory + (size_t) p * trial->relation.page_bytes + trial->written[p].starts[t];
 }
 
-GhScanSeen
+GhTupleSeen
 hinted_tuple(const Trial *trial, uint32_t p, uint32_t t)
 {
 	const uint8_t *header = header_of(trial, p, t);
@@ -83,7 +83,7 @@ hinted_tuple(const Trial *trial, uint32_t p, uint32_t t)
 	uint16_t	infomask;
 
 	if (trial->written[p].starts[t] < trial->pages[p].hinted)
-		return GH_SCAN_INVISIBLE;	/* it came later */
+		return GH_SEEN_INVISIBLE;	/* it came later */
 	memcpy(&xmin, header + XMIN_AT, sizeof(xmin));
 	memcpy(&xmax, header + XMAX_AT, sizeof(xmax));
 	memcpy(&infomask, header + INFOMASK_AT, sizeof(infomask));
@@ -162,7 +162,7 @@ trial_hint(Context *c, Trial *trial)
 
 /* ----------------------------------------------------------------------- tests */
 
-static GhScanSeen
+static GhTupleSeen
 told_of(uint32_t infomask, uint32_t xmin, uint32_t xmax, uint32_t seen_before)
 {
 	/* aligned as a page is */
@@ -172,7 +172,7 @@ told_of(uint32_t infomask, uint32_t xmin, uint32_t xmax, uint32_t seen_before)
 	memcpy(header + XMIN_AT, &xmin, sizeof(xmin));
 	memcpy(header + XMAX_AT, &xmax, sizeof(xmax));
 	memcpy(header + INFOMASK_AT, &narrow, sizeof(narrow));
-	return gh_scan_judge(header, header, 0, seen_before);
+	return gh_line_judge(header, header, 0, seen_before);
 }
 
 /* Each infomask, with numbers of transactions around each other, where they begin and where they wrap. */
@@ -189,12 +189,12 @@ every_infomask(Context *c)
 			uint32_t	xmin = xids[i % n];
 			uint32_t	xmax = xids[i / n % n];
 			uint32_t	seen_before = xids[3 + i / n / n];
-			GhScanSeen	expected = expected_of(infomask, xmin, xmax, seen_before);
+			GhTupleSeen	expected = expected_of(infomask, xmin, xmax, seen_before);
 
 			told[expected]++;
 			CHECK_U64(c, "what a header tells", told_of(infomask, xmin, xmax, seen_before), expected);
 		}
-	CHECK(c, told[GH_SCAN_UNTOLD] > 0 && told[GH_SCAN_VISIBLE] > 0 && told[GH_SCAN_INVISIBLE] > 0,
+	CHECK(c, told[GH_SEEN_UNTOLD] > 0 && told[GH_SEEN_VISIBLE] > 0 && told[GH_SEEN_INVISIBLE] > 0,
 		  "headers tell always the same");
 }
 
@@ -216,8 +216,8 @@ late_xmax(Context *c)
 	memcpy(copy + XMAX_AT, &locker, sizeof(locker));
 	memcpy(page, copy, sizeof(page));
 	memcpy(page + XMAX_AT, &deleter, sizeof(deleter));
-	CHECK_U64(c, "a tuple deleted later", gh_scan_judge(copy, page, 0, 100), GH_SCAN_UNTOLD);
-	CHECK_U64(c, "a tuple deleted before", gh_scan_judge(copy, copy, 0, 100), GH_SCAN_INVISIBLE);
+	CHECK_U64(c, "a tuple deleted later", gh_line_judge(copy, page, 0, 100), GH_SEEN_UNTOLD);
+	CHECK_U64(c, "a tuple deleted before", gh_line_judge(copy, copy, 0, 100), GH_SEEN_INVISIBLE);
 }
 
 const Test	header_tests[] = {

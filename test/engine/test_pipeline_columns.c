@@ -58,7 +58,7 @@ give(Context *c, GhPipeline *pipeline, uint32_t step, uint32_t ngiven, const uin
 static GhTable *
 several_of_each(Context *c, const GhHost *host, uint32_t times)
 {
-	static const GhScanPart part = {0, 64, 0};
+	static const GhKeyPart part = {0, 64, 0};
 	static const uint16_t given[2] = {0, 1};
 	static uint64_t keys[ENTERED];
 	uint64_t   *const low[2] = {keys, keys};
@@ -94,8 +94,8 @@ only_sum(Context *c, GhPipeline *pipeline)
 
 	CHECK_STATUS(c, "results", pipeline->engine->results(pipeline, &cursor, sizeof(buffer), buffer, &bytes, &error),
 				 GH_OK);
-	CHECK_U64(c, "bytes of results", bytes, sizeof(GhScanGroup) + sizeof(GhAggregateState));
-	return ((const GhAggregateState *) ((const GhScanGroup *) buffer + 1))->low;
+	CHECK_U64(c, "bytes of results", bytes, sizeof(GhRecordHead) + sizeof(GhAggregateState));
+	return ((const GhAggregateState *) ((const GhRecordHead *) buffer + 1))->low;
 }
 
 /*
@@ -106,7 +106,7 @@ static void
 vectors_set_anew(Context *c)
 {
 	static const uint16_t given[2] = {0, 3};
-	static const GhScanPart part = {0, 64, 0};
+	static const GhKeyPart part = {0, 64, 0};
 	static uint64_t keys[ENTERED];
 	static uint64_t brought[ENTERED];
 	uint64_t   *const low[2] = {keys, brought};

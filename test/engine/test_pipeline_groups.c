@@ -226,7 +226,7 @@ many(Context *c)
 }
 
 /*
- * Keys of two words whose hash, as scan_row.h has it, is the same for all: what hashes alone tell apart is one
+ * Keys of two words whose hash, as record_row.h has it, is the same for all: what hashes alone tell apart is one
  * group.
  */
 static void
@@ -241,7 +241,7 @@ one_hash(Context *c)
 	for (uint32_t i = 0; i < 3000; i++)
 	{
 		uint64_t	word = i % 1500 * UINT64_C(0x123456789ABCDEF1);
-		GhValue		values[2] = {{word, 0, 0}, {UINT64_C(42) - gh_scan_mix(c->seed + word), 0, 0}};
+		GhValue		values[2] = {{word, 0, 0}, {UINT64_C(42) - gh_code_mix(c->seed + word), 0, 0}};
 
 		stage_row(stage, values);
 	}

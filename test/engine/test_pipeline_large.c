@@ -176,8 +176,8 @@ check_groups(Large *large, Stage *stage, bool by_text, uint32_t times)
 		expected += rows[g] > 0;
 	for (size_t at = 0; records != NULL && at < bytes && c->failures == 0; groups++)
 	{
-		const GhScanGroup *record = (const GhScanGroup *) (records + at);
-		const GhScanValue *key = gh_scan_keys(record);
+		const GhRecordHead *record = (const GhRecordHead *) (records + at);
+		const GhRecordValue *key = gh_record_keys(record);
 		const GhAggregateState *states = (const GhAggregateState *) (key + 1);
 		uint64_t	group = key->low;
 
@@ -246,8 +246,8 @@ put_records(Large *large)
 
 		for (uint32_t i = 0; records != NULL && i < large->count && c->failures == 0; i++)
 		{
-			const GhScanGroup *record = (const GhScanGroup *) (records + at);
-			const GhScanValue *values = gh_scan_keys(record);
+			const GhRecordHead *record = (const GhRecordHead *) (records + at);
+			const GhRecordValue *values = gh_record_keys(record);
 
 			if (!passes(i) || goes_back(i))
 				continue;
@@ -350,9 +350,9 @@ read_table(Large *large, ModelTable *table, uint64_t rows, uint64_t sum)
 	if (open_stage(large, stage) && CHECK_STATUS(c, "a request for all rows", stage_request(stage, &request), GH_OK))
 	{
 		records = stage_records(c, stage, &bytes);
-		if (CHECK_U64(c, "bytes", bytes, sizeof(GhScanGroup) + 2 * sizeof(GhAggregateState)))
+		if (CHECK_U64(c, "bytes", bytes, sizeof(GhRecordHead) + 2 * sizeof(GhAggregateState)))
 		{
-			const GhAggregateState *states = (const GhAggregateState *) (records + sizeof(GhScanGroup));
+			const GhAggregateState *states = (const GhAggregateState *) (records + sizeof(GhRecordHead));
 
 			CHECK_U64(c, "rows read", states[0].count, rows);
 			CHECK_U64(c, "their sum", states[1].low, sum);
@@ -402,9 +402,9 @@ probe_table(Large *large, ModelTable *table, const uint64_t *rows_of, GhProbeKin
 		CHECK_U64(c, "rows behind the probe", request.passed[0], lines);
 		CHECK_U64(c, "rows counted", request.counted, lines);
 		records = stage_records(c, stage, &bytes);
-		if (CHECK_U64(c, "bytes", bytes, sizeof(GhScanGroup) + 2 * sizeof(GhAggregateState)))
+		if (CHECK_U64(c, "bytes", bytes, sizeof(GhRecordHead) + 2 * sizeof(GhAggregateState)))
 		{
-			const GhAggregateState *states = (const GhAggregateState *) (records + sizeof(GhScanGroup));
+			const GhAggregateState *states = (const GhAggregateState *) (records + sizeof(GhRecordHead));
 
 			CHECK_U64(c, "rows in the group", states[0].count, lines);
 			CHECK_U64(c, "the sum", states[1].low, sum);

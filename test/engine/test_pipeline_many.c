@@ -3,7 +3,7 @@
  *		Rows that become very many by probes: into each sink, by one probe and by two, with matches that hand back late,
  *		with marks, with too little memory.
  *
- * The CPU engine does all of them; others may hand back those that become more than GH_SCAN_MATCHES_MAX.
+ * The CPU engine does all of them; others may hand back those that become more than GH_ROW_MATCHES_MAX.
  */
 #include "pipeline_model.h"
 
@@ -239,7 +239,7 @@ static void
 many_matches(Context *c)
 {
 	static const uint32_t counts[] = {
-		1, GH_VECTOR_ROWS, GH_VECTOR_ROWS + 1, GH_SCAN_MATCHES_MAX, GH_SCAN_MATCHES_MAX + 1, 16 * GH_VECTOR_ROWS,
+		1, GH_VECTOR_ROWS, GH_VECTOR_ROWS + 1, GH_ROW_MATCHES_MAX, GH_ROW_MATCHES_MAX + 1, 16 * GH_VECTOR_ROWS,
 		16 * GH_VECTOR_ROWS + 1, 32 * GH_VECTOR_ROWS, 50000
 	};
 
@@ -252,7 +252,7 @@ many_matches(Context *c)
 			.sink = GH_SINK_GROUPS,.one_group = true};
 			Result		result = run_case(c, &this);
 
-			CHECK(c, result.backs == 0 || (!c->on_host && counts[i] > GH_SCAN_MATCHES_MAX),
+			CHECK(c, result.backs == 0 || (!c->on_host && counts[i] > GH_ROW_MATCHES_MAX),
 				  "with %u matches %" PRIu64 " rows go back", counts[i], result.backs);
 		}
 }

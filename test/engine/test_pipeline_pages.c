@@ -101,10 +101,10 @@ bring_pages(Context *c, Stage *stage, uint32_t first, uint32_t end, Made *made)
 static void
 key_rows(const char *records, size_t bytes, Made *made)
 {
-	made->rows = make_memory((bytes / sizeof(GhScanGroup) + 1) * sizeof(Keyed));
+	made->rows = make_memory((bytes / sizeof(GhRecordHead) + 1) * sizeof(Keyed));
 	for (size_t at = 0; at < bytes; made->nrows++)
 	{
-		size_t		length = ((const GhScanGroup *) (records + at))->bytes;
+		size_t		length = ((const GhRecordHead *) (records + at))->bytes;
 		Keyed		keyed = {make_memory(length), length, 0};
 
 		memcpy(keyed.bytes, records + at, length);
@@ -288,7 +288,7 @@ ask_all(Trial *pages)
 	for (uint32_t p = 0; p < pages->npages; p++)
 	{
 		pages->pages[p].lines = gh_page_lines(pages->pages[p].page, pages->relation.page_bytes);
-		pages->pages[p].bitmap = GH_SCAN_ALL;
+		pages->pages[p].bitmap = GH_PAGE_ALL_LINES;
 		pages->pages[p].hinted = 0;
 		normal += pages->written[p].ntuples;
 	}

@@ -88,7 +88,7 @@ refused_probes(Context *c)
 		/* what a semi join fills is not there behind it */
 		REFUSED(probe->kind, GH_PROBE_SEMI);
 		REFUSED(probe->nparts, 0);
-		REFUSED(probe->nparts, GH_SCAN_PARTS_MAX + 1);
+		REFUSED(probe->nparts, GH_KEY_PARTS_MAX + 1);
 		REFUSED(probe->parts, NULL);
 		REFUSED(stage->probe_parts[0][0].bits, 0);
 		REFUSED(stage->probe_parts[0][0].bits, 65);
@@ -209,14 +209,14 @@ refused_tables(Context *c)
 		stage_keep(stage, NUMBER, GH_CLASS_INT, 4);
 		expect_create(c, &stage->options, GH_OK, "a table");
 		REFUSED(sink->nparts, 0);
-		REFUSED(sink->nparts, GH_SCAN_PARTS_MAX + 1);
+		REFUSED(sink->nparts, GH_KEY_PARTS_MAX + 1);
 		REFUSED(sink->parts, NULL);
 		REFUSED(stage->table_parts[0].bits, 33);
 		REFUSED(stage->table_parts[0].bits, 0);
 		REFUSED(stage->table_parts[0].vector, FILLED_TEXT);
 		REFUSED(stage->table_parts[0].vector, LESS);
 		REFUSED(sink->kept, NULL);
-		REFUSED(sink->nkept, GH_SCAN_KEPT_MAX + 1);
+		REFUSED(sink->nkept, GH_TABLE_KEPT_MAX + 1);
 		REFUSED(stage->kept[0].bytes, 8);
 		REFUSED(stage->kept[0].value_class, GH_CLASS_INT);
 		REFUSED(stage->kept[0].vector, LESS);

@@ -81,7 +81,7 @@ refused_requests(Context *c)
 		REQUEST_REFUSED(request.ngiven, GH_PROGRAM_VECTORS_MAX + 1);
 		REQUEST_REFUSED(request.back, NULL);
 		REQUEST_REFUSED(request.back_room, 9);
-		REQUEST_REFUSED(request.count, GH_SCAN_LINES_MAX + 1);
+		REQUEST_REFUSED(request.count, GH_REQUEST_LINES_MAX + 1);
 		REQUEST_REFUSED(given->numbers[0], TEXT);
 		REQUEST_REFUSED(given->numbers[2], CONSTANT);
 		REQUEST_REFUSED(given->numbers[2], VECTORS);
@@ -314,9 +314,9 @@ sums_in_order(Context *c)
 					  back[i].page,
 					  back[i].step);
 		records = stage_records(c, stage, &bytes);
-		if (CHECK(c, records != NULL && bytes == sizeof(GhScanGroup) + sizeof(GhAggregateState), "%zu bytes",
+		if (CHECK(c, records != NULL && bytes == sizeof(GhRecordHead) + sizeof(GhAggregateState), "%zu bytes",
 				  bytes))
-			CHECK_U64(c, "the sum", ((const GhAggregateState *) (records + sizeof(GhScanGroup)))->low,
+			CHECK_U64(c, "the sum", ((const GhAggregateState *) (records + sizeof(GhRecordHead)))->low,
 					  gh_from_double((double) sum));
 		free(records);
 	}

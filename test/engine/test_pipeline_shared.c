@@ -287,7 +287,7 @@ read_group(Context *c, GhPipeline *pipeline, uint64_t *count, uint64_t *sum)
 	GhCursor	cursor = {0};
 	GhError		error = {0};
 	size_t		bytes = 0;
-	const GhAggregateState *states = (const GhAggregateState *) gh_scan_keys((const GhScanGroup *) buffer);
+	const GhAggregateState *states = (const GhAggregateState *) gh_record_keys((const GhRecordHead *) buffer);
 
 	CHECK_STATUS(c, "results", pipeline->engine->results(pipeline, &cursor, sizeof(buffer), buffer, &bytes, &error),
 				 GH_OK);
@@ -420,10 +420,10 @@ mark(Self *self, Found *found)
 
 /* What a record says, and the text that its number has. */
 static void
-read_record(Context *c, const GhScanGroup *record, bool texts, Found *found)
+read_record(Context *c, const GhRecordHead *record, bool texts, Found *found)
 {
-	static const GhScanKey key = {0, GH_CLASS_TEXT, 0};
-	uint64_t	number = gh_scan_keys(record)[0].low;
+	static const GhRecordKey key = {0, GH_CLASS_TEXT, 0};
+	uint64_t	number = gh_record_keys(record)[0].low;
 	char		expected[TEXT_MAX];
 	uint32_t	length = text_of(number, expected);
 	GhValue		text;
@@ -432,7 +432,7 @@ read_record(Context *c, const GhScanGroup *record, bool texts, Found *found)
 	found->rows_sum += number;
 	if (!texts)
 		return;
-	text = gh_scan_group_value(&key, record, 1, (const char *) record);
+	text = gh_record_group_value(&key, record, 1, (const char *) record);
 	CHECK(c, text.null == (length == UINT32_MAX) && (text.null || (text.high == length &&
 																   memcmp((const char *) (uintptr_t) text.low,
 																		  expected, length) == 0)),
@@ -462,8 +462,8 @@ read_rows(Self *self, Found *found)
 
 		CHECK_STATUS(c, "results", pipeline->engine->results(pipeline, &cursor, sizeof(buffer), buffer, &bytes,
 															 &error), GH_OK);
-		for (size_t at = 0; at < bytes; at += ((const GhScanGroup *) ((char *) buffer + at))->bytes)
-			read_record(c, (const GhScanGroup *) ((char *) buffer + at), self->model.nkept > 1, found);
+		for (size_t at = 0; at < bytes; at += ((const GhRecordHead *) ((char *) buffer + at))->bytes)
+			read_record(c, (const GhRecordHead *) ((char *) buffer + at), self->model.nkept > 1, found);
 	}
 	c->engine->pipelines->destroy(pipeline);
 	stage_drop(c, reader);

@@ -287,8 +287,8 @@ trap_end(Trap *trap)
 static int
 order_records(const void *left, const void *right)
 {
-	const GhScanGroup *a = *(const GhScanGroup *const *) left;
-	const GhScanGroup *b = *(const GhScanGroup *const *) right;
+	const GhRecordHead *a = *(const GhRecordHead *const *) left;
+	const GhRecordHead *b = *(const GhRecordHead *const *) right;
 
 	return a->bytes != b->bytes ? (a->bytes < b->bytes ? -1 : 1) : memcmp(a, b, a->bytes);
 }
@@ -297,13 +297,13 @@ order_records(const void *left, const void *right)
 static void
 sort_records(char *records, size_t bytes)
 {
-	const GhScanGroup **sorted = make_memory((bytes / sizeof(GhScanGroup) + 1) * sizeof(GhScanGroup *));
+	const GhRecordHead **sorted = make_memory((bytes / sizeof(GhRecordHead) + 1) * sizeof(GhRecordHead *));
 	char	   *copy = make_memory(bytes);
 	size_t		count = 0;
 
 	memcpy(copy, records, bytes);
 	for (size_t at = 0; at < bytes; at += sorted[count++]->bytes)
-		sorted[count] = (const GhScanGroup *) (copy + at);
+		sorted[count] = (const GhRecordHead *) (copy + at);
 	qsort(sorted, count, sizeof(*sorted), order_records);
 	for (size_t i = 0; i < count; records += sorted[i++]->bytes)
 		memcpy(records, sorted[i], sorted[i]->bytes);

@@ -5,7 +5,7 @@
 #ifndef GPUHASH_CPU_BLOCKS_H
 #define GPUHASH_CPU_BLOCKS_H
 
-#include "engine/pipeline/scan_row.h"
+#include "engine/pipeline/record_row.h"
 
 /* A piece of GhHost's memory. */
 typedef struct GhCpuBlock

@@ -105,7 +105,7 @@ pack_alone(const GhGroupsSink *sink, const GhVectorBatch *batch, uint64_t *codes
 	for (uint32_t i = 0; i < rows; i++)
 		codes[i] = low[i] & ((uint64_t) null[i] - 1);
 	for (uint32_t i = 0; is_float && i < batch->nrows; i++)
-		codes[i] = gh_scan_float_code(codes[i]);
+		codes[i] = gh_code_of_float(codes[i]);
 }
 
 /* Adds a key to the codes; false: some row's does not fit. */
@@ -173,24 +173,24 @@ pack(GhCpuPacking *packing, const GhGroupsSink *sink, const GhVectorBatch *batch
 
 /* Of all rows of the batch, also those that are not live: their values are anything, but texts' bytes. */
 static void
-hash_words(const GhScanKey *key, const GhVector *vector, uint32_t nrows, uint64_t *hashes)
+hash_words(const GhRecordKey *key, const GhVector *vector, uint32_t nrows, uint64_t *hashes)
 {
 	bool		wide = key->value_class == GH_CLASS_INT128;
 	bool		is_float = gh_class_is_float(key->value_class);
 
 	for (uint32_t i = 0; i < nrows; i++)
 	{
-		uint64_t	low = is_float ? gh_scan_float_code(vector->low[i]) : vector->low[i];
+		uint64_t	low = is_float ? gh_code_of_float(vector->low[i]) : vector->low[i];
 
-		hashes[i] = gh_scan_mix(hashes[i] + (vector->null[i] ? GH_SCAN_NULL_CODE : low));
+		hashes[i] = gh_code_mix(hashes[i] + (vector->null[i] ? GH_CODE_OF_NULL : low));
 	}
 	for (uint32_t i = 0; wide && i < nrows; i++)
 		if (!vector->null[i])
-			hashes[i] = gh_scan_mix(hashes[i] + vector->high[i]);
+			hashes[i] = gh_code_mix(hashes[i] + vector->high[i]);
 }
 
 static void
-hash_texts(const GhScanKey *key, const GhVectorBatch *batch, uint64_t *hashes)
+hash_texts(const GhRecordKey *key, const GhVectorBatch *batch, uint64_t *hashes)
 {
 	const GhVector *vector = &batch->vectors[key->vector];
 
@@ -203,7 +203,7 @@ hash_texts(const GhScanKey *key, const GhVectorBatch *batch, uint64_t *hashes)
 		value.low = vector->low[i];
 		value.high = vector->high[i];
 		value.null = vector->null[i];
-		hashes[i] = gh_scan_hash(key, &value, hashes[i]);
+		hashes[i] = gh_record_key_hash(key, &value, hashes[i]);
 	}
 }
 
@@ -214,7 +214,7 @@ hash(const GhGroupsSink *sink, const GhVectorBatch *batch, uint64_t *hashes)
 		hashes[i] = sink->seed;
 	for (uint32_t k = 0; k < sink->nkeys; k++)
 	{
-		const GhScanKey *key = &sink->keys[k];
+		const GhRecordKey *key = &sink->keys[k];
 
 		if (key->value_class == GH_CLASS_TEXT)
 			hash_texts(key, batch, hashes);
@@ -236,7 +236,7 @@ gh_cpu_make_codes(GhCpuPacking *packing, const GhGroupsSink *sink, const GhVecto
 }
 
 GhCpuSlot
-gh_cpu_record_code(const GhCpuGrouping *groups, const GhScanGroup *record)
+gh_cpu_record_code(const GhCpuGrouping *groups, const GhRecordHead *record)
 {
 	const GhGroupsSink *sink = groups->sink;
 	const GhCpuPacking *packing = &groups->packing;
@@ -244,14 +244,14 @@ gh_cpu_record_code(const GhCpuGrouping *groups, const GhScanGroup *record)
 
 	for (uint32_t k = 0; k < sink->nkeys; k++)
 	{
-		GhValue		value = gh_scan_group_value(&sink->keys[k], record, k, groups->texts.bytes);
+		GhValue		value = gh_record_group_value(&sink->keys[k], record, k, groups->texts.bytes);
 
 		if (!packing->packed)
-			slot.code = gh_scan_hash(&sink->keys[k], &value, slot.code);
+			slot.code = gh_record_key_hash(&sink->keys[k], &value, slot.code);
 		else if (value.null)
 			slot.nulls |= UINT32_C(1) << k;
 		else if (gh_class_is_float(sink->keys[k].value_class))
-			slot.code = gh_scan_float_code(value.low);
+			slot.code = gh_code_of_float(value.low);
 		else
 			slot.code |= (value.low & UINT64_MAX >> (64 - packing->bits[k])) << packing->shift[k];
 	}

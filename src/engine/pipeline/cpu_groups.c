@@ -36,7 +36,7 @@
 static inline uint64_t
 packed_hash(const uint64_t seed[2], uint64_t code, uint32_t nulls)
 {
-	return gh_cpu_fold(code ^ seed[0] ^ nulls * GH_SCAN_NULL_CODE, seed[1]);
+	return gh_cpu_fold(code ^ seed[0] ^ nulls * GH_CODE_OF_NULL, seed[1]);
 }
 
 /* The same for any code: a hash is one already. */
@@ -231,7 +231,7 @@ static bool
 make_group(GhCpuGrouping *groups, const GhVectorBatch *batch, uint32_t row)
 {
 	const GhGroupsSink *sink = groups->sink;
-	GhScanGroup *group;
+	GhRecordHead *group;
 
 	/* texts are in no packed code */
 	if ((!groups->packing.packed &&
@@ -243,7 +243,7 @@ make_group(GhCpuGrouping *groups, const GhVectorBatch *batch, uint32_t row)
 	for (uint32_t k = 0; k < sink->nkeys; k++)
 	{
 		const GhVector *vector = &batch->vectors[sink->keys[k].vector];
-		GhScanValue *key = &gh_scan_keys(group)[k];
+		GhRecordValue *key = &gh_record_keys(group)[k];
 
 		if (vector->null[row])
 		{
@@ -251,7 +251,7 @@ make_group(GhCpuGrouping *groups, const GhVectorBatch *batch, uint32_t row)
 			continue;
 		}
 		key->low = vector->low[row];
-		key->high = gh_scan_has_high(sink->keys[k].value_class) ? vector->high[row] : 0;
+		key->high = gh_class_has_high(sink->keys[k].value_class) ? vector->high[row] : 0;
 		if (sink->keys[k].value_class == GH_CLASS_TEXT)
 			key->low = gh_cpu_texts_add(&groups->texts, key->low, key->high);
 	}
@@ -282,10 +282,10 @@ gh_cpu_grouping_init(GhCpuGrouping *groups, GhCpuSinkMemory *memory, const GhGro
 {
 	groups->memory = memory;
 	groups->sink = sink;
-	groups->record_bytes = (uint32_t) (sizeof(GhScanGroup) + sink->nkeys * sizeof(GhScanValue));
-	groups->seed[0] = gh_scan_mix(sink->seed + UINT64_C(0x9E3779B97F4A7C15));
+	groups->record_bytes = (uint32_t) (sizeof(GhRecordHead) + sink->nkeys * sizeof(GhRecordValue));
+	groups->seed[0] = gh_code_mix(sink->seed + UINT64_C(0x9E3779B97F4A7C15));
 	/* an even multiplier would drop bits of codes */
-	groups->seed[1] = gh_scan_mix(groups->seed[0]) | 1;
+	groups->seed[1] = gh_code_mix(groups->seed[0]) | 1;
 	gh_cpu_packing_init(&groups->packing, sink);
 	if (!begin(groups, sink->expected))
 		return gh_error_set(error, memory->limit != 0 ? GH_LIMIT : GH_NO_MEMORY,
@@ -351,17 +351,17 @@ gh_cpu_grouping_cut(GhCpuGrouping *groups, uint32_t count, uint64_t texts_used)
 static bool
 has_keys(const GhCpuGrouping *groups, uint32_t group, const GhVectorBatch *batch, uint32_t row)
 {
-	const GhScanGroup *record = gh_cpu_grouping_at(groups, group);
+	const GhRecordHead *record = gh_cpu_grouping_at(groups, group);
 
 	for (uint32_t k = 0; k < groups->sink->nkeys; k++)
 	{
-		const GhScanKey *key = &groups->sink->keys[k];
+		const GhRecordKey *key = &groups->sink->keys[k];
 		const GhVector *vector = &batch->vectors[key->vector];
-		GhValue		held = gh_scan_group_value(key, record, k, groups->texts.bytes);
-		GhValue		value = {vector->low[row], gh_scan_has_high(key->value_class) ? vector->high[row] : 0,
+		GhValue		held = gh_record_group_value(key, record, k, groups->texts.bytes);
+		GhValue		value = {vector->low[row], gh_class_has_high(key->value_class) ? vector->high[row] : 0,
 		vector->null[row]};
 
-		if (!gh_scan_equal(key, &held, &value))
+		if (!gh_record_key_equal(key, &held, &value))
 			return false;
 	}
 	return true;

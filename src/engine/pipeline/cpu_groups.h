@@ -37,7 +37,7 @@ typedef struct GhCpuGrouping
 {
 	GhCpuSinkMemory *memory;
 	const GhGroupsSink *sink;
-	uint32_t	record_bytes;	/* of GhScanGroup and the keys */
+	uint32_t	record_bytes;	/* of GhRecordHead and the keys */
 	uint64_t	seed[2];		/* of the hash of packed codes */
 	GhCpuPacking packing;
 	bool		any_null;		/* packed: some group has a NULL */
@@ -65,10 +65,10 @@ typedef struct GhCpuCodes
 
 #define GH_CPU_NO_GROUP_FOUND UINT32_MAX
 
-static inline GhScanGroup *
+static inline GhRecordHead *
 gh_cpu_grouping_at(const GhCpuGrouping *groups, uint32_t group)
 {
-	return (GhScanGroup *) (groups->records + (size_t) group * groups->record_bytes);
+	return (GhRecordHead *) (groups->records + (size_t) group * groups->record_bytes);
 }
 
 /* ---------------------------------------------------------- cpu_groups.c */
@@ -96,6 +96,6 @@ extern void gh_cpu_packing_init(GhCpuPacking *packing, const GhGroupsSink *sink)
 extern bool gh_cpu_make_codes(GhCpuPacking *packing, const GhGroupsSink *sink, const GhVectorBatch *batch,
 							  GhCpuCodes *codes);
 /* The code of a group's keys. */
-extern GhCpuSlot gh_cpu_record_code(const GhCpuGrouping *groups, const GhScanGroup *record);
+extern GhCpuSlot gh_cpu_record_code(const GhCpuGrouping *groups, const GhRecordHead *record);
 
 #endif							/* GPUHASH_CPU_GROUPS_H */

@@ -16,7 +16,7 @@ enum
 {
 	STATE_NEXT,					/* the request behind it in the queue */
 	STATE_AT,					/* the first page, or row, that is not done */
-	STATE_ROWS					/* as GH_SCAN_ROWS_MAX counts them */
+	STATE_ROWS					/* as GH_PIPELINE_ROWS_MAX counts them */
 };
 
 /* ------------------------------------------------------------------ requests */

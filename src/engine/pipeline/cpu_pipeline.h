@@ -59,7 +59,7 @@ typedef struct GhCpuStaged
 	uint32_t	found[GH_VECTOR_ROWS];	/* their groups */
 } GhCpuStaged;
 
-/* Rows that are kept, as records (GhScanGroup). */
+/* Rows that are kept, as records (GhRecordHead). */
 typedef struct GhCpuRecords
 {
 	char	   *bytes;
@@ -158,7 +158,7 @@ extern void gh_cpu_note_came(GhCpuPipeline *pipeline, uint32_t level, uint32_t s
 /* False: the rows that go on are in the next level, and have been done. */
 extern bool gh_cpu_probe(GhCpuPipeline *pipeline, uint32_t level, uint32_t step);
 /* A row's key; false: a part is NULL. */
-extern bool gh_cpu_row_key(const GhScanPart *parts, uint32_t nparts, const GhVectorBatch *batch, uint32_t row,
+extern bool gh_cpu_row_key(const GhKeyPart *parts, uint32_t nparts, const GhVectorBatch *batch, uint32_t row,
 						   uint64_t *key);
 
 /* ------------------------------------------------- sinks: cpu_pipeline_sink.c */

@@ -74,23 +74,23 @@ typedef struct Lines
 
 /* A line that is asked for; false: the page is not to be trusted. */
 static bool
-list_line(GhCpuPipeline *pipeline, const GhScanPage *page, uint32_t page_lines, uint32_t number, Lines *lines)
+list_line(GhCpuPipeline *pipeline, const GhPageRef *page, uint32_t page_lines, uint32_t number, Lines *lines)
 {
 	const GhPipelineSource *source = &pipeline->plan.options.source;
-	GhScanSeen	seen = GH_SCAN_VISIBLE;
+	GhTupleSeen	seen = GH_SEEN_VISIBLE;
 	GhPageTuple tuple;
 
-	if (page->hinted && gh_scan_is_newer(page, page->page, number))
+	if (page->hinted && gh_line_is_newer(page, page->page, number))
 		return true;
 	if (page->hinted)
 	{
 		if (!gh_page_tuple(page->page, source->page_bytes, page_lines, number, &tuple))
 			return false;
-		seen = gh_scan_judge(page->page, page->page, tuple.header, source->seen_before);
+		seen = gh_line_judge(page->page, page->page, tuple.header, source->seen_before);
 	}
-	if (seen == GH_SCAN_VISIBLE)
+	if (seen == GH_SEEN_VISIBLE)
 		pipeline->numbers[lines->asked++] = (uint16_t) number;
-	else if (seen == GH_SCAN_UNTOLD)
+	else if (seen == GH_SEEN_UNTOLD)
 		pipeline->untold[lines->untold++] = (uint16_t) number;
 	return true;
 }
@@ -121,7 +121,7 @@ all_normal(const uint8_t *page, uint32_t lines)
 			find_others(at + 4 * GH_LINE_BYTES) | find_others(at + 6 * GH_LINE_BYTES);
 	for (; i + 2 <= lines; i += 2, at += 2 * GH_LINE_BYTES)
 		others |= find_others(at);
-	return (others & states) == 0 && (lines % 2 == 0 || gh_scan_is_normal(page, lines));
+	return (others & states) == 0 && (lines % 2 == 0 || gh_line_is_normal(page, lines));
 }
 
 /* All lines that are normal, of a page of which no tuple is to be judged; mostly they all are. */
@@ -139,7 +139,7 @@ list_normal(GhCpuPipeline *pipeline, const uint8_t *page, uint32_t lines, Lines 
 	for (uint32_t number = 1; number <= lines; number++)
 	{
 		pipeline->numbers[list->asked] = (uint16_t) number;
-		list->asked += gh_scan_is_normal(page, number);
+		list->asked += gh_line_is_normal(page, number);
 	}
 }
 
@@ -160,7 +160,7 @@ list_asked(GhCpuPipeline *pipeline, const uint64_t *bits, uint32_t lines, Lines 
 
 /* The lines that are asked for; false: the page does not have them, or is not to be trusted. */
 static bool
-list_lines(GhCpuPipeline *pipeline, const GhPipelineRequest *request, const GhScanPage *page, Lines *lines)
+list_lines(GhCpuPipeline *pipeline, const GhPipelineRequest *request, const GhPageRef *page, Lines *lines)
 {
 	const uint8_t *bytes = page->page;
 	uint32_t	page_lines = gh_page_lines(bytes, pipeline->plan.options.source.page_bytes);
@@ -169,7 +169,7 @@ list_lines(GhCpuPipeline *pipeline, const GhPipelineRequest *request, const GhSc
 	lines->numbers = pipeline->numbers;
 	if (page->lines > page_lines)
 		return false;
-	if (page->bitmap == GH_SCAN_ALL && !page->hinted)
+	if (page->bitmap == GH_PAGE_ALL_LINES && !page->hinted)
 	{
 		list_normal(pipeline, bytes, page->lines, lines);
 		return true;
@@ -180,8 +180,8 @@ list_lines(GhCpuPipeline *pipeline, const GhPipelineRequest *request, const GhSc
 		return true;
 	}
 	for (uint32_t number = 1; number <= page->lines; number++)
-		if (gh_scan_asks(page, request->bitmaps, number) &&
-			(page->bitmap != GH_SCAN_ALL || gh_scan_is_normal(bytes, number)) &&
+		if (gh_line_is_asked(page, request->bitmaps, number) &&
+			(page->bitmap != GH_PAGE_ALL_LINES || gh_line_is_normal(bytes, number)) &&
 			!list_line(pipeline, page, page_lines, number, lines))
 			return false;
 	return true;
@@ -319,13 +319,13 @@ take_table(GhCpuPipeline *pipeline, uint64_t first, uint32_t n)
 static bool
 group_value(const GhCpuGrouping *groups, GhGroupColumn column, uint32_t number, uint8_t value_class, GhValue *value)
 {
-	const GhScanGroup *group = gh_cpu_grouping_at(groups, number);
+	const GhRecordHead *group = gh_cpu_grouping_at(groups, number);
 	const GhAggregateState *state;
 	const GhAggregate *aggregate;
 
 	if (column.part == GH_GROUP_KEY)
 	{
-		*value = gh_scan_group_value(&groups->sink->keys[column.number], group, column.number, groups->texts.bytes);
+		*value = gh_record_group_value(&groups->sink->keys[column.number], group, column.number, groups->texts.bytes);
 		return true;
 	}
 	state = &groups->states[(size_t) number * groups->sink->naggregates + column.number];
@@ -334,7 +334,7 @@ group_value(const GhCpuGrouping *groups, GhGroupColumn column, uint32_t number, 
 	if (column.part == GH_GROUP_COUNT)
 		return true;
 	*value = (GhValue) {state->low, state->high, state->count == 0};
-	return state->count == 0 || !gh_scan_is_sum(aggregate) || aggregate->value_class != GH_CLASS_INT ||
+	return state->count == 0 || !gh_aggregate_is_sum(aggregate) || aggregate->value_class != GH_CLASS_INT ||
 		value_class != GH_CLASS_INT ||
 		state->high == gh_sign_extension(state->low);
 }

@@ -31,7 +31,7 @@ typedef struct Probe
 /* ------------------------------------------------------------------ look-up */
 
 bool
-gh_cpu_row_key(const GhScanPart *parts, uint32_t nparts, const GhVectorBatch *batch, uint32_t row, uint64_t *key)
+gh_cpu_row_key(const GhKeyPart *parts, uint32_t nparts, const GhVectorBatch *batch, uint32_t row, uint64_t *key)
 {
 	bool		null = false;
 
@@ -40,7 +40,7 @@ gh_cpu_row_key(const GhScanPart *parts, uint32_t nparts, const GhVectorBatch *ba
 	{
 		const GhVector *vector = &batch->vectors[parts[k].vector];
 
-		*key = gh_scan_key_add(*key, &parts[k], vector->low[row]);
+		*key = gh_key_part_add(*key, &parts[k], vector->low[row]);
 		null |= vector->null[row] != 0;
 	}
 	return !null;
@@ -64,7 +64,7 @@ gather_keys(Probe *p)
 		const uint64_t *low = p->batch->vectors[probe->parts[k].vector].low;
 
 		for (uint32_t i = 0; i < picks->n; i++)
-			p->at->keys[i] = gh_scan_key_add(k == 0 ? 0 : p->at->keys[i], &probe->parts[k], low[picks->rows[i]]);
+			p->at->keys[i] = gh_key_part_add(k == 0 ? 0 : p->at->keys[i], &probe->parts[k], low[picks->rows[i]]);
 	}
 }
 

@@ -87,13 +87,13 @@ check_sums(GhCpuPipeline *pipeline, uint32_t level)
 		bool		wide = aggregate->value_class == GH_CLASS_INT128;
 
 		/* 64 bits always fit; of floats that are added in order it is seen there */
-		if (!gh_scan_is_sum(aggregate) ||
+		if (!gh_aggregate_is_sum(aggregate) ||
 			(aggregate->kind == GH_AGGREGATE_SUM && aggregate->value_class == GH_CLASS_INT) ||
 			(options->sink.groups.in_order != 0 && gh_class_is_float(aggregate->value_class)))
 			continue;
 		for (uint32_t i = 0; i < batch->nrows; i++)
 			if (batch->state[i] == GH_ROW_LIVE && gh_aggregate_takes(aggregate, batch->vectors, i) &&
-				!gh_scan_fits(aggregate, vector->low[i], wide ? vector->high[i] : 0))
+				!gh_aggregate_fits(aggregate, vector->low[i], wide ? vector->high[i] : 0))
 				gh_cpu_hand_back(pipeline, level, i, options->nsteps);
 	}
 }

@@ -243,21 +243,21 @@ put_record(GhCpuPipeline *pipeline, const GhVectorBatch *batch, uint32_t row)
 {
 	const GhRowsSink *sink = &pipeline->plan.options.sink.rows;
 	char	   *record = pipeline->records.bytes + pipeline->records.used;
-	GhScanGroup head = {0, 1, 0};
-	GhScanValue *values = (GhScanValue *) (record + sizeof(head));
+	GhRecordHead head = {0, 1, 0};
+	GhRecordValue *values = (GhRecordValue *) (record + sizeof(head));
 	uint64_t	at = pipeline->plan.group_bytes;
 
 	for (uint32_t k = 0; k < sink->nvalues; k++)
 	{
 		const GhVector *vector = &batch->vectors[sink->values[k].vector];
-		GhScanValue value = {0, 0};
+		GhRecordValue value = {0, 0};
 
 		if (vector->null[row])
 			head.nulls |= UINT64_C(1) << k;
 		else
 		{
 			value.low = vector->low[row];
-			value.high = gh_scan_has_high(sink->values[k].value_class) ? vector->high[row] : 0;
+			value.high = gh_class_has_high(sink->values[k].value_class) ? vector->high[row] : 0;
 		}
 		if (sink->values[k].value_class == GH_CLASS_TEXT && !vector->null[row])
 		{
@@ -430,7 +430,7 @@ find_places(GhCpuPipeline *pipeline, GhPipelineRequest *request)
 	}
 }
 
-/* Are the rows so far more than an empty sink has memory for, or than sums are sure to bear (gh_scan_fits)? */
+/* Are the rows so far more than an empty sink has memory for, or than sums are sure to bear (gh_aggregate_fits)? */
 static bool
 are_too_many(const GhCpuPipeline *pipeline, const GhPipelineRequest *request)
 {
@@ -440,7 +440,7 @@ are_too_many(const GhCpuPipeline *pipeline, const GhPipelineRequest *request)
 	if (pipeline->rows != NULL)
 		bytes += pipeline->staged_rows * pipeline->rows->row_bytes;
 	return bytes > (limit == 0 ? STAGED_BYTES_MAX : limit) ||
-		pipeline->counted + request->counted + pipeline->staged_rows > GH_SCAN_ROWS_MAX;
+		pipeline->counted + request->counted + pipeline->staged_rows > GH_PIPELINE_ROWS_MAX;
 }
 
 /* Memory for all rows for which places were found; false: there is none. */
@@ -577,7 +577,7 @@ put_rows(const GhCpuPipeline *pipeline, GhCursor *cursor, size_t capacity, char 
 		*needed = 0;
 		if (results_stop(pipeline, &looks))
 			return true;
-		*needed = ((const GhScanGroup *) (records->bytes + cursor->position))->bytes;
+		*needed = ((const GhRecordHead *) (records->bytes + cursor->position))->bytes;
 		if (*needed > capacity - *bytes)
 			return true;
 		memcpy(buffer + *bytes, records->bytes + cursor->position, *needed);
@@ -595,14 +595,14 @@ put_groups(const GhCpuPipeline *pipeline, GhCursor *cursor, size_t capacity, cha
 
 	for (uint32_t looks = 0; cursor->position < groups->count; cursor->position++)
 	{
-		const GhScanGroup *group = gh_cpu_grouping_at(groups, (uint32_t) cursor->position);
+		const GhRecordHead *group = gh_cpu_grouping_at(groups, (uint32_t) cursor->position);
 
 		*needed = 0;
 		if (results_stop(pipeline, &looks))
 			return true;
 		if (group->rows == 0 && sink->nkeys > 0)
 			continue;
-		if (!gh_scan_record_put(&pipeline->record_plan, group, groups->states + cursor->position * sink->naggregates,
+		if (!gh_record_put(&pipeline->record_plan, group, groups->states + cursor->position * sink->naggregates,
 								groups->texts.bytes, capacity, buffer, bytes, needed))
 			return true;
 	}

@@ -42,7 +42,7 @@ typedef struct GhCpuRows
 	GhTableShape shape;
 	uint32_t	row_bytes;
 	uint32_t	chunk_shift;	/* a chunk has 2 to the power of it rows */
-	uint16_t	offsets[GH_SCAN_KEPT_MAX];	/* bytes from a row's start to its values */
+	uint16_t	offsets[GH_TABLE_KEPT_MAX];	/* bytes from a row's start to its values */
 	uint64_t	count;
 	uint64_t	nkeyless;		/* of them */
 	GhCpuBlocks chunks;

@@ -33,7 +33,7 @@ typedef struct GhCpuSharedRows
 {
 	uint64_t	magic;
 	GhTableSink sink;			/* never changes; without its arrays, but for: */
-	GhKept		kept[GH_SCAN_KEPT_MAX];
+	GhKept		kept[GH_TABLE_KEPT_MAX];
 
 	/* GhHost.lock guards these */
 	GhCpuTaken	taken;			/* but for the index */

@@ -41,17 +41,17 @@ copy_sink(Copies *copies, GhSink *sink)
 {
 	if (sink->kind == GH_SINK_GROUPS)
 	{
-		sink->groups.keys = copy_array(copies, sink->groups.keys, sink->groups.nkeys * sizeof(GhScanKey));
+		sink->groups.keys = copy_array(copies, sink->groups.keys, sink->groups.nkeys * sizeof(GhRecordKey));
 		sink->groups.aggregates = copy_array(copies, sink->groups.aggregates,
 											 sink->groups.naggregates * sizeof(GhAggregate));
 	}
 	else if (sink->kind == GH_SINK_TABLE)
 	{
-		sink->table.parts = copy_array(copies, sink->table.parts, sink->table.nparts * sizeof(GhScanPart));
+		sink->table.parts = copy_array(copies, sink->table.parts, sink->table.nparts * sizeof(GhKeyPart));
 		sink->table.kept = copy_array(copies, sink->table.kept, sink->table.nkept * sizeof(GhKept));
 	}
 	else if (sink->kind == GH_SINK_ROWS)
-		sink->rows.values = copy_array(copies, sink->rows.values, sink->rows.nvalues * sizeof(GhScanKey));
+		sink->rows.values = copy_array(copies, sink->rows.values, sink->rows.nvalues * sizeof(GhRecordKey));
 }
 
 /* All arrays that options point to; the probes have been copied to `probes`. */
@@ -68,7 +68,7 @@ copy_arrays(Copies *copies, GhPipelineOptions *options, GhProbe *probes)
 	options->steps = copy_array(copies, options->steps, options->nsteps * sizeof(GhStep));
 	for (uint32_t i = 0; i < options->nprobes; i++)
 	{
-		probes[i].parts = copy_array(copies, probes[i].parts, probes[i].nparts * sizeof(GhScanPart));
+		probes[i].parts = copy_array(copies, probes[i].parts, probes[i].nparts * sizeof(GhKeyPart));
 		probes[i].fills = copy_array(copies, probes[i].fills, probes[i].nfills * sizeof(GhProbeFill));
 	}
 	copy_sink(copies, &options->sink);
@@ -111,8 +111,8 @@ check_sink_sizes(const GhSink *sink, GhError *error)
 									sink->groups.nkeys, sink->groups.naggregates);
 			return GH_OK;
 		case GH_SINK_TABLE:
-			if (sink->table.nparts == 0 || !has_array(sink->table.parts, sink->table.nparts, GH_SCAN_PARTS_MAX) ||
-				!has_array(sink->table.kept, sink->table.nkept, GH_SCAN_KEPT_MAX))
+			if (sink->table.nparts == 0 || !has_array(sink->table.parts, sink->table.nparts, GH_KEY_PARTS_MAX) ||
+				!has_array(sink->table.kept, sink->table.nkept, GH_TABLE_KEPT_MAX))
 				return gh_error_set(error, GH_INVALID, "a pipeline makes no table with a key of %u parts and %u values",
 									sink->table.nparts, sink->table.nkept);
 			return GH_OK;
@@ -146,7 +146,7 @@ check_sizes(const GhPipelineOptions *options, GhProbe *probes, GhError *error)
 	if (options->nprobes > 0)
 		memcpy(probes, options->probes, options->nprobes * sizeof(GhProbe));
 	for (uint32_t i = 0; i < options->nprobes; i++)
-		if (probes[i].nparts == 0 || !has_array(probes[i].parts, probes[i].nparts, GH_SCAN_PARTS_MAX) ||
+		if (probes[i].nparts == 0 || !has_array(probes[i].parts, probes[i].nparts, GH_KEY_PARTS_MAX) ||
 			!has_array(probes[i].fills, probes[i].nfills, GH_PROGRAM_VECTORS_MAX))
 			return gh_error_set(error, GH_INVALID, "probe %u of a pipeline has no key of %u parts and %u columns", i,
 								probes[i].nparts, probes[i].nfills);
@@ -183,7 +183,7 @@ gh_pipeline_plan_init(GhPipelinePlan *plan, const GhPipelineEngine *engine, GhTa
 	if (status != GH_OK)
 		gh_pipeline_plan_drop(plan);
 	(void) gh_pipeline_keys(&plan->options, &nkeys);
-	plan->group_bytes = (uint32_t) (sizeof(GhScanGroup) + nkeys * sizeof(GhScanValue));
+	plan->group_bytes = (uint32_t) (sizeof(GhRecordHead) + nkeys * sizeof(GhRecordValue));
 	return status;
 }
 
@@ -194,7 +194,7 @@ gh_pipeline_plan_drop(GhPipelinePlan *plan)
 	plan->memory = NULL;
 }
 
-const GhScanKey *
+const GhRecordKey *
 gh_pipeline_keys(const GhPipelineOptions *options, uint32_t *count)
 {
 	bool		rows = options->sink.kind == GH_SINK_ROWS;
@@ -223,7 +223,7 @@ static GhStatus
 check_page(const GhPipelinePlan *plan, const GhPipelineRequest *request, uint32_t p, GhError *error)
 {
 	const GhPipelineSource *source = &plan->options.source;
-	const GhScanPage *page = &request->pages[p];
+	const GhPageRef *page = &request->pages[p];
 	uint32_t	most = (source->page_bytes - GH_PAGE_LINES_AT) / GH_LINE_BYTES;
 
 	if (page->page == NULL || (uintptr_t) page->page % 16 != 0)
@@ -234,7 +234,7 @@ check_page(const GhPipelinePlan *plan, const GhPipelineRequest *request, uint32_
 	if (page->hinted > source->page_bytes || (page->hinted > 0 && source->seen_before == 0))
 		return gh_error_set(error, GH_INVALID, "page %u of a request has tuples whose headers do not tell what is "
 							"visible", p);
-	if (page->bitmap != GH_SCAN_ALL && page->lines > 0 &&
+	if (page->bitmap != GH_PAGE_ALL_LINES && page->lines > 0 &&
 		((uint64_t) page->bitmap + (page->lines + 63) / 64 > request->nbitmaps || request->bitmaps == NULL))
 		return gh_error_set(error, GH_INVALID, "page %u of a request has a bitmap that is not in the request", p);
 	return GH_OK;
@@ -245,9 +245,9 @@ check_pages(const GhPipelinePlan *plan, const GhPipelineRequest *request, uint64
 {
 	if (plan->options.source.kind != GH_SOURCE_PAGES)
 		return gh_error_set(error, GH_INVALID, "a request has pages, and the pipeline's source none");
-	if (!has_array(request->pages, request->npages, GH_SCAN_PAGES_MAX))
+	if (!has_array(request->pages, request->npages, GH_REQUEST_PAGES_MAX))
 		return gh_error_set(error, GH_INVALID, "a request has no %u pages, of %d at most", request->npages,
-							GH_SCAN_PAGES_MAX);
+							GH_REQUEST_PAGES_MAX);
 	for (uint32_t p = 0; p < request->npages; p++)
 	{
 		GhStatus	status = check_page(plan, request, p, error);
@@ -347,9 +347,9 @@ check_request(const GhPipelinePlan *plan, const GhPipelineRequest *request, uint
 	}
 	if (status != GH_OK)
 		return status;
-	if (*rows > GH_SCAN_LINES_MAX)
+	if (*rows > GH_REQUEST_LINES_MAX)
 		return gh_error_set(error, GH_INVALID, "a request has %llu rows, of %d at most", (unsigned long long) *rows,
-							GH_SCAN_LINES_MAX);
+							GH_REQUEST_LINES_MAX);
 	if (*rows > request->back_room || (*rows > 0 && request->back == NULL))
 		return gh_error_set(error, GH_INVALID, "a request has no room for %llu rows that may be handed back",
 							(unsigned long long) *rows);
@@ -379,7 +379,7 @@ gh_pipeline_request_take(GhPipeline *pipeline, GhPipelineRequest *request, GhPip
 		status = gh_error_set(&request->error, GH_INVALID, "a pipeline whose table was made takes no more rows");
 	/* nothing is kept of rows whose places are listed */
 	counted = plan->options.sink.kind == GH_SINK_PLACES ? 0 : *rows;
-	if (status == GH_OK && counted > GH_SCAN_ROWS_MAX - intake->submitted)
+	if (status == GH_OK && counted > GH_PIPELINE_ROWS_MAX - intake->submitted)
 		status = gh_error_set(&request->error, GH_TOO_MANY, "a pipeline of more than 2^40 rows");
 	if (status != GH_OK)
 		return request->status = status;

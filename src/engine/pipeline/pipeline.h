@@ -17,8 +17,8 @@
  *
  * A row that an engine cannot do as PostgreSQL does it is handed back, with the number of the step at which
  * that was seen, and nothing of it is in the sink: what page.h and program.h say of it, a value in a sum that
- * is very large (gh_scan_fits), no memory for its group or its place in a table, and a match that is marked to be
- * handed back.  A row that becomes more than GH_SCAN_MATCHES_MAX rows by probes may be handed back, too: the CUDA
+ * is very large (gh_aggregate_fits), no memory for its group or its place in a table, and a match that is marked to be
+ * handed back.  A row that becomes more than GH_ROW_MATCHES_MAX rows by probes may be handed back, too: the CUDA
  * engine does so, the CPU engine does not.  Handing a row back is always right.  The caller has PostgreSQL compute what the engine could not; the row then enters the
  * pipeline again, before a step behind that one, as columns.
  *
@@ -35,13 +35,13 @@
  *
  * Integers are exact.  Floats are added in an order that depends on the requests alone.
  *
- * Pages, keys and records of groups are those of scan.h; of a record, rows is 1, but 0 of the one
+ * Pages, keys and records of groups are those of record.h; of a record, rows is 1, but 0 of the one
  * group without keys where there are no rows.  Contract of every call: engine.h.  C11, C++17 and CUDA.
  */
 #ifndef GPUHASH_PIPELINE_H
 #define GPUHASH_PIPELINE_H
 
-#include "engine/pipeline/scan.h"
+#include "engine/pipeline/record.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -49,7 +49,7 @@ extern "C" {
 
 #define GH_STEPS_MAX 32
 #define GH_PROBES_MAX 16
-#define GH_VALUES_MAX 64		/* keys of a group, or values of a row: bits of GhScanGroup.nulls */
+#define GH_VALUES_MAX 64		/* keys of a group, or values of a row: bits of GhRecordHead.nulls */
 
 typedef struct GhPipeline GhPipeline;	/* a process's handle */
 typedef struct GhMarks GhMarks; /* which rows of a table have had a match */
@@ -129,7 +129,7 @@ typedef struct GhProbe
 								 * this one's requests: what comes after them does not look at it */
 	uint32_t	kind;			/* a GhProbeKind */
 	uint32_t	nparts;			/* of the key: at least one */
-	const GhScanPart *parts;	/* vectors of INT that are set before the step */
+	const GhKeyPart *parts;	/* vectors of INT that are set before the step */
 	uint32_t	nfills;
 	const GhProbeFill *fills;
 	/*
@@ -164,7 +164,7 @@ typedef enum GhSinkKind
 typedef struct GhGroupsSink
 {
 	uint32_t	nkeys;			/* 0: all rows are one group, which is there without rows, too */
-	const GhScanKey *keys;
+	const GhRecordKey *keys;
 	uint32_t	naggregates;
 	const GhAggregate *aggregates;
 	uint64_t	expected;		/* groups; 0: not known */
@@ -195,7 +195,7 @@ typedef enum GhTableMatches
 typedef struct GhTableSink
 {
 	uint32_t	nparts;
-	const GhScanPart *parts;	/* of the key */
+	const GhKeyPart *parts;	/* of the key */
 	uint32_t	nkept;
 	const GhKept *kept;
 	uint32_t	matches;		/* a GhTableMatches */
@@ -216,7 +216,7 @@ typedef struct GhTableSink
 typedef struct GhRowsSink
 {
 	uint32_t	nvalues;
-	const GhScanKey *values;	/* padded: 0 */
+	const GhRecordKey *values;	/* padded: 0 */
 } GhRowsSink;
 
 typedef struct GhSink
@@ -281,7 +281,7 @@ typedef struct GhPipelineRequest
 	uint32_t	kind;			/* a GhInputKind */
 	bool		readable;		/* pages: each is in memory that the device can read: registered, or its own */
 	uint32_t	npages;			/* pages */
-	const GhScanPage *pages;
+	const GhPageRef *pages;
 	const uint64_t *bitmaps;
 	uint64_t	nbitmaps;		/* words */
 	/*
@@ -294,7 +294,7 @@ typedef struct GhPipelineRequest
 	const GhVector *vectors;	/* their values, count each; high where some value of the vector has one; texts' bytes
 								 * are the caller's */
 	uint64_t	first;			/* source, unmatched: from 0 */
-	uint64_t	count;			/* rows; columns: GH_SCAN_LINES_MAX at most */
+	uint64_t	count;			/* rows; columns: GH_REQUEST_LINES_MAX at most */
 	GhBackRow  *back;			/* room for as many as the pages have lines, or there are rows */
 	uint64_t	back_room;
 
@@ -349,7 +349,7 @@ struct GhPipelineEngine
 	GhStatus	(*wait) (GhPipelineRequest *request);
 
 	/*
-	 * Of groups and rows: writes records (GhScanGroup) that the cursor has not passed to buffer, aligned to
+	 * Of groups and rows: writes records (GhRecordHead) that the cursor has not passed to buffer, aligned to
 	 * 8.  *bytes is how many bytes came, also 0.  GH_TOO_SMALL: the next record alone needs *bytes.  Waits
 	 * for all requests.  GH_STOPPED: none came, and the cursor is good for the next call; requests that had not
 	 * ended may have been stopped, too.
@@ -430,7 +430,7 @@ extern const GhPipelineEngine gh_cpu_pipelines;
 typedef struct GhTableShape
 {
 	uint32_t	nkept;
-	GhKept		kept[GH_SCAN_KEPT_MAX];
+	GhKept		kept[GH_TABLE_KEPT_MAX];
 	bool		several;		/* some key may have several rows */
 	bool		numbered;		/* its rows are there by number */
 	uint64_t	rows;			/* if so: how many */
@@ -446,7 +446,7 @@ typedef struct GhPipelinePlan
 	uint64_t	needed[GH_STEPS_MAX + 1][GH_PROGRAM_VECTORS_MAX / 64];
 	GhTableShape source_table;	/* of a source that is a table */
 	GhTableShape *probed;		/* by probe */
-	uint32_t	group_bytes;	/* of GhScanGroup and the keys, in an engine's memory */
+	uint32_t	group_bytes;	/* of GhRecordHead and the keys, in an engine's memory */
 	void	   *memory;			/* malloc()ed */
 } GhPipelinePlan;
 
@@ -474,7 +474,7 @@ typedef struct GhPipelineIntake
 extern GhStatus gh_pipeline_request_take(GhPipeline *pipeline, GhPipelineRequest *request, GhPipelineIntake *intake,
 										 uint64_t *rows);
 /* The keys of groups, or the values of rows: *count of them. */
-extern const GhScanKey *gh_pipeline_keys(const GhPipelineOptions *options, uint32_t *count);
+extern const GhRecordKey *gh_pipeline_keys(const GhPipelineOptions *options, uint32_t *count);
 /* The first instruction of a step. */
 extern uint32_t gh_step_begin(const GhPipelineOptions *options, uint32_t step);
 /* May a row become several in this probe, of an accepted plan? */

@@ -6,7 +6,7 @@
  * of it.  What a probe's conditions set is there for these alone, since a row without a match has not
  * been through them.
  */
-#include "engine/pipeline/scan_row.h"
+#include "engine/pipeline/record_row.h"
 #include "engine/pipeline/pipeline.h"
 
 /* A check that is under way. */
@@ -55,7 +55,7 @@ group_class(const GhPipelineOptions *groups, GhGroupColumn column, uint8_t wante
 	if (column.part != GH_GROUP_VALUE || aggregate->kind <= GH_AGGREGATE_COUNT)
 		return 0;
 	/* the sum of INT has 128 bits */
-	if (aggregate->value_class == GH_CLASS_INT && gh_scan_is_sum(aggregate) && wanted == GH_CLASS_INT128)
+	if (aggregate->value_class == GH_CLASS_INT && gh_aggregate_is_sum(aggregate) && wanted == GH_CLASS_INT128)
 		return GH_CLASS_INT128;
 	return aggregate->value_class;
 }
@@ -139,13 +139,13 @@ check_source(Check *check)
 
 /* `whose`: the number of a probe, or -1, the table that is made. */
 static GhStatus
-check_parts(Check *check, const GhScanPart *parts, uint32_t nparts, int whose)
+check_parts(Check *check, const GhKeyPart *parts, uint32_t nparts, int whose)
 {
 	uint32_t	bits = 0;
 
 	for (uint32_t k = 0; k < nparts; k++)
 	{
-		const GhScanPart *part = &parts[k];
+		const GhKeyPart *part = &parts[k];
 
 		if (!is_held(check, part->vector, GH_CLASS_INT))
 			return gh_error_set(check->error, GH_INVALID, "part %u of the key of probe %d of a pipeline (-1: its table) "
@@ -293,7 +293,7 @@ static GhStatus
 check_keys(Check *check)
 {
 	uint32_t	nkeys;
-	const GhScanKey *keys = gh_pipeline_keys(check->options, &nkeys);
+	const GhRecordKey *keys = gh_pipeline_keys(check->options, &nkeys);
 	bool		groups = check->options->sink.kind == GH_SINK_GROUPS;
 
 	for (uint32_t k = 0; k < nkeys; k++)
@@ -397,7 +397,7 @@ static void
 need_sink(const GhPipelineOptions *options, uint64_t *needed)
 {
 	uint32_t	nkeys;
-	const GhScanKey *keys = gh_pipeline_keys(options, &nkeys);
+	const GhRecordKey *keys = gh_pipeline_keys(options, &nkeys);
 
 	for (uint32_t k = 0; k < nkeys; k++)
 		need(needed, keys[k].vector);
@@ -465,13 +465,13 @@ fill_wide(GhPipelinePlan *plan, const uint8_t *classes)
 	const GhProgram *program = plan->options.program;
 
 	for (uint32_t v = 0; v < gh_program_vectors(program); v++)
-		plan->wide[v] = gh_scan_has_high(classes[v]);
+		plan->wide[v] = gh_class_has_high(classes[v]);
 	for (uint32_t i = 0; i < program->ninstructions; i++)
 	{
 		const GhInstruction *in = &gh_program_instructions(program)[i];
 		uint8_t		result = gh_program_result_class(in);
 
-		if (result != 0 && gh_scan_has_high(result))
+		if (result != 0 && gh_class_has_high(result))
 			plan->wide[in->result] = 1;
 	}
 }

@@ -153,7 +153,7 @@ Datum
 gpuhash_forge_pipeline(PG_FUNCTION_ARGS)
 {
 	const char *answer = "not answered";
-	GhScanPage *list;
+	GhPageRef *list;
 	void	   *buffer;
 	uint32		number;
 	uint32		device;
@@ -167,7 +167,7 @@ gpuhash_forge_pipeline(PG_FUNCTION_ARGS)
 	gh_forge_copy_page(PG_GETARG_OID(0), (char *) buffer + GH_FORGE_PAGE_AT);
 	memset(list, 0, sizeof(*list));
 	list->lines = PageGetMaxOffsetNumber((Page) ((char *) buffer + GH_FORGE_PAGE_AT));
-	list->bitmap = GH_SCAN_ALL;
+	list->bitmap = GH_PAGE_ALL_LINES;
 	list->page = (const void *) ((uintptr_t) gh_forge_address(text_to_cstring(PG_GETARG_TEXT_PP(3)), buffer) +
 								 (uintptr_t) PG_GETARG_INT64(4));
 	slot = gh_slot_at(number);

@@ -185,7 +185,7 @@ gh_trial_begin(GhTrial *trial, const char *engine, const char *mode, int npages,
 
 		lane->buffer = service ? buffers[i] : (char *) TYPEALIGN(64, palloc(LANE_BYTES + 64));
 		lane->copies = lane->buffer;
-		lane->pages = (GhScanPage *) (lane->copies + (Size) npages * BLCKSZ);
+		lane->pages = (GhPageRef *) (lane->copies + (Size) npages * BLCKSZ);
 		lane->bitmaps = (uint64 *) (lane->pages + npages);
 		lane->back = (GhBackRow *) (lane->bitmaps + npages * BITMAP_WORDS);
 	}
@@ -270,14 +270,14 @@ static void
 lane_add(GhTrial *trial, GhTrialLane *lane, uint32 at, Buffer buffer)
 {
 	Page		page = BufferGetPage(buffer);
-	GhScanPage *shown = &lane->pages[at];
+	GhPageRef *shown = &lane->pages[at];
 	uint64	   *bits = lane->bitmaps + at * BITMAP_WORDS;
 
 	memset(shown, 0, sizeof(*shown));
 	shown->page = page;
 	shown->block = BufferGetBlockNumber(buffer);
 	shown->lines = PageGetMaxOffsetNumber(page);
-	shown->bitmap = trial->bitmaps ? at * BITMAP_WORDS : GH_SCAN_ALL;
+	shown->bitmap = trial->bitmaps ? at * BITMAP_WORDS : GH_PAGE_ALL_LINES;
 	memset(bits, 0, BITMAP_WORDS * sizeof(uint64));
 	for (uint32 line = 1; line <= shown->lines; line++)
 		if (ItemIdIsNormal(PageGetItemId(page, line)))
@@ -368,10 +368,10 @@ gh_trial_marks(GhTrial *trial, GhTable *table)
 /* -------------------------------------------------------------------- results */
 
 /* All records; *n of them, in memory of the context. */
-static GhScanGroup **
+static GhRecordHead **
 fetch_records(GhTrial *trial, GhPipeline *pipeline, int *n)
 {
-	GhScanGroup **records = palloc(sizeof(void *));
+	GhRecordHead **records = palloc(sizeof(void *));
 	int			room = 1;
 	size_t		capacity = trial->capacity;
 	GhCursor	cursor = {0};
@@ -394,11 +394,11 @@ fetch_records(GhTrial *trial, GhPipeline *pipeline, int *n)
 		else
 		{
 			copy = memcpy(palloc(bytes + 1), trial->lanes[0].buffer, bytes);
-			for (size_t at = 0; at < bytes; at += ((GhScanGroup *) (copy + at))->bytes)
+			for (size_t at = 0; at < bytes; at += ((GhRecordHead *) (copy + at))->bytes)
 			{
 				if (*n == room)
 					records = repalloc(records, (room *= 2) * sizeof(void *));
-				records[(*n)++] = (GhScanGroup *) (copy + at);
+				records[(*n)++] = (GhRecordHead *) (copy + at);
 			}
 		}
 	}
@@ -408,8 +408,8 @@ fetch_records(GhTrial *trial, GhPipeline *pipeline, int *n)
 static int
 compare_groups(const void *a, const void *b)
 {
-	int64		x = (int64) (*(GhScanGroup *const *) a + 1)->bytes;
-	int64		y = (int64) (*(GhScanGroup *const *) b + 1)->bytes;
+	int64		x = (int64) (*(GhRecordHead *const *) a + 1)->bytes;
+	int64		y = (int64) (*(GhRecordHead *const *) b + 1)->bytes;
 
 	return x < y ? -1 : x > y;
 }
@@ -418,14 +418,14 @@ char *
 gh_trial_groups_text(GhTrial *trial, GhPipeline *pipeline, int nsums)
 {
 	int			n;
-	GhScanGroup **groups = fetch_records(trial, pipeline, &n);
+	GhRecordHead **groups = fetch_records(trial, pipeline, &n);
 	StringInfoData text;
 
 	qsort(groups, n, sizeof(void *), compare_groups);
 	initStringInfo(&text);
 	for (int i = 0; i < n; i++)
 	{
-		const GhScanValue *key = (const GhScanValue *) (groups[i] + 1);
+		const GhRecordValue *key = (const GhRecordValue *) (groups[i] + 1);
 		const GhAggregateState *states = (const GhAggregateState *) (key + 1);
 
 		appendStringInfo(&text, "%lld %llu", (long long) key->low, (unsigned long long) states[0].count);
@@ -443,7 +443,7 @@ gh_trial_digest(GhTrial *trial, GhPipeline *pipeline)
 	StringInfoData text;
 	uint64		sum = 0;
 	int			n = 0;
-	GhScanGroup **records = pipeline != NULL ? fetch_records(trial, pipeline, &n) : NULL;
+	GhRecordHead **records = pipeline != NULL ? fetch_records(trial, pipeline, &n) : NULL;
 
 	for (int i = 0; i < n; i++)
 		sum += hash_bytes_extended((const unsigned char *) records[i], (int) records[i]->bytes, 42);

@@ -27,8 +27,8 @@ typedef struct GhTrialStage
 	GhStep		steps[GH_TRIAL_PROBES_MAX];
 	GhProbe		probes[GH_TRIAL_PROBES_MAX];
 	GhProbeFill fills[GH_TRIAL_PROBES_MAX][GH_TRIAL_FILLS];
-	GhScanPart	part;
-	GhScanKey	values[GH_TRIAL_COLUMNS_MAX];
+	GhKeyPart	part;
+	GhRecordKey	values[GH_TRIAL_COLUMNS_MAX];
 	GhAggregate aggregates[GH_TRIAL_COLUMNS_MAX];
 	GhKept		kept[2];
 	GhPipeline *pipeline;
@@ -39,7 +39,7 @@ typedef struct GhTrialLane
 {
 	char	   *buffer;
 	char	   *copies;
-	GhScanPage *pages;
+	GhPageRef *pages;
 	uint64	   *bitmaps;
 	GhBackRow  *back;
 	Buffer		pins[GH_TRIAL_PAGES_MAX];

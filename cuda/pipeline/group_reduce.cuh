@@ -1,5 +1,5 @@
 /*
- * scan_reduce.cuh
+ * group_reduce.cuh
  *		The kernels that add lines to the states of their groups.
  *
  *	1. Lines are sorted by group, stably; what is not live comes last.
@@ -16,10 +16,10 @@
  * Nothing here depends on which thread comes first: a group's lines, in their order, are cut and
  * merged in one way only.  So floats repeat themselves.
  */
-#ifndef GPUHASH_SCAN_REDUCE_CUH
-#define GPUHASH_SCAN_REDUCE_CUH
+#ifndef GPUHASH_GROUP_REDUCE_CUH
+#define GPUHASH_GROUP_REDUCE_CUH
 
-#include "cuda/pipeline/scan_device.cuh"
+#include "cuda/pipeline/sink_views.cuh"
 #include "cuda/table/memory.cuh"
 
 /* What the kernels here work on. */
@@ -145,7 +145,7 @@ put_rows(const reduce_job &job, uint32_t group, uint32_t rows)
 {
 	char	   *record = job.groups.records + (uint64_t) group * job.groups.record_bytes;
 
-	reinterpret_cast<GhScanGroup *>(record)->rows += rows;
+	reinterpret_cast<GhRecordHead *>(record)->rows += rows;
 }
 
 /* --------------------------------------------------------------------- kernels */
@@ -316,4 +316,4 @@ most_chunks(uint32_t lines)
 	return lines / SEGMENT_SHORT + lines / CHUNK_ROWS + 1;
 }
 
-#endif							/* GPUHASH_SCAN_REDUCE_CUH */
+#endif							/* GPUHASH_GROUP_REDUCE_CUH */

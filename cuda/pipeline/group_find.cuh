@@ -1,5 +1,5 @@
 /*
- * scan_find.cuh
+ * group_find.cuh
  *		A row's group: found, or made, by the thread that has the row.
  *
  * The table of groups is open addressing with linear probing.  A slot is one word: 0, or the upper
@@ -20,10 +20,10 @@
  *
  * ROW is whatever has the values of a row, such as line_values.
  */
-#ifndef GPUHASH_SCAN_FIND_CUH
-#define GPUHASH_SCAN_FIND_CUH
+#ifndef GPUHASH_GROUP_FIND_CUH
+#define GPUHASH_GROUP_FIND_CUH
 
-#include "cuda/pipeline/scan_device.cuh"
+#include "cuda/pipeline/sink_views.cuh"
 #include "cuda/table/memory.cuh"
 
 /* Slots that are looked at, and rounds of waiting, before the row is handed back. */
@@ -41,25 +41,25 @@ load_acquire(const uint64_t *word)
 	return value;
 }
 
-static __device__ __forceinline__ GhScanGroup *
+static __device__ __forceinline__ GhRecordHead *
 group_at(const groups_view &groups, uint32_t group)
 {
-	return reinterpret_cast<GhScanGroup *>(groups.records + (uint64_t) group * groups.record_bytes);
+	return reinterpret_cast<GhRecordHead *>(groups.records + (uint64_t) group * groups.record_bytes);
 }
 
 template <typename ROW> static __device__ bool
 group_has_keys(const plan_view &plan, const groups_view &groups, uint32_t group,
 			   const ROW &row)
 {
-	const GhScanGroup *record = group_at(groups, group);
+	const GhRecordHead *record = group_at(groups, group);
 
 	for (uint32_t k = 0; k < plan.nkeys; k++)
 	{
-		GhScanKey	key = plan.keys[k];
-		GhValue		held = gh_scan_group_value(&key, record, k, groups.texts);
+		GhRecordKey	key = plan.keys[k];
+		GhValue		held = gh_record_group_value(&key, record, k, groups.texts);
 		GhValue		value = row.get(key.vector);
 
-		if (!gh_scan_equal(&key, &held, &value))
+		if (!gh_record_key_equal(&key, &held, &value))
 			return false;
 	}
 	return true;
@@ -107,20 +107,20 @@ template <typename ROW> static __device__ void
 group_write(const plan_view &plan, const groups_view &groups, uint32_t group,
 			const ROW &row, uint64_t text_at)
 {
-	GhScanGroup *record = group_at(groups, group);
+	GhRecordHead *record = group_at(groups, group);
 	uint64_t	nulls = 0;
 
 	for (uint32_t k = 0; k < plan.nkeys; k++)
 	{
-		GhScanKey	key = plan.keys[k];
+		GhRecordKey	key = plan.keys[k];
 		GhValue		value = row.get(key.vector);
-		GhScanValue held = {0, 0};
+		GhRecordValue held = {0, 0};
 
 		nulls |= (uint64_t) (value.null != 0) << k;
 		if (!value.null)
 		{
 			held.low = value.low;
-			held.high = gh_scan_has_high(key.value_class) ? value.high : 0;
+			held.high = gh_class_has_high(key.value_class) ? value.high : 0;
 		}
 		if (!value.null && key.value_class == GH_CLASS_TEXT)
 		{
@@ -131,7 +131,7 @@ group_write(const plan_view &plan, const groups_view &groups, uint32_t group,
 				groups.texts[text_at + i] = from[i];
 			text_at += (value.high + 7) / 8 * 8;
 		}
-		gh_scan_keys(record)[k] = held;
+		gh_record_keys(record)[k] = held;
 	}
 	record->bytes = 0;
 	record->rows = 0;
@@ -173,10 +173,10 @@ keys_hash(const plan_view &plan, const ROW &row)
 
 	for (uint32_t k = 0; k < plan.nkeys; k++)
 	{
-		GhScanKey	key = plan.keys[k];
+		GhRecordKey	key = plan.keys[k];
 		GhValue		value = row.get(key.vector);
 
-		hash = gh_scan_hash(&key, &value, hash);
+		hash = gh_record_key_hash(&key, &value, hash);
 	}
 	return hash;
 }
@@ -278,17 +278,17 @@ rebuild_kernel(const plan_view plan, const groups_view groups, uint32_t count)
 {
 	uint64_t	group = ELEMENT;
 	uint64_t	hash = plan.seed;
-	const GhScanGroup *record;
+	const GhRecordHead *record;
 
 	if (group >= count)
 		return;
-	record = reinterpret_cast<const GhScanGroup *>(groups.records + group * groups.record_bytes);
+	record = reinterpret_cast<const GhRecordHead *>(groups.records + group * groups.record_bytes);
 	for (uint32_t k = 0; k < plan.nkeys; k++)
 	{
-		GhScanKey	key = plan.keys[k];
-		GhValue		value = gh_scan_group_value(&key, record, k, groups.texts);
+		GhRecordKey	key = plan.keys[k];
+		GhValue		value = gh_record_group_value(&key, record, k, groups.texts);
 
-		hash = gh_scan_hash(&key, &value, hash);
+		hash = gh_record_key_hash(&key, &value, hash);
 	}
 	/* half of the slots stay free */
 	while (compare_and_swap(&groups.slots[hash & groups.mask], (uint64_t) 0,
@@ -296,4 +296,4 @@ rebuild_kernel(const plan_view plan, const groups_view groups, uint32_t count)
 		hash = (hash >> 32 << 32) | (uint32_t) (hash + 1);
 }
 
-#endif							/* GPUHASH_SCAN_FIND_CUH */
+#endif							/* GPUHASH_GROUP_FIND_CUH */

@@ -1,5 +1,5 @@
 /*
- * scan.h
+ * record.h
  *		What pipelines read and write beside columns: heap pages, keys, parts of keys, records of groups.
  *
  * pipeline.h says what is done with them.  Pages are what a source of pages brings.  Keys make groups, or are the
@@ -7,8 +7,8 @@
  *
  * C11, C++17 and CUDA.
  */
-#ifndef GPUHASH_SCAN_H
-#define GPUHASH_SCAN_H
+#ifndef GPUHASH_RECORD_H
+#define GPUHASH_RECORD_H
 
 #include "engine/page/page.h"
 #include "engine/program/aggregate.h"
@@ -19,102 +19,102 @@ extern "C" {
 
 /* -------------------------------------------------------------------- limits */
 
-#define GH_SCAN_KEYS_MAX 32		/* of a group, or values of a row, that a query's plan asks for */
-#define GH_SCAN_PARTS_MAX 8
-#define GH_SCAN_KEPT_MAX GH_PROGRAM_VECTORS_MAX
-#define GH_SCAN_PAGES_MAX 65536 /* of a request */
-#define GH_SCAN_LINES_MAX (1 << 24) /* of all pages of a request */
-#define GH_SCAN_ROWS_MAX (UINT64_C(1) << 40)	/* lines of all requests of a pipeline, and rows that are counted */
-#define GH_SCAN_MATCHES_MAX 4096	/* rows that one becomes by probes */
+#define GH_RECORD_KEYS_MAX 32		/* of a group, or values of a row, that a query's plan asks for */
+#define GH_KEY_PARTS_MAX 8
+#define GH_TABLE_KEPT_MAX GH_PROGRAM_VECTORS_MAX
+#define GH_REQUEST_PAGES_MAX 65536 /* of a request */
+#define GH_REQUEST_LINES_MAX (1 << 24) /* of all pages of a request */
+#define GH_PIPELINE_ROWS_MAX (UINT64_C(1) << 40)	/* lines of all requests of a pipeline, and rows that are counted */
+#define GH_ROW_MATCHES_MAX 4096	/* rows that one becomes by probes */
 
 /* ---------------------------------------------------------------------- keys */
 
 /* What makes groups.  Equal are NULLs, -0 and 0, all NaNs. */
-typedef struct GhScanKey
+typedef struct GhRecordKey
 {
 	uint16_t	vector;			/* of the program */
 	uint8_t		value_class;	/* what the vector holds: a GhClass */
 	uint8_t		padded;			/* TEXT: 1, trailing blanks do not count (bpchar); else 0 */
-} GhScanKey;
+} GhRecordKey;
 
 /*
  * A part of a table's key: the lower bits of a vector of INT.  The parts make one number of 64 bits at
  * most, the last one in its lowest bits.  A row with a NULL in it has no key: it has no match, and is in no
  * table but one whose rows are numbered (GhTableSink.numbered).
  */
-typedef struct GhScanPart
+typedef struct GhKeyPart
 {
 	uint16_t	vector;			/* of the program */
 	uint8_t		bits;			/* 1 to 64 */
 	uint8_t		unused;			/* 0 */
-} GhScanPart;
+} GhKeyPart;
 
 /* --------------------------------------------------------------------- pages */
 
-/* GhScanPage.bitmap: all line pointers up to `lines` that are normal. */
-#define GH_SCAN_ALL UINT32_MAX
+/* GhPageRef.bitmap: all line pointers up to `lines` that are normal. */
+#define GH_PAGE_ALL_LINES UINT32_MAX
 
-typedef struct GhScanPage
+typedef struct GhPageRef
 {
 	const void *page;			/* aligned to 16 */
 	uint32_t	lines;			/* line numbers 1 up to this are looked at */
 	/*
 	 * The word of GhPipelineRequest.bitmaps with which the page's begin: bit (n - 1) % 64 of its
-	 * word (n - 1) / 64 asks for line n, which is a tuple; or GH_SCAN_ALL.
+	 * word (n - 1) / 64 asks for line n, which is a tuple; or GH_PAGE_ALL_LINES.
 	 */
 	uint32_t	bitmap;
 	uint32_t	block;			/* its number in the relation: for columns of GH_LOAD_TID */
 	/*
 	 * Not 0: of what is asked for, just tuples that begin at this byte of the page or behind it, which others
-	 * were not yet there when the caller looked, and are visible, as their headers say (scan_row.h): inserted
+	 * were not yet there when the caller looked, and are visible, as their headers say (record_row.h): inserted
 	 * by a transaction that is known to be committed and is before GhPipelineSource.seen_before, and not
 	 * deleted, or not as far as is known by one that is.  A tuple of which the header does not tell
 	 * either way is handed back, before anything else is done with it: the caller is to find out
 	 * whether it is visible.  0: what is asked for is visible.
 	 */
 	uint32_t	hinted;
-} GhScanPage;
+} GhPageRef;
 
 /* ------------------------------------------------------------------- records */
 
 /*
- * A group, as the results of a pipeline tell it: this, then a GhScanValue for each key, a GhAggregateState
+ * A group, as the results of a pipeline tell it: this, then a GhRecordValue for each key, a GhAggregateState
  * for each aggregate, and the bytes of texts.  The low word of a key that is text is the offset of
  * its bytes from the record's begin.  A row of a sink of rows is written likewise: its values are the keys.
  */
-typedef struct GhScanGroup
+typedef struct GhRecordHead
 {
 	uint64_t	bytes;			/* of the record: a multiple of 8 */
 	uint64_t	rows;			/* 1; 0 of the one group without keys where there are none */
 	uint64_t	nulls;			/* bit k: key k is NULL, and its value 0 */
-} GhScanGroup;
+} GhRecordHead;
 
-typedef struct GhScanValue
+typedef struct GhRecordValue
 {
 	uint64_t	low;			/* as in a GhVector */
 	uint64_t	high;			/* 0 where the class has none */
-} GhScanValue;
+} GhRecordValue;
 
-/* ------------------------------------------------- for the engines: scan.c */
+/* ------------------------------------------------- for the engines: record.c */
 
 /* What records are made of. */
 typedef struct GhRecordPlan
 {
 	uint32_t	nkeys;
-	const GhScanKey *keys;
+	const GhRecordKey *keys;
 	uint32_t	naggregates;
-	uint32_t	group_bytes;	/* of GhScanGroup and the keys, in an engine's memory */
+	uint32_t	group_bytes;	/* of GhRecordHead and the keys, in an engine's memory */
 } GhRecordPlan;
 
 /*
  * Appends the record of a group to *used bytes of a buffer; keys that are text lie at texts +
  * low.  False: there is no room, and *used is as it was; *needed is the record's size.
  */
-extern bool gh_scan_record_put(const GhRecordPlan *plan, const GhScanGroup *group, const GhAggregateState *states,
+extern bool gh_record_put(const GhRecordPlan *plan, const GhRecordHead *group, const GhAggregateState *states,
 							   const char *texts, size_t capacity, char *buffer, size_t *used, size_t *needed);
 
 #ifdef __cplusplus
 }
 #endif
 
-#endif							/* GPUHASH_SCAN_H */
+#endif							/* GPUHASH_RECORD_H */

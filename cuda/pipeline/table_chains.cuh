@@ -1,5 +1,5 @@
 /*
- * scan_chains.cuh
+ * table_chains.cuh
  *		The rows of a table that have the same key, one behind the other, for probes that return them all.
  *
  * All keys are in the table, each with the number of one of its rows.  Rows are sorted by that number,
@@ -7,13 +7,13 @@
  * are the list of members.  A key of several rows then gets its place in the list in place of the
  * number.
  */
-#ifndef GPUHASH_SCAN_CHAINS_CUH
-#define GPUHASH_SCAN_CHAINS_CUH
+#ifndef GPUHASH_TABLE_CHAINS_CUH
+#define GPUHASH_TABLE_CHAINS_CUH
 
 #include <cub/device/device_radix_sort.cuh>
 
-#include "cuda/pipeline/scan_device.cuh"
-#include "cuda/pipeline/scan_locate.cuh"
+#include "cuda/pipeline/sink_views.cuh"
+#include "cuda/pipeline/table_locate.cuh"
 
 static __global__ void __launch_bounds__(BLOCK_THREADS)
 numbers_kernel(uint64_t rows, uint64_t *values)
@@ -116,4 +116,4 @@ work_carve(chain_work *work, uint32_t rows, carver *carver)
 	work->space = carver->take(work->space_bytes);
 }
 
-#endif							/* GPUHASH_SCAN_CHAINS_CUH */
+#endif							/* GPUHASH_TABLE_CHAINS_CUH */

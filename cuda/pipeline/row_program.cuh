@@ -1,12 +1,12 @@
 /*
- * scan_program.cuh
+ * row_program.cuh
  *		The program over a row, and what aggregates take of it.
  */
-#ifndef GPUHASH_SCAN_PROGRAM_CUH
-#define GPUHASH_SCAN_PROGRAM_CUH
+#ifndef GPUHASH_ROW_PROGRAM_CUH
+#define GPUHASH_ROW_PROGRAM_CUH
 
-#include "cuda/pipeline/scan_device.cuh"
-#include "cuda/pipeline/scan_find.cuh"
+#include "cuda/pipeline/sink_views.cuh"
+#include "cuda/pipeline/group_find.cuh"
 
 /* The instructions from first up to, but not including, end. */
 template <typename ROW> static __device__ GhRowState
@@ -35,7 +35,7 @@ run_program(const plan_view &plan, const ROW &row, uint32_t first, uint32_t end)
 	return GH_ROW_LIVE;
 }
 
-/* Which aggregates take the row; false: a value is one that is not summed (gh_scan_fits). */
+/* Which aggregates take the row; false: a value is one that is not summed (gh_aggregate_fits). */
 template <typename ROW> static __device__ bool
 row_takes(const plan_view &plan, const ROW &row, uint64_t *takes)
 {
@@ -56,7 +56,7 @@ row_takes(const plan_view &plan, const ROW &row, uint64_t *takes)
 			value = row.get(aggregate->argument);
 			if (value.null)
 				continue;
-			if (gh_scan_is_sum(aggregate) && !gh_scan_fits(aggregate, value.low, value.high))
+			if (gh_aggregate_is_sum(aggregate) && !gh_aggregate_fits(aggregate, value.low, value.high))
 				return false;
 		}
 		*takes |= (uint64_t) 1 << a;
@@ -78,4 +78,4 @@ store_inputs(const plan_view &plan, const lines_view &lines, const ROW &row, uin
 	}
 }
 
-#endif							/* GPUHASH_SCAN_PROGRAM_CUH */
+#endif							/* GPUHASH_ROW_PROGRAM_CUH */

@@ -1,13 +1,13 @@
 /*
- * scan_columns.cuh
+ * page_columns.cuh
  *		A block's page: its copy in shared memory, which of its lines are to be read, and the columns of a tuple.
  */
-#ifndef GPUHASH_SCAN_COLUMNS_CUH
-#define GPUHASH_SCAN_COLUMNS_CUH
+#ifndef GPUHASH_PAGE_COLUMNS_CUH
+#define GPUHASH_PAGE_COLUMNS_CUH
 
 #include <cuda_runtime.h>
 
-#include "engine/pipeline/scan_row.h"
+#include "engine/pipeline/record_row.h"
 
 /* Threads of a block that read, with one load on its way each. */
 #define READERS 64
@@ -71,21 +71,21 @@ load_columns(const GhPageShape *shape, const ROW &row, const uint8_t *page, cons
 
 /* Whether a line that is asked for is to be read, or may have to be; false: the page is broken. */
 static __device__ bool
-judge_line(uint32_t page_bytes, uint32_t seen_before, const GhScanPage &asked, const uint8_t *page,
+judge_line(uint32_t page_bytes, uint32_t seen_before, const GhPageRef &asked, const uint8_t *page,
 		   uint32_t page_lines, uint32_t number, bool *untold, bool *visible)
 {
 	GhPageTuple tuple;
-	GhScanSeen	seen;
+	GhTupleSeen	seen;
 
-	*visible = !asked.hinted || !gh_scan_is_newer(&asked, page, number);
+	*visible = !asked.hinted || !gh_line_is_newer(&asked, page, number);
 	if (!asked.hinted || !*visible)
 		return true;
 	if (!gh_page_tuple(page, page_bytes, page_lines, number, &tuple))
 		return false;
-	seen = gh_scan_judge(page, asked.page, tuple.header, seen_before);
-	*visible = seen == GH_SCAN_VISIBLE;
-	*untold = seen == GH_SCAN_UNTOLD;
+	seen = gh_line_judge(page, asked.page, tuple.header, seen_before);
+	*visible = seen == GH_SEEN_VISIBLE;
+	*untold = seen == GH_SEEN_UNTOLD;
 	return true;
 }
 
-#endif							/* GPUHASH_SCAN_COLUMNS_CUH */
+#endif							/* GPUHASH_PAGE_COLUMNS_CUH */

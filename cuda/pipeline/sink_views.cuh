@@ -1,12 +1,12 @@
 /*
- * scan_device.cuh
- *		What the kernels of scan_*.cuh work on in device memory: groups, lines and their sums, what rows keep.
+ * sink_views.cuh
+ *		What the kernels of pipelines work on in device memory: groups, lines and their sums, what rows keep.
  */
-#ifndef GPUHASH_SCAN_DEVICE_CUH
-#define GPUHASH_SCAN_DEVICE_CUH
+#ifndef GPUHASH_SINK_VIEWS_CUH
+#define GPUHASH_SINK_VIEWS_CUH
 
 #include "cuda/table/table.h"
-#include "engine/pipeline/scan_row.h"
+#include "engine/pipeline/record_row.h"
 
 /* ------------------------------------------------------------- device memory */
 
@@ -37,7 +37,7 @@ struct groups_view
 {
 	uint64_t   *slots;			/* upper half of the hash, number + 1; 0: free */
 	uint64_t	mask;			/* slots - 1 */
-	char	   *records;		/* by group: GhScanGroup and keys */
+	char	   *records;		/* by group: GhRecordHead and keys */
 	uint32_t	record_bytes;
 	uint32_t	room;			/* groups: half the slots */
 	GhAggregateState *states;	/* by group, of all aggregates */
@@ -96,7 +96,7 @@ has_key(const keyed_rows &keyed, uint64_t row)
 struct plan_view
 {
 	const GhProgram *program;
-	const GhScanKey *keys;
+	const GhRecordKey *keys;
 	const GhAggregate *aggregates;
 	const scan_input *inputs;
 	const uint8_t *input_of;	/* by aggregate */
@@ -157,4 +157,4 @@ struct reduce_view
 	uint32_t   *partial_rows;	/* by chunk */
 };
 
-#endif							/* GPUHASH_SCAN_DEVICE_CUH */
+#endif							/* GPUHASH_SINK_VIEWS_CUH */

@@ -1,12 +1,12 @@
 /*
- * scan_locate.cuh
+ * table_locate.cuh
  *		A thread looks one key up in a table that nobody changes.
  *
  * The slots of a bucket are read together, the second bucket only where the first one is full and has no such
  * key.
  */
-#ifndef GPUHASH_SCAN_LOCATE_CUH
-#define GPUHASH_SCAN_LOCATE_CUH
+#ifndef GPUHASH_TABLE_LOCATE_CUH
+#define GPUHASH_TABLE_LOCATE_CUH
 
 #include "cuda/table/probe.cuh"
 
@@ -80,4 +80,4 @@ scan_locate(const table_view &view, uint64_t key, uint64_t *value)
 	return locate_key<layout_k8v8>(view, key, value, &place) ? place : nullptr;
 }
 
-#endif							/* GPUHASH_SCAN_LOCATE_CUH */
+#endif							/* GPUHASH_TABLE_LOCATE_CUH */

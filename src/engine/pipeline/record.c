@@ -1,24 +1,24 @@
 /*
- * scan.c
+ * record.c
  *		Writes the records of groups: what all engines have in common.
  */
-#include "engine/pipeline/scan.h"
+#include "engine/pipeline/record.h"
 
 static bool
-is_text(const GhRecordPlan *plan, const GhScanGroup *group, uint32_t k)
+is_text(const GhRecordPlan *plan, const GhRecordHead *group, uint32_t k)
 {
 	return plan->keys[k].value_class == GH_CLASS_TEXT && (group->nulls >> k & 1) == 0;
 }
 
 bool
-gh_scan_record_put(const GhRecordPlan *plan, const GhScanGroup *group, const GhAggregateState *states,
+gh_record_put(const GhRecordPlan *plan, const GhRecordHead *group, const GhAggregateState *states,
 				   const char *texts, size_t capacity, char *buffer, size_t *used, size_t *needed)
 {
 	size_t		states_bytes = plan->naggregates * sizeof(GhAggregateState);
 	size_t		at = plan->group_bytes + states_bytes;
 	char	   *record = buffer + *used;
-	GhScanValue *keys = (GhScanValue *) (record + sizeof(GhScanGroup));
-	const GhScanValue *held = (const GhScanValue *) (group + 1);
+	GhRecordValue *keys = (GhRecordValue *) (record + sizeof(GhRecordHead));
+	const GhRecordValue *held = (const GhRecordValue *) (group + 1);
 
 	*needed = at;
 	for (uint32_t k = 0; k < plan->nkeys; k++)
@@ -29,7 +29,7 @@ gh_scan_record_put(const GhRecordPlan *plan, const GhScanGroup *group, const GhA
 	memcpy(record, group, plan->group_bytes);
 	if (states_bytes > 0)
 		memcpy(record + plan->group_bytes, states, states_bytes);
-	((GhScanGroup *) record)->bytes = *needed;
+	((GhRecordHead *) record)->bytes = *needed;
 	for (uint32_t k = 0; k < plan->nkeys; k++)
 	{
 		if (!is_text(plan, group, k))
