@@ -38,15 +38,20 @@ host_address(void *ctx, GhRef ref)
 	return (void *) (uintptr_t) ref;
 }
 
+/* Of the limit, what the engine may keep from one pipeline to the next. */
+#define GH_KEPT_SHARE 8
+
+/* Bytes that are kept; of all threads. */
+static uint64 bytes_kept;
+
 /* Device memory within the limit for all. */
 static bool
-take_lasting(void *ctx, uint64_t bytes)
+take_bytes(uint64 bytes)
 {
 	GhDevice   *device = gh_worker.device;
 	uint64		limit = pg_atomic_read_u64(&device->memory_limit);
 	uint64		used = pg_atomic_read_u64(&device->memory_used);
 
-	(void) ctx;
 	do
 	{
 		if (used > limit || bytes > limit - used)
@@ -56,13 +61,32 @@ take_lasting(void *ctx, uint64_t bytes)
 }
 
 static void
-give_lasting(void *ctx, uint64_t bytes)
+give_bytes(uint64 bytes)
 {
-	(void) ctx;
 	pg_atomic_fetch_sub_u64(&gh_worker.device->memory_used, (int64) bytes);
 }
 
-/* What the engine keeps from one pipeline to the next is nobody's. */
+static void
+give_lasting(void *ctx, uint64_t bytes)
+{
+	(void) ctx;
+	(void) __atomic_fetch_sub(&bytes_kept, bytes, __ATOMIC_RELAXED);
+	give_bytes(bytes);
+}
+
+static bool
+take_lasting(void *ctx, uint64_t bytes)
+{
+	uint64		kept = __atomic_add_fetch(&bytes_kept, bytes, __ATOMIC_RELAXED);
+
+	(void) ctx;
+	if (kept <= pg_atomic_read_u64(&gh_worker.device->memory_limit) / GH_KEPT_SHARE && take_bytes(bytes))
+		return true;
+	(void) __atomic_fetch_sub(&bytes_kept, bytes, __ATOMIC_RELAXED);
+	return false;
+}
+
+/* What the engine keeps is nobody's. */
 static const GhHost lasting_host = {
 	.take_device = take_lasting,
 	.give_device = give_lasting,
@@ -75,7 +99,7 @@ take_device(void *ctx, uint64_t bytes)
 	GhWorkerTable *table = ctx;
 	GhError		ignored;
 
-	if (gh_executor_pass_point(GH_FAULT_POINT_ALLOCATION, &ignored) != GH_OK || !take_lasting(NULL, bytes))
+	if (gh_executor_pass_point(GH_FAULT_POINT_ALLOCATION, &ignored) != GH_OK || !take_bytes(bytes))
 		return false;
 	pg_atomic_fetch_add_u64(&gh_table_entry_at(table->number)->bytes, (int64) bytes);
 	return true;
@@ -86,7 +110,7 @@ give_device(void *ctx, uint64_t bytes)
 {
 	GhWorkerTable *table = ctx;
 
-	give_lasting(NULL, bytes);
+	give_bytes(bytes);
 	pg_atomic_fetch_sub_u64(&gh_table_entry_at(table->number)->bytes, (int64) bytes);
 }
 
