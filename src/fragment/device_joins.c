@@ -406,13 +406,12 @@ void
 gh_device_rewind_table(GhFragment *fragment, int number, bool for_all)
 {
 	PlanState  *child = scan_of(&fragment->device->tables[number]);
-	TableScanDesc scan = IsA(child, SeqScanState) ? ((ScanState *) child)->ss_currentScanDesc : NULL;
 
-	if (scan == NULL)
+	if (!IsA(child, SeqScanState))
 		return;
-	if (for_all && scan->rs_parallel != NULL)
-		table_parallelscan_reinitialize(scan->rs_rd, scan->rs_parallel);
-	table_rescan(scan, NULL);
+	if (for_all)
+		gh_child_rewind_for_all(child);
+	gh_child_rewind(child);
 }
 
 static bool

@@ -290,12 +290,10 @@ gh_device_make_tables_together(GhFragment *fragment, bool able)
 static void
 rewind_outer(GhFragment *fragment, bool elected, Barrier *barrier)
 {
-	TableScanDesc scan = ((ScanState *) fragment->scan)->ss_currentScanDesc;
-
 	if (elected)
-		table_parallelscan_reinitialize(scan->rs_rd, scan->rs_parallel);
+		gh_child_rewind_for_all(fragment->scan);
 	BarrierArriveAndWait(barrier, WAIT_EVENT_HASH_BUILD_ALLOCATE);
-	table_rescan(scan, NULL);
+	gh_child_rewind(fragment->scan);
 }
 
 /*

@@ -93,3 +93,23 @@ gh_child_stop(PlanState *child, double rows)
 	if (child->instrument != NULL)
 		InstrStopNode(child->instrument, rows);
 }
+
+/* The child's scan begins anew, if it has begun at all: this process's, */
+void
+gh_child_rewind(PlanState *child)
+{
+	TableScanDesc scan = ((ScanState *) child)->ss_currentScanDesc;
+
+	if (scan != NULL)
+		table_rescan(scan, NULL);
+}
+
+/* and, by one of them, what participants share of it. */
+void
+gh_child_rewind_for_all(PlanState *child)
+{
+	TableScanDesc scan = ((ScanState *) child)->ss_currentScanDesc;
+
+	if (scan != NULL && scan->rs_parallel != NULL)
+		table_parallelscan_reinitialize(scan->rs_rd, scan->rs_parallel);
+}

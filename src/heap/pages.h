@@ -145,5 +145,7 @@ extern int	gh_relation_attno(PlanState *child, int resno);
 extern void gh_pages_begin(GhPages *pages, PlanState *child);
 extern void gh_child_start(PlanState *child);
 extern void gh_child_stop(PlanState *child, double rows);
+extern void gh_child_rewind(PlanState *child);
+extern void gh_child_rewind_for_all(PlanState *child);
 
 #endif							/* GPUHASH_PAGES_H */

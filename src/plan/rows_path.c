@@ -392,12 +392,18 @@ make_rows_path(RelOptInfo *joinrel, Path *joins, const RowsOffer *offer)
 	return &cpath->path;
 }
 
+/* Whether an inner side is joins, of which a device may make a table; where these give more rows, they are the outer side. */
+static bool
+is_smaller_join(Path *outer, Path *inner)
+{
+	return inner->rows < outer->rows && (gh_is_join_path(inner) || gh_rows_joins(inner) != NULL);
+}
+
 /* Whether a device may do a join of these, and those below: it makes tables of what it scans, and of its own joins. */
 static bool
 is_for_device(PlannerInfo *root, Path *outer, Path *inner)
 {
-	return gh_enable_rows &&
-		(IS_SIMPLE_REL(inner->parent) || gh_is_join_path(inner) || gh_rows_joins(inner) != NULL) &&
+	return gh_enable_rows && (IS_SIMPLE_REL(inner->parent) || is_smaller_join(outer, inner)) &&
 		gh_device_may_be_expected() && gh_ends_on_device(root, outer);
 }
 
@@ -438,8 +444,11 @@ offer_may_win(PlannerInfo *root, RelOptInfo *joinrel, const RowsOffer *offer, Pa
 static bool
 wins_clearly(PlannerInfo *root, Cost total, Path *other, Cost other_total)
 {
-	return total - gh_whole_tables_cost(root, other, true) <=
-		GH_CLEAR_SHARE * (other_total - gh_whole_tables_cost(root, other, false));
+	Cost		pages = gh_whole_tables_cost(root, other, false);
+	Cost		most = GH_CLEAR_SHARE * (other_total - pages);
+
+	/* to a device pages cost no more: most are out before that is reckoned */
+	return total - pages <= most && total - gh_whole_tables_cost(root, other, true) <= most;
 }
 
 /* Whether it is a join of ours over rows that come from a device: of a GpuHashRows, or of a scan. */
@@ -532,7 +541,7 @@ gh_rows_may_compete(PlannerInfo *root, RelOptInfo *joinrel, GhJoinStep *step,
 	/* these come out of the chain when there is a path */
 	if (step->has_rows)
 		return true;
-	return is_for_device(root, choice->outer, choice->inner) && price_rows(root, &offer) &&
+	return price_rows(root, &offer) &&
 		(are_to_be_kept(root, joinrel, choice->total_cost, choice->workers) ||
 		 (offer_may_win(root, joinrel, &offer, choice->outer, choice->inner, choice->workers) &&
 		  (in_place || offer_competes(root, &offer, choice->outer, choice->inner, paths))));
