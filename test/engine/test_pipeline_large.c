@@ -320,7 +320,8 @@ memory_is_kept(Context *c)
 			add_to_groups(&large, n == 2);
 		CHECK_U64(c, "memory of a pipeline that is gone", large.state.device_bytes, 0);
 	}
-	if (!c->on_host)
+	/* the stand-in has no memory of a device */
+	if (!c->on_host && !c->stand_in)
 		make_table_of_kept(c, &kept);
 	kept.limit = 0;
 	add_to_groups(&large, false);
