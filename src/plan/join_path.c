@@ -314,7 +314,8 @@ scan_for_device(const GhJoinInputs *inputs, RelOptInfo *rel)
 	const Path *cheapest = rel->cheapest_total_path;
 	const GhNote *note;
 
-	if (!IS_SIMPLE_REL(rel) || cheapest->pathtype == T_SeqScan || gh_is_rowscan_path(cheapest))
+	if (!IS_SIMPLE_REL(rel) || !bms_is_empty(rel->lateral_relids) || cheapest->pathtype == T_SeqScan ||
+		gh_is_rowscan_path(cheapest))
 		return NULL;
 	note = gh_note(inputs->root, rel);
 	return note->is_readable && note->on_device ? gh_note_whole_scan(inputs->root, rel) : NULL;
