@@ -200,14 +200,18 @@ search_claim(const plan_view &plan, const groups_view &groups, const ROW &row,
 	uint64_t	tag = search->hash >> 32 << 32;
 	uint64_t	word;
 
+	/* who took the last room may have done so for these keys: it claimed the slot before */
 	if (!group_has_room(groups, search->text_bytes, counters))
 	{
-		search->done = true;
-		return 0;
+		__threadfence();
+		word = load_acquire(slot);
+		search->done = word == 0;
+		return word;
 	}
 	word = compare_and_swap(slot, (uint64_t) 0, tag | SLOT_BUSY);
 	if (word == 0)
 	{
+		__threadfence();
 		search->found = group_make(plan, groups, row, search->text_bytes, counters);
 		store_release(slot, tag | (search->found == GROUP_NONE ? SLOT_DEAD : search->found + 1));
 		search->done = true;

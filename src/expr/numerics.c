@@ -188,9 +188,13 @@ gh_translate_number_call(GhTranslation *translation, Oid function, List *exprs, 
 			return gh_translate_value(translation, lsecond(exprs), &args[1]) &&
 				translate_quotient(translation, args, result);
 		case F_ROUND_NUMERIC_INT4:
-			return translate_rounded(translation, GH_OP_RESCALE, args, digits, result);
 		case F_TRUNC_NUMERIC_INT4:
-			return translate_rounded(translation, GH_OP_TRUNC, args, digits, result);
+			if (!translate_rounded(translation, function == F_ROUND_NUMERIC_INT4 ? GH_OP_RESCALE : GH_OP_TRUNC, args,
+								   digits, result))
+				return false;
+			/* what a parameter will be is not known yet */
+			result->open_scale = list_member_ptr(translation->stand_ins, lsecond(exprs));
+			return true;
 		case F_NUMERIC_NUMERIC_INT4:
 			return translate_typmod(translation, args, digits, result);
 		case F_CEIL_NUMERIC:

@@ -225,7 +225,8 @@ prepare_arguments(GhTranslation *translation, const GhFunction *function, Oid co
 			scales = gh_scales_of(&args[0]);
 			for (int i = 0; i < nargs; i++)
 			{
-				scales = gh_scales_joined(GH_SCALES_LARGER, scales, gh_scales_of(&args[i]));
+				if (i > 0)
+					scales = gh_scales_joined(GH_SCALES_LARGER, scales, gh_scales_of(&args[i]));
 				result->scale = Max(result->scale, args[i].scale);
 				result->mixed_scale |= args[i].mixed_scale;
 				result->open_scale |= args[i].open_scale;

@@ -557,8 +557,9 @@ gh_device_tables_are_done(GhFragment *fragment, bool made)
 {
 	GhDeviceRun   *device = fragment->device;
 
-	for (int i = 0; i < GH_PROBES_MAX && device->tables[i].supply != NULL; i++)
-		if (!made && device->tables[i].supply->failed)
+	/* of a later rank there may be none where one before failed */
+	for (int i = 0; i < device->ntables; i++)
+		if (!made && device->tables[i].supply != NULL && device->tables[i].supply->failed)
 			gh_device_give_up(fragment, device->tables[i].supply);
 }
 
