@@ -9,8 +9,9 @@
  *
  * Where rows are a line each (groups_take_rows) the host does not wait for the look-up: what found its group is added at
  * once, and what did not is seen with the batch's counters (groups_settle).  Of a group's lines in a batch either all
- * find it or none does, since room only gets less.  So they are added in their order all the same.  Where rows become several the
- * host waits, for then a row of which one line lacks a group must not have added another one (groups_take).
+ * find it or none does: room only gets less, and who finds none looks once more whether another took the last of it for
+ * the same keys (search_claim).  So they are added in their order all the same.  Where rows become several the host
+ * waits, for then a row of which one line lacks a group must not have added another one (groups_take).
  *
  * Groups keep their numbers.  All but texts is one allocation, which is made anew with more room and filled again.
  */
