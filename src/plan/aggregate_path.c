@@ -434,19 +434,32 @@ why_not_grouped(const AggregateInputs *inputs)
 	return gh_why_of(inputs->root, inputs->grouping.why_not, (Node *) inputs->grouping.why_expr);
 }
 
+/*
+ * Whether it is sure that a path would not pay.  Few rows may come out of joins that read many; where these may be done below
+ * the node, what they cost tells.
+ */
+static bool
+has_few_rows(const AggregateInputs *inputs)
+{
+	RelOptInfo *rel = inputs->input_rel;
+
+	if (IS_JOIN_REL(rel))
+		return gh_has_few_rows(rel->rows) && gh_find_joins(inputs->root, rel, false) == NULL &&
+			gh_find_joins(inputs->root, rel, true) == NULL;
+	return gh_has_few_rows(gh_note(inputs->root, rel)->is_readable ? rel->tuples : rel->rows);
+}
+
 /* Why no path is added; NULL: there is one. */
 static const char *
 why_not_taken(AggregateInputs *inputs)
 {
 	PlannerInfo *root = inputs->root;
-	RelOptInfo *input_rel = inputs->input_rel;
 
 	if (!gh_enable_aggregate)
 		return "gpuhash.enable_aggregate is off";
 	if (root->parse->groupingSets != NIL)
 		return "grouping sets are not supported";
-	if (gh_has_few_rows(Max(input_rel->rows, input_rel->tuples)) ||
-		gh_has_few_rows(gh_note(root, input_rel)->is_readable ? input_rel->tuples : input_rel->rows))
+	if (has_few_rows(inputs))
 		return "it has few rows";
 	if (!gh_grouping_collect(root, inputs->output_rel, inputs->extra, &inputs->grouping))
 		return inputs->grouping.why_not != NULL ? why_not_grouped(inputs) :

@@ -443,8 +443,11 @@ doubtful_selectivity(PlannerInfo *root, RelOptInfo *outerrel, RelOptInfo *innerr
 static double
 cautious_path_rows(PlannerInfo *root, Path *path)
 {
+	Path	   *joins = gh_rows_joins(path);
 	List	   *sides;
 
+	if (joins != NULL)
+		path = joins;
 	if (!gh_is_join_path(path))
 		return path->rows;
 	sides = ((CustomPath *) path)->custom_paths;
@@ -470,7 +473,7 @@ gh_cautious_rows(PlannerInfo *root, GhJoinStep *step, double rows, Path *outer, 
 		pair->doubtful = doubtful_selectivity(root, outer->parent, inner->parent, step->hash_clauses);
 	pair->has_doubtful = true;
 	outer_rows = cautious_path_rows(root, outer);
-	most = outer_rows * rows / Max(outer->rows, 1) / pair->doubtful;
+	most = outer_rows * cautious_path_rows(root, inner) * rows / Max(outer->rows * inner->rows, 1) / pair->doubtful;
 	/* whether the inner rows are unique, or just one of them counts */
 	if (step->inner_unique || step->jointype == JOIN_SEMI)
 		most = Min(most, outer_rows);

@@ -27,11 +27,12 @@
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
 
+#include "service/executor.h"
 #include "service/pool.h"
 #include "service/threads.h"
 
 /* Registered at a time, whole pages of the buffers; a test has few of them. */
-#define PIECE_BYTES ((Size) GH_WITH_FAULT_POINTS(16, 1024) * 1024 * 1024)
+#define PIECE_BYTES ((Size) GH_WITH_FAULT_POINTS(16, 128) * 1024 * 1024)
 
 StaticAssertDecl(PIECE_BYTES % BLCKSZ == 0, "a page lies in one piece");
 
@@ -156,6 +157,30 @@ register_piece(GhError *error)
 	return status;
 }
 
+/*
+ * Has the system give the piece its memory, which takes far longer than to register it, and which the driver would
+ * wait for with a lock in hand that every request needs.
+ */
+static void
+touch_piece(void)
+{
+	Size		os_page = (Size) sysconf(_SC_PAGESIZE);
+	Size		end = Min(pool.registered + pool.piece, pool.bytes);
+
+	for (Size at = pool.registered; at < end && pg_atomic_read_u32(&pool.unwanted) == 0; at += os_page)
+		(void) *(volatile char *) (pool.mapping + at);
+}
+
+/* Requests have the driver as long as the last piece did: its lock may go to whoever asks for it most often. */
+static void
+let_requests_pass(uint64 ns)
+{
+	struct timespec time = {(time_t) (ns / 1000000000), (long) (ns % 1000000000)};
+
+	if (!gh_executors_asleep())
+		(void) nanosleep(&time, NULL);
+}
+
 static void
 say_over(void)
 {
@@ -175,7 +200,14 @@ register_in_thread(void *arg)
 
 	pool.status = GH_OK;
 	while (pool.status == GH_OK && pool.registered < pool.bytes && pg_atomic_read_u32(&pool.unwanted) == 0)
+	{
+		uint64		piece_begin;
+
+		touch_piece();
+		piece_begin = gh_monotonic_ns();
 		pool.status = register_piece(&pool.error);
+		let_requests_pass(gh_monotonic_ns() - piece_begin);
+	}
 	pool.ns = gh_monotonic_ns() - begin;
 	if (pool.registered < pool.bytes)
 		unmap_buffers();
