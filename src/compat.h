@@ -25,7 +25,9 @@
 #include "nodes/pathnodes.h"
 #include "optimizer/appendinfo.h"
 #include "optimizer/pathnode.h"
+#include "parser/parse_relation.h"
 #include "storage/buffile.h"
+#include "utils/lsyscache.h"
 
 /*
  * From 16 on, a Var tells which outer joins may have made it NULL.  Two Vars
@@ -41,6 +43,56 @@ gh_clear_nullingrels(Node *node)
 		((PlaceHolderVar *) node)->phnullingrels = NULL;
 #else
 	(void) node;
+#endif
+}
+
+/* Whether no row has a NULL there.  From 18 on, a constraint may hold for new rows alone. */
+static inline bool
+gh_is_never_null(TupleDesc desc, AttrNumber attno)
+{
+#if PG_VERSION_NUM >= 180000
+	return TupleDescCompactAttr(desc, attno - 1)->attnullability == ATTNULLABLE_VALID;
+#else
+	return TupleDescAttr(desc, attno - 1)->attnotnull;
+#endif
+}
+
+/* Whether it compares as an ordering does, or tells what is unequal there.  18 renamed the function. */
+static inline bool
+gh_is_comparison(Oid operator)
+{
+#if PG_VERSION_NUM >= 180000
+	return get_op_index_interpretation(operator) != NIL;
+#else
+	return get_op_btree_interpretation(operator) != NIL;
+#endif
+}
+
+/* The table of that number becomes the only one of `to`.  From 16 on, what one may do with it is noted in the query. */
+static inline void
+gh_copy_table(Query *to, Query *from, int number)
+{
+	RangeTblEntry *table = copyObject(list_nth_node(RangeTblEntry, from->rtable, number - 1));
+
+#if PG_VERSION_NUM >= 160000
+	if (table->perminfoindex != 0)
+	{
+		to->rteperminfos = list_make1(copyObject(getRTEPermissionInfo(from->rteperminfos, table)));
+		table->perminfoindex = 1;
+	}
+#endif
+	to->rtable = list_make1(table);
+}
+
+/* And a column of an outer join's nullable side, above that, names the join. */
+static inline void
+gh_add_nulling_join(Var *var, Index join)
+{
+#if PG_VERSION_NUM >= 160000
+	var->varnullingrels = bms_add_member(var->varnullingrels, (int) join);
+#else
+	(void) var;
+	(void) join;
 #endif
 }
 

@@ -38,6 +38,7 @@ bool		gh_enable_join = true;
 bool		gh_enable_scan = true;
 bool		gh_enable_aggregate = true;
 bool		gh_enable_rows = true;
+bool		gh_enable_unnest = true;
 int			gh_engine_setting = GH_ENGINE_AUTO;
 int			gh_fallback_setting = GH_FALLBACK_CPU;
 bool		gh_force_offload = false;
@@ -104,6 +105,16 @@ define_switches(void)
 							 "Lets the planner consider GpuHashRows, which returns the rows of joins that the GPU does.",
 							 NULL,
 							 &gh_enable_rows,
+							 true,
+							 PGC_USERSET,
+							 GUC_EXPLAIN,
+							 NULL,
+							 NULL,
+							 NULL);
+	DefineCustomBoolVariable("gpuhash.enable_unnest",
+							 "Lets queries be planned with correlated subqueries as groups that are joined, too.",
+							 "The cheaper plan is taken.",
+							 &gh_enable_unnest,
 							 true,
 							 PGC_USERSET,
 							 GUC_EXPLAIN,
@@ -341,6 +352,7 @@ _PG_init(void)
 	gh_rowscan_init();
 	gh_join_init();
 	gh_aggregate_init();
+	gh_plan_choice_init();
 	gh_why_init();
 	gh_store_init();
 	gh_tables_init();

@@ -102,6 +102,14 @@ group_cost(const GhGrouping *grouping)
 								GH_ADD_COST * list_length(grouping->aggregates));
 }
 
+/* Whether a device is expected to group the rows. */
+static bool
+is_for_device(const AggregateInputs *inputs, Path *child)
+{
+	return (inputs->pages || inputs->join != NULL || inputs->partial_join != NULL) &&
+		gh_device_reads(inputs->root, child);
+}
+
 /* What one process does until its rows are in groups, spilling aside. */
 static Cost
 rows_cost(const AggregateInputs *inputs, Path *child, double divisor)
@@ -109,7 +117,7 @@ rows_cost(const AggregateInputs *inputs, Path *child, double divisor)
 	double		rows = inputs->rows / divisor;
 	Cost		cost = group_cost(&inputs->grouping) * rows;
 
-	if ((inputs->pages || inputs->join != NULL || inputs->partial_join != NULL) && gh_device_reads(inputs->root, child))
+	if (is_for_device(inputs, child))
 		return gh_device_reading_cost(inputs->root, child) + group_cost(&inputs->grouping) * inputs->groups;
 	if (inputs->pages)
 		cost += gh_pages_cost(child, inputs->ninstructions, divisor);
@@ -192,6 +200,15 @@ spill_cost(const AggregateInputs *inputs, double rows, double groups)
 	return 2.0 * pages * seq_page_cost + 2.0 * cpu_tuple_cost * written;
 }
 
+/* What it costs to keep a device's groups where memory does not hold them: they are written once, and read once. */
+static Cost
+kept_groups_cost(const AggregateInputs *inputs, double groups)
+{
+	double		bytes = group_bytes(inputs) * groups;
+
+	return bytes <= gh_aggregate_memory_limit() ? 0.0 : 2.0 * ceil(bytes / BLCKSZ) * seq_page_cost;
+}
+
 /*
  * Startup: all the rows, read and grouped.  Participants then hand their groups to the last of
  * them, who merges them.  Then, for each group, what PostgreSQL's aggregation counts.
@@ -207,7 +224,8 @@ cost_aggregate(const AggregateInputs *inputs, CustomPath *cpath)
 	Cost		startup = gh_setup_cost + rows_cost(inputs, linitial(cpath->custom_paths), divisor);
 	QualCost	having;
 
-	startup += spill_cost(inputs, rows, groups);
+	startup += is_for_device(inputs, linitial(cpath->custom_paths)) ? kept_groups_cost(inputs, groups) :
+		spill_cost(inputs, rows, groups);
 	if (workers > 0)
 	{
 		double		handed = groups * (workers + (parallel_leader_participation ? 1 : 0));

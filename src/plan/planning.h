@@ -39,6 +39,7 @@ gh_has_few_rows(double rows)
 extern void gh_rowscan_init(void);
 extern void gh_join_init(void);
 extern void gh_aggregate_init(void);
+extern void gh_plan_choice_init(void);
 
 /* ---- marks.c ---- */
 

@@ -363,6 +363,22 @@ upper_paths_hook(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_r
 		walk_path(root, best);
 }
 
+/* The lines so far, of a plan of which there will be another. */
+List *
+gh_why_take_lines(void)
+{
+	List	   *taken = lines;
+
+	lines = NIL;
+	return taken;
+}
+
+void
+gh_why_put_lines(List *taken)
+{
+	lines = taken;
+}
+
 /* ---------------------------------------------------------------- EXPLAIN */
 
 static void

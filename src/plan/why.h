@@ -14,6 +14,8 @@ extern bool gh_collects_why;
 extern void gh_add_reason(PlannerInfo *root, Relids relids, const char *why);
 extern void gh_add_offer(PlannerInfo *root, Relids relids, const char *node, Cost startup, Cost total, bool partial);
 extern const char *gh_name_expression(PlannerInfo *root, const char *why, Node *expr);
+extern List *gh_why_take_lines(void);
+extern void gh_why_put_lines(List *taken);
 extern void gh_why_init(void);
 
 /* Notes why a scan or a join of these relations, or NULL: the query's grouping, is not offloaded. */

@@ -1,0 +1,123 @@
+/*
+ * plan_choice.c
+ *		A query with its subqueries as they are, and unnested: the cheaper plan of both.
+ *
+ * Whether a subquery is better run for each outer row, over an index, or once for all keys, is for costs to tell, and they
+ * are known only when all of the query is planned.  So a query that has such subqueries is planned twice.
+ */
+#include "postgres.h"
+
+#include <float.h>
+
+#include "nodes/nodeFuncs.h"
+#include "optimizer/cost.h"
+#include "optimizer/planner.h"
+
+#include "gpuhash.h"
+#include "plan/planning.h"
+#include "plan/unnest.h"
+#include "plan/why.h"
+
+/*
+ * What the unnested plan may cost of the other.  How many rows ask is an estimate, and random_page_cost is much too high for
+ * pages in memory.
+ */
+#define GH_UNNESTED_SHARE 0.4
+
+static planner_hook_type previous_hook = NULL;
+
+static PlannedStmt *
+plan_query(Query *query, const char *text, int options, ParamListInfo params)
+{
+	return previous_hook != NULL ? previous_hook(query, text, options, params) :
+		standard_planner(query, text, options, params);
+}
+
+/*
+ * An unnested query.  Estimates of how many rows come out of a join with groups are often much too low, for what makes up a
+ * key together is taken to be independent; and then a nested loop is what costs without end.
+ */
+static PlannedStmt *
+plan_unnested(Query *query, const char *text, int options, ParamListInfo params)
+{
+	const bool	loops = enable_nestloop;
+	PlannedStmt *plan = NULL;
+
+	enable_nestloop = false;
+	PG_TRY();
+	{
+		plan = plan_query(query, text, options, params);
+	}
+	PG_FINALLY();
+	{
+		enable_nestloop = loops;
+	}
+	PG_END_TRY();
+	return plan;
+}
+
+static bool
+find_sublinks(Node *node, void *unused)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Query))
+		return ((Query *) node)->hasSubLinks || query_tree_walker((Query *) node, find_sublinks, unused, 0);
+	return false;
+}
+
+/*
+ * The query unnested, a copy; NULL: there is nothing to unnest.  A cursor may have its rows changed by CURRENT OF, which
+ * finds a table in a plan only where that is not joined.
+ */
+static Query *
+unnested_query(const Query *query, int options)
+{
+	Query	   *copy;
+
+	if (!gh_enabled || !gh_enable_unnest || (options & CURSOR_OPT_FAST_PLAN) || query->hasModifyingCTE ||
+		query->rowMarks != NIL || (query->commandType != CMD_SELECT && query->commandType != CMD_INSERT) ||
+		!find_sublinks((Node *) query, NULL))
+		return NULL;
+	copy = copyObject((Query *) query);
+	return gh_unnest(copy) ? copy : NULL;
+}
+
+/* Forced, costs do not tell. */
+static double
+share_to_win(void)
+{
+	return gh_force_offload ? DBL_MAX : GH_UNNESTED_SHARE;
+}
+
+static PlannedStmt *
+choose_plan(Query *query, const char *text, int options, ParamListInfo params)
+{
+	Query	   *unnested = unnested_query(query, options);
+	PlannedStmt *plan;
+	PlannedStmt *other;
+	List	   *lines;
+	List	   *other_lines;
+
+	if (unnested == NULL)
+		return plan_query(query, text, options, params);
+	plan = plan_query(query, text, options, params);
+	lines = gh_why_take_lines();
+	other = plan_unnested(unnested, text, options, params);
+	other_lines = gh_why_take_lines();
+	if (other->planTree->total_cost < share_to_win() * plan->planTree->total_cost)
+	{
+		plan = other;
+		lines = other_lines;
+	}
+	gh_why_put_lines(lines);
+	return plan;
+}
+
+/* Called by _PG_init. */
+void
+gh_plan_choice_init(void)
+{
+	previous_hook = planner_hook;
+	planner_hook = choose_plan;
+}

@@ -1,0 +1,612 @@
+/*
+ * unnest.c
+ *		Correlated subqueries as groups that are joined, and NOT IN as NOT EXISTS.
+ *
+ * A scalar subquery that computes aggregates of those rows whose columns equal columns of the outer query,
+ *
+ *		... WHERE o.x < (SELECT f(agg(i.y)) FROM i WHERE i.k = o.k)
+ *
+ * gives the same as a look-up in the groups of all of them,
+ *
+ *		... FROM o LEFT JOIN (SELECT i.k, agg(i.y) AS a FROM i GROUP BY i.k) g ON g.k = o.k WHERE o.x < f(g.a)
+ *
+ * where agg is NULL without rows; count is 0 then.  PostgreSQL turns the outer join into an inner one where the condition is
+ * strict.  Where conditions of the outer query tell which rows of a table may ask, the groups are made for their keys alone,
+ *
+ *		... FROM i WHERE EXISTS (SELECT 1 FROM o WHERE o.k = i.k AND o.y = 1) GROUP BY i.k
+ *
+ * What is computed for keys that nobody asks for must not show (unnest_safe.c).  x NOT IN (SELECT y ...) is NOT
+ * EXISTS (SELECT ... WHERE y = x) where neither x nor y can be NULL: PostgreSQL has an anti join for that.
+ *
+ * All of this changes a query before it is planned; plan_choice.c plans it both ways.
+ */
+#include "postgres.h"
+
+#include "access/stratnum.h"
+#include "access/table.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_inherits.h"
+#include "catalog/pg_type.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/tlist.h"
+#include "rewrite/rewriteManip.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/typcache.h"
+
+#include "compat.h"
+#include "plan/unnest.h"
+
+/* What is done to one query level. */
+typedef struct Unnesting
+{
+	Query	   *query;
+	List	   *conditions;		/* all of its WHERE, as they were */
+	bool		changed;
+} Unnesting;
+
+/* A subquery on its way to groups. */
+typedef struct Groups
+{
+	Query	   *query;			/* the outer one, */
+	Query	   *sub;			/* and this */
+	Index		varno;			/* of the groups among the outer one's tables, */
+	Index		joinno;			/* and of the join */
+	List	   *targets;		/* keys and aggregates */
+	List	   *clauses;		/* of the group: SortGroupClauses */
+	List	   *join_clauses;
+	List	   *links;			/* what these were in the subquery */
+	List	   *quals;			/* of the subquery, that stay */
+} Groups;
+
+/* ------------------------------------------------------------ conditions */
+
+/* The conditions of which all must hold, in order. */
+static List *
+conjuncts(Node *quals)
+{
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	if (quals == NULL)
+		return NIL;
+	if (IsA(quals, List))
+	{
+		foreach(lc, (List *) quals)
+			result = list_concat(result, conjuncts(lfirst(lc)));
+		return result;
+	}
+	if (!is_andclause(quals))
+		return list_make1(quals);
+	foreach(lc, ((BoolExpr *) quals)->args)
+		result = list_concat(result, conjuncts(lfirst(lc)));
+	return result;
+}
+
+static Node *
+conjunction(List *quals)
+{
+	if (quals == NIL)
+		return NULL;
+	return list_length(quals) == 1 ? linitial(quals) : (Node *) makeBoolExpr(AND_EXPR, quals, -1);
+}
+
+static bool
+find_upper(Node *node, int *depth)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Var))
+		return (int) ((Var *) node)->varlevelsup > *depth;
+	if (IsA(node, Aggref) && (int) ((Aggref *) node)->agglevelsup > *depth)
+		return true;
+	if (IsA(node, Query))
+	{
+		bool		found;
+
+		(*depth)++;
+		found = query_tree_walker((Query *) node, find_upper, depth, 0);
+		(*depth)--;
+		return found;
+	}
+	return expression_tree_walker(node, find_upper, depth);
+}
+
+/* Whether the query, or the expression in one, reads columns of queries around it. */
+static bool
+reads_outer_columns(Node *node)
+{
+	int			depth = IsA(node, Query) ? -1 : 0;
+
+	return find_upper(node, &depth);
+}
+
+/* Whether an expression has columns of the query directly around it, and no others. */
+static bool
+is_outer_key(Node *expr)
+{
+	if (contain_vars_of_level(expr, 0) || !contain_vars_of_level(expr, 1) || checkExprHasSubLink(expr))
+		return false;
+	expr = copyObject(expr);
+	IncrementVarSublevelsUp(expr, -1, 1);
+	return !reads_outer_columns(expr);
+}
+
+static bool
+is_inner_key(Node *expr)
+{
+	return contain_vars_of_level(expr, 0) && !reads_outer_columns(expr) && !checkExprHasSubLink(expr);
+}
+
+/*
+ * Whether a clause is an equality of a key of the subquery with one of the outer query, and of those that the key's
+ * groups are made by: all of a group are equal to the outer key, or none is.
+ */
+static bool
+find_keys(const OpExpr *op, Node **inner, bool *inner_is_left)
+{
+	TypeCacheEntry *type;
+	Node	   *left;
+	Node	   *right;
+
+	if (!IsA(op, OpExpr) || list_length(op->args) != 2)
+		return false;
+	left = linitial(op->args);
+	right = lsecond(op->args);
+	*inner_is_left = is_inner_key(left) && is_outer_key(right);
+	if (!*inner_is_left && !(is_inner_key(right) && is_outer_key(left)))
+		return false;
+	*inner = *inner_is_left ? left : right;
+	type = lookup_type_cache(exprType(*inner), TYPECACHE_EQ_OPR | TYPECACHE_LT_OPR | TYPECACHE_BTREE_OPFAMILY);
+	return OidIsValid(type->eq_opr) && OidIsValid(type->lt_opr) &&
+		get_op_opfamily_strategy(op->opno, type->btree_opf) == BTEqualStrategyNumber &&
+		(!OidIsValid(op->inputcollid) || op->inputcollid == exprCollation(*inner));
+}
+
+/* ---------------------------------------------------------------- groups */
+
+/* A column of the groups, for the outer query. */
+static Var *
+add_target(Groups *groups, Expr *expr, const char *name, Index sortgroupref)
+{
+	int			number = list_length(groups->targets) + 1;
+	TargetEntry *entry = makeTargetEntry(expr, (AttrNumber) number, psprintf("%s%d", name, number), false);
+
+	entry->ressortgroupref = sortgroupref;
+	groups->targets = lappend(groups->targets, entry);
+	return makeVar(groups->varno, (AttrNumber) number, exprType((Node *) expr), exprTypmod((Node *) expr),
+				   exprCollation((Node *) expr), 0);
+}
+
+static void
+add_key(Groups *groups, const OpExpr *op, Node *inner, bool inner_is_left)
+{
+	SortGroupClause *clause = makeNode(SortGroupClause);
+	TypeCacheEntry *type = lookup_type_cache(exprType(inner), TYPECACHE_EQ_OPR | TYPECACHE_LT_OPR);
+	OpExpr	   *join_clause = copyObject((OpExpr *) op);
+	Node	   *outer = inner_is_left ? lsecond(join_clause->args) : linitial(join_clause->args);
+	Var		   *key;
+
+	clause->tleSortGroupRef = (Index) list_length(groups->clauses) + 1;
+	clause->eqop = type->eq_opr;
+	clause->sortop = type->lt_opr;
+	clause->hashable = op_hashjoinable(type->eq_opr, exprType(inner));
+	key = add_target(groups, (Expr *) inner, "key", clause->tleSortGroupRef);
+	groups->clauses = lappend(groups->clauses, clause);
+	IncrementVarSublevelsUp(outer, -1, 1);
+	join_clause->args = inner_is_left ? list_make2(key, outer) : list_make2(outer, key);
+	groups->join_clauses = lappend(groups->join_clauses, join_clause);
+}
+
+/* Aggregates become columns of the groups. */
+static Node *
+replace_aggregates(Node *node, Groups *groups)
+{
+	if (node == NULL)
+		return NULL;
+	if (IsA(node, Aggref))
+	{
+		Var		   *var = add_target(groups, (Expr *) node, "agg", 0);
+		CoalesceExpr *count;
+
+		gh_add_nulling_join(var, groups->joinno);
+		if (!gh_unnest_is_count((Aggref *) node))
+			return (Node *) var;
+		count = makeNode(CoalesceExpr);
+		count->coalescetype = INT8OID;
+		count->args = list_make2(var, makeConst(INT8OID, -1, InvalidOid, sizeof(int64), Int64GetDatum(0), false,
+												FLOAT8PASSBYVAL));
+		count->location = -1;
+		return (Node *) count;
+	}
+	return expression_tree_mutator(node, replace_aggregates, groups);
+}
+
+/* Whether a subquery is aggregates over all of its rows, and nothing else. */
+static bool
+is_plain_aggregation(const Query *sub)
+{
+	return sub->commandType == CMD_SELECT && sub->hasAggs && sub->groupClause == NIL && sub->groupingSets == NIL &&
+		sub->havingQual == NULL && sub->distinctClause == NIL && sub->limitCount == NULL && sub->limitOffset == NULL &&
+		sub->setOperations == NULL && sub->cteList == NIL && sub->rowMarks == NIL && !sub->hasWindowFuncs &&
+		!sub->hasTargetSRFs && sub->jointree->fromlist != NIL && list_length(sub->targetList) == 1;
+}
+
+/* Divides the subquery's conditions into those that say which rows are the outer row's, and others. */
+static bool
+take_keys(Groups *groups)
+{
+	ListCell   *lc;
+
+	foreach(lc, conjuncts(groups->sub->jointree->quals))
+	{
+		Node	   *clause = lfirst(lc);
+		Node	   *inner;
+		bool		inner_is_left;
+
+		if (!contain_vars_of_level(clause, 1))
+			groups->quals = lappend(groups->quals, clause);
+		else if (find_keys((OpExpr *) clause, &inner, &inner_is_left))
+		{
+			add_key(groups, (OpExpr *) clause, inner, inner_is_left);
+			groups->links = lappend(groups->links, clause);
+		}
+		else
+			return false;
+	}
+	return groups->clauses != NIL;
+}
+
+/* ------------------------------------------------------- keys that may be asked for */
+
+/* The one table that all outer keys are columns of; 0: there is none. */
+static Index
+asking_table(const Groups *groups)
+{
+	Relids		tables = NULL;
+	ListCell   *lc;
+	int			number;
+	RangeTblEntry *table;
+
+	foreach(lc, groups->links)
+	{
+		Node	   *link = copyObject((Node *) lfirst(lc));
+		List	   *vars = pull_vars_of_level(link, 1);
+		ListCell   *lv;
+
+		foreach(lv, vars)
+			tables = bms_add_member(tables, (int) lfirst_node(Var, lv)->varno);
+	}
+	if (!bms_get_singleton_member(tables, &number))
+		return 0;
+	table = list_nth_node(RangeTblEntry, groups->query->rtable, number - 1);
+	return table->rtekind == RTE_RELATION && table->tablesample == NULL && table->securityQuals == NIL ? (Index) number : 0;
+}
+
+static bool
+has_scalar_subquery(Node *node, void *unused)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, SubLink) && ((SubLink *) node)->subLinkType == EXPR_SUBLINK)
+		return true;
+	return expression_tree_walker(node, has_scalar_subquery, unused);
+}
+
+/*
+ * Of conditions, those about columns of that table alone, that may be computed for any of its rows; but not those that ask
+ * for groups.
+ */
+static List *
+conditions_of_table(List *conditions, Index table)
+{
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	foreach(lc, conditions)
+	{
+		Node	   *condition = lfirst(lc);
+		Relids		tables = NULL;
+		ListCell   *lv;
+
+		foreach(lv, pull_vars_of_level(condition, 0))
+			tables = bms_add_member(tables, (int) lfirst_node(Var, lv)->varno);
+		if (bms_equal(tables, bms_make_singleton((int) table)) && gh_unnest_is_safe(condition) &&
+			!reads_outer_columns(condition) && !has_scalar_subquery(condition, NULL))
+			result = lappend(result, copyObject(condition));
+	}
+	return result;
+}
+
+/* What links a row of the groups to one of the table that asks, where the table is all that there is in a query below. */
+static List *
+links_of_table(const Groups *groups, Index table)
+{
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	foreach(lc, groups->links)
+	{
+		Node	   *link = copyObject((Node *) lfirst(lc));
+
+		/* the groups' columns go up by one level, and those of the table come down */
+		IncrementVarSublevelsUp(link, 1, 0);
+		IncrementVarSublevelsUp(link, -2, 2);
+		ChangeVarNodes(link, (int) table, 1, 0);
+		result = lappend(result, link);
+	}
+	return result;
+}
+
+/* Makes groups only of keys that rows of one table have which may ask for them, where conditions tell. */
+static void
+restrict_groups(Groups *groups, List *conditions)
+{
+	Index		table = asking_table(groups);
+	SubLink    *exists = makeNode(SubLink);
+	Query	   *sub = makeNode(Query);
+	RangeTblRef *ref = makeNode(RangeTblRef);
+	List	   *quals = table == 0 ? NIL : conditions_of_table(conditions, table);
+
+	if (quals == NIL)
+		return;
+	ChangeVarNodes((Node *) quals, (int) table, 1, 0);
+	ref->rtindex = 1;
+	sub->commandType = CMD_SELECT;
+	sub->canSetTag = true;
+	gh_copy_table(sub, groups->query, (int) table);
+	sub->jointree = makeFromExpr(list_make1(ref), conjunction(list_concat(quals, links_of_table(groups, table))));
+	sub->hasSubLinks = checkExprHasSubLink(sub->jointree->quals);
+	sub->targetList = list_make1(makeTargetEntry((Expr *) makeConst(INT4OID, -1, InvalidOid, sizeof(int32),
+																	 Int32GetDatum(1), false, true), 1, "one", false));
+	exists->subLinkType = EXISTS_SUBLINK;
+	exists->subselect = (Node *) sub;
+	exists->location = -1;
+	groups->quals = lappend(groups->quals, exists);
+	groups->sub->hasSubLinks = true;
+}
+
+/* ---------------------------------------------------------------- scalar subqueries */
+
+static List *
+names_of(List *targets)
+{
+	List	   *names = NIL;
+	ListCell   *lc;
+
+	foreach(lc, targets)
+		names = lappend(names, makeString(pstrdup(lfirst_node(TargetEntry, lc)->resname)));
+	return names;
+}
+
+/* Puts the groups beside all that the outer query is made from. */
+static void
+join_groups(Groups *groups)
+{
+	Query	   *query = groups->query;
+	FromExpr   *from = query->jointree;
+	RangeTblEntry *table = makeNode(RangeTblEntry);
+	RangeTblEntry *join = makeNode(RangeTblEntry);
+	RangeTblRef *ref = makeNode(RangeTblRef);
+	JoinExpr   *expr = makeNode(JoinExpr);
+
+	table->rtekind = RTE_SUBQUERY;
+	table->subquery = groups->sub;
+	table->eref = makeAlias("groups", names_of(groups->targets));
+	join->rtekind = RTE_JOIN;
+	join->jointype = JOIN_LEFT;
+	join->eref = makeAlias("unnamed_join", NIL);
+	query->rtable = lappend(lappend(query->rtable, table), join);
+	ref->rtindex = (int) groups->varno;
+	expr->jointype = JOIN_LEFT;
+	expr->larg = list_length(from->fromlist) == 1 ? linitial(from->fromlist) :
+		(Node *) makeFromExpr(from->fromlist, NULL);
+	expr->rarg = (Node *) ref;
+	expr->quals = conjunction(groups->join_clauses);
+	expr->rtindex = (int) groups->joinno;
+	from->fromlist = list_make1(expr);
+}
+
+/* What takes the place of a scalar subquery; NULL: it stays. */
+static Node *
+unnest_scalar(Query *query, const SubLink *link, List *conditions)
+{
+	Groups		groups = {.query = query,.sub = copyObject((Query *) link->subselect)};
+	Query	   *sub = groups.sub;
+	Node	   *result;
+
+	if (link->subLinkType != EXPR_SUBLINK || !is_plain_aggregation(sub) || !gh_unnest_is_safe((Node *) sub))
+		return NULL;
+	groups.varno = (Index) list_length(query->rtable) + 1;
+	groups.joinno = groups.varno + 1;
+	if (!take_keys(&groups))
+		return NULL;
+	result = (Node *) linitial_node(TargetEntry, sub->targetList)->expr;
+	if (checkExprHasSubLink(result))
+		return NULL;
+	/* its columns of the outer query are that query's own from here on */
+	result = replace_aggregates(result, &groups);
+	restrict_groups(&groups, conditions);
+	sub->targetList = groups.targets;
+	sub->groupClause = groups.clauses;
+	sub->jointree->quals = conjunction(groups.quals);
+	if (reads_outer_columns((Node *) sub))
+		return NULL;
+	IncrementVarSublevelsUp(result, -1, 1);
+	if (reads_outer_columns(result))
+		return NULL;
+	join_groups(&groups);
+	return result;
+}
+
+/* ---------------------------------------------------------------- NOT IN */
+
+static bool
+has_outer_joins(Node *node, void *unused)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, JoinExpr) && IS_OUTER_JOIN(((JoinExpr *) node)->jointype))
+		return true;
+	if (!IsA(node, JoinExpr) && !IsA(node, FromExpr) && !IsA(node, List))
+		return false;
+	return expression_tree_walker(node, has_outer_joins, unused);
+}
+
+/* Whether an expression of the query is a column that is never NULL. */
+static bool
+is_never_null(const Query *query, Node *expr)
+{
+	Var		   *var = (Var *) (IsA(expr, RelabelType) ? (Node *) ((RelabelType *) expr)->arg : expr);
+	RangeTblEntry *table;
+	Relation	relation;
+	bool		result;
+
+	if (!IsA(var, Var) || var->varlevelsup != 0 || var->varattno <= 0 ||
+		has_outer_joins((Node *) query->jointree, NULL))
+		return false;
+	table = list_nth_node(RangeTblEntry, query->rtable, var->varno - 1);
+	/* a child may allow it where its parent does not, unless it is a partition */
+	if (table->rtekind != RTE_RELATION ||
+		(table->relkind != RELKIND_PARTITIONED_TABLE &&
+		 (table->relkind != RELKIND_RELATION || (table->inh && has_subclass(table->relid)))))
+		return false;
+	relation = table_open(table->relid, NoLock);
+	result = gh_is_never_null(RelationGetDescr(relation), var->varattno);
+	table_close(relation, NoLock);
+	return result;
+}
+
+static bool
+is_plain_selection(const Query *sub)
+{
+	return sub->commandType == CMD_SELECT && !sub->hasAggs && sub->groupClause == NIL && sub->groupingSets == NIL &&
+		sub->havingQual == NULL && sub->limitCount == NULL && sub->limitOffset == NULL && sub->setOperations == NULL &&
+		sub->cteList == NIL && sub->rowMarks == NIL && !sub->hasWindowFuncs && !sub->hasTargetSRFs &&
+		!sub->hasDistinctOn && sub->jointree->fromlist != NIL;
+}
+
+/* The same as NOT EXISTS; NULL: it stays. */
+static Node *
+unnest_not_in(Query *query, const SubLink *link)
+{
+	Query	   *sub = (Query *) link->subselect;
+	OpExpr	   *op = (OpExpr *) link->testexpr;
+	TypeCacheEntry *type;
+	SubLink    *exists;
+	OpExpr	   *clause;
+	Node	   *inner;
+	Node	   *outer;
+
+	if (link->subLinkType != ANY_SUBLINK || !is_plain_selection(sub) || !IsA(op, OpExpr) || list_length(op->args) != 2 ||
+		!IsA(lsecond(op->args), Param) || checkExprHasSubLink((Node *) sub->targetList) ||
+		!gh_unnest_is_safe((Node *) sub) || reads_outer_columns((Node *) sub))
+		return NULL;
+	outer = linitial(op->args);
+	inner = (Node *) linitial_node(TargetEntry, sub->targetList)->expr;
+	type = lookup_type_cache(exprType(inner), TYPECACHE_BTREE_OPFAMILY);
+	if (get_op_opfamily_strategy(op->opno, type->btree_opf) != BTEqualStrategyNumber ||
+		!is_never_null(query, outer) || !is_never_null(sub, inner))
+		return NULL;
+	exists = copyObject((SubLink *) link);
+	sub = (Query *) exists->subselect;
+	outer = copyObject(outer);
+	IncrementVarSublevelsUp(outer, 1, 0);
+	clause = copyObject(op);
+	clause->args = list_make2(outer, linitial_node(TargetEntry, sub->targetList)->expr);
+	sub->jointree->quals = conjunction(lappend(conjuncts(sub->jointree->quals), clause));
+	sub->distinctClause = sub->sortClause = NIL;
+	exists->subLinkType = EXISTS_SUBLINK;
+	exists->testexpr = NULL;
+	exists->operName = NIL;
+	return (Node *) make_notclause((Expr *) exists);
+}
+
+/* ---------------------------------------------------------- whole queries */
+
+static Node *
+unnest_mutator(Node *node, Unnesting *unnesting)
+{
+	Node	   *result = NULL;
+
+	if (node == NULL || IsA(node, Query))
+		return node;
+	if (is_notclause(node) && IsA(get_notclausearg(node), SubLink))
+		result = unnest_not_in(unnesting->query, (SubLink *) get_notclausearg(node));
+	else if (IsA(node, SubLink))
+		result = unnest_scalar(unnesting->query, (SubLink *) node, unnesting->conditions);
+	if (result == NULL)
+		return expression_tree_mutator(node, unnest_mutator, unnesting);
+	unnesting->changed = true;
+	return result;
+}
+
+/* A condition that may be computed for rows that others would have kept from it. */
+static Node *
+unnest_condition(Node *condition, Unnesting *unnesting)
+{
+	return checkExprHasSubLink(condition) && gh_unnest_is_safe(condition) ? unnest_mutator(condition, unnesting) : condition;
+}
+
+/* Whether what the query returns is computed of single rows of its FROM. */
+static bool
+returns_rows(const Query *query)
+{
+	return !query->hasAggs && query->groupClause == NIL && query->groupingSets == NIL && !query->hasWindowFuncs &&
+		!query->hasTargetSRFs;
+}
+
+static void
+unnest_level(Unnesting *unnesting)
+{
+	Query	   *query = unnesting->query;
+	List	   *conditions = NIL;
+	ListCell   *lc;
+
+	if (!query->hasSubLinks || query->commandType != CMD_SELECT || query->rowMarks != NIL ||
+		query->setOperations != NULL || query->jointree->fromlist == NIL)
+		return;
+	unnesting->conditions = conjuncts(query->jointree->quals);
+	foreach(lc, unnesting->conditions)
+		conditions = lappend(conditions, unnest_condition(lfirst(lc), unnesting));
+	query->jointree->quals = conjunction(conditions);
+	if (!returns_rows(query))
+		return;
+	foreach(lc, query->targetList)
+	{
+		TargetEntry *entry = lfirst_node(TargetEntry, lc);
+
+		entry->expr = (Expr *) unnest_mutator((Node *) entry->expr, unnesting);
+	}
+}
+
+static bool
+unnest_below(Node *node, bool *changed)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Query))
+	{
+		Unnesting	unnesting = {.query = (Query *) node};
+
+		/* from the innermost outwards */
+		(void) query_tree_walker((Query *) node, unnest_below, changed, 0);
+		unnest_level(&unnesting);
+		*changed |= unnesting.changed;
+		return false;
+	}
+	return expression_tree_walker(node, unnest_below, changed);
+}
+
+/* Changes the query, which is the caller's own; false: there was nothing to change. */
+bool
+gh_unnest(Query *query)
+{
+	bool		changed = false;
+
+	(void) unnest_below((Node *) query, &changed);
+	return changed;
+}

@@ -1,0 +1,21 @@
+/*
+ * unnest.h
+ *		Correlated subqueries as groups that are joined, and NOT IN as NOT EXISTS.
+ */
+#ifndef GPUHASH_UNNEST_H
+#define GPUHASH_UNNEST_H
+
+#include "postgres.h"
+
+#include "nodes/parsenodes.h"
+
+/* ---- unnest.c ---- */
+
+extern bool gh_unnest(Query *query);
+
+/* ---- unnest_safe.c ---- */
+
+extern bool gh_unnest_is_count(const Aggref *aggref);
+extern bool gh_unnest_is_safe(Node *node);
+
+#endif							/* GPUHASH_UNNEST_H */
