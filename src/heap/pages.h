@@ -82,21 +82,16 @@ struct GhPages
 #define GH_FETCH_BYTES 64
 
 /*
- * Asks for all of a page at once, before its tuples are looked at one by one, from the last line
- * upward to the first, which the processor does not foresee.  Both halves at a time, since they
- * may lie in different pages of memory.  Always inlined: a function that does no more than fetch is
- * one that gcc thinks need not be called.
+ * Reads a byte of each line of a page from the first one on, before its tuples are looked at one by one, from the last
+ * line upward: the processor foresees only the former, and so the page comes twice as fast as by prefetches of all of it.
  */
-static pg_attribute_always_inline void
+static inline void
 gh_page_fetch(Buffer buffer)
 {
-	const char *page = (const char *) BufferGetPage(buffer);
+	const volatile char *page = (const volatile char *) BufferGetPage(buffer);
 
-	for (int at = 0; at < BLCKSZ / 2; at += GH_FETCH_BYTES)
-	{
-		__builtin_prefetch(page + at);
-		__builtin_prefetch(page + BLCKSZ / 2 + at);
-	}
+	for (int at = 0; at < BLCKSZ; at += GH_FETCH_BYTES)
+		(void) page[at];
 }
 
 /* ---- pages.c: one page after the other ---- */

@@ -100,6 +100,40 @@ store_place(const Rows *rows, const GhColumn *column, GhPlace place, GhVector ve
 		(place.kind == GH_PLACE_MISSING && column->missing == GH_MISSING_NULL);
 }
 
+/*
+ * Steps over attributes of the kinds that nearly all are, up to this one: of a fixed length, or varlenas whose header is one
+ * byte.  What lies behind the tuple's end is for the next step to see.
+ */
+static void
+skip_plain(const GhPageShape *shape, const uint8_t *page, const GhPageTuple *tuple, GhPageWalk *walk,
+		   uint32_t attribute)
+{
+	uint32_t	at = walk->offset;
+	uint32_t	next = walk->next;
+
+	for (; next < attribute; next++)
+	{
+		GhPageAttribute step = shape->attributes[next];
+		uint32_t	first;
+
+		if (tuple->has_nulls && gh_page_is_null(page, tuple, next))
+			continue;
+		if (step.length >= 0)
+		{
+			at = gh_align_up(at, step.alignment) + (uint32_t) step.length;
+			continue;
+		}
+		if (at >= tuple->end)
+			break;
+		first = page[at];
+		if (!(first & GH_VARLENA_SHORT_BIT) || first == GH_VARLENA_EXTERNAL)
+			break;
+		at += first >> GH_VARLENA_SHORT_SHIFT;
+	}
+	walk->next = next;
+	walk->offset = at;
+}
+
 /* The columns that have no fixed place or, of a tuple without the prefix, all. */
 static bool
 walk_tuple(const Rows *rows, uint32_t i, const GhVector *vectors, uint32_t first, uint8_t *state)
@@ -117,9 +151,12 @@ walk_tuple(const Rows *rows, uint32_t i, const GhVector *vectors, uint32_t first
 	for (uint32_t c = prefixed ? shape->nfixed : 0; c < shape->ncolumns; c++)
 	{
 		const GhPageColumn *column = &shape->columns[c];
-		GhPlace		place = gh_page_find(shape, rows->page, tuple, &walk,
-										 column->column.attribute - 1u);
+		uint32_t	attribute = column->column.attribute - 1u;
+		GhPlace		place;
 
+		if (attribute < tuple->natts)
+			skip_plain(shape, rows->page, tuple, &walk, attribute);
+		place = gh_page_find(shape, rows->page, tuple, &walk, attribute);
 		if (place.kind == GH_PLACE_BROKEN)
 			return false;
 		if (!store_place(rows, &column->column, place, vectors[column->vector], first + i))

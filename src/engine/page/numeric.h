@@ -155,6 +155,84 @@ gh_numeric_magnitude(const GhNumeric *numeric, uint32_t scale, GhMagnitude *m)
 	return true;
 }
 
+/* Times 10 to the power of exponent, which is less than 32, where that has room. */
+GH_EVERYWHERE uint64_t
+gh_times_power(uint64_t value, uint32_t exponent)
+{
+	value *= (exponent & 1) ? 10 : 1;
+	value *= (exponent & 2) ? 100 : 1;
+	value *= (exponent & 4) ? 10000 : 1;
+	value *= (exponent & 8) ? 100000000 : 1;
+	value *= (exponent & 16) ? UINT64_C(10000000000000000) : 1;
+	return value;
+}
+
+/*
+ * What most are: four digits of base 10000 at most, behind a short header, and 18 decimal digits with those of the scale.
+ * False: it is another one, or cannot be read.
+ */
+GH_EVERYWHERE bool
+gh_numeric_read_small(const uint8_t *at, uint32_t bytes, uint32_t scale, uint64_t *low, uint64_t *high)
+{
+	uint32_t	ndigits = bytes / 2 - 1;
+	uint32_t	header;
+	uint32_t	digit;
+	uint32_t	most;			/* of the digits */
+	int32_t		weight;
+	int32_t		exponent;		/* of the last digit, in decimal digits of the result */
+	uint64_t	value;
+	uint64_t	rest;			/* behind the digits that are shown */
+
+	if (bytes < 4 || bytes > 10 || bytes % 2 != 0)
+		return false;
+	header = gh_read_u16(at);
+	/* no sign of the weight, either */
+	if ((header & (GH_NUMERIC_KIND_MASK | GH_NUMERIC_SHORT_WEIGHT_SIGN)) != GH_NUMERIC_SHORT ||
+		(header & GH_NUMERIC_SHORT_SCALE_MASK) >> GH_NUMERIC_SHORT_SCALE_SHIFT != scale)
+		return false;
+	weight = (int32_t) (header & GH_NUMERIC_SHORT_WEIGHT_MASK);
+	if (GH_NUMERIC_BASE_DIGITS * (weight + 1) + (int32_t) scale > 18)
+		return false;
+	value = gh_read_u16(at + 2);
+	most = (uint32_t) value;
+	for (uint32_t i = 1; i < ndigits; i++)
+	{
+		digit = gh_read_u16(at + 2 + 2 * i);
+		most = digit > most ? digit : most;
+		value = value * GH_NUMERIC_BASE + digit;
+	}
+	if (most >= GH_NUMERIC_BASE)
+		return false;
+	exponent = GH_NUMERIC_BASE_DIGITS * (weight + 1 - (int32_t) ndigits) + (int32_t) scale;
+	rest = value;
+	switch (exponent)
+	{
+		case -1:
+			value /= 10;
+			rest -= value * 10;
+			break;
+		case -2:
+			value /= 100;
+			rest -= value * 100;
+			break;
+		case -3:
+			value /= 1000;
+			rest -= value * 1000;
+			break;
+		default:
+			if (exponent < 0)
+				return false;
+			value = gh_times_power(value, (uint32_t) exponent);
+			rest = 0;
+			break;
+	}
+	if (rest != 0)
+		return false;
+	*low = header & GH_NUMERIC_SHORT_NEGATIVE ? 0 - value : value;
+	*high = 0 - (uint64_t) (*low >> 63);
+	return true;
+}
+
 /*
  * Reads a numeric that is shown with scale digits after the point: the value times 10 to
  * the power of scale, in two's complement.  False: it cannot be read, and low and high
@@ -166,6 +244,8 @@ gh_numeric_read(const uint8_t *at, uint32_t bytes, uint32_t scale, uint64_t *low
 	GhNumeric	numeric;
 	GhMagnitude m;
 
+	if (gh_numeric_read_small(at, bytes, scale, low, high))
+		return true;
 	if (!gh_numeric_open(at, bytes, &numeric) || numeric.scale != scale ||
 		!gh_numeric_magnitude(&numeric, scale, &m))
 		return false;
