@@ -33,14 +33,19 @@ gh_cpu_pages_cost(double pages, double rows, double page_cost, int ninstructions
 		(GH_PAGE_ROW_COST * cpu_tuple_cost + GH_INSTRUCTION_COST * cpu_operator_cost * ninstructions);
 }
 
+/* What a page costs that a device reads where it is, and whose tuples are all visible: of one that is gone over and copied. */
+#define GH_PINNED_PAGE_SHARE 0.2
+
 /*
- * ... and for a device, but for its start: each page costs the process that supplies it, and at the least the bus;
- * rows are decoded and added meanwhile.
+ * ... and for a device, but for its start: each page costs the process that supplies it, by what share of them is only
+ * pinned, and at the least the bus; rows are decoded and added meanwhile.
  */
 static inline Cost
-gh_device_pages_cost(double pages, double page_cost, double divisor)
+gh_device_pages_cost(double pages, double page_cost, double pinned, double divisor)
 {
-	return pages * (page_cost + Max(gh_device_page_cost / divisor, gh_device_bus_cost));
+	Cost		supply = gh_device_page_cost * (1 - (1 - GH_PINNED_PAGE_SHARE) * pinned);
+
+	return pages * (page_cost + Max(supply / divisor, gh_device_bus_cost));
 }
 
 #endif							/* GPUHASH_FRAGMENT_COSTS_H */

@@ -46,7 +46,7 @@ gh_add_scan_costs(GhRunCosts *costs, const GhPages *pages, int ninstructions)
 	double		page_cost = page_cost_of(relation);
 
 	costs->cpu += gh_cpu_pages_cost(npages, rows_of(relation, npages), page_cost, ninstructions, 1.0);
-	costs->device += gh_device_start_cost + gh_device_pages_cost(npages, page_cost, 1.0);
+	costs->device += gh_device_start_cost + gh_device_pages_cost(npages, page_cost, 0.0, 1.0);
 }
 
 /*
@@ -63,7 +63,7 @@ gh_add_join_costs(GhRunCosts *costs, Relation inner, bool changes, const GhPages
 	costs->cpu += gh_probe_tuple_cost * rows_of(outer->relation, outer->nblocks);
 	if (changes)
 		costs->cpu += page_cost * npages + (cpu_tuple_cost + gh_build_tuple_cost) * rows;
-	costs->device += gh_device_pages_cost(npages, page_cost, 1.0) + GH_DEVICE_TABLE_COST * cpu_tuple_cost * rows;
+	costs->device += gh_device_pages_cost(npages, page_cost, 0.0, 1.0) + GH_DEVICE_TABLE_COST * cpu_tuple_cost * rows;
 }
 
 /* ----------------------------------------------------------------- choice */

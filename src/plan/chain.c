@@ -114,8 +114,10 @@ static Cost
 device_pages_cost(PlannerInfo *root, Path *scan, double divisor)
 {
 	RelOptInfo *rel = scan->parent;
+	Cost		page_cost = gh_note_page_cost(root, rel, true);
 
-	return scan->startup_cost + gh_device_pages_cost(rel->pages, gh_note_page_cost(root, rel, true), divisor);
+	return scan->startup_cost +
+		gh_device_pages_cost(rel->pages, page_cost, gh_note(root, rel)->pinned, divisor);
 }
 
 static double

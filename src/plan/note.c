@@ -31,6 +31,7 @@
 #include "heap/layout.h"
 #include "plan/note.h"
 #include "service/placement.h"
+#include "service/service.h"
 
 typedef struct NoteEntry
 {
@@ -222,7 +223,13 @@ gh_note_page_cost(PlannerInfo *root, RelOptInfo *rel, bool on_device)
 		get_tablespace_page_costs(rel->reltablespace, NULL, &note->page_cost[0]);
 		note->page_cost[1] = note->page_cost[0];
 		if (note->on_device && note->kind == GH_RELATION_HEAP)
-			note->page_cost[1] *= share_to_be_read(root, rel);
+		{
+			double		read = share_to_be_read(root, rel);
+
+			note->page_cost[1] *= read;
+			/* of other pages it is to be found out which tuples are visible */
+			note->pinned = gh_service_reads_pool() ? (1 - read) * rel->allvisfrac : 0;
+		}
 	}
 	note->has_page_cost = true;
 	return note->page_cost[on_device];

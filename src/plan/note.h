@@ -40,6 +40,7 @@ typedef struct GhNote
 	/* gh_note_page_cost: on the host; on a device, where it counts by how many pages are in shared buffers */
 	bool		has_page_cost;
 	Cost		page_cost[2];
+	double		pinned;			/* the share of pages that a device is expected to read where they are, as they are */
 
 	/* gh_rowscan_absorbed: the Seq Scan as a join above takes it; [1]: as a part of a parallel plan */
 	Path	   *absorbed[2];

@@ -142,6 +142,15 @@ service_reads_pool(int number)
 		pg_atomic_read_u32(&device->pool) == GH_POOL_READABLE;
 }
 
+bool
+gh_service_reads_pool(void)
+{
+	for (int device = 0; gh_device_at(device) != NULL; device++)
+		if (service_reads_pool(device))
+			return true;
+	return false;
+}
+
 static void *
 service_buffer_alloc(int device, size_t bytes)
 {

@@ -120,6 +120,8 @@ extern bool gh_service_table_is_gone(GhRef root);
  * answers at the moment, but one did or may yet; otherwise there is no usable GPU.
  */
 extern bool gh_service_ready(const char **reason, bool *down);
+/* Whether there is a device that reads pages in shared buffers where they are: for costs. */
+extern bool gh_service_reads_pool(void);
 /* CUDA's number of a device, which users know it by. */
 extern int	gh_service_device_number(int device);
 /* The device with most memory left, for GhTableOptions.device; -1: none is ready. */
