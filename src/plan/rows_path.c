@@ -290,14 +290,16 @@ price_rows(PlannerInfo *root, RowsOffer *offer)
 	return true;
 }
 
-/* What they would cost if as many came as may: to keep them is what a wrong estimate makes dear. */
+/*
+ * What they would cost if as many came as may, which is what the path costs: to keep them, and whatever is done with them
+ * above, is what a wrong estimate makes dear, and a node that takes no rows out of the device has none of that.
+ */
 static Cost
-cautious_cost(PlannerInfo *root, const RowsOffer *offer)
+cautious_cost(PlannerInfo *root, const RowsOffer *offer, Cost *startup)
 {
 	double		nrows = gh_cautious_rows(root, offer->step, offer->rows, offer->outer, offer->inner);
-	Cost		startup;
 
-	return cost_rows(root, offer, nrows, &startup);
+	return cost_rows(root, offer, nrows, startup);
 }
 
 /* -------------------------------------------------------------- keeping */
@@ -490,12 +492,14 @@ wins_clearly_of(PlannerInfo *root, List *paths, Path *outer, Path *inner, Cost r
 static bool
 offer_competes(PlannerInfo *root, const RowsOffer *offer, Path *outer, Path *inner, List *paths)
 {
+	Cost		startup;
+
 	if (gh_force_offload)
 		return true;
 	/* to be cautious never costs less: most are out before that is reckoned */
 	return !gh_joins_are_searched_at_random(root) &&
 		wins_clearly_of(root, paths, outer, inner, offer->total_cost) &&
-		wins_clearly_of(root, paths, outer, inner, cautious_cost(root, offer));
+		wins_clearly_of(root, paths, outer, inner, cautious_cost(root, offer, &startup));
 }
 
 /*
@@ -590,13 +594,15 @@ find_offer(PlannerInfo *root, Path *join, RowsOffer *offer)
 
 /* The path of an offer; NULL: there is no program for it. */
 static Path *
-take_offer(PlannerInfo *root, RelOptInfo *joinrel, Path *joins, const RowsOffer *offer)
+take_offer(PlannerInfo *root, RelOptInfo *joinrel, Path *joins, RowsOffer *offer)
 {
 	GhGrouping	grouping = {.keys = offer->columns->keys};
 	int			ninstructions;
 
 	if (!gh_joins_translate(root, &grouping, joins, grouping.keys, &ninstructions))
 		return NULL;
+	if (!gh_force_offload)
+		offer->total_cost = cautious_cost(root, offer, &offer->startup_cost);
 	return make_rows_path(joinrel, gh_joins_with_target(root, joins, joinrel->reltarget->exprs), offer);
 }
 
@@ -638,7 +644,7 @@ gh_rows_of_join(PlannerInfo *root, Path *join, Path *other, const Cost *other_co
 	if (!gh_costs_less(root, join->rows, offer.startup_cost, offer.total_cost, startup, total) ||
 		!gh_costs_less(root, join->rows, offer.startup_cost, offer.total_cost, other_costs[0],
 					   other_costs[1]) ||
-		!wins_clearly(root, cautious_cost(root, &offer), other, other->total_cost))
+		!wins_clearly(root, cautious_cost(root, &offer, &startup), other, other->total_cost))
 		return NULL;
 	return take_offer(root, join->parent, joins, &offer);
 }
