@@ -2,6 +2,8 @@
 -- locking, EXPLAIN, settings, costs.
 LOAD 'gpuhash';
 SET gpuhash.enable_aggregate = off;
+-- subqueries that are run again
+SET gpuhash.enable_unnest = off;
 SET max_parallel_workers_per_gather = 0;
 CREATE TABLE je_outer AS SELECT i AS id, i % 1000 AS k, i % 3 AS g FROM generate_series(1, 20000) i;
 CREATE TABLE je_inner AS SELECT i AS id, i % 1500 AS k, 'row ' || i AS t FROM generate_series(1, 3000) i;

@@ -1,6 +1,8 @@
 -- Inputs that are plain heap scans are read by the join itself, page by page.
 LOAD 'gpuhash';
 SET max_parallel_workers_per_gather = 0;
+-- subqueries that are run again
+SET gpuhash.enable_unnest = off;
 -- The join without gpuhash, with its inputs' rows through the executor, and with pages
 -- read by the join: how many rows, and whether all three agree.
 CREATE FUNCTION compare_sources(query text, OUT offloaded int, OUT rows bigint, OUT same boolean,

@@ -1,6 +1,8 @@
 -- GpuHashScan: the rows of a filtered scan, in the order and with the effects of a Seq Scan.
 LOAD 'gpuhash';
 SET max_parallel_workers_per_gather = 0;
+-- subqueries that are run again
+SET gpuhash.enable_unnest = off;
 SET gpuhash.engine = 'cpu';
 CREATE TABLE sro (id int, g int2, n numeric(10, 2), t text, f float8, gone int, b bool);
 INSERT INTO sro SELECT i, i % 7, i / 100.0, CASE WHEN i % 90 = 0 THEN repeat('long ' || i, 900) WHEN i % 11 > 0 THEN 't' || i % 13 END,

@@ -82,7 +82,8 @@ for my $workers (0, 2)
 	unlike($plan, qr/costs less as a whole/, 'which EXPLAIN does not call a plan that costs more');
 }
 
-# A page costs less where it is in shared_buffers.  All are, of this table; after a restart none is, until it is read.
+# A page costs less where it is in shared_buffers, and a fifth of that where the device reads it there, at the least the
+# bus.  All are, of this table; after a restart none is, until it is read.
 my $pages = ($session->do("SELECT pg_relation_size('facts') / current_setting('block_size')::int"))[0];
 
 sub cost_of
@@ -91,14 +92,17 @@ sub cost_of
 	like($plan, qr/GpuHashAggregate/, 'a sum by the device');
 	return $plan =~ /GpuHashAggregate\)\s+\(cost=[\d.]+\.\.([\d.]+)/ ? $1 : 0;
 }
+ok($service->wait_direct, 'the device reads shared buffers');
 my $in_pool = cost_of($session);
 $session->close;
 $server->stop;
 $server->start;
 ok($service->wait_ready, 'the service is ready again');
+ok($service->wait_direct, 'the device reads shared buffers again');
 $session = $server->session;
 my $not_there = cost_of($session);
-cmp_ok(abs($not_there - $in_pool - $pages), '<', 0.02 * $pages, "$pages pages that have to be read cost as many more");
+my $more = $pages * (1 + 0.05 - 0.01);
+cmp_ok(abs($not_there - $in_pool - $more), '<', 0.02 * $pages, "$pages pages that have to be read cost $more more");
 $session->do('SET gpuhash.enabled = off; SELECT count(*) FROM facts; RESET gpuhash.enabled');
 cmp_ok(abs(cost_of($session) - $in_pool), '<', 0.02 * $pages, 'when they were read they cost what they did');
 $session->close;

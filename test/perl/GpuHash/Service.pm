@@ -167,6 +167,20 @@ sub wait_ready
 	return 0;
 }
 
+# Whether all devices read shared buffers where they are, at last.
+sub wait_direct
+{
+	my ($self, $seconds) = @_;
+	my $deadline = time + ($seconds || 30);
+	while (time < $deadline)
+	{
+		my $others = eval { $self->ask(q{SELECT count(*) FROM gpuhash_devices WHERE engine = 'cuda' AND buffers IS DISTINCT FROM 'direct'}) };
+		return 1 if defined $others && $others eq '0';
+		sleep 0.02;
+	}
+	return 0;
+}
+
 sub postmaster
 {
 	my ($self) = @_;
