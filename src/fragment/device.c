@@ -24,6 +24,7 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
+#include "expr/fold.h"
 #include "fragment/device.h"
 #include "fragment/joined.h"
 #include "gpuhash.h"
@@ -389,6 +390,22 @@ end_run(GhFragment *fragment)
 	gh_device_end_tables(fragment);
 }
 
+/*
+ * Runs the subqueries whose results the conditions of scans and joins below the node are compared with, ahead of the rows:
+ * where all is done by a device, or nothing, none of them is run by a first row.  PostgreSQL does the same ahead of a Gather.
+ */
+static void
+run_awaited(GhFragment *fragment, PlanState *ps)
+{
+	ListCell   *lc;
+
+	gh_run_awaited(&fragment->css.ss.ps, (Node *) ps->plan->qual);
+	if (!IsA(ps, CustomScanState))
+		return;
+	foreach(lc, ((CustomScanState *) ps)->custom_ps)
+		run_awaited(fragment, lfirst(lc));
+}
+
 /* For a node over joins, before it reads anything: has their tables made on the device. */
 GhDeviceTables
 gh_device_open_joins(GhFragment *fragment)
@@ -407,6 +424,8 @@ gh_device_open_joins(GhFragment *fragment)
 	device->together = fragment->member != NULL && gh_service_enabled() && gh_engine_setting != GH_ENGINE_CPU;
 	if (!able && !device->together)
 		return GH_DEVICE_NO_TABLES;
+	if (able)
+		run_awaited(fragment, fragment->child);
 	if (able && !gh_fragment_compile(fragment))
 	{
 		device->why_not = fragment->program.why_not;
@@ -433,7 +452,7 @@ gh_device_wants(GhFragment *fragment)
 
 	if (fragment->joined != NULL ? !device->tables_made : device->tried)
 		return false;
-	/* a subquery's result may still be awaited */
+	/* without joins, a subquery's result may still be awaited */
 	if (!gh_fragment_compile(fragment) || (fragment->joined == NULL && !choose_engine(fragment)))
 		return false;
 	saved = MemoryContextSwitchTo(device->context);

@@ -271,7 +271,9 @@ make_aggregate_path(const AggregateInputs *inputs, Path *child, double rows)
 	cpath->path.pathtype = T_CustomScan;
 	cpath->path.parent = output_rel;
 	cpath->path.pathtarget = output_rel->reltarget;
-	cpath->path.parallel_safe = output_rel->consider_parallel && child->parallel_safe;
+	/* of a device, each process of several would have the same done again */
+	cpath->path.parallel_safe = output_rel->consider_parallel && child->parallel_safe &&
+		(gh_force_offload || child->parallel_workers > 0 || !is_for_device(inputs, child));
 	/* the child of participants is divided among them, and so are the groups */
 	cpath->path.parallel_aware = child->parallel_workers > 0;
 	cpath->path.parallel_workers = child->parallel_workers;

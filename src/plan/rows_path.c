@@ -378,7 +378,8 @@ make_rows_path(RelOptInfo *joinrel, Path *joins, const RowsOffer *offer)
 	cpath->path.pathtype = T_CustomScan;
 	cpath->path.parent = joinrel;
 	cpath->path.pathtarget = joinrel->reltarget;
-	cpath->path.parallel_safe = joins->parallel_safe;
+	/* each process of several would have the device do the same again */
+	cpath->path.parallel_safe = joins->parallel_safe && (gh_force_offload || joins->parallel_workers > 0);
 	cpath->path.parallel_aware = joins->parallel_workers > 0;
 	cpath->path.parallel_workers = joins->parallel_workers;
 	cpath->path.rows = joins->rows;
