@@ -107,6 +107,14 @@ gh_add_constant(GhTranslation *translation, GhClass value_class, bool null, uint
 	return true;
 }
 
+/* The constant that an operand is; NULL: it is none. */
+const GhConstant *
+gh_constant_of(const GhTranslation *translation, const GhOperand *operand)
+{
+	return operand->vector >= CONSTANTS_FROM && operand->vector < TEMPORARIES_FROM ?
+		&translation->constants[operand->vector - CONSTANTS_FROM] : NULL;
+}
+
 /* --------------------------------------------------------- the program */
 
 static uint16

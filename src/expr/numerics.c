@@ -11,6 +11,7 @@
 
 #include "compat.h"
 #include "engine/page/numeric.h"
+#include "engine/program/program_int128.h"
 #include "expr/translate.h"
 #include "heap/layout.h"
 
@@ -43,6 +44,21 @@ gh_numeric_parts(Datum value, GhOperand *result, uint64 *low, uint64 *high)
 		gh_numeric_read(bytes, VARSIZE_ANY_EXHDR(stored), numeric.scale, low, high);
 }
 
+/* Makes a constant one of so many more digits, or fewer; false: it is none, or is too large then. */
+static bool
+rescale_constant(GhTranslation *translation, int digits, const GhOperand *operand, GhOperand *changed)
+{
+	const GhConstant *constant = gh_constant_of(translation, operand);
+	uint64		bad = 0;
+	GhInt128	value;
+
+	if (constant == NULL)
+		return false;
+	value = gh_int128_rescale(gh_int128(constant->low, constant->high), digits, &bad);
+	return bad == 0 && gh_add_constant(translation, GH_CLASS_INT128, constant->null, (uint64) value,
+									   (uint64) ((GhUint128) value >> 64), changed);
+}
+
 /* The operand with so many more digits, or fewer, by an operation that makes one of another; not its scales. */
 static bool
 change_scale(GhTranslation *translation, GhProgramOp op, int scale, GhOperand *operand)
@@ -55,7 +71,8 @@ change_scale(GhTranslation *translation, GhProgramOp op, int scale, GhOperand *o
 		return true;
 	if (digits > GH_SCALE_MAX || digits < -GH_SCALE_MAX || scale > GH_SCALE_MAX)
 		return gh_translation_fails(translation, "a numeric has too many digits after the point");
-	if (!gh_add_instruction(translation, op, GH_CLASS_INT128, 0, op == GH_OP_RESCALE ? digits : -digits, 1, operand,
+	if ((op != GH_OP_RESCALE || !rescale_constant(translation, digits, operand, &changed)) &&
+		!gh_add_instruction(translation, op, GH_CLASS_INT128, 0, op == GH_OP_RESCALE ? digits : -digits, 1, operand,
 							&changed))
 		return false;
 	*operand = changed;

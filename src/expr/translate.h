@@ -85,6 +85,7 @@ extern bool gh_add_column(GhTranslation *translation, const GhColumn *column, Gh
 extern bool gh_add_place(GhTranslation *translation, GhOperand *result);
 extern bool gh_add_constant(GhTranslation *translation, GhClass value_class, bool null, uint64 low,
 							uint64 high, GhOperand *result);
+extern const GhConstant *gh_constant_of(const GhTranslation *translation, const GhOperand *operand);
 extern bool gh_add_instruction(GhTranslation *translation, GhProgramOp op, GhClass op_class, int width,
 							   int immediate, int nargs, const GhOperand *args, GhOperand *result);
 extern uint64 gh_keep_bytes(GhTranslation *translation, const void *bytes, Size size, Size align);
