@@ -14,6 +14,7 @@
 #include "access/table.h"
 #include "catalog/pg_statistic.h"
 #include "miscadmin.h"
+#include "optimizer/clauses.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
@@ -29,6 +30,7 @@
 #include "compat.h"
 #include "expr/aggregates.h"
 #include "expr/key.h"
+#include "expr/translate.h"
 #include "gpuhash.h"
 #include "plan/aggregate_plan.h"
 #include "plan/chain.h"
@@ -209,12 +211,24 @@ kept_groups_cost(const AggregateInputs *inputs, double groups)
 	return bytes <= gh_aggregate_memory_limit() ? 0.0 : 2.0 * ceil(bytes / BLCKSZ) * seq_page_cost;
 }
 
+/* Whether HAVING has a program that finds the groups which it leaves out: mostly, its first condition tells. */
+static bool
+having_has_program(const AggregateInputs *inputs)
+{
+	List	   *conditions = (List *) inputs->extra->havingQual;
+	OpExpr	   *first = conditions == NIL ? NULL : linitial(conditions);
+
+	return first != NULL && IsA(first, OpExpr) && gh_find_function(first->opfuncid) != NULL &&
+		!contain_subplans((Node *) first);
+}
+
 /*
  * Startup: all the rows, read and grouped.  Participants then hand their groups to the last of
- * them, who merges them.  Then, for each group, what PostgreSQL's aggregation counts.
+ * them, who merges them.  Then, for each group, what PostgreSQL's aggregation counts, or for those that come out,
+ * `emitted` of them, where a program leaves out the others.
  */
 static void
-cost_aggregate(const AggregateInputs *inputs, CustomPath *cpath)
+cost_aggregate(const AggregateInputs *inputs, CustomPath *cpath, double emitted)
 {
 	PathTarget *target = cpath->path.pathtarget;
 	int			workers = cpath->path.parallel_workers;
@@ -239,7 +253,8 @@ cost_aggregate(const AggregateInputs *inputs, CustomPath *cpath)
 	cost_qual_eval(&having, (List *) inputs->extra->havingQual, inputs->root);
 	startup += having.startup + target->cost.startup;
 	cpath->path.startup_cost = startup;
-	cpath->path.total_cost = startup + (cpu_tuple_cost + having.per_tuple) * inputs->groups +
+	cpath->path.total_cost = startup + having.per_tuple * inputs->groups +
+		cpu_tuple_cost * (having_has_program(inputs) ? emitted : inputs->groups) +
 		target->cost.per_tuple * cpath->path.rows;
 	if (gh_force_offload)
 	{
@@ -286,7 +301,7 @@ make_aggregate_path(const AggregateInputs *inputs, Path *child, double rows)
 	/* in the order of GhAggregatePathPrivate */
 	cpath->custom_private = list_make3(inputs->grouping.keys, inputs->grouping.aggregates,
 									   inputs->extra->havingQual);
-	cost_aggregate(inputs, cpath);
+	cost_aggregate(inputs, cpath, rows);
 	return cpath;
 }
 

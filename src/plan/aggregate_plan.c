@@ -17,6 +17,7 @@
 
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 
 #include "plan/aggregate_plan.h"
@@ -109,8 +110,34 @@ make_scan_tlist(List *exprs)
 	return tlist;
 }
 
+/* Conditions in the order in which the planner has them evaluated, for PostgreSQL's aggregation: by cost. */
+static List *
+in_turn(PlannerInfo *root, List *conditions)
+{
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	foreach(lc, conditions)
+	{
+		QualCost	cost;
+		int			at = list_length(result);
+
+		cost_qual_eval_node(&cost, lfirst(lc), root);
+		for (; at > 0; at--)
+		{
+			QualCost	before;
+
+			cost_qual_eval_node(&before, list_nth(result, at - 1), root);
+			if (before.per_tuple <= cost.per_tuple)
+				break;
+		}
+		result = list_insert_nth(result, at, lfirst(lc));
+	}
+	return result;
+}
+
 static Plan *
-make_plan(CustomPath *path, List *tlist, List *custom_plans, const CustomScanMethods *methods)
+make_plan(PlannerInfo *root, CustomPath *path, List *tlist, List *custom_plans, const CustomScanMethods *methods)
 {
 	CustomScan *cscan = makeNode(CustomScan);
 	Plan	   *child = linitial(custom_plans);
@@ -130,7 +157,7 @@ make_plan(CustomPath *path, List *tlist, List *custom_plans, const CustomScanMet
 		functions = lappend_oid(functions, lfirst_node(Aggref, lc)->aggfnoid);
 
 	cscan->scan.plan.targetlist = tlist;
-	cscan->scan.plan.qual = list_nth(path->custom_private, GH_AGGREGATE_PATH_HAVING);
+	cscan->scan.plan.qual = in_turn(root, list_nth(path->custom_private, GH_AGGREGATE_PATH_HAVING));
 	cscan->scan.scanrelid = 0;
 	cscan->flags = path->flags;
 	cscan->custom_plans = custom_plans;
@@ -148,7 +175,7 @@ Plan *
 gh_aggregate_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist,
 				  List *clauses, List *custom_plans)
 {
-	return make_plan(path, tlist, custom_plans, GetCustomScanMethods(GH_AGGREGATE_NAME, false));
+	return make_plan(root, path, tlist, custom_plans, GetCustomScanMethods(GH_AGGREGATE_NAME, false));
 }
 
 /* PlanCustomPath: likewise for one of rows_path.c. */
@@ -156,5 +183,5 @@ Plan *
 gh_rows_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist, List *clauses,
 			 List *custom_plans)
 {
-	return make_plan(path, tlist, custom_plans, GetCustomScanMethods(GH_ROWS_NAME, false));
+	return make_plan(root, path, tlist, custom_plans, GetCustomScanMethods(GH_ROWS_NAME, false));
 }
