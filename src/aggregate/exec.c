@@ -1,9 +1,9 @@
 /*
  * exec.c
- *		GpuHashAggregate at run time: set-up, the groups that come out, rescans.
+ *		GpuHashAggregate at run time: set-up, phases, rescans.
  *
  * The first call reads the whole input into groups (../fragment/input.c); the groups then come out one
- * by one.  Where they outgrow memory they wait in files, by partition (spill.c).  Of the
+ * by one (output.c).  Where they outgrow memory they wait in files, by partition (spill.c).  Of the
  * participants of a parallel query the last one to have read its part returns the groups of
  * all (parallel.c).
  */
@@ -189,15 +189,7 @@ begin_aggregate(CustomScanState *css, EState *estate, int eflags)
 	node->phase = GH_AGGREGATE_START;
 }
 
-/* ------------------------------------------------------------ what comes out */
-
-/* Those that are there come out from the first one on. */
-static void
-rewind_groups(GhAggregateNode *node)
-{
-	node->next_group = 0;
-	gh_final_groups_rewind(node->final);
-}
+/* --------------------------------------------------------------- groups */
 
 /* Of groups that an engine made, those of which the node has a part of its own, too, become part of these. */
 static void
@@ -227,103 +219,15 @@ make_groups(GhAggregateNode *node)
 	if (node->files == NULL)
 	{
 		absorb_groups(node);
-		rewind_groups(node);
+		gh_output_rewind(node);
 		return true;
 	}
 	/* all of them are in files then, and come back partition by partition */
 	gh_aggregate_put_groups(node, gh_group_files_put, node->files);
 	node->fragment.counts.disk += gh_group_files_bytes(node->files);
 	gh_aggregate_drop_stage(node);
-	rewind_groups(node);
+	gh_output_rewind(node);
 	return gh_group_files_next(node->files, node->groups);
-}
-
-/*
- * Puts a group into the scan tuple: its keys, of node->key_values, and what its states come to, and its sides, where it
- * is one in memory.
- */
-static void
-load_group(GhAggregateNode *node, const GhAggregateState *states, const uint32 *group)
-{
-	TupleTableSlot *scan = node->fragment.css.ss.ss_ScanTupleSlot;
-	ExprContext *econtext = node->fragment.css.ss.ps.ps_ExprContext;
-	MemoryContext saved;
-
-	ResetExprContext(econtext);
-	saved = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
-	ExecStoreAllNullTuple(scan);
-	for (int k = 0; k < node->nkeys; k++)
-	{
-		int			column = node->key_columns[k];
-
-		scan->tts_values[column] = gh_datum_of_value(&node->key_types[k], node->key_values[k],
-													 &scan->tts_isnull[column]);
-	}
-	for (int a = 0; a < node->nresults; a++)
-	{
-		int			column = node->first + a;
-		int			scales = node->specs[a].scales;
-		const GhSide *side = group == NULL ? NULL : gh_groups_side_of(node->groups, *group, a);
-
-		scan->tts_values[column] = gh_aggregate_result(&node->specs[a], &states[a], side,
-													   scales > 0 ? (int) states[scales].low : -1,
-													   &scan->tts_isnull[column]);
-	}
-	MemoryContextSwitchTo(saved);
-	econtext->ecxt_scantuple = scan;
-}
-
-/* The next group of those that engines made; false: there are no more. */
-static bool
-load_final(GhAggregateNode *node)
-{
-	const GhAggregateState *states;
-	Size		left;
-	const char *record = gh_final_groups_next(node->final, &left);
-	Size		bytes;
-
-	if (record == NULL)
-		return false;
-	bytes = gh_record_read(node->groups, record, left, node->key_values, &states);
-	load_group(node, states, NULL);
-	gh_final_groups_pass(node->final, bytes);
-	return true;
-}
-
-/* The next of those in memory, and then of those that wait in files; false: there are no more. */
-static bool
-load_next(GhAggregateNode *node)
-{
-	uint32		group;
-
-	while (node->next_group >= gh_groups_count(node->groups))
-	{
-		if (node->files == NULL || !gh_group_files_next(node->files, node->groups))
-			return false;
-		node->next_group = 0;
-	}
-	group = node->next_group++;
-	for (int k = 0; k < node->nkeys; k++)
-		node->key_values[k] = gh_groups_key(node->groups, group, k);
-	load_group(node, gh_groups_states(node->groups) + (Size) group * node->naggregates, &group);
-	return true;
-}
-
-/* The next group that HAVING lets out, in the scan tuple; false: there are no more. */
-static bool
-next_group(GhAggregateNode *node)
-{
-	PlanState  *ps = &node->fragment.css.ss.ps;
-
-	for (;;)
-	{
-		CHECK_FOR_INTERRUPTS();
-		if (!load_final(node) && !load_next(node))
-			return false;
-		if (ps->qual == NULL || ExecQual(ps->qual, ps->ps_ExprContext))
-			return true;
-		InstrCountFiltered1(ps, 1);
-	}
 }
 
 static TupleTableSlot *
@@ -333,7 +237,7 @@ exec_aggregate(CustomScanState *css)
 
 	if (node->phase == GH_AGGREGATE_START)
 		node->phase = make_groups(node) ? GH_AGGREGATE_EMIT : GH_AGGREGATE_DONE;
-	if (node->phase == GH_AGGREGATE_EMIT && next_group(node))
+	if (node->phase == GH_AGGREGATE_EMIT && gh_output_next(node))
 		return css->ss.ps.ps_ProjInfo != NULL ? ExecProject(css->ss.ps.ps_ProjInfo) :
 			css->ss.ss_ScanTupleSlot;
 	node->phase = GH_AGGREGATE_DONE;
@@ -346,6 +250,7 @@ exec_aggregate(CustomScanState *css)
 static void
 forget_groups(GhAggregateNode *node)
 {
+	gh_having_forget(node);
 	gh_aggregate_close_files(node);
 	if (node->groups != NULL)
 		gh_groups_destroy(node->groups);
@@ -373,7 +278,7 @@ rescan_aggregate(CustomScanState *css)
 		node->phase = GH_AGGREGATE_START;
 		return;
 	}
-	rewind_groups(node);
+	gh_output_rewind(node);
 	node->phase = GH_AGGREGATE_EMIT;
 }
 

@@ -19,6 +19,22 @@ typedef enum GhAggregatePhase
 	GH_AGGREGATE_DONE
 } GhAggregatePhase;
 
+/* Groups that come out next. */
+#define GH_OUTPUT_GROUPS 256
+
+typedef struct GhOutput
+{
+	uint32		count;
+	uint32		next;			/* which of them comes out next */
+	bool		is_final;		/* they are an engine's; else the node's own */
+	uint32		first;			/* of the node's own, which one is the first */
+	const char *records[GH_OUTPUT_GROUPS];	/* of an engine's */
+	const GhAggregateState *states[GH_OUTPUT_GROUPS];
+	uint8		verdicts[GH_OUTPUT_GROUPS]; /* of HAVING: a GhRowState each */
+} GhOutput;
+
+typedef struct GhHaving GhHaving;
+
 typedef struct GhAggregateNode
 {
 	GhFragment	fragment;		/* must be first */
@@ -51,7 +67,9 @@ typedef struct GhAggregateNode
 	uint32		ngroups;		/* when their memory was asked for */
 	GhGroupFiles *files;		/* groups that are to be merged; NULL: all are in memory */
 	GhFinalGroups *final;		/* those that engines made; NULL: nothing was read yet */
-	uint32		next_group;
+	uint32		next_group;		/* of the node's own */
+	GhOutput	output;
+	GhHaving   *having;			/* NULL: not asked for yet */
 } GhAggregateNode;
 
 static inline GhAggregateNode *
@@ -90,6 +108,16 @@ extern bool gh_aggregate_translate(GhFragment *fragment, GhTranslation *translat
 extern void gh_aggregate_keep_vectors(GhFragment *fragment, const GhTranslation *translation);
 extern void gh_aggregate_forget_program(GhFragment *fragment);
 extern GhRecordKey *gh_aggregate_scan_keys(const GhAggregateNode *node);
+
+/* output.c */
+extern GhSqlValue gh_output_key(const GhAggregateNode *node, const GhOutput *output, uint32 i, int k);
+extern const GhSide *gh_output_side(const GhAggregateNode *node, const GhOutput *output, uint32 i, int a);
+extern bool gh_output_next(GhAggregateNode *node);
+extern void gh_output_rewind(GhAggregateNode *node);
+
+/* having.c */
+extern void gh_having_judge(GhAggregateNode *node, GhOutput *output);
+extern void gh_having_forget(GhAggregateNode *node);
 
 /* parallel.c */
 extern Size gh_aggregate_estimate_dsm(CustomScanState *css, ParallelContext *pcxt);

@@ -171,30 +171,23 @@ is_absorbed(const GhFinalGroups *final, uint64 turn)
 	return final->absorbed != NULL && (final->absorbed[turn / 64] >> turn % 64 & 1) != 0;
 }
 
-/* The next record, with what is left from it on; NULL: there is none. */
-const char *
-gh_final_groups_next(GhFinalGroups *final, Size *left)
+/* The next records, `room` at most, which are there until the next call: how many; 0: there are no more. */
+uint32
+gh_final_groups_next(GhFinalGroups *final, const char **records, uint32 room)
 {
-	for (;;)
-	{
-		if (final->left == 0 && !next_records(final))
-			return NULL;
-		if (!is_absorbed(final, final->turn))
-			break;
-		gh_final_groups_pass(final, gh_record_bytes(final->records, final->left));
-	}
-	*left = final->left;
-	return final->records;
-}
+	uint32		n = 0;
 
-/* That record, of so many bytes, has come out. */
-void
-gh_final_groups_pass(GhFinalGroups *final, Size bytes)
-{
-	Assert(bytes <= final->left);
-	final->records += bytes;
-	final->left -= bytes;
-	final->turn++;
+	while (n == 0 && (final->left > 0 || next_records(final)))
+		for (; n < room && final->left > 0; final->turn++)
+		{
+			Size		bytes = gh_record_bytes(final->records, final->left);
+
+			if (!is_absorbed(final, final->turn))
+				records[n++] = final->records;
+			final->records += bytes;
+			final->left -= bytes;
+		}
+	return n;
 }
 
 /* Some more records, one behind the other, all of which pass; NULL: there are none.  Not once some are absorbed. */

@@ -50,8 +50,7 @@ extern uint64 gh_group_record_hash(const char *record);
 extern uint64 gh_group_hash(const GhGroups *groups, uint32 group);
 
 /* Groups as engines tell them (engine/pipeline/record.h), one behind the other. */
-extern Size gh_record_read(const GhGroups *groups, const char *record, Size left, GhSqlValue *keys,
-								const GhAggregateState **states);
+extern const GhAggregateState *gh_record_states(const GhGroups *groups, const char *record, Size left);
 extern void gh_put_records(GhGroups *groups, const char *records, Size size, GhPutRecord put, void *arg);
 extern void gh_groups_merge_scan(GhGroups *groups, const char *records, Size size);
 extern uint64 gh_groups_absorb_scan(GhGroups *groups, const char *records, Size size, uint64 *absorbed, uint64 room,
@@ -77,8 +76,7 @@ struct GhStage;
 extern GhFinalGroups *gh_final_groups_create(MemoryContext parent, Size memory_limit);
 extern void gh_final_groups_put(GhFinalGroups *final, const char *records, Size size);
 extern void gh_final_groups_add_sink(GhFinalGroups *final, struct GhStage *stage);
-extern const char *gh_final_groups_next(GhFinalGroups *final, Size *left);
-extern void gh_final_groups_pass(GhFinalGroups *final, Size bytes);
+extern uint32 gh_final_groups_next(GhFinalGroups *final, const char **records, uint32 room);
 extern const char *gh_final_groups_take(GhFinalGroups *final, Size *bytes);
 extern uint64 gh_final_groups_absorb(GhFinalGroups *final, GhGroups *groups);
 extern void gh_final_groups_rewind(GhFinalGroups *final);

@@ -325,20 +325,27 @@ gh_groups_merge_records(GhGroups *groups, const char *records, Size size)
 
 /* ------------------------------------------------- groups of an engine */
 
-/* Such a record's keys, with addresses in it, and its states.  Its bytes. */
-Size
-gh_record_read(const GhGroups *groups, const char *record, Size left, GhSqlValue *keys,
-					const GhAggregateState **states)
+/* Such a record's states. */
+const GhAggregateState *
+gh_record_states(const GhGroups *groups, const char *record, Size left)
+{
+	Size		before = sizeof(GhRecordHead) + sizeof(GhRecordValue) * groups->nkeys;
+
+	if (gh_record_bytes(record, left) < before + sizeof(GhAggregateState) * groups->naggregates)
+		elog(ERROR, "group of an engine has a wrong size");
+	return (const GhAggregateState *) (record + before);
+}
+
+/* Its keys, with addresses in it, and its states.  Its bytes. */
+static Size
+read_scan_record(const GhGroups *groups, const char *record, Size left, GhSqlValue *keys,
+				 const GhAggregateState **states)
 {
 	const GhRecordHead *head = (const GhRecordHead *) record;
-	const GhRecordValue *held = (const GhRecordValue *) (head + 1);
 
-	if (gh_record_bytes(record, left) < sizeof(GhRecordHead) + sizeof(GhRecordValue) * groups->nkeys +
-		sizeof(GhAggregateState) * groups->naggregates)
-		elog(ERROR, "group of an engine has a wrong size");
+	*states = gh_record_states(groups, record, left);
 	for (int k = 0; k < groups->nkeys; k++)
 		keys[k] = gh_record_value(head, k, &groups->keys[k]);
-	*states = (const GhAggregateState *) (held + groups->nkeys);
 	return head->bytes;
 }
 
@@ -352,8 +359,8 @@ load_scan_records(GhGroups *groups, const char *records, Size size, const GhAggr
 
 	CHECK_FOR_INTERRUPTS();
 	for (; n < GH_LOOKUP_ROWS && used < size; n++)
-		used += gh_record_read(groups, records + used, size - used,
-									lookup->values + (Size) n * groups->nkeys, &states[n]);
+		used += read_scan_record(groups, records + used, size - used,
+								 lookup->values + (Size) n * groups->nkeys, &states[n]);
 	lookup->nrows = n;
 	gh_lookup_values(groups);
 	return used;

@@ -1,0 +1,391 @@
+/*
+ * having.c
+ *		HAVING as a program over finished groups, so that those it leaves out go before anything is made of them.
+ *
+ * The first of the conditions, as far as all of them have programs, are evaluated for some hundred groups at
+ * a time, over columns that are made of the groups' keys and states (Part).  A group for which one of these is
+ * not true is left out.  What a program cannot tell of a group (a key or sum that 128 bits do not hold, a
+ * quotient of too many digits) and the conditions behind those with programs are for PostgreSQL's expressions.
+ *
+ * No error is lost: PostgreSQL evaluates the conditions in their order, and none behind one that is not true.
+ * Before that it makes the results of all aggregates of a group, which for states without a side cannot fail.
+ * Programs raise nothing.
+ */
+#include "postgres.h"
+
+#include "access/tupdesc.h"
+#include "catalog/pg_type.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/numeric.h"
+
+#include "aggregate/exec.h"
+#include "expr/fold.h"
+#include "expr/translate.h"
+
+/* The relation of groups, whose columns are the parts: keys, aggregates' values, what means are of. */
+#define GH_GROUPS_VARNO 1
+
+/* What a column of that relation is. */
+typedef enum PartKind
+{
+	PART_KEY,
+	PART_VALUE,					/* of an aggregate: a sum, least or greatest value; a count */
+	PART_FLOAT,					/* likewise a mean or variance of floats */
+	PART_COUNT					/* how many values a mean is of */
+} PartKind;
+
+typedef struct Part
+{
+	uint8		kind;			/* a PartKind */
+	int			number;			/* of the key or aggregate */
+} Part;
+
+struct GhHaving
+{
+	MemoryContext context;		/* of what is below */
+	bool		tried;
+	ParamExecData *awaited;		/* the result of a subquery that was not run yet; NULL: there is none */
+	GhProgram  *program;		/* NULL: there is none */
+	bool		whole;			/* it has all the conditions */
+	bool		divides;		/* it has a quotient, whose digits depend on those that its numbers show */
+	Part		parts[GH_PROGRAM_VECTORS_MAX];	/* by column of the program */
+	GhVectorBatch batch;
+};
+
+/* ------------------------------------------------------- groups as a relation */
+
+static int
+number_of_columns(const GhAggregateNode *node)
+{
+	return node->nkeys + 2 * node->nresults;
+}
+
+static AttrNumber
+attribute_of(const GhAggregateNode *node, PartKind kind, int number)
+{
+	return 1 + number + (kind == PART_KEY ? 0 : node->nkeys) + (kind == PART_COUNT ? node->nresults : 0);
+}
+
+static Part
+part_of(const GhAggregateNode *node, AttrNumber attribute)
+{
+	Part		part = {PART_KEY, attribute - 1};
+
+	if (part.number < node->nkeys)
+		return part;
+	part.number -= node->nkeys;
+	part.kind = part.number < node->nresults ? PART_VALUE : PART_COUNT;
+	part.number %= node->nresults;
+	if (part.kind == PART_VALUE && node->specs[part.number].final >= GH_FINAL_AVG &&
+		gh_class_is_float(node->specs[part.number].aggregate.value_class))
+		part.kind = PART_FLOAT;
+	return part;
+}
+
+/* Programs ask for no more of a column than whether its tuples may lack it. */
+static TupleDesc
+groups_desc(const GhAggregateNode *node)
+{
+	TupleDesc	desc = CreateTemplateTupleDesc(number_of_columns(node));
+
+	for (int i = 1; i <= desc->natts; i++)
+		TupleDescInitEntry(desc, i, NULL, INT8OID, -1, 0);
+	return desc;
+}
+
+/* A column of a type, at a scale, if its values are numerics. */
+static Expr *
+make_column(const GhAggregateNode *node, PartKind kind, int number, Oid type, int scale, Oid collation)
+{
+	int32		typmod = getBaseType(type) == NUMERICOID ? ((NUMERIC_MAX_PRECISION << 16) | scale) + VARHDRSZ : -1;
+
+	return (Expr *) makeVar(GH_GROUPS_VARNO, attribute_of(node, kind, number), type, typmod, collation, 0);
+}
+
+static Expr *
+make_call(Oid function, Oid type, List *args)
+{
+	return (Expr *) makeFuncExpr(function, type, args, InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL);
+}
+
+/* An aggregate's result as an expression over the columns; NULL: it is none. */
+static Expr *
+result_of(const GhAggregateNode *node, int a, const Var *var)
+{
+	const GhAggregateSpec *spec = &node->specs[a];
+	Expr	   *value = make_column(node, PART_VALUE, a, var->vartype, spec->argument.scale, var->varcollid);
+	Expr	   *count;
+
+	if (spec->final < GH_FINAL_AVG || gh_class_is_float(spec->aggregate.value_class))
+		return value;
+	if (spec->final > GH_FINAL_AVG)
+		return NULL;
+	count = make_column(node, PART_COUNT, a, INT8OID, 0, InvalidOid);
+	return make_call(F_NUMERIC_DIV, NUMERICOID,
+					 list_make2(value, make_call(F_NUMERIC_INT8, NUMERICOID, list_make1(count))));
+}
+
+/* What a column of the scan tuple is in the relation of groups; if nothing, itself, which has no program. */
+static Node *
+group_column(GhAggregateNode *node, Var *var)
+{
+	int			column = var->varattno - 1;
+	Expr	   *result = NULL;
+
+	if (column >= node->first && column < node->first + node->nresults)
+		result = result_of(node, column - node->first, var);
+	for (int k = 0; k < node->nkeys && result == NULL; k++)
+		if (node->key_columns[k] == column)
+			result = make_column(node, PART_KEY, k, var->vartype, node->key_types[k].scale, var->varcollid);
+	return (Node *) (result != NULL ? result : (Expr *) var);
+}
+
+static Node *
+group_columns_mutator(Node *expr, GhAggregateNode *node)
+{
+	if (expr == NULL)
+		return NULL;
+	if (IsA(expr, Var) && ((Var *) expr)->varno == INDEX_VAR)
+		return group_column(node, (Var *) expr);
+	return expression_tree_mutator(expr, group_columns_mutator, (void *) node);
+}
+
+/* ------------------------------------------------------------- the program */
+
+/* The first of the conditions, over groups, up to one that has no program by itself. */
+static List *
+conditions_with_programs(GhAggregateNode *node, TupleDesc desc)
+{
+	PlanState  *ps = &node->fragment.css.ss.ps;
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	foreach(lc, ps->plan->qual)
+	{
+		Node	   *condition = group_columns_mutator(lfirst(lc), node);
+
+		condition = gh_fold_constants(ps, condition, &node->having->awaited);
+		if (!gh_translate_filter(gh_translate_begin(desc, GH_GROUPS_VARNO), (Expr *) condition))
+			break;
+		result = lappend(result, condition);
+	}
+	return result;
+}
+
+/* What the program's columns are, and whether it divides. */
+static void
+describe_program(const GhAggregateNode *node)
+{
+	GhHaving   *having = node->having;
+	const GhProgram *program = having->program;
+	const GhInstruction *instructions = gh_program_instructions(program);
+
+	for (uint32 i = 0; i < program->ncolumns; i++)
+		having->parts[i] = part_of(node, gh_program_columns(program)[i].attribute);
+	for (uint32 i = 0; i < program->ninstructions; i++)
+		having->divides |= instructions[i].op == GH_OP_QUOTIENT;
+}
+
+static void
+make_program(GhAggregateNode *node)
+{
+	GhHaving   *having = node->having;
+	TupleDesc	desc = groups_desc(node);
+	List	   *conditions = conditions_with_programs(node, desc);
+	GhTranslation *translation = gh_translate_begin(desc, GH_GROUPS_VARNO);
+	GhError		error;
+	ListCell   *lc;
+
+	foreach(lc, conditions)
+	{
+		/* all together they may be too long */
+		if (!gh_translate_filter(translation, lfirst(lc)))
+			return;
+	}
+	having->program = conditions == NIL ? NULL : gh_translate_end(translation);
+	if (having->program == NULL)
+		return;
+	if (gh_program_check(having->program, having->program->bytes, &error) != GH_OK)
+		elog(ERROR, "%s", error.message);
+	having->whole = list_length(conditions) == list_length(node->fragment.css.ss.ps.plan->qual);
+	describe_program(node);
+	gh_batch_begin(&having->batch, having->program,
+				   (void *) TYPEALIGN(64, palloc(gh_batch_bytes(having->program) + 64)));
+}
+
+/*
+ * For groups that are there.  It has the parameters of this execution: it goes with the groups
+ * (gh_having_forget).
+ */
+static GhHaving *
+make_having(GhAggregateNode *node)
+{
+	MemoryContext context = AllocSetContextCreate(node->fragment.css.ss.ps.state->es_query_cxt,
+												  "GpuHashAggregate HAVING", ALLOCSET_DEFAULT_SIZES);
+	GhHaving   *having = MemoryContextAllocZero(context, sizeof(GhHaving));
+
+	having->context = context;
+	return having;
+}
+
+/* Whether there is a program; what a subquery is to say is waited for. */
+static bool
+compile_having(GhAggregateNode *node)
+{
+	MemoryContext saved;
+
+	if (node->having != NULL && node->having->awaited != NULL && node->having->awaited->execPlan == NULL)
+		gh_having_forget(node);
+	if (node->having == NULL)
+		node->having = make_having(node);
+	if (node->having->tried)
+		return node->having->program != NULL;
+	node->having->tried = true;
+	saved = MemoryContextSwitchTo(node->having->context);
+	make_program(node);
+	MemoryContextSwitchTo(saved);
+	return node->having->program != NULL;
+}
+
+void
+gh_having_forget(GhAggregateNode *node)
+{
+	if (node->having != NULL)
+		MemoryContextDelete(node->having->context);
+	node->having = NULL;
+}
+
+/* ---------------------------------------------------------------- the groups */
+
+static void
+fill_key(const GhAggregateNode *node, const GhOutput *output, int k, GhVectorBatch *batch, GhVector *vector)
+{
+	for (uint32 i = 0; i < output->count; i++)
+	{
+		GhSqlValue	value = gh_output_key(node, output, i, k);
+
+		vector->low[i] = value.low;
+		vector->high[i] = value.high;
+		vector->null[i] = value.kind != GH_SQL_HELD;
+		if (value.kind == GH_SQL_BYTES)
+			batch->state[i] = GH_ROW_BACK;
+	}
+}
+
+static void
+fill_float(const GhAggregateSpec *spec, const GhOutput *output, int a, GhVector *vector)
+{
+	for (uint32 i = 0; i < output->count; i++)
+	{
+		bool		null;
+		Datum		value = gh_aggregate_result(spec, &output->states[i][a], NULL, -1, &null);
+
+		vector->null[i] = null;
+		vector->low[i] = null ? 0 : gh_from_double(DatumGetFloat8(value));
+	}
+}
+
+/* What an aggregate counts is never NULL. */
+static void
+fill_count(const GhOutput *output, int a, GhVector *vector)
+{
+	for (uint32 i = 0; i < output->count; i++)
+	{
+		vector->low[i] = output->states[i][a].count;
+		vector->null[i] = 0;
+	}
+}
+
+static void
+fill_value(const GhOutput *output, int a, GhVector *vector)
+{
+	for (uint32 i = 0; i < output->count; i++)
+	{
+		const GhAggregateState *state = &output->states[i][a];
+
+		vector->low[i] = state->low;
+		vector->high[i] = state->high;
+		vector->null[i] = state->count == 0;
+	}
+}
+
+/* A quotient depends on how many digits a number shows: groups that show fewer of a sum than it has. */
+static void
+hand_back_scales(const GhAggregateNode *node, const GhOutput *output, int a, GhVectorBatch *batch)
+{
+	const GhAggregateSpec *spec = &node->specs[a];
+
+	if (!node->having->divides || spec->scales == 0)
+		return;
+	for (uint32 i = 0; i < output->count; i++)
+		if ((int) output->states[i][spec->scales].low < spec->argument.scale)
+			batch->state[i] = GH_ROW_BACK;
+}
+
+/* Groups of which some state is not all of its aggregate. */
+static void
+hand_back_sides(const GhAggregateNode *node, const GhOutput *output, GhVectorBatch *batch)
+{
+	for (uint32 i = 0; i < output->count; i++)
+		for (int a = 0; a < node->nresults; a++)
+			if (gh_output_side(node, output, i, a) != NULL)
+				batch->state[i] = GH_ROW_BACK;
+}
+
+static void
+fill_part(const GhAggregateNode *node, const GhOutput *output, const Part *part, GhVectorBatch *batch,
+		  GhVector *vector)
+{
+	const GhAggregateSpec *spec = &node->specs[part->number];
+
+	if (part->kind == PART_KEY)
+		fill_key(node, output, part->number, batch, vector);
+	else if (part->kind == PART_FLOAT)
+		fill_float(spec, output, part->number, vector);
+	else if (part->kind == PART_COUNT || spec->final == GH_FINAL_COUNT)
+		fill_count(output, part->number, vector);
+	else
+	{
+		fill_value(output, part->number, vector);
+		hand_back_scales(node, output, part->number, batch);
+	}
+}
+
+static void
+run_program(GhAggregateNode *node, GhOutput *output)
+{
+	GhHaving   *having = node->having;
+	GhVectorBatch *batch = &having->batch;
+
+	gh_batch_make_ready(batch, output->count);
+	batch->nrows = output->count;
+	memset(batch->state, GH_ROW_LIVE, output->count);
+	for (uint32 i = 0; i < having->program->ncolumns; i++)
+		fill_part(node, output, &having->parts[i], batch, &batch->vectors[i]);
+	if (!output->is_final)
+		hand_back_sides(node, output, batch);
+	gh_program_run(having->program, batch);
+	/* the conditions behind those with programs are still to be asked */
+	for (uint32 i = 0; i < output->count; i++)
+		output->verdicts[i] = batch->state[i] == GH_ROW_LIVE && !having->whole ? GH_ROW_BACK : batch->state[i];
+}
+
+/*
+ * Which of the groups come out (GH_ROW_LIVE), are left out (GH_ROW_DROPPED), or are for PostgreSQL's expressions
+ * to judge (GH_ROW_BACK).
+ */
+void
+gh_having_judge(GhAggregateNode *node, GhOutput *output)
+{
+	if (node->fragment.css.ss.ps.qual == NULL)
+		memset(output->verdicts, GH_ROW_LIVE, output->count);
+	/* a single group is not worth a program */
+	else if (node->nkeys > 0 && compile_having(node))
+		run_program(node, output);
+	else
+		memset(output->verdicts, GH_ROW_BACK, output->count);
+}

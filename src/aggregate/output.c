@@ -1,0 +1,169 @@
+/*
+ * output.c
+ *		The groups as they come out, some hundred at a time: first those that engines made (final.c), then those in
+ *		memory, and then those that wait in files.
+ *
+ * HAVING is asked of all of them at once (having.c), and only of a group that it does not leave out a tuple is made.
+ */
+#include "postgres.h"
+
+#include "executor/executor.h"
+#include "miscadmin.h"
+
+#include "aggregate/exec.h"
+
+/* Key k of the i-th group; texts are the group's. */
+GhSqlValue
+gh_output_key(const GhAggregateNode *node, const GhOutput *output, uint32 i, int k)
+{
+	return output->is_final ?
+		gh_record_value((const GhRecordHead *) output->records[i], k, &node->key_types[k]) :
+		gh_groups_key(node->groups, output->first + i, k);
+}
+
+/* What the i-th group's state does not hold of aggregate a; NULL: it holds all. */
+const GhSide *
+gh_output_side(const GhAggregateNode *node, const GhOutput *output, uint32 i, int a)
+{
+	return output->is_final ? NULL : gh_groups_side_of(node->groups, output->first + i, a);
+}
+
+/* --------------------------------------------------------------- some groups */
+
+/* Of those that engines made; false: there are no more. */
+static bool
+take_final(GhAggregateNode *node)
+{
+	GhOutput   *output = &node->output;
+
+	output->is_final = true;
+	output->count = gh_final_groups_next(node->final, output->records, GH_OUTPUT_GROUPS);
+	for (uint32 i = 0; i < output->count; i++)
+	{
+		const GhRecordHead *head = (const GhRecordHead *) output->records[i];
+
+		output->states[i] = gh_record_states(node->groups, output->records[i], head->bytes);
+	}
+	return output->count > 0;
+}
+
+/* Of those in memory, and then of those that wait in files; false: there are no more. */
+static bool
+take_own(GhAggregateNode *node)
+{
+	GhOutput   *output = &node->output;
+
+	while (node->next_group >= gh_groups_count(node->groups))
+	{
+		if (node->files == NULL || !gh_group_files_next(node->files, node->groups))
+			return false;
+		node->next_group = 0;
+	}
+	output->is_final = false;
+	output->first = node->next_group;
+	output->count = Min(gh_groups_count(node->groups) - output->first, GH_OUTPUT_GROUPS);
+	node->next_group += output->count;
+	for (uint32 i = 0; i < output->count; i++)
+		output->states[i] = gh_groups_states(node->groups) + (Size) (output->first + i) * node->naggregates;
+	return true;
+}
+
+static bool
+take_groups(GhAggregateNode *node)
+{
+	node->output.next = 0;
+	if (!take_final(node) && !take_own(node))
+	{
+		node->output.count = 0;
+		return false;
+	}
+	gh_having_judge(node, &node->output);
+	return true;
+}
+
+/* ----------------------------------------------------------------- one group */
+
+static void
+load_keys(const GhAggregateNode *node, uint32 i, TupleTableSlot *scan)
+{
+	for (int k = 0; k < node->nkeys; k++)
+	{
+		int			column = node->key_columns[k];
+
+		scan->tts_values[column] = gh_datum_of_value(&node->key_types[k], gh_output_key(node, &node->output, i, k),
+													 &scan->tts_isnull[column]);
+	}
+}
+
+static void
+load_results(const GhAggregateNode *node, uint32 i, TupleTableSlot *scan)
+{
+	const GhAggregateState *states = node->output.states[i];
+
+	for (int a = 0; a < node->nresults; a++)
+	{
+		int			column = node->first + a;
+		int			scales = node->specs[a].scales;
+
+		scan->tts_values[column] = gh_aggregate_result(&node->specs[a], &states[a],
+													   gh_output_side(node, &node->output, i, a),
+													   scales > 0 ? (int) states[scales].low : -1,
+													   &scan->tts_isnull[column]);
+	}
+}
+
+/* Puts the i-th group into the scan tuple: its keys, and what its states come to. */
+static void
+load_group(GhAggregateNode *node, uint32 i)
+{
+	TupleTableSlot *scan = node->fragment.css.ss.ss_ScanTupleSlot;
+	ExprContext *econtext = node->fragment.css.ss.ps.ps_ExprContext;
+	MemoryContext saved;
+
+	ResetExprContext(econtext);
+	saved = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
+	ExecStoreAllNullTuple(scan);
+	load_keys(node, i, scan);
+	load_results(node, i, scan);
+	MemoryContextSwitchTo(saved);
+	econtext->ecxt_scantuple = scan;
+}
+
+/* Loads the i-th group, unless HAVING leaves it out. */
+static bool
+comes_out(GhAggregateNode *node, uint32 i)
+{
+	PlanState  *ps = &node->fragment.css.ss.ps;
+	uint8		verdict = node->output.verdicts[i];
+
+	if (verdict == GH_ROW_DROPPED)
+		return false;
+	load_group(node, i);
+	return verdict == GH_ROW_LIVE || ExecQual(ps->qual, ps->ps_ExprContext);
+}
+
+/* The next group that HAVING lets out, in the scan tuple; false: there are no more. */
+bool
+gh_output_next(GhAggregateNode *node)
+{
+	GhOutput   *output = &node->output;
+
+	for (;;)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (output->next == output->count && !take_groups(node))
+			return false;
+		if (comes_out(node, output->next++))
+			return true;
+		InstrCountFiltered1(&node->fragment.css.ss.ps, 1);
+	}
+}
+
+/* Those that are there come out from the first one on. */
+void
+gh_output_rewind(GhAggregateNode *node)
+{
+	node->output.next = node->output.count = 0;
+	node->next_group = 0;
+	gh_final_groups_rewind(node->final);
+}
