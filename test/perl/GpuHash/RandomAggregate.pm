@@ -147,8 +147,23 @@ sub key
 	return "coalesce($a, $a)";
 }
 
+# A comparison of an aggregate, or of two, or of a key; no digits of a float depend on the order of rows.
+sub having_comparison
+{
+	my ($key) = @_;
+	my ($int, $numeric, $float, $ordered) = map { column($_) } qw(int numeric float ordered);
+	my $op = one_of('=', '<>', '<', '<=', '>', '>=');
+	my $number = one_of(0, 1, 3, 50, 1000, -7, 123456, '2.5', '-0.125', '1e20');
+	return one_of(map({ "$_ $op $number" } 'count(*)', "count($int)", "sum($int)", "sum($numeric)", "min($int)", "max($numeric)", "avg($int)", "avg($numeric)", "sum($numeric * 2 + 1)",
+			"sum(CASE WHEN $int > 3 THEN $numeric ELSE 0 END)", "sum($int) FILTER (WHERE $int > 5)", "sum($int) - count(*)"),
+		"sum($numeric) $op 'NaN'", "max($numeric) $op 'NaN'", "sum($numeric) $op sum($int)", "sum($numeric) BETWEEN 1 AND 500.25", "max($ordered) $op min($ordered)", "bool_or(" . column('bool') . ')',
+		$in_order ? "count(*) $op 2" : ("sum($float) $op $number", "avg($float) $op $number", "max($float) $op $number"), defined $key ? ("$key IS NULL OR count(*) $op 3", "$key = $key AND count(*) $op 2") : ());
+}
+
 sub having
 {
+	my ($key) = @_;
+	return join(one_of(' AND ', ' AND ', ' OR '), map { one_of('', '', '', 'NOT ') . '(' . having_comparison($key) . ')' } 1 .. one_of(1, 1, 2, 3)) if rand() < 0.7;
 	return one_of('count(*) > 3', 'count(a.k4) <> 5', 'sum(a.g) > 10 OR count(*) = 1', 'min(a.n2) < 3 AND max(a.i4) > 0', 'max(a.d) IS NOT NULL', 'bool_or(a.may) IS NOT FALSE',
 		'sum(a.n2) > (SELECT avg(dn) FROM d0)', 'sum(a.i8) / count(*) > -5', 'avg(a.k4) < 1000 AND NOT bool_and(a.yes)');
 }
@@ -170,7 +185,7 @@ sub select_sql
 	my @output = (@keys, @exact);
 	my $sql = 'SELECT ' . join(', ', map({ "$output[$_] AS c$_" } 0 .. $#output), map({ "$floats[$_] AS r$_" } 0 .. $#floats)) . " FROM $from $where";
 	$sql .= ' GROUP BY ' . join(', ', 1 .. $nkeys) if $nkeys > 0;
-	$sql .= ' HAVING ' . having() if rand() < 0.2;
+	$sql .= ' HAVING ' . having($keys[0]) if rand() < 0.3;
 	return ($sql, scalar @output, scalar @floats);
 }
 
