@@ -23,6 +23,7 @@
 #include "utils/numeric.h"
 
 #include "aggregate/exec.h"
+#include "engine/program/program_int128.h"
 #include "expr/fold.h"
 #include "expr/translate.h"
 
@@ -35,7 +36,7 @@ typedef enum PartKind
 	PART_KEY,
 	PART_VALUE,					/* of an aggregate: a sum, least or greatest value; a count */
 	PART_FLOAT,					/* likewise a mean or variance of floats */
-	PART_COUNT					/* how many values a mean is of */
+	PART_COUNT					/* how many values a mean is of, at the scale of its sum */
 } PartKind;
 
 typedef struct Part
@@ -106,27 +107,20 @@ make_column(const GhAggregateNode *node, PartKind kind, int number, Oid type, in
 	return (Expr *) makeVar(GH_GROUPS_VARNO, attribute_of(node, kind, number), type, typmod, collation, 0);
 }
 
-static Expr *
-make_call(Oid function, Oid type, List *args)
-{
-	return (Expr *) makeFuncExpr(function, type, args, InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL);
-}
-
 /* An aggregate's result as an expression over the columns; NULL: it is none. */
 static Expr *
 result_of(const GhAggregateNode *node, int a, const Var *var)
 {
 	const GhAggregateSpec *spec = &node->specs[a];
 	Expr	   *value = make_column(node, PART_VALUE, a, var->vartype, spec->argument.scale, var->varcollid);
-	Expr	   *count;
+	Expr	   *count = make_column(node, PART_COUNT, a, NUMERICOID, spec->argument.scale, InvalidOid);
 
 	if (spec->final < GH_FINAL_AVG || gh_class_is_float(spec->aggregate.value_class))
 		return value;
 	if (spec->final > GH_FINAL_AVG)
 		return NULL;
-	count = make_column(node, PART_COUNT, a, INT8OID, 0, InvalidOid);
-	return make_call(F_NUMERIC_DIV, NUMERICOID,
-					 list_make2(value, make_call(F_NUMERIC_INT8, NUMERICOID, list_make1(count))));
+	return (Expr *) makeFuncExpr(F_NUMERIC_DIV, NUMERICOID, list_make2(value, count), InvalidOid, InvalidOid,
+								 COERCE_EXPLICIT_CALL);
 }
 
 /* What a column of the scan tuple is in the relation of groups; if nothing, itself, which has no program. */
@@ -289,6 +283,23 @@ fill_float(const GhAggregateSpec *spec, const GhOutput *output, int a, GhVector 
 	}
 }
 
+/* Programs divide numerics of one scale. */
+static void
+fill_divisor(const GhAggregateSpec *spec, const GhOutput *output, int a, GhVectorBatch *batch, GhVector *vector)
+{
+	for (uint32 i = 0; i < output->count; i++)
+	{
+		uint64		bad = 0;
+		GhInt128	count = gh_int128_from_int(output->states[i][a].count, spec->argument.scale, &bad);
+
+		vector->low[i] = (uint64) count;
+		vector->high[i] = (uint64) ((GhUint128) count >> 64);
+		vector->null[i] = 0;
+		if (bad != 0)
+			batch->state[i] = GH_ROW_BACK;
+	}
+}
+
 /* What an aggregate counts is never NULL. */
 static void
 fill_count(const GhOutput *output, int a, GhVector *vector)
@@ -346,7 +357,9 @@ fill_part(const GhAggregateNode *node, const GhOutput *output, const Part *part,
 		fill_key(node, output, part->number, batch, vector);
 	else if (part->kind == PART_FLOAT)
 		fill_float(spec, output, part->number, vector);
-	else if (part->kind == PART_COUNT || spec->final == GH_FINAL_COUNT)
+	else if (part->kind == PART_COUNT)
+		fill_divisor(spec, output, part->number, batch, vector);
+	else if (spec->final == GH_FINAL_COUNT)
 		fill_count(output, part->number, vector);
 	else
 	{
