@@ -77,6 +77,33 @@ for my $workers (0, 2)
 		unlike($plan, qr/GpuHashRows/, "rows of which far too few are expected, $workers workers");
 		is_right("rows of which far too few are expected, $workers workers", $query);
 	}
+	# but their groups, however few rows are expected; also where the join with far too few is an inner side
+	for my $from ('facts f JOIN pairs p ON p.a = f.a AND p.b = f.b',
+		'customers c JOIN (facts f JOIN pairs p ON p.a = f.a AND p.b = f.b) ON c.k = f.k')
+	{
+		my $query = "SELECT p.b, count(*), sum(f.v) FROM $from WHERE f.day < 900 GROUP BY p.b";
+		my $plan = plan_of($query);
+		ok($plan =~ /GpuHashAggregate/ && $plan !~ /GpuHashRows|Hash Join|Nested Loop|Merge Join/,
+			"groups of rows of which far too few are expected, $workers workers") or diag($plan);
+		is_right("their groups, $workers workers", $query);
+	}
+
+	# subqueries of which conditions of scans of a chain, and of an inner side, compare the results
+	for my $where ('f.day > (SELECT avg(day) FROM facts)', 'c.region < (SELECT avg(region) FROM customers)')
+	{
+		my $query = "SELECT count(*), sum(f.v) FROM facts f JOIN customers c ON c.k = f.k WHERE $where";
+		my ($ran) = $session->do("EXPLAIN (ANALYZE, COSTS OFF) $query");
+		is(() = $ran =~ /Engine: (?!cuda)/g, 0, "all is done by the device: $where, $workers workers") or diag($ran);
+		is_right("$where, $workers workers", $query);
+	}
+
+	# each process of several would have all groups made
+	my $groups = 'SELECT count(*) FROM customers c JOIN (SELECT k, sum(v) AS s FROM facts GROUP BY k) g ON g.k = c.k
+		WHERE c.name <> g.s::text';
+	my $beside = plan_of($groups);
+	my ($below) = $beside =~ /^( *)->  Gather[^\n]*\n((?:\1 +[^\n]*\n?)*)/m ? $2 : '';
+	unlike($below, qr/-> {2}Custom Scan \(GpuHashAggregate/, "groups that each process would make, $workers workers");
+	is_right("groups beside a parallel scan, $workers workers", $groups);
 	($plan) = $session->do(
 		"SET gpuhash.explain_why = on; EXPLAIN (COSTS OFF) $pairs; RESET gpuhash.explain_why");
 	unlike($plan, qr/costs less as a whole/, 'which EXPLAIN does not call a plan that costs more');
