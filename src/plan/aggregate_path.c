@@ -211,6 +211,26 @@ kept_groups_cost(const AggregateInputs *inputs, double groups)
 	return bytes <= gh_aggregate_memory_limit() ? 0.0 : 2.0 * ceil(bytes / BLCKSZ) * seq_page_cost;
 }
 
+/* How many times more rows may come out of joins than are expected, for that to count. */
+#define GH_DOUBTFUL_ROWS 10.0
+
+/*
+ * Whether a device does joins of which far more rows may come than the planner expects.  It reads all of their tables, and
+ * that is most of what it costs, however many do come; of nested loops for a few rows, it is not.
+ */
+static bool
+is_spared_doubt(const AggregateInputs *inputs, Path *child)
+{
+	List	   *sides;
+	double		rows;
+
+	if (inputs->pages || !is_for_device(inputs, child) || !gh_is_join_path(child))
+		return false;
+	sides = ((CustomPath *) child)->custom_paths;
+	rows = gh_cautious_rows(inputs->root, gh_step(child), child->rows, linitial(sides), lsecond(sides));
+	return rows > GH_DOUBTFUL_ROWS * child->rows;
+}
+
 /* Whether HAVING has a program that finds the groups which it leaves out: mostly, its first condition tells. */
 static bool
 having_has_program(const AggregateInputs *inputs)
@@ -235,10 +255,11 @@ cost_aggregate(const AggregateInputs *inputs, CustomPath *cpath, double emitted)
 	double		divisor = workers > 0 ? gh_parallel_divisor(workers) : 1.0;
 	double		rows = inputs->rows / divisor;
 	double		groups = Min(inputs->groups, rows);
-	Cost		startup = gh_setup_cost + rows_cost(inputs, linitial(cpath->custom_paths), divisor);
+	Path	   *child = linitial(cpath->custom_paths);
+	Cost		startup = gh_setup_cost + rows_cost(inputs, child, divisor);
 	QualCost	having;
 
-	startup += is_for_device(inputs, linitial(cpath->custom_paths)) ? kept_groups_cost(inputs, groups) :
+	startup += is_for_device(inputs, child) ? kept_groups_cost(inputs, groups) :
 		spill_cost(inputs, rows, groups);
 	if (workers > 0)
 	{
@@ -256,10 +277,12 @@ cost_aggregate(const AggregateInputs *inputs, CustomPath *cpath, double emitted)
 	cpath->path.total_cost = startup + having.per_tuple * inputs->groups +
 		cpu_tuple_cost * (having_has_program(inputs) ? emitted : inputs->groups) +
 		target->cost.per_tuple * cpath->path.rows;
-	if (gh_force_offload)
+	if (gh_force_offload || is_spared_doubt(inputs, child))
 	{
-		cpath->path.startup_cost *= GH_FORCED_SCALE;
-		cpath->path.total_cost *= GH_FORCED_SCALE;
+		double		scale = gh_force_offload ? GH_FORCED_SCALE : GH_CLEAR_SHARE;
+
+		cpath->path.startup_cost *= scale;
+		cpath->path.total_cost *= scale;
 	}
 }
 
