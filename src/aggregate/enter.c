@@ -105,7 +105,7 @@ expected_groups(const GhAggregateNode *node)
 	if (!keys_are_columns(node))
 		most = Min(most, GH_GUESSED_BYTES_MAX);
 	/* rooms are powers of two, and not less */
-	return (uint64) Min(Max(node->fragment.css.ss.ps.plan->plan_rows, 1), most / bytes / 2);
+	return (uint64) Min(gh_aggregate_expected(node), most / bytes / 2);
 }
 
 /* The sink of a pipeline that makes the groups, but for how many are expected. */

@@ -122,6 +122,7 @@ init_columns(GhAggregateNode *node, CustomScan *cscan)
 		spec->result.type = TupleDescAttr(scan, node->first + node->nresults)->atttypid;
 		node->nresults++;
 	}
+	gh_distinct_init(node, list_nth(private, GH_AGGREGATE_PRIVATE_DISTINCT));
 }
 
 /* Which of 0 and -0 a group has would depend on time. */
@@ -144,7 +145,7 @@ device_sink(GhFragment *fragment, GhSink *sink)
 
 	gh_aggregate_sink(node, sink);
 	if (node->nkeys > 0)
-		sink->groups.expected = (uint64) Max(fragment->css.ss.ps.plan->plan_rows, 1);
+		sink->groups.expected = (uint64) gh_aggregate_expected(node);
 }
 
 /* GhFragmentMethods */
@@ -201,9 +202,9 @@ absorb_groups(GhAggregateNode *node)
 		node->fragment.counts.groups -= nabsorbed;
 }
 
-/* Reads the input.  Whether this process has groups to return. */
+/* Reads the input into groups.  Whether this process has some to return. */
 static bool
-make_groups(GhAggregateNode *node)
+read_groups(GhAggregateNode *node)
 {
 	if (node->fragment.member != NULL && !gh_aggregate_attach(node))
 		return false;
@@ -211,6 +212,7 @@ make_groups(GhAggregateNode *node)
 	node->groups = gh_groups_create(node->fragment.css.ss.ps.state->es_query_cxt, node->nkeys, node->key_types,
 									node->naggregates, node->specs);
 	node->final = gh_final_groups_create(node->fragment.css.ss.ps.state->es_query_cxt, node->fragment.memory_limit);
+	node->shown = (GhShown) {node->nkeys, node->nresults, node->naggregates, node->specs};
 	node->ngroups = 0;
 	gh_fragment_read_input(&node->fragment);
 	node->fragment.ran = true;
@@ -228,6 +230,13 @@ make_groups(GhAggregateNode *node)
 	gh_aggregate_drop_stage(node);
 	gh_output_rewind(node);
 	return gh_group_files_next(node->files, node->groups);
+}
+
+/* Makes what comes out of them.  False: nothing does, in this process. */
+static bool
+make_groups(GhAggregateNode *node)
+{
+	return read_groups(node) && (node->distinct == NULL || gh_distinct_groups(node));
 }
 
 static TupleTableSlot *

@@ -35,6 +35,29 @@ typedef struct GhOutput
 
 typedef struct GhHaving GhHaving;
 
+/* Of the groups that come out: those that the input is read into, or what is made of these (distinct.c). */
+typedef struct GhShown
+{
+	int			nkeys;			/* the first ones of the node's */
+	int			nresults;		/* aggregates that come out, in the scan tuple's columns from `first` on */
+	int			naggregates;	/* of a group: those, and then those that tell scales */
+	const GhAggregateSpec *specs;
+} GhShown;
+
+/*
+ * Aggregates that add each value once (DISTINCT).  The last key of the groups that the input is read into is their argument;
+ * those that come out have the other keys, and are made of these (distinct.c).
+ */
+typedef struct GhDistinct
+{
+	int			naggregates;
+	const int  *filters;		/* by aggregate: which of the others counts the rows of a group that its FILTER lets
+								 * pass; -1: it has none */
+	GhAggregateSpec *own;		/* by aggregate */
+	GhAggregateSpec *specs;		/* of the groups that come out: the other results, these, and the others' scales */
+	double		expected;		/* groups by all keys, in this process */
+} GhDistinct;
+
 typedef struct GhAggregateNode
 {
 	GhFragment	fragment;		/* must be first */
@@ -43,7 +66,7 @@ typedef struct GhAggregateNode
 	int			nkeys;
 	int		   *key_columns;	/* by key: of the scan tuple */
 	int			first;			/* column of the first aggregate */
-	int			nresults;		/* aggregates that come out */
+	int			nresults;		/* aggregates that come out, but those of `distinct` */
 	int			naggregates;	/* and those that tell scales of their results, behind them */
 	List	   *keys;			/* expressions */
 	List	   *arguments;
@@ -53,6 +76,7 @@ typedef struct GhAggregateNode
 	ExprState **filter_states;	/* NULL: none */
 	GhValueType *key_types;
 	GhAggregateSpec *specs;
+	GhDistinct *distinct;		/* NULL: no aggregate adds each value once */
 
 	/* of the program, in its context */
 	struct GhResults *results;	/* while it is made */
@@ -66,6 +90,7 @@ typedef struct GhAggregateNode
 	GhGroups   *groups;
 	uint32		ngroups;		/* when their memory was asked for */
 	GhGroupFiles *files;		/* groups that are to be merged; NULL: all are in memory */
+	GhShown		shown;
 	GhFinalGroups *final;		/* those that engines made; NULL: nothing was read yet */
 	uint32		next_group;		/* of the node's own */
 	GhOutput	output;
@@ -77,6 +102,19 @@ gh_aggregate_of(GhFragment *fragment)
 {
 	return (GhAggregateNode *) fragment;
 }
+
+/* Groups that are expected in this process. */
+static inline double
+gh_aggregate_expected(const GhAggregateNode *node)
+{
+	double		expected = node->distinct != NULL ? node->distinct->expected : node->fragment.css.ss.ps.plan->plan_rows;
+
+	return Max(expected, 1);
+}
+
+/* distinct.c */
+extern void gh_distinct_init(GhAggregateNode *node, List *private);
+extern bool gh_distinct_groups(GhAggregateNode *node);
 
 /* add.c */
 extern bool gh_aggregate_adds_floats(const GhFragment *fragment);

@@ -12,8 +12,9 @@
 #include "aggregate/exec.h"
 #include "plan/planning.h"
 
+/* Those from `first` on, before `end`. */
 static void
-show_keys(GhAggregateNode *node, List *ancestors, ExplainState *es)
+show_keys(GhAggregateNode *node, const char *label, int first, int end, List *ancestors, ExplainState *es)
 {
 	CustomScan *scan = (CustomScan *) node->fragment.css.ss.ps.plan;
 	List	   *context = set_deparse_context_plan(es->deparse_cxt, node->fragment.css.ss.ps.plan, ancestors);
@@ -21,14 +22,14 @@ show_keys(GhAggregateNode *node, List *ancestors, ExplainState *es)
 	List	   *names = NIL;
 
 	/* in node->keys, columns have aggregate_plan.c's marks */
-	for (int k = 0; k < node->nkeys; k++)
+	for (int k = first; k < end; k++)
 	{
 		TargetEntry *tle = list_nth_node(TargetEntry, scan->custom_scan_tlist, node->key_columns[k]);
 
 		names = lappend(names, deparse_expression((Node *) gh_unmarked(tle->expr), context, prefix, false));
 	}
 	if (names != NIL)
-		ExplainPropertyList("Group Key", names, es);
+		ExplainPropertyList(label, names, es);
 }
 
 /* ExplainCustomScan */
@@ -37,13 +38,15 @@ gh_aggregate_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 {
 	GhAggregateNode *node = (GhAggregateNode *) css;
 	GhFragmentCounts *counts = &node->fragment.counts;
+	int			ngrouped = node->distinct != NULL ? node->nkeys - 1 : node->nkeys;
 
-	show_keys(node, ancestors, es);
+	show_keys(node, "Group Key", 0, ngrouped, ancestors, es);
+	show_keys(node, "Distinct Key", ngrouped, node->nkeys, ancestors, es);
 	if (!es->analyze || !node->fragment.ran)
 		return;
 	gh_fragment_explain_input(&node->fragment, es);
 	if (node->nkeys > 0 || es->format != EXPLAIN_FORMAT_TEXT)
-		ExplainPropertyUInteger("Groups", NULL, counts->groups, es);
+		ExplainPropertyUInteger(node->distinct != NULL ? "Distinct Values" : "Groups", NULL, counts->groups, es);
 	ExplainPropertyUInteger("Memory Usage", "kB", gh_to_kilobytes(counts->memory), es);
 	gh_fragment_explain_device(&node->fragment, es);
 	gh_fragment_explain_end(&node->fragment, es);

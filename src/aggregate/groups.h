@@ -93,4 +93,9 @@ extern void gh_group_show_keys(GhGroups *groups, uint32 row);
 extern void gh_look_up(GhGroups *groups);
 extern void gh_look_up_known(GhGroups *groups);
 
+/* ---- records.c ---- */
+
+extern void gh_group_merge_state(GhGroups *groups, uint32 group, int a, const GhAggregateState *from,
+								 const GhSide *from_side);
+
 #endif							/* GPUHASH_AGGREGATE_GROUPS_H */

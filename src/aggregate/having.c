@@ -62,13 +62,13 @@ struct GhHaving
 static int
 number_of_columns(const GhAggregateNode *node)
 {
-	return node->nkeys + 2 * node->nresults;
+	return node->shown.nkeys + 2 * node->shown.nresults;
 }
 
 static AttrNumber
 attribute_of(const GhAggregateNode *node, PartKind kind, int number)
 {
-	return 1 + number + (kind == PART_KEY ? 0 : node->nkeys) + (kind == PART_COUNT ? node->nresults : 0);
+	return 1 + number + (kind == PART_KEY ? 0 : node->shown.nkeys) + (kind == PART_COUNT ? node->shown.nresults : 0);
 }
 
 static Part
@@ -76,13 +76,13 @@ part_of(const GhAggregateNode *node, AttrNumber attribute)
 {
 	Part		part = {PART_KEY, attribute - 1};
 
-	if (part.number < node->nkeys)
+	if (part.number < node->shown.nkeys)
 		return part;
-	part.number -= node->nkeys;
-	part.kind = part.number < node->nresults ? PART_VALUE : PART_COUNT;
-	part.number %= node->nresults;
-	if (part.kind == PART_VALUE && node->specs[part.number].final >= GH_FINAL_AVG &&
-		gh_class_is_float(node->specs[part.number].aggregate.value_class))
+	part.number -= node->shown.nkeys;
+	part.kind = part.number < node->shown.nresults ? PART_VALUE : PART_COUNT;
+	part.number %= node->shown.nresults;
+	if (part.kind == PART_VALUE && node->shown.specs[part.number].final >= GH_FINAL_AVG &&
+		gh_class_is_float(node->shown.specs[part.number].aggregate.value_class))
 		part.kind = PART_FLOAT;
 	return part;
 }
@@ -111,7 +111,7 @@ make_column(const GhAggregateNode *node, PartKind kind, int number, Oid type, in
 static Expr *
 result_of(const GhAggregateNode *node, int a, const Var *var)
 {
-	const GhAggregateSpec *spec = &node->specs[a];
+	const GhAggregateSpec *spec = &node->shown.specs[a];
 	Expr	   *value = make_column(node, PART_VALUE, a, var->vartype, spec->argument.scale, var->varcollid);
 	Expr	   *count = make_column(node, PART_COUNT, a, NUMERICOID, spec->argument.scale, InvalidOid);
 
@@ -130,9 +130,9 @@ group_column(GhAggregateNode *node, Var *var)
 	int			column = var->varattno - 1;
 	Expr	   *result = NULL;
 
-	if (column >= node->first && column < node->first + node->nresults)
+	if (column >= node->first && column < node->first + node->shown.nresults)
 		result = result_of(node, column - node->first, var);
-	for (int k = 0; k < node->nkeys && result == NULL; k++)
+	for (int k = 0; k < node->shown.nkeys && result == NULL; k++)
 		if (node->key_columns[k] == column)
 			result = make_column(node, PART_KEY, k, var->vartype, node->key_types[k].scale, var->varcollid);
 	return (Node *) (result != NULL ? result : (Expr *) var);
@@ -328,7 +328,7 @@ fill_value(const GhOutput *output, int a, GhVector *vector)
 static void
 hand_back_scales(const GhAggregateNode *node, const GhOutput *output, int a, GhVectorBatch *batch)
 {
-	const GhAggregateSpec *spec = &node->specs[a];
+	const GhAggregateSpec *spec = &node->shown.specs[a];
 
 	if (!node->having->divides || spec->scales == 0)
 		return;
@@ -342,7 +342,7 @@ static void
 hand_back_sides(const GhAggregateNode *node, const GhOutput *output, GhVectorBatch *batch)
 {
 	for (uint32 i = 0; i < output->count; i++)
-		for (int a = 0; a < node->nresults; a++)
+		for (int a = 0; a < node->shown.nresults; a++)
 			if (gh_output_side(node, output, i, a) != NULL)
 				batch->state[i] = GH_ROW_BACK;
 }
@@ -351,7 +351,7 @@ static void
 fill_part(const GhAggregateNode *node, const GhOutput *output, const Part *part, GhVectorBatch *batch,
 		  GhVector *vector)
 {
-	const GhAggregateSpec *spec = &node->specs[part->number];
+	const GhAggregateSpec *spec = &node->shown.specs[part->number];
 
 	if (part->kind == PART_KEY)
 		fill_key(node, output, part->number, batch, vector);
@@ -397,7 +397,7 @@ gh_having_judge(GhAggregateNode *node, GhOutput *output)
 	if (node->fragment.css.ss.ps.qual == NULL)
 		memset(output->verdicts, GH_ROW_LIVE, output->count);
 	/* a single group is not worth a program */
-	else if (node->nkeys > 0 && compile_having(node))
+	else if (node->shown.nkeys > 0 && compile_having(node))
 		run_program(node, output);
 	else
 		memset(output->verdicts, GH_ROW_BACK, output->count);

@@ -64,7 +64,7 @@ take_own(GhAggregateNode *node)
 	output->count = Min(gh_groups_count(node->groups) - output->first, GH_OUTPUT_GROUPS);
 	node->next_group += output->count;
 	for (uint32 i = 0; i < output->count; i++)
-		output->states[i] = gh_groups_states(node->groups) + (Size) (output->first + i) * node->naggregates;
+		output->states[i] = gh_groups_states(node->groups) + (Size) (output->first + i) * node->shown.naggregates;
 	return true;
 }
 
@@ -86,7 +86,7 @@ take_groups(GhAggregateNode *node)
 static void
 load_keys(const GhAggregateNode *node, uint32 i, TupleTableSlot *scan)
 {
-	for (int k = 0; k < node->nkeys; k++)
+	for (int k = 0; k < node->shown.nkeys; k++)
 	{
 		int			column = node->key_columns[k];
 
@@ -100,12 +100,12 @@ load_results(const GhAggregateNode *node, uint32 i, TupleTableSlot *scan)
 {
 	const GhAggregateState *states = node->output.states[i];
 
-	for (int a = 0; a < node->nresults; a++)
+	for (int a = 0; a < node->shown.nresults; a++)
 	{
 		int			column = node->first + a;
-		int			scales = node->specs[a].scales;
+		int			scales = node->shown.specs[a].scales;
 
-		scan->tts_values[column] = gh_aggregate_result(&node->specs[a], &states[a],
+		scan->tts_values[column] = gh_aggregate_result(&node->shown.specs[a], &states[a],
 													   gh_output_side(node, &node->output, i, a),
 													   scales > 0 ? (int) states[scales].low : -1,
 													   &scan->tts_isnull[column]);

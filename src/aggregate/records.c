@@ -253,9 +253,10 @@ read_keys(const GhGroups *groups, const GhRecord *record, GhSqlValue *keys, GhRe
 	}
 }
 
-static void
-merge_state(GhGroups *groups, uint32 group, int a, const GhAggregateState *from,
-			const GhSide *from_side)
+/* Adds what another group has of an aggregate to a group. */
+void
+gh_group_merge_state(GhGroups *groups, uint32 group, int a, const GhAggregateState *from,
+					 const GhSide *from_side)
 {
 	GhSide	   *held = (GhSide *) gh_groups_side_of(groups, group, a);
 	GhSide	   *side = held;
@@ -280,14 +281,14 @@ merge_states(GhGroups *groups, uint32 group, const GhRecord *record, GhRecordRea
 
 		if ((record->sides >> a & 1) == 0)
 		{
-			merge_state(groups, group, a, &states[a], NULL);
+			gh_group_merge_state(groups, group, a, &states[a], NULL);
 			continue;
 		}
 		head = take(rest, sizeof(GhRecordSide));
 		side.count = head->count;
 		side.sum = take_datum(rest, head->sum_size);
 		side.squares = take_datum(rest, head->squares_size);
-		merge_state(groups, group, a, &states[a], &side);
+		gh_group_merge_state(groups, group, a, &states[a], &side);
 	}
 }
 
@@ -370,7 +371,7 @@ static void
 merge_scan_record(GhGroups *groups, uint32 row, const GhAggregateState *states)
 {
 	for (int a = 0; a < groups->naggregates; a++)
-		merge_state(groups, groups->lookup->groups[row] - 1, a, &states[a], NULL);
+		gh_group_merge_state(groups, groups->lookup->groups[row] - 1, a, &states[a], NULL);
 }
 
 /* Such records, one behind the other; all of them are in the groups then. */

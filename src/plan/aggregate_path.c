@@ -72,7 +72,8 @@ typedef struct AggregateInputs
 	Path	   *partial_join;	/* likewise, of several participants */
 	int			ninstructions;	/* of the program over a page's rows */
 	double		rows;			/* to be grouped */
-	double		groups;			/* before HAVING */
+	double		groups;			/* by all keys */
+	double		returned;		/* before HAVING; fewer where the last key is the argument of aggregates with DISTINCT */
 } AggregateInputs;
 
 /* All that is computed of a row. */
@@ -96,12 +97,12 @@ row_exprs(const GhGrouping *grouping)
 
 /* ---------------------------------------------------------------- cost */
 
-/* What it costs to find a row's group and to add to its states; also to merge two groups. */
+/* What it costs to find a row's group and to add to its states; also to merge two groups, or one into another. */
 static Cost
 group_cost(const GhGrouping *grouping)
 {
 	return cpu_operator_cost * (GH_KEY_COST * list_length(grouping->keys) +
-								GH_ADD_COST * list_length(grouping->aggregates));
+								GH_ADD_COST * (list_length(grouping->aggregates) + list_length(grouping->distinct)));
 }
 
 /* Whether a device is expected to group the rows. */
@@ -271,11 +272,14 @@ cost_aggregate(const AggregateInputs *inputs, CustomPath *cpath, double emitted)
 			startup += 2.0 * seq_page_cost * ceil(handed * group_bytes(inputs) / BLCKSZ);
 		startup += spill_cost(inputs, handed, inputs->groups);
 	}
+	if (inputs->grouping.distinct != NIL)
+		startup += inputs->groups * (cpu_tuple_cost + group_cost(&inputs->grouping)) +
+			spill_cost(inputs, inputs->groups, inputs->returned);
 	cost_qual_eval(&having, (List *) inputs->extra->havingQual, inputs->root);
 	startup += having.startup + target->cost.startup;
 	cpath->path.startup_cost = startup;
-	cpath->path.total_cost = startup + having.per_tuple * inputs->groups +
-		cpu_tuple_cost * (having_has_program(inputs) ? emitted : inputs->groups) +
+	cpath->path.total_cost = startup + having.per_tuple * inputs->returned +
+		cpu_tuple_cost * (having_has_program(inputs) ? emitted : inputs->returned) +
 		target->cost.per_tuple * cpath->path.rows;
 	if (gh_force_offload || is_spared_doubt(inputs, child))
 	{
@@ -294,8 +298,12 @@ estimate_groups(AggregateInputs *inputs)
 												inputs->extra->targetList);
 
 	inputs->rows = inputs->input_rel->rows;
-	inputs->groups = inputs->root->parse->groupClause == NIL ? 1.0 :
+	inputs->returned = inputs->root->parse->groupClause == NIL ? 1.0 :
 		estimate_num_groups(inputs->root, exprs, inputs->rows, NULL, NULL);
+	inputs->groups = inputs->returned;
+	if (inputs->grouping.distinct != NIL)
+		inputs->groups = estimate_num_groups(inputs->root, lappend(exprs, gh_aggregate_argument(linitial(inputs->grouping.distinct))),
+											 inputs->rows, NULL, NULL);
 }
 
 /* --------------------------------------------------------------- paths */
@@ -305,6 +313,7 @@ make_aggregate_path(const AggregateInputs *inputs, Path *child, double rows)
 {
 	RelOptInfo *output_rel = inputs->output_rel;
 	CustomPath *cpath = makeNode(CustomPath);
+	double		divisor = child->parallel_workers > 0 ? gh_parallel_divisor(child->parallel_workers) : 1.0;
 
 	cpath->path.pathtype = T_CustomScan;
 	cpath->path.parent = output_rel;
@@ -315,15 +324,15 @@ make_aggregate_path(const AggregateInputs *inputs, Path *child, double rows)
 	/* the child of participants is divided among them, and so are the groups */
 	cpath->path.parallel_aware = child->parallel_workers > 0;
 	cpath->path.parallel_workers = child->parallel_workers;
-	cpath->path.rows = child->parallel_workers > 0 ?
-		clamp_row_est(rows / gh_parallel_divisor(child->parallel_workers)) : rows;
+	cpath->path.rows = child->parallel_workers > 0 ? clamp_row_est(rows / divisor) : rows;
 	gh_copy_disabled_nodes(&cpath->path, child);
 	cpath->flags = CUSTOMPATH_SUPPORT_PROJECTION;
 	cpath->custom_paths = list_make1(child);
 	cpath->methods = &gh_aggregate_path_methods;
 	/* in the order of GhAggregatePathPrivate */
-	cpath->custom_private = list_make3(inputs->grouping.keys, inputs->grouping.aggregates,
-									   inputs->extra->havingQual);
+	cpath->custom_private = list_make4(inputs->grouping.keys, inputs->grouping.aggregates,
+									   inputs->extra->havingQual,
+									   gh_distinct_path_list(&inputs->grouping, inputs->groups / divisor));
 	cost_aggregate(inputs, cpath, rows);
 	return cpath;
 }
@@ -402,7 +411,7 @@ add_aggregate_paths(AggregateInputs *inputs)
 	double		rows;
 
 	estimate_groups(inputs);
-	rows = inputs->groups;
+	rows = inputs->returned;
 	if (having != NIL)
 		rows = clamp_row_est(rows * clauselist_selectivity(inputs->root, having, 0, JOIN_INNER,
 														   NULL));

@@ -54,9 +54,12 @@ find_expr(List *exprs, Expr *expr)
 	return -1;
 }
 
-/* The scan tuple's columns for keys; adds those that are not there to *scan. */
+/*
+ * The scan tuple's columns for keys; adds those that are not there to *scan.  The last one may be no key of what comes
+ * out, which then has no value for it.
+ */
 static List *
-place_keys(List *keys, List **scan)
+place_keys(List *keys, bool hides_last, List **scan)
 {
 	List	   *places = NIL;
 	ListCell   *lc;
@@ -64,12 +67,13 @@ place_keys(List *keys, List **scan)
 	foreach(lc, keys)
 	{
 		Expr	   *key = lfirst(lc);
+		bool		hidden = hides_last && lnext(keys, lc) == NULL;
 		int			place = find_expr(*scan, key);
 
 		if (place < 0)
 		{
 			place = list_length(*scan);
-			*scan = lappend(*scan, contain_var_clause((Node *) key) ? key : gh_marked(key));
+			*scan = lappend(*scan, contain_var_clause((Node *) key) && !hidden ? key : gh_marked(key));
 		}
 		places = lappend_int(places, place);
 	}
@@ -136,8 +140,10 @@ in_turn(PlannerInfo *root, List *conditions)
 	return result;
 }
 
+/* distinct: as of gh_distinct_path_list() */
 static Plan *
-make_plan(PlannerInfo *root, CustomPath *path, List *tlist, List *custom_plans, const CustomScanMethods *methods)
+make_plan(PlannerInfo *root, CustomPath *path, List *distinct, List *tlist, List *custom_plans,
+		  const CustomScanMethods *methods)
 {
 	CustomScan *cscan = makeNode(CustomScan);
 	Plan	   *child = linitial(custom_plans);
@@ -152,7 +158,7 @@ make_plan(PlannerInfo *root, CustomPath *path, List *tlist, List *custom_plans, 
 	foreach(lc, child->targetlist)
 		columns = lappend(columns, lfirst_node(TargetEntry, lc)->expr);
 	scan = list_copy(columns);
-	places = place_keys(keys, &scan);
+	places = place_keys(keys, distinct != NIL, &scan);
 	foreach(lc, aggregates)
 		functions = lappend_oid(functions, lfirst_node(Aggref, lc)->aggfnoid);
 
@@ -163,9 +169,12 @@ make_plan(PlannerInfo *root, CustomPath *path, List *tlist, List *custom_plans, 
 	cscan->custom_plans = custom_plans;
 	cscan->custom_exprs = make_exprs(columns, keys, aggregates);
 	/* in the order of GhAggregatePrivate */
-	cscan->custom_private = list_make4(makeInteger(list_length(columns)), places,
-									   makeInteger(list_length(scan)), functions);
-	cscan->custom_scan_tlist = make_scan_tlist(list_concat(scan, aggregates));
+	cscan->custom_private = list_make5(makeInteger(list_length(columns)), places,
+									   makeInteger(list_length(scan)), functions, gh_distinct_plan_list(distinct));
+	scan = list_concat(scan, aggregates);
+	if (distinct != NIL)
+		scan = list_concat(scan, linitial(distinct));
+	cscan->custom_scan_tlist = make_scan_tlist(scan);
 	cscan->methods = methods;
 	return &cscan->scan.plan;
 }
@@ -175,7 +184,8 @@ Plan *
 gh_aggregate_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist,
 				  List *clauses, List *custom_plans)
 {
-	return make_plan(root, path, tlist, custom_plans, GetCustomScanMethods(GH_AGGREGATE_NAME, false));
+	return make_plan(root, path, list_nth(path->custom_private, GH_AGGREGATE_PATH_DISTINCT), tlist, custom_plans,
+					 GetCustomScanMethods(GH_AGGREGATE_NAME, false));
 }
 
 /* PlanCustomPath: likewise for one of rows_path.c. */
@@ -183,5 +193,5 @@ Plan *
 gh_rows_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist, List *clauses,
 			 List *custom_plans)
 {
-	return make_plan(root, path, tlist, custom_plans, GetCustomScanMethods(GH_ROWS_NAME, false));
+	return make_plan(root, path, NIL, tlist, custom_plans, GetCustomScanMethods(GH_ROWS_NAME, false));
 }

@@ -37,6 +37,8 @@ typedef struct GhGrouping
 {
 	List	   *keys;			/* what comes out and is no aggregate is one, too */
 	List	   *aggregates;		/* Aggrefs that differ */
+	List	   *distinct;		/* and those with DISTINCT that add each value once: the last key is their argument */
+	List	   *distinct_filters;	/* IntList, by these: which of the aggregates counts what its FILTER lets pass; -1: none */
 	const char *why_not;		/* what the engines have not, where they have not all */
 	Expr	   *why_expr;		/* the key, aggregate, argument or condition that it is about; or NULL */
 } GhGrouping;
@@ -50,11 +52,19 @@ typedef struct GhGroupingInput
 	List	   *quals;			/* of the rows */
 } GhGroupingInput;
 
+extern bool gh_can_be_key(Expr *expr, Oid eqop);
 extern bool gh_grouping_collect(PlannerInfo *root, RelOptInfo *grouped, GroupPathExtraData *extra,
 								GhGrouping *grouping);
 extern Expr *gh_aggregate_argument(Aggref *aggref);
 extern bool gh_grouping_translates(GhGrouping *grouping, const GhGroupingInput *input,
 								   int *ninstructions);
+
+/* ---- distinct.c: aggregates with DISTINCT ---- */
+
+extern bool gh_distinct_collect(GhGrouping *grouping, Aggref *aggref);
+extern bool gh_distinct_add_key(GhGrouping *grouping);
+extern List *gh_distinct_path_list(const GhGrouping *grouping, double groups);
+extern List *gh_distinct_plan_list(List *of_path);
 
 /* ---- aggregate_path.c, rows_path.c, aggregate_plan.c ---- */
 
@@ -64,11 +74,13 @@ typedef enum GhAggregatePathPrivate
 	GH_AGGREGATE_PATH_KEYS,		/* as of GhGrouping */
 	GH_AGGREGATE_PATH_AGGREGATES,
 	GH_AGGREGATE_PATH_HAVING,	/* quals of the groups */
-	GH_ROWS_PATH_COSTS			/* of a GpuHashRows alone: its own, as of gh_costs_list() */
+	GH_AGGREGATE_PATH_DISTINCT, /* of a GpuHashAggregate alone: as of gh_distinct_path_list() */
+	GH_ROWS_PATH_COSTS = GH_AGGREGATE_PATH_DISTINCT	/* of a GpuHashRows alone: its own, as of gh_costs_list() */
 } GhAggregatePathPrivate;
 
 /*
- * The scan tuple: the child's columns, then keys that are none of these, then the aggregates.
+ * The scan tuple: the child's columns, then keys that are none of these, then the aggregates, then those of them that
+ * add each value once.
  * custom_private, element by element.
  */
 typedef enum GhAggregatePrivate
@@ -76,15 +88,24 @@ typedef enum GhAggregatePrivate
 	GH_AGGREGATE_PRIVATE_COLUMNS,	/* Integer: the child's columns */
 	GH_AGGREGATE_PRIVATE_KEYS,	/* IntList: by key, the scan column where its value goes, from 0 */
 	GH_AGGREGATE_PRIVATE_FIRST, /* Integer: the first aggregate's scan column, from 0 */
-	GH_AGGREGATE_PRIVATE_FUNCTIONS	/* OidList: by aggregate, PostgreSQL's function */
+	GH_AGGREGATE_PRIVATE_FUNCTIONS, /* OidList: by aggregate, PostgreSQL's function */
+	GH_AGGREGATE_PRIVATE_DISTINCT	/* List: as of GhDistinctPrivate; NIL: no aggregate adds each value once */
 } GhAggregatePrivate;
+
+/* Of aggregates that add each value once, element by element. */
+typedef enum GhDistinctPrivate
+{
+	GH_DISTINCT_PRIVATE_FUNCTIONS,	/* OidList: by aggregate, PostgreSQL's function */
+	GH_DISTINCT_PRIVATE_FILTERS,	/* IntList: as distinct_filters of GhGrouping */
+	GH_DISTINCT_PRIVATE_GROUPS	/* Integer: groups by all keys that are expected in one process */
+} GhDistinctPrivate;
 
 /* custom_exprs, element by element: each a list, over the child's columns. */
 typedef enum GhAggregateExprs
 {
 	GH_AGGREGATE_EXPRS_KEYS,	/* by key */
-	GH_AGGREGATE_EXPRS_ARGUMENTS,	/* by aggregate; a NULL Const for count(*) */
-	GH_AGGREGATE_EXPRS_FILTERS	/* by aggregate; a true Const where there is none */
+	GH_AGGREGATE_EXPRS_ARGUMENTS,	/* by aggregate but those that add each value once; a NULL Const for count(*) */
+	GH_AGGREGATE_EXPRS_FILTERS	/* likewise; a true Const where there is none */
 } GhAggregateExprs;
 
 extern Plan *gh_aggregate_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path,

@@ -33,8 +33,8 @@ typedef struct CollectContext
 /* ---------------------------------------------------- keys and aggregates */
 
 /* Whether equality of the expression's values is what the engines take it for. */
-static bool
-can_be_key(Expr *expr, Oid eqop)
+bool
+gh_can_be_key(Expr *expr, Oid eqop)
 {
 	Oid			sql_type = exprType((Node *) expr);
 	TypeCacheEntry *type = lookup_type_cache(sql_type, TYPECACHE_EQ_OPR | TYPECACHE_HASH_PROC);
@@ -62,7 +62,7 @@ collect_keys(PlannerInfo *root, List *tlist, GhGrouping *grouping)
 		SortGroupClause *clause = lfirst_node(SortGroupClause, lc);
 		TargetEntry *tle = get_sortgroupref_tle(clause->tleSortGroupRef, tlist);
 
-		if (!clause->hashable || !can_be_key(tle->expr, clause->eqop))
+		if (!clause->hashable || !gh_can_be_key(tle->expr, clause->eqop))
 		{
 			grouping->why_not = "a key cannot be hashed, or its equality is not that of its bytes";
 			grouping->why_expr = tle->expr;
@@ -91,15 +91,16 @@ declines(CollectContext *context, Aggref *aggref, const char *why)
 static bool
 collect_aggregate(CollectContext *context, Aggref *aggref)
 {
-	if (aggref->aggdirectargs != NIL || aggref->aggorder != NIL || aggref->aggdistinct != NIL ||
-		aggref->aggvariadic || list_length(aggref->args) > 1)
-		return declines(context, aggref, "an aggregate has DISTINCT, ORDER BY or several arguments");
+	if (aggref->aggdirectargs != NIL || aggref->aggorder != NIL || aggref->aggvariadic || list_length(aggref->args) > 1)
+		return declines(context, aggref, "an aggregate has ORDER BY or several arguments");
 	if (aggref->agglevelsup != 0 || aggref->aggsplit != AGGSPLIT_SIMPLE ||
 		gh_find_aggregate(aggref->aggfnoid) == NULL)
 		return declines(context, aggref, psprintf("aggregate %s is not supported", get_func_name(aggref->aggfnoid)));
 	if (contain_volatile_functions((Node *) aggref) || contain_subplans((Node *) aggref->args) ||
 		contain_subplans((Node *) aggref->aggfilter))
 		return declines(context, aggref, "an aggregate's argument or filter is volatile, or has a subquery");
+	if (aggref->aggdistinct != NIL)
+		return gh_distinct_collect(context->grouping, aggref);
 	context->grouping->aggregates = list_append_unique(context->grouping->aggregates, aggref);
 	return true;
 }
@@ -127,7 +128,7 @@ is_grouped_by(const CollectContext *context, Node *expr)
 static bool
 collect_determined(CollectContext *context, Expr *expr)
 {
-	if (!can_be_key(expr, InvalidOid))
+	if (!gh_can_be_key(expr, InvalidOid))
 		return false;
 	context->grouping->keys = lappend(context->grouping->keys, expr);
 	return true;
@@ -164,9 +165,11 @@ gh_grouping_collect(PlannerInfo *root, RelOptInfo *grouped, GroupPathExtraData *
 
 	grouping->keys = NIL;
 	grouping->aggregates = NIL;
+	grouping->distinct = NIL;
+	grouping->distinct_filters = NIL;
 	return collect_keys(root, extra->targetList, grouping) &&
 		!collect_walker((Node *) grouped->reltarget->exprs, &context) &&
-		!collect_walker(extra->havingQual, &context) &&
+		!collect_walker(extra->havingQual, &context) && gh_distinct_add_key(grouping) &&
 		list_length(grouping->keys) <= GH_VALUES_MAX && list_length(grouping->aggregates) <= GH_AGGREGATES_MAX;
 }
 

@@ -33,6 +33,8 @@ my %SAFE = (int => [qw(i2 i4 i8 whole g k4 k8)], numeric => [qw(n2 n5 n0 wide)],
 # The aliases of the query that is made: of tables with @COLUMN, and of dimensions; the column of USING; and whether
 # the last of its joins is a right or full one.
 my (@wide, @dimensions, $merged, $outer, $in_order, $parameter, $any_error);
+# What aggregates with DISTINCT have as their argument, and its kind; undef: there are none.
+my ($distinct, $distinct_kind);
 
 sub column
 {
@@ -117,6 +119,29 @@ sub argument
 	return ($kind, one_of($kind eq 'int' ? ("$a % 10", "$a / 7") : ("-$a", "$a + $b", $kind eq 'float' ? ("$a * 2", "floor($a)") : ("$a * 1.50", "$a / 7.0", "$a / (abs($b) + 1)", "round($a / 3, 2)", "$a % 3"))), 0);
 }
 
+# Chooses the argument of aggregates with DISTINCT.  None fails: these aggregates have filters.
+sub choose_distinct
+{
+	my $before = $any_error;
+	$any_error = 0;
+	($distinct_kind, $distinct, my $looks) = argument();
+	$any_error = $before;
+	$distinct = column('int') if $looks && rand() < 0.9;
+	$distinct_kind = 'int' if $distinct =~ /^\w+\.(i2|i4|i8|whole|g|k4|k8|dg|dv)$/;
+	return;
+}
+
+# An aggregate with DISTINCT, likewise.
+sub distinct_aggregate
+{
+	my ($filter) = @_;
+	my @functions = ('count', 'count');
+	push @functions, qw(sum avg variance stddev_pop) if $distinct_kind =~ /int|numeric/;
+	push @functions, qw(min max) if $distinct_kind =~ /int|ordered/;
+	push @functions, qw(bool_and bool_or) if $distinct_kind eq 'bool';
+	return (one_of(@functions) . "(DISTINCT $distinct)$filter", 0);
+}
+
 # An aggregate, and whether its digits depend on the order of rows.
 sub aggregate
 {
@@ -128,6 +153,7 @@ sub aggregate
 	push @functions, qw(bool_and bool_or every) if $kind eq 'bool';
 	my $function = one_of(@functions);
 	my $filter = rand() < 0.25 ? ' FILTER (WHERE ' . any_condition() . ')' : '';
+	return distinct_aggregate($filter) if defined $distinct && rand() < 0.5;
 	return ("count(DISTINCT $argument)", 0) if rand() < 0.005;
 	return ("array_agg($argument ORDER BY $argument)", 0) if rand() < 0.01 && $kind eq 'int';
 	return ("$function($argument)$filter", $kind eq 'float' && $function ne 'count');
@@ -163,6 +189,7 @@ sub having_comparison
 sub having
 {
 	my ($key) = @_;
+	return one_of("count(DISTINCT $distinct) > 2", "count(*) > count(DISTINCT $distinct) FILTER (WHERE a.g > 2)") if defined $distinct && rand() < 0.5;
 	return join(one_of(' AND ', ' AND ', ' OR '), map { one_of('', '', '', 'NOT ') . '(' . having_comparison($key) . ')' } 1 .. one_of(1, 1, 2, 3)) if rand() < 0.7;
 	return one_of('count(*) > 3', 'count(a.k4) <> 5', 'sum(a.g) > 10 OR count(*) = 1', 'min(a.n2) < 3 AND max(a.i4) > 0', 'max(a.d) IS NOT NULL', 'bool_or(a.may) IS NOT FALSE',
 		'sum(a.n2) > (SELECT avg(dn) FROM d0)', 'sum(a.i8) / count(*) > -5', 'avg(a.k4) < 1000 AND NOT bool_and(a.yes)');
@@ -229,6 +256,12 @@ sub query
 	$any_error = !@dimensions && !$outer && !defined $member && rand() < 0.65;
 	my $correlated = (!@dimensions || $outer) && rand() < 0.08;
 	$parameter = !$correlated && rand() < ($outer ? 0.04 : 0.08);
+	undef $distinct;
+	if (rand() < 0.15)
+	{
+		$in_order = 0;
+		choose_distinct();
+	}
 	set_columns();
 	my $where = where($member);
 	my ($sql, $exact, $floats);
