@@ -166,6 +166,46 @@ find_keys(const OpExpr *op, Node **inner, bool *inner_is_left)
 		(!OidIsValid(op->inputcollid) || op->inputcollid == exprCollation(*inner));
 }
 
+/* ----------------------------------------------------------- outer joins */
+
+static bool
+has_table(Node *node, const Index *table)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, RangeTblRef))
+		return ((RangeTblRef *) node)->rtindex == (int) *table;
+	if (!IsA(node, JoinExpr) && !IsA(node, FromExpr) && !IsA(node, List))
+		return false;
+	return expression_tree_walker(node, has_table, (void *) table);
+}
+
+static bool
+find_nulling_join(Node *node, const Index *table)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, JoinExpr))
+	{
+		const JoinExpr *join = (JoinExpr *) node;
+
+		if ((join->jointype == JOIN_LEFT || join->jointype == JOIN_FULL) && has_table(join->rarg, table))
+			return true;
+		if ((join->jointype == JOIN_RIGHT || join->jointype == JOIN_FULL) && has_table(join->larg, table))
+			return true;
+	}
+	else if (!IsA(node, FromExpr) && !IsA(node, List))
+		return false;
+	return expression_tree_walker(node, find_nulling_join, (void *) table);
+}
+
+/* Whether an outer join of the query may put NULLs in place of the table's columns. */
+static bool
+is_nullable(const Query *query, Index table)
+{
+	return find_nulling_join((Node *) query->jointree, &table);
+}
+
 /* ---------------------------------------------------------------- groups */
 
 /* A column of the groups, for the outer query. */
@@ -262,7 +302,10 @@ take_keys(Groups *groups)
 
 /* ------------------------------------------------------- keys that may be asked for */
 
-/* The one table that all outer keys are columns of; 0: there is none. */
+/*
+ * The one table that all outer keys are columns of; 0: there is none.  Beyond an outer join, rows without one of it may ask,
+ * too.
+ */
 static Index
 asking_table(const Groups *groups)
 {
@@ -283,7 +326,10 @@ asking_table(const Groups *groups)
 	if (!bms_get_singleton_member(tables, &number))
 		return 0;
 	table = list_nth_node(RangeTblEntry, groups->query->rtable, number - 1);
-	return table->rtekind == RTE_RELATION && table->tablesample == NULL && table->securityQuals == NIL ? (Index) number : 0;
+	if (table->rtekind != RTE_RELATION || table->tablesample != NULL || table->securityQuals != NIL ||
+		is_nullable(groups->query, (Index) number))
+		return 0;
+	return (Index) number;
 }
 
 static bool
@@ -294,6 +340,32 @@ has_scalar_subquery(Node *node, void *unused)
 	if (IsA(node, SubLink) && ((SubLink *) node)->subLinkType == EXPR_SUBLINK)
 		return true;
 	return expression_tree_walker(node, has_scalar_subquery, unused);
+}
+
+static bool
+find_common_table(Node *node, int *depth)
+{
+	bool		found;
+
+	if (node == NULL)
+		return false;
+	if (IsA(node, RangeTblEntry))
+		return ((RangeTblEntry *) node)->rtekind == RTE_CTE && (int) ((RangeTblEntry *) node)->ctelevelsup >= *depth;
+	if (!IsA(node, Query))
+		return expression_tree_walker(node, find_common_table, depth);
+	(*depth)++;
+	found = query_tree_walker((Query *) node, find_common_table, depth, QTW_EXAMINE_RTES_BEFORE);
+	(*depth)--;
+	return found;
+}
+
+/* Whether a subquery in the condition reads what a WITH of its query, or of one around that, has: these are found by levels. */
+static bool
+reads_common_tables(Node *condition)
+{
+	int			depth = 0;
+
+	return find_common_table(condition, &depth);
 }
 
 /*
@@ -315,7 +387,7 @@ conditions_of_table(List *conditions, Index table)
 		foreach(lv, pull_vars_of_level(condition, 0))
 			tables = bms_add_member(tables, (int) lfirst_node(Var, lv)->varno);
 		if (bms_equal(tables, bms_make_singleton((int) table)) && gh_unnest_is_safe(condition) &&
-			!reads_outer_columns(condition) && !has_scalar_subquery(condition, NULL))
+			!reads_outer_columns(condition) && !reads_common_tables(condition) && !has_scalar_subquery(condition, NULL))
 			result = lappend(result, copyObject(condition));
 	}
 	return result;
@@ -432,6 +504,8 @@ unnest_scalar(Query *query, const SubLink *link, List *conditions)
 	restrict_groups(&groups, conditions);
 	sub->targetList = groups.targets;
 	sub->groupClause = groups.clauses;
+	/* of the one row that it was */
+	sub->sortClause = NIL;
 	sub->jointree->quals = conjunction(groups.quals);
 	if (reads_outer_columns((Node *) sub))
 		return NULL;
@@ -444,18 +518,6 @@ unnest_scalar(Query *query, const SubLink *link, List *conditions)
 
 /* ---------------------------------------------------------------- NOT IN */
 
-static bool
-has_outer_joins(Node *node, void *unused)
-{
-	if (node == NULL)
-		return false;
-	if (IsA(node, JoinExpr) && IS_OUTER_JOIN(((JoinExpr *) node)->jointype))
-		return true;
-	if (!IsA(node, JoinExpr) && !IsA(node, FromExpr) && !IsA(node, List))
-		return false;
-	return expression_tree_walker(node, has_outer_joins, unused);
-}
-
 /* Whether an expression of the query is a column that is never NULL. */
 static bool
 is_never_null(const Query *query, Node *expr)
@@ -465,8 +527,7 @@ is_never_null(const Query *query, Node *expr)
 	Relation	relation;
 	bool		result;
 
-	if (!IsA(var, Var) || var->varlevelsup != 0 || var->varattno <= 0 ||
-		has_outer_joins((Node *) query->jointree, NULL))
+	if (!IsA(var, Var) || var->varlevelsup != 0 || var->varattno <= 0 || is_nullable(query, (Index) var->varno))
 		return false;
 	table = list_nth_node(RangeTblEntry, query->rtable, var->varno - 1);
 	/* a child may allow it where its parent does not, unless it is a partition */

@@ -1,0 +1,267 @@
+-- Correlated subqueries as groups that are joined, and NOT IN as NOT EXISTS: the answers are those of the queries as they are.
+LOAD 'gpuhash';
+SET max_parallel_workers_per_gather = 0;
+SET jit = off;
+
+CREATE TABLE un_o WITH (autovacuum_enabled = off) AS
+	SELECT i AS id, nullif(i % 23, 0) AS k, (i % 17)::bigint AS k8, i % 50 AS x, i % 5 AS y, 't' || i % 9 AS t,
+		   ('c' || i % 7)::char(6) AS c, (i / 3.0)::numeric(10, 2) AS n, i / 7.0 AS free, (i % 10) / 2.0::float8 AS f,
+		   ((i % 10) / 2.0)::float4 AS f4, date '2020-01-01' + i % 30 AS d, timestamp '2020-01-01' + i % 40 * interval '12 hours' AS ts
+	FROM generate_series(1, 300) i;
+CREATE TABLE un_i WITH (autovacuum_enabled = off) AS
+	SELECT i + 1000 AS id, nullif(i % 19, 3) AS k, (i % 29)::bigint AS k8, i % 40 AS x, nullif(i % 6, 0) AS y, 't' || i % 12 AS t,
+		   ('c' || i % 11)::char(6) AS c, (i / 2.0)::numeric(10, 2) AS n, i / 11.0 AS free, (i % 14) / 2.0::float8 AS f,
+		   ((i % 14) / 2.0)::float4 AS f4, date '2020-01-10' + i % 30 AS d, timestamp '2020-01-05' + i % 40 * interval '12 hours' AS ts
+	FROM generate_series(1, 400) i;
+CREATE TABLE un_j WITH (autovacuum_enabled = off) AS SELECT i AS id, i % 12 AS k, i % 9 AS z FROM generate_series(1, 60) i;
+CREATE TABLE un_n (a int NOT NULL, b text NOT NULL, z int) WITH (autovacuum_enabled = off);
+CREATE TABLE un_m (a int NOT NULL, b text NOT NULL, z int) WITH (autovacuum_enabled = off);
+INSERT INTO un_n SELECT i % 31, 't' || i % 5, i % 4 FROM generate_series(1, 90) i;
+INSERT INTO un_m SELECT i % 20, 't' || i % 4, i % 3 FROM generate_series(1, 50) i;
+CREATE TABLE un_parted (id int, k int NOT NULL, x int) PARTITION BY LIST (k);
+CREATE TABLE un_parted_some PARTITION OF un_parted FOR VALUES IN (1, 2, 3, 4, 5);
+CREATE TABLE un_parted_others PARTITION OF un_parted DEFAULT;
+INSERT INTO un_parted SELECT i, i % 13, i % 10 FROM generate_series(1, 100) i;
+CREATE TABLE un_parent (a int NOT NULL);
+CREATE TABLE un_child () INHERITS (un_parent);
+INSERT INTO un_child SELECT generate_series(3, 9);
+VACUUM ANALYZE un_o, un_i, un_j, un_n, un_m, un_parted, un_parent, un_child;
+
+-- Runs a query without gpuhash, and with its subqueries unnested wherever they can be: whether that changes the plan, how
+-- many rows there are or which error, and whether it is the same both ways.
+CREATE FUNCTION un_answer(query text) RETURNS text[] LANGUAGE plpgsql AS $$
+DECLARE
+	answer text[];
+BEGIN
+	EXECUTE format('SELECT array_agg(r::text ORDER BY r::text) FROM (%s) r', query) INTO answer;
+	RETURN answer;
+EXCEPTION WHEN OTHERS THEN
+	RETURN ARRAY['error ' || SQLSTATE];
+END $$;
+CREATE FUNCTION un_plan(query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	plan text;
+BEGIN
+	EXECUTE 'EXPLAIN (COSTS OFF, FORMAT XML) ' || query INTO plan;
+	RETURN plan;
+END $$;
+CREATE FUNCTION un_check(query text, OUT unnested boolean, OUT result text, OUT same boolean) LANGUAGE plpgsql AS $$
+DECLARE
+	want text[];
+	got text[];
+	plan text;
+BEGIN
+	PERFORM set_config('gpuhash.enabled', 'off', true);
+	want := un_answer(query);
+	result := CASE WHEN want[1] LIKE 'error %' THEN want[1] ELSE coalesce(cardinality(want), 0)::text END;
+	PERFORM set_config('gpuhash.enabled', 'on', true);
+	PERFORM set_config('gpuhash.force_offload', 'on', true);
+	PERFORM set_config('gpuhash.enable_unnest', 'off', true);
+	plan := un_plan(query);
+	PERFORM set_config('gpuhash.enable_unnest', 'on', true);
+	unnested := un_plan(query) <> plan;
+	got := un_answer(query);
+	same := got IS NOT DISTINCT FROM want;
+END $$;
+
+-- aggregates of no rows, and what is computed from them
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE x < (SELECT sum(y) FROM un_i i WHERE i.k = o.k)');
+SELECT * FROM un_check('SELECT id, (SELECT count(*) FROM un_i i WHERE i.k = o.k) FROM un_o o');
+SELECT * FROM un_check('SELECT id, (SELECT coalesce(sum(y), -1) FROM un_i i WHERE i.k = o.k AND i.y > 3) FROM un_o o');
+SELECT * FROM un_check('SELECT id, (SELECT CASE WHEN count(*) = 0 THEN ''none'' WHEN max(x) IS NULL THEN ''null'' ELSE ''some'' END FROM un_i i WHERE i.k = o.k) FROM un_o o');
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE (SELECT sum(y) FROM un_i i WHERE i.k = o.k) IS NULL');
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE NOT (x < (SELECT sum(y) FROM un_i i WHERE i.k = o.k))');
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE y = 1 OR x < (SELECT sum(y) FROM un_i i WHERE i.k = o.k)');
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE x < (SELECT count(*) FILTER (WHERE y > 2) FROM un_i i WHERE i.k = o.k)');
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE x < (SELECT count(DISTINCT y) FROM un_i i WHERE i.k = o.k)');
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE (SELECT bool_and(y > 1) FROM un_i i WHERE i.k = o.k) OR (SELECT bool_or(y < 1) FROM un_i i WHERE i.k8 = o.k8)');
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE (SELECT sum(y) FROM un_i i WHERE i.k = o.k) = (SELECT sum(y) FROM un_i i WHERE i.k = o.k8)');
+
+-- an order of the one row
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE n < (SELECT sum(n) FROM un_i i WHERE i.k = o.k ORDER BY 1)');
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE t < (SELECT max(t) FROM un_i i WHERE i.k = o.k ORDER BY max(t) DESC)');
+
+-- keys of several types, several keys, system columns, rows
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE x < (SELECT sum(y) FROM un_i i WHERE i.k = o.k8) AND y = 1');
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE x < (SELECT sum(y) FROM un_i i WHERE i.k8 = o.k) AND y = 1');
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE x < (SELECT sum(y) FROM un_i i WHERE i.f4 = o.f)');
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE x < (SELECT sum(y) FROM un_i i WHERE i.f = o.f4)');
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE x < (SELECT sum(y) FROM un_i i WHERE i.d = o.ts)');
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE x < (SELECT sum(y) FROM un_i i WHERE i.ts = o.d)');
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE x < (SELECT sum(y) FROM un_i i WHERE i.c = o.c)');
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE x < (SELECT sum(y) FROM un_i i WHERE i.t = o.c)');
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE x < (SELECT sum(y) FROM un_i i WHERE i.n * 2 = o.n * 2)');
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE x < (SELECT sum(y) FROM un_i i WHERE i.t = o.t AND i.k = o.k AND i.k = o.k8) AND o.y = 1');
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE x < (SELECT sum(y) FROM un_i i WHERE (i.k, i.y) = (o.k, o.y))');
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE x < (SELECT count(i) FROM un_o i WHERE i.ctid = o.ctid AND i.tableoid = o.tableoid)');
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE x < (SELECT sum(y) FROM un_i i WHERE i.t = o.t AND i.k > o.k)');
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE x < (SELECT sum(y) FROM un_i i WHERE i.k IS NOT DISTINCT FROM o.k)');
+
+-- beside and beyond outer joins: a row without one of the table may ask, too
+SELECT * FROM un_check('SELECT o.id FROM un_o o LEFT JOIN un_j j ON j.k = o.k AND j.z = 1 WHERE j.z IS NULL AND o.x < (SELECT sum(y) FROM un_i i WHERE i.k = coalesce(j.k, 5))');
+SELECT * FROM un_check('SELECT o.id FROM un_o o LEFT JOIN un_j j ON j.k = o.k WHERE j.z = 1 AND o.x < (SELECT sum(y) FROM un_i i WHERE i.k = j.k)');
+SELECT * FROM un_check('SELECT o.id FROM un_j j RIGHT JOIN un_o o ON j.k = o.k WHERE (j.z = 1 OR j.z IS NULL) AND o.x < coalesce((SELECT sum(y) FROM un_i i WHERE i.k = j.k), 30)');
+SELECT * FROM un_check('SELECT o.id FROM un_o o FULL JOIN un_j j ON j.k = o.k WHERE (j.z = 1 OR j.z IS NULL) AND o.x < coalesce((SELECT sum(y) FROM un_i i WHERE i.k = coalesce(j.k, 3)), 30)');
+SELECT * FROM un_check('SELECT k, (SELECT count(*) FROM un_i i WHERE i.k = s.k) FROM (SELECT * FROM un_o FULL JOIN un_j USING (k)) s');
+SELECT * FROM un_check('SELECT o.id, j.id FROM un_o o LEFT JOIN un_j j ON j.k = o.k AND j.z < (SELECT count(*) FROM un_i i WHERE i.k = o.k)');
+
+-- WITH, which conditions of the query may read; UNION, EXCEPT, LATERAL, VALUES, functions, TABLESAMPLE
+SELECT * FROM un_check('WITH w AS (SELECT id, k, x FROM un_o o WHERE x < (SELECT sum(y) FROM un_i i WHERE i.k = o.k)) SELECT a.id FROM w a JOIN w b USING (k)');
+SELECT * FROM un_check('WITH w AS MATERIALIZED (SELECT * FROM un_i) SELECT id FROM un_o o WHERE x < (SELECT sum(y) FROM un_i i WHERE i.k = o.k) AND y IN (SELECT y FROM w WHERE k = 4)');
+SELECT * FROM un_check('WITH w AS MATERIALIZED (SELECT * FROM un_i) SELECT id FROM un_o o WHERE x < (SELECT sum(y) FROM w WHERE w.k = o.k) AND EXISTS (SELECT FROM w WHERE w.k = o.k AND y = 1)');
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE x < (SELECT sum(y) FROM un_i i WHERE i.k = o.k) UNION ALL SELECT id FROM un_j o WHERE z < (SELECT sum(y) FROM un_i i WHERE i.k = o.k)');
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE x < (SELECT sum(y) FROM un_i i WHERE i.k = o.k) EXCEPT SELECT id FROM un_j o WHERE z < (SELECT sum(y) FROM un_i i WHERE i.k = o.k)');
+SELECT * FROM un_check('SELECT id, z FROM un_o o, LATERAL (SELECT j.z FROM un_j j WHERE j.k = o.k AND j.z < (SELECT count(*) FROM un_i i WHERE i.k = j.k)) l');
+SELECT * FROM un_check('SELECT id, z FROM un_o o, LATERAL (SELECT j.z FROM un_j j WHERE j.k = o.k AND j.z < (SELECT count(*) FROM un_i i WHERE i.k = j.k AND i.y = o.y)) l');
+SELECT * FROM un_check('SELECT o.id FROM un_o o, LATERAL (SELECT * FROM un_j j WHERE j.k = o.k OFFSET 0) l WHERE l.z < (SELECT count(*) FROM un_i i WHERE i.k = l.k AND i.y = o.y)');
+SELECT * FROM un_check('SELECT id FROM (VALUES (1, 2), (3, 4), (NULL, 4)) o(k, id) WHERE id < (SELECT sum(y) FROM un_i i WHERE i.k = o.k)');
+SELECT * FROM un_check('SELECT * FROM generate_series(1, 30) o(k) WHERE k < (SELECT sum(y) FROM un_i i WHERE i.k = o.k)');
+SELECT * FROM un_check('SELECT id FROM un_o o TABLESAMPLE bernoulli (50) REPEATABLE (3) WHERE y = 1 AND x < (SELECT sum(y) FROM un_i i WHERE i.k = o.k)');
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE x < (SELECT sum(s) FROM (SELECT k, t, sum(y) AS s FROM un_i GROUP BY k, t) i WHERE i.k = o.k)');
+
+-- subqueries in subqueries
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE x < (SELECT sum(y) FROM un_i i WHERE i.k = o.k AND i.x > (SELECT avg(z) FROM un_j j WHERE j.k = i.k AND j.z < (SELECT count(*) FROM un_m m WHERE m.a = j.k)))');
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE x < (SELECT sum(y) FROM un_i i WHERE i.k = o.k AND i.x > (SELECT avg(z) FROM un_j j WHERE j.k = o.k))');
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE EXISTS (SELECT FROM un_j j WHERE j.k = o.k AND j.z < (SELECT count(*) FROM un_i i WHERE i.k = j.k AND i.y = 2))');
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE k NOT IN (SELECT k FROM un_j j WHERE j.z > (SELECT count(*) FROM un_i i WHERE i.k = j.k AND i.y = 2))');
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE x < (SELECT sum(y) FROM un_i i WHERE i.k = o.k AND i.y = ANY (SELECT z FROM un_j))');
+SELECT * FROM un_check('SELECT id, (SELECT sum((SELECT max(z) FROM un_j j WHERE j.k = i.k)) FROM un_i i WHERE i.k = o.k) FROM un_o o');
+
+-- what is above: DISTINCT, ORDER BY, LIMIT, windows, grouping sets, sets of rows
+SELECT * FROM un_check('SELECT DISTINCT (SELECT sum(y) FROM un_i i WHERE i.k = o.k) FROM un_o o');
+SELECT * FROM un_check('SELECT DISTINCT ON (1) (SELECT sum(y) FROM un_i i WHERE i.k = o.k) AS s, id FROM un_o o ORDER BY 1, 2');
+SELECT * FROM un_check('SELECT id FROM un_o o ORDER BY (SELECT sum(y) FROM un_i i WHERE i.k = o.k), id LIMIT 7');
+SELECT * FROM un_check('SELECT id, row_number() OVER (ORDER BY id) FROM un_o o WHERE x < (SELECT sum(y) FROM un_i i WHERE i.k = o.k)');
+SELECT * FROM un_check('SELECT k, sum(x) FROM un_o o WHERE x < (SELECT sum(y) FROM un_i i WHERE i.k = o.k) GROUP BY ROLLUP (k)');
+SELECT * FROM un_check('SELECT k, sum(x), (SELECT sum(y) FROM un_i i WHERE i.k = o.k) FROM un_o o GROUP BY GROUPING SETS ((k), ())');
+SELECT * FROM un_check('SELECT k, sum(x) FROM un_o o GROUP BY k HAVING sum(x) > (SELECT sum(y) FROM un_i i WHERE i.k = o.k)');
+SELECT * FROM un_check('SELECT sum((SELECT sum(y) FROM un_i i WHERE i.k = o.k)) FROM un_o o');
+SELECT * FROM un_check('SELECT generate_series(1, 2), (SELECT sum(y) FROM un_i i WHERE i.k = o.k) FROM un_o o');
+SELECT * FROM un_check('SELECT CASE (SELECT sum(y) FROM un_i i WHERE i.k = o.k) WHEN 3 THEN 1 WHEN id THEN 2 END FROM un_o o');
+
+-- groups for the keys alone that may ask
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE y = 1 AND t LIKE ''t_'' AND x < (SELECT sum(y) FROM un_i i WHERE i.k = o.k)');
+SELECT * FROM un_check('SELECT o.id FROM un_o o, un_j j WHERE o.k = j.k AND j.z = 1 AND o.y = 1 AND o.x < (SELECT sum(y) FROM un_i i WHERE i.k = o.k)');
+SELECT * FROM un_check('SELECT o.id FROM un_o o, un_j j WHERE o.k = j.k AND j.z = 1 AND o.x < (SELECT sum(y) FROM un_i i WHERE i.k = o.k AND i.y = j.z)');
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE y = 1 AND k IN (SELECT k FROM un_j WHERE z = 2) AND x < (SELECT sum(y) FROM un_i i WHERE i.k = o.k)');
+SELECT * FROM un_check('SELECT id FROM un_parted p WHERE x = 3 AND x < (SELECT sum(y) FROM un_i i WHERE i.k = p.k)');
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE y = 3 AND x < (SELECT sum(x) FROM un_parted p WHERE p.k = o.k)');
+
+-- NOT IN: no NULLs on either side
+SELECT * FROM un_check('SELECT a FROM un_n WHERE a NOT IN (SELECT a FROM un_m WHERE z = 1)');
+SELECT * FROM un_check('SELECT a FROM un_n WHERE a NOT IN (SELECT DISTINCT a FROM un_m WHERE z = 1 ORDER BY a)');
+SELECT * FROM un_check('SELECT a FROM un_n WHERE a NOT IN (SELECT z FROM un_m WHERE z = 1)');
+SELECT * FROM un_check('SELECT a FROM un_n WHERE z NOT IN (SELECT a FROM un_m WHERE z = 1)');
+SELECT * FROM un_check('SELECT a FROM un_n n WHERE a NOT IN (SELECT a FROM un_m WHERE z = n.z)');
+SELECT * FROM un_check('SELECT n.a FROM un_o o LEFT JOIN un_n n ON n.a = o.k WHERE n.a NOT IN (SELECT a FROM un_m WHERE z = 1)');
+SELECT * FROM un_check('SELECT n.a FROM un_n n LEFT JOIN un_o o ON n.a = o.k WHERE n.a NOT IN (SELECT a FROM un_m WHERE z = 1)');
+SELECT * FROM un_check('SELECT a FROM un_n WHERE a NOT IN (SELECT m.a FROM un_m LEFT JOIN un_m m ON m.a = un_m.a + 1)');
+SELECT * FROM un_check('SELECT a FROM un_n WHERE a NOT IN (SELECT a FROM un_m WHERE z = 1 LIMIT 1)');
+SELECT * FROM un_check('SELECT a FROM un_n WHERE a NOT IN (SELECT a FROM un_parent)');
+SELECT * FROM un_check('SELECT a FROM un_n WHERE a NOT IN (SELECT a FROM ONLY un_parent)');
+SELECT * FROM un_check('SELECT a FROM un_n WHERE a NOT IN (SELECT k FROM un_parted WHERE x = 3)');
+SELECT * FROM un_check('SELECT a FROM un_n n WHERE z < (SELECT count(*) FROM un_i i WHERE i.k = n.a) AND a NOT IN (SELECT a FROM un_m WHERE z = 1)');
+
+-- nothing that may fail is computed for rows that nobody asks for
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE y = 77 AND x < (SELECT sum(10 / (i.x - 3)) FROM un_i i WHERE i.k = o.k)');
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE y = 77 AND x < (SELECT 1000 / count(*) FROM un_i i WHERE i.k = o.k)');
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE y = 77 AND x < (SELECT sum(y) FROM un_i i WHERE i.k = o.k AND i.x > (SELECT z FROM un_j j WHERE j.k = i.k))');
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE y = 77 AND x < (SELECT sum(y) FROM un_i i WHERE i.k = o.k AND (date ''300000-01-01'' + i.y)::timestamp > i.ts)');
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE y = 77 AND x < (SELECT sum(y) FROM un_i i WHERE i.k = o.k AND i.t LIKE i.c)');
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE y = 77 AND free < (SELECT sum(free * free) FROM un_i i WHERE i.k = o.k)');
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE y = 77 AND f < (SELECT sum(f) FROM un_i i WHERE i.k = o.k)');
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE y = 77 AND x < (SELECT count(*) FROM un_o i WHERE i = o)');
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE y = 77 AND ARRAY[x] < (SELECT max(ARRAY[i.x]) FROM un_i i WHERE i.k = o.k)');
+SELECT * FROM un_check('SELECT a.id FROM un_o o, un_o a WHERE a.id = o.id + 1 AND o.x < (SELECT sum(y) FROM un_i i WHERE i.k = o.k)');
+SELECT * FROM un_check('SELECT a.id FROM un_o o, un_o a WHERE a.id = o.id AND 1 / (o.x - a.x + 1) > 0 AND o.x < (SELECT sum(y) FROM un_i i WHERE i.k = o.k)');
+SELECT * FROM un_check('SELECT o.id FROM un_o o LEFT JOIN un_o a ON a.id = o.id AND 1 / (o.x - a.x + 1) > 0 WHERE o.x < (SELECT sum(y) FROM un_i i WHERE i.k = o.k)');
+SELECT * FROM un_check('SELECT o.id FROM un_o o, (SELECT id, 1 / (y - 1) AS q FROM un_o) a WHERE a.id = o.id AND o.y > a.q AND o.y > 1 AND o.x < (SELECT sum(y) FROM un_i i WHERE i.k = o.k)');
+
+-- a user's functions are run as often as PostgreSQL runs them
+CREATE SEQUENCE un_calls;
+CREATE FUNCTION un_count(i int) RETURNS int LANGUAGE plpgsql STABLE AS $$ BEGIN PERFORM nextval('un_calls'); RETURN i; END $$;
+CREATE FUNCTION un_called(query text, OUT calls bigint, OUT same boolean) LANGUAGE plpgsql AS $$
+DECLARE
+	want bigint;
+BEGIN
+	PERFORM setval('un_calls', 1), set_config('gpuhash.enabled', 'off', true), un_answer(query);
+	want := nextval('un_calls') - 2;
+	PERFORM setval('un_calls', 1), set_config('gpuhash.enabled', 'on', true), set_config('gpuhash.force_offload', 'on', true), un_answer(query);
+	calls := nextval('un_calls') - 2;
+	same := calls = want;
+END $$;
+SELECT same FROM un_called('SELECT id FROM un_o o WHERE un_count(x) < (SELECT sum(y) FROM un_i i WHERE i.k = o.k)');
+SELECT same FROM un_called('SELECT id FROM un_o o WHERE y = 1 AND x < (SELECT sum(y) FROM un_i i WHERE i.k = o.k AND i.y < un_count(i.x))');
+SELECT same FROM un_called('SELECT id FROM un_o o WHERE y = 77 AND x < (SELECT sum(y) FROM un_i i WHERE i.k = o.k AND i.y < un_count(3))');
+
+-- privileges on some columns, and row-level security
+CREATE ROLE regress_gpuhash_unnest;
+GRANT SELECT (k, x) ON un_o TO regress_gpuhash_unnest;
+GRANT SELECT (k, y) ON un_i TO regress_gpuhash_unnest;
+GRANT SELECT ON un_n TO regress_gpuhash_unnest;
+ALTER TABLE un_n ENABLE ROW LEVEL SECURITY;
+CREATE POLICY un_some ON un_n USING (z < (SELECT count(*) FROM un_i i WHERE i.k = un_n.a));
+SET ROLE regress_gpuhash_unnest;
+SELECT * FROM un_check('SELECT k FROM un_o o WHERE x = 10 AND x < (SELECT sum(y) FROM un_i i WHERE i.k = o.k)');
+SELECT k FROM un_o o WHERE y = 1 AND x < (SELECT sum(y) FROM un_i i WHERE i.k = o.k);
+SELECT * FROM un_check('SELECT a FROM un_n o WHERE b = ''t1'' AND a < (SELECT sum(y) FROM un_i i WHERE i.k = o.a)');
+SELECT * FROM un_check('SELECT k FROM un_o o WHERE x < (SELECT sum(a) FROM un_n n WHERE n.a = o.k)');
+RESET ROLE;
+ALTER TABLE un_n DISABLE ROW LEVEL SECURITY;
+REVOKE ALL ON un_o, un_i, un_n FROM regress_gpuhash_unnest;
+DROP POLICY un_some ON un_n;
+DROP ROLE regress_gpuhash_unnest;
+
+-- prepared statements: of parameters that are not known yet; and a column that may become NULL
+SET gpuhash.force_offload = on;
+SET plan_cache_mode = force_generic_plan;
+PREPARE un_generic(int) AS SELECT count(*) FROM un_o o WHERE y = $1 AND x < (SELECT sum(y) FROM un_i i WHERE i.k = o.k AND i.y > $1);
+EXECUTE un_generic(1);
+EXECUTE un_generic(2);
+SET gpuhash.enabled = off;
+SET plan_cache_mode = force_custom_plan;
+EXECUTE un_generic(1);
+EXECUTE un_generic(2);
+RESET gpuhash.enabled;
+RESET plan_cache_mode;
+PREPARE un_not_in AS SELECT count(*) FROM un_n WHERE a NOT IN (SELECT a FROM un_m WHERE z = 1);
+EXECUTE un_not_in;
+ALTER TABLE un_m ALTER a DROP NOT NULL;
+INSERT INTO un_m VALUES (NULL, '', 1);
+EXECUTE un_not_in;
+DELETE FROM un_m WHERE a IS NULL;
+
+-- other statements; cursors and locked rows stay as they are
+CREATE TABLE un_made AS SELECT id, (SELECT sum(y) FROM un_i i WHERE i.k = o.k) AS s FROM un_o o;
+INSERT INTO un_made SELECT id, (SELECT count(*) FROM un_i i WHERE i.k = o.k) FROM un_o o WHERE x < (SELECT sum(y) FROM un_i i WHERE i.k = o.k);
+SELECT count(*), sum(s) FROM un_made;
+UPDATE un_made SET s = (SELECT sum(y) FROM un_i i WHERE i.k = un_made.id % 20) WHERE id < (SELECT count(*) FROM un_i i WHERE i.k = un_made.id);
+DELETE FROM un_made WHERE id < (SELECT sum(y) FROM un_i i WHERE i.k = un_made.id);
+SELECT count(*), sum(s) FROM un_made;
+BEGIN;
+DECLARE un_cursor CURSOR FOR SELECT * FROM un_j j WHERE id > 30 AND z < (SELECT count(*) FROM un_i i WHERE i.k = j.k);
+FETCH 1 FROM un_cursor;
+UPDATE un_j SET z = 77 WHERE CURRENT OF un_cursor RETURNING *;
+ROLLBACK;
+SELECT id FROM un_j j WHERE id < 5 AND z < (SELECT count(*) FROM un_i i WHERE i.k = j.k) ORDER BY id FOR UPDATE;
+
+-- plans: groups for some keys, groups for all, an anti join
+EXPLAIN (COSTS OFF) SELECT id FROM un_o o WHERE y = 1 AND x < (SELECT sum(y) FROM un_i i WHERE i.k = o.k);
+EXPLAIN (COSTS OFF) SELECT id, (SELECT count(*) FROM un_i i WHERE i.k = o.k) FROM un_o o;
+EXPLAIN (COSTS OFF) SELECT a FROM un_n WHERE a NOT IN (SELECT k FROM un_parted_some WHERE x = 3);
+-- an unsafe function
+SELECT plan_lines('SELECT id FROM un_o o WHERE y = 1 AND x < (SELECT sum(10 / y) FROM un_i i WHERE i.k = o.k)', '%SubPlan%') > 0 AS stays;
+-- costs tell, unless it is forced: few rows ask an index
+CREATE TABLE un_big WITH (autovacuum_enabled = off) AS SELECT i % 5000 AS k, i AS y FROM generate_series(1, 20000) i;
+CREATE INDEX ON un_big (k);
+ALTER TABLE un_o ADD PRIMARY KEY (id);
+VACUUM ANALYZE un_big, un_o;
+RESET gpuhash.force_offload;
+SELECT plan_lines('SELECT id FROM un_o o WHERE id = 3 AND x < (SELECT sum(y) FROM un_big i WHERE i.k = o.k)', '%SubPlan%') > 0 AS stays;
+SELECT plan_lines('SELECT a.id FROM un_o o, un_o a WHERE o.x < (SELECT sum(y) FROM un_i i WHERE i.k = o.k AND i.k8 = a.k8)', '%SubPlan%') > 0 AS stays;
+SET gpuhash.enable_unnest = off;
+SELECT plan_lines('SELECT a.id FROM un_o o, un_o a WHERE o.x < (SELECT sum(y) FROM un_i i WHERE i.k = o.k AND i.k8 = a.k8)', '%SubPlan%') > 0 AS stays;
+RESET gpuhash.enable_unnest;
+DROP TABLE un_o, un_i, un_j, un_n, un_m, un_parted, un_parent, un_child, un_made, un_big;
+DROP FUNCTION un_answer, un_plan, un_check, un_count, un_called;
+DROP SEQUENCE un_calls;
