@@ -68,6 +68,30 @@ gh_is_comparison(Oid operator)
 #endif
 }
 
+/* How many of the plan's nodes are of a kind that is switched off.  Before 18, costs tell. */
+static inline int
+gh_disabled_nodes(const Plan *plan)
+{
+#if PG_VERSION_NUM >= 180000
+	return plan->disabled_nodes;
+#else
+	(void) plan;
+	return 0;
+#endif
+}
+
+/* Whether columns of the table are computed when they are read. */
+static inline bool
+gh_has_virtual_columns(TupleDesc desc)
+{
+#if PG_VERSION_NUM >= 180000
+	return desc->constr != NULL && desc->constr->has_generated_virtual;
+#else
+	(void) desc;
+	return false;
+#endif
+}
+
 /* The table of that number becomes the only one of `to`.  From 16 on, what one may do with it is noted in the query. */
 static inline void
 gh_copy_table(Query *to, Query *from, int number)

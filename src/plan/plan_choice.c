@@ -7,12 +7,11 @@
  */
 #include "postgres.h"
 
-#include <float.h>
-
 #include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
 #include "optimizer/planner.h"
 
+#include "compat.h"
 #include "gpuhash.h"
 #include "plan/planning.h"
 #include "plan/unnest.h"
@@ -63,6 +62,9 @@ find_sublinks(Node *node, void *unused)
 		return false;
 	if (IsA(node, Query))
 		return ((Query *) node)->hasSubLinks || query_tree_walker((Query *) node, find_sublinks, unused, 0);
+	/* WITH */
+	if (IsA(node, List) || IsA(node, CommonTableExpr))
+		return expression_tree_walker(node, find_sublinks, unused);
 	return false;
 }
 
@@ -80,14 +82,16 @@ unnested_query(const Query *query, int options)
 		!find_sublinks((Node *) query, NULL))
 		return NULL;
 	copy = copyObject((Query *) query);
-	return gh_unnest(copy) ? copy : NULL;
+	return !gh_unnest_has_users_functions(copy) && gh_unnest(copy) ? copy : NULL;
 }
 
 /* Forced, costs do not tell. */
-static double
-share_to_win(void)
+static bool
+is_better(const PlannedStmt *unnested, const PlannedStmt *plan)
 {
-	return gh_force_offload ? DBL_MAX : GH_UNNESTED_SHARE;
+	return gh_force_offload ||
+		(gh_disabled_nodes(unnested->planTree) <= gh_disabled_nodes(plan->planTree) &&
+		 unnested->planTree->total_cost < GH_UNNESTED_SHARE * plan->planTree->total_cost);
 }
 
 static PlannedStmt *
@@ -96,21 +100,26 @@ choose_plan(Query *query, const char *text, int options, ParamListInfo params)
 	Query	   *unnested = unnested_query(query, options);
 	PlannedStmt *plan;
 	PlannedStmt *other;
+	List	   *before;			/* of a query in whose planning a function runs this one */
 	List	   *lines;
 	List	   *other_lines;
 
 	if (unnested == NULL)
 		return plan_query(query, text, options, params);
+	before = gh_why_take_lines();
 	plan = plan_query(query, text, options, params);
 	lines = gh_why_take_lines();
+	/* whoever counts plans by queries counts one */
+	unnested->queryId = 0;
 	other = plan_unnested(unnested, text, options, params);
+	other->queryId = plan->queryId;
 	other_lines = gh_why_take_lines();
-	if (other->planTree->total_cost < share_to_win() * plan->planTree->total_cost)
+	if (is_better(other, plan))
 	{
 		plan = other;
 		lines = other_lines;
 	}
-	gh_why_put_lines(lines);
+	gh_why_put_lines(list_concat(before, lines));
 	return plan;
 }
 

@@ -631,6 +631,8 @@ unnest_level(Unnesting *unnesting)
 		query->setOperations != NULL || query->jointree->fromlist == NIL)
 		return;
 	unnesting->conditions = conjuncts(query->jointree->quals);
+	if (!gh_unnest_tables_are_stored(query))
+		return;
 	foreach(lc, unnesting->conditions)
 		conditions = lappend(conditions, unnest_condition(lfirst(lc), unnesting));
 	query->jointree->quals = conjunction(conditions);

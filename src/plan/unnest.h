@@ -17,5 +17,7 @@ extern bool gh_unnest(Query *query);
 
 extern bool gh_unnest_is_count(const Aggref *aggref);
 extern bool gh_unnest_is_safe(Node *node);
+extern bool gh_unnest_tables_are_stored(const Query *query);
+extern bool gh_unnest_has_users_functions(Query *query);
 
 #endif							/* GPUHASH_UNNEST_H */

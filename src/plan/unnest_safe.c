@@ -4,36 +4,122 @@
  *
  * PostgreSQL runs a correlated scalar subquery for those outer rows that reach it.  As groups beside them, it is computed for
  * all keys there are.  Nobody may see that: no error that an expression raises for another row, no call of a user's
- * function.  So what is computed with columns must be of a short list of built-in functions that cannot fail, but for
- * results no storage would hold.
+ * function.  So what is computed with columns must be of a short list of built-in functions that cannot fail, and a query
+ * with a user's function anywhere is left alone: planning it twice may call that, and another order of joins, too.
  */
 #include "postgres.h"
 
+#include "access/table.h"
 #include "access/transam.h"
+#include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
+#include "utils/rel.h"
 
 #include "compat.h"
 #include "plan/unnest.h"
 
+/* ------------------------------------------------------------ what varies */
+
 static bool
-contains_vars(Node *node, void *unused)
+find_varying(Node *node, void *unused)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Var) || IsA(node, Param) || IsA(node, Aggref) || IsA(node, CaseTestExpr) || IsA(node, SubLink) ||
+		IsA(node, Query))
+		return true;
+	return expression_tree_walker(node, find_varying, unused);
+}
+
+/* Whether it is more than constants, of which PostgreSQL computes what there is, and fails, when it plans. */
+static bool
+varies(const void *node)
+{
+	return find_varying((Node *) node, NULL);
+}
+
+/* ------------------------------------------------------------------ types */
+
+/* Whether values of the type are compared by a built-in function that runs no others: not arrays, rows and ranges. */
+static bool
+is_plain_type(Oid type)
+{
+	type = getBaseType(type);
+	if (type_is_enum(type))
+		return true;
+	return type < FirstUnpinnedObjectId && get_typtype(type) == TYPTYPE_BASE && !OidIsValid(get_element_type(type));
+}
+
+static bool
+are_plain(const List *args)
+{
+	ListCell   *lc;
+
+	foreach(lc, args)
+		if (!is_plain_type(exprType(lfirst(lc))))
+			return false;
+	return true;
+}
+
+/* Whether a collation that the arguments need is missing: it is looked for when the function is run. */
+static bool
+lacks_collation(Oid collation, const List *args)
+{
+	ListCell   *lc;
+
+	if (OidIsValid(collation))
+		return false;
+	foreach(lc, args)
+		if (OidIsValid(exprCollation(lfirst(lc))))
+			return true;
+	return false;
+}
+
+static bool
+find_unbounded_numeric(Node *node, void *unused)
 {
 	if (node == NULL)
 		return false;
 	if (IsA(node, Var))
-		return true;
+		return ((Var *) node)->vartype == NUMERICOID && ((Var *) node)->vartypmod < 0;
+	if (IsA(node, Param))
+		return ((Param *) node)->paramtype == NUMERICOID;
 	if (IsA(node, Query))
-		return query_tree_walker((Query *) node, contains_vars, unused, 0);
-	return expression_tree_walker(node, contains_vars, unused);
+		return query_tree_walker((Query *) node, find_unbounded_numeric, unused, 0);
+	return expression_tree_walker(node, find_unbounded_numeric, unused);
+}
+
+/* Whether numerics in it are of declared precisions: thousands of digits are far from the most there may be. */
+static bool
+is_bounded(const List *args)
+{
+	return !find_unbounded_numeric((Node *) args, NULL);
+}
+
+/* -------------------------------------------------------------- functions */
+
+/* A pattern that does not end within an escape, and a collation that LIKE can use. */
+static bool
+is_safe_pattern(Oid collation, const List *args)
+{
+	const Const *pattern = lsecond(args);
+	text	   *value;
+
+	if (!IsA(pattern, Const) || !OidIsValid(collation) || !get_collation_isdeterministic(collation))
+		return false;
+	if (pattern->constisnull)
+		return true;
+	value = DatumGetTextPP(pattern->constvalue);
+	return VARSIZE_ANY_EXHDR(value) == 0 || VARDATA_ANY(value)[VARSIZE_ANY_EXHDR(value) - 1] != '\\';
 }
 
 /* Arithmetic that has room for its result, and casts to wider types. */
 static bool
-is_safe_function(Oid function)
+is_safe_function(Oid function, Oid collation, const List *args)
 {
 	switch (function)
 	{
@@ -41,6 +127,7 @@ is_safe_function(Oid function)
 		case F_NUMERIC_SUB:
 		case F_NUMERIC_MUL:
 		case F_NUMERIC_UMINUS:
+			return is_bounded(args);
 		case F_NUMERIC_INT2:
 		case F_NUMERIC_INT4:
 		case F_NUMERIC_INT8:
@@ -49,13 +136,13 @@ is_safe_function(Oid function)
 		case F_INT8_INT4:
 		case F_FLOAT8_INT4:
 		case F_FLOAT8_INT8:
-		case F_TIMESTAMP_DATE:
 		case F_TEXT_BPCHAR:
+			return true;
 		case F_TEXTLIKE:
 		case F_TEXTNLIKE:
 		case F_BPCHARLIKE:
 		case F_BPCHARNLIKE:
-			return true;
+			return is_safe_pattern(collation, args);
 		default:
 			return false;
 	}
@@ -63,12 +150,22 @@ is_safe_function(Oid function)
 
 /* Comparisons of built-in types, and the functions above. */
 static bool
-is_safe_operator(Oid operator)
+is_safe_operator(const OpExpr *op)
 {
-	if (operator >= FirstUnpinnedObjectId)
+	if (op->opno >= FirstUnpinnedObjectId)
 		return false;
-	return is_safe_function(get_opcode(operator)) || gh_is_comparison(operator);
+	return is_safe_function(get_opcode(op->opno), op->inputcollid, op->args) ||
+		(gh_is_comparison(op->opno) && are_plain(op->args) && !lacks_collation(op->inputcollid, op->args));
 }
+
+static bool
+is_safe_array_operator(const ScalarArrayOpExpr *op)
+{
+	return op->opno < FirstUnpinnedObjectId && gh_is_comparison(op->opno) && is_plain_type(exprType(linitial(op->args))) &&
+		is_plain_type(get_base_element_type(exprType(lsecond(op->args)))) && !lacks_collation(op->inputcollid, op->args);
+}
+
+/* ------------------------------------------------------------- aggregates */
 
 /* What is NULL, or of count 0, without rows. */
 bool
@@ -83,26 +180,86 @@ is_safe_aggregate(const Aggref *aggref)
 {
 	char	   *name;
 	Oid			type;
+	Node	   *arg;
 
 	if (aggref->aggfnoid >= FirstUnpinnedObjectId || aggref->aggorder != NIL || aggref->aggdirectargs != NIL ||
 		aggref->agglevelsup != 0)
 		return false;
+	if (aggref->aggfnoid == F_COUNT_)
+		return true;
+	if (list_length(aggref->args) != 1)
+		return false;
+	arg = (Node *) linitial_node(TargetEntry, aggref->args)->expr;
+	type = exprType(arg);
+	if (aggref->aggdistinct != NIL && !is_plain_type(type))
+		return false;
 	if (gh_unnest_is_count(aggref))
 		return true;
 	name = get_func_name(aggref->aggfnoid);
-	if (strcmp(name, "min") == 0 || strcmp(name, "max") == 0 || strcmp(name, "bool_and") == 0 ||
-		strcmp(name, "bool_or") == 0 || strcmp(name, "every") == 0)
+	if (strcmp(name, "bool_and") == 0 || strcmp(name, "bool_or") == 0 || strcmp(name, "every") == 0)
 		return true;
-	if ((strcmp(name, "sum") != 0 && strcmp(name, "avg") != 0) || list_length(aggref->args) != 1)
+	if (strcmp(name, "min") == 0 || strcmp(name, "max") == 0)
+		return is_plain_type(type) && (OidIsValid(aggref->inputcollid) || !OidIsValid(exprCollation(arg)));
+	if (strcmp(name, "sum") != 0 && strcmp(name, "avg") != 0)
 		return false;
-	type = exprType((Node *) linitial_node(TargetEntry, aggref->args)->expr);
-	return type == INT2OID || type == INT4OID || type == INT8OID || type == NUMERICOID;
+	return type == INT2OID || type == INT4OID || type == INT8OID || (type == NUMERICOID && is_bounded(list_make1(arg)));
+}
+
+/* ---------------------------------------------------------------- queries */
+
+/* Whether what is read from the table is stored here, as it is read. */
+static bool
+is_stored(const RangeTblEntry *table)
+{
+	Relation	relation;
+	bool		result;
+
+	if (table->rtekind != RTE_RELATION)
+		return true;
+	if (table->relkind == RELKIND_FOREIGN_TABLE)
+		return false;
+	relation = table_open(table->relid, NoLock);
+	result = !gh_has_virtual_columns(RelationGetDescr(relation));
+	table_close(relation, NoLock);
+	return result;
+}
+
+/* Whether no table of the query is a foreign one, or one with columns that are computed when they are read. */
+bool
+gh_unnest_tables_are_stored(const Query *query)
+{
+	ListCell   *lc;
+
+	foreach(lc, query->rtable)
+		if (!is_stored(lfirst_node(RangeTblEntry, lc)))
+			return false;
+	return true;
+}
+
+static bool
+is_safe_query(const Query *query)
+{
+	return query->commandType == CMD_SELECT && query->rowMarks == NIL && !query->hasModifyingCTE &&
+		query->limitCount == NULL && query->limitOffset == NULL && gh_unnest_tables_are_stored(query);
+}
+
+/* Whether the subquery cannot fail for its number of rows. */
+static bool
+is_safe_link(const SubLink *link)
+{
+	const Query *query = (const Query *) link->subselect;
+
+	if (link->subLinkType == EXPR_SUBLINK)
+		return query->hasAggs && query->groupClause == NIL && query->groupingSets == NIL && !query->hasTargetSRFs;
+	return link->subLinkType == EXISTS_SUBLINK || link->subLinkType == ANY_SUBLINK || link->subLinkType == ALL_SUBLINK;
 }
 
 /* Whether computing the node for more rows, or earlier, may show. */
 static bool
 is_unsafe(Node *node, void *unused)
 {
+	bool		safe = true;
+
 	if (node == NULL)
 		return false;
 	switch (nodeTag(node))
@@ -110,34 +267,37 @@ is_unsafe(Node *node, void *unused)
 		case T_Var:
 		case T_Const:
 		case T_RangeTblRef:
+		case T_SortGroupClause:
 		case T_CaseTestExpr:
+		case T_SQLValueFunction:
 			return false;
 		case T_Query:
-			return ((Query *) node)->commandType != CMD_SELECT || ((Query *) node)->rowMarks != NIL ||
-				((Query *) node)->hasModifyingCTE || query_tree_walker((Query *) node, is_unsafe, unused, 0);
+			return !is_safe_query((Query *) node) || query_tree_walker((Query *) node, is_unsafe, unused, 0);
 		case T_Aggref:
-			if (!is_safe_aggregate((Aggref *) node))
-				return true;
+			safe = is_safe_aggregate((Aggref *) node);
 			break;
 		case T_OpExpr:
 		case T_DistinctExpr:
 		case T_NullIfExpr:
-			if (contains_vars(node, NULL) && !is_safe_operator(((OpExpr *) node)->opno))
-				return true;
+			safe = !varies(node) || is_safe_operator((OpExpr *) node);
 			break;
 		case T_ScalarArrayOpExpr:
-			if (contains_vars(node, NULL) && !is_safe_operator(((ScalarArrayOpExpr *) node)->opno))
-				return true;
+			safe = !varies(node) || is_safe_array_operator((ScalarArrayOpExpr *) node);
 			break;
 		case T_FuncExpr:
-			if (contains_vars(node, NULL) && !is_safe_function(((FuncExpr *) node)->funcid))
-				return true;
+			safe = !varies(node) || is_safe_function(((FuncExpr *) node)->funcid, ((FuncExpr *) node)->inputcollid,
+													 ((FuncExpr *) node)->args);
+			break;
+		case T_SubLink:
+			safe = is_safe_link((SubLink *) node);
+			break;
+		case T_ArrayExpr:
+			safe = !((ArrayExpr *) node)->multidims;
 			break;
 		case T_List:
 		case T_TargetEntry:
 		case T_FromExpr:
 		case T_JoinExpr:
-		case T_SubLink:
 		case T_Param:
 		case T_RelabelType:
 		case T_BoolExpr:
@@ -146,12 +306,11 @@ is_unsafe(Node *node, void *unused)
 		case T_CaseExpr:
 		case T_CaseWhen:
 		case T_CoalesceExpr:
-		case T_ArrayExpr:
 			break;
 		default:
 			return true;
 	}
-	return expression_tree_walker(node, is_unsafe, unused);
+	return !safe || expression_tree_walker(node, is_unsafe, unused);
 }
 
 /* An expression, or a query with all that is in it. */
@@ -159,4 +318,32 @@ bool
 gh_unnest_is_safe(Node *node)
 {
 	return !is_unsafe(node, NULL) && !contain_volatile_functions(node);
+}
+
+static bool
+is_users_function(Oid function, void *unused)
+{
+	return function >= FirstUnpinnedObjectId;
+}
+
+static bool
+find_users_function(Node *node, void *unused)
+{
+	if (node == NULL)
+		return false;
+	if (check_functions_in_node(node, is_users_function, unused))
+		return true;
+	if (IsA(node, SortGroupClause))
+		return ((SortGroupClause *) node)->eqop >= FirstUnpinnedObjectId ||
+			((SortGroupClause *) node)->sortop >= FirstUnpinnedObjectId;
+	if (IsA(node, Query))
+		return query_tree_walker((Query *) node, find_users_function, unused, QTW_EXAMINE_SORTGROUP);
+	return expression_tree_walker(node, find_users_function, unused);
+}
+
+/* Whether a user may see how often, and when, parts of the query are planned or run. */
+bool
+gh_unnest_has_users_functions(Query *query)
+{
+	return find_users_function((Node *) query, NULL);
 }

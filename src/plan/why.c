@@ -367,7 +367,7 @@ upper_paths_hook(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_r
 List *
 gh_why_take_lines(void)
 {
-	List	   *taken = lines;
+	List	   *taken = gh_collects_why ? lines : NIL;
 
 	lines = NIL;
 	return taken;
