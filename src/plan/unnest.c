@@ -631,7 +631,7 @@ unnest_level(Unnesting *unnesting)
 		query->setOperations != NULL || query->jointree->fromlist == NIL)
 		return;
 	unnesting->conditions = conjuncts(query->jointree->quals);
-	if (!gh_unnest_tables_are_stored(query))
+	if (!gh_unnest_tables_are_stored(query) || !gh_unnest_may_reorder(query, unnesting->conditions))
 		return;
 	foreach(lc, unnesting->conditions)
 		conditions = lappend(conditions, unnest_condition(lfirst(lc), unnesting));

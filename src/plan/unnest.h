@@ -20,4 +20,8 @@ extern bool gh_unnest_is_safe(Node *node);
 extern bool gh_unnest_tables_are_stored(const Query *query);
 extern bool gh_unnest_has_users_functions(Query *query);
 
+/* ---- unnest_order.c ---- */
+
+extern bool gh_unnest_may_reorder(Query *query, List *conditions);
+
 #endif							/* GPUHASH_UNNEST_H */

@@ -1,0 +1,123 @@
+/*
+ * unnest_order.c
+ *		Whether joins of a query may be made in another order than with its subqueries.
+ *
+ * A condition with a subquery over the columns of one table is checked when that is scanned, before any join.  As a join with
+ * groups, it may come after others.  Then their conditions are computed for rows that it would have removed: they must not
+ * be able to fail, nor be volatile.  Conditions of one table are computed at its scan either way, and there before the
+ * subquery, which costs more.
+ */
+#include "postgres.h"
+
+#include "nodes/bitmapset.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+
+#include "plan/unnest.h"
+
+/* Whether nothing that may fail stands behind columns of a subquery in FROM: it may become a part of the query around it. */
+static bool
+is_plain_source(Query *source)
+{
+	return source->hasAggs || source->hasWindowFuncs || source->groupClause != NIL || source->distinctClause != NIL ||
+		source->limitCount != NULL || source->limitOffset != NULL || gh_unnest_is_safe((Node *) source);
+}
+
+static bool
+is_plain_with(const Query *query, const RangeTblEntry *table)
+{
+	ListCell   *lc;
+
+	if (table->ctelevelsup != 0)
+		return false;
+	foreach(lc, query->cteList)
+	{
+		const CommonTableExpr *with = lfirst_node(CommonTableExpr, lc);
+
+		if (strcmp(with->ctename, table->ctename) == 0)
+			return with->cterecursive || is_plain_source((Query *) with->ctequery) ||
+				(with->ctematerialized == CTEMaterializeDefault ? with->cterefcount > 1 :
+				 with->ctematerialized == CTEMaterializeAlways);
+	}
+	return false;
+}
+
+static bool
+is_plain_table(const Query *query, int number)
+{
+	const RangeTblEntry *table = list_nth_node(RangeTblEntry, query->rtable, number - 1);
+
+	switch (table->rtekind)
+	{
+		case RTE_RELATION:
+			return true;
+		case RTE_SUBQUERY:
+			return is_plain_source(table->subquery);
+		case RTE_JOIN:
+			return gh_unnest_is_safe((Node *) table->joinaliasvars);
+		case RTE_CTE:
+			return is_plain_with(query, table);
+		default:
+			return false;
+	}
+}
+
+static Bitmapset *
+tables_of(Node *condition)
+{
+	Bitmapset  *tables = NULL;
+	ListCell   *lc;
+
+	foreach(lc, pull_vars_of_level(condition, 0))
+		tables = bms_add_member(tables, (int) lfirst_node(Var, lc)->varno);
+	return tables;
+}
+
+/* Whether the condition may be computed for any rows. */
+static bool
+may_move(const Query *query, Node *condition)
+{
+	Bitmapset  *tables = tables_of(condition);
+	int			number = -1;
+
+	if (!gh_unnest_is_safe(condition))
+		return false;
+	while ((number = bms_next_member(tables, number)) >= 0)
+		if (!is_plain_table(query, number))
+			return false;
+	return true;
+}
+
+static bool
+find_fixed(Node *node, Query *query)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, JoinExpr))
+	{
+		JoinExpr   *join = (JoinExpr *) node;
+
+		return (join->quals != NULL && !may_move(query, join->quals)) || find_fixed(join->larg, query) ||
+			find_fixed(join->rarg, query);
+	}
+	if (IsA(node, FromExpr))
+		return expression_tree_walker((Node *) ((FromExpr *) node)->fromlist, find_fixed, query);
+	return false;
+}
+
+/* Whether all conditions of the query allow that; conditions: of its WHERE. */
+bool
+gh_unnest_may_reorder(Query *query, List *conditions)
+{
+	ListCell   *lc;
+
+	foreach(lc, conditions)
+	{
+		Node	   *condition = lfirst(lc);
+
+		if (bms_membership(tables_of(condition)) == BMS_MULTIPLE ? !may_move(query, condition) :
+			contain_volatile_functions(condition))
+			return false;
+	}
+	return !find_fixed((Node *) query->jointree, query);
+}
