@@ -48,6 +48,8 @@ varies(const void *node)
 static bool
 is_plain_type(Oid type)
 {
+	if (!OidIsValid(type))
+		return false;
 	type = getBaseType(type);
 	if (type_is_enum(type))
 		return true;
