@@ -250,8 +250,8 @@ sub query
 	$merged = undef;
 	$outer = rand() < ($options{outer} // 0);
 	my $from = $outer ? outer_source($options{changing}) : source($options{changing});
-	my $member = rand() < ($outer ? 0.05 : 0.2) ? one_of(@MEMBERSHIPS, map { GpuHash::RandomPairs::member() } @MEMBERSHIPS) : undef;
-	$member .= ' AND ' . GpuHash::RandomPairs::member() if defined $member && rand() < 0.2;
+	my $member = rand() < ($outer ? 0.05 : 0.2) ? one_of(@MEMBERSHIPS, map { GpuHash::RandomPairs::subquery() } @MEMBERSHIPS) : undef;
+	$member .= ' AND ' . GpuHash::RandomPairs::subquery() if defined $member && rand() < 0.2;
 	$in_order &&= $options{in_order} && !defined $member;
 	$any_error = !@dimensions && !$outer && !defined $member && rand() < 0.65;
 	my $correlated = (!@dimensions || $outer) && rand() < 0.08;

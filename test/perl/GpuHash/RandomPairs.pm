@@ -6,8 +6,11 @@
 #	GpuHash::RandomPairs::on($a, $b)	a condition on rows of two aliases: the first is of a table with @COLUMN, the
 #						second a dimension, or of such a table if it begins with "b"
 #	GpuHash::RandomPairs::member()	EXISTS or NOT EXISTS of a table, by keys of "a" and by such a condition
+#	GpuHash::RandomPairs::subquery()	one of: member(); a comparison with an aggregate of those rows of a table that have the keys of "a";
+#						NOT IN, of columns that may be NULL and of such that are not
 #	GpuHash::RandomPairs::side($d, $alias, $e)	what stands in the place of a dimension: its join with another one, of alias $e
 #	GpuHash::RandomPairs::is_bushy($plan)	whether an aggregate, or rows, of a plan reads joins with inner sides that are joins
+#	GpuHash::RandomPairs::is_unnested($plan)	whether a plan joins with groups in place of a subquery
 #	GpuHash::RandomPairs::is_read($plan)	whether an aggregate of a plan reads joins with conditions beside their keys
 #
 # They raise no errors.  Some columns have values that engines hand back: NaN, numbers that are too large, long texts.
@@ -45,6 +48,28 @@ sub member
 	return (rand() < 0.5 ? 'NOT ' : '') . "EXISTS (SELECT FROM $table $b WHERE $b.$key = a.$outer AND " . on('a', $b) . ')';
 }
 
+sub of_group
+{
+	my $table = one_of(qw(d0 d1 d1 d2 d3 f2));
+	my ($key, $g, $aggregates) = $table eq 'f2' ? (one_of(qw(k4 k8 g)), 'g', [qw(sum(s.whole) max(s.n2) min(s.d) count(s.late) avg(s.n2))])
+		: ('dk', 'dg', ['sum(s.dv)', 'avg(s.dn)', 'min(s.dn)', 'max(s.dv)', 'count(s.dv)', 'count(*)', 'count(*)', 'count(DISTINCT s.dg)', 'coalesce(max(s.dv), 1)', '0.5 * sum(s.dn)']);
+	my $aggregate = one_of(@$aggregates);
+	my $where = "s.$key = a." . one_of(qw(k4 k8 k8 g i2 late));
+	$where .= ' AND ' . one_of("s.$g = a.g", "s.$g <> 2", "s.$g > 1", "s.$g < a.g", "s.$g IN (SELECT dg FROM d2)") if rand() < 0.4;
+	my $value = "(SELECT $aggregate FROM $table s WHERE $where)";
+	my $column = $aggregate =~ /s\.d\)/ ? 'a.d' : one_of('a.n2', 'a.k8', 'a.g');
+	my $condition = "$column " . one_of('<', '>', '>=') . " $value";
+	return one_of($condition, $condition, "$value IS NULL", "($condition) IS NOT TRUE", "($condition OR a.g = 1)", "coalesce($condition, a.may)");
+}
+
+sub not_in
+{
+	my $where = one_of('', '', ' WHERE s.dg <> 1', " WHERE s.dt <> 'name 3'");
+	return 'a.' . one_of(qw(id id id k4 k8)) . ' NOT IN (SELECT ' . one_of("s.dk FROM d0 s$where", "s.dk FROM d2 s$where", "s.dk FROM d1 s$where", 's.id FROM f2 s WHERE s.g > 2') . ')';
+}
+
+sub subquery { my $kind = rand(); return $kind < 0.5 ? member() : $kind < 0.85 ? of_group() : not_in() }
+
 sub side
 {
 	my ($d, $alias, $e) = @_;
@@ -72,6 +97,8 @@ sub is_bushy
 	}
 	return 0;
 }
+
+sub is_unnested { my ($plan) = @_; return $plan =~ /\bgroups(?:_\d+)?\.(?:key|agg)/ }
 
 sub is_read { my ($plan) = @_; return $plan =~ /GpuHash(?:Aggregate|Rows)\)(?:(?!->).)*(?:->  (?:Parallel )?Custom Scan \(GpuHashJoin\)(?:(?!->).)*)+Join Filter/s }
 

@@ -100,7 +100,7 @@ sub rows_sql
 sub table_sql
 {
 	my ($name, $options) = @_;
-	my @columns = ('id int', map { "$_->[0] $_->[2]" } @COLUMN);
+	my @columns = ('id int NOT NULL', map { "$_->[0] $_->[2]" } @COLUMN);
 	my @place = map { rand } @columns;
 	@columns = @columns[sort { $place[$a] <=> $place[$b] } 0 .. $#columns];
 	my @gone = rand() < 0.4 ? ("gone1 " . one_of(qw(text int8 bool)), 'gone2 int') : ();
