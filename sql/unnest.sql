@@ -251,12 +251,14 @@ EXPLAIN (COSTS OFF) SELECT id, (SELECT count(*) FROM un_i i WHERE i.k = o.k) FRO
 EXPLAIN (COSTS OFF) SELECT a FROM un_n WHERE a NOT IN (SELECT k FROM un_parted_some WHERE x = 3);
 -- an unsafe function
 SELECT plan_lines('SELECT id FROM un_o o WHERE y = 1 AND x < (SELECT sum(10 / y) FROM un_i i WHERE i.k = o.k)', '%SubPlan%') > 0 AS stays;
--- costs tell, unless it is forced: few rows ask an index
+-- costs tell, unless it is forced: few rows ask an index, whether these are found by another index or not
 CREATE TABLE un_big WITH (autovacuum_enabled = off) AS SELECT i % 5000 AS k, i AS y FROM generate_series(1, 20000) i;
 CREATE INDEX ON un_big (k);
-ALTER TABLE un_o ADD PRIMARY KEY (id);
 VACUUM ANALYZE un_big, un_o;
 RESET gpuhash.force_offload;
+SELECT plan_lines('SELECT id FROM un_o o WHERE id = 3 AND x < (SELECT sum(y) FROM un_big i WHERE i.k = o.k)', '%SubPlan%') > 0 AS stays;
+SELECT plan_lines('SELECT id FROM un_o o WHERE id > 30 AND x < (SELECT sum(y) FROM un_big i WHERE i.k = o.k)', '%SubPlan%') > 0 AS stays;
+ALTER TABLE un_o ADD PRIMARY KEY (id);
 SELECT plan_lines('SELECT id FROM un_o o WHERE id = 3 AND x < (SELECT sum(y) FROM un_big i WHERE i.k = o.k)', '%SubPlan%') > 0 AS stays;
 SELECT plan_lines('SELECT a.id FROM un_o o, un_o a WHERE o.x < (SELECT sum(y) FROM un_i i WHERE i.k = o.k AND i.k8 = a.k8)', '%SubPlan%') > 0 AS stays;
 SET gpuhash.enable_unnest = off;

@@ -9,6 +9,7 @@
 
 #include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
 #include "optimizer/planner.h"
 
 #include "compat.h"
@@ -85,13 +86,114 @@ unnested_query(const Query *query, int options)
 	return !gh_unnest_has_users_functions(copy) && gh_unnest(copy) ? copy : NULL;
 }
 
+/* ------------------------------------------------------------------- costs */
+
+/*
+ * PostgreSQL charges the conditions of a scan for all of its rows, as if each was asked about all of them.  But a subquery is
+ * asked last.  How many rows pass the other conditions is what the unnested plan's scan of the same table returns.
+ */
+typedef struct Scans
+{
+	const PlannedStmt *stmt;
+	const PlannedStmt *unnested;
+	Cost		excess;			/* so far: charged for what is not computed */
+	Index		table;			/* looked for: of which the rows are, */
+	double		rows;			/* and how many; negative: it was not found */
+} Scans;
+
+static Index
+scanned_table(const Plan *plan)
+{
+	switch (nodeTag(plan))
+	{
+		case T_SeqScan:
+		case T_IndexScan:
+		case T_BitmapHeapScan:
+			return ((const Scan *) plan)->scanrelid;
+		case T_CustomScan:
+			return ((const CustomScan *) plan)->scan.scanrelid;
+		default:
+			return 0;
+	}
+}
+
+static void
+walk_plans(Plan *plan, void (*visit) (const Plan *, Scans *), Scans *scans)
+{
+	List	   *below = NIL;
+	ListCell   *lc;
+
+	if (plan == NULL)
+		return;
+	visit(plan, scans);
+	walk_plans(plan->lefttree, visit, scans);
+	walk_plans(plan->righttree, visit, scans);
+	if (IsA(plan, CustomScan))
+		below = ((CustomScan *) plan)->custom_plans;
+	else if (IsA(plan, Append))
+		below = ((Append *) plan)->appendplans;
+	else if (IsA(plan, SubqueryScan))
+		walk_plans(((SubqueryScan *) plan)->subplan, visit, scans);
+	foreach(lc, below)
+		walk_plans(lfirst(lc), visit, scans);
+}
+
+static void
+find_rows(const Plan *plan, Scans *scans)
+{
+	if (scanned_table(plan) == scans->table && scans->rows < 0)
+		scans->rows = plan->plan_rows;
+}
+
+static bool
+add_call_cost(Node *node, Cost *cost)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, SubPlan) && !((SubPlan *) node)->useHashTable)
+		*cost += ((SubPlan *) node)->per_call_cost;
+	return expression_tree_walker(node, add_call_cost, cost);
+}
+
+static void
+add_excess(const Plan *plan, Scans *scans)
+{
+	Index		table = scanned_table(plan);
+	Cost		call = 0;
+	double		charged;
+
+	if (table == 0 || list_length(plan->qual) < 2)
+		return;
+	(void) add_call_cost((Node *) plan->qual, &call);
+	if (call <= 0 || table > (Index) list_length(scans->unnested->rtable) ||
+		list_nth_node(RangeTblEntry, scans->unnested->rtable, table - 1)->relid !=
+		list_nth_node(RangeTblEntry, scans->stmt->rtable, table - 1)->relid)
+		return;
+	scans->table = table;
+	scans->rows = -1;
+	walk_plans(scans->unnested->planTree, find_rows, scans);
+	charged = (plan->total_cost - plan->startup_cost) / (call + cpu_tuple_cost);
+	if (scans->rows >= 0 && scans->rows < charged)
+		scans->excess += call * (charged - scans->rows);
+}
+
+/* What the plan with its subqueries costs, rather. */
+static Cost
+cost_of_subqueries(const PlannedStmt *plan, const PlannedStmt *unnested)
+{
+	Scans		scans = {.stmt = plan,.unnested = unnested};
+
+	walk_plans(plan->planTree, add_excess, &scans);
+	return plan->planTree->total_cost - scans.excess;
+}
+
 /* Forced, costs do not tell. */
 static bool
 is_better(const PlannedStmt *unnested, const PlannedStmt *plan)
 {
 	return gh_force_offload ||
 		(gh_disabled_nodes(unnested->planTree) <= gh_disabled_nodes(plan->planTree) &&
-		 unnested->planTree->total_cost < GH_UNNESTED_SHARE * plan->planTree->total_cost);
+		 unnested->planTree->total_cost < GH_UNNESTED_SHARE * cost_of_subqueries(plan, unnested));
 }
 
 static PlannedStmt *
