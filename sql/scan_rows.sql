@@ -1,5 +1,7 @@
 -- GpuHashScan: the rows of a filtered scan, in the order and with the effects of a Seq Scan.
 LOAD 'gpuhash';
+-- subqueries that run for each row are what some of these test
+SET gpuhash.enable_unnest = off;
 SET max_parallel_workers_per_gather = 0;
 -- subqueries that are run again
 SET gpuhash.enable_unnest = off;

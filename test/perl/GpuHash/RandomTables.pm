@@ -152,7 +152,7 @@ CREATE VIEW both_tables AS SELECT $ALL FROM f2 WHERE g > 1 UNION ALL SELECT $ALL
 sub own
 {
 	my ($job) = @_;
-	return table_sql("w$job", '') . "ALTER TABLE w$job ADD COLUMN late int4, ADD COLUMN later int4 DEFAULT 7;\n" . insert_sql("w$job", 500) . "ANALYZE w$job;\n";
+	return table_sql("w$job", '') . "ALTER TABLE w$job ALTER id DROP NOT NULL, ADD COLUMN late int4, ADD COLUMN later int4 DEFAULT 7;\n" . insert_sql("w$job", 500) . "ANALYZE w$job;\n";
 }
 
 # One statement, or several in a transaction, of a session that changes the tables.
