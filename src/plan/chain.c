@@ -187,6 +187,7 @@ link_join(PlannerInfo *root, GhJoinStep *step, Path *outer, Path **scan)
 	step->on_device = below->on_device;
 	step->has_rows = below->has_rows;
 	step->inner_joined = below->inner_joined;
+	step->unread = below->unread;
 	step->inner_device_cost = below->inner_device_cost;
 	/* what just a device does comes last */
 	if (outer->param_info == NULL && !below->needs_device)
@@ -203,6 +204,26 @@ link_side(PlannerInfo *root, GhJoinStep *step, Path *inner)
 		return;
 	step->has_rows |= joins != inner || gh_linked_step(root, joins)->has_rows;
 	step->inner_joined = bms_union(step->inner_joined, inner->parent->relids);
+	step->unread = bms_union(step->unread, gh_linked_step(root, joins)->unread);
+}
+
+/*
+ * Whether a clause of the join reads a table of which no row comes out of a join below: it is equal to another one there, and
+ * the planner takes either.
+ */
+static bool
+reads_unread(const GhJoinStep *step)
+{
+	ListCell   *lc;
+
+	if (step->unread == NULL)
+		return false;
+	foreach(lc, step->clauses)
+	{
+		if (bms_overlap(lfirst_node(RestrictInfo, lc)->clause_relids, step->unread))
+			return true;
+	}
+	return false;
 }
 
 /* Fills in the chain of a join of these two, of which there may be no path yet. */
@@ -216,7 +237,7 @@ gh_link_step(PlannerInfo *root, GhJoinStep *step, RelOptInfo *joinrel, Path *out
 	step->is_linked = true;
 	step->scan = NULL;
 	step->on_device = step->ends_on_device = step->has_rows = false;
-	step->inner_joined = NULL;
+	step->inner_joined = step->unread = NULL;
 	step->inner_device_cost = 0;
 	if (gh_is_join_path(outer))
 		link_join(root, step, outer, &scan);
@@ -234,7 +255,9 @@ gh_link_step(PlannerInfo *root, GhJoinStep *step, RelOptInfo *joinrel, Path *out
 	step->needs_device = gh_step_fills_inner(step);
 	if (pair->is_plain && scan != NULL && gh_are_columns(outer->pathtarget->exprs))
 		step->scan = scan;
-	step->on_device = step->on_device && is_for_device(root, step, outer, inner);
+	step->on_device = step->on_device && !reads_unread(step) && is_for_device(root, step, outer, inner);
+	if (step->jointype == JOIN_SEMI || step->jointype == JOIN_ANTI)
+		step->unread = bms_union(step->unread, inner->parent->relids);
 	if (step->on_device)
 		step->inner_device_cost += device_table_cost(root, inner, workers);
 }

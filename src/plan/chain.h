@@ -50,6 +50,7 @@ typedef struct GhJoinStep
 	bool		ends_on_device; /* it is expected to read what the chain ends in */
 	bool		has_rows;		/* a GpuHashRows is in between, or on the inner side of one of the joins */
 	Relids		inner_joined;	/* tables of inner sides that are joins */
+	Relids		unread;			/* tables of which no row comes out: of the inner sides of semi and anti joins */
 	Cost		inner_device_cost;	/* what it costs that a device makes the tables */
 
 	double		cautious_rows;	/* gh_cautious_rows; 0: it was not asked for yet */

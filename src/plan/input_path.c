@@ -159,7 +159,10 @@ gh_joins_translate(PlannerInfo *root, GhGrouping *grouping, Path *joins, List *e
 	GhGroupingInput input = {.varno = INDEX_VAR};
 
 	input.quals = list_concat(extract_actual_clauses(rel->baserestrictinfo, false), conditions);
-	if (contains_placeholders((Node *) exprs))
+	/* for the host, joins whose rows are read so return them */
+	if (contains_placeholders((Node *) exprs) ||
+		(gh_linked_step(root, joins)->on_device &&
+		 bms_overlap(pull_varnos(root, (Node *) exprs), gh_linked_step(root, joins)->unread)))
 		return false;
 	input.columns = list_concat_unique(pull_var_clause((Node *) exprs, PVC_RECURSE_PLACEHOLDERS),
 									   pull_var_clause((Node *) input.quals, PVC_RECURSE_PLACEHOLDERS));

@@ -23,6 +23,8 @@
  * pages in memory.
  */
 #define GH_UNNESTED_SHARE 0.4
+/* Of an anti join in place of NOT IN, which asks of each row, too, it is not. */
+#define GH_ANTI_JOIN_SHARE 0.8
 
 static planner_hook_type previous_hook = NULL;
 
@@ -74,7 +76,7 @@ find_sublinks(Node *node, void *unused)
  * finds a table in a plan only where that is not joined.
  */
 static Query *
-unnested_query(const Query *query, int options)
+unnested_query(const Query *query, int options, GhUnnested *done)
 {
 	Query	   *copy;
 
@@ -83,7 +85,10 @@ unnested_query(const Query *query, int options)
 		!find_sublinks((Node *) query, NULL))
 		return NULL;
 	copy = copyObject((Query *) query);
-	return !gh_unnest_has_users_functions(copy) && gh_unnest(copy) ? copy : NULL;
+	if (gh_unnest_has_users_functions(copy))
+		return NULL;
+	*done = gh_unnest(copy);
+	return *done != GH_UNNESTED_NOTHING ? copy : NULL;
 }
 
 /* ------------------------------------------------------------------- costs */
@@ -189,17 +194,20 @@ cost_of_subqueries(const PlannedStmt *plan, const PlannedStmt *unnested)
 
 /* Forced, costs do not tell. */
 static bool
-is_better(const PlannedStmt *unnested, const PlannedStmt *plan)
+is_better(const PlannedStmt *unnested, const PlannedStmt *plan, GhUnnested done)
 {
+	double		share = done == GH_UNNESTED_NOT_IN ? GH_ANTI_JOIN_SHARE : GH_UNNESTED_SHARE;
+
 	return gh_force_offload ||
 		(gh_disabled_nodes(unnested->planTree) <= gh_disabled_nodes(plan->planTree) &&
-		 unnested->planTree->total_cost < GH_UNNESTED_SHARE * cost_of_subqueries(plan, unnested));
+		 unnested->planTree->total_cost < share * cost_of_subqueries(plan, unnested));
 }
 
 static PlannedStmt *
 choose_plan(Query *query, const char *text, int options, ParamListInfo params)
 {
-	Query	   *unnested = unnested_query(query, options);
+	GhUnnested	done = GH_UNNESTED_NOTHING;
+	Query	   *unnested = unnested_query(query, options, &done);
 	PlannedStmt *plan;
 	PlannedStmt *other;
 	List	   *before;			/* of a query in whose planning a function runs this one */
@@ -216,7 +224,7 @@ choose_plan(Query *query, const char *text, int options, ParamListInfo params)
 	other = plan_unnested(unnested, text, options, params);
 	other->queryId = plan->queryId;
 	other_lines = gh_why_take_lines();
-	if (is_better(other, plan))
+	if (is_better(other, plan, done))
 	{
 		plan = other;
 		lines = other_lines;

@@ -45,7 +45,7 @@ typedef struct Unnesting
 {
 	Query	   *query;
 	List	   *conditions;		/* all of its WHERE, as they were */
-	bool		changed;
+	GhUnnested	done;
 } Unnesting;
 
 /* A subquery on its way to groups. */
@@ -592,16 +592,20 @@ static Node *
 unnest_mutator(Node *node, Unnesting *unnesting)
 {
 	Node	   *result = NULL;
+	GhUnnested	done = GH_UNNESTED_NOT_IN;
 
 	if (node == NULL || IsA(node, Query))
 		return node;
 	if (is_notclause(node) && IsA(get_notclausearg(node), SubLink))
 		result = unnest_not_in(unnesting->query, (SubLink *) get_notclausearg(node));
 	else if (IsA(node, SubLink))
+	{
 		result = unnest_scalar(unnesting->query, (SubLink *) node, unnesting->conditions);
+		done = GH_UNNESTED_GROUPS;
+	}
 	if (result == NULL)
 		return expression_tree_mutator(node, unnest_mutator, unnesting);
-	unnesting->changed = true;
+	unnesting->done = Max(unnesting->done, done);
 	return result;
 }
 
@@ -647,7 +651,7 @@ unnest_level(Unnesting *unnesting)
 }
 
 static bool
-unnest_below(Node *node, bool *changed)
+unnest_below(Node *node, GhUnnested *done)
 {
 	if (node == NULL)
 		return false;
@@ -656,20 +660,20 @@ unnest_below(Node *node, bool *changed)
 		Unnesting	unnesting = {.query = (Query *) node};
 
 		/* from the innermost outwards */
-		(void) query_tree_walker((Query *) node, unnest_below, changed, 0);
+		(void) query_tree_walker((Query *) node, unnest_below, done, 0);
 		unnest_level(&unnesting);
-		*changed |= unnesting.changed;
+		*done = Max(*done, unnesting.done);
 		return false;
 	}
-	return expression_tree_walker(node, unnest_below, changed);
+	return expression_tree_walker(node, unnest_below, done);
 }
 
-/* Changes the query, which is the caller's own; false: there was nothing to change. */
-bool
+/* Changes the query, which is the caller's own. */
+GhUnnested
 gh_unnest(Query *query)
 {
-	bool		changed = false;
+	GhUnnested	done = GH_UNNESTED_NOTHING;
 
-	(void) unnest_below((Node *) query, &changed);
-	return changed;
+	(void) unnest_below((Node *) query, &done);
+	return done;
 }

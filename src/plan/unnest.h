@@ -11,7 +11,15 @@
 
 /* ---- unnest.c ---- */
 
-extern bool gh_unnest(Query *query);
+/* What was done to a query; of several things, the last one. */
+typedef enum GhUnnested
+{
+	GH_UNNESTED_NOTHING,
+	GH_UNNESTED_NOT_IN,
+	GH_UNNESTED_GROUPS
+} GhUnnested;
+
+extern GhUnnested gh_unnest(Query *query);
 
 /* ---- unnest_safe.c ---- */
 
