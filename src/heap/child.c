@@ -82,7 +82,13 @@ void
 gh_child_start(PlanState *child)
 {
 	if (child->chgParam != NULL)
+	{
+		/* what it tells its children of changed parameters stays until they are run, which may be in another run of ours */
+		MemoryContext saved = MemoryContextSwitchTo(child->state->es_query_cxt);
+
 		ExecReScan(child);
+		MemoryContextSwitchTo(saved);
+	}
 	if (child->instrument != NULL)
 		InstrStartNode(child->instrument);
 }
