@@ -19,6 +19,7 @@
 #include "executor/executor.h"
 #include "executor/instrument.h"
 #include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
 #include "pgstat.h"
 #include "storage/bufmgr.h"
 #include "utils/memutils.h"
@@ -390,20 +391,72 @@ end_run(GhFragment *fragment)
 	gh_device_end_tables(fragment);
 }
 
+/* Whether there may be parts of an expression that are not evaluated for each row. */
+static bool
+may_skip_parts(Node *node, void *unused)
+{
+	if (node == NULL)
+		return false;
+	switch (nodeTag(node))
+	{
+		case T_Var:
+		case T_Const:
+		case T_Param:
+		case T_OpExpr:
+		case T_FuncExpr:
+		case T_RelabelType:
+			return expression_tree_walker(node, may_skip_parts, unused);
+		default:
+			return true;
+	}
+}
+
+/* Whether rows of the scan are looked at whatever there is on inner sides. */
+static bool
+reads_scan_always(const GhJoined *joined)
+{
+	for (int i = 0; i < joined->nlevels; i++)
+	{
+		JoinType	jointype = joined->levels[i].lower->jointype;
+
+		if (jointype != JOIN_LEFT && jointype != JOIN_ANTI)
+			return false;
+	}
+	return true;
+}
+
+static bool
+has_visible_row(const ScanState *scan)
+{
+	TableScanDesc desc = table_beginscan(scan->ss_currentRelation, scan->ps.state->es_snapshot, 0, NULL);
+	TupleTableSlot *slot = table_slot_create(scan->ss_currentRelation, NULL);
+	bool		found = table_scan_getnextslot(desc, ForwardScanDirection, slot);
+
+	ExecDropSingleTupleTableSlot(slot);
+	table_endscan(desc);
+	return found;
+}
+
 /*
- * Runs the subqueries whose results the conditions of scans and joins below the node are compared with, ahead of the rows:
- * where all is done by a device, or nothing, none of them is run by a first row.  PostgreSQL does the same ahead of a Gather.
+ * Runs the subqueries whose results the scan's first condition is compared with, if it is sure that there is a row which that
+ * is evaluated for: where all is done by a device, or nothing, no first row would run them.  Other conditions may never be
+ * reached; with a subquery in one of these, the host does the node.
  */
 static void
-run_awaited(GhFragment *fragment, PlanState *ps)
+run_awaited(GhFragment *fragment)
 {
-	ListCell   *lc;
+	ScanState  *scan = (ScanState *) fragment->scan;
+	Node	   *first = scan->ps.plan->qual == NIL ? NULL : linitial(scan->ps.plan->qual);
+	ParamExecData *awaited = NULL;
+	MemoryContext saved;
 
-	gh_run_awaited(&fragment->css.ss.ps, (Node *) ps->plan->qual);
-	if (!IsA(ps, CustomScanState))
+	if (first == NULL || may_skip_parts(first, NULL) || !reads_scan_always(fragment->joined))
 		return;
-	foreach(lc, ((CustomScanState *) ps)->custom_ps)
-		run_awaited(fragment, lfirst(lc));
+	saved = MemoryContextSwitchTo(fragment->device->context);
+	(void) gh_fold_constants(&fragment->css.ss.ps, first, &awaited);
+	if (awaited != NULL && has_visible_row(scan))
+		gh_run_awaited(&fragment->css.ss.ps, first);
+	MemoryContextSwitchTo(saved);
 }
 
 /* For a node over joins, before it reads anything: has their tables made on the device. */
@@ -425,7 +478,7 @@ gh_device_open_joins(GhFragment *fragment)
 	if (!able && !device->together)
 		return GH_DEVICE_NO_TABLES;
 	if (able)
-		run_awaited(fragment, fragment->child);
+		run_awaited(fragment);
 	if (able && !gh_fragment_compile(fragment))
 	{
 		device->why_not = fragment->program.why_not;

@@ -161,6 +161,64 @@ note_of_end(PlannerInfo *root, const Path *path)
 	return gh_note(root, rel);
 }
 
+typedef struct ResultContext
+{
+	PlannerInfo *root;
+} ResultContext;
+
+static bool
+find_result(Node *node, ResultContext *context)
+{
+	if (node == NULL)
+		return false;
+	if (!IsA(node, Param) || ((Param *) node)->paramkind != PARAM_EXEC)
+		return expression_tree_walker(node, find_result, context);
+	for (PlannerInfo *root = context->root; root != NULL; root = root->parent_root)
+	{
+		ListCell   *lc;
+
+		foreach(lc, root->init_plans)
+		{
+			if (list_member_int(lfirst_node(SubPlan, lc)->setParam, ((Param *) node)->paramid))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Whether a condition of the table compares with the result of a subquery that is run when it is first asked for. */
+static bool
+awaits_result(PlannerInfo *root, const RelOptInfo *rel)
+{
+	ResultContext context = {root};
+	bool		any = false;
+	ListCell   *lc;
+
+	for (PlannerInfo *level = root; level != NULL; level = level->parent_root)
+		any |= level->init_plans != NIL;
+	if (!any)
+		return false;
+	foreach(lc, rel->baserestrictinfo)
+	{
+		if (find_result((Node *) lfirst_node(RestrictInfo, lc)->clause, &context))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Whether one process would have to leave the join to the host for such a result (run_awaited, ../fragment/device.c).  In a
+ * parallel plan, subqueries are run before.
+ */
+static bool
+cannot_await(PlannerInfo *root, const GhJoinStep *step, const Path *inner, int workers)
+{
+	if (workers > 0)
+		return false;
+	return (step->awaits && step->jointype != JOIN_LEFT && step->jointype != JOIN_ANTI) ||
+		(IS_SIMPLE_REL(inner->parent) && awaits_result(root, inner->parent));
+}
+
 /* What stands at the end of a chain: *scan, if that is a table whose pages a node above may read. */
 static void
 link_end(PlannerInfo *root, GhJoinStep *step, Path *outer, Path **scan)
@@ -170,6 +228,7 @@ link_end(PlannerInfo *root, GhJoinStep *step, Path *outer, Path **scan)
 	if (note == NULL)
 		return;
 	step->ends_on_device = note->on_device;
+	step->awaits = awaits_result(root, outer->parent);
 	if (outer->pathtype != T_SeqScan)
 		return;
 	step->on_device = note->on_device;
@@ -188,6 +247,7 @@ link_join(PlannerInfo *root, GhJoinStep *step, Path *outer, Path **scan)
 	step->has_rows = below->has_rows;
 	step->inner_joined = below->inner_joined;
 	step->unread = below->unread;
+	step->awaits = below->awaits;
 	step->inner_device_cost = below->inner_device_cost;
 	/* what just a device does comes last */
 	if (outer->param_info == NULL && !below->needs_device)
@@ -236,7 +296,7 @@ gh_link_step(PlannerInfo *root, GhJoinStep *step, RelOptInfo *joinrel, Path *out
 
 	step->is_linked = true;
 	step->scan = NULL;
-	step->on_device = step->ends_on_device = step->has_rows = false;
+	step->on_device = step->ends_on_device = step->has_rows = step->awaits = false;
 	step->inner_joined = step->unread = NULL;
 	step->inner_device_cost = 0;
 	if (gh_is_join_path(outer))
@@ -255,7 +315,8 @@ gh_link_step(PlannerInfo *root, GhJoinStep *step, RelOptInfo *joinrel, Path *out
 	step->needs_device = gh_step_fills_inner(step);
 	if (pair->is_plain && scan != NULL && gh_are_columns(outer->pathtarget->exprs))
 		step->scan = scan;
-	step->on_device = step->on_device && !reads_unread(step) && is_for_device(root, step, outer, inner);
+	step->on_device = step->on_device && !reads_unread(step) && !cannot_await(root, step, inner, workers) &&
+		is_for_device(root, step, outer, inner);
 	if (step->jointype == JOIN_SEMI || step->jointype == JOIN_ANTI)
 		step->unread = bms_union(step->unread, inner->parent->relids);
 	if (step->on_device)

@@ -131,14 +131,35 @@ make_key(const GhGrouping *grouping)
 	return (Expr *) choice;
 }
 
-/* All is collected: adds the argument to the keys, and counts for filters.  False: there is too much of it. */
+/* An aggregate whose result depends on the order in which rows come, which groups by values change; NULL: there is none. */
+static Aggref *
+find_ordered(const GhGrouping *grouping)
+{
+	ListCell   *lc;
+
+	foreach(lc, grouping->aggregates)
+	{
+		Aggref	   *aggref = lfirst_node(Aggref, lc);
+		Expr	   *argument = gh_aggregate_argument(aggref);
+
+		if (argument != NULL && is_float(getBaseType(exprType((Node *) argument))) &&
+			gh_find_aggregate(aggref->aggfnoid)->kind != GH_AGGREGATE_COUNT)
+			return aggref;
+	}
+	return NULL;
+}
+
+/* All is collected: adds the argument to the keys, and counts for filters.  False: there is too much of it, or floats. */
 bool
 gh_distinct_add_key(GhGrouping *grouping)
 {
+	Aggref	   *ordered = grouping->distinct == NIL ? NULL : find_ordered(grouping);
 	ListCell   *lc;
 
 	if (grouping->distinct == NIL)
 		return true;
+	if (ordered != NULL)
+		return declines(grouping, ordered, "floats are added in the order of rows, which DISTINCT changes");
 	grouping->keys = lappend(grouping->keys, make_key(grouping));
 	foreach(lc, grouping->distinct)
 	{

@@ -204,9 +204,12 @@ register_in_thread(void *arg)
 		uint64		piece_begin;
 
 		touch_piece();
+		if (pg_atomic_read_u32(&pool.unwanted) != 0)
+			break;
 		piece_begin = gh_monotonic_ns();
 		pool.status = register_piece(&pool.error);
-		let_requests_pass(gh_monotonic_ns() - piece_begin);
+		if (pool.status == GH_OK && pool.registered < pool.bytes)
+			let_requests_pass(gh_monotonic_ns() - piece_begin);
 	}
 	pool.ns = gh_monotonic_ns() - begin;
 	if (pool.registered < pool.bytes)

@@ -102,7 +102,7 @@ store_place(const Rows *rows, const GhColumn *column, GhPlace place, GhVector ve
 
 /*
  * Steps over attributes of the kinds that nearly all are, up to this one: of a fixed length, or varlenas whose header is one
- * byte.  What lies behind the tuple's end is for the next step to see.
+ * byte.  One that does not lie in the tuple is for the next step to see.
  */
 static void
 skip_plain(const GhPageShape *shape, const uint8_t *page, const GhPageTuple *tuple, GhPageWalk *walk,
@@ -120,13 +120,19 @@ skip_plain(const GhPageShape *shape, const uint8_t *page, const GhPageTuple *tup
 			continue;
 		if (step.length >= 0)
 		{
-			at = gh_align_up(at, step.alignment) + (uint32_t) step.length;
+			uint32_t	end = gh_align_up(at, step.alignment) + (uint32_t) step.length;
+
+			if (end > tuple->end)
+				break;
+			at = end;
 			continue;
 		}
 		if (at >= tuple->end)
 			break;
 		first = page[at];
 		if (!(first & GH_VARLENA_SHORT_BIT) || first == GH_VARLENA_EXTERNAL)
+			break;
+		if ((first >> GH_VARLENA_SHORT_SHIFT) > tuple->end - at)
 			break;
 		at += first >> GH_VARLENA_SHORT_SHIFT;
 	}
