@@ -206,7 +206,7 @@ sub end_worker
 	cmp_ok($service->disarm, '>', 0, 'it happened');
 	$self->is_unpinned('with the cursor open');
 	$session->do('COMMIT');
-	ok($service->wait_ready, 'the worker is back');
+	ok($service->wait_ready && $service->wait_direct, 'the worker is back, and reads shared buffers');
 	like($service->settle, $GpuHash::Service::CLEAN, 'and nothing is taken');
 	return;
 }
@@ -224,7 +224,7 @@ sub kill_worker
 	eval { $victim->close };
 	sleep 1;
 	for (1 .. 100) { last if eval { $self->{session} = $self->{server}->session; 1 }; sleep 0.2 }
-	ok($service->wait_ready(60), 'the worker is back after the crash');
+	ok($service->wait_ready(60) && $service->wait_direct, 'the worker is back after the crash, and reads shared buffers');
 	$self->is_right($name, 'and the answers are right');
 	ok($self->by_device($name), 'by the device');
 	return;
