@@ -13,9 +13,6 @@
  *
  * The groups of the second level then take the place of the first's in the node, and come out as any do.  They share
  * the memory with them while they are made; if they outgrow it they go to files, by partition (spill.c).
- *
- * Sums of floats are merged in the order in which the values of x came first, which is the same each time in a serial
- * query.
  */
 #include "postgres.h"
 

@@ -14,7 +14,6 @@
 #include "access/detoast.h"
 #include "catalog/pg_type.h"
 #include "executor/executor.h"
-#include "executor/nodeSubplan.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
@@ -254,19 +253,4 @@ gh_fold_constants(PlanState *ps, Node *expr, ParamExecData **awaited)
 	if (folding.awaited != NULL)
 		*awaited = folding.awaited;
 	return result;
-}
-
-/* Runs the subqueries that constants of the expressions wait for. */
-void
-gh_run_awaited(PlanState *ps, Node *exprs)
-{
-	ParamExecData *awaited = NULL;
-
-	(void) gh_fold_constants(ps, exprs, &awaited);
-	while (awaited != NULL)
-	{
-		ExecSetParamPlan(awaited->execPlan, ps->ps_ExprContext);
-		awaited = NULL;
-		(void) gh_fold_constants(ps, exprs, &awaited);
-	}
 }

@@ -10,6 +10,5 @@
 #include "nodes/execnodes.h"
 
 extern Node *gh_fold_constants(PlanState *ps, Node *expr, ParamExecData **awaited);
-extern void gh_run_awaited(PlanState *ps, Node *exprs);
 
 #endif							/* GPUHASH_SCAN_FOLD_H */

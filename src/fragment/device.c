@@ -18,6 +18,7 @@
 #include "common/pg_prng.h"
 #include "executor/executor.h"
 #include "executor/instrument.h"
+#include "executor/nodeSubplan.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "pgstat.h"
@@ -454,8 +455,14 @@ run_awaited(GhFragment *fragment)
 		return;
 	saved = MemoryContextSwitchTo(fragment->device->context);
 	(void) gh_fold_constants(&fragment->css.ss.ps, first, &awaited);
-	if (awaited != NULL && has_visible_row(scan))
-		gh_run_awaited(&fragment->css.ss.ps, first);
+	if (awaited != NULL && !has_visible_row(scan))
+		awaited = NULL;
+	while (awaited != NULL)
+	{
+		ExecSetParamPlan(awaited->execPlan, fragment->css.ss.ps.ps_ExprContext);
+		awaited = NULL;
+		(void) gh_fold_constants(&fragment->css.ss.ps, first, &awaited);
+	}
 	MemoryContextSwitchTo(saved);
 }
 

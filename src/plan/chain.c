@@ -161,19 +161,14 @@ note_of_end(PlannerInfo *root, const Path *path)
 	return gh_note(root, rel);
 }
 
-typedef struct ResultContext
-{
-	PlannerInfo *root;
-} ResultContext;
-
 static bool
-find_result(Node *node, ResultContext *context)
+find_result(Node *node, PlannerInfo *root)
 {
 	if (node == NULL)
 		return false;
 	if (!IsA(node, Param) || ((Param *) node)->paramkind != PARAM_EXEC)
-		return expression_tree_walker(node, find_result, context);
-	for (PlannerInfo *root = context->root; root != NULL; root = root->parent_root)
+		return expression_tree_walker(node, find_result, root);
+	for (; root != NULL; root = root->parent_root)
 	{
 		ListCell   *lc;
 
@@ -190,7 +185,6 @@ find_result(Node *node, ResultContext *context)
 static bool
 awaits_result(PlannerInfo *root, const RelOptInfo *rel)
 {
-	ResultContext context = {root};
 	bool		any = false;
 	ListCell   *lc;
 
@@ -200,7 +194,7 @@ awaits_result(PlannerInfo *root, const RelOptInfo *rel)
 		return false;
 	foreach(lc, rel->baserestrictinfo)
 	{
-		if (find_result((Node *) lfirst_node(RestrictInfo, lc)->clause, &context))
+		if (find_result((Node *) lfirst_node(RestrictInfo, lc)->clause, root))
 			return true;
 	}
 	return false;

@@ -23,7 +23,7 @@
  * pages in memory.
  */
 #define GH_UNNESTED_SHARE 0.4
-/* Of an anti join in place of NOT IN, which asks of each row, too, it is not. */
+/* An anti join looks up as many rows as NOT IN does: there, no estimate is in doubt. */
 #define GH_ANTI_JOIN_SHARE 0.8
 
 static planner_hook_type previous_hook = NULL;

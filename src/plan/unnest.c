@@ -309,20 +309,10 @@ take_keys(Groups *groups)
 static Index
 asking_table(const Groups *groups)
 {
-	Relids		tables = NULL;
-	ListCell   *lc;
+	Bitmapset  *tables = gh_unnest_tables((Node *) groups->links, 1);
 	int			number;
 	RangeTblEntry *table;
 
-	foreach(lc, groups->links)
-	{
-		Node	   *link = copyObject((Node *) lfirst(lc));
-		List	   *vars = pull_vars_of_level(link, 1);
-		ListCell   *lv;
-
-		foreach(lv, vars)
-			tables = bms_add_member(tables, (int) lfirst_node(Var, lv)->varno);
-	}
 	if (!bms_get_singleton_member(tables, &number))
 		return 0;
 	table = list_nth_node(RangeTblEntry, groups->query->rtable, number - 1);
@@ -381,12 +371,8 @@ conditions_of_table(List *conditions, Index table)
 	foreach(lc, conditions)
 	{
 		Node	   *condition = lfirst(lc);
-		Relids		tables = NULL;
-		ListCell   *lv;
 
-		foreach(lv, pull_vars_of_level(condition, 0))
-			tables = bms_add_member(tables, (int) lfirst_node(Var, lv)->varno);
-		if (bms_equal(tables, bms_make_singleton((int) table)) && gh_unnest_is_safe(condition) &&
+		if (bms_equal(gh_unnest_tables(condition, 0), bms_make_singleton((int) table)) && gh_unnest_is_safe(condition) &&
 			!reads_outer_columns(condition) && !reads_common_tables(condition) && !has_scalar_subquery(condition, NULL))
 			result = lappend(result, copyObject(condition));
 	}

@@ -30,6 +30,7 @@ extern bool gh_unnest_has_users_functions(Query *query);
 
 /* ---- unnest_order.c ---- */
 
+extern Bitmapset *gh_unnest_tables(Node *node, int levelsup);
 extern bool gh_unnest_may_reorder(Query *query, List *conditions);
 
 #endif							/* GPUHASH_UNNEST_H */

@@ -62,13 +62,14 @@ is_plain_table(const Query *query, int number)
 	}
 }
 
-static Bitmapset *
-tables_of(Node *condition)
+/* The tables of which columns are in an expression, or in a list of them; levelsup: of the query around it by so much. */
+Bitmapset *
+gh_unnest_tables(Node *node, int levelsup)
 {
 	Bitmapset  *tables = NULL;
 	ListCell   *lc;
 
-	foreach(lc, pull_vars_of_level(condition, 0))
+	foreach(lc, pull_vars_of_level(node, levelsup))
 		tables = bms_add_member(tables, (int) lfirst_node(Var, lc)->varno);
 	return tables;
 }
@@ -77,7 +78,7 @@ tables_of(Node *condition)
 static bool
 may_move(const Query *query, Node *condition)
 {
-	Bitmapset  *tables = tables_of(condition);
+	Bitmapset  *tables = gh_unnest_tables(condition, 0);
 	int			number = -1;
 
 	if (!gh_unnest_is_safe(condition))
@@ -115,7 +116,7 @@ gh_unnest_may_reorder(Query *query, List *conditions)
 	{
 		Node	   *condition = lfirst(lc);
 
-		if (bms_membership(tables_of(condition)) == BMS_MULTIPLE ? !may_move(query, condition) :
+		if (bms_membership(gh_unnest_tables(condition, 0)) == BMS_MULTIPLE ? !may_move(query, condition) :
 			contain_volatile_functions(condition))
 			return false;
 	}
