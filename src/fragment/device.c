@@ -521,9 +521,9 @@ gh_device_wants(GhFragment *fragment)
 	device->supply.row_back = add_row;
 	device->supply.arg = fragment;
 	device->supply.timing = fragment->timing;
-	if (!device->running)
+	/* with joins, all begins anew, or others do all */
+	if (!device->running && fragment->joined == NULL)
 		gh_device_give_up(fragment, &device->supply);
-	/* with joins, all begins anew */
 	return device->running || fragment->joined != NULL;
 }
 
@@ -585,7 +585,7 @@ gh_device_read(GhFragment *fragment, GhJoinedInput *input)
 	gh_fragment_clock(fragment, NULL, &clock);
 	device->read_before = pages_logged(device);
 	fragment->counts.rows = 0;
-	done = device->running && supply_pages(fragment);
+	done = (device->together && gh_device_leaves_pages(fragment)) || (device->running && supply_pages(fragment));
 	gh_pages_park(fragment->pages);
 	if (device->running)
 		gh_supply_close_pages(&device->supply);
@@ -606,12 +606,13 @@ gh_device_read(GhFragment *fragment, GhJoinedInput *input)
 	if (done)
 	{
 		add_kept_rows(fragment);
-		gh_device_keep_counts(fragment, &device->supply, &fragment->counts.source_time);
+		if (device->running)
+			gh_device_keep_counts(fragment, &device->supply, &fragment->counts.source_time);
 		fragment->counts.pages += device->supply.counts.pages;
 		tell_children(fragment);
 		fragment->counts.rows += before;
 	}
-	else if (device->running)
+	else
 		gh_device_give_up(fragment, &device->supply);
 	end_run(fragment);
 	if (!done)

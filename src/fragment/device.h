@@ -75,6 +75,7 @@ typedef struct GhDeviceShared
 	pg_atomic_uint32 no_rows;	/* 1: a table is empty, and a join has no rows without it */
 	pg_atomic_uint32 wanted;	/* 1: tables are needed on the host */
 	pg_atomic_uint32 number;	/* of the device, set with the first table */
+	pg_atomic_uint32 readers;	/* participants that have buffers for the outer side, and read it to its end */
 	pg_atomic_uint32 was_read;	/* 1: of the outer side, all pages */
 	pg_atomic_uint32 failed;	/* 1: a right or full join is not done on the device after all */
 	pg_atomic_uint32 by_rows;	/* 1: the tables cannot be probed on the host */
@@ -122,6 +123,7 @@ extern void gh_device_rewind_table(GhFragment *fragment, int number, bool for_al
 extern void gh_device_share(GhDeviceShared *shared);
 extern void gh_device_unshare(GhDeviceShared *shared);
 extern GhDeviceTables gh_device_make_tables_together(GhFragment *fragment, bool able);
+extern bool gh_device_leaves_pages(GhFragment *fragment);
 extern bool gh_device_all_have_read(GhFragment *fragment, bool done, bool *elected);
 extern GhJoinedInput gh_device_meet(GhFragment *fragment, bool wanted, bool has_read);
 

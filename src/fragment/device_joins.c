@@ -383,12 +383,14 @@ bool
 gh_device_supply_table(GhFragment *fragment, int number, bool elected)
 {
 	GhSupply   *supply = fragment->device->tables[number].supply;
-	PlanState  *scan = scan_of(&fragment->device->tables[number]);
+	bool		reads = elected || scan_of(&fragment->device->tables[number])->plan->parallel_aware;
 	bool		done = true;
 
 	gh_supply_open_pages(supply, true);
-	while (done && (elected || scan->plan->parallel_aware) &&
-		   gh_pages_next(supply->pages, GH_TABLE_PAGES_AHEAD))
+	/* without buffers it leaves its part to the elected one, which reads to the end or refuses */
+	if (reads && !elected && !gh_supply_take_buffers(supply))
+		reads = supply->failed = false;
+	while (done && reads && gh_pages_next(supply->pages, GH_TABLE_PAGES_AHEAD))
 		done = gh_supply_page(supply);
 	done = done && gh_supply_flush(supply);
 	gh_pages_park(supply->pages);

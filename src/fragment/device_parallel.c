@@ -65,6 +65,7 @@ gh_device_share(GhDeviceShared *shared)
 	pg_atomic_init_u32(&shared->no_rows, 0);
 	pg_atomic_init_u32(&shared->wanted, 0);
 	pg_atomic_init_u32(&shared->number, 0);
+	pg_atomic_init_u32(&shared->readers, 0);
 	pg_atomic_init_u32(&shared->was_read, 0);
 	pg_atomic_init_u32(&shared->by_rows, 0);
 	pg_atomic_init_u32(&shared->failed, 0);
@@ -294,6 +295,30 @@ rewind_outer(GhFragment *fragment, bool elected, Barrier *barrier)
 		gh_child_rewind_for_all(fragment->scan);
 	BarrierArriveAndWait(barrier, WAIT_EVENT_HASH_BUILD_ALLOCATE);
 	gh_child_rewind(fragment->scan);
+}
+
+/*
+ * Before a participant takes its first page of the outer side: whether it leaves all pages to others, since there are no
+ * buffers for it, and for another one there are.  That one goes on until there are no more pages, whatever becomes of
+ * the device, so that none is left.
+ */
+bool
+gh_device_leaves_pages(GhFragment *fragment)
+{
+	GhDeviceRun *device = fragment->device;
+	GhSupply   *supply = &device->supply;
+	GhDeviceShared *shared = &fragment->member->shared->device;
+
+	/* without a pipeline it could not ask for a right or full join's rows without a match */
+	if (!device->running)
+		return supply->error.status == GH_NO_BUFFERS && !fragment->joined->fills_inner &&
+			pg_atomic_read_u32(&shared->readers) > 0;
+	/* counted before it has them: of two that find none, the last one sees that nobody is left */
+	pg_atomic_fetch_add_u32(&shared->readers, 1);
+	if (gh_supply_take_buffers(supply) || pg_atomic_sub_fetch_u32(&shared->readers, 1) == 0)
+		return false;
+	supply->failed = false;
+	return true;
 }
 
 /*

@@ -145,6 +145,32 @@ sub without_buffers
 	return;
 }
 
+# Of participants, those that find no buffer leave the pages to the others.
+sub with_few_buffers
+{
+	my $service = GpuHash::Service->new(conf => [@CONF, 'gpuhash.shared_memory = 8MB', 'gpuhash.register_buffers = off']);
+	ok($service->wait_ready, 'the service is ready');
+	$run->begin($service->server, service => $service);
+	for my $name (qw(parallel_join parallel_join_back))
+	{
+		$run->set($name);
+		$run->{session}->do('SET max_parallel_workers_per_gather = 6');
+		# each takes long enough for others to find its buffers taken
+		$service->arm('scan', 'delay', times => 10000, ms => 20);
+		my ($right, $plan) = (0, '');
+		for my $round (1 .. 3)
+		{
+			$plan = $run->plan_of($name);
+			$right++ if $plan =~ /Workers Launched: 6/ && $plan =~ /GpuHashAggregate.*?Engine: cuda/s && $plan !~ /Fallback Reason/;
+		}
+		$service->disarm;
+		is($right, 3, "$name is done by the device, with buffers for few") or diag($plan);
+		$run->is_right($name, "$name with few buffers");
+	}
+	$run->end;
+	return;
+}
+
 # Rows that are handed back are looked for where they were, under a snapshot that has become too old meanwhile.
 sub too_old
 {
@@ -171,11 +197,12 @@ sub too_old
 	return;
 }
 
-my $parts = $ENV{GPUHASH_WITH} // 'alone service small old';
+my $parts = $ENV{GPUHASH_WITH} // 'alone service small few old';
 alone() if $parts =~ /alone/;
 undef $fault;
 with_service() if $parts =~ /service/;
 without_buffers() if $parts =~ /small/;
+with_few_buffers() if $parts =~ /few/;
 # 17 has no such snapshots any more
 my ($major) = `'@{[ GpuHash::Server::bindir() ]}/postgres' --version` =~ / (\d+)/;
 too_old() if $parts =~ /old/ && $major < 17;
