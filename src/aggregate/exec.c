@@ -152,7 +152,7 @@ device_sink(GhFragment *fragment, GhSink *sink)
 static void
 take_records(GhFragment *fragment, const char *records, Size bytes)
 {
-	gh_final_groups_put(gh_aggregate_of(fragment)->final, records, bytes);
+	gh_output_take(gh_aggregate_of(fragment), records, bytes);
 }
 
 static const GhFragmentMethods fragment_methods = {

@@ -150,6 +150,7 @@ extern GhRecordKey *gh_aggregate_scan_keys(const GhAggregateNode *node);
 /* output.c */
 extern GhSqlValue gh_output_key(const GhAggregateNode *node, const GhOutput *output, uint32 i, int k);
 extern const GhSide *gh_output_side(const GhAggregateNode *node, const GhOutput *output, uint32 i, int a);
+extern void gh_output_take(GhAggregateNode *node, const char *records, Size size);
 extern bool gh_output_next(GhAggregateNode *node);
 extern void gh_output_rewind(GhAggregateNode *node);
 

@@ -36,6 +36,7 @@ struct GhFinalGroups
 	Size		memory_limit;	/* bytes of chunks */
 	Size		memory;
 	uint64		count;			/* of groups in chunks and in the file */
+	uint64		left_out;		/* groups that were not kept at all */
 	GhStage    *stage;			/* in whose sink the last groups are; NULL: there is none */
 	uint64	   *absorbed;		/* a bit for each group, by its turn: it does not come out.  NULL: none is */
 	Chunk	   *chunks;			/* the first groups */
@@ -112,6 +113,19 @@ gh_final_groups_put(GhFinalGroups *final, const char *records, Size size)
 	final->memory += size;
 	*final->end = chunk;
 	final->end = &chunk->next;
+}
+
+/* So many more there were that do not come out. */
+void
+gh_final_groups_leave_out(GhFinalGroups *final, uint64 count)
+{
+	final->left_out += count;
+}
+
+uint64
+gh_final_groups_left_out(const GhFinalGroups *final)
+{
+	return final->left_out;
 }
 
 /* The groups in the sink of a pipeline are among them, and come last. */

@@ -75,6 +75,8 @@ struct GhStage;
 
 extern GhFinalGroups *gh_final_groups_create(MemoryContext parent, Size memory_limit);
 extern void gh_final_groups_put(GhFinalGroups *final, const char *records, Size size);
+extern void gh_final_groups_leave_out(GhFinalGroups *final, uint64 count);
+extern uint64 gh_final_groups_left_out(const GhFinalGroups *final);
 extern void gh_final_groups_add_sink(GhFinalGroups *final, struct GhStage *stage);
 extern uint32 gh_final_groups_next(GhFinalGroups *final, const char **records, uint32 room);
 extern const char *gh_final_groups_take(GhFinalGroups *final, Size *bytes);

@@ -4,6 +4,8 @@
  *		memory, and then those that wait in files.
  *
  * HAVING is asked of all of them at once (having.c), and only of a group that it does not leave out a tuple is made.
+ * A device's groups are judged when they arrive if nothing can be added to them, and those that it leaves out are
+ * not even stored.
  */
 #include "postgres.h"
 
@@ -30,20 +32,29 @@ gh_output_side(const GhAggregateNode *node, const GhOutput *output, uint32 i, in
 
 /* --------------------------------------------------------------- some groups */
 
-/* Of those that engines made; false: there are no more. */
-static bool
-take_final(GhAggregateNode *node)
+/* The records of some that engines made are set. */
+static void
+find_states(GhAggregateNode *node)
 {
 	GhOutput   *output = &node->output;
 
 	output->is_final = true;
-	output->count = gh_final_groups_next(node->final, output->records, GH_OUTPUT_GROUPS);
 	for (uint32 i = 0; i < output->count; i++)
 	{
 		const GhRecordHead *head = (const GhRecordHead *) output->records[i];
 
 		output->states[i] = gh_record_states(node->groups, output->records[i], head->bytes);
 	}
+}
+
+/* Of those that engines made; false: there are no more. */
+static bool
+take_final(GhAggregateNode *node)
+{
+	GhOutput   *output = &node->output;
+
+	output->count = gh_final_groups_next(node->final, output->records, GH_OUTPUT_GROUPS);
+	find_states(node);
 	return output->count > 0;
 }
 
@@ -79,6 +90,86 @@ take_groups(GhAggregateNode *node)
 	}
 	gh_having_judge(node, &node->output);
 	return true;
+}
+
+/* ------------------------------------------------- as they come from a device */
+
+/*
+ * Whether a device's groups are all that there is of them: no part of one is in this process or another.  What they are
+ * groups of may be aggregated again (DISTINCT), and HAVING is about those.
+ */
+static bool
+are_whole(const GhAggregateNode *node)
+{
+	const GhFragment *fragment = &node->fragment;
+
+	return fragment->member == NULL && node->distinct == NULL && node->files == NULL &&
+		gh_groups_count(node->groups) == 0 && fragment->counts.back == 0 && fragment->counts.pages == 0;
+}
+
+/* Some of the records become those that are judged; their bytes. */
+static Size
+load_records(GhAggregateNode *node, const char *records, Size size)
+{
+	GhOutput   *output = &node->output;
+	Size		used = 0;
+
+	for (output->count = 0; output->count < GH_OUTPUT_GROUPS && used < size; output->count++)
+	{
+		output->records[output->count] = records + used;
+		used += gh_record_bytes(records + used, size - used);
+	}
+	find_states(node);
+	return used;
+}
+
+/* Appends those that HAVING does not leave out; their bytes. */
+static Size
+keep_records(GhAggregateNode *node, char *kept)
+{
+	const GhOutput *output = &node->output;
+	Size		used = 0;
+	uint32		nkept = 0;
+
+	for (uint32 i = 0; i < output->count; i++)
+	{
+		Size		bytes = ((const GhRecordHead *) output->records[i])->bytes;
+
+		if (output->verdicts[i] == GH_ROW_DROPPED)
+			continue;
+		memcpy(kept + used, output->records[i], bytes);
+		used += bytes;
+		nkept++;
+	}
+	gh_final_groups_leave_out(node->final, output->count - nkept);
+	return used;
+}
+
+/* Keeps a device's groups, as records, but for those that HAVING leaves out, where that can be known by now. */
+void
+gh_output_take(GhAggregateNode *node, const char *records, Size size)
+{
+	char	   *kept;
+	Size		used = 0;
+
+	if (size == 0 || node->fragment.css.ss.ps.qual == NULL || !are_whole(node))
+	{
+		gh_final_groups_put(node->final, records, size);
+		return;
+	}
+	kept = palloc(size);
+	while (size > 0)
+	{
+		Size		bytes = load_records(node, records, size);
+
+		CHECK_FOR_INTERRUPTS();
+		gh_having_judge(node, &node->output);
+		used += keep_records(node, kept + used);
+		records += bytes;
+		size -= bytes;
+	}
+	gh_final_groups_put(node->final, kept, used);
+	pfree(kept);
 }
 
 /* ----------------------------------------------------------------- one group */
@@ -166,4 +257,5 @@ gh_output_rewind(GhAggregateNode *node)
 	node->output.next = node->output.count = 0;
 	node->next_group = 0;
 	gh_final_groups_rewind(node->final);
+	InstrCountFiltered1(&node->fragment.css.ss.ps, gh_final_groups_left_out(node->final));
 }
