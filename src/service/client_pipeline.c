@@ -199,11 +199,14 @@ fill_slot(uint32 number, const GhPipelineRequest *request)
 {
 	GhSlot	   *slot = gh_slot_at(number);
 	bool		pages = request->kind == GH_INPUT_PAGES;
+	bool		columns = request->kind == GH_INPUT_COLUMNS;
 
 	slot->count = pages ? request->npages : 0;
 	slot->brought = *request;
 	return gh_client_array(number, pages ? request->pages : NULL, &slot->pages) &&
 		gh_client_array(number, pages ? request->bitmaps : NULL, &slot->bitmaps) &&
+		gh_client_array(number, columns ? request->given : NULL, &slot->given) &&
+		gh_client_array(number, columns ? request->vectors : NULL, &slot->vectors) &&
 		gh_client_array(number, request->back, &slot->back);
 }
 
@@ -211,8 +214,6 @@ fill_slot(uint32 number, const GhPipelineRequest *request)
 static GhStatus
 check_request(const GhServicePipeline *pipeline, const GhPipelineRequest *request, GhError *error)
 {
-	if (request->kind == GH_INPUT_COLUMNS)
-		return gh_error_set(error, GH_UNSUPPORTED, "the service's pipelines take no columns");
 	if (pipeline->made)
 		return gh_error_set(error, GH_INVALID, "a pipeline whose table was made takes no more rows");
 	if ((request->kind == GH_INPUT_PAGES ? request->npages : request->count) == 0)

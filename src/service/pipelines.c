@@ -64,7 +64,15 @@ build_request(uint32 number, const GhSlot *asked, const GhWorkerTable *table)
 	request->step = brought->step;
 	request->first = brought->first;
 	request->count = brought->count;
-	return NULL;
+	return brought->kind == GH_INPUT_COLUMNS ? gh_columns_take(number, asked, table, request) : NULL;
+}
+
+/* What the request had beside the engine's. */
+static void
+drop_input(GhRunning *running)
+{
+	gh_pages_drop(running);
+	gh_columns_drop(running);
 }
 
 void
@@ -81,7 +89,7 @@ gh_pipelines_finish(uint32 number, GhStatus status)
 	if (gh_fault_pass(GH_FAULT_POINT_SCAN_ANSWER) != GH_FAULT_NONE)
 		slot->brought.nback = PG_UINT64_MAX;
 	gh_pages_count(running, request->nbitmaps, request->nback * sizeof(GhBackRow));
-	gh_pages_drop(running);
+	drop_input(running);
 	if (status == GH_DEVICE_ERROR)
 		gh_executor_check_device(&request->error);
 	gh_executor_answer(number);
@@ -115,15 +123,10 @@ run_rows(GhExecutor *executor, uint32 number, const GhSlot *asked, GhWorkerTable
 	const char *why;
 	GhStatus	status;
 
-	if (asked->brought.kind == GH_INPUT_COLUMNS)
-	{
-		gh_executor_refuse(number, GH_UNSUPPORTED, "the service's pipelines take no columns");
-		return;
-	}
 	why = build_request(number, asked, table);
 	if (why != NULL)
 	{
-		gh_pages_drop(running);
+		drop_input(running);
 		gh_executor_refuse(number, GH_INVALID, why);
 		return;
 	}
@@ -216,6 +219,8 @@ make_pipeline(GhExecutor *executor, const GhSlot *asked, GhWorkerTable *table, G
 		status = gh_worker.engine->pipelines->create(&host, &block->options, &table->pipeline, error);
 	if (status != GH_OK)
 		table->pipeline = NULL;
+	else
+		gh_columns_note_texts(block->options.program, block->options.program_bytes, table);
 	return status;
 }
 

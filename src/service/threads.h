@@ -50,6 +50,8 @@ typedef struct GhRunning
 	bool		readable;		/* each is where the device reads it */
 	bool		in_pool;		/* the device may read some of them in the server's buffers */
 	uint32		ndirect;		/* of them, that are there */
+	/* its columns (columns.c), or NULL: a copy, malloc()ed, but for the bytes of texts */
+	void	   *columns;
 } GhRunning;
 
 /* What a pipeline uses at most: its source, and the table and marks of each probe. */
@@ -64,6 +66,7 @@ typedef struct GhWorkerTable
 	GhPipeline *pipeline;		/* NULL: none */
 	GhMarks    *marks;			/* NULL: none */
 	uint32		page_bytes;		/* of the pipeline's source; 0: that has no pages */
+	uint64		texts[GH_PROGRAM_VECTORS_MAX / 64]; /* vectors of the pipeline's program that hold texts: a bit each */
 	uint32		users;			/* pipelines and marks that use it */
 	uint32		nused;
 	uint32		used[GH_USED_MAX];	/* what it uses, by number */
@@ -150,6 +153,15 @@ extern const char *gh_pages_take(const GhSlot *asked, const GhPageRef *list, uin
 extern void gh_pages_drop(GhRunning *running);
 /* Counts them, and what went to the device and back with them. */
 extern void gh_pages_count(const GhRunning *running, uint64 bitmap_words, uint64 back_bytes);
+
+/* ---- columns.c ---- */
+
+/* Of a pipeline that was made of the program: what gh_columns_take has to know. */
+extern void gh_columns_note_texts(const GhProgram *program, Size bytes, GhWorkerTable *table);
+/* Takes over a request's columns, as gh_pages_take its pages. */
+extern const char *gh_columns_take(uint32 number, const GhSlot *asked, const GhWorkerTable *table,
+								   GhPipelineRequest *request);
+extern void gh_columns_drop(GhRunning *running);
 
 /* ---- pipelines.c ---- */
 

@@ -66,10 +66,44 @@ refuses("a buffer of $_ units", forge(\%forger, 'own', 0, "units=$_")) for 0, 2,
 like(forge(\%forger, 'own', 0, "count=$_"), $DONE, "a count that nothing depends on: $_") for 0, 2 ** 40;
 like(forge(\%forger, 'own', 0, 'brought.npages=0'), qr/^done, 0 counted/, 'no pages at all');
 refuses("rows of kind $_", forge(\%forger, 'own', 0, "brought.kind=$_")) for 0, 3, 4, 5, 2 ** 31, 4_294_967_295;
-refuses('rows as columns', forge(\%forger, 'own', 0, "brought.kind=2 brought.count=$_"), qr/^unsupported: /) for 0, 1, 2 ** 40;
+refuses('rows as columns without any', forge(\%forger, 'own', 0, "brought.kind=2 brought.count=$_ vectors=18446744073709551615 given=18446744073709551615")) for 0, 1, 2 ** 40;
 refuses("$_ bytes of results", forge(\%forger, 'own', 0, "op=9 count=$_")) for $room, '18446744073709551615';
 refuses("results at $_", forge(\%forger, 'own', 0, "op=9 count=64 block=$_")) for $room, 4, '18446744073709551615';
 refuses("results from $_ on", forge(\%forger, 'own', 0, "op=9 count=65536 cursor=$_"), qr/^invalid: .*from where they ended/) for 1, 8, 24, 2 ** 31, 2 ** 32, '18446744073709551615';
+
+# ------------------------------------------------------------------ rows as columns
+sub columns
+{
+	my ($part, $address, $offset, $fields) = @_;
+	my ($out, $err) = $forger->do("SELECT gpuhash_forge_columns('$part', '$address', $offset, '$fields')");
+	return $out . $err;
+}
+my $at = 65536;		# 'own', from the buffer's begin on
+my $OUTSIDE = qr/^invalid: .* outside its buffer/;
+is(columns('nothing', 'null', 0, ''), 'done, 100 counted, 0 back', 'honest columns');
+for my $part (qw(low high null))
+{
+	my $bytes = $part eq 'null' ? 100 : 800;
+	like(columns($part, 'own', $room - $at - $bytes, ''), qr/^(?:done|invalid: a text)/, "$part at the buffer's end");
+	refuses("$part at own buffer + $_", columns($part, 'own', $_, ''), $OUTSIDE) for $room - $at - $bytes + 1, $room - $at, -$at - 1, 2 ** 40, -2 ** 40;
+	refuses("$part in another session's buffer", columns($part, $victim{slot}, 0, ''), $OUTSIDE);
+	refuses("$part in the session's other buffer", columns($part, $forger{slot}, 0, ''), $OUTSIDE);
+	refuses("$part in shared_buffers", columns($part, 'pool', 0, ''), $OUTSIDE);
+	refuses("$part at address $_", columns($part, 'null', $_, ''), $OUTSIDE) for 1, -8, '9223372036854775807';
+	refuses("no $part", columns($part, 'null', 0, ''));
+}
+is(columns('text', 'own', $room - $at - 10, ''), 'done, 100 counted, 0 back', "a text at the buffer's end");
+refuses("a text at own buffer + $_", columns('text', 'own', $_, ''), $OUTSIDE) for $room - $at - 9, -$at - 1, 2 ** 40;
+refuses("a text in $_", columns('text', $_, 0, ''), $OUTSIDE) for $victim{slot}, $forger{slot}, 'pool', 'service', 'null';
+refuses("a text of $_ bytes", columns('length', 'null', $_, ''), $OUTSIDE) for $room, 2 ** 40, -1, '9223372036854775807';
+for my $array (qw(given vectors))
+{
+	refuses("$array at $_", columns('nothing', 'null', 0, "$array=$_")) for $room, $room + 8, 4, 2 ** 31, '9223372036854775800', '18446744073709551608', '18446744073709551615';
+}
+refuses("$_ vectors", columns('nothing', 'null', 0, "brought.ngiven=$_")) for 0, 1, 3, 1000, 65536, 4_294_967_295;
+refuses("$_ rows", columns('nothing', 'null', 0, "brought.count=$_ brought.back_room=$_")) for 64000, 2 ** 24, 2 ** 24 + 1, 2 ** 40, '18446744073709551615';
+refuses("step $_", columns('nothing', 'null', 0, "brought.step=$_")) for 1, 4_294_967_295;
+is(columns('nothing', 'null', 0, 'brought.count=0'), 'done, 0 counted, 0 back', 'no rows');
 
 # ------------------------------------------------------------ rows without a match
 my %marking = (pipeline => $forger{marking}, generation => $forger{marking_generation});

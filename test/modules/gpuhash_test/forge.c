@@ -167,6 +167,8 @@ array_of(GhSlot *slot, const char *name)
 		{"pages", &slot->pages},
 		{"bitmaps", &slot->bitmaps},
 		{"back", &slot->back},
+		{"given", &slot->given},
+		{"vectors", &slot->vectors},
 		{"named", &slot->named},
 		{"brought.first", &slot->brought.first},
 		{"brought.count", &slot->brought.count},
@@ -199,6 +201,8 @@ forge_field(GhSlot *slot, const char *name, uint64 value)
 		slot->brought.kind = (uint32) value;
 	else if (strcmp(name, "brought.step") == 0)
 		slot->brought.step = (uint32) value;
+	else if (strcmp(name, "brought.ngiven") == 0)
+		slot->brought.ngiven = (uint32) value;
 	else if (strcmp(name, "brought.npages") == 0)
 		slot->brought.npages = (uint32) value;
 	else if (strcmp(name, "op") == 0)

@@ -109,6 +109,16 @@ COMMENT ON FUNCTION gpuhash_forge_pipeline(oid, int, bigint, text, bigint, text)
 
 REVOKE ALL ON FUNCTION gpuhash_forge_pipeline(oid, int, bigint, text, bigint, text) FROM PUBLIC;
 
+CREATE FUNCTION gpuhash_forge_columns(part text, address text, "offset" bigint, fields text)
+RETURNS text
+AS 'MODULE_PATHNAME', 'gpuhash_forge_columns'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpuhash_forge_columns(text, text, bigint, text)
+	IS 'submit rows as columns of which a part is elsewhere';
+
+REVOKE ALL ON FUNCTION gpuhash_forge_columns(text, text, bigint, text) FROM PUBLIC;
+
 CREATE FUNCTION gpuhash_forge_names(which int, source_root bigint, table_root bigint, marks_root bigint)
 RETURNS text
 AS 'MODULE_PATHNAME', 'gpuhash_forge_names'
