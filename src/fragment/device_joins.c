@@ -15,188 +15,23 @@
 #include "executor/executor.h"
 #include "executor/instrument.h"
 #include "miscadmin.h"
-#include "nodes/makefuncs.h"
 #include "pgstat.h"
 #include "utils/rel.h"
 
 #include "fragment/device.h"
+#include "fragment/inner_side.h"
 #include "fragment/joined.h"
-#include "expr/translate.h"
 #include "service/placement.h"
 #include "service/service.h"
 
 /* Pages that a read stream may read ahead. */
 #define GH_TABLE_PAGES_AHEAD 128
 
-/* An inner side: what its table is made of. */
-typedef struct GhInnerSide
-{
-	GhFragment *fragment;
-	GhJoinLevel *level;
-	GhJoined   *joined;			/* it is these joins; NULL: a scan */
-	PlanState  *scan;
-	Relation	relation;
-	GhPages    *pages;
-	GhTranslation *translation;
-	GhOperand  *keys;
-	GhOperand  *kept;			/* by the level's columns; behind them, where it is asked for, the place */
-	GhProgram  *program;
-	uint32		nfilters;		/* instructions of the scan's conditions */
-} GhInnerSide;
-
 static bool
 fails(GhFragment *fragment, const char *why)
 {
 	fragment->device->why_not = why;
 	return false;
-}
-
-/* --------------------------------------------------------------- the program */
-
-/* A column of the inner side's rows, as the program reads it. */
-static bool
-translate_column(GhInnerSide *side, int resno, GhOperand *operand)
-{
-	int			attno = side->joined != NULL ? gh_joined_attno(side->joined, side->joined->sources[resno - 1]) :
-		gh_relation_attno(side->scan, resno);
-
-	return gh_translate_attribute(side->translation, attno, operand);
-}
-
-/* The columns of an inner side that its table has. */
-static int
-count_kept(const GhJoinLevel *level)
-{
-	return level->ncolumns + (level->place_vector >= 0);
-}
-
-/* What the outer program reads must be what the table has. */
-static bool
-is_kept_as_read(const GhInnerSide *side, const GhJoinedColumn *column, const GhOperand *operand)
-{
-	const GhColumn *kept = &side->translation->columns[operand->vector];
-
-	return kept->load == column->load && kept->scale == column->scale;
-}
-
-static bool
-translate_side(GhInnerSide *side)
-{
-	GhJoinLevel *level = side->level;
-	const GhLowerJoin *lower = level->lower;
-	ParamExecData *awaited = NULL;
-
-	if (!gh_fragment_translate_input(side->fragment, side->translation, side->scan, side->joined, &awaited,
-									 &side->nfilters) || awaited != NULL)
-		return false;
-	for (int k = 0; k < level->nkeys; k++)
-		if (!translate_column(side, lower->keys[GH_INNER]->columns[k].attno, &side->keys[k]) ||
-			side->keys[k].value_class != GH_CLASS_INT)
-			return false;
-	for (int c = 0; c < level->ncolumns; c++)
-		if (!translate_column(side, lower->kept_attnos[level->columns[c].column], &side->kept[c]) ||
-			!is_kept_as_read(side, &level->columns[c], &side->kept[c]))
-			return false;
-	return level->place_vector < 0 || gh_add_place(side->translation, &side->kept[level->ncolumns]);
-}
-
-static GhKeyPart *
-key_parts(const GhKeySide *keys, int nkeys)
-{
-	GhKeyPart *parts = palloc0(sizeof(GhKeyPart) * nkeys);
-
-	for (int k = 0; k < nkeys; k++)
-		parts[k].bits = keys->columns[k].bits;
-	return parts;
-}
-
-/* With conditions, a single match may be one of several rows with the key. */
-static bool
-returns_all_matches(const GhLowerJoin *lower)
-{
-	return !lower->single_match || lower->join_quals != NIL;
-}
-
-/* How the table keeps a column, of a program that was made. */
-static GhKept
-kept_value(const GhInnerSide *side, const GhOperand *operand)
-{
-	GhKept		kept = {0};
-
-	kept.vector = gh_final_vector(side->translation, operand);
-	kept.value_class = gh_vector_class(operand->value_class);
-	kept.bytes = kept.value_class == GH_CLASS_INT ? sizeof(uint64) : 0;
-	return kept;
-}
-
-/* Where there are marks of them, rows have numbers, and any of a key may be marked. */
-static void
-set_sink(const GhInnerSide *side, const GhTableOptions *table, GhKeyPart *parts, GhKept *kept, GhSink *sink)
-{
-	const GhLowerJoin *lower = side->level->lower;
-	bool		fills = gh_lower_fills_inner(lower);
-
-	sink->kind = GH_SINK_TABLE;
-	sink->table.nparts = side->level->nkeys;
-	sink->table.parts = parts;
-	sink->table.nkept = count_kept(side->level);
-	sink->table.kept = kept;
-	sink->table.matches = fills || returns_all_matches(lower) ? GH_MATCHES_ALL : GH_MATCHES_ANY;
-	sink->table.numbered = fills;
-	sink->table.expected = (uint64) Max(lower->children[GH_INNER]->plan->plan_rows, 1);
-	sink->table.seed = table->seed;
-	sink->table.subtables = table->subtables;
-	sink->table.fill_min = table->fill_min;
-	sink->table.fill_max = table->fill_max;
-}
-
-static GhTranslation *
-begin_translation(const GhInnerSide *side)
-{
-	if (side->joined != NULL)
-		return gh_translate_begin(gh_joined_desc(side->joined), gh_joined_varno(side->joined));
-	return gh_translate_begin(RelationGetDescr(side->relation), ((Scan *) side->scan->plan)->scanrelid);
-}
-
-/* The side's program; with it, the tables of its own joins are known to keep what it reads of them. */
-static bool
-make_program(GhInnerSide *side)
-{
-	side->keys = palloc0(sizeof(GhOperand) * side->level->nkeys);
-	side->kept = palloc0(sizeof(GhOperand) * Max(count_kept(side->level), 1));
-	side->translation = begin_translation(side);
-	if (!translate_side(side) || (side->program = gh_translate_end(side->translation)) == NULL)
-		return false;
-	if (side->joined == NULL)
-		return true;
-	gh_joined_forget_columns(side->joined);
-	gh_joined_take_columns(side->joined, side->program);
-	return true;
-}
-
-static GhProbe *make_probes(const GhDeviceRun *device, const GhJoined *joined);
-
-/* Options of the pipeline that makes the table.  The tables of the side's own joins are there. */
-static void
-table_options(GhInnerSide *side, GhPipelineOptions *options)
-{
-	const GhDeviceRun *device = side->fragment->device;
-	const GhJoinLevel *level = side->level;
-	GhKeyPart *parts = key_parts(level->lower->keys[GH_INNER], level->nkeys);
-	int			nkept = count_kept(level);
-	GhKept	   *kept = palloc(sizeof(GhKept) * Max(nkept, 1));
-	GhTableOptions table;
-
-	for (int k = 0; k < level->nkeys; k++)
-		parts[k].vector = gh_final_vector(side->translation, &side->keys[k]);
-	for (int c = 0; c < nkept; c++)
-		kept[c] = kept_value(side, &side->kept[c]);
-	gh_stage_options(side->relation, side->program, options);
-	gh_fragment_add_steps(side->joined, side->nfilters, options);
-	if (side->joined != NULL)
-		options->probes = make_probes(device, side->joined);
-	gh_device_options(device->engine, device->number, options, &table);
-	set_sink(side, &table, parts, kept, &options->sink);
 }
 
 /* ------------------------------------------------------------------ the table */
@@ -212,30 +47,6 @@ refuse_row(void *arg, Buffer buffer, BlockNumber block, OffsetNumber line)
 	(void) line;
 	supply->failed = true;
 	(void) gh_error_set(&supply->error, GH_DECLINED, "rows of an inner side were handed back");
-}
-
-/* Whether the inner side is pages that make a table, with joins or without; and which. */
-static bool
-find_side(GhFragment *fragment, GhJoinLevel *level, GhInnerSide *side)
-{
-	const GhLowerJoin *lower = level->lower;
-
-	side->fragment = fragment;
-	side->level = level;
-	side->joined = level->inner;
-	if (side->joined == NULL && lower->pages[GH_INNER] == NULL)
-		return fails(fragment, "an inner side is not a plain scan");
-	if (lower->keys[GH_INNER]->has_exprs)
-		return fails(fragment, "an inner key is an expression");
-	if (level->has_no_columns)
-		return fails(fragment, "columns of an inner side are read of which there is no row");
-	/* there are tuples of several tables */
-	if (side->joined != NULL && level->place_vector >= 0)
-		return fails(fragment, "tuples of an inner side that is joins are fetched");
-	side->scan = side->joined != NULL ? side->joined->scan : lower->children[GH_INNER];
-	side->relation = ((ScanState *) side->scan)->ss_currentRelation;
-	side->pages = side->joined != NULL ? gh_joined_pages(side->joined) : lower->pages[GH_INNER];
-	return true;
 }
 
 /* Adds the tables of joins, those first that others are made with, and *rank is above all of theirs; false: they are too many. */
@@ -287,9 +98,9 @@ prepare_tables(GhFragment *fragment)
 		if (device->tables[i].side != NULL)
 			continue;
 		side = palloc0(sizeof(GhInnerSide));
-		if (!find_side(fragment, device->tables[i].level, side))
+		if (!gh_side_find(fragment, device->tables[i].level, side))
 			return false;
-		if (!make_program(side))
+		if (!gh_side_make_program(side))
 			return fails(fragment, "an inner side has conditions or columns that the engines have not");
 		device->tables[i].side = side;
 	}
@@ -350,13 +161,16 @@ gh_device_begin_table(GhFragment *fragment, int number, GhRef *shared)
 	side = device->tables[number].side;
 	if (side->joined != NULL)
 		gh_joined_enter(side->joined);
-	gh_child_start(side->scan);
-	gh_pages_begin(side->pages, side->scan);
-	gh_child_stop(side->scan, 0);
-	/* in an earlier run the join may have read it, and keeps its table over rescans */
-	if (gh_pages_have_begun(side->pages))
-		gh_device_rewind_table(fragment, number, false);
-	table_options(side, &options);
+	if (!side->by_rows)
+	{
+		gh_child_start(side->scan);
+		gh_pages_begin(side->pages, side->scan);
+		gh_child_stop(side->scan, 0);
+		/* in an earlier run the join may have read it, and keeps its table over rescans */
+		if (gh_pages_have_begun(side->pages))
+			gh_device_rewind_table(fragment, number, false);
+	}
+	gh_side_options(side, &options);
 	register_tables(fragment);
 	supply = device->tables[number].supply = palloc0(sizeof(GhSupply));
 	begun = gh_supply_begin(supply, device->engine, &options, shared, side->pages, device->context);
@@ -364,6 +178,13 @@ gh_device_begin_table(GhFragment *fragment, int number, GhRef *shared)
 	supply->arg = supply;
 	supply->timing = fragment->timing;
 	return begun;
+}
+
+/* Whether that is rows, which the join stores. */
+static bool
+is_by_rows(const GhDeviceTable *table)
+{
+	return table->side != NULL && table->side->by_rows;
 }
 
 /* What is read for a table. */
@@ -409,17 +230,12 @@ gh_device_rewind_table(GhFragment *fragment, int number, bool for_all)
 {
 	PlanState  *child = scan_of(&fragment->device->tables[number]);
 
-	if (!IsA(child, SeqScanState))
+	/* rows are stored */
+	if (!IsA(child, SeqScanState) || is_by_rows(&fragment->device->tables[number]))
 		return;
 	if (for_all)
 		gh_child_rewind_for_all(child);
 	gh_child_rewind(child);
-}
-
-static bool
-drops_without_match(const GhLowerJoin *lower)
-{
-	return lower->jointype == JOIN_INNER || lower->jointype == JOIN_SEMI;
 }
 
 /* Whether nothing comes out of all the joins where this one's inner side is empty. */
@@ -435,7 +251,7 @@ needs_inner_rows(const GhFragment *fragment, const GhDeviceTable *table)
 	/* where a right or full join is above, its inner rows come out without a match */
 	if (joined->fills_inner)
 		return lower->jointype == JOIN_RIGHT;
-	return drops_without_match(lower);
+	return gh_drops_without_match(lower);
 }
 
 /*
@@ -524,10 +340,56 @@ is_known_empty(const GhDeviceRun *device, const GhInnerSide *side)
 	{
 		const GhJoinLevel *level = &side->joined->levels[i];
 
-		if (device->tables[level->table].rows == 0 && drops_without_match(level->lower))
+		if (device->tables[level->table].rows == 0 && gh_drops_without_match(level->lower))
 			return true;
 	}
 	return false;
+}
+
+/* Makes one of them, for this process alone. */
+static bool
+make_one(GhFragment *fragment, int number)
+{
+	GhDeviceRun   *device = fragment->device;
+	bool		done;
+
+	if (!gh_device_begin_table(fragment, number, NULL))
+		return false;
+	if (is_by_rows(&device->tables[number]))
+		done = gh_side_supply_rows(fragment, number);
+	else
+		done = gh_device_supply_table(fragment, number, !is_known_empty(device, device->tables[number].side));
+	done = done && gh_device_finish_table(fragment, number, NULL);
+	gh_device_rewind_table(fragment, number, false);
+	return done;
+}
+
+/*
+ * Makes the tables of a chain up to a level, in the order in which the executor has the inner sides read (joined_open.c):
+ * so rows come when it would have them, and it is known by then which tables are empty.
+ */
+static bool
+make_chain(GhFragment *fragment, GhJoined *joined, int number)
+{
+	GhDeviceRun   *device = fragment->device;
+	GhJoinLevel *level;
+	bool		asks;
+
+	if (number < 0 || device->no_rows)
+		return true;
+	level = &joined->levels[number];
+	asks = level->lower->methods->asks_outer_first(level->lower);
+	if (asks && !make_chain(fragment, joined, number - 1))
+		return false;
+	if (level->inner != NULL)
+	{
+		gh_joined_enter(level->inner);
+		if (!make_chain(fragment, level->inner, level->inner->nlevels - 1))
+			return false;
+	}
+	if (!device->no_rows && !make_one(fragment, level->table))
+		return false;
+	return asks || make_chain(fragment, joined, number - 1);
 }
 
 /* Makes all tables, until one is empty; false: the device has why_not, or the supply of one has failed. */
@@ -537,16 +399,12 @@ gh_device_make_tables(GhFragment *fragment)
 	GhDeviceRun   *device = fragment->device;
 	MemoryContext saved = MemoryContextSwitchTo(device->context);
 	instr_time	clock = {0};
-	bool		done = true;
+	bool		done;
 
 	gh_fragment_clock(fragment, NULL, &clock);
-	for (int i = 0; i < device->ntables && done && !device->no_rows; i++)
-	{
-		done = gh_device_begin_table(fragment, i, NULL) &&
-			gh_device_supply_table(fragment, i, !is_known_empty(device, device->tables[i].side)) &&
-			gh_device_finish_table(fragment, i, NULL);
-		gh_device_rewind_table(fragment, i, false);
-	}
+	/* nothing of an inner side is read before it is known that all can be made */
+	done = device->ntables > 0 && prepare_tables(fragment) &&
+		make_chain(fragment, fragment->joined, fragment->joined->nlevels - 1);
 	gh_device_tables_are_done(fragment, done);
 	gh_fragment_clock(fragment, &fragment->counts.build_time, &clock);
 	MemoryContextSwitchTo(saved);
@@ -581,7 +439,8 @@ gh_device_tell_inner_scans(GhFragment *fragment)
 		if (supply == NULL)
 			continue;
 		gh_device_keep_counts(fragment, supply, &fragment->counts.build_time);
-		if (fragment->joined->open)
+		/* rows came through the executor */
+		if (fragment->joined->open || is_by_rows(table))
 			continue;
 		InstrCountFiltered1(scan, supply->counts.tuples - supply->counts.passed[0]);
 		gh_child_start(scan);
@@ -611,8 +470,8 @@ gh_device_end_tables(GhFragment *fragment)
 /* ------------------------------------------------------ for the outer side's pipeline */
 
 /* The probes of the tables that were made, of a chain. */
-static GhProbe *
-make_probes(const GhDeviceRun *device, const GhJoined *joined)
+GhProbe *
+gh_device_make_probes(const GhDeviceRun *device, const GhJoined *joined)
 {
 	GhProbe    *probes = palloc(sizeof(GhProbe) * joined->nlevels);
 
@@ -620,7 +479,7 @@ make_probes(const GhDeviceRun *device, const GhJoined *joined)
 	{
 		const GhJoinLevel *level = &joined->levels[i];
 		const GhDeviceTable *made = &device->tables[level->table];
-		int			nfills = count_kept(level);
+		int			nfills = gh_side_count_kept(level);
 		GhProbeFill *fills = palloc0(sizeof(GhProbeFill) * Max(nfills, 1));
 
 		for (int c = 0; c < nfills; c++)
@@ -638,5 +497,5 @@ make_probes(const GhDeviceRun *device, const GhJoined *joined)
 GhProbe *
 gh_device_probes(GhFragment *fragment)
 {
-	return make_probes(fragment->device, fragment->joined);
+	return gh_device_make_probes(fragment->device, fragment->joined);
 }

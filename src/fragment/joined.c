@@ -315,7 +315,14 @@ find_chain(PlanState *top, int ncolumns)
 	gh_joined_arrange(joined, -1);
 	find_missing_columns(joined);
 	for (int i = 0; i < joined->nlevels; i++)
-		joined->levels[i].inner = find_inner_chain(joined->levels[i].lower);
+	{
+		GhJoined   *inner = joined->levels[i].inner = find_inner_chain(joined->levels[i].lower);
+
+		if (inner == NULL)
+			continue;
+		inner->within = joined;
+		inner->within_level = i;
+	}
 	return joined;
 }
 

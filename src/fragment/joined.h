@@ -58,6 +58,8 @@ typedef struct GhJoined
 	int			base;			/* the join whose rows come in; -1: the scan's do */
 	int			ncolumns;
 	GhColumnSource *sources;	/* by column of the last join: the fragment's child */
+	const struct GhJoined *within;	/* it is the inner side of a join of that chain; NULL: of none */
+	int			within_level;	/* which one */
 	/*
 	 * The last join is a right or full one: just a device does it so, and with a row that it hands back the joins do
 	 * all.

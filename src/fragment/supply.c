@@ -71,7 +71,7 @@ open_pipeline(GhSupply *supply, const GhHost *host, const GhPipelineOptions *opt
 }
 
 /*
- * Makes the pipeline.  The pages' scan has begun.  All is given back by
+ * Makes the pipeline.  The pages' scan has begun; NULL: it is for rows (supply_rows.c).  All is given back by
  * gh_supply_end or with the context.  False: the error says why not.
  *
  * shared: the pipeline is one of the service that several processes supply.  Where *shared is 0 it is made,
@@ -85,13 +85,13 @@ gh_supply_begin(GhSupply *supply, const GhEngine *engine, const GhPipelineOption
 	GhHost		host;
 	GhStatus	status;
 
-	seen.source.seen_before = seen_before(pages);
+	seen.source.seen_before = pages != NULL ? seen_before(pages) : 0;
 	memset(supply, 0, sizeof(*supply));
 	supply->engine = engine;
 	supply->pages = pages;
 	supply->context = context;
 	supply->failed = true;
-	supply->pins = gh_supply_may_pin(supply, options->device);
+	supply->pins = pages != NULL && gh_supply_may_pin(supply, options->device);
 	supply->lists = options->sink.kind == GH_SINK_PLACES;
 	supply->callback.func = release;
 	supply->callback.arg = supply;
@@ -201,7 +201,8 @@ submit(GhSupply *supply, GhSupplyRequest *request)
 {
 	GhStatus	status;
 
-	if (request->request.kind != GH_INPUT_UNMATCHED)
+	/* other kinds are set where they are filled */
+	if (request->request.kind == 0)
 		request->request.kind = GH_INPUT_PAGES;
 	/* in the engine's own buffers, or where it reads them; a worker of the service judges by itself */
 	request->request.readable = true;
@@ -253,12 +254,14 @@ count_request(GhSupply *supply, const GhSupplyRequest *request)
 static void
 give_back(GhSupply *supply, const GhSupplyRequest *request)
 {
-	if (request->request.kind != GH_INPUT_UNMATCHED)
+	if (request->request.kind == GH_INPUT_PAGES)
 		gh_supply_give_back(supply, request);
 	else if (request->request.nback > 0)
 	{
 		supply->failed = true;
-		(void) gh_error_set(&supply->error, GH_DECLINED, "rows without a match were handed back");
+		(void) gh_error_set(&supply->error, GH_DECLINED,
+							request->request.kind == GH_INPUT_UNMATCHED ? "rows without a match were handed back" :
+							"rows of an inner side were handed back");
 	}
 }
 
@@ -330,8 +333,8 @@ is_full(const GhSupply *supply, const GhSupplyRequest *request, uint32 room)
 }
 
 /* The request is full: it is submitted, and the oldest one is the next to be filled. */
-static void
-turn_over(GhSupply *supply)
+void
+gh_supply_turn_over(GhSupply *supply)
 {
 	do
 	{
@@ -411,7 +414,7 @@ gh_supply_page(GhSupply *supply)
 	if (supply->lists && is_full(supply, request, supply->fill))
 		pass_on(supply);
 	else if (!supply->lists && is_full(supply, request, supply->room))
-		turn_over(supply);
+		gh_supply_turn_over(supply);
 	return !supply->failed;
 }
 
@@ -463,7 +466,7 @@ gh_supply_unmatched(GhSupply *supply, uint32 step, uint64 nrows)
 		request->request.step = step;
 		request->request.first = first;
 		request->request.count = Min(nrows - first, most);
-		turn_over(supply);
+		gh_supply_turn_over(supply);
 	}
 	return gh_supply_flush(supply);
 }

@@ -104,6 +104,15 @@ extern bool gh_supply_take_buffers(GhSupply *supply);
 extern void gh_supply_free_buffers(GhSupply *supply);
 extern void *gh_supply_buffer(GhSupply *supply, Size *bytes);
 
+/* for the other files about supplies */
+extern void gh_supply_turn_over(GhSupply *supply);
+
+/* supply_rows.c: rows of the executor, as columns */
+typedef struct GhSupplyRows GhSupplyRows;
+extern GhSupplyRows *gh_supply_open_rows(GhSupply *supply, const GhProgram *program);
+extern bool gh_supply_row(GhSupplyRows *rows, const Datum *values, const bool *nulls);
+extern bool gh_supply_close_rows(GhSupplyRows *rows);
+
 /* supply_back.c */
 extern void gh_supply_give_back(GhSupply *supply, const GhSupplyRequest *request);
 extern bool gh_supply_asks(const GhSupplyRequest *request, uint32 page, OffsetNumber line);

@@ -313,7 +313,7 @@ gh_join_drop_inner(GhJoinState *js)
 	gh_spill_reset(&js->spill);
 	js->engine = NULL;
 	js->inner_rows = 0;
-	js->built = false;
+	js->stored = js->built = false;
 	if (js->probed != NULL)
 		js->probed->of_pages = false;
 }
@@ -398,9 +398,10 @@ gh_join_build(GhJoinState *js)
 	instr_time	start;
 
 	gh_time_start(js, &start);
-	if (!gh_is_probed_above(js) || !gh_probed_read(js))
+	if (js->stored || !gh_is_probed_above(js) || !gh_probed_read(js))
 	{
-		gh_join_read_inner(js);
+		if (!js->stored)
+			gh_join_read_inner(js);
 		gh_join_make_table(js);
 	}
 	js->built = true;

@@ -287,7 +287,7 @@ start_join(GhJoinState *js)
 		give_probed_up(js);
 	if (!js->built)
 	{
-		if (!probed && outer_comes_first(js) && !gh_outer_has_row(js))
+		if (!probed && !js->stored && outer_comes_first(js) && !gh_outer_has_row(js))
 			return GH_JOIN_DONE;
 		gh_join_build(js);
 	}
@@ -349,7 +349,7 @@ gh_join_advance(GhJoinState *js)
 bool
 gh_join_asks_outer_first(GhJoinState *js)
 {
-	return js->parallel == NULL && js->phase == GH_JOIN_START && !js->built &&
+	return js->parallel == NULL && js->phase == GH_JOIN_START && !js->built && !js->stored &&
 		outer_comes_first(js);
 }
 
@@ -380,6 +380,27 @@ gh_join_return_rows(GhJoinState *js)
 	Assert(js->parallel == NULL);
 	js->probed->wanted = false;
 	js->phase = GH_JOIN_START;
+}
+
+/*
+ * For a node above that has an engine make the table: reads an inner side that is rows, which stay stored, for this join too
+ * if it is to return rows after all.  False: they are not all in memory, or that is not for a single process to do.
+ */
+bool
+gh_join_store_inner(GhJoinState *js)
+{
+	if (js->parallel != NULL || js->source[GH_INNER] != NULL || js->css.ss.ps.state->es_epq_active != NULL)
+		return false;
+	if (!js->built && !js->stored)
+	{
+		instr_time	start;
+
+		gh_time_start(js, &start);
+		gh_join_read_inner(js);
+		js->stored = true;
+		gh_time_stop(js, &js->build_time, start);
+	}
+	return js->spill.nparts == 1;
 }
 
 /* The node above has read all of the outer side. */
@@ -445,7 +466,7 @@ rescan_join(CustomScanState *node)
 		if (inner->chgParam == NULL)
 			ExecReScan(inner);
 	}
-	else if (!js->built)
+	else if (!js->built && !js->stored)
 		ExecReScan(inner);
 	else if (js->marks_inner)
 		gh_unmark_rows(js);

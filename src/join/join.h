@@ -380,6 +380,7 @@ typedef struct GhJoinState
 	GhSpill		spill;
 	GhCarry		carry;
 	uint64		inner_rows;		/* read so far, all partitions */
+	bool		stored;			/* they were read for a node above, and are in the store and the partitions */
 	bool		built;
 	const GhEngine *engine;
 	GhHost		host;
@@ -394,6 +395,7 @@ typedef struct GhJoinState
 	GhJoinPhase phase;
 	GhProbed   *probed;			/* what a node above may probe; NULL: nothing */
 	GhLowerJoin lower;			/* the join as that one sees it */
+	GhRowCursor given;			/* the stored row that it was given last */
 	TupleTableSlot *first_outer;	/* read ahead of the build, or NULL */
 	bool		outer_done;		/* no more outer rows for this partition */
 	int			batch_rows;		/* rows of the next batch */
@@ -445,6 +447,7 @@ extern bool gh_join_asks_outer_first(GhJoinState *js);
 extern bool gh_join_open_for_probes(GhJoinState *js, bool on_host);
 extern void gh_join_return_rows(GhJoinState *js);
 extern void gh_join_close_for_probes(GhJoinState *js);
+extern bool gh_join_store_inner(GhJoinState *js);
 
 /* lower.c */
 extern void gh_lower_init(GhJoinState *js);

@@ -76,6 +76,35 @@ leave_page(GhLowerJoin *lower)
 	return source->peeked ? gh_source_leave_page(source) : -1;
 }
 
+static bool
+store_inner(GhLowerJoin *lower)
+{
+	GhJoinState *js = join_of(lower);
+
+	memset(&js->given, 0, sizeof(js->given));
+	return gh_join_store_inner(js);
+}
+
+static bool
+next_stored(GhLowerJoin *lower, uint64 *key, Datum *values, bool *nulls)
+{
+	GhJoinState *js = join_of(lower);
+	const GhColumns *columns = &js->columns[GH_INNER];
+	GhRow	   *row;
+
+	do
+	{
+		row = gh_row_store_next(&js->store, &js->given);
+	} while (row != NULL && !gh_row_has_key(row));
+	if (row == NULL)
+		return false;
+	*key = row->key;
+	memcpy(nulls, gh_row_nulls(row), sizeof(bool) * columns->ncolumns);
+	for (int c = 0; c < columns->ncolumns; c++)
+		values[c] = nulls[c] ? (Datum) 0 : gh_row_datum(columns, row, c);
+	return true;
+}
+
 static Datum
 stored_value(const GhLowerJoin *lower, int column, uint64 ref)
 {
@@ -124,6 +153,8 @@ static const GhLowerMethods methods = {
 	.is_shared = is_shared,
 	.peek = peek,
 	.leave_page = leave_page,
+	.store_inner = store_inner,
+	.next_stored = next_stored,
 	.stored_value = stored_value,
 	.is_match = is_match,
 	.comes_out = comes_out,

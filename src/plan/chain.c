@@ -91,15 +91,27 @@ side_is_for_device(PlannerInfo *root, Path *inner)
 }
 
 /*
+ * Whether a device is expected to make a table of rows that come through the executor: in one process, where the join can
+ * store them (../fragment/device_rows.c).
+ */
+static bool
+rows_are_for_device(const GhJoinStep *step, Path *inner, int workers)
+{
+	return workers == 0 && inner->pathtype != T_SeqScan && joins_of_side(inner) == NULL && !gh_step_fills_inner(step) &&
+		gh_side_fits_in_memory(inner);
+}
+
+/*
  * Whether a device may make the table of such a join by itself, as far as the path tells, or else
  * statistics: no two rows are to have the same key.
  */
 static bool
-is_for_device(PlannerInfo *root, const GhJoinStep *step, Path *outer, Path *inner)
+is_for_device(PlannerInfo *root, const GhJoinStep *step, Path *outer, Path *inner, int workers)
 {
 	GhJoinPair *pair = step->pair;
 
-	if (inner->param_info != NULL || (inner->pathtype != T_SeqScan && !side_is_for_device(root, inner)))
+	if (inner->param_info != NULL || (inner->pathtype != T_SeqScan && !side_is_for_device(root, inner) &&
+									  !rows_are_for_device(step, inner, workers)))
 		return false;
 	if (step->inner_unique || step->jointype == JOIN_SEMI || step->jointype == JOIN_ANTI)
 		return true;
@@ -146,6 +158,8 @@ device_table_cost(PlannerInfo *root, Path *inner, int workers)
 
 	if (joins != NULL)
 		return device_side_cost(root, joins, workers);
+	if (inner->pathtype != T_SeqScan)
+		return inner->total_cost + inner->rows * (1 + GH_DEVICE_TABLE_COST) * cpu_tuple_cost;
 	return device_pages_cost(root, inner, inner->parallel_aware ? divisor_of(workers) : 1.0) +
 		inner->parent->tuples * GH_DEVICE_TABLE_COST * cpu_tuple_cost;
 }
@@ -248,16 +262,17 @@ link_join(PlannerInfo *root, GhJoinStep *step, Path *outer, Path **scan)
 		*scan = below->scan;
 }
 
-/* What an inner side that is joins adds. */
+/* What an inner side that is joins, or other rows, adds. */
 static void
 link_side(PlannerInfo *root, GhJoinStep *step, Path *inner)
 {
 	Path	   *joins = joins_of_side(inner);
 
+	if (inner->pathtype != T_SeqScan)
+		step->inner_joined = bms_union(step->inner_joined, inner->parent->relids);
 	if (joins == NULL)
 		return;
 	step->has_rows |= joins != inner || gh_linked_step(root, joins)->has_rows;
-	step->inner_joined = bms_union(step->inner_joined, inner->parent->relids);
 	step->unread = bms_union(step->unread, gh_linked_step(root, joins)->unread);
 }
 
@@ -310,7 +325,7 @@ gh_link_step(PlannerInfo *root, GhJoinStep *step, RelOptInfo *joinrel, Path *out
 	if (pair->is_plain && scan != NULL && gh_are_columns(outer->pathtarget->exprs))
 		step->scan = scan;
 	step->on_device = step->on_device && !reads_unread(step) && !cannot_await(root, step, inner, workers) &&
-		is_for_device(root, step, outer, inner);
+		is_for_device(root, step, outer, inner, workers);
 	if (step->jointype == JOIN_SEMI || step->jointype == JOIN_ANTI)
 		step->unread = bms_union(step->unread, inner->parent->relids);
 	if (step->on_device)

@@ -164,6 +164,13 @@ share_in_memory(Path *inner, Size word, int workers, bool common_table)
 	return limit / memory;
 }
 
+/* Whether an inner side is expected to fit in the memory of one process, with a table. */
+bool
+gh_side_fits_in_memory(Path *inner)
+{
+	return share_in_memory(inner, sizeof(uint64), 0, false) >= 1.0;
+}
+
 /*
  * Whether the inner side of such a path is expected to fit in memory, in one part, for a node above that looks rows up
  * in the table.

@@ -75,6 +75,7 @@ extern const char *gh_why_not_considered(const GhJoinInputs *inputs, JoinType jo
 
 extern void gh_prepare_join_costs(GhJoinInputs *inputs);
 extern void gh_cost_join(const GhJoinInputs *inputs, GhJoinChoice *choice);
+extern bool gh_side_fits_in_memory(Path *inner);
 extern bool gh_join_fits_in_memory(const CustomPath *path);
 extern Path *gh_below_gather(Path *path);
 extern void gh_real_cost(Path *path, Cost *startup, Cost *total);

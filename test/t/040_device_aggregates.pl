@@ -191,6 +191,24 @@ my @QUERIES = (
 	[join_lateral_back_anti => 'SELECT v.x, s.* FROM (VALUES (1), (2), (4), (5)) v(x), LATERAL (SELECT odd.g, count(*), sum(odd.m) FROM odd WHERE NOT EXISTS (SELECT FROM one WHERE one.k = odd.k AND one.p > 90) AND odd.g < v.x GROUP BY odd.g OFFSET 0) s', by => 'any'],
 	[join_spilled => 'SELECT t.id, one.t, count(*), sum(one.p) FROM t JOIN one ON one.k = t.i4 GROUP BY t.id, one.t', set => "SET work_mem = '64kB'; SET hash_mem_multiplier = 1"],
 
+	# inner sides that are rows of a plan
+	[rows_groups => 'SELECT t.g, count(*), sum(s.c), min(s.p) FROM t JOIN (SELECT k, count(*) AS c, min(p) AS p FROM many GROUP BY k HAVING count(*) > 0) s ON s.k = t.i4 GROUP BY t.g'],
+	[rows_texts => 'SELECT s.t, s.n, count(*), sum(t.i4) FROM t JOIN (SELECT k, max(t || repeat(chr(65 + k % 20), k % 300)) AS t, max(n) AS n FROM one GROUP BY k OFFSET 0) s ON s.k = t.i4 GROUP BY s.t, s.n', by => 'any'],
+	[rows_keys => 'SELECT t.g, count(*), sum(s.p) FROM t JOIN (SELECT DISTINCT k1, k2 + 0 AS k2, p FROM pair OFFSET 0) s ON s.k1 = t.g AND s.k2 = t.i2 GROUP BY t.g'],
+	[rows_left => 'SELECT t.g, count(*), sum(s.p), count(s.k) FROM t LEFT JOIN (SELECT k, p FROM many ORDER BY p LIMIT 300) s ON s.k = t.i4 GROUP BY t.g'],
+	[rows_semi => 'SELECT g, count(*), sum(i4) FROM t WHERE i4 IN (SELECT k FROM many GROUP BY k HAVING count(*) > 1) GROUP BY g', by => 'any'],
+	[rows_anti => 'SELECT g, count(*), sum(i4) FROM t WHERE NOT EXISTS (SELECT FROM (SELECT k FROM many ORDER BY p LIMIT 100) s WHERE s.k = t.i4) GROUP BY g'],
+	[rows_pair => 'SELECT t.g, count(*), sum(s.c) FROM t JOIN (SELECT k, count(*) AS c FROM many GROUP BY k OFFSET 0) s ON s.k = t.i4 AND s.c > t.g % 3 GROUP BY t.g'],
+	[rows_among_others => 'SELECT one.t, count(*), sum(s.c), sum(wide_key.p) FROM t JOIN one ON one.k = t.i4 JOIN (SELECT k, count(*) AS c FROM many GROUP BY k OFFSET 0) s ON s.k = t.i4 LEFT JOIN wide_key ON wide_key.k = t.i2 GROUP BY one.t'],
+	[rows_within => 'SELECT t.g, count(*), sum(v.p), sum(v.c) FROM t JOIN (one JOIN (SELECT k, count(*) AS c FROM many GROUP BY k OFFSET 0) s ON s.k = one.p) v ON v.k = t.i4 GROUP BY t.g', by => 'any'],
+	[rows_twice => 'SELECT t.g, count(*), sum(a.c), sum(b.c) FROM t JOIN (SELECT k, count(*) AS c FROM many GROUP BY k OFFSET 0) a ON a.k = t.i4 JOIN (SELECT k, max(p) AS c FROM many GROUP BY k OFFSET 0) b ON b.k = t.i2 GROUP BY t.g'],
+	[rows_error => 'SELECT t.g, count(*), sum(s.c) FROM t JOIN (SELECT k, 1 / (p - p) AS c FROM many OFFSET 0) s ON s.k = t.i4 GROUP BY t.g', by => 'any'],
+	[rows_outer_back => 'SELECT odd.g, count(*), sum(odd.m), sum(s.c) FROM odd JOIN (SELECT k, count(*) AS c FROM many GROUP BY k OFFSET 0) s ON s.k = odd.k GROUP BY odd.g', by => 'any'],
+	[rows_long => 'SELECT s.x, count(*) FROM t JOIN (SELECT k, x FROM inner_long OFFSET 0) s ON s.k = t.i4 GROUP BY s.x', by => 'any'],
+	[rows_little_memory => 'SELECT t.g, count(*), sum(h.v) FROM t JOIN (SELECT id, v FROM holes OFFSET 0) h ON h.id = t.i4 GROUP BY t.g', set => q{SET work_mem = '64kB'; SET hash_mem_multiplier = 1}, by => 'any'],
+	[rows_lateral => 'SELECT v.x, s.* FROM (VALUES (1), (200), (400)) v(x), LATERAL (SELECT t.g, count(*), sum(s.c) FROM t JOIN (SELECT k, count(*) AS c FROM many WHERE p < v.x GROUP BY k OFFSET 0) s ON s.k = t.i4 GROUP BY t.g OFFSET 0) s', by => 'any'],
+	[rows_lateral_outer => 'SELECT v.x, s.* FROM (VALUES (1), (2), (4)) v(x), LATERAL (SELECT t.g, count(*), sum(s.c) FROM t JOIN (SELECT k, count(*) AS c FROM many GROUP BY k OFFSET 0) s ON s.k = t.i4 WHERE t.g < v.x GROUP BY t.g OFFSET 0) s', by => 'any'],
+
 	[parallel => 'SELECT g, count(*), sum(i4), sum(n) FROM t GROUP BY g', set => 'SET max_parallel_workers_per_gather = 3', plan => qr/Parallel Custom Scan/, by => 'leader'],
 	[parallel_workers_only => 'SELECT g, x, count(*), sum(i4) FROM t WHERE i4 > 0 GROUP BY g, x', set => 'SET max_parallel_workers_per_gather = 3; SET parallel_leader_participation = off', plan => qr/Parallel Custom Scan/, by => 'workers'],
 	[parallel_spilled => 'SELECT id, x, count(*), sum(i8) FROM t WHERE id % 7 + 0 = id % 7 GROUP BY id, x', set => "SET max_parallel_workers_per_gather = 2; SET work_mem = '64kB'; SET hash_mem_multiplier = 1", plan => qr/Parallel Custom Scan/],
@@ -271,6 +289,27 @@ sub check_queries
 		is(nodes($plan{cuda}), nodes($plan{cpu}), "$with: nodes of $name return as many rows") if $set !~ /parallel/ && $answer{off} !~ /ERROR/;
 	}
 	$session->do('RESET ALL; DROP TABLE temporary, temporary_inner');
+	$session->close;
+	return;
+}
+
+# Inner sides that are rows of a plan, and that the executor would not read, or that have none.
+sub check_unread_rows
+{
+	my ($server, $with) = @_;
+	my $session = $server->session;
+	my %sql = (
+		'no rows' => 'SELECT t.g, count(*), sum(s.c) FROM t JOIN (SELECT k, count(*) AS c FROM many GROUP BY k HAVING count(*) > 1000) s ON s.k = t.i4 GROUP BY t.g',
+		'no outer row' => 'SELECT t.g, count(*), sum(s.c) FROM t JOIN (SELECT k, 1 / (p - p) AS c FROM many OFFSET 0) s ON s.k = t.i4 WHERE t.i4 > 100000 GROUP BY t.g',
+	);
+	$session->do('SET gpuhash.force_offload = on');
+	for my $name (sort keys %sql)
+	{
+		my ($out, $err) = $session->do($sql{$name});
+		is($out . $err, '', "$with: rows of an inner side with $name");
+		my ($plan) = $session->do("EXPLAIN (COSTS OFF) $sql{$name}");
+		like($plan, qr/GpuHashAggregate.*GpuHashJoin.*Seq Scan on t\b.*(?:Subquery Scan|Seq Scan on many)/s, "$with: $name is planned so");
+	}
 	$session->close;
 	return;
 }
@@ -380,6 +419,7 @@ sub check
 	my ($server, $with, $workers_have_device) = @_;
 	check_queries($server, $with, $workers_have_device);
 	check_sessions($server, $with) if !$ENV{GPUHASH_ONLY};
+	check_unread_rows($server, $with) if !$ENV{GPUHASH_ONLY};
 	check_supply($server, $with) if !$ENV{GPUHASH_ONLY};
 	unlike($server->log, qr/PANIC|TRAP|terminated by signal|leak/, "$with: a clean log");
 	return;

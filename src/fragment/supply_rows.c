@@ -1,0 +1,203 @@
+/*
+ * supply_rows.c
+ *		Rows that come through the executor, supplied to a pipeline of an engine as columns.
+ *
+ * The columns of some thousand rows, and the bytes of their texts, are put together in a request's buffer, in the place
+ * of pages' copies; requests then go as those of pages do (supply.c).
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+#include "expr/values.h"
+#include "fragment/supply.h"
+
+struct GhSupplyRows
+{
+	GhSupply   *supply;
+	uint32		ncolumns;		/* of the program */
+	const GhColumn *columns;
+	bool		has_texts;
+	MemoryContext values;		/* that were compressed, of one row */
+	/* in the buffer of the request that is filled */
+	GhVector   *vectors;
+	uint16	   *given;			/* their numbers */
+	uint32		room;			/* rows */
+	uint32		nrows;
+	char	   *texts;			/* where the next text goes */
+	Size		texts_left;		/* bytes */
+};
+
+static bool
+fail(GhSupply *supply)
+{
+	supply->failed = true;
+	(void) gh_error_set(&supply->error, GH_DECLINED, "rows of an inner side have values that the engines do not hold");
+	return false;
+}
+
+/* Bytes of a row, but for its texts. */
+static Size
+row_bytes(const GhSupplyRows *rows)
+{
+	return rows->ncolumns * (2 * sizeof(uint64) + sizeof(uint8));
+}
+
+/* Lays the columns out in the buffer of the request that is to be filled. */
+static void
+lay_out(GhSupplyRows *rows)
+{
+	const GhSupply *supply = rows->supply;
+	char	   *at = supply->requests[supply->current].copies;
+	char	   *end = at + (Size) supply->copy_room * BLCKSZ;
+	Size		left;
+
+	rows->vectors = (GhVector *) at;
+	rows->given = (uint16 *) (rows->vectors + rows->ncolumns);
+	at = (char *) rows->given + TYPEALIGN(8, sizeof(uint16) * rows->ncolumns);
+	left = end - at;
+	rows->room = (rows->has_texts ? left / 2 : left) / row_bytes(rows);
+	/* each may go back; a multiple of 8 keeps the arrays aligned */
+	rows->room = TYPEALIGN_DOWN(8, Min(rows->room, supply->room * MaxHeapTuplesPerPage));
+	for (uint32 v = 0; v < rows->ncolumns; v++)
+	{
+		rows->given[v] = v;
+		rows->vectors[v].low = (uint64 *) at;
+		rows->vectors[v].high = rows->vectors[v].low + rows->room;
+		rows->vectors[v].null = (uint8 *) (rows->vectors[v].high + rows->room);
+		at = (char *) rows->vectors[v].null + rows->room;
+	}
+	rows->nrows = 0;
+	rows->texts = at;
+	rows->texts_left = end - at;
+}
+
+/* Begins with rows of the program's columns, in this order; NULL: the supply has failed. */
+GhSupplyRows *
+gh_supply_open_rows(GhSupply *supply, const GhProgram *program)
+{
+	GhSupplyRows *rows;
+
+	if (!gh_supply_take_buffers(supply))
+		return NULL;
+	rows = MemoryContextAllocZero(supply->context, sizeof(GhSupplyRows));
+	rows->supply = supply;
+	rows->ncolumns = program->ncolumns;
+	rows->columns = gh_program_columns(program);
+	for (uint32 c = 0; c < rows->ncolumns; c++)
+		rows->has_texts |= rows->columns[c].load == GH_LOAD_TEXT;
+	rows->values = AllocSetContextCreate(supply->context, "GpuHash supplied rows", ALLOCSET_SMALL_SIZES);
+	lay_out(rows);
+	return rows;
+}
+
+/* The rows that are there go on their way. */
+static void
+submit_rows(GhSupplyRows *rows)
+{
+	GhSupply   *supply = rows->supply;
+	GhPipelineRequest *request = &supply->requests[supply->current].request;
+
+	request->kind = GH_INPUT_COLUMNS;
+	request->ngiven = rows->ncolumns;
+	request->given = rows->given;
+	request->vectors = rows->vectors;
+	request->count = rows->nrows;
+	supply->counts.bytes += rows->nrows * row_bytes(rows);
+	gh_supply_turn_over(supply);
+	lay_out(rows);
+}
+
+/* Moves a text's bytes into the buffer; false: there is no room for them. */
+static bool
+move_text(GhSupplyRows *rows, GhVector *vector)
+{
+	uint64	   *low = &vector->low[rows->nrows];
+	Size		bytes = vector->high[rows->nrows];
+
+	if (bytes > rows->texts_left)
+		return false;
+	memcpy(rows->texts, (const void *) (uintptr_t) *low, bytes);
+	*low = (uintptr_t) rows->texts;
+	rows->texts += bytes;
+	rows->texts_left -= bytes;
+	return true;
+}
+
+/* The value as the engines hold it; false: they do not. */
+static bool
+store(GhSupplyRows *rows, uint32 c, Datum value)
+{
+	const GhColumn *column = &rows->columns[c];
+	struct varlena *bytes = (struct varlena *) DatumGetPointer(value);
+
+	if (column->load == GH_LOAD_TEXT || column->load == GH_LOAD_NUMERIC)
+	{
+		MemoryContext saved;
+
+		/* nobody knows whether it is worth being read */
+		if (VARATT_IS_EXTERNAL(bytes))
+			return false;
+		saved = MemoryContextSwitchTo(rows->values);
+		value = PointerGetDatum(PG_DETOAST_DATUM_PACKED(value));
+		MemoryContextSwitchTo(saved);
+	}
+	return gh_store_value((GhLoad) column->load, column->scale, value, &rows->vectors[c], rows->nrows);
+}
+
+typedef enum Put
+{
+	PUT_DONE,
+	PUT_FULL,					/* there is no room for its texts */
+	PUT_REFUSED
+} Put;
+
+static Put
+put_row(GhSupplyRows *rows, const Datum *values, const bool *nulls)
+{
+	for (uint32 c = 0; c < rows->ncolumns; c++)
+	{
+		GhVector   *vector = &rows->vectors[c];
+
+		vector->low[rows->nrows] = vector->high[rows->nrows] = 0;
+		vector->null[rows->nrows] = nulls[c];
+		if (nulls[c])
+			continue;
+		if (!store(rows, c, values[c]))
+			return PUT_REFUSED;
+		if (rows->columns[c].load == GH_LOAD_TEXT && !move_text(rows, vector))
+			return PUT_FULL;
+	}
+	rows->nrows++;
+	return PUT_DONE;
+}
+
+/* Takes a row over, by the program's columns.  False: the supply has failed. */
+bool
+gh_supply_row(GhSupplyRows *rows, const Datum *values, const bool *nulls)
+{
+	Put			put;
+
+	if (rows->nrows == rows->room)
+		submit_rows(rows);
+	put = rows->supply->failed ? PUT_REFUSED : put_row(rows, values, nulls);
+	if (put == PUT_FULL && rows->nrows > 0)
+	{
+		submit_rows(rows);
+		put = rows->supply->failed ? PUT_REFUSED : put_row(rows, values, nulls);
+	}
+	MemoryContextReset(rows->values);
+	if (put != PUT_DONE && !rows->supply->failed)
+		return fail(rows->supply);
+	return put == PUT_DONE;
+}
+
+/* There are no more.  False: the supply has failed. */
+bool
+gh_supply_close_rows(GhSupplyRows *rows)
+{
+	if (rows->nrows > 0 && !rows->supply->failed)
+		submit_rows(rows);
+	return gh_supply_flush(rows->supply);
+}
