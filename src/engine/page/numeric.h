@@ -177,25 +177,23 @@ gh_numeric_read_small(const uint8_t *at, uint32_t bytes, uint32_t scale, uint64_
 	uint32_t	ndigits = bytes / 2 - 1;
 	uint32_t	header;
 	uint32_t	digit;
-	uint32_t	most;			/* of the digits */
+	uint32_t	most = 0;		/* of the digits */
 	int32_t		weight;
 	int32_t		exponent;		/* of the last digit, in decimal digits of the result */
-	uint64_t	value;
-	uint64_t	rest;			/* behind the digits that are shown */
+	uint64_t	value = 0;
+	uint64_t	rest = 0;		/* behind the digits that are shown */
 
-	if (bytes < 4 || bytes > 10 || bytes % 2 != 0)
+	if (bytes < 2 || bytes > 10 || bytes % 2 != 0)
 		return false;
 	header = gh_read_u16(at);
-	/* no sign of the weight, either */
-	if ((header & (GH_NUMERIC_KIND_MASK | GH_NUMERIC_SHORT_WEIGHT_SIGN)) != GH_NUMERIC_SHORT ||
+	if ((header & GH_NUMERIC_KIND_MASK) != GH_NUMERIC_SHORT ||
 		(header & GH_NUMERIC_SHORT_SCALE_MASK) >> GH_NUMERIC_SHORT_SCALE_SHIFT != scale)
 		return false;
-	weight = (int32_t) (header & GH_NUMERIC_SHORT_WEIGHT_MASK);
+	/* the sign is the highest bit of the weight's */
+	weight = (int32_t) (header & GH_NUMERIC_SHORT_WEIGHT_MASK) - (int32_t) (header & GH_NUMERIC_SHORT_WEIGHT_SIGN);
 	if (GH_NUMERIC_BASE_DIGITS * (weight + 1) + (int32_t) scale > 18)
 		return false;
-	value = gh_read_u16(at + 2);
-	most = (uint32_t) value;
-	for (uint32_t i = 1; i < ndigits; i++)
+	for (uint32_t i = 0; i < ndigits; i++)
 	{
 		digit = gh_read_u16(at + 2 + 2 * i);
 		most = digit > most ? digit : most;
@@ -204,26 +202,25 @@ gh_numeric_read_small(const uint8_t *at, uint32_t bytes, uint32_t scale, uint64_
 	if (most >= GH_NUMERIC_BASE)
 		return false;
 	exponent = GH_NUMERIC_BASE_DIGITS * (weight + 1 - (int32_t) ndigits) + (int32_t) scale;
-	rest = value;
 	switch (exponent)
 	{
 		case -1:
+			rest = value % 10;
 			value /= 10;
-			rest -= value * 10;
 			break;
 		case -2:
+			rest = value % 100;
 			value /= 100;
-			rest -= value * 100;
 			break;
 		case -3:
+			rest = value % 1000;
 			value /= 1000;
-			rest -= value * 1000;
 			break;
 		default:
-			if (exponent < 0)
+			/* of zero there are no digits, whatever the weight */
+			if (exponent < 0 && value != 0)
 				return false;
-			value = gh_times_power(value, (uint32_t) exponent);
-			rest = 0;
+			value = exponent < 0 ? 0 : gh_times_power(value, (uint32_t) exponent);
 			break;
 	}
 	if (rest != 0)
