@@ -27,6 +27,7 @@
 
 #include "compat.h"
 #include "heap/hints.h"
+#include "heap/pages.h"
 
 /* Uses that a page must have left; and for a scan through a ring. */
 #define GH_HINT_USES 2
@@ -125,6 +126,23 @@ fetch_ahead(Relation relation, BlockNumber block)
 		return;
 	__builtin_prefetch(GetBufferDescriptor(buffer - 1));
 	__builtin_prefetch(BufferGetBlock(buffer));
+}
+
+/*
+ * The page of the block into the cache, where it was last: its lines come while the rows of another are done.  Not pinned,
+ * it may be another page by then, which does no harm.
+ */
+void
+gh_hint_fetch(Relation relation, BlockNumber block)
+{
+	Buffer		buffer = hints == NULL ? InvalidBuffer : known_buffer(relation, block);
+	const char *page;
+
+	if (buffer == InvalidBuffer)
+		return;
+	page = BufferGetBlock(buffer);
+	for (int at = 0; at < BLCKSZ; at += GH_FETCH_BYTES)
+		__builtin_prefetch(page + at, 0, 2);
 }
 
 /* Pins the block in the buffer where it is likely to be; false: it is not there.  ring: the scan has one. */

@@ -15,6 +15,7 @@ extern Size gh_hints_shmem_size(void);
 extern void gh_hints_shmem_init(void *memory, bool found);
 extern bool gh_hint_read(Relation relation, BlockNumber block, bool ring, Buffer *buffer);
 extern bool gh_hint_is_good(Relation relation, BlockNumber block, bool ring);
+extern void gh_hint_fetch(Relation relation, BlockNumber block);
 extern void gh_hint_keep(Relation relation, BlockNumber block, Buffer buffer);
 extern bool gh_block_is_in_pool(Relation relation, BlockNumber block);
 extern double gh_share_in_pool(Relation relation, BlockNumber nblocks);

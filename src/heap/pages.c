@@ -40,13 +40,13 @@ choose_block(GhPages *pages)
 }
 
 /*
- * Whether pages may be looked for where they were last.  Not by a scan through a ring, which leaves few pages
- * in the pool, unless the caller wants to know of those that are there.
+ * Whether pages may be looked for where they were last.  A scan through a ring leaves few pages in the pool, but it may
+ * be there as a whole: a table that is larger than a quarter of it.
  */
 static inline bool
 uses_hints(const GhPages *pages)
 {
-	return pages->pooled && (pages->strategy == NULL || pages->tells_pooled);
+	return pages->pooled;
 }
 
 /* The next page, where it was last; false: it is not known to be there, or there is none. */
@@ -77,6 +77,15 @@ keep_hint(const GhPages *pages)
 {
 	if (uses_hints(pages) && !pages->was_read)
 		gh_hint_keep(pages->relation, pages->block, pages->buffer);
+}
+
+/* The page that was read, and the one that is mostly next. */
+static inline void
+fetch_pages(const GhPages *pages)
+{
+	gh_page_fetch(pages->buffer);
+	if (uses_hints(pages))
+		gh_hint_fetch(pages->relation, pages->block + 1);
 }
 
 #if GH_HAVE_READ_STREAM
@@ -151,6 +160,8 @@ start_stream(GhPages *pages)
 static bool
 read_from_stream(GhPages *pages, int wanted)
 {
+	int64		nread = pgBufferUsage.shared_blks_read;
+
 	/* a stream that was told of no more blocks asks again when it is reset */
 	if (pages->ended && pages->ahead == 0)
 		read_stream_reset(pages->stream);
@@ -159,7 +170,12 @@ read_from_stream(GhPages *pages, int wanted)
 	pages->buffer = read_stream_next_buffer(pages->stream, NULL);
 	if (!BufferIsValid(pages->buffer))
 		return false;
-	pages->was_read = pages->strategy != NULL && was_missed(pages);
+	if (pgBufferUsage.shared_blks_read != nread)
+		pages->last_read = pages->nread;
+	if (pages->tells_pooled)
+		pages->was_read = pages->strategy != NULL && was_missed(pages);
+	else
+		pages->was_read = pages->strategy != NULL && pages->nread - pages->last_read < GH_PAGES_AHEAD_MAX;
 	pages->nread++;
 	pages->ahead--;
 	pages->block = BufferGetBlockNumber(pages->buffer);
@@ -173,7 +189,7 @@ read_page(GhPages *pages, int wanted)
 	if ((pages->ahead > 0 || !read_hinted(pages)) && !read_from_stream(pages, wanted))
 		return false;
 	if (!pages->tuples_unread)
-		gh_page_fetch(pages->buffer);
+		fetch_pages(pages);
 	if (!gh_pages_prepare_lines(pages))
 		pages->maker->prepare(pages);
 	return true;
@@ -221,7 +237,7 @@ read_page(GhPages *pages, int wanted)
 	if (!gh_pages_prepare_lines(pages))
 		pages->maker->prepare(pages);
 	if (!pages->tuples_unread)
-		gh_page_fetch(pages->buffer);
+		fetch_pages(pages);
 	return true;
 }
 

@@ -44,7 +44,7 @@ struct GhPages
 	bool		by_headers;		/* which ones are is to be found by their hints */
 	OffsetNumber *lines;		/* with neither of these, the visible tuples; room for MaxHeapTuplesPerPage */
 	uint32		upper;			/* with one of them: byte of the page at which its lowest tuple begins */
-	bool		was_read;		/* through a ring: it was not found in the pool, or that is not known */
+	bool		was_read;		/* through a ring: it was not found in the pool, or may not have been */
 
 	/* -- set by the caller: what it can do with */
 	bool		tuples_unread;	/* it asks only how many there are */
@@ -75,6 +75,7 @@ struct GhPages
 	bool		ended;			/* it has been told of no more blocks */
 	bool		pooled;			/* pages are in the server's pool, and not local */
 	uint32		nread;			/* pages that the stream has brought: the number of the next one */
+	uint32		last_read;		/* the last of them before which the stream has read some from disk */
 	uint64		missed[GH_PAGES_AHEAD_MAX / 64];	/* by the numbers of the blocks ahead: was_read */
 };
 
