@@ -150,9 +150,10 @@ compare_made(Context *c, const Made *got, const Made *expected)
 {
 	CHECK_U64(c, "rows handed back", got->nback, expected->nback);
 	for (uint64_t i = 0; i < got->nback && i < expected->nback && c->failures == 0; i++)
-		CHECK(c, memcmp(&got->back[i], &expected->back[i], sizeof(GhBackRow)) == 0, "row %u of page %u goes back at "
-			  "step %u, expected row %u of page %u at step %u", got->back[i].line, got->back[i].page,
-			  got->back[i].step, expected->back[i].line, expected->back[i].page, expected->back[i].step);
+		/* a column is read when the page is, or by the step that needs it: engines differ in that */
+		CHECK(c, got->back[i].page == expected->back[i].page && got->back[i].line == expected->back[i].line,
+			  "row %u of page %u goes back, expected row %u of page %u", got->back[i].line, got->back[i].page,
+			  expected->back[i].line, expected->back[i].page);
 	CHECK_U64(c, "counted rows", got->counted, expected->counted);
 	CHECK_U64(c, "visible tuples", got->seen, expected->seen);
 	CHECK_U64(c, "records", got->nrows, expected->nrows);

@@ -298,6 +298,7 @@ create_contents(GhCpuPipeline *pipeline, GhError *error)
 	if (!created || pipeline->numbers == NULL || pipeline->untold == NULL || pipeline->came == NULL)
 		return gh_error_set(error, GH_NO_MEMORY, "out of memory for a pipeline's handle");
 	pipeline->all_numbers = pipeline->numbers + lines;
+	gh_cpu_later_init(pipeline);
 	return gh_cpu_sink_init(pipeline, error);
 }
 

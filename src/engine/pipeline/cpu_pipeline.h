@@ -87,12 +87,25 @@ typedef struct GhCpuUndo
 	char	   *saved;
 } GhCpuUndo;
 
+/* A numeric column of pages that is decoded when a step is to read it, of the rows that are live then. */
+typedef struct GhCpuLater
+{
+	uint32_t	vector;
+	uint32_t	scale;
+	uint32_t	step;			/* the first that reads it; the one behind the last is the sink, and then none */
+	uint32_t	instruction;	/* of a step that is no probe: before this one */
+} GhCpuLater;
+
 typedef struct GhCpuPipeline
 {
 	GhPipeline	base;			/* first */
 	GhHost		host;
 	GhPipelinePlan plan;
 	GhRecordPlan record_plan;	/* keys and aggregates, for those who write records */
+	GhPageShape shape;			/* the plan's, but that columns of these are places in the page: */
+	uint32_t	nlater;
+	GhCpuLater	later[GH_PROGRAM_VECTORS_MAX];	/* by step and instruction */
+	uint32_t	decoded;		/* of level 0's rows now, so many of these are values */
 	GhCpuSinkMemory memory;		/* of groups and records */
 	GhCpuGrouping groups;
 	GhCpuRecords records;
@@ -186,6 +199,15 @@ extern void gh_cpu_undo(GhCpuPipeline *pipeline);
 extern void gh_cpu_undo_end(GhCpuPipeline *pipeline);
 /* Looks at the stop flag, if the request can be stopped; true: all that is under way of it is to be left. */
 extern bool gh_cpu_sees_stop(GhCpuPipeline *pipeline);
+
+/* ------------------------------------ columns that wait: cpu_pipeline_later.c */
+
+/* Which columns wait, of a plan that was accepted, and the shape by which pages are loaded. */
+extern void gh_cpu_later_init(GhCpuPipeline *pipeline);
+/* The instructions of a step that is no probe, with the columns that they read. */
+extern void gh_cpu_run_instructions(GhCpuPipeline *pipeline, uint32_t level, uint32_t step);
+/* The columns that wait for this step, or, behind the last one, for the sink.  False: rows are handed back. */
+extern bool gh_cpu_decode_for(GhCpuPipeline *pipeline, uint32_t level, uint32_t step);
 
 /* ----------------------------------------------- input: cpu_pipeline_input.c */
 

@@ -198,11 +198,12 @@ go_over_page(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint32_t page,
 		uint32_t	n = lines->asked - at < GH_VECTOR_ROWS ? lines->asked - at : GH_VECTOR_ROWS;
 
 		batch->nrows = 0;
-		if (gh_cpu_page_load(&pipeline->plan.shape, request->pages[page].page, request->pages[page].block,
+		if (gh_cpu_page_load(&pipeline->shape, request->pages[page].page, request->pages[page].block,
 							 lines->numbers + at, n, batch) != GH_OK)
 			return false;
 		if (!run)
 			continue;
+		pipeline->decoded = 0;
 		gh_cpu_run_rows(pipeline, request, 0);
 		if (pipeline->stopped)
 			break;
@@ -459,6 +460,8 @@ gh_cpu_input(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint64_t *at)
 	if (*at == request->count)
 		return false;
 	pipeline->at = *at;
+	/* only of pages are there columns that wait */
+	pipeline->decoded = pipeline->nlater;
 	n = (uint32_t) (request->count - *at < GH_VECTOR_ROWS ? request->count - *at : GH_VECTOR_ROWS);
 	if (request->kind == GH_INPUT_COLUMNS)
 		take_columns(pipeline, request, *at, n);

@@ -98,23 +98,33 @@ check_sums(GhCpuPipeline *pipeline, uint32_t level)
 	}
 }
 
+/* As gh_cpu_probe(), with the columns that it reads. */
+static bool
+run_probe(GhCpuPipeline *pipeline, uint32_t level, uint32_t step)
+{
+	if (!gh_cpu_decode_for(pipeline, level, step))
+		gh_cpu_note_back(pipeline, level, step);
+	return gh_cpu_probe(pipeline, level, step);
+}
+
 bool
 gh_cpu_run_level(GhCpuPipeline *pipeline, uint32_t level, uint32_t step)
 {
 	const GhPipelineOptions *options = &pipeline->plan.options;
-	GhVectorBatch *batch = &pipeline->levels[level]->batch;
 
 	for (uint32_t s = step; s < options->nsteps; s++)
 	{
 		if (gh_cpu_sees_stop(pipeline))
 			return false;
 		if (options->steps[s].probe == 0)
-			(void) gh_program_run_part(options->program, batch, gh_step_begin(options, s), options->steps[s].end);
-		else if (!gh_cpu_probe(pipeline, level, s))
+			gh_cpu_run_instructions(pipeline, level, s);
+		else if (!run_probe(pipeline, level, s))
 			return false;
 		if (count_live(pipeline, level, s) == 0)
 			return false;
 	}
+	if (!gh_cpu_decode_for(pipeline, level, options->nsteps))
+		gh_cpu_note_back(pipeline, level, options->nsteps);
 	check_sums(pipeline, level);
 	if (pipeline->multiplies)
 		gh_cpu_stage(pipeline, level);

@@ -20,7 +20,8 @@
  * is very large (gh_aggregate_fits), no memory for its group or its place in a table, and a match that is marked to be
  * handed back.  A row that becomes more than GH_ROW_MATCHES_MAX rows by probes may be handed back, too: the CUDA
  * engine does so, the CPU engine does not.  Handing a row back is always right.  The caller has PostgreSQL compute what the engine could not; the row then enters the
- * pipeline again, before a step behind that one, as columns.
+ * pipeline again, before a step behind that one, as columns.  A page's column that cannot be read is seen when the page
+ * is read, or, by an engine that reads columns late, at the first step that needs it, unless the row was dropped before.
  *
  * A row with several matches goes on once with each, and all that becomes of it reaches the sink, or it is
  * handed back as a whole.
