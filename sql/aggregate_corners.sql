@@ -67,7 +67,7 @@ CREATE FUNCTION handed_back(query text) RETURNS SETOF text LANGUAGE plpgsql AS $
 DECLARE
     line text;
 BEGIN
-    FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP
+    FOR line IN EXECUTE 'EXPLAIN (ANALYZE, VERBOSE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP
         IF line ~ '(Rows Handed Back|Pages):' THEN
             RETURN NEXT regexp_replace(trim(line), 'Pages: [1-9]\d*', 'Pages: some');
         END IF;

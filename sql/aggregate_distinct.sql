@@ -137,9 +137,31 @@ SET work_mem = '64kB';
 SET hash_mem_multiplier = 1;
 SELECT q.query, c.same FROM ad_queries q, LATERAL compare_aggregate(q.query, workers => 2, engine => 'cpu') c WHERE c.same <> 'same' ORDER BY q.position;
 SELECT * FROM compare_aggregate('SELECT id / 3, count(DISTINCT id), sum(w) FROM ad GROUP BY id / 3', workers => 2);
+RESET parallel_leader_participation;
+
+-- EXPLAIN has memory and files of the second level, too: its groups are far larger than those of the first
+CREATE TABLE ad_two AS SELECT i % 3000 AS k, 1 AS x FROM generate_series(1, 100000) i;
+ANALYZE ad_two;
+CREATE FUNCTION ad_usage(workers int, memory text, OUT parallel boolean, OUT kilobytes int, OUT disk int) LANGUAGE plpgsql AS $$
+DECLARE
+    plan json;
+BEGIN
+    PERFORM set_config('max_parallel_workers_per_gather', workers::text, true), set_config('work_mem', memory, true),
+        set_config('gpuhash.force_offload', 'on', true), set_config('cpu_tuple_cost', '1', true);
+    EXECUTE 'EXPLAIN (ANALYZE, FORMAT json) SELECT k, count(DISTINCT x), sum(DISTINCT x), avg(DISTINCT x), stddev(DISTINCT x),
+        variance(DISTINCT x), stddev_pop(DISTINCT x), var_pop(DISTINCT x) FROM ad_two GROUP BY k' INTO plan;
+    plan := plan->0->'Plan';
+    IF plan->>'Node Type' = 'Gather' THEN
+        plan := plan->'Plans'->0;
+    END IF;
+    parallel := plan->>'Parallel Aware';
+    kilobytes := plan->>'Memory Usage';
+    disk := plan->>'Disk Usage';
+END $$;
+SELECT p.parallel, p.kilobytes > 0.9 * s.kilobytes AS as_much, p.disk, s.disk FROM ad_usage(2, '64MB') p, ad_usage(0, '64MB') s;
+SELECT parallel, disk > 0 AS has_files FROM ad_usage(2, '512kB');
 RESET work_mem;
 RESET hash_mem_multiplier;
-RESET parallel_leader_participation;
 SET max_parallel_workers_per_gather = 0;
 
 -- partition by partition

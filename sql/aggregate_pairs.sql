@@ -24,7 +24,7 @@ DECLARE
 BEGIN
     PERFORM set_config('gpuhash.force_offload', 'on', true);
     FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP
-        IF line ~ '(Gpu|Rows Handed Back|Pages:|Input Rows|Join Type|Join Filter|Filter|Seq Scan)' THEN
+        IF line ~ '(Gpu|Steps|Rows Handed Back|Pages:|Input Rows|Join Type|Join Filter|Filter|Seq Scan)' THEN
             line := regexp_replace(line, 'Pages: [1-9]\d*', 'Pages: some');
             RETURN NEXT regexp_replace(line, '(rows=\d+)\.00', '\1');
         END IF;

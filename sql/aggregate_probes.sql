@@ -32,11 +32,11 @@ DECLARE
     line text;
 BEGIN
     PERFORM set_config('gpuhash.force_offload', 'on', true);
-    FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP
-        IF line ~ '(Gpu|Rows Handed Back|Pages:|Input Rows|Inner Rows|Table Values|Partitions|Seq Scan)' THEN
-            line := regexp_replace(line, 'Pages: [1-9]\d*', 'Pages: some');
+    FOR line IN EXECUTE 'EXPLAIN (ANALYZE, VERBOSE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP
+        IF line ~ '(Gpu|Steps|Rows Handed Back|Pages:|Input Rows|Inner Rows|Table Values|Partitions|Seq Scan)' THEN
+            line := regexp_replace(replace(line, 'public.', ''), 'Pages: [1-9]\d*', 'Pages: some');
             line := regexp_replace(line, '(rows=\d+)\.00', '\1');
-            RETURN NEXT regexp_replace(line, 'Partitions: \d+', 'Partitions: some');
+            RETURN NEXT regexp_replace(line, 'Partitions: ([2-9]|\d\d+)', 'Partitions: some');
         END IF;
     END LOOP;
 END $$;

@@ -92,7 +92,7 @@ DECLARE
     result text;
 BEGIN
     EXECUTE format('PREPARE constants_query%s AS %s', params, query);
-    FOR line IN EXECUTE format('EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) EXECUTE constants_query%s', args) LOOP
+    FOR line IN EXECUTE format('EXPLAIN (ANALYZE, VERBOSE, COSTS OFF, TIMING OFF, SUMMARY OFF) EXECUTE constants_query%s', args) LOOP
         IF line ~ 'Rows Handed Back' AND (result IS NULL OR line !~ ' 0$') THEN
             result = trim(line);
         END IF;

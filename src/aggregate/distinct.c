@@ -296,8 +296,10 @@ bool
 gh_distinct_groups(GhAggregateNode *node)
 {
 	SecondLevel *level = palloc(sizeof(SecondLevel));
+	instr_time	clock = {0};
 	bool		any = true;
 
+	gh_fragment_clock(&node->fragment, NULL, &clock);
 	set_shown(node);
 	level->node = node;
 	level->groups = gh_groups_create(node->fragment.css.ss.ps.state->es_query_cxt, node->shown.nkeys,
@@ -318,5 +320,6 @@ gh_distinct_groups(GhAggregateNode *node)
 	if (node->files != NULL)
 		any = gh_group_files_next(node->files, node->groups);
 	pfree(level);
+	gh_fragment_clock(&node->fragment, &node->fragment.counts.merge_time, &clock);
 	return any;
 }

@@ -16,6 +16,7 @@
 #include "utils/memutils.h"
 
 #include "aggregate/exec.h"
+#include "fragment/parallel.h"
 
 static Node *create_state(CustomScan *cscan);
 static void begin_aggregate(CustomScanState *css, EState *estate, int eflags);
@@ -236,7 +237,12 @@ read_groups(GhAggregateNode *node)
 static bool
 make_groups(GhAggregateNode *node)
 {
-	return read_groups(node) && (node->distinct == NULL || gh_distinct_groups(node));
+	bool		any = read_groups(node) && (node->distinct == NULL || gh_distinct_groups(node));
+
+	/* with what merging and the second level took */
+	if (node->fragment.member != NULL)
+		gh_fragment_leave_counts(&node->fragment);
+	return any;
 }
 
 static TupleTableSlot *

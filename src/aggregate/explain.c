@@ -2,14 +2,15 @@
  * explain.c
  *		What EXPLAIN shows of a GpuHashAggregate.
  *
- * The plan: its keys.  With ANALYZE, what went through it (../fragment/explain.c), and its groups.  Every line is
- * a property, so that all formats have it.
+ * The plan: its keys.  With ANALYZE, its steps, what went through it (../fragment/explain.c), and its groups.
+ * Every line is a property, so that all formats have it.
  */
 #include "postgres.h"
 
 #include "utils/ruleutils.h"
 
 #include "aggregate/exec.h"
+#include "fragment/explain.h"
 #include "plan/planning.h"
 
 /* Those from `first` on, before `end`. */
@@ -39,11 +40,18 @@ gh_aggregate_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	GhAggregateNode *node = (GhAggregateNode *) css;
 	GhFragmentCounts *counts = &node->fragment.counts;
 	int			ngrouped = node->distinct != NULL ? node->nkeys - 1 : node->nkeys;
+	GhLastSteps steps = {.name = ngrouped > 0 ? "Group" : "Aggregate"};
 
 	show_keys(node, "Group Key", 0, ngrouped, ancestors, es);
 	show_keys(node, "Distinct Key", ngrouped, node->nkeys, ancestors, es);
 	if (!es->analyze || !node->fragment.ran)
 		return;
+	if (node->distinct != NULL)
+	{
+		steps.before = "Distinct";
+		steps.rows_before = counts->groups;
+	}
+	gh_fragment_explain_steps(&node->fragment, &steps, es);
 	gh_fragment_explain_input(&node->fragment, es);
 	if (node->nkeys > 0 || es->format != EXPLAIN_FORMAT_TEXT)
 		ExplainPropertyUInteger(node->distinct != NULL ? "Distinct Values" : "Groups", NULL, counts->groups, es);

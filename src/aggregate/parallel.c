@@ -308,6 +308,5 @@ gh_aggregate_hand_over(GhAggregateNode *node)
 	}
 	if (member->merges)
 		merge_groups(node);
-	gh_fragment_leave_counts(&node->fragment);
 	return member->merges;
 }

@@ -3,32 +3,68 @@
  *		What EXPLAIN shows of a fragment, and of any node whose pages a device reads.
  *
  * With ANALYZE, what went through it and, where timing is on, where its own time went.  Every line is a property,
- * so that all formats have it.
+ * so that all formats have it.  Text leaves out what is zero or as usual, unless VERBOSE is on; the other
+ * formats have every number of a node that ran, for programs that read them.
  */
 #include "postgres.h"
 
 #include "fragment/device.h"
+#include "fragment/explain.h"
 #include "fragment/fragment.h"
 #include "fragment/joined.h"
 #include "fragment/supply.h"
+
+/* Whether what is zero or as usual is shown, too. */
+bool
+gh_explain_all(const ExplainState *es)
+{
+	return es->verbose || es->format != EXPLAIN_FORMAT_TEXT;
+}
+
+/* A number that is usually zero. */
+void
+gh_explain_count(const char *label, const char *unit, uint64 value, ExplainState *es)
+{
+	if (value > 0 || gh_explain_all(es))
+		ExplainPropertyUInteger(label, unit, value, es);
+}
+
+/* Milliseconds, unless they would be shown as zero. */
+void
+gh_explain_time(const char *label, double milliseconds, ExplainState *es)
+{
+	if (milliseconds >= 0.0005 || gh_explain_all(es))
+		ExplainPropertyFloat(label, "ms", milliseconds, 3, es);
+}
 
 /* What the device did meanwhile, as far as it tells; it reads pages and works on them at a time. */
 void
 gh_explain_device_times(uint64 queue_ns, uint64 kernel_ns, ExplainState *es)
 {
-	if (queue_ns == 0 && kernel_ns == 0)
-		return;
-	ExplainPropertyFloat("Queue Time", "ms", queue_ns / 1e6, 3, es);
-	ExplainPropertyFloat("Kernel Time", "ms", kernel_ns / 1e6, 3, es);
+	gh_explain_time("Queue Time", queue_ns / 1e6, es);
+	gh_explain_time("Kernel Time", kernel_ns / 1e6, es);
 }
 
-/* Whether the device has read pages where they are: so many of all. */
-const char *
-gh_page_supply(uint64 pages, uint64 pinned)
+/* How the device came by pages, of which so many were read where they are. */
+void
+gh_explain_page_supply(uint64 pages, uint64 pinned, ExplainState *es)
 {
-	if (pinned == 0)
-		return "copied";
-	return pinned == pages ? "pinned" : "both";
+	const char *supply = "both";
+
+	if (pages == 0)
+		supply = "none";
+	else if (pinned == 0)
+		supply = "copied";
+	else if (pinned == pages)
+		supply = "pinned";
+	if (pages > 0 || es->format != EXPLAIN_FORMAT_TEXT)
+		ExplainPropertyText("Page Supply", supply, es);
+	/* of both, how many of each */
+	if ((pinned > 0 && pinned < pages) || gh_explain_all(es))
+	{
+		ExplainPropertyUInteger("Pages Pinned", NULL, pinned, es);
+		ExplainPropertyUInteger("Pages Copied", NULL, pages - pinned, es);
+	}
 }
 
 uint64
@@ -44,10 +80,9 @@ gh_fragment_explain_input(const GhFragment *fragment, ExplainState *es)
 	const GhFragmentCounts *counts = &fragment->counts;
 
 	ExplainPropertyText("Engine", counts->device_pages > 0 ? "cuda" : "cpu", es);
-	if (fragment->scan != NULL || es->format != EXPLAIN_FORMAT_TEXT)
-		ExplainPropertyUInteger("Pages", NULL, counts->pages, es);
+	gh_explain_count("Pages", NULL, counts->pages, es);
 	ExplainPropertyUInteger("Input Rows", NULL, counts->rows, es);
-	ExplainPropertyUInteger("Rows Handed Back", NULL, counts->back, es);
+	gh_explain_count("Rows Handed Back", NULL, counts->back, es);
 }
 
 /* What a device did, and what was written to files. */
@@ -56,10 +91,10 @@ gh_fragment_explain_device(const GhFragment *fragment, ExplainState *es)
 {
 	const GhFragmentCounts *counts = &fragment->counts;
 
-	if (counts->device_pages > 0)
+	if (counts->device_pages > 0 || es->format != EXPLAIN_FORMAT_TEXT)
 	{
-		ExplainPropertyText("Page Supply", gh_page_supply(counts->device_pages, counts->pinned_pages), es);
-		if (es->verbose)
+		gh_explain_page_supply(counts->device_pages, counts->pinned_pages, es);
+		if (gh_explain_all(es))
 		{
 			ExplainPropertyUInteger("Hinted Pages", NULL, counts->hinted_pages, es);
 			ExplainPropertyUInteger("Tuples Judged", NULL, counts->judged, es);
@@ -69,8 +104,7 @@ gh_fragment_explain_device(const GhFragment *fragment, ExplainState *es)
 		ExplainPropertyUInteger("Device Memory", "kB", gh_to_kilobytes(counts->device_memory), es);
 		ExplainPropertyUInteger("Bytes Transferred", NULL, counts->device_bytes, es);
 	}
-	if (counts->disk > 0 || es->format != EXPLAIN_FORMAT_TEXT)
-		ExplainPropertyUInteger("Disk Usage", "kB", gh_to_kilobytes(counts->disk), es);
+	gh_explain_count("Disk Usage", "kB", gh_to_kilobytes(counts->disk), es);
 }
 
 static void
@@ -84,15 +118,13 @@ show_times(const GhFragment *fragment, ExplainState *es)
 	double		merge = INSTR_TIME_GET_MILLISEC(counts->merge_time);
 	double		total = fragment->css.ss.ps.instrument->total * 1000.0;
 
-	if (fragment->joined != NULL)
-		ExplainPropertyFloat("Build Time", "ms", build, 3, es);
-	ExplainPropertyFloat("Source Time", "ms", source, 3, es);
-	if (counts->device_pages > 0)
-		ExplainPropertyFloat("Wait Time", "ms", wait, 3, es);
-	ExplainPropertyFloat("Evaluate Time", "ms", evaluate, 3, es);
-	if (counts->disk > 0 || !INSTR_TIME_IS_ZERO(counts->merge_time) || es->format != EXPLAIN_FORMAT_TEXT)
-		ExplainPropertyFloat("Merge Time", "ms", merge, 3, es);
-	ExplainPropertyFloat("Emit Time", "ms", Max(total - build - source - wait - evaluate - merge, 0.0), 3, es);
+	gh_explain_time("Build Time", build, es);
+	gh_explain_time("Source Time", source, es);
+	gh_explain_time("Wait Time", wait, es);
+	gh_explain_time("Evaluate Time", evaluate, es);
+	gh_explain_time("Merge Time", merge, es);
+	gh_explain_time("Emit Time", Max(total - build - source - wait - evaluate - merge, 0.0), es);
+	gh_explain_device_times(counts->queue_ns, counts->kernel_ns, es);
 }
 
 /* Times, and why it was not done otherwise. */
@@ -102,10 +134,7 @@ gh_fragment_explain_end(const GhFragment *fragment, ExplainState *es)
 	const GhFragmentCounts *counts = &fragment->counts;
 
 	if (es->timing && fragment->timing)
-	{
 		show_times(fragment, es);
-		gh_explain_device_times(counts->queue_ns, counts->kernel_ns, es);
-	}
 	if (counts->fallback_reason[0] != '\0')
 		ExplainPropertyText("Fallback Reason", counts->fallback_reason, es);
 	else if (es->verbose && fragment->program.why_not != NULL)

@@ -34,6 +34,7 @@ typedef struct GhFragmentCounts
 	uint64		pages;			/* read by the node itself */
 	uint64		rows;			/* that the child had for it */
 	uint64		back;			/* of them, by PostgreSQL's expressions from the scan's conditions on */
+	uint32		joins_below;	/* from the lowest on, joins that returned their rows through the executor */
 	uint64		groups;			/* that came out of the input, or its parts; or rows that were kept */
 	Size		memory;			/* bytes of groups, at most */
 	uint64		disk;			/* bytes written to files */
@@ -190,13 +191,6 @@ extern void gh_entering_init(GhEnteringRows *rows, uint32 ngiven, uint32 nrows);
 extern void gh_entering_move(GhEnteringRows *rows, uint32 to, uint32 from);
 extern uint32 gh_enter_columns(GhFragment *fragment, uint32 step, GhEnteringRows *rows, uint32 nrows);
 extern uint64 gh_enter_page(GhFragment *fragment, GhBackRow *back, uint32 *nback);
-
-/* ---- explain.c ---- */
-
-extern uint64 gh_to_kilobytes(uint64 bytes);
-extern void gh_fragment_explain_input(const GhFragment *fragment, ExplainState *es);
-extern void gh_fragment_explain_device(const GhFragment *fragment, ExplainState *es);
-extern void gh_fragment_explain_end(const GhFragment *fragment, ExplainState *es);
 
 /* What of the node's time went where. */
 static inline void

@@ -307,6 +307,13 @@ read_some(GhFragment *fragment, GhJoinedInput *input)
 	return !gh_device_read(fragment, input);
 }
 
+static void
+count_joins_below(GhFragment *fragment)
+{
+	if (fragment->joined != NULL)
+		fragment->counts.joins_below = (uint32) (fragment->joined->base + 1);
+}
+
 /* Reads the child to its end, unless its rows are to be passed on. */
 void
 gh_fragment_read_input(GhFragment *fragment)
@@ -315,12 +322,14 @@ gh_fragment_read_input(GhFragment *fragment)
 
 	fragment->by_rows = input == GH_JOINED_ROWS;
 	fragment->passes_on = fragment->methods->for_device && fragment->by_rows && gh_joined_nprobes(fragment) == 0;
+	count_joins_below(fragment);
 	if (fragment->passes_on)
 		return;
 	while (read_some(fragment, &input))
 	{
 		CHECK_FOR_INTERRUPTS();
 		fragment->by_rows = input == GH_JOINED_ROWS;
+		count_joins_below(fragment);
 		fragment->methods->keep_within_memory(fragment);
 	}
 	fragment->methods->end_input(fragment);

@@ -138,6 +138,7 @@ add_counts(GhFragmentCounts *totals, const GhFragmentCounts *counts)
 	totals->pages += counts->pages;
 	totals->rows += counts->rows;
 	totals->back += counts->back;
+	totals->joins_below = Max(totals->joins_below, counts->joins_below);
 	totals->groups += counts->groups;
 	totals->memory += counts->memory;
 	totals->disk += counts->disk;

@@ -134,8 +134,6 @@ extern void gh_supply_gave_up(const GhSupply *supply, const char *what, char *re
 extern void gh_device_options(const GhEngine *engine, int device, GhPipelineOptions *options, GhTableOptions *table);
 
 /* explain.c: what any node shows of that */
-extern void gh_explain_device_times(uint64 queue_ns, uint64 kernel_ns, ExplainState *es);
-extern const char *gh_page_supply(uint64 pages, uint64 pinned);
 
 /* Of a pipeline that lists rows */
 extern bool gh_supply_has_room(const GhSupply *supply);

@@ -4,7 +4,8 @@
  *
  * The plan: join type, hash condition, join filter.  With ANALYZE, what the
  * table looked like and, where timing is on, where the node's own time went.
- * Every line is a property, so that all formats have it.
+ * Every line is a property, so that all formats have it; text leaves out what is zero
+ * or as usual, unless VERBOSE is on (../fragment/explain.c).
  */
 #include "postgres.h"
 
@@ -12,7 +13,7 @@
 #include "nodes/nodeFuncs.h"
 #include "utils/ruleutils.h"
 
-#include "fragment/fragment.h"
+#include "fragment/explain.h"
 #include "join/join.h"
 #include "plan/planning.h"
 
@@ -91,31 +92,26 @@ show_table(GhJoinState *js, ExplainState *es)
 	bool		on_device = js->engine->on_device;
 	uint64		memory = js->store.bytes_peak + (on_device ? 0 : js->table_bytes_peak);
 
-	ExplainPropertyUInteger("Subtables", NULL, stats->subtables, es);
-	ExplainPropertyFloat("Fill Factor", NULL, stats->fill, 2, es);
-	ExplainPropertyUInteger("Resizes", NULL, stats->upsizes + stats->downsizes, es);
-	if (js->carried || es->format != EXPLAIN_FORMAT_TEXT)
+	if (gh_explain_all(es))
+	{
+		ExplainPropertyUInteger("Subtables", NULL, stats->subtables, es);
+		ExplainPropertyFloat("Fill Factor", NULL, stats->fill, 2, es);
 		ExplainPropertyText("Table Values", js->carried ? "columns" : "rows", es);
-	if (!is_looked_up_above(js))
-		ExplainPropertyUInteger("Batches", NULL, js->nbatches, es);
-	if (js->partitions_peak > 1 || es->format != EXPLAIN_FORMAT_TEXT)
+	}
+	gh_explain_count("Resizes", NULL, stats->upsizes + stats->downsizes, es);
+	gh_explain_count("Batches", NULL, js->nbatches, es);
+	if (js->partitions_peak > 1 || gh_explain_all(es))
 	{
 		ExplainPropertyUInteger("Partitions", NULL, js->partitions_peak, es);
 		ExplainPropertyUInteger("Disk Usage", "kB", gh_to_kilobytes(js->spill.bytes_written), es);
 	}
 	ExplainPropertyUInteger("Memory Usage", "kB", gh_to_kilobytes(memory), es);
-	if (on_device)
+	if (on_device || es->format != EXPLAIN_FORMAT_TEXT)
 	{
-		ExplainPropertyUInteger("Device Memory", "kB", gh_to_kilobytes(js->table_bytes_peak), es);
+		ExplainPropertyUInteger("Device Memory", "kB", on_device ? gh_to_kilobytes(js->table_bytes_peak) : 0, es);
 		ExplainPropertyUInteger("Bytes Transferred", NULL,
-								stats->bytes_to_device + stats->bytes_from_device, es);
+								on_device ? stats->bytes_to_device + stats->bytes_from_device : 0, es);
 	}
-}
-
-static double
-milliseconds(uint64 ns)
-{
-	return ns / 1e6;
 }
 
 /*
@@ -135,19 +131,16 @@ show_times(GhJoinState *js, ExplainState *es)
 
 	/* the rest is the time of the node above */
 	if (is_looked_up_above(js))
+		emit = 0.0;
+	gh_explain_time("Source Time", source, es);
+	gh_explain_time("Build Time", build, es);
+	gh_explain_time("Wait Time", wait, es);
+	gh_explain_time("Emit Time", Max(emit, 0.0), es);
+	if (js->engine->on_device || es->format != EXPLAIN_FORMAT_TEXT)
 	{
-		ExplainPropertyFloat("Build Time", "ms", build, 3, es);
-		return;
-	}
-	ExplainPropertyFloat("Source Time", "ms", source, 3, es);
-	ExplainPropertyFloat("Build Time", "ms", build, 3, es);
-	ExplainPropertyFloat("Wait Time", "ms", wait, 3, es);
-	ExplainPropertyFloat("Emit Time", "ms", Max(emit, 0.0), 3, es);
-	if (js->engine->on_device)
-	{
-		ExplainPropertyFloat("Queue Time", "ms", milliseconds(js->stats.queue_ns), 3, es);
-		ExplainPropertyFloat("Transfer Time", "ms", milliseconds(js->stats.transfer_ns), 3, es);
-		ExplainPropertyFloat("Kernel Time", "ms", milliseconds(js->stats.kernel_ns), 3, es);
+		gh_explain_time("Queue Time", js->stats.queue_ns / 1e6, es);
+		gh_explain_time("Transfer Time", js->stats.transfer_ns / 1e6, es);
+		gh_explain_time("Kernel Time", js->stats.kernel_ns / 1e6, es);
 	}
 }
 
@@ -164,10 +157,10 @@ gh_join_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 	if (!es->analyze || (!js->built && !js->ran_parallel))
 		return;
 
-	if (js->join_quals != NIL && (js->removed_by_join_filter > 0 || es->format != EXPLAIN_FORMAT_TEXT))
-		ExplainPropertyUInteger("Rows Removed by Join Filter", NULL,
-								js->removed_by_join_filter, es);
-	if (js->engine != NULL)
+	if (js->join_quals != NIL)
+		gh_explain_count("Rows Removed by Join Filter", NULL, js->removed_by_join_filter, es);
+	/* else it is that of the node above */
+	if (js->engine != NULL && (!is_looked_up_above(js) || gh_explain_all(es)))
 		ExplainPropertyText("Engine", js->engine->name, es);
 	ExplainPropertyUInteger("Inner Rows", NULL, js->inner_rows, es);
 	if (js->engine != NULL)

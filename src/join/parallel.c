@@ -124,6 +124,7 @@ count_participant(GhJoinState *js)
 	if (parallel->in_files)
 		totals->private_bytes += js->store.bytes_peak;
 	totals->table_bytes = Max(totals->table_bytes, js->table_bytes_peak);
+	totals->built = totals->built || js->built;
 	totals->carried = totals->carried || js->carried;
 	totals->partitions = Max(totals->partitions, js->partitions_peak);
 	INSTR_TIME_ADD(totals->source_time, js->source_time);
@@ -168,7 +169,7 @@ take_totals(GhJoinState *js)
 	if (shared->engine != GH_SHARED_NO_TABLE)
 		js->engine = shared->engine == GH_SHARED_SERVICE ? gh_service_engine() : gh_cpu_engine();
 	SpinLockRelease(&shared->mutex);
-	js->ran_parallel = true;
+	js->ran_parallel = totals->built;
 }
 
 /*

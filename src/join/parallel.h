@@ -92,6 +92,7 @@ typedef struct GhJoinTotals
 	uint64		bytes_written;
 	uint64		private_bytes;	/* rows in memory of the participants alone, at most */
 	uint64		table_bytes;	/* the largest table */
+	bool		built;			/* the join itself ran; else a device did it for a node above */
 	bool		carried;
 	int			partitions;
 	instr_time	source_time;

@@ -11,6 +11,7 @@
 #include "executor/executor.h"
 #include "utils/memutils.h"
 
+#include "fragment/explain.h"
 #include "fragment/joined.h"
 #include "fragment/parallel.h"
 #include "rows/node.h"
@@ -362,12 +363,18 @@ static void
 explain_rows(CustomScanState *css, List *ancestors, ExplainState *es)
 {
 	const GhRowsNode *node = (const GhRowsNode *) css;
+	const GhJoined *joined = node->fragment.joined;
+	GhLastSteps steps = {.name = "Collect"};
 
 	(void) ancestors;
 	if (es->verbose)
 		show_fetched(node, es);
 	if (!es->analyze || !node->fragment.ran)
 		return;
+	/* rows of all joins came through the executor: they passed on */
+	if (joined != NULL && (int) node->fragment.counts.joins_below == joined->nlevels)
+		steps.name = NULL;
+	gh_fragment_explain_steps(&node->fragment, &steps, es);
 	gh_fragment_explain_input(&node->fragment, es);
 	ExplainPropertyUInteger("Rows Collected", NULL, node->fragment.counts.groups, es);
 	gh_fragment_explain_device(&node->fragment, es);

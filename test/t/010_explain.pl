@@ -1,4 +1,5 @@
-# EXPLAIN of a GpuHashJoin is well formed in every format, with and without ANALYZE.
+# EXPLAIN of a GpuHashJoin, and of the joins and the scan that a GpuHashAggregate does by itself, is well formed in
+# every format, with and without ANALYZE; text leaves out what is zero or usual.
 use GpuHash::Test;
 use JSON::PP;
 
@@ -94,5 +95,51 @@ for my $name (sort keys %join)
 		like($server->query("EXPLAIN ($options) $sql"), qr/Custom Scan \(GpuHashJoin\)/, "$name ($options): text");
 	}
 }
+
+# ------------------------------------------------- an aggregate and its steps
+my $star = 'SELECT o.t, count(*) FROM outer_rows o JOIN inner_rows i ON i.k = o.k WHERE o.i <= 10000 GROUP BY o.t HAVING count(*) > 1';
+my $text = $server->query("EXPLAIN (ANALYZE, COSTS OFF) $star");
+my $steps = 'Scan o (rows=20000), Filter (rows=10000), Join i (rows=5000), Group (rows=10), Filter (rows=10)';
+like($text, qr/^ *Steps: \Q$steps\E$/m, 'steps, in one line') or diag($text);
+my @usual = ('Rows Handed Back', 'Wait Time', 'Merge Time', 'Queue Time', 'Kernel Time', 'Disk Usage', 'Subtables', 'Fill Factor', 'Resizes',
+	'Table Values', 'Batches', 'Partitions');
+for my $label (@usual)
+{
+	unlike($text, qr/^ *$label:/m, "text leaves out $label");
+	like($server->query("EXPLAIN (ANALYZE, VERBOSE, COSTS OFF) $star"), qr/^ *$label:/m, "but with VERBOSE");
+}
+my ($tree) = @{ decode_json($server->query("EXPLAIN (ANALYZE, FORMAT json) $star")) };
+my $aggregate = $tree->{Plan};
+is($aggregate->{'Custom Plan Provider'}, 'GpuHashAggregate', 'it is a GpuHashAggregate');
+is_deeply([map { [$_->{'Step Type'}, join('+', @{ $_->{Relations} }), $_->{Rows}] } @{ $aggregate->{Steps} }],
+	[['Scan', 'o', 20000], ['Filter', '', 10000], ['Join', 'i', 5000], ['Group', '', 10], ['Filter', '', 10]], 'steps in JSON');
+for my $label ('Pages', 'Input Rows', 'Rows Handed Back', 'Groups', 'Memory Usage', 'Hinted Pages', 'Tuples Judged', 'Device Memory',
+	'Bytes Transferred', 'Pages Pinned', 'Pages Copied', 'Disk Usage', map { "$_ Time" } qw(Build Source Wait Evaluate Merge Emit Queue Kernel))
+{
+	like($aggregate->{$label} // 'missing', qr/^[\d.]+$/, "JSON has $label");
+}
+is($aggregate->{'Page Supply'}, 'none', 'JSON has where pages came from');
+my $join = find_join($aggregate);
+for my $label ('Inner Rows', 'Subtables', 'Fill Factor', 'Resizes', 'Batches', 'Partitions', 'Disk Usage', 'Memory Usage', 'Device Memory',
+	'Bytes Transferred', map { "$_ Time" } qw(Source Build Wait Emit Queue Transfer Kernel))
+{
+	like($join->{$label} // 'missing', qr/^[\d.]+$/, "JSON has $label of the join");
+}
+ok(xml_ok($server->query("EXPLAIN (ANALYZE, FORMAT xml) $star")), 'XML is well formed');
+my $scan = decode_json($server->query('EXPLAIN (ANALYZE, FORMAT json) SELECT i FROM outer_rows WHERE k = 5'))->[0]{Plan};
+for my $label ('Pages', 'Rows Handed Back', 'Pages Pinned', 'Pages Copied', map { "$_ Time" } qw(Source Wait Evaluate Emit Queue Kernel))
+{
+	like($scan->{$label} // 'missing', qr/^[\d.]+$/, "JSON has $label of a GpuHashScan");
+}
+
+# Many loops and processes: rows of steps are all of them.
+my $loops = $server->query("EXPLAIN (ANALYZE, COSTS OFF) SELECT (SELECT count(*) FROM outer_rows o WHERE o.k < g) FROM generate_series(1, 3) g");
+like($loops, qr/Steps: Scan o \(rows=60000\), Filter \(rows=120\), Aggregate \(rows=3\)/, 'rows of all loops') or diag($loops);
+my $parallel = $server->query('SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; ' .
+	"EXPLAIN (ANALYZE, COSTS OFF) $star");
+like($parallel, qr/Parallel Custom Scan \(GpuHashAggregate.*Steps: \Q$steps\E/s, 'rows of all processes') or diag($parallel);
+
+$server->stop;
+unlike($server->log, qr/PANIC|TRAP|terminated by signal/, 'a clean log');
 
 done_testing();

@@ -59,7 +59,7 @@ sub compare
 	$count->{types}{$_}++ for $plan =~ /Join Type: (\w+(?: \w+)?)/g;
 	if ($query->{explain} =~ /^\s*SELECT/i && !$query->{limited} && rand() < 0.2)
 	{
-		my ($ran) = $session->do("EXPLAIN (ANALYZE, TIMING OFF) $query->{explain}", 2 * $FORCED_MS / 1000);
+		my ($ran) = $session->do("EXPLAIN (ANALYZE, VERBOSE, TIMING OFF) $query->{explain}", 2 * $FORCED_MS / 1000);
 		$count->{carried}++ if $ran =~ /Table Values: columns/;
 	}
 	my ($got, $error) = $session->do($query->{sql}, 2 * $FORCED_MS / 1000);
