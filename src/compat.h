@@ -376,11 +376,13 @@ gh_read_temp_file(BufFile *file, void *ptr, size_t size, bool may_end)
 	{key_size, entry_size, dshash_memcmp, dshash_memhash, tranche}
 #endif
 
-/* What a query groups by; from 16 on, without what is the same in all rows of a group anyway. */
+/* What a query groups by, and of DISTINCT; from 16 on, without what is the same in all rows of a group anyway. */
 #if PG_VERSION_NUM >= 160000
 #define gh_group_clause(root) ((root)->processed_groupClause)
+#define gh_distinct_clause(root) ((root)->processed_distinctClause)
 #else
 #define gh_group_clause(root) ((root)->parse->groupClause)
+#define gh_distinct_clause(root) ((root)->parse->distinctClause)
 #endif
 
 /*

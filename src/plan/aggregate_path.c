@@ -3,7 +3,7 @@
  *		When the planner considers a GpuHashAggregate, and what it costs.
  *
  * The hook is called once for each grouping, and once for each partition of one that is done
- * partition by partition.  The node reads a plain table's pages by itself, or looks these rows up
+ * partition by partition; and once for SELECT DISTINCT, which is a grouping without aggregates.  The node reads a plain table's pages by itself, or looks these rows up
  * in the tables of joins; of any other plan it takes the rows, which pays where there are groups.
  * The hook never touches a GPU: plans are made, and kept, where there may be none.
  */
@@ -14,6 +14,7 @@
 #include "access/table.h"
 #include "catalog/pg_statistic.h"
 #include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
@@ -64,7 +65,8 @@ typedef struct AggregateInputs
 	PlannerInfo *root;
 	RelOptInfo *input_rel;
 	RelOptInfo *output_rel;
-	GroupPathExtraData *extra;
+	GhGroupBy	by;
+	Relids		why_of;			/* as which reasons are noted: NULL or GH_WHY_DISTINCT */
 	GhGrouping	grouping;
 	bool		pages;			/* the node reads the input's pages */
 	Path	   *join;			/* or the input is joins over a table whose pages it reads: this path,
@@ -139,7 +141,7 @@ group_bytes(const AggregateInputs *inputs)
 {
 	const GhGrouping *grouping = &inputs->grouping;
 
-	return GH_GROUP_OVERHEAD + inputs->output_rel->reltarget->width +
+	return GH_GROUP_OVERHEAD + inputs->by.target->width +
 		list_length(grouping->keys) * sizeof(GhSqlValue) +
 		list_length(grouping->aggregates) * (sizeof(GhAggregateState) + sizeof(GhSide *));
 }
@@ -236,7 +238,7 @@ is_spared_doubt(const AggregateInputs *inputs, Path *child)
 static bool
 having_has_program(const AggregateInputs *inputs)
 {
-	List	   *conditions = (List *) inputs->extra->havingQual;
+	List	   *conditions = inputs->by.having;
 	OpExpr	   *first = conditions == NIL ? NULL : linitial(conditions);
 
 	return first != NULL && IsA(first, OpExpr) && gh_find_function(first->opfuncid) != NULL &&
@@ -275,7 +277,7 @@ cost_aggregate(const AggregateInputs *inputs, CustomPath *cpath, double emitted)
 	if (inputs->grouping.distinct != NIL)
 		startup += inputs->groups * (cpu_tuple_cost + group_cost(&inputs->grouping)) +
 			spill_cost(inputs, inputs->groups, inputs->returned);
-	cost_qual_eval(&having, (List *) inputs->extra->havingQual, inputs->root);
+	cost_qual_eval(&having, inputs->by.having, inputs->root);
 	startup += having.startup + target->cost.startup;
 	cpath->path.startup_cost = startup;
 	cpath->path.total_cost = startup + having.per_tuple * inputs->returned +
@@ -294,11 +296,10 @@ cost_aggregate(const AggregateInputs *inputs, CustomPath *cpath, double emitted)
 static void
 estimate_groups(AggregateInputs *inputs)
 {
-	List	   *exprs = get_sortgrouplist_exprs(gh_group_clause(inputs->root),
-												inputs->extra->targetList);
+	List	   *exprs = get_sortgrouplist_exprs(inputs->by.clauses, inputs->by.tlist);
 
 	inputs->rows = inputs->input_rel->rows;
-	inputs->returned = inputs->root->parse->groupClause == NIL ? 1.0 :
+	inputs->returned = inputs->by.written == NIL ? 1.0 :
 		estimate_num_groups(inputs->root, exprs, inputs->rows, NULL, NULL);
 	inputs->groups = inputs->returned;
 	if (inputs->grouping.distinct != NIL)
@@ -317,7 +318,7 @@ make_aggregate_path(const AggregateInputs *inputs, Path *child, double rows)
 
 	cpath->path.pathtype = T_CustomScan;
 	cpath->path.parent = output_rel;
-	cpath->path.pathtarget = output_rel->reltarget;
+	cpath->path.pathtarget = inputs->by.target;
 	/* of a device, each process of several would have the same done again */
 	cpath->path.parallel_safe = output_rel->consider_parallel && child->parallel_safe &&
 		(gh_force_offload || child->parallel_workers > 0 || !is_for_device(inputs, child));
@@ -331,7 +332,7 @@ make_aggregate_path(const AggregateInputs *inputs, Path *child, double rows)
 	cpath->methods = &gh_aggregate_path_methods;
 	/* in the order of GhAggregatePathPrivate */
 	cpath->custom_private = list_make4(inputs->grouping.keys, inputs->grouping.aggregates,
-									   inputs->extra->havingQual,
+									   inputs->by.having,
 									   gh_distinct_path_list(&inputs->grouping, inputs->groups / divisor));
 	cost_aggregate(inputs, cpath, rows);
 	return cpath;
@@ -379,7 +380,7 @@ make_partial_child(const AggregateInputs *inputs)
 static void
 add_grouped_path(const AggregateInputs *inputs, Path *path)
 {
-	gh_why_cost(inputs->root, NULL, GH_AGGREGATE_NAME, path->startup_cost, path->total_cost, false);
+	gh_why_cost(inputs->root, inputs->why_of, GH_AGGREGATE_NAME, path->startup_cost, path->total_cost, false);
 	add_path(inputs->output_rel, path);
 }
 
@@ -398,13 +399,13 @@ add_parallel_path(const AggregateInputs *inputs, double rows)
 		return;
 	cpath = make_aggregate_path(inputs, child, rows);
 	add_grouped_path(inputs, (Path *) create_gather_path(inputs->root, output_rel, &cpath->path,
-														 output_rel->reltarget, NULL, &rows));
+														 inputs->by.target, NULL, &rows));
 }
 
 static void
 add_aggregate_paths(AggregateInputs *inputs)
 {
-	List	   *having = (List *) inputs->extra->havingQual;
+	List	   *having = inputs->by.having;
 	Path	   *child = inputs->pages ? make_scan_path(inputs, 0) :
 		inputs->join != NULL ? gh_joins_with_target(inputs->root, inputs->join, row_exprs(&inputs->grouping)) :
 		inputs->partial_join == NULL ? inputs->input_rel->cheapest_total_path : NULL;
@@ -528,7 +529,7 @@ why_not_taken(AggregateInputs *inputs)
 		return "grouping sets are not supported";
 	if (has_few_rows(inputs))
 		return "it has few rows";
-	if (!gh_grouping_collect(root, inputs->output_rel, inputs->extra, &inputs->grouping))
+	if (!gh_grouping_collect(root, &inputs->by, &inputs->grouping))
 		return inputs->grouping.why_not != NULL ? why_not_grouped(inputs) :
 			"what comes out is neither key nor aggregate";
 	inputs->pages = reads_pages(inputs) && reading_all_pays(inputs);
@@ -548,7 +549,63 @@ consider_aggregate(AggregateInputs *inputs)
 	if (why == NULL)
 		add_aggregate_paths(inputs);
 	else
-		gh_why(inputs->root, NULL, why);
+		gh_why(inputs->root, inputs->why_of, why);
+}
+
+/* GROUP BY, or aggregates without. */
+static void
+consider_grouping(AggregateInputs *inputs, const GroupPathExtraData *extra)
+{
+	PlannerInfo *root = inputs->root;
+
+	inputs->by = (GhGroupBy) {
+		.clauses = gh_group_clause(root),
+		.written = root->parse->groupClause,
+		.tlist = extra->targetList,
+		.having = (List *) extra->havingQual,
+		.target = inputs->output_rel->reltarget,
+	};
+	if (extra->patype != PARTITIONWISE_AGGREGATE_PARTIAL)
+		consider_aggregate(inputs);
+}
+
+/* Why SELECT DISTINCT is not looked at as a grouping; NULL: it is. */
+static const char *
+why_not_distinct(const AggregateInputs *inputs)
+{
+	const GhGroupBy *by = &inputs->by;
+
+	if (by->clauses == NIL)
+		return "its columns are the same in all rows, and one is enough";
+	if (IS_UPPER_REL(inputs->input_rel))
+		return "its rows are those of a grouping, or of window functions";
+	/* of DISTINCT ON, what is no key is computed for each row that is read */
+	if (inputs->root->parse->hasDistinctOn &&
+		(contain_volatile_functions((Node *) by->target->exprs) || contain_subplans((Node *) by->target->exprs) ||
+		 expression_returns_set((Node *) by->target->exprs)))
+		return "what comes out is volatile, a set, or a subquery";
+	return NULL;
+}
+
+/* SELECT DISTINCT of a scan's or a join's rows, and DISTINCT ON, where nothing but keys comes out. */
+static void
+consider_distinct(AggregateInputs *inputs)
+{
+	PlannerInfo *root = inputs->root;
+	const char *why;
+
+	inputs->why_of = gh_collects_why ? GH_WHY_DISTINCT : NULL;
+	inputs->by = (GhGroupBy) {
+		.clauses = gh_distinct_clause(root),
+		.written = root->parse->distinctClause,
+		.tlist = root->processed_tlist,
+		.target = inputs->input_rel->cheapest_total_path->pathtarget,
+	};
+	why = why_not_distinct(inputs);
+	if (why == NULL)
+		consider_aggregate(inputs);
+	else
+		gh_why(root, inputs->why_of, why);
 }
 
 static void
@@ -559,14 +616,17 @@ upper_paths_hook(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_r
 		.root = root,
 		.input_rel = input_rel,
 		.output_rel = output_rel,
-		.extra = (GroupPathExtraData *) extra,
 	};
 
 	if (previous_hook)
 		previous_hook(root, stage, input_rel, output_rel, extra);
-	if (gh_enabled && stage == UPPERREL_GROUP_AGG && !IS_DUMMY_REL(input_rel) &&
-		inputs.extra->patype != PARTITIONWISE_AGGREGATE_PARTIAL)
-		consider_aggregate(&inputs);
+	/* of set operations there is no input */
+	if (!gh_enabled || (stage != UPPERREL_GROUP_AGG && stage != UPPERREL_DISTINCT) || IS_DUMMY_REL(input_rel))
+		return;
+	if (stage == UPPERREL_GROUP_AGG)
+		consider_grouping(&inputs, extra);
+	else
+		consider_distinct(&inputs);
 }
 
 /* Called by _PG_init. */

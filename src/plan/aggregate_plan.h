@@ -32,6 +32,16 @@ gh_aggregate_memory_limit(void)
 
 /* ---- target.c: what a grouping computes, and whether the engines can ---- */
 
+/* What a query groups its rows by, and what comes out of the groups: of GROUP BY, or of DISTINCT. */
+typedef struct GhGroupBy
+{
+	List	   *clauses;		/* SortGroupClauses; from 16 on, without what is the same in all rows anyway */
+	List	   *written;		/* likewise, all of them */
+	List	   *tlist;			/* that they refer to, as the relation sees it */
+	List	   *having;			/* conditions on groups */
+	PathTarget *target;			/* what comes out */
+} GhGroupBy;
+
 /* Expressions over the input's columns. */
 typedef struct GhGrouping
 {
@@ -53,8 +63,7 @@ typedef struct GhGroupingInput
 } GhGroupingInput;
 
 extern bool gh_can_be_key(Expr *expr, Oid eqop);
-extern bool gh_grouping_collect(PlannerInfo *root, RelOptInfo *grouped, GroupPathExtraData *extra,
-								GhGrouping *grouping);
+extern bool gh_grouping_collect(PlannerInfo *root, const GhGroupBy *by, GhGrouping *grouping);
 extern Expr *gh_aggregate_argument(Aggref *aggref);
 extern bool gh_grouping_translates(GhGrouping *grouping, const GhGroupingInput *input,
 								   int *ninstructions);

@@ -26,7 +26,7 @@
 typedef struct CollectContext
 {
 	PlannerInfo *root;
-	List	   *tlist;			/* of the query, as this relation sees it */
+	const GhGroupBy *by;
 	GhGrouping *grouping;
 } CollectContext;
 
@@ -49,18 +49,15 @@ gh_can_be_key(Expr *expr, Oid eqop)
 }
 
 static bool
-collect_keys(PlannerInfo *root, List *tlist, GhGrouping *grouping)
+collect_keys(const GhGroupBy *by, GhGrouping *grouping)
 {
-	List	   *clauses = gh_group_clause(root);
 	ListCell   *lc;
 
-	/* all keys are known to be the same in all rows: but without rows, there is no group */
-	if (clauses == NIL)
-		clauses = root->parse->groupClause;
-	foreach(lc, clauses)
+	/* where all keys are known to be the same in all rows: but without rows, there is no group */
+	foreach(lc, by->clauses != NIL ? by->clauses : by->written)
 	{
 		SortGroupClause *clause = lfirst_node(SortGroupClause, lc);
-		TargetEntry *tle = get_sortgroupref_tle(clause->tleSortGroupRef, tlist);
+		TargetEntry *tle = get_sortgroupref_tle(clause->tleSortGroupRef, by->tlist);
 
 		if (!clause->hashable || !gh_can_be_key(tle->expr, clause->eqop))
 		{
@@ -116,9 +113,9 @@ is_grouped_by(const CollectContext *context, Node *expr)
 
 	if (IsA(expr, List) || !contain_var_clause(expr))
 		return false;
-	foreach(lc, context->root->parse->groupClause)
+	foreach(lc, context->by->written)
 	{
-		if (equal(get_sortgroupclause_expr(lfirst_node(SortGroupClause, lc), context->tlist), expr))
+		if (equal(get_sortgroupclause_expr(lfirst_node(SortGroupClause, lc), context->by->tlist), expr))
 			return true;
 	}
 	return false;
@@ -158,18 +155,16 @@ collect_walker(Node *node, CollectContext *context)
 
 /* The keys and aggregates of a grouping; false: the engines have no such thing. */
 bool
-gh_grouping_collect(PlannerInfo *root, RelOptInfo *grouped, GroupPathExtraData *extra,
-					GhGrouping *grouping)
+gh_grouping_collect(PlannerInfo *root, const GhGroupBy *by, GhGrouping *grouping)
 {
-	CollectContext context = {.root = root, .tlist = extra->targetList, .grouping = grouping};
+	CollectContext context = {.root = root, .by = by, .grouping = grouping};
 
 	grouping->keys = NIL;
 	grouping->aggregates = NIL;
 	grouping->distinct = NIL;
 	grouping->distinct_filters = NIL;
-	return collect_keys(root, extra->targetList, grouping) &&
-		!collect_walker((Node *) grouped->reltarget->exprs, &context) &&
-		!collect_walker(extra->havingQual, &context) && gh_distinct_add_key(grouping) &&
+	return collect_keys(by, grouping) && !collect_walker((Node *) by->target->exprs, &context) &&
+		!collect_walker((Node *) by->having, &context) && gh_distinct_add_key(grouping) &&
 		list_length(grouping->keys) <= GH_VALUES_MAX && list_length(grouping->aggregates) <= GH_AGGREGATES_MAX;
 }
 

@@ -34,7 +34,7 @@ typedef struct Offer
 typedef struct Reason
 {
 	PlannerInfo *root;
-	Relids		relids;			/* of a scan or a join; NULL: the grouping */
+	Relids		relids;			/* of a scan or a join; NULL: the grouping; or GH_WHY_DISTINCT */
 	const char *why;			/* NULL: nobody declined it */
 	Offer		whole;			/* of paths by themselves, */
 	Offer		partial;		/* and as parts of a parallel plan */
@@ -194,7 +194,7 @@ compare_costs(const Reason *reason, const Path *path, StringInfo text, StringInf
 	appendStringInfoChar(costs, ')');
 }
 
-/* Of a path that is PostgreSQL's, for these relations or, NULL, the grouping. */
+/* Of a path that is PostgreSQL's, for these relations, the grouping, NULL, or GH_WHY_DISTINCT. */
 static void
 add_line(PlannerInfo *root, const Path *path, Relids relids, const char *what)
 {
@@ -209,7 +209,7 @@ add_line(PlannerInfo *root, const Path *path, Relids relids, const char *what)
 	initStringInfo(&costs);
 	appendStringInfoString(&text, what);
 	while ((rti = bms_next_member(relids, rti)) >= 0)
-		/* 16 counts outer joins among a join's relations */
+		/* 0 is no relation; 16 counts outer joins among a join's relations */
 		if (root->simple_rel_array[rti] != NULL)
 		{
 			appendStringInfo(&text, "%s%s", separator, root->simple_rte_array[rti]->eref->aliasname);
@@ -233,6 +233,17 @@ walk_scan(PlannerInfo *root, Path *scan)
 {
 	if (scan->pathtype == T_SeqScan && scan->parent->baserestrictinfo != NIL)
 		add_line(root, scan, scan->parent->relids, "Scan");
+}
+
+/* A path that makes groups: of GROUP BY or aggregates, or of SELECT DISTINCT; of UNION it is not told. */
+static void
+walk_groups(PlannerInfo *root, Path *path, Path *subpath)
+{
+	if (IS_UPPER_REL(path->parent) && list_member_ptr(root->upper_rels[UPPERREL_DISTINCT], path->parent))
+		add_line(root, path, GH_WHY_DISTINCT, "Distinct");
+	else if (root->parse->hasAggs && !(IsA(path, AggPath) && ((AggPath *) path)->aggsplit == AGGSPLIT_INITIAL_SERIAL))
+		add_line(root, path, NULL, "Aggregate");
+	walk_path(root, subpath);
 }
 
 /* What a node of ours has below it; scans it reads by itself. */
@@ -280,15 +291,13 @@ walk_path(PlannerInfo *root, Path *path)
 			walk_join(root, (JoinPath *) path);
 			break;
 		case T_AggPath:
-			/* without an aggregate, it makes rows distinct */
-			if (((AggPath *) path)->aggsplit != AGGSPLIT_INITIAL_SERIAL && root->parse->hasAggs)
-				add_line(root, path, NULL, "Aggregate");
-			walk_path(root, ((AggPath *) path)->subpath);
+			walk_groups(root, path, ((AggPath *) path)->subpath);
 			break;
 		case T_GroupingSetsPath:
-			if (root->parse->hasAggs)
-				add_line(root, path, NULL, "Aggregate");
-			walk_path(root, ((GroupingSetsPath *) path)->subpath);
+			walk_groups(root, path, ((GroupingSetsPath *) path)->subpath);
+			break;
+		case T_UpperUniquePath:
+			walk_groups(root, path, ((UpperUniquePath *) path)->subpath);
 			break;
 		case T_GroupPath:
 			walk_path(root, ((GroupPath *) path)->subpath);

@@ -18,6 +18,9 @@ extern List *gh_why_take_lines(void);
 extern void gh_why_put_lines(List *taken);
 extern void gh_why_init(void);
 
+/* SELECT DISTINCT in the place of relations, whose numbers begin at 1. */
+#define GH_WHY_DISTINCT bms_make_singleton(0)
+
 /* Notes why a scan or a join of these relations, or NULL: the query's grouping, is not offloaded. */
 static inline void
 gh_why(PlannerInfo *root, Relids relids, const char *why)

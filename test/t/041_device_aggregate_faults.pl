@@ -13,6 +13,7 @@ my @CONF = @GpuHash::FaultRun::CONF;
 my %QUERY = (
 	plain => ['SELECT g, count(*), sum(i8), min(k), max(id) FROM t WHERE k > -200 GROUP BY g'],
 	back => ['SELECT g, x, count(*), sum(n), max(n) FROM t GROUP BY g, x'],
+	distinct => ['SELECT DISTINCT g, x, n FROM t'],
 	no_keys => ['SELECT count(*), sum(n), sum(i8), count(x) FROM t'],
 	files => ['SELECT id, x, count(*), sum(i8) FROM t GROUP BY id, x', "SET work_mem = '64kB'; SET hash_mem_multiplier = 1"],
 	join => ['SELECT one.t, count(*), sum(t.i8), sum(one.p) FROM t JOIN one ON one.k = t.k GROUP BY one.t'],
@@ -22,6 +23,7 @@ my %QUERY = (
 	rescan_many => ['SELECT v.x, s.* FROM (VALUES (1), (4)) v(x), LATERAL (SELECT g, count(*), sum(many.p) FROM t JOIN many ON many.k = t.k WHERE g < v.x GROUP BY g OFFSET 0) s'],
 	awaited => ['SELECT g, count(*), sum(id) FROM t WHERE id % 2 = 0 OR k > (SELECT avg(p) FROM two) GROUP BY g'],
 	parallel => ['SELECT g, count(*), sum(n), sum(i8) FROM t GROUP BY g', 'SET max_parallel_workers_per_gather = 2'],
+	parallel_distinct => ['SELECT DISTINCT one.t, g FROM t JOIN one ON one.k = t.k', 'SET max_parallel_workers_per_gather = 2'],
 	parallel_files => ['SELECT id, x, count(*), sum(i8) FROM t WHERE id % 7 + 0 = id % 7 GROUP BY id, x', "SET max_parallel_workers_per_gather = 2; SET work_mem = '64kB'; SET hash_mem_multiplier = 1"],
 	parallel_join => ['SELECT one.t, count(*), sum(t.i8), sum(one.p) FROM t JOIN one ON one.k = t.k GROUP BY one.t', 'SET max_parallel_workers_per_gather = 2'],
 	parallel_join_back => ['SELECT g, count(*), sum(t.n), sum(one.p) FROM t JOIN one ON one.k = t.k GROUP BY g', 'SET max_parallel_workers_per_gather = 2'],

@@ -7,6 +7,7 @@
 #		explain		the statement in it that aggregates
 #		in_order	whether floats are the same, too: see below
 #		changing	(an option, too) whether it reads tables that change
+#		distinct	whether it is SELECT DISTINCT
 #		outer		whether it was made so that its last join is a right or full one; as an option, how often it is
 #	GpuHash::RandomAggregate::scan(%options)	a query for rows of one table, likewise; its rows are text
 #		parallel	(an option) it may not depend on the order of rows
@@ -197,10 +198,20 @@ sub having
 
 # ------------------------------------------------------------------ queries
 
+# SELECT DISTINCT, likewise.  DISTINCT ON has a sort: which of equal floats comes out is open.
+sub distinct_sql
+{
+	my ($from, $where) = @_;
+	my @keys = map { key() } 1 .. one_of(1, 1, 2, 2, 3);
+	my $on = !$in_order && rand() < 0.1 ? 'ON (' . join(', ', @keys) . ') ' : '';
+	return ("SELECT DISTINCT $on" . join(', ', map { "$keys[$_] AS c$_" } 0 .. $#keys) . " FROM $from $where", scalar @keys, 0);
+}
+
 # The SELECT: keys and exact results, then floats.
 sub select_sql
 {
 	my ($from, $where) = @_;
+	return distinct_sql($from, $where) if rand() < 0.1;
 	my $nkeys = one_of(0, 0, 1, 1, 1, 1, 2, 2, 3, 4);
 	my @keys = map { key() } 1 .. $nkeys;
 	my (@exact, @floats);
@@ -275,9 +286,10 @@ sub query
 	}
 	else { ($sql, $exact, $floats) = select_sql($from, $where) }
 	my $text = 'SELECT ROW(' . join(', ', map { "c$_" } 0 .. $exact - 1) . ')::text, ROW(' . join(', ', map { "r$_" } 0 .. $floats - 1) . ")::text FROM ($sql) s ORDER BY 1, 2";
-	return { sql => $text, explain => $text, in_order => $in_order, outer => $outer } if !$parameter;
+	my $selects = $sql =~ /^SELECT DISTINCT/ ? 1 : 0;
+	return { sql => $text, explain => $text, in_order => $in_order, outer => $outer, distinct => $selects } if !$parameter;
 	(my $explain = $text) =~ s/\$1/5/g;
-	return { sql => "PREPARE q(int) AS $text; EXECUTE q(5); EXECUTE q(0); EXECUTE q(NULL); DEALLOCATE q", explain => $explain, in_order => $in_order, outer => $outer };
+	return { sql => "PREPARE q(int) AS $text; EXECUTE q(5); EXECUTE q(0); EXECUTE q(NULL); DEALLOCATE q", explain => $explain, in_order => $in_order, outer => $outer, distinct => $selects };
 }
 
 # Steps of a cursor over a query, there and back.
