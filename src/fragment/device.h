@@ -76,6 +76,7 @@ typedef struct GhDeviceShared
 	pg_atomic_uint32 wanted;	/* 1: tables are needed on the host */
 	pg_atomic_uint32 number;	/* of the device, set with the first table */
 	pg_atomic_uint32 readers;	/* participants that have buffers for the outer side, and read it to its end */
+	pg_atomic_uint32 asked;		/* 1: one of them asks for a right or full join's rows without a match */
 	pg_atomic_uint32 was_read;	/* 1: of the outer side, all pages */
 	pg_atomic_uint32 failed;	/* 1: a right or full join is not done on the device after all */
 	pg_atomic_uint32 by_rows;	/* 1: the tables cannot be probed on the host */
@@ -124,7 +125,7 @@ extern void gh_device_share(GhDeviceShared *shared);
 extern void gh_device_unshare(GhDeviceShared *shared);
 extern GhDeviceTables gh_device_make_tables_together(GhFragment *fragment, bool able);
 extern bool gh_device_leaves_pages(GhFragment *fragment);
-extern bool gh_device_all_have_read(GhFragment *fragment, bool done, bool *elected);
+extern bool gh_device_all_have_read(GhFragment *fragment, bool done, bool *asks);
 extern GhJoinedInput gh_device_meet(GhFragment *fragment, bool wanted, bool has_read);
 
 #endif							/* GPUHASH_FRAGMENT_DEVICE_H */

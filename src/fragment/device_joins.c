@@ -298,8 +298,9 @@ gh_device_finish_table(GhFragment *fragment, int number, GhRef *marks)
 		return false;
 	if (made->rows == 0 && needs_inner_rows(fragment, made))
 		fragment->device->no_rows = true;
-	/* of the last join, in the end */
-	fragment->device->inner_rows = made->rows;
+	/* of the last join, whose table need not be made last */
+	if (number == fragment->device->ntables - 1)
+		fragment->device->inner_rows = made->rows;
 	return true;
 }
 

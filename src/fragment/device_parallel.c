@@ -66,6 +66,7 @@ gh_device_share(GhDeviceShared *shared)
 	pg_atomic_init_u32(&shared->wanted, 0);
 	pg_atomic_init_u32(&shared->number, 0);
 	pg_atomic_init_u32(&shared->readers, 0);
+	pg_atomic_init_u32(&shared->asked, 0);
 	pg_atomic_init_u32(&shared->was_read, 0);
 	pg_atomic_init_u32(&shared->by_rows, 0);
 	pg_atomic_init_u32(&shared->failed, 0);
@@ -323,16 +324,20 @@ gh_device_leaves_pages(GhFragment *fragment)
 
 /*
  * Of a right or full join: all participants are through with the outer side.  done: this one has had the device do
- * all of its part.  Returns whether all have; *elected: it is for this one to ask for inner rows without a match.
+ * all of its part.  Returns whether all have; *asks: it is for this one to ask for inner rows without a match.
  */
 bool
-gh_device_all_have_read(GhFragment *fragment, bool done, bool *elected)
+gh_device_all_have_read(GhFragment *fragment, bool done, bool *asks)
 {
 	GhDeviceShared *shared = &fragment->member->shared->device;
+	bool		has_buffers = fragment->device->supply.buffers[0] != NULL;
 
 	if (!done)
 		pg_atomic_write_u32(&shared->failed, 1);
-	*elected = BarrierArriveAndWait(&shared->barrier, WAIT_EVENT_HASH_BUILD_HASH_OUTER);
+	*asks = BarrierArriveAndWait(&shared->barrier, WAIT_EVENT_HASH_BUILD_HASH_OUTER);
+	/* of those that have buffers, if there are some, the first one */
+	if (pg_atomic_read_u32(&shared->readers) > 0)
+		*asks = has_buffers && pg_atomic_exchange_u32(&shared->asked, 1) == 0;
 	return pg_atomic_read_u32(&shared->failed) == 0;
 }
 
