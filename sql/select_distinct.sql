@@ -90,11 +90,13 @@ SELECT CASE WHEN EXISTS (SELECT FROM pg_collation WHERE collname = 'sd_loose') T
 -- prepared statements, cursors
 SET plan_cache_mode = force_generic_plan;
 SET gpuhash.force_offload = on;
-PREPARE sd_p(int, text) AS SELECT count(*), sum(k), min(q) FROM (SELECT DISTINCT k, x + $1 AS q, $1 AS parameter FROM sd WHERE id > $1 AND t <> $2) s;
+PREPARE sd_p(int, text) AS SELECT count(*), sum(k), min(q) FROM (SELECT DISTINCT k, x + $1 AS q FROM sd WHERE id > $1 AND t <> $2) s;
 EXPLAIN (COSTS OFF) EXECUTE sd_p(1, 't3');
 EXECUTE sd_p(1, 't3');
 EXECUTE sd_p(11900, 't4');
 EXECUTE sd_p(NULL, NULL);
+PREPARE sd_q(int) AS SELECT count(*), min(parameter), sum(k) FROM (SELECT DISTINCT $1 AS parameter, k FROM sd) s;
+EXECUTE sd_q(7);
 SET gpuhash.enabled = off;
 EXECUTE sd_p(1, 't3');
 EXECUTE sd_p(11900, 't4');

@@ -385,6 +385,14 @@ gh_read_temp_file(BufFile *file, void *ptr, size_t size, bool may_end)
 #define gh_distinct_clause(root) ((root)->parse->distinctClause)
 #endif
 
+/* An expression of a query's grouping, without the marks that 18 has on columns which grouping sets make NULL. */
+#if PG_VERSION_NUM >= 180000
+#define gh_below_grouping(root, expr) \
+	((root)->group_rtindex > 0 ? remove_nulling_relids(expr, bms_make_singleton((root)->group_rtindex), NULL) : (expr))
+#else
+#define gh_below_grouping(root, expr) ((void) (root), (expr))
+#endif
+
 /*
  * Whether a collation orders text by its bytes.  The header that says so includes ICU's where
  * the server was built with ICU, and a machine with the server's headers need not have these.

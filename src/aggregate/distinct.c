@@ -11,38 +11,12 @@
  *	   other aggregates as those of participants are, and to those with DISTINCT x is added.  Where an aggregate has
  *	   a FILTER, x is added if a row of the group passed it, which one of the other aggregates has counted.
  *
- * The groups of the second level then take the place of the first's in the node, and come out as any do.  They share
- * the memory with them while they are made; if they outgrow it they go to files, by partition (spill.c).
+ * regroup.c has what both levels are to one another.
  */
 #include "postgres.h"
 
-#include "executor/executor.h"
-#include "miscadmin.h"
-#include "utils/memutils.h"
-
 #include "aggregate/exec.h"
-#include "aggregate/groups.h"
-#include "engine/pipeline/record.h"
-
-/* Groups of the first level that are looked up in the second. */
-typedef struct Batch
-{
-	uint32		nrows;
-	GhSqlValue	values[GH_LOOKUP_ROWS]; /* of x */
-	const GhAggregateState *states[GH_LOOKUP_ROWS];
-	uint32		groups[GH_LOOKUP_ROWS]; /* numbers of the node's own, for their sides */
-	bool		own;				/* they are the node's own */
-	const char *records[GH_LOOKUP_ROWS];	/* else they are these */
-} Batch;
-
-typedef struct SecondLevel
-{
-	GhAggregateNode *node;
-	GhGroups   *groups;
-	GhGroupFiles *files;		/* groups that are to be merged; NULL: all are in memory */
-	uint32		ngroups;		/* when their memory was asked for */
-	Batch		batch;
-} SecondLevel;
+#include "aggregate/regroup.h"
 
 /* --------------------------------------------------------------- set-up */
 
@@ -120,7 +94,7 @@ set_shown(GhAggregateNode *node)
 
 /* Adds a value, which is not NULL, to what aggregate a has of a group. */
 static void
-add_value(SecondLevel *level, uint32 group, int a, const GhSqlValue *value)
+add_value(GhRegrouping *level, uint32 group, int a, const GhSqlValue *value)
 {
 	const GhShown *shown = &level->node->shown;
 	const GhAggregateSpec *spec = &shown->specs[a];
@@ -139,187 +113,42 @@ add_value(SecondLevel *level, uint32 group, int a, const GhSqlValue *value)
 	gh_aggregate_datum(spec, state, gh_groups_side(level->groups, group, a), gh_groups_context(level->groups), datum);
 }
 
-/* Adds a group of the first level to one of the second. */
+/* GhRegroupMethods: the keys but the last one, which is the argument */
 static void
-add_group(SecondLevel *level, uint32 row, uint32 group)
+set_keys(GhRegrouping *level, int pass, uint32 row, GhSqlValue *keys)
+{
+	const GhAggregateNode *node = level->node;
+
+	memcpy(keys, level->batch.keys + (Size) row * node->nkeys, sizeof(GhSqlValue) * node->shown.nkeys);
+}
+
+/* GhRegroupMethods */
+static void
+add_group(GhRegrouping *level, uint32 row, uint32 group)
 {
 	const GhAggregateNode *node = level->node;
 	const GhDistinct *distinct = node->distinct;
-	const Batch *batch = &level->batch;
-	const GhAggregateState *states = batch->states[row];
+	const GhAggregateState *states = level->batch.states[row];
+	const GhSqlValue *value = &level->batch.keys[(Size) row * node->nkeys + node->nkeys - 1];
 
 	for (int a = 0; a < node->naggregates; a++)
-		gh_group_merge_state(level->groups, group, shown_aggregate(node, a), &states[a],
-							 batch->own ? gh_groups_side_of(node->groups, batch->groups[row], a) : NULL);
-	if (batch->values[row].kind == GH_SQL_NULL)
+		gh_regroup_merge(level, row, a, group, shown_aggregate(node, a));
+	if (value->kind == GH_SQL_NULL)
 		return;
 	for (int d = 0; d < distinct->naggregates; d++)
 		if (distinct->filters[d] < 0 || states[distinct->filters[d]].count > 0)
-			add_value(level, group, node->nresults + d, &batch->values[row]);
+			add_value(level, group, node->nresults + d, value);
 }
 
-/* Bytes that the groups of the first level still take. */
-static Size
-first_level_memory(const GhAggregateNode *node)
-{
-	return gh_groups_bytes(node->groups) + gh_final_groups_memory(node->final);
-}
+static const GhRegroupMethods methods = {
+	.set_keys = set_keys,
+	.add = add_group,
+};
 
-/* The groups of the second level go to files, and others begin. */
-static void
-spill(SecondLevel *level)
-{
-	MemoryContext context = level->node->fragment.css.ss.ps.state->es_query_cxt;
-
-	if (level->files == NULL)
-		level->files = gh_group_files_create(context, level->node->fragment.memory_limit);
-	gh_groups_put_records(level->groups, gh_group_files_put, level->files);
-	gh_groups_reset(level->groups);
-	level->ngroups = 0;
-}
-
-static void
-keep_within_memory(SecondLevel *level)
-{
-	GhFragment *fragment = &level->node->fragment;
-	Size		first;
-	Size		second;
-
-	if (level->node->shown.nkeys == 0 || gh_groups_count(level->groups) == level->ngroups)
-		return;
-	level->ngroups = gh_groups_count(level->groups);
-	first = first_level_memory(level->node);
-	second = gh_groups_bytes(level->groups);
-	fragment->counts.memory = Max(fragment->counts.memory, first + second);
-	if (second > GH_MEMORY_MIN && first + second > fragment->memory_limit)
-		spill(level);
-}
-
-/* A row of the batch has these keys. */
-static void
-set_row(SecondLevel *level, uint32 row, const GhSqlValue *keys)
-{
-	int			nkeys = level->node->shown.nkeys;
-
-	memcpy(level->groups->lookup->values + (Size) row * nkeys, keys, sizeof(GhSqlValue) * nkeys);
-	level->batch.values[row] = keys[nkeys];
-}
-
-/* The batch goes to the second level. */
-static void
-add_batch(SecondLevel *level)
-{
-	GhLookup   *lookup = level->groups->lookup;
-	ExprContext *econtext = level->node->fragment.css.ss.ps.ps_ExprContext;
-	MemoryContext saved;
-
-	CHECK_FOR_INTERRUPTS();
-	ResetExprContext(econtext);
-	saved = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
-	lookup->nrows = level->batch.nrows;
-	gh_lookup_values(level->groups);
-	gh_look_up(level->groups);
-	for (uint32 row = 0; row < level->batch.nrows; row++)
-		add_group(level, row, lookup->groups[row] - 1);
-	MemoryContextSwitchTo(saved);
-	keep_within_memory(level);
-}
-
-/* Groups that engines made; none of the node's own has the same keys. */
-static void
-add_final_groups(SecondLevel *level)
-{
-	GhAggregateNode *node = level->node;
-	Batch	   *batch = &level->batch;
-
-	batch->own = false;
-	while ((batch->nrows = gh_final_groups_next(node->final, batch->records, GH_LOOKUP_ROWS)) > 0)
-	{
-		for (uint32 row = 0; row < batch->nrows; row++)
-		{
-			const GhRecordHead *head = (const GhRecordHead *) batch->records[row];
-
-			batch->states[row] = gh_record_states(node->groups, batch->records[row], head->bytes);
-			for (int k = 0; k < node->nkeys; k++)
-				node->key_values[k] = gh_record_value(head, k, &node->key_types[k]);
-			set_row(level, row, node->key_values);
-		}
-		add_batch(level);
-	}
-}
-
-/* The node's own that are in memory. */
-static void
-add_own_groups(SecondLevel *level)
-{
-	GhAggregateNode *node = level->node;
-	Batch	   *batch = &level->batch;
-	uint32		count = gh_groups_count(node->groups);
-
-	batch->own = true;
-	for (uint32 first = 0; first < count; first += batch->nrows)
-	{
-		batch->nrows = Min(count - first, GH_LOOKUP_ROWS);
-		for (uint32 row = 0; row < batch->nrows; row++)
-		{
-			uint32		group = batch->groups[row] = first + row;
-
-			for (int k = 0; k < node->nkeys; k++)
-				node->key_values[k] = gh_groups_key(node->groups, group, k);
-			set_row(level, row, node->key_values);
-			batch->states[row] = gh_groups_states(node->groups) + (Size) group * node->naggregates;
-		}
-		add_batch(level);
-	}
-}
-
-/* The groups of the second level take the place of the first's. */
-static void
-replace_groups(SecondLevel *level)
-{
-	GhAggregateNode *node = level->node;
-
-	gh_final_groups_clear(node->final);
-	gh_aggregate_drop_stage(node);
-	if (node->files != NULL)
-		gh_group_files_close(node->files);
-	gh_groups_destroy(node->groups);
-	node->groups = level->groups;
-	node->files = level->files;
-}
-
-/*
- * The groups that the input was read into, which are final, become those that come out.  False: there are
- * none.
- */
-bool
+/* The groups that the input was read into, which are final, become those that come out. */
+void
 gh_distinct_groups(GhAggregateNode *node)
 {
-	SecondLevel *level = palloc(sizeof(SecondLevel));
-	instr_time	clock = {0};
-	bool		any = true;
-
-	gh_fragment_clock(&node->fragment, NULL, &clock);
 	set_shown(node);
-	level->node = node;
-	level->groups = gh_groups_create(node->fragment.css.ss.ps.state->es_query_cxt, node->shown.nkeys,
-									 node->key_types, node->shown.naggregates, node->shown.specs);
-	level->files = NULL;
-	level->ngroups = 0;
-	add_final_groups(level);
-	do
-		add_own_groups(level);
-	while (node->files != NULL && gh_group_files_next(node->files, node->groups));
-	if (level->files != NULL)
-	{
-		spill(level);
-		node->fragment.counts.disk += gh_group_files_bytes(level->files);
-	}
-	replace_groups(level);
-	gh_output_rewind(node);
-	if (node->files != NULL)
-		any = gh_group_files_next(node->files, node->groups);
-	pfree(level);
-	gh_fragment_clock(&node->fragment, &node->fragment.counts.merge_time, &clock);
-	return any;
+	gh_regroup(node, 1, &methods);
 }

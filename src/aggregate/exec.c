@@ -109,6 +109,9 @@ init_columns(GhAggregateNode *node, CustomScan *cscan)
 	node->key_columns = palloc(sizeof(int) * Max(list_length(key_columns), 1));
 	foreach(lc, key_columns)
 		node->key_columns[node->nkeys++] = lfirst_int(lc);
+	/* the last one is no key of the input's */
+	if (list_nth(private, GH_AGGREGATE_PRIVATE_SETS) != NIL)
+		node->nkeys--;
 	/* each may need another one for its scale */
 	node->specs = palloc0(sizeof(GhAggregateSpec) * Max(2 * list_length(functions), 1));
 	foreach(lc, functions)
@@ -124,6 +127,7 @@ init_columns(GhAggregateNode *node, CustomScan *cscan)
 		node->nresults++;
 	}
 	gh_distinct_init(node, list_nth(private, GH_AGGREGATE_PRIVATE_DISTINCT));
+	gh_sets_init(node, list_nth(private, GH_AGGREGATE_PRIVATE_SETS));
 }
 
 /* Which of 0 and -0 a group has would depend on time. */
@@ -185,8 +189,9 @@ begin_aggregate(CustomScanState *css, EState *estate, int eflags)
 					 intVal(list_nth(cscan->custom_private, GH_AGGREGATE_PRIVATE_COLUMNS)), estate, eflags);
 	init_columns(node, cscan);
 	init_exprs(node, cscan);
-	node->key_types = palloc0(sizeof(GhValueType) * Max(node->nkeys, 1));
-	node->key_values = palloc0(sizeof(GhSqlValue) * Max(node->nkeys, 1));
+	/* with the number of a grouping set */
+	node->key_types = palloc0(sizeof(GhValueType) * (node->nkeys + 1));
+	node->key_values = palloc0(sizeof(GhSqlValue) * (node->nkeys + 1));
 	node->fragment.memory_limit = gh_aggregate_memory_limit();
 	node->phase = GH_AGGREGATE_START;
 }
@@ -203,7 +208,7 @@ absorb_groups(GhAggregateNode *node)
 		node->fragment.counts.groups -= nabsorbed;
 }
 
-/* Reads the input into groups.  Whether this process has some to return. */
+/* Reads the input into groups.  Whether it is this process that returns them. */
 static bool
 read_groups(GhAggregateNode *node)
 {
@@ -230,15 +235,20 @@ read_groups(GhAggregateNode *node)
 	node->fragment.counts.disk += gh_group_files_bytes(node->files);
 	gh_aggregate_drop_stage(node);
 	gh_output_rewind(node);
-	return gh_group_files_next(node->files, node->groups);
+	(void) gh_group_files_next(node->files, node->groups);
+	return true;
 }
 
 /* Makes what comes out of them.  False: nothing does, in this process. */
 static bool
 make_groups(GhAggregateNode *node)
 {
-	bool		any = read_groups(node) && (node->distinct == NULL || gh_distinct_groups(node));
+	bool		any = read_groups(node);
 
+	if (any && node->distinct != NULL)
+		gh_distinct_groups(node);
+	if (any && node->sets != NULL)
+		gh_sets_groups(node);
 	/* with what merging and the second level took */
 	if (node->fragment.member != NULL)
 		gh_fragment_leave_counts(&node->fragment);

@@ -58,13 +58,26 @@ typedef struct GhDistinct
 	double		expected;		/* groups by all keys, in this process */
 } GhDistinct;
 
+/*
+ * Grouping sets.  The groups that the input is read into are by the keys of all sets; those that come out, which have one
+ * more key, the set's number, are made of these (sets.c).
+ */
+typedef struct GhSets
+{
+	int			count;
+	bool	   *has_key;		/* by set, and by key */
+	int			nfunctions;		/* of GROUPING(), in the scan tuple's columns before the aggregates */
+	List	   *function_values;	/* by these: IntLists, by set */
+	double		expected;		/* groups by all keys, in this process */
+} GhSets;
+
 typedef struct GhAggregateNode
 {
 	GhFragment	fragment;		/* must be first */
 
 	/* what the plan says */
 	int			nkeys;
-	int		   *key_columns;	/* by key: of the scan tuple */
+	int		   *key_columns;	/* by key: of the scan tuple; then that of grouping sets' numbers */
 	int			first;			/* column of the first aggregate */
 	int			nresults;		/* aggregates that come out, but those of `distinct` */
 	int			naggregates;	/* and those that tell scales of their results, behind them */
@@ -77,6 +90,7 @@ typedef struct GhAggregateNode
 	GhValueType *key_types;
 	GhAggregateSpec *specs;
 	GhDistinct *distinct;		/* NULL: no aggregate adds each value once */
+	GhSets	   *sets;			/* NULL: no grouping sets */
 
 	/* of the program, in its context */
 	struct GhResults *results;	/* while it is made */
@@ -107,14 +121,20 @@ gh_aggregate_of(GhFragment *fragment)
 static inline double
 gh_aggregate_expected(const GhAggregateNode *node)
 {
-	double		expected = node->distinct != NULL ? node->distinct->expected : node->fragment.css.ss.ps.plan->plan_rows;
+	double		expected = node->distinct != NULL ? node->distinct->expected :
+		node->sets != NULL ? node->sets->expected : node->fragment.css.ss.ps.plan->plan_rows;
 
 	return Max(expected, 1);
 }
 
 /* distinct.c */
 extern void gh_distinct_init(GhAggregateNode *node, List *private);
-extern bool gh_distinct_groups(GhAggregateNode *node);
+extern void gh_distinct_groups(GhAggregateNode *node);
+
+/* sets.c */
+extern void gh_sets_init(GhAggregateNode *node, List *private);
+extern void gh_sets_groups(GhAggregateNode *node);
+extern void gh_sets_load_functions(const GhAggregateNode *node, int set, TupleTableSlot *scan);
 
 /* add.c */
 extern bool gh_aggregate_adds_floats(const GhFragment *fragment);

@@ -95,15 +95,15 @@ take_groups(GhAggregateNode *node)
 /* ------------------------------------------------- as they come from a device */
 
 /*
- * Whether a device's groups are all that there is of them: no part of one is in this process or another.  What they are
- * groups of may be aggregated again (DISTINCT), and HAVING is about those.
+ * Whether a device's groups are all that there is of them: no part of one is in this process or another.  They may be
+ * grouped again (DISTINCT, grouping sets), and HAVING is about the groups of these.
  */
 static bool
 are_whole(const GhAggregateNode *node)
 {
 	const GhFragment *fragment = &node->fragment;
 
-	return fragment->member == NULL && node->distinct == NULL && node->files == NULL &&
+	return fragment->member == NULL && node->distinct == NULL && node->sets == NULL && node->files == NULL &&
 		gh_groups_count(node->groups) == 0 && fragment->counts.back == 0 && fragment->counts.pages == 0;
 }
 
@@ -215,6 +215,8 @@ load_group(GhAggregateNode *node, uint32 i)
 	saved = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
 	ExecStoreAllNullTuple(scan);
 	load_keys(node, i, scan);
+	if (node->sets != NULL)
+		gh_sets_load_functions(node, (int) gh_output_key(node, &node->output, i, node->nkeys).low, scan);
 	load_results(node, i, scan);
 	MemoryContextSwitchTo(saved);
 	econtext->ecxt_scantuple = scan;

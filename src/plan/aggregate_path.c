@@ -75,7 +75,8 @@ typedef struct AggregateInputs
 	int			ninstructions;	/* of the program over a page's rows */
 	double		rows;			/* to be grouped */
 	double		groups;			/* by all keys */
-	double		returned;		/* before HAVING; fewer where the last key is the argument of aggregates with DISTINCT */
+	double		returned;		/* before HAVING; fewer where the last key is the argument of aggregates with DISTINCT, and
+								 * of all grouping sets */
 } AggregateInputs;
 
 /* All that is computed of a row. */
@@ -245,6 +246,18 @@ having_has_program(const AggregateInputs *inputs)
 		!contain_subplans((Node *) first);
 }
 
+/* What it costs to make those groups that come out of the groups by all keys: of each, once for each grouping set. */
+static Cost
+second_level_cost(const AggregateInputs *inputs)
+{
+	const GhGrouping *grouping = &inputs->grouping;
+	double		added = inputs->groups * Max(list_length(grouping->sets), 1);
+
+	if (grouping->distinct == NIL && grouping->sets == NIL)
+		return 0.0;
+	return added * (cpu_tuple_cost + group_cost(grouping)) + spill_cost(inputs, added, inputs->returned);
+}
+
 /*
  * Startup: all the rows, read and grouped.  Participants then hand their groups to the last of
  * them, who merges them.  Then, for each group, what PostgreSQL's aggregation counts, or for those that come out,
@@ -274,9 +287,7 @@ cost_aggregate(const AggregateInputs *inputs, CustomPath *cpath, double emitted)
 			startup += 2.0 * seq_page_cost * ceil(handed * group_bytes(inputs) / BLCKSZ);
 		startup += spill_cost(inputs, handed, inputs->groups);
 	}
-	if (inputs->grouping.distinct != NIL)
-		startup += inputs->groups * (cpu_tuple_cost + group_cost(&inputs->grouping)) +
-			spill_cost(inputs, inputs->groups, inputs->returned);
+	startup += second_level_cost(inputs);
 	cost_qual_eval(&having, inputs->by.having, inputs->root);
 	startup += having.startup + target->cost.startup;
 	cpath->path.startup_cost = startup;
@@ -302,6 +313,11 @@ estimate_groups(AggregateInputs *inputs)
 	inputs->returned = inputs->by.written == NIL ? 1.0 :
 		estimate_num_groups(inputs->root, exprs, inputs->rows, NULL, NULL);
 	inputs->groups = inputs->returned;
+	if (inputs->grouping.sets != NIL)
+	{
+		inputs->groups = estimate_num_groups(inputs->root, inputs->grouping.keys, inputs->rows, NULL, NULL);
+		inputs->returned = gh_sets_estimate(inputs->root, &inputs->grouping, inputs->rows);
+	}
 	if (inputs->grouping.distinct != NIL)
 		inputs->groups = estimate_num_groups(inputs->root, lappend(exprs, gh_aggregate_argument(linitial(inputs->grouping.distinct))),
 											 inputs->rows, NULL, NULL);
@@ -331,9 +347,10 @@ make_aggregate_path(const AggregateInputs *inputs, Path *child, double rows)
 	cpath->custom_paths = list_make1(child);
 	cpath->methods = &gh_aggregate_path_methods;
 	/* in the order of GhAggregatePathPrivate */
-	cpath->custom_private = list_make4(inputs->grouping.keys, inputs->grouping.aggregates,
+	cpath->custom_private = list_make5(inputs->grouping.keys, inputs->grouping.aggregates,
 									   inputs->by.having,
-									   gh_distinct_path_list(&inputs->grouping, inputs->groups / divisor));
+									   gh_distinct_path_list(&inputs->grouping, inputs->groups / divisor),
+									   gh_sets_path_list(&inputs->grouping, inputs->groups / divisor));
 	cost_aggregate(inputs, cpath, rows);
 	return cpath;
 }
@@ -525,8 +542,6 @@ why_not_taken(AggregateInputs *inputs)
 
 	if (!gh_enable_aggregate)
 		return "gpuhash.enable_aggregate is off";
-	if (root->parse->groupingSets != NIL)
-		return "grouping sets are not supported";
 	if (has_few_rows(inputs))
 		return "it has few rows";
 	if (!gh_grouping_collect(root, &inputs->by, &inputs->grouping))
@@ -559,8 +574,9 @@ consider_grouping(AggregateInputs *inputs, const GroupPathExtraData *extra)
 	PlannerInfo *root = inputs->root;
 
 	inputs->by = (GhGroupBy) {
-		.clauses = gh_group_clause(root),
+		.clauses = root->parse->groupingSets != NIL ? root->parse->groupClause : gh_group_clause(root),
 		.written = root->parse->groupClause,
+		.sets = root->parse->groupingSets,
 		.tlist = extra->targetList,
 		.having = (List *) extra->havingQual,
 		.target = inputs->output_rel->reltarget,

@@ -9,6 +9,9 @@
  * place where its value is put for the output.  So the columns in custom_exprs are
  * marked (marks.c), whereby no expression over them equals a key.
  *
+ * Of grouping sets a key comes out as another expression than what rows are grouped by (sets.c), and the columns are marked
+ * in the scan tuple, too, so that nothing but a marked column equals one.
+ *
  * A key without columns (a parameter, now()) could still be taken for a part of an
  * expression there.  Its place in the scan tuple is marked instead: the target list evaluates
  * it itself.
@@ -140,9 +143,27 @@ in_turn(PlannerInfo *root, List *conditions)
 	return result;
 }
 
-/* distinct: as of gh_distinct_path_list() */
+/* Likewise of grouping sets, with what comes out of these beside; adds all of it to *scan. */
+static List *
+place_set_keys(List *sets, List **scan)
+{
+	List	   *places = NIL;
+	ListCell   *lc;
+
+	foreach(lc, (List *) list_nth(sets, GH_SETS_PATH_KEYS))
+	{
+		places = lappend_int(places, list_length(*scan));
+		*scan = lappend(*scan, lfirst(lc));
+	}
+	places = lappend_int(places, list_length(*scan));
+	*scan = lappend(*scan, gh_sets_number_column());
+	*scan = list_concat(*scan, list_nth(sets, GH_SETS_PATH_FUNCTIONS));
+	return places;
+}
+
+/* distinct, sets: as of gh_distinct_path_list(), gh_sets_path_list() */
 static Plan *
-make_plan(PlannerInfo *root, CustomPath *path, List *distinct, List *tlist, List *custom_plans,
+make_plan(PlannerInfo *root, CustomPath *path, List *distinct, List *sets, List *tlist, List *custom_plans,
 		  const CustomScanMethods *methods)
 {
 	CustomScan *cscan = makeNode(CustomScan);
@@ -157,8 +178,8 @@ make_plan(PlannerInfo *root, CustomPath *path, List *distinct, List *tlist, List
 
 	foreach(lc, child->targetlist)
 		columns = lappend(columns, lfirst_node(TargetEntry, lc)->expr);
-	scan = list_copy(columns);
-	places = place_keys(keys, distinct != NIL, &scan);
+	scan = sets != NIL ? mark_columns(columns, columns) : list_copy(columns);
+	places = sets != NIL ? place_set_keys(sets, &scan) : place_keys(keys, distinct != NIL, &scan);
 	foreach(lc, aggregates)
 		functions = lappend_oid(functions, lfirst_node(Aggref, lc)->aggfnoid);
 
@@ -168,9 +189,12 @@ make_plan(PlannerInfo *root, CustomPath *path, List *distinct, List *tlist, List
 	cscan->flags = path->flags;
 	cscan->custom_plans = custom_plans;
 	cscan->custom_exprs = make_exprs(columns, keys, aggregates);
+	if (sets != NIL)
+		cscan->custom_exprs = (List *) gh_sets_row_expr((Node *) cscan->custom_exprs);
 	/* in the order of GhAggregatePrivate */
 	cscan->custom_private = list_make5(makeInteger(list_length(columns)), places,
 									   makeInteger(list_length(scan)), functions, gh_distinct_plan_list(distinct));
+	cscan->custom_private = lappend(cscan->custom_private, gh_sets_plan_list(sets));
 	scan = list_concat(scan, aggregates);
 	if (distinct != NIL)
 		scan = list_concat(scan, linitial(distinct));
@@ -184,7 +208,8 @@ Plan *
 gh_aggregate_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist,
 				  List *clauses, List *custom_plans)
 {
-	return make_plan(root, path, list_nth(path->custom_private, GH_AGGREGATE_PATH_DISTINCT), tlist, custom_plans,
+	return make_plan(root, path, list_nth(path->custom_private, GH_AGGREGATE_PATH_DISTINCT),
+					 list_nth(path->custom_private, GH_AGGREGATE_PATH_SETS), tlist, custom_plans,
 					 GetCustomScanMethods(GH_AGGREGATE_NAME, false));
 }
 
@@ -193,5 +218,5 @@ Plan *
 gh_rows_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist, List *clauses,
 			 List *custom_plans)
 {
-	return make_plan(root, path, NIL, tlist, custom_plans, GetCustomScanMethods(GH_ROWS_NAME, false));
+	return make_plan(root, path, NIL, NIL, tlist, custom_plans, GetCustomScanMethods(GH_ROWS_NAME, false));
 }

@@ -37,6 +37,7 @@ typedef struct GhGroupBy
 {
 	List	   *clauses;		/* SortGroupClauses; from 16 on, without what is the same in all rows anyway */
 	List	   *written;		/* likewise, all of them */
+	List	   *sets;			/* IntLists of their references, a grouping set each; NIL: there is one grouping */
 	List	   *tlist;			/* that they refer to, as the relation sees it */
 	List	   *having;			/* conditions on groups */
 	PathTarget *target;			/* what comes out */
@@ -49,6 +50,11 @@ typedef struct GhGrouping
 	List	   *aggregates;		/* Aggrefs that differ */
 	List	   *distinct;		/* and those with DISTINCT that add each value once: the last key is their argument */
 	List	   *distinct_filters;	/* IntList, by these: which of the aggregates counts what its FILTER lets pass; -1: none */
+	List	   *sets;			/* IntLists, by grouping set: the numbers of its keys, from 0; NIL: there is one grouping */
+	List	   *shown_keys;		/* of grouping sets, by key: as it comes out */
+	bool		looks_through;	/* of grouping sets: what is inside of a placeholder is computed of rows, not below a join */
+	List	   *functions;		/* GroupingFuncs that differ */
+	List	   *function_values;	/* IntLists, by these: by grouping set */
 	const char *why_not;		/* what the engines have not, where they have not all */
 	Expr	   *why_expr;		/* the key, aggregate, argument or condition that it is about; or NULL */
 } GhGrouping;
@@ -68,8 +74,19 @@ extern Expr *gh_aggregate_argument(Aggref *aggref);
 extern bool gh_grouping_translates(GhGrouping *grouping, const GhGroupingInput *input,
 								   int *ninstructions);
 
+/* ---- sets.c: grouping sets ---- */
+
+extern Node *gh_sets_row_expr(Node *expr);
+extern bool gh_sets_add_key(PlannerInfo *root, GhGrouping *grouping, Expr *shown);
+extern bool gh_sets_collect(const GhGroupBy *by, GhGrouping *grouping);
+extern double gh_sets_estimate(PlannerInfo *root, const GhGrouping *grouping, double rows);
+extern List *gh_sets_path_list(const GhGrouping *grouping, double groups);
+extern List *gh_sets_plan_list(List *of_path);
+extern Expr *gh_sets_number_column(void);
+
 /* ---- distinct.c: aggregates with DISTINCT ---- */
 
+extern Aggref *gh_find_ordered(const GhGrouping *grouping);
 extern bool gh_distinct_collect(GhGrouping *grouping, Aggref *aggref);
 extern bool gh_distinct_add_key(GhGrouping *grouping);
 extern List *gh_distinct_path_list(const GhGrouping *grouping, double groups);
@@ -84,21 +101,35 @@ typedef enum GhAggregatePathPrivate
 	GH_AGGREGATE_PATH_AGGREGATES,
 	GH_AGGREGATE_PATH_HAVING,	/* quals of the groups */
 	GH_AGGREGATE_PATH_DISTINCT, /* of a GpuHashAggregate alone: as of gh_distinct_path_list() */
-	GH_ROWS_PATH_COSTS = GH_AGGREGATE_PATH_DISTINCT	/* of a GpuHashRows alone: its own, as of gh_costs_list() */
+	GH_ROWS_PATH_COSTS = GH_AGGREGATE_PATH_DISTINCT,	/* of a GpuHashRows alone: its own, as of gh_costs_list() */
+	GH_AGGREGATE_PATH_SETS		/* as of GhSetsPathPrivate; NIL: no grouping sets */
 } GhAggregatePathPrivate;
+
+/* Of grouping sets in a path, element by element. */
+typedef enum GhSetsPathPrivate
+{
+	GH_SETS_PATH_SETS,			/* as sets of GhGrouping */
+	GH_SETS_PATH_VALUES,		/* as function_values of GhGrouping */
+	GH_SETS_PATH_GROUPS,		/* Integer: groups by all keys that are expected in one process */
+	GH_SETS_PATH_KEYS,			/* as shown_keys of GhGrouping */
+	GH_SETS_PATH_FUNCTIONS		/* as functions of GhGrouping */
+} GhSetsPathPrivate;
 
 /*
  * The scan tuple: the child's columns, then keys that are none of these, then the aggregates, then those of them that
- * add each value once.
+ * add each value once.  Of grouping sets: the child's columns, all keys as they come out, the number of the set, the results of
+ * GROUPING(), the aggregates.
  * custom_private, element by element.
  */
 typedef enum GhAggregatePrivate
 {
 	GH_AGGREGATE_PRIVATE_COLUMNS,	/* Integer: the child's columns */
-	GH_AGGREGATE_PRIVATE_KEYS,	/* IntList: by key, the scan column where its value goes, from 0 */
+	GH_AGGREGATE_PRIVATE_KEYS,	/* IntList: by key, the scan column where its value goes, from 0; of grouping sets
+								 * then that of the set's number */
 	GH_AGGREGATE_PRIVATE_FIRST, /* Integer: the first aggregate's scan column, from 0 */
 	GH_AGGREGATE_PRIVATE_FUNCTIONS, /* OidList: by aggregate, PostgreSQL's function */
-	GH_AGGREGATE_PRIVATE_DISTINCT	/* List: as of GhDistinctPrivate; NIL: no aggregate adds each value once */
+	GH_AGGREGATE_PRIVATE_DISTINCT,	/* List: as of GhDistinctPrivate; NIL: no aggregate adds each value once */
+	GH_AGGREGATE_PRIVATE_SETS	/* List: as of GhSetsPrivate; NIL: no grouping sets */
 } GhAggregatePrivate;
 
 /* Of aggregates that add each value once, element by element. */
@@ -108,6 +139,14 @@ typedef enum GhDistinctPrivate
 	GH_DISTINCT_PRIVATE_FILTERS,	/* IntList: as distinct_filters of GhGrouping */
 	GH_DISTINCT_PRIVATE_GROUPS	/* Integer: groups by all keys that are expected in one process */
 } GhDistinctPrivate;
+
+/* Of grouping sets, element by element: as the first ones of GhSetsPathPrivate. */
+typedef enum GhSetsPrivate
+{
+	GH_SETS_PRIVATE_SETS,
+	GH_SETS_PRIVATE_VALUES,
+	GH_SETS_PRIVATE_GROUPS
+} GhSetsPrivate;
 
 /* custom_exprs, element by element: each a list, over the child's columns. */
 typedef enum GhAggregateExprs

@@ -132,8 +132,8 @@ make_key(const GhGrouping *grouping)
 }
 
 /* An aggregate whose result depends on the order in which rows come, which groups by values change; NULL: there is none. */
-static Aggref *
-find_ordered(const GhGrouping *grouping)
+Aggref *
+gh_find_ordered(const GhGrouping *grouping)
 {
 	ListCell   *lc;
 
@@ -153,7 +153,7 @@ find_ordered(const GhGrouping *grouping)
 bool
 gh_distinct_add_key(GhGrouping *grouping)
 {
-	Aggref	   *ordered = grouping->distinct == NIL ? NULL : find_ordered(grouping);
+	Aggref	   *ordered = grouping->distinct == NIL ? NULL : gh_find_ordered(grouping);
 	ListCell   *lc;
 
 	if (grouping->distinct == NIL)

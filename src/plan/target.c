@@ -49,7 +49,7 @@ gh_can_be_key(Expr *expr, Oid eqop)
 }
 
 static bool
-collect_keys(const GhGroupBy *by, GhGrouping *grouping)
+collect_keys(PlannerInfo *root, const GhGroupBy *by, GhGrouping *grouping)
 {
 	ListCell   *lc;
 
@@ -65,7 +65,10 @@ collect_keys(const GhGroupBy *by, GhGrouping *grouping)
 			grouping->why_expr = tle->expr;
 			return false;
 		}
-		grouping->keys = list_append_unique(grouping->keys, tle->expr);
+		if (by->sets == NIL)
+			grouping->keys = list_append_unique(grouping->keys, tle->expr);
+		else if (!gh_sets_add_key(root, grouping, tle->expr))
+			return false;
 	}
 	return true;
 }
@@ -135,18 +138,26 @@ collect_determined(CollectContext *context, Expr *expr)
 static bool
 collect_walker(Node *node, CollectContext *context)
 {
+	GhGrouping *grouping = context->grouping;
+	bool		is_of_sets = context->by->sets != NIL;
+
 	if (node == NULL)
 		return false;
-	if (!IsA(node, List) && list_member(context->grouping->keys, node))
+	if (!IsA(node, List) && list_member(is_of_sets ? grouping->shown_keys : grouping->keys, node))
 		return false;
 	if (IsA(node, Aggref))
 		return !collect_aggregate(context, (Aggref *) node);
+	if (IsA(node, GroupingFunc) && is_of_sets && ((GroupingFunc *) node)->agglevelsup == 0)
+	{
+		grouping->functions = list_append_unique(grouping->functions, node);
+		return false;
+	}
 	/* as a whole: its parts may have several values where it has one */
-	if (is_grouped_by(context, node))
+	if (!is_of_sets && is_grouped_by(context, node))
 		return !collect_determined(context, (Expr *) node);
 	/* other columns come out where a primary key is grouped by */
 	if (IsA(node, Var) || IsA(node, PlaceHolderVar))
-		return context->root->parse->constraintDeps == NIL ||
+		return is_of_sets || context->root->parse->constraintDeps == NIL ||
 			!collect_determined(context, (Expr *) node);
 	if (IsA(node, GroupingFunc) || IsA(node, WindowFunc))
 		return true;
@@ -163,8 +174,14 @@ gh_grouping_collect(PlannerInfo *root, const GhGroupBy *by, GhGrouping *grouping
 	grouping->aggregates = NIL;
 	grouping->distinct = NIL;
 	grouping->distinct_filters = NIL;
-	return collect_keys(by, grouping) && !collect_walker((Node *) by->target->exprs, &context) &&
-		!collect_walker((Node *) by->having, &context) && gh_distinct_add_key(grouping) &&
+	grouping->sets = NIL;
+	grouping->shown_keys = NIL;
+	grouping->looks_through = by->sets != NIL && bms_membership(root->all_baserels) == BMS_SINGLETON;
+	grouping->functions = NIL;
+	grouping->function_values = NIL;
+	return collect_keys(root, by, grouping) && !collect_walker((Node *) by->target->exprs, &context) &&
+		!collect_walker((Node *) by->having, &context) && gh_sets_collect(by, grouping) &&
+		gh_distinct_add_key(grouping) &&
 		list_length(grouping->keys) <= GH_VALUES_MAX && list_length(grouping->aggregates) <= GH_AGGREGATES_MAX;
 }
 
@@ -191,12 +208,14 @@ columns_mutator(Node *node, const GhGroupingInput *input)
 
 /* The expression as an execution of the program would have it, but for the constants' values. */
 static Expr *
-as_executed(GhTranslation *translation, const GhGroupingInput *input, Expr *expr)
+as_executed(GhTranslation *translation, const GhGrouping *grouping, const GhGroupingInput *input, Expr *expr)
 {
 	Node	   *node = (Node *) expr;
 
 	if (input->columns != NIL)
 		node = columns_mutator(node, input);
+	if (grouping->looks_through)
+		node = gh_sets_row_expr(node);
 	return (Expr *) gh_make_constants(node, gh_some_constant, translation);
 }
 
@@ -205,12 +224,12 @@ as_executed(GhTranslation *translation, const GhGroupingInput *input, Expr *expr
  * must be of the scale that its value has in PostgreSQL, or sums tell that by themselves.
  */
 static bool
-value_translates(GhTranslation *translation, const GhGroupingInput *input, Expr *expr, bool sums,
-				 GhOperand *value)
+value_translates(GhTranslation *translation, const GhGrouping *grouping, const GhGroupingInput *input, Expr *expr,
+				 bool sums, GhOperand *value)
 {
 	GhOperand	scales;
 
-	if (!gh_translate_value(translation, as_executed(translation, input, expr), value))
+	if (!gh_translate_value(translation, as_executed(translation, grouping, input, expr), value))
 		return false;
 	if (value->value_class != GH_CLASS_INT128 || !value->mixed_scale)
 		return true;
@@ -220,11 +239,11 @@ value_translates(GhTranslation *translation, const GhGroupingInput *input, Expr 
 
 /* A key: which values are equal is to be known before rows are. */
 static bool
-key_translates(GhTranslation *translation, const GhGroupingInput *input, Expr *expr)
+key_translates(GhTranslation *translation, const GhGrouping *grouping, const GhGroupingInput *input, Expr *expr)
 {
 	GhOperand	value;
 
-	return value_translates(translation, input, expr, false, &value) &&
+	return value_translates(translation, grouping, input, expr, false, &value) &&
 		((value.value_class != GH_CLASS_INT128 || !value.open_scale) ||
 		 gh_translation_fails(translation, "a parameter may decide on a key's scale"));
 }
@@ -247,13 +266,13 @@ add_all(GhTranslation *translation, GhGrouping *grouping, const GhGroupingInput 
 	foreach(lc, input->quals)
 	{
 		begin_expr(translation, grouping, lfirst(lc));
-		if (!gh_translate_filter(translation, as_executed(translation, input, lfirst(lc))))
+		if (!gh_translate_filter(translation, as_executed(translation, grouping, input, lfirst(lc))))
 			return false;
 	}
 	foreach(lc, grouping->keys)
 	{
 		begin_expr(translation, grouping, lfirst(lc));
-		if (!key_translates(translation, input, lfirst(lc)))
+		if (!key_translates(translation, grouping, input, lfirst(lc)))
 			return false;
 	}
 	foreach(lc, grouping->aggregates)
@@ -262,12 +281,12 @@ add_all(GhTranslation *translation, GhGrouping *grouping, const GhGroupingInput 
 		Expr	   *argument = gh_aggregate_argument(aggref);
 
 		begin_expr(translation, grouping, argument);
-		if (argument != NULL && !value_translates(translation, input, argument,
+		if (argument != NULL && !value_translates(translation, grouping, input, argument,
 												  gh_sums_numerics(gh_find_aggregate(aggref->aggfnoid)->final), &value))
 			return false;
 		begin_expr(translation, grouping, aggref->aggfilter);
 		if (aggref->aggfilter != NULL &&
-			!value_translates(translation, input, aggref->aggfilter, false, &value))
+			!value_translates(translation, grouping, input, aggref->aggfilter, false, &value))
 			return false;
 	}
 	begin_expr(translation, grouping, NULL);

@@ -36,6 +36,8 @@ my %SAFE = (int => [qw(i2 i4 i8 whole g k4 k8)], numeric => [qw(n2 n5 n0 wide)],
 my (@wide, @dimensions, $merged, $outer, $in_order, $parameter, $any_error);
 # What aggregates with DISTINCT have as their argument, and its kind; undef: there are none.
 my ($distinct, $distinct_kind);
+# Whether the query may have grouping sets: sums of floats in them are PostgreSQL's.
+my $sets;
 
 sub column
 {
@@ -198,6 +200,16 @@ sub having
 
 # ------------------------------------------------------------------ queries
 
+# Grouping sets of so many keys.
+sub grouping_sets
+{
+	my ($nkeys) = @_;
+	my $all = join ', ', 1 .. $nkeys;
+	return one_of("ROLLUP ($all)", "CUBE ($all)") if rand() < 0.6;
+	my @sets = map { '(' . join(', ', grep { rand() < 0.5 } 1 .. $nkeys) . ')' } 1 .. one_of(1, 2, 3, 5);
+	return one_of('', '', 'DISTINCT ') . "GROUPING SETS (($all), " . join(', ', @sets) . ')' . one_of('', '', '', ', ROLLUP (1)');
+}
+
 # SELECT DISTINCT, likewise.  DISTINCT ON has a sort: which of equal floats comes out is open.
 sub distinct_sql
 {
@@ -211,18 +223,20 @@ sub distinct_sql
 sub select_sql
 {
 	my ($from, $where) = @_;
-	return distinct_sql($from, $where) if rand() < 0.1;
-	my $nkeys = one_of(0, 0, 1, 1, 1, 1, 2, 2, 3, 4);
+	return distinct_sql($from, $where) if !$sets && rand() < 0.1;
+	my $nkeys = $sets ? one_of(1, 2, 2, 3, 3) : one_of(0, 0, 1, 1, 1, 1, 2, 2, 3, 4);
 	my @keys = map { key() } 1 .. $nkeys;
 	my (@exact, @floats);
 	for (1 .. one_of(1, 1, 2, 3, 4, 6))
 	{
 		my ($aggregate, $float) = aggregate();
+		$aggregate = 'count(*)', $float = 0 if $float && $sets && rand() < 0.9;
 		push @{ $float ? \@floats : \@exact }, $aggregate;
 	}
+	push @exact, 'GROUPING(' . join(', ', @keys[0 .. int(rand($nkeys))]) . ')' if $sets && rand() < 0.5;
 	my @output = (@keys, @exact);
 	my $sql = 'SELECT ' . join(', ', map({ "$output[$_] AS c$_" } 0 .. $#output), map({ "$floats[$_] AS r$_" } 0 .. $#floats)) . " FROM $from $where";
-	$sql .= ' GROUP BY ' . join(', ', 1 .. $nkeys) if $nkeys > 0;
+	$sql .= ' GROUP BY ' . ($sets ? grouping_sets($nkeys) : join(', ', 1 .. $nkeys)) if $nkeys > 0;
 	$sql .= ' HAVING ' . having($keys[0]) if rand() < 0.3;
 	return ($sql, scalar @output, scalar @floats);
 }
@@ -273,6 +287,8 @@ sub query
 		$in_order = 0;
 		choose_distinct();
 	}
+	$sets = !$correlated && !defined $distinct && rand() < 0.12;
+	$in_order &&= !$sets;
 	set_columns();
 	my $where = where($member);
 	my ($sql, $exact, $floats);

@@ -103,6 +103,8 @@ sub compare
 	$count->{bushy_by_device}++ if GpuHash::RandomPairs::is_bushy($answer->{shown}) && done_by_device($answer->{shown});
 	$count->{distinct}++ if $answer->{plan} =~ /Distinct Key/;
 	$count->{select_distinct}++ if $query->{distinct} && $answer->{plan} =~ /GpuHashAggregate/;
+	$count->{sets}++ if $answer->{plan} =~ /Grouping Sets: /;
+	$count->{sets_by_device}++ if $answer->{shown} =~ /Grouping Sets: / && done_by_device($answer->{shown});
 	$count->{unnested}++ if GpuHash::RandomPairs::is_unnested($answer->{plan});
 	$count->{small}++ if $small;
 	$count->{shown}++ if $answer->{shown} =~ /GpuHashAggregate/ && !$query->{outer};
@@ -121,11 +123,11 @@ sub test
 	$run = GpuHash::RandomRun->new(queries => $options{queries});
 	$run->start(device => $device);
 	my $sum = $run->all(\&compare);
-	$sum->{$_} //= 0 for qw(compared errors other_errors fewer_errors offloaded parallel joins outer_joins pairs bushy distinct select_distinct unnested small in_order rows shown by_device outer_by_device pairs_by_device bushy_by_device);
+	$sum->{$_} //= 0 for qw(compared errors other_errors fewer_errors offloaded parallel joins outer_joins pairs bushy distinct select_distinct sets sets_by_device unnested small in_order rows shown by_device outer_by_device pairs_by_device bushy_by_device);
 	my $wrong = @{ $sum->{wrong} };
-	note(sprintf '%d right, %d wrong: queries compared, seed %d, %d jobs; %d offloaded, %d of them in parallel, %d of joins, %d whose last is a right or full one, %d with further conditions, %d with joins inside, %d with DISTINCT in aggregates, %d with SELECT DISTINCT, %d with groups in place of subqueries; %d with little memory, %d with floats in order; %d errors, %d of them others, %d of them none; %d rows in all, %d changes of another session, %.0f s',
-		$sum->{compared} - $wrong, $wrong, $run->{seed}, $run->{jobs}, @$sum{qw(offloaded parallel joins outer_joins pairs bushy distinct select_distinct unnested small in_order errors other_errors fewer_errors rows changes seconds)});
-	note("$sum->{by_device} of $sum->{shown} were done by the device to their end, $sum->{outer_by_device} of right and full joins, $sum->{pairs_by_device} of joins with further conditions, and $sum->{bushy_by_device} with joins inside") if $device;
+	note(sprintf '%d right, %d wrong: queries compared, seed %d, %d jobs; %d offloaded, %d of them in parallel, %d of joins, %d whose last is a right or full one, %d with further conditions, %d with joins inside, %d with DISTINCT in aggregates, %d with SELECT DISTINCT, %d with grouping sets, %d with groups in place of subqueries; %d with little memory, %d with floats in order; %d errors, %d of them others, %d of them none; %d rows in all, %d changes of another session, %.0f s',
+		$sum->{compared} - $wrong, $wrong, $run->{seed}, $run->{jobs}, @$sum{qw(offloaded parallel joins outer_joins pairs bushy distinct select_distinct sets unnested small in_order errors other_errors fewer_errors rows changes seconds)});
+	note("$sum->{by_device} of $sum->{shown} were done by the device to their end, $sum->{outer_by_device} of right and full joins, $sum->{pairs_by_device} of joins with further conditions, $sum->{sets_by_device} with grouping sets, and $sum->{bushy_by_device} with joins inside") if $device;
 	$run->check($sum);
 	cmp_ok($sum->{offloaded}, '>', 0.7 * $sum->{compared}, 'most queries were offloaded');
 	cmp_ok($sum->{parallel}, '>', 0.02 * $sum->{compared}, 'some of them in parallel');
@@ -135,6 +137,8 @@ sub test
 	cmp_ok($sum->{bushy}, '>', 0.01 * $sum->{compared}, 'some of joins whose inner sides are joins');
 	cmp_ok($sum->{distinct}, '>', 0.03 * $sum->{compared}, 'some with DISTINCT in aggregates');
 	cmp_ok($sum->{select_distinct}, '>', 0.03 * $sum->{compared}, 'some with SELECT DISTINCT');
+	cmp_ok($sum->{sets}, '>', 0.02 * $sum->{compared}, 'some with grouping sets');
+	cmp_ok($sum->{sets_by_device}, '>', 0, 'some of these by the device') if $device && $sum->{compared} >= 500;
 	cmp_ok($sum->{unnested}, '>', 0, 'and some had groups in place of subqueries') if $sum->{compared} >= 300;
 	cmp_ok($sum->{errors}, '<', 0.4 * $sum->{compared}, 'most had no error');
 	cmp_ok($sum->{other_errors}, '<=', 2 + 0.02 * $sum->{compared}, 'very few had another error');
