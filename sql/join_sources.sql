@@ -332,8 +332,22 @@ SELECT * FROM compare_reports('SELECT p, (SELECT count(*) FROM js_plain a JOIN j
 RESET gpuhash.engine;
 SELECT * FROM scan_reports('SELECT a.v, b.k FROM js_plain a JOIN js_kinds b ON a.k = b.k WHERE a.s2 < 10', true);
 
+-- Conditions of a table of some pages are run as a program over each page: all of them, or the first ones.  A value that is
+-- not in the page hands its row back, and parameters may change.
+CREATE FUNCTION js_third(v int) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN v % 3 = 0; END $$;
+SELECT pg_relation_size('js_kinds') / current_setting('block_size')::int >= 16 AS has_pages;
+SELECT * FROM compare_sources('SELECT a.k, b.v FROM js_kinds a JOIN js_plain b ON a.k = b.k WHERE a.s2 BETWEEN 10 AND 60 AND a.day > date ''2020-03-01''');
+SELECT * FROM compare_sources('SELECT a.v, b.k FROM js_plain a JOIN js_kinds b ON a.k = b.k WHERE b.tiny AND b.f8 < 150 AND b.d > 7');
+SELECT * FROM compare_sources('SELECT a.k, b.v, a.wide FROM js_kinds a JOIN js_plain b ON a.k = b.k WHERE a.wide LIKE ''w%1%'' AND a.s2 < 80');
+SELECT * FROM compare_sources('SELECT a.k, b.v FROM js_kinds a JOIN js_plain b ON a.k = b.k WHERE a.s2 < 70 AND js_third(a.s2) AND a.added = 77');
+SELECT * FROM compare_sources('SELECT a.k, b.v FROM js_kinds a JOIN js_plain b ON a.k = b.k WHERE a.s2 <> 5 AND 100 / (a.s2 - 5) > 2');
+SELECT * FROM compare_sources('SELECT a.k, b.v FROM js_kinds a JOIN js_plain b ON a.k = b.k WHERE a.s2 > (SELECT min(s2) + 20 FROM js_plain) AND a.k8 > 3');
+SELECT * FROM compare_sources('SELECT a.k, b.v FROM js_kinds a JOIN js_plain b ON a.k = b.k WHERE a.s2 < 0');
+SELECT * FROM compare_sources('SELECT o.i, s.n FROM generate_series(1, 40) o(i), LATERAL (SELECT count(*) AS n FROM js_kinds a JOIN js_plain b ON a.k = b.k
+    WHERE a.s2 < o.i AND js_third(a.s2 + o.i) OFFSET 0) s');
+
 DROP VIEW js_view;
 DROP MATERIALIZED VIEW js_matview;
 DROP TABLE js_kinds, js_plain, js_nulls, js_many, js_below, js_parted, js_child, js_parent, js_life, js_outside, js_temp, js_unlogged, js_none, js_other_am;
 DROP ACCESS METHOD js_heap2;
-DROP FUNCTION join_rows(text), compare_sources(text), js_loud(bigint), outer_rows(text), js_walk(), scan_reports(text, boolean), scan_counts(), compare_reports(text);
+DROP FUNCTION join_rows(text), compare_sources(text), js_loud(bigint), outer_rows(text), js_walk(), scan_reports(text, boolean), scan_counts(), compare_reports(text), js_third(int);

@@ -5,9 +5,9 @@
  * The child stays a node of the plan: it is initialised, rescanned, ended and shown by
  * EXPLAIN as any other, and its scan descriptor is what the join reads from.  Only
  * ExecProcNode is left out: the join takes the rows a page at a time, tests them
- * with the node's own quals, and tells the node's instrumentation and the
- * relation's statistics what a Seq Scan would have told them.  README, "Sources", has the
- * duties.
+ * with the node's own quals, of which a program over the page may tell most of the result, and tells the
+ * node's instrumentation and the relation's statistics what a Seq Scan would have told them.
+ * README, "Sources", has the duties.
  *
  * A source reads a page, and its rows are good until it is told to read on, to park or to
  * forget.  Between two calls of the join's node, no page is pinned.
@@ -26,10 +26,14 @@
 #include "utils/snapmgr.h"
 
 #include "gpuhash.h"
+#include "heap/layout.h"
 #include "join/source.h"
 
 /* The most pages that a source asks for at a time. */
 #define GH_PAGES_WANTED_MAX 128
+
+/* Of smaller tables the quals are evaluated row by row: they may be scanned again and again, with other parameters. */
+#define GH_PROGRAM_PAGES_MIN 16
 
 /* ----------------------------------------------------------- set-up */
 
@@ -99,6 +103,8 @@ gh_source_init(GhJoinState *js, int side, EState *estate, int eflags)
 	source->child = child;
 	source->side = side;
 	gh_pages_init(&source->pages, estate->es_query_cxt);
+	source->conditions.context = AllocSetContextCreate(CurrentMemoryContext, "GpuHash source conditions",
+													   ALLOCSET_DEFAULT_SIZES);
 	source->slot = ExecInitExtraTupleSlot(estate, ExecGetResultType(child), &TTSOpsVirtual);
 	/* valid from now on: columns are put in place one by one */
 	ExecStoreAllNullTuple(source->slot);
@@ -127,13 +133,16 @@ next_tuple(const GhSource *source, uint16 *size)
 	return (HeapTupleHeader) PageGetItem(page, lp);
 }
 
-/* Whether the scan's quals accept the next tuple. */
+/* Whether these quals of the scan accept the next tuple. */
 static bool
-passes_quals(GhSource *source)
+passes_quals(GhSource *source, ExprState *quals)
 {
 	ScanState  *node = (ScanState *) source->child;
 	GhPages    *pages = &source->pages;
 	ExprContext *econtext = node->ps.ps_ExprContext;
+
+	if (quals == NULL)
+		return true;
 
 	gh_pages_store(pages, pages->buffer, pages->block, pages->lines[source->visible], node->ss_ScanTupleSlot);
 
@@ -141,10 +150,43 @@ passes_quals(GhSource *source)
 	CHECK_FOR_INTERRUPTS();
 	ResetExprContext(econtext);
 	econtext->ecxt_scantuple = node->ss_ScanTupleSlot;
-	if (ExecQual(node->ps.qual, econtext))
-		return true;
-	InstrCountFiltered1(node, 1);
-	return false;
+	return ExecQual(quals, econtext);
+}
+
+/* Runs the program of the quals over the page, if there is one. */
+static void
+pick_rows(GhSource *source)
+{
+	const GhPages *pages = &source->pages;
+
+	source->next_pick = source->npicks = 0;
+	source->picked = source->child->qual != NULL && pages->nblocks >= GH_PROGRAM_PAGES_MIN && gh_layout_is_known() &&
+		gh_page_conditions_compile(&source->conditions, (ScanState *) source->child);
+	if (source->picked)
+		source->npicks = gh_stage_page(source->conditions.stage, pages, source->picks);
+}
+
+/* Goes on to the next tuple that the program has picked; false: there are no more.  *quals: what it is to pass yet. */
+static bool
+next_pick(GhSource *source, ExprState **quals)
+{
+	const GhPages *pages = &source->pages;
+	const GhBackRow *pick;
+
+	while (source->next_pick < source->npicks &&
+		   source->picks[source->next_pick].line < pages->lines[source->visible])
+		source->next_pick++;
+	if (source->next_pick == source->npicks)
+	{
+		source->visible = pages->ntuples;
+		return false;
+	}
+	pick = &source->picks[source->next_pick];
+	while (pages->lines[source->visible] < pick->line)
+		source->visible++;
+	*quals = pick->step == GH_STEP_LIVE &&
+		source->conditions.nquals == list_length(source->child->plan->qual) ? NULL : source->child->qual;
+	return true;
 }
 
 /* Goes on to the page's next tuple that the quals accept; false when it has no more. */
@@ -152,10 +194,16 @@ static inline bool
 find_row(GhSource *source)
 {
 	int			nvisible = source->pages.ntuples;
+	int			first = source->visible;
+	ExprState  *quals = source->child->qual;
 
-	if (source->child->qual != NULL && !source->passed)
-		while (source->visible < nvisible && !passes_quals(source))
+	if (quals != NULL && !source->passed)
+	{
+		while (source->visible < nvisible && (!source->picked || next_pick(source, &quals)) &&
+			   !passes_quals(source, quals))
 			source->visible++;
+		InstrCountFiltered1(source->child, source->visible - first);
+	}
 	source->passed = source->visible < nvisible;
 	return source->passed;
 }
@@ -243,6 +291,7 @@ find_page(GhSource *source, int rows_wanted)
 			return false;
 		source->visible = source->counted = 0;
 		source->passed = false;
+		pick_rows(source);
 		if (find_row(source))
 			return true;
 		count_tuples(source, source->visible);
@@ -342,6 +391,8 @@ gh_source_park(GhSource *source)
 void
 gh_source_reset(GhSource *source)
 {
+	if (source->child->chgParam != NULL)
+		gh_page_conditions_forget(&source->conditions);
 	source->peeked = false;
 	source->row = 0;
 	gh_source_park(source);

@@ -10,6 +10,7 @@
 
 #include "access/htup_details.h"
 
+#include "fragment/page_conditions.h"
 #include "heap/pages.h"
 #include "heap/tuple.h"
 #include "join/join.h"
@@ -48,6 +49,12 @@ typedef struct GhSource
 	int			visible;		/* of the scan's page: the visible tuple that is next */
 	int			counted;		/* of them: those that the statistics know */
 	bool		passed;			/* the next one has passed the quals */
+	GhPageConditions conditions;	/* the quals as a program */
+	bool		picked;			/* it has been run over the page: */
+	int			next_pick;
+	int			npicks;
+	/* rows that may pass: those that are live have passed the program, and for others all quals are evaluated */
+	GhBackRow	picks[MaxHeapTuplesPerPage];
 	bool		peeked;			/* it is a row that the join knows to be there */
 	int			row;			/* of page: the next one, read row by row */
 	int			rows_peak;		/* the most rows that a page had */

@@ -199,7 +199,7 @@ gh_rowscan_device_wants(GhRowScan *node)
 	if (device->tried)
 		return device->running;
 	/* with a subquery's result there may be a better program */
-	if (!gh_rowscan_compile(node) || node->program.awaited != NULL)
+	if (!gh_page_conditions_compile(&node->program, &node->css.ss) || node->program.awaited != NULL)
 		return false;
 	device->tried = true;
 	return begin_run(node);

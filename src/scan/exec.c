@@ -106,6 +106,7 @@ begin_scan(CustomScanState *css, EState *estate, int eflags)
 	gh_pages_init(&node->pages, estate->es_query_cxt);
 	node->program.context = AllocSetContextCreate(CurrentMemoryContext, "GpuHashScan program",
 												  ALLOCSET_DEFAULT_SIZES);
+	node->program.wants_rest = true;
 	node->timing = (estate->es_instrument & INSTRUMENT_TIMER) != 0;
 	gh_rowscan_device_init(node);
 }
@@ -169,7 +170,7 @@ pick_rows(GhRowScan *node)
 	const GhPages *pages = &node->pages;
 
 	node->next = 0;
-	if (gh_rowscan_compile(node))
+	if (gh_page_conditions_compile(&node->program, &node->css.ss))
 	{
 		node->npicks = gh_stage_page(node->program.stage, pages, node->picks);
 		return;
@@ -356,7 +357,7 @@ rescan(CustomScanState *css)
 	node->rescanned = true;
 	node->plain = !node->reads_pages;
 	if (css->ss.ps.chgParam != NULL)
-		gh_rowscan_forget_program(node);
+		gh_page_conditions_forget(&node->program);
 	if (css->ss.ss_currentScanDesc != NULL)
 		table_rescan(css->ss.ss_currentScanDesc, NULL);
 	ExecScanReScan(&css->ss);

@@ -17,7 +17,7 @@
 #include "portability/instr_time.h"
 
 #include "compat.h"
-#include "fragment/stage.h"
+#include "fragment/page_conditions.h"
 #include "gpuhash.h"
 #include "plan/scan_plan.h"
 
@@ -38,19 +38,6 @@ typedef struct GhRowScanCounts
 	char		fallback_reason[GH_MESSAGE_SIZE];	/* why it was not, or not to the end */
 } GhRowScanCounts;
 
-/* The program for the rows of a page; made when the first one is there. */
-typedef struct GhRowScanProgram
-{
-	MemoryContext context;
-	bool		tried;
-	ParamExecData *awaited;		/* the result of a subquery that, once it was run, makes a better one */
-	const char *why_not;		/* why it has no more conditions */
-	int			nquals;			/* conditions that it has, the first ones of the plan */
-	GhProgram  *program;		/* NULL: rows are done by PostgreSQL's expressions */
-	ExprState  *rest;			/* the other conditions; NULL: there are none */
-	GhStage    *stage;			/* lists the places of rows that pass */
-} GhRowScanProgram;
-
 /* A tuple that the device lets through, or hands back. */
 typedef struct GhDeviceRow
 {
@@ -70,7 +57,7 @@ typedef struct GhRowScan
 	bool		plain;			/* it is one now, up to the next rescan */
 	bool		rescanned;		/* at least once */
 	GhPages		pages;
-	GhRowScanProgram program;
+	GhPageConditions program;	/* for the rows of a page */
 
 	/* the page that is pinned */
 	bool		ended;			/* there are no more pages */
@@ -92,10 +79,6 @@ typedef struct GhRowScan
 
 /* exec.c */
 extern void gh_rowscan_register(void);
-
-/* compile.c */
-extern bool gh_rowscan_compile(GhRowScan *node);
-extern void gh_rowscan_forget_program(GhRowScan *node);
 
 /* device.c */
 extern void gh_rowscan_device_init(GhRowScan *node);
