@@ -163,6 +163,8 @@ settings() {
 # session KIND SYSTEM: every query once, as a script for psql.
 session() {
 	settings "$1" "$2"
+	# the session before this one ends meanwhile, and is not counted
+	printf '\\! sleep 1\n'
 	printf '\\set ON_ERROR_STOP off\nSELECT pg_backend_pid() AS pid \\gset\n\\setenv PID :pid\n'
 	awk -v queries=" ${QUERIES:-} " -v processor="$out/processor.sh" '
 		/^-- q[0-9]+$/ { name = $2; next }
