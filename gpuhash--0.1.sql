@@ -438,6 +438,21 @@ CREATE VIEW gpuhash_stat_activity AS
 COMMENT ON VIEW gpuhash_stat_activity IS 'requests on their way to a GPU or running there now; others'' are shown to members of pg_monitor';
 COMMENT ON COLUMN gpuhash_stat_activity.state IS 'queued, running, or abandoned by its session';
 
+-- ------------------------------------------------------------------------- costs
+
+CREATE FUNCTION gpuhash_calibrate(
+	OUT setting text,
+	OUT current float8,
+	OUT suggested float8,
+	OUT measured float8,
+	OUT why text)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'gpuhash_calibrate'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpuhash_calibrate()
+	IS 'measures for some seconds what the planner''s costs of gpuhash stand for on this machine: microseconds, and the settings that follow; it changes none';
+
 -- -------------------------------------------------------------------- privileges
 
 -- What makes and frees tables is to be granted.  Whoever is let to write to a table,
@@ -448,6 +463,7 @@ REVOKE ALL ON FUNCTION gpuhash_clear(text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION gpuhash_reserve(text, bigint) FROM PUBLIC;
 REVOKE ALL ON FUNCTION gpuhash_compact(text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION gpuhash_stat_reset() FROM PUBLIC;
+REVOKE ALL ON FUNCTION gpuhash_calibrate() FROM PUBLIC;
 
 GRANT SELECT ON gpuhash_tables, gpuhash_subtables, gpuhash_devices, gpuhash_stat, gpuhash_stat_activity TO PUBLIC;
 

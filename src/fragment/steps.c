@@ -1,10 +1,10 @@
 /*
  * steps.c
- *		The steps of a fragment in EXPLAIN (ANALYZE): what became of its rows, in the order in which it was done.
+ *		The steps of a fragment in EXPLAIN (ANALYZE): what became of its rows, in the order of the work.
  *
- * They have the names that PostgreSQL's nodes have: Scan, Filter, Join, and what the fragment's node does last.
- * A step's rows are all that came out of it, in all loops and processes.  They are those that the nodes below count,
- * whose rows are shown there for each loop.
+ * They have the names that PostgreSQL's nodes have: Scan, Filter, Join, and what the node does last.  A step's
+ * rows are all that came out of it, in all loops and processes.  They are those that the nodes below count, whose
+ * rows are shown there for each loop.
  *
  * Text shows them in one line; other formats have a group for each.
  */
@@ -39,7 +39,8 @@ show_step(Steps *steps, const char *name, List *relations, double rows)
 	}
 	appendStringInfo(&steps->line, "%s%s", steps->line.len > 0 ? ", " : "", name);
 	foreach(lc, relations)
-		appendStringInfo(&steps->line, "%s%s", lc == list_head(relations) ? " " : " + ", (const char *) lfirst(lc));
+		appendStringInfo(&steps->line, "%s%s", lc == list_head(relations) ? " " : " + ",
+						 (const char *) lfirst(lc));
 	appendStringInfo(&steps->line, " (rows=%.0f)", rows);
 }
 
