@@ -246,6 +246,12 @@ having_has_program(const AggregateInputs *inputs)
 		!contain_subplans((Node *) first);
 }
 
+/*
+ * How much dearer than groups of rows it is to write those of a second level: the first one's take the memory meanwhile.
+ * Measured on ROLLUP of nearly as many groups as rows (2 million, 64 MB of work_mem).
+ */
+#define GH_SECOND_SPILL 2.0
+
 /* What it costs to make those groups that come out of the groups by all keys: of each, once for each grouping set. */
 static Cost
 second_level_cost(const AggregateInputs *inputs)
@@ -255,7 +261,8 @@ second_level_cost(const AggregateInputs *inputs)
 
 	if (grouping->distinct == NIL && grouping->sets == NIL)
 		return 0.0;
-	return added * (cpu_tuple_cost + group_cost(grouping)) + spill_cost(inputs, added, inputs->returned);
+	return added * (cpu_tuple_cost + group_cost(grouping)) +
+		(grouping->sets != NIL ? GH_SECOND_SPILL : 1.0) * spill_cost(inputs, added, inputs->returned);
 }
 
 /*
