@@ -78,7 +78,7 @@ install() {
 	local log=$out/pip.log
 	[ "${PIP:-yes}" != no ] || return 1
 	if { [ -x "$tools/bin/pip" ] || "${PYTHON:-python3}" -m venv "$tools"; } >"$log" 2>&1 &&
-		"$tools/bin/pip" install -q --disable-pip-version-check "$1" >>"$log" 2>&1; then
+		"$tools/bin/pip" install -q --disable-pip-version-check --retries 1 --timeout 20 "$1" >>"$log" 2>&1; then
 		rm -f "$log"
 	else
 		tail -n 2 "$log" >&2
@@ -154,7 +154,7 @@ settings() {
 	[ "$1" != tuned ] || printf '%s\n' "$tuned"
 	printf 'SET statement_timeout = %s;\n' "$limit"
 	case $2 in
-		postgresql) [ "$preloaded" != t ] || echo "SET gpuhash.enabled = off;" ;;
+		postgresql) [ "$loaded" != t ] || echo "SET gpuhash.enabled = off;" ;;
 		gpuhash_cpu) printf "LOAD 'gpuhash'; SET gpuhash.engine = cpu; %s\n" "${EXTRA:-}" ;;
 		gpuhash_cuda) printf "LOAD 'gpuhash'; %s\n" "${EXTRA:-}" ;;
 	esac
@@ -199,8 +199,9 @@ run_session() {
 }
 
 run_postgresql() {
-	local systems='' system kind rep preloaded
-	preloaded=$(sql -c "SELECT current_setting('shared_preload_libraries') ~ 'gpuhash'")
+	local systems='' system kind rep loaded
+	# whether sessions have gpuhash from their start
+	loaded=$(sql -c "SELECT current_setting('gpuhash.enabled', true) IS NOT NULL")
 	for system in postgresql gpuhash_cpu gpuhash_cuda; do
 		wants $system || continue
 		if [ $system = gpuhash_cuda ] && ! has_gpu; then
