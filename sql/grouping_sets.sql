@@ -133,6 +133,7 @@ SELECT gs_line('SELECT k, count(DISTINCT x) FROM gs GROUP BY ROLLUP (k)', 'Not O
 SELECT gs_line('SELECT y, z, count(*) FROM (SELECT k AS y, k AS z FROM gs) s GROUP BY ROLLUP (y, z)', 'Not Offloaded');
 SELECT gs_line('SELECT ''a''::text AS y, count(*) FROM gs GROUP BY ROLLUP (y)', 'Not Offloaded');
 SELECT gs_line('SELECT k, count(*) FROM gs GROUP BY CUBE (k, x, b, t, d, c, n)', 'Not Offloaded');
+SELECT gs_line('SELECT k FROM gs_dim GROUP BY ROLLUP (k)', 'Not Offloaded');
 RESET gpuhash.explain_why;
 DROP FUNCTION gs_line(text, text, text);
 DROP TABLE gs_queries, gs, gs_dim, gs_empty, gs_key, gs_parts;

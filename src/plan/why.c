@@ -239,9 +239,12 @@ walk_scan(PlannerInfo *root, Path *scan)
 static void
 walk_groups(PlannerInfo *root, Path *path, Path *subpath)
 {
+	bool		aggregates = root->parse->hasAggs || IsA(path, GroupingSetsPath);
+	bool		is_partial = IsA(path, AggPath) && ((AggPath *) path)->aggsplit == AGGSPLIT_INITIAL_SERIAL;
+
 	if (IS_UPPER_REL(path->parent) && list_member_ptr(root->upper_rels[UPPERREL_DISTINCT], path->parent))
 		add_line(root, path, GH_WHY_DISTINCT, "Distinct");
-	else if (root->parse->hasAggs && !(IsA(path, AggPath) && ((AggPath *) path)->aggsplit == AGGSPLIT_INITIAL_SERIAL))
+	else if (aggregates && !is_partial)
 		add_line(root, path, NULL, "Aggregate");
 	walk_path(root, subpath);
 }
