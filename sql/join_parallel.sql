@@ -191,3 +191,28 @@ ALTER TABLE jp_outer SET (parallel_workers = 4);
 ALTER TABLE jp_inner SET (parallel_workers = 1);
 SELECT jp_cost('256kB', q) = jp_cost('64MB', q) AS fits, jp_cost('64kB', q) > jp_cost('64MB', q) AS does_not
 FROM (VALUES ('SELECT o.id, i.k FROM jp_outer o JOIN jp_inner i ON i.k = o.k')) v(q);
+-- an inner side that is not divided among processes is made by one of them for all
+CREATE TABLE jp_once (k int, g int, v int);
+INSERT INTO jp_once SELECT i, i % 9000, i % 97 FROM generate_series(1, 60000) i;
+ANALYZE jp_once;
+RESET ALL;
+SET max_parallel_workers_per_gather = 2;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET min_parallel_table_scan_size = 0;
+CREATE FUNCTION jp_has(node text, query text) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    line text;
+BEGIN
+    FOR line IN EXECUTE 'EXPLAIN (COSTS off) ' || query LOOP
+        IF strpos(line, node) > 0 THEN RETURN true; END IF;
+    END LOOP;
+    RETURN false;
+END $$;
+SELECT jp_has('Parallel Append', q) AS once, jp_has('Parallel Custom Scan (GpuHashJoin)', q) AS joined FROM (VALUES ('SELECT count(*), sum(o.v) FROM jp_once o JOIN (SELECT g, max(v) AS most FROM jp_once GROUP BY g HAVING count(*) > 6) s ON s.g = o.k WHERE o.v < s.most')) v(q);
+SELECT count(*), sum(o.v) FROM jp_once o JOIN (SELECT g, max(v) AS most FROM jp_once GROUP BY g HAVING count(*) > 6) s ON s.g = o.k WHERE o.v < s.most;
+SET gpuhash.enabled = off;
+SELECT count(*), sum(o.v) FROM jp_once o JOIN (SELECT g, max(v) AS most FROM jp_once GROUP BY g HAVING count(*) > 6) s ON s.g = o.k WHERE o.v < s.most;
+RESET gpuhash.enabled;
+DROP TABLE jp_once;
+DROP FUNCTION jp_has(text, text);

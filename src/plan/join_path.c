@@ -370,6 +370,37 @@ add_partial_join_path(GhJoinInputs *inputs, Path *outer, Path *inner, bool commo
 /* ------------------------------------------- in place of PostgreSQL's own */
 
 /*
+ * Of an inner side that each process of a parallel plan would make all of, a path that one of them makes for all: the only
+ * child, not a partial one, of a Parallel Append.  NULL: it is none, or costs less than it takes to wait for one another.
+ */
+static Path *
+inner_made_once(const GhJoinInputs *inputs, const GhJoinChoice *choice)
+{
+	Path	   *inner = choice->inner;
+
+	/* pages of a table are read by the join itself */
+	if (choice->workers == 0 || choice->common_table || !enable_parallel_append || !enable_parallel_hash ||
+		!inner->parallel_safe || inner->param_info != NULL || inner->pathtype == T_SeqScan ||
+		inner->total_cost < parallel_setup_cost)
+		return NULL;
+	return (Path *) create_append_path(inputs->root, inner->parent, list_make1(inner), NIL, NIL, NULL, choice->workers,
+									   true, -1);
+}
+
+/* The same join with a common table whose rows one process makes, where that costs less. */
+static void
+share_inner(GhJoinInputs *inputs, Path *outer, GhJoinChoice *choice)
+{
+	Path	   *inner = inner_made_once(inputs, choice);
+	GhJoinChoice shared = {.workers = choice->workers,.common_table = true};
+	ParamPathInfo *param_info;
+
+	if (inner != NULL && price_join(inputs, outer, inner, &shared, &param_info) &&
+		shared.total_cost < choice->total_cost)
+		*choice = shared;
+}
+
+/*
  * A join over the same two paths as the hash join, if it costs less, at the hash join's cost; or NULL.
  * Whatever the estimates of rows are worth, they are the same for both.
  *
@@ -394,6 +425,7 @@ join_in_place(GhJoinInputs *inputs, Path *path)
 	if (join->jointype != inputs->jointype || sides[0]->rows + sides[1]->rows < GH_MIN_ROWS ||
 		!price_join(inputs, sides[0], sides[1], &choice, &param_info))
 		return NULL;
+	share_inner(inputs, sides[0], &choice);
 	gh_real_hash_join_cost(join, &costs[0], &costs[1]);
 	less = gh_costs_less(inputs->root, path->rows, choice.startup_cost, choice.total_cost, costs[0],
 						 costs[1]);
