@@ -140,6 +140,48 @@ skip_plain(const GhPageShape *shape, const uint8_t *page, const GhPageTuple *tup
 	walk->offset = at;
 }
 
+/*
+ * The value of the next attribute, of the kinds that nearly all are: an integer of 4 or 8 bytes, or a varlena whose header
+ * is one byte.  False: it is for gh_page_find() to see to.
+ */
+static inline bool
+load_plain(const Rows *rows, const GhPageTuple *tuple, GhPageWalk *walk, const GhColumn *column, GhVector vector,
+		   uint32_t i)
+{
+	GhPageAttribute step = rows->shape->attributes[walk->next];
+	const uint8_t *page = rows->page;
+	uint32_t	at = walk->offset;
+	uint32_t	bytes;
+
+	if (tuple->has_nulls && gh_page_is_null(page, tuple, walk->next))
+		return false;
+	if (column->load == GH_LOAD_TEXT && step.length < 0)
+	{
+		if (at >= tuple->end || !(page[at] & GH_VARLENA_SHORT_BIT) || page[at] == GH_VARLENA_EXTERNAL)
+			return false;
+		bytes = page[at] >> GH_VARLENA_SHORT_SHIFT;
+		if (bytes > tuple->end - at)
+			return false;
+		vector.low[i] = (uint64_t) (uintptr_t) (page + at + 1);
+		vector.high[i] = bytes - 1;
+	}
+	else if (column->load == GH_LOAD_INT4 || column->load == GH_LOAD_INT8)
+	{
+		bytes = (uint32_t) step.length;
+		at = gh_align_up(at, step.alignment);
+		if (at > tuple->end || bytes > tuple->end - at)
+			return false;
+		vector.low[i] = column->load == GH_LOAD_INT8 ? gh_read_u64(page + at) :
+			(uint64_t) (int64_t) (int32_t) gh_read_u32(page + at);
+	}
+	else
+		return false;
+	vector.null[i] = 0;
+	walk->next++;
+	walk->offset = at + bytes;
+	return true;
+}
+
 /* The columns that have no fixed place or, of a tuple without the prefix, all. */
 static bool
 walk_tuple(const Rows *rows, uint32_t i, const GhVector *vectors, uint32_t first, uint8_t *state)
@@ -162,6 +204,9 @@ walk_tuple(const Rows *rows, uint32_t i, const GhVector *vectors, uint32_t first
 
 		if (attribute < tuple->natts)
 			skip_plain(shape, rows->page, tuple, &walk, attribute);
+		if (attribute < tuple->natts && walk.next == attribute &&
+			load_plain(rows, tuple, &walk, &column->column, vectors[column->vector], first + i))
+			continue;
 		place = gh_page_find(shape, rows->page, tuple, &walk, attribute);
 		if (place.kind == GH_PLACE_BROKEN)
 			return false;
