@@ -159,7 +159,8 @@ count_groups(const GhAggregateNode *node)
 {
 	if (node->nkeys == 0)
 		return 1;
-	return gh_groups_count(node->groups) + gh_final_groups_count(node->final) + gh_final_groups_left_out(node->final);
+	return gh_groups_count(node->groups) + gh_final_groups_count(node->final) +
+		gh_final_groups_left_out(node->final);
 }
 
 static Size

@@ -220,6 +220,8 @@ read_groups(GhAggregateNode *node)
 	node->final = gh_final_groups_create(node->fragment.css.ss.ps.state->es_query_cxt, node->fragment.memory_limit);
 	node->shown = (GhShown) {node->nkeys, node->nresults, node->naggregates, node->specs};
 	node->ngroups = 0;
+	node->back_before = node->fragment.counts.back;
+	node->pages_before = node->fragment.counts.pages;
 	gh_fragment_read_input(&node->fragment);
 	node->fragment.ran = true;
 	if (node->fragment.member != NULL && !gh_aggregate_hand_over(node))

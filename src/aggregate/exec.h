@@ -103,6 +103,8 @@ typedef struct GhAggregateNode
 	GhAggregatePhase phase;
 	GhGroups   *groups;
 	uint32		ngroups;		/* when their memory was asked for */
+	uint64		back_before;	/* rows that were handed back in earlier executions */
+	uint64		pages_before;	/* likewise, pages read */
 	GhGroupFiles *files;		/* groups that are to be merged; NULL: all are in memory */
 	GhShown		shown;
 	GhFinalGroups *final;		/* those that engines made; NULL: nothing was read yet */

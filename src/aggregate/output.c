@@ -104,7 +104,8 @@ are_whole(const GhAggregateNode *node)
 	const GhFragment *fragment = &node->fragment;
 
 	return fragment->member == NULL && node->distinct == NULL && node->sets == NULL && node->files == NULL &&
-		gh_groups_count(node->groups) == 0 && fragment->counts.back == 0 && fragment->counts.pages == 0;
+		gh_groups_count(node->groups) == 0 && fragment->counts.back == node->back_before &&
+		fragment->counts.pages == node->pages_before;
 }
 
 /* Some of the records become those that are judged; their bytes. */

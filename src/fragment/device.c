@@ -76,7 +76,7 @@ add_run_costs(const GhFragment *fragment, GhRunCosts *costs)
 		const GhLowerJoin *lower = fragment->joined->levels[i].lower;
 		PlanState  *inner = lower->children[GH_INNER];
 
-		/* other inner sides are not for a device */
+		/* other inner sides' rows were read before, or are read once by either engine */
 		if (lower->pages[GH_INNER] != NULL)
 			gh_add_join_costs(costs, ((ScanState *) inner)->ss_currentRelation, !bms_is_empty(inner->plan->extParam),
 							  fragment->pages);
@@ -585,7 +585,8 @@ gh_device_read(GhFragment *fragment, GhJoinedInput *input)
 	gh_fragment_clock(fragment, NULL, &clock);
 	device->read_before = pages_logged(device);
 	fragment->counts.rows = 0;
-	done = (device->together && gh_device_leaves_pages(fragment)) || (device->running && supply_pages(fragment));
+	done = (device->together && gh_device_leaves_pages(fragment)) ||
+		(device->running && supply_pages(fragment));
 	gh_pages_park(fragment->pages);
 	if (device->running)
 		gh_supply_close_pages(&device->supply);

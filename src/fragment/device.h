@@ -34,6 +34,9 @@ typedef struct GhDeviceTable
 	GhTable    *table;			/* NULL: it was not made, or this process has no handle on it */
 	uint64		rows;			/* of one that this process has made */
 	GhMarks    *marks;			/* of a right or full join, like the table */
+	/* of the lowest of a chain: */
+	bool		looked;			/* it is known whether there is an outer row (device_rows.c) */
+	bool		found;			/* and there is */
 } GhDeviceTable;
 
 typedef struct GhDeviceRun

@@ -2,9 +2,10 @@
  * device_joins.c
  *		The joins' tables of a fragment, made on the device from the inner sides' pages.
  *
- * An inner side is a scan whose pages are supplied like those of the outer one, to a pipeline that makes a table
- * (engine/pipeline/pipeline.h): of the rows that pass the inner scan's conditions, by
- * the join's key, with the columns that the node's program reads.  The joins themselves make nothing.
+ * An inner side is a scan, or joins over one, whose pages are supplied like those of the outer one, to a pipeline
+ * that makes a table (engine/pipeline/pipeline.h): of the rows that come out of it, by the join's key, with the
+ * columns that the node's program reads.  The joins themselves make nothing.  Or it is rows of any other plan,
+ * which the join stores (device_rows.c).
  *
  * Where that cannot be, or rows of an inner side are handed back, the joins make their tables as ever, on
  * the CPU engine.
@@ -352,14 +353,20 @@ static bool
 make_one(GhFragment *fragment, int number)
 {
 	GhDeviceRun   *device = fragment->device;
-	bool		done;
+	bool		by_rows = is_by_rows(&device->tables[number]);
+	bool		reached = true;
+	bool		done = true;
 
+	if (by_rows && !gh_side_store_rows(fragment, number, &reached))
+		return fails(fragment, "rows of an inner side do not fit in memory");
+	if (device->no_rows)
+		return true;
 	if (!gh_device_begin_table(fragment, number, NULL))
 		return false;
-	if (is_by_rows(&device->tables[number]))
-		done = gh_side_supply_rows(fragment, number);
-	else
+	if (!by_rows)
 		done = gh_device_supply_table(fragment, number, !is_known_empty(device, device->tables[number].side));
+	else if (reached)
+		done = gh_side_supply_rows(fragment, number);
 	done = done && gh_device_finish_table(fragment, number, NULL);
 	gh_device_rewind_table(fragment, number, false);
 	return done;

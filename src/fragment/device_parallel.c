@@ -160,6 +160,26 @@ has_begun(const GhDeviceRun *device, int rank)
 	return true;
 }
 
+/*
+ * Who has begun the pipelines of a rank cannot leave its part to others.  So it takes buffers for the first one
+ * before they do; it has them for the next ones when it gives these back.
+ */
+static void
+take_first_buffers(GhDeviceRun *device, int rank)
+{
+	for (int i = 0; i < device->ntables; i++)
+	{
+		GhSupply   *supply = device->tables[i].supply;
+
+		if (device->tables[i].rank != rank || supply == NULL)
+			continue;
+		/* if there are none, there may be some when it has a page */
+		if (!gh_supply_take_buffers(supply))
+			supply->failed = false;
+		return;
+	}
+}
+
 static void
 supply_tables(GhFragment *fragment, GhDeviceShared *shared, int rank, bool elected)
 {
@@ -237,6 +257,8 @@ take_step(GhFragment *fragment, GhDeviceShared *shared, GhDeviceStep step, int r
 		case STEP_BEGIN:
 			if (*elected && !is_over(shared) && !begin_tables(fragment, shared, rank))
 				refuse(shared);
+			else if (*elected && !is_over(shared))
+				take_first_buffers(fragment->device, rank);
 			BarrierArriveAndWait(&shared->barrier, WAIT_EVENT_HASH_BUILD_ALLOCATE);
 			break;
 		case STEP_SUPPLY:
@@ -299,9 +321,9 @@ rewind_outer(GhFragment *fragment, bool elected, Barrier *barrier)
 }
 
 /*
- * Before a participant takes its first page of the outer side: whether it leaves all pages to others, since there are no
- * buffers for it, and for another one there are.  That one goes on until there are no more pages, whatever becomes of
- * the device, so that none is left.
+ * Before a participant takes its first page of the outer side: whether it leaves all pages to others, since there
+ * are no buffers for it, and for another one there are.  That one goes on until there are no more pages, whatever
+ * becomes of the device, so that none is left.
  */
 bool
 gh_device_leaves_pages(GhFragment *fragment)

@@ -2,14 +2,16 @@
  * device_rows.c
  *		Inner sides that are rows of any plan, for a table on the device.
  *
- * The join reads them through the executor and stores them, as it would for a table of its own, within work_mem.  They are
- * then supplied as columns (supply_rows.c): the key, and the columns that the outer side's program reads.  They stay
- * stored, so that the plan below never runs twice: where the device fails, or hands rows back, the join makes its own
- * table of them.
+ * The join reads them through the executor and stores them, within work_mem, as it would for a table of its
+ * own.  They are then supplied as columns (supply_rows.c): the key, and the columns that the outer side's
+ * program reads.  They stay stored, so that the plan below never runs twice: where the device fails, or
+ * hands rows back, the join makes its own table of them.
  *
- * That plan may call functions of a user, or raise an error.  So it is run only when the executor would run it: inner sides
- * are read in the executor's order (make_chain of device_joins.c), and where it looks for an outer row first, that is
- * done here, too, by PostgreSQL's expressions over the scan's first rows.
+ * That plan may call a user's functions, or raise an error, so it does not run where the executor would see
+ * before that there is nothing to join.  Inner sides are read in the executor's order (make_chain of
+ * device_joins.c), and none behind an empty table that leaves no rows.  Where a join has the executor look
+ * for an outer row first, the rows of the scan below are looked at until its conditions accept one.  As on
+ * the CPU (joined_open.c), such a row of the scan is enough: the joins between may drop all that they get.
  */
 #include "postgres.h"
 
@@ -24,8 +26,6 @@
 
 /* The relation of rows: the key, and then the level's columns. */
 #define GH_ROWS_VARNO 1
-/* Rows of a scan that are looked at for one that its conditions accept. */
-#define GH_ROWS_LOOKED_AT 100000
 
 /* ----------------------------------------------------------------- the program */
 
@@ -49,23 +49,17 @@ GhTranslation *
 gh_side_begin_rows(const GhInnerSide *side)
 {
 	const GhJoinLevel *level = side->level;
-	TupleDesc	inner = gh_lower_inner_desc(level->lower);
+	const GhLowerJoin *lower = level->lower;
 	TupleDesc	desc = CreateTemplateTupleDesc(level->ncolumns + 1);
 
 	TupleDescInitEntry(desc, 1, NULL, INT8OID, -1, 0);
 	for (int c = 0; c < level->ncolumns; c++)
-		TupleDescCopyEntry(desc, c + 2, inner, level->lower->kept_attnos[level->columns[c].column]);
+		TupleDescCopyEntry(desc, c + 2, gh_lower_inner_desc(lower),
+						   lower->kept_attnos[level->columns[c].column]);
 	return gh_translate_begin(desc, GH_ROWS_VARNO);
 }
 
 /* --------------------------------------------------------- whether they are read */
-
-typedef enum Found
-{
-	FOUND_NONE,					/* there is no row */
-	FOUND_ONE,
-	FOUND_UNKNOWN				/* none so far */
-} Found;
 
 static bool
 accepts(PlanState *scan, TupleTableSlot *slot)
@@ -77,27 +71,39 @@ accepts(PlanState *scan, TupleTableSlot *slot)
 	return scan->qual == NULL || ExecQual(scan->qual, econtext);
 }
 
-/* Whether the scan has a row that its conditions accept, by the executor's expressions.  The scan itself does not move. */
-static Found
+/*
+ * Whether the scan has a row that its conditions accept, by the executor's expressions; the scan itself does
+ * not move.  Where there is none among the first ones this takes long; but the host would read them all,
+ * too.
+ */
+static bool
 look_for_row(PlanState *scan)
 {
 	Relation	relation = ((ScanState *) scan)->ss_currentRelation;
 	TableScanDesc desc = table_beginscan(relation, scan->state->es_snapshot, 0, NULL);
 	TupleTableSlot *slot = table_slot_create(relation, NULL);
-	Found		found = FOUND_NONE;
-	int			looked_at = 0;
+	bool		found = false;
 
-	while (found == FOUND_NONE && table_scan_getnextslot(desc, ForwardScanDirection, slot))
+	while (!found && table_scan_getnextslot(desc, ForwardScanDirection, slot))
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (accepts(scan, slot))
-			found = FOUND_ONE;
-		else if (++looked_at == GH_ROWS_LOOKED_AT)
-			found = FOUND_UNKNOWN;
+		found = accepts(scan, slot);
 	}
 	ExecDropSingleTupleTableSlot(slot);
 	table_endscan(desc);
 	return found;
+}
+
+/* The same, once for each chain in a run. */
+static bool
+has_outer_row(GhDeviceRun *device, const GhJoined *joined)
+{
+	GhDeviceTable *lowest = &device->tables[joined->levels[0].table];
+
+	if (!lowest->looked)
+		lowest->found = look_for_row(joined->scan);
+	lowest->looked = true;
+	return lowest->found;
 }
 
 /* Whether another join of the chain has an empty table, so that nothing comes out of the chain. */
@@ -115,35 +121,68 @@ is_chain_empty(const GhDeviceRun *device, const GhJoined *joined)
 }
 
 /*
- * Whether the executor would read the inner side of a join by now, from that join up: there is an outer row, where it looks
- * for one before, and the tables that it has made before are not empty.
+ * Whether the executor would read the inner side of a join by now, from that join up: the tables that it has
+ * made before are not empty, and there is an outer row, where it looks for one.  Without a row of the
+ * fragment's own scan, nothing comes out of the joins at all.
  */
-static Found
-is_reached(const GhDeviceRun *device, const GhJoined *joined, int number)
+static bool
+is_reached(GhFragment *fragment, const GhJoined *joined, int number)
 {
-	Found		found = FOUND_ONE;
+	GhDeviceRun *device = fragment->device;
 
-	for (; joined != NULL && found == FOUND_ONE; number = joined->within_level, joined = joined->within)
+	for (; joined != NULL; number = joined->within_level, joined = joined->within)
 	{
 		GhLowerJoin *lower = joined->levels[number].lower;
 
 		if (is_chain_empty(device, joined))
-			return FOUND_NONE;
-		if (lower->methods->asks_outer_first(lower))
-			found = look_for_row(joined->scan);
+			return false;
+		if (lower->methods->asks_outer_first(lower) && !has_outer_row(device, joined))
+		{
+			device->no_rows = joined == fragment->joined && !joined->fills_inner;
+			return false;
+		}
 	}
-	return found;
+	return true;
+}
+
+/*
+ * Has the join read and store its rows, if the executor would read them; *reached: whether it would.  Rows
+ * that it would not read have no match: nothing comes out of the joins above.  False: they do not fit in
+ * memory.
+ */
+bool
+gh_side_store_rows(GhFragment *fragment, int number, bool *reached)
+{
+	const GhDeviceTable *made = &fragment->device->tables[number];
+	GhLowerJoin *lower = made->level->lower;
+	MemoryContext saved;
+	bool		stored;
+
+	*reached = is_reached(fragment, made->joined, (int) (made->level - made->joined->levels));
+	if (!*reached)
+		return true;
+	/* the executor's memory is that of the query */
+	saved = MemoryContextSwitchTo(lower->ps->state->es_query_cxt);
+	gh_child_start(lower->ps);
+	stored = lower->methods->store_inner(lower);
+	gh_child_stop(lower->ps, 0);
+	MemoryContextSwitchTo(saved);
+	return stored;
 }
 
 /* -------------------------------------------------------------------- the rows */
 
-/* All rows that the join has stored. */
-static bool
-supply_stored(const GhInnerSide *side, GhSupply *supply)
+/*
+ * Supplies all rows that the join has stored to the pipeline, which was begun.  False: the supply has
+ * failed.
+ */
+bool
+gh_side_supply_rows(GhFragment *fragment, int number)
 {
-	const GhJoinLevel *level = side->level;
+	const GhDeviceTable *made = &fragment->device->tables[number];
+	const GhJoinLevel *level = made->level;
 	GhLowerJoin *lower = level->lower;
-	GhSupplyRows *rows = gh_supply_open_rows(supply, side->program);
+	GhSupplyRows *rows = gh_supply_open_rows(made->supply, made->side->program);
 	Datum	   *kept = palloc(sizeof(Datum) * Max(lower->nkept, 1));
 	bool	   *nulls = palloc(sizeof(bool) * Max(lower->nkept, 1));
 	Datum	   *values = palloc(sizeof(Datum) * (level->ncolumns + 1));
@@ -164,52 +203,6 @@ supply_stored(const GhInnerSide *side, GhSupply *supply)
 	}
 	done = done && gh_supply_close_rows(rows);
 	if (done)
-		gh_supply_free_buffers(supply);
+		gh_supply_free_buffers(made->supply);
 	return done;
-}
-
-static bool
-refuse(GhSupply *supply, const char *why)
-{
-	supply->failed = true;
-	(void) gh_error_set(&supply->error, GH_DECLINED, "%s", why);
-	return false;
-}
-
-/* Has the join read its rows through the executor, in the memory in which that works. */
-static bool
-store_rows(GhLowerJoin *lower)
-{
-	MemoryContext saved = MemoryContextSwitchTo(lower->ps->state->es_query_cxt);
-	bool		stored;
-
-	gh_child_start(lower->ps);
-	stored = lower->methods->store_inner(lower);
-	gh_child_stop(lower->ps, 0);
-	MemoryContextSwitchTo(saved);
-	return stored;
-}
-
-/*
- * Has the join read its rows, if the executor would, and supplies them to the pipeline, which was begun.  Rows that it would
- * not read have no match: nothing comes out of the joins above.
- */
-bool
-gh_side_supply_rows(GhFragment *fragment, int number)
-{
-	const GhDeviceTable *made = &fragment->device->tables[number];
-	GhSupply   *supply = made->supply;
-
-	switch (is_reached(fragment->device, made->joined, (int) (made->level - made->joined->levels)))
-	{
-		case FOUND_NONE:
-			return true;
-		case FOUND_UNKNOWN:
-			return refuse(supply, "it would take long to see whether there is an outer row");
-		case FOUND_ONE:
-			break;
-	}
-	if (!store_rows(made->level->lower))
-		return refuse(supply, "rows of an inner side do not fit in memory");
-	return supply_stored(made->side, supply);
 }

@@ -1,6 +1,7 @@
 /*
  * inner_side.c
- *		What the table of a join on a device is made of: the inner side, its program, the options of the pipeline.
+ *		What the table of a join on a device is made of: the inner side, its program, the options of the
+ *		pipeline.
  */
 #include "postgres.h"
 
@@ -81,7 +82,10 @@ is_kept_as_read(const GhInnerSide *side, const GhJoinedColumn *column, const GhO
 	return kept->load == column->load && kept->scale == column->scale;
 }
 
-/* A part of the key, and a column of the level, in the order of the program's columns where these are of rows. */
+/*
+ * A part of the key, and a column of the level, in the order of the program's columns where these are of
+ * rows.
+ */
 static bool
 translate_key(GhInnerSide *side, int k)
 {
@@ -95,7 +99,8 @@ translate_kept(GhInnerSide *side, int c)
 {
 	if (side->by_rows)
 		return gh_translate_attribute(side->translation, c + 2, &side->kept[c]);
-	return translate_column(side, side->level->lower->kept_attnos[side->level->columns[c].column], &side->kept[c]);
+	return translate_column(side, side->level->lower->kept_attnos[side->level->columns[c].column],
+							&side->kept[c]);
 }
 
 static bool

@@ -1,7 +1,7 @@
 /*
  * inner_side.h
- *		The inner side of a join whose table is made on a device: what device_joins.c, device_rows.c and inner_side.c
- *		share.
+ *		The inner side of a join whose table is made on a device: what device_joins.c, device_rows.c and
+ *		inner_side.c share.
  */
 #ifndef GPUHASH_FRAGMENT_INNER_SIDE_H
 #define GPUHASH_FRAGMENT_INNER_SIDE_H
@@ -16,7 +16,7 @@ typedef struct GhInnerSide
 	GhFragment *fragment;
 	GhJoinLevel *level;
 	GhJoined   *joined;			/* it is these joins; NULL: a scan, or rows */
-	bool		by_rows;		/* it is rows that come through the executor, which the join stores (device_rows.c) */
+	bool		by_rows;		/* it is rows of the executor, which the join stores (device_rows.c) */
 	PlanState  *scan;			/* by_rows: the plan that makes them */
 	Relation	relation;		/* by_rows: NULL, and so is pages */
 	GhPages    *pages;
@@ -43,6 +43,7 @@ extern GhProbe *gh_device_make_probes(const GhDeviceRun *device, const GhJoined 
 
 extern const char *gh_side_rows_refused(const GhInnerSide *side);
 extern GhTranslation *gh_side_begin_rows(const GhInnerSide *side);
+extern bool gh_side_store_rows(GhFragment *fragment, int number, bool *reached);
 extern bool gh_side_supply_rows(GhFragment *fragment, int number);
 
 /* Whether nothing comes out of the join without a match. */

@@ -50,11 +50,14 @@ typedef struct GhLowerMethods
 	/* Leaves the page to the caller that was peeked at: its first visible tuple that is one; -1: nothing was peeked at. */
 	int			(*leave_page) (GhLowerJoin *lower);
 	/*
-	 * Reads an inner side that is rows, if that was not done: they stay stored, whatever the join does later.  False: they
-	 * are not all in memory.
+	 * Reads an inner side that is rows, if that was not done: they stay stored, whatever the join does later.
+	 * False: they are not all in memory.
 	 */
 	bool		(*store_inner) (GhLowerJoin *lower);
-	/* The next of these that has a key: that, and its kept columns; from the first one on since store_inner.  False: there is none. */
+	/*
+	 * The next of these that has a key, and its kept columns; from the first one on since store_inner.  False:
+	 * there is none.
+	 */
 	bool		(*next_stored) (GhLowerJoin *lower, uint64 *key, Datum *values, bool *nulls);
 	/* A kept column of a stored row, not NULL, by the reference that the table has in place of it (by_ref). */
 	Datum		(*stored_value) (const GhLowerJoin *lower, int column, uint64 ref);

@@ -260,8 +260,8 @@ give_back(GhSupply *supply, const GhSupplyRequest *request)
 	{
 		supply->failed = true;
 		(void) gh_error_set(&supply->error, GH_DECLINED,
-							request->request.kind == GH_INPUT_UNMATCHED ? "rows without a match were handed back" :
-							"rows of an inner side were handed back");
+							request->request.kind == GH_INPUT_UNMATCHED ?
+							"rows without a match were handed back" : "rows of an inner side were handed back");
 	}
 }
 

@@ -2,8 +2,8 @@
  * supply_rows.c
  *		Rows that come through the executor, supplied to a pipeline of an engine as columns.
  *
- * The columns of some thousand rows, and the bytes of their texts, are put together in a request's buffer, in the place
- * of pages' copies; requests then go as those of pages do (supply.c).
+ * The columns of some thousand rows, and the bytes of their texts, are put together in a request's buffer,
+ * in the place of pages' copies; requests then go as those of pages do (supply.c).
  */
 #include "postgres.h"
 
@@ -33,7 +33,8 @@ static bool
 fail(GhSupply *supply)
 {
 	supply->failed = true;
-	(void) gh_error_set(&supply->error, GH_DECLINED, "rows of an inner side have values that the engines do not hold");
+	(void) gh_error_set(&supply->error, GH_DECLINED,
+						"rows of an inner side have values that the engines do not hold");
 	return false;
 }
 

@@ -383,8 +383,9 @@ gh_join_return_rows(GhJoinState *js)
 }
 
 /*
- * For a node above that has an engine make the table: reads an inner side that is rows, which stay stored, for this join too
- * if it is to return rows after all.  False: they are not all in memory, or that is not for a single process to do.
+ * For a node above that has an engine make the table: reads an inner side that is rows, which stay stored, for
+ * this join too if it is to return rows after all.  False: they are not all in memory, or that is not for a
+ * single process to do.
  */
 bool
 gh_join_store_inner(GhJoinState *js)

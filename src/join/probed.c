@@ -168,13 +168,15 @@ gh_probed_sink(const GhJoinState *js, uint64 rows, GhSink *sink)
 }
 
 /*
- * Of stored rows, with keys, that take so many bytes of the limit.  What a row takes but for its texts is there in any case:
- * that has been looked at while they were stored.
+ * Of stored rows, with keys, that take so many bytes of the limit.  What a row takes but for its texts is there
+ * in any case: that has been looked at while they were stored.  Not so if they were stored for a device, whose
+ * table takes nothing of it: then there may be no room for this table.
  */
 static void
-stage_options(const GhJoinState *js, uint64 rows, uint64 bytes, uint64 limit, GhKeyPart *part, GhPipelineOptions *options)
+stage_options(const GhJoinState *js, uint64 rows, uint64 bytes, uint64 limit, GhKeyPart *part,
+			  GhPipelineOptions *options)
 {
-	uint64		least = 2 * rows * js->probed->row_bytes;
+	uint64		least = js->stored ? 0 : 2 * rows * js->probed->row_bytes;
 
 	gh_stage_options(NULL, js->probed->program, options);
 	options->source.natts = js->probed->program->ncolumns;

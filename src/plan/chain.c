@@ -91,14 +91,14 @@ side_is_for_device(PlannerInfo *root, Path *inner)
 }
 
 /*
- * Whether a device is expected to make a table of rows that come through the executor: in one process, where the join can
- * store them (../fragment/device_rows.c).
+ * Whether a device is expected to make a table of rows that come through the executor: in one process, where the
+ * join can store them (../fragment/device_rows.c).
  */
 static bool
 rows_are_for_device(const GhJoinStep *step, Path *inner, int workers)
 {
-	return workers == 0 && inner->pathtype != T_SeqScan && joins_of_side(inner) == NULL && !gh_step_fills_inner(step) &&
-		gh_side_fits_in_memory(inner);
+	return workers == 0 && inner->pathtype != T_SeqScan && joins_of_side(inner) == NULL &&
+		!gh_step_fills_inner(step) && gh_side_fits_in_memory(inner);
 }
 
 /*

@@ -49,7 +49,7 @@ typedef struct GhJoinStep
 	bool		on_device;		/* a device is expected to read the scan, and to make the tables */
 	bool		ends_on_device; /* it is expected to read what the chain ends in */
 	bool		has_rows;		/* a GpuHashRows is in between, or on the inner side of one of the joins */
-	Relids		inner_joined;	/* tables of inner sides that are joins */
+	Relids		inner_joined;	/* tables of inner sides that are no plain scans */
 	bool		awaits;			/* a condition of the scan compares with a subquery's result */
 	Relids		unread;			/* tables of which no row comes out: of the inner sides of semi and anti joins */
 	Cost		inner_device_cost;	/* what it costs that a device makes the tables */

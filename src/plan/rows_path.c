@@ -283,7 +283,7 @@ price_rows(PlannerInfo *root, RowsOffer *offer)
 	if (!gh_chain_is_usable(offer->step) || !offer->step->on_device)
 		return false;
 	offer->columns = row_columns(root, offer->joinrel);
-	/* of an inner side that is joins, a row has no tuple */
+	/* of an inner side that is no plain scan, a row has no tuple */
 	if (offer->columns == NULL || bms_overlap(offer->columns->fetched, offer->step->inner_joined))
 		return false;
 	offer->total_cost = cost_rows(root, offer, offer->rows, &offer->startup_cost);

@@ -2,9 +2,14 @@
  * columns.c
  *		Rows that a request brings as columns: copied, and held against the buffer that they are in.
  *
- * The session may change its buffer at any time, and the engine reads the vectors more than once: so it has them in
- * memory that is not the session's, all but the bytes of texts.  What these are does not matter; where they are, and how
- * many, is checked in the copy.  Called by threads.
+ * The session may change its buffer at any time, and the engine reads the vectors more than once.  So it has
+ * them in memory that is not the session's, all but the bytes of texts.  What these are does not matter; where
+ * they are, and how many, is checked in the copy.
+ *
+ * Rows enter before the first step.  There only columns of the program are read, and what one holds never
+ * changes; a temporary may hold a text at one step and a number at the next.
+ *
+ * Called by threads.
  */
 #include "postgres.h"
 
@@ -19,7 +24,7 @@ typedef struct Area
 	Size		bytes;
 } Area;
 
-/* Which vectors of a program that an engine has accepted hold texts. */
+/* Which columns of a program that an engine has accepted hold texts. */
 void
 gh_columns_note_texts(const GhProgram *program, Size bytes, GhWorkerTable *table)
 {
@@ -29,7 +34,7 @@ gh_columns_note_texts(const GhProgram *program, Size bytes, GhWorkerTable *table
 	memset(table->texts, 0, sizeof(table->texts));
 	if (gh_program_check_classes(program, bytes, classes, &error) != GH_OK)
 		return;
-	for (uint32 v = 0; v < gh_program_vectors(program); v++)
+	for (uint32 v = 0; v < program->ncolumns; v++)
 		if (classes[v] == GH_CLASS_TEXT)
 			table->texts[v / 64] |= UINT64CONST(1) << v % 64;
 }
@@ -99,8 +104,8 @@ bytes_of_copies(uint64 ngiven, uint64 count)
 }
 
 static const char *
-copy_columns(const Area *area, const GhWorkerTable *table, const uint16 *given, const GhVector *vectors, char *to,
-			 GhPipelineRequest *request)
+copy_columns(const Area *area, const GhWorkerTable *table, const uint16 *given, const GhVector *vectors,
+			 char *to, GhPipelineRequest *request)
 {
 	GhVector   *copies = (GhVector *) to;
 	uint16	   *numbers = (uint16 *) (copies + request->ngiven);
@@ -131,10 +136,15 @@ gh_columns_take(uint32 number, const GhSlot *asked, const GhWorkerTable *table, 
 	void	   *vectors;
 
 	request->ngiven = asked->brought.ngiven;
-	if (request->ngiven > GH_PROGRAM_VECTORS_MAX || request->count > GH_REQUEST_LINES_MAX)
-		return "a request has more columns or rows than any";
+	if (request->step > 0)
+		return "rows of a request enter behind the first step";
+	/* before they are multiplied; then, what lies side by side in the buffer is not more than that */
+	if (request->ngiven > GH_PROGRAM_VECTORS_MAX || request->count > GH_REQUEST_LINES_MAX ||
+		bytes_of_copies(request->ngiven, request->count) > area.bytes)
+		return "a request has more columns or rows than its buffer";
 	if (!gh_executor_array(number, asked->units, asked->given, request->ngiven, sizeof(uint16), &given) ||
-		!gh_executor_array(number, asked->units, asked->vectors, request->ngiven, sizeof(GhVector), &vectors) ||
+		!gh_executor_array(number, asked->units, asked->vectors, request->ngiven, sizeof(GhVector),
+						   &vectors) ||
 		given == NULL || vectors == NULL)
 		return "an array of the request is outside its buffer";
 	running->columns = malloc(bytes_of_copies(request->ngiven, request->count) + 1);

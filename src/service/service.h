@@ -70,7 +70,8 @@ extern bool gh_service_enabled(void);
  *	  ends with GH_STOPPED: call it again with the same, or give the buffer back.  make_table may
  *	  be called again after GH_STOPPED, too.
  *	- GH_DEVICE_ERROR, GH_TIMEOUT, GH_LIMIT, GH_TOO_MANY and GH_STOPPED as above.
- *	- Rows as columns have their arrays in such a buffer, too: given, vectors, what these point to, and texts' bytes.
+ *	- Rows as columns enter before the first step, and have their arrays in such a buffer, too: given, vectors,
+ *	  what these point to, and texts' bytes.
  *	- Requests without pages have `back` in the buffer, also where nothing can go back.
  *	- What a pipeline uses (its source, the tables and marks of its probes) is of this process, or shared, of the
  *	  same device, and of one of the worker's threads: GH_INVALID.  So it is where pipelines of one process have made all

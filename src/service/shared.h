@@ -153,7 +153,7 @@ typedef struct GhSlot
 	GhOffset	bitmaps;
 	GhOffset	back;
 	GhOffset	given;			/* columns: which vectors */
-	GhOffset	vectors;		/* and where they are: GhVector with addresses in the buffer, which all processes have there */
+	GhOffset	vectors;		/* and where they are: GhVector with addresses in the buffer, the same in all processes */
 	GhCursor	cursor;			/* results: how far they came */
 	GhRef		named;			/* marks: the root of their table */
 	/* of a pipeline: what is asked for, with arrays as above in place of its addresses; then its results, too */

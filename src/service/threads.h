@@ -66,7 +66,7 @@ typedef struct GhWorkerTable
 	GhPipeline *pipeline;		/* NULL: none */
 	GhMarks    *marks;			/* NULL: none */
 	uint32		page_bytes;		/* of the pipeline's source; 0: that has no pages */
-	uint64		texts[GH_PROGRAM_VECTORS_MAX / 64]; /* vectors of the pipeline's program that hold texts: a bit each */
+	uint64		texts[GH_PROGRAM_VECTORS_MAX / 64]; /* columns of its program that hold texts: a bit each */
 	uint32		users;			/* pipelines and marks that use it */
 	uint32		nused;
 	uint32		used[GH_USED_MAX];	/* what it uses, by number */

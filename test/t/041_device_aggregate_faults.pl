@@ -20,6 +20,8 @@ my %QUERY = (
 	join => ['SELECT one.t, count(*), sum(t.i8), sum(one.p) FROM t JOIN one ON one.k = t.k GROUP BY one.t'],
 	join_back => ['SELECT one.t, count(*), sum(t.n), sum(one.p) FROM t LEFT JOIN one ON one.k = t.k GROUP BY one.t'],
 	star => ['SELECT g, count(*), sum(one.p), sum(two.p) FROM t JOIN one ON one.k = t.k LEFT JOIN two ON two.k = t.k GROUP BY g'],
+	rows => ['SELECT t.g, count(*), sum(t.i8), sum(s.c) FROM t LEFT JOIN (SELECT k, count(*) AS c FROM many GROUP BY k OFFSET 0) s ON s.k = t.k GROUP BY t.g'],
+	rows_back => ['SELECT g, count(*), sum(t.n), sum(s.c) FROM t JOIN (SELECT k, count(*) AS c FROM many GROUP BY k OFFSET 0) s ON s.k = t.k GROUP BY g'],
 	rescan => ['SELECT v.x, s.* FROM (VALUES (1), (4)) v(x), LATERAL (SELECT g, count(*), sum(n) FROM t WHERE g < v.x GROUP BY g OFFSET 0) s'],
 	rescan_many => ['SELECT v.x, s.* FROM (VALUES (1), (4)) v(x), LATERAL (SELECT g, count(*), sum(many.p) FROM t JOIN many ON many.k = t.k WHERE g < v.x GROUP BY g OFFSET 0) s'],
 	awaited => ['SELECT g, count(*), sum(id) FROM t WHERE id % 2 = 0 OR k > (SELECT avg(p) FROM two) GROUP BY g'],
