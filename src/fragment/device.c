@@ -39,8 +39,6 @@
 /* Bytes of results that are fetched at once, where memory is short. */
 #define GH_PIECE_MIN ((Size) 64 * 1024)
 
-#define GH_OTHER_FAILED_MESSAGE "another process could not join on the device"
-
 void
 gh_device_init(GhFragment *fragment)
 {
@@ -547,6 +545,14 @@ supply_pages(GhFragment *fragment)
 	return done && gh_supply_flush(&device->supply);
 }
 
+/* This participant has done its part, but another one could not. */
+static void
+fail_with_others(GhFragment *fragment)
+{
+	fragment->counts.fell_with_others = true;
+	(void) gh_error_set(&fragment->device->supply.error, GH_DECLINED, "another process could not join on the device");
+}
+
 /*
  * Of a right or full join, asks for the inner rows that had no match, as one of the participants: all that had one
  * are marked when everybody has read, if no row was handed back to anyone.  done: so it was here.  False: the
@@ -561,7 +567,7 @@ supply_unmatched(GhFragment *fragment, bool done)
 	if (device->together && !gh_device_all_have_read(fragment, done, &asks))
 	{
 		if (done)
-			(void) gh_error_set(&device->supply.error, GH_DECLINED, GH_OTHER_FAILED_MESSAGE);
+			fail_with_others(fragment);
 		return false;
 	}
 	return done && (!asks || gh_supply_unmatched(&device->supply,
@@ -600,9 +606,10 @@ gh_device_read(GhFragment *fragment, GhJoinedInput *input)
 	if (done && left != GH_JOINED_NOTHING && device->together)
 	{
 		done = false;
-		(void) gh_error_set(&device->supply.error, GH_DECLINED, "%s",
-							fragment->joined->fills_inner ? GH_OTHER_FAILED_MESSAGE :
-							"tables of joins do not fit in memory");
+		if (fragment->joined->fills_inner)
+			fail_with_others(fragment);
+		else
+			(void) gh_error_set(&device->supply.error, GH_DECLINED, "tables of joins do not fit in memory");
 	}
 	if (done)
 	{

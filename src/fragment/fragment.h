@@ -54,6 +54,7 @@ typedef struct GhFragmentCounts
 	uint64		queue_ns;		/* of requests, until it began with them; the service's only */
 	uint64		kernel_ns;		/* and until it was through */
 	char		fallback_reason[GH_MESSAGE_SIZE];	/* why it was not, or not to the end */
+	bool		fell_with_others;	/* and that is that another participant failed, whose reason says more */
 } GhFragmentCounts;
 
 /* What a node does with the rows. */

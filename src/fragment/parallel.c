@@ -132,6 +132,17 @@ gh_fragment_is_last(GhFragment *fragment, bool done)
 
 /* -------------------------------------------------------------------- counts */
 
+/* Of several reasons the first one, but that of who failed rather than that of those who could not go on without it. */
+static void
+add_reason(GhFragmentCounts *totals, const GhFragmentCounts *counts)
+{
+	if (counts->fallback_reason[0] == '\0' ||
+		(totals->fallback_reason[0] != '\0' && (!totals->fell_with_others || counts->fell_with_others)))
+		return;
+	strlcpy(totals->fallback_reason, counts->fallback_reason, sizeof(totals->fallback_reason));
+	totals->fell_with_others = counts->fell_with_others;
+}
+
 static void
 add_counts(GhFragmentCounts *totals, const GhFragmentCounts *counts)
 {
@@ -152,8 +163,7 @@ add_counts(GhFragmentCounts *totals, const GhFragmentCounts *counts)
 	totals->queue_ns += counts->queue_ns;
 	totals->kernel_ns += counts->kernel_ns;
 	INSTR_TIME_ADD(totals->wait_time, counts->wait_time);
-	if (totals->fallback_reason[0] == '\0')
-		strlcpy(totals->fallback_reason, counts->fallback_reason, sizeof(totals->fallback_reason));
+	add_reason(totals, counts);
 	INSTR_TIME_ADD(totals->build_time, counts->build_time);
 	INSTR_TIME_ADD(totals->source_time, counts->source_time);
 	INSTR_TIME_ADD(totals->evaluate_time, counts->evaluate_time);

@@ -30,6 +30,7 @@ my %QUERY = (
 	parallel_sets => ['SELECT g, x, count(*), sum(i8) FROM t GROUP BY ROLLUP (g, x)', 'SET max_parallel_workers_per_gather = 2'],
 	parallel_files => ['SELECT id, x, count(*), sum(i8) FROM t WHERE id % 7 + 0 = id % 7 GROUP BY id, x', "SET max_parallel_workers_per_gather = 2; SET work_mem = '64kB'; SET hash_mem_multiplier = 1"],
 	parallel_join => ['SELECT one.t, count(*), sum(t.i8), sum(one.p) FROM t JOIN one ON one.k = t.k GROUP BY one.t', 'SET max_parallel_workers_per_gather = 2'],
+	parallel_right => ['SELECT one.t, count(*), sum(t.i8), sum(one.p) FROM t RIGHT JOIN one ON one.k = t.k GROUP BY one.t', 'SET max_parallel_workers_per_gather = 2'],
 	parallel_join_back => ['SELECT g, count(*), sum(t.n), sum(one.p) FROM t JOIN one ON one.k = t.k GROUP BY g', 'SET max_parallel_workers_per_gather = 2'],
 );
 
@@ -115,6 +116,18 @@ sub with_service
 	cmp_ok($tried, '>', 200, 'enough faults were tried');
 
 	without_memory();
+
+	# of participants, EXPLAIN has the reason of the one that failed
+	$run->set('parallel_right');
+	my @reasons;
+	for my $after (0 .. 5, 0 .. 5, 0 .. 5, 0 .. 5, 0 .. 5)
+	{
+		$service->arm('scan', 'launch', after => $after);
+		push @reasons, $run->plan_of('parallel_right') =~ /Fallback Reason: (.*)/;
+		$service->disarm;
+	}
+	unlike(join("\n", @reasons), qr/another process/, 'the reason of who failed is shown');
+	cmp_ok(scalar @reasons, '>', 0, 'it did fail');
 
 	$run->interrupt(@$_) for
 		['plain', 'scan', 'pg_cancel_backend'], ['plain', 'scan', 'timeout'], ['plain', 'scan', 'pg_terminate_backend'], ['join', 'scan_table', 'pg_cancel_backend'],
