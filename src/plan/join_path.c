@@ -377,14 +377,17 @@ static Path *
 inner_made_once(const GhJoinInputs *inputs, const GhJoinChoice *choice)
 {
 	Path	   *inner = choice->inner;
+	AppendPath *once;
 
 	/* pages of a table are read by the join itself */
 	if (choice->workers == 0 || choice->common_table || !enable_parallel_append || !enable_parallel_hash ||
 		!inner->parallel_safe || inner->param_info != NULL || inner->pathtype == T_SeqScan ||
 		inner->total_cost < parallel_setup_cost)
 		return NULL;
-	return (Path *) create_append_path(inputs->root, inner->parent, list_make1(inner), NIL, NIL, NULL, choice->workers,
-									   true, -1);
+	once = create_append_path(inputs->root, inner->parent, list_make1(inner), NIL, NIL, NULL, choice->workers,
+							  true, -1);
+	/* PostgreSQL 15 takes an Append of one child for nothing, and leaves it out: then each process would run that */
+	return once->path.rows < inner->rows ? &once->path : NULL;
 }
 
 /* The same join with a common table whose rows one process makes, where that costs less. */
