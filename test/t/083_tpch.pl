@@ -51,7 +51,7 @@ SH
 sub run_script
 {
 	my (%variables) = @_;
-	my %all = (HOST => $server->{dir}, DATA => "$folder/data", TPCHGEN => $generator, PYTHON => $python, TOOLS => "$folder/none",
+	my %all = (HOST => $server->{dir}, PGUSER => 'postgres', DATA => "$folder/data", TPCHGEN => $generator, PYTHON => $python, TOOLS => "$folder/none",
 		PIP => 'no', QUERIES => 'q1 q4 q6', REPS => 2, SYSTEMS => 'postgresql gpuhash_cpu gpuhash_cuda duckdb', %variables);
 	local @ENV{keys %all} = values %all;
 	my $printed = `bash '$script' '$tree' 5432 '$folder/out' 2>&1`;
