@@ -424,18 +424,6 @@ reads_scan_always(const GhJoined *joined)
 	return true;
 }
 
-static bool
-has_visible_row(const ScanState *scan)
-{
-	TableScanDesc desc = table_beginscan(scan->ss_currentRelation, scan->ps.state->es_snapshot, 0, NULL);
-	TupleTableSlot *slot = table_slot_create(scan->ss_currentRelation, NULL);
-	bool		found = table_scan_getnextslot(desc, ForwardScanDirection, slot);
-
-	ExecDropSingleTupleTableSlot(slot);
-	table_endscan(desc);
-	return found;
-}
-
 /*
  * Runs the subqueries whose results the scan's first condition is compared with, if it is sure that there is a row which that
  * is evaluated for: where all is done by a device, or nothing, no first row would run them.  Other conditions may never be
@@ -453,7 +441,7 @@ run_awaited(GhFragment *fragment)
 		return;
 	saved = MemoryContextSwitchTo(fragment->device->context);
 	(void) gh_fold_constants(&fragment->css.ss.ps, first, &awaited);
-	if (awaited != NULL && !has_visible_row(scan))
+	if (awaited != NULL && !gh_device_scan_has_row(fragment->scan, false))
 		awaited = NULL;
 	while (awaited != NULL)
 	{

@@ -122,6 +122,10 @@ extern bool gh_device_finish_table(GhFragment *fragment, int number, GhRef *mark
 extern void gh_device_tables_are_done(GhFragment *fragment, bool made);
 extern void gh_device_rewind_table(GhFragment *fragment, int number, bool for_all);
 
+/* ---- device_rows.c ---- */
+
+extern bool gh_device_scan_has_row(PlanState *scan, bool accepted);
+
 /* ---- device_parallel.c ---- */
 
 extern void gh_device_share(GhDeviceShared *shared);

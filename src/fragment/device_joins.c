@@ -28,13 +28,6 @@
 /* Pages that a read stream may read ahead. */
 #define GH_TABLE_PAGES_AHEAD 128
 
-static bool
-fails(GhFragment *fragment, const char *why)
-{
-	fragment->device->why_not = why;
-	return false;
-}
-
 /* ------------------------------------------------------------------ the table */
 
 /* GhRowBack: the table would lack the row. */
@@ -102,7 +95,7 @@ prepare_tables(GhFragment *fragment)
 		if (!gh_side_find(fragment, device->tables[i].level, side))
 			return false;
 		if (!gh_side_make_program(side))
-			return fails(fragment, "an inner side has conditions or columns that the engines have not");
+			return gh_device_refuses(fragment, "an inner side has conditions or columns that the engines have not");
 		device->tables[i].side = side;
 	}
 	return true;
@@ -331,7 +324,7 @@ gh_device_attach_table(GhFragment *fragment, int number, GhRef table, GhRef mark
 	register_tables(fragment);
 	while ((status = attach_table(device, &device->tables[number], table, marks, &error)) == GH_STOPPED)
 		gh_serve_interrupt();
-	return status == GH_OK || fails(fragment, "tables that another process has made on the GPU are out of reach");
+	return status == GH_OK || gh_device_refuses(fragment, "tables that another process has made on the GPU are out of reach");
 }
 
 /* Whether an inner side that is joins has no rows, since a table of these is empty. */
@@ -358,7 +351,7 @@ make_one(GhFragment *fragment, int number)
 	bool		done = true;
 
 	if (by_rows && !gh_side_store_rows(fragment, number, &reached))
-		return fails(fragment, "rows of an inner side do not fit in memory");
+		return gh_device_refuses(fragment, "rows of an inner side do not fit in memory");
 	if (device->no_rows)
 		return true;
 	if (!gh_device_begin_table(fragment, number, NULL))

@@ -72,12 +72,12 @@ accepts(PlanState *scan, TupleTableSlot *slot)
 }
 
 /*
- * Whether the scan has a row that its conditions accept, by the executor's expressions; the scan itself does
- * not move.  Where there is none among the first ones this takes long; but the host would read them all,
- * too.
+ * Whether the scan has a visible row; accepted: one that its conditions accept, by the executor's expressions.
+ * The scan itself does not move.  Where there is none among the first ones this takes long; but the host would
+ * read them all, too.
  */
-static bool
-look_for_row(PlanState *scan)
+bool
+gh_device_scan_has_row(PlanState *scan, bool accepted)
 {
 	Relation	relation = ((ScanState *) scan)->ss_currentRelation;
 	TableScanDesc desc = table_beginscan(relation, scan->state->es_snapshot, 0, NULL);
@@ -87,21 +87,21 @@ look_for_row(PlanState *scan)
 	while (!found && table_scan_getnextslot(desc, ForwardScanDirection, slot))
 	{
 		CHECK_FOR_INTERRUPTS();
-		found = accepts(scan, slot);
+		found = !accepted || accepts(scan, slot);
 	}
 	ExecDropSingleTupleTableSlot(slot);
 	table_endscan(desc);
 	return found;
 }
 
-/* The same, once for each chain in a run. */
+/* Whether there is one that they accept, looked for once for each chain in a run. */
 static bool
 has_outer_row(GhDeviceRun *device, const GhJoined *joined)
 {
 	GhDeviceTable *lowest = &device->tables[joined->levels[0].table];
 
 	if (!lowest->looked)
-		lowest->found = look_for_row(joined->scan);
+		lowest->found = gh_device_scan_has_row(joined->scan, true);
 	lowest->looked = true;
 	return lowest->found;
 }

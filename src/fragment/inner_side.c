@@ -14,13 +14,6 @@
 /* Bits of a key, all its parts together. */
 #define GH_KEY_BITS 64
 
-static bool
-fails(GhFragment *fragment, const char *why)
-{
-	fragment->device->why_not = why;
-	return false;
-}
-
 /* --------------------------------------------------------------- the inner side */
 
 /* Whether the inner side is pages, with joins or without, or rows that make a table; and which. */
@@ -35,19 +28,19 @@ gh_side_find(GhFragment *fragment, GhJoinLevel *level, GhInnerSide *side)
 	side->by_rows = side->joined == NULL && lower->pages[GH_INNER] == NULL;
 	side->nkeys = side->by_rows ? 1 : level->nkeys;
 	if (level->has_no_columns)
-		return fails(fragment, "columns of an inner side are read of which there is no row");
+		return gh_device_refuses(fragment, "columns of an inner side are read of which there is no row");
 	if (side->by_rows)
 	{
 		const char *why_not = gh_side_rows_refused(side);
 
 		side->scan = lower->children[GH_INNER];
-		return why_not == NULL || fails(fragment, why_not);
+		return why_not == NULL || gh_device_refuses(fragment, why_not);
 	}
 	if (lower->keys[GH_INNER]->has_exprs)
-		return fails(fragment, "an inner key is an expression");
+		return gh_device_refuses(fragment, "an inner key is an expression");
 	/* there are tuples of several tables */
 	if (side->joined != NULL && level->place_vector >= 0)
-		return fails(fragment, "tuples of an inner side that is joins are fetched");
+		return gh_device_refuses(fragment, "tuples of an inner side that is joins are fetched");
 	side->scan = side->joined != NULL ? side->joined->scan : lower->children[GH_INNER];
 	side->relation = ((ScanState *) side->scan)->ss_currentRelation;
 	side->pages = side->joined != NULL ? gh_joined_pages(side->joined) : lower->pages[GH_INNER];

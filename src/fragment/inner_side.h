@@ -46,6 +46,14 @@ extern GhTranslation *gh_side_begin_rows(const GhInnerSide *side);
 extern bool gh_side_store_rows(GhFragment *fragment, int number, bool *reached);
 extern bool gh_side_supply_rows(GhFragment *fragment, int number);
 
+/* The device does not do it, for this reason: a constant string.  Returns false. */
+static inline bool
+gh_device_refuses(GhFragment *fragment, const char *why)
+{
+	fragment->device->why_not = why;
+	return false;
+}
+
 /* Whether nothing comes out of the join without a match. */
 static inline bool
 gh_drops_without_match(const GhLowerJoin *lower)

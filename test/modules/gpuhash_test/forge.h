@@ -24,6 +24,8 @@ extern bool gh_forge_submit(uint32 number, uint32 device, uint32 appended);
 extern void gh_forge_copy_page(Oid relid, void *to);
 /* An address by a name: "own" is where the copy of the page is, a number a slot's buffer. */
 extern const char *gh_forge_address(const char *name, const char *buffer);
+/* What became of a request on a pipeline, in words (forge_pipeline.c). */
+extern char *gh_forge_pipeline_answer(const GhSlot *slot);
 /* Some words of a block, mostly of its head, become others. */
 extern void gh_forge_damage(char *block, Size bytes, pg_prng_state *random);
 

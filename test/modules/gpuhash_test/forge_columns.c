@@ -106,15 +106,6 @@ fill_slot(GhSlot *slot, const GhEntryHandle *entry)
 	slot->brought.count = slot->brought.back_room = ROWS;
 }
 
-static char *
-answer_of(const GhSlot *slot)
-{
-	if (slot->status != GH_OK)
-		return psprintf("%s: %s", gh_status_name(slot->status), slot->error.message);
-	return psprintf("done, %llu counted, %llu back", (unsigned long long) slot->brought.counted,
-					(unsigned long long) slot->brought.nback);
-}
-
 /*
  * gpuhash_forge_columns(part text, address text, offset bigint, fields text): has a pipeline take 100 rows as columns, of
  * which a part is at the address, or is the offset if the address is "null"; and fields of the request are changed.
@@ -145,7 +136,7 @@ gpuhash_forge_columns(PG_FUNCTION_ARGS)
 	fill_slot(slot, &((const GhServicePipeline *) stage->pipeline)->entry);
 	gh_forge_fields(slot, text_to_cstring(PG_GETARG_TEXT_PP(3)));
 	if (gh_forge_submit(number, slot->device, number))
-		answer = answer_of(slot);
+		answer = gh_forge_pipeline_answer(slot);
 	gh_service_return(buffer);
 	gh_trial_destroy(stage);
 	PG_RETURN_TEXT_P(cstring_to_text(answer));

@@ -136,8 +136,8 @@ fill_honest(GhSlot *slot, uint32 table, uint64 generation)
 	slot->brought.back_room = MaxHeapTuplesPerPage;
 }
 
-static char *
-answer_of(const GhSlot *slot)
+char *
+gh_forge_pipeline_answer(const GhSlot *slot)
 {
 	if (slot->status != GH_OK)
 		return psprintf("%s: %s", gh_status_name(slot->status), slot->error.message);
@@ -175,7 +175,7 @@ gpuhash_forge_pipeline(PG_FUNCTION_ARGS)
 	device = slot->device;
 	gh_forge_fields(slot, text_to_cstring(PG_GETARG_TEXT_PP(5)));
 	if (gh_forge_submit(number, device, number))
-		answer = answer_of(slot);
+		answer = gh_forge_pipeline_answer(slot);
 	gh_service_return(buffer);
 	PG_RETURN_TEXT_P(cstring_to_text(answer));
 }
