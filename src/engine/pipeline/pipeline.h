@@ -54,6 +54,7 @@ extern "C" {
 
 typedef struct GhPipeline GhPipeline;	/* a process's handle */
 typedef struct GhMarks GhMarks; /* which rows of a table have had a match */
+typedef struct GhPageSpan GhPageSpan;	/* room for pages on a device, which stay there from one request to the next */
 
 /* ------------------------------------------------------------------- source */
 
@@ -286,6 +287,13 @@ typedef struct GhPipelineRequest
 	const uint64_t *bitmaps;
 	uint64_t	nbitmaps;		/* words */
 	/*
+	 * Pages: spans that some of them are in, or are put into, of this engine and of the pipeline's device, with pages as
+	 * large as the source's.  They outlive the request.  A place that a page is put into is named by no other page of
+	 * requests that have not ended; it has the page when this one has ended with GH_OK, and until then anything.
+	 */
+	uint32_t	nspans;			/* GH_REQUEST_SPANS_MAX at most */
+	GhPageSpan *const *spans;
+	/*
 	 * Columns: the row enters before this step.  Vectors that steps from there on or the sink read, and that
 	 * nothing from there on sets, are among those that are given.  Unmatched: the step that is the probe.
 	 */
@@ -373,6 +381,15 @@ struct GhPipelineEngine
 	 */
 	void		(*times) (const GhPipeline *pipeline, uint64_t *queue_ns, uint64_t *device_ns);
 
+	/*
+	 * Room for so many pages on a device, GH_SPAN_PAGES_MAX at most, what is in it undefined.  Pipelines may use it at the
+	 * same time, each in a thread of its own, and any thread may destroy it when no request that names it is in
+	 * flight.  GH_INVALID, GH_NO_MEMORY, GH_LIMIT, GH_DEVICE_ERROR.
+	 */
+	GhStatus	(*span_create) (const GhHost *host, int device, uint32_t page_bytes, uint32_t npages, GhPageSpan **span,
+								GhError *error);
+	void		(*span_destroy) (GhPageSpan *span);
+
 	/* Marks of a table that a pipeline made, none at first.  They belong to a query, the table does not. */
 	GhStatus	(*marks_create) (const GhHost *host, GhTable *table, GhMarks **marks, GhError *error);
 	void		(*marks_destroy) (GhMarks *marks);
@@ -420,6 +437,14 @@ struct GhPipeline
 {
 	const GhPipelineEngine *engine;
 	const struct GhPipelinePlan *plan;
+};
+
+struct GhPageSpan
+{
+	const GhPipelineEngine *engine;
+	int			device;
+	uint32_t	page_bytes;
+	uint32_t	npages;
 };
 
 /* cpu_pipeline.c */

@@ -23,6 +23,8 @@ extern "C" {
 #define GH_KEY_PARTS_MAX 8
 #define GH_TABLE_KEPT_MAX GH_PROGRAM_VECTORS_MAX
 #define GH_REQUEST_PAGES_MAX 65536 /* of a request */
+#define GH_REQUEST_SPANS_MAX 16	/* of a request */
+#define GH_SPAN_PAGES_MAX 65536	/* of a span */
 #define GH_REQUEST_LINES_MAX (1 << 24) /* of all pages of a request */
 #define GH_PIPELINE_ROWS_MAX (UINT64_C(1) << 40)	/* lines of all requests of a pipeline, and rows that are counted */
 #define GH_ROW_MATCHES_MAX 4096	/* rows that one becomes by probes */
@@ -56,7 +58,7 @@ typedef struct GhKeyPart
 
 typedef struct GhPageRef
 {
-	const void *page;			/* aligned to 16 */
+	const void *page;			/* aligned to 16; NULL: it is in its place in a span */
 	uint32_t	lines;			/* line numbers 1 up to this are looked at */
 	/*
 	 * The word of GhPipelineRequest.bitmaps with which the page's begin: bit (n - 1) % 64 of its
@@ -73,6 +75,12 @@ typedef struct GhPageRef
 	 * whether it is visible.  0: what is asked for is visible.
 	 */
 	uint32_t	hinted;
+	/*
+	 * Not 0: number + 1 of one of the request's spans (GhPageSpan, pipeline.h), and the number of a page's place there.
+	 * Where `page` is given, the page is put there, whole, as it is read.  Else it is read there.
+	 */
+	uint32_t	span;
+	uint32_t	place;
 } GhPageRef;
 
 /* ------------------------------------------------------------------- records */
