@@ -70,6 +70,7 @@ from_pages(Context *c, Stage *stage)
 	stage->pages = pages;
 	stage->options.source.natts = pages->relation.natts;
 	stage->cut = 1 + random_below(c, 3);
+	stage->in_spans = chance(c, 30);
 	for (uint32_t i = 0; i < pages->relation.natts; i++)
 		if (i < 3 || chance(c, 70))
 		{

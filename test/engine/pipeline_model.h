@@ -114,12 +114,15 @@ typedef struct Stage
 	GhBackRow  *places;			/* of pages: where each is */
 	uint8_t    *untold;			/* of pages: the header does not tell whether it is visible; 2: but it is */
 	uint64_t	cut;			/* rows, or pages, of a request */
+	bool		in_spans;		/* of pages: spans are made for some of them when the stage runs */
 
 	/* an engine's */
 	const GhEngine *engine;
 	GhHost		host;
 	GhPipeline *pipeline;
 	GhMarks    *marks[STAGE_PROBES_MAX];
+	uint32_t	nspans;
+	GhPageSpan *spans[GH_REQUEST_SPANS_MAX];
 	/* of a crew: who takes part, and what each but the first has */
 	Crew	   *crew;
 	uint32_t	nmembers;		/* 0: there is no crew */
@@ -251,6 +254,17 @@ extern bool stage_number(Context *c, Stage *stage);
 /* Ends what an engine has of the stage: but for a table, which is ended apart. */
 extern void stage_end(Stage *stage);
 extern void stage_end_table(Stage *stage);
+
+/* ------------------------------------------------------ pipeline_spans.c */
+
+/*
+ * Makes spans with places for all pages of a stage, in any order.  Some of the pages are put there at once, and then only
+ * there, for their memory is overwritten; some will be as they are read; some are in no span.
+ */
+extern GhStatus spans_open(Context *c, Stage *stage, const GhHost *host, GhError *error);
+extern void spans_drop(Stage *stage);
+/* The pages that have places are from now on only there. */
+extern void spans_only(Context *c, Trial *pages);
 
 /* ------------------------------------------------------ pipeline_crew.c */
 

@@ -105,6 +105,7 @@ stage_end(Stage *stage)
 			stage->engine->pipelines->marks_destroy(stage->marks[p]);
 		stage->marks[p] = NULL;
 	}
+	spans_drop(stage);
 }
 
 void
@@ -452,6 +453,8 @@ load_pages(const Stage *stage, uint64_t first, Flight *flight)
 	flight->request.pages = pages->pages + first;
 	flight->request.bitmaps = pages->bitmaps;
 	flight->request.nbitmaps = (uint64_t) pages->npages * TRIAL_WORDS;
+	flight->request.nspans = stage->nspans;
+	flight->request.spans = stage->spans;
 	flight_room(flight, lines);
 	return end;
 }
@@ -558,6 +561,8 @@ stage_run(Context *c, Stage *stage, const GhHost *host)
 
 	stage->engine = c->engine;
 	status = stage_create(stage, host, &error);
+	if (status == GH_OK && stage->in_spans && stage->crew == NULL)
+		status = spans_open(c, stage, host, &error);
 	if (stage->scarce && lacks_memory(status))
 		return false;
 	if (!CHECK(c, status == GH_OK, "create: %s", error.message))

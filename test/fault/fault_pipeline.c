@@ -19,6 +19,7 @@ typedef struct Flight
 {
 	GhPipelineRequest *request;
 	GhPipelineRequest inner;	/* the CPU engine's */
+	GhPageSpan *spans[GH_REQUEST_SPANS_MAX];	/* its spans */
 	bool		fails;			/* does half, and ends with the device */
 	bool		polled;
 	struct Flight *next;
@@ -37,6 +38,13 @@ typedef struct FaultPipeline
 	Flight	   *first;			/* oldest */
 	Flight	   *last;
 } FaultPipeline;
+
+typedef struct FaultSpan
+{
+	GhPageSpan	common;			/* first */
+	FaultMemory *memory;
+	GhPageSpan *inner;			/* of the CPU engine */
+} FaultSpan;
 
 /* What a GhMarks of this engine is. */
 typedef struct FaultMarks
@@ -102,11 +110,34 @@ can_reach(const FaultPipeline *pipeline, const GhPipelineRequest *request)
 	{
 		const void *page = request->pages[p].page;
 
+		if (page == NULL)
+			continue;
 		if (request->readable ? !is_registered(page, pipeline->page_bytes) :
 			!can_transfer(page, pipeline->page_bytes, false))
 			return false;
 	}
 	return true;
+}
+
+/* The request's spans as the CPU engine knows them; what is wrong with their array is left for it to refuse. */
+static GhStatus
+inner_spans(const FaultPipeline *pipeline, Flight *flight)
+{
+	GhPipelineRequest *inner = &flight->inner;
+
+	if (inner->kind != GH_INPUT_PAGES || inner->spans == NULL || inner->nspans > GH_REQUEST_SPANS_MAX)
+		return GH_OK;
+	for (uint32_t s = 0; s < inner->nspans; s++)
+	{
+		const FaultSpan *span = (const FaultSpan *) inner->spans[s];
+
+		if (span == NULL || span->common.engine != &fault_pipelines || span->common.device != pipeline->memory->device)
+			return gh_error_set(&inner->error, GH_INVALID, "span %u of a request is none of the pipeline's engine "
+								"and device", s);
+		flight->spans[s] = span->inner;
+	}
+	inner->spans = flight->spans;
+	return GH_OK;
 }
 
 /* Gives the request to the CPU engine, or half of it when the device is to fail. */
@@ -124,7 +155,9 @@ flight_start(FaultPipeline *pipeline, Flight *flight)
 		inner->npages /= 2;
 		inner->count /= 2;
 	}
-	status = gh_cpu_pipelines.submit(pipeline->inner, inner);
+	status = inner_spans(pipeline, flight);
+	if (status == GH_OK)
+		status = gh_cpu_pipelines.submit(pipeline->inner, inner);
 	if (status > GH_BUSY)
 	{
 		request->error = inner->error;
@@ -362,6 +395,55 @@ fault_pipeline_stats(GhPipeline *handle, GhPipelineStats *stats, GhError *error)
 	return pipeline->failed ? fault_fail(error) : gh_cpu_pipelines.stats(pipeline->inner, stats, error);
 }
 
+/* ---------------------------------------------------------------------- spans */
+
+static GhStatus
+fault_span_create(const GhHost *host, int device, uint32_t page_bytes, uint32_t npages, GhPageSpan **result,
+				  GhError *error)
+{
+	FaultSpan  *span;
+	GhHost		inner_host;
+	GhStatus	status = fault_open_device(device, error);
+
+	*result = NULL;
+	if (status != GH_OK)
+		return status;
+	if (!fault_device_works(false))
+		return fault_fail(error);
+	span = calloc(1, sizeof(*span));
+	if (span != NULL)
+		span->memory = fault_memory_make(host, device);
+	if (span == NULL || span->memory == NULL)
+	{
+		free(span);
+		return gh_error_set(error, GH_NO_MEMORY, "out of memory");
+	}
+	fault_inner_host(span->memory, &inner_host);
+	status = gh_cpu_pipelines.span_create(&inner_host, 0, page_bytes, npages, &span->inner, error);
+	if (status == GH_OK)
+	{
+		span->common = (GhPageSpan) {&fault_pipelines, device, page_bytes, npages};
+		*result = &span->common;
+		return GH_OK;
+	}
+	status = fault_status_of(span->memory, status, error);
+	fault_memory_leave(span->memory);
+	free(span);
+	return status;
+}
+
+static void
+fault_span_destroy(GhPageSpan *handle)
+{
+	FaultSpan  *span = (FaultSpan *) handle;
+
+	if (span == NULL)
+		return;
+	gh_cpu_pipelines.span_destroy(span->inner);
+	fault_memory_leave(span->memory);
+	free(span);
+}
+
 /* ---------------------------------------------------------------------- marks */
 
 static GhStatus
@@ -417,6 +499,8 @@ const GhPipelineEngine fault_pipelines = {
 	.clear = fault_pipeline_clear,
 	.make_table = fault_pipeline_make_table,
 	.stats = fault_pipeline_stats,
+	.span_create = fault_span_create,
+	.span_destroy = fault_span_destroy,
 	.marks_create = fault_marks_create,
 	.marks_destroy = fault_marks_destroy,
 	.shares_sinks = false,

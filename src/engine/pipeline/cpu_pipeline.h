@@ -209,6 +209,14 @@ extern void gh_cpu_run_instructions(GhCpuPipeline *pipeline, uint32_t level, uin
 /* The columns that wait for this step, or, behind the last one, for the sink.  False: rows are handed back. */
 extern bool gh_cpu_decode_for(GhCpuPipeline *pipeline, uint32_t level, uint32_t step);
 
+/* -------------------------------------------- pages that stay: cpu_spans.c */
+
+extern GhStatus gh_cpu_span_create(const GhHost *host, int device, uint32_t page_bytes, uint32_t npages,
+								   GhPageSpan **span, GhError *error);
+extern void gh_cpu_span_destroy(GhPageSpan *span);
+/* A page that has a place: as it is in it, where it is put first if it is given. */
+extern GhPageRef gh_cpu_place_page(const GhPipelineRequest *request, const GhPageRef *page);
+
 /* ----------------------------------------------- input: cpu_pipeline_input.c */
 
 /* Some of a request's rows from *at on, which it advances; false: there are no more. */

@@ -189,7 +189,8 @@ list_lines(GhCpuPipeline *pipeline, const GhPipelineRequest *request, const GhPa
 
 /* Loads the page's rows, and does them; false: it is not to be trusted. */
 static bool
-go_over_page(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint32_t page, const Lines *lines, bool run)
+go_over_page(GhCpuPipeline *pipeline, GhPipelineRequest *request, const GhPageRef *asked, uint32_t page,
+			 const Lines *lines, bool run)
 {
 	GhVectorBatch *batch = &pipeline->levels[0]->batch;
 
@@ -198,8 +199,7 @@ go_over_page(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint32_t page,
 		uint32_t	n = lines->asked - at < GH_VECTOR_ROWS ? lines->asked - at : GH_VECTOR_ROWS;
 
 		batch->nrows = 0;
-		if (gh_cpu_page_load(&pipeline->shape, request->pages[page].page, request->pages[page].block,
-							 lines->numbers + at, n, batch) != GH_OK)
+		if (gh_cpu_page_load(&pipeline->shape, asked->page, asked->block, lines->numbers + at, n, batch) != GH_OK)
 			return false;
 		if (!run)
 			continue;
@@ -239,13 +239,20 @@ put_untold(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint32_t page, u
 static void
 do_page(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint32_t page)
 {
+	const GhPageRef *asked = &request->pages[page];
 	uint64_t	first = request->nback;
+	GhPageRef	placed;
 	Lines		lines;
 
+	if (asked->span != 0)
+	{
+		placed = gh_cpu_place_page(request, asked);
+		asked = &placed;
+	}
 	/* rows of several batches: all are loaded once before any is done */
-	if (!list_lines(pipeline, request, &request->pages[page], &lines) ||
-		(lines.asked > GH_VECTOR_ROWS && !go_over_page(pipeline, request, page, &lines, false)) ||
-		!go_over_page(pipeline, request, page, &lines, true))
+	if (!list_lines(pipeline, request, asked, &lines) ||
+		(lines.asked > GH_VECTOR_ROWS && !go_over_page(pipeline, request, asked, page, &lines, false)) ||
+		!go_over_page(pipeline, request, asked, page, &lines, true))
 	{
 		put_back(request, page, 0, 0);
 		pipeline->order_is_broken = true;

@@ -217,7 +217,60 @@ gh_probe_multiplies(const GhPipelinePlan *plan, uint32_t probe)
 	return plan->probed[probe].several && (kind == GH_PROBE_INNER || kind == GH_PROBE_LEFT);
 }
 
+/* -------------------------------------------------------------------- spans */
+
+GhStatus
+gh_span_check(uint32_t page_bytes, uint32_t npages, GhError *error)
+{
+	if (page_bytes < GH_PAGE_BYTES_MIN || page_bytes > GH_PAGE_BYTES_MAX || (page_bytes & (page_bytes - 1)) != 0)
+		return gh_error_set(error, GH_INVALID, "a span has pages of %u bytes", page_bytes);
+	if (npages == 0 || npages > GH_SPAN_PAGES_MAX)
+		return gh_error_set(error, GH_INVALID, "a span has no room for %u pages, of %d at most", npages,
+							GH_SPAN_PAGES_MAX);
+	return GH_OK;
+}
+
+/* Are the spans of a request such as the pipeline's pages can be in? */
+static GhStatus
+check_spans(const GhPipeline *pipeline, const GhPipelineRequest *request, GhError *error)
+{
+	const GhPipelineOptions *options = &pipeline->plan->options;
+
+	if (!has_array(request->spans, request->nspans, GH_REQUEST_SPANS_MAX))
+		return gh_error_set(error, GH_INVALID, "a request has no %u spans, of %d at most", request->nspans,
+							GH_REQUEST_SPANS_MAX);
+	for (uint32_t s = 0; s < request->nspans; s++)
+	{
+		const GhPageSpan *span = request->spans[s];
+
+		if (span == NULL || span->engine != pipeline->engine || span->device != options->device)
+			return gh_error_set(error, GH_INVALID, "span %u of a request is none of the pipeline's engine and device", s);
+		if (span->page_bytes != options->source.page_bytes)
+			return gh_error_set(error, GH_INVALID, "span %u of a request has pages of %u bytes, and the source of %u", s,
+								span->page_bytes, options->source.page_bytes);
+	}
+	return GH_OK;
+}
+
 /* ----------------------------------------------------------------- requests */
+
+/* Is the page at an address, or in a place, or both? */
+static GhStatus
+check_where(const GhPipelineRequest *request, uint32_t p, GhError *error)
+{
+	const GhPageRef *page = &request->pages[p];
+
+	if ((page->page == NULL && page->span == 0) || (uintptr_t) page->page % 16 != 0)
+		return gh_error_set(error, GH_INVALID, "page %u of a request is not at an address that is aligned to 16 bytes",
+							p);
+	if (page->span > request->nspans)
+		return gh_error_set(error, GH_INVALID, "page %u of a request is in span %u, of %u", p, page->span - 1,
+							request->nspans);
+	if (page->span > 0 && page->place >= request->spans[page->span - 1]->npages)
+		return gh_error_set(error, GH_INVALID, "page %u of a request is in place %u of a span of %u pages", p,
+							page->place, request->spans[page->span - 1]->npages);
+	return GH_OK;
+}
 
 static GhStatus
 check_page(const GhPipelinePlan *plan, const GhPipelineRequest *request, uint32_t p, GhError *error)
@@ -225,10 +278,10 @@ check_page(const GhPipelinePlan *plan, const GhPipelineRequest *request, uint32_
 	const GhPipelineSource *source = &plan->options.source;
 	const GhPageRef *page = &request->pages[p];
 	uint32_t	most = (source->page_bytes - GH_PAGE_LINES_AT) / GH_LINE_BYTES;
+	GhStatus	status = check_where(request, p, error);
 
-	if (page->page == NULL || (uintptr_t) page->page % 16 != 0)
-		return gh_error_set(error, GH_INVALID, "page %u of a request is not at an address that is aligned to 16 bytes",
-							p);
+	if (status != GH_OK)
+		return status;
 	if (page->lines > most)
 		return gh_error_set(error, GH_INVALID, "page %u of a request has %u lines, of %u at most", p, page->lines, most);
 	if (page->hinted > source->page_bytes || (page->hinted > 0 && source->seen_before == 0))
@@ -241,17 +294,22 @@ check_page(const GhPipelinePlan *plan, const GhPipelineRequest *request, uint32_
 }
 
 static GhStatus
-check_pages(const GhPipelinePlan *plan, const GhPipelineRequest *request, uint64_t *rows, GhError *error)
+check_pages(const GhPipeline *pipeline, const GhPipelineRequest *request, uint64_t *rows, GhError *error)
 {
+	const GhPipelinePlan *plan = pipeline->plan;
+	GhStatus	status;
+
 	if (plan->options.source.kind != GH_SOURCE_PAGES)
 		return gh_error_set(error, GH_INVALID, "a request has pages, and the pipeline's source none");
 	if (!has_array(request->pages, request->npages, GH_REQUEST_PAGES_MAX))
 		return gh_error_set(error, GH_INVALID, "a request has no %u pages, of %d at most", request->npages,
 							GH_REQUEST_PAGES_MAX);
+	status = check_spans(pipeline, request, error);
+	if (status != GH_OK)
+		return status;
 	for (uint32_t p = 0; p < request->npages; p++)
 	{
-		GhStatus	status = check_page(plan, request, p, error);
-
+		status = check_page(plan, request, p, error);
 		if (status != GH_OK)
 			return status;
 		*rows += request->pages[p].lines;
@@ -316,9 +374,10 @@ check_unmatched(const GhPipelinePlan *plan, const GhPipelineRequest *request, Gh
 
 /* *rows: lines of all pages, or rows. */
 static GhStatus
-check_request(const GhPipelinePlan *plan, const GhPipelineRequest *request, uint64_t groups, uint64_t *rows,
+check_request(const GhPipeline *pipeline, const GhPipelineRequest *request, uint64_t groups, uint64_t *rows,
 			  GhError *error)
 {
+	const GhPipelinePlan *plan = pipeline->plan;
 	uint32_t	source = plan->options.source.kind;
 	GhStatus	status;
 
@@ -326,7 +385,7 @@ check_request(const GhPipelinePlan *plan, const GhPipelineRequest *request, uint
 	switch (request->kind)
 	{
 		case GH_INPUT_PAGES:
-			status = check_pages(plan, request, rows, error);
+			status = check_pages(pipeline, request, rows, error);
 			break;
 		case GH_INPUT_COLUMNS:
 			status = check_columns(plan, request, error);
@@ -374,7 +433,7 @@ gh_pipeline_request_take(GhPipeline *pipeline, GhPipelineRequest *request, GhPip
 	memset(&request->error, 0, sizeof(request->error));
 	memset(request->engine_state, 0, sizeof(request->engine_state));
 	request->pipeline = NULL;
-	status = check_request(plan, request, intake->groups, rows, &request->error);
+	status = check_request(pipeline, request, intake->groups, rows, &request->error);
 	if (status == GH_OK && intake->made)
 		status = gh_error_set(&request->error, GH_INVALID, "a pipeline whose table was made takes no more rows");
 	/* nothing is kept of rows whose places are listed */

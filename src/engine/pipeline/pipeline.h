@@ -499,6 +499,8 @@ typedef struct GhPipelineIntake
  */
 extern GhStatus gh_pipeline_request_take(GhPipeline *pipeline, GhPipelineRequest *request, GhPipelineIntake *intake,
 										 uint64_t *rows);
+/* May an engine make a span of these? */
+extern GhStatus gh_span_check(uint32_t page_bytes, uint32_t npages, GhError *error);
 /* The keys of groups, or the values of rows: *count of them. */
 extern const GhRecordKey *gh_pipeline_keys(const GhPipelineOptions *options, uint32_t *count);
 /* The first instruction of a step. */

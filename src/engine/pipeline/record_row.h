@@ -118,6 +118,20 @@ gh_line_judge(const uint8_t *page, const void *original, uint32_t header, uint32
 	return gh_xid_is_before(xmax, seen_before) ? GH_SEEN_INVISIBLE : GH_SEEN_UNTOLD;
 }
 
+/*
+ * Copies a page to which others may write, from its end to its begin: so that of each tuple xmax, which comes first in
+ * it, is read after the infomask, as gh_line_judge() would have it.  Then the copy can be its own original.
+ */
+static inline void
+gh_page_copy_backwards(void *to, const void *from, size_t bytes)
+{
+	uint64_t   *words = (uint64_t *) to;
+	const uint64_t *source = (const uint64_t *) from;
+
+	for (size_t i = bytes / sizeof(uint64_t); i-- > 0;)
+		words[i] = __atomic_load_n(&source[i], __ATOMIC_ACQUIRE);
+}
+
 /* ------------------------------------------------------------- keys of tables */
 
 /* A key with the next part behind it, whose vector has this value. */
