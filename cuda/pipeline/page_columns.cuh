@@ -29,6 +29,17 @@ page_read(uint4 *to, const void *from, uint32_t bytes)
 		to[at] = __ldcs(source + at);
 }
 
+/* Of a page in the device's memory, by all threads of the block; texts of it are read there again soon. */
+static __device__ __forceinline__ void
+page_read_near(uint4 *to, const void *from, uint32_t bytes)
+{
+	const uint4 *source = static_cast<const uint4 *>(from);
+
+#pragma unroll 4
+	for (uint32_t at = threadIdx.x; at < bytes / sizeof(uint4); at += blockDim.x)
+		to[at] = __ldcg(source + at);
+}
+
 /*
  * Loads the columns into the row; false: the page is broken.  *back: the row goes back.  Texts are read
  * later at text_at, where the page is, too.

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda/pipeline/pipeline.cuh"
+#include "cuda/pipeline/pipeline_spans.cuh"
 
 /* GhPipelineRequest.engine_state */
 enum pipe_request_state
@@ -575,6 +575,8 @@ const GhPipelineEngine cuda_pipelines = {
 	cuda_pipeline_make_table,
 	cuda_pipeline_stats,
 	nullptr,					/* times */
+	cuda_span_create,
+	cuda_span_destroy,
 	cuda_marks_create,
 	cuda_marks_destroy,
 	false,						/* shares_sinks, and so none of what follows */

@@ -394,6 +394,9 @@ batch_read(cuda_pipeline *pipeline, const GhPipelineRequest *request, uint64_t *
 		GH_TRY(count_lines_of_rows(pipeline, error));
 		GH_TRY(counters_send(pipeline, false, error));
 	}
+	/* pages without rows may have places to be put into */
+	else if (lane->input.pages > 0 && request->nspans > 0)
+		GH_TRY(input_launch(pipeline, request, &lane->input, error));
 	PIPE_TRY(&pipeline->memory, cudaEventRecord(lane->done, lane->stream), error);
 	return GH_OK;
 }

@@ -5,12 +5,12 @@
  *
  * Of pages a block has one at a time, in shared memory, and every check is of this copy; a thread has a line.  Where
  * the bytes are not those of a heap page, or a tuple is not of the shape, the whole page is handed back.  Pages are read
- * where they are (readable), or are sent in one piece.  Texts stay where the page is on the device until the batch is
- * done.
+ * where they are (readable, or in their places of spans), or are sent in one piece.  Texts stay where the page is on the
+ * device until the batch is done, or as long as its place has it.
  */
 #include <string.h>
 
-#include "cuda/pipeline/pipeline.cuh"
+#include "cuda/pipeline/pipeline_spans.cuh"
 #include "cuda/pipeline/page_columns.cuh"
 #include "cuda/pipeline/group_find.cuh"
 #include "cuda/pipeline/row_program.cuh"
@@ -18,6 +18,8 @@
 #define PAGE_THREADS 128
 /* Blocks on a multiprocessor that read pages over the bus: a few keep it busy, and other kernels shall have room. */
 #define PAGE_BLOCKS 3
+/* Likewise of pages that are in the device's memory: as many as there are registers for (64 a thread). */
+#define NEAR_BLOCKS 8
 
 /* What a request may stage of columns at a time, unless one row has more. */
 #define COLUMN_BYTES ((uint64_t) 64 << 20)
@@ -26,7 +28,9 @@
 struct input_page
 {
 	GhPageRef	asked;			/* page: where it is read */
+	char	   *kept;			/* where it is put, and texts are read; NULL: they are where the page is read */
 	uint32_t	first;			/* row */
+	uint32_t	near;			/* 1: it is read in the device's memory */
 };
 
 struct pages_input
@@ -35,7 +39,6 @@ struct pages_input
 	batch_view	batch;
 	const input_page *pages;
 	const uint64_t *bitmaps;
-	char	   *copies;			/* of pages that are not there already: where texts are read; or NULL */
 	uint32_t	npages;
 };
 
@@ -83,6 +86,32 @@ refuse_lines(const batch_view &batch, uint32_t first, uint32_t count)
 	}
 }
 
+/*
+ * Stores the block's page.  In a place later requests judge its headers, which others may have written to while it was
+ * read: so there, who deleted a tuple is read once more, now that all infomasks have been (gh_line_judge).
+ */
+static __device__ void
+keep_page(const uint4 *copy, const input_page &from, uint32_t page_bytes)
+{
+	const uint8_t *page = reinterpret_cast<const uint8_t *>(copy);
+	const char *original = static_cast<const char *>(from.asked.page);
+	uint4	   *kept = reinterpret_cast<uint4 *>(from.kept);
+	uint32_t	lines = gh_page_lines(page, page_bytes);
+	GhPageTuple tuple;
+
+	for (uint32_t i = threadIdx.x; i < page_bytes / sizeof(uint4); i += PAGE_THREADS)
+		kept[i] = copy[i];
+	/* the host copies from the end to the begin, and a place has been through this */
+	if (from.asked.span == 0 || from.near != 0)
+		return;
+	__syncthreads();
+	for (uint32_t number = threadIdx.x + 1; number <= lines; number += PAGE_THREADS)
+		if (gh_page_tuple(page, page_bytes, lines, number, &tuple) &&
+			(gh_read_u16(page + tuple.header + GH_TUPLE_INFOMASK_AT) & GH_TUPLE_XMAX_COMMITTED) != 0)
+			*reinterpret_cast<uint32_t *>(from.kept + tuple.header + GH_TUPLE_XMAX_AT) =
+				__ldcv(reinterpret_cast<const uint32_t *>(original + tuple.header + GH_TUPLE_XMAX_AT));
+}
+
 static __global__ void __launch_bounds__(PAGE_THREADS)
 pages_input_kernel(const pages_input job)
 {
@@ -92,22 +121,23 @@ pages_input_kernel(const pages_input job)
 
 	for (uint32_t p = blockIdx.x; p < job.npages; p += gridDim.x)
 	{
-		GhPageRef	asked = job.pages[p].asked;
-		uint32_t	first = job.pages[p].first;
+		input_page	from = job.pages[p];
+		GhPageRef	asked = from.asked;
+		uint32_t	first = from.first;
 		const uint8_t *text_at = static_cast<const uint8_t *>(asked.page);
 		uint32_t	seen = 0;
 		uint32_t	page_lines;
 		bool		broken;
 
-		page_read(page_copy, asked.page, job.view.page_bytes);
+		if (from.near != 0)
+			page_read_near(page_copy, asked.page, job.view.page_bytes);
+		else
+			page_read(page_copy, asked.page, job.view.page_bytes);
 		__syncthreads();
-		if (job.copies != nullptr)
+		if (from.kept != nullptr)
 		{
-			uint4	   *copy = reinterpret_cast<uint4 *>(job.copies + (uint64_t) p * job.view.page_bytes);
-
-			for (uint32_t i = threadIdx.x; i < job.view.page_bytes / sizeof(uint4); i += PAGE_THREADS)
-				copy[i] = page_copy[i];
-			text_at = reinterpret_cast<const uint8_t *>(copy);
+			keep_page(page_copy, from, job.view.page_bytes);
+			text_at = reinterpret_cast<const uint8_t *>(from.kept);
 		}
 		page_lines = gh_page_lines(page, job.view.page_bytes);
 		broken = asked.lines > page_lines;
@@ -120,20 +150,6 @@ pages_input_kernel(const pages_input job)
 			all_seen += seen;
 	}
 	add_tally(&job.batch.counters->seen, all_seen);
-}
-
-/*
- * Copies a page to which others may write, from its end to its begin: so that of each tuple xmax, which
- * comes first in it, is read after the infomask, as gh_line_judge() would have it.
- */
-static void
-copy_backwards(void *to, const void *from, size_t bytes)
-{
-	uint64_t   *words = static_cast<uint64_t *>(to);
-	const uint64_t *source = static_cast<const uint64_t *>(from);
-
-	for (size_t i = bytes / sizeof(uint64_t); i-- > 0;)
-		words[i] = __atomic_load_n(&source[i], __ATOMIC_ACQUIRE);
 }
 
 static uint32_t
@@ -152,7 +168,7 @@ struct page_arrays
 };
 
 static page_arrays
-pages_carve(const cuda_pipeline *pipeline, uint32_t npages, carver *carver)
+pages_carve(const cuda_pipeline *pipeline, uint32_t npages, uint32_t ncopies, carver *carver)
 {
 	uint64_t	words = (pipeline->view.page_bytes / GH_LINE_BYTES + 63) / 64;
 	page_arrays arrays;
@@ -160,7 +176,7 @@ pages_carve(const cuda_pipeline *pipeline, uint32_t npages, carver *carver)
 	arrays.pages = carver->array<input_page>(npages);
 	arrays.bitmaps = carver->array<uint64_t>(npages * words);
 	arrays.list_bytes = carver->used;
-	arrays.copies = carver->array<char>((uint64_t) npages * pipeline->view.page_bytes);
+	arrays.copies = carver->array<char>((uint64_t) ncopies * pipeline->view.page_bytes);
 	return arrays;
 }
 
@@ -170,30 +186,81 @@ reads_in_place(const cuda_pipeline *pipeline, const GhPipelineRequest *request)
 	return request->readable && pipeline->direct;
 }
 
+/* Is there a copy of the page that lasts as long as the batch?  For its texts, or because the device has no other. */
+static bool
+is_copied(const GhPageRef *page, bool in_place)
+{
+	return in_place ? page->span == 0 : page->page != nullptr;
+}
+
+/* How many copies a batch of the request has at most. */
+static uint32_t
+most_copies(const GhPipelineRequest *request, bool in_place)
+{
+	uint32_t	copies = 0;
+
+	for (uint32_t p = 0; p < request->npages && copies < BATCH_PAGES; p++)
+		copies += is_copied(&request->pages[p], in_place);
+	return copies;
+}
+
+/* Says where a page is read, and where it is put; *copies: of those before it, which it may add to. */
+static void
+send_page(const cuda_pipeline *pipeline, const GhPipelineRequest *request, const GhPageRef *from, input_page *page,
+		  const page_arrays *host, const page_arrays *device, uint32_t *copies)
+{
+	size_t		page_bytes = pipeline->view.page_bytes;
+	bool		in_place = reads_in_place(pipeline, request);
+	size_t		at = *copies * page_bytes;
+
+	*copies += is_copied(from, in_place);
+	page->asked = *from;
+	page->kept = from->span != 0 ? span_place(request->spans[from->span - 1], from->place) : nullptr;
+	page->near = !in_place || from->page == nullptr;
+	if (from->page == nullptr)
+	{
+		page->asked.page = page->kept;
+		page->kept = nullptr;
+	}
+	else if (in_place)
+		page->kept = page->kept != nullptr ? page->kept : device->copies + at;
+	else
+	{
+		page->asked.page = device->copies + at;
+		if (from->hinted != 0 || from->span != 0)
+			gh_page_copy_backwards(host->copies + at, from->page, page_bytes);
+		else
+			memcpy(host->copies + at, from->page, page_bytes);
+	}
+}
+
+/* *far: pages that are read in the host's memory. */
 static GhStatus
 send_pages(cuda_pipeline *pipeline, const GhPipelineRequest *request, const batch_input *input, pages_input *job,
-		   GhError *error)
+		   uint32_t *far, GhError *error)
 {
 	const GhPageRef *pages = request->pages + input->first;
-	size_t		page_bytes = pipeline->view.page_bytes;
 	bool		in_place = reads_in_place(pipeline, request);
 	carver		on_host = {};
 	carver		on_device = {};
 	page_arrays host;
 	page_arrays device;
 	uint32_t	row = 0;
+	uint32_t	copies = 0;
 	uint64_t	word = 0;
 
 	on_host.base = pipeline->lane->host_input;
 	on_device.base = pipeline->lane->input_block.memory;
-	host = pages_carve(pipeline, input->pages, &on_host);
-	device = pages_carve(pipeline, input->pages, &on_device);
+	host = pages_carve(pipeline, input->pages, 0, &on_host);
+	device = pages_carve(pipeline, input->pages, 0, &on_device);
+	*far = 0;
 	for (uint32_t p = 0; p < input->pages; p++)
 	{
 		input_page *page = &host.pages[p];
 		uint32_t	words = bitmap_words(&pages[p]);
 
-		page->asked = pages[p];
+		send_page(pipeline, request, &pages[p], page, &host, &device, &copies);
+		*far += page->near == 0;
 		page->first = row;
 		row += pages[p].lines;
 		if (words > 0)
@@ -201,37 +268,32 @@ send_pages(cuda_pipeline *pipeline, const GhPipelineRequest *request, const batc
 		if (words > 0)
 			page->asked.bitmap = (uint32_t) word;
 		word += words;
-		if (in_place)
-			continue;
-		page->asked.page = device.copies + p * page_bytes;
-		if (pages[p].hinted)
-			copy_backwards(host.copies + p * page_bytes, pages[p].page, page_bytes);
-		else
-			memcpy(host.copies + p * page_bytes, pages[p].page, page_bytes);
 	}
 	job->pages = device.pages;
 	job->bitmaps = device.bitmaps;
-	job->copies = in_place ? device.copies : nullptr;
 	job->npages = input->pages;
 	/* a block reads what it is told of a page once: over the bus, where pages are, too */
-	if (in_place && word == 0)
+	if ((in_place || copies == 0) && word == 0)
 	{
 		job->pages = host.pages;
 		return GH_OK;
 	}
 	return pipe_copy(&pipeline->memory, pipeline->lane->input_block.memory, pipeline->lane->host_input,
-					 host.list_bytes + (in_place ? 0 : input->pages * page_bytes), error);
+					 host.list_bytes + (in_place ? 0 : copies * (size_t) pipeline->view.page_bytes), error);
 }
 
 static GhStatus
 launch_pages(cuda_pipeline *pipeline, const GhPipelineRequest *request, const batch_input *input, GhError *error)
 {
-	uint32_t	blocks = pipeline->multiprocessors * PAGE_BLOCKS;
+	uint32_t	blocks = pipeline->multiprocessors;
+	uint32_t	far;
 	pages_input job;
 
 	job.view = pipeline->view;
 	job.batch = pipeline->lane->batch;
-	GH_TRY(send_pages(pipeline, request, input, &job, error));
+	GH_TRY(send_pages(pipeline, request, input, &job, &far, error));
+	/* where most pages are near the bus is not what is waited for */
+	blocks *= far < input->pages / 2 ? NEAR_BLOCKS : PAGE_BLOCKS;
 	if (input->pages < blocks)
 		blocks = input->pages;
 	pages_input_kernel<<<blocks, PAGE_THREADS, job.view.page_bytes, pipeline->memory.stream>>>(job);
@@ -572,12 +634,12 @@ input_begin(cuda_pipeline *pipeline, const GhPipelineRequest *request, GhError *
 
 	if (request->kind == GH_INPUT_PAGES)
 	{
+		bool		in_place = reads_in_place(pipeline, request);
 		page_arrays arrays = pages_carve(pipeline, request->npages < BATCH_PAGES ? request->npages : BATCH_PAGES,
-										 &sizes);
+										 most_copies(request, in_place), &sizes);
 
 		/* what is read in place is copied by the device alone */
-		return input_reserve(pipeline, reads_in_place(pipeline, request) ? arrays.list_bytes : sizes.used, sizes.used,
-							 error);
+		return input_reserve(pipeline, in_place ? arrays.list_bytes : sizes.used, sizes.used, error);
 	}
 	if (request->kind == GH_INPUT_COLUMNS)
 	{
