@@ -336,6 +336,7 @@ CREATE FUNCTION gpuhash_service_stat(
 	OUT page_batches bigint,
 	OUT pages bigint,
 	OUT pages_direct bigint,
+	OUT pages_resident bigint,
 	OUT page_bytes bigint,
 	OUT bytes_to_device bigint,
 	OUT bytes_from_device bigint,
@@ -416,12 +417,50 @@ COMMENT ON COLUMN gpuhash_devices.transfer IS 'direct: batches go between sessio
 COMMENT ON COLUMN gpuhash_devices.buffers IS 'direct: the GPU reads pages of tables in shared_buffers itself; else why they are copied for it';
 COMMENT ON COLUMN gpuhash_devices.worker_starts IS 'how often a worker found the GPU since the server started';
 
+CREATE FUNCTION gpuhash_prewarm(relation regclass)
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'gpuhash_prewarm'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpuhash_prewarm(regclass)
+	IS 'puts the pages of a table, and of its partitions, onto a GPU, where they stay for queries; returns how many are there then';
+
+CREATE FUNCTION gpuhash_list_resident(
+	OUT relation oid,
+	OUT device int,
+	OUT resident bigint,
+	OUT bytes bigint,
+	OUT last_used timestamptz,
+	OUT hits bigint,
+	OUT revalidated bigint,
+	OUT why_not text)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'gpuhash_list_resident'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION gpuhash_list_resident() IS 'the rows of gpuhash_resident';
+
+CREATE VIEW gpuhash_resident AS
+	SELECT r.relation::pg_catalog.regclass AS relation, r.device,
+		pg_catalog.pg_relation_size(r.relation::pg_catalog.regclass) / pg_catalog.current_setting('block_size')::int AS blocks,
+		r.resident, r.bytes, r.last_used, r.hits, r.revalidated, r.why_not
+	FROM gpuhash_list_resident() AS r;
+
+COMMENT ON VIEW gpuhash_resident IS 'tables of this database with pages that stay on GPUs';
+COMMENT ON COLUMN gpuhash_resident.blocks IS 'pages that the table has';
+COMMENT ON COLUMN gpuhash_resident.resident IS 'pages that are on the GPU, some of which may have changed since';
+COMMENT ON COLUMN gpuhash_resident.bytes IS 'memory of the GPU for them';
+COMMENT ON COLUMN gpuhash_resident.hits IS 'pages that queries did not have to read';
+COMMENT ON COLUMN gpuhash_resident.revalidated IS 'pages of which the server''s own had to be looked at, and which had not changed';
+COMMENT ON COLUMN gpuhash_resident.why_not IS 'why there are no more, as of the last query that found no room';
+
 CREATE VIEW gpuhash_stat AS SELECT * FROM gpuhash_service_stat();
 
 COMMENT ON VIEW gpuhash_stat IS 'sums of the GPU service over all sessions since gpuhash_stat_reset; no row without the service';
 COMMENT ON COLUMN gpuhash_stat.batches IS 'requests with keys';
 COMMENT ON COLUMN gpuhash_stat.page_batches IS 'requests with pages of tables';
 COMMENT ON COLUMN gpuhash_stat.pages_direct IS 'of these pages, those that a GPU read in shared_buffers itself';
+COMMENT ON COLUMN gpuhash_stat.pages_resident IS 'likewise, those that were on the GPU';
 COMMENT ON COLUMN gpuhash_stat.page_bytes IS 'of these pages, counted in bytes_to_device, too';
 COMMENT ON COLUMN gpuhash_stat.scans IS 'scans of tables that are on a GPU now';
 COMMENT ON COLUMN gpuhash_stat.queue_ms IS 'from submission until the GPU was asked';
@@ -465,7 +504,8 @@ REVOKE ALL ON FUNCTION gpuhash_compact(text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION gpuhash_stat_reset() FROM PUBLIC;
 REVOKE ALL ON FUNCTION gpuhash_calibrate() FROM PUBLIC;
 
-GRANT SELECT ON gpuhash_tables, gpuhash_subtables, gpuhash_devices, gpuhash_stat, gpuhash_stat_activity TO PUBLIC;
+GRANT SELECT ON gpuhash_tables, gpuhash_subtables, gpuhash_devices, gpuhash_stat, gpuhash_stat_activity, gpuhash_resident
+	TO PUBLIC;
 
 -- ------------------------------------------------------------------------ notice
 

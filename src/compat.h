@@ -301,9 +301,11 @@ gh_read_temp_file(BufFile *file, void *ptr, size_t size, bool may_end)
 #if PG_VERSION_NUM >= 160000
 #define gh_relation_locator(relation) ((relation)->rd_locator)
 #define gh_relation_number(relation) ((relation)->rd_locator.relNumber)
+#define gh_relation_tablespace(relation) ((relation)->rd_locator.spcOid)
 #else
 #define gh_relation_locator(relation) ((relation)->rd_node)
 #define gh_relation_number(relation) ((relation)->rd_node.relNode)
+#define gh_relation_tablespace(relation) ((relation)->rd_node.spcNode)
 #endif
 
 /* 16 made a function of the macro that names a page of the pool. */
@@ -346,8 +348,10 @@ gh_read_temp_file(BufFile *file, void *ptr, size_t size, bool may_end)
 /* 17 did away with old_snapshot_threshold, and with the test that each page needs for it. */
 #if PG_VERSION_NUM >= 170000
 #define gh_test_old_snapshot(snapshot, relation, page) ((void) 0)
+#define gh_old_snapshots_end() false
 #else
 #define gh_test_old_snapshot(snapshot, relation, page) TestForOldSnapshot(snapshot, relation, page)
+#define gh_old_snapshots_end() (old_snapshot_threshold >= 0)
 #endif
 
 /* From 17 on, an extension's wait events have names of their own. */

@@ -39,6 +39,7 @@ bool		gh_enable_scan = true;
 bool		gh_enable_aggregate = true;
 bool		gh_enable_rows = true;
 bool		gh_enable_unnest = true;
+bool		gh_enable_resident = true;
 int			gh_engine_setting = GH_ENGINE_AUTO;
 int			gh_fallback_setting = GH_FALLBACK_CPU;
 bool		gh_force_offload = false;
@@ -115,6 +116,16 @@ define_switches(void)
 							 "Lets queries be planned with correlated subqueries as groups that are joined, too.",
 							 "The cheaper plan is taken.",
 							 &gh_enable_unnest,
+							 true,
+							 PGC_USERSET,
+							 GUC_EXPLAIN,
+							 NULL,
+							 NULL,
+							 NULL);
+	DefineCustomBoolVariable("gpuhash.enable_resident",
+							 "Lets queries use pages of tables that are on a GPU, and leave them there.",
+							 NULL,
+							 &gh_enable_resident,
 							 true,
 							 PGC_USERSET,
 							 GUC_EXPLAIN,

@@ -290,6 +290,7 @@ gh_device_keep_counts(GhFragment *fragment, const GhSupply *supply, instr_time *
 	counts->kernel_ns += kernel_ns;
 	counts->device_pages += supply->counts.pages;
 	counts->pinned_pages += supply->counts.pinned;
+	counts->resident_pages += supply->counts.resident;
 	counts->hinted_pages += supply->counts.hinted;
 	counts->judged += supply->counts.judged;
 	counts->unmatched += supply->counts.unmatched;

@@ -45,20 +45,24 @@ gh_explain_device_times(uint64 queue_ns, uint64 kernel_ns, ExplainState *es)
 	gh_explain_time("Kernel Time", kernel_ns / 1e6, es);
 }
 
-/* How the device came by pages, of which so many were read where they are. */
+/* How the device came by pages, of which so many were there, and so many were read where they are in shared buffers. */
 void
-gh_explain_page_supply(uint64 pages, uint64 pinned, ExplainState *es)
+gh_explain_page_supply(uint64 all, uint64 resident, uint64 pinned, ExplainState *es)
 {
 	const char *supply = "both";
+	uint64		pages = all - resident;
 
-	if (pages == 0)
+	if (all == 0)
 		supply = "none";
+	else if (pages == 0)
+		supply = "resident";
 	else if (pinned == 0)
 		supply = "copied";
 	else if (pinned == pages)
 		supply = "pinned";
-	if (pages > 0 || es->format != EXPLAIN_FORMAT_TEXT)
+	if (all > 0 || es->format != EXPLAIN_FORMAT_TEXT)
 		ExplainPropertyText("Page Supply", supply, es);
+	gh_explain_count("Resident Pages", NULL, resident, es);
 	/* of both, how many of each */
 	if ((pinned > 0 && pinned < pages) || gh_explain_all(es))
 	{
@@ -93,7 +97,7 @@ gh_fragment_explain_device(const GhFragment *fragment, ExplainState *es)
 
 	if (counts->device_pages > 0 || es->format != EXPLAIN_FORMAT_TEXT)
 	{
-		gh_explain_page_supply(counts->device_pages, counts->pinned_pages, es);
+		gh_explain_page_supply(counts->device_pages, counts->resident_pages, counts->pinned_pages, es);
 		if (gh_explain_all(es))
 		{
 			ExplainPropertyUInteger("Hinted Pages", NULL, counts->hinted_pages, es);

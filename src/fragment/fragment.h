@@ -45,6 +45,7 @@ typedef struct GhFragmentCounts
 	/* on the device, also of joins' inner sides: */
 	uint64		device_pages;	/* that it read */
 	uint64		pinned_pages;	/* of them, where they are in shared buffers */
+	uint64		resident_pages; /* and that were on the device before */
 	uint64		hinted_pages;	/* of them, where it found by hints what is visible */
 	uint64		judged;			/* tuples of these, of which hints did not tell */
 	uint64		unmatched;		/* inner rows of a right or full join, without a match */

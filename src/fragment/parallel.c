@@ -155,6 +155,7 @@ add_counts(GhFragmentCounts *totals, const GhFragmentCounts *counts)
 	totals->disk += counts->disk;
 	totals->device_pages += counts->device_pages;
 	totals->pinned_pages += counts->pinned_pages;
+	totals->resident_pages += counts->resident_pages;
 	totals->hinted_pages += counts->hinted_pages;
 	totals->judged += counts->judged;
 	totals->unmatched += counts->unmatched;

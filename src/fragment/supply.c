@@ -93,6 +93,7 @@ gh_supply_begin(GhSupply *supply, const GhEngine *engine, const GhPipelineOption
 	supply->failed = true;
 	supply->pins = pages != NULL && gh_supply_may_pin(supply, options->device);
 	supply->lists = options->sink.kind == GH_SINK_PLACES;
+	supply->device = options->device;
 	supply->callback.func = release;
 	supply->callback.arg = supply;
 	MemoryContextRegisterResetCallback(context, &supply->callback);
@@ -138,6 +139,7 @@ release_pins(GhSupplyRequest *request)
 	request->ncopies = 0;
 	request->nhinted = 0;
 	request->nagain = 0;
+	request->nresident = request->nnotes = 0;
 	request->submitted = false;
 }
 
@@ -182,14 +184,16 @@ keep_judged(GhSupply *supply, GhSupplyRequest *request)
 	memset(&request->request, 0, sizeof(request->request));
 	request->nhinted = 0;
 	request->ncopies = 0;
+	request->nresident = request->nnotes = 0;
 	request->submitted = false;
 	for (uint32 i = 0; i < npages; i++)
 	{
-		bool		is_copy = !BufferIsValid(request->pins[i]);
+		bool		is_pinned = BufferIsValid(request->pins[i]);
+		bool		is_copy = !is_pinned && request->pages[i].page != NULL;
 
 		if (next < supply->njudged && supply->judged[next].page == i)
 			ask_again(request, i, copies, &supply->judged[next++]);
-		else if (!is_copy)
+		else if (is_pinned)
 			ReleaseBuffer(request->pins[i]);
 		copies += is_copy;
 	}
@@ -210,6 +214,7 @@ submit(GhSupply *supply, GhSupplyRequest *request)
 	request->request.bitmaps = request->bitmaps;
 	request->request.back = request->back;
 	request->request.back_room = (uint64) supply->room * MaxHeapTuplesPerPage;
+	request->request.spans = request->named;
 	status = supply->engine->pipelines->submit(supply->pipeline, &request->request);
 	request->submitted = status == GH_OK || status == GH_BUSY;
 	if (!request->submitted)
@@ -240,7 +245,7 @@ count_request(GhSupply *supply, const GhSupplyRequest *request)
 {
 	GhSupplyCounts *counts = &supply->counts;
 
-	counts->bytes += (uint64) (request->request.npages - request->nagain) * BLCKSZ;
+	counts->bytes += (uint64) (request->request.npages - request->nagain - request->nresident) * BLCKSZ;
 	if (request->request.kind == GH_INPUT_UNMATCHED)
 		counts->unmatched += request->request.seen;
 	else
@@ -284,6 +289,8 @@ complete(GhSupply *supply, GhSupplyRequest *request)
 		else if (!supply->failed)
 		{
 			count_request(supply, request);
+			if (request->nnotes > 0)
+				gh_resident_publish(supply->resident, request->notes, request->nnotes);
 			give_back(supply, request);
 		}
 		gh_clock(supply->timing, &supply->counts.back_time, &clock);
@@ -328,7 +335,7 @@ copy_page(char *to, const GhPages *pages)
 static bool
 is_full(const GhSupply *supply, const GhSupplyRequest *request, uint32 room)
 {
-	return request->request.npages == room ||
+	return request->request.npages == room || request->request.nspans == GH_REQUEST_SPANS_MAX ||
 		(supply->copy_room > 0 && request->ncopies == supply->copy_room);
 }
 
@@ -359,6 +366,7 @@ gh_supply_open_pages(GhSupply *supply, bool hints)
 	pages->lines_suffice = true;
 	pages->headers_suffice = hints && seen_before(pages) != 0;
 	pages->headers_doubted = true;
+	gh_supply_open_resident(supply);
 }
 
 /* Others may read them again. */
@@ -368,6 +376,7 @@ gh_supply_close_pages(GhSupply *supply)
 	GhPages    *pages = supply->pages;
 
 	pages->tuples_unread = pages->tells_pooled = pages->lines_suffice = pages->headers_suffice = false;
+	gh_supply_close_resident(supply);
 }
 
 /* The request that is filled is on its way.  They become larger, for the first rows should not be waited for. */
@@ -379,27 +388,35 @@ pass_on(GhSupply *supply)
 	supply->fill = Min(supply->room, 2 * supply->fill);
 }
 
-/* Takes over the page that the pages' scan has pinned.  False: the supply has failed. */
-bool
-gh_supply_page(GhSupply *supply)
+/* The next page of the request, which the pages' scan has pinned. */
+static void
+put_page(GhSupply *supply, GhSupplyRequest *request)
 {
-	GhSupplyRequest *request = &supply->requests[supply->current];
 	GhPages    *pages = supply->pages;
+	GhResidentNote note;
+	GhResidentOffer offer = gh_supply_offer_page(supply, &note);
 	bool		in_place;
 	uint32		i;
 
-	supply->counts.pages++;
-	if (pages->ntuples > 0 && !gh_supply_take_buffers(supply))
-		return false;
+	if (offer == GH_RESIDENT_SAME)
+	{
+		gh_supply_put_resident(supply, request, &note.at);
+		gh_supply_note(request, &note);
+		gh_pages_leave(pages);
+		return;
+	}
 	/* there is room for copies where the scan had a ring when the buffers were taken */
 	in_place = supply->pins && (!pages->was_read || supply->copy_room == 0);
 	supply->counts.pinned += in_place;
-	if (pages->ntuples == 0)
-		return !supply->failed;
 	i = request->request.npages++;
 	request->blocks[i] = pages->block;
 	ask_for_lines(request, &request->pages[i], pages);
 	supply->counts.hinted += pages->by_headers;
+	if (offer == GH_RESIDENT_KEEP)
+	{
+		gh_supply_name_place(supply, request, &request->pages[i], &note.at);
+		gh_supply_note(request, &note);
+	}
 	if (in_place)
 	{
 		request->pins[i] = gh_pages_take_pin(pages);
@@ -411,6 +428,30 @@ gh_supply_page(GhSupply *supply)
 		request->pages[i].page = copy_page(request->copies + (Size) request->ncopies++ * BLCKSZ, pages);
 		gh_pages_leave(pages);
 	}
+}
+
+/*
+ * Takes over the page that the pages' scan has pinned, or of which it said that the supply has it.  False: the supply has
+ * failed.
+ */
+bool
+gh_supply_page(GhSupply *supply)
+{
+	GhSupplyRequest *request = &supply->requests[supply->current];
+	GhPages    *pages = supply->pages;
+
+	supply->counts.pages++;
+	if (pages->ntuples == 0)
+		return !supply->failed;
+	if (!gh_supply_take_buffers(supply))
+		return false;
+	if (pages->elsewhere)
+	{
+		gh_supply_put_resident(supply, request, &supply->found);
+		gh_resident_count_hit(supply->resident);
+	}
+	else
+		put_page(supply, request);
 	if (supply->lists && is_full(supply, request, supply->fill))
 		pass_on(supply);
 	else if (!supply->lists && is_full(supply, request, supply->room))
@@ -509,6 +550,8 @@ gh_supply_next(GhSupply *supply)
 			return NULL;
 		}
 		count_request(supply, request);
+		if (request->nnotes > 0)
+			gh_resident_publish(supply->resident, request->notes, request->nnotes);
 		return request;
 	}
 	return NULL;
@@ -544,4 +587,7 @@ gh_supply_end(GhSupply *supply)
 	for (int i = 0; i < GH_SUPPLY_REQUESTS; i++)
 		release_pins(&supply->requests[i]);
 	release(supply);
+	if (supply->resident != NULL)
+		gh_resident_close(supply->resident);
+	supply->resident = NULL;
 }

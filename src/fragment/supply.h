@@ -11,6 +11,7 @@
 
 #include "compat.h"
 #include "fragment/stage.h"
+#include "store/resident.h"
 
 /* Requests at a time: one is filled, one is worked on, one waits behind it. */
 #define GH_SUPPLY_REQUESTS 3
@@ -31,6 +32,11 @@ typedef struct GhSupplyRequest
 	Buffer	   *pins;			/* by page; InvalidBuffer: it is a copy */
 	uint32		nhinted;		/* of the pages */
 	uint32		nagain;			/* likewise: asked once more */
+	uint32		nresident;		/* likewise: they are on the device */
+	GhResidentNote *notes;		/* of pages that stay there, or still are what they were; room for all; NULL: none are taken */
+	uint32		nnotes;
+	uint32		spans[GH_REQUEST_SPANS_MAX];	/* numbers of those that the request names */
+	GhPageSpan *named[GH_REQUEST_SPANS_MAX];
 	bool		submitted;
 } GhSupplyRequest;
 
@@ -52,7 +58,8 @@ typedef struct GhSupplyCounts
 	uint64		hinted;			/* likewise: the device is to find what is visible */
 	uint64		judged;			/* tuples of these of which it could not */
 	uint64		tuples;			/* visible */
-	uint64		bytes;			/* that the device has read, without pages that were asked once more: which
+	uint64		resident;		/* they were on the device already */
+	uint64		bytes;			/* that the device has read over the bus, without pages that were asked once more: which
 								 * these are depends on rows that nobody may be to know of */
 	uint64		counted;		/* rows, as of GhPipelineRequest */
 	uint64		passed[GH_STEPS_MAX];	/* likewise */
@@ -69,6 +76,9 @@ typedef struct GhSupply
 	MemoryContext context;
 	bool		attached;		/* the pipeline is one that another process has made */
 	bool		pins;			/* the device reads pages of the pool in place; may change with the first page */
+	int			device;			/* of the engine */
+	GhResident *resident;		/* the relation's pages that stay there; NULL: none do */
+	GhResidentPlace found;		/* of the block that was looked up last */
 	bool		timing;
 	uint32		room;			/* pages of a request */
 	uint32		copy_room;		/* of them, copies */
@@ -107,6 +117,15 @@ extern void *gh_supply_buffer(GhSupply *supply, Size *bytes);
 /* for the other files about supplies */
 extern void gh_supply_turn_over(GhSupply *supply);
 
+/* supply_resident.c: pages that stay on the device */
+extern void gh_supply_open_resident(GhSupply *supply);
+extern void gh_supply_close_resident(GhSupply *supply);
+extern GhResidentOffer gh_supply_offer_page(GhSupply *supply, GhResidentNote *note);
+extern void gh_supply_put_resident(GhSupply *supply, GhSupplyRequest *request, const GhResidentPlace *at);
+extern void gh_supply_name_place(GhSupply *supply, GhSupplyRequest *request, GhPageRef *page,
+								 const GhResidentPlace *at);
+extern void gh_supply_note(GhSupplyRequest *request, const GhResidentNote *note);
+
 /* supply_rows.c: rows of the executor, as columns */
 typedef struct GhSupplyRows GhSupplyRows;
 extern GhSupplyRows *gh_supply_open_rows(GhSupply *supply, const GhProgram *program);
@@ -116,6 +135,7 @@ extern bool gh_supply_close_rows(GhSupplyRows *rows);
 /* supply_back.c */
 extern void gh_supply_give_back(GhSupply *supply, const GhSupplyRequest *request);
 extern bool gh_supply_asks(const GhSupplyRequest *request, uint32 page, OffsetNumber line);
+extern bool gh_supply_has_tuple(Buffer buffer, OffsetNumber line);
 
 /* scan_engine.c */
 

@@ -20,16 +20,28 @@
 
 /*
  * Whether the line was asked for, by the page as it was supplied: lines of a page that was copied may have got other
- * tuples since.
+ * tuples since.  Those of a page that is on the device have not: it was all-visible, without a line for a new tuple.  But
+ * which of them are tuples is to be seen in the buffer (gh_supply_has_tuple).
  */
 bool
 gh_supply_asks(const GhSupplyRequest *request, uint32 number, OffsetNumber line)
 {
 	const GhPageRef *page = &request->pages[number];
 
+	if (page->page == NULL)
+		return line <= page->lines;
 	if (page->bitmap == GH_PAGE_ALL_LINES)
 		return ItemIdIsNormal(PageGetItemId((Page) page->page, line));
 	return (request->bitmaps[page->bitmap + (line - 1) / 64] >> (line - 1) % 64 & 1) != 0;
+}
+
+/* Whether the line of a page that is pinned is a tuple's. */
+bool
+gh_supply_has_tuple(Buffer buffer, OffsetNumber line)
+{
+	Page		page = BufferGetPage(buffer);
+
+	return line <= PageGetMaxOffsetNumber(page) && ItemIdIsNormal(PageGetItemId(page, line));
 }
 
 /*
@@ -42,7 +54,7 @@ give_back(GhSupply *supply, const GhSupplyRequest *request, Buffer buffer, const
 	BlockNumber block = request->blocks[row->page];
 
 	for (OffsetNumber line = Max(row->line, 1); line <= (row->line != 0 ? row->line : page->lines); line++)
-		if (gh_supply_asks(request, row->page, line))
+		if (gh_supply_asks(request, row->page, line) && gh_supply_has_tuple(buffer, line))
 		{
 			supply->counts.tuples += row->line == 0;
 			supply->row_back(supply->arg, buffer, block, line);

@@ -61,6 +61,8 @@ lay_out(GhSupply *supply, GhSupplyRequest *request, char *buffer)
 	request->back = (GhBackRow *) (request->bitmaps + (Size) supply->room * GH_LINE_WORDS);
 	request->blocks = MemoryContextAlloc(supply->context, sizeof(BlockNumber) * supply->room);
 	request->pins = MemoryContextAlloc(supply->context, sizeof(Buffer) * supply->room);
+	if (supply->resident != NULL)
+		request->notes = MemoryContextAlloc(supply->context, sizeof(GhResidentNote) * supply->room);
 }
 
 /* Pages of a request, at first; of a pipeline that lists rows, the pages stay pinned while these come out one by one. */
@@ -132,6 +134,7 @@ gh_supply_free_buffers(GhSupply *supply)
 		supply->engine->buffer_free(supply->buffers[i]);
 		request->blocks = drop(request->blocks);
 		request->pins = drop(request->pins);
+		request->notes = drop(request->notes);
 	}
 	supply->judged = drop(supply->judged);
 	supply->buffers[0] = NULL;

@@ -142,6 +142,12 @@ gh_pages_return_to_scan(GhPages *pages, int ndone, bool ended)
 	if (pages->maker == NULL)
 		return;
 	gh_pages_forget_ahead(pages);
+	/* the scan goes on behind a page that it has to have read */
+	if (pages->elsewhere)
+	{
+		gh_pages_read_block(pages, pages->block);
+		ndone = pages->ntuples;
+	}
 	scan->rs_cblock = pages->block;
 	scan->rs_ntuples = pages->ntuples;
 	if (ended)

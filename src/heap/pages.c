@@ -49,6 +49,30 @@ uses_hints(const GhPages *pages)
 	return pages->pooled;
 }
 
+/* The next page, if the caller has it; false: it has not, or there is none. */
+static bool
+leave_to_caller(GhPages *pages)
+{
+	BlockNumber block;
+	uint32		lines;
+
+	if (pages->has_block == NULL)
+		return false;
+	block = choose_block(pages);
+	if (block == InvalidBlockNumber)
+		return false;
+	if (!pages->has_block(pages->has_block_arg, block, &lines))
+	{
+		pages->chosen = block;
+		return false;
+	}
+	pages->block = block;
+	pages->ntuples = (int) lines;
+	pages->all_visible = pages->elsewhere = true;
+	pages->by_headers = pages->was_read = false;
+	return true;
+}
+
 /* The next page, where it was last; false: it is not known to be there, or there is none. */
 static bool
 read_hinted(GhPages *pages)
@@ -111,6 +135,16 @@ was_missed(const GhPages *pages)
 	return (pages->missed[number / 64] >> number % 64 & 1) != 0;
 }
 
+/* Whether the stream is not to read the block: the caller has it, or it is where it was last. */
+static bool
+need_not_be_looked_up(const GhPages *pages, BlockNumber block)
+{
+	uint32		lines;
+
+	return (pages->has_block != NULL && pages->has_block(pages->has_block_arg, block, &lines)) ||
+		(uses_hints(pages) && gh_hint_is_good(pages->relation, block, pages->strategy != NULL));
+}
+
 /* ReadStreamBlockNumberCB */
 static BlockNumber
 choose_block_in_budget(ReadStream *stream, void *arg, void *per_buffer_data)
@@ -119,8 +153,7 @@ choose_block_in_budget(ReadStream *stream, void *arg, void *per_buffer_data)
 	BlockNumber block = pages->budget > 0 ? choose_block(pages) : InvalidBlockNumber;
 
 	/* the stream reads what has to be looked up, and the first page that has not ends it */
-	if (uses_hints(pages) && block != InvalidBlockNumber && pages->ahead > 0 &&
-		gh_hint_is_good(pages->relation, block, pages->strategy != NULL))
+	if (block != InvalidBlockNumber && pages->ahead > 0 && need_not_be_looked_up(pages, block))
 	{
 		pages->chosen = block;
 		block = InvalidBlockNumber;
@@ -186,6 +219,8 @@ read_from_stream(GhPages *pages, int wanted)
 static bool
 read_page(GhPages *pages, int wanted)
 {
+	if (pages->ahead == 0 && leave_to_caller(pages))
+		return true;
 	if ((pages->ahead > 0 || !read_hinted(pages)) && !read_from_stream(pages, wanted))
 		return false;
 	if (!pages->tuples_unread)
@@ -220,9 +255,13 @@ gh_pages_forget_ahead(GhPages *pages)
 static bool
 read_page(GhPages *pages, int wanted)
 {
-	bool		hinted = pages->lines_suffice && read_hinted(pages);
-	BlockNumber block = hinted ? pages->block : choose_block(pages);
+	bool		hinted;
+	BlockNumber block;
 
+	if (leave_to_caller(pages))
+		return true;
+	hinted = pages->lines_suffice && read_hinted(pages);
+	block = hinted ? pages->block : choose_block(pages);
 	if (block == InvalidBlockNumber)
 		return false;
 	pages->block = block;
@@ -288,6 +327,7 @@ gh_pages_next(GhPages *pages, int wanted)
 	gh_pages_leave(pages);
 	/* there may be any number of pages without a row */
 	CHECK_FOR_INTERRUPTS();
+	pages->elsewhere = false;
 	if (pages->maker->is_new(pages))
 		begin_run(pages);
 	return read_page(pages, wanted);
@@ -306,7 +346,7 @@ gh_pages_read_block(GhPages *pages, BlockNumber block)
 {
 	gh_pages_leave(pages);
 	CHECK_FOR_INTERRUPTS();
-	pages->all_visible = pages->by_headers = false;
+	pages->all_visible = pages->by_headers = pages->elsewhere = false;
 	pages->block = block;
 	pages->maker->prepare(pages);
 	gh_page_fetch(pages->buffer);

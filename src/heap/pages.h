@@ -45,6 +45,8 @@ struct GhPages
 	OffsetNumber *lines;		/* with neither of these, the visible tuples; room for MaxHeapTuplesPerPage */
 	uint32		upper;			/* with one of them: byte of the page at which its lowest tuple begins */
 	bool		was_read;		/* through a ring: it was not found in the pool, or may not have been */
+	bool		elsewhere;		/* it was not read, since the caller has it: all_visible, and no buffer */
+	XLogRecPtr	lsn;			/* with all_visible, if the caller asks for it: the page's, when that was so */
 
 	/* -- set by the caller: what it can do with */
 	bool		tuples_unread;	/* it asks only how many there are */
@@ -52,6 +54,10 @@ struct GhPages
 	bool		headers_suffice;	/* the same where tuples' hints tell most of what is visible */
 	bool		headers_doubted;	/* whether they do is to be seen of some on each page */
 	bool		tells_pooled;	/* it wants to know which pages were found in the pool: was_read */
+	bool		tells_lsn;
+	/* Whether it has the block, with all of its rows visible, so that it need not be read; NULL: it has none. */
+	bool		(*has_block) (void *arg, BlockNumber block, uint32 *lines);
+	void	   *has_block_arg;
 
 	/* -- whose pages */
 	const GhPagesMaker *maker;	/* NULL: it has not begun */

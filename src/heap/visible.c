@@ -115,6 +115,8 @@ gh_pages_prepare_lines(GhPages *pages)
 	pages->all_visible = PageIsAllVisible(page) && !PageHasFreeLinePointers(page) &&
 		!snapshot->takenDuringRecovery;
 	pages->by_headers = !pages->all_visible && leave_to_headers(pages, page);
+	if (pages->all_visible && pages->tells_lsn)
+		pages->lsn = BufferGetLSNAtomic(pages->buffer);
 	pages->upper = ((PageHeader) page)->pd_upper;
 	if (pages->all_visible || pages->by_headers)
 		pages->ntuples = PageGetMaxOffsetNumber(page);

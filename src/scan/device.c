@@ -102,6 +102,7 @@ keep_counts(GhRowScan *node)
 	counts->kernel_ns += kernel_ns;
 	counts->device_pages += supply->counts.pages;
 	counts->pinned_pages += supply->counts.pinned;
+	counts->resident_pages += supply->counts.resident;
 	INSTR_TIME_ADD(counts->wait_time, supply->counts.wait_time);
 	INSTR_TIME_SUBTRACT(counts->source_time, supply->counts.wait_time);
 }
@@ -493,9 +494,9 @@ read_more(GhRowScan *node)
 	return more;
 }
 
-/* The next row of the device's; false: there are no more, and the scan goes on without it. */
-bool
-gh_rowscan_device_row(GhRowScan *node, GhDeviceRow *row)
+/* The next line that the device has told of, or that is one of a page that it handed back; false: as below. */
+static bool
+next_line(GhRowScan *node, GhDeviceRow *row)
 {
 	GhRowScanDevice *device = node->device;
 
@@ -506,6 +507,21 @@ gh_rowscan_device_row(GhRowScan *node, GhDeviceRow *row)
 			return false;
 	}
 	return true;
+}
+
+/* The next row of the device's; false: there are no more, and the scan goes on without it. */
+bool
+gh_rowscan_device_row(GhRowScan *node, GhDeviceRow *row)
+{
+	while (next_line(node, row))
+	{
+		if (gh_supply_has_tuple(row->buffer, row->line))
+			return true;
+		/* of a page that it has not looked at, lines lead elsewhere, too */
+		if (!row->back || row->removed)
+			elog(ERROR, "a pipeline on a device has listed line %u of block %u", row->line, row->block);
+	}
+	return false;
 }
 
 /* ------------------------------------------------------------- what is left */

@@ -40,7 +40,8 @@ gh_rowscan_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	ExplainPropertyUInteger("Pages", NULL, node->counts.pages, es);
 	gh_explain_count("Rows Handed Back", NULL, node->counts.back, es);
 	if (node->counts.device_pages > 0 || es->format != EXPLAIN_FORMAT_TEXT)
-		gh_explain_page_supply(node->counts.device_pages, node->counts.pinned_pages, es);
+		gh_explain_page_supply(node->counts.device_pages, node->counts.resident_pages, node->counts.pinned_pages,
+							   es);
 	if (es->timing && node->timing)
 		show_times(node, es);
 	if (node->counts.fallback_reason[0] != '\0')

@@ -32,6 +32,7 @@ typedef struct GhRowScanCounts
 	/* on a device: */
 	uint64		device_pages;	/* that it read */
 	uint64		pinned_pages;	/* of them, where they are in shared buffers */
+	uint64		resident_pages; /* and that were on the device before */
 	instr_time	wait_time;		/* for it */
 	uint64		queue_ns;		/* of requests, until it began with them; the service's only */
 	uint64		kernel_ns;		/* and until it was through */

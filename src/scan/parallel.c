@@ -58,6 +58,7 @@ leave_counts(GhRowScan *node)
 	INSTR_TIME_ADD(totals->evaluate_time, counts->evaluate_time);
 	totals->device_pages += counts->device_pages;
 	totals->pinned_pages += counts->pinned_pages;
+	totals->resident_pages += counts->resident_pages;
 	totals->queue_ns += counts->queue_ns;
 	totals->kernel_ns += counts->kernel_ns;
 	INSTR_TIME_ADD(totals->wait_time, counts->wait_time);

@@ -203,6 +203,10 @@ fill_slot(uint32 number, const GhPipelineRequest *request)
 
 	slot->count = pages ? request->npages : 0;
 	slot->brought = *request;
+	if (!pages)
+		slot->brought.nspans = 0;
+	for (uint32 i = 0; i < slot->brought.nspans; i++)
+		slot->spans[i] = ((const GhServiceSpan *) request->spans[i])->root;
 	return gh_client_array(number, pages ? request->pages : NULL, &slot->pages) &&
 		gh_client_array(number, pages ? request->bitmaps : NULL, &slot->bitmaps) &&
 		gh_client_array(number, columns ? request->given : NULL, &slot->given) &&
@@ -218,6 +222,12 @@ check_request(const GhServicePipeline *pipeline, const GhPipelineRequest *reques
 		return gh_error_set(error, GH_INVALID, "a pipeline whose table was made takes no more rows");
 	if ((request->kind == GH_INPUT_PAGES ? request->npages : request->count) == 0)
 		return GH_OK;
+	if (request->kind == GH_INPUT_PAGES && request->nspans > GH_REQUEST_SPANS_MAX)
+		return gh_error_set(error, GH_INVALID, "a request names %u spans, of %d at most", request->nspans,
+							GH_REQUEST_SPANS_MAX);
+	for (uint32 i = 0; request->kind == GH_INPUT_PAGES && i < request->nspans; i++)
+		if (request->spans[i] == NULL || request->spans[i]->engine != &gh_service_pipelines)
+			return gh_error_set(error, GH_INVALID, "span %u of a request is not of the service", i);
 	return gh_entry_lives(&pipeline->entry) ? GH_BUSY : gh_entry_lost(&pipeline->entry, error);
 }
 

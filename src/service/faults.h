@@ -42,6 +42,10 @@
 	X(SCAN_TABLE, "scan_table") \
 	X(SCAN_STATS, "scan_stats") \
 	X(SCAN_ANSWER, "scan_answer")	/* whatever happens there, too much is told */ \
+	X(SPAN_CREATE, "span_create") \
+	X(RESIDENT_MAP, "resident_map")	/* of resident pages the map's LSN is not looked at */ \
+	X(RESIDENT_HEAP, "resident_heap")	/* nor the page's */ \
+	X(RESIDENT_ORDER, "resident_order")	/* the map is read before the snapshot is held */ \
 	X(ALLOCATION, "allocation") \
 	X(REPLY, "reply")
 

@@ -68,6 +68,12 @@ place_pages(const GhSlot *asked, uint32 page_bytes, GhRunning *running)
 	{
 		const char *page = running->pages[i].page;
 
+		/* it is in a span: the engine looks at that */
+		if (page == NULL)
+		{
+			running->nresident++;
+			continue;
+		}
 		if (is_in_buffer(asked, page, page_bytes))
 			continue;
 		if (!is_in_pool(page, page_bytes))
@@ -81,7 +87,7 @@ const char *
 gh_pages_take(const GhSlot *asked, const GhPageRef *list, uint32 count, uint32 page_bytes, GhRunning *running)
 {
 	running->readable = gh_worker.device->registered;
-	running->ndirect = 0;
+	running->ndirect = running->nresident = 0;
 	running->npages = count;
 	running->page_bytes = page_bytes;
 	running->pages = malloc(Max(count, 1) * sizeof(GhPageRef));
@@ -98,7 +104,7 @@ gh_pages_drop(GhRunning *running)
 {
 	free(running->pages);
 	running->pages = NULL;
-	running->npages = running->ndirect = 0;
+	running->npages = running->ndirect = running->nresident = 0;
 	running->readable = false;
 	if (running->in_pool)
 		gh_pool_leave();
@@ -108,10 +114,11 @@ gh_pages_drop(GhRunning *running)
 void
 gh_pages_count(const GhRunning *running, uint64 bitmap_words, uint64 back_bytes)
 {
-	uint64		page_bytes = (uint64) running->npages * running->page_bytes;
+	uint64		page_bytes = (uint64) (running->npages - running->nresident) * running->page_bytes;
 
 	gh_executor_count(GH_COUNT_PAGE_BATCHES, running->pages != NULL ? 1 : 0);
 	gh_executor_count(GH_COUNT_PAGES, running->npages);
+	gh_executor_count(GH_COUNT_PAGES_RESIDENT, running->nresident);
 	if (running->readable)
 		gh_executor_count(GH_COUNT_PAGES_DIRECT, running->ndirect);
 	gh_executor_count(GH_COUNT_PAGE_BYTES, page_bytes);

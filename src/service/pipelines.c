@@ -34,6 +34,8 @@ build_pages(uint32 number, const GhSlot *asked, const GhWorkerTable *table, GhPi
 		pages == NULL)
 		return "an array of the request is outside its buffer";
 	why = gh_pages_take(asked, pages, brought->npages, table->page_bytes, running);
+	if (why == NULL)
+		why = gh_spans_take(asked, running, request);
 	if (why != NULL)
 		return why;
 	request->readable = running->readable;
@@ -72,6 +74,7 @@ static void
 drop_input(GhRunning *running)
 {
 	gh_pages_drop(running);
+	gh_spans_drop(running);
 	gh_columns_drop(running);
 }
 

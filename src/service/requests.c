@@ -99,6 +99,8 @@ take_device(void *ctx, uint64_t bytes)
 	GhWorkerTable *table = ctx;
 	GhError		ignored;
 
+	if (gh_table_entry_at(table->number)->kind != GH_ENTRY_SPAN)
+		gh_spans_make_room(bytes);
 	if (gh_executor_pass_point(GH_FAULT_POINT_ALLOCATION, &ignored) != GH_OK || !take_bytes(bytes))
 		return false;
 	pg_atomic_fetch_add_u64(&gh_table_entry_at(table->number)->bytes, (int64) bytes);
@@ -444,11 +446,23 @@ control_table(GhSlot *slot, const GhSlot *asked, GhWorkerTable *table)
 	}
 }
 
+static void
+create_span(uint32 number, const GhSlot *asked, GhWorkerTable *table)
+{
+	GhSlot	   *slot = gh_slot_at(number);
+
+	slot->status = gh_spans_create(asked, table, &slot->error);
+	if (slot->status == GH_DEVICE_ERROR)
+		gh_executor_check_device(&slot->error);
+	else
+		gh_executor_note_memory();
+	gh_executor_answer(number);
+}
+
 /* ----------------------------------------------------------------- entries */
 
-/* Why the slot's process may not use the entry of that number and generation; NULL: it may. */
-static const char *
-entry_refusal(const GhSlot *asked, uint32 table, uint64 generation)
+const char *
+gh_executor_entry_refusal(const GhSlot *asked, uint32 table, uint64 generation)
 {
 	const GhTableEntry *entry;
 	uint64		word;
@@ -480,13 +494,13 @@ has_what_is_asked(const GhWorkerTable *table, GhServiceOp op)
 static const char *
 refusal(const GhSlot *asked)
 {
-	const char *why = entry_refusal(asked, asked->table, asked->table_generation);
+	const char *why = gh_executor_entry_refusal(asked, asked->table, asked->table_generation);
 	const GhWorkerTable *table = &gh_worker.tables[asked->table % GH_TABLES_MAX];
 
 	if (why != NULL)
 		return why;
 	if (gh_op_creates(asked->op))
-		return table->handle != NULL || table->pipeline != NULL || table->marks != NULL ?
+		return table->handle != NULL || table->pipeline != NULL || table->marks != NULL || table->span != NULL ?
 			"the table is there already" : NULL;
 	if (!has_what_is_asked(table, asked->op) || table->generation != asked->table_generation)
 		return "the table was not made";
@@ -496,7 +510,7 @@ refusal(const GhSlot *asked)
 GhWorkerTable *
 gh_executor_named(const GhExecutor *executor, const GhSlot *asked, uint32 table, uint64 generation, const char **why)
 {
-	*why = entry_refusal(asked, table, generation);
+	*why = gh_executor_entry_refusal(asked, table, generation);
 	if (*why == NULL && table % GH_EXECUTORS != executor->number)
 		*why = "the table is another executor's";
 	if (*why == NULL && gh_worker.tables[table].generation != generation)
@@ -566,6 +580,9 @@ start_request(GhExecutor *executor, uint32 number, const GhSlot *asked)
 				gh_executor_check_device(&slot->error);
 			gh_executor_answer(number);
 			break;
+		case GH_SERVICE_SPAN_CREATE:
+			create_span(number, asked, table);
+			break;
 		case GH_SERVICE_PIPELINE_CREATE:
 		case GH_SERVICE_PIPELINE:
 		case GH_SERVICE_PIPELINE_RESULTS:
@@ -613,12 +630,23 @@ gh_executor_start(GhExecutor *executor, uint32 number, uint64 generation)
 		start_request(executor, number, &asked);
 }
 
-static void
+void
+gh_executor_note_dying(uint32 table)
+{
+	pg_atomic_write_u32(&gh_worker.device->ring[table % GH_EXECUTORS].dying, 1);
+	/* it may sleep */
+	gh_executor_tell_main();
+}
+
+/* False: it is to stay as yet, which is told when that ends. */
+static bool
 reap_table(GhExecutor *executor, GhWorkerTable *table, uint64 generation)
 {
 	GhTable    *handle = table->handle;
 	GhError		ignored;
 
+	if (table->span != NULL && table->generation == generation && !gh_spans_destroy(table))
+		return false;
 	gh_executor_drain(executor, table);
 	/* the device may hang here as in a request, but no slot tells */
 	pg_atomic_write_u64(&executor->reaping_ns, gh_monotonic_ns());
@@ -633,6 +661,7 @@ reap_table(GhExecutor *executor, GhWorkerTable *table, uint64 generation)
 	}
 	gh_executor_note_memory();
 	pg_atomic_write_u64(&executor->reaping_ns, 0);
+	return true;
 }
 
 /*
@@ -656,9 +685,8 @@ gh_executor_reap(GhExecutor *executor)
 		uint64		generation = gh_slot_generation(word);
 
 		if ((GhTableState) gh_slot_state(word) != GH_TABLE_DYING || entry->device != gh_worker.device_index ||
-			gh_worker.tables[i].users > 0)
+			gh_worker.tables[i].users > 0 || !reap_table(executor, &gh_worker.tables[i], generation))
 			continue;
-		reap_table(executor, &gh_worker.tables[i], generation);
 		pg_atomic_write_u64(&entry->word, gh_slot_word(generation + 1, GH_TABLE_FREE));
 		found = true;
 	}

@@ -80,6 +80,7 @@ extern bool gh_service_enabled(void);
  *	- A table that make_table makes is a table of this engine, of the process, or shared where the pipeline is.  It takes
  *	  no requests (GH_INVALID).  It can be probed, be a source, and have marks.
  *	- stats says GH_DEVICE_ERROR when the table that was made is gone.
+ *	- Spans of requests are GhServiceSpan, of this database.
  *	- Sinks are not shared; pipelines and marks are: see gh_service_pipeline_create_shared and
  *	  gh_service_marks_create_shared.
  *
@@ -103,6 +104,31 @@ extern GhStatus gh_service_pipeline_attach(GhRef root, const GhHost *host, GhPip
 extern GhStatus gh_service_marks_create_shared(const GhHost *host, GhTable *table, GhRef *root, GhMarks **marks,
 											   GhError *error);
 extern GhStatus gh_service_marks_attach(GhRef root, const GhHost *host, GhMarks **marks, GhError *error);
+
+/*
+ * Room on a device for so many of this database's pages (GhPageSpan), which belongs to no process: it stays until it is
+ * given up by gh_service_span_release, or by the worker where memory lacks, or the worker goes.  Waits for the
+ * worker.  GH_LIMIT: gpuhash.resident_memory; others as of a table.
+ */
+extern GhStatus gh_service_span_create(int device, uint32 npages, GhRef *root, GhError *error);
+/*
+ * Holds it, so that it stays while this process names it in requests, or is about to; false: it is gone.  Whoever holds it
+ * leaves it.
+ */
+extern bool gh_service_span_hold(GhRef root);
+extern void gh_service_span_leave(GhRef root);
+/* When it was used last, on the clock of gh_monotonic_ns; 0: it is gone. */
+extern uint64 gh_service_span_used(GhRef root);
+/* Gives it up, unless somebody holds it; of one that is gone, what is left of it.  False: it stays. */
+extern bool gh_service_span_release(GhRef root);
+/* What a request of the service's pipelines names it by. */
+typedef struct GhServiceSpan
+{
+	GhPageSpan	common;			/* first */
+	GhRef		root;
+} GhServiceSpan;
+
+extern void gh_service_span_init(GhServiceSpan *span, GhRef root, uint32 npages);
 
 typedef struct GhServiceScope
 {

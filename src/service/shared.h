@@ -89,6 +89,7 @@ typedef enum GhServiceOp
 	GH_SERVICE_PIPELINE_CLEAR,
 	GH_SERVICE_PIPELINE_STATS,
 	GH_SERVICE_MARKS_CREATE,	/* of the table that is named */
+	GH_SERVICE_SPAN_CREATE,		/* of so many pages as `named` says */
 	GH_SERVICE_OPS
 } GhServiceOp;
 
@@ -102,7 +103,8 @@ gh_op_brings_pages(GhServiceOp op)
 static inline bool
 gh_op_creates(GhServiceOp op)
 {
-	return op == GH_SERVICE_CREATE || op == GH_SERVICE_PIPELINE_CREATE || op == GH_SERVICE_MARKS_CREATE;
+	return op == GH_SERVICE_CREATE || op == GH_SERVICE_PIPELINE_CREATE || op == GH_SERVICE_MARKS_CREATE ||
+		op == GH_SERVICE_SPAN_CREATE;
 }
 
 /* An array of a request: where it is in its buffer, or GH_NO_ARRAY. */
@@ -155,9 +157,10 @@ typedef struct GhSlot
 	GhOffset	given;			/* columns: which vectors */
 	GhOffset	vectors;		/* and where they are: GhVector with addresses in the buffer, the same in all processes */
 	GhCursor	cursor;			/* results: how far they came */
-	GhRef		named;			/* marks: the root of their table */
+	GhRef		named;			/* marks: the root of their table; a span: how many pages it is to have */
 	/* of a pipeline: what is asked for, with arrays as above in place of its addresses; then its results, too */
 	GhPipelineRequest brought;
+	GhRef		spans[GH_REQUEST_SPANS_MAX];	/* the roots of its spans */
 	uint64		submitted_ns;	/* monotonic */
 	pg_atomic_uint64 started_ns;	/* executor's; 0: it waits in the ring */
 
@@ -188,10 +191,11 @@ typedef enum GhEntryKind
 {
 	GH_ENTRY_TABLE,				/* also one that a pipeline made, whose entry it was */
 	GH_ENTRY_PIPELINE,
-	GH_ENTRY_MARKS
+	GH_ENTRY_MARKS,
+	GH_ENTRY_SPAN				/* room for pages (spans.c) */
 } GhEntryKind;
 
-/* A table, a pipeline or marks on a device.  state and generation as with slots. */
+/* A table, a pipeline, marks or a span on a device.  state and generation as with slots. */
 typedef struct GhTableEntry
 {
 	pg_atomic_uint64 word;
@@ -201,6 +205,7 @@ typedef struct GhTableEntry
 	Oid			database;
 	pg_atomic_uint64 bytes;		/* of device memory */
 	pg_atomic_uint64 used_ns;	/* last request, monotonic */
+	pg_atomic_uint32 holders;	/* span: processes that are about to name it in requests */
 } GhTableEntry;
 
 /* ----------------------------------------------------------------- devices */
@@ -246,6 +251,7 @@ typedef enum GhCounter
 	GH_COUNT_PAGE_BATCHES,		/* requests with pages */
 	GH_COUNT_PAGES,
 	GH_COUNT_PAGES_DIRECT,		/* that the device read in the server's buffers */
+	GH_COUNT_PAGES_RESIDENT,	/* that were on the device */
 	GH_COUNT_PAGE_BYTES,
 	GH_COUNT_BYTES_TO,
 	GH_COUNT_BYTES_FROM,
@@ -275,6 +281,7 @@ typedef struct GhDevice
 	int			procno;
 	pg_atomic_uint64 memory_limit;	/* bytes for all tables */
 	pg_atomic_uint64 memory_used;
+	pg_atomic_uint64 resident_used; /* of that, spans */
 	pg_atomic_uint64 started;	/* starts of its worker that found the device */
 	pg_atomic_uint64 cpu_ns;	/* of the worker's threads */
 	bool		registered;		/* the transfer area is known to the device */
@@ -362,6 +369,28 @@ gh_root_split(GhRef root, uint32 *table, uint64 *generation)
 	*generation = (root - 1) >> GH_TABLE_BITS;
 }
 
+/*
+ * Gives up the entry of a span that is LIVE, if no process holds it (spans.c): it is DYING or LOST then.  Called by
+ * threads, too.
+ */
+static inline bool
+gh_entry_give_up(uint32 number, uint64 generation, GhTableState to)
+{
+	GhTableEntry *entry = gh_table_entry_at(number);
+	uint64		word = gh_slot_word(generation, GH_TABLE_LIVE);
+	uint64		lost = gh_slot_word(generation, GH_TABLE_LOST);
+	bool		held;
+
+	if (!pg_atomic_compare_exchange_u64(&entry->word, &word, lost))
+		return false;
+	held = pg_atomic_read_u32(&entry->holders) > 0;
+	word = lost;
+	if (held || to != GH_TABLE_LOST)
+		(void) pg_atomic_compare_exchange_u64(&entry->word, &word,
+											  gh_slot_word(generation, held ? GH_TABLE_LIVE : to));
+	return !held;
+}
+
 static inline char *
 gh_buffer_at(uint32 unit)
 {
@@ -373,6 +402,7 @@ gh_buffer_at(uint32 unit)
 extern int	gh_device_timeout;	/* ms; 0: none */
 extern int	gh_worker_spin;		/* us */
 extern bool gh_register_buffers;
+extern int	gh_resident_memory; /* MB; -1: what others leave */
 
 /* ---- ring.c: called by threads too ---- */
 

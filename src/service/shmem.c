@@ -49,6 +49,7 @@ GhService  *gh_service = NULL;
 int			gh_device_timeout = 30000;
 int			gh_worker_spin = 500;
 bool		gh_register_buffers = true;
+int			gh_resident_memory = -1;
 
 static int	shared_memory_kb = GH_SHARED_MEMORY_DEFAULT;
 static char *devices_setting = NULL;
@@ -72,7 +73,7 @@ gh_service_enabled(void)
  */
 static const char *const setting_names[] = {
 	"gpuhash.shared_memory", "gpuhash.devices", "gpuhash.device_timeout", "gpuhash.worker_spin",
-	"gpuhash.register_buffers"
+	"gpuhash.register_buffers", "gpuhash.resident_memory"
 };
 
 typedef enum Setting
@@ -81,7 +82,8 @@ typedef enum Setting
 	DEVICES,
 	DEVICE_TIMEOUT,
 	WORKER_SPIN,
-	REGISTER_BUFFERS
+	REGISTER_BUFFERS,
+	RESIDENT_MEMORY
 } Setting;
 
 static bool defining = false;
@@ -125,6 +127,13 @@ static bool
 check_register_buffers(bool *newval, void **extra, GucSource source)
 {
 	note_unserved(REGISTER_BUFFERS, source);
+	return true;
+}
+
+static bool
+check_resident_memory(int *newval, void **extra, GucSource source)
+{
+	note_unserved(RESIDENT_MEMORY, source);
 	return true;
 }
 
@@ -279,6 +288,18 @@ define_settings(void)
 							 check_register_buffers,
 							 NULL,
 							 NULL);
+	DefineCustomIntVariable("gpuhash.resident_memory",
+							"Memory of a GPU for pages of tables that stay there between queries.",
+							"-1: what other uses leave, up to three quarters of the GPU. 0: none.",
+							&gh_resident_memory,
+							-1,
+							-1,
+							INT_MAX,
+							at_reload,
+							GUC_UNIT_MB,
+							check_resident_memory,
+							NULL,
+							NULL);
 }
 
 /* -------------------------------------------------------- shared memory */
@@ -361,6 +382,7 @@ init_device(GhDevice *device, const GhDevice *plan, uint64 ring_places)
 	strlcpy(device->message, "its worker has not started yet", sizeof(device->message));
 	pg_atomic_init_u64(&device->memory_limit, PG_UINT64_MAX);
 	pg_atomic_init_u64(&device->memory_used, 0);
+	pg_atomic_init_u64(&device->resident_used, 0);
 	pg_atomic_init_u64(&device->started, 0);
 	pg_atomic_init_u32(&device->pool, GH_POOL_UNKNOWN);
 	pg_atomic_init_u64(&device->cpu_ns, 0);
@@ -410,6 +432,7 @@ init_memory(const GhService *plan, uint64 ring_places)
 		pg_atomic_init_u64(&gh_table_entry_at(i)->word, gh_slot_word(0, GH_TABLE_FREE));
 		pg_atomic_init_u64(&gh_table_entry_at(i)->bytes, 0);
 		pg_atomic_init_u64(&gh_table_entry_at(i)->used_ns, 0);
+		pg_atomic_init_u32(&gh_table_entry_at(i)->holders, 0);
 	}
 	gh_faults_init(&gh_service->faults);
 	for (uint32 d = 0; d < plan->devices; d++)

@@ -50,6 +50,11 @@ typedef struct GhRunning
 	bool		readable;		/* each is where the device reads it */
 	bool		in_pool;		/* the device may read some of them in the server's buffers */
 	uint32		ndirect;		/* of them, that are there */
+	uint32		nresident;		/* of all, that are in spans */
+	/* the spans that it names (spans.c), and their entries */
+	uint32		nspans;
+	GhPageSpan *spans[GH_REQUEST_SPANS_MAX];
+	uint32		span_tables[GH_REQUEST_SPANS_MAX];
 	/* its columns (columns.c), or NULL: a copy, malloc()ed, but for the bytes of texts */
 	void	   *columns;
 } GhRunning;
@@ -57,7 +62,7 @@ typedef struct GhRunning
 /* What a pipeline uses at most: its source, and the table and marks of each probe. */
 #define GH_USED_MAX (1 + 2 * GH_PROBES_MAX)
 
-/* What an entry is in this worker: a table, a pipeline or marks, or nothing. */
+/* What an entry is in this worker: a table, a pipeline, marks or a span, or nothing. */
 typedef struct GhWorkerTable
 {
 	GhTable    *handle;			/* NULL: none */
@@ -65,6 +70,8 @@ typedef struct GhWorkerTable
 	GhTableOptions options;		/* of a table that no pipeline made; else 0 */
 	GhPipeline *pipeline;		/* NULL: none */
 	GhMarks    *marks;			/* NULL: none */
+	GhPageSpan *span;			/* NULL: none; spans.c, as the next */
+	uint32		naming;			/* requests in the engine that name it, of all executors */
 	uint32		page_bytes;		/* of the pipeline's source; 0: that has no pages */
 	uint64		texts[GH_PROGRAM_VECTORS_MAX / 64]; /* columns of its program that hold texts: a bit each */
 	uint32		users;			/* pipelines and marks that use it */
@@ -134,6 +141,10 @@ extern void gh_executor_drain_users(GhExecutor *executor, const GhWorkerTable *t
  */
 extern GhWorkerTable *gh_executor_named(const GhExecutor *executor, const GhSlot *asked, uint32 table,
 										uint64 generation, const char **why);
+/* Why the slot's process may not use the entry of that number and generation; NULL: it may. */
+extern const char *gh_executor_entry_refusal(const GhSlot *asked, uint32 table, uint64 generation);
+/* The executor of an entry is to look for what it has to free. */
+extern void gh_executor_note_dying(uint32 table);
 /* What is used stays as long as its user, until that lets go of all. */
 extern void gh_executor_hold(GhWorkerTable *user, uint32 used);
 extern void gh_executor_let_go(GhExecutor *executor, GhWorkerTable *user);
@@ -153,6 +164,18 @@ extern const char *gh_pages_take(const GhSlot *asked, const GhPageRef *list, uin
 extern void gh_pages_drop(GhRunning *running);
 /* Counts them, and what went to the device and back with them. */
 extern void gh_pages_count(const GhRunning *running, uint64 bitmap_words, uint64 back_bytes);
+
+/* ---- spans.c ---- */
+
+/* Makes the span that a slot asks for. */
+extern GhStatus gh_spans_create(const GhSlot *asked, GhWorkerTable *table, GhError *error);
+/* Frees it, if it is one; false: it is to stay as yet. */
+extern bool gh_spans_destroy(GhWorkerTable *table);
+/* The spans that a request names; NULL, or what is wrong.  They are to be dropped in any case. */
+extern const char *gh_spans_take(const GhSlot *asked, GhRunning *running, GhPipelineRequest *request);
+extern void gh_spans_drop(GhRunning *running);
+/* Before so many bytes are taken for something else. */
+extern void gh_spans_make_room(uint64 bytes);
 
 /* ---- columns.c ---- */
 

@@ -139,6 +139,7 @@ clean_up_after_predecessor(void)
 		pg_atomic_write_u64(&entry->bytes, 0);
 	}
 	pg_atomic_write_u64(&device->memory_used, 0);
+	pg_atomic_write_u64(&device->resident_used, 0);
 }
 
 static void

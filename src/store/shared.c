@@ -24,6 +24,7 @@
 #include "service/placement.h"
 #include "service/service.h"
 #include "store/inside.h"
+#include "store/resident_file.h"
 
 /* The part of the area in the main shared memory: some thousand small structs. */
 #define GH_AREA_BYTES ((Size) 256 * 1024)
@@ -36,6 +37,7 @@ typedef struct GhStoreMemory
 	int			area_tranche;
 	int			entries_tranche;
 	dshash_table_handle entries;
+	dshash_table_handle residents;
 
 	uint64		bytes_max;		/* of all blocks */
 
@@ -50,6 +52,7 @@ static GhStoreMemory *memory = NULL;
 /* this process's; not the postmaster's */
 static dsa_area *area = NULL;
 static dshash_table *entries = NULL;
+static dshash_table *residents = NULL;
 
 /* -------------------------------------------------------- start of a server */
 
@@ -82,6 +85,8 @@ make_area(void)
 {
 	dshash_parameters parameters =
 		GH_DSHASH_PARAMETERS(sizeof(GhStoreKey), sizeof(GhStoreEntry), 0);
+	dshash_parameters resident_parameters =
+		GH_DSHASH_PARAMETERS(sizeof(GhResidentKey), sizeof(GhResidentEntry), 0);
 	dsa_area   *made;
 	dshash_table *table;
 
@@ -91,7 +96,7 @@ make_area(void)
 	memory->bytes_max = gh_store_host_memory();
 	memory->area_tranche = LWLockNewTrancheId();
 	memory->entries_tranche = LWLockNewTrancheId();
-	parameters.tranche_id = memory->entries_tranche;
+	parameters.tranche_id = resident_parameters.tranche_id = memory->entries_tranche;
 
 	made = dsa_create_in_place(area_place(), GH_AREA_BYTES, memory->area_tranche, NULL);
 	dsa_pin(made);
@@ -99,8 +104,11 @@ make_area(void)
 	dsa_set_size_limit(made, GH_AREA_BYTES);
 	table = dshash_create(made, &parameters, NULL);
 	memory->entries = dshash_get_hash_table_handle(table);
-	dsa_set_size_limit(made, memory->bytes_max);
 	dshash_detach(table);
+	table = dshash_create(made, &resident_parameters, NULL);
+	memory->residents = dshash_get_hash_table_handle(table);
+	dshash_detach(table);
+	dsa_set_size_limit(made, memory->bytes_max);
 	dsa_detach(made);
 }
 
@@ -130,6 +138,8 @@ attach(void)
 {
 	dshash_parameters parameters =
 		GH_DSHASH_PARAMETERS(sizeof(GhStoreKey), sizeof(GhStoreEntry), 0);
+	dshash_parameters resident_parameters =
+		GH_DSHASH_PARAMETERS(sizeof(GhResidentKey), sizeof(GhResidentEntry), 0);
 	MemoryContext old;
 
 	if (entries != NULL)
@@ -141,7 +151,8 @@ attach(void)
 		on_shmem_exit(dsa_on_shmem_exit_release_in_place, PointerGetDatum(area_place()));
 		dsa_pin_mapping(area);
 	}
-	parameters.tranche_id = memory->entries_tranche;
+	parameters.tranche_id = resident_parameters.tranche_id = memory->entries_tranche;
+	residents = dshash_attach(area, &resident_parameters, memory->residents, NULL);
 	entries = dshash_attach(area, &parameters, memory->entries, NULL);
 	MemoryContextSwitchTo(old);
 }
@@ -151,6 +162,19 @@ gh_store_area_entries(void)
 {
 	attach();
 	return entries;
+}
+
+dshash_table *
+gh_store_area_residents(void)
+{
+	attach();
+	return residents;
+}
+
+int
+gh_store_area_tranche(void)
+{
+	return memory->area_tranche;
 }
 
 uint64

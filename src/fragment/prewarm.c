@@ -1,0 +1,178 @@
+/*
+ * prewarm.c
+ *		gpuhash_prewarm(): puts the pages of a table onto a GPU before a query needs them.
+ *
+ * They are read as a scan reads them, by a pipeline that looks at none of their columns, and stay there as those of
+ * any query do (store/resident.h).  No rows leave the device, so that no policy has a say in it.
+ */
+#include "postgres.h"
+
+#include "access/relation.h"
+#include "access/tableam.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_inherits.h"
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+#include "expr/translate.h"
+#include "fragment/supply.h"
+#include "gpuhash.h"
+#include "service/placement.h"
+#include "service/service.h"
+
+PG_FUNCTION_INFO_V1(gpuhash_prewarm);
+
+/* Pages that a read stream may read ahead. */
+#define GH_PREWARM_AHEAD 128
+
+/* GhRowBack: no row is asked for. */
+static void
+leave_row(void *arg, Buffer buffer, BlockNumber block, OffsetNumber line)
+{
+	(void) arg;
+	(void) buffer;
+	(void) block;
+	(void) line;
+}
+
+/* The pipeline: rows come in, and are counted. */
+static bool
+begin_supply(GhSupply *supply, Relation relation, GhPages *pages, int device)
+{
+	GhStep	   *step = palloc0(sizeof(GhStep));
+	GhProgram  *program = gh_translate_end(gh_translate_begin(RelationGetDescr(relation), 1));
+	GhPipelineOptions options;
+	GhTableOptions table;
+	bool		begun;
+
+	gh_stage_options(relation, program, &options);
+	gh_device_options(gh_service_engine(), device, &options, &table);
+	options.nsteps = 1;
+	options.steps = step;
+	options.sink.kind = GH_SINK_GROUPS;
+	options.sink.groups.seed = table.seed;
+	begun = gh_supply_begin(supply, gh_service_engine(), &options, NULL, pages, CurrentMemoryContext);
+	supply->row_back = leave_row;
+	return begun;
+}
+
+/* Reads a table's pages; how many of them are on the device now. */
+static int64
+read_pages(Relation relation, int device)
+{
+	TableScanDesc scan = table_beginscan(relation, GetActiveSnapshot(), 0, NULL);
+	/* which the context's end gives back */
+	GhSupply   *supply = palloc0(sizeof(GhSupply));
+	GhPages		pages;
+	int64		resident;
+	bool		done;
+
+	gh_pages_init(&pages, CurrentMemoryContext);
+	gh_pages_of_scan(&pages, scan);
+	done = begin_supply(supply, relation, &pages, device);
+	if (done)
+		gh_supply_open_pages(supply, true);
+	while (done && gh_pages_next(&pages, GH_PREWARM_AHEAD))
+		done = gh_supply_page(supply);
+	done = done && gh_supply_flush(supply);
+	gh_pages_park(&pages);
+	gh_pages_end(&pages);
+	if (!done)
+		gh_report_error(&supply->error, "put pages onto the GPU");
+	resident = (int64) supply->counts.resident;
+	if (supply->resident != NULL)
+		resident += (int64) gh_resident_counts(supply->resident)->kept;
+	gh_supply_close_pages(supply);
+	gh_supply_end(supply);
+	table_endscan(scan);
+	return resident;
+}
+
+/* One table, or what has its pages. */
+static int64
+prewarm(Oid relid, int device)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "gpuhash_prewarm", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext saved = MemoryContextSwitchTo(context);
+	Relation	relation = try_relation_open(relid, AccessShareLock);
+	int64		pages = 0;
+
+	/* a partition that was dropped meanwhile has none */
+	if (relation != NULL)
+	{
+		if (RELKIND_HAS_TABLE_AM(relation->rd_rel->relkind) && relation->rd_rel->relam == HEAP_TABLE_AM_OID &&
+			!RelationUsesLocalBuffers(relation))
+			pages = read_pages(relation, device);
+		relation_close(relation, NoLock);
+	}
+	MemoryContextSwitchTo(saved);
+	MemoryContextDelete(context);
+	return pages;
+}
+
+/* Whether the caller may read the table, which is one. */
+static void
+check_table(Oid relid)
+{
+	char		kind = get_rel_relkind(relid);
+
+	if (kind != RELKIND_RELATION && kind != RELKIND_MATVIEW && kind != RELKIND_PARTITIONED_TABLE &&
+		kind != RELKIND_TOASTVALUE)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("relation %u is not a table or materialized view", relid)));
+	if (pg_class_aclcheck(relid, GetUserId(), ACL_SELECT) != ACLCHECK_OK)
+		aclcheck_error(ACLCHECK_NO_PRIV, get_relkind_objtype(kind), get_rel_name(relid));
+}
+
+/* The device to put them on: the one that has most memory left. */
+static int
+choose_device(void)
+{
+	const char *reason = NULL;
+	bool		down;
+	int			device;
+
+	if (!gh_service_enabled())
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("pages stay on a GPU only with the GPU service"),
+				 errhint("Add \"gpuhash\" to \"shared_preload_libraries\" and restart the server.")));
+	if (!gh_enable_resident)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("pages are not left on GPUs"),
+				 errhint("Set \"gpuhash.enable_resident\" to \"on\".")));
+	device = gh_service_ready(&reason, &down) ? gh_service_choose_device() : -1;
+	if (device < 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("the CUDA engine is not available: %s", reason != NULL ? reason : "no GPU is ready"),
+				 errhint("Look at the view gpuhash_devices.")));
+	return device;
+}
+
+/* The pages of a table, with all that inherits from it, that are on a GPU when this is done. */
+Datum
+gpuhash_prewarm(PG_FUNCTION_ARGS)
+{
+	Oid			relid = PG_GETARG_OID(0);
+	List	   *tables;
+	ListCell   *cell;
+	int64		pages = 0;
+	int			device;
+
+	check_table(relid);
+	device = choose_device();
+	tables = find_all_inheritors(relid, AccessShareLock, NULL);
+	foreach(cell, tables)
+		pages += prewarm(lfirst_oid(cell), device);
+	PG_RETURN_INT64(pages);
+}

@@ -1,0 +1,101 @@
+/*
+ * supply_resident.c
+ *		Pages of a supply's relation that are on the device already, or that stay there (store/resident.h).
+ *
+ * They have their turn among the others, in the order of the blocks, so that nobody can tell from the rows which page
+ * came from where.
+ */
+#include "postgres.h"
+
+#include "service/service.h"
+#include "fragment/supply.h"
+
+/* GhPages.has_block */
+static bool
+has_block(void *arg, BlockNumber block, uint32 *lines)
+{
+	GhSupply   *supply = arg;
+
+	if (!gh_resident_find(supply->resident, block, &supply->found))
+		return false;
+	*lines = supply->found.lines;
+	return true;
+}
+
+/* Before the first page is read; the snapshot is held. */
+void
+gh_supply_open_resident(GhSupply *supply)
+{
+	GhPages    *pages = supply->pages;
+
+	if (supply->engine->shares_tables && supply->resident == NULL)
+		supply->resident = gh_resident_open(pages->relation, pages->snapshot, supply->device, supply->context);
+	if (supply->resident == NULL)
+		return;
+	pages->tells_lsn = true;
+	pages->has_block = has_block;
+	pages->has_block_arg = supply;
+}
+
+/* The supply's pages are read by others from here on, and by no device. */
+void
+gh_supply_close_resident(GhSupply *supply)
+{
+	supply->pages->tells_lsn = false;
+	supply->pages->has_block = NULL;
+}
+
+/* What is to become of the page that the pages' scan has read. */
+GhResidentOffer
+gh_supply_offer_page(GhSupply *supply, GhResidentNote *note)
+{
+	const GhPages *pages = supply->pages;
+
+	if (supply->resident == NULL || !pages->all_visible)
+		return GH_RESIDENT_NOT;
+	return gh_resident_offer(supply->resident, pages->block, pages->lsn, (uint32) pages->ntuples, note);
+}
+
+/* The page of a request is at a place, or is to be put there. */
+void
+gh_supply_name_place(GhSupply *supply, GhSupplyRequest *request, GhPageRef *page, const GhResidentPlace *at)
+{
+	uint32		n = 0;
+
+	/* mostly the last one; there is room for one more (is_full) */
+	for (n = request->request.nspans; n > 0 && request->spans[n - 1] != at->span;)
+		n--;
+	if (n == 0)
+	{
+		n = ++request->request.nspans;
+		request->spans[n - 1] = at->span;
+		request->named[n - 1] = gh_resident_span(supply->resident, at->span);
+	}
+	page->span = n;
+	page->place = at->place;
+}
+
+/* The next page of the request is the one of that place. */
+void
+gh_supply_put_resident(GhSupply *supply, GhSupplyRequest *request, const GhResidentPlace *at)
+{
+	uint32		i = request->request.npages++;
+	GhPageRef  *page = &request->pages[i];
+
+	request->blocks[i] = supply->pages->block;
+	request->pins[i] = InvalidBuffer;
+	memset(page, 0, sizeof(*page));
+	page->block = request->blocks[i];
+	page->lines = at->lines;
+	page->bitmap = GH_PAGE_ALL_LINES;
+	gh_supply_name_place(supply, request, page, at);
+	request->nresident++;
+	supply->counts.resident++;
+}
+
+/* For other queries, when the request is done. */
+void
+gh_supply_note(GhSupplyRequest *request, const GhResidentNote *note)
+{
+	request->notes[request->nnotes++] = *note;
+}

@@ -1,0 +1,236 @@
+/*
+ * spans.c
+ *		Room for pages on the worker's device, which stay there from one request to the next (GhPageSpan).
+ *
+ * A span has an entry, like a table, and one executor makes it and frees it.  But requests on pipelines of all executors
+ * name it, at the same time.  So what a span is, and how many requests in the engine name it, is looked at and
+ * changed under a mutex of the worker's.
+ *
+ * Where memory lacks, any executor gives up the span that was used longest ago, of those that no request names, and that no
+ * session holds because it is about to name it (GhTableEntry.holders).  Its entry becomes LOST, as if its worker had gone,
+ * and so whoever has pages there finds out.  A session adds itself to the holders and then sees that the entry is LIVE;
+ * an executor takes LIVE away and then sees that there are no holders: so one of the two knows of the other.
+ *
+ * Called by threads.
+ */
+#include "postgres.h"
+
+#include <pthread.h>
+
+#include "service/threads.h"
+
+/* Of the device's memory, or its limit, what spans may take: where resident_memory does not say it. */
+#define GH_SPANS_SHARE(bytes) ((bytes) / 4 * 3)
+/* Of the same, what is used before others have spans give up memory. */
+#define GH_FULL_SHARE(bytes) ((bytes) / 16 * 15)
+
+static pthread_mutex_t spans_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+/* Bytes that all uses together may have. */
+static uint64
+memory_of_device(void)
+{
+	GhDevice   *device = gh_worker.device;
+
+	return Min(pg_atomic_read_u64(&device->memory_limit), device->info.memory_total);
+}
+
+/* Whether there may be so many bytes more of spans. */
+static bool
+may_grow(uint64 bytes)
+{
+	GhDevice   *device = gh_worker.device;
+	uint64		room = memory_of_device();
+	uint64		most = GH_SPANS_SHARE(room);
+	int			setting = gh_resident_memory;
+
+	if (setting >= 0)
+		most = (uint64) setting * 1024 * 1024;
+	return pg_atomic_read_u64(&device->resident_used) + bytes <= most &&
+		pg_atomic_read_u64(&device->memory_used) + bytes <= GH_FULL_SHARE(room);
+}
+
+GhStatus
+gh_spans_create(const GhSlot *asked, GhWorkerTable *table, GhError *error)
+{
+	uint64		npages = asked->named;
+	uint64		bytes;
+	GhPageSpan *span = NULL;
+	GhHost		host;
+	GhStatus	status;
+
+	if (npages == 0 || npages > GH_SPAN_PAGES_MAX)
+		return gh_error_set(error, GH_INVALID, "a span has no %llu pages", (unsigned long long) npages);
+	bytes = npages * BLCKSZ;
+	if (!may_grow(bytes))
+		return gh_error_set(error, GH_LIMIT, "pages on the GPU have all the memory that they may take");
+	gh_executor_host(table, &host);
+	table->generation = asked->table_generation;
+	status = gh_executor_pass_point(GH_FAULT_POINT_SPAN_CREATE, error);
+	if (status == GH_OK)
+		status = gh_worker.engine->pipelines->span_create(&host, gh_worker.cuda_device, BLCKSZ, (uint32) npages,
+														  &span, error);
+	if (status != GH_OK)
+		return status;
+	pg_atomic_fetch_add_u64(&gh_worker.device->resident_used, (int64) bytes);
+	pthread_mutex_lock(&spans_mutex);
+	table->span = span;
+	table->naming = 0;
+	pthread_mutex_unlock(&spans_mutex);
+	return GH_OK;
+}
+
+/* It is nobody's any more. */
+static void
+free_span(GhPageSpan *span)
+{
+	if (span == NULL)
+		return;
+	pg_atomic_fetch_sub_u64(&gh_worker.device->resident_used, (int64) ((uint64) span->npages * span->page_bytes));
+	gh_worker.engine->pipelines->span_destroy(span);
+}
+
+/* False: requests name it. */
+bool
+gh_spans_destroy(GhWorkerTable *table)
+{
+	GhPageSpan *span = NULL;
+	bool		free;
+
+	pthread_mutex_lock(&spans_mutex);
+	free = table->naming == 0;
+	if (free)
+	{
+		span = table->span;
+		table->span = NULL;
+	}
+	pthread_mutex_unlock(&spans_mutex);
+	free_span(span);
+	return free;
+}
+
+/* The entry of a span that the slot's session may name; NULL: there is none.  Under the mutex. */
+static GhWorkerTable *
+find_span(const GhSlot *asked, GhRef root)
+{
+	uint32		number;
+	uint64		generation;
+	GhWorkerTable *table;
+
+	if (root == 0)
+		return NULL;
+	gh_root_split(root, &number, &generation);
+	if (gh_executor_entry_refusal(asked, number, generation) != NULL)
+		return NULL;
+	table = &gh_worker.tables[number];
+	return table->generation == generation && table->span != NULL ? table : NULL;
+}
+
+const char *
+gh_spans_take(const GhSlot *asked, GhRunning *running, GhPipelineRequest *request)
+{
+	uint32		count = asked->brought.nspans;
+	uint64		now = gh_monotonic_ns();
+	const char *why = NULL;
+
+	running->nspans = 0;
+	if (count > GH_REQUEST_SPANS_MAX)
+		return "a request names too many spans";
+	if (count == 0)
+		return NULL;
+	pthread_mutex_lock(&spans_mutex);
+	for (uint32 i = 0; i < count && why == NULL; i++)
+	{
+		GhWorkerTable *table = find_span(asked, asked->spans[i]);
+
+		if (table == NULL)
+		{
+			why = "a request names a span that is gone";
+			break;
+		}
+		table->naming++;
+		pg_atomic_write_u64(&gh_table_entry_at(table->number)->used_ns, now);
+		running->spans[i] = table->span;
+		running->span_tables[i] = table->number;
+		running->nspans++;
+	}
+	pthread_mutex_unlock(&spans_mutex);
+	request->nspans = running->nspans;
+	request->spans = running->spans;
+	return why;
+}
+
+void
+gh_spans_drop(GhRunning *running)
+{
+	if (running->nspans == 0)
+		return;
+	pthread_mutex_lock(&spans_mutex);
+	for (uint32 i = 0; i < running->nspans; i++)
+	{
+		uint32		number = running->span_tables[i];
+
+		gh_worker.tables[number].naming--;
+		/* it may have to be freed */
+		if ((GhTableState) gh_slot_state(pg_atomic_read_u64(&gh_table_entry_at(number)->word)) == GH_TABLE_DYING)
+			gh_executor_note_dying(number);
+	}
+	running->nspans = 0;
+	pthread_mutex_unlock(&spans_mutex);
+}
+
+/* The span that was used longest ago of those that nobody names; NULL: there is none.  Under the mutex. */
+static GhWorkerTable *
+find_idle(void)
+{
+	GhWorkerTable *oldest = NULL;
+	uint64		oldest_ns = 0;
+
+	for (uint32 i = 0; i < GH_TABLES_MAX; i++)
+	{
+		GhWorkerTable *table = &gh_worker.tables[i];
+		GhTableEntry *entry = gh_table_entry_at(i);
+		uint64		used_ns = pg_atomic_read_u64(&entry->used_ns);
+
+		if (table->span == NULL || table->naming > 0 || pg_atomic_read_u32(&entry->holders) > 0 ||
+			pg_atomic_read_u64(&entry->word) != gh_slot_word(table->generation, GH_TABLE_LIVE))
+			continue;
+		if (oldest == NULL || used_ns < oldest_ns)
+		{
+			oldest = table;
+			oldest_ns = used_ns;
+		}
+	}
+	return oldest;
+}
+
+/* Gives up a span that nobody names; false: there is none. */
+static bool
+give_up_one(void)
+{
+	GhPageSpan *span = NULL;
+	GhWorkerTable *table;
+
+	pthread_mutex_lock(&spans_mutex);
+	while (span == NULL && (table = find_idle()) != NULL)
+	{
+		if (!gh_entry_give_up(table->number, table->generation, GH_TABLE_LOST))
+			continue;
+		span = table->span;
+		table->span = NULL;
+	}
+	pthread_mutex_unlock(&spans_mutex);
+	free_span(span);
+	return span != NULL;
+}
+
+void
+gh_spans_make_room(uint64 bytes)
+{
+	uint64		full = GH_FULL_SHARE(memory_of_device());
+
+	while (pg_atomic_read_u64(&gh_worker.device->resident_used) > 0 &&
+		   pg_atomic_read_u64(&gh_worker.device->memory_used) + bytes > full)
+		if (!give_up_one())
+			return;
+}

@@ -1,0 +1,467 @@
+/*
+ * resident.c
+ *		Pages of relations that stay on a device: a scan's use of them.
+ *
+ * A block that the visibility map has as all-visible holds rows that every snapshot sees.  To set the bit moves the
+ * LSN of the map's page, and to clear it takes the bit away.  So a block that was all-visible when it was copied, and is now, by a
+ * map's page with the same LSN, still has the rows that it had.  Where that LSN has moved, the heap page's own LSN
+ * tells.  README, "Resident pages", has all the rules, and what each rests on.
+ *
+ * The order is: the snapshot is held; then the map's page is read, bits and LSN together; then, under its lock, the heap
+ * page's LSN; then, beside the pin, its bytes.
+ */
+#include "postgres.h"
+
+#include "access/xlog.h"
+#include "catalog/catalog.h"
+#include "miscadmin.h"
+#include "storage/proc.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+#include "compat.h"
+#include "gpuhash.h"
+#include "heap/map.h"
+#include "service/faults.h"
+#include "service/service.h"
+#include "store/inside.h"
+#include "store/resident_file.h"
+
+/* Places that are taken together. */
+#define GH_CLAIM 256
+/* Of its places, what may be lost before the file's pages are given up. */
+#define GH_LOST_SHARE 8
+/* Pages of the smallest span. */
+#define GH_SPAN_PAGES_MIN 16
+
+/* What is known of a span in this use. */
+typedef enum SpanState
+{
+	SPAN_UNKNOWN,
+	SPAN_HELD,
+	SPAN_GONE
+} SpanState;
+
+typedef struct OwnSpan
+{
+	SpanState	state;
+	GhServiceSpan *span;		/* held: stays where it is */
+} OwnSpan;
+
+struct GhResident
+{
+	Relation	relation;
+	int			device;
+	MemoryContext context;
+	MemoryContextCallback callback;
+	GhResidentFile *file;		/* NULL: closed */
+	uint32		period;			/* of the file's, in which this began */
+	BlockNumber nblocks;
+	bool		fills;			/* this process puts pages there */
+	bool		full;			/* there is no room for more */
+	GhMapPage **maps;			/* by number; NULL: not read yet */
+	uint32		nmaps;
+	uint32		nspans;			/* in spans */
+	OwnSpan    *spans;			/* by number */
+	BlockNumber chunk;			/* first block of those that were looked up; or InvalidBlockNumber */
+	uint64		fresh[GH_CHUNK_BLOCKS / 64];	/* a bit each */
+	GhResidentBlock blocks[GH_CHUNK_BLOCKS];
+	uint32		nclaimed;
+	uint32		claimed[GH_CLAIM];
+	uint32		in_flight;		/* places that a device may write to */
+	GhResidentCounts counts;
+};
+
+/* -------------------------------------------------------------- open, close */
+
+/* Whether pages of the relation may ever be on a device, for this snapshot. */
+static bool
+may_be_resident(Relation relation, Snapshot snapshot)
+{
+	return gh_enable_resident && gh_service_enabled() && RelationNeedsWAL(relation) &&
+		!RelationUsesLocalBuffers(relation) && !IsCatalogRelation(relation) &&
+		snapshot->snapshot_type == SNAPSHOT_MVCC && !gh_old_snapshots_end();
+}
+
+/* Whose processes fill the file: the leader of this one's, if it has one. */
+static int
+filler_of_process(void)
+{
+	return MyProc->lockGroupLeader != NULL ? MyProc->lockGroupLeader->pid : MyProcPid;
+}
+
+static void
+close_callback(void *arg)
+{
+	gh_resident_close(arg);
+}
+
+/* One session at a time fills a file, but all of its processes do. */
+static void
+begin_use(GhResident *resident)
+{
+	GhResidentFile *file = resident->file;
+
+	LWLockAcquire(&file->lock, LW_EXCLUSIVE);
+	/* others' requests that nobody waited for have what they write to */
+	if (file->users[0] + file->users[1] == 0 && file->lost > file->nplaces / GH_LOST_SHARE)
+		gh_file_forget_all(gh_store_area(), file);
+	gh_file_begin_use(file, &resident->period);
+	resident->fills = file->fillers == 0 || file->filler == filler_of_process();
+	if (resident->fills)
+	{
+		file->filler = filler_of_process();
+		file->fillers++;
+	}
+	LWLockRelease(&file->lock);
+}
+
+/*
+ * Begins a use of the relation's pages on a device, which ends with the context.  The snapshot is held.  NULL: there
+ * are none, and none are to be put there.
+ */
+GhResident *
+gh_resident_open(Relation relation, Snapshot snapshot, int device, MemoryContext context)
+{
+	GhResidentKey key;
+	GhResidentFile *file;
+	GhResident *resident;
+
+	if (!may_be_resident(relation, snapshot))
+		return NULL;
+	key.device = (uint32) device;
+	key.database = MyDatabaseId;
+	key.tablespace = gh_relation_tablespace(relation);
+	key.number = gh_relation_number(relation);
+	resident = MemoryContextAllocZero(context, sizeof(GhResident));
+	file = gh_resident_file_open(&key, RelationGetRelid(relation));
+	if (file == NULL)
+		return NULL;
+	resident->relation = relation;
+	resident->device = device;
+	resident->context = context;
+	resident->file = file;
+	resident->nblocks = RelationGetNumberOfBlocks(relation);
+	resident->chunk = InvalidBlockNumber;
+	begin_use(resident);
+	resident->callback.func = close_callback;
+	resident->callback.arg = resident;
+	MemoryContextRegisterResetCallback(context, &resident->callback);
+	return resident;
+}
+
+/* No request that names its spans is in flight, but those that were left to themselves. */
+void
+gh_resident_close(GhResident *resident)
+{
+	GhResidentFile *file = resident->file;
+
+	if (file == NULL)
+		return;
+	resident->file = NULL;
+	pg_atomic_write_u64(&file->used, (uint64) GetCurrentTimestamp());
+	pg_atomic_fetch_add_u64(&file->hits, (int64) resident->counts.hits);
+	pg_atomic_fetch_add_u64(&file->revalidated, (int64) resident->counts.revalidated);
+	LWLockAcquire(&file->lock, LW_EXCLUSIVE);
+	gh_file_give_places(gh_store_area(), file, resident->claimed, resident->nclaimed);
+	file->lost += resident->in_flight;
+	if (resident->fills)
+		file->fillers--;
+	gh_file_end_use(gh_store_area(), file, resident->period);
+	LWLockRelease(&file->lock);
+	for (uint32 i = 0; i < resident->nspans; i++)
+		if (resident->spans[i].state == SPAN_HELD)
+			gh_service_span_leave(resident->spans[i].span->root);
+	resident->nspans = 0;
+	gh_resident_file_close(file);
+}
+
+/* A page that was found is named in a request. */
+void
+gh_resident_count_hit(GhResident *resident)
+{
+	resident->counts.hits++;
+}
+
+const GhResidentCounts *
+gh_resident_counts(const GhResident *resident)
+{
+	return &resident->counts;
+}
+
+/* -------------------------------------------------------------------- spans */
+
+static OwnSpan *
+own_span(GhResident *resident, uint32 number)
+{
+	uint32		had = resident->nspans;
+
+	if (number < had)
+		return &resident->spans[number];
+	resident->nspans = Max(number + 1, 2 * had);
+	resident->spans = had == 0 ? MemoryContextAlloc(resident->context, resident->nspans * sizeof(OwnSpan)) :
+		repalloc(resident->spans, resident->nspans * sizeof(OwnSpan));
+	memset(resident->spans + had, 0, (resident->nspans - had) * sizeof(OwnSpan));
+	return &resident->spans[number];
+}
+
+/* Holds a span of that root; false: it is gone. */
+static bool
+hold_span(GhResident *resident, uint32 number, GhRef root, uint32 npages)
+{
+	OwnSpan    *own = own_span(resident, number);
+	GhServiceSpan *span;
+
+	if (own->state != SPAN_UNKNOWN)
+		return own->state == SPAN_HELD;
+	span = MemoryContextAlloc(resident->context, sizeof(GhServiceSpan));
+	own->state = SPAN_GONE;
+	if (root == 0 || !gh_service_span_hold(root))
+		return false;
+	gh_service_span_init(span, root, npages);
+	own->span = span;
+	own->state = SPAN_HELD;
+	return true;
+}
+
+/* The span of a number that was told by find or offer. */
+GhPageSpan *
+gh_resident_span(GhResident *resident, uint32 span)
+{
+	return &resident->spans[span].span->common;
+}
+
+/* Under the file's lock, a shared one. */
+static bool
+hold_file_span(GhResident *resident, uint32 number)
+{
+	const GhFileSpan *span;
+
+	if (number < resident->nspans && resident->spans[number].state != SPAN_UNKNOWN)
+		return resident->spans[number].state == SPAN_HELD;
+	span = &gh_file_spans(gh_store_area(), resident->file)[number];
+	return hold_span(resident, number, span->root, span->npages);
+}
+
+/* Notes of spans that were found to be gone. */
+static void
+tell_gone(GhResident *resident)
+{
+	GhResidentFile *file = resident->file;
+	dsa_area   *area = gh_store_area();
+
+	for (uint32 i = 0; i < Min(resident->nspans, file->nspans); i++)
+		if (resident->spans[i].state == SPAN_GONE && gh_file_spans(area, file)[i].root != 0 &&
+			gh_service_span_used(gh_file_spans(area, file)[i].root) == 0)
+			gh_file_lose_span(area, file, i, gh_file_spans(area, file)[i].root);
+}
+
+/* --------------------------------------------------------------------- maps */
+
+/* The map's page of a block; once it is read it stays as it is for this use. */
+static const GhMapPage *
+map_of(GhResident *resident, BlockNumber block)
+{
+	BlockNumber number = gh_map_page_of(block);
+
+	if (number >= resident->nmaps)
+	{
+		uint32		nmaps = Max(number + 1, gh_map_page_of(resident->nblocks) + 1);
+		GhMapPage **maps = MemoryContextAllocZero(resident->context, nmaps * sizeof(GhMapPage *));
+
+		if (resident->nmaps > 0)
+			memcpy(maps, resident->maps, resident->nmaps * sizeof(GhMapPage *));
+		resident->maps = maps;
+		resident->nmaps = nmaps;
+	}
+	if (resident->maps[number] == NULL)
+	{
+		GhMapPage  *map = MemoryContextAlloc(resident->context, sizeof(GhMapPage));
+
+		gh_map_read(resident->relation, number, map);
+		resident->maps[number] = map;
+	}
+	return resident->maps[number];
+}
+
+/* ------------------------------------------------------------------- look-up */
+
+/* Looks up the blocks of a chunk: what is known of them, and which of them are what they were. */
+static void
+look_up(GhResident *resident, BlockNumber first)
+{
+	dsa_area   *area = gh_store_area();
+	GhResidentFile *file = resident->file;
+	const GhResidentBlock *known;
+
+	memset(resident->fresh, 0, sizeof(resident->fresh));
+	resident->chunk = first;
+	/* before the places are looked at: what is there then was copied as of a map that is no newer than what is read next */
+	LWLockAcquire(&file->lock, LW_SHARED);
+	known = gh_file_chunk(area, file, first / GH_CHUNK_BLOCKS, false);
+	if (known != NULL)
+		memcpy(resident->blocks, known, sizeof(resident->blocks));
+	else
+		memset(resident->blocks, 0, sizeof(resident->blocks));
+	for (uint32 i = 0; i < GH_CHUNK_BLOCKS; i++)
+		if (resident->blocks[i].there && !hold_file_span(resident, resident->blocks[i].place / GH_PLACES_OF_SPAN))
+			resident->blocks[i].there = 0;
+	LWLockRelease(&file->lock);
+	for (uint32 i = 0; i < GH_CHUNK_BLOCKS; i++)
+	{
+		const GhResidentBlock *block = &resident->blocks[i];
+		const GhMapPage *map;
+
+		if (!block->there)
+			continue;
+		map = map_of(resident, first + i);
+		if (gh_map_is_visible(map, first + i) && map->lsn != InvalidXLogRecPtr &&
+			(map->lsn == block->map_lsn || gh_fault_pass(GH_FAULT_POINT_RESIDENT_MAP) != GH_FAULT_NONE))
+			resident->fresh[i / 64] |= UINT64CONST(1) << i % 64;
+	}
+}
+
+static inline void
+set_place(GhResidentPlace *at, uint32 place, uint32 lines)
+{
+	at->span = place / GH_PLACES_OF_SPAN;
+	at->place = place % GH_PLACES_OF_SPAN;
+	at->lines = lines;
+}
+
+/* Whether the block's rows are on the device, where, and how many lines the page has: then it need not be read. */
+bool
+gh_resident_find(GhResident *resident, BlockNumber block, GhResidentPlace *at)
+{
+	uint32		i = block % GH_CHUNK_BLOCKS;
+
+	if (resident->chunk == InvalidBlockNumber || block - i != resident->chunk)
+		look_up(resident, block - i);
+	if ((resident->fresh[i / 64] >> i % 64 & 1) == 0)
+		return false;
+	set_place(at, resident->blocks[i].place, resident->blocks[i].lines);
+	return true;
+}
+
+/* --------------------------------------------------------------- new places */
+
+/* Has the worker make another span; false: there is no room. */
+static bool
+make_span(GhResident *resident, uint32 wanted)
+{
+	GhResidentFile *file = resident->file;
+	uint32		npages = Max(Min(wanted, GH_PLACES_OF_SPAN), GH_SPAN_PAGES_MIN);
+	GhRef		root;
+	GhError		error;
+	GhStatus	status = gh_service_span_create(resident->device, npages, &root, &error);
+	bool		added;
+
+	if ((status == GH_LIMIT || status == GH_NO_MEMORY || status == GH_TOO_MANY) &&
+		gh_resident_make_room(file->key.device, file))
+		status = gh_service_span_create(resident->device, npages, &root, &error);
+	LWLockAcquire(&file->lock, LW_EXCLUSIVE);
+	if (status != GH_OK)
+		strlcpy(file->why_not, error.message, sizeof(file->why_not));
+	added = status == GH_OK && gh_file_add_span(gh_store_area(), file, root, npages);
+	LWLockRelease(&file->lock);
+	if (status == GH_OK && !added)
+		(void) gh_service_span_release(root);
+	return added;
+}
+
+/* Takes places for some pages; false: there is no room. */
+static bool
+claim(GhResident *resident)
+{
+	GhResidentFile *file = resident->file;
+	uint32		left;
+
+	for (int tries = 0; tries < 2; tries++)
+	{
+		LWLockAcquire(&file->lock, LW_EXCLUSIVE);
+		tell_gone(resident);
+		resident->nclaimed = gh_file_take_places(gh_store_area(), file, resident->claimed, GH_CLAIM);
+		left = resident->nblocks > file->nplaces ? resident->nblocks - file->nplaces : 0;
+		LWLockRelease(&file->lock);
+		if (resident->nclaimed > 0)
+			return true;
+		if (tries == 0 && !make_span(resident, left))
+			return false;
+	}
+	return false;
+}
+
+/* A place for a page; false: there is none. */
+static bool
+new_place(GhResident *resident, uint32 lines, GhResidentPlace *at)
+{
+	if (!resident->fills || resident->full)
+		return false;
+	for (;;)
+	{
+		uint32		place;
+		bool		held;
+
+		if (resident->nclaimed == 0 && !claim(resident))
+		{
+			resident->full = true;
+			return false;
+		}
+		place = resident->claimed[--resident->nclaimed];
+		LWLockAcquire(&resident->file->lock, LW_SHARED);
+		held = hold_file_span(resident, place / GH_PLACES_OF_SPAN);
+		LWLockRelease(&resident->file->lock);
+		if (held)
+		{
+			set_place(at, place, lines);
+			return true;
+		}
+	}
+}
+
+/*
+ * A page was read, and is pinned: all of its rows are visible, its LSN was that, and it had so many lines, when it was
+ * locked.  The answer is what is to become of it, with the place in the note.
+ */
+GhResidentOffer
+gh_resident_offer(GhResident *resident, BlockNumber block, XLogRecPtr lsn, uint32 lines, GhResidentNote *note)
+{
+	const GhMapPage *map = map_of(resident, block);
+	const GhResidentBlock *known = &resident->blocks[block % GH_CHUNK_BLOCKS];
+
+	if (map->lsn == InvalidXLogRecPtr || !gh_map_is_visible(map, block))
+		return GH_RESIDENT_NOT;
+	note->block = block;
+	note->map_lsn = map->lsn;
+	note->heap_lsn = lsn;
+	note->kept = false;
+	if (resident->chunk == block - block % GH_CHUNK_BLOCKS && known->there && lines == known->lines &&
+		((lsn == known->heap_lsn && lsn != InvalidXLogRecPtr) ||
+		 gh_fault_pass(GH_FAULT_POINT_RESIDENT_HEAP) != GH_FAULT_NONE))
+	{
+		set_place(&note->at, known->place, lines);
+		resident->counts.revalidated++;
+		return GH_RESIDENT_SAME;
+	}
+	if (!new_place(resident, lines, &note->at))
+		return GH_RESIDENT_NOT;
+	note->kept = true;
+	resident->in_flight++;
+	return GH_RESIDENT_KEEP;
+}
+
+/* The device has done the request of these pages. */
+void
+gh_resident_publish(GhResident *resident, const GhResidentNote *notes, int count)
+{
+	GhResidentFile *file = resident->file;
+
+	LWLockAcquire(&file->lock, LW_EXCLUSIVE);
+	for (int i = 0; i < count; i++)
+	{
+		gh_file_set_block(gh_store_area(), file, &notes[i]);
+		resident->in_flight -= notes[i].kept;
+		resident->counts.kept += notes[i].kept;
+	}
+	LWLockRelease(&file->lock);
+}

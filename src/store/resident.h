@@ -1,0 +1,66 @@
+/*
+ * resident.h
+ *		Pages of relations that stay on a device: which ones are there, and whether they are still the relation's.
+ *
+ * README, "Resident pages", has the rules and what they rest on.
+ */
+#ifndef GPUHASH_RESIDENT_H
+#define GPUHASH_RESIDENT_H
+
+#include "postgres.h"
+
+#include "access/xlogdefs.h"
+#include "storage/block.h"
+#include "utils/rel.h"
+#include "utils/snapshot.h"
+
+#include "engine/pipeline/pipeline.h"
+
+/* A process's use of the pages of a relation on a device, for one scan. */
+typedef struct GhResident GhResident;
+
+/* Where a page is, or is to be put. */
+typedef struct GhResidentPlace
+{
+	uint32		span;			/* number of the span, for gh_resident_span */
+	uint32		place;			/* in it */
+	uint32		lines;
+} GhResidentPlace;
+
+/* What becomes of a page that was read. */
+typedef enum GhResidentOffer
+{
+	GH_RESIDENT_NOT,			/* it is not to stay */
+	GH_RESIDENT_SAME,			/* it is there, as it was read: the device needs no other */
+	GH_RESIDENT_KEEP			/* it is to be put there */
+} GhResidentOffer;
+
+/* A page that was offered with another answer than NOT: for the others, when the device has done the request. */
+typedef struct GhResidentNote
+{
+	BlockNumber block;
+	GhResidentPlace at;
+	XLogRecPtr	map_lsn;
+	XLogRecPtr	heap_lsn;
+	bool		kept;			/* it was put there; false: it was there */
+} GhResidentNote;
+
+/* What a use came to. */
+typedef struct GhResidentCounts
+{
+	uint64		hits;			/* pages that were found without a look at the heap's */
+	uint64		revalidated;	/* and with one */
+	uint64		kept;
+} GhResidentCounts;
+
+extern GhResident *gh_resident_open(Relation relation, Snapshot snapshot, int device, MemoryContext context);
+extern void gh_resident_close(GhResident *resident);
+extern bool gh_resident_find(GhResident *resident, BlockNumber block, GhResidentPlace *at);
+extern GhResidentOffer gh_resident_offer(GhResident *resident, BlockNumber block, XLogRecPtr lsn, uint32 lines,
+										 GhResidentNote *note);
+extern void gh_resident_publish(GhResident *resident, const GhResidentNote *notes, int count);
+extern GhPageSpan *gh_resident_span(GhResident *resident, uint32 span);
+extern void gh_resident_count_hit(GhResident *resident);
+extern const GhResidentCounts *gh_resident_counts(const GhResident *resident);
+
+#endif							/* GPUHASH_RESIDENT_H */

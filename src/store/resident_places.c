@@ -1,0 +1,252 @@
+/*
+ * resident_places.c
+ *		The places of a file's pages on a device, and which block is in which one.
+ *
+ * All of it is for a file whose lock is held: exclusively, unless it is said otherwise.
+ *
+ * What is in a place does not change as long as a process may have been told of it.  A block whose page has changed gets
+ * another place, and the old one is given up.  It can be used again when everybody is gone who had begun by then: the
+ * users are counted by two periods, and a new one begins when those of the one before are gone.
+ */
+#include "postgres.h"
+
+#include "service/service.h"
+#include "store/inside.h"
+#include "store/resident_file.h"
+
+/* Zeroed memory; invalid: there is none. */
+static dsa_pointer
+allocate(dsa_area *area, Size bytes)
+{
+	return dsa_allocate_extended(area, bytes, DSA_ALLOC_HUGE | DSA_ALLOC_NO_OOM | DSA_ALLOC_ZERO);
+}
+
+/* An array with room for more; false: there is no memory for it. */
+static bool
+grow(dsa_area *area, dsa_pointer *array, Size had, Size wanted)
+{
+	dsa_pointer made = allocate(area, wanted);
+
+	if (!DsaPointerIsValid(made))
+		return false;
+	if (had > 0)
+		memcpy(dsa_get_address(area, made), dsa_get_address(area, *array), had);
+	if (DsaPointerIsValid(*array))
+		dsa_free(area, *array);
+	*array = made;
+	return true;
+}
+
+/* ------------------------------------------------------------------- lists */
+
+static inline uint32 *
+places_of(dsa_area *area, const GhPlaceList *list)
+{
+	return dsa_get_address(area, list->places);
+}
+
+/* There is room: for every place there is. */
+static void
+put_place(dsa_area *area, GhPlaceList *list, uint32 place)
+{
+	places_of(area, list)[list->count++] = place;
+}
+
+static bool
+is_there(dsa_area *area, const GhResidentFile *file, uint32 place)
+{
+	return gh_file_spans(area, file)[place / GH_PLACES_OF_SPAN].root != 0;
+}
+
+/* Those of a list go to another one. */
+static void
+move_places(dsa_area *area, GhPlaceList *from, GhPlaceList *to)
+{
+	for (uint32 i = 0; i < from->count; i++)
+		put_place(area, to, places_of(area, from)[i]);
+	from->count = 0;
+}
+
+/* --------------------------------------------------------------------- use */
+
+void
+gh_file_begin_use(GhResidentFile *file, uint32 *period)
+{
+	*period = file->period;
+	file->users[file->period]++;
+}
+
+void
+gh_file_end_use(dsa_area *area, GhResidentFile *file, uint32 period)
+{
+	uint32		before = 1 - file->period;
+
+	file->users[period]--;
+	if (file->users[before] > 0)
+		return;
+	/* nobody is left who knew of what was given up in the period before */
+	if (file->retired[before].count > 0)
+		move_places(area, &file->retired[before], &file->free);
+	file->period = before;
+}
+
+/* ------------------------------------------------------------------- places */
+
+/* Places that nobody has, so many at most; how many. */
+uint32
+gh_file_take_places(dsa_area *area, GhResidentFile *file, uint32 *places, uint32 most)
+{
+	GhFileSpan *last = file->nspans > 0 ? &gh_file_spans(area, file)[file->nspans - 1] : NULL;
+	uint32		count = 0;
+
+	while (count < most && file->free.count > 0)
+	{
+		uint32		place = places_of(area, &file->free)[--file->free.count];
+
+		if (is_there(area, file, place))
+			places[count++] = place;
+	}
+	while (count < most && last != NULL && last->root != 0 && last->used < last->npages)
+		places[count++] = (file->nspans - 1) * GH_PLACES_OF_SPAN + last->used++;
+	return count;
+}
+
+/* Places of which nobody was told that a page is there. */
+void
+gh_file_give_places(dsa_area *area, GhResidentFile *file, const uint32 *places, uint32 count)
+{
+	for (uint32 i = 0; i < count; i++)
+		if (is_there(area, file, places[i]))
+			put_place(area, &file->free, places[i]);
+}
+
+/* Room in all lists for so many places. */
+static bool
+grow_lists(dsa_area *area, GhResidentFile *file, uint32 nplaces)
+{
+	GhPlaceList *lists[] = {&file->free, &file->retired[0], &file->retired[1]};
+
+	for (int i = 0; i < lengthof(lists); i++)
+		if (!grow(area, &lists[i]->places, lists[i]->count * sizeof(uint32), nplaces * sizeof(uint32)))
+			return false;
+	return true;
+}
+
+/* A new span; false: there is no memory to know of it. */
+bool
+gh_file_add_span(dsa_area *area, GhResidentFile *file, GhRef root, uint32 npages)
+{
+	GhFileSpan *span;
+	GhFileSpan *last;
+
+	if (file->nspans == GH_FILE_SPANS_MAX || !grow_lists(area, file, file->nplaces + npages) ||
+		!grow(area, &file->spans, file->nspans * sizeof(GhFileSpan), (file->nspans + 1) * sizeof(GhFileSpan)))
+		return false;
+	/* what is left of the one before is free, and not forgotten */
+	if (file->nspans > 0)
+	{
+		last = &gh_file_spans(area, file)[file->nspans - 1];
+		for (; last->used < last->npages; last->used++)
+			put_place(area, &file->free, (file->nspans - 1) * GH_PLACES_OF_SPAN + last->used);
+	}
+	span = &gh_file_spans(area, file)[file->nspans++];
+	span->root = root;
+	span->npages = npages;
+	span->used = 0;
+	file->nplaces += npages;
+	return true;
+}
+
+/* A span that was found to be gone.  Blocks that are in it are not there any more: their places say so. */
+void
+gh_file_lose_span(dsa_area *area, GhResidentFile *file, uint32 number, GhRef root)
+{
+	GhFileSpan *span = &gh_file_spans(area, file)[number];
+
+	if (span->root != root)
+		return;
+	(void) gh_service_span_release(root);
+	span->root = 0;
+}
+
+/* ------------------------------------------------------------------- blocks */
+
+/*
+ * Some blocks, the number-th GH_CHUNK_BLOCKS of them; NULL: nothing is known of these, or there is no memory for it.  With
+ * `make` false the lock may be a shared one.
+ */
+GhResidentBlock *
+gh_file_chunk(dsa_area *area, GhResidentFile *file, uint32 number, bool make)
+{
+	dsa_pointer *chunks;
+
+	if (number >= file->nchunks)
+	{
+		uint32		nchunks = Max(number + 1, file->nchunks + file->nchunks / 2);
+
+		if (!make ||
+			!grow(area, &file->chunks, file->nchunks * sizeof(dsa_pointer), nchunks * sizeof(dsa_pointer)))
+			return NULL;
+		file->nchunks = nchunks;
+	}
+	chunks = dsa_get_address(area, file->chunks);
+	if (!DsaPointerIsValid(chunks[number]) && make)
+		chunks[number] = allocate(area, GH_CHUNK_BLOCKS * sizeof(GhResidentBlock));
+	return DsaPointerIsValid(chunks[number]) ? dsa_get_address(area, chunks[number]) : NULL;
+}
+
+/* A page that is on the device now, or that still is what it was. */
+void
+gh_file_set_block(dsa_area *area, GhResidentFile *file, const GhResidentNote *note)
+{
+	GhResidentBlock *chunk = gh_file_chunk(area, file, note->block / GH_CHUNK_BLOCKS, true);
+	GhResidentBlock *block = chunk != NULL ? &chunk[note->block % GH_CHUNK_BLOCKS] : NULL;
+	uint32		place = note->at.span * GH_PLACES_OF_SPAN + note->at.place;
+	bool		there = block != NULL && block->there && is_there(area, file, block->place);
+
+	if (!is_there(area, file, place))
+		return;
+	if (!note->kept)
+	{
+		/* others may have given it another place since, or know as much */
+		if (there && block->place == place)
+			block->map_lsn = Max(block->map_lsn, note->map_lsn);
+		return;
+	}
+	if (block == NULL || (there && block->map_lsn > note->map_lsn))
+	{
+		put_place(area, &file->free, place);
+		return;
+	}
+	if (there)
+		put_place(area, &file->retired[file->period], block->place);
+	block->map_lsn = note->map_lsn;
+	block->heap_lsn = note->heap_lsn;
+	block->place = place;
+	block->lines = (uint16) note->at.lines;
+	block->there = 1;
+}
+
+/* Nobody uses it: all spans and blocks are given up. */
+void
+gh_file_forget_all(dsa_area *area, GhResidentFile *file)
+{
+	dsa_pointer *arrays[] = {&file->free.places, &file->retired[0].places, &file->retired[1].places, &file->spans,
+	&file->chunks};
+	dsa_pointer *chunks = file->nchunks > 0 ? dsa_get_address(area, file->chunks) : NULL;
+
+	for (uint32 i = 0; i < file->nspans; i++)
+		if (gh_file_spans(area, file)[i].root != 0)
+			(void) gh_service_span_release(gh_file_spans(area, file)[i].root);
+	for (uint32 i = 0; i < file->nchunks; i++)
+		if (DsaPointerIsValid(chunks[i]))
+			dsa_free(area, chunks[i]);
+	for (int i = 0; i < lengthof(arrays); i++)
+	{
+		if (DsaPointerIsValid(*arrays[i]))
+			dsa_free(area, *arrays[i]);
+		*arrays[i] = InvalidDsaPointer;
+	}
+	file->free.count = file->retired[0].count = file->retired[1].count = 0;
+	file->nspans = file->nplaces = file->nchunks = file->lost = 0;
+}

@@ -1,0 +1,60 @@
+/*
+ * resident.c
+ *		What the view gpuhash_resident shows: tables of this database with pages on GPUs.
+ */
+#include "postgres.h"
+
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/tuplestore.h"
+
+#include "service/service.h"
+#include "store/resident_file.h"
+
+PG_FUNCTION_INFO_V1(gpuhash_list_resident);
+
+/* Columns of gpuhash_list_resident, in order. */
+enum
+{
+	RESIDENT_RELATION,
+	RESIDENT_DEVICE,
+	RESIDENT_PAGES,
+	RESIDENT_BYTES,
+	RESIDENT_USED,
+	RESIDENT_HITS,
+	RESIDENT_REVALIDATED,
+	RESIDENT_WHY_NOT,
+	RESIDENT_COLUMNS
+};
+
+Datum
+gpuhash_list_resident(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	GhResidentInfo *infos;
+	int			count = 0;
+
+	InitMaterializedSRF(fcinfo, 0);
+	if (!gh_service_enabled())
+		return (Datum) 0;
+	infos = gh_resident_list(MyDatabaseId, &count);
+	for (int i = 0; i < count; i++)
+	{
+		const GhResidentInfo *info = &infos[i];
+		Datum		row[RESIDENT_COLUMNS];
+		bool		nulls[RESIDENT_COLUMNS] = {false};
+
+		row[RESIDENT_RELATION] = ObjectIdGetDatum(info->relid);
+		row[RESIDENT_DEVICE] = Int32GetDatum(gh_service_device_number((int) info->key.device));
+		row[RESIDENT_PAGES] = Int64GetDatum((int64) info->resident);
+		row[RESIDENT_BYTES] = Int64GetDatum((int64) info->bytes);
+		row[RESIDENT_USED] = TimestampTzGetDatum(info->used);
+		row[RESIDENT_HITS] = Int64GetDatum((int64) info->hits);
+		row[RESIDENT_REVALIDATED] = Int64GetDatum((int64) info->revalidated);
+		nulls[RESIDENT_WHY_NOT] = info->why_not[0] == '\0';
+		row[RESIDENT_WHY_NOT] = CStringGetTextDatum(info->why_not);
+		tuplestore_putvalues(result->setResult, result->setDesc, row, nulls);
+	}
+	return (Datum) 0;
+}
