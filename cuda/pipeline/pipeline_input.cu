@@ -3,10 +3,10 @@
  *		The rows that a request brings to a pipeline: of pages, of columns that are handed over, of a table or of
  *		groups, and those of a table that no row matched.  They become the vectors of a batch.
  *
- * Of pages a block has one at a time, in shared memory, and every check is of this copy; a thread has a line.  Where
- * the bytes are not those of a heap page, or a tuple is not of the shape, the whole page is handed back.  Pages are read
- * where they are (readable, or in their places of spans), or are sent in one piece.  Texts stay where the page is on the
- * device until the batch is done, or as long as its place has it.
+ * Of pages a block has one at a time, in shared memory, and every check is of this copy; a thread has a line.
+ * Where the bytes are not those of a heap page, or a tuple is not of the shape, the whole page is handed back.
+ * Pages are read where they are (readable, or in their places of spans), or are sent in one piece.  Texts stay
+ * where the page is on the device until the batch is done.
  */
 #include <string.h>
 
@@ -28,7 +28,7 @@
 struct input_page
 {
 	GhPageRef	asked;			/* page: where it is read */
-	char	   *kept;			/* where it is put, and texts are read; NULL: they are where the page is read */
+	char	   *kept;			/* where it is put, and texts are read; NULL: they are read where it is */
 	uint32_t	first;			/* row */
 	uint32_t	near;			/* 1: it is read in the device's memory */
 };
@@ -87,8 +87,9 @@ refuse_lines(const batch_view &batch, uint32_t first, uint32_t count)
 }
 
 /*
- * Stores the block's page.  In a place later requests judge its headers, which others may have written to while it was
- * read: so there, who deleted a tuple is read once more, now that all infomasks have been (gh_line_judge).
+ * Stores the block's page.  In a place later requests judge its headers, which others may have written to
+ * while it was read: so there, who deleted a tuple is read once more, now that all infomasks have been
+ * (gh_line_judge).
  */
 static __device__ void
 keep_page(const uint4 *copy, const input_page &from, uint32_t page_bytes)
@@ -186,7 +187,7 @@ reads_in_place(const cuda_pipeline *pipeline, const GhPipelineRequest *request)
 	return request->readable && pipeline->direct;
 }
 
-/* Is there a copy of the page that lasts as long as the batch?  For its texts, or because the device has no other. */
+/* Does the batch have a copy of the page?  For its texts, or because the device has no other. */
 static bool
 is_copied(const GhPageRef *page, bool in_place)
 {
@@ -206,8 +207,8 @@ most_copies(const GhPipelineRequest *request, bool in_place)
 
 /* Says where a page is read, and where it is put; *copies: of those before it, which it may add to. */
 static void
-send_page(const cuda_pipeline *pipeline, const GhPipelineRequest *request, const GhPageRef *from, input_page *page,
-		  const page_arrays *host, const page_arrays *device, uint32_t *copies)
+send_page(const cuda_pipeline *pipeline, const GhPipelineRequest *request, const GhPageRef *from,
+		  input_page *page, const page_arrays *host, const page_arrays *device, uint32_t *copies)
 {
 	size_t		page_bytes = pipeline->view.page_bytes;
 	bool		in_place = reads_in_place(pipeline, request);

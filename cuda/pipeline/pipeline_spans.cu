@@ -1,6 +1,7 @@
 /*
  * pipeline_spans.cu
- *		Device memory for pages that stay from one request to the next; pipeline_input.cu puts them there and reads them.
+ *		Device memory for pages that stay from one request to the next; pipeline_input.cu puts them there and
+ *		reads them.
  */
 #include <stdlib.h>
 

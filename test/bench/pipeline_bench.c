@@ -488,8 +488,8 @@ run_job(Bench *bench, const Job *job, double *build)
 		.back_room = (uint64_t) bench->each * PAGE_ROWS};
 
 		for (; request.npages < bench->each && p < bench->npages; request.npages++, p++)
-			pages[request.npages] = (GhPageRef) {.page = bench->memory + (size_t) p * PAGE_BYTES,.lines = PAGE_ROWS,
-			.bitmap = GH_PAGE_ALL_LINES,.block = p};
+			pages[request.npages] = (GhPageRef) {.page = bench->memory + (size_t) p * PAGE_BYTES,
+				.lines = PAGE_ROWS,.bitmap = GH_PAGE_ALL_LINES,.block = p};
 		wait_for(bench, pipeline, &request);
 	}
 	seconds = seconds_of(bench) - seconds;

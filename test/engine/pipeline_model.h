@@ -258,8 +258,8 @@ extern void stage_end_table(Stage *stage);
 /* ------------------------------------------------------ pipeline_spans.c */
 
 /*
- * Makes spans with places for all pages of a stage, in any order.  Some of the pages are put there at once, and then only
- * there, for their memory is overwritten; some will be as they are read; some are in no span.
+ * Makes spans with places for all pages of a stage, in any order.  Some of the pages are put there at once, and
+ * then only there, for their memory is overwritten; some will be as they are read; some are in no span.
  */
 extern GhStatus spans_open(Context *c, Stage *stage, const GhHost *host, GhError *error);
 extern void spans_drop(Stage *stage);

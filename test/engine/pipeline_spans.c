@@ -27,8 +27,8 @@ make_spans(Context *c, Stage *stage, const GhHost *host, GhError *error)
 		GhStatus	status = GH_NO_MEMORY;
 
 		for (int i = 0; i < TRIES && lacks_memory(status); i++)
-			status = stage->engine->pipelines->span_create(host, stage->options.device, pages->relation.page_bytes, npages,
-														   &stage->spans[s], error);
+			status = stage->engine->pipelines->span_create(host, stage->options.device, pages->relation.page_bytes,
+														   npages, &stage->spans[s], error);
 		if (status != GH_OK)
 			return status;
 		stage->nspans++;

@@ -1,7 +1,7 @@
 /*
  * test_pipeline_spans.c
- *		Pipelines: pages that stay in spans, against the model: put there while they are read, and read there when
- *		there is nothing left of them elsewhere; spans and requests that are refused; memory.
+ *		Pipelines: pages that stay in spans, against the model: put there while they are read, and read there
+ *		when there is nothing left of them elsewhere; spans and requests that are refused; memory.
  */
 #include "pipeline_model.h"
 
@@ -21,8 +21,7 @@ draw_pages(Context *c, uint32_t npages)
 /* ------------------------------------------------------------- pages that stay */
 
 /*
- * A first pipeline finds some pages in places and puts others there; a second one then finds them all there; both are
- * there at the same time, and so are their spans.
+ * A first pipeline finds some pages in places and puts others there; a second one then finds them all there.
  */
 static void
 put_and_read(Context *c)
@@ -160,7 +159,7 @@ end_request(Context *c, GhPipelineRequest *request, uint64_t tuples)
 	CHECK_U64(c, "rows", request->counted + request->nback, tuples);
 }
 
-/* Both read all pages in their places, while one of them puts them into other places, from where both read them then. */
+/* Both read all pages in their places, while one puts them into other places, where both read them then. */
 static void
 read_and_move(Context *c, Pair *pair, uint64_t tuples)
 {
@@ -208,6 +207,87 @@ two_pipelines(Context *c)
 	pair_close(c, &pair);
 }
 
+/* ------------------------------------------------------------------- many pages */
+
+#define MANY 9000				/* more than an engine does at a time; of three one has a place */
+#define MANY_LINES 800			/* pages with more are asked for nothing */
+
+/* Brings the pages of a list; they have so many tuples. */
+static void
+bring_list(Context *c, Pair *pair, GhPageSpan *span, const GhPageRef *list, uint32_t npages, uint64_t tuples)
+{
+	GhPipelineRequest request = {.kind = GH_INPUT_PAGES,.readable = pair->pages->registered,.npages = npages,
+		.pages = list,.nspans = 1,.spans = &span
+	};
+
+	for (uint32_t p = 0; p < npages; p++)
+		request.back_room += list[p].lines;
+	request.back = make_memory(request.back_room * sizeof(GhBackRow));
+	CHECK(c, stage_request(pair->stages[0], &request) == GH_OK, "a request: %s", request.error.message);
+	CHECK_U64(c, "rows", request.counted + request.nback, tuples);
+	free(request.back);
+}
+
+/* The same pages many times: put into places, read there beside others, and then those of one page alone. */
+static void
+put_and_count(Context *c, Pair *pair, GhPageSpan *span)
+{
+	GhPageRef  *list = make_memory(MANY * sizeof(GhPageRef));
+	uint64_t	counts[PAGES];
+	uint64_t	all = 0;
+
+	for (uint32_t p = 0; p < PAGES; p++)
+	{
+		GhPageRef  *page = &pair->pages->pages[p];
+
+		page->lines = page->lines > MANY_LINES ? 0 : page->lines;
+		counts[p] = page->lines > 0 ? pair->pages->written[p].ntuples : 0;
+	}
+	for (uint32_t p = 0; p < MANY; p++)
+	{
+		list[p] = pair->pages->pages[p % PAGES];
+		list[p].span = p % 3 == 0;
+		list[p].place = p / 3;
+		all += counts[p % PAGES];
+	}
+	bring_list(c, pair, span, list, MANY, all);
+	for (uint32_t p = 0; p < MANY; p += 3)
+		list[p].page = NULL;
+	bring_list(c, pair, span, list, MANY, all);
+	for (uint32_t one = 0; one < PAGES && c->failures == 0; one += 3)
+	{
+		uint32_t	n = 0;
+
+		for (uint32_t p = one; p < MANY; p += PAGES)
+		{
+			list[n] = pair->pages->pages[one];
+			list[n].page = NULL;
+			list[n].span = 1;
+			list[n++].place = p / 3;
+		}
+		bring_list(c, pair, span, list, n, n * counts[one]);
+	}
+	free(list);
+}
+
+static void
+many_pages(Context *c)
+{
+	GhPageSpan *span = NULL;
+	GhError		error = {0};
+	Pair		pair;
+
+	_Static_assert(PAGES % 3 == 0 && MANY % 3 == 0, "of a page all, or none, have places");
+	if (pair_open(c, &pair))
+	{
+		if (CHECK(c, c->engine->pipelines->span_create(&pair.host, 0, pair.span->page_bytes, MANY / 3, &span,
+													   &error) == GH_OK, "a span: %s", error.message))
+			put_and_count(c, &pair, span);
+		c->engine->pipelines->span_destroy(span);
+	}
+	pair_close(c, &pair);
+}
+
 /* -------------------------------------------------------------------- refusals */
 
 #define REFUSED(target, value) \
@@ -244,8 +324,8 @@ refuse_spans(Context *c, const Pair *pair, const GhPageRef *list, GhPipelineRequ
 	expect_refused(c, pair, list, request, "a span of another device");
 	spans[1] = NULL;
 	expect_refused(c, pair, list, request, "no span");
-	CHECK(c, c->engine->pipelines->span_create(&pair->host, 0, pair->span->page_bytes == 8192 ? 16384 : 8192, 1, &spans[1],
-											   &error) == GH_OK, "a span: %s", error.message);
+	CHECK(c, c->engine->pipelines->span_create(&pair->host, 0, pair->span->page_bytes == 8192 ? 16384 : 8192, 1,
+											   &spans[1], &error) == GH_OK, "a span: %s", error.message);
 	if (c->failures == 0)
 		expect_refused(c, pair, list, request, "a span of other pages");
 	c->engine->pipelines->span_destroy(spans[1]);
@@ -259,8 +339,9 @@ refused_requests(Context *c)
 	if (pair_open(c, &pair))
 	{
 		GhPageRef	list[2] = {pair.pages->pages[0], pair.pages->pages[1]};
-		GhPipelineRequest request = {.kind = GH_INPUT_PAGES,.readable = pair.pages->registered,.npages = 2,.pages = list,
-			.nspans = 1,.spans = &pair.span,.back = pair.back[0],.back_room = (uint64_t) PAGES * TRIAL_LINES_MAX
+		GhPipelineRequest request = {.kind = GH_INPUT_PAGES,.readable = pair.pages->registered,.npages = 2,
+			.pages = list,.nspans = 1,.spans = &pair.span,.back = pair.back[0],
+			.back_room = (uint64_t) PAGES * TRIAL_LINES_MAX
 		};
 
 		list[1].span = 1;
@@ -300,14 +381,15 @@ expect_span(Context *c, int device, uint32_t page_bytes, uint32_t npages, GhStat
 
 	host_init(&state, &host);
 	status = c->engine->pipelines->span_create(&host, device, page_bytes, npages, &span, &error);
-	CHECK(c, status == expected && (status == GH_OK) == (span != NULL), "a span of %u pages of %u bytes on device %d: %d, "
-		  "expected %d: %s", npages, page_bytes, device, status, expected, error.message);
+	CHECK(c, status == expected && (status == GH_OK) == (span != NULL), "a span of %u pages of %u bytes on device "
+		  "%d: %d, expected %d: %s", npages, page_bytes, device, status, expected, error.message);
 	CHECK(c, status == GH_OK || (error.status == status && error.message[0] != '\0'), "there is no message");
 	if (status == GH_OK)
 	{
 		CHECK(c, span->engine == c->engine->pipelines && span->device == device && span->page_bytes == page_bytes &&
 			  span->npages == npages, "a span is another one");
-		CHECK(c, state.allocated + state.device_bytes >= (uint64_t) page_bytes * npages, "the span's memory is not counted");
+		CHECK(c, state.allocated + state.device_bytes >= (uint64_t) page_bytes * npages,
+			  "the span's memory is not counted");
 		c->engine->pipelines->span_destroy(span);
 	}
 	CHECK_U64(c, "bytes left", state.allocated + state.device_bytes, 0);
@@ -382,6 +464,7 @@ failing_allocation(Context *c)
 const Test	pipeline_span_tests[] = {
 	{"pipelines: pages that stay in spans", put_and_read, false},
 	{"pipelines: two pipelines and a span", two_pipelines, false},
+	{"pipelines: many pages in a span", many_pages, false},
 	{"pipelines: pages in spans that are refused", refused_requests, false},
 	{"pipelines: spans that are refused", refused_spans, false},
 	{"pipelines: spans without memory", no_memory, false},

@@ -7,6 +7,7 @@
  *	- A request that fails does half of its pages or rows; the pipeline is lost from then on.
  *	- A page of a request that says that the device reads it must be registered whole; arrays, and other pages, must
  *	  be where a device could copy from or to.
+ *	- A span is the CPU engine's, in memory of the device.
  *	- As the CUDA engine it shares no sinks, and adds no rows in their order.
  */
 #include <stdlib.h>
@@ -131,7 +132,8 @@ inner_spans(const FaultPipeline *pipeline, Flight *flight)
 	{
 		const FaultSpan *span = (const FaultSpan *) inner->spans[s];
 
-		if (span == NULL || span->common.engine != &fault_pipelines || span->common.device != pipeline->memory->device)
+		if (span == NULL || span->common.engine != &fault_pipelines ||
+			span->common.device != pipeline->memory->device)
 			return gh_error_set(&inner->error, GH_INVALID, "span %u of a request is none of the pipeline's engine "
 								"and device", s);
 		flight->spans[s] = span->inner;

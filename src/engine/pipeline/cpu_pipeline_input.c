@@ -199,7 +199,8 @@ go_over_page(GhCpuPipeline *pipeline, GhPipelineRequest *request, const GhPageRe
 		uint32_t	n = lines->asked - at < GH_VECTOR_ROWS ? lines->asked - at : GH_VECTOR_ROWS;
 
 		batch->nrows = 0;
-		if (gh_cpu_page_load(&pipeline->shape, asked->page, asked->block, lines->numbers + at, n, batch) != GH_OK)
+		if (gh_cpu_page_load(&pipeline->shape, asked->page, asked->block, lines->numbers + at, n,
+							 batch) != GH_OK)
 			return false;
 		if (!run)
 			continue;

@@ -2,8 +2,8 @@
  * cpu_spans.c
  *		Room for pages that stay from one request to the next, in the host's memory.
  *
- * What a request puts there is copied before it is looked at, and then read there, as by the requests behind it: so texts
- * that are handed out lie in the span.
+ * What a request puts there is copied before it is looked at, and then read there, as by the requests behind it:
+ * so texts that are handed out lie in the span.
  */
 #include "engine/pipeline/cpu_pipeline.h"
 

@@ -222,7 +222,8 @@ gh_probe_multiplies(const GhPipelinePlan *plan, uint32_t probe)
 GhStatus
 gh_span_check(uint32_t page_bytes, uint32_t npages, GhError *error)
 {
-	if (page_bytes < GH_PAGE_BYTES_MIN || page_bytes > GH_PAGE_BYTES_MAX || (page_bytes & (page_bytes - 1)) != 0)
+	if (page_bytes < GH_PAGE_BYTES_MIN || page_bytes > GH_PAGE_BYTES_MAX ||
+		(page_bytes & (page_bytes - 1)) != 0)
 		return gh_error_set(error, GH_INVALID, "a span has pages of %u bytes", page_bytes);
 	if (npages == 0 || npages > GH_SPAN_PAGES_MAX)
 		return gh_error_set(error, GH_INVALID, "a span has no room for %u pages, of %d at most", npages,
@@ -244,10 +245,11 @@ check_spans(const GhPipeline *pipeline, const GhPipelineRequest *request, GhErro
 		const GhPageSpan *span = request->spans[s];
 
 		if (span == NULL || span->engine != pipeline->engine || span->device != options->device)
-			return gh_error_set(error, GH_INVALID, "span %u of a request is none of the pipeline's engine and device", s);
+			return gh_error_set(error, GH_INVALID, "span %u of a request is none of the pipeline's engine and "
+								"device", s);
 		if (span->page_bytes != options->source.page_bytes)
-			return gh_error_set(error, GH_INVALID, "span %u of a request has pages of %u bytes, and the source of %u", s,
-								span->page_bytes, options->source.page_bytes);
+			return gh_error_set(error, GH_INVALID, "span %u of a request has pages of %u bytes, and the source "
+								"of %u", s, span->page_bytes, options->source.page_bytes);
 	}
 	return GH_OK;
 }

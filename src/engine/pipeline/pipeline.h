@@ -281,7 +281,7 @@ typedef struct GhBackRow
 typedef struct GhPipelineRequest
 {
 	uint32_t	kind;			/* a GhInputKind */
-	bool		readable;		/* pages: each is in memory that the device can read: registered, or its own */
+	bool		readable;		/* pages: each that is given is where the device reads it: registered, or its own */
 	uint32_t	npages;			/* pages */
 	const GhPageRef *pages;
 	const uint64_t *bitmaps;

@@ -77,7 +77,9 @@ typedef struct GhPageRef
 	uint32_t	hinted;
 	/*
 	 * Not 0: number + 1 of one of the request's spans (GhPageSpan, pipeline.h), and the number of a page's place there.
-	 * Where `page` is given, the page is put there, whole, as it is read.  Else it is read there.
+	 * Where `page` is given, the page is put there, whole, as it is read.  Else it is read there.  If others
+	 * wrote to the page while it was put, the place has some of that: then `hinted` of later requests is to be
+	 * of before.
 	 */
 	uint32_t	span;
 	uint32_t	place;

@@ -119,8 +119,9 @@ gh_line_judge(const uint8_t *page, const void *original, uint32_t header, uint32
 }
 
 /*
- * Copies a page to which others may write, from its end to its begin: so that of each tuple xmax, which comes first in
- * it, is read after the infomask, as gh_line_judge() would have it.  Then the copy can be its own original.
+ * Copies a page to which others may write, from its end to its begin: so that of each tuple xmax, which comes
+ * first in it, is read after the infomask, as gh_line_judge() would have it.  Then the copy can be its own
+ * original.
  */
 static inline void
 gh_page_copy_backwards(void *to, const void *from, size_t bytes)
