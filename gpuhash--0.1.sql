@@ -317,6 +317,7 @@ CREATE FUNCTION gpuhash_list_devices(
 	OUT tables bigint,
 	OUT memory_limit bigint,
 	OUT memory_used bigint,
+	OUT memory_resident bigint,
 	OUT transfer text,
 	OUT buffers text,
 	OUT worker_pid int,
@@ -405,14 +406,15 @@ COMMENT ON VIEW gpuhash_subtables IS 'subtables of the hash tables that gpuhash_
 
 CREATE VIEW gpuhash_devices AS
 	SELECT d.engine, d.device, d.name, d.status, d.memory_total, d.memory_free, d.tables,
-		d.memory_limit, d.memory_used, d.transfer, d.buffers, d.worker_pid, d.worker_starts, d.worker_cpu_ms
+		d.memory_limit, d.memory_used, d.memory_resident, d.transfer, d.buffers, d.worker_pid, d.worker_starts, d.worker_cpu_ms
 	FROM gpuhash_list_devices() AS d;
 
 COMMENT ON VIEW gpuhash_devices
 	IS 'what can hold hash tables: the CPU engine, and each GPU or why there is none; without the service it opens the GPU unless gpuhash.engine is cpu, which takes GPU memory until the session ends';
 COMMENT ON COLUMN gpuhash_devices.tables IS 'hash tables there: with the service of all sessions, those of joins counted; else of this session';
 COMMENT ON COLUMN gpuhash_devices.memory_limit IS 'gpuhash.device_memory_limit in bytes; NULL: none, or without the service';
-COMMENT ON COLUMN gpuhash_devices.memory_used IS 'device memory of all tables';
+COMMENT ON COLUMN gpuhash_devices.memory_used IS 'device memory of all tables, and of pages that stay there';
+COMMENT ON COLUMN gpuhash_devices.memory_resident IS 'of that, of pages (gpuhash_resident)';
 COMMENT ON COLUMN gpuhash_devices.transfer IS 'direct: batches go between sessions and GPU without a copy; else why they do not';
 COMMENT ON COLUMN gpuhash_devices.buffers IS 'direct: the GPU reads pages of tables in shared_buffers itself; else why they are copied for it';
 COMMENT ON COLUMN gpuhash_devices.worker_starts IS 'how often a worker found the GPU since the server started';

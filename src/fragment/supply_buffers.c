@@ -61,7 +61,7 @@ lay_out(GhSupply *supply, GhSupplyRequest *request, char *buffer)
 	request->back = (GhBackRow *) (request->bitmaps + (Size) supply->room * GH_LINE_WORDS);
 	request->blocks = MemoryContextAlloc(supply->context, sizeof(BlockNumber) * supply->room);
 	request->pins = MemoryContextAlloc(supply->context, sizeof(Buffer) * supply->room);
-	if (supply->resident != NULL)
+	if (supply->engine->shares_tables)
 		request->notes = MemoryContextAlloc(supply->context, sizeof(GhResidentNote) * supply->room);
 }
 

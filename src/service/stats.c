@@ -144,6 +144,7 @@ emit_device(ReturnSetInfo *result, int number)
 	row[GH_DEVICE_COLUMN_MEMORY_LIMIT] = Int64GetDatum((int64) limit);
 	nulls[GH_DEVICE_COLUMN_MEMORY_LIMIT] = limit == PG_UINT64_MAX;
 	row[GH_DEVICE_COLUMN_MEMORY_USED] = Int64GetDatum((int64) used);
+	row[GH_DEVICE_COLUMN_MEMORY_RESIDENT] = Int64GetDatum((int64) pg_atomic_read_u64(&device->resident_used));
 	row[GH_DEVICE_COLUMN_WORKER_STARTS] = Int64GetDatum((int64) pg_atomic_read_u64(&device->started));
 	row[GH_DEVICE_COLUMN_WORKER_CPU] = Float8GetDatum((double) pg_atomic_read_u64(&device->cpu_ns) / GH_NS_PER_MS);
 	tuplestore_putvalues(result->setResult, result->setDesc, row, nulls);

@@ -275,7 +275,7 @@ SKIP:
 		my $state;
 		for (1 .. 200)
 		{
-			$state = $server->query(q{SELECT 'bytes ' || sum(memory_used) || ' tables ' || sum(d.tables) FROM gpuhash_devices d}) . ' ' .
+			$state = $server->query(q{SELECT 'bytes ' || sum(memory_used - memory_resident) || ' tables ' || sum(d.tables) FROM gpuhash_devices d}) . ' ' .
 				$server->query(q{SELECT 'buffers ' || buffers - buffers_free || ' tables ' || tables FROM gpuhash_stat}) . ' ' .
 				$server->query('SELECT count(*) FROM gpuhash_stat_activity');
 			return '' if $state eq 'bytes 0 tables 0 buffers 0 tables 0 0';

@@ -10,7 +10,7 @@ my $BUFFERS = `'$BINDIR/postgres' --version` =~ / (\d+)/ && $1 >= 18 ? 112 : 40;
 my $RING = $BUFFERS * 128 / 4;		# tables with more pages are read through a ring
 my $PAGES = 2 * $RING;
 my $ROWS = 4 * $PAGES;
-my @CONF = ("shared_buffers = ${BUFFERS}MB", 'max_connections = 6', 'superuser_reserved_connections = 0', 'autovacuum_max_workers = 1',
+my @CONF = ('gpuhash.enable_resident = off', "shared_buffers = ${BUFFERS}MB", 'max_connections = 6', 'superuser_reserved_connections = 0', 'autovacuum_max_workers = 1',
 	'max_wal_senders = 0', 'max_worker_processes = 2', 'gpuhash.shared_memory = 64MB');
 
 my %QUERY = (

@@ -8,7 +8,7 @@ use GpuHash::Service;
 # Few buffers, and of them a share that is enough for pages to be pinned: from PostgreSQL 18 on there are more processes.
 my $BINDIR = GpuHash::Server::bindir();
 my $BUFFERS = `'$BINDIR/postgres' --version` =~ / (\d+)/ && $1 >= 18 ? '112MB' : '40MB';
-my @CONF = ('gpuhash.device_start_cost = 0', 'gpuhash.device_page_cost = 0', 'gpuhash.device_bus_cost = 0', 'seq_page_cost = 0.05', "shared_buffers = $BUFFERS", 'max_connections = 6', 'superuser_reserved_connections = 0', 'autovacuum_max_workers = 1',
+my @CONF = ('gpuhash.enable_resident = off', 'gpuhash.device_start_cost = 0', 'gpuhash.device_page_cost = 0', 'gpuhash.device_bus_cost = 0', 'seq_page_cost = 0.05', "shared_buffers = $BUFFERS", 'max_connections = 6', 'superuser_reserved_connections = 0', 'autovacuum_max_workers = 1',
 	'max_wal_senders = 0', 'max_worker_processes = 2', 'gpuhash.shared_memory = 64MB');
 my $TABLES = 24;
 my $ROWS = 2000;

@@ -116,29 +116,41 @@ count_slots(void)
 	return n;
 }
 
+/* Entries but for spans, which stay; and who holds these. */
 static int
-count_tables(void)
+count_tables(int *holds)
 {
 	int			n = 0;
 
+	*holds = 0;
 	for (uint32 i = 0; i < GH_TABLES_MAX; i++)
-		n += (GhTableState) gh_slot_state(pg_atomic_read_u64(&gh_table_entry_at(i)->word)) != GH_TABLE_FREE;
+	{
+		GhTableEntry *entry = gh_table_entry_at(i);
+
+		*holds += pg_atomic_read_u32(&entry->holders);
+		n += (GhTableState) gh_slot_state(pg_atomic_read_u64(&entry->word)) != GH_TABLE_FREE &&
+			entry->kind != GH_ENTRY_SPAN;
+	}
 	return n;
 }
 
-/* gpuhash_fault_leftovers(): what is taken at the moment by all, bytes by device. */
+/* gpuhash_fault_leftovers(): what is taken at the moment by all, bytes by device without those of pages that stay. */
 Datum
 gpuhash_fault_leftovers(PG_FUNCTION_ARGS)
 {
 	StringInfoData text;
+	int			holds;
+	int			tables;
 
 	gh_test_needs_service();
 	initStringInfo(&text);
-	appendStringInfo(&text, "buffers %d, slots %d, tables %d, bytes", count_units(), count_slots(),
-					 count_tables());
+	tables = count_tables(&holds);
+	appendStringInfo(&text, "buffers %d, slots %d, tables %d, holds %d, bytes", count_units(), count_slots(), tables,
+					 holds);
 	for (uint32 i = 0; i < gh_service->devices; i++)
 		appendStringInfo(&text, " %llu",
-						 (unsigned long long) pg_atomic_read_u64(&gh_service->device[i].memory_used));
+						 (unsigned long long) (pg_atomic_read_u64(&gh_service->device[i].memory_used) -
+											   pg_atomic_read_u64(&gh_service->device[i].resident_used)));
 	PG_RETURN_TEXT_P(cstring_to_text(text.data));
 }
 

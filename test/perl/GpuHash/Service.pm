@@ -23,7 +23,7 @@ use Time::HiRes qw(time sleep);
 
 # the CUDA engine keeps what pipelines worked in for those after them (cuda/pipeline/pipeline_kits.cu); the stand-in nothing
 my $BYTES = ($ENV{GPUHASH_STAND_IN} || '') eq 'no' ? qr/\d+/ : qr/0/;
-our $CLEAN = qr/^buffers 0, slots 0, tables 0, bytes $BYTES(?: $BYTES)*$/;
+our $CLEAN = qr/^buffers 0, slots 0, tables 0, holds 0, bytes $BYTES(?: $BYTES)*$/;
 
 my @CONF = ("shared_preload_libraries = 'gpuhash'", "gpuhash.engine = 'cuda'", 'gpuhash.force_offload = on',
 	'gpuhash.batch_rows = 256', 'max_parallel_workers_per_gather = 0', 'enable_material = off', 'jit = off',
