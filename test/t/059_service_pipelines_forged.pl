@@ -42,7 +42,8 @@ refuses("a page at the area's begin + $_", forge(\%forger, 'area', $_, ''), $ELS
 refuses("a page at the begin of shared_buffers + $_", forge(\%forger, 'pool', $_, ''), $ELSEWHERE) for -8192, -16, 16, 4096, 8176;
 refuses("a page at the end of shared_buffers + $_", forge(\%forger, 'pool end', $_, ''), $ELSEWHERE) for -8176, -4096, -16, 0, 16, 8192;
 refuses("a page in the service's own memory + $_", forge(\%forger, 'service', $_, ''), $ELSEWHERE) for 0, 4096, 65536;
-refuses("a page at address $_", forge(\%forger, 'null', $_, ''), $ELSEWHERE) for 0, 8192, -8192, '9223372036854775807';
+refuses("a page at address $_", forge(\%forger, 'null', $_, ''), $ELSEWHERE) for 8192, -8192, '9223372036854775807';
+refuses('a page at address 0', forge(\%forger, 'null', 0, ''), qr/^invalid: page 0 of a request is not/);
 like(forge(\%forger, 'pool', 0, ''), qr/^done, \d+ counted, \d+ back$/, 'the first page of shared_buffers');
 like(forge(\%forger, 'pool end', -8192, ''), qr/^done, \d+ counted, \d+ back$/, 'the last one');
 like(forge(\%forger, $forger{slot}, 0, ''), qr/^done, \d+ counted, \d+ back$/, "the session's other buffer");
@@ -70,6 +71,22 @@ refuses('rows as columns without any', forge(\%forger, 'own', 0, "brought.kind=2
 refuses("$_ bytes of results", forge(\%forger, 'own', 0, "op=9 count=$_")) for $room, '18446744073709551615';
 refuses("results at $_", forge(\%forger, 'own', 0, "op=9 count=64 block=$_")) for $room, 4, '18446744073709551615';
 refuses("results from $_ on", forge(\%forger, 'own', 0, "op=9 count=65536 cursor=$_"), qr/^invalid: .*from where they ended/) for 1, 8, 24, 2 ** 31, 2 ** 32, '18446744073709551615';
+
+# ---------------------------------------------------------------- pages that stay
+{
+	my $span = sub { my ($root, $fields) = @_; return "brought.nspans=1 span=$root $fields" };
+	my ($root) = $forger->do('SELECT gpuhash_forge_span(16)');
+	like($root, qr/^\d+$/, "a span of 16 pages: $root");
+	like(($forger->do("SELECT gpuhash_forge_span($_)"))[0], qr/^invalid: a span has no/, "a span of $_ pages") for 0, 65537, 4_294_967_295;
+	like(forge(\%forger, 'own', 0, $span->($root, 'page.span=1 page.place=3')), $DONE, 'a page is put there');
+	like(forge(\%forger, 'null', 0, $span->($root, 'page.span=1 page.place=3')), $DONE, 'and read there');
+	refuses("place $_ of 16", forge(\%forger, 'null', 0, $span->($root, "page.span=1 page.place=$_")), qr/^invalid: /) for 16, 17, 2 ** 31, 4_294_967_295;
+	refuses("span $_ of one", forge(\%forger, 'null', 0, $span->($root, "page.span=$_ page.place=0")), qr/^invalid: /) for 0, 2, 17, 4_294_967_295;
+	refuses("$_ spans", forge(\%forger, 'null', 0, "brought.nspans=$_ span=$root page.span=1"), qr/^invalid: /) for 0, 2, 17, 4_294_967_295;
+	refuses("the span $_", forge(\%forger, 'null', 0, $span->($_, 'page.span=1')), qr/^invalid: a request names a span that is gone/)
+		for 0, 1, $root + 8192, $root - 8192, $victim{table}, '18446744073709551615';
+	like(forge(\%forger, 'null', 0, $span->($root, 'page.span=1 page.place=9 page.lines=100')), qr/^done, \d+ counted, \d+ back$/, 'a place that nothing was put into');
+}
 
 # ------------------------------------------------------------------ rows as columns
 sub columns

@@ -183,6 +183,23 @@ array_of(GhSlot *slot, const char *name)
 	return NULL;
 }
 
+/* Of the first page of the list at the begin of the slot's buffer; false: there is no such field. */
+static bool
+forge_page_field(GhSlot *slot, const char *name, uint64 value)
+{
+	GhPageRef  *page = (GhPageRef *) gh_buffer_at((uint32) (slot - gh_slot_at(0)));
+
+	if (strcmp(name, "page.span") == 0)
+		page->span = (uint32) value;
+	else if (strcmp(name, "page.place") == 0)
+		page->place = (uint32) value;
+	else if (strcmp(name, "page.lines") == 0)
+		page->lines = (uint32) value;
+	else
+		return false;
+	return true;
+}
+
 /* Another number field by its name. */
 static void
 forge_field(GhSlot *slot, const char *name, uint64 value)
@@ -191,6 +208,12 @@ forge_field(GhSlot *slot, const char *name, uint64 value)
 
 	if (array != NULL)
 		*array = value;
+	else if (forge_page_field(slot, name, value))
+		return;
+	else if (strcmp(name, "span") == 0)
+		slot->spans[0] = value;
+	else if (strcmp(name, "brought.nspans") == 0)
+		slot->brought.nspans = (uint32) value;
 	else if (strcmp(name, "count") == 0)
 		slot->count = value;
 	else if (strcmp(name, "done") == 0)

@@ -26,6 +26,7 @@
 
 PG_FUNCTION_INFO_V1(gpuhash_forge_hold_pipeline);
 PG_FUNCTION_INFO_V1(gpuhash_forge_pipeline);
+PG_FUNCTION_INFO_V1(gpuhash_forge_span);
 PG_FUNCTION_INFO_V1(gpuhash_forge_names);
 PG_FUNCTION_INFO_V1(gpuhash_forge_blocks);
 
@@ -178,6 +179,20 @@ gpuhash_forge_pipeline(PG_FUNCTION_ARGS)
 		answer = gh_forge_pipeline_answer(slot);
 	gh_service_return(buffer);
 	PG_RETURN_TEXT_P(cstring_to_text(answer));
+}
+
+/* gpuhash_forge_span(pages bigint): the root of a new span of so many pages, or why there is none. */
+Datum
+gpuhash_forge_span(PG_FUNCTION_ARGS)
+{
+	GhRef		root;
+	GhError		error;
+
+	if (!superuser() || gh_service == NULL)
+		elog(ERROR, "must be superuser, in a server with the service, to test it");
+	if (gh_service_span_create(0, (uint32) PG_GETARG_INT64(0), &root, &error) != GH_OK)
+		PG_RETURN_TEXT_P(cstring_to_text(psprintf("%s: %s", gh_status_name(error.status), error.message)));
+	PG_RETURN_TEXT_P(cstring_to_text(psprintf("%llu", (unsigned long long) root)));
 }
 
 /* ----------------------------------------------------------------------- blocks */

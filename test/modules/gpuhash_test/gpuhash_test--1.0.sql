@@ -109,6 +109,15 @@ COMMENT ON FUNCTION gpuhash_forge_pipeline(oid, int, bigint, text, bigint, text)
 
 REVOKE ALL ON FUNCTION gpuhash_forge_pipeline(oid, int, bigint, text, bigint, text) FROM PUBLIC;
 
+CREATE FUNCTION gpuhash_forge_span(pages bigint)
+RETURNS text
+AS 'MODULE_PATHNAME', 'gpuhash_forge_span'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpuhash_forge_span(bigint) IS 'make a span of so many pages; its root, or why there is none';
+
+REVOKE ALL ON FUNCTION gpuhash_forge_span(bigint) FROM PUBLIC;
+
 CREATE FUNCTION gpuhash_forge_columns(part text, address text, "offset" bigint, fields text)
 RETURNS text
 AS 'MODULE_PATHNAME', 'gpuhash_forge_columns'
