@@ -307,14 +307,14 @@ gh_device_keep_counts(GhFragment *fragment, const GhSupply *supply, instr_time *
 /* ------------------------------------------------------------ what was read */
 
 void
-gh_device_log(GhFragment *fragment, BlockNumber block)
+gh_device_log(GhFragment *fragment, BlockNumber block, uint32 count)
 {
 	GhDeviceRun   *device = fragment->device;
 	GhBlockRange *last = device->nranges > 0 ? &device->ranges[device->nranges - 1] : NULL;
 
 	if (last != NULL && block == last->first + last->count)
 	{
-		last->count++;
+		last->count += count;
 		return;
 	}
 	if (device->nranges == device->ranges_room)
@@ -326,7 +326,7 @@ gh_device_log(GhFragment *fragment, BlockNumber block)
 	}
 	last = &device->ranges[device->nranges++];
 	last->first = block;
-	last->count = 1;
+	last->count = count;
 }
 
 static uint64
@@ -528,7 +528,7 @@ supply_pages(GhFragment *fragment)
 	gh_supply_open_pages(&device->supply, !fragment->methods->adds_floats(fragment));
 	while ((done || device->together) && gh_pages_next(fragment->pages, GH_DEVICE_PAGES_AHEAD))
 	{
-		gh_device_log(fragment, fragment->pages->block);
+		gh_device_log(fragment, fragment->pages->block, fragment->pages->elsewhere ? fragment->pages->run : 1);
 		done = done && gh_supply_page(&device->supply);
 	}
 	return done && gh_supply_flush(&device->supply);

@@ -193,7 +193,7 @@ next_page(GhFragment *fragment, int *from)
 		return false;
 	pgstat_count_index_tuples(pages->relation, pages->ntuples);
 	if (!fragment->device->tried)
-		gh_device_log(fragment, pages->block);
+		gh_device_log(fragment, pages->block, 1);
 	return true;
 }
 

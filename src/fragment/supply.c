@@ -139,7 +139,7 @@ release_pins(GhSupplyRequest *request)
 	request->ncopies = 0;
 	request->nhinted = 0;
 	request->nagain = 0;
-	request->nresident = request->nnotes = 0;
+	request->nresident = request->nnotes = request->nall = request->nlines = 0;
 	request->submitted = false;
 }
 
@@ -154,6 +154,14 @@ put_bitmap(GhSupplyRequest *request, GhPageRef *page, const uint64 *words)
 	request->request.nbitmaps += nwords;
 }
 
+/* A page that is no run was put into the request. */
+static void
+count_page(GhSupplyRequest *request, uint32 i)
+{
+	request->firsts[i] = request->nall++;
+	request->nlines += request->pages[i].lines;
+}
+
 /* Page i of the request, which is empty but for pages before it, becomes the next one.  copy: which one it is. */
 static void
 ask_again(GhSupplyRequest *request, uint32 i, uint32 copy, const GhJudgedPage *judged)
@@ -166,6 +174,7 @@ ask_again(GhSupplyRequest *request, uint32 i, uint32 copy, const GhJudgedPage *j
 	page->block = request->blocks[to];
 	page->lines = judged->lines;
 	put_bitmap(request, page, judged->visible);
+	count_page(request, to);
 	request->pins[to] = request->pins[i];
 	/* copies, too, lie in the order of the pages */
 	page->page = BufferIsValid(request->pins[to]) ? BufferGetPage(request->pins[to]) :
@@ -184,7 +193,7 @@ keep_judged(GhSupply *supply, GhSupplyRequest *request)
 	memset(&request->request, 0, sizeof(request->request));
 	request->nhinted = 0;
 	request->ncopies = 0;
-	request->nresident = request->nnotes = 0;
+	request->nresident = request->nnotes = request->nall = request->nlines = 0;
 	request->submitted = false;
 	for (uint32 i = 0; i < npages; i++)
 	{
@@ -213,7 +222,7 @@ submit(GhSupply *supply, GhSupplyRequest *request)
 	request->request.pages = request->pages;
 	request->request.bitmaps = request->bitmaps;
 	request->request.back = request->back;
-	request->request.back_room = (uint64) supply->room * MaxHeapTuplesPerPage;
+	request->request.back_room = supply->rows_room;
 	request->request.spans = request->named;
 	status = supply->engine->pipelines->submit(supply->pipeline, &request->request);
 	request->submitted = status == GH_OK || status == GH_BUSY;
@@ -336,6 +345,7 @@ static bool
 is_full(const GhSupply *supply, const GhSupplyRequest *request, uint32 room)
 {
 	return request->request.npages == room || request->request.nspans == GH_REQUEST_SPANS_MAX ||
+		request->nlines + MaxHeapTuplesPerPage > supply->rows_room ||
 		(supply->copy_room > 0 && request->ncopies == supply->copy_room);
 }
 
@@ -400,7 +410,7 @@ put_page(GhSupply *supply, GhSupplyRequest *request)
 
 	if (offer == GH_RESIDENT_SAME)
 	{
-		gh_supply_put_resident(supply, request, &note.at);
+		gh_supply_put_resident(supply, request, &note.at, 1, note.at.lines);
 		gh_supply_note(request, &note);
 		gh_pages_leave(pages);
 		return;
@@ -411,6 +421,7 @@ put_page(GhSupply *supply, GhSupplyRequest *request)
 	i = request->request.npages++;
 	request->blocks[i] = pages->block;
 	ask_for_lines(request, &request->pages[i], pages);
+	count_page(request, i);
 	supply->counts.hinted += pages->by_headers;
 	if (offer == GH_RESIDENT_KEEP)
 	{
@@ -440,15 +451,16 @@ gh_supply_page(GhSupply *supply)
 	GhSupplyRequest *request = &supply->requests[supply->current];
 	GhPages    *pages = supply->pages;
 
-	supply->counts.pages++;
-	if (pages->ntuples == 0)
+	supply->counts.pages += pages->elsewhere ? pages->run : 1;
+	if (pages->ntuples == 0 && !pages->elsewhere)
 		return !supply->failed;
 	if (!gh_supply_take_buffers(supply))
 		return false;
 	if (pages->elsewhere)
 	{
-		gh_supply_put_resident(supply, request, &supply->found);
-		gh_resident_count_hit(supply->resident);
+		gh_supply_put_resident(supply, request, &supply->found, pages->run,
+							   gh_resident_lines(supply->resident, pages->block, pages->run));
+		gh_resident_count_hits(supply->resident, pages->run);
 	}
 	else
 		put_page(supply, request);
@@ -569,14 +581,19 @@ gh_supply_blocks(const GhSupply *supply, BlockNumber **blocks)
 {
 	uint32		n = 0;
 
-	*blocks = MemoryContextAlloc(supply->context, sizeof(BlockNumber) * GH_SUPPLY_REQUESTS * Max(supply->room, 1));
+	for (int i = 0; i < GH_SUPPLY_REQUESTS; i++)
+		n += supply->requests[i].nall;
+	/* the caller may have one run more */
+	*blocks = MemoryContextAlloc(supply->context, sizeof(BlockNumber) * (n + supply->pages->run + 1));
+	n = 0;
 	/* the one that is filled is the newest, and the next one the oldest; or else that is the oldest itself */
 	for (int i = supply->requests[supply->current].submitted ? 0 : 1, last = i + GH_SUPPLY_REQUESTS; i < last; i++)
 	{
 		const GhSupplyRequest *request = &supply->requests[(supply->current + i) % GH_SUPPLY_REQUESTS];
 
 		for (uint32 p = 0; p < request->request.npages; p++)
-			(*blocks)[n++] = request->blocks[p];
+			for (uint32 k = 0; k < Max(request->pages[p].run, 1); k++)
+				(*blocks)[n++] = request->blocks[p] + k;
 	}
 	return n;
 }

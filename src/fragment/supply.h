@@ -28,11 +28,14 @@ typedef struct GhSupplyRequest
 	GhBackRow  *back;
 	char	   *copies;			/* of pages that are not left where they are */
 	uint32		ncopies;
-	BlockNumber *blocks;		/* by page */
-	Buffer	   *pins;			/* by page; InvalidBuffer: it is a copy */
+	BlockNumber *blocks;		/* by page of the list; of a run, the first one's */
+	Buffer	   *pins;			/* likewise; InvalidBuffer: it is a copy, or on the device */
+	uint32	   *firsts;			/* likewise: how many pages are before it, all of runs counted */
+	uint32		nall;			/* pages, likewise */
+	uint32		nlines;			/* of all */
 	uint32		nhinted;		/* of the pages */
 	uint32		nagain;			/* likewise: asked once more */
-	uint32		nresident;		/* likewise: they are on the device */
+	uint32		nresident;		/* likewise: they, or runs of them, are on the device */
 	GhResidentNote *notes;		/* of pages that stay there, or still are what they were; room for all; NULL: none are taken */
 	uint32		nnotes;
 	uint32		spans[GH_REQUEST_SPANS_MAX];	/* numbers of those that the request names */
@@ -40,7 +43,7 @@ typedef struct GhSupplyRequest
 	bool		submitted;
 } GhSupplyRequest;
 
-/* A page of a request that is asked once more: for the tuples that were found to be visible. */
+/* A page of a request, by its number in the list, that is asked once more: for the tuples that were found to be visible. */
 typedef struct GhJudgedPage
 {
 	uint32		page;
@@ -80,7 +83,8 @@ typedef struct GhSupply
 	GhResident *resident;		/* the relation's pages that stay there; NULL: none do */
 	GhResidentPlace found;		/* of the block that was looked up last */
 	bool		timing;
-	uint32		room;			/* pages of a request */
+	uint32		room;			/* pages of a request, as they are listed */
+	uint32		rows_room;		/* lines of all its pages */
 	uint32		copy_room;		/* of them, copies */
 	uint32		fill;			/* likewise, where rows are listed: these are submitted then */
 	bool		lists;			/* requests are read one after the other: gh_supply_next */
@@ -121,7 +125,8 @@ extern void gh_supply_turn_over(GhSupply *supply);
 extern void gh_supply_open_resident(GhSupply *supply);
 extern void gh_supply_close_resident(GhSupply *supply);
 extern GhResidentOffer gh_supply_offer_page(GhSupply *supply, GhResidentNote *note);
-extern void gh_supply_put_resident(GhSupply *supply, GhSupplyRequest *request, const GhResidentPlace *at);
+extern void gh_supply_put_resident(GhSupply *supply, GhSupplyRequest *request, const GhResidentPlace *at, uint32 run,
+								   uint32 lines);
 extern void gh_supply_name_place(GhSupply *supply, GhSupplyRequest *request, GhPageRef *page,
 								 const GhResidentPlace *at);
 extern void gh_supply_note(GhSupplyRequest *request, const GhResidentNote *note);
@@ -135,6 +140,9 @@ extern bool gh_supply_close_rows(GhSupplyRows *rows);
 /* supply_back.c */
 extern void gh_supply_give_back(GhSupply *supply, const GhSupplyRequest *request);
 extern bool gh_supply_asks(const GhSupplyRequest *request, uint32 page, OffsetNumber line);
+extern uint32 gh_supply_listed(const GhSupplyRequest *request, uint32 page);
+extern BlockNumber gh_supply_block(const GhSupplyRequest *request, uint32 page);
+extern bool gh_supply_is_visible(GhSupply *supply, Buffer buffer, BlockNumber block, OffsetNumber line);
 extern bool gh_supply_has_tuple(Buffer buffer, OffsetNumber line);
 
 /* scan_engine.c */

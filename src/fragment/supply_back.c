@@ -18,6 +18,36 @@
  */
 #define GH_JUDGED_MOST 8
 
+/* Which page of the list it is, by its number among all. */
+uint32
+gh_supply_listed(const GhSupplyRequest *request, uint32 page)
+{
+	uint32		low = 0;
+	uint32		high = request->request.npages - 1;
+
+	if (request->nall == request->request.npages)
+		return page;
+	while (low < high)
+	{
+		uint32		middle = high - (high - low) / 2;
+
+		if (request->firsts[middle] <= page)
+			low = middle;
+		else
+			high = middle - 1;
+	}
+	return low;
+}
+
+/* The block of a page, by its number among all. */
+BlockNumber
+gh_supply_block(const GhSupplyRequest *request, uint32 page)
+{
+	uint32		listed = gh_supply_listed(request, page);
+
+	return request->blocks[listed] + (page - request->firsts[listed]);
+}
+
 /*
  * Whether the line was asked for, by the page as it was supplied: lines of a page that was copied may have got other
  * tuples since.  Those of a page that is on the device have not: it was all-visible, without a line for a new tuple.  But
@@ -44,75 +74,108 @@ gh_supply_has_tuple(Buffer buffer, OffsetNumber line)
 	return line <= PageGetMaxOffsetNumber(page) && ItemIdIsNormal(PageGetItemId(page, line));
 }
 
+/* Rows of one page that were handed back. */
+typedef struct PageBack
+{
+	uint32		listed;			/* the page's number in the list */
+	const GhPageRef *page;
+	BlockNumber block;
+	Buffer		buffer;
+	const GhBackRow *rows;
+	uint64		count;
+} PageBack;
+
+/* Whether the snapshot sees the tuple of a line. */
+bool
+gh_supply_is_visible(GhSupply *supply, Buffer buffer, BlockNumber block, OffsetNumber line)
+{
+	bool		visible;
+
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	visible = gh_pages_is_visible(supply->pages, buffer, block, line);
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	return visible;
+}
+
+/*
+ * Whether a row of a page that was handed back, or a line of one that was so as a whole, is one that was asked for.  Which
+ * lines a page on the device has is not known here: there the snapshot tells.
+ */
+static bool
+has_row(GhSupply *supply, const GhSupplyRequest *request, uint32 listed, Buffer buffer, BlockNumber block,
+		OffsetNumber line, bool whole)
+{
+	return gh_supply_asks(request, listed, line) && gh_supply_has_tuple(buffer, line) &&
+		(!whole || request->pages[listed].page != NULL || gh_supply_is_visible(supply, buffer, block, line));
+}
+
 /*
  * A row, or all that was asked for of the page.  Of a page as a whole the engine has not seen any row.
  */
 static void
-give_back(GhSupply *supply, const GhSupplyRequest *request, Buffer buffer, const GhBackRow *row)
+give_back(GhSupply *supply, const GhSupplyRequest *request, const PageBack *back, const GhBackRow *row)
 {
-	const GhPageRef *page = &request->pages[row->page];
-	BlockNumber block = request->blocks[row->page];
+	bool		whole = row->line == 0;
+	OffsetNumber last = whole ? Min(back->page->lines, MaxHeapTuplesPerPage) : row->line;
 
-	for (OffsetNumber line = Max(row->line, 1); line <= (row->line != 0 ? row->line : page->lines); line++)
-		if (gh_supply_asks(request, row->page, line) && gh_supply_has_tuple(buffer, line))
+	for (OffsetNumber line = Max(row->line, 1); line <= last; line++)
+		if (has_row(supply, request, back->listed, back->buffer, back->block, line, whole))
 		{
-			supply->counts.tuples += row->line == 0;
-			supply->row_back(supply->arg, buffer, block, line);
+			supply->counts.tuples += whole;
+			supply->row_back(supply->arg, back->buffer, back->block, line);
 		}
 }
 
 /* Whether it is not known of a row, or of those of a page, which one is visible. */
 static bool
-is_untold(const GhSupplyRequest *request, const GhBackRow *row)
+is_untold(const PageBack *back, const GhBackRow *row)
 {
-	return request->pages[row->page].hinted && (row->step == GH_STEP_VISIBILITY || row->line == 0);
+	return back->page->hinted && (row->step == GH_STEP_VISIBILITY || row->line == 0);
 }
 
 /* Judges the untold ones of some rows of a page that were handed back. */
 static void
-judge(GhSupply *supply, const GhSupplyRequest *request, Buffer buffer, const GhBackRow *rows, uint64 count)
+judge(GhSupply *supply, const PageBack *back)
 {
-	uint32		number = rows[0].page;
-	BlockNumber block = request->blocks[number];
 	GhJudgedPage *judged = &supply->judged[supply->njudged];
 
-	judged->page = number;
+	judged->page = back->listed;
 	judged->lines = 0;
 	memset(judged->visible, 0, sizeof(judged->visible));
-	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	for (uint64 i = 0; i < count; i++)
+	LockBuffer(back->buffer, BUFFER_LOCK_SHARE);
+	for (uint64 i = 0; i < back->count; i++)
 	{
-		OffsetNumber last = rows[i].line != 0 ? rows[i].line : request->pages[number].lines;
+		const GhBackRow *row = &back->rows[i];
+		OffsetNumber last = row->line != 0 ? row->line : back->page->lines;
 
-		if (!is_untold(request, &rows[i]))
+		if (!is_untold(back, row))
 			continue;
-		for (OffsetNumber line = Max(rows[i].line, 1); line <= Min(last, MaxHeapTuplesPerPage); line++)
+		for (OffsetNumber line = Max(row->line, 1); line <= Min(last, MaxHeapTuplesPerPage); line++)
 		{
 			/* of a page as a whole, others are there for their values, which nobody may be to know of */
-			supply->counts.judged += !gh_pages_hints_tell(supply->pages, buffer, line);
-			if (!gh_pages_is_visible(supply->pages, buffer, block, line))
+			supply->counts.judged += !gh_pages_hints_tell(supply->pages, back->buffer, line);
+			if (!gh_pages_is_visible(supply->pages, back->buffer, back->block, line))
 				continue;
 			judged->visible[(line - 1) / 64] |= UINT64CONST(1) << (line - 1) % 64;
 			judged->lines = line;
 		}
 	}
-	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	LockBuffer(back->buffer, BUFFER_LOCK_UNLOCK);
 	supply->njudged += judged->lines > 0;
 }
 
-/* Rows of one page. */
 static void
-give_rows_back(GhSupply *supply, const GhSupplyRequest *request, Buffer buffer, const GhBackRow *rows, uint64 count)
+give_rows_back(GhSupply *supply, const GhSupplyRequest *request, const PageBack *back)
 {
 	uint64		untold = 0;
 
-	for (uint64 i = 0; i < count; i++)
-		untold += is_untold(request, &rows[i]);
+	for (uint64 i = 0; i < back->count; i++)
+		untold += is_untold(back, &back->rows[i]);
 	if (untold > 0)
-		judge(supply, request, buffer, rows, count);
-	for (uint64 i = 0; i < count; i++)
-		if (!is_untold(request, &rows[i]))
-			give_back(supply, request, buffer, &rows[i]);
+		judge(supply, back);
+	for (uint64 i = 0; i < back->count; i++)
+		if (!is_untold(back, &back->rows[i]))
+			give_back(supply, request, back, &back->rows[i]);
 }
 
 static void
@@ -120,13 +183,13 @@ check_row(const GhSupplyRequest *request, uint64 i)
 {
 	const GhBackRow *row = &request->back[i];
 
-	if (row->page >= request->request.npages || row->line > request->pages[row->page].lines ||
+	if (row->page >= request->nall || row->line > request->pages[gh_supply_listed(request, row->page)].lines ||
 		(i > 0 && row->page < row[-1].page))
 		elog(ERROR, "a pipeline on a device has handed back line %u of page %u", row->line, row->page);
 }
 
 /*
- * All rows of a request that were handed back.  Of a copied page, the page itself is pinned again: visible
+ * All rows of a request that were handed back.  Of a page that is not pinned, the page itself is pinned again: visible
  * tuples are still where they were.
  */
 void
@@ -134,24 +197,28 @@ gh_supply_give_back(GhSupply *supply, const GhSupplyRequest *request)
 {
 	uint64		nback = request->request.nback;
 	uint64		before = supply->counts.judged;
-	uint64		count;
+	PageBack	back;
 
 	for (uint64 i = 0; i < nback; i++)
 		check_row(request, i);
-	for (uint64 i = 0; i < nback; i += count)
+	for (uint64 i = 0; i < nback; i += back.count)
 	{
-		const GhBackRow *rows = &request->back[i];
-		Buffer		buffer = request->pins[rows->page];
-		bool		is_copy = !BufferIsValid(buffer);
+		bool		is_pinned;
 
-		for (count = 1; i + count < nback && rows[count].page == rows->page;)
-			count++;
+		back.rows = &request->back[i];
+		back.listed = gh_supply_listed(request, back.rows->page);
+		back.page = &request->pages[back.listed];
+		back.block = gh_supply_block(request, back.rows->page);
+		back.buffer = request->pins[back.listed];
+		is_pinned = BufferIsValid(back.buffer);
+		for (back.count = 1; i + back.count < nback && back.rows[back.count].page == back.rows->page;)
+			back.count++;
 		CHECK_FOR_INTERRUPTS();
-		if (is_copy)
-			buffer = gh_pages_pin_again(supply->pages, request->blocks[rows->page]);
-		give_rows_back(supply, request, buffer, rows, count);
-		if (is_copy)
-			ReleaseBuffer(buffer);
+		if (!is_pinned)
+			back.buffer = gh_pages_pin_again(supply->pages, back.block);
+		give_rows_back(supply, request, &back);
+		if (!is_pinned)
+			ReleaseBuffer(back.buffer);
 	}
 	if (request->nhinted > 0)
 		supply->pages->headers_doubted = supply->counts.judged - before > (uint64) request->nhinted * GH_JUDGED_MOST;

@@ -61,6 +61,7 @@ lay_out(GhSupply *supply, GhSupplyRequest *request, char *buffer)
 	request->back = (GhBackRow *) (request->bitmaps + (Size) supply->room * GH_LINE_WORDS);
 	request->blocks = MemoryContextAlloc(supply->context, sizeof(BlockNumber) * supply->room);
 	request->pins = MemoryContextAlloc(supply->context, sizeof(Buffer) * supply->room);
+	request->firsts = MemoryContextAlloc(supply->context, sizeof(uint32) * supply->room);
 	if (supply->engine->shares_tables)
 		request->notes = MemoryContextAlloc(supply->context, sizeof(GhResidentNote) * supply->room);
 }
@@ -108,6 +109,7 @@ gh_supply_take_buffers(GhSupply *supply)
 	for (int i = 0; i < GH_SUPPLY_REQUESTS; i++)
 		lay_out(supply, &supply->requests[i], supply->buffers[i]);
 	supply->judged = MemoryContextAlloc(supply->context, sizeof(GhJudgedPage) * supply->room);
+	supply->rows_room = supply->room * MaxHeapTuplesPerPage;
 	supply->fill = Min(supply->room, Max(supply->fill, GH_SUPPLY_MIN));
 	return true;
 }
@@ -134,6 +136,7 @@ gh_supply_free_buffers(GhSupply *supply)
 		supply->engine->buffer_free(supply->buffers[i]);
 		request->blocks = drop(request->blocks);
 		request->pins = drop(request->pins);
+		request->firsts = drop(request->firsts);
 		request->notes = drop(request->notes);
 	}
 	supply->judged = drop(supply->judged);

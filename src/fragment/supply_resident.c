@@ -10,16 +10,15 @@
 #include "service/service.h"
 #include "fragment/supply.h"
 
-/* GhPages.has_block */
-static bool
-has_block(void *arg, BlockNumber block, uint32 *lines)
+/* GhPages.has_blocks: as many as the request that is filled has room for, whatever lines they have. */
+static uint32
+has_blocks(void *arg, BlockNumber block)
 {
 	GhSupply   *supply = arg;
+	uint32		left = supply->rows_room - supply->requests[supply->current].nlines;
 
-	if (!gh_resident_find(supply->resident, block, &supply->found))
-		return false;
-	*lines = supply->found.lines;
-	return true;
+	/* before buffers are taken it is not known; a request has room for one page at least */
+	return gh_resident_find(supply->resident, block, Max(left / MaxHeapTuplesPerPage, 1), &supply->found);
 }
 
 /* Before the first page is read; the snapshot is held. */
@@ -33,8 +32,8 @@ gh_supply_open_resident(GhSupply *supply)
 	if (supply->resident == NULL)
 		return;
 	pages->tells_lsn = true;
-	pages->has_block = has_block;
-	pages->has_block_arg = supply;
+	pages->has_blocks = has_blocks;
+	pages->has_blocks_arg = supply;
 }
 
 /* The supply's pages are read by others from here on, and by no device. */
@@ -42,7 +41,7 @@ void
 gh_supply_close_resident(GhSupply *supply)
 {
 	supply->pages->tells_lsn = false;
-	supply->pages->has_block = NULL;
+	supply->pages->has_blocks = NULL;
 }
 
 /* What is to become of the page that the pages' scan has read. */
@@ -75,9 +74,9 @@ gh_supply_name_place(GhSupply *supply, GhSupplyRequest *request, GhPageRef *page
 	page->place = at->place;
 }
 
-/* The next page of the request is the one of that place. */
+/* The next pages of the request are so many from that place on, of blocks from that of the supply's pages on. */
 void
-gh_supply_put_resident(GhSupply *supply, GhSupplyRequest *request, const GhResidentPlace *at)
+gh_supply_put_resident(GhSupply *supply, GhSupplyRequest *request, const GhResidentPlace *at, uint32 run, uint32 lines)
 {
 	uint32		i = request->request.npages++;
 	GhPageRef  *page = &request->pages[i];
@@ -86,11 +85,15 @@ gh_supply_put_resident(GhSupply *supply, GhSupplyRequest *request, const GhResid
 	request->pins[i] = InvalidBuffer;
 	memset(page, 0, sizeof(*page));
 	page->block = request->blocks[i];
-	page->lines = at->lines;
+	page->lines = lines;
+	page->run = (uint16) run;
 	page->bitmap = GH_PAGE_ALL_LINES;
 	gh_supply_name_place(supply, request, page, at);
+	request->firsts[i] = request->nall;
+	request->nall += run;
+	request->nlines += lines;
 	request->nresident++;
-	supply->counts.resident++;
+	supply->counts.resident += run;
 }
 
 /* For other queries, when the request is done. */

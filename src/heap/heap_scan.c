@@ -145,7 +145,7 @@ gh_pages_return_to_scan(GhPages *pages, int ndone, bool ended)
 	/* the scan goes on behind a page that it has to have read */
 	if (pages->elsewhere)
 	{
-		gh_pages_read_block(pages, pages->block);
+		gh_pages_read_block(pages, pages->block + pages->run - 1);
 		ndone = pages->ntuples;
 	}
 	scan->rs_cblock = pages->block;

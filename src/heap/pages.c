@@ -49,25 +49,37 @@ uses_hints(const GhPages *pages)
 	return pages->pooled;
 }
 
-/* The next page, if the caller has it; false: it has not, or there is none. */
+/* The next pages, if the caller has them; false: it has not the next one, or there is none. */
 static bool
 leave_to_caller(GhPages *pages)
 {
 	BlockNumber block;
-	uint32		lines;
+	uint32		most;
 
-	if (pages->has_block == NULL)
+	if (pages->has_blocks == NULL)
 		return false;
 	block = choose_block(pages);
 	if (block == InvalidBlockNumber)
 		return false;
-	if (!pages->has_block(pages->has_block_arg, block, &lines))
+	most = pages->has_blocks(pages->has_blocks_arg, block);
+	if (most == 0)
 	{
 		pages->chosen = block;
 		return false;
 	}
+	/* as far as the order of the scan goes along with that */
+	for (pages->run = 1; pages->run < most; pages->run++)
+	{
+		BlockNumber next = choose_block(pages);
+
+		if (next != block + pages->run)
+		{
+			pages->chosen = next;
+			break;
+		}
+	}
 	pages->block = block;
-	pages->ntuples = (int) lines;
+	pages->ntuples = 0;
 	pages->all_visible = pages->elsewhere = true;
 	pages->by_headers = pages->was_read = false;
 	return true;
@@ -139,9 +151,7 @@ was_missed(const GhPages *pages)
 static bool
 need_not_be_looked_up(const GhPages *pages, BlockNumber block)
 {
-	uint32		lines;
-
-	return (pages->has_block != NULL && pages->has_block(pages->has_block_arg, block, &lines)) ||
+	return (pages->has_blocks != NULL && pages->has_blocks(pages->has_blocks_arg, block) > 0) ||
 		(uses_hints(pages) && gh_hint_is_good(pages->relation, block, pages->strategy != NULL));
 }
 

@@ -46,6 +46,7 @@ struct GhPages
 	uint32		upper;			/* with one of them: byte of the page at which its lowest tuple begins */
 	bool		was_read;		/* through a ring: it was not found in the pool, or may not have been */
 	bool		elsewhere;		/* it was not read, since the caller has it: all_visible, and no buffer */
+	uint32		run;			/* elsewhere: how many blocks from `block` on that is said of */
 	XLogRecPtr	lsn;			/* with all_visible, if the caller asks for it: the page's, when that was so */
 
 	/* -- set by the caller: what it can do with */
@@ -55,9 +56,9 @@ struct GhPages
 	bool		headers_doubted;	/* whether they do is to be seen of some on each page */
 	bool		tells_pooled;	/* it wants to know which pages were found in the pool: was_read */
 	bool		tells_lsn;
-	/* Whether it has the block, with all of its rows visible, so that it need not be read; NULL: it has none. */
-	bool		(*has_block) (void *arg, BlockNumber block, uint32 *lines);
-	void	   *has_block_arg;
+	/* How many blocks it has from that one on, with all of their rows visible, so that these need not be read; NULL: none. */
+	uint32		(*has_blocks) (void *arg, BlockNumber block);
+	void	   *has_blocks_arg;
 
 	/* -- whose pages */
 	const GhPagesMaker *maker;	/* NULL: it has not begun */

@@ -135,17 +135,20 @@ end_run(GhRowScan *node)
 
 /* Reads what the device has not done by the CPU engine. */
 static void
-give_up(GhRowScan *node, BlockNumber last)
+give_up(GhRowScan *node, bool last)
 {
 	GhRowScanDevice *device = node->device;
+	uint32		run = node->pages.elsewhere ? node->pages.run : 1;
+	BlockNumber end = node->pages.block + run - 1;
 
 	gh_supply_gave_up(&device->supply, "scan on the GPU", node->counts.fallback_reason,
 					  sizeof(node->counts.fallback_reason));
 	device->nagain = gh_supply_blocks(&device->supply, &device->again);
 	device->next_again = 0;
-	/* it may have been lost before this one was in a request */
-	if (last != InvalidBlockNumber && (device->nagain == 0 || device->again[device->nagain - 1] != last))
-		device->again[device->nagain++] = last;
+	/* it may have been lost before these were in a request */
+	if (last && (device->nagain == 0 || device->again[device->nagain - 1] != end))
+		for (uint32 k = 0; k < run; k++)
+			device->again[device->nagain++] = node->pages.block + k;
 	end_run(node);
 }
 
@@ -245,10 +248,10 @@ supply_pages(GhRowScan *node)
 			device->all_read = true;
 		else
 		{
-			node->counts.pages++;
+			node->counts.pages += node->pages.elsewhere ? node->pages.run : 1;
 			if (!gh_supply_page(&device->supply))
 			{
-				give_up(node, node->pages.block);
+				give_up(node, true);
 				return false;
 			}
 		}
@@ -274,7 +277,7 @@ next_request(GhRowScan *node)
 	if (device->reading == NULL)
 	{
 		if (device->supply.failed)
-			give_up(node, InvalidBlockNumber);
+			give_up(node, false);
 		else
 			end_run(node);
 		return false;
@@ -299,7 +302,7 @@ pin_again(GhRowScan *node, BlockNumber block)
 }
 
 /*
- * The next row of the request that is read, of a page of that number; false: there are no more.  What is not a
+ * The next row of the request that is read, of a page of that number in the list; false: there are no more.  What is not a
  * tuple that was asked for did not come from a device that works.
  */
 static bool
@@ -311,9 +314,10 @@ told_row(GhRowScanDevice *device, GhKeptRow *row, uint32 *page)
 	{
 		GhBackRow	told = request->back[device->next];
 		uint32		line = told.line;
+		uint32		listed = told.page < request->nall ? gh_supply_listed(request, told.page) : 0;
 
-		if (told.page >= request->request.npages || line > request->pages[told.page].lines ||
-			(line != 0 && !gh_supply_asks(request, told.page, line)))
+		if (told.page >= request->nall || line > request->pages[listed].lines ||
+			(line != 0 && !gh_supply_asks(request, listed, line)))
 			elog(ERROR, "a pipeline on a device has listed line %u of page %u", line, told.page);
 		if (line != 0)
 			device->next++;
@@ -321,20 +325,20 @@ told_row(GhRowScanDevice *device, GhKeptRow *row, uint32 *page)
 		{
 			/* all that was asked of the page */
 			line = ++device->line;
-			if (line > request->pages[told.page].lines)
+			if (line > Min(request->pages[listed].lines, MaxHeapTuplesPerPage))
 			{
 				device->line = 0;
 				device->next++;
 				continue;
 			}
-			if (!gh_supply_asks(request, told.page, line))
+			if (!gh_supply_asks(request, listed, line))
 				continue;
 		}
-		row->block = request->blocks[told.page];
+		row->block = gh_supply_block(request, told.page);
 		row->line = line;
 		row->back = told.step != GH_STEP_LIVE;
 		row->removed = is_row_back(&told);
-		*page = told.page;
+		*page = listed;
 		return true;
 	}
 	return false;
@@ -435,7 +439,7 @@ keep_requests(GhRowScan *node)
 	while ((device->reading = gh_supply_next(&device->supply)) != NULL)
 		keep_rest(node, told_removed(&device->reading->request), device->reading->request.seen);
 	if (device->supply.failed)
-		give_up(node, InvalidBlockNumber);
+		give_up(node, false);
 	else if (device->all_read)
 		end_run(node);
 	else
@@ -515,10 +519,13 @@ gh_rowscan_device_row(GhRowScan *node, GhDeviceRow *row)
 {
 	while (next_line(node, row))
 	{
-		if (gh_supply_has_tuple(row->buffer, row->line))
+		/* of a page that it has not looked at there may be lines that nobody asked for */
+		bool		whole = row->back && !row->removed;
+
+		if (gh_supply_has_tuple(row->buffer, row->line) &&
+			(!whole || gh_supply_is_visible(&node->device->supply, row->buffer, row->block, row->line)))
 			return true;
-		/* of a page that it has not looked at, lines lead elsewhere, too */
-		if (!row->back || row->removed)
+		if (!whole)
 			elog(ERROR, "a pipeline on a device has listed line %u of block %u", row->line, row->block);
 	}
 	return false;

@@ -60,6 +60,66 @@ place_in_pool(GhRunning *running, GhPageRef *page)
 		running->readable = false;
 }
 
+/* Whether a page of the list may stand for a run of pages: all of them in one span, and nothing else said of them. */
+static bool
+is_run(const GhRunning *running, const GhPageRef *page)
+{
+	return page->page == NULL && page->span > 0 && page->span <= running->nspans && page->hinted == 0 &&
+		page->bitmap == GH_PAGE_ALL_LINES && page->run <= running->spans[page->span - 1]->npages &&
+		page->place <= running->spans[page->span - 1]->npages - page->run;
+}
+
+/* The pages of a run, one by one; false: they have other lines than it was said. */
+static bool
+list_run(const GhRunning *running, const GhPageRef *run, GhPageRef *to)
+{
+	const uint16 *lines = gh_worker.tables[running->span_tables[run->span - 1]].span_lines + run->place;
+	uint64		sum = 0;
+
+	for (uint32 k = 0; k < run->run; k++)
+	{
+		to[k] = *run;
+		to[k].run = 0;
+		to[k].place += k;
+		to[k].block += k;
+		to[k].lines = lines[k];
+		sum += lines[k];
+	}
+	return sum == run->lines;
+}
+
+/* The list with all pages of runs; NULL, or what is wrong. */
+static const char *
+list_pages(GhRunning *running, const GhPageRef *list, uint32 count)
+{
+	uint64		npages = 0;
+	uint32		n = 0;
+
+	for (uint32 i = 0; i < count; i++)
+		npages += Max(list[i].run, 1);
+	if (npages > GH_REQUEST_PAGES_MAX)
+		return "a request has too many pages";
+	running->pages = malloc(Max(npages, 1) * sizeof(GhPageRef));
+	if (running->pages == NULL)
+		return "out of memory for a list of pages";
+	for (uint32 i = 0; i < count; i++)
+	{
+		/* a copy: its session may change what it shows */
+		GhPageRef	page = list[i];
+		uint32		run = Max(page.run, 1);
+
+		if (run > npages - n)
+			return "the list of pages changes";
+		if (run == 1)
+			running->pages[n] = page;
+		else if (!is_run(running, &page) || !list_run(running, &page, running->pages + n))
+			return "a run of pages is not in its span";
+		n += run;
+	}
+	running->npages = n;
+	return NULL;
+}
+
 /* All processes have that memory at the same addresses; the buffers' device has another. */
 static bool
 place_pages(const GhSlot *asked, uint32 page_bytes, GhRunning *running)
@@ -86,14 +146,14 @@ place_pages(const GhSlot *asked, uint32 page_bytes, GhRunning *running)
 const char *
 gh_pages_take(const GhSlot *asked, const GhPageRef *list, uint32 count, uint32 page_bytes, GhRunning *running)
 {
+	const char *why;
+
 	running->readable = gh_worker.device->registered;
-	running->ndirect = running->nresident = 0;
-	running->npages = count;
+	running->ndirect = running->nresident = running->npages = 0;
 	running->page_bytes = page_bytes;
-	running->pages = malloc(Max(count, 1) * sizeof(GhPageRef));
-	if (running->pages == NULL)
-		return "out of memory for a list of pages";
-	memcpy(running->pages, list, count * sizeof(GhPageRef));
+	why = list_pages(running, list, count);
+	if (why != NULL)
+		return why;
 	if (!place_pages(asked, page_bytes, running))
 		return "a page of the request is not in memory that its session may show";
 	return NULL;

@@ -33,9 +33,9 @@ build_pages(uint32 number, const GhSlot *asked, const GhWorkerTable *table, GhPi
 		!gh_executor_array(number, asked->units, asked->bitmaps, brought->nbitmaps, sizeof(uint64), &bitmaps) ||
 		pages == NULL)
 		return "an array of the request is outside its buffer";
-	why = gh_pages_take(asked, pages, brought->npages, table->page_bytes, running);
+	why = gh_spans_take(asked, running, request);
 	if (why == NULL)
-		why = gh_spans_take(asked, running, request);
+		why = gh_pages_take(asked, pages, brought->npages, table->page_bytes, running);
 	if (why != NULL)
 		return why;
 	request->readable = running->readable;
@@ -88,6 +88,8 @@ gh_pipelines_finish(uint32 number, GhStatus status)
 	slot->status = status;
 	if (status != GH_OK)
 		slot->error = request->error;
+	else
+		gh_spans_note_lines(running);
 	gh_take_results(&slot->brought, request);
 	if (gh_fault_pass(GH_FAULT_POINT_SCAN_ANSWER) != GH_FAULT_NONE)
 		slot->brought.nback = PG_UINT64_MAX;

@@ -81,6 +81,8 @@ extern bool gh_service_enabled(void);
  *	  no requests (GH_INVALID).  It can be probed, be a source, and have marks.
  *	- stats says GH_DEVICE_ERROR when the table that was made is gone.
  *	- Spans of requests are GhServiceSpan, of this database.
+ *	- A page that is in a span may stand for a run of pages, whose lines are those with which they were put there.  Of rows
+ *	  that go back, `page` counts all of them.
  *	- Sinks are not shared; pipelines and marks are: see gh_service_pipeline_create_shared and
  *	  gh_service_marks_create_shared.
  *

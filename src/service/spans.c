@@ -16,6 +16,7 @@
 #include "postgres.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 
 #include "service/threads.h"
 
@@ -56,6 +57,7 @@ gh_spans_create(const GhSlot *asked, GhWorkerTable *table, GhError *error)
 	uint64		npages = asked->named;
 	uint64		bytes;
 	GhPageSpan *span = NULL;
+	uint16	   *lines;
 	GhHost		host;
 	GhStatus	status;
 
@@ -64,6 +66,9 @@ gh_spans_create(const GhSlot *asked, GhWorkerTable *table, GhError *error)
 	bytes = npages * BLCKSZ;
 	if (!may_grow(bytes))
 		return gh_error_set(error, GH_LIMIT, "pages on the GPU have all the memory that they may take");
+	lines = calloc(npages, sizeof(uint16));
+	if (lines == NULL)
+		return gh_error_set(error, GH_NO_MEMORY, "out of memory for the pages of a span");
 	gh_executor_host(table, &host);
 	table->generation = asked->table_generation;
 	status = gh_executor_pass_point(GH_FAULT_POINT_SPAN_CREATE, error);
@@ -71,19 +76,43 @@ gh_spans_create(const GhSlot *asked, GhWorkerTable *table, GhError *error)
 		status = gh_worker.engine->pipelines->span_create(&host, gh_worker.cuda_device, BLCKSZ, (uint32) npages,
 														  &span, error);
 	if (status != GH_OK)
+	{
+		free(lines);
 		return status;
+	}
 	pg_atomic_fetch_add_u64(&gh_worker.device->resident_used, (int64) bytes);
 	pthread_mutex_lock(&spans_mutex);
 	table->span = span;
+	table->span_lines = lines;
 	table->naming = 0;
 	pthread_mutex_unlock(&spans_mutex);
 	return GH_OK;
 }
 
-/* It is nobody's any more. */
-static void
-free_span(GhPageSpan *span)
+/* What was a table's span, and is nobody's any more. */
+typedef struct Freed
 {
+	GhPageSpan *span;
+	uint16	   *lines;
+} Freed;
+
+/* Takes the span from its table.  Under the mutex. */
+static Freed
+take_span(GhWorkerTable *table)
+{
+	Freed		freed = {table->span, table->span_lines};
+
+	table->span = NULL;
+	table->span_lines = NULL;
+	return freed;
+}
+
+static void
+free_span(Freed freed)
+{
+	GhPageSpan *span = freed.span;
+
+	free(freed.lines);
 	if (span == NULL)
 		return;
 	pg_atomic_fetch_sub_u64(&gh_worker.device->resident_used, (int64) ((uint64) span->npages * span->page_bytes));
@@ -94,19 +123,16 @@ free_span(GhPageSpan *span)
 bool
 gh_spans_destroy(GhWorkerTable *table)
 {
-	GhPageSpan *span = NULL;
-	bool		free;
+	Freed		freed = {NULL, NULL};
+	bool		unnamed;
 
 	pthread_mutex_lock(&spans_mutex);
-	free = table->naming == 0;
-	if (free)
-	{
-		span = table->span;
-		table->span = NULL;
-	}
+	unnamed = table->naming == 0;
+	if (unnamed)
+		freed = take_span(table);
 	pthread_mutex_unlock(&spans_mutex);
-	free_span(span);
-	return free;
+	free_span(freed);
+	return unnamed;
 }
 
 /* The entry of a span that the slot's session may name; NULL: there is none.  Under the mutex. */
@@ -161,6 +187,18 @@ gh_spans_take(const GhSlot *asked, GhRunning *running, GhPipelineRequest *reques
 }
 
 void
+gh_spans_note_lines(const GhRunning *running)
+{
+	for (uint32 i = 0; running->nspans > 0 && i < running->npages; i++)
+	{
+		const GhPageRef *page = &running->pages[i];
+
+		if (page->span > 0 && page->page != NULL)
+			gh_worker.tables[running->span_tables[page->span - 1]].span_lines[page->place] = (uint16) page->lines;
+	}
+}
+
+void
 gh_spans_drop(GhRunning *running)
 {
 	if (running->nspans == 0)
@@ -208,20 +246,16 @@ find_idle(void)
 static bool
 give_up_one(void)
 {
-	GhPageSpan *span = NULL;
+	Freed		freed = {NULL, NULL};
 	GhWorkerTable *table;
 
 	pthread_mutex_lock(&spans_mutex);
-	while (span == NULL && (table = find_idle()) != NULL)
-	{
-		if (!gh_entry_give_up(table->number, table->generation, GH_TABLE_LOST))
-			continue;
-		span = table->span;
-		table->span = NULL;
-	}
+	while (freed.span == NULL && (table = find_idle()) != NULL)
+		if (gh_entry_give_up(table->number, table->generation, GH_TABLE_LOST))
+			freed = take_span(table);
 	pthread_mutex_unlock(&spans_mutex);
-	free_span(span);
-	return span != NULL;
+	free_span(freed);
+	return freed.span != NULL;
 }
 
 void

@@ -70,7 +70,8 @@ typedef struct GhWorkerTable
 	GhTableOptions options;		/* of a table that no pipeline made; else 0 */
 	GhPipeline *pipeline;		/* NULL: none */
 	GhMarks    *marks;			/* NULL: none */
-	GhPageSpan *span;			/* NULL: none; spans.c, as the next */
+	GhPageSpan *span;			/* NULL: none; spans.c, as the next ones */
+	uint16	   *span_lines;		/* by place: lines of the page that was put there */
 	uint32		naming;			/* requests in the engine that name it, of all executors */
 	uint32		page_bytes;		/* of the pipeline's source; 0: that has no pages */
 	uint64		texts[GH_PROGRAM_VECTORS_MAX / 64]; /* columns of its program that hold texts: a bit each */
@@ -158,7 +159,10 @@ extern bool gh_executor_reap(GhExecutor *executor);
 
 /* ---- pages.c ---- */
 
-/* Takes over the list of a request's pages.  NULL, or what is wrong; they are to be dropped in any case. */
+/*
+ * Takes over the list of a request's pages, whose spans were taken.  NULL, or what is wrong; they are to be dropped in any
+ * case.
+ */
 extern const char *gh_pages_take(const GhSlot *asked, const GhPageRef *list, uint32 count, uint32 page_bytes,
 								 GhRunning *running);
 extern void gh_pages_drop(GhRunning *running);
@@ -174,6 +178,8 @@ extern bool gh_spans_destroy(GhWorkerTable *table);
 /* The spans that a request names; NULL, or what is wrong.  They are to be dropped in any case. */
 extern const char *gh_spans_take(const GhSlot *asked, GhRunning *running, GhPipelineRequest *request);
 extern void gh_spans_drop(GhRunning *running);
+/* The pages that the request has put into spans are there. */
+extern void gh_spans_note_lines(const GhRunning *running);
 /* Before so many bytes are taken for something else. */
 extern void gh_spans_make_room(uint64 bytes);
 

@@ -67,6 +67,7 @@ struct GhResident
 	uint64		fresh[GH_CHUNK_BLOCKS / 64];	/* a bit each */
 	GhResidentBlock blocks[GH_CHUNK_BLOCKS];
 	uint32		nclaimed;
+	uint32		next_claimed;	/* of them: pages that follow one another get places that do so */
 	uint32		claimed[GH_CLAIM];
 	uint32		in_flight;		/* places that a device may write to */
 	GhResidentCounts counts;
@@ -163,7 +164,8 @@ gh_resident_close(GhResident *resident)
 	pg_atomic_fetch_add_u64(&file->hits, (int64) resident->counts.hits);
 	pg_atomic_fetch_add_u64(&file->revalidated, (int64) resident->counts.revalidated);
 	LWLockAcquire(&file->lock, LW_EXCLUSIVE);
-	gh_file_give_places(gh_store_area(), file, resident->claimed, resident->nclaimed);
+	gh_file_give_places(gh_store_area(), file, resident->claimed + resident->next_claimed,
+						resident->nclaimed - resident->next_claimed);
 	file->lost += resident->in_flight;
 	if (resident->fills)
 		file->fillers--;
@@ -176,11 +178,11 @@ gh_resident_close(GhResident *resident)
 	gh_resident_file_close(file);
 }
 
-/* A page that was found is named in a request. */
+/* Pages that were found are named in a request. */
 void
-gh_resident_count_hit(GhResident *resident)
+gh_resident_count_hits(GhResident *resident, uint32 pages)
 {
-	resident->counts.hits++;
+	resident->counts.hits += pages;
 }
 
 const GhResidentCounts *
@@ -329,18 +331,39 @@ set_place(GhResidentPlace *at, uint32 place, uint32 lines)
 	at->lines = lines;
 }
 
-/* Whether the block's rows are on the device, where, and how many lines the page has: then it need not be read. */
-bool
-gh_resident_find(GhResident *resident, BlockNumber block, GhResidentPlace *at)
+/*
+ * How many blocks from that one on, `most` at most, have their rows on the device, in places of one span that lie one behind
+ * the other: these need not be read.  *at: where the first one is, and its lines.
+ */
+uint32
+gh_resident_find(GhResident *resident, BlockNumber block, uint32 most, GhResidentPlace *at)
 {
 	uint32		i = block % GH_CHUNK_BLOCKS;
+	const GhResidentBlock *found = &resident->blocks[i];
+	uint32		count = 0;
 
 	if (resident->chunk == InvalidBlockNumber || block - i != resident->chunk)
 		look_up(resident, block - i);
-	if ((resident->fresh[i / 64] >> i % 64 & 1) == 0)
-		return false;
-	set_place(at, resident->blocks[i].place, resident->blocks[i].lines);
-	return true;
+	most = Min(most, GH_CHUNK_BLOCKS - i);
+	most = Min(most, GH_PLACES_OF_SPAN - found->place % GH_PLACES_OF_SPAN);
+	for (; count < most; count++, i++)
+		if ((resident->fresh[i / 64] >> i % 64 & 1) == 0 || found[count].place != found->place + count)
+			break;
+	if (count > 0)
+		set_place(at, found->place, found->lines);
+	return count;
+}
+
+/* Lines of so many blocks that were found together. */
+uint32
+gh_resident_lines(const GhResident *resident, BlockNumber block, uint32 count)
+{
+	const GhResidentBlock *found = &resident->blocks[block % GH_CHUNK_BLOCKS];
+	uint32		lines = 0;
+
+	for (uint32 i = 0; i < count; i++)
+		lines += found[i].lines;
+	return lines;
 }
 
 /* --------------------------------------------------------------- new places */
@@ -376,6 +399,7 @@ claim(GhResident *resident)
 	GhResidentFile *file = resident->file;
 	uint32		left;
 
+	resident->next_claimed = 0;
 	for (int tries = 0; tries < 2; tries++)
 	{
 		LWLockAcquire(&file->lock, LW_EXCLUSIVE);
@@ -402,12 +426,12 @@ new_place(GhResident *resident, uint32 lines, GhResidentPlace *at)
 		uint32		place;
 		bool		held;
 
-		if (resident->nclaimed == 0 && !claim(resident))
+		if (resident->next_claimed == resident->nclaimed && !claim(resident))
 		{
 			resident->full = true;
 			return false;
 		}
-		place = resident->claimed[--resident->nclaimed];
+		place = resident->claimed[resident->next_claimed++];
 		LWLockAcquire(&resident->file->lock, LW_SHARED);
 		held = hold_file_span(resident, place / GH_PLACES_OF_SPAN);
 		LWLockRelease(&resident->file->lock);

@@ -55,12 +55,13 @@ typedef struct GhResidentCounts
 
 extern GhResident *gh_resident_open(Relation relation, Snapshot snapshot, int device, MemoryContext context);
 extern void gh_resident_close(GhResident *resident);
-extern bool gh_resident_find(GhResident *resident, BlockNumber block, GhResidentPlace *at);
+extern uint32 gh_resident_find(GhResident *resident, BlockNumber block, uint32 most, GhResidentPlace *at);
+extern uint32 gh_resident_lines(const GhResident *resident, BlockNumber block, uint32 count);
 extern GhResidentOffer gh_resident_offer(GhResident *resident, BlockNumber block, XLogRecPtr lsn, uint32 lines,
 										 GhResidentNote *note);
 extern void gh_resident_publish(GhResident *resident, const GhResidentNote *notes, int count);
 extern GhPageSpan *gh_resident_span(GhResident *resident, uint32 span);
-extern void gh_resident_count_hit(GhResident *resident);
+extern void gh_resident_count_hits(GhResident *resident, uint32 pages);
 extern const GhResidentCounts *gh_resident_counts(const GhResident *resident);
 
 #endif							/* GPUHASH_RESIDENT_H */

@@ -265,6 +265,8 @@ check_where(const GhPipelineRequest *request, uint32_t p, GhError *error)
 	if ((page->page == NULL && page->span == 0) || (uintptr_t) page->page % 16 != 0)
 		return gh_error_set(error, GH_INVALID, "page %u of a request is not at an address that is aligned to 16 bytes",
 							p);
+	if (page->run > 1)
+		return gh_error_set(error, GH_INVALID, "page %u of a request stands for %u pages", p, page->run);
 	if (page->span > request->nspans)
 		return gh_error_set(error, GH_INVALID, "page %u of a request is in span %u, of %u", p, page->span - 1,
 							request->nspans);

@@ -81,7 +81,12 @@ typedef struct GhPageRef
 	 * wrote to the page while it was put, the place has some of that: then `hinted` of later requests is to be
 	 * of before.
 	 */
-	uint32_t	span;
+	uint16_t	span;
+	/*
+	 * More than 1: it stands for so many pages, in places from `place` on, of blocks from `block` on, and `lines` is the sum
+	 * of theirs.  Only where requests go through the service, which knows what it has there (service.h); else 0.
+	 */
+	uint16_t	run;
 	uint32_t	place;
 } GhPageRef;
 
