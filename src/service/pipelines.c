@@ -328,22 +328,27 @@ is_cursor(const GhWorkerTable *table, const GhCursor *cursor)
  * so has them in memory that is not the session's, too.
  */
 static GhStatus
-fetch_records(GhWorkerTable *table, GhCursor *cursor, size_t capacity, void *place, size_t *bytes, GhError *error)
+fetch_records(GhExecutor *executor, GhWorkerTable *table, GhCursor *cursor, size_t capacity, void *place, size_t *bytes,
+			  GhError *error)
 {
-	void	   *records = malloc(capacity > 0 ? capacity : 1);
 	GhStatus	status;
 
-	if (records == NULL)
+	if (capacity > executor->records_bytes || executor->records == NULL)
+	{
+		free(executor->records);
+		executor->records = malloc(Max(capacity, 1));
+		executor->records_bytes = executor->records == NULL ? 0 : capacity;
+	}
+	if (executor->records == NULL)
 		return gh_error_set(error, GH_NO_MEMORY, "out of memory for results");
-	status = gh_worker.engine->pipelines->results(table->pipeline, cursor, capacity, records, bytes, error);
+	status = gh_worker.engine->pipelines->results(table->pipeline, cursor, capacity, executor->records, bytes, error);
 	if (status == GH_OK && *bytes > 0)
-		memcpy(place, records, *bytes);
-	free(records);
+		memcpy(place, executor->records, *bytes);
 	return status;
 }
 
 static GhStatus
-fetch_results(uint32 number, const GhSlot *asked, GhWorkerTable *table, GhError *error)
+fetch_results(GhExecutor *executor, uint32 number, const GhSlot *asked, GhWorkerTable *table, GhError *error)
 {
 	GhSlot	   *slot = gh_slot_at(number);
 	GhCursor	cursor = asked->cursor;
@@ -359,7 +364,7 @@ fetch_results(uint32 number, const GhSlot *asked, GhWorkerTable *table, GhError 
 		return gh_error_set(error, GH_INVALID, "results are not asked for from where they ended");
 	status = gh_executor_pass_point(GH_FAULT_POINT_SCAN_RESULTS, error);
 	if (status == GH_OK)
-		status = fetch_records(table, &cursor, asked->count, place, &bytes, error);
+		status = fetch_records(executor, table, &cursor, asked->count, place, &bytes, error);
 	table->results_from = asked->cursor;
 	table->results_to = cursor;
 	slot->cursor = cursor;
@@ -435,7 +440,7 @@ run_control(GhExecutor *executor, uint32 number, const GhSlot *asked, GhWorkerTa
 	switch (asked->op)
 	{
 		case GH_SERVICE_PIPELINE_RESULTS:
-			return fetch_results(number, asked, table, error);
+			return fetch_results(executor, number, asked, table, error);
 		case GH_SERVICE_PIPELINE_TABLE:
 			return make_table(executor, slot, asked->table, table, error);
 		case GH_SERVICE_PIPELINE_CLEAR:

@@ -22,6 +22,8 @@ typedef struct GhExecutor
 	pg_atomic_uint64 reaping_ns;	/* since when it frees a table; 0: it does not */
 	uint32	   *running;		/* slots with a request in the engine */
 	uint32		nrunning;
+	void	   *records;		/* where results come to first; NULL: nowhere yet */
+	size_t		records_bytes;
 	pthread_mutex_t mutex;
 	pthread_cond_t wake;
 	bool		woken;
