@@ -352,7 +352,8 @@ refused_requests(Context *c)
 		REFUSED(list[0].page, NULL);
 		REFUSED(list[1].page, (const char *) pair.pages->memory + 8);
 		REFUSED(list[1].span, 2);
-		REFUSED(list[1].span, UINT32_MAX);
+		REFUSED(list[1].span, UINT16_MAX);
+		REFUSED(list[1].run, 2);
 		REFUSED(list[1].place, 2 * PAGES);
 		REFUSED(list[1].place, UINT32_MAX);
 		refuse_spans(c, &pair, list, request);
