@@ -1,0 +1,81 @@
+# GpuHash::Resident: pages of tables that stay on the device, compared with PostgreSQL.
+#
+#	GpuHash::Resident::fresh($session, $rows)	makes the table t anew, with all of it on the device; its pages
+#	my $answer = GpuHash::Resident::compare($session)	the queries by the device and by PostgreSQL, in one snapshot:
+#									wrong		what differs, and errors, as text; empty if there is nothing
+#									compared	how many answers were compared
+#									pages		pages that the device read for the first one of them
+#									resident	how many of these were on it before
+#									used		how many there were for all of them together
+#	compare($session, open => 1)				in the transaction that is open in the session
+#	compare($session, queries => {...})			other queries than those of t
+#
+# Of what is counted, all is gpuhash_stat's: where other sessions have queries by the device it is theirs, too.
+package GpuHash::Resident;
+
+use strict;
+use warnings;
+
+our $COLUMNS = 'id int, g int, n bigint, b numeric(12, 2), x text';
+
+# Some rows for t, numbered from..to.
+sub rows { my ($from, $to) = @_; return "SELECT i, i % 9, i * 7::bigint, i / 7.0, 'x' || i % 40 FROM generate_series($from, $to) i" }
+
+# What is computed from the copies, what they choose, and what a join takes from them.
+our %QUERY = (
+	a_sums => 'SELECT count(*), sum(n), sum(b), min(id), max(id) FROM t',
+	groups => 'SELECT id, g, x, count(*), sum(n), sum(b) FROM t GROUP BY id, g, x',
+	joined => 'SELECT t.id, t.n, t.b, t.x, d.k FROM t JOIN (VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8)) d(k) ON d.k = t.g',
+	scan => 'SELECT ctid, tableoid, t.* FROM t WHERE n > -1000000000',
+	z_sums => 'SELECT count(*), sum(n), sum(b), sum(id), sum(g) FROM t');
+
+# All rows of a query as one, whatever their order.
+sub digest_sql { my ($query) = @_; return "SELECT count(*), md5(string_agg(r::text, ';' ORDER BY r::text)) FROM ($query) r" }
+
+sub fresh
+{
+	my ($session, $rows, %options) = @_;
+	my $with = $options{with} // 'fillfactor = 30, autovacuum_enabled = off';
+	my (undef, $error) = $session->do("DROP TABLE IF EXISTS t; CREATE TABLE t ($COLUMNS) WITH ($with); INSERT INTO t " . rows(1, $rows) . '; VACUUM ANALYZE t');
+	die $error if $error ne '';
+	return warm($session);
+}
+
+# All pages that may be are on the device then.
+sub warm
+{
+	my ($session, $table) = @_;
+	$table //= 't';
+	my ($pages, $error) = $session->do("SELECT gpuhash_prewarm('$table')");
+	die $error if $error ne '';
+	return $pages;
+}
+
+sub compare
+{
+	my ($session, %options) = @_;
+	my $query = $options{queries} // \%QUERY;
+	my %answer = (wrong => '', compared => 0, used => 0);
+	my $statistics = 'SELECT pages, pages_resident FROM gpuhash_stat';
+	$session->do('BEGIN ISOLATION LEVEL ' . ($options{level} // 'REPEATABLE READ')) unless $options{open};
+	for my $name (sort keys %$query)
+	{
+		my $sql = digest_sql($query->{$name});
+		my ($text, $error) = $session->do("$statistics; $sql; $statistics");
+		my ($before, $got, $after) = split /\n/, $text;
+		my ($want) = $session->do("SET LOCAL gpuhash.enabled = off; $sql; SET LOCAL gpuhash.enabled = on");
+		$answer{compared}++;
+		$answer{wrong} .= "$name: " . ($got // '') . "$error instead of $want\n" if $error ne '' || $got ne $want;
+		last if $error ne '';
+		my @before = split /\|/, $before;
+		my @after = split /\|/, $after;
+		$answer{used} += $after[1] - $before[1];
+		next if defined $answer{pages};
+		$answer{pages} = $after[0] - $before[0];
+		$answer{resident} = $after[1] - $before[1];
+	}
+	$session->do('COMMIT') unless $options{open};
+	return \%answer;
+}
+
+1;
