@@ -260,6 +260,30 @@ tell_gone(GhResident *resident)
 
 /* --------------------------------------------------------------------- maps */
 
+/*
+ * Reads a page of the map.  At the fault point it is the one that this process's last use of the relation has read: as if
+ * it were read before the snapshot was taken.
+ */
+static void
+read_map(const GhResident *resident, BlockNumber number, GhMapPage *map)
+{
+	static GhMapPage last;
+	static Oid	last_relation = InvalidOid;
+	static BlockNumber last_number;
+	Oid			relation = RelationGetRelid(resident->relation);
+
+	if (gh_fault_pass(GH_FAULT_POINT_RESIDENT_ORDER) == GH_FAULT_NONE)
+	{
+		gh_map_read(resident->relation, number, map);
+		return;
+	}
+	if (last_relation != relation || last_number != number)
+		gh_map_read(resident->relation, number, &last);
+	last_relation = relation;
+	last_number = number;
+	*map = last;
+}
+
 /* The map's page of a block; once it is read it stays as it is for this use. */
 static const GhMapPage *
 map_of(GhResident *resident, BlockNumber block)
@@ -280,7 +304,7 @@ map_of(GhResident *resident, BlockNumber block)
 	{
 		GhMapPage  *map = MemoryContextAlloc(resident->context, sizeof(GhMapPage));
 
-		gh_map_read(resident->relation, number, map);
+		read_map(resident, number, map);
 		resident->maps[number] = map;
 	}
 	return resident->maps[number];
