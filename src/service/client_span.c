@@ -6,6 +6,8 @@
  */
 #include "postgres.h"
 
+#include "storage/proc.h"
+
 #include "service/client.h"
 #include "service/placement.h"
 
