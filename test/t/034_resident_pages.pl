@@ -141,6 +141,18 @@ check('after ROLLBACK');
 well($other, 'VACUUM t');
 check('and VACUUM');
 
+# A file that is truncated in place, for it is the transaction's own: pages of as many rows, that are others.
+fresh();
+well($session, $BEFORE_FREEZE);
+check('COPY FREEZE in the transaction', open => 1) for 1, 2;
+for my $value (5, 6)
+{
+	well($session, "TRUNCATE t; COPY t FROM PROGRAM 'seq -f \"%.0f\t1\t$value\t3\ty\" 1 2000' WITH (FREEZE)");
+	check('the same file, with other rows', open => 1) for 1, 2;
+}
+well($session, 'SAVEPOINT a; DELETE FROM t WHERE id % 3 = 0; ROLLBACK TO a; COMMIT');
+check('after COMMIT') for 1, 2;
+
 # In read committed, each query has a snapshot of its own.
 well($session, 'BEGIN');
 for my $change ('UPDATE t SET n = 1 WHERE id = 20', 'DELETE FROM t WHERE id = 30; VACUUM t', 'INSERT INTO t ' . GpuHash::Resident::rows(8501, 8501), 'VACUUM (FREEZE) t')
@@ -197,6 +209,27 @@ for my $event (1 .. $events)
 	check("event $event: $sql") if rand() < 0.7;
 }
 check('after the last event');
+
+# ------------------------------------------------------- two pages of the map
+
+# A row a page; the second page of the map begins with the block of that number.
+my $SECOND = 32672;
+my %LARGE = (sums => 'SELECT count(*), sum(n), sum(b), min(id), max(id) FROM t', scan => 'SELECT ctid, id, n FROM t WHERE n > 0');
+well($session, "DROP TABLE t; CREATE TABLE t ($GpuHash::Resident::COLUMNS) WITH (fillfactor = 10, autovacuum_enabled = off); INSERT INTO t SELECT i, 0, i, 0, repeat('x', 900) FROM generate_series(0, $SECOND + 300) i; VACUUM ANALYZE t");
+$pages = GpuHash::Resident::warm($session);
+is($pages, $SECOND + 301, 'a table with two pages of its map');
+is(check('it is on the device', queries => \%LARGE), $pages, 'as a whole');
+for my $rows ("5, $SECOND - 1", "$SECOND, $SECOND + 300", "7, $SECOND + 2")
+{
+	well($other, "UPDATE t SET n = n + 1 WHERE id IN ($rows)");
+	$resident = check("rows $rows have changed", queries => \%LARGE);
+	# pages that are read ahead may be sent again
+	ok($resident <= $pages - 2 && $resident > $pages - 500, "their pages are not used, most of the others are: $resident of $pages");
+	well($other, "DELETE FROM t WHERE id IN ($rows); VACUUM t");
+	check("rows $rows are gone", queries => \%LARGE);
+	well($other, "INSERT INTO t SELECT i, 1, i + 5, 0, repeat('y', 900) FROM unnest(ARRAY[$rows]) i; VACUUM t");
+	check("and there are others", queries => \%LARGE) for 1, 2;
+}
 
 note("$compared answers were compared, $used pages of them were on the device before");
 cmp_ok($used, '>', 10000, 'pages were used that were on the device');
