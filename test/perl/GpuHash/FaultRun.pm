@@ -22,8 +22,9 @@ use Time::HiRes qw(sleep);
 use GpuHash::Service;
 use GpuHash::Test ();
 
-# a scan on a device starts for nothing: rescans, too, go there
-our @CONF = ('gpuhash.device_start_cost = 0', 'gpuhash.device_page_cost = 0.02', 'gpuhash.device_bus_cost = 0.005', 'seq_page_cost = 0.05',
+# A scan on a device starts for nothing: rescans, too, go there.  Pages come anew for each query, so that every one has many
+# requests (those that stay have a test of their own, 037).
+our @CONF = ('gpuhash.enable_resident = off', 'gpuhash.device_start_cost = 0', 'gpuhash.device_page_cost = 0.02', 'gpuhash.device_bus_cost = 0.005', 'seq_page_cost = 0.05',
 	"gpuhash.engine = 'cuda'", 'gpuhash.force_offload = on', 'jit = off', 'autovacuum = off', 'max_parallel_workers_per_gather = 0',
 	'max_worker_processes = 20', 'parallel_setup_cost = 0', 'parallel_tuple_cost = 0', 'min_parallel_table_scan_size = 0', 'max_connections = 30',
 	'shared_buffers = 256MB', 'enable_material = off');
