@@ -124,6 +124,15 @@ fetch_pages(const GhPages *pages)
 		gh_hint_fetch(pages->relation, pages->block + 1);
 }
 
+/* Gives up the pin on the visibility map. */
+static void
+leave_map(GhPages *pages)
+{
+	if (BufferIsValid(pages->map))
+		ReleaseBuffer(pages->map);
+	pages->map = InvalidBuffer;
+}
+
 #if GH_HAVE_READ_STREAM
 
 /* Notes of the block that is chosen whether a ring is to read it, before the stream does. */
@@ -247,6 +256,7 @@ read_page(GhPages *pages, int wanted)
 void
 gh_pages_forget_ahead(GhPages *pages)
 {
+	leave_map(pages);
 	if (pages->ahead == 0 || pages->shared)
 		return;
 	read_stream_reset(pages->stream);
@@ -293,6 +303,7 @@ read_page(GhPages *pages, int wanted)
 void
 gh_pages_forget_ahead(GhPages *pages)
 {
+	leave_map(pages);
 }
 
 #endif							/* GH_HAVE_READ_STREAM */
@@ -408,5 +419,6 @@ void
 gh_pages_end(GhPages *pages)
 {
 	gh_pages_leave(pages);
+	leave_map(pages);
 	end_stream(pages);
 }

@@ -68,6 +68,7 @@ struct GhPages
 	BlockNumber nblocks;		/* of the relation, when the scan began */
 	BufferAccessStrategy strategy;	/* a ring; NULL: none */
 	bool		shared;			/* blocks are handed out to several processes, each for good */
+	Buffer		map;			/* visible.c: a page of the visibility map, pinned, in recovery; or InvalidBuffer */
 	HeapTupleData tuple;		/* stored last (gh_pages_store): the slot points to it */
 
 	/* -- pages.c: how they are read */

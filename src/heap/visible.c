@@ -10,6 +10,7 @@
 
 #include "access/heapam.h"
 #include "access/htup_details.h"
+#include "access/visibilitymap.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
 #include "storage/predicate.h"
@@ -80,6 +81,34 @@ leave_to_headers(GhPages *pages, Page page)
 	return pages->headers_suffice && (!pages->headers_doubted || hints_are_set(pages, page));
 }
 
+/*
+ * In recovery the visibility map tells which pages are all-visible to the snapshot: README.  Has the map's page at hand, so
+ * that nothing is read under the heap page's lock.
+ */
+static void
+pin_map(GhPages *pages)
+{
+	if (pages->snapshot->takenDuringRecovery && PageIsAllVisible(BufferGetPage(pages->buffer)) &&
+		!visibilitymap_pin_ok(pages->block, pages->map))
+		(void) visibilitymap_get_status(pages->relation, pages->block, &pages->map);
+}
+
+/* Whether the page's block is all-visible by the map now; the page is locked. */
+static bool
+map_says_visible(GhPages *pages)
+{
+	return visibilitymap_pin_ok(pages->block, pages->map) &&
+		(visibilitymap_get_status(pages->relation, pages->block, &pages->map) & VISIBILITYMAP_ALL_VISIBLE) != 0;
+}
+
+/* Whether all of the page's tuples are visible, and will be as long as it is pinned; it is locked. */
+static bool
+all_are_visible(GhPages *pages, Page page)
+{
+	return PageIsAllVisible(page) && !PageHasFreeLinePointers(page) &&
+		(!pages->snapshot->takenDuringRecovery || map_says_visible(pages));
+}
+
 /* The page that is pinned must not have more lines than whoever lists them has room for. */
 void
 gh_pages_check_lines(const GhPages *pages)
@@ -110,10 +139,10 @@ gh_pages_prepare_lines(GhPages *pages)
 	page = BufferGetPage(pages->buffer);
 	gh_pages_check_lines(pages);
 	heap_page_prune_opt(pages->relation, pages->buffer);
+	pin_map(pages);
 	LockBuffer(pages->buffer, BUFFER_LOCK_SHARE);
 	gh_test_old_snapshot(snapshot, pages->relation, page);
-	pages->all_visible = PageIsAllVisible(page) && !PageHasFreeLinePointers(page) &&
-		!snapshot->takenDuringRecovery;
+	pages->all_visible = all_are_visible(pages, page);
 	pages->by_headers = !pages->all_visible && leave_to_headers(pages, page);
 	if (pages->all_visible && pages->tells_lsn)
 		pages->lsn = BufferGetLSNAtomic(pages->buffer);
