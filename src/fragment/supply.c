@@ -298,8 +298,7 @@ complete(GhSupply *supply, GhSupplyRequest *request)
 		else if (!supply->failed)
 		{
 			count_request(supply, request);
-			if (request->nnotes > 0)
-				gh_resident_publish(supply->resident, request->notes, request->nnotes);
+			gh_supply_publish(supply, request);
 			give_back(supply, request);
 		}
 		gh_clock(supply->timing, &supply->counts.back_time, &clock);
@@ -345,7 +344,7 @@ static bool
 is_full(const GhSupply *supply, const GhSupplyRequest *request, uint32 room)
 {
 	return request->request.npages == room || request->request.nspans == GH_REQUEST_SPANS_MAX ||
-		request->nlines + MaxHeapTuplesPerPage > supply->rows_room ||
+		request->nlines + MaxHeapTuplesPerPage > supply->rows_room || request->nnotes >= room ||
 		(supply->copy_room > 0 && request->ncopies == supply->copy_room);
 }
 
@@ -403,9 +402,10 @@ static void
 put_page(GhSupply *supply, GhSupplyRequest *request)
 {
 	GhPages    *pages = supply->pages;
+	/* there is room for copies where the scan had a ring when the buffers were taken */
+	bool		in_place = supply->pins && (!pages->was_read || supply->copy_room == 0);
 	GhResidentNote note;
-	GhResidentOffer offer = gh_supply_offer_page(supply, &note);
-	bool		in_place;
+	GhResidentOffer offer = gh_supply_offer_page(supply, in_place, &note);
 	uint32		i;
 
 	if (offer == GH_RESIDENT_SAME)
@@ -415,8 +415,6 @@ put_page(GhSupply *supply, GhSupplyRequest *request)
 		gh_pages_leave(pages);
 		return;
 	}
-	/* there is room for copies where the scan had a ring when the buffers were taken */
-	in_place = supply->pins && (!pages->was_read || supply->copy_room == 0);
 	supply->counts.pinned += in_place;
 	i = request->request.npages++;
 	request->blocks[i] = pages->block;
@@ -426,6 +424,9 @@ put_page(GhSupply *supply, GhSupplyRequest *request)
 	if (offer == GH_RESIDENT_KEEP)
 	{
 		gh_supply_name_place(supply, request, &request->pages[i], &note.at);
+		note.at.lines = request->pages[i].lines;
+		note.unsure = !pages->all_visible;
+		note.listed = i;
 		gh_supply_note(request, &note);
 	}
 	if (in_place)
@@ -562,8 +563,7 @@ gh_supply_next(GhSupply *supply)
 			return NULL;
 		}
 		count_request(supply, request);
-		if (request->nnotes > 0)
-			gh_resident_publish(supply->resident, request->notes, request->nnotes);
+		gh_supply_publish(supply, request);
 		return request;
 	}
 	return NULL;

@@ -124,7 +124,8 @@ extern void gh_supply_turn_over(GhSupply *supply);
 /* supply_resident.c: pages that stay on the device */
 extern void gh_supply_open_resident(GhSupply *supply);
 extern void gh_supply_close_resident(GhSupply *supply);
-extern GhResidentOffer gh_supply_offer_page(GhSupply *supply, GhResidentNote *note);
+extern GhResidentOffer gh_supply_offer_page(GhSupply *supply, bool in_place, GhResidentNote *note);
+extern void gh_supply_publish(GhSupply *supply, GhSupplyRequest *request);
 extern void gh_supply_put_resident(GhSupply *supply, GhSupplyRequest *request, const GhResidentPlace *at, uint32 run,
 								   uint32 lines);
 extern void gh_supply_name_place(GhSupply *supply, GhSupplyRequest *request, GhPageRef *page,

@@ -44,15 +44,48 @@ gh_supply_close_resident(GhSupply *supply)
 	supply->pages->has_blocks = NULL;
 }
 
-/* What is to become of the page that the pages' scan has read. */
+/*
+ * What is to become of the page that the pages' scan has read.  in_place: it stays pinned until the device has read it.  Without that,
+ * one that has free lines does not stay there.
+ */
 GhResidentOffer
-gh_supply_offer_page(GhSupply *supply, GhResidentNote *note)
+gh_supply_offer_page(GhSupply *supply, bool in_place, GhResidentNote *note)
 {
 	const GhPages *pages = supply->pages;
 
-	if (supply->resident == NULL || !pages->all_visible)
+	if (supply->resident == NULL || !pages->visible_now)
 		return GH_RESIDENT_NOT;
-	return gh_resident_offer(supply->resident, pages->block, pages->lsn, (uint32) pages->ntuples, note);
+	return gh_resident_offer(supply->resident, pages->block, pages->lsn, pages->all_visible || in_place, note);
+}
+
+/*
+ * Whether a page that has free lines was changed while the device read it, beside the pin: a tuple may have got one of
+ * them.  With the lock, whoever was about to has done it.
+ */
+static bool
+was_changed(Buffer buffer, XLogRecPtr lsn)
+{
+	XLogRecPtr	now;
+
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	now = BufferGetLSNAtomic(buffer);
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	return now != lsn;
+}
+
+/* The request is done, and its pages are pinned: others may know of those that are on the device. */
+void
+gh_supply_publish(GhSupply *supply, GhSupplyRequest *request)
+{
+	for (uint32 i = 0; i < request->nnotes; i++)
+	{
+		GhResidentNote *note = &request->notes[i];
+
+		if (note->kept && note->unsure)
+			note->spoilt = was_changed(request->pins[note->listed], note->heap_lsn);
+	}
+	if (request->nnotes > 0)
+		gh_resident_publish(supply->resident, request->notes, request->nnotes);
 }
 
 /* The page of a request is at a place, or is to be put there. */
@@ -74,13 +107,33 @@ gh_supply_name_place(GhSupply *supply, GhSupplyRequest *request, GhPageRef *page
 	page->place = at->place;
 }
 
+/* Whether the next block, in its place, goes on with the run that is a page of the list. */
+static bool
+follows(const GhSupply *supply, const GhSupplyRequest *request, uint32 listed, const GhResidentPlace *at)
+{
+	const GhPageRef *run = &request->pages[listed];
+
+	return run->page == NULL && request->spans[run->span - 1] == at->span && run->place + run->run == at->place &&
+		request->blocks[listed] + run->run == supply->pages->block;
+}
+
 /* The next pages of the request are so many from that place on, of blocks from that of the supply's pages on. */
 void
 gh_supply_put_resident(GhSupply *supply, GhSupplyRequest *request, const GhResidentPlace *at, uint32 run, uint32 lines)
 {
-	uint32		i = request->request.npages++;
+	uint32		i = request->request.npages;
 	GhPageRef  *page = &request->pages[i];
 
+	request->nall += run;
+	request->nlines += lines;
+	supply->counts.resident += run;
+	if (i > 0 && follows(supply, request, i - 1, at))
+	{
+		page[-1].run += (uint16) run;
+		page[-1].lines += lines;
+		return;
+	}
+	request->request.npages++;
 	request->blocks[i] = supply->pages->block;
 	request->pins[i] = InvalidBuffer;
 	memset(page, 0, sizeof(*page));
@@ -89,11 +142,8 @@ gh_supply_put_resident(GhSupply *supply, GhSupplyRequest *request, const GhResid
 	page->run = (uint16) run;
 	page->bitmap = GH_PAGE_ALL_LINES;
 	gh_supply_name_place(supply, request, page, at);
-	request->firsts[i] = request->nall;
-	request->nall += run;
-	request->nlines += lines;
+	request->firsts[i] = request->nall - run;
 	request->nresident++;
-	supply->counts.resident += run;
 }
 
 /* For other queries, when the request is done. */

@@ -47,7 +47,9 @@ struct GhPages
 	bool		was_read;		/* through a ring: it was not found in the pool, or may not have been */
 	bool		elsewhere;		/* it was not read, since the caller has it: all_visible, and no buffer */
 	uint32		run;			/* elsewhere: how many blocks from `block` on that is said of */
-	XLogRecPtr	lsn;			/* with all_visible, if the caller asks for it: the page's, when that was so */
+	bool		visible_now;	/* lines_suffice: all tuples were visible when the page was locked; a line that is free may
+								 * get another one meanwhile */
+	XLogRecPtr	lsn;			/* with visible_now, if the caller asks for it: the page's, when that was so */
 
 	/* -- set by the caller: what it can do with */
 	bool		tuples_unread;	/* it asks only how many there are */

@@ -101,12 +101,11 @@ map_says_visible(GhPages *pages)
 		(visibilitymap_get_status(pages->relation, pages->block, &pages->map) & VISIBILITYMAP_ALL_VISIBLE) != 0;
 }
 
-/* Whether all of the page's tuples are visible, and will be as long as it is pinned; it is locked. */
+/* Whether all of the page's tuples are visible; it is locked. */
 static bool
 all_are_visible(GhPages *pages, Page page)
 {
-	return PageIsAllVisible(page) && !PageHasFreeLinePointers(page) &&
-		(!pages->snapshot->takenDuringRecovery || map_says_visible(pages));
+	return PageIsAllVisible(page) && (!pages->snapshot->takenDuringRecovery || map_says_visible(pages));
 }
 
 /* The page that is pinned must not have more lines than whoever lists them has room for. */
@@ -133,7 +132,7 @@ gh_pages_prepare_lines(GhPages *pages)
 	Snapshot	snapshot = pages->snapshot;
 	Page		page;
 
-	pages->all_visible = pages->by_headers = false;
+	pages->all_visible = pages->visible_now = pages->by_headers = false;
 	if (!pages->lines_suffice || CheckForSerializableConflictOutNeeded(pages->relation, snapshot))
 		return false;
 	page = BufferGetPage(pages->buffer);
@@ -142,9 +141,10 @@ gh_pages_prepare_lines(GhPages *pages)
 	pin_map(pages);
 	LockBuffer(pages->buffer, BUFFER_LOCK_SHARE);
 	gh_test_old_snapshot(snapshot, pages->relation, page);
-	pages->all_visible = all_are_visible(pages, page);
+	pages->visible_now = all_are_visible(pages, page);
+	pages->all_visible = pages->visible_now && !PageHasFreeLinePointers(page);
 	pages->by_headers = !pages->all_visible && leave_to_headers(pages, page);
-	if (pages->all_visible && pages->tells_lsn)
+	if (pages->visible_now && pages->tells_lsn)
 		pages->lsn = BufferGetLSNAtomic(pages->buffer);
 	pages->upper = ((PageHeader) page)->pd_upper;
 	if (pages->all_visible || pages->by_headers)

@@ -442,7 +442,7 @@ claim(GhResident *resident)
 
 /* A place for a page; false: there is none. */
 static bool
-new_place(GhResident *resident, uint32 lines, GhResidentPlace *at)
+new_place(GhResident *resident, GhResidentPlace *at)
 {
 	if (!resident->fills || resident->full)
 		return false;
@@ -462,18 +462,18 @@ new_place(GhResident *resident, uint32 lines, GhResidentPlace *at)
 		LWLockRelease(&resident->file->lock);
 		if (held)
 		{
-			set_place(at, place, lines);
+			set_place(at, place, 0);
 			return true;
 		}
 	}
 }
 
 /*
- * A page was read, and is pinned: all of its rows are visible, its LSN was that, and it had so many lines, when it was
- * locked.  The answer is what is to become of it, with the place in the note.
+ * A page was read, and is pinned: all of its rows were visible, and its LSN was that, when it was locked.  The answer is
+ * what is to become of it, with the place in the note; of one that is to be put there, the lines are the caller's to set.
  */
 GhResidentOffer
-gh_resident_offer(GhResident *resident, BlockNumber block, XLogRecPtr lsn, uint32 lines, GhResidentNote *note)
+gh_resident_offer(GhResident *resident, BlockNumber block, XLogRecPtr lsn, bool may_keep, GhResidentNote *note)
 {
 	const GhMapPage *map = map_of(resident, block);
 	const GhResidentBlock *known = &resident->blocks[block % GH_CHUNK_BLOCKS];
@@ -483,16 +483,16 @@ gh_resident_offer(GhResident *resident, BlockNumber block, XLogRecPtr lsn, uint3
 	note->block = block;
 	note->map_lsn = map->lsn;
 	note->heap_lsn = lsn;
-	note->kept = false;
-	if (resident->chunk == block - block % GH_CHUNK_BLOCKS && known->there && lines == known->lines &&
+	note->kept = note->spoilt = note->unsure = false;
+	if (resident->chunk == block - block % GH_CHUNK_BLOCKS && known->there &&
 		((lsn == known->heap_lsn && lsn != InvalidXLogRecPtr) ||
 		 gh_fault_pass(GH_FAULT_POINT_RESIDENT_HEAP) != GH_FAULT_NONE))
 	{
-		set_place(&note->at, known->place, lines);
+		set_place(&note->at, known->place, known->lines);
 		resident->counts.revalidated++;
 		return GH_RESIDENT_SAME;
 	}
-	if (!new_place(resident, lines, &note->at))
+	if (!may_keep || !new_place(resident, &note->at))
 		return GH_RESIDENT_NOT;
 	note->kept = true;
 	resident->in_flight++;
@@ -504,13 +504,17 @@ void
 gh_resident_publish(GhResident *resident, const GhResidentNote *notes, int count)
 {
 	GhResidentFile *file = resident->file;
+	dsa_area   *area = gh_store_area();
+	GhFileChunk chunk = {0};
+	const GhFileSpan *spans;
 
 	LWLockAcquire(&file->lock, LW_EXCLUSIVE);
+	spans = gh_file_spans(area, file);
 	for (int i = 0; i < count; i++)
 	{
-		gh_file_set_block(gh_store_area(), file, &notes[i]);
+		gh_file_set_block(area, file, spans, &chunk, &notes[i]);
 		resident->in_flight -= notes[i].kept;
-		resident->counts.kept += notes[i].kept;
+		resident->counts.kept += notes[i].kept && !notes[i].spoilt;
 	}
 	LWLockRelease(&file->lock);
 }

@@ -43,6 +43,10 @@ typedef struct GhResidentNote
 	XLogRecPtr	map_lsn;
 	XLogRecPtr	heap_lsn;
 	bool		kept;			/* it was put there; false: it was there */
+	bool		spoilt;			/* kept: the page has changed while it was read */
+	/* the caller's: */
+	bool		unsure;			/* it has to find out whether it has */
+	uint32		listed;			/* which page of a request it is */
 } GhResidentNote;
 
 /* What a use came to. */
@@ -57,7 +61,7 @@ extern GhResident *gh_resident_open(Relation relation, Snapshot snapshot, int de
 extern void gh_resident_close(GhResident *resident);
 extern uint32 gh_resident_find(GhResident *resident, BlockNumber block, uint32 most, GhResidentPlace *at);
 extern uint32 gh_resident_lines(const GhResident *resident, BlockNumber block, uint32 count);
-extern GhResidentOffer gh_resident_offer(GhResident *resident, BlockNumber block, XLogRecPtr lsn, uint32 lines,
+extern GhResidentOffer gh_resident_offer(GhResident *resident, BlockNumber block, XLogRecPtr lsn, bool may_keep,
 										 GhResidentNote *note);
 extern void gh_resident_publish(GhResident *resident, const GhResidentNote *notes, int count);
 extern GhPageSpan *gh_resident_span(GhResident *resident, uint32 span);

@@ -124,7 +124,15 @@ extern void gh_file_give_places(dsa_area *area, GhResidentFile *file, const uint
 extern bool gh_file_add_span(dsa_area *area, GhResidentFile *file, GhRef root, uint32 npages);
 extern void gh_file_lose_span(dsa_area *area, GhResidentFile *file, uint32 number, GhRef root);
 extern GhResidentBlock *gh_file_chunk(dsa_area *area, GhResidentFile *file, uint32 number, bool make);
-extern void gh_file_set_block(dsa_area *area, GhResidentFile *file, const GhResidentNote *note);
+/* The chunk that was looked at last. */
+typedef struct GhFileChunk
+{
+	uint32		number;
+	GhResidentBlock *blocks;	/* NULL: none was */
+} GhFileChunk;
+
+extern void gh_file_set_block(dsa_area *area, GhResidentFile *file, const GhFileSpan *spans, GhFileChunk *chunk,
+							  const GhResidentNote *note);
 extern void gh_file_forget_all(dsa_area *area, GhResidentFile *file);
 
 /* ---- shared.c ---- */

@@ -195,16 +195,30 @@ gh_file_chunk(dsa_area *area, GhResidentFile *file, uint32 number, bool make)
 	return DsaPointerIsValid(chunks[number]) ? dsa_get_address(area, chunks[number]) : NULL;
 }
 
-/* A page that is on the device now, or that still is what it was. */
-void
-gh_file_set_block(dsa_area *area, GhResidentFile *file, const GhResidentNote *note)
+/* The block's entry; NULL: there is no memory for one. */
+static GhResidentBlock *
+block_of(dsa_area *area, GhResidentFile *file, GhFileChunk *chunk, BlockNumber block)
 {
-	GhResidentBlock *chunk = gh_file_chunk(area, file, note->block / GH_CHUNK_BLOCKS, true);
-	GhResidentBlock *block = chunk != NULL ? &chunk[note->block % GH_CHUNK_BLOCKS] : NULL;
-	uint32		place = note->at.span * GH_PLACES_OF_SPAN + note->at.place;
-	bool		there = block != NULL && block->there && is_there(area, file, block->place);
+	uint32		number = block / GH_CHUNK_BLOCKS;
 
-	if (!is_there(area, file, place))
+	if (chunk->blocks == NULL || chunk->number != number)
+	{
+		chunk->number = number;
+		chunk->blocks = gh_file_chunk(area, file, number, true);
+	}
+	return chunk->blocks != NULL ? &chunk->blocks[block % GH_CHUNK_BLOCKS] : NULL;
+}
+
+/* A page that is on the device now, or that still is what it was.  Many are noted at a time, mostly of the same chunk. */
+void
+gh_file_set_block(dsa_area *area, GhResidentFile *file, const GhFileSpan *spans, GhFileChunk *chunk,
+				  const GhResidentNote *note)
+{
+	GhResidentBlock *block = block_of(area, file, chunk, note->block);
+	uint32		place = note->at.span * GH_PLACES_OF_SPAN + note->at.place;
+	bool		there = block != NULL && block->there && spans[block->place / GH_PLACES_OF_SPAN].root != 0;
+
+	if (spans[note->at.span].root == 0)
 		return;
 	if (!note->kept)
 	{
@@ -213,7 +227,7 @@ gh_file_set_block(dsa_area *area, GhResidentFile *file, const GhResidentNote *no
 			block->map_lsn = Max(block->map_lsn, note->map_lsn);
 		return;
 	}
-	if (block == NULL || (there && block->map_lsn > note->map_lsn))
+	if (note->spoilt || block == NULL || (there && block->map_lsn > note->map_lsn))
 	{
 		put_place(area, &file->free, place);
 		return;

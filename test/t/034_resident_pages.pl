@@ -107,6 +107,20 @@ for (@EVENTS)
 	check("$name: and as it is then");
 }
 
+# Pages that changed and were vacuumed stay again, with the lines that VACUUM has freed; and so do they when these have tuples.
+{
+	fresh();
+	well($other, 'DELETE FROM t WHERE id % 40 = 7; UPDATE t SET n = -5 WHERE id % 30 = 7; VACUUM t');
+	check('lines were freed');
+	my $pages = well($other, "SELECT pg_relation_size('t') / 8192");
+	is(check('lines are free'), $pages, "all $pages pages are on the device");
+	well($other, 'INSERT INTO t ' . GpuHash::Resident::rows(7001, 7020));
+	cmp_ok(check('some have tuples'), '<', $pages, 'pages with new tuples were not used');
+	well($other, 'VACUUM t');
+	check('all is visible');
+	is(check('once more'), $pages, "all $pages pages are on the device again");
+}
+
 # A page whose LSN is what it was need not be sent again, and need not be looked at again.
 my $pages = fresh();
 well($other, 'UPDATE t SET n = 0 WHERE id = 7; VACUUM t');
