@@ -35,17 +35,24 @@ gh_cpu_pages_cost(double pages, double rows, double page_cost, int ninstructions
 
 /* What a page costs that a device reads where it is, and whose tuples are all visible: of one that is gone over and copied. */
 #define GH_PINNED_PAGE_SHARE 0.2
+/*
+ * What one costs that is on the device already, in the unit of gpuhash.device_page_cost, of which 0.25 stand for 550 ns: its
+ * place is looked up and named, some 20 ns, and nothing takes the bus.
+ */
+#define GH_RESIDENT_PAGE_COST 0.01
 
 /*
- * ... and for a device, but for its start: each page costs the process that supplies it, by what share of them is only
- * pinned, and at the least the bus; rows are decoded and added meanwhile.
+ * ... and for a device, but for its start: each page costs the process that supplies it, by what share of all is on the
+ * device and what share only pinned, and at the least the bus; rows are decoded and added meanwhile.  page_cost is
+ * what reading costs, of a page as they are on the average.
  */
 static inline Cost
-gh_device_pages_cost(double pages, double page_cost, double pinned, double divisor)
+gh_device_pages_cost(double pages, double page_cost, double resident, double pinned, double divisor)
 {
-	Cost		supply = gh_device_page_cost * (1 - (1 - GH_PINNED_PAGE_SHARE) * pinned);
+	Cost		supply = gh_device_page_cost * (1 - resident - (1 - GH_PINNED_PAGE_SHARE) * pinned) +
+		GH_RESIDENT_PAGE_COST * resident;
 
-	return pages * (page_cost + Max(supply / divisor, gh_device_bus_cost));
+	return pages * (page_cost + Max(supply / divisor, gh_device_bus_cost * (1 - resident)));
 }
 
 #endif							/* GPUHASH_FRAGMENT_COSTS_H */

@@ -11,21 +11,36 @@
 #include "fragment/costs.h"
 #include "fragment/supply.h"
 #include "gpuhash.h"
+#include "heap/hints.h"
 #include "heap/layout.h"
 #include "service/placement.h"
+#include "store/resident.h"
 
 /* Rows that a page is thought to have, where no statistics tell. */
 #define GH_ROWS_PER_PAGE 64
 
 /* ------------------------------------------------------------------ costs */
 
-static double
-page_cost_of(Relation relation)
+/* What reading a page costs, on the average; and which share of them a device has. */
+typedef struct PageCosts
+{
+	Cost		host;
+	Cost		device;
+	double		resident;
+} PageCosts;
+
+/* Pages that the device has and the server, too, are read by neither engine; of others it makes no difference. */
+static void
+price_pages(Relation relation, BlockNumber npages, PageCosts *costs)
 {
 	double		page_cost;
 
 	get_tablespace_page_costs(relation->rd_rel->reltablespace, NULL, &page_cost);
-	return page_cost;
+	costs->resident = gh_resident_share(relation, npages);
+	costs->device = page_cost * (1 - costs->resident);
+	costs->host = page_cost;
+	if (costs->resident > 0)
+		costs->host *= 1 - costs->resident * gh_share_in_pool(relation, npages);
 }
 
 static double
@@ -43,10 +58,11 @@ gh_add_scan_costs(GhRunCosts *costs, const GhPages *pages, int ninstructions)
 {
 	Relation	relation = pages->relation;
 	double		npages = pages->nblocks;
-	double		page_cost = page_cost_of(relation);
+	PageCosts	page;
 
-	costs->cpu += gh_cpu_pages_cost(npages, rows_of(relation, npages), page_cost, ninstructions, 1.0);
-	costs->device += gh_device_start_cost + gh_device_pages_cost(npages, page_cost, 0.0, 1.0);
+	price_pages(relation, pages->nblocks, &page);
+	costs->cpu += gh_cpu_pages_cost(npages, rows_of(relation, npages), page.host, ninstructions, 1.0);
+	costs->device += gh_device_start_cost + gh_device_pages_cost(npages, page.device, page.resident, 0.0, 1.0);
 }
 
 /*
@@ -56,14 +72,16 @@ gh_add_scan_costs(GhRunCosts *costs, const GhPages *pages, int ninstructions)
 void
 gh_add_join_costs(GhRunCosts *costs, Relation inner, bool changes, const GhPages *outer)
 {
-	double		npages = RelationGetNumberOfBlocks(inner);
+	BlockNumber npages = RelationGetNumberOfBlocks(inner);
 	double		rows = rows_of(inner, npages);
-	double		page_cost = page_cost_of(inner);
+	PageCosts	page;
 
+	price_pages(inner, npages, &page);
 	costs->cpu += gh_probe_tuple_cost * rows_of(outer->relation, outer->nblocks);
 	if (changes)
-		costs->cpu += page_cost * npages + (cpu_tuple_cost + gh_build_tuple_cost) * rows;
-	costs->device += gh_device_pages_cost(npages, page_cost, 0.0, 1.0) + GH_DEVICE_TABLE_COST * cpu_tuple_cost * rows;
+		costs->cpu += page.host * npages + (cpu_tuple_cost + gh_build_tuple_cost) * rows;
+	costs->device += gh_device_pages_cost(npages, page.device, page.resident, 0.0, 1.0) +
+		GH_DEVICE_TABLE_COST * cpu_tuple_cost * rows;
 }
 
 /* ----------------------------------------------------------------- choice */

@@ -51,7 +51,7 @@ static const char *const measuring_settings[] = {
 	"work_mem = '64MB'", "hash_mem_multiplier = 1", "enable_seqscan = on", "enable_hashjoin = on",
 	"enable_nestloop = off", "enable_mergejoin = off", "gpuhash.enable_join = on", "gpuhash.enable_scan = on",
 	"gpuhash.enable_aggregate = off", "gpuhash.enable_rows = off", "gpuhash.fallback = cpu",
-	"gpuhash.engine = cpu",
+	"gpuhash.engine = cpu", "gpuhash.enable_resident = off",
 	"gpuhash.setup_cost = 0", "gpuhash.build_tuple_cost = 0", "gpuhash.probe_tuple_cost = 0"
 };
 

@@ -127,9 +127,10 @@ device_pages_cost(PlannerInfo *root, Path *scan, double divisor)
 {
 	RelOptInfo *rel = scan->parent;
 	Cost		page_cost = gh_note_page_cost(root, rel, true);
+	const GhNote *note = gh_note(root, rel);
 
 	return scan->startup_cost +
-		gh_device_pages_cost(rel->pages, page_cost, gh_note(root, rel)->pinned, divisor);
+		gh_device_pages_cost(rel->pages, page_cost, note->resident, note->pinned, divisor);
 }
 
 static double

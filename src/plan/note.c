@@ -32,6 +32,7 @@
 #include "plan/note.h"
 #include "service/placement.h"
 #include "service/service.h"
+#include "store/resident.h"
 
 typedef struct NoteEntry
 {
@@ -196,22 +197,30 @@ gh_find_note(PlannerInfo *root, RelOptInfo *rel)
  * seq_page_cost, so that this decides for or against it.
  */
 static double
-share_to_be_read(PlannerInfo *root, const RelOptInfo *rel)
+share_to_be_read(Relation relation, BlockNumber npages)
 {
-	Relation	relation;
-	double		share;
+	return npages < GH_SAMPLED_PAGES || RelationUsesLocalBuffers(relation) ? 1 :
+		1 - gh_share_in_pool(relation, npages);
+}
 
-	if (rel->pages < GH_SAMPLED_PAGES)
-		return 1;
-	relation = table_open(planner_rt_fetch(rel->relid, root)->relid, NoLock);
-	share = RelationUsesLocalBuffers(relation) ? 1 : 1 - gh_share_in_pool(relation, rel->pages);
+/* What a page of a table costs a device: by what share of them is there already, or in shared buffers. */
+static void
+price_on_device(PlannerInfo *root, const RelOptInfo *rel, GhNote *note)
+{
+	Relation	relation = table_open(planner_rt_fetch(rel->relid, root)->relid, NoLock);
+	double		read = share_to_be_read(relation, rel->pages);
+
+	note->resident = gh_resident_share(relation, rel->pages);
 	table_close(relation, NoLock);
-	return share;
+	note->page_cost[1] *= read * (1 - note->resident);
+	/* of other pages it is to be found out which tuples are visible */
+	note->pinned = gh_service_reads_pool() ? (1 - read) * Max(rel->allvisfrac - note->resident, 0) : 0;
 }
 
 /*
  * What one of the relation's pages costs where it is read with those beside it.  PostgreSQL charges seq_page_cost for
- * pages in shared buffers, too, and so do the nodes on the host, whose costs are compared with its own; but not a device.
+ * pages in shared buffers, too, and so do the nodes on the host, whose costs are compared with its own; but not a device,
+ * nor for those that it has.
  */
 Cost
 gh_note_page_cost(PlannerInfo *root, RelOptInfo *rel, bool on_device)
@@ -223,13 +232,7 @@ gh_note_page_cost(PlannerInfo *root, RelOptInfo *rel, bool on_device)
 		get_tablespace_page_costs(rel->reltablespace, NULL, &note->page_cost[0]);
 		note->page_cost[1] = note->page_cost[0];
 		if (note->on_device && note->kind == GH_RELATION_HEAP)
-		{
-			double		read = share_to_be_read(root, rel);
-
-			note->page_cost[1] *= read;
-			/* of other pages it is to be found out which tuples are visible */
-			note->pinned = gh_service_reads_pool() ? (1 - read) * rel->allvisfrac : 0;
-		}
+			price_on_device(root, rel, note);
 	}
 	note->has_page_cost = true;
 	return note->page_cost[on_device];

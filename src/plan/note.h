@@ -37,10 +37,11 @@ typedef struct GhNote
 	bool		is_readable;	/* gh_note: a heap table whose pages a node above its scan may read */
 	bool		on_device;		/* gh_note: a device is expected to read it */
 
-	/* gh_note_page_cost: on the host; on a device, where it counts by how many pages are in shared buffers */
+	/* gh_note_page_cost: on the host; on a device, where it counts by how many pages have to be read */
 	bool		has_page_cost;
 	Cost		page_cost[2];
-	double		pinned;			/* the share of pages that a device is expected to read where they are, as they are */
+	double		resident;		/* the share of pages that are expected to be on the device already */
+	double		pinned;			/* that which a device is expected to read in shared buffers, as they are */
 
 	/* gh_rowscan_absorbed: the Seq Scan as a join above takes it; [1]: as a part of a parallel plan */
 	Path	   *absorbed[2];

@@ -76,13 +76,38 @@ struct GhResident
 
 /* -------------------------------------------------------------- open, close */
 
-/* Whether pages of the relation may ever be on a device, for this snapshot. */
+/* Whether pages of the relation may ever be on a device. */
 static bool
-may_be_resident(Relation relation, Snapshot snapshot)
+may_be_resident(Relation relation)
 {
 	return gh_enable_resident && gh_service_enabled() && RelationNeedsWAL(relation) &&
-		!RelationUsesLocalBuffers(relation) && !IsCatalogRelation(relation) &&
-		snapshot->snapshot_type == SNAPSHOT_MVCC && !gh_old_snapshots_end();
+		!RelationUsesLocalBuffers(relation) && !IsCatalogRelation(relation) && !gh_old_snapshots_end();
+}
+
+static void
+set_key(GhResidentKey *key, Relation relation, int device)
+{
+	key->device = (uint32) device;
+	key->database = MyDatabaseId;
+	key->tablespace = gh_relation_tablespace(relation);
+	key->number = gh_relation_number(relation);
+}
+
+/*
+ * About what share of so many pages a scan would have no need to read, from 0 to 1: for costs.  Of the pages that are on the
+ * device which a scan would be given now, no more count than VACUUM has found all-visible.
+ */
+double
+gh_resident_share(Relation relation, BlockNumber npages)
+{
+	double		visible = relation->rd_rel->relallvisible;
+	GhResidentKey key;
+	int			device;
+
+	if (npages == 0 || visible <= 0 || !may_be_resident(relation) || (device = gh_service_choose_device()) < 0)
+		return 0;
+	set_key(&key, relation, device);
+	return Min(Min((double) gh_resident_file_pages(&key, RelationGetRelid(relation)), visible) / npages, 1);
 }
 
 /* Whose processes fill the file: the leader of this one's, if it has one. */
@@ -129,12 +154,9 @@ gh_resident_open(Relation relation, Snapshot snapshot, int device, MemoryContext
 	GhResidentFile *file;
 	GhResident *resident;
 
-	if (!may_be_resident(relation, snapshot))
+	if (!may_be_resident(relation) || snapshot->snapshot_type != SNAPSHOT_MVCC)
 		return NULL;
-	key.device = (uint32) device;
-	key.database = MyDatabaseId;
-	key.tablespace = gh_relation_tablespace(relation);
-	key.number = gh_relation_number(relation);
+	set_key(&key, relation, device);
 	resident = MemoryContextAllocZero(context, sizeof(GhResident));
 	file = gh_resident_file_open(&key, RelationGetRelid(relation));
 	if (file == NULL)
@@ -506,7 +528,7 @@ gh_resident_publish(GhResident *resident, const GhResidentNote *notes, int count
 	GhResidentFile *file = resident->file;
 	dsa_area   *area = gh_store_area();
 	GhFileChunk chunk = {0};
-	const GhFileSpan *spans;
+	GhFileSpan *spans;
 
 	LWLockAcquire(&file->lock, LW_EXCLUSIVE);
 	spans = gh_file_spans(area, file);

@@ -57,6 +57,7 @@ typedef struct GhResidentCounts
 	uint64		kept;
 } GhResidentCounts;
 
+extern double gh_resident_share(Relation relation, BlockNumber npages);
 extern GhResident *gh_resident_open(Relation relation, Snapshot snapshot, int device, MemoryContext context);
 extern void gh_resident_close(GhResident *resident);
 extern uint32 gh_resident_find(GhResident *resident, BlockNumber block, uint32 most, GhResidentPlace *at);

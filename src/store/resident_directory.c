@@ -164,6 +164,13 @@ drop_old_files(void)
 
 /* ----------------------------------------------------------------- open, close */
 
+/* Whether what is known under a relation's key is of that relation, and may be used now. */
+static bool
+is_as_it_should_be(const GhResidentFile *file, Oid relid)
+{
+	return !file->doomed && file->relid == relid && file->in_recovery == RecoveryInProgress();
+}
+
 /* The file if it is there and as it should be, opened; NULL: there is none.  *stale: it is to be made anew. */
 static GhResidentFile *
 find_file(const GhResidentKey *key, Oid relid, bool *stale)
@@ -176,7 +183,7 @@ find_file(const GhResidentKey *key, Oid relid, bool *stale)
 	if (entry == NULL)
 		return NULL;
 	file = file_at(entry->file);
-	*stale = file->doomed || file->relid != relid || file->in_recovery != RecoveryInProgress();
+	*stale = !is_as_it_should_be(file, relid);
 	if (!*stale)
 		file->opened++;
 	dshash_release_lock(files, entry);
@@ -204,7 +211,7 @@ make_file(const GhResidentKey *key, Oid relid)
 		dsa_free(gh_store_area(), self);
 		file = file_at(entry->file);
 		/* one that is to go may be used no more */
-		if (file->doomed || file->relid != relid)
+		if (!is_as_it_should_be(file, relid))
 			file = NULL;
 	}
 	else
@@ -310,28 +317,44 @@ gh_resident_make_room(uint32 device, const GhResidentFile *but)
 	return oldest >= 0;
 }
 
-/* ---------------------------------------------------------------------- view */
+/* -------------------------------------------------------------- what is there */
 
-/* Pages of a file that are there. */
+/* Pages of a relation's file that are there, without opening it. */
+uint64
+gh_resident_file_pages(const GhResidentKey *key, Oid relid)
+{
+	dshash_table *files = gh_store_area_residents();
+	GhResidentEntry *entry = dshash_find(files, key, false);
+	GhResidentFile *file;
+	uint64		pages = 0;
+
+	if (entry == NULL)
+		return 0;
+	file = file_at(entry->file);
+	if (is_as_it_should_be(file, relid))
+	{
+		/* in this order: nobody looks into the directory while holding a file's lock */
+		LWLockAcquire(&file->lock, LW_SHARED);
+		pages = gh_file_count_blocks(gh_store_area(), file);
+		LWLockRelease(&file->lock);
+	}
+	dshash_release_lock(files, entry);
+	return pages;
+}
+
+/* Pages of a file that are there, and the memory for them. */
 static uint64
 count_pages(GhResidentFile *file, uint64 *bytes)
 {
 	dsa_area   *area = gh_store_area();
-	uint64		pages = 0;
+	uint64		pages;
 
 	*bytes = 0;
 	LWLockAcquire(&file->lock, LW_SHARED);
 	for (uint32 i = 0; i < file->nspans; i++)
 		if (gh_service_span_used(gh_file_spans(area, file)[i].root) != 0)
 			*bytes += (uint64) gh_file_spans(area, file)[i].npages * BLCKSZ;
-	for (uint32 c = 0; c < file->nchunks; c++)
-	{
-		const GhResidentBlock *chunk = gh_file_chunk(area, file, c, false);
-
-		for (uint32 i = 0; chunk != NULL && i < GH_CHUNK_BLOCKS; i++)
-			pages += chunk[i].there &&
-				gh_service_span_used(gh_file_spans(area, file)[chunk[i].place / GH_PLACES_OF_SPAN].root) != 0;
-	}
+	pages = gh_file_count_blocks(area, file);
 	LWLockRelease(&file->lock);
 	return pages;
 }

@@ -44,6 +44,7 @@ typedef struct GhFileSpan
 	GhRef		root;			/* 0: it is gone */
 	uint32		npages;
 	uint32		used;			/* places that somebody has had */
+	uint32		blocks;			/* that have their places in it */
 } GhFileSpan;
 
 /* Places, with room for all that there are. */
@@ -99,6 +100,7 @@ gh_file_spans(dsa_area *area, const GhResidentFile *file)
 extern GhResidentFile *gh_resident_file_open(const GhResidentKey *key, Oid relid);
 extern void gh_resident_file_close(GhResidentFile *file);
 extern bool gh_resident_make_room(uint32 device, const GhResidentFile *but);
+extern uint64 gh_resident_file_pages(const GhResidentKey *key, Oid relid);
 
 /* What the view shows of a file. */
 typedef struct GhResidentInfo
@@ -131,8 +133,9 @@ typedef struct GhFileChunk
 	GhResidentBlock *blocks;	/* NULL: none was */
 } GhFileChunk;
 
-extern void gh_file_set_block(dsa_area *area, GhResidentFile *file, const GhFileSpan *spans, GhFileChunk *chunk,
+extern void gh_file_set_block(dsa_area *area, GhResidentFile *file, GhFileSpan *spans, GhFileChunk *chunk,
 							  const GhResidentNote *note);
+extern uint64 gh_file_count_blocks(dsa_area *area, const GhResidentFile *file);
 extern void gh_file_forget_all(dsa_area *area, GhResidentFile *file);
 
 /* ---- shared.c ---- */

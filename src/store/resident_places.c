@@ -152,7 +152,7 @@ gh_file_add_span(dsa_area *area, GhResidentFile *file, GhRef root, uint32 npages
 	span = &gh_file_spans(area, file)[file->nspans++];
 	span->root = root;
 	span->npages = npages;
-	span->used = 0;
+	span->used = span->blocks = 0;
 	file->nplaces += npages;
 	return true;
 }
@@ -211,7 +211,7 @@ block_of(dsa_area *area, GhResidentFile *file, GhFileChunk *chunk, BlockNumber b
 
 /* A page that is on the device now, or that still is what it was.  Many are noted at a time, mostly of the same chunk. */
 void
-gh_file_set_block(dsa_area *area, GhResidentFile *file, const GhFileSpan *spans, GhFileChunk *chunk,
+gh_file_set_block(dsa_area *area, GhResidentFile *file, GhFileSpan *spans, GhFileChunk *chunk,
 				  const GhResidentNote *note)
 {
 	GhResidentBlock *block = block_of(area, file, chunk, note->block);
@@ -233,12 +233,33 @@ gh_file_set_block(dsa_area *area, GhResidentFile *file, const GhFileSpan *spans,
 		return;
 	}
 	if (there)
+	{
 		put_place(area, &file->retired[file->period], block->place);
+		spans[block->place / GH_PLACES_OF_SPAN].blocks--;
+	}
+	spans[note->at.span].blocks++;
 	block->map_lsn = note->map_lsn;
 	block->heap_lsn = note->heap_lsn;
 	block->place = place;
 	block->lines = (uint16) note->at.lines;
 	block->there = 1;
+}
+
+/* Blocks that are on the device; the lock may be a shared one. */
+uint64
+gh_file_count_blocks(dsa_area *area, const GhResidentFile *file)
+{
+	uint64		blocks = 0;
+
+	for (uint32 i = 0; i < file->nspans; i++)
+	{
+		const GhFileSpan *span = &gh_file_spans(area, file)[i];
+
+		/* one may be gone that nobody has noted */
+		if (span->root != 0 && gh_service_span_used(span->root) != 0)
+			blocks += span->blocks;
+	}
+	return blocks;
 }
 
 /* Nobody uses it: all spans and blocks are given up. */
