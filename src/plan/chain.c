@@ -121,16 +121,20 @@ is_for_device(PlannerInfo *root, const GhJoinStep *step, Path *outer, Path *inne
 	return pair->inner_is_unique;
 }
 
-/* What one of several processes does to have a device read a table's pages. */
+/*
+ * What one of several processes does to have a device read a table's pages.  Where they are on the device there is nothing to
+ * share: a parallel plan is not the cheaper for that, which what it does on the host with the rows may make the worse one.
+ */
 static Cost
 device_pages_cost(PlannerInfo *root, Path *scan, double divisor)
 {
 	RelOptInfo *rel = scan->parent;
 	Cost		page_cost = gh_note_page_cost(root, rel, true);
 	const GhNote *note = gh_note(root, rel);
+	double		brought = divisor > 1 ? 1 : 1 - note->resident;
 
 	return scan->startup_cost +
-		gh_device_pages_cost(rel->pages, page_cost, note->resident, note->pinned, divisor);
+		gh_device_pages_cost(rel->pages, page_cost * brought, 1 - brought, note->pinned * brought, divisor);
 }
 
 static double

@@ -203,7 +203,7 @@ share_to_be_read(Relation relation, BlockNumber npages)
 		1 - gh_share_in_pool(relation, npages);
 }
 
-/* What a page of a table costs a device: by what share of them is there already, or in shared buffers. */
+/* What a page of a table costs a device that it is brought to: by what share of them is in shared buffers. */
 static void
 price_on_device(PlannerInfo *root, const RelOptInfo *rel, GhNote *note)
 {
@@ -212,15 +212,14 @@ price_on_device(PlannerInfo *root, const RelOptInfo *rel, GhNote *note)
 
 	note->resident = gh_resident_share(relation, rel->pages);
 	table_close(relation, NoLock);
-	note->page_cost[1] *= read * (1 - note->resident);
+	note->page_cost[1] *= read;
 	/* of other pages it is to be found out which tuples are visible */
-	note->pinned = gh_service_reads_pool() ? (1 - read) * Max(rel->allvisfrac - note->resident, 0) : 0;
+	note->pinned = gh_service_reads_pool() ? (1 - read) * rel->allvisfrac : 0;
 }
 
 /*
  * What one of the relation's pages costs where it is read with those beside it.  PostgreSQL charges seq_page_cost for
- * pages in shared buffers, too, and so do the nodes on the host, whose costs are compared with its own; but not a device,
- * nor for those that it has.
+ * pages in shared buffers, too, and so do the nodes on the host, whose costs are compared with its own; but not a device.
  */
 Cost
 gh_note_page_cost(PlannerInfo *root, RelOptInfo *rel, bool on_device)
