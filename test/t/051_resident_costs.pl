@@ -124,6 +124,28 @@ for my $mode ('force_generic_plan', 'force_custom_plan')
 	$other->close;
 }
 
+# ------------------------------------------------------------------- one more run
+
+# What is run again for each row goes to the device where its pages are there: a scan, and the table of a join.
+well('SET enable_material = off; SET gpuhash.force_offload = on; SET gpuhash.device_page_cost = 5;
+	CREATE TABLE one AS SELECT i AS id FROM generate_series(1, 1000) i; ALTER TABLE one ADD PRIMARY KEY (id); VACUUM ANALYZE one');
+for my $subquery ('SELECT count(*) FROM facts WHERE v % 3 < x.i', "SELECT string_agg(f::text, '') FROM facts f WHERE v = x.i",
+	'SELECT count(*) FROM facts f JOIN one ON one.id = f.id WHERE f.v % 3 < x.i')
+{
+	my $query = "SELECT x.i, ($subquery) FROM (VALUES (1), (2), (3)) x(i)";
+	my $want = well("SET gpuhash.enabled = off; $query; RESET gpuhash.enabled");
+	for my $resident ('on', 'off')
+	{
+		well("SET gpuhash.enable_resident = $resident");
+		is(well($query), $want, "enable_resident $resident: $subquery");
+		my $plan = well("SET gpuhash.explain_why = on; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $query; RESET gpuhash.explain_why");
+		if ($resident eq 'on') { unlike($plan, qr/for less/, 'each run is by the device') }
+		else { like($plan, qr/the CPU engine is expected to do this again for less/, 'the first run alone is by the device') }
+	}
+	well('RESET gpuhash.enable_resident');
+}
+well('RESET gpuhash.force_offload; RESET gpuhash.device_page_cost');
+
 # ----------------------------------------------------------- that there are no more than there are
 
 # pages that changed do not count, as far as VACUUM knows, nor those of a file that is gone
