@@ -13,7 +13,7 @@ my $seed = seed();
 my $compared = 0;
 my $used = 0;
 
-my $service = GpuHash::Service->new(conf => ['shared_buffers = 256MB', 'max_connections = 30', 'wal_level = replica', 'gpuhash.register_buffers = ' . ($seed % 2 ? 'on' : 'off')]);
+my $service = GpuHash::Service->new(conf => [@GpuHash::Resident::CONF, 'wal_level = replica', 'gpuhash.register_buffers = ' . ($seed % 2 ? 'on' : 'off')]);
 my $server = $service->server;
 ok($service->wait_ready, 'the service is ready');
 my ($session, $other, $reader) = map { $server->session } 1 .. 3;
@@ -88,6 +88,11 @@ my @EVENTS = (
 	['another one of the name', "DROP TABLE t; CREATE TABLE t ($GpuHash::Resident::COLUMNS); INSERT INTO t " . GpuHash::Resident::rows(3001, 5000) . '; VACUUM t', sub { (0, 0) }],
 	['another one takes its name', "CREATE TABLE s ($GpuHash::Resident::COLUMNS); INSERT INTO s SELECT id, g, -n, b, x FROM t; VACUUM s; ALTER TABLE t RENAME TO was_t; ALTER TABLE s RENAME TO t; DROP TABLE was_t", sub { (0, 0) }],
 	['an index that is built', 'UPDATE t SET n = 3 WHERE id = 7; CREATE INDEX ON t (g)', sub { ($_[0] - 1) x 2 }]);
+
+my $all = fresh();
+my $answer = GpuHash::Resident::compare($session);
+is($answer->{wrong}, '', 'a table that is on the device');
+cmp_ok($answer->{by}{$_}, '>=', $all, "$_: all of its pages are used") for sort keys %GpuHash::Resident::QUERY;
 
 for (@EVENTS)
 {
@@ -237,7 +242,8 @@ for (1 .. 10)
 	last if well($other, "SELECT relallvisible = relpages FROM pg_class WHERE oid = 't'::regclass") eq 't';
 }
 $pages = GpuHash::Resident::warm($session);
-is($pages, $SECOND + 301, 'a table with two pages of its map');
+is($pages, $SECOND + 301, 'a table with two pages of its map') or
+	diag(well($session, q{SELECT relallvisible, relpages, (SELECT row(r.*) FROM gpuhash_resident r WHERE relation = 't'::regclass) FROM pg_class WHERE relname = 't'}));
 is(check('it is on the device', queries => \%LARGE), $pages, 'as a whole');
 for my $rows ("5, $SECOND - 1", "$SECOND, $SECOND + 300", "7, $SECOND + 2")
 {
@@ -254,5 +260,6 @@ for my $rows ("5, $SECOND - 1", "$SECOND, $SECOND + 300", "7, $SECOND + 2")
 note("$compared answers were compared, $used pages of them were on the device before");
 cmp_ok($used, '>', 10000, 'pages were used that were on the device');
 $_->close for $session, $other, $reader;
+like($service->settle, $GpuHash::Service::CLEAN, 'all was given back');
 unlike($server->log, qr/PANIC|TRAP|terminated by signal|leak/, 'a clean log');
 done_testing();

@@ -141,7 +141,7 @@ sub run_control
 
 for my $way (qw(pinned copied))
 {
-	$service = GpuHash::Service->new(conf => ['shared_buffers = 256MB', 'max_connections = 30', 'max_worker_processes = 16', 'gpuhash.register_buffers = ' . ($way eq 'pinned' ? 'on' : 'off')]);
+	$service = GpuHash::Service->new(conf => [@GpuHash::Resident::CONF, 'max_worker_processes = 16', 'gpuhash.register_buffers = ' . ($way eq 'pinned' ? 'on' : 'off')]);
 	$server = $service->server;
 	ok($service->wait_ready, "$way: the service is ready");
 	run_writers($way);
@@ -149,6 +149,7 @@ for my $way (qw(pinned copied))
 	run_control('resident_heap', $REPLACE);
 	# pages are not all-visible again, and the map's bits say so
 	run_control('resident_order', 'UPDATE t SET n = n + 1 WHERE id % 100 = 7');
+	like($service->settle, $GpuHash::Service::CLEAN, "$way: all was given back");
 	unlike($server->log, qr/PANIC|TRAP|terminated by signal|leak/, "$way: a clean log");
 	undef $server;
 	undef $service;

@@ -8,7 +8,7 @@ use GpuHash::Service;
 
 my $ROWS = 3000;
 my ($compared, $used) = (0, 0);
-my $service = GpuHash::Service->new(conf => ['shared_buffers = 256MB', 'max_connections = 30', 'allow_in_place_tablespaces = on']);
+my $service = GpuHash::Service->new(conf => [@GpuHash::Resident::CONF, 'allow_in_place_tablespaces = on']);
 my $server = $service->server;
 ok($service->wait_ready, 'the service is ready');
 my ($session, $other);
@@ -95,7 +95,7 @@ cmp_ok(check('enable_resident is on again'), '>', 0, 'enable_resident is on agai
 # Other tables need the room: the one that was used longest ago goes.
 $pages = fresh();
 well($session, "CREATE TABLE large ($GpuHash::Resident::COLUMNS) WITH (fillfactor = 10); INSERT INTO large " . GpuHash::Resident::rows(1, 8000) . '; VACUUM large');
-my %LARGE = map { ($_ => $GpuHash::Resident::QUERY{$_} =~ s/\bFROM t\b/FROM large t/r) } keys %GpuHash::Resident::QUERY;
+my %LARGE = map { ($_ => $GpuHash::Resident::QUERY{$_} =~ s/\bt (?=[ab]\b)/large /gr =~ s/\bFROM t\b/FROM large t/r) } keys %GpuHash::Resident::QUERY;
 my $blocks = well($session, q{SELECT pg_relation_size('large') / 8192});
 configure('gpuhash.resident_memory', 2);
 check('there is little room: a table that is larger', queries => \%LARGE);
@@ -384,6 +384,7 @@ SKIP:
 note("$compared answers were compared, $used pages of them were on the device before");
 cmp_ok($used, '>', 3000, 'pages were used that were on the device');
 $_->close for $session, $other;
+like($service->settle, $GpuHash::Service::CLEAN, 'all was given back');
 # the crash is ours
 unlike($server->log =~ s/.*gpuhash worker.* was terminated by signal 9.*//r, qr/PANIC|TRAP|terminated by signal|leak/, 'a clean log');
 done_testing();

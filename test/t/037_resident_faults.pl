@@ -7,7 +7,7 @@ use GpuHash::Service;
 
 my $ROWS = 14000;
 my $PARALLEL = 'SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0';
-my $service = GpuHash::Service->new(conf => ['shared_buffers = 256MB', 'max_connections = 30', 'gpuhash.shared_memory = 64MB', "gpuhash.device_timeout = '3s'"]);
+my $service = GpuHash::Service->new(conf => [@GpuHash::Resident::CONF, 'gpuhash.shared_memory = 64MB', "gpuhash.device_timeout = '3s'"]);
 my $server = $service->server;
 ok($service->wait_ready, 'the service is ready');
 my ($session, $other) = map { $server->session } 1, 2;
@@ -77,5 +77,6 @@ $_->close for $session, $other, $native;
 note("$failed queries whose device failed, $used pages that were on it before");
 cmp_ok($failed, '>', 30, 'devices have failed');
 cmp_ok($used, '>', 5000, 'with pages that were there before');
+like($service->settle, $GpuHash::Service::CLEAN, 'all was given back');
 unlike($server->log, qr/PANIC|TRAP|terminated by signal|leak/, 'a clean log');
 done_testing();

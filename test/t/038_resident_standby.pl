@@ -8,7 +8,7 @@ use GpuHash::Service;
 
 my $ROWS = 3000;
 my ($compared, $used) = (0, 0);
-my @CONF = ('shared_buffers = 256MB', 'wal_level = replica', 'max_wal_senders = 4', 'hot_standby = on', 'max_connections = 30', 'max_standby_streaming_delay = 1s');
+my @CONF = (@GpuHash::Resident::CONF, 'wal_level = replica', 'max_wal_senders = 4', 'hot_standby = on', 'max_standby_streaming_delay = 1s');
 my $service = GpuHash::Service->new(conf => \@CONF);
 my $server = $service->server;
 ok($service->wait_ready, 'the service is ready');
@@ -96,5 +96,6 @@ cmp_ok($used, '>', 1000, 'pages were used that were on the device');
 $_->close for $session, $old, $primary;
 unlike($standby->log, qr/PANIC|TRAP|terminated by signal|leak/, 'a clean log of the standby');
 $standby->stop('fast');
+like($service->settle, $GpuHash::Service::CLEAN, 'all was given back');
 unlike($server->log, qr/PANIC|TRAP|terminated by signal|leak/, 'a clean log');
 done_testing();

@@ -1,5 +1,6 @@
 # GpuHash::Resident: pages of tables that stay on the device, compared with PostgreSQL.
 #
+#	@GpuHash::Resident::CONF					settings of the server
 #	GpuHash::Resident::fresh($session, $rows)	makes the table t anew, with all of it on the device; its pages
 #	my $answer = GpuHash::Resident::compare($session)	the queries by the device and by PostgreSQL, in one snapshot:
 #									wrong		what differs, and errors, as text; empty if there is nothing
@@ -7,6 +8,7 @@
 #									pages		pages that the device read for the first one of them
 #									resident	how many of these were on it before
 #									used		how many there were for all of them together
+#									by			how many for each, by its name
 #	compare($session, open => 1)				in the transaction that is open in the session
 #	compare($session, queries => {...})			other queries than those of t
 #
@@ -16,16 +18,21 @@ package GpuHash::Resident;
 use strict;
 use warnings;
 
+# VACUUM does not mark pages as all-visible that others have pinned: none that nobody asked for shall write them.
+our @CONF = ('shared_buffers = 256MB', 'max_connections = 30', 'bgwriter_lru_maxpages = 0', "checkpoint_timeout = '1h'");
+
 our $COLUMNS = 'id int, g int, n bigint, b numeric(12, 2), x text';
 
 # Some rows for t, numbered from..to.
 sub rows { my ($from, $to) = @_; return "SELECT i, i % 9, i * 7::bigint, i / 7.0, 'x' || i % 40 FROM generate_series($from, $to) i" }
 
-# What is computed from the copies, what they choose, and what a join takes from them.
+# What is computed from the copies, what they choose, and what a join takes from them, on one side or both.
 our %QUERY = (
 	a_sums => 'SELECT count(*), sum(n), sum(b), min(id), max(id) FROM t',
 	groups => 'SELECT id, g, x, count(*), sum(n), sum(b) FROM t GROUP BY id, g, x',
 	joined => 'SELECT t.id, t.n, t.b, t.x, d.k FROM t JOIN (VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8)) d(k) ON d.k = t.g',
+	outer => 'SELECT a.id, a.n, b.b, b.x FROM t a LEFT JOIN t b ON b.id = a.n',
+	pairs => 'SELECT count(*), sum(a.n), sum(b.g), sum(b.b) FROM t a JOIN t b ON b.id = a.id',
 	scan => 'SELECT ctid, tableoid, t.* FROM t WHERE n > -1000000000',
 	z_sums => 'SELECT count(*), sum(n), sum(b), sum(id), sum(g) FROM t');
 
@@ -69,10 +76,11 @@ sub compare
 		last if $error ne '';
 		my @before = split /\|/, $before;
 		my @after = split /\|/, $after;
-		$answer{used} += $after[1] - $before[1];
+		$answer{by}{$name} = $after[1] - $before[1];
+		$answer{used} += $answer{by}{$name};
 		next if defined $answer{pages};
 		$answer{pages} = $after[0] - $before[0];
-		$answer{resident} = $after[1] - $before[1];
+		$answer{resident} = $answer{by}{$name};
 	}
 	$session->do('COMMIT') unless $options{open};
 	return \%answer;
