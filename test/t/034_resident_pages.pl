@@ -209,6 +209,31 @@ for my $case (
 	}
 }
 
+# Rows in their order, back and forth, and again and again: the scan becomes PostgreSQL's at some page, of which it may
+# be that nobody has read it.
+my $BOTH = 'SELECT ctid, t.* FROM t WHERE n > -1000000000';
+my @WAYS = (
+	['back and forth', map { "DECLARE c SCROLL CURSOR FOR $BOTH; $_; CLOSE c" } 'FETCH 10 FROM c; FETCH BACKWARD 5 FROM c; FETCH ALL FROM c', 'FETCH 700 FROM c; FETCH BACKWARD 300 FROM c; FETCH 900 FROM c; FETCH BACKWARD ALL FROM c; FETCH ALL FROM c',
+		'MOVE ALL FROM c; FETCH BACKWARD ALL FROM c', 'FETCH LAST FROM c; FETCH FIRST FROM c; FETCH ABSOLUTE 1234 FROM c; FETCH RELATIVE -1200 FROM c; FETCH RELATIVE 2500 FROM c'],
+	['again', 'SELECT v.k, s.* FROM (VALUES (1), (2), (1)) v(k), LATERAL (SELECT ctid, id, n FROM t WHERE g < v.k OFFSET 0) s', 'SELECT v.k, s.* FROM (VALUES (1), (2), (3)) v(k), LATERAL (SELECT ctid, id, n FROM t WHERE n > v.k LIMIT 500 * v.k) s', 'SELECT * FROM (SELECT ctid, id FROM t WHERE n > 0 LIMIT 1700) s OFFSET 1600']);
+for my $change ('SELECT 1', 'UPDATE t SET n = n + 1 WHERE id % 400 = 7', 'DELETE FROM t WHERE id BETWEEN 600 AND 900; VACUUM t')
+{
+	fresh();
+	well($other, $change);
+	for my $way (@WAYS)
+	{
+		my ($name, @scripts) = @$way;
+		for my $i (0 .. $#scripts)
+		{
+			well($session, 'BEGIN ISOLATION LEVEL REPEATABLE READ');
+			my $got = well($session, $scripts[$i]);
+			is($got, well($session, "SET LOCAL gpuhash.enabled = off; $scripts[$i]"), "$name, $i, after $change");
+			well($session, 'COMMIT');
+			$compared++;
+		}
+	}
+}
+
 # ------------------------------------------------------------- one after the other
 
 my @RANDOM = (
