@@ -10,10 +10,11 @@ use GpuHash::Service;
 my $events = $ENV{GPUHASH_EVENTS} || 60;
 my $ROWS = 3000;
 my $seed = seed();
+my $in_place = $seed % 2;
 my $compared = 0;
 my $used = 0;
 
-my $service = GpuHash::Service->new(conf => [@GpuHash::Resident::CONF, 'wal_level = replica', 'gpuhash.register_buffers = ' . ($seed % 2 ? 'on' : 'off')]);
+my $service = GpuHash::Service->new(conf => [@GpuHash::Resident::CONF, 'wal_level = replica', 'gpuhash.register_buffers = ' . ($in_place ? 'on' : 'off')]);
 my $server = $service->server;
 ok($service->wait_ready, 'the service is ready');
 my ($session, $other, $reader) = map { $server->session } 1 .. 3;
@@ -113,7 +114,10 @@ for (@EVENTS)
 }
 
 # Pages that changed and were vacuumed stay again, with the lines that VACUUM has freed; and so do they when these have tuples.
+# Of a copy it is not known whether it was made before a line got a tuple.
+if ($in_place)
 {
+	ok($service->wait_direct, 'pages are read where they are');
 	fresh();
 	well($other, 'DELETE FROM t WHERE id % 40 = 7; UPDATE t SET n = -5 WHERE id % 30 = 7; VACUUM t');
 	check('lines were freed');
