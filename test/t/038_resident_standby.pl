@@ -48,6 +48,8 @@ sub check
 # All that the primary has written is replayed.
 sub catch_up
 {
+	# nobody waits for what VACUUM writes: a commit has it written, and sent
+	well($primary, q{SELECT pg_logical_emit_message(true, 'gpuhash', '')});
 	my $lsn = well($primary, 'SELECT pg_current_wal_lsn()');
 	for (1 .. 400) { return if well($session, "SELECT pg_last_wal_replay_lsn() >= '$lsn'") eq 't'; sleep 0.02 }
 	fail('the standby does not catch up');
