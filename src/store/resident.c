@@ -415,6 +415,12 @@ gh_resident_lines(const GhResident *resident, BlockNumber block, uint32 count)
 
 /* --------------------------------------------------------------- new places */
 
+static bool
+lacks_room(GhStatus status)
+{
+	return status == GH_LIMIT || status == GH_NO_MEMORY;
+}
+
 /* Has the worker make another span; false: there is no room. */
 static bool
 make_span(GhResident *resident, uint32 wanted)
@@ -426,9 +432,11 @@ make_span(GhResident *resident, uint32 wanted)
 	GhStatus	status = gh_service_span_create(resident->device, npages, &root, &error);
 	bool		added;
 
-	if ((status == GH_LIMIT || status == GH_NO_MEMORY || status == GH_TOO_MANY) &&
-		gh_resident_make_room(file->key.device, file))
+	if (lacks_room(status) && gh_resident_make_room(file->key.device, file))
 		status = gh_service_span_create(resident->device, npages, &root, &error);
+	/* then as much as there is */
+	while (lacks_room(status) && npages / 2 >= GH_SPAN_PAGES_MIN)
+		status = gh_service_span_create(resident->device, npages /= 2, &root, &error);
 	LWLockAcquire(&file->lock, LW_EXCLUSIVE);
 	if (status != GH_OK)
 		strlcpy(file->why_not, error.message, sizeof(file->why_not));
