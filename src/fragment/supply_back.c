@@ -50,8 +50,8 @@ gh_supply_block(const GhSupplyRequest *request, uint32 page)
 
 /*
  * Whether the line was asked for, by the page as it was supplied: lines of a page that was copied may have got other
- * tuples since.  Those of a page that is on the device have not: it was all-visible, without a line for a new tuple.  But
- * which of them are tuples is to be seen in the buffer (gh_supply_has_tuple).
+ * tuples since.  Of a page that is on the device that cannot be seen here: which lines are tuples is to be seen in the
+ * buffer (gh_supply_has_tuple), where those that the engine tells of are what they were.
  */
 bool
 gh_supply_asks(const GhSupplyRequest *request, uint32 number, OffsetNumber line)
