@@ -214,6 +214,7 @@ gh_device_supply_table(GhFragment *fragment, int number, bool elected)
 	{
 		pgstat_count_index_tuples(supply->pages->relation, supply->counts.tuples);
 		gh_supply_free_buffers(supply);
+		gh_supply_leave_resident(supply);
 	}
 	return done;
 }

@@ -344,7 +344,7 @@ static bool
 is_full(const GhSupply *supply, const GhSupplyRequest *request, uint32 room)
 {
 	return request->request.npages == room || request->request.nspans == GH_REQUEST_SPANS_MAX ||
-		request->nlines + MaxHeapTuplesPerPage > supply->rows_room || request->nnotes >= room ||
+		request->nall >= gh_supply_most_pages(supply) || request->nlines + MaxHeapTuplesPerPage > supply->rows_room || request->nnotes >= room ||
 		(supply->copy_room > 0 && request->ncopies == supply->copy_room);
 }
 
@@ -598,13 +598,23 @@ gh_supply_blocks(const GhSupply *supply, BlockNumber **blocks)
 	return n;
 }
 
+/* Nobody asks for the rows of a request, but if it is done its pages may be used. */
+static void
+publish_ended(GhSupply *supply, GhSupplyRequest *request)
+{
+	if (!supply->failed && request->submitted && request->nnotes > 0 &&
+		supply->engine->pipelines->poll(&request->request) == GH_OK)
+		gh_supply_publish(supply, request);
+}
+
 void
 gh_supply_end(GhSupply *supply)
 {
 	for (int i = 0; i < GH_SUPPLY_REQUESTS; i++)
+	{
+		publish_ended(supply, &supply->requests[i]);
 		release_pins(&supply->requests[i]);
+	}
 	release(supply);
-	if (supply->resident != NULL)
-		gh_resident_close(supply->resident);
-	supply->resident = NULL;
+	gh_supply_leave_resident(supply);
 }

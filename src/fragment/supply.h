@@ -84,7 +84,7 @@ typedef struct GhSupply
 	GhResidentPlace found;		/* of the block that was looked up last */
 	bool		timing;
 	uint32		room;			/* pages of a request, as they are listed */
-	uint32		rows_room;		/* lines of all its pages */
+	uint32		rows_room;		/* lines of all its pages; 0: no buffers are taken */
 	uint32		copy_room;		/* of them, copies */
 	uint32		fill;			/* likewise, where rows are listed: these are submitted then */
 	bool		lists;			/* requests are read one after the other: gh_supply_next */
@@ -121,9 +121,17 @@ extern void *gh_supply_buffer(GhSupply *supply, Size *bytes);
 /* for the other files about supplies */
 extern void gh_supply_turn_over(GhSupply *supply);
 
+/* Pages of a request, all of runs counted: where rows are listed the first ones are few. */
+static inline uint32
+gh_supply_most_pages(const GhSupply *supply)
+{
+	return supply->lists ? Max(supply->fill, GH_SUPPLY_MIN) : GH_REQUEST_PAGES_MAX;
+}
+
 /* supply_resident.c: pages that stay on the device */
 extern void gh_supply_open_resident(GhSupply *supply);
 extern void gh_supply_close_resident(GhSupply *supply);
+extern void gh_supply_leave_resident(GhSupply *supply);
 extern GhResidentOffer gh_supply_offer_page(GhSupply *supply, bool in_place, GhResidentNote *note);
 extern void gh_supply_publish(GhSupply *supply, GhSupplyRequest *request);
 extern void gh_supply_put_resident(GhSupply *supply, GhSupplyRequest *request, const GhResidentPlace *at, uint32 run,

@@ -141,6 +141,7 @@ gh_supply_free_buffers(GhSupply *supply)
 	}
 	supply->judged = drop(supply->judged);
 	supply->buffers[0] = NULL;
+	supply->rows_room = 0;
 	pins_of_process -= supply->pins_taken;
 	supply->pins_taken = 0;
 }

@@ -15,10 +15,12 @@ static uint32
 has_blocks(void *arg, BlockNumber block)
 {
 	GhSupply   *supply = arg;
-	uint32		left = supply->rows_room - supply->requests[supply->current].nlines;
+	const GhSupplyRequest *request = &supply->requests[supply->current];
+	uint32		left = Max(supply->rows_room, request->nlines) - request->nlines;
+	uint32		most = Min(left / MaxHeapTuplesPerPage, gh_supply_most_pages(supply) - request->nall);
 
 	/* before buffers are taken it is not known; a request has room for one page at least */
-	return gh_resident_find(supply->resident, block, Max(left / MaxHeapTuplesPerPage, 1), &supply->found);
+	return gh_resident_find(supply->resident, block, Max(most, 1), &supply->found);
 }
 
 /* Before the first page is read; the snapshot is held. */
@@ -42,6 +44,20 @@ gh_supply_close_resident(GhSupply *supply)
 {
 	supply->pages->tells_lsn = false;
 	supply->pages->has_blocks = NULL;
+}
+
+/*
+ * No request is in flight, and who knows when there will be a next page: others may put pages there, or need the memory.  For that
+ * page it is opened again, under the same snapshot.
+ */
+void
+gh_supply_leave_resident(GhSupply *supply)
+{
+	if (supply->resident == NULL)
+		return;
+	gh_resident_close(supply->resident);
+	supply->resident = NULL;
+	gh_supply_close_resident(supply);
 }
 
 /*

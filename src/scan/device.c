@@ -242,6 +242,8 @@ supply_pages(GhRowScan *node)
 {
 	GhRowScanDevice *device = node->device;
 
+	if (!device->all_read)
+		gh_supply_open_resident(&device->supply);
 	while (!device->all_read && gh_supply_has_room(&device->supply))
 	{
 		if (!gh_pages_next(&node->pages, GH_DEVICE_PAGES_AHEAD))
@@ -459,6 +461,8 @@ let_go(GhRowScan *node)
 	/* they are taken with the first page: while rows are left that were kept, there are none */
 	if (device->supply.buffers[0] != NULL)
 		keep_requests(node);
+	if (device->running)
+		gh_supply_leave_resident(&device->supply);
 }
 
 /*

@@ -69,13 +69,16 @@ gh_service_ready(const char **reason, bool *down)
 	return false;
 }
 
+/* Pages that stay make room for all else. */
 static uint64
 memory_left(GhDevice *device)
 {
 	uint64		limit = pg_atomic_read_u64(&device->memory_limit);
+	uint64		resident = pg_atomic_read_u64(&device->resident_used);
 	uint64		used = pg_atomic_read_u64(&device->memory_used);
 
-	return used < limit ? Min(limit - used, device->info.memory_free) : 0;
+	used -= Min(used, resident);
+	return used < limit ? Min(limit - used, device->info.memory_free + resident) : 0;
 }
 
 int

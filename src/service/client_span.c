@@ -86,7 +86,7 @@ gh_service_span_release(GhRef root)
 
 	if (gh_slot_generation(word) != generation || (GhTableState) gh_slot_state(word) == GH_TABLE_DYING)
 		return true;
-	if (gh_entry_give_up(number, generation, GH_TABLE_DYING))
+	if (pg_atomic_read_u32(&entry->holders) == 0 && gh_entry_give_up(number, generation, GH_TABLE_DYING))
 	{
 		GhRing	   *ring = gh_client_ring(entry->device, number);
 

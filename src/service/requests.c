@@ -461,8 +461,9 @@ create_span(uint32 number, const GhSlot *asked, GhWorkerTable *table)
 
 /* ----------------------------------------------------------------- entries */
 
-const char *
-gh_executor_entry_refusal(const GhSlot *asked, uint32 table, uint64 generation)
+/* Why the slot's process may not use the entry of that number and generation; NULL: it may. */
+static const char *
+entry_refusal(const GhSlot *asked, uint32 table, uint64 generation)
 {
 	const GhTableEntry *entry;
 	uint64		word;
@@ -494,7 +495,7 @@ has_what_is_asked(const GhWorkerTable *table, GhServiceOp op)
 static const char *
 refusal(const GhSlot *asked)
 {
-	const char *why = gh_executor_entry_refusal(asked, asked->table, asked->table_generation);
+	const char *why = entry_refusal(asked, asked->table, asked->table_generation);
 	const GhWorkerTable *table = &gh_worker.tables[asked->table % GH_TABLES_MAX];
 
 	if (why != NULL)
@@ -510,7 +511,7 @@ refusal(const GhSlot *asked)
 GhWorkerTable *
 gh_executor_named(const GhExecutor *executor, const GhSlot *asked, uint32 table, uint64 generation, const char **why)
 {
-	*why = gh_executor_entry_refusal(asked, table, generation);
+	*why = entry_refusal(asked, table, generation);
 	if (*why == NULL && table % GH_EXECUTORS != executor->number)
 		*why = "the table is another executor's";
 	if (*why == NULL && gh_worker.tables[table].generation != generation)

@@ -119,6 +119,7 @@ extern GhStatus gh_service_span_create(int device, uint32 npages, GhRef *root, G
  */
 extern bool gh_service_span_hold(GhRef root);
 extern void gh_service_span_leave(GhRef root);
+extern int	gh_resident_memory; /* MB, of each device, for all spans; -1: what others leave; 0: none */
 /* When it was used last, on the clock of gh_monotonic_ns; 0: it is gone. */
 extern uint64 gh_service_span_used(GhRef root);
 /* Gives it up, unless somebody holds it; of one that is gone, what is left of it.  False: it stays. */

@@ -402,7 +402,6 @@ gh_buffer_at(uint32 unit)
 extern int	gh_device_timeout;	/* ms; 0: none */
 extern int	gh_worker_spin;		/* us */
 extern bool gh_register_buffers;
-extern int	gh_resident_memory; /* MB; -1: what others leave */
 
 /* ---- ring.c: called by threads too ---- */
 

@@ -47,7 +47,9 @@ may_grow(uint64 bytes)
 
 	if (setting >= 0)
 		most = (uint64) setting * 1024 * 1024;
-	return pg_atomic_read_u64(&device->resident_used) + bytes <= most &&
+	/* what the device tells of its memory is of a moment ago, but others may use it, too */
+	return device->info.memory_free >= bytes + (room - GH_FULL_SHARE(room)) &&
+		pg_atomic_read_u64(&device->resident_used) + bytes <= most &&
 		pg_atomic_read_u64(&device->memory_used) + bytes <= GH_FULL_SHARE(room);
 }
 
@@ -135,6 +137,20 @@ gh_spans_destroy(GhWorkerTable *table)
 	return unnamed;
 }
 
+/*
+ * Whether the entry is one of the database's, in this worker.  It may be LOST for the moment in which somebody who would give it
+ * up sees that it is held.
+ */
+static bool
+may_be_named(const GhSlot *asked, uint32 number, uint64 generation)
+{
+	const GhTableEntry *entry = gh_table_entry_at(number);
+	uint64		word = pg_atomic_read_u64((pg_atomic_uint64 *) &entry->word);
+
+	return (word == gh_slot_word(generation, GH_TABLE_LIVE) || word == gh_slot_word(generation, GH_TABLE_LOST)) &&
+		entry->device == gh_worker.device_index && entry->procno == -1 && entry->database == asked->database;
+}
+
 /* The entry of a span that the slot's session may name; NULL: there is none.  Under the mutex. */
 static GhWorkerTable *
 find_span(const GhSlot *asked, GhRef root)
@@ -146,7 +162,7 @@ find_span(const GhSlot *asked, GhRef root)
 	if (root == 0)
 		return NULL;
 	gh_root_split(root, &number, &generation);
-	if (gh_executor_entry_refusal(asked, number, generation) != NULL)
+	if (!may_be_named(asked, number, generation))
 		return NULL;
 	table = &gh_worker.tables[number];
 	return table->generation == generation && table->span != NULL ? table : NULL;
@@ -261,10 +277,15 @@ give_up_one(void)
 void
 gh_spans_make_room(uint64 bytes)
 {
+	GhDevice   *device = gh_worker.device;
 	uint64		full = GH_FULL_SHARE(memory_of_device());
+	uint64		resident = pg_atomic_read_u64(&device->resident_used);
 
-	while (pg_atomic_read_u64(&gh_worker.device->resident_used) > 0 &&
-		   pg_atomic_read_u64(&gh_worker.device->memory_used) + bytes > full)
+	/* what would not fit without them either */
+	if (pg_atomic_read_u64(&device->memory_used) - resident + bytes > full)
+		return;
+	while (pg_atomic_read_u64(&device->resident_used) > 0 &&
+		   pg_atomic_read_u64(&device->memory_used) + bytes > full)
 		if (!give_up_one())
 			return;
 }

@@ -144,8 +144,6 @@ extern void gh_executor_drain_users(GhExecutor *executor, const GhWorkerTable *t
  */
 extern GhWorkerTable *gh_executor_named(const GhExecutor *executor, const GhSlot *asked, uint32 table,
 										uint64 generation, const char **why);
-/* Why the slot's process may not use the entry of that number and generation; NULL: it may. */
-extern const char *gh_executor_entry_refusal(const GhSlot *asked, uint32 table, uint64 generation);
 /* The executor of an entry is to look for what it has to free. */
 extern void gh_executor_note_dying(uint32 table);
 /* What is used stays as long as its user, until that lets go of all. */

@@ -22,6 +22,7 @@
 
 #include "compat.h"
 #include "gpuhash.h"
+#include "host.h"
 #include "heap/map.h"
 #include "service/faults.h"
 #include "service/service.h"
@@ -30,8 +31,6 @@
 
 /* Places that are taken together. */
 #define GH_CLAIM 256
-/* Of its places, what may be lost before the file's pages are given up. */
-#define GH_LOST_SHARE 8
 /* Pages of the smallest span. */
 #define GH_SPAN_PAGES_MIN 16
 
@@ -55,7 +54,7 @@ struct GhResident
 	int			device;
 	MemoryContext context;
 	MemoryContextCallback callback;
-	GhResidentFile *file;		/* NULL: closed */
+	GhResidentFile *file;
 	uint32		period;			/* of the file's, in which this began */
 	BlockNumber nblocks;
 	bool		fills;			/* this process puts pages there */
@@ -80,7 +79,7 @@ struct GhResident
 static bool
 may_be_resident(Relation relation)
 {
-	return gh_enable_resident && gh_service_enabled() && RelationNeedsWAL(relation) &&
+	return gh_enable_resident && gh_service_enabled() && gh_resident_memory != 0 && RelationNeedsWAL(relation) &&
 		!RelationUsesLocalBuffers(relation) && !IsCatalogRelation(relation) && !gh_old_snapshots_end();
 }
 
@@ -117,12 +116,6 @@ filler_of_process(void)
 	return MyProc->lockGroupLeader != NULL ? MyProc->lockGroupLeader->pid : MyProcPid;
 }
 
-static void
-close_callback(void *arg)
-{
-	gh_resident_close(arg);
-}
-
 /* One session at a time fills a file, but all of its processes do. */
 static void
 begin_use(GhResident *resident)
@@ -130,9 +123,9 @@ begin_use(GhResident *resident)
 	GhResidentFile *file = resident->file;
 
 	LWLockAcquire(&file->lock, LW_EXCLUSIVE);
-	/* others' requests that nobody waited for have what they write to */
-	if (file->users[0] + file->users[1] == 0 && file->lost > file->nplaces / GH_LOST_SHARE)
-		gh_file_forget_all(gh_store_area(), file);
+	/* others' requests that nobody waited for have what they write to, or most spans have gone */
+	if (file->users[0] + file->users[1] == 0 && gh_file_is_worn(gh_store_area(), file))
+		(void) gh_file_forget_all(gh_store_area(), file);
 	gh_file_begin_use(file, &resident->period);
 	resident->fills = file->fillers == 0 || file->filler == filler_of_process();
 	if (resident->fills)
@@ -143,49 +136,20 @@ begin_use(GhResident *resident)
 	LWLockRelease(&file->lock);
 }
 
-/*
- * Begins a use of the relation's pages on a device, which ends with the context.  The snapshot is held.  NULL: there
- * are none, and none are to be put there.
- */
-GhResident *
-gh_resident_open(Relation relation, Snapshot snapshot, int device, MemoryContext context)
+/* The use ends with its context.  No request that names its spans is in flight, but those that were left to themselves. */
+static void
+end_use(void *arg)
 {
-	GhResidentKey key;
-	GhResidentFile *file;
-	GhResident *resident;
-
-	if (!may_be_resident(relation) || snapshot->snapshot_type != SNAPSHOT_MVCC)
-		return NULL;
-	set_key(&key, relation, device);
-	resident = MemoryContextAllocZero(context, sizeof(GhResident));
-	file = gh_resident_file_open(&key, RelationGetRelid(relation));
-	if (file == NULL)
-		return NULL;
-	resident->relation = relation;
-	resident->device = device;
-	resident->context = context;
-	resident->file = file;
-	resident->nblocks = RelationGetNumberOfBlocks(relation);
-	resident->chunk = InvalidBlockNumber;
-	begin_use(resident);
-	resident->callback.func = close_callback;
-	resident->callback.arg = resident;
-	MemoryContextRegisterResetCallback(context, &resident->callback);
-	return resident;
-}
-
-/* No request that names its spans is in flight, but those that were left to themselves. */
-void
-gh_resident_close(GhResident *resident)
-{
+	GhResident *resident = arg;
 	GhResidentFile *file = resident->file;
 
-	if (file == NULL)
-		return;
-	resident->file = NULL;
 	pg_atomic_write_u64(&file->used, (uint64) GetCurrentTimestamp());
 	pg_atomic_fetch_add_u64(&file->hits, (int64) resident->counts.hits);
 	pg_atomic_fetch_add_u64(&file->revalidated, (int64) resident->counts.revalidated);
+	/* before the last user has gone: who comes then may give them up */
+	for (uint32 i = 0; i < resident->nspans; i++)
+		if (resident->spans[i].state == SPAN_HELD)
+			gh_service_span_leave(resident->spans[i].span->root);
 	LWLockAcquire(&file->lock, LW_EXCLUSIVE);
 	gh_file_give_places(gh_store_area(), file, resident->claimed + resident->next_claimed,
 						resident->nclaimed - resident->next_claimed);
@@ -194,11 +158,46 @@ gh_resident_close(GhResident *resident)
 		file->fillers--;
 	gh_file_end_use(gh_store_area(), file, resident->period);
 	LWLockRelease(&file->lock);
-	for (uint32 i = 0; i < resident->nspans; i++)
-		if (resident->spans[i].state == SPAN_HELD)
-			gh_service_span_leave(resident->spans[i].span->root);
-	resident->nspans = 0;
 	gh_resident_file_close(file);
+}
+
+/*
+ * Begins a use of the relation's pages on a device, which ends with the context.  The snapshot is held.  NULL: there
+ * are none, and none are to be put there.
+ */
+GhResident *
+gh_resident_open(Relation relation, Snapshot snapshot, int device, MemoryContext context)
+{
+	GhResidentKey key;
+	GhResident *resident;
+
+	if (!may_be_resident(relation) || snapshot->snapshot_type != SNAPSHOT_MVCC)
+		return NULL;
+	set_key(&key, relation, device);
+	context = AllocSetContextCreate(context, "GpuHash resident pages", ALLOCSET_DEFAULT_SIZES);
+	resident = MemoryContextAllocZero(context, sizeof(GhResident));
+	resident->relation = relation;
+	resident->device = device;
+	resident->context = context;
+	resident->nblocks = RelationGetNumberOfBlocks(relation);
+	resident->chunk = InvalidBlockNumber;
+	resident->file = gh_resident_file_open(&key, RelationGetRelid(relation));
+	if (resident->file == NULL)
+	{
+		MemoryContextDelete(context);
+		return NULL;
+	}
+	begin_use(resident);
+	resident->callback.func = end_use;
+	resident->callback.arg = resident;
+	MemoryContextRegisterResetCallback(context, &resident->callback);
+	return resident;
+}
+
+void
+gh_resident_close(GhResident *resident)
+{
+	MemoryContextDelete(resident->context);
 }
 
 /* Pages that were found are named in a request. */
@@ -265,20 +264,23 @@ hold_file_span(GhResident *resident, uint32 number)
 	if (number < resident->nspans && resident->spans[number].state != SPAN_UNKNOWN)
 		return resident->spans[number].state == SPAN_HELD;
 	span = &gh_file_spans(gh_store_area(), resident->file)[number];
-	return hold_span(resident, number, span->root, span->npages);
+	return hold_span(resident, number, span->gone ? 0 : span->root, span->npages);
 }
 
-/* Notes of spans that were found to be gone. */
+/* Notes spans that were found to be gone, and gives back what is left of those that were before. */
 static void
 tell_gone(GhResident *resident)
 {
 	GhResidentFile *file = resident->file;
 	dsa_area   *area = gh_store_area();
 
-	for (uint32 i = 0; i < Min(resident->nspans, file->nspans); i++)
-		if (resident->spans[i].state == SPAN_GONE && gh_file_spans(area, file)[i].root != 0 &&
-			gh_service_span_used(gh_file_spans(area, file)[i].root) == 0)
-			gh_file_lose_span(area, file, i, gh_file_spans(area, file)[i].root);
+	for (uint32 i = 0; i < file->nspans; i++)
+	{
+		const GhFileSpan *span = &gh_file_spans(area, file)[i];
+
+		if (span->root != 0 && (span->gone || gh_service_span_used(span->root) == 0))
+			gh_file_lose_span(area, file, i);
+	}
 }
 
 /* --------------------------------------------------------------------- maps */
@@ -421,6 +423,17 @@ lacks_room(GhStatus status)
 	return status == GH_LIMIT || status == GH_NO_MEMORY;
 }
 
+/* Waits for the worker, and serves interrupts meanwhile. */
+static GhStatus
+create_span(int device, uint32 npages, GhRef *root, GhError *error)
+{
+	GhStatus	status;
+
+	while ((status = gh_service_span_create(device, npages, root, error)) == GH_STOPPED)
+		gh_serve_interrupt();
+	return status;
+}
+
 /* Has the worker make another span; false: there is no room. */
 static bool
 make_span(GhResident *resident, uint32 wanted)
@@ -429,14 +442,14 @@ make_span(GhResident *resident, uint32 wanted)
 	uint32		npages = Max(Min(wanted, GH_PLACES_OF_SPAN), GH_SPAN_PAGES_MIN);
 	GhRef		root;
 	GhError		error;
-	GhStatus	status = gh_service_span_create(resident->device, npages, &root, &error);
+	GhStatus	status = create_span(resident->device, npages, &root, &error);
 	bool		added;
 
 	if (lacks_room(status) && gh_resident_make_room(file->key.device, file))
-		status = gh_service_span_create(resident->device, npages, &root, &error);
+		status = create_span(resident->device, npages, &root, &error);
 	/* then as much as there is */
 	while (lacks_room(status) && npages / 2 >= GH_SPAN_PAGES_MIN)
-		status = gh_service_span_create(resident->device, npages /= 2, &root, &error);
+		status = create_span(resident->device, npages /= 2, &root, &error);
 	LWLockAcquire(&file->lock, LW_EXCLUSIVE);
 	if (status != GH_OK)
 		strlcpy(file->why_not, error.message, sizeof(file->why_not));

@@ -22,7 +22,7 @@
 /* Pages that were not used for so long may make room. */
 #define GH_IDLE_US INT64CONST(1000000)
 /* So long the memory of spans that were given up is waited for. */
-#define GH_ROOM_WAIT_MS 50
+#define GH_ROOM_WAIT_MS 5
 
 static GhResidentFile *
 file_at(dsa_pointer file)
@@ -35,7 +35,9 @@ file_at(dsa_pointer file)
 static void
 free_file(GhResidentFile *file)
 {
-	gh_file_forget_all(gh_store_area(), file);
+	/* a worker that is just taking one of its spans away has done so soon */
+	for (int ms = 0; !gh_file_forget_all(gh_store_area(), file) && ms < GH_ROOM_WAIT_MS; ms++)
+		pg_usleep(1000);
 	dsa_free(gh_store_area(), file->self);
 }
 
@@ -266,28 +268,23 @@ is_of_file(const GhResidentKey *key, const GhResidentFile *file)
 	return file != NULL && memcmp(key, &file->key, sizeof(*key)) == 0;
 }
 
-/* Gives up the file's last span; a file without any goes. */
+/* Gives up a span of the file, the last one that nobody holds; a file without any goes. */
 static void
 shrink_file(const GhResidentKey *key, Oid relid)
 {
-	dsa_area   *area = gh_store_area();
 	bool		stale;
 	GhResidentFile *file = find_file(key, relid, &stale);
-	uint32		number;
+	bool		given_up;
 
 	if (file == NULL)
 		return;
 	LWLockAcquire(&file->lock, LW_EXCLUSIVE);
-	for (number = file->nspans; number > 0; number--)
-		if (gh_file_spans(area, file)[number - 1].root != 0)
-		{
-			gh_file_lose_span(area, file, number - 1, gh_file_spans(area, file)[number - 1].root);
-			break;
-		}
-	strlcpy(file->why_not, "others needed the GPU's memory", sizeof(file->why_not));
+	given_up = gh_file_shrink(gh_store_area(), file);
+	if (given_up)
+		strlcpy(file->why_not, "others needed the GPU's memory", sizeof(file->why_not));
 	LWLockRelease(&file->lock);
 	gh_resident_file_close(file);
-	if (number == 0)
+	if (!given_up)
 		drop_file(key);
 }
 
@@ -311,7 +308,7 @@ gh_resident_make_room(uint32 device, const GhResidentFile *but)
 	{
 		shrink_file(&list.keys[oldest], list.relids[oldest]);
 		/* its executors free it, soon if they have nothing else to do */
-		pg_usleep(GH_ROOM_WAIT_MS * 100);
+		pg_usleep(GH_ROOM_WAIT_MS * 1000);
 	}
 	free_list(&list);
 	return oldest >= 0;

@@ -41,7 +41,8 @@ typedef struct GhResidentBlock
 
 typedef struct GhFileSpan
 {
-	GhRef		root;			/* 0: it is gone */
+	GhRef		root;			/* 0: nothing is left of it */
+	bool		gone;			/* it is not there any more */
 	uint32		npages;
 	uint32		used;			/* places that somebody has had */
 	uint32		blocks;			/* that have their places in it */
@@ -88,6 +89,12 @@ typedef struct GhResidentFile
 	pg_atomic_uint64 used;		/* TimestampTz */
 } GhResidentFile;
 
+static inline bool
+gh_file_span_lives(const GhFileSpan *span)
+{
+	return span->root != 0 && !span->gone;
+}
+
 /* Where nobody changes them meanwhile. */
 static inline GhFileSpan *
 gh_file_spans(dsa_area *area, const GhResidentFile *file)
@@ -124,7 +131,9 @@ extern void gh_file_end_use(dsa_area *area, GhResidentFile *file, uint32 period)
 extern uint32 gh_file_take_places(dsa_area *area, GhResidentFile *file, uint32 *places, uint32 most);
 extern void gh_file_give_places(dsa_area *area, GhResidentFile *file, const uint32 *places, uint32 count);
 extern bool gh_file_add_span(dsa_area *area, GhResidentFile *file, GhRef root, uint32 npages);
-extern void gh_file_lose_span(dsa_area *area, GhResidentFile *file, uint32 number, GhRef root);
+extern void gh_file_lose_span(dsa_area *area, GhResidentFile *file, uint32 number);
+extern bool gh_file_shrink(dsa_area *area, GhResidentFile *file);
+extern bool gh_file_is_worn(dsa_area *area, const GhResidentFile *file);
 extern GhResidentBlock *gh_file_chunk(dsa_area *area, GhResidentFile *file, uint32 number, bool make);
 /* The chunk that was looked at last. */
 typedef struct GhFileChunk
@@ -136,7 +145,7 @@ typedef struct GhFileChunk
 extern void gh_file_set_block(dsa_area *area, GhResidentFile *file, GhFileSpan *spans, GhFileChunk *chunk,
 							  const GhResidentNote *note);
 extern uint64 gh_file_count_blocks(dsa_area *area, const GhResidentFile *file);
-extern void gh_file_forget_all(dsa_area *area, GhResidentFile *file);
+extern bool gh_file_forget_all(dsa_area *area, GhResidentFile *file);
 
 /* ---- shared.c ---- */
 

@@ -55,7 +55,7 @@ put_place(dsa_area *area, GhPlaceList *list, uint32 place)
 static bool
 is_there(dsa_area *area, const GhResidentFile *file, uint32 place)
 {
-	return gh_file_spans(area, file)[place / GH_PLACES_OF_SPAN].root != 0;
+	return gh_file_span_lives(&gh_file_spans(area, file)[place / GH_PLACES_OF_SPAN]);
 }
 
 /* Those of a list go to another one. */
@@ -106,7 +106,7 @@ gh_file_take_places(dsa_area *area, GhResidentFile *file, uint32 *places, uint32
 		if (is_there(area, file, place))
 			places[count++] = place;
 	}
-	while (count < most && last != NULL && last->root != 0 && last->used < last->npages)
+	while (count < most && last != NULL && gh_file_span_lives(last) && last->used < last->npages)
 		places[count++] = (file->nspans - 1) * GH_PLACES_OF_SPAN + last->used++;
 	return count;
 }
@@ -153,20 +153,55 @@ gh_file_add_span(dsa_area *area, GhResidentFile *file, GhRef root, uint32 npages
 	span->root = root;
 	span->npages = npages;
 	span->used = span->blocks = 0;
+	span->gone = false;
 	file->nplaces += npages;
 	return true;
 }
 
-/* A span that was found to be gone.  Blocks that are in it are not there any more: their places say so. */
+/*
+ * A span that is gone, or is given up, which nobody holds then.  Blocks that are in it are not there any more: their
+ * places say so.  Its root stays known until what is left of it was given back, which others may keep from that for now.
+ */
 void
-gh_file_lose_span(dsa_area *area, GhResidentFile *file, uint32 number, GhRef root)
+gh_file_lose_span(dsa_area *area, GhResidentFile *file, uint32 number)
 {
 	GhFileSpan *span = &gh_file_spans(area, file)[number];
 
-	if (span->root != root)
-		return;
-	(void) gh_service_span_release(root);
-	span->root = 0;
+	span->gone = true;
+	if (span->root != 0 && gh_service_span_release(span->root))
+		span->root = 0;
+}
+
+/* Gives up the last span that nobody holds; false: there is none. */
+bool
+gh_file_shrink(dsa_area *area, GhResidentFile *file)
+{
+	for (uint32 i = file->nspans; i > 0; i--)
+	{
+		GhFileSpan *span = &gh_file_spans(area, file)[i - 1];
+
+		if (gh_file_span_lives(span) && gh_service_span_release(span->root))
+		{
+			span->root = 0;
+			span->gone = true;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Of its places, what may be lost, and of its spans, what may have gone, before it is better begun anew. */
+#define GH_LOST_SHARE 8
+#define GH_GONE_SHARE 2
+
+bool
+gh_file_is_worn(dsa_area *area, const GhResidentFile *file)
+{
+	uint32		gone = 0;
+
+	for (uint32 i = 0; i < file->nspans; i++)
+		gone += gh_file_spans(area, file)[i].gone;
+	return file->lost > file->nplaces / GH_LOST_SHARE || gone > file->nspans / GH_GONE_SHARE;
 }
 
 /* ------------------------------------------------------------------- blocks */
@@ -216,9 +251,9 @@ gh_file_set_block(dsa_area *area, GhResidentFile *file, GhFileSpan *spans, GhFil
 {
 	GhResidentBlock *block = block_of(area, file, chunk, note->block);
 	uint32		place = note->at.span * GH_PLACES_OF_SPAN + note->at.place;
-	bool		there = block != NULL && block->there && spans[block->place / GH_PLACES_OF_SPAN].root != 0;
+	bool		there = block != NULL && block->there && gh_file_span_lives(&spans[block->place / GH_PLACES_OF_SPAN]);
 
-	if (spans[note->at.span].root == 0)
+	if (!gh_file_span_lives(&spans[note->at.span]))
 		return;
 	if (!note->kept)
 	{
@@ -256,23 +291,28 @@ gh_file_count_blocks(dsa_area *area, const GhResidentFile *file)
 		const GhFileSpan *span = &gh_file_spans(area, file)[i];
 
 		/* one may be gone that nobody has noted */
-		if (span->root != 0 && gh_service_span_used(span->root) != 0)
+		if (gh_file_span_lives(span) && gh_service_span_used(span->root) != 0)
 			blocks += span->blocks;
 	}
 	return blocks;
 }
 
-/* Nobody uses it: all spans and blocks are given up. */
-void
+/* Nobody uses it: all spans and blocks are given up.  False: a span is being given up by others, and is known until then. */
+bool
 gh_file_forget_all(dsa_area *area, GhResidentFile *file)
 {
 	dsa_pointer *arrays[] = {&file->free.places, &file->retired[0].places, &file->retired[1].places, &file->spans,
 	&file->chunks};
 	dsa_pointer *chunks = file->nchunks > 0 ? dsa_get_address(area, file->chunks) : NULL;
+	bool		all = true;
 
 	for (uint32 i = 0; i < file->nspans; i++)
-		if (gh_file_spans(area, file)[i].root != 0)
-			(void) gh_service_span_release(gh_file_spans(area, file)[i].root);
+	{
+		gh_file_lose_span(area, file, i);
+		all &= gh_file_spans(area, file)[i].root == 0;
+	}
+	if (!all)
+		return false;
 	for (uint32 i = 0; i < file->nchunks; i++)
 		if (DsaPointerIsValid(chunks[i]))
 			dsa_free(area, chunks[i]);
@@ -284,4 +324,5 @@ gh_file_forget_all(dsa_area *area, GhResidentFile *file)
 	}
 	file->free.count = file->retired[0].count = file->retired[1].count = 0;
 	file->nspans = file->nplaces = file->nchunks = file->lost = 0;
+	return true;
 }
