@@ -84,7 +84,7 @@ sub read_until
 }
 
 my $COUNTS = "SELECT sum(hits), sum(revalidated), (SELECT pages FROM gpuhash_stat) FROM gpuhash_resident WHERE relation::text = 't'";
-my @READERS = ('SET max_parallel_workers_per_gather = 0', 'SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; SET gpuhash.device_page_cost = 10');
+my @READERS = ('SET max_parallel_workers_per_gather = 0', 'SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; SET seq_page_cost = 0; SET gpuhash.device_page_cost = 0; SET gpuhash.device_bus_cost = 0');
 
 sub run_writers
 {

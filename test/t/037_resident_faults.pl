@@ -6,7 +6,7 @@ use GpuHash::Resident;
 use GpuHash::Service;
 
 my $ROWS = 14000;
-my $PARALLEL = 'SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; SET gpuhash.device_page_cost = 10';
+my $PARALLEL = 'SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; SET seq_page_cost = 0; SET gpuhash.device_page_cost = 0; SET gpuhash.device_bus_cost = 0';
 my $service = GpuHash::Service->new(conf => [@GpuHash::Resident::CONF, 'gpuhash.shared_memory = 64MB', "gpuhash.device_timeout = '3s'"]);
 my $server = $service->server;
 ok($service->wait_ready, 'the service is ready');
