@@ -89,7 +89,7 @@ was_changed(Buffer buffer, XLogRecPtr lsn)
 	return now != lsn;
 }
 
-/* The request is done, and its pages are pinned: others may know of those that are on the device. */
+/* The request is done, and its pages are pinned: others may know of those that are on the device.  Once for each request. */
 void
 gh_supply_publish(GhSupply *supply, GhSupplyRequest *request)
 {
@@ -102,6 +102,7 @@ gh_supply_publish(GhSupply *supply, GhSupplyRequest *request)
 	}
 	if (request->nnotes > 0)
 		gh_resident_publish(supply->resident, request->notes, request->nnotes);
+	request->nnotes = 0;
 }
 
 /* The page of a request is at a place, or is to be put there. */

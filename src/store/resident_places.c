@@ -267,6 +267,10 @@ gh_file_set_block(dsa_area *area, GhResidentFile *file, GhFileSpan *spans, GhFil
 		put_place(area, &file->free, place);
 		return;
 	}
+	/* its own place is not to be given up */
+	Assert(!there || block->place != place);
+	if (there && block->place == place)
+		return;
 	if (there)
 	{
 		put_place(area, &file->retired[file->period], block->place);

@@ -113,6 +113,20 @@ for (@EVENTS)
 	check("$name: and as it is then");
 }
 
+# Of a scan that begins anew before its rows have come out, or ends early, pages are put there once.
+{
+	well($other, "DROP TABLE t; CREATE TABLE t ($GpuHash::Resident::COLUMNS) WITH (fillfactor = 10, autovacuum_enabled = off); INSERT INTO t " . GpuHash::Resident::rows(1, $ROWS) . '; VACUUM t');
+	well($session, 'CREATE TEMP TABLE few AS SELECT 100000 + i * 100 AS k FROM generate_series(1, 6) i; ANALYZE few;
+		SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_material = off; SET seq_page_cost = 0.05;
+		SET gpuhash.device_start_cost = 0; SET gpuhash.device_page_cost = 0.0001; SET gpuhash.device_bus_cost = 0');
+	my $plan = well($session, "EXPLAIN (ANALYZE, COSTS OFF) SELECT count(*) FROM few WHERE EXISTS (SELECT FROM t WHERE t.n > 0 AND t.id + few.k > 100100 AND t.x <> 'a')");
+	like($plan, qr/Semi Join.*GpuHashScan\) on t .*loops=6.*Engine: cuda/s, 'a scan on the device begins anew') or diag($plan);
+	well($session, 'SELECT id, x FROM t WHERE n > -1 LIMIT 3');
+	well($session, 'RESET enable_hashjoin; RESET enable_mergejoin; RESET enable_material; RESET seq_page_cost;
+		RESET gpuhash.device_start_cost; RESET gpuhash.device_page_cost; RESET gpuhash.device_bus_cost; DROP TABLE few');
+	check('after scans that began anew') for 1, 2;
+}
+
 # Pages that changed and were vacuumed stay again, with the lines that VACUUM has freed; and so do they when these have tuples.
 # Of a copy it is not known whether it was made before a line got a tuple.
 if ($in_place)
