@@ -18,6 +18,22 @@ entry_of(GhRef root, uint32 *number, uint64 *generation)
 	return gh_table_entry_at(*number);
 }
 
+/* Whether there are so many spans that tables might lack entries. */
+static bool
+are_too_many(void)
+{
+	uint32		spans = 0;
+
+	for (uint32 i = 0; i < GH_TABLES_MAX; i++)
+	{
+		GhTableEntry *entry = gh_table_entry_at(i);
+
+		spans += entry->kind == GH_ENTRY_SPAN &&
+			(GhTableState) gh_slot_state(pg_atomic_read_u64(&entry->word)) != GH_TABLE_FREE;
+	}
+	return spans >= GH_TABLES_MAX / 2;
+}
+
 GhStatus
 gh_service_span_create(int device, uint32 npages, GhRef *root, GhError *error)
 {
@@ -26,6 +42,8 @@ gh_service_span_create(int device, uint32 npages, GhRef *root, GhError *error)
 	GhStatus	status;
 
 	*root = 0;
+	if (are_too_many())
+		return gh_error_set(error, GH_LIMIT, "pages on GPUs are in as many pieces as there may be");
 	gh_host_init(&handle.host, CurrentMemoryContext);
 	handle.shared = true;
 	status = gh_entry_open(&handle, device, GH_ENTRY_SPAN, (int) ((uint32) gh_my_procno() % GH_EXECUTORS), error);

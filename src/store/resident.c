@@ -31,6 +31,8 @@
 
 /* Places that are taken together. */
 #define GH_CLAIM 256
+/* Of a file's pages, what a further span is for, when there are places for all. */
+#define GH_SPARE_SHARE 8
 /* Pages of the smallest span. */
 #define GH_SPAN_PAGES_MIN 16
 
@@ -473,7 +475,9 @@ claim(GhResident *resident)
 		LWLockAcquire(&file->lock, LW_EXCLUSIVE);
 		tell_gone(resident);
 		resident->nclaimed = gh_file_take_places(gh_store_area(), file, resident->claimed, GH_CLAIM);
-		left = resident->nblocks > file->nplaces ? resident->nblocks - file->nplaces : 0;
+		/* as many as lack; where pages change, and their old places are not free yet, some more */
+		left = resident->nblocks > file->nplaces ? resident->nblocks - file->nplaces :
+			resident->nblocks / GH_SPARE_SHARE;
 		LWLockRelease(&file->lock);
 		if (resident->nclaimed > 0)
 			return true;

@@ -101,10 +101,17 @@ gh_file_take_places(dsa_area *area, GhResidentFile *file, uint32 *places, uint32
 
 	while (count < most && file->free.count > 0)
 	{
-		uint32		place = places_of(area, &file->free)[--file->free.count];
+		uint32		some = Min(most - count, file->free.count);
 
-		if (is_there(area, file, place))
-			places[count++] = place;
+		/* in their order: pages that follow one another shall have places that do so */
+		file->free.count -= some;
+		for (uint32 i = 0; i < some; i++)
+		{
+			uint32		place = places_of(area, &file->free)[file->free.count + i];
+
+			if (is_there(area, file, place))
+				places[count++] = place;
+		}
 	}
 	while (count < most && last != NULL && gh_file_span_lives(last) && last->used < last->npages)
 		places[count++] = (file->nspans - 1) * GH_PLACES_OF_SPAN + last->used++;

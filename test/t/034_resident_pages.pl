@@ -127,6 +127,18 @@ for (@EVENTS)
 	check('after scans that began anew') for 1, 2;
 }
 
+# Pages that changed get places in a few large pieces: each is a request of its own.
+{
+	well($other, "DROP TABLE t; CREATE TABLE t ($GpuHash::Resident::COLUMNS) WITH (fillfactor = 10, autovacuum_enabled = off); INSERT INTO t " . GpuHash::Resident::rows(1, 20000) . '; VACUUM t');
+	GpuHash::Resident::warm($session);
+	well($other, 'UPDATE t SET n = n + 1; VACUUM t; VACUUM t');
+	my $before = well($session, 'SELECT requests FROM gpuhash_stat');
+	well($session, 'SELECT sum(n) FROM t');
+	my ($requests, $resident) = split /\|/, well($session, "SELECT requests - $before, (SELECT resident FROM gpuhash_resident WHERE relation = 't'::regclass) FROM gpuhash_stat");
+	cmp_ok($requests, '<', 60, "$requests requests to bring pages of which $resident are there then");
+	check('as it is then');
+}
+
 # Pages that changed and were vacuumed stay again, with the lines that VACUUM has freed; and so do they when these have tuples.
 # Of a copy it is not known whether it was made before a line got a tuple.
 if ($in_place)
