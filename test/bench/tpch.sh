@@ -63,6 +63,8 @@ kinds=${kinds:-default}
 runs=$out/tpch_runs.tsv
 python=
 mkdir -p "$out/answers"
+# what an earlier run left there is no answer of this one's systems
+rm -f "$out/answers"/*.q*
 out=$(cd "$out" && pwd -P)
 
 say() { printf '%s: %s\n' "${0##*/}" "$1" >&2; }
