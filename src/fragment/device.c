@@ -528,7 +528,7 @@ supply_pages(GhFragment *fragment)
 	gh_supply_open_pages(&device->supply, !fragment->methods->adds_floats(fragment));
 	while ((done || device->together) && gh_pages_next(fragment->pages, GH_DEVICE_PAGES_AHEAD))
 	{
-		gh_device_log(fragment, fragment->pages->block, fragment->pages->elsewhere ? fragment->pages->run : 1);
+		gh_device_log(fragment, fragment->pages->block, fragment->pages->run);
 		done = done && gh_supply_page(&device->supply);
 	}
 	return done && gh_supply_flush(&device->supply);

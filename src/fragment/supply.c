@@ -452,7 +452,7 @@ gh_supply_page(GhSupply *supply)
 	GhSupplyRequest *request = &supply->requests[supply->current];
 	GhPages    *pages = supply->pages;
 
-	supply->counts.pages += pages->elsewhere ? pages->run : 1;
+	supply->counts.pages += pages->run;
 	if (pages->ntuples == 0 && !pages->elsewhere)
 		return !supply->failed;
 	if (!gh_supply_take_buffers(supply))

@@ -349,6 +349,7 @@ gh_pages_next(GhPages *pages, int wanted)
 	/* there may be any number of pages without a row */
 	CHECK_FOR_INTERRUPTS();
 	pages->elsewhere = false;
+	pages->run = 1;
 	if (pages->maker->is_new(pages))
 		begin_run(pages);
 	return read_page(pages, wanted);
@@ -368,6 +369,7 @@ gh_pages_read_block(GhPages *pages, BlockNumber block)
 	gh_pages_leave(pages);
 	CHECK_FOR_INTERRUPTS();
 	pages->all_visible = pages->by_headers = pages->elsewhere = false;
+	pages->run = 1;
 	pages->block = block;
 	pages->maker->prepare(pages);
 	gh_page_fetch(pages->buffer);

@@ -46,7 +46,7 @@ struct GhPages
 	uint32		upper;			/* with one of them: byte of the page at which its lowest tuple begins */
 	bool		was_read;		/* through a ring: it was not found in the pool, or may not have been */
 	bool		elsewhere;		/* it was not read, since the caller has it: all_visible, and no buffer */
-	uint32		run;			/* elsewhere: how many blocks from `block` on that is said of */
+	uint32		run;			/* how many blocks from `block` on this is; more than one only elsewhere */
 	bool		visible_now;	/* lines_suffice: all tuples were visible when the page was locked; a line that is free may
 								 * get another one meanwhile */
 	XLogRecPtr	lsn;			/* with visible_now, if the caller asks for it: the page's, when that was so */

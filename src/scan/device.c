@@ -138,8 +138,7 @@ static void
 give_up(GhRowScan *node, bool last)
 {
 	GhRowScanDevice *device = node->device;
-	uint32		run = node->pages.elsewhere ? node->pages.run : 1;
-	BlockNumber end = node->pages.block + run - 1;
+	BlockNumber end = node->pages.block + node->pages.run - 1;
 
 	gh_supply_gave_up(&device->supply, "scan on the GPU", node->counts.fallback_reason,
 					  sizeof(node->counts.fallback_reason));
@@ -147,7 +146,7 @@ give_up(GhRowScan *node, bool last)
 	device->next_again = 0;
 	/* it may have been lost before these were in a request */
 	if (last && (device->nagain == 0 || device->again[device->nagain - 1] != end))
-		for (uint32 k = 0; k < run; k++)
+		for (uint32 k = 0; k < node->pages.run; k++)
 			device->again[device->nagain++] = node->pages.block + k;
 	end_run(node);
 }
@@ -250,7 +249,7 @@ supply_pages(GhRowScan *node)
 			device->all_read = true;
 		else
 		{
-			node->counts.pages += node->pages.elsewhere ? node->pages.run : 1;
+			node->counts.pages += node->pages.run;
 			if (!gh_supply_page(&device->supply))
 			{
 				give_up(node, true);

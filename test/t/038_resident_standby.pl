@@ -15,14 +15,7 @@ ok($service->wait_ready, 'the service is ready');
 my $primary = $server->session;
 GpuHash::Resident::fresh($primary, $ROWS);
 
-my $bin = GpuHash::Server::bindir();
-my $dir = File::Temp::tempdir('gpuhashXXXXXX', DIR => $ENV{TMPDIR} || '/tmp', CLEANUP => 1);
-GpuHash::Server::must("$bin/pg_basebackup", '-h', $server->{dir}, '-U', 'postgres', '-D', "$dir/data", '-R', '-X', 'stream', '-c', 'fast', '--no-sync');
-open my $conf, '>>', "$dir/data/postgresql.conf" or die $!;
-print $conf "unix_socket_directories = '$dir'\nprimary_conninfo = 'host=$server->{dir} user=postgres'\n";
-close $conf;
-my $standby = bless { dir => $dir, bin => $bin }, 'GpuHash::Server';
-$standby->start;
+my $standby = $server->standby;
 for (1 .. 200) { last if eval { $standby->query('SELECT gpuhash_fault_ready()') } ; sleep 0.1 }
 my ($session, $old) = map { $standby->session } 1, 2;
 

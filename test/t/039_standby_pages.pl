@@ -26,14 +26,7 @@ sub well
 my $primary = $server->session;
 well($primary, "SET gpuhash.enabled = off");
 well($primary, "CREATE TABLE beat AS SELECT 0 AS n; CREATE TABLE t (id int, g int, n numeric(12, 2), x text); INSERT INTO t SELECT i, i % 9, i / 7.0, 'x' || i % 40 FROM generate_series(1, $ROWS) i; VACUUM ANALYZE t");
-my $bin = GpuHash::Server::bindir();
-my $dir = File::Temp::tempdir('gpuhashXXXXXX', DIR => $ENV{TMPDIR} || '/tmp', CLEANUP => 1);
-GpuHash::Server::must("$bin/pg_basebackup", '-h', $server->{dir}, '-U', 'postgres', '-D', "$dir/data", '-R', '-X', 'stream', '-c', 'fast', '--no-sync');
-open my $conf, '>>', "$dir/data/postgresql.conf" or die $!;
-print $conf "unix_socket_directories = '$dir'\nprimary_conninfo = 'host=$server->{dir} user=postgres'\n";
-close $conf;
-my $standby = bless { dir => $dir, bin => $bin }, 'GpuHash::Server';
-$standby->start;
+my $standby = $server->standby;
 for (1 .. 100) { last if eval { $standby->query('SELECT gpuhash_fault_ready()') } ; sleep 0.1 }
 my $session = $standby->session;
 
@@ -160,7 +153,7 @@ well($primary, 'VACUUM t');
 catch_up();
 check('before the promotion');
 cmp_ok(well($session, $resident), '>', 0, 'pages are there');
-GpuHash::Server::must("$bin/pg_ctl", '-D', "$dir/data", '-w', '-t', 60, 'promote');
+GpuHash::Server::must("$standby->{bin}/pg_ctl", '-D', "$standby->{dir}/data", '-w', '-t', 60, 'promote');
 is(well($session, $resident), 0, 'after the promotion none of them is');
 $before = found();
 ok(compare_in_snapshot($session, $_), "after the promotion: $_") for $QUERIES[0];

@@ -100,15 +100,8 @@ for (['SELECT id FROM skew WHERE on_call', 'GpuHashScan'], ['SELECT skew.id FROM
 my $primary = $server->session;
 $primary->do('CREATE TABLE s (id int, g int, n numeric(12, 2), x text) WITH (fillfactor = 70); CREATE TABLE d (k int PRIMARY KEY, p int)');
 $primary->do("INSERT INTO s SELECT i, i % 9, CASE i % 300 WHEN 0 THEN 'NaN' ELSE i / 7.0 END, 'x' || i % 40 FROM generate_series(1, 20000) i; INSERT INTO d SELECT i, i FROM generate_series(0, 8) i; VACUUM ANALYZE s, d");
-my $bin = GpuHash::Server::bindir();
-my $dir = File::Temp::tempdir('gpuhashXXXXXX', DIR => $ENV{TMPDIR} || '/tmp', CLEANUP => 1);
-GpuHash::Server::must("$bin/pg_basebackup", '-h', $server->{dir}, '-U', 'postgres', '-D', "$dir/data", '-R', '-X', 'stream', '-c', 'fast', '--no-sync');
-open my $conf, '>>', "$dir/data/postgresql.conf" or die $!;
-print $conf "unix_socket_directories = '$dir'\nprimary_conninfo = 'host=$server->{dir} user=postgres'\n";
-close $conf;
 {
-	my $standby = bless { dir => $dir, bin => $bin }, 'GpuHash::Server';
-	$standby->start;
+	my $standby = $server->standby;
 	my %QUERY = (
 		groups => 'SELECT g, count(*), sum(n), max(id), count(x) FROM s GROUP BY g ORDER BY 1',
 		texts => 'SELECT x, count(*), avg(n) FROM s WHERE id % 3 > 0 GROUP BY x ORDER BY 1',

@@ -8,6 +8,7 @@
 #	my $server = GpuHash::Server->new(conf => ["session_preload_libraries = 'gpuhash'"], module => 1);
 #									module: with test/modules/gpuhash_test, for which
 #									why_not('module') must have been asked
+#	my $standby = $server->standby;	a hot standby of it, started; it needs 'max_wal_senders' and 'hot_standby'
 #	$server->query('SELECT 1')		output, unaligned; dies on an error
 #	$server->run($sql, %options)	(status, stdout, stderr)
 #	$server->session			a psql that stays open, see below
@@ -77,6 +78,20 @@ sub new
 	$self->start;
 	$self->query('SET client_min_messages = warning; CREATE EXTENSION gpuhash_test CASCADE') if $options{module};
 	return $self;
+}
+
+sub standby
+{
+	my ($self) = @_;
+	my $dir = File::Temp::tempdir('gpuhashXXXXXX', DIR => $ENV{TMPDIR} || '/tmp', CLEANUP => 1);
+
+	must("$self->{bin}/pg_basebackup", '-h', $self->{dir}, '-U', 'postgres', '-D', "$dir/data", '-R', '-X', 'stream', '-c', 'fast', '--no-sync');
+	open my $conf, '>>', "$dir/data/postgresql.conf" or die $!;
+	print $conf "unix_socket_directories = '$dir'\nprimary_conninfo = 'host=$self->{dir} user=postgres'\n";
+	close $conf;
+	my $standby = bless { dir => $dir, bin => $self->{bin} }, ref $self;
+	$standby->start;
+	return $standby;
 }
 
 # Containers often have next to no /dev/shm.
