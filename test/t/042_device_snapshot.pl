@@ -114,8 +114,11 @@ $primary->do("INSERT INTO s SELECT i, i % 9, CASE i % 300 WHEN 0 THEN 'NaN' ELSE
 	my $hinted = 0;
 	for my $round (1 .. 4)
 	{
+		# a standby sets hints only of commits before its last restartpoint
+		$primary->do('CHECKPOINT');
 		my ($lsn) = $primary->do('SELECT pg_current_wal_lsn()');
 		for (1 .. 200) { last if ($session->do("SELECT pg_last_wal_replay_lsn() >= '$lsn'"))[0] eq 't'; sleep 0.05 }
+		$session->do('CHECKPOINT');
 		for my $name (sort keys %QUERY)
 		{
 			my ($want) = $primary->do("SET gpuhash.enabled = off; $QUERY{$name}");
@@ -128,8 +131,7 @@ $primary->do("INSERT INTO s SELECT i, i % 9, CASE i % 300 WHEN 0 THEN 'NaN' ELSE
 		}
 		$primary->do("UPDATE s SET n = n + 1, id = id + 1 WHERE id % 5 = $round; DELETE FROM s WHERE id % 31 = $round; BEGIN; UPDATE s SET g = 3 WHERE id < 5000; ROLLBACK; INSERT INTO s SELECT i, i % 9, i, 'new' FROM generate_series(1, 200) i" . ($round % 2 ? '; VACUUM s' : ''));
 	}
-	# of pages that are not all-visible by the map, which only those are that were changed and not vacuumed
-	cmp_ok($hinted, '>', 0, 'the device found by hints what the standby sees');
+	cmp_ok($hinted, '>', 100, 'the device found by hints what the standby sees');
 	$session->close;
 	unlike($standby->log, qr/PANIC|TRAP|terminated by signal|leak/, 'a clean log of the standby');
 	$standby->stop('fast');
