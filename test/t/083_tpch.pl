@@ -89,7 +89,7 @@ like($printed, qr/^q4 .*ANSWERS OF duckdb DIFFER$/m, 'and is named');
 ($status, $printed, $header, @table) = run_script(REPS => 1, CHANGE => '1d');
 is("$status " . join(' ', map { equal($_, @table) } qw(q1 q4 q6)), '1 no no no', 'so does a row that is missing');
 ($status, $printed, $header, @table) = run_script(REPS => 1, LIMIT => 1, SYSTEMS => 'gpuhash_cpu', QUERIES => 'q1');
-is_deeply([map { $_->[7] } @table], [$table[0][7] eq 'failed' ? 'failed' : 'unknown'], 'without PostgreSQL nothing is known');
+is_deeply([$status, map { $_->[7] } @table], [0, $table[0][7] eq 'failed' ? 'failed' : 'unknown'], 'without PostgreSQL nothing is known') or diag($printed);
 
 $server->stop;
 done_testing();
