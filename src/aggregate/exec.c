@@ -176,6 +176,7 @@ static const GhFragmentMethods fragment_methods = {
 	.adds_floats = gh_aggregate_adds_floats,
 	.why_not_on_device = why_not_on_device,
 	.device_sink = device_sink,
+	.narrow = gh_aggregate_narrow,
 	.take_records = take_records,
 };
 
@@ -220,6 +221,7 @@ read_groups(GhAggregateNode *node)
 	node->final = gh_final_groups_create(node->fragment.css.ss.ps.state->es_query_cxt, node->fragment.memory_limit);
 	node->shown = (GhShown) {node->nkeys, node->nresults, node->naggregates, node->specs};
 	node->ngroups = 0;
+	node->narrowed = false;
 	node->back_before = node->fragment.counts.back;
 	node->pages_before = node->fragment.counts.pages;
 	gh_fragment_read_input(&node->fragment);

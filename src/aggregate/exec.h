@@ -108,6 +108,7 @@ typedef struct GhAggregateNode
 	GhGroupFiles *files;		/* groups that are to be merged; NULL: all are in memory */
 	GhShown		shown;
 	GhFinalGroups *final;		/* those that engines made; NULL: nothing was read yet */
+	bool		narrowed;		/* those of a device come as rows of another pipeline (narrow.c) */
 	uint32		next_group;		/* of the node's own */
 	GhOutput	output;
 	GhHaving   *having;			/* NULL: not asked for yet */
@@ -173,8 +174,13 @@ extern GhRecordKey *gh_aggregate_scan_keys(const GhAggregateNode *node);
 extern GhSqlValue gh_output_key(const GhAggregateNode *node, const GhOutput *output, uint32 i, int k);
 extern const GhSide *gh_output_side(const GhAggregateNode *node, const GhOutput *output, uint32 i, int a);
 extern void gh_output_take(GhAggregateNode *node, const char *records, Size size);
+extern bool gh_output_is_whole(const GhAggregateNode *node);
 extern bool gh_output_next(GhAggregateNode *node);
 extern void gh_output_rewind(GhAggregateNode *node);
+
+/* narrow.c */
+extern void gh_aggregate_narrow(GhFragment *fragment);
+extern void gh_narrow_take(GhAggregateNode *node, const char *rows, Size size);
 
 /* having.c */
 extern void gh_having_judge(GhAggregateNode *node, GhOutput *output);

@@ -3,13 +3,15 @@
  *		HAVING as a program over finished groups, so that those it leaves out go before anything is made of them.
  *
  * The first of the conditions, as far as all of them have programs, are evaluated for some hundred groups at
- * a time, over columns that are made of the groups' keys and states (Part).  A group for which one of these is
+ * a time, over columns that are made of the groups' keys and states (GhGroupsPart).  A group for which one of these is
  * not true is left out.  What a program cannot tell of a group (a key or sum that 128 bits do not hold, a
  * quotient of too many digits) and the conditions behind those with programs are for PostgreSQL's expressions.
  *
  * No error is lost: PostgreSQL evaluates the conditions in their order, and none behind one that is not true.
  * Before that it makes the results of all aggregates of a group, which for states without a side cannot fail.
  * Programs raise nothing.
+ *
+ * Many groups of a device are judged there, by the same conditions, before they leave it (narrow.c).
  */
 #include "postgres.h"
 
@@ -23,67 +25,36 @@
 #include "utils/numeric.h"
 
 #include "aggregate/exec.h"
-#include "engine/program/program_int128.h"
+#include "aggregate/having.h"
 #include "expr/fold.h"
-#include "expr/translate.h"
-
-/* The relation of groups, whose columns are the parts: keys, aggregates' values, what means are of. */
-#define GH_GROUPS_VARNO 1
-
-/* What a column of that relation is. */
-typedef enum PartKind
-{
-	PART_KEY,
-	PART_VALUE,					/* of an aggregate: a sum, least or greatest value; a count */
-	PART_FLOAT,					/* likewise a mean or variance of floats */
-	PART_COUNT					/* how many values a mean is of, at the scale of its sum */
-} PartKind;
-
-typedef struct Part
-{
-	uint8		kind;			/* a PartKind */
-	int			number;			/* of the key or aggregate */
-} Part;
-
-struct GhHaving
-{
-	MemoryContext context;		/* of what is below */
-	bool		tried;
-	ParamExecData *awaited;		/* the result of a subquery that was not run yet; NULL: there is none */
-	GhProgram  *program;		/* NULL: there is none */
-	bool		whole;			/* it has all the conditions */
-	bool		divides;		/* it has a quotient, whose digits depend on those that its numbers show */
-	Part		parts[GH_PROGRAM_VECTORS_MAX];	/* by column of the program */
-	GhVectorBatch batch;
-};
 
 /* ------------------------------------------------------- groups as a relation */
 
-static int
-number_of_columns(const GhAggregateNode *node)
+int
+gh_having_columns(const GhAggregateNode *node)
 {
 	return node->shown.nkeys + 2 * node->shown.nresults;
 }
 
 static AttrNumber
-attribute_of(const GhAggregateNode *node, PartKind kind, int number)
+attribute_of(const GhAggregateNode *node, GhPartKind kind, int number)
 {
-	return 1 + number + (kind == PART_KEY ? 0 : node->shown.nkeys) + (kind == PART_COUNT ? node->shown.nresults : 0);
+	return 1 + number + (kind == GH_PART_KEY ? 0 : node->shown.nkeys) + (kind == GH_PART_COUNT ? node->shown.nresults : 0);
 }
 
-static Part
+static GhGroupsPart
 part_of(const GhAggregateNode *node, AttrNumber attribute)
 {
-	Part		part = {PART_KEY, attribute - 1};
+	GhGroupsPart		part = {GH_PART_KEY, attribute - 1};
 
 	if (part.number < node->shown.nkeys)
 		return part;
 	part.number -= node->shown.nkeys;
-	part.kind = part.number < node->shown.nresults ? PART_VALUE : PART_COUNT;
+	part.kind = part.number < node->shown.nresults ? GH_PART_VALUE : GH_PART_COUNT;
 	part.number %= node->shown.nresults;
-	if (part.kind == PART_VALUE && node->shown.specs[part.number].final >= GH_FINAL_AVG &&
+	if (part.kind == GH_PART_VALUE && node->shown.specs[part.number].final >= GH_FINAL_AVG &&
 		gh_class_is_float(node->shown.specs[part.number].aggregate.value_class))
-		part.kind = PART_FLOAT;
+		part.kind = GH_PART_FLOAT;
 	return part;
 }
 
@@ -91,7 +62,7 @@ part_of(const GhAggregateNode *node, AttrNumber attribute)
 static TupleDesc
 groups_desc(const GhAggregateNode *node)
 {
-	TupleDesc	desc = CreateTemplateTupleDesc(number_of_columns(node));
+	TupleDesc	desc = CreateTemplateTupleDesc(gh_having_columns(node));
 
 	for (int i = 1; i <= desc->natts; i++)
 		TupleDescInitEntry(desc, i, NULL, INT8OID, -1, 0);
@@ -100,7 +71,7 @@ groups_desc(const GhAggregateNode *node)
 
 /* A column of a type, at a scale, if its values are numerics. */
 static Expr *
-make_column(const GhAggregateNode *node, PartKind kind, int number, Oid type, int scale, Oid collation)
+make_column(const GhAggregateNode *node, GhPartKind kind, int number, Oid type, int scale, Oid collation)
 {
 	int32		typmod = getBaseType(type) == NUMERICOID ? ((NUMERIC_MAX_PRECISION << 16) | scale) + VARHDRSZ : -1;
 
@@ -112,13 +83,15 @@ static Expr *
 result_of(const GhAggregateNode *node, int a, const Var *var)
 {
 	const GhAggregateSpec *spec = &node->shown.specs[a];
-	Expr	   *value = make_column(node, PART_VALUE, a, var->vartype, spec->argument.scale, var->varcollid);
-	Expr	   *count = make_column(node, PART_COUNT, a, NUMERICOID, spec->argument.scale, InvalidOid);
+	Expr	   *value = make_column(node, GH_PART_VALUE, a, var->vartype, spec->argument.scale, var->varcollid);
+	Expr	   *count = make_column(node, GH_PART_COUNT, a, INT8OID, 0, InvalidOid);
 
 	if (spec->final < GH_FINAL_AVG || gh_class_is_float(spec->aggregate.value_class))
 		return value;
 	if (spec->final > GH_FINAL_AVG)
 		return NULL;
+	count = (Expr *) makeFuncExpr(F_NUMERIC_INT8, NUMERICOID, list_make1(count), InvalidOid, InvalidOid,
+								  COERCE_EXPLICIT_CALL);
 	return (Expr *) makeFuncExpr(F_NUMERIC_DIV, NUMERICOID, list_make2(value, count), InvalidOid, InvalidOid,
 								 COERCE_EXPLICIT_CALL);
 }
@@ -134,7 +107,7 @@ group_column(GhAggregateNode *node, Var *var)
 		result = result_of(node, column - node->first, var);
 	for (int k = 0; k < node->shown.nkeys && result == NULL; k++)
 		if (node->key_columns[k] == column)
-			result = make_column(node, PART_KEY, k, var->vartype, node->key_types[k].scale, var->varcollid);
+			result = make_column(node, GH_PART_KEY, k, var->vartype, node->key_types[k].scale, var->varcollid);
 	return (Node *) (result != NULL ? result : (Expr *) var);
 }
 
@@ -184,28 +157,34 @@ describe_program(const GhAggregateNode *node)
 		having->divides |= instructions[i].op == GH_OP_QUOTIENT;
 }
 
+/* Begins a program with the conditions; NULL: all together they are too long. */
+GhTranslation *
+gh_having_translate(const GhAggregateNode *node)
+{
+	GhTranslation *translation = gh_translate_begin(groups_desc(node), GH_GROUPS_VARNO);
+	ListCell   *lc;
+
+	foreach(lc, node->having->conditions)
+		if (!gh_translate_filter(translation, lfirst(lc)))
+			return NULL;
+	return translation;
+}
+
 static void
 make_program(GhAggregateNode *node)
 {
 	GhHaving   *having = node->having;
-	TupleDesc	desc = groups_desc(node);
-	List	   *conditions = conditions_with_programs(node, desc);
-	GhTranslation *translation = gh_translate_begin(desc, GH_GROUPS_VARNO);
+	GhTranslation *translation;
 	GhError		error;
-	ListCell   *lc;
 
-	foreach(lc, conditions)
-	{
-		/* all together they may be too long */
-		if (!gh_translate_filter(translation, lfirst(lc)))
-			return;
-	}
-	having->program = conditions == NIL ? NULL : gh_translate_end(translation);
+	having->conditions = conditions_with_programs(node, groups_desc(node));
+	translation = having->conditions == NIL ? NULL : gh_having_translate(node);
+	having->program = translation == NULL ? NULL : gh_translate_end(translation);
 	if (having->program == NULL)
 		return;
 	if (gh_program_check(having->program, having->program->bytes, &error) != GH_OK)
 		elog(ERROR, "%s", error.message);
-	having->whole = list_length(conditions) == list_length(node->fragment.css.ss.ps.plan->qual);
+	having->whole = list_length(having->conditions) == list_length(node->fragment.css.ss.ps.plan->qual);
 	describe_program(node);
 	gh_batch_begin(&having->batch, having->program,
 				   (void *) TYPEALIGN(64, palloc(gh_batch_bytes(having->program) + 64)));
@@ -227,8 +206,8 @@ make_having(GhAggregateNode *node)
 }
 
 /* Whether there is a program; what a subquery is to say is waited for. */
-static bool
-compile_having(GhAggregateNode *node)
+bool
+gh_having_compile(GhAggregateNode *node)
 {
 	MemoryContext saved;
 
@@ -283,23 +262,6 @@ fill_float(const GhAggregateSpec *spec, const GhOutput *output, int a, GhVector 
 	}
 }
 
-/* Programs divide numerics of one scale. */
-static void
-fill_divisor(const GhAggregateSpec *spec, const GhOutput *output, int a, GhVectorBatch *batch, GhVector *vector)
-{
-	for (uint32 i = 0; i < output->count; i++)
-	{
-		uint64		bad = 0;
-		GhInt128	count = gh_int128_from_int(output->states[i][a].count, spec->argument.scale, &bad);
-
-		vector->low[i] = (uint64) count;
-		vector->high[i] = (uint64) ((GhUint128) count >> 64);
-		vector->null[i] = 0;
-		if (bad != 0)
-			batch->state[i] = GH_ROW_BACK;
-	}
-}
-
 /* What an aggregate counts is never NULL. */
 static void
 fill_count(const GhOutput *output, int a, GhVector *vector)
@@ -348,18 +310,16 @@ hand_back_sides(const GhAggregateNode *node, const GhOutput *output, GhVectorBat
 }
 
 static void
-fill_part(const GhAggregateNode *node, const GhOutput *output, const Part *part, GhVectorBatch *batch,
+fill_part(const GhAggregateNode *node, const GhOutput *output, const GhGroupsPart *part, GhVectorBatch *batch,
 		  GhVector *vector)
 {
 	const GhAggregateSpec *spec = &node->shown.specs[part->number];
 
-	if (part->kind == PART_KEY)
+	if (part->kind == GH_PART_KEY)
 		fill_key(node, output, part->number, batch, vector);
-	else if (part->kind == PART_FLOAT)
+	else if (part->kind == GH_PART_FLOAT)
 		fill_float(spec, output, part->number, vector);
-	else if (part->kind == PART_COUNT)
-		fill_divisor(spec, output, part->number, batch, vector);
-	else if (spec->final == GH_FINAL_COUNT)
+	else if (part->kind == GH_PART_COUNT || spec->final == GH_FINAL_COUNT)
 		fill_count(output, part->number, vector);
 	else
 	{
@@ -397,7 +357,7 @@ gh_having_judge(GhAggregateNode *node, GhOutput *output)
 	if (node->fragment.css.ss.ps.qual == NULL)
 		memset(output->verdicts, GH_ROW_LIVE, output->count);
 	/* a single group is not worth a program */
-	else if (node->shown.nkeys > 0 && compile_having(node))
+	else if (node->shown.nkeys > 0 && gh_having_compile(node))
 		run_program(node, output);
 	else
 		memset(output->verdicts, GH_ROW_BACK, output->count);

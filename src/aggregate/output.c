@@ -4,8 +4,8 @@
  *		memory, and then those that wait in files.
  *
  * HAVING is asked of all of them at once (having.c), and only of a group that it does not leave out a tuple is made.
- * A device's groups are judged when they arrive if nothing can be added to them, and those that it leaves out are
- * not even stored.
+ * A device's groups are judged before they leave it (narrow.c), or when they arrive, if nothing can be added to them, and
+ * those that it leaves out are not even stored.
  */
 #include "postgres.h"
 
@@ -98,8 +98,8 @@ take_groups(GhAggregateNode *node)
  * Whether a device's groups are all that there is of them: no part of one is in this process or another.  They may be
  * grouped again (DISTINCT, grouping sets), and HAVING is about the groups of these.
  */
-static bool
-are_whole(const GhAggregateNode *node)
+bool
+gh_output_is_whole(const GhAggregateNode *node)
 {
 	const GhFragment *fragment = &node->fragment;
 
@@ -153,7 +153,12 @@ gh_output_take(GhAggregateNode *node, const char *records, Size size)
 	char	   *kept;
 	Size		used = 0;
 
-	if (size == 0 || node->fragment.css.ss.ps.qual == NULL || !are_whole(node))
+	if (node->narrowed)
+	{
+		gh_narrow_take(node, records, size);
+		return;
+	}
+	if (size == 0 || node->fragment.css.ss.ps.qual == NULL || !gh_output_is_whole(node))
 	{
 		gh_final_groups_put(node->final, records, size);
 		return;

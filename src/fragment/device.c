@@ -226,31 +226,25 @@ keep_results(GhFragment *fragment)
 	char	   *buffer = gh_supply_buffer(supply, &room);
 	Size		piece = Min(room, Max(fragment->memory_limit / 4, GH_PIECE_MIN));
 
-	while (buffer != NULL && !cursor.finished)
+	/* it has supplied nothing, or had no buffers and left that to others */
+	if (buffer == NULL)
+		return true;
+	if (fragment->methods->narrow != NULL)
+		fragment->methods->narrow(fragment);
+	while (!supply->failed && !cursor.finished)
 	{
-		size_t		bytes = 0;
-		GhStatus	status = supply->engine->pipelines->results(supply->pipeline, &cursor, piece, buffer, &bytes,
-																&supply->error);
+		Size		bytes;
 
-		if (status == GH_STOPPED)
-		{
-			gh_serve_interrupt();
-			continue;
-		}
 		/* one alone is larger */
-		if (status == GH_TOO_SMALL && piece < room)
+		if (gh_supply_results(supply, &cursor, piece, buffer, &bytes) == GH_TOO_SMALL)
 		{
+			supply->failed = piece == room;
 			piece = room;
-			continue;
 		}
-		if (status != GH_OK)
-		{
-			supply->failed = true;
-			return false;
-		}
-		fragment->methods->take_records(fragment, buffer, bytes);
+		else if (!supply->failed)
+			fragment->methods->take_records(fragment, buffer, bytes);
 	}
-	return true;
+	return !supply->failed;
 }
 
 /* Tells the nodes below what the device has done in their place. */
@@ -301,6 +295,8 @@ gh_device_keep_counts(GhFragment *fragment, const GhSupply *supply, instr_time *
 	INSTR_TIME_SUBTRACT(*elapsed, supply->counts.back_time);
 	/* what is shared counts once */
 	if (!supply->attached && supply->engine->pipelines->stats(supply->pipeline, &stats, &error) == GH_OK)
+		counts->device_memory += stats.bytes_peak + stats.work_bytes;
+	if (supply->narrowed != NULL && supply->engine->pipelines->stats(supply->narrowed, &stats, &error) == GH_OK)
 		counts->device_memory += stats.bytes_peak + stats.work_bytes;
 }
 

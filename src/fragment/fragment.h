@@ -49,6 +49,7 @@ typedef struct GhFragmentCounts
 	uint64		hinted_pages;	/* of them, where it found by hints what is visible */
 	uint64		judged;			/* tuples of these, of which hints did not tell */
 	uint64		unmatched;		/* inner rows of a right or full join, without a match */
+	uint64		groups_left;	/* that it made, and that did not leave it */
 	uint64		device_bytes;	/* that it read */
 	uint64		device_memory;	/* bytes, at most */
 	instr_time	wait_time;		/* for it */
@@ -100,6 +101,8 @@ typedef struct GhFragmentMethods
 	void		(*put_child_row) (GhFragment *fragment, TupleTableSlot *slot);
 	const char *(*why_not_on_device) (const GhFragment *fragment);	/* NULL: it can be done there */
 	void		(*device_sink) (GhFragment *fragment, GhSink *sink);	/* but for its seed */
+	/* All has been read: what leaves the device may be less than it has made (gh_supply_narrow).  NULL: it is all. */
+	void		(*narrow) (GhFragment *fragment);
 	void		(*take_records) (GhFragment *fragment, const char *records, Size bytes);
 } GhFragmentMethods;
 

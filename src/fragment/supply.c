@@ -52,9 +52,12 @@ release(void *arg)
 {
 	GhSupply   *supply = arg;
 
+	/* the source of the one is the other's groups */
+	if (supply->narrowed != NULL)
+		supply->engine->pipelines->destroy(supply->narrowed);
 	if (supply->pipeline != NULL)
 		supply->engine->pipelines->destroy(supply->pipeline);
-	supply->pipeline = NULL;
+	supply->narrowed = supply->pipeline = NULL;
 	gh_supply_free_buffers(supply);
 }
 
@@ -230,20 +233,21 @@ submit(GhSupply *supply, GhSupplyRequest *request)
 		fail(supply, &request->request.error);
 }
 
-static GhStatus
-wait_for(GhSupply *supply, GhSupplyRequest *request)
+/* Waits for a request that was submitted to a pipeline of the supply's engine. */
+GhStatus
+gh_supply_wait(const GhSupply *supply, GhPipeline *pipeline, GhPipelineRequest *request)
 {
 	for (;;)
 	{
-		GhStatus	status = supply->engine->pipelines->wait(&request->request);
+		GhStatus	status = supply->engine->pipelines->wait(request);
 
 		if (status != GH_STOPPED)
 			return status;
 		gh_serve_interrupt();
 		/* the service still has it */
-		if (request->request.status == GH_BUSY)
+		if (request->status == GH_BUSY)
 			continue;
-		status = supply->engine->pipelines->submit(supply->pipeline, &request->request);
+		status = supply->engine->pipelines->submit(pipeline, request);
 		if (status != GH_OK && status != GH_BUSY)
 			return status;
 	}
@@ -291,7 +295,7 @@ complete(GhSupply *supply, GhSupplyRequest *request)
 		GhStatus	status;
 
 		gh_clock(supply->timing, NULL, &clock);
-		status = wait_for(supply, request);
+		status = gh_supply_wait(supply, supply->pipeline, &request->request);
 		gh_clock(supply->timing, &supply->counts.wait_time, &clock);
 		if (status != GH_OK)
 			fail(supply, &request->request.error);
@@ -555,7 +559,7 @@ gh_supply_next(GhSupply *supply)
 		if (!request->submitted)
 			continue;
 		gh_clock(supply->timing, NULL, &clock);
-		status = wait_for(supply, request);
+		status = gh_supply_wait(supply, supply->pipeline, &request->request);
 		gh_clock(supply->timing, &supply->counts.wait_time, &clock);
 		if (status != GH_OK)
 		{

@@ -75,6 +75,7 @@ typedef struct GhSupply
 {
 	const GhEngine *engine;
 	GhPipeline *pipeline;
+	GhPipeline *narrowed;		/* its groups are the source of this one, which results come from; NULL: there is none */
 	GhPages    *pages;
 	MemoryContext context;
 	bool		attached;		/* the pipeline is one that another process has made */
@@ -120,6 +121,7 @@ extern void *gh_supply_buffer(GhSupply *supply, Size *bytes);
 
 /* for the other files about supplies */
 extern void gh_supply_turn_over(GhSupply *supply);
+extern GhStatus gh_supply_wait(const GhSupply *supply, GhPipeline *pipeline, GhPipelineRequest *request);
 
 /* Pages of a request, all of runs counted: where rows are listed the first ones are few. */
 static inline uint32
@@ -145,6 +147,11 @@ typedef struct GhSupplyRows GhSupplyRows;
 extern GhSupplyRows *gh_supply_open_rows(GhSupply *supply, const GhProgram *program);
 extern bool gh_supply_row(GhSupplyRows *rows, const Datum *values, const bool *nulls);
 extern bool gh_supply_close_rows(GhSupplyRows *rows);
+
+/* supply_groups.c: groups that the device has made */
+extern uint64 gh_supply_groups(const GhSupply *supply);
+extern bool gh_supply_narrow(GhSupply *supply, GhPipelineOptions *options, uint64 *passed);
+extern GhStatus gh_supply_results(GhSupply *supply, GhCursor *cursor, Size room, void *buffer, Size *bytes);
 
 /* supply_back.c */
 extern void gh_supply_give_back(GhSupply *supply, const GhSupplyRequest *request);
