@@ -435,7 +435,9 @@ CREATE FUNCTION gpuhash_list_resident(
 	OUT last_used timestamptz,
 	OUT hits bigint,
 	OUT revalidated bigint,
-	OUT why_not text)
+	OUT why_not text,
+	OUT tables bigint,
+	OUT table_bytes bigint)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'gpuhash_list_resident'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
@@ -445,7 +447,7 @@ COMMENT ON FUNCTION gpuhash_list_resident() IS 'the rows of gpuhash_resident';
 CREATE VIEW gpuhash_resident AS
 	SELECT r.relation::pg_catalog.regclass AS relation, r.device,
 		pg_catalog.pg_relation_size(r.relation::pg_catalog.regclass) / pg_catalog.current_setting('block_size')::int AS blocks,
-		r.resident, r.bytes, r.last_used, r.hits, r.revalidated, r.why_not
+		r.resident, r.bytes, r.last_used, r.hits, r.revalidated, r.why_not, r.tables, r.table_bytes
 	FROM gpuhash_list_resident() AS r;
 
 COMMENT ON VIEW gpuhash_resident IS 'tables of this database with pages that stay on GPUs';
@@ -455,6 +457,8 @@ COMMENT ON COLUMN gpuhash_resident.bytes IS 'memory of the GPU for them';
 COMMENT ON COLUMN gpuhash_resident.hits IS 'pages that queries did not have to read';
 COMMENT ON COLUMN gpuhash_resident.revalidated IS 'pages of which the server''s own had to be looked at, and which had not changed';
 COMMENT ON COLUMN gpuhash_resident.why_not IS 'why there are no more, as of the last query that found no room';
+COMMENT ON COLUMN gpuhash_resident.tables IS 'joins'' hash tables of its rows that stay on the GPU, too';
+COMMENT ON COLUMN gpuhash_resident.table_bytes IS 'memory of the GPU for these';
 
 CREATE VIEW gpuhash_stat AS SELECT * FROM gpuhash_service_stat();
 

@@ -12,6 +12,7 @@
 #include "fragment/fragment.h"
 #include "fragment/joined.h"
 #include "fragment/supply.h"
+#include "store/resident_tables.h"
 
 /* Rows handed back that a participant of a parallel query keeps for later. */
 #define GH_KEPT_ROWS_MAX (1024 * 1024)
@@ -32,6 +33,8 @@ typedef struct GhDeviceTable
 	struct GhInnerSide *side;	/* what it is made of; NULL: that was not looked at yet */
 	GhSupply   *supply;			/* brings its rows; NULL: there are none, or others have brought them */
 	GhTable    *table;			/* NULL: it was not made, or this process has no handle on it */
+	GhRef		root;			/* its name, where it may stay when this run has ended (device_tables.c); else 0 */
+	bool		kept;			/* it stays, and is borrowed from those that do */
 	uint64		rows;			/* of one that this process has made */
 	GhMarks    *marks;			/* of a right or full join, like the table */
 	/* of the lowest of a chain: */
@@ -121,6 +124,15 @@ extern bool gh_device_supply_table(GhFragment *fragment, int number, bool electe
 extern bool gh_device_finish_table(GhFragment *fragment, int number, GhRef *marks);
 extern void gh_device_tables_are_done(GhFragment *fragment, bool made);
 extern void gh_device_rewind_table(GhFragment *fragment, int number, bool for_all);
+
+extern void gh_device_register_tables(GhFragment *fragment);
+extern bool gh_device_note_table(GhFragment *fragment, int number, GhRef *marks, GhError *error);
+
+/* ---- device_tables.c ---- */
+
+extern bool gh_device_borrow_table(GhFragment *fragment, int number, GhTableSource **source);
+extern void gh_device_keep_table(GhFragment *fragment, int number, const GhTableSource *source);
+extern void gh_device_leave_table(GhDeviceTable *table);
 
 /* ---- device_rows.c ---- */
 

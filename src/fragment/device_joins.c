@@ -109,12 +109,13 @@ drop_table(const GhDeviceRun *device, GhDeviceTable *made)
 
 	if (made->marks != NULL)
 		engine->pipelines->marks_destroy(made->marks);
-	if (made->table != NULL && device->together)
+	if (made->table != NULL && (device->together || made->root != 0))
 		engine->table_detach(made->table);
 	else if (made->table != NULL)
 		engine->table_destroy(made->table);
 	made->marks = NULL;
 	made->table = NULL;
+	gh_device_leave_table(made);
 }
 
 /* Of a run that ended with an error; supplies see to themselves. */
@@ -128,8 +129,8 @@ release_tables(void *arg)
 }
 
 /* All tables go with the run's context, when the pipelines that probe them have gone. */
-static void
-register_tables(GhFragment *fragment)
+void
+gh_device_register_tables(GhFragment *fragment)
 {
 	GhDeviceRun   *device = fragment->device;
 
@@ -165,7 +166,7 @@ gh_device_begin_table(GhFragment *fragment, int number, GhRef *shared)
 			gh_device_rewind_table(fragment, number, false);
 	}
 	gh_side_options(side, &options);
-	register_tables(fragment);
+	gh_device_register_tables(fragment);
 	supply = device->tables[number].supply = palloc0(sizeof(GhSupply));
 	begun = gh_supply_begin(supply, device->engine, &options, shared, side->pages, device->context);
 	supply->row_back = refuse_row;
@@ -254,11 +255,10 @@ needs_inner_rows(const GhFragment *fragment, const GhDeviceTable *table)
  * *shared: the name of marks that other processes are to set, too, or NULL.
  */
 static GhStatus
-make_table(GhFragment *fragment, int number, GhRef *shared)
+make_table(GhFragment *fragment, int number, GhRef *shared, GhError *error)
 {
 	GhDeviceRun   *device = fragment->device;
 	GhDeviceTable *made = &device->tables[number];
-	GhError    *error = &made->supply->error;
 	GhHost		host;
 
 	gh_host_init(&host, device->context);
@@ -279,17 +279,16 @@ make_table(GhFragment *fragment, int number, GhRef *shared)
 	return device->engine->pipelines->marks_create(&host, made->table, &made->marks, error);
 }
 
-/* Makes the table; *marks: as of make_table. */
+/* Makes what is not there yet of a table, and marks; *marks: as of make_table. */
 bool
-gh_device_finish_table(GhFragment *fragment, int number, GhRef *marks)
+gh_device_note_table(GhFragment *fragment, int number, GhRef *marks, GhError *error)
 {
 	GhDeviceTable *made = &fragment->device->tables[number];
 	GhStatus	status;
 
-	while ((status = make_table(fragment, number, marks)) == GH_STOPPED)
+	while ((status = make_table(fragment, number, marks, error)) == GH_STOPPED)
 		gh_serve_interrupt();
-	made->supply->failed = status != GH_OK;
-	if (made->supply->failed)
+	if (status != GH_OK)
 		return false;
 	if (made->rows == 0 && needs_inner_rows(fragment, made))
 		fragment->device->no_rows = true;
@@ -297,6 +296,16 @@ gh_device_finish_table(GhFragment *fragment, int number, GhRef *marks)
 	if (number == fragment->device->ntables - 1)
 		fragment->device->inner_rows = made->rows;
 	return true;
+}
+
+/* Makes the table of what was supplied; *marks: as of make_table. */
+bool
+gh_device_finish_table(GhFragment *fragment, int number, GhRef *marks)
+{
+	GhSupply   *supply = fragment->device->tables[number].supply;
+
+	supply->failed = !gh_device_note_table(fragment, number, marks, &supply->error);
+	return !supply->failed;
 }
 
 /* What is not there yet: a handle on a table that another participant has made, and on its marks, unless they are 0. */
@@ -322,7 +331,7 @@ gh_device_attach_table(GhFragment *fragment, int number, GhRef table, GhRef mark
 	GhError		error;
 	GhStatus	status;
 
-	register_tables(fragment);
+	gh_device_register_tables(fragment);
 	while ((status = attach_table(device, &device->tables[number], table, marks, &error)) == GH_STOPPED)
 		gh_serve_interrupt();
 	return status == GH_OK || gh_device_refuses(fragment, "tables that another process has made on the GPU are out of reach");
@@ -348,6 +357,7 @@ make_one(GhFragment *fragment, int number)
 {
 	GhDeviceRun   *device = fragment->device;
 	bool		by_rows = is_by_rows(&device->tables[number]);
+	GhTableSource *source = NULL;
 	bool		reached = true;
 	bool		done = true;
 
@@ -355,13 +365,17 @@ make_one(GhFragment *fragment, int number)
 		return gh_device_refuses(fragment, "rows of an inner side do not fit in memory");
 	if (device->no_rows)
 		return true;
-	if (!gh_device_begin_table(fragment, number, NULL))
+	if (gh_device_borrow_table(fragment, number, &source))
+		return true;
+	if (!gh_device_begin_table(fragment, number, source != NULL ? &device->tables[number].root : NULL))
 		return false;
 	if (!by_rows)
 		done = gh_device_supply_table(fragment, number, !is_known_empty(device, device->tables[number].side));
 	else if (reached)
 		done = gh_side_supply_rows(fragment, number);
 	done = done && gh_device_finish_table(fragment, number, NULL);
+	if (done && source != NULL)
+		gh_device_keep_table(fragment, number, source);
 	gh_device_rewind_table(fragment, number, false);
 	return done;
 }

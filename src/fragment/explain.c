@@ -105,6 +105,7 @@ gh_fragment_explain_device(const GhFragment *fragment, ExplainState *es)
 			if (fragment->joined != NULL && fragment->joined->fills_inner)
 				ExplainPropertyUInteger("Unmatched Inner Rows", NULL, counts->unmatched, es);
 		}
+		gh_explain_count("Resident Tables", NULL, counts->resident_tables, es);
 		gh_explain_count("Groups Left on Device", NULL, counts->groups_left, es);
 		ExplainPropertyUInteger("Device Memory", "kB", gh_to_kilobytes(counts->device_memory), es);
 		ExplainPropertyUInteger("Bytes Transferred", NULL, counts->device_bytes, es);

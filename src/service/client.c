@@ -45,6 +45,12 @@ gh_device_at(int device)
 	return &gh_service->device[device];
 }
 
+uint64
+gh_service_device_memory(int device)
+{
+	return gh_device_at(device) == NULL ? 0 : gh_memory_of_device(gh_device_at(device));
+}
+
 bool
 gh_device_is_ready(GhDevice *device)
 {

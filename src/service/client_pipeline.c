@@ -69,13 +69,19 @@ find_names(const GhPipelineOptions *options, GhPipelineNames *names, GhError *er
 	return GH_OK;
 }
 
+uint32
+gh_service_executor(void)
+{
+	return (uint32) gh_my_procno() % GH_EXECUTORS;
+}
+
 /* The executor that a new pipeline is to have: that of what it uses. */
 static int
 executor_for(const GhPipelineNames *names)
 {
 	GhRef		used = names->source != 0 ? names->source : names->tables[0];
 
-	return used != 0 ? gh_client_root_executor(used) : (int) ((uint32) gh_my_procno() % GH_EXECUTORS);
+	return used != 0 ? gh_client_root_executor(used) : (int) gh_service_executor();
 }
 
 /* A handle without a pipeline; NULL: out of memory. */

@@ -46,7 +46,7 @@ gh_service_span_create(int device, uint32 npages, GhRef *root, GhError *error)
 		return gh_error_set(error, GH_LIMIT, "pages on GPUs are in as many pieces as there may be");
 	gh_host_init(&handle.host, CurrentMemoryContext);
 	handle.shared = true;
-	status = gh_entry_open(&handle, device, GH_ENTRY_SPAN, (int) ((uint32) gh_my_procno() % GH_EXECUTORS), error);
+	status = gh_entry_open(&handle, device, GH_ENTRY_SPAN, (int) gh_service_executor(), error);
 	if (status != GH_OK)
 		return status;
 	status = gh_entry_control(&handle, GH_SERVICE_SPAN_CREATE, npages, &number, error);

@@ -114,7 +114,7 @@ extern GhStatus gh_service_marks_attach(GhRef root, const GhHost *host, GhMarks 
  */
 extern GhStatus gh_service_span_create(int device, uint32 npages, GhRef *root, GhError *error);
 /*
- * Holds it, so that it stays while this process names it in requests, or is about to; false: it is gone.  Whoever holds it
+ * Of a span, or a table that was made shared: holds it, so that it stays while this process names it in requests, or is about to; false: it is gone.  Whoever holds it
  * leaves it.
  */
 extern bool gh_service_span_hold(GhRef root);
@@ -137,6 +137,11 @@ typedef struct GhServiceScope
 {
 	Oid			database;		/* whose sessions may attach the table */
 } GhServiceScope;
+
+/* The executor of what this process makes by itself. */
+extern uint32 gh_service_executor(void);
+/* Bytes that all uses of a device together may have. */
+extern uint64 gh_service_device_memory(int device);
 
 /* Destroys the table, shared pipeline or marks of that root, for whoever has no handle on it.  Does nothing
  * when it is gone, and 0 names none. */

@@ -294,6 +294,13 @@ typedef struct GhDevice
 	pg_atomic_uint64 counter[GH_COUNTERS];
 } GhDevice;
 
+/* Bytes that all uses of it together may have. */
+static inline uint64
+gh_memory_of_device(GhDevice *device)
+{
+	return Min(pg_atomic_read_u64(&device->memory_limit), device->info.memory_total);
+}
+
 /* ---------------------------------------------------------- all of it */
 
 typedef struct GhService

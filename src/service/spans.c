@@ -27,21 +27,12 @@
 
 static pthread_mutex_t spans_mutex = PTHREAD_MUTEX_INITIALIZER;
 
-/* Bytes that all uses together may have. */
-static uint64
-memory_of_device(void)
-{
-	GhDevice   *device = gh_worker.device;
-
-	return Min(pg_atomic_read_u64(&device->memory_limit), device->info.memory_total);
-}
-
 /* Whether there may be so many bytes more of spans. */
 static bool
 may_grow(uint64 bytes)
 {
 	GhDevice   *device = gh_worker.device;
-	uint64		room = memory_of_device();
+	uint64		room = gh_memory_of_device(gh_worker.device);
 	uint64		most = GH_SPANS_SHARE(room);
 	int			setting = gh_resident_memory;
 
@@ -278,7 +269,7 @@ void
 gh_spans_make_room(uint64 bytes)
 {
 	GhDevice   *device = gh_worker.device;
-	uint64		full = GH_FULL_SHARE(memory_of_device());
+	uint64		full = GH_FULL_SHARE(gh_memory_of_device(gh_worker.device));
 	uint64		resident = pg_atomic_read_u64(&device->resident_used);
 
 	/* what would not fit without them either */

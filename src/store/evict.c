@@ -12,6 +12,7 @@
 
 #include "service/service.h"
 #include "store/inside.h"
+#include "store/resident_tables.h"
 
 /* A table that was not used for so long is idle. */
 #define GH_IDLE_MS 1000
@@ -89,6 +90,8 @@ gh_store_evict(int device, uint64 bytes)
 		return false;
 	missing = free_memory(device);
 	missing = missing < bytes ? bytes - missing : bytes;
+	if (gh_resident_tables_give_up(device, missing))
+		return true;
 	tables = gh_store_list(GH_STORE_ANY, InvalidOid, &count);
 	qsort(tables, count, sizeof(GhStoredInfo), compare_used);
 	for (int i = 0; i < count && given_up < missing; i++)

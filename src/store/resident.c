@@ -77,16 +77,16 @@ struct GhResident
 
 /* -------------------------------------------------------------- open, close */
 
-/* Whether pages of the relation may ever be on a device. */
-static bool
-may_be_resident(Relation relation)
+/* Whether pages of the relation, or what is made of them, may ever stay on a device. */
+bool
+gh_resident_allowed(Relation relation)
 {
 	return gh_enable_resident && gh_service_enabled() && gh_resident_memory != 0 && RelationNeedsWAL(relation) &&
 		!RelationUsesLocalBuffers(relation) && !IsCatalogRelation(relation) && !gh_old_snapshots_end();
 }
 
-static void
-set_key(GhResidentKey *key, Relation relation, int device)
+void
+gh_resident_key(GhResidentKey *key, Relation relation, int device)
 {
 	key->device = (uint32) device;
 	key->database = MyDatabaseId;
@@ -105,9 +105,9 @@ gh_resident_share(Relation relation, BlockNumber npages)
 	GhResidentKey key;
 	int			device;
 
-	if (npages == 0 || visible <= 0 || !may_be_resident(relation) || (device = gh_service_choose_device()) < 0)
+	if (npages == 0 || visible <= 0 || !gh_resident_allowed(relation) || (device = gh_service_choose_device()) < 0)
 		return 0;
-	set_key(&key, relation, device);
+	gh_resident_key(&key, relation, device);
 	return Min(Min((double) gh_resident_file_pages(&key, RelationGetRelid(relation)), visible) / npages, 1);
 }
 
@@ -173,9 +173,9 @@ gh_resident_open(Relation relation, Snapshot snapshot, int device, MemoryContext
 	GhResidentKey key;
 	GhResident *resident;
 
-	if (!may_be_resident(relation) || snapshot->snapshot_type != SNAPSHOT_MVCC)
+	if (!gh_resident_allowed(relation) || snapshot->snapshot_type != SNAPSHOT_MVCC)
 		return NULL;
-	set_key(&key, relation, device);
+	gh_resident_key(&key, relation, device);
 	context = AllocSetContextCreate(context, "GpuHash resident pages", ALLOCSET_DEFAULT_SIZES);
 	resident = MemoryContextAllocZero(context, sizeof(GhResident));
 	resident->relation = relation;

@@ -102,6 +102,15 @@ gh_file_spans(dsa_area *area, const GhResidentFile *file)
 	return dsa_get_address(area, file->spans);
 }
 
+/* ---- resident.c ---- */
+
+extern bool gh_resident_allowed(Relation relation);
+extern void gh_resident_key(GhResidentKey *key, Relation relation, int device);
+
+/* ---- resident_tables.c ---- */
+
+extern void gh_resident_tables_init(void);
+
 /* ---- resident_directory.c ---- */
 
 extern GhResidentFile *gh_resident_file_open(const GhResidentKey *key, Oid relid);

@@ -128,7 +128,11 @@ gh_store_init(void)
 {
 	gh_evictor_register(gh_store_evict);
 	if (process_shared_preload_libraries_in_progress)
+	{
+		/* in this order: the one has the tranche of the other's lock */
 		gh_service_add_memory("gpuhash tables", shmem_size, shmem_init);
+		gh_resident_tables_init();
+	}
 }
 
 /* ---------------------------------------------------------- of this process */

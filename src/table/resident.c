@@ -11,6 +11,7 @@
 
 #include "service/service.h"
 #include "store/resident_file.h"
+#include "store/resident_tables.h"
 
 PG_FUNCTION_INFO_V1(gpuhash_list_resident);
 
@@ -25,6 +26,8 @@ enum
 	RESIDENT_HITS,
 	RESIDENT_REVALIDATED,
 	RESIDENT_WHY_NOT,
+	RESIDENT_TABLES,
+	RESIDENT_TABLE_BYTES,
 	RESIDENT_COLUMNS
 };
 
@@ -44,7 +47,10 @@ gpuhash_list_resident(PG_FUNCTION_ARGS)
 		const GhResidentInfo *info = &infos[i];
 		Datum		row[RESIDENT_COLUMNS];
 		bool		nulls[RESIDENT_COLUMNS] = {false};
+		uint64		tables;
+		uint64		table_bytes;
 
+		gh_resident_tables_count((int) info->key.device, info->relid, &tables, &table_bytes);
 		row[RESIDENT_RELATION] = ObjectIdGetDatum(info->relid);
 		row[RESIDENT_DEVICE] = Int32GetDatum(gh_service_device_number((int) info->key.device));
 		row[RESIDENT_PAGES] = Int64GetDatum((int64) info->resident);
@@ -54,6 +60,8 @@ gpuhash_list_resident(PG_FUNCTION_ARGS)
 		row[RESIDENT_REVALIDATED] = Int64GetDatum((int64) info->revalidated);
 		nulls[RESIDENT_WHY_NOT] = info->why_not[0] == '\0';
 		row[RESIDENT_WHY_NOT] = CStringGetTextDatum(info->why_not);
+		row[RESIDENT_TABLES] = Int64GetDatum((int64) tables);
+		row[RESIDENT_TABLE_BYTES] = Int64GetDatum((int64) table_bytes);
 		tuplestore_putvalues(result->setResult, result->setDesc, row, nulls);
 	}
 	return (Datum) 0;

@@ -10,6 +10,7 @@
 
 #include "service/faults.h"
 #include "service/shared.h"
+#include "store/resident_tables.h"
 
 #include "gpuhash_test.h"
 
@@ -134,7 +135,10 @@ count_tables(int *holds)
 	return n;
 }
 
-/* gpuhash_fault_leftovers(): what is taken at the moment by all, bytes by device without those of pages that stay. */
+/*
+ * gpuhash_fault_leftovers(): what is taken at the moment by all, bytes by device without those of pages that stay.  Tables of
+ * joins that stay are given up, so that those are left which somebody holds.
+ */
 Datum
 gpuhash_fault_leftovers(PG_FUNCTION_ARGS)
 {
@@ -143,6 +147,8 @@ gpuhash_fault_leftovers(PG_FUNCTION_ARGS)
 	int			tables;
 
 	gh_test_needs_service();
+	for (uint32 i = 0; i < gh_service->devices; i++)
+		(void) gh_resident_tables_give_up((int) i, PG_UINT64_MAX);
 	initStringInfo(&text);
 	tables = count_tables(&holds);
 	appendStringInfo(&text, "buffers %d, slots %d, tables %d, holds %d, bytes", count_units(), count_slots(), tables,

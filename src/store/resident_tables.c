@@ -1,0 +1,382 @@
+/*
+ * resident_tables.c
+ *		Tables of joins that stay on a device.
+ *
+ * A table is found by what it is made of: the relation's file, and a digest of the pipeline that made it, with the values of
+ * all parameters.  It is that of a query if every block of the relation was all-visible when the pipeline began, and is
+ * now, by pages of the map whose LSNs have not moved: then no row of it has changed (resident.c).  That is stricter than what
+ * pages have to meet, whose own LSNs can be asked.
+ *
+ * A table is of one executor of the service, and so are all that a pipeline probes.  So sessions of each executor have tables of
+ * their own.
+ *
+ * Who borrows a table holds its entry, and it is not given up as long as somebody does.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "miscadmin.h"
+#include "storage/bufmgr.h"
+#include "storage/lwlock.h"
+
+#include "compat.h"
+#include "gpuhash.h"
+#include "heap/map.h"
+#include "service/faults.h"
+#include "service/service.h"
+#include "store/inside.h"
+#include "store/resident_file.h"
+#include "store/resident_tables.h"
+
+/* Of all databases and devices. */
+#define GH_RESIDENT_TABLES 256
+/* Pages of the map that a relation may have: of 16 GB. */
+#define GH_TABLE_MAPS_MAX 64
+/* Of a device's memory, what they may take together; spans of pages make room for all else. */
+#define GH_TABLES_SHARE(bytes) ((bytes) / 8)
+
+typedef struct TableKey
+{
+	GhResidentKey file;
+	uint32		executor;
+	uint8		identity[PG_SHA256_DIGEST_LENGTH];
+} TableKey;
+
+/* The relation's rows. */
+typedef struct TableRows
+{
+	bool		in_recovery;
+	BlockNumber nblocks;
+	uint32		nmaps;
+	XLogRecPtr	lsns[GH_TABLE_MAPS_MAX];	/* of the pages of the map */
+} TableRows;
+
+struct GhTableSource
+{
+	TableKey	key;
+	Oid			relid;
+	TableRows	rows;
+};
+
+typedef struct ResidentTable
+{
+	GhRef		root;			/* 0: the place is free */
+	bool		stale;			/* it is not to be borrowed any more, and goes when nobody holds it */
+	TableKey	key;
+	Oid			relid;
+	TableRows	made_of;
+	uint64		rows;
+	uint64		bytes;
+	uint64		used;			/* by turns: the largest was used last */
+} ResidentTable;
+
+typedef struct ResidentTables
+{
+	LWLock		lock;			/* guards what follows */
+	uint64		turn;
+	ResidentTable tables[GH_RESIDENT_TABLES];
+} ResidentTables;
+
+static ResidentTables *shared = NULL;
+
+static Size
+tables_size(void)
+{
+	return sizeof(ResidentTables);
+}
+
+static void
+tables_init(void *place, bool found)
+{
+	shared = place;
+	if (found)
+		return;
+	memset(shared, 0, sizeof(ResidentTables));
+	LWLockInitialize(&shared->lock, gh_store_area_tranche());
+}
+
+/* Called while the libraries are preloaded. */
+void
+gh_resident_tables_init(void)
+{
+	gh_service_add_memory("gpuhash resident tables", tables_size, tables_init);
+}
+
+/* ------------------------------------------------------------------- sources */
+
+/* Whether tables of the relation's rows may stay at all.  Serializable transactions have to lock what they read. */
+bool
+gh_resident_tables_apply(Relation relation, Snapshot snapshot)
+{
+	return snapshot->snapshot_type == SNAPSHOT_MVCC && !IsolationIsSerializable() && gh_resident_allowed(relation);
+}
+
+/* Reads the map: all blocks are all-visible, as of which LSNs?  False: not all are, or there are too many. */
+static bool
+read_rows(Relation relation, TableRows *rows)
+{
+	GhMapPage  *map = palloc(sizeof(GhMapPage));
+	bool		visible = true;
+
+	memset(rows, 0, sizeof(*rows));
+	rows->in_recovery = RecoveryInProgress();
+	rows->nblocks = RelationGetNumberOfBlocks(relation);
+	rows->nmaps = rows->nblocks == 0 ? 0 : gh_map_page_of(rows->nblocks - 1) + 1;
+	visible = rows->nmaps <= GH_TABLE_MAPS_MAX;
+	for (uint32 i = 0; visible && i < rows->nmaps; i++)
+	{
+		BlockNumber end = Min(rows->nblocks, (i + 1) * GH_MAP_BLOCKS);
+
+		CHECK_FOR_INTERRUPTS();
+		gh_map_read(relation, i, map);
+		rows->lsns[i] = map->lsn;
+		visible = map->lsn != InvalidXLogRecPtr;
+		for (BlockNumber block = i * GH_MAP_BLOCKS; visible && block < end; block++)
+			visible = gh_map_is_visible(map, block);
+	}
+	pfree(map);
+	return visible;
+}
+
+/*
+ * Looks at the relation, before anything of it is read for the table; the snapshot is held.  identity: a digest of all
+ * else that the table depends on.  In the current context; NULL: such a table can be neither borrowed nor kept.
+ */
+GhTableSource *
+gh_resident_table_source(Relation relation, int device, const uint8 identity[PG_SHA256_DIGEST_LENGTH])
+{
+	GhTableSource *source = palloc0(sizeof(GhTableSource));
+
+	source->relid = RelationGetRelid(relation);
+	gh_resident_key(&source->key.file, relation, device);
+	source->key.executor = gh_service_executor();
+	memcpy(source->key.identity, identity, PG_SHA256_DIGEST_LENGTH);
+	if (read_rows(relation, &source->rows))
+		return source;
+	pfree(source);
+	return NULL;
+}
+
+static bool
+has_same_rows(const TableRows *a, const TableRows *b)
+{
+	return a->in_recovery == b->in_recovery && a->nblocks == b->nblocks &&
+		(memcmp(a->lsns, b->lsns, sizeof(XLogRecPtr) * a->nmaps) == 0 ||
+		 gh_fault_pass(GH_FAULT_POINT_RESIDENT_MAP) != GH_FAULT_NONE);
+}
+
+/* ------------------------------------------------- the list, under its lock */
+
+/* Gives the memory of a table back, or of what is left of it; false: somebody holds it. */
+static bool
+free_table(ResidentTable *table)
+{
+	/* lost with its worker */
+	if (gh_service_span_used(table->root) == 0)
+		gh_service_table_release(table->root);
+	else if (!gh_service_span_release(table->root))
+		return false;
+	table->root = 0;
+	return true;
+}
+
+/* Whether the relation had other rows, or another file, than as it is seen now. */
+static bool
+is_outdated(const ResidentTable *table, const GhTableSource *now)
+{
+	return table->relid == now->relid && table->key.file.database == now->key.file.database &&
+		table->key.file.device == now->key.file.device &&
+		(memcmp(&table->key.file, &now->key.file, sizeof(GhResidentKey)) != 0 ||
+		 !has_same_rows(&table->made_of, &now->rows));
+}
+
+/* Tables that nobody can borrow any more go, as far as nobody holds them. */
+static void
+sweep(const GhTableSource *now)
+{
+	for (int i = 0; i < GH_RESIDENT_TABLES; i++)
+	{
+		ResidentTable *table = &shared->tables[i];
+
+		if (table->root == 0)
+			continue;
+		table->stale |= gh_service_span_used(table->root) == 0 || is_outdated(table, now);
+		if (table->stale)
+			(void) free_table(table);
+	}
+}
+
+static ResidentTable *
+find_table(const TableKey *key)
+{
+	for (int i = 0; i < GH_RESIDENT_TABLES; i++)
+	{
+		ResidentTable *table = &shared->tables[i];
+
+		if (table->root != 0 && !table->stale && memcmp(&table->key, key, sizeof(*key)) == 0)
+			return table;
+	}
+	return NULL;
+}
+
+/* A device's table that was used longest ago of those that nobody holds gives its memory back; any device's: -1. */
+static uint64
+free_oldest(int device)
+{
+	bool		tried[GH_RESIDENT_TABLES] = {false};
+
+	for (;;)
+	{
+		int			oldest = -1;
+
+		for (int i = 0; i < GH_RESIDENT_TABLES; i++)
+		{
+			const ResidentTable *table = &shared->tables[i];
+
+			if (table->root != 0 && !tried[i] && (device < 0 || table->key.file.device == (uint32) device) &&
+				(oldest < 0 || table->used < shared->tables[oldest].used))
+				oldest = i;
+		}
+		if (oldest < 0)
+			return 0;
+		if (free_table(&shared->tables[oldest]))
+			return Max(shared->tables[oldest].bytes, 1);
+		tried[oldest] = true;
+	}
+}
+
+static uint64
+bytes_on(int device)
+{
+	uint64		bytes = 0;
+
+	for (int i = 0; i < GH_RESIDENT_TABLES; i++)
+		if (shared->tables[i].root != 0 && shared->tables[i].key.file.device == (uint32) device)
+			bytes += shared->tables[i].bytes;
+	return bytes;
+}
+
+/* A place for a table of so many bytes; NULL: there is no room. */
+static ResidentTable *
+make_place(int device, uint64 bytes)
+{
+	uint64		most = GH_TABLES_SHARE(gh_service_device_memory(device));
+
+	if (gh_resident_memory >= 0)
+		most = Min(most, (uint64) gh_resident_memory * 1024 * 1024);
+	if (bytes > most)
+		return NULL;
+	while (bytes_on(device) + bytes > most)
+		if (free_oldest(device) == 0)
+			return NULL;
+	for (int tries = 0; tries < 2; tries++)
+	{
+		for (int i = 0; i < GH_RESIDENT_TABLES; i++)
+			if (shared->tables[i].root == 0)
+				return &shared->tables[i];
+		(void) free_oldest(-1);
+	}
+	return NULL;
+}
+
+/* ---------------------------------------------------------------- its users */
+
+/*
+ * Borrows the table that was made of the same, until gh_resident_table_return; false: there is none.  The map was read for the
+ * source when the snapshot was held.
+ */
+bool
+gh_resident_table_borrow(const GhTableSource *source, GhRef *root, uint64 *rows)
+{
+	ResidentTable *table;
+	bool		found = false;
+
+	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
+	table = find_table(&source->key);
+	if (table != NULL && !has_same_rows(&table->made_of, &source->rows))
+		table->stale = true;
+	else if (table != NULL && gh_service_span_hold(table->root))
+	{
+		*root = table->root;
+		*rows = table->rows;
+		table->used = ++shared->turn;
+		found = true;
+	}
+	LWLockRelease(&shared->lock);
+	return found;
+}
+
+/*
+ * Keeps a table that was made of all of the source's rows, and is shared by its root, for others, and holds it as if it were
+ * borrowed.  False: it is still the caller's alone.
+ */
+bool
+gh_resident_table_keep(const GhTableSource *source, GhRef root, uint64 rows)
+{
+	int			device = (int) source->key.file.device;
+	uint64		bytes = gh_service_table_bytes(root);
+	ResidentTable *table;
+
+	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
+	sweep(source);
+	/* another session may have been first */
+	table = find_table(&source->key) != NULL ? NULL : make_place(device, bytes);
+	if (table != NULL && gh_service_span_hold(root))
+	{
+		memset(table, 0, sizeof(*table));
+		table->root = root;
+		table->key = source->key;
+		table->relid = source->relid;
+		table->made_of = source->rows;
+		table->rows = rows;
+		table->bytes = bytes;
+		table->used = ++shared->turn;
+	}
+	else
+		table = NULL;
+	LWLockRelease(&shared->lock);
+	return table != NULL;
+}
+
+/* No request that probes the table is in flight. */
+void
+gh_resident_table_return(GhRef root)
+{
+	gh_service_span_leave(root);
+}
+
+/* So many bytes of a device are wanted for something else; false: not as many were given up. */
+bool
+gh_resident_tables_give_up(int device, uint64 bytes)
+{
+	uint64		given_up = 0;
+	uint64		freed;
+
+	if (shared == NULL)
+		return false;
+	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
+	while (given_up < bytes && (freed = free_oldest(device)) > 0)
+		given_up += freed;
+	LWLockRelease(&shared->lock);
+	return given_up >= bytes;
+}
+
+/* How many of a relation of this database there are, and their memory. */
+void
+gh_resident_tables_count(int device, Oid relid, uint64 *tables, uint64 *bytes)
+{
+	*tables = *bytes = 0;
+	LWLockAcquire(&shared->lock, LW_SHARED);
+	for (int i = 0; i < GH_RESIDENT_TABLES; i++)
+	{
+		const ResidentTable *table = &shared->tables[i];
+
+		if (table->root == 0 || table->stale || table->relid != relid || table->key.file.database != MyDatabaseId ||
+			table->key.file.device != (uint32) device)
+			continue;
+		++*tables;
+		*bytes += table->bytes;
+	}
+	LWLockRelease(&shared->lock);
+}

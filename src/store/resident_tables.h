@@ -1,0 +1,30 @@
+/*
+ * resident_tables.h
+ *		Tables of joins that stay on a device, each made of a relation's rows, and are borrowed while these are the same.
+ *
+ * README, "Resident tables", has the rules and what they rest on.
+ */
+#ifndef GPUHASH_RESIDENT_TABLES_H
+#define GPUHASH_RESIDENT_TABLES_H
+
+#include "postgres.h"
+
+#include "common/sha2.h"
+#include "utils/rel.h"
+#include "utils/snapshot.h"
+
+#include "engine/pipeline/pipeline.h"
+
+/* What a table is made of, as seen now: which rows, and what it has of them. */
+typedef struct GhTableSource GhTableSource;
+
+extern bool gh_resident_tables_apply(Relation relation, Snapshot snapshot);
+extern GhTableSource *gh_resident_table_source(Relation relation, int device,
+											   const uint8 identity[PG_SHA256_DIGEST_LENGTH]);
+extern bool gh_resident_table_borrow(const GhTableSource *source, GhRef *root, uint64 *rows);
+extern bool gh_resident_table_keep(const GhTableSource *source, GhRef root, uint64 rows);
+extern void gh_resident_table_return(GhRef root);
+extern bool gh_resident_tables_give_up(int device, uint64 bytes);
+extern void gh_resident_tables_count(int device, Oid relid, uint64 *tables, uint64 *bytes);
+
+#endif							/* GPUHASH_RESIDENT_TABLES_H */

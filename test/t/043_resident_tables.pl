@@ -1,0 +1,205 @@
+# Tables of joins that stay on the device are used again while the rows that they were made of are the same, and only then:
+# answers are PostgreSQL's in the same snapshot.  In the place of the CUDA engine there is a stand-in (test/fault), unless
+# GPUHASH_STAND_IN is "no".
+use GpuHash::Test 'module';
+use Time::HiRes 'sleep';
+use GpuHash::Resident;
+use GpuHash::Service;
+
+my $service = GpuHash::Service->new(conf => [@GpuHash::Resident::CONF]);
+my $server = $service->server;
+ok($service->wait_ready, 'the service is ready');
+my ($session, $other) = map { $server->session } 1, 2;
+
+sub well
+{
+	my ($in, $sql) = @_;
+	my ($text, $error) = $in->do($sql);
+	is($error, '', "no error: $sql") if $error ne '';
+	return $text;
+}
+
+# facts f, dimensions d and e
+sub make_tables
+{
+	well($other, <<'SQL');
+SET gpuhash.enabled = off;
+DROP TABLE IF EXISTS f, d, e;
+CREATE TABLE f AS SELECT i AS id, i % 700 AS k, i % 40 AS j, i::bigint * 3 AS v FROM generate_series(1, 4000) i;
+CREATE TABLE d (k int, p int, t text) WITH (autovacuum_enabled = off);
+INSERT INTO d SELECT i, i * 7, CASE WHEN i % 9 > 0 THEN 'name ' || i % 30 END FROM generate_series(1, 600) i;
+CREATE TABLE e AS SELECT i AS j, i * 2 AS q FROM generate_series(1, 30) i;
+VACUUM ANALYZE f; VACUUM ANALYZE d; VACUUM ANALYZE e
+SQL
+	return;
+}
+
+my $STAR = 'SELECT d.t, count(*), sum(d.p), sum(e.q), sum(f.v) FROM f JOIN d ON d.k = f.k JOIN e ON e.j = f.j GROUP BY d.t';
+my $LEFT = 'SELECT f.id % 50 AS g, count(d.p), sum(d.p) FROM f LEFT JOIN d ON d.k = f.k GROUP BY f.id % 50';
+
+# How many tables of a run were there before it.
+sub used
+{
+	my ($in, $sql) = @_;
+	my $plan = well($in, "EXPLAIN (ANALYZE, VERBOSE, COSTS OFF, TIMING OFF, SUMMARY OFF) $sql");
+	like($plan, qr/Engine: cuda/, 'it is done by the device') or diag($plan);
+	return $plan =~ /Resident Tables: (\d+)/ ? $1 : "none: $plan";
+}
+
+sub is_right
+{
+	my ($in, $sql, $what) = @_;
+	my $answer = GpuHash::Resident::compare($in, queries => { query => $sql });
+	is($answer->{wrong}, '', "$what: PostgreSQL's answer");
+	return;
+}
+
+# Runs it several times: with so many tables that were there each time, and PostgreSQL's answer.
+sub runs
+{
+	my ($what, $sql, @tables) = @_;
+	for my $run (0 .. $#tables)
+	{
+		is(used($session, $sql), $tables[$run], "$what: run $run");
+	}
+	is_right($session, $sql, $what);
+	return;
+}
+
+# ------------------------------------------------------------------ used again
+make_tables();
+runs('a star', $STAR, 0, 2, 2);
+runs('another aggregate over the same tables', 'SELECT e.q, count(d.t), sum(d.p) FROM f JOIN d ON d.k = f.k JOIN e ON e.j = f.j GROUP BY e.q', 2);
+runs('a left join', $LEFT, 0, 1);
+runs('a right join', 'SELECT d.t, count(f.id), count(d.k), sum(f.v) FROM f RIGHT JOIN d ON d.k = f.k GROUP BY d.t', 0, 1, 1);
+runs('a semi join', 'SELECT f.j, count(*) FROM f WHERE EXISTS (SELECT FROM d WHERE d.k = f.k AND d.p > 70) GROUP BY f.j', 0, 1);
+runs('rows of a join, with the table of the star', 'SELECT f.id, d.t, d.p FROM f JOIN d ON d.k = f.k', 1, 1);
+runs('an empty table', 'SELECT f.j, count(d.k) FROM f LEFT JOIN d ON d.k = f.k AND d.p < 0 GROUP BY f.j', 0, 1);
+is(well($other, "SELECT count(*) FROM gpuhash_resident WHERE relation = 'd'::regclass AND tables >= 5 AND table_bytes > 0"), 1, 'the view shows them');
+
+# ---------------------------------------------------------- values of parameters
+well($session, 'PREPARE one(int) AS SELECT f.j, count(*), sum(d.p) FROM f JOIN d ON d.k = f.k AND d.p > $1 GROUP BY f.j; SET plan_cache_mode = force_generic_plan');
+is(used($session, 'EXECUTE one(100)'), 0, 'a parameter: first');
+is(used($session, 'EXECUTE one(100)'), 1, 'a parameter: the same value');
+is(used($session, 'EXECUTE one(101)'), 0, 'a parameter: another value');
+for my $value (100, 101, 2000)
+{
+	my ($got) = well($session, "EXECUTE one($value)");
+	my ($want) = well($other, "SELECT f.j, count(*), sum(d.p) FROM f JOIN d ON d.k = f.k AND d.p > $value GROUP BY f.j");
+	is(join("\n", sort split /\n/, $got), join("\n", sort split /\n/, $want), "a parameter: $value");
+}
+is_right($session, 'SELECT v.x, s.* FROM (VALUES (10), (500), (10)) v(x), LATERAL (SELECT f.j, count(*), sum(d.p) FROM f JOIN d ON d.k = f.k AND d.p > v.x GROUP BY f.j OFFSET 0) s', 'lateral rescans');
+
+# ------------------------------------------------------------------- changes
+sub changed
+{
+	my ($what, $sql, @tables) = @_;
+	well($other, $_) for split /; /, $sql;
+	runs($what, $LEFT, @tables);
+	return;
+}
+changed('an update', 'UPDATE d SET p = p + 1 WHERE k % 100 = 3', 0, 0);
+changed('a vacuum', 'VACUUM d', 0, 1);
+changed('an update and a vacuum', 'UPDATE d SET p = p + 1 WHERE k % 100 = 3; VACUUM d', 0, 1);
+changed('a delete', 'DELETE FROM d WHERE k = 5', 0, 0);
+changed('a vacuum of it', 'VACUUM d', 0, 1);
+changed('an insert', "INSERT INTO d VALUES (650, 1, 'new')", 0, 0);
+changed('a vacuum with freezing', 'VACUUM (FREEZE) d', 0, 1);
+changed('more pages', "INSERT INTO d SELECT i, i, 'more' FROM generate_series(601, 699) i; VACUUM d", 0, 1);
+changed('CLUSTER', 'CREATE INDEX d_k ON d (k); CLUSTER d USING d_k; VACUUM d', 0, 1);
+changed('TRUNCATE and rows as before', 'TRUNCATE d; INSERT INTO d SELECT i, i * 8, NULL FROM generate_series(1, 600) i; VACUUM d', 0, 1);
+changed('a column that is added', 'ALTER TABLE d ADD COLUMN z int', 0, 1);
+changed('a table of that name', "DROP TABLE d; CREATE TABLE d AS SELECT i AS k, i AS p, 'x' AS t FROM generate_series(1, 600) i; VACUUM ANALYZE d", 0, 1);
+cmp_ok(well($other, "SELECT tables FROM gpuhash_resident WHERE relation = 'd'::regclass"), '<', 3, 'those of rows as they were have gone');
+
+# the rows of an open transaction, which are this one's alone
+well($session, 'BEGIN; UPDATE d SET p = -p WHERE k < 100');
+is(used($session, $LEFT), 0, 'own changes: no table of before');
+is(GpuHash::Resident::compare($session, open => 1, queries => { query => $LEFT })->{wrong}, '', 'own changes');
+well($session, 'ROLLBACK');
+is_right($session, $LEFT, 'rolled back');
+well($other, 'VACUUM d');
+
+# an old snapshot, and rows that are newer
+well($session, 'BEGIN ISOLATION LEVEL REPEATABLE READ');
+my $before = well($session, "SELECT md5(string_agg(r::text, ';' ORDER BY r::text)) FROM ($LEFT) r");
+well($other, 'UPDATE d SET p = p + 5; VACUUM d');
+my $third = $server->session;
+is_right($third, $LEFT, 'a new snapshot');
+is(well($session, "SELECT md5(string_agg(r::text, ';' ORDER BY r::text)) FROM ($LEFT) r"), $before, 'an old snapshot sees what it did');
+is(GpuHash::Resident::compare($session, open => 1, queries => { query => $LEFT })->{wrong}, '', "an old snapshot: PostgreSQL's answer");
+well($session, 'COMMIT');
+well($other, 'VACUUM d');
+runs('a new snapshot', $LEFT, 0, 1);
+
+# --------------------------------------------------------------- where none stays
+well($session, 'BEGIN ISOLATION LEVEL SERIALIZABLE');
+is(used($session, $LEFT), 0, 'none is used by a serializable transaction');
+well($session, 'COMMIT; SET gpuhash.enable_resident = off');
+runs('without enable_resident', $LEFT, 0, 0);
+well($session, 'RESET gpuhash.enable_resident');
+runs('with it', $LEFT, 1);
+well($other, 'CREATE UNLOGGED TABLE u AS TABLE d; VACUUM u');
+runs('an unlogged table', $LEFT =~ s/JOIN d /JOIN u d /r, 0, 0);
+well($session, 'CREATE TEMP TABLE w AS TABLE d; VACUUM w');
+runs('a temporary table', $LEFT =~ s/JOIN d /JOIN w d /r, 0, 0);
+well($other, "UPDATE d SET t = repeat(md5(k::text), 200) WHERE k = 7; VACUUM d");
+is_right($session, $STAR, 'a table with a row that is handed back');
+
+# ---------------------------------------------- others, workers, memory, the proof
+make_tables();
+well($session, 'RESET ALL');
+my @sessions = map { $server->session } 1 .. 8;
+used($_, $STAR) for @sessions;
+is(used($_, $STAR), 2, 'another session uses them') for @sessions;
+is_right($_, $STAR, 'another session') for @sessions;
+$_->close for @sessions;
+
+# one that is held goes when it is left
+well($session, "BEGIN; DECLARE c CURSOR FOR SELECT f.id, d.t FROM f JOIN d ON d.k = f.k; FETCH 1 FROM c");
+well($other, 'UPDATE d SET p = p + 1');
+is(scalar(() = well($session, 'FETCH ALL FROM c') =~ /^/mg), 4000 - 1 - well($other, 'SELECT count(*) FROM f WHERE k NOT BETWEEN 1 AND 600'), 'a cursor over a table that has changed');
+well($session, 'COMMIT');
+well($other, 'VACUUM d');
+is_right($session, $STAR, 'after the cursor');
+
+my ($worker) = values %{ { $service->workers } };
+kill TERM => $worker;
+for (1 .. 500) { last if !GpuHash::Server::runs($worker); sleep 0.02 }
+is_right($session, $STAR, 'the worker has ended');
+ok($service->wait_ready, 'there is another worker');
+runs('after the worker', $STAR, 0, 2);
+
+well($other, "ALTER SYSTEM SET gpuhash.resident_memory = 0");
+well($other, 'SELECT pg_reload_conf()');
+for (1 .. 100) { last if well($session, 'SHOW gpuhash.resident_memory') =~ /^0/; sleep 0.02 }
+runs('without memory for them', $STAR, 0, 0);
+well($other, "ALTER SYSTEM RESET gpuhash.resident_memory");
+well($other, 'SELECT pg_reload_conf()');
+for (1 .. 100) { last if well($session, 'SHOW gpuhash.resident_memory') =~ /^-1/; sleep 0.02 }
+runs('with memory', $STAR, 2 - 2 * !well($session, "SELECT sum(tables) FROM gpuhash_resident WHERE relation::text IN ('d', 'e')"), 2);
+
+# many more than there may be: the oldest go
+used($session, "SELECT f.j, count(*) FROM f JOIN d ON d.k = f.k AND d.p <> $_ GROUP BY f.j") for 1 .. 300;
+runs('after many others', $STAR, 0, 2);
+cmp_ok(well($other, 'SELECT sum(tables) FROM gpuhash_resident'), '<=', 256, 'there are no more than 256');
+
+# without the look at the map a table that has changed is used
+for my $armed (0, 1)
+{
+	make_tables();
+	used($session, $LEFT);
+	well($other, 'UPDATE d SET p = p + 1; VACUUM d');
+	$service->arm('resident_map', 'launch', times => 1 << 30) if $armed;
+	my $answer = GpuHash::Resident::compare($session, queries => { query => $LEFT });
+	cmp_ok($service->fired, '>', 0, 'the look at the map is left out') if $armed;
+	$service->disarm if $armed;
+	$armed ? isnt($answer->{wrong}, '', 'left out, it is found') : is($answer->{wrong}, '', 'looked at, there is no difference');
+}
+
+$_->close for $session, $other, $third;
+like($service->settle, $GpuHash::Service::CLEAN, 'all was given back');
+unlike($server->log, qr/PANIC|TRAP|terminated by signal|leak/, 'a clean log');
+undef $server;
+$service->stop;
+done_testing();
