@@ -1,6 +1,7 @@
 /*
  * prewarm.c
- *		gpuhash_prewarm(): puts the pages of a table onto a GPU before a query needs them.
+ *		Puts the pages of a table onto a GPU before a query needs them: gpuhash_prewarm(), and what loads them again after a
+ *		restart (reload.c).
  *
  * They are read as a scan reads them, by a pipeline that looks at none of their columns, and stay there as those of
  * any query do (store/resident.h).  No rows leave the device, so that no policy has a say in it.
@@ -22,6 +23,7 @@
 #include "utils/snapmgr.h"
 
 #include "expr/translate.h"
+#include "fragment/prewarm.h"
 #include "fragment/supply.h"
 #include "gpuhash.h"
 #include "service/placement.h"
@@ -63,57 +65,119 @@ begin_supply(GhSupply *supply, Relation relation, GhPages *pages, int device)
 	return begun;
 }
 
-/* Reads a table's pages; how many of them are on the device now. */
-static int64
-read_pages(Relation relation, int device)
+/* Of pages from that block on, how many are wanted next: the scan must not go round to the relation's begin. */
+static int
+count_wanted(const GhSupply *supply, const GhPrewarm *load, BlockNumber next)
 {
-	TableScanDesc scan = table_beginscan(relation, GetActiveSnapshot(), 0, NULL);
+	const GhResident *resident = supply->resident;
+	uint64		end = Min((uint64) load->first + load->most_blocks, supply->pages->nblocks);
+
+	if (!load->unasked)
+		return GH_PREWARM_AHEAD;
+	if (resident == NULL || !gh_resident_may_fill(resident) || next >= end ||
+		supply->counts.resident + gh_resident_brought(resident) >= load->most_pages)
+		return 0;
+	return (int) Min(end - next, GH_PREWARM_AHEAD);
+}
+
+/* Supplies pages, until there are no more, or no more are wanted.  False: the supply has failed. */
+static bool
+supply_pages(GhSupply *supply, GhPrewarm *load)
+{
+	GhPages    *pages = supply->pages;
+	BlockNumber next = load->first;
+	bool		done = true;
+	int			wanted;
+
+	gh_supply_open_pages(supply, true);
+	if (load->unasked && supply->resident != NULL)
+		gh_resident_load(supply->resident, load->used);
+	while (done && (wanted = count_wanted(supply, load, next)) > 0 && gh_pages_next(pages, wanted))
+	{
+		next = pages->block + pages->run;
+		done = gh_supply_page(supply);
+	}
+	done = done && gh_supply_flush(supply);
+	load->first = next;
+	/* of one whose pages may not stay there is nothing to be loaded */
+	load->ended = supply->resident == NULL || next >= pages->nblocks;
+	load->full = supply->resident != NULL && !gh_resident_may_fill(supply->resident);
+	load->pages = supply->counts.resident;
+	if (supply->resident != NULL)
+		load->pages += gh_resident_counts(supply->resident)->kept;
+	return done;
+}
+
+/* In a context of its own. */
+static bool
+load_in_context(Relation relation, GhPrewarm *load)
+{
+	Snapshot	snapshot = GetActiveSnapshot();
+	TableScanDesc scan = load->unasked ? gh_begin_scan_aside(relation, snapshot, load->first) :
+		table_beginscan(relation, snapshot, 0, NULL);
 	/* which the context's end gives back */
 	GhSupply   *supply = palloc0(sizeof(GhSupply));
 	GhPages		pages;
-	int64		resident;
 	bool		done;
 
 	gh_pages_init(&pages, CurrentMemoryContext);
 	gh_pages_of_scan(&pages, scan);
-	done = begin_supply(supply, relation, &pages, device);
-	if (done)
-		gh_supply_open_pages(supply, true);
-	while (done && gh_pages_next(&pages, GH_PREWARM_AHEAD))
-		done = gh_supply_page(supply);
-	done = done && gh_supply_flush(supply);
+	done = begin_supply(supply, relation, &pages, load->device) && supply_pages(supply, load);
 	gh_pages_park(&pages);
 	gh_pages_end(&pages);
 	if (!done)
-		gh_report_error(&supply->error, "put pages onto the GPU");
-	resident = (int64) supply->counts.resident;
-	if (supply->resident != NULL)
-		resident += (int64) gh_resident_counts(supply->resident)->kept;
-	gh_supply_close_pages(supply);
+		load->error = supply->error;
+	else
+		gh_supply_close_pages(supply);
 	gh_supply_end(supply);
 	table_endscan(scan);
-	return resident;
+	return done;
+}
+
+bool
+gh_load_pages(Relation relation, GhPrewarm *load)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "gpuhash_prewarm", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext saved = MemoryContextSwitchTo(context);
+	bool		done = load_in_context(relation, load);
+
+	MemoryContextSwitchTo(saved);
+	MemoryContextDelete(context);
+	return done;
+}
+
+bool
+gh_is_loadable(Relation relation)
+{
+	return RELKIND_HAS_TABLE_AM(relation->rd_rel->relkind) && relation->rd_rel->relam == HEAP_TABLE_AM_OID &&
+		!RelationUsesLocalBuffers(relation);
+}
+
+/* Reads a table's pages; how many of them are on the device now. */
+static int64
+read_pages(Relation relation, int device)
+{
+	GhPrewarm	load = {.device = device};
+
+	if (!gh_load_pages(relation, &load))
+		gh_report_error(&load.error, "put pages onto the GPU");
+	return (int64) load.pages;
 }
 
 /* One table, or what has its pages. */
 static int64
 prewarm(Oid relid, int device)
 {
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "gpuhash_prewarm", ALLOCSET_DEFAULT_SIZES);
-	MemoryContext saved = MemoryContextSwitchTo(context);
 	Relation	relation = try_relation_open(relid, AccessShareLock);
 	int64		pages = 0;
 
 	/* a partition that was dropped meanwhile has none */
 	if (relation != NULL)
 	{
-		if (RELKIND_HAS_TABLE_AM(relation->rd_rel->relkind) && relation->rd_rel->relam == HEAP_TABLE_AM_OID &&
-			!RelationUsesLocalBuffers(relation))
+		if (gh_is_loadable(relation))
 			pages = read_pages(relation, device);
 		relation_close(relation, NoLock);
 	}
-	MemoryContextSwitchTo(saved);
-	MemoryContextDelete(context);
 	return pages;
 }
 

@@ -116,6 +116,23 @@ static const GhPagesMaker heap_scan_maker = {
 	.prepare = prepare,
 };
 
+/*
+ * A scan that nobody waits for.  It begins at that block, at no other scan's, and goes through a ring however small the
+ * relation is, so that pages of others stay in the pool.
+ */
+TableScanDesc
+gh_begin_scan_aside(Relation relation, Snapshot snapshot, BlockNumber first)
+{
+	TableScanDesc scan = table_beginscan_strat(relation, snapshot, 0, NULL, true, false);
+	HeapScanDesc heap_scan = (HeapScanDesc) scan;
+
+	/* the scan's end frees it */
+	if (heap_scan->rs_strategy == NULL)
+		heap_scan->rs_strategy = GetAccessStrategy(BAS_BULKREAD);
+	heap_setscanlimits(scan, first, InvalidBlockNumber);
+	return scan;
+}
+
 /* The scan, in page mode, has begun, and is ended by whoever began it. */
 void
 gh_pages_of_scan(GhPages *pages, TableScanDesc scan)

@@ -141,6 +141,7 @@ extern bool gh_pages_is_visible(const GhPages *pages, Buffer buffer, BlockNumber
 
 /* ---- heap_scan.c: the pages of a scan of PostgreSQL's ---- */
 
+extern TableScanDesc gh_begin_scan_aside(Relation relation, Snapshot snapshot, BlockNumber first);
 extern void gh_pages_of_scan(GhPages *pages, TableScanDesc scan);
 extern void gh_pages_return_to_scan(GhPages *pages, int ndone, bool ended);
 

@@ -12,6 +12,7 @@
 #include "postgres.h"
 
 #include "miscadmin.h"
+#include "storage/ipc.h"
 #include "storage/latch.h"
 #include "storage/proc.h"
 #include "utils/memutils.h"
@@ -91,6 +92,38 @@ int
 gh_service_device_number(int device)
 {
 	return gh_device_at(device) == NULL ? device : gh_device_at(device)->number;
+}
+
+int
+gh_service_devices(void)
+{
+	return (int) gh_service->devices;
+}
+
+uint64
+gh_service_worker_of(int device, bool *ready)
+{
+	GhDevice   *known = &gh_service->device[device];
+
+	*ready = gh_device_is_ready(known);
+	return pg_atomic_read_u64(&known->instance);
+}
+
+static void
+watch_no_more(int code, Datum arg)
+{
+	(void) code;
+	(void) arg;
+	gh_service->watcher = -1;
+}
+
+void
+gh_service_watch(void)
+{
+	before_shmem_exit(watch_no_more, (Datum) 0);
+	gh_service->watcher = gh_my_procno();
+	/* before it looks at the devices */
+	pg_memory_barrier();
 }
 
 int

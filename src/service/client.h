@@ -165,16 +165,4 @@ typedef struct GhServiceMarks
 
 extern const GhPipelineEngine gh_service_pipelines;
 
-/* ---- shmem.c ---- */
-
-typedef enum GhWait
-{
-	GH_WAIT_REQUEST,			/* an answer of the worker */
-	GH_WAIT_BUFFER,				/* units of the transfer area */
-	GH_WAIT_WORKER,				/* the worker, for requests */
-	GH_WAITS
-} GhWait;
-
-extern uint32 gh_wait_event(GhWait wait);
-
 #endif							/* GPUHASH_SERVICE_CLIENT_H */

@@ -95,6 +95,24 @@ gh_service_span_used(GhRef root)
 }
 
 bool
+gh_service_span_stayed(GhRef root)
+{
+	uint32		number;
+	uint64		generation;
+	GhTableEntry *entry = entry_of(root, &number, &generation);
+
+	return pg_atomic_read_u64(&entry->word) == gh_slot_word(generation, GH_TABLE_LIVE);
+}
+
+bool
+gh_service_span_fits(int device, uint32 npages)
+{
+	GhDevice   *known = gh_device_at(device);
+
+	return known != NULL && gh_device_is_ready(known) && gh_spans_may_grow(known, (uint64) npages * BLCKSZ);
+}
+
+bool
 gh_service_span_release(GhRef root)
 {
 	uint32		number;

@@ -17,6 +17,8 @@
 
 #include "postgres.h"
 
+#include "postmaster/bgworker.h"
+
 #include "compat.h"
 #include "engine/engine.h"
 #include "engine/pipeline/pipeline.h"
@@ -40,6 +42,19 @@ extern void gh_service_report_unserved(void);
 /* Whether this server runs with the service.  False in a session that loaded the
  * library by itself, which then uses the GPU on its own. */
 extern bool gh_service_enabled(void);
+
+typedef enum GhWait
+{
+	GH_WAIT_REQUEST,			/* an answer of the worker */
+	GH_WAIT_BUFFER,				/* units of the transfer area */
+	GH_WAIT_WORKER,				/* the worker, for requests */
+	GH_WAIT_RELOAD,				/* who loads pages again: for devices, for loads, for buffers */
+	GH_WAITS
+} GhWait;
+
+extern uint32 gh_wait_event(GhWait wait);
+/* Of a background worker: that function, in this library; it is started again some seconds after it has failed. */
+extern void gh_service_init_worker(BackgroundWorker *worker, const char *function);
 
 /* ---- client.c: the engine ---- */
 
@@ -119,9 +134,14 @@ extern GhStatus gh_service_span_create(int device, uint32 npages, GhRef *root, G
  */
 extern bool gh_service_span_hold(GhRef root);
 extern void gh_service_span_leave(GhRef root);
+/* Whether the device has room for one of so many pages now, with what others keep there. */
+extern bool gh_service_span_fits(int device, uint32 npages);
+extern bool gh_reload_resident; /* what was resident before a restart is loaded again */
 extern int	gh_resident_memory; /* MB, of each device, for all spans; -1: what others leave; 0: none */
 /* When it was used last, on the clock of gh_monotonic_ns; 0: it is gone. */
 extern uint64 gh_service_span_used(GhRef root);
+/* Whether it was not given up before its worker ended; true while that serves, until another worker has begun. */
+extern bool gh_service_span_stayed(GhRef root);
 /* Gives it up, unless somebody holds it; of one that is gone, what is left of it.  False: it stays. */
 extern bool gh_service_span_release(GhRef root);
 /* What a request of the service's pipelines names it by. */
@@ -159,6 +179,11 @@ extern bool gh_service_ready(const char **reason, bool *down);
 extern bool gh_service_reads_pool(void);
 /* CUDA's number of a device, which users know it by. */
 extern int	gh_service_device_number(int device);
+extern int	gh_service_devices(void);
+/* Which worker of a device that is, counted from 1; 0: there was none yet.  *ready: it serves. */
+extern uint64 gh_service_worker_of(int device, bool *ready);
+/* From now on this process's latch is set when a worker begins to serve, and when one ends.  One process at a time. */
+extern void gh_service_watch(void);
 /* The device with most memory left, for GhTableOptions.device; -1: none is ready. */
 extern int	gh_service_choose_device(void);
 

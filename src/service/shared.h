@@ -320,6 +320,7 @@ typedef struct GhService
 	LWLock		lock;
 	int			lock_tranche;
 	uint32		table_hint;		/* where to look for a free entry */
+	int			watcher;		/* procno of who is woken when a worker begins to serve, or ends; -1: nobody */
 	pg_atomic_uint32 waiting;	/* processes that wait for units */
 	ConditionVariable returned;	/* signalled when units are given back */
 	pg_atomic_uint64 fallbacks[GH_FALLBACKS];
@@ -421,6 +422,10 @@ extern uint64 gh_monotonic_ns(void);
 /* The executor's end of a request: DONE, or FREE with its units when it was abandoned.
  * Called by threads too.  True when someone sleeps on it. */
 extern bool gh_slot_finish(uint32 number, uint64 generation);
+
+/* ---- spans.c ---- */
+
+extern bool gh_spans_may_grow(GhDevice *device, uint64 bytes);
 
 /* ---- worker.c ---- */
 

@@ -50,6 +50,7 @@ int			gh_device_timeout = 30000;
 int			gh_worker_spin = 500;
 bool		gh_register_buffers = true;
 int			gh_resident_memory = -1;
+bool		gh_reload_resident = true;
 
 static int	shared_memory_kb = GH_SHARED_MEMORY_DEFAULT;
 static char *devices_setting = NULL;
@@ -73,7 +74,7 @@ gh_service_enabled(void)
  */
 static const char *const setting_names[] = {
 	"gpuhash.shared_memory", "gpuhash.devices", "gpuhash.device_timeout", "gpuhash.worker_spin",
-	"gpuhash.register_buffers", "gpuhash.resident_memory"
+	"gpuhash.register_buffers", "gpuhash.resident_memory", "gpuhash.reload_resident"
 };
 
 typedef enum Setting
@@ -83,7 +84,8 @@ typedef enum Setting
 	DEVICE_TIMEOUT,
 	WORKER_SPIN,
 	REGISTER_BUFFERS,
-	RESIDENT_MEMORY
+	RESIDENT_MEMORY,
+	RELOAD_RESIDENT
 } Setting;
 
 static bool defining = false;
@@ -134,6 +136,13 @@ static bool
 check_resident_memory(int *newval, void **extra, GucSource source)
 {
 	note_unserved(RESIDENT_MEMORY, source);
+	return true;
+}
+
+static bool
+check_reload_resident(bool *newval, void **extra, GucSource source)
+{
+	note_unserved(RELOAD_RESIDENT, source);
 	return true;
 }
 
@@ -300,6 +309,16 @@ define_settings(void)
 							check_resident_memory,
 							NULL,
 							NULL);
+	DefineCustomBoolVariable("gpuhash.reload_resident",
+							 "Loads pages that were on a GPU before a restart there again.",
+							 "They are remembered in the data directory. Off: nothing is remembered.",
+							 &gh_reload_resident,
+							 true,
+							 at_reload,
+							 0,
+							 check_reload_resident,
+							 NULL,
+							 NULL);
 }
 
 /* -------------------------------------------------------- shared memory */
@@ -413,6 +432,7 @@ init_memory(const GhService *plan, uint64 ring_places)
 							   (uintptr_t) gh_service);
 	gh_service->lock_tranche = LWLockNewTrancheId();
 	LWLockInitialize(&gh_service->lock, gh_service->lock_tranche);
+	gh_service->watcher = -1;
 	pg_atomic_init_u32(&gh_service->waiting, 0);
 	ConditionVariableInit(&gh_service->returned);
 	pg_atomic_init_u64(&gh_service->reset_at, 0);
@@ -469,14 +489,17 @@ start_memory(void)
  * The library that a worker loads is this one, wherever the postmaster found it; a path that is too long for the
  * field (before 17) leaves it to dynamic_library_path.
  */
-static void
-name_library(BackgroundWorker *worker)
+void
+gh_service_init_worker(BackgroundWorker *worker, const char *function)
 {
 	const char *path = gh_library_path();
 
+	memset(worker, 0, sizeof(*worker));
 	if (path[0] == '\0' || strlen(path) >= sizeof(worker->bgw_library_name))
 		path = "gpuhash";
 	strlcpy(worker->bgw_library_name, path, sizeof(worker->bgw_library_name));
+	strlcpy(worker->bgw_function_name, function, sizeof(worker->bgw_function_name));
+	worker->bgw_restart_time = GH_RESTART_SECONDS;
 }
 
 static void
@@ -486,12 +509,9 @@ register_workers(void)
 	{
 		BackgroundWorker worker;
 
-		memset(&worker, 0, sizeof(worker));
+		gh_service_init_worker(&worker, "gh_worker_main");
 		worker.bgw_flags = BGWORKER_SHMEM_ACCESS;
 		worker.bgw_start_time = BgWorkerStart_PostmasterStart;
-		worker.bgw_restart_time = GH_RESTART_SECONDS;
-		name_library(&worker);
-		strlcpy(worker.bgw_function_name, "gh_worker_main", sizeof(worker.bgw_function_name));
 		snprintf(worker.bgw_name, sizeof(worker.bgw_name), "gpuhash worker for GPU %d", devices[i]);
 		strlcpy(worker.bgw_type, "gpuhash worker", sizeof(worker.bgw_type));
 		/* which of the devices, and its CUDA number */
@@ -552,7 +572,7 @@ gh_wait_event(GhWait wait)
 {
 #if GH_HAVE_NAMED_WAIT_EVENTS
 	static const char *const names[GH_WAITS] = {
-		"GpuhashRequest", "GpuhashBuffer", "GpuhashWorker"
+		"GpuhashRequest", "GpuhashBuffer", "GpuhashWorker", "GpuhashReload"
 	};
 	static uint32 events[GH_WAITS];
 

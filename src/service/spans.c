@@ -27,12 +27,11 @@
 
 static pthread_mutex_t spans_mutex = PTHREAD_MUTEX_INITIALIZER;
 
-/* Whether there may be so many bytes more of spans. */
-static bool
-may_grow(uint64 bytes)
+/* Whether there may be so many bytes more of spans.  Any process may ask. */
+bool
+gh_spans_may_grow(GhDevice *device, uint64 bytes)
 {
-	GhDevice   *device = gh_worker.device;
-	uint64		room = gh_memory_of_device(gh_worker.device);
+	uint64		room = gh_memory_of_device(device);
 	uint64		most = GH_SPANS_SHARE(room);
 	int			setting = gh_resident_memory;
 
@@ -57,7 +56,7 @@ gh_spans_create(const GhSlot *asked, GhWorkerTable *table, GhError *error)
 	if (npages == 0 || npages > GH_SPAN_PAGES_MAX)
 		return gh_error_set(error, GH_INVALID, "a span has no %llu pages", (unsigned long long) npages);
 	bytes = npages * BLCKSZ;
-	if (!may_grow(bytes))
+	if (!gh_spans_may_grow(gh_worker.device, bytes))
 		return gh_error_set(error, GH_LIMIT, "pages on the GPU have all the memory that they may take");
 	lines = calloc(npages, sizeof(uint16));
 	if (lines == NULL)
@@ -269,7 +268,7 @@ void
 gh_spans_make_room(uint64 bytes)
 {
 	GhDevice   *device = gh_worker.device;
-	uint64		full = GH_FULL_SHARE(gh_memory_of_device(gh_worker.device));
+	uint64		full = GH_FULL_SHARE(gh_memory_of_device(device));
 	uint64		resident = pg_atomic_read_u64(&device->resident_used);
 
 	/* what would not fit without them either */

@@ -61,6 +61,7 @@ struct GhResident
 	BlockNumber nblocks;
 	bool		fills;			/* this process puts pages there */
 	bool		full;			/* there is no room for more */
+	bool		unasked;		/* no query wants it: see gh_resident_load */
 	GhMapPage **maps;			/* by number; NULL: not read yet */
 	uint32		nmaps;
 	uint32		nspans;			/* in spans */
@@ -145,9 +146,12 @@ end_use(void *arg)
 	GhResident *resident = arg;
 	GhResidentFile *file = resident->file;
 
-	pg_atomic_write_u64(&file->used, (uint64) GetCurrentTimestamp());
-	pg_atomic_fetch_add_u64(&file->hits, (int64) resident->counts.hits);
-	pg_atomic_fetch_add_u64(&file->revalidated, (int64) resident->counts.revalidated);
+	if (!resident->unasked)
+	{
+		pg_atomic_write_u64(&file->used, (uint64) GetCurrentTimestamp());
+		pg_atomic_fetch_add_u64(&file->hits, (int64) resident->counts.hits);
+		pg_atomic_fetch_add_u64(&file->revalidated, (int64) resident->counts.revalidated);
+	}
 	/* before the last user has gone: who comes then may give them up */
 	for (uint32 i = 0; i < resident->nspans; i++)
 		if (resident->spans[i].state == SPAN_HELD)
@@ -194,6 +198,37 @@ gh_resident_open(Relation relation, Snapshot snapshot, int device, MemoryContext
 	resident->callback.arg = resident;
 	MemoryContextRegisterResetCallback(context, &resident->callback);
 	return resident;
+}
+
+/*
+ * From its begin on, this use is a load that no query wants: it takes no memory from pages that queries have brought, and
+ * what it brings is as long unused as it was when it was there last.
+ */
+void
+gh_resident_load(GhResident *resident, TimestampTz used)
+{
+	GhResidentFile *file = resident->file;
+
+	resident->unasked = true;
+	LWLockAcquire(&file->lock, LW_EXCLUSIVE);
+	/* a query that uses it meanwhile tells so at its end */
+	if (file->nspans == 0)
+		pg_atomic_write_u64(&file->used, (uint64) used);
+	LWLockRelease(&file->lock);
+}
+
+/* Whether this use may put more pages there: there is room, and nobody else is at it. */
+bool
+gh_resident_may_fill(const GhResident *resident)
+{
+	return resident->fills && !resident->full;
+}
+
+/* Pages that this use has put there, or is about to. */
+uint64
+gh_resident_brought(const GhResident *resident)
+{
+	return resident->counts.kept + resident->in_flight;
 }
 
 void
@@ -447,7 +482,7 @@ make_span(GhResident *resident, uint32 wanted)
 	GhStatus	status = create_span(resident->device, npages, &root, &error);
 	bool		added;
 
-	if (lacks_room(status) && gh_resident_make_room(file->key.device, file))
+	if (lacks_room(status) && !resident->unasked && gh_resident_make_room(file->key.device, file))
 		status = create_span(resident->device, npages, &root, &error);
 	/* then as much as there is */
 	while (lacks_room(status) && npages / 2 >= GH_SPAN_PAGES_MIN)

@@ -10,6 +10,7 @@
 #include "postgres.h"
 
 #include "access/xlogdefs.h"
+#include "datatype/timestamp.h"
 #include "storage/block.h"
 #include "utils/rel.h"
 #include "utils/snapshot.h"
@@ -59,6 +60,9 @@ typedef struct GhResidentCounts
 
 extern double gh_resident_share(Relation relation, BlockNumber npages);
 extern GhResident *gh_resident_open(Relation relation, Snapshot snapshot, int device, MemoryContext context);
+extern void gh_resident_load(GhResident *resident, TimestampTz used);
+extern bool gh_resident_may_fill(const GhResident *resident);
+extern uint64 gh_resident_brought(const GhResident *resident);
 extern void gh_resident_close(GhResident *resident);
 extern uint32 gh_resident_find(GhResident *resident, BlockNumber block, uint32 most, GhResidentPlace *at);
 extern uint32 gh_resident_lines(const GhResident *resident, BlockNumber block, uint32 count);

@@ -332,7 +332,7 @@ gh_resident_file_pages(const GhResidentKey *key, Oid relid)
 	{
 		/* in this order: nobody looks into the directory while holding a file's lock */
 		LWLockAcquire(&file->lock, LW_SHARED);
-		pages = gh_file_count_blocks(gh_store_area(), file);
+		pages = gh_file_count_blocks(gh_store_area(), file, false);
 		LWLockRelease(&file->lock);
 	}
 	dshash_release_lock(files, entry);
@@ -351,7 +351,7 @@ count_pages(GhResidentFile *file, uint64 *bytes)
 	for (uint32 i = 0; i < file->nspans; i++)
 		if (gh_service_span_used(gh_file_spans(area, file)[i].root) != 0)
 			*bytes += (uint64) gh_file_spans(area, file)[i].npages * BLCKSZ;
-	pages = gh_file_count_blocks(area, file);
+	pages = gh_file_count_blocks(area, file, false);
 	LWLockRelease(&file->lock);
 	return pages;
 }
@@ -389,5 +389,41 @@ gh_resident_list(Oid database, int *count)
 		(*count)++;
 	}
 	free_list(&list);
+	return infos;
+}
+
+/*
+ * Of the files of all databases, what of them is on their devices, or was when its worker ended.  It looks into no catalog,
+ * and opens and frees none.
+ */
+GhResidentInfo *
+gh_resident_list_all(int *count)
+{
+	int			room = 16;
+	GhResidentInfo *infos = palloc(room * sizeof(GhResidentInfo));
+	dshash_seq_status scan;
+	GhResidentEntry *entry;
+
+	*count = 0;
+	dshash_seq_init(&scan, gh_store_area_residents(), false);
+	while ((entry = dshash_seq_next(&scan)) != NULL)
+	{
+		GhResidentFile *file = file_at(entry->file);
+		GhResidentInfo *info;
+
+		if (file->doomed)
+			continue;
+		if (*count == room)
+			infos = repalloc(infos, (room *= 2) * sizeof(GhResidentInfo));
+		info = &infos[(*count)++];
+		memset(info, 0, sizeof(*info));
+		info->key = file->key;
+		info->relid = file->relid;
+		info->used = (TimestampTz) pg_atomic_read_u64(&file->used);
+		LWLockAcquire(&file->lock, LW_SHARED);
+		info->resident = gh_file_count_blocks(gh_store_area(), file, true);
+		LWLockRelease(&file->lock);
+	}
+	dshash_seq_term(&scan);
 	return infos;
 }

@@ -132,6 +132,7 @@ typedef struct GhResidentInfo
 } GhResidentInfo;
 
 extern GhResidentInfo *gh_resident_list(Oid database, int *count);
+extern GhResidentInfo *gh_resident_list_all(int *count);
 
 /* ---- resident_places.c: of a file whose lock is held ---- */
 
@@ -153,7 +154,7 @@ typedef struct GhFileChunk
 
 extern void gh_file_set_block(dsa_area *area, GhResidentFile *file, GhFileSpan *spans, GhFileChunk *chunk,
 							  const GhResidentNote *note);
-extern uint64 gh_file_count_blocks(dsa_area *area, const GhResidentFile *file);
+extern uint64 gh_file_count_blocks(dsa_area *area, const GhResidentFile *file, bool ended);
 extern bool gh_file_forget_all(dsa_area *area, GhResidentFile *file);
 
 /* ---- shared.c ---- */

@@ -291,9 +291,9 @@ gh_file_set_block(dsa_area *area, GhResidentFile *file, GhFileSpan *spans, GhFil
 	block->there = 1;
 }
 
-/* Blocks that are on the device; the lock may be a shared one. */
+/* Blocks that are on the device; the lock may be a shared one.  ended: those that were there when its worker ended, too. */
 uint64
-gh_file_count_blocks(dsa_area *area, const GhResidentFile *file)
+gh_file_count_blocks(dsa_area *area, const GhResidentFile *file, bool ended)
 {
 	uint64		blocks = 0;
 
@@ -302,7 +302,8 @@ gh_file_count_blocks(dsa_area *area, const GhResidentFile *file)
 		const GhFileSpan *span = &gh_file_spans(area, file)[i];
 
 		/* one may be gone that nobody has noted */
-		if (gh_file_span_lives(span) && gh_service_span_used(span->root) != 0)
+		if (gh_file_span_lives(span) &&
+			(ended ? gh_service_span_stayed(span->root) : gh_service_span_used(span->root) != 0))
 			blocks += span->blocks;
 	}
 	return blocks;

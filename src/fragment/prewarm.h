@@ -1,0 +1,44 @@
+/*
+ * prewarm.h
+ *		Pages that are put onto a GPU before a query needs them: for one who asks for it (prewarm.c), and after a restart
+ *		(reload.c).
+ */
+#ifndef GPUHASH_PREWARM_H
+#define GPUHASH_PREWARM_H
+
+#include "postgres.h"
+
+#include "datatype/timestamp.h"
+#include "storage/block.h"
+#include "utils/rel.h"
+
+#include "engine/engine.h"
+
+/* Which pages of a relation, and what came of it. */
+typedef struct GhPrewarm
+{
+	int			device;
+	bool		unasked;		/* see gh_resident_load; only then: */
+	TimestampTz used;
+	BlockNumber first;			/* the block to begin with; then, the one to go on with */
+	BlockNumber most_blocks;	/* to look at */
+	uint64		most_pages;		/* to be on the device */
+	/* set by the load */
+	uint64		pages;			/* of those blocks that are on the device */
+	bool		ended;			/* the relation has no more blocks */
+	bool		full;			/* there is no room for more pages, or another session brings them */
+	GhError		error;			/* why it failed */
+} GhPrewarm;
+
+/* ---- prewarm.c ---- */
+
+/* Whether pages of such a relation can be put there: pages of the heap, in shared buffers. */
+extern bool gh_is_loadable(Relation relation);
+/* Loads pages, by the active snapshot.  False: the device failed, or has no room. */
+extern bool gh_load_pages(Relation relation, GhPrewarm *load);
+
+/* ---- reload.c: the process that loads a database's relations, which the launcher starts (../store/reload.c) ---- */
+
+extern PGDLLEXPORT void gh_reload_worker_main(Datum arg);
+
+#endif							/* GPUHASH_PREWARM_H */

@@ -1,0 +1,224 @@
+/*
+ * reload.c
+ *		Loads again what relations of a database had on a GPU before a restart: a background worker, which the launcher
+ *		(../store/reload.c) starts for one database after the other.
+ *
+ * It is in nobody's way.  A relation is loaded in parts, and each part has a transaction of its own: so a lock is held for the
+ * time of a part, and no snapshot keeps VACUUM from removing rows for longer.  The relation is locked only where nobody holds a
+ * lock against it, or waits for one: else the rest of it is left.  And with each part the database is locked, as a new
+ * session locks it: who is about to drop it, to rename it or to copy it has a lock against that, and then waits for five seconds
+ * for the sessions to go, of which this one goes at once.
+ *
+ * It stops where the GPU has no room left: what queries have brought since stays there.
+ */
+#include "postgres.h"
+
+#include "access/relation.h"
+#include "access/xact.h"
+#include "catalog/pg_database.h"
+#include "commands/dbcommands.h"
+#include "miscadmin.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "storage/lmgr.h"
+#include "storage/lock.h"
+#include "tcop/tcopprot.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+#include "compat.h"
+#include "fragment/prewarm.h"
+#include "service/service.h"
+#include "store/remember.h"
+
+/* Blocks of a part: 64 MB, which take less than a second where they are in memory, and a few where they are not. */
+#define GH_PART_BLOCKS 8192
+/* Where queries have all buffers, it waits so often, and so long. */
+#define GH_BUFFER_TRIES 60
+#define GH_BUFFER_WAIT_MS 1000
+
+/* What is to be done next. */
+typedef enum Next
+{
+	NEXT_PART,
+	NEXT_RELATION,
+	NEXT_NOTHING				/* it ends */
+} Next;
+
+typedef struct Reload
+{
+	int			device;
+	const GhRemembered *entry;	/* of the relation that is loaded */
+	BlockNumber first;			/* of its next part */
+	uint64		loaded;			/* pages of it that are on the device */
+	uint64		pages;			/* of all relations */
+	int			relations;
+	int			tries;			/* to get buffers */
+} Reload;
+
+/* Until the transaction's end; false: somebody has a lock against sessions of this database. */
+static bool
+lock_database(void)
+{
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_OBJECT(tag, InvalidOid, DatabaseRelationId, MyDatabaseId, 0);
+	return LockAcquire(&tag, RowExclusiveLock, false, true) != LOCKACQUIRE_NOT_AVAIL;
+}
+
+/* The relation, with its lock; NULL: it is gone, it has another file, or it is not to be had now. */
+static Relation
+open_relation(const GhRemembered *entry)
+{
+	Relation	relation;
+
+	if (!ConditionalLockRelationOid(entry->relid, AccessShareLock))
+		return NULL;
+	relation = try_relation_open(entry->relid, NoLock);
+	if (relation == NULL)
+		return NULL;
+	if (gh_relation_number(relation) == entry->number && gh_relation_tablespace(relation) == entry->tablespace &&
+		gh_is_loadable(relation))
+		return relation;
+	relation_close(relation, NoLock);
+	return NULL;
+}
+
+/* A part could not be loaded. */
+static Next
+after_failure(Reload *reload, const GhError *error)
+{
+	if (error->status == GH_NO_BUFFERS && reload->tries++ < GH_BUFFER_TRIES)
+		return NEXT_PART;
+	ereport(DEBUG1,
+			(errmsg("gpuhash does not load pages onto GPU %d again: %s", gh_service_device_number(reload->device),
+					error->message)));
+	return NEXT_NOTHING;
+}
+
+/* The next part of a relation, which has so many pages at most that are not there yet. */
+static Next
+load_part(Reload *reload, Relation relation, uint64 most)
+{
+	GhPrewarm	load = {.device = reload->device, .unasked = true, .used = reload->entry->used, .first = reload->first,
+	.most_blocks = GH_PART_BLOCKS, .most_pages = most};
+
+	if (!gh_load_pages(relation, &load))
+		return after_failure(reload, &load.error);
+	reload->tries = 0;
+	reload->first = load.first;
+	reload->loaded += load.pages;
+	reload->pages += load.pages;
+	/* where another session brings its pages there is room yet, or the next relation finds that there is none */
+	return load.ended || load.full || load.pages >= most ? NEXT_RELATION : NEXT_PART;
+}
+
+/* In a transaction. */
+static Next
+do_part(Reload *reload)
+{
+	uint64		most = reload->entry->blocks - reload->loaded;
+	Relation	relation;
+	Next		next;
+
+	/* before anything is made on the device, for which the worker would take pages away */
+	if (!lock_database() || !gh_service_span_fits(reload->device, (uint32) Min(most, GH_PART_BLOCKS)))
+		return NEXT_NOTHING;
+	relation = open_relation(reload->entry);
+	if (relation == NULL)
+		return NEXT_RELATION;
+	next = load_part(reload, relation, most);
+	relation_close(relation, NoLock);
+	return next;
+}
+
+/* Waits for buffers, if there were none. */
+static void
+wait_for_buffers(void)
+{
+	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, GH_BUFFER_WAIT_MS,
+					 gh_wait_event(GH_WAIT_RELOAD));
+	ResetLatch(MyLatch);
+	CHECK_FOR_INTERRUPTS();
+}
+
+/* The next part, in a transaction of its own. */
+static Next
+load_in_transaction(Reload *reload)
+{
+	Next		next;
+
+	StartTransactionCommand();
+	PushActiveSnapshot(GetTransactionSnapshot());
+	next = do_part(reload);
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	CHECK_FOR_INTERRUPTS();
+	if (ConfigReloadPending)
+	{
+		ConfigReloadPending = false;
+		ProcessConfigFile(PGC_SIGHUP);
+	}
+	if (next == NEXT_PART && reload->tries > 0)
+		wait_for_buffers();
+	return gh_reload_resident ? next : NEXT_NOTHING;
+}
+
+static Next
+load_relation(Reload *reload, const GhRemembered *entry)
+{
+	Next		next = NEXT_PART;
+
+	reload->entry = entry;
+	reload->first = 0;
+	reload->loaded = 0;
+	while (next == NEXT_PART)
+		next = load_in_transaction(reload);
+	reload->relations += reload->loaded > 0;
+	return next;
+}
+
+static void
+report(const Reload *reload)
+{
+	if (reload->pages == 0)
+		return;
+	StartTransactionCommand();
+	ereport(LOG,
+			(errmsg("gpuhash has loaded " UINT64_FORMAT " pages of %d relations of database \"%s\" onto GPU %d again",
+					reload->pages, reload->relations, get_database_name(MyDatabaseId),
+					gh_service_device_number(reload->device))));
+	CommitTransactionCommand();
+}
+
+void
+gh_reload_worker_main(Datum arg)
+{
+	GhReloadTask task;
+	Reload		reload = {0};
+	GhRememberedList list;
+
+	memcpy(&task, MyBgworkerEntry->bgw_extra, sizeof(task));
+	reload.device = task.device;
+	pqsignal(SIGTERM, die);
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	BackgroundWorkerUnblockSignals();
+	BackgroundWorkerInitializeConnectionByOid(DatumGetObjectId(arg), InvalidOid, 0);
+	/* which a standby allows, and which leaves no locks on what was read */
+	SetConfigOption("default_transaction_isolation", "read committed", PGC_SUSET, PGC_S_OVERRIDE);
+	MemoryContextSwitchTo(TopMemoryContext);
+	gh_remembered_read(&list, DEBUG1);
+	for (int i = 0; i < list.count; i++)
+	{
+		const GhRemembered *entry = &list.entries[i];
+
+		if (entry->database == MyDatabaseId && entry->device == gh_service_device_number(reload.device) &&
+			load_relation(&reload, entry) == NEXT_NOTHING)
+			break;
+	}
+	report(&reload);
+}
