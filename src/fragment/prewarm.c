@@ -102,9 +102,8 @@ supply_pages(GhSupply *supply, GhPrewarm *load)
 	/* of one whose pages may not stay there is nothing to be loaded */
 	load->ended = supply->resident == NULL || next >= pages->nblocks;
 	load->full = supply->resident != NULL && !gh_resident_may_fill(supply->resident);
-	load->pages = supply->counts.resident;
-	if (supply->resident != NULL)
-		load->pages += gh_resident_counts(supply->resident)->kept;
+	load->brought = supply->resident != NULL ? gh_resident_counts(supply->resident)->kept : 0;
+	load->pages = supply->counts.resident + load->brought;
 	return done;
 }
 

@@ -25,6 +25,7 @@ typedef struct GhPrewarm
 	uint64		most_pages;		/* to be on the device */
 	/* set by the load */
 	uint64		pages;			/* of those blocks that are on the device */
+	uint64		brought;		/* of these, that were not there before */
 	bool		ended;			/* the relation has no more blocks */
 	bool		full;			/* there is no room for more pages, or another session brings them */
 	GhError		error;			/* why it failed */

@@ -54,9 +54,9 @@ typedef struct Reload
 	int			device;
 	const GhRemembered *entry;	/* of the relation that is loaded */
 	BlockNumber first;			/* of its next part */
-	uint64		loaded;			/* pages of it that are on the device */
-	uint64		pages;			/* of all relations */
-	int			relations;
+	uint64		there;			/* pages of it that are on the device */
+	uint64		brought;		/* pages that were not there before, of all relations */
+	int			relations;		/* of which some were brought */
 	int			tries;			/* to get buffers */
 } Reload;
 
@@ -111,8 +111,8 @@ load_part(Reload *reload, Relation relation, uint64 most)
 		return after_failure(reload, &load.error);
 	reload->tries = 0;
 	reload->first = load.first;
-	reload->loaded += load.pages;
-	reload->pages += load.pages;
+	reload->there += load.pages;
+	reload->brought += load.brought;
 	/* where another session brings its pages there is room yet, or the next relation finds that there is none */
 	return load.ended || load.full || load.pages >= most ? NEXT_RELATION : NEXT_PART;
 }
@@ -121,7 +121,7 @@ load_part(Reload *reload, Relation relation, uint64 most)
 static Next
 do_part(Reload *reload)
 {
-	uint64		most = reload->entry->blocks - reload->loaded;
+	uint64		most = reload->entry->blocks - reload->there;
 	Relation	relation;
 	Next		next;
 
@@ -171,26 +171,27 @@ load_in_transaction(Reload *reload)
 static Next
 load_relation(Reload *reload, const GhRemembered *entry)
 {
+	uint64		brought = reload->brought;
 	Next		next = NEXT_PART;
 
 	reload->entry = entry;
 	reload->first = 0;
-	reload->loaded = 0;
+	reload->there = 0;
 	while (next == NEXT_PART)
 		next = load_in_transaction(reload);
-	reload->relations += reload->loaded > 0;
+	reload->relations += reload->brought > brought;
 	return next;
 }
 
 static void
 report(const Reload *reload)
 {
-	if (reload->pages == 0)
+	if (reload->brought == 0)
 		return;
 	StartTransactionCommand();
 	ereport(LOG,
 			(errmsg("gpuhash has loaded " UINT64_FORMAT " pages of %d relations of database \"%s\" onto GPU %d again",
-					reload->pages, reload->relations, get_database_name(MyDatabaseId),
+					reload->brought, reload->relations, get_database_name(MyDatabaseId),
 					gh_service_device_number(reload->device))));
 	CommitTransactionCommand();
 }
@@ -210,6 +211,9 @@ gh_reload_worker_main(Datum arg)
 	BackgroundWorkerInitializeConnectionByOid(DatumGetObjectId(arg), InvalidOid, 0);
 	/* which a standby allows, and which leaves no locks on what was read */
 	SetConfigOption("default_transaction_isolation", "read committed", PGC_SUSET, PGC_S_OVERRIDE);
+	/* from 17 on: it is for users' transactions */
+	if (GetConfigOption("transaction_timeout", true, false) != NULL)
+		SetConfigOption("transaction_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE);
 	MemoryContextSwitchTo(TopMemoryContext);
 	gh_remembered_read(&list, DEBUG1);
 	for (int i = 0; i < list.count; i++)

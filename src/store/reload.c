@@ -9,6 +9,9 @@
  * had can still be told then (gh_service_span_stayed), until the next worker begins.
  *
  * One database after the other gets a process that loads (../fragment/reload.c), which has the list from the file.
+ *
+ * What ends a worker, or the server, might be what is loaded.  So nothing is loaded for a second time of which the first load
+ * did not come to its end: the file says while there is one.
  */
 #include "postgres.h"
 
@@ -85,9 +88,8 @@ append(GhRememberedList *list, const GhResidentInfo *info)
 static GhRememberedList
 make_list(const GhResidentInfo *infos, int count, const bool *looked)
 {
-	GhRememberedList list;
+	GhRememberedList list = {.loading = remembered.loading};
 
-	list.count = 0;
 	list.entries = palloc((count + remembered.count + 1) * sizeof(GhRemembered));
 	for (int i = 0; i < count; i++)
 		if (looked[infos[i].key.device] && infos[i].resident > 0)
@@ -139,13 +141,24 @@ look(void)
 	}
 }
 
+/* Whether there is a load is in the file before there is one. */
+static void
+set_loading(bool loading)
+{
+	if (remembered.loading == loading)
+		return;
+	remembered.loading = loading;
+	gh_remembered_write(&remembered);
+}
+
 /* With gpuhash.reload_resident off: what is there now is not loaded by this server, and by none that is started later. */
 static void
 forget(void)
 {
-	const GhRememberedList nothing = {NULL, 0};
+	const GhRememberedList nothing = {0};
 
 	set_remembered(&nothing);
+	remembered.loading = false;
 	gh_remembered_forget();
 	for (int d = 0; d < gh_service_devices(); d++)
 	{
@@ -188,6 +201,7 @@ sleep_and_look(BackgroundWorkerHandle *loader)
 		return;
 	if (loader != NULL)
 		TerminateBackgroundWorker(loader);
+	set_loading(false);
 	/* with another status, the postmaster would not start it again where it was ended alone */
 	proc_exit(1);
 }
@@ -271,25 +285,54 @@ list_databases(int device, Oid *databases)
 	return count;
 }
 
+static bool
+still_serves(int device, uint64 worker)
+{
+	bool		ready;
+
+	return gh_service_worker_of(device, &ready) == worker && ready;
+}
+
+/* Nothing of the device is remembered any more. */
+static void
+forget_device(int device)
+{
+	int			count = 0;
+
+	for (int i = 0; i < remembered.count; i++)
+		if (remembered.entries[i].device != gh_service_device_number(device))
+			remembered.entries[count++] = remembered.entries[i];
+	remembered.count = count;
+}
+
+/* Has the databases' relations loaded, one database after the other; false: not all, and it may be tried again. */
+static bool
+load_databases(const Oid *databases, int count, int device, uint64 worker)
+{
+	GhReloadTask task = {.device = device};
+
+	for (int i = 0; i < count && gh_reload_resident && still_serves(device, worker); i++)
+		if (accepts_connections(databases[i]) && !load_database(databases[i], &task))
+			return false;
+	return true;
+}
+
 /* Loads what is remembered of a device onto it; it is served then, or this is tried again with the next look. */
 static void
 load_device(int device, uint64 worker)
 {
-	GhReloadTask task = {.device = device};
 	/* the list may change meanwhile: of other devices, or when the setting is switched off */
 	Oid		   *databases = palloc((remembered.count + 1) * sizeof(Oid));
 	int			count = list_databases(device, databases);
-	bool		ready;
+	bool		done;
 
-	for (int i = 0; i < count && gh_reload_resident; i++)
-	{
-		if (gh_service_worker_of(device, &ready) != worker || !ready)
-			return;
-		if (accepts_connections(databases[i]) && !load_database(databases[i], &task))
-			return;
-	}
-	if (gh_service_worker_of(device, &ready) == worker && ready)
+	set_loading(count > 0);
+	done = load_databases(databases, count, device, worker);
+	if (!still_serves(device, worker))
+		forget_device(device);
+	else if (done)
 		served[device] = worker;
+	set_loading(false);
 }
 
 static void
@@ -319,8 +362,16 @@ gh_reload_launcher_main(Datum arg)
 	gh_service_watch();
 	served = MemoryContextAllocZero(TopMemoryContext, gh_service_devices() * sizeof(uint64));
 	MemoryContextSwitchTo(TopMemoryContext);
-	if (!gh_remembered_read(&remembered, LOG))
+	if (!gh_remembered_read(&remembered, LOG) || remembered.loading)
+	{
+		if (remembered.loading)
+			ereport(LOG,
+					(errmsg("gpuhash does not load again what was on a GPU before the restart"),
+					 errdetail("The server ended when it had begun to.")));
+		remembered.count = 0;
+		remembered.loading = false;
 		gh_remembered_write(&remembered);
+	}
 	context = AllocSetContextCreate(TopMemoryContext, "gpuhash reload launcher", ALLOCSET_DEFAULT_SIZES);
 	MemoryContextSwitchTo(context);
 	remember();

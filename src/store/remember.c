@@ -27,6 +27,8 @@ typedef struct Header
 	uint32		magic;
 	uint32		version;
 	uint32		count;
+	uint32		loading;		/* 1: yes */
+	uint32		unused;			/* 0 */
 	pg_crc32c	crc;			/* of what is before it, and of all entries */
 } Header;
 
@@ -96,6 +98,7 @@ read_list(FILE *file, off_t bytes, GhRememberedList *list)
 	}
 	list->entries = entries;
 	list->count = (int) header.count;
+	list->loading = header.loading != 0;
 	return NULL;
 }
 
@@ -137,6 +140,7 @@ write_list(FILE *file, const GhRememberedList *list)
 	Header		header = {.magic = GH_REMEMBERED_MAGIC, .version = GH_REMEMBERED_VERSION};
 
 	header.count = (uint32) list->count;
+	header.loading = list->loading;
 	header.crc = checksum(&header, list->entries);
 	return fwrite(&header, sizeof(header), 1, file) == 1 &&
 		fwrite(list->entries, sizeof(GhRemembered), header.count, file) == header.count;

@@ -32,6 +32,7 @@ typedef struct GhRememberedList
 {
 	GhRemembered *entries;		/* palloc()ed */
 	int			count;
+	bool		loading;		/* a load has begun, and has not come to its end */
 } GhRememberedList;
 
 /* ---- remember.c: the list's file ---- */

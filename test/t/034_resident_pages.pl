@@ -4,15 +4,13 @@
 #
 #	GPUHASH_EVENTS		random events, one after the other (60)
 use GpuHash::Test 'module';
-use GpuHash::Resident;
+use GpuHash::Resident qw(well $compared $used);
 use GpuHash::Service;
 
 my $events = $ENV{GPUHASH_EVENTS} || 60;
 my $ROWS = 3000;
 my $seed = seed();
 my $in_place = $seed % 2;
-my $compared = 0;
-my $used = 0;
 
 my $service = GpuHash::Service->new(conf => [@GpuHash::Resident::CONF, 'wal_level = replica', 'gpuhash.register_buffers = ' . ($in_place ? 'on' : 'off')]);
 my $server = $service->server;
@@ -20,25 +18,8 @@ ok($service->wait_ready, 'the service is ready');
 my ($session, $other, $reader) = map { $server->session } 1 .. 3;
 $other->do('SET gpuhash.enabled = off');
 
-# What a session says to something that must not fail.
-sub well
-{
-	my ($in, $sql) = @_;
-	my ($text, $error) = $in->do($sql);
-	is($error, '', "no error: $sql") if $error ne '';
-	return $text;
-}
-
-# Compares, and returns how many pages of the first query were on the device.
-sub check
-{
-	my ($what, %options) = @_;
-	my $answer = GpuHash::Resident::compare($options{session} // $session, %options);
-	is($answer->{wrong}, '', $what);
-	$compared += $answer->{compared};
-	$used += $answer->{used};
-	return $answer->{resident} // 0;
-}
+# How many pages of the first query were on the device.
+sub check { my ($what, %options) = @_; return GpuHash::Resident::check($options{session} // $session, $what, %options)->{resident} // 0 }
 
 sub fresh { return GpuHash::Resident::fresh($other, $ROWS, @_) }
 

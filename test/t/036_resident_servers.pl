@@ -3,35 +3,17 @@
 # snapshot.  In the place of the CUDA engine there is a stand-in (test/fault), unless GPUHASH_STAND_IN is "no".
 use GpuHash::Test 'module';
 use Time::HiRes qw(time sleep);
-use GpuHash::Resident;
+use GpuHash::Resident qw(well $compared $used);
 use GpuHash::Service;
 
 my $ROWS = 3000;
-my ($compared, $used) = (0, 0);
 my $service = GpuHash::Service->new(conf => [@GpuHash::Resident::CONF, 'allow_in_place_tablespaces = on']);
 my $server = $service->server;
 ok($service->wait_ready, 'the service is ready');
 my ($session, $other);
 
-# What a session says to something that must not fail.
-sub well
-{
-	my ($in, $sql) = @_;
-	my ($text, $error) = $in->do($sql);
-	is($error, '', "no error: $sql") if $error ne '';
-	return $text;
-}
-
-# Compares, and returns how many pages of the first query were on the device.
-sub check
-{
-	my ($what, %options) = @_;
-	my $answer = GpuHash::Resident::compare($options{session} // $session, %options);
-	is($answer->{wrong}, '', $what);
-	$compared += $answer->{compared};
-	$used += $answer->{used};
-	return $answer->{resident} // 0;
-}
+# How many pages of the first query were on the device.
+sub check { my ($what, %options) = @_; return GpuHash::Resident::check($options{session} // $session, $what, %options)->{resident} // 0 }
 
 sub fresh { return GpuHash::Resident::fresh($session, $ROWS, @_) }
 
@@ -58,7 +40,7 @@ sub configure
 	return;
 }
 
-sub shown { my ($table) = @_; return well($session, "SELECT coalesce(sum(resident), 0) FROM gpuhash_resident WHERE relation::text = '$table'") }
+sub shown { return GpuHash::Resident::shown($session, @_) }
 
 begin_sessions();
 

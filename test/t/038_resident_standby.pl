@@ -3,11 +3,10 @@
 # the place of the CUDA engine there is a stand-in (test/fault), unless GPUHASH_STAND_IN is "no".
 use GpuHash::Test 'module';
 use Time::HiRes 'sleep';
-use GpuHash::Resident;
+use GpuHash::Resident qw(well $compared $used);
 use GpuHash::Service;
 
 my $ROWS = 3000;
-my ($compared, $used) = (0, 0);
 my @CONF = (@GpuHash::Resident::CONF, 'wal_level = replica', 'max_wal_senders = 4', 'hot_standby = on', 'max_standby_streaming_delay = 1s');
 my $service = GpuHash::Service->new(conf => \@CONF);
 my $server = $service->server;
@@ -19,22 +18,11 @@ my $standby = $server->standby;
 for (1 .. 200) { last if eval { $standby->query('SELECT gpuhash_fault_ready()') } ; sleep 0.1 }
 my ($session, $old) = map { $standby->session } 1, 2;
 
-sub well
-{
-	my ($in, $sql) = @_;
-	my ($text, $error) = $in->do($sql);
-	is($error, '', "no error: $sql") if $error ne '';
-	return $text;
-}
-
 sub check
 {
 	my ($what, %options) = @_;
-	my $answer = GpuHash::Resident::compare($options{session} // $session, %options);
-	is($answer->{wrong}, '', $what);
+	my $answer = GpuHash::Resident::check($options{session} // $session, $what, %options);
 	cmp_ok($answer->{pages}, '>', 0, "$what: by the device");
-	$compared += $answer->{compared};
-	$used += $answer->{used};
 	return $answer->{used};
 }
 

@@ -12,16 +12,38 @@
 #	compare($session, open => 1)				in the transaction that is open in the session
 #	compare($session, queries => {...})			other queries than those of t
 #
+#
+#	use GpuHash::Resident qw(well $compared $used)
+#	well($session, $sql)			what a session returns for SQL that must not fail
+#	GpuHash::Resident::check($session, $what, ...)	compares; that nothing differs is a test of that name; returns the answer, too,
+#									and adds it up: $compared, $used
+#	GpuHash::Resident::shown($session, $table)	pages of a table that are on devices, by the view
+#
 # Of what is counted, all is gpuhash_stat's: where other sessions have queries by the device it is theirs, too.
 package GpuHash::Resident;
 
 use strict;
 use warnings;
+use Exporter 'import';
+use Test::More ();
+
+our @EXPORT_OK = qw(well $compared $used);
+our ($compared, $used) = (0, 0);
 
 # VACUUM does not mark pages as all-visible that others have pinned: none that nobody asked for shall write them.
 our @CONF = ('shared_buffers = 256MB', 'max_connections = 30', 'bgwriter_lru_maxpages = 0', "checkpoint_timeout = '1h'");
 
 our $COLUMNS = 'id int, g int, n bigint, b numeric(12, 2), x text';
+
+sub well
+{
+	my ($in, $sql) = @_;
+	my ($text, $error) = $in->do($sql);
+	Test::More::is($error, '', "no error: $sql") if $error ne '';
+	return $text;
+}
+
+sub shown { my ($in, $table) = @_; return well($in, "SELECT coalesce(sum(resident), 0) FROM gpuhash_resident WHERE relation::text = '$table'") }
 
 # Some rows for t, numbered from..to.
 sub rows { my ($from, $to) = @_; return "SELECT i, i % 9, i * 7::bigint, i / 7.0, 'x' || i % 40 FROM generate_series($from, $to) i" }
@@ -84,6 +106,17 @@ sub compare
 	}
 	$session->do('COMMIT') unless $options{open};
 	return \%answer;
+}
+
+sub check
+{
+	my ($session, $what, %options) = @_;
+	my $answer = compare($session, %options);
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	Test::More::is($answer->{wrong}, '', $what);
+	$compared += $answer->{compared};
+	$used += $answer->{used};
+	return $answer;
 }
 
 1;
