@@ -1,7 +1,7 @@
 /*
  * prewarm.c
- *		Puts the pages of a table onto a GPU before a query needs them: gpuhash_prewarm(), and what loads them again after a
- *		restart (reload.c).
+ *		Puts the pages of a table onto a GPU before a query needs them: gpuhash_prewarm(), and what loads them
+ *		again after a restart (reload.c).
  *
  * They are read as a scan reads them, by a pipeline that looks at none of their columns, and stay there as those of
  * any query do (store/resident.h).  No rows leave the device, so that no policy has a say in it.
@@ -65,7 +65,9 @@ begin_supply(GhSupply *supply, Relation relation, GhPages *pages, int device)
 	return begun;
 }
 
-/* Of pages from that block on, how many are wanted next: the scan must not go round to the relation's begin. */
+/*
+ * Of pages from that block on, how many are wanted next: the scan must not go round to the relation's begin.
+ */
 static int
 count_wanted(const GhSupply *supply, const GhPrewarm *load, BlockNumber next)
 {
@@ -136,7 +138,8 @@ load_in_context(Relation relation, GhPrewarm *load)
 bool
 gh_load_pages(Relation relation, GhPrewarm *load)
 {
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "gpuhash_prewarm", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "gpuhash_prewarm",
+												  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext saved = MemoryContextSwitchTo(context);
 	bool		done = load_in_context(relation, load);
 

@@ -1,7 +1,7 @@
 /*
  * prewarm.h
- *		Pages that are put onto a GPU before a query needs them: for one who asks for it (prewarm.c), and after a restart
- *		(reload.c).
+ *		Pages that are put onto a GPU before a query needs them: for one who asks for it (prewarm.c), and
+ *		after a restart (reload.c).
  */
 #ifndef GPUHASH_PREWARM_H
 #define GPUHASH_PREWARM_H
@@ -38,7 +38,10 @@ extern bool gh_is_loadable(Relation relation);
 /* Loads pages, by the active snapshot.  False: the device failed, or has no room. */
 extern bool gh_load_pages(Relation relation, GhPrewarm *load);
 
-/* ---- reload.c: the process that loads a database's relations, which the launcher starts (../store/reload.c) ---- */
+/*
+ * ---- reload.c: the process that loads a database's relations, which the launcher starts (../store/reload.c)
+ * ----
+ */
 
 extern PGDLLEXPORT void gh_reload_worker_main(Datum arg);
 

@@ -1,13 +1,14 @@
 /*
  * reload.c
- *		Loads again what relations of a database had on a GPU before a restart: a background worker, which the launcher
- *		(../store/reload.c) starts for one database after the other.
+ *		Loads again what relations of a database had on a GPU before a restart: a background worker, which the
+ *		launcher (../store/reload.c) starts for one database after the other.
  *
- * It is in nobody's way.  A relation is loaded in parts, and each part has a transaction of its own: so a lock is held for the
- * time of a part, and no snapshot keeps VACUUM from removing rows for longer.  The relation is locked only where nobody holds a
- * lock against it, or waits for one: else the rest of it is left.  And with each part the database is locked, as a new
- * session locks it: who is about to drop it, to rename it or to copy it has a lock against that, and then waits for five seconds
- * for the sessions to go, of which this one goes at once.
+ * It is in nobody's way.  A relation is loaded in parts, and each part has a transaction of its own: so a
+ * lock is held for the time of a part, and no snapshot keeps VACUUM from removing rows for longer.  The
+ * relation is locked only where nobody holds a lock against it, or waits for one: else the rest of it is
+ * left.  And with each part the database is locked, as a new session locks it: who is about to drop it, to
+ * rename it or to copy it has a lock against that, and then waits for five seconds for the sessions to go, of
+ * which this one goes at once.
  *
  * It stops where the GPU has no room left: what queries have brought since stays there.
  */
@@ -35,7 +36,10 @@
 #include "service/service.h"
 #include "store/remember.h"
 
-/* Blocks of a part: 64 MB, which take less than a second where they are in memory, and a few where they are not. */
+/*
+ * Blocks of a part: 64 MB, which take less than a second where they are in memory, and a few where they are
+ * not.
+ */
 #define GH_PART_BLOCKS 8192
 /* Where queries have all buffers, it waits so often, and so long. */
 #define GH_BUFFER_TRIES 60
@@ -81,8 +85,8 @@ open_relation(const GhRemembered *entry)
 	relation = try_relation_open(entry->relid, NoLock);
 	if (relation == NULL)
 		return NULL;
-	if (gh_relation_number(relation) == entry->number && gh_relation_tablespace(relation) == entry->tablespace &&
-		gh_is_loadable(relation))
+	if (gh_relation_number(relation) == entry->number &&
+		gh_relation_tablespace(relation) == entry->tablespace && gh_is_loadable(relation))
 		return relation;
 	relation_close(relation, NoLock);
 	return NULL;
@@ -95,8 +99,8 @@ after_failure(Reload *reload, const GhError *error)
 	if (error->status == GH_NO_BUFFERS && reload->tries++ < GH_BUFFER_TRIES)
 		return NEXT_PART;
 	ereport(DEBUG1,
-			(errmsg("gpuhash does not load pages onto GPU %d again: %s", gh_service_device_number(reload->device),
-					error->message)));
+			(errmsg("gpuhash does not load pages onto GPU %d again: %s",
+					gh_service_device_number(reload->device), error->message)));
 	return NEXT_NOTHING;
 }
 
@@ -104,16 +108,22 @@ after_failure(Reload *reload, const GhError *error)
 static Next
 load_part(Reload *reload, Relation relation, uint64 most)
 {
-	GhPrewarm	load = {.device = reload->device, .unasked = true, .used = reload->entry->used, .first = reload->first,
-	.most_blocks = GH_PART_BLOCKS, .most_pages = most};
+	GhPrewarm	load = {.device = reload->device};
 
+	load.unasked = true;
+	load.used = reload->entry->used;
+	load.first = reload->first;
+	load.most_blocks = GH_PART_BLOCKS;
+	load.most_pages = most;
 	if (!gh_load_pages(relation, &load))
 		return after_failure(reload, &load.error);
 	reload->tries = 0;
 	reload->first = load.first;
 	reload->there += load.pages;
 	reload->brought += load.brought;
-	/* where another session brings its pages there is room yet, or the next relation finds that there is none */
+	/*
+	 * where another session brings its pages there is room yet, or the next relation finds that there is none
+	 */
 	return load.ended || load.full || load.pages >= most ? NEXT_RELATION : NEXT_PART;
 }
 
@@ -152,6 +162,7 @@ load_in_transaction(Reload *reload)
 {
 	Next		next;
 
+	SetCurrentStatementStartTimestamp();
 	StartTransactionCommand();
 	PushActiveSnapshot(GetTransactionSnapshot());
 	next = do_part(reload);
@@ -190,9 +201,10 @@ report(const Reload *reload)
 		return;
 	StartTransactionCommand();
 	ereport(LOG,
-			(errmsg("gpuhash has loaded " UINT64_FORMAT " pages of %d relations of database \"%s\" onto GPU %d again",
-					reload->brought, reload->relations, get_database_name(MyDatabaseId),
-					gh_service_device_number(reload->device))));
+			(errmsg("gpuhash loaded " UINT64_FORMAT " pages onto GPU %d again", reload->brought,
+					gh_service_device_number(reload->device)),
+			 errdetail("They are of %d relations of database \"%s\".", reload->relations,
+					   get_database_name(MyDatabaseId))));
 	CommitTransactionCommand();
 }
 

@@ -117,8 +117,8 @@ static const GhPagesMaker heap_scan_maker = {
 };
 
 /*
- * A scan that nobody waits for.  It begins at that block, at no other scan's, and goes through a ring however small the
- * relation is, so that pages of others stay in the pool.
+ * A scan that nobody waits for.  It begins at that block, at no other scan's, and goes through a ring however
+ * small the relation is, so that pages of others stay in the pool.
  */
 TableScanDesc
 gh_begin_scan_aside(Relation relation, Snapshot snapshot, BlockNumber first)

@@ -53,7 +53,10 @@ typedef enum GhWait
 } GhWait;
 
 extern uint32 gh_wait_event(GhWait wait);
-/* Of a background worker: that function, in this library; it is started again some seconds after it has failed. */
+/*
+ * Of a background worker: that function, in this library; it is started again some seconds after it has
+ * failed.
+ */
 extern void gh_service_init_worker(BackgroundWorker *worker, const char *function);
 
 /* ---- client.c: the engine ---- */
@@ -140,7 +143,10 @@ extern bool gh_reload_resident; /* what was resident before a restart is loaded 
 extern int	gh_resident_memory; /* MB, of each device, for all spans; -1: what others leave; 0: none */
 /* When it was used last, on the clock of gh_monotonic_ns; 0: it is gone. */
 extern uint64 gh_service_span_used(GhRef root);
-/* Whether it was not given up before its worker ended; true while that serves, until another worker has begun. */
+/*
+ * Whether it was not given up before its worker ended; true while that serves, until another worker has
+ * begun.
+ */
 extern bool gh_service_span_stayed(GhRef root);
 /* Gives it up, unless somebody holds it; of one that is gone, what is left of it.  False: it stays. */
 extern bool gh_service_span_release(GhRef root);
@@ -182,7 +188,10 @@ extern int	gh_service_device_number(int device);
 extern int	gh_service_devices(void);
 /* Which worker of a device that is, counted from 1; 0: there was none yet.  *ready: it serves. */
 extern uint64 gh_service_worker_of(int device, bool *ready);
-/* From now on this process's latch is set when a worker begins to serve, and when one ends.  One process at a time. */
+/*
+ * From now on this process's latch is set when a worker begins to serve, and when one ends.  One process at a
+ * time.
+ */
 extern void gh_service_watch(void);
 /* The device with most memory left, for GhTableOptions.device; -1: none is ready. */
 extern int	gh_service_choose_device(void);

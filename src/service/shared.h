@@ -320,7 +320,7 @@ typedef struct GhService
 	LWLock		lock;
 	int			lock_tranche;
 	uint32		table_hint;		/* where to look for a free entry */
-	int			watcher;		/* procno of who is woken when a worker begins to serve, or ends; -1: nobody */
+	int			watcher;		/* procno of who is woken when a worker serves, or ends; -1: nobody */
 	pg_atomic_uint32 waiting;	/* processes that wait for units */
 	ConditionVariable returned;	/* signalled when units are given back */
 	pg_atomic_uint64 fallbacks[GH_FALLBACKS];

@@ -1,17 +1,19 @@
 /*
  * reload.c
- *		The launcher of loads: it remembers which relations have pages on devices, and when a device's worker begins to
- *		serve, after a restart of it or of the server, it has them loaded again.
+ *		The launcher of loads: it remembers which relations have pages on devices, and when a device's worker
+ *		begins to serve, after a restart of it or of the server, it has them loaded again.
  *
- * One process a server, with no database.  It looks at what is there once a minute, when a worker ends, and when it is told
- * to end itself, and writes a list (remember.c) when that has changed.  The list of a device changes only while that device
- * is `served`: after what was remembered has been loaded again, and until its worker ends.  What an ended worker's device
- * had can still be told then (gh_service_span_stayed), until the next worker begins.
+ * One process a server, with no database.  It looks at what is there once a minute, when a worker ends, and
+ * when it is told to end itself, and writes a list (remember.c) when that has changed.  The list of a device
+ * changes only while that device is `served`: after what was remembered has been loaded again, and until its
+ * worker ends.  What an ended worker's device had can still be told then (gh_service_span_stayed), until the
+ * next worker begins.
  *
- * One database after the other gets a process that loads (../fragment/reload.c), which has the list from the file.
+ * One database after the other gets a process that loads (../fragment/reload.c), which has the list from the
+ * file.
  *
- * What ends a worker, or the server, might be what is loaded.  So nothing is loaded for a second time of which the first load
- * did not come to its end: the file says while there is one.
+ * What ends a worker, or the server, might be what is loaded.  So nothing is loaded for a second time of
+ * which the first load did not come to its end: the file says while there is one.
  */
 #include "postgres.h"
 
@@ -151,7 +153,10 @@ set_loading(bool loading)
 	gh_remembered_write(&remembered);
 }
 
-/* With gpuhash.reload_resident off: what is there now is not loaded by this server, and by none that is started later. */
+/*
+ * With gpuhash.reload_resident off: what is there now is not loaded by this server, and by none that is
+ * started later.
+ */
 static void
 forget(void)
 {
@@ -172,7 +177,8 @@ forget(void)
 static void
 remember(void)
 {
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "gpuhash resident list", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "gpuhash resident list",
+												  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext saved = MemoryContextSwitchTo(context);
 
 	if (gh_reload_resident)
@@ -208,7 +214,10 @@ sleep_and_look(BackgroundWorkerHandle *loader)
 
 /* -------------------------------------------------------------------- loading */
 
-/* Whether there is the database, and it may be connected to: else a process would end with an error in the log. */
+/*
+ * Whether there is the database, and it may be connected to: else a process would end with an error in the
+ * log.
+ */
 static bool
 accepts_connections(Oid database)
 {
@@ -218,6 +227,7 @@ accepts_connections(Oid database)
 	HeapTuple	tuple;
 
 	/* the server's caches are there for processes of a database alone */
+	SetCurrentStatementStartTimestamp();
 	StartTransactionCommand();
 	databases = table_open(DatabaseRelationId, AccessShareLock);
 	scan = table_beginscan_catalog(databases, 0, NULL);
@@ -255,7 +265,7 @@ load_database(Oid database, const GhReloadTask *task)
 	if (!RegisterDynamicBackgroundWorker(&worker, &handle))
 	{
 		ereport(DEBUG1,
-				(errmsg("gpuhash has no process to load pages onto a GPU again: max_worker_processes are there")));
+				(errmsg("gpuhash loads no pages onto a GPU again now: max_worker_processes are there")));
 		return false;
 	}
 	while (GetBackgroundWorkerPid(handle, &pid) != BGWH_STOPPED)
@@ -305,7 +315,10 @@ forget_device(int device)
 	remembered.count = count;
 }
 
-/* Has the databases' relations loaded, one database after the other; false: not all, and it may be tried again. */
+/*
+ * Has the databases' relations loaded, one database after the other; false: not all, and it may be tried
+ * again.
+ */
 static bool
 load_databases(const Oid *databases, int count, int device, uint64 worker)
 {
@@ -317,7 +330,9 @@ load_databases(const Oid *databases, int count, int device, uint64 worker)
 	return true;
 }
 
-/* Loads what is remembered of a device onto it; it is served then, or this is tried again with the next look. */
+/*
+ * Loads what is remembered of a device onto it; it is served then, or this is tried again with the next look.
+ */
 static void
 load_device(int device, uint64 worker)
 {

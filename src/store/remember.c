@@ -2,9 +2,9 @@
  * remember.c
  *		The file with the list of relations that have pages on devices.
  *
- * It lies in the data directory, and is replaced as a whole.  What is in it only chooses what is loaded; who loads it
- * looks at each relation anew.  Yet anybody may have written to it, or a part of it only: it is taken as a whole or not at
- * all, by its length and its checksum.
+ * It lies in the data directory, and is replaced as a whole.  What is in it only chooses what is loaded; who
+ * loads it looks at each relation anew.  Yet anybody may have written to it, or a part of it only: it is
+ * taken as a whole or not at all, by its length and its checksum.
  */
 #include "postgres.h"
 
@@ -66,8 +66,8 @@ static bool
 check_entry(GhRemembered *entry)
 {
 	entry->used = Max(Min(entry->used, GetCurrentTimestamp()), 0);
-	return entry->device >= 0 && OidIsValid(entry->database) && OidIsValid(entry->tablespace) && entry->number != 0 &&
-		OidIsValid(entry->relid) && entry->blocks > 0 && entry->blocks <= MaxBlockNumber;
+	return entry->device >= 0 && OidIsValid(entry->database) && OidIsValid(entry->tablespace) &&
+		entry->number != 0 && OidIsValid(entry->relid) && entry->blocks > 0 && entry->blocks <= MaxBlockNumber;
 }
 
 /* Fills the list; not NULL: what is wrong, and the list is empty. */
@@ -102,7 +102,10 @@ read_list(FILE *file, off_t bytes, GhRememberedList *list)
 	return NULL;
 }
 
-/* The list that was written last, in the current context; empty where there is none.  False: the file cannot be used. */
+/*
+ * The list that was written last, in the current context; empty where there is none.  False: the file cannot
+ * be used.
+ */
 bool
 gh_remembered_read(GhRememberedList *list, int elevel)
 {

@@ -201,8 +201,8 @@ gh_resident_open(Relation relation, Snapshot snapshot, int device, MemoryContext
 }
 
 /*
- * From its begin on, this use is a load that no query wants: it takes no memory from pages that queries have brought, and
- * what it brings is as long unused as it was when it was there last.
+ * From its begin on, this use is a load that no query wants: it takes no memory from pages that queries have
+ * brought, and what it brings is as long unused as it was when it was there last.
  */
 void
 gh_resident_load(GhResident *resident, TimestampTz used)

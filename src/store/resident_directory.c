@@ -393,8 +393,8 @@ gh_resident_list(Oid database, int *count)
 }
 
 /*
- * Of the files of all databases, what of them is on their devices, or was when its worker ended.  It looks into no catalog,
- * and opens and frees none.
+ * Of the files of all databases, what of them is on their devices, or was when its worker ended.  It looks
+ * into no catalog, and opens and frees none.
  */
 GhResidentInfo *
 gh_resident_list_all(int *count)

@@ -291,7 +291,10 @@ gh_file_set_block(dsa_area *area, GhResidentFile *file, GhFileSpan *spans, GhFil
 	block->there = 1;
 }
 
-/* Blocks that are on the device; the lock may be a shared one.  ended: those that were there when its worker ended, too. */
+/*
+ * Blocks that are on the device; the lock may be a shared one.  ended: those that were there when its worker
+ * ended, too.
+ */
 uint64
 gh_file_count_blocks(dsa_area *area, const GhResidentFile *file, bool ended)
 {

@@ -1,6 +1,6 @@
-# Pages that were on the device before a restart of the server, or of the worker, are loaded again without a query: those
-# that were there, as far as the relations are still there, and nobody has to wait for it.  In the place of the CUDA engine
-# there is a stand-in (test/fault), unless GPUHASH_STAND_IN is "no".
+# Pages that were on the device before a restart of the server, or of the worker, are loaded again without a query: those that
+# were there, if the relations are still there, and nobody has to wait for it.  In the place of the CUDA engine there is a
+# stand-in (test/fault), unless GPUHASH_STAND_IN is "no".
 use GpuHash::Test 'module';
 use Time::HiRes qw(time sleep);
 use GpuHash::Resident qw(well $compared $used);
@@ -118,7 +118,7 @@ for my $mode ('fast', 'smart')
 	is(well($session, 'SELECT last_used FROM gpuhash_resident'), $last_used, 'that is no use of it');
 	is(well($session, 'SELECT hits FROM gpuhash_resident'), 0, 'nor are these hits');
 }
-like(news(), qr/LOG: .*gpuhash has loaded $pages pages of 1 relations of database "postgres" onto GPU 0 again/, 'the log says so');
+like(news(), qr/LOG: .*gpuhash loaded $pages pages onto GPU 0 again\n.*DETAIL: .*They are of 1 relations of database "postgres"/, 'the log says so');
 $two = $server->session;
 $two->do('\\c two');
 await_pages('another database', 't', $pages_of_two, $two);
@@ -351,15 +351,14 @@ well($other, 'COMMIT');
 settle();
 is(shown('locked'), 0, 'a relation that is locked is left');
 
-# of two databases, the one whose pages are being loaded
+# Of two databases, the one whose pages are being loaded: longer than the five seconds for which others are waited for.
 $two = $server->session;
 $two->do('\\c two');
-make_table('second', 500, $two);
-GpuHash::Resident::warm($two, 'second');
-GpuHash::Resident::warm($two);
+make_table($_, 500, $two) for 'second', 'third';
+GpuHash::Resident::warm($two, $_) for 'second', 'third', 't';
 $two->close;
 settle();
-$service->arm('scan', 'delay', ms => 2000);
+$service->arm('scan', 'delay', ms => 2500, times => 10);
 ($old) = values %{ { $service->workers } };
 kill 'TERM', $old;
 await('its pages are being loaded', sub { loading('two') });
