@@ -210,6 +210,18 @@ for my $table ('emptied', 'rewritten', 'small')
 	is(well($session, "SELECT count(*), sum(n) FROM $table"), well($other, "SELECT count(*), sum(n) FROM $table"), "$table is as it is");
 }
 
+# Without a process to load it, it is not loaded, and remembered for the next time: these are the worker, the launcher, and
+# that of logical replication.
+well($other, 'ALTER SYSTEM SET max_worker_processes = 3');
+restart('fast');
+settle();
+is(shown('t'), 0, 'no process is left to load pages');
+well($other, 'ALTER SYSTEM RESET max_worker_processes');
+restart('fast');
+await_pages('there are processes again', 't', $pages);
+settle();
+unlike(news(), qr/ERROR|FATAL|WARNING/, 'and the log has no word on that');
+
 # of a relation that became shorter, what is left
 make_table('shorter', 3000);
 my $long = GpuHash::Resident::warm($session, 'shorter');
