@@ -68,8 +68,8 @@ sub await_pages
 # Processes that load, in a database if one is given.
 sub loading { my ($database) = @_; return well($other, "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'gpuhash reload worker'" . ($database ? " AND datname = '$database'" : '')) > 0 }
 
-# When the launcher has seen that the worker serves, and nothing is loaded any more.
-sub settle { sleep 1.2; return await('nothing is being loaded', sub { !loading() }) }
+# When the launcher has seen that the worker serves, that nothing is loaded any more, and what is there then.
+sub settle { sleep 1.2; await('nothing is being loaded', sub { !loading() }); sleep 0.7; return }
 
 # Another worker, that begins anew.
 sub end_worker
@@ -134,8 +134,10 @@ await_pages('the worker has ended', 't', $pages);
 is(GpuHash::Resident::check($session, 'after the end of a worker')->{resident}, $pages, 'a query uses all of them');
 
 # what was written to the list last is known
+settle();
 restart('immediate');
 await_pages('a crash', 't', $pages);
+settle();
 my ($worker) = values %{ { $service->workers } };
 kill 'KILL', $worker;
 sleep 0.5;
