@@ -224,6 +224,15 @@ await_pages('there are processes again', 't', $pages);
 settle();
 unlike(news(), qr/ERROR|FATAL|WARNING/, 'and the log has no word on that');
 
+# a relation of several parts, each of 8192 blocks: a row a page
+well($session, "CREATE TABLE large ($GpuHash::Resident::COLUMNS) WITH (fillfactor = 10, autovacuum_enabled = off); INSERT INTO large SELECT i, 0, i, 0, repeat('x', 900) FROM generate_series(1, 17000) i; VACUUM large");
+my $large = GpuHash::Resident::warm($session, 'large');
+is($large, well($session, q{SELECT pg_relation_size('large') / 8192}), 'a large relation is on the device');
+restart('fast');
+await_pages('a large relation', 'large', $large);
+is(GpuHash::Resident::check($session, 'a large relation', queries => { sums => 'SELECT count(*), sum(n), min(id) FROM large' })->{resident}, $large, 'all of it is used');
+well($session, 'DROP TABLE large');
+
 # of a relation that became shorter, what is left
 make_table('shorter', 3000);
 my $long = GpuHash::Resident::warm($session, 'shorter');
@@ -437,10 +446,46 @@ $reader->close;
 unlike($standby->log, qr/PANIC|TRAP|terminated by signal|leak|ERROR/, 'a clean log of the standby');
 $standby->stop('fast');
 
+my $log = $server->log;
+end_sessions();
+like($service->settle, $GpuHash::Service::CLEAN, 'all was given back');
+
+# ----------------------------------------------------------------------- two devices
+
+undef $service;
+$service = GpuHash::Service->new(conf => [@GpuHash::Resident::CONF, 'gpuhash.reload_resident = on'], devices => 2);
+$server = $service->server;
+begin_sessions();
+for my $table ('a', 'b')
+{
+	make_table($table, 1000);
+	GpuHash::Resident::warm($session, $table);
+}
+my $BY_DEVICE = 'SELECT relation, device, resident FROM gpuhash_resident ORDER BY 1, 2';
+my $by_device = well($session, $BY_DEVICE);
+note($by_device);
+settle();
+{
+	local $ENV{GPUHASH_FAULT_DEVICES} = 2;
+	restart('fast');
+}
+await('pages are on the device where they were', sub { well($session, $BY_DEVICE) eq $by_device }) or diag("$by_device\n", well($session, $BY_DEVICE));
+settle();
+for my $device (0, 1)
+{
+	my %workers = $service->workers;
+	kill 'TERM', $workers{$device};
+	for (1 .. 500) { last if !GpuHash::Server::runs($workers{$device}); sleep 0.02 }
+	ok($service->wait_ready, "the worker of device $device is another one");
+	await('and its pages are there again', sub { well($session, $BY_DEVICE) eq $by_device }) or diag("$by_device\n", well($session, $BY_DEVICE));
+	settle();
+}
+$log .= $server->log;
+
 note("$compared answers were compared, $used pages of them were on the device before");
 cmp_ok($used, '>', 1000, 'pages were used that were on the device');
 end_sessions();
 like($service->settle, $GpuHash::Service::CLEAN, 'all was given back');
 # the crash is ours
-unlike($server->log =~ s/.*gpuhash worker.* was terminated by signal 9.*//r, qr/PANIC|TRAP|terminated by signal|leak/, 'a clean log');
+unlike($log =~ s/.*gpuhash worker.* was terminated by signal 9.*//r, qr/PANIC|TRAP|terminated by signal|leak/, 'a clean log');
 done_testing();
