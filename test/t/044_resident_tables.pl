@@ -3,21 +3,13 @@
 # GPUHASH_STAND_IN is "no".
 use GpuHash::Test 'module';
 use Time::HiRes 'sleep';
-use GpuHash::Resident;
+use GpuHash::Resident 'well';
 use GpuHash::Service;
 
 my $service = GpuHash::Service->new(conf => [@GpuHash::Resident::CONF]);
 my $server = $service->server;
 ok($service->wait_ready, 'the service is ready');
 my ($session, $other) = map { $server->session } 1, 2;
-
-sub well
-{
-	my ($in, $sql) = @_;
-	my ($text, $error) = $in->do($sql);
-	is($error, '', "no error: $sql") if $error ne '';
-	return $text;
-}
 
 # facts f, dimensions d and e
 sub make_tables
