@@ -39,6 +39,30 @@ gh_map_is_visible(const GhMapPage *map, BlockNumber block)
 	return (map->bits[bit / BITS_PER_BYTE] >> bit % BITS_PER_BYTE & VISIBILITYMAP_ALL_VISIBLE) != 0;
 }
 
+/* The first block from `block` on that is not all-visible by the map's page, which has it; `end`: none before that. */
+static inline BlockNumber
+gh_map_next_unmarked(const GhMapPage *map, BlockNumber block, BlockNumber end)
+{
+	const BlockNumber together = sizeof(uint64) * BITS_PER_BYTE / BITS_PER_HEAPBLOCK;
+	const uint64 marks = UINT64CONST(0x5555555555555555) * VISIBILITYMAP_ALL_VISIBLE;
+
+	for (; block < end; block++)
+	{
+		uint64		bits;
+
+		while (block % GH_MAP_BLOCKS % together == 0 && block + together <= end)
+		{
+			memcpy(&bits, map->bits + block % GH_MAP_BLOCKS / together * sizeof(uint64), sizeof(bits));
+			if ((bits & marks) != marks)
+				break;
+			block += together;
+		}
+		if (block < end && !gh_map_is_visible(map, block))
+			return block;
+	}
+	return end;
+}
+
 extern void gh_map_read(Relation relation, BlockNumber page, GhMapPage *map);
 
 #endif							/* GPUHASH_MAP_H */

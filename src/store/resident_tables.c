@@ -4,8 +4,8 @@
  *
  * A table is found by what it is made of: the relation's file, and a digest of the pipeline that made it, with the values of
  * all parameters.  It is that of a query if every block of the relation was all-visible when the pipeline began, and is
- * now, by pages of the map whose LSNs have not moved: then no row of it has changed (resident.c).  That is stricter than what
- * pages have to meet, whose own LSNs can be asked.
+ * now, by pages of the map whose LSNs have not moved: then no row of it has changed (resident.c).  A few blocks may lack the mark
+ * if every snapshot saw their rows then (../heap/settled.c), and their pages have the LSNs that they had.
  *
  * A table is of one executor of the service, and so are all that a pipeline probes.  So sessions of each executor have tables of
  * their own.
@@ -19,10 +19,12 @@
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
 #include "storage/lwlock.h"
+#include "storage/procarray.h"
 
 #include "compat.h"
 #include "gpuhash.h"
 #include "heap/map.h"
+#include "heap/settled.h"
 #include "service/faults.h"
 #include "service/service.h"
 #include "store/inside.h"
@@ -33,6 +35,8 @@
 #define GH_RESIDENT_TABLES 256
 /* Pages of the map that a relation may have: of 16 GB. */
 #define GH_TABLE_MAPS_MAX 64
+/* Blocks that the map has not. */
+#define GH_TABLE_UNMARKED_MAX 64
 /* Of a device's memory, what they may take together; spans of pages make room for all else. */
 #define GH_TABLES_SHARE(bytes) ((bytes) / 8)
 
@@ -43,13 +47,22 @@ typedef struct TableKey
 	uint8		identity[PG_SHA256_DIGEST_LENGTH];
 } TableKey;
 
+/* A block that is not all-visible by the map, but settled. */
+typedef struct UnmarkedBlock
+{
+	XLogRecPtr	lsn;			/* of the page */
+	uint64		block;
+} UnmarkedBlock;
+
 /* The relation's rows. */
 typedef struct TableRows
 {
 	bool		in_recovery;
 	BlockNumber nblocks;
 	uint32		nmaps;
+	uint32		nunmarked;
 	XLogRecPtr	lsns[GH_TABLE_MAPS_MAX];	/* of the pages of the map */
+	UnmarkedBlock unmarked[GH_TABLE_UNMARKED_MAX];
 } TableRows;
 
 struct GhTableSource
@@ -112,31 +125,57 @@ gh_resident_tables_apply(Relation relation, Snapshot snapshot)
 	return snapshot->snapshot_type == SNAPSHOT_MVCC && !IsolationIsSerializable() && gh_resident_allowed(relation);
 }
 
-/* Reads the map: all blocks are all-visible, as of which LSNs?  False: not all are, or there are too many. */
+/* Lists the blocks of a page of the map that it has not as all-visible; false: they are too many. */
+static bool
+list_unmarked(const GhMapPage *map, BlockNumber first, BlockNumber end, TableRows *rows)
+{
+	for (BlockNumber block = first; (block = gh_map_next_unmarked(map, block, end)) < end; block++)
+	{
+		if (rows->nunmarked == GH_TABLE_UNMARKED_MAX)
+			return false;
+		rows->unmarked[rows->nunmarked++].block = block;
+	}
+	return true;
+}
+
+/* Reads the map; false: too many blocks are not all-visible by it, or there are too many in all. */
+static bool
+read_map(Relation relation, TableRows *rows)
+{
+	GhMapPage  *map = palloc(sizeof(GhMapPage));
+	bool		listed = rows->nmaps <= GH_TABLE_MAPS_MAX;
+
+	for (uint32 i = 0; listed && i < rows->nmaps; i++)
+	{
+		BlockNumber first = i * GH_MAP_BLOCKS;
+
+		CHECK_FOR_INTERRUPTS();
+		gh_map_read(relation, i, map);
+		rows->lsns[i] = map->lsn;
+		listed = map->lsn != InvalidXLogRecPtr &&
+			list_unmarked(map, first, Min(rows->nblocks, first + GH_MAP_BLOCKS), rows);
+	}
+	pfree(map);
+	return listed;
+}
+
+/* What the relation has now; false: there are rows that not every snapshot sees, or too many blocks that would have to be asked. */
 static bool
 read_rows(Relation relation, TableRows *rows)
 {
-	GhMapPage  *map = palloc(sizeof(GhMapPage));
-	bool		visible = true;
+	TransactionId horizon = InvalidTransactionId;
+	bool		settled;
 
 	memset(rows, 0, sizeof(*rows));
 	rows->in_recovery = RecoveryInProgress();
 	rows->nblocks = RelationGetNumberOfBlocks(relation);
 	rows->nmaps = rows->nblocks == 0 ? 0 : gh_map_page_of(rows->nblocks - 1) + 1;
-	visible = rows->nmaps <= GH_TABLE_MAPS_MAX;
-	for (uint32 i = 0; visible && i < rows->nmaps; i++)
-	{
-		BlockNumber end = Min(rows->nblocks, (i + 1) * GH_MAP_BLOCKS);
-
-		CHECK_FOR_INTERRUPTS();
-		gh_map_read(relation, i, map);
-		rows->lsns[i] = map->lsn;
-		visible = map->lsn != InvalidXLogRecPtr;
-		for (BlockNumber block = i * GH_MAP_BLOCKS; visible && block < end; block++)
-			visible = gh_map_is_visible(map, block);
-	}
-	pfree(map);
-	return visible;
+	settled = read_map(relation, rows) && (rows->nunmarked == 0 || !rows->in_recovery);
+	if (settled && rows->nunmarked > 0)
+		horizon = GetOldestNonRemovableTransactionId(relation);
+	for (uint32 i = 0; settled && i < rows->nunmarked; i++)
+		settled = gh_page_is_settled(relation, (BlockNumber) rows->unmarked[i].block, horizon, &rows->unmarked[i].lsn);
+	return settled;
 }
 
 /*
@@ -162,6 +201,9 @@ static bool
 has_same_rows(const TableRows *a, const TableRows *b)
 {
 	return a->in_recovery == b->in_recovery && a->nblocks == b->nblocks &&
+		((a->nunmarked == b->nunmarked &&
+		  memcmp(a->unmarked, b->unmarked, sizeof(UnmarkedBlock) * a->nunmarked) == 0) ||
+		 gh_fault_pass(GH_FAULT_POINT_RESIDENT_HEAP) != GH_FAULT_NONE) &&
 		(memcmp(a->lsns, b->lsns, sizeof(XLogRecPtr) * a->nmaps) == 0 ||
 		 gh_fault_pass(GH_FAULT_POINT_RESIDENT_MAP) != GH_FAULT_NONE);
 }

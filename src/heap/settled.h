@@ -1,0 +1,15 @@
+/*
+ * settled.h
+ *		Pages that the visibility map has not, though every snapshot sees all of their rows.
+ */
+#ifndef GPUHASH_SETTLED_H
+#define GPUHASH_SETTLED_H
+
+#include "postgres.h"
+
+#include "access/xlogdefs.h"
+#include "utils/rel.h"
+
+extern bool gh_page_is_settled(Relation relation, BlockNumber block, TransactionId horizon, XLogRecPtr *lsn);
+
+#endif							/* GPUHASH_SETTLED_H */
