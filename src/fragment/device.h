@@ -35,6 +35,8 @@ typedef struct GhDeviceTable
 	GhTable    *table;			/* NULL: it was not made, or this process has no handle on it */
 	GhRef		root;			/* its name, where it may stay when this run has ended (device_tables.c); else 0 */
 	bool		kept;			/* it stays, and is borrowed from those that do */
+	bool		looked_for;		/* it is known what it may stay for */
+	GhTableSource *source;		/* that; NULL: nothing */
 	uint64		rows;			/* of one that this process has made */
 	GhMarks    *marks;			/* of a right or full join, like the table */
 	/* of the lowest of a chain: */
@@ -130,8 +132,8 @@ extern bool gh_device_note_table(GhFragment *fragment, int number, GhRef *marks,
 
 /* ---- device_tables.c ---- */
 
-extern bool gh_device_borrow_table(GhFragment *fragment, int number, GhTableSource **source);
-extern void gh_device_keep_table(GhFragment *fragment, int number, const GhTableSource *source);
+extern bool gh_device_borrow_table(GhFragment *fragment, int number);
+extern void gh_device_keep_table(GhFragment *fragment, int number);
 extern void gh_device_leave_table(GhDeviceTable *table);
 
 /* ---- device_rows.c ---- */

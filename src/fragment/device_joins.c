@@ -356,8 +356,8 @@ static bool
 make_one(GhFragment *fragment, int number)
 {
 	GhDeviceRun   *device = fragment->device;
-	bool		by_rows = is_by_rows(&device->tables[number]);
-	GhTableSource *source = NULL;
+	GhDeviceTable *table = &device->tables[number];
+	bool		by_rows = is_by_rows(table);
 	bool		reached = true;
 	bool		done = true;
 
@@ -365,17 +365,17 @@ make_one(GhFragment *fragment, int number)
 		return gh_device_refuses(fragment, "rows of an inner side do not fit in memory");
 	if (device->no_rows)
 		return true;
-	if (gh_device_borrow_table(fragment, number, &source))
+	if (gh_device_borrow_table(fragment, number))
 		return true;
-	if (!gh_device_begin_table(fragment, number, source != NULL ? &device->tables[number].root : NULL))
+	if (!gh_device_begin_table(fragment, number, table->source != NULL ? &table->root : NULL))
 		return false;
 	if (!by_rows)
-		done = gh_device_supply_table(fragment, number, !is_known_empty(device, device->tables[number].side));
+		done = gh_device_supply_table(fragment, number, !is_known_empty(device, table->side));
 	else if (reached)
 		done = gh_side_supply_rows(fragment, number);
 	done = done && gh_device_finish_table(fragment, number, NULL);
-	if (done && source != NULL)
-		gh_device_keep_table(fragment, number, source);
+	if (done)
+		gh_device_keep_table(fragment, number);
 	gh_device_rewind_table(fragment, number, false);
 	return done;
 }
@@ -397,6 +397,9 @@ make_chain(GhFragment *fragment, GhJoined *joined, int number)
 	asks = level->lower->methods->asks_outer_first(level->lower);
 	if (asks && !make_chain(fragment, joined, number - 1))
 		return false;
+	/* one that has stayed needs none of the tables that it was made with */
+	if (level->inner != NULL && gh_device_borrow_table(fragment, level->table))
+		return asks || make_chain(fragment, joined, number - 1);
 	if (level->inner != NULL)
 	{
 		gh_joined_enter(level->inner);
@@ -479,6 +482,8 @@ gh_device_end_tables(GhFragment *fragment)
 			gh_supply_end(device->tables[i].supply);
 		device->tables[i].supply = NULL;
 		device->tables[i].side = NULL;
+		device->tables[i].looked_for = false;
+		device->tables[i].source = NULL;
 	}
 	device->tables_made = false;
 }

@@ -2,9 +2,10 @@
  * device_tables.c
  *		Joins' tables that stay on the device when a query has ended (../store/resident_tables.c).
  *
- * That is for a table that one process makes of the pages of one relation, of which no row was handed back: nothing in it was
- * computed by PostgreSQL.  What it depends on beside the relation's rows is in the options of the pipeline that makes it: key,
- * columns, and conditions, with the values that parameters and stable functions have in this execution.
+ * That is for a table that one process makes of the pages of one relation, or of joins over them, of which no row was handed
+ * back: nothing in it was computed by PostgreSQL.  What it depends on beside the relation's rows is in the options of the
+ * pipeline that makes it: key, columns, and conditions, with the values that parameters and stable functions have in this
+ * execution; and so it is for each table that is joined on the way, with what its relation is now.
  */
 #include "postgres.h"
 
@@ -17,38 +18,78 @@
 #include "service/service.h"
 #include "store/resident_tables.h"
 
-/* A digest of the options, but for what the same table may have otherwise. */
+static GhTableSource *source_of(GhFragment *fragment, const GhDeviceTable *table);
+
 static void
-digest_options(const GhPipelineOptions *options, uint8 digest[PG_SHA256_DIGEST_LENGTH])
+add_bytes(pg_cryptohash_ctx *context, const void *bytes, Size size)
 {
-	GhPipelineOptions same = *options;
+	if (pg_cryptohash_update(context, bytes, size) < 0)
+		elog(ERROR, "could not compute a digest");
+}
+
+/* Adds the options, but for what the same table may have otherwise. */
+static void
+add_options(pg_cryptohash_ctx *context, GhPipelineOptions options)
+{
 	GhPipelineNames names = {0};
-	pg_cryptohash_ctx *context = pg_cryptohash_create(PG_SHA256);
 	uint8	   *block;
 	Size		bytes;
 
-	same.memory_limit = same.sink.table.expected = same.sink.table.seed = 0;
-	bytes = gh_pipeline_block_write(&same, &names, NULL);
+	options.memory_limit = options.sink.table.expected = options.sink.table.seed = 0;
+	bytes = gh_pipeline_block_write(&options, &names, NULL);
 	block = (uint8 *) TYPEALIGN(16, palloc0(bytes + 16));
-	(void) gh_pipeline_block_write(&same, &names, block);
-	if (pg_cryptohash_init(context) < 0 || pg_cryptohash_update(context, block, bytes) < 0 ||
-		pg_cryptohash_final(context, digest, PG_SHA256_DIGEST_LENGTH) < 0)
-		elog(ERROR, "could not compute a digest");
-	pg_cryptohash_free(context);
+	(void) gh_pipeline_block_write(&options, &names, block);
+	add_bytes(context, block, bytes);
 }
 
-/* What the table is made of; NULL: none like it stays. */
-static GhTableSource *
-source_of(GhFragment *fragment, GhInnerSide *side)
+/* Adds the tables that a side which is joins is made with, as their relations are now; false: one of them cannot stay. */
+static bool
+add_tables_of(GhFragment *fragment, pg_cryptohash_ctx *context, const GhJoined *joined)
 {
+	for (int i = 0; i < joined->nlevels; i++)
+	{
+		const GhTableSource *source = source_of(fragment, &fragment->device->tables[joined->levels[i].table]);
+		const void *bytes;
+		Size		size;
+
+		if (source == NULL)
+			return false;
+		bytes = gh_resident_table_source_bytes(source, &size);
+		add_bytes(context, bytes, size);
+	}
+	return true;
+}
+
+/* False: the table is made with one that cannot stay. */
+static bool
+make_digest(GhFragment *fragment, GhInnerSide *side, uint8 digest[PG_SHA256_DIGEST_LENGTH])
+{
+	pg_cryptohash_ctx *context = pg_cryptohash_create(PG_SHA256);
 	GhPipelineOptions options;
+	bool		made;
+
+	if (context == NULL || pg_cryptohash_init(context) < 0)
+		elog(ERROR, "could not compute a digest");
+	gh_side_options(side, &options);
+	add_options(context, options);
+	made = side->joined == NULL || add_tables_of(fragment, context, side->joined);
+	if (pg_cryptohash_final(context, digest, PG_SHA256_DIGEST_LENGTH) < 0)
+		elog(ERROR, "could not compute a digest");
+	pg_cryptohash_free(context);
+	return made;
+}
+
+/* What a table is made of, of one relation's pages or of joins over them, as all these are now; NULL: none like it stays. */
+static GhTableSource *
+source_of(GhFragment *fragment, const GhDeviceTable *table)
+{
+	GhInnerSide *side = table->side;
 	uint8		digest[PG_SHA256_DIGEST_LENGTH];
 
-	if (side->relation == NULL || side->joined != NULL ||
-		!gh_resident_tables_apply(side->relation, fragment->css.ss.ps.state->es_snapshot))
+	if (side->relation == NULL ||
+		!gh_resident_tables_apply(side->relation, fragment->css.ss.ps.state->es_snapshot) ||
+		!make_digest(fragment, side, digest))
 		return NULL;
-	gh_side_options(side, &options);
-	digest_options(&options, digest);
 	return gh_resident_table_source(side->relation, fragment->device->number, digest);
 }
 
@@ -67,20 +108,22 @@ attach_table(GhFragment *fragment, GhDeviceTable *table)
 }
 
 /*
- * Takes a table that has stayed, in place of one that is made.  False: it is to be made; then *source is what it may stay for, or
- * NULL.
+ * Takes a table that has stayed, in place of one that is made; false: it is to be made.  What it is made of is looked at when
+ * this is called first: before anything of that is read, or made.
  */
 bool
-gh_device_borrow_table(GhFragment *fragment, int number, GhTableSource **source)
+gh_device_borrow_table(GhFragment *fragment, int number)
 {
 	GhDeviceTable *table = &fragment->device->tables[number];
 	GhError		error;
 
-	*source = source_of(fragment, table->side);
-	if (*source == NULL)
+	if (!table->looked_for)
+		table->source = source_of(fragment, table);
+	table->looked_for = true;
+	if (table->source == NULL)
 		return false;
 	gh_device_register_tables(fragment);
-	table->kept = gh_resident_table_borrow(*source, &table->root, &table->rows);
+	table->kept = gh_resident_table_borrow(table->source, &table->root, &table->rows);
 	if (table->kept && attach_table(fragment, table) && gh_device_note_table(fragment, number, NULL, &error))
 	{
 		fragment->counts.resident_tables++;
@@ -92,17 +135,18 @@ gh_device_borrow_table(GhFragment *fragment, int number, GhTableSource **source)
 	gh_device_leave_table(table);
 	/* each run may have other parameters, and a table for each would not be of use for long */
 	if (fragment->rescanned)
-		*source = NULL;
+		table->source = NULL;
 	return false;
 }
 
 /* The table was made, under the name that it has: it may stay. */
 void
-gh_device_keep_table(GhFragment *fragment, int number, const GhTableSource *source)
+gh_device_keep_table(GhFragment *fragment, int number)
 {
 	GhDeviceTable *table = &fragment->device->tables[number];
 
-	table->kept = gh_resident_table_keep(source, table->root, table->rows);
+	if (table->source != NULL)
+		table->kept = gh_resident_table_keep(table->source, table->root, table->rows);
 }
 
 /* This process has no handle on the table any more: gives it back, or has it freed. */

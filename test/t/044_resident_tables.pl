@@ -68,6 +68,12 @@ runs('a semi join', 'SELECT f.j, count(*) FROM f WHERE EXISTS (SELECT FROM d WHE
 runs('rows of a join, with the table of the star', 'SELECT f.id, d.t, d.p FROM f JOIN d ON d.k = f.k', 1, 1);
 runs('an empty table', 'SELECT f.j, count(d.k) FROM f LEFT JOIN d ON d.k = f.k AND d.p < 0 GROUP BY f.j', 0, 1);
 is(well($other, "SELECT count(*) FROM gpuhash_resident WHERE relation = 'd'::regclass AND tables >= 5 AND table_bytes > 0"), 1, 'the view shows them');
+my $DEEP = 'SELECT f.id % 50 AS g, count(s.q), sum(s.q), sum(s.p) FROM f LEFT JOIN (SELECT d.k, d.p, e.q FROM d JOIN e ON e.j = d.k WHERE d.p > 20) s ON s.k = f.k GROUP BY 1';
+runs('an inner side that is a join: first with the table of the star', $DEEP, 1, 1, 1);
+well($other, 'UPDATE e SET q = q + 1; VACUUM e');
+runs('and of which the inner one has changed', $DEEP, 0, 1);
+well($other, 'UPDATE d SET p = p + 1; VACUUM d');
+runs('and the outer one', $DEEP, 1, 1);
 
 # ---------------------------------------------------------- values of parameters
 well($session, 'PREPARE one(int) AS SELECT f.j, count(*), sum(d.p) FROM f JOIN d ON d.k = f.k AND d.p > $1 GROUP BY f.j; SET plan_cache_mode = force_generic_plan');
