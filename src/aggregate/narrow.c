@@ -69,6 +69,7 @@ source_column(AttrNumber attribute, GhClass value_class)
 		[GH_CLASS_TEXT] = GH_LOAD_TEXT,
 	};
 
+	Assert(value_class < lengthof(loads) && loads[value_class] != 0);
 	return (GhColumn) {.attribute = attribute,.load = loads[value_class]};
 }
 
@@ -214,7 +215,7 @@ gh_aggregate_narrow(GhFragment *fragment)
 	if (node->nkeys == 0 || ngroups <= (uint64) gh_batch_rows || fragment->css.ss.ps.qual == NULL ||
 		!gh_output_is_whole(node) || !narrow_options(node, &options))
 		return;
-	node->narrowed = gh_supply_narrow(supply, &options, &passed);
+	node->narrowed = gh_supply_narrow(supply, &options, ngroups, &passed);
 	if (!node->narrowed)
 		return;
 	gh_final_groups_leave_out(node->final, ngroups - passed);

@@ -128,6 +128,7 @@ extern void gh_device_tables_are_done(GhFragment *fragment, bool made);
 extern void gh_device_rewind_table(GhFragment *fragment, int number, bool for_all);
 
 extern void gh_device_register_tables(GhFragment *fragment);
+extern bool gh_device_attach(GhDeviceRun *device, GhDeviceTable *made, GhRef table, GhRef marks);
 extern bool gh_device_note_table(GhFragment *fragment, int number, GhRef *marks, GhError *error);
 
 /* ---- device_tables.c ---- */

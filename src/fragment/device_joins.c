@@ -310,7 +310,7 @@ gh_device_finish_table(GhFragment *fragment, int number, GhRef *marks)
 
 /* What is not there yet: a handle on a table that another participant has made, and on its marks, unless they are 0. */
 static GhStatus
-attach_table(GhDeviceRun *device, GhDeviceTable *made, GhRef table, GhRef marks, GhError *error)
+attach_once(GhDeviceRun *device, GhDeviceTable *made, GhRef table, GhRef marks, GhError *error)
 {
 	GhStatus	status = GH_OK;
 	GhHost		host;
@@ -323,18 +323,27 @@ attach_table(GhDeviceRun *device, GhDeviceTable *made, GhRef table, GhRef marks,
 	return status;
 }
 
+/* Handles on a table of that name, and on marks, which have to be registered; false: they are out of reach. */
+bool
+gh_device_attach(GhDeviceRun *device, GhDeviceTable *made, GhRef table, GhRef marks)
+{
+	GhError		error;
+	GhStatus	status;
+
+	while ((status = attach_once(device, made, table, marks, &error)) == GH_STOPPED)
+		gh_serve_interrupt();
+	return status == GH_OK;
+}
+
 /* False: this participant has no handles, and the device why_not. */
 bool
 gh_device_attach_table(GhFragment *fragment, int number, GhRef table, GhRef marks)
 {
 	GhDeviceRun   *device = fragment->device;
-	GhError		error;
-	GhStatus	status;
 
 	gh_device_register_tables(fragment);
-	while ((status = attach_table(device, &device->tables[number], table, marks, &error)) == GH_STOPPED)
-		gh_serve_interrupt();
-	return status == GH_OK || gh_device_refuses(fragment, "tables that another process has made on the GPU are out of reach");
+	return gh_device_attach(device, &device->tables[number], table, marks) ||
+		gh_device_refuses(fragment, "tables that another process has made on the GPU are out of reach");
 }
 
 /* Whether an inner side that is joins has no rows, since a table of these is empty. */

@@ -27,8 +27,8 @@ add_bytes(pg_cryptohash_ctx *context, const void *bytes, Size size)
 		elog(ERROR, "could not compute a digest");
 }
 
-/* Adds the options, but for what the same table may have otherwise. */
-static void
+/* Adds the options, but for what the same table may have otherwise; false: they are too large for any pipeline. */
+static bool
 add_options(pg_cryptohash_ctx *context, GhPipelineOptions options)
 {
 	GhPipelineNames names = {0};
@@ -37,9 +37,12 @@ add_options(pg_cryptohash_ctx *context, GhPipelineOptions options)
 
 	options.memory_limit = options.sink.table.expected = options.sink.table.seed = 0;
 	bytes = gh_pipeline_block_write(&options, &names, NULL);
+	if (bytes == 0)
+		return false;
 	block = (uint8 *) TYPEALIGN(16, palloc0(bytes + 16));
 	(void) gh_pipeline_block_write(&options, &names, block);
 	add_bytes(context, block, bytes);
+	return true;
 }
 
 /* Adds the tables that a side which is joins is made with, as their relations are now; false: one of them cannot stay. */
@@ -71,8 +74,8 @@ make_digest(GhFragment *fragment, GhInnerSide *side, uint8 digest[PG_SHA256_DIGE
 	if (context == NULL || pg_cryptohash_init(context) < 0)
 		elog(ERROR, "could not compute a digest");
 	gh_side_options(side, &options);
-	add_options(context, options);
-	made = side->joined == NULL || add_tables_of(fragment, context, side->joined);
+	made = add_options(context, options) &&
+		(side->joined == NULL || add_tables_of(fragment, context, side->joined));
 	if (pg_cryptohash_final(context, digest, PG_SHA256_DIGEST_LENGTH) < 0)
 		elog(ERROR, "could not compute a digest");
 	pg_cryptohash_free(context);
@@ -93,20 +96,6 @@ source_of(GhFragment *fragment, const GhDeviceTable *table)
 	return gh_resident_table_source(side->relation, fragment->device->number, digest);
 }
 
-static bool
-attach_table(GhFragment *fragment, GhDeviceTable *table)
-{
-	const GhEngine *engine = fragment->device->engine;
-	GhHost		host;
-	GhError		error;
-	GhStatus	status;
-
-	gh_host_init(&host, fragment->device->context);
-	while ((status = engine->table_attach(&host, table->root, &table->table, &error)) == GH_STOPPED)
-		gh_serve_interrupt();
-	return status == GH_OK;
-}
-
 /*
  * Takes a table that has stayed, in place of one that is made; false: it is to be made.  What it is made of is looked at when
  * this is called first: before anything of that is read, or made.
@@ -117,14 +106,16 @@ gh_device_borrow_table(GhFragment *fragment, int number)
 	GhDeviceTable *table = &fragment->device->tables[number];
 	GhError		error;
 
-	if (!table->looked_for)
+	/* a run for each row may have other parameters each time, and a table for each would not be of use for long */
+	if (!table->looked_for && !fragment->rescanned)
 		table->source = source_of(fragment, table);
 	table->looked_for = true;
 	if (table->source == NULL)
 		return false;
 	gh_device_register_tables(fragment);
 	table->kept = gh_resident_table_borrow(table->source, &table->root, &table->rows);
-	if (table->kept && attach_table(fragment, table) && gh_device_note_table(fragment, number, NULL, &error))
+	if (table->kept && gh_device_attach(fragment->device, table, table->root, 0) &&
+		gh_device_note_table(fragment, number, NULL, &error))
 	{
 		fragment->counts.resident_tables++;
 		return true;
@@ -133,9 +124,6 @@ gh_device_borrow_table(GhFragment *fragment, int number)
 		fragment->device->engine->table_detach(table->table);
 	table->table = NULL;
 	gh_device_leave_table(table);
-	/* each run may have other parameters, and a table for each would not be of use for long */
-	if (fragment->rescanned)
-		table->source = NULL;
 	return false;
 }
 

@@ -150,7 +150,7 @@ extern bool gh_supply_close_rows(GhSupplyRows *rows);
 
 /* supply_groups.c: groups that the device has made */
 extern uint64 gh_supply_groups(const GhSupply *supply);
-extern bool gh_supply_narrow(GhSupply *supply, GhPipelineOptions *options, uint64 *passed);
+extern bool gh_supply_narrow(GhSupply *supply, GhPipelineOptions *options, uint64 ngroups, uint64 *passed);
 extern GhStatus gh_supply_results(GhSupply *supply, GhCursor *cursor, Size room, void *buffer, Size *bytes);
 
 /* supply_back.c */

@@ -12,7 +12,7 @@
 #include "fragment/supply.h"
 #include "gpuhash.h"
 
-/* How many the pipeline has; 0: that is not known. */
+/* How many the pipeline has; 0: none, or that is not known. */
 uint64
 gh_supply_groups(const GhSupply *supply)
 {
@@ -63,21 +63,22 @@ bring_groups(GhSupply *supply, uint64 ngroups, uint64 *passed, GhError *error)
 }
 
 /*
- * Brings the pipeline's groups, when all requests are through, to one that is made of the options, with the groups as its
- * source; results then come from that, and *passed is how many.  False: they come from the groups, or the supply has failed.
+ * Brings the pipeline's groups, which are so many, when all requests are through, to one that is made of the options, with the
+ * groups as its source; results then come from that, and *passed is how many.  False: they come from the groups, or the supply
+ * has failed.
  */
 bool
-gh_supply_narrow(GhSupply *supply, GhPipelineOptions *options, uint64 *passed)
+gh_supply_narrow(GhSupply *supply, GhPipelineOptions *options, uint64 ngroups, uint64 *passed)
 {
 	GhTableOptions table;
-	GhError		error;
+	GhError		error = {0};
 
 	Assert(supply->narrowed == NULL);
 	gh_device_options(supply->engine, supply->device, options, &table);
 	options->source.kind = GH_SOURCE_GROUPS;
 	options->source.groups = supply->pipeline;
 	if (create_narrowed(supply, options, &error) == GH_OK &&
-		bring_groups(supply, gh_supply_groups(supply), passed, &error))
+		bring_groups(supply, ngroups, passed, &error))
 		return true;
 	if (supply->narrowed != NULL)
 		supply->engine->pipelines->destroy(supply->narrowed);

@@ -49,6 +49,7 @@ gh_client_entry_take(uint32 device, int procno, GhEntryKind kind, int executor, 
 		entry->kind = kind;
 		entry->procno = procno;
 		entry->database = MyDatabaseId;
+		entry->stays = false;
 		pg_atomic_write_u64(&entry->bytes, 0);
 		pg_atomic_write_u64(&entry->used_ns, gh_monotonic_ns());
 		*table = number;

@@ -1,8 +1,9 @@
 /*
  * client_span.c
- *		Spans of the service (spans.c): what sessions do with them.
+ *		Spans of the service (spans.c), and entries of tables that stay: what sessions do with them.
  *
- * A span has an entry, and no handle: its root is its name, in whose memory is up to its owner (../store/resident.c).
+ * A span has an entry, and no handle: its root is its name, in whose memory is up to its owner (../store/resident.c).  So it
+ * is with a table that stays (../store/resident_tables.c), but whoever probes it has a handle on it, too.
  */
 #include "postgres.h"
 
@@ -61,7 +62,7 @@ gh_service_span_create(int device, uint32 npages, GhRef *root, GhError *error)
 }
 
 bool
-gh_service_span_hold(GhRef root)
+gh_service_entry_hold(GhRef root)
 {
 	uint32		number;
 	uint64		generation;
@@ -70,13 +71,16 @@ gh_service_span_hold(GhRef root)
 	/* in this order: whoever gives it up looks at the holders last */
 	pg_atomic_fetch_add_u32(&entry->holders, 1);
 	if (gh_client_entry_lives(number, generation))
+	{
+		pg_atomic_write_u64(&entry->used_ns, gh_monotonic_ns());
 		return true;
+	}
 	pg_atomic_fetch_sub_u32(&entry->holders, 1);
 	return false;
 }
 
 void
-gh_service_span_leave(GhRef root)
+gh_service_entry_leave(GhRef root)
 {
 	uint32		number;
 	uint64		generation;
@@ -84,8 +88,17 @@ gh_service_span_leave(GhRef root)
 	pg_atomic_fetch_sub_u32(&entry_of(root, &number, &generation)->holders, 1);
 }
 
+void
+gh_service_table_stays(GhRef root)
+{
+	uint32		number;
+	uint64		generation;
+
+	entry_of(root, &number, &generation)->stays = true;
+}
+
 uint64
-gh_service_span_used(GhRef root)
+gh_service_entry_used(GhRef root)
 {
 	uint32		number;
 	uint64		generation;
@@ -113,7 +126,7 @@ gh_service_span_fits(int device, uint32 npages)
 }
 
 bool
-gh_service_span_release(GhRef root)
+gh_service_entry_release(GhRef root)
 {
 	uint32		number;
 	uint64		generation;

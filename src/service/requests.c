@@ -100,7 +100,7 @@ take_device(void *ctx, uint64_t bytes)
 	GhError		ignored;
 
 	if (gh_table_entry_at(table->number)->kind != GH_ENTRY_SPAN)
-		gh_spans_make_room(bytes);
+		gh_spans_make_room(bytes, table->number % GH_EXECUTORS);
 	if (gh_executor_pass_point(GH_FAULT_POINT_ALLOCATION, &ignored) != GH_OK || !take_bytes(bytes))
 		return false;
 	pg_atomic_fetch_add_u64(&gh_table_entry_at(table->number)->bytes, (int64) bytes);

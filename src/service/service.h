@@ -127,29 +127,31 @@ extern GhStatus gh_service_marks_attach(GhRef root, const GhHost *host, GhMarks 
 
 /*
  * Room on a device for so many of this database's pages (GhPageSpan), which belongs to no process: it stays until it is
- * given up by gh_service_span_release, or by the worker where memory lacks, or the worker goes.  Waits for the
+ * given up by gh_service_entry_release, or by the worker where memory lacks, or the worker goes.  Waits for the
  * worker.  GH_LIMIT: gpuhash.resident_memory; others as of a table.
  */
 extern GhStatus gh_service_span_create(int device, uint32 npages, GhRef *root, GhError *error);
 /*
- * Of a span, or a table that was made shared: holds it, so that it stays while this process names it in requests, or is about to; false: it is gone.  Whoever holds it
- * leaves it.
+ * Of a span, or a table that was made shared and stays: holds it, so that it is not given up while this process names it in
+ * requests, or is about to; false: it is gone.  Whoever holds it leaves it.
  */
-extern bool gh_service_span_hold(GhRef root);
-extern void gh_service_span_leave(GhRef root);
+extern bool gh_service_entry_hold(GhRef root);
+extern void gh_service_entry_leave(GhRef root);
+/* Has the worker give up a table that was made shared, where memory lacks and nobody holds it. */
+extern void gh_service_table_stays(GhRef root);
 /* Whether the device has room for one of so many pages now, with what others keep there. */
 extern bool gh_service_span_fits(int device, uint32 npages);
 extern bool gh_reload_resident; /* what was resident before a restart is loaded again */
 extern int	gh_resident_memory; /* MB, of each device, for all spans; -1: what others leave; 0: none */
 /* When it was used last, on the clock of gh_monotonic_ns; 0: it is gone. */
-extern uint64 gh_service_span_used(GhRef root);
+extern uint64 gh_service_entry_used(GhRef root);
 /*
  * Whether it was not given up before its worker ended; true while that serves, until another worker has
  * begun.
  */
 extern bool gh_service_span_stayed(GhRef root);
 /* Gives it up, unless somebody holds it; of one that is gone, what is left of it.  False: it stays. */
-extern bool gh_service_span_release(GhRef root);
+extern bool gh_service_entry_release(GhRef root);
 /* What a request of the service's pipelines names it by. */
 typedef struct GhServiceSpan
 {

@@ -205,7 +205,8 @@ typedef struct GhTableEntry
 	Oid			database;
 	pg_atomic_uint64 bytes;		/* of device memory */
 	pg_atomic_uint64 used_ns;	/* last request, monotonic */
-	pg_atomic_uint32 holders;	/* span: processes that are about to name it in requests */
+	pg_atomic_uint32 holders;	/* of a span, or a table that stays: processes that name it in requests, or are about to */
+	bool		stays;			/* a table that outlives the query that made it, and can be done without */
 } GhTableEntry;
 
 /* ----------------------------------------------------------------- devices */
@@ -378,8 +379,8 @@ gh_root_split(GhRef root, uint32 *table, uint64 *generation)
 }
 
 /*
- * Gives up the entry of a span that is LIVE, if no process holds it (spans.c): it is DYING or LOST then.  Called by
- * threads, too.
+ * Gives up the entry of a span, or of a table that stays, that is LIVE, if no process holds it (spans.c): it is DYING or
+ * LOST then, and LOST for a moment before that is known.  Called by threads, too.
  */
 static inline bool
 gh_entry_give_up(uint32 number, uint64 generation, GhTableState to)

@@ -17,6 +17,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "service/threads.h"
 
@@ -24,6 +25,9 @@
 #define GH_SPANS_SHARE(bytes) ((bytes) / 4 * 3)
 /* Of the same, what is used before others have spans give up memory. */
 #define GH_FULL_SHARE(bytes) ((bytes) / 16 * 15)
+
+/* So long the memory of tables that other executors are to free is waited for. */
+#define GH_TABLES_WAIT_MS 100
 
 static pthread_mutex_t spans_mutex = PTHREAD_MUTEX_INITIALIZER;
 
@@ -264,18 +268,88 @@ give_up_one(void)
 	return freed.span != NULL;
 }
 
+/* A table that stays and that nobody holds, unless it is about to go; the worker's threads may see it change. */
+static bool
+is_idle_table(uint32 number)
+{
+	GhTableEntry *entry = gh_table_entry_at(number);
+
+	return entry->stays && entry->kind == GH_ENTRY_TABLE && entry->device == gh_worker.device_index &&
+		pg_atomic_read_u32(&entry->holders) == 0 &&
+		(GhTableState) gh_slot_state(pg_atomic_read_u64(&entry->word)) == GH_TABLE_LIVE;
+}
+
+static uint64
+bytes_of_idle_tables(void)
+{
+	uint64		bytes = 0;
+
+	for (uint32 i = 0; i < GH_TABLES_MAX; i++)
+		if (is_idle_table(i))
+			bytes += pg_atomic_read_u64(&gh_table_entry_at(i)->bytes);
+	return bytes;
+}
+
+/*
+ * Gives up tables that stay, those that were used longest ago first, until so many bytes will be free: their executors free them
+ * when they get to it.  Whether there are some of other executors than that one, which is waiting for memory.
+ */
+static bool
+give_up_tables(uint64 bytes, uint32 executor)
+{
+	uint64		given_up = 0;
+	bool		of_others = false;
+	int			oldest;
+
+	do
+	{
+		oldest = -1;
+		for (uint32 i = 0; i < GH_TABLES_MAX; i++)
+			if (is_idle_table(i) &&
+				(oldest < 0 || pg_atomic_read_u64(&gh_table_entry_at(i)->used_ns) <
+				 pg_atomic_read_u64(&gh_table_entry_at((uint32) oldest)->used_ns)))
+				oldest = (int) i;
+		if (oldest >= 0)
+		{
+			GhTableEntry *entry = gh_table_entry_at((uint32) oldest);
+
+			given_up += pg_atomic_read_u64(&entry->bytes);
+			(void) gh_entry_give_up((uint32) oldest, gh_slot_generation(pg_atomic_read_u64(&entry->word)), GH_TABLE_DYING);
+			gh_executor_note_dying((uint32) oldest);
+			of_others |= (uint32) oldest % GH_EXECUTORS != executor;
+		}
+	} while (oldest >= 0 && given_up < bytes);
+	return of_others;
+}
+
+/* Until no more than that is used, but not for long. */
+static void
+wait_for_room(uint64 bytes)
+{
+	const struct timespec ms = {.tv_nsec = 1000000};
+
+	for (int i = 0; i < GH_TABLES_WAIT_MS && pg_atomic_read_u64(&gh_worker.device->memory_used) > bytes; i++)
+		(void) nanosleep(&ms, NULL);
+}
+
 void
-gh_spans_make_room(uint64 bytes)
+gh_spans_make_room(uint64 bytes, uint32 executor)
 {
 	GhDevice   *device = gh_worker.device;
 	uint64		full = GH_FULL_SHARE(gh_memory_of_device(device));
-	uint64		resident = pg_atomic_read_u64(&device->resident_used);
+	uint64		resident;
 
+	if (pg_atomic_read_u64(&device->memory_used) + bytes <= full)
+		return;
 	/* what would not fit without them either */
+	resident = pg_atomic_read_u64(&device->resident_used) + bytes_of_idle_tables();
 	if (pg_atomic_read_u64(&device->memory_used) - resident + bytes > full)
 		return;
-	while (pg_atomic_read_u64(&device->resident_used) > 0 &&
-		   pg_atomic_read_u64(&device->memory_used) + bytes > full)
-		if (!give_up_one())
+	while (pg_atomic_read_u64(&device->memory_used) + bytes > full)
+		if (pg_atomic_read_u64(&device->resident_used) == 0 || !give_up_one())
+		{
+			if (give_up_tables(pg_atomic_read_u64(&device->memory_used) + bytes - full, executor))
+				wait_for_room(full - bytes);
 			return;
+		}
 }

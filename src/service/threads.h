@@ -180,8 +180,8 @@ extern const char *gh_spans_take(const GhSlot *asked, GhRunning *running, GhPipe
 extern void gh_spans_drop(GhRunning *running);
 /* The pages that the request has put into spans are there. */
 extern void gh_spans_note_lines(const GhRunning *running);
-/* Before so many bytes are taken for something else. */
-extern void gh_spans_make_room(uint64 bytes);
+/* Before an executor takes so many bytes for something else. */
+extern void gh_spans_make_room(uint64 bytes, uint32 executor);
 
 /* ---- columns.c ---- */
 

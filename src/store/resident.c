@@ -155,7 +155,7 @@ end_use(void *arg)
 	/* before the last user has gone: who comes then may give them up */
 	for (uint32 i = 0; i < resident->nspans; i++)
 		if (resident->spans[i].state == SPAN_HELD)
-			gh_service_span_leave(resident->spans[i].span->root);
+			gh_service_entry_leave(resident->spans[i].span->root);
 	LWLockAcquire(&file->lock, LW_EXCLUSIVE);
 	gh_file_give_places(gh_store_area(), file, resident->claimed + resident->next_claimed,
 						resident->nclaimed - resident->next_claimed);
@@ -277,7 +277,7 @@ hold_span(GhResident *resident, uint32 number, GhRef root, uint32 npages)
 		return own->state == SPAN_HELD;
 	span = MemoryContextAlloc(resident->context, sizeof(GhServiceSpan));
 	own->state = SPAN_GONE;
-	if (root == 0 || !gh_service_span_hold(root))
+	if (root == 0 || !gh_service_entry_hold(root))
 		return false;
 	gh_service_span_init(span, root, npages);
 	own->span = span;
@@ -315,7 +315,7 @@ tell_gone(GhResident *resident)
 	{
 		const GhFileSpan *span = &gh_file_spans(area, file)[i];
 
-		if (span->root != 0 && (span->gone || gh_service_span_used(span->root) == 0))
+		if (span->root != 0 && (span->gone || gh_service_entry_used(span->root) == 0))
 			gh_file_lose_span(area, file, i);
 	}
 }
@@ -493,7 +493,7 @@ make_span(GhResident *resident, uint32 wanted)
 	added = status == GH_OK && gh_file_add_span(gh_store_area(), file, root, npages);
 	LWLockRelease(&file->lock);
 	if (status == GH_OK && !added)
-		(void) gh_service_span_release(root);
+		(void) gh_service_entry_release(root);
 	return added;
 }
 

@@ -135,8 +135,8 @@ free_list(KeyList *list)
 /* ------------------------------------------------------ what has become of them */
 
 /* Whether the relation still has the file, or its database is another one, of which that is not known here. */
-static bool
-has_file(const GhResidentKey *key, Oid relid)
+bool
+gh_resident_has_file(const GhResidentKey *key, Oid relid)
 {
 	HeapTuple	tuple;
 	bool		same;
@@ -159,7 +159,7 @@ drop_old_files(void)
 
 	list_files(&list, true);
 	for (int i = 0; i < list.count; i++)
-		if (!has_file(&list.keys[i], list.relids[i]))
+		if (!gh_resident_has_file(&list.keys[i], list.relids[i]))
 			drop_file(&list.keys[i]);
 	free_list(&list);
 }
@@ -349,7 +349,7 @@ count_pages(GhResidentFile *file, uint64 *bytes)
 	*bytes = 0;
 	LWLockAcquire(&file->lock, LW_SHARED);
 	for (uint32 i = 0; i < file->nspans; i++)
-		if (gh_service_span_used(gh_file_spans(area, file)[i].root) != 0)
+		if (gh_service_entry_used(gh_file_spans(area, file)[i].root) != 0)
 			*bytes += (uint64) gh_file_spans(area, file)[i].npages * BLCKSZ;
 	pages = gh_file_count_blocks(area, file, false);
 	LWLockRelease(&file->lock);

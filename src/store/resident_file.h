@@ -116,6 +116,7 @@ extern void gh_resident_tables_init(void);
 extern GhResidentFile *gh_resident_file_open(const GhResidentKey *key, Oid relid);
 extern void gh_resident_file_close(GhResidentFile *file);
 extern bool gh_resident_make_room(uint32 device, const GhResidentFile *but);
+extern bool gh_resident_has_file(const GhResidentKey *key, Oid relid);
 extern uint64 gh_resident_file_pages(const GhResidentKey *key, Oid relid);
 
 /* What the view shows of a file. */

@@ -175,7 +175,7 @@ gh_file_lose_span(dsa_area *area, GhResidentFile *file, uint32 number)
 	GhFileSpan *span = &gh_file_spans(area, file)[number];
 
 	span->gone = true;
-	if (span->root != 0 && gh_service_span_release(span->root))
+	if (span->root != 0 && gh_service_entry_release(span->root))
 		span->root = 0;
 }
 
@@ -187,7 +187,7 @@ gh_file_shrink(dsa_area *area, GhResidentFile *file)
 	{
 		GhFileSpan *span = &gh_file_spans(area, file)[i - 1];
 
-		if (gh_file_span_lives(span) && gh_service_span_release(span->root))
+		if (gh_file_span_lives(span) && gh_service_entry_release(span->root))
 		{
 			span->root = 0;
 			span->gone = true;
@@ -306,7 +306,7 @@ gh_file_count_blocks(dsa_area *area, const GhResidentFile *file, bool ended)
 
 		/* one may be gone that nobody has noted */
 		if (gh_file_span_lives(span) &&
-			(ended ? gh_service_span_stayed(span->root) : gh_service_span_used(span->root) != 0))
+			(ended ? gh_service_span_stayed(span->root) : gh_service_entry_used(span->root) != 0))
 			blocks += span->blocks;
 	}
 	return blocks;

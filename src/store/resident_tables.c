@@ -37,7 +37,7 @@
 #define GH_TABLE_MAPS_MAX 64
 /* Blocks that the map has not. */
 #define GH_TABLE_UNMARKED_MAX 64
-/* Of a device's memory, what they may take together; spans of pages make room for all else. */
+/* Of a device's memory, or gpuhash.resident_memory, what they may take together. */
 #define GH_TABLES_SHARE(bytes) ((bytes) / 8)
 
 typedef struct TableKey
@@ -81,13 +81,14 @@ typedef struct ResidentTable
 	TableRows	made_of;
 	uint64		rows;
 	uint64		bytes;
-	uint64		used;			/* by turns: the largest was used last */
+	pg_atomic_uint64 used;		/* by turns: the largest was used last */
 } ResidentTable;
 
 typedef struct ResidentTables
 {
-	LWLock		lock;			/* guards what follows */
-	uint64		turn;
+	pg_atomic_uint64 turn;
+	LWLock		lock;			/* guards what follows; `used` is atomic */
+	uint64		digests[GH_RESIDENT_TABLES];	/* the first bytes of each table's identity */
 	ResidentTable tables[GH_RESIDENT_TABLES];
 } ResidentTables;
 
@@ -106,6 +107,9 @@ tables_init(void *place, bool found)
 	if (found)
 		return;
 	memset(shared, 0, sizeof(ResidentTables));
+	pg_atomic_init_u64(&shared->turn, 0);
+	for (int i = 0; i < GH_RESIDENT_TABLES; i++)
+		pg_atomic_init_u64(&shared->tables[i].used, 0);
 	LWLockInitialize(&shared->lock, gh_store_area_tranche());
 }
 
@@ -222,10 +226,7 @@ has_same_rows(const TableRows *a, const TableRows *b)
 static bool
 free_table(ResidentTable *table)
 {
-	/* lost with its worker */
-	if (gh_service_span_used(table->root) == 0)
-		gh_service_table_release(table->root);
-	else if (!gh_service_span_release(table->root))
+	if (!gh_service_entry_release(table->root))
 		return false;
 	table->root = 0;
 	return true;
@@ -241,7 +242,7 @@ is_outdated(const ResidentTable *table, const GhTableSource *now)
 		 !has_same_rows(&table->made_of, &now->rows));
 }
 
-/* Tables that nobody can borrow any more go, as far as nobody holds them. */
+/* Tables that nobody can borrow any more go, as far as nobody holds them.  now: a relation as it was just seen, or NULL. */
 static void
 sweep(const GhTableSource *now)
 {
@@ -251,48 +252,65 @@ sweep(const GhTableSource *now)
 
 		if (table->root == 0)
 			continue;
-		table->stale |= gh_service_span_used(table->root) == 0 || is_outdated(table, now);
+		table->stale |= gh_service_entry_used(table->root) == 0 || (now != NULL && is_outdated(table, now));
 		if (table->stale)
 			(void) free_table(table);
 	}
 }
 
+static uint64
+first_bytes(const TableKey *key)
+{
+	uint64		bytes;
+
+	memcpy(&bytes, key->identity, sizeof(bytes));
+	return bytes;
+}
+
 static ResidentTable *
 find_table(const TableKey *key)
 {
+	uint64		digest = first_bytes(key);
+
 	for (int i = 0; i < GH_RESIDENT_TABLES; i++)
 	{
 		ResidentTable *table = &shared->tables[i];
 
-		if (table->root != 0 && !table->stale && memcmp(&table->key, key, sizeof(*key)) == 0)
+		if (shared->digests[i] == digest && table->root != 0 && !table->stale && memcmp(&table->key, key, sizeof(*key)) == 0)
 			return table;
 	}
 	return NULL;
 }
 
-/* A device's table that was used longest ago of those that nobody holds gives its memory back; any device's: -1. */
-static uint64
-free_oldest(int device)
+/*
+ * A device's table that was used longest ago of those that nobody holds gives its memory back; device -1: any one's.  Its name;
+ * 0: there is none.
+ */
+static GhRef
+free_oldest(int device, uint64 *bytes)
 {
 	bool		tried[GH_RESIDENT_TABLES] = {false};
 
 	for (;;)
 	{
-		int			oldest = -1;
+		ResidentTable *oldest = NULL;
+		GhRef		root;
 
 		for (int i = 0; i < GH_RESIDENT_TABLES; i++)
 		{
-			const ResidentTable *table = &shared->tables[i];
+			ResidentTable *table = &shared->tables[i];
 
 			if (table->root != 0 && !tried[i] && (device < 0 || table->key.file.device == (uint32) device) &&
-				(oldest < 0 || table->used < shared->tables[oldest].used))
-				oldest = i;
+				(oldest == NULL || pg_atomic_read_u64(&table->used) < pg_atomic_read_u64(&oldest->used)))
+				oldest = table;
 		}
-		if (oldest < 0)
+		if (oldest == NULL)
 			return 0;
-		if (free_table(&shared->tables[oldest]))
-			return Max(shared->tables[oldest].bytes, 1);
-		tried[oldest] = true;
+		*bytes = oldest->bytes;
+		root = oldest->root;
+		if (free_table(oldest))
+			return root;
+		tried[oldest - shared->tables] = true;
 	}
 }
 
@@ -311,26 +329,39 @@ bytes_on(int device)
 static ResidentTable *
 make_place(int device, uint64 bytes)
 {
-	uint64		most = GH_TABLES_SHARE(gh_service_device_memory(device));
+	uint64		most = gh_service_device_memory(device);
+	uint64		freed;
 
 	if (gh_resident_memory >= 0)
 		most = Min(most, (uint64) gh_resident_memory * 1024 * 1024);
+	most = GH_TABLES_SHARE(most);
 	if (bytes > most)
 		return NULL;
 	while (bytes_on(device) + bytes > most)
-		if (free_oldest(device) == 0)
+		if (free_oldest(device, &freed) == 0)
 			return NULL;
 	for (int tries = 0; tries < 2; tries++)
 	{
 		for (int i = 0; i < GH_RESIDENT_TABLES; i++)
 			if (shared->tables[i].root == 0)
 				return &shared->tables[i];
-		(void) free_oldest(-1);
+		(void) free_oldest(-1, &freed);
 	}
 	return NULL;
 }
 
 /* ---------------------------------------------------------------- its users */
+
+/* The table of that name is not to be borrowed any more. */
+static void
+note_stale(GhRef root)
+{
+	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
+	for (int i = 0; i < GH_RESIDENT_TABLES; i++)
+		if (shared->tables[i].root == root)
+			shared->tables[i].stale = true;
+	LWLockRelease(&shared->lock);
+}
 
 /*
  * Borrows the table that was made of the same, until gh_resident_table_return; false: there is none.  The map was read for the
@@ -339,21 +370,24 @@ make_place(int device, uint64 bytes)
 bool
 gh_resident_table_borrow(const GhTableSource *source, GhRef *root, uint64 *rows)
 {
+	GhRef		stale = 0;
 	ResidentTable *table;
 	bool		found = false;
 
-	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
+	LWLockAcquire(&shared->lock, LW_SHARED);
 	table = find_table(&source->key);
 	if (table != NULL && !has_same_rows(&table->made_of, &source->rows))
-		table->stale = true;
-	else if (table != NULL && gh_service_span_hold(table->root))
+		stale = table->root;
+	else if (table != NULL && gh_service_entry_hold(table->root))
 	{
 		*root = table->root;
 		*rows = table->rows;
-		table->used = ++shared->turn;
+		pg_atomic_write_u64(&table->used, pg_atomic_add_fetch_u64(&shared->turn, 1));
 		found = true;
 	}
 	LWLockRelease(&shared->lock);
+	if (stale != 0)
+		note_stale(stale);
 	return found;
 }
 
@@ -368,20 +402,23 @@ gh_resident_table_keep(const GhTableSource *source, GhRef root, uint64 rows)
 	uint64		bytes = gh_service_table_bytes(root);
 	ResidentTable *table;
 
+	gh_resident_tables_forget_gone();
 	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
 	sweep(source);
 	/* another session may have been first */
 	table = find_table(&source->key) != NULL ? NULL : make_place(device, bytes);
-	if (table != NULL && gh_service_span_hold(root))
+	if (table != NULL && gh_service_entry_hold(root))
 	{
-		memset(table, 0, sizeof(*table));
+		gh_service_table_stays(root);
+		shared->digests[table - shared->tables] = first_bytes(&source->key);
 		table->root = root;
+		table->stale = false;
 		table->key = source->key;
 		table->relid = source->relid;
 		table->made_of = source->rows;
 		table->rows = rows;
 		table->bytes = bytes;
-		table->used = ++shared->turn;
+		pg_atomic_write_u64(&table->used, pg_atomic_add_fetch_u64(&shared->turn, 1));
 	}
 	else
 		table = NULL;
@@ -393,23 +430,64 @@ gh_resident_table_keep(const GhTableSource *source, GhRef root, uint64 rows)
 void
 gh_resident_table_return(GhRef root)
 {
-	gh_service_span_leave(root);
+	gh_service_entry_leave(root);
 }
 
-/* So many bytes of a device are wanted for something else; false: not as many were given up. */
-bool
-gh_resident_tables_give_up(int device, uint64 bytes)
+/*
+ * So many bytes of a device are wanted for something else: gives up tables that nobody holds, and waits for each of them, at most
+ * for so long, until its executor has freed it.  The bytes that were given up.
+ */
+uint64
+gh_resident_tables_give_up(int device, uint64 bytes, int wait_ms)
 {
 	uint64		given_up = 0;
-	uint64		freed;
+	GhRef		root = 1;
 
-	if (shared == NULL)
-		return false;
-	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
-	while (given_up < bytes && (freed = free_oldest(device)) > 0)
+	while (shared != NULL && root != 0 && given_up < bytes)
+	{
+		uint64		freed = 0;
+
+		CHECK_FOR_INTERRUPTS();
+		LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
+		root = free_oldest(device, &freed);
+		LWLockRelease(&shared->lock);
 		given_up += freed;
+		for (int ms = 0; root != 0 && ms < wait_ms && !gh_service_table_is_gone(root); ms++)
+			pg_usleep(1000);
+	}
+	return given_up;
+}
+
+/* Tables whose relation, or database, is no more, or has another file, are not borrowed any more, and go. */
+void
+gh_resident_tables_forget_gone(void)
+{
+	GhRef	   *roots = palloc(sizeof(GhRef) * GH_RESIDENT_TABLES);
+	Oid		   *relids = palloc(sizeof(Oid) * GH_RESIDENT_TABLES);
+	GhResidentKey *files = palloc(sizeof(GhResidentKey) * GH_RESIDENT_TABLES);
+	int			count = 0;
+
+	LWLockAcquire(&shared->lock, LW_SHARED);
+	for (int i = 0; i < GH_RESIDENT_TABLES; i++)
+	{
+		const ResidentTable *table = &shared->tables[i];
+
+		if (table->root == 0 || table->stale)
+			continue;
+		roots[count] = table->root;
+		relids[count] = table->relid;
+		files[count++] = table->key.file;
+	}
 	LWLockRelease(&shared->lock);
-	return given_up >= bytes;
+	for (int i = 0; i < count; i++)
+		if (!gh_resident_has_file(&files[i], relids[i]))
+			note_stale(roots[i]);
+	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
+	sweep(NULL);
+	LWLockRelease(&shared->lock);
+	pfree(roots);
+	pfree(relids);
+	pfree(files);
 }
 
 /* How many of a relation of this database there are, and their memory. */

@@ -25,7 +25,8 @@ extern const void *gh_resident_table_source_bytes(const GhTableSource *source, S
 extern bool gh_resident_table_borrow(const GhTableSource *source, GhRef *root, uint64 *rows);
 extern bool gh_resident_table_keep(const GhTableSource *source, GhRef root, uint64 rows);
 extern void gh_resident_table_return(GhRef root);
-extern bool gh_resident_tables_give_up(int device, uint64 bytes);
+extern uint64 gh_resident_tables_give_up(int device, uint64 bytes, int wait_ms);
+extern void gh_resident_tables_forget_gone(void);
 extern void gh_resident_tables_count(int device, Oid relid, uint64 *tables, uint64 *bytes);
 
 #endif							/* GPUHASH_RESIDENT_TABLES_H */

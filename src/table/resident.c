@@ -41,6 +41,7 @@ gpuhash_list_resident(PG_FUNCTION_ARGS)
 	InitMaterializedSRF(fcinfo, 0);
 	if (!gh_service_enabled())
 		return (Datum) 0;
+	gh_resident_tables_forget_gone();
 	infos = gh_resident_list(MyDatabaseId, &count);
 	for (int i = 0; i < count; i++)
 	{

@@ -17,7 +17,7 @@ my %QUERY = (
 	sets => ['SELECT g, x, count(*), sum(n), max(n), GROUPING(x) FROM t GROUP BY CUBE (g, x)'],
 	no_keys => ['SELECT count(*), sum(n), sum(i8), count(x) FROM t'],
 	files => ['SELECT id, x, count(*), sum(i8) FROM t GROUP BY id, x', "SET work_mem = '64kB'; SET hash_mem_multiplier = 1"],
-	having => ['SELECT id, x, count(*), sum(i8) FROM t GROUP BY id, x HAVING sum(i8) > 100 AND id % 3 = 0', 'SET gpuhash.batch_rows = 256'],
+	having => ['SELECT id, k, count(*), sum(i8), max(k) FROM t WHERE k IS NOT NULL GROUP BY id, k HAVING sum(i8) > 100 AND max(k) % 3 = 0', 'SET gpuhash.batch_rows = 256'],
 	join => ['SELECT one.t, count(*), sum(t.i8), sum(one.p) FROM t JOIN one ON one.k = t.k GROUP BY one.t'],
 	join_back => ['SELECT one.t, count(*), sum(t.n), sum(one.p) FROM t LEFT JOIN one ON one.k = t.k GROUP BY one.t'],
 	star => ['SELECT g, count(*), sum(one.p), sum(two.p) FROM t JOIN one ON one.k = t.k LEFT JOIN two ON two.k = t.k GROUP BY g'],
@@ -112,6 +112,8 @@ sub with_service
 	ok($service->wait_ready, 'the service is ready');
 	$run->begin($service->server, service => $service);
 	my $tried = 0;
+	$run->set('having');
+	like($run->plan_of('having'), qr/Groups Left on Device: [1-9]/, 'HAVING is judged on the device');
 	$tried += $run->fail_all_points($_) for sort keys %QUERY;
 	note("$tried faults");
 	cmp_ok($tried, '>', 200, 'enough faults were tried');

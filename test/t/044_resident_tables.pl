@@ -187,6 +187,51 @@ used($session, "SELECT f.j, count(*) FROM f JOIN d ON d.k = f.k AND d.p <> $_ GR
 runs('after many others', $STAR, 0, 2);
 cmp_ok(well($other, 'SELECT sum(tables) FROM gpuhash_resident'), '<=', 256, 'there are no more than 256');
 
+# a relation that is dropped takes its tables with it, when somebody looks
+my $MEMORY = "SELECT sum(memory_used - memory_resident) FROM gpuhash_devices WHERE engine = 'cuda'";
+sub memory_is_free
+{
+	my ($what) = @_;
+	my $bytes;
+	for (1 .. 200)
+	{
+		well($other, 'SELECT count(*) FROM gpuhash_resident');
+		last if ($bytes = well($other, $MEMORY)) == 0;
+		sleep 0.02;
+	}
+	is($bytes, 0, $what) if $service->{fault};
+	return;
+}
+well($other, 'DROP TABLE f, d, e');
+memory_is_free('dropped relations have no tables on the device');
+
+# others have the memory before them
+make_tables();
+well($other, 'CREATE TABLE wide AS SELECT i AS k, i::bigint AS a FROM generate_series(1, 400000) i; VACUUM ANALYZE wide');
+well($other, "ALTER SYSTEM SET gpuhash.device_memory_limit = '9MB'");
+well($other, 'SELECT pg_reload_conf()');
+for (1 .. 100) { last if well($session, 'SHOW gpuhash.device_memory_limit') eq '9MB'; sleep 0.02 }
+sleep 0.3;
+my %NEEDS = (
+	'a join' => 'SELECT count(*), sum(y.a) FROM wide x JOIN (SELECT * FROM wide WHERE k <= 390000 OFFSET 0) y ON y.k = x.k',
+	groups => 'SELECT count(*), sum(c) FROM (SELECT k, count(*) AS c, sum(a) AS s FROM wide GROUP BY k OFFSET 0) g');
+for my $name (sort keys %NEEDS)
+{
+	well($session, 'SET gpuhash.enable_resident = off; SET work_mem = \'256MB\'; SET gpuhash.enable_scan = off; SET gpuhash.enable_aggregate = ' . ($name eq 'groups' ? 'on' : 'off'));
+	my @plans = (well($session, "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) $NEEDS{$name}"));
+	well($session, 'RESET ALL');
+	used($session, "SELECT f.j, count(*), sum(d.p) FROM f JOIN d ON d.k = f.k AND d.p <> $_ GROUP BY f.j") for 1 .. 40;
+	cmp_ok(well($other, $MEMORY), '>', 500_000, "$name: tables stay") if $service->{fault};
+	well($session, 'SET gpuhash.enable_resident = off; SET work_mem = \'256MB\'; SET gpuhash.enable_scan = off; SET gpuhash.enable_aggregate = ' . ($name eq 'groups' ? 'on' : 'off'));
+	push @plans, well($session, "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) $NEEDS{$name}");
+	well($session, 'RESET ALL');
+	my @memory = map { join ', ', /(Engine: \w+|Device Memory: .*|Fallback Reason: .*)/g } @plans;
+	is($memory[1], $memory[0], "$name has as much memory as without them") or diag("@plans");
+}
+well($other, 'ALTER SYSTEM RESET gpuhash.device_memory_limit');
+well($other, 'SELECT pg_reload_conf()');
+for (1 .. 100) { last if well($session, 'SHOW gpuhash.device_memory_limit') eq '-1'; sleep 0.02 }
+
 # without the look at the map, or at pages that it has not marked, a table is used whose rows have changed
 my %CHANGE = (resident_map => 'UPDATE d SET p = p + 1; VACUUM d', resident_heap => "INSERT INTO d VALUES (651, 1, 'new')");
 for my $point (sort keys %CHANGE)

@@ -148,7 +148,7 @@ gpuhash_fault_leftovers(PG_FUNCTION_ARGS)
 
 	gh_test_needs_service();
 	for (uint32 i = 0; i < gh_service->devices; i++)
-		(void) gh_resident_tables_give_up((int) i, PG_UINT64_MAX);
+		(void) gh_resident_tables_give_up((int) i, PG_UINT64_MAX, 0);
 	initStringInfo(&text);
 	tables = count_tables(&holds);
 	appendStringInfo(&text, "buffers %d, slots %d, tables %d, holds %d, bytes", count_units(), count_slots(), tables,
