@@ -3,7 +3,7 @@
  *		Whether VACUUM would mark a page as all-visible.
  *
  * Some pages are left without the mark although nothing on them has changed for long: others had them pinned when VACUUM
- * came by, or it was not there since.
+ * came by, or it was not there since, or they are new.
  */
 #include "postgres.h"
 
@@ -36,18 +36,25 @@ is_settled(Relation relation, Buffer buffer, BlockNumber block, OffsetNumber lin
 }
 
 /*
- * Whether all snapshots, those of later, too, see all rows of a block, as long as its page's LSN is *lsn: every change of
- * them moves it, in a relation that needs WAL.  horizon: GetOldestNonRemovableTransactionId, of before.  Not in recovery.
+ * Whether all snapshots, those of later, too, see all rows of a block, as long as its page's LSN is *lsn, or it is new: every
+ * change of them moves it, in a relation that needs WAL.  horizon: GetOldestNonRemovableTransactionId, of before.  Not in
+ * recovery.
  */
 bool
 gh_page_is_settled(Relation relation, BlockNumber block, TransactionId horizon, XLogRecPtr *lsn)
 {
 	Buffer		buffer = ReadBuffer(relation, block);
 	Page		page = BufferGetPage(buffer);
-	bool		settled;
+	bool		settled = true;
 
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	settled = !PageIsNew(page);
+	/* COPY and others make a table longer by several pages at a time (from 16 on), and VACUUM leaves those as they are */
+	if (PageIsNew(page))
+	{
+		UnlockReleaseBuffer(buffer);
+		*lsn = GH_PAGE_IS_NEW;
+		return true;
+	}
 	for (OffsetNumber line = FirstOffsetNumber; settled && line <= PageGetMaxOffsetNumber(page); line++)
 		settled = is_settled(relation, buffer, block, line, horizon);
 	/* hints that were just set may have moved it */

@@ -10,6 +10,9 @@
 #include "access/xlogdefs.h"
 #include "utils/rel.h"
 
+/* In the place of the LSN of a page that is new: it has no rows. */
+#define GH_PAGE_IS_NEW PG_UINT64_MAX
+
 extern bool gh_page_is_settled(Relation relation, BlockNumber block, TransactionId horizon, XLogRecPtr *lsn);
 
 #endif							/* GPUHASH_SETTLED_H */

@@ -36,7 +36,7 @@
 /* Pages of the map that a relation may have: of 16 GB. */
 #define GH_TABLE_MAPS_MAX 64
 /* Blocks that the map has not. */
-#define GH_TABLE_UNMARKED_MAX 64
+#define GH_TABLE_UNMARKED_MAX 128
 /* Of a device's memory, or gpuhash.resident_memory, what they may take together. */
 #define GH_TABLES_SHARE(bytes) ((bytes) / 8)
 
@@ -50,7 +50,7 @@ typedef struct TableKey
 /* A block that is not all-visible by the map, but settled. */
 typedef struct UnmarkedBlock
 {
-	XLogRecPtr	lsn;			/* of the page */
+	XLogRecPtr	lsn;			/* of the page; or GH_PAGE_IS_NEW */
 	uint64		block;
 } UnmarkedBlock;
 
