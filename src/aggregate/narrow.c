@@ -2,9 +2,10 @@
  * narrow.c
  *		HAVING on a device: groups that it leaves out do not leave the device.
  *
- * The groups are the source of a second pipeline there, whose step are the first of the conditions (having.c), and whose
- * rows have all that the records of groups have.  That is for groups that are whole, and of which the conditions' program
- * tells without PostgreSQL's help: where it cannot tell of one, all of them come to the host, and are judged there.
+ * The groups are the source of a second pipeline there, whose step are the first of the conditions
+ * (having.c), and whose rows have all that the records of groups have.  That is for groups that are whole,
+ * and of which the conditions' program tells without PostgreSQL's help: where it cannot tell of one, all of
+ * them come to the host, and are judged there.
  */
 #include "postgres.h"
 
@@ -13,7 +14,10 @@
 #include "fragment/device.h"
 #include "fragment/records.h"
 
-/* What a group's record has, as values of a row: the keys, and of each aggregate how many values, and the value. */
+/*
+ * What a group's record has, as values of a row: the keys, and of each aggregate how many values, and the
+ * value.
+ */
 static uint32
 number_of_values(const GhAggregateNode *node)
 {
@@ -93,7 +97,9 @@ can_be_judged_on_device(const GhAggregateNode *node)
 	return can;
 }
 
-/* The conditions, then the values, which are columns behind those of the conditions; false: that is too much. */
+/*
+ * The conditions, then the values, which are columns behind those of the conditions; false: that is too much.
+ */
 static bool
 make_narrowing(const GhAggregateNode *node, GhPipelineOptions *options)
 {
@@ -104,10 +110,12 @@ make_narrowing(const GhAggregateNode *node, GhPipelineOptions *options)
 	GhRecordKey *values = palloc0(sizeof(GhRecordKey) * nvalues);
 	GhOperand	operands[GH_VALUES_MAX];
 	GhStep	   *step = palloc0(sizeof(GhStep));
+	const GhProgram *conditions = node->having->program;
 	GhProgram  *program;
 
-	for (uint32 i = 0; i < node->having->program->ncolumns; i++)
-		columns[gh_program_columns(node->having->program)[i].attribute - 1] = column_of_part(node, node->having->parts[i]);
+	for (uint32 i = 0; i < conditions->ncolumns; i++)
+		columns[gh_program_columns(conditions)[i].attribute - 1] =
+			column_of_part(node, node->having->parts[i]);
 	for (uint32 i = 0; i < nvalues; i++)
 	{
 		GhGroupColumn value = value_of_record(node, i);
@@ -160,7 +168,8 @@ narrow_options(GhAggregateNode *node, GhPipelineOptions *options)
 static Size
 texts_of_record(const GhAggregateNode *node)
 {
-	return sizeof(GhRecordHead) + sizeof(GhRecordValue) * node->nkeys + sizeof(GhAggregateState) * node->naggregates;
+	return sizeof(GhRecordHead) + sizeof(GhRecordValue) * node->nkeys +
+		sizeof(GhAggregateState) * node->naggregates;
 }
 
 /* Makes a group's record of a row of the second pipeline, which has *row_bytes; the record's bytes. */
@@ -200,8 +209,8 @@ make_record(const GhAggregateNode *node, const char *row, Size left, char *recor
 /* -------------------------------------------------------------------- the run */
 
 /*
- * GhFragmentMethods.  Not for as many groups as fit in a batch: these come to the host in less time than it takes to make
- * a pipeline.
+ * GhFragmentMethods.  Not for as many groups as fit in a batch: these come to the host in less time than it
+ * takes to make a pipeline.
  */
 void
 gh_aggregate_narrow(GhFragment *fragment)

@@ -2,10 +2,11 @@
  * device_tables.c
  *		Joins' tables that stay on the device when a query has ended (../store/resident_tables.c).
  *
- * That is for a table that one process makes of the pages of one relation, or of joins over them, of which no row was handed
- * back: nothing in it was computed by PostgreSQL.  What it depends on beside the relation's rows is in the options of the
- * pipeline that makes it: key, columns, and conditions, with the values that parameters and stable functions have in this
- * execution; and so it is for each table that is joined on the way, with what its relation is now.
+ * That is for a table that one process makes of the pages of one relation, or of joins over them, of which no
+ * row was handed back: nothing in it was computed by PostgreSQL.  What it depends on beside the relation's
+ * rows is in the options of the pipeline that makes it: key, columns, and conditions, with the values that
+ * parameters and stable functions have in this execution; and so it is for each table that is joined on the
+ * way, with what its relation is now.
  */
 #include "postgres.h"
 
@@ -27,7 +28,10 @@ add_bytes(pg_cryptohash_ctx *context, const void *bytes, Size size)
 		elog(ERROR, "could not compute a digest");
 }
 
-/* Adds the options, but for what the same table may have otherwise; false: they are too large for any pipeline. */
+/*
+ * Adds the options, but for what the same table may have otherwise; false: they are too large for any
+ * pipeline.
+ */
 static bool
 add_options(pg_cryptohash_ctx *context, GhPipelineOptions options)
 {
@@ -45,7 +49,10 @@ add_options(pg_cryptohash_ctx *context, GhPipelineOptions options)
 	return true;
 }
 
-/* Adds the tables that a side which is joins is made with, as their relations are now; false: one of them cannot stay. */
+/*
+ * Adds the tables that a side which is joins is made with, as their relations are now; false: one of them
+ * cannot stay.
+ */
 static bool
 add_tables_of(GhFragment *fragment, pg_cryptohash_ctx *context, const GhJoined *joined)
 {
@@ -82,7 +89,10 @@ make_digest(GhFragment *fragment, GhInnerSide *side, uint8 digest[PG_SHA256_DIGE
 	return made;
 }
 
-/* What a table is made of, of one relation's pages or of joins over them, as all these are now; NULL: none like it stays. */
+/*
+ * What a table is made of, of one relation's pages or of joins over them, as all these are now; NULL: none
+ * like it stays.
+ */
 static GhTableSource *
 source_of(GhFragment *fragment, const GhDeviceTable *table)
 {
@@ -97,8 +107,8 @@ source_of(GhFragment *fragment, const GhDeviceTable *table)
 }
 
 /*
- * Takes a table that has stayed, in place of one that is made; false: it is to be made.  What it is made of is looked at when
- * this is called first: before anything of that is read, or made.
+ * Takes a table that has stayed, in place of one that is made; false: it is to be made.  What it is made of
+ * is looked at when this is called first: before anything of that is read, or made.
  */
 bool
 gh_device_borrow_table(GhFragment *fragment, int number)
@@ -106,7 +116,10 @@ gh_device_borrow_table(GhFragment *fragment, int number)
 	GhDeviceTable *table = &fragment->device->tables[number];
 	GhError		error;
 
-	/* a run for each row may have other parameters each time, and a table for each would not be of use for long */
+	/*
+	 * a run for each row may have other parameters each time, and a table for each would not be of use for
+	 * long
+	 */
 	if (!table->looked_for && !fragment->rescanned)
 		table->source = source_of(fragment, table);
 	table->looked_for = true;

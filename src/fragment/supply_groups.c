@@ -1,9 +1,10 @@
 /*
  * supply_groups.c
- *		Groups that a supply's pipeline has made, brought to another pipeline on the device, so that fewer leave it.
+ *		Groups that a supply's pipeline has made, brought to another pipeline: fewer leave the device.
  *
- * The second pipeline is made when all pages are through; its source are the groups, and its sink is of rows.  Where it
- * cannot be made, or cannot tell of a group, the groups are still there as they were, and all of them leave the device.
+ * The second pipeline is made when all pages are through; its source are the groups, and its sink is of rows.
+ * Where it cannot be made, or cannot tell of a group, the groups are still there as they were, and all of
+ * them leave the device.
  */
 #include "postgres.h"
 
@@ -25,16 +26,20 @@ gh_supply_groups(const GhSupply *supply)
 static GhStatus
 create_narrowed(GhSupply *supply, const GhPipelineOptions *options, GhError *error)
 {
+	const GhPipelineEngine *engine = supply->engine->pipelines;
 	GhHost		host;
 	GhStatus	status;
 
 	gh_host_init(&host, supply->context);
-	while ((status = supply->engine->pipelines->create(&host, options, &supply->narrowed, error)) == GH_STOPPED)
+	while ((status = engine->create(&host, options, &supply->narrowed, error)) == GH_STOPPED)
 		gh_serve_interrupt();
 	return status;
 }
 
-/* Brings all groups there, as many at a time as the buffer has room for to be handed back; false: not all can be done. */
+/*
+ * Brings all groups there, as many at a time as the buffer has room for to be handed back; false: not all can
+ * be done.
+ */
 static bool
 bring_groups(GhSupply *supply, uint64 ngroups, uint64 *passed, GhError *error)
 {
@@ -63,9 +68,9 @@ bring_groups(GhSupply *supply, uint64 ngroups, uint64 *passed, GhError *error)
 }
 
 /*
- * Brings the pipeline's groups, which are so many, when all requests are through, to one that is made of the options, with the
- * groups as its source; results then come from that, and *passed is how many.  False: they come from the groups, or the supply
- * has failed.
+ * Brings the pipeline's groups, which are so many, when all requests are through, to one that is made of the
+ * options, with the groups as its source; results then come from that, and *passed is how many.  False: they
+ * come from the groups, or the supply has failed.
  */
 bool
 gh_supply_narrow(GhSupply *supply, GhPipelineOptions *options, uint64 ngroups, uint64 *passed)
@@ -92,7 +97,10 @@ gh_supply_narrow(GhSupply *supply, GhPipelineOptions *options, uint64 ngroups, u
 	return false;
 }
 
-/* As GhPipelineEngine.results, into a buffer of gh_supply_buffer(); GH_OK or GH_TOO_SMALL, or the supply has failed. */
+/*
+ * As GhPipelineEngine.results, into a buffer of gh_supply_buffer(); GH_OK or GH_TOO_SMALL, or the supply has
+ * failed.
+ */
 GhStatus
 gh_supply_results(GhSupply *supply, GhCursor *cursor, Size room, void *buffer, Size *bytes)
 {
@@ -101,7 +109,7 @@ gh_supply_results(GhSupply *supply, GhCursor *cursor, Size room, void *buffer, S
 	for (;;)
 	{
 		size_t		came = 0;
-		GhStatus	status = supply->engine->pipelines->results(pipeline, cursor, room, buffer, &came, &supply->error);
+		GhStatus	status = pipeline->engine->results(pipeline, cursor, room, buffer, &came, &supply->error);
 
 		*bytes = came;
 		if (status == GH_STOPPED)

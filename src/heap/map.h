@@ -39,7 +39,10 @@ gh_map_is_visible(const GhMapPage *map, BlockNumber block)
 	return (map->bits[bit / BITS_PER_BYTE] >> bit % BITS_PER_BYTE & VISIBILITYMAP_ALL_VISIBLE) != 0;
 }
 
-/* The first block from `block` on that is not all-visible by the map's page, which has it; `end`: none before that. */
+/*
+ * The first block from `block` on that is not all-visible by the map's page, which has it; `end`: none before
+ * that.
+ */
 static inline BlockNumber
 gh_map_next_unmarked(const GhMapPage *map, BlockNumber block, BlockNumber end)
 {

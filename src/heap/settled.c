@@ -2,8 +2,8 @@
  * settled.c
  *		Whether VACUUM would mark a page as all-visible.
  *
- * Some pages are left without the mark although nothing on them has changed for long: others had them pinned when VACUUM
- * came by, or it was not there since, or they are new.
+ * Some pages are left without the mark although nothing on them has changed for long: others had them pinned
+ * when VACUUM came by, or it was not there since, or they are new.
  */
 #include "postgres.h"
 
@@ -36,9 +36,9 @@ is_settled(Relation relation, Buffer buffer, BlockNumber block, OffsetNumber lin
 }
 
 /*
- * Whether all snapshots, those of later, too, see all rows of a block, as long as its page's LSN is *lsn, or it is new: every
- * change of them moves it, in a relation that needs WAL.  horizon: GetOldestNonRemovableTransactionId, of before.  Not in
- * recovery.
+ * Whether all snapshots, those of later, too, see all rows of a block, as long as its page's LSN is *lsn, or
+ * it is new: every change of them moves it, in a relation that needs WAL. horizon:
+ * GetOldestNonRemovableTransactionId, of before.  Not in recovery.
  */
 bool
 gh_page_is_settled(Relation relation, BlockNumber block, TransactionId horizon, XLogRecPtr *lsn)
@@ -48,7 +48,10 @@ gh_page_is_settled(Relation relation, BlockNumber block, TransactionId horizon, 
 	bool		settled = true;
 
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	/* COPY and others make a table longer by several pages at a time (from 16 on), and VACUUM leaves those as they are */
+	/*
+	 * COPY and others make a table longer by several pages at a time (from 16 on), and VACUUM leaves those as
+	 * they are
+	 */
 	if (PageIsNew(page))
 	{
 		UnlockReleaseBuffer(buffer);

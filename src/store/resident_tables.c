@@ -2,13 +2,14 @@
  * resident_tables.c
  *		Tables of joins that stay on a device.
  *
- * A table is found by what it is made of: the relation's file, and a digest of the pipeline that made it, with the values of
- * all parameters.  It is that of a query if every block of the relation was all-visible when the pipeline began, and is
- * now, by pages of the map whose LSNs have not moved: then no row of it has changed (resident.c).  A few blocks may lack the mark
- * if every snapshot saw their rows then (../heap/settled.c), and their pages have the LSNs that they had.
+ * A table is found by what it is made of: the relation's file, and a digest of the pipeline that made it,
+ * with the values of all parameters.  It is that of a query if every block of the relation was all-visible
+ * when the pipeline began, and is now, by pages of the map whose LSNs have not moved: then no row of it has
+ * changed (resident.c).  A few blocks may lack the mark if every snapshot saw their rows then
+ * (../heap/settled.c), and their pages have the LSNs that they had.
  *
- * A table is of one executor of the service, and so are all that a pipeline probes.  So sessions of each executor have tables of
- * their own.
+ * A table is of one executor of the service, and so are all that a pipeline probes.  So sessions of each
+ * executor have tables of their own.
  *
  * Who borrows a table holds its entry, and it is not given up as long as somebody does.
  */
@@ -122,11 +123,15 @@ gh_resident_tables_init(void)
 
 /* ------------------------------------------------------------------- sources */
 
-/* Whether tables of the relation's rows may stay at all.  Serializable transactions have to lock what they read. */
+/*
+ * Whether tables of the relation's rows may stay at all.  Serializable transactions have to lock what they
+ * read.
+ */
 bool
 gh_resident_tables_apply(Relation relation, Snapshot snapshot)
 {
-	return snapshot->snapshot_type == SNAPSHOT_MVCC && !IsolationIsSerializable() && gh_resident_allowed(relation);
+	return snapshot->snapshot_type == SNAPSHOT_MVCC && !IsolationIsSerializable() &&
+		gh_resident_allowed(relation);
 }
 
 /* Lists the blocks of a page of the map that it has not as all-visible; false: they are too many. */
@@ -163,7 +168,10 @@ read_map(Relation relation, TableRows *rows)
 	return listed;
 }
 
-/* What the relation has now; false: there are rows that not every snapshot sees, or too many blocks that would have to be asked. */
+/*
+ * What the relation has now; false: there are rows that not every snapshot sees, or too many blocks that
+ * would have to be asked.
+ */
 static bool
 read_rows(Relation relation, TableRows *rows)
 {
@@ -178,13 +186,15 @@ read_rows(Relation relation, TableRows *rows)
 	if (settled && rows->nunmarked > 0)
 		horizon = GetOldestNonRemovableTransactionId(relation);
 	for (uint32 i = 0; settled && i < rows->nunmarked; i++)
-		settled = gh_page_is_settled(relation, (BlockNumber) rows->unmarked[i].block, horizon, &rows->unmarked[i].lsn);
+		settled = gh_page_is_settled(relation, (BlockNumber) rows->unmarked[i].block, horizon,
+									 &rows->unmarked[i].lsn);
 	return settled;
 }
 
 /*
- * Looks at the relation, before anything of it is read for the table; the snapshot is held.  identity: a digest of all
- * else that the table depends on.  In the current context; NULL: such a table can be neither borrowed nor kept.
+ * Looks at the relation, before anything of it is read for the table; the snapshot is held. identity: a
+ * digest of all else that the table depends on.  In the current context; NULL: such a table can be neither
+ * borrowed nor kept.
  */
 GhTableSource *
 gh_resident_table_source(Relation relation, int device, const uint8 identity[PG_SHA256_DIGEST_LENGTH])
@@ -201,7 +211,9 @@ gh_resident_table_source(Relation relation, int device, const uint8 identity[PG_
 	return NULL;
 }
 
-/* All that a source says, for a digest of what is made of several: of two that are equal, a table would be. */
+/*
+ * All that a source says, for a digest of what is made of several: of two that are equal, a table would be.
+ */
 const void *
 gh_resident_table_source_bytes(const GhTableSource *source, Size *bytes)
 {
@@ -242,7 +254,10 @@ is_outdated(const ResidentTable *table, const GhTableSource *now)
 		 !has_same_rows(&table->made_of, &now->rows));
 }
 
-/* Tables that nobody can borrow any more go, as far as nobody holds them.  now: a relation as it was just seen, or NULL. */
+/*
+ * Tables that nobody can borrow any more go, as far as nobody holds them. now: a relation as it was just
+ * seen, or NULL.
+ */
 static void
 sweep(const GhTableSource *now)
 {
@@ -276,15 +291,16 @@ find_table(const TableKey *key)
 	{
 		ResidentTable *table = &shared->tables[i];
 
-		if (shared->digests[i] == digest && table->root != 0 && !table->stale && memcmp(&table->key, key, sizeof(*key)) == 0)
+		if (shared->digests[i] == digest && table->root != 0 && !table->stale &&
+			memcmp(&table->key, key, sizeof(*key)) == 0)
 			return table;
 	}
 	return NULL;
 }
 
 /*
- * A device's table that was used longest ago of those that nobody holds gives its memory back; device -1: any one's.  Its name;
- * 0: there is none.
+ * A device's table that was used longest ago of those that nobody holds gives its memory back; device -1: any
+ * one's.  Its name; 0: there is none.
  */
 static GhRef
 free_oldest(int device, uint64 *bytes)
@@ -364,8 +380,8 @@ note_stale(GhRef root)
 }
 
 /*
- * Borrows the table that was made of the same, until gh_resident_table_return; false: there is none.  The map was read for the
- * source when the snapshot was held.
+ * Borrows the table that was made of the same, until gh_resident_table_return; false: there is none.  The map
+ * was read for the source when the snapshot was held.
  */
 bool
 gh_resident_table_borrow(const GhTableSource *source, GhRef *root, uint64 *rows)
@@ -392,8 +408,8 @@ gh_resident_table_borrow(const GhTableSource *source, GhRef *root, uint64 *rows)
 }
 
 /*
- * Keeps a table that was made of all of the source's rows, and is shared by its root, for others, and holds it as if it were
- * borrowed.  False: it is still the caller's alone.
+ * Keeps a table that was made of all of the source's rows, and is shared by its root, for others, and holds
+ * it as if it were borrowed.  False: it is still the caller's alone.
  */
 bool
 gh_resident_table_keep(const GhTableSource *source, GhRef root, uint64 rows)
@@ -434,8 +450,8 @@ gh_resident_table_return(GhRef root)
 }
 
 /*
- * So many bytes of a device are wanted for something else: gives up tables that nobody holds, and waits for each of them, at most
- * for so long, until its executor has freed it.  The bytes that were given up.
+ * So many bytes of a device are wanted for something else: gives up tables that nobody holds, and waits for
+ * each of them, at most for so long, until its executor has freed it.  The bytes that were given up.
  */
 uint64
 gh_resident_tables_give_up(int device, uint64 bytes, int wait_ms)
@@ -500,8 +516,8 @@ gh_resident_tables_count(int device, Oid relid, uint64 *tables, uint64 *bytes)
 	{
 		const ResidentTable *table = &shared->tables[i];
 
-		if (table->root == 0 || table->stale || table->relid != relid || table->key.file.database != MyDatabaseId ||
-			table->key.file.device != (uint32) device)
+		if (table->root == 0 || table->stale || table->relid != relid ||
+			table->key.file.database != MyDatabaseId || table->key.file.device != (uint32) device)
 			continue;
 		++*tables;
 		*bytes += table->bytes;
