@@ -414,7 +414,7 @@ COMMENT ON VIEW gpuhash_devices
 COMMENT ON COLUMN gpuhash_devices.tables IS 'hash tables there: with the service of all sessions, those of joins counted; else of this session';
 COMMENT ON COLUMN gpuhash_devices.memory_limit IS 'gpuhash.device_memory_limit in bytes; NULL: none, or without the service';
 COMMENT ON COLUMN gpuhash_devices.memory_used IS 'device memory of all tables, and of pages that stay there';
-COMMENT ON COLUMN gpuhash_devices.memory_resident IS 'of that, of pages (gpuhash_resident)';
+COMMENT ON COLUMN gpuhash_devices.memory_resident IS 'of that, of pages and joins'' tables that stay (gpuhash_resident)';
 COMMENT ON COLUMN gpuhash_devices.transfer IS 'direct: batches go between sessions and GPU without a copy; else why they do not';
 COMMENT ON COLUMN gpuhash_devices.buffers IS 'direct: the GPU reads pages of tables in shared_buffers itself; else why they are copied for it';
 COMMENT ON COLUMN gpuhash_devices.worker_starts IS 'how often a worker found the GPU since the server started';

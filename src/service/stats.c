@@ -83,6 +83,23 @@ count_entries(int device, GhEntryKind kind)
 	return n;
 }
 
+/* Bytes of a device's tables that outlive the queries that made them. */
+static uint64
+bytes_that_stay(int device)
+{
+	uint64		bytes = 0;
+
+	for (uint32 i = 0; i < GH_TABLES_MAX; i++)
+	{
+		GhTableEntry *entry = gh_table_entry_at(i);
+
+		if (entry->stays && entry->device == (uint32) device &&
+			(GhTableState) gh_slot_state(pg_atomic_read_u64(&entry->word)) == GH_TABLE_LIVE)
+			bytes += pg_atomic_read_u64(&entry->bytes);
+	}
+	return bytes;
+}
+
 /* -------------------------------------------------------------- devices */
 
 static const char *
@@ -144,7 +161,7 @@ emit_device(ReturnSetInfo *result, int number)
 	row[GH_DEVICE_COLUMN_MEMORY_LIMIT] = Int64GetDatum((int64) limit);
 	nulls[GH_DEVICE_COLUMN_MEMORY_LIMIT] = limit == PG_UINT64_MAX;
 	row[GH_DEVICE_COLUMN_MEMORY_USED] = Int64GetDatum((int64) used);
-	row[GH_DEVICE_COLUMN_MEMORY_RESIDENT] = Int64GetDatum((int64) pg_atomic_read_u64(&device->resident_used));
+	row[GH_DEVICE_COLUMN_MEMORY_RESIDENT] = Int64GetDatum((int64) (pg_atomic_read_u64(&device->resident_used) + bytes_that_stay(number)));
 	row[GH_DEVICE_COLUMN_WORKER_STARTS] = Int64GetDatum((int64) pg_atomic_read_u64(&device->started));
 	row[GH_DEVICE_COLUMN_WORKER_CPU] = Float8GetDatum((double) pg_atomic_read_u64(&device->cpu_ns) / GH_NS_PER_MS);
 	tuplestore_putvalues(result->setResult, result->setDesc, row, nulls);

@@ -275,8 +275,8 @@ SKIP:
 		my $state;
 		for (1 .. 200)
 		{
-			$state = $server->query(q{SELECT 'bytes ' || sum(memory_used - memory_resident) || ' tables ' || sum(d.tables) FROM gpuhash_devices d}) . ' ' .
-				$server->query(q{SELECT 'buffers ' || buffers - buffers_free || ' tables ' || tables FROM gpuhash_stat}) . ' ' .
+			$state = $server->query(q{SELECT 'bytes ' || sum(memory_used - memory_resident) || ' tables ' || sum(d.tables) - (SELECT coalesce(sum(r.tables), 0) FROM gpuhash_resident r) FROM gpuhash_devices d}) . ' ' .
+				$server->query(q{SELECT 'buffers ' || buffers - buffers_free || ' tables ' || tables - (SELECT coalesce(sum(r.tables), 0) FROM gpuhash_resident r) FROM gpuhash_stat}) . ' ' .
 				$server->query('SELECT count(*) FROM gpuhash_stat_activity');
 			return '' if $state eq 'bytes 0 tables 0 buffers 0 tables 0 0';
 			sleep 0.05;
