@@ -239,7 +239,6 @@ gh_aggregate_start_anew(GhFragment *fragment)
 	node->files = NULL;
 	gh_enter_forget(node);
 	gh_final_groups_clear(node->final);
-	node->narrowed = false;
 	gh_groups_reset(node->groups);
 	node->ngroups = 0;
 }

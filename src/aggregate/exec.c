@@ -16,6 +16,7 @@
 #include "utils/memutils.h"
 
 #include "aggregate/exec.h"
+#include "fragment/device.h"
 #include "fragment/parallel.h"
 
 static Node *create_state(CustomScan *cscan);
@@ -157,7 +158,12 @@ device_sink(GhFragment *fragment, GhSink *sink)
 static void
 take_records(GhFragment *fragment, const char *records, Size bytes)
 {
-	gh_output_take(gh_aggregate_of(fragment), records, bytes);
+	GhAggregateNode *node = gh_aggregate_of(fragment);
+
+	if (fragment->device->supply.narrowed != NULL)
+		gh_narrow_take(node, records, bytes);
+	else
+		gh_output_take(node, records, bytes);
 }
 
 static const GhFragmentMethods fragment_methods = {
@@ -221,7 +227,6 @@ read_groups(GhAggregateNode *node)
 	node->final = gh_final_groups_create(node->fragment.css.ss.ps.state->es_query_cxt, node->fragment.memory_limit);
 	node->shown = (GhShown) {node->nkeys, node->nresults, node->naggregates, node->specs};
 	node->ngroups = 0;
-	node->narrowed = false;
 	node->back_before = node->fragment.counts.back;
 	node->pages_before = node->fragment.counts.pages;
 	gh_fragment_read_input(&node->fragment);

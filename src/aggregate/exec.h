@@ -108,7 +108,6 @@ typedef struct GhAggregateNode
 	GhGroupFiles *files;		/* groups that are to be merged; NULL: all are in memory */
 	GhShown		shown;
 	GhFinalGroups *final;		/* those that engines made; NULL: nothing was read yet */
-	bool		narrowed;		/* those of a device come as rows of another pipeline (narrow.c) */
 	uint32		next_group;		/* of the node's own */
 	GhOutput	output;
 	GhHaving   *having;			/* NULL: not asked for yet */

@@ -3,8 +3,8 @@
  *		HAVING as a program over finished groups, so that those it leaves out go before anything is made of them.
  *
  * The first of the conditions, as far as all of them have programs, are evaluated for some hundred groups at
- * a time, over columns that are made of the groups' keys and states (GhGroupsPart).  A group for which one of these is
- * not true is left out.  What a program cannot tell of a group (a key or sum that 128 bits do not hold, a
+ * a time, over columns that are made of the groups' keys and states (GhGroupsPart).  A group for which one of
+ * these is not true is left out.  What a program cannot tell of a group (a key or sum that 128 bits do not hold, a
  * quotient of too many digits) and the conditions behind those with programs are for PostgreSQL's expressions.
  *
  * No error is lost: PostgreSQL evaluates the conditions in their order, and none behind one that is not true.
@@ -39,13 +39,14 @@ gh_having_columns(const GhAggregateNode *node)
 static AttrNumber
 attribute_of(const GhAggregateNode *node, GhPartKind kind, int number)
 {
-	return 1 + number + (kind == GH_PART_KEY ? 0 : node->shown.nkeys) + (kind == GH_PART_COUNT ? node->shown.nresults : 0);
+	return 1 + number + (kind == GH_PART_KEY ? 0 : node->shown.nkeys) +
+		(kind == GH_PART_COUNT ? node->shown.nresults : 0);
 }
 
 static GhGroupsPart
 part_of(const GhAggregateNode *node, AttrNumber attribute)
 {
-	GhGroupsPart		part = {GH_PART_KEY, attribute - 1};
+	GhGroupsPart part = {GH_PART_KEY, attribute - 1};
 
 	if (part.number < node->shown.nkeys)
 		return part;

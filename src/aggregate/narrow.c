@@ -224,8 +224,7 @@ gh_aggregate_narrow(GhFragment *fragment)
 	if (node->nkeys == 0 || ngroups <= (uint64) gh_batch_rows || fragment->css.ss.ps.qual == NULL ||
 		!gh_output_is_whole(node) || !narrow_options(node, &options))
 		return;
-	node->narrowed = gh_supply_narrow(supply, &options, ngroups, &passed);
-	if (!node->narrowed)
+	if (!gh_supply_narrow(supply, &options, ngroups, &passed))
 		return;
 	gh_final_groups_leave_out(node->final, ngroups - passed);
 	fragment->counts.groups_left += ngroups - passed;

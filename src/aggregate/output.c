@@ -153,11 +153,6 @@ gh_output_take(GhAggregateNode *node, const char *records, Size size)
 	char	   *kept;
 	Size		used = 0;
 
-	if (node->narrowed)
-	{
-		gh_narrow_take(node, records, size);
-		return;
-	}
 	if (size == 0 || node->fragment.css.ss.ps.qual == NULL || !gh_output_is_whole(node))
 	{
 		gh_final_groups_put(node->final, records, size);

@@ -269,13 +269,22 @@ tell_children(GhFragment *fragment)
 	gh_joined_add_rows(fragment->joined, steps);
 }
 
+static uint64
+memory_of_pipeline(GhPipeline *pipeline)
+{
+	GhPipelineStats stats;
+	GhError		error;
+
+	if (pipeline->engine->stats(pipeline, &stats, &error) != GH_OK)
+		return 0;
+	return stats.bytes_peak + stats.work_bytes;
+}
+
 /* *elapsed: time that has been counted, waits and rows that came back included. */
 void
 gh_device_keep_counts(GhFragment *fragment, const GhSupply *supply, instr_time *elapsed)
 {
 	GhFragmentCounts *counts = &fragment->counts;
-	GhPipelineStats stats;
-	GhError		error;
 	uint64		queue_ns;
 	uint64		kernel_ns;
 
@@ -294,10 +303,10 @@ gh_device_keep_counts(GhFragment *fragment, const GhSupply *supply, instr_time *
 	INSTR_TIME_SUBTRACT(*elapsed, supply->counts.wait_time);
 	INSTR_TIME_SUBTRACT(*elapsed, supply->counts.back_time);
 	/* what is shared counts once */
-	if (!supply->attached && supply->engine->pipelines->stats(supply->pipeline, &stats, &error) == GH_OK)
-		counts->device_memory += stats.bytes_peak + stats.work_bytes;
-	if (supply->narrowed != NULL && supply->engine->pipelines->stats(supply->narrowed, &stats, &error) == GH_OK)
-		counts->device_memory += stats.bytes_peak + stats.work_bytes;
+	if (!supply->attached)
+		counts->device_memory += memory_of_pipeline(supply->pipeline);
+	if (supply->narrowed != NULL)
+		counts->device_memory += memory_of_pipeline(supply->narrowed);
 }
 
 /* ------------------------------------------------------------ what was read */

@@ -19,7 +19,7 @@
 #include "service/service.h"
 #include "store/resident_tables.h"
 
-static GhTableSource *source_of(GhFragment *fragment, const GhDeviceTable *table);
+static const GhTableSource *look_for(GhFragment *fragment, GhDeviceTable *table);
 
 static void
 add_bytes(pg_cryptohash_ctx *context, const void *bytes, Size size)
@@ -58,7 +58,7 @@ add_tables_of(GhFragment *fragment, pg_cryptohash_ctx *context, const GhJoined *
 {
 	for (int i = 0; i < joined->nlevels; i++)
 	{
-		const GhTableSource *source = source_of(fragment, &fragment->device->tables[joined->levels[i].table]);
+		const GhTableSource *source = look_for(fragment, &fragment->device->tables[joined->levels[i].table]);
 		const void *bytes;
 		Size		size;
 
@@ -107,23 +107,27 @@ source_of(GhFragment *fragment, const GhDeviceTable *table)
 }
 
 /*
- * Takes a table that has stayed, in place of one that is made; false: it is to be made.  What it is made of
- * is looked at when this is called first: before anything of that is read, or made.
+ * What a table may stay for; NULL: nothing.  It is looked at once in a run: before anything of what the table
+ * is made of is read, or made.
  */
+static const GhTableSource *
+look_for(GhFragment *fragment, GhDeviceTable *table)
+{
+	/* a run for each row may have other parameters each time, and a table for each is not of use for long */
+	if (!table->looked_for && !fragment->rescanned)
+		table->source = source_of(fragment, table);
+	table->looked_for = true;
+	return table->source;
+}
+
+/* Takes a table that has stayed, in place of one that is made; false: it is to be made. */
 bool
 gh_device_borrow_table(GhFragment *fragment, int number)
 {
 	GhDeviceTable *table = &fragment->device->tables[number];
 	GhError		error;
 
-	/*
-	 * a run for each row may have other parameters each time, and a table for each would not be of use for
-	 * long
-	 */
-	if (!table->looked_for && !fragment->rescanned)
-		table->source = source_of(fragment, table);
-	table->looked_for = true;
-	if (table->source == NULL)
+	if (look_for(fragment, table) == NULL)
 		return false;
 	gh_device_register_tables(fragment);
 	table->kept = gh_resident_table_borrow(table->source, &table->root, &table->rows);

@@ -38,10 +38,7 @@ extern bool gh_is_loadable(Relation relation);
 /* Loads pages, by the active snapshot.  False: the device failed, or has no room. */
 extern bool gh_load_pages(Relation relation, GhPrewarm *load);
 
-/*
- * ---- reload.c: the process that loads a database's relations, which the launcher starts (../store/reload.c)
- * ----
- */
+/* ---- reload.c: the process that loads a database's relations; ../store/reload.c starts it ---- */
 
 extern PGDLLEXPORT void gh_reload_worker_main(Datum arg);
 

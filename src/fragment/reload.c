@@ -121,9 +121,7 @@ load_part(Reload *reload, Relation relation, uint64 most)
 	reload->first = load.first;
 	reload->there += load.pages;
 	reload->brought += load.brought;
-	/*
-	 * where another session brings its pages there is room yet, or the next relation finds that there is none
-	 */
+	/* where another session brings its pages there may be room yet: the next relation finds that out */
 	return load.ended || load.full || load.pages >= most ? NEXT_RELATION : NEXT_PART;
 }
 

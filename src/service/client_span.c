@@ -7,8 +7,6 @@
  */
 #include "postgres.h"
 
-#include "storage/proc.h"
-
 #include "service/client.h"
 #include "service/placement.h"
 

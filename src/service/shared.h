@@ -400,6 +400,14 @@ gh_entry_give_up(uint32 number, uint64 generation, GhTableState to)
 	return !held;
 }
 
+/* Whether that is a device's table that outlives the query that made it; others may change it meanwhile. */
+static inline bool
+gh_entry_stays(const GhTableEntry *entry, int device)
+{
+	return entry->stays && entry->device == (uint32) device &&
+		(GhTableState) gh_slot_state(pg_atomic_read_u64((pg_atomic_uint64 *) &entry->word)) == GH_TABLE_LIVE;
+}
+
 static inline char *
 gh_buffer_at(uint32 unit)
 {

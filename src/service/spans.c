@@ -11,6 +11,9 @@
  * and so whoever has pages there finds out.  A session adds itself to the holders and then sees that the entry is LIVE;
  * an executor takes LIVE away and then sees that there are no holders: so one of the two knows of the other.
  *
+ * When there are no idle spans left, tables of joins that stay give up their memory likewise: those are freed by
+ * their own executors.
+ *
  * Called by threads.
  */
 #include "postgres.h"
@@ -268,15 +271,13 @@ give_up_one(void)
 	return freed.span != NULL;
 }
 
-/* A table that stays and that nobody holds, unless it is about to go; the worker's threads may see it change. */
+/* A table that stays and that nobody holds. */
 static bool
 is_idle_table(uint32 number)
 {
 	GhTableEntry *entry = gh_table_entry_at(number);
 
-	return entry->stays && entry->kind == GH_ENTRY_TABLE && entry->device == gh_worker.device_index &&
-		pg_atomic_read_u32(&entry->holders) == 0 &&
-		(GhTableState) gh_slot_state(pg_atomic_read_u64(&entry->word)) == GH_TABLE_LIVE;
+	return gh_entry_stays(entry, gh_worker.device_index) && pg_atomic_read_u32(&entry->holders) == 0;
 }
 
 static uint64

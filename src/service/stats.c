@@ -93,8 +93,7 @@ bytes_that_stay(int device)
 	{
 		GhTableEntry *entry = gh_table_entry_at(i);
 
-		if (entry->stays && entry->device == (uint32) device &&
-			(GhTableState) gh_slot_state(pg_atomic_read_u64(&entry->word)) == GH_TABLE_LIVE)
+		if (gh_entry_stays(entry, device))
 			bytes += pg_atomic_read_u64(&entry->bytes);
 	}
 	return bytes;
@@ -161,7 +160,8 @@ emit_device(ReturnSetInfo *result, int number)
 	row[GH_DEVICE_COLUMN_MEMORY_LIMIT] = Int64GetDatum((int64) limit);
 	nulls[GH_DEVICE_COLUMN_MEMORY_LIMIT] = limit == PG_UINT64_MAX;
 	row[GH_DEVICE_COLUMN_MEMORY_USED] = Int64GetDatum((int64) used);
-	row[GH_DEVICE_COLUMN_MEMORY_RESIDENT] = Int64GetDatum((int64) (pg_atomic_read_u64(&device->resident_used) + bytes_that_stay(number)));
+	row[GH_DEVICE_COLUMN_MEMORY_RESIDENT] = Int64GetDatum((int64) (pg_atomic_read_u64(&device->resident_used) +
+																   bytes_that_stay(number)));
 	row[GH_DEVICE_COLUMN_WORKER_STARTS] = Int64GetDatum((int64) pg_atomic_read_u64(&device->started));
 	row[GH_DEVICE_COLUMN_WORKER_CPU] = Float8GetDatum((double) pg_atomic_read_u64(&device->cpu_ns) / GH_NS_PER_MS);
 	tuplestore_putvalues(result->setResult, result->setDesc, row, nulls);

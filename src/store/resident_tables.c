@@ -192,7 +192,7 @@ read_rows(Relation relation, TableRows *rows)
 }
 
 /*
- * Looks at the relation, before anything of it is read for the table; the snapshot is held. identity: a
+ * Looks at the relation, before anything of it is read for the table; the snapshot is held.  identity: a
  * digest of all else that the table depends on.  In the current context; NULL: such a table can be neither
  * borrowed nor kept.
  */
@@ -255,7 +255,7 @@ is_outdated(const ResidentTable *table, const GhTableSource *now)
 }
 
 /*
- * Tables that nobody can borrow any more go, as far as nobody holds them. now: a relation as it was just
+ * Tables that nobody can borrow any more go, as far as nobody holds them.  now: a relation as it was just
  * seen, or NULL.
  */
 static void
@@ -379,6 +379,35 @@ note_stale(GhRef root)
 	LWLockRelease(&shared->lock);
 }
 
+/* Tables whose relation, or database, is no more, or has another file, are not borrowed any more. */
+static void
+note_gone(void)
+{
+	GhRef	   *roots = palloc(sizeof(GhRef) * GH_RESIDENT_TABLES);
+	Oid		   *relids = palloc(sizeof(Oid) * GH_RESIDENT_TABLES);
+	GhResidentKey *files = palloc(sizeof(GhResidentKey) * GH_RESIDENT_TABLES);
+	int			count = 0;
+
+	LWLockAcquire(&shared->lock, LW_SHARED);
+	for (int i = 0; i < GH_RESIDENT_TABLES; i++)
+	{
+		const ResidentTable *table = &shared->tables[i];
+
+		if (table->root == 0 || table->stale)
+			continue;
+		roots[count] = table->root;
+		relids[count] = table->relid;
+		files[count++] = table->key.file;
+	}
+	LWLockRelease(&shared->lock);
+	for (int i = 0; i < count; i++)
+		if (!gh_resident_has_file(&files[i], relids[i]))
+			note_stale(roots[i]);
+	pfree(roots);
+	pfree(relids);
+	pfree(files);
+}
+
 /*
  * Borrows the table that was made of the same, until gh_resident_table_return; false: there is none.  The map
  * was read for the source when the snapshot was held.
@@ -418,7 +447,7 @@ gh_resident_table_keep(const GhTableSource *source, GhRef root, uint64 rows)
 	uint64		bytes = gh_service_table_bytes(root);
 	ResidentTable *table;
 
-	gh_resident_tables_forget_gone();
+	note_gone();
 	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
 	sweep(source);
 	/* another session may have been first */
@@ -474,36 +503,14 @@ gh_resident_tables_give_up(int device, uint64 bytes, int wait_ms)
 	return given_up;
 }
 
-/* Tables whose relation, or database, is no more, or has another file, are not borrowed any more, and go. */
+/* Tables of relations that are no more, or have another file, go, as far as nobody holds them. */
 void
 gh_resident_tables_forget_gone(void)
 {
-	GhRef	   *roots = palloc(sizeof(GhRef) * GH_RESIDENT_TABLES);
-	Oid		   *relids = palloc(sizeof(Oid) * GH_RESIDENT_TABLES);
-	GhResidentKey *files = palloc(sizeof(GhResidentKey) * GH_RESIDENT_TABLES);
-	int			count = 0;
-
-	LWLockAcquire(&shared->lock, LW_SHARED);
-	for (int i = 0; i < GH_RESIDENT_TABLES; i++)
-	{
-		const ResidentTable *table = &shared->tables[i];
-
-		if (table->root == 0 || table->stale)
-			continue;
-		roots[count] = table->root;
-		relids[count] = table->relid;
-		files[count++] = table->key.file;
-	}
-	LWLockRelease(&shared->lock);
-	for (int i = 0; i < count; i++)
-		if (!gh_resident_has_file(&files[i], relids[i]))
-			note_stale(roots[i]);
+	note_gone();
 	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
 	sweep(NULL);
 	LWLockRelease(&shared->lock);
-	pfree(roots);
-	pfree(relids);
-	pfree(files);
 }
 
 /* How many of a relation of this database there are, and their memory. */
