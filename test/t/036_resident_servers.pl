@@ -17,28 +17,9 @@ sub check { my ($what, %options) = @_; return GpuHash::Resident::check($options{
 
 sub fresh { return GpuHash::Resident::fresh($session, $ROWS, @_) }
 
-# Sessions, once the service answers.
-sub begin_sessions
-{
-	$_->close for grep { defined } $session, $other;
-	delete $service->{control};
-	ok($service->wait_ready, 'the service is ready');
-	($session, $other) = map { $server->session } 1, 2;
-	$other->do('SET gpuhash.enabled = off');
-	return;
-}
+sub begin_sessions { ($session, $other) = GpuHash::Resident::sessions($service, $session, $other); return }
 
-# Changes a setting of the server, which its workers follow at once.
-sub configure
-{
-	my ($name, $value) = @_;
-	well($other, "ALTER SYSTEM SET $name = $value");
-	well($other, 'SELECT pg_reload_conf()');
-	for (1 .. 100) { last if well($session, "SELECT setting FROM pg_settings WHERE name = '$name'") eq $value; sleep 0.02 }
-	# and the worker's
-	sleep 0.3;
-	return;
-}
+sub configure { return GpuHash::Resident::configure($session, @_) }
 
 sub shown { return GpuHash::Resident::shown($session, @_) }
 

@@ -12,15 +12,7 @@ my $server = $service->server;
 my $LIST = "$server->{dir}/data/gpuhash.resident";
 my ($session, $other);
 
-sub begin_sessions
-{
-	$_->close for grep { defined } $session, $other;
-	delete $service->{control};
-	ok($service->wait_ready, 'the service is ready');
-	($session, $other) = map { $server->session } 1, 2;
-	$other->do('SET gpuhash.enabled = off');
-	return;
-}
+sub begin_sessions { ($session, $other) = GpuHash::Resident::sessions($service, $session, $other); return }
 
 sub end_sessions { $_->close for grep { defined } $session, $other; ($session, $other) = (); return }
 
@@ -36,15 +28,7 @@ sub restart
 	return;
 }
 
-sub configure
-{
-	my ($name, $value) = @_;
-	well($other, "ALTER SYSTEM SET $name = $value");
-	well($other, 'SELECT pg_reload_conf()');
-	# the worker's and the launcher's
-	sleep 0.5;
-	return;
-}
+sub configure { return GpuHash::Resident::configure($session, @_) }
 
 sub shown { my ($table, $in) = @_; return GpuHash::Resident::shown($in // $session, $table) }
 

@@ -8,14 +8,12 @@ use GpuHash::Service;
 
 my $service = GpuHash::Service->new(conf => [@GpuHash::Resident::CONF]);
 my $server = $service->server;
-ok($service->wait_ready, 'the service is ready');
-my ($session, $other) = map { $server->session } 1, 2;
+my ($session, $other) = GpuHash::Resident::sessions($service);
 
 # facts f, dimensions d and e
 sub make_tables
 {
 	well($other, <<'SQL');
-SET gpuhash.enabled = off;
 DROP TABLE IF EXISTS f, d, e;
 CREATE TABLE f AS SELECT i AS id, i % 700 AS k, i % 40 AS j, i::bigint * 3 AS v FROM generate_series(1, 4000) i;
 CREATE TABLE d (k int, p int, t text) WITH (autovacuum_enabled = off);
@@ -182,13 +180,9 @@ is_right($session, $STAR, 'the worker has ended');
 ok($service->wait_ready, 'there is another worker');
 runs('after the worker', $STAR, 0, 2);
 
-well($other, "ALTER SYSTEM SET gpuhash.resident_memory = 0");
-well($other, 'SELECT pg_reload_conf()');
-for (1 .. 100) { last if well($session, 'SHOW gpuhash.resident_memory') =~ /^0/; sleep 0.02 }
+GpuHash::Resident::configure($session, 'gpuhash.resident_memory', 0);
 runs('without memory for them', $STAR, 0, 0);
-well($other, "ALTER SYSTEM RESET gpuhash.resident_memory");
-well($other, 'SELECT pg_reload_conf()');
-for (1 .. 100) { last if well($session, 'SHOW gpuhash.resident_memory') =~ /^-1/; sleep 0.02 }
+GpuHash::Resident::configure($session, 'gpuhash.resident_memory', -1);
 runs('with memory', $STAR, 2 - 2 * !well($session, "SELECT sum(tables) FROM gpuhash_resident WHERE relation::text IN ('d', 'e')"), 2);
 
 # many more than there may be: the oldest go
@@ -217,29 +211,29 @@ memory_is_free('dropped relations have no tables on the device');
 # others have the memory before them
 make_tables();
 well($other, 'CREATE TABLE wide AS SELECT i AS k, i::bigint AS a FROM generate_series(1, 400000) i; VACUUM ANALYZE wide');
-well($other, "ALTER SYSTEM SET gpuhash.device_memory_limit = '9MB'");
-well($other, 'SELECT pg_reload_conf()');
-for (1 .. 100) { last if well($session, 'SHOW gpuhash.device_memory_limit') eq '9MB'; sleep 0.02 }
-sleep 0.3;
+GpuHash::Resident::configure($session, 'gpuhash.device_memory_limit', 9);
 my %NEEDS = (
 	'a join' => 'SELECT count(*), sum(y.a) FROM wide x JOIN (SELECT * FROM wide WHERE k <= 390000 OFFSET 0) y ON y.k = x.k',
 	groups => 'SELECT count(*), sum(c) FROM (SELECT k, count(*) AS c, sum(a) AS s FROM wide GROUP BY k OFFSET 0) g');
+# Its plan, where no memory that stays is its own.
+sub plan_of
+{
+	my ($name) = @_;
+	well($session, "SET gpuhash.enable_resident = off; SET work_mem = '256MB'; SET gpuhash.enable_scan = off; SET gpuhash.enable_aggregate = " . ($name eq 'groups' ? 'on' : 'off'));
+	my $plan = well($session, "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) $NEEDS{$name}");
+	well($session, 'RESET ALL');
+	return $plan;
+}
 for my $name (sort keys %NEEDS)
 {
-	well($session, 'SET gpuhash.enable_resident = off; SET work_mem = \'256MB\'; SET gpuhash.enable_scan = off; SET gpuhash.enable_aggregate = ' . ($name eq 'groups' ? 'on' : 'off'));
-	my @plans = (well($session, "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) $NEEDS{$name}"));
-	well($session, 'RESET ALL');
+	my @plans = plan_of($name);
 	used($session, "SELECT f.j, count(*), sum(d.p) FROM f JOIN d ON d.k = f.k AND d.p <> $_ GROUP BY f.j") for 1 .. 40;
 	cmp_ok(well($other, $MEMORY), '>', 500_000, "$name: tables stay") if $service->{fault};
-	well($session, 'SET gpuhash.enable_resident = off; SET work_mem = \'256MB\'; SET gpuhash.enable_scan = off; SET gpuhash.enable_aggregate = ' . ($name eq 'groups' ? 'on' : 'off'));
-	push @plans, well($session, "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) $NEEDS{$name}");
-	well($session, 'RESET ALL');
+	push @plans, plan_of($name);
 	my @memory = map { join ', ', /(Engine: \w+|Device Memory: .*|Fallback Reason: .*)/g } @plans;
 	is($memory[1], $memory[0], "$name has as much memory as without them") or diag("@plans");
 }
-well($other, 'ALTER SYSTEM RESET gpuhash.device_memory_limit');
-well($other, 'SELECT pg_reload_conf()');
-for (1 .. 100) { last if well($session, 'SHOW gpuhash.device_memory_limit') eq '-1'; sleep 0.02 }
+GpuHash::Resident::configure($session, 'gpuhash.device_memory_limit', -1);
 
 # without the look at the map, or at pages that it has not marked, a table is used whose rows have changed
 my %CHANGE = (resident_map => 'UPDATE d SET p = p + 1; VACUUM d', resident_heap => "INSERT INTO d VALUES (651, 1, 'new')");

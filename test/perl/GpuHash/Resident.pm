@@ -17,6 +17,8 @@
 #	well($session, $sql)			what a session returns for SQL that must not fail
 #	GpuHash::Resident::check($session, $what, ...)	compares; that nothing differs is a test of that name; returns the answer, too,
 #									and adds it up: $compared, $used
+#	GpuHash::Resident::sessions($service, @old)	once the service answers: a session, and one where PostgreSQL does all; @old are closed
+#	GpuHash::Resident::configure($session, $name, $value)	changes a setting of the server, a number of its unit; all follow
 #	GpuHash::Resident::shown($session, $table)	pages of a table that are on devices, by the view
 #
 # Of what is counted, all is gpuhash_stat's: where other sessions have queries by the device it is theirs, too.
@@ -26,6 +28,7 @@ use strict;
 use warnings;
 use Exporter 'import';
 use Test::More ();
+use Time::HiRes 'sleep';
 
 our @EXPORT_OK = qw(well $compared $used);
 our ($compared, $used) = (0, 0);
@@ -41,6 +44,28 @@ sub well
 	my ($text, $error) = $in->do($sql);
 	Test::More::is($error, '', "no error: $sql") if $error ne '';
 	return $text;
+}
+
+sub sessions
+{
+	my ($service, @old) = @_;
+	$_->close for grep { defined } @old;
+	delete $service->{control};
+	Test::More::ok($service->wait_ready, 'the service is ready');
+	my @new = map { $service->server->session } 1, 2;
+	$new[1]->do('SET gpuhash.enabled = off');
+	return @new;
+}
+
+sub configure
+{
+	my ($session, $name, $value) = @_;
+	well($session, "ALTER SYSTEM SET $name = $value");
+	well($session, 'SELECT pg_reload_conf()');
+	for (1 .. 100) { last if well($session, "SELECT setting FROM pg_settings WHERE name = '$name'") eq $value; sleep 0.02 }
+	# and the other processes of the server
+	sleep 0.5;
+	return;
 }
 
 sub shown { my ($in, $table) = @_; return well($in, "SELECT coalesce(sum(resident), 0) FROM gpuhash_resident WHERE relation::text = '$table'") }
