@@ -159,6 +159,8 @@ count_groups(const GhAggregateNode *node)
 {
 	if (node->nkeys == 0)
 		return 1;
+	if (node->made > 0)
+		return node->made;
 	return gh_groups_count(node->groups) + gh_final_groups_count(node->final) +
 		gh_final_groups_left_out(node->final);
 }
@@ -238,9 +240,13 @@ gh_aggregate_start_anew(GhFragment *fragment)
 		gh_group_files_close(node->files);
 	node->files = NULL;
 	gh_enter_forget(node);
+	if (node->taken)
+		gh_nested_give_up(node);
 	gh_final_groups_clear(node->final);
-	gh_groups_reset(node->groups);
+	gh_aggregate_show(node, false);
 	node->ngroups = 0;
+	node->made = 0;
+	node->as_rows = node->taken = false;
 }
 
 /* Forgets the groups that are final, or in files. */

@@ -11,6 +11,7 @@
  *	   other aggregates as those of participants are, and to those with DISTINCT x is added.  Where an aggregate has
  *	   a FILTER, x is added if a row of the group passed it, which one of the other aggregates has counted.
  *
+ * Where the groups of the first level are all on a device, it does the second, too (distinct_device.c); else
  * regroup.c has what both levels are to one another.
  */
 #include "postgres.h"
@@ -57,26 +58,26 @@ gh_distinct_init(GhAggregateNode *node, List *private)
 }
 
 /* Where aggregate a of the first level is in the second: what comes out stands together there. */
-static int
-shown_aggregate(const GhAggregateNode *node, int a)
+int
+gh_distinct_shown(const GhAggregateNode *node, int a)
 {
 	return a < node->nresults ? a : a + node->distinct->naggregates;
 }
 
 /* The types are known: what the second level computes. */
-static void
-set_shown(GhAggregateNode *node)
+void
+gh_distinct_show(GhAggregateNode *node)
 {
 	GhDistinct *distinct = node->distinct;
 	const GhValueType *x = &node->key_types[node->nkeys - 1];
 
 	for (int a = 0; a < node->naggregates; a++)
 	{
-		GhAggregateSpec *spec = &distinct->specs[shown_aggregate(node, a)];
+		GhAggregateSpec *spec = &distinct->specs[gh_distinct_shown(node, a)];
 
 		*spec = node->specs[a];
 		if (spec->scales > 0)
-			spec->scales = shown_aggregate(node, spec->scales);
+			spec->scales = gh_distinct_shown(node, spec->scales);
 	}
 	for (int d = 0; d < distinct->naggregates; d++)
 	{
@@ -132,7 +133,7 @@ add_group(GhRegrouping *level, uint32 row, uint32 group)
 	const GhSqlValue *value = &level->batch.keys[(Size) row * node->nkeys + node->nkeys - 1];
 
 	for (int a = 0; a < node->naggregates; a++)
-		gh_regroup_merge(level, row, a, group, shown_aggregate(node, a));
+		gh_regroup_merge(level, row, a, group, gh_distinct_shown(node, a));
 	if (value->kind == GH_SQL_NULL)
 		return;
 	for (int d = 0; d < distinct->naggregates; d++)
@@ -149,6 +150,6 @@ static const GhRegroupMethods methods = {
 void
 gh_distinct_groups(GhAggregateNode *node)
 {
-	set_shown(node);
+	gh_distinct_show(node);
 	gh_regroup(node, 1, &methods);
 }

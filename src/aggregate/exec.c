@@ -45,6 +45,12 @@ static const CustomExecMethods exec_methods = {
 
 /* --------------------------------------------------------------- set-up */
 
+bool
+gh_is_aggregate(const PlanState *ps)
+{
+	return IsA(ps, CustomScanState) && ((const CustomScanState *) ps)->methods == &exec_methods;
+}
+
 static Node *
 create_state(CustomScan *cscan)
 {
@@ -160,7 +166,9 @@ take_records(GhFragment *fragment, const char *records, Size bytes)
 {
 	GhAggregateNode *node = gh_aggregate_of(fragment);
 
-	if (fragment->device->supply.narrowed != NULL)
+	while (node->taken)
+		node = node->above;
+	if (node->as_rows)
 		gh_narrow_take(node, records, bytes);
 	else
 		gh_output_take(node, records, bytes);
@@ -200,6 +208,8 @@ begin_aggregate(CustomScanState *css, EState *estate, int eflags)
 	node->key_types = palloc0(sizeof(GhValueType) * (node->nkeys + 1));
 	node->key_values = palloc0(sizeof(GhSqlValue) * (node->nkeys + 1));
 	node->fragment.memory_limit = gh_aggregate_memory_limit();
+	if (!gh_bound_find(&node->bound, estate, &cscan->scan.plan))
+		memset(&node->bound, 0, sizeof(node->bound));
 	node->phase = GH_AGGREGATE_START;
 }
 
@@ -215,6 +225,26 @@ absorb_groups(GhAggregateNode *node)
 		node->fragment.counts.groups -= nabsorbed;
 }
 
+/*
+ * Groups of the node's own, of which there are none, are those that the input is read into; regrouped: those that come
+ * out of the second level of DISTINCT.
+ */
+void
+gh_aggregate_show(GhAggregateNode *node, bool regrouped)
+{
+	const GhShown first = {node->nkeys, node->nresults, node->naggregates, node->specs};
+
+	if (regrouped)
+		gh_distinct_show(node);
+	else
+		node->shown = first;
+	node->regrouped = regrouped;
+	if (node->groups != NULL)
+		gh_groups_destroy(node->groups);
+	node->groups = gh_groups_create(node->fragment.css.ss.ps.state->es_query_cxt, node->shown.nkeys, node->key_types,
+									node->shown.naggregates, node->shown.specs);
+}
+
 /* Reads the input into groups.  Whether it is this process that returns them. */
 static bool
 read_groups(GhAggregateNode *node)
@@ -222,14 +252,17 @@ read_groups(GhAggregateNode *node)
 	if (node->fragment.member != NULL && !gh_aggregate_attach(node))
 		return false;
 	gh_aggregate_types(node);
-	node->groups = gh_groups_create(node->fragment.css.ss.ps.state->es_query_cxt, node->nkeys, node->key_types,
-									node->naggregates, node->specs);
+	gh_aggregate_show(node, false);
 	node->final = gh_final_groups_create(node->fragment.css.ss.ps.state->es_query_cxt, node->fragment.memory_limit);
-	node->shown = (GhShown) {node->nkeys, node->nresults, node->naggregates, node->specs};
 	node->ngroups = 0;
+	node->made = 0;
+	node->as_rows = node->taken = false;
 	node->back_before = node->fragment.counts.back;
 	node->pages_before = node->fragment.counts.pages;
-	gh_fragment_read_input(&node->fragment);
+	if (gh_nested_read(node))
+		gh_aggregate_end_input(&node->fragment);
+	else
+		gh_fragment_read_input(&node->fragment);
 	node->fragment.ran = true;
 	if (node->fragment.member != NULL && !gh_aggregate_hand_over(node))
 		return false;
@@ -254,7 +287,7 @@ make_groups(GhAggregateNode *node)
 {
 	bool		any = read_groups(node);
 
-	if (any && node->distinct != NULL)
+	if (any && node->distinct != NULL && !node->regrouped)
 		gh_distinct_groups(node);
 	if (any && node->sets != NULL)
 		gh_sets_groups(node);
@@ -264,13 +297,21 @@ make_groups(GhAggregateNode *node)
 	return any;
 }
 
+/* Reads the input, so that groups can come out. */
+void
+gh_aggregate_make(GhAggregateNode *node)
+{
+	Assert(node->phase == GH_AGGREGATE_START);
+	node->phase = make_groups(node) && !node->taken ? GH_AGGREGATE_EMIT : GH_AGGREGATE_DONE;
+}
+
 static TupleTableSlot *
 exec_aggregate(CustomScanState *css)
 {
 	GhAggregateNode *node = (GhAggregateNode *) css;
 
 	if (node->phase == GH_AGGREGATE_START)
-		node->phase = make_groups(node) ? GH_AGGREGATE_EMIT : GH_AGGREGATE_DONE;
+		gh_aggregate_make(node);
 	if (node->phase == GH_AGGREGATE_EMIT && gh_output_next(node))
 		return css->ss.ps.ps_ProjInfo != NULL ? ExecProject(css->ss.ps.ps_ProjInfo) :
 			css->ss.ss_ScanTupleSlot;
@@ -297,7 +338,7 @@ static bool
 may_keep(const GhAggregateNode *node)
 {
 	return node->phase != GH_AGGREGATE_START && node->fragment.member == NULL && node->groups != NULL &&
-		node->files == NULL;
+		node->files == NULL && !node->taken;
 }
 
 static void

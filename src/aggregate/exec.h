@@ -10,6 +10,7 @@
 #include "access/parallel.h"
 
 #include "aggregate/node.h"
+#include "fragment/bound.h"
 #include "fragment/fragment.h"
 
 typedef enum GhAggregatePhase
@@ -91,6 +92,7 @@ typedef struct GhAggregateNode
 	GhAggregateSpec *specs;
 	GhDistinct *distinct;		/* NULL: no aggregate adds each value once */
 	GhSets	   *sets;			/* NULL: no grouping sets */
+	GhBound		bound;			/* a Sort and Limit above, where there are both */
 
 	/* of the program, in its context */
 	struct GhResults *results;	/* while it is made */
@@ -107,10 +109,20 @@ typedef struct GhAggregateNode
 	uint64		pages_before;	/* likewise, pages read */
 	GhGroupFiles *files;		/* groups that are to be merged; NULL: all are in memory */
 	GhShown		shown;
+	bool		as_rows;		/* groups come from the device as rows of a level (narrow.c) */
+	bool		taken;			/* a device has made those of the node above of them: none come out here */
+	uint64		passed;			/* taken: those that would have come out */
+	bool		regrouped;		/* of DISTINCT, a device has made those that come out */
+	uint64		made;			/* groups of a device, of which what has left it is not all; 0: it is all */
+	uint64		unwanted;		/* of these, in all runs: they are not among the first of the bound */
 	GhFinalGroups *final;		/* those that engines made; NULL: nothing was read yet */
 	uint32		next_group;		/* of the node's own */
 	GhOutput	output;
 	GhHaving   *having;			/* NULL: not asked for yet */
+
+	/* a grouping over a grouping (nested.c) */
+	struct GhAggregateNode *above;	/* while this one reads its input for that one; else NULL */
+	struct GhAggregateNode *below;	/* whose rows come in; or NULL */
 } GhAggregateNode;
 
 static inline GhAggregateNode *
@@ -131,6 +143,8 @@ gh_aggregate_expected(const GhAggregateNode *node)
 
 /* distinct.c */
 extern void gh_distinct_init(GhAggregateNode *node, List *private);
+extern int	gh_distinct_shown(const GhAggregateNode *node, int a);
+extern void gh_distinct_show(GhAggregateNode *node);
 extern void gh_distinct_groups(GhAggregateNode *node);
 
 /* sets.c */
@@ -174,12 +188,22 @@ extern GhSqlValue gh_output_key(const GhAggregateNode *node, const GhOutput *out
 extern const GhSide *gh_output_side(const GhAggregateNode *node, const GhOutput *output, uint32 i, int a);
 extern void gh_output_take(GhAggregateNode *node, const char *records, Size size);
 extern bool gh_output_is_whole(const GhAggregateNode *node);
+extern void gh_output_show(GhAggregateNode *node, const char *records, Size size, void (*show) (void *arg), void *arg);
 extern bool gh_output_next(GhAggregateNode *node);
 extern void gh_output_rewind(GhAggregateNode *node);
+
+/* exec.c */
+extern bool gh_is_aggregate(const PlanState *ps);
+extern void gh_aggregate_show(GhAggregateNode *node, bool regrouped);
+extern void gh_aggregate_make(GhAggregateNode *node);
 
 /* narrow.c */
 extern void gh_aggregate_narrow(GhFragment *fragment);
 extern void gh_narrow_take(GhAggregateNode *node, const char *rows, Size size);
+
+/* nested.c */
+extern bool gh_nested_read(GhAggregateNode *node);
+extern void gh_nested_give_up(GhAggregateNode *below);
 
 /* having.c */
 extern void gh_having_judge(GhAggregateNode *node, GhOutput *output);

@@ -43,8 +43,9 @@ attribute_of(const GhAggregateNode *node, GhPartKind kind, int number)
 		(kind == GH_PART_COUNT ? node->shown.nresults : 0);
 }
 
-static GhGroupsPart
-part_of(const GhAggregateNode *node, AttrNumber attribute)
+/* What a column of the relation of groups is. */
+GhGroupsPart
+gh_having_part(const GhAggregateNode *node, AttrNumber attribute)
 {
 	GhGroupsPart part = {GH_PART_KEY, attribute - 1};
 
@@ -59,9 +60,9 @@ part_of(const GhAggregateNode *node, AttrNumber attribute)
 	return part;
 }
 
-/* Programs ask for no more of a column than whether its tuples may lack it. */
-static TupleDesc
-groups_desc(const GhAggregateNode *node)
+/* The relation of groups.  Programs ask for no more of a column than whether its tuples may lack it. */
+TupleDesc
+gh_having_desc(const GhAggregateNode *node)
 {
 	TupleDesc	desc = CreateTemplateTupleDesc(gh_having_columns(node));
 
@@ -122,22 +123,32 @@ group_columns_mutator(Node *expr, GhAggregateNode *node)
 	return expression_tree_mutator(expr, group_columns_mutator, (void *) node);
 }
 
+/*
+ * An expression over the scan tuple as one over groups, with constants for what has no columns.  Where a subquery's
+ * result would be one, the program has to be made again when it is there.
+ */
+Expr *
+gh_having_over_groups(GhAggregateNode *node, const Expr *expr)
+{
+	Node	   *over = group_columns_mutator((Node *) expr, node);
+
+	return (Expr *) gh_fold_constants(&node->fragment.css.ss.ps, over, &node->having->awaited);
+}
+
 /* ------------------------------------------------------------- the program */
 
 /* The first of the conditions, over groups, up to one that has no program by itself. */
 static List *
 conditions_with_programs(GhAggregateNode *node, TupleDesc desc)
 {
-	PlanState  *ps = &node->fragment.css.ss.ps;
 	List	   *result = NIL;
 	ListCell   *lc;
 
-	foreach(lc, ps->plan->qual)
+	foreach(lc, node->fragment.css.ss.ps.plan->qual)
 	{
-		Node	   *condition = group_columns_mutator(lfirst(lc), node);
+		Expr	   *condition = gh_having_over_groups(node, lfirst(lc));
 
-		condition = gh_fold_constants(ps, condition, &node->having->awaited);
-		if (!gh_translate_filter(gh_translate_begin(desc, GH_GROUPS_VARNO), (Expr *) condition))
+		if (!gh_translate_filter(gh_translate_begin(desc, GH_GROUPS_VARNO), condition))
 			break;
 		result = lappend(result, condition);
 	}
@@ -153,20 +164,20 @@ describe_program(const GhAggregateNode *node)
 	const GhInstruction *instructions = gh_program_instructions(program);
 
 	for (uint32 i = 0; i < program->ncolumns; i++)
-		having->parts[i] = part_of(node, gh_program_columns(program)[i].attribute);
+		having->parts[i] = gh_having_part(node, gh_program_columns(program)[i].attribute);
 	for (uint32 i = 0; i < program->ninstructions; i++)
 		having->divides |= instructions[i].op == GH_OP_QUOTIENT;
 }
 
-/* Begins a program with the conditions; NULL: all together they are too long. */
+/* Begins a program over groups, with the conditions or without them; NULL: all together they are too long. */
 GhTranslation *
-gh_having_translate(const GhAggregateNode *node)
+gh_having_begin(const GhAggregateNode *node, bool conditions)
 {
-	GhTranslation *translation = gh_translate_begin(groups_desc(node), GH_GROUPS_VARNO);
+	GhTranslation *translation = gh_translate_begin(gh_having_desc(node), GH_GROUPS_VARNO);
 	ListCell   *lc;
 
 	foreach(lc, node->having->conditions)
-		if (!gh_translate_filter(translation, lfirst(lc)))
+		if (conditions && !gh_translate_filter(translation, lfirst(lc)))
 			return NULL;
 	return translation;
 }
@@ -178,8 +189,8 @@ make_program(GhAggregateNode *node)
 	GhTranslation *translation;
 	GhError		error;
 
-	having->conditions = conditions_with_programs(node, groups_desc(node));
-	translation = having->conditions == NIL ? NULL : gh_having_translate(node);
+	having->conditions = conditions_with_programs(node, gh_having_desc(node));
+	translation = having->conditions == NIL ? NULL : gh_having_begin(node, true);
 	having->program = translation == NULL ? NULL : gh_translate_end(translation);
 	if (having->program == NULL)
 		return;

@@ -41,8 +41,11 @@ struct GhHaving
 	GhVectorBatch batch;
 };
 
+extern TupleDesc gh_having_desc(const GhAggregateNode *node);
+extern GhGroupsPart gh_having_part(const GhAggregateNode *node, AttrNumber attribute);
+extern Expr *gh_having_over_groups(GhAggregateNode *node, const Expr *expr);
 extern int	gh_having_columns(const GhAggregateNode *node);
 extern bool gh_having_compile(GhAggregateNode *node);
-extern GhTranslation *gh_having_translate(const GhAggregateNode *node);
+extern GhTranslation *gh_having_begin(const GhAggregateNode *node, bool conditions);
 
 #endif							/* GPUHASH_AGGREGATE_HAVING_H */

@@ -1,18 +1,33 @@
 /*
  * narrow.c
- *		HAVING on a device: groups that it leaves out do not leave the device.
+ *		Groups on a device that do not leave it: those that HAVING leaves out, those that are not among the first ones of
+ *		an order (first.c), and those that are grouped again, by the node (distinct_device.c) or one above it (nested.c).
  *
- * The groups are the source of a second pipeline there, whose step are the first of the conditions
- * (having.c), and whose rows have all that the records of groups have.  That is for groups that are whole,
- * and of which the conditions' program tells without PostgreSQL's help: where it cannot tell of one, all of
+ * The groups are the source of a pipeline there, which has the first of HAVING's conditions (having.c) and what lets the
+ * first ones through as steps, and whose rows have all that the records of groups have.  That is for groups that
+ * are whole, and of which the program tells without PostgreSQL's help: where it cannot tell of one, all of
  * them come to the host, and are judged there.
  */
 #include "postgres.h"
 
-#include "aggregate/having.h"
+#include "executor/instrument.h"
+
+#include "aggregate/level.h"
 #include "engine/pipeline/record_row.h"
 #include "fragment/device.h"
 #include "fragment/records.h"
+
+/* What of the groups leaves the device. */
+typedef struct Narrowing
+{
+	GhLevelGroups groups;
+	bool		judged;			/* what HAVING's conditions with programs let through */
+	const GhFirstGroups *first; /* and this; NULL: there is no such limit */
+	uint64		sample;			/* of so many groups; 0: of all */
+	GhLevelCounts counts;		/* of them: the first step are the conditions */
+} Narrowing;
+
+/* ------------------------------------------------------------------ the program */
 
 /*
  * What a group's record has, as values of a row: the keys, and of each aggregate how many values, and the
@@ -21,231 +36,291 @@
 static uint32
 number_of_values(const GhAggregateNode *node)
 {
-	return node->nkeys + 2 * node->naggregates;
+	return node->shown.nkeys + 2 * node->shown.naggregates;
 }
 
+/* Such a value in the groups, and its class. */
 static GhGroupColumn
-value_of_record(const GhAggregateNode *node, uint32 number)
+value_of_record(const GhAggregateNode *node, const GhLevelGroups *groups, uint32 number, GhClass *value_class)
 {
-	uint32		state = number - node->nkeys;
+	uint32		state = number - node->shown.nkeys;
 
-	if (number < (uint32) node->nkeys)
+	if (number < (uint32) node->shown.nkeys)
+	{
+		*value_class = gh_vector_class(node->key_types[number].value_class);
 		return (GhGroupColumn) {GH_GROUP_KEY, number};
-	return (GhGroupColumn) {state % 2 == 0 ? GH_GROUP_COUNT : GH_GROUP_VALUE, state / 2};
-}
-
-/* What a pipeline has of a group for a column of the conditions. */
-static GhGroupColumn
-column_of_part(const GhAggregateNode *node, GhGroupsPart part)
-{
-	if (part.kind == GH_PART_KEY)
-		return (GhGroupColumn) {GH_GROUP_KEY, part.number};
-	if (part.kind == GH_PART_COUNT || node->shown.specs[part.number].final == GH_FINAL_COUNT)
-		return (GhGroupColumn) {GH_GROUP_COUNT, part.number};
-	return (GhGroupColumn) {GH_GROUP_VALUE, part.number};
-}
-
-/* All 128 bits of a sum. */
-static GhClass
-class_of_value(const GhAggregateNode *node, GhGroupColumn column)
-{
-	const GhAggregate *aggregate;
-
-	if (column.part == GH_GROUP_KEY)
-		return node->key_types[column.number].value_class;
-	if (column.part == GH_GROUP_COUNT)
-		return GH_CLASS_INT;
-	aggregate = &node->aggregates[column.number];
-	return aggregate->value_class == GH_CLASS_INT && gh_aggregate_is_sum(aggregate) ? GH_CLASS_INT128 :
-		aggregate->value_class;
-}
-
-/* A column of a source that is no page: how it is loaded says no more than what it holds. */
-static GhColumn
-source_column(AttrNumber attribute, GhClass value_class)
-{
-	static const uint8 loads[] = {
-		[GH_CLASS_INT] = GH_LOAD_INT8,
-		[GH_CLASS_INT128] = GH_LOAD_NUMERIC,
-		[GH_CLASS_FLOAT4] = GH_LOAD_FLOAT4,
-		[GH_CLASS_FLOAT8] = GH_LOAD_FLOAT8,
-		[GH_CLASS_BOOL] = GH_LOAD_BOOL,
-		[GH_CLASS_TEXT] = GH_LOAD_TEXT,
-	};
-
-	Assert(value_class < lengthof(loads) && loads[value_class] != 0);
-	return (GhColumn) {.attribute = attribute,.load = loads[value_class]};
-}
-
-/* Whether the conditions and the groups' records are made of what a pipeline tells of groups. */
-static bool
-can_be_judged_on_device(const GhAggregateNode *node)
-{
-	const GhHaving *having = node->having;
-	bool		can = number_of_values(node) <= GH_VALUES_MAX;
-
-	for (uint32 i = 0; i < having->program->ncolumns; i++)
-	{
-		const GhGroupsPart *part = &having->parts[i];
-
-		/* see hand_back_scales() */
-		can &= part->kind != GH_PART_FLOAT &&
-			(part->kind == GH_PART_KEY || !having->divides || node->shown.specs[part->number].scales == 0);
 	}
-	for (int a = 0; a < node->naggregates; a++)
-		can &= node->aggregates[a].kind != GH_AGGREGATE_MOMENTS;
-	return can;
+	*value_class = state % 2 == 0 ? GH_CLASS_INT : gh_level_class(&node->shown.specs[state / 2].aggregate);
+	return state % 2 == 0 ? groups->counts[state / 2] : groups->values[state / 2];
 }
 
-/*
- * The conditions, then the values, which are columns behind those of the conditions; false: that is too much.
- */
+/* Whether the records are made of what a pipeline tells of groups. */
 static bool
-make_narrowing(const GhAggregateNode *node, GhPipelineOptions *options)
+can_be_rows(const GhAggregateNode *node)
 {
-	GhTranslation *translation = gh_having_translate(node);
-	uint32		nvalues = number_of_values(node);
-	int			nbefore = gh_having_columns(node);
-	GhGroupColumn *columns = palloc0(sizeof(GhGroupColumn) * (nbefore + nvalues));
-	GhRecordKey *values = palloc0(sizeof(GhRecordKey) * nvalues);
-	GhOperand	operands[GH_VALUES_MAX];
-	GhStep	   *step = palloc0(sizeof(GhStep));
-	const GhProgram *conditions = node->having->program;
-	GhProgram  *program;
+	for (int a = 0; a < node->shown.naggregates; a++)
+		if (node->shown.specs[a].aggregate.kind == GH_AGGREGATE_MOMENTS)
+			return false;
+	return number_of_values(node) <= GH_VALUES_MAX;
+}
 
-	for (uint32 i = 0; i < conditions->ncolumns; i++)
-		columns[gh_program_columns(conditions)[i].attribute - 1] =
-			column_of_part(node, node->having->parts[i]);
-	for (uint32 i = 0; i < nvalues; i++)
+/* Adds the values of the rows, behind what the conditions read. */
+static bool
+add_values(const GhAggregateNode *node, const GhLevelGroups *groups, GhLevel *level, GhOperand *operands,
+		   GhRecordKey *values)
+{
+	for (uint32 i = 0; i < number_of_values(node); i++)
 	{
-		GhGroupColumn value = value_of_record(node, i);
-		GhColumn	column;
+		GhClass		value_class;
+		GhGroupColumn column = value_of_record(node, groups, i, &value_class);
 
-		/* a count has no value beside: its own once more */
-		if (value.part == GH_GROUP_VALUE && node->aggregates[value.number].kind <= GH_AGGREGATE_COUNT)
-			value.part = GH_GROUP_COUNT;
-		values[i].value_class = class_of_value(node, value);
-		columns[nbefore + i] = value;
-		column = source_column(nbefore + i + 1, values[i].value_class);
-		if (!gh_add_column(translation, &column, &operands[i]))
+		values[i].value_class = value_class;
+		if (!gh_level_add(level, column, value_class, &operands[i]))
 			return false;
 	}
-	program = gh_translate_end(translation);
-	if (program == NULL)
-		return false;
-	for (uint32 i = 0; i < nvalues; i++)
-		values[i].vector = gh_final_vector(translation, &operands[i]);
-	step->end = program->ninstructions;
-	*options = (GhPipelineOptions) {
-		.program = program,
-		.program_bytes = program->bytes,
-		.source.natts = nbefore + nvalues,
-		.source.columns = columns,
-		.nsteps = 1,
-		.steps = step,
-		.sink.kind = GH_SINK_ROWS,
-		.sink.rows = {nvalues, values},
-	};
 	return true;
 }
 
-/* Options of the second pipeline; false: it cannot do it. */
+/* The conditions, what lets the first ones through, and the values; false: that is too much, or cannot be told. */
 static bool
-narrow_options(GhAggregateNode *node, GhPipelineOptions *options)
+make_options(GhAggregateNode *node, const Narrowing *narrowing, GhPipelineOptions *options)
 {
-	MemoryContext saved;
-	bool		done;
+	uint32		nvalues = number_of_values(node);
+	GhRecordKey *values = palloc0(sizeof(GhRecordKey) * Max(nvalues, 1));
+	GhOperand	operands[GH_VALUES_MAX];
+	GhStep	   *steps = palloc0(sizeof(GhStep) * 2);
+	GhTranslation *translation = gh_having_begin(node, narrowing->judged);
+	GhLevel		level;
 
-	if (!gh_having_compile(node) || !can_be_judged_on_device(node))
+	if (translation == NULL)
 		return false;
-	saved = MemoryContextSwitchTo(node->having->context);
-	done = make_narrowing(node, options);
-	MemoryContextSwitchTo(saved);
-	return done;
+	steps[0].end = translation->ninstructions;
+	gh_level_begin(&level, translation);
+	gh_level_add_parts(&level, node, &narrowing->groups);
+	memset(options, 0, sizeof(*options));
+	if ((narrowing->first != NULL && !gh_first_translate(narrowing->first, translation)) ||
+		!add_values(node, &narrowing->groups, &level, operands, values) || !gh_level_end(&level, options) ||
+		!gh_level_tells(node, options->program, false))
+		return false;
+	for (uint32 i = 0; i < nvalues; i++)
+		values[i].vector = gh_final_vector(translation, &operands[i]);
+	steps[1].end = options->program->ninstructions;
+	options->nsteps = 2;
+	options->steps = steps;
+	options->sink.kind = GH_SINK_ROWS;
+	options->sink.rows = (GhRowsSink) {nvalues, values};
+	return true;
 }
+
+/* --------------------------------------------------------------- records of rows */
 
 /* Where texts begin. */
 static Size
 texts_of_record(const GhAggregateNode *node)
 {
-	return sizeof(GhRecordHead) + sizeof(GhRecordValue) * node->nkeys +
-		sizeof(GhAggregateState) * node->naggregates;
+	return sizeof(GhRecordHead) + sizeof(GhRecordValue) * node->shown.nkeys +
+		sizeof(GhAggregateState) * node->shown.naggregates;
 }
 
-/* Makes a group's record of a row of the second pipeline, which has *row_bytes; the record's bytes. */
+/* Makes a group's record of a row, which has *row_bytes; the record's bytes. */
 static Size
 make_record(const GhAggregateNode *node, const char *row, Size left, char *record, Size *row_bytes)
 {
+	int			nkeys = node->shown.nkeys;
 	const GhRecordHead *from = gh_record_of(row, left, number_of_values(node));
 	const GhRecordValue *values = (const GhRecordValue *) (from + 1);
 	Size		texts_from = sizeof(GhRecordHead) + sizeof(GhRecordValue) * number_of_values(node);
 	Size		texts_to = texts_of_record(node);
 	GhRecordHead *head = (GhRecordHead *) record;
 	GhRecordValue *keys = (GhRecordValue *) (head + 1);
-	GhAggregateState *states = (GhAggregateState *) (keys + node->nkeys);
+	GhAggregateState *states = (GhAggregateState *) (keys + nkeys);
 
 	*row_bytes = from->bytes;
 	head->bytes = texts_to + from->bytes - texts_from;
 	head->rows = 1;
-	head->nulls = from->nulls & ((UINT64CONST(1) << node->nkeys) - 1);
-	for (int k = 0; k < node->nkeys; k++)
+	head->nulls = from->nulls & ((UINT64CONST(1) << nkeys) - 1);
+	for (int k = 0; k < nkeys; k++)
 	{
 		keys[k] = values[k];
-		if (node->key_types[k].value_class == GH_CLASS_TEXT && (head->nulls >> k & 1) == 0)
+		if (gh_vector_class(node->key_types[k].value_class) == GH_CLASS_TEXT && (head->nulls >> k & 1) == 0)
 			keys[k].low += texts_to - texts_from;
 	}
-	for (int a = 0; a < node->naggregates; a++)
+	for (int a = 0; a < node->shown.naggregates; a++)
 	{
-		const GhRecordValue *count = &values[node->nkeys + 2 * a];
+		const GhRecordValue *count = &values[nkeys + 2 * a];
 
 		states[a] = (GhAggregateState) {.count = count[0].low};
-		if (node->aggregates[a].kind > GH_AGGREGATE_COUNT)
+		if (node->shown.specs[a].aggregate.kind > GH_AGGREGATE_COUNT)
 			states[a] = (GhAggregateState) {.count = count[0].low,.low = count[1].low,.high = count[1].high};
 	}
 	memcpy(record + texts_to, row + texts_from, from->bytes - texts_from);
 	return head->bytes;
 }
 
-/* -------------------------------------------------------------------- the run */
-
-/*
- * GhFragmentMethods.  Not for as many groups as fit in a batch: these come to the host in less time than it
- * takes to make a pipeline.
- */
-void
-gh_aggregate_narrow(GhFragment *fragment)
+/* Makes the groups' records of rows; their bytes.  *records is to be freed. */
+static Size
+make_records(const GhAggregateNode *node, const char *rows, Size size, char **records)
 {
-	GhAggregateNode *node = gh_aggregate_of(fragment);
-	GhSupply   *supply = &fragment->device->supply;
-	uint64		ngroups = gh_supply_groups(supply);
-	uint64		passed;
-	GhPipelineOptions options;
+	Size		used = 0;
 
-	if (node->nkeys == 0 || ngroups <= (uint64) gh_batch_rows || fragment->css.ss.ps.qual == NULL ||
-		!gh_output_is_whole(node) || !narrow_options(node, &options))
-		return;
-	if (!gh_supply_narrow(supply, &options, ngroups, &passed))
-		return;
-	gh_final_groups_leave_out(node->final, ngroups - passed);
-	fragment->counts.groups_left += ngroups - passed;
+	/* a state is larger than its two values, by less than these take */
+	*records = MemoryContextAllocHuge(CurrentMemoryContext, Max(2 * size, 1));
+	while (size > 0)
+	{
+		Size		bytes;
+
+		used += make_record(node, rows, size, *records + used, &bytes);
+		rows += bytes;
+		size -= bytes;
+	}
+	return used;
 }
 
 /* Keeps groups that came as rows. */
 void
 gh_narrow_take(GhAggregateNode *node, const char *rows, Size size)
 {
-	/* a state is larger than its two values, by less than these take */
-	char	   *records = palloc(2 * size);
-	Size		used = 0;
+	char	   *records;
+	Size		used = make_records(node, rows, size, &records);
 
-	while (size > 0)
-	{
-		Size		bytes;
-
-		used += make_record(node, rows, size, records + used, &bytes);
-		rows += bytes;
-		size -= bytes;
-	}
 	gh_final_groups_put(node->final, records, used);
 	pfree(records);
+}
+
+/* ------------------------------------------------------------------------ the run */
+
+/* Adds a level of rows; false: they cannot be made, or the supply has failed. */
+static bool
+add_rows(GhAggregateNode *node, GhSupply *supply, Narrowing *narrowing)
+{
+	GhPipelineOptions options;
+
+	return !supply->failed && make_options(node, narrowing, &options) &&
+		gh_supply_add_level(supply, &options, narrowing->sample, &narrowing->counts);
+}
+
+/* Shows a sample's rows to who looks for the first ones. */
+static bool
+take_sample(GhAggregateNode *node, GhSupply *supply, GhFirstGroups *first)
+{
+	GhCursor	cursor = {0};
+	Size		room;
+	char	   *buffer = gh_supply_buffer(supply, &room);
+
+	while (!cursor.finished)
+	{
+		char	   *records;
+		Size		bytes;
+
+		if (gh_supply_results(supply, &cursor, room, buffer, &bytes) != GH_OK)
+			return false;
+		bytes = make_records(node, buffer, bytes, &records);
+		gh_first_take(first, records, bytes);
+		pfree(records);
+	}
+	return true;
+}
+
+/* What lets the first of so many groups through; NULL: there is no such limit, or the supply has failed. */
+static const GhFirstGroups *
+find_first(GhAggregateNode *node, GhSupply *supply, const Narrowing *narrowing, uint64 ngroups)
+{
+	Narrowing	sampling = *narrowing;
+	GhFirstGroups *first = gh_first_begin(node, ngroups);
+	int			nlevels = supply->nlevels;
+	bool		found;
+
+	if (first == NULL)
+		return NULL;
+	sampling.sample = gh_first_sample(first);
+	if (!add_rows(node, supply, &sampling))
+		return NULL;
+	found = take_sample(node, supply, first) && gh_first_end(first);
+	gh_supply_drop_levels(supply, nlevels);
+	return found ? first : NULL;
+}
+
+/* Adds a level of rows, of as few groups as can be told; false: all groups are to come as they are. */
+static bool
+narrow(GhAggregateNode *node, GhSupply *supply, Narrowing *narrowing)
+{
+	bool		compiled = gh_level_compile_having(node);
+	bool		conditions = node->fragment.css.ss.ps.qual != NULL;
+
+	if (!can_be_rows(node))
+		return false;
+	narrowing->judged = conditions && compiled && node->shown.nkeys > 0;
+	if (node->shown.nkeys > 0 && (!conditions || (compiled && node->having->whole)))
+		narrowing->first = find_first(node, supply, narrowing, gh_supply_groups(supply));
+	if (narrowing->first != NULL && add_rows(node, supply, narrowing))
+		return true;
+	narrowing->first = NULL;
+	if (narrowing->judged && add_rows(node, supply, narrowing))
+		return true;
+	narrowing->judged = false;
+	return node->regrouped && add_rows(node, supply, narrowing);
+}
+
+/* The groups, so many, which are the last level's, become fewer, as far as they can; false: all are to come as they are. */
+static bool
+narrow_level(GhAggregateNode *node, GhSupply *supply, Narrowing *narrowing)
+{
+	GhLevelCounts *counts = &narrowing->counts;
+
+	if (node->above != NULL && gh_nested_take(node, supply, &narrowing->groups, counts))
+	{
+		node->taken = true;
+		node->passed = counts->passed[0];
+		InstrCountFiltered1(&node->fragment.css.ss.ps, counts->groups - node->passed);
+		counts->counted = 0;
+		return true;
+	}
+	if (!narrow(node, supply, narrowing))
+		return false;
+	node->as_rows = true;
+	if (narrowing->judged)
+		gh_final_groups_leave_out(node->final, counts->groups - counts->passed[0]);
+	node->unwanted += counts->passed[0] - counts->counted;
+	return true;
+}
+
+/*
+ * The node's groups are the last level's of the supply.  Not for as many as fit in a batch: these come to the host in
+ * less time than it takes to make a pipeline.
+ */
+static void
+narrow_groups(GhAggregateNode *node, GhSupply *supply)
+{
+	int			nlevels = supply->nlevels;
+	uint64		made = gh_supply_groups(supply);
+	Narrowing	narrowing = {0};
+
+	if (node->nkeys == 0 || made <= (uint64) gh_batch_rows || node->sets != NULL || !gh_output_is_whole(node))
+		return;
+	gh_level_first(node, &narrowing.groups);
+	if (node->distinct != NULL && !gh_distinct_on_device(node, supply, &narrowing.groups))
+		return;
+	if (narrow_level(node, supply, &narrowing))
+	{
+		node->made = made;
+		node->fragment.counts.groups_left += made - narrowing.counts.counted;
+	}
+	else if (node->regrouped)
+	{
+		gh_supply_drop_levels(supply, nlevels);
+		gh_aggregate_show(node, false);
+	}
+	if (node->taken)
+		narrow_groups(node->above, supply);
+}
+
+/* GhFragmentMethods */
+void
+gh_aggregate_narrow(GhFragment *fragment)
+{
+	GhSupply   *supply = &fragment->device->supply;
+	MemoryContext saved = MemoryContextSwitchTo(supply->context);
+
+	narrow_groups(gh_aggregate_of(fragment), supply);
+	MemoryContextSwitchTo(saved);
 }

@@ -94,16 +94,13 @@ take_groups(GhAggregateNode *node)
 
 /* ------------------------------------------------- as they come from a device */
 
-/*
- * Whether a device's groups are all that there is of them: no part of one is in this process or another.  They may be
- * grouped again (DISTINCT, grouping sets), and HAVING is about the groups of these.
- */
+/* Whether a device's groups are all that there is of them: no part of one is in this process or another. */
 bool
 gh_output_is_whole(const GhAggregateNode *node)
 {
 	const GhFragment *fragment = &node->fragment;
 
-	return fragment->member == NULL && node->distinct == NULL && node->sets == NULL && node->files == NULL &&
+	return fragment->member == NULL && node->files == NULL &&
 		gh_groups_count(node->groups) == 0 && fragment->counts.back == node->back_before &&
 		fragment->counts.pages == node->pages_before;
 }
@@ -146,14 +143,18 @@ keep_records(GhAggregateNode *node, char *kept)
 	return used;
 }
 
-/* Keeps a device's groups, as records, but for those that HAVING leaves out, where that can be known by now. */
+/*
+ * Keeps a device's groups, as records, but for those that HAVING leaves out, where that can be known by now.  They may
+ * be grouped again (DISTINCT, grouping sets), and HAVING is about the groups of these.
+ */
 void
 gh_output_take(GhAggregateNode *node, const char *records, Size size)
 {
 	char	   *kept;
 	Size		used = 0;
 
-	if (size == 0 || node->fragment.css.ss.ps.qual == NULL || !gh_output_is_whole(node))
+	if (size == 0 || node->fragment.css.ss.ps.qual == NULL || node->distinct != NULL || node->sets != NULL ||
+		!gh_output_is_whole(node))
 	{
 		gh_final_groups_put(node->final, records, size);
 		return;
@@ -221,6 +222,25 @@ load_group(GhAggregateNode *node, uint32 i)
 	load_results(node, i, scan);
 	MemoryContextSwitchTo(saved);
 	econtext->ecxt_scantuple = scan;
+}
+
+/* Puts each of some groups, as records, into the scan tuple. */
+void
+gh_output_show(GhAggregateNode *node, const char *records, Size size, void (*show) (void *arg), void *arg)
+{
+	while (size > 0)
+	{
+		Size		bytes = load_records(node, records, size);
+
+		CHECK_FOR_INTERRUPTS();
+		for (uint32 i = 0; i < node->output.count; i++)
+		{
+			load_group(node, i);
+			show(arg);
+		}
+		records += bytes;
+		size -= bytes;
+	}
 }
 
 /* Loads the i-th group, unless HAVING leaves it out. */

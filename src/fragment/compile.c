@@ -48,7 +48,9 @@ input_columns_mutator(Node *expr, GhFragment *fragment)
 	if (expr == NULL)
 		return NULL;
 	if (IsA(expr, Var) && ((Var *) expr)->varno == INDEX_VAR)
-		return (Node *) input_column(fragment, (Var *) expr);
+		return fragment->rows_below != NULL ?
+			(Node *) fragment->rows_below->column(fragment->rows_below->arg, ((Var *) expr)->varattno - 1) :
+			(Node *) input_column(fragment, (Var *) expr);
 	return expression_tree_mutator(expr, input_columns_mutator, (void *) fragment);
 }
 
@@ -73,6 +75,8 @@ scan_desc(GhFragment *fragment)
 static GhTranslation *
 begin_translation(GhFragment *fragment)
 {
+	if (fragment->rows_below != NULL)
+		return gh_translate_begin(fragment->rows_below->desc, fragment->rows_below->varno);
 	if (gh_joined_nprobes(fragment) > 0)
 		return gh_translate_begin(gh_joined_desc(fragment->joined), gh_joined_varno(fragment->joined));
 	if (fragment->scan == NULL || fragment->by_rows)

@@ -305,8 +305,8 @@ gh_device_keep_counts(GhFragment *fragment, const GhSupply *supply, instr_time *
 	/* what is shared counts once */
 	if (!supply->attached)
 		counts->device_memory += memory_of_pipeline(supply->pipeline);
-	if (supply->narrowed != NULL)
-		counts->device_memory += memory_of_pipeline(supply->narrowed);
+	for (int i = 0; i < supply->nlevels; i++)
+		counts->device_memory += memory_of_pipeline(supply->levels[i]);
 }
 
 /* ------------------------------------------------------------ what was read */
@@ -430,31 +430,46 @@ reads_scan_always(const GhJoined *joined)
 	return true;
 }
 
+/* The result of a subquery that a condition is compared with, and that is not there yet; NULL: there is none. */
+static ParamExecData *
+awaited_by(PlanState *ps, Node *condition)
+{
+	ParamExecData *awaited = NULL;
+
+	if (condition != NULL && !may_skip_parts(condition, NULL))
+		(void) gh_fold_constants(ps, condition, &awaited);
+	return awaited;
+}
+
 /*
- * Runs the subqueries whose results the scan's first condition is compared with, if it is sure that there is a row which that
- * is evaluated for: where all is done by a device, or nothing, no first row would run them.  Other conditions may never be
- * reached; with a subquery in one of these, the host does the node.
+ * Runs the subqueries whose results a node's condition is compared with, where it is sure that there is a row which that
+ * is evaluated for: where all is done by a device, or nothing, no first row would run them.
+ */
+void
+gh_device_run_awaited(PlanState *ps, Node *condition)
+{
+	ParamExecData *awaited;
+
+	while ((awaited = awaited_by(ps, condition)) != NULL)
+		ExecSetParamPlan(awaited->execPlan, ps->ps_ExprContext);
+}
+
+/*
+ * Likewise of the scan's first condition.  Other conditions may never be reached; with a subquery in one of these, the
+ * host does the node.
  */
 static void
 run_awaited(GhFragment *fragment)
 {
 	ScanState  *scan = (ScanState *) fragment->scan;
 	Node	   *first = scan->ps.plan->qual == NIL ? NULL : linitial(scan->ps.plan->qual);
-	ParamExecData *awaited = NULL;
 	MemoryContext saved;
 
-	if (first == NULL || may_skip_parts(first, NULL) || !reads_scan_always(fragment->joined))
+	if (!reads_scan_always(fragment->joined))
 		return;
 	saved = MemoryContextSwitchTo(fragment->device->context);
-	(void) gh_fold_constants(&fragment->css.ss.ps, first, &awaited);
-	if (awaited != NULL && !gh_device_scan_has_row(fragment->scan, false))
-		awaited = NULL;
-	while (awaited != NULL)
-	{
-		ExecSetParamPlan(awaited->execPlan, fragment->css.ss.ps.ps_ExprContext);
-		awaited = NULL;
-		(void) gh_fold_constants(&fragment->css.ss.ps, first, &awaited);
-	}
+	if (awaited_by(&fragment->css.ss.ps, first) != NULL && gh_device_scan_has_row(fragment->scan, false))
+		gh_device_run_awaited(&fragment->css.ss.ps, first);
 	MemoryContextSwitchTo(saved);
 }
 

@@ -83,7 +83,7 @@ gh_fragment_explain_input(const GhFragment *fragment, ExplainState *es)
 {
 	const GhFragmentCounts *counts = &fragment->counts;
 
-	ExplainPropertyText("Engine", counts->device_pages > 0 ? "cuda" : "cpu", es);
+	ExplainPropertyText("Engine", counts->device_pages > 0 || counts->on_device ? "cuda" : "cpu", es);
 	gh_explain_count("Pages", NULL, counts->pages, es);
 	ExplainPropertyUInteger("Input Rows", NULL, counts->rows, es);
 	gh_explain_count("Rows Handed Back", NULL, counts->back, es);
@@ -106,10 +106,11 @@ gh_fragment_explain_device(const GhFragment *fragment, ExplainState *es)
 				ExplainPropertyUInteger("Unmatched Inner Rows", NULL, counts->unmatched, es);
 		}
 		gh_explain_count("Resident Tables", NULL, counts->resident_tables, es);
-		gh_explain_count("Groups Left on Device", NULL, counts->groups_left, es);
 		ExplainPropertyUInteger("Device Memory", "kB", gh_to_kilobytes(counts->device_memory), es);
 		ExplainPropertyUInteger("Bytes Transferred", NULL, counts->device_bytes, es);
 	}
+	if (counts->device_pages > 0 || counts->on_device || es->format != EXPLAIN_FORMAT_TEXT)
+		gh_explain_count("Groups Left on Device", NULL, counts->groups_left, es);
 	gh_explain_count("Disk Usage", "kB", gh_to_kilobytes(counts->disk), es);
 }
 

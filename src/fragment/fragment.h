@@ -57,6 +57,7 @@ typedef struct GhFragmentCounts
 	uint64		queue_ns;		/* of requests, until it began with them; the service's only */
 	uint64		kernel_ns;		/* and until it was through */
 	char		fallback_reason[GH_MESSAGE_SIZE];	/* why it was not, or not to the end */
+	bool		on_device;		/* rows came in that were groups on a device, and never left it */
 	bool		fell_with_others;	/* and that is that another participant failed, whose reason says more */
 } GhFragmentCounts;
 
@@ -107,6 +108,15 @@ typedef struct GhFragmentMethods
 	void		(*take_records) (GhFragment *fragment, const char *records, Size bytes);
 } GhFragmentMethods;
 
+/* Rows of a child that are no tuples, but groups on a device (aggregate/nested.c). */
+typedef struct GhRowsBelow
+{
+	TupleDesc	desc;			/* of what programs are about then */
+	Index		varno;
+	Expr	   *(*column) (void *arg, int column);	/* a column of the child's rows, over that */
+	void	   *arg;
+} GhRowsBelow;
+
 /* The program for some hundred rows; made when the first row is there. */
 typedef struct GhFragmentProgram
 {
@@ -134,6 +144,7 @@ struct GhFragment
 	int		   *attnos;			/* by column: of the relation, where the child is the scan */
 	struct GhJoined *joined;	/* the child is joins over the scan; or NULL */
 	bool		by_rows;		/* the child's rows are read all the same */
+	const GhRowsBelow *rows_below;	/* what comes in, if it is that; or NULL */
 	bool		passes_on;		/* they are not read, but come out as they come (for_device) */
 	struct GhDeviceRun *device;	/* what is done there */
 	struct GhRowBuffer *rows;	/* of the executor */

@@ -170,9 +170,11 @@ show_last(const GhFragment *fragment, const GhLastSteps *last, Steps *steps)
 	if (last->before != NULL)
 		show_step(steps, last->before, NIL, (double) last->rows_before);
 	if (last->name != NULL)
-		show_step(steps, last->name, NIL, rows + removed);
+		show_step(steps, last->name, NIL, rows + removed + last->unwanted);
 	if (ps->plan->qual != NIL)
-		show_step(steps, "Filter", NIL, rows);
+		show_step(steps, "Filter", NIL, rows + last->unwanted);
+	if (last->unwanted > 0)
+		show_step(steps, "First", NIL, rows);
 }
 
 void

@@ -52,12 +52,10 @@ release(void *arg)
 {
 	GhSupply   *supply = arg;
 
-	/* the source of the one is the other's groups */
-	if (supply->narrowed != NULL)
-		supply->engine->pipelines->destroy(supply->narrowed);
+	gh_supply_drop_levels(supply, 0);
 	if (supply->pipeline != NULL)
 		supply->engine->pipelines->destroy(supply->pipeline);
-	supply->narrowed = supply->pipeline = NULL;
+	supply->pipeline = NULL;
 	gh_supply_free_buffers(supply);
 }
 

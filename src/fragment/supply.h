@@ -16,6 +16,9 @@
 /* Requests at a time: one is filled, one is worked on, one waits behind it. */
 #define GH_SUPPLY_REQUESTS 3
 
+/* Pipelines one behind the other, each of which has the groups of the one before it as its source. */
+#define GH_SUPPLY_LEVELS 8
+
 /* Pages of a request: with fewer than this, there is no point. */
 #define GH_SUPPLY_MIN 64
 
@@ -75,7 +78,8 @@ typedef struct GhSupply
 {
 	const GhEngine *engine;
 	GhPipeline *pipeline;
-	GhPipeline *narrowed;		/* its groups are the source of this one, which results come from; NULL: there is none */
+	int			nlevels;		/* behind that */
+	GhPipeline *levels[GH_SUPPLY_LEVELS];	/* the first one's source are its groups; results come from the last one */
 	GhPages    *pages;
 	MemoryContext context;
 	bool		attached;		/* the pipeline is one that another process has made */
@@ -149,8 +153,19 @@ extern bool gh_supply_row(GhSupplyRows *rows, const Datum *values, const bool *n
 extern bool gh_supply_close_rows(GhSupplyRows *rows);
 
 /* supply_groups.c: groups that the device has made */
+
+/* What became of the groups that were brought to a level. */
+typedef struct GhLevelCounts
+{
+	uint64		groups;			/* so many there were */
+	uint64		passed[GH_STEPS_MAX];	/* and so many came out of each step */
+	uint64		counted;		/* and into the sink */
+} GhLevelCounts;
+
 extern uint64 gh_supply_groups(const GhSupply *supply);
-extern bool gh_supply_narrow(GhSupply *supply, GhPipelineOptions *options, uint64 ngroups, uint64 *passed);
+extern bool gh_supply_add_level(GhSupply *supply, GhPipelineOptions *options, uint64 sample,
+								GhLevelCounts *counts);
+extern void gh_supply_drop_levels(GhSupply *supply, int nlevels);
 extern GhStatus gh_supply_results(GhSupply *supply, GhCursor *cursor, Size room, void *buffer, Size *bytes);
 
 /* supply_back.c */

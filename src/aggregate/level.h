@@ -1,0 +1,60 @@
+/*
+ * level.h
+ *		Groups on a device as the source of another pipeline there: what is said of them by those who make one
+ *		(narrow.c, distinct_device.c, nested.c).
+ */
+#ifndef GPUHASH_AGGREGATE_LEVEL_H
+#define GPUHASH_AGGREGATE_LEVEL_H
+
+#include "postgres.h"
+
+#include "aggregate/exec.h"
+#include "aggregate/having.h"
+#include "expr/translate.h"
+#include "fragment/supply.h"
+
+/* Where a pipeline's groups have what comes out of the node (GhShown); the keys are the first ones. */
+typedef struct GhLevelGroups
+{
+	GhGroupColumn *counts;		/* by shown aggregate: of how many values */
+	GhGroupColumn *values;		/* likewise, what they come to; of one that counts, the count once more */
+} GhLevelGroups;
+
+/* Options of a pipeline over groups, while its program is made. */
+typedef struct GhLevel
+{
+	GhTranslation *translation;
+	uint32		ncolumns;		/* of the source */
+	GhGroupColumn *columns;		/* room for as many as a program has vectors */
+} GhLevel;
+
+extern GhClass gh_level_class(const GhAggregate *aggregate);
+extern void gh_level_first(const GhAggregateNode *node, GhLevelGroups *groups);
+extern bool gh_level_compile_having(GhAggregateNode *node);
+extern void gh_level_begin(GhLevel *level, GhTranslation *translation);
+extern void gh_level_add_parts(GhLevel *level, const GhAggregateNode *node, const GhLevelGroups *groups);
+extern bool gh_level_add(GhLevel *level, GhGroupColumn column, GhClass value_class, GhOperand *operand);
+extern bool gh_level_end(GhLevel *level, GhPipelineOptions *options);
+extern bool gh_level_tells(const GhAggregateNode *node, const GhProgram *program, bool exact);
+
+/* ---- distinct_device.c ---- */
+
+extern bool gh_distinct_on_device(GhAggregateNode *node, GhSupply *supply, GhLevelGroups *groups);
+
+/* ---- nested.c ---- */
+
+extern bool gh_nested_take(GhAggregateNode *below, GhSupply *supply, const GhLevelGroups *groups,
+						   GhLevelCounts *counts);
+
+/* ---- first.c ---- */
+
+/* The first groups of an order: a condition that lets them through, and few others. */
+typedef struct GhFirstGroups GhFirstGroups;
+
+extern GhFirstGroups *gh_first_begin(GhAggregateNode *node, uint64 ngroups);
+extern uint64 gh_first_sample(const GhFirstGroups *first);
+extern void gh_first_take(GhFirstGroups *first, const char *records, Size size);
+extern bool gh_first_end(GhFirstGroups *first);
+extern bool gh_first_translate(const GhFirstGroups *first, GhTranslation *translation);
+
+#endif							/* GPUHASH_AGGREGATE_LEVEL_H */

@@ -1,0 +1,227 @@
+/*
+ * nested.c
+ *		A grouping over a grouping whose groups are on a device: they become groups of the node above there, and never
+ *		leave it.
+ *
+ * The node above would read the rows of the one below, through a subquery's scan or not.  Before it does so, it has that one
+ * read its input.  If all that comes of it is groups on a device, these are the source of one more pipeline
+ * (fragment/supply_groups.c), which has HAVING of the node below as its conditions, and makes the groups of the node
+ * above; with them that goes on as if a device of its own had made them (narrow.c).  Else the node below has its groups as
+ * always, and the node above reads its rows.
+ *
+ * Expressions of the node above are about the rows of the one below, and those about its groups (having.c).  All that
+ * PostgreSQL computes for such a row has to have a program.
+ */
+#include "postgres.h"
+
+#include "executor/executor.h"
+#include "executor/instrument.h"
+#include "nodes/nodeFuncs.h"
+
+#include "aggregate/level.h"
+#include "fragment/device.h"
+
+/* The node below whose rows the node reads, and which has not read anything yet; NULL: there is none that would do. */
+static GhAggregateNode *
+node_below(const GhAggregateNode *node)
+{
+	const GhFragment *fragment = &node->fragment;
+	PlanState  *child = fragment->child;
+	GhAggregateNode *below;
+
+	if (fragment->member != NULL || fragment->joined != NULL || fragment->scan != NULL)
+		return NULL;
+	if (IsA(child, SubqueryScanState) && child->qual == NULL)
+		child = ((SubqueryScanState *) child)->subplan;
+	if (!gh_is_aggregate(child))
+		return NULL;
+	below = (GhAggregateNode *) child;
+	return below->phase == GH_AGGREGATE_START && below->fragment.member == NULL && below->sets == NULL ? below : NULL;
+}
+
+/* -------------------------------------------------------------------- expressions */
+
+/* What comes out of the node below in a column, over its groups. */
+static Expr *
+column_below(const GhAggregateNode *below, List *targetlist, int column)
+{
+	return gh_having_over_groups((GhAggregateNode *) below, list_nth_node(TargetEntry, targetlist, column)->expr);
+}
+
+/* A column of the subquery's scan as one of the node below. */
+static Node *
+scan_columns_mutator(Node *expr, GhAggregateNode *below)
+{
+	if (expr == NULL)
+		return NULL;
+	if (IsA(expr, Var))
+		return (Node *) column_below(below, below->fragment.css.ss.ps.plan->targetlist, ((Var *) expr)->varattno - 1);
+	return expression_tree_mutator(expr, scan_columns_mutator, (void *) below);
+}
+
+/* What comes out of the node's child. */
+static Expr *
+column_of_child(const GhAggregateNode *node, TargetEntry *entry)
+{
+	GhAggregateNode *below = node->below;
+
+	return IsA(node->fragment.child, SubqueryScanState) ?
+		(Expr *) scan_columns_mutator((Node *) entry->expr, below) : gh_having_over_groups(below, entry->expr);
+}
+
+/* GhRowsBelow */
+static Expr *
+row_column(void *arg, int column)
+{
+	const GhAggregateNode *node = arg;
+
+	return column_of_child(node, list_nth_node(TargetEntry, node->fragment.child->plan->targetlist, column));
+}
+
+/* All that PostgreSQL computes for a row, for the errors that it might raise. */
+static bool
+translate_rows(const GhAggregateNode *node, GhTranslation *translation)
+{
+	List	   *lists[] = {node->below->fragment.css.ss.ps.plan->targetlist, node->fragment.child->plan->targetlist};
+	ListCell   *lc;
+
+	for (int i = 0; i < lengthof(lists); i++)
+		foreach(lc, lists[i])
+		{
+			TargetEntry *entry = lfirst_node(TargetEntry, lc);
+			GhOperand	unused;
+
+			if (!IsA(entry->expr, Var) && !IsA(entry->expr, Const) &&
+				!gh_translate_value(translation, i == 0 ? gh_having_over_groups(node->below, entry->expr) :
+									column_of_child(node, entry), &unused))
+				return false;
+		}
+	return true;
+}
+
+/* ----------------------------------------------------------------------- the level */
+
+/* A pipeline from the groups of the node below to those of the node; false: that has no program. */
+static bool
+make_options(GhAggregateNode *node, const GhLevelGroups *groups, GhPipelineOptions *options)
+{
+	GhAggregateNode *below = node->below;
+	GhTranslation *translation = gh_having_begin(below, true);
+	GhStep	   *steps = palloc0(sizeof(GhStep) * 2);
+	GhLevel		level;
+
+	if (translation == NULL)
+		return false;
+	steps[0].end = translation->ninstructions;
+	gh_level_begin(&level, translation);
+	memset(options, 0, sizeof(*options));
+	gh_level_add_parts(&level, below, groups);
+	if (!translate_rows(node, translation) || !gh_aggregate_translate(&node->fragment, translation) ||
+		!gh_level_end(&level, options) || !gh_level_tells(below, options->program, true))
+		return false;
+	gh_aggregate_keep_vectors(&node->fragment, translation);
+	steps[1].end = options->program->ninstructions;
+	options->nsteps = 2;
+	options->steps = steps;
+	gh_aggregate_sink(node, &options->sink);
+	if (node->nkeys > 0)
+		options->sink.groups.expected = (uint64) gh_aggregate_expected(node);
+	return true;
+}
+
+/* The node reads rows after all: what is known of them is what a type tells. */
+static void
+undo(GhAggregateNode *node)
+{
+	gh_fragment_forget_program(&node->fragment);
+	gh_aggregate_types(node);
+	gh_aggregate_show(node, false);
+}
+
+/* Whether the conditions of the node below are all in the program. */
+static bool
+are_conditions_there(GhAggregateNode *below)
+{
+	bool		compiled = gh_level_compile_having(below);
+
+	return below->fragment.css.ss.ps.qual == NULL || (compiled && below->having->whole);
+}
+
+/*
+ * The node below has read all, and its groups are the last level's of the supply.  They become groups of the node that
+ * has asked for that, if they can: as rows that would have come out of the first step.
+ */
+bool
+gh_nested_take(GhAggregateNode *below, GhSupply *supply, const GhLevelGroups *groups, GhLevelCounts *counts)
+{
+	GhAggregateNode *node = below->above;
+	const GhRowsBelow rows = {gh_having_desc(below), GH_GROUPS_VARNO, row_column, node};
+	GhPipelineOptions options;
+	bool		made;
+
+	if (gh_aggregate_order_matters(&node->fragment) || node->fragment.methods->why_not_on_device(&node->fragment) != NULL ||
+		!are_conditions_there(below))
+		return false;
+	gh_fragment_forget_program(&node->fragment);
+	node->fragment.rows_below = &rows;
+	gh_aggregate_types(node);
+	gh_aggregate_show(node, false);
+	made = make_options(node, groups, &options);
+	node->fragment.rows_below = NULL;
+	if (made && gh_supply_add_level(supply, &options, 0, counts))
+		return true;
+	undo(node);
+	return false;
+}
+
+/* The device has failed after that. */
+void
+gh_nested_give_up(GhAggregateNode *below)
+{
+	GhAggregateNode *node = below->above;
+
+	if (node->taken)
+		gh_nested_give_up(node);
+	gh_final_groups_clear(node->final);
+	node->made = 0;
+	node->as_rows = node->taken = false;
+	undo(node);
+}
+
+/* ------------------------------------------------------------------------- the run */
+
+static void
+begin_child(PlanState *child)
+{
+	if (child->chgParam != NULL)
+		ExecReScan(child);
+	gh_child_start(child);
+}
+
+/* Has the node below read its input, if there is one.  Whether its groups have become the node's, so that no rows come. */
+bool
+gh_nested_read(GhAggregateNode *node)
+{
+	GhAggregateNode *below = node_below(node);
+	PlanState  *child = node->fragment.child;
+	double		rows;
+
+	if (below == NULL)
+		return false;
+	begin_child(child);
+	if (&below->fragment.css.ss.ps != child)
+		begin_child(&below->fragment.css.ss.ps);
+	node->below = below;
+	below->above = node;
+	gh_aggregate_make(below);
+	below->above = NULL;
+	rows = below->taken ? (double) below->passed : 0;
+	if (&below->fragment.css.ss.ps != child)
+		gh_child_stop(&below->fragment.css.ss.ps, rows);
+	gh_child_stop(child, rows);
+	if (!below->taken)
+		return false;
+	node->fragment.counts.rows += below->passed;
+	node->fragment.counts.on_device = true;
+	return true;
+}

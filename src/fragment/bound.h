@@ -1,0 +1,23 @@
+/*
+ * bound.h
+ *		bound.c: how many of a node's rows are wanted, and which.
+ */
+#ifndef GPUHASH_FRAGMENT_BOUND_H
+#define GPUHASH_FRAGMENT_BOUND_H
+
+#include "postgres.h"
+
+#include "nodes/execnodes.h"
+#include "nodes/plannodes.h"
+
+/* The Sort right above a node, and the Limit right above that. */
+typedef struct GhBound
+{
+	const Sort *sort;
+	const Limit *limit;
+} GhBound;
+
+extern bool gh_bound_find(GhBound *bound, const EState *estate, const Plan *plan);
+extern uint64 gh_bound_rows(const GhBound *bound, PlanState *ps);
+
+#endif							/* GPUHASH_FRAGMENT_BOUND_H */
