@@ -397,6 +397,15 @@ gh_read_temp_file(BufFile *file, void *ptr, size_t size, bool may_end)
 #define gh_below_grouping(root, expr) ((void) (root), (expr))
 #endif
 
+/* What an ordering operator says: that is a strategy of B-trees; from 18 on, a comparison of any index. */
+#if PG_VERSION_NUM >= 180000
+typedef CompareType gh_ordering;
+#define GH_ORDERING_LESS COMPARE_LT
+#else
+typedef int16 gh_ordering;
+#define GH_ORDERING_LESS BTLessStrategyNumber
+#endif
+
 /*
  * Whether a collation orders text by its bytes.  The header that says so includes ICU's where
  * the server was built with ICU, and a machine with the server's headers need not have these.

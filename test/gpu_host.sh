@@ -23,6 +23,7 @@
 #	random_aggregates	likewise, aggregations by the GPU of the service, while another session
 #			changes the tables during the second half
 #	random_rows	likewise, queries for rows of tables and of joins
+#	random_levels	likewise, queries of which groups stay on the GPU
 #	sanitizer	compute-sanitizer's tools on reduced conformance runs
 #	service		the GPU service: what it costs and brings (test/bench/service_bench.sh), and
 #			tests of it with the device itself in place of the stand-in (SERVICE_TESTS)
@@ -34,8 +35,8 @@
 #	layout		both parts of test/bench/layout_bench (not by default)
 #
 # Environment
-#	SECTIONS	default: build conformance installcheck tap random_joins random_aggregates random_rows sanitizer
-#			service bench gpuscan
+#	SECTIONS	default: build conformance installcheck tap random_joins random_aggregates random_rows
+#			random_levels sanitizer service bench gpuscan
 #	OUTDIR		logs and results (default: WORKDIR/out)
 #	WORKDIR		default: /tmp/gpuhash-gpu-host
 #	LIMIT		seconds for each part (default 540)
@@ -52,9 +53,10 @@
 #	SERVICE_TESTS	default: 021_service_faults 023_service_ownership 024_service_load
 #	GPUHASH_LOAD_SECONDS, GPUHASH_LOAD_SESSIONS	of the last (default here: 300, 64)
 #	SCAN_TESTS	default: 058_service_pipelines 040_device_aggregates 042_device_snapshot 059_service_pipelines_forged
-#	GPUHASH_RANDOM_QUERIES, GPUHASH_RANDOM_JOBS	of random_joins, random_aggregates and random_rows (default
-#			here: 100000, and the number of cores); no more are begun two minutes before LIMIT
-#	RANDOM_SERVERS	among which random_aggregates and random_rows divide them (default: 4)
+#	GPUHASH_RANDOM_QUERIES, GPUHASH_RANDOM_JOBS	of random_joins, random_aggregates, random_rows and
+#			random_levels (default here: 100000, and the number of cores); no more are begun two
+#			minutes before LIMIT
+#	RANDOM_SERVERS	among which random_aggregates, random_rows and random_levels divide them (default: 4)
 #	BENCH		a benchmark of joins (default: test/bench/join_bench.sh), called as
 #			BENCH TREE PORT OUTDIR with a server that listens in /tmp; it reads APPEND=1, TAG= and
 #			EXTRA="SET ...;" and what else is set here (INNERS, REPS, ...)
@@ -66,7 +68,7 @@ export WERROR=${WERROR:-yes}
 # shellcheck source=test/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-SECTIONS=${SECTIONS:-build conformance installcheck tap random_joins random_aggregates random_rows sanitizer service bench gpuscan}
+SECTIONS=${SECTIONS:-build conformance installcheck tap random_joins random_aggregates random_rows random_levels sanitizer service bench gpuscan}
 WORKDIR=${WORKDIR:-/tmp/gpuhash-gpu-host}
 OUTDIR=${OUTDIR:-$WORKDIR/out}
 export LIMIT=${LIMIT:-540}
@@ -467,6 +469,7 @@ one_section() {
 			done ;;
 		random_aggregates) in_service random_aggregates random_service 062_random_device_aggregates ;;
 		random_rows) GPUHASH_WITH=device in_service random_rows random_service 063_random_rows ;;
+		random_levels) in_service random_levels random_service 065_random_levels ;;
 		sanitizer)
 			for part in ${TOOLS:-memcheck initcheck synccheck racecheck}; do
 				tool_section "$part" bash "$GH_SCRIPT" --in "$FIRST" sanitizer "$part"
@@ -503,7 +506,7 @@ gpu_host() {
 	local trees=() tree what
 	for what in $SECTIONS; do
 		case $what in
-			build | conformance | installcheck | tap | random_joins | random_aggregates | random_rows | sanitizer | service | bench | gpuscan | engine_bench | layout) ;;
+			build | conformance | installcheck | tap | random_joins | random_aggregates | random_rows | random_levels | sanitizer | service | bench | gpuscan | engine_bench | layout) ;;
 			*) gh_die "there is no section \"$what\"" ;;
 		esac
 	done

@@ -69,12 +69,13 @@ find_order(GhFirstGroups *first, const Sort *sort)
 {
 	Oid			family;
 	Oid			type;
+	gh_ordering ordering;
 	int16		strategy;
 
-	if (!get_ordering_op_properties(sort->sortOperators[0], &family, &type, &strategy) ||
+	if (!get_ordering_op_properties(sort->sortOperators[0], &family, &type, &ordering) ||
 		type != exprType((Node *) first->key))
 		return false;
-	strategy = strategy == BTLessStrategyNumber ? BTLessEqualStrategyNumber : BTGreaterEqualStrategyNumber;
+	strategy = ordering == GH_ORDERING_LESS ? BTLessEqualStrategyNumber : BTGreaterEqualStrategyNumber;
 	first->not_behind = get_opfamily_member(family, type, type, strategy);
 	first->collation = sort->collations[0];
 	get_typlenbyval(type, &first->length, &first->by_value);
