@@ -23,7 +23,7 @@ core_conf() {
 	case $1 in
 		off) echo "gpuhash.enabled = off" ;;
 		forced) echo "gpuhash.force_offload = on" ;;
-		device) printf '%s\n' "gpuhash.force_offload = on" "gpuhash.engine = 'cuda'" ;;
+		device) printf '%s\n' "gpuhash.force_offload = on" "gpuhash.engine = 'cuda'" 'gpuhash.batch_rows = 256' ;;
 	esac
 	echo "dynamic_shared_memory_type = $(gh_dsm_type)"
 }
