@@ -246,7 +246,8 @@ gh_aggregate_start_anew(GhFragment *fragment)
 	gh_aggregate_show(node, false);
 	node->ngroups = 0;
 	node->made = 0;
-	node->as_rows = node->taken = false;
+	node->as_rows = NULL;
+	node->taken = false;
 }
 
 /* Forgets the groups that are final, or in files. */

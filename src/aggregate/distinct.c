@@ -11,7 +11,7 @@
  *	   other aggregates as those of participants are, and to those with DISTINCT x is added.  Where an aggregate has
  *	   a FILTER, x is added if a row of the group passed it, which one of the other aggregates has counted.
  *
- * Where the groups of the first level are all on a device, it does the second, too (distinct_device.c); else
+ * Where the groups of the first level are all on a device, it does the second, too (regroup_device.c); else
  * regroup.c has what both levels are to one another.
  */
 #include "postgres.h"

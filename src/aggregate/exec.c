@@ -168,7 +168,7 @@ take_records(GhFragment *fragment, const char *records, Size bytes)
 
 	while (node->taken)
 		node = node->above;
-	if (node->as_rows)
+	if (node->as_rows != NULL)
 		gh_narrow_take(node, records, bytes);
 	else
 		gh_output_take(node, records, bytes);
@@ -227,15 +227,17 @@ absorb_groups(GhAggregateNode *node)
 
 /*
  * Groups of the node's own, of which there are none, are those that the input is read into; regrouped: those that come
- * out of the second level of DISTINCT.
+ * out of the second level, of DISTINCT or grouping sets.
  */
 void
 gh_aggregate_show(GhAggregateNode *node, bool regrouped)
 {
 	const GhShown first = {node->nkeys, node->nresults, node->naggregates, node->specs};
 
-	if (regrouped)
+	if (regrouped && node->distinct != NULL)
 		gh_distinct_show(node);
+	else if (regrouped)
+		gh_sets_show(node);
 	else
 		node->shown = first;
 	node->regrouped = regrouped;
@@ -256,7 +258,8 @@ read_groups(GhAggregateNode *node)
 	node->final = gh_final_groups_create(node->fragment.css.ss.ps.state->es_query_cxt, node->fragment.memory_limit);
 	node->ngroups = 0;
 	node->made = 0;
-	node->as_rows = node->taken = false;
+	node->as_rows = NULL;
+	node->taken = false;
 	node->back_before = node->fragment.counts.back;
 	node->pages_before = node->fragment.counts.pages;
 	if (gh_nested_read(node))
@@ -289,7 +292,7 @@ make_groups(GhAggregateNode *node)
 
 	if (any && node->distinct != NULL && !node->regrouped)
 		gh_distinct_groups(node);
-	if (any && node->sets != NULL)
+	if (any && node->sets != NULL && !node->regrouped)
 		gh_sets_groups(node);
 	/* with what merging and the second level took */
 	if (node->fragment.member != NULL)

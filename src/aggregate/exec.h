@@ -109,10 +109,10 @@ typedef struct GhAggregateNode
 	uint64		pages_before;	/* likewise, pages read */
 	GhGroupFiles *files;		/* groups that are to be merged; NULL: all are in memory */
 	GhShown		shown;
-	bool		as_rows;		/* groups come from the device as rows of a level (narrow.c) */
+	const struct GhLevelGroups *as_rows;	/* groups come from the device as rows of these (narrow.c); NULL: as groups */
 	bool		taken;			/* a device has made those of the node above of them: none come out here */
 	uint64		passed;			/* taken: those that would have come out */
-	bool		regrouped;		/* of DISTINCT, a device has made those that come out */
+	bool		regrouped;		/* of DISTINCT or grouping sets, a device has made those that come out */
 	uint64		made;			/* groups of a device, of which what has left it is not all; 0: it is all */
 	uint64		unwanted;		/* of these, in all runs: they are not among the first of the bound */
 	GhFinalGroups *final;		/* those that engines made; NULL: nothing was read yet */
@@ -149,6 +149,8 @@ extern void gh_distinct_groups(GhAggregateNode *node);
 
 /* sets.c */
 extern void gh_sets_init(GhAggregateNode *node, List *private);
+extern void gh_sets_show(GhAggregateNode *node);
+extern int	gh_sets_keys(const GhAggregateNode *node, int set, int *keys);
 extern void gh_sets_groups(GhAggregateNode *node);
 extern void gh_sets_load_functions(const GhAggregateNode *node, int set, TupleTableSlot *scan);
 
@@ -198,7 +200,7 @@ extern void gh_aggregate_show(GhAggregateNode *node, bool regrouped);
 extern void gh_aggregate_make(GhAggregateNode *node);
 
 /* narrow.c */
-extern void gh_aggregate_narrow(GhFragment *fragment);
+extern bool gh_aggregate_narrow(GhFragment *fragment);
 extern void gh_narrow_take(GhAggregateNode *node, const char *rows, Size size);
 
 /* nested.c */

@@ -174,10 +174,11 @@ GhTranslation *
 gh_having_begin(const GhAggregateNode *node, bool conditions)
 {
 	GhTranslation *translation = gh_translate_begin(gh_having_desc(node), GH_GROUPS_VARNO);
+	List	   *translated = conditions ? node->having->conditions : NIL;
 	ListCell   *lc;
 
-	foreach(lc, node->having->conditions)
-		if (conditions && !gh_translate_filter(translation, lfirst(lc)))
+	foreach(lc, translated)
+		if (!gh_translate_filter(translation, lfirst(lc)))
 			return NULL;
 	return translation;
 }

@@ -24,6 +24,9 @@ gh_level_first(const GhAggregateNode *node, GhLevelGroups *groups)
 {
 	int			naggregates = Max(node->naggregates, 1);
 
+	groups->nkeys = node->nkeys;
+	for (int k = 0; k < node->nkeys; k++)
+		groups->keys[k] = k;
 	groups->counts = palloc(sizeof(GhGroupColumn) * naggregates);
 	groups->values = palloc(sizeof(GhGroupColumn) * naggregates);
 	for (int a = 0; a < node->naggregates; a++)

@@ -1,7 +1,7 @@
 /*
  * level.h
  *		Groups on a device as the source of another pipeline there: what is said of them by those who make one
- *		(narrow.c, distinct_device.c, nested.c).
+ *		(narrow.c, regroup_device.c, nested.c).
  */
 #ifndef GPUHASH_AGGREGATE_LEVEL_H
 #define GPUHASH_AGGREGATE_LEVEL_H
@@ -13,9 +13,12 @@
 #include "expr/translate.h"
 #include "fragment/supply.h"
 
-/* Where a pipeline's groups have what comes out of the node (GhShown); the keys are the first ones. */
+/* Where a pipeline's groups have what comes out of the node (GhShown). */
 typedef struct GhLevelGroups
 {
+	int			nkeys;			/* of the pipeline's */
+	int			keys[GH_VALUES_MAX];	/* which ones of the node's they are */
+	int			set;			/* of grouping sets: the number, which is the last key that comes out */
 	GhGroupColumn *counts;		/* by shown aggregate: of how many values */
 	GhGroupColumn *values;		/* likewise, what they come to; of one that counts, the count once more */
 } GhLevelGroups;
@@ -37,9 +40,9 @@ extern bool gh_level_add(GhLevel *level, GhGroupColumn column, GhClass value_cla
 extern bool gh_level_end(GhLevel *level, GhPipelineOptions *options);
 extern bool gh_level_tells(const GhAggregateNode *node, const GhProgram *program, bool exact);
 
-/* ---- distinct_device.c ---- */
+/* ---- regroup_device.c ---- */
 
-extern bool gh_distinct_on_device(GhAggregateNode *node, GhSupply *supply, GhLevelGroups *groups);
+extern bool gh_regroup_on_device(GhAggregateNode *node, GhSupply *supply, GhLevelGroups *groups);
 
 /* ---- nested.c ---- */
 

@@ -1,7 +1,7 @@
 /*
  * narrow.c
  *		Groups on a device that do not leave it: those that HAVING leaves out, those that are not among the first ones of
- *		an order (first.c), and those that are grouped again, by the node (distinct_device.c) or one above it (nested.c).
+ *		an order (first.c), and those that are grouped again, by the node (regroup_device.c) or one above it (nested.c).
  *
  * The groups are the source of a pipeline there, which has the first of HAVING's conditions (having.c) and what lets the
  * first ones through as steps, and whose rows have all that the records of groups have.  That is for groups that
@@ -34,20 +34,20 @@ typedef struct Narrowing
  * value.
  */
 static uint32
-number_of_values(const GhAggregateNode *node)
+number_of_values(const GhAggregateNode *node, const GhLevelGroups *groups)
 {
-	return node->shown.nkeys + 2 * node->shown.naggregates;
+	return groups->nkeys + 2 * node->shown.naggregates;
 }
 
 /* Such a value in the groups, and its class. */
 static GhGroupColumn
 value_of_record(const GhAggregateNode *node, const GhLevelGroups *groups, uint32 number, GhClass *value_class)
 {
-	uint32		state = number - node->shown.nkeys;
+	uint32		state = number - groups->nkeys;
 
-	if (number < (uint32) node->shown.nkeys)
+	if (number < (uint32) groups->nkeys)
 	{
-		*value_class = gh_vector_class(node->key_types[number].value_class);
+		*value_class = gh_vector_class(node->key_types[groups->keys[number]].value_class);
 		return (GhGroupColumn) {GH_GROUP_KEY, number};
 	}
 	*value_class = state % 2 == 0 ? GH_CLASS_INT : gh_level_class(&node->shown.specs[state / 2].aggregate);
@@ -56,12 +56,12 @@ value_of_record(const GhAggregateNode *node, const GhLevelGroups *groups, uint32
 
 /* Whether the records are made of what a pipeline tells of groups. */
 static bool
-can_be_rows(const GhAggregateNode *node)
+can_be_rows(const GhAggregateNode *node, const GhLevelGroups *groups)
 {
 	for (int a = 0; a < node->shown.naggregates; a++)
 		if (node->shown.specs[a].aggregate.kind == GH_AGGREGATE_MOMENTS)
 			return false;
-	return number_of_values(node) <= GH_VALUES_MAX;
+	return number_of_values(node, groups) <= GH_VALUES_MAX;
 }
 
 /* Adds the values of the rows, behind what the conditions read. */
@@ -69,7 +69,7 @@ static bool
 add_values(const GhAggregateNode *node, const GhLevelGroups *groups, GhLevel *level, GhOperand *operands,
 		   GhRecordKey *values)
 {
-	for (uint32 i = 0; i < number_of_values(node); i++)
+	for (uint32 i = 0; i < number_of_values(node, groups); i++)
 	{
 		GhClass		value_class;
 		GhGroupColumn column = value_of_record(node, groups, i, &value_class);
@@ -85,7 +85,7 @@ add_values(const GhAggregateNode *node, const GhLevelGroups *groups, GhLevel *le
 static bool
 make_options(GhAggregateNode *node, const Narrowing *narrowing, GhPipelineOptions *options)
 {
-	uint32		nvalues = number_of_values(node);
+	uint32		nvalues = number_of_values(node, &narrowing->groups);
 	GhRecordKey *values = palloc0(sizeof(GhRecordKey) * Max(nvalues, 1));
 	GhOperand	operands[GH_VALUES_MAX];
 	GhStep	   *steps = palloc0(sizeof(GhStep) * 2);
@@ -122,32 +122,53 @@ texts_of_record(const GhAggregateNode *node)
 		sizeof(GhAggregateState) * node->shown.naggregates;
 }
 
+/* Sets the keys of a record; what is no key of the row is NULL, but for the number of a grouping set. */
+static void
+set_keys(const GhAggregateNode *node, const GhLevelGroups *groups, const GhRecordHead *from, GhRecordHead *head,
+		 Size texts_moved)
+{
+	const GhRecordValue *values = (const GhRecordValue *) (from + 1);
+	GhRecordValue *keys = (GhRecordValue *) (head + 1);
+
+	memset(keys, 0, sizeof(GhRecordValue) * node->shown.nkeys);
+	head->nulls = (UINT64CONST(1) << node->shown.nkeys) - 1;
+	for (int i = 0; i < groups->nkeys; i++)
+	{
+		int			k = groups->keys[i];
+
+		if ((from->nulls >> i & 1) != 0)
+			continue;
+		head->nulls &= ~(UINT64CONST(1) << k);
+		keys[k] = values[i];
+		if (gh_vector_class(node->key_types[k].value_class) == GH_CLASS_TEXT)
+			keys[k].low += texts_moved;
+	}
+	if (node->sets != NULL)
+	{
+		head->nulls &= ~(UINT64CONST(1) << node->nkeys);
+		keys[node->nkeys].low = groups->set;
+	}
+}
+
 /* Makes a group's record of a row, which has *row_bytes; the record's bytes. */
 static Size
-make_record(const GhAggregateNode *node, const char *row, Size left, char *record, Size *row_bytes)
+make_record(const GhAggregateNode *node, const GhLevelGroups *groups, const char *row, Size left, char *record,
+			Size *row_bytes)
 {
-	int			nkeys = node->shown.nkeys;
-	const GhRecordHead *from = gh_record_of(row, left, number_of_values(node));
-	const GhRecordValue *values = (const GhRecordValue *) (from + 1);
-	Size		texts_from = sizeof(GhRecordHead) + sizeof(GhRecordValue) * number_of_values(node);
+	const GhRecordHead *from = gh_record_of(row, left, number_of_values(node, groups));
+	const GhRecordValue *values = (const GhRecordValue *) (from + 1) + groups->nkeys;
+	Size		texts_from = sizeof(GhRecordHead) + sizeof(GhRecordValue) * number_of_values(node, groups);
 	Size		texts_to = texts_of_record(node);
 	GhRecordHead *head = (GhRecordHead *) record;
-	GhRecordValue *keys = (GhRecordValue *) (head + 1);
-	GhAggregateState *states = (GhAggregateState *) (keys + nkeys);
+	GhAggregateState *states = (GhAggregateState *) ((GhRecordValue *) (head + 1) + node->shown.nkeys);
 
 	*row_bytes = from->bytes;
 	head->bytes = texts_to + from->bytes - texts_from;
 	head->rows = 1;
-	head->nulls = from->nulls & ((UINT64CONST(1) << nkeys) - 1);
-	for (int k = 0; k < nkeys; k++)
-	{
-		keys[k] = values[k];
-		if (gh_vector_class(node->key_types[k].value_class) == GH_CLASS_TEXT && (head->nulls >> k & 1) == 0)
-			keys[k].low += texts_to - texts_from;
-	}
+	set_keys(node, groups, from, head, texts_to - texts_from);
 	for (int a = 0; a < node->shown.naggregates; a++)
 	{
-		const GhRecordValue *count = &values[nkeys + 2 * a];
+		const GhRecordValue *count = &values[2 * a];
 
 		states[a] = (GhAggregateState) {.count = count[0].low};
 		if (node->shown.specs[a].aggregate.kind > GH_AGGREGATE_COUNT)
@@ -159,17 +180,18 @@ make_record(const GhAggregateNode *node, const char *row, Size left, char *recor
 
 /* Makes the groups' records of rows; their bytes.  *records is to be freed. */
 static Size
-make_records(const GhAggregateNode *node, const char *rows, Size size, char **records)
+make_records(const GhAggregateNode *node, const GhLevelGroups *groups, const char *rows, Size size, char **records)
 {
 	Size		used = 0;
+	/* a state is larger than its two values, by less than these take; a key may be none of the row's */
+	Size		most = 2 * size + size / sizeof(GhRecordHead) * sizeof(GhRecordValue) * (node->shown.nkeys - groups->nkeys);
 
-	/* a state is larger than its two values, by less than these take */
-	*records = MemoryContextAllocHuge(CurrentMemoryContext, Max(2 * size, 1));
+	*records = MemoryContextAllocHuge(CurrentMemoryContext, Max(most, 1));
 	while (size > 0)
 	{
 		Size		bytes;
 
-		used += make_record(node, rows, size, *records + used, &bytes);
+		used += make_record(node, groups, rows, size, *records + used, &bytes);
 		rows += bytes;
 		size -= bytes;
 	}
@@ -181,13 +203,15 @@ void
 gh_narrow_take(GhAggregateNode *node, const char *rows, Size size)
 {
 	char	   *records;
-	Size		used = make_records(node, rows, size, &records);
+	Size		used = make_records(node, node->as_rows, rows, size, &records);
 
 	gh_final_groups_put(node->final, records, used);
 	pfree(records);
 }
 
 /* ------------------------------------------------------------------------ the run */
+
+static bool narrow_all(GhAggregateNode *node, GhSupply *supply);
 
 /* Adds a level of rows; false: they cannot be made, or the supply has failed. */
 static bool
@@ -199,26 +223,23 @@ add_rows(GhAggregateNode *node, GhSupply *supply, Narrowing *narrowing)
 		gh_supply_add_level(supply, &options, narrowing->sample, &narrowing->counts);
 }
 
-/* Shows a sample's rows to who looks for the first ones. */
-static bool
-take_sample(GhAggregateNode *node, GhSupply *supply, GhFirstGroups *first)
+typedef struct Sample
 {
-	GhCursor	cursor = {0};
-	Size		room;
-	char	   *buffer = gh_supply_buffer(supply, &room);
+	GhAggregateNode *node;
+	const GhLevelGroups *groups;
+	GhFirstGroups *first;
+} Sample;
 
-	while (!cursor.finished)
-	{
-		char	   *records;
-		Size		bytes;
+/* Shows a sample's rows to who looks for the first ones. */
+static void
+take_sample(void *arg, const char *rows, Size size)
+{
+	const Sample *sample = arg;
+	char	   *records;
+	Size		used = make_records(sample->node, sample->groups, rows, size, &records);
 
-		if (gh_supply_results(supply, &cursor, room, buffer, &bytes) != GH_OK)
-			return false;
-		bytes = make_records(node, buffer, bytes, &records);
-		gh_first_take(first, records, bytes);
-		pfree(records);
-	}
-	return true;
+	gh_first_take(sample->first, records, used);
+	pfree(records);
 }
 
 /* What lets the first of so many groups through; NULL: there is no such limit, or the supply has failed. */
@@ -227,6 +248,7 @@ find_first(GhAggregateNode *node, GhSupply *supply, const Narrowing *narrowing, 
 {
 	Narrowing	sampling = *narrowing;
 	GhFirstGroups *first = gh_first_begin(node, ngroups);
+	Sample		sample = {node, &narrowing->groups, first};
 	int			nlevels = supply->nlevels;
 	bool		found;
 
@@ -235,7 +257,7 @@ find_first(GhAggregateNode *node, GhSupply *supply, const Narrowing *narrowing, 
 	sampling.sample = gh_first_sample(first);
 	if (!add_rows(node, supply, &sampling))
 		return NULL;
-	found = take_sample(node, supply, first) && gh_first_end(first);
+	found = gh_supply_fetch(supply, gh_device_piece(&node->fragment), take_sample, &sample) && gh_first_end(first);
 	gh_supply_drop_levels(supply, nlevels);
 	return found ? first : NULL;
 }
@@ -247,7 +269,7 @@ narrow(GhAggregateNode *node, GhSupply *supply, Narrowing *narrowing)
 	bool		compiled = gh_level_compile_having(node);
 	bool		conditions = node->fragment.css.ss.ps.qual != NULL;
 
-	if (!can_be_rows(node))
+	if (!can_be_rows(node, &narrowing->groups))
 		return false;
 	narrowing->judged = conditions && compiled && node->shown.nkeys > 0;
 	if (node->shown.nkeys > 0 && (!conditions || (compiled && node->having->whole)))
@@ -277,50 +299,112 @@ narrow_level(GhAggregateNode *node, GhSupply *supply, Narrowing *narrowing)
 	}
 	if (!narrow(node, supply, narrowing))
 		return false;
-	node->as_rows = true;
+	node->as_rows = &narrowing->groups;
 	if (narrowing->judged)
 		gh_final_groups_leave_out(node->final, counts->groups - counts->passed[0]);
 	node->unwanted += counts->passed[0] - counts->counted;
 	return true;
 }
 
-/*
- * The node's groups are the last level's of the supply.  Not for as many as fit in a batch: these come to the host in
- * less time than it takes to make a pipeline.
- */
-static void
-narrow_groups(GhAggregateNode *node, GhSupply *supply)
+/* The node's groups are the last level's of the supply: of so many, few or none are to come.  True: these have come. */
+static bool
+narrow_groups(GhAggregateNode *node, GhSupply *supply, uint64 made)
 {
+	Narrowing  *narrowing = palloc0(sizeof(Narrowing));
 	int			nlevels = supply->nlevels;
-	uint64		made = gh_supply_groups(supply);
-	Narrowing	narrowing = {0};
 
-	if (node->nkeys == 0 || made <= (uint64) gh_batch_rows || node->sets != NULL || !gh_output_is_whole(node))
-		return;
-	gh_level_first(node, &narrowing.groups);
-	if (node->distinct != NULL && !gh_distinct_on_device(node, supply, &narrowing.groups))
-		return;
-	if (narrow_level(node, supply, &narrowing))
+	gh_level_first(node, &narrowing->groups);
+	if (node->distinct != NULL)
+	{
+		gh_distinct_show(node);
+		narrowing->groups.nkeys--;
+		gh_aggregate_show(node, gh_regroup_on_device(node, supply, &narrowing->groups));
+		if (!node->regrouped)
+			return false;
+	}
+	if (narrow_level(node, supply, narrowing))
 	{
 		node->made = made;
-		node->fragment.counts.groups_left += made - narrowing.counts.counted;
+		node->fragment.counts.groups_left += narrowing->counts.groups - narrowing->counts.counted +
+			(node->regrouped ? made : 0);
 	}
 	else if (node->regrouped)
 	{
 		gh_supply_drop_levels(supply, nlevels);
 		gh_aggregate_show(node, false);
 	}
-	if (node->taken)
-		narrow_groups(node->above, supply);
+	return node->taken && narrow_all(node->above, supply);
+}
+
+/* ---------------------------------------------------------------------- grouping sets */
+
+static void
+take_rows(void *arg, const char *rows, Size size)
+{
+	gh_narrow_take(arg, rows, size);
+}
+
+/* The groups of one of the sets come as rows; false: the device cannot make them. */
+static bool
+take_set(GhAggregateNode *node, GhSupply *supply, int set)
+{
+	Narrowing  *narrowing = palloc0(sizeof(Narrowing));
+	int			nlevels = supply->nlevels;
+	bool		done;
+
+	narrowing->groups.nkeys = gh_sets_keys(node, set, narrowing->groups.keys);
+	narrowing->groups.set = set;
+	node->as_rows = &narrowing->groups;
+	done = gh_regroup_on_device(node, supply, &narrowing->groups) && can_be_rows(node, &narrowing->groups) &&
+		add_rows(node, supply, narrowing) &&
+		gh_supply_fetch(supply, gh_device_piece(&node->fragment), take_rows, node);
+	gh_supply_drop_levels(supply, nlevels);
+	return done;
+}
+
+/* Of the groups by all keys, those of each set are made, and come; false: those by all keys are to come. */
+static bool
+take_sets(GhAggregateNode *node, GhSupply *supply, uint64 made)
+{
+	bool		done = true;
+
+	gh_aggregate_show(node, true);
+	for (int set = 0; done && set < node->sets->count; set++)
+		done = take_set(node, supply, set);
+	if (!done)
+	{
+		gh_final_groups_clear(node->final);
+		gh_aggregate_show(node, false);
+		node->as_rows = NULL;
+		return false;
+	}
+	node->made = made;
+	node->fragment.counts.groups_left += made;
+	return true;
+}
+
+/*
+ * Not for as many groups as fit in a batch: these come to the host in less time than it takes to make a pipeline.  True:
+ * they have come.
+ */
+static bool
+narrow_all(GhAggregateNode *node, GhSupply *supply)
+{
+	uint64		made = gh_supply_groups(supply);
+
+	if (node->nkeys == 0 || made <= (uint64) gh_batch_rows || !gh_output_is_whole(node))
+		return false;
+	return node->sets != NULL ? take_sets(node, supply, made) : narrow_groups(node, supply, made);
 }
 
 /* GhFragmentMethods */
-void
+bool
 gh_aggregate_narrow(GhFragment *fragment)
 {
 	GhSupply   *supply = &fragment->device->supply;
 	MemoryContext saved = MemoryContextSwitchTo(supply->context);
+	bool		taken = narrow_all(gh_aggregate_of(fragment), supply);
 
-	narrow_groups(gh_aggregate_of(fragment), supply);
 	MemoryContextSwitchTo(saved);
+	return taken;
 }

@@ -184,7 +184,8 @@ gh_nested_give_up(GhAggregateNode *below)
 		gh_nested_give_up(node);
 	gh_final_groups_clear(node->final);
 	node->made = 0;
-	node->as_rows = node->taken = false;
+	node->as_rows = NULL;
+	node->taken = false;
 	undo(node);
 }
 

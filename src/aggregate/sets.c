@@ -7,6 +7,8 @@
  * (regroup.c).  All sets' groups are together there: their keys are all keys, of which those that are not of
  * the set are NULL, and, behind them, the set's number, which tells such a NULL from a value that is NULL.
  *
+ * Where the groups by all keys are all on a device, it makes those of each set (narrow.c).
+ *
  * A set without keys has a group even where there are no rows.
  */
 #include "postgres.h"
@@ -46,8 +48,8 @@ gh_sets_init(GhAggregateNode *node, List *private)
 }
 
 /* The types are known: what the second level has. */
-static void
-set_shown(GhAggregateNode *node)
+void
+gh_sets_show(GhAggregateNode *node)
 {
 	(void) gh_value_type_init(&node->key_types[node->nkeys], INT2OID, GH_CLASS_INT, 0);
 	node->shown = (GhShown) {node->nkeys + 1, node->nresults, node->naggregates, node->specs};
@@ -64,6 +66,18 @@ set_keys_of(const GhAggregateNode *node, int set, const GhSqlValue *given, GhSql
 	for (int k = 0; k < node->nkeys; k++)
 		keys[k] = has_key[k] ? given[k] : (GhSqlValue) {.kind = GH_SQL_NULL};
 	keys[node->nkeys] = (GhSqlValue) {.low = set, .kind = GH_SQL_HELD};
+}
+
+/* The keys of a set; how many.  Room for all of the node's. */
+int
+gh_sets_keys(const GhAggregateNode *node, int set, int *keys)
+{
+	int			nkeys = 0;
+
+	for (int k = 0; k < node->nkeys; k++)
+		if (node->sets->has_key[set * node->nkeys + k])
+			keys[nkeys++] = k;
+	return nkeys;
 }
 
 static bool
@@ -112,7 +126,7 @@ static const GhRegroupMethods methods = {
 void
 gh_sets_groups(GhAggregateNode *node)
 {
-	set_shown(node);
+	gh_sets_show(node);
 	gh_regroup(node, node->sets->count, &methods);
 }
 

@@ -216,35 +216,33 @@ add_kept_rows(GhFragment *fragment)
 
 /* ---------------------------------------------------------------- results */
 
-/* The device's groups, or rows, are kept: a piece at a time. */
+static void
+take_records(void *arg, const char *records, Size bytes)
+{
+	GhFragment *fragment = arg;
+
+	fragment->methods->take_records(fragment, records, bytes);
+}
+
+/* Bytes of results that are kept at a time. */
+Size
+gh_device_piece(const GhFragment *fragment)
+{
+	return Max(fragment->memory_limit / 4, GH_PIECE_MIN);
+}
+
+/* The device's groups, or rows, are kept: all, or what is left of them. */
 static bool
 keep_results(GhFragment *fragment)
 {
 	GhSupply   *supply = &fragment->device->supply;
-	GhCursor	cursor = {0};
-	Size		room;
-	char	   *buffer = gh_supply_buffer(supply, &room);
-	Size		piece = Min(room, Max(fragment->memory_limit / 4, GH_PIECE_MIN));
 
 	/* it has supplied nothing, or had no buffers and left that to others */
-	if (buffer == NULL)
+	if (supply->buffers[0] == NULL)
 		return true;
-	if (fragment->methods->narrow != NULL)
-		fragment->methods->narrow(fragment);
-	while (!supply->failed && !cursor.finished)
-	{
-		Size		bytes;
-
-		/* one alone is larger */
-		if (gh_supply_results(supply, &cursor, piece, buffer, &bytes) == GH_TOO_SMALL)
-		{
-			supply->failed = piece == room;
-			piece = room;
-		}
-		else if (!supply->failed)
-			fragment->methods->take_records(fragment, buffer, bytes);
-	}
-	return !supply->failed;
+	if (fragment->methods->narrow != NULL && fragment->methods->narrow(fragment))
+		return !supply->failed;
+	return gh_supply_fetch(supply, gh_device_piece(fragment), take_records, fragment);
 }
 
 /* Tells the nodes below what the device has done in their place. */

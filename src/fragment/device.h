@@ -107,6 +107,7 @@ extern bool gh_device_wants(GhFragment *fragment);
 extern bool gh_device_read(GhFragment *fragment, GhJoinedInput *input);
 extern void gh_device_log(GhFragment *fragment, BlockNumber block, uint32 count);
 extern void gh_device_forget(GhFragment *fragment);
+extern Size gh_device_piece(const GhFragment *fragment);
 extern void gh_device_run_awaited(PlanState *ps, Node *condition);
 
 /* for the other files about the device */

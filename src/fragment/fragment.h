@@ -103,8 +103,11 @@ typedef struct GhFragmentMethods
 	void		(*put_child_row) (GhFragment *fragment, TupleTableSlot *slot);
 	const char *(*why_not_on_device) (const GhFragment *fragment);	/* NULL: it can be done there */
 	void		(*device_sink) (GhFragment *fragment, GhSink *sink);	/* but for its seed */
-	/* All has been read: what leaves the device may be less than it has made (gh_supply_narrow).  NULL: it is all. */
-	void		(*narrow) (GhFragment *fragment);
+	/*
+	 * All has been read: what leaves the device may be less than it has made (supply_groups.c).  True: it has been taken.
+	 * NULL: it is all.
+	 */
+	bool		(*narrow) (GhFragment *fragment);
 	void		(*take_records) (GhFragment *fragment, const char *records, Size bytes);
 } GhFragmentMethods;
 

@@ -166,7 +166,8 @@ extern uint64 gh_supply_groups(const GhSupply *supply);
 extern bool gh_supply_add_level(GhSupply *supply, GhPipelineOptions *options, uint64 sample,
 								GhLevelCounts *counts);
 extern void gh_supply_drop_levels(GhSupply *supply, int nlevels);
-extern GhStatus gh_supply_results(GhSupply *supply, GhCursor *cursor, Size room, void *buffer, Size *bytes);
+extern bool gh_supply_fetch(GhSupply *supply, Size piece, void (*take) (void *arg, const char *records, Size bytes),
+							void *arg);
 
 /* supply_back.c */
 extern void gh_supply_give_back(GhSupply *supply, const GhSupplyRequest *request);

@@ -141,12 +141,9 @@ gh_supply_drop_levels(GhSupply *supply, int nlevels)
 	}
 }
 
-/*
- * As GhPipelineEngine.results, into a buffer of gh_supply_buffer(); GH_OK or GH_TOO_SMALL, or the supply has
- * failed.
- */
-GhStatus
-gh_supply_results(GhSupply *supply, GhCursor *cursor, Size room, void *buffer, Size *bytes)
+/* As GhPipelineEngine.results, of the last level; GH_OK or GH_TOO_SMALL, or the supply has failed. */
+static GhStatus
+next_results(GhSupply *supply, GhCursor *cursor, Size room, void *buffer, Size *bytes)
 {
 	GhPipeline *pipeline = last_level(supply);
 
@@ -164,4 +161,32 @@ gh_supply_results(GhSupply *supply, GhCursor *cursor, Size room, void *buffer, S
 		supply->failed |= status != GH_OK && status != GH_TOO_SMALL;
 		return status;
 	}
+}
+
+/*
+ * Hands over what the last level's sink has, a piece of so many bytes at a time, or what one record takes.  False: the
+ * supply has failed, and not all was handed over.  Nothing is where no buffers were taken.
+ */
+bool
+gh_supply_fetch(GhSupply *supply, Size piece, void (*take) (void *arg, const char *records, Size bytes), void *arg)
+{
+	GhCursor	cursor = {0};
+	Size		room;
+	char	   *buffer = gh_supply_buffer(supply, &room);
+
+	piece = Min(piece, room);
+	while (buffer != NULL && !supply->failed && !cursor.finished)
+	{
+		Size		bytes;
+
+		/* one alone is larger */
+		if (next_results(supply, &cursor, piece, buffer, &bytes) == GH_TOO_SMALL)
+		{
+			supply->failed = piece == room;
+			piece = room;
+		}
+		else if (!supply->failed)
+			take(arg, buffer, bytes);
+	}
+	return !supply->failed;
 }

@@ -1,5 +1,5 @@
-# GpuHash::RandomLevels: random queries that make something of many groups: DISTINCT in aggregates, HAVING, a LIMIT above a
-# Sort, and groupings over groupings; offloaded and not, they give the same rows.
+# GpuHash::RandomLevels: random queries that make something of many groups: DISTINCT in aggregates, grouping sets, HAVING, a
+# LIMIT above a Sort, and groupings over groupings; offloaded and not, they give the same rows.
 #
 #	GpuHash::RandomLevels::test(queries => 300);
 #
@@ -51,14 +51,18 @@ sub grouping
 	my @keys = some($nkeys, sort keys %KEY);
 	my @aggregates = some(one_of(0, 1, 2, 3), sort keys %AGGREGATE);
 	my %kind = (%KEY, %AGGREGATE);
-	my $distinct = rand() < 0.4;
+	my $distinct = rand() < 0.35;
+	my $sets = !$distinct && @keys && rand() < 0.25;
 	# aggregates of floats beside DISTINCT are PostgreSQL's
 	@aggregates = grep { !/\(f\)/ } @aggregates if $distinct && rand() < 0.9;
+	@aggregates = grep { !/variance/ } @aggregates if $sets && rand() < 0.8;
 	push @aggregates, distinct() if $distinct;
 	push @aggregates, 'count(*)' if !@keys && !@aggregates;
 	my @output = (@keys, @aggregates);
 	my $sql = 'SELECT ' . join(', ', map { "$output[$_] AS c$_" } 0 .. $#output) . ' FROM grouped ' . one_of(@WHERE);
-	$sql .= ' GROUP BY ' . join(', ', 1 .. @keys) if @keys;
+	my $all = join(', ', 1 .. @keys);
+	$all = one_of("ROLLUP ($all)", "CUBE ($all)", "GROUPING SETS (($all), (1), ())", "GROUPING SETS ((1), (" . join(', ', 2 .. @keys) . '))') if $sets;
+	$sql .= " GROUP BY $all" if @keys;
 	$sql .= ' HAVING ' . one_of(@HAVING) if rand() < 0.4;
 	return ($sql, [map { $kind{$_} // (/^avg/ ? 'mean' : /^count/ ? 'int' : 'sum') } @output], scalar @keys);
 }
@@ -114,6 +118,7 @@ sub compare
 	$count->{compared}++;
 	$count->{left} += $answer->{shown} =~ /Groups Left on Device: [1-9]/ ? 1 : 0;
 	$count->{distinct} += $answer->{shown} =~ /Distinct Key.*Distinct \(rows=(\d+)\).*Groups Left on Device: [1-9]/s ? 1 : 0;
+	$count->{sets} += $answer->{shown} =~ /Grouping Sets.*Engine: cuda.*Groups Left on Device: [1-9]/s ? 1 : 0;
 	$count->{first} += $answer->{shown} =~ /, First \(rows=/ ? 1 : 0;
 	$count->{nested} += $query->{nested} && $answer->{shown} =~ /Rows q_1 .*\n *Engine: cuda/ ? 1 : 0;
 	return;
@@ -126,13 +131,14 @@ sub test
 	$run->start(device => 1);
 	$run->{server}->query($TABLE);
 	my $sum = $run->all(\&compare);
-	$sum->{$_} //= 0 for qw(compared left distinct first nested);
+	$sum->{$_} //= 0 for qw(compared left distinct sets first nested);
 	my $wrong = @{ $sum->{wrong} };
-	note(sprintf '%d right, %d wrong: queries compared, seed %d, %d jobs; of %d groups stayed on the device; %d with DISTINCT, %d of which the first were wanted, %d groupings over groupings; %.0f s',
-		$sum->{compared} - $wrong, $wrong, $run->{seed}, $run->{jobs}, @$sum{qw(left distinct first nested seconds)});
+	note(sprintf '%d right, %d wrong: queries compared, seed %d, %d jobs; of %d groups stayed on the device; %d with DISTINCT, %d with grouping sets, %d of which the first were wanted, %d groupings over groupings; %.0f s',
+		$sum->{compared} - $wrong, $wrong, $run->{seed}, $run->{jobs}, @$sum{qw(left distinct sets first nested seconds)});
 	$run->check($sum);
 	cmp_ok($sum->{left}, '>', 0.3 * $sum->{compared}, 'of many queries groups stayed on the device');
 	cmp_ok($sum->{distinct}, '>', 0.04 * $sum->{compared}, 'of some with DISTINCT');
+	cmp_ok($sum->{sets}, '>', 0, 'of some with grouping sets');
 	cmp_ok($sum->{first}, '>', 0, 'of some as they were not among the first');
 	cmp_ok($sum->{nested}, '>', 0.1 * $sum->{compared}, 'and of some for the grouping above');
 	return;

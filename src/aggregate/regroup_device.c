@@ -1,10 +1,10 @@
 /*
- * distinct_device.c
- *		The second level of aggregates with DISTINCT (distinct.c), where the first one's groups are all on a device: they
- *		are the source of a pipeline there, whose groups are those that come out.
+ * regroup_device.c
+ *		Groups of groups (regroup.c), where those of the first level are all on a device: they are the source of a
+ *		pipeline there, whose groups are those of aggregates with DISTINCT (distinct.c), or of a grouping set (sets.c).
  *
- * Of an aggregate without DISTINCT that pipeline adds up how many values there are, and, as a second aggregate, what
- * they come to.
+ * Of an aggregate of the first level that pipeline adds up how many values there are, and, as a second aggregate, what
+ * they come to.  To one with DISTINCT it adds the last key.
  */
 #include "postgres.h"
 
@@ -15,6 +15,7 @@
 typedef struct SecondLevel
 {
 	const GhAggregateNode *node;
+	GhLevelGroups *groups;		/* of it */
 	GhLevel		level;
 	GhOperand  *keys;			/* of the first level */
 	GhOperand  *counts;			/* of its aggregates */
@@ -44,10 +45,11 @@ static bool
 add_aggregate(SecondLevel *second, uint8 kind, uint8 value_class, const GhOperand *argument, const GhOperand *filter,
 			  GhGroupColumn *where)
 {
-	int			n = second->naggregates++;
+	int			n = second->naggregates;
 
 	if (n == GH_AGGREGATES_MAX)
 		return gh_translation_fails(second->level.translation, "there are too many aggregates");
+	second->naggregates++;
 	second->aggregates[n] = (GhAggregate) {kind, value_class};
 	second->arguments[n] = *argument;
 	second->aggregates[n].filter = filter == NULL ? GH_AGGREGATE_NO_FILTER : 0;
@@ -59,30 +61,31 @@ add_aggregate(SecondLevel *second, uint8 kind, uint8 value_class, const GhOperan
 
 /* Aggregate a of the first level. */
 static bool
-add_up(SecondLevel *second, int a, GhLevelGroups *groups)
+add_up(SecondLevel *second, int a)
 {
 	const GhAggregate *aggregate = &second->node->specs[a].aggregate;
-	int			to = gh_distinct_shown(second->node, a);
+	int			to = second->node->distinct != NULL ? gh_distinct_shown(second->node, a) : a;
 	uint8		value_class = gh_level_class(aggregate);
 	GhOperand	value;
 
 	if (!gh_level_add(&second->level, (GhGroupColumn) {GH_GROUP_COUNT, a}, GH_CLASS_INT, &second->counts[a]) ||
-		!add_aggregate(second, GH_AGGREGATE_SUM, GH_CLASS_INT, &second->counts[a], NULL, &groups->counts[to]))
+		!add_aggregate(second, GH_AGGREGATE_SUM, GH_CLASS_INT, &second->counts[a], NULL, &second->groups->counts[to]))
 		return false;
-	groups->values[to] = groups->counts[to];
+	second->groups->values[to] = second->groups->counts[to];
 	return aggregate->kind <= GH_AGGREGATE_COUNT ||
 		(gh_level_add(&second->level, (GhGroupColumn) {GH_GROUP_VALUE, a}, value_class, &value) &&
-		 add_aggregate(second, aggregate->kind, value_class, &value, NULL, &groups->values[to]));
+		 add_aggregate(second, aggregate->kind, value_class, &value, NULL, &second->groups->values[to]));
 }
 
 /* Aggregate d of those with DISTINCT: of the last key, where a row with it passed the filter. */
 static bool
-add_distinct(SecondLevel *second, int d, GhLevelGroups *groups)
+add_distinct(SecondLevel *second, int d)
 {
 	const GhAggregateNode *node = second->node;
 	int			to = node->nresults + d;
 	const GhAggregate *aggregate = &node->shown.specs[to].aggregate;
 	int			counted = node->distinct->filters[d];
+	GhGroupColumn *value = &second->groups->values[to];
 	GhOperand	passed[2];
 	GhOperand	filter;
 
@@ -94,16 +97,16 @@ add_distinct(SecondLevel *second, int d, GhLevelGroups *groups)
 			return false;
 	}
 	if (!add_aggregate(second, aggregate->kind, gh_vector_class(aggregate->value_class),
-					   &second->keys[node->nkeys - 1], counted >= 0 ? &filter : NULL, &groups->values[to]))
+					   &second->keys[node->nkeys - 1], counted >= 0 ? &filter : NULL, value))
 		return false;
-	groups->counts[to] = (GhGroupColumn) {GH_GROUP_COUNT, groups->values[to].number};
+	second->groups->counts[to] = (GhGroupColumn) {GH_GROUP_COUNT, value->number};
 	if (aggregate->kind <= GH_AGGREGATE_COUNT)
-		groups->values[to] = groups->counts[to];
+		*value = second->groups->counts[to];
 	return true;
 }
 
 static bool
-add_all(SecondLevel *second, GhLevelGroups *groups)
+add_all(SecondLevel *second)
 {
 	const GhAggregateNode *node = second->node;
 
@@ -112,10 +115,10 @@ add_all(SecondLevel *second, GhLevelGroups *groups)
 						  gh_vector_class(node->key_types[k].value_class), &second->keys[k]))
 			return false;
 	for (int a = 0; a < node->naggregates; a++)
-		if (!add_up(second, a, groups))
+		if (!add_up(second, a))
 			return false;
-	for (int d = 0; d < node->distinct->naggregates; d++)
-		if (!add_distinct(second, d, groups))
+	for (int d = 0; node->distinct != NULL && d < node->distinct->naggregates; d++)
+		if (!add_distinct(second, d))
 			return false;
 	return true;
 }
@@ -126,13 +129,17 @@ make_sink(SecondLevel *second, GhGroupsSink *sink)
 {
 	const GhAggregateNode *node = second->node;
 	const GhTranslation *translation = second->level.translation;
-	int			nkeys = node->shown.nkeys;
+	int			nkeys = second->groups->nkeys;
 	uint16	   *vectors = palloc(sizeof(uint16) * Max(nkeys, 1));
+	GhValueType *types = palloc(sizeof(GhValueType) * Max(nkeys, 1));
 	GhRecordKey *keys = palloc0(sizeof(GhRecordKey) * Max(nkeys, 1));
 
 	for (int k = 0; k < nkeys; k++)
-		vectors[k] = gh_final_vector(translation, &second->keys[k]);
-	gh_fragment_scan_keys(nkeys, node->key_types, vectors, keys);
+	{
+		vectors[k] = gh_final_vector(translation, &second->keys[second->groups->keys[k]]);
+		types[k] = node->key_types[second->groups->keys[k]];
+	}
+	gh_fragment_scan_keys(nkeys, types, vectors, keys);
 	for (int a = 0; a < second->naggregates; a++)
 	{
 		GhAggregate *aggregate = &second->aggregates[a];
@@ -148,17 +155,17 @@ static bool
 make_options(GhAggregateNode *node, GhLevelGroups *groups, GhPipelineOptions *options)
 {
 	SecondLevel *second = palloc0(sizeof(SecondLevel));
-	TupleDesc	none = CreateTemplateTupleDesc(0);
 	GhStep	   *step = palloc0(sizeof(GhStep));
 
 	second->node = node;
-	second->keys = palloc(sizeof(GhOperand) * node->nkeys);
+	second->groups = groups;
+	second->keys = palloc(sizeof(GhOperand) * Max(node->nkeys, 1));
 	second->counts = palloc(sizeof(GhOperand) * Max(node->naggregates, 1));
 	groups->counts = palloc(sizeof(GhGroupColumn) * Max(node->shown.naggregates, 1));
 	groups->values = palloc(sizeof(GhGroupColumn) * Max(node->shown.naggregates, 1));
-	gh_level_begin(&second->level, gh_translate_begin(none, GH_GROUPS_VARNO));
+	gh_level_begin(&second->level, gh_translate_begin(CreateTemplateTupleDesc(0), GH_GROUPS_VARNO));
 	memset(options, 0, sizeof(*options));
-	if (!add_all(second, groups) || !gh_level_end(&second->level, options))
+	if (!add_all(second) || !gh_level_end(&second->level, options))
 		return false;
 	step->end = options->program->ninstructions;
 	options->nsteps = step->end > 0 ? 1 : 0;
@@ -170,20 +177,15 @@ make_options(GhAggregateNode *node, GhLevelGroups *groups, GhPipelineOptions *op
 }
 
 /*
- * The first level's groups, which are the last level's of the supply and all that there is of them, become those that
- * come out; *groups: where these have what.  False: nothing has changed.
+ * The groups of the first level, which are the last level's of the supply and all that there is of them, are grouped by
+ * some of their keys (groups->keys); *groups: where those groups have what.  False: nothing has changed.
  */
 bool
-gh_distinct_on_device(GhAggregateNode *node, GhSupply *supply, GhLevelGroups *groups)
+gh_regroup_on_device(GhAggregateNode *node, GhSupply *supply, GhLevelGroups *groups)
 {
-	MemoryContext saved = MemoryContextSwitchTo(supply->context);
 	GhPipelineOptions options;
 	GhLevelCounts counts;
 
-	gh_distinct_show(node);
-	node->regrouped = can_be_added_up(node) && make_options(node, groups, &options) &&
+	return !supply->failed && can_be_added_up(node) && make_options(node, groups, &options) &&
 		gh_supply_add_level(supply, &options, 0, &counts);
-	MemoryContextSwitchTo(saved);
-	gh_aggregate_show(node, node->regrouped);
-	return node->regrouped;
 }
