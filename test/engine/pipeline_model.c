@@ -183,7 +183,8 @@ try_pair(Stage *stage, uint32_t step, uint64_t row, const GhValue *values, bool 
 	found->certain += !ran.failed && !ran.may && !table->back[row];
 	if (goes_on)
 		(void) rows_add(out, now, failed || ran.failed || table->back[row]);
-	if (goes_on && fate->marking && stage->marking[p] && !failed)
+	/* of a row that goes back, too: an engine that reads its columns late may drop it before that */
+	if (goes_on && fate->marking && stage->marking[p])
 		stage->matched[p][row] = true;
 }
 
