@@ -140,9 +140,6 @@ extern void gh_client_drop_entries(void);
 
 /* ---- client_request.c: of engine.h ---- */
 
-/* Where an array is in the slot's buffer, GH_NO_ARRAY if it is NULL; false when it is elsewhere. */
-extern bool gh_client_array(uint32 number, const void *array, GhOffset *offset);
-
 extern GhStatus gh_client_submit(GhTable *table, GhRequest *request);
 extern GhStatus gh_client_poll(GhRequest *request);
 extern GhStatus gh_client_wait(GhRequest *request);

@@ -223,7 +223,7 @@ request_create(GhEntryHandle *handle, GhServiceOp op, const void *buffer, Size b
 	if (!gh_entry_slot(handle, buffer, op, &number))
 		return gh_error_set(error, GH_INVALID, "the buffer of a plan is not this session's");
 	slot = gh_slot_at(number);
-	slot->block = 0;
+	slot->block = gh_buffer_at(number);
 	slot->count = bytes;
 	(void) gh_client_slot_submit(number);
 	status = gh_client_slot_wait(number, &handle->host, error);
@@ -356,9 +356,10 @@ begin_results(GhEntryHandle *handle, GhServiceOp op, const GhCursor *cursor, siz
 		return GH_OK;
 	if (!gh_entry_lives(handle))
 		return gh_entry_lost(handle, error);
-	if (!gh_entry_slot(handle, buffer, op, number) || !gh_client_array(*number, buffer, &gh_slot_at(*number)->block))
+	if (!gh_entry_slot(handle, buffer, op, number))
 		return gh_error_set(error, GH_INVALID, "results must go to an idle buffer of the transfer area");
 	slot = gh_slot_at(*number);
+	slot->block = buffer;
 	slot->count = capacity;
 	slot->cursor = *cursor;
 	handle->results_slot = *number;

@@ -199,13 +199,10 @@ flight_of(const GhPipelineRequest *request)
 	return (GhFlight){(uint32) request->engine_state[STATE_SLOT], request->engine_state[STATE_GENERATION]};
 }
 
-/* The request into the slot; false: an array of it is elsewhere. */
-static bool
-fill_slot(uint32 number, const GhPipelineRequest *request)
+static void
+fill_slot(GhSlot *slot, const GhPipelineRequest *request)
 {
-	GhSlot	   *slot = gh_slot_at(number);
 	bool		pages = request->kind == GH_INPUT_PAGES;
-	bool		columns = request->kind == GH_INPUT_COLUMNS;
 
 	slot->count = pages ? request->npages : 0;
 	slot->brought = *request;
@@ -213,11 +210,6 @@ fill_slot(uint32 number, const GhPipelineRequest *request)
 		slot->brought.nspans = 0;
 	for (uint32 i = 0; i < slot->brought.nspans; i++)
 		slot->spans[i] = ((const GhServiceSpan *) request->spans[i])->root;
-	return gh_client_array(number, pages ? request->pages : NULL, &slot->pages) &&
-		gh_client_array(number, pages ? request->bitmaps : NULL, &slot->bitmaps) &&
-		gh_client_array(number, columns ? request->given : NULL, &slot->given) &&
-		gh_client_array(number, columns ? request->vectors : NULL, &slot->vectors) &&
-		gh_client_array(number, request->back, &slot->back);
 }
 
 /* What is known of a request without the worker: GH_BUSY: it is the worker's to do. */
@@ -252,9 +244,10 @@ service_pipeline_submit(GhPipeline *handle, GhPipelineRequest *request)
 	status = check_request(pipeline, request, &request->error);
 	if (status != GH_BUSY)
 		return request->status = status;
-	if (!gh_entry_slot(&pipeline->entry, address, GH_SERVICE_PIPELINE, &number) || !fill_slot(number, request))
+	if (!gh_entry_slot(&pipeline->entry, address, GH_SERVICE_PIPELINE, &number))
 		return request->status = gh_error_set(&request->error, GH_INVALID,
 											  "the arrays of a request must be in one idle buffer of the transfer area");
+	fill_slot(gh_slot_at(number), request);
 	request->engine_state[STATE_SLOT] = number;
 	request->pipeline = handle;
 	request->status = GH_BUSY;

@@ -20,46 +20,12 @@ flight_of(const GhRequest *request)
 	return (GhFlight){(uint32) request->engine_state[STATE_SLOT], request->engine_state[STATE_GENERATION]};
 }
 
-bool
-gh_client_array(uint32 number, const void *array, GhOffset *offset)
-{
-	const char *buffer = gh_buffer_at(number);
-
-	*offset = GH_NO_ARRAY;
-	if (array == NULL)
-		return true;
-	if ((const char *) array < buffer ||
-		(const char *) array >= buffer + gh_slot_at(number)->units * GH_UNIT_BYTES)
-		return false;
-	*offset = (GhOffset) ((const char *) array - buffer);
-	return true;
-}
-
-static bool
-fill_slot(uint32 number, const GhRequest *request)
-{
-	GhSlot	   *slot = gh_slot_at(number);
-
-	slot->op = GH_SERVICE_RUN;
-	slot->run_op = request->op;
-	slot->count = request->count;
-	slot->values_capacity = request->values_capacity;
-	slot->absent = request->absent;
-	slot->outcome = request->outcome;
-	return gh_client_array(number, request->keys, &slot->keys) &&
-		gh_client_array(number, request->values_in, &slot->values_in) &&
-		gh_client_array(number, request->ops, &slot->ops) &&
-		gh_client_array(number, request->values_out, &slot->values_out) &&
-		gh_client_array(number, request->flags_out, &slot->flags_out) &&
-		gh_client_array(number, request->counts_out, &slot->counts_out) &&
-		gh_client_array(number, request->offsets_out, &slot->offsets_out);
-}
-
 GhStatus
 gh_client_submit(GhTable *table, GhRequest *request)
 {
 	GhServiceTable *handle = (GhServiceTable *) table;
 	GhTableEntry *entry = gh_table_entry_at(handle->table);
+	GhSlot	   *slot;
 	GhStatus	status;
 	uint32		number;
 
@@ -80,13 +46,16 @@ gh_client_submit(GhTable *table, GhRequest *request)
 											  "the table was lost with the worker of GPU %d",
 											  gh_service_device_number((int) entry->device));
 	if (!gh_buffer_slot(request->keys, &number) ||
-		gh_slot_state(pg_atomic_read_u64(&gh_slot_at(number)->word)) != GH_SLOT_OWNED ||
-		!fill_slot(number, request))
+		gh_slot_state(pg_atomic_read_u64(&gh_slot_at(number)->word)) != GH_SLOT_OWNED)
 		return request->status = gh_error_set(&request->error, GH_INVALID,
 											  "the arrays of a request must be in one idle buffer of the transfer area");
-	gh_slot_at(number)->device = entry->device;
-	gh_slot_at(number)->table = handle->table;
-	gh_slot_at(number)->table_generation = handle->generation;
+	slot = gh_slot_at(number);
+	slot->op = GH_SERVICE_RUN;
+	slot->device = entry->device;
+	slot->table = handle->table;
+	slot->table_generation = handle->generation;
+	slot->request = *request;
+	slot->count = request->count;
 	request->engine_state[STATE_SLOT] = number;
 	request->table = table;
 	request->status = GH_BUSY;
@@ -104,7 +73,7 @@ request_end(GhRequest *request, GhStatus status)
 	request->table = NULL;
 	if (status != GH_OK)
 		return request->status = status;
-	request->outcome = slot->outcome;
+	request->outcome = slot->request.outcome;
 	request->status = slot->status;
 	request->error = slot->error;
 	gh_slot_reuse(flight.slot);

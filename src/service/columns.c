@@ -132,8 +132,8 @@ gh_columns_take(uint32 number, const GhSlot *asked, const GhWorkerTable *table, 
 {
 	GhRunning  *running = &gh_worker.running_by_slot[number];
 	Area		area = {gh_buffer_at(number), (Size) asked->units * GH_UNIT_BYTES};
-	void	   *given;
-	void	   *vectors;
+	const uint16 *given = asked->brought.given;
+	const GhVector *vectors = asked->brought.vectors;
 
 	request->ngiven = asked->brought.ngiven;
 	if (request->step > 0)
@@ -142,9 +142,8 @@ gh_columns_take(uint32 number, const GhSlot *asked, const GhWorkerTable *table, 
 	if (request->ngiven > GH_PROGRAM_VECTORS_MAX || request->count > GH_REQUEST_LINES_MAX ||
 		bytes_of_copies(request->ngiven, request->count) > area.bytes)
 		return "a request has more columns or rows than its buffer";
-	if (!gh_executor_array(number, asked->units, asked->given, request->ngiven, sizeof(uint16), &given) ||
-		!gh_executor_array(number, asked->units, asked->vectors, request->ngiven, sizeof(GhVector),
-						   &vectors) ||
+	if (!gh_executor_array(number, asked->units, given, request->ngiven, sizeof(uint16)) ||
+		!gh_executor_array(number, asked->units, vectors, request->ngiven, sizeof(GhVector)) ||
 		given == NULL || vectors == NULL)
 		return "an array of the request is outside its buffer";
 	running->columns = malloc(bytes_of_copies(request->ngiven, request->count) + 1);

@@ -23,26 +23,24 @@ build_pages(uint32 number, const GhSlot *asked, const GhWorkerTable *table, GhPi
 {
 	GhRunning  *running = &gh_worker.running_by_slot[number];
 	const GhPipelineRequest *brought = &asked->brought;
-	void	   *pages;
-	void	   *bitmaps;
 	const char *why;
 
 	if (table->page_bytes == 0 || brought->npages > GH_REQUEST_PAGES_MAX)
 		return "a request has pages that its pipeline does not take";
-	if (!gh_executor_array(number, asked->units, asked->pages, brought->npages, sizeof(GhPageRef), &pages) ||
-		!gh_executor_array(number, asked->units, asked->bitmaps, brought->nbitmaps, sizeof(uint64), &bitmaps) ||
-		pages == NULL)
+	if (!gh_executor_array(number, asked->units, brought->pages, brought->npages, sizeof(GhPageRef)) ||
+		!gh_executor_array(number, asked->units, brought->bitmaps, brought->nbitmaps, sizeof(uint64)) ||
+		brought->pages == NULL)
 		return "an array of the request is outside its buffer";
 	why = gh_spans_take(asked, running, request);
 	if (why == NULL)
-		why = gh_pages_take(asked, pages, brought->npages, table->page_bytes, running);
+		why = gh_pages_take(asked, brought->pages, brought->npages, table->page_bytes, running);
 	if (why != NULL)
 		return why;
 	request->readable = running->readable;
 	request->npages = running->npages;
 	request->pages = running->pages;
-	request->bitmaps = bitmaps;
-	request->nbitmaps = bitmaps == NULL ? 0 : brought->nbitmaps;
+	request->bitmaps = brought->bitmaps;
+	request->nbitmaps = brought->bitmaps == NULL ? 0 : brought->nbitmaps;
 	return NULL;
 }
 
@@ -52,15 +50,14 @@ build_request(uint32 number, const GhSlot *asked, const GhWorkerTable *table)
 {
 	GhPipelineRequest *request = &gh_worker.running_by_slot[number].pipeline_request;
 	const GhPipelineRequest *brought = &asked->brought;
-	void	   *back;
 
 	memset(request, 0, sizeof(*request));
 	if (!gh_executor_is_buffer(number, asked->units) ||
-		!gh_executor_array(number, asked->units, asked->back, brought->back_room, sizeof(GhBackRow), &back))
+		!gh_executor_array(number, asked->units, brought->back, brought->back_room, sizeof(GhBackRow)))
 		return "an array of the request is outside its buffer";
 	request->kind = brought->kind;
-	request->back = back;
-	request->back_room = back == NULL ? 0 : brought->back_room;
+	request->back = brought->back;
+	request->back_room = brought->back == NULL ? 0 : brought->back_room;
 	if (brought->kind == GH_INPUT_PAGES)
 		return build_pages(number, asked, table, request);
 	request->step = brought->step;
@@ -229,17 +226,23 @@ make_pipeline(GhExecutor *executor, const GhSlot *asked, GhWorkerTable *table, G
 	return status;
 }
 
+/* Whether the bytes that are asked for are in the slot's buffer. */
+static bool
+has_block(uint32 number, const GhSlot *asked)
+{
+	return gh_executor_is_buffer(number, asked->units) && asked->block != NULL &&
+		gh_executor_array(number, asked->units, asked->block, asked->count, 1);
+}
+
 static GhStatus
 create_pipeline(GhExecutor *executor, uint32 number, const GhSlot *asked, GhWorkerTable *table, GhError *error)
 {
 	GhPipelineBlock block;
-	void	   *bytes;
 	GhStatus	status;
 
-	if (!gh_executor_is_buffer(number, asked->units) ||
-		!gh_executor_array(number, asked->units, asked->block, asked->count, 1, &bytes) || bytes == NULL)
+	if (!has_block(number, asked))
 		return gh_error_set(error, GH_INVALID, "the options of a pipeline are outside their buffer");
-	status = gh_pipeline_block_read(bytes, asked->count, &block, error);
+	status = gh_pipeline_block_read(asked->block, asked->count, &block, error);
 	if (status != GH_OK)
 		return status;
 	status = make_pipeline(executor, asked, table, &block, error);
@@ -353,18 +356,16 @@ fetch_results(GhExecutor *executor, uint32 number, const GhSlot *asked, GhWorker
 	GhSlot	   *slot = gh_slot_at(number);
 	GhCursor	cursor = asked->cursor;
 	size_t		bytes = 0;
-	void	   *place;
 	GhStatus	status;
 
 	slot->bytes = 0;
-	if (!gh_executor_is_buffer(number, asked->units) ||
-		!gh_executor_array(number, asked->units, asked->block, asked->count, 1, &place) || place == NULL)
+	if (!has_block(number, asked))
 		return gh_error_set(error, GH_INVALID, "the place for results is outside its buffer");
 	if (!is_cursor(table, &asked->cursor))
 		return gh_error_set(error, GH_INVALID, "results are not asked for from where they ended");
 	status = gh_executor_pass_point(GH_FAULT_POINT_SCAN_RESULTS, error);
 	if (status == GH_OK)
-		status = fetch_records(executor, table, &cursor, asked->count, place, &bytes, error);
+		status = fetch_records(executor, table, &cursor, asked->count, asked->block, &bytes, error);
 	table->results_from = asked->cursor;
 	table->results_to = cursor;
 	slot->cursor = cursor;

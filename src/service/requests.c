@@ -193,18 +193,13 @@ gh_executor_refuse(uint32 number, GhStatus status, const char *why)
 /* ---------------------------------------------------------------- requests */
 
 bool
-gh_executor_array(uint32 number, uint32 units, GhOffset offset, uint64 count, uint64 size,
-				  void **array)
+gh_executor_array(uint32 number, uint32 units, const void *array, uint64 count, uint64 size)
 {
 	uint64		room = (uint64) units * GH_UNIT_BYTES;
+	uint64		offset = (uint64) ((uintptr_t) array - (uintptr_t) gh_buffer_at(number));
 
-	*array = NULL;
-	if (offset == GH_NO_ARRAY)
-		return true;
-	if (offset % 8 != 0 || offset > room || (size != 0 && count > (room - offset) / size))
-		return false;
-	*array = gh_buffer_at(number) + offset;
-	return true;
+	return array == NULL ||
+		(offset % 8 == 0 && offset <= room && (size == 0 || count <= (room - offset) / size));
 }
 
 bool
@@ -222,38 +217,33 @@ gh_executor_is_buffer(uint32 first, uint32 units)
 static bool
 build_request(uint32 number, const GhSlot *asked, const GhWorkerTable *table, GhRequest *request)
 {
-	uint32		units = asked->units;
-	void	   *keys;
-	void	   *values_in;
-	void	   *ops;
-	void	   *flags;
-	void	   *counts;
-	void	   *offsets;
-	uint64		out = asked->run_op == GH_FIND_ALL ? asked->values_capacity : asked->count;
+	uint64		count = asked->request.count;
+	uint64		out = asked->request.op == GH_FIND_ALL ? asked->request.values_capacity : count;
+	const struct
+	{
+		const void *array;
+		uint64		count;
+		uint64		size;
+	}			arrays[] = {
+		{asked->request.keys, count, table->options.key_size},
+		{asked->request.values_in, count, table->options.value_size},
+		{asked->request.ops, count, 1},
+		{asked->request.values_out, out, table->options.value_size},
+		{asked->request.flags_out, count, 1},
+		{asked->request.counts_out, count, sizeof(uint64)},
+		{asked->request.offsets_out, count + 1, sizeof(uint64)}
+	};
 
-	if (!gh_executor_is_buffer(number, units) || asked->count > GH_BATCH_MAX ||
-		asked->outcome.done > asked->count || out > (uint64) units * GH_UNIT_BYTES)
+	*request = asked->request;
+	/* not the session's to say */
+	request->on_device = false;
+	memset(&request->status, 0, sizeof(GhRequest) - offsetof(GhRequest, status));
+	if (!gh_executor_is_buffer(number, asked->units) || count > GH_BATCH_MAX || request->outcome.done > count ||
+		out > (uint64) asked->units * GH_UNIT_BYTES)
 		return false;
-	memset(request, 0, sizeof(*request));
-	if (!gh_executor_array(number, units, asked->keys, asked->count, table->options.key_size, &keys) ||
-		!gh_executor_array(number, units, asked->values_in, asked->count, table->options.value_size, &values_in) ||
-		!gh_executor_array(number, units, asked->ops, asked->count, 1, &ops) ||
-		!gh_executor_array(number, units, asked->values_out, out, table->options.value_size, &request->values_out) ||
-		!gh_executor_array(number, units, asked->flags_out, asked->count, 1, &flags) ||
-		!gh_executor_array(number, units, asked->counts_out, asked->count, sizeof(uint64), &counts) ||
-		!gh_executor_array(number, units, asked->offsets_out, asked->count + 1, sizeof(uint64), &offsets))
-		return false;
-	request->op = asked->run_op;
-	request->count = asked->count;
-	request->keys = keys;
-	request->values_in = values_in;
-	request->ops = ops;
-	request->absent = asked->absent;
-	request->flags_out = flags;
-	request->counts_out = counts;
-	request->offsets_out = offsets;
-	request->values_capacity = asked->values_capacity;
-	request->outcome = asked->outcome;
+	for (int i = 0; i < (int) lengthof(arrays); i++)
+		if (!gh_executor_array(number, asked->units, arrays[i].array, arrays[i].count, arrays[i].size))
+			return false;
 	return true;
 }
 
@@ -282,7 +272,7 @@ finish_request(uint32 number, const GhWorkerTable *table, const GhRequest *reque
 	slot->status = status;
 	if (status != GH_OK)
 		slot->error = request->error;
-	slot->outcome = request->outcome;
+	slot->request.outcome = request->outcome;
 	gh_executor_count(GH_COUNT_BATCHES, 1);
 	gh_executor_count(GH_COUNT_KEYS, request->outcome.done);
 	count_bytes(request, &table->options);

@@ -107,7 +107,7 @@ gh_op_creates(GhServiceOp op)
 		op == GH_SERVICE_SPAN_CREATE;
 }
 
-/* An array of a request: where it is in its buffer, or GH_NO_ARRAY. */
+/* Where an array is in a block of options (block.h), or GH_NO_ARRAY. */
 typedef uint64 GhOffset;
 
 #define GH_NO_ARRAY PG_UINT64_MAX
@@ -130,7 +130,8 @@ typedef struct GhSlot
 	Oid			role;			/* owner's */
 	uint32		units;			/* of its buffer; 0: a slot without one */
 
-	/* the request: the client's to write before it submits */
+	/* the request: the client's to write before it submits; arrays are in the buffer, which all processes have at the
+	 * same address */
 	uint32		device;
 	uint64		instance;		/* of the worker that it was submitted to */
 	GhServiceOp op;
@@ -138,28 +139,13 @@ typedef struct GhSlot
 	uint64		table_generation;
 	GhTableOptions options;		/* create */
 	uint64		keys_wanted;	/* reserve */
-	GhOp		run_op;
-	uint64		count;
-	uint64		values_capacity;
-	uint64		absent;
-	GhOffset	keys;
-	GhOffset	values_in;
-	GhOffset	ops;
-	GhOffset	values_out;
-	GhOffset	flags_out;
-	GhOffset	counts_out;
-	GhOffset	offsets_out;
-	/* of pipelines, whose count is of pages, or of bytes of options or for results */
-	GhOffset	block;			/* create: the options; results: where they go */
-	GhOffset	pages;
-	GhOffset	bitmaps;
-	GhOffset	back;
-	GhOffset	given;			/* columns: which vectors */
-	GhOffset	vectors;		/* and where they are: GhVector with addresses in the buffer, the same in all processes */
+	GhRequest	request;		/* run: what is asked for; then its outcome, too */
+	uint64		count;			/* of its keys; of pipelines: of pages, or of bytes of options or for results */
+	/* of pipelines */
+	void	   *block;			/* create: the options; results: where they go */
 	GhCursor	cursor;			/* results: how far they came */
 	GhRef		named;			/* marks: the root of their table; a span: how many pages it is to have */
-	/* of a pipeline: what is asked for, with arrays as above in place of its addresses; then its results, too */
-	GhPipelineRequest brought;
+	GhPipelineRequest brought;	/* what is asked for; then its results, too */
 	GhRef		spans[GH_REQUEST_SPANS_MAX];	/* the roots of its spans */
 	uint64		submitted_ns;	/* monotonic */
 	pg_atomic_uint64 started_ns;	/* executor's; 0: it waits in the ring */
@@ -167,7 +153,6 @@ typedef struct GhSlot
 	/* the answer: the executor's to write before DONE */
 	GhStatus	status;
 	GhError		error;
-	GhOutcome	outcome;		/* the request's; before, how far an earlier try came */
 	GhTableStats stats;
 	uint64		bytes;			/* of results */
 	GhMadeTable made_table;		/* of a pipeline, without the address */

@@ -291,7 +291,7 @@ operation_name(const GhSlot *slot)
 		[GH_DELETE_ONE] = "delete one",
 		[GH_MIXED] = "mixed",
 	};
-	uint32		op = slot->op == GH_SERVICE_RUN ? (uint32) slot->run_op : (uint32) slot->op;
+	uint32		op = slot->op == GH_SERVICE_RUN ? (uint32) slot->request.op : (uint32) slot->op;
 	uint32		count = slot->op == GH_SERVICE_RUN ? lengthof(runs) : lengthof(controls);
 
 	/* another process may be writing it */

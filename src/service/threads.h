@@ -127,9 +127,8 @@ extern void gh_executor_check_device(const GhError *error);
 /* The slot's answer is written; whoever waits is told. */
 extern void gh_executor_answer(uint32 number);
 extern void gh_executor_refuse(uint32 number, GhStatus status, const char *why);
-/* An array in the buffer of so many units; false when it would leave it. */
-extern bool gh_executor_array(uint32 number, uint32 units, GhOffset offset, uint64 count,
-							  uint64 size, void **array);
+/* Whether an array, if there is one, is in the buffer of so many units. */
+extern bool gh_executor_array(uint32 number, uint32 units, const void *array, uint64 count, uint64 size);
 /* Whether a buffer of so many units, and no other, begins there. */
 extern bool gh_executor_is_buffer(uint32 first, uint32 units);
 /* The slot's request is in the engine from here on. */

@@ -61,6 +61,7 @@ for my $units (0, 2, 3, 100, 1_000_000, 4_294_967_295)
 	refuses("a buffer of $units units, keys in the next one", forge(\%forger, "units=$units keys=$room"));
 	refuses("a buffer of $units units, results into the next one", forge(\%forger, "units=$units values_out=$room"));
 }
+is(forge(\%forger, 'on_device=1'), 'done, 100 found', 'arrays are in the buffer, whatever a request says');
 refuses("room for $_ values", forge(\%forger, "run_op=8 values_capacity=$_")) for $room, '2305843009213693952';
 all_intact('arrays');
 

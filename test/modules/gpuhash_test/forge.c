@@ -132,43 +132,59 @@ gpuhash_forge_held(PG_FUNCTION_ARGS)
 static void
 fill_honest(GhSlot *slot, uint32 table, uint64 generation)
 {
+	char	   *buffer = gh_buffer_at((uint32) (slot - gh_slot_at(0)));
+
 	slot->device = gh_table_entry_at(table % GH_TABLES_MAX)->device;
 	slot->keys_wanted = 0;
 	slot->op = GH_SERVICE_RUN;
 	slot->table = table;
 	slot->table_generation = generation;
-	slot->run_op = GH_FIND;
-	slot->count = 100;
-	slot->values_capacity = 0;
-	slot->absent = 0;
-	slot->keys = 0;
-	slot->values_out = 4096;
-	slot->values_in = slot->ops = slot->flags_out = slot->counts_out = slot->offsets_out = GH_NO_ARRAY;
-	memset(&slot->outcome, 0, sizeof(slot->outcome));
+	memset(&slot->request, 0, sizeof(slot->request));
+	slot->request.op = GH_FIND;
+	slot->count = slot->request.count = 100;
+	slot->request.keys = buffer;
+	slot->request.values_out = buffer + 4096;
 }
 
-/* An array of the request, or another number of 64 bits, by its name. */
-static GhOffset *
+/* An array of the request by its name, whose field has an address; NULL: there is none. */
+static void *
 array_of(GhSlot *slot, const char *name)
 {
 	const struct
 	{
 		const char *name;
-		GhOffset   *offset;
+		void	   *field;
 	}			arrays[] = {
-		{"keys", &slot->keys},
-		{"values_in", &slot->values_in},
-		{"ops", &slot->ops},
-		{"values_out", &slot->values_out},
-		{"flags_out", &slot->flags_out},
-		{"counts_out", &slot->counts_out},
-		{"offsets_out", &slot->offsets_out},
+		{"keys", &slot->request.keys},
+		{"values_in", &slot->request.values_in},
+		{"ops", &slot->request.ops},
+		{"values_out", &slot->request.values_out},
+		{"flags_out", &slot->request.flags_out},
+		{"counts_out", &slot->request.counts_out},
+		{"offsets_out", &slot->request.offsets_out},
 		{"block", &slot->block},
-		{"pages", &slot->pages},
-		{"bitmaps", &slot->bitmaps},
-		{"back", &slot->back},
-		{"given", &slot->given},
-		{"vectors", &slot->vectors},
+		{"pages", &slot->brought.pages},
+		{"bitmaps", &slot->brought.bitmaps},
+		{"back", &slot->brought.back},
+		{"given", &slot->brought.given},
+		{"vectors", &slot->brought.vectors}
+	};
+
+	for (int i = 0; i < (int) lengthof(arrays); i++)
+		if (strcmp(arrays[i].name, name) == 0)
+			return arrays[i].field;
+	return NULL;
+}
+
+/* A number of 64 bits by its name; NULL: there is none. */
+static uint64 *
+word_of(GhSlot *slot, const char *name)
+{
+	const struct
+	{
+		const char *name;
+		uint64	   *field;
+	}			words[] = {
 		{"named", &slot->named},
 		{"brought.first", &slot->brought.first},
 		{"brought.count", &slot->brought.count},
@@ -177,10 +193,19 @@ array_of(GhSlot *slot, const char *name)
 		{"cursor", &slot->cursor.position}
 	};
 
-	for (int i = 0; i < (int) lengthof(arrays); i++)
-		if (strcmp(arrays[i].name, name) == 0)
-			return arrays[i].offset;
+	for (int i = 0; i < (int) lengthof(words); i++)
+		if (strcmp(words[i].name, name) == 0)
+			return words[i].field;
 	return NULL;
+}
+
+/* The address at an offset of the slot's buffer; all bits: NULL. */
+static void
+forge_array(GhSlot *slot, void *field, uint64 offset)
+{
+	uintptr_t	buffer = (uintptr_t) gh_buffer_at((uint32) (slot - gh_slot_at(0)));
+
+	*(uintptr_t *) field = offset == PG_UINT64_MAX ? 0 : buffer + offset;
 }
 
 /* Of the first page of the list at the begin of the slot's buffer; false: there is no such field. */
@@ -204,10 +229,10 @@ forge_page_field(GhSlot *slot, const char *name, uint64 value)
 static void
 forge_field(GhSlot *slot, const char *name, uint64 value)
 {
-	GhOffset   *array = array_of(slot, name);
-
-	if (array != NULL)
-		*array = value;
+	if (array_of(slot, name) != NULL)
+		forge_array(slot, array_of(slot, name), value);
+	else if (word_of(slot, name) != NULL)
+		*word_of(slot, name) = value;
 	else if (forge_page_field(slot, name, value))
 		return;
 	else if (strcmp(name, "span") == 0)
@@ -215,9 +240,11 @@ forge_field(GhSlot *slot, const char *name, uint64 value)
 	else if (strcmp(name, "brought.nspans") == 0)
 		slot->brought.nspans = (uint32) value;
 	else if (strcmp(name, "count") == 0)
-		slot->count = value;
+		slot->count = slot->request.count = value;
 	else if (strcmp(name, "done") == 0)
-		slot->outcome.done = value;
+		slot->request.outcome.done = value;
+	else if (strcmp(name, "on_device") == 0)
+		slot->request.on_device = value != 0;
 	else if (strcmp(name, "units") == 0)
 		slot->units = (uint32) value;
 	else if (strcmp(name, "brought.kind") == 0)
@@ -231,9 +258,9 @@ forge_field(GhSlot *slot, const char *name, uint64 value)
 	else if (strcmp(name, "op") == 0)
 		slot->op = (GhServiceOp) value;
 	else if (strcmp(name, "run_op") == 0)
-		slot->run_op = (GhOp) value;
+		slot->request.op = (GhOp) value;
 	else if (strcmp(name, "values_capacity") == 0)
-		slot->values_capacity = value;
+		slot->request.values_capacity = value;
 	else if (strcmp(name, "table") == 0)
 		slot->table = (uint32) value;
 	else if (strcmp(name, "table_generation") == 0)
@@ -331,7 +358,7 @@ answer_of(const GhSlot *slot)
 {
 	if (slot->status != GH_OK)
 		return psprintf("refused: %s", slot->error.message);
-	return psprintf("done, %llu found", (unsigned long long) slot->outcome.matched);
+	return psprintf("done, %llu found", (unsigned long long) slot->request.outcome.matched);
 }
 
 /*

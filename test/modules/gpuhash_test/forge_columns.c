@@ -91,16 +91,17 @@ forge_part(GhVector *vectors, const char *part, uint64 value)
 static void
 fill_slot(GhSlot *slot, const GhEntryHandle *entry)
 {
+	char	   *buffer = gh_buffer_at((uint32) (slot - gh_slot_at(0)));
+
 	slot->device = gh_table_entry_at(entry->table)->device;
 	slot->op = GH_SERVICE_PIPELINE;
 	slot->table = entry->table;
 	slot->table_generation = entry->generation;
 	slot->count = 0;
-	slot->pages = slot->bitmaps = GH_NO_ARRAY;
-	slot->vectors = VECTORS_AT;
-	slot->given = GIVEN_AT;
-	slot->back = BACK_AT;
 	memset(&slot->brought, 0, sizeof(slot->brought));
+	slot->brought.vectors = (const GhVector *) (buffer + VECTORS_AT);
+	slot->brought.given = (const uint16 *) (buffer + GIVEN_AT);
+	slot->brought.back = (GhBackRow *) (buffer + BACK_AT);
 	slot->brought.kind = GH_INPUT_COLUMNS;
 	slot->brought.ngiven = 2;
 	slot->brought.count = slot->brought.back_room = ROWS;

@@ -120,19 +120,20 @@ gpuhash_forge_hold_pipeline(PG_FUNCTION_ARGS)
 static void
 fill_honest(GhSlot *slot, uint32 table, uint64 generation)
 {
+	char	   *buffer = gh_buffer_at((uint32) (slot - gh_slot_at(0)));
+
 	slot->device = gh_table_entry_at(table % GH_TABLES_MAX)->device;
 	slot->op = GH_SERVICE_PIPELINE;
 	slot->table = table;
 	slot->table_generation = generation;
 	slot->count = 1;
-	slot->pages = 0;
-	slot->bitmaps = GH_NO_ARRAY;
-	slot->back = BACK_AT;
-	slot->block = BACK_AT;
+	slot->block = buffer + BACK_AT;
 	slot->named = 0;
 	memset(&slot->cursor, 0, sizeof(slot->cursor));
 	memset(&slot->brought, 0, sizeof(slot->brought));
 	slot->brought.kind = GH_INPUT_PAGES;
+	slot->brought.pages = (const GhPageRef *) buffer;
+	slot->brought.back = (GhBackRow *) (buffer + BACK_AT);
 	slot->brought.npages = 1;
 	slot->brought.back_room = MaxHeapTuplesPerPage;
 }
@@ -212,7 +213,7 @@ make_by(uint64 count, uint32 number, char *message)
 		elog(ERROR, "no entry is free");
 	fill_honest(slot, table, generation);
 	slot->op = GH_SERVICE_PIPELINE_CREATE;
-	slot->block = 0;
+	slot->block = gh_buffer_at(number);
 	slot->count = count;
 	if (gh_forge_submit(number, device, number))
 		status = slot->status;
