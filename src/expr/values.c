@@ -216,14 +216,39 @@ gh_datum_of_value(const GhValueType *type, GhSqlValue value, bool *null)
 	return PointerGetDatum(stored);
 }
 
-/* Puts a value into a vector, as a page's would be read; false: it cannot be. */
+/* What of a value is in the vector as bytes: not compressed, and here. */
+static bool
+unpack(Datum *value, MemoryContext unpacked)
+{
+	struct varlena *bytes = (struct varlena *) DatumGetPointer(*value);
+	MemoryContext saved;
+
+	if (!VARATT_IS_EXTERNAL(bytes) && !VARATT_IS_COMPRESSED(bytes))
+		return true;
+	/* nobody knows whether what lies elsewhere is worth being read */
+	if (unpacked == NULL || VARATT_IS_EXTERNAL(bytes))
+		return false;
+	saved = MemoryContextSwitchTo(unpacked);
+	*value = PointerGetDatum(PG_DETOAST_DATUM_PACKED(*value));
+	MemoryContextSwitchTo(saved);
+	return true;
+}
+
+/*
+ * Puts a column's value into a vector, as a page's would be read, or that it is NULL; false: it cannot be.
+ * unpacked: where compressed values are unpacked; NULL: they are not, and cannot be.
+ */
 bool
-gh_store_value(GhLoad load, int scale, Datum value, GhVector *vector, int row)
+gh_store_value(const GhColumn *column, Datum value, bool null, MemoryContext unpacked, GhVector *vector,
+			   int row)
 {
 	float8		number;
 	struct varlena *bytes;
 
-	switch (load)
+	vector->null[row] = null;
+	if (null)
+		return true;
+	switch ((GhLoad) column->load)
 	{
 		case GH_LOAD_INT2:
 			vector->low[row] = (uint64) (int64) DatumGetInt16(value);
@@ -242,17 +267,17 @@ gh_store_value(GhLoad load, int scale, Datum value, GhVector *vector, int row)
 			return true;
 		case GH_LOAD_FLOAT4:
 		case GH_LOAD_FLOAT8:
-			number = load == GH_LOAD_FLOAT4 ? (float8) DatumGetFloat4(value) : DatumGetFloat8(value);
+			number = column->load == GH_LOAD_FLOAT4 ? (float8) DatumGetFloat4(value) : DatumGetFloat8(value);
 			memcpy(&vector->low[row], &number, sizeof(number));
 			return true;
 		case GH_LOAD_NUMERIC:
 		case GH_LOAD_TEXT:
-			bytes = (struct varlena *) DatumGetPointer(value);
-			if (VARATT_IS_EXTERNAL(bytes) || VARATT_IS_COMPRESSED(bytes))
+			if (!unpack(&value, unpacked))
 				return false;
-			if (load == GH_LOAD_NUMERIC)
+			bytes = (struct varlena *) DatumGetPointer(value);
+			if (column->load == GH_LOAD_NUMERIC)
 				return gh_numeric_read((const uint8 *) VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes),
-									   scale, &vector->low[row], &vector->high[row]);
+									   column->scale, &vector->low[row], &vector->high[row]);
 			vector->low[row] = (uint64) (uintptr_t) VARDATA_ANY(bytes);
 			vector->high[row] = VARSIZE_ANY_EXHDR(bytes);
 			return true;

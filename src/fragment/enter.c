@@ -67,17 +67,6 @@ gh_fragment_stage_options(GhFragment *fragment, const GhProbe *probes, GhPipelin
 	options->probes = probes;
 }
 
-/* Room for vectors of so many rows, in the current context. */
-void
-gh_entering_init(GhEnteringRows *rows, uint32 ngiven, uint32 nrows)
-{
-	rows->given = palloc(sizeof(uint16) * Max(ngiven, 1));
-	rows->vectors = gh_vectors_create(ngiven, nrows);
-	rows->numbers = palloc(sizeof(uint16) * nrows);
-	rows->back = palloc(sizeof(GhBackRow) * nrows);
-	rows->ngiven = ngiven;
-}
-
 /* How many rows of the request, not handed back, the scan's conditions accept; and those that came through the joins. */
 static uint64
 count_passed(GhFragment *fragment, const GhPipelineRequest *request)
@@ -136,21 +125,14 @@ keep_rows(GhEnteringRows *rows, uint32 nback)
 uint32
 gh_enter_columns(GhFragment *fragment, uint32 step, GhEnteringRows *rows, uint32 nrows)
 {
-	GhPipelineRequest request = {0};
+	GhPipelineRequest request;
 	bool		emptied = false;
 
-	request.kind = GH_INPUT_COLUMNS;
-	request.step = step;
-	request.ngiven = rows->ngiven;
-	request.given = rows->given;
-	request.vectors = rows->vectors;
-	request.back = rows->back;
 	do
 	{
 		if (nrows == 0)
 			break;
-		request.count = request.back_room = nrows;
-		gh_stage_run(fragment->program.stage, &request);
+		gh_stage_rows(fragment->program.stage, step, rows, nrows, &request);
 		if (step == 0)
 			(void) count_passed(fragment, &request);
 		nrows = request.nback;

@@ -195,19 +195,8 @@ extern void gh_fragment_forget_program(GhFragment *fragment);
 
 /* ---- enter.c: rows enter the CPU engine's pipeline ---- */
 
-/* Rows as columns. */
-typedef struct GhEnteringRows
-{
-	uint32		ngiven;
-	uint16	   *given;			/* vectors of the program */
-	GhVector   *vectors;		/* their values */
-	uint16	   *numbers;		/* of the rows, as the caller has them */
-	GhBackRow  *back;			/* room for as many */
-} GhEnteringRows;
-
 extern void gh_fragment_add_steps(struct GhJoined *joined, uint32 nfilters, GhPipelineOptions *options);
 extern void gh_fragment_stage_options(GhFragment *fragment, const GhProbe *probes, GhPipelineOptions *options);
-extern void gh_entering_init(GhEnteringRows *rows, uint32 ngiven, uint32 nrows);
 extern void gh_entering_move(GhEnteringRows *rows, uint32 to, uint32 from);
 extern uint32 gh_enter_columns(GhFragment *fragment, uint32 step, GhEnteringRows *rows, uint32 nrows);
 extern uint64 gh_enter_page(GhFragment *fragment, GhBackRow *back, uint32 *nback);

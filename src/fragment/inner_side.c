@@ -153,7 +153,7 @@ set_sink(const GhInnerSide *side, const GhTableOptions *table, GhKeyPart *parts,
 	const GhLowerJoin *lower = side->level->lower;
 	bool		fills = gh_lower_fills_inner(lower);
 
-	sink->kind = GH_SINK_TABLE;
+	gh_stage_table_sink(table, sink);
 	sink->table.nparts = side->nkeys;
 	sink->table.parts = parts;
 	sink->table.nkept = gh_side_count_kept(side->level);
@@ -161,10 +161,6 @@ set_sink(const GhInnerSide *side, const GhTableOptions *table, GhKeyPart *parts,
 	sink->table.matches = fills || returns_all_matches(lower) ? GH_MATCHES_ALL : GH_MATCHES_ANY;
 	sink->table.numbered = fills;
 	sink->table.expected = (uint64) Max(lower->children[GH_INNER]->plan->plan_rows, 1);
-	sink->table.seed = table->seed;
-	sink->table.subtables = table->subtables;
-	sink->table.fill_min = table->fill_min;
-	sink->table.fill_max = table->fill_max;
 }
 
 static GhTranslation *

@@ -37,9 +37,7 @@ typedef struct RowPart
 	MemoryContext context;		/* of values that the pipeline has returned, of one record */
 	GhTranslation *translation;
 	GhStage    *stage;
-	uint32		ngiven;			/* columns of the row: they are keys */
-	uint16	   *given;
-	GhVector   *vectors;		/* of one row */
+	GhEnteringRows *entering;	/* one, and its columns: they are keys */
 	int			nvalues;		/* columns of inner sides */
 	GhRecordKey  *values;
 	GhValueType *types;
@@ -57,7 +55,6 @@ typedef struct GhJoinedRow
 	bool	   *needed;			/* of an inner side: it is read behind the part that finds it */
 	bool	   *by_ref;			/* the value is where the inner row is stored (GhLowerJoin.by_ref) */
 	int		   *columns;		/* by column of the fragment's child, that of the row */
-	GhBackRow	back;
 } GhJoinedRow;
 
 /* ---------------------------------------------------------------- the parts */
@@ -256,18 +253,6 @@ make_probes(GhFragment *fragment, const RowPart *part, const GhProgram *program,
 }
 
 static void
-make_given(const GhProgram *program, uint32 natts, RowPart *part)
-{
-	const GhColumn *columns = gh_program_columns(program);
-
-	part->given = palloc(sizeof(uint16) * Max(program->ncolumns, 1));
-	for (uint32 v = 0; v < program->ncolumns; v++)
-		if (columns[v].attribute <= natts)
-			part->given[part->ngiven++] = v;
-	part->vectors = gh_vectors_create(part->ngiven, 1);
-}
-
-static void
 make_stage(GhFragment *fragment, const GhJoinedRow *row, RowPart *part)
 {
 	int			nprobes = part->last - part->first + 1;
@@ -279,7 +264,7 @@ make_stage(GhFragment *fragment, const GhJoinedRow *row, RowPart *part)
 
 	gh_stage_options(NULL, program, &options);
 	options.source.natts = fragment->joined->levels[part->first].first_attno - 1;
-	make_given(program, options.source.natts, part);
+	part->entering = gh_entering_create(program, options.source.natts, 1);
 	for (int p = 0; p < nprobes; p++)
 		steps[p].probe = p + 1;
 	options.nsteps = options.nprobes = nprobes;
@@ -321,27 +306,12 @@ make_row(GhFragment *fragment)
 static void
 run(GhFragment *fragment, GhJoinedRow *row, RowPart *part)
 {
-	const GhColumn *columns = gh_program_columns(part->stage->pipeline->plan->options.program);
-	GhPipelineRequest request = {0};
+	GhPipelineRequest request;
 
-	for (uint32 g = 0; g < part->ngiven; g++)
-	{
-		const GhColumn *column = &columns[part->given[g]];
-		int			at = column->attribute - 1;
-
-		part->vectors[g].null[0] = row->nulls[at];
-		/* keys are whole numbers, which vectors always hold */
-		if (!row->nulls[at] &&
-			!gh_store_value((GhLoad) column->load, column->scale, row->values[at], &part->vectors[g], 0))
-			elog(ERROR, "a key of a hash join is none that engines hold");
-	}
-	request.kind = GH_INPUT_COLUMNS;
-	request.ngiven = part->ngiven;
-	request.given = part->given;
-	request.vectors = part->vectors;
-	request.back = &row->back;
-	request.count = request.back_room = 1;
-	gh_stage_run(part->stage, &request);
+	/* keys are whole numbers, which vectors always hold */
+	if (!gh_entering_put(part->entering, 0, row->values, row->nulls, NULL))
+		elog(ERROR, "a key of a hash join is none that engines hold");
+	gh_stage_rows(part->stage, 0, part->entering, 1, &request);
 	if (request.nback > 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_OUT_OF_MEMORY),

@@ -146,21 +146,18 @@ add_kept_row(GhFragment *fragment, const GhRowBuffer *buffer, int row)
 static void
 load_vectors(GhFragment *fragment, const GhRowBuffer *buffer, bool *taken)
 {
-	const GhColumn *columns = gh_program_columns(fragment->program.program);
 	const GhEnteringRows *rows = fragment->program.rows;
 
 	memset(taken, true, buffer->nrows);
 	for (uint32 v = 0; v < rows->ngiven; v++)
 	{
 		GhVector   *vector = &rows->vectors[v];
-		const GhColumn *column = &columns[rows->given[v]];
+		const GhColumn *column = &rows->columns[rows->given[v]];
 		Size		cell = column->attribute - 1;
 
 		for (int row = 0; row < buffer->nrows; row++, cell += buffer->ncolumns)
 		{
-			vector->null[row] = buffer->nulls[cell];
-			if (!buffer->nulls[cell] &&
-				!gh_store_value((GhLoad) column->load, column->scale, buffer->values[cell], vector, row))
+			if (!gh_store_value(column, buffer->values[cell], buffer->nulls[cell], NULL, vector, row))
 				taken[row] = false;
 		}
 	}
@@ -185,35 +182,27 @@ pick_taken(GhEnteringRows *rows, int nrows, bool *taken, bool in_order)
 	return n;
 }
 
-/* Room for the columns of the program that come in: others are filled by joins. */
-static GhEnteringRows *
-make_entering(const GhFragmentProgram *program, const GhRowBuffer *buffer)
+/* Room for the columns of the program that come in. */
+static void
+make_entering(GhFragmentProgram *program, const GhRowBuffer *buffer)
 {
-	const GhColumn *columns = gh_program_columns(program->program);
 	MemoryContext saved = MemoryContextSwitchTo(program->context);
-	GhEnteringRows *rows = palloc(sizeof(GhEnteringRows));
-	uint16		given[GH_PROGRAM_VECTORS_MAX];
-	uint32		ngiven = 0;
 
-	for (uint32 v = 0; v < program->program->ncolumns; v++)
-		if (columns[v].attribute <= buffer->ncolumns)
-			given[ngiven++] = v;
-	gh_entering_init(rows, ngiven, GH_VECTOR_ROWS);
-	memcpy(rows->given, given, sizeof(uint16) * ngiven);
+	program->rows = gh_entering_create(program->program, buffer->ncolumns, GH_VECTOR_ROWS);
 	MemoryContextSwitchTo(saved);
-	return rows;
 }
 
 /* The rows of the buffer enter the pipeline; taken[row]: it was not handed back. */
 static void
 enter_buffer(GhFragment *fragment, const GhRowBuffer *buffer, bool *taken)
 {
-	GhEnteringRows *rows = fragment->program.rows;
+	GhEnteringRows *rows;
 	uint32		nrows;
 	uint32		nback;
 
-	if (rows == NULL)
-		rows = fragment->program.rows = make_entering(&fragment->program, buffer);
+	if (fragment->program.rows == NULL)
+		make_entering(&fragment->program, buffer);
+	rows = fragment->program.rows;
 	fragment->methods->enter_waiting(fragment);
 	load_vectors(fragment, buffer, taken);
 	nrows = pick_taken(rows, buffer->nrows, taken, fragment->methods->order_matters(fragment));

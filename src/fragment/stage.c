@@ -8,6 +8,7 @@
 #include "storage/bufmgr.h"
 #include "utils/rel.h"
 
+#include "expr/values.h"
 #include "fragment/stage.h"
 #include "gpuhash.h"
 #include "service/placement.h"
@@ -84,19 +85,67 @@ gh_stage_create(const GhPipelineOptions *options, const GhHost *host, MemoryCont
 	return stage;
 }
 
-/* Vectors of so many rows, in the current context. */
-GhVector *
-gh_vectors_create(uint32 nvectors, uint32 nrows)
+/* Room for vectors of so many rows, in the current context. */
+void
+gh_entering_init(GhEnteringRows *rows, uint32 ngiven, uint32 nrows)
 {
-	GhVector   *vectors = palloc(sizeof(GhVector) * Max(nvectors, 1));
-
-	for (uint32 v = 0; v < nvectors; v++)
+	rows->ngiven = ngiven;
+	rows->given = palloc(sizeof(uint16) * Max(ngiven, 1));
+	rows->columns = NULL;
+	rows->vectors = palloc(sizeof(GhVector) * Max(ngiven, 1));
+	for (uint32 g = 0; g < ngiven; g++)
 	{
-		vectors[v].low = palloc0(sizeof(uint64) * nrows);
-		vectors[v].high = palloc0(sizeof(uint64) * nrows);
-		vectors[v].null = palloc0(nrows);
+		rows->vectors[g].low = palloc0(sizeof(uint64) * nrows);
+		rows->vectors[g].high = palloc0(sizeof(uint64) * nrows);
+		rows->vectors[g].null = palloc0(nrows);
 	}
-	return vectors;
+	rows->numbers = palloc(sizeof(uint16) * nrows);
+	rows->back = palloc(sizeof(GhBackRow) * nrows);
+}
+
+/* The same, for the program's columns of the first natts attributes; joins fill the others. */
+GhEnteringRows *
+gh_entering_create(const GhProgram *program, int natts, uint32 nrows)
+{
+	const GhColumn *columns = gh_program_columns(program);
+	GhEnteringRows *rows = palloc(sizeof(GhEnteringRows));
+	uint16		given[GH_PROGRAM_VECTORS_MAX];
+	uint32		ngiven = 0;
+
+	for (uint32 v = 0; v < program->ncolumns; v++)
+		if (columns[v].attribute <= natts)
+			given[ngiven++] = v;
+	gh_entering_init(rows, ngiven, nrows);
+	memcpy(rows->given, given, sizeof(uint16) * ngiven);
+	rows->columns = columns;
+	return rows;
+}
+
+/* Puts a row, by attributes, into the vectors; false: they do not hold it.  unpacked: of gh_store_value. */
+bool
+gh_entering_put(const GhEnteringRows *rows, uint32 row, const Datum *values, const bool *nulls,
+				MemoryContext unpacked)
+{
+	for (uint32 g = 0; g < rows->ngiven; g++)
+	{
+		const GhColumn *column = &rows->columns[rows->given[g]];
+		int			at = column->attribute - 1;
+
+		if (!gh_store_value(column, values[at], nulls[at], unpacked, &rows->vectors[g], row))
+			return false;
+	}
+	return true;
+}
+
+/* What tables are like, into a sink that makes one. */
+void
+gh_stage_table_sink(const GhTableOptions *table, GhSink *sink)
+{
+	sink->kind = GH_SINK_TABLE;
+	sink->table.seed = table->seed;
+	sink->table.subtables = table->subtables;
+	sink->table.fill_min = table->fill_min;
+	sink->table.fill_max = table->fill_max;
 }
 
 /*
@@ -164,6 +213,22 @@ gh_stage_run(GhStage *stage, GhPipelineRequest *request)
 			elog(ERROR, "%s", request->error.message);
 		gh_serve_interrupt();
 	}
+}
+
+/* Brings the first nrows rows of the vectors before a step; which are handed back is in rows->back. */
+void
+gh_stage_rows(GhStage *stage, uint32 step, const GhEnteringRows *rows, uint32 nrows,
+			  GhPipelineRequest *request)
+{
+	memset(request, 0, sizeof(*request));
+	request->kind = GH_INPUT_COLUMNS;
+	request->step = step;
+	request->ngiven = rows->ngiven;
+	request->given = rows->given;
+	request->vectors = rows->vectors;
+	request->count = request->back_room = nrows;
+	request->back = rows->back;
+	gh_stage_run(stage, request);
 }
 
 /*

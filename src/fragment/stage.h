@@ -31,15 +31,32 @@ typedef struct GhStage
 	uint64		asked[GH_LINE_WORDS];
 } GhStage;
 
+/* Rows that are brought as columns. */
+typedef struct GhEnteringRows
+{
+	uint32		ngiven;
+	uint16	   *given;			/* vectors of the program */
+	const GhColumn *columns;	/* by vector; NULL: the caller fills the vectors by itself */
+	GhVector   *vectors;		/* their values */
+	uint16	   *numbers;		/* of the rows, as the caller has them */
+	GhBackRow  *back;			/* room for as many */
+} GhEnteringRows;
+
 extern void gh_stage_options(Relation relation, const GhProgram *program, GhPipelineOptions *options);
 extern bool gh_ask_for_lines(const GhPages *pages, GhPageRef *page, uint64 *asked);
 extern GhStage *gh_stage_create(const GhPipelineOptions *options, const GhHost *host, MemoryContext context,
 								GhError *error);
-extern GhVector *gh_vectors_create(uint32 nvectors, uint32 nrows);
+extern void gh_stage_table_sink(const GhTableOptions *table, GhSink *sink);
+extern void gh_entering_init(GhEnteringRows *rows, uint32 ngiven, uint32 nrows);
+extern GhEnteringRows *gh_entering_create(const GhProgram *program, int natts, uint32 nrows);
+extern bool gh_entering_put(const GhEnteringRows *rows, uint32 row, const Datum *values, const bool *nulls,
+							MemoryContext unpacked);
 extern uint32 gh_list_rows(const GhPages *pages, GhBackRow *back);
 extern uint32 gh_stage_page(GhStage *stage, const GhPages *pages, GhBackRow *back);
 extern uint32 gh_stage_page_again(GhStage *stage, uint32 nrows, GhBackRow *rows);
 extern void gh_stage_run(GhStage *stage, GhPipelineRequest *request);
+extern void gh_stage_rows(GhStage *stage, uint32 step, const GhEnteringRows *rows, uint32 nrows,
+						  GhPipelineRequest *request);
 extern GhStatus gh_stage_results(GhStage *stage, GhCursor *cursor, Size room, char *buffer, Size *bytes);
 extern void gh_stage_stats(GhStage *stage, GhPipelineStats *stats);
 extern void gh_stage_clear(GhStage *stage);

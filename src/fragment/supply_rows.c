@@ -126,27 +126,6 @@ move_text(GhSupplyRows *rows, GhVector *vector)
 	return true;
 }
 
-/* The value as the engines hold it; false: they do not. */
-static bool
-store(GhSupplyRows *rows, uint32 c, Datum value)
-{
-	const GhColumn *column = &rows->columns[c];
-	struct varlena *bytes = (struct varlena *) DatumGetPointer(value);
-
-	if (column->load == GH_LOAD_TEXT || column->load == GH_LOAD_NUMERIC)
-	{
-		MemoryContext saved;
-
-		/* nobody knows whether it is worth being read */
-		if (VARATT_IS_EXTERNAL(bytes))
-			return false;
-		saved = MemoryContextSwitchTo(rows->values);
-		value = PointerGetDatum(PG_DETOAST_DATUM_PACKED(value));
-		MemoryContextSwitchTo(saved);
-	}
-	return gh_store_value((GhLoad) column->load, column->scale, value, &rows->vectors[c], rows->nrows);
-}
-
 typedef enum Put
 {
 	PUT_DONE,
@@ -162,12 +141,9 @@ put_row(GhSupplyRows *rows, const Datum *values, const bool *nulls)
 		GhVector   *vector = &rows->vectors[c];
 
 		vector->low[rows->nrows] = vector->high[rows->nrows] = 0;
-		vector->null[rows->nrows] = nulls[c];
-		if (nulls[c])
-			continue;
-		if (!store(rows, c, values[c]))
+		if (!gh_store_value(&rows->columns[c], values[c], nulls[c], rows->values, vector, rows->nrows))
 			return PUT_REFUSED;
-		if (rows->columns[c].load == GH_LOAD_TEXT && !move_text(rows, vector))
+		if (rows->columns[c].load == GH_LOAD_TEXT && !nulls[c] && !move_text(rows, vector))
 			return PUT_FULL;
 	}
 	rows->nrows++;

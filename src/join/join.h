@@ -532,7 +532,6 @@ extern bool gh_probed_init(GhJoinState *js, const bool *read);
 extern bool gh_probed_try(GhJoinState *js, GhStatus (*attempt) (GhJoinState *js, MemoryContext context));
 extern bool gh_probed_make(GhJoinState *js);
 extern bool gh_probed_read(GhJoinState *js);
-extern bool gh_probed_detoast(Datum *value);
 extern void gh_probed_drop(GhJoinState *js);
 extern void gh_probed_sink(const GhJoinState *js, uint64 rows, GhSink *sink);
 extern GhStatus gh_probed_take(GhJoinState *js, GhStage *stage);

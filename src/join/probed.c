@@ -27,7 +27,7 @@
 
 #define GH_PROBED_VARNO 1
 #define GH_KEY_PART_BITS 64
-/* Rows go to the pipeline early when values that were compressed take this many bytes. */
+/* Rows go to the pipeline early when values that were compressed take this much memory. */
 #define GH_VALUES_BYTES_MAX ((Size) 1024 * 1024)
 
 #define GH_MAKING "make the table of a hash join"
@@ -37,12 +37,8 @@ typedef struct Filler
 {
 	GhJoinState *js;
 	GhStage    *stage;
-	MemoryContext values;		/* that were compressed */
-	Size		bytes;			/* of them */
-	uint32		ngiven;
-	uint16	   *given;
-	GhVector   *vectors;
-	GhBackRow  *back;
+	MemoryContext unpacked;		/* values that were compressed */
+	GhEnteringRows *rows;
 	uint32		nrows;			/* that wait */
 } Filler;
 
@@ -155,16 +151,12 @@ gh_probed_sink(const GhJoinState *js, uint64 rows, GhSink *sink)
 	GhTableOptions settings;
 
 	gh_options_init(&settings, gh_cpu_engine());
-	sink->kind = GH_SINK_TABLE;
+	gh_stage_table_sink(&settings, sink);
 	sink->table.nkept = js->columns[GH_INNER].ncolumns;
 	sink->table.kept = js->probed->kept;
 	/* which of a key's rows is a match may be up to conditions */
 	sink->table.matches = js->single_match && js->joinqual == NULL ? GH_MATCHES_ANY : GH_MATCHES_ALL;
 	sink->table.expected = rows;
-	sink->table.seed = settings.seed;
-	sink->table.subtables = settings.subtables;
-	sink->table.fill_min = settings.fill_min;
-	sink->table.fill_max = settings.fill_max;
 }
 
 /*
@@ -187,54 +179,37 @@ stage_options(const GhJoinState *js, uint64 rows, uint64 bytes, uint64 limit, Gh
 	options->memory_limit = limit > bytes && limit - bytes > least ? limit - bytes : Max(least, 1);
 }
 
+static bool
+is_full(const Filler *filler)
+{
+	return filler->nrows == GH_VECTOR_ROWS ||
+		MemoryContextMemAllocated(filler->unpacked, false) > GH_VALUES_BYTES_MAX;
+}
+
 static void
 filler_init(Filler *filler, GhJoinState *js, GhStage *stage, MemoryContext context)
 {
+	const GhProgram *program = js->probed->program;
+
 	filler->js = js;
 	filler->stage = stage;
-	filler->values = AllocSetContextCreate(context, "GpuHashJoin values", ALLOCSET_DEFAULT_SIZES);
-	filler->ngiven = js->probed->program->ncolumns;
-	filler->given = palloc(sizeof(uint16) * filler->ngiven);
-	filler->vectors = gh_vectors_create(filler->ngiven, GH_VECTOR_ROWS);
-	filler->back = palloc(sizeof(GhBackRow) * GH_VECTOR_ROWS);
-	filler->bytes = 0;
+	filler->unpacked = AllocSetContextCreate(context, "GpuHashJoin values", ALLOCSET_DEFAULT_SIZES);
+	filler->rows = gh_entering_create(program, program->ncolumns, GH_VECTOR_ROWS);
 	filler->nrows = 0;
-	for (uint32 v = 0; v < filler->ngiven; v++)
-		filler->given[v] = v;
 }
 
 /* The rows that wait go to the pipeline; false: it has no memory for them. */
 static bool
 flush(Filler *filler)
 {
-	GhPipelineRequest request = {0};
+	GhPipelineRequest request;
 
 	if (filler->nrows == 0)
 		return true;
-	request.kind = GH_INPUT_COLUMNS;
-	request.ngiven = filler->ngiven;
-	request.given = filler->given;
-	request.vectors = filler->vectors;
-	request.count = request.back_room = filler->nrows;
-	request.back = filler->back;
-	gh_stage_run(filler->stage, &request);
+	gh_stage_rows(filler->stage, 0, filler->rows, filler->nrows, &request);
 	filler->nrows = 0;
-	filler->bytes = 0;
-	MemoryContextReset(filler->values);
+	MemoryContextReset(filler->unpacked);
 	return request.nback == 0;
-}
-
-/*
- * A value of variable length, not compressed, in the current context.  False: it lies elsewhere, and nobody knows whether it is
- * worth being read.
- */
-bool
-gh_probed_detoast(Datum *value)
-{
-	if (VARATT_IS_EXTERNAL(DatumGetPointer(*value)))
-		return false;
-	*value = PointerGetDatum(PG_DETOAST_DATUM_PACKED(*value));
-	return true;
 }
 
 /* Puts a stored row among those that wait; false: one of its values is none that the engines hold. */
@@ -243,36 +218,16 @@ put_row(Filler *filler, GhRow *row, GhRowRef ref)
 {
 	const bool *by_ref = filler->js->probed->by_ref;
 	const GhColumns *columns = &filler->js->columns[GH_INNER];
-	const GhColumn *loads = gh_program_columns(filler->js->probed->program);
+	const GhEnteringRows *rows = filler->rows;
 	const bool *nulls = gh_row_nulls(row);
-	uint32		at = filler->nrows;
 
-	filler->vectors[0].low[at] = row->key;
-	filler->vectors[0].null[at] = 0;
+	rows->vectors[0].low[filler->nrows] = row->key;
 	for (int c = 0; c < columns->ncolumns; c++)
 	{
-		GhVector   *vector = &filler->vectors[c + 1];
-		Datum		value;
+		Datum		value = by_ref[c] ? Int64GetDatum((int64) ref) : gh_row_datum(columns, row, c);
 
-		vector->null[at] = nulls[c];
-		if (by_ref[c])
-			vector->low[at] = ref;
-		if (nulls[c] || by_ref[c])
-			continue;
-		value = gh_row_datum(columns, row, c);
-		if (columns->typlens[c] == -1)
-		{
-			MemoryContext saved = MemoryContextSwitchTo(filler->values);
-			Datum		stored = value;
-			bool		held = gh_probed_detoast(&value);
-
-			MemoryContextSwitchTo(saved);
-			if (!held)
-				return false;
-			if (value != stored)
-				filler->bytes += VARSIZE_ANY(DatumGetPointer(value));
-		}
-		if (!gh_store_value((GhLoad) loads[c + 1].load, loads[c + 1].scale, value, vector, at))
+		if (!gh_store_value(&rows->columns[c + 1], value, nulls[c], filler->unpacked, &rows->vectors[c + 1],
+							filler->nrows))
 			return false;
 	}
 	filler->nrows++;
@@ -294,7 +249,7 @@ enter_rows(GhJoinState *js, GhStage *stage, MemoryContext context)
 			continue;
 		if (!put_row(&filler, row, cursor.ref))
 			return false;
-		if (filler.nrows == GH_VECTOR_ROWS || filler.bytes > GH_VALUES_BYTES_MAX)
+		if (is_full(&filler))
 		{
 			CHECK_FOR_INTERRUPTS();
 			if (!flush(&filler))

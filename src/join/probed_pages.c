@@ -38,9 +38,7 @@ typedef struct Reader
 	GhKeyPart *parts;			/* of the key */
 	GhKept	   *kept;
 	GhStage    *stage;
-	uint32		ngiven;			/* what the sink reads, of a row that was computed */
-	uint16	   *given;
-	GhVector   *vectors;
+	GhEnteringRows row;			/* one that was computed: what the sink reads of it */
 	uint64		tuples;			/* visible ones */
 	uint64		passed;
 	uint64		entered;		/* of them, those that have a key */
@@ -141,46 +139,29 @@ static void
 make_given(Reader *reader)
 {
 	const GhPipelinePlan *plan = reader->stage->pipeline->plan;
+	uint16		given[GH_PROGRAM_VECTORS_MAX];
+	uint32		ngiven = 0;
 
-	reader->given = palloc(sizeof(uint16) * GH_PROGRAM_VECTORS_MAX);
 	for (uint32 v = 0; v < GH_PROGRAM_VECTORS_MAX; v++)
 		if ((plan->needed[plan->options.nsteps][v / 64] >> v % 64 & 1) != 0)
-			reader->given[reader->ngiven++] = v;
-	reader->vectors = gh_vectors_create(reader->ngiven, 1);
+			given[ngiven++] = v;
+	gh_entering_init(&reader->row, ngiven, 1);
+	memcpy(reader->row.given, given, sizeof(uint16) * ngiven);
+	reader->row.columns = gh_program_columns(reader->program);
 }
 
 /* The row in the scan's slot, which has passed its conditions; false: the table cannot have it. */
 static bool
 enter_row(Reader *reader)
 {
-	TupleTableSlot *slot = ((ScanState *) reader->scan)->ss_ScanTupleSlot;
-	const GhColumn *columns = gh_program_columns(reader->program);
-	GhPipelineRequest request = {0};
-	GhBackRow	back;
+	TupleTableSlot *slot = reader->scan->ps_ExprContext->ecxt_scantuple;
+	GhPipelineRequest request;
 
-	for (uint32 g = 0; g < reader->ngiven; g++)
-	{
-		const GhColumn *column = &columns[reader->given[g]];
-		bool		null;
-		Datum		value = slot_getattr(slot, column->attribute, &null);
-
-		reader->vectors[g].null[0] = null;
-		if (null)
-			continue;
-		if (TupleDescAttr(slot->tts_tupleDescriptor, column->attribute - 1)->attlen == -1 &&
-			!gh_probed_detoast(&value))
-			return false;
-		if (!gh_store_value((GhLoad) column->load, column->scale, value, &reader->vectors[g], 0))
-			return false;
-	}
-	request.kind = GH_INPUT_COLUMNS;
-	request.step = reader->stage->pipeline->plan->options.nsteps;
-	request.ngiven = reader->ngiven;
-	request.given = reader->given;
-	request.vectors = reader->vectors;
-	request.count = request.back_room = 1;
-	request.back = &back;
-	gh_stage_run(reader->stage, &request);
+	slot_getallattrs(slot);
+	if (!gh_entering_put(&reader->row, 0, slot->tts_values, slot->tts_isnull,
+						 reader->scan->ps_ExprContext->ecxt_per_tuple_memory))
+		return false;
+	gh_stage_rows(reader->stage, reader->stage->pipeline->plan->options.nsteps, &reader->row, 1, &request);
 	reader->passed++;
 	reader->entered += request.counted;
 	return request.nback == 0;
@@ -193,8 +174,6 @@ enter_line(Reader *reader, OffsetNumber line)
 	ScanState  *scan = (ScanState *) reader->scan;
 	ExprContext *econtext = scan->ps.ps_ExprContext;
 	GhPages    *pages = reader->pages;
-	MemoryContext saved;
-	bool		entered;
 
 	CHECK_FOR_INTERRUPTS();
 	gh_pages_store(pages, pages->buffer, pages->block, line, scan->ss_ScanTupleSlot);
@@ -202,10 +181,7 @@ enter_line(Reader *reader, OffsetNumber line)
 	econtext->ecxt_scantuple = scan->ss_ScanTupleSlot;
 	if (scan->ps.qual != NULL && !ExecQual(scan->ps.qual, econtext))
 		return true;
-	saved = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
-	entered = enter_row(reader);
-	MemoryContextSwitchTo(saved);
-	return entered;
+	return enter_row(reader);
 }
 
 /* The page that is pinned. */
