@@ -278,28 +278,12 @@ memory_of_pipeline(GhPipeline *pipeline)
 	return stats.bytes_peak + stats.work_bytes;
 }
 
-/* *elapsed: time that has been counted, waits and rows that came back included. */
 void
 gh_device_keep_counts(GhFragment *fragment, const GhSupply *supply, instr_time *elapsed)
 {
 	GhFragmentCounts *counts = &fragment->counts;
-	uint64		queue_ns;
-	uint64		kernel_ns;
 
-	gh_supply_times(supply, &queue_ns, &kernel_ns);
-	counts->queue_ns += queue_ns;
-	counts->kernel_ns += kernel_ns;
-	counts->device_pages += supply->counts.pages;
-	counts->pinned_pages += supply->counts.pinned;
-	counts->resident_pages += supply->counts.resident;
-	counts->hinted_pages += supply->counts.hinted;
-	counts->judged += supply->counts.judged;
-	counts->unmatched += supply->counts.unmatched;
-	counts->device_bytes += supply->counts.bytes;
-	INSTR_TIME_ADD(counts->wait_time, supply->counts.wait_time);
-	INSTR_TIME_ADD(counts->evaluate_time, supply->counts.back_time);
-	INSTR_TIME_SUBTRACT(*elapsed, supply->counts.wait_time);
-	INSTR_TIME_SUBTRACT(*elapsed, supply->counts.back_time);
+	gh_counts_add_supply(counts, supply, elapsed);
 	/* what is shared counts once */
 	if (!supply->attached)
 		counts->device_memory += memory_of_pipeline(supply->pipeline);

@@ -37,22 +37,45 @@ gh_explain_time(const char *label, double milliseconds, ExplainState *es)
 		ExplainPropertyFloat(label, "ms", milliseconds, 3, es);
 }
 
-/* What the device did meanwhile, as far as it tells; it reads pages and works on them at a time. */
-void
-gh_explain_device_times(uint64 queue_ns, uint64 kernel_ns, ExplainState *es)
+static double
+ms_of(instr_time time)
 {
-	gh_explain_time("Queue Time", queue_ns / 1e6, es);
-	gh_explain_time("Kernel Time", kernel_ns / 1e6, es);
+	return INSTR_TIME_GET_MILLISEC(time);
 }
 
-/* How the device came by pages, of which so many were there, and so many were read where they are in shared buffers. */
+/* Where pages were read, and rows evaluated. */
 void
-gh_explain_page_supply(uint64 all, uint64 resident, uint64 pinned, ExplainState *es)
+gh_explain_input_times(const GhFragmentCounts *counts, ExplainState *es)
+{
+	gh_explain_time("Source Time", ms_of(counts->source_time), es);
+	gh_explain_time("Wait Time", ms_of(counts->wait_time), es);
+	gh_explain_time("Evaluate Time", ms_of(counts->evaluate_time), es);
+}
+
+/*
+ * The rest of the node's time, and what the device did meanwhile, as far as it tells; it reads pages and works
+ * on them at a time.
+ */
+void
+gh_explain_other_times(const GhFragmentCounts *counts, const PlanState *ps, ExplainState *es)
+{
+	double		counted = ms_of(counts->build_time) + ms_of(counts->source_time) + ms_of(counts->wait_time) +
+		ms_of(counts->evaluate_time) + ms_of(counts->merge_time);
+
+	gh_explain_time("Emit Time", Max(ps->instrument->total * 1000.0 - counted, 0.0), es);
+	gh_explain_time("Queue Time", counts->queue_ns / 1e6, es);
+	gh_explain_time("Kernel Time", counts->kernel_ns / 1e6, es);
+}
+
+/* How the device came by pages: some were there, others are read where they are in shared buffers. */
+void
+gh_explain_page_supply(const GhFragmentCounts *counts, ExplainState *es)
 {
 	const char *supply = "both";
-	uint64		pages = all - resident;
+	uint64		pinned = counts->pinned_pages;
+	uint64		pages = counts->device_pages - counts->resident_pages;
 
-	if (all == 0)
+	if (counts->device_pages == 0)
 		supply = "none";
 	else if (pages == 0)
 		supply = "resident";
@@ -60,15 +83,27 @@ gh_explain_page_supply(uint64 all, uint64 resident, uint64 pinned, ExplainState 
 		supply = "copied";
 	else if (pinned == pages)
 		supply = "pinned";
-	if (all > 0 || es->format != EXPLAIN_FORMAT_TEXT)
-		ExplainPropertyText("Page Supply", supply, es);
-	gh_explain_count("Resident Pages", NULL, resident, es);
+	ExplainPropertyText("Page Supply", supply, es);
+	gh_explain_count("Resident Pages", NULL, counts->resident_pages, es);
 	/* of both, how many of each */
 	if ((pinned > 0 && pinned < pages) || gh_explain_all(es))
 	{
 		ExplainPropertyUInteger("Pages Pinned", NULL, pinned, es);
 		ExplainPropertyUInteger("Pages Copied", NULL, pages - pinned, es);
 	}
+}
+
+/* Why it was not done otherwise: what failed, or has no program; why no device was chosen. */
+void
+gh_explain_reasons(const GhFragmentCounts *counts, const char *no_program, const char *no_device,
+				   ExplainState *es)
+{
+	if (counts->fallback_reason[0] != '\0')
+		ExplainPropertyText("Fallback Reason", counts->fallback_reason, es);
+	else if (es->verbose && no_program != NULL)
+		ExplainPropertyText("Fallback Reason", no_program, es);
+	if ((es->verbose || gh_explain_why) && no_device != NULL)
+		ExplainPropertyText("Engine Reason", no_device, es);
 }
 
 uint64
@@ -97,7 +132,7 @@ gh_fragment_explain_device(const GhFragment *fragment, ExplainState *es)
 
 	if (counts->device_pages > 0 || es->format != EXPLAIN_FORMAT_TEXT)
 	{
-		gh_explain_page_supply(counts->device_pages, counts->resident_pages, counts->pinned_pages, es);
+		gh_explain_page_supply(counts, es);
 		if (gh_explain_all(es))
 		{
 			ExplainPropertyUInteger("Hinted Pages", NULL, counts->hinted_pages, es);
@@ -114,26 +149,6 @@ gh_fragment_explain_device(const GhFragment *fragment, ExplainState *es)
 	gh_explain_count("Disk Usage", "kB", gh_to_kilobytes(counts->disk), es);
 }
 
-static void
-show_times(const GhFragment *fragment, ExplainState *es)
-{
-	const GhFragmentCounts *counts = &fragment->counts;
-	double		source = INSTR_TIME_GET_MILLISEC(counts->source_time);
-	double		build = INSTR_TIME_GET_MILLISEC(counts->build_time);
-	double		wait = INSTR_TIME_GET_MILLISEC(counts->wait_time);
-	double		evaluate = INSTR_TIME_GET_MILLISEC(counts->evaluate_time);
-	double		merge = INSTR_TIME_GET_MILLISEC(counts->merge_time);
-	double		total = fragment->css.ss.ps.instrument->total * 1000.0;
-
-	gh_explain_time("Build Time", build, es);
-	gh_explain_time("Source Time", source, es);
-	gh_explain_time("Wait Time", wait, es);
-	gh_explain_time("Evaluate Time", evaluate, es);
-	gh_explain_time("Merge Time", merge, es);
-	gh_explain_time("Emit Time", Max(total - build - source - wait - evaluate - merge, 0.0), es);
-	gh_explain_device_times(counts->queue_ns, counts->kernel_ns, es);
-}
-
 /* Times, and why it was not done otherwise. */
 void
 gh_fragment_explain_end(const GhFragment *fragment, ExplainState *es)
@@ -141,11 +156,11 @@ gh_fragment_explain_end(const GhFragment *fragment, ExplainState *es)
 	const GhFragmentCounts *counts = &fragment->counts;
 
 	if (es->timing && fragment->timing)
-		show_times(fragment, es);
-	if (counts->fallback_reason[0] != '\0')
-		ExplainPropertyText("Fallback Reason", counts->fallback_reason, es);
-	else if (es->verbose && fragment->program.why_not != NULL)
-		ExplainPropertyText("Fallback Reason", fragment->program.why_not, es);
-	if ((es->verbose || gh_explain_why) && fragment->device->why_not != NULL)
-		ExplainPropertyText("Engine Reason", fragment->device->why_not, es);
+	{
+		gh_explain_time("Build Time", ms_of(counts->build_time), es);
+		gh_explain_input_times(counts, es);
+		gh_explain_time("Merge Time", ms_of(counts->merge_time), es);
+		gh_explain_other_times(counts, &fragment->css.ss.ps, es);
+	}
+	gh_explain_reasons(counts, fragment->program.why_not, fragment->device->why_not, es);
 }

@@ -14,8 +14,11 @@
 extern bool gh_explain_all(const ExplainState *es);
 extern void gh_explain_count(const char *label, const char *unit, uint64 value, ExplainState *es);
 extern void gh_explain_time(const char *label, double milliseconds, ExplainState *es);
-extern void gh_explain_device_times(uint64 queue_ns, uint64 kernel_ns, ExplainState *es);
-extern void gh_explain_page_supply(uint64 all, uint64 resident, uint64 pinned, ExplainState *es);
+extern void gh_explain_input_times(const GhFragmentCounts *counts, ExplainState *es);
+extern void gh_explain_other_times(const GhFragmentCounts *counts, const PlanState *ps, ExplainState *es);
+extern void gh_explain_page_supply(const GhFragmentCounts *counts, ExplainState *es);
+extern void gh_explain_reasons(const GhFragmentCounts *counts, const char *no_program, const char *no_device,
+							   ExplainState *es);
 extern uint64 gh_to_kilobytes(uint64 bytes);
 extern void gh_fragment_explain_input(const GhFragment *fragment, ExplainState *es);
 extern void gh_fragment_explain_device(const GhFragment *fragment, ExplainState *es);

@@ -130,53 +130,13 @@ gh_fragment_is_last(GhFragment *fragment, bool done)
 	return last;
 }
 
-/* -------------------------------------------------------------------- counts */
-
-/* Of several reasons the first one, but that of who failed rather than that of those who could not go on without it. */
-static void
-add_reason(GhFragmentCounts *totals, const GhFragmentCounts *counts)
-{
-	if (counts->fallback_reason[0] == '\0' ||
-		(totals->fallback_reason[0] != '\0' && (!totals->fell_with_others || counts->fell_with_others)))
-		return;
-	strlcpy(totals->fallback_reason, counts->fallback_reason, sizeof(totals->fallback_reason));
-	totals->fell_with_others = counts->fell_with_others;
-}
-
-static void
-add_counts(GhFragmentCounts *totals, const GhFragmentCounts *counts)
-{
-	totals->pages += counts->pages;
-	totals->rows += counts->rows;
-	totals->back += counts->back;
-	totals->joins_below = Max(totals->joins_below, counts->joins_below);
-	totals->groups += counts->groups;
-	totals->memory += counts->memory;
-	totals->disk += counts->disk;
-	totals->device_pages += counts->device_pages;
-	totals->pinned_pages += counts->pinned_pages;
-	totals->resident_pages += counts->resident_pages;
-	totals->hinted_pages += counts->hinted_pages;
-	totals->judged += counts->judged;
-	totals->unmatched += counts->unmatched;
-	totals->device_bytes += counts->device_bytes;
-	totals->device_memory += counts->device_memory;
-	totals->queue_ns += counts->queue_ns;
-	totals->kernel_ns += counts->kernel_ns;
-	INSTR_TIME_ADD(totals->wait_time, counts->wait_time);
-	add_reason(totals, counts);
-	INSTR_TIME_ADD(totals->build_time, counts->build_time);
-	INSTR_TIME_ADD(totals->source_time, counts->source_time);
-	INSTR_TIME_ADD(totals->evaluate_time, counts->evaluate_time);
-	INSTR_TIME_ADD(totals->merge_time, counts->merge_time);
-}
-
+/* What EXPLAIN shows of this participant joins the others'. */
 void
 gh_fragment_leave_counts(GhFragment *fragment)
 {
 	GhFragmentShared *shared = fragment->member->shared;
 
 	SpinLockAcquire(&shared->mutex);
-	add_counts(&shared->totals, &fragment->counts);
+	gh_counts_add(&shared->totals, &fragment->counts);
 	SpinLockRelease(&shared->mutex);
 }

@@ -34,21 +34,24 @@ has_plain_columns(Plan *plan)
 }
 
 /*
- * Whether a node may read the child by itself.  A recheck of EvalPlanQual has rows of
+ * Whether a query may read a relation's pages by itself.  A recheck of EvalPlanQual has rows of
  * its own in place of the scan's.  Without a snapshot of the MVCC kind, a page's rows
  * would have to be looked at one by one.
  */
 bool
+gh_may_read_relation(Relation relation, EState *estate)
+{
+	return gh_enable_scan && estate->es_epq_active == NULL &&
+		relation->rd_tableam == GetHeapamTableAmRoutine() &&
+		estate->es_snapshot != NULL && IsMVCCSnapshot(estate->es_snapshot);
+}
+
+/* The same of a child, by the node above. */
+bool
 gh_may_read_pages(PlanState *child, EState *estate, int eflags)
 {
-	Relation	relation;
-
-	if (!gh_enable_scan || !IsA(child, SeqScanState) || estate->es_epq_active != NULL ||
-		(eflags & EXEC_FLAG_EXPLAIN_ONLY) != 0)
-		return false;
-	relation = ((SeqScanState *) child)->ss.ss_currentRelation;
-	return relation->rd_tableam == GetHeapamTableAmRoutine() &&
-		estate->es_snapshot != NULL && IsMVCCSnapshot(estate->es_snapshot) &&
+	return IsA(child, SeqScanState) && (eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0 &&
+		gh_may_read_relation(((ScanState *) child)->ss_currentRelation, estate) &&
 		has_plain_columns(child->plan);
 }
 

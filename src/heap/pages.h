@@ -147,6 +147,7 @@ extern void gh_pages_return_to_scan(GhPages *pages, int ndone, bool ended);
 
 /* ---- child.c: a scan of the plan whose pages the node above reads ---- */
 
+extern bool gh_may_read_relation(Relation relation, EState *estate);
 extern bool gh_may_read_pages(PlanState *child, EState *estate, int eflags);
 extern int	gh_relation_attno(PlanState *child, int resno);
 extern void gh_pages_begin(GhPages *pages, PlanState *child);

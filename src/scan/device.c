@@ -30,23 +30,14 @@
 /* Pages that a read stream may read ahead. */
 #define GH_DEVICE_PAGES_AHEAD 128
 
-/* A row that the device has told of; its page is not pinned, and the snapshot keeps it where it is. */
-typedef struct GhKeptRow
-{
-	BlockNumber block;
-	OffsetNumber line;
-	bool		back;			/* as of GhDeviceRow, like the next */
-	bool		removed;
-} GhKeptRow;
-
-/* What is left of a request. */
+/* What is left of a request; pages of its rows are not pinned. */
 typedef struct GhKeptRequest
 {
 	uint64		removed;		/* rows that are still to be counted as such, */
 	uint64		tuples;			/* and to the relation's statistics */
 	uint64		nrows;
 	uint64		room;			/* rows */
-	GhKeptRow  *rows;
+	GhDeviceRow *rows;
 } GhKeptRequest;
 
 typedef struct GhRowScanDevice
@@ -89,25 +80,6 @@ gh_rowscan_device_why_not(const GhRowScan *node)
 /* ------------------------------------------------------------- the run */
 
 static void
-keep_counts(GhRowScan *node)
-{
-	GhRowScanDevice *device = node->device;
-	const GhSupply *supply = &device->supply;
-	GhRowScanCounts *counts = &node->counts;
-	uint64		queue_ns;
-	uint64		kernel_ns;
-
-	gh_supply_times(supply, &queue_ns, &kernel_ns);
-	counts->queue_ns += queue_ns;
-	counts->kernel_ns += kernel_ns;
-	counts->device_pages += supply->counts.pages;
-	counts->pinned_pages += supply->counts.pinned;
-	counts->resident_pages += supply->counts.resident;
-	INSTR_TIME_ADD(counts->wait_time, supply->counts.wait_time);
-	INSTR_TIME_SUBTRACT(counts->source_time, supply->counts.wait_time);
-}
-
-static void
 unpin(GhRowScanDevice *device)
 {
 	if (device->pinned != InvalidBuffer)
@@ -123,7 +95,7 @@ end_run(GhRowScan *node)
 	unpin(device);
 	if (device->running)
 	{
-		keep_counts(node);
+		gh_counts_add_supply(&node->counts, &device->supply, &node->counts.source_time);
 		gh_supply_close_pages(&device->supply);
 		gh_supply_end(&device->supply);
 	}
@@ -307,7 +279,7 @@ pin_again(GhRowScan *node, BlockNumber block)
  * tuple that was asked for did not come from a device that works.
  */
 static bool
-told_row(GhRowScanDevice *device, GhKeptRow *row, uint32 *page)
+told_row(GhRowScanDevice *device, GhDeviceRow *row, uint32 *page)
 {
 	const GhSupplyRequest *request = device->reading;
 
@@ -345,27 +317,22 @@ told_row(GhRowScanDevice *device, GhKeptRow *row, uint32 *page)
 	return false;
 }
 
-static bool
+/* Its buffer, which is pinned. */
+static Buffer
 request_row(GhRowScan *node, GhDeviceRow *row)
 {
 	GhRowScanDevice *device = node->device;
-	GhKeptRow	told;
+	Buffer		buffer;
 	uint32		page;
 
-	if (!told_row(device, &told, &page))
-		return false;
-	row->block = told.block;
-	row->line = told.line;
-	row->back = told.back;
-	row->removed = told.removed;
-	row->buffer = device->reading->pins[page];
-	if (!BufferIsValid(row->buffer))
-		row->buffer = pin_again(node, told.block);
-	return true;
+	if (!told_row(device, row, &page))
+		return InvalidBuffer;
+	buffer = device->reading->pins[page];
+	return BufferIsValid(buffer) ? buffer : pin_again(node, row->block);
 }
 
-/* The next row of the requests that were kept; false: there are no more. */
-static bool
+/* Likewise the next row of the requests that were kept. */
+static Buffer
 kept_row(GhRowScan *node, GhDeviceRow *row)
 {
 	GhRowScanDevice *device = node->device;
@@ -378,33 +345,28 @@ kept_row(GhRowScan *node, GhDeviceRow *row)
 			count_told(node, kept->removed, kept->tuples);
 		if (device->next < kept->nrows)
 		{
-			const GhKeptRow *told = &kept->rows[device->next++];
-
-			row->block = told->block;
-			row->line = told->line;
-			row->back = told->back;
-			row->removed = told->removed;
-			row->buffer = pin_again(node, told->block);
-			return true;
+			*row = kept->rows[device->next++];
+			return pin_again(node, row->block);
 		}
 		if (kept->rows != NULL)
 			pfree(kept->rows);
 		unpin(device);
 	}
 	device->nkept = device->next_kept = 0;
-	return false;
+	return InvalidBuffer;
 }
 
 /* ------------------------------------------------- while nothing is asked for */
 
 static void
-keep_row(GhRowScanDevice *device, GhKeptRequest *kept, const GhKeptRow *row)
+keep_row(GhRowScanDevice *device, GhKeptRequest *kept, const GhDeviceRow *row)
 {
 	if (kept->nrows == kept->room)
 	{
 		kept->room = Max(2 * kept->room, 64);
-		kept->rows = kept->rows == NULL ? MemoryContextAlloc(device->context, sizeof(GhKeptRow) * kept->room) :
-			repalloc(kept->rows, sizeof(GhKeptRow) * kept->room);
+		kept->rows = kept->rows == NULL ?
+			MemoryContextAlloc(device->context, sizeof(GhDeviceRow) * kept->room) :
+			repalloc(kept->rows, sizeof(GhDeviceRow) * kept->room);
 	}
 	kept->rows[kept->nrows++] = *row;
 }
@@ -415,7 +377,7 @@ keep_rest(GhRowScan *node, uint64 removed, uint64 tuples)
 {
 	GhRowScanDevice *device = node->device;
 	GhKeptRequest *kept = &device->kept[device->nkept++];
-	GhKeptRow	row;
+	GhDeviceRow row;
 	uint32		page;
 
 	memset(kept, 0, sizeof(*kept));
@@ -501,37 +463,44 @@ read_more(GhRowScan *node)
 	return more;
 }
 
-/* The next line that the device has told of, or that is one of a page that it handed back; false: as below. */
-static bool
+/* The next line that the device has told of, or that is one of a page that it handed back; as below. */
+static Buffer
 next_line(GhRowScan *node, GhDeviceRow *row)
 {
 	GhRowScanDevice *device = node->device;
 
-	while (!kept_row(node, row) && (device->reading == NULL || !request_row(node, row)))
+	for (;;)
 	{
+		Buffer		buffer = kept_row(node, row);
+
+		if (!BufferIsValid(buffer) && device->reading != NULL)
+			buffer = request_row(node, row);
+		if (BufferIsValid(buffer))
+			return buffer;
 		CHECK_FOR_INTERRUPTS();
 		if (!device->running || !read_more(node))
-			return false;
+			return InvalidBuffer;
 	}
-	return true;
 }
 
-/* The next row of the device's; false: there are no more, and the scan goes on without it. */
-bool
+/* The next row of the device's, and its buffer; InvalidBuffer: there are no more, and the scan goes on alone. */
+Buffer
 gh_rowscan_device_row(GhRowScan *node, GhDeviceRow *row)
 {
-	while (next_line(node, row))
+	Buffer		buffer;
+
+	while (BufferIsValid(buffer = next_line(node, row)))
 	{
 		/* of a page that it has not looked at there may be lines that nobody asked for */
 		bool		whole = row->back && !row->removed;
 
-		if (gh_supply_has_tuple(row->buffer, row->line) &&
-			(!whole || gh_supply_is_visible(&node->device->supply, row->buffer, row->block, row->line)))
-			return true;
+		if (gh_supply_has_tuple(buffer, row->line) &&
+			(!whole || gh_supply_is_visible(&node->device->supply, buffer, row->block, row->line)))
+			break;
 		if (!whole)
 			elog(ERROR, "a pipeline on a device has listed line %u of block %u", row->line, row->block);
 	}
-	return false;
+	return buffer;
 }
 
 /* ------------------------------------------------------------- what is left */

@@ -83,22 +83,13 @@ init_slot(ScanState *ss, EState *estate)
 	ss->ps.qual = ExecInitQual(ss->ps.plan->qual, &ss->ps);
 }
 
-/* Whether pages may be read: see gh_may_read_pages(). */
-static bool
-may_read_pages(ScanState *ss, EState *estate)
-{
-	return gh_enable_scan && estate->es_epq_active == NULL &&
-		ss->ss_currentRelation->rd_tableam == GetHeapamTableAmRoutine() &&
-		estate->es_snapshot != NULL && IsMVCCSnapshot(estate->es_snapshot);
-}
-
 static void
 begin_scan(CustomScanState *css, EState *estate, int eflags)
 {
 	GhRowScan  *node = (GhRowScan *) css;
 
 	init_slot(&css->ss, estate);
-	node->reads_pages = may_read_pages(&css->ss, estate);
+	node->reads_pages = gh_may_read_relation(css->ss.ss_currentRelation, estate);
 	node->plain = !node->reads_pages;
 	node->is_scrolled = (eflags & EXEC_FLAG_BACKWARD) != 0;
 	/* the plan of such a cursor is not shut down between FETCHes */
@@ -273,10 +264,11 @@ static bool
 take_device_row(GhRowScan *node, ExprContext *econtext)
 {
 	GhDeviceRow row;
+	Buffer		buffer;
 
-	while (gh_rowscan_device_row(node, &row))
+	while (BufferIsValid(buffer = gh_rowscan_device_row(node, &row)))
 	{
-		gh_pages_store(&node->pages, row.buffer, row.block, row.line, node->css.ss.ss_ScanTupleSlot);
+		gh_pages_store(&node->pages, buffer, row.block, row.line, node->css.ss.ss_ScanTupleSlot);
 		if (meets(node, row.back, econtext))
 		{
 			InstrCountFiltered1(node, -(int) row.removed);

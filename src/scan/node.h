@@ -14,35 +14,16 @@
 #include "access/parallel.h"
 #include "nodes/extensible.h"
 #include "nodes/pathnodes.h"
-#include "portability/instr_time.h"
 
 #include "compat.h"
+#include "fragment/counts.h"
 #include "fragment/page_conditions.h"
 #include "gpuhash.h"
 #include "plan/scan_plan.h"
 
-/* What EXPLAIN ANALYZE shows; in a parallel query, of all participants. */
-typedef struct GhRowScanCounts
-{
-	uint64		pages;
-	uint64		back;			/* rows that met the conditions, all of them evaluated by PostgreSQL's
-								 * expressions */
-	instr_time	source_time;	/* pages read */
-	instr_time	evaluate_time;	/* decoded, and conditions evaluated */
-	/* on a device: */
-	uint64		device_pages;	/* that it read */
-	uint64		pinned_pages;	/* of them, where they are in shared buffers */
-	uint64		resident_pages; /* and that were on the device before */
-	instr_time	wait_time;		/* for it */
-	uint64		queue_ns;		/* of requests, until it began with them; the service's only */
-	uint64		kernel_ns;		/* and until it was through */
-	char		fallback_reason[GH_MESSAGE_SIZE];	/* why it was not, or not to the end */
-} GhRowScanCounts;
-
-/* A tuple that the device lets through, or hands back. */
+/* A tuple that the device lets through, or hands back; the snapshot keeps it where it is. */
 typedef struct GhDeviceRow
 {
-	Buffer		buffer;			/* pinned */
 	BlockNumber block;
 	OffsetNumber line;
 	bool		back;			/* it is to be evaluated from the first condition on */
@@ -75,7 +56,7 @@ typedef struct GhRowScan
 	dsm_segment *segment;		/* of that, in the leader */
 	bool		timing;
 	bool		ran;			/* there are counts to show */
-	GhRowScanCounts counts;
+	GhFragmentCounts counts;	/* in a parallel query, of all participants */
 } GhRowScan;
 
 /* exec.c */
@@ -84,7 +65,7 @@ extern void gh_rowscan_register(void);
 /* device.c */
 extern void gh_rowscan_device_init(GhRowScan *node);
 extern bool gh_rowscan_device_wants(GhRowScan *node);
-extern bool gh_rowscan_device_row(GhRowScan *node, GhDeviceRow *row);
+extern Buffer gh_rowscan_device_row(GhRowScan *node, GhDeviceRow *row);
 extern bool gh_rowscan_next_page(GhRowScan *node, int wanted);
 extern void gh_rowscan_device_park(GhRowScan *node);
 extern void gh_rowscan_device_stop(GhRowScan *node);

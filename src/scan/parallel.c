@@ -16,7 +16,7 @@
 typedef struct GhRowScanShared
 {
 	slock_t		mutex;			/* of totals */
-	GhRowScanCounts totals;
+	GhFragmentCounts totals;
 } GhRowScanShared;
 
 #define GH_SHARED_BYTES MAXALIGN(sizeof(GhRowScanShared))
@@ -48,24 +48,10 @@ attach(GhRowScan *node, void *coordinate)
 static void
 leave_counts(GhRowScan *node)
 {
-	GhRowScanCounts *counts = &node->counts;
-	GhRowScanCounts *totals = &node->shared->totals;
-
 	SpinLockAcquire(&node->shared->mutex);
-	totals->pages += counts->pages;
-	totals->back += counts->back;
-	INSTR_TIME_ADD(totals->source_time, counts->source_time);
-	INSTR_TIME_ADD(totals->evaluate_time, counts->evaluate_time);
-	totals->device_pages += counts->device_pages;
-	totals->pinned_pages += counts->pinned_pages;
-	totals->resident_pages += counts->resident_pages;
-	totals->queue_ns += counts->queue_ns;
-	totals->kernel_ns += counts->kernel_ns;
-	INSTR_TIME_ADD(totals->wait_time, counts->wait_time);
-	if (totals->fallback_reason[0] == '\0')
-		strlcpy(totals->fallback_reason, counts->fallback_reason, sizeof(totals->fallback_reason));
+	gh_counts_add(&node->shared->totals, &node->counts);
 	SpinLockRelease(&node->shared->mutex);
-	memset(counts, 0, sizeof(*counts));
+	memset(&node->counts, 0, sizeof(node->counts));
 }
 
 /*
