@@ -26,7 +26,6 @@
 
 #define GH_CUDA_LIBRARY "gpuhash_cuda.so"
 
-#define GH_ALIGNMENT 64
 
 /* ---------------------------------------------------------------- memory */
 
@@ -36,14 +35,14 @@ host_alloc(void *ctx, size_t bytes)
 	char	   *block;
 	char	   *aligned;
 
-	if (bytes > MaxAllocHugeSize - GH_ALIGNMENT - sizeof(void *))
+	if (bytes > MaxAllocHugeSize - GH_HOST_ALIGNMENT - sizeof(void *))
 		return 0;
 	block = MemoryContextAllocExtended((MemoryContext) ctx,
-									   bytes + GH_ALIGNMENT + sizeof(void *),
+									   bytes + GH_HOST_ALIGNMENT + sizeof(void *),
 									   MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
 	if (block == NULL)
 		return 0;
-	aligned = (char *) TYPEALIGN(GH_ALIGNMENT, block + sizeof(void *));
+	aligned = (char *) TYPEALIGN(GH_HOST_ALIGNMENT, block + sizeof(void *));
 	((void **) aligned)[-1] = block;	/* what host_free gives back */
 	return (GhRef) (uintptr_t) aligned;
 }
@@ -61,6 +60,19 @@ host_address(void *ctx, GhRef ref)
 {
 	(void) ctx;
 	return (void *) (uintptr_t) ref;
+}
+
+GhRef
+gh_area_alloc(dsa_area *area, Size bytes, Size head, dsa_pointer *start)
+{
+	char	   *address;
+
+	*start = dsa_allocate_extended(area, bytes, DSA_ALLOC_HUGE | DSA_ALLOC_NO_OOM);
+	if (!DsaPointerIsValid(*start))
+		return 0;
+	/* addresses of a block differ between processes by whole pages only */
+	address = dsa_get_address(area, *start);
+	return *start + ((char *) TYPEALIGN(GH_HOST_ALIGNMENT, address + head) - address);
 }
 
 void

@@ -8,8 +8,19 @@
 
 #include "postgres.h"
 
+#include "utils/dsa.h"
+
 #include "compat.h"
 #include "engine/engine.h"
+
+/* Of memory that engines ask for. */
+#define GH_HOST_ALIGNMENT 64
+
+/*
+ * Memory in an area: of so many bytes, of which twice the alignment at most are in front of what is returned,
+ * with a head of the caller's there.  0: there is none.  *start: what is to be freed.  May throw.
+ */
+extern GhRef gh_area_alloc(dsa_area *area, Size bytes, Size head, dsa_pointer *start);
 
 /*
  * Where a table of this session keeps its host memory.  Lives at least as long

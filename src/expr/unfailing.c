@@ -32,8 +32,8 @@
 /* Times within the years 1000 to 9999: with intervals of up to a thousand years, PostgreSQL's hold ten times that. */
 #define GH_DAY_MIN (-365242)
 #define GH_DAY_MAX 2921939
-#define GH_MONTHS_MAX (12 * 1000)
-#define GH_DAYS_MAX (366 * 1000)
+#define GH_SAFE_MONTHS (12 * 1000)
+#define GH_SAFE_DAYS (366 * 1000)
 #define GH_INTERVAL_FACTOR_MAX 1000.0
 
 /* Numerics up to this are far from their largest one, in sums, products and quotients. */
@@ -56,9 +56,9 @@ timestamp_is_common(Timestamp timestamp)
 static bool
 interval_is_common(const Interval *interval, int part)
 {
-	int			months = GH_MONTHS_MAX / part;
-	int			days = GH_DAYS_MAX / part;
-	int64		time = GH_DAYS_MAX / part * USECS_PER_DAY;
+	int			months = GH_SAFE_MONTHS / part;
+	int			days = GH_SAFE_DAYS / part;
+	int64		time = GH_SAFE_DAYS / part * USECS_PER_DAY;
 
 	return interval->month >= -months && interval->month <= months &&
 		interval->day >= -days && interval->day <= days &&
@@ -68,7 +68,7 @@ interval_is_common(const Interval *interval, int part)
 static bool
 integer_is_days(int32 days)
 {
-	return days >= -GH_DAYS_MAX && days <= GH_DAYS_MAX;
+	return days >= -GH_SAFE_DAYS && days <= GH_SAFE_DAYS;
 }
 
 /* Whether -limit <= value <= limit; NaN is larger than any number. */

@@ -34,10 +34,8 @@
 #include "service/placement.h"
 #include "service/service.h"
 
-/* Pages that a read stream may read ahead. */
-#define GH_DEVICE_PAGES_AHEAD 128
 /* Bytes of results that are fetched at once, where memory is short. */
-#define GH_PIECE_MIN ((Size) 64 * 1024)
+#define GH_RESULTS_PIECE_MIN ((Size) 64 * 1024)
 
 void
 gh_device_init(GhFragment *fragment)
@@ -228,7 +226,7 @@ take_records(void *arg, const char *records, Size bytes)
 Size
 gh_device_piece(const GhFragment *fragment)
 {
-	return Max(fragment->memory_limit / 4, GH_PIECE_MIN);
+	return Max(fragment->memory_limit / 4, GH_RESULTS_PIECE_MIN);
 }
 
 /* The device's groups, or rows, are kept: all, or what is left of them. */
@@ -528,7 +526,7 @@ supply_pages(GhFragment *fragment)
 
 	gh_pages_begin(fragment->pages, fragment->scan);
 	gh_supply_open_pages(&device->supply, !fragment->methods->adds_floats(fragment));
-	while ((done || device->together) && gh_pages_next(fragment->pages, GH_DEVICE_PAGES_AHEAD))
+	while ((done || device->together) && gh_pages_next(fragment->pages, GH_PAGES_AHEAD_MAX))
 	{
 		gh_device_log(fragment, fragment->pages->block, fragment->pages->run);
 		done = done && gh_supply_page(&device->supply);

@@ -25,9 +25,6 @@
 #include "service/placement.h"
 #include "service/service.h"
 
-/* Pages that a read stream may read ahead. */
-#define GH_TABLE_PAGES_AHEAD 128
-
 /* ------------------------------------------------------------------ the table */
 
 /* GhRowBack: the table would lack the row. */
@@ -206,7 +203,7 @@ gh_device_supply_table(GhFragment *fragment, int number, bool elected)
 	/* without buffers it leaves its part to the elected one, which reads to the end or refuses */
 	if (reads && !elected && !gh_supply_take_buffers(supply))
 		reads = supply->failed = false;
-	while (done && reads && gh_pages_next(supply->pages, GH_TABLE_PAGES_AHEAD))
+	while (done && reads && gh_pages_next(supply->pages, GH_PAGES_AHEAD_MAX))
 		done = gh_supply_page(supply);
 	done = done && gh_supply_flush(supply);
 	gh_pages_park(supply->pages);

@@ -53,8 +53,8 @@ gh_explain_input_times(const GhFragmentCounts *counts, ExplainState *es)
 }
 
 /*
- * The rest of the node's time, and what the device did meanwhile, as far as it tells; it reads pages and works
- * on them at a time.
+ * The rest of the node's time, and what the device did meanwhile, as far as it tells; it reads pages and
+ * works on them at a time.
  */
 void
 gh_explain_other_times(const GhFragmentCounts *counts, const PlanState *ps, ExplainState *es)

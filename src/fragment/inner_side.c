@@ -11,9 +11,6 @@
 #include "fragment/inner_side.h"
 #include "fragment/joined.h"
 
-/* Bits of a key, all its parts together. */
-#define GH_KEY_BITS 64
-
 /* --------------------------------------------------------------- the inner side */
 
 /* Whether the inner side is pages, with joins or without, or rows that make a table; and which. */

@@ -24,9 +24,6 @@
 #include "fragment/fragment.h"
 #include "fragment/joined.h"
 
-/* Pages that a read stream may read ahead: nothing is returned before all are read. */
-#define GH_PAGES_AHEAD 128
-
 /* ----------------------------------------------------------- set-up, the end */
 
 /* What a node's state is, when its plan is known: the child is made. */
@@ -189,7 +186,8 @@ next_page(GhFragment *fragment, int *from)
 
 	*from = 0;
 	gh_pages_begin(fragment->pages, fragment->scan);
-	if (!gh_pages_next(fragment->pages, GH_PAGES_AHEAD))
+	/* nothing is returned before all are read */
+	if (!gh_pages_next(fragment->pages, GH_PAGES_AHEAD_MAX))
 		return false;
 	pgstat_count_index_tuples(pages->relation, pages->ntuples);
 	if (!fragment->device->tried)

@@ -31,9 +31,6 @@
 
 PG_FUNCTION_INFO_V1(gpuhash_prewarm);
 
-/* Pages that a read stream may read ahead. */
-#define GH_PREWARM_AHEAD 128
-
 /* GhRowBack: no row is asked for. */
 static void
 leave_row(void *arg, Buffer buffer, BlockNumber block, OffsetNumber line)
@@ -75,11 +72,11 @@ count_wanted(const GhSupply *supply, const GhPrewarm *load, BlockNumber next)
 	uint64		end = Min((uint64) load->first + load->most_blocks, supply->pages->nblocks);
 
 	if (!load->unasked)
-		return GH_PREWARM_AHEAD;
+		return GH_PAGES_AHEAD_MAX;
 	if (resident == NULL || !gh_resident_may_fill(resident) || next >= end ||
 		supply->counts.resident + gh_resident_brought(resident) >= load->most_pages)
 		return 0;
-	return (int) Min(end - next, GH_PREWARM_AHEAD);
+	return (int) Min(end - next, GH_PAGES_AHEAD_MAX);
 }
 
 /* Supplies pages, until there are no more, or no more are wanted.  False: the supply has failed. */

@@ -13,7 +13,7 @@
 #include "storage/bufmgr.h"
 #include "utils/snapshot.h"
 
-/* Blocks that a stream is told of ahead, at most. */
+/* Pages that a caller asks for, and blocks that a stream is told of ahead, at most. */
 #define GH_PAGES_AHEAD_MAX 128
 
 typedef struct GhPages GhPages;

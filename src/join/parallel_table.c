@@ -27,8 +27,6 @@
 #include "join/parallel.h"
 #include "service/placement.h"
 
-#define GH_ALIGNMENT 64
-
 /* Rows entered at a time. */
 #define GH_RESCUE_BATCH 4096
 
@@ -41,7 +39,7 @@ typedef struct GhBlock
 	GhRef		next;
 } GhBlock;
 
-StaticAssertDecl(sizeof(GhBlock) <= GH_ALIGNMENT, "a block's header fits before it");
+StaticAssertDecl(sizeof(GhBlock) <= GH_HOST_ALIGNMENT, "a block's header fits before it");
 
 typedef struct BlockWork
 {
@@ -69,16 +67,8 @@ static void
 alloc_work(void *arg)
 {
 	BlockWork  *work = arg;
-	char	   *address;
 
-	work->start = dsa_allocate_extended(work->area, work->bytes,
-										DSA_ALLOC_HUGE | DSA_ALLOC_NO_OOM);
-	if (!DsaPointerIsValid(work->start))
-		return;
-	/* addresses of a block differ between processes by whole pages only */
-	address = dsa_get_address(work->area, work->start);
-	work->ref = work->start +
-		((char *) TYPEALIGN(GH_ALIGNMENT, address + sizeof(GhBlock)) - address);
+	work->ref = gh_area_alloc(work->area, work->bytes, sizeof(GhBlock), &work->start);
 }
 
 /*
@@ -93,9 +83,9 @@ block_alloc(void *ctx, size_t bytes)
 	BlockWork	work = {.area = parallel->area};
 	GhBlock    *block;
 
-	if (parallel->abandoned || bytes > MaxAllocHugeSize - 2 * GH_ALIGNMENT)
+	if (parallel->abandoned || bytes > MaxAllocHugeSize - 2 * GH_HOST_ALIGNMENT)
 		return 0;
-	work.bytes = bytes + 2 * GH_ALIGNMENT;
+	work.bytes = bytes + 2 * GH_HOST_ALIGNMENT;
 	if (!gh_run_guarded(CurrentResourceOwner, alloc_work, &work) || work.ref == 0)
 		return 0;
 	block = block_of(parallel, work.ref);

@@ -26,7 +26,6 @@
 #include "service/placement.h"
 
 #define GH_PROBED_VARNO 1
-#define GH_KEY_PART_BITS 64
 /* Rows go to the pipeline early when values that were compressed take this much memory. */
 #define GH_VALUES_BYTES_MAX ((Size) 1024 * 1024)
 
@@ -172,7 +171,7 @@ stage_options(const GhJoinState *js, uint64 rows, uint64 bytes, uint64 limit, Gh
 
 	gh_stage_options(NULL, js->probed->program, options);
 	options->source.natts = js->probed->program->ncolumns;
-	*part = (GhKeyPart) {.vector = 0,.bits = GH_KEY_PART_BITS};
+	*part = (GhKeyPart) {.vector = 0,.bits = GH_KEY_BITS};
 	gh_probed_sink(js, rows, &options->sink);
 	options->sink.table.nparts = 1;
 	options->sink.table.parts = part;

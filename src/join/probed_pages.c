@@ -25,9 +25,6 @@
 #include "join/source.h"
 #include "service/placement.h"
 
-/* Pages that a read stream may read ahead. */
-#define GH_PROBED_PAGES_AHEAD 128
-
 /* An inner side that is read so. */
 typedef struct Reader
 {
@@ -221,7 +218,7 @@ enter_pages(Reader *reader)
 	/* in an earlier run the join may have read it, and kept its table over rescans */
 	if (gh_pages_have_begun(reader->pages))
 		rewind_scan(reader);
-	while (entered && gh_pages_next(reader->pages, GH_PROBED_PAGES_AHEAD))
+	while (entered && gh_pages_next(reader->pages, GH_PAGES_AHEAD_MAX))
 	{
 		CHECK_FOR_INTERRUPTS();
 		entered = enter_page(reader);

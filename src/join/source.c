@@ -29,9 +29,6 @@
 #include "heap/layout.h"
 #include "join/source.h"
 
-/* The most pages that a source asks for at a time. */
-#define GH_PAGES_WANTED_MAX 128
-
 /* Of smaller tables the quals are evaluated row by row: they may be scanned again and again, with other parameters. */
 #define GH_PROGRAM_PAGES_MIN 16
 
@@ -277,7 +274,7 @@ pages_wanted(const GhSource *source, int rows)
 {
 	int			pages = source->rows_peak == 0 ? 1 : rows / source->rows_peak;
 
-	return Max(1, Min(Max(pages, source->blank), GH_PAGES_WANTED_MAX));
+	return Max(1, Min(Max(pages, source->blank), GH_PAGES_AHEAD_MAX));
 }
 
 /* Reads on to the next page that has a row for the join; false at the end of the scan. */

@@ -21,6 +21,12 @@
 #define GH_FORCED_SCALE 1e-9
 
 /*
+ * Forced, a path of another node costs this share of the one whose place it takes: so it takes the place of
+ * every one that it can, and no other plan changes.
+ */
+#define GH_FORCED_SHARE 0.98
+
+/*
  * A path that takes the place of one of PostgreSQL's that works alike costs what that one does, and what it saves
  * changes no choice above it.  To win against another, it has to cost no more than this share of it: estimates of rows are wrong
  * by more than that, and random_page_cost is much too high for pages in memory.

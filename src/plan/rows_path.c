@@ -36,9 +36,6 @@
 /* Bytes of texts that are long, on average. */
 #define GH_LONG_TEXT 128
 
-/* What a forced path costs of the joins. */
-#define GH_FORCED_SHARE 0.98
-
 static const CustomPathMethods gh_rows_path_methods = {
 	.CustomName = GH_ROWS_NAME,
 	.PlanCustomPath = gh_rows_plan,

@@ -35,12 +35,6 @@
 #define GH_DEVICE_FIRST_PAGES 448.0	/* that are on their way to a device when it has done the first ones */
 #define GH_ABSORBED_ROW_SAVES (1 - GH_PAGE_ROW_COST)	/* cpu_tuple_cost: a row whose page a join reads by itself */
 
-/*
- * With gpuhash.force_offload, the cost is as much of a Seq Scan's.  So the node takes the place of every one
- * that it can, and no other plan changes.
- */
-#define GH_FORCED_SHARE 0.98
-
 static set_rel_pathlist_hook_type previous_hook = NULL;
 
 const CustomPathMethods gh_rowscan_path_methods = {

@@ -27,9 +27,6 @@
 #include "scan/node.h"
 #include "service/placement.h"
 
-/* Pages that a read stream may read ahead. */
-#define GH_DEVICE_PAGES_AHEAD 128
-
 /* What is left of a request; pages of its rows are not pinned. */
 typedef struct GhKeptRequest
 {
@@ -217,7 +214,7 @@ supply_pages(GhRowScan *node)
 		gh_supply_open_resident(&device->supply);
 	while (!device->all_read && gh_supply_has_room(&device->supply))
 	{
-		if (!gh_pages_next(&node->pages, GH_DEVICE_PAGES_AHEAD))
+		if (!gh_pages_next(&node->pages, GH_PAGES_AHEAD_MAX))
 			device->all_read = true;
 		else
 		{
@@ -483,7 +480,7 @@ next_line(GhRowScan *node, GhDeviceRow *row)
 	}
 }
 
-/* The next row of the device's, and its buffer; InvalidBuffer: there are no more, and the scan goes on alone. */
+/* The next row of the device's, and its buffer; InvalidBuffer: there are none, and the scan goes on alone. */
 Buffer
 gh_rowscan_device_row(GhRowScan *node, GhDeviceRow *row)
 {

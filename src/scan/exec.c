@@ -30,9 +30,6 @@
 #include "clock.h"
 #include "scan/node.h"
 
-/* The most pages that are asked for at a time. */
-#define GH_PAGES_WANTED_MAX 128
-
 static Node *create_state(CustomScan *cscan);
 static void begin_scan(CustomScanState *css, EState *estate, int eflags);
 static TupleTableSlot *exec_scan(CustomScanState *css);
@@ -176,8 +173,10 @@ pick_rows(GhRowScan *node)
 static bool
 next_page(GhRowScan *node)
 {
-	int			wanted = node->is_scrolled ? Max(1, Min(node->blank, GH_PAGES_WANTED_MAX)) : GH_PAGES_WANTED_MAX;
+	int			wanted = GH_PAGES_AHEAD_MAX;
 
+	if (node->is_scrolled)
+		wanted = Max(1, Min(node->blank, wanted));
 	if (!gh_rowscan_next_page(node, wanted))
 		return false;
 	node->done = node->counted = 0;

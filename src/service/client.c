@@ -32,8 +32,6 @@
 /* While the process's slot has an earlier request, it is looked at so often. */
 #define GH_SLOT_RETRY_MS 1
 
-#define GH_NS_PER_MS UINT64CONST(1000000)
-
 static GhServiceTable *own_tables = NULL;
 
 /* ----------------------------------------------------------------- devices */

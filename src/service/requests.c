@@ -9,10 +9,8 @@
 
 #include <stdlib.h>
 
+#include "host.h"
 #include "service/threads.h"
-
-/* The engines ask for this. */
-#define GH_HOST_ALIGNMENT 64
 
 /* ----------------------------------------------------------------- memory */
 

@@ -28,6 +28,8 @@
 /* Threads of a worker that talk to the device.  A table belongs to one of them. */
 #define GH_EXECUTORS 4
 
+#define GH_NS_PER_MS UINT64CONST(1000000)
+
 /* The unit of the transfer area; a buffer is one or more of them in a row. */
 #define GH_UNIT_BYTES ((size_t) 512 * 1024)
 #define GH_UNITS_MIN 3

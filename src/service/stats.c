@@ -23,7 +23,6 @@ PG_FUNCTION_INFO_V1(gpuhash_service_stat);
 PG_FUNCTION_INFO_V1(gpuhash_service_activity);
 PG_FUNCTION_INFO_V1(gpuhash_stat_reset);
 
-#define GH_NS_PER_MS 1e6
 
 /* Columns of gpuhash_service_stat, in order; after them the fallbacks by reason. */
 enum

@@ -12,12 +12,11 @@
 #include "miscadmin.h"
 
 #include "guard.h"
+#include "host.h"
 #include "store/inside.h"
 
 /* Blocks from this size on are segments, whose memory goes back when they are freed. */
 #define GH_SEGMENT_BYTES_MIN ((Size) 256 * 1024)
-
-#define GH_ALIGNMENT 64
 
 /* A block that is a segment: this bit and the segment's number; else a dsa_pointer. */
 #define GH_SEGMENT_BIT (UINT64CONST(1) << 63)
@@ -31,7 +30,7 @@ typedef struct GhBlock
 	GhRef		previous;
 } GhBlock;
 
-StaticAssertDecl(sizeof(GhBlock) <= GH_ALIGNMENT, "a block begins at the second cache line of its segment");
+StaticAssertDecl(sizeof(GhBlock) <= GH_HOST_ALIGNMENT, "a block is the second cache line of its segment");
 
 /* ---------------------------------------------------------------- both kinds */
 
@@ -40,7 +39,7 @@ block_address(void *ctx, GhRef ref)
 {
 	(void) ctx;
 	if (ref & GH_SEGMENT_BIT)
-		return (char *) gh_store_segment_address((int) (ref & ~GH_SEGMENT_BIT)) + GH_ALIGNMENT;
+		return (char *) gh_store_segment_address((int) (ref & ~GH_SEGMENT_BIT)) + GH_HOST_ALIGNMENT;
 	return dsa_get_address(gh_store_area(), ref);
 }
 
@@ -109,16 +108,8 @@ static void
 area_work(void *arg)
 {
 	AllocWork  *work = arg;
-	dsa_area   *area = gh_store_area();
-	char	   *address;
 
-	work->start = dsa_allocate_extended(area, work->bytes, DSA_ALLOC_HUGE | DSA_ALLOC_NO_OOM);
-	if (!DsaPointerIsValid(work->start))
-		return;
-	/* addresses of a block differ between processes by whole pages only */
-	address = dsa_get_address(area, work->start);
-	work->ref = work->start +
-		((char *) TYPEALIGN(GH_ALIGNMENT, address + sizeof(GhBlock)) - address);
+	work->ref = gh_area_alloc(gh_store_area(), work->bytes, sizeof(GhBlock), &work->start);
 }
 
 static GhRef
@@ -129,7 +120,7 @@ block_alloc(void *ctx, size_t bytes)
 
 	if (bytes > SIZE_MAX / 2)
 		return 0;
-	work.bytes = bytes + 2 * GH_ALIGNMENT;
+	work.bytes = bytes + 2 * GH_HOST_ALIGNMENT;
 	if (!gh_store_area_count((int64) work.bytes))
 		return 0;
 	/* where there are too many segments the area takes large blocks, too */
