@@ -44,6 +44,8 @@ refuse_row(void *arg, Buffer buffer, BlockNumber block, OffsetNumber line)
 static bool
 add_tables(GhDeviceRun *device, GhJoined *joined, int *rank)
 {
+	if (gh_joined_first_within_limits(joined) > 0)
+		return false;
 	for (int i = 0; i < joined->nlevels; i++)
 	{
 		GhJoinLevel *level = &joined->levels[i];

@@ -254,34 +254,48 @@ rows_can_be_joined(const GhFragment *fragment)
 	return nvalues <= GH_VALUES_MAX;
 }
 
-/* A join that may not be asked for a table that can be probed will have to return its rows. */
+/* The lowest of the joins, from the last one down, that one pipeline has probes and steps for. */
+int
+gh_joined_first_within_limits(const GhJoined *joined)
+{
+	/* the scan's conditions, and what comes behind the joins */
+	int			nsteps = 2;
+	int			first = joined->nlevels;
+
+	while (first > 0 && joined->nlevels - first < GH_PROBES_MAX)
+	{
+		nsteps += joined->levels[first - 1].lower->ps->plan->qual != NIL ? 2 : 1;
+		if (nsteps > GH_STEPS_MAX)
+			break;
+		first--;
+	}
+	return first;
+}
+
+/* A join that may not be asked for a table that can be probed will have to return its rows, and those below, too. */
 static void
 offer_to_probe(GhFragment *fragment)
 {
 	GhJoined   *joined = fragment->joined;
 
-	if (joined->nlevels > GH_PROBES_MAX || joined->fills_inner || !rows_can_be_joined(fragment))
+	if (joined->fills_inner || !rows_can_be_joined(fragment))
 		return;
-	for (int i = 0; i < joined->nlevels; i++)
+	for (int i = gh_joined_first_within_limits(joined); i < joined->nlevels; i++)
 		if (!joined->levels[i].has_no_columns)
 			(void) joined->levels[i].lower->methods->offer(joined->levels[i].lower, read_columns(fragment, i));
 }
 
 static GhJoined *find_inner_chain(const GhLowerJoin *lower);
 
-/* Whether programs can have all columns, and pipelines all steps. */
+/* Whether programs can have all columns. */
 static bool
-is_within_limits(const GhJoined *joined)
+has_too_many_columns(const GhJoined *joined)
 {
 	int			natts = RelationGetDescr(((ScanState *) joined->scan)->ss_currentRelation)->natts;
-	int			nsteps = 2;
 
 	for (int i = 0; i < joined->nlevels; i++)
-	{
 		natts += joined->levels[i].lower->nkept + 1;
-		nsteps += joined->levels[i].lower->ps->plan->qual != NIL ? 2 : 1;
-	}
-	return natts <= GH_COLUMN_MAX && (nsteps <= GH_STEPS_MAX || joined->nlevels > GH_PROBES_MAX);
+	return natts > GH_COLUMN_MAX;
 }
 
 /*
@@ -307,7 +321,7 @@ find_chain(PlanState *top, int ncolumns)
 		joined->levels[i].lower = list_nth(joins, joined->nlevels - 1 - i);
 		init_level(&joined->levels[i]);
 	}
-	if (!is_within_limits(joined))
+	if (has_too_many_columns(joined))
 		return NULL;
 	joined->fills_inner = gh_lower_fills_inner(linitial(joins));
 	joined->sources = palloc(sizeof(GhColumnSource) * Max(ncolumns, 1));

@@ -79,6 +79,7 @@ extern int	gh_joined_natts(const GhJoined *joined);
 extern int	gh_joined_attno(const GhJoined *joined, GhColumnSource source);
 extern int	gh_joined_place_attno(const GhJoined *joined, int number);
 extern TupleDesc gh_joined_desc(const GhJoined *joined);
+extern int	gh_joined_first_within_limits(const GhJoined *joined);
 extern int	gh_joined_level_of(const GhJoined *joined, int attno);
 extern void gh_joined_take_columns(GhJoined *joined, const GhProgram *program);
 extern void gh_joined_forget_columns(GhJoined *joined);

@@ -103,7 +103,8 @@ open_in_turn(GhFragment *fragment, int number, bool *no_row)
 	GhLowerJoin *lowest = fragment->joined->levels[0].lower;
 	bool		asks;
 
-	if (number < 0)
+	/* those below return their rows in any case */
+	if (number < gh_joined_first_within_limits(fragment->joined))
 		return true;
 	asks = asks_outer_first(fragment->joined, number);
 	if (asks && !open_in_turn(fragment, number - 1, no_row))
