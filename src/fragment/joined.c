@@ -272,7 +272,7 @@ gh_joined_first_within_limits(const GhJoined *joined)
 	return first;
 }
 
-/* A join that may not be asked for a table that can be probed will have to return its rows, and those below, too. */
+/* A join that is not asked for a table that can be probed will have to return its rows, and those below, too. */
 static void
 offer_to_probe(GhFragment *fragment)
 {
