@@ -12,6 +12,7 @@
 #include "optimizer/cost.h"
 #include "utils/memutils.h"
 
+#include "engine/pipeline/pipeline.h"
 #include "expr/key.h"
 #include "fragment/costs.h"
 #include "gpuhash.h"
@@ -261,6 +262,7 @@ link_join(PlannerInfo *root, GhJoinStep *step, Path *outer, Path **scan)
 	step->inner_joined = below->inner_joined;
 	step->unread = below->unread;
 	step->awaits = below->awaits;
+	step->ntables += below->ntables;
 	step->inner_device_cost = below->inner_device_cost;
 	/* what just a device does comes last */
 	if (outer->param_info == NULL && !below->needs_device)
@@ -279,6 +281,7 @@ link_side(PlannerInfo *root, GhJoinStep *step, Path *inner)
 		return;
 	step->has_rows |= joins != inner || gh_linked_step(root, joins)->has_rows;
 	step->unread = bms_union(step->unread, gh_linked_step(root, joins)->unread);
+	step->ntables += gh_linked_step(root, joins)->ntables;
 }
 
 /*
@@ -312,12 +315,14 @@ gh_link_step(PlannerInfo *root, GhJoinStep *step, RelOptInfo *joinrel, Path *out
 	step->scan = NULL;
 	step->on_device = step->ends_on_device = step->has_rows = step->awaits = false;
 	step->inner_joined = step->unread = NULL;
+	step->ntables = 1;
 	step->inner_device_cost = 0;
 	if (gh_is_join_path(outer))
 		link_join(root, step, outer, &scan);
 	else if (gh_rows_joins(outer) != NULL)
 	{
 		step->ends_on_device = gh_linked_step(root, gh_rows_joins(outer))->ends_on_device;
+		step->ntables += gh_linked_step(root, gh_rows_joins(outer))->ntables;
 		step->has_rows = true;
 	}
 	else
@@ -329,7 +334,8 @@ gh_link_step(PlannerInfo *root, GhJoinStep *step, RelOptInfo *joinrel, Path *out
 	step->needs_device = gh_step_fills_inner(step);
 	if (pair->is_plain && scan != NULL && gh_are_columns(outer->pathtarget->exprs))
 		step->scan = scan;
-	step->on_device = step->on_device && !reads_unread(step) && !cannot_await(root, step, inner, workers) &&
+	step->on_device = step->on_device && step->ntables <= GH_PROBES_MAX && !reads_unread(step) &&
+		!cannot_await(root, step, inner, workers) &&
 		is_for_device(root, step, outer, inner, workers);
 	if (step->jointype == JOIN_SEMI || step->jointype == JOIN_ANTI)
 		step->unread = bms_union(step->unread, inner->parent->relids);

@@ -52,7 +52,8 @@ typedef struct GhJoinStep
 	Relids		inner_joined;	/* tables of inner sides that are no plain scans */
 	bool		awaits;			/* a condition of the scan compares with a subquery's result */
 	Relids		unread;			/* tables of which no row comes out: of the inner sides of semi and anti joins */
-	Cost		inner_device_cost;	/* what it costs that a device makes the tables */
+	int			ntables;		/* that a device would make: also those of inner sides that are joins */
+	Cost		inner_device_cost;	/* what it costs that a device makes them */
 
 	double		cautious_rows;	/* gh_cautious_rows; 0: it was not asked for yet */
 	bool		has_whole_tables_cost;

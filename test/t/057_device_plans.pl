@@ -128,6 +128,25 @@ for my $workers (0, 2)
 	unlike($plan, qr/costs less as a whole/, 'which EXPLAIN does not call a plan that costs more');
 }
 
+# A device makes 16 tables at most: of 17 joins the last one is the host's.
+my @keys = map { "k$_" } 1 .. 17;
+(undef, $made) = $session->do(join(';', 'CREATE TABLE spokes AS SELECT i AS id, ' .
+	join(', ', map { "i * 7 % (50 + $_) AS k$_" } 1 .. 17) . ' FROM generate_series(1, 30000) i',
+	'CREATE TABLE hub AS SELECT i AS k, i * 3 AS w FROM generate_series(0, 80) i', 'VACUUM ANALYZE spokes, hub'));
+is($made, '', 'a table with many keys is made');
+$session->do('SET max_parallel_workers_per_gather = 0; SET join_collapse_limit = 1; SET geqo = off; SET gpuhash.force_offload = on');
+for my $n (16, 17)
+{
+	my $query = 'SELECT id' . join('', map { ", $_.w AS w$_" } @keys[0 .. $n - 1]) . ' FROM spokes s' .
+		join('', map { " JOIN hub $_ ON $_.k = s.$_" } @keys[0 .. $n - 1]) . ' WHERE id % 100 = 3';
+	my $plan = plan_of($query);
+	my $expected = $n == 16 ? qr/\ACustom Scan \(GpuHashRows\)/ :
+		qr/\ACustom Scan \(GpuHashJoin\)\n(?:  \w.*\n)*  ->  Custom Scan \(GpuHashRows\)/;
+	like($plan, $expected, "$n joins") or diag($plan);
+	is_right("$n joins", $query);
+}
+$session->do('RESET max_parallel_workers_per_gather; RESET join_collapse_limit; RESET geqo; RESET gpuhash.force_offload');
+
 # A page costs less where it is in shared_buffers, and a fifth of that where the device reads it there, at the least the
 # bus.  All are, of this table; after a restart none is, until it is read.
 my $pages = ($session->do("SELECT pg_relation_size('facts') / current_setting('block_size')::int"))[0];
