@@ -224,6 +224,7 @@ gh_aggregate_end_input(GhFragment *fragment)
 
 	gh_enter_rows(node, true);
 	fragment->counts.groups += count_groups(node);
+	fragment->counts.groups_left += node->left_there;
 	fragment->counts.memory = Max(fragment->counts.memory, groups_memory(node));
 	fragment->counts.disk += gh_final_groups_disk(node->final);
 }
@@ -245,9 +246,7 @@ gh_aggregate_start_anew(GhFragment *fragment)
 	gh_final_groups_clear(node->final);
 	gh_aggregate_show(node, false);
 	node->ngroups = 0;
-	node->made = 0;
-	node->as_rows = NULL;
-	node->taken = false;
+	gh_aggregate_reset_levels(node);
 }
 
 /* Forgets the groups that are final, or in files. */

@@ -247,6 +247,15 @@ gh_aggregate_show(GhAggregateNode *node, bool regrouped)
 									node->shown.naggregates, node->shown.specs);
 }
 
+/* No groups are left on a device. */
+void
+gh_aggregate_reset_levels(GhAggregateNode *node)
+{
+	node->made = node->left_there = node->behind = 0;
+	node->as_rows = NULL;
+	node->taken = false;
+}
+
 /* Reads the input into groups.  Whether it is this process that returns them. */
 static bool
 read_groups(GhAggregateNode *node)
@@ -257,9 +266,7 @@ read_groups(GhAggregateNode *node)
 	gh_aggregate_show(node, false);
 	node->final = gh_final_groups_create(node->fragment.css.ss.ps.state->es_query_cxt, node->fragment.memory_limit);
 	node->ngroups = 0;
-	node->made = 0;
-	node->as_rows = NULL;
-	node->taken = false;
+	gh_aggregate_reset_levels(node);
 	node->back_before = node->fragment.counts.back;
 	node->pages_before = node->fragment.counts.pages;
 	if (gh_nested_read(node))
@@ -348,9 +355,11 @@ static void
 rescan_aggregate(CustomScanState *css)
 {
 	GhAggregateNode *node = (GhAggregateNode *) css;
+	bool		changes = gh_fragment_changes(&node->fragment);
 
-	if (gh_fragment_changes(&node->fragment) || !may_keep(node))
+	if (changes || !may_keep(node))
 	{
+		node->stays |= node->taken && !changes;
 		forget_groups(node);
 		gh_fragment_rescan(&node->fragment);
 		node->phase = GH_AGGREGATE_START;

@@ -111,10 +111,14 @@ typedef struct GhAggregateNode
 	GhShown		shown;
 	const struct GhLevelGroups *as_rows;	/* groups come from the device as rows of these (narrow.c); NULL: as groups */
 	bool		taken;			/* a device has made those of the node above of them: none come out here */
+	bool		stays;			/* its rows were asked for once more after that: its groups are to be kept here */
 	uint64		passed;			/* taken: those that would have come out */
+	uint64		left_out;		/* and those that HAVING left out */
 	bool		regrouped;		/* of DISTINCT or grouping sets, a device has made those that come out */
 	uint64		made;			/* groups of a device, of which what has left it is not all; 0: it is all */
-	uint64		unwanted;		/* of these, in all runs: they are not among the first of the bound */
+	uint64		left_there;		/* of these, those that have not left it */
+	uint64		behind;			/* and those that HAVING let out, but that are not among the first of the bound */
+	uint64		unwanted;		/* the same, in all runs */
 	GhFinalGroups *final;		/* those that engines made; NULL: nothing was read yet */
 	uint32		next_group;		/* of the node's own */
 	GhOutput	output;
@@ -198,6 +202,7 @@ extern void gh_output_rewind(GhAggregateNode *node);
 extern bool gh_is_aggregate(const PlanState *ps);
 extern void gh_aggregate_show(GhAggregateNode *node, bool regrouped);
 extern void gh_aggregate_make(GhAggregateNode *node);
+extern void gh_aggregate_reset_levels(GhAggregateNode *node);
 
 /* narrow.c */
 extern bool gh_aggregate_narrow(GhFragment *fragment);

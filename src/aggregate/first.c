@@ -20,6 +20,7 @@
 #include "lib/binaryheap.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "parser/parse_coerce.h"
 #include "utils/datum.h"
 #include "utils/lsyscache.h"
 #include "utils/sortsupport.h"
@@ -47,6 +48,8 @@ struct GhFirstGroups
 	bool		by_value;
 	SortSupportData order;
 	binaryheap *heap;			/* the first ones of the sample, the last of these on top */
+	uint64		taken;			/* groups of the sample */
+	uint64		ties;			/* of them, as good as the one on top, but not in the heap */
 	Expr	   *condition;		/* over the scan tuple */
 };
 
@@ -73,7 +76,7 @@ find_order(GhFirstGroups *first, const Sort *sort)
 	int16		strategy;
 
 	if (!get_ordering_op_properties(sort->sortOperators[0], &family, &type, &ordering) ||
-		type != exprType((Node *) first->key))
+		!IsBinaryCoercible(exprType((Node *) first->key), type))
 		return false;
 	strategy = ordering == GH_ORDERING_LESS ? BTLessEqualStrategyNumber : BTGreaterEqualStrategyNumber;
 	first->not_behind = get_opfamily_member(family, type, type, strategy);
@@ -121,6 +124,16 @@ gh_first_sample(const GhFirstGroups *first)
 	return first->sample;
 }
 
+/* One that is in front of the last of the first ones takes its place among them. */
+static void
+replace_last(GhFirstGroups *first, NullableDatum *kept)
+{
+	Datum		last = binaryheap_first(first->heap);
+
+	binaryheap_replace_first(first->heap, PointerGetDatum(kept));
+	first->ties = compare(last, binaryheap_first(first->heap), first) == 0 ? first->ties + 1 : 0;
+}
+
 /* A group of the sample is in the scan tuple. */
 static void
 take_group(void *arg)
@@ -131,17 +144,22 @@ take_group(void *arg)
 	NullableDatum *kept;
 	MemoryContext saved;
 	bool		full = first->heap->bh_size == (int) first->wanted;
+	int			order = -1;
 
+	first->taken++;
 	key.value = ExecEvalExprSwitchContext(first->key_state, econtext, &key.isnull);
-	if (full && compare(PointerGetDatum(&key), binaryheap_first(first->heap), first) >= 0)
+	if (full)
+		order = compare(PointerGetDatum(&key), binaryheap_first(first->heap), first);
+	first->ties += order == 0;
+	if (order >= 0)
 		return;
 	saved = MemoryContextSwitchTo(first->context);
-	kept = full ? (NullableDatum *) DatumGetPointer(binaryheap_first(first->heap)) : palloc(sizeof(NullableDatum));
+	kept = palloc(sizeof(NullableDatum));
 	kept->isnull = key.isnull;
 	kept->value = key.isnull ? (Datum) 0 : datumCopy(key.value, first->by_value, first->length);
 	MemoryContextSwitchTo(saved);
 	if (full)
-		binaryheap_replace_first(first->heap, PointerGetDatum(kept));
+		replace_last(first, kept);
 	else
 		binaryheap_add(first->heap, PointerGetDatum(kept));
 }
@@ -176,13 +194,13 @@ make_condition(const GhFirstGroups *first, const NullableDatum *last)
 	return first->order.ssup_nulls_first ? makeBoolExpr(OR_EXPR, list_make2(null, not_behind), -1) : not_behind;
 }
 
-/* The sample is taken.  False: all groups may be among the first ones. */
+/* The sample is taken.  False: all groups may be among the first ones, or most, by what the first key tells. */
 bool
 gh_first_end(GhFirstGroups *first)
 {
 	const NullableDatum *last;
 
-	if (first->heap->bh_size < (int) first->wanted)
+	if (first->heap->bh_size < (int) first->wanted || first->wanted + first->ties > first->taken / 2)
 		return false;
 	last = (const NullableDatum *) DatumGetPointer(binaryheap_first(first->heap));
 	if (last->isnull && !first->order.ssup_nulls_first)

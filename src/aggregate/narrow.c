@@ -10,8 +10,6 @@
  */
 #include "postgres.h"
 
-#include "executor/instrument.h"
-
 #include "aggregate/level.h"
 #include "engine/pipeline/record_row.h"
 #include "fragment/device.h"
@@ -293,7 +291,7 @@ narrow_level(GhAggregateNode *node, GhSupply *supply, Narrowing *narrowing)
 	{
 		node->taken = true;
 		node->passed = counts->passed[0];
-		InstrCountFiltered1(&node->fragment.css.ss.ps, counts->groups - node->passed);
+		node->left_out = counts->groups - node->passed;
 		counts->counted = 0;
 		return true;
 	}
@@ -302,7 +300,7 @@ narrow_level(GhAggregateNode *node, GhSupply *supply, Narrowing *narrowing)
 	node->as_rows = &narrowing->groups;
 	if (narrowing->judged)
 		gh_final_groups_leave_out(node->final, counts->groups - counts->passed[0]);
-	node->unwanted += counts->passed[0] - counts->counted;
+	node->behind = counts->passed[0] - counts->counted;
 	return true;
 }
 
@@ -325,8 +323,7 @@ narrow_groups(GhAggregateNode *node, GhSupply *supply, uint64 made)
 	if (narrow_level(node, supply, narrowing))
 	{
 		node->made = made;
-		node->fragment.counts.groups_left += narrowing->counts.groups - narrowing->counts.counted +
-			(node->regrouped ? made : 0);
+		node->left_there = narrowing->counts.groups - narrowing->counts.counted + (node->regrouped ? made : 0);
 	}
 	else if (node->regrouped)
 	{
@@ -379,7 +376,7 @@ take_sets(GhAggregateNode *node, GhSupply *supply, uint64 made)
 		return false;
 	}
 	node->made = made;
-	node->fragment.counts.groups_left += made;
+	node->left_there = made;
 	return true;
 }
 

@@ -21,7 +21,7 @@
 #include "aggregate/level.h"
 #include "fragment/device.h"
 
-/* The node below whose rows the node reads, and which has not read anything yet; NULL: there is none that would do. */
+/* The node below whose rows the node reads; NULL: there is none that would do. */
 static GhAggregateNode *
 node_below(const GhAggregateNode *node)
 {
@@ -36,7 +36,7 @@ node_below(const GhAggregateNode *node)
 	if (!gh_is_aggregate(child))
 		return NULL;
 	below = (GhAggregateNode *) child;
-	return below->phase == GH_AGGREGATE_START && below->fragment.member == NULL && below->sets == NULL ? below : NULL;
+	return below->fragment.member == NULL && below->sets == NULL && !below->stays ? below : NULL;
 }
 
 /* -------------------------------------------------------------------- expressions */
@@ -54,6 +54,14 @@ scan_columns_mutator(Node *expr, GhAggregateNode *below)
 {
 	if (expr == NULL)
 		return NULL;
+	/* a row as a whole has no program */
+	if (IsA(expr, Var) && ((Var *) expr)->varattno <= 0)
+	{
+		Var		   *whole = copyObject((Var *) expr);
+
+		whole->varno = INDEX_VAR;
+		return (Node *) whole;
+	}
 	if (IsA(expr, Var))
 		return (Node *) column_below(below, below->fragment.css.ss.ps.plan->targetlist, ((Var *) expr)->varattno - 1);
 	return expression_tree_mutator(expr, scan_columns_mutator, (void *) below);
@@ -101,6 +109,26 @@ translate_rows(const GhAggregateNode *node, GhTranslation *translation)
 
 /* ----------------------------------------------------------------------- the level */
 
+/* What the node computes of a row; it keeps that with its program, which this is. */
+static bool
+translate_node(GhAggregateNode *node, GhTranslation *translation)
+{
+	MemoryContext saved = MemoryContextSwitchTo(node->fragment.program.context);
+	bool		done = gh_aggregate_translate(&node->fragment, translation);
+
+	MemoryContextSwitchTo(saved);
+	return done;
+}
+
+static void
+keep_vectors(GhAggregateNode *node, const GhTranslation *translation)
+{
+	MemoryContext saved = MemoryContextSwitchTo(node->fragment.program.context);
+
+	gh_aggregate_keep_vectors(&node->fragment, translation);
+	MemoryContextSwitchTo(saved);
+}
+
 /* A pipeline from the groups of the node below to those of the node; false: that has no program. */
 static bool
 make_options(GhAggregateNode *node, const GhLevelGroups *groups, GhPipelineOptions *options)
@@ -116,10 +144,10 @@ make_options(GhAggregateNode *node, const GhLevelGroups *groups, GhPipelineOptio
 	gh_level_begin(&level, translation);
 	memset(options, 0, sizeof(*options));
 	gh_level_add_parts(&level, below, groups);
-	if (!translate_rows(node, translation) || !gh_aggregate_translate(&node->fragment, translation) ||
+	if (!translate_rows(node, translation) || !translate_node(node, translation) ||
 		!gh_level_end(&level, options) || !gh_level_tells(below, options->program, true))
 		return false;
-	gh_aggregate_keep_vectors(&node->fragment, translation);
+	keep_vectors(node, translation);
 	steps[1].end = options->program->ninstructions;
 	options->nsteps = 2;
 	options->steps = steps;
@@ -133,6 +161,7 @@ make_options(GhAggregateNode *node, const GhLevelGroups *groups, GhPipelineOptio
 static void
 undo(GhAggregateNode *node)
 {
+	gh_having_forget(node);
 	gh_fragment_forget_program(&node->fragment);
 	gh_aggregate_types(node);
 	gh_aggregate_show(node, false);
@@ -183,20 +212,18 @@ gh_nested_give_up(GhAggregateNode *below)
 	if (node->taken)
 		gh_nested_give_up(node);
 	gh_final_groups_clear(node->final);
-	node->made = 0;
-	node->as_rows = NULL;
-	node->taken = false;
+	gh_aggregate_reset_levels(node);
 	undo(node);
 }
 
 /* ------------------------------------------------------------------------- the run */
 
+/* As the executor would do it before it asks for a row. */
 static void
-begin_child(PlanState *child)
+rescan_if_changed(PlanState *child)
 {
 	if (child->chgParam != NULL)
 		ExecReScan(child);
-	gh_child_start(child);
 }
 
 /* Has the node below read its input, if there is one.  Whether its groups have become the node's, so that no rows come. */
@@ -209,9 +236,14 @@ gh_nested_read(GhAggregateNode *node)
 
 	if (below == NULL)
 		return false;
-	begin_child(child);
+	rescan_if_changed(child);
+	rescan_if_changed(&below->fragment.css.ss.ps);
+	/* it has its groups from an earlier run */
+	if (below->phase != GH_AGGREGATE_START)
+		return false;
+	gh_child_start(child);
 	if (&below->fragment.css.ss.ps != child)
-		begin_child(&below->fragment.css.ss.ps);
+		gh_child_start(&below->fragment.css.ss.ps);
 	node->below = below;
 	below->above = node;
 	gh_aggregate_make(below);
@@ -222,6 +254,7 @@ gh_nested_read(GhAggregateNode *node)
 	gh_child_stop(child, rows);
 	if (!below->taken)
 		return false;
+	InstrCountFiltered1(&below->fragment.css.ss.ps, below->left_out);
 	node->fragment.counts.rows += below->passed;
 	node->fragment.counts.on_device = true;
 	return true;

@@ -281,4 +281,5 @@ gh_output_rewind(GhAggregateNode *node)
 	node->next_group = 0;
 	gh_final_groups_rewind(node->final);
 	InstrCountFiltered1(&node->fragment.css.ss.ps, gh_final_groups_left_out(node->final));
+	node->unwanted += node->behind;
 }

@@ -102,6 +102,7 @@ extern Const *gh_some_constant(Expr *expr, void *translation);
 /* ---- unfailing.c: what can be evaluated before PostgreSQL would do it ---- */
 
 extern bool gh_is_unfailing(Node *node);
+extern bool gh_never_fails(Oid function);
 extern bool gh_unfailing_allows(Oid function, const NullableDatum *args);
 
 /* ---- choices.c: one of several values ---- */

@@ -258,6 +258,9 @@ static const Unfailing functions[] = {
 	{F_NUMERIC_DIV, dividend_and_divisor},
 	{F_NUMERIC_NUMERIC_INT4, numeric_and_typmod},
 
+	{F_INT4_INT2, any_arguments},
+	{F_INT8_INT2, any_arguments},
+	{F_INT8_INT4, any_arguments},
 	{F_NUMERIC_INT2, any_arguments},
 	{F_NUMERIC_INT4, any_arguments},
 	{F_NUMERIC_INT8, any_arguments},
@@ -274,6 +277,15 @@ find_function(Oid function)
 		if (functions[i].function == function)
 			return &functions[i];
 	return NULL;
+}
+
+/* Whether the function raises no error, whatever its arguments are. */
+bool
+gh_never_fails(Oid function)
+{
+	const Unfailing *found = find_function(function);
+
+	return found != NULL && found->check == any_arguments;
 }
 
 /* Whether the function, which is on the list, raises no error for these arguments, none of them NULL. */

@@ -26,7 +26,7 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
-#include "expr/fold.h"
+#include "expr/translate.h"
 #include "fragment/device.h"
 #include "fragment/joined.h"
 #include "gpuhash.h"
@@ -376,24 +376,48 @@ end_run(GhFragment *fragment)
 	gh_device_end_tables(fragment);
 }
 
-/* Whether there may be parts of an expression that are not evaluated for each row. */
+/*
+ * Whether PostgreSQL, if it evaluates an expression, is sure to come to a subquery's result that is not there yet, or has
+ * no such part: nothing that is evaluated before may raise an error, or be a user's.  *awaited: that one.
+ */
 static bool
-may_skip_parts(Node *node, void *unused)
+comes_to_awaited(PlanState *ps, Node *node, ParamExecData **awaited)
 {
-	if (node == NULL)
-		return false;
+	const Param *param = (Param *) node;
+	List	   *args = NIL;
+	Oid			function = InvalidOid;
+	ListCell   *lc;
+
 	switch (nodeTag(node))
 	{
 		case T_Var:
 		case T_Const:
+			return true;
 		case T_Param:
-		case T_OpExpr:
-		case T_FuncExpr:
+			if (param->paramkind == PARAM_EXEC && ps->ps_ExprContext->ecxt_param_exec_vals[param->paramid].execPlan != NULL)
+				*awaited = &ps->ps_ExprContext->ecxt_param_exec_vals[param->paramid];
+			return true;
 		case T_RelabelType:
-			return expression_tree_walker(node, may_skip_parts, unused);
+			return comes_to_awaited(ps, (Node *) ((RelabelType *) node)->arg, awaited);
+		case T_OpExpr:
+			args = ((OpExpr *) node)->args;
+			function = ((OpExpr *) node)->opfuncid;
+			break;
+		case T_FuncExpr:
+			args = ((FuncExpr *) node)->args;
+			function = ((FuncExpr *) node)->funcid;
+			break;
 		default:
+			return false;
+	}
+	foreach(lc, args)
+	{
+		if (!comes_to_awaited(ps, lfirst(lc), awaited))
+			return false;
+		if (*awaited != NULL)
 			return true;
 	}
+	return gh_never_fails(function);
 }
 
 /* Whether rows of the scan are looked at whatever there is on inner sides. */
@@ -416,9 +440,7 @@ awaited_by(PlanState *ps, Node *condition)
 {
 	ParamExecData *awaited = NULL;
 
-	if (condition != NULL && !may_skip_parts(condition, NULL))
-		(void) gh_fold_constants(ps, condition, &awaited);
-	return awaited;
+	return condition != NULL && comes_to_awaited(ps, condition, &awaited) ? awaited : NULL;
 }
 
 /*

@@ -111,6 +111,7 @@ gh_supply_add_level(GhSupply *supply, GhPipelineOptions *options, uint64 sample,
 		return false;
 	gh_device_options(supply->engine, supply->device, options, &table);
 	options->sink.groups.seed = table.seed;
+	options->sink.groups.expected = Min(options->sink.groups.expected, counts->groups);
 	options->source.kind = GH_SOURCE_GROUPS;
 	options->source.groups = last_level(supply);
 	if (create_level(supply, options, &supply->levels[supply->nlevels], &error) == GH_OK)

@@ -77,6 +77,7 @@ INSERT INTO inner_long SELECT i, CASE WHEN i = 77 THEN repeat('long ', 2000) ELS
 CREATE TABLE sub (k int8, p int);
 INSERT INTO sub SELECT i::int8 * 3, i FROM generate_series(0, 400) i;
 CREATE TABLE seen (v int);
+CREATE DOMAIN later AS date CHECK (VALUE > '1990-01-01');
 CREATE FUNCTION noted(int) RETURNS int STABLE LANGUAGE plpgsql AS 'BEGIN RETURN $1; END';
 -- in this order, nothing overflows
 CREATE TABLE infinite (id int, g int, f float8, n numeric(60, 0));
@@ -131,6 +132,7 @@ my @QUERIES = (
 	[having_there_none => 'SELECT id, x, sum(i4) FROM t GROUP BY id, x HAVING sum(i4) > 1000000', plan => qr/Groups: 30000\b.*Groups Left on Device: 30000\b/s],
 	[having_there_all => 'SELECT id, x, sum(i4) FROM t GROUP BY id, x HAVING sum(i4) < 1000000', plan => qr/Groups Left on Device: 0\b/],
 	[having_there_files => 'SELECT id, x, count(*), sum(i8) FROM t GROUP BY id, x HAVING sum(i8) >= 0', set => "SET work_mem = '64kB'; SET hash_mem_multiplier = 1", plan => qr/Groups Left on Device: 1\d{4}\b.*Disk Usage: [1-9]/s],
+	[having_subquery_behind_error => 'SELECT id, count(*) FROM t GROUP BY id HAVING 1 / (min(i4) - min(i4)) > (SELECT noted(1))', by => 'any'],
 	[having_there_subquery => 'SELECT id, x, sum(i4) FROM t GROUP BY id, x HAVING sum(i4) > (SELECT max(p) FROM one) / 3', plan => qr/Groups: 30000\b.*Groups Left on Device: 2\d{4}\b/s],
 	[having_there_join => 'SELECT t.id, one.t, sum(one.p), count(*) FROM t JOIN one ON one.k = t.i4 GROUP BY t.id, one.t HAVING sum(one.p) > 1500', plan => qr/Groups Left on Device: 2\d{4}\b/],
 	# of some groups the program cannot tell, or the pipeline has no such columns: all of them come
@@ -169,6 +171,8 @@ my @QUERIES = (
 	[first_there_nulls_too => 'SELECT id, max(f), min(g) FROM t GROUP BY id ORDER BY max(f) NULLS FIRST, id LIMIT 20', plan => qr/Groups Left on Device: 2\d{4}\b/],
 	[first_there_key => 'SELECT id, count(*) FROM t GROUP BY id ORDER BY id DESC LIMIT 7', plan => qr/Groups Left on Device: 2\d{4}\b/],
 	[first_there_expression => 'SELECT id, sum(n) * 2 - count(*), max(d) + 1 FROM t GROUP BY id ORDER BY 2, id LIMIT 7', plan => qr/Groups Left on Device: 2\d{4}\b/],
+	[first_there_domain => 'SELECT id, x::varchar(10), max(d)::later FROM t GROUP BY id, x ORDER BY 3 DESC, id LIMIT 7', by => 'any'],
+	[first_not_there_equal => 'SELECT id, count(*) FROM t GROUP BY id ORDER BY 2, 1 LIMIT 7', plan => qr/Groups Left on Device: 0\b/],
 	[first_there_mean => 'SELECT id, avg(n) FROM t GROUP BY id ORDER BY avg(n) DESC, id LIMIT 7', by => 'any'],
 	[first_there_having => 'SELECT id, x, sum(i4) FROM t GROUP BY id, x HAVING sum(i4) > 0 ORDER BY 3, id LIMIT 10', plan => qr/Rows Removed by Filter: 1[45]\d{3}\b.*Group \(rows=30000\), Filter \(rows=1[45]\d{3}\), First \(rows=\d{2,3}\).*Groups Left on Device: 29\d{3}\b/s],
 	[first_there_having_few => 'SELECT id, x, sum(i4) FROM t GROUP BY id, x HAVING sum(i4) > 998 ORDER BY 3, id LIMIT 50', plan => qr/Groups Left on Device: 29\d{3}\b/],
@@ -187,6 +191,10 @@ my @QUERIES = (
 	[nested_there_distinct => 'SELECT x, count(DISTINCT c), sum(k) FROM (SELECT id, x, count(DISTINCT g) AS c, count(*) AS k FROM t GROUP BY id, x) q GROUP BY x', plan => qr/Rows q.*Engine: cuda/s],
 	[nested_there_first => 'SELECT d, count(*), max(s) FROM (SELECT id, d, sum(i4) AS s FROM t GROUP BY id, d) q GROUP BY d ORDER BY 2, 3, 1 LIMIT 3', plan => qr/Rows q.*Engine: cuda/s],
 	[nested_there_twice => 'SELECT k, count(*) FROM (SELECT c, count(*) AS k FROM (SELECT id, count(b) + id % 5000 AS c FROM t GROUP BY id) q GROUP BY c) p GROUP BY k', plan => qr/Rows p.*Engine: cuda.*Rows q.*Engine: cuda/s],
+	[nested_there_wide_keys => 'SELECT q::text, count(*) FROM (SELECT id, x, sum(i4) AS s FROM t GROUP BY id, x) q GROUP BY 1', by => 'any'],
+	[nested_there_no_scale => 'SELECT m, count(*) FROM (SELECT id, sqrt(sum(n) + 10)::numeric(12, 1) AS m FROM t GROUP BY id) q GROUP BY m', by => 'any'],
+	[nested_there_parameter => 'SELECT v.y, s.* FROM (VALUES (1), (4), (NULL)) v(y), LATERAL (SELECT m, count(*) FROM (SELECT id, (max(i4) + v.y) % 7 AS m FROM t GROUP BY id) q GROUP BY m OFFSET 0) s', plan => qr/Groups Left on Device: 90000\b/],
+	[nested_there_outer_changes => 'SELECT v.y, (SELECT count(*) FILTER (WHERE s > v.y) FROM (SELECT id, max(i4) AS s FROM t GROUP BY id) q) FROM generate_series(1, 5) v(y)', plan => qr/Scan t \(rows=[36]0000\)/],
 	[nested_there_means => 'SELECT x, max(a), count(*) FROM (SELECT id, x, avg(n) AS a FROM t GROUP BY id, x) q GROUP BY x', by => 'any'],
 	[nested_there_again => 'SELECT v.y, s.* FROM (VALUES (1), (4)) v(y), LATERAL (SELECT c, count(*) FROM (SELECT id, count(b) AS c FROM t WHERE g < v.y GROUP BY id) q GROUP BY c OFFSET 0) s', by => 'any'],
 	[nested_not_there_function => 'SELECT c, count(*) FROM (SELECT id, count(b) AS c, noted(max(i4)) AS n FROM t GROUP BY id OFFSET 0) q GROUP BY c', by => 'any'],
