@@ -7,7 +7,9 @@
 # and i with INNER rows, 52 bytes each, WAL-logged and vacuumed.  Then times, in one process: sums over o, over o
 # joined with i, and the latter in 1,000 groups; each with pages that stay and without, and after some percent of o's
 # blocks were changed: CHANGED, the first query after the changes (first), then once they were vacuumed (vacuumed), and
-# the queries after that (again).  Last, SESSIONS sessions that ask for the sum over o at once: queries a second.
+# the queries after that (again).  These are of one session, which has read all pages over the bus before (bus): for a new
+# session's first look at a page of shared_buffers the system has to map its memory, however the query goes on (new_bus:
+# the first query of all).  Last, SESSIONS sessions that ask for the sum over o at once: queries a second.
 # Appends to OUTDIR/resident.tsv: query, system, changed_percent, processes, ms; of the last, ms is a query's share.
 #
 # Environment
@@ -26,6 +28,8 @@ tree=$1 port=$2 out=${3:-.}
 mkdir -p "$out"
 tsv=$out/resident.tsv
 outer=${OUTER:-50000000} inner=${INNER:-10000000}
+# VACUUM marks no page as all-visible while a commit on it waits to be written
+export PGOPTIONS="${PGOPTIONS:-} -c synchronous_commit=on"
 [ -s "$tsv" ] || printf 'query\tsystem\tchanged_percent\tprocesses\tms\n' >"$tsv"
 
 sql() { "$tree/bin/psql" -XqAt -v ON_ERROR_STOP=1 -h "${HOST:-/tmp}" -p "$port" -U "${PGUSER:-postgres}" -d "${PGDATABASE:-postgres}" "$@"; }
@@ -59,6 +63,22 @@ times() {
 	} | sql -f - | sed -n 's/^Time: \([0-9.]*\) ms.*/\1/p'
 }
 
+# first NAME PERCENT SYSTEM: times a query in one session over the bus, then for the first time with what stays, and again
+first() {
+	local all
+	all=$({
+		echo "SET max_parallel_workers_per_gather = 0; SET gpuhash.enable_resident = off;"
+		printf '%s\n' '\timing on'
+		for ((rep = 0; rep < 3; rep++)); do echo "${query[$1]};"; done
+		echo 'RESET gpuhash.enable_resident;'
+		for ((rep = 0; rep < 4; rep++)); do echo "${query[$1]};"; done
+	} | sql -f - | sed -n 's/^Time: \([0-9.]*\) ms.*/\1/p')
+	put "$1" new_bus "$2" 1 "$(sed -n 1p <<<"$all")"
+	put "$1" bus "$2" 1 "$(sed -n 2,3p <<<"$all" | least)"
+	put "$1" "$3" "$2" 1 "$(sed -n 5p <<<"$all")"
+	put "$1" again "$2" 1 "$(sed -n '6,$p' <<<"$all" | least)"
+}
+
 put() { printf '%s\t%s\t%s\t%s\t%s\n' "$@" >>"$tsv"; }
 least() { sort -g | head -1; }
 
@@ -75,14 +95,9 @@ for percent in ${CHANGED:-1 10 50}; do
 	# one row of each of so many blocks, spread evenly
 	sql -c "UPDATE o SET g = g WHERE ctid IN (SELECT format('(%s,1)', b * 100 / $percent)::tid
 		FROM generate_series(0, pg_relation_size('o') / 8192 * $percent / 100 - 1) b)"
-	for name in sum join_sum; do
-		put $name bus "$percent" 1 "$(times 2 'SET gpuhash.enable_resident = off;' "${query[$name]}" | least)"
-		put $name first "$percent" 1 "$(times 1 '' "${query[$name]}")"
-		put $name again "$percent" 1 "$(times 3 '' "${query[$name]}" | least)"
-	done
+	for name in sum join_sum; do first $name "$percent" first; done
 	sql -c 'VACUUM o'
-	put sum vacuumed "$percent" 1 "$(times 1 '' "${query[sum]}")"
-	put sum resident "$percent" 1 "$(times "${REPS:-5}" '' "${query[sum]}" | least)"
+	first sum "$percent" vacuumed
 done
 
 sessions=${SESSIONS:-64}
