@@ -47,7 +47,10 @@ typedef struct GhRunning
 	GhPipelineRequest pipeline_request;
 	/* its pages (pages.c) */
 	GhPageRef *pages;			/* the list, malloc()ed; NULL: none */
-	uint32		npages;
+	uint32		nlisted;		/* in it */
+	uint32		npages;			/* of all, those of runs one by one */
+	uint16	   *page_lines;		/* of an engine that takes runs: of each page, malloc()ed */
+	uint64		nlines;			/* of all */
 	uint32		page_bytes;		/* of each */
 	bool		readable;		/* each is where the device reads it */
 	bool		in_pool;		/* the device may read some of them in the server's buffers */
@@ -57,6 +60,10 @@ typedef struct GhRunning
 	uint32		nspans;
 	GhPageSpan *spans[GH_REQUEST_SPANS_MAX];
 	uint32		span_tables[GH_REQUEST_SPANS_MAX];
+	/* rows that go back, malloc()ed, where the client's buffer has no room for all; else NULL (pipelines.c) */
+	GhBackRow  *back;
+	GhBackRow  *client_back;	/* then: in the buffer */
+	uint64		client_room;
 	/* its columns (columns.c), or NULL: a copy, malloc()ed, but for the bytes of texts */
 	void	   *columns;
 } GhRunning;
@@ -115,13 +122,16 @@ extern void gh_executor_declare_lost(const GhError *error);
 /* A fault point on the way of a request: what a test wants to happen, as a status. */
 extern GhStatus gh_executor_pass_point(GhFaultPoint point, GhError *error);
 
-/* ---- requests.c ---- */
+/* ---- worker_memory.c ---- */
 
 /* Fills in what the engine asks of its host for a table, but for `stop`. */
 extern void gh_executor_host(GhWorkerTable *table, GhHost *host);
-extern void gh_executor_count(GhCounter counter, uint64 amount);
 /* What of the device's memory is free, tables of others counted in. */
 extern void gh_executor_note_memory(void);
+
+/* ---- requests.c ---- */
+
+extern void gh_executor_count(GhCounter counter, uint64 amount);
 /* After an error that cost a table its content: does the device still answer? */
 extern void gh_executor_check_device(const GhError *error);
 /* The slot's answer is written; whoever waits is told. */
