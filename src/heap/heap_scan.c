@@ -19,6 +19,9 @@
 #include "compat.h"
 #include "heap/pages.h"
 
+/* Blocks between those that PostgreSQL reports of a synchronised scan (SYNC_SCAN_REPORT_INTERVAL). */
+#define GH_REPORTED_BLOCKS (128 * 1024 / BLCKSZ)
+
 /* ------------------------------------------------- which block is next */
 
 /* The next block of a scan that workers share. */
@@ -56,6 +59,21 @@ choose(GhPages *pages, bool first)
 
 	return scan->rs_base.rs_parallel != NULL ? next_shared_block(scan, first) :
 		next_own_block(scan, pages->last_chosen, first);
+}
+
+/* Of a scan of one's own: up to the end of the relation, or to where it began. */
+static uint32
+choose_run(GhPages *pages, uint32 most)
+{
+	HeapScanDesc scan = pages->source;
+	BlockNumber next = pages->last_chosen + 1;
+	BlockNumber end = next <= scan->rs_startblock ? scan->rs_startblock : scan->rs_nblocks;
+	uint32		run = Min(most, end - Min(next, end));
+
+	/* others may begin at it; what is between is not reported */
+	if (run > 0 && (scan->rs_base.rs_flags & SO_ALLOW_SYNC) != 0)
+		ss_report_location(scan->rs_base.rs_rd, (next + run - 1) / GH_REPORTED_BLOCKS * GH_REPORTED_BLOCKS);
+	return run;
 }
 
 /* ------------------------------------------------------- what is visible */
@@ -113,6 +131,14 @@ static const GhPagesMaker heap_scan_maker = {
 	.is_new = is_new,
 	.begin = begin,
 	.choose = choose,
+	.choose_run = choose_run,
+	.prepare = prepare,
+};
+
+static const GhPagesMaker shared_scan_maker = {
+	.is_new = is_new,
+	.begin = begin,
+	.choose = choose,
 	.prepare = prepare,
 };
 
@@ -138,7 +164,7 @@ void
 gh_pages_of_scan(GhPages *pages, TableScanDesc scan)
 {
 	Assert((scan->rs_flags & SO_ALLOW_PAGEMODE) != 0);
-	pages->maker = &heap_scan_maker;
+	pages->maker = scan->rs_parallel != NULL ? &shared_scan_maker : &heap_scan_maker;
 	pages->source = scan;
 	pages->relation = scan->rs_rd;
 	pages->snapshot = scan->rs_snapshot;

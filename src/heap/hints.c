@@ -116,16 +116,45 @@ gh_hint_is_good(Relation relation, BlockNumber block, bool ring)
 	return likely_buffer(relation, block, ring) != InvalidBuffer;
 }
 
-/* What will be read of the block some pages on, and is far away: its buffer's state, and its header. */
-static inline void
-fetch_ahead(Relation relation, BlockNumber block)
+/* What will be read of a block, and is far away: its buffer's state, and its page's header. */
+void
+gh_hint_fetch_header(Relation relation, BlockNumber block)
 {
-	Buffer		buffer = known_buffer(relation, block);
+	Buffer		buffer = hints == NULL ? InvalidBuffer : known_buffer(relation, block);
 
 	if (buffer == InvalidBuffer)
 		return;
 	__builtin_prefetch(GetBufferDescriptor(buffer - 1));
 	__builtin_prefetch(BufferGetBlock(buffer));
+}
+
+/*
+ * The LSN of the block's page, if it is where it was last; false: it is not known, or somebody changes the page just now.
+ * It is not pinned, which is most of what a look at a page takes: its share lock keeps out who would change it, and its
+ * buffer's header lock who would put another page there.
+ */
+bool
+gh_hint_lsn(Relation relation, BlockNumber block, XLogRecPtr *lsn)
+{
+	Buffer		buffer = hints == NULL ? InvalidBuffer : known_buffer(relation, block);
+	BufferDesc *desc;
+	BufferTag	tag;
+	uint32		state;
+	bool		there;
+
+	if (buffer == InvalidBuffer)
+		return false;
+	desc = GetBufferDescriptor(buffer - 1);
+	if (!LWLockConditionalAcquire(BufferDescriptorGetContentLock(desc), LW_SHARED))
+		return false;
+	gh_init_buffer_tag(&tag, relation, block);
+	state = LockBufHdr(desc);
+	there = (state & BM_VALID) != 0 && memcmp(&desc->tag, &tag, sizeof(tag)) == 0;
+	if (there)
+		*lsn = PageGetLSN(BufferGetPage(buffer));
+	UnlockBufHdr(desc, state);
+	LWLockRelease(BufferDescriptorGetContentLock(desc));
+	return there;
 }
 
 /*
@@ -149,8 +178,7 @@ gh_hint_fetch(Relation relation, BlockNumber block)
 bool
 gh_hint_read(Relation relation, BlockNumber block, bool ring, Buffer *buffer)
 {
-	if (hints != NULL)
-		fetch_ahead(relation, block + GH_BLOCKS_AHEAD);
+	gh_hint_fetch_header(relation, block + GH_BLOCKS_AHEAD);
 	*buffer = likely_buffer(relation, block, ring);
 	if (*buffer == InvalidBuffer ||
 		!ReadRecentBuffer(gh_relation_locator(relation), MAIN_FORKNUM, block, *buffer))

@@ -7,6 +7,7 @@
 
 #include "postgres.h"
 
+#include "access/xlogdefs.h"
 #include "storage/block.h"
 #include "storage/buf.h"
 #include "utils/relcache.h"
@@ -15,6 +16,8 @@ extern Size gh_hints_shmem_size(void);
 extern void gh_hints_shmem_init(void *memory, bool found);
 extern bool gh_hint_read(Relation relation, BlockNumber block, bool ring, Buffer *buffer);
 extern bool gh_hint_is_good(Relation relation, BlockNumber block, bool ring);
+extern bool gh_hint_lsn(Relation relation, BlockNumber block, XLogRecPtr *lsn);
+extern void gh_hint_fetch_header(Relation relation, BlockNumber block);
 extern void gh_hint_fetch(Relation relation, BlockNumber block);
 extern void gh_hint_keep(Relation relation, BlockNumber block, Buffer buffer);
 extern bool gh_block_is_in_pool(Relation relation, BlockNumber block);

@@ -39,6 +39,31 @@ choose_block(GhPages *pages)
 	return block;
 }
 
+/* Chooses the blocks behind that one, as many as the order of the scan has there, `most` at most; how many. */
+static uint32
+choose_run(GhPages *pages, BlockNumber block, uint32 most)
+{
+	uint32		run = 0;
+
+	if (pages->maker->choose_run != NULL && !pages->finished)
+	{
+		run = pages->maker->choose_run(pages, most);
+		pages->last_chosen = block + run;
+		return run;
+	}
+	for (; run < most; run++)
+	{
+		BlockNumber next = choose_block(pages);
+
+		if (next != block + run + 1)
+		{
+			pages->chosen = next;
+			break;
+		}
+	}
+	return run;
+}
+
 /*
  * Whether pages may be looked for where they were last.  A scan through a ring leaves few pages in the pool, but it may
  * be there as a whole: a table that is larger than a quarter of it.
@@ -68,16 +93,7 @@ leave_to_caller(GhPages *pages)
 		return false;
 	}
 	/* as far as the order of the scan goes along with that */
-	for (pages->run = 1; pages->run < most; pages->run++)
-	{
-		BlockNumber next = choose_block(pages);
-
-		if (next != block + pages->run)
-		{
-			pages->chosen = next;
-			break;
-		}
-	}
+	pages->run = 1 + choose_run(pages, block, most - 1);
 	pages->block = block;
 	pages->ntuples = 0;
 	pages->all_visible = pages->elsewhere = true;

@@ -30,6 +30,8 @@ typedef struct GhPagesMaker
 	void		(*begin) (GhPages *pages);
 	/* The next block; first: of all.  InvalidBlockNumber: there are no more. */
 	BlockNumber (*choose) (GhPages *pages, bool first);
+	/* How many of the blocks that come next, `most` at most, follow the last one by number: they are chosen.  NULL: not known. */
+	uint32		(*choose_run) (GhPages *pages, uint32 most);
 	/* Sets lines and ntuples of the page; pins it first where no buffer is set. */
 	void		(*prepare) (GhPages *pages);
 } GhPagesMaker;

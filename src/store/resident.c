@@ -23,58 +23,15 @@
 #include "compat.h"
 #include "gpuhash.h"
 #include "host.h"
-#include "heap/map.h"
 #include "service/faults.h"
 #include "service/service.h"
 #include "store/inside.h"
-#include "store/resident_file.h"
+#include "store/resident_use.h"
 
-/* Places that are taken together. */
-#define GH_CLAIM 256
 /* Of a file's pages, what a further span is for, when there are places for all. */
 #define GH_SPARE_SHARE 8
 /* Pages of the smallest span. */
 #define GH_SPAN_PAGES_MIN 16
-
-/* What is known of a span in this use. */
-typedef enum SpanState
-{
-	SPAN_UNKNOWN,
-	SPAN_HELD,
-	SPAN_GONE
-} SpanState;
-
-typedef struct OwnSpan
-{
-	SpanState	state;
-	GhServiceSpan *span;		/* held: stays where it is */
-} OwnSpan;
-
-struct GhResident
-{
-	Relation	relation;
-	int			device;
-	MemoryContext context;
-	MemoryContextCallback callback;
-	GhResidentFile *file;
-	uint32		period;			/* of the file's, in which this began */
-	BlockNumber nblocks;
-	bool		fills;			/* this process puts pages there */
-	bool		full;			/* there is no room for more */
-	bool		unasked;		/* no query wants it: see gh_resident_load */
-	GhMapPage **maps;			/* by number; NULL: not read yet */
-	uint32		nmaps;
-	uint32		nspans;			/* in spans */
-	OwnSpan    *spans;			/* by number */
-	BlockNumber chunk;			/* first block of those that were looked up; or InvalidBlockNumber */
-	uint64		fresh[GH_CHUNK_BLOCKS / 64];	/* a bit each */
-	GhResidentBlock blocks[GH_CHUNK_BLOCKS];
-	uint32		nclaimed;
-	uint32		next_claimed;	/* of them: pages that follow one another get places that do so */
-	uint32		claimed[GH_CLAIM];
-	uint32		in_flight;		/* places that a device may write to */
-	GhResidentCounts counts;
-};
 
 /* -------------------------------------------------------------- open, close */
 
@@ -292,9 +249,15 @@ gh_resident_span(GhResident *resident, uint32 span)
 	return &resident->spans[span].span->common;
 }
 
+static inline bool
+is_held(const GhResident *resident, uint32 number)
+{
+	return number < resident->nspans && resident->spans[number].state == SPAN_HELD;
+}
+
 /* Under the file's lock, a shared one. */
-static bool
-hold_file_span(GhResident *resident, uint32 number)
+bool
+gh_resident_hold_span(GhResident *resident, uint32 number)
 {
 	const GhFileSpan *span;
 
@@ -318,138 +281,6 @@ tell_gone(GhResident *resident)
 		if (span->root != 0 && (span->gone || gh_service_entry_used(span->root) == 0))
 			gh_file_lose_span(area, file, i);
 	}
-}
-
-/* --------------------------------------------------------------------- maps */
-
-/*
- * Reads a page of the map.  At the fault point it is the one that this process's last use of the relation has read: as if
- * it were read before the snapshot was taken.
- */
-static void
-read_map(const GhResident *resident, BlockNumber number, GhMapPage *map)
-{
-	static GhMapPage last;
-	static Oid	last_relation = InvalidOid;
-	static BlockNumber last_number;
-	Oid			relation = RelationGetRelid(resident->relation);
-
-	if (gh_fault_pass(GH_FAULT_POINT_RESIDENT_ORDER) == GH_FAULT_NONE)
-	{
-		gh_map_read(resident->relation, number, map);
-		return;
-	}
-	if (last_relation != relation || last_number != number)
-		gh_map_read(resident->relation, number, &last);
-	last_relation = relation;
-	last_number = number;
-	*map = last;
-}
-
-/* The map's page of a block; once it is read it stays as it is for this use. */
-static const GhMapPage *
-map_of(GhResident *resident, BlockNumber block)
-{
-	BlockNumber number = gh_map_page_of(block);
-
-	if (number >= resident->nmaps)
-	{
-		uint32		nmaps = Max(number + 1, gh_map_page_of(resident->nblocks) + 1);
-		GhMapPage **maps = MemoryContextAllocZero(resident->context, nmaps * sizeof(GhMapPage *));
-
-		if (resident->nmaps > 0)
-			memcpy(maps, resident->maps, resident->nmaps * sizeof(GhMapPage *));
-		resident->maps = maps;
-		resident->nmaps = nmaps;
-	}
-	if (resident->maps[number] == NULL)
-	{
-		GhMapPage  *map = MemoryContextAlloc(resident->context, sizeof(GhMapPage));
-
-		read_map(resident, number, map);
-		resident->maps[number] = map;
-	}
-	return resident->maps[number];
-}
-
-/* ------------------------------------------------------------------- look-up */
-
-/* Looks up the blocks of a chunk: what is known of them, and which of them are what they were. */
-static void
-look_up(GhResident *resident, BlockNumber first)
-{
-	dsa_area   *area = gh_store_area();
-	GhResidentFile *file = resident->file;
-	const GhResidentBlock *known;
-
-	memset(resident->fresh, 0, sizeof(resident->fresh));
-	resident->chunk = first;
-	/* before the places are looked at: what is there then was copied as of a map that is no newer than what is read next */
-	LWLockAcquire(&file->lock, LW_SHARED);
-	known = gh_file_chunk(area, file, first / GH_CHUNK_BLOCKS, false);
-	if (known != NULL)
-		memcpy(resident->blocks, known, sizeof(resident->blocks));
-	else
-		memset(resident->blocks, 0, sizeof(resident->blocks));
-	for (uint32 i = 0; i < GH_CHUNK_BLOCKS; i++)
-		if (resident->blocks[i].there && !hold_file_span(resident, resident->blocks[i].place / GH_PLACES_OF_SPAN))
-			resident->blocks[i].there = 0;
-	LWLockRelease(&file->lock);
-	for (uint32 i = 0; i < GH_CHUNK_BLOCKS; i++)
-	{
-		const GhResidentBlock *block = &resident->blocks[i];
-		const GhMapPage *map;
-
-		if (!block->there)
-			continue;
-		map = map_of(resident, first + i);
-		if (gh_map_is_visible(map, first + i) && map->lsn != InvalidXLogRecPtr &&
-			(map->lsn == block->map_lsn || gh_fault_pass(GH_FAULT_POINT_RESIDENT_MAP) != GH_FAULT_NONE))
-			resident->fresh[i / 64] |= UINT64CONST(1) << i % 64;
-	}
-}
-
-static inline void
-set_place(GhResidentPlace *at, uint32 place, uint32 lines)
-{
-	at->span = place / GH_PLACES_OF_SPAN;
-	at->place = place % GH_PLACES_OF_SPAN;
-	at->lines = lines;
-}
-
-/*
- * How many blocks from that one on, `most` at most, have their rows on the device, in places of one span that lie one behind
- * the other: these need not be read.  *at: where the first one is, and its lines.
- */
-uint32
-gh_resident_find(GhResident *resident, BlockNumber block, uint32 most, GhResidentPlace *at)
-{
-	uint32		i = block % GH_CHUNK_BLOCKS;
-	const GhResidentBlock *found = &resident->blocks[i];
-	uint32		count = 0;
-
-	if (resident->chunk == InvalidBlockNumber || block - i != resident->chunk)
-		look_up(resident, block - i);
-	most = Min(most, GH_CHUNK_BLOCKS - i);
-	most = Min(most, GH_PLACES_OF_SPAN - found->place % GH_PLACES_OF_SPAN);
-	for (; count < most; count++, i++)
-		if ((resident->fresh[i / 64] >> i % 64 & 1) == 0 || found[count].place != found->place + count)
-			break;
-	if (count > 0)
-		set_place(at, found->place, found->lines);
-	return count;
-}
-
-/* Lines of so many blocks that were found together. */
-uint32
-gh_resident_lines(const GhResident *resident, BlockNumber block, uint32 count)
-{
-	const GhResidentBlock *found = &resident->blocks[block % GH_CHUNK_BLOCKS];
-	uint32		lines = 0;
-
-	for (uint32 i = 0; i < count; i++)
-		lines += found[i].lines;
-	return lines;
 }
 
 /* --------------------------------------------------------------- new places */
@@ -539,12 +370,16 @@ new_place(GhResident *resident, GhResidentPlace *at)
 			return false;
 		}
 		place = resident->claimed[resident->next_claimed++];
-		LWLockAcquire(&resident->file->lock, LW_SHARED);
-		held = hold_file_span(resident, place / GH_PLACES_OF_SPAN);
-		LWLockRelease(&resident->file->lock);
+		held = is_held(resident, place / GH_PLACES_OF_SPAN);
+		if (!held)
+		{
+			LWLockAcquire(&resident->file->lock, LW_SHARED);
+			held = gh_resident_hold_span(resident, place / GH_PLACES_OF_SPAN);
+			LWLockRelease(&resident->file->lock);
+		}
 		if (held)
 		{
-			set_place(at, place, 0);
+			gh_set_place(at, place, 0);
 			return true;
 		}
 	}
@@ -557,7 +392,7 @@ new_place(GhResident *resident, GhResidentPlace *at)
 GhResidentOffer
 gh_resident_offer(GhResident *resident, BlockNumber block, XLogRecPtr lsn, bool may_keep, GhResidentNote *note)
 {
-	const GhMapPage *map = map_of(resident, block);
+	const GhMapPage *map = gh_resident_map(resident, block);
 	const GhResidentBlock *known = &resident->blocks[block % GH_CHUNK_BLOCKS];
 
 	if (map->lsn == InvalidXLogRecPtr || !gh_map_is_visible(map, block))
@@ -570,7 +405,7 @@ gh_resident_offer(GhResident *resident, BlockNumber block, XLogRecPtr lsn, bool 
 		((lsn == known->heap_lsn && lsn != InvalidXLogRecPtr) ||
 		 gh_fault_pass(GH_FAULT_POINT_RESIDENT_HEAP) != GH_FAULT_NONE))
 	{
-		set_place(&note->at, known->place, known->lines);
+		gh_set_place(&note->at, known->place, known->lines);
 		resident->counts.revalidated++;
 		return GH_RESIDENT_SAME;
 	}
