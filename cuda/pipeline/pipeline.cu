@@ -22,18 +22,6 @@
 
 #include "cuda/pipeline/pipeline_spans.cuh"
 
-/* GhPipelineRequest.engine_state */
-enum pipe_request_state
-{
-	PIPE_NEXT,					/* the request behind it in the queue */
-	PIPE_AT,					/* the first page, or row, that has not been launched */
-	PIPE_NUMBER,				/* of the pipeline's requests, from 1 */
-	PIPE_BEGUN					/* bits: */
-};
-
-#define LAUNCHED 1				/* some of it has been */
-#define TAKEN 2					/* some of it may be in the sink */
-
 static cuda_pipeline *
 pipeline_of(GhPipeline *handle)
 {
@@ -137,8 +125,13 @@ prepare_lane(cuda_pipeline *pipeline, const GhPipelineRequest *request, GhError 
 		rows = 0;
 	for (uint32_t p = 0; request->kind == GH_INPUT_PAGES && p < request->npages; p++)
 		rows += request->pages[p].lines;
-	GH_TRY(batch_reserve(pipeline, rows, error));
-	GH_TRY(input_begin(pipeline, request, error));
+	if (is_one_pass(request))
+		GH_TRY(pass_begin(pipeline, request, error));
+	else
+	{
+		GH_TRY(batch_reserve(pipeline, rows, error));
+		GH_TRY(input_begin(pipeline, request, error));
+	}
 	pipeline->lane->prepared = request->engine_state[PIPE_NUMBER];
 	return GH_OK;
 }
@@ -147,10 +140,10 @@ prepare_lane(cuda_pipeline *pipeline, const GhPipelineRequest *request, GhError 
 static GhStatus
 begin_request(cuda_pipeline *pipeline, GhPipelineRequest *request, GhError *error)
 {
-	if (request->engine_state[PIPE_BEGUN] != 0)
+	if ((request->engine_state[PIPE_BEGUN] & LAUNCHED) != 0)
 		return GH_OK;
 	GH_TRY(pipe_probes_send(pipeline, error));
-	request->engine_state[PIPE_BEGUN] = LAUNCHED;
+	request->engine_state[PIPE_BEGUN] |= LAUNCHED;
 	return GH_OK;
 }
 
@@ -164,12 +157,12 @@ launch_batch(cuda_pipeline *pipeline, GhPipelineRequest *request, GhError *error
 	GH_TRY(prepare_lane(pipeline, request, error));
 	GH_TRY(begin_request(pipeline, request, error));
 	/* side by side they would be read until the same time, and then go into the sink with the bus idle */
-	if (pipeline->flying > 0)
+	if (pipeline->flying > 0 && !is_one_pass(request))
 		PIPE_TRY(&pipeline->memory,
 				 cudaStreamWaitEvent(lane->stream, pipeline->flight[pipeline->flying - 1]->read, 0), error);
 	lane->request = request;
 	pipeline->flight[pipeline->flying++] = lane;
-	GH_TRY(batch_read(pipeline, request, &request->engine_state[PIPE_AT], error));
+	GH_TRY(batch_read(pipeline, request, error));
 	if (lane->last)
 		pipeline->launching = reinterpret_cast<GhPipelineRequest *>(request->engine_state[PIPE_NEXT]);
 	return GH_OK;
@@ -242,6 +235,33 @@ stop_request(cuda_pipeline *pipeline, GhError *error)
 	return gh_error_set(error, GH_STOPPED, "the request was stopped");
 }
 
+/*
+ * There was no room to list the rows that go back: all that is under way, of which nothing is in the sink, is done once
+ * more, and from here on with a place for each row.
+ */
+static void
+do_without_pass(cuda_pipeline *pipeline)
+{
+	pipeline->one_pass = false;
+	for (uint32_t i = pipeline->flying; i > 0; i--)
+	{
+		pipe_lane  *lane = pipeline->flight[i - 1];
+
+		if (cudaStreamSynchronize(lane->stream) != cudaSuccess)
+			(void) cudaGetLastError();
+		input_step_back(lane->request, &lane->input);
+		lane->request->engine_state[PIPE_BEGUN] &= ~(uint64_t) ONE_PASS;
+		lane->request = nullptr;
+		lane->counters_zero = false;
+		lane->prepared = 0;
+	}
+	pipeline->flying = 0;
+	pipeline->launching = pipeline->first;
+	for (GhPipelineRequest *request = pipeline->first; request != nullptr;
+		 request = reinterpret_cast<GhPipelineRequest *>(request->engine_state[PIPE_NEXT]))
+		request->engine_state[PIPE_BEGUN] &= ~(uint64_t) ONE_PASS;
+}
+
 /* What comes next of the oldest batch, whose phase is over; GH_BUSY: there is more of the request. */
 static GhStatus
 advance_batch(cuda_pipeline *pipeline, GhError *error)
@@ -258,6 +278,11 @@ advance_batch(cuda_pipeline *pipeline, GhError *error)
 	}
 	if (is_stopped(pipeline))
 		return stop_request(pipeline, error);
+	if (is_one_pass(pipeline->first) && !pass_has_listed(pipeline))
+	{
+		do_without_pass(pipeline);
+		return GH_BUSY;
+	}
 	if ((pipeline->first->engine_state[PIPE_BEGUN] & TAKEN) == 0)
 		undo_begin(pipeline);
 	pipeline->first->engine_state[PIPE_BEGUN] |= TAKEN;
@@ -312,6 +337,8 @@ cuda_pipeline_submit(GhPipeline *handle, GhPipelineRequest *request)
 	if (gh_pipeline_request_take(handle, request, &pipeline->intake, &rows) != GH_BUSY)
 		return request->status;
 	request->engine_state[PIPE_NUMBER] = ++pipeline->requests;
+	if (pass_takes(pipeline, request))
+		request->engine_state[PIPE_BEGUN] = ONE_PASS;
 	if (pipeline->first == nullptr)
 		pipeline->first = request;
 	else
@@ -448,8 +475,8 @@ cuda_pipeline_destroy(GhPipeline *handle)
 	pipe_rows_drop(memory, pipeline->rows);
 	pipe_records_drop(pipeline);
 	groups_drop(pipeline);
-	pipe_free(memory, false, &pipeline->plan_block);
-	pipe_free(memory, false, &pipeline->probes_block);
+	spare_leave(memory, false, &pipeline->plan_block);
+	spare_leave(memory, false, &pipeline->probes_block);
 	for (pipe_lane &lane : pipeline->lanes)
 		kit_leave(memory, &lane);
 	(void) cudaGetLastError();
@@ -522,6 +549,7 @@ create_contents(cuda_pipeline *pipeline, GhError *error)
 		GH_TRY(pipe_rows_create(pipeline, error));
 	GH_TRY(pipe_plan_upload(pipeline, error));
 	pipeline->at_once = pipeline->view.multiplies != 0 ? BATCH_ROWS_SEVERAL : BATCH_ROWS_MAX;
+	pipeline->one_pass = pass_suits(pipeline);
 	GH_TRY(create_sink(pipeline, error));
 	return batch_reserve(pipeline, 0, error);
 }
@@ -577,6 +605,7 @@ const GhPipelineEngine cuda_pipelines = {
 	nullptr,					/* times */
 	cuda_span_create,
 	cuda_span_destroy,
+	true,						/* takes_runs */
 	cuda_marks_create,
 	cuda_marks_destroy,
 	false,						/* shares_sinks, and so none of what follows */

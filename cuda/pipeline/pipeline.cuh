@@ -1,7 +1,6 @@
 /*
  * pipeline.cuh
- *		Pipelines: what is in device memory, and how kernels are told where; the host's structs; what the files
- *		pipeline*.cu offer each other.
+ *		Pipelines: the host's structs, and what the files pipeline*.cu offer each other.
  *
  * A request is done in batches of rows, each in a lane, which has memory and a stream of its own: while one batch goes
  * into the sink, the next one is read.  Of a batch each row has a place in vectors, vector by vector, so that the
@@ -12,7 +11,7 @@
 #ifndef GPUHASH_PIPELINE_CUH
 #define GPUHASH_PIPELINE_CUH
 
-#include "cuda/pipeline/sink_views.cuh"
+#include "cuda/pipeline/batch_views.cuh"
 #include "cuda/table/memory.cuh"
 #include "cuda/table/table.h"
 #include "engine/pipeline/pipeline.h"
@@ -23,6 +22,7 @@ struct pipe_block
 {
 	char	   *memory;			/* device */
 	uint64_t	bytes;
+	uint64_t	room;			/* what there is in truth, if it may be a spare one for others; else 0 */
 };
 
 /* What takes device memory: a pipeline, and then the rows of the table that it made. */
@@ -49,330 +49,6 @@ struct pipe_memory
 			return pipe_failed(memory, pipe_try_status, #call, error); \
 	} while (0)
 
-/* ---------------------------------------------------------- values of lines */
-
-#define PLACE_NONE UINT16_MAX
-
-/* Which of the arrays have a vector's words; high: PLACE_NONE where no value of it has one. */
-struct vector_place
-{
-	uint16_t	low;			/* and null */
-	uint16_t	high;
-};
-
-struct values_view
-{
-	uint64_t   *low;			/* array by array */
-	uint64_t   *high;
-	uint8_t    *null;
-	const vector_place *places; /* by vector of the program */
-	uint64_t	stride;			/* elements from one array to the next */
-};
-
-/* A vector, and a place for its value of now. */
-struct saved_vector
-{
-	uint16_t	vector;
-	vector_place place;
-};
-
-/* The values of one line. */
-struct line_values
-{
-	const GhProgram *program;
-	const GhConstant *constants;
-	const vector_place *places;
-	uint64_t   *low;
-	uint64_t   *high;
-	uint8_t    *null;
-	uint64_t	stride;
-	uint32_t	ncolumns;
-	uint32_t	nconstants;
-
-	__device__ __forceinline__
-	line_values(const GhProgram *of, const values_view &values, uint64_t line)
-	{
-		program = of;
-		constants = gh_program_constants(of);
-		places = values.places;
-		low = values.low + line;
-		high = values.high + line;
-		null = values.null + line;
-		stride = values.stride;
-		ncolumns = of->ncolumns;
-		nconstants = of->nconstants;
-	}
-
-	__device__ __forceinline__ GhValue
-	get_at(vector_place place) const
-	{
-		GhValue		value;
-
-		value.low = low[place.low * stride];
-		value.high = place.high != PLACE_NONE ? high[place.high * stride] : 0;
-		value.null = null[place.low * stride];
-		return value;
-	}
-
-	__device__ __forceinline__ void
-	set_at(vector_place place, const GhValue &value) const
-	{
-		low[place.low * stride] = value.low;
-		null[place.low * stride] = value.null;
-		if (place.high != PLACE_NONE)
-			high[place.high * stride] = value.high;
-	}
-
-	/* Constants have no place. */
-	__device__ __forceinline__ GhValue
-	get(uint32_t vector) const
-	{
-		GhValue		value;
-
-		if (vector - ncolumns >= nconstants)
-			return get_at(places[vector]);
-		value.low = constants[vector - ncolumns].low;
-		value.high = constants[vector - ncolumns].high;
-		value.null = constants[vector - ncolumns].null;
-		if (constants[vector - ncolumns].value_class == GH_CLASS_TEXT)
-			value.low += (uint64_t) (uintptr_t) program;
-		return value;
-	}
-
-	__device__ __forceinline__ void
-	set(uint32_t vector, const GhValue &value) const
-	{
-		set_at(places[vector], value);
-	}
-};
-
-/* ------------------------------------------------------- tables and the plan */
-
-/* The rows of a table that a pipeline made. */
-struct rows_view
-{
-	const uint64_t *words;		/* of rows, one behind the other */
-	const char *texts;
-	const uint32_t *members;	/* rows by key, where probes find all of several; else NULL */
-	uint64_t	rows;
-	uint32_t	row_words;
-	uint32_t	back_bit;		/* of a row's: a match with it hands back; UINT32_MAX: of none */
-};
-
-struct step_view
-{
-	uint32_t	begin;			/* instructions */
-	uint32_t	end;
-	uint32_t	probe;			/* its number + 1; 0: a run */
-};
-
-struct probe_view
-{
-	uint32_t	kind;			/* a GhProbeKind */
-	uint32_t	multiplies;		/* 1: a row may become several */
-	uint32_t	counts;			/* 1: its matches count for GH_ROW_MATCHES_MAX */
-	uint32_t	by_number;		/* 1: what is found are numbers of rows; 0: values, of a table that no pipeline made */
-	uint32_t	has_index;		/* 0: no row has a key */
-	uint32_t	has_values;		/* keys and values are together */
-	uint32_t	nparts;
-	uint32_t	nfills;
-	uint32_t	nsaved;
-	const GhKeyPart *parts;
-	const join_fill *fills;
-	const saved_vector *saved;	/* what steps behind it set once more */
-	table_view	index;
-	rows_view	rows;
-	uint32_t   *marks;			/* bits by row, or NULL */
-};
-
-/* A column of a source that is groups. */
-struct group_fill
-{
-	uint16_t	column;
-	uint8_t		part;			/* a GhGroupPart */
-	uint8_t		number;
-	uint8_t		narrow;			/* 1: a sum that has to fit in 64 bits */
-};
-
-/* The plan, with the tables that it probes; all of it is read only. */
-struct pipe_view
-{
-	const GhProgram *program;
-	const GhPageShape *shape;
-	const step_view *steps;
-	const probe_view *probes;
-	const saved_vector *saved;	/* what steps set once more of what a row enters with */
-	const join_fill *columns;	/* of a source that is a table */
-	const group_fill *group_columns;
-	/* of the vectors that the sink reads: where their copies are; also by vector */
-	const saved_vector *copies;
-	const vector_place *copied;
-	uint32_t	nsteps;
-	uint32_t	nsaved;
-	uint32_t	ncolumns;		/* of columns, or group_columns */
-	uint32_t	ncopied;
-	uint32_t	multiplies;		/* 1: some probe does */
-	uint32_t	marks;			/* 1: some probe marks */
-	uint32_t	first_several;	/* of where a batch's rows enter and behind: the first step that makes several of one */
-	uint32_t	sink;			/* a GhSinkKind */
-	uint32_t	seen_before;
-	uint32_t	page_bytes;
-	/* tables */
-	uint32_t	nparts;
-	uint32_t	numbered;
-	uint32_t	keyless_bit;
-	uint32_t	back_bit;		/* UINT32_MAX: no row hands back */
-	uint32_t	back_vector;
-	uint32_t	row_words;
-	const GhKeyPart *parts;
-	const kept_value *kept;
-	uint32_t	nkept;
-	/* rows */
-	uint32_t	record_bytes;	/* without texts */
-	uint32_t	has_texts;		/* of what is kept, or the values, or the keys */
-	/* keys, aggregates, inputs; and the program */
-	plan_view	plan;
-};
-
-/* ------------------------------------------------------------------- a batch */
-
-enum row_state
-{
-	STATE_LIVE,					/* or it has become something that is */
-	STATE_DROPPED,
-	STATE_BACK,
-	STATE_PAGE					/* the first one of a page that is handed back whole */
-};
-
-/* Of a row that goes on. */
-#define NO_STEP ((uint32_t) GH_STEP_LIVE)
-
-/* What a batch counts, zero at first. */
-struct pipe_counters
-{
-	uint64_t	seen;
-	uint64_t	backs;			/* rows that go back */
-	uint64_t	no_memory;		/* of them */
-	uint64_t	lines;			/* to the sink */
-	uint64_t	bytes;			/* of texts, or records */
-	uint64_t	range_end;		/* rows up to this one become so many lines: */
-	uint64_t	range_lines;
-	uint64_t	counted;
-	uint64_t	passed[GH_STEPS_MAX];
-	scan_counters groups;
-	groups_used used;			/* by groups, when the last lines had theirs; 0: no line was looked up */
-};
-
-static_assert(sizeof(pipe_counters) % sizeof(uint64_t) == 0, "counters are sent by words");
-
-/* To page-locked memory, by a block; last: they are zero then. */
-static __device__ __forceinline__ void
-send_counters(pipe_counters *to, pipe_counters *from, bool last)
-{
-	uint64_t   *words = reinterpret_cast<uint64_t *>(from);
-
-	for (uint32_t i = threadIdx.x; i < sizeof(pipe_counters) / sizeof(uint64_t); i += blockDim.x)
-	{
-		reinterpret_cast<uint64_t *>(to)[i] = words[i];
-		if (last)
-			words[i] = 0;
-	}
-}
-
-/* Adds up what a block's threads have, all of which come here. */
-static __device__ __forceinline__ void
-tally_block(uint64_t *counter, uint32_t amount)
-{
-	__shared__ unsigned long long sum;
-
-	if (threadIdx.x == 0)
-		sum = 0;
-	__syncthreads();
-	for (int offset = 16; offset > 0; offset /= 2)
-		amount += __shfl_down_sync(~0u, amount, offset);
-	if (threadIdx.x % 32 == 0 && amount > 0)
-		atomicAdd(&sum, (unsigned long long) amount);
-	__syncthreads();
-	if (threadIdx.x == 0 && sum > 0)
-		add_relaxed(counter, sum);
-	__syncthreads();
-}
-
-struct batch_view
-{
-	values_view values;
-	uint8_t    *state;
-	uint32_t   *back;			/* the step at which it is handed back, or NO_STEP */
-	/* behind how many steps it came; where rows become several: by step, how many it was behind it */
-	uint32_t   *came;
-	uint64_t   *counts;			/* lines that it becomes, where they are counted; then, 1: it is listed; one more than rows */
-	uint64_t   *sums;			/* of those before it; likewise */
-	uint32_t	rows;
-	pipe_counters *counters;
-};
-
-/* Lines that are to go to the sink, in the order of rows. */
-struct pipe_lines
-{
-	values_view values;
-	const uint32_t *rows;		/* the row that each is of; NULL: each row has its place, and its state says if it is one */
-	uint32_t	several;		/* 0: a line's values are its row's */
-	uint32_t	count;
-};
-
-static __device__ __forceinline__ uint32_t
-row_of_line(const pipe_lines &lines, uint32_t line)
-{
-	return lines.rows != nullptr ? lines.rows[line] : line;
-}
-
-static __device__ __forceinline__ line_values
-line_at(const pipe_view &view, const pipe_lines &lines, uint32_t line)
-{
-	return line_values(view.program, lines.values, lines.several != 0 ? line : row_of_line(lines, line));
-}
-
-/* False: a part is NULL. */
-static __device__ __forceinline__ bool
-line_key(const GhKeyPart *parts, uint32_t nparts, const line_values &row, uint64_t *key)
-{
-	bool		there = true;
-
-	*key = 0;
-	for (uint32_t k = 0; k < nparts; k++)
-	{
-		GhKeyPart	part = parts[k];
-		GhValue		value = row.get(part.vector);
-
-		there &= value.null == 0;
-		*key = gh_key_part_add(*key, &part, value.low);
-	}
-	return there;
-}
-
-/* A value that a row of a table keeps. */
-static __device__ __forceinline__ GhValue
-kept_at(const rows_view &rows, uint64_t number, const kept_value &kept)
-{
-	const uint64_t *words = rows.words + number * rows.row_words;
-	GhValue		value = {0, 0, 0};
-
-	value.null = (uint8_t) (words[kept.null_word] >> kept.null_bit & 1);
-	value.low = words[kept.word];
-	if (gh_class_has_high(kept.value_class))
-		value.high = words[kept.word + 1];
-	if (kept.value_class == GH_CLASS_TEXT)
-		value.low += (uint64_t) (uintptr_t) rows.texts;
-	return value;
-}
-
-static __device__ __forceinline__ bool
-row_hands_back(const rows_view &rows, uint64_t number)
-{
-	return rows.back_bit != UINT32_MAX &&
-		(rows.words[number * rows.row_words + rows.back_bit / 64] >> rows.back_bit % 64 & 1) != 0;
-}
-
 /* --------------------------------------------------------------------- the host */
 
 /* Rows of a batch that there is memory for: at first, and at most. */
@@ -383,7 +59,7 @@ row_hands_back(const rows_view &rows, uint64_t number)
 #define BATCH_LINES ((uint64_t) 1 << 22)
 /* Memory of a batch, about, and its pages at most. */
 #define BATCH_BYTES ((uint64_t) 512 << 20)
-#define BATCH_PAGES ((uint32_t) 8192)
+#define BATCH_PAGES ((uint32_t) 32768)
 
 static_assert(BATCH_ROWS_MIN >= GH_PAGE_BYTES_MAX / GH_LINE_BYTES && BATCH_ROWS_MIN >= GH_ROW_MATCHES_MAX,
 			  "a page's lines, and what a row becomes, fit in a batch");
@@ -450,10 +126,51 @@ struct pipe_undo
 	bool		saved;			/* groups are in the block */
 };
 
+/* A place among the pages of a request: those of runs are gone through one by one. */
+struct page_walk
+{
+	uint32_t	page;			/* among all */
+	uint32_t	listed;			/* in the list */
+	uint32_t	in_run;
+};
+
+static inline uint32_t
+lines_of_page(const GhPipelineRequest *request, uint32_t page)
+{
+	return request->page_lines != nullptr ? request->page_lines[page] : request->pages[page].lines;
+}
+
+/* The page there, as one that is no run. */
+static inline GhPageRef
+walk_page(const GhPipelineRequest *request, const page_walk *walk)
+{
+	GhPageRef	page = request->pages[walk->listed];
+
+	if (page.run <= 1)
+		return page;
+	page.run = 0;
+	page.place += walk->in_run;
+	page.block += walk->in_run;
+	page.lines = request->page_lines[walk->page];
+	return page;
+}
+
+static inline void
+walk_on(const GhPipelineRequest *request, page_walk *walk)
+{
+	walk->page++;
+	walk->in_run++;
+	if (walk->in_run < request->pages[walk->listed].run)
+		return;
+	walk->listed++;
+	walk->in_run = 0;
+}
+
 /* Where some of a request's rows come from. */
 struct batch_input
 {
 	uint64_t	first;			/* row of the request; of pages: the page */
+	page_walk	walk;			/* pages: the same */
 	uint32_t	pages;
 	uint32_t	rows;
 	uint32_t	step;			/* before which they enter */
@@ -490,6 +207,7 @@ struct pipe_lane : lane_kit
 	size_t		sum_space_bytes;
 	GhBackRow  *back_rows;
 	uint64_t	prepared;		/* number of the last request that there is memory for */
+	uint32_t	chunk_lines;	/* without keys: of so many lines, chunk by chunk, there are sums */
 	bool		counters_zero;	/* on the device */
 
 	GhPipelineRequest *request; /* NULL: the lane is free */
@@ -497,6 +215,25 @@ struct pipe_lane : lane_kit
 	batch_input input;
 	bool		last;			/* the request has no more */
 };
+
+/* GhPipelineRequest.engine_state */
+enum pipe_request_state
+{
+	PIPE_NEXT,					/* the request behind it in the queue */
+	PIPE_AT,					/* the first row that has not been launched; of pages, a page_walk (walk_of) */
+	PIPE_NUMBER,				/* of the pipeline's requests, from 1 */
+	PIPE_BEGUN					/* bits: */
+};
+
+#define LAUNCHED 1				/* some of it has been */
+#define TAKEN 2					/* some of it may be in the sink */
+#define ONE_PASS 4				/* its pages are added up by the kernel that reads them */
+
+static inline bool
+is_one_pass(const GhPipelineRequest *request)
+{
+	return (request->engine_state[PIPE_BEGUN] & ONE_PASS) != 0;
+}
 
 struct cuda_pipeline
 {
@@ -523,6 +260,7 @@ struct cuda_pipeline
 	pipe_lane  *flight[PIPE_LANES]; /* in use, oldest first */
 	uint32_t	flying;
 	uint32_t	at_once;		/* rows that are done at a time, if there is room */
+	bool		one_pass;		/* pages may be added up by the kernel that reads them */
 
 	/* sinks */
 	groups_view groups;
@@ -554,11 +292,15 @@ struct GhMarks
 extern GhStatus pipe_failed(pipe_memory *memory, cudaError_t status, const char *call, GhError *error);
 extern GhStatus pipe_alloc(pipe_memory *memory, uint64_t bytes, bool limited, pipe_block *block, GhError *error);
 extern void pipe_free(pipe_memory *memory, bool limited, pipe_block *block);
+/* Of what each pipeline has, and is small: it may be what one before has left. */
+extern GhStatus pipe_alloc_small(pipe_memory *memory, uint64_t bytes, bool limited, pipe_block *block, GhError *error);
 extern GhStatus pipe_zero(pipe_memory *memory, void *at, uint64_t bytes, GhError *error);
 extern GhStatus pipe_copy(pipe_memory *memory, void *to, const void *from, uint64_t bytes, GhError *error);
 extern GhStatus pipe_wait(pipe_memory *memory, GhError *error);
 extern bool pipe_stopped(const pipe_memory *memory);
 extern GhStatus batch_reserve(cuda_pipeline *pipeline, uint64_t rows, GhError *error);
+/* Do sums depend on where batches end? */
+extern bool adds_floats(const cuda_pipeline *pipeline);
 extern GhStatus input_reserve(cuda_pipeline *pipeline, uint64_t host_bytes, uint64_t bytes, GhError *error);
 /* sums[i]: of counts before i, of so many, and one more. */
 extern GhStatus sums_launch(cuda_pipeline *pipeline, const uint64_t *counts, uint64_t *sums, uint32_t count,
@@ -573,6 +315,17 @@ extern GhStatus counters_fetch(cuda_pipeline *pipeline, GhError *error);
 extern GhStatus kit_take(pipe_memory *memory, lane_kit *kit, GhError *error);
 /* Nothing is under way in the lane. */
 extern void kit_leave(pipe_memory *memory, lane_kit *kit);
+
+/* --------------------------------------------------------- pipeline_spares.cu */
+
+/* How large a spare block of so many bytes is; 0: there are none. */
+extern uint64_t spare_room(const pipe_memory *memory, uint64_t bytes);
+/* One that large; NULL: there is none. */
+extern char *spare_take(const pipe_memory *memory, uint64_t room);
+/* A block for those that come, or it is freed.  Nothing on the device uses it any more. */
+extern void spare_leave(pipe_memory *memory, bool limited, pipe_block *block);
+/* Frees all; false: there are none. */
+extern bool spares_free(void);
 
 /* ----------------------------------------------------------- pipeline_plan.cu */
 
@@ -591,10 +344,75 @@ rows_at_once(const cuda_pipeline *pipeline)
 	return pipeline->at_once < pipeline->lane->batch_rows ? pipeline->at_once : pipeline->lane->batch_rows;
 }
 
-/* Some of the request's rows from *at on, which it advances. */
-extern batch_input input_next(const cuda_pipeline *pipeline, const GhPipelineRequest *request, uint64_t *at);
+/* Some of the request's rows from where its last batch ended, which it notes. */
+extern batch_input input_next(const cuda_pipeline *pipeline, GhPipelineRequest *request);
+/* Of PIPE_AT: each takes so many bits, as a request has no more pages. */
+#define WALK_BITS 20
+
+static_assert(GH_REQUEST_PAGES_MAX < 1 << WALK_BITS, "a place among the pages of a request fits in a word");
+
+static inline page_walk
+walk_of(uint64_t at)
+{
+	uint64_t	mask = ((uint64_t) 1 << WALK_BITS) - 1;
+
+	return page_walk{(uint32_t) (at & mask), (uint32_t) (at >> WALK_BITS & mask), (uint32_t) (at >> 2 * WALK_BITS)};
+}
+
+static inline uint64_t
+at_of(const page_walk *walk)
+{
+	return walk->page | (uint64_t) walk->listed << WALK_BITS | (uint64_t) walk->in_run << 2 * WALK_BITS;
+}
+
+/* Do batches of the request have all of its rows by now? */
+static inline bool
+input_is_over(const GhPipelineRequest *request)
+{
+	uint64_t	at = request->engine_state[PIPE_AT];
+
+	return request->kind == GH_INPUT_PAGES ? walk_of(at).listed >= request->npages : at >= request->count;
+}
+
+/* The batch, and what is behind it, is to be done once more. */
+static inline void
+input_step_back(GhPipelineRequest *request, const batch_input *input)
+{
+	request->engine_state[PIPE_AT] = request->kind == GH_INPUT_PAGES ? at_of(&input->walk) : input->first;
+}
+
+/* Is the page copied for the batch?  For its texts, or because the device has no other. */
+static inline bool
+is_copied(const GhPageRef *page, bool in_place)
+{
+	return in_place ? page->span == 0 : page->page != nullptr;
+}
+
+static inline bool
+reads_in_place(const cuda_pipeline *pipeline, const GhPipelineRequest *request)
+{
+	return request->readable && pipeline->direct;
+}
+
+/* Says where a page is read, and where it is put; copies: of those before it, which it may add to. */
+extern void input_send_page(const cuda_pipeline *pipeline, const GhPipelineRequest *request, const GhPageRef *from,
+							struct input_page *page, char *host_copies, char *device_copies, uint32_t *copies);
 extern GhStatus input_launch(cuda_pipeline *pipeline, const GhPipelineRequest *request, const batch_input *input,
 							 GhError *error);
+
+/* ----------------------------------------------------------- pipeline_pass.cu */
+
+/* May pages of the pipeline be added up by the kernel that reads them? */
+extern bool pass_suits(const cuda_pipeline *pipeline);
+/* Those of this request? */
+extern bool pass_takes(const cuda_pipeline *pipeline, const GhPipelineRequest *request);
+extern GhStatus pass_begin(cuda_pipeline *pipeline, const GhPipelineRequest *request, GhError *error);
+extern GhStatus pass_launch(cuda_pipeline *pipeline, const GhPipelineRequest *request, const batch_input *input,
+							GhError *error);
+/* Is there a list of all rows that go back? */
+extern bool pass_has_listed(const cuda_pipeline *pipeline);
+/* Puts them in their order behind those that the request has. */
+extern GhStatus pass_list_back(cuda_pipeline *pipeline, GhPipelineRequest *request, uint64_t count, GhError *error);
 
 /* ------------------------------------------------------------ pipeline_run.cu */
 
@@ -624,11 +442,11 @@ adds_rows(const cuda_pipeline *pipeline)
 
 /*
  * A batch of a request, in the pipeline's lane.  batch_read puts it into the stream up to where it is known how many lines
- * it becomes, and advances *at.  batch_ready says GH_BUSY until the device is through with the lane's phase, or waits.
+ * it becomes.  batch_ready says GH_BUSY until the device is through with the lane's phase, or waits.
  * Then nothing reads the request's input any more, and batch_take puts the lines into the sink, of the oldest batch alone;
  * batch_tell, behind that, tells the request.
  */
-extern GhStatus batch_read(cuda_pipeline *pipeline, const GhPipelineRequest *request, uint64_t *at, GhError *error);
+extern GhStatus batch_read(cuda_pipeline *pipeline, GhPipelineRequest *request, GhError *error);
 extern GhStatus batch_ready(cuda_pipeline *pipeline, bool wait, GhError *error);
 extern GhStatus batch_take(cuda_pipeline *pipeline, GhError *error);
 extern GhStatus batch_tell(cuda_pipeline *pipeline, GhError *error);

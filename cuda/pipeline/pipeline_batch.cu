@@ -265,8 +265,8 @@ name_lines(const GhPipelineRequest *request, const batch_input *input, GhBackRow
 		uint64_t	row = list[i].page - input->first;
 		bool		whole = list[i].line != 0;
 
-		for (; row - first >= request->pages[page].lines; page++)
-			first += request->pages[page].lines;
+		for (; row - first >= lines_of_page(request, page); page++)
+			first += lines_of_page(request, page);
 		list[i].page = page;
 		list[i].line = (uint16_t) (whole ? 0 : row - first + 1);
 	}
@@ -335,7 +335,10 @@ tell_batch(cuda_pipeline *pipeline, GhPipelineRequest *request, const batch_inpu
 		request->passed[s] += counters->passed[s];
 	/* no row is in two of these: no_memory is of rows that did not go back before, and lines of those that never do */
 	listed = counters->backs + counters->no_memory + (places ? counters->lines : 0);
-	return listed > 0 ? list_back(pipeline, request, input, listed, error) : GH_OK;
+	if (listed == 0)
+		return GH_OK;
+	return is_one_pass(request) ? pass_list_back(pipeline, request, listed, error) :
+		list_back(pipeline, request, input, listed, error);
 }
 
 /* ----------------------------------------------------------------------- a batch */
@@ -360,6 +363,8 @@ count_lines_of_rows(cuda_pipeline *pipeline, GhError *error)
 {
 	pipe_lane  *lane = pipeline->lane;
 
+	if (is_one_pass(lane->request))
+		return GH_OK;
 	if (adds_rows(pipeline))
 		return groups_prepare_rows(pipeline, error);
 	/* pipeline_run.cu counts those that are a line each */
@@ -374,12 +379,12 @@ count_lines_of_rows(cuda_pipeline *pipeline, GhError *error)
 }
 
 GhStatus
-batch_read(cuda_pipeline *pipeline, const GhPipelineRequest *request, uint64_t *at, GhError *error)
+batch_read(cuda_pipeline *pipeline, GhPipelineRequest *request, GhError *error)
 {
 	pipe_lane  *lane = pipeline->lane;
 
-	lane->input = input_next(pipeline, request, at);
-	lane->last = *at >= (request->kind == GH_INPUT_PAGES ? request->npages : request->count);
+	lane->input = input_next(pipeline, request);
+	lane->last = input_is_over(request);
 	lane->phase = BATCH_READING;
 	lane->batch.rows = lane->input.rows;
 	memset(lane->host_counters, 0, sizeof(pipe_counters));
@@ -390,7 +395,8 @@ batch_read(cuda_pipeline *pipeline, const GhPipelineRequest *request, uint64_t *
 		lane->counters_zero = false;
 		GH_TRY(input_launch(pipeline, request, &lane->input, error));
 		PIPE_TRY(&pipeline->memory, cudaEventRecord(lane->read, lane->stream), error);
-		GH_TRY(run_launch(pipeline, lane->input.step, error));
+		if (!is_one_pass(request))
+			GH_TRY(run_launch(pipeline, lane->input.step, error));
 		GH_TRY(count_lines_of_rows(pipeline, error));
 		GH_TRY(counters_send(pipeline, false, error));
 	}

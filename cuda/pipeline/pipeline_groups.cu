@@ -55,7 +55,7 @@ zeros_alloc(cuda_pipeline *pipeline, uint64_t bytes, pipe_block *block, GhError 
 {
 	GhStatus	status;
 
-	GH_TRY(pipe_alloc(&pipeline->memory, bytes, true, block, error));
+	GH_TRY(pipe_alloc_small(&pipeline->memory, bytes, true, block, error));
 	status = pipe_zero(&pipeline->memory, block->memory, block->bytes, error);
 	if (status != GH_OK)
 		pipe_free(&pipeline->memory, true, block);
@@ -156,8 +156,8 @@ groups_init(cuda_pipeline *pipeline, GhError *error)
 void
 groups_drop(cuda_pipeline *pipeline)
 {
-	pipe_free(&pipeline->memory, true, &pipeline->texts_block);
-	pipe_free(&pipeline->memory, true, &pipeline->groups_block);
+	spare_leave(&pipeline->memory, true, &pipeline->texts_block);
+	spare_leave(&pipeline->memory, true, &pipeline->groups_block);
 	pipe_free(&pipeline->memory, false, &pipeline->undo.block);
 }
 
@@ -520,6 +520,7 @@ groups_take(cuda_pipeline *pipeline, const pipe_lines *lines, GhError *error)
 GhStatus
 groups_prepare_rows(cuda_pipeline *pipeline, GhError *error)
 {
+	pipeline->lane->chunk_lines = pipeline->lane->batch.rows;
 	return pipeline->view.plan.nkeys > 0 ? GH_OK : reduce_chunks(pipeline, pipeline->lane->batch.rows, error);
 }
 
@@ -561,7 +562,7 @@ groups_take_rows(cuda_pipeline *pipeline, GhError *error)
 	if (pipeline->view.plan.nkeys > 0)
 		return add_keyed_rows(pipeline, false, error);
 	whole_kernel<<<1, BLOCK_THREADS, 0, pipeline->memory.stream>>>
-		(job_of(pipeline, lane->batch.rows), lane->batch.counters, lane->host_counters);
+		(job_of(pipeline, lane->chunk_lines), lane->batch.counters, lane->host_counters);
 	PIPE_TRY(&pipeline->memory, launch_status(), error);
 	lane->counters_zero = true;
 	return GH_OK;

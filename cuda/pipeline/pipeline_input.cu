@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "cuda/pipeline/pipeline_spans.cuh"
-#include "cuda/pipeline/page_columns.cuh"
+#include "cuda/pipeline/page_lines.cuh"
 #include "cuda/pipeline/group_find.cuh"
 #include "cuda/pipeline/row_program.cuh"
 
@@ -23,15 +23,6 @@
 
 /* What a request may stage of columns at a time, unless one row has more. */
 #define COLUMN_BYTES ((uint64_t) 64 << 20)
-
-/* A page of a batch, as the device is told. */
-struct input_page
-{
-	GhPageRef	asked;			/* page: where it is read */
-	char	   *kept;			/* where it is put, and texts are read; NULL: they are read where it is */
-	uint32_t	first;			/* row */
-	uint32_t	near;			/* 1: it is read in the device's memory */
-};
 
 struct pages_input
 {
@@ -47,31 +38,16 @@ struct pages_input
 /* A line of a page that has it; false: the page is broken. */
 static __device__ bool
 load_line(const pages_input &job, const GhPageRef &asked, const uint8_t *page, const uint8_t *text_at,
-		  uint32_t page_lines, uint32_t number, uint32_t row, uint32_t *seen)
+		  uint32_t page_lines, uint32_t number, uint32_t row, uint32_t *all_seen)
 {
 	line_values values(job.view.program, job.batch.values, row);
-	GhPageTuple tuple;
-	bool		untold = false;
-	bool		visible = false;
-	bool		back = false;
+	line_seen	seen;
 
-	if (gh_line_is_asked(&asked, job.bitmaps, number) &&
-		(asked.bitmap != GH_PAGE_ALL_LINES || gh_line_is_normal(page, number)) &&
-		!judge_line(job.view.page_bytes, job.view.seen_before, asked, page, page_lines, number, &untold, &visible))
+	if (!read_line(job.view, values, asked, job.bitmaps, page, text_at, page_lines, number, &seen))
 		return false;
-	if (visible)
-	{
-		/* without columns the tuples are not looked at: as gh_cpu_page_load() does */
-		if (job.view.shape->ncolumns > 0 &&
-			(!gh_page_tuple(page, job.view.page_bytes, page_lines, number, &tuple) ||
-			 !load_columns(job.view.shape, values, page, text_at, &tuple, &back)))
-			return false;
-		if (job.view.shape->tids != 0)
-			values.set(job.view.shape->tids - 1, GhValue{gh_tid_value(asked.block, number), 0, 0});
-	}
-	job.batch.state[row] = untold || back ? STATE_BACK : visible ? STATE_LIVE : STATE_DROPPED;
-	job.batch.back[row] = untold ? (uint32_t) GH_STEP_VISIBILITY : back ? 0 : NO_STEP;
-	*seen += visible;
+	job.batch.state[row] = seen.untold || seen.back ? STATE_BACK : seen.visible ? STATE_LIVE : STATE_DROPPED;
+	job.batch.back[row] = seen.untold ? (uint32_t) GH_STEP_VISIBILITY : seen.back ? 0 : NO_STEP;
+	*all_seen += seen.visible;
 	return true;
 }
 
@@ -86,35 +62,8 @@ refuse_lines(const batch_view &batch, uint32_t first, uint32_t count)
 	}
 }
 
-/*
- * Stores the block's page.  In a place later requests judge its headers, which others may have written to
- * while it was read: so there, who deleted a tuple is read once more, now that all infomasks have been
- * (gh_line_judge).
- */
-static __device__ void
-keep_page(const uint4 *copy, const input_page &from, uint32_t page_bytes)
-{
-	const uint8_t *page = reinterpret_cast<const uint8_t *>(copy);
-	const char *original = static_cast<const char *>(from.asked.page);
-	uint4	   *kept = reinterpret_cast<uint4 *>(from.kept);
-	uint32_t	lines = gh_page_lines(page, page_bytes);
-	GhPageTuple tuple;
-
-	for (uint32_t i = threadIdx.x; i < page_bytes / sizeof(uint4); i += PAGE_THREADS)
-		kept[i] = copy[i];
-	/* the host copies from the end to the begin, and a place has been through this */
-	if (from.asked.span == 0 || from.near != 0)
-		return;
-	__syncthreads();
-	for (uint32_t number = threadIdx.x + 1; number <= lines; number += PAGE_THREADS)
-		if (gh_page_tuple(page, page_bytes, lines, number, &tuple) &&
-			(gh_read_u16(page + tuple.header + GH_TUPLE_INFOMASK_AT) & GH_TUPLE_XMAX_COMMITTED) != 0)
-			*reinterpret_cast<uint32_t *>(from.kept + tuple.header + GH_TUPLE_XMAX_AT) =
-				__ldcv(reinterpret_cast<const uint32_t *>(original + tuple.header + GH_TUPLE_XMAX_AT));
-}
-
 static __global__ void __launch_bounds__(PAGE_THREADS)
-pages_input_kernel(const pages_input job)
+pages_input_kernel(const __grid_constant__ pages_input job)
 {
 	extern __shared__ uint4 page_copy[];
 	const uint8_t *page = reinterpret_cast<const uint8_t *>(page_copy);
@@ -169,29 +118,15 @@ struct page_arrays
 };
 
 static page_arrays
-pages_carve(const cuda_pipeline *pipeline, uint32_t npages, uint32_t ncopies, carver *carver)
+pages_carve(const cuda_pipeline *pipeline, uint32_t npages, uint64_t words, uint32_t ncopies, carver *carver)
 {
-	uint64_t	words = (pipeline->view.page_bytes / GH_LINE_BYTES + 63) / 64;
 	page_arrays arrays;
 
 	arrays.pages = carver->array<input_page>(npages);
-	arrays.bitmaps = carver->array<uint64_t>(npages * words);
+	arrays.bitmaps = carver->array<uint64_t>(words);
 	arrays.list_bytes = carver->used;
 	arrays.copies = carver->array<char>((uint64_t) ncopies * pipeline->view.page_bytes);
 	return arrays;
-}
-
-static bool
-reads_in_place(const cuda_pipeline *pipeline, const GhPipelineRequest *request)
-{
-	return request->readable && pipeline->direct;
-}
-
-/* Does the batch have a copy of the page?  For its texts, or because the device has no other. */
-static bool
-is_copied(const GhPageRef *page, bool in_place)
-{
-	return in_place ? page->span == 0 : page->page != nullptr;
 }
 
 /* How many copies a batch of the request has at most. */
@@ -205,10 +140,20 @@ most_copies(const GhPipelineRequest *request, bool in_place)
 	return copies;
 }
 
-/* Says where a page is read, and where it is put; *copies: of those before it, which it may add to. */
-static void
-send_page(const cuda_pipeline *pipeline, const GhPipelineRequest *request, const GhPageRef *from,
-		  input_page *page, const page_arrays *host, const page_arrays *device, uint32_t *copies)
+/* How many words of bitmaps a batch of the request has at most. */
+static uint64_t
+most_words(const GhPipelineRequest *request)
+{
+	uint64_t	words = 0;
+
+	for (uint32_t p = 0; p < request->npages; p++)
+		words += bitmap_words(&request->pages[p]);
+	return words;
+}
+
+void
+input_send_page(const cuda_pipeline *pipeline, const GhPipelineRequest *request, const GhPageRef *from,
+				input_page *page, char *host_copies, char *device_copies, uint32_t *copies)
 {
 	size_t		page_bytes = pipeline->view.page_bytes;
 	bool		in_place = reads_in_place(pipeline, request);
@@ -224,14 +169,14 @@ send_page(const cuda_pipeline *pipeline, const GhPipelineRequest *request, const
 		page->kept = nullptr;
 	}
 	else if (in_place)
-		page->kept = page->kept != nullptr ? page->kept : device->copies + at;
+		page->kept = page->kept != nullptr ? page->kept : device_copies + at;
 	else
 	{
-		page->asked.page = device->copies + at;
+		page->asked.page = device_copies + at;
 		if (from->hinted != 0 || from->span != 0)
-			gh_page_copy_backwards(host->copies + at, from->page, page_bytes);
+			gh_page_copy_backwards(host_copies + at, from->page, page_bytes);
 		else
-			memcpy(host->copies + at, from->page, page_bytes);
+			memcpy(host_copies + at, from->page, page_bytes);
 	}
 }
 
@@ -240,7 +185,7 @@ static GhStatus
 send_pages(cuda_pipeline *pipeline, const GhPipelineRequest *request, const batch_input *input, pages_input *job,
 		   uint32_t *far, GhError *error)
 {
-	const GhPageRef *pages = request->pages + input->first;
+	page_walk	walk = input->walk;
 	bool		in_place = reads_in_place(pipeline, request);
 	carver		on_host = {};
 	carver		on_device = {};
@@ -252,20 +197,21 @@ send_pages(cuda_pipeline *pipeline, const GhPipelineRequest *request, const batc
 
 	on_host.base = pipeline->lane->host_input;
 	on_device.base = pipeline->lane->input_block.memory;
-	host = pages_carve(pipeline, input->pages, 0, &on_host);
-	device = pages_carve(pipeline, input->pages, 0, &on_device);
+	host = pages_carve(pipeline, input->pages, most_words(request), 0, &on_host);
+	device = pages_carve(pipeline, input->pages, most_words(request), 0, &on_device);
 	*far = 0;
-	for (uint32_t p = 0; p < input->pages; p++)
+	for (uint32_t p = 0; p < input->pages; p++, walk_on(request, &walk))
 	{
+		GhPageRef	from = walk_page(request, &walk);
 		input_page *page = &host.pages[p];
-		uint32_t	words = bitmap_words(&pages[p]);
+		uint32_t	words = bitmap_words(&from);
 
-		send_page(pipeline, request, &pages[p], page, &host, &device, &copies);
+		input_send_page(pipeline, request, &from, page, host.copies, device.copies, &copies);
 		*far += page->near == 0;
 		page->first = row;
-		row += pages[p].lines;
+		row += from.lines;
 		if (words > 0)
-			memcpy(host.bitmaps + word, request->bitmaps + pages[p].bitmap, words * sizeof(uint64_t));
+			memcpy(host.bitmaps + word, request->bitmaps + from.bitmap, words * sizeof(uint64_t));
 		if (words > 0)
 			page->asked.bitmap = (uint32_t) word;
 		word += words;
@@ -273,12 +219,14 @@ send_pages(cuda_pipeline *pipeline, const GhPipelineRequest *request, const batc
 	job->pages = device.pages;
 	job->bitmaps = device.bitmaps;
 	job->npages = input->pages;
-	/* a block reads what it is told of a page once: over the bus, where pages are, too */
-	if ((in_place || copies == 0) && word == 0)
+	/* a block reads what it is told of a page once: over the bus, if most pages are there, too */
+	if ((in_place || copies == 0) && word == 0 && *far >= input->pages / 2)
 	{
 		job->pages = host.pages;
 		return GH_OK;
 	}
+	if ((in_place || copies == 0) && word == 0)
+		return pipe_copy(&pipeline->memory, device.pages, host.pages, input->pages * sizeof(input_page), error);
 	return pipe_copy(&pipeline->memory, pipeline->lane->input_block.memory, pipeline->lane->host_input,
 					 host.list_bytes + (in_place ? 0 : copies * (size_t) pipeline->view.page_bytes), error);
 }
@@ -636,8 +584,9 @@ input_begin(cuda_pipeline *pipeline, const GhPipelineRequest *request, GhError *
 	if (request->kind == GH_INPUT_PAGES)
 	{
 		bool		in_place = reads_in_place(pipeline, request);
-		page_arrays arrays = pages_carve(pipeline, request->npages < BATCH_PAGES ? request->npages : BATCH_PAGES,
-										 most_copies(request, in_place), &sizes);
+		uint64_t	npages = gh_request_pages(request->pages, request->npages);
+		page_arrays arrays = pages_carve(pipeline, npages < BATCH_PAGES ? (uint32_t) npages : BATCH_PAGES,
+										 most_words(request), most_copies(request, in_place), &sizes);
 
 		/* what is read in place is copied by the device alone */
 		return input_reserve(pipeline, in_place ? arrays.list_bytes : sizes.used, sizes.used, error);
@@ -652,22 +601,43 @@ input_begin(cuda_pipeline *pipeline, const GhPipelineRequest *request, GhError *
 	return input_reserve(pipeline, sizes.used, sizes.used, error);
 }
 
-batch_input
-input_next(const cuda_pipeline *pipeline, const GhPipelineRequest *request, uint64_t *at)
+/* All that a pass takes is a batch of its own; else as many pages as their rows have places. */
+static batch_input
+next_pages(const cuda_pipeline *pipeline, const GhPipelineRequest *request, uint64_t *at)
 {
-	batch_input input = {*at, 0, 0, 0};
+	page_walk	walk = walk_of(*at);
+	batch_input input = {walk.page, walk, 0, 0, 0};
+
+	if (is_one_pass(request))
+	{
+		for (; walk.listed < request->npages; walk.listed++)
+		{
+			input.pages += request->pages[walk.listed].run > 1 ? request->pages[walk.listed].run : 1;
+			input.rows += request->pages[walk.listed].lines;
+		}
+		walk.page = input.pages;
+	}
+	for (; walk.listed < request->npages && input.pages < BATCH_PAGES; walk_on(request, &walk), input.pages++)
+	{
+		uint32_t	lines = lines_of_page(request, walk.page);
+
+		if (lines > rows_at_once(pipeline) - input.rows)
+			break;
+		input.rows += lines;
+	}
+	*at = at_of(&walk);
+	return input;
+}
+
+batch_input
+input_next(const cuda_pipeline *pipeline, GhPipelineRequest *request)
+{
+	uint64_t   *at = &request->engine_state[PIPE_AT];
+	batch_input input = {*at, {}, 0, 0, 0};
 	uint64_t	bytes;
 
 	if (request->kind == GH_INPUT_PAGES)
-	{
-		for (; *at < request->npages && input.pages < BATCH_PAGES; ++*at, input.pages++)
-		{
-			if (request->pages[*at].lines > rows_at_once(pipeline) - input.rows)
-				break;
-			input.rows += request->pages[*at].lines;
-		}
-		return input;
-	}
+		return next_pages(pipeline, request, at);
 	if (request->kind == GH_INPUT_COLUMNS)
 	{
 		input.step = request->step;
@@ -688,6 +658,8 @@ input_next(const cuda_pipeline *pipeline, const GhPipelineRequest *request, uint
 GhStatus
 input_launch(cuda_pipeline *pipeline, const GhPipelineRequest *request, const batch_input *input, GhError *error)
 {
+	if (is_one_pass(request))
+		return pass_launch(pipeline, request, input, error);
 	if (request->kind == GH_INPUT_PAGES)
 		return launch_pages(pipeline, request, input, error);
 	if (request->kind == GH_INPUT_COLUMNS)

@@ -14,7 +14,7 @@
 
 #include "cuda/pipeline/pipeline.cuh"
 
-#define KITS_KEPT 64
+#define KITS_KEPT 256
 #define KEPT_BYTES_MAX ((uint64_t) 2 << 30) /* of device memory */
 #define KEPT_INPUT_MAX ((size_t) 16 << 20)	/* of page-locked memory, each */
 
@@ -66,7 +66,7 @@ free_spare(void)
 		free_kept(spare[i].lasting, &spare[i].kit.batch_block);
 		free_kept(spare[i].lasting, &spare[i].kit.input_block);
 	}
-	return bytes > 0;
+	return spares_free() || bytes > 0;
 }
 
 /* The block is the pipeline's from here on, unless its budget has no room for it. */

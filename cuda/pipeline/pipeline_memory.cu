@@ -40,11 +40,11 @@ account(pipe_memory *memory, bool limited, uint64_t bytes)
 		memory->bytes_peak = memory->bytes;
 }
 
-/* limited: it counts for the memory limit. */
-GhStatus
-pipe_alloc(pipe_memory *memory, uint64_t bytes, bool limited, pipe_block *block, GhError *error)
+/* room: not 0: a spare one of that size will do. */
+static GhStatus
+alloc_block(pipe_memory *memory, uint64_t bytes, uint64_t room, bool limited, pipe_block *block, GhError *error)
 {
-	void	   *place = nullptr;
+	void	   *place;
 	cudaError_t status;
 
 	*block = {};
@@ -54,7 +54,8 @@ pipe_alloc(pipe_memory *memory, uint64_t bytes, bool limited, pipe_block *block,
 	if (!budget_take(&memory->host, bytes))
 		return gh_error_set(error, GH_LIMIT, "the device memory for all does not allow %llu more bytes",
 							(unsigned long long) bytes);
-	status = device_malloc(&place, bytes);
+	place = room > 0 ? spare_take(memory, room) : nullptr;
+	status = place != nullptr ? cudaSuccess : device_malloc(&place, room > 0 ? room : bytes);
 	if (status != cudaSuccess)
 		budget_give(&memory->host, bytes);
 	if (status == cudaErrorMemoryAllocation)
@@ -64,8 +65,22 @@ pipe_alloc(pipe_memory *memory, uint64_t bytes, bool limited, pipe_block *block,
 		return pipe_failed(memory, status, "cudaMalloc", error);
 	block->memory = static_cast<char *>(place);
 	block->bytes = bytes;
+	block->room = room;
 	account(memory, limited, bytes);
 	return GH_OK;
+}
+
+/* limited: it counts for the memory limit. */
+GhStatus
+pipe_alloc(pipe_memory *memory, uint64_t bytes, bool limited, pipe_block *block, GhError *error)
+{
+	return alloc_block(memory, bytes, 0, limited, block, error);
+}
+
+GhStatus
+pipe_alloc_small(pipe_memory *memory, uint64_t bytes, bool limited, pipe_block *block, GhError *error)
+{
+	return alloc_block(memory, bytes, spare_room(memory, bytes), limited, block, error);
 }
 
 /* Waits for the device, so that kernels in flight keep what they use. */
@@ -320,8 +335,7 @@ set_batch_rows(cuda_pipeline *pipeline, uint32_t rows, GhError *error)
 	return pipeline->memory.failed ? GH_DEVICE_ERROR : GH_OK;
 }
 
-/* Do sums depend on where batches end? */
-static bool
+bool
 adds_floats(const cuda_pipeline *pipeline)
 {
 	const GhSink *sink = &pipeline->plan.options.sink;

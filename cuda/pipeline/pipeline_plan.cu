@@ -429,9 +429,9 @@ pipe_plan_upload(cuda_pipeline *pipeline, GhError *error)
 	}
 	counts = counts_of(options, all_saved);
 	(void) parts_carve(options, &counts, &sizes);
-	GH_TRY(pipe_alloc(&pipeline->memory, sizes.used, false, &pipeline->plan_block, error));
+	GH_TRY(pipe_alloc_small(&pipeline->memory, sizes.used, false, &pipeline->plan_block, error));
 	if (options->nprobes > 0)
-		GH_TRY(pipe_alloc(&pipeline->memory, options->nprobes * sizeof(probe_view), false, &pipeline->probes_block,
+		GH_TRY(pipe_alloc_small(&pipeline->memory, options->nprobes * sizeof(probe_view), false, &pipeline->probes_block,
 						  error));
 	arrays.base = pipeline->plan_block.memory;
 	device = parts_carve(options, &counts, &arrays);

@@ -46,6 +46,26 @@ seen_before(const GhPages *pages)
 	return snapshot->snapshot_type == SNAPSHOT_MVCC ? snapshot->xmin : 0;
 }
 
+/*
+ * How many lines a request may have beyond those whose rows could all come back; 0: none.  That is for the service, which bears
+ * it that there are more (service.h).  Floats are added request by request: where one ends is not to depend on what came
+ * back.
+ */
+static uint32
+most_lines(const GhEngine *engine, const GhPipelineOptions *options)
+{
+	const GhGroupsSink *groups = &options->sink.groups;
+
+	if (!engine->shares_tables || options->sink.kind == GH_SINK_PLACES)
+		return 0;
+	if (options->sink.kind != GH_SINK_GROUPS)
+		return GH_SUPPLY_LINES_TAKEN;
+	for (uint32 a = 0; a < groups->naggregates; a++)
+		if (gh_class_is_float(groups->aggregates[a].value_class))
+			return 0;
+	return groups->nkeys == 0 ? GH_SUPPLY_LINES_ADDED : GH_SUPPLY_LINES_TAKEN;
+}
+
 /* Gives all back that is not PostgreSQL's; the engine waits for what the device still reads. */
 static void
 release(void *arg)
@@ -94,6 +114,7 @@ gh_supply_begin(GhSupply *supply, const GhEngine *engine, const GhPipelineOption
 	supply->failed = true;
 	supply->pins = pages != NULL && gh_supply_may_pin(supply, options->device);
 	supply->lists = options->sink.kind == GH_SINK_PLACES;
+	supply->most_lines = most_lines(engine, options);
 	supply->device = options->device;
 	supply->callback.func = release;
 	supply->callback.arg = supply;
@@ -262,6 +283,11 @@ count_request(GhSupply *supply, const GhSupplyRequest *request)
 	else
 		counts->tuples += request->request.seen;
 	counts->counted += request->request.counted;
+	counts->back += request->request.nback;
+	/* the next ones may have more lines, or have to have fewer again */
+	supply->lines_room = supply->rows_room;
+	if (counts->back <= counts->tuples / GH_SUPPLY_BACK_SHARE)
+		supply->lines_room = Max(supply->lines_room, supply->most_lines);
 	for (int s = 0; s < GH_STEPS_MAX; s++)
 		counts->passed[s] += request->request.passed[s];
 }
@@ -281,6 +307,18 @@ give_back(GhSupply *supply, const GhSupplyRequest *request)
 	}
 }
 
+/*
+ * A request has failed.  Of rows that came back there were more than could be foreseen: that is for the CPU engine, as if there were
+ * no device for such rows.
+ */
+static void
+fail_request(GhSupply *supply, const GhPipelineRequest *request)
+{
+	fail(supply, &request->error);
+	if (request->error.status == GH_TOO_SMALL)
+		(void) gh_error_set(&supply->error, GH_DECLINED, "too many rows were handed back at a time");
+}
+
 /* Waits for a request and empties it, but for pages that are to be asked once more. */
 static void
 complete(GhSupply *supply, GhSupplyRequest *request)
@@ -296,7 +334,7 @@ complete(GhSupply *supply, GhSupplyRequest *request)
 		status = gh_supply_wait(supply, supply->pipeline, &request->request);
 		gh_clock(supply->timing, &supply->counts.wait_time, &clock);
 		if (status != GH_OK)
-			fail(supply, &request->request.error);
+			fail_request(supply, &request->request);
 		else if (!supply->failed)
 		{
 			count_request(supply, request);
@@ -345,8 +383,9 @@ copy_page(char *to, const GhPages *pages)
 static bool
 is_full(const GhSupply *supply, const GhSupplyRequest *request, uint32 room)
 {
-	return request->request.npages == room || request->request.nspans == GH_REQUEST_SPANS_MAX ||
-		request->nall >= gh_supply_most_pages(supply) || request->nlines + MaxHeapTuplesPerPage > supply->rows_room || request->nnotes >= room ||
+	return request->request.npages == supply->list_room || request->request.npages - request->nresident == room ||
+		request->request.nspans == GH_REQUEST_SPANS_MAX || request->nall >= gh_supply_most_pages(supply) ||
+		request->nlines + MaxHeapTuplesPerPage > supply->lines_room || request->nnotes >= room ||
 		(supply->copy_room > 0 && request->ncopies == supply->copy_room);
 }
 

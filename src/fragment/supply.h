@@ -22,6 +22,15 @@
 /* Pages of a request: with fewer than this, there is no point. */
 #define GH_SUPPLY_MIN 64
 
+/*
+ * Lines of a request, at most, as long as nearly no row comes back: of pages that are added to one group, and of others,
+ * whose sinks take so many at a time.
+ */
+#define GH_SUPPLY_LINES_ADDED (1 << 22)
+#define GH_SUPPLY_LINES_TAKEN (1 << 20)
+/* That is: one in so many of those so far. */
+#define GH_SUPPLY_BACK_SHARE 1024
+
 /* A request, and what is kept of its pages until it is through. */
 typedef struct GhSupplyRequest
 {
@@ -68,6 +77,7 @@ typedef struct GhSupplyCounts
 	uint64		bytes;			/* that the device has read over the bus, without pages that were asked once more: which
 								 * these are depends on rows that nobody may be to know of */
 	uint64		counted;		/* rows, as of GhPipelineRequest */
+	uint64		back;			/* likewise: they came back */
 	uint64		passed[GH_STEPS_MAX];	/* likewise */
 	uint64		unmatched;		/* rows of a table that no row matched */
 	instr_time	wait_time;		/* for requests */
@@ -88,8 +98,11 @@ typedef struct GhSupply
 	GhResident *resident;		/* the relation's pages that stay there; NULL: none do */
 	GhResidentPlace found;		/* of the block that was looked up last */
 	bool		timing;
-	uint32		room;			/* pages of a request, as they are listed */
-	uint32		rows_room;		/* lines of all its pages; 0: no buffers are taken */
+	uint32		room;			/* pages of a request that are not on the device */
+	uint32		list_room;		/* pages, or runs of them, of its list */
+	uint32		rows_room;		/* rows of a request that may come back; 0: no buffers are taken */
+	uint32		lines_room;		/* lines of all its pages */
+	uint32		most_lines;		/* as many these may become; 0: no more than rows_room */
 	uint32		copy_room;		/* of them, copies */
 	uint32		fill;			/* likewise, where rows are listed: these are submitted then */
 	bool		lists;			/* requests are read one after the other: gh_supply_next */

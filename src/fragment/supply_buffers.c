@@ -21,9 +21,11 @@
 #define GH_SUPPLY_COPIED 192
 #define GH_SUPPLY_LISTED 512
 
-/* Bytes of a request's buffer that a page takes, but for its copy. */
-#define GH_SUPPLY_PAGE_BYTES \
-	(sizeof(GhPageRef) + GH_LINE_WORDS * sizeof(uint64) + MaxHeapTuplesPerPage * sizeof(GhBackRow))
+/* Entries of a request's list for each of these, where runs of pages that are on the device have some, too. */
+#define GH_SUPPLY_RUNS 8
+
+/* Bytes of a request's buffer that a page takes, but for its copy and its place in the list. */
+#define GH_SUPPLY_PAGE_BYTES (GH_LINE_WORDS * sizeof(uint64) + MaxHeapTuplesPerPage * sizeof(GhBackRow))
 
 /* Pages that this process's supplies may have pinned at a time. */
 static uint32 pins_of_process = 0;
@@ -48,7 +50,15 @@ gh_supply_may_pin(const GhSupply *supply, int device)
 static Size
 buffer_bytes(const GhSupply *supply)
 {
-	return GH_SUPPLY_PAGE_BYTES * supply->room + (Size) BLCKSZ * supply->copy_room;
+	return sizeof(GhPageRef) * supply->list_room + GH_SUPPLY_PAGE_BYTES * supply->room +
+		(Size) BLCKSZ * supply->copy_room;
+}
+
+/* Pages of the list: where rows are listed, or nothing is on the device, those that are read are all. */
+static void
+choose_list_room(GhSupply *supply)
+{
+	supply->list_room = supply->resident != NULL && !supply->lists ? supply->room * GH_SUPPLY_RUNS : supply->room;
 }
 
 static void
@@ -57,11 +67,11 @@ lay_out(GhSupply *supply, GhSupplyRequest *request, char *buffer)
 	request->copies = buffer;
 	buffer += (Size) supply->copy_room * BLCKSZ;
 	request->pages = (GhPageRef *) buffer;
-	request->bitmaps = (uint64 *) (request->pages + supply->room);
+	request->bitmaps = (uint64 *) (request->pages + supply->list_room);
 	request->back = (GhBackRow *) (request->bitmaps + (Size) supply->room * GH_LINE_WORDS);
-	request->blocks = MemoryContextAlloc(supply->context, sizeof(BlockNumber) * supply->room);
-	request->pins = MemoryContextAlloc(supply->context, sizeof(Buffer) * supply->room);
-	request->firsts = MemoryContextAlloc(supply->context, sizeof(uint32) * supply->room);
+	request->blocks = MemoryContextAlloc(supply->context, sizeof(BlockNumber) * supply->list_room);
+	request->pins = MemoryContextAlloc(supply->context, sizeof(Buffer) * supply->list_room);
+	request->firsts = MemoryContextAlloc(supply->context, sizeof(uint32) * supply->list_room);
 	if (supply->engine->shares_tables)
 		request->notes = MemoryContextAlloc(supply->context, sizeof(GhResidentNote) * supply->room);
 }
@@ -80,6 +90,7 @@ choose_room(GhSupply *supply)
 	supply->copy_room = Min(supply->room, GH_SUPPLY_COPIED);
 	if (supply->pins && supply->pages->strategy == NULL)
 		supply->copy_room = 0;
+	choose_list_room(supply);
 }
 
 /*
@@ -97,6 +108,7 @@ gh_supply_take_buffers(GhSupply *supply)
 		supply->buffers[0] = NULL;
 		/* copies at last: a request is full with them */
 		supply->room /= 2;
+		choose_list_room(supply);
 		supply->copy_room = Min(supply->copy_room, supply->room);
 		if (supply->room >= GH_SUPPLY_MIN)
 			continue;
@@ -109,7 +121,7 @@ gh_supply_take_buffers(GhSupply *supply)
 	for (int i = 0; i < GH_SUPPLY_REQUESTS; i++)
 		lay_out(supply, &supply->requests[i], supply->buffers[i]);
 	supply->judged = MemoryContextAlloc(supply->context, sizeof(GhJudgedPage) * supply->room);
-	supply->rows_room = supply->room * MaxHeapTuplesPerPage;
+	supply->rows_room = supply->lines_room = supply->room * MaxHeapTuplesPerPage;
 	supply->fill = Min(supply->room, Max(supply->fill, GH_SUPPLY_MIN));
 	return true;
 }
@@ -141,7 +153,7 @@ gh_supply_free_buffers(GhSupply *supply)
 	}
 	supply->judged = drop(supply->judged);
 	supply->buffers[0] = NULL;
-	supply->rows_room = 0;
+	supply->rows_room = supply->lines_room = 0;
 	pins_of_process -= supply->pins_taken;
 	supply->pins_taken = 0;
 }

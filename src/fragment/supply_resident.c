@@ -16,7 +16,7 @@ has_blocks(void *arg, BlockNumber block)
 {
 	GhSupply   *supply = arg;
 	const GhSupplyRequest *request = &supply->requests[supply->current];
-	uint32		left = Max(supply->rows_room, request->nlines) - request->nlines;
+	uint32		left = Max(supply->lines_room, request->nlines) - request->nlines;
 	uint32		most = Min(left / MaxHeapTuplesPerPage, gh_supply_most_pages(supply) - request->nall);
 
 	/* before buffers are taken it is not known; a request has room for one page at least */

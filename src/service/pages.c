@@ -69,13 +69,27 @@ is_run(const GhRunning *running, const GhPageRef *page)
 		page->place <= running->spans[page->span - 1]->npages - page->run;
 }
 
-/* The pages of a run, one by one; false: they have other lines than it was said. */
-static bool
-list_run(const GhRunning *running, const GhPageRef *run, GhPageRef *to)
+static const uint16 *
+lines_in_span(const GhRunning *running, const GhPageRef *run)
 {
-	const uint16 *lines = gh_worker.tables[running->span_tables[run->span - 1]].span_lines + run->place;
+	return gh_worker.tables[running->span_tables[run->span - 1]].span_lines + run->place;
+}
+
+/* Whether the run's pages have the lines that it says. */
+static bool
+has_lines(const GhPageRef *run, const uint16 *lines)
+{
 	uint64		sum = 0;
 
+	for (uint32 k = 0; k < run->run; k++)
+		sum += lines[k];
+	return sum == run->lines;
+}
+
+/* The pages of a run, one by one, for an engine that takes no runs. */
+static void
+list_run(const GhPageRef *run, const uint16 *lines, GhPageRef *to)
+{
 	for (uint32 k = 0; k < run->run; k++)
 	{
 		to[k] = *run;
@@ -83,55 +97,79 @@ list_run(const GhRunning *running, const GhPageRef *run, GhPageRef *to)
 		to[k].place += k;
 		to[k].block += k;
 		to[k].lines = lines[k];
-		sum += lines[k];
 	}
-	return sum == run->lines;
 }
 
-/* The list with all pages of runs; NULL, or what is wrong. */
+/* Takes over a page of the list, or a run, of which at most so many pages are left; NULL, or what is wrong. */
+static const char *
+take_page(GhRunning *running, GhPageRef page, uint64 left)
+{
+	uint32		run = Max(page.run, 1);
+	uint16		own = (uint16) page.lines;
+	const uint16 *lines = &own;
+
+	if (run > left)
+		return "the list of pages changes";
+	if (run > 1)
+	{
+		if (!is_run(running, &page))
+			return "a run of pages is not in its span";
+		lines = lines_in_span(running, &page);
+	}
+	else if (page.lines > PG_UINT16_MAX)
+		return "a page has too many lines";
+	if (running->page_lines != NULL)
+	{
+		/* what is checked is this copy: a request of another session may put pages there, which it should not */
+		memcpy(running->page_lines + running->npages, lines, run * sizeof(uint16));
+		lines = running->page_lines + running->npages;
+	}
+	if (run > 1 && !has_lines(&page, lines))
+		return "a run of pages is not in its span";
+	if (run > 1 && running->page_lines == NULL)
+	{
+		list_run(&page, lines, running->pages + running->nlisted);
+		running->nlisted += run;
+	}
+	else
+		running->pages[running->nlisted++] = page;
+	running->npages += run;
+	running->nlines += page.lines;
+	return NULL;
+}
+
+/* The list; that of an engine that takes no runs has all pages of these.  NULL, or what is wrong. */
 static const char *
 list_pages(GhRunning *running, const GhPageRef *list, uint32 count)
 {
-	uint64		npages = 0;
-	uint32		n = 0;
+	bool		runs = gh_worker.engine->pipelines->takes_runs;
+	uint64		npages = gh_request_pages(list, count);
+	const char *why = NULL;
 
-	for (uint32 i = 0; i < count; i++)
-		npages += Max(list[i].run, 1);
 	if (npages > GH_REQUEST_PAGES_MAX)
 		return "a request has too many pages";
-	running->pages = malloc(Max(npages, 1) * sizeof(GhPageRef));
-	if (running->pages == NULL)
+	running->pages = malloc(Max(runs ? count : npages, 1) * sizeof(GhPageRef));
+	running->page_lines = runs ? malloc(Max(npages, 1) * sizeof(uint16)) : NULL;
+	if (running->pages == NULL || (runs && running->page_lines == NULL))
 		return "out of memory for a list of pages";
-	for (uint32 i = 0; i < count; i++)
-	{
-		/* a copy: its session may change what it shows */
-		GhPageRef	page = list[i];
-		uint32		run = Max(page.run, 1);
-
-		if (run > npages - n)
-			return "the list of pages changes";
-		if (run == 1)
-			running->pages[n] = page;
-		else if (!is_run(running, &page) || !list_run(running, &page, running->pages + n))
-			return "a run of pages is not in its span";
-		n += run;
-	}
-	running->npages = n;
-	return NULL;
+	/* each is a copy: its session may change what it shows */
+	for (uint32 i = 0; i < count && why == NULL; i++)
+		why = take_page(running, list[i], npages - running->npages);
+	return why;
 }
 
 /* All processes have that memory at the same addresses; the buffers' device has another. */
 static bool
 place_pages(const GhSlot *asked, uint32 page_bytes, GhRunning *running)
 {
-	for (uint32 i = 0; i < running->npages; i++)
+	for (uint32 i = 0; i < running->nlisted; i++)
 	{
 		const char *page = running->pages[i].page;
 
 		/* it is in a span: the engine looks at that */
 		if (page == NULL)
 		{
-			running->nresident++;
+			running->nresident += Max(running->pages[i].run, 1);
 			continue;
 		}
 		if (is_in_buffer(asked, page, page_bytes))
@@ -149,7 +187,8 @@ gh_pages_take(const GhSlot *asked, const GhPageRef *list, uint32 count, uint32 p
 	const char *why;
 
 	running->readable = gh_worker.device->registered;
-	running->ndirect = running->nresident = running->npages = 0;
+	running->ndirect = running->nresident = running->nlisted = running->npages = 0;
+	running->nlines = 0;
 	running->page_bytes = page_bytes;
 	why = list_pages(running, list, count);
 	if (why != NULL)
@@ -163,8 +202,10 @@ void
 gh_pages_drop(GhRunning *running)
 {
 	free(running->pages);
+	free(running->page_lines);
 	running->pages = NULL;
-	running->npages = running->ndirect = running->nresident = 0;
+	running->page_lines = NULL;
+	running->nlisted = running->npages = running->ndirect = running->nresident = 0;
 	running->readable = false;
 	if (running->in_pool)
 		gh_pool_leave();
@@ -182,7 +223,7 @@ gh_pages_count(const GhRunning *running, uint64 bitmap_words, uint64 back_bytes)
 	if (running->readable)
 		gh_executor_count(GH_COUNT_PAGES_DIRECT, running->ndirect);
 	gh_executor_count(GH_COUNT_PAGE_BYTES, page_bytes);
-	gh_executor_count(GH_COUNT_BYTES_TO, page_bytes + running->npages * sizeof(GhPageRef) +
+	gh_executor_count(GH_COUNT_BYTES_TO, page_bytes + running->nlisted * sizeof(GhPageRef) +
 					  bitmap_words * sizeof(uint64));
 	gh_executor_count(GH_COUNT_BYTES_FROM, back_bytes);
 }

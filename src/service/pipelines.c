@@ -17,6 +17,40 @@
 
 /* ------------------------------------------------------------------- requests */
 
+/*
+ * Room for all rows of pages to go back, as the engine asks for, where the client's is less: of pages that stay rows hardly
+ * ever do, and so requests of many need no large buffers.
+ */
+static const char *
+make_room_for_back(GhRunning *running, GhPipelineRequest *request)
+{
+	/* with none at all it is the engine's to refuse, as with too many lines */
+	if (request->back == NULL || request->back_room == 0 || running->nlines <= request->back_room ||
+		running->nlines > GH_REQUEST_LINES_MAX)
+		return NULL;
+	running->back = malloc(running->nlines * sizeof(GhBackRow));
+	if (running->back == NULL)
+		return "out of memory for rows that go back";
+	running->client_back = request->back;
+	running->client_room = request->back_room;
+	request->back = running->back;
+	request->back_room = running->nlines;
+	return NULL;
+}
+
+/* The rows that went back, where the client sees them; GH_TOO_SMALL: they are too many for it. */
+static GhStatus
+give_back_rows(const GhRunning *running, GhPipelineRequest *request)
+{
+	if (running->back == NULL || request->nback == 0)
+		return GH_OK;
+	if (request->nback > running->client_room)
+		return gh_error_set(&request->error, GH_TOO_SMALL, "%llu rows were handed back, with room for %llu",
+							(unsigned long long) request->nback, (unsigned long long) running->client_room);
+	memcpy(running->client_back, running->back, request->nback * sizeof(GhBackRow));
+	return GH_OK;
+}
+
 /* The pages of a request; NULL, or what is wrong. */
 static const char *
 build_pages(uint32 number, const GhSlot *asked, const GhWorkerTable *table, GhPipelineRequest *request)
@@ -37,11 +71,12 @@ build_pages(uint32 number, const GhSlot *asked, const GhWorkerTable *table, GhPi
 	if (why != NULL)
 		return why;
 	request->readable = running->readable;
-	request->npages = running->npages;
+	request->npages = running->nlisted;
 	request->pages = running->pages;
+	request->page_lines = running->page_lines;
 	request->bitmaps = brought->bitmaps;
 	request->nbitmaps = brought->bitmaps == NULL ? 0 : brought->nbitmaps;
-	return NULL;
+	return make_room_for_back(running, request);
 }
 
 /* The engine's request out of what was asked for; NULL, or what is wrong. */
@@ -70,6 +105,8 @@ build_request(uint32 number, const GhSlot *asked, const GhWorkerTable *table)
 static void
 drop_input(GhRunning *running)
 {
+	free(running->back);
+	running->back = NULL;
 	gh_pages_drop(running);
 	gh_spans_drop(running);
 	gh_columns_drop(running);
@@ -82,11 +119,14 @@ gh_pipelines_finish(uint32 number, GhStatus status)
 	GhPipelineRequest *request = &running->pipeline_request;
 	GhSlot	   *slot = gh_slot_at(number);
 
+	if (status == GH_OK)
+	{
+		gh_spans_note_lines(running);
+		status = give_back_rows(running, request);
+	}
 	slot->status = status;
 	if (status != GH_OK)
 		slot->error = request->error;
-	else
-		gh_spans_note_lines(running);
 	gh_take_results(&slot->brought, request);
 	if (gh_fault_pass(GH_FAULT_POINT_SCAN_ANSWER) != GH_FAULT_NONE)
 		slot->brought.nback = PG_UINT64_MAX;

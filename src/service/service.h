@@ -101,6 +101,8 @@ extern void gh_service_init_worker(BackgroundWorker *worker, const char *functio
  *	- Spans of requests are GhServiceSpan, of this database.
  *	- A page that is in a span may stand for a run of pages, whose lines are those with which they were put there.  Of rows
  *	  that go back, `page` counts all of them.
+ *	- A request of pages may have less room for rows that go back than there are.  GH_TOO_SMALL: there were more than
+ *	  that, all others are in the sink, and only destroy is left.
  *	- Sinks are not shared; pipelines and marks are: see gh_service_pipeline_create_shared and
  *	  gh_service_marks_create_shared.
  *

@@ -202,7 +202,7 @@ gh_spans_take(const GhSlot *asked, GhRunning *running, GhPipelineRequest *reques
 void
 gh_spans_note_lines(const GhRunning *running)
 {
-	for (uint32 i = 0; running->nspans > 0 && i < running->npages; i++)
+	for (uint32 i = 0; running->nspans > 0 && i < running->nlisted; i++)
 	{
 		const GhPageRef *page = &running->pages[i];
 

@@ -288,6 +288,146 @@ many_pages(Context *c)
 	pair_close(c, &pair);
 }
 
+/* ------------------------------------------------------------------------ runs */
+
+/* A pipeline over pages that are in the places of a span by their numbers. */
+typedef struct Runs
+{
+	HostState	state;
+	GhHost		host;
+	Trial	   *pages;
+	Stage	   *stage;
+	GhPageSpan *span;
+	uint64_t	lines;			/* of all pages */
+} Runs;
+
+static bool
+runs_open(Context *c, Runs *runs, bool places)
+{
+	GhError		error = {0};
+	GhStatus	status;
+
+	memset(runs, 0, sizeof(*runs));
+	host_init(&runs->state, &runs->host);
+	runs->pages = draw_pages(c, 1 + (uint32_t) random_below(c, TRIAL_PAGES_MAX));
+	ask_all(runs->pages);
+	for (uint32_t p = 0; p < runs->pages->npages; p++)
+	{
+		runs->pages->pages[p].block = 100 + p;
+		runs->lines += runs->pages->pages[p].lines;
+	}
+	runs->stage = pages_stage(c, runs->pages);
+	runs->stage->options.sink.kind = places ? GH_SINK_PLACES : GH_SINK_GROUPS;
+	runs->stage->options.sink.groups.nkeys = 0;
+	runs->stage->engine = c->engine;
+	status = stage_create(runs->stage, &runs->host, &error);
+	if (status == GH_OK)
+		status = c->engine->pipelines->span_create(&runs->host, 0, runs->pages->relation.page_bytes,
+												   runs->pages->npages, &runs->span, &error);
+	return CHECK(c, status == GH_OK, "a pipeline and a span: %s", error.message);
+}
+
+static void
+runs_close(Context *c, Runs *runs)
+{
+	stage_end(runs->stage);
+	if (runs->span != NULL)
+		c->engine->pipelines->span_destroy(runs->span);
+	CHECK_U64(c, "bytes left", runs->state.allocated + runs->state.device_bytes, 0);
+	stage_drop(c, runs->stage);
+}
+
+/* Brings pages of a list, whose results are the caller's then, as what went back. */
+static void
+bring_runs(Context *c, const Runs *runs, const GhPageRef *list, uint32_t npages, const uint16_t *page_lines,
+		   GhPipelineRequest *request)
+{
+	memset(request, 0, sizeof(*request));
+	request->kind = GH_INPUT_PAGES;
+	request->readable = runs->pages->registered;
+	request->npages = npages;
+	request->pages = list;
+	request->page_lines = page_lines;
+	request->nspans = 1;
+	request->spans = &runs->span;
+	request->back_room = runs->lines;
+	request->back = make_memory(runs->lines * sizeof(GhBackRow) + 1);
+	CHECK(c, stage_request(runs->stage, request) == GH_OK, "a request: %s", request->error.message);
+}
+
+/* Some of the pages as runs, some where they were; how many there are in the list. */
+static uint32_t
+draw_runs(Context *c, const Runs *runs, GhPageRef *list, uint16_t *page_lines)
+{
+	const Trial *pages = runs->pages;
+	uint32_t	n = 0;
+
+	for (uint32_t p = 0; p < pages->npages; n++)
+	{
+		uint32_t	most = 1 + (uint32_t) random_below(c, 5);
+		GhPageRef  *page = &list[n];
+
+		*page = pages->pages[p];
+		page->span = page->run = 0;
+		page_lines[p++] = (uint16_t) page->lines;
+		if (random_below(c, 4) == 0)
+			continue;
+		page->page = NULL;
+		page->span = 1;
+		page->place = p - 1;
+		for (page->run = 1; page->run < most && p < pages->npages; page->run++)
+		{
+			page_lines[p] = (uint16_t) pages->pages[p].lines;
+			page->lines += pages->pages[p++].lines;
+		}
+	}
+	return n;
+}
+
+/* The same pages one by one and as runs: the same becomes of them. */
+static void
+compare_runs(Context *c, const Runs *runs)
+{
+	GhPageRef	list[TRIAL_PAGES_MAX];
+	uint16_t	page_lines[TRIAL_PAGES_MAX];
+	GhPipelineRequest first;
+	GhPipelineRequest second;
+
+	for (uint32_t p = 0; p < runs->pages->npages; p++)
+	{
+		list[p] = runs->pages->pages[p];
+		list[p].span = 1;
+		list[p].place = p;
+	}
+	bring_runs(c, runs, list, runs->pages->npages, NULL, &first);
+	for (int i = 0; i < 3 && c->failures == 0; i++)
+	{
+		bring_runs(c, runs, list, draw_runs(c, runs, list, page_lines), page_lines, &second);
+		CHECK_U64(c, "rows", second.counted, first.counted);
+		CHECK_U64(c, "tuples", second.seen, first.seen);
+		CHECK(c, memcmp(second.passed, first.passed, sizeof(first.passed)) == 0, "rows behind the steps differ");
+		CHECK(c, second.nback == first.nback &&
+			  memcmp(second.back, first.back, first.nback * sizeof(GhBackRow)) == 0, "other rows went back");
+		free(second.back);
+	}
+	free(first.back);
+}
+
+static void
+pages_in_runs(Context *c)
+{
+	if (no_pipelines(c) || !c->engine->pipelines->takes_runs)
+		return;
+	for (uint64_t round = 0; round < sized(c, 200, 40) && c->failures == 0; round++)
+	{
+		Runs		runs;
+
+		if (runs_open(c, &runs, round % 2 == 0))
+			compare_runs(c, &runs);
+		runs_close(c, &runs);
+	}
+}
+
 /* -------------------------------------------------------------------- refusals */
 
 #define REFUSED(target, value) \
@@ -331,6 +471,36 @@ refuse_spans(Context *c, const Pair *pair, const GhPageRef *list, GhPipelineRequ
 	c->engine->pipelines->span_destroy(spans[1]);
 }
 
+/* A run of both pages, which are in the last two places, in all but one thing. */
+static void
+refuse_runs(Context *c, const Pair *ours, const GhPageRef *pages, GhPipelineRequest request)
+{
+	Pair		pair = *ours;
+	GhPageRef	list[1] = {pages[0]};
+	uint16_t	lines[2] = {(uint16_t) pages[0].lines, (uint16_t) pages[1].lines};
+
+	request.npages = 1;
+	request.page_lines = lines;
+	list[0].page = NULL;
+	list[0].span = 1;
+	list[0].place = 2 * PAGES - 2;
+	list[0].run = 2;
+	list[0].lines = pages[0].lines + pages[1].lines;
+	if (!c->engine->pipelines->takes_runs)
+	{
+		expect_refused(c, &pair, list, request, "a run");
+		return;
+	}
+	REFUSED(request.page_lines, NULL);
+	REFUSED(list[0].page, pages[0].page);
+	REFUSED(list[0].place, 2 * PAGES - 1);
+	REFUSED(list[0].run, 3);
+	REFUSED(list[0].lines, list[0].lines + 1);
+	REFUSED(list[0].hinted, 1);
+	REFUSED(list[0].bitmap, 0);
+	REFUSED(lines[0], UINT16_MAX);
+}
+
 static void
 refused_requests(Context *c)
 {
@@ -357,6 +527,7 @@ refused_requests(Context *c)
 		REFUSED(list[1].place, 2 * PAGES);
 		REFUSED(list[1].place, UINT32_MAX);
 		refuse_spans(c, &pair, list, request);
+		refuse_runs(c, &pair, list, request);
 		CHECK_STATUS(c, "a page is put into its place", stage_request(pair.stages[0], &request), GH_OK);
 		list[1].page = NULL;
 		CHECK_STATUS(c, "and read there", stage_request(pair.stages[0], &request), GH_OK);
@@ -466,6 +637,7 @@ const Test	pipeline_span_tests[] = {
 	{"pipelines: pages that stay in spans", put_and_read, false},
 	{"pipelines: two pipelines and a span", two_pipelines, false},
 	{"pipelines: many pages in a span", many_pages, false},
+	{"pipelines: pages in runs", pages_in_runs, false},
 	{"pipelines: pages in spans that are refused", refused_requests, false},
 	{"pipelines: spans that are refused", refused_spans, false},
 	{"pipelines: spans without memory", no_memory, false},

@@ -75,7 +75,8 @@ for my $name ('joined', 'scan')
 }
 $_->close for $session, $other, $native;
 note("$failed queries whose device failed, $used pages that were on it before");
-cmp_ok($failed, '>', 30, 'devices have failed');
+# of so many, some have no such request: with runs of pages there are few
+cmp_ok($failed, '>', 24, 'devices have failed');
 cmp_ok($used, '>', 5000, 'with pages that were there before');
 like($service->settle, $GpuHash::Service::CLEAN, 'all was given back');
 unlike($server->log, qr/PANIC|TRAP|terminated by signal|leak/, 'a clean log');

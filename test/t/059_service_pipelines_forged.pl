@@ -60,7 +60,8 @@ for my $array (qw(pages bitmaps back))
 }
 refuses("$_ pages", forge(\%forger, 'own', 0, "brought.npages=$_")) for 32769, 65537, 2 ** 31, 4_294_967_295;
 refuses("$_ words of bitmaps", forge(\%forger, 'own', 0, "bitmaps=8 brought.nbitmaps=$_")) for 65536, '2305843009213693952', '18446744073709551615';
-refuses("room for $_ rows", forge(\%forger, 'own', 0, "brought.back_room=$_")) for 0, 1, 65536, '2305843009213693952', '18446744073709551615';
+refuses("room for $_ rows", forge(\%forger, 'own', 0, "brought.back_room=$_")) for 0, 65536, '2305843009213693952', '18446744073709551615';
+like(forge(\%forger, 'own', 0, 'brought.back_room=1'), $DONE, 'room for fewer rows than there are');
 refuses('no list of pages', forge(\%forger, 'own', 0, 'pages=18446744073709551615'));
 refuses('no place for rows', forge(\%forger, 'own', 0, 'back=18446744073709551615'));
 refuses("a buffer of $_ units", forge(\%forger, 'own', 0, "units=$_")) for 0, 2, 3, 4_294_967_295;

@@ -231,6 +231,16 @@ gh_span_check(uint32_t page_bytes, uint32_t npages, GhError *error)
 	return GH_OK;
 }
 
+uint64_t
+gh_request_pages(const GhPageRef *list, uint32_t count)
+{
+	uint64_t	pages = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		pages += list[i].run > 1 ? list[i].run : 1;
+	return pages;
+}
+
 /* Are the spans of a request such as the pipeline's pages can be in? */
 static GhStatus
 check_spans(const GhPipeline *pipeline, const GhPipelineRequest *request, GhError *error)
@@ -265,8 +275,6 @@ check_where(const GhPipelineRequest *request, uint32_t p, GhError *error)
 	if ((page->page == NULL && page->span == 0) || (uintptr_t) page->page % 16 != 0)
 		return gh_error_set(error, GH_INVALID, "page %u of a request is not at an address that is aligned to 16 bytes",
 							p);
-	if (page->run > 1)
-		return gh_error_set(error, GH_INVALID, "page %u of a request stands for %u pages", p, page->run);
 	if (page->span > request->nspans)
 		return gh_error_set(error, GH_INVALID, "page %u of a request is in span %u, of %u", p, page->span - 1,
 							request->nspans);
@@ -276,16 +284,43 @@ check_where(const GhPipelineRequest *request, uint32_t p, GhError *error)
 	return GH_OK;
 }
 
+/* A run: the pages' lines, of which none has more than `most`, add up to what it says. */
 static GhStatus
-check_page(const GhPipelinePlan *plan, const GhPipelineRequest *request, uint32_t p, GhError *error)
+check_run(const GhPipelineRequest *request, uint32_t p, const uint16_t *lines, uint32_t most, GhError *error)
 {
-	const GhPipelineSource *source = &plan->options.source;
+	const GhPageRef *page = &request->pages[p];
+	uint64_t	sum = 0;
+	uint32_t	longest = 0;
+
+	if (page->page != NULL || page->hinted != 0 || page->bitmap != GH_PAGE_ALL_LINES ||
+		page->run > request->spans[page->span - 1]->npages - page->place)
+		return gh_error_set(error, GH_INVALID, "page %u of a request stands for %u pages", p, page->run);
+	for (uint32_t k = 0; k < page->run; k++)
+	{
+		sum += lines[k];
+		longest = lines[k] > longest ? lines[k] : longest;
+	}
+	if (sum != page->lines || longest > most)
+		return gh_error_set(error, GH_INVALID, "page %u of a request stands for %u pages that have other lines", p,
+							page->run);
+	return GH_OK;
+}
+
+/* at: of the page, or of the run's first one, among all. */
+static GhStatus
+check_page(const GhPipeline *pipeline, const GhPipelineRequest *request, uint32_t p, uint64_t at, GhError *error)
+{
+	const GhPipelineSource *source = &pipeline->plan->options.source;
 	const GhPageRef *page = &request->pages[p];
 	uint32_t	most = (source->page_bytes - GH_PAGE_LINES_AT) / GH_LINE_BYTES;
 	GhStatus	status = check_where(request, p, error);
 
 	if (status != GH_OK)
 		return status;
+	if (page->run > 1)
+		return pipeline->engine->takes_runs && request->page_lines != NULL ?
+			check_run(request, p, request->page_lines + at, most, error) :
+			gh_error_set(error, GH_INVALID, "page %u of a request stands for %u pages", p, page->run);
 	if (page->lines > most)
 		return gh_error_set(error, GH_INVALID, "page %u of a request has %u lines, of %u at most", p, page->lines, most);
 	if (page->hinted > source->page_bytes || (page->hinted > 0 && source->seen_before == 0))
@@ -300,23 +335,32 @@ check_page(const GhPipelinePlan *plan, const GhPipelineRequest *request, uint32_
 static GhStatus
 check_pages(const GhPipeline *pipeline, const GhPipelineRequest *request, uint64_t *rows, GhError *error)
 {
-	const GhPipelinePlan *plan = pipeline->plan;
+	uint64_t	at = 0;
 	GhStatus	status;
 
-	if (plan->options.source.kind != GH_SOURCE_PAGES)
+	if (pipeline->plan->options.source.kind != GH_SOURCE_PAGES)
 		return gh_error_set(error, GH_INVALID, "a request has pages, and the pipeline's source none");
 	if (!has_array(request->pages, request->npages, GH_REQUEST_PAGES_MAX))
 		return gh_error_set(error, GH_INVALID, "a request has no %u pages, of %d at most", request->npages,
 							GH_REQUEST_PAGES_MAX);
+	if (gh_request_pages(request->pages, request->npages) > GH_REQUEST_PAGES_MAX)
+		return gh_error_set(error, GH_INVALID, "a request has more than %d pages", GH_REQUEST_PAGES_MAX);
 	status = check_spans(pipeline, request, error);
 	if (status != GH_OK)
 		return status;
 	for (uint32_t p = 0; p < request->npages; p++)
 	{
-		status = check_page(plan, request, p, error);
+		const GhPageRef *page = &request->pages[p];
+
+		status = check_page(pipeline, request, p, at, error);
 		if (status != GH_OK)
 			return status;
-		*rows += request->pages[p].lines;
+		/* a page by itself may be said to have lines there, too */
+		if (request->page_lines != NULL && page->run <= 1 && request->page_lines[at] != page->lines)
+			return gh_error_set(error, GH_INVALID, "page %u of a request has %u lines, and not %u", p, page->lines,
+								request->page_lines[at]);
+		*rows += page->lines;
+		at += page->run > 1 ? page->run : 1;
 	}
 	return GH_OK;
 }

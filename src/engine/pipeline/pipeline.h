@@ -282,8 +282,9 @@ typedef struct GhPipelineRequest
 {
 	uint32_t	kind;			/* a GhInputKind */
 	bool		readable;		/* pages: each that is given is where the device reads it: registered, or its own */
-	uint32_t	npages;			/* pages */
-	const GhPageRef *pages;
+	uint32_t	npages;			/* pages: of the list */
+	const GhPageRef *pages;		/* the list; that of an engine that takes runs may have some */
+	const uint16_t *page_lines; /* where it has: lines of each page, those of runs one by one; else it may be NULL */
 	const uint64_t *bitmaps;
 	uint64_t	nbitmaps;		/* words */
 	/*
@@ -389,6 +390,8 @@ struct GhPipelineEngine
 	GhStatus	(*span_create) (const GhHost *host, int device, uint32_t page_bytes, uint32_t npages, GhPageSpan **span,
 								GhError *error);
 	void		(*span_destroy) (GhPageSpan *span);
+
+	bool		takes_runs;		/* pages of a request may be runs (GhPageRef.run) */
 
 	/* Marks of a table that a pipeline made, none at first.  They belong to a query, the table does not. */
 	GhStatus	(*marks_create) (const GhHost *host, GhTable *table, GhMarks **marks, GhError *error);
@@ -501,6 +504,8 @@ extern GhStatus gh_pipeline_request_take(GhPipeline *pipeline, GhPipelineRequest
 										 uint64_t *rows);
 /* May an engine make a span of these? */
 extern GhStatus gh_span_check(uint32_t page_bytes, uint32_t npages, GhError *error);
+/* How many pages a list has, those of runs one by one. */
+extern uint64_t gh_request_pages(const GhPageRef *list, uint32_t count);
 /* The keys of groups, or the values of rows: *count of them. */
 extern const GhRecordKey *gh_pipeline_keys(const GhPipelineOptions *options, uint32_t *count);
 /* The first instruction of a step. */

@@ -83,8 +83,9 @@ typedef struct GhPageRef
 	 */
 	uint16_t	span;
 	/*
-	 * More than 1: it stands for so many pages, in places from `place` on, of blocks from `block` on, and `lines` is the sum
-	 * of theirs.  Only where requests go through the service, which knows what it has there (service.h); else 0.
+	 * More than 1: it stands for so many pages, in places from `place` on, of blocks from `block` on, all lines of which are
+	 * asked for, and `lines` is the sum of theirs.  Only where requests go through the service, which knows what it has
+	 * there (service.h), and of engines that take runs (GhPipelineEngine.takes_runs); else 0.
 	 */
 	uint16_t	run;
 	uint32_t	place;
