@@ -21,8 +21,11 @@
 #define GH_SUPPLY_COPIED 192
 #define GH_SUPPLY_LISTED 512
 
-/* Entries of a request's list for each of these, where runs of pages that are on the device have some, too. */
-#define GH_SUPPLY_RUNS 8
+/*
+ * Entries of a request's list for each of these, where runs of pages that are on the device have some, too.  With more, a
+ * request of GH_SUPPLY_PINNED pages would take one more unit of the transfer area, of which the default has a few dozen.
+ */
+#define GH_SUPPLY_RUNS 4
 
 /* Bytes of a request's buffer that a page takes, but for its copy and its place in the list. */
 #define GH_SUPPLY_PAGE_BYTES (GH_LINE_WORDS * sizeof(uint64) + MaxHeapTuplesPerPage * sizeof(GhBackRow))
