@@ -1,15 +1,16 @@
 /*
  * first.c
- *		ORDER BY ... LIMIT above groups on a device: a condition that lets through the first ones of the order, and few
- *		others.
+ *		ORDER BY ... LIMIT above groups on a device: a condition that lets through the first ones of the
+ *		order, and few others.
  *
- * The first key of the Sort is computed for a sample of the groups that HAVING lets out.  As many of them as are
- * wanted do not come behind the last one of these: so whatever does is not wanted.  Of n groups, with w wanted
- * and s in the sample, some n * w / s come out: the fewest are seen in all with s = sqrt(n * w).  The Sort above puts
- * them in order, and the Limit takes what it wants.
+ * The first key of the Sort is computed for a sample of the groups that HAVING lets out.  As many of them as
+ * are wanted do not come behind the last one of these: so whatever does is not wanted.  Of n groups, with w
+ * wanted and s in the sample, some n * w / s come out: the fewest are seen in all with s = sqrt(n * w).  The
+ * Sort above puts them in order, and the Limit takes what it wants.
  *
- * A group that does not come out is not seen by any expression of PostgreSQL's: so all that is computed of groups
- * has to have a program, or to be just a column, and a group for which PostgreSQL might raise an error hands back.
+ * A group that does not come out is not seen by any expression of PostgreSQL's: so all that is computed of
+ * groups has to have a program, or to be just a column, and a group for which PostgreSQL might raise an error
+ * hands back.
  */
 #include "postgres.h"
 
@@ -91,7 +92,10 @@ find_order(GhFirstGroups *first, const Sort *sort)
 
 /* ---------------------------------------------------------------- the sample */
 
-/* Of so many groups, of which HAVING lets some out; NULL: that no few first ones are wanted, or that cannot be told. */
+/*
+ * Of so many groups, of which HAVING lets some out; NULL: that no few first ones are wanted, or that cannot
+ * be told.
+ */
 GhFirstGroups *
 gh_first_begin(GhAggregateNode *node, uint64 ngroups)
 {
@@ -186,15 +190,18 @@ make_condition(const GhFirstGroups *first, const NullableDatum *last)
 	null->location = -1;
 	if (last->isnull)
 		return (Expr *) null;
-	value = makeConst(type, exprTypmod((Node *) first->key), exprCollation((Node *) first->key), first->length,
-					  last->value, false, first->by_value);
+	value = makeConst(type, exprTypmod((Node *) first->key), exprCollation((Node *) first->key),
+					  first->length, last->value, false, first->by_value);
 	not_behind = make_opclause(first->not_behind, BOOLOID, false, first->key, (Expr *) value, InvalidOid,
 							   first->collation);
 	set_opfuncid((OpExpr *) not_behind);
-	return first->order.ssup_nulls_first ? makeBoolExpr(OR_EXPR, list_make2(null, not_behind), -1) : not_behind;
+	return first->order.ssup_nulls_first ? makeBoolExpr(OR_EXPR, list_make2(null, not_behind), -1) :
+		not_behind;
 }
 
-/* The sample is taken.  False: all groups may be among the first ones, or most, by what the first key tells. */
+/*
+ * The sample is taken.  False: all groups may be among the first ones, or most, by what the first key tells.
+ */
 bool
 gh_first_end(GhFirstGroups *first)
 {
@@ -211,7 +218,10 @@ gh_first_end(GhFirstGroups *first)
 
 /* ------------------------------------------------------------- the condition */
 
-/* All that PostgreSQL computes of a group, and then the condition, if it is there; false: that has no program. */
+/*
+ * All that PostgreSQL computes of a group, and then the condition, if it is there; false: that has no
+ * program.
+ */
 bool
 gh_first_translate(const GhFirstGroups *first, GhTranslation *translation)
 {

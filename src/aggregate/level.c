@@ -31,7 +31,8 @@ gh_level_first(const GhAggregateNode *node, GhLevelGroups *groups)
 	groups->values = palloc(sizeof(GhGroupColumn) * naggregates);
 	for (int a = 0; a < node->naggregates; a++)
 	{
-		uint8		part = node->specs[a].aggregate.kind > GH_AGGREGATE_COUNT ? GH_GROUP_VALUE : GH_GROUP_COUNT;
+		uint8		part = node->specs[a].aggregate.kind > GH_AGGREGATE_COUNT ?
+			GH_GROUP_VALUE : GH_GROUP_COUNT;
 
 		groups->counts[a] = (GhGroupColumn) {GH_GROUP_COUNT, a};
 		groups->values[a] = (GhGroupColumn) {part, a};
@@ -82,8 +83,8 @@ gh_level_add_parts(GhLevel *level, const GhAggregateNode *node, const GhLevelGro
 }
 
 /*
- * Whether what the program reads of the relation of groups is what a pipeline tells of them.  exact: numbers have to show
- * all their digits; else just where the program divides.
+ * Whether what the program reads of the relation of groups is what a pipeline tells of them.  exact: numbers
+ * have to show all their digits; else just where the program divides.
  */
 bool
 gh_level_tells(const GhAggregateNode *node, const GhProgram *program, bool exact)

@@ -1,12 +1,13 @@
 /*
  * narrow.c
- *		Groups on a device that do not leave it: those that HAVING leaves out, those that are not among the first ones of
- *		an order (first.c), and those that are grouped again, by the node (regroup_device.c) or one above it (nested.c).
+ *		Groups on a device that do not leave it: those that HAVING leaves out, those that are not among the
+ *		first ones of an order (first.c), and those that are grouped again, by the node (regroup_device.c) or
+ *		one above it (nested.c).
  *
- * The groups are the source of a pipeline there, which has the first of HAVING's conditions (having.c) and what lets the
- * first ones through as steps, and whose rows have all that the records of groups have.  That is for groups that
- * are whole, and of which the program tells without PostgreSQL's help: where it cannot tell of one, all of
- * them come to the host, and are judged there.
+ * The groups are the source of a pipeline there, which has the first of HAVING's conditions (having.c) and
+ * what lets the first ones through as steps, and whose rows have all that the records of groups have.  That
+ * is for groups that are whole, and of which the program tells without PostgreSQL's help: where it cannot
+ * tell of one, all of them come to the host, and are judged there.
  */
 #include "postgres.h"
 
@@ -79,7 +80,10 @@ add_values(const GhAggregateNode *node, const GhLevelGroups *groups, GhLevel *le
 	return true;
 }
 
-/* The conditions, what lets the first ones through, and the values; false: that is too much, or cannot be told. */
+/*
+ * The conditions, what lets the first ones through, and the values; false: that is too much, or cannot be
+ * told.
+ */
 static bool
 make_options(GhAggregateNode *node, const Narrowing *narrowing, GhPipelineOptions *options)
 {
@@ -122,8 +126,8 @@ texts_of_record(const GhAggregateNode *node)
 
 /* Sets the keys of a record; what is no key of the row is NULL, but for the number of a grouping set. */
 static void
-set_keys(const GhAggregateNode *node, const GhLevelGroups *groups, const GhRecordHead *from, GhRecordHead *head,
-		 Size texts_moved)
+set_keys(const GhAggregateNode *node, const GhLevelGroups *groups, const GhRecordHead *from,
+		 GhRecordHead *head, Size texts_moved)
 {
 	const GhRecordValue *values = (const GhRecordValue *) (from + 1);
 	GhRecordValue *keys = (GhRecordValue *) (head + 1);
@@ -150,8 +154,8 @@ set_keys(const GhAggregateNode *node, const GhLevelGroups *groups, const GhRecor
 
 /* Makes a group's record of a row, which has *row_bytes; the record's bytes. */
 static Size
-make_record(const GhAggregateNode *node, const GhLevelGroups *groups, const char *row, Size left, char *record,
-			Size *row_bytes)
+make_record(const GhAggregateNode *node, const GhLevelGroups *groups, const char *row, Size left,
+			char *record, Size *row_bytes)
 {
 	const GhRecordHead *from = gh_record_of(row, left, number_of_values(node, groups));
 	const GhRecordValue *values = (const GhRecordValue *) (from + 1) + groups->nkeys;
@@ -178,11 +182,13 @@ make_record(const GhAggregateNode *node, const GhLevelGroups *groups, const char
 
 /* Makes the groups' records of rows; their bytes.  *records is to be freed. */
 static Size
-make_records(const GhAggregateNode *node, const GhLevelGroups *groups, const char *rows, Size size, char **records)
+make_records(const GhAggregateNode *node, const GhLevelGroups *groups, const char *rows, Size size,
+			 char **records)
 {
 	Size		used = 0;
 	/* a state is larger than its two values, by less than these take; a key may be none of the row's */
-	Size		most = 2 * size + size / sizeof(GhRecordHead) * sizeof(GhRecordValue) * (node->shown.nkeys - groups->nkeys);
+	Size		keys = sizeof(GhRecordValue) * (node->shown.nkeys - groups->nkeys);
+	Size		most = 2 * size + size / sizeof(GhRecordHead) * keys;
 
 	*records = MemoryContextAllocHuge(CurrentMemoryContext, Max(most, 1));
 	while (size > 0)
@@ -255,7 +261,8 @@ find_first(GhAggregateNode *node, GhSupply *supply, const Narrowing *narrowing, 
 	sampling.sample = gh_first_sample(first);
 	if (!add_rows(node, supply, &sampling))
 		return NULL;
-	found = gh_supply_fetch(supply, gh_device_piece(&node->fragment), take_sample, &sample) && gh_first_end(first);
+	found = gh_supply_fetch(supply, gh_device_piece(&node->fragment), take_sample, &sample) &&
+		gh_first_end(first);
 	gh_supply_drop_levels(supply, nlevels);
 	return found ? first : NULL;
 }
@@ -281,7 +288,10 @@ narrow(GhAggregateNode *node, GhSupply *supply, Narrowing *narrowing)
 	return node->regrouped && add_rows(node, supply, narrowing);
 }
 
-/* The groups, so many, which are the last level's, become fewer, as far as they can; false: all are to come as they are. */
+/*
+ * The groups, so many, which are the last level's, become fewer, as far as they can; false: all are to come
+ * as they are.
+ */
 static bool
 narrow_level(GhAggregateNode *node, GhSupply *supply, Narrowing *narrowing)
 {
@@ -304,7 +314,10 @@ narrow_level(GhAggregateNode *node, GhSupply *supply, Narrowing *narrowing)
 	return true;
 }
 
-/* The node's groups are the last level's of the supply: of so many, few or none are to come.  True: these have come. */
+/*
+ * The node's groups are the last level's of the supply: of so many, few or none are to come.  True: these
+ * have come.
+ */
 static bool
 narrow_groups(GhAggregateNode *node, GhSupply *supply, uint64 made)
 {
@@ -323,7 +336,8 @@ narrow_groups(GhAggregateNode *node, GhSupply *supply, uint64 made)
 	if (narrow_level(node, supply, narrowing))
 	{
 		node->made = made;
-		node->left_there = narrowing->counts.groups - narrowing->counts.counted + (node->regrouped ? made : 0);
+		node->left_there = narrowing->counts.groups - narrowing->counts.counted +
+			(node->regrouped ? made : 0);
 	}
 	else if (node->regrouped)
 	{
@@ -381,8 +395,8 @@ take_sets(GhAggregateNode *node, GhSupply *supply, uint64 made)
 }
 
 /*
- * Not for as many groups as fit in a batch: these come to the host in less time than it takes to make a pipeline.  True:
- * they have come.
+ * Not for as many groups as fit in a batch: these come to the host in less time than it takes to make a
+ * pipeline.  True: they have come.
  */
 static bool
 narrow_all(GhAggregateNode *node, GhSupply *supply)

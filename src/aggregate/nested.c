@@ -1,16 +1,16 @@
 /*
  * nested.c
- *		A grouping over a grouping whose groups are on a device: they become groups of the node above there, and never
- *		leave it.
+ *		A grouping over a grouping whose groups are on a device: they become groups of the node above there,
+ *		and never leave it.
  *
- * The node above would read the rows of the one below, through a subquery's scan or not.  Before it does so, it has that one
- * read its input.  If all that comes of it is groups on a device, these are the source of one more pipeline
- * (fragment/supply_groups.c), which has HAVING of the node below as its conditions, and makes the groups of the node
- * above; with them that goes on as if a device of its own had made them (narrow.c).  Else the node below has its groups as
- * always, and the node above reads its rows.
+ * The node above would read the rows of the one below, through a subquery's scan or not.  Before it does so,
+ * it has that one read its input.  If all that comes of it is groups on a device, these are the source of one
+ * more pipeline (fragment/supply_groups.c), which has HAVING of the node below as its conditions, and makes
+ * the groups of the node above; with them that goes on as if a device of its own had made them (narrow.c). 
+ * Else the node below has its groups as always, and the node above reads its rows.
  *
- * Expressions of the node above are about the rows of the one below, and those about its groups (having.c).  All that
- * PostgreSQL computes for such a row has to have a program.
+ * Expressions of the node above are about the rows of the one below, and those about its groups (having.c). 
+ * All that PostgreSQL computes for such a row has to have a program.
  */
 #include "postgres.h"
 
@@ -45,7 +45,8 @@ node_below(const GhAggregateNode *node)
 static Expr *
 column_below(const GhAggregateNode *below, List *targetlist, int column)
 {
-	return gh_having_over_groups((GhAggregateNode *) below, list_nth_node(TargetEntry, targetlist, column)->expr);
+	return gh_having_over_groups((GhAggregateNode *) below,
+								 list_nth_node(TargetEntry, targetlist, column)->expr);
 }
 
 /* A column of the subquery's scan as one of the node below. */
@@ -63,7 +64,8 @@ scan_columns_mutator(Node *expr, GhAggregateNode *below)
 		return (Node *) whole;
 	}
 	if (IsA(expr, Var))
-		return (Node *) column_below(below, below->fragment.css.ss.ps.plan->targetlist, ((Var *) expr)->varattno - 1);
+		return (Node *) column_below(below, below->fragment.css.ss.ps.plan->targetlist,
+									 ((Var *) expr)->varattno - 1);
 	return expression_tree_mutator(expr, scan_columns_mutator, (void *) below);
 }
 
@@ -74,7 +76,8 @@ column_of_child(const GhAggregateNode *node, TargetEntry *entry)
 	GhAggregateNode *below = node->below;
 
 	return IsA(node->fragment.child, SubqueryScanState) ?
-		(Expr *) scan_columns_mutator((Node *) entry->expr, below) : gh_having_over_groups(below, entry->expr);
+		(Expr *) scan_columns_mutator((Node *) entry->expr, below) :
+		gh_having_over_groups(below, entry->expr);
 }
 
 /* GhRowsBelow */
@@ -90,7 +93,8 @@ row_column(void *arg, int column)
 static bool
 translate_rows(const GhAggregateNode *node, GhTranslation *translation)
 {
-	List	   *lists[] = {node->below->fragment.css.ss.ps.plan->targetlist, node->fragment.child->plan->targetlist};
+	List	   *lists[] = {node->below->fragment.css.ss.ps.plan->targetlist,
+		node->fragment.child->plan->targetlist};
 	ListCell   *lc;
 
 	for (int i = 0; i < lengthof(lists); i++)
@@ -177,8 +181,8 @@ are_conditions_there(GhAggregateNode *below)
 }
 
 /*
- * The node below has read all, and its groups are the last level's of the supply.  They become groups of the node that
- * has asked for that, if they can: as rows that would have come out of the first step.
+ * The node below has read all, and its groups are the last level's of the supply.  They become groups of the
+ * node that has asked for that, if they can: as rows that would have come out of the first step.
  */
 bool
 gh_nested_take(GhAggregateNode *below, GhSupply *supply, const GhLevelGroups *groups, GhLevelCounts *counts)
@@ -188,7 +192,8 @@ gh_nested_take(GhAggregateNode *below, GhSupply *supply, const GhLevelGroups *gr
 	GhPipelineOptions options;
 	bool		made;
 
-	if (gh_aggregate_order_matters(&node->fragment) || node->fragment.methods->why_not_on_device(&node->fragment) != NULL ||
+	if (gh_aggregate_order_matters(&node->fragment) ||
+		node->fragment.methods->why_not_on_device(&node->fragment) != NULL ||
 		!are_conditions_there(below))
 		return false;
 	gh_fragment_forget_program(&node->fragment);
@@ -226,7 +231,10 @@ rescan_if_changed(PlanState *child)
 		ExecReScan(child);
 }
 
-/* Has the node below read its input, if there is one.  Whether its groups have become the node's, so that no rows come. */
+/*
+ * Has the node below read its input, if there is one.  Whether its groups have become the node's, so that no
+ * rows come.
+ */
 bool
 gh_nested_read(GhAggregateNode *node)
 {

@@ -1,10 +1,11 @@
 /*
  * regroup_device.c
- *		Groups of groups (regroup.c), where those of the first level are all on a device: they are the source of a
- *		pipeline there, whose groups are those of aggregates with DISTINCT (distinct.c), or of a grouping set (sets.c).
+ *		Groups of groups (regroup.c), where those of the first level are all on a device: they are the source
+ *		of a pipeline there, whose groups are those of aggregates with DISTINCT (distinct.c), or of a grouping
+ *		set (sets.c).
  *
- * Of an aggregate of the first level that pipeline adds up how many values there are, and, as a second aggregate, what
- * they come to.  To one with DISTINCT it adds the last key.
+ * Of an aggregate of the first level that pipeline adds up how many values there are, and, as a second
+ * aggregate, what they come to.  To one with DISTINCT it adds the last key.
  */
 #include "postgres.h"
 
@@ -25,7 +26,10 @@ typedef struct SecondLevel
 	GhOperand	filters[GH_AGGREGATES_MAX];
 } SecondLevel;
 
-/* Sums of floats are added once, in one order; variances are not made of values that a pipeline tells of groups. */
+/*
+ * Sums of floats are added once, in one order; variances are not made of values that a pipeline tells of
+ * groups.
+ */
 static bool
 can_be_added_up(const GhAggregateNode *node)
 {
@@ -42,8 +46,8 @@ can_be_added_up(const GhAggregateNode *node)
 
 /* One more aggregate; *where: what it comes to. */
 static bool
-add_aggregate(SecondLevel *second, uint8 kind, uint8 value_class, const GhOperand *argument, const GhOperand *filter,
-			  GhGroupColumn *where)
+add_aggregate(SecondLevel *second, uint8 kind, uint8 value_class, const GhOperand *argument,
+			  const GhOperand *filter, GhGroupColumn *where)
 {
 	int			n = second->naggregates;
 
@@ -66,10 +70,11 @@ add_up(SecondLevel *second, int a)
 	const GhAggregate *aggregate = &second->node->specs[a].aggregate;
 	int			to = second->node->distinct != NULL ? gh_distinct_shown(second->node, a) : a;
 	uint8		value_class = gh_level_class(aggregate);
+	GhOperand  *count = &second->counts[a];
 	GhOperand	value;
 
-	if (!gh_level_add(&second->level, (GhGroupColumn) {GH_GROUP_COUNT, a}, GH_CLASS_INT, &second->counts[a]) ||
-		!add_aggregate(second, GH_AGGREGATE_SUM, GH_CLASS_INT, &second->counts[a], NULL, &second->groups->counts[to]))
+	if (!gh_level_add(&second->level, (GhGroupColumn) {GH_GROUP_COUNT, a}, GH_CLASS_INT, count) ||
+		!add_aggregate(second, GH_AGGREGATE_SUM, GH_CLASS_INT, count, NULL, &second->groups->counts[to]))
 		return false;
 	second->groups->values[to] = second->groups->counts[to];
 	return aggregate->kind <= GH_AGGREGATE_COUNT ||
@@ -177,8 +182,9 @@ make_options(GhAggregateNode *node, GhLevelGroups *groups, GhPipelineOptions *op
 }
 
 /*
- * The groups of the first level, which are the last level's of the supply and all that there is of them, are grouped by
- * some of their keys (groups->keys); *groups: where those groups have what.  False: nothing has changed.
+ * The groups of the first level, which are the last level's of the supply and all that there is of them, are
+ * grouped by some of their keys (groups->keys); *groups: where those groups have what.  False: nothing has
+ * changed.
  */
 bool
 gh_regroup_on_device(GhAggregateNode *node, GhSupply *supply, GhLevelGroups *groups)

@@ -2,9 +2,9 @@
  * bound.c
  *		ORDER BY ... LIMIT above a node: how many of its rows are wanted.
  *
- * A node does not know its parents, so they are looked for in the plan.  A Limit reads no more than so many rows of a
- * Sort below it, and with WITH TIES those that are equal to the last one.  So a node may leave out a row if it knows of
- * as many that come before it by the first sort key alone.
+ * A node does not know its parents, so they are looked for in the plan.  A Limit reads no more than so many
+ * rows of a Sort below it, and with WITH TIES those that are equal to the last one.  So a node may leave out
+ * a row if it knows of as many that come before it by the first sort key alone.
  */
 #include "postgres.h"
 

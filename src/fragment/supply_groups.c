@@ -1,10 +1,11 @@
 /*
  * supply_groups.c
- *		Groups that a supply's pipeline has made, brought to another pipeline: fewer leave the device, or others.
+ *		Groups that a supply's pipeline has made, brought to another pipeline: fewer leave the device, or
+ *		others.
  *
- * A level is a pipeline whose source are the groups of the one before it; the first one's are those of the supply's
- * own pipeline, when all pages are through.  Where a level cannot be made, or cannot do all of the groups, these are
- * still there as they were.  Results come from the last level.
+ * A level is a pipeline whose source are the groups of the one before it; the first one's are those of the
+ * supply's own pipeline, when all pages are through.  Where a level cannot be made, or cannot do all of the
+ * groups, these are still there as they were.  Results come from the last level.
  */
 #include "postgres.h"
 
@@ -46,7 +47,10 @@ create_level(GhSupply *supply, const GhPipelineOptions *options, GhPipeline **le
 	return status;
 }
 
-/* Brings groups from `first` on, so many, as many at a time as there is room to hand back; false: not all can be done. */
+/*
+ * Brings groups from `first` on, so many, as many at a time as there is room to hand back; false: not all can
+ * be done.
+ */
 static bool
 bring_groups(GhSupply *supply, GhPipelineRequest *request, uint64 first, uint64 count, GhLevelCounts *counts,
 			 GhError *error)
@@ -89,15 +93,15 @@ fill_level(GhSupply *supply, uint64 sample, GhLevelCounts *counts, GhError *erro
 	if (sample == 0)
 		return bring_groups(supply, request, 0, counts->groups, counts, error);
 	for (uint64 piece = 0; done && piece < GH_SAMPLE_PIECES; piece++)
-		done = bring_groups(supply, request, counts->groups / GH_SAMPLE_PIECES * piece, sample / GH_SAMPLE_PIECES,
-							counts, error);
+		done = bring_groups(supply, request, counts->groups / GH_SAMPLE_PIECES * piece,
+							sample / GH_SAMPLE_PIECES, counts, error);
 	return done;
 }
 
 /*
- * Adds a level that is made of the options, but for its source, when all requests are through.  Of `sample` groups of
- * the level before, which has more, if that is not 0; else of all.  False: the level is not there, or the supply has
- * failed.
+ * Adds a level that is made of the options, but for its source, when all requests are through.  Of `sample`
+ * groups of the level before, which has more, if that is not 0; else of all.  False: the level is not there,
+ * or the supply has failed.
  */
 bool
 gh_supply_add_level(GhSupply *supply, GhPipelineOptions *options, uint64 sample, GhLevelCounts *counts)
@@ -165,11 +169,12 @@ next_results(GhSupply *supply, GhCursor *cursor, Size room, void *buffer, Size *
 }
 
 /*
- * Hands over what the last level's sink has, a piece of so many bytes at a time, or what one record takes.  False: the
- * supply has failed, and not all was handed over.  Nothing is where no buffers were taken.
+ * Hands over what the last level's sink has, a piece of so many bytes at a time, or what one record takes. 
+ * False: the supply has failed, and not all was handed over.  Nothing is where no buffers were taken.
  */
 bool
-gh_supply_fetch(GhSupply *supply, Size piece, void (*take) (void *arg, const char *records, Size bytes), void *arg)
+gh_supply_fetch(GhSupply *supply, Size piece,
+				void (*take) (void *arg, const char *records, Size bytes), void *arg)
 {
 	GhCursor	cursor = {0};
 	Size		room;
