@@ -208,8 +208,7 @@ begin_aggregate(CustomScanState *css, EState *estate, int eflags)
 	node->key_types = palloc0(sizeof(GhValueType) * (node->nkeys + 1));
 	node->key_values = palloc0(sizeof(GhSqlValue) * (node->nkeys + 1));
 	node->fragment.memory_limit = gh_aggregate_memory_limit();
-	if (!gh_bound_find(&node->bound, estate, &cscan->scan.plan))
-		memset(&node->bound, 0, sizeof(node->bound));
+	gh_bound_find(&node->bound, estate, &cscan->scan.plan);
 	node->phase = GH_AGGREGATE_START;
 }
 

@@ -102,11 +102,14 @@ gh_first_begin(GhAggregateNode *node, uint64 ngroups)
 	PlanState  *ps = &node->fragment.css.ss.ps;
 	uint64		wanted = node->bound.limit == NULL ? 0 : gh_bound_rows(&node->bound, ps);
 	uint64		sample = (uint64) sqrt((double) ngroups * Min(wanted, ngroups));
-	GhTranslation *translation = gh_having_begin(node, false);
+	GhTranslation *translation;
 	GhFirstGroups *first;
 
 	sample = Max(Max(sample, Min(GH_SAMPLE_MIN, gh_batch_rows)), Min(wanted, ngroups) * GH_SAMPLE_PER_GROUP);
-	if (wanted == 0 || sample > ngroups / GH_SAMPLE_PART || translation == NULL)
+	if (wanted == 0 || sample > ngroups / GH_SAMPLE_PART)
+		return NULL;
+	translation = gh_having_begin(node, false);
+	if (translation == NULL)
 		return NULL;
 	first = palloc0(sizeof(GhFirstGroups));
 	first->node = node;
@@ -225,18 +228,7 @@ gh_first_end(GhFirstGroups *first)
 bool
 gh_first_translate(const GhFirstGroups *first, GhTranslation *translation)
 {
-	GhAggregateNode *node = first->node;
-	ListCell   *lc;
-
-	foreach(lc, node->fragment.css.ss.ps.plan->targetlist)
-	{
-		Expr	   *expr = lfirst_node(TargetEntry, lc)->expr;
-		GhOperand	unused;
-
-		if (!IsA(expr, Var) && !IsA(expr, Const) &&
-			!gh_translate_value(translation, gh_having_over_groups(node, expr), &unused))
-			return false;
-	}
-	return first->condition == NULL ||
-		gh_translate_filter(translation, gh_having_over_groups(node, first->condition));
+	return gh_level_translate_computed(first->node, translation) &&
+		(first->condition == NULL ||
+		 gh_translate_filter(translation, gh_having_over_groups(first->node, first->condition)));
 }

@@ -129,6 +129,27 @@ gh_level_add(GhLevel *level, GhGroupColumn column, GhClass value_class, GhOperan
 	return gh_add_column(level->translation, &loaded, operand);
 }
 
+/*
+ * All that PostgreSQL computes of a group that comes out, for the errors that it might raise; false: that has
+ * no program.
+ */
+bool
+gh_level_translate_computed(GhAggregateNode *node, GhTranslation *translation)
+{
+	ListCell   *lc;
+
+	foreach(lc, node->fragment.css.ss.ps.plan->targetlist)
+	{
+		const Expr *expr = lfirst_node(TargetEntry, lc)->expr;
+		GhOperand	unused;
+
+		if (!IsA(expr, Var) && !IsA(expr, Const) &&
+			!gh_translate_value(translation, gh_having_over_groups(node, expr), &unused))
+			return false;
+	}
+	return true;
+}
+
 /* The program is made; of the options, what is of the program and the source. */
 bool
 gh_level_end(GhLevel *level, GhPipelineOptions *options)

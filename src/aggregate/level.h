@@ -37,6 +37,7 @@ extern bool gh_level_compile_having(GhAggregateNode *node);
 extern void gh_level_begin(GhLevel *level, GhTranslation *translation);
 extern void gh_level_add_parts(GhLevel *level, const GhAggregateNode *node, const GhLevelGroups *groups);
 extern bool gh_level_add(GhLevel *level, GhGroupColumn column, GhClass value_class, GhOperand *operand);
+extern bool gh_level_translate_computed(GhAggregateNode *node, GhTranslation *translation);
 extern bool gh_level_end(GhLevel *level, GhPipelineOptions *options);
 extern bool gh_level_tells(const GhAggregateNode *node, const GhProgram *program, bool exact);
 

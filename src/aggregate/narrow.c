@@ -327,11 +327,13 @@ narrow_groups(GhAggregateNode *node, GhSupply *supply, uint64 made)
 	gh_level_first(node, &narrowing->groups);
 	if (node->distinct != NULL)
 	{
-		gh_distinct_show(node);
+		gh_aggregate_show(node, true);
 		narrowing->groups.nkeys--;
-		gh_aggregate_show(node, gh_regroup_on_device(node, supply, &narrowing->groups));
-		if (!node->regrouped)
+		if (!gh_regroup_on_device(node, supply, &narrowing->groups))
+		{
+			gh_aggregate_show(node, false);
 			return false;
+		}
 	}
 	if (narrow_level(node, supply, narrowing))
 	{

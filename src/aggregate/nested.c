@@ -6,10 +6,10 @@
  * The node above would read the rows of the one below, through a subquery's scan or not.  Before it does so,
  * it has that one read its input.  If all that comes of it is groups on a device, these are the source of one
  * more pipeline (fragment/supply_groups.c), which has HAVING of the node below as its conditions, and makes
- * the groups of the node above; with them that goes on as if a device of its own had made them (narrow.c). 
+ * the groups of the node above; with them that goes on as if a device of its own had made them (narrow.c).
  * Else the node below has its groups as always, and the node above reads its rows.
  *
- * Expressions of the node above are about the rows of the one below, and those about its groups (having.c). 
+ * Expressions of the node above are about the rows of the one below, and those about its groups (having.c).
  * All that PostgreSQL computes for such a row has to have a program.
  */
 #include "postgres.h"
@@ -93,21 +93,22 @@ row_column(void *arg, int column)
 static bool
 translate_rows(const GhAggregateNode *node, GhTranslation *translation)
 {
-	List	   *lists[] = {node->below->fragment.css.ss.ps.plan->targetlist,
-		node->fragment.child->plan->targetlist};
+	const PlanState *child = node->fragment.child;
 	ListCell   *lc;
 
-	for (int i = 0; i < lengthof(lists); i++)
-		foreach(lc, lists[i])
-		{
-			TargetEntry *entry = lfirst_node(TargetEntry, lc);
-			GhOperand	unused;
+	if (!gh_level_translate_computed(node->below, translation))
+		return false;
+	if (!IsA(child, SubqueryScanState))
+		return true;
+	foreach(lc, child->plan->targetlist)
+	{
+		TargetEntry *entry = lfirst_node(TargetEntry, lc);
+		GhOperand	unused;
 
-			if (!IsA(entry->expr, Var) && !IsA(entry->expr, Const) &&
-				!gh_translate_value(translation, i == 0 ? gh_having_over_groups(node->below, entry->expr) :
-									column_of_child(node, entry), &unused))
-				return false;
-		}
+		if (!IsA(entry->expr, Var) && !IsA(entry->expr, Const) &&
+			!gh_translate_value(translation, column_of_child(node, entry), &unused))
+			return false;
+	}
 	return true;
 }
 

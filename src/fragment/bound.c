@@ -63,13 +63,13 @@ find_in(const Plan *plan, const Plan *wanted, GhBound *bound)
 	return true;
 }
 
-/* Whether a Limit above a Sort above the plan says how many of its rows are wanted. */
-bool
+/* Looks for a Limit above a Sort above the plan, which say how many of its rows are wanted. */
+void
 gh_bound_find(GhBound *bound, const EState *estate, const Plan *plan)
 {
 	memset(bound, 0, sizeof(*bound));
-	return (find_in(estate->es_plannedstmt->planTree, plan, bound) ||
-			find_in_list(estate->es_plannedstmt->subplans, plan, bound)) && bound->limit != NULL;
+	if (!find_in(estate->es_plannedstmt->planTree, plan, bound))
+		(void) find_in_list(estate->es_plannedstmt->subplans, plan, bound);
 }
 
 /* Whether an expression may be another one in the next run of the node. */

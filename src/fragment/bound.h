@@ -10,14 +10,14 @@
 #include "nodes/execnodes.h"
 #include "nodes/plannodes.h"
 
-/* The Sort right above a node, and the Limit right above that. */
+/* The Sort right above a node, and the Limit right above that; NULL: there is none. */
 typedef struct GhBound
 {
 	const Sort *sort;
 	const Limit *limit;
 } GhBound;
 
-extern bool gh_bound_find(GhBound *bound, const EState *estate, const Plan *plan);
+extern void gh_bound_find(GhBound *bound, const EState *estate, const Plan *plan);
 extern uint64 gh_bound_rows(const GhBound *bound, PlanState *ps);
 
 #endif							/* GPUHASH_FRAGMENT_BOUND_H */

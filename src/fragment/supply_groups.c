@@ -169,7 +169,7 @@ next_results(GhSupply *supply, GhCursor *cursor, Size room, void *buffer, Size *
 }
 
 /*
- * Hands over what the last level's sink has, a piece of so many bytes at a time, or what one record takes. 
+ * Hands over what the last level's sink has, a piece of so many bytes at a time, or what one record takes.
  * False: the supply has failed, and not all was handed over.  Nothing is where no buffers were taken.
  */
 bool
