@@ -79,6 +79,22 @@ make_results(const GhAggregateNode *node)
 	return results;
 }
 
+/* What is counted may be held in any way. */
+static bool
+translate_argument(GhAggregateNode *node, GhTranslation *translation, int a)
+{
+	const GhAggregateSpec *spec = &node->specs[a];
+	Expr	   *argument = list_nth(node->arguments, a);
+	GhOperand  *operand = &node->results->arguments[a];
+
+	if (spec->final != GH_FINAL_COUNT)
+		return gh_fragment_translate(&node->fragment, translation, argument, &spec->argument, spec->scales > 0, operand);
+	return gh_translate_value(translation, gh_fragment_folded(&node->fragment, argument, &node->fragment.program.awaited),
+							  operand) &&
+		(operand->value_class == spec->argument.value_class ||
+		 gh_translation_fails(translation, "a parameter changes the type of what is counted"));
+}
+
 /* An aggregate's filter and argument, and the scale of that. */
 static bool
 translate_aggregate(GhAggregateNode *node, GhTranslation *translation, int a)
@@ -93,8 +109,7 @@ translate_aggregate(GhAggregateNode *node, GhTranslation *translation, int a)
 		return false;
 	if (spec->aggregate.kind == GH_AGGREGATE_COUNT_ROWS)
 		return true;
-	if (!gh_fragment_translate(&node->fragment, translation, list_nth(node->arguments, a), &spec->argument,
-							   spec->scales > 0, &results->arguments[a]))
+	if (!translate_argument(node, translation, a))
 		return false;
 	if (spec->scales == 0)
 		return true;

@@ -23,7 +23,8 @@ gh_scale_of_typmod(int32 typmod)
 {
 	int			scale;
 
-	if (typmod < (int32) VARHDRSZ)
+	/* of no digits in all: what gh_shown_note() leaves */
+	if (typmod < (int32) VARHDRSZ || (typmod - VARHDRSZ) >> 16 == 0)
 		return -1;
 	scale = gh_typmod_scale(typmod);
 	return scale >= 0 && scale <= GH_SCALE_MAX ? scale : -1;
@@ -91,6 +92,38 @@ gh_to_one_scale(GhTranslation *translation, GhOperand *args, int nargs)
 		if (!change_scale(translation, GH_OP_RESCALE, scale, &args[i]))
 			return false;
 	return true;
+}
+
+/* ------------------------------------------------------------------- stored */
+
+/* The instruction that reads a stored numeric so, if it is among those that every row gets to with the next one. */
+static int
+find_stored(const GhTranslation *translation, const GhOperand *stored, int digits)
+{
+	for (int i = translation->ninstructions - 1; i >= 0 && translation->instructions[i].op != GH_OP_FILTER; i--)
+	{
+		const GhInstruction *in = &translation->instructions[i];
+
+		if (in->op == GH_OP_NUMERIC && in->args[0] == stored->vector && in->immediate == digits)
+			return i;
+	}
+	return -1;
+}
+
+/* A numeric of a column without a scale, whose bytes are there: at so many digits, of which rows may show fewer. */
+bool
+gh_translate_stored(GhTranslation *translation, const GhOperand *stored, int digits, GhOperand *result)
+{
+	int			before = find_stored(translation, stored, digits);
+
+	result->value_class = GH_CLASS_INT128;
+	result->scale = digits;
+	result->mixed_scale = true;
+	result->scales = gh_scales_stored(stored);
+	if (before >= 0)
+		result->vector = translation->instructions[before].result;
+	return before >= 0 ||
+		gh_add_instruction(translation, GH_OP_NUMERIC, GH_CLASS_TEXT, 0, digits, 1, stored, result);
 }
 
 /* ----------------------------------------------------------------- quotients */

@@ -15,7 +15,7 @@ struct GhScales
 {
 	GhScalesKind kind;
 	int			scale;			/* GH_SCALES_SAME; GH_SCALES_QUOTIENT: that of its two numbers */
-	GhOperand	args[3];		/* GH_SCALES_QUOTIENT: of its instruction; GH_SCALES_CHOICE: the condition */
+	GhOperand	args[3];		/* GH_SCALES_QUOTIENT, GH_SCALES_STORED: of the instruction; GH_SCALES_CHOICE: the condition */
 	const GhScales *of[2];		/* the others': of which they are made */
 };
 
@@ -87,6 +87,16 @@ gh_scales_of_quotient(const GhOperand *args, int scale)
 	return scales;
 }
 
+/* Of stored numerics, which are bytes here. */
+const GhScales *
+gh_scales_stored(const GhOperand *stored)
+{
+	GhScales   *scales = make_scales(GH_SCALES_STORED);
+
+	scales->args[0] = *stored;
+	return scales;
+}
+
 /* What has one of two numerics in it has their scales, while the scales of none of it depend on a parameter. */
 void
 gh_mix_scales(GhOperand *result, const GhScales *scales)
@@ -119,6 +129,8 @@ gh_add_scales(GhTranslation *translation, const GhScales *scales, GhOperand *res
 	if (scales->kind == GH_SCALES_QUOTIENT)
 		return gh_add_instruction(translation, GH_OP_QUOTIENT_SCALE, GH_CLASS_INT128, 0, scales->scale, 3,
 								  scales->args, result);
+	if (scales->kind == GH_SCALES_STORED)
+		return gh_add_instruction(translation, GH_OP_NUMERIC_SCALE, GH_CLASS_TEXT, 0, 0, 1, scales->args, result);
 	if (!gh_add_scales(translation, scales->of[0], &args[1]) || !gh_add_scales(translation, scales->of[1], &args[2]))
 		return false;
 	if (scales->kind == GH_SCALES_CHOICE)

@@ -76,19 +76,25 @@ gh_class_of_type(Oid type)
 	return found == NULL ? (GhClass) 0 : found->value_class;
 }
 
-/* Whether programs read columns of the type: of a numeric, its modifier must tell the scale. */
+/* Whether it is a numeric whose type has no scale: its columns are bytes until they are read as numbers. */
 bool
-gh_reads_columns_of(Oid type, int32 typmod)
+gh_is_open_numeric(Oid type, int32 typmod)
 {
-	GhClass		value_class = gh_class_of_type(type);
+	return gh_class_of_type(type) == GH_CLASS_INT128 && gh_scale_of_typmod(typmod) < 0;
+}
 
-	return value_class != 0 && (value_class != GH_CLASS_INT128 || gh_scale_of_typmod(typmod) >= 0);
+/* What the vector of a column of that type holds; 0: nothing. */
+GhClass
+gh_class_of_column(Oid type, int32 typmod)
+{
+	return gh_is_open_numeric(type, typmod) ? GH_CLASS_TEXT : gh_class_of_type(type);
 }
 
 /* ----------------------------------------------------- columns, constants */
 
+/* The column as it is read: the bytes of a numeric without a scale. */
 static bool
-translate_var(GhTranslation *translation, Var *var, GhOperand *result)
+translate_column(GhTranslation *translation, Var *var, GhOperand *result)
 {
 	const GhTypeLoad *type = find_type(var->vartype);
 	GhColumn	column = {0};
@@ -102,14 +108,29 @@ translate_var(GhTranslation *translation, Var *var, GhOperand *result)
 	if (TupleDescAttr(translation->desc, var->varattno - 1)->atthasmissing)
 		column.missing = GH_MISSING_BACK;
 	result->value_class = type->value_class;
-	if (type->load == GH_LOAD_NUMERIC)
+	if (gh_is_open_numeric(var->vartype, var->vartypmod))
 	{
-		result->scale = gh_scale_of_typmod(var->vartypmod);
-		if (result->scale < 0)
-			return gh_translation_fails(translation, "a numeric column has no scale, or a large one");
-		column.scale = result->scale;
+		column.load = GH_LOAD_TEXT;
+		result->value_class = GH_CLASS_TEXT;
 	}
+	else if (type->load == GH_LOAD_NUMERIC)
+		column.scale = result->scale = gh_scale_of_typmod(var->vartypmod);
 	return gh_add_column(translation, &column, result);
+}
+
+static bool
+translate_var(GhTranslation *translation, Var *var, GhOperand *result)
+{
+	GhOperand	stored = {0};
+	int			digits;
+
+	if (!gh_is_open_numeric(var->vartype, var->vartypmod))
+		return translate_column(translation, var, result);
+	if (!translate_column(translation, var, &stored))
+		return false;
+	digits = gh_shown_of(translation->desc, var->varattno);
+	return digits >= 0 ? gh_translate_stored(translation, &stored, digits, result) :
+		gh_translation_fails(translation, "a numeric column has too many digits after the point");
 }
 
 /* A not-NULL value of the type as a vector holds it. */
@@ -598,7 +619,7 @@ gh_translate_value(GhTranslation *translation, Expr *expr, GhOperand *result)
 	return translate_expr(translation, expr, result);
 }
 
-/* Likewise a column. */
+/* Likewise a column, as it is read. */
 bool
 gh_translate_attribute(GhTranslation *translation, int attno, GhOperand *result)
 {
@@ -606,7 +627,7 @@ gh_translate_attribute(GhTranslation *translation, int attno, GhOperand *result)
 	Var		   *var = makeVar(translation->varno, attno, attribute->atttypid, attribute->atttypmod,
 							  attribute->attcollation, 0);
 
-	return translate_expr(translation, (Expr *) var, result);
+	return translate_column(translation, var, result);
 }
 
 /* Likewise a qualification: rows for which it is not true are dropped. */

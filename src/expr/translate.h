@@ -121,7 +121,8 @@ typedef enum GhScalesKind
 	GH_SCALES_LARGER,			/* the larger ones of two others */
 	GH_SCALES_SUM,
 	GH_SCALES_CHOICE,			/* one or the other, by a condition */
-	GH_SCALES_QUOTIENT
+	GH_SCALES_QUOTIENT,
+	GH_SCALES_STORED			/* of a column without a scale: its values tell */
 } GhScalesKind;
 
 typedef struct GhScales GhScales;
@@ -130,6 +131,7 @@ extern const GhScales *gh_scales_of(const GhOperand *operand);
 extern const GhScales *gh_scales_joined(GhScalesKind kind, const GhScales *a, const GhScales *b);
 extern const GhScales *gh_scales_chosen(const GhOperand *condition, const GhScales *chosen, const GhScales *otherwise);
 extern const GhScales *gh_scales_of_quotient(const GhOperand *args, int scale);
+extern const GhScales *gh_scales_stored(const GhOperand *stored);
 extern void gh_mix_scales(GhOperand *result, const GhScales *scales);
 extern bool gh_add_scales(GhTranslation *translation, const GhScales *scales, GhOperand *result);
 extern bool gh_translate_scales(GhTranslation *translation, const GhOperand *value, GhOperand *result);
@@ -138,9 +140,16 @@ extern bool gh_translate_scales(GhTranslation *translation, const GhOperand *val
 
 extern int	gh_scale_of_typmod(int32 typmod);
 extern bool gh_numeric_parts(Datum value, GhOperand *result, uint64 *low, uint64 *high);
+extern bool gh_translate_stored(GhTranslation *translation, const GhOperand *stored, int digits, GhOperand *result);
 extern bool gh_to_one_scale(GhTranslation *translation, GhOperand *args, int nargs);
 extern bool gh_translate_number_call(GhTranslation *translation, Oid function, List *exprs, bool *is_one,
 									 GhOperand *result);
+
+/* ---- shown.c ---- */
+
+extern int	gh_shown_digits(Oid relation, AttrNumber number);
+extern void gh_shown_note(TupleDesc desc, AttrNumber attno, Oid relation, AttrNumber number);
+extern int	gh_shown_of(TupleDesc desc, AttrNumber attno);
 
 /* ---- truth.c ---- */
 
@@ -164,7 +173,8 @@ extern bool gh_add_int_constant(GhTranslation *translation, GhProgramOp op, int 
 /* ---- translate.c ---- */
 
 extern GhClass gh_class_of_type(Oid type);
-extern bool gh_reads_columns_of(Oid type, int32 typmod);
+extern bool gh_is_open_numeric(Oid type, int32 typmod);
+extern GhClass gh_class_of_column(Oid type, int32 typmod);
 extern GhTranslation *gh_translate_begin(TupleDesc desc, Index varno);
 extern bool gh_translate_value(GhTranslation *translation, Expr *expr, GhOperand *result);
 extern bool gh_translate_attribute(GhTranslation *translation, int attno, GhOperand *result);

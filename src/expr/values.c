@@ -46,7 +46,8 @@ class_holds(Oid type, GhClass *value_class)
 		case TIMESTAMPTZOID:
 			return *value_class == GH_CLASS_INT;
 		case NUMERICOID:
-			return *value_class == GH_CLASS_INT128;
+			/* TEXT: as it is stored */
+			return *value_class == GH_CLASS_INT128 || *value_class == GH_CLASS_TEXT;
 		case FLOAT4OID:
 			return *value_class == GH_CLASS_FLOAT4;
 		case FLOAT8OID:

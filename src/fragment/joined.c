@@ -406,6 +406,7 @@ gh_joined_desc(const GhJoined *joined)
 							   lower->kept_attnos[c]);
 		TupleDescInitEntry(desc, gh_joined_place_attno(joined, i), NULL, INT8OID, -1, 0);
 	}
+	gh_joined_note_shown(joined, desc);
 	return desc;
 }
 

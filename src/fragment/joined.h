@@ -89,6 +89,10 @@ extern void gh_joined_probe(const GhJoinLevel *level, const uint16 *key_vectors,
 extern GhProbe *gh_joined_probes(const GhFragment *fragment);
 extern void gh_joined_count(GhJoined *joined, const uint64 *passed);
 
+/* ---- joined_shown.c ---- */
+
+extern void gh_joined_note_shown(const GhJoined *joined, TupleDesc desc);
+
 /* ---- joined_open.c ---- */
 
 /* What may be read. */

@@ -515,7 +515,7 @@ reads_rows(AggregateInputs *inputs)
 
 	if (child->param_info != NULL)
 		return false;
-	input.desc = gh_columns_desc(columns);
+	input.desc = gh_columns_desc(inputs->root, columns, true);
 	return input.desc != NULL &&
 		gh_grouping_translates(&inputs->grouping, &input, &inputs->ninstructions);
 }

@@ -13,9 +13,11 @@
 #include "optimizer/optimizer.h"
 #include "optimizer/restrictinfo.h"
 #include "optimizer/tlist.h"
+#include "parser/parsetree.h"
 #include "utils/spccache.h"
 
 #include "expr/key.h"
+#include "expr/translate.h"
 #include "plan/chain.h"
 #include "plan/input_path.h"
 #include "plan/join_path.h"
@@ -25,22 +27,45 @@
 
 /* -------------------------------------------------------------- columns */
 
-/* A row type of columns that are expressions; NULL: EXPLAIN could not show one of them. */
+/*
+ * Tells where the column comes from, if that is a relation, as the executor will: by_rows, it does not know, but there
+ * may be too many digits all the same.
+ */
+static void
+note_shown(PlannerInfo *root, TupleDesc desc, int attno, const Var *var, bool by_rows)
+{
+	const RangeTblEntry *rte;
+
+	/* of a set operation there is no relation */
+	if (var->varno <= 0 || var->varno > list_length(root->parse->rtable))
+		return;
+	rte = planner_rt_fetch(var->varno, root);
+	if (rte->rtekind == RTE_RELATION && gh_is_open_numeric(var->vartype, var->vartypmod) &&
+		(!by_rows || gh_shown_digits(rte->relid, var->varattno) < 0))
+		gh_shown_note(desc, attno, rte->relid, var->varattno);
+}
+
+/*
+ * A row type of columns that are expressions; NULL: EXPLAIN could not show one of them.  by_rows: they come from the
+ * executor, and not from relations whose pages the node reads.
+ */
 TupleDesc
-gh_columns_desc(List *columns)
+gh_columns_desc(PlannerInfo *root, List *columns, bool by_rows)
 {
 	TupleDesc	desc = CreateTemplateTupleDesc(list_length(columns));
 	ListCell   *lc;
 
 	foreach(lc, columns)
 	{
+		int			attno = foreach_current_index(lc) + 1;
 		Node	   *column = (Node *) lfirst(lc);
 
 		/* of an anonymous record, it finds the fields' names in the plan node below */
 		if (exprType(column) == RECORDOID)
 			return NULL;
-		TupleDescInitEntry(desc, foreach_current_index(lc) + 1, NULL, exprType(column),
-						   exprTypmod(column), 0);
+		TupleDescInitEntry(desc, attno, NULL, exprType(column), exprTypmod(column), 0);
+		if (IsA(column, Var) && ((Var *) column)->varattno > 0)
+			note_shown(root, desc, attno, (Var *) column, by_rows);
 	}
 	return desc;
 }
@@ -135,7 +160,7 @@ gh_joins_with_target(PlannerInfo *root, Path *join, List *exprs)
 
 /* Whether there is a program for conditions of a join. */
 bool
-gh_conditions_translate(List *conditions)
+gh_conditions_translate(PlannerInfo *root, List *conditions)
 {
 	GhGrouping	grouping = {0};
 	GhGroupingInput input = {.varno = INDEX_VAR,.quals = conditions};
@@ -146,7 +171,7 @@ gh_conditions_translate(List *conditions)
 	if (contains_placeholders((Node *) conditions))
 		return false;
 	input.columns = pull_var_clause((Node *) conditions, 0);
-	input.desc = gh_columns_desc(input.columns);
+	input.desc = gh_columns_desc(root, input.columns, false);
 	return input.desc != NULL && gh_grouping_translates(&grouping, &input, &ninstructions);
 }
 
@@ -166,7 +191,7 @@ gh_joins_translate(PlannerInfo *root, GhGrouping *grouping, Path *joins, List *e
 		return false;
 	input.columns = list_concat_unique(pull_var_clause((Node *) exprs, PVC_RECURSE_PLACEHOLDERS),
 									   pull_var_clause((Node *) input.quals, PVC_RECURSE_PLACEHOLDERS));
-	input.desc = gh_columns_desc(input.columns);
+	input.desc = gh_columns_desc(root, input.columns, false);
 	return input.desc != NULL && gh_grouping_translates(grouping, &input, ninstructions);
 }
 

@@ -14,10 +14,10 @@
 #include "fragment/costs.h"
 #include "plan/aggregate_plan.h"
 
-extern TupleDesc gh_columns_desc(List *columns);
+extern TupleDesc gh_columns_desc(PlannerInfo *root, List *columns, bool by_rows);
 extern bool gh_are_columns(List *exprs);
 
-extern bool gh_conditions_translate(List *conditions);
+extern bool gh_conditions_translate(PlannerInfo *root, List *conditions);
 extern Path *gh_find_joins(PlannerInfo *root, RelOptInfo *rel, bool partial);
 extern Path *gh_joins_with_target(PlannerInfo *root, Path *join, List *exprs);
 extern bool gh_joins_translate(PlannerInfo *root, GhGrouping *grouping, Path *joins, List *exprs,

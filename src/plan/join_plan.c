@@ -400,7 +400,7 @@ keys_are_plain(const GhJoinStep *step, Relids outer_relids)
  * joined row, are what programs can evaluate.  Rows of an anti join have no inner side to look at.
  */
 static bool
-is_plain(const GhJoinStep *step, const JoinClauses *clauses, Relids outer_relids)
+is_plain(PlannerInfo *root, const GhJoinStep *step, const JoinClauses *clauses, Relids outer_relids)
 {
 	JoinType	jointype = step->jointype;
 
@@ -409,7 +409,7 @@ is_plain(const GhJoinStep *step, const JoinClauses *clauses, Relids outer_relids
 		return false;
 	return (clauses->join_quals == NIL || !gh_step_fills_inner(step)) &&
 		(clauses->filter == NIL || jointype != JOIN_ANTI) && keys_are_plain(step, outer_relids) &&
-		gh_conditions_translate(list_concat_copy(clauses->join_quals, clauses->filter));
+		gh_conditions_translate(root, list_concat_copy(clauses->join_quals, clauses->filter));
 }
 
 static List *
@@ -451,7 +451,7 @@ make_private(PlannerInfo *root, CustomPath *path, ScanContext *context, JoinClau
 	result = lappend(result, collations);
 	result = lappend(result, bits);
 	result = lappend(result, makeInteger(keys_repeat(root, path, clauses->key_exprs[GH_INNER])));
-	result = lappend(result, makeInteger(is_plain(step, clauses, outer->parent->relids)));
+	result = lappend(result, makeInteger(is_plain(root, step, clauses, outer->parent->relids)));
 	return result;
 }
 
@@ -490,7 +490,7 @@ gh_split_pair(PlannerInfo *root, const GhJoinStep *step, RelOptInfo *joinrel, Re
 	/* mostly, all clauses are keys */
 	if (step->clauses != step->hash_clauses)
 		split_clauses(root, step, outerrel->relids, joinrel->relids, &clauses);
-	pair->is_plain = is_plain(step, &clauses, outerrel->relids);
+	pair->is_plain = is_plain(root, step, &clauses, outerrel->relids);
 	pair->conditions = pair->is_plain ? list_concat(clauses.join_quals, clauses.filter) : NIL;
 }
 

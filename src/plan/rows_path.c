@@ -147,7 +147,7 @@ is_fetched(PlannerInfo *root, const Var *var)
 {
 	const RelOptInfo *rel;
 
-	if (!gh_reads_columns_of(var->vartype, var->vartypmod))
+	if (gh_class_of_type(var->vartype) == 0 || gh_is_open_numeric(var->vartype, var->vartypmod))
 		return true;
 	rel = find_base_rel(root, var->varno);
 	return gh_class_of_type(var->vartype) == GH_CLASS_TEXT && rel->attr_widths[var->varattno - rel->min_attr] > GH_LONG_TEXT;

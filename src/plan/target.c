@@ -221,19 +221,20 @@ as_executed(GhTranslation *translation, const GhGrouping *grouping, const GhGrou
 
 /*
  * Whether the expression has a program whose values are PostgreSQL's, digits and all: a numeric
- * must be of the scale that its value has in PostgreSQL, or sums tell that by themselves.
+ * must be of the scale that its value has in PostgreSQL, or sums tell that by themselves.  final: of the aggregate
+ * whose argument it is.
  */
 static bool
 value_translates(GhTranslation *translation, const GhGrouping *grouping, const GhGroupingInput *input, Expr *expr,
-				 bool sums, GhOperand *value)
+				 GhFinal final, GhOperand *value)
 {
 	GhOperand	scales;
 
 	if (!gh_translate_value(translation, as_executed(translation, grouping, input, expr), value))
 		return false;
-	if (value->value_class != GH_CLASS_INT128 || !value->mixed_scale)
+	if (value->value_class != GH_CLASS_INT128 || !value->mixed_scale || final == GH_FINAL_COUNT)
 		return true;
-	return sums && gh_has_scales(value) ? gh_translate_scales(translation, value, &scales) :
+	return gh_sums_numerics(final) && gh_has_scales(value) ? gh_translate_scales(translation, value, &scales) :
 		gh_translation_fails(translation, "a numeric is shown with other digits from row to row");
 }
 
@@ -243,7 +244,7 @@ key_translates(GhTranslation *translation, const GhGrouping *grouping, const GhG
 {
 	GhOperand	value;
 
-	return value_translates(translation, grouping, input, expr, false, &value) &&
+	return value_translates(translation, grouping, input, expr, GH_FINAL_VALUE, &value) &&
 		((value.value_class != GH_CLASS_INT128 || !value.open_scale) ||
 		 gh_translation_fails(translation, "a parameter may decide on a key's scale"));
 }
@@ -282,11 +283,11 @@ add_all(GhTranslation *translation, GhGrouping *grouping, const GhGroupingInput 
 
 		begin_expr(translation, grouping, argument);
 		if (argument != NULL && !value_translates(translation, grouping, input, argument,
-												  gh_sums_numerics(gh_find_aggregate(aggref->aggfnoid)->final), &value))
+												  (GhFinal) gh_find_aggregate(aggref->aggfnoid)->final, &value))
 			return false;
 		begin_expr(translation, grouping, aggref->aggfilter);
 		if (aggref->aggfilter != NULL &&
-			!value_translates(translation, grouping, input, aggref->aggfilter, false, &value))
+			!value_translates(translation, grouping, input, aggref->aggfilter, GH_FINAL_VALUE, &value))
 			return false;
 	}
 	begin_expr(translation, grouping, NULL);

@@ -515,6 +515,8 @@ has_two(const GhInstruction *in)
 		case GH_OP_UNPADDED:
 		case GH_OP_LENGTH:
 		case GH_OP_LENGTH_UTF8:
+		case GH_OP_NUMERIC:
+		case GH_OP_NUMERIC_SCALE:
 			return false;
 		default:
 			return true;

@@ -167,3 +167,78 @@ model_numeric(const GhInstruction *in, const GhValue *args, GhInt128 *wide)
 			return OUTCOME_VALUE;
 	}
 }
+
+/* ------------------------------------------------------------------- stored */
+
+#define PLACES 400				/* decimal digits; the point stands behind POINT of them */
+#define POINT 80
+
+/* The digits of a stored numeric in their places; false: there are none, or not so many. */
+static bool
+place_digits(GhText text, int weight, size_t first, char *places)
+{
+	memset(places, 0, PLACES);
+	for (size_t at = first; at < text.length; at += 2, weight--)
+	{
+		int			group = text.bytes[at] | text.bytes[at + 1] << 8;
+		int			place = POINT - 4 * (weight + 1);
+
+		if (group > 9999 || place < 0 || place + 4 > PLACES)
+			return false;
+		for (int i = 3; i >= 0; i--, group /= 10)
+			places[place + i] = (char) (group % 10);
+	}
+	return true;
+}
+
+/* With so many digits behind the point, of which not all may be shown; no others may be but zeros. */
+static bool
+whole_of(const char *places, int shown, int digits, GhUint128 *whole)
+{
+	const GhUint128 most = ((GhUint128) 1 << 127) - 1;
+
+	*whole = 0;
+	for (int place = 0; place < POINT + digits; place++)
+	{
+		GhUint128	digit = place < POINT + shown ? (GhUint128) places[place] : 0;
+
+		if (*whole > (most - digit) / 10)
+			return false;
+		*whole = *whole * 10 + digit;
+	}
+	for (int place = POINT + shown; place < PLACES; place++)
+		if (places[place] != 0)
+			return false;
+	return true;
+}
+
+Outcome
+model_stored(const GhInstruction *in, GhText text, GhValue *result)
+{
+	char		places[PLACES];
+	int			head = text.length < 2 ? 0xc000 : text.bytes[0] | text.bytes[1] << 8;
+	bool		is_short = head >> 14 == 2;
+	size_t		first = is_short ? 2 : 4;
+	int			shown = is_short ? head >> 7 & 0x3f : head & 0x3fff;
+	bool		negative = is_short ? (head >> 13 & 1) != 0 : head >> 14 == 1;
+	int			weight;
+	GhUint128	whole;
+
+	if (head >> 14 == 3 || text.length % 2 != 0 || text.length < first)
+		return OUTCOME_BACK;
+	weight = is_short ? (head & 0x3f) - (head & 0x40) : (int16_t) (text.bytes[2] | text.bytes[3] << 8);
+	if (in->op == GH_OP_NUMERIC_SCALE)
+	{
+		result->low = (uint64_t) shown;
+		return OUTCOME_VALUE;
+	}
+	/* of a number that starts with zeros, which none does, only the weight is looked at */
+	if (shown > in->immediate || (text.length > first && weight > 9) ||
+		!place_digits(text, weight, first, places) || !whole_of(places, shown, in->immediate, &whole))
+		return OUTCOME_BACK;
+	if (negative)
+		whole = -whole;
+	result->low = (uint64_t) whole;
+	result->high = (uint64_t) (whole >> 64);
+	return OUTCOME_VALUE;
+}

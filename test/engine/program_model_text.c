@@ -172,6 +172,9 @@ model_text(const GhInstruction *in, const GhValue *args, GhValue *result)
 		case GH_OP_STARTS_WITH:
 			result->low = is_at(text, other, 0);
 			return OUTCOME_VALUE;
+		case GH_OP_NUMERIC:
+		case GH_OP_NUMERIC_SCALE:
+			return model_stored(in, text, result);
 		default:
 			result->low = model_like(text, begins, 0, (size_t) count, other, 0,
 									 in->op == GH_OP_ILIKE || in->op == GH_OP_ILIKE_UTF8);

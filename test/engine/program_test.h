@@ -80,6 +80,9 @@ typedef enum Outcome
 extern Outcome model_instruction(const GhProgram *program, const GhInstruction *in,
 								 const GhValue *args, GhValue *result);
 
+/* program_model_numeric.c: of a stored numeric, which the text may be */
+extern Outcome model_stored(const GhInstruction *in, GhText text, GhValue *result);
+
 /* program_model_text.c: of such an operation on texts, none of whose first two arguments is NULL */
 extern Outcome model_text(const GhInstruction *in, const GhValue *args, GhValue *result);
 

@@ -86,6 +86,25 @@ random_int128(Context *c)
 	}
 }
 
+/* A stored numeric that is a text as well: its header is a long one, and no byte is above 127. */
+static size_t
+draw_stored(Context *c, char *text)
+{
+	size_t		groups = random_below(c, 6);
+	size_t		length = 4 + 2 * groups;
+
+	memset(text, 0, length);
+	text[0] = (char) random_below(c, random_below(c, 4) == 0 ? 64 : 12);
+	text[1] = random_below(c, 2) ? 0x40 : 0;
+	text[2] = (char) random_below(c, random_below(c, 8) == 0 ? 12 : 3);
+	for (size_t i = 4; i < length; i += 2)
+	{
+		text[i] = (char) random_below(c, random_below(c, 3) == 0 ? 1 : 128);
+		text[i + 1] = (char) random_below(c, random_below(c, 16) == 0 ? 128 : 39);
+	}
+	return length;
+}
+
 void
 make_pool(Context *c, Pool *pool)
 {
@@ -107,6 +126,8 @@ make_pool(Context *c, Pool *pool)
 			memcpy(text + length, character, bytes);
 			length += bytes;
 		}
+		if (i % 2 == 0)
+			length = draw_stored(c, text);
 		pool->lengths[i] = length;
 		pool->texts[i] = make_memory(length);
 		memcpy(pool->texts[i], text, length);

@@ -32,6 +32,29 @@ numeric_edges(Context *c)
 	}
 }
 
+/* At as many digits, or more: times a power of ten, where there is room; never at fewer. */
+static void
+check_upto(Context *c, const uint8_t *bytes, uint32_t n, uint32_t scale, const Written *written)
+{
+	uint32_t	digits = (uint32_t) random_below(c, GH_SCALE_MAX + 1);
+	__int128	value = (__int128) ((unsigned __int128) written->high << 64 | written->low);
+	bool		fits = written->kind == WRITTEN_VALUE && digits >= scale;
+	uint64_t	low = 0;
+	uint64_t	high = 0;
+	bool		read;
+
+	for (uint32_t i = scale; fits && i < digits; i++)
+		fits = !__builtin_mul_overflow(value, 10, &value);
+	read = gh_numeric_read_upto(bytes, n, digits, &low, &high);
+	/* a value that was drawn to be none at its scale may be one at another */
+	if (written->kind == WRITTEN_VALUE)
+		CHECK(c, read == fits, "a numeric of %u digits at %u: read %d", scale, digits, read);
+	CHECK(c, !read || !fits || (low == (uint64_t) value && high == (uint64_t) ((unsigned __int128) value >> 64)),
+		  "a numeric of %u digits at %u is %" PRIx64 " %" PRIx64, scale, digits, high, low);
+	if (written->kind == WRITTEN_VALUE)
+		CHECK(c, gh_numeric_scale(bytes, n, &low) && low == scale, "a numeric is shown with %u digits", scale);
+}
+
 static void
 numeric_values(Context *c)
 {
@@ -55,6 +78,7 @@ numeric_values(Context *c)
 		CHECK(c, !read || (low == written.low && high == written.high), "numeric %" PRIu64
 			  " at scale %u is %" PRIx64 " %" PRIx64 ", expected %" PRIx64 " %" PRIx64, i, scale,
 			  high, low, written.high, written.low);
+		check_upto(c, exact, bytes, scale, &written);
 		/* any bytes, any number of them */
 		for (uint32_t k = 0; k < bytes; k++)
 			if (random_below(c, 4) == 0)

@@ -8,7 +8,7 @@
 #define CLASSES 8				/* GH_CLASS_BPCHAR + 1 */
 #define OPERATIONS (GH_OP_COALESCE + 1)
 /* Pairs of an operation and a class that there are. */
-#define PAIRS_EXPECTED 171
+#define PAIRS_EXPECTED 173
 
 /* ------------------------------------------------------------- what is used */
 

@@ -261,10 +261,13 @@ check_digits(Context *c)
 		uint32_t	vector;
 		int			width;
 		int32_t		least;
+		GhClass		op_class;
 	}			kinds[] = {
-		{GH_OP_RESCALE, 2, 0, -GH_SCALE_MAX}, {GH_OP_FROM_INT, 0, 0, 0}, {GH_OP_TO_INT, 2, 8, 0},
-		{GH_OP_TO_FLOAT8, 2, 0, 0}, {GH_OP_TRUNC, 2, 0, 0}, {GH_OP_FLOOR, 2, 0, 0}, {GH_OP_CEIL, 2, 0, 0},
-		{GH_OP_BOUND, 2, 0, 0}
+		{GH_OP_RESCALE, 2, 0, -GH_SCALE_MAX, GH_CLASS_INT128}, {GH_OP_FROM_INT, 0, 0, 0, GH_CLASS_INT128},
+		{GH_OP_TO_INT, 2, 8, 0, GH_CLASS_INT128}, {GH_OP_TO_FLOAT8, 2, 0, 0, GH_CLASS_INT128},
+		{GH_OP_TRUNC, 2, 0, 0, GH_CLASS_INT128}, {GH_OP_FLOOR, 2, 0, 0, GH_CLASS_INT128},
+		{GH_OP_CEIL, 2, 0, 0, GH_CLASS_INT128}, {GH_OP_BOUND, 2, 0, 0, GH_CLASS_INT128},
+		{GH_OP_NUMERIC, 4, 0, 0, GH_CLASS_TEXT}
 	};
 	size_t		k;
 	int32_t		digits;
@@ -278,7 +281,7 @@ check_digits(Context *c)
 			/* what follows the instructions moves up: the columns */
 			memmove(s.in + 1, s.columns, s.program->ncolumns * sizeof(GhColumn));
 			s.in[0].op = (uint16_t) kinds[k].op;
-			s.in[0].op_class = GH_CLASS_INT128;
+			s.in[0].op_class = (uint8_t) kinds[k].op_class;
 			s.in[0].width = (uint8_t) kinds[k].width;
 			s.in[0].args[0] = (uint16_t) kinds[k].vector;
 			s.in[0].args[1] = 0;

@@ -14,7 +14,7 @@ $server->query(<<'SQL');
 CREATE DOMAIN whole AS int4;
 CREATE TABLE t (yes bool, i2 int2, i4 int4, i8 int8, may bool, whole whole, o oid, f4 float4, f8 float8, n2 numeric(12, 2),
 	n5 numeric(20, 5), n0 numeric(30, 0), x text, v varchar(30), c char(6), d date, ts timestamp, tz timestamptz, tm time,
-	u text, far date, early timestamp);
+	u text, far date, early timestamp, any_n numeric);
 SET timezone = 'Europe/Berlin';
 INSERT INTO t SELECT i % 2 = 0, CASE WHEN i % 13 > 0 THEN CASE i % 17 WHEN 0 THEN -32768 WHEN 1 THEN 32767 ELSE i % 300 - 100 END END,
 	CASE WHEN i % 11 > 0 THEN CASE i % 19 WHEN 0 THEN -2147483648 WHEN 1 THEN 2147483647 ELSE i * 7919 % 2000 - 1000 END END,
@@ -30,7 +30,8 @@ INSERT INTO t SELECT i % 2 = 0, CASE WHEN i % 13 > 0 THEN CASE i % 17 WHEN 0 THE
 	CASE i % 59 WHEN 0 THEN '-infinity' ELSE (timestamptz '1999-01-01 UTC' + i * interval '7 hours')::text END::timestamptz,
 	CASE WHEN i % 61 > 0 THEN time '00:00' + i % 1440 * interval '1 minute' END,
 	(ARRAY['a', 'aé', 'é_', '%', 'x%y', 'ßéß', 'A_EZ', 'a__ez', '日本語_', '_%', '\', '', 'aba_ababé', NULL])[1 + i % 14] || CASE i % 5 WHEN 0 THEN i::text WHEN 1 THEN 'é' ELSE '' END,
-	date '4714-11-24 BC' + (i * 1431655)::int, timestamp '4714-11-24 00:00:00 BC' + i * interval '13 hours'
+	date '4714-11-24 BC' + (i * 1431655)::int, timestamp '4714-11-24 00:00:00 BC' + i * interval '13 hours',
+	CASE i % 67 WHEN 0 THEN NULL WHEN 1 THEN 'NaN' WHEN 2 THEN '-inf' WHEN 3 THEN 1e60 WHEN 4 THEN 0 WHEN 5 THEN 0.000 ELSE round(i / 7.0 - 90, (i % 6)::int) END
 	FROM generate_series(1::int8, 1500) i;
 -- more attributes than these rows have
 ALTER TABLE t ADD COLUMN late int4, ADD COLUMN later int4 DEFAULT 7;
@@ -55,6 +56,7 @@ sub check
 for (
 	['i4', 'true', 0], ['i4 + i2', 'true', 100], ['i4 * 2', 'i4 > 5', 200], ['i8 / i2', 'i2 <> 0', 100], ['i4 % i2', 'i2 <> 0', 100], ['-i8', 'true', 80], ['abs(i2)', 'true', 120],
 	['i4 # i2', 'true', 0], ['i8 >> 3', 'true', 0], ['i8::int2', 'i8 between -5 and 5', 0], ['f4 + f8', 'true', 0], ['f8 / 3', 'f8 > 0', 60], ['f8::int4', 'f8 > -1e6 and f8 < 1e6', 0], ['f8::float4', 'true', 100],
+	['any_n', 'true', 80], ['any_n + n2', 'any_n > 1.5', 80], ['any_n * any_n', 'any_n <> n5', 200], ['round(any_n, 1)', 'any_n IN (0, 1.5)', 80], ['n2 / any_n', 'any_n > 3', 200], ['coalesce(any_n, n0)', 'any_n is not null', 80],
 	['n2 + n5', 'true', 120], ['n2 * n5', 'n2 > n5', 120], ['-n0', 'true', 0], ['n2::int4', 'true', 0], ['n5::float8', 'n5 < 1e6', 120], ['i4::numeric - n2', 'true', 0],
 	['x = v', 'true', 0], ['x', q{x >= 't4'}, 0], ['c', q{c = 't3'}, 0], ['c = v::bpchar', 'true', 0], ['v', q{v in ('t1', 't2', '', null)}, 0],
 	['d + 3', 'true', 0], [q{d - date '1999-05-05'}, q{d > date '1990-01-01' and d < date '2100-01-01'}, 0], ['d', 'd < ts', 200], ['ts', q{ts >= timestamp '1999-06-01'}, 0], ['tz', q{tz < timestamptz '1999-06-01 UTC'}, 0], ['tm', q{tm > time '12:00'}, 0],
@@ -128,7 +130,7 @@ ok(!$wide->{error} && $wide->{wrong} == 0 && $wide->{back} > 0, 'compressed valu
 
 # ------------------------------------------------------------ random ones
 %GpuHash::RandomExpression::column = (bool => [qw(yes may)], i2 => ['i2'], i4 => [qw(i4 whole late later)], i8 => ['i8'], f4 => ['f4'], f8 => ['f8'],
-	numeric => [qw(n2 n5 n0)], text => [qw(x v u)], char => ['c'], date => [qw(d far)], timestamp => [qw(ts early)], time => ['tm'], oid => ['o']);
+	numeric => [qw(n2 n5 n0 any_n)], text => [qw(x v u)], char => ['c'], date => [qw(d far)], timestamp => [qw(ts early)], time => ['tm'], oid => ['o']);
 my %sum = (rows => 0, dropped => 0, back => 0, programs => 0, none => 0);
 my @bad;
 for my $n (1 .. $programs)

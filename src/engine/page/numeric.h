@@ -5,7 +5,7 @@
  * A stored numeric is a header of 2 or 4 bytes and digits of base 10000, the first of
  * which counts 10000 to the power of the weight.  Its display scale says how many decimal
  * digits are shown after the point, and results take theirs from it; so a value is read
- * only at its own scale.  What is not finite or wider than 127 bits is not read at all.  C11
+ * only at its own scale, or by who asks for that as well.  What is not finite or wider than 127 bits is not read at all.  C11
  * and CUDA alike.
  */
 #ifndef GPUHASH_NUMERIC_H
@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "engine/everywhere.h"
+#include "engine/program/program_int128.h"
 
 /* The first 16 bits: a long header's two highest tell the sign, and its weight follows. */
 #define GH_NUMERIC_KIND_MASK 0xc000
@@ -253,6 +254,35 @@ gh_numeric_read(const uint8_t *at, uint32_t bytes, uint32_t scale, uint64_t *low
 	}
 	*low = m.low;
 	*high = m.high;
+	return true;
+}
+
+/* Likewise one that is shown with scale digits or fewer. */
+GH_EVERYWHERE bool
+gh_numeric_read_upto(const uint8_t *at, uint32_t bytes, uint32_t scale, uint64_t *low, uint64_t *high)
+{
+	GhNumeric	numeric;
+	uint64_t	bad = 0;
+	GhInt128	value;
+
+	if (!gh_numeric_open(at, bytes, &numeric) || numeric.scale > scale ||
+		!gh_numeric_read(at, bytes, numeric.scale, low, high))
+		return false;
+	value = gh_int128_rescale(gh_int128(*low, *high), (int) (scale - numeric.scale), &bad);
+	*low = (uint64_t) value;
+	*high = (uint64_t) ((GhUint128) value >> 64);
+	return bad == 0;
+}
+
+/* How many decimal digits a numeric is shown with after the point; false: it is no number. */
+GH_EVERYWHERE bool
+gh_numeric_scale(const uint8_t *at, uint32_t bytes, uint64_t *scale)
+{
+	GhNumeric	numeric;
+
+	if (!gh_numeric_open(at, bytes, &numeric))
+		return false;
+	*scale = numeric.scale;
 	return true;
 }
 

@@ -234,6 +234,12 @@ typedef enum GhProgramOp
 	GH_OP_POSITION,				/* of the second text in the first, in characters from 1, to INT; 0: it is not there */
 	GH_OP_POSITION_UTF8,
 	GH_OP_STARTS_WITH,			/* two texts, to BOOL */
+	/*
+	 * TEXT, the bytes of a stored numeric.  To INT128 of `immediate` digits: what is shown with more of them, or is no
+	 * number, goes back.  To INT: how many digits after the point it is shown with.
+	 */
+	GH_OP_NUMERIC,
+	GH_OP_NUMERIC_SCALE,
 	/* BOOL, in three-valued logic; the IS are never NULL */
 	GH_OP_AND,
 	GH_OP_OR,

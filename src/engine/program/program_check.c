@@ -21,14 +21,14 @@
 typedef enum Immediate
 {
 	NOTHING,					/* 0 */
-	DIGITS,						/* 0 to GH_SCALE_MAX, if the class is INT128 */
+	DIGITS,						/* 0 to GH_SCALE_MAX, if INT128 is what it works on or comes to, else 0 */
 	DIGITS_SIGNED,
 	LIST
 } Immediate;
 
 /*
  * An operation: the classes it is for; its arguments and result, by the letter: S the
- * operation's class, B BOOL, I INT, 4 FLOAT4, 8 FLOAT8; does an INT result have a width?
+ * operation's class, B BOOL, I INT, W INT128, 4 FLOAT4, 8 FLOAT8; does an INT result have a width?
  */
 typedef struct Signature
 {
@@ -109,6 +109,8 @@ static const Signature signatures[] = {
 	[GH_OP_POSITION] = {CLASS(TEXT), "SS", 'I', false, NOTHING},
 	[GH_OP_POSITION_UTF8] = {CLASS(TEXT), "SS", 'I', false, NOTHING},
 	[GH_OP_STARTS_WITH] = {CLASS(TEXT), "SS", 'B', false, NOTHING},
+	[GH_OP_NUMERIC] = {CLASS(TEXT), "S", 'W', false, DIGITS},
+	[GH_OP_NUMERIC_SCALE] = {CLASS(TEXT), "S", 'I', false, NOTHING},
 	[GH_OP_AND] = {CLASS(BOOL), "SS", 'S', false, NOTHING},
 	[GH_OP_OR] = {CLASS(BOOL), "SS", 'S', false, NOTHING},
 	[GH_OP_NOT] = {CLASS(BOOL), "S", 'S', false, NOTHING},
@@ -308,6 +310,8 @@ class_of(char letter, const GhInstruction *in)
 			return GH_CLASS_BOOL;
 		case 'I':
 			return GH_CLASS_INT;
+		case 'W':
+			return GH_CLASS_INT128;
 		case '4':
 			return GH_CLASS_FLOAT4;
 		case '8':
@@ -345,11 +349,13 @@ are_args(const Checked *checked, const Signature *signature, const GhInstruction
 }
 
 static bool
-is_immediate(const GhProgram *program, Immediate kind, const GhInstruction *in)
+is_immediate(const GhProgram *program, const Signature *signature, const GhInstruction *in)
 {
+	Immediate	kind = signature->immediate;
+	bool		wide = in->op_class == GH_CLASS_INT128 || signature->result == 'W';
 	const GhList *list;
 
-	if (kind == NOTHING || (kind != LIST && in->op_class != GH_CLASS_INT128))
+	if (kind == NOTHING || (kind != LIST && !wide))
 		return in->immediate == 0;
 	if (kind != LIST)
 		return in->immediate <= GH_SCALE_MAX &&
@@ -401,7 +407,7 @@ check_instruction(Checked *checked, uint32_t i)
 		return gh_error_set(checked->error, GH_INVALID,
 							"instruction %u of a program has arguments that are not set or of another class", i);
 	if (!is_result(program, signature, in) || !is_width(signature, in) ||
-		!is_immediate(program, signature->immediate, in))
+		!is_immediate(program, signature, in))
 		return gh_error_set(checked->error, GH_INVALID,
 							"instruction %u of a program has a result, width or immediate out of range", i);
 	if (signature->result != 0)

@@ -6,6 +6,7 @@
 #ifndef GH_PROGRAM_ROW_H
 #define GH_PROGRAM_ROW_H
 
+#include "engine/page/numeric.h"
 #include "engine/program/program_quotient.h"
 #include "engine/program/program_text.h"
 
@@ -187,6 +188,19 @@ gh_row_text(const GhInstruction *in, const GhValue *a, const GhValue *b, const G
 	return gh_value_of_text(gh_text_substring(text, b->low, c->low, in->op == GH_OP_SUBSTRING_UTF8, bad));
 }
 
+/* A stored numeric, or how many digits it is shown with. */
+GH_EVERYWHERE GhValue
+gh_row_numeric(const GhInstruction *in, const GhValue *a, uint64_t *bad)
+{
+	GhValue		result = {0, 0, a->null};
+	const uint8_t *bytes = (const uint8_t *) (uintptr_t) a->low;
+
+	if (!a->null && !(in->op == GH_OP_NUMERIC_SCALE ? gh_numeric_scale(bytes, (uint32_t) a->high, &result.low) :
+					  gh_numeric_read_upto(bytes, (uint32_t) a->high, (uint32_t) in->immediate, &result.low, &result.high)))
+		*bad |= 1;
+	return result;
+}
+
 /* NULL where an argument is. */
 GH_EVERYWHERE GhValue
 gh_row_quotient(const GhInstruction *in, const GhValue *a, const GhValue *b, const GhValue *c, uint64_t *bad)
@@ -245,6 +259,9 @@ gh_row_value(const GhProgram *program, const GhInstruction *in, const GhValue *a
 		case GH_OP_SUBSTRING:
 		case GH_OP_SUBSTRING_UTF8:
 			return gh_row_text(in, a, b, c, bad);
+		case GH_OP_NUMERIC:
+		case GH_OP_NUMERIC_SCALE:
+			return gh_row_numeric(in, a, bad);
 		case GH_OP_AND:
 			return gh_row_and_or(false, a, b);
 		case GH_OP_OR:

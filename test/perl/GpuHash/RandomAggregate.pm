@@ -26,7 +26,7 @@ use GpuHash::RandomPairs;
 use GpuHash::RandomTables qw(@COLUMN @FACTS @CHANGING $ALL);
 
 my @SUPPORTED = grep { $_->[1] ne '' } @COLUMN;
-my %SAFE = (int => [qw(i2 i4 i8 whole g k4 k8)], numeric => [qw(n2 n5 n0 wide)], float => [qw(tame4 tame8)], bool => [qw(yes may)],
+my %SAFE = (int => [qw(i2 i4 i8 whole g k4 k8)], numeric => [qw(n2 n5 n0 wide open_n)], float => [qw(tame4 tame8)], bool => [qw(yes may)],
 	ordered => [qw(d ts tm o tz)], text => [qw(x v c)]);
 
 # ------------------------------------------------------------------ sources

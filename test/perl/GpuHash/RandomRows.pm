@@ -23,7 +23,7 @@ use GpuHash::RandomOuter;
 use GpuHash::RandomPairs;
 use GpuHash::RandomTables qw(@COLUMN @FACTS @CHANGING);
 
-my %SAFE = (int => [qw(i2 i4 i8 whole g k4 k8 id late later)], numeric => [qw(n2 n5 n0 wide any_n)], float => [qw(f4 f8 tame4 tame8)], bool => [qw(yes may)],
+my %SAFE = (int => [qw(i2 i4 i8 whole g k4 k8 id late later)], numeric => [qw(n2 n5 n0 wide open_n any_n)], float => [qw(f4 f8 tame4 tame8)], bool => [qw(yes may)],
 	ordered => [qw(d ts tm o tz iv u e nm rg ip)], text => [qw(x v c big)]);
 my %DIMENSION = (int => [qw(dg dv)], numeric => ['dn'], float => ['df'], bool => ['db'], ordered => ['dd'], text => ['dt']);
 # Equal values of these look the same.
