@@ -31,7 +31,7 @@ INSERT INTO nc_queries (query) VALUES
     ('SELECT g, count(*) FROM nc JOIN nc_d d ON d.k = nc.k AND d.p > nc.n GROUP BY g'),
     ('SELECT g, count(d.t), sum(d.p) FROM nc LEFT JOIN nc_d d ON d.k = nc.k AND d.p < nc.m GROUP BY g'),
     ('SELECT count(*) FROM nc WHERE EXISTS (SELECT 1 FROM nc_d d WHERE d.k = nc.k AND d.p <> nc.n)'),
-    ('SELECT g, sum(m), sum(a.s) FROM nc JOIN (SELECT k, avg(p) AS a, sum(p) AS s FROM nc_d GROUP BY k) a USING (k) WHERE n < 0.5 * a.a GROUP BY g'),
+    ('SELECT g, sum(m), count(a.s) FROM nc JOIN (SELECT k, avg(p) AS a, sum(p) AS s FROM nc_d GROUP BY k) a USING (k) WHERE n < 0.5 * a.a GROUP BY g'),
     ('SELECT sum(x.d), count(*) FROM nc JOIN (SELECT d.k, d.p * 2 AS d FROM nc_d d JOIN nc s ON s.id = d.k WHERE s.n > 5) x USING (k)'),
     ('SELECT h, sum(s), avg(s) FROM (SELECT k % 3 AS h, k, sum(n) AS s FROM nc GROUP BY k % 3, k) q GROUP BY h'),
     ('SELECT nc.id, nc.n, d.p FROM nc JOIN nc_d d ON d.k = nc.k WHERE nc.n > 140 AND d.p > 3.3'),
@@ -67,5 +67,7 @@ SELECT * FROM compare_aggregate('SELECT g, sum(n), count(*) FROM nc WHERE n > 1.
 -- a table that nobody has looked at
 CREATE TABLE nc_new AS SELECT g, n, long FROM nc;
 SELECT * FROM compare_aggregate('SELECT g, sum(n), sum(long) FROM nc_new GROUP BY g');
+ANALYZE nc_new (g, n);
+SELECT * FROM compare_aggregate('SELECT g, sum(n), count(n) FROM nc_new GROUP BY g');
 DROP TABLE nc, nc_d, nc_new, nc_queries;
 DROP FUNCTION nc_why;

@@ -25,9 +25,7 @@
 #include "engine/page/numeric.h"
 #include "expr/translate.h"
 
-/* Of a column without statistics. */
-#define GH_SHOWN_STORED 8
-/* Of no column of a table: means have 16, or with a factor some more; sums are of what is below 7e7, then. */
+/* Of no column of a table: means have 16, or with a factor some more; numbers are below 1e20, then. */
 #define GH_SHOWN_CALCULATED 18
 #define GH_SHOWN_UNKNOWN (-2)
 #define GH_SHOWN_TOO_MANY (GH_SCALE_MAX + 1)
@@ -127,7 +125,7 @@ digits_of(Column column, HeapTuple statistics)
 
 /*
  * Digits after the point that are read of such a column of a relation, without a scale of its own: by its own
- * statistics, or else by those of it and its children.  -1: most rows would be handed back.
+ * statistics, or else by those of it and its children.  -1: nothing tells, or most rows would be handed back.
  */
 int
 gh_shown_digits(Oid relation, AttrNumber number)
@@ -151,7 +149,7 @@ gh_shown_digits(Oid relation, AttrNumber number)
 		digits = digits_of(column, statistics);
 	systable_endscan(scan);
 	table_close(catalog, AccessShareLock);
-	return digits == GH_SHOWN_UNKNOWN ? GH_SHOWN_STORED : digits;
+	return Max(digits, -1);
 }
 
 /* ------------------------------------------------------------------ row types */
@@ -172,16 +170,21 @@ gh_shown_note(TupleDesc desc, AttrNumber attno, Oid relation, AttrNumber number)
 	attribute->atttypmod = VARHDRSZ + (digits < 0 ? GH_SHOWN_TOO_MANY : digits);
 }
 
-/* Of an attribute of the row type, which is such a numeric; -1: too many. */
+/*
+ * Of an attribute of the row type, which is such a numeric; -1: there is no such number.  *guessed: it is no column of a
+ * table, and nothing is known of its numbers.
+ */
 int
-gh_shown_of(TupleDesc desc, AttrNumber attno)
+gh_shown_of(TupleDesc desc, AttrNumber attno, bool *guessed)
 {
 	Form_pg_attribute attribute = TupleDescAttr(desc, attno - 1);
 	int			noted = attribute->atttypmod - VARHDRSZ;
 
+	*guessed = false;
 	if (noted >= 0 && noted >> 16 == 0)
 		return noted == GH_SHOWN_TOO_MANY ? -1 : noted;
 	if (OidIsValid(attribute->attrelid) && attribute->attnum == attno)
 		return gh_shown_digits(attribute->attrelid, attno);
+	*guessed = true;
 	return GH_SHOWN_CALCULATED;
 }

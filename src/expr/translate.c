@@ -122,15 +122,22 @@ static bool
 translate_var(GhTranslation *translation, Var *var, GhOperand *result)
 {
 	GhOperand	stored = {0};
+	bool		guessed;
 	int			digits;
 
 	if (!gh_is_open_numeric(var->vartype, var->vartypmod))
 		return translate_column(translation, var, result);
 	if (!translate_column(translation, var, &stored))
 		return false;
-	digits = gh_shown_of(translation->desc, var->varattno);
-	return digits >= 0 ? gh_translate_stored(translation, &stored, digits, result) :
-		gh_translation_fails(translation, "a numeric column has too many digits after the point");
+	digits = gh_shown_of(translation->desc, var->varattno, &guessed);
+	if (digits < 0)
+		return gh_translation_fails(translation, "a numeric column has no statistics, or too many digits after the point");
+	if (!gh_translate_stored(translation, &stored, digits, result))
+		return false;
+	/* to be compared; the engines add up no large numbers of so many digits */
+	if (guessed)
+		result->scales = NULL;
+	return true;
 }
 
 /* A not-NULL value of the type as a vector holds it. */

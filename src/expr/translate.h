@@ -149,7 +149,7 @@ extern bool gh_translate_number_call(GhTranslation *translation, Oid function, L
 
 extern int	gh_shown_digits(Oid relation, AttrNumber number);
 extern void gh_shown_note(TupleDesc desc, AttrNumber attno, Oid relation, AttrNumber number);
-extern int	gh_shown_of(TupleDesc desc, AttrNumber attno);
+extern int	gh_shown_of(TupleDesc desc, AttrNumber attno, bool *guessed);
 
 /* ---- truth.c ---- */
 
