@@ -103,17 +103,10 @@ bool
 gh_add_tuple(GhFragment *fragment, Buffer buffer, BlockNumber block, OffsetNumber line)
 {
 	ScanState  *child = (ScanState *) fragment->scan;
-	ExprContext *econtext = child->ps.ps_ExprContext;
 	TupleTableSlot *to = fragment->css.ss.ss_ScanTupleSlot;
-
 	TupleTableSlot *from = child->ss_ScanTupleSlot;
 
-	gh_pages_store(fragment->pages, buffer, block, line, from);
-	/* one row may take long, and there may be hundreds */
-	CHECK_FOR_INTERRUPTS();
-	ResetExprContext(econtext);
-	econtext->ecxt_scantuple = from;
-	if (child->ps.qual != NULL && !ExecQual(child->ps.qual, econtext))
+	if (!gh_scan_accepts(child, fragment->pages, buffer, block, line, child->ps.qual))
 		return false;
 	fragment->counts.back++;
 	if (gh_joined_nprobes(fragment) > 0)

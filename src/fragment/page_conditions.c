@@ -1,14 +1,17 @@
 /*
  * page_conditions.c
- *		The conditions of a scan as a program over its pages, for those who read them and want rows that pass.
+ *		The conditions of a scan as a program over its pages, and the rows that they accept, one by one, for those who
+ *		read the pages.
  *
  * Conditions are taken in the plan's order up to the first that has no program; those that follow are
- * evaluated row by row, for rows that passed the others.  So nothing is evaluated that PostgreSQL
- * would not, and nothing sooner than a condition in front of it.
+ * evaluated row by row, for rows that passed the others, and for rows that the program hands back all are, when
+ * their turn comes.  So nothing is evaluated that PostgreSQL would not, and nothing sooner than a condition in front
+ * of it.
  */
 #include "postgres.h"
 
 #include "executor/executor.h"
+#include "executor/instrument.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
@@ -17,12 +20,25 @@
 #include "fragment/page_conditions.h"
 #include "service/placement.h"
 
+void
+gh_page_conditions_init(GhPageConditions *conditions, ScanState *scan, GhPages *pages, bool wants_rest)
+{
+	memset(conditions, 0, sizeof(*conditions));
+	conditions->scan = scan;
+	conditions->pages = pages;
+	conditions->wants_rest = wants_rest;
+	conditions->context = AllocSetContextCreate(CurrentMemoryContext, "GpuHash page conditions",
+												ALLOCSET_DEFAULT_SIZES);
+}
+
+/* ------------------------------------------------------------- the program */
+
 /* A translation of the first nquals conditions; NULL: one of them, *failed, has none. */
 static GhTranslation *
-translate(GhPageConditions *conditions, ScanState *scan, int nquals, int *failed, ParamExecData **awaited)
+translate(GhPageConditions *conditions, int nquals, int *failed, ParamExecData **awaited)
 {
-	PlanState  *ps = &scan->ps;
-	GhTranslation *translation = gh_translate_begin(RelationGetDescr(scan->ss_currentRelation),
+	PlanState  *ps = &conditions->scan->ps;
+	GhTranslation *translation = gh_translate_begin(RelationGetDescr(conditions->scan->ss_currentRelation),
 													((Scan *) ps->plan)->scanrelid);
 
 	for (int i = 0; i < nquals; i++)
@@ -38,13 +54,13 @@ translate(GhPageConditions *conditions, ScanState *scan, int nquals, int *failed
 
 /* The pipeline that lists the rows of a page for which all conditions of the program are true. */
 static bool
-make_stage(GhPageConditions *conditions, ScanState *scan)
+make_stage(GhPageConditions *conditions)
 {
 	GhStep		step = {.end = conditions->program->ninstructions};
 	GhPipelineOptions options;
 	GhError		error;
 
-	gh_stage_options(scan->ss_currentRelation, conditions->program, &options);
+	gh_stage_options(conditions->scan->ss_currentRelation, conditions->program, &options);
 	options.nsteps = 1;
 	options.steps = &step;
 	options.sink.kind = GH_SINK_PLACES;
@@ -57,22 +73,26 @@ make_stage(GhPageConditions *conditions, ScanState *scan)
 }
 
 static void
-keep_program(GhPageConditions *conditions, ScanState *scan, GhTranslation *translation, int nquals)
+keep_program(GhPageConditions *conditions, GhTranslation *translation, int nquals)
 {
+	PlanState  *ps = &conditions->scan->ps;
+
 	conditions->program = gh_translate_end(translation);
 	if (conditions->program == NULL)
 	{
 		conditions->why_not = translation->why_not;
 		return;
 	}
-	if (!make_stage(conditions, scan))
+	if (!make_stage(conditions))
 	{
 		conditions->program = NULL;
 		return;
 	}
 	conditions->nquals = nquals;
 	if (conditions->wants_rest)
-		conditions->rest = ExecInitQual(list_copy_tail(scan->ps.plan->qual, nquals), &scan->ps);
+		conditions->rest = ExecInitQual(list_copy_tail(ps->plan->qual, nquals), ps);
+	else if (nquals < list_length(ps->plan->qual))
+		conditions->rest = ps->qual;
 }
 
 /*
@@ -80,9 +100,9 @@ keep_program(GhPageConditions *conditions, ScanState *scan, GhTranslation *trans
  * when a subquery has been run whose result is in one of the others.
  */
 bool
-gh_page_conditions_compile(GhPageConditions *conditions, ScanState *scan)
+gh_page_conditions_compile(GhPageConditions *conditions)
 {
-	int			nquals = list_length(scan->ps.plan->qual);
+	int			nquals = list_length(conditions->scan->ps.plan->qual);
 	GhTranslation *translation = NULL;
 	ParamExecData *awaited = NULL;
 	MemoryContext saved;
@@ -92,9 +112,9 @@ gh_page_conditions_compile(GhPageConditions *conditions, ScanState *scan)
 	gh_page_conditions_forget(conditions);
 	saved = MemoryContextSwitchTo(conditions->context);
 	while (nquals > 0 && translation == NULL)
-		translation = translate(conditions, scan, nquals, &nquals, &awaited);
+		translation = translate(conditions, nquals, &nquals, &awaited);
 	if (translation != NULL)
-		keep_program(conditions, scan, translation, nquals);
+		keep_program(conditions, translation, nquals);
 	conditions->awaited = awaited;
 	conditions->tried = true;
 	MemoryContextSwitchTo(saved);
@@ -105,11 +125,60 @@ gh_page_conditions_compile(GhPageConditions *conditions, ScanState *scan)
 void
 gh_page_conditions_forget(GhPageConditions *conditions)
 {
-	MemoryContext context = conditions->context;
-	bool		wants_rest = conditions->wants_rest;
+	MemoryContextReset(conditions->context);
+	conditions->tried = false;
+	conditions->awaited = NULL;
+	conditions->why_not = NULL;
+	conditions->nquals = 0;
+	conditions->program = NULL;
+	conditions->rest = NULL;
+	conditions->stage = NULL;
+}
 
-	MemoryContextReset(context);
-	memset(conditions, 0, sizeof(*conditions));
-	conditions->context = context;
-	conditions->wants_rest = wants_rest;
+/* ------------------------------------------------------- the rows of a page */
+
+/*
+ * A page is pinned: picks rows of it by the program, or, where there is none or it is not to be run, all for PostgreSQL's
+ * expressions.
+ */
+void
+gh_page_conditions_pick(GhPageConditions *conditions, bool by_program)
+{
+	conditions->tuple = conditions->next = 0;
+	if (by_program && gh_page_conditions_compile(conditions))
+		conditions->npicks = gh_stage_page(conditions->stage, conditions->pages, conditions->picks);
+	else
+		conditions->npicks = gh_list_rows(conditions->pages, conditions->picks);
+	if (conditions->npicks == 0)
+		(void) gh_page_conditions_next(conditions);
+}
+
+/*
+ * Goes on to the page's next tuple that the conditions accept, from conditions->tuple on, which is that one then; false: it
+ * has no more.
+ */
+bool
+gh_page_conditions_next(GhPageConditions *conditions)
+{
+	ScanState  *scan = conditions->scan;
+	GhPages    *pages = conditions->pages;
+	int			first = conditions->tuple;
+	bool		found = false;
+
+	while (!found && conditions->next < conditions->npicks)
+	{
+		const GhBackRow *pick = &conditions->picks[conditions->next++];
+		ExprState  *quals;
+
+		conditions->is_back = pick->step != GH_STEP_LIVE;
+		quals = conditions->is_back ? scan->ps.qual : conditions->rest;
+		conditions->in_slot = quals != NULL;
+		found = quals == NULL || gh_scan_accepts(scan, pages, pages->buffer, pages->block, pick->line, quals);
+		while (found && pages->lines[conditions->tuple] != pick->line)
+			conditions->tuple++;
+	}
+	if (!found)
+		conditions->tuple = pages->ntuples;
+	InstrCountFiltered1(scan, conditions->tuple - first);
+	return found;
 }

@@ -11,21 +11,36 @@
 
 #include "fragment/stage.h"
 
-/* Made when the first page is there; all but the first two fields is zero before. */
 typedef struct GhPageConditions
 {
-	MemoryContext context;		/* the owner's */
-	bool		wants_rest;		/* likewise: whether it evaluates just the rest where the program has not all */
+	ScanState  *scan;			/* whose they are */
+	GhPages    *pages;
+	bool		wants_rest;		/* where the program has not all, just the rest is evaluated of rows that it lets through */
+
+	/* -- the program, made when the first page is there; zero before */
+	MemoryContext context;		/* of all that follows */
 	bool		tried;
 	ParamExecData *awaited;		/* the result of a subquery that, once it was run, makes a better one */
 	const char *why_not;		/* why it has no more conditions */
 	int			nquals;			/* conditions that it has, the first ones of the plan */
 	GhProgram  *program;		/* NULL: rows are done by PostgreSQL's expressions */
-	ExprState  *rest;			/* the other conditions, if they are wanted; NULL: there are none */
+	ExprState  *rest;			/* conditions of rows that it lets through; NULL: there are none */
 	GhStage    *stage;			/* lists the places of rows that pass */
+
+	/* -- the page that is pinned */
+	int			tuple;			/* of its visible tuples, the next one: those before it were taken, or removed */
+	bool		is_back;		/* that one, found, was evaluated from the first condition on */
+	bool		in_slot;		/* and it is in the scan's slot */
+	int			next;			/* pick */
+	int			npicks;
+	GhBackRow	picks[MaxHeapTuplesPerPage];	/* its rows that may pass; of those that are not live all conditions are
+												 * to be evaluated */
 } GhPageConditions;
 
-extern bool gh_page_conditions_compile(GhPageConditions *conditions, ScanState *scan);
+extern void gh_page_conditions_init(GhPageConditions *conditions, ScanState *scan, GhPages *pages, bool wants_rest);
+extern bool gh_page_conditions_compile(GhPageConditions *conditions);
 extern void gh_page_conditions_forget(GhPageConditions *conditions);
+extern void gh_page_conditions_pick(GhPageConditions *conditions, bool by_program);
+extern bool gh_page_conditions_next(GhPageConditions *conditions);
 
 #endif							/* GPUHASH_PAGE_CONDITIONS_H */

@@ -11,6 +11,7 @@
 #include "access/tableam.h"
 #include "executor/executor.h"
 #include "executor/instrument.h"
+#include "miscadmin.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
@@ -78,6 +79,20 @@ gh_pages_begin(GhPages *pages, PlanState *child)
 	/* asked for each page */
 	if (pages->source != node->ss_currentScanDesc || !gh_pages_have_begun(pages))
 		gh_pages_of_scan(pages, node->ss_currentScanDesc);
+}
+
+/* Puts a visible tuple of a page that is pinned into the scan's slot; whether some of its conditions, or NULL, accept it. */
+bool
+gh_scan_accepts(ScanState *scan, GhPages *pages, Buffer buffer, BlockNumber block, OffsetNumber line, ExprState *quals)
+{
+	ExprContext *econtext = scan->ps.ps_ExprContext;
+
+	gh_pages_store(pages, buffer, block, line, scan->ss_ScanTupleSlot);
+	/* one row may take long, and there may be hundreds */
+	CHECK_FOR_INTERRUPTS();
+	ResetExprContext(econtext);
+	econtext->ecxt_scantuple = scan->ss_ScanTupleSlot;
+	return quals == NULL || ExecQual(quals, econtext);
 }
 
 /* What ExecProcNode does before and after it has the node make rows. */

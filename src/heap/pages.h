@@ -153,6 +153,8 @@ extern bool gh_may_read_relation(Relation relation, EState *estate);
 extern bool gh_may_read_pages(PlanState *child, EState *estate, int eflags);
 extern int	gh_relation_attno(PlanState *child, int resno);
 extern void gh_pages_begin(GhPages *pages, PlanState *child);
+extern bool gh_scan_accepts(ScanState *scan, GhPages *pages, Buffer buffer, BlockNumber block, OffsetNumber line,
+							ExprState *quals);
 extern void gh_child_start(PlanState *child);
 extern void gh_child_stop(PlanState *child, double rows);
 extern void gh_child_rewind(PlanState *child);

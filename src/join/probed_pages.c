@@ -168,17 +168,10 @@ enter_row(Reader *reader)
 static bool
 enter_line(Reader *reader, OffsetNumber line)
 {
-	ScanState  *scan = (ScanState *) reader->scan;
-	ExprContext *econtext = scan->ps.ps_ExprContext;
 	GhPages    *pages = reader->pages;
 
-	CHECK_FOR_INTERRUPTS();
-	gh_pages_store(pages, pages->buffer, pages->block, line, scan->ss_ScanTupleSlot);
-	ResetExprContext(econtext);
-	econtext->ecxt_scantuple = scan->ss_ScanTupleSlot;
-	if (scan->ps.qual != NULL && !ExecQual(scan->ps.qual, econtext))
-		return true;
-	return enter_row(reader);
+	return !gh_scan_accepts((ScanState *) reader->scan, pages, pages->buffer, pages->block, line, reader->scan->qual) ||
+		enter_row(reader);
 }
 
 /* The page that is pinned. */

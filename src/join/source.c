@@ -4,8 +4,8 @@
  *
  * The child stays a node of the plan: it is initialised, rescanned, ended and shown by
  * EXPLAIN as any other, and its scan descriptor is what the join reads from.  Only
- * ExecProcNode is left out: the join takes the rows a page at a time, tests them
- * with the node's own quals, of which a program over the page may tell most of the result, and tells the
+ * ExecProcNode is left out: the join takes the rows a page at a time that meet the
+ * node's quals, of which a program over the page may tell most of the result, and tells the
  * node's instrumentation and the relation's statistics what a Seq Scan would have told them.
  * README, "Sources", has the duties.
  *
@@ -100,8 +100,7 @@ gh_source_init(GhJoinState *js, int side, EState *estate, int eflags)
 	source->child = child;
 	source->side = side;
 	gh_pages_init(&source->pages, estate->es_query_cxt);
-	source->conditions.context = AllocSetContextCreate(CurrentMemoryContext, "GpuHash source conditions",
-													   ALLOCSET_DEFAULT_SIZES);
+	gh_page_conditions_init(&source->conditions, (ScanState *) child, &source->pages, false);
 	source->slot = ExecInitExtraTupleSlot(estate, ExecGetResultType(child), &TTSOpsVirtual);
 	/* valid from now on: columns are put in place one by one */
 	ExecStoreAllNullTuple(source->slot);
@@ -124,84 +123,20 @@ next_tuple(const GhSource *source, uint16 *size)
 {
 	const GhPages *pages = &source->pages;
 	Page		page = BufferGetPage(pages->buffer);
-	ItemId		lp = PageGetItemId(page, pages->lines[source->visible]);
+	ItemId		lp = PageGetItemId(page, pages->lines[source->conditions.tuple]);
 
 	*size = ItemIdGetLength(lp);
 	return (HeapTupleHeader) PageGetItem(page, lp);
-}
-
-/* Whether these quals of the scan accept the next tuple. */
-static bool
-passes_quals(GhSource *source, ExprState *quals)
-{
-	ScanState  *node = (ScanState *) source->child;
-	GhPages    *pages = &source->pages;
-	ExprContext *econtext = node->ps.ps_ExprContext;
-
-	if (quals == NULL)
-		return true;
-
-	gh_pages_store(pages, pages->buffer, pages->block, pages->lines[source->visible], node->ss_ScanTupleSlot);
-
-	/* one row may take long, and there may be hundreds */
-	CHECK_FOR_INTERRUPTS();
-	ResetExprContext(econtext);
-	econtext->ecxt_scantuple = node->ss_ScanTupleSlot;
-	return ExecQual(quals, econtext);
-}
-
-/* Runs the program of the quals over the page, if there is one. */
-static void
-pick_rows(GhSource *source)
-{
-	const GhPages *pages = &source->pages;
-
-	source->next_pick = source->npicks = 0;
-	source->picked = source->child->qual != NULL && pages->nblocks >= GH_PROGRAM_PAGES_MIN && gh_layout_is_known() &&
-		gh_page_conditions_compile(&source->conditions, (ScanState *) source->child);
-	if (source->picked)
-		source->npicks = gh_stage_page(source->conditions.stage, pages, source->picks);
-}
-
-/* Goes on to the next tuple that the program has picked; false: there are no more.  *quals: what it is to pass yet. */
-static bool
-next_pick(GhSource *source, ExprState **quals)
-{
-	const GhPages *pages = &source->pages;
-	const GhBackRow *pick;
-
-	while (source->next_pick < source->npicks &&
-		   source->picks[source->next_pick].line < pages->lines[source->visible])
-		source->next_pick++;
-	if (source->next_pick == source->npicks)
-	{
-		source->visible = pages->ntuples;
-		return false;
-	}
-	pick = &source->picks[source->next_pick];
-	while (pages->lines[source->visible] < pick->line)
-		source->visible++;
-	*quals = pick->step == GH_STEP_LIVE &&
-		source->conditions.nquals == list_length(source->child->plan->qual) ? NULL : source->child->qual;
-	return true;
 }
 
 /* Goes on to the page's next tuple that the quals accept; false when it has no more. */
 static inline bool
 find_row(GhSource *source)
 {
-	int			nvisible = source->pages.ntuples;
-	int			first = source->visible;
-	ExprState  *quals = source->child->qual;
-
-	if (quals != NULL && !source->passed)
-	{
-		while (source->visible < nvisible && (!source->picked || next_pick(source, &quals)) &&
-			   !passes_quals(source, quals))
-			source->visible++;
-		InstrCountFiltered1(source->child, source->visible - first);
-	}
-	source->passed = source->visible < nvisible;
+	if (source->child->qual != NULL && !source->passed)
+		source->passed = gh_page_conditions_next(&source->conditions);
+	else
+		source->passed = source->conditions.tuple < source->pages.ntuples;
 	return source->passed;
 }
 
@@ -250,7 +185,7 @@ take_rows(GhJoinState *js, GhSource *source)
 	GhPage	   *rows = &source->page;
 	int			n = 0;
 
-	for (; find_row(source); source->visible++, source->passed = false)
+	for (; find_row(source); source->conditions.tuple++, source->passed = false)
 	{
 		HeapTupleHeader tuple = next_tuple(source, &rows->sizes[n]);
 
@@ -261,7 +196,7 @@ take_rows(GhJoinState *js, GhSource *source)
 	}
 	rows->nrows = n;
 	source->rows_peak = Max(source->rows_peak, n);
-	count_tuples(source, source->visible);
+	count_tuples(source, source->conditions.tuple);
 	clear_scan_slot(source);
 }
 
@@ -286,12 +221,14 @@ find_page(GhSource *source, int rows_wanted)
 	{
 		if (!gh_pages_next(&source->pages, pages_wanted(source, rows_wanted)))
 			return false;
-		source->visible = source->counted = 0;
+		source->conditions.tuple = source->counted = 0;
 		source->passed = false;
-		pick_rows(source);
+		if (source->child->qual != NULL)
+			gh_page_conditions_pick(&source->conditions,
+									source->pages.nblocks >= GH_PROGRAM_PAGES_MIN && gh_layout_is_known());
 		if (find_row(source))
 			return true;
-		count_tuples(source, source->visible);
+		count_tuples(source, source->conditions.tuple);
 		clear_scan_slot(source);
 	}
 }
@@ -330,7 +267,7 @@ gh_source_peek(GhSource *source)
 	gh_child_start(source->child);
 	source->peeked = find_page(source, 1);
 	if (source->peeked)
-		count_tuples(source, source->visible + 1);
+		count_tuples(source, source->conditions.tuple + 1);
 	gh_child_stop(source->child, source->peeked);
 	return source->peeked;
 }
@@ -345,7 +282,7 @@ gh_source_leave_page(GhSource *source)
 	source->peeked = false;
 	count_tuples(source, source->pages.ntuples);
 	clear_scan_slot(source);
-	return source->visible;
+	return source->conditions.tuple;
 }
 
 /* The tuple as a row of the child, with what the join keeps of it. */

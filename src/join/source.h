@@ -46,15 +46,9 @@ typedef struct GhSource
 	GhTupleReader slot_columns; /* what is kept, into slot */
 	GhTupleReader kept_columns; /* what is kept, into an array of just these */
 	TupleTableSlot *slot;		/* a row of the child, as far as it was loaded */
-	int			visible;		/* of the scan's page: the visible tuple that is next */
-	int			counted;		/* of them: those that the statistics know */
-	bool		passed;			/* the next one has passed the quals */
-	GhPageConditions conditions;	/* the quals as a program */
-	bool		picked;			/* it has been run over the page: */
-	int			next_pick;
-	int			npicks;
-	/* rows that may pass: those that are live have passed the program, and for others all quals are evaluated */
-	GhBackRow	picks[MaxHeapTuplesPerPage];
+	GhPageConditions conditions;	/* the scan's, and where its page is read */
+	int			counted;		/* of the page's visible tuples: those that the statistics know */
+	bool		passed;			/* the next one has passed the conditions */
 	bool		peeked;			/* it is a row that the join knows to be there */
 	int			row;			/* of page: the next one, read row by row */
 	int			rows_peak;		/* the most rows that a page had */

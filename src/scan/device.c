@@ -99,7 +99,7 @@ end_run(GhRowScan *node)
 	device->running = false;
 	device->reading = NULL;
 	/* of the page that was read last, nothing is left to be done */
-	node->done = node->counted = node->pages.ntuples;
+	node->conditions.tuple = node->counted = node->pages.ntuples;
 }
 
 /* Reads what the device has not done by the CPU engine. */
@@ -127,7 +127,7 @@ begin_run(GhRowScan *node)
 	MemoryContext saved;
 	GhPipelineOptions options;
 	GhTableOptions table;
-	GhStep		step = {.end = node->program.program->ninstructions};
+	GhStep		step = {.end = node->conditions.program->ninstructions};
 	GhRunCosts	costs = {0};
 	int			number = 0;
 
@@ -138,12 +138,12 @@ begin_run(GhRowScan *node)
 		return false;
 	}
 	if (node->rescanned)
-		gh_add_scan_costs(&costs, &node->pages, node->program.program->ninstructions);
+		gh_add_scan_costs(&costs, &node->pages, node->conditions.program->ninstructions);
 	device->engine = gh_choose_scan_engine(&node->pages, node->rescanned ? &costs : NULL, &number, &device->why_not);
 	if (device->engine == NULL)
 		return false;
 	saved = MemoryContextSwitchTo(device->context);
-	gh_stage_options(node->css.ss.ss_currentRelation, node->program.program, &options);
+	gh_stage_options(node->css.ss.ss_currentRelation, node->conditions.program, &options);
 	gh_device_options(device->engine, number, &options, &table);
 	options.nsteps = 1;
 	options.steps = &step;
@@ -171,7 +171,7 @@ gh_rowscan_device_wants(GhRowScan *node)
 	if (device->tried)
 		return device->running;
 	/* with a subquery's result there may be a better program */
-	if (!gh_page_conditions_compile(&node->program, &node->css.ss) || node->program.awaited != NULL)
+	if (!gh_page_conditions_compile(&node->conditions) || node->conditions.awaited != NULL)
 		return false;
 	device->tried = true;
 	return begin_run(node);

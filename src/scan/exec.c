@@ -92,9 +92,7 @@ begin_scan(CustomScanState *css, EState *estate, int eflags)
 	/* the plan of such a cursor is not shut down between FETCHes */
 	node->may_stop = !node->is_scrolled && (estate->es_top_eflags & EXEC_FLAG_BACKWARD) != 0;
 	gh_pages_init(&node->pages, estate->es_query_cxt);
-	node->program.context = AllocSetContextCreate(CurrentMemoryContext, "GpuHashScan program",
-												  ALLOCSET_DEFAULT_SIZES);
-	node->program.wants_rest = true;
+	gh_page_conditions_init(&node->conditions, &css->ss, &node->pages, true);
 	node->timing = (estate->es_instrument & INSTRUMENT_TIMER) != 0;
 	gh_rowscan_device_init(node);
 }
@@ -126,9 +124,11 @@ recheck_tuple(ScanState *ss, TupleTableSlot *slot)
 static void
 count_tuples(GhRowScan *node)
 {
-	if (node->done > node->counted)
-		pgstat_count_index_tuples(node->css.ss.ss_currentRelation, node->done - node->counted);
-	node->counted = node->done;
+	int			done = node->conditions.tuple;
+
+	if (done > node->counted)
+		pgstat_count_index_tuples(node->css.ss.ss_currentRelation, done - node->counted);
+	node->counted = done;
 }
 
 /* Leaves the scan's descriptor as a Seq Scan would have left it after the row that came out last. */
@@ -137,34 +137,10 @@ become_plain(GhRowScan *node)
 {
 	node->plain = true;
 	count_tuples(node);
-	gh_pages_return_to_scan(&node->pages, node->done, node->ended);
+	gh_pages_return_to_scan(&node->pages, node->conditions.tuple, node->ended);
 }
 
 /* ----------------------------------------------------------------- pages */
-
-/* The page's tuples up to this one have been returned, or were removed. */
-static inline void
-remove_up_to(GhRowScan *node, int tuple)
-{
-	if (tuple > node->done)
-		InstrCountFiltered1(node, tuple - node->done);
-	node->done = tuple;
-}
-
-/* Picks rows of the page: by the program, or all of them for PostgreSQL's expressions. */
-static void
-pick_rows(GhRowScan *node)
-{
-	const GhPages *pages = &node->pages;
-
-	node->next = 0;
-	if (gh_page_conditions_compile(&node->program, &node->css.ss))
-	{
-		node->npicks = gh_stage_page(node->program.stage, pages, node->picks);
-		return;
-	}
-	node->npicks = gh_list_rows(pages, node->picks);
-}
 
 /*
  * Reads the next page; false: there are no more.  Pages are read ahead, and held by a pin, as far as a Seq
@@ -179,7 +155,7 @@ next_page(GhRowScan *node)
 		wanted = Max(1, Min(node->blank, wanted));
 	if (!gh_rowscan_next_page(node, wanted))
 		return false;
-	node->done = node->counted = 0;
+	node->conditions.tuple = node->counted = 0;
 	return true;
 }
 
@@ -195,7 +171,6 @@ next_picks(GhRowScan *node)
 	node->ran = true;
 	do
 	{
-		remove_up_to(node, node->pages.ntuples);
 		count_tuples(node);
 		/* its rows come next */
 		if (gh_rowscan_device_wants(node))
@@ -204,9 +179,9 @@ next_picks(GhRowScan *node)
 		gh_clock(node->timing, &node->counts.source_time, &clock);
 		node->blank++;
 		if (found)
-			pick_rows(node);
+			gh_page_conditions_pick(&node->conditions, true);
 		gh_clock(node->timing, &node->counts.evaluate_time, &clock);
-	} while (found && node->npicks == 0);
+	} while (found && node->conditions.npicks == 0);
 	node->blank = 0;
 	if (node->is_scrolled)
 		gh_pages_forget_ahead(&node->pages);
@@ -215,61 +190,36 @@ next_picks(GhRowScan *node)
 
 /* ------------------------------------------------------------------- rows */
 
-/*
- * Whether the row in the scan tuple meets the conditions: all, or those that the program does not have.  A row that
- * was handed back is counted as such only if it does: it depends on the values of the others which of them are handed
- * back, and they may be rows that a policy hides from who reads the count.
- */
+/* Puts the page's next row that meets the conditions into the scan tuple; false: it has no more. */
 static inline bool
-meets(GhRowScan *node, bool back, ExprContext *econtext)
+take_page_row(GhRowScan *node)
 {
-	ExprState  *qual = back ? node->css.ss.ps.qual : node->program.rest;
-
-	if (qual != NULL)
-	{
-		/* one row may take long, and there may be hundreds */
-		CHECK_FOR_INTERRUPTS();
-		econtext->ecxt_scantuple = node->css.ss.ss_ScanTupleSlot;
-		if (!ExecQual(qual, econtext))
-		{
-			ResetExprContext(econtext);
-			return false;
-		}
-	}
-	node->counts.back += back;
-	return true;
-}
-
-/* Puts the next pick into the scan tuple; false: it is removed. */
-static inline bool
-take_pick(GhRowScan *node, ExprContext *econtext)
-{
-	const GhBackRow *pick = &node->picks[node->next++];
 	GhPages    *pages = &node->pages;
-	int			tuple = node->done;
 
-	gh_pages_store(pages, pages->buffer, pages->block, pick->line, node->css.ss.ss_ScanTupleSlot);
-	if (!meets(node, pick->step != GH_STEP_LIVE, econtext))
+	if (!gh_page_conditions_next(&node->conditions))
 		return false;
-	while (pages->lines[tuple] != pick->line)
-		tuple++;
-	remove_up_to(node, tuple);
-	node->done++;
+	if (!node->conditions.in_slot)
+		gh_pages_store(pages, pages->buffer, pages->block, pages->lines[node->conditions.tuple],
+					   node->css.ss.ss_ScanTupleSlot);
+	node->conditions.tuple++;
+	node->counts.back += node->conditions.is_back;
 	return true;
 }
 
 /* Puts the next row of the device's into the scan tuple; false: there are no more. */
 static bool
-take_device_row(GhRowScan *node, ExprContext *econtext)
+take_device_row(GhRowScan *node)
 {
+	ScanState  *ss = &node->css.ss;
 	GhDeviceRow row;
 	Buffer		buffer;
 
 	while (BufferIsValid(buffer = gh_rowscan_device_row(node, &row)))
 	{
-		gh_pages_store(&node->pages, buffer, row.block, row.line, node->css.ss.ss_ScanTupleSlot);
-		if (meets(node, row.back, econtext))
+		if (gh_scan_accepts(ss, &node->pages, buffer, row.block, row.line,
+							row.back ? ss->ps.qual : node->conditions.rest))
 		{
+			node->counts.back += row.back;
 			InstrCountFiltered1(node, -(int) row.removed);
 			return true;
 		}
@@ -278,19 +228,18 @@ take_device_row(GhRowScan *node, ExprContext *econtext)
 	return false;
 }
 
-/* Puts the next row that comes out into the scan tuple; false: there are no more. */
+/*
+ * Puts the next row that comes out into the scan tuple; false: there are no more.  A row that was handed back is counted as
+ * such only here: it depends on the values of the others which of them are handed back, and they may be rows that a policy
+ * hides from who reads the count.
+ */
 static bool
-take_row(GhRowScan *node, ExprContext *econtext)
+take_row(GhRowScan *node)
 {
 	while (!node->ended)
 	{
-		if (take_device_row(node, econtext))
+		if (take_device_row(node) || take_page_row(node))
 			return true;
-		while (node->next < node->npicks)
-		{
-			if (take_pick(node, econtext))
-				return true;
-		}
 		node->ended = !next_picks(node);
 	}
 	return false;
@@ -310,7 +259,7 @@ exec_scan(CustomScanState *css)
 		return ExecScan(ss, next_tuple, recheck_tuple);
 
 	ResetExprContext(econtext);
-	if (take_row(node, econtext))
+	if (take_row(node))
 	{
 		if (projection == NULL)
 			return ss->ss_ScanTupleSlot;
@@ -333,8 +282,8 @@ leave(GhRowScan *node)
 	gh_rowscan_device_end(node);
 	gh_pages_park(&node->pages);
 	/* of the page that was read last, nothing is left to be done */
-	node->done = node->counted = node->pages.ntuples;
-	node->next = node->npicks = 0;
+	node->conditions.tuple = node->counted = node->pages.ntuples;
+	node->conditions.next = node->conditions.npicks = 0;
 	node->blank = 0;
 	node->ended = false;
 }
@@ -348,7 +297,7 @@ rescan(CustomScanState *css)
 	node->rescanned = true;
 	node->plain = !node->reads_pages;
 	if (css->ss.ps.chgParam != NULL)
-		gh_page_conditions_forget(&node->program);
+		gh_page_conditions_forget(&node->conditions);
 	if (css->ss.ss_currentScanDesc != NULL)
 		table_rescan(css->ss.ss_currentScanDesc, NULL);
 	ExecScanReScan(&css->ss);

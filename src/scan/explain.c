@@ -31,5 +31,5 @@ gh_rowscan_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 		gh_explain_input_times(&node->counts, es);
 		gh_explain_other_times(&node->counts, &css->ss.ps, es);
 	}
-	gh_explain_reasons(&node->counts, node->program.why_not, gh_rowscan_device_why_not(node), es);
+	gh_explain_reasons(&node->counts, node->conditions.why_not, gh_rowscan_device_why_not(node), es);
 }

@@ -39,17 +39,12 @@ typedef struct GhRowScan
 	bool		plain;			/* it is one now, up to the next rescan */
 	bool		rescanned;		/* at least once */
 	GhPages		pages;
-	GhPageConditions program;	/* for the rows of a page */
+	GhPageConditions conditions;	/* and the rows of a page that meet them */
 
 	/* the page that is pinned */
 	bool		ended;			/* there are no more pages */
 	int			blank;			/* pages without a row, since the last one that had some */
-	int			done;			/* of its visible tuples: those that were returned or removed */
-	int			counted;		/* likewise: those that the statistics know */
-	int			next;			/* pick */
-	int			npicks;
-	GhBackRow	picks[MaxHeapTuplesPerPage];	/* its rows that may come out; those that are not live are to be
-												 * evaluated from the first condition on */
+	int			counted;		/* of its visible tuples: those that the statistics know */
 
 	struct GhRowScanDevice *device;
 	struct GhRowScanShared *shared; /* of a parallel query; NULL: this process is alone */
