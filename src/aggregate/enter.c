@@ -62,21 +62,12 @@ make_entered(const GhAggregateNode *node)
 static void
 make_entered_rows(const GhAggregateNode *node)
 {
-	const GhPipelinePlan *plan = node->fragment.program.stage->pipeline->plan;
 	GhEntered  *entered = node->entered;
 	MemoryContext saved = MemoryContextSwitchTo(node->fragment.program.context);
-	uint16		given[GH_PROGRAM_VECTORS_MAX];
-	uint32		ngiven = 0;
 
-	for (uint32 v = 0; v < GH_PROGRAM_VECTORS_MAX; v++)
-		if ((plan->needed[plan->options.nsteps][v / 64] >> v % 64 & 1) != 0)
-		{
-			given[ngiven++] = v;
-			entered->places[v] = ngiven;
-		}
-	entered->rows = palloc(sizeof(GhEnteringRows));
-	gh_entering_init(entered->rows, ngiven, GH_ENTERED_ROWS);
-	memcpy(entered->rows->given, given, sizeof(uint16) * ngiven);
+	entered->rows = gh_entering_create_for_sink(node->fragment.program.stage, NULL, GH_ENTERED_ROWS);
+	for (uint32 g = 0; g < entered->rows->ngiven; g++)
+		entered->places[entered->rows->given[g]] = g + 1;
 	MemoryContextSwitchTo(saved);
 }
 

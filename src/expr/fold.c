@@ -254,3 +254,24 @@ gh_fold_constants(PlanState *ps, Node *expr, ParamExecData **awaited)
 		*awaited = folding.awaited;
 	return result;
 }
+
+/*
+ * Translates conditions of a node, as they are in this execution.  False: one of them has no program, and *failed, where it
+ * is asked for, is its number.  *awaited: as above.
+ */
+bool
+gh_translate_conditions(PlanState *ps, GhTranslation *translation, const List *conditions, int *failed,
+						ParamExecData **awaited)
+{
+	ListCell   *lc;
+
+	foreach(lc, conditions)
+	{
+		if (gh_translate_filter(translation, (Expr *) gh_fold_constants(ps, lfirst(lc), awaited)))
+			continue;
+		if (failed != NULL)
+			*failed = foreach_current_index(lc);
+		return false;
+	}
+	return true;
+}

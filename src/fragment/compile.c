@@ -145,22 +145,6 @@ gh_fragment_translate(GhFragment *fragment, GhTranslation *translation, Expr *ex
 	return true;
 }
 
-/* Conditions, which are over the rows of programs already. */
-static bool
-translate_conditions(GhFragment *fragment, GhTranslation *translation, const List *conditions, ParamExecData **awaited)
-{
-	ListCell   *lc;
-
-	foreach(lc, conditions)
-	{
-		Node	   *folded = gh_fold_constants(&fragment->css.ss.ps, lfirst(lc), awaited);
-
-		if (!gh_translate_filter(translation, (Expr *) folded))
-			return false;
-	}
-	return true;
-}
-
 /*
  * A join: the columns that it looks up must be read, too; then what makes a match, and what rows must pass to come out, as
  * parts of the program.
@@ -168,6 +152,7 @@ translate_conditions(GhFragment *fragment, GhTranslation *translation, const Lis
 static bool
 translate_join(GhFragment *fragment, GhTranslation *translation, GhJoined *joined, int number, ParamExecData **awaited)
 {
+	PlanState  *ps = &fragment->css.ss.ps;
 	GhJoinLevel *level = &joined->levels[number];
 	const GhLowerJoin *lower = level->lower;
 
@@ -179,10 +164,11 @@ translate_join(GhFragment *fragment, GhTranslation *translation, GhJoined *joine
 			return false;
 		level->key_vectors[k] = operand.vector;
 	}
-	if (!translate_conditions(fragment, translation, gh_joined_conditions(joined, number, lower->join_quals), awaited))
+	if (!gh_translate_conditions(ps, translation, gh_joined_conditions(joined, number, lower->join_quals), NULL, awaited))
 		return false;
 	level->pair_end = translation->ninstructions;
-	if (!translate_conditions(fragment, translation, gh_joined_conditions(joined, number, lower->ps->plan->qual), awaited))
+	if (!gh_translate_conditions(ps, translation, gh_joined_conditions(joined, number, lower->ps->plan->qual), NULL,
+								 awaited))
 		return false;
 	level->filter_end = translation->ninstructions;
 	return true;
@@ -196,7 +182,7 @@ bool
 gh_fragment_translate_input(GhFragment *fragment, GhTranslation *translation, PlanState *scan, GhJoined *joined,
 							ParamExecData **awaited, uint32 *nfilters)
 {
-	if (!translate_conditions(fragment, translation, scan == NULL ? NIL : scan->plan->qual, awaited))
+	if (!gh_translate_conditions(&fragment->css.ss.ps, translation, scan == NULL ? NIL : scan->plan->qual, NULL, awaited))
 		return false;
 	*nfilters = translation->ninstructions;
 	for (int i = joined == NULL ? 0 : joined->base + 1; joined != NULL && i < joined->nlevels; i++)

@@ -33,23 +33,19 @@ gh_page_conditions_init(GhPageConditions *conditions, ScanState *scan, GhPages *
 
 /* ------------------------------------------------------------- the program */
 
-/* A translation of the first nquals conditions; NULL: one of them, *failed, has none. */
+/* A translation of the first *nquals conditions; NULL: one of them has none, and these are those before it. */
 static GhTranslation *
-translate(GhPageConditions *conditions, int nquals, int *failed, ParamExecData **awaited)
+translate(GhPageConditions *conditions, int *nquals, ParamExecData **awaited)
 {
 	PlanState  *ps = &conditions->scan->ps;
+	List	   *quals = list_truncate(list_copy(ps->plan->qual), *nquals);
 	GhTranslation *translation = gh_translate_begin(RelationGetDescr(conditions->scan->ss_currentRelation),
 													((Scan *) ps->plan)->scanrelid);
 
-	for (int i = 0; i < nquals; i++)
-		if (!gh_translate_filter(translation,
-								 (Expr *) gh_fold_constants(ps, list_nth(ps->plan->qual, i), awaited)))
-		{
-			conditions->why_not = translation->why_not;
-			*failed = i;
-			return NULL;
-		}
-	return translation;
+	if (gh_translate_conditions(ps, translation, quals, nquals, awaited))
+		return translation;
+	conditions->why_not = translation->why_not;
+	return NULL;
 }
 
 /* The pipeline that lists the rows of a page for which all conditions of the program are true. */
@@ -112,7 +108,7 @@ gh_page_conditions_compile(GhPageConditions *conditions)
 	gh_page_conditions_forget(conditions);
 	saved = MemoryContextSwitchTo(conditions->context);
 	while (nquals > 0 && translation == NULL)
-		translation = translate(conditions, nquals, &nquals, &awaited);
+		translation = translate(conditions, &nquals, &awaited);
 	if (translation != NULL)
 		keep_program(conditions, translation, nquals);
 	conditions->awaited = awaited;

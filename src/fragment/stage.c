@@ -85,13 +85,16 @@ gh_stage_create(const GhPipelineOptions *options, const GhHost *host, MemoryCont
 	return stage;
 }
 
-/* Room for vectors of so many rows, in the current context. */
-void
-gh_entering_init(GhEnteringRows *rows, uint32 ngiven, uint32 nrows)
+/* Room for these vectors of so many rows, in the current context. */
+static GhEnteringRows *
+make_entering(uint32 ngiven, const uint16 *given, const GhColumn *columns, uint32 nrows)
 {
+	GhEnteringRows *rows = palloc(sizeof(GhEnteringRows));
+
 	rows->ngiven = ngiven;
 	rows->given = palloc(sizeof(uint16) * Max(ngiven, 1));
-	rows->columns = NULL;
+	memcpy(rows->given, given, sizeof(uint16) * ngiven);
+	rows->columns = columns;
 	rows->vectors = palloc(sizeof(GhVector) * Max(ngiven, 1));
 	for (uint32 g = 0; g < ngiven; g++)
 	{
@@ -101,24 +104,35 @@ gh_entering_init(GhEnteringRows *rows, uint32 ngiven, uint32 nrows)
 	}
 	rows->numbers = palloc(sizeof(uint16) * nrows);
 	rows->back = palloc(sizeof(GhBackRow) * nrows);
+	return rows;
 }
 
-/* The same, for the program's columns of the first natts attributes; joins fill the others. */
+/* Of rows that come before the first step: the program's columns of the first natts attributes; joins fill the others. */
 GhEnteringRows *
 gh_entering_create(const GhProgram *program, int natts, uint32 nrows)
 {
 	const GhColumn *columns = gh_program_columns(program);
-	GhEnteringRows *rows = palloc(sizeof(GhEnteringRows));
 	uint16		given[GH_PROGRAM_VECTORS_MAX];
 	uint32		ngiven = 0;
 
 	for (uint32 v = 0; v < program->ncolumns; v++)
 		if (columns[v].attribute <= natts)
 			given[ngiven++] = v;
-	gh_entering_init(rows, ngiven, nrows);
-	memcpy(rows->given, given, sizeof(uint16) * ngiven);
-	rows->columns = columns;
-	return rows;
+	return make_entering(ngiven, given, columns, nrows);
+}
+
+/* Of rows that come behind the last one: what the sink reads.  columns: as of GhEnteringRows. */
+GhEnteringRows *
+gh_entering_create_for_sink(const GhStage *stage, const GhColumn *columns, uint32 nrows)
+{
+	const GhPipelinePlan *plan = stage->pipeline->plan;
+	uint16		given[GH_PROGRAM_VECTORS_MAX];
+	uint32		ngiven = 0;
+
+	for (uint32 v = 0; v < GH_PROGRAM_VECTORS_MAX; v++)
+		if ((plan->needed[plan->options.nsteps][v / 64] >> v % 64 & 1) != 0)
+			given[ngiven++] = v;
+	return make_entering(ngiven, given, columns, nrows);
 }
 
 /* Puts a row, by attributes, into the vectors; false: they do not hold it.  unpacked: of gh_store_value. */

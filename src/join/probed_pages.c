@@ -35,29 +35,13 @@ typedef struct Reader
 	GhKeyPart *parts;			/* of the key */
 	GhKept	   *kept;
 	GhStage    *stage;
-	GhEnteringRows row;			/* one that was computed: what the sink reads of it */
+	GhEnteringRows *row;		/* one that was computed: what the sink reads of it */
 	uint64		tuples;			/* visible ones */
 	uint64		passed;
 	uint64		entered;		/* of them, those that have a key */
 } Reader;
 
 /* --------------------------------------------------------------- the program */
-
-static bool
-translate_conditions(Reader *reader, GhTranslation *translation)
-{
-	ListCell   *lc;
-
-	foreach(lc, reader->scan->plan->qual)
-	{
-		ParamExecData *awaited = NULL;
-		Node	   *qual = gh_fold_constants(&reader->js->css.ss.ps, lfirst(lc), &awaited);
-
-		if (awaited != NULL || !gh_translate_filter(translation, (Expr *) qual))
-			return false;
-	}
-	return true;
-}
 
 /* Key and columns are columns of the relation: they have vectors of their own, and nothing fills them but the source. */
 static bool
@@ -94,9 +78,11 @@ make_program(Reader *reader)
 	Relation	relation = ((ScanState *) reader->scan)->ss_currentRelation;
 	GhTranslation *translation = gh_translate_begin(RelationGetDescr(relation),
 													((Scan *) reader->scan->plan)->scanrelid);
+	ParamExecData *awaited = NULL;
 	GhError		error;
 
-	if (!translate_conditions(reader, translation) || !translate_columns(reader, translation))
+	if (!gh_translate_conditions(&reader->js->css.ss.ps, translation, reader->scan->plan->qual, NULL, &awaited) ||
+		awaited != NULL || !translate_columns(reader, translation))
 		return false;
 	reader->program = gh_translate_end(translation);
 	if (reader->program == NULL)
@@ -131,22 +117,6 @@ begin(Reader *reader, MemoryContext context)
 	return reader->stage != NULL;
 }
 
-/* What a row that was computed brings: all columns that the sink reads. */
-static void
-make_given(Reader *reader)
-{
-	const GhPipelinePlan *plan = reader->stage->pipeline->plan;
-	uint16		given[GH_PROGRAM_VECTORS_MAX];
-	uint32		ngiven = 0;
-
-	for (uint32 v = 0; v < GH_PROGRAM_VECTORS_MAX; v++)
-		if ((plan->needed[plan->options.nsteps][v / 64] >> v % 64 & 1) != 0)
-			given[ngiven++] = v;
-	gh_entering_init(&reader->row, ngiven, 1);
-	memcpy(reader->row.given, given, sizeof(uint16) * ngiven);
-	reader->row.columns = gh_program_columns(reader->program);
-}
-
 /* The row in the scan's slot, which has passed its conditions; false: the table cannot have it. */
 static bool
 enter_row(Reader *reader)
@@ -155,10 +125,10 @@ enter_row(Reader *reader)
 	GhPipelineRequest request;
 
 	slot_getallattrs(slot);
-	if (!gh_entering_put(&reader->row, 0, slot->tts_values, slot->tts_isnull,
+	if (!gh_entering_put(reader->row, 0, slot->tts_values, slot->tts_isnull,
 						 reader->scan->ps_ExprContext->ecxt_per_tuple_memory))
 		return false;
-	gh_stage_rows(reader->stage, reader->stage->pipeline->plan->options.nsteps, &reader->row, 1, &request);
+	gh_stage_rows(reader->stage, reader->stage->pipeline->plan->options.nsteps, reader->row, 1, &request);
 	reader->passed++;
 	reader->entered += request.counted;
 	return request.nback == 0;
@@ -245,7 +215,7 @@ read_inner(GhJoinState *js, MemoryContext context)
 	reader.kept = palloc0(sizeof(GhKept) * Max(js->columns[GH_INNER].ncolumns, 1));
 	if (!make_program(&reader) || !begin(&reader, context))
 		return GH_DECLINED;
-	make_given(&reader);
+	reader.row = gh_entering_create_for_sink(reader.stage, gh_program_columns(reader.program), 1);
 	gh_child_start(reader.scan);
 	entered = enter_pages(&reader);
 	gh_child_stop(reader.scan, 0);
