@@ -85,6 +85,7 @@ choose_engine(GhFragment *fragment)
 {
 	GhDeviceRun   *device = fragment->device;
 	GhRunCosts	costs = {0};
+	bool		is_child = fragment->scan != &fragment->css.ss.ps;
 	bool		again;
 
 	device->tried = true;
@@ -92,9 +93,12 @@ choose_engine(GhFragment *fragment)
 		return false;
 	if ((device->why_not = why_not_on_device(fragment)) != NULL)
 		return false;
-	gh_child_start(fragment->scan);
+	/* a scan that is the node itself is being executed */
+	if (is_child)
+		gh_child_start(fragment->scan);
 	gh_pages_begin(fragment->pages, fragment->scan);
-	gh_child_stop(fragment->scan, 0);
+	if (is_child)
+		gh_child_stop(fragment->scan, 0);
 	/* all participants of a parallel query do the same */
 	again = fragment->rescanned && fragment->member == NULL;
 	if (again)
@@ -512,28 +516,44 @@ gh_device_open_joins(GhFragment *fragment)
 	return result;
 }
 
+/*
+ * Of a fragment that has a program: makes the pipeline that the pages are to go to.  False: it is none of a device, or
+ * cannot be made.
+ */
+bool
+gh_device_begin(GhFragment *fragment)
+{
+	GhDeviceRun   *device = fragment->device;
+	MemoryContext saved;
+
+	if (fragment->joined == NULL && !choose_engine(fragment))
+		return false;
+	saved = MemoryContextSwitchTo(device->context);
+	device->running = begin_supply(fragment);
+	MemoryContextSwitchTo(saved);
+	device->supply.timing = fragment->timing;
+	/* with joins, all begins anew, or others do all */
+	if (!device->running && fragment->joined == NULL)
+		gh_device_give_up(fragment, &device->supply);
+	return device->running;
+}
+
 /* Whether the rest of the pages are to go to the device: asked before each, until it is known. */
 bool
 gh_device_wants(GhFragment *fragment)
 {
 	GhDeviceRun   *device = fragment->device;
-	MemoryContext saved;
+	bool		begun;
 
 	if (fragment->joined != NULL ? !device->tables_made : device->tried)
 		return false;
 	/* without joins, a subquery's result may still be awaited */
-	if (!gh_fragment_compile(fragment) || (fragment->joined == NULL && !choose_engine(fragment)))
+	if (!gh_fragment_compile(fragment))
 		return false;
-	saved = MemoryContextSwitchTo(device->context);
-	device->running = begin_supply(fragment);
-	MemoryContextSwitchTo(saved);
+	begun = gh_device_begin(fragment);
 	device->supply.row_back = add_row;
 	device->supply.arg = fragment;
-	device->supply.timing = fragment->timing;
-	/* with joins, all begins anew, or others do all */
-	if (!device->running && fragment->joined == NULL)
-		gh_device_give_up(fragment, &device->supply);
-	return device->running || fragment->joined != NULL;
+	return begun || fragment->joined != NULL;
 }
 
 /*

@@ -103,6 +103,7 @@ typedef enum GhDeviceTables
 
 extern void gh_device_init(GhFragment *fragment);
 extern GhDeviceTables gh_device_open_joins(GhFragment *fragment);
+extern bool gh_device_begin(GhFragment *fragment);
 extern bool gh_device_wants(GhFragment *fragment);
 extern bool gh_device_read(GhFragment *fragment, GhJoinedInput *input);
 extern void gh_device_log(GhFragment *fragment, BlockNumber block, uint32 count);

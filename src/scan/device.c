@@ -23,9 +23,8 @@
 #include "utils/rel.h"
 
 #include "clock.h"
-#include "fragment/supply.h"
+#include "fragment/device.h"
 #include "scan/node.h"
-#include "service/placement.h"
 
 /* What is left of a request; pages of its rows are not pinned. */
 typedef struct GhKeptRequest
@@ -37,15 +36,11 @@ typedef struct GhKeptRequest
 	GhDeviceRow *rows;
 } GhKeptRequest;
 
+/* What is listed of a run on the device (GhFragment.device), whose memory context all of it is in. */
 typedef struct GhRowScanDevice
 {
-	MemoryContext context;		/* of all that one run needs */
-	const GhEngine *engine;
-	bool		tried;			/* in this run */
-	bool		running;		/* pages go to the device */
+	GhDeviceRun *run;			/* the fragment's */
 	bool		all_read;		/* there are no more pages */
-	const char *why_not;		/* a constant string */
-	GhSupply	supply;
 	GhSupplyRequest *reading;	/* whose rows come out; NULL: none */
 	int			nkept;			/* requests that were kept, before that or in its place */
 	int			next_kept;		/* whose rows come out */
@@ -62,16 +57,10 @@ typedef struct GhRowScanDevice
 void
 gh_rowscan_device_init(GhRowScan *node)
 {
+	gh_device_init(&node->fragment);
 	node->device = palloc0(sizeof(GhRowScanDevice));
-	node->device->context = AllocSetContextCreate(CurrentMemoryContext, "GpuHashScan device",
-												  ALLOCSET_SMALL_SIZES);
+	node->device->run = node->fragment.device;
 	node->device->pinned = InvalidBuffer;
-}
-
-const char *
-gh_rowscan_device_why_not(const GhRowScan *node)
-{
-	return node->device->why_not;
 }
 
 /* ------------------------------------------------------------- the run */
@@ -90,16 +79,16 @@ end_run(GhRowScan *node)
 	GhRowScanDevice *device = node->device;
 
 	unpin(device);
-	if (device->running)
+	if (device->run->running)
 	{
-		gh_counts_add_supply(&node->counts, &device->supply, &node->counts.source_time);
-		gh_supply_close_pages(&device->supply);
-		gh_supply_end(&device->supply);
+		gh_counts_add_supply(&node->fragment.counts, &device->run->supply, &node->fragment.counts.source_time);
+		gh_supply_close_pages(&device->run->supply);
+		gh_supply_end(&device->run->supply);
 	}
-	device->running = false;
+	device->run->running = false;
 	device->reading = NULL;
 	/* of the page that was read last, nothing is left to be done */
-	node->conditions.tuple = node->counted = node->pages.ntuples;
+	node->conditions.tuple = node->counted = node->fragment.pages->ntuples;
 }
 
 /* Reads what the device has not done by the CPU engine. */
@@ -107,58 +96,30 @@ static void
 give_up(GhRowScan *node, bool last)
 {
 	GhRowScanDevice *device = node->device;
-	BlockNumber end = node->pages.block + node->pages.run - 1;
+	BlockNumber end = node->fragment.pages->block + node->fragment.pages->run - 1;
 
-	gh_supply_gave_up(&device->supply, "scan on the GPU", node->counts.fallback_reason,
-					  sizeof(node->counts.fallback_reason));
-	device->nagain = gh_supply_blocks(&device->supply, &device->again);
+	gh_device_give_up(&node->fragment, &device->run->supply);
+	device->nagain = gh_supply_blocks(&device->run->supply, &device->again);
 	device->next_again = 0;
 	/* it may have been lost before these were in a request */
 	if (last && (device->nagain == 0 || device->again[device->nagain - 1] != end))
-		for (uint32 k = 0; k < node->pages.run; k++)
-			device->again[device->nagain++] = node->pages.block + k;
+		for (uint32 k = 0; k < node->fragment.pages->run; k++)
+			device->again[device->nagain++] = node->fragment.pages->block + k;
 	end_run(node);
 }
 
+/* The program is that of the page conditions. */
 static bool
 begin_run(GhRowScan *node)
 {
-	GhRowScanDevice *device = node->device;
-	MemoryContext saved;
-	GhPipelineOptions options;
-	GhTableOptions table;
-	GhStep		step = {.end = node->conditions.program->ninstructions};
-	GhRunCosts	costs = {0};
-	int			number = 0;
+	GhFragment *fragment = &node->fragment;
 
-	/* a cursor may stay where it is for days, and go back from there */
-	if (node->is_scrolled)
-	{
-		device->why_not = "the cursor may be scrolled";
+	fragment->program.program = node->conditions.program;
+	fragment->ninstructions = fragment->program.nfilters = node->conditions.program->ninstructions;
+	if (!gh_device_begin(fragment))
 		return false;
-	}
-	if (node->rescanned)
-		gh_add_scan_costs(&costs, &node->pages, node->conditions.program->ninstructions);
-	device->engine = gh_choose_scan_engine(&node->pages, node->rescanned ? &costs : NULL, &number, &device->why_not);
-	if (device->engine == NULL)
-		return false;
-	saved = MemoryContextSwitchTo(device->context);
-	gh_stage_options(node->css.ss.ss_currentRelation, node->conditions.program, &options);
-	gh_device_options(device->engine, number, &options, &table);
-	options.nsteps = 1;
-	options.steps = &step;
-	options.sink.kind = GH_SINK_PLACES;
-	device->running = gh_supply_begin(&device->supply, device->engine, &options, NULL, &node->pages, device->context);
-	MemoryContextSwitchTo(saved);
-	device->supply.timing = node->timing;
-	if (!device->running)
-	{
-		gh_supply_gave_up(&device->supply, "scan on the GPU", node->counts.fallback_reason,
-						  sizeof(node->counts.fallback_reason));
-		return false;
-	}
 	/* the order of the rows is to be the table's: what the device cannot judge would come behind it */
-	gh_supply_open_pages(&device->supply, false);
+	gh_supply_open_pages(&fragment->device->supply, false);
 	return true;
 }
 
@@ -168,12 +129,11 @@ gh_rowscan_device_wants(GhRowScan *node)
 {
 	GhRowScanDevice *device = node->device;
 
-	if (device->tried)
-		return device->running;
+	if (device->run->tried)
+		return device->run->running;
 	/* with a subquery's result there may be a better program */
 	if (!gh_page_conditions_compile(&node->conditions) || node->conditions.awaited != NULL)
 		return false;
-	device->tried = true;
 	return begin_run(node);
 }
 
@@ -191,7 +151,7 @@ static void
 count_told(GhRowScan *node, uint64 removed, uint64 tuples)
 {
 	InstrCountFiltered1(node, removed);
-	pgstat_count_index_tuples(node->css.ss.ss_currentRelation, tuples);
+	pgstat_count_index_tuples(node->fragment.css.ss.ss_currentRelation, tuples);
 }
 
 /*
@@ -211,15 +171,15 @@ supply_pages(GhRowScan *node)
 	GhRowScanDevice *device = node->device;
 
 	if (!device->all_read)
-		gh_supply_open_resident(&device->supply);
-	while (!device->all_read && gh_supply_has_room(&device->supply))
+		gh_supply_open_resident(&device->run->supply);
+	while (!device->all_read && gh_supply_has_room(&device->run->supply))
 	{
-		if (!gh_pages_next(&node->pages, GH_PAGES_AHEAD_MAX))
+		if (!gh_pages_next(node->fragment.pages, GH_PAGES_AHEAD_MAX))
 			device->all_read = true;
 		else
 		{
-			node->counts.pages += node->pages.run;
-			if (!gh_supply_page(&device->supply))
+			node->fragment.counts.pages += node->fragment.pages->run;
+			if (!gh_supply_page(&device->run->supply))
 			{
 				give_up(node, true);
 				return false;
@@ -237,16 +197,16 @@ next_request(GhRowScan *node)
 	const GhPipelineRequest *request;
 
 	if (device->reading != NULL)
-		gh_supply_done(&device->supply, device->reading);
+		gh_supply_done(&device->run->supply, device->reading);
 	device->reading = NULL;
 	if (!supply_pages(node))
 		return false;
-	device->reading = gh_supply_next(&device->supply);
+	device->reading = gh_supply_next(&device->run->supply);
 	device->next = 0;
 	device->line = 0;
 	if (device->reading == NULL)
 	{
-		if (device->supply.failed)
+		if (device->run->supply.failed)
 			give_up(node, false);
 		else
 			end_run(node);
@@ -266,7 +226,7 @@ pin_again(GhRowScan *node, BlockNumber block)
 	if (device->pinned != InvalidBuffer && device->pinned_block == block)
 		return device->pinned;
 	unpin(device);
-	device->pinned = gh_pages_pin_again(&node->pages, block);
+	device->pinned = gh_pages_pin_again(node->fragment.pages, block);
 	device->pinned_block = block;
 	return device->pinned;
 }
@@ -362,7 +322,7 @@ keep_row(GhRowScanDevice *device, GhKeptRequest *kept, const GhDeviceRow *row)
 	{
 		kept->room = Max(2 * kept->room, 64);
 		kept->rows = kept->rows == NULL ?
-			MemoryContextAlloc(device->context, sizeof(GhDeviceRow) * kept->room) :
+			MemoryContextAlloc(device->run->context, sizeof(GhDeviceRow) * kept->room) :
 			repalloc(kept->rows, sizeof(GhDeviceRow) * kept->room);
 	}
 	kept->rows[kept->nrows++] = *row;
@@ -382,7 +342,7 @@ keep_rest(GhRowScan *node, uint64 removed, uint64 tuples)
 	kept->tuples = tuples;
 	while (told_row(device, &row, &page))
 		keep_row(device, kept, &row);
-	gh_supply_done(&device->supply, device->reading);
+	gh_supply_done(&device->run->supply, device->reading);
 	device->reading = NULL;
 	device->next = 0;
 	device->line = 0;
@@ -396,14 +356,14 @@ keep_requests(GhRowScan *node)
 
 	if (device->reading != NULL)
 		keep_rest(node, 0, 0);
-	while ((device->reading = gh_supply_next(&device->supply)) != NULL)
+	while ((device->reading = gh_supply_next(&device->run->supply)) != NULL)
 		keep_rest(node, told_removed(&device->reading->request), device->reading->request.seen);
-	if (device->supply.failed)
+	if (device->run->supply.failed)
 		give_up(node, false);
 	else if (device->all_read)
 		end_run(node);
 	else
-		gh_supply_free_buffers(&device->supply);
+		gh_supply_free_buffers(&device->run->supply);
 }
 
 /* No page is pinned any more, and no buffer taken; the device's pipeline stays as long as there are pages for it. */
@@ -413,14 +373,14 @@ let_go(GhRowScan *node)
 	GhRowScanDevice *device = node->device;
 
 	unpin(device);
-	if (!device->running)
+	if (!device->run->running)
 		return;
-	gh_pages_park(&node->pages);
+	gh_pages_park(node->fragment.pages);
 	/* they are taken with the first page: while rows are left that were kept, there are none */
-	if (device->supply.buffers[0] != NULL)
+	if (device->run->supply.buffers[0] != NULL)
 		keep_requests(node);
-	if (device->running)
-		gh_supply_leave_resident(&device->supply);
+	if (device->run->running)
+		gh_supply_leave_resident(&device->run->supply);
 }
 
 /*
@@ -430,14 +390,14 @@ let_go(GhRowScan *node)
 void
 gh_rowscan_device_park(GhRowScan *node)
 {
-	ScanState  *ss = &node->css.ss;
+	ScanState  *ss = &node->fragment.css.ss;
 	bool		is_top = ss->ps.plan == ss->ps.state->es_plannedstmt->planTree;
 
 	/*
 	 * The row that came out last is the cursor's current one.  Nodes above may go on with it, and what they have
 	 * of it are addresses in the page, which the slot then keeps pinned.
 	 */
-	if (is_top && !TTS_EMPTY(ss->ss_ScanTupleSlot) && (node->device->running || node->device->nkept > 0))
+	if (is_top && !TTS_EMPTY(ss->ss_ScanTupleSlot) && (node->device->run->running || node->device->nkept > 0))
 		ExecMaterializeSlot(ss->ss_ScanTupleSlot);
 	let_go(node);
 }
@@ -451,12 +411,12 @@ read_more(GhRowScan *node)
 	instr_time	clock = {0};
 	bool		more;
 
-	gh_clock(node->timing, NULL, &clock);
+	gh_clock(node->fragment.timing, NULL, &clock);
 	more = next_request(node);
 	/* the executor will not say when it stops for a while */
 	if (more && node->may_stop)
 		let_go(node);
-	gh_clock(node->timing, &node->counts.source_time, &clock);
+	gh_clock(node->fragment.timing, &node->fragment.counts.source_time, &clock);
 	return more;
 }
 
@@ -475,7 +435,7 @@ next_line(GhRowScan *node, GhDeviceRow *row)
 		if (BufferIsValid(buffer))
 			return buffer;
 		CHECK_FOR_INTERRUPTS();
-		if (!device->running || !read_more(node))
+		if (!device->run->running || !read_more(node))
 			return InvalidBuffer;
 	}
 }
@@ -492,7 +452,7 @@ gh_rowscan_device_row(GhRowScan *node, GhDeviceRow *row)
 		bool		whole = row->back && !row->removed;
 
 		if (gh_supply_has_tuple(buffer, row->line) &&
-			(!whole || gh_supply_is_visible(&node->device->supply, buffer, row->block, row->line)))
+			(!whole || gh_supply_is_visible(&node->device->run->supply, buffer, row->block, row->line)))
 			break;
 		if (!whole)
 			elog(ERROR, "a pipeline on a device has listed line %u of block %u", row->line, row->block);
@@ -510,12 +470,12 @@ gh_rowscan_next_page(GhRowScan *node, int wanted)
 
 	if (device->next_again < device->nagain)
 	{
-		gh_pages_read_block(&node->pages, device->again[device->next_again++]);
+		gh_pages_read_block(node->fragment.pages, device->again[device->next_again++]);
 		return true;
 	}
-	if (device->all_read || !gh_pages_next(&node->pages, wanted))
+	if (device->all_read || !gh_pages_next(node->fragment.pages, wanted))
 		return false;
-	node->counts.pages++;
+	node->fragment.counts.pages++;
 	return true;
 }
 
@@ -523,7 +483,7 @@ gh_rowscan_next_page(GhRowScan *node, int wanted)
 void
 gh_rowscan_device_stop(GhRowScan *node)
 {
-	if (!node->device->running)
+	if (!node->device->run->running)
 		return;
 	end_run(node);
 	node->device->all_read = true;
@@ -533,12 +493,9 @@ gh_rowscan_device_stop(GhRowScan *node)
 void
 gh_rowscan_device_end(GhRowScan *node)
 {
-	GhRowScanDevice *device = node->device;
-	MemoryContext context = device->context;
-
 	end_run(node);
-	MemoryContextReset(context);
-	memset(device, 0, sizeof(*device));
-	device->context = context;
-	device->pinned = InvalidBuffer;
+	gh_device_forget(&node->fragment);
+	memset(node->device, 0, sizeof(GhRowScanDevice));
+	node->device->run = node->fragment.device;
+	node->device->pinned = InvalidBuffer;
 }

@@ -64,9 +64,31 @@ create_state(CustomScan *cscan)
 
 	(void) cscan;
 	NodeSetTag(node, T_CustomScanState);
-	node->css.methods = &exec_methods;
+	node->fragment.css.methods = &exec_methods;
 	return (Node *) node;
 }
+
+/* GhFragmentMethods: a cursor may stay where it is for days, and go back from there. */
+static const char *
+why_not_on_device(const GhFragment *fragment)
+{
+	return ((const GhRowScan *) fragment)->is_scrolled ? "the cursor may be scrolled" : NULL;
+}
+
+/* GhFragmentMethods */
+static void
+device_sink(GhFragment *fragment, GhSink *sink)
+{
+	(void) fragment;
+	sink->kind = GH_SINK_PLACES;
+}
+
+/* Rows come out as they are found, and are never begun anew: pages of the CPU engine's are this node's. */
+static const GhFragmentMethods fragment_methods = {
+	.doing = "scan on the GPU",
+	.why_not_on_device = why_not_on_device,
+	.device_sink = device_sink,
+};
 
 /* The scan tuple is one of the table's; the core has prepared for a virtual one. */
 static void
@@ -91,9 +113,12 @@ begin_scan(CustomScanState *css, EState *estate, int eflags)
 	node->is_scrolled = (eflags & EXEC_FLAG_BACKWARD) != 0;
 	/* the plan of such a cursor is not shut down between FETCHes */
 	node->may_stop = !node->is_scrolled && (estate->es_top_eflags & EXEC_FLAG_BACKWARD) != 0;
-	gh_pages_init(&node->pages, estate->es_query_cxt);
-	gh_page_conditions_init(&node->conditions, &css->ss, &node->pages, true);
-	node->timing = (estate->es_instrument & INSTRUMENT_TIMER) != 0;
+	node->fragment.methods = &fragment_methods;
+	node->fragment.scan = &css->ss.ps;
+	node->fragment.pages = &node->fragment.own_pages;
+	gh_pages_init(node->fragment.pages, estate->es_query_cxt);
+	gh_page_conditions_init(&node->conditions, &css->ss, node->fragment.pages, true);
+	node->fragment.timing = (estate->es_instrument & INSTRUMENT_TIMER) != 0;
 	gh_rowscan_device_init(node);
 }
 
@@ -127,7 +152,7 @@ count_tuples(GhRowScan *node)
 	int			done = node->conditions.tuple;
 
 	if (done > node->counted)
-		pgstat_count_index_tuples(node->css.ss.ss_currentRelation, done - node->counted);
+		pgstat_count_index_tuples(node->fragment.css.ss.ss_currentRelation, done - node->counted);
 	node->counted = done;
 }
 
@@ -137,7 +162,7 @@ become_plain(GhRowScan *node)
 {
 	node->plain = true;
 	count_tuples(node);
-	gh_pages_return_to_scan(&node->pages, node->conditions.tuple, node->ended);
+	gh_pages_return_to_scan(node->fragment.pages, node->conditions.tuple, node->ended);
 }
 
 /* ----------------------------------------------------------------- pages */
@@ -166,9 +191,9 @@ next_picks(GhRowScan *node)
 	instr_time	clock = {0};
 	bool		found;
 
-	gh_clock(node->timing, NULL, &clock);
-	gh_pages_begin(&node->pages, &node->css.ss.ps);
-	node->ran = true;
+	gh_clock(node->fragment.timing, NULL, &clock);
+	gh_pages_begin(node->fragment.pages, &node->fragment.css.ss.ps);
+	node->fragment.ran = true;
 	do
 	{
 		count_tuples(node);
@@ -176,15 +201,15 @@ next_picks(GhRowScan *node)
 		if (gh_rowscan_device_wants(node))
 			return true;
 		found = next_page(node);
-		gh_clock(node->timing, &node->counts.source_time, &clock);
+		gh_clock(node->fragment.timing, &node->fragment.counts.source_time, &clock);
 		node->blank++;
 		if (found)
 			gh_page_conditions_pick(&node->conditions, true);
-		gh_clock(node->timing, &node->counts.evaluate_time, &clock);
+		gh_clock(node->fragment.timing, &node->fragment.counts.evaluate_time, &clock);
 	} while (found && node->conditions.npicks == 0);
 	node->blank = 0;
 	if (node->is_scrolled)
-		gh_pages_forget_ahead(&node->pages);
+		gh_pages_forget_ahead(node->fragment.pages);
 	return found;
 }
 
@@ -194,15 +219,15 @@ next_picks(GhRowScan *node)
 static inline bool
 take_page_row(GhRowScan *node)
 {
-	GhPages    *pages = &node->pages;
+	GhPages    *pages = node->fragment.pages;
 
 	if (!gh_page_conditions_next(&node->conditions))
 		return false;
 	if (!node->conditions.in_slot)
 		gh_pages_store(pages, pages->buffer, pages->block, pages->lines[node->conditions.tuple],
-					   node->css.ss.ss_ScanTupleSlot);
+					   node->fragment.css.ss.ss_ScanTupleSlot);
 	node->conditions.tuple++;
-	node->counts.back += node->conditions.is_back;
+	node->fragment.counts.back += node->conditions.is_back;
 	return true;
 }
 
@@ -210,16 +235,16 @@ take_page_row(GhRowScan *node)
 static bool
 take_device_row(GhRowScan *node)
 {
-	ScanState  *ss = &node->css.ss;
+	ScanState  *ss = &node->fragment.css.ss;
 	GhDeviceRow row;
 	Buffer		buffer;
 
 	while (BufferIsValid(buffer = gh_rowscan_device_row(node, &row)))
 	{
-		if (gh_scan_accepts(ss, &node->pages, buffer, row.block, row.line,
+		if (gh_scan_accepts(ss, node->fragment.pages, buffer, row.block, row.line,
 							row.back ? ss->ps.qual : node->conditions.rest))
 		{
-			node->counts.back += row.back;
+			node->fragment.counts.back += row.back;
 			InstrCountFiltered1(node, -(int) row.removed);
 			return true;
 		}
@@ -278,11 +303,11 @@ leave(GhRowScan *node)
 {
 	if (!node->plain)
 		count_tuples(node);
-	ExecClearTuple(node->css.ss.ss_ScanTupleSlot);
+	ExecClearTuple(node->fragment.css.ss.ss_ScanTupleSlot);
 	gh_rowscan_device_end(node);
-	gh_pages_park(&node->pages);
+	gh_pages_park(node->fragment.pages);
 	/* of the page that was read last, nothing is left to be done */
-	node->conditions.tuple = node->counted = node->pages.ntuples;
+	node->conditions.tuple = node->counted = node->fragment.pages->ntuples;
 	node->conditions.next = node->conditions.npicks = 0;
 	node->blank = 0;
 	node->ended = false;
@@ -294,7 +319,7 @@ rescan(CustomScanState *css)
 	GhRowScan  *node = (GhRowScan *) css;
 
 	leave(node);
-	node->rescanned = true;
+	node->fragment.rescanned = true;
 	node->plain = !node->reads_pages;
 	if (css->ss.ps.chgParam != NULL)
 		gh_page_conditions_forget(&node->conditions);
@@ -309,7 +334,7 @@ end_scan(CustomScanState *css)
 	GhRowScan  *node = (GhRowScan *) css;
 
 	leave(node);
-	gh_pages_end(&node->pages);
+	gh_pages_end(node->fragment.pages);
 	if (css->ss.ss_currentScanDesc != NULL)
 		table_endscan(css->ss.ss_currentScanDesc);
 }

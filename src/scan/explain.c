@@ -15,21 +15,23 @@ void
 gh_rowscan_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 {
 	GhRowScan  *node = (GhRowScan *) css;
+	GhFragment *fragment = &node->fragment;
+	const GhFragmentCounts *counts = &fragment->counts;
 
 	(void) ancestors;
-	if (!es->analyze || !node->ran)
+	if (!es->analyze || !fragment->ran)
 		return;
 	/* it may have been stopped by a LIMIT */
 	gh_rowscan_device_stop(node);
-	ExplainPropertyText("Engine", node->counts.device_pages > 0 ? "cuda" : "cpu", es);
-	ExplainPropertyUInteger("Pages", NULL, node->counts.pages, es);
-	gh_explain_count("Rows Handed Back", NULL, node->counts.back, es);
-	if (node->counts.device_pages > 0 || es->format != EXPLAIN_FORMAT_TEXT)
-		gh_explain_page_supply(&node->counts, es);
-	if (es->timing && node->timing)
+	ExplainPropertyText("Engine", counts->device_pages > 0 ? "cuda" : "cpu", es);
+	ExplainPropertyUInteger("Pages", NULL, counts->pages, es);
+	gh_explain_count("Rows Handed Back", NULL, counts->back, es);
+	if (counts->device_pages > 0 || es->format != EXPLAIN_FORMAT_TEXT)
+		gh_explain_page_supply(counts, es);
+	if (es->timing && fragment->timing)
 	{
-		gh_explain_input_times(&node->counts, es);
-		gh_explain_other_times(&node->counts, &css->ss.ps, es);
+		gh_explain_input_times(counts, es);
+		gh_explain_other_times(counts, &css->ss.ps, es);
 	}
-	gh_explain_reasons(&node->counts, node->conditions.why_not, gh_rowscan_device_why_not(node), es);
+	gh_explain_reasons(counts, node->conditions.why_not, fragment->device->why_not, es);
 }

@@ -16,7 +16,8 @@
 #include "nodes/pathnodes.h"
 
 #include "compat.h"
-#include "fragment/counts.h"
+#include "fragment/fragment.h"
+#include "fragment/parallel.h"
 #include "fragment/page_conditions.h"
 #include "gpuhash.h"
 #include "plan/scan_plan.h"
@@ -32,13 +33,15 @@ typedef struct GhDeviceRow
 
 typedef struct GhRowScan
 {
-	CustomScanState css;		/* must be first */
+	/*
+	 * Must be first.  Its scan is this node itself: it has the pages, the counts, what a device does, and participants; what
+	 * becomes of rows is the node's alone.
+	 */
+	GhFragment	fragment;
 	bool		reads_pages;	/* else the node is a Seq Scan like PostgreSQL's */
 	bool		is_scrolled;	/* by a cursor: only the page with its row is to be pinned between rows */
 	bool		may_stop;		/* likewise, but it is not scrolled itself: a node above keeps its rows */
 	bool		plain;			/* it is one now, up to the next rescan */
-	bool		rescanned;		/* at least once */
-	GhPages		pages;
 	GhPageConditions conditions;	/* and the rows of a page that meet them */
 
 	/* the page that is pinned */
@@ -47,11 +50,7 @@ typedef struct GhRowScan
 	int			counted;		/* of its visible tuples: those that the statistics know */
 
 	struct GhRowScanDevice *device;
-	struct GhRowScanShared *shared; /* of a parallel query; NULL: this process is alone */
-	dsm_segment *segment;		/* of that, in the leader */
-	bool		timing;
-	bool		ran;			/* there are counts to show */
-	GhFragmentCounts counts;	/* in a parallel query, of all participants */
+	GhFragmentMember member;	/* of a parallel query */
 } GhRowScan;
 
 /* exec.c */
@@ -65,7 +64,6 @@ extern bool gh_rowscan_next_page(GhRowScan *node, int wanted);
 extern void gh_rowscan_device_park(GhRowScan *node);
 extern void gh_rowscan_device_stop(GhRowScan *node);
 extern void gh_rowscan_device_end(GhRowScan *node);
-extern const char *gh_rowscan_device_why_not(const GhRowScan *node);
 
 /* parallel.c */
 extern Size gh_rowscan_estimate_dsm(CustomScanState *css, ParallelContext *pcxt);
