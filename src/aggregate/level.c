@@ -50,11 +50,12 @@ gh_level_compile_having(GhAggregateNode *node)
 	return gh_having_compile(node);
 }
 
-/* Over the relation of groups (having.h), of which the translation may already have some. */
+/* Over the relation of groups (having.h), of which the translation may already have some, and their conditions. */
 void
 gh_level_begin(GhLevel *level, GhTranslation *translation)
 {
 	level->translation = translation;
+	level->nconditions = translation->ninstructions;
 	level->ncolumns = 0;
 	level->columns = palloc0(sizeof(GhGroupColumn) * 2 * GH_PROGRAM_VECTORS_MAX);
 }
@@ -150,14 +151,23 @@ gh_level_translate_computed(GhAggregateNode *node, GhTranslation *translation)
 	return true;
 }
 
-/* The program is made; of the options, what is of the program and the source. */
+/*
+ * The program is made, of two steps: the conditions, and what comes behind them.  All of the options is set, but for the
+ * sink, which is 0.
+ */
 bool
 gh_level_end(GhLevel *level, GhPipelineOptions *options)
 {
 	const GhProgram *program = gh_translate_end(level->translation);
+	GhStep	   *steps = palloc0(sizeof(GhStep) * 2);
 
 	if (program == NULL)
 		return false;
+	memset(options, 0, sizeof(*options));
+	steps[0].end = level->nconditions;
+	steps[1].end = program->ninstructions;
+	options->nsteps = 2;
+	options->steps = steps;
 	options->program = program;
 	options->program_bytes = program->bytes;
 	options->source.kind = GH_SOURCE_GROUPS;

@@ -27,6 +27,7 @@ typedef struct GhLevelGroups
 typedef struct GhLevel
 {
 	GhTranslation *translation;
+	uint32		nconditions;	/* instructions that were there at first: the groups' conditions */
 	uint32		ncolumns;		/* of the source */
 	GhGroupColumn *columns;		/* room for as many as a program has vectors */
 } GhLevel;

@@ -90,25 +90,19 @@ make_options(GhAggregateNode *node, const Narrowing *narrowing, GhPipelineOption
 	uint32		nvalues = number_of_values(node, &narrowing->groups);
 	GhRecordKey *values = palloc0(sizeof(GhRecordKey) * Max(nvalues, 1));
 	GhOperand	operands[GH_VALUES_MAX];
-	GhStep	   *steps = palloc0(sizeof(GhStep) * 2);
 	GhTranslation *translation = gh_having_begin(node, narrowing->judged);
 	GhLevel		level;
 
 	if (translation == NULL)
 		return false;
-	steps[0].end = translation->ninstructions;
 	gh_level_begin(&level, translation);
 	gh_level_add_parts(&level, node, &narrowing->groups);
-	memset(options, 0, sizeof(*options));
 	if ((narrowing->first != NULL && !gh_first_translate(narrowing->first, translation)) ||
 		!add_values(node, &narrowing->groups, &level, operands, values) || !gh_level_end(&level, options) ||
 		!gh_level_tells(node, options->program, false))
 		return false;
 	for (uint32 i = 0; i < nvalues; i++)
 		values[i].vector = gh_final_vector(translation, &operands[i]);
-	steps[1].end = options->program->ninstructions;
-	options->nsteps = 2;
-	options->steps = steps;
 	options->sink.kind = GH_SINK_ROWS;
 	options->sink.rows = (GhRowsSink) {nvalues, values};
 	return true;

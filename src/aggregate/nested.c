@@ -140,22 +140,16 @@ make_options(GhAggregateNode *node, const GhLevelGroups *groups, GhPipelineOptio
 {
 	GhAggregateNode *below = node->below;
 	GhTranslation *translation = gh_having_begin(below, true);
-	GhStep	   *steps = palloc0(sizeof(GhStep) * 2);
 	GhLevel		level;
 
 	if (translation == NULL)
 		return false;
-	steps[0].end = translation->ninstructions;
 	gh_level_begin(&level, translation);
-	memset(options, 0, sizeof(*options));
 	gh_level_add_parts(&level, below, groups);
 	if (!translate_rows(node, translation) || !translate_node(node, translation) ||
 		!gh_level_end(&level, options) || !gh_level_tells(below, options->program, true))
 		return false;
 	keep_vectors(node, translation);
-	steps[1].end = options->program->ninstructions;
-	options->nsteps = 2;
-	options->steps = steps;
 	gh_aggregate_sink(node, &options->sink);
 	if (node->nkeys > 0)
 		options->sink.groups.expected = (uint64) gh_aggregate_expected(node);

@@ -160,7 +160,6 @@ static bool
 make_options(GhAggregateNode *node, GhLevelGroups *groups, GhPipelineOptions *options)
 {
 	SecondLevel *second = palloc0(sizeof(SecondLevel));
-	GhStep	   *step = palloc0(sizeof(GhStep));
 
 	second->node = node;
 	second->groups = groups;
@@ -169,12 +168,8 @@ make_options(GhAggregateNode *node, GhLevelGroups *groups, GhPipelineOptions *op
 	groups->counts = palloc(sizeof(GhGroupColumn) * Max(node->shown.naggregates, 1));
 	groups->values = palloc(sizeof(GhGroupColumn) * Max(node->shown.naggregates, 1));
 	gh_level_begin(&second->level, gh_translate_begin(CreateTemplateTupleDesc(0), GH_GROUPS_VARNO));
-	memset(options, 0, sizeof(*options));
 	if (!add_all(second) || !gh_level_end(&second->level, options))
 		return false;
-	step->end = options->program->ninstructions;
-	options->nsteps = step->end > 0 ? 1 : 0;
-	options->steps = step;
 	options->sink.kind = GH_SINK_GROUPS;
 	make_sink(second, &options->sink.groups);
 	options->sink.groups.expected = (uint64) Max(node->fragment.css.ss.ps.plan->plan_rows, 1);

@@ -8,7 +8,6 @@
  */
 #include "postgres.h"
 
-#include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
 #include "utils/memutils.h"
 
@@ -181,47 +180,8 @@ note_of_end(PlannerInfo *root, const Path *path)
 	return gh_note(root, rel);
 }
 
-static bool
-find_result(Node *node, PlannerInfo *root)
-{
-	if (node == NULL)
-		return false;
-	if (!IsA(node, Param) || ((Param *) node)->paramkind != PARAM_EXEC)
-		return expression_tree_walker(node, find_result, root);
-	for (; root != NULL; root = root->parent_root)
-	{
-		ListCell   *lc;
-
-		foreach(lc, root->init_plans)
-		{
-			if (list_member_int(lfirst_node(SubPlan, lc)->setParam, ((Param *) node)->paramid))
-				return true;
-		}
-	}
-	return false;
-}
-
-/* Whether a condition of the table compares with the result of a subquery that is run when it is first asked for. */
-static bool
-awaits_result(PlannerInfo *root, const RelOptInfo *rel)
-{
-	bool		any = false;
-	ListCell   *lc;
-
-	for (PlannerInfo *level = root; level != NULL; level = level->parent_root)
-		any |= level->init_plans != NIL;
-	if (!any)
-		return false;
-	foreach(lc, rel->baserestrictinfo)
-	{
-		if (find_result((Node *) lfirst_node(RestrictInfo, lc)->clause, root))
-			return true;
-	}
-	return false;
-}
-
 /*
- * Whether one process would have to leave the join to the host for such a result (run_awaited, ../fragment/device.c).  In a
+ * Whether one process would have to leave the join to the host for the result of a subquery (run_awaited, ../fragment/device.c).  In a
  * parallel plan, subqueries are run before.
  */
 static bool
@@ -230,7 +190,7 @@ cannot_await(PlannerInfo *root, const GhJoinStep *step, const Path *inner, int w
 	if (workers > 0)
 		return false;
 	return (step->awaits && step->jointype != JOIN_LEFT && step->jointype != JOIN_ANTI) ||
-		(IS_SIMPLE_REL(inner->parent) && awaits_result(root, inner->parent));
+		(IS_SIMPLE_REL(inner->parent) && gh_note_awaits(root, inner->parent));
 }
 
 /* What stands at the end of a chain: *scan, if that is a table whose pages a node above may read. */
@@ -242,7 +202,7 @@ link_end(PlannerInfo *root, GhJoinStep *step, Path *outer, Path **scan)
 	if (note == NULL)
 		return;
 	step->ends_on_device = note->on_device;
-	step->awaits = awaits_result(root, outer->parent);
+	step->awaits = gh_note_awaits(root, outer->parent);
 	if (outer->pathtype != T_SeqScan)
 		return;
 	step->on_device = note->on_device;

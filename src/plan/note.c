@@ -19,6 +19,7 @@
 #include "access/table.h"
 #include "access/tableam.h"
 #include "catalog/pg_class.h"
+#include "nodes/nodeFuncs.h"
 #include "optimizer/pathnode.h"
 #include "parser/parsetree.h"
 #include "utils/memutils.h"
@@ -247,13 +248,73 @@ gh_note_whole_scan(PlannerInfo *root, RelOptInfo *rel)
 	GhNote	   *note = gh_note(root, rel);
 	MemoryContext saved;
 
-	if (note->whole_scan == NULL)
+	if (note->fragment[0] == NULL)
 	{
 		saved = MemoryContextSwitchTo(gh_note_context(rel));
-		note->whole_scan = create_seqscan_path(root, rel, NULL, 0);
+		note->fragment[0] = create_seqscan_path(root, rel, NULL, 0);
 		MemoryContextSwitchTo(saved);
 	}
-	return note->whole_scan;
+	return note->fragment[0];
+}
+
+/* Joins for a device, which cost less than those that were kept: a copy, for the planner frees paths that others drive out. */
+void
+gh_note_keep_joins(PlannerInfo *root, const Path *joins)
+{
+	Path	   *copy = MemoryContextAlloc(gh_note_context(joins->parent), sizeof(CustomPath));
+
+	memcpy(copy, joins, sizeof(CustomPath));
+	gh_note(root, joins->parent)->fragment[joins->parallel_workers > 0] = copy;
+}
+
+static bool
+find_result(Node *node, PlannerInfo *root)
+{
+	if (node == NULL)
+		return false;
+	if (!IsA(node, Param) || ((Param *) node)->paramkind != PARAM_EXEC)
+		return expression_tree_walker(node, find_result, root);
+	for (; root != NULL; root = root->parent_root)
+	{
+		ListCell   *lc;
+
+		foreach(lc, root->init_plans)
+		{
+			if (list_member_int(lfirst_node(SubPlan, lc)->setParam, ((Param *) node)->paramid))
+				return true;
+		}
+	}
+	return false;
+}
+
+static bool
+compares_with_result(PlannerInfo *root, const RelOptInfo *rel)
+{
+	bool		any = false;
+	ListCell   *lc;
+
+	for (PlannerInfo *level = root; level != NULL; level = level->parent_root)
+		any |= level->init_plans != NIL;
+	if (!any)
+		return false;
+	foreach(lc, rel->baserestrictinfo)
+	{
+		if (find_result((Node *) lfirst_node(RestrictInfo, lc)->clause, root))
+			return true;
+	}
+	return false;
+}
+
+/* Whether a condition of a relation compares with the result of a subquery that is run when it is first asked for. */
+bool
+gh_note_awaits(PlannerInfo *root, RelOptInfo *rel)
+{
+	GhNote	   *note = gh_note(root, rel);
+
+	if (!note->has_awaits)
+		note->awaits = compares_with_result(root, rel);
+	note->has_awaits = true;
+	return note->awaits;
 }
 
 /* The conditions of a heap table, in the order in which they are evaluated, and split. */

@@ -47,8 +47,15 @@ typedef struct GhNote
 	Path	   *absorbed[2];
 	Cost		absorbed_cost[2];	/* of the Seq Scan that it was made from */
 
-	/* gh_note_whole_scan: a Seq Scan */
-	Path	   *whole_scan;
+	/* gh_note_awaits */
+	bool		has_awaits;
+	bool		awaits;			/* a condition compares with the result of a subquery that is run when it is first asked for */
+
+	/*
+	 * The cheapest fragment that a device makes the relation by, where it is none of the planner's paths: of a table,
+	 * its Seq Scan (gh_note_whole_scan); of a join, joins (gh_note_keep_joins).  Or NULL; [1]: of partial paths.
+	 */
+	Path	   *fragment[2];
 
 	/* gh_note_conditions */
 	bool		has_conditions;
@@ -58,9 +65,6 @@ typedef struct GhNote
 	bool		has_row_columns;
 	bool		returns_rows;	/* they can be returned by a GpuHashRows */
 	GhRowColumns row_columns;
-
-	/* keep_joins (rows_path.c): the cheapest joins for a device, or NULL; [1]: of partial paths */
-	Path	   *kept_joins[2];
 } GhNote;
 
 /*
@@ -97,6 +101,8 @@ gh_note(PlannerInfo *root, RelOptInfo *rel)
 extern MemoryContext gh_note_context(const RelOptInfo *rel);
 extern Cost gh_note_page_cost(PlannerInfo *root, RelOptInfo *rel, bool on_device);
 extern Path *gh_note_whole_scan(PlannerInfo *root, RelOptInfo *rel);
+extern void gh_note_keep_joins(PlannerInfo *root, const Path *joins);
+extern bool gh_note_awaits(PlannerInfo *root, RelOptInfo *rel);
 extern const GhConditions *gh_note_conditions(PlannerInfo *root, RelOptInfo *rel);
 
 #endif							/* GPUHASH_NOTE_H */

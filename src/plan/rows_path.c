@@ -316,22 +316,15 @@ are_to_be_kept(PlannerInfo *root, RelOptInfo *joinrel, Cost total, int workers)
 	/* relations of GEQO's tours go with these */
 	if (gh_force_offload || gh_joins_are_searched_at_random(root))
 		return false;
-	kept = gh_note(root, joinrel)->kept_joins[workers > 0];
+	kept = gh_note(root, joinrel)->fragment[workers > 0];
 	return kept == NULL || total < gh_step(kept)->total_cost;
 }
 
 static void
 keep_joins(PlannerInfo *root, const Path *join)
 {
-	RelOptInfo *joinrel = join->parent;
-	Path	   *copy;
-
-	if (!are_to_be_kept(root, joinrel, gh_step(join)->total_cost, join->parallel_workers))
-		return;
-	/* the planner frees paths that others drive out */
-	copy = MemoryContextAlloc(gh_note_context(joinrel), sizeof(CustomPath));
-	memcpy(copy, join, sizeof(CustomPath));
-	gh_note(root, joinrel)->kept_joins[join->parallel_workers > 0] = copy;
+	if (are_to_be_kept(root, join->parent, gh_step(join)->total_cost, join->parallel_workers))
+		gh_note_keep_joins(root, join);
 }
 
 /* Whether a device is expected to do all the path's joins as one. */
@@ -362,7 +355,7 @@ gh_kept_joins(PlannerInfo *root, RelOptInfo *rel, bool partial)
 	/* nearly always; and of a query of many tables, the note takes longer to find than the path to read */
 	if (joins_are_for_device(root, linitial(paths)))
 		return NULL;
-	return gh_note(root, rel)->kept_joins[partial];
+	return gh_note(root, rel)->fragment[partial];
 }
 
 /* ------------------------------------------------------------- paths */
