@@ -34,6 +34,9 @@ gh_counts_add(GhFragmentCounts *totals, const GhFragmentCounts *counts)
 	totals->hinted_pages += counts->hinted_pages;
 	totals->judged += counts->judged;
 	totals->unmatched += counts->unmatched;
+	totals->resident_tables += counts->resident_tables;
+	totals->groups_left += counts->groups_left;
+	totals->on_device |= counts->on_device;
 	totals->device_bytes += counts->device_bytes;
 	totals->device_memory += counts->device_memory;
 	totals->queue_ns += counts->queue_ns;

@@ -67,17 +67,21 @@ gh_explain_other_times(const GhFragmentCounts *counts, const PlanState *ps, Expl
 	gh_explain_time("Kernel Time", counts->kernel_ns / 1e6, es);
 }
 
-/* How the device came by pages: some were there, others are read where they are in shared buffers. */
+/*
+ * How the device came by pages: some were there, others are read where they are in shared buffers.  Where most were there,
+ * how it came by the rest is told by their numbers.
+ */
 void
 gh_explain_page_supply(const GhFragmentCounts *counts, ExplainState *es)
 {
 	const char *supply = "both";
 	uint64		pinned = counts->pinned_pages;
 	uint64		pages = counts->device_pages - counts->resident_pages;
+	bool		is_resident = counts->resident_pages > pages;
 
 	if (counts->device_pages == 0)
 		supply = "none";
-	else if (pages == 0)
+	else if (is_resident)
 		supply = "resident";
 	else if (pinned == 0)
 		supply = "copied";
@@ -85,8 +89,7 @@ gh_explain_page_supply(const GhFragmentCounts *counts, ExplainState *es)
 		supply = "pinned";
 	ExplainPropertyText("Page Supply", supply, es);
 	gh_explain_count("Resident Pages", NULL, counts->resident_pages, es);
-	/* of both, how many of each */
-	if ((pinned > 0 && pinned < pages) || gh_explain_all(es))
+	if ((is_resident && pages > 0) || (pinned > 0 && pinned < pages) || gh_explain_all(es))
 	{
 		ExplainPropertyUInteger("Pages Pinned", NULL, pinned, es);
 		ExplainPropertyUInteger("Pages Copied", NULL, pages - pinned, es);

@@ -287,6 +287,11 @@ for my $rows ("5, $SECOND - 1", "$SECOND, $SECOND + 300", "7, $SECOND + 2")
 	$resident = check("rows $rows have changed", queries => \%LARGE);
 	# pages that are read ahead may be sent again
 	ok($resident <= $pages - 2 && $resident > $pages - 500, "their pages are not used, most of the others are: $resident of $pages");
+	# what was sent for that query is there now: this one finds others
+	well($other, "UPDATE t SET n = n + 1 WHERE id IN ($rows)");
+	my $plan = join("\n", $session->do('EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT sum(n) FROM t'));
+	like($plan, qr/Page Supply: resident\s+Resident Pages: \d+\s+Pages Pinned: \d+\s+Pages Copied: \d+/,
+		'most were there, and of the others EXPLAIN tells how they came') or diag($plan);
 	well($other, "DELETE FROM t WHERE id IN ($rows); VACUUM t");
 	check("rows $rows are gone", queries => \%LARGE);
 	well($other, "INSERT INTO t SELECT i, 1, i + 5, 0, repeat('y', 900) FROM unnest(ARRAY[$rows]) i; VACUUM t");
