@@ -176,6 +176,7 @@ take_records(GhFragment *fragment, const char *records, Size bytes)
 
 static const GhFragmentMethods fragment_methods = {
 	.doing = "aggregate on the GPU",
+	.left_there = "Groups",
 	.translate = gh_aggregate_translate,
 	.keep_vectors = gh_aggregate_keep_vectors,
 	.forget_program = gh_aggregate_forget_program,

@@ -4,7 +4,8 @@
  *
  * A node does not know its parents, so they are looked for in the plan.  A Limit reads no more than so many
  * rows of a Sort below it, and with WITH TIES those that are equal to the last one.  So a node may leave out
- * a row if it knows of as many that come before it by the first sort key alone.
+ * a row if it knows of as many that come before it by the first sort key alone.  In a parallel plan each process
+ * has a Sort of its own, and the Limit is above the Gather Merge: workers do not know of it.
  */
 #include "postgres.h"
 
@@ -45,7 +46,22 @@ find_in_children(const Plan *plan, const Plan *wanted, GhBound *bound)
 	}
 }
 
-/* Whether the plan is there; a Sort and a Limit that are right above it, if so. */
+/*
+ * The plan whose rows a node passes on, as many as there are and in their order, so that a Limit above it is about those,
+ * too; or the node itself.
+ */
+static const Plan *
+passed_on_by(const Plan *plan)
+{
+	if (IsA(plan, GatherMerge))
+		return passed_on_by(outerPlan(plan));
+	/* what it computes is not computed before */
+	if (IsA(plan, Result) && outerPlan(plan) != NULL && plan->qual == NIL && ((const Result *) plan)->resconstantqual == NULL)
+		return passed_on_by(outerPlan(plan));
+	return plan;
+}
+
+/* Whether the plan is there; a Sort right above it and a Limit right above that, if so. */
 static bool
 find_in(const Plan *plan, const Plan *wanted, GhBound *bound)
 {
@@ -58,7 +74,7 @@ find_in(const Plan *plan, const Plan *wanted, GhBound *bound)
 		return false;
 	if (IsA(plan, Sort) && outerPlan(plan) == wanted)
 		bound->sort = (const Sort *) plan;
-	if (IsA(plan, Limit) && bound->sort != NULL && outerPlan(plan) == (const Plan *) bound->sort)
+	if (IsA(plan, Limit) && bound->sort != NULL && passed_on_by(outerPlan(plan)) == (const Plan *) bound->sort)
 		bound->limit = (const Limit *) plan;
 	return true;
 }
@@ -101,8 +117,19 @@ number_of(Node *expr, PlanState *ps)
 uint64
 gh_bound_rows(const GhBound *bound, PlanState *ps)
 {
-	int64		count = number_of(bound->limit->limitCount, ps);
-	int64		offset = number_of(bound->limit->limitOffset, ps);
+	int64		count;
+	int64		offset;
 
+	if (bound->limit == NULL)
+		return 0;
+	count = number_of(bound->limit->limitCount, ps);
+	offset = number_of(bound->limit->limitOffset, ps);
 	return count <= 0 || offset < 0 ? 0 : (uint64) count + (uint64) offset;
+}
+
+/* The first key of the Sort, which is there, as an expression over what the node computes its rows of. */
+Expr *
+gh_bound_key(const GhBound *bound, const Plan *plan)
+{
+	return list_nth_node(TargetEntry, plan->targetlist, bound->sort->sortColIdx[0] - 1)->expr;
 }

@@ -10,7 +10,7 @@
 #include "nodes/execnodes.h"
 #include "nodes/plannodes.h"
 
-/* The Sort right above a node, and the Limit right above that; NULL: there is none. */
+/* The Sort right above a node, and the Limit above that; NULL: there is none. */
 typedef struct GhBound
 {
 	const Sort *sort;
@@ -19,5 +19,6 @@ typedef struct GhBound
 
 extern void gh_bound_find(GhBound *bound, const EState *estate, const Plan *plan);
 extern uint64 gh_bound_rows(const GhBound *bound, PlanState *ps);
+extern Expr *gh_bound_key(const GhBound *bound, const Plan *plan);
 
 #endif							/* GPUHASH_FRAGMENT_BOUND_H */

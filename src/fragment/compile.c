@@ -262,6 +262,50 @@ gh_fragment_compile(GhFragment *fragment)
 	return program->program != NULL;
 }
 
+/* Whether a program reads what another one does, and nothing more but columns of what comes in. */
+static bool
+has_columns_of(const GhFragment *fragment, const GhProgram *program, const GhProgram *other)
+{
+	const GhColumn *columns = gh_program_columns(program);
+
+	if (program->ncolumns < other->ncolumns ||
+		memcmp(columns, gh_program_columns(other), sizeof(GhColumn) * other->ncolumns) != 0)
+		return false;
+	for (uint32 v = other->ncolumns; v < program->ncolumns; v++)
+		if (gh_joined_nprobes(fragment) > 0 &&
+			gh_joined_level_of(fragment->joined, columns[v].attribute) != fragment->joined->base)
+			return false;
+	return true;
+}
+
+/*
+ * The program is made anew, as the node now has it.  The joins' tables, which are there, have the columns that the program
+ * before reads, and must have all that this one does.  False: they do not, or there is no such program, and it stays as it
+ * was.
+ */
+bool
+gh_fragment_compile_again(GhFragment *fragment)
+{
+	GhFragmentProgram *program = &fragment->program;
+	MemoryContext saved = MemoryContextSwitchTo(program->context);
+	GhTranslation *translation = begin_translation(fragment);
+	GhProgram  *made = translate_all(fragment, translation) ? gh_translate_end(translation) : NULL;
+	bool		done = made != NULL && program->awaited == NULL && has_columns_of(fragment, made, program->program);
+	GhError		error;
+
+	program->awaited = NULL;
+	if (done)
+	{
+		if (gh_program_check(made, made->bytes, &error) != GH_OK)
+			elog(ERROR, "%s", error.message);
+		program->program = made;
+		fragment->ninstructions = made->ninstructions;
+		fragment->methods->keep_vectors(fragment, translation);
+	}
+	MemoryContextSwitchTo(saved);
+	return done;
+}
+
 /* Before a run with other parameters. */
 void
 gh_fragment_forget_program(GhFragment *fragment)

@@ -109,9 +109,9 @@ choose_engine(GhFragment *fragment)
 
 /* -------------------------------------------------------------- the pipeline */
 
-/* Makes the pipeline that the pages go to; false: the supply says why not. */
-static bool
-begin_supply(GhFragment *fragment)
+/* Makes a pipeline of the program, which pages go to; false: the supply says why not. */
+bool
+gh_device_begin_supply(GhFragment *fragment, GhSupply *supply, GhPages *pages)
 {
 	GhDeviceRun   *device = fragment->device;
 	GhPipelineOptions options;
@@ -121,7 +121,7 @@ begin_supply(GhFragment *fragment)
 	gh_device_options(device->engine, device->number, &options, &table);
 	fragment->methods->device_sink(fragment, &options.sink);
 	options.sink.groups.seed = table.seed;
-	return gh_supply_begin(&device->supply, device->engine, &options, NULL, fragment->pages, device->context);
+	return gh_supply_begin(supply, device->engine, &options, NULL, pages, device->context);
 }
 
 /* ------------------------------------------------------- rows that come back */
@@ -516,6 +516,19 @@ gh_device_open_joins(GhFragment *fragment)
 	return result;
 }
 
+/* Has the node look at some pages, if it wants to. */
+static void
+look_at_sample(GhFragment *fragment)
+{
+	instr_time	clock = {0};
+
+	if (fragment->methods->sample == NULL)
+		return;
+	gh_fragment_clock(fragment, NULL, &clock);
+	fragment->methods->sample(fragment);
+	gh_fragment_clock(fragment, &fragment->counts.source_time, &clock);
+}
+
 /*
  * Of a fragment that has a program: makes the pipeline that the pages are to go to.  False: it is none of a device, or
  * cannot be made.
@@ -529,7 +542,8 @@ gh_device_begin(GhFragment *fragment)
 	if (fragment->joined == NULL && !choose_engine(fragment))
 		return false;
 	saved = MemoryContextSwitchTo(device->context);
-	device->running = begin_supply(fragment);
+	look_at_sample(fragment);
+	device->running = gh_device_begin_supply(fragment, &device->supply, fragment->pages);
 	MemoryContextSwitchTo(saved);
 	device->supply.timing = fragment->timing;
 	/* with joins, all begins anew, or others do all */

@@ -112,9 +112,15 @@ extern Size gh_device_piece(const GhFragment *fragment);
 extern void gh_device_run_awaited(PlanState *ps, Node *condition);
 
 /* for the other files about the device */
+extern bool gh_device_begin_supply(GhFragment *fragment, GhSupply *supply, GhPages *pages);
 extern void gh_device_give_up(GhFragment *fragment, const GhSupply *supply);
 extern void gh_device_keep_counts(GhFragment *fragment, const GhSupply *supply,
 								  instr_time *elapsed);
+
+/* ---- sample.c ---- */
+
+extern bool gh_device_sample(GhFragment *fragment, BlockNumber npages,
+							 void (*take) (void *arg, const char *records, Size bytes), void *arg);
 
 /* ---- device_joins.c ---- */
 

@@ -32,7 +32,7 @@ typedef struct GhLastSteps
 	const char *before;			/* NULL: nothing; else what is done first, */
 	uint64		rows_before;	/* and rows of that */
 	const char *name;			/* what makes the node's rows, but for its conditions; NULL: they come as they are */
-	uint64		unwanted;		/* rows that did not come out behind all: they are not among the first of an order */
+	uint64		unwanted;		/* groups or rows that did not come out behind all: they are not among the first of an order */
 } GhLastSteps;
 
 extern void gh_fragment_explain_steps(const GhFragment *fragment, const GhLastSteps *last, ExplainState *es);

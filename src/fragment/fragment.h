@@ -32,6 +32,7 @@ typedef struct GhFragment GhFragment;
 typedef struct GhFragmentMethods
 {
 	const char *doing;			/* on a device, for messages: "aggregate on the GPU" */
+	const char *left_there;		/* what it makes there and that does not leave it, for EXPLAIN */
 
 	/* -- the program; compile.c -- */
 	/* Translates what comes behind the scan's conditions and the joins.  False: that has no program. */
@@ -70,6 +71,11 @@ typedef struct GhFragmentMethods
 	void		(*put_child_row) (GhFragment *fragment, TupleTableSlot *slot);
 	const char *(*why_not_on_device) (const GhFragment *fragment);	/* NULL: it can be done there */
 	void		(*device_sink) (GhFragment *fragment, GhSink *sink);	/* but for its seed */
+	/*
+	 * Joins' tables are there, if any, and pages are read next: may look at some of them (sample.c), and have the program
+	 * made anew.  NULL: it need not.
+	 */
+	void		(*sample) (GhFragment *fragment);
 	/*
 	 * All has been read: what leaves the device may be less than it has made (supply_groups.c).  True: it has been taken.
 	 * NULL: it is all.
@@ -158,6 +164,7 @@ extern void gh_fragment_scan_keys(int nkeys, const GhValueType *types, const uin
 extern bool gh_fragment_translate_input(GhFragment *fragment, GhTranslation *translation, PlanState *scan,
 										struct GhJoined *joined, ParamExecData **awaited, uint32 *nfilters);
 extern bool gh_fragment_compile(GhFragment *fragment);
+extern bool gh_fragment_compile_again(GhFragment *fragment);
 extern void gh_fragment_forget_program(GhFragment *fragment);
 
 /* ---- enter.c: rows enter the CPU engine's pipeline ---- */

@@ -142,6 +142,23 @@ static const GhPagesMaker shared_scan_maker = {
 	.prepare = prepare,
 };
 
+/* The next block of some that are spread evenly over the relation. */
+static BlockNumber
+choose_sampled(GhPages *pages, bool first)
+{
+	BlockNumber stride = pages->nblocks / pages->sampled;
+	BlockNumber block = first ? stride / 2 : pages->last_chosen + stride;
+
+	return block < pages->nblocks && block / stride < pages->sampled ? block : InvalidBlockNumber;
+}
+
+static const GhPagesMaker sample_maker = {
+	.is_new = is_new,
+	.begin = begin,
+	.choose = choose_sampled,
+	.prepare = prepare,
+};
+
 /*
  * A scan that nobody waits for.  It begins at that block, at no other scan's, and goes through a ring however
  * small the relation is, so that pages of others stay in the pool.
@@ -171,6 +188,15 @@ gh_pages_of_scan(GhPages *pages, TableScanDesc scan)
 	pages->lines = ((HeapScanDesc) scan)->rs_vistuples;
 	pages->tuple.t_tableOid = RelationGetRelid(scan->rs_rd);
 	look_at_scan(pages);
+}
+
+/* So many pages of such a scan, of one's own, of a relation that has as many. */
+void
+gh_pages_of_sample(GhPages *pages, TableScanDesc scan, BlockNumber npages)
+{
+	gh_pages_of_scan(pages, scan);
+	pages->maker = &sample_maker;
+	pages->sampled = npages;
 }
 
 /*

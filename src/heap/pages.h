@@ -72,6 +72,7 @@ struct GhPages
 	BlockNumber nblocks;		/* of the relation, when the scan began */
 	BufferAccessStrategy strategy;	/* a ring; NULL: none */
 	bool		shared;			/* blocks are handed out to several processes, each for good */
+	BlockNumber sampled;		/* of a sample: how many blocks it has */
 	Buffer		map;			/* visible.c: a page of the visibility map, pinned, in recovery; or InvalidBuffer */
 	HeapTupleData tuple;		/* stored last (gh_pages_store): the slot points to it */
 
@@ -145,6 +146,7 @@ extern bool gh_pages_is_visible(const GhPages *pages, Buffer buffer, BlockNumber
 
 extern TableScanDesc gh_begin_scan_aside(Relation relation, Snapshot snapshot, BlockNumber first);
 extern void gh_pages_of_scan(GhPages *pages, TableScanDesc scan);
+extern void gh_pages_of_sample(GhPages *pages, TableScanDesc scan, BlockNumber npages);
 extern void gh_pages_return_to_scan(GhPages *pages, int ndone, bool ended);
 
 /* ---- child.c: a scan of the plan whose pages the node above reads ---- */

@@ -65,6 +65,10 @@ typedef struct GhNote
 	bool		has_row_columns;
 	bool		returns_rows;	/* they can be returned by a GpuHashRows */
 	GhRowColumns row_columns;
+
+	/* gh_first_rows: of joins over a scan of this table, 0 if none was asked about, rows may be left out */
+	Index		first_rows_scan;
+	bool		leaves_rows;
 } GhNote;
 
 /*

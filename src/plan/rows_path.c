@@ -268,8 +268,11 @@ static Cost
 cost_rows(PlannerInfo *root, const RowsOffer *offer, double nrows, Cost *startup)
 {
 	Cost		reading = gh_chain_device_cost(root, offer->step, offer->workers);
+	double		divisor = offer->workers > 0 ? gh_parallel_divisor(offer->workers) : 1.0;
+	Cost		sampling;
 
-	return cost_kept_rows(offer->joinrel, reading, nrows, startup) +
+	nrows = gh_first_rows(root, offer->joinrel, offer->step->scan, offer->columns, nrows, divisor, &sampling);
+	return cost_kept_rows(offer->joinrel, reading + sampling, nrows, startup) +
 		fetch_cost(root, offer->columns->fetched, nrows);
 }
 
@@ -408,6 +411,7 @@ is_for_device(PlannerInfo *root, Path *outer, Path *inner)
 bool
 gh_rows_may_win(PlannerInfo *root, RelOptInfo *joinrel, Path *outer, Path *inner)
 {
+	double		rows = gh_first_rows_least(root, joinrel, joinrel->rows);
 	Cost		startup;
 
 	if (!is_for_device(root, outer, inner))
@@ -415,8 +419,8 @@ gh_rows_may_win(PlannerInfo *root, RelOptInfo *joinrel, Path *outer, Path *inner
 	/* forced, it costs what the joins do; of a parallel plan each process has a part of the rows */
 	if (gh_force_offload || (joinrel->consider_parallel && outer->parent->partial_pathlist != NIL))
 		return true;
-	startup = gh_setup_cost + gh_device_start_cost + GH_COLLECTED_ROW_COST * cpu_tuple_cost * joinrel->rows;
-	return gh_path_may_win(joinrel, outer, inner, startup, startup + cpu_tuple_cost * joinrel->rows, NULL);
+	startup = gh_setup_cost + gh_device_start_cost + GH_COLLECTED_ROW_COST * cpu_tuple_cost * rows;
+	return gh_path_may_win(joinrel, outer, inner, startup, startup + cpu_tuple_cost * rows, NULL);
 }
 
 /* Whether the rows may win against the paths of their relation, as far as these tell; most cost more. */
@@ -502,6 +506,7 @@ bool
 gh_rows_cost_too_much(PlannerInfo *root, RelOptInfo *joinrel, const GhJoinChoice *choice)
 {
 	List	   *paths = choice->workers > 0 ? joinrel->partial_pathlist : joinrel->pathlist;
+	double		rows = gh_first_rows_least(root, joinrel, choice->rows);
 	Cost		reading;
 	Cost		startup;
 
@@ -511,7 +516,7 @@ gh_rows_cost_too_much(PlannerInfo *root, RelOptInfo *joinrel, const GhJoinChoice
 		are_to_be_kept(root, joinrel, choice->total_cost, choice->workers))
 		return false;
 	return !wins_clearly_of(root, paths, choice->outer, choice->inner,
-							cost_kept_rows(joinrel, reading, choice->rows, &startup));
+							cost_kept_rows(joinrel, reading, rows, &startup));
 }
 
 /* Whether joins of such a price are to be kept if they are for a device, whatever their rows cost. */

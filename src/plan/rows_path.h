@@ -10,6 +10,9 @@
 #include "nodes/pathnodes.h"
 
 #include "plan/join_path.h"
+#include "plan/note.h"
+
+/* ---- rows_path.c ---- */
 
 extern bool gh_rows_may_win(PlannerInfo *root, RelOptInfo *joinrel, Path *outer, Path *inner);
 extern bool gh_joins_may_be_kept(PlannerInfo *root, RelOptInfo *joinrel, const GhJoinChoice *choice);
@@ -22,5 +25,12 @@ extern void gh_rows_add_paths(PlannerInfo *root, Path *join, bool itself,
 							  void (*add) (RelOptInfo *, Path *));
 extern Path *gh_rows_joins(Path *path);
 extern Path *gh_rows_unwrapped(PlannerInfo *root, Path *path);
+
+/* ---- first_rows.c ---- */
+
+extern double gh_first_rows_least(const PlannerInfo *root, const RelOptInfo *rel, double rows);
+extern double gh_first_rows(PlannerInfo *root, RelOptInfo *rel, Path *scan, const GhRowColumns *columns, double rows,
+							double divisor, Cost *cost);
+extern double gh_first_rows_of_scan(PlannerInfo *root, RelOptInfo *rel, double rows, double divisor, double *share);
 
 #endif							/* GPUHASH_AGGREGATE_ROWS_PATH_H */

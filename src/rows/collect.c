@@ -152,9 +152,12 @@ set_places(GhRowsNode *node, const GhRecordHead *record, const GhRecordValue *pl
 	}
 }
 
-/* A row of an engine's pipeline: the first of the records, of which so many bytes are left.  Its size. */
-static Size
-collect_record(GhRowsNode *node, const char *records, Size left)
+/*
+ * Loads a row of an engine's pipeline into the row that is kept next: the first of the records, of which so many bytes are
+ * left.  Its size.
+ */
+Size
+gh_collect_load(GhRowsNode *node, const char *records, Size left)
 {
 	const GhRecordHead *record = gh_record_of(records, left, node->nvalues + node->nfetches);
 	MemoryContext saved = begin_values(&node->collected);
@@ -163,7 +166,6 @@ collect_record(GhRowsNode *node, const char *records, Size left)
 		set_column(node, k, gh_record_value(record, k, &node->value_types[k]));
 	MemoryContextSwitchTo(saved);
 	set_places(node, record, (const GhRecordValue *) (record + 1) + node->nvalues);
-	put_row(node);
 	return record->bytes;
 }
 
@@ -174,7 +176,8 @@ gh_collect_records(GhFragment *fragment, const char *records, Size size)
 	for (Size at = 0; at < size;)
 	{
 		CHECK_FOR_INTERRUPTS();
-		at += collect_record(gh_rows_of(fragment), records + at, size - at);
+		at += gh_collect_load(gh_rows_of(fragment), records + at, size - at);
+		put_row(gh_rows_of(fragment));
 	}
 }
 

@@ -81,7 +81,7 @@ translate(GhFragment *fragment, GhTranslation *translation)
 	for (int f = 0; f < node->nfetches && !fragment->by_rows; f++)
 		if (!translate_place(node, translation, node->fetches[f].level, &node->operands[node->nvalues + f]))
 			return false;
-	return true;
+	return gh_first_rows_translate(node, translation);
 }
 
 /* GhFragmentMethods */
@@ -119,6 +119,14 @@ static void
 no_care(GhFragment *fragment)
 {
 	(void) fragment;
+}
+
+/* GhFragmentMethods */
+static void
+start_anew(GhFragment *fragment)
+{
+	gh_collect_clear(fragment);
+	gh_first_rows_forget(gh_rows_of(fragment));
 }
 
 /* Rows may come in any order. */
@@ -166,6 +174,7 @@ device_sink(GhFragment *fragment, GhSink *sink)
 
 static const GhFragmentMethods fragment_methods = {
 	.doing = "join on the GPU",
+	.left_there = "Rows",
 	.translate = translate,
 	.keep_vectors = keep_vectors,
 	.forget_program = forget_program,
@@ -174,14 +183,15 @@ static const GhFragmentMethods fragment_methods = {
 	.enter_waiting = no_care,
 	.make_memory = no_care,
 	.keep_within_memory = no_care,
-	.end_input = no_care,
-	.start_anew = gh_collect_clear,
+	.end_input = gh_first_rows_end,
+	.start_anew = start_anew,
 	.order_matters = never,
 	.adds_floats = never,
 	.for_device = true,
 	.put_child_row = gh_collect_child_row,
 	.why_not_on_device = why_not_on_device,
 	.device_sink = device_sink,
+	.sample = gh_first_rows_sample,
 	.take_records = gh_collect_records,
 };
 
@@ -216,6 +226,7 @@ begin_rows(CustomScanState *css, EState *estate, int eflags)
 	node->fragment.memory_limit = gh_aggregate_memory_limit();
 	node->phase = GH_ROWS_START;
 	gh_collect_init(node, estate);
+	gh_bound_find(&node->first.bound, estate, &cscan->scan.plan);
 }
 
 /* ------------------------------------------------------------ what comes out */
@@ -262,6 +273,7 @@ static void
 forget_rows(GhRowsNode *node)
 {
 	gh_collect_clear(&node->fragment);
+	gh_first_rows_forget(node);
 	gh_fragment_forget(&node->fragment);
 }
 
@@ -281,6 +293,7 @@ rescan_rows(CustomScanState *css)
 	}
 	/* what is there can come out once more */
 	gh_collect_rewind(node);
+	node->first.unwanted += node->first.left;
 	node->phase = GH_ROWS_EMIT;
 }
 
@@ -300,7 +313,7 @@ estimate_dsm(CustomScanState *css, ParallelContext *pcxt)
 {
 	(void) css;
 	(void) pcxt;
-	return sizeof(GhFragmentShared);
+	return sizeof(GhRowsShared);
 }
 
 static GhFragmentMember *
@@ -313,16 +326,18 @@ make_member(CustomScanState *css)
 static void
 init_dsm(CustomScanState *css, ParallelContext *pcxt, void *coordinate)
 {
-	if (pcxt->seg != NULL)
-		gh_fragment_init_dsm((GhFragment *) css, pcxt, coordinate, make_member(css));
+	if (pcxt->seg == NULL)
+		return;
+	gh_fragment_init_dsm((GhFragment *) css, pcxt, coordinate, make_member(css));
+	gh_first_rows_share((GhRowsNode *) css, coordinate);
 }
 
 static void
 reinit_dsm(CustomScanState *css, ParallelContext *pcxt, void *coordinate)
 {
-	(void) css;
 	(void) pcxt;
 	gh_fragment_reinit_dsm(coordinate);
+	gh_first_rows_share((GhRowsNode *) css, coordinate);
 }
 
 static void
@@ -364,7 +379,8 @@ explain_rows(CustomScanState *css, List *ancestors, ExplainState *es)
 {
 	const GhRowsNode *node = (const GhRowsNode *) css;
 	const GhJoined *joined = node->fragment.joined;
-	GhLastSteps steps = {.name = "Collect"};
+	/* in all runs; or in all processes */
+	GhLastSteps steps = {.name = "Collect",.unwanted = Max(node->first.unwanted, node->fragment.counts.groups_left)};
 
 	(void) ancestors;
 	if (es->verbose)

@@ -9,7 +9,8 @@
 
 #include "utils/tuplestore.h"
 
-#include "fragment/fragment.h"
+#include "fragment/bound.h"
+#include "fragment/parallel.h"
 #include "plan/aggregate_plan.h"
 
 typedef enum GhRowsPhase
@@ -46,6 +47,23 @@ typedef struct GhCollected
 	int			nvalues;		/* rows since that was emptied */
 } GhCollected;
 
+/* ORDER BY ... LIMIT above (first.c). */
+typedef struct GhFirstRows
+{
+	GhBound		bound;
+	bool		computes;		/* the program has all that PostgreSQL computes of a row, too, */
+	Expr	   *condition;		/* and this, over the scan tuple; or NULL */
+	uint64		left;			/* rows that the device has left out by it */
+	uint64		unwanted;		/* the same, in all runs */
+} GhFirstRows;
+
+/* What participants of a parallel query share. */
+typedef struct GhRowsShared
+{
+	GhFragmentShared fragment;	/* must be first */
+	uint64		wanted;			/* rows, as of gh_bound_rows: workers do not see the Limit */
+} GhRowsShared;
+
 typedef struct GhRowsNode
 {
 	GhFragment	fragment;		/* must be first */
@@ -64,6 +82,7 @@ typedef struct GhRowsNode
 
 	GhRowsPhase phase;
 	GhCollected collected;
+	GhFirstRows first;
 } GhRowsNode;
 
 static inline GhRowsNode *
@@ -79,10 +98,18 @@ extern void gh_rows_register(void);
 extern void gh_collect_init(GhRowsNode *node, EState *estate);
 extern void gh_collect_scan_tuple(GhFragment *fragment);
 extern void gh_collect_child_row(GhFragment *fragment, TupleTableSlot *slot);
+extern Size gh_collect_load(GhRowsNode *node, const char *records, Size left);
 extern void gh_collect_records(GhFragment *fragment, const char *records, Size size);
 extern void gh_collect_clear(GhFragment *fragment);
 extern void gh_collect_rewind(GhRowsNode *node);
 extern bool gh_collect_next(GhRowsNode *node);
+
+/* first.c */
+extern void gh_first_rows_share(GhRowsNode *node, GhRowsShared *shared);
+extern void gh_first_rows_sample(GhFragment *fragment);
+extern bool gh_first_rows_translate(GhRowsNode *node, GhTranslation *translation);
+extern void gh_first_rows_end(GhFragment *fragment);
+extern void gh_first_rows_forget(GhRowsNode *node);
 
 /* fetch.c */
 extern void gh_fetch_init(GhRowsNode *node, EState *estate);

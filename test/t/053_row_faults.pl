@@ -9,7 +9,7 @@ my @CONF = (@GpuHash::FaultRun::CONF, 'gpuhash.shared_memory = 64MB', "gpuhash.d
 # what a wide row has, which programs do not hold, is compressed, or lies in another table
 my $WIDE = "jsonb_build_object('k', i, 'list', CASE WHEN i % 5 > 0 THEN jsonb_build_array(i % 3, NULL) END) AS j, CASE WHEN i % 4 > 0 THEN ARRAY[i, NULL] END AS a, " .
 	"CASE i % 70 WHEN 0 THEN (SELECT string_agg(md5((i + n)::text), '') FROM generate_series(1, 150) n) WHEN 1 THEN repeat('b', 3000) ELSE 'b' || i END AS big";
-my $TABLES = "$GpuHash::FaultRun::TABLES CREATE TABLE wt WITH (fillfactor = 30) AS SELECT i AS id, i % 9 AS g, i * 7919 % 1500 - 300 AS k, CASE i % 90 WHEN 0 THEN 'NaN' ELSE i / 7.0 END::numeric(20, 5) AS n, $WIDE FROM generate_series(1, 3000) i; " .
+my $TABLES = "$GpuHash::FaultRun::TABLES CREATE TABLE wt WITH (fillfactor = 20) AS SELECT i AS id, i % 9 AS g, i * 7919 % 1500 - 300 AS k, CASE i % 90 WHEN 0 THEN 'NaN' ELSE i / 7.0 END::numeric(20, 5) AS n, $WIDE FROM generate_series(1, 3000) i; " .
 	"CREATE TABLE w1 AS SELECT i AS k, i % 6 AS g, md5(i::text)::uuid AS u, $WIDE FROM generate_series(1, 900) i; ALTER TABLE w1 ADD later interval DEFAULT '3 days', ADD PRIMARY KEY (k); ANALYZE wt, w1; ALTER TABLE one ADD PRIMARY KEY (k); ALTER TABLE two ADD PRIMARY KEY (k); CREATE TABLE many AS SELECT i % 400 AS k, i AS p FROM generate_series(1, 1000) i; ALTER TABLE many ALTER k SET (n_distinct = -1); ANALYZE many;";
 my $PARALLEL = 'SET max_parallel_workers_per_gather = 2';
 
@@ -38,6 +38,22 @@ my %QUERY = (
 	rescan => ['SELECT v.x, s.* FROM (VALUES (1), (4)) v(x), LATERAL (SELECT t.id, t.n, two.p FROM t JOIN two ON two.k = t.k WHERE t.g < v.x OFFSET 0) s'],
 	rescan_many => ['SELECT v.x, s.* FROM (VALUES (1), (4)) v(x), LATERAL (SELECT t.id, many.p FROM t JOIN many ON many.k = t.k WHERE t.g < v.x OFFSET 0) s'],
 	ordered => ['SELECT t.id, one.t FROM t JOIN one ON one.k = t.k ORDER BY one.t DESC, t.id LIMIT 100'],
+	# those that an ORDER BY ... LIMIT does not want stay on the device
+	first => ['SELECT t.id, t.i8, one.t FROM t JOIN one ON one.k = t.k ORDER BY t.i8 DESC, t.id LIMIT 10'],
+	first_back => ['SELECT t.id, t.n, t.x, one.p FROM t JOIN one ON one.k = t.k ORDER BY t.n DESC NULLS LAST, t.id LIMIT 10 OFFSET 3'],
+	# but for those that are too many
+	first_all => ['SELECT t.id, one.p FROM t JOIN one ON one.k = t.k ORDER BY one.p, t.id LIMIT 3000000000 OFFSET 100'],
+	first_half => ['SELECT t.id, one.p FROM t JOIN one ON one.k = t.k ORDER BY one.p, t.id LIMIT 4000'],
+	first_half_fetched => ['SELECT wt.j, wt.g + 1, w1.u FROM wt JOIN w1 ON w1.k = wt.k ORDER BY wt.id * 2 LIMIT 700'],
+	first_ties => ['SELECT t.id, one.p FROM t JOIN one ON one.k = t.k ORDER BY one.p FETCH FIRST 5 ROWS WITH TIES'],
+	first_null => ['SELECT t.id, t.g, two.p FROM t LEFT JOIN two ON two.k = t.k ORDER BY t.g NULLS FIRST, t.id DESC LIMIT 7'],
+	first_many => ['SELECT t.id, many.p FROM t JOIN many ON many.k = t.k ORDER BY many.p, t.id LIMIT 6'],
+	first_computed => ['SELECT t.id, t.k * 2 - one.p, t.id % 7 FROM t JOIN one ON one.k = t.k ORDER BY 2, 1 LIMIT 9'],
+	first_fetched => ['SELECT wt.id, wt.j, wt.big, w1.u FROM wt LEFT JOIN w1 ON w1.k = wt.k ORDER BY wt.k DESC, wt.id LIMIT 5'],
+	first_rescan => ['SELECT v.x, s.* FROM (VALUES (1), (4)) v(x), LATERAL (SELECT t.id, t.i8, two.p FROM t JOIN two ON two.k = t.k WHERE t.g < v.x ORDER BY t.i8, t.id LIMIT 5) s'],
+	first_parameter => ['EXECUTE first(4)', "DEALLOCATE ALL; SET plan_cache_mode = force_generic_plan; PREPARE first(int) AS SELECT t.id, t.i8 FROM t JOIN one ON one.k = t.k ORDER BY t.i8, t.id LIMIT \$1 OFFSET \$1"],
+	parallel_first => ['SELECT t.id, t.i8, one.t FROM t JOIN one ON one.k = t.k ORDER BY t.i8 DESC, t.id LIMIT 10', $PARALLEL],
+	parallel_first_back => ['SELECT t.id, t.n, one.p FROM t LEFT JOIN one ON one.k = t.k ORDER BY t.n NULLS FIRST, t.id LIMIT 10', $PARALLEL],
 	parallel => ['SELECT t.id, t.i8, one.t FROM t JOIN one ON one.k = t.k', $PARALLEL],
 	parallel_back => ['SELECT t.id, t.n, t.x, one.p FROM t LEFT JOIN one ON one.k = t.k', $PARALLEL],
 	parallel_many => ['SELECT t.id, t.i8, many.p FROM t LEFT JOIN many ON many.k = t.k', $PARALLEL],
@@ -73,6 +89,43 @@ sub fetches
 	return;
 }
 
+# Whether EXPLAIN tells of rows that an ORDER BY ... LIMIT leaves on the device.
+sub leaves
+{
+	my ($name) = @_;
+	my $plan = $run->plan_of($name);
+	my ($collected, $first) = $plan =~ /Collect \(rows=(\d+)\), First \(rows=(\d+)\)/;
+	cmp_ok($first // 1e9, '<', ($collected // 0) / 2, "$name: most rows are not collected") or diag($plan);
+	like($plan, qr/Rows Left on Device: [1-9]/, "$name: they are left there");
+	return;
+}
+
+# What PostgreSQL computes of rows that are not wanted is not lost.
+sub computed_of_unwanted
+{
+	my $session = $run->{session};
+	my $limit = 'FROM t JOIN one ON one.k = t.k ORDER BY t.i8 DESC, t.id LIMIT 3';
+	$run->set('first');
+	for my $computed ('1 / (t.id - 4567)', 'CASE WHEN t.id = 4567 THEN t.i8 / (t.k - t.k) END', '(9223372036854775807 - t.id) + 4566')
+	{
+		my ($out, $err) = $session->do("SELECT t.id, t.i8, $computed $limit");
+		like($err, qr/ERROR:  22/, "$computed: an error of a row that is not wanted");
+	}
+	my ($out, $err) = $session->do("SELECT t.id FROM t JOIN one ON one.k = t.k ORDER BY 1 / (t.id - 4567), t.id LIMIT 3");
+	like($err, qr/ERROR:  22012/, 'and of the order itself');
+	# it says that it is cheap, so that it is computed below the sort
+	$session->do('CREATE SEQUENCE calls; CREATE FUNCTION called(int) RETURNS int LANGUAGE plpgsql IMMUTABLE COST 1 AS $$BEGIN PERFORM nextval(\'calls\'); RETURN $1; END$$');
+	my @calls;
+	for my $enabled (qw(off on))
+	{
+		($out) = $session->do("SET gpuhash.enabled = $enabled; SELECT setval('calls', 1); SELECT t.id, called(t.id) $limit; SELECT last_value FROM calls");
+		push @calls, $out;
+	}
+	is($calls[1], $calls[0], "a user's function is called for all rows");
+	$session->do('DROP FUNCTION called; DROP SEQUENCE calls');
+	return;
+}
+
 # Rows that are left out do not raise errors, and neither do those after the last one that is asked for.
 sub unwanted_errors
 {
@@ -90,7 +143,7 @@ sub leaks
 {
 	my $session = $run->{session};
 	my $used = 'SELECT sum(used_bytes) FROM pg_backend_memory_contexts';
-	for my $name (qw(join back rescan files parallel fetched_both fetched_rescan parallel_fetched))
+	for my $name (qw(join back rescan files parallel fetched_both fetched_rescan parallel_fetched first first_rescan parallel_first))
 	{
 		$run->set($name);
 		my $times = $name =~ /parallel|rescan/ ? 15 : 40;
@@ -118,6 +171,7 @@ sub with_service
 		$run->set($name);
 		ok($run->by_device($name), "$name is done by the device") or diag($run->plan_of($name));
 		fetches($name, $name =~ /fetched/ ? 1 : 0);
+		leaves($name) if $name =~ /first(?!_half|_all)/;
 	}
 	my $tried = 0;
 	$tried += $run->fail_all_points($_) for sort keys %QUERY;
@@ -134,6 +188,7 @@ sub with_service
 	error_above('join', 'FROM t JOIN one ON one.k = t.k');
 	error_above('parallel', 'FROM t LEFT JOIN one ON one.k = t.k');
 	unwanted_errors();
+	computed_of_unwanted();
 	leaks();
 
 	$run->interrupt(@$_) for

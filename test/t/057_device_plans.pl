@@ -64,6 +64,22 @@ for my $workers (0, 2)
 		is_right("$name, $workers workers", $query);
 	}
 
+	# the first ones of many rows, but not all of them; nor those that an index has in that order; nor where something that has
+	# no program is computed of each, or the order has none
+	my $first = 'FROM facts f JOIN customers c ON c.k = f.k ORDER BY';
+	my $limit = 'LIMIT 10 OFFSET 5';
+	for my $query ("SELECT f.v, c.name $first f.v % 1000 DESC, f.id $limit", "SELECT f.v * 2, c.name $first 1, f.id $limit", "SELECT f.*, c.* $first c.region, f.id $limit")
+	{
+		like(plan_of($query), qr/GpuHashRows/, "first rows, $workers workers: $query");
+		is_right("first rows, $workers workers", $query);
+	}
+	for my $query ("SELECT f.v, c.name $first f.v % 1000 DESC, f.id", "SELECT f.v, c.name $first md5(c.name), f.id $limit",
+		"SELECT f.v, regexp_replace(c.name, 'a', 'b') $first f.v % 1000, 2 $limit", "SELECT f.v, c.name $first f.v % 1000 DESC, f.id $limit FOR UPDATE OF f",
+		"CREATE INDEX ordered ON facts (v, id); EXPLAIN (COSTS OFF) SELECT f.v, c.name $first f.v, f.id $limit; DROP INDEX ordered")
+	{
+		unlike(plan_of($query), qr/GpuHashRows/, "no first rows, $workers workers: $query");
+	}
+
 	# also where joins are searched at random, and rows just take the place of a hash join
 	my $plan = plan_of("SET geqo_threshold = 2; EXPLAIN (COSTS OFF) $WHOLE[1][1]; RESET geqo_threshold");
 	like($plan, qr/GpuHashRows/, "$WHOLE[1][0], with GEQO, $workers workers");

@@ -94,6 +94,7 @@ sub compare
 	if ($answer->{shown} =~ /GpuHashRows/)
 	{
 		$count->{shown}++;
+		$count->{first}++ if $answer->{shown} =~ /Rows Left on Device: [1-9]/;
 		$count->{by_device}++ if $answer->{shown} =~ /GpuHashRows.*\bEngine: cuda/s && $answer->{shown} !~ /Fallback Reason/;
 	}
 	return;
@@ -109,12 +110,12 @@ sub run
 	$run->start(%options);
 	$run->{server}->query(GpuHash::RandomRows::prepare() . join '', map { GpuHash::RandomTables::own($_) } 0 .. $run->{jobs} - 1);
 	my $sum = $run->all(sub { return compare($run, @_) });
-	$sum->{$_} //= 0 for qw(compared errors fewer_errors offloaded held offloaded_held fetched offloaded_fetched joins outer_joins outer_rows pairs bushy unnested parallel rows shown by_device scans device_scans);
+	$sum->{$_} //= 0 for qw(compared errors fewer_errors offloaded held offloaded_held fetched offloaded_fetched joins outer_joins outer_rows pairs bushy unnested parallel rows shown first by_device scans device_scans);
 	my $wrong = @{ $sum->{wrong} };
 	note(sprintf '%d right, %d wrong: queries compared with %s, seed %d, %d jobs; %d offloaded, %d of them in parallel, %d of joins; %d with groups in place of subqueries; %d errors, %d only without; %d rows in all, %d changes of another session, %.0f s',
 		$sum->{compared} - $wrong, $wrong, $name, $run->{seed}, $run->{jobs}, @$sum{qw(offloaded parallel joins unnested errors fewer_errors rows changes seconds)});
 	note(join ', ', map { "$_ " . ($sum->{offloaded_kinds}{$_} // 0) . " of $sum->{kinds}{$_}" } sort keys %{ $sum->{kinds} });
-	note("of what a device can do: $sum->{offloaded_held} of $sum->{held}; with other columns: $sum->{offloaded_fetched} of $sum->{fetched}; $sum->{by_device} of $sum->{shown} were done by the device to their end; scans of $sum->{device_scans} of $sum->{scans}; of right and full joins, $sum->{outer_rows} of $sum->{outer_joins}; $sum->{pairs} with further conditions, $sum->{bushy} with joins inside") if $name ne 'cpu';
+	note("of what a device can do: $sum->{offloaded_held} of $sum->{held}; with other columns: $sum->{offloaded_fetched} of $sum->{fetched}; $sum->{by_device} of $sum->{shown} were done by the device to their end, of $sum->{first} of which rows stayed there; scans of $sum->{device_scans} of $sum->{scans}; of right and full joins, $sum->{outer_rows} of $sum->{outer_joins}; $sum->{pairs} with further conditions, $sum->{bushy} with joins inside") if $name ne 'cpu';
 	$run->check($sum);
 	cmp_ok($sum->{unnested}, '>', 0, 'some had groups in place of subqueries') if $sum->{compared} >= 300;
 	cmp_ok($sum->{errors}, '<', 0.2 * $sum->{compared}, 'most had no error');

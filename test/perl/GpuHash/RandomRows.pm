@@ -224,6 +224,20 @@ sub ordered
 	return { sql => 'SELECT ' . join(', ', @outputs) . " $body ORDER BY $first" . as_text(@outputs) . $limit, compare => 'exact' };
 }
 
+# LIMIT over an order by columns that tell rows apart, or rows that do not come out; with ties by the first one, all of which do.
+sub first
+{
+	my $body = body(@_);
+	my @columns = map { one_of(@wide) . '.' . any_column(@DISTINCT) } 1 .. one_of(1, 2, 3, 5);
+	push @columns, "a.g + 1" if rand() < 0.2;
+	push @columns, "a.n2 * 2" if rand() < 0.1;
+	my $first = column(one_of(qw(int int int ordered text numeric float))) . one_of('', ' DESC', ' NULLS FIRST', ' DESC NULLS LAST');
+	my $count = one_of(1, 1, 5, 20, 90);
+	my $select = 'SELECT ' . join(', ', @columns) . " $body ORDER BY ";
+	return { sql => "$select$first FETCH FIRST $count ROWS WITH TIES", compare => 'bag' } if rand() < 0.3;
+	return { sql => "$select$first, " . join(', ', 1 .. @columns) . " LIMIT $count" . one_of('', '', ' OFFSET 7'), compare => 'exact' };
+}
+
 # LIMIT without an order: any rows.
 sub some
 {
@@ -416,8 +430,8 @@ sub copied
 	return { sql => "COPY ($query) TO STDOUT", explain => $query, compare => 'bag' };
 }
 
-our %KIND = (scan => 8, join => 10, ordered => 5, some => 4, distinct => 2, window => 2, set => 2, with => 2, grouped => 3, lateral => 3, dml => 5, locked => 2, walk => 3, fetched => 3, hold => 2, prepared => 3, loop => 2, copy => 1);
-my %MAKE = (scan => \&scan, join => \&join_rows, ordered => \&ordered, some => \&some, distinct => \&distinct, window => \&window, set => \&set, with => \&with, grouped => \&grouped, lateral => \&lateral,
+our %KIND = (scan => 8, join => 10, ordered => 4, first => 5, some => 4, distinct => 2, window => 2, set => 2, with => 2, grouped => 3, lateral => 3, dml => 5, locked => 2, walk => 3, fetched => 3, hold => 2, prepared => 3, loop => 2, copy => 1);
+my %MAKE = (scan => \&scan, join => \&join_rows, ordered => \&ordered, first => \&first, some => \&some, distinct => \&distinct, window => \&window, set => \&set, with => \&with, grouped => \&grouped, lateral => \&lateral,
 	dml => \&dml, locked => \&locked, walk => \&walked, fetched => \&fetched, hold => \&hold, prepared => \&prepared, loop => \&loop, copy => \&copied);
 
 sub query
