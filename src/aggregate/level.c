@@ -142,7 +142,7 @@ gh_level_translate_computed(GhAggregateNode *node, GhTranslation *translation)
 	foreach(lc, node->fragment.css.ss.ps.plan->targetlist)
 	{
 		const Expr *expr = lfirst_node(TargetEntry, lc)->expr;
-		GhOperand	unused;
+		GhOperand	unused = {0};
 
 		if (!IsA(expr, Var) && !IsA(expr, Const) &&
 			!gh_translate_value(translation, gh_having_over_groups(node, expr), &unused))

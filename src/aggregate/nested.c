@@ -103,7 +103,7 @@ translate_rows(const GhAggregateNode *node, GhTranslation *translation)
 	foreach(lc, child->plan->targetlist)
 	{
 		TargetEntry *entry = lfirst_node(TargetEntry, lc);
-		GhOperand	unused;
+		GhOperand	unused = {0};
 
 		if (!IsA(entry->expr, Var) && !IsA(entry->expr, Const) &&
 			!gh_translate_value(translation, column_of_child(node, entry), &unused))

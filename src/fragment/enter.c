@@ -29,10 +29,10 @@ add_join(GhJoinLevel *level, GhStep *steps, GhPipelineOptions *options)
 
 /*
  * The steps of a pipeline, whose program begins with the scan's conditions, nfilters instructions; joined: of the joins that
- * are probed, or NULL.
+ * are probed, or NULL.  apart: these are a step even if there are none.
  */
 void
-gh_fragment_add_steps(GhJoined *joined, uint32 nfilters, GhPipelineOptions *options)
+gh_fragment_add_steps(GhJoined *joined, uint32 nfilters, bool apart, GhPipelineOptions *options)
 {
 	uint32		ninstructions = options->program->ninstructions;
 	int			first = joined == NULL ? 0 : joined->base + 1;
@@ -40,7 +40,7 @@ gh_fragment_add_steps(GhJoined *joined, uint32 nfilters, GhPipelineOptions *opti
 	GhStep	   *steps = palloc0(sizeof(GhStep) * (2 * (nlevels - first) + 2));
 
 	/* a step of their own for the scan's conditions: rows that pass them are counted */
-	if (first < nlevels || (nfilters > 0 && nfilters < ninstructions))
+	if (first < nlevels || ((apart || nfilters > 0) && nfilters < ninstructions))
 		steps[options->nsteps++].end = nfilters;
 	for (int i = first; i < nlevels; i++)
 		add_join(&joined->levels[i], steps, options);
@@ -63,7 +63,7 @@ gh_fragment_stage_options(GhFragment *fragment, const GhProbe *probes, GhPipelin
 	if (fragment->by_rows)
 		options->source.natts = gh_joined_nprobes(fragment) > 0 ? gh_joined_natts(fragment->joined) :
 			fragment->ncolumns;
-	gh_fragment_add_steps(fragment->joined, program->nfilters, options);
+	gh_fragment_add_steps(fragment->joined, program->nfilters, program->narrowed, options);
 	options->probes = probes;
 }
 

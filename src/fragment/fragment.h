@@ -102,6 +102,7 @@ typedef struct GhFragmentProgram
 	const char *why_not;		/* why there is none */
 	GhProgram  *program;		/* NULL: rows are done by PostgreSQL's expressions */
 	uint32		nfilters;		/* instructions of the scan's conditions, which come first */
+	bool		narrowed;		/* a step of their own, even if there are none: another condition follows (scan/first.c) */
 	GhStage    *stage;			/* on the CPU, what does the rows; NULL: there is none yet */
 	struct GhEnteringRows *rows;	/* of the executor; NULL: there were none yet */
 	struct GhJoinedRow *joined_row; /* what joins a row by itself; NULL: none was to be yet */
@@ -169,7 +170,7 @@ extern void gh_fragment_forget_program(GhFragment *fragment);
 
 /* ---- enter.c: rows enter the CPU engine's pipeline ---- */
 
-extern void gh_fragment_add_steps(struct GhJoined *joined, uint32 nfilters, GhPipelineOptions *options);
+extern void gh_fragment_add_steps(struct GhJoined *joined, uint32 nfilters, bool apart, GhPipelineOptions *options);
 extern void gh_fragment_stage_options(GhFragment *fragment, const GhProbe *probes, GhPipelineOptions *options);
 extern void gh_entering_move(GhEnteringRows *rows, uint32 to, uint32 from);
 extern uint32 gh_enter_columns(GhFragment *fragment, uint32 step, GhEnteringRows *rows, uint32 nrows);

@@ -204,7 +204,7 @@ gh_side_options(GhInnerSide *side, GhPipelineOptions *options)
 	if (side->by_rows)
 		options->source.natts = side->program->ncolumns;
 	else
-		gh_fragment_add_steps(side->joined, side->nfilters, options);
+		gh_fragment_add_steps(side->joined, side->nfilters, false, options);
 	if (side->joined != NULL)
 		options->probes = gh_device_make_probes(device, side->joined);
 	gh_device_options(device->engine, device->number, options, &table);

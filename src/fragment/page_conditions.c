@@ -52,13 +52,14 @@ translate(GhPageConditions *conditions, int *nquals, ParamExecData **awaited)
 static bool
 make_stage(GhPageConditions *conditions)
 {
-	GhStep		step = {.end = conditions->program->ninstructions};
+	GhStep		steps[] = {{.end = conditions->nfilters}, {.end = conditions->program->ninstructions}};
+	bool		narrowed = steps[0].end < steps[1].end;
 	GhPipelineOptions options;
 	GhError		error;
 
 	gh_stage_options(conditions->scan->ss_currentRelation, conditions->program, &options);
-	options.nsteps = 1;
-	options.steps = &step;
+	options.nsteps = narrowed ? 2 : 1;
+	options.steps = narrowed ? steps : steps + 1;
 	options.sink.kind = GH_SINK_PLACES;
 	conditions->stage = gh_stage_create(&options, NULL, conditions->context, &error);
 	if (conditions->stage == NULL && error.status == GH_NO_MEMORY)
@@ -68,12 +69,14 @@ make_stage(GhPageConditions *conditions)
 	return conditions->stage != NULL;
 }
 
+/* The first nfilters instructions are those of the plan's conditions. */
 static void
-keep_program(GhPageConditions *conditions, GhTranslation *translation, int nquals)
+keep_program(GhPageConditions *conditions, GhTranslation *translation, int nfilters, int nquals)
 {
 	PlanState  *ps = &conditions->scan->ps;
 
 	conditions->program = gh_translate_end(translation);
+	conditions->nfilters = nfilters;
 	if (conditions->program == NULL)
 	{
 		conditions->why_not = translation->why_not;
@@ -110,11 +113,66 @@ gh_page_conditions_compile(GhPageConditions *conditions)
 	while (nquals > 0 && translation == NULL)
 		translation = translate(conditions, &nquals, &awaited);
 	if (translation != NULL)
-		keep_program(conditions, translation, nquals);
+		keep_program(conditions, translation, translation->ninstructions, nquals);
 	conditions->awaited = awaited;
 	conditions->tried = true;
 	MemoryContextSwitchTo(saved);
 	return conditions->program != NULL;
+}
+
+/* What PostgreSQL computes of a row that comes out; false: something has no program. */
+static bool
+translate_computed(GhTranslation *translation, PlanState *ps, ParamExecData **awaited)
+{
+	ListCell   *lc;
+
+	foreach(lc, ps->plan->targetlist)
+	{
+		Expr	   *expr = lfirst_node(TargetEntry, lc)->expr;
+		GhOperand	unused = {0};
+
+		if (!IsA(expr, Var) && !IsA(expr, Const) &&
+			!gh_translate_value(translation, (Expr *) gh_fold_constants(ps, (Node *) expr, awaited), &unused))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Makes the program anew: with all that PostgreSQL computes of rows that pass, so that one for which it might raise an error
+ * is handed back, and a further condition of the caller's, or NULL.  False: there is no such program, and it is as it was;
+ * so it is where it does not have all of the plan's conditions.
+ */
+bool
+gh_page_conditions_narrow(GhPageConditions *conditions, Expr *further)
+{
+	PlanState  *ps = &conditions->scan->ps;
+	GhPageConditions before = *conditions;
+	MemoryContext saved = MemoryContextSwitchTo(conditions->context);
+	int			nquals = list_length(ps->plan->qual);
+	ParamExecData *awaited = NULL;
+	GhTranslation *translation = translate(conditions, &nquals, &awaited);
+	int			nfilters = translation == NULL ? 0 : translation->ninstructions;
+
+	conditions->program = NULL;
+	if (translation != NULL && translate_computed(translation, ps, &awaited) &&
+		(further == NULL || gh_translate_filter(translation, further)) && awaited == NULL)
+		keep_program(conditions, translation, nfilters, nquals);
+	MemoryContextSwitchTo(saved);
+	if (conditions->program == NULL)
+	{
+		*conditions = before;
+		return false;
+	}
+	conditions->tried = true;
+	return true;
+}
+
+/* Rows of a request that pass the plan's conditions, but not what narrows them. */
+uint64
+gh_page_conditions_left(const GhPageConditions *conditions, const GhPipelineRequest *request)
+{
+	return conditions->nfilters < conditions->program->ninstructions ? request->passed[0] - request->counted : 0;
 }
 
 /* Before a run with other parameters. */
@@ -126,6 +184,7 @@ gh_page_conditions_forget(GhPageConditions *conditions)
 	conditions->awaited = NULL;
 	conditions->why_not = NULL;
 	conditions->nquals = 0;
+	conditions->nfilters = 0;
 	conditions->program = NULL;
 	conditions->rest = NULL;
 	conditions->stage = NULL;

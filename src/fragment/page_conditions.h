@@ -25,6 +25,7 @@ typedef struct GhPageConditions
 	int			nquals;			/* conditions that it has, the first ones of the plan */
 	GhProgram  *program;		/* NULL: rows are done by PostgreSQL's expressions */
 	ExprState  *rest;			/* conditions of rows that it lets through; NULL: there are none */
+	uint32		nfilters;		/* its instructions for these; what is behind them narrows what they let through */
 	GhStage    *stage;			/* lists the places of rows that pass */
 
 	/* -- the page that is pinned */
@@ -39,6 +40,8 @@ typedef struct GhPageConditions
 
 extern void gh_page_conditions_init(GhPageConditions *conditions, ScanState *scan, GhPages *pages, bool wants_rest);
 extern bool gh_page_conditions_compile(GhPageConditions *conditions);
+extern bool gh_page_conditions_narrow(GhPageConditions *conditions, Expr *further);
+extern uint64 gh_page_conditions_left(const GhPageConditions *conditions, const GhPipelineRequest *request);
 extern void gh_page_conditions_forget(GhPageConditions *conditions);
 extern void gh_page_conditions_pick(GhPageConditions *conditions, bool by_program);
 extern bool gh_page_conditions_next(GhPageConditions *conditions);

@@ -104,7 +104,7 @@ may_be_left_out(PlannerInfo *root, RelOptInfo *rel, const GhRowColumns *columns,
 {
 	List	   *conditions = what_is_computed(root, rel);
 
-	return conditions != NIL && !reads_fetched(conditions, columns, scanned) && gh_conditions_translate(conditions);
+	return conditions != NIL && !reads_fetched(conditions, columns, scanned) && gh_conditions_translate(root, conditions);
 }
 
 /* Whether the query wants the first so many rows of an order of the relation's, if that is how they come out. */

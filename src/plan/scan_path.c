@@ -23,6 +23,7 @@
 #include "plan/input_path.h"
 #include "plan/note.h"
 #include "plan/planning.h"
+#include "plan/rows_path.h"
 #include "plan/scan_path.h"
 #include "plan/scan_plan.h"
 #include "plan/why.h"
@@ -131,6 +132,17 @@ host_cost(RelOptInfo *rel, const GhConditions *conditions, double divisor)
 	return gh_cpu_pages_cost(rel->pages, rel->tuples, page_cost, conditions->ninstructions, divisor);
 }
 
+/* What it costs to look at a share of the pages, here and there, before they are read. */
+static Cost
+sample_cost(RelOptInfo *rel, const GhConditions *conditions, double share)
+{
+	double		random_cost;
+	double		page_cost;
+
+	get_tablespace_page_costs(rel->reltablespace, &random_cost, &page_cost);
+	return share * (host_cost(rel, conditions, 1.0) + (random_cost - page_cost) * rel->pages);
+}
+
 /* Whether it is a device's reading that the path really costs. */
 bool
 gh_rowscan_is_for_device(PlannerInfo *root, Path *path)
@@ -159,11 +171,14 @@ cost_scan(PlannerInfo *root, const GhConditions *conditions, CustomPath *cpath, 
 	QualCost	rest;
 	Cost		pages;
 	Cost		first;
+	double		sample = 0;
 
+	if (conditions->rest == NIL)
+		picked = divisor * gh_first_rows_of_scan(root, rel, picked / divisor, divisor, &sample);
 	cost_qual_eval(&rest, conditions->rest, root);
 	pages = device_cost(root, rel, seqscan, divisor, host_cost(rel, conditions, divisor), &first);
 	/* that it is switched off is in what a Seq Scan starts with */
-	path->startup_cost = gh_setup_cost + seqscan->startup_cost + first;
+	path->startup_cost = gh_setup_cost + seqscan->startup_cost + first + sample_cost(rel, conditions, sample);
 	path->total_cost = path->startup_cost + pages - first +
 		picked / divisor * (GH_PICKED_ROW_COST * cpu_tuple_cost + rest.per_tuple) +
 		path->rows * path->pathtarget->cost.per_tuple;
@@ -317,6 +332,15 @@ why_not_considered(RelOptInfo *rel, RangeTblEntry *rte)
 	return NULL;
 }
 
+/* Whether a scan without conditions may have fewer rows than the table, those that an ORDER BY ... LIMIT wants. */
+static bool
+leaves_rows_out(PlannerInfo *root, RelOptInfo *rel, const GhConditions *conditions)
+{
+	double		share;
+
+	return conditions->rest == NIL && gh_first_rows_of_scan(root, rel, rel->tuples, 1.0, &share) < rel->tuples;
+}
+
 static const char *
 consider_scan(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
 {
@@ -328,7 +352,7 @@ consider_scan(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
 	if (gh_note(root, rel)->kind != GH_RELATION_HEAP)
 		return "it is no heap table";
 	conditions = gh_note_conditions(root, rel);
-	if (conditions->programmed == NIL)
+	if (conditions->programmed == NIL && !leaves_rows_out(root, rel, conditions))
 		return conditions->why_not != NULL ? conditions->why_not : "it has no conditions on its columns";
 	add_scan_paths(root, rel, conditions);
 	return NULL;
@@ -341,7 +365,8 @@ rel_pathlist_hook(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEntry *
 
 	if (previous_hook)
 		previous_hook(root, rel, rti, rte);
-	if (!gh_enabled || rte->rtekind != RTE_RELATION || rte->inh || rel->baserestrictinfo == NIL ||
+	if (!gh_enabled || rte->rtekind != RTE_RELATION || rte->inh ||
+		(rel->baserestrictinfo == NIL && gh_first_rows_least(root, rel, rel->tuples) == rel->tuples) ||
 		(rte->relkind != RELKIND_RELATION && rte->relkind != RELKIND_MATVIEW) || IS_DUMMY_REL(rel))
 		return;
 	why = consider_scan(root, rel, rte);

@@ -42,7 +42,7 @@ is_readable(const GhRowsNode *node, const Var *var)
 		if (node->value_columns[i] == var->varattno - 1)
 			return true;
 	return node->fragment.joined->sources[var->varattno - 1].level < 0 &&
-		gh_class_of_type(var->vartype) != GH_CLASS_TEXT && gh_reads_columns_of(var->vartype, var->vartypmod);
+		gh_class_of_type(var->vartype) != GH_CLASS_TEXT && gh_class_of_type(var->vartype) != 0;
 }
 
 /* Whether an expression reads a column of another kind. */
@@ -72,7 +72,7 @@ translate_computed(GhRowsNode *node, GhTranslation *translation)
 	foreach(lc, fragment->css.ss.ps.plan->targetlist)
 	{
 		Expr	   *expr = lfirst_node(TargetEntry, lc)->expr;
-		GhOperand	unused;
+		GhOperand	unused = {0};
 
 		if (is_computed(expr) &&
 			!gh_translate_value(translation, gh_fragment_folded(fragment, expr, &fragment->program.awaited), &unused))

@@ -115,7 +115,9 @@ begin_run(GhRowScan *node)
 	GhFragment *fragment = &node->fragment;
 
 	fragment->program.program = node->conditions.program;
-	fragment->ninstructions = fragment->program.nfilters = node->conditions.program->ninstructions;
+	fragment->program.nfilters = node->conditions.nfilters;
+	fragment->ninstructions = node->conditions.program->ninstructions;
+	fragment->program.narrowed = node->conditions.nfilters < node->conditions.program->ninstructions;
 	if (!gh_device_begin(fragment))
 		return false;
 	/* the order of the rows is to be the table's: what the device cannot judge would come behind it */
@@ -159,9 +161,12 @@ count_told(GhRowScan *node, uint64 removed, uint64 tuples)
  * asked for, below a LIMIT, must not depend on values of rows that nobody may be to know of.
  */
 static uint64
-told_removed(const GhPipelineRequest *request)
+told_removed(GhRowScan *node, const GhPipelineRequest *request)
 {
-	return request->seen - request->counted;
+	uint64		left = gh_page_conditions_left(&node->conditions, request);
+
+	node->fragment.counts.groups_left += left;
+	return request->seen - request->counted - left;
 }
 
 /* Supplies pages while there is room for them.  False: the device was lost. */
@@ -213,7 +218,7 @@ next_request(GhRowScan *node)
 		return false;
 	}
 	request = &device->reading->request;
-	count_told(node, told_removed(request), request->seen);
+	count_told(node, told_removed(node, request), request->seen);
 	return true;
 }
 
@@ -357,7 +362,7 @@ keep_requests(GhRowScan *node)
 	if (device->reading != NULL)
 		keep_rest(node, 0, 0);
 	while ((device->reading = gh_supply_next(&device->run->supply)) != NULL)
-		keep_rest(node, told_removed(&device->reading->request), device->reading->request.seen);
+		keep_rest(node, told_removed(node, &device->reading->request), device->reading->request.seen);
 	if (device->run->supply.failed)
 		give_up(node, false);
 	else if (device->all_read)

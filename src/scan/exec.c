@@ -119,6 +119,7 @@ begin_scan(CustomScanState *css, EState *estate, int eflags)
 	gh_pages_init(node->fragment.pages, estate->es_query_cxt);
 	gh_page_conditions_init(&node->conditions, &css->ss, node->fragment.pages, true);
 	node->fragment.timing = (estate->es_instrument & INSTRUMENT_TIMER) != 0;
+	gh_bound_find(&node->bound, estate, css->ss.ps.plan);
 	gh_rowscan_device_init(node);
 }
 
@@ -184,6 +185,20 @@ next_page(GhRowScan *node)
 	return true;
 }
 
+/* Picks rows of the page; those that are left out are none that a condition has removed. */
+static void
+pick_rows(GhRowScan *node)
+{
+	uint64		left = 0;
+
+	gh_page_conditions_pick(&node->conditions, true);
+	/* of an empty page the stage was not asked */
+	if (node->conditions.program != NULL && node->fragment.pages->ntuples > 0)
+		left = gh_page_conditions_left(&node->conditions, &node->conditions.stage->request);
+	node->fragment.counts.groups_left += left;
+	InstrCountFiltered1(node, -(double) left);
+}
+
 /* Finds the next page with a row that is picked; false at the end of the scan. */
 static bool
 next_picks(GhRowScan *node)
@@ -197,6 +212,7 @@ next_picks(GhRowScan *node)
 	do
 	{
 		count_tuples(node);
+		gh_rowscan_look_for_first(node);
 		/* its rows come next */
 		if (gh_rowscan_device_wants(node))
 			return true;
@@ -204,7 +220,7 @@ next_picks(GhRowScan *node)
 		gh_clock(node->fragment.timing, &node->fragment.counts.source_time, &clock);
 		node->blank++;
 		if (found)
-			gh_page_conditions_pick(&node->conditions, true);
+			pick_rows(node);
 		gh_clock(node->fragment.timing, &node->fragment.counts.evaluate_time, &clock);
 	} while (found && node->conditions.npicks == 0);
 	node->blank = 0;
@@ -322,7 +338,10 @@ rescan(CustomScanState *css)
 	node->fragment.rescanned = true;
 	node->plain = !node->reads_pages;
 	if (css->ss.ps.chgParam != NULL)
+	{
 		gh_page_conditions_forget(&node->conditions);
+		node->looked = false;
+	}
 	if (css->ss.ss_currentScanDesc != NULL)
 		table_rescan(css->ss.ss_currentScanDesc, NULL);
 	ExecScanReScan(&css->ss);

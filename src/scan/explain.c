@@ -26,6 +26,7 @@ gh_rowscan_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	ExplainPropertyText("Engine", counts->device_pages > 0 ? "cuda" : "cpu", es);
 	ExplainPropertyUInteger("Pages", NULL, counts->pages, es);
 	gh_explain_count("Rows Handed Back", NULL, counts->back, es);
+	gh_explain_count("Rows Left Out", NULL, counts->groups_left, es);
 	if (counts->device_pages > 0 || es->format != EXPLAIN_FORMAT_TEXT)
 		gh_explain_page_supply(counts, es);
 	if (es->timing && fragment->timing)

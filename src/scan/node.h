@@ -16,6 +16,7 @@
 #include "nodes/pathnodes.h"
 
 #include "compat.h"
+#include "fragment/bound.h"
 #include "fragment/fragment.h"
 #include "fragment/parallel.h"
 #include "fragment/page_conditions.h"
@@ -49,12 +50,19 @@ typedef struct GhRowScan
 	int			blank;			/* pages without a row, since the last one that had some */
 	int			counted;		/* of its visible tuples: those that the statistics know */
 
+	/* ORDER BY ... LIMIT above (first.c) */
+	GhBound		bound;
+	bool		looked;			/* the program is what it is to be for that */
+
 	struct GhRowScanDevice *device;
 	GhFragmentMember member;	/* of a parallel query */
 } GhRowScan;
 
 /* exec.c */
 extern void gh_rowscan_register(void);
+
+/* first.c */
+extern void gh_rowscan_look_for_first(GhRowScan *node);
 
 /* device.c */
 extern void gh_rowscan_device_init(GhRowScan *node);
@@ -71,6 +79,7 @@ extern void gh_rowscan_init_dsm(CustomScanState *css, ParallelContext *pcxt, voi
 extern void gh_rowscan_reinit_dsm(CustomScanState *css, ParallelContext *pcxt, void *coordinate);
 extern void gh_rowscan_init_worker(CustomScanState *css, shm_toc *toc, void *coordinate);
 extern void gh_rowscan_shutdown(CustomScanState *css);
+extern uint64 gh_rowscan_wanted(GhRowScan *node);
 
 /* explain.c */
 extern void gh_rowscan_explain(CustomScanState *css, List *ancestors, ExplainState *es);

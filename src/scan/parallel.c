@@ -12,11 +12,25 @@
 
 #include "scan/node.h"
 
-/* What participants share, behind what those of any fragment do. */
+/* What participants share; the scan's own follows. */
+typedef struct GhRowScanShared
+{
+	GhFragmentShared fragment;	/* first */
+	uint64		wanted;			/* rows, as of gh_bound_rows: workers do not see the Limit */
+} GhRowScanShared;
+
 static ParallelTableScanDesc
 shared_scan(void *coordinate)
 {
-	return (ParallelTableScanDesc) ((char *) coordinate + MAXALIGN(sizeof(GhFragmentShared)));
+	return (ParallelTableScanDesc) ((char *) coordinate + MAXALIGN(sizeof(GhRowScanShared)));
+}
+
+/* How many rows an ORDER BY ... LIMIT above wants; 0: all, or that is not known. */
+uint64
+gh_rowscan_wanted(GhRowScan *node)
+{
+	return node->fragment.member != NULL ? ((GhRowScanShared *) node->fragment.member->shared)->wanted :
+		gh_bound_rows(&node->bound, &node->fragment.css.ss.ps);
 }
 
 /* EstimateDSMCustomScan */
@@ -24,7 +38,7 @@ Size
 gh_rowscan_estimate_dsm(CustomScanState *css, ParallelContext *pcxt)
 {
 	(void) pcxt;
-	return add_size(MAXALIGN(sizeof(GhFragmentShared)),
+	return add_size(MAXALIGN(sizeof(GhRowScanShared)),
 					table_parallelscan_estimate(css->ss.ss_currentRelation, css->ss.ps.state->es_snapshot));
 }
 
@@ -34,12 +48,20 @@ begin_scan(CustomScanState *css, void *coordinate)
 	css->ss.ss_currentScanDesc = table_beginscan_parallel(css->ss.ss_currentRelation, shared_scan(coordinate));
 }
 
+/* By the leader, before each run. */
+static void
+tell_wanted(CustomScanState *css, GhRowScanShared *shared)
+{
+	shared->wanted = gh_bound_rows(&((GhRowScan *) css)->bound, &css->ss.ps);
+}
+
 /* InitializeDSMCustomScan, in the leader.  Without a segment there are no workers. */
 void
 gh_rowscan_init_dsm(CustomScanState *css, ParallelContext *pcxt, void *coordinate)
 {
 	table_parallelscan_initialize(css->ss.ss_currentRelation, shared_scan(coordinate), css->ss.ps.state->es_snapshot);
 	begin_scan(css, coordinate);
+	tell_wanted(css, coordinate);
 	if (pcxt->seg != NULL)
 		gh_fragment_init_dsm((GhFragment *) css, pcxt, coordinate, &((GhRowScan *) css)->member);
 }
@@ -49,6 +71,7 @@ void
 gh_rowscan_reinit_dsm(CustomScanState *css, ParallelContext *pcxt, void *coordinate)
 {
 	(void) pcxt;
+	tell_wanted(css, coordinate);
 	table_parallelscan_reinitialize(css->ss.ss_currentRelation, shared_scan(coordinate));
 }
 

@@ -179,7 +179,9 @@ my @QUERIES = (
 	[first_there_distinct => 'SELECT id, x, count(DISTINCT i4), sum(n) FROM t GROUP BY id, x ORDER BY sum(n) DESC, id LIMIT 10', plan => qr/GpuHashAggregate\) \(actual rows=\d{2,3}\b.*Groups Left on Device: 59\d{3}\b/s],
 	[first_there_ties => 'SELECT g + 0 * id, id % 10, count(*) FROM t GROUP BY 1, id, 2 ORDER BY 1, 2 FETCH FIRST 5 ROWS WITH TIES', by => 'any'],
 	[first_there_select_distinct => 'SELECT DISTINCT id, d FROM t ORDER BY d DESC, id LIMIT 3', by => 'any'],
-	[first_not_there_function => 'SELECT id, noted(max(i4)) FROM t GROUP BY id ORDER BY max(i4), id LIMIT 3', plan => qr/Groups Left on Device: 0\b/],
+	# PostgreSQL computes it above the sort, of those that are wanted alone; and below it
+	[first_there_function => 'SELECT id, noted(max(i4)) FROM t GROUP BY id ORDER BY max(i4), id LIMIT 3', plan => qr/Groups Left on Device: 29\d{3}\b/],
+	[first_not_there_function => 'SELECT id, max(i4) FROM t GROUP BY id ORDER BY noted(max(i4)), id LIMIT 3', plan => qr/Groups Left on Device: 0\b/],
 	[first_not_there_all => 'SELECT id, sum(i4) FROM t GROUP BY id ORDER BY 2, 1 LIMIT 20000', plan => qr/Groups Left on Device: 0\b/],
 	[first_not_there_null => 'SELECT id, sum(i4) FROM t GROUP BY id ORDER BY 2, 1 LIMIT NULL', plan => qr/Groups Left on Device: 0\b/],
 	[first_not_there_between => 'SELECT count(*), sum(s) FROM (SELECT id, sum(i4) AS s FROM t GROUP BY id ORDER BY 2, 1 LIMIT (SELECT 20)) q', by => 'any'],

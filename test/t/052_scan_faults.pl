@@ -20,6 +20,12 @@ my %QUERY = (
 	rescan => ['SELECT v.x, s.* FROM (VALUES (1), (4)) v(x), LATERAL (SELECT id, n FROM t WHERE g < v.x OFFSET 0) s'],
 	above => ['SELECT g, string_agg(x, \',\'), count(*) FROM t WHERE n > 5 GROUP BY g ORDER BY g'],
 	native => ['SELECT t.id, one.t FROM t JOIN one ON one.k = t.k WHERE t.g < 5 AND one.p > 30', 'SET gpuhash.enable_join = off'],
+	# those that an ORDER BY ... LIMIT does not want do not come out
+	first => ['SELECT id, i8, k FROM t ORDER BY i8 DESC, id LIMIT 10'],
+	first_back => ['SELECT id, n, x FROM t WHERE k > -200 ORDER BY n DESC, id LIMIT 10 OFFSET 3'],
+	first_computed => ['SELECT id, k * 2 + id % 7, x FROM t WHERE g > 2 ORDER BY 2, 1 LIMIT 7'],
+	first_rescan => ['SELECT v.x, s.* FROM (VALUES (1), (4)) v(x), LATERAL (SELECT id, i8 FROM t WHERE g < v.x ORDER BY i8, id LIMIT 5) s'],
+	parallel_first => ['SELECT id, i8 FROM t WHERE k > -200 ORDER BY i8, id LIMIT 10', $PARALLEL],
 	parallel => ['SELECT id, i8, g FROM t WHERE k > -200', $PARALLEL],
 	parallel_back => ['SELECT id, n, x FROM t WHERE n > 5 AND x <> \'x3\'', $PARALLEL],
 );
@@ -40,6 +46,7 @@ sub alone
 	{
 		$run->set($name);
 		ok($run->by_device($name), "$name is done by the device") or diag($run->plan_of($name));
+		like($run->plan_of($name), qr/Rows Left Out: \d{3}/, "$name: rows are left out") if $name =~ /first/;
 		$tried += $run->fail_all_requests($name);
 		ok($run->by_device($name), "$name is done by the device again");
 	}
@@ -128,6 +135,7 @@ sub with_service
 	{
 		$run->set($name);
 		ok($run->by_device($name), "$name is done by the device") or diag($run->plan_of($name));
+		like($run->plan_of($name), qr/Rows Left Out: \d{3}/, "$name: rows are left out") if $name =~ /first/;
 		$run->is_right($name, "$name is right");
 	}
 	my $tried = 0;
