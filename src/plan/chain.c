@@ -129,12 +129,12 @@ static Cost
 device_pages_cost(PlannerInfo *root, Path *scan, double divisor)
 {
 	RelOptInfo *rel = scan->parent;
-	Cost		page_cost = gh_note_page_cost(root, rel, true);
-	const GhNote *note = gh_note(root, rel);
-	double		brought = divisor > 1 ? 1 : 1 - note->resident;
+	Cost		page_cost;
 
-	return scan->startup_cost +
-		gh_device_pages_cost(rel->pages, page_cost * brought, 1 - brought, note->pinned * brought, divisor);
+	if (divisor <= 1)
+		return scan->startup_cost + gh_note_device_cost(root, rel);
+	page_cost = gh_note_page_cost(root, rel, true);
+	return scan->startup_cost + gh_device_pages_cost(rel->pages, page_cost, 0, gh_note(root, rel)->pinned, divisor);
 }
 
 static double

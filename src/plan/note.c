@@ -26,6 +26,7 @@
 #include "utils/rel.h"
 #include "utils/spccache.h"
 
+#include "fragment/costs.h"
 #include "gpuhash.h"
 #include "hash.h"
 #include "heap/hints.h"
@@ -236,6 +237,18 @@ gh_note_page_cost(PlannerInfo *root, RelOptInfo *rel, bool on_device)
 	}
 	note->has_page_cost = true;
 	return note->page_cost[on_device];
+}
+
+/* Of the relation's note: what it costs that one process has a device read all of its pages, but for the start. */
+Cost
+gh_find_device_cost(PlannerInfo *root, RelOptInfo *rel, GhNote *note)
+{
+	Cost		page_cost = gh_note_page_cost(root, rel, true);
+	double		brought = 1 - note->resident;
+
+	note->device_cost = gh_device_pages_cost(rel->pages, page_cost * brought, 1 - brought, note->pinned * brought, 1);
+	note->has_device_cost = true;
+	return note->device_cost;
 }
 
 /*

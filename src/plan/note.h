@@ -43,6 +43,10 @@ typedef struct GhNote
 	double		resident;		/* the share of pages that are expected to be on the device already */
 	double		pinned;			/* that which a device is expected to read in shared buffers, as they are */
 
+	/* gh_note_device_cost: that one process has a device read all pages */
+	bool		has_device_cost;
+	Cost		device_cost;
+
 	/* gh_rowscan_absorbed: the Seq Scan as a join above takes it; [1]: as a part of a parallel plan */
 	Path	   *absorbed[2];
 	Cost		absorbed_cost[2];	/* of the Seq Scan that it was made from */
@@ -75,7 +79,7 @@ typedef struct GhNote
  * The notes that were found last, by the relations' addresses: while a query of many tables is planned the
  * same ones are asked for again and again.
  */
-#define GH_RECENT_NOTES 64
+#define GH_RECENT_NOTES 256
 
 typedef struct GhRecentNote
 {
@@ -100,6 +104,16 @@ gh_note(PlannerInfo *root, RelOptInfo *rel)
 	const GhRecentNote *recent = gh_recent_note(rel);
 
 	return recent->rel == rel && recent->note->root == root ? recent->note : gh_find_note(root, rel);
+}
+
+extern Cost gh_find_device_cost(PlannerInfo *root, RelOptInfo *rel, GhNote *note);
+
+static inline Cost
+gh_note_device_cost(PlannerInfo *root, RelOptInfo *rel)
+{
+	GhNote	   *note = gh_note(root, rel);
+
+	return note->has_device_cost ? note->device_cost : gh_find_device_cost(root, rel, note);
 }
 
 extern MemoryContext gh_note_context(const RelOptInfo *rel);
