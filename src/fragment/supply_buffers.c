@@ -4,9 +4,13 @@
  *
  * A backend pins no more pages at a time, in all its supplies together, than others could claim, too, of
  * the buffers that there are.  A supply that finds too few of them left copies its pages.
+ *
+ * Of a request most of the memory is for rows that come back, by its pages that are not on the device.  Where nearly all are,
+ * a supply takes little, so that many scans have theirs beside each other; and one that finds none waits for it.
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
 #include "storage/proc.h"
@@ -14,7 +18,9 @@
 
 #include "compat.h"
 #include "fragment/supply.h"
+#include "service/faults.h"
 #include "service/placement.h"
+#include "service/service.h"
 
 /* Pages of a request. */
 #define GH_SUPPLY_PINNED 1024
@@ -26,6 +32,18 @@
  * request of GH_SUPPLY_PINNED pages would take one more unit of the transfer area, of which the default has a few dozen.
  */
 #define GH_SUPPLY_RUNS 4
+
+/*
+ * Pages of a request, of a relation nearly all of which is on the device, for which others have room: its buffer is one
+ * unit of the transfer area.
+ */
+#define GH_SUPPLY_FEW 192
+
+/*
+ * For buffers a scan waits as long as the CPU engine would take, about, for each of its pages, where many scans that find
+ * none share the processors: 2 us for one alone, 6 us for each of 26 on 16 of them.  In tests, that is long.
+ */
+#define GH_SUPPLY_WAIT_PAGE_NS ((uint64) GH_WITH_FAULT_POINTS(1000000, 4000))
 
 /* Bytes of a request's buffer that a page takes, but for its copy and its place in the list. */
 #define GH_SUPPLY_PAGE_BYTES (GH_LINE_WORDS * sizeof(uint64) + MaxHeapTuplesPerPage * sizeof(GhBackRow))
@@ -79,6 +97,24 @@ lay_out(GhSupply *supply, GhSupplyRequest *request, char *buffer)
 		request->notes = MemoryContextAlloc(supply->context, sizeof(GhResidentNote) * supply->room);
 }
 
+/*
+ * Pages of a full request that are not on the device, as far as can be expected, where rows are not listed: the supply has
+ * few of them, or as much room as ever.
+ */
+static uint32
+expected_room(const GhSupply *supply)
+{
+	BlockNumber nblocks;
+	double		others;
+
+	if (supply->resident == NULL || supply->lists || supply->pages->nblocks == 0)
+		return supply->room;
+	nblocks = supply->pages->nblocks;
+	others = (double) (nblocks - gh_resident_expected(supply->resident)) / nblocks *
+		Min(nblocks, gh_supply_most_pages(supply));
+	return others < GH_SUPPLY_FEW ? Min(supply->room, GH_SUPPLY_FEW) : supply->room;
+}
+
 /* Pages of a request, at first; of a pipeline that lists rows, the pages stay pinned while these come out one by one. */
 static void
 choose_room(GhSupply *supply)
@@ -89,6 +125,7 @@ choose_room(GhSupply *supply)
 	supply->room = supply->pins ? pinned_room() : GH_SUPPLY_COPIED;
 	if (supply->lists)
 		supply->room = Min(supply->room, GH_SUPPLY_LISTED);
+	supply->room = expected_room(supply);
 	/* without pins all are copies, and else those that a ring had to read */
 	supply->copy_room = Min(supply->room, GH_SUPPLY_COPIED);
 	if (supply->pins && supply->pages->strategy == NULL)
@@ -96,16 +133,10 @@ choose_room(GhSupply *supply)
 	choose_list_room(supply);
 }
 
-/*
- * As large as can be had: others need some, too.  They are taken when there is a page or a result to
- * be put into them, so that the scans of a node have theirs one after the other.  False: the supply has failed.
- */
-bool
-gh_supply_take_buffers(GhSupply *supply)
+/* As large as can be had: others need some, too. */
+static bool
+alloc_buffers(GhSupply *supply)
 {
-	if (supply->buffers[0] != NULL)
-		return true;
-	choose_room(supply);
 	while (!gh_buffers_alloc(supply->engine, GH_SUPPLY_REQUESTS, buffer_bytes(supply), supply->buffers))
 	{
 		supply->buffers[0] = NULL;
@@ -113,8 +144,47 @@ gh_supply_take_buffers(GhSupply *supply)
 		supply->room /= 2;
 		choose_list_room(supply);
 		supply->copy_room = Min(supply->copy_room, supply->room);
-		if (supply->room >= GH_SUPPLY_MIN)
-			continue;
+		if (supply->room < GH_SUPPLY_MIN)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Whether the supply waits for buffers that other scans have: where it needs few, before a run of pages that are on the device,
+ * so that none is pinned.  In parallel queries others may wait for this process.
+ */
+static bool
+may_wait(const GhSupply *supply)
+{
+	return supply->pages != NULL && supply->pages->elsewhere && supply->room <= GH_SUPPLY_FEW &&
+		supply->engine->buffers_required && !IsInParallelMode();
+}
+
+/* To have the pages read by the CPU engine takes far longer than these scans do. */
+static bool
+await_buffers(GhSupply *supply)
+{
+	uint64		most_ns = Max(supply->pages->nblocks, 1) * GH_SUPPLY_WAIT_PAGE_NS;
+
+	if (gh_service_reserve_within(most_ns, GH_SUPPLY_REQUESTS, buffer_bytes(supply), supply->buffers))
+		return true;
+	supply->buffers[0] = NULL;
+	return false;
+}
+
+/*
+ * They are taken when there is a page or a result to be put into them, so that the scans of a node have theirs one after
+ * the other.  False: the supply has failed.
+ */
+bool
+gh_supply_take_buffers(GhSupply *supply)
+{
+	if (supply->buffers[0] != NULL)
+		return true;
+	choose_room(supply);
+	if (!(may_wait(supply) ? await_buffers(supply) : alloc_buffers(supply)))
+	{
 		supply->failed = true;
 		(void) gh_no_buffers(&supply->error);
 		return false;

@@ -136,7 +136,7 @@ create_pipeline(const GhHost *host, const GhPipelineOptions *options, bool share
 	if (gh_device_at(options->device) == NULL || !gh_device_is_ready(gh_device_at(options->device)))
 		return gh_device_unavailable(options->device, error);
 	gh_client_join();
-	if (!gh_service_reserve(1, bytes, &buffer))
+	if (!gh_service_reserve_briefly(bytes, &buffer))
 		return gh_no_buffers(error);
 	(void) gh_pipeline_block_write(options, &names, buffer);
 	status = make_pipeline(host, options->device, executor_for(&names), shared, buffer, bytes, result, error);

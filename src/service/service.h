@@ -207,6 +207,14 @@ extern int	gh_service_choose_device(void);
  * are the caller's to give back, and this process's exit does.
  */
 extern bool gh_service_reserve(int n, size_t bytes, void **buffers);
+
+/*
+ * The same, but waits for them up to so long, and ereports on cancel.  Not while this process has a buffer, which others may
+ * wait for; the caller holds no pin and no lock.
+ */
+extern bool gh_service_reserve_within(uint64 most_ns, int n, size_t bytes, void **buffers);
+/* One buffer, for a single request that ends soon, of those which are kept for such; waits a moment likewise. */
+extern bool gh_service_reserve_briefly(size_t bytes, void **buffer);
 /* The most bytes that a buffer can have. */
 extern size_t gh_service_buffer_max(void);
 /*

@@ -131,6 +131,7 @@ typedef struct GhSlot
 	Oid			database;		/* owner's */
 	Oid			role;			/* owner's */
 	uint32		units;			/* of its buffer; 0: a slot without one */
+	pg_atomic_uint64 waits_since;	/* of a process's own slot, by the clock: it waits for buffers; 0: it does not */
 
 	/* the request: the client's to write before it submits; arrays are in the buffer, which all processes have at the
 	 * same address */

@@ -442,6 +442,7 @@ init_memory(const GhService *plan, uint64 ring_places)
 	{
 		pg_atomic_init_u64(&gh_slot_at(i)->word, gh_slot_word(0, GH_SLOT_FREE));
 		pg_atomic_init_u32(&gh_slot_at(i)->sleeping, 0);
+		pg_atomic_init_u64(&gh_slot_at(i)->waits_since, 0);
 		pg_atomic_init_u64(&gh_slot_at(i)->started_ns, 0);
 		gh_slot_at(i)->procno = -1;
 	}

@@ -19,6 +19,9 @@
 /* A waiter looks at least so often: abandoned buffers come back without a signal. */
 #define GH_BORROW_RETRY_MS 10
 
+/* For a buffer for the time of one request a process waits so long, unless it has others. */
+#define GH_BRIEF_WAIT_NS ((uint64) 100000000)
+
 /* What this process has taken so far. */
 static uint64 takes = 0;
 
@@ -137,6 +140,13 @@ gh_slot_leave(uint32 number)
 	}
 }
 
+/* This process waits for buffers since then; 0: it does not any more.  Since when it did. */
+static uint64
+set_waiting(uint64 since_ns)
+{
+	return pg_atomic_exchange_u64(&gh_slot_at(gh_service->units + (uint32) gh_my_procno())->waits_since, since_ns);
+}
+
 static void
 leave_service(int code, Datum arg)
 {
@@ -144,6 +154,9 @@ leave_service(int code, Datum arg)
 	(void) arg;
 	for (uint32 i = 0; i < gh_service->slots; i++)
 		gh_slot_leave(i);
+	/* a process that is terminated while it waits leaves await_buffers without its end */
+	if (set_waiting(0) != 0)
+		pg_atomic_fetch_sub_u32(&gh_service->waiting, 1);
 	gh_client_drop_tables();
 	if (pg_atomic_read_u32(&gh_service->waiting) > 0)
 		ConditionVariableBroadcast(&gh_service->returned);
@@ -226,14 +239,31 @@ count_free(void)
 	return count;
 }
 
-/* n buffers of so many units each, if `kept` units stay free beside them. */
+/* Whether others wait for buffers since before that time. */
 static bool
-take_buffers(int n, uint32 units, uint32 kept, uint32 *first)
+is_behind(uint64 since_ns)
+{
+	for (uint32 i = gh_service->units; i < gh_service->slots; i++)
+	{
+		uint64		other = pg_atomic_read_u64(&gh_slot_at(i)->waits_since);
+
+		if (other != 0 && other < since_ns)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * n buffers of so many units each, if `kept` units stay free beside them.  since_ns: since when they are wanted, for they go to
+ * those first who have waited longest; 0: by one who does not wait so.
+ */
+static bool
+take_buffers(int n, uint32 units, uint32 kept, uint64 since_ns, uint32 *first)
 {
 	int			taken = 0;
 
 	LWLockAcquire(&gh_service->lock, LW_EXCLUSIVE);
-	if (count_free() >= (uint64) n * units + kept)
+	if (count_free() >= (uint64) n * units + kept && (since_ns == 0 || !is_behind(since_ns)))
 		for (; taken < n; taken++)
 		{
 			first[taken] = find_run(units);
@@ -261,21 +291,124 @@ units_for(size_t bytes)
 	return (uint32) ((Max(bytes, 1) + GH_UNIT_BYTES - 1) / GH_UNIT_BYTES);
 }
 
-bool
-gh_service_reserve(int n, size_t bytes, void **buffers)
+/* The same, as soon as others have given them back; see await_buffers. */
+static bool
+sleep_for_buffers(int n, uint32 units, uint32 kept, uint64 since_ns, uint64 most_ns, uint32 *first)
+{
+	uint64		begin_ns = gh_monotonic_ns();
+	bool		taken;
+
+	ConditionVariablePrepareToSleep(&gh_service->returned);
+	while (!(taken = take_buffers(n, units, kept, since_ns, first)) &&
+		   (most_ns == 0 || gh_monotonic_ns() - begin_ns < most_ns))
+		(void) ConditionVariableTimedSleep(&gh_service->returned, GH_BORROW_RETRY_MS, gh_wait_event(GH_WAIT_BUFFER));
+	ConditionVariableCancelSleep();
+	return taken;
+}
+
+static void
+begin_waiting(uint64 since_ns)
+{
+	pg_atomic_fetch_add_u32(&gh_service->waiting, 1);
+	(void) set_waiting(since_ns);
+}
+
+static void
+end_waiting(void)
+{
+	(void) set_waiting(0);
+	pg_atomic_fetch_sub_u32(&gh_service->waiting, 1);
+}
+
+/*
+ * Waits for them; false: there were none within so long (most_ns; 0: no matter how long that takes).  Whoever waits holds no
+ * buffer.
+ */
+static bool
+await_buffers(int n, uint32 units, uint32 kept, uint64 since_ns, uint64 most_ns, uint32 *first)
+{
+	volatile bool taken = false;
+
+	begin_waiting(since_ns);
+	PG_TRY();
+	{
+		taken = sleep_for_buffers(n, units, kept, since_ns, most_ns, first);
+	}
+	PG_CATCH();
+	{
+		end_waiting();
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	end_waiting();
+	/* who comes next may have looked before */
+	if (pg_atomic_read_u32(&gh_service->waiting) > 0)
+		ConditionVariableBroadcast(&gh_service->returned);
+	return taken;
+}
+
+/* Whether this process has a buffer. */
+static bool
+holds_buffers(void)
+{
+	for (uint32 i = 0; i < gh_service->units; i++)
+	{
+		GhSlot	   *slot = gh_slot_at(i);
+
+		if (gh_slot_state(pg_atomic_read_u64(&slot->word)) != GH_SLOT_FREE && slot_is_mine(slot))
+			return true;
+	}
+	return false;
+}
+
+/* As gh_service_reserve; most_ns: see gh_service_reserve_within. */
+static bool
+reserve(uint64 most_ns, int n, size_t bytes, void **buffers)
 {
 	uint32		first[GH_RESERVE_MAX];
 	uint32		kept;
+	uint64		since_ns = 0;
 
 	Assert(n <= GH_RESERVE_MAX);
 	if (gh_service == NULL || bytes > gh_service_buffer_max())
 		return false;
 	gh_client_join();
 	kept = Max(gh_service->units / GH_BORROW_SHARE, 1);
-	if (!take_buffers(n, units_for(bytes), kept, first))
+	if (most_ns > 0 && !holds_buffers())
+		since_ns = gh_monotonic_ns();
+	if (!take_buffers(n, units_for(bytes), kept, since_ns, first) &&
+		(since_ns == 0 || !await_buffers(n, units_for(bytes), kept, since_ns, most_ns, first)))
 		return false;
 	for (int i = 0; i < n; i++)
 		buffers[i] = gh_buffer_at(first[i]);
+	return true;
+}
+
+bool
+gh_service_reserve(int n, size_t bytes, void **buffers)
+{
+	return reserve(0, n, bytes, buffers);
+}
+
+bool
+gh_service_reserve_within(uint64 most_ns, int n, size_t bytes, void **buffers)
+{
+	return reserve(most_ns, n, bytes, buffers);
+}
+
+bool
+gh_service_reserve_briefly(size_t bytes, void **buffer)
+{
+	uint32		units = units_for(bytes);
+	uint32		first;
+
+	if (gh_service == NULL || bytes > gh_service_buffer_max())
+		return false;
+	gh_client_join();
+	if (!take_buffers(1, units, 0, 0, &first) &&
+		(holds_buffers() || !await_buffers(1, units, 0, 0, GH_BRIEF_WAIT_NS, &first)))
+		return false;
+	*buffer = gh_buffer_at(first);
 	return true;
 }
 
@@ -311,23 +444,8 @@ gh_service_borrow(MemoryContext context, size_t bytes)
 				 errmsg("a request of %zu bytes does not fit the transfer area", bytes),
 				 errhint("Raise \"gpuhash.shared_memory\".")));
 	gh_client_join();
-	if (!take_buffers(1, units, 0, &first))
-	{
-		pg_atomic_fetch_add_u32(&gh_service->waiting, 1);
-		PG_TRY();
-		{
-			ConditionVariablePrepareToSleep(&gh_service->returned);
-			while (!take_buffers(1, units, 0, &first))
-				(void) ConditionVariableTimedSleep(&gh_service->returned, GH_BORROW_RETRY_MS,
-												   gh_wait_event(GH_WAIT_BUFFER));
-			ConditionVariableCancelSleep();
-		}
-		PG_FINALLY();
-		{
-			pg_atomic_fetch_sub_u32(&gh_service->waiting, 1);
-		}
-		PG_END_TRY();
-	}
+	if (!take_buffers(1, units, 0, 0, &first))
+		(void) await_buffers(1, units, 0, 0, 0, &first);
 	borrowed->slot = first;
 	borrowed->take = gh_slot_at(first)->take;
 	borrowed->callback.func = return_borrowed;

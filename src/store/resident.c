@@ -12,6 +12,7 @@
  */
 #include "postgres.h"
 
+#include "access/visibilitymap.h"
 #include "access/xlog.h"
 #include "catalog/catalog.h"
 #include "miscadmin.h"
@@ -67,6 +68,20 @@ gh_resident_share(Relation relation, BlockNumber npages)
 		return 0;
 	gh_resident_key(&key, relation, device);
 	return Min(Min((double) gh_resident_file_pages(&key, RelationGetRelid(relation)), visible) / npages, 1);
+}
+
+/* About how many of the relation's blocks the use will find, by the map's bits as they are now. */
+BlockNumber
+gh_resident_expected(const GhResident *resident)
+{
+	BlockNumber visible;
+	uint64		there;
+
+	visibilitymap_count(resident->relation, &visible, NULL);
+	LWLockAcquire(&resident->file->lock, LW_SHARED);
+	there = gh_file_count_blocks(gh_store_area(), resident->file, false);
+	LWLockRelease(&resident->file->lock);
+	return (BlockNumber) Min(Min(there, visible), resident->nblocks);
 }
 
 /* Whose processes fill the file: the leader of this one's, if it has one. */

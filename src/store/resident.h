@@ -59,6 +59,7 @@ typedef struct GhResidentCounts
 } GhResidentCounts;
 
 extern double gh_resident_share(Relation relation, BlockNumber npages);
+extern BlockNumber gh_resident_expected(const GhResident *resident);
 extern GhResident *gh_resident_open(Relation relation, Snapshot snapshot, int device, MemoryContext context);
 extern void gh_resident_load(GhResident *resident, TimestampTz used);
 extern bool gh_resident_may_fill(const GhResident *resident);
