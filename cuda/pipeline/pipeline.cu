@@ -236,7 +236,7 @@ stop_request(cuda_pipeline *pipeline, GhError *error)
 }
 
 /*
- * There was no room to list the rows that go back: all that is under way, of which nothing is in the sink, is done once
+ * There was no room to list the rows that go back, or for groups: all that is under way, of which nothing is in the sink, is done once
  * more, and from here on with a place for each row.
  */
 static void
@@ -268,6 +268,7 @@ advance_batch(cuda_pipeline *pipeline, GhError *error)
 {
 	pipe_lane  *lane = pipeline->lane;
 	bool		last = lane->last;
+	bool		can_be_taken;
 	GhStatus	status;
 
 	if (lane->phase == BATCH_TAKEN)
@@ -278,10 +279,14 @@ advance_batch(cuda_pipeline *pipeline, GhError *error)
 	}
 	if (is_stopped(pipeline))
 		return stop_request(pipeline, error);
-	if (is_one_pass(pipeline->first) && !pass_has_listed(pipeline))
+	if (is_one_pass(pipeline->first))
 	{
-		do_without_pass(pipeline);
-		return GH_BUSY;
+		GH_TRY(pass_can_be_taken(pipeline, &can_be_taken, error));
+		if (!can_be_taken)
+		{
+			do_without_pass(pipeline);
+			return GH_BUSY;
+		}
 	}
 	if ((pipeline->first->engine_state[PIPE_BEGUN] & TAKEN) == 0)
 		undo_begin(pipeline);
@@ -478,7 +483,10 @@ cuda_pipeline_destroy(GhPipeline *handle)
 	spare_leave(memory, false, &pipeline->plan_block);
 	spare_leave(memory, false, &pipeline->probes_block);
 	for (pipe_lane &lane : pipeline->lanes)
+	{
+		spare_leave(memory, false, &lane.groups_block);
 		kit_leave(memory, &lane);
+	}
 	(void) cudaGetLastError();
 	free(pipeline->probes);
 	gh_pipeline_plan_drop(&pipeline->plan);
@@ -539,6 +547,7 @@ create_contents(cuda_pipeline *pipeline, GhError *error)
 	pipeline->multiprocessors = device_attribute(memory->device, cudaDevAttrMultiProcessorCount);
 	if (pipeline->multiprocessors == 0)
 		pipeline->multiprocessors = 1;
+	pipeline->block_shared = device_attribute(memory->device, cudaDevAttrMaxSharedMemoryPerBlockOptin);
 	pipeline->direct = device_attribute(memory->device, cudaDevAttrCanUseHostPointerForRegisteredMem) != 0;
 	pipeline->record_plan.keys = gh_pipeline_keys(options, &nkeys);
 	pipeline->record_plan.nkeys = nkeys;

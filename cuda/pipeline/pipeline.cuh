@@ -207,6 +207,7 @@ struct pipe_lane : lane_kit
 	size_t		sum_space_bytes;
 	GhBackRow  *back_rows;
 	uint64_t	prepared;		/* number of the last request that there is memory for */
+	pipe_block	groups_block;	/* of a batch that is done in one pass, with keys */
 	uint32_t	chunk_lines;	/* without keys: of so many lines, chunk by chunk, there are sums */
 	bool		counters_zero;	/* on the device */
 
@@ -242,6 +243,7 @@ struct cuda_pipeline
 	GhRecordPlan record_plan;	/* keys and aggregates, for those who write records */
 	pipe_memory memory;
 	uint32_t	multiprocessors;
+	uint32_t	block_shared;	/* bytes of shared memory that a block may have, with leave */
 	bool		direct;			/* the device reads registered memory by the host's addresses */
 	uint8_t		class_at[GH_STEPS_MAX + 1][GH_PROGRAM_VECTORS_MAX]; /* of vectors in front of each step; 0: none */
 
@@ -409,10 +411,27 @@ extern bool pass_takes(const cuda_pipeline *pipeline, const GhPipelineRequest *r
 extern GhStatus pass_begin(cuda_pipeline *pipeline, const GhPipelineRequest *request, GhError *error);
 extern GhStatus pass_launch(cuda_pipeline *pipeline, const GhPipelineRequest *request, const batch_input *input,
 							GhError *error);
-/* Is there a list of all rows that go back? */
-extern bool pass_has_listed(const cuda_pipeline *pipeline);
+/* Is there a list of all rows that go back, and room for all groups?  It is made, if need be. */
+extern GhStatus pass_can_be_taken(cuda_pipeline *pipeline, bool *can, GhError *error);
 /* Puts them in their order behind those that the request has. */
 extern GhStatus pass_list_back(cuda_pipeline *pipeline, GhPipelineRequest *request, uint64_t count, GhError *error);
+
+/* ---------------------------------------------------- pipeline_pass_groups.cu */
+
+struct pass_groups;
+
+extern bool pass_groups_suit(const cuda_pipeline *pipeline);
+/* Entries that a block's table should have, and bytes of shared memory for so many. */
+extern uint32_t pass_groups_entries(const cuda_pipeline *pipeline);
+extern size_t pass_groups_shared(const cuda_pipeline *pipeline, uint32_t entries);
+/* Memory for the groups of a batch. */
+extern GhStatus pass_groups_reserve(cuda_pipeline *pipeline, GhError *error);
+/* None are there yet. */
+extern GhStatus pass_groups_begin(cuda_pipeline *pipeline, uint32_t entries, pass_groups *batch, GhError *error);
+/* The batch's counters say how many there are. */
+extern GhStatus pass_groups_tell(cuda_pipeline *pipeline, const pass_groups *batch, GhError *error);
+/* Into those of the pipeline, which has room for them. */
+extern GhStatus pass_groups_take(cuda_pipeline *pipeline, GhError *error);
 
 /* ------------------------------------------------------------ pipeline_run.cu */
 
@@ -468,6 +487,10 @@ extern GhStatus groups_take(cuda_pipeline *pipeline, const pipe_lines *lines, Gh
 extern GhStatus groups_take_rows(cuda_pipeline *pipeline, GhError *error);
 /* When these are there: GH_BUSY: some rows found no group, and are being added to what has grown meanwhile. */
 extern GhStatus groups_settle(cuda_pipeline *pipeline, GhError *error);
+/* Room for so many more, and their texts; *there: there is. */
+extern GhStatus groups_make_room(cuda_pipeline *pipeline, const groups_used *more, bool *there, GhError *error);
+/* Has the batch's counters sent, with how many groups there are. */
+extern GhStatus groups_send_counters(cuda_pipeline *pipeline, GhError *error);
 /* What can be done before the sink is changed. */
 extern GhStatus groups_prepare_rows(cuda_pipeline *pipeline, GhError *error);
 /* Notes how many groups there are, when a batch's counters are on the host. */

@@ -255,6 +255,35 @@ groups_grow(cuda_pipeline *pipeline, const scan_counters *counters, bool *grown,
 	return *grown ? used_set(pipeline, used, error) : GH_OK;
 }
 
+static bool
+has_room(uint64_t used, uint64_t more, uint64_t room)
+{
+	return used <= room && more <= room - used;
+}
+
+GhStatus
+groups_make_room(cuda_pipeline *pipeline, const groups_used *more, bool *there, GhError *error)
+{
+	bool		grown = true;
+
+	*there = false;
+	while (grown)
+	{
+		scan_counters lacking = {};
+		groups_used used;
+
+		GH_TRY(used_get(pipeline, &used, error));
+		lacking.no_group = more->groups;
+		lacking.groups_full = !has_room(used.groups, more->groups, pipeline->groups.room);
+		lacking.texts_full = !has_room(used.text_bytes, more->text_bytes, pipeline->groups.text_room);
+		*there = lacking.groups_full + lacking.texts_full == 0;
+		if (*there)
+			return GH_OK;
+		GH_TRY(groups_grow(pipeline, &lacking, &grown, error));
+	}
+	return GH_OK;
+}
+
 /* ----------------------------------------------------------------------- lines */
 
 /* The groups of lines of rows that become several. */
@@ -533,8 +562,8 @@ used_kernel(pipe_counters *counters, const groups_used *used, pipe_counters *to)
 	send_counters(to, counters, false);
 }
 
-static GhStatus
-send_with_used(cuda_pipeline *pipeline, GhError *error)
+GhStatus
+groups_send_counters(cuda_pipeline *pipeline, GhError *error)
 {
 	used_kernel<<<1, 64, 0, pipeline->memory.stream>>>
 		(pipeline->lane->batch.counters, pipeline->groups.used, pipeline->lane->host_counters);
@@ -551,7 +580,7 @@ add_keyed_rows(cuda_pipeline *pipeline, bool again, GhError *error)
 		(pipeline->view, lane->batch, pipeline->groups, lane->sink.lines, again);
 	PIPE_TRY(&pipeline->memory, launch_status(), error);
 	GH_TRY(reduce_lines(pipeline, lane->batch.rows, error));
-	return send_with_used(pipeline, error);
+	return groups_send_counters(pipeline, error);
 }
 
 GhStatus
@@ -560,7 +589,7 @@ groups_take_rows(cuda_pipeline *pipeline, GhError *error)
 	pipe_lane  *lane = pipeline->lane;
 
 	if (pipeline->view.plan.nkeys > 0)
-		return add_keyed_rows(pipeline, false, error);
+		return is_one_pass(lane->request) ? pass_groups_take(pipeline, error) : add_keyed_rows(pipeline, false, error);
 	whole_kernel<<<1, BLOCK_THREADS, 0, pipeline->memory.stream>>>
 		(job_of(pipeline, lane->chunk_lines), lane->batch.counters, lane->host_counters);
 	PIPE_TRY(&pipeline->memory, launch_status(), error);
@@ -586,7 +615,7 @@ groups_settle(cuda_pipeline *pipeline, GhError *error)
 	else
 	{
 		GH_TRY(turn_lacking_back(pipeline, &lines, error));
-		GH_TRY(send_with_used(pipeline, error));
+		GH_TRY(groups_send_counters(pipeline, error));
 	}
 	PIPE_TRY(&pipeline->memory, cudaEventRecord(lane->done, lane->stream), error);
 	return GH_BUSY;

@@ -63,7 +63,9 @@ most_lines(const GhEngine *engine, const GhPipelineOptions *options)
 	for (uint32 a = 0; a < groups->naggregates; a++)
 		if (gh_class_is_float(groups->aggregates[a].value_class))
 			return 0;
-	return groups->nkeys == 0 ? GH_SUPPLY_LINES_ADDED : GH_SUPPLY_LINES_TAKEN;
+	if (groups->nkeys == 0 || (groups->expected > 0 && groups->expected <= GH_SUPPLY_FEW_GROUPS))
+		return GH_SUPPLY_LINES_ADDED;
+	return GH_SUPPLY_LINES_TAKEN;
 }
 
 /* Gives all back that is not PostgreSQL's; the engine waits for what the device still reads. */

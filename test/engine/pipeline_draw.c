@@ -364,6 +364,8 @@ static void
 draw_groups(Context *c, Stage *stage)
 {
 	uint32_t	nkeys = (uint32_t) random_below(c, 4);
+	/* counts and sums of few groups the CUDA engine makes while it reads pages of spans; there may be more groups */
+	bool		sums = chance(c, 40);
 
 	stage->options.sink.kind = GH_SINK_GROUPS;
 	for (uint32_t k = 0; k < nkeys; k++)
@@ -378,7 +380,7 @@ draw_groups(Context *c, Stage *stage)
 	{
 		uint32_t	vector = pick_any(c, stage);
 		uint8_t		value_class = stage->classes[vector];
-		GhAggregateKind kind = GH_AGGREGATE_COUNT + random_below(c, 7);
+		GhAggregateKind kind = GH_AGGREGATE_COUNT + random_below(c, sums ? 2 : 7);
 		uint32_t	filter = chance(c, 25) ? pick(c, stage, GH_CLASS_BOOL, NEVER) : NEVER;
 		GhAggregate aggregate = {
 			.kind = (uint8_t) kind,.value_class = value_class,.argument = (uint16_t) vector,
@@ -393,7 +395,7 @@ draw_groups(Context *c, Stage *stage)
 		if (filter != NEVER)
 			stage->aggregates[stage->options.sink.groups.naggregates - 1].filter = (uint16_t) filter;
 	}
-	stage->options.sink.groups.expected = random_below(c, 2) * random_below(c, 3000);
+	stage->options.sink.groups.expected = random_below(c, 2) * random_below(c, sums ? 40 : 3000);
 	stage->options.sink.groups.seed = random_next(c);
 }
 
