@@ -38,6 +38,36 @@ INSERT INTO nc_queries (query) VALUES
     ('SELECT g, sum(1 / (whole - small)) FROM nc GROUP BY g');
 SELECT n, c.*, query FROM nc_queries, compare_aggregate(query) c ORDER BY n;
 SELECT n, c.*, query FROM nc_queries, compare_aggregate(query, 2) c WHERE same <> 'same' ORDER BY n;
+-- a number, and what it is rounded to, differ where it is handed back, although they have as many digits elsewhere
+CREATE TABLE nc_rounded AS SELECT i % 5 AS g, CASE WHEN i % 500 = 0 THEN i / 8 + 0.125625 ELSE round(i / 7.0, 4) END AS n
+    FROM generate_series(1, 20000) i;
+VACUUM ANALYZE nc_rounded;
+SELECT * FROM compare_aggregate('SELECT sum(n), sum(round(n, 4)), sum(trunc(n, 4)), count(n), avg(n::numeric(1000, 4)) FROM nc_rounded');
+SELECT * FROM compare_aggregate('SELECT g, sum(n), sum(round(n, 4)), sum(trunc(n, 4)) FILTER (WHERE trunc(n, 4) <> round(n, 4)), max(round(n, 4)), min(trunc(n, 4)) FROM nc_rounded GROUP BY g', 2);
+SELECT * FROM compare_aggregate('SELECT round(n, 4), trunc(n, 4), sum(n) FROM nc_rounded GROUP BY 1, 2');
+SELECT * FROM compare_aggregate('SELECT sum(round(m / 3, 24)), sum(m / 3), sum(round(100 / (m + 0.07), 24)), sum(100 / (m + 0.07)) FROM nc');
+-- an inner side that is found by an index; partitions
+CREATE INDEX ON nc_d (t);
+SELECT * FROM compare_aggregate('SELECT g, sum(n * d.p * (1 - d.p)), count(*) FROM nc JOIN nc_d d USING (k) WHERE d.t LIKE ''t1%'' GROUP BY g');
+SELECT * FROM compare_aggregate('SELECT round(d.p * d.p * d.p, 2), count(*) FROM nc JOIN nc_d d USING (k) WHERE d.t = ''t17'' GROUP BY 1');
+CREATE TABLE nc_parted (LIKE nc_d) PARTITION BY RANGE (k);
+CREATE TABLE nc_part_1 PARTITION OF nc_parted FOR VALUES FROM (0) TO (100);
+CREATE TABLE nc_part_2 PARTITION OF nc_parted FOR VALUES FROM (100) TO (1000);
+INSERT INTO nc_parted SELECT * FROM nc_d;
+ANALYZE nc_parted;
+SELECT * FROM compare_aggregate('SELECT g, sum(n), sum(p) FROM nc JOIN nc_parted USING (k) WHERE n < p GROUP BY g');
+SELECT * FROM compare_aggregate('SELECT k % 3, sum(p), sum(p * p) FROM nc_parted GROUP BY 1', 2);
+-- statistics of other values than are there now, in plans that stay
+SET plan_cache_mode = force_generic_plan;
+SET gpuhash.force_offload = on;
+PREPARE nc_plan AS SELECT sum(n * n), sum(round(n, 2)), count(n) FROM nc_rounded;
+EXECUTE nc_plan;
+UPDATE nc_rounded SET n = round(n / 3, 30);
+ANALYZE nc_rounded;
+EXECUTE nc_plan;
+DEALLOCATE nc_plan;
+RESET plan_cache_mode;
+RESET gpuhash.force_offload;
 -- which of equal values comes out is not PostgreSQL's choice; nor are there engines for 30 digits
 SET gpuhash.force_offload = on;
 SET gpuhash.explain_why = on;
@@ -69,5 +99,5 @@ CREATE TABLE nc_new AS SELECT g, n, long FROM nc;
 SELECT * FROM compare_aggregate('SELECT g, sum(n), sum(long) FROM nc_new GROUP BY g');
 ANALYZE nc_new (g, n);
 SELECT * FROM compare_aggregate('SELECT g, sum(n), count(n) FROM nc_new GROUP BY g');
-DROP TABLE nc, nc_d, nc_new, nc_queries;
+DROP TABLE nc, nc_d, nc_new, nc_queries, nc_rounded, nc_parted;
 DROP FUNCTION nc_why;

@@ -168,6 +168,10 @@ translate_rounded(GhTranslation *translation, GhProgramOp op, GhOperand *number,
 {
 	if (digits > GH_SCALE_MAX || digits < -GH_SCALE_MAX)
 		return gh_translation_fails(translation, "a numeric has too many digits after the point");
+	/* of what is handed back the number and the rounded one differ: they must not be one vector (aggregate/enter.c) */
+	if (number->mixed_scale && digits == number->scale &&
+		!gh_add_instruction(translation, GH_OP_RESCALE, GH_CLASS_INT128, 0, 0, 1, number, number))
+		return false;
 	if (!change_scale(translation, digits > number->scale ? GH_OP_RESCALE : op, digits, number) ||
 		(digits < 0 && !change_scale(translation, GH_OP_RESCALE, 0, number)))
 		return false;

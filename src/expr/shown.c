@@ -2,8 +2,8 @@
  * shown.c
  *		How many digits after the point the values of a numeric column have, which its type does not tell.
  *
- * An engine has all values of a column at one scale.  Where the type has none it is the largest that ANALYZE has seen
- * among its samples; a value with more digits is handed back.  So this decides on speed alone, but it must be the same
+ * An engine has all values of a column at one scale.  Where the type has none it is one that nearly all values have
+ * among those that ANALYZE has kept; a value with more digits is handed back.  So this decides on speed alone, but it must be the same
  * in all processes of a query, which put their sums together: therefore statistics are read as the query's snapshot
  * sees them, and not as they are now.
  */
@@ -16,11 +16,13 @@
 #include "catalog/indexing.h"
 #include "catalog/pg_statistic.h"
 #include "catalog/pg_type.h"
+#include "utils/array.h"
 #include "utils/fmgroids.h"
 #include "utils/hsearch.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
+#include "utils/syscache.h"
 
 #include "engine/page/numeric.h"
 #include "expr/translate.h"
@@ -29,6 +31,12 @@
 #define GH_SHOWN_CALCULATED 18
 #define GH_SHOWN_UNKNOWN (-2)
 #define GH_SHOWN_TOO_MANY (GH_SCALE_MAX + 1)
+/* So many of the values are to have no more, */
+#define GH_SHOWN_SHARE 0.98
+/* and so many are read at least: of what comes next, some may have more than what ANALYZE has seen. */
+#define GH_SHOWN_LEAST 4
+/* Decimal digits of what a sum takes: the engines leave room for very many of them in 127 bits. */
+#define GH_SUMMAND_DIGITS 25
 /* Columns that are remembered; when there are more, all are looked up anew. */
 #define GH_SHOWN_COLUMNS_MAX 4096
 
@@ -51,34 +59,127 @@ static HTAB *shown_columns = NULL;
 
 /* ---------------------------------------------------------------- statistics */
 
-/* Sampled values, those that no engine has, and the most digits among the others. */
+/* A column's values among those that are not NULL, as far as ANALYZE has kept some. */
+typedef struct Sampled
+{
+	double		share;			/* that is like this one */
+	int			digits;			/* after the point, that it shows; more than any engine has, if it is no number */
+	int			before;			/* digits before the point; 0 or less: of a fraction */
+} Sampled;
+
 typedef struct Sample
 {
-	int			values;
-	int			odd;
-	int			most;
+	int			count;
+	Sampled    *values;
 } Sample;
 
-static void
-look_at(HeapTuple statistics, int kind, Sample *sample)
+/* Bytes of a stored numeric; they may be another column's type's, whose column this once was. */
+static ArrayType *
+sampled_values(TupleDesc desc, HeapTuple statistics, int slot)
 {
-	AttStatsSlot slot;
+	bool		null;
+	Datum		values = heap_getattr(statistics, Anum_pg_statistic_stavalues1 + slot, desc, &null);
+	ArrayType  *array;
+	Oid			type;
 
-	if (!get_attstatsslot(&slot, statistics, kind, InvalidOid, ATTSTATSSLOT_VALUES))
-		return;
-	for (int i = 0; i < slot.nvalues && getBaseType(slot.valuetype) == NUMERICOID; i++)
+	if (null)
+		return NULL;
+	array = DatumGetArrayTypeP(values);
+	type = ARR_ELEMTYPE(array);
+	/* a domain may be gone, for those who see older statistics */
+	return type == NUMERICOID ||
+		(SearchSysCacheExists1(TYPEOID, ObjectIdGetDatum(type)) && getBaseType(type) == NUMERICOID) ? array : NULL;
+}
+
+/* How often the values of most common ones are, each; NULL: they are all alike. */
+static float4 *
+sampled_shares(TupleDesc desc, HeapTuple statistics, int slot, int nvalues)
+{
+	bool		null;
+	Datum		numbers = heap_getattr(statistics, Anum_pg_statistic_stanumbers1 + slot, desc, &null);
+	ArrayType  *array = null ? NULL : DatumGetArrayTypeP(numbers);
+
+	return array != NULL && ARR_NDIM(array) == 1 && ARR_DIMS(array)[0] >= nvalues && ARR_ELEMTYPE(array) == FLOAT4OID &&
+		!ARR_HASNULL(array) ? (float4 *) ARR_DATA_PTR(array) : NULL;
+}
+
+static Sampled
+sampled_value(Datum value, double share)
+{
+	struct varlena *stored = PG_DETOAST_DATUM_PACKED(value);
+	Sampled		sampled = {.share = share,.digits = GH_SHOWN_TOO_MANY};
+	GhNumeric	numeric;
+
+	if (!gh_numeric_open((const uint8 *) VARDATA_ANY(stored), VARSIZE_ANY_EXHDR(stored), &numeric))
+		return sampled;
+	sampled.digits = (int) Min(numeric.scale, GH_SHOWN_TOO_MANY);
+	if (numeric.ndigits == 0)
+		return sampled;
+	sampled.before = GH_NUMERIC_BASE_DIGITS * numeric.weight;
+	for (uint32 first = gh_numeric_digit(&numeric, 0); first > 0; first /= 10)
+		sampled.before++;
+	return sampled;
+}
+
+/* Adds the values of a kind; so many of all that are not NULL are this kind's. */
+static double
+add_values(TupleDesc desc, HeapTuple statistics, int kind, double rest, Sample *sample)
+{
+	Form_pg_statistic form = (Form_pg_statistic) GETSTRUCT(statistics);
+	const int16 *kinds = &form->stakind1;
+	ArrayType  *array;
+	float4	   *shares;
+	Datum	   *values;
+	bool	   *nulls;
+	int			nvalues;
+	int			slot = 0;
+	double		added = 0;
+
+	while (slot < STATISTIC_NUM_SLOTS && kinds[slot] != kind)
+		slot++;
+	if (slot == STATISTIC_NUM_SLOTS || (array = sampled_values(desc, statistics, slot)) == NULL)
+		return 0;
+	deconstruct_array(array, ARR_ELEMTYPE(array), -1, false, TYPALIGN_INT, &values, &nulls, &nvalues);
+	shares = kind == STATISTIC_KIND_MCV ? sampled_shares(desc, statistics, slot, nvalues) : NULL;
+	sample->values = sample->count == 0 ? palloc(sizeof(Sampled) * Max(nvalues, 1)) :
+		repalloc(sample->values, sizeof(Sampled) * (sample->count + nvalues));
+	for (int i = 0; i < nvalues; i++)
 	{
-		struct varlena *stored = PG_DETOAST_DATUM_PACKED(slot.values[i]);
-		uint64		digits;
+		double		share = shares != NULL ? shares[i] : rest / nvalues;
 
-		sample->values++;
-		if (gh_numeric_scale((const uint8 *) VARDATA_ANY(stored), VARSIZE_ANY_EXHDR(stored), &digits) &&
-			digits <= GH_QUOTIENT_SCALE)
-			sample->most = Max(sample->most, (int) digits);
-		else
-			sample->odd++;
+		added += share;
+		sample->values[sample->count++] = sampled_value(values[i], share);
 	}
-	free_attstatsslot(&slot);
+	return added;
+}
+
+/* The share of the values that are read at so many digits, and that sums have room for then. */
+static double
+fitting_share(const Sample *sample, int digits)
+{
+	double		fitting = 0;
+	double		all = 0;
+
+	for (int i = 0; i < sample->count; i++)
+	{
+		const Sampled *value = &sample->values[i];
+
+		all += value->share;
+		if (value->digits <= digits && value->before + digits <= GH_SUMMAND_DIGITS)
+			fitting += value->share;
+	}
+	return fitting / all;
+}
+
+/* The fewest digits that nearly all values have, or fewer; -1: with any number of digits, engines would not have many. */
+static int
+digits_of_sample(const Sample *sample)
+{
+	int			digits = GH_SHOWN_LEAST;
+
+	while (digits <= GH_QUOTIENT_SCALE && fitting_share(sample, digits) < GH_SHOWN_SHARE)
+		digits++;
+	return digits <= GH_QUOTIENT_SCALE ? digits : -1;
 }
 
 /* -------------------------------------------------------------- what was found */
@@ -105,19 +206,20 @@ remembered(Column column)
 
 /* The digits of this version of the column's statistics. */
 static int
-digits_of(Column column, HeapTuple statistics)
+digits_of(Column column, TupleDesc desc, HeapTuple statistics)
 {
 	Shown	   *shown = remembered(column);
 	Sample		sample = {0};
+	double		common;
 	TransactionId made_by = HeapTupleHeaderGetRawXmin(statistics->t_data);
 
 	if (shown->made_by == made_by && TransactionIdIsValid(made_by) && ItemPointerEquals(&shown->place, &statistics->t_self))
 		return shown->digits;
 	/* an error here must leave nothing that is believed */
 	shown->made_by = InvalidTransactionId;
-	look_at(statistics, STATISTIC_KIND_MCV, &sample);
-	look_at(statistics, STATISTIC_KIND_HISTOGRAM, &sample);
-	shown->digits = sample.values == 0 ? GH_SHOWN_UNKNOWN : sample.odd > sample.values / 4 ? -1 : sample.most;
+	common = add_values(desc, statistics, STATISTIC_KIND_MCV, 1.0, &sample);
+	(void) add_values(desc, statistics, STATISTIC_KIND_HISTOGRAM, Max(1.0 - common, 0.01), &sample);
+	shown->digits = sample.count == 0 ? GH_SHOWN_UNKNOWN : digits_of_sample(&sample);
 	shown->place = statistics->t_self;
 	shown->made_by = made_by;
 	return shown->digits;
@@ -146,7 +248,7 @@ gh_shown_digits(Oid relation, AttrNumber number)
 	ScanKeyInit(&keys[1], Anum_pg_statistic_staattnum, BTEqualStrategyNumber, F_INT2EQ, Int16GetDatum(number));
 	scan = systable_beginscan(catalog, StatisticRelidAttnumInhIndexId, true, snapshot, 2, keys);
 	while (digits == GH_SHOWN_UNKNOWN && HeapTupleIsValid(statistics = systable_getnext(scan)))
-		digits = digits_of(column, statistics);
+		digits = digits_of(column, RelationGetDescr(catalog), statistics);
 	systable_endscan(scan);
 	table_close(catalog, AccessShareLock);
 	return Max(digits, -1);

@@ -141,7 +141,7 @@ gh_fragment_translate(GhFragment *fragment, GhTranslation *translation, Expr *ex
 		(type->value_class == GH_CLASS_INT128 &&
 		 (operand->scale != type->scale || operand->mixed_scale != with_scales ||
 		  gh_has_scales(operand) != with_scales)))
-		return gh_translation_fails(translation, "a parameter changes the scale of a numeric");
+		return gh_translation_fails(translation, "the scale of a numeric is another one than was planned");
 	return true;
 }
 

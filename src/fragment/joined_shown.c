@@ -18,11 +18,18 @@ typedef struct Origin
 
 static Origin origin_of_output(const GhJoined *joined, int level, int resno);
 
-/* Output column of a scan. */
+/* Output column of a scan of a table, if it is one, of whatever kind. */
 static Origin
 origin_of_scan(PlanState *scan, int resno)
 {
-	return (Origin) {RelationGetRelid(((ScanState *) scan)->ss_currentRelation), gh_relation_attno(scan, resno)};
+	const Var  *var = (const Var *) list_nth_node(TargetEntry, scan->plan->targetlist, resno - 1)->expr;
+
+	if ((!IsA(scan, SeqScanState) && !IsA(scan, IndexScanState) && !IsA(scan, BitmapHeapScanState) &&
+		 !IsA(scan, SampleScanState) && !IsA(scan, TidRangeScanState) && !IsA(scan, CustomScanState)) ||
+		((ScanState *) scan)->ss_currentRelation == NULL || !IsA(var, Var) ||
+		var->varno != (int) ((Scan *) scan->plan)->scanrelid || var->varattno <= 0)
+		return (Origin) {InvalidOid, 0};
+	return (Origin) {RelationGetRelid(((ScanState *) scan)->ss_currentRelation), var->varattno};
 }
 
 /* A column that a join keeps of its inner side. */
@@ -34,9 +41,7 @@ origin_of_kept(const GhJoinLevel *level, int column)
 
 	if (level->inner != NULL)
 		return origin_of_output(level->inner, level->inner->nlevels - 1, resno);
-	if (lower->pages[GH_INNER] != NULL)
-		return origin_of_scan(lower->children[GH_INNER], resno);
-	return (Origin) {InvalidOid, 0};
+	return origin_of_scan(lower->children[GH_INNER], resno);
 }
 
 /* Output column of the join at this level or, -1, of the scan. */

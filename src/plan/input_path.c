@@ -40,7 +40,8 @@ note_shown(PlannerInfo *root, TupleDesc desc, int attno, const Var *var, bool by
 	if (var->varno <= 0 || var->varno > list_length(root->parse->rtable))
 		return;
 	rte = planner_rt_fetch(var->varno, root);
-	if (rte->rtekind == RTE_RELATION && gh_is_open_numeric(var->vartype, var->vartypmod) &&
+	/* of partitions the executor does not know either */
+	if (rte->rtekind == RTE_RELATION && !rte->inh && gh_is_open_numeric(var->vartype, var->vartypmod) &&
 		(!by_rows || gh_shown_digits(rte->relid, var->varattno) < 0))
 		gh_shown_note(desc, attno, rte->relid, var->varattno);
 }

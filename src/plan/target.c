@@ -219,6 +219,19 @@ as_executed(GhTranslation *translation, const GhGrouping *grouping, const GhGrou
 	return (Expr *) gh_make_constants(node, gh_some_constant, translation);
 }
 
+static bool
+reads_open_numerics(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Var))
+		return gh_is_open_numeric(((Var *) node)->vartype, ((Var *) node)->vartypmod);
+	return expression_tree_walker(node, reads_open_numerics, context);
+}
+
+/* What is added up has room for large numbers with so many digits after the point. */
+#define GH_SUM_DIGITS_MAX 18
+
 /*
  * Whether the expression has a program whose values are PostgreSQL's, digits and all: a numeric
  * must be of the scale that its value has in PostgreSQL, or sums tell that by themselves.  final: of the aggregate
@@ -234,6 +247,8 @@ value_translates(GhTranslation *translation, const GhGrouping *grouping, const G
 		return false;
 	if (value->value_class != GH_CLASS_INT128 || !value->mixed_scale || final == GH_FINAL_COUNT)
 		return true;
+	if (value->scale > GH_SUM_DIGITS_MAX && reads_open_numerics((Node *) expr, NULL))
+		return gh_translation_fails(translation, "a numeric has too many digits after the point");
 	return gh_sums_numerics(final) && gh_has_scales(value) ? gh_translate_scales(translation, value, &scales) :
 		gh_translation_fails(translation, "a numeric is shown with other digits from row to row");
 }
@@ -244,6 +259,9 @@ key_translates(GhTranslation *translation, const GhGrouping *grouping, const GhG
 {
 	GhOperand	value;
 
+	/* how many digits are read of such a column may be otherwise when the plan runs, and a key must be as it was */
+	if (reads_open_numerics((Node *) expr, NULL))
+		return gh_translation_fails(translation, "a numeric column without a scale decides on a key");
 	return value_translates(translation, grouping, input, expr, GH_FINAL_VALUE, &value) &&
 		((value.value_class != GH_CLASS_INT128 || !value.open_scale) ||
 		 gh_translation_fails(translation, "a parameter may decide on a key's scale"));

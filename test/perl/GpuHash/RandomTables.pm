@@ -49,8 +49,8 @@ our @COLUMN = (
 	[n5 => 'numeric', 'numeric(25, 5)', "CASE k % 37 WHEN 0 THEN 'NaN' WHEN 1 THEN 99999999999999999999.99999 WHEN 2 THEN -0.00001 ELSE i * 1.001 - 900 END"],
 	[n0 => 'numeric', 'numeric(38, 0)', 'CASE k % 11 WHEN 0 THEN 99999999999999999999999999999999999999 WHEN 1 THEN -99999999999999999999999999999999999998 ELSE i * 12345678901234567::numeric END'],
 	[wide => 'numeric', 'numeric(70, 10)', 'CASE k % 13 WHEN 0 THEN 1e55 WHEN 1 THEN -1e55 WHEN 2 THEN 0 ELSE k * 1.0000000001 END'],
-	# equal ones show equal digits
-	[open_n => 'numeric', 'numeric', "CASE k % 41 WHEN 0 THEN 'NaN' WHEN 1 THEN 'inf' WHEN 2 THEN 1e55 WHEN 3 THEN 0 ELSE trim_scale(round(i / 7.0 - k, (k % 6)::int)) END"],
+	# equal ones show equal digits, and few show more than most
+	[open_n => 'numeric', 'numeric', "CASE WHEN i % 997 = 0 THEN trim_scale(round(i / 7.0, 12)) WHEN i % 499 = 0 THEN 'NaN' WHEN i % 701 = 0 THEN 1e55 ELSE trim_scale(round(i / 7.0 - k, (k % 6)::int)) END"],
 	[x => 'text', 'text', "CASE WHEN i % 41 = 0 THEN repeat('long ' || k, 900) ELSE repeat('t', (k % 4)::int) || k % 50 END"],
 	[v => 'text', 'varchar(30)', "CASE k % 43 WHEN 0 THEN '' WHEN 1 THEN 't ' ELSE 't' || k % 40 END"],
 	[c => 'char', 'char(6)', "'t' || k % 30"],
