@@ -23,12 +23,13 @@
 #define GH_SUPPLY_MIN 64
 
 /*
- * Lines of a request, at most, as long as nearly no row comes back: of pages that are added to one group or to few, and of
- * others, whose sinks take so many at a time.
+ * Lines of a request, at most, as long as nearly no row comes back: of pages that are added to one group, or to few behind few
+ * joins, and of others, whose sinks take so many at a time.
  */
 #define GH_SUPPLY_LINES_ADDED (1 << 22)
 #define GH_SUPPLY_LINES_TAKEN (1 << 20)
 #define GH_SUPPLY_FEW_GROUPS 2048
+#define GH_SUPPLY_FEW_PROBES 2
 /* That is: one in so many of those so far. */
 #define GH_SUPPLY_BACK_SHARE 1024
 
