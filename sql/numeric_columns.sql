@@ -95,8 +95,10 @@ SELECT * FROM compare_aggregate('SELECT g, sum(n), count(*) FROM nc WHERE n > 1.
 ROLLBACK;
 SELECT * FROM compare_aggregate('SELECT g, sum(n), count(*) FROM nc WHERE n > 1.2 GROUP BY g', 2);
 -- a table that nobody has looked at
+SET gpuhash.explain_why = on;
 CREATE TABLE nc_new AS SELECT g, n, long FROM nc;
 SELECT * FROM compare_aggregate('SELECT g, sum(n), sum(long) FROM nc_new GROUP BY g');
+SELECT nc_why('SELECT sum(n) FROM nc_new');
 ANALYZE nc_new (g, n);
 SELECT * FROM compare_aggregate('SELECT g, sum(n), count(n) FROM nc_new GROUP BY g');
 DROP TABLE nc, nc_d, nc_new, nc_queries, nc_rounded, nc_parted;

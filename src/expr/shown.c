@@ -29,8 +29,8 @@
 
 /* Of no column of a table: means have 16, or with a factor some more; numbers are below 1e20, then. */
 #define GH_SHOWN_CALCULATED 18
-#define GH_SHOWN_UNKNOWN (-2)
-#define GH_SHOWN_TOO_MANY (GH_SCALE_MAX + 1)
+/* In place of what is not there, noted for a row type. */
+#define GH_SHOWN_NONE (GH_SCALE_MAX + 1)
 /* So many of the values are to have no more, */
 #define GH_SHOWN_SHARE 0.98
 /* and so many are read at least: of what comes next, some may have more than what ANALYZE has seen. */
@@ -50,7 +50,7 @@ typedef struct Column
 typedef struct Shown
 {
 	Column		column;			/* the key */
-	int			digits;			/* GH_SHOWN_UNKNOWN: no value tells; -1: too many */
+	int			digits;			/* or GH_SHOWN_UNKNOWN, GH_SHOWN_TOO_MANY */
 	TransactionId made_by;		/* the version; not valid: nothing was found yet */
 	ItemPointerData place;
 } Shown;
@@ -107,12 +107,12 @@ static Sampled
 sampled_value(Datum value, double share)
 {
 	struct varlena *stored = PG_DETOAST_DATUM_PACKED(value);
-	Sampled		sampled = {.share = share,.digits = GH_SHOWN_TOO_MANY};
+	Sampled		sampled = {.share = share,.digits = GH_SHOWN_NONE};
 	GhNumeric	numeric;
 
 	if (!gh_numeric_open((const uint8 *) VARDATA_ANY(stored), VARSIZE_ANY_EXHDR(stored), &numeric))
 		return sampled;
-	sampled.digits = (int) Min(numeric.scale, GH_SHOWN_TOO_MANY);
+	sampled.digits = (int) Min(numeric.scale, GH_SHOWN_NONE);
 	if (numeric.ndigits == 0)
 		return sampled;
 	sampled.before = GH_NUMERIC_BASE_DIGITS * numeric.weight;
@@ -171,7 +171,7 @@ fitting_share(const Sample *sample, int digits)
 	return fitting / all;
 }
 
-/* The fewest digits that nearly all values have, or fewer; -1: with any number of digits, engines would not have many. */
+/* The fewest digits that nearly all values have, or fewer; GH_SHOWN_TOO_MANY: there is no such number. */
 static int
 digits_of_sample(const Sample *sample)
 {
@@ -179,7 +179,7 @@ digits_of_sample(const Sample *sample)
 
 	while (digits <= GH_QUOTIENT_SCALE && fitting_share(sample, digits) < GH_SHOWN_SHARE)
 		digits++;
-	return digits <= GH_QUOTIENT_SCALE ? digits : -1;
+	return digits <= GH_QUOTIENT_SCALE ? digits : GH_SHOWN_TOO_MANY;
 }
 
 /* -------------------------------------------------------------- what was found */
@@ -227,7 +227,8 @@ digits_of(Column column, TupleDesc desc, HeapTuple statistics)
 
 /*
  * Digits after the point that are read of such a column of a relation, without a scale of its own: by its own
- * statistics, or else by those of it and its children.  -1: nothing tells, or most rows would be handed back.
+ * statistics, or else by those of it and its children.  GH_SHOWN_TOO_MANY: many rows would be handed back;
+ * GH_SHOWN_UNKNOWN: nothing tells.
  */
 int
 gh_shown_digits(Oid relation, AttrNumber number)
@@ -251,7 +252,7 @@ gh_shown_digits(Oid relation, AttrNumber number)
 		digits = digits_of(column, RelationGetDescr(catalog), statistics);
 	systable_endscan(scan);
 	table_close(catalog, AccessShareLock);
-	return Max(digits, -1);
+	return digits;
 }
 
 /* ------------------------------------------------------------------ row types */
@@ -269,11 +270,11 @@ gh_shown_note(TupleDesc desc, AttrNumber attno, Oid relation, AttrNumber number)
 	if (!gh_is_open_numeric(attribute->atttypid, attribute->atttypmod))
 		return;
 	digits = gh_shown_digits(relation, number);
-	attribute->atttypmod = VARHDRSZ + (digits < 0 ? GH_SHOWN_TOO_MANY : digits);
+	attribute->atttypmod = VARHDRSZ + (digits < 0 ? GH_SHOWN_NONE - digits : digits);
 }
 
 /*
- * Of an attribute of the row type, which is such a numeric; -1: there is no such number.  *guessed: it is no column of a
+ * Of an attribute of the row type, which is such a numeric, or why there is no such number.  *guessed: it is no column of a
  * table, and nothing is known of its numbers.
  */
 int
@@ -284,7 +285,7 @@ gh_shown_of(TupleDesc desc, AttrNumber attno, bool *guessed)
 
 	*guessed = false;
 	if (noted >= 0 && noted >> 16 == 0)
-		return noted == GH_SHOWN_TOO_MANY ? -1 : noted;
+		return noted > GH_SHOWN_NONE ? GH_SHOWN_NONE - noted : noted;
 	if (OidIsValid(attribute->attrelid) && attribute->attnum == attno)
 		return gh_shown_digits(attribute->attrelid, attno);
 	*guessed = true;

@@ -131,7 +131,9 @@ translate_var(GhTranslation *translation, Var *var, GhOperand *result)
 		return false;
 	digits = gh_shown_of(translation->desc, var->varattno, &guessed);
 	if (digits < 0)
-		return gh_translation_fails(translation, "a numeric column has no statistics, or too many digits after the point");
+		return gh_translation_fails(translation, digits == GH_SHOWN_UNKNOWN ?
+									"a numeric column without a scale has no statistics, which ANALYZE makes" :
+									"a numeric column has too many digits after the point");
 	if (!gh_translate_stored(translation, &stored, digits, result))
 		return false;
 	/* to be compared; the engines add up no large numbers of so many digits */

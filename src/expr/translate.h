@@ -147,6 +147,10 @@ extern bool gh_translate_number_call(GhTranslation *translation, Oid function, L
 
 /* ---- shown.c ---- */
 
+/* In place of a number of digits. */
+#define GH_SHOWN_TOO_MANY (-1)
+#define GH_SHOWN_UNKNOWN (-2)
+
 extern int	gh_shown_digits(Oid relation, AttrNumber number);
 extern void gh_shown_note(TupleDesc desc, AttrNumber attno, Oid relation, AttrNumber number);
 extern int	gh_shown_of(TupleDesc desc, AttrNumber attno, bool *guessed);
