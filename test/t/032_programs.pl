@@ -31,11 +31,12 @@ INSERT INTO t SELECT i % 2 = 0, CASE WHEN i % 13 > 0 THEN CASE i % 17 WHEN 0 THE
 	CASE WHEN i % 61 > 0 THEN time '00:00' + i % 1440 * interval '1 minute' END,
 	(ARRAY['a', 'aé', 'é_', '%', 'x%y', 'ßéß', 'A_EZ', 'a__ez', '日本語_', '_%', '\', '', 'aba_ababé', NULL])[1 + i % 14] || CASE i % 5 WHEN 0 THEN i::text WHEN 1 THEN 'é' ELSE '' END,
 	date '4714-11-24 BC' + (i * 1431655)::int, timestamp '4714-11-24 00:00:00 BC' + i * interval '13 hours',
-	CASE i % 67 WHEN 0 THEN NULL WHEN 1 THEN 'NaN' WHEN 2 THEN '-inf' WHEN 3 THEN 1e60 WHEN 4 THEN 0 WHEN 5 THEN 0.000 ELSE round(i / 7.0 - 90, (i % 6)::int) END
+	CASE i % 331 WHEN 0 THEN NULL WHEN 1 THEN 'NaN' WHEN 2 THEN '-inf' WHEN 3 THEN 1e60 WHEN 4 THEN 0 WHEN 5 THEN 0.000 ELSE round(i / 7.0 - 90, (i % 6)::int) END
 	FROM generate_series(1::int8, 1500) i;
 -- more attributes than these rows have
 ALTER TABLE t ADD COLUMN late int4, ADD COLUMN later int4 DEFAULT 7;
 INSERT INTO t (i4, late, later) SELECT i, i + 1, CASE WHEN i % 2 = 0 THEN i END FROM generate_series(1, 200) i;
+ANALYZE t;
 CREATE TABLE wide AS SELECT i, repeat('x' || i, i * 200) AS x FROM generate_series(1, 40) i;
 SQL
 
