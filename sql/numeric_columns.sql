@@ -95,6 +95,7 @@ SELECT * FROM compare_aggregate('SELECT g, sum(n), count(*) FROM nc WHERE n > 1.
 ROLLBACK;
 SELECT * FROM compare_aggregate('SELECT g, sum(n), count(*) FROM nc WHERE n > 1.2 GROUP BY g', 2);
 -- a table that nobody has looked at
+SET gpuhash.force_offload = on;
 SET gpuhash.explain_why = on;
 CREATE TABLE nc_new AS SELECT g, n, long FROM nc;
 SELECT * FROM compare_aggregate('SELECT g, sum(n), sum(long) FROM nc_new GROUP BY g');
