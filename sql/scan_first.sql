@@ -49,6 +49,7 @@ SELECT * FROM compare_first('SELECT id, f FROM sf ORDER BY f, id LIMIT 30');
 SELECT * FROM compare_first('SELECT id, f FROM sf ORDER BY f DESC, id LIMIT 30');
 SELECT * FROM compare_first('SELECT id, d FROM sf ORDER BY d DESC, id LIMIT 3');
 SELECT * FROM compare_first('SELECT id, c FROM sf ORDER BY c, id LIMIT 3');
+SELECT * FROM compare_first('SELECT id, free FROM sf ORDER BY free, id LIMIT 10');
 -- conditions; one whose result is there when the first page was read
 SELECT * FROM compare_first('SELECT id, i FROM sf WHERE g = 3 AND i > 100 ORDER BY i, id LIMIT 3');
 SELECT * FROM compare_first('SELECT id, i FROM sf WHERE i > (SELECT avg(i) FROM sf) ORDER BY i, id LIMIT 3');
@@ -70,7 +71,6 @@ SET max_parallel_workers_per_gather = 0;
 
 -- all rows come out: no program, or no few rows
 SELECT * FROM compare_first('SELECT id, g FROM sf ORDER BY g > 0 DESC, id LIMIT 10');
-SELECT * FROM compare_first('SELECT id, free FROM sf ORDER BY free, id LIMIT 10');
 SELECT * FROM compare_first('SELECT id, t FROM sf ORDER BY upper(t) COLLATE "C", id LIMIT 10');
 SELECT * FROM compare_first('SELECT id, i FROM sf ORDER BY i, id LIMIT 5000');
 SELECT * FROM compare_first('SELECT id, i FROM sf WHERE id % 1000 = 1 ORDER BY i, id LIMIT 10');

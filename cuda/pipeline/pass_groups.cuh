@@ -24,10 +24,8 @@
 #include "cuda/pipeline/group_find.cuh"
 
 #define PASS_AGGREGATES_MAX 16
-/* Keys that the block's table has words for, and groups that the planner expects, at most. */
+/* Keys that the block's table has words for, at most. */
 #define PASS_KEYS_MAX 4
-#define PASS_GROUPS_MAX 2048
-#define PASS_PROBES_MAX 2		/* behind more joins few rows are left, of which lists make full warps */
 
 /* A sum of so many values of so many bits has 63 bits at most. */
 #define PASS_NARROW_BITS 39

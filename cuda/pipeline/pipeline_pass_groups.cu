@@ -22,13 +22,14 @@ is_countable(const GhAggregate *aggregate)
 	return aggregate->kind <= GH_AGGREGATE_SUM;
 }
 
-/* Counts and sums, of few groups, behind few joins: TPC-H's q9, with five, is faster as rows that are listed. */
+/* Counts and sums, of few groups, behind few joins: TPC-H's q9, with five, is faster with lists, which make full warps. */
 bool
 pass_groups_suit(const cuda_pipeline *pipeline)
 {
 	const GhGroupsSink *sink = &pipeline->plan.options.sink.groups;
 
-	return pipeline->plan.options.nprobes <= PASS_PROBES_MAX && sink->nkeys <= PASS_KEYS_MAX && sink->expected <= PASS_GROUPS_MAX &&
+	return pipeline->plan.options.nprobes <= GH_FEW_PROBES && sink->expected <= GH_FEW_GROUPS &&
+		sink->nkeys <= PASS_KEYS_MAX &&
 		std::all_of(sink->aggregates, sink->aggregates + sink->naggregates,
 					[](const GhAggregate &aggregate) { return is_countable(&aggregate); });
 }

@@ -130,25 +130,18 @@ gh_level_add(GhLevel *level, GhGroupColumn column, GhClass value_class, GhOperan
 	return gh_add_column(level->translation, &loaded, operand);
 }
 
-/*
- * All that PostgreSQL computes of a group that comes out, for the errors that it might raise; false: that has
- * no program.
- */
+/* GhOverRows */
+static Expr *
+over_groups(Expr *expr, void *arg)
+{
+	return gh_having_over_groups(arg, expr);
+}
+
+/* All that PostgreSQL computes of a group that comes out; see gh_translate_computed(). */
 bool
 gh_level_translate_computed(GhAggregateNode *node, GhTranslation *translation)
 {
-	ListCell   *lc;
-
-	foreach(lc, node->fragment.css.ss.ps.plan->targetlist)
-	{
-		const Expr *expr = lfirst_node(TargetEntry, lc)->expr;
-		GhOperand	unused = {0};
-
-		if (!IsA(expr, Var) && !IsA(expr, Const) &&
-			!gh_translate_value(translation, gh_having_over_groups(node, expr), &unused))
-			return false;
-	}
-	return true;
+	return gh_translate_computed(translation, node->fragment.css.ss.ps.plan->targetlist, over_groups, node);
 }
 
 /*

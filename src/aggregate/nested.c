@@ -69,15 +69,16 @@ scan_columns_mutator(Node *expr, GhAggregateNode *below)
 	return expression_tree_mutator(expr, scan_columns_mutator, (void *) below);
 }
 
-/* What comes out of the node's child. */
+/* GhOverRows: what comes out of the node's child. */
 static Expr *
-column_of_child(const GhAggregateNode *node, TargetEntry *entry)
+column_of_child(Expr *expr, void *arg)
 {
+	const GhAggregateNode *node = arg;
 	GhAggregateNode *below = node->below;
 
 	return IsA(node->fragment.child, SubqueryScanState) ?
-		(Expr *) scan_columns_mutator((Node *) entry->expr, below) :
-		gh_having_over_groups(below, entry->expr);
+		(Expr *) scan_columns_mutator((Node *) expr, below) :
+		gh_having_over_groups(below, expr);
 }
 
 /* GhRowsBelow */
@@ -86,30 +87,18 @@ row_column(void *arg, int column)
 {
 	const GhAggregateNode *node = arg;
 
-	return column_of_child(node, list_nth_node(TargetEntry, node->fragment.child->plan->targetlist, column));
+	return column_of_child(list_nth_node(TargetEntry, node->fragment.child->plan->targetlist, column)->expr, arg);
 }
 
 /* All that PostgreSQL computes for a row, for the errors that it might raise. */
 static bool
-translate_rows(const GhAggregateNode *node, GhTranslation *translation)
+translate_rows(GhAggregateNode *node, GhTranslation *translation)
 {
 	const PlanState *child = node->fragment.child;
-	ListCell   *lc;
 
-	if (!gh_level_translate_computed(node->below, translation))
-		return false;
-	if (!IsA(child, SubqueryScanState))
-		return true;
-	foreach(lc, child->plan->targetlist)
-	{
-		TargetEntry *entry = lfirst_node(TargetEntry, lc);
-		GhOperand	unused = {0};
-
-		if (!IsA(entry->expr, Var) && !IsA(entry->expr, Const) &&
-			!gh_translate_value(translation, column_of_child(node, entry), &unused))
-			return false;
-	}
-	return true;
+	return gh_level_translate_computed(node->below, translation) &&
+		(!IsA(child, SubqueryScanState) ||
+		 gh_translate_computed(translation, child->plan->targetlist, column_of_child, node));
 }
 
 /* ----------------------------------------------------------------------- the level */

@@ -83,13 +83,6 @@ gh_is_open_numeric(Oid type, int32 typmod)
 	return gh_class_of_type(type) == GH_CLASS_INT128 && gh_scale_of_typmod(typmod) < 0;
 }
 
-/* What the vector of a column of that type holds; 0: nothing. */
-GhClass
-gh_class_of_column(Oid type, int32 typmod)
-{
-	return gh_is_open_numeric(type, typmod) ? GH_CLASS_TEXT : gh_class_of_type(type);
-}
-
 /* ----------------------------------------------------- columns, constants */
 
 /* The column as it is read: the bytes of a numeric without a scale. */
@@ -628,7 +621,34 @@ gh_translate_value(GhTranslation *translation, Expr *expr, GhOperand *result)
 	return translate_expr(translation, expr, result);
 }
 
-/* Likewise a column, as it is read. */
+/* Whether PostgreSQL computes anything for a column that comes out of a node. */
+bool
+gh_is_computed(const Expr *expr)
+{
+	return !IsA(expr, Var) && !IsA(expr, Const);
+}
+
+/*
+ * Adds all that PostgreSQL computes for a row that comes out of a node, so that one for which it might raise an error is
+ * handed back; false: that has no program.
+ */
+bool
+gh_translate_computed(GhTranslation *translation, const List *targetlist, GhOverRows over_rows, void *arg)
+{
+	ListCell   *lc;
+
+	foreach(lc, targetlist)
+	{
+		Expr	   *expr = lfirst_node(TargetEntry, lc)->expr;
+		GhOperand	unused = {0};
+
+		if (gh_is_computed(expr) && !gh_translate_value(translation, over_rows(expr, arg), &unused))
+			return false;
+	}
+	return true;
+}
+
+/* A column, as it is read. */
 bool
 gh_translate_attribute(GhTranslation *translation, int attno, GhOperand *result)
 {

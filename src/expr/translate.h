@@ -176,11 +176,15 @@ extern bool gh_add_int_constant(GhTranslation *translation, GhProgramOp op, int 
 
 /* ---- translate.c ---- */
 
+/* An expression over the rows that a program is about, with constants for what has no columns. */
+typedef Expr *(*GhOverRows) (Expr *expr, void *arg);
+
 extern GhClass gh_class_of_type(Oid type);
 extern bool gh_is_open_numeric(Oid type, int32 typmod);
-extern GhClass gh_class_of_column(Oid type, int32 typmod);
 extern GhTranslation *gh_translate_begin(TupleDesc desc, Index varno);
 extern bool gh_translate_value(GhTranslation *translation, Expr *expr, GhOperand *result);
+extern bool gh_is_computed(const Expr *expr);
+extern bool gh_translate_computed(GhTranslation *translation, const List *targetlist, GhOverRows over_rows, void *arg);
 extern bool gh_translate_attribute(GhTranslation *translation, int attno, GhOperand *result);
 extern bool gh_collation_allows(GhTranslation *translation, GhCall call, Oid collation);
 extern bool gh_translate_filter(GhTranslation *translation, Expr *qual);

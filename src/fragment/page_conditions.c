@@ -120,22 +120,20 @@ gh_page_conditions_compile(GhPageConditions *conditions)
 	return conditions->program != NULL;
 }
 
-/* What PostgreSQL computes of a row that comes out; false: something has no program. */
-static bool
-translate_computed(GhTranslation *translation, PlanState *ps, ParamExecData **awaited)
+/* Of a scan, and whether the result of a subquery is awaited. */
+typedef struct Computed
 {
-	ListCell   *lc;
+	PlanState  *ps;
+	ParamExecData *awaited;
+} Computed;
 
-	foreach(lc, ps->plan->targetlist)
-	{
-		Expr	   *expr = lfirst_node(TargetEntry, lc)->expr;
-		GhOperand	unused = {0};
+/* GhOverRows */
+static Expr *
+folded(Expr *expr, void *arg)
+{
+	Computed   *computed = arg;
 
-		if (!IsA(expr, Var) && !IsA(expr, Const) &&
-			!gh_translate_value(translation, (Expr *) gh_fold_constants(ps, (Node *) expr, awaited), &unused))
-			return false;
-	}
-	return true;
+	return (Expr *) gh_fold_constants(computed->ps, (Node *) expr, &computed->awaited);
 }
 
 /*
@@ -150,13 +148,13 @@ gh_page_conditions_narrow(GhPageConditions *conditions, Expr *further)
 	GhPageConditions before = *conditions;
 	MemoryContext saved = MemoryContextSwitchTo(conditions->context);
 	int			nquals = list_length(ps->plan->qual);
-	ParamExecData *awaited = NULL;
-	GhTranslation *translation = translate(conditions, &nquals, &awaited);
+	Computed	computed = {.ps = ps};
+	GhTranslation *translation = translate(conditions, &nquals, &computed.awaited);
 	int			nfilters = translation == NULL ? 0 : translation->ninstructions;
 
 	conditions->program = NULL;
-	if (translation != NULL && translate_computed(translation, ps, &awaited) &&
-		(further == NULL || gh_translate_filter(translation, further)) && awaited == NULL)
+	if (translation != NULL && gh_translate_computed(translation, ps->plan->targetlist, folded, &computed) &&
+		(further == NULL || gh_translate_filter(translation, further)) && computed.awaited == NULL)
 		keep_program(conditions, translation, nfilters, nquals);
 	MemoryContextSwitchTo(saved);
 	if (conditions->program == NULL)

@@ -8,8 +8,6 @@
  */
 #include "postgres.h"
 
-#include "access/tableam.h"
-
 #include "fragment/device.h"
 
 /* GhRowBack */
@@ -46,18 +44,15 @@ bool
 gh_device_sample(GhFragment *fragment, BlockNumber npages, void (*take) (void *arg, const char *records, Size bytes),
 				 void *arg)
 {
-	MemoryContext context = fragment->device->context;
-	GhSupply   *supply = MemoryContextAllocZero(context, sizeof(GhSupply));
-	GhPages    *pages = MemoryContextAllocZero(context, sizeof(GhPages));
-	TableScanDesc scan = table_beginscan_strat(fragment->pages->relation, fragment->pages->snapshot, 0, NULL, true, false);
+	MemoryContext saved = MemoryContextSwitchTo(fragment->device->context);
+	GhSupply   *supply = palloc0(sizeof(GhSupply));
+	GhPages    *pages = gh_sample_begin(fragment->pages, npages);
 	bool		done;
 
-	gh_pages_init(pages, context);
-	gh_pages_of_sample(pages, scan, npages);
+	MemoryContextSwitchTo(saved);
 	done = gh_device_begin_supply(fragment, supply, pages) && supply_pages(supply) &&
 		gh_supply_fetch(supply, gh_device_piece(fragment), take, arg);
 	gh_supply_end(supply);
-	gh_pages_end(pages);
-	table_endscan(scan);
+	gh_sample_end(pages);
 	return done;
 }

@@ -63,8 +63,8 @@ most_lines(const GhEngine *engine, const GhPipelineOptions *options)
 	for (uint32 a = 0; a < groups->naggregates; a++)
 		if (gh_class_is_float(groups->aggregates[a].value_class))
 			return 0;
-	if (groups->nkeys == 0 || (groups->expected > 0 && groups->expected <= GH_SUPPLY_FEW_GROUPS &&
-							   options->nprobes <= GH_SUPPLY_FEW_PROBES))
+	if (groups->nkeys == 0 || (groups->expected > 0 && groups->expected <= GH_FEW_GROUPS &&
+							   options->nprobes <= GH_FEW_PROBES))
 		return GH_SUPPLY_LINES_ADDED;
 	return GH_SUPPLY_LINES_TAKEN;
 }

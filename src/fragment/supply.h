@@ -28,8 +28,6 @@
  */
 #define GH_SUPPLY_LINES_ADDED (1 << 22)
 #define GH_SUPPLY_LINES_TAKEN (1 << 20)
-#define GH_SUPPLY_FEW_GROUPS 2048
-#define GH_SUPPLY_FEW_PROBES 2
 /* That is: one in so many of those so far. */
 #define GH_SUPPLY_BACK_SHARE 1024
 

@@ -190,13 +190,24 @@ gh_pages_of_scan(GhPages *pages, TableScanDesc scan)
 	look_at_scan(pages);
 }
 
-/* So many pages of such a scan, of one's own, of a relation that has as many. */
-void
-gh_pages_of_sample(GhPages *pages, TableScanDesc scan, BlockNumber npages)
+/* So many pages of the relation, which has as many, by a scan of their own: the other one does not move. */
+GhPages *
+gh_sample_begin(const GhPages *all, BlockNumber npages)
 {
-	gh_pages_of_scan(pages, scan);
-	pages->maker = &sample_maker;
-	pages->sampled = npages;
+	GhPages    *sample = palloc0(sizeof(GhPages));
+
+	gh_pages_init(sample, CurrentMemoryContext);
+	gh_pages_of_scan(sample, table_beginscan_strat(all->relation, all->snapshot, 0, NULL, true, false));
+	sample->maker = &sample_maker;
+	sample->sampled = npages;
+	return sample;
+}
+
+void
+gh_sample_end(GhPages *sample)
+{
+	gh_pages_end(sample);
+	table_endscan((TableScanDesc) sample->source);
 }
 
 /*

@@ -146,7 +146,8 @@ extern bool gh_pages_is_visible(const GhPages *pages, Buffer buffer, BlockNumber
 
 extern TableScanDesc gh_begin_scan_aside(Relation relation, Snapshot snapshot, BlockNumber first);
 extern void gh_pages_of_scan(GhPages *pages, TableScanDesc scan);
-extern void gh_pages_of_sample(GhPages *pages, TableScanDesc scan, BlockNumber npages);
+extern GhPages *gh_sample_begin(const GhPages *all, BlockNumber npages);
+extern void gh_sample_end(GhPages *sample);
 extern void gh_pages_return_to_scan(GhPages *pages, int ndone, bool ended);
 
 /* ---- child.c: a scan of the plan whose pages the node above reads ---- */

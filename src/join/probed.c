@@ -58,7 +58,7 @@ translate_row(const GhJoinState *js, GhProbed *probed, const bool *read)
 		Form_pg_attribute attribute = TupleDescAttr(inner, columns->attnos[c] - 1);
 
 		probed->by_ref[c] = (read != NULL && !read[c]) ||
-			gh_class_of_column(attribute->atttypid, attribute->atttypmod) == 0;
+			gh_class_of_type(attribute->atttypid) == 0;
 		probed->has_refs |= probed->by_ref[c];
 		if (probed->by_ref[c])
 			TupleDescInitEntry(desc, c + 2, NULL, INT8OID, -1, 0);

@@ -75,7 +75,7 @@ what_is_computed(PlannerInfo *root, RelOptInfo *rel)
 		test->arg = lfirst_node(TargetEntry, lc)->expr;
 		test->nulltesttype = IS_NULL;
 		test->location = -1;
-		if (!IsA(test->arg, Var) && !IsA(test->arg, Const))
+		if (gh_is_computed(test->arg))
 			conditions = lappend(conditions, test);
 	}
 	return conditions;

@@ -219,6 +219,7 @@ as_executed(GhTranslation *translation, const GhGrouping *grouping, const GhGrou
 	return (Expr *) gh_make_constants(node, gh_some_constant, translation);
 }
 
+/* Whether the expression reads a numeric column whose type has no scale. */
 static bool
 reads_open_numerics(Node *node, void *context)
 {

@@ -56,29 +56,13 @@ reads_others(Node *expr, GhRowsNode *node)
 	return expression_tree_walker(expr, reads_others, (void *) node);
 }
 
-static bool
-is_computed(const Expr *expr)
+/* GhOverRows */
+static Expr *
+over_rows(Expr *expr, void *arg)
 {
-	return !IsA(expr, Var) && !IsA(expr, Const);
-}
+	GhFragment *fragment = arg;
 
-/* All that PostgreSQL computes of a row. */
-static bool
-translate_computed(GhRowsNode *node, GhTranslation *translation)
-{
-	GhFragment *fragment = &node->fragment;
-	ListCell   *lc;
-
-	foreach(lc, fragment->css.ss.ps.plan->targetlist)
-	{
-		Expr	   *expr = lfirst_node(TargetEntry, lc)->expr;
-		GhOperand	unused = {0};
-
-		if (is_computed(expr) &&
-			!gh_translate_value(translation, gh_fragment_folded(fragment, expr, &fragment->program.awaited), &unused))
-			return false;
-	}
-	return true;
+	return gh_fragment_folded(fragment, expr, &fragment->program.awaited);
 }
 
 /* What the program has behind the rows' values; false: that has no program. */
@@ -88,7 +72,8 @@ gh_first_rows_translate(GhRowsNode *node, GhTranslation *translation)
 	GhFragment *fragment = &node->fragment;
 	GhFirstRows *first = &node->first;
 
-	if (first->computes && !translate_computed(node, translation))
+	if (first->computes &&
+		!gh_translate_computed(translation, fragment->css.ss.ps.plan->targetlist, over_rows, fragment))
 		return false;
 	return first->condition == NULL ||
 		gh_translate_filter(translation, gh_fragment_folded(fragment, first->condition, &fragment->program.awaited));
@@ -134,7 +119,7 @@ can_be_read(GhRowsNode *node)
 	{
 		Expr	   *expr = lfirst_node(TargetEntry, lc)->expr;
 
-		if (is_computed(expr) && reads_others((Node *) expr, node))
+		if (gh_is_computed(expr) && reads_others((Node *) expr, node))
 			return false;
 	}
 	return !reads_others((Node *) gh_bound_key(&node->first.bound, plan), node);

@@ -12,7 +12,6 @@
  */
 #include "postgres.h"
 
-#include "access/tableam.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
@@ -49,15 +48,11 @@ show_page(GhRowScan *node, GhPages *pages, ExprState *key, GhFirstValues *values
 static void
 read_sample(GhRowScan *node, BlockNumber npages, ExprState *key, GhFirstValues *values)
 {
-	TableScanDesc scan = table_beginscan_strat(node->fragment.pages->relation, node->fragment.pages->snapshot, 0, NULL, true, false);
-	GhPages    *pages = palloc0(sizeof(GhPages));
+	GhPages    *pages = gh_sample_begin(node->fragment.pages, npages);
 
-	gh_pages_init(pages, CurrentMemoryContext);
-	gh_pages_of_sample(pages, scan, npages);
 	while (gh_pages_next(pages, GH_PAGES_AHEAD_MAX))
 		show_page(node, pages, key, values);
-	gh_pages_end(pages);
-	table_endscan(scan);
+	gh_sample_end(pages);
 }
 
 /* What a sample of so many pages tells of rows that may be among the first ones; NULL: nothing. */

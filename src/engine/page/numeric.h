@@ -5,8 +5,8 @@
  * A stored numeric is a header of 2 or 4 bytes and digits of base 10000, the first of
  * which counts 10000 to the power of the weight.  Its display scale says how many decimal
  * digits are shown after the point, and results take theirs from it; so a value is read
- * only at its own scale, or by who asks for that as well.  What is not finite or wider than 127 bits is not read at all.  C11
- * and CUDA alike.
+ * at its own scale, or at a larger one by callers who read the display scale as well.  What
+ * is not finite or wider than 127 bits is not read at all.  C11 and CUDA alike.
  */
 #ifndef GPUHASH_NUMERIC_H
 #define GPUHASH_NUMERIC_H

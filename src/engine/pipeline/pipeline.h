@@ -163,6 +163,13 @@ typedef enum GhSinkKind
 								 * them is several, so that no probe finds several rows */
 } GhSinkKind;
 
+/*
+ * Few groups, behind few probes: engines add to them while they read pages, and take larger requests.  Behind more
+ * probes few rows are left, which are better listed, and then added.
+ */
+#define GH_FEW_GROUPS 2048
+#define GH_FEW_PROBES 2
+
 typedef struct GhGroupsSink
 {
 	uint32_t	nkeys;			/* 0: all rows are one group, which is there without rows, too */
