@@ -92,6 +92,19 @@ gh_has_virtual_columns(TupleDesc desc)
 #endif
 }
 
+/* What a column of a table stands for that only names others' expressions: a join, and from 18 on a grouping; else NULL. */
+static inline Node *
+gh_named_expression(const RangeTblEntry *table, AttrNumber column)
+{
+	if (table->rtekind == RTE_JOIN)
+		return list_nth(table->joinaliasvars, column - 1);
+#if PG_VERSION_NUM >= 180000
+	if (table->rtekind == RTE_GROUP)
+		return list_nth(table->groupexprs, column - 1);
+#endif
+	return NULL;
+}
+
 /* The table of that number becomes the only one of `to`.  From 16 on, what one may do with it is noted in the query. */
 static inline void
 gh_copy_table(Query *to, Query *from, int number)

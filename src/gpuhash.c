@@ -38,6 +38,7 @@ bool		gh_enable_join = true;
 bool		gh_enable_scan = true;
 bool		gh_enable_aggregate = true;
 bool		gh_enable_rows = true;
+bool		gh_enable_inline = true;
 bool		gh_enable_unnest = true;
 bool		gh_enable_resident = true;
 int			gh_engine_setting = GH_ENGINE_AUTO;
@@ -106,6 +107,16 @@ define_switches(void)
 							 "Lets the planner consider GpuHashRows, which returns the rows of joins that the GPU does.",
 							 NULL,
 							 &gh_enable_rows,
+							 true,
+							 PGC_USERSET,
+							 GUC_EXPLAIN,
+							 NULL,
+							 NULL,
+							 NULL);
+	DefineCustomBoolVariable("gpuhash.enable_inline",
+							 "Lets queries be planned with queries in WITH that are read more than once inlined, too.",
+							 "The cheaper plan is taken.",
+							 &gh_enable_inline,
 							 true,
 							 PGC_USERSET,
 							 GUC_EXPLAIN,

@@ -49,6 +49,7 @@ extern bool gh_enable_join;
 extern bool gh_enable_scan;
 extern bool gh_enable_aggregate;
 extern bool gh_enable_rows;
+extern bool gh_enable_inline;
 extern bool gh_enable_unnest;
 extern bool gh_enable_resident;
 extern int	gh_engine_setting;

@@ -1,9 +1,10 @@
 /*
  * plan_choice.c
- *		A query with its subqueries as they are, and unnested: the cheaper plan of both.
+ *		A query as it is, with its WITH inlined, and with its subqueries unnested: the cheapest plan.
  *
- * Whether a subquery is better run for each outer row, over an index, or once for all keys, is for costs to tell, and they
- * are known only when all of the query is planned.  So a query that has such subqueries is planned twice.
+ * Whether a subquery is better run for each outer row, over an index, or once for all keys, and a query in WITH once or for
+ * each that reads it, is for costs to tell, and they are known only when all of the query is planned.  So a query that has
+ * such is planned more than once.
  */
 #include "postgres.h"
 
@@ -14,6 +15,7 @@
 
 #include "compat.h"
 #include "gpuhash.h"
+#include "plan/inline.h"
 #include "plan/planning.h"
 #include "plan/unnest.h"
 #include "plan/why.h"
@@ -25,6 +27,10 @@
 #define GH_UNNESTED_SHARE 0.4
 /* An anti join looks up as many rows as NOT IN does: there, no estimate is in doubt. */
 #define GH_ANTI_JOIN_SHARE 0.8
+/* An inlined one may cost of the other: it is computed from the same estimates, so little is in doubt; */
+#define GH_INLINED_SHARE 0.9
+/* and a plan that costs less than this takes less time than another planning saves. */
+#define GH_WORTH_INLINING 1000.0
 
 static planner_hook_type previous_hook = NULL;
 
@@ -71,24 +77,55 @@ find_sublinks(Node *node, void *unused)
 	return false;
 }
 
+/* Whether it has a query in WITH that is read more than once. */
+static bool
+find_with(Node *node, void *unused)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Query))
+		return query_tree_walker((Query *) node, find_with, unused, 0);
+	if (IsA(node, CommonTableExpr) && ((CommonTableExpr *) node)->cterefcount > 1)
+		return true;
+	return expression_tree_walker(node, find_with, unused);
+}
+
 /*
- * The query unnested, a copy; NULL: there is nothing to unnest.  A cursor may have its rows changed by CURRENT OF, which
+ * Whether another query may be planned in the place of this one.  A cursor may have its rows changed by CURRENT OF, which
  * finds a table in a plan only where that is not joined.
  */
+static bool
+may_change(const Query *query, int options)
+{
+	return gh_enabled && !(options & CURSOR_OPT_FAST_PLAN) && !query->hasModifyingCTE && query->rowMarks == NIL &&
+		(query->commandType == CMD_SELECT || query->commandType == CMD_INSERT);
+}
+
+/* The query unnested, a copy; NULL: there is nothing to unnest. */
 static Query *
 unnested_query(const Query *query, int options, GhUnnested *done)
 {
 	Query	   *copy;
 
-	if (!gh_enabled || !gh_enable_unnest || (options & CURSOR_OPT_FAST_PLAN) || query->hasModifyingCTE ||
-		query->rowMarks != NIL || (query->commandType != CMD_SELECT && query->commandType != CMD_INSERT) ||
-		!find_sublinks((Node *) query, NULL))
+	if (!gh_enable_unnest || !may_change(query, options) || !find_sublinks((Node *) query, NULL))
 		return NULL;
 	copy = copyObject((Query *) query);
 	if (gh_unnest_has_users_functions(copy))
 		return NULL;
 	*done = gh_unnest(copy);
 	return *done != GH_UNNESTED_NOTHING ? copy : NULL;
+}
+
+/* The query with its WITH inlined, a copy; NULL: there is nothing to inline. */
+static Query *
+inlined_query(const Query *query, int options)
+{
+	Query	   *copy;
+
+	if (!gh_enable_inline || !may_change(query, options) || !find_with((Node *) query, NULL))
+		return NULL;
+	copy = copyObject((Query *) query);
+	return !gh_unnest_has_users_functions(copy) && gh_inline_with(copy) ? copy : NULL;
 }
 
 /* ------------------------------------------------------------------- costs */
@@ -203,34 +240,73 @@ is_better(const PlannedStmt *unnested, const PlannedStmt *plan, GhUnnested done)
 		 unnested->planTree->total_cost < share * cost_of_subqueries(plan, unnested));
 }
 
+static bool
+is_better_inlined(const PlannedStmt *inlined, const PlannedStmt *plan)
+{
+	return gh_force_offload ||
+		(gh_disabled_nodes(inlined->planTree) <= gh_disabled_nodes(plan->planTree) &&
+		 inlined->planTree->total_cost < GH_INLINED_SHARE * plan->planTree->total_cost);
+}
+
+/* ------------------------------------------------------------------ choice */
+
+/* A plan, and what explain_why has to say of it. */
+typedef struct Choice
+{
+	PlannedStmt *plan;
+	List	   *lines;
+} Choice;
+
+/* A query of ours is planned; whoever counts plans by queries counts one, the first. */
+static Choice
+plan_other(Query *query, const char *text, int options, ParamListInfo params, const Choice *first, bool unnested)
+{
+	Choice		choice;
+
+	query->queryId = 0;
+	choice.plan = unnested ? plan_unnested(query, text, options, params) : plan_query(query, text, options, params);
+	choice.plan->queryId = first->plan->queryId;
+	choice.lines = gh_why_take_lines();
+	return choice;
+}
+
+/* Planning changes a query, so that copies are taken before. */
 static PlannedStmt *
 choose_plan(Query *query, const char *text, int options, ParamListInfo params)
 {
 	GhUnnested	done = GH_UNNESTED_NOTHING;
+	GhUnnested	done_inlined = GH_UNNESTED_NOTHING;
+	Query	   *inlined = inlined_query(query, options);
 	Query	   *unnested = unnested_query(query, options, &done);
-	PlannedStmt *plan;
-	PlannedStmt *other;
 	List	   *before;			/* of a query in whose planning a function runs this one */
-	List	   *lines;
-	List	   *other_lines;
+	Choice		choice;
+	Choice		other;
 
-	if (unnested == NULL)
+	if (unnested == NULL && inlined == NULL)
 		return plan_query(query, text, options, params);
 	before = gh_why_take_lines();
-	plan = plan_query(query, text, options, params);
-	lines = gh_why_take_lines();
-	/* whoever counts plans by queries counts one */
-	unnested->queryId = 0;
-	other = plan_unnested(unnested, text, options, params);
-	other->queryId = plan->queryId;
-	other_lines = gh_why_take_lines();
-	if (is_better(other, plan, done))
+	choice.plan = plan_query(query, text, options, params);
+	choice.lines = gh_why_take_lines();
+	if (inlined != NULL && (gh_force_offload || choice.plan->planTree->total_cost >= GH_WORTH_INLINING))
 	{
-		plan = other;
-		lines = other_lines;
+		Query	   *both = unnested_query(inlined, options, &done_inlined);
+
+		other = plan_other(inlined, text, options, params, &choice, false);
+		if (is_better_inlined(other.plan, choice.plan))
+		{
+			choice = other;
+			unnested = both;
+			done = done_inlined;
+		}
 	}
-	gh_why_put_lines(list_concat(before, lines));
-	return plan;
+	if (unnested != NULL)
+	{
+		other = plan_other(unnested, text, options, params, &choice, true);
+		if (is_better(other.plan, choice.plan, done))
+			choice = other;
+	}
+	gh_why_put_lines(list_concat(before, choice.lines));
+	return choice.plan;
 }
 
 /* Called by _PG_init. */

@@ -272,6 +272,7 @@ is_unsafe(Node *node, void *unused)
 		case T_SortGroupClause:
 		case T_CaseTestExpr:
 		case T_SQLValueFunction:
+		case T_GroupingFunc:
 			return false;
 		case T_Query:
 			return !is_safe_query((Query *) node) || query_tree_walker((Query *) node, is_unsafe, unused, 0);
