@@ -66,6 +66,66 @@ CLOSE c;
 DECLARE c CURSOR FOR SELECT g, count(*) FROM apa GROUP BY g ORDER BY g;
 FETCH 3 FROM c;
 COMMIT;
+-- inner sides that participants read together, straight from the pages; what that cannot have (a value that lies elsewhere,
+-- too little memory) is read once more, as rows; nobody sees it, or counts it twice
+CREATE TABLE apa_in WITH (autovacuum_enabled = off) AS SELECT i AS k, i % 9 AS h, CASE WHEN i % 5 > 0 THEN 'text ' || i END AS t, (i / 4.0)::numeric(12, 2) AS n, 500 - i AS z FROM generate_series(1, 5000) i;
+CREATE TABLE apa_far (LIKE apa_in) WITH (autovacuum_enabled = off);
+ALTER TABLE apa_far ALTER t SET STORAGE EXTERNAL;
+INSERT INTO apa_far SELECT k, h, CASE WHEN k = 4990 THEN repeat('far', 2000) ELSE t END, CASE WHEN k = 77 THEN 'NaN' ELSE n END, z FROM apa_in;
+CREATE TABLE apa_twice WITH (autovacuum_enabled = off) AS SELECT k / 2 AS k, h, t, n, z FROM apa_in;
+VACUUM ANALYZE apa_in, apa_far, apa_twice;
+RESET work_mem;
+RESET hash_mem_multiplier;
+INSERT INTO apa_queries (query) SELECT replace(q, 'INNER_', x) FROM unnest(ARRAY['apa_in', 'apa_far', 'apa_twice']) x, unnest(ARRAY[
+    'SELECT count(*), sum(INNER_.n), max(INNER_.h) FROM apa JOIN INNER_ USING (k)', 'SELECT INNER_.t, count(*), sum(INNER_.n) FROM apa JOIN INNER_ USING (k) GROUP BY INNER_.t',
+    'SELECT h, count(*) FROM apa LEFT JOIN INNER_ ON apa.k = INNER_.k AND INNER_.h > 3 GROUP BY h', 'SELECT count(*), sum(apa.id) FROM apa WHERE k IN (SELECT k FROM INNER_ WHERE h = 2)',
+    'SELECT count(*) FROM apa JOIN INNER_ USING (k) WHERE INNER_.t ~ ''7$''', 'SELECT count(*), sum(INNER_.n) FROM apa JOIN INNER_ USING (k) WHERE INNER_.h < 0',
+    'SELECT count(*), count(INNER_.k) FROM apa LEFT JOIN INNER_ ON apa.k = INNER_.k AND INNER_.h < 0']) q;
+INSERT INTO apa_queries (query) VALUES ('SELECT count(*) FROM apa JOIN apa_in USING (k) WHERE 100 / apa_in.z > 0'), ('SELECT count(*), sum(b.n) FROM apa JOIN apa_in a USING (k) JOIN apa_in b ON b.k = a.h JOIN apa_far c ON c.k = a.k');
+SET enable_parallel_hash = on;
+SET enable_nestloop = off;
+SET enable_mergejoin = off;
+SELECT q.query, c.offloaded, c.result, c.same FROM apa_queries q, LATERAL compare_aggregate(q.query, workers => 2) c WHERE query ~ 'apa_(in|far|twice)' ORDER BY q.position;
+SET work_mem = '64kB';
+SELECT q.query, c.same FROM apa_queries q, LATERAL compare_aggregate(q.query, workers => 2) c WHERE query ~ 'apa_(in|far|twice)' AND c.same <> 'same' ORDER BY q.position;
+RESET work_mem;
+SET parallel_leader_participation = off;
+SELECT q.query, c.same FROM apa_queries q, LATERAL compare_aggregate(q.query, workers => 2) c WHERE query ~ 'apa_(in|far|twice)' AND c.same <> 'same' ORDER BY q.position;
+SET max_parallel_workers = 0;
+SELECT q.query, c.same FROM apa_queries q, LATERAL compare_aggregate(q.query, workers => 2) c WHERE query ~ 'apa_(in|far|twice)' AND c.same <> 'same' ORDER BY q.position;
+RESET max_parallel_workers;
+-- of the join: its rows, what the scan below it returned, whether rows went into files, and whether the aggregate read its outer side
+CREATE FUNCTION apa_inner(query text) RETURNS TABLE (inner_rows int, scanned int, spilled boolean, pages boolean) LANGUAGE plpgsql AS $$
+DECLARE
+    plan json;
+    pages boolean;
+BEGIN
+    EXECUTE 'EXPLAIN (ANALYZE, VERBOSE, TIMING OFF, FORMAT json) ' || query INTO plan;
+    plan := plan->0->'Plan';
+    WHILE plan->>'Custom Plan Provider' IS DISTINCT FROM 'GpuHashJoin' LOOP
+        pages := plan->>'Custom Plan Provider' = 'GpuHashAggregate' AND coalesce((plan->>'Pages')::int, 0) > 0;
+        plan := plan->'Plans'->0;
+    END LOOP;
+    RETURN QUERY SELECT (plan->>'Inner Rows')::int, round((plan->'Plans'->1->>'Actual Rows')::numeric * (plan->'Plans'->1->>'Actual Loops')::numeric)::int,
+        (plan->>'Disk Usage')::int > 0, pages;
+END $$;
+SET gpuhash.engine = cpu;
+SET gpuhash.force_offload = on;
+SET max_parallel_workers_per_gather = 1;
+SELECT x AS inner_side, f.* FROM unnest(ARRAY['apa_in', 'apa_far', 'apa_twice']) x, LATERAL apa_inner(format('SELECT count(*), sum(length(%s.t)) FROM apa JOIN %1$s USING (k)', x)) f;
+SET work_mem = '64kB';
+SELECT x AS inner_side, f.* FROM unnest(ARRAY['apa_in', 'apa_far', 'apa_twice']) x, LATERAL apa_inner(format('SELECT count(*), sum(length(%s.t)) FROM apa JOIN %1$s USING (k)', x)) f;
+RESET parallel_leader_participation;
+RESET gpuhash.engine;
+SET max_parallel_workers_per_gather = 2;
+-- once more for each outer row
+SELECT o.h, s.* FROM generate_series(1, 3) o (h), LATERAL (SELECT count(*), sum(apa_in.n) FROM apa JOIN apa_in USING (k) WHERE apa_in.h = o.h OFFSET 0) s;
+SET hash_mem_multiplier = 1;
+RESET enable_parallel_hash;
+RESET enable_nestloop;
+RESET enable_mergejoin;
+DROP FUNCTION apa_inner(text);
+DROP TABLE apa_in, apa_far, apa_twice;
 -- a participant takes long to read the inner side of a join that is its own, over one that all share; the others
 -- are through then, and no page is lost
 CREATE FUNCTION apa_slow(x int) RETURNS int LANGUAGE plpgsql PARALLEL SAFE COST 1000 AS $$

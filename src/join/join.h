@@ -277,6 +277,7 @@ typedef struct GhProbed
 	bool		wanted;			/* in this run, the node above asks for it */
 	GhTable    *table;			/* NULL: there is none */
 	bool		of_pages;		/* and then, its rows are not stored */
+	struct GhProbedReader *reader;	/* of the pages that it is made of, by all participants; NULL: it cannot be */
 } GhProbed;
 
 /* ---- spill.c: rows that do not fit in memory ---- */
@@ -532,9 +533,17 @@ extern bool gh_probed_init(GhJoinState *js, const bool *read);
 extern bool gh_probed_try(GhJoinState *js, GhStatus (*attempt) (GhJoinState *js, MemoryContext context));
 extern bool gh_probed_make(GhJoinState *js);
 extern bool gh_probed_read(GhJoinState *js);
+extern bool gh_probed_may_read_together(GhJoinState *js);
+extern bool gh_probed_share_pages(GhJoinState *js, GhRef *root);
+extern bool gh_probed_fill_pages(GhJoinState *js, GhRef root);
+extern void gh_probed_tell_pages(GhJoinState *js);
+extern void gh_probed_forget_pages(GhJoinState *js);
 extern void gh_probed_drop(GhJoinState *js);
 extern void gh_probed_sink(const GhJoinState *js, uint64 rows, GhSink *sink);
 extern GhStatus gh_probed_take(GhJoinState *js, GhStage *stage);
+extern bool gh_probed_share_sink(GhJoinState *js, const GhPipelineOptions *options, GhRef *root);
+extern bool gh_probed_fill_sink(GhJoinState *js, const GhPipelineOptions *options,
+								bool (*enter) (GhJoinState *js, GhStage *stage, MemoryContext context));
 extern bool gh_probed_share(GhJoinState *js, GhRef *root);
 extern void gh_probed_unshare(GhJoinState *js, GhRef root);
 extern bool gh_probed_fill(GhJoinState *js, GhRef root);

@@ -53,6 +53,7 @@ init_run(GhShared *shared)
 	pg_atomic_write_u64(&shared->nkeys, 0);
 	pg_atomic_write_u64(&shared->probed_bytes, 0);
 	pg_atomic_write_u32(&shared->has_nulls, 0);
+	pg_atomic_write_u32(&shared->of_pages, GH_OF_PAGES_UNDECIDED);
 	pg_atomic_write_u32(&shared->own_chunks, 0);
 	pg_atomic_write_u32(&shared->failed, 0);
 	pg_atomic_write_u32(&shared->refused, 0);
@@ -221,6 +222,7 @@ gh_parallel_init(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
 	pg_atomic_init_u64(&shared->nkeys, 0);
 	pg_atomic_init_u64(&shared->probed_bytes, 0);
 	pg_atomic_init_u32(&shared->has_nulls, 0);
+	pg_atomic_init_u32(&shared->of_pages, GH_OF_PAGES_UNDECIDED);
 	pg_atomic_init_u32(&shared->own_chunks, 0);
 	pg_atomic_init_u64(&shared->device_root, 0);
 	pg_atomic_init_u32(&shared->failed, 0);
@@ -330,6 +332,7 @@ gh_parallel_rescan(GhJoinState *js)
 	parallel->keys = parallel->keys_counted = 0;
 	parallel->keyless_rows = 0;
 	parallel->blocks_seen = 0;
+	gh_probed_forget_pages(js);
 }
 
 /* ReInitializeDSMCustomScan, in the leader: the workers of the last run have left. */
@@ -391,6 +394,76 @@ end_phase(GhJoinState *js)
 	return BarrierArriveAndWait(barrier, event);
 }
 
+static void
+read_rows(GhJoinState *js)
+{
+	gh_parallel_rows_start(js);
+	gh_join_read_inner(js);
+	gh_parallel_rows_end(js);
+}
+
+/* Phases TABLE and ENTER, and the later ones that take their place. */
+static void
+do_table(GhJoinState *js, bool elected, void (*make) (GhJoinState *js))
+{
+	if (pg_atomic_read_u32(&js->parallel->shared->nparts) != 0)
+		gh_parallel_write_rest(js);
+	else if (elected)
+		make(js);
+}
+
+static void
+do_enter(GhJoinState *js)
+{
+	if (pg_atomic_read_u32(&js->parallel->shared->nparts) != 0)
+		gh_parallel_write_outer(js);
+	else
+		gh_shared_table_enter(js);
+}
+
+/* One of the last phases, where pages were read and that came to nothing. */
+static void
+do_phase_again(GhJoinState *js, GhSharedPhase phase, bool elected)
+{
+	if (phase == GH_SHARED_ENTER_2)
+	{
+		gh_child_rewind(gh_child(js, GH_INNER));
+		js->inner_rows = 0;
+		read_rows(js);
+	}
+	else if (phase == GH_SHARED_TABLE_3)
+		do_table(js, elected, gh_shared_table_make_last);
+	else if (phase == GH_SHARED_ENTER_3)
+		do_enter(js);
+}
+
+static void
+do_phase(GhJoinState *js, GhSharedPhase phase, bool elected)
+{
+	switch (phase)
+	{
+		case GH_SHARED_ROWS:
+			if (!gh_shared_probed_reads_pages(js))
+				read_rows(js);
+			break;
+		case GH_SHARED_TABLE:
+			do_table(js, elected, gh_shared_table_make);
+			break;
+		case GH_SHARED_ENTER:
+			do_enter(js);
+			break;
+		case GH_SHARED_TABLE_2:
+		case GH_SHARED_TABLE_3:
+		case GH_SHARED_TABLE_4:
+			if (elected)
+				gh_shared_table_make_again(js);
+			break;
+		default:
+			gh_shared_table_enter(js);
+			break;
+	}
+}
+
 /*
  * Phases ROWS to TABLE_4, from the one that there is.  Each of them ends for all
  * participants at once, so that whoever was there for one does the next one, too.
@@ -398,44 +471,14 @@ end_phase(GhJoinState *js)
 static void
 build_together(GhJoinState *js, GhSharedPhase phase)
 {
-	GhShared   *shared = js->parallel->shared;
 	bool		elected = false;
-	bool		in_files = false;
 
 	for (; phase < GH_SHARED_PROBE; phase++)
 	{
-		/* fixed when phase ROWS ends */
-		if (phase > GH_SHARED_ROWS)
-			in_files = pg_atomic_read_u32(&shared->nparts) != 0;
-		switch (phase)
-		{
-			case GH_SHARED_ROWS:
-				gh_parallel_rows_start(js);
-				gh_join_read_inner(js);
-				gh_parallel_rows_end(js);
-				break;
-			case GH_SHARED_TABLE:
-				if (in_files)
-					gh_parallel_write_rest(js);
-				else if (elected)
-					gh_shared_table_make(js);
-				break;
-			case GH_SHARED_ENTER:
-				if (in_files)
-					gh_parallel_write_outer(js);
-				else
-					gh_shared_table_enter(js);
-				break;
-			case GH_SHARED_TABLE_2:
-			case GH_SHARED_TABLE_3:
-			case GH_SHARED_TABLE_4:
-				if (elected)
-					gh_shared_table_make_again(js);
-				break;
-			default:
-				gh_shared_table_enter(js);
-				break;
-		}
+		if (phase > GH_SHARED_TABLE_2 && gh_shared_probed_gave_pages_up(js))
+			do_phase_again(js, phase, elected);
+		else
+			do_phase(js, phase, elected);
 		elected = end_phase(js);
 	}
 }

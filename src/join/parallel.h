@@ -52,6 +52,9 @@
  * A table for the node above (probed.c) is made in the same phases: in TABLE one makes what all fill in ENTER, in
  * TABLE_2 its index, which is filled in ENTER_2 and, where columns could not be its values, once more in ENTER_3.
  * In TABLE_4 it is ready.  Where some row cannot be in it, TABLE_2 begins with a table of the join's own.
+ *
+ * Where it is made straight from pages (probed_pages.c), ROWS reads nothing, and ENTER the pages.  If that comes to nothing,
+ * ENTER_2, TABLE_3 and ENTER_3 are what ROWS, TABLE and ENTER are otherwise.
  */
 typedef enum GhSharedPhase
 {
@@ -74,6 +77,15 @@ typedef enum GhSharedEngine
 	GH_SHARED_CPU,
 	GH_SHARED_SERVICE
 } GhSharedEngine;
+
+/* Whether the table is made straight from pages. */
+typedef enum GhOfPages
+{
+	GH_OF_PAGES_UNDECIDED,
+	GH_OF_PAGES_NO,
+	GH_OF_PAGES_YES,
+	GH_OF_PAGES_GIVEN_UP		/* from phase TABLE_2 on: rows are read after all */
+} GhOfPages;
 
 /* A table on the CPU engine in place of one on a device that failed while it was probed. */
 typedef enum GhRescue
@@ -124,6 +136,7 @@ typedef struct GhShared
 	pg_atomic_uint64 nkeys;		/* rows with a key, as far as they were counted */
 	pg_atomic_uint32 has_nulls; /* GhRowStore.has_nulls of any, likewise */
 	pg_atomic_uint64 probed_bytes;	/* of rows in a table for the node above */
+	pg_atomic_uint32 of_pages;	/* GhOfPages: by the first one in phase ROWS, or given up by who is elected */
 	pg_atomic_uint32 own_chunks;	/* chunks of rows that were not shared when all were read */
 
 	/* the table: written by the elected participant before the next phase */
@@ -196,9 +209,18 @@ struct GhParallel
 extern void gh_shared_table_make(GhJoinState *js);
 extern void gh_shared_table_enter(GhJoinState *js);
 extern void gh_shared_table_make_again(GhJoinState *js);
+extern void gh_shared_table_make_last(GhJoinState *js);
 extern void gh_shared_table_open(GhJoinState *js);
 extern void gh_shared_table_release(GhShared *shared);
 extern void gh_parallel_free_blocks(GhJoinState *js);
+
+/* ---- parallel_probed.c ---- */
+
+extern bool gh_shared_probed_reads_pages(GhJoinState *js);
+extern bool gh_shared_probed_gave_pages_up(const GhJoinState *js);
+extern bool gh_shared_probed_make(GhJoinState *js);
+extern void gh_shared_probed_go_on(GhJoinState *js, bool refused);
+extern void gh_shared_probed_enter(GhJoinState *js);
 
 /* ---- parallel_rows.c ---- */
 

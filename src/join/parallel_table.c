@@ -278,50 +278,24 @@ gh_parallel_keys(const GhJoinState *js)
 	return pg_atomic_read_u64(&js->parallel->shared->nkeys);
 }
 
-/* Where the node above wants a table that it can probe, one that all fill. */
-static bool
-make_probed(GhJoinState *js)
+/*
+ * A table of the join's own that cannot come to nothing, where there is a row with a key: in place of one for the node
+ * above, by one participant.
+ */
+void
+gh_shared_table_make_last(GhJoinState *js)
 {
 	GhShared   *shared = js->parallel->shared;
 
-	if (!gh_is_probed_above(js) || (gh_parallel_keys(js) == 0 && !js->fill_outer) ||
-		!gh_probed_share(js, &shared->cpu_root))
-		return false;
-	shared->probed = shared->enter = true;
-	shared->engine = GH_SHARED_CPU;
-	return true;
-}
-
-/* It comes to nothing: what the join has otherwise, such as cannot do so, too. */
-static void
-make_in_place_of_probed(GhJoinState *js)
-{
-	GhShared   *shared = js->parallel->shared;
-
-	gh_probed_unshare(js, shared->cpu_root);
-	shared->probed = false;
+	if (gh_parallel_keys(js) == 0)
+		return;
 	gh_carry_start(js);
 	gh_carry_stop(js);
 	publish_carry(js);
 	js->table_shared = true;
 	open_on_cpu(js, gh_parallel_keys(js));
 	publish_root(js);
-}
-
-/* The next step of it; refused: some row cannot be in it. */
-static void
-go_on_with_probed(GhJoinState *js, bool refused)
-{
-	GhShared   *shared = js->parallel->shared;
-
-	if (!refused && gh_probed_begin(js, shared->cpu_root))
-		return;
-	/* from the next phase on, the rows are nowhere else */
-	if (BarrierPhase(&shared->barrier) != GH_SHARED_TABLE_2)
-		ereport(ERROR,
-				(errcode(ERRCODE_OUT_OF_MEMORY),
-				 errmsg("out of memory for the table of a hash join")));
-	make_in_place_of_probed(js);
+	shared->enter = true;
 }
 
 /* Phase TABLE, by one participant.  No rows with a key: no table. */
@@ -332,7 +306,7 @@ gh_shared_table_make(GhJoinState *js)
 	uint64		keys = pg_atomic_read_u64(&shared->nkeys);
 	GhError		error;
 
-	if (make_probed(js) || keys == 0)
+	if (gh_shared_probed_make(js) || keys == 0)
 		return;
 	gh_carry_start(js);
 	publish_carry(js);
@@ -401,25 +375,6 @@ report_loss(GhJoinState *js, const GhError *error)
 	pg_atomic_write_u32(&js->parallel->shared->failed, 1);
 }
 
-/* Of a table for the node above: in phase ENTER its rows, which may be needed until all have done so, and then its index. */
-static void
-enter_probed(GhJoinState *js)
-{
-	GhShared   *shared = js->parallel->shared;
-
-	if (BarrierPhase(&shared->barrier) == GH_SHARED_ENTER)
-	{
-		if (js->probed->has_refs)
-			gh_parallel_share_rows(js);
-		if (js->store.nkeys > 0 && !gh_probed_fill(js, shared->cpu_root))
-			pg_atomic_write_u32(&shared->refused, 1);
-		return;
-	}
-	if (!js->probed->has_refs)
-		gh_parallel_forget_rows(js);
-	gh_probed_enter(js, shared->cpu_root);
-}
-
 /* Phases ENTER.  Links are written anew. */
 void
 gh_shared_table_enter(GhJoinState *js)
@@ -432,7 +387,7 @@ gh_shared_table_enter(GhJoinState *js)
 		return;
 	if (shared->probed)
 	{
-		enter_probed(js);
+		gh_shared_probed_enter(js);
 		return;
 	}
 	js->engine = shared_engine(shared);
@@ -479,7 +434,7 @@ gh_shared_table_make_again(GhJoinState *js)
 
 	if (shared->probed)
 	{
-		go_on_with_probed(js, refused);
+		gh_shared_probed_go_on(js, refused);
 		return;
 	}
 	shared->enter = refused || pg_atomic_read_u32(&shared->failed) != 0;
@@ -512,6 +467,8 @@ gh_shared_table_open(GhJoinState *js)
 	GhError		error;
 
 	gh_parallel_map_rows(js);
+	if (!gh_shared_probed_gave_pages_up(js))
+		gh_probed_tell_pages(js);
 	if (shared->engine == GH_SHARED_NO_TABLE)
 		return;
 	if (shared->probed)

@@ -371,17 +371,25 @@ shared_options(const GhJoinState *js, GhKeyPart *part, GhPipelineOptions *option
 				  js->memory_limit * (uint64) shared->nmembers, part, options);
 }
 
-/* Phase TABLE, by one: the sink that all fill.  False: there is none. */
+/* By one: a sink that all fill.  False: there is none. */
+bool
+gh_probed_share_sink(GhJoinState *js, const GhPipelineOptions *options, GhRef *root)
+{
+	GhError		error;
+
+	use_shared_memory(js);
+	return gh_cpu_engine()->pipelines->share_sink(&js->host, options, root, &error) == GH_OK;
+}
+
+/* Phase TABLE, by one: that of stored rows. */
 bool
 gh_probed_share(GhJoinState *js, GhRef *root)
 {
 	GhPipelineOptions options;
 	GhKeyPart	part;
-	GhError		error;
 
 	shared_options(js, &part, &options);
-	use_shared_memory(js);
-	return gh_cpu_engine()->pipelines->share_sink(&js->host, &options, root, &error) == GH_OK;
+	return gh_probed_share_sink(js, &options, root);
 }
 
 /* Whether to go on where an engine was stopped; other errors are raised. */
@@ -403,14 +411,12 @@ has_no_memory(GhStatus status)
 }
 
 static bool
-fill_shared(GhJoinState *js, GhStage *stage, MemoryContext context)
+finish_shared(GhJoinState *js, GhStage *stage)
 {
 	GhPipelineStats stats;
 	GhStatus	status;
 	GhError		error;
 
-	if (!enter_rows(js, stage, context))
-		return false;
 	gh_stage_stats(stage, &stats);
 	(void) pg_atomic_fetch_add_u64(&js->parallel->shared->probed_bytes, (int64) stats.bytes);
 	do
@@ -421,32 +427,29 @@ fill_shared(GhJoinState *js, GhStage *stage, MemoryContext context)
 }
 
 /*
- * Phase ENTER: the rows of this participant go to all.  False: they cannot.
+ * What this participant enters goes to all.  False: it cannot.
  *
  * After an error the pipeline goes here, as long as the shared memory is there.  The error may have come out of the
  * host's functions, with the lock held, so that nothing is given back to it any more.  A process that ends at once
  * does not come here, and leaves all as it is.
  */
 bool
-gh_probed_fill(GhJoinState *js, GhRef root)
+gh_probed_fill_sink(GhJoinState *js, const GhPipelineOptions *options,
+					bool (*enter) (GhJoinState *js, GhStage *stage, MemoryContext context))
 {
 	MemoryContext context = AllocSetContextCreate(js->context, "GpuHashJoin probed", ALLOCSET_DEFAULT_SIZES);
 	MemoryContext saved = MemoryContextSwitchTo(context);
-	GhPipelineOptions options;
-	GhKeyPart	part;
 	GhStage    *stage;
 	GhError		error;
 	bool		filled;
 
-	shared_options(js, &part, &options);
-	options.shared_sink = root;
 	use_shared_memory(js);
-	stage = gh_stage_create(&options, &js->host, context, &error);
+	stage = gh_stage_create(options, &js->host, context, &error);
 	if (stage == NULL)
 		gh_report_error(&error, GH_MAKING);
 	PG_TRY();
 	{
-		filled = fill_shared(js, stage, context);
+		filled = enter(js, stage, context) && finish_shared(js, stage);
 	}
 	PG_CATCH();
 	{
@@ -459,6 +462,18 @@ gh_probed_fill(GhJoinState *js, GhRef root)
 	MemoryContextSwitchTo(saved);
 	MemoryContextDelete(context);
 	return filled;
+}
+
+/* Phase ENTER: the rows that this participant has stored. */
+bool
+gh_probed_fill(GhJoinState *js, GhRef root)
+{
+	GhPipelineOptions options;
+	GhKeyPart	part;
+
+	shared_options(js, &part, &options);
+	options.shared_sink = root;
+	return gh_probed_fill_sink(js, &options, enter_rows);
 }
 
 /* Phases TABLE_2 to TABLE_4, by one.  False: there is no memory. */

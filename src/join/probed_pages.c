@@ -2,14 +2,16 @@
  * probed_pages.c
  *		A table for the node above (probed.c), straight from the pages of the inner side.
  *
- * Where the inner side is a scan that the join reads by itself, as a process alone, and its conditions have a program,
- * its pages enter the pipeline that makes the table, and no row is stored.  Rows that the engine hands back are
- * computed by PostgreSQL's expressions, and enter as columns.  Where the table outgrows memory, or a value is none that
- * the engines hold, the scan is read once more, as ever: nobody but the engine and the scan's conditions has seen a row.
+ * Where the inner side is a scan that the join reads by itself, and its conditions have a program, its pages enter the
+ * pipeline that makes the table, and no row is stored.  Rows that the engine hands back are computed by PostgreSQL's
+ * expressions, and enter as columns.  Where the table outgrows memory, or a value is none that the engines hold, the scan is
+ * read once more, as ever: nobody but the engine and the scan's conditions has seen a row.
+ *
+ * All participants of a parallel join do so together, each its part of the scan (parallel_table.c).  Such a table is not
+ * begun where it is expected to outgrow their memory.
  */
 #include "postgres.h"
 
-#include "access/tableam.h"
 #include "executor/executor.h"
 #include "executor/instrument.h"
 #include "miscadmin.h"
@@ -22,12 +24,14 @@
 #include "fragment/stage.h"
 #include "heap/layout.h"
 #include "join/join.h"
+#include "join/parallel.h"
 #include "join/source.h"
 #include "service/placement.h"
 
 /* An inner side that is read so. */
-typedef struct Reader
+typedef struct GhProbedReader
 {
+	MemoryContext context;		/* of one of several participants */
 	GhJoinState *js;
 	PlanState  *scan;
 	GhPages    *pages;
@@ -39,6 +43,7 @@ typedef struct Reader
 	uint64		tuples;			/* visible ones */
 	uint64		passed;
 	uint64		entered;		/* of them, those that have a key */
+	bool		read;			/* to its end, as one of several participants */
 } Reader;
 
 /* --------------------------------------------------------------- the program */
@@ -94,27 +99,20 @@ make_program(Reader *reader)
 
 /* ---------------------------------------------------------- the pipeline */
 
-static bool
-begin(Reader *reader, MemoryContext context)
+static void
+pages_options(const Reader *reader, uint64 limit, GhStep *step, GhPipelineOptions *options)
 {
-	GhJoinState *js = reader->js;
-	GhPipelineOptions options;
-	GhStep		step;
-	GhError		error;
+	const GhJoinState *js = reader->js;
 
-	gh_stage_options(((ScanState *) reader->scan)->ss_currentRelation, reader->program, &options);
-	step = (GhStep) {.end = reader->program->ninstructions};
-	options.nsteps = 1;
-	options.steps = &step;
-	gh_probed_sink(js, (uint64) Max(reader->scan->plan->plan_rows, 1), &options.sink);
-	options.sink.table.nparts = js->keys[GH_INNER].ncolumns;
-	options.sink.table.parts = reader->parts;
-	options.sink.table.kept = reader->kept;
-	options.memory_limit = js->memory_limit;
-	/* the table stays when the pipeline is gone */
-	gh_host_init(&js->host, js->context);
-	reader->stage = gh_stage_create(&options, &js->host, context, &error);
-	return reader->stage != NULL;
+	gh_stage_options(((ScanState *) reader->scan)->ss_currentRelation, reader->program, options);
+	*step = (GhStep) {.end = reader->program->ninstructions};
+	options->nsteps = 1;
+	options->steps = step;
+	gh_probed_sink(js, (uint64) Max(reader->scan->plan->plan_rows, 1), &options->sink);
+	options->sink.table.nparts = js->keys[GH_INNER].ncolumns;
+	options->sink.table.parts = reader->parts;
+	options->sink.table.kept = reader->kept;
+	options->memory_limit = limit;
 }
 
 /* The row in the scan's slot, which has passed its conditions; false: the table cannot have it. */
@@ -165,13 +163,6 @@ enter_page(Reader *reader)
 	return entered;
 }
 
-/* Before all of it is read, or once more. */
-static void
-rewind_scan(const Reader *reader)
-{
-	table_rescan(((ScanState *) reader->scan)->ss_currentScanDesc, NULL);
-}
-
 static bool
 enter_pages(Reader *reader)
 {
@@ -179,8 +170,8 @@ enter_pages(Reader *reader)
 
 	gh_pages_begin(reader->pages, reader->scan);
 	/* in an earlier run the join may have read it, and kept its table over rescans */
-	if (gh_pages_have_begun(reader->pages))
-		rewind_scan(reader);
+	if (reader->js->parallel == NULL && gh_pages_have_begun(reader->pages))
+		gh_child_rewind(reader->scan);
 	while (entered && gh_pages_next(reader->pages, GH_PAGES_AHEAD_MAX))
 	{
 		CHECK_FOR_INTERRUPTS();
@@ -203,38 +194,71 @@ tell_scan(Reader *reader)
 	reader->js->inner_rows = reader->entered;
 }
 
+/* What there is to read, and by what program; false: there is none. */
+static bool
+prepare(Reader *reader, GhJoinState *js)
+{
+	reader->js = js;
+	reader->scan = gh_child(js, GH_INNER);
+	reader->pages = &js->source[GH_INNER]->pages;
+	reader->parts = palloc0(sizeof(GhKeyPart) * js->keys[GH_INNER].ncolumns);
+	reader->kept = palloc0(sizeof(GhKept) * Max(js->columns[GH_INNER].ncolumns, 1));
+	return make_program(reader);
+}
+
+/* All pages, or this participant's, into its pipeline. */
+static bool
+read_pages(Reader *reader, GhStage *stage)
+{
+	bool		entered;
+
+	reader->stage = stage;
+	reader->row = gh_entering_create_for_sink(stage, gh_program_columns(reader->program), 1);
+	gh_child_start(reader->scan);
+	entered = enter_pages(reader);
+	gh_child_stop(reader->scan, 0);
+	return entered;
+}
+
 static GhStatus
 read_inner(GhJoinState *js, MemoryContext context)
 {
-	Reader		reader = {.js = js,.scan = gh_child(js, GH_INNER)};
+	Reader		reader = {0};
+	GhPipelineOptions options;
+	GhStep		step;
+	GhStage    *stage;
 	GhStatus	status = GH_DECLINED;
-	bool		entered;
+	GhError		error;
 
-	reader.pages = &js->source[GH_INNER]->pages;
-	reader.parts = palloc0(sizeof(GhKeyPart) * js->keys[GH_INNER].ncolumns);
-	reader.kept = palloc0(sizeof(GhKept) * Max(js->columns[GH_INNER].ncolumns, 1));
-	if (!make_program(&reader) || !begin(&reader, context))
+	if (!prepare(&reader, js))
 		return GH_DECLINED;
-	reader.row = gh_entering_create_for_sink(reader.stage, gh_program_columns(reader.program), 1);
-	gh_child_start(reader.scan);
-	entered = enter_pages(&reader);
-	gh_child_stop(reader.scan, 0);
-	if (entered)
-		status = gh_probed_take(js, reader.stage);
+	pages_options(&reader, js->memory_limit, &step, &options);
+	/* the table stays when the pipeline is gone */
+	gh_host_init(&js->host, js->context);
+	stage = gh_stage_create(&options, &js->host, context, &error);
+	if (stage == NULL)
+		return GH_DECLINED;
+	if (read_pages(&reader, stage))
+		status = gh_probed_take(js, stage);
 	if (status == GH_OK)
 		tell_scan(&reader);
 	else
-		rewind_scan(&reader);
-	gh_stage_destroy(reader.stage);
+		gh_child_rewind(reader.scan);
+	gh_stage_destroy(stage);
 	return status;
+}
+
+static bool
+may_read(const GhJoinState *js)
+{
+	return !js->probed->has_refs && js->source[GH_INNER] != NULL && !js->keys[GH_INNER].has_exprs && gh_layout_is_known();
 }
 
 /* Reads the inner side into a table; false: that cannot be, and it is as if nothing had been read. */
 bool
 gh_probed_read(GhJoinState *js)
 {
-	if (js->probed->has_refs || js->source[GH_INNER] == NULL || js->keys[GH_INNER].has_exprs || !gh_layout_is_known() ||
-		!gh_probed_try(js, read_inner))
+	if (!may_read(js) || !gh_probed_try(js, read_inner))
 		return false;
 	/* as of stored rows: no table of none, unless it takes that for an outer row to come out */
 	js->probed->of_pages = js->inner_rows > 0 || js->fill_outer;
@@ -244,4 +268,107 @@ gh_probed_read(GhJoinState *js)
 		js->engine = NULL;
 	}
 	return true;
+}
+
+/* ------------------------------------------------- by all participants */
+
+static uint64
+common_limit(const GhJoinState *js)
+{
+	return js->memory_limit * (uint64) js->parallel->shared->nmembers;
+}
+
+/* More than this many times of the limit are not tried: how many participants the estimated rows are divided among is unknown. */
+#define GH_HOPELESS 2
+
+static bool
+may_fit(const GhJoinState *js)
+{
+	double		rows = gh_child(js, GH_INNER)->plan->plan_rows * js->parallel->shared->nmembers;
+
+	return rows * (double) js->probed->row_bytes <= GH_HOPELESS * (double) common_limit(js);
+}
+
+/* Whether all of the inner side may be read so by the participants; makes what this one reads it by. */
+bool
+gh_probed_may_read_together(GhJoinState *js)
+{
+	MemoryContext context;
+	MemoryContext saved;
+	Reader	   *reader;
+
+	gh_probed_forget_pages(js);
+	if (!may_read(js) || !gh_child(js, GH_INNER)->plan->parallel_aware || !may_fit(js))
+		return false;
+	context = AllocSetContextCreate(js->context, "GpuHashJoin inner pages", ALLOCSET_SMALL_SIZES);
+	saved = MemoryContextSwitchTo(context);
+	reader = palloc0(sizeof(Reader));
+	reader->context = context;
+	if (prepare(reader, js))
+		js->probed->reader = reader;
+	MemoryContextSwitchTo(saved);
+	if (js->probed->reader == NULL)
+		MemoryContextDelete(context);
+	return js->probed->reader != NULL;
+}
+
+void
+gh_probed_forget_pages(GhJoinState *js)
+{
+	if (js->probed == NULL || js->probed->reader == NULL)
+		return;
+	MemoryContextDelete(js->probed->reader->context);
+	js->probed->reader = NULL;
+}
+
+static bool
+enter_together(GhJoinState *js, GhStage *stage, MemoryContext context)
+{
+	Reader	   *reader = js->probed->reader;
+
+	(void) context;
+	if (!read_pages(reader, stage))
+		return false;
+	reader->read = true;
+	(void) pg_atomic_fetch_add_u64(&js->parallel->shared->nkeys, (int64) reader->entered);
+	return true;
+}
+
+/* Phase TABLE, by one: the sink that all fill.  False: there is none. */
+bool
+gh_probed_share_pages(GhJoinState *js, GhRef *root)
+{
+	GhPipelineOptions options;
+	GhStep		step;
+
+	if (js->probed->reader == NULL)
+		return false;
+	pages_options(js->probed->reader, common_limit(js), &step, &options);
+	return gh_probed_share_sink(js, &options, root);
+}
+
+/* Phase ENTER: this participant's pages.  False: some row cannot be in the table, or there is no memory. */
+bool
+gh_probed_fill_pages(GhJoinState *js, GhRef root)
+{
+	GhPipelineOptions options;
+	GhStep		step;
+
+	/* one that came late has not been asked yet */
+	if (js->probed->reader == NULL && !gh_probed_may_read_together(js))
+		return false;
+	pages_options(js->probed->reader, common_limit(js), &step, &options);
+	options.shared_sink = root;
+	return gh_probed_fill_sink(js, &options, enter_together);
+}
+
+/* When it is known that the rows are in a table, or are none. */
+void
+gh_probed_tell_pages(GhJoinState *js)
+{
+	if (js->probed == NULL || js->probed->reader == NULL)
+		return;
+	if (js->probed->reader->read)
+		tell_scan(js->probed->reader);
+	gh_probed_forget_pages(js);
 }

@@ -1,0 +1,144 @@
+/*
+ * parallel_probed.c
+ *		A table for the node above (probed.c) in the phases of a parallel join: of stored rows, or straight from pages.
+ *
+ * Made of pages it needs each row once in memory, and no copy of it.  Where that comes to nothing, as a value is none that the
+ * engines hold or there is not the memory, the scan starts once more for all, and its rows are stored.
+ */
+#include "postgres.h"
+
+#include "gpuhash.h"
+#include "join/join.h"
+#include "join/parallel.h"
+
+/* Phase ROWS: whether the table for the node above is made straight from pages.  The first one here decides for all. */
+bool
+gh_shared_probed_reads_pages(GhJoinState *js)
+{
+	GhShared   *shared = js->parallel->shared;
+	uint32		decided = GH_OF_PAGES_UNDECIDED;
+	uint32		own = gh_is_probed_above(js) && gh_probed_may_read_together(js) ? GH_OF_PAGES_YES : GH_OF_PAGES_NO;
+
+	(void) pg_atomic_compare_exchange_u32(&shared->of_pages, &decided, own);
+	return pg_atomic_read_u32(&shared->of_pages) == GH_OF_PAGES_YES;
+}
+
+bool
+gh_shared_probed_gave_pages_up(const GhJoinState *js)
+{
+	return pg_atomic_read_u32(&js->parallel->shared->of_pages) == GH_OF_PAGES_GIVEN_UP;
+}
+
+static bool
+is_of_pages(GhShared *shared)
+{
+	return pg_atomic_read_u32(&shared->of_pages) == GH_OF_PAGES_YES;
+}
+
+/* By one, when nobody reads: all read the inner side once more. */
+static void
+give_pages_up(GhJoinState *js)
+{
+	GhShared   *shared = js->parallel->shared;
+
+	pg_atomic_write_u32(&shared->of_pages, GH_OF_PAGES_GIVEN_UP);
+	pg_atomic_write_u64(&shared->nkeys, 0);
+	pg_atomic_write_u64(&shared->probed_bytes, 0);
+	shared->engine = GH_SHARED_NO_TABLE;
+	shared->enter = shared->probed = false;
+	gh_child_rewind_for_all(gh_child(js, GH_INNER));
+}
+
+/* Phase TABLE, by one participant: where the node above wants a table that it can probe, one that all fill. */
+bool
+gh_shared_probed_make(GhJoinState *js)
+{
+	GhShared   *shared = js->parallel->shared;
+
+	if (is_of_pages(shared))
+	{
+		if (!gh_probed_share_pages(js, &shared->cpu_root))
+		{
+			give_pages_up(js);
+			return true;
+		}
+	}
+	else if (!gh_is_probed_above(js) || (gh_parallel_keys(js) == 0 && !js->fill_outer) ||
+			 !gh_probed_share(js, &shared->cpu_root))
+		return false;
+	shared->probed = shared->enter = true;
+	shared->engine = GH_SHARED_CPU;
+	return true;
+}
+
+/* The table comes to nothing: what the join has otherwise, such as cannot do so, too. */
+static void
+make_in_place_of_probed(GhJoinState *js)
+{
+	GhShared   *shared = js->parallel->shared;
+
+	gh_probed_unshare(js, shared->cpu_root);
+	shared->probed = false;
+	if (is_of_pages(shared))
+		give_pages_up(js);
+	else
+		gh_shared_table_make_last(js);
+}
+
+/* Of pages without a row with a key: no table, unless it takes that for an outer row to come out. */
+static bool
+is_not_needed(const GhJoinState *js)
+{
+	return gh_parallel_keys(js) == 0 && !js->fill_outer;
+}
+
+static void
+drop_empty(GhJoinState *js)
+{
+	GhShared   *shared = js->parallel->shared;
+
+	gh_probed_unshare(js, shared->cpu_root);
+	shared->probed = shared->enter = false;
+	shared->engine = GH_SHARED_NO_TABLE;
+}
+
+/* Phases TABLE_2 to TABLE_4, by one participant; refused: some row cannot be in it. */
+void
+gh_shared_probed_go_on(GhJoinState *js, bool refused)
+{
+	GhShared   *shared = js->parallel->shared;
+
+	if (!refused && is_not_needed(js))
+	{
+		drop_empty(js);
+		return;
+	}
+	if (!refused && gh_probed_begin(js, shared->cpu_root))
+		return;
+	/* from the next phase on, the rows are nowhere else */
+	if (BarrierPhase(&shared->barrier) != GH_SHARED_TABLE_2)
+		ereport(ERROR,
+				(errcode(ERRCODE_OUT_OF_MEMORY),
+				 errmsg("out of memory for the table of a hash join")));
+	make_in_place_of_probed(js);
+}
+
+/* In phase ENTER the rows, which may be needed until all have done so, and then the index. */
+void
+gh_shared_probed_enter(GhJoinState *js)
+{
+	GhShared   *shared = js->parallel->shared;
+
+	if (BarrierPhase(&shared->barrier) == GH_SHARED_ENTER)
+	{
+		if (js->probed->has_refs)
+			gh_parallel_share_rows(js);
+		if (is_of_pages(shared) ? !gh_probed_fill_pages(js, shared->cpu_root) :
+			js->store.nkeys > 0 && !gh_probed_fill(js, shared->cpu_root))
+			pg_atomic_write_u32(&shared->refused, 1);
+		return;
+	}
+	if (!js->probed->has_refs)
+		gh_parallel_forget_rows(js);
+	gh_probed_enter(js, shared->cpu_root);
+}
