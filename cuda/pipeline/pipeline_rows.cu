@@ -307,3 +307,29 @@ pipe_rows_take(cuda_pipeline *pipeline, const pipe_lines *lines, GhError *error)
 	rows->text_bytes += bytes;
 	return GH_OK;
 }
+
+/* --------------------------------------------------------------------- requests */
+
+static __global__ void __launch_bounds__(BLOCK_THREADS)
+values_kernel(const rows_view rows, const kept_value kept, uint64_t *values, uint32_t count, uint64_t absent)
+{
+	uint64_t	i = ELEMENT;
+	uint64_t	value = absent;
+
+	if (i >= count)
+		return;
+	if (values[i] != NO_ROW)
+	{
+		GhValue		found = kept_at(rows, values[i], kept);
+
+		value = found.null ? absent : found.low;
+	}
+	values[i] = value;
+}
+
+void
+pipe_rows_values(const pipe_rows *rows, uint64_t *values, uint32_t count, uint64_t absent, cudaStream_t stream)
+{
+	values_kernel<<<blocks_for(count), BLOCK_THREADS, 0, stream>>>
+		(pipe_rows_view(rows), pipe_kept_place(&rows->shape, 0), values, count, absent);
+}

@@ -275,7 +275,7 @@ hand_over(cuda_pipeline *pipeline, GhTable *index, GhMadeTable *made, GhError *e
 	GhError		why = {};
 
 	pipe_free(memory, true, &rows->keys_block);
-	/* it is only read from now on, by kernels of pipelines */
+	/* it is only read from now on, mostly by kernels of pipelines */
 	lane_shrink(table, &table->lanes[0], true);
 	GH_TRY(index_status(pipeline, cuda_table_stats(index, &stats, &why), &why, error));
 	rows->shape.rows = rows->count;
@@ -288,10 +288,12 @@ hand_over(cuda_pipeline *pipeline, GhTable *index, GhMadeTable *made, GhError *e
 		memory->bytes + stats.bytes_peak : memory->bytes_peak;
 	memory->bytes -= rows->memory.bytes;
 	table->rows = rows;
+	table->made_value_size = gh_made_value_size(&rows->shape, rows->any_back);
 	pipeline->rows = nullptr;
 	made->table = index;
 	made->rows = rows->count;
 	made->several = rows->shape.several;
+	made->value_size = table->made_value_size;
 	return memory->failed ? GH_DEVICE_ERROR : GH_OK;
 }
 

@@ -307,6 +307,8 @@ cuda_table_export(GhTable *handle, GhCursor *cursor, uint64_t capacity, void *ke
 	uint64_t	before = UINT64_MAX;
 
 	*count = 0;
+	if (table->rows != nullptr)
+		return gh_made_refuse(error);
 	GH_TRY(table_enter(table, error));
 	if (capacity > 0 &&
 		(keys == nullptr || (values == nullptr && table->options.value_size != 0)))

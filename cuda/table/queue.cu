@@ -246,7 +246,8 @@ cuda_submit(GhTable *handle, GhRequest *request)
 		request->error = table->error;
 		return request->status = GH_DEVICE_ERROR;
 	}
-	status = gh_request_check(&table->options, request, &request->error);
+	status = table->rows != nullptr ? gh_made_request_check(table->made_value_size, request, &request->error) :
+		gh_request_check(&table->options, request, &request->error);
 	if (status == GH_OK && request->on_device)
 		status = check_alignment(request);
 	if (status != GH_OK)

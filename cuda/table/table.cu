@@ -357,6 +357,8 @@ cuda_table_clear(GhTable *handle, GhError *error)
 {
 	cuda_table *table = reinterpret_cast<cuda_table *>(handle);
 
+	if (table->rows != nullptr)
+		return gh_made_refuse(error);
 	GH_TRY(table_enter(table, error));
 	values_clear(table);
 	for (uint32_t i = 0; i < table->options.subtables; i++)
@@ -372,6 +374,8 @@ cuda_table_reserve(GhTable *handle, uint64_t keys, GhError *error)
 	cuda_table *table = reinterpret_cast<cuda_table *>(handle);
 	uint64_t	slots;
 
+	if (table->rows != nullptr)
+		return gh_made_refuse(error);
 	GH_TRY(table_enter(table, error));
 	GH_TRY(table_make_room(table, keys, true, error));
 	/* what it has now is enough; it shrinks to what is enough, too */
@@ -387,6 +391,8 @@ cuda_table_flush(GhTable *handle, GhError *error)
 	cuda_table *table = reinterpret_cast<cuda_table *>(handle);
 	bool		done;
 
+	if (table->rows != nullptr)
+		return gh_made_refuse(error);
 	GH_TRY(table_enter(table, error));
 	if (table->options.multi)
 		GH_TRY(values_compact(table, &done, error));

@@ -163,6 +163,7 @@ struct cuda_table
 
 	/* Of a table that a pipeline made: what its values are the numbers of; else NULL.  It is the table's. */
 	struct pipe_rows *rows;
+	uint32_t	made_value_size;	/* to requests (GhMadeTable) */
 };
 
 /* engine.cu */
@@ -486,5 +487,15 @@ extern GhStatus table_grow_slots(cuda_table *table, uint64_t slots, bool togethe
 
 /* NULL: nothing. */
 extern void pipe_rows_destroy(struct pipe_rows *rows);
+
+/* What a find in a table that a pipeline made takes for absent: no number of a row is that. */
+#define NO_ROW UINT64_MAX
+
+/*
+ * Puts the values that rows keep in the place of their numbers, as many as found in device memory, and absent in that of
+ * NO_ROW and of NULLs; to be followed by a check.
+ */
+extern void pipe_rows_values(const struct pipe_rows *rows, uint64_t *values, uint32_t count, uint64_t absent,
+							 cudaStream_t stream);
 
 #endif							/* GPUHASH_TABLE_H */

@@ -36,7 +36,7 @@
 extern "C" {
 #endif
 
-#define GH_ABI_VERSION 10
+#define GH_ABI_VERSION 11
 
 /* Limits of a table, tested at their edges. */
 #define GH_SUBTABLES_MIN 2
@@ -485,6 +485,9 @@ extern GhStatus gh_options_check(GhTableOptions *options, GhError *error);
 /* Checks arrays and sizes of a request against the table's options. */
 extern GhStatus gh_request_check(const GhTableOptions *options,
 								 const GhRequest *request, GhError *error);
+/* The same for a table that a pipeline made (GhMadeTable in pipeline.h); what it says to calls that would change it. */
+extern GhStatus gh_made_request_check(uint32_t value_size, const GhRequest *request, GhError *error);
+extern GhStatus gh_made_refuse(GhError *error);
 /* Fills error and returns status; printf-like. */
 extern GhStatus gh_error_set(GhError *error, GhStatus status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -517,7 +517,7 @@ service_table_attach(const GhHost *host, GhRef root, GhTable **result, GhError *
 	{
 		status = gh_client_control(number, host, error);
 		handle->options = gh_slot_at(number)->options;
-		handle->made = handle->options.key_size == 0;
+		handle->made = gh_slot_at(number)->was_made;
 		gh_slot_leave(number);
 	}
 	if (status != GH_OK)

@@ -31,7 +31,7 @@ typedef struct GhServiceTable
 	uint32		table;
 	uint64		generation;
 	bool		own;			/* goes with this process */
-	bool		made;			/* by a pipeline: it takes no requests */
+	bool		made;			/* by a pipeline: options are the sizes that requests see */
 	struct GhServiceTable *next;	/* of this process's own tables */
 } GhServiceTable;
 

@@ -353,6 +353,8 @@ service_pipeline_make_table(GhPipeline *handle, GhMadeTable *made, GhError *erro
 	gh_entry_forget(&pipeline->entry);
 	pipeline->made = true;
 	table->made = true;
+	table->options.key_size = sizeof(uint64);
+	table->options.value_size = made->value_size;
 	if (!pipeline->entry.shared)
 		gh_client_own_table(table);
 	return GH_OK;

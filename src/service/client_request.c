@@ -30,10 +30,8 @@ gh_client_submit(GhTable *table, GhRequest *request)
 	uint32		number;
 
 	request->table = NULL;
-	if (handle->made)
-		return request->status = gh_error_set(&request->error, GH_INVALID,
-											  "a table that a pipeline made takes no requests");
-	status = gh_request_check(&handle->options, request, &request->error);
+	status = handle->made ? gh_made_request_check(handle->options.value_size, request, &request->error) :
+		gh_request_check(&handle->options, request, &request->error);
 	if (status != GH_OK)
 		return request->status = status;
 	if (request->on_device)

@@ -426,6 +426,8 @@ turn_into_table(GhExecutor *executor, uint32 number, GhWorkerTable *table, GhErr
 		return status;
 	table->handle = table->made_table.table;
 	table->was_made = true;
+	table->options.key_size = sizeof(uint64);
+	table->options.value_size = table->made_table.value_size;
 	gh_table_entry_at(number)->kind = GH_ENTRY_TABLE;
 	status = engine->stats(table->pipeline, &table->made_stats, error);
 	gh_pipelines_destroy(executor, table);

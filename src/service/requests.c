@@ -157,7 +157,9 @@ run_request(GhExecutor *executor, uint32 number, const GhSlot *asked, GhWorkerTa
 	GhRunning  *running = &gh_worker.running_by_slot[number];
 	GhStatus	status;
 
-	gh_executor_drain_users(executor, table);
+	/* one that a pipeline made does not change any more */
+	if (!table->was_made)
+		gh_executor_drain_users(executor, table);
 	if (!build_request(number, asked, table, &running->request))
 	{
 		gh_executor_refuse(number, GH_INVALID, "an array of the request is outside its buffer");
@@ -302,6 +304,7 @@ control_table(GhSlot *slot, const GhSlot *asked, GhWorkerTable *table)
 			return gh_worker.engine->table_flush(table->handle, &slot->error);
 		default:
 			slot->options = table->options;
+			slot->was_made = table->was_made;
 			return gh_worker.engine->table_stats(table->handle, &slot->stats, &slot->error);
 	}
 }
@@ -397,14 +400,6 @@ gh_executor_let_go(GhExecutor *executor, GhWorkerTable *user)
 	user->nused = 0;
 }
 
-/* Whether the request needs more of a table than one that a pipeline made has. */
-static bool
-is_of_made_table(const GhSlot *asked, const GhWorkerTable *table)
-{
-	return table->was_made && table->handle != NULL && asked->op < GH_SERVICE_PIPELINE_CREATE &&
-		asked->op != GH_SERVICE_STATS;
-}
-
 /* A request that was checked, except for its arrays. */
 static void
 start_request(GhExecutor *executor, uint32 number, const GhSlot *asked)
@@ -415,11 +410,6 @@ start_request(GhExecutor *executor, uint32 number, const GhSlot *asked)
 
 	pg_atomic_write_u64(&slot->started_ns, now);
 	pg_atomic_write_u64(&gh_table_entry_at(asked->table)->used_ns, now);
-	if (is_of_made_table(asked, table))
-	{
-		gh_executor_refuse(number, GH_INVALID, "a table that a pipeline made takes no requests");
-		return;
-	}
 	switch (asked->op)
 	{
 		case GH_SERVICE_RUN:
@@ -433,7 +423,6 @@ start_request(GhExecutor *executor, uint32 number, const GhSlot *asked)
 		case GH_SERVICE_FLUSH:
 		case GH_SERVICE_STATS:
 			gh_executor_drain(executor, table);
-			/* one that a pipeline made does not change any more */
 			if (!table->was_made)
 				gh_executor_drain_users(executor, table);
 			slot->status = control_table(slot, asked, table);

@@ -157,6 +157,7 @@ typedef struct GhSlot
 	GhStatus	status;
 	GhError		error;
 	GhTableStats stats;
+	bool		was_made;		/* statistics: a pipeline made the table */
 	uint64		bytes;			/* of results */
 	GhMadeTable made_table;		/* of a pipeline, without the address */
 	GhPipelineStats pipeline_stats;

@@ -76,7 +76,7 @@ typedef struct GhWorkerTable
 {
 	GhTable    *handle;			/* NULL: none */
 	uint64		generation;
-	GhTableOptions options;		/* of a table that no pipeline made; else 0 */
+	GhTableOptions options;		/* of a table; of one that a pipeline made, sizes as requests see them; else 0 */
 	GhPipeline *pipeline;		/* NULL: none */
 	GhMarks    *marks;			/* NULL: none */
 	GhPageSpan *span;			/* NULL: none; spans.c, as the next ones */

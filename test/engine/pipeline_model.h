@@ -251,6 +251,8 @@ extern char *stage_records(Context *c, Stage *stage, size_t *bytes);
 extern bool stage_results(Context *c, Stage *stage);
 /* pipeline_read.c: puts the rows of the table that was made, or the groups, in the order of their numbers. */
 extern bool stage_number(Context *c, Stage *stage);
+/* pipeline_find.c: what requests find in the table that was made, which has values of so many bytes for them. */
+extern void stage_find(Context *c, const Stage *stage, uint32_t value_size);
 /* Ends what an engine has of the stage: but for a table, which is ended apart. */
 extern void stage_end(Stage *stage);
 extern void stage_end_table(Stage *stage);

@@ -163,6 +163,9 @@ make_table(Context *c, Stage *stage)
 	CHECK_U64(c, "rows of a table", made.rows, stage->sink.count);
 	CHECK(c, !stage->made.all || made.several == stage->made.several, "some key has several rows: %d",
 		  made.several);
+	/* without memory there may be none for a request either */
+	if (!stage->scarce)
+		stage_find(c, stage, made.value_size);
 	return !stage->made.numbered || stage->made.nkept == 0 || stage_number(c, stage);
 }
 

@@ -35,8 +35,11 @@ extern GhStatus fault_status_of(const FaultMemory *memory, GhStatus status, GhEr
 
 /* ---- fault_engine.c ---- */
 
-/* A table of this engine out of one of the CPU engine, which it becomes the owner of; NULL: out of memory. */
-extern GhTable *fault_table_wrap(FaultMemory *memory, GhTable *inner);
+/*
+ * A table of this engine out of one of the CPU engine, which it becomes the owner of; a pipeline made it, with values of so
+ * many bytes to requests.  NULL: out of memory.
+ */
+extern GhTable *fault_table_wrap(FaultMemory *memory, GhTable *inner, uint32_t value_size);
 /* The CPU engine's table in it; one that is none of this engine stays what it is. */
 extern GhTable *fault_table_inner(GhTable *table);
 

@@ -63,6 +63,7 @@ typedef struct FaultTable
 	FaultMemory *memory;
 	GhTableOptions options;
 	GhTable    *inner;			/* of the CPU engine */
+	bool		made;			/* by a pipeline */
 	bool		failed;			/* it met a failure of the device */
 	Flight	   *first;			/* oldest */
 	Flight	   *last;
@@ -353,7 +354,8 @@ fault_submit(GhTable *common, GhRequest *request)
 	request->table = NULL;
 	if (table->failed)
 		return request->status = fault_fail(&request->error);
-	status = gh_request_check(&table->options, request, &request->error);
+	status = table->made ? gh_made_request_check(table->options.value_size, request, &request->error) :
+		gh_request_check(&table->options, request, &request->error);
 	if (status != GH_OK)
 		return request->status = status;
 	flight = calloc(1, sizeof(*flight));
@@ -425,7 +427,7 @@ fault_table_destroy(GhTable *common)
 }
 
 GhTable *
-fault_table_wrap(FaultMemory *memory, GhTable *inner)
+fault_table_wrap(FaultMemory *memory, GhTable *inner, uint32_t value_size)
 {
 	FaultTable *table = calloc(1, sizeof(*table));
 
@@ -433,7 +435,9 @@ fault_table_wrap(FaultMemory *memory, GhTable *inner)
 		return NULL;
 	table->common.engine = gh_cuda_engine();
 	table->memory = fault_memory_share(memory);
-	table->options.key_size = table->options.value_size = sizeof(uint64_t);
+	table->made = true;
+	table->options.key_size = sizeof(uint64_t);
+	table->options.value_size = value_size;
 	table->options.device = memory->device;
 	table->inner = inner;
 	return &table->common;

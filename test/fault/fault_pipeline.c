@@ -377,7 +377,7 @@ fault_pipeline_make_table(GhPipeline *handle, GhMadeTable *made, GhError *error)
 	if (status != GH_OK)
 		return fault_status_of(pipeline->memory, status, error);
 	inner = made->table;
-	made->table = fault_table_wrap(pipeline->memory, inner);
+	made->table = fault_table_wrap(pipeline->memory, inner, made->value_size);
 	if (made->table != NULL)
 		return GH_OK;
 	gh_cpu_engine()->table_destroy(inner);

@@ -25,12 +25,13 @@ sub trial
 sub service { my ($shape, @rest) = @_; return trial('service', $shape, @rest ? @rest : ('pinned', 16, 2, 65536, 'true')) }
 
 # --------------------------------------------------------------------- answers
-my @SHAPES = qw(groups rows places clear joined left semi anti two source unmatched regrouped hasty plain emptied);
+my @SHAPES = qw(groups rows places clear joined left semi anti two source unmatched regrouped hasty plain emptied found);
 my %want = map { $_ => trial('cpu', $_, 'copied', 16, 1, 65536, 'false') } @SHAPES;
 my $groups = ($session->do("SELECT string_agg(format('%s %s %s', k, n, s), ',' ORDER BY k) || ',back 0' FROM (SELECT k, count(*) n, sum(v) s FROM o GROUP BY k) g"))[0];
 my $joined = ($session->do("SELECT string_agg(format('%s %s %s %s %s', k, n, s, k * n, p), ',' ORDER BY k) || ',back 0' FROM (SELECT o.k, count(*) n, sum(v) s, sum(p) p FROM o JOIN i USING (k) GROUP BY o.k) g"))[0];
 is($want{groups}, $groups, "the CPU engine's groups are PostgreSQL's");
 is($want{joined}, $joined, "and its joined ones");
+is($want{found}, $server->query(q{SELECT count(DISTINCT k) || ' ' || sum(DISTINCT k) || ', ' || count(DISTINCT k) FROM i}), 'requests find the keys of a table that a pipeline made, and what it keeps');
 my $rows = qr/^\d{3,} records [0-9a-f]{16}, seen \d{4,}, counted \d{3,}, back 0 0{16}, passed/;
 like($want{$_}, $rows, "$_: $want{$_}") for qw(rows clear left two source unmatched regrouped hasty plain emptied);
 like($want{$_}, qr/^500 records .* passed 15000 0 0, table of 1506, several$/, "$_: $want{$_}") for qw(semi anti);
@@ -96,7 +97,8 @@ is($server->query('SELECT pages_direct = pages FROM gpuhash_stat'), 't', 'reques
 	is(shared($_, 'leave'), 'done', 'the pipeline is left') for $one, $three;
 	is(shared($_, 'attach table', $table), 'done', 'others attach the table') for $one, $three;
 	is(shared($_, 'probe', 0, 'o'), $joined, 'each probes it') for $one, $two, $three;
-	is(shared($three, 'misuse table'), 'find invalid, clear invalid, reserve invalid, stats ok', 'it takes no requests');
+	is(shared($_, 'find', 1000), $server->query('SELECT count(DISTINCT k) FROM i WHERE k BETWEEN 0 AND 999'), 'requests of each find its keys') for $one, $two, $three;
+	is(shared($three, 'misuse table'), 'values invalid, insert invalid, clear invalid, reserve invalid, flush invalid, stats ok', 'they get no values of a table that keeps two, and change nothing');
 	is(shared($two, 'probe', 0, 'o'), $joined, 'and is as it was');
 
 	# Joined together with that table, with marks.

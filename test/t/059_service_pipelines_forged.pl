@@ -140,6 +140,28 @@ my %table = (pipeline => $forger{table}, generation => $forger{table_generation}
 my %marks = (pipeline => $forger{marks}, generation => $forger{marks_generation});
 refuses("operation $_ on a table that was made", forge(\%table, 'own', 0, "op=$_"), qr/^(?:invalid|device error): ./) for 0 .. 5, 7 .. 9, 11, 13, 14, 99;
 like(forge(\%table, 'own', 0, "op=$_"), qr/^done/, "operation $_ on it") for 6, 10, 12;
+
+# Requests with arrays on it: it is a set, which nobody changes.
+{
+	my $none = '18446744073709551615';
+	my $find = sub
+	{
+		my ($of, $fields) = @_;
+		my ($out, $err) = $forger->do("SELECT gpuhash_forge_request($of->{table}, $of->{table_generation}, 'values_out=$none $fields', -1)");
+		return $out . $err;
+	};
+	my $room = 512 * 1024;
+	is($find->(\%forger, 'flags_out=4096'), 'done, 0 found', 'a find in it');
+	is($find->(\%forger, 'run_op=7 counts_out=4096'), 'done, 0 found', 'a count in it');
+	refuses('values of a find', $find->(\%forger, 'values_out=4096'), qr/^refused: values_out must be NULL/);
+	refuses("values of a count at $_", $find->(\%forger, "run_op=7 counts_out=4096 values_out=$_"), qr/^refused: a count request has values_out/) for 8192, $room - 8;
+	refuses("request $_ on it", $find->(\%forger, "run_op=$_ values_in=8192 values_out=16384 ops=32768 offsets_out=40960"), qr/^refused: a table that a pipeline made does not change/) for 1 .. 5, 8 .. 11;
+	refuses("keys at $_", $find->(\%forger, "flags_out=4096 keys=$_"), qr/^refused: an array/) for $room, $room - 8, 4, 2 ** 31;
+	refuses("flags at $_", $find->(\%forger, "flags_out=$_"), qr/^refused: an array/) for $room, $room - 8, 4, 2 ** 31;
+	refuses("counts at $_", $find->(\%forger, "run_op=7 counts_out=$_"), qr/^refused: an array/) for $room, $room - 8, 4, 2 ** 31;
+	refuses("$_ keys", $find->(\%forger, "flags_out=4096 count=$_"), qr/^refused: /) for 65537, 2 ** 30 + 1, $none;
+	refuses("another session's", $find->(\%victim, 'flags_out=4096'), qr/^refused: .*another session/);
+}
 refuses("operation $_ on marks", forge(\%marks, 'own', 0, "op=$_"), qr/^(?:invalid|device error): ./) for 0 .. 14, 99;
 refuses('an older pipeline of that number', forge(\%forger, 'own', 0, 'table_generation=' . ($forger{generation} + 1)), qr/^device error: /);
 

@@ -222,11 +222,13 @@ gh_cpu_rows_hand_over(GhCpuRows *rows, void (*drop) (GhCpuRows *), void (*forget
 	GhCpuTable *index = (GhCpuTable *) rows->index;
 
 	index->rows = rows;
+	index->made_value_size = gh_made_value_size(&rows->shape, rows->any_back);
 	index->drop_rows = drop;
 	index->forget_rows = forget;
 	made->table = rows->index;
 	made->rows = rows->count;
 	made->several = rows->shape.several;
+	made->value_size = index->made_value_size;
 }
 
 GhStatus

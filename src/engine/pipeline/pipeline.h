@@ -340,12 +340,21 @@ typedef struct GhPipelineStats
 	uint64_t	work_bytes;		/* device memory that requests are worked on in, beside that */
 } GhPipelineStats;
 
-/* A table that a pipeline made. */
+/*
+ * A table that a pipeline made.  It does not change any more: of the calls of engine.h it takes GH_FIND, GH_COUNT and
+ * statistics, and answers GH_INVALID to all others.  A request's keys are what the parts of the sink make of a row
+ * (gh_key_part_add).  To requests it is a table of single values of value_size bytes, or a set where that is 0.
+ */
 typedef struct GhMadeTable
 {
 	GhTable    *table;			/* the caller's, to be destroyed as any table */
 	uint64_t	rows;			/* numbered from 0 */
 	bool		several;		/* some key has several */
+	/*
+	 * 8: the value is what the key's row keeps, an INT, or what is absent where that is NULL.  0: its rows keep something
+	 * else, a probe finds several of a key, or some row hands back.
+	 */
+	uint32_t	value_size;
 } GhMadeTable;
 
 /* ------------------------------------------------------------------- engines */
@@ -471,6 +480,15 @@ typedef struct GhTableShape
 	bool		numbered;		/* its rows are there by number */
 	uint64_t	rows;			/* if so: how many */
 } GhTableShape;
+
+/* The value_size of a table of that shape; back: some row hands back. */
+static inline uint32_t
+gh_made_value_size(const GhTableShape *shape, bool back)
+{
+	bool		is_value = shape->nkept == 1 && shape->kept[0].value_class == GH_CLASS_INT;
+
+	return is_value && !shape->several && !back ? sizeof(uint64_t) : 0;
+}
 
 /* Options that were copied and accepted, with what follows from them. */
 typedef struct GhPipelinePlan

@@ -150,6 +150,8 @@ gh_cpu_table_clear(GhTable *common, GhError *error)
 	GhCpuRoot  *root;
 	bool		finished;
 
+	if (table->rows != NULL)
+		return gh_made_refuse(error);
 	gh_cpu_drain(table);
 	gh_cpu_lock(table, GH_LOCK_EXCLUSIVE);
 	root = table->view.root;

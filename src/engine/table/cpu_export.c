@@ -194,6 +194,8 @@ gh_cpu_table_export(GhTable *common, GhCursor *cursor, uint64_t capacity,
 	const GhCpuView *view = &table->view;
 
 	*count = 0;
+	if (table->rows != NULL)
+		return gh_made_refuse(error);
 	gh_cpu_drain(table);
 	gh_cpu_lock(table, GH_LOCK_SHARED);
 	if (capacity > 0 && (keys == NULL || (values == NULL && view->value_size > 0)))

@@ -190,6 +190,8 @@ gh_cpu_table_flush(GhTable *common, GhError *error)
 	bool		stopped;
 	bool		more = true;
 
+	if (table->rows != NULL)
+		return gh_made_refuse(error);
 	gh_cpu_drain(table);
 	gh_cpu_lock(table, GH_LOCK_EXCLUSIVE);
 	table->view.root->version++;

@@ -231,6 +231,7 @@ typedef struct GhCpuTable
 	uint8_t		sketch[GH_CPU_SKETCH_REGISTERS];
 	/* of a table that a pipeline made: what its values lead to, and who frees that (pipeline/cpu_rows.h) */
 	struct GhCpuRows *rows;
+	uint32_t	made_value_size;	/* to requests (GhMadeTable) */
 	void		(*drop_rows) (struct GhCpuRows *rows);
 	void		(*forget_rows) (struct GhCpuRows *rows);	/* where other handles lead there, too */
 } GhCpuTable;
@@ -350,6 +351,8 @@ extern bool gh_cpu_carry_on(GhCpuTable *table);
  * with request->error filled.
  */
 extern GhStatus gh_cpu_find_slice(GhCpuTable *table, GhRequest *request);	/* cpu_find.c */
+/* The same in a table that a pipeline made: pipeline/cpu_rows_find.c */
+extern GhStatus gh_cpu_made_find_slice(GhCpuTable *table, GhRequest *request);
 extern GhStatus gh_cpu_count_slice(GhCpuTable *table, GhRequest *request);	/* cpu_count.c */
 extern GhStatus gh_cpu_find_all_slice(GhCpuTable *table, GhRequest *request);	/* cpu_find_all.c */
 extern GhStatus gh_cpu_write_slice(GhCpuTable *table, GhRequest *request);	/* cpu_write.c */

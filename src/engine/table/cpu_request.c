@@ -23,7 +23,8 @@ gh_cpu_submit(GhTable *common, GhRequest *request)
 	const GhCpuRoot *root = table->host.address(table->host.ctx, table->root);
 	GhStatus	status;
 
-	status = gh_request_check(&root->options, request, &request->error);
+	status = table->rows != NULL ? gh_made_request_check(table->made_value_size, request, &request->error) :
+		gh_request_check(&root->options, request, &request->error);
 	if (status == GH_OK && request->on_device)
 		status = gh_error_set(&request->error, GH_UNSUPPORTED,
 							  "the CPU engine has no device memory");
@@ -56,7 +57,7 @@ do_operation(GhCpuTable *table, GhRequest *request)
 	switch (request->op)
 	{
 		case GH_FIND:
-			return gh_cpu_find_slice(table, request);
+			return table->rows != NULL ? gh_cpu_made_find_slice(table, request) : gh_cpu_find_slice(table, request);
 		case GH_COUNT:
 			return gh_cpu_count_slice(table, request);
 		case GH_FIND_ALL:

@@ -212,6 +212,8 @@ gh_cpu_table_reserve(GhTable *common, uint64_t keys, GhError *error)
 	uint32_t	level;
 	GhStatus	status = GH_BUSY;
 
+	if (table->rows != NULL)
+		return gh_made_refuse(error);
 	gh_cpu_drain(table);
 	if (!gh_cpu_level_for(&root->options, keys, &level))
 		return gh_error_set(error, root->options.memory_limit > 0 ? GH_LIMIT : GH_NO_MEMORY,

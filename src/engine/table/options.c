@@ -215,3 +215,22 @@ gh_request_check(const GhTableOptions *options, const GhRequest *request,
 		return gh_error_set(error, GH_INVALID, "a mixed request has no ops");
 	return GH_OK;
 }
+
+GhStatus
+gh_made_refuse(GhError *error)
+{
+	return gh_error_set(error, GH_INVALID, "a table that a pipeline made does not change");
+}
+
+GhStatus
+gh_made_request_check(uint32_t value_size, const GhRequest *request, GhError *error)
+{
+	GhTableOptions options = {.key_size = sizeof(uint64_t),.value_size = value_size};
+
+	if (request->op != GH_FIND && request->op != GH_COUNT)
+		return gh_made_refuse(error);
+	/* an engine may fill them beside the counts, as wide as they are in its index */
+	if (request->op == GH_COUNT && request->values_out != NULL)
+		return gh_error_set(error, GH_INVALID, "a count request has values_out");
+	return gh_request_check(&options, request, error);
+}

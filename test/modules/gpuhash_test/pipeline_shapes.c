@@ -19,6 +19,7 @@ PG_FUNCTION_INFO_V1(gpuhash_trial_pipeline);
 
 #define PLAIN_KEYS 500			/* of a table that no pipeline made */
 #define OUTER_GROUPS 1000		/* different values of the outer table's first column */
+#define FOUND_KEYS 2000			/* below 0, and from there on */
 #define HASTY_ROUNDS 3
 
 /* All that a shape has, so that it is given back after an error, too. */
@@ -273,6 +274,32 @@ try_hasty(Shape *shape)
 	finish(shape, true);
 }
 
+/*
+ * Requests find keys in tables that a pipeline made: in one that keeps the key, and for requests has it as its value, and
+ * in one that keeps more, and is a set.
+ */
+static void
+try_found(Shape *shape)
+{
+	int64		sum;
+	uint64		there;
+
+	gh_trial_stage_begin(&shape->again, NULL, NULL);
+	gh_trial_stage_table(&shape->again);
+	shape->again.options.sink.table.nkept = 1;
+	shape->again.options.sink.table.matches = GH_MATCHES_ANY;
+	shape->again.options.sink.table.numbered = 0;
+	gh_trial_create(&shape->trial, &shape->again);
+	gh_trial_bring(&shape->trial, shape->again.pipeline, shape->inner, 0, MaxBlockNumber);
+	gh_trial_make_table(&shape->trial, shape->again.pipeline, &shape->made_again);
+	make_inner(shape);
+	there = gh_trial_find(&shape->trial, shape->made_again.table, -FOUND_KEYS, 2 * FOUND_KEYS, &sum);
+	shape->answer = psprintf("%llu %lld, %llu",
+							 (unsigned long long) there, (long long) sum,
+							 (unsigned long long) gh_trial_find(&shape->trial, shape->made.table, -FOUND_KEYS,
+																2 * FOUND_KEYS, NULL));
+}
+
 static void
 fill_plain(Shape *shape, uint64 first)
 {
@@ -379,6 +406,7 @@ static const struct
 	{"unmatched", try_unmatched},
 	{"regrouped", try_regrouped},
 	{"hasty", try_hasty},
+	{"found", try_found},
 	{"plain", try_plain},
 	{"emptied", try_emptied},
 };

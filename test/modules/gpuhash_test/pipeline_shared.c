@@ -163,21 +163,33 @@ probe(Step *step)
 	step->answer = gh_trial_groups_text(&step->trial, step->stage.pipeline, 3);
 }
 
+/* How many of the keys from 0 on the table that is held has, so many as the number says. */
+static void
+find_keys(Step *step)
+{
+	step->answer = psprintf("%llu", (unsigned long long) gh_trial_find(&step->trial, held_table, 0, step->number, NULL));
+}
+
 /* What a table that a pipeline made is not for. */
 static void
 misuse_table(Step *step)
 {
-	GhRequest	request = {0};
+	GhRequest	find = {0};
+	GhRequest	insert = {0};
 	GhTableStats stats;
 	GhError		error;
 
-	request.op = GH_FIND;
-	request.count = 1;
-	request.keys = request.values_out = step->trial.lanes[0].buffer;
-	step->answer = psprintf("find %s, clear %s, reserve %s, stats %s",
-							gh_status_name(gh_service_engine()->submit(held_table, &request)),
+	find.op = GH_FIND;
+	insert.op = GH_INSERT;
+	find.count = insert.count = 1;
+	find.keys = find.values_out = step->trial.lanes[0].buffer;
+	insert.keys = insert.values_in = step->trial.lanes[0].buffer;
+	step->answer = psprintf("values %s, insert %s, clear %s, reserve %s, flush %s, stats %s",
+							gh_status_name(gh_service_engine()->submit(held_table, &find)),
+							gh_status_name(gh_service_engine()->submit(held_table, &insert)),
 							gh_status_name(gh_service_engine()->table_clear(held_table, &error)),
 							gh_status_name(gh_service_engine()->table_reserve(held_table, 100, &error)),
+							gh_status_name(gh_service_engine()->table_flush(held_table, &error)),
 							gh_status_name(gh_service_engine()->table_stats(held_table, &stats, &error)));
 }
 
@@ -228,6 +240,7 @@ static const struct
 	{"fetch digest", fetch_digest},
 	{"finish table", finish_table},
 	{"probe", probe},
+	{"find", find_keys},
 	{"misuse table", misuse_table},
 	{"destroy table", destroy_table},
 };

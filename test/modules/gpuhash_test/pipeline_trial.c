@@ -15,6 +15,7 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
+#include "host.h"
 #include "service/placement.h"
 
 #include "pipeline_trial.h"
@@ -347,6 +348,38 @@ gh_trial_make_table(GhTrial *trial, GhPipeline *pipeline, GhMadeTable *made)
 		gh_serve_interrupt();
 	if (status != GH_OK)
 		gh_report_error(&error, "make the table of a test");
+}
+
+uint64
+gh_trial_find(GhTrial *trial, GhTable *table, int64 first, uint64 count, int64 *sum)
+{
+	GhRequest	request = {0};
+	int64	   *keys = (int64 *) trial->lanes[0].buffer;
+	int64	   *values = keys + count;
+	uint8	   *flags = (uint8 *) (values + count);
+	uint64		there = 0;
+
+	for (uint64 i = 0; i < count; i++)
+		keys[i] = (uint32) (first + (int64) i);	/* as the parts of stages make them */
+	request.op = GH_FIND;
+	request.count = count;
+	request.keys = keys;
+	request.values_out = sum != NULL ? values : NULL;
+	request.flags_out = flags;
+	if (gh_run_request(table, &request) != GH_OK)
+		gh_report_error(&request.error, "find keys in the table of a test");
+	if (sum != NULL)
+		*sum = 0;
+	for (uint64 i = 0; i < count; i++)
+	{
+		there += flags[i];
+		if (sum != NULL)
+			*sum += values[i];
+	}
+	if (there != request.outcome.matched)
+		elog(ERROR, "%llu keys matched, and %llu are there", (unsigned long long) request.outcome.matched,
+			 (unsigned long long) there);
+	return there;
 }
 
 GhMarks *

@@ -91,6 +91,8 @@ extern void gh_trial_bring(GhTrial *trial, GhPipeline *pipeline, Oid relid, Bloc
 extern void gh_trial_bring_rows(GhTrial *trial, GhPipeline *pipeline, GhInputKind kind, uint32 step, uint64 rows);
 extern void gh_trial_wait(GhTrial *trial);
 extern void gh_trial_make_table(GhTrial *trial, GhPipeline *pipeline, GhMadeTable *made);
+/* How many of so many keys, from the first on, requests find in a table; *sum, if there is one, is that of their values. */
+extern uint64 gh_trial_find(GhTrial *trial, GhTable *table, int64 first, uint64 count, int64 *sum);
 extern GhMarks *gh_trial_marks(GhTrial *trial, GhTable *table);
 /* "records digest, seen ...": of what came out and of all requests; records in any order. */
 extern char *gh_trial_digest(GhTrial *trial, GhPipeline *pipeline);
