@@ -140,11 +140,30 @@ gh_slot_leave(uint32 number)
 	}
 }
 
-/* This process waits for buffers since then; 0: it does not any more.  Since when it did. */
-static uint64
+/* This process is counted among those that wait for buffers. */
+static bool waits = false;
+
+/* It waits since then, by which others come before or behind it; 0: it does not, or has no place among them. */
+static void
 set_waiting(uint64 since_ns)
 {
-	return pg_atomic_exchange_u64(&gh_slot_at(gh_service->units + (uint32) gh_my_procno())->waits_since, since_ns);
+	pg_atomic_write_u64(&gh_slot_at(gh_service->units + (uint32) gh_my_procno())->waits_since, since_ns);
+}
+
+static void
+begin_waiting(uint64 since_ns)
+{
+	pg_atomic_fetch_add_u32(&gh_service->waiting, 1);
+	waits = true;
+	set_waiting(since_ns);
+}
+
+static void
+end_waiting(void)
+{
+	set_waiting(0);
+	waits = false;
+	pg_atomic_fetch_sub_u32(&gh_service->waiting, 1);
 }
 
 static void
@@ -155,8 +174,8 @@ leave_service(int code, Datum arg)
 	for (uint32 i = 0; i < gh_service->slots; i++)
 		gh_slot_leave(i);
 	/* a process that is terminated while it waits leaves await_buffers without its end */
-	if (set_waiting(0) != 0)
-		pg_atomic_fetch_sub_u32(&gh_service->waiting, 1);
+	if (waits)
+		end_waiting();
 	gh_client_drop_tables();
 	if (pg_atomic_read_u32(&gh_service->waiting) > 0)
 		ConditionVariableBroadcast(&gh_service->returned);
@@ -304,20 +323,6 @@ sleep_for_buffers(int n, uint32 units, uint32 kept, uint64 since_ns, uint64 most
 		(void) ConditionVariableTimedSleep(&gh_service->returned, GH_BORROW_RETRY_MS, gh_wait_event(GH_WAIT_BUFFER));
 	ConditionVariableCancelSleep();
 	return taken;
-}
-
-static void
-begin_waiting(uint64 since_ns)
-{
-	pg_atomic_fetch_add_u32(&gh_service->waiting, 1);
-	(void) set_waiting(since_ns);
-}
-
-static void
-end_waiting(void)
-{
-	(void) set_waiting(0);
-	pg_atomic_fetch_sub_u32(&gh_service->waiting, 1);
 }
 
 /*

@@ -137,6 +137,32 @@ my $DELAY = 400;
 	unlike($server->log, qr/PANIC|TRAP|terminated by signal/, 'a clean log');
 }
 
+# -------------------------------------------- a session that waits for a buffer
+{
+	my $service = GpuHash::Service->new(conf => ["gpuhash.shared_memory = '1536kB'"]);
+	my $server = $service->server;
+	ok($service->wait_ready, 'for one that waits');
+	my ($holder, $user, $waiter) = map { $server->session } 1 .. 3;
+	$holder->do('SELECT gpuhash_forge_hold()');
+	$user->do("SET gpuhash.engine = cuda; SELECT gpuhash_create('t', host_copy => false); SELECT gpuhash_insert('t', ARRAY[1, 2], ARRAY[10, 20])");
+	my ($pid) = $waiter->do('SELECT pg_backend_pid()');
+	$service->arm('find', 'delay', ms => 2000);
+	$user->send("SELECT gpuhash_find('t', ARRAY[1])");
+	sleep 0.2;
+	$waiter->send("SELECT gpuhash_find('t', ARRAY[2])");
+	sleep 0.2;
+	like($service->leftovers, qr/, waiters 1,/, 'it waits');
+	$server->query("SELECT pg_terminate_backend($pid)");
+	eval { $waiter->receive };
+	my ($out, $err) = $user->receive;
+	is("$out$err", '{10}', 'the others go on');
+	like($service->leftovers, qr/, waiters 0,/, 'and it is ended: nobody waits any more');
+	$user->do("SELECT gpuhash_drop('t')");
+	$_->close for $holder, $user;
+	like($service->settle, $CLEAN, 'nothing is left over');
+	$service->stop;
+}
+
 # ------------------------------------------------------------ a thousand cancels
 {
 	my $service = GpuHash::Service->new(tables => 1, conf => ["gpuhash.shared_memory = '6MB'"]);

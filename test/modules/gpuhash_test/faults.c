@@ -151,8 +151,8 @@ gpuhash_fault_leftovers(PG_FUNCTION_ARGS)
 		(void) gh_resident_tables_give_up((int) i, PG_UINT64_MAX, 0);
 	initStringInfo(&text);
 	tables = count_tables(&holds);
-	appendStringInfo(&text, "buffers %d, slots %d, tables %d, holds %d, bytes", count_units(), count_slots(), tables,
-					 holds);
+	appendStringInfo(&text, "buffers %d, slots %d, tables %d, holds %d, waiters %u, bytes", count_units(), count_slots(),
+					 tables, holds, pg_atomic_read_u32(&gh_service->waiting));
 	for (uint32 i = 0; i < gh_service->devices; i++)
 		appendStringInfo(&text, " %llu",
 						 (unsigned long long) (pg_atomic_read_u64(&gh_service->device[i].memory_used) -

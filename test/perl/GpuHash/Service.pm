@@ -23,7 +23,7 @@ use Time::HiRes qw(time sleep);
 
 # the CUDA engine keeps what pipelines worked in for those after them (cuda/pipeline/pipeline_kits.cu); the stand-in nothing
 my $BYTES = ($ENV{GPUHASH_STAND_IN} || '') eq 'no' ? qr/\d+/ : qr/0/;
-our $CLEAN = qr/^buffers 0, slots 0, tables 0, holds 0, bytes $BYTES(?: $BYTES)*$/;
+our $CLEAN = qr/^buffers 0, slots 0, tables 0, holds 0, waiters 0, bytes $BYTES(?: $BYTES)*$/;
 
 # What loads pages again would do so while tests count requests, or have them fail: 043 is about that.
 my @CONF = ("shared_preload_libraries = 'gpuhash'", 'gpuhash.reload_resident = off', "gpuhash.engine = 'cuda'", 'gpuhash.force_offload = on',
