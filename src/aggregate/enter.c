@@ -285,9 +285,12 @@ argument_is_held(const GhAggregateNode *node, int a, const GhSqlValue *value)
 	return true;
 }
 
-/* A value that a vector has in a row; constants are there already. */
+/*
+ * A value that a vector has in a row; constants are there already.  Whoever reads it, too, has the same value: a numeric
+ * and what it is rounded to are two vectors.
+ */
 static void
-put_value(const GhEntered *entered, uint32 vector, uint32 row, const GhSqlValue *value)
+put_value(const GhEntered *entered, uint32 vector, uint32 row, const GhValueType *type, const GhSqlValue *value)
 {
 	uint32		place = entered->places[vector];
 	const GhVector *to;
@@ -295,6 +298,8 @@ put_value(const GhEntered *entered, uint32 vector, uint32 row, const GhSqlValue 
 	if (place == 0)
 		return;
 	to = &entered->rows->vectors[place - 1];
+	Assert(to->null[row] || value->kind == GH_SQL_NULL || (type->typlen <= 0 && type->value_class != GH_CLASS_INT128) ||
+		   to->low[row] == value->low);
 	to->null[row] = value->kind == GH_SQL_NULL;
 	to->low[row] = value->low;
 	to->high[row] = value->high;
@@ -320,6 +325,7 @@ static void
 fill_row(GhAggregateNode *node, uint32 row)
 {
 	const GhSqlValue yes = {1, 0, GH_SQL_HELD};
+	const GhValueType truth = {.typlen = sizeof(bool),.value_class = GH_CLASS_BOOL};
 	const GhAggregate *aggregates = node->aggregates;
 	const GhEntered *entered = node->entered;
 	GhSqlValue *values = values_of(node, row);
@@ -340,13 +346,14 @@ fill_row(GhAggregateNode *node, uint32 row)
 			continue;
 		}
 		if (aggregates[a].filter != GH_AGGREGATE_NO_FILTER)
-			put_value(entered, aggregates[a].filter, row, &yes);
+			put_value(entered, aggregates[a].filter, row, &truth, &yes);
 	}
 	for (int a = 0; a < node->naggregates; a++)
 		if (values[node->nkeys + a].kind != GH_SQL_NULL && aggregates[a].kind != GH_AGGREGATE_COUNT_ROWS)
-			put_value(entered, aggregates[a].argument, row, &values[node->nkeys + a]);
+			put_value(entered, aggregates[a].argument, row, &node->specs[a].argument,
+					  &values[node->nkeys + a]);
 	for (int k = 0; k < node->nkeys; k++)
-		put_value(entered, node->key_vectors[k], row, &values[k]);
+		put_value(entered, node->key_vectors[k], row, &node->key_types[k], &values[k]);
 }
 
 /*
