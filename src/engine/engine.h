@@ -420,7 +420,7 @@ typedef struct GhEngine
 	 * the cursor has not passed to keys and values, which are host memory; values
 	 * is ignored for a set and may be NULL.  Entries come in no particular order,
 	 * each once, if nothing changes the table in between.  *count is how many came;
-	 * it may be less than capacity, even 0, before the cursor is finished.
+	 * it may be less than capacity, even 0, before the cursor is finished.  NULL: this engine has none.
 	 */
 	GhStatus	(*table_export) (GhTable *table, GhCursor *cursor, uint64_t capacity,
 								 void *keys, void *values, uint64_t *count,
@@ -491,7 +491,6 @@ extern GhStatus gh_made_refuse(GhError *error);
 /* Fills error and returns status; printf-like. */
 extern GhStatus gh_error_set(GhError *error, GhStatus status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-extern const char *gh_status_name(GhStatus status);
 
 #ifdef __cplusplus
 }

@@ -2,6 +2,7 @@
  * engine_bench_run.c
  *		Tables, requests with their time, rows, and arrays in host memory.
  */
+#include "../status_name.h"
 #include "engine_bench.h"
 
 #include <stdlib.h>

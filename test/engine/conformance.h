@@ -14,6 +14,7 @@
 #ifndef CONFORMANCE_H
 #define CONFORMANCE_H
 
+#include "../status_name.h"
 #include "engine/engine.h"
 
 #include <inttypes.h>

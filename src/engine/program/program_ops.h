@@ -271,8 +271,6 @@ gh_timestamp_to_date(uint64_t timestamp, int width, uint64_t *bad)
  */
 #define GH_CALENDAR_YEARS 8000
 #define GH_CALENDAR_DAYS INT64_C(3652365)	/* from its first day, a March 1, to 2000-01-01: 10000 years less 60 days */
-#define GH_DAYS_OF_4_YEARS 1461
-#define GH_DAYS_OF_100_YEARS 36524
 #define GH_DAYS_OF_400_YEARS 146097
 
 typedef struct GhCivil

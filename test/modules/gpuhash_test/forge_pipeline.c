@@ -22,6 +22,7 @@
 #include "service/placement.h"
 
 #include "forge.h"
+#include "../../status_name.h"
 #include "pipeline_trial.h"
 
 PG_FUNCTION_INFO_V1(gpuhash_forge_hold_pipeline);

@@ -13,6 +13,7 @@
 
 #include "service/placement.h"
 
+#include "../../status_name.h"
 #include "pipeline_trial.h"
 
 PG_FUNCTION_INFO_V1(gpuhash_trial_shared);
