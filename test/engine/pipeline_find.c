@@ -108,7 +108,7 @@ draw_keys(Context *c, const Index *index, uint64_t *count)
 }
 
 static void
-check_finds(Context *c, const Stage *stage, const Index *index, uint32_t value_size)
+check_finds(Context *c, GhTable *table, const Index *index, uint32_t value_size)
 {
 	uint64_t	count;
 	uint64_t   *keys = draw_keys(c, index, &count);
@@ -120,8 +120,8 @@ check_finds(Context *c, const Stage *stage, const Index *index, uint32_t value_s
 	uint64_t	matched = 0;
 
 	find.values_out = value_size > 0 ? values : NULL;
-	if (CHECK_STATUS(c, "a find in a table that was made", do_request(c, stage->made.table, &find), GH_OK) &&
-		CHECK_STATUS(c, "a count in it", do_request(c, stage->made.table, &counting), GH_OK))
+	if (CHECK_STATUS(c, "a find in a table that was made", do_request(c, table, &find), GH_OK) &&
+		CHECK_STATUS(c, "a count in it", do_request(c, table, &counting), GH_OK))
 		for (uint64_t i = 0; i < count && c->failures == 0; i++)
 		{
 			bool		there = is_there(index, keys[i]);
@@ -141,11 +141,10 @@ check_finds(Context *c, const Stage *stage, const Index *index, uint32_t value_s
 }
 
 static void
-check_refused(Context *c, const Stage *stage, uint32_t value_size)
+check_refused(Context *c, GhTable *table, uint32_t value_size)
 {
 	static const GhOp ops[] = {GH_INSERT, GH_UPSERT, GH_EXCHANGE, GH_DELETE, GH_MIXED, GH_FIND_ALL, GH_ADD};
-	const GhEngine *engine = stage->engine;
-	GhTable    *table = stage->made.table;
+	const GhEngine *engine = c->engine;
 	uint64_t	word[2] = {0, 0};
 	uint8_t		op = GH_DELETE;
 	GhCursor	cursor = {0};
@@ -172,17 +171,31 @@ check_refused(Context *c, const Stage *stage, uint32_t value_size)
 	CHECK_STATUS(c, "export", engine->table_export(table, &cursor, 1, word, word, &count, &error), GH_INVALID);
 }
 
+/* A handle on the table: of a crew that of any of them, who is at work then. */
+static GhTable *
+any_handle(Context *c, const Stage *stage)
+{
+	Stage		other = {.crew = stage->crew};
+
+	if (stage->crew == NULL)
+		return stage->made.table;
+	other.first_member = (uint32_t) random_below(c, stage->crew->count);
+	crew_turn(&other, 0);
+	return stage->made.tables[other.first_member];
+}
+
 void
 stage_find(Context *c, const Stage *stage, uint32_t value_size)
 {
+	GhTable    *table = any_handle(c, stage);
 	Index		index;
 
-	crew_turn(stage, 0);
 	CHECK_U64(c, "bytes of values that requests see", value_size, expected_size(&stage->made));
 	if (c->failures > 0)
 		return;
-	check_refused(c, stage, value_size);
+	check_refused(c, table, value_size);
 	index_rows(&stage->made, &index);
-	check_finds(c, stage, &index, value_size);
+	check_finds(c, table, &index, value_size);
 	free(index.rows);
+	crew_turn(stage, 0);
 }

@@ -532,7 +532,20 @@ wide_sums(Context *c)
 
 /* ------------------------------------------------------------- other tables */
 
-/* Tables that no pipeline made: a value each, or none. */
+/* Another handle on a table, where the engine has several. */
+static GhTable *
+another_handle(Context *c, const GhHost *host, GhTable *table)
+{
+	GhTable    *another = table;
+	GhError		error = {0};
+
+	if (c->on_host)
+		CHECK(c, c->engine->table_attach(host, c->engine->table_root(table), &another, &error) == GH_OK, "attach: %s",
+			  error.message);
+	return another;
+}
+
+/* Tables that no pipeline made: a value each, or none.  Who fills one may have another handle than who probes it. */
 static void
 other_tables(Context *c)
 {
@@ -550,9 +563,12 @@ other_tables(Context *c)
 			GhRequest	request = {.op = GH_INSERT,.count = 100,.keys = keys};
 			Setting		setting;
 			Stage	   *prober;
+			GhTable    *filled = NULL;
 			GhError		error;
 
 			setting_init(&setting);
+			if (c->on_host)
+				host_init_locked(&setting.state, &setting.host);
 			request.values_in = value_size > 0 ? values : NULL;
 			rows_init(&table.rows, table.nkept);
 			table.keys = keys;
@@ -565,17 +581,21 @@ other_tables(Context *c)
 				there[i] = true;
 				(void) rows_add(&table.rows, (GhValue[]) {{values[i], 0, 0}}, false);
 			}
-			if (CHECK_STATUS(c, "a table", c->engine->table_create(&setting.host, &options, &table.table,
-																   &error), GH_OK) &&
-				CHECK_STATUS(c, "its rows", do_request(c, table.table, &request), GH_OK))
+			if (CHECK_STATUS(c, "a table", c->engine->table_create(&setting.host, &options, &filled, &error),
+							 GH_OK) &&
+				CHECK_STATUS(c, "its rows", do_request(c, filled, &request), GH_OK))
 			{
+				table.table = another_handle(c, &setting.host, filled);
 				prober = new_prober(c, &setting, &table, kind);
 				for (uint32_t i = 0; i < 2000; i++)
 					put_key(prober, i, i % 100 == 0);
 				(void) run(c, &setting, prober);
 				stage_end(prober);
 			}
-			c->engine->table_destroy(table.table);
+			if (table.table != NULL && table.table != filled)
+				c->engine->table_detach(table.table);
+			c->engine->table_destroy(filled);
+			CHECK(c, !setting.state.lock_misused, "the host's lock was misused");
 			rows_drop(&table.rows);
 			setting_end(c, &setting);
 		}
