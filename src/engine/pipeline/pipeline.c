@@ -478,7 +478,9 @@ gh_pipeline_request_take(GhPipeline *pipeline, GhPipelineRequest *request, GhPip
 	GhStatus	status;
 
 	gh_pipeline_request_clear(request);
-	memset(&request->error, 0, sizeof(request->error));
+	/* not all of it: a page may be a request */
+	request->error.status = GH_OK;
+	request->error.message[0] = '\0';
 	memset(request->engine_state, 0, sizeof(request->engine_state));
 	request->pipeline = NULL;
 	status = check_request(pipeline, request, intake->groups, rows, &request->error);
