@@ -46,6 +46,7 @@
 	X(RESIDENT_MAP, "resident_map")	/* of resident pages the map's LSN is not looked at */ \
 	X(RESIDENT_HEAP, "resident_heap")	/* nor the page's */ \
 	X(RESIDENT_ORDER, "resident_order")	/* the map is read before the snapshot is held */ \
+	X(RESIDENT_SPLIT, "resident_split")	/* the map's bits are read some time after its LSN */ \
 	X(ALLOCATION, "allocation") \
 	X(REPLY, "reply")
 

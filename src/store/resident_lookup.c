@@ -16,6 +16,20 @@
 
 /* --------------------------------------------------------------------- maps */
 
+/* Reads a page of the map; at the fault point its LSN, and its bits later, as if there were no lock over both. */
+static void
+read_map_now(const GhResident *resident, BlockNumber number, GhMapPage *map)
+{
+	XLogRecPtr	lsn;
+
+	gh_map_read(resident->relation, number, map);
+	lsn = map->lsn;
+	if (gh_fault_pass(GH_FAULT_POINT_RESIDENT_SPLIT) == GH_FAULT_NONE)
+		return;
+	gh_map_read(resident->relation, number, map);
+	map->lsn = lsn;
+}
+
 /*
  * Reads a page of the map.  At the fault point it is the one that this process's last use of the relation has read: as if
  * it were read before the snapshot was taken.
@@ -30,7 +44,7 @@ read_map(const GhResident *resident, BlockNumber number, GhMapPage *map)
 
 	if (gh_fault_pass(GH_FAULT_POINT_RESIDENT_ORDER) == GH_FAULT_NONE)
 	{
-		gh_map_read(resident->relation, number, map);
+		read_map_now(resident, number, map);
 		return;
 	}
 	if (last_relation != relation || last_number != number)
