@@ -370,11 +370,13 @@ gh_read_temp_file(BufFile *file, void *ptr, size_t size, bool may_end)
 /* From 17 on, an extension's wait events have names of their own. */
 #define GH_HAVE_NAMED_WAIT_EVENTS (PG_VERSION_NUM >= 170000)
 
-/* This process's number in the array of processes. */
+/* This process's number in the array of processes, and that of any. */
 #if PG_VERSION_NUM >= 170000
 #define gh_my_procno() ((int) MyProcNumber)
+#define gh_procno(proc) ((int) GetNumberFromPGProc(proc))
 #else
 #define gh_my_procno() (MyProc->pgprocno)
+#define gh_procno(proc) ((proc)->pgprocno)
 #endif
 
 /* From 17 on, a set of wait events has an owner; this one lives as long as the process. */

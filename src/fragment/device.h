@@ -72,6 +72,15 @@ typedef struct GhDeviceRun
 	ItemPointerData *kept;
 } GhDeviceRun;
 
+/* What becomes of a table of all participants. */
+typedef enum GhSharedTable
+{
+	GH_SHARED_OWN,				/* it is made, and goes with the query */
+	GH_SHARED_KEPT,				/* it was made, and stays */
+	GH_SHARED_BORROWED,			/* it was there before */
+	GH_SHARED_UNUSED			/* it is not needed: what would be made with it was there before */
+} GhSharedTable;
+
 /*
  * In a parallel query over joins: participants make the joins' tables on the device together, before
  * they read the outer side, and, if any of them needs those, tables on the host afterwards.
@@ -82,7 +91,7 @@ typedef struct GhDeviceShared
 	pg_atomic_uint32 refused;	/* 1: the tables are not made on the device */
 	pg_atomic_uint32 no_rows;	/* 1: a table is empty, and a join has no rows without it */
 	pg_atomic_uint32 wanted;	/* 1: tables are needed on the host */
-	pg_atomic_uint32 number;	/* of the device, set with the first table */
+	pg_atomic_uint32 number;	/* of the device, set before the first table */
 	pg_atomic_uint32 readers;	/* participants that have buffers for the outer side, and read it to its end */
 	pg_atomic_uint32 asked;		/* 1: one of them asks for a right or full join's rows without a match */
 	pg_atomic_uint32 was_read;	/* 1: of the outer side, all pages */
@@ -90,6 +99,7 @@ typedef struct GhDeviceShared
 	pg_atomic_uint32 by_rows;	/* 1: the tables cannot be probed on the host */
 	pg_atomic_uint64 inner_rows;	/* of the last join's table */
 	pg_atomic_uint64 tables[GH_PROBES_MAX]; /* GhRef of the pipelines that make them, and then of tables; 0: none */
+	pg_atomic_uint32 becomes[GH_PROBES_MAX];	/* GhSharedTable */
 	pg_atomic_uint64 marks;		/* GhRef, of the last table's; 0: none */
 } GhDeviceShared;
 
@@ -125,6 +135,7 @@ extern bool gh_device_sample(GhFragment *fragment, BlockNumber npages,
 /* ---- device_joins.c ---- */
 
 extern void gh_device_list_tables(GhFragment *fragment);
+extern bool gh_device_prepare_tables(GhFragment *fragment);
 extern bool gh_device_make_tables(GhFragment *fragment);
 extern void gh_device_tell_inner_scans(GhFragment *fragment);
 extern void gh_device_end_tables(GhFragment *fragment);
@@ -142,7 +153,8 @@ extern bool gh_device_note_table(GhFragment *fragment, int number, GhRef *marks,
 
 /* ---- device_tables.c ---- */
 
-extern bool gh_device_borrow_table(GhFragment *fragment, int number);
+extern bool gh_device_borrow_table(GhFragment *fragment, int number, GhRef *marks);
+extern bool gh_device_hold_table(GhDeviceTable *table, GhRef root);
 extern void gh_device_keep_table(GhFragment *fragment, int number);
 extern void gh_device_leave_table(GhDeviceTable *table);
 

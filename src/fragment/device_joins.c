@@ -79,8 +79,8 @@ gh_device_list_tables(GhFragment *fragment)
  * Looks at what the tables are made of, and makes the programs for it.  What a program reads of a join's inner side is what
  * its table keeps, so it goes from the fragment's program down.  False: the device has why_not.
  */
-static bool
-prepare_tables(GhFragment *fragment)
+bool
+gh_device_prepare_tables(GhFragment *fragment)
 {
 	GhDeviceRun   *device = fragment->device;
 
@@ -150,7 +150,7 @@ gh_device_begin_table(GhFragment *fragment, int number, GhRef *shared)
 	GhPipelineOptions options;
 	bool		begun;
 
-	if (!prepare_tables(fragment))
+	if (!gh_device_prepare_tables(fragment))
 		return false;
 	side = device->tables[number].side;
 	if (side->joined != NULL)
@@ -373,7 +373,7 @@ make_one(GhFragment *fragment, int number)
 		return gh_device_refuses(fragment, "rows of an inner side do not fit in memory");
 	if (device->no_rows)
 		return true;
-	if (gh_device_borrow_table(fragment, number))
+	if (gh_device_borrow_table(fragment, number, NULL))
 		return true;
 	if (!gh_device_begin_table(fragment, number, table->source != NULL ? &table->root : NULL))
 		return false;
@@ -406,7 +406,7 @@ make_chain(GhFragment *fragment, GhJoined *joined, int number)
 	if (asks && !make_chain(fragment, joined, number - 1))
 		return false;
 	/* one that has stayed needs none of the tables that it was made with */
-	if (level->inner != NULL && gh_device_borrow_table(fragment, level->table))
+	if (level->inner != NULL && gh_device_borrow_table(fragment, level->table, NULL))
 		return asks || make_chain(fragment, joined, number - 1);
 	if (level->inner != NULL)
 	{
@@ -430,7 +430,7 @@ gh_device_make_tables(GhFragment *fragment)
 
 	gh_fragment_clock(fragment, NULL, &clock);
 	/* nothing of an inner side is read before it is known that all can be made */
-	done = device->ntables > 0 && prepare_tables(fragment) &&
+	done = device->ntables > 0 && gh_device_prepare_tables(fragment) &&
 		make_chain(fragment, fragment->joined, fragment->joined->nlevels - 1);
 	gh_device_tables_are_done(fragment, done);
 	gh_fragment_clock(fragment, &fragment->counts.build_time, &clock);

@@ -7,6 +7,8 @@
  * has the tables made; and then each has a pipeline of its own go over its part of the outer side.
  * Where inner sides are joins, that goes by rank: tables that others are made with are there before these are begun.
  * Where anything of that fails for anyone, the joins make their tables on the host, together as well.
+ * Tables that have stayed are not made: before anything is read, the one who begins the pipelines looks for all of them, and
+ * borrows those that are there; each participant holds them.  He has tables that were made stay, too (device_tables.c).
  *
  * Those tables may also be needed later: a row that the device handed back is to be joined, or the device
  * was lost.  They, too, can only be made by all together, so that participants meet once more when they
@@ -28,6 +30,7 @@
 #include "miscadmin.h"
 #include "utils/wait_event.h"
 
+#include "fragment/inner_side.h"
 #include "fragment/parallel.h"
 #include "service/service.h"
 
@@ -72,17 +75,34 @@ gh_device_share(GhDeviceShared *shared)
 	pg_atomic_init_u32(&shared->failed, 0);
 	pg_atomic_init_u64(&shared->inner_rows, 0);
 	for (int i = 0; i < GH_PROBES_MAX; i++)
+	{
 		pg_atomic_init_u64(&shared->tables[i], 0);
+		pg_atomic_init_u32(&shared->becomes[i], GH_SHARED_OWN);
+	}
 	pg_atomic_init_u64(&shared->marks, 0);
 }
 
-/* The tables go, when nobody uses them any more. */
+/* Whether the table is no longer, or was never, the query's. */
+static bool
+has_stayed(GhDeviceShared *shared, int number)
+{
+	GhSharedTable becomes = (GhSharedTable) pg_atomic_read_u32(&shared->becomes[number]);
+
+	return becomes == GH_SHARED_KEPT || becomes == GH_SHARED_BORROWED;
+}
+
+/* The tables go, when nobody uses them any more; those that stay are given back by each who holds them. */
 void
 gh_device_unshare(GhDeviceShared *shared)
 {
 	gh_service_table_release(pg_atomic_exchange_u64(&shared->marks, 0));
 	for (int i = 0; i < GH_PROBES_MAX; i++)
-		gh_service_table_release(pg_atomic_exchange_u64(&shared->tables[i], 0));
+	{
+		GhRef		table = pg_atomic_exchange_u64(&shared->tables[i], 0);
+
+		if (!has_stayed(shared, i))
+			gh_service_table_release(table);
+	}
 }
 
 /* -------------------------------------------------------------------- phases */
@@ -106,19 +126,95 @@ is_over(GhDeviceShared *shared)
 	return is_refused(shared) || pg_atomic_read_u32(&shared->no_rows) != 0;
 }
 
+/* Whether the table is, or was, made for this query; and is of a rank. */
+static bool
+is_made(GhDeviceShared *shared, int number)
+{
+	GhSharedTable becomes = (GhSharedTable) pg_atomic_read_u32(&shared->becomes[number]);
+
+	return becomes == GH_SHARED_OWN || becomes == GH_SHARED_KEPT;
+}
+
+static bool
+is_made_in(GhFragment *fragment, GhDeviceShared *shared, int number, int rank)
+{
+	return fragment->device->tables[number].rank == rank && is_made(shared, number);
+}
+
 /* Handles on the tables of a chain, which others may have made. */
 static bool
 attach_chain(GhFragment *fragment, GhDeviceShared *shared, const GhJoined *joined, GhRef marks)
 {
+	gh_device_register_tables(fragment);
 	for (int i = 0; i < joined->nlevels; i++)
 	{
 		int			number = joined->levels[i].table;
+		GhRef		table = pg_atomic_read_u64(&shared->tables[number]);
 
-		if (!gh_device_attach_table(fragment, number, pg_atomic_read_u64(&shared->tables[number]),
-									i == joined->nlevels - 1 ? marks : 0))
+		/* whoever has borrowed it may be gone before this one */
+		if (has_stayed(shared, number) && !gh_device_hold_table(&fragment->device->tables[number], table))
+			return gh_device_refuses(fragment, "a table that was on the GPU is no longer there");
+		if (!gh_device_attach_table(fragment, number, table, i == joined->nlevels - 1 ? marks : 0))
 			return false;
 	}
 	return true;
+}
+
+/* Of a chain that is not needed. */
+static void
+note_unused(GhDeviceShared *shared, const GhJoined *joined)
+{
+	for (int i = 0; joined != NULL && i < joined->nlevels; i++)
+	{
+		pg_atomic_write_u32(&shared->becomes[joined->levels[i].table], GH_SHARED_UNUSED);
+		note_unused(shared, joined->levels[i].inner);
+	}
+}
+
+/* Looks for all tables of a chain, from the outermost down, and borrows those that have stayed. */
+static void
+borrow_chain(GhFragment *fragment, GhDeviceShared *shared, const GhJoined *joined, GhRef *marks)
+{
+	for (int i = 0; i < joined->nlevels; i++)
+	{
+		const GhJoinLevel *level = &joined->levels[i];
+
+		if (gh_device_borrow_table(fragment, level->table, marks))
+		{
+			pg_atomic_write_u64(&shared->tables[level->table], fragment->device->tables[level->table].root);
+			pg_atomic_write_u32(&shared->becomes[level->table], GH_SHARED_BORROWED);
+			note_unused(shared, level->inner);
+		}
+		else if (level->inner != NULL)
+			borrow_chain(fragment, shared, level->inner, marks);
+	}
+}
+
+/* What is known of tables that were made, or borrowed, becomes known to all. */
+static void
+tell_rows(GhFragment *fragment, GhDeviceShared *shared, GhRef marks)
+{
+	/* of the last table, which others may follow */
+	if (marks != 0)
+		pg_atomic_write_u64(&shared->marks, marks);
+	if (fragment->device->no_rows)
+		pg_atomic_write_u32(&shared->no_rows, 1);
+	if (fragment->device->inner_rows > 0)
+		pg_atomic_write_u64(&shared->inner_rows, fragment->device->inner_rows);
+}
+
+/* For all, before anything is read: which device, and which tables need not be made. */
+static void
+borrow_tables(GhFragment *fragment, GhDeviceShared *shared)
+{
+	GhRef		marks = 0;
+
+	pg_atomic_write_u32(&shared->number, (uint32) fragment->device->number);
+	fragment->device->inner_rows = 0;
+	if (!gh_device_prepare_tables(fragment))
+		return;
+	borrow_chain(fragment, shared, fragment->joined, &marks);
+	tell_rows(fragment, shared, marks);
 }
 
 /* Makes the pipelines of a rank, or attaches to those that another participant has made. */
@@ -127,17 +223,14 @@ begin_tables(GhFragment *fragment, GhDeviceShared *shared, int rank)
 {
 	GhDeviceRun   *device = fragment->device;
 
-	if (pg_atomic_read_u64(&shared->tables[0]) == 0)
-		pg_atomic_write_u32(&shared->number, (uint32) device->number);
-	else
-		device->number = (int) pg_atomic_read_u32(&shared->number);
-	for (int i = 0; i < fragment->device->ntables; i++)
+	device->number = (int) pg_atomic_read_u32(&shared->number);
+	for (int i = 0; i < device->ntables; i++)
 	{
 		const GhJoined *inner = device->tables[i].level->inner;
 		GhRef		table = pg_atomic_read_u64(&shared->tables[i]);
 		bool		begun;
 
-		if (device->tables[i].rank != rank)
+		if (!is_made_in(fragment, shared, i, rank))
 			continue;
 		/* what it looks up in */
 		if (table == 0 && inner != NULL && !attach_chain(fragment, shared, inner, 0))
@@ -152,10 +245,10 @@ begin_tables(GhFragment *fragment, GhDeviceShared *shared, int rank)
 
 /* Whether this participant is one that has begun, with a rank. */
 static bool
-has_begun(const GhDeviceRun *device, int rank)
+has_begun(GhFragment *fragment, GhDeviceShared *shared, int rank)
 {
-	for (int i = 0; i < device->ntables; i++)
-		if (device->tables[i].rank == rank && device->tables[i].supply == NULL)
+	for (int i = 0; i < fragment->device->ntables; i++)
+		if (is_made_in(fragment, shared, i, rank) && fragment->device->tables[i].supply == NULL)
 			return false;
 	return true;
 }
@@ -185,11 +278,26 @@ supply_tables(GhFragment *fragment, GhDeviceShared *shared, int rank, bool elect
 {
 	GhDeviceRun   *device = fragment->device;
 
-	if (!has_begun(device, rank) && !begin_tables(fragment, shared, rank))
+	if (!has_begun(fragment, shared, rank) && !begin_tables(fragment, shared, rank))
 		refuse(shared);
 	for (int i = 0; i < device->ntables && !is_refused(shared); i++)
-		if (device->tables[i].rank == rank && !gh_device_supply_table(fragment, i, elected))
+		if (is_made_in(fragment, shared, i, rank) && !gh_device_supply_table(fragment, i, elected))
 			refuse(shared);
+}
+
+/* The table was made, by the one who has looked for it: it may stay. */
+static void
+keep_table(GhFragment *fragment, GhDeviceShared *shared, int number)
+{
+	GhDeviceTable *table = &fragment->device->tables[number];
+
+	table->root = pg_atomic_read_u64(&shared->tables[number]);
+	gh_device_keep_table(fragment, number);
+	if (table->kept)
+		pg_atomic_write_u32(&shared->becomes[number], GH_SHARED_KEPT);
+	else
+		/* it is the query's */
+		table->root = 0;
 }
 
 static void
@@ -199,26 +307,27 @@ finish_tables(GhFragment *fragment, GhDeviceShared *shared, int rank)
 	GhRef		marks = 0;
 
 	for (int i = 0; i < device->ntables && !is_over(shared) && !device->no_rows; i++)
-		if (device->tables[i].rank == rank && !gh_device_finish_table(fragment, i, &marks))
+	{
+		if (!is_made_in(fragment, shared, i, rank))
+			continue;
+		if (!gh_device_finish_table(fragment, i, &marks))
 			refuse(shared);
-	/* of the last table, which others may follow */
-	if (marks != 0)
-		pg_atomic_write_u64(&shared->marks, marks);
-	if (device->no_rows)
-		pg_atomic_write_u32(&shared->no_rows, 1);
-	if (device->ntables > 0 && device->tables[device->ntables - 1].rank == rank)
-		pg_atomic_write_u64(&shared->inner_rows, device->inner_rows);
+		else
+			keep_table(fragment, shared, i);
+	}
+	tell_rows(fragment, shared, marks);
 	/* nobody reads the inner sides now */
 	for (int i = 0; i < device->ntables; i++)
-		if (device->tables[i].rank == rank)
+		if (is_made_in(fragment, shared, i, rank))
 			gh_device_rewind_table(fragment, i, true);
 }
 
 static void
-rewind_tables(GhFragment *fragment)
+rewind_tables(GhFragment *fragment, GhDeviceShared *shared)
 {
 	for (int i = 0; i < fragment->device->ntables; i++)
-		gh_device_rewind_table(fragment, i, false);
+		if (is_made(shared, i))
+			gh_device_rewind_table(fragment, i, false);
 }
 
 /* Handles on the tables, which one has made. */
@@ -246,31 +355,33 @@ what_follows(GhFragment *fragment, GhDeviceShared *shared, bool able)
 }
 
 /*
- * One step of a rank.  *elected: what one alone does in this step is for this participant; and then, in the next one.  Who
+ * One step of a rank.  elected: what one alone does is for this participant, in all steps: it has looked for the tables.  Who
  * begins the pipelines reads what participants do not share.
  */
 static void
-take_step(GhFragment *fragment, GhDeviceShared *shared, GhDeviceStep step, int rank, bool *elected)
+take_step(GhFragment *fragment, GhDeviceShared *shared, GhDeviceStep step, int rank, bool elected)
 {
 	switch (step)
 	{
 		case STEP_BEGIN:
-			if (*elected && !is_over(shared) && !begin_tables(fragment, shared, rank))
+			if (elected && rank == 0 && !is_over(shared))
+				borrow_tables(fragment, shared);
+			if (elected && !is_over(shared) && !begin_tables(fragment, shared, rank))
 				refuse(shared);
-			else if (*elected && !is_over(shared))
+			else if (elected && !is_over(shared))
 				take_first_buffers(fragment->device, rank);
 			BarrierArriveAndWait(&shared->barrier, WAIT_EVENT_HASH_BUILD_ALLOCATE);
 			break;
 		case STEP_SUPPLY:
 			if (!is_over(shared))
-				supply_tables(fragment, shared, rank, *elected);
+				supply_tables(fragment, shared, rank, elected);
 			/* the elected one may not be here yet; with it, all inner sides were read */
-			*elected = BarrierArriveAndWait(&shared->barrier, WAIT_EVENT_HASH_BUILD_HASH_INNER);
+			BarrierArriveAndWait(&shared->barrier, WAIT_EVENT_HASH_BUILD_HASH_INNER);
 			break;
 		case STEP_MAKE:
-			if (*elected)
+			if (elected)
 				finish_tables(fragment, shared, rank);
-			*elected = BarrierArriveAndWait(&shared->barrier, WAIT_EVENT_HASH_BUILD_ALLOCATE);
+			BarrierArriveAndWait(&shared->barrier, WAIT_EVENT_HASH_BUILD_ALLOCATE);
 			break;
 	}
 }
@@ -298,9 +409,9 @@ gh_device_make_tables_together(GhFragment *fragment, bool able)
 	}
 	for (; phase < reading; phase++)
 		take_step(fragment, shared, (GhDeviceStep) ((phase - PHASE_ELECT - 1) % STEPS_OF_RANK),
-				  (phase - PHASE_ELECT - 1) / STEPS_OF_RANK, &elected);
+				  (phase - PHASE_ELECT - 1) / STEPS_OF_RANK, elected);
 	if (takes_part)
-		rewind_tables(fragment);
+		rewind_tables(fragment, shared);
 	result = what_follows(fragment, shared, able);
 	if (result != GH_DEVICE_TABLES)
 		BarrierDetach(&shared->barrier);

@@ -2,8 +2,9 @@
  * device_tables.c
  *		Joins' tables that stay on the device when a query has ended (../store/resident_tables.c).
  *
- * That is for a table that one process makes of the pages of one relation, or of joins over them, of which no
- * row was handed back: nothing in it was computed by PostgreSQL.  What it depends on beside the relation's
+ * That is for a table that is made of the pages of one relation, or of joins over them, of which no
+ * row was handed back: nothing in it was computed by PostgreSQL.  Where participants of a parallel query make it
+ * together, one of them has looked for it, before anybody has read anything, and has it kept (device_parallel.c).  What it depends on beside the relation's
  * rows is in the options of the pipeline that makes it: key, columns, and conditions, with the values that
  * parameters and stable functions have in this execution; and so it is for each table that is joined on the
  * way, with what its relation is now.
@@ -120,9 +121,12 @@ look_for(GhFragment *fragment, GhDeviceTable *table)
 	return table->source;
 }
 
-/* Takes a table that has stayed, in place of one that is made; false: it is to be made. */
+/*
+ * Takes a table that has stayed, in place of one that is made; false: it is to be made.  *marks: the name of
+ * marks that other processes are to set, too, or NULL.
+ */
 bool
-gh_device_borrow_table(GhFragment *fragment, int number)
+gh_device_borrow_table(GhFragment *fragment, int number, GhRef *marks)
 {
 	GhDeviceTable *table = &fragment->device->tables[number];
 	GhError		error;
@@ -132,7 +136,7 @@ gh_device_borrow_table(GhFragment *fragment, int number)
 	gh_device_register_tables(fragment);
 	table->kept = gh_resident_table_borrow(table->source, &table->root, &table->rows);
 	if (table->kept && gh_device_attach(fragment->device, table, table->root, 0) &&
-		gh_device_note_table(fragment, number, NULL, &error))
+		gh_device_note_table(fragment, number, marks, &error))
 	{
 		fragment->counts.resident_tables++;
 		return true;
@@ -142,6 +146,18 @@ gh_device_borrow_table(GhFragment *fragment, int number)
 	table->table = NULL;
 	gh_device_leave_table(table);
 	return false;
+}
+
+/* A table that stays, and that another participant holds, is held by this one, too; false: it has gone. */
+bool
+gh_device_hold_table(GhDeviceTable *table, GhRef root)
+{
+	if (!table->kept && gh_resident_table_hold(root))
+	{
+		table->root = root;
+		table->kept = true;
+	}
+	return table->kept;
 }
 
 /* The table was made, under the name that it has: it may stay. */

@@ -75,13 +75,23 @@ gh_service_executor(void)
 	return (uint32) gh_my_procno() % GH_EXECUTORS;
 }
 
+uint32
+gh_service_table_executor(void)
+{
+	const PGPROC *leader = MyProc->lockGroupLeader != NULL ? MyProc->lockGroupLeader : MyProc;
+
+	return (uint32) gh_procno(leader) % GH_EXECUTORS;
+}
+
 /* The executor that a new pipeline is to have: that of what it uses. */
 static int
-executor_for(const GhPipelineNames *names)
+executor_for(const GhPipelineOptions *options, const GhPipelineNames *names)
 {
 	GhRef		used = names->source != 0 ? names->source : names->tables[0];
 
-	return used != 0 ? gh_client_root_executor(used) : (int) gh_service_executor();
+	if (used != 0)
+		return gh_client_root_executor(used);
+	return (int) (options->sink.kind == GH_SINK_TABLE ? gh_service_table_executor() : gh_service_executor());
 }
 
 /* A handle without a pipeline; NULL: out of memory. */
@@ -139,7 +149,7 @@ create_pipeline(const GhHost *host, const GhPipelineOptions *options, bool share
 	if (!gh_service_reserve_briefly(bytes, &buffer))
 		return gh_no_buffers(error);
 	(void) gh_pipeline_block_write(options, &names, buffer);
-	status = make_pipeline(host, options->device, executor_for(&names), shared, buffer, bytes, result, error);
+	status = make_pipeline(host, options->device, executor_for(options, &names), shared, buffer, bytes, result, error);
 	gh_service_return(buffer);
 	return status;
 }

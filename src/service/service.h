@@ -168,8 +168,9 @@ typedef struct GhServiceScope
 	Oid			database;		/* whose sessions may attach the table */
 } GhServiceScope;
 
-/* The executor of what this process makes by itself. */
+/* The executor of what this process makes by itself; and of tables that a pipeline makes: the leader's in a parallel query. */
 extern uint32 gh_service_executor(void);
+extern uint32 gh_service_table_executor(void);
 /* Bytes that all uses of a device together may have. */
 extern uint64 gh_service_device_memory(int device);
 

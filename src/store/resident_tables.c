@@ -38,6 +38,8 @@
 #define GH_TABLE_MAPS_MAX 64
 /* Blocks that the map has not. */
 #define GH_TABLE_UNMARKED_MAX 128
+/* Of tables that were made and did not stay, how many are known. */
+#define GH_TABLES_WANTED 1024
 /* Of a device's memory, or gpuhash.resident_memory, what they may take together. */
 #define GH_TABLES_SHARE(bytes) ((bytes) / 8)
 
@@ -90,6 +92,8 @@ typedef struct ResidentTables
 	pg_atomic_uint64 turn;
 	LWLock		lock;			/* guards what follows; `used` is atomic */
 	uint64		digests[GH_RESIDENT_TABLES];	/* the first bytes of each table's identity */
+	uint64		wanted[GH_TABLES_WANTED];	/* likewise, of tables for which there was no room */
+	uint32		next_wanted;	/* in it, round and round */
 	ResidentTable tables[GH_RESIDENT_TABLES];
 } ResidentTables;
 
@@ -203,7 +207,7 @@ gh_resident_table_source(Relation relation, int device, const uint8 identity[PG_
 
 	source->relid = RelationGetRelid(relation);
 	gh_resident_key(&source->key.file, relation, device);
-	source->key.executor = gh_service_executor();
+	source->key.executor = gh_service_table_executor();
 	memcpy(source->key.identity, identity, PG_SHA256_DIGEST_LENGTH);
 	if (read_rows(relation, &source->rows))
 		return source;
@@ -341,11 +345,38 @@ bytes_on(int device)
 	return bytes;
 }
 
-/* A place for a table of so many bytes; NULL: there is no room. */
-static ResidentTable *
-make_place(int device, uint64 bytes)
+/* Whether a table like it was made before, and did not stay; from now on, one was. */
+static bool
+was_wanted(const TableKey *key)
 {
+	uint64		digest = first_bytes(key);
+
+	for (int i = 0; i < GH_TABLES_WANTED; i++)
+		if (shared->wanted[i] == digest)
+			return true;
+	shared->wanted[shared->next_wanted++ % GH_TABLES_WANTED] = digest;
+	return false;
+}
+
+static ResidentTable *
+free_place(void)
+{
+	for (int i = 0; i < GH_RESIDENT_TABLES; i++)
+		if (shared->tables[i].root == 0)
+			return &shared->tables[i];
+	return NULL;
+}
+
+/*
+ * A place for a table of so many bytes; NULL: there is no room.  Others go for it if such a table is wanted for the second time:
+ * queries with another constant each time do not drive out what is used again.
+ */
+static ResidentTable *
+make_place(const TableKey *key, uint64 bytes)
+{
+	int			device = (int) key->file.device;
 	uint64		most = gh_service_device_memory(device);
+	ResidentTable *place = free_place();
 	uint64		freed;
 
 	if (gh_resident_memory >= 0)
@@ -353,17 +384,14 @@ make_place(int device, uint64 bytes)
 	most = GH_TABLES_SHARE(most);
 	if (bytes > most)
 		return NULL;
+	if ((place == NULL || bytes_on(device) + bytes > most) && !was_wanted(key))
+		return NULL;
 	while (bytes_on(device) + bytes > most)
 		if (free_oldest(device, &freed) == 0)
 			return NULL;
-	for (int tries = 0; tries < 2; tries++)
-	{
-		for (int i = 0; i < GH_RESIDENT_TABLES; i++)
-			if (shared->tables[i].root == 0)
-				return &shared->tables[i];
+	if (free_place() == NULL)
 		(void) free_oldest(-1, &freed);
-	}
-	return NULL;
+	return free_place();
 }
 
 /* ---------------------------------------------------------------- its users */
@@ -443,7 +471,6 @@ gh_resident_table_borrow(const GhTableSource *source, GhRef *root, uint64 *rows)
 bool
 gh_resident_table_keep(const GhTableSource *source, GhRef root, uint64 rows)
 {
-	int			device = (int) source->key.file.device;
 	uint64		bytes = gh_service_table_bytes(root);
 	ResidentTable *table;
 
@@ -451,7 +478,7 @@ gh_resident_table_keep(const GhTableSource *source, GhRef root, uint64 rows)
 	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
 	sweep(source);
 	/* another session may have been first */
-	table = find_table(&source->key) != NULL ? NULL : make_place(device, bytes);
+	table = find_table(&source->key) != NULL ? NULL : make_place(&source->key, bytes);
 	if (table != NULL && gh_service_entry_hold(root))
 	{
 		gh_service_table_stays(root);
@@ -469,6 +496,13 @@ gh_resident_table_keep(const GhTableSource *source, GhRef root, uint64 rows)
 		table = NULL;
 	LWLockRelease(&shared->lock);
 	return table != NULL;
+}
+
+/* Another process has borrowed the table: so has this one, then; false: it has gone. */
+bool
+gh_resident_table_hold(GhRef root)
+{
+	return gh_service_entry_hold(root);
 }
 
 /* No request that probes the table is in flight. */

@@ -24,6 +24,7 @@ extern GhTableSource *gh_resident_table_source(Relation relation, int device,
 extern const void *gh_resident_table_source_bytes(const GhTableSource *source, Size *bytes);
 extern bool gh_resident_table_borrow(const GhTableSource *source, GhRef *root, uint64 *rows);
 extern bool gh_resident_table_keep(const GhTableSource *source, GhRef root, uint64 rows);
+extern bool gh_resident_table_hold(GhRef root);
 extern void gh_resident_table_return(GhRef root);
 extern uint64 gh_resident_tables_give_up(int device, uint64 bytes, int wait_ms);
 extern void gh_resident_tables_forget_gone(void);
