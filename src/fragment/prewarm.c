@@ -158,6 +158,7 @@ read_pages(Relation relation, int device)
 {
 	GhPrewarm	load = {.device = device};
 
+	gh_resident_give_up_scattered(relation, device);
 	if (!gh_load_pages(relation, &load))
 		gh_report_error(&load.error, "put pages onto the GPU");
 	return (int64) load.pages;

@@ -189,6 +189,59 @@ gh_resident_load(GhResident *resident, TimestampTz used)
 	LWLockRelease(&file->lock);
 }
 
+/* For so many spans, and so many ms, it is awaited that their memory is free again. */
+#define GH_GIVEN_UP_SPANS 64
+#define GH_GIVEN_UP_WAIT_MS 1000
+
+/* Gives up all pages of a file if nobody uses them, and they lie in short runs; roots: of the spans that they were in, or 0. */
+static void
+give_up_scattered(GhResidentFile *file, GhRef roots[GH_GIVEN_UP_SPANS])
+{
+	dsa_area   *area = gh_store_area();
+
+	LWLockAcquire(&file->lock, LW_EXCLUSIVE);
+	if (file->users[0] + file->users[1] == 0 && gh_file_is_scattered(area, file))
+	{
+		for (uint32 i = 0; i < file->nspans && i < GH_GIVEN_UP_SPANS; i++)
+			roots[i] = gh_file_spans(area, file)[i].root;
+		(void) gh_file_forget_all(area, file);
+	}
+	LWLockRelease(&file->lock);
+}
+
+/*
+ * Before all pages of the relation are brought: if nobody uses those that are there, and they lie in short runs, as after changes
+ * of many, they are given up, so that all come in the order of the blocks.  Scans of long runs take half of the time or less.
+ */
+void
+gh_resident_give_up_scattered(Relation relation, int device)
+{
+	GhRef		roots[GH_GIVEN_UP_SPANS] = {0};
+	GhResidentKey key;
+	GhResidentFile *file;
+
+	if (!gh_resident_allowed(relation))
+		return;
+	gh_resident_key(&key, relation, device);
+	file = gh_resident_file_open(&key, RelationGetRelid(relation));
+	if (file == NULL)
+		return;
+	give_up_scattered(file, roots);
+	gh_resident_file_close(file);
+	/* lest it be taken from others */
+	for (int i = 0, ms = 0; i < GH_GIVEN_UP_SPANS && ms < GH_GIVEN_UP_WAIT_MS;)
+	{
+		if (roots[i] == 0 || gh_service_table_is_gone(roots[i]))
+		{
+			i++;
+			continue;
+		}
+		CHECK_FOR_INTERRUPTS();
+		pg_usleep(1000);
+		ms++;
+	}
+}
+
 /* Whether this use may put more pages there: there is room, and nobody else is at it. */
 bool
 gh_resident_may_fill(const GhResident *resident)

@@ -62,6 +62,7 @@ extern double gh_resident_share(Relation relation, BlockNumber npages);
 extern BlockNumber gh_resident_expected(const GhResident *resident);
 extern GhResident *gh_resident_open(Relation relation, Snapshot snapshot, int device, MemoryContext context);
 extern void gh_resident_load(GhResident *resident, TimestampTz used);
+extern void gh_resident_give_up_scattered(Relation relation, int device);
 extern bool gh_resident_may_fill(const GhResident *resident);
 extern uint64 gh_resident_brought(const GhResident *resident);
 extern void gh_resident_close(GhResident *resident);

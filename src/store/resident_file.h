@@ -145,6 +145,7 @@ extern bool gh_file_add_span(dsa_area *area, GhResidentFile *file, GhRef root, u
 extern void gh_file_lose_span(dsa_area *area, GhResidentFile *file, uint32 number);
 extern bool gh_file_shrink(dsa_area *area, GhResidentFile *file);
 extern bool gh_file_is_worn(dsa_area *area, const GhResidentFile *file);
+extern bool gh_file_is_scattered(dsa_area *area, const GhResidentFile *file);
 extern GhResidentBlock *gh_file_chunk(dsa_area *area, GhResidentFile *file, uint32 number, bool make);
 /* The chunk that was looked at last. */
 typedef struct GhFileChunk

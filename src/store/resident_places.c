@@ -291,6 +291,35 @@ gh_file_set_block(dsa_area *area, GhResidentFile *file, GhFileSpan *spans, GhFil
 	block->there = 1;
 }
 
+/* How many blocks a run is to have, on average, lest runs be short; and how many runs there are at least, then. */
+#define GH_SHORT_RUN 16
+#define GH_SHORT_RUNS_MIN 64
+
+/* Whether blocks that follow one another have places that do not, as many do after changes; the lock may be a shared one. */
+bool
+gh_file_is_scattered(dsa_area *area, const GhResidentFile *file)
+{
+	const dsa_pointer *chunks = file->nchunks > 0 ? dsa_get_address(area, file->chunks) : NULL;
+	uint32		next_place = PG_UINT32_MAX;
+	uint64		blocks = 0;
+	uint64		runs = 0;
+
+	for (uint32 c = 0; c < file->nchunks; c++)
+	{
+		const GhResidentBlock *known = DsaPointerIsValid(chunks[c]) ? dsa_get_address(area, chunks[c]) : NULL;
+
+		for (int i = 0; known != NULL && i < GH_CHUNK_BLOCKS; i++)
+		{
+			if (!known[i].there || !is_there(area, file, known[i].place))
+				continue;
+			blocks++;
+			runs += known[i].place != next_place;
+			next_place = known[i].place + 1;
+		}
+	}
+	return runs >= GH_SHORT_RUNS_MIN && runs * GH_SHORT_RUN > blocks;
+}
+
 /*
  * Blocks that are on the device; the lock may be a shared one.  ended: those that were there when its worker
  * ended, too.

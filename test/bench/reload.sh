@@ -7,7 +7,8 @@
 # Makes, once, the table o of resident.sh with ROWS rows, 52 bytes each.  Then, by one process: sums over it over the bus; prewarms
 # it; sums again; restarts the server, and waits until as many pages are there as before, with sums meanwhile; ends the GPU's worker
 # (SIGTERM), and waits likewise.  Last, sums where the pages came in another order than the table's: by FILLERS processes, and after a
-# row of each of CHANGED percent of the blocks has changed, and these were vacuumed.  Each sum must be the same.
+# row of each of CHANGED percent of the blocks has changed, and these were vacuumed; and where gpuhash_prewarm has put these in
+# order again.  Each sum must be the same.
 # Appends to OUTDIR/reload.tsv: what, pages, ms.  Exits with 1 if a sum differs, or pages do not come back.
 #
 # Environment
@@ -36,6 +37,14 @@ put() { printf '%s\t%s\t%s\n' "$@" | tee -a "$tsv"; }
 resident() { sql -c "SELECT coalesce(sum(resident), 0) FROM gpuhash_resident WHERE relation = 'o'::regclass" 2>/dev/null || echo 0; }
 now() { date +%s%N; }
 since() { echo $((($(now) - $1) / 1000000)); }
+
+# prewarm WHAT: pages is how many are there then
+prewarm() {
+	local begin
+	begin=$(now)
+	pages=$(sql -c "SELECT gpuhash_prewarm('o')")
+	put "$1" "$pages" "$(since "$begin")"
+}
 
 # sums WHAT SETTINGS TIMES: the milliseconds of each, and whether it is right
 sums() {
@@ -85,11 +94,8 @@ sql -c 'CREATE EXTENSION IF NOT EXISTS gpuhash' 2>/dev/null
 wait_direct
 right=$(sql -c 'SET gpuhash.enabled = off; SELECT sum(v), count(*) FROM o')
 sums 'over the bus' 'SET gpuhash.enable_resident = off;' 3
-begin=$(now)
-pages=$(sql -c "SELECT gpuhash_prewarm('o')")
-put gpuhash_prewarm "$pages" "$(since "$begin")"
-begin=$(now)
-put 'gpuhash_prewarm of what is there' "$(sql -c "SELECT gpuhash_prewarm('o')")" "$(since "$begin")"
+prewarm gpuhash_prewarm
+prewarm 'gpuhash_prewarm of what is there'
 sums 'prewarmed' '' 6
 
 begin=$(now)
@@ -117,4 +123,6 @@ for percent in ${CHANGED:-10 50}; do
 	vacuum
 	sums "$percent percent of the blocks have changed" '' 6
 done
+prewarm 'gpuhash_prewarm of what is scattered'
+sums 'prewarmed again' '' 6
 exit $failed

@@ -120,6 +120,27 @@ for (@EVENTS)
 	check('as it is then');
 }
 
+# Pages that lie scattered, since each second one has changed, are put in order by gpuhash_prewarm, if nobody uses them.
+{
+	my $COUNTS = 'SELECT pages - pages_resident, pages FROM gpuhash_stat';
+	# how many pages it sends, and has looked at
+	my $sent = sub { my @before = split /\|/, well($session, $COUNTS); GpuHash::Resident::warm($session); my @after = split /\|/, well($session, $COUNTS); return $after[0] - $before[0] };
+	well($other, "DROP TABLE t; CREATE TABLE t ($GpuHash::Resident::COLUMNS) WITH (fillfactor = 10, autovacuum_enabled = off); INSERT INTO t " . GpuHash::Resident::rows(1, 5000) . '; VACUUM t; VACUUM t');
+	my $pages = GpuHash::Resident::warm($session);
+	is($sent->(), 0, 'pages in order are not sent again');
+	well($other, "UPDATE t SET n = n + 1 WHERE ctid IN (SELECT format('(%s,1)', 2 * b)::tid FROM generate_series(0, $pages / 2 - 1) b); VACUUM t; VACUUM t");
+	check('each second page has changed') for 1, 2;
+	$service->arm('scan', 'delay', times => 1, ms => 1000);
+	$reader->send('SELECT sum(n) FROM t');
+	for (1 .. 100) { last if $service->fired > 0; select undef, undef, undef, 0.01 }
+	is($sent->(), 0, 'nothing is given up that somebody uses');
+	$reader->receive;
+	$service->disarm;
+	is($sent->(), $pages, "all $pages pages are sent in order");
+	is($sent->(), 0, 'and then no more');
+	is(check('in order'), $pages, 'all are there');
+}
+
 # Pages that changed and were vacuumed stay again, with the lines that VACUUM has freed; and so do they when these have tuples.
 # Of a copy it is not known whether it was made before a line got a tuple.
 if ($in_place)
