@@ -236,8 +236,8 @@ for my $point ('resident_map', 'resident_heap', 'resident_order')
 }
 
 # A VACUUM between the reading of a map's LSN and of its bits: an update that the snapshot sees has cleared a bit, and VACUUM sets
-# it again.  Where the LSN is what it was when the page was copied, the copy passes for the page.  Minor releases that move the LSN
-# when they clear a bit (README of src/store, rule 2) bear it.
+# it again.  Where the LSN is what it was when the page was copied, the copy passes for the page.  Releases that move the LSN
+# when they clear a bit (README of src/store, "Resident pages", 2) bear it.
 sub map_lsn { well($session, 'CHECKPOINT'); return well($session, q{SELECT encode(pg_read_binary_file(pg_relation_filepath('t') || '_vm', 0, 8), 'hex')}) }
 
 for my $split (0, 1)
