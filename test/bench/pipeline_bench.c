@@ -3,12 +3,14 @@
  *		What a row costs in pipelines: pages of three int8 columns, 157 rows each; with the CPU engine a page a
  *		request, as a node of one process brings them.
  *
- *	pipeline_bench [--cuda FILE] [--pages N] [--request N] [--rounds N] [--job N]
+ *	pipeline_bench [--cuda FILE] [--pages N] [--request N] [--rounds N] [--job N] [--resident 1]
  *		--cuda FILE		the CUDA engine's library, in place of the CPU engine
  *		--pages N		of the table (default 16384: 128 MiB)
  *		--request N		pages of a request (default 1; with CUDA 4096)
  *		--rounds N		runs of each job; the least time is told (default 3)
  *		--job N			this one alone, from 1 (default 0: all)
+ *		--resident 1	with CUDA: pages are on the device, in spans, and requests name runs of them, 20,000 pages each by
+ *						default, which are all submitted before the first is waited for
  *
  * Times are of the processor in user mode, with CUDA those that pass, in nanoseconds a row.  Pages are registered where the
  * engine can do that.  Results are compared with what was written to
@@ -31,9 +33,12 @@
 #include "engine/pipeline/record_row.h"
 
 #define PAGE_BYTES 8192
+#define SPAN_PAGES 32768
 #define TUPLE_BYTES 48			/* a header of 24, three int8 */
 #define PAGE_ROWS ((PAGE_BYTES - GH_PAGE_LINES_AT) / (GH_LINE_BYTES + TUPLE_BYTES))
+#ifndef KEYS
 #define KEYS (1 << 20)
+#endif
 #define BOUND 500000			/* of the condition, on values below a million */
 
 enum column
@@ -65,6 +70,7 @@ static const Job jobs[] = {
 	{"sum(b) in 1000 groups", 0, 1000, 0, 0, COLUMN_B, 0},
 	{"sum(b) in 2^20 groups", 0, KEYS, 0, 0, COLUMN_B, 0},
 	{"sum of a joined column, carried by the table", 0, 0, 1, 1, COLUMN_INNER, 0},
+	{"  in 1000 groups", 0, 1000, 1, 1, COLUMN_INNER, 0},
 	{"  shared by 1 participant", 0, 0, 1, 1, COLUMN_INNER, 1},
 	{"  shared by 2", 0, 0, 1, 1, COLUMN_INNER, 2},
 	{"sum of a joined column, in rows", 0, 0, 1, 2, COLUMN_INNER, 0},
@@ -85,6 +91,9 @@ typedef struct Bench
 	uint8_t    *memory;
 	uint32_t	rounds;
 	uint32_t	job;			/* from 1; 0: all */
+	uint32_t	resident;		/* not 0: pages are in spans */
+	uint32_t	nspans;
+	GhPageSpan **spans;			/* each of SPAN_PAGES */
 	bool		wrong;
 } Bench;
 
@@ -224,6 +233,70 @@ wait_for(const Bench *bench, GhPipeline *pipeline, GhPipelineRequest *request)
 		status = bench->engine->wait(request);
 	if (status != GH_OK || request->nback != 0)
 		fail("a request", status != GH_OK ? request->error.message : "rows were handed back");
+}
+
+/* ------------------------------------------------------------ pages that stay */
+
+/* A request of pages from first on, up to so many: copied into their places, or runs of those that are there. */
+static void
+fill_request(const Bench *bench, GhPipelineRequest *request, uint32_t first, uint32_t count, bool copies)
+{
+	GhPageRef  *pages = make_memory(count * sizeof(GhPageRef));
+	uint16_t   *lines = make_memory(count * sizeof(uint16_t));
+
+	request->kind = GH_INPUT_PAGES;
+	request->readable = bench->readable;
+	request->pages = pages;
+	request->page_lines = lines;
+	request->spans = bench->spans;
+	request->nspans = bench->nspans;
+	request->back_room = (uint64_t) count * PAGE_ROWS;
+	request->back = make_memory(request->back_room * sizeof(GhBackRow));
+	for (uint32_t p = 0; p < count; p++)
+		lines[p] = PAGE_ROWS;
+	for (uint32_t p = 0, run; p < count; p += run, request->npages++)
+	{
+		uint32_t	place = (first + p) % SPAN_PAGES;
+
+		run = count - p < SPAN_PAGES - place ? count - p : SPAN_PAGES - place;
+		run = copies ? 1 : run;
+		pages[request->npages] = (GhPageRef) {.page = copies ? bench->memory + (size_t) (first + p) * PAGE_BYTES : NULL,
+			.lines = run * PAGE_ROWS,.bitmap = GH_PAGE_ALL_LINES,.block = first + p,
+			.span = (uint16_t) ((first + p) / SPAN_PAGES + 1),.place = place,.run = (uint16_t) (copies ? 0 : run)};
+	}
+}
+
+static void
+drop_request(GhPipelineRequest *request)
+{
+	free((void *) request->pages);
+	free((void *) request->page_lines);
+	free(request->back);
+}
+
+/* Pages per request, all requests one behind the other; the seconds from the first submission on. */
+static double
+run_spans(const Bench *bench, GhPipeline *pipeline, bool copies)
+{
+	uint32_t	each = copies ? 4096 : bench->each;
+	uint32_t	n = (bench->npages + each - 1) / each;
+	GhPipelineRequest *requests = make_memory(n * sizeof(GhPipelineRequest));
+	double		seconds;
+
+	for (uint32_t r = 0; r < n; r++)
+		fill_request(bench, &requests[r], r * each, r + 1 < n ? each : bench->npages - r * each, copies);
+	seconds = seconds_of(bench);
+	for (uint32_t r = 0; r < n; r++)
+		if (bench->engine->submit(pipeline, &requests[r]) != GH_BUSY && requests[r].status != GH_OK)
+			fail("submit", requests[r].error.message);
+	for (uint32_t r = 0; r < n; r++)
+		if (bench->engine->wait(&requests[r]) != GH_OK || requests[r].nback != 0)
+			fail("a request", requests[r].nback != 0 ? "rows were handed back" : requests[r].error.message);
+	seconds = seconds_of(bench) - seconds;
+	for (uint32_t r = 0; r < n; r++)
+		drop_request(&requests[r]);
+	free(requests);
+	return seconds;
 }
 
 /* Columns, then two constants, then two temporaries. */
@@ -422,7 +495,7 @@ make_pipeline(const Bench *bench, const Job *job, GhTable *inner)
 	options.nprobes = inner != NULL;
 	options.sink.kind = GH_SINK_GROUPS;
 	options.sink.groups = (GhGroupsSink) {.nkeys = job->groups > 0,.keys = &key,.naggregates = 1,
-	.aggregates = &aggregate,.seed = 1};
+	.aggregates = &aggregate,.expected = job->groups,.seed = 1};
 	pipeline = create(bench, &options);
 	free((void *) options.program);
 	return pipeline;
@@ -473,11 +546,10 @@ sum_of_groups(const Bench *bench, const Job *job, GhPipeline *pipeline)
 	return sum;
 }
 
+/* All pages of the table, each out of the host's memory. */
 static double
-run_job(Bench *bench, const Job *job, double *build)
+run_pages(const Bench *bench, GhPipeline *pipeline)
 {
-	GhTable    *inner = job->copies > 0 ? make_inner(bench, job, build) : NULL;
-	GhPipeline *pipeline = make_pipeline(bench, job, inner);
 	GhBackRow  *back = make_memory((size_t) bench->each * PAGE_ROWS * sizeof(GhBackRow));
 	GhPageRef *pages = make_memory(bench->each * sizeof(GhPageRef));
 	double		seconds = seconds_of(bench);
@@ -495,6 +567,16 @@ run_job(Bench *bench, const Job *job, double *build)
 	seconds = seconds_of(bench) - seconds;
 	free(pages);
 	free(back);
+	return seconds;
+}
+
+static double
+run_job(Bench *bench, const Job *job, double *build)
+{
+	GhTable    *inner = job->copies > 0 ? make_inner(bench, job, build) : NULL;
+	GhPipeline *pipeline = make_pipeline(bench, job, inner);
+	double		seconds = bench->resident != 0 ? run_spans(bench, pipeline, false) : run_pages(bench, pipeline);
+
 	if (sum_of_groups(bench, job, pipeline) != expected_sum(bench, job))
 	{
 		printf("WRONG: %s\n", job->what);
@@ -519,6 +601,22 @@ open_device(Bench *bench, const char *library)
 	return engine;
 }
 
+/* Puts all pages into spans. */
+static void
+make_spans(Bench *bench)
+{
+	GhPipeline *pipeline = make_pipeline(bench, &jobs[0], NULL);
+	GhError		error;
+
+	bench->nspans = (bench->npages + SPAN_PAGES - 1) / SPAN_PAGES;
+	bench->spans = make_memory(bench->nspans * sizeof(GhPageSpan *));
+	for (uint32_t s = 0; s < bench->nspans; s++)
+		if (bench->engine->span_create(&host, 0, PAGE_BYTES, SPAN_PAGES, &bench->spans[s], &error) != GH_OK)
+			fail("span_create", error.message);
+	(void) run_spans(bench, pipeline, true);
+	bench->engine->destroy(pipeline);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -530,7 +628,8 @@ main(int argc, char **argv)
 		uint32_t   *option = strcmp(argv[i], "--pages") == 0 ? &bench.npages :
 			strcmp(argv[i], "--request") == 0 ? &bench.each :
 			strcmp(argv[i], "--rounds") == 0 ? &bench.rounds :
-			strcmp(argv[i], "--job") == 0 ? &bench.job : NULL;
+			strcmp(argv[i], "--job") == 0 ? &bench.job :
+			strcmp(argv[i], "--resident") == 0 ? &bench.resident : NULL;
 
 		if (strcmp(argv[i], "--cuda") == 0)
 		{
@@ -538,11 +637,13 @@ main(int argc, char **argv)
 			continue;
 		}
 		if (option == NULL || atoi(argv[i + 1]) <= 0)
-			fail(argv[i], "an option is --cuda FILE, --pages N, --request N, --rounds N or --job N");
+			fail(argv[i], "an option is --cuda FILE, --pages N, --request N, --rounds N, --job N or --resident 1");
 		*option = (uint32_t) atoi(argv[i + 1]);
 	}
+	if (bench.resident != 0 && (!bench.on_device || !bench.engine->takes_runs))
+		fail("--resident", "it is for an engine that takes runs of pages");
 	if (bench.each == 0)
-		bench.each = bench.on_device ? 4096 : 1;
+		bench.each = bench.resident != 0 ? 20000 : bench.on_device ? 4096 : 1;
 	bench.memory = make_memory((size_t) bench.npages * PAGE_BYTES);
 	if (device != NULL && device->memory_register != NULL)
 	{
@@ -553,6 +654,8 @@ main(int argc, char **argv)
 	}
 	for (uint32_t p = 0; p < bench.npages; p++)
 		write_page(bench.memory + (size_t) p * PAGE_BYTES, (uint64_t) p * PAGE_ROWS);
+	if (bench.resident != 0)
+		make_spans(&bench);
 	for (size_t j = 0; j < sizeof(jobs) / sizeof(jobs[0]); j++)
 	{
 		double		least = 1e9;
@@ -569,7 +672,7 @@ main(int argc, char **argv)
 			least = seconds < least ? seconds : least;
 			least_build = build < least_build ? build : least_build;
 		}
-		printf("%-46s %7.2f", jobs[j].what, least / bench.npages / PAGE_ROWS * 1e9);
+		printf("%-46s %7.3f", jobs[j].what, least / bench.npages / PAGE_ROWS * 1e9);
 		if (jobs[j].copies > 0)
 			printf("   inner rows %7.2f", least_build / KEYS / jobs[j].copies * 1e9);
 		printf("\n");
