@@ -469,7 +469,7 @@ gh_resident_offer(GhResident *resident, BlockNumber block, XLogRecPtr lsn, bool 
 	note->map_lsn = map->lsn;
 	note->heap_lsn = lsn;
 	note->kept = note->spoilt = note->unsure = false;
-	if (resident->chunk == block - block % GH_CHUNK_BLOCKS && known->there &&
+	if (resident->chunk == block - block % GH_CHUNK_BLOCKS && !resident->is_whole && known->there &&
 		((lsn == known->heap_lsn && lsn != InvalidXLogRecPtr) ||
 		 gh_fault_pass(GH_FAULT_POINT_RESIDENT_HEAP) != GH_FAULT_NONE))
 	{

@@ -39,6 +39,23 @@ typedef struct GhResidentBlock
 	uint16		there;			/* 1 */
 } GhResidentBlock;
 
+/*
+ * What is known of a chunk as a whole, behind its blocks: all of them are there by the same LSN, in places of one span that lie
+ * one behind the other.  Guarded as the blocks are; whoever changes one of these forgets it.
+ */
+typedef struct GhChunkWhole
+{
+	XLogRecPtr	map_lsn;		/* 0: it is not known to be so */
+	uint32		place;			/* of the first block */
+	uint16		lines[GH_CHUNK_BLOCKS];
+} GhChunkWhole;
+
+static inline GhChunkWhole *
+gh_chunk_whole(GhResidentBlock *blocks)
+{
+	return (GhChunkWhole *) (blocks + GH_CHUNK_BLOCKS);
+}
+
 typedef struct GhFileSpan
 {
 	GhRef		root;			/* 0: nothing is left of it */

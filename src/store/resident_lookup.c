@@ -3,6 +3,8 @@
  *		Pages of relations that stay on a device: which of a relation's blocks are there, and are what they were.
  *
  * Blocks are looked up a chunk at a time, and what is found are runs of them: what a query pays for each of its pages is paid here.
+ * Where all blocks of a chunk were what they were, and lie side by side, that is noted with the chunk (GhChunkWhole).  Then a query
+ * looks at the map's bits and at the LSN, and at no block.
  * README, "Resident pages", has the rules.
  */
 #include "postgres.h"
@@ -79,7 +81,7 @@ gh_resident_map(GhResident *resident, BlockNumber block)
 	return resident->maps[number];
 }
 
-/* ------------------------------------------------------------------- look-up */
+/* --------------------------------------------------------- blocks of a chunk */
 
 /*
  * Copies what is known of the chunk.  No more is done under the lock: who begins or ends a use needs it alone, and would wait
@@ -180,6 +182,8 @@ renew(GhResident *resident, const uint64 *renewed)
 
 	LWLockAcquire(&file->lock, LW_EXCLUSIVE);
 	known = gh_file_chunk(gh_store_area(), file, resident->chunk / GH_CHUNK_BLOCKS, false);
+	if (known != NULL)
+		gh_chunk_whole(known)->map_lsn = InvalidXLogRecPtr;
 	for (uint32 i = 0; known != NULL && i < GH_CHUNK_BLOCKS; i++)
 		if (has_bit(renewed, i) && known[i].there && known[i].place == resident->blocks[i].place)
 			known[i].map_lsn = Max(known[i].map_lsn, gh_resident_map(resident, resident->chunk + i)->lsn);
@@ -221,6 +225,69 @@ judge_by_heap(GhResident *resident, const uint64 *doubted, uint32 count)
 		renew(resident, renewed);
 }
 
+/* ------------------------------------------------------------- whole chunks */
+
+/* Whether the chunk, which was looked up, can be known of as a whole: one page of the map has it. */
+static bool
+may_be_whole(const GhResident *resident)
+{
+	const GhResidentBlock *blocks = resident->blocks;
+	bool		whole = has_bit(resident->fresh, 0);
+
+	for (uint32 i = 1; i < GH_CHUNK_BLOCKS && whole; i++)
+		whole = has_bit(resident->fresh, i) && has_bit(resident->follows, i) && blocks[i].map_lsn == blocks[0].map_lsn;
+	return whole;
+}
+
+/* Notes that, unless others have changed it meanwhile. */
+static void
+note_whole(GhResident *resident)
+{
+	GhResidentFile *file = resident->file;
+	GhResidentBlock *known;
+	GhChunkWhole *whole;
+
+	LWLockAcquire(&file->lock, LW_EXCLUSIVE);
+	known = gh_file_chunk(gh_store_area(), file, resident->chunk / GH_CHUNK_BLOCKS, false);
+	if (known != NULL && memcmp(known, resident->blocks, sizeof(resident->blocks)) == 0)
+	{
+		whole = gh_chunk_whole(known);
+		whole->map_lsn = known[0].map_lsn;
+		whole->place = known[0].place;
+		for (uint32 i = 0; i < GH_CHUNK_BLOCKS; i++)
+			whole->lines[i] = known[i].lines;
+	}
+	LWLockRelease(&file->lock);
+}
+
+/* Whether all of the chunk is what it was, as far as it is known of as a whole. */
+static bool
+find_whole(GhResident *resident, BlockNumber first)
+{
+	GhResidentFile *file = resident->file;
+	const GhMapPage *map = gh_resident_map(resident, first);
+	GhResidentBlock *known;
+	bool		found = false;
+
+	if (map->lsn == InvalidXLogRecPtr ||
+		gh_map_next_unmarked(map, first, first + GH_CHUNK_BLOCKS) < first + GH_CHUNK_BLOCKS)
+		return false;
+	LWLockAcquire(&file->lock, LW_SHARED);
+	known = gh_file_chunk(gh_store_area(), file, first / GH_CHUNK_BLOCKS, false);
+	if (known != NULL && gh_chunk_whole(known)->map_lsn == map->lsn)
+	{
+		const GhChunkWhole *whole = gh_chunk_whole(known);
+
+		resident->whole_place = whole->place;
+		memcpy(resident->whole_lines, whole->lines, sizeof(whole->lines));
+		found = gh_resident_hold_span(resident, whole->place / GH_PLACES_OF_SPAN);
+	}
+	LWLockRelease(&file->lock);
+	return found;
+}
+
+/* ------------------------------------------------------------------- look-up */
+
 /* Looks up the blocks of a chunk: what is known of them, and which of them are what they were. */
 static void
 look_up(GhResident *resident, BlockNumber first)
@@ -232,15 +299,20 @@ look_up(GhResident *resident, BlockNumber first)
 	const GhMapPage *second = split < GH_CHUNK_BLOCKS ? gh_resident_map(resident, first + split) : map;
 	uint32		count;
 
+	resident->is_whole = split == GH_CHUNK_BLOCKS && find_whole(resident, first);
+	resident->chunk = first;
+	if (resident->is_whole)
+		return;
 	memset(resident->fresh, 0, sizeof(resident->fresh));
 	memset(resident->follows, 0, sizeof(resident->follows));
-	resident->chunk = first;
 	resident->lines_before[0] = 0;
 	copy_chunk(resident);
 	count = judge_by_map(resident, 0, split, map, doubted);
 	count += judge_by_map(resident, split, GH_CHUNK_BLOCKS, second, doubted);
 	if (count > 0)
 		judge_by_heap(resident, doubted, count);
+	else if (split == GH_CHUNK_BLOCKS && may_be_whole(resident))
+		note_whole(resident);
 }
 
 /* How many bits from that one on are set in both, of `most` at most; the first one is in one of them. */
@@ -274,6 +346,11 @@ gh_resident_find(GhResident *resident, BlockNumber block, uint32 most, GhResiden
 
 	if (resident->chunk == InvalidBlockNumber || block - i != resident->chunk)
 		look_up(resident, block - i);
+	if (resident->is_whole)
+	{
+		gh_set_place(at, resident->whole_place + i, resident->whole_lines[i]);
+		return Min(most, GH_CHUNK_BLOCKS - i);
+	}
 	if (!has_bit(resident->fresh, i))
 		return 0;
 	count = count_set(resident->fresh, resident->follows, i, Min(most, GH_CHUNK_BLOCKS - i));
@@ -286,6 +363,13 @@ uint32
 gh_resident_lines(const GhResident *resident, BlockNumber block, uint32 count)
 {
 	uint32		i = block % GH_CHUNK_BLOCKS;
+	uint32		lines = 0;
 
+	if (resident->is_whole)
+	{
+		for (uint32 k = i; k < i + count; k++)
+			lines += resident->whole_lines[k];
+		return lines;
+	}
 	return resident->lines_before[i + count] - resident->lines_before[i];
 }

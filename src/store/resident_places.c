@@ -233,7 +233,7 @@ gh_file_chunk(dsa_area *area, GhResidentFile *file, uint32 number, bool make)
 	}
 	chunks = dsa_get_address(area, file->chunks);
 	if (!DsaPointerIsValid(chunks[number]) && make)
-		chunks[number] = allocate(area, GH_CHUNK_BLOCKS * sizeof(GhResidentBlock));
+		chunks[number] = allocate(area, GH_CHUNK_BLOCKS * sizeof(GhResidentBlock) + sizeof(GhChunkWhole));
 	return DsaPointerIsValid(chunks[number]) ? dsa_get_address(area, chunks[number]) : NULL;
 }
 
@@ -260,6 +260,8 @@ gh_file_set_block(dsa_area *area, GhResidentFile *file, GhFileSpan *spans, GhFil
 	uint32		place = note->at.span * GH_PLACES_OF_SPAN + note->at.place;
 	bool		there = block != NULL && block->there && gh_file_span_lives(&spans[block->place / GH_PLACES_OF_SPAN]);
 
+	if (block != NULL)
+		gh_chunk_whole(chunk->blocks)->map_lsn = InvalidXLogRecPtr;
 	if (!gh_file_span_lives(&spans[note->at.span]))
 		return;
 	if (!note->kept)

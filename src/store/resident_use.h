@@ -47,6 +47,9 @@ struct GhResident
 	uint64		follows[GH_CHUNK_BLOCKS / 64];	/* likewise: its place is the one behind that of the block before */
 	uint32		lines_before[GH_CHUNK_BLOCKS + 1];	/* by block: lines of all before it in the chunk */
 	GhResidentBlock blocks[GH_CHUNK_BLOCKS];
+	bool		is_whole;		/* all of the chunk's are what they were; then, of the above, only the chunk is set: */
+	uint32		whole_place;	/* of the first block */
+	uint16		whole_lines[GH_CHUNK_BLOCKS];
 	uint32		nclaimed;
 	uint32		next_claimed;	/* of them: pages that follow one another get places that do so */
 	uint32		claimed[GH_CLAIM];
