@@ -318,10 +318,10 @@ kept_at(const rows_view &rows, uint64_t number, const kept_value &kept)
 	const uint64_t *words = rows.words + number * rows.row_words;
 	GhValue		value = {0, 0, 0};
 
-	value.null = (uint8_t) (words[kept.null_word] >> kept.null_bit & 1);
-	value.low = words[kept.word];
+	value.null = (uint8_t) (load_passing(&words[kept.null_word]) >> kept.null_bit & 1);
+	value.low = load_passing(&words[kept.word]);
 	if (gh_class_has_high(kept.value_class))
-		value.high = words[kept.word + 1];
+		value.high = load_passing(&words[kept.word + 1]);
 	if (kept.value_class == GH_CLASS_TEXT)
 		value.low += (uint64_t) (uintptr_t) rows.texts;
 	return value;

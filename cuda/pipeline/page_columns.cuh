@@ -9,51 +9,69 @@
 
 #include "engine/pipeline/record_row.h"
 
-/* Threads of a block that read, with one load on its way each. */
-#define READERS 64
+/* Threads that have a page together: all of a block. */
+struct block_threads
+{
+	/* of them, those that read over the bus, with one load on its way each */
+	static constexpr uint32_t readers = 64;
+
+	static __device__ __forceinline__ uint32_t rank() { return threadIdx.x; }
+	static __device__ __forceinline__ uint32_t count() { return blockDim.x; }
+	static __device__ __forceinline__ void sync() { __syncthreads(); }
+};
+
+/* A warp, of which there are more. */
+struct warp_threads
+{
+	static constexpr uint32_t readers = 16;
+
+	static __device__ __forceinline__ uint32_t rank() { return threadIdx.x % 32; }
+	static __device__ __forceinline__ uint32_t count() { return 32; }
+	static __device__ __forceinline__ void sync() { __syncwarp(); }
+};
 
 /*
  * Pages are read once, and hosts write to them: nothing of them is to stay in a cache.  Few loads
  * are on their way, as many as keep the bus busy: whatever else goes over it, and that is every
  * launch of another kernel, waits behind all of them.
  */
-static __device__ __forceinline__ void
+template <typename THREADS> static __device__ __forceinline__ void
 page_read(uint4 *to, const void *from, uint32_t bytes)
 {
 	const uint4 *source = static_cast<const uint4 *>(from);
 
-	if (threadIdx.x >= READERS)
+	if (THREADS::rank() >= THREADS::readers)
 		return;
 #pragma unroll 1
-	for (uint32_t at = threadIdx.x; at < bytes / sizeof(uint4); at += READERS)
+	for (uint32_t at = THREADS::rank(); at < bytes / sizeof(uint4); at += THREADS::readers)
 		to[at] = __ldcs(source + at);
 }
 
-/* Of a page in the device's memory, by all threads of the block; texts of it are read there again soon. */
-static __device__ __forceinline__ void
+/* Of a page in the device's memory, by all threads; texts of it are read there again soon. */
+template <typename THREADS> static __device__ __forceinline__ void
 page_read_near(uint4 *to, const void *from, uint32_t bytes)
 {
 	const uint4 *source = static_cast<const uint4 *>(from);
 
 #pragma unroll 4
-	for (uint32_t at = threadIdx.x; at < bytes / sizeof(uint4); at += blockDim.x)
+	for (uint32_t at = THREADS::rank(); at < bytes / sizeof(uint4); at += THREADS::count())
 		to[at] = __ldcg(source + at);
 }
 
 /*
- * Loads the columns into the row; false: the page is broken.  *back: the row goes back.  Texts are read
+ * Loads the columns from `first` on into the row; false: the page is broken.  *back: the row goes back.  Texts are read
  * later at text_at, where the page is, too.
  */
-template <typename ROW> static __device__ bool
+template <typename ROW> static __device__ __forceinline__ bool
 load_columns(const GhPageShape *shape, const ROW &row, const uint8_t *page, const uint8_t *text_at,
-			 const GhPageTuple *tuple, bool *back)
+			 const GhPageTuple *tuple, uint32_t first, bool *back)
 {
 	bool		prefixed = gh_page_has_prefix(shape, page, tuple);
 	GhPageWalk	walk;
 
 	walk.next = prefixed ? shape->prefix : 0;
 	walk.offset = tuple->data + (prefixed ? shape->prefix_bytes : 0);
-	for (uint32_t c = 0; c < shape->ncolumns; c++)
+	for (uint32_t c = first; c < shape->ncolumns; c++)
 	{
 		const GhPageColumn *column = &shape->columns[c];
 		uint32_t	attribute = column->column.attribute - 1u;

@@ -1,6 +1,6 @@
 /*
  * page_lines.cuh
- *		A block's page in shared memory: what the block is told of it, its lines, and where it is to stay.
+ *		A page in shared memory: what those who read it are told of it, its lines, and where it is to stay.
  */
 #ifndef GPUHASH_PAGE_LINES_CUH
 #define GPUHASH_PAGE_LINES_CUH
@@ -42,7 +42,7 @@ read_line(const pipe_view &view, const ROW &row, const GhPageRef &asked, const u
 	/* without columns the tuples are not looked at: as gh_cpu_page_load() does */
 	if (view.shape->ncolumns > 0 &&
 		(!gh_page_tuple(page, view.page_bytes, page_lines, number, &tuple) ||
-		 !load_columns(view.shape, row, page, text_at, &tuple, &seen->back)))
+		 !load_columns(view.shape, row, page, text_at, &tuple, 0, &seen->back)))
 		return false;
 	if (view.shape->tids != 0)
 		row.set(view.shape->tids - 1, GhValue{gh_tid_value(asked.block, number), 0, 0});
@@ -50,11 +50,11 @@ read_line(const pipe_view &view, const ROW &row, const GhPageRef &asked, const u
 }
 
 /*
- * Stores the block's page.  In a place later requests judge its headers, which others may have written to
+ * Stores the page.  In a place later requests judge its headers, which others may have written to
  * while it was read: so there, who deleted a tuple is read once more, now that all infomasks have been
  * (gh_line_judge).
  */
-static __device__ void
+template <typename THREADS> static __device__ void
 keep_page(const uint4 *copy, const input_page &from, uint32_t page_bytes)
 {
 	const uint8_t *page = reinterpret_cast<const uint8_t *>(copy);
@@ -63,13 +63,13 @@ keep_page(const uint4 *copy, const input_page &from, uint32_t page_bytes)
 	uint32_t	lines = gh_page_lines(page, page_bytes);
 	GhPageTuple tuple;
 
-	for (uint32_t i = threadIdx.x; i < page_bytes / sizeof(uint4); i += blockDim.x)
+	for (uint32_t i = THREADS::rank(); i < page_bytes / sizeof(uint4); i += THREADS::count())
 		kept[i] = copy[i];
 	/* the host copies from the end to the begin, and a place has been through this */
 	if (from.asked.span == 0 || from.near != 0)
 		return;
-	__syncthreads();
-	for (uint32_t number = threadIdx.x + 1; number <= lines; number += blockDim.x)
+	THREADS::sync();
+	for (uint32_t number = THREADS::rank() + 1; number <= lines; number += THREADS::count())
 		if (gh_page_tuple(page, page_bytes, lines, number, &tuple) &&
 			(gh_read_u16(page + tuple.header + GH_TUPLE_INFOMASK_AT) & GH_TUPLE_XMAX_COMMITTED) != 0)
 			*reinterpret_cast<uint32_t *>(from.kept + tuple.header + GH_TUPLE_XMAX_AT) =

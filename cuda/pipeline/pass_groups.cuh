@@ -16,7 +16,7 @@
  *	3. Sums are added by atomics, and the order of rows does not matter: modulo 2^64 those of values below 2^PASS_NARROW_BITS,
  *	   which so many as a batch has do not exceed; of others 32 bits each to 64 bits, of the batch's sums alone.
  *
- * ROW is line_values.
+ * ROW is line_values, PLAN has keys and aggregates as plan_view does.
  */
 #ifndef GPUHASH_PASS_GROUPS_CUH
 #define GPUHASH_PASS_GROUPS_CUH
@@ -134,8 +134,8 @@ key_word(const GhRecordKey &key, const GhValue &value, uint64_t *word)
 }
 
 /* The words of a row's keys, and which ones are NULL; false: not all have one. */
-template <typename ROW> static __device__ __forceinline__ bool
-key_words(const plan_view &plan, const ROW &row, uint64_t *words, uint32_t *nulls)
+template <typename PLAN, typename ROW> static __device__ __forceinline__ bool
+key_words(const PLAN &plan, const ROW &row, uint64_t *words, uint32_t *nulls)
 {
 	bool		all = true;
 
@@ -255,8 +255,8 @@ add_narrow(uint32_t *words, uint64_t value)
 }
 
 /* Adds the row to its group's sums, and to the block's for that group, if there is an entry. */
-template <typename ROW> static __device__ __forceinline__ void
-add_to_group(const plan_view &plan, const pass_groups &batch, const pass_table &table, const ROW &row, uint64_t takes,
+template <typename PLAN, typename ROW> static __device__ __forceinline__ void
+add_to_group(const PLAN &plan, const pass_groups &batch, const pass_table &table, const ROW &row, uint64_t takes,
 			 uint32_t group, uint32_t entry)
 {
 	bool		near = entry != ENTRY_NONE;
@@ -298,8 +298,8 @@ add_to_group(const plan_view &plan, const pass_groups &batch, const pass_table &
 }
 
 /* The row into its group; false: it has found none. */
-template <typename ROW> static __device__ __forceinline__ bool
-add_grouped(const plan_view &plan, const pass_groups &batch, const pass_table &table, const ROW &row, uint64_t takes,
+template <typename PLAN, typename ROW> static __device__ __forceinline__ bool
+add_grouped(const PLAN &plan, const plan_view &view, const pass_groups &batch, const pass_table &table, const ROW &row, uint64_t takes,
 			scan_counters *counters)
 {
 	uint64_t	words[PASS_KEYS_MAX];
@@ -315,7 +315,7 @@ add_grouped(const plan_view &plan, const pass_groups &batch, const pass_table &t
 		group = table.groups[entry];
 	else
 	{
-		group = group_find(plan, batch.groups, row, counters);
+		group = group_find(view, batch.groups, row, counters);
 		if (group == GROUP_NONE)
 			return false;
 		if (vacant != ENTRY_NONE)

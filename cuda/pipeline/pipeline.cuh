@@ -251,6 +251,7 @@ struct cuda_pipeline
 	pipe_block	plan_block;
 	pipe_block	probes_block;
 	probe_view *probes;			/* as they were sent last */
+	vector_place places[GH_PROGRAM_VECTORS_MAX];
 	uint32_t	nlows;			/* arrays of values */
 	uint32_t	nhighs;
 	uint32_t	ncopied_highs;

@@ -80,13 +80,13 @@ pages_input_kernel(const __grid_constant__ pages_input job)
 		bool		broken;
 
 		if (from.near != 0)
-			page_read_near(page_copy, asked.page, job.view.page_bytes);
+			page_read_near<block_threads>(page_copy, asked.page, job.view.page_bytes);
 		else
-			page_read(page_copy, asked.page, job.view.page_bytes);
+			page_read<block_threads>(page_copy, asked.page, job.view.page_bytes);
 		__syncthreads();
 		if (from.kept != nullptr)
 		{
-			keep_page(page_copy, from, job.view.page_bytes);
+			keep_page<block_threads>(page_copy, from, job.view.page_bytes);
 			text_at = reinterpret_cast<const uint8_t *>(from.kept);
 		}
 		page_lines = gh_page_lines(page, job.view.page_bytes);

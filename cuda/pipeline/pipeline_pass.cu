@@ -3,48 +3,32 @@
  *		Pages that are added up by the kernel that reads them: one pass, with no place for each row.
  *
  * Where rows are added to one group, or to few, and most pages of a request are in the device's memory already, neither
- * the bus nor the sink is what a request waits for, but what its kernels write for one another.  So one kernel does all:
+ * the bus nor the sink is what a request waits for, but what its kernels write for one another.  So one kernel does all (pass_pages.cuh):
  *
- *	1. A block has one page at a time, in shared memory, and loads its next one meanwhile, unless its pages have few lines; a
- *	   thread has a line, whose vectors are in shared memory, too.
- *	2. It reads the line's columns, does the steps, and adds the row to states of its own; or, with keys, to the sums of its
+ *	1. A warp has one page at a time, in shared memory, and has its next one brought into L2 meanwhile; a lane has a line,
+ *	   whose vectors are in shared memory, too.
+ *	2. It reads the line's columns, does the steps, and adds the row to states of its warp; or, with keys, to the sums of its
  *	   group (pass_groups.cuh).
- *	3. When the block has done its pages, its threads' states are merged, and are one chunk's (group_reduce.cuh), which go
+ *	3. When the block has done its pages, its warps' states are merged, and are one chunk's (group_reduce.cuh), which go
  *	   to the group when the batch is the oldest.  With keys that is when the batch's groups go to those of the pipeline
  *	   (pipeline_pass_groups.cu).
  *
  * A request is one batch.  Rows that go back are listed as they come, and put in their order by the host.  If there are more of
- * them than the list has room for, or more groups than the batch has, all is done once more in the other way
- * (do_without_pass), for nothing of it is in the sink yet.
+ * them than the list has room for, or more groups than the batch has, or a page is broken of which rows may have been added, all
+ * is done once more in the other way (do_without_pass), for nothing of it is in the sink yet.
  *
  * Not for sums of floats: here the order of rows depends on how many blocks there are.
  */
-#include <cuda_pipeline.h>
-
 #include <algorithm>
 
-#include "cuda/pipeline/group_reduce.cuh"
-#include "cuda/pipeline/pass_groups.cuh"
-#include "cuda/pipeline/page_lines.cuh"
+#include "cuda/pipeline/pass_pages.cuh"
 #include "cuda/pipeline/pipeline_spans.cuh"
-#include "cuda/pipeline/row_steps.cuh"
 
-/* Lines of a page, at most, and of the smallest block. */
-#define PASS_THREADS_MAX 320
-#define PASS_THREADS_MIN 64
-/*
- * Blocks of fewer threads have room for one page: more blocks, and a larger cache of what they all read, are worth more
- * than that a page is there before the one in front of it is done.
- */
-#define PASS_THREADS_AHEAD 128
-/* Blocks of the largest size on a multiprocessor that there are registers for. */
-#define PASS_BLOCKS 2
 #define PASS_BLOCKS_MAX 2048
-/* Shared memory of a block, and, with keys, as much as leaves room for two others on a multiprocessor. */
-#define PASS_SHARED_MAX ((size_t) 96 << 10)
-#define PASS_SHARED_KEYED ((size_t) 72 << 10)
-/* Of it, what needs no leave. */
+/* Shared memory of a block that needs no leave. */
 #define PASS_SHARED_FREE ((size_t) 48 << 10)
+/* What each block takes of a multiprocessor's beside its own. */
+#define PASS_SHARED_BESIDE ((size_t) 1 << 10)
 /* Of a batch's memory: rows that go back, and chunks for all blocks. */
 #define PASS_ROWS ((uint64_t) 65536)
 
@@ -52,281 +36,6 @@
 #define PASS_INPUT ((size_t) 512 << 10)
 
 static_assert(PASS_ROWS / SEGMENT_SHORT >= PASS_BLOCKS_MAX, "each block has a chunk");
-
-/* A page, as a block is told. */
-struct pass_page
-{
-	const char *at;				/* in the device's memory */
-	uint32_t	block;			/* other: its number among the others */
-	uint16_t	lines;			/* all are asked for */
-	uint16_t	other;			/* 1: more is to be said of it */
-};
-
-struct pass_job
-{
-	run_job		run;
-	const pass_page *pages;
-	const input_page *others;
-	const uint64_t *bitmaps;
-	uint32_t	npages;
-	uint32_t	first;			/* page, of the request's */
-	GhBackRow  *back;
-	uint32_t	back_room;
-	GhAggregateState *partial;	/* by block, of all aggregates */
-	uint32_t   *partial_rows;	/* by block */
-	uint32_t	nlows;
-	uint32_t	nhighs;
-	pass_groups grouped;		/* with keys */
-};
-
-/* ---------------------------------------------------------------- the kernel */
-
-/* What a thread has of its rows so far. */
-struct pass_tally
-{
-	GhAggregateState states[PASS_AGGREGATES_MAX];	/* without keys */
-	uint32_t	lacking;		/* rows without a group */
-	uint32_t	seen;
-	uint32_t	lines;			/* that were added */
-	bool		fits;
-};
-
-/*
- * The vectors of a thread's row, behind the pages: zero at first, for arguments that an instruction does not have
- * are read.
- */
-static __device__ values_view
-pass_values(const pass_job &job, uint64_t *at)
-{
-	uint32_t	words = (job.nlows + job.nhighs) * blockDim.x;
-	values_view values = job.run.batch.values;
-
-	values.low = at;
-	values.high = at + (uint64_t) job.nlows * blockDim.x;
-	values.null = reinterpret_cast<uint8_t *>(at + words);
-	values.stride = blockDim.x;
-	for (uint32_t i = threadIdx.x; i < words; i += blockDim.x)
-		at[i] = 0;
-	for (uint32_t i = threadIdx.x; i < job.nlows * blockDim.x; i += blockDim.x)
-		values.null[i] = 0;
-	return values;
-}
-
-/* Has the page loaded, not waited for; others are read when it is their turn. */
-static __device__ __forceinline__ void
-fetch_page(const pass_job &job, const pass_page &page, uint4 *to)
-{
-	const uint4 *from = reinterpret_cast<const uint4 *>(page.at);
-
-	if (page.other == 0)
-		for (uint32_t at = threadIdx.x; at < job.run.view.page_bytes / sizeof(uint4); at += blockDim.x)
-			__pipeline_memcpy_async(to + at, from + at, sizeof(uint4));
-	__pipeline_commit();
-}
-
-static __host__ __device__ __forceinline__ uint32_t
-pages_of_block(uint32_t threads)
-{
-	return threads < PASS_THREADS_AHEAD ? 1 : 2;
-}
-
-static __device__ void
-note_back_row(const pass_job &job, uint32_t page, uint32_t line, uint32_t step)
-{
-	uint64_t	at = atomicAdd(reinterpret_cast<unsigned long long *>(&job.run.batch.counters->backs), 1ull);
-
-	if (at < job.back_room)
-		job.back[at] = {job.first + page, (uint16_t) line, (uint16_t) step};
-}
-
-/* Adds a row to what each aggregate has that takes it. */
-static __device__ __forceinline__ void
-add_row(const plan_view &plan, const line_values &row, uint64_t takes, pass_tally *tally)
-{
-	for (uint32_t a = 0; a < plan.naggregates; a++)
-	{
-		const GhAggregate aggregate = plan.aggregates[a];
-		GhValue		value = {0, 0, 0};
-
-		if ((takes >> a & 1) == 0)
-			continue;
-		if (aggregate.kind > GH_AGGREGATE_COUNT)
-			value = row.get(plan.inputs[plan.input_of[a]].vector);
-		tally->fits &= gh_aggregate_add(&aggregate, &tally->states[a], value.low,
-										aggregate.value_class == GH_CLASS_INT128 ? value.high : 0);
-	}
-}
-
-/* All threads of a warp come here: rows that do not go back, behind so many steps. */
-static __device__ __forceinline__ void
-count_steps(uint32_t nsteps, uint32_t came, uint32_t *passed)
-{
-	for (uint32_t s = 0; s < nsteps; s++)
-	{
-		uint32_t	behind = __ballot_sync(~0u, came > s);
-
-		if (threadIdx.x % 32 == 0 && behind != 0)
-			atomicAdd(&passed[s], (uint32_t) __popc(behind));
-	}
-}
-
-/* Does the lines of the page that the block has, a thread each. */
-template <bool KEYED> static __device__ __forceinline__ void
-pass_lines(const pass_job &job, const values_view &values, const pass_table &table, const GhPageRef &asked,
-		   const uint8_t *page, const uint8_t *text_at, uint32_t number, uint32_t *passed, pass_tally *tally)
-{
-	const pipe_view &view = job.run.view;
-	line_values row(view.program, values, threadIdx.x);
-	uint32_t	page_lines = gh_page_lines(page, view.page_bytes);
-	bool		broken = asked.lines > page_lines;
-	line_seen	seen = {false, false, false};
-	row_run		run = {NO_STEP, 0, 0, 0, false};
-	uint64_t	takes = 0;
-	uint32_t	came = 0;
-
-	if (threadIdx.x < asked.lines && !broken)
-		broken = !read_line(view, row, asked, job.bitmaps, page, text_at, page_lines, threadIdx.x + 1, &seen);
-	if (__syncthreads_or(broken))
-	{
-		if (threadIdx.x == 0 && asked.lines > 0)
-			note_back_row(job, number, 0, 0);
-		return;
-	}
-	tally->seen += seen.visible;
-	if (seen.untold || seen.back)
-		run.back = seen.untold ? (uint32_t) GH_STEP_VISIBILITY : 0;
-	else if (seen.visible)
-		came = run_one(job.run, row, &run, &takes);
-	if (run.back != NO_STEP)
-		note_back_row(job, number, threadIdx.x + 1, run.back);
-	else if (run.lines > 0)
-	{
-		if (!KEYED)
-			add_row(view.plan, row, takes, tally);
-		else if (!add_grouped(view.plan, job.grouped, table, row, takes, &job.run.batch.counters->groups))
-			tally->lacking++;
-		tally->lines++;
-	}
-	count_steps(view.nsteps, run.back == NO_STEP ? came : 0, passed);
-}
-
-/* The threads' states become the block's chunk; scratch has room for a state a warp. */
-static __device__ __forceinline__ void
-merge_threads(const pass_job &job, pass_tally *tally, GhAggregateState *scratch)
-{
-	const plan_view &plan = job.run.view.plan;
-	uint32_t	warps = blockDim.x / 32;
-
-	for (uint32_t a = 0; a < plan.naggregates; a++)
-	{
-		merge_lanes(&plan.aggregates[a], &tally->states[a], &tally->fits);
-		__syncthreads();
-		if (threadIdx.x % 32 == 0)
-			scratch[threadIdx.x / 32] = tally->states[a];
-		__syncthreads();
-		for (uint32_t w = 1; threadIdx.x == 0 && w < warps; w++)
-			tally->fits &= gh_aggregate_merge(&plan.aggregates[a], &tally->states[a], &scratch[w]);
-		if (threadIdx.x == 0)
-			job.partial[(uint64_t) blockIdx.x * plan.naggregates + a] = tally->states[a];
-	}
-}
-
-/* What the block has counted. */
-template <bool KEYED> static __device__ __forceinline__ void
-tell_tally(const pass_job &job, const pass_tally *tally, const uint32_t *passed)
-{
-	pipe_counters *counters = job.run.batch.counters;
-	uint32_t	lines = sum_lanes(tally->lines);
-
-	add_tally(&counters->seen, tally->seen);
-	if (threadIdx.x % 32 == 0 && lines > 0)
-	{
-		add_relaxed(&counters->lines, lines);
-		if (!KEYED)
-			atomicAdd(&job.partial_rows[blockIdx.x], lines);
-	}
-	if (KEYED)
-		add_tally(&counters->groups.no_group, tally->lacking);
-	if (threadIdx.x < job.run.view.nsteps && passed[threadIdx.x] > 0)
-		add_relaxed(&counters->passed[threadIdx.x], passed[threadIdx.x]);
-	if (!tally->fits)
-		counters->groups.unfit = 1;
-}
-
-/* Behind the vectors of the block's rows. */
-static __device__ __forceinline__ uint64_t *
-pass_table_at(const pass_job &job, const values_view &values)
-{
-	return reinterpret_cast<uint64_t *>(values.null + (uint64_t) job.nlows * blockDim.x);
-}
-
-template <bool KEYED> static __global__ void __launch_bounds__(PASS_THREADS_MAX, PASS_BLOCKS)
-pass_kernel(const __grid_constant__ pass_job job)
-{
-	extern __shared__ uint4 pass_memory[];
-	__shared__ uint32_t passed[GH_STEPS_MAX];
-	uint32_t	page_words = job.run.view.page_bytes / sizeof(uint4);
-	bool		ahead = pages_of_block(blockDim.x) > 1;
-	values_view values = pass_values(job, reinterpret_cast<uint64_t *>(pass_memory + (ahead ? 2 : 1) * page_words));
-	pass_tally tally = {};
-	pass_table	table = {};
-	pass_page	here = job.pages[blockIdx.x];
-	uint4	   *copy = pass_memory;
-
-	tally.fits = true;
-	if (threadIdx.x < GH_STEPS_MAX)
-		passed[threadIdx.x] = 0;
-	if (KEYED)
-		table = table_begin(job.run.view.plan, job.grouped, pass_table_at(job, values));
-	else if (threadIdx.x == 0)
-		job.partial_rows[blockIdx.x] = 0;
-	fetch_page(job, here, copy);
-	for (uint32_t p = blockIdx.x; p < job.npages; p += gridDim.x)
-	{
-		pass_page	page = here;
-		GhPageRef	asked = {page.at, page.lines, GH_PAGE_ALL_LINES, page.block, 0, 0, 0, 0};
-		const char *text_at = page.at;
-		uint4	   *other = ahead && copy == pass_memory ? pass_memory + page_words : pass_memory;
-
-		if (p + gridDim.x < job.npages)
-			here = job.pages[p + gridDim.x];
-		if (!ahead && p != blockIdx.x)
-		{
-			/* all have done with the one before */
-			__syncthreads();
-			fetch_page(job, page, copy);
-		}
-		__pipeline_wait_prior(0);
-		/* the page is there, and all have done with the one before */
-		__syncthreads();
-		if (ahead && p + gridDim.x < job.npages)
-			fetch_page(job, here, other);
-		if (page.other != 0)
-		{
-			input_page	from = job.others[page.block];
-
-			asked = from.asked;
-			if (from.near != 0)
-				page_read_near(copy, asked.page, job.run.view.page_bytes);
-			else
-				page_read(copy, asked.page, job.run.view.page_bytes);
-			__syncthreads();
-			if (from.kept != nullptr)
-				keep_page(copy, from, job.run.view.page_bytes);
-			text_at = from.kept != nullptr ? from.kept : static_cast<const char *>(asked.page);
-		}
-		pass_lines<KEYED>(job, values, table, asked, reinterpret_cast<const uint8_t *>(copy),
-						  reinterpret_cast<const uint8_t *>(text_at), p, passed, &tally);
-		copy = other;
-	}
-	__syncthreads();
-	if (KEYED)
-		table_end(job.run.view.plan, job.grouped, table);
-	else
-		merge_threads(job, &tally, reinterpret_cast<GhAggregateState *>(pass_memory));
-	__syncthreads();
-	tell_tally<KEYED>(job, &tally, passed);
-}
 
 /* ------------------------------------------------------------------- the host */
 
@@ -336,13 +45,85 @@ is_keyed(const cuda_pipeline *pipeline)
 	return pipeline->plan.options.sink.groups.nkeys > 0;
 }
 
-/* Shared memory of a block, but for what is static and its table of groups. */
 static size_t
-pass_shared(const cuda_pipeline *pipeline, uint32_t threads)
+warp_bytes(const cuda_pipeline *pipeline)
 {
-	size_t		each = pipeline->nlows * (sizeof(uint64_t) + 1) + pipeline->nhighs * sizeof(uint64_t);
+	return pass_warp_bytes(pipeline->view.page_bytes, pipeline->nlows, pipeline->nhighs);
+}
 
-	return pages_of_block(threads) * (size_t) pipeline->view.page_bytes + threads * each;
+static size_t
+probes_bytes(const cuda_pipeline *pipeline)
+{
+	const GhPipelineOptions *options = &pipeline->plan.options;
+	uint32_t	nparts = 0;
+	uint32_t	nfills = 0;
+
+	for (uint32_t p = 0; p < options->nprobes; p++)
+	{
+		nparts += options->probes[p].nparts;
+		nfills += options->probes[p].nfills;
+	}
+	return pass_probes_bytes(options->nprobes, nparts, nfills);
+}
+
+/* What a block may have of shared memory on this device. */
+static size_t
+shared_most(const cuda_pipeline *pipeline)
+{
+	return std::max(PASS_SHARED_FREE, (size_t) pipeline->block_shared);
+}
+
+/* How a kernel is cut into blocks. */
+struct pass_cut
+{
+	uint32_t	warps;			/* of a block; 0: there is no room for one */
+	uint32_t	entries;		/* with keys: of the block's table of groups */
+	size_t		shared;			/* bytes of a block */
+};
+
+/* The warps that are on a multiprocessor at a time in blocks of so many. */
+static uint32_t
+resident_warps(const cuda_pipeline *pipeline, uint32_t warps, size_t shared)
+{
+	size_t		blocks = (shared_most(pipeline) + PASS_SHARED_BESIDE) / (shared + PASS_SHARED_BESIDE);
+
+	return warps * (uint32_t) std::min(blocks, (size_t) (PASS_WARPS_RESIDENT / warps));
+}
+
+/* Blocks of the fewest warps with which most are on a multiprocessor, beside a table of so many entries. */
+static pass_cut
+cut_keyed(const cuda_pipeline *pipeline, uint32_t entries)
+{
+	pass_cut	cut = {0, entries, 0};
+	uint32_t	most = 0;
+
+	for (uint32_t warps = 1; warps <= PASS_WARPS_RESIDENT; warps++)
+	{
+		size_t		shared = warps * warp_bytes(pipeline) + probes_bytes(pipeline) + pass_groups_shared(pipeline, entries);
+		uint32_t	resident = resident_warps(pipeline, warps, shared);
+
+		if (resident > most)
+		{
+			cut = {warps, entries, shared};
+			most = resident;
+		}
+	}
+	return cut;
+}
+
+static pass_cut
+cut_pass(const cuda_pipeline *pipeline)
+{
+	size_t		room = (shared_most(pipeline) - probes_bytes(pipeline)) / warp_bytes(pipeline);
+	uint32_t	warps = (uint32_t) std::min(room, (size_t) PASS_WARPS);
+	pass_cut	cut = {warps, 0, warps * warp_bytes(pipeline) + probes_bytes(pipeline)};
+
+	if (!is_keyed(pipeline))
+		return cut;
+	cut = cut_keyed(pipeline, pass_groups_entries(pipeline));
+	while (cut.entries > PASS_ENTRIES_MIN && cut.warps < PASS_WARPS)
+		cut = cut_keyed(pipeline, cut.entries / 2);
+	return cut;
 }
 
 bool
@@ -352,54 +133,7 @@ pass_suits(const cuda_pipeline *pipeline)
 
 	return options->source.kind == GH_SOURCE_PAGES && adds_rows(pipeline) &&
 		options->sink.groups.naggregates <= PASS_AGGREGATES_MAX && !adds_floats(pipeline) &&
-		pipeline->view.page_bytes >= PASS_THREADS_MAX / 32 * sizeof(GhAggregateState) &&
-		(!is_keyed(pipeline) || pass_groups_suit(pipeline));
-}
-
-static uint32_t
-longest_page(const GhPipelineRequest *request, uint32_t npages)
-{
-	uint32_t	longest = 0;
-
-	for (uint32_t p = 0; p < npages; p++)
-		longest = std::max(longest, lines_of_page(request, p));
-	return longest;
-}
-
-/* Threads of a block, for pages of so many lines. */
-static uint32_t
-block_threads(uint32_t lines)
-{
-	return std::max((lines + 31) / 32 * 32, (uint32_t) PASS_THREADS_MIN);
-}
-
-/* Entries of a block's table of groups: as many as are wanted and have room, or the fewest. */
-static uint32_t
-block_entries(const cuda_pipeline *pipeline, uint32_t threads)
-{
-	uint32_t	entries = pass_groups_entries(pipeline);
-
-	while (entries > PASS_ENTRIES_MIN &&
-		   pass_shared(pipeline, threads) + pass_groups_shared(pipeline, entries) > PASS_SHARED_KEYED)
-		entries /= 2;
-	return entries;
-}
-
-static size_t
-block_shared(const cuda_pipeline *pipeline, uint32_t threads)
-{
-	size_t		shared = pass_shared(pipeline, threads);
-
-	if (is_keyed(pipeline))
-		shared += pass_groups_shared(pipeline, block_entries(pipeline, threads));
-	return shared;
-}
-
-/* What a block may have of it on this device. */
-static size_t
-pass_shared_most(const cuda_pipeline *pipeline)
-{
-	return std::min(PASS_SHARED_MAX, std::max(PASS_SHARED_FREE, (size_t) pipeline->block_shared));
+		(!is_keyed(pipeline) || pass_groups_suit(pipeline)) && cut_pass(pipeline).warps > 0;
 }
 
 /* Pages that are in the host's memory, or of which more is to be said. */
@@ -415,7 +149,6 @@ pass_takes(const cuda_pipeline *pipeline, const GhPipelineRequest *request)
 	uint64_t	lines = 0;
 	uint32_t	far = 0;
 	uint32_t	npages;
-	uint32_t	threads;
 
 	if (!pipeline->one_pass || request->kind != GH_INPUT_PAGES ||
 		pipeline->intake.submitted > GH_PIPELINE_ROWS_MAX / 2)
@@ -426,9 +159,7 @@ pass_takes(const cuda_pipeline *pipeline, const GhPipelineRequest *request)
 		far += request->pages[p].page != nullptr;
 		lines += request->pages[p].lines;
 	}
-	threads = block_threads(longest_page(request, npages));
-	return far <= npages / 2 && (far == 0 || reads_in_place(pipeline, request)) && threads <= PASS_THREADS_MAX &&
-		block_shared(pipeline, threads) <= pass_shared_most(pipeline) &&
+	return far <= npages / 2 && (far == 0 || reads_in_place(pipeline, request)) &&
 		(!is_keyed(pipeline) || lines <= PASS_KEYED_LINES);
 }
 
@@ -529,20 +260,70 @@ typedef void pass_function(const pass_job job);
 
 /* As many blocks as are on the device at a time, but no more than have pages and chunks. */
 static GhStatus
-choose_blocks(cuda_pipeline *pipeline, pass_function *kernel, uint32_t npages, uint32_t threads, size_t shared,
-			  uint32_t *blocks, GhError *error)
+choose_blocks(cuda_pipeline *pipeline, pass_function *kernel, uint32_t npages, const pass_cut *cut, uint32_t *blocks,
+			  GhError *error)
 {
 	int			each = 0;
 
-	if (shared > PASS_SHARED_FREE)
+	if (cut->shared > PASS_SHARED_FREE)
 		PIPE_TRY(&pipeline->memory, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-														 (int) pass_shared_most(pipeline)), error);
+														 (int) shared_most(pipeline)), error);
 	PIPE_TRY(&pipeline->memory,
-			 cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, (int) threads, shared), error);
+			 cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, (int) cut->warps * 32, cut->shared), error);
 	*blocks = std::min((uint32_t) std::max(each, 1) * pipeline->multiprocessors, (uint32_t) PASS_BLOCKS_MAX);
 	*blocks = std::min(*blocks, most_chunks(pipeline->lane->batch_rows));
-	*blocks = std::max(std::min(*blocks, npages), 1u);
+	*blocks = std::max(std::min(*blocks, (npages + cut->warps - 1) / cut->warps), 1u);
 	return GH_OK;
+}
+
+/* May the column be read as one (pass_column)?  Others are behind the first that may not. */
+static bool
+is_plain_column(const cuda_pipeline *pipeline, const GhPageColumn *column)
+{
+	uint32_t	bytes = (uint32_t) pipeline->plan.shape.attributes[column->column.attribute - 1].length;
+
+	return column->column.load <= GH_LOAD_FLOAT8 && column->place % bytes == 0 && column->place <= UINT16_MAX &&
+		pipeline->places[column->vector].high == PLACE_NONE;
+}
+
+static bool
+is_sure(const GhAggregate *aggregate)
+{
+	return !gh_aggregate_is_sum(aggregate) ||
+		(aggregate->kind == GH_AGGREGATE_SUM && aggregate->value_class == GH_CLASS_INT);
+}
+
+static void
+fill_plan(const cuda_pipeline *pipeline, pass_plan *plan)
+{
+	const GhPipelineOptions *options = &pipeline->plan.options;
+	const GhGroupsSink *sink = &options->sink.groups;
+	const GhPageShape *shape = &pipeline->plan.shape;
+
+	memcpy(plan->places, pipeline->places, sizeof(plan->places));
+	for (uint32_t s = 0; s < options->nsteps; s++)
+		plan->steps[s] = {gh_step_begin(options, s), options->steps[s].end, options->steps[s].probe};
+	plan->naggregates = sink->naggregates;
+	plan->nkeys = sink->nkeys;
+	plan->nprobes = options->nprobes;
+	for (uint32_t p = 0; p < options->nprobes; p++)
+		plan->nparts += options->probes[p].nparts;
+	std::copy(sink->aggregates, sink->aggregates + sink->naggregates, plan->aggregates);
+	std::copy(sink->keys, sink->keys + sink->nkeys, plan->keys);
+	plan->sure = std::all_of(plan->aggregates, plan->aggregates + plan->naggregates,
+							 [](const GhAggregate &aggregate) { return is_sure(&aggregate); });
+	plan->prefix = shape->prefix;
+	plan->prefix_bytes = shape->prefix_bytes;
+	while (plan->ncolumns < std::min(shape->nfixed, (uint32_t) PASS_COLUMNS_MAX) &&
+		   is_plain_column(pipeline, &shape->columns[plan->ncolumns]))
+	{
+		const GhPageColumn *column = &shape->columns[plan->ncolumns];
+
+		plan->columns[plan->ncolumns++] = {(uint16_t) column->place, pipeline->places[column->vector].low,
+			column->column.load};
+	}
+	plan->tids = shape->tids != 0;
+	plan->nothers = shape->ncolumns - plan->ncolumns;
 }
 
 static pass_job
@@ -551,6 +332,7 @@ job_of(const cuda_pipeline *pipeline, const batch_input *input, const pass_array
 	const pipe_lane *lane = pipeline->lane;
 	pass_job	job = {};
 
+	fill_plan(pipeline, &job.plan);
 	job.run = run_job{pipeline->view, lane->batch, lane->sink.lines, 0};
 	job.run.view.first_several = pipeline->view.nsteps;
 	job.pages = device->pages;
@@ -564,6 +346,8 @@ job_of(const cuda_pipeline *pipeline, const batch_input *input, const pass_array
 	job.partial_rows = lane->sink.reduce.partial_rows;
 	job.nlows = pipeline->nlows;
 	job.nhighs = pipeline->nhighs;
+	job.warp_bytes = (uint32_t) warp_bytes(pipeline);
+	job.probes_bytes = (uint32_t) probes_bytes(pipeline);
 	return job;
 }
 
@@ -584,23 +368,30 @@ send_pages(cuda_pipeline *pipeline, const GhPipelineRequest *request, pass_array
 	return pipe_copy(&pipeline->memory, lane->input_block.memory, lane->host_input, host.list_bytes, error);
 }
 
+static pass_function *
+kernel_of(const cuda_pipeline *pipeline)
+{
+	if (pipeline->plan.options.program->ninstructions > 0)
+		return is_keyed(pipeline) ? pass_kernel<true, true> : pass_kernel<false, true>;
+	return is_keyed(pipeline) ? pass_kernel<true, false> : pass_kernel<false, false>;
+}
+
 GhStatus
 pass_launch(cuda_pipeline *pipeline, const GhPipelineRequest *request, const batch_input *input, GhError *error)
 {
-	pass_function *kernel = is_keyed(pipeline) ? pass_kernel<true> : pass_kernel<false>;
-	uint32_t	threads = block_threads(longest_page(request, input->pages));
-	size_t		shared = block_shared(pipeline, threads);
+	pass_function *kernel = kernel_of(pipeline);
+	pass_cut	cut = cut_pass(pipeline);
 	uint32_t	blocks = 1;
 	pass_arrays device;
 	pass_job	job;
 
-	GH_TRY(choose_blocks(pipeline, kernel, input->pages, threads, shared, &blocks, error));
+	GH_TRY(choose_blocks(pipeline, kernel, input->pages, &cut, &blocks, error));
 	GH_TRY(send_pages(pipeline, request, &device, error));
 	job = job_of(pipeline, input, &device);
 	pipeline->lane->chunk_lines = blocks * CHUNK_ROWS;
 	if (is_keyed(pipeline))
-		GH_TRY(pass_groups_begin(pipeline, block_entries(pipeline, threads), &job.grouped, error));
-	kernel<<<blocks, threads, shared, pipeline->memory.stream>>>(job);
+		GH_TRY(pass_groups_begin(pipeline, cut.entries, &job.grouped, error));
+	kernel<<<blocks, cut.warps * 32, cut.shared, pipeline->memory.stream>>>(job);
 	PIPE_TRY(&pipeline->memory, launch_status(), error);
 	return is_keyed(pipeline) ? pass_groups_tell(pipeline, &job.grouped, error) : GH_OK;
 }

@@ -420,6 +420,7 @@ pipe_plan_upload(cuda_pipeline *pipeline, GhError *error)
 
 	fill_classes(pipeline);
 	fill_places(pipeline, places, copied);
+	memcpy(pipeline->places, places, sizeof(places));
 	for (uint32_t p = 0; p < options->nprobes; p++)
 		pipeline->view.multiplies |= gh_probe_multiplies(&pipeline->plan, p);
 	for (uint32_t p = 0; pipeline->view.multiplies != 0 && p <= options->nprobes; p++)

@@ -111,7 +111,7 @@ run_several(const run_job &job, const line_values &row, const LINES &lines, row_
 			{
 				const probe_view &probe = view.probes[at.probe - 1];
 
-				live = probe_row<LINES::marks>(view, probe, row, run, step, &walks[depth]);
+				live = probe_row<LINES::marks, true>(view, probe, row, run, step, &walks[depth]);
 				if (live && probe.multiplies != 0 && walks[depth].left)
 				{
 					save_vectors(row, probe.saved, probe.nsaved);
@@ -130,7 +130,7 @@ run_several(const run_job &job, const line_values &row, const LINES &lines, row_
 			const probe_view &probe = view.probes[view.steps[walk->step].probe - 1];
 
 			put_vectors_back(row, probe.saved, probe.nsaved);
-			live = walk_match<LINES::marks>(view, probe, row, run, walk);
+			live = walk_match<LINES::marks, true>(view, probe, row, run, walk);
 			if (live)
 			{
 				step = walk->step;

@@ -53,7 +53,8 @@ note_back(const pipe_view &view, row_run *run, uint32_t step)
 
 /* ------------------------------------------------------------------- matches */
 
-static __device__ void
+/* Inlined, as what it calls: of a function that is called, a row's values and the walk are in memory. */
+static __device__ __forceinline__ void
 walk_begin(const probe_view &probe, const line_values &row, uint32_t step, match_walk *walk)
 {
 	uint64_t	value = 0;
@@ -139,8 +140,11 @@ is_too_many(const pipe_view &view, const probe_view &probe, row_run *run, uint32
 	return true;
 }
 
-/* Goes on to a match for which the step's instructions drop nothing; the columns are filled. */
-template <bool MARKS> static __device__ bool
+/*
+ * Goes on to a match for which the step's instructions drop nothing; the columns are filled.  PROGRAM, here and in what
+ * follows: steps may have instructions.
+ */
+template <bool MARKS, bool PROGRAM> static __device__ bool
 walk_match(const pipe_view &view, const probe_view &probe, const line_values &row, row_run *run, match_walk *walk)
 {
 	const step_view step = view.steps[walk->step];
@@ -160,7 +164,8 @@ walk_match(const pipe_view &view, const probe_view &probe, const line_values &ro
 		else
 		{
 			fill_match(probe, row, found);
-			state = run_program(view.plan, row, step.begin, step.end);
+			if (PROGRAM)
+				state = run_program(view.plan, row, step.begin, step.end);
 		}
 		if (state == GH_ROW_BACK)
 		{
@@ -180,14 +185,14 @@ walk_match(const pipe_view &view, const probe_view &probe, const line_values &ro
 }
 
 /* Does the row go on behind a probe, for the first time?  What is left of its matches is in the walk. */
-template <bool MARKS> static __device__ bool
+template <bool MARKS, bool PROGRAM> static __device__ bool
 probe_row(const pipe_view &view, const probe_view &probe, const line_values &row, row_run *run, uint32_t step,
 		  match_walk *walk)
 {
 	bool		match;
 
 	walk_begin(probe, row, step, walk);
-	match = walk_match<MARKS>(view, probe, row, run, walk);
+	match = walk_match<MARKS, PROGRAM>(view, probe, row, run, walk);
 	if (walk->back)
 		return false;
 	if (probe.kind == GH_PROBE_LEFT && !match)
@@ -217,34 +222,47 @@ ends_in_sink(const pipe_view &view, const line_values &row, row_run *run, uint64
 
 /* ------------------------------------------------------------ one line of each row */
 
-/* A live row; how many steps it is behind. */
-static __device__ __forceinline__ uint32_t
-run_one(const run_job &job, const line_values &row, row_run *run, uint64_t *takes)
+/* A live row; how many steps it is behind.  It is a line where it is behind the last one. */
+template <bool PROGRAM> static __device__ __forceinline__ uint32_t
+run_steps(const run_job &job, const step_view *steps, const probe_view *probes, const line_values &row, row_run *run)
 {
 	const pipe_view &view = job.view;
 	uint32_t	step = job.step;
 
 	for (; step < view.nsteps; step++)
 	{
-		const step_view at = view.steps[step];
+		const step_view at = steps[step];
 		GhRowState	state;
 
 		if (at.probe != 0)
 		{
 			match_walk	walk;
 
-			if (!probe_row<true>(view, view.probes[at.probe - 1], row, run, step, &walk))
+			if (!probe_row<true, PROGRAM>(view, probes[at.probe - 1], row, run, step, &walk))
 				return step - job.step;
 			continue;
 		}
+		if (!PROGRAM)
+			continue;
 		state = run_program(view.plan, row, at.begin, at.end);
 		if (state == GH_ROW_BACK)
 			note_back(view, run, step);
 		if (state != GH_ROW_LIVE)
 			return step - job.step;
 	}
-	run->lines = ends_in_sink(view, row, run, takes);
+	run->lines = 1;
 	return step - job.step;
+}
+
+/* The same, up to the sink. */
+static __device__ __forceinline__ uint32_t
+run_one(const run_job &job, const line_values &row, row_run *run, uint64_t *takes)
+{
+	uint32_t	came = run_steps<true>(job, job.view.steps, job.view.probes, row, run);
+
+	if (run->lines > 0)
+		run->lines = ends_in_sink(job.view, row, run, takes);
+	return came;
 }
 
 #endif							/* GPUHASH_ROW_STEPS_CUH */

@@ -14,7 +14,7 @@
  * Is the key there?  Of a layout that has values together with keys *value is the key's, and *place where it
  * is.
  */
-template <typename L> static __device__ bool
+template <typename L> static __device__ __forceinline__ bool
 locate_key(const table_view &view, uint64_t key, uint64_t *value, uint64_t **place)
 {
 	constexpr int fragments = BUCKET_BYTES / 16;

@@ -42,6 +42,16 @@ load_fragment(const void *place)
 	return __ldcg(static_cast<const uint4 *>(place));
 }
 
+/* Of many that are read once or seldom: it leaves the cache of a multiprocessor before all else. */
+static __device__ __forceinline__ uint64_t
+load_passing(const uint64_t *place)
+{
+	uint64_t	word;
+
+	asm("ld.global.L1::evict_first.u64 %0, [%1];" : "=l"(word) : "l"(__cvta_generic_to_global(place)));
+	return word;
+}
+
 /* Brings a place's line to L2; nobody waits for it. */
 static __device__ __forceinline__ void
 prefetch(const void *place)

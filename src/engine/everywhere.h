@@ -53,6 +53,31 @@ gh_read_u32(const uint8_t *at)
 	return value;
 }
 
+/* Of an address that is a multiple of the size, on a device: its copies of pages are aligned. */
+GH_EVERYWHERE uint32_t
+gh_read_aligned_u32(const uint8_t *at)
+{
+	uint32_t	value;
+
+#ifdef __CUDA_ARCH__
+	at = (const uint8_t *) __builtin_assume_aligned(at, sizeof(value));
+#endif
+	memcpy(&value, at, sizeof(value));
+	return value;
+}
+
+GH_EVERYWHERE uint64_t
+gh_read_aligned_u64(const uint8_t *at)
+{
+	uint64_t	value;
+
+#ifdef __CUDA_ARCH__
+	at = (const uint8_t *) __builtin_assume_aligned(at, sizeof(value));
+#endif
+	memcpy(&value, at, sizeof(value));
+	return value;
+}
+
 GH_EVERYWHERE uint64_t
 gh_read_u64(const uint8_t *at)
 {

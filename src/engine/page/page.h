@@ -46,6 +46,7 @@ extern "C" {
 /* Tuple header: offsets in bytes. */
 #define GH_TUPLE_XMIN_AT 0
 #define GH_TUPLE_XMAX_AT 4
+#define GH_TUPLE_WORD_AT 16		/* of 8 bytes: what follows up to the first of the bits */
 #define GH_TUPLE_INFOMASK2_AT 18
 #define GH_TUPLE_INFOMASK_AT 20
 #define GH_TUPLE_HOFF_AT 22
@@ -165,10 +166,11 @@ gh_page_tuple(const uint8_t *page, uint32_t page_bytes, uint32_t lines, uint32_t
 	uint32_t	length;
 	uint32_t	hoff;
 	uint32_t	header_bytes = GH_TUPLE_BITS_AT;
+	uint64_t	header;
 
 	if (number < 1 || number > lines)
 		return false;
-	line = gh_read_u32(page + GH_PAGE_LINES_AT + (number - 1) * GH_LINE_BYTES);
+	line = gh_read_aligned_u32(page + GH_PAGE_LINES_AT + (number - 1) * GH_LINE_BYTES);
 	if (((line >> GH_LINE_OFFSET_BITS) & ((1u << GH_LINE_STATE_BITS) - 1)) != GH_LINE_NORMAL)
 		return false;
 	tuple->header = line & low_bits;
@@ -178,12 +180,13 @@ gh_page_tuple(const uint8_t *page, uint32_t page_bytes, uint32_t lines, uint32_t
 		tuple->header + length > page_bytes)
 		return false;
 	tuple->end = tuple->header + length;
-	tuple->natts = gh_read_u16(page + tuple->header + GH_TUPLE_INFOMASK2_AT) & GH_TUPLE_NATTS_MASK;
-	tuple->has_nulls = (gh_read_u16(page + tuple->header + GH_TUPLE_INFOMASK_AT) &
-						GH_TUPLE_HAS_NULL) != 0;
+	/* a tuple that begins at such a place, and has a byte of this word, has all of it in the page */
+	header = gh_read_aligned_u64(page + tuple->header + GH_TUPLE_WORD_AT);
+	tuple->natts = (uint32_t) (header >> 8 * (GH_TUPLE_INFOMASK2_AT - GH_TUPLE_WORD_AT)) & GH_TUPLE_NATTS_MASK;
+	tuple->has_nulls = (header >> 8 * (GH_TUPLE_INFOMASK_AT - GH_TUPLE_WORD_AT) & GH_TUPLE_HAS_NULL) != 0;
 	if (tuple->has_nulls)
 		header_bytes += (tuple->natts + 7) / 8;
-	hoff = page[tuple->header + GH_TUPLE_HOFF_AT];
+	hoff = (uint32_t) (header >> 8 * (GH_TUPLE_HOFF_AT - GH_TUPLE_WORD_AT)) & 0xff;
 	if (hoff < header_bytes || hoff > length || hoff % GH_TUPLE_ALIGNMENT != 0)
 		return false;
 	tuple->data = tuple->header + hoff;

@@ -23,7 +23,7 @@ gh_line_is_asked(const GhPageRef *page, const uint64_t *bitmaps, uint32_t number
 GH_EVERYWHERE bool
 gh_line_is_normal(const uint8_t *page, uint32_t number)
 {
-	uint32_t	line = gh_read_u32(page + GH_PAGE_LINES_AT + (number - 1) * GH_LINE_BYTES);
+	uint32_t	line = gh_read_aligned_u32(page + GH_PAGE_LINES_AT + (number - 1) * GH_LINE_BYTES);
 
 	return ((line >> GH_LINE_OFFSET_BITS) & ((1u << GH_LINE_STATE_BITS) - 1)) == GH_LINE_NORMAL;
 }
