@@ -22,7 +22,10 @@ is_countable(const GhAggregate *aggregate)
 	return aggregate->kind <= GH_AGGREGATE_SUM;
 }
 
-/* Counts and sums, of few groups, behind few joins: TPC-H's q9, with five, is faster with lists, which make full warps. */
+/*
+ * Counts and sums, of few groups, behind few joins: TPC-H's q5 and q9, with five, are faster with lists, which make full warps, q5
+ * seven times (BENCHMARKS.md).
+ */
 bool
 pass_groups_suit(const cuda_pipeline *pipeline)
 {
