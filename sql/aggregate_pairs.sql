@@ -131,6 +131,38 @@ RESET work_mem;
 RESET hash_mem_multiplier;
 RESET join_collapse_limit;
 
+-- Keys of more than 64 bits: those columns that nearly tell rows apart are looked up, the others compared.  Not where many
+-- rows would be looked at, nor of right and full joins.
+CREATE TABLE pair_wide AS SELECT i AS id, (i / 4)::int8 AS o, CASE WHEN i % 19 > 0 THEN i % 4 END AS line, i % 7 AS g, 't' || i % 3 AS t FROM generate_series(1, 12000) i;
+CREATE TABLE pair_back (o int8, line int, w int, t text, PRIMARY KEY (line, o));
+INSERT INTO pair_back SELECT i / 4, i % 4, i, 't' || i % 5 FROM generate_series(1, 12000) i WHERE i % 5 < 2;
+ANALYZE pair_wide, pair_back;
+SELECT pair_lines('SELECT g, count(*), sum(w) FROM pair_wide f JOIN pair_back b ON b.line = f.line AND b.o = f.o GROUP BY g');
+SELECT pair_lines('SELECT g, count(*), sum(w) FROM pair_wide f LEFT JOIN pair_back b ON b.o = f.o AND b.t = f.t AND b.line = f.line GROUP BY g');
+SELECT pair_lines('SELECT g, count(*) FROM pair_wide f LEFT JOIN pair_back b ON b.line = f.line AND b.o = f.o WHERE b.o IS NULL GROUP BY g');
+SELECT pair_lines('SELECT g, count(*) FROM pair_wide f JOIN pair_back b ON b.line = f.line AND b.t = f.t WHERE f.id < 99 GROUP BY g');
+CREATE TEMP TABLE pair_long (position serial, query text);
+INSERT INTO pair_long (query) VALUES
+    ('SELECT g, count(*), sum(w) FROM pair_wide f JOIN pair_back b ON b.line = f.line AND b.o = f.o GROUP BY g'),
+    ('SELECT f.t, b.t, count(*), sum(w) FROM pair_wide f LEFT JOIN pair_back b ON b.o = f.o AND b.t = f.t AND b.line = f.line GROUP BY f.t, b.t'),
+    ('SELECT g, count(*) FROM pair_wide f LEFT JOIN pair_back b ON b.line = f.line AND b.o = f.o WHERE b.o IS NULL GROUP BY g'),
+    ('SELECT g, count(*) FROM pair_wide f WHERE EXISTS (SELECT FROM pair_back b WHERE b.line = f.line AND b.o = f.o AND b.t <> f.t) GROUP BY g'),
+    ('SELECT g, count(*) FROM pair_wide f WHERE NOT EXISTS (SELECT FROM pair_back b WHERE b.line = f.line AND b.o = f.o AND b.t = f.t) GROUP BY g'),
+    ('SELECT g, count(*), sum(w) FROM pair_wide f RIGHT JOIN pair_back b ON b.line = f.line AND b.o = f.o GROUP BY g'),
+    ('SELECT g, count(*), sum(w) FROM pair_wide f FULL JOIN pair_back b ON b.line = f.line AND b.o = f.o AND b.w = f.id GROUP BY g'),
+    ('SELECT f.g, count(*), sum(b.w), sum(c.w) FROM pair_wide f JOIN pair_back b ON b.line = f.line AND b.o = f.o JOIN pair_back c ON c.line = f.g AND c.o = b.o AND c.w <> b.w GROUP BY f.g');
+SELECT q.position, c.offloaded, c.result, c.same FROM pair_long q, LATERAL compare_aggregate(q.query) c ORDER BY q.position;
+SELECT count(*), count(*) FILTER (WHERE c.same = 'same') AS same FROM pair_long q, LATERAL compare_aggregate(q.query, 2) c;
+-- rows that come out of the join itself
+SET gpuhash.enable_aggregate = off;
+SELECT q.query, c.same FROM pair_long q, LATERAL compare_aggregate(q.query) c WHERE c.same <> 'same';
+RESET gpuhash.enable_aggregate;
+
+-- What the groups below a LIMIT are ordered by may fail: all rows are grouped first, so they are read ahead.
+SELECT pair_lines('SELECT f.id % f.q, count(*), sum(b.w) FROM pair_facts f JOIN pair_orders r USING (o) LEFT JOIN pair_back b ON b.o = f.o AND b.line = f.s WHERE f.q > 0 GROUP BY 1 ORDER BY 1 LIMIT 3');
+SELECT c.offloaded, c.result, c.same FROM compare_aggregate('SELECT f.id % f.q, count(*), sum(b.w) FROM pair_facts f JOIN pair_orders r USING (o) LEFT JOIN pair_back b ON b.o = f.o AND b.line = f.s WHERE f.q > 0 GROUP BY 1 ORDER BY 1 LIMIT 3') c;
+SELECT c.offloaded, c.result, c.same FROM compare_aggregate('SELECT f.id % f.q, count(*), sum(b.w) FROM pair_facts f JOIN pair_orders r USING (o) LEFT JOIN pair_back b ON b.o = f.o AND b.line = f.s GROUP BY 1 ORDER BY 1 LIMIT 3') c;
+
 -- A function of a user's in a condition is called as often as PostgreSQL does it, and keeps the join a node of its own.
 CREATE SEQUENCE pair_calls;
 CREATE FUNCTION pair_call(i int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN PERFORM nextval('pair_calls'); RETURN i; END $$;
@@ -148,4 +180,4 @@ RESET gpuhash.engine;
 DROP FUNCTION pair_lines, pair_call;
 DROP SEQUENCE pair_calls;
 DROP VIEW pair_some;
-DROP TABLE pair_facts, pair_orders, pair_many, pair_none, pair_moments, pair_large, pair_few;
+DROP TABLE pair_facts, pair_orders, pair_many, pair_none, pair_moments, pair_large, pair_few, pair_wide, pair_back;

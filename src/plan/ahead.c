@@ -164,6 +164,25 @@ relation_is_quiet(PlannerInfo *root, int relid, RelOptInfo *outerrel)
 }
 
 /*
+ * Whether the class is just what the query's rows are sorted or grouped by.  A Sort below the join computes it for all of
+ * its rows, whoever reads them.
+ */
+static bool
+only_orders(PlannerInfo *root, const EquivalenceClass *class)
+{
+	ListCell   *lc;
+
+	if (list_length(class->ec_members) != 1 || class->ec_has_volatile)
+		return false;
+	foreach(lc, root->query_pathkeys)
+	{
+		if (lfirst_node(PathKey, lc)->pk_eclass == class)
+			return true;
+	}
+	return false;
+}
+
+/*
  * Equalities that the planner makes joins of are kept in classes of equal expressions, not
  * with the relations: of those that are decided within the outer side, each expression,
  * and the clauses that they come from.
@@ -181,6 +200,8 @@ classes_are_quiet(PlannerInfo *root, RelOptInfo *outerrel)
 		ListCell   *source;
 
 		if (!bms_overlap(class->ec_relids, outerrel->relids))
+			continue;
+		if (only_orders(root, class))
 			continue;
 		foreach(member, class->ec_members)
 		{

@@ -34,6 +34,7 @@ typedef struct GhJoinStep
 	bool		inner_unique;	/* an outer row has one match at most */
 	List	   *clauses;		/* RestrictInfos of the join */
 	List	   *hash_clauses;	/* those of them that are hashed */
+	List	   *equalities;		/* and that could be */
 	Cost		startup_cost;	/* its own, whatever the path is said to cost */
 	Cost		total_cost;
 	GhJoinPair *pair;

@@ -477,7 +477,7 @@ gh_cautious_rows(PlannerInfo *root, GhJoinStep *step, double rows, Path *outer, 
 	if (step->cautious_rows > 0)
 		return step->cautious_rows;
 	if (!pair->has_doubtful)
-		pair->doubtful = doubtful_selectivity(root, outer->parent, inner->parent, step->hash_clauses);
+		pair->doubtful = doubtful_selectivity(root, outer->parent, inner->parent, step->equalities);
 	pair->has_doubtful = true;
 	outer_rows = cautious_path_rows(root, outer);
 	most = outer_rows * cautious_path_rows(root, inner) * rows / Max(outer->rows * inner->rows, 1) / pair->doubtful;

@@ -48,74 +48,6 @@ const CustomPathMethods gh_join_path_methods = {
 	.ReparameterizeCustomPathByChild = reparameterize_private,
 };
 
-/* ------------------------------------------------------------- clauses */
-
-/*
- * Whether the clause compares an expression over one input with one over the
- * other, by an operator that can be hashed, and to how many bits: gh_operator_key_bits.
- */
-static int
-hash_clause_bits(const GhJoinInputs *inputs, RestrictInfo *rinfo)
-{
-	RelOptInfo *outerrel = inputs->outerrel;
-	RelOptInfo *innerrel = inputs->innerrel;
-	bool		outer_is_left;
-
-	/* an outer join is decided by its own clauses alone */
-	if (IS_OUTER_JOIN(inputs->jointype) && RINFO_IS_PUSHED_DOWN(rinfo, inputs->joinrel->relids))
-		return -1;
-	if (!rinfo->can_join || !OidIsValid(rinfo->hashjoinoperator))
-		return -1;
-	outer_is_left = bms_is_subset(rinfo->left_relids, outerrel->relids) &&
-		bms_is_subset(rinfo->right_relids, innerrel->relids);
-	if (!outer_is_left &&
-		!(bms_is_subset(rinfo->left_relids, innerrel->relids) &&
-		  bms_is_subset(rinfo->right_relids, outerrel->relids)))
-		return -1;
-	if (!IsA(rinfo->clause, OpExpr) ||
-		(inputs->may_stay_unread && !gh_key_is_quiet(rinfo, outer_is_left)))
-		return -1;
-	return gh_operator_key_bits(((OpExpr *) rinfo->clause)->opno);
-}
-
-/* False: there is no hash clause, or the core would lose a clause. */
-static bool
-find_hash_clauses(GhJoinInputs *inputs)
-{
-	List	   *clauses = inputs->extra->restrictlist;
-	int			bits = 0;
-	bool		all = true;
-	ListCell   *lc;
-
-	inputs->keys_are_exact = true;
-	foreach(lc, clauses)
-	{
-		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
-		int			key_bits;
-
-		if (rinfo->pseudoconstant && !GH_CORE_GATES_JOINS)
-			return false;
-		key_bits = hash_clause_bits(inputs, rinfo);
-		if (key_bits < 0)
-		{
-			/* until here the list itself would have done, as it does nearly always */
-			if (all)
-				inputs->hash_clauses = list_copy_head(clauses, foreach_current_index(lc));
-			all = false;
-			continue;
-		}
-		if (!all)
-			inputs->hash_clauses = lappend(inputs->hash_clauses, rinfo);
-		bits += key_bits;
-		if (key_bits == 0 || bits > GH_KEY_BITS)
-			inputs->keys_are_exact = false;
-	}
-	if (all)
-		inputs->hash_clauses = clauses;
-	inputs->keys_are_short = inputs->keys_are_exact && bits <= GH_SHORT_KEY_BITS;
-	return inputs->hash_clauses != NIL;
-}
-
 /* --------------------------------------------------------------- paths */
 
 /*
@@ -151,6 +83,7 @@ init_step(GhJoinInputs *inputs, const GhJoinChoice *choice, GhJoinStep *step)
 	step->inner_unique = inputs->extra->inner_unique;
 	step->clauses = choice->clauses;
 	step->hash_clauses = inputs->hash_clauses;
+	step->equalities = inputs->equalities;
 	step->startup_cost = choice->startup_cost;
 	step->total_cost = choice->total_cost;
 }
@@ -477,6 +410,7 @@ reparameterize_private(PlannerInfo *root, List *custom_private, RelOptInfo *chil
 
 	step->clauses = gh_clauses_of_child(root, step->clauses, child_rel);
 	step->hash_clauses = gh_clauses_of_child(root, step->hash_clauses, child_rel);
+	step->equalities = gh_clauses_of_child(root, step->equalities, child_rel);
 	step->pair = palloc0(sizeof(GhJoinPair));
 	return list_make1(step);
 }
@@ -596,7 +530,7 @@ add_unique_paths(GhJoinInputs *inputs, JoinType unique_side)
 static const char *
 why_not_taken(GhJoinInputs *inputs)
 {
-	if (!find_hash_clauses(inputs))
+	if (!gh_find_keys(inputs))
 		return "no condition is an equality of both sides that can be hashed";
 	if (!gh_columns_are_plain(inputs->outerrel) || !gh_columns_are_plain(inputs->innerrel))
 		return "it has row identities, or columns of anonymous record type";

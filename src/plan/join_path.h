@@ -35,7 +35,8 @@ typedef struct GhJoinInputs
 	JoinType	jointype;
 	JoinPathExtraData *extra;
 	bool		may_stay_unread;	/* rows of the join: see ahead.c */
-	List	   *hash_clauses;
+	List	   *equalities;		/* of both sides, that can be hashed */
+	List	   *hash_clauses;	/* those of them that are the keys; the others are conditions on the pair */
 	bool		keys_are_exact;	/* else the hash clauses are rechecked */
 	bool		keys_are_short; /* and exact: of 32 bits at most */
 	bool		has_semifactors;	/* extra->semifactors are there */
@@ -70,6 +71,10 @@ gh_is_same_hash_join(const GhJoinInputs *inputs, Path *path)
 /* ---- join_consider.c ---- */
 
 extern const char *gh_why_not_considered(const GhJoinInputs *inputs, JoinType jointype);
+
+/* ---- join_keys.c ---- */
+
+extern bool gh_find_keys(GhJoinInputs *inputs);
 
 /* ---- join_cost.c ---- */
 

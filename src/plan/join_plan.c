@@ -342,7 +342,7 @@ make_scan_tlist(ScanContext *context, List **sides, List **attnos)
  * found to be unique, they say as many values as rows.
  */
 static bool
-keys_repeat(PlannerInfo *root, CustomPath *path, List *inner_keys)
+keys_repeat(PlannerInfo *root, CustomPath *path, const JoinClauses *clauses)
 {
 	Path	   *inner = lsecond(path->custom_paths);
 	double		rows = inner->param_info != NULL ? inner->param_info->ppi_rows :
@@ -350,15 +350,16 @@ keys_repeat(PlannerInfo *root, CustomPath *path, List *inner_keys)
 	EstimationInfo info;
 	double		values;
 
-	if (gh_step(&path->path)->inner_unique)
+	/* the keys may be a part of what is unique */
+	if (gh_step(&path->path)->inner_unique && clauses->join_quals == NIL)
 		return false;
-	values = estimate_num_groups(root, inner_keys, rows, NULL, &info);
+	values = estimate_num_groups(root, clauses->key_exprs[GH_INNER], rows, NULL, &info);
 	return (info.flags & SELFLAG_USED_DEFAULT) == 0 && values < 0.99 * rows;
 }
 
 /* Whether the key is a column of which the engines read values: of an enum they do not. */
-static bool
-is_column(Node *expr)
+bool
+gh_is_key_column(Node *expr)
 {
 	while (IsA(expr, RelabelType))
 		expr = (Node *) ((RelabelType *) expr)->arg;
@@ -387,7 +388,7 @@ keys_are_plain(const GhJoinStep *step, Relids outer_relids)
 		int			key_bits = gh_operator_key_bits(clause->opno);
 
 		if (key_bits <= 0 || gh_operator_encoding(clause->opno, outer_is_left) > GH_KEY_OID ||
-			!is_column(outer_is_left ? linitial(clause->args) : lsecond(clause->args)))
+			!gh_is_key_column(outer_is_left ? linitial(clause->args) : lsecond(clause->args)))
 			return false;
 		bits += key_bits;
 	}
@@ -450,7 +451,7 @@ make_private(PlannerInfo *root, CustomPath *path, ScanContext *context, JoinClau
 	result = lappend(result, procs);
 	result = lappend(result, collations);
 	result = lappend(result, bits);
-	result = lappend(result, makeInteger(keys_repeat(root, path, clauses->key_exprs[GH_INNER])));
+	result = lappend(result, makeInteger(keys_repeat(root, path, clauses)));
 	result = lappend(result, makeInteger(is_plain(root, step, clauses, outer->parent->relids)));
 	return result;
 }

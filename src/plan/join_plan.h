@@ -54,6 +54,7 @@ typedef enum GhJoinExprs
 
 extern bool gh_columns_are_plain(RelOptInfo *rel);
 extern bool gh_step_fills_inner(const GhJoinStep *step);
+extern bool gh_is_key_column(Node *expr);
 extern void gh_split_pair(PlannerInfo *root, const GhJoinStep *step, RelOptInfo *joinrel,
 						  RelOptInfo *outerrel);
 extern bool gh_keys_seem_unique(PlannerInfo *root, const GhJoinStep *step, RelOptInfo *outerrel,
