@@ -64,13 +64,13 @@ systems="postgresql gpuhash_cpu"
 for suite in ${SUITES:-star films channels}; do
 	load "$suite"
 	for system in $systems; do
-		session "$suite" "$system" | sql -f - 2>&1 | awk -v OFS='\t' -v suite="$suite" -v system="$system" -v answers="$out/.answers" '
+		session "$suite" "$system" | sql -f - 2>&1 | awk -v OFS='\t' -v suite="$suite" -v which="$system" -v answers="$out/.answers" '
 			function put() {
 				if (name == "") return
 				file = answers "." suite "." name
-				if (system == "postgresql") { want = answer; printf "%s", answer >file; close(file) }
+				if (which == "postgresql") { want = answer; printf "%s", answer >file; close(file) }
 				else { want = ""; while ((getline line <file) > 0) want = want line "\n"; close(file) }
-				print suite, name, system, least, nodes, answer == want ? "yes" : "no"
+				print suite, name, which, least, nodes, answer == want ? "yes" : "no"
 			}
 			$1 == "@" { put(); name = $2; part = 1; nodes = 0; least = -1; answer = ""; next }
 			$1 == "@@" || $1 == "@@@" { part = length($1); next }
