@@ -197,6 +197,13 @@ gh_join_param_info(ParamPathInfo *shared, Path *outer, Path *inner, List *clause
 #define gh_set_path_restrictinfo(cpath, list) ((void) 0)
 #endif
 
+/* From 18 on, INTERSECT and EXCEPT of rows that come in order return some before all are read. */
+#if PG_VERSION_NUM >= 180000
+#define GH_SETOP_READS_ALL false
+#else
+#define GH_SETOP_READS_ALL true
+#endif
+
 /* Join types that came later: the right anti join with 16, the right semi join with 18. */
 static inline bool
 gh_is_right_anti(JoinType jointype)

@@ -1,6 +1,7 @@
 /*
  * plan_choice.c
- *		A query as it is, with its WITH inlined, and with its subqueries unnested: the cheapest plan.
+ *		A query as it is, with its WITH inlined, and with its subqueries unnested: the cheapest plan.  Likewise
+ *		with what INTERSECT and EXCEPT compare made distinct before.
  *
  * Whether a subquery is better run for each outer row, over an index, or once for all keys, and a query in WITH once or for
  * each that reads it, is for costs to tell, and they are known only when all of the query is planned.  So a query that has
@@ -31,6 +32,8 @@
 #define GH_INLINED_SHARE 0.9
 /* and a plan that costs less than this takes less time than another planning saves. */
 #define GH_WORTH_INLINING 1000.0
+/* Nor is much in doubt where the same rows are made distinct, once or twice. */
+#define GH_ARMS_SHARE 0.9
 
 static planner_hook_type previous_hook = NULL;
 
@@ -64,16 +67,18 @@ plan_unnested(Query *query, const char *text, int options, ParamListInfo params)
 	return plan;
 }
 
+/* Whether a query has subqueries in expressions, or set operations. */
 static bool
-find_sublinks(Node *node, void *unused)
+find_candidates(Node *node, void *unused)
 {
 	if (node == NULL)
 		return false;
 	if (IsA(node, Query))
-		return ((Query *) node)->hasSubLinks || query_tree_walker((Query *) node, find_sublinks, unused, 0);
+		return ((Query *) node)->hasSubLinks || ((Query *) node)->setOperations != NULL ||
+			query_tree_walker((Query *) node, find_candidates, unused, 0);
 	/* WITH */
 	if (IsA(node, List) || IsA(node, CommonTableExpr))
-		return expression_tree_walker(node, find_sublinks, unused);
+		return expression_tree_walker(node, find_candidates, unused);
 	return false;
 }
 
@@ -107,12 +112,14 @@ unnested_query(const Query *query, int options, GhUnnested *done)
 {
 	Query	   *copy;
 
-	if (!gh_enable_unnest || !may_change(query, options) || !find_sublinks((Node *) query, NULL))
+	if (!gh_enable_unnest || !may_change(query, options) || !find_candidates((Node *) query, NULL))
 		return NULL;
 	copy = copyObject((Query *) query);
 	if (gh_unnest_has_users_functions(copy))
 		return NULL;
 	*done = gh_unnest(copy);
+	if (gh_enable_aggregate && gh_make_arms_distinct(copy))
+		*done = Max(*done, GH_UNNESTED_ARMS);
 	return *done != GH_UNNESTED_NOTHING ? copy : NULL;
 }
 
@@ -233,7 +240,8 @@ cost_of_subqueries(const PlannedStmt *plan, const PlannedStmt *unnested)
 static bool
 is_better(const PlannedStmt *unnested, const PlannedStmt *plan, GhUnnested done)
 {
-	double		share = done == GH_UNNESTED_NOT_IN ? GH_ANTI_JOIN_SHARE : GH_UNNESTED_SHARE;
+	double		share = done == GH_UNNESTED_ARMS ? GH_ARMS_SHARE :
+		done == GH_UNNESTED_NOT_IN ? GH_ANTI_JOIN_SHARE : GH_UNNESTED_SHARE;
 
 	return gh_force_offload ||
 		(gh_disabled_nodes(unnested->planTree) <= gh_disabled_nodes(plan->planTree) &&
@@ -301,7 +309,7 @@ choose_plan(Query *query, const char *text, int options, ParamListInfo params)
 	}
 	if (unnested != NULL)
 	{
-		other = plan_other(unnested, text, options, params, &choice, true);
+		other = plan_other(unnested, text, options, params, &choice, done != GH_UNNESTED_ARMS);
 		if (is_better(other.plan, choice.plan, done))
 			choice = other;
 	}

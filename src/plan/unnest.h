@@ -1,6 +1,6 @@
 /*
  * unnest.h
- *		Correlated subqueries as groups that are joined, and NOT IN as NOT EXISTS.
+ *		Correlated subqueries as groups that are joined, NOT IN as NOT EXISTS, and INTERSECT of distinct rows.
  */
 #ifndef GPUHASH_UNNEST_H
 #define GPUHASH_UNNEST_H
@@ -15,11 +15,16 @@
 typedef enum GhUnnested
 {
 	GH_UNNESTED_NOTHING,
+	GH_UNNESTED_ARMS,			/* gh_make_arms_distinct */
 	GH_UNNESTED_NOT_IN,
 	GH_UNNESTED_GROUPS
 } GhUnnested;
 
 extern GhUnnested gh_unnest(Query *query);
+
+/* ---- arms.c ---- */
+
+extern bool gh_make_arms_distinct(Query *query);
 
 /* ---- unnest_safe.c ---- */
 

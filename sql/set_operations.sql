@@ -1,0 +1,42 @@
+-- INTERSECT and EXCEPT of rows that are made distinct before (src/plan/arms.c).
+LOAD 'gpuhash';
+SET client_min_messages = warning;
+CREATE TABLE so_a WITH (autovacuum_enabled = off) AS SELECT i AS id, i % 90 AS k, CASE WHEN i % 7 > 0 THEN 't' || i % 11 END AS t, date '2020-01-01' + i % 5 AS d, (i % 40)::numeric(8, 2) AS p,
+    (i % 40 / 2.0)::numeric AS n, (i % 20)::float8 AS f, ('c' || i % 3)::char(5) AS c, 100 / (1 + i % 3) AS x FROM generate_series(1, 30000) i;
+CREATE TABLE so_b WITH (autovacuum_enabled = off) AS SELECT i AS id, i % 70 AS k, CASE WHEN i % 5 > 0 THEN 't' || i % 17 END AS t, date '2020-01-01' + i % 6 AS d, (i % 30)::numeric(8, 2) AS p,
+    (i % 30 / 2.0)::numeric(8, 3)::numeric AS n, (i % 15)::float8 AS f, ('c' || i % 2)::char(5) AS c, i % 7 AS x FROM generate_series(1, 30000) i;
+ANALYZE so_a, so_b;
+CREATE TEMP TABLE so_queries (position serial, query text);
+INSERT INTO so_queries (query) VALUES
+    ('SELECT k, d FROM so_a INTERSECT SELECT k, d FROM so_b'),
+    ('SELECT k, t FROM so_a EXCEPT SELECT k, t FROM so_b'),
+    ('SELECT p, c FROM so_a INTERSECT SELECT p, c FROM so_b'),
+    ('SELECT k FROM so_a WHERE t IS NULL INTERSECT SELECT k FROM so_b INTERSECT SELECT x FROM so_b'),
+    ('SELECT count(*) FROM (SELECT k, d FROM so_a EXCEPT SELECT k, d FROM so_b WHERE x = 3) s'),
+    ('WITH w AS (SELECT k FROM so_a INTERSECT SELECT k FROM so_b) SELECT d, count(*) FROM so_a WHERE k IN (SELECT k FROM w) GROUP BY d'),
+    ('(SELECT k, t FROM so_a INTERSECT SELECT k, t FROM so_b) UNION ALL SELECT k, t FROM so_b WHERE id < 5'),
+    ('(SELECT k FROM so_a UNION ALL SELECT k FROM so_b) EXCEPT SELECT k FROM so_b'),
+    ('SELECT DISTINCT k FROM so_a INTERSECT SELECT k FROM so_b GROUP BY k'),
+    -- how often there is a row counts; equal values that look different; other types than what is compared; a part of rows
+    ('SELECT k, t FROM so_a INTERSECT ALL SELECT k, t FROM so_b'),
+    ('SELECT k FROM so_a EXCEPT ALL SELECT k FROM so_b'),
+    ('SELECT n FROM so_a INTERSECT SELECT n FROM so_b'),
+    ('SELECT f FROM so_a EXCEPT SELECT f FROM so_b'),
+    ('SELECT k FROM so_a INTERSECT SELECT p FROM so_b'),
+    ('(SELECT k FROM so_a ORDER BY id LIMIT 50) INTERSECT SELECT k FROM so_b'),
+    ('SELECT 100 / (k - 5) FROM so_a INTERSECT SELECT k FROM so_b');
+-- forced: how many of the arms are groups
+SELECT q.position, c.offloaded, c.result, c.same FROM so_queries q, LATERAL compare_aggregate(q.query) c ORDER BY q.position;
+SELECT q.position, c.result, c.same FROM so_queries q, LATERAL compare_aggregate(q.query, 2) c WHERE c.same <> 'same' ORDER BY q.position;
+-- by costs
+SELECT plan_lines(query, '%Custom Scan (GpuHashAggregate)%') AS groups FROM so_queries WHERE position = 1;
+SET gpuhash.enable_aggregate = off;
+SELECT plan_lines(query, '%(Unique|HashAggregate)%') AS groups FROM so_queries WHERE position = 1;
+RESET gpuhash.enable_aggregate;
+-- a user's functions are called as PostgreSQL does it
+CREATE FUNCTION so_call(i int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN RETURN i; END $$;
+SET gpuhash.force_offload = on;
+SELECT plan_lines('SELECT so_call(k) FROM so_a INTERSECT SELECT k FROM so_b', '%Custom Scan (GpuHashAggregate)%') AS groups;
+RESET gpuhash.force_offload;
+DROP FUNCTION so_call;
+DROP TABLE so_a, so_b, so_queries;
