@@ -236,7 +236,7 @@ gh_cpu_make_codes(GhCpuPacking *packing, const GhGroupsSink *sink, const GhVecto
 }
 
 GhCpuSlot
-gh_cpu_record_code(const GhCpuGrouping *groups, const GhRecordHead *record)
+gh_cpu_group_code(const GhCpuGrouping *groups, const GhCpuGroupKeys *keys)
 {
 	const GhGroupsSink *sink = groups->sink;
 	const GhCpuPacking *packing = &groups->packing;
@@ -244,7 +244,7 @@ gh_cpu_record_code(const GhCpuGrouping *groups, const GhRecordHead *record)
 
 	for (uint32_t k = 0; k < sink->nkeys; k++)
 	{
-		GhValue		value = gh_record_group_value(&sink->keys[k], record, k, groups->texts.bytes);
+		GhValue		value = gh_cpu_group_value(groups, keys, k);
 
 		if (!packing->packed)
 			slot.code = gh_record_key_hash(&sink->keys[k], &value, slot.code);

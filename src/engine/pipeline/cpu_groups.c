@@ -69,7 +69,7 @@ put_again(GhCpuGrouping *groups)
 	clear_slots(groups);
 	for (uint32_t group = 0; group < groups->count; group++)
 	{
-		GhCpuSlot	slot = gh_cpu_record_code(groups, gh_cpu_grouping_at(groups, group));
+		GhCpuSlot	slot = gh_cpu_group_code(groups, gh_cpu_grouping_at(groups, group));
 
 		slot.group = group + 1;
 		slot_put(groups, slot);
@@ -103,6 +103,13 @@ copy_pieces(GhCpuGrouping *groups, void *to, const void *from, uint64_t bytes)
 	return true;
 }
 
+/* Of the bits of so many groups: whole words. */
+static uint64_t
+had_row_bytes(uint64_t count)
+{
+	return (count + 63) / 64 * sizeof(uint64_t);
+}
+
 /* All that groups had before they grew; false: it was stopped. */
 static bool
 move_groups(GhCpuGrouping *groups, const GhCpuGrouping *old)
@@ -110,9 +117,12 @@ move_groups(GhCpuGrouping *groups, const GhCpuGrouping *old)
 	uint64_t	states_bytes = groups->sink->naggregates * sizeof(GhAggregateState);
 
 	if (!copy_pieces(groups, groups->slots, NULL, (groups->mask + 1) * sizeof(GhCpuSlot)) ||
-		!copy_pieces(groups, groups->records, old->records, (uint64_t) old->count * old->record_bytes) ||
+		!copy_pieces(groups, groups->keys, old->keys, (uint64_t) old->count * old->keys_bytes) ||
+		!copy_pieces(groups, groups->had_row, NULL, had_row_bytes(groups->room)) ||
 		!copy_pieces(groups, groups->states, old->states, old->count * states_bytes))
 		return false;
+	if (old->count > 0)
+		memcpy(groups->had_row, old->had_row, had_row_bytes(old->count));
 	for (uint64_t at = 0; old->count > 0 && at <= old->mask; at++)
 	{
 		if (at % PIECE_SLOTS == 0 && sees_stop(groups))
@@ -123,11 +133,11 @@ move_groups(GhCpuGrouping *groups, const GhCpuGrouping *old)
 	return true;
 }
 
-/* Bytes of a group, but for its slots and texts. */
+/* Bytes of a group, but for its slots, texts and bit. */
 static uint64_t
 bytes_of_group(const GhCpuGrouping *groups)
 {
-	return groups->sink->naggregates * sizeof(GhAggregateState) + groups->record_bytes;
+	return groups->sink->naggregates * sizeof(GhAggregateState) + groups->keys_bytes;
 }
 
 /* Memory in the place of what there is, which goes when it was moved and does not count beside it. */
@@ -154,14 +164,15 @@ resize(GhCpuGrouping *groups, uint64_t room, uint64_t nslots)
 
 	if (room > GROUPS_MAX || sees_stop(groups))
 		return false;
-	block = take_instead(groups, nslots * sizeof(GhCpuSlot) + room * bytes_of_group(groups));
+	block = take_instead(groups, nslots * sizeof(GhCpuSlot) + room * bytes_of_group(groups) + had_row_bytes(room));
 	if (block.ref == 0)
 		return false;
 	groups->room = (uint32_t) room;
 	groups->mask = nslots - 1;
 	groups->slots = gh_cpu_block_address(groups->memory, block);
 	groups->states = (GhAggregateState *) (groups->slots + nslots);
-	groups->records = (char *) (groups->states + room * groups->sink->naggregates);
+	groups->had_row = (uint64_t *) (groups->states + room * groups->sink->naggregates);
+	groups->keys = (char *) groups->had_row + had_row_bytes(room);
 	if (!move_groups(groups, &old))
 	{
 		gh_cpu_block_give(groups->memory, block);
@@ -194,8 +205,8 @@ grow_to_limit(GhCpuGrouping *groups)
 		return false;
 	for (uint64_t nslots = groups->mask + 1; nslots <= 4 * (groups->mask + 1); nslots *= 2)
 	{
-		uint64_t	bytes = nslots * sizeof(GhCpuSlot);
 		uint64_t	room = nslots / FULL_OF * FULL_SLOTS;
+		uint64_t	bytes = nslots * sizeof(GhCpuSlot) + had_row_bytes(room);
 
 		if (bytes >= memory->limit - others)
 			break;
@@ -231,7 +242,7 @@ static bool
 make_group(GhCpuGrouping *groups, const GhVectorBatch *batch, uint32_t row)
 {
 	const GhGroupsSink *sink = groups->sink;
-	GhRecordHead *group;
+	GhCpuGroupKeys *group;
 
 	/* texts are in no packed code */
 	if ((!groups->packing.packed &&
@@ -239,21 +250,23 @@ make_group(GhCpuGrouping *groups, const GhVectorBatch *batch, uint32_t row)
 		(groups->count == groups->room && !grow(groups, groups->room * UINT64_C(2)) && !grow_to_limit(groups)))
 		return false;
 	group = gh_cpu_grouping_at(groups, groups->count);
-	memset(group, 0, groups->record_bytes);
+	memset(group, 0, groups->keys_bytes);
+	gh_cpu_group_set_row(groups, groups->count, false);
 	for (uint32_t k = 0; k < sink->nkeys; k++)
 	{
 		const GhVector *vector = &batch->vectors[sink->keys[k].vector];
-		GhRecordValue *key = &gh_record_keys(group)[k];
+		uint64_t   *words = group->words + groups->key_words[k];
 
 		if (vector->null[row])
 		{
 			group->nulls |= UINT64_C(1) << k;
 			continue;
 		}
-		key->low = vector->low[row];
-		key->high = gh_class_has_high(sink->keys[k].value_class) ? vector->high[row] : 0;
+		words[0] = vector->low[row];
+		if (gh_class_has_high(sink->keys[k].value_class))
+			words[1] = vector->high[row];
 		if (sink->keys[k].value_class == GH_CLASS_TEXT)
-			key->low = gh_cpu_texts_add(&groups->texts, key->low, key->high);
+			words[0] = gh_cpu_texts_add(&groups->texts, words[0], words[1]);
 	}
 	if (sink->naggregates > 0)
 		memset(groups->states + (size_t) groups->count * sink->naggregates, 0,
@@ -277,12 +290,25 @@ begin(GhCpuGrouping *groups, uint64_t expected)
 	return groups->room > 0 && (groups->sink->nkeys > 0 || make_group(groups, NULL, 0));
 }
 
+static void
+lay_out_keys(GhCpuGrouping *groups)
+{
+	uint32_t	nwords = 0;
+
+	for (uint32_t k = 0; k < groups->sink->nkeys; k++)
+	{
+		groups->key_words[k] = (uint8_t) nwords;
+		nwords += gh_class_has_high(groups->sink->keys[k].value_class) ? 2 : 1;
+	}
+	groups->keys_bytes = (uint32_t) (sizeof(GhCpuGroupKeys) + nwords * sizeof(uint64_t));
+}
+
 GhStatus
 gh_cpu_grouping_init(GhCpuGrouping *groups, GhCpuSinkMemory *memory, const GhGroupsSink *sink, GhError *error)
 {
 	groups->memory = memory;
 	groups->sink = sink;
-	groups->record_bytes = (uint32_t) (sizeof(GhRecordHead) + sink->nkeys * sizeof(GhRecordValue));
+	lay_out_keys(groups);
 	groups->seed[0] = gh_code_mix(sink->seed + UINT64_C(0x9E3779B97F4A7C15));
 	/* an even multiplier would drop bits of codes */
 	groups->seed[1] = gh_code_mix(groups->seed[0]) | 1;
@@ -351,13 +377,13 @@ gh_cpu_grouping_cut(GhCpuGrouping *groups, uint32_t count, uint64_t texts_used)
 static bool
 has_keys(const GhCpuGrouping *groups, uint32_t group, const GhVectorBatch *batch, uint32_t row)
 {
-	const GhRecordHead *record = gh_cpu_grouping_at(groups, group);
+	const GhCpuGroupKeys *keys = gh_cpu_grouping_at(groups, group);
 
 	for (uint32_t k = 0; k < groups->sink->nkeys; k++)
 	{
 		const GhRecordKey *key = &groups->sink->keys[k];
 		const GhVector *vector = &batch->vectors[key->vector];
-		GhValue		held = gh_record_group_value(key, record, k, groups->texts.bytes);
+		GhValue		held = gh_cpu_group_value(groups, keys, k);
 		GhValue		value = {vector->low[row], gh_class_has_high(key->value_class) ? vector->high[row] : 0,
 		vector->null[row]};
 
@@ -501,14 +527,14 @@ gh_cpu_grouping_fill(GhCpuGrouping *groups, const GhVectorBatch *batch, const ui
 	if (groups->sink->nkeys == 0)
 	{
 		if (memchr(batch->state, GH_ROW_LIVE, batch->nrows) != NULL)
-			gh_cpu_grouping_at(groups, 0)->rows = 1;
+			gh_cpu_group_set_row(groups, 0, true);
 		return;
 	}
 	if (groups->full == groups->count)
 		return;
 	for (uint32_t i = 0; i < batch->nrows; i++)
 		if (batch->state[i] == GH_ROW_LIVE && found[i] >= groups->full)
-			gh_cpu_grouping_at(groups, found[i])->rows = 1;
-	while (groups->full < groups->count && gh_cpu_grouping_at(groups, groups->full)->rows != 0)
+			gh_cpu_group_set_row(groups, found[i], true);
+	while (groups->full < groups->count && gh_cpu_group_had_row(groups, groups->full))
 		groups->full++;
 }

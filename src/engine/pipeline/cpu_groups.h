@@ -28,6 +28,13 @@ typedef struct GhCpuPacking
 	uint64_t	seen[GH_VALUES_MAX]; /* all magnitudes of the key so far, or'ed */
 } GhCpuPacking;
 
+/* The keys of a group: behind this, of each key its low word, and its high word if its class has one.  NULLs are 0. */
+typedef struct GhCpuGroupKeys
+{
+	uint64_t	nulls;			/* bit k: key k is NULL */
+	uint64_t	words[];
+} GhCpuGroupKeys;
+
 /*
  * Groups by number, each with its keys and states; the bytes of keys that are text; and a hash table from codes
  * to numbers, with linear probing and at most half full.  All of it grows by doubling, and at last to the limit of
@@ -37,7 +44,8 @@ typedef struct GhCpuGrouping
 {
 	GhCpuSinkMemory *memory;
 	const GhGroupsSink *sink;
-	uint32_t	record_bytes;	/* of GhRecordHead and the keys */
+	uint32_t	keys_bytes;		/* of a group */
+	uint8_t		key_words[GH_VALUES_MAX];	/* by key: where its first word is */
 	uint64_t	seed[2];		/* of the hash of packed codes */
 	GhCpuPacking packing;
 	bool		any_null;		/* packed: some group has a NULL */
@@ -47,9 +55,10 @@ typedef struct GhCpuGrouping
 	uint64_t	mask;			/* slots - 1 */
 	GhCpuSlot  *slots;
 	GhAggregateState *states;
-	char	   *records;
+	uint64_t   *had_row;		/* bits, by group: some row was added to it */
+	char	   *keys;
 	GhCpuTexts	texts;
-	GhCpuBlock	block;			/* has slots, states and records */
+	GhCpuBlock	block;			/* has slots, states, bits and keys */
 	/* Set before a look-up: whether it may end early because of the host's stop flag; and whether it did. */
 	bool		may_stop;
 	bool		stopped;
@@ -65,10 +74,36 @@ typedef struct GhCpuCodes
 
 #define GH_CPU_NO_GROUP_FOUND UINT32_MAX
 
-static inline GhRecordHead *
+static inline GhCpuGroupKeys *
 gh_cpu_grouping_at(const GhCpuGrouping *groups, uint32_t group)
 {
-	return (GhRecordHead *) (groups->records + (size_t) group * groups->record_bytes);
+	return (GhCpuGroupKeys *) (groups->keys + (size_t) group * groups->keys_bytes);
+}
+
+/* Key k of a group. */
+static inline GhValue
+gh_cpu_group_value(const GhCpuGrouping *groups, const GhCpuGroupKeys *keys, uint32_t k)
+{
+	uint8_t		value_class = groups->sink->keys[k].value_class;
+	const uint64_t *words = keys->words + groups->key_words[k];
+	GhValue		value = {words[0], gh_class_has_high(value_class) ? words[1] : 0, (uint8_t) (keys->nulls >> k & 1)};
+
+	if (value_class == GH_CLASS_TEXT)
+		value.low += (uint64_t) (uintptr_t) groups->texts.bytes;
+	return value;
+}
+
+static inline bool
+gh_cpu_group_had_row(const GhCpuGrouping *groups, uint32_t group)
+{
+	return (groups->had_row[group / 64] >> group % 64 & 1) != 0;
+}
+
+static inline void
+gh_cpu_group_set_row(const GhCpuGrouping *groups, uint32_t group, bool had_row)
+{
+	groups->had_row[group / 64] &= ~(UINT64_C(1) << group % 64);
+	groups->had_row[group / 64] |= (uint64_t) had_row << group % 64;
 }
 
 /* ---------------------------------------------------------- cpu_groups.c */
@@ -96,6 +131,6 @@ extern void gh_cpu_packing_init(GhCpuPacking *packing, const GhGroupsSink *sink)
 extern bool gh_cpu_make_codes(GhCpuPacking *packing, const GhGroupsSink *sink, const GhVectorBatch *batch,
 							  GhCpuCodes *codes);
 /* The code of a group's keys. */
-extern GhCpuSlot gh_cpu_record_code(const GhCpuGrouping *groups, const GhRecordHead *record);
+extern GhCpuSlot gh_cpu_group_code(const GhCpuGrouping *groups, const GhCpuGroupKeys *keys);
 
 #endif							/* GPUHASH_CPU_GROUPS_H */

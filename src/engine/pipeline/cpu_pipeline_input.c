@@ -328,13 +328,12 @@ take_table(GhCpuPipeline *pipeline, uint64_t first, uint32_t n)
 static bool
 group_value(const GhCpuGrouping *groups, GhGroupColumn column, uint32_t number, uint8_t value_class, GhValue *value)
 {
-	const GhRecordHead *group = gh_cpu_grouping_at(groups, number);
 	const GhAggregateState *state;
 	const GhAggregate *aggregate;
 
 	if (column.part == GH_GROUP_KEY)
 	{
-		*value = gh_record_group_value(&groups->sink->keys[column.number], group, column.number, groups->texts.bytes);
+		*value = gh_cpu_group_value(groups, gh_cpu_grouping_at(groups, number), column.number);
 		return true;
 	}
 	state = &groups->states[(size_t) number * groups->sink->naggregates + column.number];
@@ -357,7 +356,7 @@ take_groups(GhCpuPipeline *pipeline, uint64_t first, uint32_t n)
 
 	begin_rows(pipeline, n);
 	for (uint32_t i = 0; i < n; i++)
-		if (gh_cpu_grouping_at(groups, (uint32_t) (first + i))->rows == 0 && groups->sink->nkeys > 0)
+		if (!gh_cpu_group_had_row(groups, (uint32_t) (first + i)) && groups->sink->nkeys > 0)
 			batch->state[i] = GH_ROW_DROPPED;
 	for (uint32_t c = 0; c < options->program->ncolumns; c++)
 	{

@@ -586,23 +586,44 @@ put_rows(const GhCpuPipeline *pipeline, GhCursor *cursor, size_t capacity, char 
 	return false;
 }
 
+/* A group and its keys, as they are in a record. */
+typedef struct GroupHead
+{
+	GhRecordHead head;
+	GhRecordValue keys[GH_VALUES_MAX];
+} GroupHead;
+
+static void
+make_head(const GhCpuGrouping *groups, uint32_t group, GroupHead *made)
+{
+	const GhCpuGroupKeys *keys = gh_cpu_grouping_at(groups, group);
+
+	made->head = (GhRecordHead) {0, gh_cpu_group_had_row(groups, group), keys->nulls};
+	for (uint32_t k = 0; k < groups->sink->nkeys; k++)
+	{
+		const uint64_t *words = keys->words + groups->key_words[k];
+
+		made->keys[k] = (GhRecordValue) {words[0], gh_class_has_high(groups->sink->keys[k].value_class) ? words[1] : 0};
+	}
+}
+
 static bool
 put_groups(const GhCpuPipeline *pipeline, GhCursor *cursor, size_t capacity, char *buffer, size_t *bytes,
 		   size_t *needed)
 {
 	const GhGroupsSink *sink = &pipeline->plan.options.sink.groups;
 	const GhCpuGrouping *groups = &pipeline->groups;
+	GroupHead	group;
 
 	for (uint32_t looks = 0; cursor->position < groups->count; cursor->position++)
 	{
-		const GhRecordHead *group = gh_cpu_grouping_at(groups, (uint32_t) cursor->position);
-
 		*needed = 0;
 		if (results_stop(pipeline, &looks))
 			return true;
-		if (group->rows == 0 && sink->nkeys > 0)
+		if (sink->nkeys > 0 && !gh_cpu_group_had_row(groups, (uint32_t) cursor->position))
 			continue;
-		if (!gh_record_put(&pipeline->record_plan, group, groups->states + cursor->position * sink->naggregates,
+		make_head(groups, (uint32_t) cursor->position, &group);
+		if (!gh_record_put(&pipeline->record_plan, &group.head, groups->states + cursor->position * sink->naggregates,
 								groups->texts.bytes, capacity, buffer, bytes, needed))
 			return true;
 	}

@@ -20,7 +20,7 @@
 typedef struct Saved
 {
 	uint32_t	group;
-	uint32_t	rows;
+	uint32_t	had_row;
 } Saved;
 
 static size_t
@@ -89,7 +89,7 @@ save_group(GhCpuPipeline *pipeline, uint32_t group)
 	const GhCpuGrouping *groups = &pipeline->groups;
 	size_t		bytes = saved_bytes(pipeline);
 	uint32_t	n = pipeline->plan.options.sink.groups.naggregates;
-	Saved		saved = {group, (uint32_t) gh_cpu_grouping_at(groups, group)->rows};
+	Saved		saved = {group, gh_cpu_group_had_row(groups, group)};
 	char	   *to;
 
 	if (undo->nsaved == undo->room)
@@ -143,8 +143,8 @@ restore_groups(GhCpuPipeline *pipeline)
 		Saved		saved;
 
 		memcpy(&saved, from, sizeof(saved));
-		gh_cpu_grouping_at(groups, saved.group)->rows = saved.rows;
-		if (saved.rows == 0 && saved.group < groups->full)
+		gh_cpu_group_set_row(groups, saved.group, saved.had_row != 0);
+		if (saved.had_row == 0 && saved.group < groups->full)
 			groups->full = saved.group;
 		if (n > 0)
 			memcpy(groups->states + (size_t) saved.group * n, from + sizeof(saved), n * sizeof(GhAggregateState));

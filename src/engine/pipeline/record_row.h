@@ -225,7 +225,7 @@ gh_class_has_high(uint8_t value_class)
 
 /* -------------------------------------------------------------------- groups */
 
-/* In an engine's memory a group is this, and its keys behind it; `bytes` is not used. */
+/* In a device's memory a group is this, and its keys behind it; `bytes` is not used. */
 GH_EVERYWHERE GhRecordValue *
 gh_record_keys(const GhRecordHead *group)
 {
