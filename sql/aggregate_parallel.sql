@@ -125,7 +125,26 @@ RESET enable_parallel_hash;
 RESET enable_nestloop;
 RESET enable_mergejoin;
 DROP FUNCTION apa_inner(text);
-DROP TABLE apa_in, apa_far, apa_twice;
+-- an inner side of which no row is left: a participant that comes to that late finds no table of another one that has gone
+CREATE TABLE apa_wide WITH (autovacuum_enabled = off) AS SELECT i AS k, i % 9 AS h FROM generate_series(1, 100000) i;
+ANALYZE apa_wide;
+SET enable_parallel_hash = on;
+SET enable_nestloop = off;
+SET enable_mergejoin = off;
+SET gpuhash.engine = cpu;
+SET work_mem = '64MB';
+DO $$
+BEGIN
+    FOR i IN 1..60 LOOP
+        PERFORM count(*), sum(apa_wide.h) FROM apa JOIN apa_wide USING (k) WHERE apa_wide.h < 0;
+    END LOOP;
+END $$;
+RESET gpuhash.engine;
+SET work_mem = '64kB';
+RESET enable_parallel_hash;
+RESET enable_nestloop;
+RESET enable_mergejoin;
+DROP TABLE apa_in, apa_far, apa_twice, apa_wide;
 -- a participant takes long to read the inner side of a join that is its own, over one that all share; the others
 -- are through then, and no page is lost
 CREATE FUNCTION apa_slow(x int) RETURNS int LANGUAGE plpgsql PARALLEL SAFE COST 1000 AS $$

@@ -470,7 +470,11 @@ gh_shared_table_open(GhJoinState *js)
 	if (!gh_shared_probed_gave_pages_up(js))
 		gh_probed_tell_pages(js);
 	if (shared->engine == GH_SHARED_NO_TABLE)
+	{
+		/* one that came to nothing was the CPU engine's: what this participant counts as it leaves must not bring others to it */
+		js->engine = NULL;
 		return;
+	}
 	if (shared->probed)
 	{
 		if (!gh_is_probed_above(js))
