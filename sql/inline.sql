@@ -21,6 +21,13 @@ BEGIN
 EXCEPTION WHEN OTHERS THEN
 	RETURN ARRAY['error ' || SQLSTATE];
 END $$;
+CREATE FUNCTION il_plan(query text) RETURNS text LANGUAGE plpgsql SET gpuhash.force_offload = on AS $$
+DECLARE
+	plan text;
+BEGIN
+	EXECUTE 'EXPLAIN (COSTS OFF, FORMAT XML) ' || query INTO plan;
+	RETURN plan;
+END $$;
 CREATE FUNCTION il_check(query text, OUT inlined boolean, OUT result text, OUT same boolean) LANGUAGE plpgsql AS $$
 DECLARE
 	want text[];
@@ -66,6 +73,11 @@ SELECT * FROM il_check('WITH w AS (SELECT to_char(d, ''MM'') AS m, count(*) AS c
 SELECT * FROM il_check('WITH w AS (SELECT k, count(*) AS c FROM il_f, generate_series(1, 2) GROUP BY k) SELECT a.k FROM w a JOIN w b USING (k)');
 SELECT * FROM il_check('WITH w AS (SELECT ctid, count(*) AS c FROM il_f GROUP BY ctid) SELECT count(*) FROM w a JOIN w b USING (ctid)');
 
+-- what is read there alone comes along; what is read elsewhere, too, or is to be stored, does not
+SELECT * FROM il_check('WITH v AS (SELECT k FROM il_f LIMIT 100), w AS (SELECT k, count(*) AS c FROM v GROUP BY k) SELECT a.k FROM w a JOIN w b USING (k)');
+SELECT * FROM il_check('WITH v AS (SELECT k, sum(f) AS s FROM il_f GROUP BY k), u AS (SELECT k FROM (SELECT * FROM v) s), w AS (SELECT k, count(*) AS c FROM u GROUP BY k) SELECT a.k FROM w a JOIN w b USING (k)');
+SELECT il_plan ~ 'CTE-Name>v<', il_plan ~ 'CTE-Name>w<' FROM il_plan('WITH v AS MATERIALIZED (SELECT k FROM il_f LIMIT 100), w AS (SELECT k, count(*) AS c FROM v GROUP BY k) SELECT a.k FROM w a JOIN w b USING (k)');
+
 SET client_min_messages = warning;
 DO $$
 BEGIN
@@ -82,6 +94,10 @@ SELECT * FROM il_check('WITH w AS MATERIALIZED (SELECT k, count(*) AS c FROM il_
 SELECT * FROM il_check('WITH w AS (SELECT id, k FROM il_f WHERE y = 2) SELECT a.k FROM w a JOIN w b USING (id)');
 SELECT * FROM il_check('WITH w AS (SELECT k, count(*) AS c FROM il_f GROUP BY k UNION ALL SELECT k, region FROM il_d) SELECT a.k FROM w a JOIN w b USING (k)');
 SELECT * FROM il_check('WITH RECURSIVE w AS (SELECT k, count(*) AS c FROM il_f GROUP BY k UNION ALL SELECT k + 100, c FROM w WHERE k < 50) SELECT a.k FROM w a JOIN w b USING (k)');
+
+-- each level of WITH may double those below it: not more than a few levels
+SELECT n, il_plan ~ 'CTE-Name>' AS stored FROM unnest(ARRAY[3, 12]) n, LATERAL il_plan((SELECT 'WITH w1 AS (SELECT k, count(*) AS c FROM il_f GROUP BY k)' || string_agg(format(', w%s AS (SELECT a.k, count(*) AS c FROM w%s a, w%2$s b GROUP BY a.k)', i, i - 1), '' ORDER BY i) ||
+	format(' SELECT count(*) FROM w%s a, w%1$s b', n) FROM generate_series(2, n) i));
 
 -- conditions that fail for groups which the query leaves out, on its columns or on what they are computed by
 SELECT * FROM il_check('WITH w AS (SELECT z, count(*) AS c FROM il_f GROUP BY z HAVING z > 0) SELECT a.z FROM w a JOIN w b USING (z) WHERE 10 / a.z > 4');
@@ -133,6 +149,6 @@ SELECT il_inlines('WITH w AS (SELECT k, z, count(*) AS c FROM il_f GROUP BY k, z
 	il_inlines('WITH w AS (SELECT y, sum(v) AS s FROM il_big GROUP BY y) SELECT (SELECT max(s) FROM w), (SELECT min(s) FROM w)') AS all_rows,
 	il_inlines('WITH w AS (SELECT k, z, sum(v) AS s FROM il_big GROUP BY k, z) SELECT count(*) FROM w a JOIN w b USING (k) WHERE a.z = 0 AND b.z = 1') AS few_rows;
 DROP TABLE il_f, il_d, il_into, il_big CASCADE;
-DROP FUNCTION il_check, il_answer, il_plus, il_inlines;
+DROP FUNCTION il_check, il_plan, il_answer, il_plus, il_inlines;
 SET client_min_messages = error;
 DROP COLLATION IF EXISTS il_loose;

@@ -12,11 +12,43 @@
  */
 #include "postgres.h"
 
+#include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 
 #include "plan/inline.h"
 
-/* Whether its rows are groups; of UNION and the like, of all of its queries. */
+/* More queries than so many, when all are in their places, are not planned: each level of WITH may double them. */
+#define GH_MOST_QUERIES 200
+
+typedef struct Search
+{
+	const GhLevel *level;		/* in which the walk is */
+	List	   *found;
+} Search;
+
+typedef struct Count
+{
+	const GhLevel *level;
+	int			queries;
+} Count;
+
+/* The query in WITH that a table stands for; NULL: it is not known.  *home: whose WITH. */
+CommonTableExpr *
+gh_inline_with_of(const RangeTblEntry *table, const GhLevel *level, const GhLevel **home)
+{
+	ListCell   *lc;
+
+	for (Index up = table->ctelevelsup; up > 0 && level != NULL; up--)
+		level = level->upper;
+	*home = level;
+	if (level == NULL)
+		return NULL;
+	foreach(lc, level->query->cteList)
+		if (strcmp(lfirst_node(CommonTableExpr, lc)->ctename, table->ctename) == 0)
+			return lfirst_node(CommonTableExpr, lc);
+	return NULL;
+}
+
 static bool
 makes_groups(const Query *query, const Node *set)
 {
@@ -29,38 +61,98 @@ makes_groups(const Query *query, const Node *set)
 	return makes_groups(query, query->setOperations);
 }
 
+/* Whether its rows are groups; of UNION and the like, of all of its queries. */
+bool
+gh_inline_makes_groups(const Query *query)
+{
+	return makes_groups(query, query->setOperations);
+}
+
 static bool
-may_be_inlined(const CommonTableExpr *with)
+may_be_inlined(const CommonTableExpr *with, const GhLevel *level)
 {
 	Query	   *query = (Query *) with->ctequery;
 
 	return with->ctematerialized == CTEMaterializeDefault && with->cterefcount > 1 && !with->cterecursive &&
-		query->commandType == CMD_SELECT && makes_groups(query, query->setOperations) && gh_inline_is_repeatable(query);
+		query->commandType == CMD_SELECT && gh_inline_makes_groups(query) && gh_inline_is_repeatable(query, level);
 }
 
 static bool
-find_with(Node *node, List **found)
+find_with(Node *node, Search *search)
 {
 	if (node == NULL)
 		return false;
 	if (IsA(node, Query))
-		return query_tree_walker((Query *) node, find_with, found, 0);
-	if (IsA(node, CommonTableExpr) && may_be_inlined((CommonTableExpr *) node))
-		*found = lappend(*found, node);
-	return expression_tree_walker(node, find_with, found);
+	{
+		const GhLevel level = {(Query *) node, search->level};
+
+		search->level = &level;
+		(void) query_tree_walker((Query *) node, find_with, search, 0);
+		search->level = level.upper;
+		return false;
+	}
+	if (IsA(node, CommonTableExpr) && may_be_inlined((CommonTableExpr *) node, search->level))
+		search->found = lappend(search->found, node);
+	return expression_tree_walker(node, find_with, search);
+}
+
+/* ------------------------------------------------------------- how many */
+
+static bool count_queries(Node *node, Count *count);
+
+/* Those that come in the place of one that a table stands for. */
+static bool
+count_inlined(const RangeTblEntry *table, Count *count)
+{
+	const GhLevel *before = count->level;
+	CommonTableExpr *with = gh_inline_with_of(table, before, &count->level);
+	bool		too_many = false;
+
+	check_stack_depth();
+	if (with != NULL && !with->cterecursive && (with->ctematerialized == CTEMaterializeNever || with->cterefcount == 1))
+		too_many = count_queries(with->ctequery, count);
+	count->level = before;
+	return too_many;
+}
+
+/* True: too many, by far or not. */
+static bool
+count_queries(Node *node, Count *count)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Query))
+	{
+		const GhLevel level = {(Query *) node, count->level};
+		bool		too_many = ++count->queries > GH_MOST_QUERIES;
+		ListCell   *lc;
+
+		count->level = &level;
+		foreach(lc, level.query->rtable)
+		{
+			const RangeTblEntry *table = lfirst_node(RangeTblEntry, lc);
+
+			too_many = too_many || (table->rtekind == RTE_CTE && !table->self_reference && count_inlined(table, count));
+		}
+		too_many = too_many || query_tree_walker((Query *) node, count_queries, count, 0);
+		count->level = level.upper;
+		return too_many;
+	}
+	return expression_tree_walker(node, count_queries, count);
 }
 
 /* Marks what may be inlined; false: nothing.  The query has no user's function. */
 bool
 gh_inline_with(Query *query)
 {
-	List	   *found = NIL;
+	Search		search = {0};
+	Count		count = {0};
 	ListCell   *lc;
 
-	(void) find_with((Node *) query, &found);
-	if (found == NIL || !gh_inline_conditions_are_safe(query))
+	(void) find_with((Node *) query, &search);
+	if (search.found == NIL || !gh_inline_conditions_are_safe(query))
 		return false;
-	foreach(lc, found)
+	foreach(lc, search.found)
 		lfirst_node(CommonTableExpr, lc)->ctematerialized = CTEMaterializeNever;
-	return true;
+	return !count_queries((Node *) query, &count);
 }

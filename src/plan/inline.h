@@ -11,11 +11,20 @@
 
 /* ---- inline.c ---- */
 
+/* A query, and the one around it. */
+typedef struct GhLevel
+{
+	const Query *query;
+	const struct GhLevel *upper;
+} GhLevel;
+
+extern CommonTableExpr *gh_inline_with_of(const RangeTblEntry *table, const GhLevel *level, const GhLevel **home);
+extern bool gh_inline_makes_groups(const Query *query);
 extern bool gh_inline_with(Query *query);
 
 /* ---- inline_repeat.c ---- */
 
-extern bool gh_inline_is_repeatable(Query *with);
+extern bool gh_inline_is_repeatable(Query *with, const GhLevel *level);
 
 /* ---- inline_conditions.c ---- */
 

@@ -4,13 +4,15 @@
  *
  * PostgreSQL computes it once, and all that read it see the same rows.  Computed for each of them, it may differ: by the order
  * in which rows come (sums of floats, LIMIT, window functions over equal rows, arrays), by which of equal values stands for
- * its group (1.0 and 1.00, texts that a collation calls equal), and by functions that are not immutable.
+ * its group (1.0 and 1.00, texts that a collation calls equal), and by functions that are not immutable.  A query in WITH that
+ * it reads, and that is read there alone, comes along into each place: the same holds for that.
  */
 #include "postgres.h"
 
 #include "access/transam.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
+#include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "utils/lsyscache.h"
@@ -130,8 +132,31 @@ is_repeatable_aggregate(const Aggref *aggref)
 
 /* ----------------------------------------------------------------- queries */
 
+typedef struct Repeat
+{
+	const GhLevel *level;		/* in which the walk is */
+} Repeat;
+
+static bool find_unrepeatable(Node *node, Repeat *repeat);
+
+/* Whether the rows of a query in WITH are computed once for all, or the same each time. */
 static bool
-are_repeatable_tables(const Query *query)
+is_repeatable_with(const RangeTblEntry *table, const GhLevel *level)
+{
+	Repeat		repeat = {0};
+	const CommonTableExpr *with = gh_inline_with_of(table, level, &repeat.level);
+
+	check_stack_depth();
+	if (with == NULL)
+		return false;
+	if (with->cterecursive || with->ctematerialized == CTEMaterializeAlways ||
+		(with->ctematerialized == CTEMaterializeDefault && with->cterefcount > 1))
+		return true;
+	return !find_unrepeatable(with->ctequery, &repeat);
+}
+
+static bool
+are_repeatable_tables(const Query *query, const GhLevel *level)
 {
 	ListCell   *lc;
 
@@ -140,19 +165,19 @@ are_repeatable_tables(const Query *query)
 		const RangeTblEntry *table = lfirst_node(RangeTblEntry, lc);
 
 		if (table->rtekind == RTE_FUNCTION || table->rtekind == RTE_TABLEFUNC || table->rtekind == RTE_NAMEDTUPLESTORE ||
-			table->tablesample != NULL)
+			table->tablesample != NULL || (table->rtekind == RTE_CTE && !is_repeatable_with(table, level)))
 			return false;
 	}
 	return gh_unnest_tables_are_stored(query);
 }
 
 static bool
-is_repeatable_query(const Query *query)
+is_repeatable_query(const Query *query, const GhLevel *level)
 {
 	return query->commandType == CMD_SELECT && query->rowMarks == NIL && !query->hasModifyingCTE && !query->hasRecursive &&
 		query->limitCount == NULL && query->limitOffset == NULL && !query->hasWindowFuncs && !query->hasTargetSRFs &&
 		!query->hasDistinctOn && are_identical(query->groupClause, query->targetList) &&
-		are_identical(query->distinctClause, query->targetList) && are_repeatable_tables(query);
+		are_identical(query->distinctClause, query->targetList) && are_repeatable_tables(query, level);
 }
 
 static bool
@@ -162,18 +187,30 @@ is_mutable(Oid function, void *unused)
 }
 
 static bool
-find_unrepeatable(Node *node, void *unused)
+find_in_query(Query *query, Repeat *repeat)
+{
+	const GhLevel level = {query, repeat->level};
+	bool		found;
+
+	repeat->level = &level;
+	found = !is_repeatable_query(query, &level) || query_tree_walker(query, find_unrepeatable, repeat, 0);
+	repeat->level = level.upper;
+	return found;
+}
+
+static bool
+find_unrepeatable(Node *node, Repeat *repeat)
 {
 	bool		repeatable = true;
 
 	if (node == NULL)
 		return false;
-	if (check_functions_in_node(node, is_mutable, unused))
+	if (check_functions_in_node(node, is_mutable, NULL))
 		return true;
 	switch (nodeTag(node))
 	{
 		case T_Query:
-			return !is_repeatable_query((Query *) node) || query_tree_walker((Query *) node, find_unrepeatable, unused, 0);
+			return find_in_query((Query *) node, repeat);
 		case T_Var:
 			repeatable = ((Var *) node)->varattno > 0;
 			break;
@@ -216,11 +253,14 @@ find_unrepeatable(Node *node, void *unused)
 		default:
 			return true;
 	}
-	return !repeatable || expression_tree_walker(node, find_unrepeatable, unused);
+	return !repeatable || expression_tree_walker(node, find_unrepeatable, repeat);
 }
 
+/* level: the query whose WITH it is in. */
 bool
-gh_inline_is_repeatable(Query *with)
+gh_inline_is_repeatable(Query *with, const GhLevel *level)
 {
-	return !find_unrepeatable((Node *) with, NULL);
+	Repeat		repeat = {level};
+
+	return !find_unrepeatable((Node *) with, &repeat);
 }
