@@ -105,6 +105,13 @@ SELECT * FROM il_check('WITH w AS (SELECT z, 10 / z AS q, count(*) AS c FROM il_
 SELECT * FROM il_check('WITH w AS (SELECT z, count(*) AS c FROM il_f GROUP BY z HAVING z > 0) SELECT a.z FROM w a JOIN w b USING (z) JOIN il_d ON il_d.k = 10 / a.z WHERE il_d.k = 5');
 SELECT * FROM il_check('WITH w AS (SELECT z, count(*) AS c FROM il_f GROUP BY z HAVING z > 0) SELECT * FROM (SELECT 10 / z AS q, z FROM w) a JOIN w b USING (z) WHERE q > 4');
 SELECT * FROM il_check('WITH w AS (SELECT z, count(*) AS c FROM il_f GROUP BY z HAVING z > 0) SELECT a.z, sum(10 / a.z) FROM w a JOIN w b USING (z) GROUP BY a.z HAVING 10 / a.z > 4');
+-- on columns of several tables, of which a part is one on a single table, or becomes one; of a table around, or in, a subquery
+SELECT q.condition, c.inlined, c.result, c.same FROM unnest(ARRAY['(a.c = 1 AND 10 / b.z > 4) OR (a.c = 667 AND 10 / b.z > 5)', 'NOT (a.c = 1 OR 10 / b.z > 7)', '(a.c = 1 OR 10 / b.z > 7) <> true', 'CASE WHEN true THEN 10 / b.z > 4 ELSE a.c = 1 END', '10 / b.z > coalesce(4, a.c)',
+	'10 / a.z > p.lim', 'EXISTS (SELECT FROM il_d d WHERE d.k = a.z AND d.region = b.z AND 10 / a.z > 4)', 's.q > 4', 'v.q > 4', 'd.k = 5 AND d.k IN (SELECT 10 / z FROM w)']) WITH ORDINALITY q (condition, i),
+	LATERAL il_check(format('WITH w AS (SELECT z, count(*) AS c FROM il_f GROUP BY z HAVING count(*) > 666) SELECT a.z, b.c FROM w a, w b, il_d d, (SELECT 4 AS lim) p, LATERAL (SELECT 10 / a.z AS q) s, LATERAL (VALUES (10 / a.z)) v (q) WHERE d.k < 9 AND %s', q.condition)) c ORDER BY q.i;
+SELECT * FROM il_check('WITH w AS (SELECT z, count(*) AS c FROM il_f GROUP BY z HAVING count(*) > 666) SELECT a.z FROM w a JOIN w b USING (z), LATERAL (SELECT k FROM il_d WHERE 10 / a.z > 4) s');
+-- on several tables for good, it stays above
+SELECT * FROM il_check('WITH w AS (SELECT z, count(*) AS c FROM il_f GROUP BY z HAVING count(*) > 666) SELECT a.z FROM w a, w b WHERE 10 / a.z > b.c - 660');
 -- among the results such an expression stays above
 SELECT * FROM il_check('WITH w AS (SELECT z, count(*) AS c FROM il_f GROUP BY z HAVING z > 0) SELECT 10 / a.z, a.c FROM w a JOIN w b USING (z)');
 

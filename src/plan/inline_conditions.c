@@ -4,11 +4,13 @@
  *
  * A query that is computed once, apart, is a fence: what it leaves out no condition outside sees.  Inlined, it has conditions
  * on its columns pushed down into it, before or beside its own.  So these must not fail, nor what their columns are
- * computed by.  A condition on several tables stays above; as an equality it may give another on one of them, whose sides
- * must not fail, then.
+ * computed by.  A condition on several tables stays above, unless the planner makes of it what is one on a single table: an equality
+ * with what equals its other side; OR, of which what concerns one table is taken out; NOT, CASE and COALESCE, of which
+ * constants leave a part; EXISTS and IN, which become joins; and what reads columns of subqueries that are pulled up.
  */
 #include "postgres.h"
 
+#include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "parser/parsetree.h"
@@ -21,43 +23,19 @@
 /* More columns of columns than this are not followed: by then it is planning that costs. */
 #define GH_MOST_COLUMNS 10000
 
-/* A query, and the one around it. */
-typedef struct Level
-{
-	const Query *query;
-	const struct Level *upper;
-} Level;
-
 typedef struct Conditions
 {
-	const Level *level;			/* in which the walk is */
+	const GhLevel *level;			/* in which the walk is */
 	int			ncolumns;		/* looked at so far */
 	bool		safe;
 } Conditions;
 
-static bool is_safe_column(const Query *query, AttrNumber column, const Level *upper, Conditions *all);
+static bool is_safe_column(const Query *query, AttrNumber column, const GhLevel *upper, Conditions *all);
 
 static const RangeTblEntry *
-table_of(const Level *level, Index number)
+table_of(const GhLevel *level, Index number)
 {
 	return list_nth_node(RangeTblEntry, level->query->rtable, (int) number - 1);
-}
-
-/* The query in WITH that a table stands for; *home: whose WITH. */
-static const CommonTableExpr *
-with_of(const RangeTblEntry *table, const Level *level, const Level **home)
-{
-	ListCell   *lc;
-
-	for (Index up = table->ctelevelsup; up > 0 && level != NULL; up--)
-		level = level->upper;
-	*home = level;
-	if (level == NULL)
-		return NULL;
-	foreach(lc, level->query->cteList)
-		if (strcmp(lfirst_node(CommonTableExpr, lc)->ctename, table->ctename) == 0)
-			return lfirst_node(CommonTableExpr, lc);
-	return NULL;
 }
 
 /* ----------------------------------------------------------------- columns */
@@ -66,9 +44,9 @@ static bool find_unsafe_column(Node *node, Conditions *all);
 
 /* Whether an expression at that level reads only columns which are computed by what cannot fail. */
 static bool
-reads_safe_columns(const Node *expr, const Level *level, Conditions *all)
+reads_safe_columns(const Node *expr, const GhLevel *level, Conditions *all)
 {
-	const Level *before = all->level;
+	const GhLevel *before = all->level;
 	bool		found;
 
 	check_stack_depth();
@@ -81,10 +59,10 @@ reads_safe_columns(const Node *expr, const Level *level, Conditions *all)
 static bool
 is_safe_var(const Var *var, Conditions *all)
 {
-	const Level *level = all->level;
+	const GhLevel *level = all->level;
 	const RangeTblEntry *table;
 	const CommonTableExpr *with;
-	const Level *home;
+	const GhLevel *home;
 	const Node *named;
 
 	for (Index up = var->varlevelsup; up > 0 && level != NULL; up--)
@@ -95,12 +73,14 @@ is_safe_var(const Var *var, Conditions *all)
 	switch (table->rtekind)
 	{
 		case RTE_RELATION:
-		case RTE_VALUES:
 			return true;
+		case RTE_VALUES:
+			return gh_unnest_is_safe((Node *) table->values_lists) &&
+				reads_safe_columns((Node *) table->values_lists, level, all);
 		case RTE_SUBQUERY:
 			return is_safe_column(table->subquery, var->varattno, level, all);
 		case RTE_CTE:
-			with = with_of(table, level, &home);
+			with = gh_inline_with_of(table, level, &home);
 			return with != NULL && !with->cterecursive &&
 				is_safe_column((Query *) with->ctequery, var->varattno, home, all);
 		default:
@@ -116,7 +96,7 @@ find_unsafe_column(Node *node, Conditions *all)
 		return false;
 	if (IsA(node, Query))
 	{
-		const Level level = {(Query *) node, all->level};
+		const GhLevel level = {(Query *) node, all->level};
 		bool		found;
 
 		all->level = &level;
@@ -131,7 +111,7 @@ find_unsafe_column(Node *node, Conditions *all)
 
 /* Whether a query computes its column by what cannot fail; of UNION and the like, each of its queries. */
 static bool
-is_safe_leaf(const Node *set, AttrNumber column, const Level *level, Conditions *all)
+is_safe_leaf(const Node *set, AttrNumber column, const GhLevel *level, Conditions *all)
 {
 	if (IsA(set, SetOperationStmt))
 		return is_safe_leaf(((const SetOperationStmt *) set)->larg, column, level, all) &&
@@ -140,9 +120,9 @@ is_safe_leaf(const Node *set, AttrNumber column, const Level *level, Conditions 
 }
 
 static bool
-is_safe_column(const Query *query, AttrNumber column, const Level *upper, Conditions *all)
+is_safe_column(const Query *query, AttrNumber column, const GhLevel *upper, Conditions *all)
 {
-	const Level level = {query, upper};
+	const GhLevel level = {query, upper};
 	TargetEntry *target;
 
 	if (query->setOperations != NULL)
@@ -162,7 +142,7 @@ may_be_inlined(const RangeTblEntry *table)
 }
 
 static bool
-reads_inlined(const Bitmapset *tables, const Level *level)
+reads_inlined(const Bitmapset *tables, const GhLevel *level)
 {
 	int			number = -1;
 
@@ -171,6 +151,46 @@ reads_inlined(const Bitmapset *tables, const Level *level)
 			return true;
 	return false;
 }
+
+/* Whether it reads rows of an inlined query that belong to a query around it, to which it may be pulled up. */
+static bool
+reads_inlined_above(Node *condition, const GhLevel *level)
+{
+	int			up = 1;
+
+	for (level = level->upper; level != NULL; level = level->upper, up++)
+		if (reads_inlined(gh_unnest_tables(condition, up), level))
+			return true;
+	return false;
+}
+
+static bool
+find_with_below(Node *node, void *unused)
+{
+	ListCell   *lc;
+
+	if (node == NULL)
+		return false;
+	if (!IsA(node, Query))
+		return expression_tree_walker(node, find_with_below, unused);
+	foreach(lc, ((Query *) node)->rtable)
+		if (lfirst_node(RangeTblEntry, lc)->rtekind == RTE_CTE)
+			return true;
+	return query_tree_walker((Query *) node, find_with_below, unused, 0);
+}
+
+/* Whether a subquery of it becomes a join with rows of an inlined query. */
+static bool
+find_joined_with(Node *node, void *unused)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, SubLink) && ((SubLink *) node)->subLinkType != EXPR_SUBLINK && find_with_below(node, unused))
+		return true;
+	return expression_tree_walker(node, find_joined_with, unused);
+}
+
+/* ------------------------------------------------- what stays above */
 
 static bool
 is_equality(const Node *condition)
@@ -181,10 +201,95 @@ is_equality(const Node *condition)
 		op_mergejoinable(op->opno, exprType(linitial(op->args)));
 }
 
+/* AND, OR and NOT; and what becomes such a one, as <> true does. */
+static bool
+is_of_booleans(const Node *condition)
+{
+	return IsA(condition, BoolExpr) ||
+		(IsA(condition, OpExpr) && exprType(linitial(((const OpExpr *) condition)->args)) == BOOLOID);
+}
+
+static bool
+find_settling(Node *node, void *unused)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Const))
+		return ((Const *) node)->constisnull || ((Const *) node)->consttype == BOOLOID;
+	return IsA(node, Param) || expression_tree_walker(node, find_settling, unused);
+}
+
+static bool
+find_column(Node *node, void *unused)
+{
+	if (node == NULL)
+		return false;
+	return IsA(node, Var) || IsA(node, CaseTestExpr) || expression_tree_walker(node, find_column, unused);
+}
+
+/* Whether constants or parameters alone may decide it. */
+static bool
+may_be_settled(Node *decision)
+{
+	return !find_column(decision, NULL) || find_settling(decision, NULL);
+}
+
+/* Whether a part of it may be all that the planner leaves. */
+static bool
+find_choice(Node *node, void *unused)
+{
+	ListCell   *lc;
+
+	if (node == NULL)
+		return false;
+	if (IsA(node, SubLink))
+		return true;
+	if (IsA(node, CaseExpr))
+	{
+		if (((CaseExpr *) node)->arg != NULL && may_be_settled((Node *) ((CaseExpr *) node)->arg))
+			return true;
+		foreach(lc, ((CaseExpr *) node)->args)
+			if (may_be_settled((Node *) lfirst_node(CaseWhen, lc)->expr))
+				return true;
+	}
+	if (IsA(node, CoalesceExpr))
+		foreach(lc, ((CoalesceExpr *) node)->args)
+			if (lnext(((CoalesceExpr *) node)->args, lc) != NULL && may_be_settled(lfirst(lc)))
+				return true;
+	return expression_tree_walker(node, find_choice, unused);
+}
+
+/* Whether columns of the table remain so, whatever is pulled up. */
+static bool
+is_apart(const RangeTblEntry *table, const GhLevel *level)
+{
+	const CommonTableExpr *with;
+	const GhLevel *home;
+
+	if (table->rtekind == RTE_SUBQUERY)
+		return gh_inline_makes_groups(table->subquery);
+	if (table->rtekind != RTE_CTE)
+		return table->rtekind == RTE_RELATION;
+	with = gh_inline_with_of(table, level, &home);
+	return with != NULL && !with->cterecursive && gh_inline_makes_groups((Query *) with->ctequery);
+}
+
+static bool
+stays_above(Node *condition, const Bitmapset *tables, const GhLevel *level)
+{
+	int			number = -1;
+	int			apart = 0;
+
+	while ((number = bms_next_member(tables, number)) >= 0)
+		apart += is_apart(table_of(level, (Index) number), level);
+	return apart > 1 && !is_equality(condition) && !is_of_booleans(condition) && !find_choice(condition, NULL);
+}
+
 static void
-check_condition(Node *condition, const Level *level, Conditions *all)
+check_condition(Node *condition, const GhLevel *level, Conditions *all)
 {
 	Bitmapset  *tables;
+	bool		above;
 
 	if (condition == NULL || !all->safe)
 		return;
@@ -197,14 +302,15 @@ check_condition(Node *condition, const Level *level, Conditions *all)
 		return;
 	}
 	tables = gh_unnest_tables(condition, 0);
-	if (!reads_inlined(tables, level))
+	above = reads_inlined_above(condition, level);
+	if (!reads_inlined(tables, level) && !above && !find_joined_with(condition, NULL))
 		return;
 	all->safe = reads_safe_columns(condition, level, all) &&
-		((bms_membership(tables) == BMS_MULTIPLE && !is_equality(condition)) || gh_unnest_is_safe(condition));
+		((!above && stays_above(condition, tables, level)) || gh_unnest_is_safe(condition));
 }
 
 static void
-check_joins(Node *node, const Level *level, Conditions *all)
+check_joins(Node *node, const GhLevel *level, Conditions *all)
 {
 	if (node == NULL)
 		return;
@@ -231,7 +337,7 @@ check_queries(Node *node, Conditions *all)
 		return false;
 	if (IsA(node, Query))
 	{
-		const Level level = {(Query *) node, all->level};
+		const GhLevel level = {(Query *) node, all->level};
 
 		check_joins((Node *) level.query->jointree, &level, all);
 		check_condition(level.query->havingQual, &level, all);
