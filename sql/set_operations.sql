@@ -23,6 +23,8 @@ INSERT INTO so_queries (query) VALUES
     ('SELECT n FROM so_a INTERSECT SELECT n FROM so_b'),
     ('SELECT f FROM so_a EXCEPT SELECT f FROM so_b'),
     ('SELECT k FROM so_a INTERSECT SELECT p FROM so_b'),
+    ('SELECT p FROM so_a INTERSECT SELECT p::numeric(8, 3) FROM so_b'),
+    ('SELECT c FROM so_a EXCEPT SELECT c::char(9) FROM so_b'),
     ('(SELECT k FROM so_a ORDER BY id LIMIT 50) INTERSECT SELECT k FROM so_b'),
     ('SELECT 100 / (k - 5) FROM so_a INTERSECT SELECT k FROM so_b');
 -- forced: how many of the arms are groups

@@ -32,13 +32,11 @@ typedef struct Arms
 	bool		done;
 } Arms;
 
-/* Whether equal values of the column look the same. */
+/* Whether equal values of a column look the same, in both queries. */
 static bool
-shows_what_it_equals(const TargetEntry *entry)
+shows_what_it_equals(Oid type, int32 typmod, Oid collation)
 {
-	Node	   *expr = (Node *) entry->expr;
-
-	switch (exprType(expr))
+	switch (type)
 	{
 		case BOOLOID:
 		case INT2OID:
@@ -51,12 +49,11 @@ shows_what_it_equals(const TargetEntry *entry)
 			return true;
 		case TEXTOID:
 		case VARCHAROID:
-			return OidIsValid(exprCollation(expr)) && get_collation_isdeterministic(exprCollation(expr));
+			return OidIsValid(collation) && get_collation_isdeterministic(collation);
 		case BPCHAROID:
-			return exprTypmod(expr) >= 0 && OidIsValid(exprCollation(expr)) &&
-				get_collation_isdeterministic(exprCollation(expr));
+			return typmod >= 0 && OidIsValid(collation) && get_collation_isdeterministic(collation);
 		case NUMERICOID:
-			return exprTypmod(expr) >= 0;
+			return typmod >= 0;
 		default:
 			return false;
 	}
@@ -76,10 +73,19 @@ may_be_distinct(const Query *arm, const SetOperationStmt *operation)
 	foreach(lc, arm->targetList)
 	{
 		const TargetEntry *entry = lfirst_node(TargetEntry, lc);
+		Node	   *expr = (Node *) entry->expr;
+		int32		typmod;
 
 		if (entry->resjunk || column >= list_length(operation->colTypes) ||
-			exprType((Node *) entry->expr) != list_nth_oid(operation->colTypes, column++) || !shows_what_it_equals(entry))
+			exprType(expr) != list_nth_oid(operation->colTypes, column))
 			return false;
+		/* -1 where the queries have different ones, such as 1.0 and 1.00 */
+		typmod = list_nth_int(operation->colTypmods, column);
+		/* the rows are compared by another collation, perhaps, than they are made distinct by */
+		if (!shows_what_it_equals(exprType(expr), typmod, exprCollation(expr)) ||
+			!shows_what_it_equals(exprType(expr), typmod, list_nth_oid(operation->colCollations, column)))
+			return false;
+		column++;
 	}
 	return column > 0;
 }
