@@ -143,6 +143,13 @@ SELECT pair_lines('SELECT g, count(*), sum(w) FROM pair_wide f JOIN pair_back b 
 SELECT pair_lines('SELECT g, count(*), sum(w) FROM pair_wide f LEFT JOIN pair_back b ON b.o = f.o AND b.t = f.t AND b.line = f.line GROUP BY g');
 SELECT pair_lines('SELECT g, count(*) FROM pair_wide f LEFT JOIN pair_back b ON b.line = f.line AND b.o = f.o WHERE b.o IS NULL GROUP BY g');
 SELECT pair_lines('SELECT g, count(*) FROM pair_wide f JOIN pair_back b ON b.line = f.line AND b.t = f.t WHERE f.id < 99 GROUP BY g');
+-- not where a value that many rows have on both sides would make pairs of all of them, unique as the inner rows are
+CREATE TABLE pair_skewed (a int8, b int, v int, PRIMARY KEY (a, b));
+INSERT INTO pair_skewed SELECT CASE WHEN i > 3000 THEN i ELSE 0 END, CASE WHEN i > 3000 THEN i % 3000 ELSE i END, i % 10 FROM generate_series(1, 15000) i;
+CREATE TABLE pair_skewed_too AS TABLE pair_skewed;
+ANALYZE pair_skewed, pair_skewed_too;
+SELECT pair_lines('SELECT f.v, count(*) FROM pair_skewed_too f JOIN pair_skewed b ON b.a = f.a AND b.b = f.b GROUP BY f.v');
+DROP TABLE pair_skewed, pair_skewed_too;
 CREATE TEMP TABLE pair_long (position serial, query text);
 INSERT INTO pair_long (query) VALUES
     ('SELECT g, count(*), sum(w) FROM pair_wide f JOIN pair_back b ON b.line = f.line AND b.o = f.o GROUP BY g'),

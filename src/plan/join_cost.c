@@ -46,14 +46,14 @@ pair_selectivity(PlannerInfo *root, RelOptInfo *outerrel, RelOptInfo *innerrel, 
 	return clause_selectivity(root, (Node *) clause, 0, JOIN_INNER, &sjinfo);
 }
 
-/* The share of all pairs that the hash clauses leave, taken for an inner join. */
-static Selectivity
-hash_selectivity(const GhJoinInputs *inputs)
+/* The share of all pairs that clauses which are hashed leave, taken for an inner join. */
+Selectivity
+gh_hash_selectivity(const GhJoinInputs *inputs, List *hash_clauses)
 {
 	Selectivity result = 1.0;
 	ListCell   *lc;
 
-	foreach(lc, inputs->hash_clauses)
+	foreach(lc, hash_clauses)
 		result *= pair_selectivity(inputs->root, inputs->outerrel, inputs->innerrel,
 								   lfirst_node(RestrictInfo, lc));
 	return result;
@@ -69,7 +69,7 @@ gh_prepare_join_costs(GhJoinInputs *inputs)
 	inputs->has_semifactors = inputs->jointype == JOIN_SEMI || inputs->jointype == JOIN_ANTI ||
 		inputs->extra->inner_unique;
 	if (!inputs->has_semifactors)
-		inputs->hash_selectivity = hash_selectivity(inputs);
+		inputs->hash_selectivity = gh_hash_selectivity(inputs, inputs->hash_clauses);
 	cost_qual_eval(&inputs->qual_cost, clauses, inputs->root);
 	if (inputs->hash_clauses == clauses)
 		inputs->hash_cost = inputs->qual_cost;

@@ -20,7 +20,7 @@
 #include "plan/join_path.h"
 #include "plan/join_plan.h"
 
-/* So many inner rows may have the same key, on average, where further clauses decide which one is the match. */
+/* So many inner rows may have the key of an outer row, on average, where further clauses decide which one is the match. */
 #define GH_MAX_CANDIDATES 4.0
 
 /*
@@ -183,7 +183,9 @@ leave_short_keys(GhJoinInputs *inputs)
 	}
 	keys = choose_keys(candidates, ncandidates, &values);
 	pfree(candidates);
-	if (keys == NIL || inputs->innerrel->rows > values * GH_MAX_CANDIDATES)
+	/* many values do not help where one of them is that of many rows on both sides */
+	if (keys == NIL || inputs->innerrel->rows > values * GH_MAX_CANDIDATES ||
+		inputs->innerrel->rows * gh_hash_selectivity(inputs, keys) > GH_MAX_CANDIDATES)
 		return;
 	inputs->hash_clauses = keys;
 	inputs->keys_are_exact = true;

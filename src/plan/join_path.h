@@ -78,6 +78,7 @@ extern bool gh_find_keys(GhJoinInputs *inputs);
 
 /* ---- join_cost.c ---- */
 
+extern Selectivity gh_hash_selectivity(const GhJoinInputs *inputs, List *hash_clauses);
 extern void gh_prepare_join_costs(GhJoinInputs *inputs);
 extern void gh_cost_join(const GhJoinInputs *inputs, GhJoinChoice *choice);
 extern bool gh_side_fits_in_memory(Path *inner);
