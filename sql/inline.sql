@@ -63,6 +63,7 @@ SELECT * FROM il_check('WITH w AS (SELECT k, max(free) AS m FROM il_f GROUP BY k
 SELECT * FROM il_check('WITH w AS (SELECT k, sum(DISTINCT free) AS m FROM il_f GROUP BY k) SELECT a.m FROM w a JOIN w b USING (k)');
 SELECT * FROM il_check('WITH w AS (SELECT f, count(*) AS c FROM il_f GROUP BY f) SELECT count(*) FROM w a JOIN w b USING (f)');
 SELECT * FROM il_check('WITH w AS (SELECT k, array_agg(id) AS a FROM il_f GROUP BY k) SELECT a.k FROM w a JOIN w b USING (k)');
+SELECT * FROM il_check('WITH w AS (SELECT k, count(*) AS c, ARRAY(SELECT name FROM il_d WHERE region = f.k) AS a FROM il_f f GROUP BY k) SELECT a.a FROM w a JOIN w b USING (k)');
 SELECT * FROM il_check('WITH w AS (SELECT k, string_agg(t, '','' ORDER BY id) AS a FROM il_f GROUP BY k) SELECT a.k FROM w a JOIN w b USING (k)');
 SELECT * FROM il_check('WITH w AS (SELECT k, count(*) AS c FROM il_f GROUP BY k ORDER BY k LIMIT 5) SELECT a.k FROM w a JOIN w b USING (k)');
 SELECT * FROM il_check('WITH w AS (SELECT k, count(*) AS c, rank() OVER (ORDER BY count(*)) AS r FROM il_f GROUP BY k) SELECT a.k FROM w a JOIN w b USING (k)');

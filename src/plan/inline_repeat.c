@@ -220,6 +220,10 @@ find_unrepeatable(Node *node, Repeat *repeat)
 		case T_SetOperationStmt:
 			repeatable = is_identical_set((SetOperationStmt *) node);
 			break;
+		case T_SubLink:
+			/* in the order in which its rows come */
+			repeatable = ((SubLink *) node)->subLinkType != ARRAY_SUBLINK;
+			break;
 		case T_Const:
 		case T_Param:
 		case T_RangeTblRef:
@@ -233,7 +237,6 @@ find_unrepeatable(Node *node, Repeat *repeat)
 		case T_NullIfExpr:
 		case T_ScalarArrayOpExpr:
 		case T_FuncExpr:
-		case T_SubLink:
 		case T_ArrayExpr:
 		case T_List:
 		case T_TargetEntry:
