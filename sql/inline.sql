@@ -111,6 +111,10 @@ SELECT q.condition, c.inlined, c.result, c.same FROM unnest(ARRAY['(a.c = 1 AND 
 	'10 / a.z > p.lim', 'EXISTS (SELECT FROM il_d d WHERE d.k = a.z AND d.region = b.z AND 10 / a.z > 4)', 's.q > 4', 'v.q > 4', 'd.k = 5 AND d.k IN (SELECT 10 / z FROM w)']) WITH ORDINALITY q (condition, i),
 	LATERAL il_check(format('WITH w AS (SELECT z, count(*) AS c FROM il_f GROUP BY z HAVING count(*) > 666) SELECT a.z, b.c FROM w a, w b, il_d d, (SELECT 4 AS lim) p, LATERAL (SELECT 10 / a.z AS q) s, LATERAL (VALUES (10 / a.z)) v (q) WHERE d.k < 9 AND %s', q.condition)) c ORDER BY q.i;
 SELECT * FROM il_check('WITH w AS (SELECT z, count(*) AS c FROM il_f GROUP BY z HAVING count(*) > 666) SELECT a.z FROM w a JOIN w b USING (z), LATERAL (SELECT k FROM il_d WHERE 10 / a.z > 4) s');
+-- sums of quotients, which cannot fail where the divisor is a number other than 0
+SELECT * FROM il_check('WITH w AS (SELECT k, z, sum((n - n * n) / 2) AS s FROM il_f GROUP BY k, z) SELECT a.k FROM w a JOIN w b USING (k) WHERE a.z = 1 AND b.z = 2 AND a.s < 0 AND b.s < 0 AND CASE WHEN a.s < 0 THEN b.s / a.s END > 1');
+SELECT * FROM il_check('WITH w AS (SELECT k, z, sum(n / 0) AS s FROM il_f WHERE id < 0 GROUP BY k, z) SELECT a.k FROM w a JOIN w b USING (k) WHERE a.s < 0');
+SELECT * FROM il_check('WITH w AS (SELECT k, z, sum(n / id) AS s FROM il_f GROUP BY k, z) SELECT a.k FROM w a JOIN w b USING (k) WHERE a.s < 0');
 -- on several tables for good, it stays above
 SELECT * FROM il_check('WITH w AS (SELECT z, count(*) AS c FROM il_f GROUP BY z HAVING count(*) > 666) SELECT a.z FROM w a, w b WHERE 10 / a.z > b.c - 660');
 -- among the results such an expression stays above

@@ -119,6 +119,21 @@ is_safe_pattern(Oid collation, const List *args)
 	return VARSIZE_ANY_EXHDR(value) == 0 || VARDATA_ANY(value)[VARSIZE_ANY_EXHDR(value) - 1] != '\\';
 }
 
+/* Whether a division by it neither fails nor gives more digits before the point: by a whole number other than 0. */
+static bool
+is_safe_divisor(const Node *divisor)
+{
+	const FuncExpr *cast = (const FuncExpr *) divisor;
+	const Const *number;
+
+	if (!IsA(divisor, FuncExpr) || (cast->funcid != F_NUMERIC_INT4 && cast->funcid != F_NUMERIC_INT8))
+		return false;
+	number = linitial(cast->args);
+	if (!IsA(number, Const) || number->constisnull)
+		return false;
+	return cast->funcid == F_NUMERIC_INT4 ? DatumGetInt32(number->constvalue) != 0 : DatumGetInt64(number->constvalue) != 0;
+}
+
 /* Arithmetic that has room for its result, and casts to wider types. */
 static bool
 is_safe_function(Oid function, Oid collation, const List *args)
@@ -130,6 +145,8 @@ is_safe_function(Oid function, Oid collation, const List *args)
 		case F_NUMERIC_MUL:
 		case F_NUMERIC_UMINUS:
 			return is_bounded(args);
+		case F_NUMERIC_DIV:
+			return is_safe_divisor(lsecond(args)) && is_bounded(args);
 		case F_NUMERIC_INT2:
 		case F_NUMERIC_INT4:
 		case F_NUMERIC_INT8:
