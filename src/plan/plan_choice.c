@@ -67,29 +67,36 @@ plan_unnested(Query *query, const char *text, int options, ParamListInfo params)
 	return plan;
 }
 
-/* Whether a query has subqueries in expressions, or set operations. */
+/* Whether a query has subqueries in expressions, INTERSECT or EXCEPT. */
 static bool
 find_candidates(Node *node, void *unused)
 {
 	if (node == NULL)
 		return false;
 	if (IsA(node, Query))
-		return ((Query *) node)->hasSubLinks || ((Query *) node)->setOperations != NULL ||
-			query_tree_walker((Query *) node, find_candidates, unused, 0);
+		return ((Query *) node)->hasSubLinks || query_tree_walker((Query *) node, find_candidates, unused, 0);
+	if (IsA(node, SetOperationStmt))
+		return ((SetOperationStmt *) node)->op != SETOP_UNION || expression_tree_walker(node, find_candidates, unused);
 	/* WITH */
 	if (IsA(node, List) || IsA(node, CommonTableExpr))
 		return expression_tree_walker(node, find_candidates, unused);
 	return false;
 }
 
-/* Whether it has a query in WITH that is read more than once. */
+/* Whether it has a query in WITH that is read more than once.  Each statement is asked: expressions only where they have queries. */
 static bool
 find_with(Node *node, void *unused)
 {
 	if (node == NULL)
 		return false;
 	if (IsA(node, Query))
-		return query_tree_walker((Query *) node, find_with, unused, 0);
+	{
+		Query	   *query = (Query *) node;
+
+		return query->hasSubLinks ? query_tree_walker(query, find_with, unused, 0) :
+			find_with((Node *) query->cteList, unused) ||
+			range_table_walker(query->rtable, find_with, unused, QTW_IGNORE_JOINALIASES);
+	}
 	if (IsA(node, CommonTableExpr) && ((CommonTableExpr *) node)->cterefcount > 1)
 		return true;
 	return expression_tree_walker(node, find_with, unused);
@@ -236,24 +243,21 @@ cost_of_subqueries(const PlannedStmt *plan, const PlannedStmt *unnested)
 	return plan->planTree->total_cost - scans.excess;
 }
 
-/* Forced, costs do not tell. */
+/* Whether the other plan costs less than so much.  Forced, costs do not tell. */
+static bool
+is_cheaper(const PlannedStmt *other, const PlannedStmt *plan, Cost cost)
+{
+	return gh_force_offload ||
+		(gh_disabled_nodes(other->planTree) <= gh_disabled_nodes(plan->planTree) && other->planTree->total_cost < cost);
+}
+
 static bool
 is_better(const PlannedStmt *unnested, const PlannedStmt *plan, GhUnnested done)
 {
 	double		share = done == GH_UNNESTED_ARMS ? GH_ARMS_SHARE :
 		done == GH_UNNESTED_NOT_IN ? GH_ANTI_JOIN_SHARE : GH_UNNESTED_SHARE;
 
-	return gh_force_offload ||
-		(gh_disabled_nodes(unnested->planTree) <= gh_disabled_nodes(plan->planTree) &&
-		 unnested->planTree->total_cost < share * cost_of_subqueries(plan, unnested));
-}
-
-static bool
-is_better_inlined(const PlannedStmt *inlined, const PlannedStmt *plan)
-{
-	return gh_force_offload ||
-		(gh_disabled_nodes(inlined->planTree) <= gh_disabled_nodes(plan->planTree) &&
-		 inlined->planTree->total_cost < GH_INLINED_SHARE * plan->planTree->total_cost);
+	return is_cheaper(unnested, plan, share * cost_of_subqueries(plan, unnested));
 }
 
 /* ------------------------------------------------------------------ choice */
@@ -300,7 +304,7 @@ choose_plan(Query *query, const char *text, int options, ParamListInfo params)
 		Query	   *both = unnested_query(inlined, options, &done_inlined);
 
 		other = plan_other(inlined, text, options, params, &choice, false);
-		if (is_better_inlined(other.plan, choice.plan))
+		if (is_cheaper(other.plan, choice.plan, GH_INLINED_SHARE * choice.plan->planTree->total_cost))
 		{
 			choice = other;
 			unnested = both;
