@@ -24,6 +24,19 @@
 
 /* ----------------------------------------------------------- constants */
 
+/* The scan that programs are about: of several relations that are read as one, the first. */
+static PlanState *
+program_scan(const GhFragment *fragment)
+{
+	return fragment->parts != NULL ? fragment->parts[0].scan : fragment->scan;
+}
+
+static Index
+program_varno(const GhFragment *fragment)
+{
+	return ((Scan *) program_scan(fragment)->plan)->scanrelid;
+}
+
 /*
  * The child's column as one of the rows that programs are about: those of the scan's relation and
  * behind them, as if they were more columns of it, those of the joins' inner sides.
@@ -38,8 +51,7 @@ input_column(GhFragment *fragment, Var *var)
 					   var->vartype, var->vartypmod, var->varcollid, 0);
 	if (fragment->scan == NULL || fragment->by_rows)
 		return var;
-	return makeVar(((Scan *) fragment->scan->plan)->scanrelid, fragment->attnos[column], var->vartype, var->vartypmod,
-				   var->varcollid, 0);
+	return makeVar(program_varno(fragment), fragment->attnos[column], var->vartype, var->vartypmod, var->varcollid, 0);
 }
 
 static Node *
@@ -69,7 +81,7 @@ gh_fragment_folded(GhFragment *fragment, Expr *expr, ParamExecData **awaited)
 static TupleDesc
 scan_desc(GhFragment *fragment)
 {
-	return RelationGetDescr(((ScanState *) fragment->scan)->ss_currentRelation);
+	return RelationGetDescr(((ScanState *) program_scan(fragment))->ss_currentRelation);
 }
 
 static GhTranslation *
@@ -81,7 +93,7 @@ begin_translation(GhFragment *fragment)
 		return gh_translate_begin(gh_joined_desc(fragment->joined), gh_joined_varno(fragment->joined));
 	if (fragment->scan == NULL || fragment->by_rows)
 		return gh_translate_begin(ExecGetResultType(fragment->child), INDEX_VAR);
-	return gh_translate_begin(scan_desc(fragment), ((Scan *) fragment->scan->plan)->scanrelid);
+	return gh_translate_begin(scan_desc(fragment), program_varno(fragment));
 }
 
 /*
@@ -194,7 +206,7 @@ gh_fragment_translate_input(GhFragment *fragment, GhTranslation *translation, Pl
 static bool
 translate_all(GhFragment *fragment, GhTranslation *translation)
 {
-	return gh_fragment_translate_input(fragment, translation, fragment->by_rows ? NULL : fragment->scan,
+	return gh_fragment_translate_input(fragment, translation, fragment->by_rows ? NULL : program_scan(fragment),
 									   fragment->joined, &fragment->program.awaited, &fragment->program.nfilters) &&
 		fragment->methods->translate(fragment, translation);
 }

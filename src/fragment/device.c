@@ -67,6 +67,11 @@ static void
 add_run_costs(const GhFragment *fragment, GhRunCosts *costs)
 {
 	gh_add_scan_costs(costs, fragment->pages, fragment->ninstructions);
+	for (int i = 1; i < fragment->nparts; i++)
+	{
+		gh_pages_begin(&fragment->parts[i].pages, fragment->parts[i].scan);
+		gh_add_part_costs(costs, &fragment->parts[i].pages, fragment->ninstructions);
+	}
 	for (int i = 0; fragment->joined != NULL && i < fragment->joined->nlevels; i++)
 	{
 		const GhLowerJoin *lower = fragment->joined->levels[i].lower;
@@ -103,7 +108,8 @@ choose_engine(GhFragment *fragment)
 	again = fragment->rescanned && fragment->member == NULL;
 	if (again)
 		add_run_costs(fragment, &costs);
-	device->engine = gh_choose_scan_engine(fragment->pages, again ? &costs : NULL, &device->number, &device->why_not);
+	device->engine = gh_choose_scan_engine(fragment->parts != NULL ? gh_parts_pages(fragment) : fragment->pages->nblocks,
+										   again ? &costs : NULL, &device->number, &device->why_not);
 	return device->engine != NULL;
 }
 
@@ -127,7 +133,7 @@ gh_device_begin_supply(GhFragment *fragment, GhSupply *supply, GhPages *pages)
 /* ------------------------------------------------------- rows that come back */
 
 static void
-keep_row(GhDeviceRun *device, BlockNumber block, OffsetNumber line)
+keep_row(GhDeviceRun *device, int part, BlockNumber block, OffsetNumber line)
 {
 	if (device->nkept == GH_KEPT_ROWS_MAX)
 	{
@@ -139,11 +145,12 @@ keep_row(GhDeviceRun *device, BlockNumber block, OffsetNumber line)
 	{
 		device->kept_room = Max(2 * device->kept_room, 256);
 		device->kept = device->kept == NULL ?
-			MemoryContextAlloc(device->context, sizeof(ItemPointerData) * device->kept_room) :
-			repalloc(device->kept, sizeof(ItemPointerData) * device->kept_room);
+			MemoryContextAlloc(device->context, sizeof(GhKeptRow) * device->kept_room) :
+			repalloc(device->kept, sizeof(GhKeptRow) * device->kept_room);
 	}
+	device->kept[device->nkept].part = part;
 	/* a macro, until 15 */
-	ItemPointerSet(&device->kept[device->nkept], block, line);
+	ItemPointerSet(&device->kept[device->nkept].at, block, line);
 	device->nkept++;
 }
 
@@ -185,7 +192,7 @@ add_row(void *arg, Buffer buffer, BlockNumber block, OffsetNumber line)
 	/* where the joins then do all, not even this process's part is of any use */
 	if (fragment->device->together && !fragment->joined->fills_inner)
 	{
-		keep_row(fragment->device, block, line);
+		keep_row(fragment->device, fragment->part, block, line);
 		return;
 	}
 	if (!open_joins(fragment))
@@ -205,11 +212,17 @@ add_kept_rows(GhFragment *fragment)
 		elog(ERROR, "the tables of joins cannot be made on the host");
 	for (int i = 0; i < device->nkept; i++)
 	{
-		BlockNumber block = ItemPointerGetBlockNumber(&device->kept[i]);
-		Buffer		buffer = gh_pages_pin_again(fragment->pages, block);
+		const GhKeptRow *row = &device->kept[i];
+		BlockNumber block = ItemPointerGetBlockNumber(&row->at);
+		Buffer		buffer;
+		bool		accepted;
 
-		fragment->counts.rows += gh_add_tuple(fragment, buffer, block,
-										  ItemPointerGetOffsetNumber(&device->kept[i]));
+		gh_parts_turn_to(fragment, row->part);
+		buffer = gh_pages_pin_again(fragment->pages, block);
+		accepted = gh_add_tuple(fragment, buffer, block, ItemPointerGetOffsetNumber(&row->at));
+		fragment->counts.rows += accepted;
+		if (fragment->parts != NULL)
+			fragment->parts[row->part].passed += accepted;
 		ExecClearTuple(((ScanState *) fragment->scan)->ss_ScanTupleSlot);
 		ReleaseBuffer(buffer);
 		fragment->methods->keep_within_memory(fragment);
@@ -247,7 +260,31 @@ keep_results(GhFragment *fragment)
 	return gh_supply_fetch(supply, gh_device_piece(fragment), take_records, fragment);
 }
 
-/* Tells the nodes below what the device has done in their place. */
+/* Tells a scan below what the device has done in its place. */
+static void
+tell_scan(PlanState *scan, Relation relation, uint64 tuples, uint64 passed)
+{
+	pgstat_count_index_tuples(relation, tuples);
+	InstrCountFiltered1(scan, tuples - passed);
+	gh_child_start(scan);
+	gh_child_stop(scan, (double) passed);
+}
+
+static void
+tell_parts(const GhFragment *fragment)
+{
+	for (int i = 0; i < fragment->nparts; i++)
+	{
+		GhFragmentPart *part = &fragment->parts[i];
+
+		/* not those that were read before the device was begun */
+		if (part->tuples > 0)
+			tell_scan(part->scan, part->pages.relation, part->tuples, part->passed);
+		part->tuples = part->passed = 0;
+	}
+}
+
+/* Likewise all nodes below. */
 static void
 tell_children(GhFragment *fragment)
 {
@@ -256,10 +293,10 @@ tell_children(GhFragment *fragment)
 	uint64		steps[GH_STEPS_MAX];
 
 	fragment->counts.rows = passed;
-	pgstat_count_index_tuples(fragment->pages->relation, counts->tuples);
-	InstrCountFiltered1(fragment->scan, counts->tuples - passed);
-	gh_child_start(fragment->scan);
-	gh_child_stop(fragment->scan, (double) passed);
+	if (fragment->parts != NULL)
+		tell_parts(fragment);
+	else
+		tell_scan(fragment->scan, fragment->pages->relation, counts->tuples, passed);
 	if (fragment->joined == NULL)
 		return;
 	gh_device_tell_inner_scans(fragment);
@@ -301,7 +338,7 @@ gh_device_log(GhFragment *fragment, BlockNumber block, uint32 count)
 	GhDeviceRun   *device = fragment->device;
 	GhBlockRange *last = device->nranges > 0 ? &device->ranges[device->nranges - 1] : NULL;
 
-	if (last != NULL && block == last->first + last->count)
+	if (last != NULL && last->part == fragment->part && block == last->first + last->count)
 	{
 		last->count += count;
 		return;
@@ -314,6 +351,7 @@ gh_device_log(GhFragment *fragment, BlockNumber block, uint32 count)
 			repalloc(device->ranges, sizeof(GhBlockRange) * device->ranges_room);
 	}
 	last = &device->ranges[device->nranges++];
+	last->part = fragment->part;
 	last->first = block;
 	last->count = count;
 }
@@ -337,12 +375,16 @@ start_anew(GhFragment *fragment, GhJoinedInput left)
 {
 	GhDeviceRun   *device = fragment->device;
 	uint64		pages = 0;
+	int			part = fragment->part;
 
 	gh_fragment_start_anew(fragment);
 	if (fragment->joined != NULL && !device->together && !fragment->joined->open &&
 		!gh_joined_open_tables(fragment, true))
 	{
-		table_rescan(((ScanState *) fragment->scan)->ss_currentScanDesc, NULL);
+		if (fragment->parts != NULL)
+			gh_parts_rewind(fragment);
+		else
+			gh_child_rewind(fragment->scan);
 		left = GH_JOINED_ROWS;
 	}
 	if (left == GH_JOINED_ROWS)
@@ -351,11 +393,15 @@ start_anew(GhFragment *fragment, GhJoinedInput left)
 		return left;
 	}
 	for (int i = 0; i < device->nranges; i++)
+	{
+		gh_parts_turn_to(fragment, device->ranges[i].part);
 		for (BlockNumber b = 0; b < device->ranges[i].count; b++)
 		{
 			gh_fragment_reread(fragment, device->ranges[i].first + b, pages++ < device->read_before);
 			fragment->methods->keep_within_memory(fragment);
 		}
+	}
+	gh_parts_turn_to(fragment, part);
 	return left;
 }
 
@@ -474,7 +520,8 @@ run_awaited(GhFragment *fragment)
 	if (!reads_scan_always(fragment->joined))
 		return;
 	saved = MemoryContextSwitchTo(fragment->device->context);
-	if (awaited_by(&fragment->css.ss.ps, first) != NULL && gh_device_scan_has_row(fragment->scan, false))
+	if (awaited_by(&fragment->css.ss.ps, first) != NULL &&
+		(fragment->parts != NULL ? gh_parts_have_row(fragment, false) : gh_device_scan_has_row(fragment->scan, false)))
 		gh_device_run_awaited(&fragment->css.ss.ps, first);
 	MemoryContextSwitchTo(saved);
 }
@@ -571,23 +618,57 @@ gh_device_wants(GhFragment *fragment)
 }
 
 /*
- * Supplies the pages that are left.  False: the supply has failed.  Together, all pages have been taken
- * then, too, for the others do not come back to those that are left.
+ * Supplies the scan's pages that are left.  False: the supply has failed, or had done so before.  Together, all pages have
+ * been taken then, too, for the others do not come back to those that are left.
  */
 static bool
-supply_pages(GhFragment *fragment)
+supply_scan(GhFragment *fragment, bool done)
 {
 	GhDeviceRun   *device = fragment->device;
-	bool		done = true;
 
 	gh_pages_begin(fragment->pages, fragment->scan);
-	gh_supply_open_pages(&device->supply, !fragment->methods->adds_floats(fragment));
+	if (done)
+		gh_supply_open_pages(&device->supply, !fragment->methods->adds_floats(fragment));
 	while ((done || device->together) && gh_pages_next(fragment->pages, GH_PAGES_AHEAD_MAX))
 	{
 		gh_device_log(fragment, fragment->pages->block, fragment->pages->run);
 		done = done && gh_supply_page(&device->supply);
 	}
 	return done && gh_supply_flush(&device->supply);
+}
+
+/* Likewise of all parts that are left, one after the other. */
+static bool
+supply_parts(GhFragment *fragment)
+{
+	GhDeviceRun *device = fragment->device;
+	GhSupply   *supply = &device->supply;
+	uint64		tuples = 0;
+	uint64		passed = 0;
+	bool		supplied = false;
+	bool		done = true;
+
+	do
+	{
+		GhFragmentPart *part = &fragment->parts[fragment->part];
+
+		if (done && supply->pages != &part->pages)
+			gh_supply_turn_to(supply, &part->pages);
+		done = supply_scan(fragment, done);
+		part->tuples = supply->counts.tuples - tuples;
+		part->passed = supply->counts.passed[0] + fragment->counts.rows - passed;
+		tuples += part->tuples;
+		passed += part->passed;
+		supplied |= supply->buffers[0] != NULL;
+	} while ((done || device->together) && gh_parts_next(fragment));
+	/* results come through them */
+	return done && (!supplied || gh_supply_take_buffers(supply));
+}
+
+static bool
+supply_pages(GhFragment *fragment)
+{
+	return fragment->parts != NULL ? supply_parts(fragment) : supply_scan(fragment, true);
 }
 
 /* This participant has done its part, but another one could not. */

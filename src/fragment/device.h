@@ -20,9 +20,17 @@
 /* Blocks that were read one behind the other. */
 typedef struct GhBlockRange
 {
+	int			part;			/* of the fragment's; 0 where it has none */
 	BlockNumber first;
 	BlockNumber count;
 } GhBlockRange;
+
+/* A row of the outer side. */
+typedef struct GhKeptRow
+{
+	int			part;			/* as above */
+	ItemPointerData at;
+} GhKeptRow;
 
 /* The table of a join, on the device. */
 typedef struct GhDeviceTable
@@ -69,7 +77,7 @@ typedef struct GhDeviceRun
 	/* together: rows that were handed back, until there are tables to join them with */
 	int			nkept;
 	int			kept_room;
-	ItemPointerData *kept;
+	GhKeptRow  *kept;
 } GhDeviceRun;
 
 /* What becomes of a table of all participants. */

@@ -425,10 +425,15 @@ gh_device_make_tables_together(GhFragment *fragment, bool able)
 static void
 rewind_outer(GhFragment *fragment, bool elected, Barrier *barrier)
 {
-	if (elected)
+	if (elected && fragment->parts != NULL)
+		gh_parts_rewind_for_all(fragment);
+	else if (elected)
 		gh_child_rewind_for_all(fragment->scan);
 	BarrierArriveAndWait(barrier, WAIT_EVENT_HASH_BUILD_ALLOCATE);
-	gh_child_rewind(fragment->scan);
+	if (fragment->parts != NULL)
+		gh_parts_rewind(fragment);
+	else
+		gh_child_rewind(fragment->scan);
 }
 
 /*

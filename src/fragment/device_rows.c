@@ -96,12 +96,13 @@ gh_device_scan_has_row(PlanState *scan, bool accepted)
 
 /* Whether there is one that they accept, looked for once for each chain in a run. */
 static bool
-has_outer_row(GhDeviceRun *device, const GhJoined *joined)
+has_outer_row(const GhFragment *fragment, const GhJoined *joined)
 {
-	GhDeviceTable *lowest = &device->tables[joined->levels[0].table];
+	GhDeviceTable *lowest = &fragment->device->tables[joined->levels[0].table];
 
 	if (!lowest->looked)
-		lowest->found = gh_device_scan_has_row(joined->scan, true);
+		lowest->found = joined == fragment->joined && fragment->parts != NULL ? gh_parts_have_row(fragment, true) :
+			gh_device_scan_has_row(joined->scan, true);
 	lowest->looked = true;
 	return lowest->found;
 }
@@ -136,7 +137,7 @@ is_reached(GhFragment *fragment, const GhJoined *joined, int number)
 
 		if (is_chain_empty(device, joined))
 			return false;
-		if (lower->methods->asks_outer_first(lower) && !has_outer_row(device, joined))
+		if (lower->methods->asks_outer_first(lower) && !has_outer_row(fragment, joined))
 		{
 			device->no_rows = joined == fragment->joined && !joined->fills_inner;
 			return false;

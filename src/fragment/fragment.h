@@ -108,6 +108,16 @@ typedef struct GhFragmentProgram
 	struct GhJoinedRow *joined_row; /* what joins a row by itself; NULL: none was to be yet */
 } GhFragmentProgram;
 
+/* One of several relations that are read as one (parts.c). */
+typedef struct GhFragmentPart
+{
+	PlanState  *scan;
+	GhPages		pages;
+	/* on a device */
+	uint64		tuples;			/* that were visible */
+	uint64		passed;			/* the scan's conditions */
+} GhFragmentPart;
+
 struct GhFragment
 {
 	CustomScanState css;		/* must be first */
@@ -116,9 +126,13 @@ struct GhFragment
 
 	/* the input */
 	PlanState  *child;
-	PlanState  *scan;			/* whose pages the node can read: the child, or that below its joins;
+	PlanState  *scan;			/* whose pages the node can read: the child, that below its joins, or that of the part;
 								 * NULL: rows come from the child */
-	int		   *attnos;			/* by column: of the relation, where the child is the scan */
+	PlanState  *append;			/* has such scans as its parts, and is the child or below its joins; or NULL */
+	int			nparts;
+	int			part;			/* that which is read */
+	GhFragmentPart *parts;
+	int		   *attnos;			/* by column: of the relation, where the child is the scan, or has it as a part */
 	struct GhJoined *joined;	/* the child is joins over the scan; or NULL */
 	bool		by_rows;		/* the child's rows are read all the same */
 	const GhRowsBelow *rows_below;	/* what comes in, if it is that; or NULL */
@@ -126,7 +140,7 @@ struct GhFragment
 	struct GhDeviceRun *device;	/* what is done there */
 	struct GhRowBuffer *rows;	/* of the executor */
 	GhPages		own_pages;
-	GhPages    *pages;			/* of the scan: the node's own, or those of the lowest join's source */
+	GhPages    *pages;			/* of the scan: the node's own, the part's, or those of the lowest join's source */
 	GhFragmentProgram program;
 	Size		memory_limit;
 	struct GhFragmentMember *member;	/* of a parallel query; NULL: this process is alone */
@@ -150,6 +164,20 @@ extern void gh_fragment_read_input(GhFragment *fragment);
 extern bool gh_add_tuple(GhFragment *fragment, Buffer buffer, BlockNumber block, OffsetNumber line);
 extern void gh_fragment_reread(GhFragment *fragment, BlockNumber block, bool counted);
 extern void gh_fragment_start_anew(GhFragment *fragment);
+
+/* ---- parts.c ---- */
+
+extern bool gh_parts_init(GhFragment *fragment, PlanState *below, int eflags);
+extern void gh_parts_drop(GhFragment *fragment);
+extern void gh_parts_begin(GhFragment *fragment);
+extern void gh_parts_turn_to(GhFragment *fragment, int part);
+extern bool gh_parts_next(GhFragment *fragment);
+extern void gh_parts_stop(GhFragment *fragment, uint64 rows);
+extern double gh_parts_pages(const GhFragment *fragment);
+extern bool gh_parts_have_row(const GhFragment *fragment, bool accepted);
+extern void gh_parts_rewind(GhFragment *fragment);
+extern void gh_parts_rewind_for_all(GhFragment *fragment);
+extern void gh_parts_end(GhFragment *fragment);
 
 /* ---- rows.c ---- */
 

@@ -37,16 +37,20 @@ gh_fragment_init(GhFragment *fragment, const GhFragmentMethods *methods, int nco
 	fragment->child = ExecInitNode(linitial(((CustomScan *) css->ss.ps.plan)->custom_plans), estate, eflags);
 	css->custom_ps = list_make1(fragment->child);
 	if (gh_may_read_pages(fragment->child, estate, eflags))
-	{
 		fragment->scan = fragment->child;
+	else if (gh_parts_init(fragment, fragment->child, eflags))
+		fragment->scan = fragment->parts[0].scan;
+	else
+		gh_joined_init(fragment, eflags);
+	if (fragment->scan != NULL && fragment->joined == NULL)
+	{
 		fragment->attnos = palloc(sizeof(int) * Max(ncolumns, 1));
 		for (int i = 0; i < ncolumns; i++)
-			fragment->attnos[i] = gh_relation_attno(fragment->child, i + 1);
+			fragment->attnos[i] = gh_relation_attno(fragment->scan, i + 1);
 	}
-	else
-		gh_joined_init(fragment);
 	gh_pages_init(&fragment->own_pages, estate->es_query_cxt);
-	fragment->pages = fragment->joined != NULL ? gh_joined_pages(fragment->joined) : &fragment->own_pages;
+	fragment->pages = fragment->parts != NULL ? &fragment->parts[0].pages :
+		fragment->joined != NULL ? gh_joined_pages(fragment->joined) : &fragment->own_pages;
 	fragment->program.context = AllocSetContextCreate(CurrentMemoryContext, "GpuHash program", ALLOCSET_DEFAULT_SIZES);
 	fragment->timing = (estate->es_instrument & INSTRUMENT_TIMER) != 0;
 	gh_device_init(fragment);
@@ -83,12 +87,14 @@ gh_fragment_forget(GhFragment *fragment)
 		gh_joined_arrange(fragment->joined, -1);
 	/* the joins see to theirs */
 	gh_pages_park(&fragment->own_pages);
+	gh_parts_turn_to(fragment, 0);
 }
 
 void
 gh_fragment_end(GhFragment *fragment)
 {
 	gh_pages_end(&fragment->own_pages);
+	gh_parts_end(fragment);
 	ExecEndNode(fragment->child);
 }
 
@@ -266,7 +272,10 @@ open_input(GhFragment *fragment)
 	GhJoinedInput input;
 
 	if (fragment->joined == NULL)
+	{
+		gh_parts_begin(fragment);
 		return fragment->scan != NULL ? GH_JOINED_PAGES : GH_JOINED_ROWS;
+	}
 	switch (gh_device_open_joins(fragment))
 	{
 		case GH_DEVICE_TABLES:
@@ -294,7 +303,7 @@ read_some(GhFragment *fragment, GhJoinedInput *input)
 	if (*input == GH_JOINED_ROWS)
 		return gh_fragment_read_rows(fragment);
 	if (!gh_device_wants(fragment))
-		return read_page(fragment);
+		return read_page(fragment) || gh_parts_next(fragment);
 	return !gh_device_read(fragment, input);
 }
 
@@ -309,6 +318,7 @@ count_joins_below(GhFragment *fragment)
 void
 gh_fragment_read_input(GhFragment *fragment)
 {
+	uint64		before = fragment->counts.rows;
 	GhJoinedInput input = open_input(fragment);
 
 	fragment->by_rows = input == GH_JOINED_ROWS;
@@ -325,6 +335,9 @@ gh_fragment_read_input(GhFragment *fragment)
 	}
 	fragment->methods->end_input(fragment);
 	gh_pages_park(fragment->pages);
+	/* what a device had begun may have been forgotten, with what came before */
+	if (input == GH_JOINED_PAGES)
+		gh_parts_stop(fragment, fragment->counts.rows - Min(before, fragment->counts.rows));
 	if (fragment->joined != NULL)
 		gh_joined_close(fragment);
 }

@@ -31,9 +31,12 @@
 
 /* --------------------------------------------------------------- set-up */
 
-/* The joins of the chain, the lowest last, and *scan is below them; NIL: it is not one that can be probed. */
+/*
+ * The joins of the chain, the lowest last, and *scan is below them; NIL: it is not one that can be probed.  parts_of: the
+ * fragment whose chain it is, which may have parts below it; NULL: it is an inner side's.
+ */
 static List *
-find_joins(PlanState *ps, PlanState **scan)
+find_joins(PlanState *ps, GhFragment *parts_of, int eflags, PlanState **scan)
 {
 	List	   *joins = NIL;
 	GhLowerJoin *lower;
@@ -46,10 +49,15 @@ find_joins(PlanState *ps, PlanState **scan)
 		joins = lappend(joins, lower);
 		ps = lower->children[GH_OUTER];
 	}
-	/* the lowest join would read it, too */
-	if (joins == NIL || ((GhLowerJoin *) llast(joins))->pages[GH_OUTER] == NULL)
+	if (joins == NIL)
 		return NIL;
 	*scan = ps;
+	/* the lowest join would read it, too */
+	if (((GhLowerJoin *) llast(joins))->pages[GH_OUTER] != NULL)
+		return joins;
+	if (parts_of == NULL || !gh_parts_init(parts_of, ps, eflags))
+		return NIL;
+	*scan = parts_of->parts[0].scan;
 	return joins;
 }
 
@@ -303,10 +311,10 @@ has_too_many_columns(const GhJoined *joined)
  * sides are such chains, too, these go with it.
  */
 static GhJoined *
-find_chain(PlanState *top, int ncolumns)
+find_chain(PlanState *top, int ncolumns, GhFragment *parts_of, int eflags)
 {
 	PlanState  *scan;
-	List	   *joins = find_joins(top, &scan);
+	List	   *joins = find_joins(top, parts_of, eflags, &scan);
 	GhJoined   *joined;
 
 	if (joins == NIL)
@@ -345,7 +353,7 @@ static GhJoined *
 find_inner_chain(const GhLowerJoin *lower)
 {
 	PlanState  *side = lower->children[GH_INNER];
-	GhJoined   *joined = find_chain(side, ExecGetResultType(side)->natts);
+	GhJoined   *joined = find_chain(side, ExecGetResultType(side)->natts, NULL, 0);
 
 	/* rows of a right or full join are not complete before all are */
 	return joined == NULL || joined->fills_inner ? NULL : joined;
@@ -353,12 +361,15 @@ find_inner_chain(const GhLowerJoin *lower)
 
 /* Makes node->joined where the child is such a chain. */
 void
-gh_joined_init(GhFragment *fragment)
+gh_joined_init(GhFragment *fragment, int eflags)
 {
-	fragment->joined = find_chain(fragment->child, fragment->ncolumns);
+	fragment->joined = find_chain(fragment->child, fragment->ncolumns, fragment, eflags);
 	fragment->scan = NULL;
 	if (fragment->joined == NULL)
+	{
+		gh_parts_drop(fragment);
 		return;
+	}
 	fragment->scan = fragment->joined->scan;
 	offer_to_probe(fragment);
 }

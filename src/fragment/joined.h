@@ -52,7 +52,7 @@ typedef struct GhJoinLevel
 /* A chain of joins: those of a fragment, or of the inner side of one of them. */
 typedef struct GhJoined
 {
-	PlanState  *scan;			/* below the joins */
+	PlanState  *scan;			/* below the joins; of a fragment with parts, the first */
 	int			nlevels;
 	GhJoinLevel *levels;		/* the lowest first */
 	int			base;			/* the join whose rows come in; -1: the scan's do */
@@ -70,7 +70,7 @@ typedef struct GhJoined
 								 * this page the next one; -1: none */
 } GhJoined;
 
-extern void gh_joined_init(GhFragment *fragment);
+extern void gh_joined_init(GhFragment *fragment, int eflags);
 extern void gh_joined_arrange(GhJoined *joined, int base);
 extern GhColumnSource gh_joined_scan_source(const GhJoined *joined, int number, int column);
 extern List *gh_joined_conditions(GhJoined *joined, int number, List *exprs);

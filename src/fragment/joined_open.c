@@ -24,6 +24,7 @@ gh_joined_reset(GhFragment *fragment)
 	fragment->joined->first = -1;
 	gh_joined_arrange(fragment->joined, -1);
 	gh_joined_enter(fragment->joined);
+	gh_parts_begin(fragment);
 }
 
 static bool
@@ -90,6 +91,15 @@ asks_outer_first(const GhJoined *joined, int number)
 	return lower->methods->asks_outer_first(lower);
 }
 
+/* Whether there is a row that the scan's conditions accept; the lowest join keeps it. */
+static bool
+has_outer_row(GhFragment *fragment)
+{
+	GhLowerJoin *lowest = fragment->joined->levels[0].lower;
+
+	return fragment->parts != NULL ? gh_parts_have_row(fragment, true) : lowest->methods->peek(lowest);
+}
+
 /*
  * The same of a join and all below it, in the order in which the executor would have them read: where a join
  * asks for an outer row first, those below come first.  *no_row: there was none.
@@ -100,7 +110,6 @@ asks_outer_first(const GhJoined *joined, int number)
 static bool
 open_in_turn(GhFragment *fragment, int number, bool *no_row)
 {
-	GhLowerJoin *lowest = fragment->joined->levels[0].lower;
 	bool		asks;
 
 	/* those below return their rows in any case */
@@ -110,7 +119,7 @@ open_in_turn(GhFragment *fragment, int number, bool *no_row)
 	if (asks && !open_in_turn(fragment, number - 1, no_row))
 		return false;
 	if (asks && !*no_row)
-		*no_row = !lowest->methods->peek(lowest);
+		*no_row = !has_outer_row(fragment);
 	if (*no_row)
 		return true;
 	return open_table(&fragment->joined->levels[number], false) && (asks || open_in_turn(fragment, number - 1, no_row));
@@ -145,7 +154,8 @@ gh_joined_open(GhFragment *fragment)
 		return GH_JOINED_NOTHING;
 	if (!settle(fragment))
 		return GH_JOINED_ROWS;
-	joined->first = joined->levels[0].lower->methods->leave_page(joined->levels[0].lower);
+	if (fragment->parts == NULL)
+		joined->first = joined->levels[0].lower->methods->leave_page(joined->levels[0].lower);
 	return GH_JOINED_PAGES;
 }
 

@@ -52,9 +52,9 @@ rows_of(Relation relation, double pages)
 		pages * GH_ROWS_PER_PAGE;
 }
 
-/* Of the scan at the bottom, which has begun: by a program of so many instructions. */
+/* Of pages that are read behind others: by a program of so many instructions. */
 void
-gh_add_scan_costs(GhRunCosts *costs, const GhPages *pages, int ninstructions)
+gh_add_part_costs(GhRunCosts *costs, const GhPages *pages, int ninstructions)
 {
 	Relation	relation = pages->relation;
 	double		npages = pages->nblocks;
@@ -62,7 +62,15 @@ gh_add_scan_costs(GhRunCosts *costs, const GhPages *pages, int ninstructions)
 
 	price_pages(relation, pages->nblocks, &page);
 	costs->cpu += gh_cpu_pages_cost(npages, rows_of(relation, npages), page.host, ninstructions, 1.0);
-	costs->device += gh_device_start_cost + gh_device_pages_cost(npages, page.device, page.resident, 0.0, 1.0);
+	costs->device += gh_device_pages_cost(npages, page.device, page.resident, 0.0, 1.0);
+}
+
+/* Of the scan at the bottom, which has begun. */
+void
+gh_add_scan_costs(GhRunCosts *costs, const GhPages *pages, int ninstructions)
+{
+	costs->device += gh_device_start_cost;
+	gh_add_part_costs(costs, pages, ninstructions);
 }
 
 /*
@@ -87,14 +95,14 @@ gh_add_join_costs(GhRunCosts *costs, Relation inner, bool changes, const GhPages
 /* ----------------------------------------------------------------- choice */
 
 /*
- * The engine that is to do the pages of a scan, and the number of its device for all scans beside it; NULL: the CPU
+ * The engine that is to do so many pages of a scan, and the number of its device for all scans beside it; NULL: the CPU
  * engine, in this process.  The scan has begun; again: what it costs, where it is not the first time, since then each
  * run pays for the start of a scan on the device.
  */
 const GhEngine *
-gh_choose_scan_engine(const GhPages *pages, const GhRunCosts *again, int *device, const char **reason)
+gh_choose_scan_engine(double npages, const GhRunCosts *again, int *device, const char **reason)
 {
-	double		rows = (double) pages->nblocks * GH_ROWS_PER_PAGE;
+	double		rows = npages * GH_ROWS_PER_PAGE;
 	const GhEngine *engine;
 	GhTableOptions options;
 

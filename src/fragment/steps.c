@@ -121,6 +121,28 @@ join_name(const GhLowerJoin *lower)
 	}
 }
 
+/* Relations that are read as one: what the query calls them all. */
+static void
+show_parts(const GhFragment *fragment, Steps *steps)
+{
+	const Bitmapset *called = ((const Append *) fragment->append->plan)->apprelids;
+	int			number = bms_next_member(called, -1);
+	List	   *name = number > 0 ? list_make1(list_nth(steps->es->rtable_names, number - 1)) : NIL;
+	double		rows = 0;
+	double		removed = 0;
+
+	for (int i = 0; i < fragment->nparts; i++)
+	{
+		double		of_part;
+
+		rows += rows_of(fragment->parts[i].scan, &of_part);
+		removed += of_part;
+	}
+	show_step(steps, "Scan", name, rows + removed);
+	if (fragment->parts[0].scan->plan->qual != NIL)
+		show_step(steps, "Filter", NIL, rows);
+}
+
 /* The scan whose pages were read, or the node whose rows came in. */
 static void
 show_source(const GhFragment *fragment, Steps *steps)
@@ -130,6 +152,11 @@ show_source(const GhFragment *fragment, Steps *steps)
 	double		removed;
 	double		rows;
 
+	if (fragment->parts != NULL && below == 0 && !fragment->by_rows)
+	{
+		show_parts(fragment, steps);
+		return;
+	}
 	if (fragment->joined != NULL)
 		source = below > 0 ? fragment->joined->levels[below - 1].lower->ps : fragment->joined->scan;
 	rows = rows_of(source, &removed);

@@ -420,6 +420,9 @@ gh_supply_open_pages(GhSupply *supply, bool hints)
 	pages->headers_suffice = hints && seen_before(pages) != 0;
 	pages->headers_doubted = true;
 	gh_supply_open_resident(supply);
+	if (supply->turned)
+		gh_supply_fit_buffers(supply);
+	supply->turned = false;
 }
 
 /* Others may read them again. */
@@ -430,6 +433,16 @@ gh_supply_close_pages(GhSupply *supply)
 
 	pages->tuples_unread = pages->tells_pooled = pages->lines_suffice = pages->headers_suffice = false;
 	gh_supply_close_resident(supply);
+}
+
+/* What is supplied next are pages of another relation, to the same pipeline; all requests have ended. */
+void
+gh_supply_turn_to(GhSupply *supply, GhPages *pages)
+{
+	gh_supply_close_pages(supply);
+	gh_supply_leave_resident(supply);
+	supply->pages = pages;
+	supply->turned = true;
 }
 
 /* The request that is filled is on its way.  They become larger, for the first rows should not be waited for. */

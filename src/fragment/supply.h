@@ -93,6 +93,7 @@ typedef struct GhSupply
 	GhPages    *pages;
 	MemoryContext context;
 	bool		attached;		/* the pipeline is one that another process has made */
+	bool		turned;			/* to other pages, that it has not begun to supply */
 	bool		pins;			/* the device reads pages of the pool in place; may change with the first page */
 	int			device;			/* of the engine */
 	GhResident *resident;		/* the relation's pages that stay there; NULL: none do */
@@ -123,6 +124,7 @@ typedef struct GhSupply
 extern bool gh_supply_begin(GhSupply *supply, const GhEngine *engine, const GhPipelineOptions *options,
 							GhRef *shared, GhPages *pages, MemoryContext context);
 extern void gh_supply_open_pages(GhSupply *supply, bool hints);
+extern void gh_supply_turn_to(GhSupply *supply, GhPages *pages);
 extern void gh_supply_close_pages(GhSupply *supply);
 extern bool gh_supply_page(GhSupply *supply);
 extern bool gh_supply_flush(GhSupply *supply);
@@ -134,6 +136,7 @@ extern void gh_supply_end(GhSupply *supply);
 extern bool gh_supply_may_pin(const GhSupply *supply, int device);
 extern bool gh_supply_take_buffers(GhSupply *supply);
 extern void gh_supply_free_buffers(GhSupply *supply);
+extern void gh_supply_fit_buffers(GhSupply *supply);
 extern void *gh_supply_buffer(GhSupply *supply, Size *bytes);
 
 /* for the other files about supplies */
@@ -199,9 +202,10 @@ typedef struct GhRunCosts
 	Cost		device;
 } GhRunCosts;
 
+extern void gh_add_part_costs(GhRunCosts *costs, const GhPages *pages, int ninstructions);
 extern void gh_add_scan_costs(GhRunCosts *costs, const GhPages *pages, int ninstructions);
 extern void gh_add_join_costs(GhRunCosts *costs, Relation inner, bool changes, const GhPages *outer);
-extern const GhEngine *gh_choose_scan_engine(const GhPages *pages, const GhRunCosts *again, int *device,
+extern const GhEngine *gh_choose_scan_engine(double npages, const GhRunCosts *again, int *device,
 											 const char **reason);
 extern void gh_supply_gave_up(const GhSupply *supply, const char *what, char *reason, Size size);
 extern void gh_device_options(const GhEngine *engine, int device, GhPipelineOptions *options, GhTableOptions *table);

@@ -97,22 +97,16 @@ lay_out(GhSupply *supply, GhSupplyRequest *request, char *buffer)
 		request->notes = MemoryContextAlloc(supply->context, sizeof(GhResidentNote) * supply->room);
 }
 
-/*
- * Pages of a full request that are not on the device, as far as can be expected, where rows are not listed: the supply has
- * few of them, or as much room as ever.
- */
-static uint32
-expected_room(const GhSupply *supply)
+/* Whether few pages of a full request are not on the device, as far as can be expected, where rows are not listed. */
+static bool
+expects_few(const GhSupply *supply)
 {
-	BlockNumber nblocks;
-	double		others;
+	BlockNumber nblocks = supply->pages->nblocks;
 
-	if (supply->resident == NULL || supply->lists || supply->pages->nblocks == 0)
-		return supply->room;
-	nblocks = supply->pages->nblocks;
-	others = (double) (nblocks - gh_resident_expected(supply->resident)) / nblocks *
-		Min(nblocks, gh_supply_most_pages(supply));
-	return others < GH_SUPPLY_FEW ? Min(supply->room, GH_SUPPLY_FEW) : supply->room;
+	if (supply->resident == NULL || supply->lists || nblocks == 0)
+		return false;
+	return (double) (nblocks - gh_resident_expected(supply->resident)) / nblocks *
+		Min(nblocks, gh_supply_most_pages(supply)) < GH_SUPPLY_FEW;
 }
 
 /* Pages of a request, at first; of a pipeline that lists rows, the pages stay pinned while these come out one by one. */
@@ -125,7 +119,8 @@ choose_room(GhSupply *supply)
 	supply->room = supply->pins ? pinned_room() : GH_SUPPLY_COPIED;
 	if (supply->lists)
 		supply->room = Min(supply->room, GH_SUPPLY_LISTED);
-	supply->room = expected_room(supply);
+	if (expects_few(supply))
+		supply->room = Min(supply->room, GH_SUPPLY_FEW);
 	/* without pins all are copies, and else those that a ring had to read */
 	supply->copy_room = Min(supply->room, GH_SUPPLY_COPIED);
 	if (supply->pins && supply->pages->strategy == NULL)
@@ -229,6 +224,17 @@ gh_supply_free_buffers(GhSupply *supply)
 	supply->rows_room = supply->lines_room = 0;
 	pins_of_process -= supply->pins_taken;
 	supply->pins_taken = 0;
+}
+
+/* What comes next are other pages, and no request is in flight: buffers that do not suit them are taken anew. */
+void
+gh_supply_fit_buffers(GhSupply *supply)
+{
+	bool		too_few = supply->room <= GH_SUPPLY_FEW && !expects_few(supply);
+	bool		no_copies = supply->pins && supply->copy_room == 0 && supply->pages->strategy != NULL;
+
+	if (too_few || no_copies)
+		gh_supply_free_buffers(supply);
 }
 
 /* A buffer for results, while no request is in flight; NULL: no page was supplied. */

@@ -79,6 +79,28 @@ gh_layout_is_known(void)
 					  0x4001u << (GH_LINE_OFFSET_BITS + GH_LINE_STATE_BITS));
 }
 
+/*
+ * Whether tuples of two relations have the same columns in the same places: one program reads both.  A column that was
+ * added later is missing in some tuples, of either.
+ */
+bool
+gh_tuples_lie_alike(TupleDesc a, TupleDesc b)
+{
+	if (a->natts != b->natts)
+		return false;
+	for (int i = 0; i < a->natts; i++)
+	{
+		Form_pg_attribute left = TupleDescAttr(a, i);
+		Form_pg_attribute right = TupleDescAttr(b, i);
+
+		if (left->attlen != right->attlen || left->attalign != right->attalign || left->attbyval != right->attbyval ||
+			left->attisdropped != right->attisdropped || left->atttypid != right->atttypid ||
+			left->atttypmod != right->atttypmod || left->attcollation != right->attcollation)
+			return false;
+	}
+	return true;
+}
+
 /* An attribute of a relation, from 1, for the shape of its tuples. */
 GhPageAttribute
 gh_page_attribute(TupleDesc desc, int attno)

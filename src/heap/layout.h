@@ -31,6 +31,7 @@ gh_typmod_scale(int32 typmod)
 }
 
 extern bool gh_layout_is_known(void);
+extern bool gh_tuples_lie_alike(TupleDesc a, TupleDesc b);
 extern GhPageAttribute gh_page_attribute(TupleDesc desc, int attno);
 
 #endif							/* GPUHASH_LAYOUT_H */

@@ -38,6 +38,7 @@
 #include "plan/input_path.h"
 #include "plan/join_path.h"
 #include "plan/note.h"
+#include "plan/parts_path.h"
 #include "plan/planning.h"
 #include "plan/scan_path.h"
 #include "plan/why.h"
@@ -362,20 +363,49 @@ make_aggregate_path(const AggregateInputs *inputs, Path *child, double rows)
 	return cpath;
 }
 
-/* A scan of the columns that are computed with. */
+/* The columns that are computed with. */
+static List *
+columns_read(const GhGrouping *grouping)
+{
+	PathTarget *target = create_empty_pathtarget();
+
+	add_new_columns_to_pathtarget(target, pull_var_clause((Node *) row_exprs(grouping), PVC_RECURSE_PLACEHOLDERS));
+	return target->exprs;
+}
+
+/* A scan of them. */
 static Path *
 make_scan_path(const AggregateInputs *inputs, int workers)
 {
-	Path	   *path = create_seqscan_path(inputs->root, inputs->input_rel, NULL, workers);
+	List	   *columns = columns_read(&inputs->grouping);
 	PathTarget *target = create_empty_pathtarget();
-	List	   *columns = pull_var_clause((Node *) row_exprs(&inputs->grouping),
-										  PVC_RECURSE_PLACEHOLDERS);
+	Path	   *path;
 
-	add_new_columns_to_pathtarget(target, columns);
+	if (gh_find_parts(inputs->root, inputs->input_rel) != NULL)
+		return gh_parts_scan(inputs->root, inputs->input_rel, columns, workers);
+	path = create_seqscan_path(inputs->root, inputs->input_rel, NULL, workers);
+	target->exprs = columns;
 	path->pathtarget = set_pathtarget_cost_width(inputs->root, target);
 	/* as the node reads it */
 	path->total_cost = gh_pages_cost(path, inputs->ninstructions, workers > 0 ? gh_parallel_divisor(workers) : 1.0);
 	return path;
+}
+
+/* Pages, and rows, of the table that is read, or of several that are read as one. */
+static double
+pages_read(const AggregateInputs *inputs)
+{
+	const GhParts *parts = gh_find_parts(inputs->root, inputs->input_rel);
+
+	return parts != NULL ? parts->pages : inputs->input_rel->pages;
+}
+
+static double
+tuples_read(const AggregateInputs *inputs)
+{
+	const GhParts *parts = gh_find_parts(inputs->root, inputs->input_rel);
+
+	return parts != NULL ? parts->tuples : inputs->input_rel->tuples;
 }
 
 /* The part of the input that one of several participants has, or NULL. */
@@ -397,7 +427,7 @@ make_partial_child(const AggregateInputs *inputs)
 		return inputs->join == NULL && equal(child->pathtarget->exprs, rel->cheapest_total_path->pathtarget->exprs) ?
 			child : NULL;
 	}
-	workers = compute_parallel_worker(rel, rel->pages, -1, max_parallel_workers_per_gather);
+	workers = compute_parallel_worker(rel, pages_read(inputs), -1, max_parallel_workers_per_gather);
 	return workers <= 0 ? NULL : make_scan_path(inputs, workers);
 }
 
@@ -447,23 +477,69 @@ add_aggregate_paths(AggregateInputs *inputs)
 
 /* --------------------------------------------------------------- inputs */
 
+/* Whether there is a program for the grouping, over rows of the table. */
+static bool
+table_translates(AggregateInputs *inputs, GhGrouping *grouping, RelOptInfo *rel)
+{
+	Relation	relation = table_open(planner_rt_fetch(rel->relid, inputs->root)->relid, NoLock);
+	GhGroupingInput input = {.varno = rel->relid, .quals = extract_actual_clauses(rel->baserestrictinfo, false)};
+	bool		done;
+
+	input.desc = RelationGetDescr(relation);
+	done = gh_grouping_translates(grouping, &input, &inputs->ninstructions);
+	table_close(relation, NoLock);
+	return done;
+}
+
+/* Likewise of several tables that are read as one: the program is that of the first. */
+static bool
+parts_translate(AggregateInputs *inputs, const GhParts *parts)
+{
+	RelOptInfo *rel = inputs->input_rel;
+	RelOptInfo *first = linitial(parts->rels);
+	GhGrouping	grouping = inputs->grouping;
+	bool		done;
+
+	if (!gh_are_columns(columns_read(&grouping)) || !gh_parts_have(inputs->root, rel, columns_read(&grouping)))
+		return false;
+	grouping.keys = (List *) gh_parts_translated(inputs->root, rel, first, (Node *) grouping.keys);
+	grouping.aggregates = (List *) gh_parts_translated(inputs->root, rel, first, (Node *) grouping.aggregates);
+	done = table_translates(inputs, &grouping, first);
+	inputs->grouping.why_not = grouping.why_not;
+	return done;
+}
+
 /* Whether there is a program over the table's rows. */
 static bool
 reads_pages(AggregateInputs *inputs)
 {
 	RelOptInfo *rel = inputs->input_rel;
-	Relation	relation;
-	GhGroupingInput input = {.varno = rel->relid, .quals = extract_actual_clauses(rel->baserestrictinfo, false)};
-	bool		done;
+	const GhParts *parts = gh_find_parts(inputs->root, rel);
 
 	/* where it is forced, its cost does not tell that such scans are switched off */
-	if (!gh_note(inputs->root, rel)->is_readable || (gh_force_offload && !enable_seqscan))
+	if (gh_force_offload && !enable_seqscan)
 		return false;
-	relation = table_open(planner_rt_fetch(rel->relid, inputs->root)->relid, NoLock);
-	input.desc = RelationGetDescr(relation);
-	done = gh_grouping_translates(&inputs->grouping, &input, &inputs->ninstructions);
-	table_close(relation, NoLock);
-	return done;
+	if (parts != NULL)
+		return parts_translate(inputs, parts);
+	return gh_note(inputs->root, rel)->is_readable && table_translates(inputs, &inputs->grouping, rel);
+}
+
+/* Whether the path reads all pages of a table, or of several. */
+static bool
+reads_all(Path *path)
+{
+	ListCell   *lc;
+
+	if (IsA(path, ProjectionPath))
+		return reads_all(((ProjectionPath *) path)->subpath);
+	if (!IsA(path, AppendPath))
+		return path->pathtype == T_SeqScan || gh_is_rowscan_path(path);
+	foreach(lc, ((AppendPath *) path)->subpaths)
+	{
+		if (!reads_all(lfirst(lc)))
+			return false;
+	}
+	return true;
 }
 
 /* Whether the table's cheapest path reads all of it, too, or an index that is not worth it. */
@@ -476,10 +552,10 @@ reading_all_pays(const AggregateInputs *inputs)
 	double		divisor;
 	Cost		cost;
 
-	if (gh_force_offload || cheapest->pathtype == T_SeqScan || gh_is_rowscan_path(cheapest))
+	if (gh_force_offload || reads_all(cheapest))
 		return true;
 	divisor = cheapest->parallel_workers > 0 ? gh_parallel_divisor(cheapest->parallel_workers) : 1.0;
-	scan = create_seqscan_path(inputs->root, rel, NULL, cheapest->parallel_workers);
+	scan = make_scan_path(inputs, cheapest->parallel_workers);
 	cost = gh_pages_cost(scan, inputs->ninstructions, divisor);
 	if (gh_device_reads(inputs->root, scan))
 		cost = Min(cost, gh_device_reading_cost(inputs->root, scan));
@@ -538,7 +614,8 @@ has_few_rows(const AggregateInputs *inputs)
 	if (IS_JOIN_REL(rel))
 		return gh_has_few_rows(rel->rows) && gh_find_joins(inputs->root, rel, false) == NULL &&
 			gh_find_joins(inputs->root, rel, true) == NULL;
-	return gh_has_few_rows(gh_note(inputs->root, rel)->is_readable ? rel->tuples : rel->rows);
+	return gh_has_few_rows(gh_note(inputs->root, rel)->is_readable || gh_find_parts(inputs->root, rel) != NULL ?
+						   tuples_read(inputs) : rel->rows);
 }
 
 /* Why no path is added; NULL: there is one. */

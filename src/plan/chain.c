@@ -19,9 +19,13 @@
 #include "plan/input_path.h"
 #include "plan/join_plan.h"
 #include "plan/note.h"
+#include "plan/parts_path.h"
 #include "plan/planning.h"
 #include "plan/rows_path.h"
 #include "service/placement.h"
+
+/* What it costs to go on with the pages of another relation: a share of what it costs to start. */
+#define GH_DEVICE_PART_COST 0.02
 
 #define GH_STEP_NAME "GpuHashJoinStep"
 
@@ -87,7 +91,8 @@ side_is_for_device(PlannerInfo *root, Path *inner)
 	if (!gh_is_join_path(inner) || !gh_are_columns(inner->pathtarget->exprs))
 		return false;
 	side = gh_linked_step(root, inner);
-	return side->on_device && side->scan != NULL && !side->needs_device;
+	/* over several tables that are read as one, they return their rows */
+	return side->on_device && side->scan != NULL && IsA(side->scan, Path) && !side->needs_device;
 }
 
 /*
@@ -130,7 +135,15 @@ device_pages_cost(PlannerInfo *root, Path *scan, double divisor)
 {
 	RelOptInfo *rel = scan->parent;
 	Cost		page_cost;
+	Cost		cost = 0;
+	ListCell   *lc;
 
+	if (IsA(scan, AppendPath))
+	{
+		foreach(lc, ((AppendPath *) scan)->subpaths)
+			cost += GH_DEVICE_PART_COST * gh_device_start_cost + device_pages_cost(root, lfirst(lc), divisor);
+		return cost;
+	}
 	if (divisor <= 1)
 		return scan->startup_cost + gh_note_device_cost(root, rel);
 	page_cost = gh_note_page_cost(root, rel, true);
@@ -193,12 +206,28 @@ cannot_await(PlannerInfo *root, const GhJoinStep *step, const Path *inner, int w
 		(IS_SIMPLE_REL(inner->parent) && gh_note_awaits(root, inner->parent));
 }
 
+/* Likewise several tables whose pages a node above reads as those of one: a row of these has no tuple that can be fetched. */
+static void
+link_parts(PlannerInfo *root, GhJoinStep *step, Path *outer, Path **scan)
+{
+	step->on_device = step->ends_on_device = gh_find_parts(root, outer->parent)->on_device;
+	step->awaits = gh_note_awaits(root, outer->parent);
+	step->inner_joined = bms_copy(outer->parent->relids);
+	*scan = outer;
+}
+
 /* What stands at the end of a chain: *scan, if that is a table whose pages a node above may read. */
 static void
 link_end(PlannerInfo *root, GhJoinStep *step, Path *outer, Path **scan)
 {
-	const GhNote *note = note_of_end(root, outer);
+	const GhNote *note;
 
+	if (gh_is_parts_scan(root, outer))
+	{
+		link_parts(root, step, outer, scan);
+		return;
+	}
+	note = note_of_end(root, outer);
 	if (note == NULL)
 		return;
 	step->ends_on_device = note->on_device;
@@ -330,6 +359,8 @@ gh_ends_on_device(PlannerInfo *root, Path *path)
 		return gh_linked_step(root, path)->ends_on_device;
 	if (gh_rows_joins(path) != NULL)
 		return gh_ends_on_device(root, gh_rows_joins(path));
+	if (gh_find_parts(root, path->parent) != NULL)
+		return gh_find_parts(root, path->parent)->on_device;
 	note = note_of_end(root, path);
 	return note != NULL && note->on_device;
 }
@@ -375,6 +406,8 @@ gh_device_reads(PlannerInfo *root, Path *path)
 {
 	if (gh_is_join_path(path))
 		return gh_linked_step(root, path)->on_device;
+	if (gh_is_parts_scan(root, path))
+		return gh_find_parts(root, path->parent)->on_device;
 	return path->pathtype == T_SeqScan && gh_note(root, path->parent)->on_device;
 }
 

@@ -50,7 +50,7 @@ typedef struct GhJoinStep
 	bool		on_device;		/* a device is expected to read the scan, and to make the tables */
 	bool		ends_on_device; /* it is expected to read what the chain ends in */
 	bool		has_rows;		/* a GpuHashRows is in between, or on the inner side of one of the joins */
-	Relids		inner_joined;	/* tables of inner sides that are no plain scans */
+	Relids		inner_joined;	/* tables of inner sides that are no plain scans, and those that are read as one */
 	bool		awaits;			/* a condition of the scan compares with a subquery's result */
 	Relids		unread;			/* tables of which no row comes out: of the inner sides of semi and anti joins */
 	int			ntables;		/* that a device would make: also those of inner sides that are joins */

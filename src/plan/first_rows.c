@@ -150,7 +150,8 @@ gh_first_rows(PlannerInfo *root, RelOptInfo *rel, Path *scan, const GhRowColumns
 	GhNote	   *note;
 
 	*cost = 0;
-	if (left == 0 || left >= rows)
+	/* several tables that are read as one are not sampled */
+	if (IsA(scan, AppendPath) || left == 0 || left >= rows)
 		return rows;
 	note = gh_note(root, rel);
 	if (note->first_rows_scan != scanned)

@@ -198,12 +198,21 @@ gh_joins_translate(PlannerInfo *root, GhGrouping *grouping, Path *joins, List *e
 
 /* ---------------------------------------------------------------- costs */
 
-/* What it costs to read a table's pages. */
+/* What it costs to read a table's pages, or those of several. */
 Cost
 gh_pages_cost(Path *scan, int ninstructions, double divisor)
 {
 	RelOptInfo *rel = scan->parent;
 	double		page_cost;
+	Cost		cost = 0;
+	ListCell   *lc;
+
+	if (IsA(scan, AppendPath))
+	{
+		foreach(lc, ((AppendPath *) scan)->subpaths)
+			cost += gh_pages_cost(lfirst(lc), ninstructions, divisor);
+		return cost;
+	}
 
 	get_tablespace_page_costs(rel->reltablespace, NULL, &page_cost);
 	/* what the scan starts with: subplans of its quals, and that it is switched off */

@@ -366,10 +366,23 @@ whole_table_cost(PlannerInfo *root, Path *path, bool on_device, bool real)
 }
 
 static Cost
+whole_tables_cost_of_parts(PlannerInfo *root, AppendPath *path, bool on_device)
+{
+	Cost		cost = 0;
+	ListCell   *lc;
+
+	foreach(lc, path->subpaths)
+		cost += whole_tables_cost(root, lfirst(lc), on_device, false);
+	return cost;
+}
+
+static Cost
 whole_tables_cost(PlannerInfo *root, Path *path, bool on_device, bool real)
 {
 	switch (nodeTag(path))
 	{
+		case T_AppendPath:
+			return whole_tables_cost_of_parts(root, (AppendPath *) path, on_device);
 		case T_Path:
 		case T_CustomPath:
 			if (path->pathtype == T_SeqScan || gh_is_rowscan_path(path))

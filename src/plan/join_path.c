@@ -31,6 +31,7 @@
 #include "plan/join_path.h"
 #include "plan/join_plan.h"
 #include "plan/note.h"
+#include "plan/parts_path.h"
 #include "plan/planning.h"
 #include "plan/rows_path.h"
 #include "plan/scan_path.h"
@@ -143,7 +144,7 @@ price_join(GhJoinInputs *inputs, Path *any_outer, Path *any_inner, GhJoinChoice 
 		*choice = inputs->priced;
 		return true;
 	}
-	outer = gh_rowscan_absorbed(inputs->root, any_outer);
+	outer = gh_parts_forced(inputs->root, gh_rowscan_absorbed(inputs->root, any_outer));
 	inner = gh_rowscan_absorbed(inputs->root, any_inner);
 	choice->outer = outer;
 	choice->inner = inner;
@@ -239,10 +240,10 @@ add_join_path(GhJoinInputs *inputs, Path *outer, Path *inner)
 
 /*
  * The table's Seq Scan, where a device is expected to read it and its cheapest path is none, but goes over an index, or
- * is of several processes; else NULL.
+ * is of several processes; of several tables that are read as one, on an outer side, the scan of them all; else NULL.
  */
 static Path *
-scan_for_device(const GhJoinInputs *inputs, RelOptInfo *rel)
+scan_for_device(const GhJoinInputs *inputs, RelOptInfo *rel, bool is_outer)
 {
 	const Path *cheapest = rel->cheapest_total_path;
 	const GhNote *note;
@@ -250,6 +251,8 @@ scan_for_device(const GhJoinInputs *inputs, RelOptInfo *rel)
 	if (!IS_SIMPLE_REL(rel) || !bms_is_empty(rel->lateral_relids) || cheapest->pathtype == T_SeqScan ||
 		gh_is_rowscan_path(cheapest))
 		return NULL;
+	if (is_outer && gh_find_parts(inputs->root, rel) != NULL)
+		return gh_find_parts(inputs->root, rel)->on_device ? gh_parts_whole_scan(inputs->root, rel) : NULL;
 	note = gh_note(inputs->root, rel);
 	return note->is_readable && note->on_device ? gh_note_whole_scan(inputs->root, rel) : NULL;
 }
@@ -265,8 +268,8 @@ add_device_join_path(GhJoinInputs *inputs, Path *kept)
 
 	if (gh_force_offload || !gh_device_may_be_expected() || gh_joins_are_searched_at_random(inputs->root))
 		return;
-	outer = scan_for_device(inputs, inputs->outerrel);
-	inner = scan_for_device(inputs, inputs->innerrel);
+	outer = scan_for_device(inputs, inputs->outerrel, true);
+	inner = scan_for_device(inputs, inputs->innerrel, false);
 	if (outer == NULL && inner == NULL)
 		return;
 	if (outer == NULL)

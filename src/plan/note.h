@@ -61,6 +61,10 @@ typedef struct GhNote
 	 */
 	Path	   *fragment[2];
 
+	/* gh_find_parts: the tables that it stands for, and that are read as one; or NULL */
+	bool		has_parts;
+	const struct GhParts *parts;
+
 	/* gh_note_conditions */
 	bool		has_conditions;
 	GhConditions conditions;

@@ -103,7 +103,7 @@ sample_pages(GhRowsNode *node, uint64 wanted)
 {
 	const GhFragment *fragment = &node->fragment;
 
-	if (node->first.bound.sort == NULL || fragment->css.ss.ps.plan->qual != NIL || fragment->joined->fills_inner)
+	if (node->first.bound.sort == NULL || fragment->parts != NULL || fragment->css.ss.ps.plan->qual != NIL || fragment->joined->fills_inner)
 		return 0;
 	return (BlockNumber) gh_first_sample_pages(fragment->pages->nblocks, (double) wanted);
 }

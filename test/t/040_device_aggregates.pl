@@ -25,6 +25,15 @@ CREATE TABLE t (id int, g int, i2 int2, i4 int4, i8 int8, n numeric(12, 2), f fl
 INSERT INTO t SELECT i, CASE WHEN i % 13 > 0 THEN i % 7 END, i % 300 - 100, i * 7919 % 2000 - 1000, i * i * 1000003::int8 * (i % 3 - 1), (i % 997) / 100.0 - 3, i % 8000 / 8.0, CASE WHEN i % 5 > 0 THEN i % 3 = 0 END,
 	CASE WHEN i % 11 > 0 THEN repeat('x', i % 4) || i % 50 END, 't' || i % 30, date '2000-01-01' + i % 400 FROM generate_series(1, 30000) i;
 CREATE TABLE empty (LIKE t);
+CREATE TABLE parts (LIKE t) PARTITION BY RANGE (id);
+CREATE TABLE parts_0 PARTITION OF parts FOR VALUES FROM (1) TO (4000);
+CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (4000) TO (4010);
+CREATE TABLE parts_2 PARTITION OF parts FOR VALUES FROM (4010) TO (40000);
+CREATE TABLE parts_3 PARTITION OF parts DEFAULT;
+INSERT INTO parts SELECT * FROM t;
+CREATE TABLE odd_parts (id int, g int, i8 int8, m numeric(30, 5), x text, k int8) PARTITION BY LIST (g);
+CREATE TABLE odd_parts_0 PARTITION OF odd_parts FOR VALUES IN (0, 1);
+CREATE TABLE odd_parts_1 PARTITION OF odd_parts DEFAULT;
 -- wide values: compressed, out of line, NaN, infinite, near the limits
 CREATE TABLE odd (id int, g int, i8 int8, n numeric, m numeric(30, 5), x text, k int8);
 INSERT INTO odd SELECT i, i % 5, CASE i % 100 WHEN 0 THEN 9223372036854775807 WHEN 1 THEN -9223372036854775808 ELSE i END,
@@ -32,6 +41,7 @@ INSERT INTO odd SELECT i, i % 5, CASE i % 100 WHEN 0 THEN 9223372036854775807 WH
 	CASE i % 50 WHEN 0 THEN 'NaN' WHEN 1 THEN 9999999999999999999999999.99999 ELSE i * 1.00001 END,
 	CASE WHEN i % 40 = 0 THEN repeat('long ' || i % 3, 2000) WHEN i % 40 = 1 THEN (SELECT string_agg(md5((i % 3 * 1000 + j)::text), '') FROM generate_series(1, 300) j) ELSE 'short ' || i % 9 END, i % 60
 	FROM generate_series(1, 4000) i;
+INSERT INTO odd_parts SELECT id, g, i8, m, x, k FROM odd;
 -- tuples of several ages and shapes
 CREATE TABLE aged (id int, gone text, g int, v int);
 INSERT INTO aged SELECT i, 'gone', i % 6, i FROM generate_series(1, 5000) i;
@@ -302,6 +312,25 @@ my @QUERIES = (
 	[rows_little_memory => 'SELECT t.g, count(*), sum(h.v) FROM t JOIN (SELECT id, v FROM holes OFFSET 0) h ON h.id = t.i4 GROUP BY t.g', set => q{SET work_mem = '64kB'; SET hash_mem_multiplier = 1}, by => 'any'],
 	[rows_lateral => 'SELECT v.x, s.* FROM (VALUES (1), (200), (400)) v(x), LATERAL (SELECT t.g, count(*), sum(s.c) FROM t JOIN (SELECT k, count(*) AS c FROM many WHERE p < v.x GROUP BY k OFFSET 0) s ON s.k = t.i4 GROUP BY t.g OFFSET 0) s', by => 'any'],
 	[rows_lateral_outer => 'SELECT v.x, s.* FROM (VALUES (1), (2), (4)) v(x), LATERAL (SELECT t.g, count(*), sum(s.c) FROM t JOIN (SELECT k, count(*) AS c FROM many GROUP BY k OFFSET 0) s ON s.k = t.i4 WHERE t.g < v.x GROUP BY t.g OFFSET 0) s', by => 'any'],
+
+	# several tables that are read as one
+	[parts => 'SELECT g, count(*), sum(i4), sum(n), max(i8), min(d) FROM parts GROUP BY g', plan => qr/Scan parts \(rows=30000\).*->  Append/s],
+	[parts_filter => 'SELECT count(*), sum(f), avg(n) FROM parts WHERE id < 4005 AND b', plan => qr/Scan parts.*->  Append/s],
+	[parts_back => 'SELECT g, sum(i8), sum(m), count(x) FROM odd_parts GROUP BY g', plan => qr/->  Append/],
+	[parts_distinct => 'SELECT x, count(DISTINCT id), sum(n) FROM parts GROUP BY x', plan => qr/->  Append/],
+	[parts_union => 'SELECT g, count(*), sum(n) FROM (SELECT g, n FROM t UNION ALL SELECT g, n FROM parts) u GROUP BY g', plan => qr/Scan u \(rows=60000\)/],
+	[parts_join => 'SELECT one.t, count(*), sum(p.i4), sum(one.p) FROM parts p JOIN one ON one.k = p.i4 GROUP BY one.t', plan => qr/Scan p \(rows=30000\).*GpuHashJoin.*->  Append/s],
+	[parts_left => 'SELECT p.g, count(*), count(one.p) FROM parts p LEFT JOIN one ON one.k = p.i4 AND one.p > p.i2 WHERE p.id > 100 GROUP BY p.g'],
+	[parts_right => 'SELECT one.t, count(*), sum(p.i4) FROM parts p RIGHT JOIN one ON one.k = p.i4 GROUP BY one.t', by => 'any'],
+	[parts_star => 'SELECT p.g, count(*), sum(one.p), sum(wide_key.p) FROM parts p JOIN one ON one.k = p.i4 LEFT JOIN wide_key ON wide_key.k = p.i2 GROUP BY p.g'],
+	[parts_join_back => 'SELECT one.t, count(*), sum(o.i8), sum(o.m), sum(one.p) FROM odd_parts o JOIN one ON one.k = o.k GROUP BY one.t', by => 'any'],
+	[parts_inner => 'SELECT t.g, count(*), sum(s.n) FROM t JOIN parts s ON s.id = t.i4 GROUP BY t.g', by => 'any'],
+	[parts_lateral => 'SELECT v.x, s.* FROM (VALUES (1), (2), (NULL), (5)) v(x), LATERAL (SELECT g, count(*), sum(i4) FROM parts WHERE g < v.x GROUP BY g OFFSET 0) s'],
+	[parts_join_lateral => 'SELECT v.x, s.* FROM (VALUES (1), (2), (4)) v(x), LATERAL (SELECT one.t, count(*), sum(one.p) FROM parts p JOIN one ON one.k = p.i4 WHERE p.g < v.x GROUP BY one.t OFFSET 0) s', by => 'any'],
+	[parts_subquery => 'SELECT count(*), sum(one.p) FROM parts p JOIN one ON one.k = p.i4 WHERE one.p > (SELECT avg(p) FROM many)', by => 'any'],
+	[parts_parallel => 'SELECT g, count(*), sum(i4), sum(n) FROM parts GROUP BY g', set => 'SET max_parallel_workers_per_gather = 3', plan => qr/Parallel Custom Scan.*Append.*Parallel Seq Scan on (?:public\.)?parts_0/s, by => 'leader'],
+	[parts_parallel_join => 'SELECT p.g, count(*), sum(one.p) FROM parts p JOIN one ON one.k = p.i4 GROUP BY p.g', set => 'SET max_parallel_workers_per_gather = 2', by => 'any'],
+	[parts_parallel_join_back => 'SELECT o.g, count(*), sum(o.m), sum(one.p) FROM odd_parts o JOIN one ON one.k = o.k GROUP BY o.g', set => 'SET max_parallel_workers_per_gather = 2', by => 'any'],
 
 	[parallel => 'SELECT g, count(*), sum(i4), sum(n) FROM t GROUP BY g', set => 'SET max_parallel_workers_per_gather = 3', plan => qr/Parallel Custom Scan/, by => 'leader'],
 	[parallel_workers_only => 'SELECT g, x, count(*), sum(i4) FROM t WHERE i4 > 0 GROUP BY g, x', set => 'SET max_parallel_workers_per_gather = 3; SET parallel_leader_participation = off', plan => qr/Parallel Custom Scan/, by => 'workers'],

@@ -30,6 +30,9 @@ my %QUERY = (
 	rows_back => ['SELECT g, count(*), sum(t.n), sum(s.c) FROM t JOIN (SELECT k, count(*) AS c FROM many GROUP BY k OFFSET 0) s ON s.k = t.k GROUP BY g'],
 	rescan => ['SELECT v.x, s.* FROM (VALUES (1), (4)) v(x), LATERAL (SELECT g, count(*), sum(n) FROM t WHERE g < v.x GROUP BY g OFFSET 0) s'],
 	rescan_many => ['SELECT v.x, s.* FROM (VALUES (1), (4)) v(x), LATERAL (SELECT g, count(*), sum(many.p) FROM t JOIN many ON many.k = t.k WHERE g < v.x GROUP BY g OFFSET 0) s'],
+	parts => ['SELECT g, count(*), sum(n), max(id) FROM parts GROUP BY g'],
+	parts_join => ['SELECT one.t, count(*), sum(p.n), sum(one.p) FROM parts p LEFT JOIN one ON one.k = p.k WHERE p.id > 50 GROUP BY one.t'],
+	parts_rescan => ['SELECT v.x, s.* FROM (VALUES (1), (4)) v(x), LATERAL (SELECT g, count(*), sum(many.p) FROM parts p JOIN many ON many.k = p.k WHERE g < v.x GROUP BY g OFFSET 0) s'],
 	awaited => ['SELECT g, count(*), sum(id) FROM t WHERE id % 2 = 0 OR k > (SELECT avg(p) FROM two) GROUP BY g'],
 	parallel => ['SELECT g, count(*), sum(n), sum(i8) FROM t GROUP BY g', 'SET max_parallel_workers_per_gather = 2'],
 	parallel_distinct => ['SELECT DISTINCT one.t, g FROM t JOIN one ON one.k = t.k', 'SET max_parallel_workers_per_gather = 2'],
@@ -37,10 +40,18 @@ my %QUERY = (
 	parallel_files => ['SELECT id, x, count(*), sum(i8) FROM t WHERE id % 7 + 0 = id % 7 GROUP BY id, x', "SET max_parallel_workers_per_gather = 2; SET work_mem = '64kB'; SET hash_mem_multiplier = 1"],
 	parallel_join => ['SELECT one.t, count(*), sum(t.i8), sum(one.p) FROM t JOIN one ON one.k = t.k GROUP BY one.t', 'SET max_parallel_workers_per_gather = 2'],
 	parallel_right => ['SELECT one.t, count(*), sum(t.i8), sum(one.p) FROM t RIGHT JOIN one ON one.k = t.k GROUP BY one.t', 'SET max_parallel_workers_per_gather = 2'],
+	parallel_parts => ['SELECT g, count(*), sum(n), sum(i8) FROM parts GROUP BY g', 'SET max_parallel_workers_per_gather = 2'],
+	parallel_parts_join => ['SELECT g, count(*), sum(p.n), sum(one.p) FROM parts p JOIN one ON one.k = p.k GROUP BY g', 'SET max_parallel_workers_per_gather = 2'],
 	parallel_join_back => ['SELECT g, count(*), sum(t.n), sum(one.p) FROM t JOIN one ON one.k = t.k GROUP BY g', 'SET max_parallel_workers_per_gather = 2'],
 );
 
-my $TABLES = "$GpuHash::FaultRun::TABLES CREATE TABLE many AS SELECT i % 400 AS k, i AS p FROM generate_series(1, 1000) i; ANALYZE many;";
+my $TABLES = "$GpuHash::FaultRun::TABLES CREATE TABLE many AS SELECT i % 400 AS k, i AS p FROM generate_series(1, 1000) i; ANALYZE many;
+CREATE TABLE parts (LIKE t) PARTITION BY HASH (id);
+CREATE TABLE parts_0 PARTITION OF parts FOR VALUES WITH (MODULUS 3, REMAINDER 0);
+CREATE TABLE parts_1 PARTITION OF parts FOR VALUES WITH (MODULUS 3, REMAINDER 1);
+CREATE TABLE parts_2 PARTITION OF parts FOR VALUES WITH (MODULUS 3, REMAINDER 2);
+INSERT INTO parts SELECT * FROM t;
+ANALYZE parts;";
 my $run = GpuHash::FaultRun->new(node => 'GpuHashAggregate', tables => $TABLES, queries => \%QUERY);
 
 sub alone

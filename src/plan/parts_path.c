@@ -1,0 +1,311 @@
+/*
+ * parts_path.c
+ *		Several tables that are read as one, as paths: the partitions of a table, those that inherit from one, or the
+ *		sides of a UNION ALL.
+ *
+ * A node above reads the pages of all of them by one program (../fragment/parts.c).  That takes plain tables whose
+ * tuples lie alike, with the same conditions, and whatever is read of them in the same columns.  Partitions that the
+ * planner has pruned are none of them.
+ */
+#include "postgres.h"
+
+#include "access/table.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/appendinfo.h"
+#include "optimizer/clauses.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/restrictinfo.h"
+#include "optimizer/tlist.h"
+#include "parser/parsetree.h"
+#include "rewrite/rewriteManip.h"
+#include "utils/rel.h"
+
+#include "gpuhash.h"
+#include "heap/layout.h"
+#include "plan/input_path.h"
+#include "plan/note.h"
+#include "plan/parts_path.h"
+#include "service/placement.h"
+
+/* ------------------------------------------------------------ which they are */
+
+static bool
+contains_exec_param(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Param))
+		return ((Param *) node)->paramkind == PARAM_EXEC;
+	return expression_tree_walker(node, contains_exec_param, context);
+}
+
+/* Whether PostgreSQL may leave partitions of the relation out in each run, by what a parameter or a subquery gives. */
+static bool
+may_be_pruned(const RelOptInfo *rel)
+{
+	List	   *keys = NIL;
+	ListCell   *lc;
+
+	for (int i = 0; rel->part_scheme != NULL && i < rel->part_scheme->partnatts; i++)
+		keys = list_concat(keys, pull_var_clause((Node *) rel->partexprs[i], 0));
+	foreach(lc, rel->baserestrictinfo)
+	{
+		Node	   *clause = (Node *) lfirst_node(RestrictInfo, lc)->clause;
+
+		if (contains_exec_param(clause, NULL) && list_intersection(pull_var_clause(clause, PVC_RECURSE_PLACEHOLDERS), keys) != NIL)
+			return true;
+	}
+	return false;
+}
+
+/* Adds the tables below a relation to the list; false: one of them is none whose pages can be read. */
+static bool
+collect_tables(PlannerInfo *root, const RelOptInfo *parent, List **rels)
+{
+	ListCell   *lc;
+
+	if (may_be_pruned(parent))
+		return false;
+	foreach(lc, root->append_rel_list)
+	{
+		const AppendRelInfo *appinfo = lfirst_node(AppendRelInfo, lc);
+		RelOptInfo *rel = root->simple_rel_array[appinfo->child_relid];
+
+		if (appinfo->parent_relid != parent->relid || rel == NULL || IS_DUMMY_REL(rel))
+			continue;
+		if (planner_rt_fetch(appinfo->child_relid, root)->inh)
+		{
+			if (!collect_tables(root, rel, rels))
+				return false;
+		}
+		else if (gh_note(root, rel)->is_readable)
+			*rels = lappend(*rels, rel);
+		else
+			return false;
+	}
+	return true;
+}
+
+/* The conditions of a table, as if they were those of another one. */
+static List *
+conditions_as_of(RelOptInfo *rel, Index relid)
+{
+	List	   *clauses = copyObject(extract_actual_clauses(rel->baserestrictinfo, false));
+
+	ChangeVarNodes((Node *) clauses, (int) rel->relid, (int) relid, 0);
+	return clauses;
+}
+
+static bool
+tuples_lie_alike(PlannerInfo *root, RelOptInfo *a, RelOptInfo *b)
+{
+	Relation	left = table_open(planner_rt_fetch(a->relid, root)->relid, NoLock);
+	Relation	right = table_open(planner_rt_fetch(b->relid, root)->relid, NoLock);
+	bool		alike = gh_tuples_lie_alike(RelationGetDescr(left), RelationGetDescr(right)) &&
+		!RelationUsesLocalBuffers(left) && !RelationUsesLocalBuffers(right);
+
+	table_close(left, NoLock);
+	table_close(right, NoLock);
+	return alike;
+}
+
+static bool
+are_alike(PlannerInfo *root, List *rels)
+{
+	RelOptInfo *first = linitial(rels);
+	List	   *conditions = conditions_as_of(first, first->relid);
+	ListCell   *lc;
+
+	for_each_from(lc, rels, 1)
+	{
+		RelOptInfo *rel = lfirst(lc);
+
+		if (!tuples_lie_alike(root, rel, first) || !equal(conditions_as_of(rel, first->relid), conditions))
+			return false;
+	}
+	return true;
+}
+
+/* One small table of many may be expected to be read on the host by itself. */
+static void
+expect_on_device(PlannerInfo *root, const GhParts *parts)
+{
+	ListCell   *lc;
+
+	foreach(lc, parts->rels)
+	{
+		GhNote	   *note = gh_note(root, lfirst(lc));
+
+		if (note->on_device)
+			continue;
+		note->on_device = true;
+		note->has_page_cost = note->has_device_cost = false;
+	}
+}
+
+static GhParts *
+make_parts(PlannerInfo *root, List *rels)
+{
+	GhParts    *parts = palloc0(sizeof(GhParts));
+	ListCell   *lc;
+
+	parts->rels = rels;
+	foreach(lc, rels)
+	{
+		const RelOptInfo *rel = lfirst(lc);
+
+		parts->pages += rel->pages;
+		parts->tuples += rel->tuples;
+	}
+	parts->on_device = gh_device_is_expected(parts->tuples);
+	if (parts->on_device)
+		expect_on_device(root, parts);
+	return parts;
+}
+
+/* The tables that a relation stands for, and that are read as one; NULL: they cannot be, or it stands for itself. */
+const GhParts *
+gh_find_parts(PlannerInfo *root, RelOptInfo *rel)
+{
+	GhNote	   *note;
+	MemoryContext saved;
+	List	   *rels = NIL;
+
+	if (!IS_SIMPLE_REL(rel) || rel->reloptkind != RELOPT_BASEREL || !planner_rt_fetch(rel->relid, root)->inh ||
+		rel->lateral_relids != NULL)
+		return NULL;
+	note = gh_note(root, rel);
+	if (note->has_parts)
+		return note->parts;
+	note->has_parts = true;
+	saved = MemoryContextSwitchTo(gh_note_context(rel));
+	if (collect_tables(root, rel, &rels) && rels != NIL && are_alike(root, rels))
+		note->parts = make_parts(root, rels);
+	MemoryContextSwitchTo(saved);
+	return note->parts;
+}
+
+/* -------------------------------------------------------------- their columns */
+
+static AppendRelInfo *
+info_of(PlannerInfo *root, Index child)
+{
+	return root->append_rel_array[child];
+}
+
+/* Expressions over the relation, over one of its tables: through all that is between. */
+Node *
+gh_parts_translated(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *part, Node *exprs)
+{
+	AppendRelInfo *info = info_of(root, part->relid);
+
+	if (info->parent_relid != rel->relid)
+		exprs = gh_parts_translated(root, rel, root->simple_rel_array[info->parent_relid], exprs);
+	return adjust_appendrel_attrs(root, exprs, 1, &info);
+}
+
+/* Whether the columns, Vars of the relation, are columns of each table, and the same ones. */
+bool
+gh_parts_have(PlannerInfo *root, RelOptInfo *rel, List *columns)
+{
+	const GhParts *parts = gh_find_parts(root, rel);
+	List	   *first = NIL;
+	ListCell   *lc;
+
+	foreach(lc, parts->rels)
+	{
+		RelOptInfo *part = lfirst(lc);
+		List	   *translated = (List *) gh_parts_translated(root, rel, part, (Node *) columns);
+
+		if (!gh_are_columns(translated))
+			return false;
+		ChangeVarNodes((Node *) translated, (int) part->relid, (int) ((RelOptInfo *) linitial(parts->rels))->relid, 0);
+		if (first == NIL)
+			first = translated;
+		else if (!equal(translated, first))
+			return false;
+	}
+	return true;
+}
+
+/* ------------------------------------------------------------------- the path */
+
+static Path *
+scan_part(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *part, List *columns, int workers)
+{
+	Path	   *path = create_seqscan_path(root, part, NULL, workers);
+	PathTarget *target = create_empty_pathtarget();
+
+	target->exprs = (List *) gh_parts_translated(root, rel, part, (Node *) columns);
+	path->pathtarget = set_pathtarget_cost_width(root, target);
+	return path;
+}
+
+/* An Append of Seq Scans that put out these columns of the relation; workers: they are shared by so many and the leader. */
+Path *
+gh_parts_scan(PlannerInfo *root, RelOptInfo *rel, List *columns, int workers)
+{
+	const GhParts *parts = gh_find_parts(root, rel);
+	PathTarget *target = create_empty_pathtarget();
+	List	   *scans = NIL;
+	AppendPath *path;
+	ListCell   *lc;
+
+	foreach(lc, parts->rels)
+		scans = lappend(scans, scan_part(root, rel, lfirst(lc), columns, workers));
+	path = create_append_path(root, rel, workers > 0 ? NIL : scans, workers > 0 ? scans : NIL, NIL, NULL, workers, false, -1);
+	target->exprs = columns;
+	path->path.pathtarget = set_pathtarget_cost_width(root, target);
+	return &path->path;
+}
+
+/* Whether the path is such an Append. */
+bool
+gh_is_parts_scan(PlannerInfo *root, const Path *path)
+{
+	ListCell   *lc;
+
+	if (!IsA(path, AppendPath) || path->parallel_aware || gh_find_parts(root, path->parent) == NULL)
+		return false;
+	foreach(lc, ((const AppendPath *) path)->subpaths)
+	{
+		if (((const Path *) lfirst(lc))->pathtype != T_SeqScan)
+			return false;
+	}
+	return true;
+}
+
+/* The relation's, with all columns that the query reads of it; NULL: it is none.  It is made once. */
+Path *
+gh_parts_whole_scan(PlannerInfo *root, RelOptInfo *rel)
+{
+	GhNote	   *note;
+	MemoryContext saved;
+
+	if (gh_find_parts(root, rel) == NULL || !gh_are_columns(rel->reltarget->exprs) ||
+		!gh_parts_have(root, rel, rel->reltarget->exprs))
+		return NULL;
+	note = gh_note(root, rel);
+	if (note->fragment[0] == NULL)
+	{
+		saved = MemoryContextSwitchTo(gh_note_context(rel));
+		note->fragment[0] = gh_parts_scan(root, rel, rel->reltarget->exprs, 0);
+		MemoryContextSwitchTo(saved);
+	}
+	return note->fragment[0];
+}
+
+/*
+ * In the place of a path that reads all of the tables: with gpuhash.force_offload, so that it is below all joins that it
+ * can be below.  Or the path itself.
+ */
+Path *
+gh_parts_forced(PlannerInfo *root, Path *path)
+{
+	if (!gh_force_offload || !enable_seqscan || !IsA(path, AppendPath) || path->param_info != NULL ||
+		gh_is_parts_scan(root, path) || gh_parts_whole_scan(root, path->parent) == NULL)
+		return path;
+	return gh_parts_scan(root, path->parent, path->parent->reltarget->exprs, path->parallel_workers);
+}
