@@ -13,9 +13,6 @@
  */
 #include "postgres.h"
 
-#include "access/tableam.h"
-#include "catalog/pg_type.h"
-#include "common/pg_prng.h"
 #include "executor/executor.h"
 #include "executor/instrument.h"
 #include "executor/nodeSubplan.h"
@@ -132,28 +129,6 @@ gh_device_begin_supply(GhFragment *fragment, GhSupply *supply, GhPages *pages)
 
 /* ------------------------------------------------------- rows that come back */
 
-static void
-keep_row(GhDeviceRun *device, int part, BlockNumber block, OffsetNumber line)
-{
-	if (device->nkept == GH_KEPT_ROWS_MAX)
-	{
-		device->supply.failed = true;
-		(void) gh_error_set(&device->supply.error, GH_DECLINED, "the device hands too many rows back");
-		return;
-	}
-	if (device->nkept == device->kept_room)
-	{
-		device->kept_room = Max(2 * device->kept_room, 256);
-		device->kept = device->kept == NULL ?
-			MemoryContextAlloc(device->context, sizeof(GhKeptRow) * device->kept_room) :
-			repalloc(device->kept, sizeof(GhKeptRow) * device->kept_room);
-	}
-	device->kept[device->nkept].part = part;
-	/* a macro, until 15 */
-	ItemPointerSet(&device->kept[device->nkept].at, block, line);
-	device->nkept++;
-}
-
 /* Makes the joins' tables on the host, too: a row that was handed back is to be joined. */
 static bool
 open_joins(GhFragment *fragment)
@@ -192,7 +167,7 @@ add_row(void *arg, Buffer buffer, BlockNumber block, OffsetNumber line)
 	/* where the joins then do all, not even this process's part is of any use */
 	if (fragment->device->together && !fragment->joined->fills_inner)
 	{
-		keep_row(fragment->device, fragment->part, block, line);
+		gh_device_keep_row(fragment->device, fragment->part, block, line);
 		return;
 	}
 	if (!open_joins(fragment))
@@ -200,33 +175,6 @@ add_row(void *arg, Buffer buffer, BlockNumber block, OffsetNumber line)
 	fragment->counts.rows += gh_add_tuple(fragment, buffer, block, line);
 	ExecClearTuple(((ScanState *) fragment->scan)->ss_ScanTupleSlot);
 	fragment->methods->keep_within_memory(fragment);
-}
-
-/* The rows that were kept: they are still where they were. */
-static void
-add_kept_rows(GhFragment *fragment)
-{
-	GhDeviceRun   *device = fragment->device;
-
-	if (device->nkept > 0 && !fragment->joined->open)
-		elog(ERROR, "the tables of joins cannot be made on the host");
-	for (int i = 0; i < device->nkept; i++)
-	{
-		const GhKeptRow *row = &device->kept[i];
-		BlockNumber block = ItemPointerGetBlockNumber(&row->at);
-		Buffer		buffer;
-		bool		accepted;
-
-		gh_parts_turn_to(fragment, row->part);
-		buffer = gh_pages_pin_again(fragment->pages, block);
-		accepted = gh_add_tuple(fragment, buffer, block, ItemPointerGetOffsetNumber(&row->at));
-		fragment->counts.rows += accepted;
-		if (fragment->parts != NULL)
-			fragment->parts[row->part].passed += accepted;
-		ExecClearTuple(((ScanState *) fragment->scan)->ss_ScanTupleSlot);
-		ReleaseBuffer(buffer);
-		fragment->methods->keep_within_memory(fragment);
-	}
 }
 
 /* ---------------------------------------------------------------- results */
@@ -328,81 +276,6 @@ gh_device_keep_counts(GhFragment *fragment, const GhSupply *supply, instr_time *
 		counts->device_memory += memory_of_pipeline(supply->pipeline);
 	for (int i = 0; i < supply->nlevels; i++)
 		counts->device_memory += memory_of_pipeline(supply->levels[i]);
-}
-
-/* ------------------------------------------------------------ what was read */
-
-void
-gh_device_log(GhFragment *fragment, BlockNumber block, uint32 count)
-{
-	GhDeviceRun   *device = fragment->device;
-	GhBlockRange *last = device->nranges > 0 ? &device->ranges[device->nranges - 1] : NULL;
-
-	if (last != NULL && last->part == fragment->part && block == last->first + last->count)
-	{
-		last->count += count;
-		return;
-	}
-	if (device->nranges == device->ranges_room)
-	{
-		device->ranges_room = Max(2 * device->ranges_room, 64);
-		device->ranges = device->ranges == NULL ?
-			MemoryContextAlloc(device->context, sizeof(GhBlockRange) * device->ranges_room) :
-			repalloc(device->ranges, sizeof(GhBlockRange) * device->ranges_room);
-	}
-	last = &device->ranges[device->nranges++];
-	last->part = fragment->part;
-	last->first = block;
-	last->count = count;
-}
-
-static uint64
-pages_logged(const GhDeviceRun *device)
-{
-	uint64		pages = 0;
-
-	for (int i = 0; i < device->nranges; i++)
-		pages += device->ranges[i].count;
-	return pages;
-}
-
-/*
- * Nothing of what this participant has read is kept: the same blocks are read again, by the CPU engine.
- * left: what is to be read then, as far as it is known.  Returns what is.
- */
-static GhJoinedInput
-start_anew(GhFragment *fragment, GhJoinedInput left)
-{
-	GhDeviceRun   *device = fragment->device;
-	uint64		pages = 0;
-	int			part = fragment->part;
-
-	gh_fragment_start_anew(fragment);
-	if (fragment->joined != NULL && !device->together && !fragment->joined->open &&
-		!gh_joined_open_tables(fragment, true))
-	{
-		if (fragment->parts != NULL)
-			gh_parts_rewind(fragment);
-		else
-			gh_child_rewind(fragment->scan);
-		left = GH_JOINED_ROWS;
-	}
-	if (left == GH_JOINED_ROWS)
-	{
-		gh_fragment_forget_program(fragment);
-		return left;
-	}
-	for (int i = 0; i < device->nranges; i++)
-	{
-		gh_parts_turn_to(fragment, device->ranges[i].part);
-		for (BlockNumber b = 0; b < device->ranges[i].count; b++)
-		{
-			gh_fragment_reread(fragment, device->ranges[i].first + b, pages++ < device->read_before);
-			fragment->methods->keep_within_memory(fragment);
-		}
-	}
-	gh_parts_turn_to(fragment, part);
-	return left;
 }
 
 /* ---------------------------------------------------------------- the run */
@@ -715,7 +588,7 @@ gh_device_read(GhFragment *fragment, GhJoinedInput *input)
 	bool		done;
 
 	gh_fragment_clock(fragment, NULL, &clock);
-	device->read_before = pages_logged(device);
+	device->read_before = gh_device_pages_logged(device);
 	fragment->counts.rows = 0;
 	done = (device->together && gh_device_leaves_pages(fragment)) ||
 		(device->running && supply_pages(fragment));
@@ -739,7 +612,7 @@ gh_device_read(GhFragment *fragment, GhJoinedInput *input)
 	}
 	if (done)
 	{
-		add_kept_rows(fragment);
+		gh_device_add_kept_rows(fragment);
 		if (device->running)
 			gh_device_keep_counts(fragment, &device->supply, &fragment->counts.source_time);
 		fragment->counts.pages += device->supply.counts.pages;
@@ -750,7 +623,7 @@ gh_device_read(GhFragment *fragment, GhJoinedInput *input)
 		gh_device_give_up(fragment, &device->supply);
 	end_run(fragment);
 	if (!done)
-		*input = start_anew(fragment, left);
+		*input = gh_device_start_anew(fragment, left);
 	return done;
 }
 

@@ -124,7 +124,6 @@ extern GhDeviceTables gh_device_open_joins(GhFragment *fragment);
 extern bool gh_device_begin(GhFragment *fragment);
 extern bool gh_device_wants(GhFragment *fragment);
 extern bool gh_device_read(GhFragment *fragment, GhJoinedInput *input);
-extern void gh_device_log(GhFragment *fragment, BlockNumber block, uint32 count);
 extern void gh_device_forget(GhFragment *fragment);
 extern Size gh_device_piece(const GhFragment *fragment);
 extern void gh_device_run_awaited(PlanState *ps, Node *condition);
@@ -134,6 +133,14 @@ extern bool gh_device_begin_supply(GhFragment *fragment, GhSupply *supply, GhPag
 extern void gh_device_give_up(GhFragment *fragment, const GhSupply *supply);
 extern void gh_device_keep_counts(GhFragment *fragment, const GhSupply *supply,
 								  instr_time *elapsed);
+
+/* ---- device_replay.c ---- */
+
+extern void gh_device_log(GhFragment *fragment, BlockNumber block, uint32 count);
+extern uint64 gh_device_pages_logged(const GhDeviceRun *device);
+extern GhJoinedInput gh_device_start_anew(GhFragment *fragment, GhJoinedInput left);
+extern void gh_device_keep_row(GhDeviceRun *device, int part, BlockNumber block, OffsetNumber line);
+extern void gh_device_add_kept_rows(GhFragment *fragment);
 
 /* ---- sample.c ---- */
 

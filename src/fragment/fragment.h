@@ -172,7 +172,7 @@ extern void gh_parts_drop(GhFragment *fragment);
 extern void gh_parts_begin(GhFragment *fragment);
 extern void gh_parts_turn_to(GhFragment *fragment, int part);
 extern bool gh_parts_next(GhFragment *fragment);
-extern void gh_parts_stop(GhFragment *fragment, uint64 rows);
+extern void gh_parts_stop(GhFragment *fragment);
 extern double gh_parts_pages(const GhFragment *fragment);
 extern bool gh_parts_have_row(const GhFragment *fragment, bool accepted);
 extern void gh_parts_rewind(GhFragment *fragment);

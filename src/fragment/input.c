@@ -318,7 +318,6 @@ count_joins_below(GhFragment *fragment)
 void
 gh_fragment_read_input(GhFragment *fragment)
 {
-	uint64		before = fragment->counts.rows;
 	GhJoinedInput input = open_input(fragment);
 
 	fragment->by_rows = input == GH_JOINED_ROWS;
@@ -335,9 +334,8 @@ gh_fragment_read_input(GhFragment *fragment)
 	}
 	fragment->methods->end_input(fragment);
 	gh_pages_park(fragment->pages);
-	/* what a device had begun may have been forgotten, with what came before */
 	if (input == GH_JOINED_PAGES)
-		gh_parts_stop(fragment, fragment->counts.rows - Min(before, fragment->counts.rows));
+		gh_parts_stop(fragment);
 	if (fragment->joined != NULL)
 		gh_joined_close(fragment);
 }

@@ -12,6 +12,7 @@
 #include "postgres.h"
 
 #include "executor/execPartition.h"
+#include "executor/instrument.h"
 #include "rewrite/rewriteManip.h"
 #include "utils/rel.h"
 
@@ -121,12 +122,14 @@ gh_parts_turn_to(GhFragment *fragment, int part)
 	fragment->pages = &fragment->parts[part].pages;
 }
 
-/* False: the part that is read is the last one. */
+/* The part that is read has no more pages.  False: it is the last one. */
 bool
 gh_parts_next(GhFragment *fragment)
 {
 	if (fragment->part + 1 >= fragment->nparts)
 		return false;
+	/* of many parts, each would hold on to a stream */
+	gh_pages_end(fragment->pages);
 	gh_parts_turn_to(fragment, fragment->part + 1);
 	return true;
 }
@@ -152,14 +155,25 @@ gh_parts_begin(GhFragment *fragment)
 	gh_parts_turn_to(fragment, 0);
 }
 
-/* All is read: so many rows would have come out of the Append. */
-void
-gh_parts_stop(GhFragment *fragment, uint64 rows)
+/* Rows that a node is said to have returned, in all runs. */
+static double
+rows_of(const PlanState *ps)
 {
+	return ps->instrument == NULL ? 0 : ps->instrument->ntuples + ps->instrument->tuplecount;
+}
+
+/* All is read: what the scans returned would have come out of the Append. */
+void
+gh_parts_stop(GhFragment *fragment)
+{
+	double		rows = 0;
+
 	if (fragment->parts == NULL)
 		return;
+	for (int i = 0; i < fragment->nparts; i++)
+		rows += rows_of(fragment->parts[i].scan);
 	gh_child_start(fragment->append);
-	gh_child_stop(fragment->append, (double) rows);
+	gh_child_stop(fragment->append, rows - rows_of(fragment->append));
 }
 
 /* Pages of all parts, as far as they are there now. */

@@ -9,10 +9,7 @@
  */
 #include "postgres.h"
 
-#include <math.h>
-
 #include "access/table.h"
-#include "catalog/pg_statistic.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
@@ -24,7 +21,6 @@
 #include "optimizer/restrictinfo.h"
 #include "optimizer/tlist.h"
 #include "parser/parsetree.h"
-#include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/selfuncs.h"
 
@@ -33,6 +29,7 @@
 #include "expr/key.h"
 #include "expr/translate.h"
 #include "gpuhash.h"
+#include "plan/aggregate_path.h"
 #include "plan/aggregate_plan.h"
 #include "plan/chain.h"
 #include "plan/input_path.h"
@@ -43,42 +40,12 @@
 #include "plan/scan_path.h"
 #include "plan/why.h"
 
-/*
- * What a row costs that is read from a page by programs, beside PostgreSQL's executor; each
- * in the unit that it names.  To be calibrated on the benchmarks.
- */
-#define GH_KEY_COST 0.5			/* cpu_operator_cost: a key hashed and compared */
-#define GH_ADD_COST 0.2			/* cpu_operator_cost: a value added to its group */
-
-/* Bytes of a group beside its keys and states: its hash, its place in the table. */
-#define GH_GROUP_OVERHEAD 24.0
-
 static create_upper_paths_hook_type previous_hook = NULL;
 
 static const CustomPathMethods gh_aggregate_path_methods = {
 	.CustomName = GH_AGGREGATE_NAME,
 	.PlanCustomPath = gh_aggregate_plan,
 };
-
-/* What the paths have in common that one call of the hook adds. */
-typedef struct AggregateInputs
-{
-	PlannerInfo *root;
-	RelOptInfo *input_rel;
-	RelOptInfo *output_rel;
-	GhGroupBy	by;
-	Relids		why_of;			/* as which reasons are noted: NULL or GH_WHY_DISTINCT */
-	GhGrouping	grouping;
-	bool		pages;			/* the node reads the input's pages */
-	Path	   *join;			/* or the input is joins over a table whose pages it reads: this path,
-								 * or NULL */
-	Path	   *partial_join;	/* likewise, of several participants */
-	int			ninstructions;	/* of the program over a page's rows */
-	double		rows;			/* to be grouped */
-	double		groups;			/* by all keys */
-	double		returned;		/* before HAVING; fewer where the last key is the argument of aggregates with DISTINCT, and
-								 * of all grouping sets */
-} AggregateInputs;
 
 /* All that is computed of a row. */
 static List *
@@ -99,221 +66,9 @@ row_exprs(const GhGrouping *grouping)
 	return exprs;
 }
 
-/* ---------------------------------------------------------------- cost */
-
-/* What it costs to find a row's group and to add to its states; also to merge two groups, or one into another. */
-static Cost
-group_cost(const GhGrouping *grouping)
-{
-	return cpu_operator_cost * (GH_KEY_COST * list_length(grouping->keys) +
-								GH_ADD_COST * (list_length(grouping->aggregates) + list_length(grouping->distinct)));
-}
-
-/* Whether a device is expected to group the rows. */
-static bool
-is_for_device(const AggregateInputs *inputs, Path *child)
-{
-	return (inputs->pages || inputs->join != NULL || inputs->partial_join != NULL) &&
-		gh_device_reads(inputs->root, child);
-}
-
-/* What one process does until its rows are in groups, spilling aside. */
-static Cost
-rows_cost(const AggregateInputs *inputs, Path *child, double divisor)
-{
-	double		rows = inputs->rows / divisor;
-	Cost		cost = group_cost(&inputs->grouping) * rows;
-
-	if (is_for_device(inputs, child))
-		return gh_device_reading_cost(inputs->root, child) + group_cost(&inputs->grouping) * inputs->groups;
-	if (inputs->pages)
-		cost += gh_pages_cost(child, inputs->ninstructions, divisor);
-	else if (inputs->join != NULL || inputs->partial_join != NULL)
-		cost += gh_joins_cost(child, inputs->ninstructions, divisor);
-	else
-		cost += child->total_cost +
-			rows * (GH_KEPT_ROW_COST * cpu_tuple_cost +
-					GH_INSTRUCTION_COST * cpu_operator_cost * inputs->ninstructions);
-	return cost;
-}
-
-/* Bytes of a group in memory, and of the same in a file. */
-static double
-group_bytes(const AggregateInputs *inputs)
-{
-	const GhGrouping *grouping = &inputs->grouping;
-
-	return GH_GROUP_OVERHEAD + inputs->by.target->width +
-		list_length(grouping->keys) * sizeof(GhSqlValue) +
-		list_length(grouping->aggregates) * (sizeof(GhAggregateState) + sizeof(GhSide *));
-}
-
-/*
- * How far rows of the same group lie together, 0 to 1: as far as the table that is read is in the order of a key.
- */
-static double
-clustering(const AggregateInputs *inputs)
-{
-	Path	   *scan = inputs->join != NULL ? inputs->join : inputs->partial_join;
-	double		most = 0.0;
-	ListCell   *lc;
-
-	if (scan != NULL)
-		scan = gh_scan_below_joins(inputs->root, scan);
-	else if (!inputs->pages)
-		return 0.0;
-	foreach(lc, inputs->grouping.keys)
-	{
-		Node	   *key = lfirst(lc);
-		VariableStatData data;
-		AttStatsSlot slot;
-
-		if (!IsA(key, Var) ||
-			((Var *) key)->varno != (scan != NULL ? scan->parent->relid : inputs->input_rel->relid))
-			continue;
-		examine_variable(inputs->root, key, 0, &data);
-		if (HeapTupleIsValid(data.statsTuple) &&
-			get_attstatsslot(&slot, data.statsTuple, STATISTIC_KIND_CORRELATION, InvalidOid, ATTSTATSSLOT_NUMBERS))
-		{
-			if (slot.nnumbers == 1)
-				most = Max(most, slot.numbers[0] * slot.numbers[0]);
-			free_attstatsslot(&slot);
-		}
-		ReleaseVariableStats(data);
-	}
-	return most;
-}
-
-/*
- * What it costs to spill where memory does not hold a process's groups.  Whenever it is full, all
- * of them are written; how many that are in all depends on how many rows it takes until so
- * many groups have turned up, and is no more than there are where a group's rows lie together.  Files are written and
- * read from end to end, and counted as those of PostgreSQL's hash join.
- */
-static Cost
-spill_cost(const AggregateInputs *inputs, double rows, double groups)
-{
-	double		bytes = group_bytes(inputs);
-	double		share = gh_aggregate_memory_limit() / (bytes * groups);
-	double		written;
-	double		pages;
-
-	if (share >= 1.0)
-		return 0.0;
-	written = rows * share / -log1p(-share);
-	written = Max(written, groups);
-	written -= clustering(inputs) * (written - groups);
-	pages = ceil(written * bytes / BLCKSZ);
-	return 2.0 * pages * seq_page_cost + 2.0 * cpu_tuple_cost * written;
-}
-
-/* What it costs to keep a device's groups where memory does not hold them: they are written once, and read once. */
-static Cost
-kept_groups_cost(const AggregateInputs *inputs, double groups)
-{
-	double		bytes = group_bytes(inputs) * groups;
-
-	return bytes <= gh_aggregate_memory_limit() ? 0.0 : 2.0 * ceil(bytes / BLCKSZ) * seq_page_cost;
-}
-
-/* How many times more rows may come out of joins than are expected, for that to count. */
-#define GH_DOUBTFUL_ROWS 10.0
-
-/*
- * Whether a device does joins of which far more rows may come than the planner expects.  It reads all of their tables, and
- * that is most of what it costs, however many do come; of nested loops for a few rows, it is not.
- */
-static bool
-is_spared_doubt(const AggregateInputs *inputs, Path *child)
-{
-	List	   *sides;
-	double		rows;
-
-	if (inputs->pages || !is_for_device(inputs, child) || !gh_is_join_path(child))
-		return false;
-	sides = ((CustomPath *) child)->custom_paths;
-	rows = gh_cautious_rows(inputs->root, gh_step(child), child->rows, linitial(sides), lsecond(sides));
-	return rows > GH_DOUBTFUL_ROWS * child->rows;
-}
-
-/* Whether HAVING has a program that finds the groups which it leaves out: mostly, its first condition tells. */
-static bool
-having_has_program(const AggregateInputs *inputs)
-{
-	List	   *conditions = inputs->by.having;
-	OpExpr	   *first = conditions == NIL ? NULL : linitial(conditions);
-
-	return first != NULL && IsA(first, OpExpr) && gh_find_function(first->opfuncid) != NULL &&
-		!contain_subplans((Node *) first);
-}
-
-/*
- * How much dearer than groups of rows it is to write those of a second level: the first one's take the memory meanwhile.
- * Measured on ROLLUP of nearly as many groups as rows (2 million, 64 MB of work_mem).
- */
-#define GH_SECOND_SPILL 2.0
-
-/* What it costs to make those groups that come out of the groups by all keys: of each, once for each grouping set. */
-static Cost
-second_level_cost(const AggregateInputs *inputs)
-{
-	const GhGrouping *grouping = &inputs->grouping;
-	double		added = inputs->groups * Max(list_length(grouping->sets), 1);
-
-	if (grouping->distinct == NIL && grouping->sets == NIL)
-		return 0.0;
-	return added * (cpu_tuple_cost + group_cost(grouping)) +
-		(grouping->sets != NIL ? GH_SECOND_SPILL : 1.0) * spill_cost(inputs, added, inputs->returned);
-}
-
-/*
- * Startup: all the rows, read and grouped.  Participants then hand their groups to the last of
- * them, who merges them.  Then, for each group, what PostgreSQL's aggregation counts, or for those that come out,
- * `emitted` of them, where a program leaves out the others.
- */
-static void
-cost_aggregate(const AggregateInputs *inputs, CustomPath *cpath, double emitted)
-{
-	PathTarget *target = cpath->path.pathtarget;
-	int			workers = cpath->path.parallel_workers;
-	double		divisor = workers > 0 ? gh_parallel_divisor(workers) : 1.0;
-	double		rows = inputs->rows / divisor;
-	double		groups = Min(inputs->groups, rows);
-	Path	   *child = linitial(cpath->custom_paths);
-	Cost		startup = gh_setup_cost + rows_cost(inputs, child, divisor);
-	QualCost	having;
-
-	startup += is_for_device(inputs, child) ? kept_groups_cost(inputs, groups) :
-		spill_cost(inputs, rows, groups);
-	if (workers > 0)
-	{
-		double		handed = groups * (workers + (parallel_leader_participation ? 1 : 0));
-
-		startup += handed * (cpu_tuple_cost + group_cost(&inputs->grouping));
-		/* through files, if they are many */
-		if (groups * group_bytes(inputs) > GH_SHARED_GROUPS_MAX)
-			startup += 2.0 * seq_page_cost * ceil(handed * group_bytes(inputs) / BLCKSZ);
-		startup += spill_cost(inputs, handed, inputs->groups);
-	}
-	startup += second_level_cost(inputs);
-	cost_qual_eval(&having, inputs->by.having, inputs->root);
-	startup += having.startup + target->cost.startup;
-	cpath->path.startup_cost = startup;
-	cpath->path.total_cost = startup + having.per_tuple * inputs->returned +
-		cpu_tuple_cost * (having_has_program(inputs) ? emitted : inputs->returned) +
-		target->cost.per_tuple * cpath->path.rows;
-	if (gh_force_offload || is_spared_doubt(inputs, child))
-	{
-		double		scale = gh_force_offload ? GH_FORCED_SCALE : GH_CLEAR_SHARE;
-
-		cpath->path.startup_cost *= scale;
-		cpath->path.total_cost *= scale;
-	}
-}
-
 /* Rows to be grouped, and into how many groups. */
 static void
-estimate_groups(AggregateInputs *inputs)
+estimate_groups(GhAggregateInputs *inputs)
 {
 	List	   *exprs = get_sortgrouplist_exprs(inputs->by.clauses, inputs->by.tlist);
 
@@ -334,7 +89,7 @@ estimate_groups(AggregateInputs *inputs)
 /* --------------------------------------------------------------- paths */
 
 static CustomPath *
-make_aggregate_path(const AggregateInputs *inputs, Path *child, double rows)
+make_aggregate_path(const GhAggregateInputs *inputs, Path *child, double rows)
 {
 	RelOptInfo *output_rel = inputs->output_rel;
 	CustomPath *cpath = makeNode(CustomPath);
@@ -345,7 +100,7 @@ make_aggregate_path(const AggregateInputs *inputs, Path *child, double rows)
 	cpath->path.pathtarget = inputs->by.target;
 	/* of a device, each process of several would have the same done again */
 	cpath->path.parallel_safe = output_rel->consider_parallel && child->parallel_safe &&
-		(gh_force_offload || child->parallel_workers > 0 || !is_for_device(inputs, child));
+		(gh_force_offload || child->parallel_workers > 0 || !gh_aggregate_is_for_device(inputs, child));
 	/* the child of participants is divided among them, and so are the groups */
 	cpath->path.parallel_aware = child->parallel_workers > 0;
 	cpath->path.parallel_workers = child->parallel_workers;
@@ -359,7 +114,7 @@ make_aggregate_path(const AggregateInputs *inputs, Path *child, double rows)
 									   inputs->by.having,
 									   gh_distinct_path_list(&inputs->grouping, inputs->groups / divisor),
 									   gh_sets_path_list(&inputs->grouping, inputs->groups / divisor));
-	cost_aggregate(inputs, cpath, rows);
+	gh_cost_aggregate(inputs, cpath, rows);
 	return cpath;
 }
 
@@ -375,7 +130,7 @@ columns_read(const GhGrouping *grouping)
 
 /* A scan of them. */
 static Path *
-make_scan_path(const AggregateInputs *inputs, int workers)
+make_scan_path(const GhAggregateInputs *inputs, int workers)
 {
 	List	   *columns = columns_read(&inputs->grouping);
 	PathTarget *target = create_empty_pathtarget();
@@ -393,7 +148,7 @@ make_scan_path(const AggregateInputs *inputs, int workers)
 
 /* Pages, and rows, of the table that is read, or of several that are read as one. */
 static double
-pages_read(const AggregateInputs *inputs)
+pages_read(const GhAggregateInputs *inputs)
 {
 	const GhParts *parts = gh_find_parts(inputs->root, inputs->input_rel);
 
@@ -401,7 +156,7 @@ pages_read(const AggregateInputs *inputs)
 }
 
 static double
-tuples_read(const AggregateInputs *inputs)
+tuples_read(const GhAggregateInputs *inputs)
 {
 	const GhParts *parts = gh_find_parts(inputs->root, inputs->input_rel);
 
@@ -410,7 +165,7 @@ tuples_read(const AggregateInputs *inputs)
 
 /* The part of the input that one of several participants has, or NULL. */
 static Path *
-make_partial_child(const AggregateInputs *inputs)
+make_partial_child(const GhAggregateInputs *inputs)
 {
 	RelOptInfo *rel = inputs->input_rel;
 	int			workers;
@@ -432,7 +187,7 @@ make_partial_child(const AggregateInputs *inputs)
 }
 
 static void
-add_grouped_path(const AggregateInputs *inputs, Path *path)
+add_grouped_path(const GhAggregateInputs *inputs, Path *path)
 {
 	gh_why_cost(inputs->root, inputs->why_of, GH_AGGREGATE_NAME, path->startup_cost, path->total_cost, false);
 	add_path(inputs->output_rel, path);
@@ -440,7 +195,7 @@ add_grouped_path(const AggregateInputs *inputs, Path *path)
 
 /* Participants of a parallel query, below a Gather of their own: their rows are final. */
 static void
-add_parallel_path(const AggregateInputs *inputs, double rows)
+add_parallel_path(const GhAggregateInputs *inputs, double rows)
 {
 	RelOptInfo *output_rel = inputs->output_rel;
 	Path	   *child;
@@ -457,7 +212,7 @@ add_parallel_path(const AggregateInputs *inputs, double rows)
 }
 
 static void
-add_aggregate_paths(AggregateInputs *inputs)
+add_aggregate_paths(GhAggregateInputs *inputs)
 {
 	List	   *having = inputs->by.having;
 	Path	   *child = inputs->pages ? make_scan_path(inputs, 0) :
@@ -479,7 +234,7 @@ add_aggregate_paths(AggregateInputs *inputs)
 
 /* Whether there is a program for the grouping, over rows of the table. */
 static bool
-table_translates(AggregateInputs *inputs, GhGrouping *grouping, RelOptInfo *rel)
+table_translates(GhAggregateInputs *inputs, GhGrouping *grouping, RelOptInfo *rel)
 {
 	Relation	relation = table_open(planner_rt_fetch(rel->relid, inputs->root)->relid, NoLock);
 	GhGroupingInput input = {.varno = rel->relid, .quals = extract_actual_clauses(rel->baserestrictinfo, false)};
@@ -493,7 +248,7 @@ table_translates(AggregateInputs *inputs, GhGrouping *grouping, RelOptInfo *rel)
 
 /* Likewise of several tables that are read as one: the program is that of the first. */
 static bool
-parts_translate(AggregateInputs *inputs, const GhParts *parts)
+parts_translate(GhAggregateInputs *inputs, const GhParts *parts)
 {
 	RelOptInfo *rel = inputs->input_rel;
 	RelOptInfo *first = linitial(parts->rels);
@@ -511,7 +266,7 @@ parts_translate(AggregateInputs *inputs, const GhParts *parts)
 
 /* Whether there is a program over the table's rows. */
 static bool
-reads_pages(AggregateInputs *inputs)
+reads_pages(GhAggregateInputs *inputs)
 {
 	RelOptInfo *rel = inputs->input_rel;
 	const GhParts *parts = gh_find_parts(inputs->root, rel);
@@ -544,7 +299,7 @@ reads_all(Path *path)
 
 /* Whether the table's cheapest path reads all of it, too, or an index that is not worth it. */
 static bool
-reading_all_pays(const AggregateInputs *inputs)
+reading_all_pays(const GhAggregateInputs *inputs)
 {
 	RelOptInfo *rel = inputs->input_rel;
 	Path	   *cheapest = gh_below_gather(rel->cheapest_total_path);
@@ -564,7 +319,7 @@ reading_all_pays(const AggregateInputs *inputs)
 
 /* Whether the input is joins that the node can look up in, and there is a program. */
 static bool
-reads_joins(AggregateInputs *inputs)
+reads_joins(GhAggregateInputs *inputs)
 {
 	PlannerInfo *root = inputs->root;
 	List	   *exprs = row_exprs(&inputs->grouping);
@@ -583,7 +338,7 @@ reads_joins(AggregateInputs *inputs)
  * them what it does by programs elsewhere.
  */
 static bool
-reads_rows(AggregateInputs *inputs)
+reads_rows(GhAggregateInputs *inputs)
 {
 	Path	   *child = inputs->input_rel->cheapest_total_path;
 	List	   *columns = child->pathtarget->exprs;
@@ -597,7 +352,7 @@ reads_rows(AggregateInputs *inputs)
 }
 
 static const char *
-why_not_grouped(const AggregateInputs *inputs)
+why_not_grouped(const GhAggregateInputs *inputs)
 {
 	return gh_why_of(inputs->root, inputs->grouping.why_not, (Node *) inputs->grouping.why_expr);
 }
@@ -607,7 +362,7 @@ why_not_grouped(const AggregateInputs *inputs)
  * the node, what they cost tells.
  */
 static bool
-has_few_rows(const AggregateInputs *inputs)
+has_few_rows(const GhAggregateInputs *inputs)
 {
 	RelOptInfo *rel = inputs->input_rel;
 
@@ -620,7 +375,7 @@ has_few_rows(const AggregateInputs *inputs)
 
 /* Why no path is added; NULL: there is one. */
 static const char *
-why_not_taken(AggregateInputs *inputs)
+why_not_taken(GhAggregateInputs *inputs)
 {
 	PlannerInfo *root = inputs->root;
 
@@ -641,7 +396,7 @@ why_not_taken(AggregateInputs *inputs)
 }
 
 static void
-consider_aggregate(AggregateInputs *inputs)
+consider_aggregate(GhAggregateInputs *inputs)
 {
 	const char *why = why_not_taken(inputs);
 
@@ -653,7 +408,7 @@ consider_aggregate(AggregateInputs *inputs)
 
 /* GROUP BY, or aggregates without. */
 static void
-consider_grouping(AggregateInputs *inputs, const GroupPathExtraData *extra)
+consider_grouping(GhAggregateInputs *inputs, const GroupPathExtraData *extra)
 {
 	PlannerInfo *root = inputs->root;
 
@@ -671,7 +426,7 @@ consider_grouping(AggregateInputs *inputs, const GroupPathExtraData *extra)
 
 /* Why SELECT DISTINCT is not looked at as a grouping; NULL: it is. */
 static const char *
-why_not_distinct(const AggregateInputs *inputs)
+why_not_distinct(const GhAggregateInputs *inputs)
 {
 	const GhGroupBy *by = &inputs->by;
 
@@ -689,7 +444,7 @@ why_not_distinct(const AggregateInputs *inputs)
 
 /* SELECT DISTINCT of a scan's or a join's rows, and DISTINCT ON, where nothing but keys comes out. */
 static void
-consider_distinct(AggregateInputs *inputs)
+consider_distinct(GhAggregateInputs *inputs)
 {
 	PlannerInfo *root = inputs->root;
 	const char *why;
@@ -712,7 +467,7 @@ static void
 upper_paths_hook(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_rel,
 				 RelOptInfo *output_rel, void *extra)
 {
-	AggregateInputs inputs = {
+	GhAggregateInputs inputs = {
 		.root = root,
 		.input_rel = input_rel,
 		.output_rel = output_rel,

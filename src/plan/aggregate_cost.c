@@ -1,0 +1,242 @@
+/*
+ * aggregate_cost.c
+ *		What a GpuHashAggregate costs.
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "catalog/pg_statistic.h"
+#include "optimizer/clauses.h"
+#include "optimizer/cost.h"
+#include "utils/lsyscache.h"
+#include "utils/selfuncs.h"
+
+#include "expr/aggregates.h"
+#include "expr/translate.h"
+#include "gpuhash.h"
+#include "plan/aggregate_path.h"
+#include "plan/chain.h"
+#include "plan/input_path.h"
+#include "plan/join_path.h"
+#include "plan/planning.h"
+
+/*
+ * What a row costs that is read from a page by programs, beside PostgreSQL's executor; each
+ * in the unit that it names.  To be calibrated on the benchmarks.
+ */
+#define GH_KEY_COST 0.5			/* cpu_operator_cost: a key hashed and compared */
+#define GH_ADD_COST 0.2			/* cpu_operator_cost: a value added to its group */
+
+/* Bytes of a group beside its keys and states: its hash, its place in the table. */
+#define GH_GROUP_OVERHEAD 24.0
+
+/* What it costs to find a row's group and to add to its states; also to merge two groups, or one into another. */
+static Cost
+group_cost(const GhGrouping *grouping)
+{
+	return cpu_operator_cost * (GH_KEY_COST * list_length(grouping->keys) +
+								GH_ADD_COST * (list_length(grouping->aggregates) + list_length(grouping->distinct)));
+}
+
+/* Whether a device is expected to group the rows. */
+bool
+gh_aggregate_is_for_device(const GhAggregateInputs *inputs, Path *child)
+{
+	return (inputs->pages || inputs->join != NULL || inputs->partial_join != NULL) &&
+		gh_device_reads(inputs->root, child);
+}
+
+/* What one process does until its rows are in groups, spilling aside. */
+static Cost
+rows_cost(const GhAggregateInputs *inputs, Path *child, double divisor)
+{
+	double		rows = inputs->rows / divisor;
+	Cost		cost = group_cost(&inputs->grouping) * rows;
+
+	if (gh_aggregate_is_for_device(inputs, child))
+		return gh_device_reading_cost(inputs->root, child) + group_cost(&inputs->grouping) * inputs->groups;
+	if (inputs->pages)
+		cost += gh_pages_cost(child, inputs->ninstructions, divisor);
+	else if (inputs->join != NULL || inputs->partial_join != NULL)
+		cost += gh_joins_cost(child, inputs->ninstructions, divisor);
+	else
+		cost += child->total_cost +
+			rows * (GH_KEPT_ROW_COST * cpu_tuple_cost +
+					GH_INSTRUCTION_COST * cpu_operator_cost * inputs->ninstructions);
+	return cost;
+}
+
+/* Bytes of a group in memory, and of the same in a file. */
+static double
+group_bytes(const GhAggregateInputs *inputs)
+{
+	const GhGrouping *grouping = &inputs->grouping;
+
+	return GH_GROUP_OVERHEAD + inputs->by.target->width +
+		list_length(grouping->keys) * sizeof(GhSqlValue) +
+		list_length(grouping->aggregates) * (sizeof(GhAggregateState) + sizeof(GhSide *));
+}
+
+/*
+ * How far rows of the same group lie together, 0 to 1: as far as the table that is read is in the order of a key.
+ */
+static double
+clustering(const GhAggregateInputs *inputs)
+{
+	Path	   *scan = inputs->join != NULL ? inputs->join : inputs->partial_join;
+	double		most = 0.0;
+	ListCell   *lc;
+
+	if (scan != NULL)
+		scan = gh_scan_below_joins(inputs->root, scan);
+	else if (!inputs->pages)
+		return 0.0;
+	foreach(lc, inputs->grouping.keys)
+	{
+		Node	   *key = lfirst(lc);
+		VariableStatData data;
+		AttStatsSlot slot;
+
+		if (!IsA(key, Var) ||
+			((Var *) key)->varno != (scan != NULL ? scan->parent->relid : inputs->input_rel->relid))
+			continue;
+		examine_variable(inputs->root, key, 0, &data);
+		if (HeapTupleIsValid(data.statsTuple) &&
+			get_attstatsslot(&slot, data.statsTuple, STATISTIC_KIND_CORRELATION, InvalidOid, ATTSTATSSLOT_NUMBERS))
+		{
+			if (slot.nnumbers == 1)
+				most = Max(most, slot.numbers[0] * slot.numbers[0]);
+			free_attstatsslot(&slot);
+		}
+		ReleaseVariableStats(data);
+	}
+	return most;
+}
+
+/*
+ * What it costs to spill where memory does not hold a process's groups.  Whenever it is full, all
+ * of them are written; how many that are in all depends on how many rows it takes until so
+ * many groups have turned up, and is no more than there are where a group's rows lie together.  Files are written and
+ * read from end to end, and counted as those of PostgreSQL's hash join.
+ */
+static Cost
+spill_cost(const GhAggregateInputs *inputs, double rows, double groups)
+{
+	double		bytes = group_bytes(inputs);
+	double		share = gh_aggregate_memory_limit() / (bytes * groups);
+	double		written;
+	double		pages;
+
+	if (share >= 1.0)
+		return 0.0;
+	written = rows * share / -log1p(-share);
+	written = Max(written, groups);
+	written -= clustering(inputs) * (written - groups);
+	pages = ceil(written * bytes / BLCKSZ);
+	return 2.0 * pages * seq_page_cost + 2.0 * cpu_tuple_cost * written;
+}
+
+/* What it costs to keep a device's groups where memory does not hold them: they are written once, and read once. */
+static Cost
+kept_groups_cost(const GhAggregateInputs *inputs, double groups)
+{
+	double		bytes = group_bytes(inputs) * groups;
+
+	return bytes <= gh_aggregate_memory_limit() ? 0.0 : 2.0 * ceil(bytes / BLCKSZ) * seq_page_cost;
+}
+
+/* How many times more rows may come out of joins than are expected, for that to count. */
+#define GH_DOUBTFUL_ROWS 10.0
+
+/*
+ * Whether a device does joins of which far more rows may come than the planner expects.  It reads all of their tables, and
+ * that is most of what it costs, however many do come; of nested loops for a few rows, it is not.
+ */
+static bool
+is_spared_doubt(const GhAggregateInputs *inputs, Path *child)
+{
+	List	   *sides;
+	double		rows;
+
+	if (inputs->pages || !gh_aggregate_is_for_device(inputs, child) || !gh_is_join_path(child))
+		return false;
+	sides = ((CustomPath *) child)->custom_paths;
+	rows = gh_cautious_rows(inputs->root, gh_step(child), child->rows, linitial(sides), lsecond(sides));
+	return rows > GH_DOUBTFUL_ROWS * child->rows;
+}
+
+/* Whether HAVING has a program that finds the groups which it leaves out: mostly, its first condition tells. */
+static bool
+having_has_program(const GhAggregateInputs *inputs)
+{
+	List	   *conditions = inputs->by.having;
+	OpExpr	   *first = conditions == NIL ? NULL : linitial(conditions);
+
+	return first != NULL && IsA(first, OpExpr) && gh_find_function(first->opfuncid) != NULL &&
+		!contain_subplans((Node *) first);
+}
+
+/*
+ * How much dearer than groups of rows it is to write those of a second level: the first one's take the memory meanwhile.
+ * Measured on ROLLUP of nearly as many groups as rows (2 million, 64 MB of work_mem).
+ */
+#define GH_SECOND_SPILL 2.0
+
+/* What it costs to make those groups that come out of the groups by all keys: of each, once for each grouping set. */
+static Cost
+second_level_cost(const GhAggregateInputs *inputs)
+{
+	const GhGrouping *grouping = &inputs->grouping;
+	double		added = inputs->groups * Max(list_length(grouping->sets), 1);
+
+	if (grouping->distinct == NIL && grouping->sets == NIL)
+		return 0.0;
+	return added * (cpu_tuple_cost + group_cost(grouping)) +
+		(grouping->sets != NIL ? GH_SECOND_SPILL : 1.0) * spill_cost(inputs, added, inputs->returned);
+}
+
+/*
+ * Startup: all the rows, read and grouped.  Participants then hand their groups to the last of
+ * them, who merges them.  Then, for each group, what PostgreSQL's aggregation counts, or for those that come out,
+ * `emitted` of them, where a program leaves out the others.
+ */
+void
+gh_cost_aggregate(const GhAggregateInputs *inputs, CustomPath *cpath, double emitted)
+{
+	PathTarget *target = cpath->path.pathtarget;
+	int			workers = cpath->path.parallel_workers;
+	double		divisor = workers > 0 ? gh_parallel_divisor(workers) : 1.0;
+	double		rows = inputs->rows / divisor;
+	double		groups = Min(inputs->groups, rows);
+	Path	   *child = linitial(cpath->custom_paths);
+	Cost		startup = gh_setup_cost + rows_cost(inputs, child, divisor);
+	QualCost	having;
+
+	startup += gh_aggregate_is_for_device(inputs, child) ? kept_groups_cost(inputs, groups) :
+		spill_cost(inputs, rows, groups);
+	if (workers > 0)
+	{
+		double		handed = groups * (workers + (parallel_leader_participation ? 1 : 0));
+
+		startup += handed * (cpu_tuple_cost + group_cost(&inputs->grouping));
+		/* through files, if they are many */
+		if (groups * group_bytes(inputs) > GH_SHARED_GROUPS_MAX)
+			startup += 2.0 * seq_page_cost * ceil(handed * group_bytes(inputs) / BLCKSZ);
+		startup += spill_cost(inputs, handed, inputs->groups);
+	}
+	startup += second_level_cost(inputs);
+	cost_qual_eval(&having, inputs->by.having, inputs->root);
+	startup += having.startup + target->cost.startup;
+	cpath->path.startup_cost = startup;
+	cpath->path.total_cost = startup + having.per_tuple * inputs->returned +
+		cpu_tuple_cost * (having_has_program(inputs) ? emitted : inputs->returned) +
+		target->cost.per_tuple * cpath->path.rows;
+	if (gh_force_offload || is_spared_doubt(inputs, child))
+	{
+		double		scale = gh_force_offload ? GH_FORCED_SCALE : GH_CLEAR_SHARE;
+
+		cpath->path.startup_cost *= scale;
+		cpath->path.total_cost *= scale;
+	}
+}

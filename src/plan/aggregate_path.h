@@ -1,0 +1,40 @@
+/*
+ * aggregate_path.h
+ *		What is known of a grouping while its paths are made.
+ */
+#ifndef GPUHASH_AGGREGATE_PATH_H
+#define GPUHASH_AGGREGATE_PATH_H
+
+#include "postgres.h"
+
+#include "nodes/extensible.h"
+#include "nodes/pathnodes.h"
+
+#include "plan/aggregate_plan.h"
+
+/* What the paths have in common that one call of the hook adds. */
+typedef struct GhAggregateInputs
+{
+	PlannerInfo *root;
+	RelOptInfo *input_rel;
+	RelOptInfo *output_rel;
+	GhGroupBy	by;
+	Relids		why_of;			/* as which reasons are noted: NULL or GH_WHY_DISTINCT */
+	GhGrouping	grouping;
+	bool		pages;			/* the node reads the input's pages */
+	Path	   *join;			/* or the input is joins over a table whose pages it reads: this path,
+								 * or NULL */
+	Path	   *partial_join;	/* likewise, of several participants */
+	int			ninstructions;	/* of the program over a page's rows */
+	double		rows;			/* to be grouped */
+	double		groups;			/* by all keys */
+	double		returned;		/* before HAVING; fewer where the last key is the argument of aggregates with DISTINCT, and
+								 * of all grouping sets */
+} GhAggregateInputs;
+
+/* ---- aggregate_cost.c ---- */
+
+extern bool gh_aggregate_is_for_device(const GhAggregateInputs *inputs, Path *child);
+extern void gh_cost_aggregate(const GhAggregateInputs *inputs, CustomPath *cpath, double emitted);
+
+#endif							/* GPUHASH_AGGREGATE_PATH_H */
