@@ -40,7 +40,7 @@ INSERT INTO pa_queries (query) VALUES
     ('SELECT d.k, (SELECT sum(p.v) FROM pa p WHERE p.late = d.g AND p.id > d.k * 1000) FROM pa_dim d'),
     ('SELECT count(*) FROM pa WHERE day = (SELECT max(day) FROM pa WHERE k = 3)'),
     ('SELECT count(*) FROM pa WHERE v < (SELECT avg(v) FROM pa)'),
-    -- none is left, one is left; a column that each has for itself
+    -- none is left, one is left; a column of each table's own
     ('SELECT k, count(*) FROM pa WHERE day > ''2021-01-01'' GROUP BY k'),
     ('SELECT k, count(*) FROM pa WHERE day = ''2020-01-05'' GROUP BY k'),
     ('SELECT tableoid::regclass, count(*) FROM pa GROUP BY 1'),
@@ -73,6 +73,25 @@ END $$;
 SELECT pa_steps('SELECT k, count(*) FROM pa WHERE k < 5 GROUP BY k');
 SELECT pa_steps('SELECT d.g, count(*) FROM pa p JOIN pa_dim d USING (k) WHERE p.day >= ''2020-02-01'' GROUP BY d.g');
 RESET gpuhash.force_offload;
+-- a column with a default that older tuples of some tables lack, of others none: the first one has them all
+CREATE TABLE pm (id int, k int) PARTITION BY RANGE (id);
+CREATE TABLE pm_2 PARTITION OF pm FOR VALUES FROM (10000) TO (20000) WITH (autovacuum_enabled = off);
+INSERT INTO pm SELECT i, i % 10 FROM generate_series(10000, 19999) i;
+ALTER TABLE pm ADD COLUMN late int DEFAULT 5;
+CREATE TABLE pm_1 PARTITION OF pm FOR VALUES FROM (0) TO (10000) WITH (autovacuum_enabled = off);
+INSERT INTO pm SELECT i, i % 10, i % 3 FROM generate_series(0, 9999) i;
+ANALYZE pm;
+CREATE TEMP TABLE pm_queries (position serial, query text);
+INSERT INTO pm_queries (query) VALUES
+    ('SELECT late, count(*) FROM pm GROUP BY late'),
+    ('SELECT count(*), sum(k) FROM pm WHERE late = 5'),
+    ('SELECT d.name, count(*) FROM pm p LEFT JOIN pa_dim d ON d.k = p.late GROUP BY d.name');
+SELECT q.position, c.offloaded, c.result, c.same FROM pm_queries q, LATERAL compare_aggregate(q.query) c ORDER BY q.position;
+SELECT q.position, c.offloaded, c.result, c.same FROM pm_queries q, LATERAL compare_aggregate(q.query, 2) c ORDER BY q.position;
+RESET gpuhash.engine;
+SELECT q.position, c.offloaded, c.result, c.same FROM pm_queries q, LATERAL compare_aggregate(q.query) c ORDER BY q.position;
+SET gpuhash.engine = cpu;
+DROP TABLE pm, pm_queries;
 -- tables that lie otherwise are not read as one: columns in another order, another type, a column that was dropped
 CREATE TABLE pa_5 (day date, id int, k int, v numeric(10, 2), f float8, t text, late int) WITH (autovacuum_enabled = off);
 ALTER TABLE pa ATTACH PARTITION pa_5 FOR VALUES FROM ('2020-05-01') TO ('2020-06-01');

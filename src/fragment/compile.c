@@ -78,12 +78,6 @@ gh_fragment_folded(GhFragment *fragment, Expr *expr, ParamExecData **awaited)
 
 /* --------------------------------------------------------------- types */
 
-static TupleDesc
-scan_desc(GhFragment *fragment)
-{
-	return RelationGetDescr(((ScanState *) program_scan(fragment))->ss_currentRelation);
-}
-
 static GhTranslation *
 begin_translation(GhFragment *fragment)
 {
@@ -93,7 +87,7 @@ begin_translation(GhFragment *fragment)
 		return gh_translate_begin(gh_joined_desc(fragment->joined), gh_joined_varno(fragment->joined));
 	if (fragment->scan == NULL || fragment->by_rows)
 		return gh_translate_begin(ExecGetResultType(fragment->child), INDEX_VAR);
-	return gh_translate_begin(scan_desc(fragment), program_varno(fragment));
+	return gh_translate_begin(gh_fragment_scan_desc(fragment), program_varno(fragment));
 }
 
 /*

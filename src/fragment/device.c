@@ -105,8 +105,8 @@ choose_engine(GhFragment *fragment)
 	again = fragment->rescanned && fragment->member == NULL;
 	if (again)
 		add_run_costs(fragment, &costs);
-	device->engine = gh_choose_scan_engine(fragment->parts != NULL ? gh_parts_pages(fragment) : fragment->pages->nblocks,
-										   again ? &costs : NULL, &device->number, &device->why_not);
+	device->engine = gh_choose_scan_engine(gh_fragment_pages(fragment), again ? &costs : NULL, &device->number,
+										   &device->why_not);
 	return device->engine != NULL;
 }
 
@@ -393,8 +393,7 @@ run_awaited(GhFragment *fragment)
 	if (!reads_scan_always(fragment->joined))
 		return;
 	saved = MemoryContextSwitchTo(fragment->device->context);
-	if (awaited_by(&fragment->css.ss.ps, first) != NULL &&
-		(fragment->parts != NULL ? gh_parts_have_row(fragment, false) : gh_device_scan_has_row(fragment->scan, false)))
+	if (awaited_by(&fragment->css.ss.ps, first) != NULL && gh_fragment_has_row(fragment, false))
 		gh_device_run_awaited(&fragment->css.ss.ps, first);
 	MemoryContextSwitchTo(saved);
 }

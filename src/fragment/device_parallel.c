@@ -425,15 +425,10 @@ gh_device_make_tables_together(GhFragment *fragment, bool able)
 static void
 rewind_outer(GhFragment *fragment, bool elected, Barrier *barrier)
 {
-	if (elected && fragment->parts != NULL)
-		gh_parts_rewind_for_all(fragment);
-	else if (elected)
-		gh_child_rewind_for_all(fragment->scan);
+	if (elected)
+		gh_fragment_rewind_for_all(fragment);
 	BarrierArriveAndWait(barrier, WAIT_EVENT_HASH_BUILD_ALLOCATE);
-	if (fragment->parts != NULL)
-		gh_parts_rewind(fragment);
-	else
-		gh_child_rewind(fragment->scan);
+	gh_fragment_rewind(fragment);
 }
 
 /*

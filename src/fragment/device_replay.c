@@ -63,10 +63,7 @@ gh_device_start_anew(GhFragment *fragment, GhJoinedInput left)
 	if (fragment->joined != NULL && !device->together && !fragment->joined->open &&
 		!gh_joined_open_tables(fragment, true))
 	{
-		if (fragment->parts != NULL)
-			gh_parts_rewind(fragment);
-		else
-			gh_child_rewind(fragment->scan);
+		gh_fragment_rewind(fragment);
 		left = GH_JOINED_ROWS;
 	}
 	if (left == GH_JOINED_ROWS)

@@ -101,7 +101,7 @@ has_outer_row(const GhFragment *fragment, const GhJoined *joined)
 	GhDeviceTable *lowest = &fragment->device->tables[joined->levels[0].table];
 
 	if (!lowest->looked)
-		lowest->found = joined == fragment->joined && fragment->parts != NULL ? gh_parts_have_row(fragment, true) :
+		lowest->found = joined == fragment->joined ? gh_fragment_has_row(fragment, true) :
 			gh_device_scan_has_row(joined->scan, true);
 	lowest->looked = true;
 	return lowest->found;

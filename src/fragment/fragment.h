@@ -132,6 +132,7 @@ struct GhFragment
 	int			nparts;
 	int			part;			/* that which is read */
 	GhFragmentPart *parts;
+	TupleDesc	parts_desc;		/* of all of them: columns that tuples of any may lack are said to be missing */
 	int		   *attnos;			/* by column: of the relation, where the child is the scan, or has it as a part */
 	struct GhJoined *joined;	/* the child is joins over the scan; or NULL */
 	bool		by_rows;		/* the child's rows are read all the same */
@@ -173,10 +174,11 @@ extern void gh_parts_begin(GhFragment *fragment);
 extern void gh_parts_turn_to(GhFragment *fragment, int part);
 extern bool gh_parts_next(GhFragment *fragment);
 extern void gh_parts_stop(GhFragment *fragment);
-extern double gh_parts_pages(const GhFragment *fragment);
-extern bool gh_parts_have_row(const GhFragment *fragment, bool accepted);
-extern void gh_parts_rewind(GhFragment *fragment);
-extern void gh_parts_rewind_for_all(GhFragment *fragment);
+extern double gh_fragment_pages(const GhFragment *fragment);
+extern TupleDesc gh_fragment_scan_desc(const GhFragment *fragment);
+extern bool gh_fragment_has_row(const GhFragment *fragment, bool accepted);
+extern void gh_fragment_rewind(GhFragment *fragment);
+extern void gh_fragment_rewind_for_all(GhFragment *fragment);
 extern void gh_parts_end(GhFragment *fragment);
 
 /* ---- rows.c ---- */

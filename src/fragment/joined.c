@@ -32,11 +32,11 @@
 /* --------------------------------------------------------------- set-up */
 
 /*
- * The joins of the chain, the lowest last, and *scan is below them; NIL: it is not one that can be probed.  parts_of: the
+ * The joins of the chain, the lowest last, and *scan is below them; NIL: it is not one that can be probed.  owner: the
  * fragment whose chain it is, which may have parts below it; NULL: it is an inner side's.
  */
 static List *
-find_joins(PlanState *ps, GhFragment *parts_of, int eflags, PlanState **scan)
+find_joins(PlanState *ps, GhFragment *owner, int eflags, PlanState **scan)
 {
 	List	   *joins = NIL;
 	GhLowerJoin *lower;
@@ -55,9 +55,9 @@ find_joins(PlanState *ps, GhFragment *parts_of, int eflags, PlanState **scan)
 	/* the lowest join would read it, too */
 	if (((GhLowerJoin *) llast(joins))->pages[GH_OUTER] != NULL)
 		return joins;
-	if (parts_of == NULL || !gh_parts_init(parts_of, ps, eflags))
+	if (owner == NULL || !gh_parts_init(owner, ps, eflags))
 		return NIL;
-	*scan = parts_of->parts[0].scan;
+	*scan = owner->parts[0].scan;
 	return joins;
 }
 
@@ -103,7 +103,7 @@ init_level(GhJoinLevel *level)
 static TupleDesc
 base_desc(const GhJoined *joined)
 {
-	return joined->base < 0 ? RelationGetDescr(((ScanState *) joined->scan)->ss_currentRelation) :
+	return joined->base < 0 ? joined->scan_desc :
 		ExecGetResultType(joined->levels[joined->base].lower->ps);
 }
 
@@ -299,7 +299,7 @@ static GhJoined *find_inner_chain(const GhLowerJoin *lower);
 static bool
 has_too_many_columns(const GhJoined *joined)
 {
-	int			natts = RelationGetDescr(((ScanState *) joined->scan)->ss_currentRelation)->natts;
+	int			natts = joined->scan_desc->natts;
 
 	for (int i = 0; i < joined->nlevels; i++)
 		natts += joined->levels[i].lower->nkept + 1;
@@ -311,16 +311,18 @@ has_too_many_columns(const GhJoined *joined)
  * sides are such chains, too, these go with it.
  */
 static GhJoined *
-find_chain(PlanState *top, int ncolumns, GhFragment *parts_of, int eflags)
+find_chain(PlanState *top, int ncolumns, GhFragment *owner, int eflags)
 {
 	PlanState  *scan;
-	List	   *joins = find_joins(top, parts_of, eflags, &scan);
+	List	   *joins = find_joins(top, owner, eflags, &scan);
 	GhJoined   *joined;
 
 	if (joins == NIL)
 		return NULL;
 	joined = palloc0(sizeof(GhJoined));
 	joined->scan = scan;
+	joined->scan_desc = owner != NULL && owner->parts != NULL ? owner->parts_desc :
+		RelationGetDescr(((ScanState *) scan)->ss_currentRelation);
 	joined->ncolumns = ncolumns;
 	joined->nlevels = list_length(joins);
 	joined->levels = palloc0(sizeof(GhJoinLevel) * joined->nlevels);

@@ -53,6 +53,7 @@ typedef struct GhJoinLevel
 typedef struct GhJoined
 {
 	PlanState  *scan;			/* below the joins; of a fragment with parts, the first */
+	TupleDesc	scan_desc;		/* the row type of what programs read of it */
 	int			nlevels;
 	GhJoinLevel *levels;		/* the lowest first */
 	int			base;			/* the join whose rows come in; -1: the scan's do */

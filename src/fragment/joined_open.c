@@ -97,7 +97,7 @@ has_outer_row(GhFragment *fragment)
 {
 	GhLowerJoin *lowest = fragment->joined->levels[0].lower;
 
-	return fragment->parts != NULL ? gh_parts_have_row(fragment, true) : lowest->methods->peek(lowest);
+	return fragment->parts != NULL ? gh_fragment_has_row(fragment, true) : lowest->methods->peek(lowest);
 }
 
 /*

@@ -5,7 +5,7 @@
  * They are one source: one program and one pipeline for all, and one set of groups or rows.  So each relation has the
  * same columns in the same places, and each scan the same conditions and the same columns to put out.  The relations are
  * read one after the other, in the order of the Append.  Before the next one, requests to a device have ended, so that
- * whatever is known by blocks is about one relation.
+ * whatever is known by blocks is about one relation: each costs the device's answer to its last request, some 0.1 ms.
  *
  * The Append stays a node of the plan, and only ExecProcNode is left out, as of scans (../heap/child.c).
  */
@@ -66,13 +66,28 @@ may_read(PlanState *scan, bool shared, EState *estate, int eflags)
 		scan->plan->parallel_aware == shared;
 }
 
-/* Whether the Append runs all that is below it, and nothing else is to be known about it. */
+/* Whether it is an Append that runs all of its scans in each run, one after the other, in every process. */
 static bool
 appends_all(const AppendState *append)
 {
-	/* one that is parallel itself gives each of them to who comes; some may be pruned in each run */
 	return append->as_nplans > 0 && !append->ps.plan->parallel_aware && append->as_nasyncplans == 0 &&
 		(append->as_prune_state == NULL || !append->as_prune_state->do_exec_prune);
+}
+
+/*
+ * Their row type, for programs.  A column that was added later is missing in older tuples of some relations, and in none of
+ * others; a program that reads all of them has to know.
+ */
+static TupleDesc
+common_desc(const GhFragment *fragment)
+{
+	TupleDesc	desc = CreateTupleDescCopy(RelationGetDescr(relation_of(fragment->parts[0].scan)));
+
+	for (int i = 0; i < fragment->nparts; i++)
+		for (int a = 0; a < desc->natts; a++)
+			TupleDescAttr(desc, a)->atthasmissing |=
+				TupleDescAttr(RelationGetDescr(relation_of(fragment->parts[i].scan)), a)->atthasmissing;
+	return desc;
 }
 
 /* Where the node, the child or what is below its joins, is an Append of such scans, these become the parts; false: it is none. */
@@ -96,6 +111,7 @@ gh_parts_init(GhFragment *fragment, PlanState *below, int eflags)
 		fragment->parts[i].scan = append->appendplans[i];
 		gh_pages_init(&fragment->parts[i].pages, estate->es_query_cxt);
 	}
+	fragment->parts_desc = common_desc(fragment);
 	return true;
 }
 
@@ -106,6 +122,7 @@ gh_parts_drop(GhFragment *fragment)
 	fragment->append = NULL;
 	fragment->nparts = 0;
 	fragment->parts = NULL;
+	fragment->parts_desc = NULL;
 }
 
 /* ------------------------------------------------------------------ reading */
@@ -176,40 +193,57 @@ gh_parts_stop(GhFragment *fragment)
 	gh_child_stop(fragment->append, rows - rows_of(fragment->append));
 }
 
-/* Pages of all parts, as far as they are there now. */
+/* --------------------------------------------- of all parts, or of the scan */
+
+/* The row type of what programs read. */
+TupleDesc
+gh_fragment_scan_desc(const GhFragment *fragment)
+{
+	return fragment->parts != NULL ? fragment->parts_desc : RelationGetDescr(relation_of(fragment->scan));
+}
+
+/* Pages: of parts as many as there are now, else when the scan began. */
 double
-gh_parts_pages(const GhFragment *fragment)
+gh_fragment_pages(const GhFragment *fragment)
 {
 	double		pages = 0;
 
+	if (fragment->parts == NULL)
+		return fragment->pages->nblocks;
 	for (int i = 0; i < fragment->nparts; i++)
 		pages += RelationGetNumberOfBlocks(relation_of(fragment->parts[i].scan));
 	return pages;
 }
 
-/* Whether there is a visible row, or one that the scans' conditions accept. */
+/* Whether there is a visible row; accepted: one that the scan's conditions accept. */
 bool
-gh_parts_have_row(const GhFragment *fragment, bool accepted)
+gh_fragment_has_row(const GhFragment *fragment, bool accepted)
 {
+	if (fragment->parts == NULL)
+		return gh_device_scan_has_row(fragment->scan, accepted);
 	for (int i = 0; i < fragment->nparts; i++)
 		if (gh_device_scan_has_row(fragment->parts[i].scan, accepted))
 			return true;
 	return false;
 }
 
-/* All scans begin anew: this process's, */
+/* The scan begins anew: this process's, */
 void
-gh_parts_rewind(GhFragment *fragment)
+gh_fragment_rewind(GhFragment *fragment)
 {
+	if (fragment->parts == NULL)
+		gh_child_rewind(fragment->scan);
 	for (int i = 0; i < fragment->nparts; i++)
 		gh_child_rewind(fragment->parts[i].scan);
 	gh_parts_turn_to(fragment, 0);
 }
 
-/* and, by one of them, what participants share of them. */
+/* and, by one of them, what participants share of it. */
 void
-gh_parts_rewind_for_all(GhFragment *fragment)
+gh_fragment_rewind_for_all(GhFragment *fragment)
 {
+	if (fragment->parts == NULL)
+		gh_child_rewind_for_all(fragment->scan);
 	for (int i = 0; i < fragment->nparts; i++)
 		gh_child_rewind_for_all(fragment->parts[i].scan);
 }

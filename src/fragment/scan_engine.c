@@ -52,9 +52,9 @@ rows_of(Relation relation, double pages)
 		pages * GH_ROWS_PER_PAGE;
 }
 
-/* Of pages that are read behind others: by a program of so many instructions. */
-void
-gh_add_part_costs(GhRunCosts *costs, const GhPages *pages, int ninstructions)
+/* Of pages, by a program of so many instructions. */
+static void
+add_pages_costs(GhRunCosts *costs, const GhPages *pages, int ninstructions)
 {
 	Relation	relation = pages->relation;
 	double		npages = pages->nblocks;
@@ -70,7 +70,15 @@ void
 gh_add_scan_costs(GhRunCosts *costs, const GhPages *pages, int ninstructions)
 {
 	costs->device += gh_device_start_cost;
-	gh_add_part_costs(costs, pages, ninstructions);
+	add_pages_costs(costs, pages, ninstructions);
+}
+
+/* And of another relation's pages, which are read behind these. */
+void
+gh_add_part_costs(GhRunCosts *costs, const GhPages *pages, int ninstructions)
+{
+	costs->device += GH_DEVICE_PART_COST * gh_device_start_cost;
+	add_pages_costs(costs, pages, ninstructions);
 }
 
 /*

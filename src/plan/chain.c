@@ -24,9 +24,6 @@
 #include "plan/rows_path.h"
 #include "service/placement.h"
 
-/* What it costs to go on with the pages of another relation: a share of what it costs to start. */
-#define GH_DEVICE_PART_COST 0.02
-
 #define GH_STEP_NAME "GpuHashJoinStep"
 
 /* For debugging; paths are neither copied, compared nor read. */
@@ -206,7 +203,7 @@ cannot_await(PlannerInfo *root, const GhJoinStep *step, const Path *inner, int w
 		(IS_SIMPLE_REL(inner->parent) && gh_note_awaits(root, inner->parent));
 }
 
-/* Likewise several tables whose pages a node above reads as those of one: a row of these has no tuple that can be fetched. */
+/* Several tables whose pages a node above reads as those of one stand there: a row of these has no tuple that can be fetched. */
 static void
 link_parts(PlannerInfo *root, GhJoinStep *step, Path *outer, Path **scan)
 {

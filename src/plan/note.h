@@ -61,6 +61,9 @@ typedef struct GhNote
 	 */
 	Path	   *fragment[2];
 
+	/* gh_parts_whole_scan: has filled fragment[0] */
+	bool		has_parts_scan;
+
 	/* gh_find_parts: the tables that it stands for, and that are read as one; or NULL */
 	bool		has_parts;
 	const struct GhParts *parts;

@@ -118,7 +118,7 @@ are_alike(PlannerInfo *root, List *rels)
 	List	   *conditions = conditions_as_of(first, first->relid);
 	ListCell   *lc;
 
-	for_each_from(lc, rels, 1)
+	foreach(lc, rels)
 	{
 		RelOptInfo *rel = lfirst(lc);
 
@@ -128,7 +128,7 @@ are_alike(PlannerInfo *root, List *rels)
 	return true;
 }
 
-/* One small table of many may be expected to be read on the host by itself. */
+/* A device is expected to read all of the tables, and their notes say so of small ones, too, whose own paths are made by now. */
 static void
 expect_on_device(PlannerInfo *root, const GhParts *parts)
 {
@@ -189,17 +189,11 @@ gh_find_parts(PlannerInfo *root, RelOptInfo *rel)
 
 /* -------------------------------------------------------------- their columns */
 
-static AppendRelInfo *
-info_of(PlannerInfo *root, Index child)
-{
-	return root->append_rel_array[child];
-}
-
 /* Expressions over the relation, over one of its tables: through all that is between. */
 Node *
 gh_parts_translated(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *part, Node *exprs)
 {
-	AppendRelInfo *info = info_of(root, part->relid);
+	AppendRelInfo *info = root->append_rel_array[part->relid];
 
 	if (info->parent_relid != rel->relid)
 		exprs = gh_parts_translated(root, rel, root->simple_rel_array[info->parent_relid], exprs);
@@ -284,14 +278,15 @@ gh_parts_whole_scan(PlannerInfo *root, RelOptInfo *rel)
 	GhNote	   *note;
 	MemoryContext saved;
 
-	if (gh_find_parts(root, rel) == NULL || !gh_are_columns(rel->reltarget->exprs) ||
-		!gh_parts_have(root, rel, rel->reltarget->exprs))
+	if (gh_find_parts(root, rel) == NULL)
 		return NULL;
 	note = gh_note(root, rel);
-	if (note->fragment[0] == NULL)
+	if (!note->has_parts_scan)
 	{
+		note->has_parts_scan = true;
 		saved = MemoryContextSwitchTo(gh_note_context(rel));
-		note->fragment[0] = gh_parts_scan(root, rel, rel->reltarget->exprs, 0);
+		if (gh_are_columns(rel->reltarget->exprs) && gh_parts_have(root, rel, rel->reltarget->exprs))
+			note->fragment[0] = gh_parts_scan(root, rel, rel->reltarget->exprs, 0);
 		MemoryContextSwitchTo(saved);
 	}
 	return note->fragment[0];
