@@ -39,12 +39,12 @@
 #ifndef KEYS
 #define KEYS (1 << 20)
 #endif
-#define BOUND 500000			/* of the condition, on values below a million */
+#define BOUND 500				/* of the condition, on values below a thousand */
 
 enum column
 {
 	COLUMN_KEY,					/* below KEYS */
-	COLUMN_A,					/* below a million */
+	COLUMN_A,					/* below a thousand */
 	COLUMN_B,					/* any */
 	COLUMN_INNER,				/* joins: what a probe fills */
 	COLUMNS
@@ -54,7 +54,8 @@ typedef struct Job
 {
 	const char *what;
 	uint64_t	below;			/* not 0: a condition, a < that */
-	uint32_t	groups;			/* 0: one; else by the key modulo so many */
+	uint32_t	groups;			/* 0: one; else so many, by */
+	bool		by_column;		/* a column; else by the key modulo that */
 	uint32_t	copies;			/* not 0: joined by the key with a table that has it so many times */
 	uint32_t	nkept;			/* values of its rows */
 	uint16_t	summed;			/* a column; COLUMNS: count(*) */
@@ -64,21 +65,23 @@ typedef struct Job
 #define PARTICIPANTS_MAX 2
 
 static const Job jobs[] = {
-	{"count(*)", 0, 0, 0, 0, COLUMNS, 0},
-	{"sum(b)", 0, 0, 0, 0, COLUMN_B, 0},
-	{"sum(b) where a < x, true of half", BOUND, 0, 0, 0, COLUMN_B, 0},
-	{"sum(b) in 1000 groups", 0, 1000, 0, 0, COLUMN_B, 0},
-	{"sum(b) in 2^20 groups", 0, KEYS, 0, 0, COLUMN_B, 0},
-	{"sum of a joined column, carried by the table", 0, 0, 1, 1, COLUMN_INNER, 0},
-	{"  in 1000 groups", 0, 1000, 1, 1, COLUMN_INNER, 0},
-	{"  shared by 1 participant", 0, 0, 1, 1, COLUMN_INNER, 1},
-	{"  shared by 2", 0, 0, 1, 1, COLUMN_INNER, 2},
-	{"sum of a joined column, in rows", 0, 0, 1, 2, COLUMN_INNER, 0},
-	{"  shared by 1 participant", 0, 0, 1, 2, COLUMN_INNER, 1},
-	{"  shared by 2", 0, 0, 1, 2, COLUMN_INNER, 2},
-	{"sum of a joined column, two rows a key", 0, 0, 2, 2, COLUMN_INNER, 0},
-	{"  shared by 1 participant", 0, 0, 2, 2, COLUMN_INNER, 1},
-	{"  shared by 2", 0, 0, 2, 2, COLUMN_INNER, 2}
+	{"count(*)", 0, 0, false, 0, 0, COLUMNS, 0},
+	{"sum(b)", 0, 0, false, 0, 0, COLUMN_B, 0},
+	{"sum(b) where a < x, true of half", BOUND, 0, false, 0, 0, COLUMN_B, 0},
+	{"sum(b) in 1000 groups", 0, 1000, false, 0, 0, COLUMN_B, 0},
+	{"sum(b) in 2^20 groups", 0, KEYS, false, 0, 0, COLUMN_B, 0},
+	{"sum(b) in 1000 groups by a column", 0, 2 * BOUND, true, 0, 0, COLUMN_B, 0},
+	{"sum of a joined column, carried by the table", 0, 0, false, 1, 1, COLUMN_INNER, 0},
+	{"  in 1000 groups", 0, 1000, false, 1, 1, COLUMN_INNER, 0},
+	{"  in 1000 groups by a column", 0, 2 * BOUND, true, 1, 1, COLUMN_INNER, 0},
+	{"  shared by 1 participant", 0, 0, false, 1, 1, COLUMN_INNER, 1},
+	{"  shared by 2", 0, 0, false, 1, 1, COLUMN_INNER, 2},
+	{"sum of a joined column, in rows", 0, 0, false, 1, 2, COLUMN_INNER, 0},
+	{"  shared by 1 participant", 0, 0, false, 1, 2, COLUMN_INNER, 1},
+	{"  shared by 2", 0, 0, false, 1, 2, COLUMN_INNER, 2},
+	{"sum of a joined column, two rows a key", 0, 0, false, 2, 2, COLUMN_INNER, 0},
+	{"  shared by 1 participant", 0, 0, false, 2, 2, COLUMN_INNER, 1},
+	{"  shared by 2", 0, 0, false, 2, 2, COLUMN_INNER, 2}
 };
 
 typedef struct Bench
@@ -304,7 +307,7 @@ static GhProgram *
 make_program(const Job *job, size_t *bytes)
 {
 	uint32_t	ncolumns = COLUMN_INNER + (job->copies > 0);
-	uint32_t	ninstructions = 2 * (job->below > 0) + (job->groups > 0);
+	uint32_t	ninstructions = 2 * (job->below > 0) + (job->groups > 0 && !job->by_column);
 	GhProgram  *program;
 	GhInstruction *in;
 
@@ -326,7 +329,7 @@ make_program(const Job *job, size_t *bytes)
 		{COLUMN_A, (uint16_t) ncolumns, 0}, 0};
 		*in++ = (GhInstruction) {GH_OP_FILTER, GH_CLASS_BOOL, 0, 0, {(uint16_t) (ncolumns + 2), 0, 0}, 0};
 	}
-	if (job->groups > 0)
+	if (job->groups > 0 && !job->by_column)
 		*in++ = (GhInstruction) {GH_OP_MOD, GH_CLASS_INT, 8, (uint16_t) (ncolumns + 3),
 		{COLUMN_KEY, (uint16_t) (ncolumns + 1), 0}, 0};
 	for (uint32_t c = 0; c < ncolumns; c++)
@@ -430,7 +433,7 @@ make_own(const Bench *bench, const GhPipelineOptions *options, GhPipelineRequest
 static GhTable *
 make_inner(const Bench *bench, const Job *job, double *seconds)
 {
-	static const Job plain = {"", 0, 0, 0, 0, COLUMNS, 0};
+	static const Job plain = {"", 0, 0, false, 0, 0, COLUMNS, 0};
 	static const GhKeyPart part = {COLUMN_KEY, 64, 0};
 	static const GhKept kept[2] = {{COLUMN_A, GH_CLASS_INT, 8}, {COLUMN_B, GH_CLASS_INT, 8}};
 	static const uint16_t given[3] = {COLUMN_KEY, COLUMN_A, COLUMN_B};
@@ -484,7 +487,7 @@ make_pipeline(const Bench *bench, const Job *job, GhTable *inner)
 
 	options.program = make_program(job, &options.program_bytes);
 	steps[1].end = options.program->ninstructions;
-	key.vector = (uint16_t) (options.program->ncolumns + 3);
+	key.vector = (uint16_t) (job->by_column ? COLUMN_A : options.program->ncolumns + 3);
 	if (job->summed == COLUMNS)
 		aggregate = (GhAggregate) {GH_AGGREGATE_COUNT_ROWS, 0, 0, GH_AGGREGATE_NO_FILTER, 0};
 	options.source = (GhPipelineSource) {.kind = GH_SOURCE_PAGES,.natts = COLUMN_INNER,.page_bytes = PAGE_BYTES,
