@@ -98,3 +98,22 @@ MOVE 1000 FROM ab_cursor;
 CLOSE ab_cursor;
 DROP FUNCTION ab_spilled;
 DROP TABLE ab, ab_large, ab_one, ab_equal;
+-- wide rows, whose pages enter some at a time: a row here and there is handed back, some are deleted, and memory is short in between
+CREATE TABLE ab_wide AS SELECT i AS id, i % 7 AS g, CASE WHEN i % 701 = 0 THEN 'NaN' ELSE i / 4.0 END::numeric(12, 2) AS n, i * 0.1::float8 AS f,
+    repeat('wide', 40) || CASE WHEN i % 1409 = 0 THEN repeat('r', 5000) ELSE '' END AS pad FROM generate_series(1, 6000) i;
+DELETE FROM ab_wide WHERE id % 13 = 5 OR id BETWEEN 2000 AND 2200;
+ANALYZE ab_wide;
+CREATE TEMP TABLE ab_wide_queries (position serial, query text);
+INSERT INTO ab_wide_queries (query) VALUES
+    ('SELECT count(*), sum(id), sum(n), sum(f) FROM ab_wide'), ('SELECT g, count(*), sum(n), sum(f), max(length(pad)) FROM ab_wide GROUP BY g'),
+    ('SELECT g, sum(n), sum(f) FROM ab_wide WHERE id % 3 > 0 AND n < 1000 GROUP BY g'), ('SELECT count(*), sum(f) FROM ab_wide WHERE pad LIKE ''%r'''),
+    ('SELECT id, count(*), sum(n) FROM ab_wide GROUP BY id'), ('SELECT n, length(pad), count(*), sum(id) FROM ab_wide GROUP BY 1, 2'),
+    ('SELECT w.g, count(*), sum(w.n), sum(a.id) FROM ab_wide a JOIN ab_wide w ON w.id = a.id GROUP BY w.g'),
+    ('SELECT w.g, count(*), sum(w.n), min(w.pad) FROM ab_wide w LEFT JOIN ab_wide a ON w.id = a.id + 1 AND a.n < w.n GROUP BY w.g');
+SELECT q.query, c.offloaded, c.same FROM ab_wide_queries q, LATERAL compare_aggregate(q.query, engine => 'cpu') c ORDER BY q.position;
+SET work_mem = '64kB';
+SET hash_mem_multiplier = 1;
+SELECT q.query, c.same FROM ab_wide_queries q, LATERAL compare_aggregate(q.query, engine => 'cpu') c WHERE q.query NOT LIKE '%(f%' ORDER BY q.position;
+RESET work_mem;
+RESET hash_mem_multiplier;
+DROP TABLE ab_wide, ab_wide_queries;

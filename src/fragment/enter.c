@@ -164,3 +164,22 @@ gh_enter_page(GhFragment *fragment, GhBackRow *back, uint32 *nback)
 	}
 	return passed;
 }
+
+/* The pages that the stage holds, likewise: of how many rows, not handed back, the scan's conditions accept. */
+uint64
+gh_enter_held(GhFragment *fragment)
+{
+	GhStage    *stage = fragment->program.stage;
+	bool		emptied = false;
+	uint64		passed;
+
+	fragment->methods->enter_waiting(fragment);
+	gh_stage_run_held(stage);
+	passed = count_passed(fragment, &stage->held->request);
+	while (make_memory(fragment, &stage->held->request, &emptied))
+	{
+		gh_stage_run_held_again(stage);
+		passed += count_passed(fragment, &stage->held->request);
+	}
+	return passed;
+}

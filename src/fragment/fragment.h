@@ -205,6 +205,7 @@ extern void gh_fragment_stage_options(GhFragment *fragment, const GhProbe *probe
 extern void gh_entering_move(GhEnteringRows *rows, uint32 to, uint32 from);
 extern uint32 gh_enter_columns(GhFragment *fragment, uint32 step, GhEnteringRows *rows, uint32 nrows);
 extern uint64 gh_enter_page(GhFragment *fragment, GhBackRow *back, uint32 *nback);
+extern uint64 gh_enter_held(GhFragment *fragment);
 
 /* What of the node's time went where. */
 static inline void

@@ -228,6 +228,60 @@ read_page(GhFragment *fragment)
 	return found;
 }
 
+/* The rows of the pages that the stage holds, as of add_page(). */
+static int
+add_held(GhFragment *fragment, instr_time *clock)
+{
+	GhStage    *stage = fragment->program.stage;
+	const GhHeldPages *held = stage->held;
+	int			rows = (int) gh_enter_held(fragment);
+
+	for (uint32 i = 0; i < held->nback; i++)
+	{
+		const GhBackRow *row = &held->back[i];
+
+		rows += gh_add_tuple(fragment, held->buffers[row->page], held->refs[row->page].block, row->line);
+	}
+	fragment->methods->enter_waiting(fragment);
+	gh_fragment_clock(fragment, &fragment->counts.evaluate_time, clock);
+	/* the slot has a pin of its own */
+	ExecClearTuple(((ScanState *) fragment->scan)->ss_ScanTupleSlot);
+	InstrCountFiltered1(fragment->scan, (double) held->ntuples - rows);
+	fragment->counts.pages += held->npages;
+	fragment->counts.rows += rows;
+	gh_stage_release(stage);
+	return rows;
+}
+
+/* Reads pages, as many as enter the pipeline together; false: there is none. */
+static bool
+read_pages(GhFragment *fragment)
+{
+	GhStage    *stage = fragment->program.stage;
+	instr_time	clock = {0};
+	bool		found = false;
+	int			rows = 0;
+	int			from;
+
+	gh_fragment_clock(fragment, NULL, &clock);
+	if (fragment->joined != NULL)
+		gh_joined_start(fragment);
+	gh_child_start(fragment->scan);
+	fragment->pages->tuples_unread = fragment->program.program->ncolumns == 0;
+	while (gh_stage_has_room(stage, fragment->pages) && next_page(fragment, &from))
+	{
+		gh_stage_hold(stage, fragment->pages);
+		found = true;
+	}
+	gh_fragment_clock(fragment, &fragment->counts.source_time, &clock);
+	if (found)
+		rows = add_held(fragment, &clock);
+	gh_child_stop(fragment->scan, rows);
+	if (fragment->joined != NULL)
+		gh_joined_stop(fragment);
+	return found;
+}
+
 /* A page that was read before.  The scan's node may have counted its rows then. */
 void
 gh_fragment_reread(GhFragment *fragment, BlockNumber block, bool counted)
@@ -294,6 +348,13 @@ open_input(GhFragment *fragment)
 	return input;
 }
 
+/* Whether pages are read some at a time: there is a pipeline, which the first rows make, and no row was found ahead. */
+static bool
+enters_together(const GhFragment *fragment)
+{
+	return fragment->program.stage != NULL && (fragment->joined == NULL || fragment->joined->first < 0);
+}
+
 /* Reads some of the input; false at its end.  *input changes where it has to be begun anew. */
 static bool
 read_some(GhFragment *fragment, GhJoinedInput *input)
@@ -303,7 +364,7 @@ read_some(GhFragment *fragment, GhJoinedInput *input)
 	if (*input == GH_JOINED_ROWS)
 		return gh_fragment_read_rows(fragment);
 	if (!gh_device_wants(fragment))
-		return read_page(fragment) || gh_parts_next(fragment);
+		return (enters_together(fragment) ? read_pages(fragment) : read_page(fragment)) || gh_parts_next(fragment);
 	return !gh_device_read(fragment, input);
 }
 

@@ -1,7 +1,7 @@
 /*
  * stage.c
  *		Pipelines of the CPU engine in this process, to which a node brings rows: pages of a relation, which are done
- *		one by one, where they are, and columns.
+ *		where they are, and columns.  Several pages in one request: stage_pages.c.
  */
 #include "postgres.h"
 
@@ -186,8 +186,8 @@ gh_ask_for_lines(const GhPages *pages, GhPageRef *page, uint64 *asked)
 }
 
 /* The page, at an address such as engines ask for; PostgreSQL 15 has temporary tables' pages anywhere. */
-static const void *
-aligned_page(GhStage *stage, const GhPages *pages)
+const void *
+gh_stage_aligned_page(GhStage *stage, const GhPages *pages)
 {
 	const char *page = BufferGetPage(pages->buffer);
 
@@ -259,7 +259,7 @@ gh_stage_page(GhStage *stage, const GhPages *pages, GhBackRow *back)
 		return 0;
 	if (gh_ask_for_lines(pages, &stage->page, stage->asked))
 		stage->page.bitmap = 0;
-	stage->page.page = aligned_page(stage, pages);
+	stage->page.page = gh_stage_aligned_page(stage, pages);
 	request->back = back;
 	gh_stage_run(stage, request);
 	/* the page as a whole */

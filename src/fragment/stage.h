@@ -18,7 +18,23 @@
 /* Words of a bit for each line of a page. */
 #define GH_LINE_WORDS ((MaxHeapTuplesPerPage + 63) / 64)
 
-/* A pipeline of the CPU engine, in this process, to which pages are brought one by one, where they are. */
+/* Pages that are done in one request, each pinned meanwhile (stage_pages.c). */
+typedef struct GhHeldPages
+{
+	uint32		most;			/* pages of the next request */
+	uint32		npages;
+	uint32		nlines;			/* of all, visible or not, and of them: */
+	uint32		ntuples;
+	Buffer	   *buffers;		/* pinned */
+	GhPageRef  *refs;
+	uint64	   *asked;			/* GH_LINE_WORDS of each page: a bit for each line */
+	GhPipelineRequest request;	/* the last one */
+	GhBackRow  *listed;			/* rows that were handed back by it, as the engine lists them */
+	uint32		nback;
+	GhBackRow  *back;			/* and line by line, in their order */
+} GhHeldPages;
+
+/* A pipeline of the CPU engine, in this process, to which pages are brought where they are. */
 typedef struct GhStage
 {
 	GhPipeline *pipeline;
@@ -29,6 +45,7 @@ typedef struct GhStage
 	GhPipelineRequest request;	/* of a page: that was brought last, or some lines of it */
 	GhPageRef	page;
 	uint64		asked[GH_LINE_WORDS];
+	GhHeldPages *held;	/* NULL: there were none yet */
 } GhStage;
 
 /* Rows that are brought as columns. */
@@ -54,6 +71,7 @@ extern bool gh_entering_put(const GhEnteringRows *rows, uint32 row, const Datum 
 extern uint32 gh_list_rows(const GhPages *pages, GhBackRow *back);
 extern uint32 gh_stage_page(GhStage *stage, const GhPages *pages, GhBackRow *back);
 extern uint32 gh_stage_page_again(GhStage *stage, uint32 nrows, GhBackRow *rows);
+extern const void *gh_stage_aligned_page(GhStage *stage, const GhPages *pages);
 extern void gh_stage_run(GhStage *stage, GhPipelineRequest *request);
 extern void gh_stage_rows(GhStage *stage, uint32 step, const GhEnteringRows *rows, uint32 nrows,
 						  GhPipelineRequest *request);
@@ -61,6 +79,13 @@ extern GhStatus gh_stage_results(GhStage *stage, GhCursor *cursor, Size room, ch
 extern void gh_stage_stats(GhStage *stage, GhPipelineStats *stats);
 extern void gh_stage_clear(GhStage *stage);
 extern void gh_stage_destroy(GhStage *stage);
+
+/* stage_pages.c: several pages in one request */
+extern bool gh_stage_has_room(const GhStage *stage, const GhPages *pages);
+extern void gh_stage_hold(GhStage *stage, GhPages *pages);
+extern void gh_stage_run_held(GhStage *stage);
+extern void gh_stage_run_held_again(GhStage *stage);
+extern void gh_stage_release(GhStage *stage);
 
 /* scan_engine.c */
 extern GhPageAttribute *gh_scan_attributes(Relation relation);

@@ -132,39 +132,56 @@ enter_row(Reader *reader)
 	return request.nback == 0;
 }
 
-/* A row of the page that was handed back; false: the table cannot have it. */
+/* A row of a page that was handed back; false: the table cannot have it. */
 static bool
-enter_line(Reader *reader, OffsetNumber line)
+enter_line(Reader *reader, Buffer buffer, BlockNumber block, OffsetNumber line)
 {
-	GhPages    *pages = reader->pages;
-
-	return !gh_scan_accepts((ScanState *) reader->scan, pages, pages->buffer, pages->block, line, reader->scan->qual) ||
+	return !gh_scan_accepts((ScanState *) reader->scan, reader->pages, buffer, block, line, reader->scan->qual) ||
 		enter_row(reader);
 }
 
-/* The page that is pinned. */
+/* The pages that the stage holds. */
 static bool
-enter_page(Reader *reader)
+enter_held(Reader *reader)
 {
-	GhBackRow	back[MaxHeapTuplesPerPage];
-	uint32		nback = gh_stage_page(reader->stage, reader->pages, back);
-	bool		entered = reader->stage->request.no_memory == 0;
+	const GhHeldPages *held = reader->stage->held;
+	bool		entered;
 
-	reader->tuples += reader->pages->ntuples;
-	if (reader->pages->ntuples > 0)
+	gh_stage_run_held(reader->stage);
+	entered = held->request.no_memory == 0;
+	reader->tuples += held->ntuples;
+	reader->passed += held->request.passed[0];
+	reader->entered += held->request.counted;
+	for (uint32 i = 0; i < held->nback && entered; i++)
 	{
-		reader->passed += reader->stage->request.passed[0];
-		reader->entered += reader->stage->request.counted;
+		const GhBackRow *row = &held->back[i];
+
+		entered = enter_line(reader, held->buffers[row->page], held->refs[row->page].block, row->line);
 	}
-	for (uint32 i = 0; i < nback && entered; i++)
-		entered = enter_line(reader, back[i].line);
-	if (nback > 0)
+	if (held->nback > 0)
 		ExecClearTuple(((ScanState *) reader->scan)->ss_ScanTupleSlot);
+	gh_stage_release(reader->stage);
 	return entered;
 }
 
+/* Reads pages, as many as enter together; false: there is none, or the table cannot have a row. */
 static bool
-enter_pages(Reader *reader)
+enter_pages(Reader *reader, bool *entered)
+{
+	bool		found = false;
+
+	while (gh_stage_has_room(reader->stage, reader->pages) && gh_pages_next(reader->pages, GH_PAGES_AHEAD_MAX))
+	{
+		gh_stage_hold(reader->stage, reader->pages);
+		found = true;
+	}
+	if (found)
+		*entered = enter_held(reader);
+	return found && *entered;
+}
+
+static bool
+enter_all_pages(Reader *reader)
 {
 	bool		entered = true;
 
@@ -172,11 +189,8 @@ enter_pages(Reader *reader)
 	/* in an earlier run the join may have read it, and kept its table over rescans */
 	if (reader->js->parallel == NULL && gh_pages_have_begun(reader->pages))
 		gh_child_rewind(reader->scan);
-	while (entered && gh_pages_next(reader->pages, GH_PAGES_AHEAD_MAX))
-	{
+	while (enter_pages(reader, &entered))
 		CHECK_FOR_INTERRUPTS();
-		entered = enter_page(reader);
-	}
 	gh_pages_park(reader->pages);
 	return entered;
 }
@@ -215,7 +229,7 @@ read_pages(Reader *reader, GhStage *stage)
 	reader->stage = stage;
 	reader->row = gh_entering_create_for_sink(stage, gh_program_columns(reader->program), 1);
 	gh_child_start(reader->scan);
-	entered = enter_pages(reader);
+	entered = enter_all_pages(reader);
 	gh_child_stop(reader->scan, 0);
 	return entered;
 }

@@ -96,6 +96,13 @@ typedef struct GhCpuLater
 	uint32_t	instruction;	/* of a step that is no probe: before this one */
 } GhCpuLater;
 
+/* Rows of a page among those of level 0, from where the part before ends. */
+typedef struct GhCpuPart
+{
+	uint32_t	page;			/* of the request */
+	uint32_t	end;
+} GhCpuPart;
+
 typedef struct GhCpuPipeline
 {
 	GhPipeline	base;			/* first */
@@ -137,6 +144,9 @@ typedef struct GhCpuPipeline
 	bool		stopped;		/* what is under way of it is to be left */
 
 	uint64_t	at;				/* the first of them, of a request without pages */
+	uint16_t	lines[GH_VECTOR_ROWS];	/* of pages: the line of each row */
+	uint32_t	nparts;
+	GhCpuPart	parts[GH_VECTOR_ROWS];	/* and the pages, in their order, those without a row left out */
 	uint16_t   *numbers;		/* room for those of a page's lines */
 	uint16_t   *all_numbers;	/* as much room, for those from 1 on; which are there up to this: */
 	uint32_t	numbered;

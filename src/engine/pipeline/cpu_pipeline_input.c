@@ -36,18 +36,20 @@ all_dropped(const GhVectorBatch *batch, uint32_t first)
 	return states == GH_ROW_DROPPED * UINT64_C(0x0101010101010101);
 }
 
-/* The rows of level 0 that go back, or whose places are listed; of a page, with the numbers of their lines. */
+/*
+ * Some rows of level 0, from one of them up to another: those that go back, or whose places are listed.  Of a page with
+ * the numbers of their lines, by row; else first is the number of the first one.
+ */
 static void
-put_rows_back(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint64_t first, const uint16_t *numbers)
+put_some_back(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint32_t from, uint32_t end, uint64_t first,
+			  const uint16_t *numbers)
 {
 	const GhVectorBatch *batch = &pipeline->levels[0]->batch;
 	bool		lists = lists_places(pipeline) && pipeline->ended > 0;
 	GhBackRow  *row = request->back + request->nback;
 
-	if (!lists && pipeline->nback == 0)
-		return;
 	/* rows without a branch: of those in no order, each would be guessed wrong.  There is room for all */
-	for (uint32_t i = 0; i < batch->nrows; i++)
+	for (uint32_t i = from; i < end; i++)
 	{
 		if (i % STATES == 0 && pipeline->nback == 0 && all_dropped(batch, i))
 		{
@@ -62,7 +64,37 @@ put_rows_back(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint64_t firs
 	request->nback = (uint64_t) (row - request->back);
 }
 
-/* ------------------------------------------------------------------- a page */
+/* Does any row of level 0 go back, or is its place listed? */
+static bool
+puts_back(const GhCpuPipeline *pipeline)
+{
+	return pipeline->nback > 0 || (lists_places(pipeline) && pipeline->ended > 0);
+}
+
+/* The rows of level 0, of a request without pages. */
+static void
+put_rows_back(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint64_t first)
+{
+	if (puts_back(pipeline))
+		put_some_back(pipeline, request, 0, pipeline->levels[0]->batch.nrows, first, NULL);
+}
+
+/* The rows of level 0, of pages. */
+static void
+put_lines_back(GhCpuPipeline *pipeline, GhPipelineRequest *request)
+{
+	uint32_t	from = 0;
+
+	for (uint32_t p = 0; puts_back(pipeline) && p < pipeline->nparts; p++)
+	{
+		const GhCpuPart *part = &pipeline->parts[p];
+
+		put_some_back(pipeline, request, from, part->end, part->page, pipeline->lines);
+		from = part->end;
+	}
+}
+
+/* ------------------------------------------------------------------- pages */
 
 /* The lines of a page that is asked for, by what is to be done with them. */
 typedef struct Lines
@@ -187,28 +219,56 @@ list_lines(GhCpuPipeline *pipeline, const GhPipelineRequest *request, const GhPa
 	return true;
 }
 
-/* Loads the page's rows, and does them; false: it is not to be trusted. */
+/* Appends lines of a page to the rows of level 0, which have room for them; false: the page is not to be trusted. */
+static bool
+load_lines(GhCpuPipeline *pipeline, const GhPageRef *asked, uint32_t page, const uint16_t *numbers, uint32_t n)
+{
+	GhVectorBatch *batch = &pipeline->levels[0]->batch;
+	uint16_t   *lines = pipeline->lines + batch->nrows;
+
+	if (n == 0)
+		return true;
+	memcpy(lines, numbers, n * sizeof(*lines));
+	if (gh_cpu_page_load(&pipeline->shape, asked->page, asked->block, lines, n, batch) != GH_OK)
+		return false;
+	pipeline->parts[pipeline->nparts++] = (GhCpuPart) {page, batch->nrows};
+	return true;
+}
+
+static void
+forget_rows(GhCpuPipeline *pipeline)
+{
+	pipeline->levels[0]->batch.nrows = 0;
+	pipeline->nparts = 0;
+}
+
+/* The steps of the rows that were loaded. */
+static void
+run_loaded(GhCpuPipeline *pipeline, GhPipelineRequest *request)
+{
+	pipeline->decoded = 0;
+	gh_cpu_run_rows(pipeline, request, 0);
+	if (!pipeline->stopped)
+		put_lines_back(pipeline, request);
+}
+
+/* Loads a page's rows, and does them; false: it is not to be trusted. */
 static bool
 go_over_page(GhCpuPipeline *pipeline, GhPipelineRequest *request, const GhPageRef *asked, uint32_t page,
 			 const Lines *lines, bool run)
 {
-	GhVectorBatch *batch = &pipeline->levels[0]->batch;
-
 	for (uint32_t at = 0; at < lines->asked; at += GH_VECTOR_ROWS)
 	{
 		uint32_t	n = lines->asked - at < GH_VECTOR_ROWS ? lines->asked - at : GH_VECTOR_ROWS;
 
-		batch->nrows = 0;
-		if (gh_cpu_page_load(&pipeline->shape, asked->page, asked->block, lines->numbers + at, n,
-							 batch) != GH_OK)
+		forget_rows(pipeline);
+		if (!load_lines(pipeline, asked, page, lines->numbers + at, n))
 			return false;
 		if (!run)
 			continue;
-		pipeline->decoded = 0;
-		gh_cpu_run_rows(pipeline, request, 0);
+		run_loaded(pipeline, request);
 		if (pipeline->stopped)
 			break;
-		put_rows_back(pipeline, request, page, lines->numbers + at);
 	}
 	return true;
 }
@@ -237,6 +297,7 @@ put_untold(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint32_t page, u
 	}
 }
 
+/* A page by itself. */
 static void
 do_page(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint32_t page)
 {
@@ -261,6 +322,39 @@ do_page(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint32_t page)
 	}
 	request->seen += lines.asked;
 	put_untold(pipeline, request, page, first, lines.untold);
+}
+
+/*
+ * Appends a page's rows to those that were loaded.  False: it is to be done by itself, since it is refused, it is put into
+ * its place, or some of its lines are told back; or there is no room for its rows.
+ */
+static bool
+gather_page(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint32_t page)
+{
+	const GhPageRef *asked = &request->pages[page];
+	Lines		lines;
+
+	if (asked->span != 0 || asked->hinted != 0 || !list_lines(pipeline, request, asked, &lines) ||
+		lines.asked > GH_VECTOR_ROWS - pipeline->levels[0]->batch.nrows ||
+		!load_lines(pipeline, asked, page, lines.numbers, lines.asked))
+		return false;
+	request->seen += lines.asked;
+	return true;
+}
+
+/* Rows of as many pages as there is room for are done together; *at goes on. */
+static void
+do_pages(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint64_t *at)
+{
+	uint64_t	first = *at;
+
+	forget_rows(pipeline);
+	while (*at < request->npages && gather_page(pipeline, request, (uint32_t) *at))
+		(*at)++;
+	if (pipeline->nparts > 0)
+		run_loaded(pipeline, request);
+	else if (*at == first)
+		do_page(pipeline, request, (uint32_t) (*at)++);
 }
 
 /* ------------------------------------------------------------- other sources */
@@ -461,7 +555,7 @@ gh_cpu_input(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint64_t *at)
 	{
 		if (*at == request->npages)
 			return false;
-		do_page(pipeline, request, (uint32_t) (*at)++);
+		do_pages(pipeline, request, at);
 		return true;
 	}
 	if (*at == request->count)
@@ -483,7 +577,7 @@ gh_cpu_input(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint64_t *at)
 		take_groups(pipeline, request->first + *at, n);
 	request->seen += count_seen(pipeline);
 	gh_cpu_run_rows(pipeline, request, step);
-	put_rows_back(pipeline, request, *at, NULL);
+	put_rows_back(pipeline, request, *at);
 	*at += n;
 	return true;
 }
