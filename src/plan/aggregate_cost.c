@@ -54,6 +54,9 @@ rows_cost(const GhAggregateInputs *inputs, Path *child, double divisor)
 	double		rows = inputs->rows / divisor;
 	Cost		cost = group_cost(&inputs->grouping) * rows;
 
+	/* they do not leave it */
+	if (inputs->below != NULL && child->parallel_workers == 0)
+		return inputs->below->path.startup_cost + group_cost(&inputs->grouping) * inputs->groups;
 	if (gh_aggregate_is_for_device(inputs, child))
 		return gh_device_reading_cost(inputs->root, child) + group_cost(&inputs->grouping) * inputs->groups;
 	if (inputs->pages)

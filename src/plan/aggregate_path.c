@@ -32,6 +32,7 @@
 #include "plan/aggregate_path.h"
 #include "plan/aggregate_plan.h"
 #include "plan/chain.h"
+#include "plan/groups_path.h"
 #include "plan/input_path.h"
 #include "plan/join_path.h"
 #include "plan/note.h"
@@ -114,6 +115,10 @@ make_aggregate_path(const GhAggregateInputs *inputs, Path *child, double rows)
 									   inputs->by.having,
 									   gh_distinct_path_list(&inputs->grouping, inputs->groups / divisor),
 									   gh_sets_path_list(&inputs->grouping, inputs->groups / divisor));
+	cpath->custom_private = lappend(cpath->custom_private,
+									makeInteger((int) Min(inputs->groups / divisor, INT_MAX)));
+	cpath->custom_private = lappend(cpath->custom_private,
+									makeBoolean(gh_aggregate_is_for_device(inputs, child)));
 	gh_cost_aggregate(inputs, cpath, rows);
 	return cpath;
 }
@@ -351,6 +356,18 @@ reads_rows(GhAggregateInputs *inputs)
 		gh_grouping_translates(&inputs->grouping, &input, &inputs->ninstructions);
 }
 
+/* Whether the rows are groups that are expected on a device, and the node's can be made there, too. */
+static bool
+reads_groups(GhAggregateInputs *inputs)
+{
+	const CustomPath *below = gh_groups_below(inputs->input_rel);
+
+	if (below == NULL || !gh_groups_translate(inputs->root, inputs->input_rel, &inputs->grouping, &inputs->ninstructions))
+		return false;
+	inputs->below = below;
+	return true;
+}
+
 static const char *
 why_not_grouped(const GhAggregateInputs *inputs)
 {
@@ -389,7 +406,7 @@ why_not_taken(GhAggregateInputs *inputs)
 	inputs->pages = reads_pages(inputs) && reading_all_pays(inputs);
 	/* for one group, PostgreSQL is as quick to add a row as this node is to keep it */
 	if (inputs->pages || reads_joins(inputs) ||
-		((gh_force_offload || inputs->grouping.keys != NIL) && reads_rows(inputs)))
+		((gh_force_offload || inputs->grouping.keys != NIL) && reads_rows(inputs)) || reads_groups(inputs))
 		return NULL;
 	return inputs->grouping.why_not != NULL ? why_not_grouped(inputs) :
 		"its rows are not those of a plain table, or of joins with one, and there is no GROUP BY";

@@ -25,6 +25,7 @@ typedef struct GhAggregateInputs
 	Path	   *join;			/* or the input is joins over a table whose pages it reads: this path,
 								 * or NULL */
 	Path	   *partial_join;	/* likewise, of several participants */
+	const CustomPath *below;	/* or a grouping's groups, which a device has; or NULL */
 	int			ninstructions;	/* of the program over a page's rows */
 	double		rows;			/* to be grouped */
 	double		groups;			/* by all keys */

@@ -65,10 +65,12 @@ typedef struct GhGroupingInput
 	Index		varno;			/* of the columns, and their row type */
 	TupleDesc	desc;
 	List	   *columns;		/* expressions that are the columns; NIL: they are Vars of varno */
+	List	   *typmods;		/* IntList, by these: the types' modifiers; NIL: those of the expressions */
 	List	   *quals;			/* of the rows */
 } GhGroupingInput;
 
 extern bool gh_can_be_key(Expr *expr, Oid eqop);
+extern bool gh_reads_open_numerics(Node *node);
 extern bool gh_grouping_collect(PlannerInfo *root, const GhGroupBy *by, GhGrouping *grouping);
 extern Expr *gh_aggregate_argument(Aggref *aggref);
 extern bool gh_grouping_translates(GhGrouping *grouping, const GhGroupingInput *input,
@@ -102,7 +104,9 @@ typedef enum GhAggregatePathPrivate
 	GH_AGGREGATE_PATH_HAVING,	/* quals of the groups */
 	GH_AGGREGATE_PATH_DISTINCT, /* of a GpuHashAggregate alone: as of gh_distinct_path_list() */
 	GH_ROWS_PATH_COSTS = GH_AGGREGATE_PATH_DISTINCT,	/* of a GpuHashRows alone: its own, as of gh_costs_list() */
-	GH_AGGREGATE_PATH_SETS		/* as of GhSetsPathPrivate; NIL: no grouping sets */
+	GH_AGGREGATE_PATH_SETS,		/* as of GhSetsPathPrivate; NIL: no grouping sets */
+	GH_AGGREGATE_PATH_GROUPS,	/* Integer: groups by all keys that are expected in one process */
+	GH_AGGREGATE_PATH_ON_DEVICE /* Boolean: a device is expected to make them */
 } GhAggregatePathPrivate;
 
 /* Of grouping sets in a path, element by element. */

@@ -200,7 +200,8 @@ columns_mutator(Node *node, const GhGroupingInput *input)
 	{
 		column++;
 		if (!IsA(node, Const) && equal(lfirst(lc), node))
-			return (Node *) makeVar(input->varno, column, exprType(node), exprTypmod(node),
+			return (Node *) makeVar(input->varno, column, exprType(node),
+									input->typmods != NIL ? list_nth_int(input->typmods, column - 1) : exprTypmod(node),
 									exprCollation(node), 0);
 	}
 	return expression_tree_mutator(node, columns_mutator, (void *) input);
@@ -230,6 +231,12 @@ reads_open_numerics(Node *node, void *context)
 	return expression_tree_walker(node, reads_open_numerics, context);
 }
 
+bool
+gh_reads_open_numerics(Node *node)
+{
+	return reads_open_numerics(node, NULL);
+}
+
 /* What is added up has room for large numbers with so many digits after the point. */
 #define GH_SUM_DIGITS_MAX 18
 
@@ -248,7 +255,7 @@ value_translates(GhTranslation *translation, const GhGrouping *grouping, const G
 		return false;
 	if (value->value_class != GH_CLASS_INT128 || !value->mixed_scale || final == GH_FINAL_COUNT)
 		return true;
-	if (value->scale > GH_SUM_DIGITS_MAX && reads_open_numerics((Node *) expr, NULL))
+	if (value->scale > GH_SUM_DIGITS_MAX && gh_reads_open_numerics((Node *) expr))
 		return gh_translation_fails(translation, "a numeric has too many digits after the point");
 	return gh_sums_numerics(final) && gh_has_scales(value) ? gh_translate_scales(translation, value, &scales) :
 		gh_translation_fails(translation, "a numeric is shown with other digits from row to row");
@@ -261,7 +268,7 @@ key_translates(GhTranslation *translation, const GhGrouping *grouping, const GhG
 	GhOperand	value;
 
 	/* how many digits are read of such a column may be otherwise when the plan runs, and a key must be as it was */
-	if (reads_open_numerics((Node *) expr, NULL))
+	if (gh_reads_open_numerics((Node *) expr))
 		return gh_translation_fails(translation, "a numeric column without a scale decides on a key");
 	return value_translates(translation, grouping, input, expr, GH_FINAL_VALUE, &value) &&
 		((value.value_class != GH_CLASS_INT128 || !value.open_scale) ||
