@@ -113,6 +113,8 @@ init_columns(GhAggregateNode *node, CustomScan *cscan)
 	ListCell   *lc;
 
 	node->first = intVal(list_nth(private, GH_AGGREGATE_PRIVATE_FIRST));
+	node->expected = intVal(list_nth(private, GH_AGGREGATE_PRIVATE_GROUPS));
+	node->fragment.sharers = Max(intVal(list_nth(private, GH_AGGREGATE_PRIVATE_SHARERS)), 0);
 	node->key_columns = palloc(sizeof(int) * Max(list_length(key_columns), 1));
 	foreach(lc, key_columns)
 		node->key_columns[node->nkeys++] = lfirst_int(lc);

@@ -79,6 +79,7 @@ typedef struct GhAggregateNode
 	/* what the plan says */
 	int			nkeys;
 	int		   *key_columns;	/* by key: of the scan tuple; then that of grouping sets' numbers */
+	double		expected;		/* groups by all keys, in this process */
 	int			first;			/* column of the first aggregate */
 	int			nresults;		/* aggregates that come out, but those of `distinct` */
 	int			naggregates;	/* and those that tell scales of their results, behind them */
@@ -140,7 +141,7 @@ static inline double
 gh_aggregate_expected(const GhAggregateNode *node)
 {
 	double		expected = node->distinct != NULL ? node->distinct->expected :
-		node->sets != NULL ? node->sets->expected : node->fragment.css.ss.ps.plan->plan_rows;
+		node->sets != NULL ? node->sets->expected : node->expected;
 
 	return Max(expected, 1);
 }

@@ -33,6 +33,7 @@ typedef struct GhFragmentCounts
 	uint64		judged;			/* tuples of these, of which hints did not tell */
 	uint64		unmatched;		/* inner rows of a right or full join, without a match */
 	uint64		resident_tables;	/* of joins, that were there */
+	uint64		groups_shared;	/* that another node had made */
 	uint64		groups_left;	/* or rows, that it made, and that did not leave it */
 	uint64		device_bytes;	/* that it read */
 	uint64		device_memory;	/* bytes, at most */

@@ -15,9 +15,7 @@
 
 #include "executor/executor.h"
 #include "executor/instrument.h"
-#include "executor/nodeSubplan.h"
 #include "miscadmin.h"
-#include "nodes/nodeFuncs.h"
 #include "pgstat.h"
 #include "storage/bufmgr.h"
 #include "utils/memutils.h"
@@ -26,6 +24,7 @@
 #include "expr/translate.h"
 #include "fragment/device.h"
 #include "fragment/joined.h"
+#include "fragment/shared_groups.h"
 #include "gpuhash.h"
 #include "heap/layout.h"
 #include "service/placement.h"
@@ -112,19 +111,39 @@ choose_engine(GhFragment *fragment)
 
 /* -------------------------------------------------------------- the pipeline */
 
+static void
+make_options(GhFragment *fragment, GhPipelineOptions *options)
+{
+	GhDeviceRun   *device = fragment->device;
+	GhTableOptions table;
+
+	gh_fragment_stage_options(fragment, fragment->joined != NULL ? gh_device_probes(fragment) : NULL, options);
+	gh_device_options(device->engine, device->number, options, &table);
+	fragment->methods->device_sink(fragment, &options->sink);
+	options->sink.groups.seed = table.seed;
+}
+
 /* Makes a pipeline of the program, which pages go to; false: the supply says why not. */
 bool
 gh_device_begin_supply(GhFragment *fragment, GhSupply *supply, GhPages *pages)
 {
 	GhDeviceRun   *device = fragment->device;
 	GhPipelineOptions options;
-	GhTableOptions table;
 
-	gh_fragment_stage_options(fragment, fragment->joined != NULL ? gh_device_probes(fragment) : NULL, &options);
-	gh_device_options(device->engine, device->number, &options, &table);
-	fragment->methods->device_sink(fragment, &options.sink);
-	options.sink.groups.seed = table.seed;
+	make_options(fragment, &options);
 	return gh_supply_begin(supply, device->engine, &options, NULL, pages, device->context);
+}
+
+/* The same of the node's own run: it may have its groups in common with other nodes. */
+static bool
+begin_run(GhFragment *fragment)
+{
+	GhDeviceRun   *device = fragment->device;
+	GhPipelineOptions options;
+
+	make_options(fragment, &options);
+	return gh_shared_groups_begin(fragment, &device->supply, &options, &device->has_groups) ||
+		gh_supply_begin(&device->supply, device->engine, &options, NULL, fragment->pages, device->context);
 }
 
 /* ------------------------------------------------------- rows that come back */
@@ -254,6 +273,19 @@ tell_children(GhFragment *fragment)
 	gh_joined_add_rows(fragment->joined, steps);
 }
 
+/* No row has come in: the groups were there. */
+static void
+count_shared(GhFragment *fragment)
+{
+	GhPipeline *pipeline = fragment->device->supply.pipeline;
+	GhPipelineStats stats = {0};
+	GhError		error;
+
+	(void) pipeline->engine->stats(pipeline, &stats, &error);
+	fragment->counts.groups_shared += stats.entries;
+	fragment->counts.on_device = true;
+}
+
 static uint64
 memory_of_pipeline(GhPipeline *pipeline)
 {
@@ -294,108 +326,29 @@ end_run(GhFragment *fragment)
 	GhDeviceRun   *device = fragment->device;
 
 	if (device->running)
+	{
+		gh_shared_groups_end(fragment);
 		gh_supply_end(&device->supply);
+	}
 	device->running = false;
 	gh_device_end_tables(fragment);
 }
 
-/*
- * Whether PostgreSQL, if it evaluates an expression, is sure to come to a subquery's result that is not there yet, or has
- * no such part: nothing that is evaluated before may raise an error, or be a user's.  *awaited: that one.
- */
+/* Whether another node has made the groups: then no table is needed. */
 static bool
-comes_to_awaited(PlanState *ps, Node *node, ParamExecData **awaited)
+groups_are_there(GhFragment *fragment)
 {
-	const Param *param = (Param *) node;
-	List	   *args = NIL;
-	Oid			function = InvalidOid;
-	ListCell   *lc;
+	MemoryContext saved = MemoryContextSwitchTo(fragment->device->context);
+	GhPipelineOptions options;
+	bool		there = false;
 
-	switch (nodeTag(node))
+	if (gh_shared_groups_apply(fragment))
 	{
-		case T_Var:
-		case T_Const:
-			return true;
-		case T_Param:
-			if (param->paramkind == PARAM_EXEC && ps->ps_ExprContext->ecxt_param_exec_vals[param->paramid].execPlan != NULL)
-				*awaited = &ps->ps_ExprContext->ecxt_param_exec_vals[param->paramid];
-			return true;
-		case T_RelabelType:
-			return comes_to_awaited(ps, (Node *) ((RelabelType *) node)->arg, awaited);
-		case T_OpExpr:
-			args = ((OpExpr *) node)->args;
-			function = ((OpExpr *) node)->opfuncid;
-			break;
-		case T_FuncExpr:
-			args = ((FuncExpr *) node)->args;
-			function = ((FuncExpr *) node)->funcid;
-			break;
-		default:
-			return false;
+		make_options(fragment, &options);
+		there = gh_shared_groups_are_there(fragment, &options);
 	}
-	foreach(lc, args)
-	{
-		if (!comes_to_awaited(ps, lfirst(lc), awaited))
-			return false;
-		if (*awaited != NULL)
-			return true;
-	}
-	return gh_never_fails(function);
-}
-
-/* Whether rows of the scan are looked at whatever there is on inner sides. */
-static bool
-reads_scan_always(const GhJoined *joined)
-{
-	for (int i = 0; i < joined->nlevels; i++)
-	{
-		JoinType	jointype = joined->levels[i].lower->jointype;
-
-		if (jointype != JOIN_LEFT && jointype != JOIN_ANTI)
-			return false;
-	}
-	return true;
-}
-
-/* The result of a subquery that a condition is compared with, and that is not there yet; NULL: there is none. */
-static ParamExecData *
-awaited_by(PlanState *ps, Node *condition)
-{
-	ParamExecData *awaited = NULL;
-
-	return condition != NULL && comes_to_awaited(ps, condition, &awaited) ? awaited : NULL;
-}
-
-/*
- * Runs the subqueries whose results a node's condition is compared with, where it is sure that there is a row which that
- * is evaluated for: where all is done by a device, or nothing, no first row would run them.
- */
-void
-gh_device_run_awaited(PlanState *ps, Node *condition)
-{
-	ParamExecData *awaited;
-
-	while ((awaited = awaited_by(ps, condition)) != NULL)
-		ExecSetParamPlan(awaited->execPlan, ps->ps_ExprContext);
-}
-
-/*
- * Likewise of the scan's first condition.  Other conditions may never be reached; with a subquery in one of these, the
- * host does the node.
- */
-static void
-run_awaited(GhFragment *fragment)
-{
-	ScanState  *scan = (ScanState *) fragment->scan;
-	Node	   *first = scan->ps.plan->qual == NIL ? NULL : linitial(scan->ps.plan->qual);
-	MemoryContext saved;
-
-	if (!reads_scan_always(fragment->joined))
-		return;
-	saved = MemoryContextSwitchTo(fragment->device->context);
-	if (awaited_by(&fragment->css.ss.ps, first) != NULL && gh_fragment_has_row(fragment, false))
-		gh_device_run_awaited(&fragment->css.ss.ps, first);
 	MemoryContextSwitchTo(saved);
+	return there;
 }
 
 /* For a node over joins, before it reads anything: has their tables made on the device. */
@@ -417,7 +370,7 @@ gh_device_open_joins(GhFragment *fragment)
 	if (!able && !device->together)
 		return GH_DEVICE_NO_TABLES;
 	if (able)
-		run_awaited(fragment);
+		gh_device_run_first(fragment);
 	if (able && !gh_fragment_compile(fragment))
 	{
 		device->why_not = fragment->program.why_not;
@@ -425,6 +378,8 @@ gh_device_open_joins(GhFragment *fragment)
 	}
 	if (device->together)
 		result = gh_device_make_tables_together(fragment, able);
+	else if (able && groups_are_there(fragment))
+		result = GH_DEVICE_TABLES;
 	else if (able && gh_device_make_tables(fragment))
 		result = device->no_rows ? GH_DEVICE_NO_INPUT : GH_DEVICE_TABLES;
 	device->tables_made = result == GH_DEVICE_TABLES;
@@ -462,7 +417,7 @@ gh_device_begin(GhFragment *fragment)
 		return false;
 	saved = MemoryContextSwitchTo(device->context);
 	look_at_sample(fragment);
-	device->running = gh_device_begin_supply(fragment, &device->supply, fragment->pages);
+	device->running = begin_run(fragment);
 	MemoryContextSwitchTo(saved);
 	device->supply.timing = fragment->timing;
 	/* with joins, all begins anew, or others do all */
@@ -537,9 +492,12 @@ supply_parts(GhFragment *fragment)
 	return done && (!supplied || gh_supply_take_buffers(supply));
 }
 
+/* All pages that are left; none where the groups are there. */
 static bool
 supply_pages(GhFragment *fragment)
 {
+	if (fragment->device->has_groups)
+		return gh_supply_take_buffers(&fragment->device->supply);
 	return fragment->parts != NULL ? supply_parts(fragment) : supply_scan(fragment, true);
 }
 
@@ -596,6 +554,8 @@ gh_device_read(GhFragment *fragment, GhJoinedInput *input)
 		gh_supply_close_pages(&device->supply);
 	if (fragment->joined != NULL && fragment->joined->fills_inner)
 		done = supply_unmatched(fragment, done);
+	if (done)
+		gh_shared_groups_offer(fragment);
 	gh_fragment_clock(fragment, &fragment->counts.source_time, &clock);
 	done = done && keep_results(fragment);
 	gh_fragment_clock(fragment, &fragment->counts.merge_time, &clock);
@@ -615,7 +575,10 @@ gh_device_read(GhFragment *fragment, GhJoinedInput *input)
 		if (device->running)
 			gh_device_keep_counts(fragment, &device->supply, &fragment->counts.source_time);
 		fragment->counts.pages += device->supply.counts.pages;
-		tell_children(fragment);
+		if (device->has_groups)
+			count_shared(fragment);
+		else
+			tell_children(fragment);
 		fragment->counts.rows += before;
 	}
 	else

@@ -61,6 +61,7 @@ typedef struct GhDeviceRun
 	bool		running;		/* pages go to the device */
 	bool		tables_made;	/* of the joins, on the device */
 	bool		together;		/* by all participants: they meet once more in the end */
+	bool		has_groups;		/* another node has made them (shared_groups.c): no page is read */
 	bool		no_rows;		/* a table is empty, and a join has no rows without it */
 	const char *why_not;		/* a constant string */
 	GhSupply	supply;
@@ -126,7 +127,6 @@ extern bool gh_device_wants(GhFragment *fragment);
 extern bool gh_device_read(GhFragment *fragment, GhJoinedInput *input);
 extern void gh_device_forget(GhFragment *fragment);
 extern Size gh_device_piece(const GhFragment *fragment);
-extern void gh_device_run_awaited(PlanState *ps, Node *condition);
 
 /* for the other files about the device */
 extern bool gh_device_begin_supply(GhFragment *fragment, GhSupply *supply, GhPages *pages);
@@ -141,6 +141,11 @@ extern uint64 gh_device_pages_logged(const GhDeviceRun *device);
 extern GhJoinedInput gh_device_start_anew(GhFragment *fragment, GhJoinedInput left);
 extern void gh_device_keep_row(GhDeviceRun *device, int part, BlockNumber block, OffsetNumber line);
 extern void gh_device_add_kept_rows(GhFragment *fragment);
+
+/* ---- device_awaited.c ---- */
+
+extern void gh_device_run_awaited(PlanState *ps, Node *condition);
+extern void gh_device_run_first(GhFragment *fragment);
 
 /* ---- sample.c ---- */
 
@@ -167,6 +172,8 @@ extern bool gh_device_attach(GhDeviceRun *device, GhDeviceTable *made, GhRef tab
 extern bool gh_device_note_table(GhFragment *fragment, int number, GhRef *marks, GhError *error);
 
 /* ---- device_tables.c ---- */
+
+extern const void *gh_device_options_bytes(GhPipelineOptions options, Size *bytes);
 
 extern bool gh_device_borrow_table(GhFragment *fragment, int number, GhRef *marks);
 extern bool gh_device_hold_table(GhDeviceTable *table, GhRef root);

@@ -22,6 +22,26 @@
 
 static const GhTableSource *look_for(GhFragment *fragment, GhDeviceTable *table);
 
+/*
+ * The options as bytes, but for tables, and for what a pipeline may have otherwise that makes the same; NULL: they are too
+ * large for any pipeline.
+ */
+const void *
+gh_device_options_bytes(GhPipelineOptions options, Size *bytes)
+{
+	GhPipelineNames names = {0};
+	uint8	   *block;
+
+	options.memory_limit = options.sink.table.expected = options.sink.table.seed = 0;
+	options.sink.groups.expected = options.sink.groups.seed = 0;
+	*bytes = gh_pipeline_block_write(&options, &names, NULL);
+	if (*bytes == 0)
+		return NULL;
+	block = (uint8 *) TYPEALIGN(16, palloc0(*bytes + 16));
+	(void) gh_pipeline_block_write(&options, &names, block);
+	return block;
+}
+
 static void
 add_bytes(pg_cryptohash_ctx *context, const void *bytes, Size size)
 {
@@ -29,25 +49,16 @@ add_bytes(pg_cryptohash_ctx *context, const void *bytes, Size size)
 		elog(ERROR, "could not compute a digest");
 }
 
-/*
- * Adds the options, but for what the same table may have otherwise; false: they are too large for any
- * pipeline.
- */
+/* False: they are too large. */
 static bool
-add_options(pg_cryptohash_ctx *context, GhPipelineOptions options)
+add_options(pg_cryptohash_ctx *context, const GhPipelineOptions *options)
 {
-	GhPipelineNames names = {0};
-	uint8	   *block;
-	Size		bytes;
+	Size		size;
+	const void *bytes = gh_device_options_bytes(*options, &size);
 
-	options.memory_limit = options.sink.table.expected = options.sink.table.seed = 0;
-	bytes = gh_pipeline_block_write(&options, &names, NULL);
-	if (bytes == 0)
-		return false;
-	block = (uint8 *) TYPEALIGN(16, palloc0(bytes + 16));
-	(void) gh_pipeline_block_write(&options, &names, block);
-	add_bytes(context, block, bytes);
-	return true;
+	if (bytes != NULL)
+		add_bytes(context, bytes, size);
+	return bytes != NULL;
 }
 
 /*
@@ -82,7 +93,7 @@ make_digest(GhFragment *fragment, GhInnerSide *side, uint8 digest[PG_SHA256_DIGE
 	if (context == NULL || pg_cryptohash_init(context) < 0)
 		elog(ERROR, "could not compute a digest");
 	gh_side_options(side, &options);
-	made = add_options(context, options) &&
+	made = add_options(context, &options) &&
 		(side->joined == NULL || add_tables_of(fragment, context, side->joined));
 	if (pg_cryptohash_final(context, digest, PG_SHA256_DIGEST_LENGTH) < 0)
 		elog(ERROR, "could not compute a digest");

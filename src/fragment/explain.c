@@ -148,7 +148,11 @@ gh_fragment_explain_device(const GhFragment *fragment, ExplainState *es)
 		ExplainPropertyUInteger("Bytes Transferred", NULL, counts->device_bytes, es);
 	}
 	if (counts->device_pages > 0 || counts->on_device || es->format != EXPLAIN_FORMAT_TEXT)
+	{
+		if (fragment->sharers > 1)
+			gh_explain_count("Groups Shared", NULL, counts->groups_shared, es);
 		gh_explain_count(psprintf("%s Left on Device", fragment->methods->left_there), NULL, counts->groups_left, es);
+	}
 	gh_explain_count("Disk Usage", "kB", gh_to_kilobytes(counts->disk), es);
 }
 

@@ -139,6 +139,7 @@ struct GhFragment
 	const GhRowsBelow *rows_below;	/* what comes in, if it is that; or NULL */
 	bool		passes_on;		/* they are not read, but come out as they come (for_device) */
 	struct GhDeviceRun *device;	/* what is done there */
+	int			sharers;		/* nodes of the plan that make the same groups, this one included; 0: it is alone */
 	struct GhRowBuffer *rows;	/* of the executor */
 	GhPages		own_pages;
 	GhPages    *pages;			/* of the scan: the node's own, the part's, or those of the lowest join's source */

@@ -211,8 +211,13 @@ gh_fragment_explain_steps(const GhFragment *fragment, const GhLastSteps *last, E
 
 	initStringInfo(&steps.line);
 	ExplainOpenGroup("Steps", "Steps", false, es);
-	show_source(fragment, &steps);
-	show_joins(fragment, &steps);
+	if (fragment->counts.groups_shared > 0)
+		show_step(&steps, "Shared Groups", relations_of(fragment->child, es), (double) fragment->counts.groups_shared);
+	else
+	{
+		show_source(fragment, &steps);
+		show_joins(fragment, &steps);
+	}
 	show_last(fragment, last, &steps);
 	ExplainCloseGroup("Steps", "Steps", false, es);
 	if (es->format == EXPLAIN_FORMAT_TEXT)

@@ -28,12 +28,10 @@
 #include "utils/rel.h"
 
 #include "clock.h"
+#include "fragment/shared_groups.h"
 #include "fragment/supply.h"
 #include "service/placement.h"
 #include "service/service.h"
-
-/* Rows of a request that asks for those of a table without a match. */
-#define GH_SUPPLY_ROWS 131072
 
 /* -------------------------------------------------------------------- set-up */
 
@@ -76,22 +74,66 @@ release(void *arg)
 	GhSupply   *supply = arg;
 
 	gh_supply_drop_levels(supply, 0);
-	if (supply->pipeline != NULL)
+	if (supply->lender != NULL)
+		gh_shared_groups_leave(supply);
+	else if (supply->pipeline != NULL)
 		supply->engine->pipelines->destroy(supply->pipeline);
 	supply->pipeline = NULL;
 	gh_supply_free_buffers(supply);
 }
 
-/* The engine's pipeline; shared: see gh_supply_begin. */
-static GhStatus
-open_pipeline(GhSupply *supply, const GhHost *host, const GhPipelineOptions *options, GhRef *shared)
+/* The options, for the pages of a scan that has begun, or none. */
+static GhPipelineOptions
+options_seen(const GhPipelineOptions *options, const GhPages *pages)
 {
-	if (shared == NULL)
-		return supply->engine->pipelines->create(host, options, &supply->pipeline, &supply->error);
+	GhPipelineOptions seen = *options;
+
+	seen.source.seen_before = pages != NULL ? seen_before(pages) : 0;
+	return seen;
+}
+
+/* Makes a pipeline that pages, or rows, are to be supplied to; it is destroyed before the context goes. */
+GhStatus
+gh_supply_make_pipeline(const GhEngine *engine, const GhPipelineOptions *options, const GhPages *pages,
+						MemoryContext context, GhPipeline **pipeline, GhError *error)
+{
+	GhPipelineOptions seen = options_seen(options, pages);
+	GhHost		host;
+	GhStatus	status;
+
+	gh_host_init(&host, context);
+	while ((status = engine->pipelines->create(&host, &seen, pipeline, error)) == GH_STOPPED)
+		gh_serve_interrupt();
+	return status;
+}
+
+/* A pipeline of several processes; shared: see gh_supply_begin. */
+static GhStatus
+open_shared(GhSupply *supply, const GhHost *host, const GhPipelineOptions *options, GhRef *shared)
+{
 	supply->attached = *shared != 0;
 	if (supply->attached)
 		return gh_service_pipeline_attach(*shared, host, &supply->pipeline, &supply->error);
 	return gh_service_pipeline_create_shared(host, options, shared, &supply->pipeline, &supply->error);
+}
+
+/* A supply without a pipeline. */
+static void
+init(GhSupply *supply, const GhEngine *engine, const GhPipelineOptions *options, GhPages *pages,
+	 MemoryContext context)
+{
+	memset(supply, 0, sizeof(*supply));
+	supply->engine = engine;
+	supply->pages = pages;
+	supply->context = context;
+	supply->failed = true;
+	supply->pins = pages != NULL && gh_supply_may_pin(supply, options->device);
+	supply->lists = options->sink.kind == GH_SINK_PLACES;
+	supply->most_lines = most_lines(engine, options);
+	supply->device = options->device;
+	supply->callback.func = release;
+	supply->callback.arg = supply;
+	MemoryContextRegisterResetCallback(context, &supply->callback);
 }
 
 /*
@@ -105,34 +147,34 @@ bool
 gh_supply_begin(GhSupply *supply, const GhEngine *engine, const GhPipelineOptions *options, GhRef *shared,
 				GhPages *pages, MemoryContext context)
 {
-	GhPipelineOptions seen = *options;
+	GhPipelineOptions seen;
 	GhHost		host;
 	GhStatus	status;
 
-	seen.source.seen_before = pages != NULL ? seen_before(pages) : 0;
-	memset(supply, 0, sizeof(*supply));
-	supply->engine = engine;
-	supply->pages = pages;
-	supply->context = context;
-	supply->failed = true;
-	supply->pins = pages != NULL && gh_supply_may_pin(supply, options->device);
-	supply->lists = options->sink.kind == GH_SINK_PLACES;
-	supply->most_lines = most_lines(engine, options);
-	supply->device = options->device;
-	supply->callback.func = release;
-	supply->callback.arg = supply;
-	MemoryContextRegisterResetCallback(context, &supply->callback);
-	gh_host_init(&host, context);
-	do
+	init(supply, engine, options, pages, context);
+	if (shared == NULL)
+		status = gh_supply_make_pipeline(engine, options, pages, context, &supply->pipeline, &supply->error);
+	else
 	{
-		status = open_pipeline(supply, &host, &seen, shared);
-		if (status == GH_STOPPED)
+		seen = options_seen(options, pages);
+		gh_host_init(&host, context);
+		while ((status = open_shared(supply, &host, &seen, shared)) == GH_STOPPED)
 			gh_serve_interrupt();
-	} while (status == GH_STOPPED);
+	}
 	if (status != GH_OK)
 		supply->pipeline = NULL;
 	supply->failed = status != GH_OK;
 	return !supply->failed;
+}
+
+/* As gh_supply_begin, with a pipeline that is there, and is not the supply's to end (shared_groups.c). */
+void
+gh_supply_begin_lent(GhSupply *supply, const GhEngine *engine, const GhPipelineOptions *options,
+					 GhPipeline *pipeline, GhPages *pages, MemoryContext context)
+{
+	init(supply, engine, options, pages, context);
+	supply->pipeline = pipeline;
+	supply->failed = false;
 }
 
 /* As of GhPipelineEngine.times; 0 where nobody takes the time. */
@@ -140,7 +182,8 @@ void
 gh_supply_times(const GhSupply *supply, uint64 *queue_ns, uint64 *device_ns)
 {
 	*queue_ns = *device_ns = 0;
-	if (supply->pipeline != NULL && supply->engine->pipelines->times != NULL)
+	if (supply->pipeline != NULL && !(supply->lender != NULL && supply->attached) &&
+		supply->engine->pipelines->times != NULL)
 		supply->engine->pipelines->times(supply->pipeline, queue_ns, device_ns);
 }
 
@@ -553,33 +596,6 @@ gh_supply_flush(GhSupply *supply)
 		}
 	}
 	return !supply->failed;
-}
-
-/*
- * Asks for the rows that have no match in the table that a step probes, of the nrows that are in it, when all pages
- * have been supplied and flushed.  False: the supply has failed.
- */
-bool
-gh_supply_unmatched(GhSupply *supply, uint32 step, uint64 nrows)
-{
-	uint64		most;
-
-	if (nrows > 0 && !gh_supply_take_buffers(supply))
-		return false;
-	/* each may be handed back */
-	most = Min((uint64) supply->room * MaxHeapTuplesPerPage, GH_SUPPLY_ROWS);
-	for (uint64 first = 0; first < nrows && !supply->failed; first += most)
-	{
-		GhSupplyRequest *request = &supply->requests[supply->current];
-
-		CHECK_FOR_INTERRUPTS();
-		request->request.kind = GH_INPUT_UNMATCHED;
-		request->request.step = step;
-		request->request.first = first;
-		request->request.count = Min(nrows - first, most);
-		gh_supply_turn_over(supply);
-	}
-	return gh_supply_flush(supply);
 }
 
 /* ------------------------------------------------- requests whose rows are listed */

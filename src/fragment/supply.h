@@ -92,7 +92,8 @@ typedef struct GhSupply
 	GhPipeline *levels[GH_SUPPLY_LEVELS];	/* the first one's source are its groups; results come from the last one */
 	GhPages    *pages;
 	MemoryContext context;
-	bool		attached;		/* the pipeline is one that another process has made */
+	bool		attached;		/* the pipeline is one that another process has made, or another node */
+	struct GhSharedGroups *lender;	/* whose the pipeline is (shared_groups.c); NULL: the supply's own */
 	bool		turned;			/* to other pages, that it has not begun to supply */
 	bool		pins;			/* the device reads pages of the pool in place; may change with the first page */
 	int			device;			/* of the engine */
@@ -123,6 +124,11 @@ typedef struct GhSupply
 
 extern bool gh_supply_begin(GhSupply *supply, const GhEngine *engine, const GhPipelineOptions *options,
 							GhRef *shared, GhPages *pages, MemoryContext context);
+extern GhStatus gh_supply_make_pipeline(const GhEngine *engine, const GhPipelineOptions *options,
+										const GhPages *pages, MemoryContext context, GhPipeline **pipeline,
+										GhError *error);
+extern void gh_supply_begin_lent(GhSupply *supply, const GhEngine *engine, const GhPipelineOptions *options,
+								 GhPipeline *pipeline, GhPages *pages, MemoryContext context);
 extern void gh_supply_open_pages(GhSupply *supply, bool hints);
 extern void gh_supply_turn_to(GhSupply *supply, GhPages *pages);
 extern void gh_supply_close_pages(GhSupply *supply);

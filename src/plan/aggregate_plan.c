@@ -26,6 +26,8 @@
 #include "plan/aggregate_plan.h"
 #include "plan/planning.h"
 
+uint64		gh_aggregate_plans = 0;
+
 /* Marks the child's columns in an expression or a list of them. */
 static Node *
 mark_columns_mutator(Node *node, List *columns)
@@ -208,9 +210,16 @@ Plan *
 gh_aggregate_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist,
 				  List *clauses, List *custom_plans)
 {
-	return make_plan(root, path, list_nth(path->custom_private, GH_AGGREGATE_PATH_DISTINCT),
-					 list_nth(path->custom_private, GH_AGGREGATE_PATH_SETS), tlist, custom_plans,
-					 GetCustomScanMethods(GH_AGGREGATE_NAME, false));
+	Plan	   *plan = make_plan(root, path, list_nth(path->custom_private, GH_AGGREGATE_PATH_DISTINCT),
+								 list_nth(path->custom_private, GH_AGGREGATE_PATH_SETS), tlist, custom_plans,
+								 GetCustomScanMethods(GH_AGGREGATE_NAME, false));
+	List	  **private = &((CustomScan *) plan)->custom_private;
+	bool		on_device = boolVal(list_nth(path->custom_private, GH_AGGREGATE_PATH_ON_DEVICE));
+
+	*private = lappend(*private, list_nth(path->custom_private, GH_AGGREGATE_PATH_GROUPS));
+	*private = lappend(*private, makeInteger(on_device && !path->path.parallel_aware ? -1 : 0));
+	gh_aggregate_plans++;
+	return plan;
 }
 
 /* PlanCustomPath: likewise for one of rows_path.c. */

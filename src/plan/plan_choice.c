@@ -16,8 +16,10 @@
 
 #include "compat.h"
 #include "gpuhash.h"
+#include "plan/aggregate_plan.h"
 #include "plan/inline.h"
 #include "plan/planning.h"
+#include "plan/same_groups.h"
 #include "plan/unnest.h"
 #include "plan/why.h"
 
@@ -174,29 +176,10 @@ scanned_table(const Plan *plan)
 }
 
 static void
-walk_plans(Plan *plan, void (*visit) (const Plan *, Scans *), Scans *scans)
+find_rows(Plan *plan, void *arg)
 {
-	List	   *below = NIL;
-	ListCell   *lc;
+	Scans	   *scans = arg;
 
-	if (plan == NULL)
-		return;
-	visit(plan, scans);
-	walk_plans(plan->lefttree, visit, scans);
-	walk_plans(plan->righttree, visit, scans);
-	if (IsA(plan, CustomScan))
-		below = ((CustomScan *) plan)->custom_plans;
-	else if (IsA(plan, Append))
-		below = ((Append *) plan)->appendplans;
-	else if (IsA(plan, SubqueryScan))
-		walk_plans(((SubqueryScan *) plan)->subplan, visit, scans);
-	foreach(lc, below)
-		walk_plans(lfirst(lc), visit, scans);
-}
-
-static void
-find_rows(const Plan *plan, Scans *scans)
-{
 	if (scanned_table(plan) == scans->table && scans->rows < 0)
 		scans->rows = plan->plan_rows;
 }
@@ -212,8 +195,9 @@ add_call_cost(Node *node, Cost *cost)
 }
 
 static void
-add_excess(const Plan *plan, Scans *scans)
+add_excess(Plan *plan, void *arg)
 {
+	Scans	   *scans = arg;
 	Index		table = scanned_table(plan);
 	Cost		call = 0;
 	double		charged;
@@ -227,47 +211,64 @@ add_excess(const Plan *plan, Scans *scans)
 		return;
 	scans->table = table;
 	scans->rows = -1;
-	walk_plans(scans->unnested->planTree, find_rows, scans);
+	gh_walk_plans(scans->unnested->planTree, find_rows, scans);
 	charged = (plan->total_cost - plan->startup_cost) / (call + cpu_tuple_cost);
 	if (scans->rows >= 0 && scans->rows < charged)
 		scans->excess += call * (charged - scans->rows);
 }
 
+/* What a plan costs, but for groups that are made once for several nodes. */
+typedef struct Choice
+{
+	PlannedStmt *plan;
+	Cost		cost;
+	Cost		common;			/* of it, what it takes to make these groups once */
+	List	   *lines;			/* what explain_why has to say of it */
+} Choice;
+
 /* What the plan with its subqueries costs, rather. */
 static Cost
-cost_of_subqueries(const PlannedStmt *plan, const PlannedStmt *unnested)
+cost_of_subqueries(const Choice *choice, const PlannedStmt *unnested)
 {
-	Scans		scans = {.stmt = plan,.unnested = unnested};
+	Scans		scans = {.stmt = choice->plan,.unnested = unnested};
 
-	walk_plans(plan->planTree, add_excess, &scans);
-	return plan->planTree->total_cost - scans.excess;
+	gh_walk_plans(choice->plan->planTree, add_excess, &scans);
+	return choice->cost - scans.excess;
 }
 
 /* Whether the other plan costs less than so much.  Forced, costs do not tell. */
 static bool
-is_cheaper(const PlannedStmt *other, const PlannedStmt *plan, Cost cost)
+is_cheaper(const Choice *other, const Choice *choice, Cost cost)
 {
 	return gh_force_offload ||
-		(gh_disabled_nodes(other->planTree) <= gh_disabled_nodes(plan->planTree) && other->planTree->total_cost < cost);
+		(gh_disabled_nodes(other->plan->planTree) <= gh_disabled_nodes(choice->plan->planTree) && other->cost < cost);
 }
 
 static bool
-is_better(const PlannedStmt *unnested, const PlannedStmt *plan, GhUnnested done)
+is_better(const Choice *unnested, const Choice *choice, GhUnnested done)
 {
 	double		share = done == GH_UNNESTED_ARMS ? GH_ARMS_SHARE :
 		done == GH_UNNESTED_NOT_IN ? GH_ANTI_JOIN_SHARE : GH_UNNESTED_SHARE;
 
-	return is_cheaper(unnested, plan, share * cost_of_subqueries(plan, unnested));
+	return is_cheaper(unnested, choice, share * cost_of_subqueries(choice, unnested->plan));
 }
 
 /* ------------------------------------------------------------------ choice */
 
-/* A plan, and what explain_why has to say of it. */
-typedef struct Choice
+static Choice
+make_choice(Query *query, const char *text, int options, ParamListInfo params, bool unnested)
 {
-	PlannedStmt *plan;
-	List	   *lines;
-} Choice;
+	uint64		before = gh_aggregate_plans;
+	Choice		choice;
+
+	choice.plan = unnested ? plan_unnested(query, text, options, params) : plan_query(query, text, options, params);
+	choice.cost = choice.plan->planTree->total_cost;
+	choice.common = 0;
+	if (gh_aggregate_plans - before > 1)
+		choice.cost -= gh_share_groups(choice.plan, &choice.common);
+	choice.lines = gh_why_take_lines();
+	return choice;
+}
 
 /* A query of ours is planned; whoever counts plans by queries counts one, the first. */
 static Choice
@@ -276,9 +277,8 @@ plan_other(Query *query, const char *text, int options, ParamListInfo params, co
 	Choice		choice;
 
 	query->queryId = 0;
-	choice.plan = unnested ? plan_unnested(query, text, options, params) : plan_query(query, text, options, params);
+	choice = make_choice(query, text, options, params, unnested);
 	choice.plan->queryId = first->plan->queryId;
-	choice.lines = gh_why_take_lines();
 	return choice;
 }
 
@@ -294,17 +294,15 @@ choose_plan(Query *query, const char *text, int options, ParamListInfo params)
 	Choice		choice;
 	Choice		other;
 
-	if (unnested == NULL && inlined == NULL)
-		return plan_query(query, text, options, params);
 	before = gh_why_take_lines();
-	choice.plan = plan_query(query, text, options, params);
-	choice.lines = gh_why_take_lines();
-	if (inlined != NULL && (gh_force_offload || choice.plan->planTree->total_cost >= GH_WORTH_INLINING))
+	choice = make_choice(query, text, options, params, false);
+	if (inlined != NULL && (gh_force_offload || choice.cost >= GH_WORTH_INLINING))
 	{
 		Query	   *both = unnested_query(inlined, options, &done_inlined);
 
 		other = plan_other(inlined, text, options, params, &choice, false);
-		if (is_cheaper(other.plan, choice.plan, GH_INLINED_SHARE * choice.plan->planTree->total_cost))
+		/* groups that are made once are made in both plans: they are not what these differ in */
+		if (is_cheaper(&other, &choice, other.common + GH_INLINED_SHARE * (choice.cost - other.common)))
 		{
 			choice = other;
 			unnested = both;
@@ -314,7 +312,7 @@ choose_plan(Query *query, const char *text, int options, ParamListInfo params)
 	if (unnested != NULL)
 	{
 		other = plan_other(unnested, text, options, params, &choice, done != GH_UNNESTED_ARMS);
-		if (is_better(other.plan, choice.plan, done))
+		if (is_better(&other, &choice, done))
 			choice = other;
 	}
 	gh_why_put_lines(list_concat(before, choice.lines));

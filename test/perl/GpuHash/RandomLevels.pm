@@ -1,5 +1,5 @@
 # GpuHash::RandomLevels: random queries that make something of many groups: DISTINCT in aggregates, grouping sets, HAVING, a
-# LIMIT above a Sort, and groupings over groupings; offloaded and not, they give the same rows.
+# LIMIT above a Sort, groupings over groupings, and groupings that are read twice; offloaded and not, they give the same rows.
 #
 #	GpuHash::RandomLevels::test(queries => 300);
 #
@@ -90,8 +90,34 @@ sub nested
 	return ($sql, [@output], scalar @keys);
 }
 
+# A grouping in WITH that is read twice, or two times the same in FROM: with a condition on what all of it comes to, by two
+# groupings of its own, or joined with itself.
+sub twice
+{
+	my ($below, $kinds, $nkeys) = grouping(one_of(1, 1, 2, 2));
+	my @compared = grep { $kinds->[$_] =~ /int|date|numeric/ } 0 .. $#$kinds;
+	my $reads = sub { my $c = int(rand(@$kinds)); return above("c$c", $kinds->[$c]) };
+	my $how = rand();
+	my $from = one_of('w', 'w', "($below) w");
+	my $with = $from eq 'w' ? "WITH w AS ($below) " : '';
+	my $read_once = $from eq 'w' ? 'w' : "($below) w2";
+	if ($how < 0.55 && @compared)
+	{
+		my $c = 'c' . one_of(@compared);
+		return "${with}SELECT * FROM $from WHERE $c " . one_of('=', '=', '>=', '<') . " (SELECT " . one_of('max', 'min') . "($c) FROM $read_once)" . one_of('', '', ' AND c0 IS NOT NULL');
+	}
+	return "${with}SELECT 1, " . $reads->() . "::text FROM $from UNION ALL SELECT 2, " . $reads->() . "::text FROM $read_once" if $how < 0.8 || !$nkeys;
+	$read_once =~ s/ w2$//;
+	return "${with}SELECT a.*, b.c$#$kinds AS other FROM " . ($from eq 'w' ? 'w a' : "($below) a") . ' JOIN ' . "$read_once b ON b.c0 = a.c0 AND b.c$#$kinds = a.c$#$kinds";
+}
+
 sub query
 {
+	if (rand() < 0.2)
+	{
+		my $text = "SELECT count(*), md5(string_agg(q::text, '|' ORDER BY q::text)) FROM (" . twice() . ') q';
+		return { sql => $text, explain => $text, nested => 0 };
+	}
 	my $is_nested = rand() < 0.5;
 	my ($sql, $columns, $nkeys) = $is_nested ? nested() : grouping(one_of(0, 1, 1, 2, 2, 3));
 	my $order = 'ORDER BY q::text';
@@ -119,6 +145,7 @@ sub compare
 	$count->{left} += $answer->{shown} =~ /Groups Left on Device: [1-9]/ ? 1 : 0;
 	$count->{distinct} += $answer->{shown} =~ /Distinct Key.*Distinct \(rows=(\d+)\).*Groups Left on Device: [1-9]/s ? 1 : 0;
 	$count->{sets} += $answer->{shown} =~ /Grouping Sets.*Engine: cuda.*Groups Left on Device: [1-9]/s ? 1 : 0;
+	$count->{shared} += $answer->{shown} =~ /Groups Shared: [1-9]/ ? 1 : 0;
 	$count->{first} += $answer->{shown} =~ /, First \(rows=/ ? 1 : 0;
 	$count->{nested} += $query->{nested} && $answer->{shown} =~ /Rows q_1 .*\n *Engine: cuda/ ? 1 : 0;
 	return;
@@ -131,12 +158,13 @@ sub test
 	$run->start(device => 1);
 	$run->{server}->query($TABLE);
 	my $sum = $run->all(\&compare);
-	$sum->{$_} //= 0 for qw(compared left distinct sets first nested);
+	$sum->{$_} //= 0 for qw(compared left distinct sets first nested shared);
 	my $wrong = @{ $sum->{wrong} };
-	note(sprintf '%d right, %d wrong: queries compared, seed %d, %d jobs; of %d groups stayed on the device; %d with DISTINCT, %d with grouping sets, %d of which the first were wanted, %d groupings over groupings; %.0f s',
-		$sum->{compared} - $wrong, $wrong, $run->{seed}, $run->{jobs}, @$sum{qw(left distinct sets first nested seconds)});
+	note(sprintf '%d right, %d wrong: queries compared, seed %d, %d jobs; of %d groups stayed on the device; %d with DISTINCT, %d with grouping sets, %d of which the first were wanted, %d groupings over groupings; of %d groups were shared; %.0f s',
+		$sum->{compared} - $wrong, $wrong, $run->{seed}, $run->{jobs}, @$sum{qw(left distinct sets first nested shared seconds)});
 	$run->check($sum);
-	cmp_ok($sum->{left}, '>', 0.3 * $sum->{compared}, 'of many queries groups stayed on the device');
+	cmp_ok($sum->{shared}, '>', 0.02 * $sum->{compared}, 'of some two nodes had the same groups');
+	cmp_ok($sum->{left}, '>', 0.25 * $sum->{compared}, 'of many queries groups stayed on the device');
 	cmp_ok($sum->{distinct}, '>', 0.04 * $sum->{compared}, 'of some with DISTINCT');
 	cmp_ok($sum->{sets}, '>', 0, 'of some with grouping sets');
 	cmp_ok($sum->{first}, '>', 0, 'of some as they were not among the first');

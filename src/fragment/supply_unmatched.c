@@ -1,0 +1,39 @@
+/*
+ * supply_unmatched.c
+ *		The rows of a join's table that no row has matched, when all pages were supplied.
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+
+#include "fragment/supply.h"
+
+/* Rows of a request that asks for those of a table without a match. */
+#define GH_SUPPLY_ROWS 131072
+
+/*
+ * Asks for the rows that have no match in the table that a step probes, of the nrows that are in it, when all pages
+ * have been supplied and flushed.  False: the supply has failed.
+ */
+bool
+gh_supply_unmatched(GhSupply *supply, uint32 step, uint64 nrows)
+{
+	uint64		most;
+
+	if (nrows > 0 && !gh_supply_take_buffers(supply))
+		return false;
+	/* each may be handed back */
+	most = Min((uint64) supply->room * MaxHeapTuplesPerPage, GH_SUPPLY_ROWS);
+	for (uint64 first = 0; first < nrows && !supply->failed; first += most)
+	{
+		GhSupplyRequest *request = &supply->requests[supply->current];
+
+		CHECK_FOR_INTERRUPTS();
+		request->request.kind = GH_INPUT_UNMATCHED;
+		request->request.step = step;
+		request->request.first = first;
+		request->request.count = Min(nrows - first, most);
+		gh_supply_turn_over(supply);
+	}
+	return gh_supply_flush(supply);
+}
