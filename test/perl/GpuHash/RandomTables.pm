@@ -117,6 +117,21 @@ sub insert_sql
 	return "INSERT INTO $name (id, " . join(', ', map { $_->[0] } @COLUMN) . ') ' . rows_sql($rows, $first) . ";\n";
 }
 
+# A partitioned table.  Tuples of some partitions lack columns, and those of the first one that is read may have them all.
+sub partitioned_sql
+{
+	my $later = "ALTER TABLE parted ADD COLUMN late int4, ADD COLUMN later int4 DEFAULT 7;\n";
+	if (rand() < 0.5)
+	{
+		return table_sql('parted', 'PARTITION BY HASH (g)') .
+			join('', map { "CREATE TABLE parted$_ PARTITION OF parted FOR VALUES WITH (MODULUS 3, REMAINDER $_);\n" } 0 .. 2) .
+			insert_sql('parted', 900) . $later . insert_sql('parted', 300, 2000);
+	}
+	return table_sql('parted', 'PARTITION BY RANGE (id)') . "CREATE TABLE parted1 PARTITION OF parted FOR VALUES FROM (1000) TO (2100);
+CREATE TABLE parted2 PARTITION OF parted FOR VALUES FROM (2100) TO (3000);\n" .
+		insert_sql('parted', 600, 1900) . $later . "CREATE TABLE parted0 PARTITION OF parted FOR VALUES FROM (0) TO (1000);\n" . insert_sql('parted', 600);
+}
+
 sub schema
 {
 	my $sql = "CREATE DOMAIN whole AS int4;\nCREATE TYPE label AS ENUM ('e0', 'e1', 'e2', 'e3', 'e4');\nCREATE TYPE pair AS (x int8, y text);\n";
@@ -138,9 +153,7 @@ ALTER TABLE d2 ADD PRIMARY KEY (dk);
 CREATE UNIQUE INDEX ON f3 (id);
 CREATE UNIQUE INDEX ON f5 (id);
 ';
-	$sql .= table_sql('parted', 'PARTITION BY HASH (g)');
-	$sql .= "CREATE TABLE parted$_ PARTITION OF parted FOR VALUES WITH (MODULUS 3, REMAINDER $_);\n" for 0 .. 2;
-	$sql .= insert_sql('parted', 900) . "ALTER TABLE parted ADD COLUMN late int4, ADD COLUMN later int4 DEFAULT 7;\n" . insert_sql('parted', 300, 2000);
+	$sql .= partitioned_sql();
 	for my $h (@CHANGING)
 	{
 		$sql .= table_sql($h, 'WITH (fillfactor = ' . one_of(60, 100) . ', autovacuum_enabled = off)') . "ALTER TABLE $h ADD COLUMN late int4, ADD COLUMN later int4 DEFAULT 7;\n" . insert_sql($h, 1500) . "CREATE INDEX ON $h (id);\n";
