@@ -15,8 +15,9 @@
  * does wait for is a warp that runs.  Should that take too long all the same, the row is
  * handed back, which is always right.
  *
- * A slot whose group could not be made after all is dead: it is passed.  That happens only
- * between looking whether there is room and taking it, so there are few.
+ * A slot whose group could not be made after all is dead: it is passed.  That happens between
+ * looking whether there is room and taking it, to as many as do so at a time: they may leave no slot
+ * free.  So the slots are filled anew before the rows come again.
  *
  * ROW is whatever has the values of a row, such as line_values.
  */
@@ -272,32 +273,6 @@ group_find(const plan_view &plan, const groups_view &groups, const ROW &row,
 			search_step(plan, groups, row, counters, &search);
 	while (__any_sync(together, !search.done));
 	return search.found;
-}
-
-/* ---------------------------------------------------------------------- growth */
-
-/* Puts the groups that there are into new slots. */
-static __global__ void __launch_bounds__(BLOCK_THREADS)
-rebuild_kernel(const plan_view plan, const groups_view groups, uint32_t count)
-{
-	uint64_t	group = ELEMENT;
-	uint64_t	hash = plan.seed;
-	const GhRecordHead *record;
-
-	if (group >= count)
-		return;
-	record = reinterpret_cast<const GhRecordHead *>(groups.records + group * groups.record_bytes);
-	for (uint32_t k = 0; k < plan.nkeys; k++)
-	{
-		GhRecordKey	key = plan.keys[k];
-		GhValue		value = gh_record_group_value(&key, record, k, groups.texts);
-
-		hash = gh_record_key_hash(&key, &value, hash);
-	}
-	/* half of the slots stay free */
-	while (compare_and_swap(&groups.slots[hash & groups.mask], (uint64_t) 0,
-							hash >> 32 << 32 | (group + 1)) != 0)
-		hash = (hash >> 32 << 32) | (uint32_t) (hash + 1);
 }
 
 #endif							/* GPUHASH_GROUP_FIND_CUH */

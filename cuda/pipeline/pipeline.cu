@@ -14,7 +14,7 @@
  * All memory that a request needs beside the sink's is taken before its first batch; so what
  * ends it later is the stop flag, or the device.  A lane for which there is none is left alone while another one is in use.
  * When a request is stopped the sink is what it was before: rows and records
- * that were added are cut off, and groups are put back as they were saved (pipeline_groups.cu).  However a request ends,
+ * that were added are cut off, and groups are put back as they were saved (pipeline_group_room.cu).  However a request ends,
  * nothing that was launched for it is under way any more, for its memory is the caller's again.
  */
 #include <stdlib.h>

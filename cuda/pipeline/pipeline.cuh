@@ -480,26 +480,31 @@ extern GhStatus lines_refuse(cuda_pipeline *pipeline, const pipe_lines *lines, G
 
 /* --------------------------------------------------------- pipeline_groups.cu */
 
-extern GhStatus groups_init(cuda_pipeline *pipeline, GhError *error);
-extern void groups_drop(cuda_pipeline *pipeline);
 /* Adds lines, where rows become several; the host waits. */
 extern GhStatus groups_take(cuda_pipeline *pipeline, const pipe_lines *lines, GhError *error);
 /* Of rows that are one line each: those of the batch, whose counters then are on their way to the host. */
 extern GhStatus groups_take_rows(cuda_pipeline *pipeline, GhError *error);
 /* When these are there: GH_BUSY: some rows found no group, and are being added to what has grown meanwhile. */
 extern GhStatus groups_settle(cuda_pipeline *pipeline, GhError *error);
-/* Room for so many more, and their texts; *there: there is. */
-extern GhStatus groups_make_room(cuda_pipeline *pipeline, const groups_used *more, bool *there, GhError *error);
 /* Has the batch's counters sent, with how many groups there are. */
 extern GhStatus groups_send_counters(cuda_pipeline *pipeline, GhError *error);
 /* What can be done before the sink is changed. */
 extern GhStatus groups_prepare_rows(cuda_pipeline *pipeline, GhError *error);
 /* Notes how many groups there are, when a batch's counters are on the host. */
 extern void groups_count(cuda_pipeline *pipeline);
+extern cudaError_t groups_sort_bytes(uint32_t lines, size_t *bytes);
+
+/* ----------------------------------------------------- pipeline_group_room.cu */
+
+extern GhStatus groups_init(cuda_pipeline *pipeline, GhError *error);
+extern void groups_drop(cuda_pipeline *pipeline);
+/* More room, after lines found too little.  It is no error where there is no memory: *grown tells. */
+extern GhStatus groups_grow(cuda_pipeline *pipeline, const scan_counters *counters, bool *grown, GhError *error);
+/* Room for so many more, and their texts; *there: there is. */
+extern GhStatus groups_make_room(cuda_pipeline *pipeline, const groups_used *more, bool *there, GhError *error);
 extern GhStatus groups_empty(cuda_pipeline *pipeline, GhError *error);
 extern GhStatus groups_save(cuda_pipeline *pipeline, GhError *error);
 extern GhStatus groups_restore(cuda_pipeline *pipeline, GhError *error);
-extern cudaError_t groups_sort_bytes(uint32_t lines, size_t *bytes);
 
 /* -------------------------------------------------- pipeline_group_records.cu */
 

@@ -146,7 +146,7 @@ give_all(Large *large, Stage *stage)
 
 /* ---------------------------------------------------------------------- sinks */
 
-/* Groups by the key, or by the text: how many rows, the sum of quotients, the least key. */
+/* Groups by the key, or by the text: how many rows, the sum of quotients. */
 static void
 check_groups(Large *large, Stage *stage, bool by_text, uint32_t times)
 {
@@ -224,6 +224,67 @@ large_groups(Context *c)
 	large_init(c, &large, (uint32_t) sized(c, 2500000, 100000));
 	for (uint32_t by_text = 0; by_text < 2 && c->failures == 0; by_text++)
 		add_to_groups(&large, by_text != 0);
+	large_end(&large);
+}
+
+/* How many groups of key and text: rows that have both in common are further apart, but for those of the empty text. */
+static uint64_t
+count_pairs(const Large *large)
+{
+	static bool seen[KEYS];
+	uint64_t	pairs = 0;
+
+	memset(seen, 0, sizeof(seen));
+	for (uint32_t i = 0; i < large->count; i++)
+	{
+		if (!passes(i) || goes_back(i) || (i % LENGTHS == 0 && seen[i % KEYS]))
+			continue;
+		seen[i % KEYS] |= i % LENGTHS == 0;
+		pairs++;
+	}
+	return pairs;
+}
+
+/*
+ * Groups of key and text, far more of them than expected, so that room for groups and room for texts run out in turn
+ * while many rows look for theirs: each must find it all the same.
+ */
+static void
+unexpected_groups(Context *c)
+{
+	Large		large;
+	Stage	   *stage;
+	size_t		bytes = 0;
+	uint64_t	groups = 0;
+	uint64_t	rows = 0;
+
+	if (no_pipelines(c))
+		return;
+	large_init(c, &large, (uint32_t) sized(c, 500000, 50000));
+	stage = new_stage(&large);
+	stage->options.sink.kind = GH_SINK_GROUPS;
+	stage->options.sink.groups.expected = 50;
+	stage_key(stage, KEY, GH_CLASS_INT);
+	stage_key(stage, LABEL, GH_CLASS_TEXT);
+	stage_aggregate(stage, GH_AGGREGATE_COUNT_ROWS, 0, 0);
+	if (open_stage(&large, stage) && give_all(&large, stage))
+	{
+		char	   *records = stage_records(c, stage, &bytes);
+
+		for (size_t at = 0; records != NULL && at < bytes; groups++)
+		{
+			const GhRecordHead *record = (const GhRecordHead *) (records + at);
+			const GhAggregateState *states = (const GhAggregateState *) (gh_record_keys(record) + 2);
+
+			rows += states[0].count;
+			at += record->bytes;
+		}
+		CHECK_U64(c, "rows of all groups", rows, large.live);
+		CHECK_U64(c, "groups", groups, count_pairs(&large));
+		free(records);
+	}
+	stage_end(stage);
+	stage_drop(c, stage);
 	large_end(&large);
 }
 
@@ -478,6 +539,7 @@ large_tables(Context *c)
 
 const Test	pipeline_large_tests[] = {
 	{"pipelines: large requests, groups", large_groups, false},
+	{"pipelines: large requests, groups that nobody expects", unexpected_groups, false},
 	{"pipelines: large requests, rows", large_rows, false},
 	{"pipelines: large requests, tables", large_tables, false},
 	{"pipelines: memory that is kept", memory_is_kept, false},
