@@ -163,14 +163,13 @@ struct pipe_view
 	const step_view *steps;
 	const probe_view *probes;
 	const saved_vector *saved;	/* what steps set once more of what a row enters with */
-	const join_fill *columns;	/* of a source that is a table */
 	const group_fill *group_columns;
 	/* of the vectors that the sink reads: where their copies are; also by vector */
 	const saved_vector *copies;
 	const vector_place *copied;
 	uint32_t	nsteps;
 	uint32_t	nsaved;
-	uint32_t	ncolumns;		/* of columns, or group_columns */
+	uint32_t	ncolumns;		/* of group_columns */
 	uint32_t	ncopied;
 	uint32_t	multiplies;		/* 1: some probe does */
 	uint32_t	marks;			/* 1: some probe marks */

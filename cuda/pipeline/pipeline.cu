@@ -503,9 +503,7 @@ check_options(const GhPipelineOptions *options, GhError *error)
 		return gh_error_set(error, GH_UNSUPPORTED, "processes do not share a sink on a device");
 	if (options->sink.kind == GH_SINK_GROUPS && options->sink.groups.in_order != 0)
 		return gh_error_set(error, GH_UNSUPPORTED, "rows are not added in their order on a device");
-	if ((source->kind == GH_SOURCE_TABLE &&
-		 reinterpret_cast<const cuda_table *>(source->table)->options.device != options->device) ||
-		(source->kind == GH_SOURCE_GROUPS && source->groups->plan->options.device != options->device))
+	if (source->kind == GH_SOURCE_GROUPS && source->groups->plan->options.device != options->device)
 		return gh_error_set(error, GH_INVALID, "the source of a pipeline is on another device");
 	for (uint32_t p = 0; p < options->nprobes; p++)
 	{
@@ -618,9 +616,6 @@ const GhPipelineEngine cuda_pipelines = {
 	cuda_marks_create,
 	cuda_marks_destroy,
 	false,						/* shares_sinks, and so none of what follows */
-	nullptr,
-	nullptr,
-	nullptr,
 	nullptr,
 	nullptr,
 	nullptr,

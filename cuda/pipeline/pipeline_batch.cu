@@ -326,8 +326,7 @@ tell_batch(cuda_pipeline *pipeline, GhPipelineRequest *request, const batch_inpu
 	}
 	groups_count(pipeline);
 	request->seen += counters->seen;
-	if (request->kind == GH_INPUT_COLUMNS ||
-		(request->kind == GH_INPUT_SOURCE && pipeline->plan.options.source.kind == GH_SOURCE_TABLE))
+	if (request->kind == GH_INPUT_COLUMNS)
 		request->seen += input->rows;
 	request->no_memory += counters->no_memory;
 	request->counted += places ? counters->lines : counters->counted;

@@ -430,25 +430,6 @@ launch_columns(cuda_pipeline *pipeline, const GhPipelineRequest *request, const 
 
 /* -------------------------------------------------------------- other sources */
 
-static __global__ void __launch_bounds__(BLOCK_THREADS)
-table_input_kernel(const pipe_view view, const batch_view batch, const rows_view from, uint64_t first)
-{
-	uint64_t	row = ELEMENT;
-
-	if (row >= batch.rows)
-		return;
-	line_values values(view.program, batch.values, row);
-
-	for (uint32_t c = 0; c < view.ncolumns; c++)
-	{
-		join_fill	column = view.columns[c];
-
-		values.set(column.column, kept_at(from, first + row, column.kept));
-	}
-	batch.state[row] = STATE_LIVE;
-	batch.back[row] = NO_STEP;
-}
-
 /* A part of a group; false: it does not fit, and the row goes back. */
 static __device__ bool
 group_part(const plan_view &plan, const groups_view &groups, uint32_t number, const group_fill &fill, GhValue *value)
@@ -532,7 +513,6 @@ unmatched_input_kernel(const pipe_view view, const batch_view batch, uint32_t st
 static GhStatus
 launch_others(cuda_pipeline *pipeline, const GhPipelineRequest *request, const batch_input *input, GhError *error)
 {
-	const GhPipelineSource *source = &pipeline->plan.options.source;
 	uint64_t	first = request->first + input->first;
 	cudaStream_t stream = pipeline->memory.stream;
 	uint32_t	blocks = blocks_for(input->rows);
@@ -540,13 +520,9 @@ launch_others(cuda_pipeline *pipeline, const GhPipelineRequest *request, const b
 	if (request->kind == GH_INPUT_UNMATCHED)
 		unmatched_input_kernel<<<blocks, BLOCK_THREADS, 0, stream>>>
 			(pipeline->view, pipeline->lane->batch, request->step, first);
-	else if (source->kind == GH_SOURCE_TABLE)
-		table_input_kernel<<<blocks, BLOCK_THREADS, 0, stream>>>
-			(pipeline->view, pipeline->lane->batch,
-			 pipe_rows_view(reinterpret_cast<const cuda_table *>(source->table)->rows), first);
 	else
 	{
-		const cuda_pipeline *groups = reinterpret_cast<const cuda_pipeline *>(source->groups);
+		const cuda_pipeline *groups = reinterpret_cast<const cuda_pipeline *>(pipeline->plan.options.source.groups);
 
 		groups_input_kernel<<<blocks, BLOCK_THREADS, 0, stream>>>
 			(pipeline->view, pipeline->lane->batch, groups->view.plan, groups->groups, first);

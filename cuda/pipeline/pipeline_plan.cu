@@ -23,7 +23,6 @@ struct pipe_parts
 	vector_place *copied;
 	saved_vector *copies;
 	saved_vector *saved;		/* when a row enters, and then of all probes */
-	join_fill  *columns;
 	group_fill *group_columns;
 	GhRecordKey  *keys;
 	GhAggregate *aggregates;
@@ -213,7 +212,6 @@ parts_carve(const GhPipelineOptions *options, const pipe_counts *counts, carver 
 	parts.copied = carver->array<vector_place>(GH_PROGRAM_VECTORS_MAX);
 	parts.copies = carver->array<saved_vector>(GH_PROGRAM_VECTORS_MAX);
 	parts.saved = carver->array<saved_vector>(counts->saved);
-	parts.columns = carver->array<join_fill>(options->program->ncolumns);
 	parts.group_columns = carver->array<group_fill>(options->program->ncolumns);
 	parts.keys = carver->array<GhRecordKey>(nkeys);
 	parts.aggregates = carver->array<GhAggregate>(naggregates);
@@ -225,31 +223,27 @@ parts_carve(const GhPipelineOptions *options, const pipe_counts *counts, carver 
 	return parts;
 }
 
-/* Columns that a source which is no page has. */
+/* Columns of a source that is groups. */
 static void
 fill_columns_of(cuda_pipeline *pipeline, const pipe_parts *parts)
 {
 	const GhPipelineOptions *options = &pipeline->plan.options;
 	uint32_t	n = 0;
 
-	for (uint32_t c = 0; c < options->program->ncolumns; c++)
+	for (uint32_t c = 0; options->source.kind == GH_SOURCE_GROUPS && c < options->program->ncolumns; c++)
 	{
 		const GhColumn *column = &gh_program_columns(options->program)[c];
 
 		if (column->attribute > options->source.natts)
 			continue;
-		if (options->source.kind == GH_SOURCE_TABLE)
-			parts->columns[n++] = {(uint16_t) c, pipe_kept_place(&pipeline->plan.source_table, column->attribute - 1u)};
-		else if (options->source.kind == GH_SOURCE_GROUPS)
-		{
-			const GhGroupColumn *from = &options->source.columns[column->attribute - 1];
-			const GhGroupsSink *sink = &options->source.groups->plan->options.sink.groups;
-			const GhAggregate *aggregate = &sink->aggregates[from->number];
-			bool		narrow = from->part == GH_GROUP_VALUE && gh_aggregate_is_sum(aggregate) &&
-				aggregate->value_class == GH_CLASS_INT && column->load != GH_LOAD_NUMERIC;
 
-			parts->group_columns[n++] = {(uint16_t) c, from->part, from->number, narrow};
-		}
+		const GhGroupColumn *from = &options->source.columns[column->attribute - 1];
+		const GhGroupsSink *sink = &options->source.groups->plan->options.sink.groups;
+		const GhAggregate *aggregate = &sink->aggregates[from->number];
+		bool		narrow = from->part == GH_GROUP_VALUE && gh_aggregate_is_sum(aggregate) &&
+			aggregate->value_class == GH_CLASS_INT && column->load != GH_LOAD_NUMERIC;
+
+		parts->group_columns[n++] = {(uint16_t) c, from->part, from->number, narrow};
 	}
 	pipeline->view.ncolumns = n;
 }
@@ -383,7 +377,6 @@ fill_view(cuda_pipeline *pipeline, const pipe_parts *device, uint32_t nsaved)
 	view->probes = reinterpret_cast<const probe_view *>(pipeline->probes_block.memory);
 	view->saved = device->saved;
 	view->nsaved = nsaved;
-	view->columns = device->columns;
 	view->group_columns = device->group_columns;
 	view->copied = device->copied;
 	view->copies = device->copies;

@@ -50,13 +50,12 @@ find_names(const GhPipelineOptions *options, GhPipelineNames *names, GhError *er
 	const GhPipelineSource *source = &options->source;
 
 	memset(names, 0, sizeof(*names));
-	if (source->kind == GH_SOURCE_TABLE)
-		names->source = root_of_table(source->table);
-	else if (source->kind == GH_SOURCE_GROUPS && source->groups != NULL &&
-			 source->groups->engine == &gh_service_pipelines)
+	if (source->kind == GH_SOURCE_GROUPS)
+	{
+		if (source->groups == NULL || source->groups->engine != &gh_service_pipelines)
+			return gh_error_set(error, GH_INVALID, "the source of a pipeline is not of the service");
 		names->source = gh_entry_root(&((const GhServicePipeline *) source->groups)->entry);
-	if ((source->kind == GH_SOURCE_TABLE || source->kind == GH_SOURCE_GROUPS) && names->source == 0)
-		return gh_error_set(error, GH_INVALID, "the source of a pipeline is not of the service");
+	}
 	if (options->nprobes > GH_PROBES_MAX)
 		return gh_error_set(error, GH_INVALID, "a pipeline has no %u probes", options->nprobes);
 	for (uint32 i = 0; options->probes != NULL && i < options->nprobes; i++)

@@ -71,7 +71,6 @@ walk_source(Walk *walk, GhPipelineSource *source)
 		source->columns = walk->step(walk, source->columns, source->natts, sizeof(GhGroupColumn));
 	else
 		source->columns = NULL;
-	source->table = NULL;
 	source->groups = NULL;
 }
 

@@ -222,9 +222,7 @@ use_all(Search *search, GhPipelineBlock *block)
 	GhPipelineSource *source = &block->options.source;
 	const GhWorkerTable *used;
 
-	if (source->kind == GH_SOURCE_TABLE)
-		source->table = use_table(search, block->names.source);
-	else if (source->kind == GH_SOURCE_GROUPS)
+	if (source->kind == GH_SOURCE_GROUPS)
 	{
 		used = use_named(search, block->names.source);
 		source->groups = used != NULL ? used->pipeline : NULL;

@@ -164,13 +164,17 @@ host_of(const Stage *stage, uint32_t participant)
 void
 crew_join(Context *c, Stage *stage)
 {
+	bool		marking = false;
+
 	if (stage->crew == NULL)
 		return;
-	/* groups belong to one process */
+	/* groups and marks belong to one process */
 	stage->first_member = stage->source_groups != NULL ? stage->source_groups->first_member :
 		(uint32_t) random_below(c, stage->crew->count);
 	stage->nmembers = 1;
-	if (stage->options.sink.kind != GH_SINK_TABLE || stage->source_groups != NULL)
+	for (uint32_t p = 0; p < stage->options.nprobes; p++)
+		marking |= stage->marking[p];
+	if (stage->options.sink.kind != GH_SINK_TABLE || stage->source_groups != NULL || marking)
 		return;
 	stage->first_member = 0;
 	stage->nmembers = stage->crew->count;
@@ -182,19 +186,14 @@ again(const Stage *stage, GhStatus status, int tries)
 	return stage->scarce && lacks_memory(status) && tries < TRIES;
 }
 
-/* Marks are created by the first participant, and others have handles of their own. */
 static GhStatus
-open_marks(Stage *stage, uint32_t participant, uint32_t probe, GhError *error)
+open_marks(Stage *stage, uint32_t probe, GhError *error)
 {
-	const GhPipelineEngine *pipelines = stage->engine->pipelines;
-	GhTable    *table = stage->probed[probe]->tables[stage->first_member + participant];
-	GhMarks   **marks = &stage->marks_of[participant][probe];
+	GhMarks   **marks = &stage->marks[probe];
 	GhStatus	status = GH_NO_MEMORY;
 
 	for (int i = 0; *marks == NULL && (i == 0 || again(stage, status, i)); i++)
-		status = participant == 0 ? pipelines->marks_create(host_of(stage, 0), table, marks, error) :
-			pipelines->marks_attach(host_of(stage, participant), table,
-									pipelines->marks_root(stage->marks_of[0][probe]), marks, error);
+		status = stage->engine->pipelines->marks_create(host_of(stage, 0), stage->probes[probe].table, marks, error);
 	return *marks != NULL ? GH_OK : status;
 }
 
@@ -205,16 +204,14 @@ create_one(Stage *stage, uint32_t participant, GhError *error)
 	GhStatus	status = GH_OK;
 
 	crew_turn(stage, participant);
-	if (stage->source_table != NULL)
-		stage->options.source.table = stage->source_table->tables[member];
 	if (stage->source_groups != NULL)
 		stage->options.source.groups = stage->source_groups->pipeline;
 	for (uint32_t p = 0; p < stage->options.nprobes && status == GH_OK; p++)
 	{
 		stage->probes[p].table = stage->probed[p]->tables[member];
 		if (stage->marking[p])
-			status = open_marks(stage, participant, p, error);
-		stage->probes[p].marks = stage->marks_of[participant][p];
+			status = open_marks(stage, p, error);
+		stage->probes[p].marks = stage->marks[p];
 	}
 	if (status != GH_OK)
 		return status;
@@ -256,11 +253,8 @@ crew_end_pipelines(Stage *stage)
 		stage->pipelines[m] = NULL;
 		for (uint32_t p = 0; p < stage->options.nprobes; p++)
 		{
-			if (stage->marks_of[m][p] != NULL && m > 0)
-				pipelines->marks_detach(stage->marks_of[m][p]);
-			else
-				pipelines->marks_destroy(stage->marks_of[m][p]);
-			stage->marks_of[m][p] = NULL;
+			pipelines->marks_destroy(stage->marks[p]);
+			stage->marks[p] = NULL;
 		}
 	}
 	stage->pipeline = NULL;

@@ -163,13 +163,6 @@ draw_source(Context *c, Stage *stage, const Chain *before)
 
 	if (from != NULL && from->options.sink.kind == GH_SINK_GROUPS && chance(c, 70))
 		from_groups(c, stage, from);
-	else if (from != NULL && from->options.sink.kind == GH_SINK_TABLE && from->made.numbered &&
-			 from->made.nkept > 0 && chance(c, 50))
-	{
-		stage_from_table(stage, &from->made);
-		for (uint32_t k = 0; k < from->made.nkept; k++)
-			(void) stage_column(stage, from->made.kept[k].value_class, k + 1);
-	}
 	else if (chance(c, 25))
 	{
 		stage->options.source.natts = GIVEN;

@@ -91,7 +91,6 @@ typedef struct Stage
 	/* what it is */
 	Parts		parts;
 	Trial	   *pages;			/* of a source of pages; else NULL */
-	ModelTable *source_table;
 	struct Stage *source_groups;
 	GhGroupColumn group_columns[STAGE_COLUMNS_MAX];
 	GhProgram  *program;
@@ -129,7 +128,6 @@ typedef struct Stage
 	uint32_t	first_member;
 	GhRef		shared_sink;
 	GhPipeline *pipelines[CREW_MAX];	/* the first one's, too */
-	GhMarks    *marks_of[CREW_MAX][STAGE_PROBES_MAX];
 
 	/* the model's */
 	RowList		sink;			/* rows that are in the sink */
@@ -224,8 +222,12 @@ extern void stage_keep(Stage *stage, uint32_t vector, uint8_t value_class, uint8
  * neither,
  * and the test puts rows of all vectors to `source` once the stage is finished.
  */
-extern void stage_from_table(Stage *stage, ModelTable *table);
 extern void stage_from_groups(Stage *stage, Stage *groups);
+/*
+ * A stage of no source, with columns for all that the table keeps, which has numbered rows.  To requests for rows without
+ * a match of step 0 it brings them all.
+ */
+extern void stage_of_table(Stage *stage, ModelTable *table);
 /* Puts the program and the options together, and lists the source's rows. */
 extern void stage_finish(Context *c, Stage *stage);
 extern bool no_pipelines(Context *c);

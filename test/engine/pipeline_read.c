@@ -1,35 +1,60 @@
 /*
  * pipeline_read.c
- *		Finds out, for the tests of pipelines, which number each row of a table has, and each group:
- *		pipelines whose source they are bring them out one by one.
+ *		Finds out, for the tests of pipelines, which number each row of a table has, and each group.
+ *
+ * Groups are the source of a pipeline that brings them out one by one.  So does one that probes a table, and marks no
+ * match, for all its rows are without one.  Those that hand back have numbers of which only this is known: it does
+ * not matter, for whatever matches one of them is handed back, and then no marks are looked at.
  */
 #include "pipeline_model.h"
+
+static bool
+is_of_groups(const Stage *stage)
+{
+	return stage->options.sink.kind == GH_SINK_GROUPS;
+}
+
+static void
+read_groups(Stage *reader, Stage *stage)
+{
+	uint32_t	nkeys = stage->options.sink.groups.nkeys;
+
+	stage_from_groups(reader, stage);
+	reader->options.source.natts = nkeys;
+	for (uint32_t k = 0; k < nkeys; k++)
+	{
+		reader->group_columns[k] = (GhGroupColumn) {GH_GROUP_KEY, (uint8_t) k};
+		(void) stage_column(reader, stage->keys[k].value_class, k + 1);
+		stage_key(reader, k, stage->keys[k].value_class);
+	}
+}
 
 /* A pipeline that does nothing to the rows of the table, or the groups. */
 static Stage *
 make_reader(Context *c, Stage *stage)
 {
-	bool		groups = stage->options.sink.kind == GH_SINK_GROUPS;
-	uint32_t	nkeys = groups ? stage->options.sink.groups.nkeys : stage->made.nkept;
 	Stage	   *reader = stage_make();
 
-	if (groups)
-		stage_from_groups(reader, stage);
+	if (is_of_groups(stage))
+		read_groups(reader, stage);
 	else
-		stage_from_table(reader, &stage->made);
-	reader->options.source.natts = nkeys;
-	for (uint32_t k = 0; k < nkeys; k++)
 	{
-		uint8_t		value_class = groups ? stage->keys[k].value_class : stage->made.kept[k].value_class;
-
-		reader->group_columns[k] = (GhGroupColumn) {GH_GROUP_KEY, (uint8_t) k};
-		(void) stage_column(reader, value_class, k + 1);
-		stage_key(reader, k, value_class);
+		stage_of_table(reader, &stage->made);
+		for (uint32_t k = 0; k < stage->made.nkept; k++)
+			stage_key(reader, k, stage->made.kept[k].value_class);
 	}
 	reader->options.sink.kind = GH_SINK_ROWS;
 	reader->engine = stage->engine;
+	reader->scarce = stage->scarce;
 	stage_finish(c, reader);
 	return reader;
+}
+
+/* As which a row is known that hands back. */
+static Keyed
+keyed_back(uint64_t number)
+{
+	return keyed_make(NULL, 0, NULL, number);
 }
 
 /* The row of this number; false: there is none, or it failed. */
@@ -38,7 +63,8 @@ read_one(Context *c, Stage *stage, Stage *reader, uint64_t number, Keyed *keyed)
 {
 	GhBackRow	back;
 	GhPipelineRequest request = {
-		.kind = GH_INPUT_SOURCE,.first = number,.count = 1,.back = &back,.back_room = 1
+		.kind = is_of_groups(stage) ? GH_INPUT_SOURCE : GH_INPUT_UNMATCHED,
+		.first = number,.count = 1,.back = &back,.back_room = 1
 	};
 	GhRecordKey	keys[STAGE_KEPT_MAX];
 	GhValue		values[STAGE_KEPT_MAX];
@@ -46,20 +72,25 @@ read_one(Context *c, Stage *stage, Stage *reader, uint64_t number, Keyed *keyed)
 	size_t		bytes;
 	char	   *record;
 	bool		good = CHECK(c, stage_request(reader, &request) == GH_OK, "reading a row: %s",
-							 request.error.message) &&
-		(request.counted == 1 || stage->scarce);
+							 request.error.message);
 
+	if (good && request.nback == 1 && back.step < reader->options.nsteps)
+	{
+		*keyed = keyed_back(number);
+		return true;
+	}
+	good = good && (request.counted == 1 || stage->scarce);
 	record = good ? stage_records(c, reader, &bytes) : NULL;
 	good = record != NULL && bytes > 0;
-	for (uint32_t k = 0; good && k < reader->options.source.natts; k++)
+	for (uint32_t k = 0; good && k < reader->options.sink.rows.nvalues; k++)
 	{
 		keys[k] = reader->keys[k];
 		/* so that groups that are one have the same bytes */
-		keys[k].padded = stage->options.sink.kind == GH_SINK_GROUPS && stage->keys[k].padded;
+		keys[k].padded = is_of_groups(stage) && stage->keys[k].padded;
 		values[k] = gh_record_group_value(&keys[k], (const GhRecordHead *) record, k, record);
 	}
 	if (good)
-		*keyed = keyed_make(keys, reader->options.source.natts, values, number);
+		*keyed = keyed_make(keys, reader->options.sink.rows.nvalues, values, number);
 	free(record);
 	crew_turn(reader, 0);
 	CHECK_STATUS(c, "clear", stage->engine->pipelines->clear(reader->pipeline, &error), GH_OK);
@@ -73,14 +104,17 @@ key_rows(const Stage *stage, const Stage *reader, uint64_t count)
 	Keyed	   *keyed = make_memory(count * sizeof(Keyed));
 	GhRecordKey	keys[STAGE_KEPT_MAX];
 
-	for (uint32_t k = 0; k < reader->options.source.natts; k++)
+	for (uint32_t k = 0; k < reader->options.sink.rows.nvalues; k++)
 	{
 		keys[k] = reader->keys[k];
-		keys[k].padded = stage->options.sink.kind == GH_SINK_GROUPS && stage->keys[k].padded;
+		keys[k].padded = is_of_groups(stage) && stage->keys[k].padded;
 	}
 	for (uint64_t i = 0; i < count; i++)
-		keyed[i] = keyed_make(keys, reader->options.source.natts, stage->options.sink.kind == GH_SINK_GROUPS ?
-							  stage->groups[i].keys : rows_at(&stage->made.rows, i), i);
+		if (!is_of_groups(stage) && stage->made.back[i])
+			keyed[i] = keyed_back(i);
+		else
+			keyed[i] = keyed_make(keys, reader->options.sink.rows.nvalues, is_of_groups(stage) ?
+								  stage->groups[i].keys : rows_at(&stage->made.rows, i), i);
 	keyed_sort(keyed, count);
 	return keyed;
 }
@@ -92,7 +126,7 @@ put_in_order(Stage *stage, const uint64_t *from, uint64_t count)
 	ModelTable	old = stage->made;
 	ModelGroup *groups = stage->groups;
 
-	if (stage->options.sink.kind == GH_SINK_GROUPS)
+	if (is_of_groups(stage))
 	{
 		stage->groups = make_memory((count + 1) * sizeof(ModelGroup));
 		for (uint64_t i = 0; i < count; i++)
@@ -142,7 +176,7 @@ match_rows(Context *c, Stage *stage, const Stage *reader, Keyed *got, uint64_t c
 bool
 stage_number(Context *c, Stage *stage)
 {
-	uint64_t	count = stage->options.sink.kind == GH_SINK_GROUPS ? stage->ngroups : stage->made.rows.count;
+	uint64_t	count = is_of_groups(stage) ? stage->ngroups : stage->made.rows.count;
 	Stage	   *reader = make_reader(c, stage);
 	Keyed	   *got = make_memory(count * sizeof(Keyed));
 	uint64_t	n = 0;

@@ -42,8 +42,6 @@ stage_create(Stage *stage, const GhHost *host, GhError *error)
 	if (stage->crew != NULL)
 		return crew_create(stage, error);
 	stage->host = *host;
-	if (stage->source_table != NULL)
-		stage->options.source.table = stage->source_table->table;
 	if (stage->source_groups != NULL)
 		stage->options.source.groups = stage->source_groups->pipeline;
 	for (uint32_t p = 0; p < stage->options.nprobes; p++)
@@ -405,8 +403,8 @@ static uint64_t
 load_source(Context *c, const Stage *stage, uint64_t first, Flight *flight)
 {
 	static const GhInputKind kinds[] = {
-		[GH_SOURCE_PAGES] = GH_INPUT_PAGES, [GH_SOURCE_TABLE] = GH_INPUT_SOURCE,
-		[GH_SOURCE_GROUPS] = GH_INPUT_SOURCE, [GH_SOURCE_COLUMNS] = GH_INPUT_COLUMNS
+		[GH_SOURCE_PAGES] = GH_INPUT_PAGES, [GH_SOURCE_GROUPS] = GH_INPUT_SOURCE,
+		[GH_SOURCE_COLUMNS] = GH_INPUT_COLUMNS
 	};
 	uint64_t	end = stage->cut < stage->source.count - first ? first + stage->cut : stage->source.count;
 

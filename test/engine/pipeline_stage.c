@@ -229,11 +229,13 @@ stage_keep(Stage *stage, uint32_t vector, uint8_t value_class, uint8_t bytes)
 /* ------------------------------------------------------------------- source */
 
 void
-stage_from_table(Stage *stage, ModelTable *table)
+stage_of_table(Stage *stage, ModelTable *table)
 {
-	stage->source_table = table;
-	stage->options.source.kind = GH_SOURCE_TABLE;
-	stage->options.source.natts = table->nkept;
+	uint32_t	p = stage_probe(stage, table, GH_PROBE_INNER, true);
+
+	stage_probe_part(stage, p, stage_constant(stage, GH_CLASS_INT, 0), 64);
+	stage_probe_step(stage, p);
+	stage->marking[p] = true;
 }
 
 /* The columns of groups are the test's to set: their number is natts. */
@@ -336,12 +338,11 @@ group_value(const Stage *groups, const ModelGroup *group, GhGroupColumn column, 
 }
 
 static void
-load_made(Stage *stage)
+load_groups(Stage *stage)
 {
 	const Stage *groups = stage->source_groups;
-	uint64_t	count = groups != NULL ? groups->ngroups : stage->source_table->rows.count;
 
-	for (uint64_t row = 0; row < count; row++)
+	for (uint64_t row = 0; row < groups->ngroups; row++)
 	{
 		GhValue    *values = rows_add(&stage->source, NULL, false);
 
@@ -352,10 +353,8 @@ load_made(Stage *stage)
 
 			if (attribute > stage->options.source.natts)
 				continue;
-			values[i] = groups == NULL ? rows_at(&stage->source_table->rows, row)[attribute - 1] :
-				group_value(groups, &groups->groups[row], stage->group_columns[attribute - 1],
-							stage->classes[i],
-							&stage->source.failed[row]);
+			values[i] = group_value(groups, &groups->groups[row], stage->group_columns[attribute - 1],
+									stage->classes[i], &stage->source.failed[row]);
 		}
 	}
 }
@@ -393,5 +392,5 @@ stage_finish(Context *c, Stage *stage)
 	if (stage->pages != NULL)
 		load_pages(stage);
 	else if (options->source.kind != GH_SOURCE_COLUMNS)
-		load_made(stage);
+		load_groups(stage);
 }

@@ -161,13 +161,11 @@ read_rows(Life *life, ModelTable *table, uint64_t rows)
 	uint64_t	counted = 0;
 
 	stage->engine = life->c->engine;
-	stage_from_table(stage, table);
-	(void) stage_column(stage, GH_CLASS_INT, 1);
-	(void) stage_column(stage, GH_CLASS_TEXT, 2);
+	stage_of_table(stage, table);
 	stage->options.sink.kind = GH_SINK_ROWS;
 	stage_key(stage, 0, GH_CLASS_INT);
 	stage_key(stage, 1, GH_CLASS_TEXT);
-	if (open_stage(life, stage) && give(life, stage, GH_INPUT_SOURCE, rows, &counted))
+	if (open_stage(life, stage) && give(life, stage, GH_INPUT_UNMATCHED, rows, &counted))
 		(void) fetch(life, stage);
 	stage_end(stage);
 	stage_drop(life->c, stage);

@@ -398,14 +398,12 @@ read_table(Large *large, ModelTable *table, uint64_t rows, uint64_t sum)
 {
 	Context    *c = large->c;
 	Stage	   *stage = stage_make();
-	GhPipelineRequest request = {.kind = GH_INPUT_SOURCE,.count = rows,.back = large->back,.back_room = large->count};
+	GhPipelineRequest request = {.kind = GH_INPUT_UNMATCHED,.count = rows,.back = large->back,.back_room = large->count};
 	size_t		bytes = 0;
 	char	   *records;
 
 	stage->engine = c->engine;
-	stage_from_table(stage, table);
-	(void) stage_column(stage, GH_CLASS_INT, 1);
-	(void) stage_column(stage, GH_CLASS_TEXT, 2);
+	stage_of_table(stage, table);
 	stage->options.sink.kind = GH_SINK_GROUPS;
 	stage_aggregate(stage, GH_AGGREGATE_COUNT, 1, GH_CLASS_TEXT);
 	stage_aggregate(stage, GH_AGGREGATE_SUM, 0, GH_CLASS_INT);

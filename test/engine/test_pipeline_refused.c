@@ -254,18 +254,6 @@ refused_sources(Context *c)
 		REFUSED(source->kind, GH_SOURCE_COLUMNS + 1);
 		REFUSED(source->natts, GH_ATTRIBUTE_MAX + 1);
 		REFUSED(source->natts, 0);	/* and nothing sets a column that is read */
-		source->kind = GH_SOURCE_TABLE;
-		source->table = bench.table->made.table;
-		/* it keeps two values, and the pipeline reads three */
-		expect_create(c, &stage->options, GH_INVALID, "a table that keeps less");
-		REFUSED(source->table, NULL);
-		columns[TRUTH].attribute = GH_ATTRIBUTE_MAX + 9;
-		source->natts = 2;
-		expect_create(c, &stage->options, GH_OK, "a source that is a table");
-		REFUSED(source->table, bench.unnumbered->made.table);
-		REFUSED(source->table, bench.other);
-		REFUSED(columns[NUMBER].attribute, 2);
-		REFUSED(columns[NUMBER].attribute, 0);
 		source->kind = GH_SOURCE_GROUPS;
 		source->groups = bench.groups->pipeline;
 		source->columns = stage->group_columns;
@@ -277,6 +265,8 @@ refused_sources(Context *c)
 		expect_create(c, &stage->options, GH_OK, "a source that is groups");
 		REFUSED(source->columns, NULL);
 		REFUSED(source->groups, NULL);
+		REFUSED(columns[NUMBER].attribute, 2);
+		REFUSED(columns[NUMBER].attribute, 0);
 		REFUSED(stage->group_columns[0].part, 0);
 		REFUSED(stage->group_columns[0].part, GH_GROUP_VALUE + 1);
 		REFUSED(stage->group_columns[0].part, GH_GROUP_KEY);	/* which there is no second one of */

@@ -47,7 +47,7 @@ typedef struct Found
 	uint64_t	sum;			/* of the numbers of matches */
 	uint64_t	rows;			/* read, by ranges */
 	uint64_t	rows_sum;
-	uint64_t	unmatched;
+	uint64_t	unmatched;		/* by its own marks */
 } Found;
 
 /* In memory that all processes have. */
@@ -60,7 +60,6 @@ typedef struct Party
 	uint64_t	keys;
 	uint64_t	seed;
 	GhRef		sink;
-	GhRef		marks;
 	uint32_t	left;			/* handles on the table */
 	Found		found[PARTICIPANTS];
 } Party;
@@ -207,12 +206,9 @@ make_reader(Context *c, ModelTable *model)
 {
 	Stage	   *stage = stage_make();
 
-	stage_from_table(stage, model);
+	stage_of_table(stage, model);
 	for (uint32_t k = 0; k < model->nkept; k++)
-	{
-		(void) stage_column(stage, model->kept[k].value_class, k + 1);
 		stage_key(stage, k, model->kept[k].value_class);
-	}
 	stage->options.sink.kind = GH_SINK_ROWS;
 	stage_finish(c, stage);
 	return stage;
@@ -374,7 +370,7 @@ probe(Self *self, Found *found)
 	stage_drop(c, prober);
 }
 
-/* Of keys of even numbers the rows are marked, by all; then each counts rows without a mark in a range. */
+/* Of keys of even numbers the rows are marked, by each of its own ones; then it counts rows without a mark. */
 static void
 mark(Self *self, Found *found)
 {
@@ -385,36 +381,20 @@ mark(Self *self, Found *found)
 	GhPipeline *pipeline = NULL;
 	GhMarks    *marks = NULL;
 	GhError		error = {0};
-	uint64_t	first = party->rows * self->number / PARTICIPANTS;
-	uint64_t	end = party->rows * (self->number + 1) / PARTICIPANTS;
 	uint64_t	count = 0;
 	uint64_t	sum = 0;
 
-	if (self->number == 0)
-	{
-		CHECK_STATUS(c, "marks", pipelines->marks_create(&self->host, self->made.table, &marks, &error), GH_OK);
-		party->marks = pipelines->marks_root(marks);
-	}
-	(void) pthread_barrier_wait(&party->barrier);
-	if (self->number > 0)
-		CHECK_STATUS(c, "marks", pipelines->marks_attach(&self->host, self->made.table, party->marks, &marks, &error),
-					 GH_OK);
+	CHECK_STATUS(c, "marks", pipelines->marks_create(&self->host, self->made.table, &marks, &error), GH_OK);
 	prober->probes[0].table = self->made.table;
 	prober->probes[0].marks = marks;
 	CHECK_STATUS(c, "create", pipelines->create(&self->host, &prober->options, &pipeline, &error), GH_OK);
 	(void) bring_all(c, party, pipeline, 2 * self->number, 2 * PARTICIPANTS, party->keys, false);
-	(void) pthread_barrier_wait(&party->barrier);
 	CHECK_STATUS(c, "clear", pipelines->clear(pipeline, &error), GH_OK);
-	(void) do_pipeline(c, pipeline, &(GhPipelineRequest) {.kind = GH_INPUT_UNMATCHED,.first = first,
-					   .count = end - first});
+	(void) do_pipeline(c, pipeline, &(GhPipelineRequest) {.kind = GH_INPUT_UNMATCHED,.count = party->rows});
 	read_group(c, pipeline, &count, &sum);
 	found->unmatched = count;
 	pipelines->destroy(pipeline);
-	(void) pthread_barrier_wait(&party->barrier);
-	if (self->number == 0)
-		pipelines->marks_destroy(marks);
-	else
-		pipelines->marks_detach(marks);
+	pipelines->marks_destroy(marks);
 	stage_drop(c, prober);
 }
 
@@ -446,15 +426,18 @@ read_rows(Self *self, Found *found)
 	Party	   *party = self->party;
 	Stage	   *reader = make_reader(c, &self->model);
 	GhPipeline *pipeline = NULL;
+	GhMarks    *marks = NULL;
 	GhError		error = {0};
 	uint64_t	end = party->rows * (self->number + 1) / PARTICIPANTS;
 	static uint64_t buffer[1 << 16];
 	GhCursor	cursor = {0};
 
-	reader->options.source.table = self->made.table;
+	CHECK_STATUS(c, "marks", c->engine->pipelines->marks_create(&self->host, self->made.table, &marks, &error), GH_OK);
+	reader->probes[0].table = self->made.table;
+	reader->probes[0].marks = marks;
 	CHECK_STATUS(c, "create", c->engine->pipelines->create(&self->host, &reader->options, &pipeline, &error), GH_OK);
 	for (uint64_t at = party->rows * self->number / PARTICIPANTS; at < end; at += BATCH)
-		(void) do_pipeline(c, pipeline, &(GhPipelineRequest) {.kind = GH_INPUT_SOURCE,.first = at,
+		(void) do_pipeline(c, pipeline, &(GhPipelineRequest) {.kind = GH_INPUT_UNMATCHED,.first = at,
 						   .count = end - at < BATCH ? end - at : BATCH});
 	while (!cursor.finished && c->failures == 0)
 	{
@@ -466,6 +449,7 @@ read_rows(Self *self, Found *found)
 			read_record(c, (const GhRecordHead *) ((char *) buffer + at), self->model.nkept > 1, found);
 	}
 	c->engine->pipelines->destroy(pipeline);
+	c->engine->pipelines->marks_destroy(marks);
 	stage_drop(c, reader);
 }
 
@@ -529,7 +513,7 @@ check_found(Context *c, const Party *party)
 		return;
 	CHECK_U64(c, "rows read", found.rows, party->rows);
 	CHECK_U64(c, "the sum of rows read", found.rows_sum, sum);
-	CHECK_U64(c, "rows without a mark", found.unmatched, party->rows - even);
+	CHECK_U64(c, "rows without a mark", found.unmatched, PARTICIPANTS * party->rows - even);
 }
 
 static Party *

@@ -271,8 +271,6 @@ inner_options(GhPipelineOptions *options, GhProbe *probes)
 	GhPipelineSource *source = &options->source;
 
 	options->device = 0;
-	if (source->kind == GH_SOURCE_TABLE)
-		source->table = fault_table_inner(source->table);
 	if (source->kind == GH_SOURCE_GROUPS && source->groups != NULL && source->groups->engine == &fault_pipelines)
 		source->groups = ((FaultPipeline *) source->groups)->inner;
 	if (options->probes == NULL || options->nprobes > GH_PROBES_MAX)

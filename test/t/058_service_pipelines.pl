@@ -25,7 +25,7 @@ sub trial
 sub service { my ($shape, @rest) = @_; return trial('service', $shape, @rest ? @rest : ('pinned', 16, 2, 65536, 'true')) }
 
 # --------------------------------------------------------------------- answers
-my @SHAPES = qw(groups rows places clear joined left semi anti two source unmatched regrouped hasty plain emptied found);
+my @SHAPES = qw(groups rows places clear joined left semi anti two unmatched regrouped hasty plain emptied found);
 my %want = map { $_ => trial('cpu', $_, 'copied', 16, 1, 65536, 'false') } @SHAPES;
 my $groups = ($session->do("SELECT string_agg(format('%s %s %s', k, n, s), ',' ORDER BY k) || ',back 0' FROM (SELECT k, count(*) n, sum(v) s FROM o GROUP BY k) g"))[0];
 my $joined = ($session->do("SELECT string_agg(format('%s %s %s %s %s', k, n, s, k * n, p), ',' ORDER BY k) || ',back 0' FROM (SELECT o.k, count(*) n, sum(v) s, sum(p) p FROM o JOIN i USING (k) GROUP BY o.k) g"))[0];
@@ -33,7 +33,7 @@ is($want{groups}, $groups, "the CPU engine's groups are PostgreSQL's");
 is($want{joined}, $joined, "and its joined ones");
 is($want{found}, $server->query(q{SELECT count(DISTINCT k) || ' ' || sum(DISTINCT k) || ', ' || count(DISTINCT k) FROM i}), 'requests find the keys of a table that a pipeline made, and what it keeps');
 my $rows = qr/^\d{3,} records [0-9a-f]{16}, seen \d{4,}, counted \d{3,}, back 0 0{16}, passed/;
-like($want{$_}, $rows, "$_: $want{$_}") for qw(rows clear left two source unmatched regrouped hasty plain emptied);
+like($want{$_}, $rows, "$_: $want{$_}") for qw(rows clear left two unmatched regrouped hasty plain emptied);
 like($want{$_}, qr/^500 records .* passed 15000 0 0, table of 1506, several$/, "$_: $want{$_}") for qw(semi anti);
 like($want{places}, qr/^0 records 0{16}, seen 31506, counted 16506, back 15000 (?!0{16}).*, passed 15000 /, "places: $want{places}");
 for my $shape (@SHAPES)
@@ -156,7 +156,7 @@ for my $one (@POINTS)
 		is(service($shape), $want{$shape}, "$what: the next one is right");
 	}
 }
-for my $shape (qw(rows unmatched source))
+for my $shape (qw(rows unmatched))
 {
 	for my $after (0, 1, 2)
 	{

@@ -354,7 +354,4 @@ const GhPipelineEngine gh_cpu_pipelines = {
 	.index_begin = gh_cpu_shared_begin,
 	.index_enter = gh_cpu_shared_enter,
 	.table_attach = gh_cpu_shared_attach,
-	.marks_root = gh_cpu_marks_root,
-	.marks_attach = gh_cpu_marks_attach,
-	.marks_detach = gh_cpu_marks_detach,
 };

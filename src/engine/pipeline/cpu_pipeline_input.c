@@ -387,37 +387,6 @@ take_columns(GhCpuPipeline *pipeline, const GhPipelineRequest *request, uint64_t
 	}
 }
 
-/* All rows of a batch, with these numbers of a table's rows. */
-static void
-number_rows(const GhCpuPipeline *pipeline, uint64_t first, uint64_t *numbers, GhCpuPicks *picks)
-{
-	picks->n = pipeline->levels[0]->batch.nrows;
-	for (uint32_t i = 0; i < picks->n; i++)
-	{
-		picks->rows[i] = (uint16_t) i;
-		numbers[i] = first + i;
-	}
-}
-
-static void
-take_table(GhCpuPipeline *pipeline, uint64_t first, uint32_t n)
-{
-	const GhPipelineOptions *options = &pipeline->plan.options;
-	const GhCpuRows *rows = gh_cpu_rows_of(options->source.table);
-	uint64_t	numbers[GH_VECTOR_ROWS];
-	GhCpuPicks	picks;
-
-	begin_rows(pipeline, n);
-	number_rows(pipeline, first, numbers, &picks);
-	for (uint32_t c = 0; c < options->program->ncolumns; c++)
-	{
-		uint32_t	attribute = gh_program_columns(options->program)[c].attribute;
-
-		if (attribute <= options->source.natts)
-			gh_cpu_rows_load(rows, attribute - 1, numbers, &pipeline->levels[0]->batch.vectors[c], &picks);
-	}
-}
-
 /* A part of a group as the value of a column; false: it does not fit, and the row goes back. */
 static bool
 group_value(const GhCpuGrouping *groups, GhGroupColumn column, uint32_t number, uint8_t value_class, GhValue *value)
@@ -497,6 +466,18 @@ take_nulls(GhCpuPipeline *pipeline, uint32_t step, uint32_t n)
 	}
 }
 
+/* All rows of a batch, with these numbers of a table's rows. */
+static void
+number_rows(const GhCpuPipeline *pipeline, uint64_t first, uint64_t *numbers, GhCpuPicks *picks)
+{
+	picks->n = pipeline->levels[0]->batch.nrows;
+	for (uint32_t i = 0; i < picks->n; i++)
+	{
+		picks->rows[i] = (uint16_t) i;
+		numbers[i] = first + i;
+	}
+}
+
 static void
 take_unmatched(GhCpuPipeline *pipeline, const GhPipelineRequest *request, uint64_t first, uint32_t n)
 {
@@ -532,7 +513,7 @@ count_seen(const GhCpuPipeline *pipeline)
 	return seen;
 }
 
-/* The columns of pages, tables and groups are set by no step. */
+/* The columns of pages and groups are set by no step. */
 void
 gh_cpu_refill(GhCpuPipeline *pipeline, const GhPipelineRequest *request)
 {
@@ -547,7 +528,6 @@ gh_cpu_refill(GhCpuPipeline *pipeline, const GhPipelineRequest *request)
 bool
 gh_cpu_input(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint64_t *at)
 {
-	uint32_t	kind = pipeline->plan.options.source.kind;
 	uint32_t	step = request->kind == GH_INPUT_COLUMNS ? request->step : 0;
 	uint32_t	n;
 
@@ -571,8 +551,6 @@ gh_cpu_input(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint64_t *at)
 		take_unmatched(pipeline, request, request->first + *at, n);
 		step = request->step + 1;
 	}
-	else if (kind == GH_SOURCE_TABLE)
-		take_table(pipeline, request->first + *at, n);
 	else
 		take_groups(pipeline, request->first + *at, n);
 	request->seen += count_seen(pipeline);

@@ -195,17 +195,10 @@ struct GhMarks
 static inline void
 gh_cpu_mark(GhMarks *marks, uint64_t number)
 {
-	uint64_t	bit = UINT64_C(1) << number % 64;
-
-	/* most rows that match have done so before */
-	if ((__atomic_load_n(&marks->bits[number / 64], __ATOMIC_RELAXED) & bit) == 0)
-		(void) __atomic_fetch_or(&marks->bits[number / 64], bit, __ATOMIC_RELAXED);
+	marks->bits[number / 64] |= UINT64_C(1) << number % 64;
 }
 
 extern GhStatus gh_cpu_marks_create(const GhHost *host, GhTable *table, GhMarks **marks, GhError *error);
-extern GhRef gh_cpu_marks_root(const GhMarks *marks);
-extern GhStatus gh_cpu_marks_attach(const GhHost *host, GhTable *table, GhRef root, GhMarks **marks, GhError *error);
-extern void gh_cpu_marks_detach(GhMarks *marks);
 extern void gh_cpu_marks_destroy(GhMarks *marks);
 
 #endif							/* GPUHASH_CPU_ROWS_H */

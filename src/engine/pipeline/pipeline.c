@@ -93,9 +93,8 @@ check_source_sizes(const GhPipelineSource *source, GhError *error)
 		(source->kind == GH_SOURCE_PAGES && !has_array(source->attributes, source->natts, GH_ATTRIBUTE_MAX)) ||
 		(source->kind == GH_SOURCE_GROUPS && !has_array(source->columns, source->natts, GH_ATTRIBUTE_MAX)))
 		return gh_error_set(error, GH_INVALID, "the source of a pipeline has no %u attributes", source->natts);
-	if ((source->kind == GH_SOURCE_TABLE && source->table == NULL) ||
-		(source->kind == GH_SOURCE_GROUPS && source->groups == NULL))
-		return gh_error_set(error, GH_INVALID, "a pipeline's source is a table, or groups, of none");
+	if (source->kind == GH_SOURCE_GROUPS && source->groups == NULL)
+		return gh_error_set(error, GH_INVALID, "a pipeline's source is groups of none");
 	return GH_OK;
 }
 
@@ -439,9 +438,7 @@ check_request(const GhPipeline *pipeline, const GhPipelineRequest *request, uint
 			status = check_columns(plan, request, error);
 			break;
 		case GH_INPUT_SOURCE:
-			if (source == GH_SOURCE_TABLE)
-				status = check_range(request, plan->source_table.rows, error);
-			else if (source == GH_SOURCE_GROUPS)
+			if (source == GH_SOURCE_GROUPS)
 				status = check_range(request, groups, error);
 			else
 				status = gh_error_set(error, GH_INVALID, "a request is for rows of a source of kind %u", source);

@@ -61,7 +61,6 @@ typedef struct GhPageSpan GhPageSpan;	/* room for pages on a device, which stay 
 typedef enum GhSourceKind
 {
 	GH_SOURCE_PAGES = 1,
-	GH_SOURCE_TABLE,			/* all rows of a table that a pipeline made */
 	GH_SOURCE_GROUPS,			/* the groups of another pipeline, which takes no more requests meanwhile */
 	GH_SOURCE_COLUMNS			/* none of these: rows are handed over as columns alone */
 } GhSourceKind;
@@ -83,8 +82,8 @@ typedef struct GhGroupColumn
 
 /*
  * Columns of the program whose attribute is at most natts come from the source.  Of pages, attribute n is
- * the tuple's.  Of a table it is the value n - 1 that it keeps, of groups it is columns[n - 1]: how such a
- * column is loaded only says its class, by the kind of GH_LOAD that has it.
+ * the tuple's.  Of groups it is columns[n - 1]: how such a column is loaded only says its class, by the kind of
+ * GH_LOAD that has it.
  */
 typedef struct GhPipelineSource
 {
@@ -97,8 +96,7 @@ typedef struct GhPipelineSource
 	 */
 	uint32_t	seen_before;
 	const GhPageAttribute *attributes;	/* pages: natts */
-	GhTable    *table;			/* table: of this engine; it outlives the pipeline */
-	GhPipeline *groups;			/* groups: of this engine; likewise */
+	GhPipeline *groups;			/* groups: of this engine; it outlives the pipeline */
 	const GhGroupColumn *columns;	/* groups: natts */
 } GhPipelineSource;
 
@@ -263,7 +261,7 @@ typedef enum GhInputKind
 {
 	GH_INPUT_PAGES = 1,			/* a source of pages */
 	GH_INPUT_COLUMNS,			/* any pipeline */
-	GH_INPUT_SOURCE,			/* rows or groups of a source that is one, first up to first + count */
+	GH_INPUT_SOURCE,			/* groups of a source that is groups, first up to first + count */
 	GH_INPUT_UNMATCHED			/* of the table of a probe with marks, rows without a mark, numbers first up to first + count;
 								 * they come out of the probe with NULLs in all columns of the source and of probes before;
 								 * one that is to be handed back (back_vector) goes back at the step of the probe */
@@ -445,10 +443,6 @@ struct GhPipelineEngine
 	GhStatus	(*index_begin) (const GhHost *host, GhRef root, GhError *error);
 	GhStatus	(*index_enter) (const GhHost *host, GhRef root, bool *ready, GhError *error);
 	GhStatus	(*table_attach) (const GhHost *host, GhRef root, GhMadeTable *made, GhError *error);
-	/* Marks that participants set together: another handle on those that one of them created, for its own table. */
-	GhRef		(*marks_root) (const GhMarks *marks);
-	GhStatus	(*marks_attach) (const GhHost *host, GhTable *table, GhRef root, GhMarks **marks, GhError *error);
-	void		(*marks_detach) (GhMarks *marks);
 };
 
 /* The first fields of every handle. */
@@ -471,7 +465,7 @@ extern const GhPipelineEngine gh_cpu_pipelines;
 
 /* --------------------------------------------- for the engines: pipeline.c */
 
-/* What an engine says of a table, for the check of those who probe or read it. */
+/* What an engine says of a table, for the check of those who probe it. */
 typedef struct GhTableShape
 {
 	uint32_t	nkept;
@@ -498,7 +492,6 @@ typedef struct GhPipelinePlan
 	uint8_t		wide[GH_PROGRAM_VECTORS_MAX];	/* 1: some value of the vector has a high word */
 	/* by step, and behind the last: bit v: vector v, no constant, is read from there on and set before */
 	uint64_t	needed[GH_STEPS_MAX + 1][GH_PROGRAM_VECTORS_MAX / 64];
-	GhTableShape source_table;	/* of a source that is a table */
 	GhTableShape *probed;		/* by probe */
 	uint32_t	group_bytes;	/* of GhRecordHead and the keys, in an engine's memory */
 	void	   *memory;			/* malloc()ed */

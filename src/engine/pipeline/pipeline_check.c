@@ -76,9 +76,7 @@ check_source_columns(Check *check)
 		if (n == 0 && source->kind != GH_SOURCE_PAGES)
 			return gh_error_set(check->error, GH_INVALID, "column %u of a pipeline is a tuple's place, and there are "
 								"no tuples", i);
-		if (source->kind == GH_SOURCE_TABLE)
-			there = n <= check->plan->source_table.nkept ? check->plan->source_table.kept[n - 1].value_class : 0;
-		else if (source->kind == GH_SOURCE_GROUPS)
+		if (source->kind == GH_SOURCE_GROUPS)
 			there = group_class(&source->groups->plan->options, source->columns[n - 1], check->all[i]);
 		if (there != check->all[i])
 			return gh_error_set(check->error, GH_INVALID, "column %u of a pipeline is of class %d, and its source's "
@@ -123,9 +121,6 @@ check_source(Check *check)
 	const GhPipeline *groups = source->groups;
 	GhStatus	status;
 
-	if (source->kind == GH_SOURCE_TABLE &&
-		(!check->describe(source->table, &check->plan->source_table) || !check->plan->source_table.numbered))
-		return gh_error_set(check->error, GH_INVALID, "a pipeline's source is a table whose rows are not numbered");
 	if (source->kind == GH_SOURCE_GROUPS &&
 		(groups->engine != check->engine || groups->plan->options.sink.kind != GH_SINK_GROUPS))
 		return gh_error_set(check->error, GH_INVALID, "a pipeline's source is no groups of a pipeline of this engine");

@@ -31,7 +31,7 @@ PG_FUNCTION_INFO_V1(gpuhash_forge_columns);
 static void
 stage_texts(GhTrialStage *stage)
 {
-	gh_trial_stage_begin(stage, NULL, NULL);
+	gh_trial_stage_begin(stage, NULL);
 	stage->columns[1].load = GH_LOAD_TEXT;
 	stage->options.source.kind = GH_SOURCE_COLUMNS;
 	stage->values[0].value_class = GH_CLASS_INT;

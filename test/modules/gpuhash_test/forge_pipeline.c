@@ -38,7 +38,6 @@ PG_FUNCTION_INFO_V1(gpuhash_forge_blocks);
 enum
 {
 	BLOCK_PROBE,				/* pages, probes with marks, groups */
-	BLOCK_TABLE,				/* rows of a table, as records */
 	BLOCK_GROUPS,				/* groups, into a table */
 	BLOCKS
 };
@@ -73,15 +72,15 @@ marks_root(void)
 static void
 hold_all(GhTrial *trial)
 {
-	gh_trial_stage_begin(&held_build, NULL, NULL);
+	gh_trial_stage_begin(&held_build, NULL);
 	gh_trial_stage_table(&held_build);
 	gh_trial_create(trial, &held_build);
 	gh_trial_make_table(trial, held_build.pipeline, &held_table);
 	held_marks = gh_trial_marks(trial, held_table.table);
-	gh_trial_stage_begin(&held_groups, NULL, NULL);
+	gh_trial_stage_begin(&held_groups, NULL);
 	gh_trial_stage_groups(&held_groups);
 	gh_trial_create(trial, &held_groups);
-	gh_trial_stage_begin(&held_marking, NULL, NULL);
+	gh_trial_stage_begin(&held_marking, NULL);
 	gh_trial_stage_probe(&held_marking, GH_PROBE_INNER, 2, held_table.table, held_marks);
 	gh_trial_stage_rows(&held_marking);
 	gh_trial_create(trial, &held_marking);
@@ -229,9 +228,8 @@ static void
 stage_block(int which, GhTrialStage *stage, GhPipelineNames *names)
 {
 	memset(names, 0, sizeof(*names));
-	names->source = which == BLOCK_TABLE ? table_root() : which == BLOCK_GROUPS ? gh_entry_root(entry_of(&held_groups)) : 0;
-	gh_trial_stage_begin(stage, which == BLOCK_TABLE ? held_table.table : NULL,
-						 which == BLOCK_GROUPS ? held_groups.pipeline : NULL);
+	names->source = which == BLOCK_GROUPS ? gh_entry_root(entry_of(&held_groups)) : 0;
+	gh_trial_stage_begin(stage, which == BLOCK_GROUPS ? held_groups.pipeline : NULL);
 	if (which == BLOCK_PROBE)
 	{
 		gh_trial_stage_probe(stage, GH_PROBE_INNER, 2, held_table.table, held_marks);
@@ -240,8 +238,6 @@ stage_block(int which, GhTrialStage *stage, GhPipelineNames *names)
 		names->marks[0] = marks_root();
 		gh_trial_stage_groups(stage);
 	}
-	else if (which == BLOCK_TABLE)
-		gh_trial_stage_rows(stage);
 	else
 		gh_trial_stage_table(stage);
 }

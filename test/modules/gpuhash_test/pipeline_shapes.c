@@ -30,7 +30,7 @@ typedef struct Shape
 	Oid			inner;
 	bool		early;			/* what is used goes before its users begin */
 	GhTrialStage build;			/* makes the inner table */
-	GhTrialStage again;			/* makes another one out of it */
+	GhTrialStage again;			/* makes another one of the same rows */
 	GhTrialStage main;
 	GhMadeTable made;
 	GhMadeTable made_again;
@@ -79,25 +79,21 @@ let_go_early(Shape *shape)
 		drop_used(shape);
 }
 
+/* A table of the inner table's rows, by a stage whose sink is one. */
+static void
+make_table(Shape *shape, GhTrialStage *stage, GhMadeTable *made)
+{
+	gh_trial_create(&shape->trial, stage);
+	gh_trial_bring(&shape->trial, stage->pipeline, shape->inner, 0, MaxBlockNumber);
+	gh_trial_make_table(&shape->trial, stage->pipeline, made);
+}
+
 static void
 make_inner(Shape *shape)
 {
-	gh_trial_stage_begin(&shape->build, NULL, NULL);
+	gh_trial_stage_begin(&shape->build, NULL);
 	gh_trial_stage_table(&shape->build);
-	gh_trial_create(&shape->trial, &shape->build);
-	gh_trial_bring(&shape->trial, shape->build.pipeline, shape->inner, 0, MaxBlockNumber);
-	gh_trial_make_table(&shape->trial, shape->build.pipeline, &shape->made);
-}
-
-/* A table of the inner table's rows. */
-static void
-make_again(Shape *shape)
-{
-	gh_trial_stage_begin(&shape->again, shape->made.table, NULL);
-	gh_trial_stage_table(&shape->again);
-	gh_trial_create(&shape->trial, &shape->again);
-	gh_trial_bring_rows(&shape->trial, shape->again.pipeline, GH_INPUT_SOURCE, 0, shape->made.rows);
-	gh_trial_make_table(&shape->trial, shape->again.pipeline, &shape->made_again);
+	make_table(shape, &shape->build, &shape->made);
 }
 
 static void
@@ -120,7 +116,7 @@ finish(Shape *shape, bool records)
 static void
 try_groups(Shape *shape)
 {
-	gh_trial_stage_begin(&shape->main, NULL, NULL);
+	gh_trial_stage_begin(&shape->main, NULL);
 	gh_trial_stage_groups(&shape->main);
 	run_main(shape);
 	shape->answer = gh_trial_groups_text(&shape->trial, shape->main.pipeline, 1);
@@ -129,7 +125,7 @@ try_groups(Shape *shape)
 static void
 try_rows(Shape *shape)
 {
-	gh_trial_stage_begin(&shape->main, NULL, NULL);
+	gh_trial_stage_begin(&shape->main, NULL);
 	gh_trial_stage_rows(&shape->main);
 	run_main(shape);
 	finish(shape, true);
@@ -139,7 +135,7 @@ static void
 try_places(Shape *shape)
 {
 	make_inner(shape);
-	gh_trial_stage_begin(&shape->main, NULL, NULL);
+	gh_trial_stage_begin(&shape->main, NULL);
 	gh_trial_stage_probe(&shape->main, GH_PROBE_SEMI, 0, shape->made.table, NULL);
 	gh_trial_stage_places(&shape->main);
 	run_main(shape);
@@ -153,7 +149,7 @@ try_clear(Shape *shape)
 	GhError		error;
 	GhPipelineStats stats;
 
-	gh_trial_stage_begin(&shape->main, NULL, NULL);
+	gh_trial_stage_begin(&shape->main, NULL);
 	gh_trial_stage_groups(&shape->main);
 	run_main(shape);
 	if (shape->trial.engine->pipelines->clear(shape->main.pipeline, &error) != GH_OK)
@@ -170,7 +166,7 @@ static void
 try_probe(Shape *shape, GhProbeKind kind)
 {
 	make_inner(shape);
-	gh_trial_stage_begin(&shape->main, NULL, NULL);
+	gh_trial_stage_begin(&shape->main, NULL);
 	gh_trial_stage_probe(&shape->main, kind, kind > GH_PROBE_LEFT ? 0 : 2, shape->made.table, NULL);
 	gh_trial_stage_groups(&shape->main);
 	run_main(shape);
@@ -189,26 +185,15 @@ static void
 try_two(Shape *shape)
 {
 	make_inner(shape);
-	make_again(shape);
-	gh_trial_stage_begin(&shape->main, NULL, NULL);
+	gh_trial_stage_begin(&shape->again, NULL);
+	gh_trial_stage_table(&shape->again);
+	make_table(shape, &shape->again, &shape->made_again);
+	gh_trial_stage_begin(&shape->main, NULL);
 	gh_trial_stage_probe(&shape->main, GH_PROBE_INNER, 2, shape->made.table, NULL);
 	gh_trial_stage_probe(&shape->main, GH_PROBE_LEFT, 2, shape->made_again.table, NULL);
 	gh_trial_stage_probe(&shape->main, GH_PROBE_SEMI, 0, shape->made.table, NULL);
 	gh_trial_stage_groups(&shape->main);
 	run_main(shape);
-	finish(shape, true);
-}
-
-/* The rows of a table that a pipeline made, as records. */
-static void
-try_source(Shape *shape)
-{
-	make_inner(shape);
-	gh_trial_stage_begin(&shape->main, shape->made.table, NULL);
-	gh_trial_stage_rows(&shape->main);
-	gh_trial_create(&shape->trial, &shape->main);
-	let_go_early(shape);
-	gh_trial_bring_rows(&shape->trial, shape->main.pipeline, GH_INPUT_SOURCE, 0, shape->made.rows);
 	finish(shape, true);
 }
 
@@ -218,7 +203,7 @@ try_unmatched(Shape *shape)
 {
 	make_inner(shape);
 	shape->marks = gh_trial_marks(&shape->trial, shape->made.table);
-	gh_trial_stage_begin(&shape->main, NULL, NULL);
+	gh_trial_stage_begin(&shape->main, NULL);
 	gh_trial_stage_probe(&shape->main, GH_PROBE_INNER, 2, shape->made.table, shape->marks);
 	gh_trial_stage_rows(&shape->main);
 	run_main(shape);
@@ -233,13 +218,13 @@ try_regrouped(Shape *shape)
 	GhError		error;
 	GhPipelineStats stats;
 
-	gh_trial_stage_begin(&shape->build, NULL, NULL);
+	gh_trial_stage_begin(&shape->build, NULL);
 	gh_trial_stage_groups(&shape->build);
 	gh_trial_create(&shape->trial, &shape->build);
 	gh_trial_bring(&shape->trial, shape->build.pipeline, shape->outer, 0, MaxBlockNumber);
 	if (shape->trial.engine->pipelines->stats(shape->build.pipeline, &stats, &error) != GH_OK)
 		gh_report_error(&error, "ask for the numbers of a pipeline of a test");
-	gh_trial_stage_begin(&shape->main, NULL, shape->build.pipeline);
+	gh_trial_stage_begin(&shape->main, shape->build.pipeline);
 	gh_trial_stage_groups(&shape->main);
 	gh_trial_create(&shape->trial, &shape->main);
 	let_go_early(shape);
@@ -256,10 +241,10 @@ try_hasty(Shape *shape)
 {
 	GhError		error;
 
-	gh_trial_stage_begin(&shape->build, NULL, NULL);
+	gh_trial_stage_begin(&shape->build, NULL);
 	gh_trial_stage_groups(&shape->build);
 	gh_trial_create(&shape->trial, &shape->build);
-	gh_trial_stage_begin(&shape->main, NULL, shape->build.pipeline);
+	gh_trial_stage_begin(&shape->main, shape->build.pipeline);
 	gh_trial_stage_groups(&shape->main);
 	gh_trial_create(&shape->trial, &shape->main);
 	shape->trial.hasty = shape->trial.engine != gh_cpu_engine();
@@ -284,14 +269,12 @@ try_found(Shape *shape)
 	int64		sum;
 	uint64		there;
 
-	gh_trial_stage_begin(&shape->again, NULL, NULL);
+	gh_trial_stage_begin(&shape->again, NULL);
 	gh_trial_stage_table(&shape->again);
 	shape->again.options.sink.table.nkept = 1;
 	shape->again.options.sink.table.matches = GH_MATCHES_ANY;
 	shape->again.options.sink.table.numbered = 0;
-	gh_trial_create(&shape->trial, &shape->again);
-	gh_trial_bring(&shape->trial, shape->again.pipeline, shape->inner, 0, MaxBlockNumber);
-	gh_trial_make_table(&shape->trial, shape->again.pipeline, &shape->made_again);
+	make_table(shape, &shape->again, &shape->made_again);
 	make_inner(shape);
 	there = gh_trial_find(&shape->trial, shape->made_again.table, -FOUND_KEYS, 2 * FOUND_KEYS, &sum);
 	shape->answer = psprintf("%llu %lld, %llu",
@@ -341,7 +324,7 @@ static void
 try_plain(Shape *shape)
 {
 	make_plain(shape);
-	gh_trial_stage_begin(&shape->main, NULL, NULL);
+	gh_trial_stage_begin(&shape->main, NULL);
 	gh_trial_stage_probe(&shape->main, GH_PROBE_LEFT, 1, shape->plain, NULL);
 	gh_trial_stage_groups(&shape->main);
 	gh_trial_create(&shape->trial, &shape->main);
@@ -358,7 +341,7 @@ try_emptied(Shape *shape)
 	GhError		error;
 
 	make_plain(shape);
-	gh_trial_stage_begin(&shape->main, NULL, NULL);
+	gh_trial_stage_begin(&shape->main, NULL);
 	gh_trial_stage_probe(&shape->main, GH_PROBE_INNER, 1, shape->plain, NULL);
 	gh_trial_stage_groups(&shape->main);
 	gh_trial_create(&shape->trial, &shape->main);
@@ -402,7 +385,6 @@ static const struct
 	{"semi", try_semi},
 	{"anti", try_anti},
 	{"two", try_two},
-	{"source", try_source},
 	{"unmatched", try_unmatched},
 	{"regrouped", try_regrouped},
 	{"hasty", try_hasty},

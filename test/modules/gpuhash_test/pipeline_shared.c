@@ -70,7 +70,7 @@ share_stage(Step *step)
 static void
 make_groups(Step *step)
 {
-	gh_trial_stage_begin(&step->stage, NULL, NULL);
+	gh_trial_stage_begin(&step->stage, NULL);
 	gh_trial_stage_groups(&step->stage);
 	share_stage(step);
 }
@@ -78,7 +78,7 @@ make_groups(Step *step)
 static void
 make_table(Step *step)
 {
-	gh_trial_stage_begin(&step->stage, NULL, NULL);
+	gh_trial_stage_begin(&step->stage, NULL);
 	gh_trial_stage_table(&step->stage);
 	share_stage(step);
 }
@@ -88,7 +88,7 @@ static void
 make_marking(Step *step)
 {
 	held_marks = gh_trial_marks(&step->trial, held_table);
-	gh_trial_stage_begin(&step->stage, NULL, NULL);
+	gh_trial_stage_begin(&step->stage, NULL);
 	gh_trial_stage_probe(&step->stage, GH_PROBE_INNER, 2, held_table, held_marks);
 	gh_trial_stage_rows(&step->stage);
 	share_stage(step);
@@ -156,7 +156,7 @@ attach_table(Step *step)
 static void
 probe(Step *step)
 {
-	gh_trial_stage_begin(&step->stage, NULL, NULL);
+	gh_trial_stage_begin(&step->stage, NULL);
 	gh_trial_stage_probe(&step->stage, GH_PROBE_INNER, 2, held_table, NULL);
 	gh_trial_stage_groups(&step->stage);
 	gh_trial_create(&step->trial, &step->stage);

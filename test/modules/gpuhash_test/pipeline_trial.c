@@ -41,7 +41,7 @@ add_columns(GhTrialStage *stage, uint32 n)
 }
 
 void
-gh_trial_stage_begin(GhTrialStage *stage, GhTable *table, GhPipeline *groups)
+gh_trial_stage_begin(GhTrialStage *stage, GhPipeline *groups)
 {
 	GhPipelineSource *source = &stage->options.source;
 
@@ -54,11 +54,10 @@ gh_trial_stage_begin(GhTrialStage *stage, GhTable *table, GhPipeline *groups)
 	stage->group_columns[0] = (GhGroupColumn){GH_GROUP_KEY, 0};
 	stage->group_columns[1] = (GhGroupColumn){GH_GROUP_VALUE, 1};
 	stage->part.bits = 32;
-	source->kind = table != NULL ? GH_SOURCE_TABLE : groups != NULL ? GH_SOURCE_GROUPS : GH_SOURCE_PAGES;
+	source->kind = groups != NULL ? GH_SOURCE_GROUPS : GH_SOURCE_PAGES;
 	source->natts = 2;
 	source->page_bytes = BLCKSZ;
 	source->attributes = stage->attributes;
-	source->table = table;
 	source->groups = groups;
 	source->columns = stage->group_columns;
 	stage->options.steps = stage->steps;

@@ -71,8 +71,8 @@ extern void gh_trial_begin(GhTrial *trial, const char *engine, const char *mode,
 						   int capacity);
 extern void gh_trial_give_back(GhTrial *trial);
 
-/* A stage over pages, or over all rows of a table, or over groups, with neither probes nor a sink. */
-extern void gh_trial_stage_begin(GhTrialStage *stage, GhTable *table, GhPipeline *groups);
+/* A stage over pages, or over groups, with neither probes nor a sink. */
+extern void gh_trial_stage_begin(GhTrialStage *stage, GhPipeline *groups);
 /* Probes a table by the first column, and fills columns with so many values of the table, of two at most. */
 extern void gh_trial_stage_probe(GhTrialStage *stage, GhProbeKind kind, uint16 nfills, GhTable *table, GhMarks *marks);
 /* Groups by the first column, with their count and the sums of all other ones. */
