@@ -41,33 +41,22 @@
 #	WORK_MEM	default: 4GB
 #	HOST		folder of the socket (default: /tmp); PGUSER, PGDATABASE as usual
 set -euo pipefail
-if [ $# -lt 2 ]; then
-	sed -n '3,/^set /s/^# \{0,1\}//p' "$0" | sed '$d'
-	exit 2
-fi
-tree=$1 port=$2 out=${3:-.}
+# shellcheck source=test/bench/lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+bench_begin "$@"
 inners=${INNERS:-1000000 10000000} outer=${OUTER:-50000000} workers=${WORKERS:-8}
 largest=${inners##* } others=${OTHERS_INNERS:-$inners}
 all='scan_count scan_sum join_count join_sum join_group'
-mkdir -p "$out"
 tsv=$out/gpuscan.tsv
 [ -s "$tsv" ] || printf 'tag\tinner\touter\tworkers\tquery\tkind\trep\tms\tresult\n' >"$tsv"
 
-sql() { "$tree/bin/psql" -XqAt -v ON_ERROR_STOP=1 -h "${HOST:-/tmp}" -p "$port" -U "${PGUSER:-postgres}" -d "${PGDATABASE:-postgres}" "$@"; }
-
 # ------------------------------------------------------------------ tables
 
-# fill NAME ROWS COLUMNS VALUES: by one job a processor, if it is not there
-fill() {
-	local name=$1 rows=$2 step lo pids=() pid
-	[ "$(sql -c "SELECT count(*) FROM pg_class WHERE relname = '$name' AND reltuples > 0.99 * $rows")" = 0 ] || return 0
-	sql -c "SET client_min_messages = warning" -c "DROP TABLE IF EXISTS $name; CREATE UNLOGGED TABLE $name ($3) WITH (autovacuum_enabled = off)"
-	step=$(((rows + $(nproc) - 1) / $(nproc)))
-	for ((lo = 1; lo <= rows; lo += step)); do
-		sql -c "INSERT INTO $name SELECT $4 FROM generate_series($lo::bigint, least($lo::bigint + $step - 1, $rows)) i" &
-		pids+=($!)
-	done
-	for pid in "${pids[@]}"; do wait "$pid"; done
+# make_table NAME ROWS COLUMNS VALUES: filled by one job a processor, if it is not there
+make_table() {
+	! has_rows "$1" "$2" || return 0
+	sql -c "SET client_min_messages = warning" -c "DROP TABLE IF EXISTS $1; CREATE UNLOGGED TABLE $1 ($3) WITH (autovacuum_enabled = off)"
+	fill "$1" "$2" "$(nproc)" "$4"
 }
 
 # drawn DRAW N SALT: the key of one of N rows of a dimension, for row i
@@ -76,16 +65,16 @@ drawn() { echo "hashint8extended(1 + (hashint8extended(i, $1) & 9223372036854775
 star_tables() {
 	local sizes=(1000 "$((outer / 500))" "$((outer / 50))" "$((outer / 5))") groups=(40 100 200 10) n keys=
 	for n in 0 1 2 3; do
-		fill "star_dim_$((n + 1))" "${sizes[n]}" 'k bigint NOT NULL, g int NOT NULL, v bigint NOT NULL' "hashint8extended(i, 4$n), i % ${groups[n]}, i"
+		make_table "star_dim_$((n + 1))" "${sizes[n]}" 'k bigint NOT NULL, g int NOT NULL, v bigint NOT NULL' "hashint8extended(i, 4$n), i % ${groups[n]}, i"
 		keys+="$(drawn "5$n" "${sizes[n]}" "4$n"), "
 	done
-	fill star_fact "$outer" 'k1 bigint NOT NULL, k2 bigint NOT NULL, k3 bigint NOT NULL, k4 bigint NOT NULL, v bigint NOT NULL' "${keys}hashint8extended(i, 48) & 1023"
+	make_table star_fact "$outer" 'k1 bigint NOT NULL, k2 bigint NOT NULL, k3 bigint NOT NULL, k4 bigint NOT NULL, v bigint NOT NULL' "${keys}hashint8extended(i, 48) & 1023"
 }
 
 pair_tables() {
 	local columns='k bigint NOT NULL, v bigint NOT NULL, g int NOT NULL'
-	fill "bench_inner_$1" "$1" "$columns" "hashint8extended(i, 7), hashint8extended(i, 11) & 1048575, i % 1000"
-	fill "bench_outer_${outer}_$1" "$outer" "$columns" "$(drawn 5 "$1" 7), hashint8extended(i, 11) & 1048575, i % 1000"
+	make_table "bench_inner_$1" "$1" "$columns" "hashint8extended(i, 7), hashint8extended(i, 11) & 1048575, i % 1000"
+	make_table "bench_outer_${outer}_$1" "$outer" "$columns" "$(drawn 5 "$1" 7), hashint8extended(i, 11) & 1048575, i % 1000"
 }
 
 # at_once PID...: the end of all

@@ -23,33 +23,21 @@
 #	WORK_MEM	default: 4GB, so that no hash table spills
 #	HOST		folder of the socket (default: /tmp); PGUSER, PGDATABASE as usual
 set -euo pipefail
-if [ $# -lt 2 ]; then
-	sed -n '3,/^set /s/^# \{0,1\}//p' "$0"
-	exit 2
-fi
-tree=$1 port=$2 out=${3:-.}
+# shellcheck source=test/bench/lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+bench_begin "$@"
 tag=${TAG:-native}
-mkdir -p "$out"
 tsv=$out/join_bench.tsv
 if [ -z "${APPEND:-}" ] || [ ! -s "$tsv" ]; then
 	printf 'tag\tinner\touter\tworkers\tquery\tkind\trep\tms\tresult\n' >"$tsv"
 fi
 
-sql() { "$tree/bin/psql" -XqAt -v ON_ERROR_STOP=1 -h "${HOST:-/tmp}" -p "$port" -U "${PGUSER:-postgres}" -d "${PGDATABASE:-postgres}" "$@"; }
-
 # make_table NAME ROWS KEY: filled by one job a processor
 make_table() {
-	local name=$1 rows=$2 key=$3 jobs step lo pids=() pid
-	[ "$(sql -c "SELECT count(*) FROM pg_class WHERE relname = '$name' AND reltuples > 0.99 * $rows")" = 0 ] || return 0
+	local name=$1
+	! has_rows "$name" "$2" || return 0
 	sql -c "DROP TABLE IF EXISTS $name; CREATE UNLOGGED TABLE $name (k bigint NOT NULL, v bigint NOT NULL, g int NOT NULL) WITH (autovacuum_enabled = off)" 2>/dev/null
-	jobs=$(nproc)
-	step=$(((rows + jobs - 1) / jobs))
-	for ((lo = 1; lo <= rows; lo += step)); do
-		sql -c "INSERT INTO $name SELECT $key, hashint8extended(i, 11) & 1048575, i % 1000
-			FROM generate_series($lo::bigint, least($lo::bigint + $step - 1, $rows)) i" &
-		pids+=($!)
-	done
-	for pid in "${pids[@]}"; do wait "$pid"; done
+	fill "$name" "$2" "$(nproc)" "$3, hashint8extended(i, 11) & 1048575, i % 1000"
 	sql -c "VACUUM ANALYZE $name"
 }
 

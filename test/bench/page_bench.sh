@@ -25,23 +25,17 @@
 #	ROUNDS, REPS	default: 5, 3
 #	HOST		folder of the socket (default: /tmp); PGUSER, PGDATABASE as usual
 set -euo pipefail
-if [ $# -lt 2 ]; then
-	sed -n '3,/^set /s/^# \{0,1\}//p' "$0" | sed '$d'
-	exit 2
-fi
-tree=$1 port=$2 out=${3:-.}
+# shellcheck source=test/bench/lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+bench_begin "$@"
 rows=${ROWS:-5000000}
-mkdir -p "$out"
 tsv=$out/page_bench.tsv
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 [ -s "$tsv" ] || printf 'run\tserver\ttable\tprocesses\tway\twindow\tring\tround\tpages\ttuples\tchecksum\treads\tns\tcpu_ns\n' >"$tsv"
 run=$(date -u +%FT%TZ)
 
-sql() {
-	PGOPTIONS="-c statement_timeout=300s -c jit=off -c max_parallel_workers_per_gather=0 -c client_min_messages=warning" \
-		"$tree/bin/psql" -XqAt -v ON_ERROR_STOP=1 -h "${HOST:-/tmp}" -p "$port" -U "${PGUSER:-postgres}" -d "${PGDATABASE:-postgres}" "$@"
-}
+export PGOPTIONS="-c statement_timeout=300s -c jit=off -c max_parallel_workers_per_gather=0 -c client_min_messages=warning"
 
 # make_table NAME SQL: SQL is what happens after it was vacuumed
 make_table() {

@@ -13,17 +13,12 @@
 #	SECONDS_S	of each round of pgbench (default: 2)
 #	HOST		folder of the socket (default: /tmp); PGUSER, PGDATABASE as usual
 set -euo pipefail
-if [ $# -lt 2 ]; then
-	sed -n '3,17s/^# \{0,1\}//p' "$0"
-	exit 2
-fi
-tree=$1 port=$2 out=${3:-.}
-export PGUSER=${PGUSER:-postgres} PGDATABASE=${PGDATABASE:-postgres} PGHOST=${HOST:-/tmp} PGPORT=$port
-mkdir -p "$out"
+# shellcheck source=test/bench/lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+bench_begin "$@"
 tsv=$out/planning.tsv
 printf 'tag\tjoin\trep\tms\n' >"$tsv"
 
-sql() { "$tree/bin/psql" -XqAt -v ON_ERROR_STOP=1 "$@"; }
 # shellcheck source=test/bench/planning_joins.sh
 . "$(dirname "${BASH_SOURCE[0]}")/planning_joins.sh"
 

@@ -21,7 +21,8 @@ out=$(cd "$out" && pwd -P)
 export PGUSER=postgres PGDATABASE=postgres PGHOST=$out PGPORT=57441
 server=
 
-sql() { "$tree/bin/psql" -XqAt -v ON_ERROR_STOP=1 "$@"; }
+# shellcheck source=test/bench/lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=test/bench/planning_joins.sh
 . "$(dirname "${BASH_SOURCE[0]}")/planning_joins.sh"
 

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 #
-# planning_joins.sh: the tables and joins of planning.sh and planning_instructions.sh, which have a
-# function sql.  Sourced, not run.
+# planning_joins.sh: the tables and joins of planning.sh and planning_instructions.sh, which have
+# what lib.sh has.  Sourced, not run.
 
 make_tables() {
 	local i

@@ -19,20 +19,15 @@
 #	WAIT	seconds until pages have to be there again (default: 60)
 #	HOST	folder of the socket (default: /tmp); PGUSER, PGDATABASE as usual
 set -euo pipefail
-if [ $# -lt 2 ]; then
-	sed -n '3,/^set /s/^# \{0,1\}//p' "$0"
-	exit 2
-fi
-tree=$1 port=$2 out=${3:-.}
-mkdir -p "$out"
+# shellcheck source=test/bench/lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+bench_begin "$@"
 tsv=$out/reload.tsv
 rows=${ROWS:-50000000}
 failed=0
-# VACUUM marks no page as all-visible while a commit on it waits to be written
-export PGOPTIONS="${PGOPTIONS:-} -c synchronous_commit=on"
+commit_at_once
 [ -s "$tsv" ] || printf 'what\tpages\tms\n' >"$tsv"
 
-sql() { "$tree/bin/psql" -XqAt -v ON_ERROR_STOP=1 -h "${HOST:-/tmp}" -p "$port" -U "${PGUSER:-postgres}" -d "${PGDATABASE:-postgres}" "$@"; }
 put() { printf '%s\t%s\t%s\n' "$@" | tee -a "$tsv"; }
 resident() { sql -c "SELECT coalesce(sum(resident), 0) FROM gpuhash_resident WHERE relation = 'o'::regclass" 2>/dev/null || echo 0; }
 now() { date +%s%N; }
@@ -54,7 +49,7 @@ sums() {
 		printf '%s\n' '\timing on'
 		for ((rep = 0; rep < $3; rep++)); do echo 'SELECT sum(v), count(*) FROM o;'; done
 	} | sql -f -)
-	sed -n 's/^Time: \([0-9.]*\) ms.*/\1/p' <<<"$text" | while read -r ms; do put "$1" "$(resident)" "$ms"; done
+	milliseconds <<<"$text" | while read -r ms; do put "$1" "$(resident)" "$ms"; done
 	[ "$(grep '|' <<<"$text" | sort -u)" = "$right" ] || { echo "reload.sh: $1: another sum" >&2; failed=1; }
 }
 
@@ -80,14 +75,9 @@ await() {
 # vacuum: until all pages are all-visible, which some are not that others have pinned
 vacuum() { sql -c 'VACUUM o' -c 'VACUUM ANALYZE o'; }
 
-if [ "$(sql -c "SELECT count(*) FROM pg_class WHERE relname = 'o' AND reltuples > 0.99 * $rows")" = 0 ]; then
+if ! has_rows o "$rows"; then
 	sql -c 'DROP TABLE IF EXISTS o; CREATE TABLE o (k bigint NOT NULL, v bigint NOT NULL, g int NOT NULL) WITH (autovacuum_enabled = off)' 2>/dev/null
-	pids=()
-	for ((part = 0; part < 8; part++)); do
-		sql -c "INSERT INTO o SELECT i * 7, i & 1048575, i % 1000 FROM generate_series($part * $rows::bigint / 8 + 1, ($part + 1) * $rows::bigint / 8) i" &
-		pids+=($!)
-	done
-	for pid in "${pids[@]}"; do wait "$pid"; done
+	fill o "$rows" 8 'i * 7, i & 1048575, i % 1000'
 	vacuum
 fi
 sql -c 'CREATE EXTENSION IF NOT EXISTS gpuhash' 2>/dev/null
@@ -118,8 +108,7 @@ wait_direct
 sql -c "SET max_parallel_workers_per_gather = ${FILLERS:-4}; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SELECT sum(v) FROM o" >/dev/null
 sums 'brought by several processes' '' 4
 for percent in ${CHANGED:-10 50}; do
-	sql -c "UPDATE o SET g = g WHERE ctid IN (SELECT format('(%s,1)', b * 100 / $percent)::tid
-		FROM generate_series(0, pg_relation_size('o') / 8192 * $percent / 100 - 1) b)"
+	change_blocks o "$percent"
 	vacuum
 	sums "$percent percent of the blocks have changed" '' 6
 done

@@ -20,32 +20,20 @@
 #	DUCKDB			python3 with DuckDB, to time it on tables of the same rows with its 16 threads (default: none)
 #	HOST			folder of the socket (default: /tmp); PGUSER, PGDATABASE as usual
 set -euo pipefail
-if [ $# -lt 2 ]; then
-	sed -n '3,/^set /s/^# \{0,1\}//p' "$0"
-	exit 2
-fi
-tree=$1 port=$2 out=${3:-.}
-mkdir -p "$out"
+# shellcheck source=test/bench/lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+bench_begin "$@"
 tsv=$out/resident.tsv
 outer=${OUTER:-50000000} inner=${INNER:-10000000}
-# VACUUM marks no page as all-visible while a commit on it waits to be written
-export PGOPTIONS="${PGOPTIONS:-} -c synchronous_commit=on"
+commit_at_once
 [ -s "$tsv" ] || printf 'query\tsystem\tchanged_percent\tprocesses\tms\n' >"$tsv"
-
-sql() { "$tree/bin/psql" -XqAt -v ON_ERROR_STOP=1 -h "${HOST:-/tmp}" -p "$port" -U "${PGUSER:-postgres}" -d "${PGDATABASE:-postgres}" "$@"; }
 
 # make_table NAME ROWS KEY: filled by eight jobs
 make_table() {
-	local name=$1 rows=$2 key=$3 step lo pids=() pid
-	[ "$(sql -c "SELECT count(*) FROM pg_class WHERE relname = '$name' AND reltuples > 0.99 * $rows")" = 0 ] || return 0
+	local name=$1
+	! has_rows "$name" "$2" || return 0
 	sql -c "DROP TABLE IF EXISTS $name; CREATE TABLE $name (k bigint NOT NULL, v bigint NOT NULL, g int NOT NULL) WITH (autovacuum_enabled = off)" 2>/dev/null
-	step=$(((rows + 7) / 8))
-	for ((lo = 1; lo <= rows; lo += step)); do
-		sql -c "INSERT INTO $name SELECT $key, i & 1048575, i % 1000
-			FROM generate_series($lo::bigint, least($lo::bigint + $step - 1, $rows)) i" &
-		pids+=($!)
-	done
-	for pid in "${pids[@]}"; do wait "$pid"; done
+	fill "$name" "$2" 8 "$3, i & 1048575, i % 1000"
 	sql -c "VACUUM ANALYZE $name"
 }
 
@@ -54,25 +42,18 @@ declare -A query=(
 	[join_sum]='SELECT sum(o.v), sum(i.v) FROM o JOIN i ON i.k = o.k'
 	[join_group]='SELECT o.g, sum(o.v), sum(i.v) FROM o JOIN i ON i.k = o.k GROUP BY o.g')
 
-# times REPS SETTINGS QUERY: milliseconds, a line each
-times() {
-	{
-		echo "SET max_parallel_workers_per_gather = 0; $2"
-		printf '%s\n' '\timing on'
-		for ((rep = 0; rep < $1; rep++)); do echo "$3;"; done
-	} | sql -f - | sed -n 's/^Time: \([0-9.]*\) ms.*/\1/p'
-}
+alone='SET max_parallel_workers_per_gather = 0;'
 
 # first NAME PERCENT SYSTEM: times a query in one session over the bus, then for the first time with what stays, and again
 first() {
 	local all
 	all=$({
-		echo "SET max_parallel_workers_per_gather = 0; SET gpuhash.enable_resident = off;"
+		echo "$alone SET gpuhash.enable_resident = off;"
 		printf '%s\n' '\timing on'
 		for ((rep = 0; rep < 3; rep++)); do echo "${query[$1]};"; done
 		echo 'RESET gpuhash.enable_resident;'
 		for ((rep = 0; rep < 4; rep++)); do echo "${query[$1]};"; done
-	} | sql -f - | sed -n 's/^Time: \([0-9.]*\) ms.*/\1/p')
+	} | sql -f - | milliseconds)
 	put "$1" new_bus "$2" 1 "$(sed -n 1p <<<"$all")"
 	put "$1" bus "$2" 1 "$(sed -n 2,3p <<<"$all" | least)"
 	put "$1" "$3" "$2" 1 "$(sed -n 5p <<<"$all")"
@@ -80,21 +61,18 @@ first() {
 }
 
 put() { printf '%s\t%s\t%s\t%s\t%s\n' "$@" >>"$tsv"; }
-least() { sort -g | head -1; }
 
 make_table i "$inner" "(hashint8extended(i, 7) & ~1023::bigint) | (i & 1023)"
 make_table o "$outer" "(hashint8extended(i % $inner + 1, 7) & ~1023::bigint) | ((i % $inner + 1) & 1023)"
 sql -c 'CREATE EXTENSION IF NOT EXISTS gpuhash' 2>/dev/null
 sql -c "SELECT 'resident: ' || gpuhash_prewarm('o') || ' + ' || gpuhash_prewarm('i') || ' pages'"
 for name in sum join_sum join_group; do
-	put $name bus 0 1 "$(times "${REPS:-5}" 'SET gpuhash.enable_resident = off;' "${query[$name]}" | least)"
-	put $name resident 0 1 "$(times "${REPS:-5}" '' "${query[$name]}" | least)"
+	put $name bus 0 1 "$(times "${REPS:-5}" "$alone SET gpuhash.enable_resident = off;" "${query[$name]}" | least)"
+	put $name resident 0 1 "$(times "${REPS:-5}" "$alone" "${query[$name]}" | least)"
 done
 
 for percent in ${CHANGED:-1 10 50}; do
-	# one row of each of so many blocks, spread evenly
-	sql -c "UPDATE o SET g = g WHERE ctid IN (SELECT format('(%s,1)', b * 100 / $percent)::tid
-		FROM generate_series(0, pg_relation_size('o') / 8192 * $percent / 100 - 1) b)"
+	change_blocks o "$percent"
 	for name in sum join_sum; do first $name "$percent" first; done
 	sql -c 'VACUUM o'
 	first sum "$percent" vacuumed
@@ -105,7 +83,7 @@ if [ "$sessions" -gt 0 ]; then
 	pids=()
 	begin=$(date +%s%N)
 	for ((s = 0; s < sessions; s++)); do
-		times 20 '' "${query[sum]}" >/dev/null &
+		times 20 "$alone" "${query[sum]}" >/dev/null &
 		pids+=($!)
 	done
 	for pid in "${pids[@]}"; do wait "$pid"; done

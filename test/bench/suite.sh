@@ -20,18 +20,12 @@
 #	TAG			name of this run in the results (default: gpuhash)
 #	HOST		folder of the socket (default: /tmp); PGUSER, PGDATABASE as usual
 set -euo pipefail
-if [ $# -lt 2 ]; then
-	sed -n '3,24s/^# \{0,1\}//p' "$0"
-	exit 2
-fi
-tree=$1 port=$2 out=${3:-.}
-here=$(cd "$(dirname "$0")" && pwd -P)
+# shellcheck source=test/bench/lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+bench_begin "$@"
 groups=${GROUPS_RUN:-big star scan selective} tag=${TAG:-gpuhash}
-mkdir -p "$out"
 tsv=$out/suite.tsv
 printf 'tag\tgroup\tquery\tworkers\trep\tms\toffloaded\tanswer\n' >"$tsv"
-
-sql() { "$tree/bin/psql" -XqAt -v ON_ERROR_STOP=1 -h "${HOST:-/tmp}" -p "$port" -U "${PGUSER:-postgres}" -d "${PGDATABASE:-postgres}" "$@"; }
 
 made="scale ${SCALE:-1}, star ${STAR:-5000000}"
 if [ "$(sql -c "SELECT obj_description(to_regclass('dim_visit'), 'pg_class')")" != "$made" ]; then

@@ -43,12 +43,9 @@
 #	PIP			no: nothing is installed
 #	HOST		folder of the socket (default: /tmp); PGUSER, PGDATABASE as usual
 set -euo pipefail
-if [ $# -lt 2 ]; then
-	sed -n '3,/^set /{ /^set /d; s/^# \{0,1\}//p }' "$0"
-	exit 2
-fi
-tree=$1 port=$2 out=${3:-.}
-here=$(cd "$(dirname "$0")" && pwd -P)
+# shellcheck source=test/bench/lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+bench_begin "$@"
 scale=${SCALE:-1}
 temporary=${TMPDIR:-/tmp}
 data=${DATA:-$temporary/tpch-$scale}
@@ -68,8 +65,6 @@ rm -f "$out/answers"/*.q* "$out/tpch.tsv"
 out=$(cd "$out" && pwd -P)
 
 say() { printf '%s: %s\n' "${0##*/}" "$1" >&2; }
-
-sql() { "$tree/bin/psql" -XqAt -v ON_ERROR_STOP=1 -h "${HOST:-/tmp}" -p "$port" -U "${PGUSER:-postgres}" -d "${PGDATABASE:-postgres}" "$@"; }
 
 wants() { case " ${SYSTEMS:-postgresql gpuhash_cpu gpuhash_cuda duckdb} " in *" $1 "*) ;; *) return 1 ;; esac; }
 

@@ -18,29 +18,25 @@
 #	SLOWER		a query is named as slower above this ratio and 5 ms more (default: 1.05)
 #	HOST		folder of the socket (default: /tmp); PGUSER, PGDATABASE as usual
 set -euo pipefail
-if [ $# -lt 2 ]; then
-	sed -n '3,/^set /{ /^set /d; s/^# \{0,1\}//p }' "$0"
-	exit 2
-fi
-tree=$1 port=$2 out=${3:-.}
-here=$(cd "$(dirname "$0")" && pwd -P)
+# shellcheck source=test/bench/lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
+bench_begin "$@"
 reps=${REPS:-3}
-mkdir -p "$out"
 tsv=$out/suites.tsv
 printf 'suite\tquery\tsystem\tms\tnodes\tequal\n' >"$tsv"
-
-sql() { "$tree/bin/psql" -XqAt -h "${HOST:-/tmp}" -p "$port" -U "${PGUSER:-postgres}" -d "${PGDATABASE:-postgres}" "$@"; }
 
 load() {
 	local scale=${SCALE:-0.25}
 	[ "$1" != films ] || scale=${SCALE:-0.05}
 	[ "$(sql -c "SELECT obj_description(to_regnamespace('$1'), 'pg_namespace')")" != "scale $scale" ] || return 0
-	sql -v ON_ERROR_STOP=1 -v scale="$scale" -c "SET client_min_messages = warning" -c "DROP SCHEMA IF EXISTS $1 CASCADE" \
+	sql -v scale="$scale" -c "SET client_min_messages = warning" -c "DROP SCHEMA IF EXISTS $1 CASCADE" \
 		-c "CREATE SCHEMA $1" -c "SET search_path = $1" -f "$here/draws.sql" -f "$here/$1_tables.sql" -c "COMMENT ON SCHEMA $1 IS 'scale $scale'"
 }
 
 # session SUITE SYSTEM: every query with its plan, then its runs, as a script for psql
 session() {
+	# a query may take too long, or fail
+	printf '\\set ON_ERROR_STOP off\n'
 	echo "LOAD 'gpuhash'; SET jit = off; SET search_path = $1; SET statement_timeout = ${LIMIT:-60000}; ${EXTRA:-}"
 	case $2 in
 		postgresql) echo "SET gpuhash.enabled = off;" ;;
