@@ -15,16 +15,9 @@ EXPLAIN (COSTS OFF) SELECT count(DISTINCT x) FROM ad;
 EXPLAIN (COSTS OFF, VERBOSE) SELECT count(DISTINCT x % 9) FILTER (WHERE id > 5) + max(i8) FROM ad GROUP BY k, t HAVING sum(DISTINCT x % 9) > 3;
 EXPLAIN (COSTS OFF) SELECT k, min(DISTINCT x), bool_or(DISTINCT b), max(DISTINCT d) FROM ad GROUP BY k;
 EXPLAIN (COSTS OFF) SELECT k, count(DISTINCT x) FILTER (WHERE id > 5), sum(DISTINCT x) FILTER (WHERE b) FROM ad GROUP BY k;
-CREATE FUNCTION ad_line(query text, pattern text) RETURNS SETOF text LANGUAGE plpgsql AS $$
-DECLARE
-    line text;
-BEGIN
-    FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP
-        IF line ~ pattern THEN
-            RETURN NEXT trim(line);
-        END IF;
-    END LOOP;
-END $$;
+CREATE FUNCTION ad_line(query text, pattern text) RETURNS SETOF text LANGUAGE sql AS $$
+    SELECT lines_of_plan(query, pattern, 'ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF')
+$$;
 SELECT ad_line('SELECT k, count(DISTINCT x) FROM ad GROUP BY k', 'Values|Groups');
 
 -- answers as PostgreSQL's

@@ -6,16 +6,9 @@ ANALYZE why_big, why_small;
 SET max_parallel_workers_per_gather = 0;
 
 -- the lines about what is not offloaded, of EXPLAIN's text
-CREATE FUNCTION why(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
-DECLARE
-    line text;
-BEGIN
-    FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
-        IF line ~ 'Not Offloaded' THEN
-            RETURN NEXT line;
-        END IF;
-    END LOOP;
-END $$;
+CREATE FUNCTION why(query text) RETURNS SETOF text LANGUAGE sql AS $$
+    SELECT lines_of_plan(query, 'Not Offloaded', indented => true)
+$$;
 
 -- off: nothing is said
 SELECT why('SELECT min(t) FROM why_big');

@@ -20,18 +20,8 @@ ANALYZE gs, gs_dim, gs_empty, gs_key, gs_parts;
 SET gpuhash.force_offload = on;
 EXPLAIN (COSTS OFF) SELECT k, b, count(*) FROM gs WHERE id > 3 GROUP BY ROLLUP (k, b) ORDER BY k, b;
 EXPLAIN (COSTS OFF) SELECT name, x % 5, GROUPING(name, x % 5), sum(x) FROM gs JOIN gs_dim USING (k) GROUP BY CUBE (name, x % 5) HAVING GROUPING(name) = 1 OR sum(x) > 9;
-CREATE FUNCTION gs_line(query text, pattern text, options text DEFAULT 'COSTS OFF') RETURNS SETOF text LANGUAGE plpgsql AS $$
-DECLARE
-    line text;
-BEGIN
-    FOR line IN EXECUTE 'EXPLAIN (' || options || ') ' || query LOOP
-        IF line ~ pattern THEN
-            RETURN NEXT trim(line);
-        END IF;
-    END LOOP;
-END $$;
-SELECT gs_line('SELECT k, count(*) FROM gs GROUP BY ROLLUP (k)', 'Rows|Groups', 'ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF');
-SELECT substring(gs_line('SELECT k, b, count(*) FROM gs GROUP BY GROUPING SETS ((k), (b, k), ())', 'Grouping', 'COSTS OFF, FORMAT JSON') FROM '"Grouping Sets": \[[^]]*\]');
+SELECT lines_of_plan('SELECT k, count(*) FROM gs GROUP BY ROLLUP (k)', 'Rows|Groups', 'ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF');
+SELECT substring(lines_of_plan('SELECT k, b, count(*) FROM gs GROUP BY GROUPING SETS ((k), (b, k), ())', 'Grouping', 'COSTS OFF, FORMAT JSON') FROM '"Grouping Sets": \[[^]]*\]');
 RESET gpuhash.force_offload;
 SELECT k, b, GROUPING(k, b), GROUPING(b), count(*), sum(x), min(d) FROM gs GROUP BY GROUPING SETS ((k, b), (b), (), (b)) HAVING GROUPING(k) = 1 OR k > 2 ORDER BY 3, 1, 2;
 
@@ -100,7 +90,7 @@ SET hash_mem_multiplier = 1;
 SELECT q.query, c.same FROM gs_queries q, LATERAL compare_aggregate(q.query, engine => 'cpu') c WHERE c.same <> 'same' ORDER BY q.position;
 SELECT * FROM compare_aggregate('SELECT id / 2, t, w, count(*), sum(n), GROUPING(t) FROM gs GROUP BY CUBE (id / 2, t, w)');
 SET gpuhash.force_offload = on;
-SELECT regexp_replace(gs_line('SELECT id, t, sum(w) FROM gs GROUP BY ROLLUP (id, t)', 'Disk', 'ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF'), '\d+', 'N');
+SELECT regexp_replace(lines_of_plan('SELECT id, t, sum(w) FROM gs GROUP BY ROLLUP (id, t)', 'Disk', 'ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF'), '\d+', 'N');
 RESET gpuhash.force_offload;
 RESET work_mem;
 RESET hash_mem_multiplier;
@@ -128,12 +118,11 @@ SET max_parallel_workers_per_gather = 0;
 EXPLAIN (COSTS OFF) SELECT k, b, count(*) FROM gs GROUP BY ROLLUP (k, b);
 -- why not
 SET gpuhash.explain_why = on;
-SELECT gs_line('SELECT k, sum(f) FROM gs GROUP BY ROLLUP (k)', 'Not Offloaded');
-SELECT gs_line('SELECT k, count(DISTINCT x) FROM gs GROUP BY ROLLUP (k)', 'Not Offloaded');
-SELECT gs_line('SELECT y, z, count(*) FROM (SELECT k AS y, k AS z FROM gs) s GROUP BY ROLLUP (y, z)', 'Not Offloaded');
-SELECT gs_line('SELECT ''a''::text AS y, count(*) FROM gs GROUP BY ROLLUP (y)', 'Not Offloaded');
-SELECT gs_line('SELECT k, count(*) FROM gs GROUP BY CUBE (k, x, b, t, d, c, n)', 'Not Offloaded');
-SELECT gs_line('SELECT k FROM gs_dim GROUP BY ROLLUP (k)', 'Not Offloaded');
+SELECT lines_of_plan('SELECT k, sum(f) FROM gs GROUP BY ROLLUP (k)', 'Not Offloaded');
+SELECT lines_of_plan('SELECT k, count(DISTINCT x) FROM gs GROUP BY ROLLUP (k)', 'Not Offloaded');
+SELECT lines_of_plan('SELECT y, z, count(*) FROM (SELECT k AS y, k AS z FROM gs) s GROUP BY ROLLUP (y, z)', 'Not Offloaded');
+SELECT lines_of_plan('SELECT ''a''::text AS y, count(*) FROM gs GROUP BY ROLLUP (y)', 'Not Offloaded');
+SELECT lines_of_plan('SELECT k, count(*) FROM gs GROUP BY CUBE (k, x, b, t, d, c, n)', 'Not Offloaded');
+SELECT lines_of_plan('SELECT k FROM gs_dim GROUP BY ROLLUP (k)', 'Not Offloaded');
 RESET gpuhash.explain_why;
-DROP FUNCTION gs_line(text, text, text);
 DROP TABLE gs_queries, gs, gs_dim, gs_empty, gs_key, gs_parts;

@@ -12,37 +12,11 @@ VACUUM ANALYZE il_f, il_d;
 
 -- Runs a query without gpuhash, and with what may be inlined in its place: whether any is read as WITH in the plan, how many rows
 -- there are or which error, and whether it is the same both ways.
-CREATE FUNCTION il_answer(query text) RETURNS text[] LANGUAGE plpgsql AS $$
-DECLARE
-	answer text[];
-BEGIN
-	EXECUTE format('SELECT array_agg(r::text ORDER BY r::text) FROM (%s) r', query) INTO answer;
-	RETURN answer;
-EXCEPTION WHEN OTHERS THEN
-	RETURN ARRAY['error ' || SQLSTATE];
-END $$;
-CREATE FUNCTION il_plan(query text) RETURNS text LANGUAGE plpgsql SET gpuhash.force_offload = on AS $$
-DECLARE
-	plan text;
-BEGIN
-	EXECUTE 'EXPLAIN (COSTS OFF, FORMAT XML) ' || query INTO plan;
-	RETURN plan;
-END $$;
+CREATE FUNCTION il_plan(query text) RETURNS text LANGUAGE sql SET gpuhash.force_offload = on AS $$ SELECT plan_xml(query) $$;
 CREATE FUNCTION il_check(query text, OUT inlined boolean, OUT result text, OUT same boolean) LANGUAGE plpgsql AS $$
-DECLARE
-	want text[];
-	got text[];
-	plan text;
 BEGIN
-	PERFORM set_config('gpuhash.enabled', 'off', true);
-	want := il_answer(query);
-	result := CASE WHEN want[1] LIKE 'error %' THEN want[1] ELSE coalesce(cardinality(want), 0)::text END;
-	PERFORM set_config('gpuhash.enabled', 'on', true);
-	PERFORM set_config('gpuhash.force_offload', 'on', true);
-	EXECUTE 'EXPLAIN (COSTS OFF, FORMAT XML) ' || query INTO plan;
-	inlined := plan !~ '<CTE-Name>';
-	got := il_answer(query);
-	same := got IS NOT DISTINCT FROM want;
+	SELECT a.* INTO result, same FROM compare_answers(query) a;
+	inlined := plan_xml(query) !~ '<CTE-Name>';
 END $$;
 
 -- groups, and the same of another year; a total and its largest; sets of groups; one in another
@@ -150,17 +124,11 @@ RESET gpuhash.force_offload;
 CREATE TABLE il_big WITH (autovacuum_enabled = off) AS SELECT i % 20000 AS k, i % 50000 AS z, i % 50 AS y, i AS v FROM generate_series(1, 200000) i;
 CREATE INDEX ON il_big (z);
 VACUUM ANALYZE il_big;
-CREATE FUNCTION il_inlines(query text) RETURNS boolean LANGUAGE plpgsql AS $$
-DECLARE
-	plan text;
-BEGIN
-	EXECUTE 'EXPLAIN (COSTS OFF, FORMAT XML) ' || query INTO plan;
-	RETURN plan !~ '<CTE-Name>';
-END $$;
+CREATE FUNCTION il_inlines(query text) RETURNS boolean LANGUAGE sql AS $$ SELECT plan_xml(query) !~ '<CTE-Name>' $$;
 SELECT il_inlines('WITH w AS (SELECT k, z, count(*) AS c FROM il_f GROUP BY k, z) SELECT a.k FROM w a JOIN w b USING (k) WHERE a.z = 0 AND b.z = 1') AS small,
 	il_inlines('WITH w AS (SELECT y, sum(v) AS s FROM il_big GROUP BY y) SELECT (SELECT max(s) FROM w), (SELECT min(s) FROM w)') AS all_rows,
 	il_inlines('WITH w AS (SELECT k, z, sum(v) AS s FROM il_big GROUP BY k, z) SELECT count(*) FROM w a JOIN w b USING (k) WHERE a.z = 0 AND b.z = 1') AS few_rows;
 DROP TABLE il_f, il_d, il_into, il_big CASCADE;
-DROP FUNCTION il_check, il_plan, il_answer, il_plus, il_inlines;
+DROP FUNCTION il_check, il_plan, il_plus, il_inlines;
 SET client_min_messages = error;
 DROP COLLATION IF EXISTS il_loose;

@@ -71,14 +71,7 @@ RESET gpuhash.force_offload;
 -- which of equal values comes out is not PostgreSQL's choice; nor are there engines for 30 digits
 SET gpuhash.force_offload = on;
 SET gpuhash.explain_why = on;
-CREATE FUNCTION nc_why(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
-DECLARE
-    line text;
-BEGIN
-    FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
-        IF line LIKE '%Not Offloaded%' THEN RETURN NEXT trim(line); END IF;
-    END LOOP;
-END $$;
+CREATE FUNCTION nc_why(query text) RETURNS SETOF text LANGUAGE sql AS $$ SELECT lines_of_plan(query, 'Not Offloaded') $$;
 SELECT nc_why('SELECT n, count(*) FROM nc GROUP BY n');
 SELECT nc_why('SELECT min(n) FROM nc');
 SELECT nc_why('SELECT sum(long) FROM nc');

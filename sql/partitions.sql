@@ -60,16 +60,9 @@ EXPLAIN (COSTS OFF) SELECT k, count(*), sum(v) FROM pa WHERE late IS NULL GROUP 
 -- which relations are read
 SET gpuhash.force_offload = on;
 SET gpuhash.engine = cpu;
-CREATE FUNCTION pa_steps(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
-DECLARE
-    line text;
-BEGIN
-    FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP
-        IF line ~ 'Steps|Append|Scan on' THEN
-            RETURN NEXT regexp_replace(line, '\.00 ', ' ');
-        END IF;
-    END LOOP;
-END $$;
+CREATE FUNCTION pa_steps(query text) RETURNS SETOF text LANGUAGE sql AS $$
+    SELECT lines_of_plan(query, 'Steps|Append|Scan on', 'ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF', indented => true)
+$$;
 SELECT pa_steps('SELECT k, count(*) FROM pa WHERE k < 5 GROUP BY k');
 SELECT pa_steps('SELECT d.g, count(*) FROM pa p JOIN pa_dim d USING (k) WHERE p.day >= ''2020-02-01'' GROUP BY d.g');
 RESET gpuhash.force_offload;

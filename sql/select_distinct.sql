@@ -20,17 +20,7 @@ EXPLAIN (COSTS OFF) SELECT DISTINCT k, t FROM sd WHERE id > 3 ORDER BY t, k LIMI
 EXPLAIN (COSTS OFF, VERBOSE) SELECT DISTINCT name, x % 5 AS five FROM sd JOIN sd_dim USING (k);
 EXPLAIN (COSTS OFF) SELECT DISTINCT ON (k, x) x, k + 1 FROM sd;
 EXPLAIN (COSTS OFF) SELECT k, count(*) FROM (SELECT DISTINCT k, x FROM sd) s GROUP BY k;
-CREATE FUNCTION sd_line(query text, pattern text, options text DEFAULT 'COSTS OFF') RETURNS SETOF text LANGUAGE plpgsql AS $$
-DECLARE
-    line text;
-BEGIN
-    FOR line IN EXECUTE 'EXPLAIN (' || options || ') ' || query LOOP
-        IF line ~ pattern THEN
-            RETURN NEXT trim(line);
-        END IF;
-    END LOOP;
-END $$;
-SELECT sd_line('SELECT DISTINCT k FROM sd', 'Rows|Groups', 'ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF');
+SELECT lines_of_plan('SELECT DISTINCT k FROM sd', 'Rows|Groups', 'ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF');
 RESET gpuhash.force_offload;
 
 -- answers as PostgreSQL's
@@ -117,7 +107,7 @@ SET hash_mem_multiplier = 1;
 SELECT q.query, c.same FROM sd_queries q, LATERAL compare_aggregate(q.query, engine => 'cpu') c WHERE c.same <> 'same' ORDER BY q.position;
 SELECT * FROM compare_aggregate('SELECT DISTINCT id / 2, t, w FROM sd');
 SET gpuhash.force_offload = on;
-SELECT regexp_replace(sd_line('SELECT DISTINCT id, t FROM sd', 'Disk', 'ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF'), '\d+', 'N');
+SELECT regexp_replace(lines_of_plan('SELECT DISTINCT id, t FROM sd', 'Disk', 'ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF'), '\d+', 'N');
 RESET gpuhash.force_offload;
 RESET work_mem;
 RESET hash_mem_multiplier;
@@ -144,19 +134,19 @@ RESET max_parallel_workers_per_gather;
 -- why not
 SET max_parallel_workers_per_gather = 0;
 SET gpuhash.explain_why = on;
-SELECT sd_line('SELECT DISTINCT m FROM sd', 'Not Offloaded');
-SELECT sd_line('SELECT DISTINCT k FROM sd_dim', 'Not Offloaded');
-SELECT sd_line('SELECT DISTINCT ON (k) k, x FROM sd', 'Not Offloaded');
-SELECT sd_line('SELECT DISTINCT ON (k) k, nextval(''sd_seq'') FROM sd', 'Not Offloaded');
-SELECT sd_line('SELECT DISTINCT sd_volatile(k) FROM sd', 'Not Offloaded');
-SELECT sd_line('SELECT DISTINCT rank() OVER (ORDER BY k) FROM sd', 'Not Offloaded');
-SELECT sd_line('SELECT k, m FROM sd UNION SELECT k, m FROM sd', 'Not Offloaded: Distinct');
+SELECT lines_of_plan('SELECT DISTINCT m FROM sd', 'Not Offloaded');
+SELECT lines_of_plan('SELECT DISTINCT k FROM sd_dim', 'Not Offloaded');
+SELECT lines_of_plan('SELECT DISTINCT ON (k) k, x FROM sd', 'Not Offloaded');
+SELECT lines_of_plan('SELECT DISTINCT ON (k) k, nextval(''sd_seq'') FROM sd', 'Not Offloaded');
+SELECT lines_of_plan('SELECT DISTINCT sd_volatile(k) FROM sd', 'Not Offloaded');
+SELECT lines_of_plan('SELECT DISTINCT rank() OVER (ORDER BY k) FROM sd', 'Not Offloaded');
+SELECT lines_of_plan('SELECT k, m FROM sd UNION SELECT k, m FROM sd', 'Not Offloaded: Distinct');
 SET gpuhash.enable_aggregate = off;
-SELECT sd_line('SELECT DISTINCT k, x FROM sd', 'Not Offloaded');
+SELECT lines_of_plan('SELECT DISTINCT k, x FROM sd', 'Not Offloaded');
 RESET gpuhash.enable_aggregate;
 SET gpuhash.explain_why = off;
 DROP TABLE sd_queries, sd_parts, sd, sd_dim, sd_empty, sd_equal;
-DROP FUNCTION sd_line(text, text, text), sd_volatile(int);
+DROP FUNCTION sd_volatile(int);
 DROP SEQUENCE sd_seq;
 SET client_min_messages = warning;
 DROP COLLATION IF EXISTS sd_loose;

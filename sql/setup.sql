@@ -12,6 +12,50 @@ BEGIN
     END LOOP;
     RETURN n;
 END $$;
+-- Those lines of the query's plan that match the pattern.
+CREATE FUNCTION lines_of_plan(query text, pattern text, options text DEFAULT 'COSTS OFF', indented boolean DEFAULT false)
+RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE
+    line text;
+BEGIN
+    FOR line IN EXECUTE format('EXPLAIN (%s) %s', options, query) LOOP
+        IF line ~ pattern THEN
+            -- from 18 on numbers of rows have digits behind the point
+            line := regexp_replace(line, '(actual rows=\d+)\.00 ', '\1 ');
+            RETURN NEXT CASE WHEN indented THEN line ELSE trim(line) END;
+        END IF;
+    END LOOP;
+END $$;
+CREATE FUNCTION plan_xml(query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    plan text;
+BEGIN
+    EXECUTE 'EXPLAIN (COSTS OFF, FORMAT XML) ' || query INTO plan;
+    RETURN plan;
+END $$;
+-- The query's rows as text, in an order of their own, or its error.
+CREATE FUNCTION answer_of(query text) RETURNS text[] LANGUAGE plpgsql AS $$
+DECLARE
+    answer text[];
+BEGIN
+    EXECUTE format('SELECT array_agg(r::text ORDER BY r::text) FROM (%s) r', query) INTO answer;
+    RETURN answer;
+EXCEPTION WHEN OTHERS THEN
+    RETURN ARRAY['error ' || SQLSTATE];
+END $$;
+-- Runs a query without gpuhash, and with all that it can do, which stays so for the transaction: how many rows there are or
+-- which error, and whether it is the same both ways.
+CREATE FUNCTION compare_answers(query text, OUT result text, OUT same boolean) LANGUAGE plpgsql AS $$
+DECLARE
+    want text[];
+BEGIN
+    PERFORM set_config('gpuhash.enabled', 'off', true);
+    want := answer_of(query);
+    result := CASE WHEN want[1] LIKE 'error %' THEN want[1] ELSE coalesce(cardinality(want), 0)::text END;
+    PERFORM set_config('gpuhash.enabled', 'on', true);
+    PERFORM set_config('gpuhash.force_offload', 'on', true);
+    same := answer_of(query) IS NOT DISTINCT FROM want;
+END $$;
 -- Whether the tables want and got are the same as multisets.
 CREATE FUNCTION got_what_is_wanted() RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN

@@ -29,39 +29,15 @@ VACUUM ANALYZE un_o, un_i, un_j, un_n, un_m, un_parted, un_parent, un_child;
 
 -- Runs a query without gpuhash, and with its subqueries unnested wherever they can be: whether that changes the plan, how
 -- many rows there are or which error, and whether it is the same both ways.
-CREATE FUNCTION un_answer(query text) RETURNS text[] LANGUAGE plpgsql AS $$
-DECLARE
-	answer text[];
-BEGIN
-	EXECUTE format('SELECT array_agg(r::text ORDER BY r::text) FROM (%s) r', query) INTO answer;
-	RETURN answer;
-EXCEPTION WHEN OTHERS THEN
-	RETURN ARRAY['error ' || SQLSTATE];
-END $$;
-CREATE FUNCTION un_plan(query text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-	plan text;
-BEGIN
-	EXECUTE 'EXPLAIN (COSTS OFF, FORMAT XML) ' || query INTO plan;
-	RETURN plan;
-END $$;
 CREATE FUNCTION un_check(query text, OUT unnested boolean, OUT result text, OUT same boolean) LANGUAGE plpgsql AS $$
 DECLARE
-	want text[];
-	got text[];
 	plan text;
 BEGIN
-	PERFORM set_config('gpuhash.enabled', 'off', true);
-	want := un_answer(query);
-	result := CASE WHEN want[1] LIKE 'error %' THEN want[1] ELSE coalesce(cardinality(want), 0)::text END;
-	PERFORM set_config('gpuhash.enabled', 'on', true);
-	PERFORM set_config('gpuhash.force_offload', 'on', true);
+	SELECT a.* INTO result, same FROM compare_answers(query) a;
 	PERFORM set_config('gpuhash.enable_unnest', 'off', true);
-	plan := un_plan(query);
+	plan := plan_xml(query);
 	PERFORM set_config('gpuhash.enable_unnest', 'on', true);
-	unnested := un_plan(query) <> plan;
-	got := un_answer(query);
-	same := got IS NOT DISTINCT FROM want;
+	unnested := plan_xml(query) <> plan;
 END $$;
 
 -- aggregates of no rows, and what is computed from them
@@ -184,9 +160,9 @@ CREATE FUNCTION un_called(query text, OUT calls bigint, OUT same boolean) LANGUA
 DECLARE
 	want bigint;
 BEGIN
-	PERFORM setval('un_calls', 1), set_config('gpuhash.enabled', 'off', true), un_answer(query);
+	PERFORM setval('un_calls', 1), set_config('gpuhash.enabled', 'off', true), answer_of(query);
 	want := nextval('un_calls') - 2;
-	PERFORM setval('un_calls', 1), set_config('gpuhash.enabled', 'on', true), set_config('gpuhash.force_offload', 'on', true), un_answer(query);
+	PERFORM setval('un_calls', 1), set_config('gpuhash.enabled', 'on', true), set_config('gpuhash.force_offload', 'on', true), answer_of(query);
 	calls := nextval('un_calls') - 2;
 	same := calls = want;
 END $$;
@@ -265,5 +241,5 @@ SET gpuhash.enable_unnest = off;
 SELECT plan_lines('SELECT a.id FROM un_o o, un_o a WHERE o.x < (SELECT sum(y) FROM un_i i WHERE i.k = o.k AND i.k8 = a.k8)', '%SubPlan%') > 0 AS stays;
 RESET gpuhash.enable_unnest;
 DROP TABLE un_o, un_i, un_j, un_n, un_m, un_parted, un_parent, un_child, un_made, un_big;
-DROP FUNCTION un_answer, un_plan, un_check, un_count, un_called;
+DROP FUNCTION un_check, un_count, un_called;
 DROP SEQUENCE un_calls;
