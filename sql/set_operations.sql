@@ -41,4 +41,19 @@ SET gpuhash.force_offload = on;
 SELECT plan_lines('SELECT so_call(k) FROM so_a INTERSECT SELECT k FROM so_b', '%Custom Scan (GpuHashAggregate)%') AS groups;
 RESET gpuhash.force_offload;
 DROP FUNCTION so_call;
-DROP TABLE so_a, so_b, so_queries;
+-- values that are equal and the same: of further types, and of domains over them; others in domains
+CREATE TYPE so_color AS ENUM ('red', 'green', 'blue');
+CREATE DOMAIN so_cents AS numeric(8, 2);
+CREATE DOMAIN so_any AS numeric;
+CREATE TABLE so_c WITH (autovacuum_enabled = off) AS SELECT time '10:00' + i % 50 * interval '1 min' AS m, md5((i % 60)::text)::uuid AS u, decode(md5((i % 60)::text), 'hex') AS b,
+    (enum_range(NULL::so_color))[i % 3 + 1] AS e, (i % 70)::text::name AS s, chr(65 + i % 20)::"char" AS h, (i % 90 / 4.0)::so_cents AS w, round(i % 90 / 4.0, i % 3)::so_any AS a,
+    CASE WHEN i % 2 = 0 THEN '0' ELSE '-0' END::float8 AS z FROM generate_series(1, 20000) i;
+CREATE TABLE so_d WITH (autovacuum_enabled = off) AS SELECT * FROM so_c WHERE h < 'N' AND e <> 'blue';
+ANALYZE so_c, so_d;
+TRUNCATE so_queries RESTART IDENTITY;
+INSERT INTO so_queries (query) SELECT format('SELECT %1$s FROM so_c %2$s SELECT %1$s FROM so_d', columns, op)
+    FROM (VALUES ('m'), ('u'), ('b'), ('e'), ('s'), ('h'), ('w'), ('m, e, w'), ('a'), ('z')) v (columns), (VALUES ('INTERSECT'), ('EXCEPT')) o (op);
+SELECT q.position, substring(q.query FROM 'SELECT (.*?) FROM') AS columns, c.offloaded, c.result, c.same FROM so_queries q, LATERAL compare_aggregate(q.query) c ORDER BY q.position;
+DROP TABLE so_a, so_b, so_c, so_d, so_queries;
+DROP TYPE so_color;
+DROP DOMAIN so_cents, so_any;

@@ -16,14 +16,13 @@
  */
 #include "postgres.h"
 
-#include "catalog/pg_type.h"
 #include "nodes/nodeFuncs.h"
 #include "parser/parse_clause.h"
 #include "parser/parse_oper.h"
 #include "parser/parsetree.h"
-#include "utils/lsyscache.h"
 
 #include "compat.h"
+#include "plan/inline.h"
 #include "plan/unnest.h"
 
 typedef struct Arms
@@ -31,33 +30,6 @@ typedef struct Arms
 	bool		may_end_early;	/* not all rows of the query that is looked at need be read */
 	bool		done;
 } Arms;
-
-/* Whether equal values of a column look the same, in both queries. */
-static bool
-shows_what_it_equals(Oid type, int32 typmod, Oid collation)
-{
-	switch (type)
-	{
-		case BOOLOID:
-		case INT2OID:
-		case INT4OID:
-		case INT8OID:
-		case OIDOID:
-		case DATEOID:
-		case TIMESTAMPOID:
-		case TIMESTAMPTZOID:
-			return true;
-		case TEXTOID:
-		case VARCHAROID:
-			return OidIsValid(collation) && get_collation_isdeterministic(collation);
-		case BPCHAROID:
-			return typmod >= 0 && OidIsValid(collation) && get_collation_isdeterministic(collation);
-		case NUMERICOID:
-			return typmod >= 0;
-		default:
-			return false;
-	}
-}
 
 /* Whether the query returns rows as they are, in no order, with columns of the types that the operation compares. */
 static bool
@@ -82,8 +54,8 @@ may_be_distinct(const Query *arm, const SetOperationStmt *operation)
 		/* -1 where the queries have different ones, such as 1.0 and 1.00 */
 		typmod = list_nth_int(operation->colTypmods, column);
 		/* the rows are compared by another collation, perhaps, than they are made distinct by */
-		if (!shows_what_it_equals(exprType(expr), typmod, exprCollation(expr)) ||
-			!shows_what_it_equals(exprType(expr), typmod, list_nth_oid(operation->colCollations, column)))
+		if (!gh_is_identical_type(exprType(expr), typmod, exprCollation(expr)) ||
+			!gh_is_identical_type(exprType(expr), typmod, list_nth_oid(operation->colCollations, column)))
 			return false;
 		column++;
 	}

@@ -24,6 +24,7 @@ extern bool gh_inline_with(Query *query);
 
 /* ---- inline_repeat.c ---- */
 
+extern bool gh_is_identical_type(Oid type, int32 typmod, Oid collation);
 extern bool gh_inline_is_repeatable(Query *with, const GhLevel *level);
 
 /* ---- inline_conditions.c ---- */

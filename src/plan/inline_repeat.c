@@ -23,8 +23,8 @@
 /* ------------------------------------------------------------------ values */
 
 /* Whether equal values of the type have the same bytes, so that it does not matter which one is taken. */
-static bool
-is_identical_type(Oid type, int32 typmod, Oid collation)
+bool
+gh_is_identical_type(Oid type, int32 typmod, Oid collation)
 {
 	type = getBaseTypeAndTypmod(type, &typmod);
 	switch (type)
@@ -58,7 +58,7 @@ is_identical_type(Oid type, int32 typmod, Oid collation)
 static bool
 is_identical(const Node *expr)
 {
-	return is_identical_type(exprType(expr), exprTypmod(expr), exprCollation(expr));
+	return gh_is_identical_type(exprType(expr), exprTypmod(expr), exprCollation(expr));
 }
 
 /* Whether all that rows are grouped by is. */
@@ -84,7 +84,7 @@ is_identical_set(const SetOperationStmt *set)
 	if (set->op == SETOP_UNION && set->all)
 		return true;
 	forthree(type, set->colTypes, typmod, set->colTypmods, collation, set->colCollations)
-		if (!is_identical_type(lfirst_oid(type), lfirst_int(typmod), lfirst_oid(collation)))
+		if (!gh_is_identical_type(lfirst_oid(type), lfirst_int(typmod), lfirst_oid(collation)))
 			return false;
 	return true;
 }
