@@ -18,6 +18,7 @@
 
 #include "fragment/device.h"
 #include "fragment/fragment.h"
+#include "fragment/parts.h"
 #include "heap/layout.h"
 
 /* ------------------------------------------------------------- are they alike */
@@ -28,14 +29,21 @@ relation_of(const PlanState *scan)
 	return ((const ScanState *) scan)->ss_currentRelation;
 }
 
-/* Whether the scan has the conditions of the first one, but for the number of its table. */
+/* Whether expressions over one table are those over another one, but for the number of the table. */
+bool
+gh_exprs_are_alike(List *exprs, Index table, const List *others, Index other)
+{
+	List	   *same = copyObject(exprs);
+
+	ChangeVarNodes((Node *) same, (int) table, (int) other, 0);
+	return equal(same, others);
+}
+
 static bool
 has_conditions_of(const PlanState *scan, const PlanState *first)
 {
-	List	   *quals = copyObject(scan->plan->qual);
-
-	ChangeVarNodes((Node *) quals, (int) ((Scan *) scan->plan)->scanrelid, (int) ((Scan *) first->plan)->scanrelid, 0);
-	return equal(quals, first->plan->qual);
+	return gh_exprs_are_alike(scan->plan->qual, ((Scan *) scan->plan)->scanrelid, first->plan->qual,
+							  ((Scan *) first->plan)->scanrelid);
 }
 
 static bool

@@ -258,9 +258,10 @@ parts_translate(GhAggregateInputs *inputs, const GhParts *parts)
 	RelOptInfo *rel = inputs->input_rel;
 	RelOptInfo *first = linitial(parts->rels);
 	GhGrouping	grouping = inputs->grouping;
+	List	   *columns = columns_read(&grouping);
 	bool		done;
 
-	if (!gh_are_columns(columns_read(&grouping)) || !gh_parts_have(inputs->root, rel, columns_read(&grouping)))
+	if (!gh_are_columns(columns) || !gh_parts_have(inputs->root, rel, columns))
 		return false;
 	grouping.keys = (List *) gh_parts_translated(inputs->root, rel, first, (Node *) grouping.keys);
 	grouping.aggregates = (List *) gh_parts_translated(inputs->root, rel, first, (Node *) grouping.aggregates);

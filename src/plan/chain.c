@@ -350,14 +350,16 @@ gh_link_path(PlannerInfo *root, Path *join)
 bool
 gh_ends_on_device(PlannerInfo *root, Path *path)
 {
+	const GhParts *parts;
 	const GhNote *note;
 
 	if (gh_is_join_path(path))
 		return gh_linked_step(root, path)->ends_on_device;
 	if (gh_rows_joins(path) != NULL)
 		return gh_ends_on_device(root, gh_rows_joins(path));
-	if (gh_find_parts(root, path->parent) != NULL)
-		return gh_find_parts(root, path->parent)->on_device;
+	parts = gh_find_parts(root, path->parent);
+	if (parts != NULL)
+		return parts->on_device;
 	note = note_of_end(root, path);
 	return note != NULL && note->on_device;
 }

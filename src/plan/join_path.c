@@ -246,13 +246,15 @@ static Path *
 scan_for_device(const GhJoinInputs *inputs, RelOptInfo *rel, bool is_outer)
 {
 	const Path *cheapest = rel->cheapest_total_path;
+	const GhParts *parts;
 	const GhNote *note;
 
 	if (!IS_SIMPLE_REL(rel) || !bms_is_empty(rel->lateral_relids) || cheapest->pathtype == T_SeqScan ||
 		gh_is_rowscan_path(cheapest))
 		return NULL;
-	if (is_outer && gh_find_parts(inputs->root, rel) != NULL)
-		return gh_find_parts(inputs->root, rel)->on_device ? gh_parts_whole_scan(inputs->root, rel) : NULL;
+	parts = is_outer ? gh_find_parts(inputs->root, rel) : NULL;
+	if (parts != NULL)
+		return parts->on_device ? gh_parts_whole_scan(inputs->root, rel) : NULL;
 	note = gh_note(inputs->root, rel);
 	return note->is_readable && note->on_device ? gh_note_whole_scan(inputs->root, rel) : NULL;
 }

@@ -19,10 +19,10 @@
 #include "optimizer/restrictinfo.h"
 #include "optimizer/tlist.h"
 #include "parser/parsetree.h"
-#include "rewrite/rewriteManip.h"
 #include "utils/rel.h"
 
 #include "gpuhash.h"
+#include "fragment/parts.h"
 #include "heap/layout.h"
 #include "plan/input_path.h"
 #include "plan/note.h"
@@ -88,16 +88,6 @@ collect_tables(PlannerInfo *root, const RelOptInfo *parent, List **rels)
 	return true;
 }
 
-/* The conditions of a table, as if they were those of another one. */
-static List *
-conditions_as_of(RelOptInfo *rel, Index relid)
-{
-	List	   *clauses = copyObject(extract_actual_clauses(rel->baserestrictinfo, false));
-
-	ChangeVarNodes((Node *) clauses, (int) rel->relid, (int) relid, 0);
-	return clauses;
-}
-
 static bool
 tuples_lie_alike(PlannerInfo *root, RelOptInfo *a, RelOptInfo *b)
 {
@@ -115,14 +105,15 @@ static bool
 are_alike(PlannerInfo *root, List *rels)
 {
 	RelOptInfo *first = linitial(rels);
-	List	   *conditions = conditions_as_of(first, first->relid);
+	List	   *conditions = extract_actual_clauses(first->baserestrictinfo, false);
 	ListCell   *lc;
 
 	foreach(lc, rels)
 	{
 		RelOptInfo *rel = lfirst(lc);
 
-		if (!tuples_lie_alike(root, rel, first) || !equal(conditions_as_of(rel, first->relid), conditions))
+		if (!tuples_lie_alike(root, rel, first) ||
+			!gh_exprs_are_alike(extract_actual_clauses(rel->baserestrictinfo, false), rel->relid, conditions, first->relid))
 			return false;
 	}
 	return true;
@@ -205,7 +196,8 @@ bool
 gh_parts_have(PlannerInfo *root, RelOptInfo *rel, List *columns)
 {
 	const GhParts *parts = gh_find_parts(root, rel);
-	List	   *first = NIL;
+	RelOptInfo *first = linitial(parts->rels);
+	List	   *of_first = (List *) gh_parts_translated(root, rel, first, (Node *) columns);
 	ListCell   *lc;
 
 	foreach(lc, parts->rels)
@@ -213,12 +205,7 @@ gh_parts_have(PlannerInfo *root, RelOptInfo *rel, List *columns)
 		RelOptInfo *part = lfirst(lc);
 		List	   *translated = (List *) gh_parts_translated(root, rel, part, (Node *) columns);
 
-		if (!gh_are_columns(translated))
-			return false;
-		ChangeVarNodes((Node *) translated, (int) part->relid, (int) ((RelOptInfo *) linitial(parts->rels))->relid, 0);
-		if (first == NIL)
-			first = translated;
-		else if (!equal(translated, first))
+		if (!gh_are_columns(translated) || !gh_exprs_are_alike(translated, part->relid, of_first, first->relid))
 			return false;
 	}
 	return true;
