@@ -58,6 +58,33 @@ sub start_writer
 	POSIX::_exit(0);
 }
 
+# A session that takes most of the device's memory until the file is there.  Whenever pages are there, it waits until it is given the
+# memory, and keeps it until queries have read the table several times.
+sub start_hog
+{
+	my ($stop, $blocks) = @_;
+	my $pid = fork // die "fork: $!";
+	return $pid if $pid != 0;
+	eval {
+		my $session = $server->session;
+		my $ask = sub { my ($sql) = @_; return ($session->do($sql))[0] || 0 };
+		# until the number, which the query asks for, is reached, or all end
+		my $await = sub { my ($sql, $number) = @_; sleep 0.01 while !-e $stop && $ask->($sql) < $number };
+		$session->do('SET gpuhash.engine = cuda');
+		while (!-e $stop)
+		{
+			$await->("SELECT sum(resident) FROM gpuhash_resident WHERE relation::text = 't'", 1);
+			my (undef, $error) = $session->do("SELECT gpuhash_create('hog', capacity => 400000, host_copy => false)");
+			next if $error ne '';
+			$await->('SELECT pages FROM gpuhash_stat', $ask->('SELECT pages FROM gpuhash_stat') + 8 * $blocks);
+			$session->do("SELECT gpuhash_drop('hog')");
+		}
+		$session->close;
+		1;
+	} or print STDERR $@;
+	POSIX::_exit(0);
+}
+
 # Compares until it is time; what it came to.  Some do it in transactions with changes of their own.
 sub read_until
 {
@@ -96,6 +123,7 @@ sub run_writers
 	ok($plan =~ /Workers Launched: 2/ && $plan =~ /Page Supply: resident/, "$way: by several processes") or diag($plan);
 	my @before = split /\|/, ($session->do($COUNTS))[0];
 	my @pids = map { start_writer($_, $stop) } 0 .. 3;
+	push @pids, start_hog($stop, $blocks) if $way eq 'scarce';
 	my $end = time + $seconds;
 	my @sums = GpuHash::Jobs::run(scalar @readers, sub { return read_until($end, $readers[$_[0]], $_[0] == 2) });
 	open my $file, '>', $stop or die $!;
