@@ -189,15 +189,23 @@ gh_put(const GhStoredInfo *info, const void *keys, const void *values, uint64 co
 	return change.inserted;
 }
 
-uint64
-gh_remove(const GhStoredInfo *info, const void *keys, uint64 count)
+static GhChange
+remove_keys(const GhStoredInfo *info, GhOp op, const void *keys, uint64 count)
 {
 	GhChange	change = {{0}};
 
-	change.whole.op = GH_DELETE;
+	change.whole.op = op;
 	change.whole.count = count;
 	change.whole.keys = keys;
 	run_change(info, &change, "delete from");
+	return change;
+}
+
+uint64
+gh_remove(const GhStoredInfo *info, const void *keys, uint64 count)
+{
+	GhChange	change = remove_keys(info, GH_DELETE, keys, count);
+
 	return info->multi ? change.values_count : change.removed;
 }
 
@@ -208,13 +216,7 @@ gh_remove(const GhStoredInfo *info, const void *keys, uint64 count)
 uint64
 gh_remove_one(const GhStoredInfo *info, const void *keys, uint64 count)
 {
-	GhChange	change = {{0}};
-
-	change.whole.op = GH_DELETE_ONE;
-	change.whole.count = count;
-	change.whole.keys = keys;
-	run_change(info, &change, "delete from");
-	return change.values_count;
+	return remove_keys(info, GH_DELETE_ONE, keys, count).values_count;
 }
 
 void
