@@ -34,25 +34,28 @@ device_count(int *count, GhError *error)
 	return GH_OK;
 }
 
+/* What CUDA says of a device that it was to make current, or to open. */
+static GhStatus
+usable(int device, cudaError_t status, GhError *error)
+{
+	if (status == cudaSuccess)
+		return GH_OK;
+	(void) cudaGetLastError();
+	return gh_error_set(error, GH_UNAVAILABLE, "CUDA device %d cannot be used: %s",
+						device, cudaGetErrorString(status));
+}
+
 /* Makes the device current; tells a wrong number from a missing driver. */
 static GhStatus
 device_select(int device, GhError *error)
 {
 	int			count;
-	cudaError_t status;
 
 	GH_TRY(device_count(&count, error));
 	if (device < 0 || device >= count)
 		return gh_error_set(error, GH_INVALID,
 							"CUDA device %d does not exist: there are %d", device, count);
-	status = cudaSetDevice(device);
-	if (status != cudaSuccess)
-	{
-		(void) cudaGetLastError();
-		return gh_error_set(error, GH_UNAVAILABLE, "CUDA device %d cannot be used: %s",
-							device, cudaGetErrorString(status));
-	}
-	return GH_OK;
+	return usable(device, cudaSetDevice(device), error);
 }
 
 GhStatus
@@ -67,13 +70,7 @@ device_open(int device, GhError *error)
 	/* a device older than the oldest code in this library fails here */
 	if (status == cudaSuccess)
 		status = cudaFuncGetAttributes(&attributes, probe_kernel);
-	if (status != cudaSuccess)
-	{
-		(void) cudaGetLastError();
-		return gh_error_set(error, GH_UNAVAILABLE, "CUDA device %d cannot be used: %s",
-							device, cudaGetErrorString(status));
-	}
-	return GH_OK;
+	return usable(device, status, error);
 }
 
 GhStatus
