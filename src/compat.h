@@ -24,6 +24,7 @@
 #include "nodes/execnodes.h"
 #include "nodes/pathnodes.h"
 #include "optimizer/appendinfo.h"
+#include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "parser/parse_relation.h"
 #include "storage/buffile.h"
@@ -103,6 +104,88 @@ gh_named_expression(const RangeTblEntry *table, AttrNumber column)
 		return list_nth(table->groupexprs, column - 1);
 #endif
 	return NULL;
+}
+
+/*
+ * From 18 on, a grouping's keys have names, which its targets refer to: columns of an entry of their own among its tables.
+ * Its number; 0: there is none.
+ */
+static inline Index
+gh_group_names(const Query *query)
+{
+#if PG_VERSION_NUM >= 180000
+	ListCell   *lc;
+
+	if (query->hasGroupRTE)
+		foreach(lc, query->rtable)
+			if (lfirst_node(RangeTblEntry, lc)->rtekind == RTE_GROUP)
+				return (Index) foreach_current_index(lc) + 1;
+#else
+	(void) query;
+#endif
+	return 0;
+}
+
+/* What these are names of; and what they are to be names of. */
+static inline List *
+gh_named_groups(const RangeTblEntry *names)
+{
+#if PG_VERSION_NUM >= 180000
+	return names->groupexprs;
+#else
+	(void) names;
+	return NIL;
+#endif
+}
+
+static inline void
+gh_rename_groups(RangeTblEntry *names, List *exprs)
+{
+#if PG_VERSION_NUM >= 180000
+	names->groupexprs = exprs;
+#else
+	(void) names;
+	(void) exprs;
+#endif
+}
+
+/* An expression of the query with what the names stand for. */
+static inline Node *
+gh_without_group_names(const Query *query, Node *expr)
+{
+#if PG_VERSION_NUM >= 180000
+	if (query->hasGroupRTE)
+		return flatten_group_exprs(NULL, (Query *) query, expr);
+#else
+	(void) query;
+#endif
+	return expr;
+}
+
+/* Of a query whose targets have none: the entry, of that number, or 0, stands for nothing. */
+static inline void
+gh_drop_group_names(Query *query, Index names)
+{
+#if PG_VERSION_NUM >= 180000
+	if (names == 0)
+		return;
+	query->hasGroupRTE = false;
+	list_nth_node(RangeTblEntry, query->rtable, names - 1)->rtekind = RTE_RESULT;
+	list_nth_node(RangeTblEntry, query->rtable, names - 1)->groupexprs = NIL;
+#else
+	(void) query;
+	(void) names;
+#endif
+}
+
+/* Subqueries in the place of all of a query's tables: what one may do with tables is noted in these queries, from 16 on. */
+static inline void
+gh_set_tables(Query *query, List *tables)
+{
+	query->rtable = tables;
+#if PG_VERSION_NUM >= 160000
+	query->rteperminfos = NIL;
+#endif
 }
 
 /* The table of that number becomes the only one of `to`.  From 16 on, what one may do with it is noted in the query. */

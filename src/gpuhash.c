@@ -124,7 +124,7 @@ define_switches(void)
 							 NULL,
 							 NULL);
 	DefineCustomBoolVariable("gpuhash.enable_unnest",
-							 "Lets queries be planned with correlated subqueries as groups that are joined, too.",
+							 "Lets queries be planned with correlated subqueries, and sides of a UNION ALL, as groups, too.",
 							 "The cheaper plan is taken.",
 							 &gh_enable_unnest,
 							 true,

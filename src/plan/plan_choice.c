@@ -1,7 +1,7 @@
 /*
  * plan_choice.c
  *		A query as it is, with its WITH inlined, and with its subqueries unnested: the cheapest plan.  Likewise
- *		with what INTERSECT and EXCEPT compare made distinct before.
+ *		with what INTERSECT and EXCEPT compare made distinct before, and what UNION ALL unites grouped.
  *
  * Whether a subquery is better run for each outer row, over an index, or once for all keys, and a query in WITH once or for
  * each that reads it, is for costs to tell, and they are known only when all of the query is planned.  So a query that has
@@ -69,14 +69,15 @@ plan_unnested(Query *query, const char *text, int options, ParamListInfo params)
 	return plan;
 }
 
-/* Whether a query has subqueries in expressions, INTERSECT or EXCEPT. */
+/* Whether a query has subqueries in expressions, INTERSECT or EXCEPT, or makes groups of a UNION ALL. */
 static bool
 find_candidates(Node *node, void *unused)
 {
 	if (node == NULL)
 		return false;
 	if (IsA(node, Query))
-		return ((Query *) node)->hasSubLinks || query_tree_walker((Query *) node, find_candidates, unused, 0);
+		return ((Query *) node)->hasSubLinks || gh_may_group_arms((Query *) node) ||
+			query_tree_walker((Query *) node, find_candidates, unused, 0);
 	if (IsA(node, SetOperationStmt))
 		return ((SetOperationStmt *) node)->op != SETOP_UNION || expression_tree_walker(node, find_candidates, unused);
 	/* WITH */
@@ -128,6 +129,8 @@ unnested_query(const Query *query, int options, GhUnnested *done)
 		return NULL;
 	*done = gh_unnest(copy);
 	if (gh_enable_aggregate && gh_make_arms_distinct(copy))
+		*done = Max(*done, GH_UNNESTED_ARMS);
+	if (gh_enable_aggregate && gh_group_arms(copy))
 		*done = Max(*done, GH_UNNESTED_ARMS);
 	return *done != GH_UNNESTED_NOTHING ? copy : NULL;
 }

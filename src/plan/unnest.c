@@ -199,9 +199,16 @@ find_nulling_join(Node *node, const Index *table)
 	return expression_tree_walker(node, find_nulling_join, (void *) table);
 }
 
+/* Whether the table is one of those that the query's rows are made from. */
+bool
+gh_unnest_is_in_from(const Query *query, Index table)
+{
+	return has_table((Node *) query->jointree, &table);
+}
+
 /* Whether an outer join of the query may put NULLs in place of the table's columns. */
-static bool
-is_nullable(const Query *query, Index table)
+bool
+gh_unnest_is_nullable(const Query *query, Index table)
 {
 	return find_nulling_join((Node *) query->jointree, &table);
 }
@@ -317,7 +324,7 @@ asking_table(const Groups *groups)
 		return 0;
 	table = list_nth_node(RangeTblEntry, groups->query->rtable, number - 1);
 	if (table->rtekind != RTE_RELATION || table->tablesample != NULL || table->securityQuals != NIL ||
-		is_nullable(groups->query, (Index) number))
+		gh_unnest_is_nullable(groups->query, (Index) number))
 		return 0;
 	return (Index) number;
 }
@@ -513,7 +520,7 @@ is_never_null(const Query *query, Node *expr)
 	Relation	relation;
 	bool		result;
 
-	if (!IsA(var, Var) || var->varlevelsup != 0 || var->varattno <= 0 || is_nullable(query, (Index) var->varno))
+	if (!IsA(var, Var) || var->varlevelsup != 0 || var->varattno <= 0 || gh_unnest_is_nullable(query, (Index) var->varno))
 		return false;
 	table = list_nth_node(RangeTblEntry, query->rtable, var->varno - 1);
 	/* a child may allow it where its parent does not, unless it is a partition */

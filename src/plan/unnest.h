@@ -1,6 +1,7 @@
 /*
  * unnest.h
- *		Correlated subqueries as groups that are joined, NOT IN as NOT EXISTS, and INTERSECT of distinct rows.
+ *		Correlated subqueries as groups that are joined, NOT IN as NOT EXISTS, INTERSECT of distinct rows, and groups of a
+ *		UNION ALL as groups of its arms' groups.
  */
 #ifndef GPUHASH_UNNEST_H
 #define GPUHASH_UNNEST_H
@@ -15,16 +16,23 @@
 typedef enum GhUnnested
 {
 	GH_UNNESTED_NOTHING,
-	GH_UNNESTED_ARMS,			/* gh_make_arms_distinct */
+	GH_UNNESTED_ARMS,			/* gh_make_arms_distinct, gh_group_arms */
 	GH_UNNESTED_NOT_IN,
 	GH_UNNESTED_GROUPS
 } GhUnnested;
 
 extern GhUnnested gh_unnest(Query *query);
+extern bool gh_unnest_is_in_from(const Query *query, Index table);
+extern bool gh_unnest_is_nullable(const Query *query, Index table);
 
 /* ---- arms.c ---- */
 
 extern bool gh_make_arms_distinct(Query *query);
+
+/* ---- arm_groups.c ---- */
+
+extern bool gh_may_group_arms(const Query *query);
+extern bool gh_group_arms(Query *query);
 
 /* ---- unnest_safe.c ---- */
 

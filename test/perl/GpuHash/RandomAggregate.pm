@@ -59,6 +59,14 @@ sub outer_source
 	return $source->{from};
 }
 
+# Rows of several queries, of which one may be a join, or groups.
+sub united
+{
+	my ($table) = @_;
+	my $other = one_of("f2 WHERE g > 1", "f3 JOIN d0 ON dk = k4", "f2", "(SELECT DISTINCT $ALL FROM f3 WHERE id % 9 = 1) q");
+	return "(SELECT $ALL FROM $table UNION ALL SELECT $ALL FROM $other" . one_of('', '', " UNION ALL SELECT $ALL FROM $table WHERE may") . ') a';
+}
+
 # FROM of a query, which fills @wide and @dimensions.
 sub source
 {
@@ -72,8 +80,8 @@ sub source
 		return "$table a";
 	}
 	return one_of('parted', 'parted', 'parted1', 'barrier', 'both_tables') . ' a' if $kind < 0.6;
-	return one_of("(SELECT * FROM $table WHERE g <> 2 OFFSET 0) a", "(SELECT $ALL FROM $table UNION ALL SELECT $ALL FROM f2) a", "$table a TABLESAMPLE SYSTEM (100)") if $kind < 0.66;
-	my $from = "$table a";
+	return one_of("(SELECT * FROM $table WHERE g <> 2 OFFSET 0) a", united($table), united($table), "$table a TABLESAMPLE SYSTEM (100)") if $kind < 0.68;
+	my $from = rand() < 0.1 ? united($table) : "$table a";
 	for my $n (1 .. one_of(1, 1, 1, 2, 2, 3))
 	{
 		my $type = one_of('JOIN', 'JOIN', 'LEFT JOIN', 'LEFT JOIN', 'RIGHT JOIN', 'FULL JOIN');
