@@ -373,6 +373,7 @@ extern const Test pipeline_request_tests[];
 extern const Test pipeline_column_tests[];
 extern const Test pipeline_page_tests[];
 extern const Test pipeline_span_tests[];
+extern const Test pipeline_integer_tests[];
 extern const Test pipeline_large_tests[];
 extern const Test pipeline_many_tests[];
 extern const Test pipeline_fault_tests[];

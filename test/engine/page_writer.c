@@ -294,7 +294,7 @@ static uint32_t
 tuple_write(Context *c, const Relation *relation, uint8_t *to, Written *values)
 {
 	uint32_t	natts = relation->natts;
-	bool		bitmap = chance(c, 10);
+	bool		bitmap = !relation->plain && chance(c, 10);
 	uint32_t	at;
 
 	if (chance(c, relation->shorter))

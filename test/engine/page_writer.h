@@ -40,6 +40,7 @@ typedef struct Relation
 	uint32_t	nulls;			/* a value is NULL so many times in 100 */
 	uint32_t	odd;			/* the same for one that cannot be read */
 	uint32_t	shorter;		/* the same for a tuple without the last attributes */
+	bool		plain;			/* tuples without NULLs have no bitmap of them */
 } Relation;
 
 /* A page of its tuples, at the very end of its memory. */
