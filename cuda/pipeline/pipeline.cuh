@@ -108,6 +108,7 @@ struct pipe_rows
 	uint32_t	back_bit;
 	uint32_t	keyless_bit;
 	bool		has_index;		/* some row has a key */
+	bool		in_index;		/* the index has what each row keeps, a value at most; there are no words */
 	GhTableShape shape;
 };
 

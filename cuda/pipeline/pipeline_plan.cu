@@ -464,7 +464,7 @@ view_table(const GhProbe *probe, probe_view *view)
 {
 	const cuda_table *table = reinterpret_cast<const cuda_table *>(probe->table);
 
-	view->by_number = table->rows != nullptr;
+	view->by_number = table->by_number;
 	view->has_index = table->rows == nullptr || table->rows->has_index;
 	view->has_values = table->layout == LAYOUT_K8V8;
 	view->index = table_make_view(table);

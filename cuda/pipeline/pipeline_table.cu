@@ -6,6 +6,11 @@
  * are to find all rows of a key, and some key has several, the rows are sorted by the row that their key has in the
  * index, and such a key's value is the place in that list with which its rows begin (ROW_SEVERAL, table_chains.cuh).
  * The index is the handle that the caller gets, and has the rows.
+ *
+ * Where a row keeps no more than one value of 8 bytes, which is NULL in none, and nothing else asks for rows, the index
+ * has that value in place of the row's number, and there are no rows (in_index): so a probe reads one place of memory,
+ * not two.  Whether some key has several rows is known when all keys are in the index.  If a probe is to find them all,
+ * numbers take the values' places then.
  */
 #include <stdlib.h>
 
@@ -20,12 +25,14 @@ struct index_work
 	uint64_t	count;			/* as many, */
 	uint64_t   *values;			/* with these */
 	uint64_t   *keyed;			/* room for keys */
-	uint32_t   *counts;			/* rows that have a key; rows that hand back */
+	uint32_t   *counts;			/* COUNTS: of rows (survey_kernel) */
 };
 
 /* -------------------------------------------------------------------- kernels */
 
-/* Counts rows that have a key, and those that hand back. */
+#define COUNTS 3
+
+/* Counts rows that have a key, those that hand back, and those whose first value is NULL. */
 static __global__ void __launch_bounds__(BLOCK_THREADS)
 survey_kernel(const uint64_t *words, uint32_t row_words, uint32_t keyless_bit, uint32_t back_bit, uint64_t rows,
 			  uint32_t *counts)
@@ -33,6 +40,7 @@ survey_kernel(const uint64_t *words, uint32_t row_words, uint32_t keyless_bit, u
 	uint64_t	row = ELEMENT;
 	bool		keyed = false;
 	bool		back = false;
+	bool		null = false;
 
 	if (row < rows)
 	{
@@ -40,9 +48,45 @@ survey_kernel(const uint64_t *words, uint32_t row_words, uint32_t keyless_bit, u
 
 		keyed = (bits[keyless_bit / 64] >> keyless_bit % 64 & 1) == 0;
 		back = (bits[back_bit / 64] >> back_bit % 64 & 1) != 0;
+		null = keyless_bit > 0 && (bits[0] & 1) != 0;
 	}
 	add_tally(&counts[0], keyed);
 	add_tally(&counts[1], back);
+	add_tally(&counts[2], null);
+}
+
+/* A word of each row, side by side. */
+static __global__ void __launch_bounds__(BLOCK_THREADS)
+words_kernel(const uint64_t *words, uint32_t row_words, uint32_t word, uint64_t rows, uint64_t *values)
+{
+	uint64_t	row = ELEMENT;
+
+	if (row < rows)
+		values[row] = words[row * row_words + word];
+}
+
+/* No key has a number in place of its value yet. */
+static __global__ void __launch_bounds__(BLOCK_THREADS)
+unnumber_kernel(const table_view view, const uint64_t *keys, uint64_t rows)
+{
+	uint64_t	row = ELEMENT;
+	uint64_t	found;
+	uint64_t   *place = row < rows ? scan_locate(view, keys[row], &found) : nullptr;
+
+	if (place != nullptr)
+		*place = UINT64_MAX;
+}
+
+/* The number of its first row. */
+static __global__ void __launch_bounds__(BLOCK_THREADS)
+renumber_kernel(const table_view view, const uint64_t *keys, uint64_t rows)
+{
+	uint64_t	row = ELEMENT;
+	uint64_t	found;
+	uint64_t   *place = row < rows ? scan_locate(view, keys[row], &found) : nullptr;
+
+	if (place != nullptr)
+		atomicMin(reinterpret_cast<unsigned long long *>(place), (unsigned long long) row);
 }
 
 /* ---------------------------------------------------------------------- index */
@@ -94,12 +138,12 @@ work_create(cuda_pipeline *pipeline, index_work *work, GhError *error)
 
 	(void) sizes.array<uint64_t>(rows);
 	(void) sizes.array<uint64_t>(rows);
-	(void) sizes.array<uint32_t>(2);
+	(void) sizes.array<uint32_t>(COUNTS);
 	GH_TRY(pipe_alloc(&pipeline->memory, sizes.used, false, &work->block, error));
 	arrays.base = work->block.memory;
 	work->values = arrays.array<uint64_t>(rows);
 	work->keyed = arrays.array<uint64_t>(rows);
-	work->counts = arrays.array<uint32_t>(2);
+	work->counts = arrays.array<uint32_t>(COUNTS);
 	return GH_OK;
 }
 
@@ -116,12 +160,20 @@ rows_with_keys(const pipe_rows *rows, bool some_without)
 	return keyed;
 }
 
-/* How many rows have a key; and whether some hand back. */
+/* May the index have what a row keeps, as far as one row shows? */
+static bool
+fits_in_index(const GhTableSink *sink)
+{
+	return sink->numbered == 0 &&
+		(sink->nkept == 0 || (sink->nkept == 1 && !gh_class_has_high(sink->kept[0].value_class)));
+}
+
+/* How many rows have a key; whether some hand back, and whether the index may have what they keep. */
 static GhStatus
 survey_rows(cuda_pipeline *pipeline, index_work *work, GhError *error)
 {
 	pipe_rows  *rows = pipeline->rows;
-	uint32_t	counts[2] = {0, 0};
+	uint32_t	counts[COUNTS] = {0};
 
 	GH_TRY(pipe_zero(&pipeline->memory, work->counts, sizeof(counts), error));
 	survey_kernel<<<blocks_for(rows->count), BLOCK_THREADS, 0, pipeline->memory.stream>>>
@@ -132,10 +184,12 @@ survey_rows(cuda_pipeline *pipeline, index_work *work, GhError *error)
 	GH_TRY(pipe_wait(&pipeline->memory, error));
 	work->count = counts[0];
 	rows->any_back = counts[1] > 0;
+	rows->in_index = fits_in_index(&pipeline->plan.options.sink.table) && work->count == rows->count &&
+		!rows->any_back && counts[2] == 0;
 	return GH_OK;
 }
 
-/* The keys that go into the index, and the numbers of their rows. */
+/* The keys that go into the index, and the numbers of their rows, or what these keep. */
 static GhStatus
 list_keys(cuda_pipeline *pipeline, index_work *work, GhError *error)
 {
@@ -144,7 +198,11 @@ list_keys(cuda_pipeline *pipeline, index_work *work, GhError *error)
 	cudaStream_t stream = pipeline->memory.stream;
 
 	work->keys = keys;
-	if (work->count == rows->count)
+	if (rows->in_index && rows->shape.nkept > 0)
+		words_kernel<<<blocks_for(rows->count), BLOCK_THREADS, 0, stream>>>
+			(reinterpret_cast<const uint64_t *>(rows->block.memory), rows->row_words,
+			 pipe_kept_place(&rows->shape, 0).word, rows->count, work->values);
+	else if (work->count == rows->count)
 		numbers_kernel<<<blocks_for(rows->count), BLOCK_THREADS, 0, stream>>>(rows->count, work->values);
 	else
 	{
@@ -214,6 +272,22 @@ link_rows(cuda_pipeline *pipeline, const cuda_table *index, const chain_work *wo
 	return pipe_wait(&pipeline->memory, error);
 }
 
+/* The index gets the numbers of rows in place of what they keep. */
+static GhStatus
+number_rows(cuda_pipeline *pipeline, const GhTable *index, GhError *error)
+{
+	const pipe_rows *rows = pipeline->rows;
+	const uint64_t *keys = reinterpret_cast<const uint64_t *>(rows->keys_block.memory);
+	table_view	view = table_make_view(reinterpret_cast<const cuda_table *>(index));
+	uint32_t	blocks = blocks_for(rows->count);
+
+	unnumber_kernel<<<blocks, BLOCK_THREADS, 0, pipeline->memory.stream>>>(view, keys, rows->count);
+	PIPE_TRY(&pipeline->memory, launch_status(), error);
+	renumber_kernel<<<blocks, BLOCK_THREADS, 0, pipeline->memory.stream>>>(view, keys, rows->count);
+	PIPE_TRY(&pipeline->memory, launch_status(), error);
+	return GH_OK;
+}
+
 /* Of an index with the numbers of rows. */
 static GhStatus
 chain_rows(cuda_pipeline *pipeline, GhTable *index, bool some_without, GhError *error)
@@ -261,7 +335,12 @@ fill_index(cuda_pipeline *pipeline, index_work *work, GhTable **index, GhError *
 		return gh_error_set(error, GH_STOPPED, "the making of a pipeline's table was stopped");
 	GH_TRY(insert_keys(pipeline, work, *index, &keys, error));
 	rows->shape.several = keys < work->count && pipeline->plan.options.sink.table.matches == GH_MATCHES_ALL;
-	return rows->shape.several ? chain_rows(pipeline, *index, work->count < rows->count, error) : GH_OK;
+	if (!rows->shape.several)
+		return GH_OK;
+	if (rows->in_index)
+		GH_TRY(number_rows(pipeline, *index, error));
+	rows->in_index = false;
+	return chain_rows(pipeline, *index, work->count < rows->count, error);
 }
 
 /* The rows become the table's. */
@@ -275,6 +354,8 @@ hand_over(cuda_pipeline *pipeline, GhTable *index, GhMadeTable *made, GhError *e
 	GhError		why = {};
 
 	pipe_free(memory, true, &rows->keys_block);
+	if (rows->in_index)
+		pipe_free(memory, true, &rows->block);
 	/* it is only read from now on, mostly by kernels of pipelines */
 	lane_shrink(table, &table->lanes[0], true);
 	GH_TRY(index_status(pipeline, cuda_table_stats(index, &stats, &why), &why, error));
@@ -288,6 +369,7 @@ hand_over(cuda_pipeline *pipeline, GhTable *index, GhMadeTable *made, GhError *e
 		memory->bytes + stats.bytes_peak : memory->bytes_peak;
 	memory->bytes -= rows->memory.bytes;
 	table->rows = rows;
+	table->by_number = !rows->in_index;
 	table->made_value_size = gh_made_value_size(&rows->shape, rows->any_back);
 	pipeline->rows = nullptr;
 	made->table = index;

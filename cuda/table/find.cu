@@ -198,11 +198,11 @@ piece_enqueue(cuda_table *table, const GhRequest *request, lane *lane, find_view
 							piece->count * (size_t) table->options.key_size, error));
 	GH_TRY(lane_mark(table, lane, 1, error));
 	piece->records = table->options.multi ? table->store.records : nullptr;
-	piece->absent = table->rows != nullptr ? NO_ROW : request->absent;
+	piece->absent = table->by_number ? NO_ROW : request->absent;
 	LAYOUT_DISPATCH(table, find_kernel<L><<<blocks_for(piece->count), BLOCK_THREADS, 0,
 					lane->stream>>>(table_make_view(table), *piece, lane->device_count));
 	LAUNCH_TRY(table, error);
-	if (table->made_value_size != 0 && piece->values_out != nullptr)
+	if (table->by_number && table->made_value_size != 0 && piece->values_out != nullptr)
 	{
 		pipe_rows_values(table->rows, reinterpret_cast<uint64_t *>(piece->values_out), piece->count, request->absent,
 						 lane->stream);

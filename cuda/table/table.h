@@ -161,8 +161,9 @@ struct cuda_table
 
 	GhTableStats stats;			/* the running totals; the rest is filled when asked */
 
-	/* Of a table that a pipeline made: what its values are the numbers of; else NULL.  It is the table's. */
+	/* Of a table that a pipeline made: its rows; else NULL.  They are the table's. */
 	struct pipe_rows *rows;
+	bool		by_number;		/* values are the numbers of these */
 	uint32_t	made_value_size;	/* to requests (GhMadeTable) */
 };
 
