@@ -218,6 +218,7 @@ struct pipe_counters
 	uint64_t	range_end;		/* rows up to this one become so many lines: */
 	uint64_t	range_lines;
 	uint64_t	counted;
+	uint64_t	rest;			/* pages that are left to the general kernel */
 	uint64_t	passed[GH_STEPS_MAX];
 	scan_counters groups;
 	groups_used used;			/* by groups, when the last lines had theirs; 0: no line was looked up */

@@ -83,8 +83,17 @@ struct pass_job
 	uint32_t	nhighs;
 	uint32_t	warp_bytes;		/* of shared memory (pass_warp_bytes) */
 	uint32_t	probes_bytes;	/* likewise, of a block */
+	uint32_t	rest;			/* 1: pages are those that another kernel has left (leave_rest) */
 	pass_groups grouped;		/* with keys */
 };
+
+/* What such a page has in place of its block: its number, above that by how many times 32 lines are done. */
+#define REST_PAGE_BITS 20
+#define REST_PAGE_MASK ((1u << REST_PAGE_BITS) - 1)
+
+static_assert(GH_REQUEST_PAGES_MAX < 1 << REST_PAGE_BITS &&
+			  GH_PAGE_BYTES_MAX / GH_LINE_BYTES / 32 <= 1 << (32 - REST_PAGE_BITS),
+			  "a page and a line fit in a word");
 
 /* A page, and the vectors of a row for each lane. */
 static __host__ __device__ __forceinline__ uint32_t
@@ -476,9 +485,11 @@ pass_lines(const pass_job &job, const line_values &row, const pass_table &table,
 
 template <bool KEYED, bool PROGRAM> static __device__ __forceinline__ void
 pass_page_of_warp(const pass_job &job, const line_values &row, const probe_view *probes, const pass_table &table,
-				  const pass_page &page, uint32_t number, uint4 *copy, GhAggregateState *states, pass_tally *tally)
+				  const pass_page &page, uint32_t p, uint4 *copy, GhAggregateState *states, pass_tally *tally)
 {
 	uint32_t	page_bytes = job.run.view.page_bytes;
+	uint32_t	number = job.rest != 0 ? page.block & REST_PAGE_MASK : p;
+	uint32_t	first = job.rest != 0 ? page.block >> REST_PAGE_BITS << 5 : 0;
 	pass_here	here;
 
 	here = {reinterpret_cast<const uint8_t *>(copy), page.at, nullptr, page.block, page.lines, 0, number, probes};
@@ -497,18 +508,33 @@ pass_page_of_warp(const pass_job &job, const line_values &row, const probe_view 
 			note_back_row(job, number, 0, 0);
 		return;
 	}
-	for (uint32_t first = 0; first < here.asked; first += 32)
+	for (; first < here.asked; first += 32)
 		pass_lines<KEYED, PROGRAM>(job, row, table, here, first, states, tally);
 }
 
 /* ------------------------------------------------------------------ the kernel */
 
-/* What all warps have becomes the block's chunk; scratch has room for a state a warp. */
+/* What all threads of the block have of an aggregate becomes one state; scratch has room for one a warp. */
+static __device__ __forceinline__ void
+merge_block(const GhAggregate &aggregate, GhAggregateState state, GhAggregateState *scratch,
+			GhAggregateState *to, bool *fits)
+{
+	merge_lanes(&aggregate, &state, fits);
+	__syncthreads();
+	if (threadIdx.x % 32 == 0)
+		scratch[threadIdx.x / 32] = state;
+	__syncthreads();
+	for (uint32_t w = 1; threadIdx.x == 0 && w < blockDim.x / 32; w++)
+		*fits &= gh_aggregate_merge(&aggregate, &state, &scratch[w]);
+	if (threadIdx.x == 0)
+		*to = state;
+}
+
+/* What all warps have becomes the block's chunk. */
 static __device__ __forceinline__ void
 merge_warps(const pass_job &job, const GhAggregateState *states, pass_tally *tally, GhAggregateState *scratch)
 {
 	const plan_view &plan = job.run.view.plan;
-	uint32_t	warps = blockDim.x / 32;
 
 	for (uint32_t a = 0; a < plan.naggregates; a++)
 	{
@@ -516,15 +542,8 @@ merge_warps(const pass_job &job, const GhAggregateState *states, pass_tally *tal
 
 		if (plan.aggregates[a].kind <= GH_AGGREGATE_SUM)
 			state = threadIdx.x % 32 == a ? GhAggregateState{tally->count, tally->low, tally->high, 0, 0} : GhAggregateState{};
-		merge_lanes(&plan.aggregates[a], &state, &tally->fits);
-		__syncthreads();
-		if (threadIdx.x % 32 == 0)
-			scratch[threadIdx.x / 32] = state;
-		__syncthreads();
-		for (uint32_t w = 1; threadIdx.x == 0 && w < warps; w++)
-			tally->fits &= gh_aggregate_merge(&plan.aggregates[a], &state, &scratch[w]);
-		if (threadIdx.x == 0)
-			job.partial[(uint64_t) blockIdx.x * plan.naggregates + a] = state;
+		merge_block(plan.aggregates[a], state, scratch,
+					&job.partial[(uint64_t) blockIdx.x * plan.naggregates + a], &tally->fits);
 	}
 }
 

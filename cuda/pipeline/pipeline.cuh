@@ -210,6 +210,7 @@ struct pipe_lane : lane_kit
 	uint64_t	prepared;		/* number of the last request that there is memory for */
 	pipe_block	groups_block;	/* of a batch that is done in one pass, with keys */
 	uint32_t	chunk_lines;	/* without keys: of so many lines, chunk by chunk, there are sums */
+	uint32_t	chunks;			/* of a batch in one pass: as many blocks have sums */
 	bool		counters_zero;	/* on the device */
 
 	GhPipelineRequest *request; /* NULL: the lane is free */
@@ -265,6 +266,7 @@ struct cuda_pipeline
 	uint32_t	flying;
 	uint32_t	at_once;		/* rows that are done at a time, if there is room */
 	bool		one_pass;		/* pages may be added up by the kernel that reads them */
+	bool		no_direct;		/* the one without vectors has left too many of them */
 
 	/* sinks */
 	groups_view groups;
@@ -429,7 +431,9 @@ extern size_t pass_groups_shared(const cuda_pipeline *pipeline, uint32_t entries
 /* Memory for the groups of a batch. */
 extern GhStatus pass_groups_reserve(cuda_pipeline *pipeline, GhError *error);
 /* None are there yet. */
-extern GhStatus pass_groups_begin(cuda_pipeline *pipeline, uint32_t entries, pass_groups *batch, GhError *error);
+extern GhStatus pass_groups_begin(cuda_pipeline *pipeline, GhError *error);
+/* They, beside tables of so many entries. */
+extern pass_groups pass_groups_of(const cuda_pipeline *pipeline, uint32_t entries);
 /* The batch's counters say how many there are. */
 extern GhStatus pass_groups_tell(cuda_pipeline *pipeline, const pass_groups *batch, GhError *error);
 /* Into those of the pipeline, which has room for them. */

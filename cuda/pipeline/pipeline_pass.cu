@@ -13,6 +13,9 @@
  *	   to the group when the batch is the oldest.  With keys that is when the batch's groups go to those of the pipeline
  *	   (pipeline_pass_groups.cu).
  *
+ * Integers that are counted and summed have a kernel of their own, without vectors (pass_direct.cuh), which leaves to
+ * the one above what it does not take.
+ *
  * A request is one batch.  Rows that go back are listed as they come, and put in their order by the host.  If there are more of
  * them than the list has room for, or more groups than the batch has, or a page is broken of which rows may have been added, all
  * is done once more in the other way (do_without_pass), for nothing of it is in the sink yet.
@@ -21,7 +24,7 @@
  */
 #include <algorithm>
 
-#include "cuda/pipeline/pass_pages.cuh"
+#include "cuda/pipeline/pipeline_pass.cuh"
 #include "cuda/pipeline/pipeline_spans.cuh"
 
 #define PASS_BLOCKS_MAX 2048
@@ -34,6 +37,10 @@
 
 /* What a list of pages takes as a rule: the first requests have fewer, and larger memory waits for the device. */
 #define PASS_INPUT ((size_t) 512 << 10)
+/* With room for those that are left. */
+#define PASS_INPUT_DEVICE ((size_t) 1024 << 10)
+/* More than this part of a request's pages left by the kernel without vectors costs more than it saves. */
+#define PASS_REST_PART 16
 
 static_assert(PASS_ROWS / SEGMENT_SHORT >= PASS_BLOCKS_MAX, "each block has a chunk");
 
@@ -169,8 +176,11 @@ struct pass_arrays
 	pass_page  *pages;
 	input_page *others;
 	uint64_t   *bitmaps;
+	uint32_t	nothers;
 	size_t		list_bytes;		/* of all that */
-	char	   *copies;			/* on the device alone */
+	/* on the device alone: */
+	pass_page  *rest;			/* room for all pages */
+	char	   *copies;
 };
 
 static pass_arrays
@@ -189,8 +199,10 @@ pass_carve(const cuda_pipeline *pipeline, const GhPipelineRequest *request, carv
 	}
 	arrays.pages = carver->array<pass_page>(gh_request_pages(request->pages, request->npages));
 	arrays.others = carver->array<input_page>(others);
+	arrays.nothers = others;
 	arrays.bitmaps = carver->array<uint64_t>(words);
 	arrays.list_bytes = carver->used;
+	arrays.rest = carver->array<pass_page>(gh_request_pages(request->pages, request->npages));
 	arrays.copies = carver->array<char>((uint64_t) copies * pipeline->view.page_bytes);
 	return arrays;
 }
@@ -205,7 +217,8 @@ pass_begin(cuda_pipeline *pipeline, const GhPipelineRequest *request, GhError *e
 	GH_TRY(batch_reserve(pipeline, PASS_ROWS, error));
 	if (is_keyed(pipeline))
 		GH_TRY(pass_groups_reserve(pipeline, error));
-	return input_reserve(pipeline, std::max(arrays.list_bytes, PASS_INPUT), std::max(sizes.used, PASS_INPUT), error);
+	return input_reserve(pipeline, std::max(arrays.list_bytes, PASS_INPUT),
+						 std::max(sizes.used, PASS_INPUT_DEVICE), error);
 }
 
 /* The pages of a run, or one; where the next ones go. */
@@ -258,10 +271,16 @@ list_pages(const cuda_pipeline *pipeline, const GhPipelineRequest *request, cons
 
 typedef void pass_function(const pass_job job);
 
-/* As many blocks as are on the device at a time, but no more than have pages and chunks. */
+uint32_t
+pass_chunks(const cuda_pipeline *pipeline)
+{
+	return std::min((uint32_t) PASS_BLOCKS_MAX, most_chunks(pipeline->lane->batch_rows));
+}
+
+/* As many blocks as are on the device at a time, but no more than have pages, and no more than so many chunks. */
 static GhStatus
-choose_blocks(cuda_pipeline *pipeline, pass_function *kernel, uint32_t npages, const pass_cut *cut, uint32_t *blocks,
-			  GhError *error)
+choose_blocks(cuda_pipeline *pipeline, pass_function *kernel, uint32_t npages, const pass_cut *cut,
+			  uint32_t chunks, uint32_t *blocks, GhError *error)
 {
 	int			each = 0;
 
@@ -270,15 +289,13 @@ choose_blocks(cuda_pipeline *pipeline, pass_function *kernel, uint32_t npages, c
 														 (int) shared_most(pipeline)), error);
 	PIPE_TRY(&pipeline->memory,
 			 cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, (int) cut->warps * 32, cut->shared), error);
-	*blocks = std::min((uint32_t) std::max(each, 1) * pipeline->multiprocessors, (uint32_t) PASS_BLOCKS_MAX);
-	*blocks = std::min(*blocks, most_chunks(pipeline->lane->batch_rows));
+	*blocks = std::min((uint32_t) std::max(each, 1) * pipeline->multiprocessors, chunks);
 	*blocks = std::max(std::min(*blocks, (npages + cut->warps - 1) / cut->warps), 1u);
 	return GH_OK;
 }
 
-/* May the column be read as one (pass_column)?  Others are behind the first that may not. */
-static bool
-is_plain_column(const cuda_pipeline *pipeline, const GhPageColumn *column)
+bool
+pass_is_plain_column(const cuda_pipeline *pipeline, const GhPageColumn *column)
 {
 	uint32_t	bytes = (uint32_t) pipeline->plan.shape.attributes[column->column.attribute - 1].length;
 
@@ -315,7 +332,7 @@ fill_plan(const cuda_pipeline *pipeline, pass_plan *plan)
 	plan->prefix = shape->prefix;
 	plan->prefix_bytes = shape->prefix_bytes;
 	while (plan->ncolumns < std::min(shape->nfixed, (uint32_t) PASS_COLUMNS_MAX) &&
-		   is_plain_column(pipeline, &shape->columns[plan->ncolumns]))
+		   pass_is_plain_column(pipeline, &shape->columns[plan->ncolumns]))
 	{
 		const GhPageColumn *column = &shape->columns[plan->ncolumns];
 
@@ -376,24 +393,78 @@ kernel_of(const cuda_pipeline *pipeline)
 	return is_keyed(pipeline) ? pass_kernel<true, false> : pass_kernel<false, false>;
 }
 
-GhStatus
-pass_launch(cuda_pipeline *pipeline, const GhPipelineRequest *request, const batch_input *input, GhError *error)
+/* The general kernel, over the job's pages; its blocks' chunks are behind those that the lane has. */
+static GhStatus
+launch_general(cuda_pipeline *pipeline, pass_job *job, GhError *error)
 {
+	pipe_lane  *lane = pipeline->lane;
 	pass_function *kernel = kernel_of(pipeline);
 	pass_cut	cut = cut_pass(pipeline);
 	uint32_t	blocks = 1;
+
+	GH_TRY(choose_blocks(pipeline, kernel, job->npages, &cut, pass_chunks(pipeline) - lane->chunks, &blocks,
+						 error));
+	job->partial += (uint64_t) lane->chunks * job->plan.naggregates;
+	job->partial_rows += lane->chunks;
+	if (is_keyed(pipeline))
+		job->grouped = pass_groups_of(pipeline, cut.entries);
+	kernel<<<blocks, cut.warps * 32, cut.shared, pipeline->memory.stream>>>(*job);
+	PIPE_TRY(&pipeline->memory, launch_status(), error);
+	lane->chunks += blocks;
+	lane->chunk_lines = lane->chunks * CHUNK_ROWS;
+	return is_keyed(pipeline) ? pass_groups_tell(pipeline, &job->grouped, error) : GH_OK;
+}
+
+/* The kernel without vectors (pass_direct.cuh); it puts to `rest` what it leaves. */
+static GhStatus
+launch_direct(cuda_pipeline *pipeline, pass_job *job, pass_page *rest, GhError *error)
+{
+	pipe_lane  *lane = pipeline->lane;
+
+	if (is_keyed(pipeline))
+		job->grouped = pass_groups_of(pipeline, 0);
+	GH_TRY(direct_launch(pipeline, job, rest, &lane->chunks, error));
+	lane->chunk_lines = lane->chunks * CHUNK_ROWS;
+	return is_keyed(pipeline) ? pass_groups_tell(pipeline, &job->grouped, error) : GH_OK;
+}
+
+GhStatus
+pass_launch(cuda_pipeline *pipeline, const GhPipelineRequest *request, const batch_input *input, GhError *error)
+{
 	pass_arrays device;
 	pass_job	job;
 
-	GH_TRY(choose_blocks(pipeline, kernel, input->pages, &cut, &blocks, error));
 	GH_TRY(send_pages(pipeline, request, &device, error));
 	job = job_of(pipeline, input, &device);
-	pipeline->lane->chunk_lines = blocks * CHUNK_ROWS;
+	pipeline->lane->chunks = 0;
 	if (is_keyed(pipeline))
-		GH_TRY(pass_groups_begin(pipeline, cut.entries, &job.grouped, error));
-	kernel<<<blocks, cut.warps * 32, cut.shared, pipeline->memory.stream>>>(job);
-	PIPE_TRY(&pipeline->memory, launch_status(), error);
-	return is_keyed(pipeline) ? pass_groups_tell(pipeline, &job.grouped, error) : GH_OK;
+		GH_TRY(pass_groups_begin(pipeline, error));
+	return device.nothers == 0 && direct_suits(pipeline) ? launch_direct(pipeline, &job, device.rest, error) :
+		launch_general(pipeline, &job, error);
+}
+
+/*
+ * The general kernel does the pages that the other one has left of the batch, and the host waits.  Where they are many
+ * it does all of the requests that are to come.
+ */
+static GhStatus
+do_rest(cuda_pipeline *pipeline, GhError *error)
+{
+	pipe_lane  *lane = pipeline->lane;
+	uint64_t	rest = lane->host_counters->rest;
+	carver		on_device = {};
+	pass_arrays device;
+	pass_job	job;
+
+	on_device.base = lane->input_block.memory;
+	device = pass_carve(pipeline, lane->request, &on_device);
+	job = job_of(pipeline, &lane->input, &device);
+	job.rest = 1;
+	job.pages = device.rest;
+	pipeline->no_direct |= rest > job.npages / PASS_REST_PART;
+	job.npages = (uint32_t) rest;
+	GH_TRY(launch_general(pipeline, &job, error));
+	return counters_fetch(pipeline, error);
 }
 
 GhStatus
@@ -404,6 +475,8 @@ pass_can_be_taken(cuda_pipeline *pipeline, bool *can, GhError *error)
 	*can = true;
 	if (pipeline->lane->input.rows == 0)
 		return GH_OK;
+	if (counters->rest > 0)
+		GH_TRY(do_rest(pipeline, error));
 	*can = counters->backs <= pipeline->lane->batch_rows && counters->groups.no_group == 0;
 	return *can && is_keyed(pipeline) ? groups_make_room(pipeline, &counters->used, can, error) : GH_OK;
 }

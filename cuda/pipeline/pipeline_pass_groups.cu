@@ -108,24 +108,23 @@ pass_groups_reserve(cuda_pipeline *pipeline, GhError *error)
 	return pipe_alloc_small(&pipeline->memory, sizes.used, false, &pipeline->lane->groups_block, error);
 }
 
-static pass_groups
-groups_of_batch(const cuda_pipeline *pipeline)
+pass_groups
+pass_groups_of(const cuda_pipeline *pipeline, uint32_t entries)
 {
 	pass_groups batch;
 	carver		arrays = {};
 
 	arrays.base = pipeline->lane->groups_block.memory;
 	carve(pipeline, &batch, &arrays);
+	batch.entries = entries;
 	return batch;
 }
 
 GhStatus
-pass_groups_begin(cuda_pipeline *pipeline, uint32_t entries, pass_groups *batch, GhError *error)
+pass_groups_begin(cuda_pipeline *pipeline, GhError *error)
 {
 	const pipe_block *block = &pipeline->lane->groups_block;
 
-	*batch = groups_of_batch(pipeline);
-	batch->entries = entries;
 	return pipe_zero(&pipeline->memory, block->memory, block->bytes, error);
 }
 
@@ -174,7 +173,7 @@ pass_groups_take(cuda_pipeline *pipeline, GhError *error)
 	const pipe_lane *lane = pipeline->lane;
 
 	take_kernel<<<blocks_for(lane->host_counters->used.groups), BLOCK_THREADS, 0, pipeline->memory.stream>>>
-		(pipeline->view.plan, pipeline->groups, groups_of_batch(pipeline), lane->batch.counters);
+		(pipeline->view.plan, pipeline->groups, pass_groups_of(pipeline, 0), lane->batch.counters);
 	PIPE_TRY(&pipeline->memory, launch_status(), error);
 	return groups_send_counters(pipeline, error);
 }
