@@ -498,6 +498,31 @@ LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION gpuhash_calibrate()
 	IS 'measures for some seconds what the planner''s costs of gpuhash stand for on this machine: microseconds, and the settings that follow; it changes none';
 
+-- ------------------------------------------------------------------------- index
+
+CREATE FUNCTION gpuhash_index_handler(internal)
+RETURNS index_am_handler
+AS 'MODULE_PATHNAME', 'gpuhash_index_handler'
+LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION gpuhash_index_handler(internal) IS 'handler of the index access method gpuhash';
+
+CREATE ACCESS METHOD gpuhash TYPE INDEX HANDLER gpuhash_index_handler;
+
+COMMENT ON ACCESS METHOD gpuhash IS 'index that is a B-tree of PostgreSQL''s own on disk';
+
+CREATE FUNCTION gpuhash_add_operator_classes()
+RETURNS SETOF text
+AS 'MODULE_PATHNAME', 'gpuhash_add_operator_classes'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp;
+
+COMMENT ON FUNCTION gpuhash_add_operator_classes()
+	IS 'gives the access method gpuhash the operator classes and families of btree that it lacks; returns the statements that did it';
+
+-- those of PostgreSQL's own
+SELECT pg_catalog.count(*) FROM gpuhash_add_operator_classes();
+
 -- -------------------------------------------------------------------- privileges
 
 -- What makes and frees tables is to be granted.  Whoever is let to write to a table,
@@ -509,6 +534,7 @@ REVOKE ALL ON FUNCTION gpuhash_reserve(text, bigint) FROM PUBLIC;
 REVOKE ALL ON FUNCTION gpuhash_compact(text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION gpuhash_stat_reset() FROM PUBLIC;
 REVOKE ALL ON FUNCTION gpuhash_calibrate() FROM PUBLIC;
+REVOKE ALL ON FUNCTION gpuhash_add_operator_classes() FROM PUBLIC;
 
 GRANT SELECT ON gpuhash_tables, gpuhash_subtables, gpuhash_devices, gpuhash_stat, gpuhash_stat_activity, gpuhash_resident
 	TO PUBLIC;

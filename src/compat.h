@@ -21,6 +21,7 @@
 #include "commands/explain_state.h"
 #endif
 
+#include "access/amapi.h"
 #include "nodes/execnodes.h"
 #include "nodes/pathnodes.h"
 #include "optimizer/appendinfo.h"
@@ -527,6 +528,25 @@ typedef int16 gh_ordering;
 #define gh_collation_is_c(collation) lc_collate_is_c(collation)
 #define gh_folds_as_c(collation) lc_ctype_is_c(collation)
 #endif
+
+/*
+ * What an index may be that is a B-tree by another access method's name.  Before 18, ON CONFLICT, foreign keys and
+ * constraints of the whole table fail where such an index is unique.  Workers that build an index together open it
+ * by themselves: before 18, and where it has assertions, their sort refuses it.
+ */
+static inline void
+gh_limit_index(IndexAmRoutine *routine)
+{
+#if PG_VERSION_NUM < 180000
+	routine->amcanunique = false;
+#endif
+#if PG_VERSION_NUM >= 170000 && (PG_VERSION_NUM < 180000 || defined(USE_ASSERT_CHECKING))
+	routine->amcanbuildparallel = false;
+#endif
+}
+
+/* From 18 on, the planner asks any access method how many levels an index has. */
+#define GH_INDEXES_KNOW_HEIGHT (PG_VERSION_NUM >= 180000)
 
 /* 18 puts the mark of a function that does not return in front. */
 #if PG_VERSION_NUM >= 180000
