@@ -11,8 +11,12 @@
 #include "nodes/execnodes.h"
 #include "utils/rel.h"
 
-/* ---- build.c ---- */
+/* ---- btree.c ---- */
 
 extern IndexBuildResult *gh_index_build(Relation heap, Relation index, IndexInfo *info);
+#ifdef USE_ASSERT_CHECKING
+extern bool gh_index_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid, Relation heap,
+							IndexUniqueCheck unique, bool unchanged, IndexInfo *info);
+#endif
 
 #endif

@@ -1,0 +1,47 @@
+-- Unique indexes of the access method gpuhash, from PostgreSQL 18 on.  Before that a unique index that is not btree's
+-- makes INSERT ... ON CONFLICT and foreign keys of its table fail, so it is refused.
+SET client_min_messages = warning;
+SET gpuhash.enabled = off;
+SELECT pg_indexam_has_property(oid, 'can_unique') AS unique FROM pg_am WHERE amname = 'gpuhash';
+CREATE TABLE once (k int, v int, n int);
+CREATE UNIQUE INDEX once_k ON once USING gpuhash (k);
+CREATE UNIQUE INDEX CONCURRENTLY once_v ON once USING gpuhash (v) INCLUDE (n) WHERE v > 0;
+CREATE UNIQUE INDEX once_n ON once USING gpuhash (n) NULLS NOT DISTINCT;
+SELECT relname, indisvalid, indisunique FROM pg_index JOIN pg_class c ON c.oid = indexrelid WHERE indrelid = 'once'::regclass ORDER BY 1;
+INSERT INTO once VALUES (1, 1, 1), (2, 2, 2), (NULL, 3, NULL);
+INSERT INTO once VALUES (1, 9, 9);
+INSERT INTO once VALUES (9, 2, 9);
+INSERT INTO once VALUES (NULL, 9, NULL);
+INSERT INTO once VALUES (1, 9, 9) ON CONFLICT DO NOTHING;
+INSERT INTO once VALUES (2, 9, 9) ON CONFLICT (k) DO UPDATE SET n = 22;
+UPDATE once SET k = 1 WHERE k = 2;
+SELECT * FROM once ORDER BY k, v, n;
+CREATE UNIQUE INDEX once_bad ON once USING gpuhash ((v / 2));
+CREATE TABLE many (k int REFERENCES once (k));
+INSERT INTO many VALUES (1);
+INSERT INTO many VALUES (7);
+SELECT * FROM many;
+EXPLAIN (COSTS OFF) SELECT m.k FROM many m LEFT JOIN once o ON o.k = m.k;
+ALTER TABLE once ADD CONSTRAINT once_constraint UNIQUE USING INDEX once_k;
+ALTER TABLE once ALTER k SET NOT NULL;
+DELETE FROM once WHERE k IS NULL;
+ALTER TABLE once ALTER k SET NOT NULL;
+ALTER TABLE once REPLICA IDENTITY USING INDEX once_k;
+CREATE TABLE part (k int, v int) PARTITION BY RANGE (k);
+CREATE TABLE part1 PARTITION OF part FOR VALUES FROM (0) TO (100);
+CREATE UNIQUE INDEX ON part USING gpuhash (k);
+INSERT INTO part VALUES (1, 1), (2, 2);
+INSERT INTO part VALUES (1, 5);
+CREATE MATERIALIZED VIEW seen AS SELECT i AS k, i % 7 AS v FROM generate_series(1, 100) i;
+CREATE UNIQUE INDEX ON seen USING gpuhash (k);
+REFRESH MATERIALIZED VIEW CONCURRENTLY seen;
+-- without it: an ordinary index hinders none of that
+CREATE TABLE other (k int PRIMARY KEY, v int);
+CREATE INDEX other_k ON other USING gpuhash (k);
+INSERT INTO other VALUES (1, 1);
+INSERT INTO other VALUES (1, 2) ON CONFLICT (k) DO UPDATE SET v = 3;
+CREATE TABLE refers (k int REFERENCES other (k));
+INSERT INTO refers VALUES (1);
+SELECT * FROM other JOIN refers USING (k);
+DROP MATERIALIZED VIEW seen;
+DROP TABLE many, once, part, refers, other;

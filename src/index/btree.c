@@ -1,0 +1,105 @@
+/*
+ * btree.c
+ *		Calls of nbtree that an index has to have nbtree's name for.
+ *
+ * nbtree's sort of the entries of a new index accepts those of its own access method only: on servers before 18
+ * with an error, on all with assertions, and these also have it in what looks at an index's options, when a page
+ * is full.  So while nbtree builds, and with assertions while it inserts, the index's entry in this process's
+ * cache of relations names that access method.  The catalog never does, and no other process sees the entry,
+ * which the caller has pinned.
+ *
+ * The cache may read an entry that is in use from the catalog again, at an invalidation, which any look into a
+ * catalog may bring: a callback then puts the name in again.
+ */
+#include "postgres.h"
+
+#include "access/nbtree.h"
+#include "catalog/pg_am.h"
+#include "utils/inval.h"
+
+#include "index/index.h"
+
+/* A call of this process.  A function in an index's expression may build another index. */
+typedef struct Call
+{
+	Relation	index;
+	Oid			method;
+	struct Call *outer;
+} Call;
+
+static Call *calls = NULL;
+
+/* After the entry of that relation, or any (0), was read again. */
+static void
+name_again(Datum argument, Oid relation)
+{
+	for (Call *call = calls; call != NULL; call = call->outer)
+		if (relation == InvalidOid || relation == RelationGetRelid(call->index))
+			call->index->rd_rel->relam = BTREE_AM_OID;
+}
+
+/* From here on to end_call, which an error must not leave out. */
+static void
+begin_call(Call *call, Relation index)
+{
+	static bool registered = false;
+
+	if (!registered)
+	{
+		CacheRegisterRelcacheCallback(name_again, (Datum) 0);
+		registered = true;
+	}
+	call->index = index;
+	call->method = index->rd_rel->relam;
+	call->outer = calls;
+	calls = call;
+	index->rd_rel->relam = BTREE_AM_OID;
+}
+
+static void
+end_call(Call *call)
+{
+	calls = call->outer;
+	call->index->rd_rel->relam = call->method;
+}
+
+IndexBuildResult *
+gh_index_build(Relation heap, Relation index, IndexInfo *info)
+{
+	IndexBuildResult *result;
+	Call		call;
+
+	begin_call(&call, index);
+	PG_TRY();
+	{
+		result = btbuild(heap, index, info);
+	}
+	PG_FINALLY();
+	{
+		end_call(&call);
+	}
+	PG_END_TRY();
+	return result;
+}
+
+#ifdef USE_ASSERT_CHECKING
+bool
+gh_index_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid, Relation heap,
+				IndexUniqueCheck unique, bool unchanged, IndexInfo *info)
+{
+	bool		is_unique;
+	Call		call;
+
+	begin_call(&call, index);
+	PG_TRY();
+	{
+		is_unique = btinsert(index, values, isnull, tid, heap, unique, unchanged, info);
+	}
+	PG_FINALLY();
+	{
+		end_call(&call);
+	}
+	PG_END_TRY();
+	return is_unique;
+}
+#endif
