@@ -1,0 +1,56 @@
+# GpuHash::Index: what the tests of the access method gpuhash share.
+#
+#	my $sums = sums($session, 'index', 't', @columns);	for each column a line with the rows' number and a digest of its values in
+#												their order, by an index on it; 'scan': by a Seq Scan and a sort
+#	broken($server, $standby)					what amcheck finds in the indexes of a database, on both servers, or ''; undef
+#												where there is no amcheck.  Nobody may write meanwhile
+#	catch_up($server, $standby)					all that the primary has written is replayed
+package GpuHash::Index;
+
+use strict;
+use warnings;
+use Exporter 'import';
+use Time::HiRes 'sleep';
+
+our @EXPORT = qw(sums broken catch_up);
+
+sub sums
+{
+	my ($session, $way, $table, @columns) = @_;
+	my %off = (index => 'enable_seqscan = off; SET enable_sort = off', scan => 'enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_bitmapscan = off');
+	my ($out, $error) = $session->do("SET $off{$way}; " . join('; ', map { "SELECT '$_', count(*), md5(string_agg($_\::text, ',')) FROM (SELECT $_ FROM $table WHERE $_ IS NOT NULL ORDER BY $_) s" } @columns) .
+		'; RESET enable_seqscan; RESET enable_sort; RESET enable_indexscan; RESET enable_indexonlyscan; RESET enable_bitmapscan', 120);
+	return $error ne '' ? $error : $out;
+}
+
+sub catch_up
+{
+	my ($server, $standby) = @_;
+	# what VACUUM writes nobody waits for
+	my $lsn = $server->query('SET synchronous_commit = on; CREATE TABLE IF NOT EXISTS beat (n int); INSERT INTO beat VALUES (1); SELECT pg_current_wal_lsn()');
+	for (1 .. 600) { return 1 if $standby->query("SELECT pg_last_wal_replay_lsn() >= '$lsn'") eq 't'; sleep 0.05 }
+	die 'the standby does not catch up';
+}
+
+# amcheck wants indexes of btree.  Those of gpuhash are just that but for the access method in the catalog, which says btree
+# while it looks.
+sub broken
+{
+	my ($server, $standby) = @_;
+	return undef if $server->query("SELECT count(*) FROM pg_available_extensions WHERE name = 'amcheck'") == 0;
+	$server->query('SET client_min_messages = warning; CREATE EXTENSION IF NOT EXISTS amcheck');
+	my $names = $server->query("SELECT string_agg(quote_literal(c.oid), ',') FROM pg_class c JOIN pg_am a ON a.oid = relam JOIN pg_index ON indexrelid = c.oid WHERE amname = 'gpuhash' AND indisvalid AND relpersistence = 'p'");
+	my $name_method = sub { $server->query("UPDATE pg_class SET relam = (SELECT oid FROM pg_am WHERE amname = '$_[0]') WHERE oid IN ($names)") };
+	$name_method->('btree');
+	my (undef, undef, $found) = $server->run("SELECT bt_index_parent_check(oid, true, true) FROM pg_class WHERE oid IN ($names)");
+	if ($standby)
+	{
+		catch_up($server, $standby);
+		my (undef, undef, $more) = $standby->run("SELECT bt_index_check(oid, true) FROM pg_class WHERE oid IN ($names)");
+		$found .= $more;
+	}
+	$name_method->('gpuhash');
+	return $found;
+}
+
+1;
