@@ -49,7 +49,7 @@ $server->query("CREATE UNLOGGED TABLE unlogged AS SELECT i AS k FROM generate_se
 
 # Workers build it where their sort accepts it.
 {
-	my (undef, undef, $err) = $server->run('SET min_parallel_table_scan_size = 0; SET max_parallel_maintenance_workers = 2; SET client_min_messages = debug1; CREATE INDEX t_p ON t USING gpuhash (k, n); RESET client_min_messages; SET enable_seqscan = off; SELECT count(*) FROM t WHERE k > 5');
+	my (undef, undef, $err) = $server->run('SET min_parallel_table_scan_size = 0; SET max_parallel_maintenance_workers = 2; SET maintenance_work_mem = 262144; SET client_min_messages = debug1; CREATE INDEX t_p ON t USING gpuhash (k, n); RESET client_min_messages; SET enable_seqscan = off; SELECT count(*) FROM t WHERE k > 5');
 	my ($how) = $err =~ /building index "t_p" on table "t" (serially|with request for \d parallel workers)/;
 	is($how, $version >= 180000 && !$asserts ? 'with request for 2 parallel workers' : 'serially', 'in how many processes it is built');
 	is($server->query('SET enable_seqscan = off; SELECT count(*) FROM t WHERE k >= 0 AND n > 0'), 8000, 'and all rows are in it');
@@ -180,4 +180,4 @@ is(broken($standby) // '', '', 'amcheck finds nothing there');
 $other->close;
 
 unlike($server->log . $standby->log, qr/PANIC|TRAP:|inconsistent page found/, 'nothing failed');
-Test::More::done_testing();
+done_testing();
