@@ -11,6 +11,8 @@ CREATE INDEX item_c ON item USING gpuhash (c) WITH (fillfactor = 70, deduplicate
 CREATE INDEX item_p ON item USING gpuhash (t text_pattern_ops);
 CREATE INDEX item_x ON item USING gpuhash (((d * 7)::int % 1000)) WHERE a > 50;
 VACUUM ANALYZE item;
+-- also where a snapshot of another session's kept VACUUM from it
+UPDATE pg_class SET relallvisible = relpages WHERE oid = 'item'::regclass;
 \d item
 
 -- Whether a query gives the same with and without the index, in its order, and how many rows.
@@ -131,7 +133,7 @@ UPDATE item SET a = -1 WHERE CURRENT OF x;
 ROLLBACK;
 
 -- It costs what a B-tree does.
-CREATE TABLE cost (k int);
+CREATE TABLE cost (k int) WITH (autovacuum_enabled = off);
 INSERT INTO cost SELECT generate_series(1, 30000);
 CREATE FUNCTION total_cost(query text) RETURNS numeric LANGUAGE plpgsql AS $$
 DECLARE
