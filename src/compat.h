@@ -412,6 +412,13 @@ gh_read_temp_file(BufFile *file, void *ptr, size_t size, bool may_end)
 #define gh_relation_tablespace(relation) ((relation)->rd_node.spcNode)
 #endif
 
+/* The subtransaction in which the relation got the file that it has, in the place of another one. */
+#if PG_VERSION_NUM >= 160000
+#define gh_new_file_subid(relation) ((relation)->rd_firstRelfilelocatorSubid)
+#else
+#define gh_new_file_subid(relation) ((relation)->rd_firstRelfilenodeSubid)
+#endif
+
 /* 16 made a function of the macro that names a page of the pool. */
 #if PG_VERSION_NUM >= 160000
 #define gh_init_buffer_tag(tag, relation, block) \

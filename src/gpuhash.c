@@ -20,6 +20,7 @@
 #include "expr/key.h"
 #include "gpuhash.h"
 #include "heap/hints.h"
+#include "index/touched.h"
 #include "join/join.h"
 #include "plan/planning.h"
 #include "plan/why.h"
@@ -377,5 +378,6 @@ _PG_init(void)
 	gh_plan_choice_init();
 	gh_why_init();
 	gh_store_init();
+	gh_touched_init();
 	gh_tables_init();
 }

@@ -18,6 +18,7 @@
 #include "utils/inval.h"
 
 #include "index/index.h"
+#include "index/touched.h"
 
 /* A call of this process.  A function in an index's expression may build another index. */
 typedef struct Call
@@ -69,6 +70,8 @@ gh_index_build(Relation heap, Relation index, IndexInfo *info)
 	IndexBuildResult *result;
 	Call		call;
 
+	/* TRUNCATE of a table that is new in the transaction leaves the file its name */
+	gh_copy_end(index);
 	begin_call(&call, index);
 	PG_TRY();
 	{
@@ -82,12 +85,13 @@ gh_index_build(Relation heap, Relation index, IndexInfo *info)
 	return result;
 }
 
-#ifdef USE_ASSERT_CHECKING
 bool
 gh_index_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid, Relation heap,
 				IndexUniqueCheck unique, bool unchanged, IndexInfo *info)
 {
 	bool		is_unique;
+
+#ifdef USE_ASSERT_CHECKING
 	Call		call;
 
 	begin_call(&call, index);
@@ -100,6 +104,18 @@ gh_index_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid, Re
 		end_call(&call);
 	}
 	PG_END_TRY();
+#else
+	is_unique = btinsert(index, values, isnull, tid, heap, unique, unchanged, info);
+#endif
+	gh_touch_inserted(index, ItemPointerGetBlockNumber(tid));
 	return is_unique;
 }
-#endif
+
+/* Of VACUUM, also in its workers, and of CREATE INDEX CONCURRENTLY, whose callback removes nothing. */
+IndexBulkDeleteResult *
+gh_index_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *result, IndexBulkDeleteCallback callback, void *state)
+{
+	result = btbulkdelete(info, result, callback, state);
+	gh_touch_removed(info->index);
+	return result;
+}

@@ -55,9 +55,8 @@ gpuhash_index_handler(PG_FUNCTION_ARGS)
 	*routine = *GetIndexAmRoutineByAmId(BTREE_AM_OID, false);
 	gh_limit_index(routine);
 	routine->ambuild = gh_index_build;
-#ifdef USE_ASSERT_CHECKING
 	routine->aminsert = gh_index_insert;
-#endif
+	routine->ambulkdelete = gh_index_delete;
 	routine->amcostestimate = estimate_cost;
 	PG_RETURN_POINTER(routine);
 }

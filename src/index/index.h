@@ -14,9 +14,9 @@
 /* ---- btree.c ---- */
 
 extern IndexBuildResult *gh_index_build(Relation heap, Relation index, IndexInfo *info);
-#ifdef USE_ASSERT_CHECKING
 extern bool gh_index_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid, Relation heap,
 							IndexUniqueCheck unique, bool unchanged, IndexInfo *info);
-#endif
+extern IndexBulkDeleteResult *gh_index_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *result,
+											  IndexBulkDeleteCallback callback, void *state);
 
 #endif

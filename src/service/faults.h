@@ -47,6 +47,9 @@
 	X(RESIDENT_HEAP, "resident_heap")	/* nor the page's */ \
 	X(RESIDENT_ORDER, "resident_order")	/* the map is read before the snapshot is held */ \
 	X(RESIDENT_SPLIT, "resident_split")	/* the map's bits are read some time after its LSN */ \
+	X(INDEX_INSERTED, "index_inserted")	/* an insert is not noted in the touched map */ \
+	X(INDEX_REMOVED, "index_removed")	/* nor what VACUUM removes */ \
+	X(INDEX_ORDER, "index_order")	/* the touched map is read before the visibility map */ \
 	X(ALLOCATION, "allocation") \
 	X(REPLY, "reply")
 

@@ -204,6 +204,25 @@ COMMENT ON FUNCTION gpuhash_test_guard(bool)
 
 REVOKE ALL ON FUNCTION gpuhash_test_guard(bool) FROM PUBLIC;
 
+CREATE FUNCTION gpuhash_test_copy_index(index regclass, us int = 0)
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'gpuhash_test_copy_index'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpuhash_test_copy_index(regclass, int)
+	IS 'copies an index into the session, and waits after each page; returns its entries, or -1: it may not be copied';
+
+CREATE FUNCTION gpuhash_test_check_copy(index regclass)
+RETURNS text
+AS 'MODULE_PATHNAME', 'gpuhash_test_check_copy'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpuhash_test_check_copy(regclass)
+	IS 'blocks that the copy is right for, entries on them, and blocks of these whose rows are others';
+
+REVOKE ALL ON FUNCTION gpuhash_test_copy_index(regclass, int) FROM PUBLIC;
+REVOKE ALL ON FUNCTION gpuhash_test_check_copy(regclass) FROM PUBLIC;
+
 -- Measurements, for test/bench/page_bench.sh and service_bench.sh.
 
 CREATE FUNCTION gpuhash_measure_pages(

@@ -1,0 +1,422 @@
+/*
+ * touched.c
+ *		The touched map: for each index that a copy was made of, a bit for each block of the table that is set once the
+ *		copy may be wrong for the block.
+ *
+ * A copy has the entries that the leaf pages had while they were read, and is never changed.  Its entries on a block are
+ * the block's rows if the visibility map has the block as all-visible, and the block was not touched since
+ * the copy was begun.  The story of why, and the interlocks by their names, are in the README ("Copies").
+ *
+ * It is in shared memory, and there only with the library preloaded.  Without, and as long as no copy is there,
+ * an insert looks at one number.  The bits of all indexes lie in one pool that is never unmapped: whoever looked up an index's
+ * place before another one got it sets bits too many there, which is always right.
+ *
+ * The lock guards who has which place.  Bits are set without it.
+ */
+#include "postgres.h"
+
+#include "access/table.h"
+#include "access/xlog.h"
+#include "catalog/index.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_class.h"
+#include "miscadmin.h"
+#include "port/atomics.h"
+#include "port/pg_bitutils.h"
+#include "storage/bufmgr.h"
+#include "storage/lwlock.h"
+#include "utils/snapmgr.h"
+
+#include "compat.h"
+#include "heap/map.h"
+#include "index/touched.h"
+#include "service/faults.h"
+#include "service/service.h"
+#include "store/resident_file.h"
+
+/* Indexes of which there are copies at a time, and words of bits for all: 32 M blocks, tables of 256 GB. */
+#define GH_COPIES_MAX 64
+#define GH_TOUCHED_WORDS (1024 * 1024)
+
+#define GH_BITS 32
+
+typedef struct Place
+{
+	Oid			database;		/* InvalidOid: a free one */
+	Oid			index;
+	Oid			tablespace;
+	Oid			number;			/* of its file */
+	uint64		generation;
+	BlockNumber nblocks;
+	uint32		first;			/* of its words */
+} Place;
+
+typedef struct Touched
+{
+	LWLock		lock;			/* guards places; changes and ncopies are written under it */
+	pg_atomic_uint64 changes;	/* of places, so far */
+	pg_atomic_uint32 ncopies;
+	Place		places[GH_COPIES_MAX];
+	pg_atomic_uint32 words[GH_TOUCHED_WORDS];
+} Touched;
+
+static Touched *touched = NULL;
+
+/* What this process knows of some indexes' places, as of a number of changes. */
+#define GH_KNOWN 16
+
+typedef struct Known
+{
+	uint64		changes;		/* 0: nothing */
+	Place		place;			/* of no blocks: the index has none */
+} Known;
+
+static Known known[GH_KNOWN];
+
+static Size
+touched_size(void)
+{
+	return sizeof(Touched);
+}
+
+static void
+touched_place(void *place, bool found)
+{
+	touched = place;
+	if (found)
+		return;
+	memset(touched, 0, offsetof(Touched, words));
+	LWLockInitialize(&touched->lock, gh_store_area_tranche());
+	pg_atomic_init_u64(&touched->changes, 1);
+	pg_atomic_init_u32(&touched->ncopies, 0);
+	for (uint32 i = 0; i < GH_TOUCHED_WORDS; i++)
+		pg_atomic_init_u32(&touched->words[i], 0);
+}
+
+void
+gh_touched_init(void)
+{
+	if (process_shared_preload_libraries_in_progress)
+		gh_service_add_memory("gpuhash touched blocks", touched_size, touched_place);
+}
+
+/* ------------------------------------------------------------------- places */
+
+static inline uint32
+words_of(BlockNumber nblocks)
+{
+	return nblocks / GH_BITS + (nblocks % GH_BITS != 0);
+}
+
+static inline bool
+is_of(const Place *place, Relation index)
+{
+	return place->index == RelationGetRelid(index) && place->number == gh_relation_number(index) &&
+		place->tablespace == gh_relation_tablespace(index) && place->database == MyDatabaseId;
+}
+
+/* With the lock. */
+static Place *
+find_place(Relation index)
+{
+	for (int i = 0; i < GH_COPIES_MAX; i++)
+		if (is_of(&touched->places[i], index))
+			return &touched->places[i];
+	return NULL;
+}
+
+/* Where so many words are free together; GH_TOUCHED_WORDS: nowhere.  With the lock. */
+static uint32
+find_words(uint32 wanted)
+{
+	uint32		from = 0;
+	bool		moved = true;
+
+	while (moved && wanted <= GH_TOUCHED_WORDS && from <= GH_TOUCHED_WORDS - wanted)
+	{
+		moved = false;
+		for (int i = 0; i < GH_COPIES_MAX; i++)
+		{
+			const Place *place = &touched->places[i];
+			uint32		end = place->first + words_of(place->nblocks);
+
+			if (OidIsValid(place->database) && place->first < from + wanted && end > from)
+			{
+				from = end;
+				moved = true;
+			}
+		}
+	}
+	return moved || wanted > GH_TOUCHED_WORDS ? GH_TOUCHED_WORDS : from;
+}
+
+/* With the lock, exclusively. */
+static void
+free_place(Place *place)
+{
+	memset(place, 0, sizeof(Place));
+	pg_atomic_fetch_sub_u32(&touched->ncopies, 1);
+	pg_atomic_fetch_add_u64(&touched->changes, 1);
+}
+
+/* The index's place as it is now, or was when this was called; NULL: it has none. */
+static const Place *
+look_up(Relation index)
+{
+	Known	   *mine = &known[gh_relation_number(index) % GH_KNOWN];
+
+	if (mine->changes != pg_atomic_read_u64(&touched->changes) || !is_of(&mine->place, index))
+	{
+		const Place *place;
+
+		LWLockAcquire(&touched->lock, LW_SHARED);
+		mine->changes = pg_atomic_read_u64(&touched->changes);
+		place = find_place(index);
+		if (place != NULL)
+			mine->place = *place;
+		else
+			mine->place = (Place)
+		{
+			MyDatabaseId, RelationGetRelid(index), gh_relation_tablespace(index), gh_relation_number(index)
+		};
+		LWLockRelease(&touched->lock);
+	}
+	return mine->place.nblocks > 0 ? &mine->place : NULL;
+}
+
+/* Whether a file is new in this transaction: who writes to it need not tell what all others see. */
+static bool
+is_new(Relation relation)
+{
+	return relation->rd_createSubid != InvalidSubTransactionId ||
+		gh_new_file_subid(relation) != InvalidSubTransactionId;
+}
+
+static bool
+may_be_copied(Relation index, Relation heap)
+{
+	return touched != NULL && !RecoveryInProgress() && !gh_old_snapshots_end() && index->rd_index->indisvalid &&
+		heap->rd_rel->relam == HEAP_TABLE_AM_OID && heap->rd_rel->relpersistence != RELPERSISTENCE_TEMP &&
+		!is_new(index) && !is_new(heap);
+}
+
+/* Takes the place of the copy that was begun before all others; false: there is none.  With the lock, exclusively. */
+static bool
+free_oldest(void)
+{
+	Place	   *oldest = NULL;
+
+	for (int i = 0; i < GH_COPIES_MAX; i++)
+	{
+		Place	   *place = &touched->places[i];
+
+		if (OidIsValid(place->database) && (oldest == NULL || place->generation < oldest->generation))
+			oldest = place;
+	}
+	if (oldest != NULL)
+		free_place(oldest);
+	return oldest != NULL;
+}
+
+/* A free place, and where in words its bits are; NULL: they are too many.  With the lock, exclusively. */
+static Place *
+find_room(BlockNumber nblocks, uint32 *first)
+{
+	Place	   *place;
+
+	do
+	{
+		place = NULL;
+		for (int i = 0; i < GH_COPIES_MAX && place == NULL; i++)
+			if (!OidIsValid(touched->places[i].database))
+				place = &touched->places[i];
+		*first = find_words(words_of(nblocks));
+		if (place != NULL && *first != GH_TOUCHED_WORDS)
+			return place;
+	} while (free_oldest());
+	return NULL;
+}
+
+bool
+gh_copy_begin(Relation index, Relation heap, GhCopied *copied)
+{
+	Place	   *place;
+	uint32		first;
+
+	if (!may_be_copied(index, heap))
+		return false;
+	/* blocks that come later are not the copy's */
+	copied->nblocks = RelationGetNumberOfBlocks(heap);
+	LWLockAcquire(&touched->lock, LW_EXCLUSIVE);
+	place = find_place(index);
+	if (place != NULL)
+		free_place(place);
+	place = copied->nblocks > 0 ? find_room(copied->nblocks, &first) : NULL;
+	if (place != NULL)
+	{
+		for (uint32 word = 0; word < words_of(copied->nblocks); word++)
+			pg_atomic_write_u32(&touched->words[first + word], 0);
+		/* whoever sees the place, with the lock, sees its words empty */
+		copied->generation = pg_atomic_fetch_add_u64(&touched->changes, 1) + 1;
+		*place = (Place)
+		{
+			MyDatabaseId, RelationGetRelid(index), gh_relation_tablespace(index), gh_relation_number(index),
+				copied->generation, copied->nblocks, first
+		};
+		pg_atomic_fetch_add_u32(&touched->ncopies, 1);
+	}
+	LWLockRelease(&touched->lock);
+	/* only then the leaf pages are read: pairs with that of any_copies */
+	pg_memory_barrier();
+	return place != NULL;
+}
+
+void
+gh_copy_end(Relation index)
+{
+	Place	   *place;
+
+	if (touched == NULL)
+		return;
+	LWLockAcquire(&touched->lock, LW_EXCLUSIVE);
+	place = find_place(index);
+	if (place != NULL)
+		free_place(place);
+	LWLockRelease(&touched->lock);
+}
+
+/* ------------------------------------------------------------------- touching */
+
+/*
+ * Whether there is anything to note.  What was done to the index before is seen by a copy that is begun after we
+ * have looked: pairs with the barrier of gh_copy_begin.
+ */
+static bool
+any_copies(void)
+{
+	if (touched == NULL)
+		return false;
+	pg_memory_barrier();
+	return pg_atomic_read_u32(&touched->ncopies) > 0;
+}
+
+static inline void
+touch(const Place *place, BlockNumber block)
+{
+	pg_atomic_uint32 *word = &touched->words[place->first + block / GH_BITS];
+	uint32		bit = (uint32) 1 << block % GH_BITS;
+
+	if ((pg_atomic_read_u32(word) & bit) == 0)
+		pg_atomic_fetch_or_u32(word, bit);
+}
+
+void
+gh_touch_inserted(Relation index, BlockNumber block)
+{
+	const Place *place;
+
+	if (!any_copies() || gh_fault_pass(GH_FAULT_POINT_INDEX_INSERTED) != GH_FAULT_NONE)
+		return;
+	place = look_up(index);
+	if (place != NULL && block < place->nblocks)
+		touch(place, block);
+}
+
+void
+gh_touch_removed(Relation index)
+{
+	const Place *found;
+	Place		place;
+	Relation	heap;
+	GhMapPage  *map;
+
+	if (!any_copies() || gh_fault_pass(GH_FAULT_POINT_INDEX_REMOVED) != GH_FAULT_NONE)
+		return;
+	found = look_up(index);
+	if (found == NULL)
+		return;
+	place = *found;
+	/* locked by whoever vacuums */
+	heap = table_open(IndexGetRelation(RelationGetRelid(index), false), NoLock);
+	map = palloc(sizeof(GhMapPage));
+	for (BlockNumber start = 0, end; start < place.nblocks; start = end)
+	{
+		CHECK_FOR_INTERRUPTS();
+		end = Min(place.nblocks, (gh_map_page_of(start) + 1) * GH_MAP_BLOCKS);
+		gh_map_read(heap, gh_map_page_of(start), map);
+		for (BlockNumber block = gh_map_next_unmarked(map, start, end); block < end;
+			 block = gh_map_next_unmarked(map, block + 1, end))
+			touch(&place, block);
+	}
+	pfree(map);
+	table_close(heap, NoLock);
+	/* before VACUUM lets anybody use the rows' places again */
+	pg_memory_barrier();
+}
+
+/* ------------------------------------------------------------------- asking */
+
+/* What the visibility map says: one bit for each block. */
+static void
+read_map(Relation heap, BlockNumber nblocks, uint32 *bits)
+{
+	GhMapPage  *map = palloc(sizeof(GhMapPage));
+
+	memset(bits, 0, words_of(nblocks) * sizeof(uint32));
+	for (BlockNumber block = 0; block < nblocks; block++)
+	{
+		if (block % GH_MAP_BLOCKS == 0)
+			gh_map_read(heap, gh_map_page_of(block), map);
+		if (gh_map_is_visible(map, block))
+			bits[block / GH_BITS] |= (uint32) 1 << block % GH_BITS;
+	}
+	pfree(map);
+}
+
+/* The blocks that were touched, into bits; false: the copy is not this one. */
+static bool
+read_touched(Relation index, const GhCopied *copied, uint32 *bits)
+{
+	const Place *place;
+	bool		same;
+
+	LWLockAcquire(&touched->lock, LW_SHARED);
+	place = find_place(index);
+	same = place != NULL && place->generation == copied->generation;
+	for (uint32 word = 0; same && word < words_of(copied->nblocks); word++)
+		bits[word] = pg_atomic_read_u32(&touched->words[place->first + word]);
+	LWLockRelease(&touched->lock);
+	return same;
+}
+
+BlockNumber
+gh_copy_blocks(Relation index, Relation heap, const GhCopied *copied, uint32 *bits)
+{
+	uint32		nwords = words_of(copied->nblocks);
+	uint32	   *touches;
+	BlockNumber count = 0;
+	bool		same = touched != NULL && !RecoveryInProgress();
+
+	touches = palloc0(nwords * sizeof(uint32));
+	/* a fault: the other order, which is wrong */
+	if (same && gh_fault_pass(GH_FAULT_POINT_INDEX_ORDER) != GH_FAULT_NONE)
+	{
+		same = read_touched(index, copied, touches);
+		pg_usleep(30000);
+		read_map(heap, copied->nblocks, bits);
+	}
+	else if (same)
+	{
+		read_map(heap, copied->nblocks, bits);
+		/* what was touched before the map had a block as all-visible is seen now */
+		pg_memory_barrier();
+		same = read_touched(index, copied, touches);
+	}
+	for (uint32 word = 0; word < nwords; word++)
+	{
+		bits[word] = same ? bits[word] & ~touches[word] : 0;
+		count += pg_popcount32(bits[word]);
+	}
+	pfree(touches);
+	return count;
+}

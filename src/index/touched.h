@@ -1,0 +1,42 @@
+/*
+ * touched.h
+ *		Copies of an index, and which blocks of the table they are right for (README, "Copies").
+ */
+#ifndef GPUHASH_INDEX_TOUCHED_H
+#define GPUHASH_INDEX_TOUCHED_H
+
+#include "postgres.h"
+
+#include "storage/block.h"
+#include "utils/rel.h"
+
+/* A copy that was begun. */
+typedef struct GhCopied
+{
+	uint64		generation;		/* no two copies have the same */
+	BlockNumber nblocks;		/* of the table, at the begin */
+} GhCopied;
+
+/* ---- touched.c ---- */
+
+/* Of _PG_init, after the store's. */
+extern void gh_touched_init(void);
+
+/*
+ * Of whoever copies: from now on it is noted what changes.  Read the leaf pages after it.  False: there can be no copy
+ * of this index.  One of it that was begun before is right for no block any more; nor, where there is no room, are those of
+ * other indexes that were begun before all others.
+ */
+extern bool gh_copy_begin(Relation index, Relation heap, GhCopied *copied);
+extern void gh_copy_end(Relation index);
+/*
+ * Sets in bits, of which there are copied->nblocks, those of blocks that the copy is right for: its entries on such a
+ * block are the rows of the block that any snapshot sees that the caller has had before.  Returns how many there are.
+ */
+extern BlockNumber gh_copy_blocks(Relation index, Relation heap, const GhCopied *copied, uint32 *bits);
+
+/* Of the access method: there is an entry for a row on that block; and entries were removed. */
+extern void gh_touch_inserted(Relation index, BlockNumber block);
+extern void gh_touch_removed(Relation index);
+
+#endif							/* GPUHASH_INDEX_TOUCHED_H */

@@ -1,0 +1,162 @@
+# Copies of an index, of which the visibility map and the touched map say for which blocks they are right (src/index/README,
+# "Copies"): whatever is written, rolled back and vacuumed meanwhile, the copy's entries on such a block are its rows in the
+# snapshot of the statement.  And with each of the interlocks left out, a block is wrong within seconds.
+#
+#	GPUHASH_SECONDS		of comparisons under writers (10)
+#	GPUHASH_SEED		to begin with
+use GpuHash::Test 'module';
+use POSIX ();
+use Time::HiRes qw(time sleep);
+
+my $seconds = $ENV{GPUHASH_SECONDS} || 10;
+my $SECONDS_TO_FIND = 40;
+my $seed = seed();
+my $server = GpuHash::Server->new(module => 1, conf => ["shared_preload_libraries = 'gpuhash'", 'autovacuum = off', 'max_prepared_transactions = 10',
+	'max_worker_processes = 12', 'min_parallel_index_scan_size = 0', 'wal_level = replica', 'max_wal_senders = 2', 'hot_standby = on']);
+
+sub well
+{
+	my ($session, $sql) = @_;
+	my ($out, $error) = $session->do($sql, 120);
+	is($error, '', "no error: $sql") if $error ne '';
+	return $out;
+}
+
+# ------------------------------------------------------------------ what may be copied
+
+my $session = $server->session;
+my $COPY = "SELECT gpuhash_test_copy_index('s_k')";
+my $CHECK = "SELECT gpuhash_test_check_copy('s_k')";
+well($session, 'SET gpuhash.enabled = off');
+# the second index has VACUUM use workers
+well($session, 'CREATE TABLE s (k bigint, a bigint, c int) WITH (fillfactor = 80); INSERT INTO s SELECT i * 7919::bigint % 100003, i, 0 FROM generate_series(1, 20000) i;
+	CREATE INDEX s_k ON s USING gpuhash (k) INCLUDE (a); CREATE INDEX s_a ON s USING gpuhash (a); VACUUM ANALYZE s');
+my $blocks = well($session, "SELECT pg_relation_size('s') / 8192");
+is(well($session, $COPY), 20000, 'an index is copied');
+is(well($session, $CHECK), "$blocks 20000 0", 'and is right for all blocks');
+well($session, 'DELETE FROM s WHERE a = 5');
+my $one = well($session, "SELECT count(*) FROM s WHERE ctid >= '(0,0)' AND ctid < '(1,0)'") + 1;
+my $rest = ($blocks - 1) . ' ' . (20000 - $one) . ' 0';
+is(well($session, $CHECK), $rest, 'a row was deleted: but for its block');
+well($session, 'VACUUM (INDEX_CLEANUP on) s');
+is(well($session, $CHECK), $rest, 'also when its place may be used again');
+well($session, 'UPDATE s SET c = 1 WHERE a = 19990; VACUUM (INDEX_CLEANUP off) s');
+is(well($session, $CHECK), $rest, 'an update in place, when it is all-visible again, changes nothing');
+my $other = $server->session;
+is(well($other, $CHECK), '0 0 0', 'a session without a copy has none');
+is(well($other, $COPY), 19999, 'another copy takes the place');
+is(well($session, $CHECK), '0 0 0', 'and the one before is right for no block any more');
+well($session, $COPY);
+well($session, 'REINDEX INDEX s_k');
+is(well($session, $CHECK), '0 0 0', 'nor is that of an index that was made anew');
+well($session, $COPY);
+my $want = well($session, $CHECK);
+like($want, qr/^$blocks \d+ 0$/, 'a copy of that is right');
+well($session, 'BEGIN; REINDEX INDEX s_k');
+is(well($session, $COPY), -1, 'an index that is new in the transaction is not copied');
+well($session, 'ROLLBACK');
+is(well($session, $CHECK), $want, 'rolled back, it is what it was');
+is(well($session, 'CREATE TEMP TABLE temporary (k bigint, a bigint); CREATE INDEX temporary_k ON temporary USING gpuhash (k) INCLUDE (a); SELECT gpuhash_test_copy_index(\'temporary_k\')'), -1, 'nor is that of a temporary table');
+is(well($session, "TRUNCATE s; $CHECK"), '0 0 0', 'of an empty table there is none');
+# where there are no more places, another index's is taken, with its bits
+well($session, 'DO $$ BEGIN FOR i IN 1..70 LOOP EXECUTE format($f$CREATE TABLE m%1$s AS SELECT 1::bigint AS k, 2::bigint AS a; CREATE INDEX m%1$s_k ON m%1$s USING gpuhash (k) INCLUDE (a)$f$, i); END LOOP; END $$');
+well($session, "VACUUM m$_") for 1, 70;
+is(well($session, "SELECT gpuhash_test_copy_index('m1_k'); SELECT gpuhash_test_check_copy('m1_k')"), "1\n1 1 0", 'one of many');
+is(well($other, "SELECT count(*) FROM generate_series(2, 70) i WHERE gpuhash_test_copy_index(('m' || i || '_k')::regclass) = 1"), 69, 'the others are copied');
+is(well($session, "SELECT gpuhash_test_check_copy('m1_k')"), '0 0 0', 'and the first one of all is no more');
+is(well($other, "SELECT gpuhash_test_check_copy('m70_k')"), '1 1 0', 'but the last one is');
+is(well($other, "INSERT INTO m1 VALUES (3, 4); INSERT INTO m69 VALUES (3, 4); SELECT gpuhash_test_check_copy('m70_k'); INSERT INTO m70 VALUES (3, 4); VACUUM m70; SELECT gpuhash_test_check_copy('m70_k')"), "1 1 0\n0 0 0", 'each has its own bits');
+well($session, 'DO $$ BEGIN FOR i IN 1..70 LOOP EXECUTE format($f$DROP TABLE m%1$s$f$, i); END LOOP; END $$');
+$_->close for $session, $other;
+
+# ---------------------------------------------------------------------- under writers
+
+$server->stop;
+$server->start;
+# unique in another index: rows whose speculative insertion is given up
+$server->query('TRUNCATE s; CREATE UNIQUE INDEX s_u ON s (a, k); INSERT INTO s SELECT i * 7919::bigint % 100003, i, 0 FROM generate_series(1, 20000) i; VACUUM s');
+my @VACUUMS = ('VACUUM (INDEX_CLEANUP on) s', 'VACUUM (INDEX_CLEANUP on) s', 'VACUUM s', 'VACUUM (PARALLEL 2, INDEX_CLEANUP on) s', 'VACUUM (INDEX_CLEANUP off) s', 'VACUUM (FREEZE) s', 'VACUUM (DISABLE_PAGE_SKIPPING, INDEX_CLEANUP on) s');
+my $names = 0;
+
+sub change
+{
+	my ($number) = @_;
+	my $k = int(rand(100000));
+	my $few = "k IN (SELECT k FROM s WHERE k >= $k ORDER BY k LIMIT 2)";
+	my $new = int(rand(100000)) . ', ' . int(rand(1000000)) . ', 0';
+	my $name = "p$number." . $names++;
+	my @changes = ("BEGIN; DELETE FROM s WHERE $few; INSERT INTO s VALUES ($new); COMMIT", "DELETE FROM s WHERE $few; INSERT INTO s VALUES ($new)", "INSERT INTO s SELECT i, 1, 0 FROM generate_series(1, 20) i ON CONFLICT DO NOTHING", 'DELETE FROM s WHERE a = 1', "UPDATE s SET a = a + 1 WHERE $few", "UPDATE s SET c = c + 1 WHERE $few", "SELECT count(c) FROM s WHERE k BETWEEN $k AND $k + 3000",
+		"BEGIN; INSERT INTO s VALUES ($new); ROLLBACK", "BEGIN; SAVEPOINT x; INSERT INTO s VALUES ($new); DELETE FROM s WHERE $few; ROLLBACK TO x; UPDATE s SET k = k + 1 WHERE $few; COMMIT",
+		"BEGIN; INSERT INTO s VALUES ($new); DELETE FROM s WHERE $few; PREPARE TRANSACTION '$name'; " . ('COMMIT', 'ROLLBACK')[rand(2)] . " PREPARED '$name'", "COPY s FROM PROGRAM 'echo \"" . join("\t", split /, /, $new) . "\"'");
+	return $changes[int(rand(@changes))];
+}
+
+sub start
+{
+	my ($number, $end, $work) = @_;
+	my $pid = fork // die "fork: $!";
+	return $pid if $pid != 0;
+	srand($seed + $number);
+	eval {
+		my $session = $server->session;
+		$session->do('SET gpuhash.enabled = off; SET enable_seqscan = off');
+		while (time < $end && !-e "$server->{dir}/stop")
+		{
+			my (undef, $error) = $session->do($work->(), 120);
+			print STDERR "# $error\n" if $error ne '' && $error !~ /40P01|23505/;
+		}
+	};
+	POSIX::_exit(0);
+}
+
+# Compares until the time is over, or a block is wrong: blocks that were compared, comparisons, and those that were wrong.
+sub compare
+{
+	my ($limit, $until_wrong) = @_;
+	my $end = time + $limit;
+	unlink "$server->{dir}/stop";
+	my @pids = ((map { my $number = $_; start($number, $end, sub { change($number) }) } 1 .. 3), start(10, $end, sub { sleep rand() * 0.08; $VACUUMS[int(rand(@VACUUMS))] }));
+	my $session = $server->session;
+	my ($compared, $rounds, $wrong, $last) = (0, 0, 0, '');
+	well($session, 'SET gpuhash.enabled = off');
+	while (time < $end && !($until_wrong && $wrong > 0))
+	{
+		well($session, "SELECT gpuhash_test_copy_index('s_k', " . (0, 200, 2000)[rand(3)] . ')');
+		for (1 .. 4)
+		{
+			my $held = rand() < 0.4;
+			well($session, 'BEGIN ISOLATION LEVEL REPEATABLE READ') if $held;
+			for (0 .. ($held ? 3 : 0))
+			{
+				$last = well($session, $CHECK);
+				my ($right, undef, $bad) = split / /, $last;
+				$compared += $right;
+				$wrong++ if $bad > 0;
+				$rounds++;
+				sleep 0.05 if $held;
+			}
+			well($session, 'COMMIT') if $held;
+			sleep rand() * 0.05;
+		}
+	}
+	open my $file, '>', "$server->{dir}/stop" or die $!;
+	close $file;
+	waitpid $_, 0 for @pids;
+	$session->close;
+	return ($compared, $rounds, $wrong);
+}
+
+my ($compared, $rounds, $wrong) = compare($seconds, 0);
+is($wrong, 0, "$rounds comparisons, of $compared blocks: none was wrong");
+cmp_ok($compared, '>', 20 * $seconds, 'enough of them');
+for my $point ('index_inserted', 'index_removed', 'index_order')
+{
+	$server->query("SELECT gpuhash_fault_arm('$point', 'launch', 0, 1000000000, 0)");
+	($compared, $rounds, $wrong) = compare($SECONDS_TO_FIND, 1);
+	$server->query("SELECT gpuhash_fault_arm('any', 'none', 0, 0, 0)");
+	cmp_ok($wrong, '>', 0, "without $point: one of $rounds comparisons was wrong");
+}
+($compared, $rounds, $wrong) = compare($seconds / 2, 0);
+is($wrong, 0, "with both again, none of $rounds was");
+unlike($server->log, qr/PANIC|TRAP:|terminated by signal/, 'nothing failed');
+done_testing();
