@@ -537,9 +537,9 @@ typedef int16 gh_ordering;
 #endif
 
 /*
- * What an index may be that is a B-tree by another access method's name.  Before 18, ON CONFLICT, foreign keys and
- * constraints of the whole table fail where such an index is unique.  Workers that build an index together open it
- * by themselves: before 18, and where it has assertions, their sort refuses it.
+ * What an index may be that is a B-tree by another access method's name.  Before 18, ON CONFLICT, foreign
+ * keys and constraints of the whole table fail where such an index is unique.  Workers that build an index
+ * together open it by themselves: before 18, and where it has assertions, their sort refuses it.
  */
 static inline void
 gh_limit_index(IndexAmRoutine *routine)

@@ -2,14 +2,14 @@
  * btree.c
  *		Calls of nbtree that an index has to have nbtree's name for.
  *
- * nbtree's sort of the entries of a new index accepts those of its own access method only: on servers before 18
- * with an error, on all with assertions, and these also have it in what looks at an index's options, when a page
- * is full.  So while nbtree builds, and with assertions while it inserts, the index's entry in this process's
- * cache of relations names that access method.  The catalog never does, and no other process sees the entry,
- * which the caller has pinned.
+ * nbtree's sort of the entries of a new index accepts those of its own access method only: on servers
+ * before 18 with an error, on all with assertions, and these also have it in what looks at an index's
+ * options, when a page is full.  So while nbtree builds, and with assertions while it inserts, the
+ * index's entry in this process's cache of relations names that access method.  The catalog never does,
+ * and no other process sees the entry, which the caller has pinned.
  *
- * The cache may read an entry that is in use from the catalog again, at an invalidation, which any look into a
- * catalog may bring: a callback then puts the name in again.
+ * The cache may read an entry that is in use from the catalog again, at an invalidation, which any look
+ * into a catalog may bring: a callback then puts the name in again.
  */
 #include "postgres.h"
 
@@ -113,7 +113,8 @@ gh_index_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid, Re
 
 /* Of VACUUM, also in its workers, and of CREATE INDEX CONCURRENTLY, whose callback removes nothing. */
 IndexBulkDeleteResult *
-gh_index_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *result, IndexBulkDeleteCallback callback, void *state)
+gh_index_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *result, IndexBulkDeleteCallback callback,
+				void *state)
 {
 	result = btbulkdelete(info, result, callback, state);
 	gh_touch_removed(info->index);

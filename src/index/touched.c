@@ -1,15 +1,17 @@
 /*
  * touched.c
- *		The touched map: for each index that a copy was made of, a bit for each block of the table that is set once the
- *		copy may be wrong for the block.
+ *		The touched map: for each index that a copy was made of, a bit for each block of the table that is
+ *		set once the copy may be wrong for the block.
  *
- * A copy has the entries that the leaf pages had while they were read, and is never changed.  Its entries on a block are
- * the block's rows if the visibility map has the block as all-visible, and the block was not touched since
- * the copy was begun.  The story of why, and the interlocks by their names, are in the README ("Copies").
+ * A copy has the entries that the leaf pages had while they were read, and is never changed.  Its entries
+ * on a block are the block's rows if the visibility map has the block as all-visible, and the block was
+ * not touched since the copy was begun.  The story of why, and the interlocks by their names, are in the
+ * README ("Copies").
  *
- * It is in shared memory, and there only with the library preloaded.  Without, and as long as no copy is there,
- * an insert looks at one number.  The bits of all indexes lie in one pool that is never unmapped: whoever looked up an index's
- * place before another one got it sets bits too many there, which is always right.
+ * It is in shared memory, and there only with the library preloaded.  Without, and as long as no copy is
+ * there, an insert looks at one number.  The bits of all indexes lie in one pool that is never unmapped:
+ * whoever looked up an index's place before another one got it sets bits too many there, which is always
+ * right.
  *
  * The lock guards who has which place.  Bits are set without it.
  */
@@ -195,12 +197,13 @@ is_new(Relation relation)
 static bool
 may_be_copied(Relation index, Relation heap)
 {
-	return touched != NULL && !RecoveryInProgress() && !gh_old_snapshots_end() && index->rd_index->indisvalid &&
+	return touched != NULL && !RecoveryInProgress() && !gh_old_snapshots_end() &&
+		index->rd_index->indisvalid &&
 		heap->rd_rel->relam == HEAP_TABLE_AM_OID && heap->rd_rel->relpersistence != RELPERSISTENCE_TEMP &&
 		!is_new(index) && !is_new(heap);
 }
 
-/* Takes the place of the copy that was begun before all others; false: there is none.  With the lock, exclusively. */
+/* Frees the place of the copy that was begun before all others; false: there is none.  With the lock. */
 static bool
 free_oldest(void)
 {
@@ -288,8 +291,8 @@ gh_copy_end(Relation index)
 /* ------------------------------------------------------------------- touching */
 
 /*
- * Whether there is anything to note.  What was done to the index before is seen by a copy that is begun after we
- * have looked: pairs with the barrier of gh_copy_begin.
+ * Whether there is anything to note.  What was done to the index before is seen by a copy that is begun
+ * after we have looked: pairs with the barrier of gh_copy_begin.
  */
 static bool
 any_copies(void)

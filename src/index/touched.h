@@ -23,15 +23,16 @@ typedef struct GhCopied
 extern void gh_touched_init(void);
 
 /*
- * Of whoever copies: from now on it is noted what changes.  Read the leaf pages after it.  False: there can be no copy
- * of this index.  One of it that was begun before is right for no block any more; nor, where there is no room, are those of
- * other indexes that were begun before all others.
+ * Of whoever copies: from now on it is noted what changes.  Read the leaf pages after it.  False: there
+ * can be no copy of this index.  One of it that was begun before is right for no block any more; nor,
+ * where there is no room, are those of other indexes that were begun before all others.
  */
 extern bool gh_copy_begin(Relation index, Relation heap, GhCopied *copied);
 extern void gh_copy_end(Relation index);
 /*
- * Sets in bits, of which there are copied->nblocks, those of blocks that the copy is right for: its entries on such a
- * block are the rows of the block that any snapshot sees that the caller has had before.  Returns how many there are.
+ * Sets in bits, of which there are copied->nblocks, those of blocks that the copy is right for: its
+ * entries on such a block are the rows of the block that any snapshot sees that the caller has had
+ * before.  Returns how many there are.
  */
 extern BlockNumber gh_copy_blocks(Relation index, Relation heap, const GhCopied *copied, uint32 *bits);
 

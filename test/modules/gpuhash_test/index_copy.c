@@ -1,7 +1,7 @@
 /*
  * index_copy.c
- *		A copy of an index of the access method gpuhash, in this session's memory, and whether it is right for the blocks
- *		that the touched map and the visibility map say it is.
+ *		A copy of an index of the access method gpuhash, in this session's memory, and whether it is right
+ *		for the blocks that the touched map and the visibility map say it is.
  *
  * Of an index on two columns of type bigint, one of them included: (k) INCLUDE (a).
  */
@@ -41,7 +41,8 @@ static GhCopied copied;
 static uint64
 digest_of(int64 k, int64 a)
 {
-	uint64		digest = (uint64) k * UINT64CONST(0x9e3779b97f4a7c15) ^ (uint64) a * UINT64CONST(0xc2b2ae3d27d4eb4f);
+	uint64		digest = (uint64) k * UINT64CONST(0x9e3779b97f4a7c15) ^
+		(uint64) a * UINT64CONST(0xc2b2ae3d27d4eb4f);
 
 	return digest ^ digest >> 29;
 }
@@ -75,7 +76,11 @@ first_leaf(Relation index)
 		if (P_IGNORE(opaque))
 			block = opaque->btpo_next;
 		else
-			block = BTreeTupleGetDownLink((IndexTuple) PageGetItem(page, PageGetItemId(page, P_FIRSTDATAKEY(opaque))));
+		{
+			ItemId		first = PageGetItemId(page, P_FIRSTDATAKEY(opaque));
+
+			block = BTreeTupleGetDownLink((IndexTuple) PageGetItem(page, first));
+		}
 		UnlockReleaseBuffer(buffer);
 	}
 	return block;
