@@ -108,7 +108,7 @@ INSERT INTO pa_queries (query) VALUES
     ('SELECT k, sum(p), count(*) FROM ONLY in_a GROUP BY k'),
     ('SELECT k, sum(p), count(*) FROM (SELECT id, k, p FROM in_b UNION ALL SELECT id, k, p FROM in_c) u WHERE id > 100 GROUP BY k'),
     ('SELECT k, sum(p), count(*) FROM (SELECT * FROM in_a UNION ALL SELECT * FROM in_c UNION ALL SELECT * FROM in_c) u GROUP BY k'),
-    -- other columns, expressions, other conditions: rows
+    -- other columns, expressions, other conditions: each by itself
     ('SELECT k, sum(p), count(*) FROM (SELECT id, k, p FROM in_b UNION ALL SELECT k, id, p FROM in_c) u GROUP BY k'),
     ('SELECT k, sum(p), count(*) FROM (SELECT k, p FROM in_b UNION ALL SELECT k + 1, p FROM in_c) u GROUP BY k'),
     ('SELECT x, k, sum(p), count(*) FROM (SELECT 1 AS x, k, p FROM in_b UNION ALL SELECT 2, k, p FROM in_c) u GROUP BY x, k'),

@@ -24,9 +24,12 @@
 #include "optimizer/optimizer.h"
 
 #include "plan/aggregate_plan.h"
+#include "plan/input_path.h"
+#include "plan/parts_path.h"
 #include "plan/planning.h"
 
 uint64		gh_aggregate_plans = 0;
+uint64		gh_parts_plans = 0;
 
 /* Marks the child's columns in an expression or a list of them. */
 static Node *
@@ -205,6 +208,18 @@ make_plan(PlannerInfo *root, CustomPath *path, List *distinct, List *sets, List 
 	return &cscan->scan.plan;
 }
 
+/* Whether what the node reads in the end are several tables as one. */
+static bool
+reads_parts(PlannerInfo *root, const CustomPath *node)
+{
+	const Path *path = (const Path *) node;
+
+	while (IsA(path, CustomPath) && ((const CustomPath *) path)->custom_paths != NIL)
+		path = linitial(((const CustomPath *) path)->custom_paths);
+	return gh_is_parts_scan(root, path) && gh_are_columns(path->pathtarget->exprs) &&
+		gh_parts_have(root, path->parent, path->pathtarget->exprs);
+}
+
 /* PlanCustomPath: the plan node for a path that path.c made. */
 Plan *
 gh_aggregate_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist,
@@ -219,6 +234,7 @@ gh_aggregate_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tl
 	*private = lappend(*private, list_nth(path->custom_private, GH_AGGREGATE_PATH_GROUPS));
 	*private = lappend(*private, makeInteger(on_device && !path->path.parallel_aware ? -1 : 0));
 	gh_aggregate_plans++;
+	gh_parts_plans += reads_parts(root, path);
 	return plan;
 }
 

@@ -142,6 +142,8 @@ typedef enum GhAggregatePrivate
 
 /* Plans with such a node were made so often, in this process. */
 extern uint64 gh_aggregate_plans;
+/* Of them, those that read several tables as one. */
+extern uint64 gh_parts_plans;
 
 /* Of aggregates that add each value once, element by element. */
 typedef enum GhDistinctPrivate

@@ -30,11 +30,11 @@
 #define GH_UNNESTED_SHARE 0.4
 /* An anti join looks up as many rows as NOT IN does: there, no estimate is in doubt. */
 #define GH_ANTI_JOIN_SHARE 0.8
-/* An inlined one may cost of the other: it is computed from the same estimates, so little is in doubt; */
+/* An inlined one may cost of the other: it is computed from the same estimates, so little is in doubt. */
 #define GH_INLINED_SHARE 0.9
-/* and a plan that costs less than this takes less time than another planning saves. */
-#define GH_WORTH_INLINING 1000.0
-/* Nor is much in doubt where the same rows are made distinct, once or twice. */
+/* A plan that costs less than this takes less time than another planning saves. */
+#define GH_WORTH_PLANNING 1000.0
+/* Nor is much in doubt where the same rows are made distinct, or groups, once or twice. */
 #define GH_ARMS_SHARE 0.9
 
 static planner_hook_type previous_hook = NULL;
@@ -226,6 +226,7 @@ typedef struct Choice
 	PlannedStmt *plan;
 	Cost		cost;
 	Cost		common;			/* of it, what it takes to make these groups once */
+	bool		reads_parts;	/* some groups are those of several tables that are read as one */
 	List	   *lines;			/* what explain_why has to say of it */
 } Choice;
 
@@ -253,6 +254,9 @@ is_better(const Choice *unnested, const Choice *choice, GhUnnested done)
 	double		share = done == GH_UNNESTED_ARMS ? GH_ARMS_SHARE :
 		done == GH_UNNESTED_NOT_IN ? GH_ANTI_JOIN_SHARE : GH_UNNESTED_SHARE;
 
+	/* forced, sides that are read as one are, for nobody would have them grouped one by one */
+	if (gh_force_offload && done == GH_UNNESTED_ARMS && choice->reads_parts)
+		return false;
 	return is_cheaper(unnested, choice, share * cost_of_subqueries(choice, unnested->plan));
 }
 
@@ -262,11 +266,13 @@ static Choice
 make_choice(Query *query, const char *text, int options, ParamListInfo params, bool unnested)
 {
 	uint64		before = gh_aggregate_plans;
+	uint64		parts = gh_parts_plans;
 	Choice		choice;
 
 	choice.plan = unnested ? plan_unnested(query, text, options, params) : plan_query(query, text, options, params);
 	choice.cost = choice.plan->planTree->total_cost;
 	choice.common = 0;
+	choice.reads_parts = gh_parts_plans != parts;
 	if (gh_aggregate_plans - before > 1)
 		choice.cost -= gh_share_groups(choice.plan, &choice.common);
 	choice.lines = gh_why_take_lines();
@@ -294,12 +300,14 @@ choose_plan(Query *query, const char *text, int options, ParamListInfo params)
 	Query	   *inlined = inlined_query(query, options);
 	Query	   *unnested = unnested_query(query, options, &done);
 	List	   *before;			/* of a query in whose planning a function runs this one */
+	bool		is_worth_it;
 	Choice		choice;
 	Choice		other;
 
 	before = gh_why_take_lines();
 	choice = make_choice(query, text, options, params, false);
-	if (inlined != NULL && (gh_force_offload || choice.cost >= GH_WORTH_INLINING))
+	is_worth_it = gh_force_offload || choice.cost >= GH_WORTH_PLANNING;
+	if (inlined != NULL && is_worth_it)
 	{
 		Query	   *both = unnested_query(inlined, options, &done_inlined);
 
@@ -312,7 +320,8 @@ choose_plan(Query *query, const char *text, int options, ParamListInfo params)
 			done = done_inlined;
 		}
 	}
-	if (unnested != NULL)
+	/* what a subquery costs for each row is not always seen in the plan */
+	if (unnested != NULL && (is_worth_it || done != GH_UNNESTED_ARMS))
 	{
 		other = plan_other(unnested, text, options, params, &choice, done != GH_UNNESTED_ARMS);
 		if (is_better(&other, &choice, done))
