@@ -515,7 +515,8 @@ CREATE FUNCTION gpuhash_add_operator_classes()
 RETURNS SETOF text
 AS 'MODULE_PATHNAME', 'gpuhash_add_operator_classes'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
-SET search_path = pg_catalog, pg_temp;
+SET search_path = pg_catalog, pg_temp
+SET gpuhash.enabled = off;
 
 COMMENT ON FUNCTION gpuhash_add_operator_classes()
 	IS 'gives the access method gpuhash the operator classes and families of btree that it lacks; returns the statements that did it';
