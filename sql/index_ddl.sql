@@ -187,9 +187,24 @@ DROP MATERIALIZED VIEW seen;
 CREATE TABLE item (k int);
 CREATE INDEX item_k ON item USING gpuhash (k);
 SELECT pg_get_indexdef('item_k'::regclass);
--- how an index becomes a B-tree of PostgreSQL's own
-SELECT replace(pg_get_indexdef(c.oid), ' USING gpuhash ', ' USING btree ')
-FROM pg_class c JOIN pg_am a ON a.oid = c.relam WHERE a.amname = 'gpuhash' AND c.relkind IN ('i', 'I');
+-- how indexes become B-trees of PostgreSQL's own, as the README says, and one that has none stays
+CREATE TABLE becomes (k int, t text, "odd ON" int);
+CREATE INDEX becomes_k ON becomes USING gpuhash (k) WHERE k > 5;
+CREATE INDEX "INDEX x ON" ON becomes USING gpuhash (t text_pattern_ops DESC) INCLUDE ("odd ON") WITH (fillfactor = 70);
+CREATE INDEX becomes_new ON becomes USING gpuhash ("odd ON");
+INSERT INTO becomes SELECT i, 't' || i, i FROM generate_series(1, 100) i;
+CREATE TEMP VIEW others AS SELECT c.oid, c.relname, i.indrelid, replace(replace(pg_get_indexdef(c.oid), ' USING gpuhash ', ' USING btree '), format('INDEX %I ON', c.relname), 'INDEX ON') AS definition
+FROM pg_class c JOIN pg_am a ON a.oid = c.relam JOIN pg_index i ON i.indexrelid = c.oid WHERE a.amname = 'gpuhash' AND c.relkind = 'i' AND i.indrelid = 'becomes'::regclass;
+SELECT replace(definition, 'INDEX ON', 'INDEX CONCURRENTLY ON') || ';' FROM others WHERE relname <> 'becomes_new' ORDER BY relname
+\gexec
+SELECT format('DROP INDEX CONCURRENTLY %s;', oid::regclass) FROM others o
+WHERE EXISTS (SELECT FROM pg_class b JOIN pg_index j ON j.indexrelid = b.oid WHERE j.indrelid = o.indrelid AND j.indisvalid AND j.indisready AND
+    replace(pg_get_indexdef(b.oid), format('INDEX %I ON', b.relname), 'INDEX ON') = definition)
+ORDER BY relname
+\gexec
+SELECT indexdef FROM pg_indexes WHERE tablename = 'becomes' ORDER BY indexname;
+DROP VIEW others;
+DROP TABLE becomes;
 BEGIN;
 DROP EXTENSION gpuhash;
 ROLLBACK;

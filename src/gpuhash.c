@@ -20,6 +20,7 @@
 #include "expr/key.h"
 #include "gpuhash.h"
 #include "heap/hints.h"
+#include "index/index.h"
 #include "index/touched.h"
 #include "join/join.h"
 #include "plan/planning.h"
@@ -378,6 +379,7 @@ _PG_init(void)
 	gh_plan_choice_init();
 	gh_why_init();
 	gh_store_init();
+	gh_index_init();
 	gh_touched_init();
 	gh_tables_init();
 }

@@ -15,6 +15,7 @@
 
 #include "access/nbtree.h"
 #include "catalog/pg_am.h"
+#include "storage/ipc.h"
 #include "utils/inval.h"
 
 #include "index/index.h"
@@ -30,10 +31,15 @@ typedef struct Call
 
 static Call *calls = NULL;
 
-/* After the entry of that relation, or any (0), was read again. */
+/*
+ * After the entry of that relation, or any (0), was read again.  A process that ends does not unwind its calls, and
+ * what they name is freed before its last invalidations.
+ */
 static void
 name_again(Datum argument, Oid relation)
 {
+	if (proc_exit_inprogress)
+		return;
 	for (Call *call = calls; call != NULL; call = call->outer)
 		if (relation == InvalidOid || relation == RelationGetRelid(call->index))
 			call->index->rd_rel->relam = BTREE_AM_OID;
@@ -43,13 +49,6 @@ name_again(Datum argument, Oid relation)
 static void
 begin_call(Call *call, Relation index)
 {
-	static bool registered = false;
-
-	if (!registered)
-	{
-		CacheRegisterRelcacheCallback(name_again, (Datum) 0);
-		registered = true;
-	}
 	call->index = index;
 	call->method = index->rd_rel->relam;
 	call->outer = calls;
@@ -62,6 +61,13 @@ end_call(Call *call)
 {
 	calls = call->outer;
 	call->index->rd_rel->relam = call->method;
+}
+
+/* Of _PG_init: there are few places for callbacks, and a process without one ends. */
+void
+gh_index_init(void)
+{
+	CacheRegisterRelcacheCallback(name_again, (Datum) 0);
 }
 
 IndexBuildResult *

@@ -13,6 +13,7 @@
 
 /* ---- btree.c ---- */
 
+extern void gh_index_init(void);
 extern IndexBuildResult *gh_index_build(Relation heap, Relation index, IndexInfo *info);
 extern bool gh_index_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid, Relation heap,
 							IndexUniqueCheck unique, bool unchanged, IndexInfo *info);

@@ -27,10 +27,12 @@
 #include "port/pg_bitutils.h"
 #include "storage/bufmgr.h"
 #include "storage/lwlock.h"
+#include "storage/proc.h"
 #include "utils/snapmgr.h"
 
 #include "compat.h"
 #include "heap/map.h"
+#include "index/index.h"
 #include "index/touched.h"
 #include "service/faults.h"
 #include "service/service.h"
@@ -114,7 +116,7 @@ static inline bool
 is_of(const Place *place, Relation index)
 {
 	return place->index == RelationGetRelid(index) && place->number == gh_relation_number(index) &&
-		place->tablespace == gh_relation_tablespace(index) && place->database == MyDatabaseId;
+		place->tablespace == index->rd_rel->reltablespace && place->database == MyDatabaseId;
 }
 
 /* With the lock. */
@@ -179,7 +181,7 @@ look_up(Relation index)
 		else
 			mine->place = (Place)
 		{
-			MyDatabaseId, RelationGetRelid(index), gh_relation_tablespace(index), gh_relation_number(index)
+			MyDatabaseId, RelationGetRelid(index), index->rd_rel->reltablespace, gh_relation_number(index)
 		};
 		LWLockRelease(&touched->lock);
 	}
@@ -198,7 +200,7 @@ static bool
 may_be_copied(Relation index, Relation heap)
 {
 	return touched != NULL && !RecoveryInProgress() && !gh_old_snapshots_end() &&
-		index->rd_index->indisvalid &&
+		index->rd_index->indisvalid && index->rd_indam->aminsert == gh_index_insert &&
 		heap->rd_rel->relam == HEAP_TABLE_AM_OID && heap->rd_rel->relpersistence != RELPERSISTENCE_TEMP &&
 		!is_new(index) && !is_new(heap);
 }
@@ -250,6 +252,10 @@ gh_copy_begin(Relation index, Relation heap, GhCopied *copied)
 		return false;
 	/* blocks that come later are not the copy's */
 	copied->nblocks = RelationGetNumberOfBlocks(heap);
+	/* copies of others would go, for nothing */
+	if (words_of(copied->nblocks) > GH_TOUCHED_WORDS)
+		return false;
+	Assert(TransactionIdIsValid(MyProc->xmin));
 	LWLockAcquire(&touched->lock, LW_EXCLUSIVE);
 	place = find_place(index);
 	if (place != NULL)
@@ -263,7 +269,7 @@ gh_copy_begin(Relation index, Relation heap, GhCopied *copied)
 		copied->generation = pg_atomic_fetch_add_u64(&touched->changes, 1) + 1;
 		*place = (Place)
 		{
-			MyDatabaseId, RelationGetRelid(index), gh_relation_tablespace(index), gh_relation_number(index),
+			MyDatabaseId, RelationGetRelid(index), index->rd_rel->reltablespace, gh_relation_number(index),
 				copied->generation, copied->nblocks, first
 		};
 		pg_atomic_fetch_add_u32(&touched->ncopies, 1);
@@ -398,7 +404,7 @@ gh_copy_blocks(Relation index, Relation heap, const GhCopied *copied, uint32 *bi
 	uint32		nwords = words_of(copied->nblocks);
 	uint32	   *touches;
 	BlockNumber count = 0;
-	bool		same = touched != NULL && !RecoveryInProgress();
+	bool		same = touched != NULL && !RecoveryInProgress() && index->rd_index->indisvalid;
 
 	touches = palloc0(nwords * sizeof(uint32));
 	/* a fault: the other order, which is wrong */

@@ -23,8 +23,10 @@ typedef struct GhCopied
 extern void gh_touched_init(void);
 
 /*
- * Of whoever copies: from now on it is noted what changes.  Read the leaf pages after it.  False: there
- * can be no copy of this index.  One of it that was begun before is right for no block any more; nor,
+ * Of whoever copies: from now on it is noted what changes.  Read the leaf pages after it, with a snapshot that
+ * is held from before this until the last of them is read: so long no page of the index that was deleted is used
+ * for something else.  Whoever does not come to the end calls gh_copy_end.  False: there can be no copy of this
+ * index, or its table has too many blocks.  One of it that was begun before is right for no block any more; nor,
  * where there is no room, are those of other indexes that were begun before all others.
  */
 extern bool gh_copy_begin(Relation index, Relation heap, GhCopied *copied);

@@ -56,6 +56,33 @@ $server->query("CREATE UNLOGGED TABLE unlogged AS SELECT i AS k FROM generate_se
 	$server->query('DROP INDEX t_p');
 }
 
+# A session that is ended in a build ends alone, however much it has to forget of the catalogs meanwhile.
+{
+	$server->query('CREATE FUNCTION slow(int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.01); RETURN $1; END $$');
+	my $builder = $server->session;
+	my ($pid) = $builder->do('SELECT pg_backend_pid()');
+	$pid += 0;
+	# what is dropped at its end, in a transaction of its own
+	$builder->do('CREATE TEMP TABLE of_mine (k int)');
+	$builder->send('CREATE INDEX t_slow ON t USING gpuhash (slow(k))');
+	for (1 .. 100)
+	{
+		last if $server->query("SELECT count(*) FROM pg_stat_progress_create_index WHERE pid = $pid") > 0;
+		sleep 0.05;
+	}
+	is(kill('STOP', $pid), 1, 'a session that builds is held');
+	$server->query('DO $$ BEGIN FOR i IN 1 .. 400 LOOP EXECUTE format(\'CREATE TABLE gone%s (k int)\', i); COMMIT; EXECUTE format(\'DROP TABLE gone%s\', i); COMMIT; END LOOP; END $$');
+	$server->query("SELECT pg_terminate_backend($pid)");
+	kill('CONT', $pid);
+	for (1 .. 200)
+	{
+		last if $server->query("SELECT count(*) FROM pg_stat_activity WHERE pid = $pid") == 0;
+		sleep 0.05;
+	}
+	is($server->query("SELECT count(*) FROM pg_class WHERE relname = 't_slow'"), 0, 'ended, it leaves nothing');
+	unlike($server->log, qr/terminated by signal/, 'and all others go on');
+}
+
 # A server with assertions can forget all that it has of the catalogs, whenever it looks into one; but not of relations that
 # are new in the transaction, as CONCURRENTLY's are not.
 SKIP: {
