@@ -46,7 +46,12 @@ INSERT INTO ug_queries (query) VALUES
     ('SELECT k, count(*) FROM (SELECT k, b FROM ug_shop UNION ALL SELECT k, q FROM ug_mail) u GROUP BY k'),
     ('SELECT k, count(*) FROM ug_all WHERE random() >= 0 GROUP BY k'),
     ('WITH RECURSIVE r AS (SELECT 1 AS i UNION ALL (SELECT max(i) + 1 FROM (SELECT i FROM r UNION ALL SELECT k FROM ug_none) u HAVING max(i) < 3)) SELECT i FROM r'),
-    ('SELECT k, sum(10 / (k - 5)) FROM ug_all GROUP BY k');
+    ('SELECT k, sum(10 / (k - 5)) FROM ug_all GROUP BY k'),
+    -- what is joined and may not be the same each time, or be computed for what nobody asks for
+    ('WITH w AS (SELECT d, y, 10 / (d - 5) AS z FROM ug_days) SELECT y, count(*) FROM ug_all JOIN w USING (d) GROUP BY y'),
+    ('SELECT s.d, count(*) FROM ug_all JOIN (SELECT d FROM ug_days ORDER BY d LIMIT 20) s USING (d) GROUP BY s.d'),
+    ('SELECT s.d, count(*) > 0 FROM ug_all JOIN ug_days s TABLESAMPLE BERNOULLI (100) USING (d) GROUP BY s.d'),
+    ('WITH RECURSIVE r AS (SELECT 1 AS i, 0::int8 AS c UNION ALL SELECT s.i, s.c FROM (SELECT (z.i + 1)::int AS i, count(*) AS c FROM (SELECT k FROM ug_shop UNION ALL SELECT k FROM ug_mail) uu JOIN (SELECT i FROM r) z ON z.i = uu.k GROUP BY (z.i + 1)::int HAVING (z.i + 1)::int < 8) s) SELECT * FROM r');
 -- forced: how many groupings are ours: of those that are made of others, three
 SELECT position, c.* FROM ug_queries, compare_aggregate(query) c ORDER BY position;
 -- in parallel
@@ -67,6 +72,19 @@ GRANT SELECT ON ug_shop, ug_days TO ug_reader;
 SET ROLE ug_reader;
 SELECT k, count(*) FROM (SELECT k FROM ug_shop UNION ALL SELECT k FROM ug_mail) u GROUP BY k;
 SELECT count(*) FROM (SELECT k, d FROM ug_shop UNION ALL SELECT d, k FROM ug_shop) u JOIN ug_days USING (d);
+-- and of views, in a plan that is kept, too
+RESET ROLE;
+GRANT SELECT ON ug_mail TO ug_reader;
+SET plan_cache_mode = force_generic_plan;
+SET gpuhash.force_offload = on;
+PREPARE ug_kept AS SELECT k, count(*) FROM ug_all GROUP BY k ORDER BY k LIMIT 2;
+EXECUTE ug_kept;
+SET ROLE ug_reader;
+EXECUTE ug_kept;
+RESET ROLE;
+GRANT SELECT ON ug_all TO ug_reader;
+SET ROLE ug_reader;
+EXECUTE ug_kept;
 RESET ROLE;
 DROP VIEW ug_all;
 DROP TABLE ug_shop, ug_mail, ug_days, ug_none;

@@ -179,6 +179,23 @@ gh_drop_group_names(Query *query, Index names)
 #endif
 }
 
+/* Copies of those of a view's tables that stand for the view, with what its user may do; from 16 on there are none. */
+static inline List *
+gh_view_entries(const Query *query)
+{
+	List	   *entries = NIL;
+#if PG_VERSION_NUM < 160000
+	ListCell   *lc;
+
+	foreach(lc, query->rtable)
+		if (lfirst_node(RangeTblEntry, lc)->rtekind == RTE_RELATION)
+			entries = lappend(entries, copyObject(lfirst(lc)));
+#else
+	(void) query;
+#endif
+	return entries;
+}
+
 /* Subqueries in the place of all of a query's tables: what one may do with tables is noted in these queries, from 16 on. */
 static inline void
 gh_set_tables(Query *query, List *tables)

@@ -13,11 +13,13 @@
  *			SELECT k, agg(x) AS part FROM (SELECT ...) u JOIN d ... WHERE ... GROUP BY k UNION ALL
  *			SELECT k, agg(x) AS part FROM (SELECT ...) u JOIN d ... WHERE ... GROUP BY k) g GROUP BY k
  *
- * where each side's groups are a fragment of its own, and few rows come out of it.  That holds for joins of which the united
- * rows are no nullable side, for each of these rows is joined by itself; and for aggregates of which the parts of a group
- * give the whole exactly: not for sums of floats.  Keys that are equal must look the same, too: which of them stands for its
- * group would be another.  What is computed is computed for the same rows, and with grouping sets, these are made of the
- * sides' groups.  plan_choice.c plans the query both ways.
+ * where each side's groups are a fragment of its own, and few rows come out of it.  That holds for joins of which the
+ * united rows are no nullable side, for each of these rows is joined by itself.  What they are joined with is read once
+ * for each side, and must be the same each time: tables as a whole, and no subqueries.  It holds for aggregates of which
+ * the parts of a group give the whole exactly: not for sums of floats.  (A part of a sum of numerics may have more digits
+ * than there can be, some 131,000, where the whole has not.)  Keys that are equal must look the same, too: which of them
+ * stands for its group would be another.  With grouping sets, these are made of the sides' groups.  plan_choice.c plans
+ * the query both ways.
  */
 #include "postgres.h"
 
@@ -139,18 +141,30 @@ find_union(Grouping *grouping)
 	return false;
 }
 
-/* Whether the query makes groups, and its tables may be read once for each of them. */
+/* Whether the query makes groups, and has no subqueries where rows come from, but those in FROM. */
 static bool
 is_grouping(const Query *query)
 {
+	return query->commandType == CMD_SELECT && (query->hasAggs || query->groupClause != NIL) &&
+		query->setOperations == NULL && !query->hasTargetSRFs && query->rowMarks == NIL && !query->hasModifyingCTE &&
+		!checkExprHasSubLink((Node *) query->jointree);
+}
+
+/* Whether all other tables of the query give the same rows whenever they are read in a snapshot. */
+static bool
+others_are_tables(const Grouping *grouping)
+{
 	ListCell   *lc;
 
-	if (query->commandType != CMD_SELECT || (!query->hasAggs && query->groupClause == NIL) || query->setOperations != NULL ||
-		query->hasTargetSRFs || query->rowMarks != NIL || query->hasModifyingCTE)
-		return false;
-	foreach(lc, query->rtable)
-		if (lfirst_node(RangeTblEntry, lc)->rtekind == RTE_CTE && lfirst_node(RangeTblEntry, lc)->self_reference)
+	foreach(lc, grouping->query->rtable)
+	{
+		const RangeTblEntry *table = lfirst_node(RangeTblEntry, lc);
+		Index		number = (Index) foreach_current_index(lc) + 1;
+
+		if (number != grouping->varno && number != grouping->names && table->rtekind != RTE_JOIN &&
+			(table->rtekind != RTE_RELATION || table->tablesample != NULL || table->securityQuals != NIL))
 			return false;
+	}
 	return true;
 }
 
@@ -372,52 +386,16 @@ above(Node *node, Grouping *grouping)
 
 /* -------------------------------------------------------------- the new query */
 
-typedef struct Shift
-{
-	int			depth;			/* of the query that is looked at */
-	int			by;
-} Shift;
-
-/* A query in WITH, and how often it is read. */
-typedef struct Reference
-{
-	const char *name;
-	int			depth;			/* of the query that is looked at, below the one that has the WITH */
-	int			count;
-} Reference;
-
-/* What a query reads of the WITH of the one at its root is that much further up. */
-static bool
-shift_with(Node *node, Shift *shift)
-{
-	bool		result;
-
-	if (node == NULL)
-		return false;
-	if (IsA(node, RangeTblEntry))
-	{
-		RangeTblEntry *table = (RangeTblEntry *) node;
-
-		if (table->rtekind == RTE_CTE && (int) table->ctelevelsup == shift->depth)
-			table->ctelevelsup += shift->by;
-		return false;
-	}
-	if (!IsA(node, Query))
-		return expression_tree_walker(node, shift_with, shift);
-	shift->depth++;
-	result = query_tree_walker((Query *) node, shift_with, shift, QTW_EXAMINE_RTES_BEFORE);
-	shift->depth--;
-	return result;
-}
-
 /* The grouping over one arm in the place of all, two levels below where it was. */
 static Query *
 group_arm(const Grouping *grouping, const Query *arm)
 {
 	Query	   *query = copyObject(grouping->query);
 	RangeTblEntry *table = list_nth_node(RangeTblEntry, query->rtable, grouping->varno - 1);
-	Shift		shift = {-1, 2};
+	const Query *united = table->subquery;
 
+	/* what a view's user may do is noted with these, before 16 */
+	query->rtable = list_concat(query->rtable, gh_view_entries(united));
 	table->subquery = makeNode(Query);
 	table->subquery->commandType = CMD_SELECT;
 	query->targetList = copyObject(grouping->targets);
@@ -427,8 +405,7 @@ group_arm(const Grouping *grouping, const Query *arm)
 	query->hasWindowFuncs = query->hasDistinctOn = query->hasRecursive = query->groupDistinct = false;
 	gh_drop_group_names(query, grouping->names);
 	IncrementVarSublevelsUp((Node *) query, 2, 1);
-	(void) shift_with((Node *) query, &shift);
-	/* it was two levels below the grouping, and is one below this one; the WITH is two above */
+	/* it was two levels below the grouping, and is one below this one */
 	table->subquery = copyObject((Query *) arm);
 	IncrementVarSublevelsUp((Node *) table->subquery, 1, 2);
 	return query;
@@ -516,36 +493,12 @@ unite_groups(const Grouping *grouping)
 	return query;
 }
 
-static bool
-count_references(Node *node, Reference *reference)
-{
-	bool		result;
-
-	if (node == NULL)
-		return false;
-	if (IsA(node, RangeTblEntry))
-	{
-		const RangeTblEntry *table = (RangeTblEntry *) node;
-
-		reference->count += table->rtekind == RTE_CTE && (int) table->ctelevelsup == reference->depth &&
-			strcmp(table->ctename, reference->name) == 0;
-		return false;
-	}
-	if (!IsA(node, Query))
-		return expression_tree_walker(node, count_references, reference);
-	reference->depth++;
-	result = query_tree_walker((Query *) node, count_references, reference, QTW_EXAMINE_RTES_BEFORE);
-	reference->depth--;
-	return result;
-}
-
 /* The grouping is one of the arms' groups from here on; targets, having: what it computes of these. */
 static void
 put_groups(const Grouping *grouping, List *targets, Node *having)
 {
 	Query	   *query = grouping->query;
 	List	   *tables = list_make1(make_subquery(unite_groups(grouping), "groups", grouping->targets));
-	ListCell   *lc;
 
 	if (grouping->names != 0)
 	{
@@ -561,14 +514,6 @@ put_groups(const Grouping *grouping, List *targets, Node *having)
 	query->targetList = targets;
 	query->havingQual = having;
 	query->jointree = makeFromExpr(list_make1(make_reference(1)), NULL);
-	foreach(lc, query->cteList)
-	{
-		CommonTableExpr *with = lfirst_node(CommonTableExpr, lc);
-		Reference	reference = {.name = with->ctename,.depth = -1};
-
-		(void) count_references((Node *) query, &reference);
-		with->cterefcount = reference.count;
-	}
 }
 
 /* Makes groups of the arms' groups in the place of the grouping; false: they would not be the same. */
@@ -579,7 +524,8 @@ group_arms(Query *query)
 	List	   *targets;
 	Node	   *having;
 
-	if (!is_grouping(query) || !find_union(&grouping) || contain_volatile_functions((Node *) query) || !add_keys(&grouping))
+	if (!is_grouping(query) || !find_union(&grouping) || !others_are_tables(&grouping) ||
+		contain_volatile_functions((Node *) query) || !add_keys(&grouping))
 		return false;
 	targets = (List *) above((Node *) query->targetList, &grouping);
 	having = above(query->havingQual, &grouping);

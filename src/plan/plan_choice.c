@@ -48,7 +48,8 @@ plan_query(Query *query, const char *text, int options, ParamListInfo params)
 
 /*
  * An unnested query.  Estimates of how many rows come out of a join with groups are often much too low, for what makes up a
- * key together is taken to be independent; and then a nested loop is what costs without end.
+ * key together is taken to be independent, and nothing is known of groups of a UNION ALL; and then a nested loop is what
+ * costs without end.
  */
 static PlannedStmt *
 plan_unnested(Query *query, const char *text, int options, ParamListInfo params)
@@ -323,7 +324,7 @@ choose_plan(Query *query, const char *text, int options, ParamListInfo params)
 	/* what a subquery costs for each row is not always seen in the plan */
 	if (unnested != NULL && (is_worth_it || done != GH_UNNESTED_ARMS))
 	{
-		other = plan_other(unnested, text, options, params, &choice, done != GH_UNNESTED_ARMS);
+		other = plan_other(unnested, text, options, params, &choice, true);
 		if (is_better(&other, &choice, done))
 			choice = other;
 	}
