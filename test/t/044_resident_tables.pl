@@ -179,6 +179,7 @@ sub runs_as
 	well($session, 'RESET ALL');
 	return;
 }
+my $parallel_right = well($session, "SELECT current_setting('server_version_num')::int >= 160000") eq 't';
 my $RIGHT = 'SELECT d.t, count(f.id), count(d.k), sum(f.v) FROM f RIGHT JOIN d ON d.k = f.k GROUP BY d.t';
 runs_as('parallel', 'a star', $STAR, 0, 2, 2);
 runs_as('serial', 'a star that was joined in parallel', $STAR, 2);
@@ -195,7 +196,8 @@ for my $change (['an update', 'UPDATE d SET p = p + 1 WHERE k % 100 = 3', 0, 0],
 	my ($what, $sql, @tables) = @$change;
 	well($other, $_) for split /; /, $sql;
 	runs_as('parallel', "a left join after $what", $LEFT, @tables);
-	runs_as('parallel', "a right join after $what", $RIGHT, @tables);
+	# before 16 that is a left join of the other table, with the one that has not changed as its inner side
+	runs_as('parallel', "a right join after $what", $RIGHT, $parallel_right ? @tables : (1) x @tables);
 	well($session, $WAY{parallel});
 	is_right($session, $DEEP, "an inner side that is a join, after $what") for 1, 2;
 	well($session, 'RESET ALL');

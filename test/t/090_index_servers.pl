@@ -7,7 +7,7 @@ use Time::HiRes qw(time sleep);
 
 my $seed = seed();
 my $server = GpuHash::Server->new(conf => ['wal_level = replica', 'max_wal_senders = 4', 'hot_standby = on', 'max_prepared_transactions = 4',
-	'wal_consistency_checking = all', 'autovacuum = off', 'max_standby_streaming_delay = -1', 'max_worker_processes = 8', 'jit = off']);
+	'wal_consistency_checking = all', 'wal_keep_size = 1GB', 'autovacuum = off', 'max_standby_streaming_delay = -1', 'max_worker_processes = 8', 'jit = off']);
 my $version = $server->query('SHOW server_version_num');
 my $asserts = $server->query('SHOW debug_assertions') eq 'on';
 $server->query('SET client_min_messages = warning; CREATE EXTENSION gpuhash');
