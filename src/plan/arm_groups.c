@@ -48,6 +48,7 @@ typedef struct Grouping
 	Query	   *query;
 	Index		varno;			/* of the UNION ALL among its tables */
 	List	   *arms;			/* of Query: what that unites */
+	const Query *united;		/* which no copy of the query has */
 	Index		names;			/* and of what gives the keys names (gh_group_names) */
 	List	   *targets;		/* of each arm's groups: keys first, then parts of aggregates */
 	bool		fails;			/* there is something that parts do not give */
@@ -285,17 +286,11 @@ like(const Aggref *aggref, Oid function, Oid type)
 	return other;
 }
 
+/* Also of no groups at all, which a grouping set may have one of. */
 static Expr *
 whole_count(Grouping *grouping, const Aggref *aggref)
 {
-	CoalesceExpr *count = makeNode(CoalesceExpr);
-
-	/* of no groups at all, which a grouping set may have one of */
-	count->coalescetype = INT8OID;
-	count->args = list_make2(cast_to_int8(aggregate_parts(grouping, aggref, F_SUM_INT8, NUMERICOID)),
-							 makeConst(INT8OID, -1, InvalidOid, sizeof(int64), Int64GetDatum(0), false, FLOAT8PASSBYVAL));
-	count->location = -1;
-	return (Expr *) count;
+	return gh_unnest_count_or_zero(cast_to_int8(aggregate_parts(grouping, aggref, F_SUM_INT8, NUMERICOID)));
 }
 
 /* Of sums and counts, as PostgreSQL divides them: as numerics. */
@@ -392,12 +387,9 @@ group_arm(const Grouping *grouping, const Query *arm)
 {
 	Query	   *query = copyObject(grouping->query);
 	RangeTblEntry *table = list_nth_node(RangeTblEntry, query->rtable, grouping->varno - 1);
-	const Query *united = table->subquery;
 
 	/* what a view's user may do is noted with these, before 16 */
-	query->rtable = list_concat(query->rtable, gh_view_entries(united));
-	table->subquery = makeNode(Query);
-	table->subquery->commandType = CMD_SELECT;
+	query->rtable = list_concat(query->rtable, gh_view_entries(grouping->united));
 	query->targetList = copyObject(grouping->targets);
 	query->groupingSets = query->cteList = query->sortClause = query->distinctClause = query->windowClause = NIL;
 	query->havingQual = query->limitCount = query->limitOffset = NULL;
@@ -409,28 +401,6 @@ group_arm(const Grouping *grouping, const Query *arm)
 	table->subquery = copyObject((Query *) arm);
 	IncrementVarSublevelsUp((Node *) table->subquery, 1, 2);
 	return query;
-}
-
-static List *
-names_of(const List *targets)
-{
-	List	   *names = NIL;
-	ListCell   *lc;
-
-	foreach(lc, targets)
-		names = lappend(names, makeString(pstrdup(lfirst_node(TargetEntry, lc)->resname)));
-	return names;
-}
-
-static RangeTblEntry *
-make_subquery(Query *query, const char *name, const List *targets)
-{
-	RangeTblEntry *table = makeNode(RangeTblEntry);
-
-	table->rtekind = RTE_SUBQUERY;
-	table->subquery = query;
-	table->eref = makeAlias(name, names_of(targets));
-	return table;
 }
 
 static RangeTblRef *
@@ -465,11 +435,15 @@ unite(const List *targets, Node *left, int right)
 
 /* The groups of all arms. */
 static Query *
-unite_groups(const Grouping *grouping)
+unite_groups(Grouping *grouping)
 {
+	RangeTblEntry *table = list_nth_node(RangeTblEntry, grouping->query->rtable, grouping->varno - 1);
 	Query	   *query = makeNode(Query);
 	ListCell   *lc;
 
+	grouping->united = table->subquery;
+	table->subquery = makeNode(Query);
+	table->subquery->commandType = CMD_SELECT;
 	query->commandType = CMD_SELECT;
 	query->canSetTag = true;
 	query->jointree = makeFromExpr(NIL, NULL);
@@ -477,7 +451,7 @@ unite_groups(const Grouping *grouping)
 	{
 		int			number = foreach_current_index(lc) + 1;
 
-		query->rtable = lappend(query->rtable, make_subquery(group_arm(grouping, lfirst_node(Query, lc)), "arm",
+		query->rtable = lappend(query->rtable, gh_unnest_subquery(group_arm(grouping, lfirst_node(Query, lc)), "arm",
 															 grouping->targets));
 		query->setOperations = number == 1 ? (Node *) make_reference(1) :
 			unite(grouping->targets, query->setOperations, number);
@@ -495,17 +469,17 @@ unite_groups(const Grouping *grouping)
 
 /* The grouping is one of the arms' groups from here on; targets, having: what it computes of these. */
 static void
-put_groups(const Grouping *grouping, List *targets, Node *having)
+put_groups(Grouping *grouping, List *targets, Node *having)
 {
 	Query	   *query = grouping->query;
-	List	   *tables = list_make1(make_subquery(unite_groups(grouping), "groups", grouping->targets));
+	List	   *tables = list_make1(gh_unnest_subquery(unite_groups(grouping), "groups", grouping->targets));
 
 	if (grouping->names != 0)
 	{
 		RangeTblEntry *names = list_nth_node(RangeTblEntry, query->rtable, grouping->names - 1);
 
 		gh_rename_groups(names, (List *) above((Node *) gh_without_group_names(query, (Node *) gh_named_groups(names)),
-											   (Grouping *) grouping));
+											   grouping));
 		tables = lappend(tables, names);
 		ChangeVarNodes((Node *) targets, (int) grouping->names, list_length(tables), 0);
 		ChangeVarNodes(having, (int) grouping->names, list_length(tables), 0);

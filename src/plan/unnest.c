@@ -248,6 +248,19 @@ add_key(Groups *groups, const OpExpr *op, Node *inner, bool inner_is_left)
 	groups->join_clauses = lappend(groups->join_clauses, join_clause);
 }
 
+/* A count, which is 0 where there is none. */
+Expr *
+gh_unnest_count_or_zero(Expr *count)
+{
+	CoalesceExpr *result = makeNode(CoalesceExpr);
+
+	result->coalescetype = INT8OID;
+	result->args = list_make2(count, makeConst(INT8OID, -1, InvalidOid, sizeof(int64), Int64GetDatum(0), false,
+											   FLOAT8PASSBYVAL));
+	result->location = -1;
+	return (Expr *) result;
+}
+
 /* Aggregates become columns of the groups. */
 static Node *
 replace_aggregates(Node *node, Groups *groups)
@@ -257,17 +270,11 @@ replace_aggregates(Node *node, Groups *groups)
 	if (IsA(node, Aggref))
 	{
 		Var		   *var = add_target(groups, (Expr *) node, "agg", 0);
-		CoalesceExpr *count;
 
 		gh_add_nulling_join(var, groups->joinno);
 		if (!gh_unnest_is_count((Aggref *) node))
 			return (Node *) var;
-		count = makeNode(CoalesceExpr);
-		count->coalescetype = INT8OID;
-		count->args = list_make2(var, makeConst(INT8OID, -1, InvalidOid, sizeof(int64), Int64GetDatum(0), false,
-												FLOAT8PASSBYVAL));
-		count->location = -1;
-		return (Node *) count;
+		return (Node *) gh_unnest_count_or_zero((Expr *) var);
 	}
 	return expression_tree_mutator(node, replace_aggregates, groups);
 }
@@ -436,15 +443,20 @@ restrict_groups(Groups *groups, List *conditions)
 
 /* ---------------------------------------------------------------- scalar subqueries */
 
-static List *
-names_of(List *targets)
+/* A query in FROM, with columns of these targets' names. */
+RangeTblEntry *
+gh_unnest_subquery(Query *query, const char *name, const List *targets)
 {
+	RangeTblEntry *table = makeNode(RangeTblEntry);
 	List	   *names = NIL;
 	ListCell   *lc;
 
 	foreach(lc, targets)
 		names = lappend(names, makeString(pstrdup(lfirst_node(TargetEntry, lc)->resname)));
-	return names;
+	table->rtekind = RTE_SUBQUERY;
+	table->subquery = query;
+	table->eref = makeAlias(name, names);
+	return table;
 }
 
 /* Puts the groups beside all that the outer query is made from. */
@@ -453,14 +465,11 @@ join_groups(Groups *groups)
 {
 	Query	   *query = groups->query;
 	FromExpr   *from = query->jointree;
-	RangeTblEntry *table = makeNode(RangeTblEntry);
+	RangeTblEntry *table = gh_unnest_subquery(groups->sub, "groups", groups->targets);
 	RangeTblEntry *join = makeNode(RangeTblEntry);
 	RangeTblRef *ref = makeNode(RangeTblRef);
 	JoinExpr   *expr = makeNode(JoinExpr);
 
-	table->rtekind = RTE_SUBQUERY;
-	table->subquery = groups->sub;
-	table->eref = makeAlias("groups", names_of(groups->targets));
 	join->rtekind = RTE_JOIN;
 	join->jointype = JOIN_LEFT;
 	join->eref = makeAlias("unnamed_join", NIL);

@@ -23,6 +23,8 @@ typedef enum GhUnnested
 
 extern GhUnnested gh_unnest(Query *query);
 extern bool gh_unnest_is_in_from(const Query *query, Index table);
+extern Expr *gh_unnest_count_or_zero(Expr *count);
+extern RangeTblEntry *gh_unnest_subquery(Query *query, const char *name, const List *targets);
 extern bool gh_unnest_is_nullable(const Query *query, Index table);
 
 /* ---- arms.c ---- */
