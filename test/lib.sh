@@ -504,7 +504,7 @@ gh_stage() {
 	sharedir=$("$PG_CONFIG" --sharedir)
 	if [ ! -d "$STAGE" ]; then
 		mkdir -p "$STAGE_BIN" "$STAGE_LIB" "$STAGE_SHARE/extension"
-		for program in postgres initdb pg_ctl psql pg_config pgbench pg_basebackup; do
+		for program in postgres initdb pg_ctl psql pg_config pgbench pg_basebackup pg_dump; do
 			[ ! -x "$bindir/$program" ] || cp -L "$bindir/$program" "$STAGE_BIN/"
 		done
 		gh_link_entries "$pkglibdir" "$STAGE_LIB"

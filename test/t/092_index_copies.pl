@@ -1,6 +1,7 @@
 # Copies of an index, of which the visibility map and the touched map say for which blocks they are right (src/index/README,
 # "Copies"): whatever is written, rolled back and vacuumed meanwhile, the copy's entries on such a block are its rows in the
-# snapshot of the statement.  And with each of the interlocks left out, a block is wrong within seconds.
+# snapshot of the statement.  And with each of the interlocks left out, a block is wrong: after the steps that it is for, and
+# within seconds under writers.
 #
 #	GPUHASH_SECONDS		of comparisons under writers (10)
 #	GPUHASH_SEED		to begin with
@@ -58,6 +59,21 @@ well($session, 'ROLLBACK');
 is(well($session, $CHECK), $want, 'rolled back, it is what it was');
 is(well($session, 'CREATE TEMP TABLE temporary (k bigint, a bigint); CREATE INDEX temporary_k ON temporary USING gpuhash (k) INCLUDE (a); SELECT gpuhash_test_copy_index(\'temporary_k\')'), -1, 'nor is that of a temporary table');
 is(well($session, "TRUNCATE s; $CHECK"), '0 0 0', 'of an empty table there is none');
+# what each interlock is for: an entry that is newer than the copy, and one of a row that is no more
+for (['index_inserted', $COPY, 'INSERT INTO s VALUES (1, 2, 0)', 'VACUUM (INDEX_CLEANUP off) s'], ['index_removed', 'DELETE FROM s WHERE a = 9', $COPY, 'VACUUM (INDEX_CLEANUP on) s'])
+{
+	my ($point, @steps) = @$_;
+	for my $armed ('any', $point)
+	{
+		well($session, 'TRUNCATE s; INSERT INTO s SELECT i * 7919::bigint % 100003, i, 0 FROM generate_series(1, 20000) i; DELETE FROM s WHERE a IN (5, 6, 7); VACUUM (INDEX_CLEANUP on) s');
+		$server->query("SELECT gpuhash_fault_arm('$armed', '" . ($armed eq 'any' ? 'none' : 'launch') . "', 0, 1000000000, 0)");
+		well($session, $_) for @steps;
+		my ($right, $wrong) = $armed eq 'any' ? ($blocks - 1, 0) : ($blocks, 1);
+		like(well($session, $CHECK), qr/^$right \d+ $wrong$/, ($armed eq 'any' ? 'with' : 'without') . " $point: $wrong blocks are wrong");
+	}
+	$server->query("SELECT gpuhash_fault_arm('any', 'none', 0, 0, 0)");
+}
+well($session, 'TRUNCATE s');
 # where there are no more places, another index's is taken, with its bits
 well($session, 'DO $$ BEGIN FOR i IN 1..70 LOOP EXECUTE format($f$CREATE TABLE m%1$s AS SELECT 1::bigint AS k, 2::bigint AS a; CREATE INDEX m%1$s_k ON m%1$s USING gpuhash (k) INCLUDE (a)$f$, i); END LOOP; END $$');
 well($session, "VACUUM m$_") for 1, 70;
@@ -78,12 +94,14 @@ $server->query('TRUNCATE s; CREATE UNIQUE INDEX s_u ON s (a, k); INSERT INTO s S
 my @VACUUMS = ('VACUUM (INDEX_CLEANUP on) s', 'VACUUM (INDEX_CLEANUP on) s', 'VACUUM s', 'VACUUM (PARALLEL 2, INDEX_CLEANUP on) s', 'VACUUM (INDEX_CLEANUP off) s', 'VACUUM (FREEZE) s', 'VACUUM (DISABLE_PAGE_SKIPPING, INDEX_CLEANUP on) s');
 my $names = 0;
 
+sub row { return int(rand(100000)) . ', ' . int(rand(1000000)) . ', 0' }
+
 sub change
 {
 	my ($number) = @_;
 	my $k = int(rand(100000));
 	my $few = "k IN (SELECT k FROM s WHERE k >= $k ORDER BY k LIMIT 2)";
-	my $new = int(rand(100000)) . ', ' . int(rand(1000000)) . ', 0';
+	my $new = row();
 	my $name = "p$number." . $names++;
 	my @changes = ("BEGIN; DELETE FROM s WHERE $few; INSERT INTO s VALUES ($new); COMMIT", "DELETE FROM s WHERE $few; INSERT INTO s VALUES ($new)", "INSERT INTO s SELECT i, 1, 0 FROM generate_series(1, 20) i ON CONFLICT DO NOTHING", 'DELETE FROM s WHERE a = 1', "UPDATE s SET a = a + 1 WHERE $few", "UPDATE s SET c = c + 1 WHERE $few", "SELECT count(c) FROM s WHERE k BETWEEN $k AND $k + 3000",
 		"BEGIN; INSERT INTO s VALUES ($new); ROLLBACK", "BEGIN; SAVEPOINT x; INSERT INTO s VALUES ($new); DELETE FROM s WHERE $few; ROLLBACK TO x; UPDATE s SET k = k + 1 WHERE $few; COMMIT",
@@ -109,17 +127,21 @@ sub start
 	POSIX::_exit(0);
 }
 
-# Compares until the time is over, or a block is wrong: blocks that were compared, comparisons, and those that were wrong.
+# Compares until the time is over, or, where a point is named, a block is wrong: blocks that were compared, comparisons, and those that were wrong.
 sub compare
 {
-	my ($limit, $until_wrong) = @_;
+	my ($limit, $point) = @_;
+	# of an insert, a deletion on the same block hides the fault, and so does a VACUUM of the indexes, which notes the block
+	my $inserts = $point eq 'index_inserted';
+	my @vacuums = (@VACUUMS, ('VACUUM (INDEX_CLEANUP off) s') x ($inserts ? 7 : 0));
+	$server->query('DELETE FROM s WHERE k % 5 = 0; VACUUM (INDEX_CLEANUP on) s') if $inserts;
 	my $end = time + $limit;
 	unlink "$server->{dir}/stop";
-	my @pids = ((map { my $number = $_; start($number, $end, sub { change($number) }) } 1 .. 3), start(10, $end, sub { sleep rand() * 0.08; $VACUUMS[int(rand(@VACUUMS))] }));
+	my @pids = ((map { my $number = $_; start($number, $end, sub { $inserts && rand() < 0.9 ? 'INSERT INTO s VALUES (' . row() . ')' : change($number) }) } 1 .. 3), start(10, $end, sub { sleep rand() * 0.08; $vacuums[int(rand(@vacuums))] }));
 	my $session = $server->session;
 	my ($compared, $rounds, $wrong, $last) = (0, 0, 0, '');
 	well($session, 'SET gpuhash.enabled = off');
-	while (time < $end && !($until_wrong && $wrong > 0))
+	while (time < $end && !($point ne '' && $wrong > 0))
 	{
 		well($session, "SELECT gpuhash_test_copy_index('s_k', " . (0, 200, 2000)[rand(3)] . ')');
 		for (1 .. 4)
@@ -146,17 +168,17 @@ sub compare
 	return ($compared, $rounds, $wrong);
 }
 
-my ($compared, $rounds, $wrong) = compare($seconds, 0);
+my ($compared, $rounds, $wrong) = compare($seconds, '');
 is($wrong, 0, "$rounds comparisons, of $compared blocks: none was wrong");
 cmp_ok($compared, '>', 20 * $seconds, 'enough of them');
 for my $point ('index_inserted', 'index_removed', 'index_order')
 {
 	$server->query("SELECT gpuhash_fault_arm('$point', 'launch', 0, 1000000000, 0)");
-	($compared, $rounds, $wrong) = compare($SECONDS_TO_FIND, 1);
+	($compared, $rounds, $wrong) = compare($SECONDS_TO_FIND, $point);
 	$server->query("SELECT gpuhash_fault_arm('any', 'none', 0, 0, 0)");
 	cmp_ok($wrong, '>', 0, "without $point: one of $rounds comparisons was wrong");
 }
-($compared, $rounds, $wrong) = compare($seconds / 2, 0);
+($compared, $rounds, $wrong) = compare($seconds / 2, '');
 is($wrong, 0, "with both again, none of $rounds was");
 unlike($server->log, qr/PANIC|TRAP:|terminated by signal/, 'nothing failed');
 done_testing();
