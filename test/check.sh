@@ -18,6 +18,7 @@
 #	CUDA_ARCHS	what part cuda compiles the library for (default: the GPU here, else
 #			75, 90 and 120; all: every one that a build knows without CUDA_ARCHS)
 #	TAP		which of the TAP tests, as a pattern of the shell: "02*" (default: all)
+#	TAP_AT_ONCE	how many of them run at a time (default: a processor each, at most 4; 1 with a GPU)
 #	CHECK_SECONDS	after so many no TAP test is begun any more (default: no limit)
 #	CHECK_TOTALS_FILE	file to write "passed failed" to, in place of the last line
 #	FETCH_ARCHIVE	yes: fetch the archive data if it is not there
@@ -227,6 +228,9 @@ part_cuda() {
 
 engine_make() { timeout -k 10 500 make -s -C "$SRC/test/engine" -j "$(nproc)" "$@"; }
 
+# How many tests may run at a time.
+processes() { local n; n=$(nproc); echo $((n < 4 ? n : 4)); }
+
 # The engine's own tests say "N passed, N failed" in their last line.
 engine_tests() {
 	local name=$1 log=$WORK/engine.log passed failed rc=0 start=$SECONDS
@@ -254,15 +258,16 @@ engine_benchmarks() {
 }
 
 part_engine() {
-	engine_tests "engine conformance" check
-	engine_tests "engine conformance, reduced, on the stand-in for the CUDA engine" check-stand-in
+	engine_tests "engine conformance" check CHECK_FLAGS="--processes $(processes)"
+	engine_tests "engine conformance, reduced, on the stand-in for the CUDA engine" check-stand-in \
+		CHECK_FLAGS="--processes $(processes)"
 	engine_benchmarks
 }
 
 # Small tables, but as many random operations as the full tests have.
 part_sanitize() {
 	engine_tests "engine conformance, reduced, with the address and undefined-behaviour sanitizers" \
-		check SANITIZE=address,undefined CHECK_FLAGS="--reduced --random 10000000"
+		check SANITIZE=address,undefined CHECK_FLAGS="--reduced --random 10000000 --processes $(processes)"
 }
 
 # Count the tests of pg_regress and pg_isolation_regress in either of their
@@ -344,35 +349,64 @@ tap_failures() {
 	grep -vE '^ok ' "$1" | tail -n 20 | sed 's/^/  | /' || true
 }
 
-# tap_file FILE SECONDS: run and count one of the TAP tests.
+# tap_file FILE SECONDS FOLDER: run one of the TAP tests in FOLDER; what is to be said of it
+# goes into FOLDER/said, and how many passed and failed into FOLDER/counts, at last.
 tap_file() {
-	local file=$1 seconds=$2 log=$WORK/tap.log rc=0 passed failed start=$SECONDS
+	local file=$1 seconds=$2 folder=$3 log=$3/log rc=0 passed failed start=$SECONDS
 	# the formatter for files would show nothing of a test that is ended
-	TMPDIR=$WORK timeout -k 10 "$seconds" prove --formatter TAP::Formatter::Console -v -I "$SRC/test/perl" "$file" >"$log" 2>&1 || rc=$?
+	TMPDIR=$folder timeout -k 10 "$seconds" prove --formatter TAP::Formatter::Console -v -I "$SRC/test/perl" "$file" >"$log" 2>&1 || rc=$?
+	gh_stop_servers_in "$folder"
 	passed=$(grep -cE '^ok ' "$log" || true)
 	failed=$(grep -cE '^not ok ' "$log" || true)
-	sed -n "s/^ok [0-9]* # skip /skip    ${file##*/}: /p; s/^.* skipped: /skip    ${file##*/}: /p" "$log"
 	passed=$((passed - $(grep -cE '^ok [0-9]+ # skip' "$log" || true)))
-	PASSED=$((PASSED + passed))
-	FAILED=$((FAILED + failed))
-	if grep -q '^Result: NOTESTS' "$log"; then
-		:
-	elif [ "$rc" = 0 ] && [ "$failed" = 0 ]; then
-		printf 'ok      %s: %s tests%s\n' "test/t/${file##*/}" "$passed" "$(took "$start")"
-	else
-		[ "$failed" != 0 ] || FAILED=$((FAILED + 1))
-		tap_failures "$log" "$rc" "$seconds"
-		printf 'FAILED  %s\n' "test/t/${file##*/}"
-	fi
+	{
+		sed -n "s/^ok [0-9]* # skip /skip    ${file##*/}: /p; s/^.* skipped: /skip    ${file##*/}: /p" "$log"
+		if grep -q '^Result: NOTESTS' "$log"; then
+			:
+		elif [ "$rc" = 0 ] && [ "$failed" = 0 ]; then
+			printf 'ok      %s: %s tests%s\n' "test/t/${file##*/}" "$passed" "$(took "$start")"
+		else
+			[ "$failed" != 0 ] || failed=1
+			tap_failures "$log" "$rc" "$seconds"
+			printf 'FAILED  %s\n' "test/t/${file##*/}"
+		fi
+	} >"$folder/said"
+	echo "$passed $failed" >"$folder/counts.new"
+	mv "$folder/counts.new" "$folder/counts"
+}
+
+# tap_ended: say and count what has ended since; how many still run is in TAP_RUNNING
+tap_ended() {
+	local folder passed failed
+	for folder in "$WORK"/tap-*; do
+		[ -f "$folder/counts" ] || continue
+		read -r passed failed <"$folder/counts"
+		cat "$folder/said"
+		PASSED=$((PASSED + passed))
+		FAILED=$((FAILED + failed))
+		TAP_RUNNING=$((TAP_RUNNING - 1))
+		rm -rf "$folder"
+	done
 }
 
 part_tap() {
-	local file faults_bin
+	local file faults_bin at_once rc n=0
+	at_once=$(processes)
+	! gh_gpu || at_once=1
+	at_once=${TAP_AT_ONCE:-$at_once}
 	faults_bin=$(gh_paths -faults && echo "$STAGE_BIN")
 	gh_have prove || { skip "TAP tests" "prove (of perl) is not installed"; return; }
 	[ -n "$(find "$SRC/test/t" -name '*.pl')" ] || { skip "TAP tests" "none there"; return; }
 	export GPUHASH_BINDIR
+	TAP_RUNNING=0
+	rm -rf "$WORK"/tap-*
 	for file in "$SRC"/test/t/${TAP:-*}.pl; do
+		while [ "$TAP_RUNNING" -ge "$at_once" ]; do
+			rc=0
+			wait -n || rc=$?
+			tap_ended
+			[ "$rc" != 127 ] || break # nothing runs any more
+		done
 		if [ "$SECONDS" -ge "${CHECK_SECONDS:-1000000}" ]; then
 			skip "test/t/${file##*/}" "$SECONDS s are over, of CHECK_SECONDS=$CHECK_SECONDS"
 			continue
@@ -380,9 +414,14 @@ part_tap() {
 		# a user's build, but for tests that need the module
 		GPUHASH_BINDIR=$STAGE_BIN
 		! grep -qE "^use GpuHash::(Test 'module'|Service)" "$file" || GPUHASH_BINDIR=$faults_bin
-		tap_file "$file" 300
-		gh_stop_servers
+		n=$((n + 1))
+		mkdir "$WORK/tap-$n"
+		tap_file "$file" 300 "$WORK/tap-$n" &
+		TAP_RUNNING=$((TAP_RUNNING + 1))
 	done
+	wait
+	tap_ended
+	[ "$TAP_RUNNING" = 0 ] || result FAILED "$TAP_RUNNING TAP tests did not end as they should"
 }
 
 # ---------------------------------------------------------------------- all

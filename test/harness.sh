@@ -127,9 +127,23 @@ time_limit() {
 	local file=$WORK/hangs.pl
 	printf '%s\n' 'use Test::More; $| = 1; ok(0, "the one that fails"); diag("with a word on why");' \
 		'ok(1, "number $_") for 2 .. 100; sleep 60;' >"$file"
-	expect "ended at its time limit of 2 s, after: ok 100 - number 100" tap_file "$file" 2 || return
-	expect "not ok 1 - the one that fails" tap_file "$file" 2 || return
-	expect "failed: 1" eval 'FAILED=0; tap_file "$WORK/hangs.pl" 2 >/dev/null; echo "failed: $FAILED"'
+	mkdir "$WORK/hangs"
+	expect "ended at its time limit of 2 s, after: ok 100 - number 100" eval 'tap_file "$WORK/hangs.pl" 2 "$WORK/hangs"; cat "$WORK/hangs/said"' || return
+	expect "not ok 1 - the one that fails" cat "$WORK/hangs/said" || return
+	expect "99 1" cat "$WORK/hangs/counts"
+}
+
+# Tests that run at a time: each is said and counted, one that ends without a word, too.
+tap_at_once() {
+	local SRC=$WORK/at-once n
+	mkdir -p "$SRC/test/t"
+	for n in 1 2 3 4 5; do
+		printf 'use Test::More; sleep %s; ok(1, "one"); ok(%s, "two"); done_testing();\n' "$((n % 2))" "$((n != 3))" >"$SRC/test/t/00$n.pl"
+	done
+	expect "passed: 9, failed: 1" eval 'PASSED=0 FAILED=0 TAP_AT_ONCE=2; part_tap >"$SRC/said"; echo "passed: $PASSED, failed: $FAILED"' || return
+	expect "ok      test/t/005.pl: 2 tests" cat "$SRC/said" || return
+	expect "FAILED  test/t/003.pl" cat "$SRC/said" || return
+	expect "1 TAP tests did not end as they should" eval 'tap_file() { [ "${1##*/}" != 004.pl ] || return 1; echo "0 0" >"$3/counts"; : >"$3/said"; }; TAP_AT_ONCE=2; part_tap'
 }
 
 # The demo's last sentence.
@@ -146,6 +160,7 @@ part_harness() {
 	attempt "the folder to work in is tried before anything else" choose_folder
 	attempt "no /dev/shm" no_shared_memory
 	attempt "no script ends without a word" unforeseen_failure
+	attempt "TAP tests that run at a time are all said and counted" tap_at_once
 	attempt "the command that installs packages, with sudo and without" install_hint
 	attempt "zombies do not run" zombies_do_not_run
 	attempt "the demo's last sentence" demo_verdict

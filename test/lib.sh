@@ -596,10 +596,11 @@ gh_wait_end() {
 }
 
 # End at once every server that lies below $WORK, a test's own included.
-gh_stop_servers() {
+gh_stop_servers() { [ -z "${WORK:-}" ] || gh_stop_servers_in "$WORK"; }
+
+gh_stop_servers_in() {
 	local file pid
-	[ -n "${WORK:-}" ] || return 0
-	find "$WORK" -maxdepth 6 -name postmaster.pid 2>/dev/null | while read -r file; do
+	find "$1" -maxdepth 6 -name postmaster.pid 2>/dev/null | while read -r file; do
 		pid=$(head -n 1 "$file" 2>/dev/null) || continue
 		if [ -n "$pid" ] && [ "$(readlink "/proc/$pid/cwd" 2>/dev/null)" = "${file%/*}" ]; then
 			kill -QUIT "$pid" 2>/dev/null || continue

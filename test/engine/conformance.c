@@ -11,6 +11,7 @@
  *		--random N		positions of the random operations, chains of random pipelines
  *		--only TEXT		tests whose name contains TEXT
  *		--without TEXT	tests whose name does not
+ *		--processes N	so many share the tests (1)
  *
  * Ends with "N passed, N failed"; the exit status is 1 where one failed and 77
  * where the engine is not available.
@@ -18,11 +19,15 @@
 #include "conformance.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #define FAILURES_TOLD 10
 #define EXIT_SKIPPED 77
+#define PROCESSES_MAX 64
 
 bool
 check_failed(Context *c, const char *file, int line, const char *format,...)
@@ -133,12 +138,22 @@ tell_outcome(Context *c, const Test *test, double seconds)
 	fflush(stdout);
 }
 
-/* Which tests are run; NULL: all. */
+/* Which tests are run, NULL: all; and in how many processes. */
 typedef struct Choice
 {
 	const char *only;
 	const char *without;
+	int			processes;
 } Choice;
+
+/* What the processes share: tests that one of them has begun, and outcomes. */
+typedef struct Shared
+{
+	atomic_int	begun;
+	atomic_int	passed;
+	atomic_int	failed;
+	atomic_int	skipped;
+} Shared;
 
 static bool
 is_chosen(const Test *test, const Choice *choice)
@@ -147,14 +162,19 @@ is_chosen(const Test *test, const Choice *choice)
 		(choice->without == NULL || strstr(test->name, choice->without) == NULL);
 }
 
+/* Those of the group that no other process has begun; number: of the tests before it. */
 static void
-run_group(Context *c, const Test *test, const Choice *choice)
+run_group(Context *c, const Test *test, const Choice *choice, Shared *shared, int *number)
 {
 	for (; test->name != NULL; test++)
 	{
 		double		begin = seconds_now();
+		int			turn = *number;
 
 		if (!is_chosen(test, choice))
+			continue;
+		(*number)++;
+		if (!atomic_compare_exchange_strong(&shared->begun, &turn, turn + 1))
 			continue;
 		if (test->host_only && !c->on_host)
 		{
@@ -175,7 +195,8 @@ static void
 usage(void)
 {
 	printf("usage: conformance cpu | cuda /path/gpuhash_cuda.so "
-		   "[--reduced] [--seed N] [--growth N] [--random N] [--only TEXT] [--without TEXT]\n");
+		   "[--reduced] [--seed N] [--growth N] [--random N] [--only TEXT] [--without TEXT]\n"
+		   "                   [--processes N]\n");
 	exit(2);
 }
 
@@ -232,17 +253,22 @@ read_options(Context *c, Choice *choice, int argc, char **argv, int a)
 			choice->only = argv[++a];
 		else if (strcmp(argv[a], "--without") == 0)
 			choice->without = argv[++a];
+		else if (strcmp(argv[a], "--processes") == 0)
+			choice->processes = atoi(argv[++a]);
 		else
 			usage();
 	}
+	if (choice->processes < 1 || choice->processes > PROCESSES_MAX)
+		usage();
 	if (c->growth == 0)
 		c->growth = sized(c, 10000000, 20000);
 	if (c->operations == 0)
 		c->operations = sized(c, 10000000, 20000);
 }
 
-int
-main(int argc, char **argv)
+/* What one of the processes does. */
+static void
+run_tests(Context *c, const Choice *choice, Shared *shared, const char *engine)
 {
 	const Test *const groups[] = {
 		option_tests, request_tests, width_tests, store_tests, find_tests, delete_tests,
@@ -255,27 +281,84 @@ main(int argc, char **argv)
 		pipeline_large_tests, pipeline_many_tests, pipeline_fault_tests, pipeline_stop_tests, pipeline_random_tests, pipeline_shared_tests,
 		pipeline_shared_refused_tests
 	};
+	int			number = 0;
+	size_t		g;
+
+	/* the lines of a test come together */
+	setvbuf(stdout, NULL, _IOFBF, 1 << 16);
+	c->engine = open_engine(engine, c->library);
+	c->stand_in = stands_in(c->engine);
+	for (g = 0; g < sizeof(groups) / sizeof(groups[0]); g++)
+		run_group(c, groups[g], choice, shared, &number);
+	atomic_fetch_add(&shared->passed, c->passed);
+	atomic_fetch_add(&shared->failed, c->failed);
+	atomic_fetch_add(&shared->skipped, c->skipped);
+}
+
+/* In processes, as what one test does to its own (signals, limits, a broken device) is not another's. */
+static int
+run_processes(Context *c, const Choice *choice, Shared *shared, const char *engine)
+{
+	pid_t		pids[PROCESSES_MAX];
+	int			unavailable = 0;
+	int			i;
+
+	for (i = 0; i < choice->processes; i++)
+	{
+		fflush(stdout);
+		pids[i] = fork();
+		if (pids[i] == 0)
+		{
+			run_tests(c, choice, shared, engine);
+			fflush(stdout);
+			_exit(0);
+		}
+	}
+	for (i = 0; i < choice->processes; i++)
+	{
+		int			status;
+
+		if (pids[i] > 0 && waitpid(pids[i], &status, 0) == pids[i] && WIFEXITED(status) &&
+			(WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == EXIT_SKIPPED))
+		{
+			unavailable += WEXITSTATUS(status) == EXIT_SKIPPED;
+			continue;
+		}
+		printf("FAIL a process that ran tests ended\n");
+		atomic_fetch_add(&shared->failed, 1);
+	}
+	return unavailable;
+}
+
+int
+main(int argc, char **argv)
+{
 	Context		c = {0};
-	Choice		choice = {0};
+	Choice		choice = {.processes = 1};
+	Shared	   *shared;
 	bool		cuda = argc > 1 && strcmp(argv[1], "cuda") == 0;
 	int			a = cuda ? 3 : 2;
-	size_t		g;
 
 	if (argc < a || (!cuda && strcmp(argv[1], "cpu") != 0))
 		usage();
 	c.seed = (uint64_t) time(NULL) ^ (uint64_t) getpid() << 32;
 	read_options(&c, &choice, argc, argv, a);
 	c.library = cuda ? argv[2] : NULL;
-	c.engine = open_engine(argv[1], c.library);
 	c.on_host = !cuda;
-	c.stand_in = stands_in(c.engine);
-	printf("engine %s%s, seed %" PRIu64 "%s\n", c.engine->name,
-		   c.stand_in ? " (stand-in)" : "", c.seed,
-		   c.reduced ? ", reduced" : "");
-	for (g = 0; g < sizeof(groups) / sizeof(groups[0]); g++)
-		run_group(&c, groups[g], &choice);
-	if (c.skipped > 0)
-		printf("%d skipped\n", c.skipped);
-	printf("%d passed, %d failed\n", c.passed, c.failed);
-	return c.failed > 0 ? 1 : 0;
+	shared = mmap(NULL, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (shared == MAP_FAILED)
+	{
+		printf("no memory\n");
+		return 1;
+	}
+	printf("engine %s, seed %" PRIu64 "%s\n", argv[1], c.seed, c.reduced ? ", reduced" : "");
+	/* a debugger and compute-sanitizer want the tests in the process that they started */
+	if (choice.processes == 1)
+		run_tests(&c, &choice, shared, argv[1]);
+	else if (run_processes(&c, &choice, shared, argv[1]) > 0)
+		return EXIT_SKIPPED;
+	if (atomic_load(&shared->skipped) > 0)
+		printf("%d skipped\n", atomic_load(&shared->skipped));
+	printf("%d passed, %d failed\n", atomic_load(&shared->passed), atomic_load(&shared->failed));
+	return atomic_load(&shared->failed) > 0 ? 1 : 0;
 }
