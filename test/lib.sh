@@ -600,7 +600,8 @@ gh_stop_servers() { [ -z "${WORK:-}" ] || gh_stop_servers_in "$WORK"; }
 
 gh_stop_servers_in() {
 	local file pid
-	find "$1" -maxdepth 6 -name postmaster.pid 2>/dev/null | while read -r file; do
+	# folders may go while they are looked through
+	{ find "$1" -maxdepth 6 -name postmaster.pid 2>/dev/null || true; } | while read -r file; do
 		pid=$(head -n 1 "$file" 2>/dev/null) || continue
 		if [ -n "$pid" ] && [ "$(readlink "/proc/$pid/cwd" 2>/dev/null)" = "${file%/*}" ]; then
 			kill -QUIT "$pid" 2>/dev/null || continue
