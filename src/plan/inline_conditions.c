@@ -75,7 +75,7 @@ is_safe_var(const Var *var, Conditions *all)
 		case RTE_RELATION:
 			return true;
 		case RTE_VALUES:
-			return gh_unnest_is_safe((Node *) table->values_lists) &&
+			return gh_unnest_is_safe((Node *) table->values_lists, level) &&
 				reads_safe_columns((Node *) table->values_lists, level, all);
 		case RTE_SUBQUERY:
 			return is_safe_column(table->subquery, var->varattno, level, all);
@@ -85,7 +85,7 @@ is_safe_var(const Var *var, Conditions *all)
 				is_safe_column((Query *) with->ctequery, var->varattno, home, all);
 		default:
 			named = gh_named_expression(table, var->varattno);
-			return named != NULL && gh_unnest_is_safe((Node *) named) && reads_safe_columns(named, level, all);
+			return named != NULL && gh_unnest_is_safe((Node *) named, level) && reads_safe_columns(named, level, all);
 	}
 }
 
@@ -128,7 +128,7 @@ is_safe_column(const Query *query, AttrNumber column, const GhLevel *upper, Cond
 	if (query->setOperations != NULL)
 		return is_safe_leaf(query->setOperations, column, &level, all);
 	target = get_tle_by_resno(query->targetList, column);
-	return target != NULL && gh_unnest_is_safe((Node *) target->expr) &&
+	return target != NULL && gh_unnest_is_safe((Node *) target->expr, &level) &&
 		reads_safe_columns((Node *) target->expr, &level, all);
 }
 
@@ -306,7 +306,7 @@ check_condition(Node *condition, const GhLevel *level, Conditions *all)
 	if (!reads_inlined(tables, level) && !above && !find_joined_with(condition, NULL))
 		return;
 	all->safe = reads_safe_columns(condition, level, all) &&
-		((!above && stays_above(condition, tables, level)) || gh_unnest_is_safe(condition));
+		((!above && stays_above(condition, tables, level)) || gh_unnest_is_safe(condition, level));
 }
 
 static void

@@ -44,6 +44,7 @@
 typedef struct Unnesting
 {
 	Query	   *query;
+	const GhLevel *level;		/* of the query */
 	List	   *conditions;		/* all of its WHERE, as they were */
 	GhUnnested	done;
 } Unnesting;
@@ -52,6 +53,7 @@ typedef struct Unnesting
 typedef struct Groups
 {
 	Query	   *query;			/* the outer one, */
+	const GhLevel *level;
 	Query	   *sub;			/* and this */
 	Index		varno;			/* of the groups among the outer one's tables, */
 	Index		joinno;			/* and of the join */
@@ -377,7 +379,7 @@ reads_common_tables(Node *condition)
  * for groups.
  */
 static List *
-conditions_of_table(List *conditions, Index table)
+conditions_of_table(List *conditions, Index table, const GhLevel *level)
 {
 	List	   *result = NIL;
 	ListCell   *lc;
@@ -386,7 +388,7 @@ conditions_of_table(List *conditions, Index table)
 	{
 		Node	   *condition = lfirst(lc);
 
-		if (bms_equal(gh_unnest_tables(condition, 0), bms_make_singleton((int) table)) && gh_unnest_is_safe(condition) &&
+		if (bms_equal(gh_unnest_tables(condition, 0), bms_make_singleton((int) table)) && gh_unnest_is_safe(condition, level) &&
 			!reads_outer_columns(condition) && !reads_common_tables(condition) && !has_scalar_subquery(condition, NULL))
 			result = lappend(result, copyObject(condition));
 	}
@@ -421,7 +423,7 @@ restrict_groups(Groups *groups, List *conditions)
 	SubLink    *exists = makeNode(SubLink);
 	Query	   *sub = makeNode(Query);
 	RangeTblRef *ref = makeNode(RangeTblRef);
-	List	   *quals = table == 0 ? NIL : conditions_of_table(conditions, table);
+	List	   *quals = table == 0 ? NIL : conditions_of_table(conditions, table, groups->level);
 
 	if (quals == NIL)
 		return;
@@ -486,13 +488,14 @@ join_groups(Groups *groups)
 
 /* What takes the place of a scalar subquery; NULL: it stays. */
 static Node *
-unnest_scalar(Query *query, const SubLink *link, List *conditions)
+unnest_scalar(const Unnesting *unnesting, const SubLink *link)
 {
-	Groups		groups = {.query = query,.sub = copyObject((Query *) link->subselect)};
+	Query	   *query = unnesting->query;
+	Groups		groups = {.query = query,.level = unnesting->level,.sub = copyObject((Query *) link->subselect)};
 	Query	   *sub = groups.sub;
 	Node	   *result;
 
-	if (link->subLinkType != EXPR_SUBLINK || !is_plain_aggregation(sub) || !gh_unnest_is_safe((Node *) sub))
+	if (link->subLinkType != EXPR_SUBLINK || !is_plain_aggregation(sub) || !gh_unnest_is_safe((Node *) sub, groups.level))
 		return NULL;
 	groups.varno = (Index) list_length(query->rtable) + 1;
 	groups.joinno = groups.varno + 1;
@@ -503,7 +506,7 @@ unnest_scalar(Query *query, const SubLink *link, List *conditions)
 		return NULL;
 	/* its columns of the outer query are that query's own from here on */
 	result = replace_aggregates(result, &groups);
-	restrict_groups(&groups, conditions);
+	restrict_groups(&groups, unnesting->conditions);
 	sub->targetList = groups.targets;
 	sub->groupClause = groups.clauses;
 	/* of the one row that it was */
@@ -554,7 +557,7 @@ is_plain_selection(const Query *sub)
 
 /* The same as NOT EXISTS; NULL: it stays. */
 static Node *
-unnest_not_in(Query *query, const SubLink *link)
+unnest_not_in(const Unnesting *unnesting, const SubLink *link)
 {
 	Query	   *sub = (Query *) link->subselect;
 	OpExpr	   *op = (OpExpr *) link->testexpr;
@@ -566,13 +569,13 @@ unnest_not_in(Query *query, const SubLink *link)
 
 	if (link->subLinkType != ANY_SUBLINK || !is_plain_selection(sub) || !IsA(op, OpExpr) || list_length(op->args) != 2 ||
 		!IsA(lsecond(op->args), Param) || checkExprHasSubLink((Node *) sub->targetList) ||
-		!gh_unnest_is_safe((Node *) sub) || reads_outer_columns((Node *) sub))
+		!gh_unnest_is_safe((Node *) sub, unnesting->level) || reads_outer_columns((Node *) sub))
 		return NULL;
 	outer = linitial(op->args);
 	inner = (Node *) linitial_node(TargetEntry, sub->targetList)->expr;
 	type = lookup_type_cache(exprType(inner), TYPECACHE_BTREE_OPFAMILY);
 	if (get_op_opfamily_strategy(op->opno, type->btree_opf) != BTEqualStrategyNumber ||
-		!is_never_null(query, outer) || !is_never_null(sub, inner))
+		!is_never_null(unnesting->query, outer) || !is_never_null(sub, inner))
 		return NULL;
 	exists = copyObject((SubLink *) link);
 	sub = (Query *) exists->subselect;
@@ -599,10 +602,10 @@ unnest_mutator(Node *node, Unnesting *unnesting)
 	if (node == NULL || IsA(node, Query))
 		return node;
 	if (is_notclause(node) && IsA(get_notclausearg(node), SubLink))
-		result = unnest_not_in(unnesting->query, (SubLink *) get_notclausearg(node));
+		result = unnest_not_in(unnesting, (SubLink *) get_notclausearg(node));
 	else if (IsA(node, SubLink))
 	{
-		result = unnest_scalar(unnesting->query, (SubLink *) node, unnesting->conditions);
+		result = unnest_scalar(unnesting, (SubLink *) node);
 		done = GH_UNNESTED_GROUPS;
 	}
 	if (result == NULL)
@@ -615,7 +618,7 @@ unnest_mutator(Node *node, Unnesting *unnesting)
 static Node *
 unnest_condition(Node *condition, Unnesting *unnesting)
 {
-	return checkExprHasSubLink(condition) && gh_unnest_is_safe(condition) ? unnest_mutator(condition, unnesting) : condition;
+	return checkExprHasSubLink(condition) && gh_unnest_is_safe(condition, unnesting->level) ? unnest_mutator(condition, unnesting) : condition;
 }
 
 /* Whether what the query returns is computed of single rows of its FROM. */
@@ -637,7 +640,7 @@ unnest_level(Unnesting *unnesting)
 		query->setOperations != NULL || query->jointree->fromlist == NIL)
 		return;
 	unnesting->conditions = conjuncts(query->jointree->quals);
-	if (!gh_unnest_tables_are_stored(query) || !gh_unnest_may_reorder(query, unnesting->conditions))
+	if (!gh_unnest_tables_are_stored(query) || !gh_unnest_may_reorder(unnesting->level, unnesting->conditions))
 		return;
 	foreach(lc, unnesting->conditions)
 		conditions = lappend(conditions, unnest_condition(lfirst(lc), unnesting));
@@ -652,30 +655,39 @@ unnest_level(Unnesting *unnesting)
 	}
 }
 
+typedef struct Walk
+{
+	const GhLevel *level;		/* in which it is */
+	GhUnnested	done;
+} Walk;
+
 static bool
-unnest_below(Node *node, GhUnnested *done)
+unnest_below(Node *node, Walk *walk)
 {
 	if (node == NULL)
 		return false;
 	if (IsA(node, Query))
 	{
-		Unnesting	unnesting = {.query = (Query *) node};
+		const GhLevel level = {(Query *) node, walk->level};
+		Unnesting	unnesting = {.query = (Query *) node,.level = &level};
 
 		/* from the innermost outwards */
-		(void) query_tree_walker((Query *) node, unnest_below, done, 0);
+		walk->level = &level;
+		(void) query_tree_walker((Query *) node, unnest_below, walk, 0);
+		walk->level = level.upper;
 		unnest_level(&unnesting);
-		*done = Max(*done, unnesting.done);
+		walk->done = Max(walk->done, unnesting.done);
 		return false;
 	}
-	return expression_tree_walker(node, unnest_below, done);
+	return expression_tree_walker(node, unnest_below, walk);
 }
 
 /* Changes the query, which is the caller's own. */
 GhUnnested
 gh_unnest(Query *query)
 {
-	GhUnnested	done = GH_UNNESTED_NOTHING;
+	Walk		walk = {0};
 
-	(void) unnest_below((Node *) query, &done);
-	return done;
+	(void) unnest_below((Node *) query, &walk);
+	return walk.done;
 }

@@ -10,6 +10,8 @@
 
 #include "nodes/parsenodes.h"
 
+#include "plan/inline.h"
+
 /* ---- unnest.c ---- */
 
 /* What was done to a query; of several things, the last one. */
@@ -39,13 +41,18 @@ extern bool gh_group_arms(Query *query);
 /* ---- unnest_safe.c ---- */
 
 extern bool gh_unnest_is_count(const Aggref *aggref);
-extern bool gh_unnest_is_safe(Node *node);
+extern bool gh_unnest_is_safe(Node *node, const GhLevel *level);
 extern bool gh_unnest_tables_are_stored(const Query *query);
 extern bool gh_unnest_has_users_functions(Query *query);
+
+/* ---- unnest_digits.c ---- */
+
+extern bool gh_unnest_is_safe_divisor(const Node *divisor);
+extern bool gh_unnest_is_bounded(const List *args, const GhLevel *level);
 
 /* ---- unnest_order.c ---- */
 
 extern Bitmapset *gh_unnest_tables(Node *node, int levelsup);
-extern bool gh_unnest_may_reorder(Query *query, List *conditions);
+extern bool gh_unnest_may_reorder(const GhLevel *level, List *conditions);
 
 #endif							/* GPUHASH_UNNEST_H */

@@ -17,25 +17,25 @@
 
 /* Whether nothing that may fail stands behind columns of a subquery in FROM: it may become a part of the query around it. */
 static bool
-is_plain_source(Query *source)
+is_plain_source(Query *source, const GhLevel *level)
 {
 	return source->hasAggs || source->hasWindowFuncs || source->groupClause != NIL || source->distinctClause != NIL ||
-		source->limitCount != NULL || source->limitOffset != NULL || gh_unnest_is_safe((Node *) source);
+		source->limitCount != NULL || source->limitOffset != NULL || gh_unnest_is_safe((Node *) source, level);
 }
 
 static bool
-is_plain_with(const Query *query, const RangeTblEntry *table)
+is_plain_with(const GhLevel *level, const RangeTblEntry *table)
 {
 	ListCell   *lc;
 
 	if (table->ctelevelsup != 0)
 		return false;
-	foreach(lc, query->cteList)
+	foreach(lc, level->query->cteList)
 	{
 		const CommonTableExpr *with = lfirst_node(CommonTableExpr, lc);
 
 		if (strcmp(with->ctename, table->ctename) == 0)
-			return with->cterecursive || is_plain_source((Query *) with->ctequery) ||
+			return with->cterecursive || is_plain_source((Query *) with->ctequery, level) ||
 				(with->ctematerialized == CTEMaterializeDefault ? with->cterefcount > 1 :
 				 with->ctematerialized == CTEMaterializeAlways);
 	}
@@ -43,20 +43,20 @@ is_plain_with(const Query *query, const RangeTblEntry *table)
 }
 
 static bool
-is_plain_table(const Query *query, int number)
+is_plain_table(const GhLevel *level, int number)
 {
-	const RangeTblEntry *table = list_nth_node(RangeTblEntry, query->rtable, number - 1);
+	const RangeTblEntry *table = list_nth_node(RangeTblEntry, level->query->rtable, number - 1);
 
 	switch (table->rtekind)
 	{
 		case RTE_RELATION:
 			return true;
 		case RTE_SUBQUERY:
-			return is_plain_source(table->subquery);
+			return is_plain_source(table->subquery, level);
 		case RTE_JOIN:
-			return gh_unnest_is_safe((Node *) table->joinaliasvars);
+			return gh_unnest_is_safe((Node *) table->joinaliasvars, level);
 		case RTE_CTE:
-			return is_plain_with(query, table);
+			return is_plain_with(level, table);
 		default:
 			return false;
 	}
@@ -76,21 +76,21 @@ gh_unnest_tables(Node *node, int levelsup)
 
 /* Whether the condition may be computed for any rows. */
 static bool
-may_move(const Query *query, Node *condition)
+may_move(const GhLevel *level, Node *condition)
 {
 	Bitmapset  *tables = gh_unnest_tables(condition, 0);
 	int			number = -1;
 
-	if (!gh_unnest_is_safe(condition))
+	if (!gh_unnest_is_safe(condition, level))
 		return false;
 	while ((number = bms_next_member(tables, number)) >= 0)
-		if (!is_plain_table(query, number))
+		if (!is_plain_table(level, number))
 			return false;
 	return true;
 }
 
 static bool
-find_fixed(Node *node, Query *query)
+find_fixed(Node *node, const GhLevel *level)
 {
 	if (node == NULL)
 		return false;
@@ -98,17 +98,17 @@ find_fixed(Node *node, Query *query)
 	{
 		JoinExpr   *join = (JoinExpr *) node;
 
-		return (join->quals != NULL && !may_move(query, join->quals)) || find_fixed(join->larg, query) ||
-			find_fixed(join->rarg, query);
+		return (join->quals != NULL && !may_move(level, join->quals)) || find_fixed(join->larg, level) ||
+			find_fixed(join->rarg, level);
 	}
 	if (IsA(node, FromExpr))
-		return expression_tree_walker((Node *) ((FromExpr *) node)->fromlist, find_fixed, query);
+		return expression_tree_walker((Node *) ((FromExpr *) node)->fromlist, find_fixed, (void *) level);
 	return false;
 }
 
-/* Whether all conditions of the query allow that; conditions: of its WHERE. */
+/* Whether all conditions of the level's query allow that; conditions: of its WHERE. */
 bool
-gh_unnest_may_reorder(Query *query, List *conditions)
+gh_unnest_may_reorder(const GhLevel *level, List *conditions)
 {
 	ListCell   *lc;
 
@@ -116,9 +116,9 @@ gh_unnest_may_reorder(Query *query, List *conditions)
 	{
 		Node	   *condition = lfirst(lc);
 
-		if (bms_membership(gh_unnest_tables(condition, 0)) == BMS_MULTIPLE ? !may_move(query, condition) :
+		if (bms_membership(gh_unnest_tables(condition, 0)) == BMS_MULTIPLE ? !may_move(level, condition) :
 			contain_volatile_functions(condition))
 			return false;
 	}
-	return !find_fixed((Node *) query->jointree, query);
+	return !find_fixed((Node *) level->query->jointree, level);
 }

@@ -20,6 +20,7 @@
 #include "utils/rel.h"
 
 #include "compat.h"
+#include "plan/inline.h"
 #include "plan/unnest.h"
 
 /* ------------------------------------------------------------ what varies */
@@ -81,27 +82,6 @@ lacks_collation(Oid collation, const List *args)
 	return false;
 }
 
-static bool
-find_unbounded_numeric(Node *node, void *unused)
-{
-	if (node == NULL)
-		return false;
-	if (IsA(node, Var))
-		return ((Var *) node)->vartype == NUMERICOID && ((Var *) node)->vartypmod < 0;
-	if (IsA(node, Param))
-		return ((Param *) node)->paramtype == NUMERICOID;
-	if (IsA(node, Query))
-		return query_tree_walker((Query *) node, find_unbounded_numeric, unused, 0);
-	return expression_tree_walker(node, find_unbounded_numeric, unused);
-}
-
-/* Whether numerics in it are of declared precisions: thousands of digits are far from the most there may be. */
-static bool
-is_bounded(const List *args)
-{
-	return !find_unbounded_numeric((Node *) args, NULL);
-}
-
 /* -------------------------------------------------------------- functions */
 
 /* A pattern that does not end within an escape, and a collation that LIKE can use. */
@@ -119,24 +99,9 @@ is_safe_pattern(Oid collation, const List *args)
 	return VARSIZE_ANY_EXHDR(value) == 0 || VARDATA_ANY(value)[VARSIZE_ANY_EXHDR(value) - 1] != '\\';
 }
 
-/* Whether a division by it neither fails nor gives more digits before the point: by a whole number other than 0. */
-static bool
-is_safe_divisor(const Node *divisor)
-{
-	const FuncExpr *cast = (const FuncExpr *) divisor;
-	const Const *number;
-
-	if (!IsA(divisor, FuncExpr) || (cast->funcid != F_NUMERIC_INT4 && cast->funcid != F_NUMERIC_INT8))
-		return false;
-	number = linitial(cast->args);
-	if (!IsA(number, Const) || number->constisnull)
-		return false;
-	return cast->funcid == F_NUMERIC_INT4 ? DatumGetInt32(number->constvalue) != 0 : DatumGetInt64(number->constvalue) != 0;
-}
-
 /* Arithmetic that has room for its result, and casts to wider types. */
 static bool
-is_safe_function(Oid function, Oid collation, const List *args)
+is_safe_function(Oid function, Oid collation, const List *args, const GhLevel *level)
 {
 	switch (function)
 	{
@@ -144,9 +109,9 @@ is_safe_function(Oid function, Oid collation, const List *args)
 		case F_NUMERIC_SUB:
 		case F_NUMERIC_MUL:
 		case F_NUMERIC_UMINUS:
-			return is_bounded(args);
+			return gh_unnest_is_bounded(args, level);
 		case F_NUMERIC_DIV:
-			return is_safe_divisor(lsecond(args)) && is_bounded(args);
+			return gh_unnest_is_safe_divisor(lsecond(args)) && gh_unnest_is_bounded(args, level);
 		case F_NUMERIC_INT2:
 		case F_NUMERIC_INT4:
 		case F_NUMERIC_INT8:
@@ -169,11 +134,11 @@ is_safe_function(Oid function, Oid collation, const List *args)
 
 /* Comparisons of built-in types, and the functions above. */
 static bool
-is_safe_operator(const OpExpr *op)
+is_safe_operator(const OpExpr *op, const GhLevel *level)
 {
 	if (op->opno >= FirstUnpinnedObjectId)
 		return false;
-	return is_safe_function(get_opcode(op->opno), op->inputcollid, op->args) ||
+	return is_safe_function(get_opcode(op->opno), op->inputcollid, op->args, level) ||
 		(gh_is_comparison(op->opno) && are_plain(op->args) && !lacks_collation(op->inputcollid, op->args));
 }
 
@@ -195,7 +160,7 @@ gh_unnest_is_count(const Aggref *aggref)
 
 /* Sums of floats overflow; those of integers are wider than these. */
 static bool
-is_safe_aggregate(const Aggref *aggref)
+is_safe_aggregate(const Aggref *aggref, const GhLevel *level)
 {
 	char	   *name;
 	Oid			type;
@@ -221,7 +186,7 @@ is_safe_aggregate(const Aggref *aggref)
 		return is_plain_type(type) && (OidIsValid(aggref->inputcollid) || !OidIsValid(exprCollation(arg)));
 	if (strcmp(name, "sum") != 0 && strcmp(name, "avg") != 0)
 		return false;
-	return type == INT2OID || type == INT4OID || type == INT8OID || (type == NUMERICOID && is_bounded(list_make1(arg)));
+	return type == INT2OID || type == INT4OID || type == INT8OID || (type == NUMERICOID && gh_unnest_is_bounded(list_make1(arg), level));
 }
 
 /* ---------------------------------------------------------------- queries */
@@ -273,10 +238,11 @@ is_safe_link(const SubLink *link)
 	return link->subLinkType == EXISTS_SUBLINK || link->subLinkType == ANY_SUBLINK || link->subLinkType == ALL_SUBLINK;
 }
 
-/* Whether computing the node for more rows, or earlier, may show. */
+/* Whether computing the node for more rows, or earlier, may show; level: the query that it is in. */
 static bool
-is_unsafe(Node *node, void *unused)
+is_unsafe(Node *node, const GhLevel *level)
 {
+	const GhLevel inner = {(Query *) node, level};
 	bool		safe = true;
 
 	if (node == NULL)
@@ -292,24 +258,27 @@ is_unsafe(Node *node, void *unused)
 		case T_GroupingFunc:
 			return false;
 		case T_Query:
-			return !is_safe_query((Query *) node) || query_tree_walker((Query *) node, is_unsafe, unused, 0);
+			return !is_safe_query((Query *) node) || query_tree_walker((Query *) node, is_unsafe, (void *) &inner, 0);
 		case T_Aggref:
-			safe = is_safe_aggregate((Aggref *) node);
+			safe = is_safe_aggregate((Aggref *) node, level);
 			break;
 		case T_OpExpr:
 		case T_DistinctExpr:
 		case T_NullIfExpr:
-			safe = !varies(node) || is_safe_operator((OpExpr *) node);
+			safe = !varies(node) || is_safe_operator((OpExpr *) node, level);
 			break;
 		case T_ScalarArrayOpExpr:
 			safe = !varies(node) || is_safe_array_operator((ScalarArrayOpExpr *) node);
 			break;
 		case T_FuncExpr:
 			safe = !varies(node) || is_safe_function(((FuncExpr *) node)->funcid, ((FuncExpr *) node)->inputcollid,
-													 ((FuncExpr *) node)->args);
+													 ((FuncExpr *) node)->args, level);
 			break;
 		case T_SubLink:
 			safe = is_safe_link((SubLink *) node);
+			break;
+		case T_SetOperationStmt:
+			safe = ((SetOperationStmt *) node)->op == SETOP_UNION && ((SetOperationStmt *) node)->all;
 			break;
 		case T_ArrayExpr:
 			safe = !((ArrayExpr *) node)->multidims;
@@ -330,14 +299,14 @@ is_unsafe(Node *node, void *unused)
 		default:
 			return true;
 	}
-	return !safe || expression_tree_walker(node, is_unsafe, unused);
+	return !safe || expression_tree_walker(node, is_unsafe, (void *) level);
 }
 
-/* An expression, or a query with all that is in it. */
+/* An expression, or a query with all that is in it; level: the query that it is in. */
 bool
-gh_unnest_is_safe(Node *node)
+gh_unnest_is_safe(Node *node, const GhLevel *level)
 {
-	return !is_unsafe(node, NULL) && !contain_volatile_functions(node);
+	return !is_unsafe(node, level) && !contain_volatile_functions(node);
 }
 
 static bool
