@@ -23,30 +23,33 @@
 /* So many inner rows may have the key of an outer row, on average, where further clauses decide which one is the match. */
 #define GH_MAX_CANDIDATES 4.0
 
-/*
- * Whether the clause compares an expression over one input with one over the
- * other, by an operator that can be hashed, and to how many bits: gh_operator_key_bits.
- */
+/* Whether the outer side's expression is the left one. */
+static bool
+is_outer_left(const GhJoinInputs *inputs, const RestrictInfo *rinfo)
+{
+	return bms_is_subset(rinfo->left_relids, inputs->outerrel->relids) &&
+		bms_is_subset(rinfo->right_relids, inputs->innerrel->relids);
+}
+
+/* Whether a hash join could be made by the clause: it compares an expression over one input with one over the other. */
+bool
+gh_is_hash_clause(const GhJoinInputs *inputs, const RestrictInfo *rinfo)
+{
+	/* an outer join is decided by its own clauses alone */
+	if (IS_OUTER_JOIN(inputs->jointype) && RINFO_IS_PUSHED_DOWN(rinfo, inputs->joinrel->relids))
+		return false;
+	return rinfo->can_join && OidIsValid(rinfo->hashjoinoperator) &&
+		(is_outer_left(inputs, rinfo) ||
+		 (bms_is_subset(rinfo->left_relids, inputs->innerrel->relids) &&
+		  bms_is_subset(rinfo->right_relids, inputs->outerrel->relids)));
+}
+
+/* Whether it could be one of ours, and to how many bits: gh_operator_key_bits. */
 static int
 hash_clause_bits(const GhJoinInputs *inputs, RestrictInfo *rinfo)
 {
-	RelOptInfo *outerrel = inputs->outerrel;
-	RelOptInfo *innerrel = inputs->innerrel;
-	bool		outer_is_left;
-
-	/* an outer join is decided by its own clauses alone */
-	if (IS_OUTER_JOIN(inputs->jointype) && RINFO_IS_PUSHED_DOWN(rinfo, inputs->joinrel->relids))
-		return -1;
-	if (!rinfo->can_join || !OidIsValid(rinfo->hashjoinoperator))
-		return -1;
-	outer_is_left = bms_is_subset(rinfo->left_relids, outerrel->relids) &&
-		bms_is_subset(rinfo->right_relids, innerrel->relids);
-	if (!outer_is_left &&
-		!(bms_is_subset(rinfo->left_relids, innerrel->relids) &&
-		  bms_is_subset(rinfo->right_relids, outerrel->relids)))
-		return -1;
-	if (!IsA(rinfo->clause, OpExpr) ||
-		(inputs->may_stay_unread && !gh_key_is_quiet(rinfo, outer_is_left)))
+	if (!gh_is_hash_clause(inputs, rinfo) || !IsA(rinfo->clause, OpExpr) ||
+		(inputs->may_stay_unread && !gh_key_is_quiet(rinfo, is_outer_left(inputs, rinfo))))
 		return -1;
 	return gh_operator_key_bits(((OpExpr *) rinfo->clause)->opno);
 }

@@ -587,8 +587,15 @@ join_pathlist_hook(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 
 	if (previous_hook)
 		previous_hook(root, joinrel, outerrel, innerrel, jointype, extra);
-	if (gh_enabled)
-		consider_join(&inputs, jointype);
+	if (!gh_enabled)
+		return;
+	if (gh_enable_join && !gh_force_offload &&
+		(jointype == JOIN_INNER || jointype == JOIN_LEFT || jointype == JOIN_SEMI || jointype == JOIN_ANTI))
+	{
+		inputs.jointype = jointype;
+		gh_replace_loops(&inputs);
+	}
+	consider_join(&inputs, jointype);
 }
 
 /* Called by _PG_init. */

@@ -75,6 +75,11 @@ extern const char *gh_why_not_considered(const GhJoinInputs *inputs, JoinType jo
 /* ---- join_keys.c ---- */
 
 extern bool gh_find_keys(GhJoinInputs *inputs);
+extern bool gh_is_hash_clause(const GhJoinInputs *inputs, const RestrictInfo *rinfo);
+
+/* ---- loops.c ---- */
+
+extern void gh_replace_loops(const GhJoinInputs *inputs);
 
 /* ---- join_cost.c ---- */
 

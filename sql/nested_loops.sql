@@ -1,0 +1,45 @@
+-- Hash joins in place of nested loops that read all of their inner side for each row of a side that is hard to estimate.
+LOAD 'gpuhash';
+SET max_parallel_workers_per_gather = 0;
+-- x, y and z say the same: a thousandth of a thousandth of a thousandth of the rows is expected, and a thousandth comes
+CREATE TABLE nl_f WITH (autovacuum_enabled = off) AS SELECT i AS id, i % 1000 AS x, i % 1000 AS y, i % 1000 AS z, i % 2000 AS k FROM generate_series(1, 60000) i;
+CREATE TABLE nl_d WITH (autovacuum_enabled = off) AS SELECT i AS k, i % 7 AS a, repeat('d', i % 3) AS t FROM generate_series(0, 1999) i;
+CREATE TABLE nl_e WITH (autovacuum_enabled = off) AS SELECT i AS x, i % 5 AS b FROM generate_series(0, 999) i;
+CREATE TABLE nl_small WITH (autovacuum_enabled = off) AS SELECT i AS k FROM generate_series(0, 7) i;
+VACUUM ANALYZE nl_f, nl_d, nl_e, nl_small;
+
+-- nested loops with and without gpuhash, and whether the answer is the same
+CREATE FUNCTION nl_check(query text, OUT before int, OUT loops int, OUT same boolean) LANGUAGE plpgsql AS $$
+DECLARE
+	want text[];
+BEGIN
+	PERFORM set_config('gpuhash.enabled', 'off', true);
+	before := plan_lines(query, '%Nested Loop%');
+	want := answer_of(query);
+	PERFORM set_config('gpuhash.enabled', 'on', true);
+	loops := plan_lines(query, '%Nested Loop%');
+	same := answer_of(query) IS NOT DISTINCT FROM want;
+END $$;
+SELECT * FROM nl_check('SELECT f.id, d.t FROM nl_f f, nl_d d WHERE f.x = 3 AND f.y = 3 AND f.z = 3 AND d.k = f.k');
+SELECT * FROM nl_check('SELECT f.id, d.t FROM nl_f f LEFT JOIN nl_d d ON d.k = f.k AND d.a > 1 WHERE f.x = 3 AND f.y = 3 AND f.z = 3');
+SELECT * FROM nl_check('SELECT f.id FROM nl_f f WHERE f.x = 3 AND f.y = 3 AND f.z = 3 AND EXISTS (SELECT FROM nl_d d WHERE d.k = f.k AND d.a > 1)');
+SELECT * FROM nl_check('SELECT f.id FROM nl_f f WHERE f.x = 3 AND f.y = 3 AND f.z = 3 AND NOT EXISTS (SELECT FROM nl_d d WHERE d.k = f.k AND d.a > 1)');
+-- a join on one side
+SELECT * FROM nl_check('SELECT count(*), sum(d.a + e.b) FROM nl_f f, nl_e e, nl_d d WHERE f.x = e.x AND f.y = e.x AND f.z = e.x AND e.b = 2 AND d.k = f.k');
+-- what a loop begins with is wanted, or little is read, or nothing can be hashed, or the table's own statistics are enough
+SELECT * FROM nl_check('SELECT f.id, d.t FROM nl_f f LEFT JOIN nl_d d ON d.k = f.k AND d.a > 1 WHERE f.x = 3 AND f.y = 3 AND f.z = 3 LIMIT 1');
+SELECT * FROM nl_check('SELECT f.id, d.t FROM nl_f f LEFT JOIN nl_d d ON d.k = f.k AND d.a > 1 WHERE f.x = 3 AND f.y = 3 AND f.z = 3 ORDER BY f.id LIMIT 1');
+SELECT * FROM nl_check('SELECT f.id FROM nl_f f LEFT JOIN nl_small d ON d.k = f.k WHERE f.x = 3 AND f.y = 3 AND f.z = 3');
+SELECT * FROM nl_check('SELECT f.id, d.t FROM nl_f f LEFT JOIN nl_d d ON d.k < f.k - 1990 AND d.a > 1 WHERE f.x = 3 AND f.y = 3 AND f.z = 3');
+SELECT * FROM nl_check('SELECT f.id FROM nl_f f WHERE f.id = 77 AND EXISTS (SELECT FROM nl_d d WHERE d.k = f.k AND d.a > 1)');
+SET enable_hashjoin = off;
+SELECT * FROM nl_check('SELECT f.id, d.t FROM nl_f f LEFT JOIN nl_d d ON d.k = f.k AND d.a > 1 WHERE f.x = 3 AND f.y = 3 AND f.z = 3');
+RESET enable_hashjoin;
+SET gpuhash.enable_join = off;
+SELECT * FROM nl_check('SELECT f.id, d.t FROM nl_f f LEFT JOIN nl_d d ON d.k = f.k AND d.a > 1 WHERE f.x = 3 AND f.y = 3 AND f.z = 3');
+RESET gpuhash.enable_join;
+-- an index answers for each row
+CREATE INDEX ON nl_d (k);
+SELECT * FROM nl_check('SELECT f.id, d.t FROM nl_f f LEFT JOIN nl_d d ON d.k = f.k AND d.a > 1 WHERE f.x = 3 AND f.y = 3 AND f.z = 3');
+DROP TABLE nl_f, nl_d, nl_e, nl_small;
+DROP FUNCTION nl_check;

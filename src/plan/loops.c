@@ -1,0 +1,128 @@
+/*
+ * loops.c
+ *		Hash joins in place of nested loops that read all of their inner side for each outer row.
+ *
+ * Where one outer row is expected, such a nested loop costs what a hash join does, and as it begins earlier, the planner keeps
+ * it alone.  But rows of joins are estimated by multiplying what conditions leave, as if these had nothing to do with each other, and
+ * where tens of thousands come in place of the one, the loop takes the product of both sides and the hash join their sum.
+ * So of two that cost nearly the same, the hash join is taken where a side is no plain table.
+ */
+#include "postgres.h"
+
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+
+#include "gpuhash.h"
+#include "plan/join_path.h"
+#include "plan/planning.h"
+
+/* What the hash join may cost of the nested loop. */
+#define GH_LOOP_MARGIN 1.05
+/* A loop that costs less is left alone, or one that reads, of a side that is sure, fewer rows for each of the other. */
+#define GH_LOOP_COST 100.0
+#define GH_LOOP_ROWS 10.0
+
+/* Whether the rows of a side are estimated from more than a table's own statistics, of one condition. */
+static bool
+is_unsure(const RelOptInfo *rel)
+{
+	return !IS_SIMPLE_REL(rel) || rel->rtekind != RTE_RELATION || list_length(rel->baserestrictinfo) > 1;
+}
+
+static bool
+is_blind_loop(const GhJoinInputs *inputs, const Path *path)
+{
+	const NestPath *loop = (const NestPath *) path;
+	Path	   *outer;
+	Path	   *inner;
+
+	if (!IsA(path, NestPath) || path->param_info != NULL || path->pathkeys != NIL || path->total_cost < GH_LOOP_COST)
+		return false;
+	outer = loop->jpath.outerjoinpath;
+	inner = loop->jpath.innerjoinpath;
+	return outer->parent == inputs->outerrel && inner->parent == inputs->innerrel && !gh_needs_rel(inner, inputs->outerrel) &&
+		((inner->rows > GH_LOOP_ROWS && is_unsure(outer->parent)) || (outer->rows > GH_LOOP_ROWS && is_unsure(inner->parent)));
+}
+
+/* Of the clauses, those that a hash join can be made by. */
+static List *
+hash_clauses(const GhJoinInputs *inputs)
+{
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	foreach(lc, inputs->extra->restrictlist)
+	{
+		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+
+		if (gh_is_hash_clause(inputs, rinfo))
+			result = lappend(result, rinfo);
+	}
+	return result;
+}
+
+static Path *
+hash_join(const GhJoinInputs *inputs, const Path *loop, List *clauses)
+{
+	Path	   *outer = ((const NestPath *) loop)->jpath.outerjoinpath;
+	Path	   *inner = inputs->innerrel->cheapest_total_path;
+	JoinCostWorkspace workspace;
+
+	if (inner->param_info != NULL)
+		return NULL;
+	initial_cost_hashjoin(inputs->root, &workspace, inputs->jointype, clauses, outer, inner, inputs->extra, false);
+	return (Path *) create_hashjoin_path(inputs->root, inputs->joinrel, inputs->jointype, &workspace, inputs->extra, outer,
+										 inner, false, inputs->extra->restrictlist, NULL, clauses);
+}
+
+/* Whether rows are asked for as they come, and only the first of them: a loop has those early. */
+static bool
+first_rows_count(const PlannerInfo *root)
+{
+	const Query *query = root->parse;
+
+	return root->tuple_fraction > 0 && !query->hasAggs && query->groupClause == NIL && query->groupingSets == NIL &&
+		query->distinctClause == NIL && query->sortClause == NIL && !query->hasWindowFuncs;
+}
+
+/* The paths with the hash joins that cost nearly the same in place of loops; add: add_path, or add_partial_path. */
+static void
+replace_loops(const GhJoinInputs *inputs, List **paths, List *clauses, void (*add) (RelOptInfo *, Path *))
+{
+	List	   *loops = NIL;
+	ListCell   *lc;
+
+	foreach(lc, *paths)
+		if (is_blind_loop(inputs, lfirst(lc)))
+			loops = lappend(loops, lfirst(lc));
+	foreach(lc, loops)
+	{
+		Path	   *loop = lfirst(lc);
+		Path	   *hashed = hash_join(inputs, loop, clauses);
+
+		if (hashed == NULL || hashed->total_cost > GH_LOOP_MARGIN * loop->total_cost)
+			continue;
+		/* it would not win against what begins earlier */
+		*paths = list_delete_ptr(*paths, loop);
+		add(inputs->joinrel, hashed);
+	}
+	list_free(loops);
+}
+
+/* For a pair of relations whose paths PostgreSQL has made; the join is one of those that have nested loops. */
+void
+gh_replace_loops(const GhJoinInputs *inputs)
+{
+	List	   *clauses;
+
+	/* a search at random would go elsewhere by the smallest difference */
+	if (!enable_hashjoin || first_rows_count(inputs->root) || gh_joins_are_searched_at_random(inputs->root) ||
+		!(is_unsure(inputs->outerrel) || is_unsure(inputs->innerrel)))
+		return;
+	clauses = hash_clauses(inputs);
+	if (clauses == NIL)
+		return;
+	replace_loops(inputs, &inputs->joinrel->pathlist, clauses, add_path);
+	replace_loops(inputs, &inputs->joinrel->partial_pathlist, clauses, add_partial_path);
+}
