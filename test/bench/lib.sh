@@ -61,3 +61,14 @@ times() {
 }
 
 least() { sort -g | head -n 1; }
+
+# Prints, of a backend, processor milliseconds of itself and of all processes of the server that have ended; the latter in
+# units of the kernel's clock.
+processor_script() {
+	cat <<'SH'
+ticks() { awk -v a="$2" -v b="$3" -v hz="$(getconf CLK_TCK)" '{ sub(/^.*\) /, ""); print ($a + $b) * 1000 / hz }' "/proc/$1/stat"; }
+parent=$(awk '{ sub(/^.*\) /, ""); print $2 }' "/proc/$1/stat" 2>/dev/null) || { echo 0; exit; }
+own=$(awk '{ print $1 / 1000000 }' "/proc/$1/schedstat" 2>/dev/null || ticks "$1" 12 13)
+awk -v a="$own" -v b="$(ticks "$parent" 14 15)" 'BEGIN { printf "%.1f\n", a + b }'
+SH
+}

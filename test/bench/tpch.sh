@@ -137,15 +137,6 @@ has_gpu() {
 	return 1
 }
 
-# Prints, of a backend, processor milliseconds of itself and of all processes of the server that have ended.
-processor_script() {
-	cat <<'SH'
-ticks() { awk -v a="$2" -v b="$3" '{ sub(/^.*\) /, ""); print $a + $b }' "/proc/$1/stat"; }
-parent=$(awk '{ sub(/^.*\) /, ""); print $2 }' "/proc/$1/stat" 2>/dev/null) || { echo 0; exit; }
-echo $((($(ticks "$1" 12 13) + $(ticks "$parent" 14 15)) * 1000 / $(getconf CLK_TCK)))
-SH
-}
-
 # settings KIND SYSTEM: SQL for a session.
 settings() {
 	[ "$1" != tuned ] || printf '%s\n' "$tuned"
