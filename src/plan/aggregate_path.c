@@ -329,8 +329,8 @@ reads_joins(GhAggregateInputs *inputs)
 {
 	PlannerInfo *root = inputs->root;
 	List	   *exprs = row_exprs(&inputs->grouping);
-	Path	   *join = gh_find_joins(root, inputs->input_rel, false);
-	Path	   *partial = gh_find_joins(root, inputs->input_rel, true);
+	Path	   *join = gh_find_whole(root, inputs->input_rel, false);
+	Path	   *partial = gh_find_whole(root, inputs->input_rel, true);
 
 	if (join != NULL && gh_joins_translate(root, &inputs->grouping, join, exprs, &inputs->ninstructions))
 		inputs->join = join;
@@ -385,8 +385,8 @@ has_few_rows(const GhAggregateInputs *inputs)
 	RelOptInfo *rel = inputs->input_rel;
 
 	if (IS_JOIN_REL(rel))
-		return gh_has_few_rows(rel->rows) && gh_find_joins(inputs->root, rel, false) == NULL &&
-			gh_find_joins(inputs->root, rel, true) == NULL;
+		return gh_has_few_rows(rel->rows) && gh_find_whole(inputs->root, rel, false) == NULL &&
+			gh_find_whole(inputs->root, rel, true) == NULL;
 	return gh_has_few_rows(gh_note(inputs->root, rel)->is_readable || gh_find_parts(inputs->root, rel) != NULL ?
 						   tuples_read(inputs) : rel->rows);
 }

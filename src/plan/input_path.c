@@ -22,7 +22,9 @@
 #include "plan/input_path.h"
 #include "plan/join_path.h"
 #include "plan/join_plan.h"
+#include "plan/note.h"
 #include "plan/rows_path.h"
+#include "plan/whole.h"
 #include "service/placement.h"
 
 /* -------------------------------------------------------------- columns */
@@ -146,6 +148,28 @@ gh_find_joins(PlannerInfo *root, RelOptInfo *rel, bool partial)
 	return best;
 }
 
+/*
+ * The same, or the joins of the cheapest path, whatever kind they are, as such joins, if these cost less.  The answer is
+ * that of the first time.
+ */
+Path *
+gh_find_whole(PlannerInfo *root, RelOptInfo *rel, bool partial)
+{
+	GhNote	   *note = gh_note(root, rel);
+	Path	   *joins;
+	Path	   *whole;
+
+	if (!note->has_whole[partial])
+	{
+		joins = gh_find_joins(root, rel, partial);
+		whole = gh_whole_joins(root, rel, partial);
+		note->whole[partial] = joins == NULL ||
+			(whole != NULL && cost_below_node(root, whole) - gh_step(whole)->spared < cost_below_node(root, joins)) ? whole : joins;
+		note->has_whole[partial] = true;
+	}
+	return note->whole[partial];
+}
+
 /* The same joins, with the columns of these expressions as their result. */
 Path *
 gh_joins_with_target(PlannerInfo *root, Path *join, List *exprs)
@@ -235,9 +259,9 @@ gh_joins_cost(Path *join, int ninstructions, double divisor)
 	for (; gh_is_join_path(outer); outer = linitial(((CustomPath *) outer)->custom_paths))
 	{
 		if (!gh_join_fits_in_memory((CustomPath *) outer))
-			return cost + join->rows *
+			return cost - gh_step(join)->spared + join->rows *
 				(GH_KEPT_ROW_COST * cpu_tuple_cost + GH_INSTRUCTION_COST * cpu_operator_cost * ninstructions);
 		saved += cpu_tuple_cost * outer->rows;
 	}
-	return Max(cost - saved - outer->total_cost, 0) + gh_pages_cost(outer, ninstructions, divisor);
+	return Max(cost - saved - outer->total_cost, 0) + gh_pages_cost(outer, ninstructions, divisor) - gh_step(join)->spared;
 }

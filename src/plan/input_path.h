@@ -19,6 +19,7 @@ extern bool gh_are_columns(List *exprs);
 
 extern bool gh_conditions_translate(PlannerInfo *root, List *conditions);
 extern Path *gh_find_joins(PlannerInfo *root, RelOptInfo *rel, bool partial);
+extern Path *gh_find_whole(PlannerInfo *root, RelOptInfo *rel, bool partial);
 extern Path *gh_joins_with_target(PlannerInfo *root, Path *join, List *exprs);
 extern bool gh_joins_translate(PlannerInfo *root, GhGrouping *grouping, Path *joins, List *exprs,
 							   int *ninstructions);

@@ -21,6 +21,7 @@
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
+#include "optimizer/planmain.h"
 #include "optimizer/restrictinfo.h"
 #include "utils/lsyscache.h"
 
@@ -542,6 +543,50 @@ why_not_taken(GhJoinInputs *inputs)
 	if (inputs->may_stay_unread && !gh_outer_is_quiet(inputs->root, inputs->outerrel))
 		return "rows may stay unread, and an expression over the outer ones may fail";
 	return NULL;
+}
+
+/*
+ * A join of these two by clauses that the planner has found for them, whatever it costs; NULL: it cannot be
+ * made.  The outer path says how many processes there are; common_table: of the inner side each of them makes
+ * a part.
+ */
+Path *
+gh_join_of(PlannerInfo *root, RelOptInfo *joinrel, JoinType jointype, List *clauses, Path *outer, Path *inner,
+		   bool common_table)
+{
+	RelOptInfo *outerrel = outer->parent;
+	RelOptInfo *innerrel = inner->parent;
+	JoinPathExtraData extra = {.restrictlist = clauses};
+	GhJoinInputs inputs = {
+		.root = root,
+		.joinrel = joinrel,
+		.outerrel = outerrel,
+		.innerrel = innerrel,
+		.jointype = jointype,
+		.extra = &extra,
+	};
+	GhJoinChoice choice = {
+		.outer = outer,
+		.inner = gh_rowscan_absorbed(root, inner),
+		.clauses = clauses,
+		.workers = outer->parallel_workers,
+		.common_table = common_table,
+	};
+	double		share = Min(joinrel->rows / Max(outerrel->rows, 1), 1);
+
+	extra.inner_unique = innerrel_is_unique(root, joinrel->relids, outerrel->relids, innerrel, jointype,
+											clauses, false);
+	extra.semifactors.outer_match_frac = jointype == JOIN_ANTI ? 1 - share : share;
+	extra.semifactors.match_count = 1;
+	inputs.may_stay_unread = gh_rows_may_stay_unread(root, joinrel);
+	if (why_not_taken(&inputs) != NULL)
+		return NULL;
+	gh_prepare_join_costs(&inputs);
+	choice.rows = joinrel->rows;
+	if (choice.workers > 0)
+		choice.rows = clamp_row_est(joinrel->rows / gh_parallel_divisor(choice.workers));
+	gh_cost_join(&inputs, &choice);
+	return (Path *) make_join_path(&inputs, &choice, NULL);
 }
 
 static void

@@ -68,6 +68,11 @@ gh_is_same_hash_join(const GhJoinInputs *inputs, Path *path)
 		join->innerjoinpath->parent == inputs->innerrel;
 }
 
+/* ---- join_path.c ---- */
+
+extern Path *gh_join_of(PlannerInfo *root, RelOptInfo *joinrel, JoinType jointype, List *clauses, Path *outer,
+						Path *inner, bool common_table);
+
 /* ---- join_consider.c ---- */
 
 extern const char *gh_why_not_considered(const GhJoinInputs *inputs, JoinType jointype);

@@ -77,6 +77,10 @@ typedef struct GhNote
 	bool		returns_rows;	/* they can be returned by a GpuHashRows */
 	GhRowColumns row_columns;
 
+	/* gh_find_whole: joins below a grouping, or NULL; [1]: of several processes */
+	bool		has_whole[2];
+	Path	   *whole[2];
+
 	/* gh_first_rows: of joins over a scan of this table, 0 if none was asked about, rows may be left out */
 	Index		first_rows_scan;
 	bool		leaves_rows;

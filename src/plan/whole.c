@@ -1,0 +1,457 @@
+/*
+ * whole.c
+ *		The planner's joins of a relation, all as steps of one chain.
+ *
+ * While PostgreSQL looks for the best order of joins, a GpuHashJoin is compared with one join at a time.
+ * So a chain ends where a join of few rows, or a nested loop over an index, is no dearer than one of
+ * ours, although a grouping above costs much less if it reads the scan below all of the joins by itself.
+ * Therefore a grouping asks for the joins of PostgreSQL's cheapest path, in its order and whatever kind
+ * each one is, as a chain of GpuHashJoins over one scan.  It is made once for a grouping, not while joins
+ * are searched.
+ *
+ * A join with a table that has more rows than the other side may be turned around: the table is read from
+ * end to end, and the other side becomes a hash table.  That is what replaces nested loops over an index.
+ * An inner side that is joins may be such a chain, too.
+ *
+ * PostgreSQL charges a nested loop for pages as if they were on disk.  So the chain also has to cost less
+ * than the plan would if pages cost nothing.
+ */
+#include "postgres.h"
+
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
+#include "optimizer/planmain.h"
+#include "optimizer/restrictinfo.h"
+#include "utils/spccache.h"
+
+#include "compat.h"
+#include "gpuhash.h"
+#include "plan/chain.h"
+#include "plan/join_path.h"
+#include "plan/note.h"
+#include "plan/planning.h"
+#include "plan/rows_path.h"
+#include "plan/scan_path.h"
+#include "plan/whole.h"
+
+/* cpu_operator_cost: a page of an index on the way down, as PostgreSQL charges (DEFAULT_PAGE_CPU_MULTIPLIER) */
+#define GH_DESCENT_PAGE_COST 50.0
+
+/*
+ * Where all tables are expected to be in memory, and a chain without its pages costs no more than this share
+ * of the plan without its pages, the chain is charged for no more pages than the plan.
+ */
+#define GH_SURE_SHARE 0.8
+
+/* One of the planner's joins. */
+typedef struct PlannedJoin
+{
+	RelOptInfo *joinrel;
+	JoinType	jointype;
+	Path	   *outer;
+	Path	   *inner;
+	List	   *clauses;		/* also those that are conditions of an index below */
+} PlannedJoin;
+
+/* What does the work below a path that sorts, keeps, gathers or projects its rows. */
+static Path *
+below_wrapping(Path *path)
+{
+	for (;;)
+	{
+		switch (nodeTag(path))
+		{
+			case T_ProjectionPath:
+				path = ((ProjectionPath *) path)->subpath;
+				break;
+			case T_GatherPath:
+				path = ((GatherPath *) path)->subpath;
+				break;
+			case T_GatherMergePath:
+				path = ((GatherMergePath *) path)->subpath;
+				break;
+			case T_MaterialPath:
+				path = ((MaterialPath *) path)->subpath;
+				break;
+			case T_MemoizePath:
+				path = ((MemoizePath *) path)->subpath;
+				break;
+			case T_SortPath:
+			case T_IncrementalSortPath:
+				path = ((SortPath *) path)->subpath;
+				break;
+			default:
+				return gh_rows_joins(path) != NULL ? gh_rows_joins(path) : path;
+		}
+	}
+}
+
+/* Whether a side's rows are made distinct, so that no other path of the relation may stand there. */
+static bool
+is_made_distinct(Path *side)
+{
+	return IsA(below_wrapping(side), UniquePath);
+}
+
+/* ------------------------------------------------------- the planner's joins */
+
+/* Whether the clause compares an expression over one side with one over the other. */
+static bool
+compares_sides(const RestrictInfo *clause, const JoinPath *join)
+{
+	Relids		outer = join->outerjoinpath->parent->relids;
+	Relids		inner = join->innerjoinpath->parent->relids;
+
+	return (bms_is_subset(clause->left_relids, outer) && bms_is_subset(clause->right_relids, inner)) ||
+		(bms_is_subset(clause->left_relids, inner) && bms_is_subset(clause->right_relids, outer));
+}
+
+/*
+ * Whether another clause of the list makes this one unnecessary: the same, or one that compares both sides
+ * for the same equivalence class, of which each side has made its own expressions equal.
+ */
+static bool
+is_implied(const JoinPath *join, List *clauses, const RestrictInfo *clause)
+{
+	const EquivalenceClass *class = clause->parent_ec;
+	ListCell   *lc;
+
+	foreach(lc, clauses)
+	{
+		const RestrictInfo *other = lfirst_node(RestrictInfo, lc);
+
+		if (other == clause ||
+			(class != NULL && !class->ec_broken && other->parent_ec == class && compares_sides(clause, join) &&
+			 compares_sides(other, join)))
+			return true;
+	}
+	return false;
+}
+
+static bool
+has_pseudoconstants(List *clauses)
+{
+	ListCell   *lc;
+
+	foreach(lc, clauses)
+	{
+		if (lfirst_node(RestrictInfo, lc)->pseudoconstant)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The clauses of a join, those that its inner path takes as conditions of an index among them.  False: they
+ * are not known, for the inner path is a join with parameters.
+ */
+static bool
+find_clauses(const JoinPath *join, List **clauses)
+{
+	const ParamPathInfo *param_info = join->innerjoinpath->param_info;
+	ListCell   *lc;
+
+	*clauses = list_copy(join->joinrestrictinfo);
+	if (param_info == NULL)
+		return true;
+	if (!IS_SIMPLE_REL(join->innerjoinpath->parent))
+		return false;
+	foreach(lc, param_info->ppi_clauses)
+	{
+		RestrictInfo *clause = lfirst_node(RestrictInfo, lc);
+
+		if (!is_implied(join, *clauses, clause))
+			*clauses = lappend(*clauses, clause);
+	}
+	return true;
+}
+
+/* The join that keeps the rows of its left side, in the place of one that keeps those of its right side. */
+static JoinType
+turned(JoinType jointype)
+{
+	if (jointype == JOIN_RIGHT)
+		return JOIN_LEFT;
+	if (gh_is_right_anti(jointype))
+		return JOIN_ANTI;
+	return gh_is_right_semi(jointype) ? JOIN_SEMI : jointype;
+}
+
+static void
+turn_around(PlannedJoin *join)
+{
+	Path	   *outer = join->outer;
+
+	join->jointype = turned(join->jointype);
+	join->outer = join->inner;
+	join->inner = outer;
+}
+
+/* False: the path is no join, or one that a chain cannot have. */
+static bool
+find_join(Path *path, PlannedJoin *join)
+{
+	join->joinrel = path->parent;
+	if (gh_is_join_path(path))
+	{
+		join->jointype = gh_step(path)->jointype;
+		join->outer = linitial(((CustomPath *) path)->custom_paths);
+		join->inner = lsecond(((CustomPath *) path)->custom_paths);
+		join->clauses = gh_step(path)->clauses;
+	}
+	else if (IsA(path, HashPath) || IsA(path, NestPath) || IsA(path, MergePath))
+	{
+		join->jointype = ((JoinPath *) path)->jointype;
+		join->outer = ((JoinPath *) path)->outerjoinpath;
+		join->inner = ((JoinPath *) path)->innerjoinpath;
+		if (!find_clauses((JoinPath *) path, &join->clauses))
+			return false;
+	}
+	else
+		return false;
+	if (turned(join->jointype) != join->jointype)
+		turn_around(join);
+	return bms_is_empty(join->joinrel->lateral_relids) && !has_pseudoconstants(join->clauses);
+}
+
+/* ------------------------------------------------------------ its price */
+
+/*
+ * Of what a path costs, how much is for pages that may be in memory: all of those that are read from end to
+ * end, and what an index scan costs beyond its way down and its rows.
+ */
+static Cost
+index_pages_cost(const IndexPath *path)
+{
+	const IndexOptInfo *index = path->indexinfo;
+	double		tuples = path->indexselectivity * index->rel->tuples;
+	Cost		descent = (Max(index->tree_height, 0) + 1) * GH_DESCENT_PAGE_COST * cpu_operator_cost;
+
+	return Max(path->path.total_cost - descent - tuples * (cpu_tuple_cost + cpu_index_tuple_cost), 0);
+}
+
+static Cost
+bitmap_pages_cost(const BitmapHeapPath *path)
+{
+	Cost		descent = GH_DESCENT_PAGE_COST * cpu_operator_cost;
+
+	return Max(path->path.total_cost - descent - path->path.rows * (cpu_tuple_cost + cpu_index_tuple_cost), 0);
+}
+
+static Cost
+seq_pages_cost(const Path *path)
+{
+	double		page_cost;
+
+	get_tablespace_page_costs(path->parent->reltablespace, NULL, &page_cost);
+	return page_cost * path->parent->pages;
+}
+
+static Cost pages_cost(Path *path);
+
+static Cost
+sides_pages_cost(Path *path, Path *outer, Path *inner)
+{
+	Cost		outer_cost = pages_cost(outer);
+	Cost		inner_cost = pages_cost(inner);
+	Cost		charged;
+
+	/* for each outer row; less, where one match is enough, or results are kept */
+	if (IsA(path, NestPath) && inner->param_info != NULL)
+	{
+		charged = Max(path->total_cost - outer->total_cost - outer->rows * cpu_tuple_cost, 0);
+		inner_cost = Min(outer->rows * inner_cost, charged * inner_cost / Max(inner->total_cost, 1e-10));
+	}
+	return outer_cost + inner_cost;
+}
+
+static Cost
+pages_cost(Path *path)
+{
+	Path	   *below = below_wrapping(path);
+
+	if (below != path)
+		return pages_cost(below);
+	if (IsA(path, HashPath) || IsA(path, NestPath) || IsA(path, MergePath))
+		return sides_pages_cost(path, ((JoinPath *) path)->outerjoinpath, ((JoinPath *) path)->innerjoinpath);
+	if (gh_is_join_path(path))
+		return sides_pages_cost(path, linitial(((CustomPath *) path)->custom_paths),
+								lsecond(((CustomPath *) path)->custom_paths));
+	if (IsA(path, IndexPath))
+		return index_pages_cost((IndexPath *) path);
+	if (IsA(path, BitmapHeapPath))
+		return bitmap_pages_cost((BitmapHeapPath *) path);
+	return path->pathtype == T_SeqScan || gh_is_rowscan_path(path) ? seq_pages_cost(path) : 0;
+}
+
+/* Whether all tables of the relation are expected to be in memory. */
+static bool
+fits_in_cache(PlannerInfo *root, RelOptInfo *rel)
+{
+	double		pages = 0;
+	int			relid = -1;
+
+	while ((relid = bms_next_member(rel->relids, relid)) >= 0)
+	{
+		if (root->simple_rel_array[relid] != NULL)
+			pages += root->simple_rel_array[relid]->pages;
+	}
+	return pages <= effective_cache_size;
+}
+
+/* --------------------------------------------------------------- the chain */
+
+/* What a chain is looked for with. */
+typedef struct Search
+{
+	PlannerInfo *root;
+	bool		partial;		/* of which each of several processes does a part */
+	bool		is_cached;		/* all tables are expected to be in memory */
+} Search;
+
+/* The scan of a table whose pages a node above reads; NULL: there is none. */
+static Path *
+scan_of(const Search *search, RelOptInfo *rel)
+{
+	int			workers = 0;
+
+	if (!gh_note(search->root, rel)->is_readable || !bms_is_empty(rel->lateral_relids))
+		return NULL;
+	if (search->partial)
+	{
+		workers = rel->consider_parallel ?
+			compute_parallel_worker(rel, rel->pages, -1, max_parallel_workers_per_gather) : 0;
+		if (workers <= 0)
+			return NULL;
+	}
+	return gh_rowscan_absorbed(search->root, create_seqscan_path(search->root, rel, NULL, workers));
+}
+
+static Cost
+total_cost(const Search *search, Path *path)
+{
+	Cost		startup;
+	Cost		total;
+
+	gh_real_cost(path, &startup, &total);
+	return search->is_cached ? total - pages_cost(path) : total;
+}
+
+/* The cheaper of two joins, either of which may be NULL. */
+static Path *
+cheaper(const Search *search, Path *a, Path *b)
+{
+	if (a == NULL || b == NULL)
+		return a == NULL ? b : a;
+	return total_cost(search, a) <= total_cost(search, b) ? a : b;
+}
+
+/* A join of the chain with an inner side; NULL: there is none, or it would not fit in memory. */
+static Path *
+join_with(const Search *search, const PlannedJoin *join, Path *outer, Path *inner, bool common_table)
+{
+	Path	   *path;
+
+	if (inner == NULL || inner->param_info != NULL)
+		return NULL;
+	path = gh_join_of(search->root, join->joinrel, join->jointype, join->clauses, outer, inner, common_table);
+	return path != NULL && gh_join_fits_in_memory((CustomPath *) path) ? path : NULL;
+}
+
+/* The same over the cheapest path of the inner side's relation, or over the chain that it is. */
+static Path *
+join_chain(const Search *search, const PlannedJoin *join, Path *outer, Path *inner_chain)
+{
+	RelOptInfo *rel = join->inner->parent;
+	Path	   *best = NULL;
+
+	if (outer == NULL)
+		return NULL;
+	if (is_made_distinct(join->inner))
+		return search->partial ? NULL : join_with(search, join, outer, join->inner, false);
+	if (!search->partial)
+		best = join_with(search, join, outer, rel->cheapest_total_path, false);
+	else
+	{
+		best = join_with(search, join, outer, get_cheapest_parallel_safe_total_inner(rel->pathlist), false);
+		if (!enable_parallel_hash)
+			return best;
+		if (rel->partial_pathlist != NIL)
+			best = cheaper(search, best, join_with(search, join, outer, linitial(rel->partial_pathlist), true));
+	}
+	if (inner_chain == NULL)
+		return best;
+	return cheaper(search, best, join_with(search, join, outer, inner_chain, search->partial));
+}
+
+/* The scan of a table that is a join's inner side, where that has more rows than the outer one; or NULL. */
+static Path *
+scan_of_inner(const Search *search, const PlannedJoin *join)
+{
+	RelOptInfo *rel = below_wrapping(join->inner)->parent;
+
+	return join->jointype == JOIN_INNER && IS_SIMPLE_REL(rel) && !is_made_distinct(join->inner) &&
+		rel->tuples > join->outer->parent->rows ? scan_of(search, rel) : NULL;
+}
+
+/* The path's joins, down to a table that is read from end to end; NULL: it cannot be. */
+static Path *
+chain_of(const Search *search, Path *path)
+{
+	PlannedJoin join;
+	Path	   *outer;
+	Path	   *inner;
+	Path	   *scan;
+	Path	   *straight;
+
+	path = below_wrapping(path);
+	if (is_made_distinct(path))
+		return NULL;
+	if (IS_SIMPLE_REL(path->parent))
+		return scan_of(search, path->parent);
+	if (!find_join(path, &join))
+		return NULL;
+	outer = chain_of(search, join.outer);
+	inner = IS_JOIN_REL(join.inner->parent) ? chain_of(search, join.inner) : NULL;
+	straight = join_chain(search, &join, outer, inner);
+	scan = scan_of_inner(search, &join);
+	if (scan == NULL)
+		return straight;
+	turn_around(&join);
+	if (IS_SIMPLE_REL(join.inner->parent))
+		outer = NULL;
+	return cheaper(search, straight, join_chain(search, &join, scan, outer));
+}
+
+/*
+ * The joins of the relation's cheapest path as a chain over one scan, on the host; or NULL.  partial: of
+ * which each of several processes does a part.
+ */
+Path *
+gh_whole_joins(PlannerInfo *root, RelOptInfo *rel, bool partial)
+{
+	Path	   *planned = rel->cheapest_total_path;
+	Search		search = {root, partial};
+	Path	   *chain;
+	Cost		pages[2];
+	Cost		work[2];		/* what else they cost */
+
+	if (!IS_JOIN_REL(rel) || !gh_enable_join || !gh_enable_scan || gh_force_offload ||
+		(partial && !rel->consider_parallel) || planned->param_info != NULL)
+		return NULL;
+	search.is_cached = fits_in_cache(root, rel);
+	chain = chain_of(&search, planned);
+	if (chain == NULL || gh_scan_below_joins(root, chain) == NULL || gh_device_reads(root, chain))
+		return NULL;
+	pages[0] = pages_cost(chain);
+	pages[1] = pages_cost(planned);
+	work[0] = gh_step(chain)->total_cost - pages[0];
+	work[1] = planned->total_cost - pages[1];
+	if (work[0] > work[1])
+		return NULL;
+	if (work[0] <= GH_SURE_SHARE * work[1] && search.is_cached)
+		gh_step(chain)->spared = Max(pages[0] - pages[1], 0);
+	return chain;
+}

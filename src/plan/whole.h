@@ -1,0 +1,14 @@
+/*
+ * whole.h
+ *		The planner's joins of a relation, all as steps of one chain.
+ */
+#ifndef GPUHASH_WHOLE_H
+#define GPUHASH_WHOLE_H
+
+#include "postgres.h"
+
+#include "nodes/pathnodes.h"
+
+extern Path *gh_whole_joins(PlannerInfo *root, RelOptInfo *rel, bool partial);
+
+#endif							/* GPUHASH_WHOLE_H */
