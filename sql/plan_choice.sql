@@ -86,6 +86,16 @@ SELECT others, taken > 0 AS some FROM pch_others(ARRAY(
 	FROM unnest('{2,10,50}'::int[]) x, unnest('{2,20,200}'::int[]) y, unnest('{5,60}'::int[]) z));
 RESET geqo_threshold;
 
+-- where an outer row's key is that of many inner ones, PostgreSQL hashes the other side: a join of ours does not change the order for that
+CREATE TABLE pch_many WITH (autovacuum_enabled = off) AS SELECT i AS id, i % 100 AS v FROM generate_series(1, 30000) i;
+CREATE TABLE pch_skewed WITH (autovacuum_enabled = off) AS SELECT i AS id, CASE WHEN i % 10 = 0 THEN 1 ELSE i END AS many, i % 200 AS v FROM generate_series(1, 30000) i;
+CREATE TABLE pch_more WITH (autovacuum_enabled = off) AS SELECT i AS id, i AS many, i % 100 AS v FROM generate_series(1, 30000) i;
+CREATE INDEX ON pch_more (many);
+ALTER TABLE pch_many ADD PRIMARY KEY (id);
+VACUUM ANALYZE pch_many, pch_skewed, pch_more;
+SELECT others FROM pch_others(ARRAY['SELECT m.v, s.id FROM pch_many m, pch_skewed s, pch_more o WHERE m.id = s.many AND m.v < 50 AND s.v < 2 AND o.many = m.id AND o.v < 10']);
+DROP TABLE pch_many, pch_skewed, pch_more;
+
 -- groups that do not fit into memory: files are written and read from end to end, and hardly where rows of a group lie together
 SET work_mem = '64kB';
 EXPLAIN (COSTS OFF) SELECT d3, id / 4, count(*), sum(v) FROM pch_fact GROUP BY 1, 2;

@@ -182,6 +182,25 @@ price_join(GhJoinInputs *inputs, Path *any_outer, Path *any_inner, GhJoinChoice 
 }
 
 /*
+ * What a hash join of PostgreSQL's costs at least that has the smaller one of the same sides in its table.
+ * Of an inner join it may come only after this path, with the sides the other way round.
+ */
+static Cost
+hash_join_cost(const GhJoinInputs *inputs, const GhJoinChoice *choice)
+{
+	List	   *outer_partial = inputs->outerrel->partial_pathlist;
+	List	   *inner_partial = inputs->innerrel->partial_pathlist;
+	Path	   *outer = choice->workers > 0 && outer_partial != NIL ? linitial(outer_partial) :
+		inputs->outerrel->cheapest_total_path;
+	Path	   *inner = choice->common_table && inner_partial != NIL ? linitial(inner_partial) :
+		inputs->innerrel->cheapest_total_path;
+	Cost		hashing = cpu_operator_cost * list_length(inputs->hash_clauses);
+
+	return outer->total_cost + inner->total_cost + hashing * (outer->rows + inner->rows) +
+		cpu_tuple_cost * (Min(outer->rows, inner->rows) + choice->rows);
+}
+
+/*
  * Whether a path that PostgreSQL has nothing like is to compete, by its own cost.  What it changes is the order of joins, or
  * how a table is read; rows and pages are estimated too badly for that to be decided by little.
  */
@@ -190,8 +209,11 @@ may_compete(const GhJoinInputs *inputs, const GhJoinChoice *choice, List *paths)
 {
 	if (gh_force_offload)
 		return true;
-	return !gh_joins_are_searched_at_random(inputs->root) &&
-		gh_wins_clearly(paths, choice->outer, choice->inner, choice->total_cost);
+	if (gh_joins_are_searched_at_random(inputs->root) ||
+		!gh_wins_clearly(paths, choice->outer, choice->inner, choice->total_cost))
+		return false;
+	return inputs->jointype != JOIN_INNER || choice->has_parameters || !enable_hashjoin ||
+		choice->total_cost <= GH_CLEAR_SHARE * hash_join_cost(inputs, choice);
 }
 
 /* Whether a GpuHashRows above the join is to compete, or the join to be kept, before there is a path. */
