@@ -20,6 +20,7 @@
 #include "expr/key.h"
 #include "gpuhash.h"
 #include "heap/hints.h"
+#include "index/copy.h"
 #include "index/index.h"
 #include "index/touched.h"
 #include "join/join.h"
@@ -42,6 +43,7 @@ bool		gh_enable_aggregate = true;
 bool		gh_enable_rows = true;
 bool		gh_enable_inline = true;
 bool		gh_enable_unnest = true;
+bool		gh_enable_index = true;
 bool		gh_enable_resident = true;
 int			gh_engine_setting = GH_ENGINE_AUTO;
 int			gh_fallback_setting = GH_FALLBACK_CPU;
@@ -129,6 +131,16 @@ define_switches(void)
 							 "Lets queries be planned with correlated subqueries, and sides of a UNION ALL, as groups, too.",
 							 "The cheaper plan is taken.",
 							 &gh_enable_unnest,
+							 true,
+							 PGC_USERSET,
+							 GUC_EXPLAIN,
+							 NULL,
+							 NULL,
+							 NULL);
+	DefineCustomBoolVariable("gpuhash.enable_index",
+							 "Lets joins use copies of indexes of the access method gpuhash, and make them.",
+							 NULL,
+							 &gh_enable_index,
 							 true,
 							 PGC_USERSET,
 							 GUC_EXPLAIN,
@@ -381,5 +393,6 @@ _PG_init(void)
 	gh_store_init();
 	gh_index_init();
 	gh_touched_init();
+	gh_index_copy_init();
 	gh_tables_init();
 }

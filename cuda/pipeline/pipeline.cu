@@ -621,5 +621,6 @@ const GhPipelineEngine cuda_pipelines = {
 	nullptr,
 	nullptr,
 	nullptr,
+	nullptr,
 	nullptr
 };

@@ -522,7 +522,8 @@ key_parts(const GhJoinLevel *level, const uint16 *vectors)
 	for (int k = 0; k < level->nkeys; k++)
 	{
 		parts[k].vector = vectors[k];
-		parts[k].bits = level->lower->keys[GH_OUTER]->columns[k].bits;
+		parts[k].bits = level->lower->key_bits != 0 ? level->lower->key_bits :
+			level->lower->keys[GH_OUTER]->columns[k].bits;
 	}
 	return parts;
 }

@@ -88,6 +88,7 @@ struct GhLowerJoin
 
 	/* the table; while it is open */
 	GhTable    *table;
+	int			key_bits;		/* of its only key column, which has more than the join's clauses need; 0: as these say */
 	const bool *by_ref;			/* by kept column: the table has a reference to the row in place of it */
 };
 

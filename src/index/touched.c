@@ -66,8 +66,9 @@ typedef struct Touched
 
 static Touched *touched = NULL;
 
-/* What this process knows of some indexes' places, as of a number of changes. */
+/* What this process knows of some indexes' places, as of a number of changes.  An index is known in one of a few places. */
 #define GH_KNOWN 16
+#define GH_KNOWN_WAYS 4
 
 typedef struct Known
 {
@@ -163,11 +164,32 @@ free_place(Place *place)
 	pg_atomic_fetch_add_u64(&touched->changes, 1);
 }
 
+/* Where it is noted what is known of the index, or is to be: in the place of one that is no longer right, or of any. */
+static Known *
+find_known(Relation index)
+{
+	static uint32 next = 0;
+	uint64		changes = pg_atomic_read_u64(&touched->changes);
+	uint32		first = gh_relation_number(index);
+	Known	   *old = NULL;
+
+	for (uint32 way = 0; way < GH_KNOWN_WAYS; way++)
+	{
+		Known	   *one = &known[(first + way) % GH_KNOWN];
+
+		if (is_of(&one->place, index))
+			return one;
+		if (one->changes != changes)
+			old = one;
+	}
+	return old != NULL ? old : &known[(first + next++ % GH_KNOWN_WAYS) % GH_KNOWN];
+}
+
 /* The index's place as it is now, or was when this was called; NULL: it has none. */
 static const Place *
 look_up(Relation index)
 {
-	Known	   *mine = &known[gh_relation_number(index) % GH_KNOWN];
+	Known	   *mine = find_known(index);
 
 	if (mine->changes != pg_atomic_read_u64(&touched->changes) || !is_of(&mine->place, index))
 	{
@@ -399,11 +421,12 @@ read_touched(Relation index, const GhCopied *copied, uint32 *bits)
 }
 
 BlockNumber
-gh_copy_blocks(Relation index, Relation heap, const GhCopied *copied, uint32 *bits)
+gh_copy_blocks(Relation index, Relation heap, const GhCopied *copied, uint32 *bits, BlockNumber *all_visible)
 {
 	uint32		nwords = words_of(copied->nblocks);
 	uint32	   *touches;
 	BlockNumber count = 0;
+	BlockNumber visible = 0;
 	bool		same = touched != NULL && !RecoveryInProgress() && index->rd_index->indisvalid;
 
 	touches = palloc0(nwords * sizeof(uint32));
@@ -423,9 +446,12 @@ gh_copy_blocks(Relation index, Relation heap, const GhCopied *copied, uint32 *bi
 	}
 	for (uint32 word = 0; word < nwords; word++)
 	{
+		visible += same ? pg_popcount32(bits[word]) : 0;
 		bits[word] = same ? bits[word] & ~touches[word] : 0;
 		count += pg_popcount32(bits[word]);
 	}
 	pfree(touches);
+	if (all_visible != NULL)
+		*all_visible = visible;
 	return count;
 }

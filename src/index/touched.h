@@ -34,9 +34,10 @@ extern void gh_copy_end(Relation index);
 /*
  * Sets in bits, of which there are copied->nblocks, those of blocks that the copy is right for: its
  * entries on such a block are the rows of the block that any snapshot sees that the caller has had
- * before.  Returns how many there are.
+ * before.  Returns how many there are; *all_visible, unless NULL: how many are all-visible, with those.
  */
-extern BlockNumber gh_copy_blocks(Relation index, Relation heap, const GhCopied *copied, uint32 *bits);
+extern BlockNumber gh_copy_blocks(Relation index, Relation heap, const GhCopied *copied, uint32 *bits,
+								  BlockNumber *all_visible);
 
 /* Of the access method: there is an entry for a row on that block; and entries were removed. */
 extern void gh_touch_inserted(Relation index, BlockNumber block);

@@ -398,7 +398,7 @@ gh_join_build(GhJoinState *js)
 	instr_time	start;
 
 	gh_time_start(js, &start);
-	if (js->stored || !gh_is_probed_above(js) || !gh_probed_read(js))
+	if (js->stored || !gh_is_probed_above(js) || (!gh_probed_copy(js) && !gh_probed_read(js)))
 	{
 		if (!js->stored)
 			gh_join_read_inner(js);

@@ -11,6 +11,7 @@
 
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "utils/lsyscache.h"
 #include "utils/ruleutils.h"
 
 #include "fragment/explain.h"
@@ -144,6 +145,21 @@ show_times(GhJoinState *js, ExplainState *es)
 	}
 }
 
+/* Whose copy is the table, and where the rows came from. */
+static void
+show_copy(const GhJoinState *js, ExplainState *es)
+{
+	const GhCopyUse *use = &js->copy_use;
+	char	   *name = get_rel_name(js->index);
+
+	if (!use->used || name == NULL)
+		return;
+	ExplainPropertyText("Inner Index", name, es);
+	ExplainPropertyUInteger("Blocks From Index", NULL, use->copy_blocks, es);
+	gh_explain_count("Blocks From Heap", NULL, use->heap_blocks, es);
+	gh_explain_count("Rows From Heap", NULL, use->heap_rows, es);
+}
+
 /* ExplainCustomScan */
 void
 gh_join_explain(CustomScanState *node, List *ancestors, ExplainState *es)
@@ -163,6 +179,7 @@ gh_join_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 	if (js->engine != NULL && (!is_looked_up_above(js) || gh_explain_all(es)))
 		ExplainPropertyText("Engine", js->engine->name, es);
 	ExplainPropertyUInteger("Inner Rows", NULL, js->inner_rows, es);
+	show_copy(js, es);
 	if (js->engine != NULL)
 	{
 		gh_join_take_stats(js);

@@ -26,6 +26,7 @@
 #include "hash.h"
 #include "heap/copies.h"
 #include "plan/join_plan.h"
+#include "store/index_copies.h"
 
 /* ---- rows.c: rows as the join keeps them ---- */
 
@@ -278,7 +279,21 @@ typedef struct GhProbed
 	GhTable    *table;			/* NULL: there is none */
 	bool		of_pages;		/* and then, its rows are not stored */
 	struct GhProbedReader *reader;	/* of the pages that it is made of, by all participants; NULL: it cannot be */
+
+	/* it is the copy of an index (probed_copy.c) */
+	GhCopyHold	copy;
+	GhTable    *among;			/* keys of which rows are elsewhere; or NULL */
+	GhTable    *instead;		/* and these rows; or NULL */
 } GhProbed;
+
+/* What EXPLAIN shows of the use of an index's copy. */
+typedef struct GhCopyUse
+{
+	bool		used;
+	uint64		copy_blocks;	/* of the table, of which the rows came from the copy */
+	uint64		heap_blocks;	/* of which they did not */
+	uint64		heap_rows;		/* that were on them */
+} GhCopyUse;
 
 /* ---- spill.c: rows that do not fit in memory ---- */
 
@@ -395,6 +410,8 @@ typedef struct GhJoinState
 	/* the outer side */
 	GhJoinPhase phase;
 	GhProbed   *probed;			/* what a node above may probe; NULL: nothing */
+	Oid			index;			/* whose copy may be the table; InvalidOid: none */
+	GhCopyUse	copy_use;
 	GhLowerJoin lower;			/* the join as that one sees it */
 	GhRowCursor given;			/* the stored row that it was given last */
 	TupleTableSlot *first_outer;	/* read ahead of the build, or NULL */
@@ -550,6 +567,10 @@ extern bool gh_probed_fill(GhJoinState *js, GhRef root);
 extern bool gh_probed_begin(GhJoinState *js, GhRef root);
 extern void gh_probed_enter(GhJoinState *js, GhRef root);
 extern void gh_probed_attach(GhJoinState *js, GhRef root);
+
+/* probed_copy.c: the copy of an index as such a table */
+extern bool gh_probed_copy(GhJoinState *js);
+extern void gh_probed_copy_drop(GhJoinState *js);
 
 /* build.c: the inner side's rows and table */
 extern void gh_join_build(GhJoinState *js);

@@ -33,6 +33,8 @@ open_table(GhLowerJoin *lower, bool on_host)
 	bool		open = gh_join_open_for_probes(js, on_host);
 
 	lower->table = open ? js->probed->table : NULL;
+	/* a copy's only key column has all bits, for all whole numbers */
+	lower->key_bits = open && js->probed->copy.area != NULL && js->keys[GH_INNER].ncolumns == 1 ? GH_KEY_BITS : 0;
 	return open;
 }
 

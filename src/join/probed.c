@@ -342,14 +342,19 @@ gh_probed_drop(GhJoinState *js)
 {
 	GhTable    *table;
 
-	if (js->probed == NULL || js->probed->table == NULL)
+	if (js->probed == NULL)
 		return;
+	/* also where one was being made */
+	if (js->probed->copy.area != NULL)
+		gh_probed_copy_drop(js);
 	table = js->probed->table;
-	js->probed->table = NULL;
+	if (table == NULL)
+		return;
 	if (js->table_shared)
 		table->engine->table_detach(table);
 	else
 		table->engine->table_destroy(table);
+	js->probed->table = NULL;
 }
 
 /* -------------------------------------------------- of all participants */

@@ -37,6 +37,7 @@
 #include "expr/key.h"
 #include "expr/translate.h"
 #include "gpuhash.h"
+#include "plan/index_side.h"
 #include "plan/input_path.h"
 #include "plan/join_plan.h"
 #include "plan/planning.h"
@@ -453,6 +454,7 @@ make_private(PlannerInfo *root, CustomPath *path, ScanContext *context, JoinClau
 	result = lappend(result, bits);
 	result = lappend(result, makeInteger(keys_repeat(root, path, clauses)));
 	result = lappend(result, makeInteger(is_plain(root, step, clauses, outer->parent->relids)));
+	result = lappend(result, list_make1_oid(gh_inner_index(root, step, outer->parent, lsecond(path->custom_paths))));
 	return result;
 }
 

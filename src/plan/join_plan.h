@@ -39,8 +39,10 @@ typedef enum GhJoinPrivate
 	GH_PRIVATE_KEY_COLLATIONS,	/* OidList: by key */
 	GH_PRIVATE_KEY_BITS,		/* IntList: by key */
 	GH_PRIVATE_KEYS_REPEAT,		/* Integer: statistics say that inner rows share keys */
-	GH_PRIVATE_PLAIN			/* Integer: nodes above may look rows up in the join's table, as far as its
+	GH_PRIVATE_PLAIN,			/* Integer: nodes above may look rows up in the join's table, as far as its
 								 * clauses are concerned */
+	GH_PRIVATE_INDEX			/* OidList of one: the index of the inner side's table that has all that the join reads of
+								 * it; InvalidOid: there is none */
 } GhJoinPrivate;
 
 /* custom_exprs, element by element: each a list. */

@@ -42,7 +42,7 @@
 #define GH_DEVICES_AUTO "auto"
 
 /* Callers of gh_service_add_memory. */
-#define GH_MEMORIES_MAX 4
+#define GH_MEMORIES_MAX 6
 
 GhService  *gh_service = NULL;
 

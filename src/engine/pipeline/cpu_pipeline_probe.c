@@ -7,6 +7,9 @@
  * Where one match is enough there are no more than few rounds; where each match is a row that goes on, those of a round
  * are copied to the next level's batch, which is done whenever it is full.  With one row a key, and without conditions,
  * it takes no rounds.
+ *
+ * Of a table with an overlay (GhTableOverlay) that has keys of others, the rows are two groups by their keys, which are
+ * done one after the other, each in the table where its keys are looked up.
  */
 #include "engine/pipeline/cpu_pipeline.h"
 #include "engine/table/cpu_internal.h"
@@ -16,7 +19,9 @@ typedef struct Probe
 {
 	GhCpuPipeline *pipeline;
 	const GhProbe *probe;
+	GhTable    *table;			/* where the keys are looked up; NULL: none is anywhere */
 	const GhCpuRows *rows;		/* NULL: of a table that no pipeline made */
+	const GhCpuOverlay *overlay;	/* of that table, which has other columns than the probe; or NULL */
 	bool		by_number;		/* what is found are numbers of rows; else values */
 	bool		multiplies;
 	bool		is_single;		/* a row has one match that matters, if its key is there */
@@ -84,15 +89,20 @@ forget_null_keys(Probe *p)
 static void
 look_up(Probe *p)
 {
-	GhCpuTable *table = (GhCpuTable *) p->probe->table;
+	GhCpuTable *table = (GhCpuTable *) p->table;
 	GhRequest	request = {
 		.op = GH_FIND,
 		.count = p->at->picks.n,
 		.keys = p->at->keys,
 		.flags_out = p->at->there,
-		.table = p->probe->table,
+		.table = p->table,
 	};
 
+	if (table == NULL)
+	{
+		memset(p->at->there, 0, p->at->picks.n);
+		return;
+	}
 	if (p->probe->nfills > 0 || !p->is_single)
 		request.values_out = p->at->values;
 	gh_cpu_lock(table, GH_LOCK_SHARED);
@@ -165,6 +175,20 @@ drop_those_that_go_back(Probe *p)
 	at->open.n = n;
 }
 
+/* A column that is a part of the key: what the row itself has there. */
+static void
+fill_of_key(Probe *p, uint32_t part, const GhVector *vector)
+{
+	const uint64_t *low = p->batch->vectors[p->probe->parts[part].vector].low;
+	const GhCpuPicks *open = &p->at->open;
+
+	for (uint32_t i = 0; i < open->n; i++)
+	{
+		vector->low[open->rows[i]] = low[open->rows[i]];
+		vector->null[open->rows[i]] = 0;
+	}
+}
+
 static void
 fill_columns(Probe *p)
 {
@@ -172,11 +196,14 @@ fill_columns(Probe *p)
 	{
 		const GhProbeFill *fill = &p->probe->fills[f];
 		const GhVector *vector = &p->batch->vectors[fill->column];
+		uint32_t	kept = p->overlay != NULL ? p->overlay->from[fill->kept] : fill->kept;
 
-		if (p->by_number)
-			gh_cpu_rows_load(p->rows, fill->kept, p->at->values, vector, &p->at->open);
+		if (kept >= GH_OVERLAY_KEY && p->overlay != NULL)
+			fill_of_key(p, kept - GH_OVERLAY_KEY, vector);
+		else if (p->by_number)
+			gh_cpu_rows_load(p->rows, kept, p->at->values, vector, &p->at->open);
 		else
-			gh_cpu_carried_load(p->rows, fill->kept, p->at->values, vector, &p->at->open);
+			gh_cpu_carried_load(p->rows, kept, p->at->values, vector, &p->at->open);
 	}
 }
 
@@ -462,18 +489,137 @@ note_passed(Probe *p)
 	}
 }
 
+/* The rows that are picked, with their keys. */
+static void
+probe_picks(Probe *p)
+{
+	GhCpuPipeline *pipeline = p->pipeline;
+
+	p->is_single = is_single(p);
+	look_up(p);
+	if (p->is_single)
+	{
+		probe_single(p);
+		return;
+	}
+	open_rows(p);
+	drop_all(p);
+	/* a row may have millions of matches */
+	while (p->at->open.n > 0 && pipeline->stage != GH_CPU_STAGE_IS_FULL && !gh_cpu_sees_stop(pipeline))
+	{
+		if (p->by_number)
+		{
+			fetch_rows(p);
+			drop_those_that_go_back(p);
+		}
+		fill_columns(p);
+		run_conditions(p);
+		note_passed(p);
+		if (p->multiplies)
+			go_on(p, &p->at->passed);
+		next_matches(p);
+	}
+	end_probe(p);
+}
+
+static void
+look_into(Probe *p, GhTable *table)
+{
+	p->table = table;
+	p->rows = table != NULL ? ((const GhCpuTable *) table)->rows : NULL;
+	p->by_number = p->rows != NULL && !p->rows->carried;
+}
+
+/* Rows of a batch that are done apart from the others: which, their keys, and what they are otherwise. */
+typedef struct Apart
+{
+	GhCpuPicks	picks;
+	uint64_t	keys[GH_VECTOR_ROWS];
+	uint8_t		state[GH_VECTOR_ROWS];
+} Apart;
+
+/* Moves the picks whose keys are those of the other table there. */
+static void
+set_apart(Probe *p, Apart *apart)
+{
+	GhCpuProbing *at = p->at;
+	uint32_t	n = 0;
+
+	p->is_single = true;
+	look_into(p, p->overlay->among);
+	look_up(p);
+	apart->picks.n = 0;
+	for (uint32_t i = 0; i < at->picks.n; i++)
+	{
+		uint32_t	to = at->there[i] ? apart->picks.n++ : n++;
+		GhCpuPicks *picks = at->there[i] ? &apart->picks : &at->picks;
+
+		(at->there[i] ? apart->keys : at->keys)[to] = at->keys[i];
+		picks->rows[to] = at->picks.rows[i];
+	}
+	at->picks.n = n;
+}
+
+/* While the others are done, these rows are none. */
+static void
+put_away(const Probe *p, const GhCpuPicks *picks, uint8_t *state)
+{
+	for (uint32_t i = 0; i < picks->n; i++)
+	{
+		state[i] = p->batch->state[picks->rows[i]];
+		p->batch->state[picks->rows[i]] = GH_ROW_DROPPED;
+	}
+}
+
+/* And back, unless the row of level 0 that they come from was handed back meanwhile. */
+static void
+take_out(const Probe *p, const GhCpuPicks *picks, const uint8_t *state)
+{
+	for (uint32_t i = 0; i < picks->n; i++)
+	{
+		uint32_t	row = picks->rows[i];
+
+		p->batch->state[row] = state[i];
+		if (p->level > 0 && is_over(p, p->pipeline->levels[p->level], p->level, row))
+			p->batch->state[row] = GH_ROW_DROPPED;
+	}
+}
+
+/* Rows in the one table and in the other. */
+static void
+probe_both(Probe *p)
+{
+	const GhCpuOverlay *overlay = p->overlay;
+	GhTable    *table = p->table;
+	uint8_t		done_state[GH_VECTOR_ROWS];
+	GhCpuPicks	done;
+	Apart		apart;
+
+	set_apart(p, &apart);
+	put_away(p, &apart.picks, apart.state);
+	look_into(p, table);
+	done = p->at->picks;
+	probe_picks(p);
+	put_away(p, &done, done_state);
+	take_out(p, &apart.picks, apart.state);
+	p->at->picks = apart.picks;
+	memcpy(p->at->keys, apart.keys, apart.picks.n * sizeof(*apart.keys));
+	p->overlay = NULL;
+	look_into(p, overlay->instead);
+	probe_picks(p);
+	take_out(p, &done, done_state);
+}
+
 bool
 gh_cpu_probe(GhCpuPipeline *pipeline, uint32_t level, uint32_t step)
 {
 	const GhPipelineOptions *options = &pipeline->plan.options;
 	uint32_t	number = options->steps[step].probe - 1;
 	const GhProbe *probe = &options->probes[number];
-	const GhCpuRows *rows = ((const GhCpuTable *) probe->table)->rows;
 	Probe		p = {
 		.pipeline = pipeline,
 		.probe = probe,
-		.rows = rows,
-		.by_number = rows != NULL && !rows->carried,
+		.overlay = ((const GhCpuTable *) probe->table)->overlay,
 		.multiplies = gh_probe_multiplies(&pipeline->plan, number),
 		.level = level,
 		.step = step,
@@ -483,31 +629,11 @@ gh_cpu_probe(GhCpuPipeline *pipeline, uint32_t level, uint32_t step)
 		.at = &pipeline->levels[level]->probing,
 	};
 
-	p.is_single = is_single(&p);
+	look_into(&p, probe->table);
 	gather_keys(&p);
-	look_up(&p);
-	if (p.is_single)
-	{
-		probe_single(&p);
-		return true;
-	}
-	open_rows(&p);
-	drop_all(&p);
-	/* a row may have millions of matches */
-	while (p.at->open.n > 0 && pipeline->stage != GH_CPU_STAGE_IS_FULL && !gh_cpu_sees_stop(pipeline))
-	{
-		if (p.by_number)
-		{
-			fetch_rows(&p);
-			drop_those_that_go_back(&p);
-		}
-		fill_columns(&p);
-		run_conditions(&p);
-		note_passed(&p);
-		if (p.multiplies)
-			go_on(&p, &p.at->passed);
-		next_matches(&p);
-	}
-	end_probe(&p);
+	if (p.overlay != NULL && p.overlay->among != NULL)
+		probe_both(&p);
+	else
+		probe_picks(&p);
 	return !p.multiplies;
 }

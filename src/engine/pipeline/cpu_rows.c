@@ -320,6 +320,11 @@ gh_cpu_table_describe(const GhTable *table, GhTableShape *shape)
 
 	if (table->engine != gh_cpu_engine())
 		return false;
+	if (handle->overlay != NULL)
+	{
+		*shape = handle->overlay->shape;
+		return true;
+	}
 	if (handle->rows != NULL)
 	{
 		*shape = handle->rows->shape;

@@ -182,6 +182,19 @@ extern GhStatus gh_cpu_shared_begin(const GhHost *host, GhRef root, GhError *err
 extern GhStatus gh_cpu_shared_enter(const GhHost *host, GhRef root, bool *ready, GhError *error);
 extern GhStatus gh_cpu_shared_attach(const GhHost *host, GhRef root, GhMadeTable *made, GhError *error);
 
+/* --------------------------------------------------- overlays: cpu_overlay.c */
+
+/* GhTableOverlay, with its arrays. */
+typedef struct GhCpuOverlay
+{
+	GhTable    *among;
+	GhTable    *instead;
+	GhTableShape shape;			/* what probes see */
+	uint16_t	from[GH_TABLE_KEPT_MAX];
+} GhCpuOverlay;
+
+extern GhStatus gh_cpu_table_overlay(GhTable *table, const GhTableOverlay *overlay, GhError *error);
+
 /* -------------------------------------------------------- marks: cpu_marks.c */
 
 struct GhMarks

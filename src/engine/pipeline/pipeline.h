@@ -355,6 +355,24 @@ typedef struct GhMadeTable
 	uint32_t	value_size;
 } GhMadeTable;
 
+/* ------------------------------------------------------------------ overlays */
+
+/* In GhTableOverlay.from: the column is part number from - GH_OVERLAY_KEY of the key that looks the row up. */
+#define GH_OVERLAY_KEY UINT16_C(0x8000)
+
+/*
+ * A table that a pipeline made, as this handle is to show it: with other columns, and without some keys, the rows of
+ * which are looked up in another table.
+ */
+typedef struct GhTableOverlay
+{
+	uint32_t	nkept;			/* columns that probes see */
+	const GhKept *kept;			/* and what they hold; `vector` is not looked at */
+	const uint16_t *from;		/* by column: which of the table's own it is, or of the key (GH_OVERLAY_KEY) */
+	GhTable    *among;			/* its keys are those that are looked up in `instead` alone; NULL: none are */
+	GhTable    *instead;		/* a table that a pipeline made, with these columns; NULL: it has no rows */
+} GhTableOverlay;
+
 /* ------------------------------------------------------------------- engines */
 
 struct GhPipelineEngine
@@ -443,6 +461,12 @@ struct GhPipelineEngine
 	GhStatus	(*index_begin) (const GhHost *host, GhRef root, GhError *error);
 	GhStatus	(*index_enter) (const GhHost *host, GhRef root, bool *ready, GhError *error);
 	GhStatus	(*table_attach) (const GhHost *host, GhRef root, GhMadeTable *made, GhError *error);
+	/*
+	 * The handle shows the table so to pipelines that are created after this.  The other two tables are of this engine, and
+	 * outlive it.  It can be probed, without marks, and takes no requests of engine.h any more.  GH_INVALID: columns do not
+	 * agree.  GH_NO_MEMORY.
+	 */
+	GhStatus	(*table_overlay) (GhTable *table, const GhTableOverlay *overlay, GhError *error);
 };
 
 /* The first fields of every handle. */

@@ -234,6 +234,7 @@ typedef struct GhCpuTable
 	uint32_t	made_value_size;	/* to requests (GhMadeTable) */
 	void		(*drop_rows) (struct GhCpuRows *rows);
 	void		(*forget_rows) (struct GhCpuRows *rows);	/* where other handles lead there, too */
+	struct GhCpuOverlay *overlay;	/* how this handle shows it; malloc()ed, or NULL */
 } GhCpuTable;
 
 /* Uses of GhRequest.engine_state. */

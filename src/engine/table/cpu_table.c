@@ -197,6 +197,8 @@ gh_cpu_table_detach(GhTable *common)
 
 	if (table != NULL && table->forget_rows != NULL)
 		table->forget_rows(table->rows);
+	if (table != NULL)
+		free(table->overlay);
 	free(common);
 }
 
@@ -211,6 +213,7 @@ gh_cpu_table_destroy(GhTable *common)
 		table->drop_rows(table->rows);
 	gh_cpu_view_load(table);
 	free_table(table);
+	free(table->overlay);
 	free(table);
 }
 

@@ -164,7 +164,7 @@ gpuhash_test_check_copy(PG_FUNCTION_ARGS)
 	int		   *counts = palloc0((nblocks + 1) * sizeof(int));
 	AttrNumber	key = index->rd_index->indkey.values[0];
 	AttrNumber	value = index->rd_index->indkey.values[1];
-	BlockNumber right = gh_copy_blocks(index, heap, &copied, bits);
+	BlockNumber right = gh_copy_blocks(index, heap, &copied, bits, NULL);
 	TupleTableSlot *slot = table_slot_create(heap, NULL);
 	TableScanDesc scan;
 	int64		used = 0;

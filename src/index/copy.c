@@ -1,0 +1,561 @@
+/*
+ * copy.c
+ *		Makes the copy of an index in shared memory: its entries as columns, and a table from keys to the columns that
+ *		are no part of the key.
+ *
+ * Of each entry it has the block of its row.  The entries are read by leaves.c into memory of this process, made a table of by
+ * a pipeline of the CPU engine, and copied to shared memory (../store/index_copies.h).  From before that on it is noted
+ * which blocks they are right for (touched.c).
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "miscadmin.h"
+#include "storage/bufmgr.h"
+#include "storage/ipc.h"
+#include "utils/memutils.h"
+
+#include "engine/pipeline/record_row.h"
+#include "expr/key.h"
+#include "expr/translate.h"
+#include "expr/values.h"
+#include "fragment/stage.h"
+#include "gpuhash.h"
+#include "index/copy.h"
+#include "index/leaves.h"
+#include "index/touched.h"
+#include "service/placement.h"
+#include "store/index_copies.h"
+
+#define GH_COPY_VARNO 1
+/* Rows that enter the table together. */
+#define GH_COPY_BATCH 32768
+/* Memory of texts is taken in pieces. */
+#define GH_TEXTS_PIECE ((Size) 1024 * 1024)
+/* Bytes of a copy by those of the index, at most about. */
+#define GH_COPY_TIMES 3
+#define GH_COPY_BYTES_MIN ((uint64) 1024 * 1024)
+
+/* A copy under way. */
+typedef struct Maker
+{
+	Relation	index;
+	Relation	heap;
+	GhCopyHold	hold;
+	MemoryContext context;
+	GhProgram  *program;		/* vector 0 is the key, 1 + c column c */
+	int			ncolumns;
+	int			nkeys;
+	GhCopyColumn columns[GH_COPY_COLUMNS_MAX];
+	int			sources[GH_COPY_COLUMNS_MAX];	/* by column: which of the index's, from 0 */
+	GhKept		kept[GH_COPY_COLUMNS_MAX];	/* the table's */
+	int			nkept;
+
+	/* entries that have been read */
+	uint64		rows;
+	uint64		room;
+	uint32	   *blocks;
+	uint64	   *keys;
+	GhVector	vectors[GH_COPY_COLUMNS_MAX];	/* high: NULL, where there is none */
+	uint64		nulls[GH_COPY_COLUMNS_MAX];
+	char	   *text;			/* where the next one goes */
+	Size		text_room;
+	Size		text_bytes;		/* of all */
+	MemoryContext unpacked;
+} Maker;
+
+/* ----------------------------------------------------------------- what it has */
+
+static int
+key_bits(const GhColumn *column)
+{
+	switch ((GhLoad) column->load)
+	{
+		case GH_LOAD_INT2:
+			return 16;
+		case GH_LOAD_INT4:
+		case GH_LOAD_OID:
+			return 32;
+		case GH_LOAD_INT8:
+			return GH_KEY_BITS;
+		default:
+			return 0;
+	}
+}
+
+/* Whether an index's column is one of the table's, of a type whose values the engines hold as they are. */
+static bool
+may_have(Relation index, int source)
+{
+	Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(index), source);
+
+	return index->rd_index->indkey.values[source] > 0 && attribute->attlen != -2 &&
+		gh_class_of_type(attribute->atttypid) != 0 && !gh_is_open_numeric(attribute->atttypid, attribute->atttypmod);
+}
+
+static uint8
+held_bytes(const GhColumn *column)
+{
+	switch ((GhLoad) column->load)
+	{
+		case GH_LOAD_INT2:
+			return sizeof(int16);
+		case GH_LOAD_INT4:
+			return sizeof(int32);
+		case GH_LOAD_INT8:
+		case GH_LOAD_OID:
+			return sizeof(int64);
+		default:
+			return 0;
+	}
+}
+
+/* The program that has a vector for the key and one for each column; false: there is none. */
+static bool
+translate(Maker *maker)
+{
+	TupleDesc	desc = CreateTemplateTupleDesc(maker->ncolumns + 1);
+	uint8		classes[GH_PROGRAM_VECTORS_MAX];
+	GhTranslation *translation;
+	GhError		error;
+
+	TupleDescInitEntry(desc, 1, NULL, INT8OID, -1, 0);
+	for (int c = 0; c < maker->ncolumns; c++)
+		TupleDescCopyEntry(desc, c + 2, RelationGetDescr(maker->index), maker->sources[c] + 1);
+	translation = gh_translate_begin(desc, GH_COPY_VARNO);
+	for (int c = 0; c <= maker->ncolumns; c++)
+	{
+		GhOperand	operand = {0};
+
+		if (!gh_translate_attribute(translation, c + 1, &operand) || operand.vector != c)
+			return false;
+	}
+	maker->program = gh_translate_end(translation);
+	if (maker->program == NULL ||
+		gh_program_check_classes(maker->program, maker->program->bytes, classes, &error) != GH_OK)
+		return false;
+	for (int c = 0; c < maker->ncolumns; c++)
+	{
+		GhCopyColumn *column = &maker->columns[c];
+
+		column->column = gh_program_columns(maker->program)[c + 1];
+		column->held = (GhKept) {.vector = c + 1,.value_class = classes[c + 1],.bytes = held_bytes(&column->column)};
+	}
+	return true;
+}
+
+/*
+ * The key is the index's first column, and those behind it that are whole numbers, too, while all fit in a key.  One alone has
+ * all bits of a key, so that whole numbers of other widths find it.
+ */
+static void
+choose_key(Maker *maker)
+{
+	int			nkeys = IndexRelationGetNumberOfKeyAttributes(maker->index);
+	int			bits = 0;
+
+	for (int c = 0; c < maker->ncolumns && maker->nkeys < GH_COPY_KEYS_MAX && maker->sources[c] == c && c < nkeys; c++)
+	{
+		int			own = key_bits(&maker->columns[c].column);
+
+		if (own == 0 || bits + own > GH_KEY_BITS)
+			break;
+		bits += own;
+		maker->columns[c].is_key = true;
+		maker->columns[c].bits = own;
+		maker->nkeys++;
+	}
+	if (maker->nkeys == 1)
+		maker->columns[0].bits = GH_KEY_BITS;
+	for (int c = maker->nkeys; c < maker->ncolumns; c++)
+	{
+		maker->columns[c].kept = maker->nkept;
+		maker->kept[maker->nkept++] = maker->columns[c].held;
+	}
+}
+
+static bool
+choose_columns(Maker *maker)
+{
+	int			natts = RelationGetDescr(maker->index)->natts;
+
+	if (RelationGetIndexPredicate(maker->index) != NIL)
+		return false;
+	for (int i = 0; i < natts && maker->ncolumns < GH_COPY_COLUMNS_MAX; i++)
+		if (may_have(maker->index, i))
+		{
+			maker->columns[maker->ncolumns].attno = maker->index->rd_index->indkey.values[i];
+			maker->sources[maker->ncolumns++] = i;
+		}
+	if (maker->ncolumns == 0 || !translate(maker))
+		return false;
+	choose_key(maker);
+	return maker->nkeys > 0;
+}
+
+/* ---------------------------------------------------------------------- entries */
+
+static void *
+more(void *array, Size bytes)
+{
+	return array == NULL ? MemoryContextAllocHuge(CurrentMemoryContext, bytes) : repalloc_huge(array, bytes);
+}
+
+static void
+make_room(Maker *maker)
+{
+	MemoryContext saved = MemoryContextSwitchTo(maker->context);
+	uint64		room = maker->room == 0 ? GH_COPY_BATCH : maker->room * 2;
+
+	maker->blocks = more(maker->blocks, room * sizeof(uint32));
+	maker->keys = more(maker->keys, room * sizeof(uint64));
+	for (int c = 0; c < maker->ncolumns; c++)
+	{
+		GhVector   *vector = &maker->vectors[c];
+
+		vector->low = more(vector->low, room * sizeof(uint64));
+		vector->null = more(vector->null, room);
+		if (gh_class_has_high(maker->columns[c].held.value_class))
+			vector->high = more(vector->high, room * sizeof(uint64));
+	}
+	maker->room = room;
+	MemoryContextSwitchTo(saved);
+}
+
+/* A text stays here. */
+static void
+keep_text(Maker *maker, GhVector *vector, uint64 row)
+{
+	Size		bytes = vector->high[row];
+
+	if (bytes > maker->text_room)
+	{
+		maker->text_room = Max(bytes, GH_TEXTS_PIECE);
+		maker->text = MemoryContextAllocHuge(maker->context, maker->text_room);
+	}
+	memcpy(maker->text, (const void *) (uintptr_t) vector->low[row], bytes);
+	vector->low[row] = (uint64) (uintptr_t) maker->text;
+	maker->text += bytes;
+	maker->text_room -= bytes;
+	maker->text_bytes += bytes;
+}
+
+/* GhLeafEntry; false: a value is none that the engines hold. */
+static bool
+keep_entry(void *arg, BlockNumber block, const Datum *values, const bool *nulls)
+{
+	Maker	   *maker = arg;
+	uint64		row = maker->rows;
+	uint64		key = 0;
+
+	/* a NULL in the key matches nothing */
+	for (int c = 0; c < maker->nkeys; c++)
+		if (nulls[maker->sources[c]])
+			return true;
+	if (row == maker->room)
+		make_room(maker);
+	for (int c = 0; c < maker->ncolumns; c++)
+	{
+		GhCopyColumn *column = &maker->columns[c];
+		GhVector   *vector = &maker->vectors[c];
+		GhVector	here = {vector->low + row, vector->high == NULL ? NULL : vector->high + row, vector->null + row};
+		bool		null = nulls[maker->sources[c]];
+
+		here.low[0] = 0;
+		if (here.high != NULL)
+			here.high[0] = 0;
+		if (!gh_store_value(&column->column, null ? (Datum) 0 : values[maker->sources[c]], null, maker->unpacked,
+							&here, 0))
+			return false;
+		maker->nulls[c] += null;
+		if (column->held.value_class == GH_CLASS_TEXT && !null)
+			keep_text(maker, vector, row);
+		if (column->is_key)
+			key = gh_key_part_add(key, &(GhKeyPart) {.bits = column->bits}, here.low[0]);
+	}
+	if (MemoryContextMemAllocated(maker->unpacked, false) > GH_TEXTS_PIECE)
+		MemoryContextReset(maker->unpacked);
+	maker->blocks[row] = block;
+	maker->keys[row] = key;
+	maker->rows++;
+	return true;
+}
+
+/* -------------------------------------------------------------------- the table */
+
+static void
+table_options(const Maker *maker, GhKeyPart *part, GhPipelineOptions *options)
+{
+	GhTableOptions settings;
+
+	gh_options_init(&settings, gh_cpu_engine());
+	gh_stage_options(NULL, maker->program, options);
+	options->source.natts = maker->program->ncolumns;
+	gh_stage_table_sink(&settings, &options->sink);
+	*part = (GhKeyPart) {.vector = 0,.bits = GH_KEY_BITS};
+	options->sink.table.nparts = 1;
+	options->sink.table.parts = part;
+	options->sink.table.nkept = maker->nkept;
+	options->sink.table.kept = maker->kept;
+	options->sink.table.matches = GH_MATCHES_ALL;
+	options->sink.table.expected = maker->rows;
+	options->memory_limit = gh_index_copies_limit();
+}
+
+/* All entries into the pipeline; false: there is no memory. */
+static bool
+enter_rows(const Maker *maker, GhStage *stage)
+{
+	uint16		given[GH_COPY_COLUMNS_MAX + 1];
+	GhVector	vectors[GH_COPY_COLUMNS_MAX + 1];
+	uint8	   *no_nulls = palloc0(GH_COPY_BATCH);
+	GhBackRow  *back = palloc(sizeof(GhBackRow) * GH_COPY_BATCH);
+
+	for (uint64 at = 0; at < maker->rows; at += GH_COPY_BATCH)
+	{
+		GhPipelineRequest request = {.kind = GH_INPUT_COLUMNS};
+
+		CHECK_FOR_INTERRUPTS();
+		given[0] = 0;
+		vectors[0] = (GhVector) {maker->keys + at, NULL, no_nulls};
+		request.ngiven = 1;
+		for (int c = maker->nkeys; c < maker->ncolumns; c++)
+		{
+			const GhVector *all = &maker->vectors[c];
+
+			given[request.ngiven] = c + 1;
+			vectors[request.ngiven++] = (GhVector) {all->low + at, all->high == NULL ? NULL : all->high + at,
+				all->null + at};
+		}
+		request.given = given;
+		request.vectors = vectors;
+		request.count = request.back_room = Min(maker->rows - at, GH_COPY_BATCH);
+		request.back = back;
+		gh_stage_run(stage, &request);
+		if (request.nback > 0)
+			return false;
+	}
+	return true;
+}
+
+/* Whether it is to be done again, after an interrupt; other errors but for want of memory are raised. */
+static bool
+was_stopped(GhStatus status, const GhError *error)
+{
+	if (status == GH_STOPPED)
+		gh_serve_interrupt();
+	else if (status != GH_OK && status != GH_NO_MEMORY && status != GH_LIMIT)
+		gh_report_error(error, "make the copy of an index");
+	return status == GH_STOPPED;
+}
+
+static GhStatus
+make_index(const GhHost *host, GhRef root, GhError *error)
+{
+	const GhPipelineEngine *pipelines = gh_cpu_engine()->pipelines;
+	bool		ready = false;
+	GhStatus	status = GH_OK;
+
+	while (status == GH_OK && !ready)
+	{
+		while (was_stopped(status = pipelines->index_begin(host, root, error), error))
+			continue;
+		while (status == GH_OK && was_stopped(status = pipelines->index_enter(host, root, &ready, error), error))
+			continue;
+	}
+	return status;
+}
+
+/* All entries, which are then the shared sink's. */
+static GhStatus
+fill_table(const Maker *maker, GhStage *stage)
+{
+	GhStatus	status = enter_rows(maker, stage) ? GH_OK : GH_NO_MEMORY;
+	GhError		error;
+
+	while (status == GH_OK &&
+		   was_stopped(status = stage->pipeline->engine->finish(stage->pipeline, &error), &error))
+		continue;
+	return status;
+}
+
+static bool
+make_table(Maker *maker)
+{
+	const GhPipelineEngine *pipelines = gh_cpu_engine()->pipelines;
+	GhPipelineOptions options;
+	GhKeyPart	part;
+	GhHost		host;
+	GhStage    *stage;
+	volatile GhStatus status;
+	GhError		error;
+	GhMadeTable made;
+	GhRef		root;
+
+	gh_index_copy_host(&maker->hold, &host);
+	table_options(maker, &part, &options);
+	if (pipelines->share_sink(&host, &options, &root, &error) != GH_OK)
+		return false;
+	options.shared_sink = root;
+	stage = gh_stage_create(&options, &host, maker->context, &error);
+	if (stage == NULL)
+		return false;
+	PG_TRY();
+	{
+		status = fill_table(maker, stage);
+	}
+	PG_FINALLY();
+	{
+		gh_stage_destroy(stage);
+	}
+	PG_END_TRY();
+	if (status == GH_OK)
+		status = make_index(&host, root, &error);
+	if (status != GH_OK || pipelines->table_attach(&host, root, &made, &error) != GH_OK)
+		return false;
+	maker->hold.copy->several = made.several;
+	made.table->engine->table_detach(made.table);
+	maker->hold.copy->root = root;
+	return true;
+}
+
+/* ------------------------------------------------------------- to shared memory */
+
+/* Shared memory with these bytes; false: there is none. */
+static bool
+share(Maker *maker, const void *from, Size bytes, dsa_pointer *to)
+{
+	*to = dsa_allocate_extended(maker->hold.area, Max(bytes, 1), DSA_ALLOC_HUGE | DSA_ALLOC_NO_OOM);
+	if (!DsaPointerIsValid(*to))
+		return false;
+	if (from != NULL)
+		memcpy(dsa_get_address(maker->hold.area, *to), from, bytes);
+	return true;
+}
+
+/* Texts one behind the other; where they are becomes their place there. */
+static bool
+share_texts(Maker *maker)
+{
+	char	   *texts;
+	Size		at = 0;
+
+	if (!share(maker, NULL, maker->text_bytes, &maker->hold.copy->texts))
+		return false;
+	texts = dsa_get_address(maker->hold.area, maker->hold.copy->texts);
+	for (int c = 0; c < maker->ncolumns; c++)
+	{
+		GhVector   *vector = &maker->vectors[c];
+
+		for (uint64 row = 0; maker->columns[c].held.value_class == GH_CLASS_TEXT && row < maker->rows; row++)
+		{
+			memcpy(texts + at, (const void *) (uintptr_t) vector->low[row], vector->high[row]);
+			vector->low[row] = at;
+			at += vector->high[row];
+		}
+	}
+	return true;
+}
+
+static bool
+share_entries(Maker *maker)
+{
+	GhIndexCopy *copy = maker->hold.copy;
+	Size		bytes = maker->rows * sizeof(uint64);
+
+	if (!share_texts(maker) || !share(maker, maker->blocks, maker->rows * sizeof(uint32), &copy->blocks) ||
+		!share(maker, maker->keys, bytes, &copy->keys))
+		return false;
+	for (int c = 0; c < maker->ncolumns; c++)
+	{
+		GhCopyColumn *column = &maker->columns[c];
+		const GhVector *vector = &maker->vectors[c];
+
+		if (!share(maker, vector->low, bytes, &column->low) ||
+			(vector->high != NULL && !share(maker, vector->high, bytes, &column->high)) ||
+			(maker->nulls[c] > 0 && !share(maker, vector->null, maker->rows, &column->null)))
+			return false;
+	}
+	copy->rows = maker->rows;
+	copy->nkeys = maker->nkeys;
+	copy->ncolumns = maker->ncolumns;
+	memcpy(copy->columns, maker->columns, sizeof(GhCopyColumn) * maker->ncolumns);
+	return true;
+}
+
+/* --------------------------------------------------------------------- the whole */
+
+static bool
+fill(Maker *maker)
+{
+	GhCopied	copied;
+	bool		filled;
+
+	if (!choose_columns(maker) || !gh_copy_begin(maker->index, maker->heap, &copied))
+		return false;
+	filled = gh_leaves_read(maker->index, keep_entry, maker) && (maker->rows == 0 || make_table(maker)) &&
+		share_entries(maker);
+	if (!filled)
+		gh_copy_end(maker->index);
+	maker->hold.copy->generation = copied.generation;
+	maker->hold.copy->nblocks = copied.nblocks;
+	return filled;
+}
+
+static void
+give_up(int code, Datum arg)
+{
+	(void) code;
+	gh_index_copy_abandon(&((Maker *) DatumGetPointer(arg))->hold, true);
+}
+
+/* GhIndexCopyMethods.make */
+static bool
+make_copy(Relation index, Relation heap)
+{
+	uint64		bytes = Max((uint64) RelationGetNumberOfBlocks(index) * BLCKSZ * GH_COPY_TIMES, GH_COPY_BYTES_MIN);
+	Maker	   *maker = palloc0(sizeof(Maker));
+	MemoryContext saved;
+	bool		made = false;
+
+	if (!gh_index_copy_begin(index, bytes, &maker->hold))
+		return false;
+	maker->index = index;
+	maker->heap = heap;
+	maker->context = AllocSetContextCreate(CurrentMemoryContext, "gpuhash index copy", ALLOCSET_DEFAULT_SIZES);
+	maker->unpacked = AllocSetContextCreate(maker->context, "gpuhash index copy values", ALLOCSET_DEFAULT_SIZES);
+	PG_ENSURE_ERROR_CLEANUP(give_up, PointerGetDatum(maker));
+	{
+		saved = MemoryContextSwitchTo(maker->context);
+		made = fill(maker);
+		MemoryContextSwitchTo(saved);
+	}
+	PG_END_ENSURE_ERROR_CLEANUP(give_up, PointerGetDatum(maker));
+	if (made)
+		gh_index_copy_publish(&maker->hold);
+	else
+		gh_index_copy_abandon(&maker->hold, true);
+	MemoryContextDelete(maker->context);
+	pfree(maker);
+	return made;
+}
+
+/* GhIndexCopyMethods.blocks */
+static BlockNumber
+blocks_of_copy(Relation index, Relation heap, const GhIndexCopy *copy, uint32 *bits, BlockNumber *all_visible)
+{
+	GhCopied	copied = {copy->generation, copy->nblocks};
+
+	return gh_copy_blocks(index, heap, &copied, bits, all_visible);
+}
+
+static const GhIndexCopyMethods copy_methods = {
+	.make = make_copy,
+	.blocks = blocks_of_copy,
+};
+
+void
+gh_index_copy_init(void)
+{
+	gh_index_copies_register(&copy_methods);
+}

@@ -1,0 +1,641 @@
+/*
+ * probed_copy.c
+ *		The copy of an index as the table for the node above (probed.c): nothing of the inner side is built.
+ *
+ * Rows of the blocks that the copy is right for, in the query's snapshot, come from the copy (../index/README, "Copies");
+ * those of the other blocks are read from the table.  The copy's table cannot change, and has entries on those blocks,
+ * too.  So what is told apart are keys: those of which an entry is on such a block, or a row that was read, are looked up
+ * in a small table of this query alone, which has all of their rows, the copy's on right blocks among them; all others in
+ * the copy's (GhTableOverlay).  Where the copy is right for all blocks there is no such key.
+ *
+ * The order is that of the proof: the query's snapshot is held; the scan of the inner side begins, which locks the table for
+ * serializable transactions; then the copy is asked for its blocks.
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/parallel.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "utils/datum.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+#include "engine/pipeline/record_row.h"
+#include "expr/translate.h"
+#include "expr/values.h"
+#include "fragment/stage.h"
+#include "gpuhash.h"
+#include "join/join.h"
+#include "join/source.h"
+#include "service/placement.h"
+
+/* The copy is not used when it is right for fewer than so many of the table's blocks: one less by this divisor. */
+#define GH_HEAP_SHARE(nblocks) ((nblocks) / 4)
+/* It is made again when so many blocks are all-visible, and only not right any more. */
+#define GH_STALE_SHARE(nblocks) ((nblocks) / 10)
+/* Tables of fewer blocks are read faster than looked up. */
+#define GH_COPY_BLOCKS_MIN 16
+
+#define GH_BITS 32
+
+/* Rows of the table, as columns. */
+typedef struct Rows
+{
+	GhEnteringRows *rows;
+	uint32		n;
+} Rows;
+
+typedef struct Reader
+{
+	GhJoinState *js;
+	PlanState  *scan;
+	GhPages    *pages;
+	GhCopyHold *hold;
+	const GhIndexCopy *copy;
+	Relation	index;
+	MemoryContext context;
+	AttrNumber	attnos[GH_PROGRAM_VECTORS_MAX]; /* of the table, by kept column */
+	AttrNumber	max_attno;
+	uint16		from[GH_PROGRAM_VECTORS_MAX];	/* GhTableOverlay */
+	int			sources[GH_PROGRAM_VECTORS_MAX];	/* by kept column: the copy's */
+	uint32	   *bits;			/* blocks for which the copy is right */
+	BlockNumber right;			/* of the table */
+	uint64		copy_rows;		/* entries on those */
+	List	   *heap;			/* of Rows: of the other blocks */
+	uint64		heap_rows;
+	uint64	   *keys;			/* those that are looked up elsewhere, some more than once */
+	uint64		nkeys;
+	uint64		room;
+} Reader;
+
+/* -------------------------------------------------------------------- columns */
+
+static bool
+is_plain_integer(GhKeyEncoding encoding)
+{
+	return encoding == GH_KEY_INT2 || encoding == GH_KEY_INT4 || encoding == GH_KEY_INT8;
+}
+
+/* Whether the copy's key is that of the join. */
+static bool
+has_key(const Reader *reader)
+{
+	const GhKeySide *inner = &reader->js->keys[GH_INNER];
+	const GhKeySide *outer = &reader->js->keys[GH_OUTER];
+
+	if (inner->ncolumns != reader->copy->nkeys || inner->has_exprs)
+		return false;
+	for (int k = 0; k < inner->ncolumns; k++)
+	{
+		GhKeyEncoding own = inner->columns[k].encoding;
+		GhKeyEncoding other = outer->columns[k].encoding;
+
+		if (reader->copy->columns[k].attno != gh_relation_attno(reader->scan, inner->columns[k].attno) ||
+			(own != other && !(is_plain_integer(own) && is_plain_integer(other))) ||
+			(inner->ncolumns > 1 && reader->copy->columns[k].bits != inner->columns[k].bits))
+			return false;
+	}
+	return true;
+}
+
+/* Which of the copy's columns a kept one is, or -1. */
+static int
+find_column(const Reader *reader, AttrNumber attno, const GhColumn *wanted)
+{
+	for (int c = 0; c < reader->copy->ncolumns; c++)
+	{
+		const GhCopyColumn *column = &reader->copy->columns[c];
+
+		if (column->attno == attno && column->column.load == wanted->load && column->column.scale == wanted->scale)
+			return c;
+	}
+	return -1;
+}
+
+static bool
+map_columns(Reader *reader)
+{
+	const GhJoinState *js = reader->js;
+	const GhColumns *columns = &js->columns[GH_INNER];
+
+	if (!has_key(reader))
+		return false;
+	for (int k = 0; k < reader->copy->nkeys; k++)
+		reader->max_attno = Max(reader->max_attno, reader->copy->columns[k].attno);
+	for (int c = 0; c < columns->ncolumns; c++)
+	{
+		int			source;
+
+		reader->attnos[c] = gh_relation_attno(reader->scan, columns->attnos[c]);
+		reader->max_attno = Max(reader->max_attno, reader->attnos[c]);
+		source = find_column(reader, reader->attnos[c], &gh_program_columns(js->probed->program)[c + 1]);
+		if (source < 0)
+			return false;
+		reader->sources[c] = source;
+		reader->from[c] = reader->copy->columns[source].is_key ? GH_OVERLAY_KEY + source :
+			reader->copy->columns[source].kept;
+	}
+	return true;
+}
+
+/* --------------------------------------------------------------------- blocks */
+
+static inline bool
+is_right(const Reader *reader, BlockNumber block)
+{
+	return block < reader->copy->nblocks && (reader->bits[block / GH_BITS] >> block % GH_BITS & 1) != 0;
+}
+
+/* Asks the copy for its blocks; *stale: for how many it is not right, although they are all-visible. */
+static void
+find_blocks(Reader *reader, BlockNumber *stale)
+{
+	BlockNumber nblocks = reader->copy->nblocks;
+	BlockNumber visible;
+
+	reader->bits = palloc0((nblocks / GH_BITS + 1) * sizeof(uint32));
+	reader->right = gh_index_copy_methods()->blocks(reader->index, reader->pages->relation, reader->copy, reader->bits,
+													&visible);
+	*stale = visible - reader->right;
+	/* those past the end are no blocks of this query */
+	for (BlockNumber block = reader->pages->nblocks; block < nblocks; block++)
+		if (is_right(reader, block))
+		{
+			reader->bits[block / GH_BITS] &= ~((uint32) 1 << block % GH_BITS);
+			reader->right--;
+		}
+}
+
+static bool
+open_copy(Reader *reader)
+{
+	if (!gh_index_copy_open(reader->index, reader->hold))
+		return false;
+	reader->copy = reader->hold->copy;
+	return true;
+}
+
+static bool
+make_copy(Reader *reader)
+{
+	gh_index_copy_close(reader->hold);
+	return !IsParallelWorker() && gh_index_copy_is_due(reader->index) &&
+		gh_index_copy_methods()->make(reader->index, reader->pages->relation) && open_copy(reader);
+}
+
+/* A copy that is right for most of the table's blocks; false: there is none. */
+static bool
+find_copy(Reader *reader)
+{
+	BlockNumber nblocks = reader->pages->nblocks;
+	BlockNumber stale;
+	bool		made = !open_copy(reader);
+
+	if (made && !make_copy(reader))
+		return false;
+	find_blocks(reader, &stale);
+	/* new blocks are not right either, once they are all-visible */
+	if (nblocks > reader->copy->nblocks)
+		stale += nblocks - reader->copy->nblocks;
+	if (!made && (stale > GH_STALE_SHARE(nblocks) || reader->right == 0) && gh_index_copy_is_due(reader->index))
+	{
+		if (!make_copy(reader))
+			return false;
+		find_blocks(reader, &stale);
+	}
+	return nblocks - reader->right <= GH_HEAP_SHARE(nblocks) && reader->copy->root != 0;
+}
+
+/* ------------------------------------------------------- keys that are elsewhere */
+
+static void
+add_key(Reader *reader, uint64 key)
+{
+	if (reader->nkeys == reader->room)
+	{
+		reader->room = Max(reader->room * 2, 1024);
+		reader->keys = reader->keys == NULL ?
+			MemoryContextAllocHuge(reader->context, reader->room * sizeof(uint64)) :
+			repalloc_huge(reader->keys, reader->room * sizeof(uint64));
+	}
+	reader->keys[reader->nkeys++] = key;
+}
+
+/* The keys of entries that are not on right blocks. */
+static void
+find_stale_keys(Reader *reader)
+{
+	const uint32 *blocks = gh_copy_address(reader->hold, reader->copy->blocks);
+	const uint64 *keys = gh_copy_address(reader->hold, reader->copy->keys);
+
+	if (reader->right == reader->copy->nblocks)
+	{
+		reader->copy_rows = reader->copy->rows;
+		return;
+	}
+	for (uint64 row = 0; row < reader->copy->rows; row++)
+	{
+		if (row % 65536 == 0)
+			CHECK_FOR_INTERRUPTS();
+		if (is_right(reader, blocks[row]))
+			reader->copy_rows++;
+		else
+			add_key(reader, keys[row]);
+	}
+}
+
+/* ------------------------------------------------------------------ heap rows */
+
+/* GhPages.has_blocks */
+static uint32
+count_right(void *arg, BlockNumber block)
+{
+	const Reader *reader = arg;
+	uint32		count = 0;
+
+	while (count < GH_PAGES_AHEAD_MAX && is_right(reader, block + count))
+		count++;
+	return count;
+}
+
+static Rows *
+room_for_row(Reader *reader)
+{
+	Rows	   *last = reader->heap == NIL ? NULL : llast(reader->heap);
+	GhProgram  *program = reader->js->probed->program;
+
+	if (last != NULL && last->n < GH_VECTOR_ROWS)
+		return last;
+	last = palloc0(sizeof(Rows));
+	last->rows = gh_entering_create(program, program->ncolumns, GH_VECTOR_ROWS);
+	reader->heap = lappend(reader->heap, last);
+	return last;
+}
+
+/* The key of the row in the slot, as the copy has keys; false: there is none. */
+static bool
+key_of_slot(const Reader *reader, TupleTableSlot *slot, uint64 *key)
+{
+	*key = 0;
+	for (int k = 0; k < reader->copy->nkeys; k++)
+	{
+		const GhCopyColumn *column = &reader->copy->columns[k];
+		uint64		low;
+		uint8		null;
+		GhVector	one = {&low, NULL, &null};
+		int			at = column->attno - 1;
+
+		if (slot->tts_isnull[at] ||
+			!gh_store_value(&column->column, slot->tts_values[at], false, NULL, &one, 0))
+			return false;
+		*key = gh_key_part_add(*key, &(GhKeyPart) {.bits = column->bits}, low);
+	}
+	return true;
+}
+
+/* Keeps the row in the slot; false: a value of it is none that the engines hold. */
+static bool
+keep_row(Reader *reader, TupleTableSlot *slot)
+{
+	const GhProbed *probed = reader->js->probed;
+	Rows	   *rows;
+	uint64		key;
+
+	slot_getsomeattrs(slot, reader->max_attno);
+	if (!key_of_slot(reader, slot, &key))
+		return true;
+	rows = room_for_row(reader);
+	rows->rows->vectors[0].low[rows->n] = key;
+	rows->rows->vectors[0].null[rows->n] = 0;
+	for (int c = 0; c < reader->js->columns[GH_INNER].ncolumns; c++)
+	{
+		const GhVector *vector = &rows->rows->vectors[c + 1];
+		int			at = reader->attnos[c] - 1;
+
+		if (!gh_store_value(&rows->rows->columns[c + 1], slot->tts_values[at], slot->tts_isnull[at], reader->context,
+							(GhVector *) vector, rows->n))
+			return false;
+		/* the page goes */
+		if (probed->kept[c].value_class == GH_CLASS_TEXT && !slot->tts_isnull[at])
+		{
+			Size		bytes = vector->high[rows->n];
+			char	   *text = palloc(Max(bytes, 1));
+
+			memcpy(text, (const void *) (uintptr_t) vector->low[rows->n], bytes);
+			vector->low[rows->n] = (uint64) (uintptr_t) text;
+		}
+	}
+	rows->n++;
+	reader->heap_rows++;
+	add_key(reader, key);
+	return true;
+}
+
+/* The rows of the page that is pinned. */
+static bool
+keep_page(Reader *reader)
+{
+	TupleTableSlot *slot = ((ScanState *) reader->scan)->ss_ScanTupleSlot;
+	GhPages    *pages = reader->pages;
+
+	for (int i = 0; i < pages->ntuples; i++)
+	{
+		gh_pages_store(pages, pages->buffer, pages->block, pages->lines[i], slot);
+		if (!keep_row(reader, slot))
+			return false;
+	}
+	pgstat_count_index_tuples(pages->relation, pages->ntuples);
+	return true;
+}
+
+/* All blocks that the copy is not right for; false: a value is none that the engines hold. */
+static bool
+read_heap(Reader *reader)
+{
+	GhPages    *pages = reader->pages;
+	bool		kept = true;
+
+	if (reader->right == pages->nblocks)
+		return true;
+	pages->has_blocks = count_right;
+	pages->has_blocks_arg = reader;
+	while (kept && gh_pages_next(pages, GH_PAGES_AHEAD_MAX))
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (!pages->elsewhere)
+			kept = keep_page(reader);
+	}
+	ExecClearTuple(((ScanState *) reader->scan)->ss_ScanTupleSlot);
+	gh_pages_park(pages);
+	pages->has_blocks = NULL;
+	pages->has_blocks_arg = NULL;
+	return kept;
+}
+
+/* ------------------------------------------------------------ tables of the query's */
+
+/* A pipeline into a table by the key that rows have; NULL: there is no memory. */
+static GhStage *
+create_stage(Reader *reader, bool keys_alone, uint64 rows)
+{
+	GhJoinState *js = reader->js;
+	GhKeyPart *part = palloc0(sizeof(GhKeyPart));
+	GhPipelineOptions options;
+	GhError		error;
+
+	gh_stage_options(NULL, js->probed->program, &options);
+	options.source.natts = js->probed->program->ncolumns;
+	part->bits = GH_KEY_BITS;
+	gh_probed_sink(js, rows, &options.sink);
+	options.sink.table.nparts = 1;
+	options.sink.table.parts = part;
+	if (keys_alone)
+	{
+		options.sink.table.nkept = 0;
+		options.sink.table.matches = GH_MATCHES_ANY;
+	}
+	options.memory_limit = js->memory_limit;
+	gh_host_init(&js->host, js->context);
+	return gh_stage_create(&options, &js->host, reader->context, &error);
+}
+
+static bool
+enter(GhStage *stage, const GhEnteringRows *rows, uint32 n)
+{
+	GhPipelineRequest request;
+
+	CHECK_FOR_INTERRUPTS();
+	gh_stage_rows(stage, 0, rows, n, &request);
+	return request.nback == 0;
+}
+
+static bool
+take_table(GhStage *stage, GhTable **table)
+{
+	GhMadeTable made;
+	GhError		error;
+	GhStatus	status;
+
+	while ((status = stage->pipeline->engine->make_table(stage->pipeline, &made, &error)) == GH_STOPPED)
+		gh_serve_interrupt();
+	if (status == GH_OK)
+		*table = made.table;
+	gh_stage_destroy(stage);
+	return status == GH_OK;
+}
+
+/* The set of keys whose rows are elsewhere. */
+static bool
+make_among(Reader *reader)
+{
+	GhStage    *stage = create_stage(reader, true, reader->nkeys);
+	GhEnteringRows *rows;
+
+	if (stage == NULL)
+		return false;
+	rows = gh_entering_create_for_sink(stage, gh_program_columns(reader->js->probed->program), GH_VECTOR_ROWS);
+	for (uint64 at = 0; at < reader->nkeys; at += GH_VECTOR_ROWS)
+	{
+		uint32		n = Min(reader->nkeys - at, GH_VECTOR_ROWS);
+
+		memcpy(rows->vectors[0].low, reader->keys + at, n * sizeof(uint64));
+		if (!enter(stage, rows, n))
+			return false;
+	}
+	return take_table(stage, &reader->js->probed->among);
+}
+
+/* Puts an entry of the copy behind the rows that wait. */
+static void
+put_entry(const Reader *reader, uint64 entry, uint64 key, const GhEnteringRows *rows, uint32 at)
+{
+	rows->vectors[0].low[at] = key;
+	rows->vectors[0].null[at] = 0;
+	for (int c = 0; c < reader->js->columns[GH_INNER].ncolumns; c++)
+	{
+		const GhCopyColumn *column = &reader->copy->columns[reader->sources[c]];
+		const GhVector *to = &rows->vectors[c + 1];
+
+		to->low[at] = ((const uint64 *) gh_copy_address(reader->hold, column->low))[entry];
+		if (DsaPointerIsValid(column->high))
+			to->high[at] = ((const uint64 *) gh_copy_address(reader->hold, column->high))[entry];
+		to->null[at] = DsaPointerIsValid(column->null) ?
+			((const uint8 *) gh_copy_address(reader->hold, column->null))[entry] : 0;
+		if (column->held.value_class == GH_CLASS_TEXT)
+			to->low[at] += (uint64) (uintptr_t) gh_copy_address(reader->hold, reader->copy->texts);
+	}
+}
+
+/* Which of these keys are among those; there: a byte for each. */
+static void
+look_among(Reader *reader, const uint64 *keys, uint64 n, uint8 *there)
+{
+	GhRequest	request = {0};
+
+	request.op = GH_FIND;
+	request.count = n;
+	request.keys = keys;
+	request.flags_out = there;
+	if (gh_run_request(reader->js->probed->among, &request) != GH_OK)
+		gh_report_error(&request.error, "look keys up");
+}
+
+/* The copy's entries on right blocks whose keys are among those. */
+static bool
+enter_entries(Reader *reader, GhStage *stage)
+{
+	const uint32 *blocks = gh_copy_address(reader->hold, reader->copy->blocks);
+	const uint64 *keys = gh_copy_address(reader->hold, reader->copy->keys);
+	GhProgram  *program = reader->js->probed->program;
+	GhEnteringRows *rows = gh_entering_create(program, program->ncolumns, GH_VECTOR_ROWS);
+	uint8		there[GH_VECTOR_ROWS];
+
+	for (uint64 at = 0; at < reader->copy->rows; at += GH_VECTOR_ROWS)
+	{
+		uint32		count = Min(reader->copy->rows - at, GH_VECTOR_ROWS);
+		uint32		n = 0;
+
+		look_among(reader, keys + at, count, there);
+		for (uint32 i = 0; i < count; i++)
+			if (there[i] && is_right(reader, blocks[at + i]))
+				put_entry(reader, at + i, keys[at + i], rows, n++);
+		if (n > 0 && !enter(stage, rows, n))
+			return false;
+	}
+	return true;
+}
+
+/* All rows of those keys. */
+static bool
+make_instead(Reader *reader)
+{
+	GhStage    *stage = create_stage(reader, false, reader->nkeys);
+	GhPipelineStats stats;
+	ListCell   *lc;
+
+	if (stage == NULL)
+		return false;
+	foreach(lc, reader->heap)
+	{
+		const Rows *rows = lfirst(lc);
+
+		if (!enter(stage, rows->rows, rows->n))
+			return false;
+	}
+	if (!enter_entries(reader, stage))
+		return false;
+	gh_stage_stats(stage, &stats);
+	if (stats.entries > 0)
+		return take_table(stage, &reader->js->probed->instead);
+	gh_stage_destroy(stage);
+	return true;
+}
+
+/* ----------------------------------------------------------------- the overlay */
+
+static bool
+make_tables(Reader *reader)
+{
+	GhJoinState *js = reader->js;
+	GhProbed   *probed = js->probed;
+	GhTableOverlay overlay = {0};
+	GhMadeTable made;
+	GhHost		host;
+	GhError		error;
+
+	if (reader->nkeys > 0 && (!make_among(reader) || !make_instead(reader)))
+		return false;
+	gh_index_copy_host(&probed->copy, &host);
+	if (gh_cpu_engine()->pipelines->table_attach(&host, reader->copy->root, &made, &error) != GH_OK)
+		return false;
+	probed->table = made.table;
+	overlay.nkept = js->columns[GH_INNER].ncolumns;
+	overlay.kept = probed->kept;
+	overlay.from = reader->from;
+	overlay.among = probed->among;
+	overlay.instead = probed->instead;
+	if (gh_cpu_engine()->pipelines->table_overlay(made.table, &overlay, &error) != GH_OK)
+		elog(ERROR, "%s", error.message);
+	return true;
+}
+
+/* What the scan's node, statistics and EXPLAIN are told. */
+static void
+tell(Reader *reader)
+{
+	GhJoinState *js = reader->js;
+
+	gh_index_copy_count_use(reader->hold);
+	gh_child_start(reader->scan);
+	gh_child_stop(reader->scan, (double) reader->heap_rows);
+	js->inner_rows = reader->copy_rows + reader->heap_rows;
+	js->engine = gh_cpu_engine();
+	js->carried = true;
+	js->probed->of_pages = true;
+	js->copy_use = (GhCopyUse) {true, reader->right, reader->pages->nblocks - reader->right, reader->heap_rows};
+}
+
+static GhStatus
+use_copy(GhJoinState *js, MemoryContext context)
+{
+	Reader		reader = {.js = js,.context = context};
+	bool		used;
+
+	reader.scan = gh_child(js, GH_INNER);
+	reader.pages = &js->source[GH_INNER]->pages;
+	reader.hold = &js->probed->copy;
+	gh_child_start(reader.scan);
+	gh_pages_begin(reader.pages, reader.scan);
+	/* in an earlier run the join may have read it, and kept its table over rescans */
+	if (gh_pages_have_begun(reader.pages))
+		gh_child_rewind(reader.scan);
+	reader.index = index_open(js->index, AccessShareLock);
+	used = reader.pages->nblocks >= GH_COPY_BLOCKS_MIN && find_copy(&reader) && map_columns(&reader);
+	index_close(reader.index, NoLock);
+	if (used)
+		find_stale_keys(&reader);
+	used = used && read_heap(&reader) && make_tables(&reader);
+	gh_child_stop(reader.scan, 0);
+	if (used)
+		tell(&reader);
+	else
+	{
+		gh_probed_copy_drop(js);
+		gh_child_rewind(reader.scan);
+	}
+	return used ? GH_OK : GH_DECLINED;
+}
+
+/* Takes the copy of the inner side's index; false: that cannot be, and it is as if nothing had been read. */
+bool
+gh_probed_copy(GhJoinState *js)
+{
+	if (!OidIsValid(js->index) || !gh_enable_index || js->parallel != NULL || js->source[GH_INNER] == NULL ||
+		js->probed->has_refs || gh_child(js, GH_INNER)->plan->qual != NIL)
+		return false;
+	return gh_probed_try(js, use_copy);
+}
+
+static void
+destroy(GhTable **table)
+{
+	if (*table != NULL)
+		(*table)->engine->table_destroy(*table);
+	*table = NULL;
+}
+
+/* Gives all of it up; also where making it has failed. */
+void
+gh_probed_copy_drop(GhJoinState *js)
+{
+	GhProbed   *probed = js->probed;
+
+	if (probed->table != NULL)
+		probed->table->engine->table_detach(probed->table);
+	probed->table = NULL;
+	destroy(&probed->among);
+	destroy(&probed->instead);
+	gh_index_copy_close(&probed->copy);
+}

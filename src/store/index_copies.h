@@ -1,0 +1,121 @@
+/*
+ * index_copies.h
+ *		Copies of indexes of the access method gpuhash in shared memory: their entries as columns, and a table of the CPU
+ *		engine from keys to rows.
+ *
+ * README, "Copies of indexes", has who makes one, who uses it, and when it goes.
+ */
+#ifndef GPUHASH_INDEX_COPIES_H
+#define GPUHASH_INDEX_COPIES_H
+
+#include "postgres.h"
+
+#include "datatype/timestamp.h"
+#include "storage/block.h"
+#include "utils/dsa.h"
+#include "utils/rel.h"
+
+#include "engine/pipeline/pipeline.h"
+
+#define GH_COPY_COLUMNS_MAX 32
+#define GH_COPY_KEYS_MAX 4
+
+/* A column of the index. */
+typedef struct GhCopyColumn
+{
+	AttrNumber	attno;			/* of the table */
+	bool		is_key;			/* a part of the key, in the order of the columns */
+	uint8		bits;			/* and then, how many of the key's */
+	uint16		kept;			/* else: number of the table's value */
+	GhColumn	column;			/* how programs load it */
+	GhKept		held;			/* what it holds */
+	dsa_pointer low;			/* by entry: uint64; of texts, where in the copy's texts they begin */
+	dsa_pointer high;			/* likewise, or InvalidDsaPointer: the class has none */
+	dsa_pointer null;			/* by entry: a byte, or InvalidDsaPointer: none is NULL */
+} GhCopyColumn;
+
+/* In the copy's own area; it does not change once it is published. */
+typedef struct GhIndexCopy
+{
+	uint64		generation;		/* GhCopied of index/touched.h */
+	BlockNumber nblocks;
+	uint64		rows;			/* entries that have a key */
+	int			nkeys;			/* columns that make up the key: the first ones */
+	int			ncolumns;
+	GhCopyColumn columns[GH_COPY_COLUMNS_MAX];
+	dsa_pointer blocks;			/* by entry: uint32, the block of its row */
+	dsa_pointer keys;			/* by entry: uint64, as the table has it */
+	dsa_pointer texts;
+	GhRef		root;			/* of the table; 0: there are no rows */
+	bool		several;		/* some key has several */
+} GhIndexCopy;
+
+/* A process's hold on a copy: as long as it has one, the copy is there. */
+typedef struct GhCopyHold
+{
+	dsa_area   *area;			/* NULL: it has none */
+	GhIndexCopy *copy;
+	dsa_pointer at;				/* where in the area */
+	int			place;			/* in the list */
+	uint64		number;			/* of the copy, never used again */
+} GhCopyHold;
+
+/* What the room of the access method does for those who use copies. */
+typedef struct GhIndexCopyMethods
+{
+	/* Makes the copy of an index and publishes it; false: there is none.  A snapshot is active. */
+	bool		(*make) (Relation index, Relation heap);
+	/*
+	 * Which blocks the copy is right for, by a bit for each of copy->nblocks; how many, and of these and those that are not,
+	 * how many the visibility map has as all-visible.
+	 */
+	BlockNumber (*blocks) (Relation index, Relation heap, const GhIndexCopy *copy, uint32 *bits,
+						   BlockNumber *all_visible);
+} GhIndexCopyMethods;
+
+/* What the view shows. */
+typedef struct GhIndexCopyInfo
+{
+	Oid			database;
+	Oid			index;
+	uint64		bytes;
+	uint64		rows;
+	uint64		hits;			/* queries that used it */
+	TimestampTz used;
+} GhIndexCopyInfo;
+
+extern void gh_index_copies_init(void);
+extern void gh_index_copies_register(const GhIndexCopyMethods *methods);
+extern const GhIndexCopyMethods *gh_index_copy_methods(void);
+
+/* For those who use a copy.  False: there is none of the index as it is now. */
+extern bool gh_index_copy_open(Relation index, GhCopyHold *hold);
+extern void gh_index_copy_close(GhCopyHold *hold);
+extern void gh_index_copy_count_use(const GhCopyHold *hold);
+/* Whether one may be made now: not while somebody does, nor soon after it was refused, or made and it was slow. */
+extern bool gh_index_copy_is_due(Relation index);
+/* What is in the area, and a GhHost for the CPU engine that allocates there. */
+extern void gh_index_copy_host(GhCopyHold *hold, GhHost *host);
+
+/*
+ * For those who make one: an empty area, while nobody else makes a copy of the index; one that is there goes.  It takes
+ * about so many bytes, for which others go, those that were used longest ago first.  False: not now, or there is no room.
+ * Then publish or abandon; abandon also after an error.
+ */
+extern bool gh_index_copy_begin(Relation index, uint64 bytes, GhCopyHold *hold);
+extern void gh_index_copy_publish(GhCopyHold *hold);
+/* refused: it is not to be tried again for a while. */
+extern void gh_index_copy_abandon(GhCopyHold *hold, bool refused);
+
+/* Those of this database; palloc'd. */
+extern GhIndexCopyInfo *gh_index_copies_list(int *count);
+/* What all may take together. */
+extern uint64 gh_index_copies_limit(void);
+
+static inline void *
+gh_copy_address(const GhCopyHold *hold, dsa_pointer pointer)
+{
+	return dsa_get_address(hold->area, pointer);
+}
+
+#endif							/* GPUHASH_INDEX_COPIES_H */
