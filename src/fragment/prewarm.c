@@ -223,7 +223,7 @@ choose_device(void)
 	return device;
 }
 
-/* The pages of a table, with all that inherits from it, that are on a GPU when this is done. */
+/* Of an index, its copy (prewarm_index.c).  The pages of a table, with all that inherits from it, that are on a GPU when this is done. */
 Datum
 gpuhash_prewarm(PG_FUNCTION_ARGS)
 {
@@ -233,6 +233,8 @@ gpuhash_prewarm(PG_FUNCTION_ARGS)
 	int64		pages = 0;
 	int			device;
 
+	if (gh_is_index(relid))
+		PG_RETURN_INT64(gh_prewarm_index(relid));
 	check_table(relid);
 	device = choose_device();
 	tables = find_all_inheritors(relid, AccessShareLock, NULL);

@@ -38,6 +38,11 @@ extern bool gh_is_loadable(Relation relation);
 /* Loads pages, by the active snapshot.  False: the device failed, or has no room. */
 extern bool gh_load_pages(Relation relation, GhPrewarm *load);
 
+/* ---- prewarm_index.c ---- */
+
+extern bool gh_is_index(Oid relid);
+extern int64 gh_prewarm_index(Oid relid);
+
 /* ---- reload.c: the process that loads a database's relations; ../store/reload.c starts it ---- */
 
 extern PGDLLEXPORT void gh_reload_worker_main(Datum arg);

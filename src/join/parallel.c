@@ -427,6 +427,8 @@ do_phase_again(GhJoinState *js, GhSharedPhase phase, bool elected)
 {
 	if (phase == GH_SHARED_ENTER_2)
 	{
+		/* a copy that others could not take */
+		gh_probed_drop(js);
 		gh_child_rewind(gh_child(js, GH_INNER));
 		js->inner_rows = 0;
 		read_rows(js);
@@ -506,6 +508,12 @@ gh_parallel_start(GhJoinState *js)
 	else
 		gh_shared_table_open(js);
 	gh_time_stop(js, &js->build_time, start);
+	/* it came late, and the copy is no more: others have it */
+	if (!parallel->in_files && gh_shared_probed_is_copy(js) && js->probed->table == NULL)
+	{
+		leave_barrier(js);
+		return GH_JOIN_DONE;
+	}
 	if (parallel->in_files)
 	{
 		gh_parallel_use_private_rows(js);

@@ -55,6 +55,10 @@
  *
  * Where it is made straight from pages (probed_pages.c), ROWS reads nothing, and ENTER the pages.  If that comes to nothing,
  * ENTER_2, TABLE_3 and ENTER_3 are what ROWS, TABLE and ENTER are otherwise.
+ *
+ * Where it is the copy of an index (probed_copy.c), each participant takes that for itself when it comes, and nothing is done
+ * in the phases.  Where one that came up to ENTER cannot, all give it up, as pages.  One that comes later and cannot, as the
+ * copy has been replaced, returns nothing: whoever decided that it is a copy has one, and does what is left.
  */
 typedef enum GhSharedPhase
 {
@@ -84,6 +88,7 @@ typedef enum GhOfPages
 	GH_OF_PAGES_UNDECIDED,
 	GH_OF_PAGES_NO,
 	GH_OF_PAGES_YES,
+	GH_OF_COPY,					/* there is nothing to make: each takes the copy of an index */
 	GH_OF_PAGES_GIVEN_UP		/* from phase TABLE_2 on: rows are read after all */
 } GhOfPages;
 
@@ -218,6 +223,7 @@ extern void gh_parallel_free_blocks(GhJoinState *js);
 
 extern bool gh_shared_probed_reads_pages(GhJoinState *js);
 extern bool gh_shared_probed_gave_pages_up(const GhJoinState *js);
+extern bool gh_shared_probed_is_copy(const GhJoinState *js);
 extern bool gh_shared_probed_make(GhJoinState *js);
 extern void gh_shared_probed_go_on(GhJoinState *js, bool refused);
 extern void gh_shared_probed_enter(GhJoinState *js);

@@ -11,16 +11,59 @@
 #include "join/join.h"
 #include "join/parallel.h"
 
-/* Phase ROWS: whether the table for the node above is made straight from pages.  The first one here decides for all. */
+/* Whether each participant takes the copy of an index. */
+bool
+gh_shared_probed_is_copy(const GhJoinState *js)
+{
+	return pg_atomic_read_u32(&js->parallel->shared->of_pages) == GH_OF_COPY;
+}
+
+/* Up to phase ENTER: takes the copy, or has all give it up. */
+static void
+take_copy(GhJoinState *js)
+{
+	if (!gh_is_probed_above(js))
+		elog(ERROR, "participants of a hash join do not agree on who probes");
+	if (!gh_probed_copy(js))
+		pg_atomic_write_u32(&js->parallel->shared->refused, 1);
+}
+
+static uint32
+choose(GhJoinState *js)
+{
+	if (!gh_is_probed_above(js))
+		return GH_OF_PAGES_NO;
+	if (gh_probed_copy(js))
+		return GH_OF_COPY;
+	return gh_probed_may_read_together(js) ? GH_OF_PAGES_YES : GH_OF_PAGES_NO;
+}
+
+/*
+ * Phase ROWS: whether the table for the node above is made straight from pages, or is a copy.  The first one here decides
+ * for all.
+ */
 bool
 gh_shared_probed_reads_pages(GhJoinState *js)
 {
 	GhShared   *shared = js->parallel->shared;
-	uint32		decided = GH_OF_PAGES_UNDECIDED;
-	uint32		own = gh_is_probed_above(js) && gh_probed_may_read_together(js) ? GH_OF_PAGES_YES : GH_OF_PAGES_NO;
+	uint32		decided = pg_atomic_read_u32(&shared->of_pages);
+	bool		mine = false;
 
-	(void) pg_atomic_compare_exchange_u32(&shared->of_pages, &decided, own);
-	return pg_atomic_read_u32(&shared->of_pages) == GH_OF_PAGES_YES;
+	if (decided == GH_OF_PAGES_UNDECIDED)
+		mine = pg_atomic_compare_exchange_u32(&shared->of_pages, &decided, choose(js));
+	decided = pg_atomic_read_u32(&shared->of_pages);
+	if (decided == GH_OF_COPY)
+	{
+		take_copy(js);
+		/* each has all of its rows */
+		if (!mine)
+			js->inner_rows = 0;
+		return true;
+	}
+	gh_probed_drop(js);
+	if (decided == GH_OF_PAGES_YES && gh_is_probed_above(js) && js->probed->reader == NULL)
+		(void) gh_probed_may_read_together(js);
+	return decided == GH_OF_PAGES_YES;
 }
 
 bool
@@ -55,6 +98,13 @@ gh_shared_probed_make(GhJoinState *js)
 {
 	GhShared   *shared = js->parallel->shared;
 
+	if (gh_shared_probed_is_copy(js))
+	{
+		shared->cpu_root = 0;
+		shared->probed = shared->enter = true;
+		shared->engine = GH_SHARED_CPU;
+		return true;
+	}
 	if (is_of_pages(shared))
 	{
 		if (!gh_probed_share_pages(js, &shared->cpu_root))
@@ -108,6 +158,12 @@ gh_shared_probed_go_on(GhJoinState *js, bool refused)
 {
 	GhShared   *shared = js->parallel->shared;
 
+	if (gh_shared_probed_is_copy(js))
+	{
+		if (refused && BarrierPhase(&shared->barrier) == GH_SHARED_TABLE_2)
+			give_pages_up(js);
+		return;
+	}
 	if (!refused && is_not_needed(js))
 	{
 		drop_empty(js);
@@ -129,6 +185,12 @@ gh_shared_probed_enter(GhJoinState *js)
 {
 	GhShared   *shared = js->parallel->shared;
 
+	if (gh_shared_probed_is_copy(js))
+	{
+		if (BarrierPhase(&shared->barrier) == GH_SHARED_ENTER)
+			take_copy(js);
+		return;
+	}
 	if (BarrierPhase(&shared->barrier) == GH_SHARED_ENTER)
 	{
 		if (js->probed->has_refs)

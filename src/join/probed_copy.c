@@ -14,11 +14,10 @@
 #include "postgres.h"
 
 #include "access/genam.h"
-#include "access/parallel.h"
+#include "access/tableam.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "pgstat.h"
-#include "utils/datum.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
@@ -181,7 +180,7 @@ static bool
 make_copy(Reader *reader)
 {
 	gh_index_copy_close(reader->hold);
-	return !IsParallelWorker() && gh_index_copy_is_due(reader->index) &&
+	return gh_index_copy_is_due(reader->index) &&
 		gh_index_copy_methods()->make(reader->index, reader->pages->relation) && open_copy(reader);
 }
 
@@ -369,8 +368,6 @@ read_heap(Reader *reader)
 	}
 	ExecClearTuple(((ScanState *) reader->scan)->ss_ScanTupleSlot);
 	gh_pages_park(pages);
-	pages->has_blocks = NULL;
-	pages->has_blocks_arg = NULL;
 	return kept;
 }
 
@@ -577,42 +574,52 @@ tell(Reader *reader)
 	js->copy_use = (GhCopyUse) {true, reader->right, reader->pages->nblocks - reader->right, reader->heap_rows};
 }
 
+/*
+ * The pages are those of a scan of this process's own, beside the node's, which participants may share: each has its own
+ * table of the rows that are not the copy's.
+ */
 static GhStatus
 use_copy(GhJoinState *js, MemoryContext context)
 {
 	Reader		reader = {.js = js,.context = context};
+	TableScanDesc scan;
+	GhPages		pages = {0};
 	bool		used;
 
 	reader.scan = gh_child(js, GH_INNER);
-	reader.pages = &js->source[GH_INNER]->pages;
+	reader.pages = &pages;
 	reader.hold = &js->probed->copy;
 	gh_child_start(reader.scan);
-	gh_pages_begin(reader.pages, reader.scan);
-	/* in an earlier run the join may have read it, and kept its table over rescans */
-	if (gh_pages_have_begun(reader.pages))
-		gh_child_rewind(reader.scan);
+	scan = table_beginscan_strat(((ScanState *) reader.scan)->ss_currentRelation, js->css.ss.ps.state->es_snapshot, 0, NULL,
+								 true, false);
+	gh_pages_init(&pages, context);
+	gh_pages_of_scan(&pages, scan);
 	reader.index = index_open(js->index, AccessShareLock);
 	used = reader.pages->nblocks >= GH_COPY_BLOCKS_MIN && find_copy(&reader) && map_columns(&reader);
 	index_close(reader.index, NoLock);
 	if (used)
 		find_stale_keys(&reader);
 	used = used && read_heap(&reader) && make_tables(&reader);
+	gh_pages_end(&pages);
+	table_endscan(scan);
 	gh_child_stop(reader.scan, 0);
 	if (used)
 		tell(&reader);
 	else
-	{
 		gh_probed_copy_drop(js);
-		gh_child_rewind(reader.scan);
-	}
 	return used ? GH_OK : GH_DECLINED;
 }
 
-/* Takes the copy of the inner side's index; false: that cannot be, and it is as if nothing had been read. */
+/*
+ * Takes the copy of the inner side's index; false: that cannot be, and it is as if nothing had been read.  Of several
+ * participants each does so for itself (parallel_probed.c).
+ */
 bool
 gh_probed_copy(GhJoinState *js)
 {
-	if (!OidIsValid(js->index) || !gh_enable_index || js->parallel != NULL || js->source[GH_INNER] == NULL ||
+	if (js->probed->copy.area != NULL)
+		return true;
+	if (!OidIsValid(js->index) || !gh_enable_index || js->source[GH_INNER] == NULL ||
 		js->probed->has_refs || gh_child(js, GH_INNER)->plan->qual != NIL)
 		return false;
 	return gh_probed_try(js, use_copy);

@@ -15,6 +15,7 @@
 
 #include "gpuhash.h"
 #include "plan/index_side.h"
+#include "plan/join_path.h"
 #include "plan/scan_path.h"
 #include "service/service.h"
 
@@ -80,12 +81,11 @@ is_whole_table(const Path *inner)
 }
 
 Oid
-gh_inner_index(PlannerInfo *root, const GhJoinStep *step, RelOptInfo *outerrel, Path *inner)
+gh_inner_index(const GhJoinStep *step, const RelOptInfo *outerrel, const Path *inner)
 {
 	Oid			method;
 	ListCell   *lc;
 
-	(void) root;
 	if (!gh_enable_index || !gh_service_enabled() || !is_whole_table(inner) || inner->parent->indexlist == NIL)
 		return InvalidOid;
 	method = get_index_am_oid("gpuhash", true);
@@ -98,4 +98,23 @@ gh_inner_index(PlannerInfo *root, const GhJoinStep *step, RelOptInfo *outerrel, 
 			return index->indexoid;
 	}
 	return InvalidOid;
+}
+
+/* The share of blocks that a copy has to be right for; ../join/probed_copy.c has it, too. */
+#define GH_RIGHT_SHARE 0.75
+
+/*
+ * Of such a join, what it saves that its inner side is neither read nor made a table of.  That is as much of it as VACUUM
+ * has found all-visible; a copy that is there may be right for less.
+ */
+Cost
+gh_copy_saves(const GhJoinStep *step, const Path *outer, Path *inner)
+{
+	Cost		startup;
+	Cost		total;
+
+	if (inner->parent->allvisfrac < GH_RIGHT_SHARE || !OidIsValid(gh_inner_index(step, outer->parent, inner)))
+		return 0;
+	gh_real_cost(inner, &startup, &total);
+	return inner->parent->allvisfrac * (total + gh_build_tuple_cost * inner->rows);
 }

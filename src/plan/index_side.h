@@ -12,6 +12,7 @@
 #include "plan/chain.h"
 
 /* The index of the access method gpuhash that has all that a join reads of its inner side, or InvalidOid. */
-extern Oid	gh_inner_index(PlannerInfo *root, const GhJoinStep *step, RelOptInfo *outerrel, Path *inner);
+extern Oid	gh_inner_index(const GhJoinStep *step, const RelOptInfo *outerrel, const Path *inner);
+extern Cost gh_copy_saves(const GhJoinStep *step, const Path *outer, Path *inner);
 
 #endif							/* GPUHASH_INDEX_SIDE_H */

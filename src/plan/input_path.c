@@ -19,6 +19,7 @@
 #include "expr/key.h"
 #include "expr/translate.h"
 #include "plan/chain.h"
+#include "plan/index_side.h"
 #include "plan/input_path.h"
 #include "plan/join_path.h"
 #include "plan/join_plan.h"
@@ -245,7 +246,8 @@ gh_pages_cost(Path *scan, int ninstructions, double divisor)
 
 /*
  * Of joins, what their look-ups cost, and all but what their outer rows and results do.  Where the inner side of one
- * does not fit in memory, its rows come through files, and all joins do what they do anywhere.
+ * does not fit in memory, its rows come through files, and all joins do what they do anywhere.  An inner side whose table is
+ * the copy of an index is not read.
  */
 Cost
 gh_joins_cost(Path *join, int ninstructions, double divisor)
@@ -258,10 +260,13 @@ gh_joins_cost(Path *join, int ninstructions, double divisor)
 	gh_real_cost(join, &startup, &cost);
 	for (; gh_is_join_path(outer); outer = linitial(((CustomPath *) outer)->custom_paths))
 	{
-		if (!gh_join_fits_in_memory((CustomPath *) outer))
+		List	   *sides = ((CustomPath *) outer)->custom_paths;
+		Cost		saved_by_copy = gh_copy_saves(gh_step(outer), linitial(sides), lsecond(sides));
+
+		if (saved_by_copy == 0 && !gh_join_fits_in_memory((CustomPath *) outer))
 			return cost - gh_step(join)->spared + join->rows *
 				(GH_KEPT_ROW_COST * cpu_tuple_cost + GH_INSTRUCTION_COST * cpu_operator_cost * ninstructions);
-		saved += cpu_tuple_cost * outer->rows;
+		saved += cpu_tuple_cost * outer->rows + saved_by_copy;
 	}
 	return Max(cost - saved - outer->total_cost, 0) + gh_pages_cost(outer, ninstructions, divisor) - gh_step(join)->spared;
 }

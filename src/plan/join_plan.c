@@ -454,7 +454,7 @@ make_private(PlannerInfo *root, CustomPath *path, ScanContext *context, JoinClau
 	result = lappend(result, bits);
 	result = lappend(result, makeInteger(keys_repeat(root, path, clauses)));
 	result = lappend(result, makeInteger(is_plain(root, step, clauses, outer->parent->relids)));
-	result = lappend(result, list_make1_oid(gh_inner_index(root, step, outer->parent, lsecond(path->custom_paths))));
+	result = lappend(result, list_make1_oid(gh_inner_index(step, outer->parent, lsecond(path->custom_paths))));
 	return result;
 }
 

@@ -134,16 +134,82 @@ find_place(Relation index)
 	return NULL;
 }
 
+/* An area that this process has attached, as it can be only once. */
+typedef struct Attached
+{
+	dsa_area   *area;			/* NULL: the place is free */
+	dsa_handle	handle;
+	int			users;
+} Attached;
+
+static Attached *attached = NULL;
+static int	nattached = 0;
+
+static Attached *
+find_attached(const dsa_area *area, dsa_handle handle)
+{
+	for (int i = 0; i < nattached; i++)
+		if (attached[i].area != NULL && (area != NULL ? attached[i].area == area : attached[i].handle == handle))
+			return &attached[i];
+	return NULL;
+}
+
+/* Room for one more area.  May throw. */
+static void
+reserve_attached(void)
+{
+	for (int i = 0; i < nattached; i++)
+		if (attached[i].area == NULL)
+			return;
+	if (attached == NULL)
+		attached = MemoryContextAlloc(TopMemoryContext, sizeof(Attached));
+	else
+		attached = repalloc(attached, (nattached + 1) * sizeof(Attached));
+	attached[nattached++].area = NULL;
+}
+
+/* There is room. */
+static void
+note_attached(dsa_area *area)
+{
+	int			i = 0;
+
+	while (attached[i].area != NULL)
+		i++;
+	attached[i] = (Attached) {area, dsa_get_handle(area), 1};
+	dsa_pin_mapping(area);
+}
+
 /* An area that is in the list, attached until it is detached. */
 static dsa_area *
 attach_area(dsa_handle handle)
 {
-	MemoryContext saved = MemoryContextSwitchTo(TopMemoryContext);
-	dsa_area   *area = dsa_attach(handle);
+	Attached   *known = find_attached(NULL, handle);
+	MemoryContext saved;
+	dsa_area   *area;
 
-	dsa_pin_mapping(area);
+	if (known != NULL)
+	{
+		known->users++;
+		return known->area;
+	}
+	reserve_attached();
+	saved = MemoryContextSwitchTo(TopMemoryContext);
+	area = dsa_attach(handle);
 	MemoryContextSwitchTo(saved);
+	note_attached(area);
 	return area;
+}
+
+static void
+detach_area(dsa_area *area)
+{
+	Attached   *known = find_attached(area, 0);
+
+	if (--known->users > 0)
+		return;
+	known->area = NULL;
+	dsa_detach(area);
 }
 
 /* The copy leaves the list; its area stays for those who have it.  With the lock. */
@@ -160,7 +226,7 @@ free_place(Place *place)
 	place->state = PLACE_FREE;
 	place->bytes = 0;
 	if (area != NULL)
-		dsa_detach(area);
+		detach_area(area);
 }
 
 /* Whether an index of this database is no more, or has another file. */
@@ -278,7 +344,7 @@ void
 gh_index_copy_close(GhCopyHold *hold)
 {
 	if (hold->area != NULL)
-		dsa_detach(hold->area);
+		detach_area(hold->area);
 	hold->area = NULL;
 	hold->copy = NULL;
 }
@@ -442,11 +508,13 @@ gh_index_copy_begin(Relation index, uint64 bytes, GhCopyHold *hold)
 		return false;
 	PG_TRY();
 	{
-		MemoryContext saved = MemoryContextSwitchTo(TopMemoryContext);
+		MemoryContext saved;
 
+		reserve_attached();
+		saved = MemoryContextSwitchTo(TopMemoryContext);
 		hold->area = dsa_create(gh_store_area_tranche());
-		dsa_pin_mapping(hold->area);
 		MemoryContextSwitchTo(saved);
+		note_attached(hold->area);
 		hold->at = dsa_allocate0(hold->area, sizeof(GhIndexCopy));
 		hold->copy = dsa_get_address(hold->area, hold->at);
 	}

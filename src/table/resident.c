@@ -1,6 +1,7 @@
 /*
  * resident.c
- *		What the view gpuhash_resident shows: tables of this database with pages on GPUs.
+ *		What the view gpuhash_resident shows: tables of this database with pages on GPUs, and indexes with copies in
+ *		shared memory.
  */
 #include "postgres.h"
 
@@ -10,6 +11,7 @@
 #include "utils/tuplestore.h"
 
 #include "service/service.h"
+#include "store/index_copies.h"
 #include "store/resident_file.h"
 #include "store/resident_tables.h"
 
@@ -30,6 +32,29 @@ enum
 	RESIDENT_TABLE_BYTES,
 	RESIDENT_COLUMNS
 };
+
+/* Copies of indexes, which are in shared memory and on no device. */
+static void
+list_copies(ReturnSetInfo *result)
+{
+	int			count;
+	GhIndexCopyInfo *infos = gh_index_copies_list(&count);
+
+	for (int i = 0; i < count; i++)
+	{
+		Datum		row[RESIDENT_COLUMNS] = {0};
+		bool		nulls[RESIDENT_COLUMNS] = {false};
+
+		row[RESIDENT_RELATION] = ObjectIdGetDatum(infos[i].index);
+		nulls[RESIDENT_DEVICE] = true;
+		row[RESIDENT_USED] = TimestampTzGetDatum(infos[i].used);
+		row[RESIDENT_HITS] = Int64GetDatum((int64) infos[i].hits);
+		nulls[RESIDENT_WHY_NOT] = true;
+		row[RESIDENT_TABLES] = Int64GetDatum(1);
+		row[RESIDENT_TABLE_BYTES] = Int64GetDatum((int64) infos[i].bytes);
+		tuplestore_putvalues(result->setResult, result->setDesc, row, nulls);
+	}
+}
 
 Datum
 gpuhash_list_resident(PG_FUNCTION_ARGS)
@@ -65,5 +90,6 @@ gpuhash_list_resident(PG_FUNCTION_ARGS)
 		row[RESIDENT_TABLE_BYTES] = Int64GetDatum((int64) table_bytes);
 		tuplestore_putvalues(result->setResult, result->setDesc, row, nulls);
 	}
+	list_copies(result);
 	return (Datum) 0;
 }

@@ -1,0 +1,111 @@
+/*
+ * prewarm_index.c
+ *		gpuhash_prewarm() of an index: makes its copy in shared memory before a join needs it.
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/table.h"
+#include "catalog/index.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_inherits.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+
+#include "fragment/prewarm.h"
+#include "gpuhash.h"
+#include "service/service.h"
+#include "store/index_copies.h"
+
+bool
+gh_is_index(Oid relid)
+{
+	char		kind = get_rel_relkind(relid);
+
+	return kind == RELKIND_INDEX || kind == RELKIND_PARTITIONED_INDEX;
+}
+
+/* Of how many of the table's blocks the copy's rows are those that everybody sees. */
+static BlockNumber
+count_blocks(Relation index, Relation heap)
+{
+	GhCopyHold	hold;
+	BlockNumber count;
+	BlockNumber visible;
+	uint32	   *bits;
+
+	if (!gh_index_copy_open(index, &hold))
+		return 0;
+	bits = palloc0((hold.copy->nblocks / 32 + 1) * sizeof(uint32));
+	count = gh_index_copy_methods()->blocks(index, heap, hold.copy, bits, &visible);
+	/* where it is right for fewer than it could be, another one is made */
+	if (count < visible)
+		count = 0;
+	pfree(bits);
+	gh_index_copy_close(&hold);
+	return count;
+}
+
+static int64
+prewarm_index(Oid relid)
+{
+	Oid			heapid = IndexGetRelation(relid, true);
+	Relation	heap = OidIsValid(heapid) ? try_table_open(heapid, AccessShareLock) : NULL;
+	Relation	index;
+	BlockNumber blocks;
+
+	/* dropped meanwhile */
+	if (heap == NULL)
+		return 0;
+	index = index_open(relid, AccessShareLock);
+	blocks = count_blocks(index, heap);
+	if (blocks == 0)
+	{
+		if (!gh_index_copy_methods()->make(index, heap))
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					 errmsg("no copy of index \"%s\" can be made", RelationGetRelationName(index)),
+					 errhint("It has to be an index USING gpuhash on all rows of a permanent or unlogged table, with whole numbers as its first column, and have room in shared memory.")));
+		blocks = count_blocks(index, heap);
+	}
+	index_close(index, AccessShareLock);
+	table_close(heap, AccessShareLock);
+	return blocks;
+}
+
+static void
+check_index(Oid relid)
+{
+	Oid			heapid = IndexGetRelation(relid, false);
+
+	if (pg_class_aclcheck(heapid, GetUserId(), ACL_SELECT) != ACLCHECK_OK)
+		aclcheck_error(ACLCHECK_NO_PRIV, get_relkind_objtype(get_rel_relkind(heapid)), get_rel_name(heapid));
+	if (!gh_service_enabled())
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("copies of indexes are kept only with gpuhash preloaded"),
+				 errhint("Add \"gpuhash\" to \"shared_preload_libraries\" and restart the server.")));
+	if (!gh_enable_index)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("copies of indexes are not kept"),
+				 errhint("Set \"gpuhash.enable_index\" to \"on\".")));
+}
+
+/* The copies of an index, and of those of its partitions: the tables' blocks that they are right for. */
+int64
+gh_prewarm_index(Oid relid)
+{
+	List	   *indexes;
+	ListCell   *lc;
+	int64		blocks = 0;
+
+	check_index(relid);
+	indexes = find_all_inheritors(relid, AccessShareLock, NULL);
+	foreach(lc, indexes)
+		if (get_rel_relkind(lfirst_oid(lc)) == RELKIND_INDEX)
+			blocks += prewarm_index(lfirst_oid(lc));
+	return blocks;
+}

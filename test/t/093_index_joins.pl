@@ -1,0 +1,206 @@
+# Joins whose inner side is the copy of an index (src/join/probed_copy.c): PostgreSQL's own answer, of all join types that take
+# it, whatever of the table the copy is right for; under writers and VACUUMs of all kinds; and with each of the interlocks left
+# out, a wrong one within seconds.
+#
+#	GPUHASH_SECONDS		of comparisons under writers (10)
+#	GPUHASH_SEED		to begin with
+use GpuHash::Test 'module';
+use POSIX ();
+use Time::HiRes qw(time sleep);
+
+my $seconds = $ENV{GPUHASH_SECONDS} || 10;
+my $SECONDS_TO_FIND = 60;
+my $seed = seed();
+my $server = GpuHash::Server->new(module => 1, conf => ["shared_preload_libraries = 'gpuhash'", "gpuhash.engine = 'cpu'", 'autovacuum = off',
+	'max_prepared_transactions = 10', 'max_worker_processes = 12', 'min_parallel_index_scan_size = 0', 'gpuhash.force_offload = on']);
+
+sub well
+{
+	my ($session, $sql) = @_;
+	my ($out, $error) = $session->do($sql, 120);
+	is($error, '', "no error: $sql") if $error ne '';
+	return $out;
+}
+
+my %queries = (
+	inner => 'SELECT count(*), sum(o.v), sum(s.a), count(s.t), sum(s.k) FROM o JOIN s ON s.k = o.k',
+	left => 'SELECT count(*), sum(o.v), sum(s.a), count(s.k), sum(s.n) FROM o LEFT JOIN s ON s.k = o.k',
+	semi => 'SELECT count(*), sum(o.v) FROM o WHERE EXISTS (SELECT 1 FROM s WHERE s.k = o.k)',
+	anti => 'SELECT count(*), sum(o.v) FROM o WHERE NOT EXISTS (SELECT 1 FROM s WHERE s.k = o.k)',
+	'inner, a condition' => 'SELECT count(*), sum(o.v), sum(s.a) FROM o JOIN s ON s.k = o.k AND s.a > o.v',
+	'left, a condition' => 'SELECT count(*), sum(o.v), sum(s.a), count(s.t) FROM o LEFT JOIN s ON s.k = o.k AND s.a > o.v',
+	'semi, a condition' => 'SELECT count(*), sum(o.v) FROM o WHERE EXISTS (SELECT 1 FROM s WHERE s.k = o.k AND s.a + o.v > 30000)',
+	'anti, a condition' => 'SELECT count(*), sum(o.v) FROM o WHERE NOT EXISTS (SELECT 1 FROM s WHERE s.k = o.k AND s.a + o.v > 30000)',
+	'of texts' => 'SELECT s.t, count(*), sum(o.v) FROM o JOIN s ON s.k = o.k GROUP BY 1 ORDER BY 2, 3, 1 LIMIT 300',
+	'of narrow keys' => 'SELECT count(*), sum(o.v), sum(s.a) FROM o JOIN s ON s.k = o.small',
+	'two' => 'SELECT count(*), sum(o.v), sum(s.a), sum(r.a) FROM o JOIN s ON s.k = o.k LEFT JOIN s r ON r.k = o.small');
+my @names = sort keys %queries;
+
+# The answer with and without copies, of one snapshot, and the plan with.
+sub answers
+{
+	my ($session, $name, $level) = @_;
+	well($session, "BEGIN ISOLATION LEVEL $level");
+	my $with = well($session, $queries{$name});
+	my $plan = well($session, "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) $queries{$name}");
+	my $want = well($session, "SET LOCAL gpuhash.enabled = off; $queries{$name}");
+	well($session, 'COMMIT');
+	return ($with, $want, $plan);
+}
+
+sub compare_all
+{
+	my ($session, $what, $heap) = @_;
+	for my $name (@names)
+	{
+		my ($with, $want, $plan) = answers($session, $name, 'REPEATABLE READ');
+		is($with, $want, "$what: $name");
+		like($plan, qr/Inner Index: s_k\n\s+Blocks From Index: \d+\n/, '  by the copy') or diag($plan);
+		like($plan, $heap ? qr/Blocks From Heap: [1-9]/ : qr/^(?!.*Blocks From Heap)/s, '  ' . ($heap ? 'and some blocks of the table' : 'alone'));
+	}
+	return;
+}
+
+# ------------------------------------------------------------------ what comes from where
+
+my $session = $server->session;
+well($session, 'SET max_parallel_workers_per_gather = 0');
+my $FILL = "SELECT i - 300, i, CASE WHEN i % 7 > 0 THEN repeat('x', i % 40) || i END, i / 100.0, 0 FROM generate_series(1, 20000) i ORDER BY i * 7919::bigint % 100003";
+well($session, "CREATE TABLE s (k bigint, a bigint, t text, n numeric(12, 2), c int) WITH (fillfactor = 80); INSERT INTO s $FILL;
+	INSERT INTO s SELECT i, -i, 'again', NULL, 0 FROM generate_series(1, 20000, 5) i; INSERT INTO s VALUES (NULL, 1, 'none', 2, 0);
+	CREATE INDEX s_k ON s USING gpuhash (k) INCLUDE (a, t, n); VACUUM ANALYZE s;
+	CREATE TABLE o AS SELECT (i * 7919::bigint % 22000) - 1000 AS k, i::bigint AS v, ((i * 31) % 3000)::int AS small FROM generate_series(1, 60000) i; VACUUM ANALYZE o");
+compare_all($session, 'a table that does not change', 0);
+well($session, 'UPDATE s SET a = a + 100000 WHERE k BETWEEN 20 AND 29; DELETE FROM s WHERE k BETWEEN 40 AND 45; INSERT INTO s SELECT i, 7, \'new\', 1, 0 FROM generate_series(15, 55) i');
+compare_all($session, 'with rows that are new, changed and gone', 1);
+well($session, 'BEGIN; UPDATE s SET a = a + 1 WHERE k = 100; INSERT INTO s VALUES (101, 5, \'own\', 1, 0); DELETE FROM s WHERE k = 102');
+for my $name (@names)
+{
+	my $with = well($session, $queries{$name});
+	is($with, well($session, "SET LOCAL gpuhash.enabled = off; $queries{$name}"), "changes of the transaction itself: $name");
+	well($session, 'SET LOCAL gpuhash.enabled = on');
+}
+well($session, 'ROLLBACK; VACUUM (INDEX_CLEANUP on) s');
+compare_all($session, 'vacuumed', 1);
+is(well($session, 'SELECT count(*) FROM gpuhash_resident WHERE relation = \'s_k\'::regclass AND device IS NULL AND hits > 0 AND table_bytes > 0 AND tables = 1'), 1, 'the view shows the copy');
+well($session, 'SET gpuhash.enable_index = off');
+unlike((answers($session, 'inner', 'REPEATABLE READ'))[2], qr/Inner Index/, 'not without gpuhash.enable_index');
+well($session, 'RESET gpuhash.enable_index');
+my $PARALLEL = 'SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0';
+my $SERIAL = 'SET max_parallel_workers_per_gather = 0; RESET parallel_setup_cost; RESET parallel_tuple_cost; RESET min_parallel_table_scan_size';
+well($session, $PARALLEL);
+compare_all($session, 'of several processes', 1);
+like((answers($session, 'inner', 'REPEATABLE READ'))[2], qr/Workers Launched: [12].*Parallel Custom Scan \(GpuHashJoin\)/s, 'which have it in common');
+well($session, $SERIAL);
+# of half of the blocks it makes another one
+well($session, 'UPDATE s SET a = a + 1 WHERE k % 7 = 0; VACUUM s');
+sleep 1;
+compare_all($session, 'made again', 0);
+well($session, 'REINDEX INDEX s_k');
+compare_all($session, 'of an index that was made anew', 0);
+well($session, 'TRUNCATE s');
+is((answers($session, 'left', 'REPEATABLE READ'))[0], (answers($session, 'left', 'REPEATABLE READ'))[1], 'of an empty table');
+well($session, "INSERT INTO s $FILL; VACUUM s");
+sleep 1;
+# write skew: both read what the other writes
+well($session, 'SELECT gpuhash_prewarm(\'s_k\')');
+{
+	my $other = $server->session;
+	my @plans;
+	for my $one ($session, $other)
+	{
+		well($one, 'SET max_parallel_workers_per_gather = 0; BEGIN ISOLATION LEVEL SERIALIZABLE');
+		push @plans, well($one, "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) $queries{inner}");
+	}
+	like($_, qr/Inner Index: s_k/, 'a serializable transaction takes the copy') for @plans;
+	well($session, 'INSERT INTO s VALUES (1, 1, NULL, 1, 0); COMMIT');
+	my (undef, $error) = $other->do('INSERT INTO s VALUES (2, 1, NULL, 1, 0); COMMIT');
+	like($error, qr/could not serialize access/, 'and write skew fails');
+	$other->do('ROLLBACK');
+	$other->close;
+}
+$session->close;
+
+# ---------------------------------------------------------------------- under writers
+
+my @VACUUMS = ('VACUUM (INDEX_CLEANUP on) s', 'VACUUM (INDEX_CLEANUP on) s', 'VACUUM s', 'VACUUM (INDEX_CLEANUP off) s', 'VACUUM (FREEZE) s', 'VACUUM (DISABLE_PAGE_SKIPPING, INDEX_CLEANUP on) s');
+my $names = 0;
+
+sub change
+{
+	my ($number) = @_;
+	my $k = int(rand(20000)) - 300;
+	my $few = "k IN (SELECT k FROM s WHERE k >= $k ORDER BY k LIMIT 2)";
+	my $new = int(rand(20000)) . ', ' . int(rand(1000000)) . ", 'n', 1, 0";
+	my $name = "p$number." . $names++;
+	my @changes = ("BEGIN; DELETE FROM s WHERE $few; INSERT INTO s VALUES ($new); COMMIT", "DELETE FROM s WHERE $few; INSERT INTO s VALUES ($new)", "UPDATE s SET a = a + 1 WHERE $few", "UPDATE s SET c = c + 1 WHERE $few",
+		"SELECT count(c) FROM s WHERE k BETWEEN $k AND $k + 300", "BEGIN; INSERT INTO s VALUES ($new); ROLLBACK",
+		"BEGIN; SAVEPOINT x; INSERT INTO s VALUES ($new); DELETE FROM s WHERE $few; ROLLBACK TO x; UPDATE s SET k = k + 1 WHERE $few; COMMIT",
+		"BEGIN; INSERT INTO s VALUES ($new); DELETE FROM s WHERE $few; PREPARE TRANSACTION '$name'; " . ('COMMIT', 'ROLLBACK')[rand(2)] . " PREPARED '$name'");
+	return $changes[int(rand(@changes))];
+}
+
+sub start
+{
+	my ($number, $end, $pause, $work) = @_;
+	my $pid = fork // die "fork: $!";
+	return $pid if $pid != 0;
+	srand($seed + $number);
+	eval {
+		my $session = $server->session;
+		$session->do('SET gpuhash.enabled = off; SET enable_seqscan = off');
+		while (time < $end && !-e "$server->{dir}/stop")
+		{
+			my (undef, $error) = $session->do($work->(), 120);
+			print STDERR "# $error\n" if $error ne '' && $error !~ /40P01|deadlock/;
+			sleep rand() * $pause;
+		}
+	};
+	POSIX::_exit(0);
+}
+
+# Compares until the time is over, or an answer is wrong: comparisons, those that took the copy, and those that were wrong.
+sub compare
+{
+	my ($limit, $until_wrong) = @_;
+	my $end = time + $limit;
+	unlink "$server->{dir}/stop";
+	my @pids = ((map { my $number = $_; start($number, $end, 0.1, sub { change($number) }) } 1 .. 3), start(10, $end, 0.15, sub { $VACUUMS[int(rand(@VACUUMS))] }));
+	my $session = $server->session;
+	my ($rounds, $taken, $wrong) = (0, 0, 0);
+	well($session, 'SET max_parallel_workers_per_gather = 0');
+	while (time < $end && !($until_wrong && $wrong > 0))
+	{
+		my $name = $names[int(rand(@names))];
+		well($session, rand() < 0.4 ? $PARALLEL : $SERIAL) if rand() < 0.2;
+		my ($with, $want, $plan) = answers($session, $name, ('REPEATABLE READ', 'SERIALIZABLE')[rand() < 0.2]);
+		$rounds++;
+		$taken++ if $plan =~ /Inner Index/;
+		next if $with eq $want;
+		$wrong++;
+		diag("$name: $with, not $want\n$plan") unless $until_wrong;
+	}
+	open my $file, '>', "$server->{dir}/stop" or die $!;
+	close $file;
+	waitpid $_, 0 for @pids;
+	$session->close;
+	return ($rounds, $taken, $wrong);
+}
+
+my ($rounds, $taken, $wrong) = compare($seconds, 0);
+is($wrong, 0, "none of $rounds answers was wrong");
+cmp_ok($taken, '>', $rounds / 4, "$taken by copies");
+for my $point ('index_inserted', 'index_removed', 'index_order')
+{
+	$server->query("SELECT gpuhash_fault_arm('$point', 'launch', 0, 1000000000, 0)");
+	($rounds, $taken, $wrong) = compare($SECONDS_TO_FIND, 1);
+	$server->query("SELECT gpuhash_fault_arm('any', 'none', 0, 0, 0)");
+	cmp_ok($wrong, '>', 0, "without $point: one of $rounds answers, $taken by copies, was wrong");
+}
+($rounds, $taken, $wrong) = compare($seconds / 2, 0);
+# a copy that was made meanwhile lacks what was not noted
+$server->query('REINDEX INDEX s_k');
+($rounds, $taken, $wrong) = compare($seconds / 2, 0);
+is($wrong, 0, "with both again, none of $rounds was");
+unlike($server->log, qr/PANIC|TRAP:|terminated by signal/, 'nothing failed');
+done_testing();
