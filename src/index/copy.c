@@ -28,6 +28,9 @@
 #include "store/index_copies.h"
 
 #define GH_COPY_VARNO 1
+#define GH_BITS 32
+/* A copy is made when so many blocks are all-visible. */
+#define GH_COPY_SHARE(nblocks) ((nblocks) - (nblocks) / 4)
 /* Rows that enter the table together. */
 #define GH_COPY_BATCH 32768
 /* Memory of texts is taken in pieces. */
@@ -50,6 +53,9 @@ typedef struct Maker
 	int			sources[GH_COPY_COLUMNS_MAX];	/* by column: which of the index's, from 0 */
 	GhKept		kept[GH_COPY_COLUMNS_MAX];	/* the table's */
 	int			nkept;
+
+	GhCopied	copied;
+	uint32	   *bits;			/* of blocks that were all-visible at the begin: others are left out */
 
 	/* entries that have been read */
 	uint64		rows;
@@ -248,6 +254,8 @@ keep_entry(void *arg, BlockNumber block, const Datum *values, const bool *nulls)
 	uint64		row = maker->rows;
 	uint64		key = 0;
 
+	if (block >= maker->copied.nblocks || (maker->bits[block / GH_BITS] >> block % GH_BITS & 1) == 0)
+		return true;
 	/* a NULL in the key matches nothing */
 	for (int c = 0; c < maker->nkeys; c++)
 		if (nulls[maker->sources[c]])
@@ -485,21 +493,40 @@ share_entries(Maker *maker)
 
 /* --------------------------------------------------------------------- the whole */
 
+/*
+ * Blocks that are not all-visible when the copy is begun are left out for good: they may have entries of rows that are no more,
+ * whose keys would then have two entries.  *later: there are so many that it is too early for a copy.
+ */
 static bool
-fill(Maker *maker)
+begin(Maker *maker, bool *later)
 {
-	GhCopied	copied;
+	const GhCopied *copied = &maker->copied;
+
+	if (!gh_copy_begin(maker->index, maker->heap, &maker->copied))
+		return false;
+	maker->bits = palloc0((copied->nblocks / GH_BITS + 1) * sizeof(uint32));
+	*later = gh_copy_blocks(maker->index, maker->heap, copied, maker->bits, NULL) < GH_COPY_SHARE(copied->nblocks);
+	return !*later;
+}
+
+static bool
+fill(Maker *maker, bool *later)
+{
 	bool		filled;
 
-	if (!choose_columns(maker) || !gh_copy_begin(maker->index, maker->heap, &copied))
+	if (!choose_columns(maker))
 		return false;
-	filled = gh_leaves_read(maker->index, keep_entry, maker) && (maker->rows == 0 || make_table(maker)) &&
-		share_entries(maker);
+	filled = begin(maker, later) && gh_leaves_read(maker->index, keep_entry, maker) &&
+		(maker->rows == 0 || make_table(maker)) && share_entries(maker);
 	if (!filled)
+	{
 		gh_copy_end(maker->index);
-	maker->hold.copy->generation = copied.generation;
-	maker->hold.copy->nblocks = copied.nblocks;
-	return filled;
+		return false;
+	}
+	gh_copy_leave_out(maker->index, &maker->copied, maker->bits);
+	maker->hold.copy->generation = maker->copied.generation;
+	maker->hold.copy->nblocks = maker->copied.nblocks;
+	return true;
 }
 
 static void
@@ -517,6 +544,7 @@ make_copy(Relation index, Relation heap)
 	Maker	   *maker = palloc0(sizeof(Maker));
 	MemoryContext saved;
 	bool		made = false;
+	bool		later = false;
 
 	if (!gh_index_copy_begin(index, bytes, &maker->hold))
 		return false;
@@ -527,14 +555,14 @@ make_copy(Relation index, Relation heap)
 	PG_ENSURE_ERROR_CLEANUP(give_up, PointerGetDatum(maker));
 	{
 		saved = MemoryContextSwitchTo(maker->context);
-		made = fill(maker);
+		made = fill(maker, &later);
 		MemoryContextSwitchTo(saved);
 	}
 	PG_END_ENSURE_ERROR_CLEANUP(give_up, PointerGetDatum(maker));
 	if (made)
 		gh_index_copy_publish(&maker->hold);
 	else
-		gh_index_copy_abandon(&maker->hold, true);
+		gh_index_copy_abandon(&maker->hold, !later);
 	MemoryContextDelete(maker->context);
 	pfree(maker);
 	return made;

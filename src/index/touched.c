@@ -353,6 +353,19 @@ gh_touch_inserted(Relation index, BlockNumber block)
 		touch(place, block);
 }
 
+/* If the copy is no longer the index's, another one has bits too many. */
+void
+gh_copy_leave_out(Relation index, const GhCopied *copied, const uint32 *bits)
+{
+	const Place *place = look_up(index);
+
+	if (place == NULL || place->generation != copied->generation)
+		return;
+	for (BlockNumber block = 0; block < copied->nblocks; block++)
+		if ((bits[block / GH_BITS] >> block % GH_BITS & 1) == 0)
+			touch(place, block);
+}
+
 void
 gh_touch_removed(Relation index)
 {

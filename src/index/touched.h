@@ -39,6 +39,9 @@ extern void gh_copy_end(Relation index);
 extern BlockNumber gh_copy_blocks(Relation index, Relation heap, const GhCopied *copied, uint32 *bits,
 								  BlockNumber *all_visible);
 
+/* Of whoever copies: those blocks whose bit is not set are not the copy's. */
+extern void gh_copy_leave_out(Relation index, const GhCopied *copied, const uint32 *bits);
+
 /* Of the access method: there is an entry for a row on that block; and entries were removed. */
 extern void gh_touch_inserted(Relation index, BlockNumber block);
 extern void gh_touch_removed(Relation index);

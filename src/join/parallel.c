@@ -232,6 +232,7 @@ gh_parallel_init(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
 	LWLockInitialize(&shared->lock, LWTRANCHE_PARALLEL_HASH_JOIN);
 	SpinLockInit(&shared->mutex);
 	ConditionVariableInit(&shared->rescued);
+	ConditionVariableInit(&shared->decided);
 	SharedFileSetInit(&shared->files, pcxt->seg);
 	init_run(shared);
 	/* of an earlier run, which may have had no segment, under a LIMIT that is rescanned */

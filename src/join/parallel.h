@@ -86,6 +86,7 @@ typedef enum GhSharedEngine
 typedef enum GhOfPages
 {
 	GH_OF_PAGES_UNDECIDED,
+	GH_OF_PAGES_DECIDING,		/* one looks for the copy of an index, or makes it: others wait */
 	GH_OF_PAGES_NO,
 	GH_OF_PAGES_YES,
 	GH_OF_COPY,					/* there is nothing to make: each takes the copy of an index */
@@ -142,6 +143,7 @@ typedef struct GhShared
 	pg_atomic_uint32 has_nulls; /* GhRowStore.has_nulls of any, likewise */
 	pg_atomic_uint64 probed_bytes;	/* of rows in a table for the node above */
 	pg_atomic_uint32 of_pages;	/* GhOfPages: by the first one in phase ROWS, or given up by who is elected */
+	ConditionVariable decided;	/* it is no longer DECIDING */
 	pg_atomic_uint32 own_chunks;	/* chunks of rows that were not shared when all were read */
 
 	/* the table: written by the elected participant before the next phase */

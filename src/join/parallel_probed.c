@@ -7,6 +7,8 @@
  */
 #include "postgres.h"
 
+#include "utils/wait_event.h"
+
 #include "gpuhash.h"
 #include "join/join.h"
 #include "join/parallel.h"
@@ -38,6 +40,18 @@ choose(GhJoinState *js)
 	return gh_probed_may_read_together(js) ? GH_OF_PAGES_YES : GH_OF_PAGES_NO;
 }
 
+/* Who decides waits for nobody, and after an error of it all end. */
+static void
+await_decision(GhJoinState *js)
+{
+	GhShared   *shared = js->parallel->shared;
+
+	ConditionVariablePrepareToSleep(&shared->decided);
+	while (pg_atomic_read_u32(&shared->of_pages) == GH_OF_PAGES_DECIDING)
+		ConditionVariableSleep(&shared->decided, WAIT_EVENT_HASH_BUILD_ALLOCATE);
+	ConditionVariableCancelSleep();
+}
+
 /*
  * Phase ROWS: whether the table for the node above is made straight from pages, or is a copy.  The first one here decides
  * for all.
@@ -45,13 +59,19 @@ choose(GhJoinState *js)
 bool
 gh_shared_probed_reads_pages(GhJoinState *js)
 {
-	GhShared   *shared = js->parallel->shared;
-	uint32		decided = pg_atomic_read_u32(&shared->of_pages);
-	bool		mine = false;
+	uint32		undecided = GH_OF_PAGES_UNDECIDED;
+	pg_atomic_uint32 *of_pages = &js->parallel->shared->of_pages;
+	bool		mine = pg_atomic_compare_exchange_u32(of_pages, &undecided, GH_OF_PAGES_DECIDING);
+	uint32		decided;
 
-	if (decided == GH_OF_PAGES_UNDECIDED)
-		mine = pg_atomic_compare_exchange_u32(&shared->of_pages, &decided, choose(js));
-	decided = pg_atomic_read_u32(&shared->of_pages);
+	if (mine)
+	{
+		pg_atomic_write_u32(of_pages, choose(js));
+		ConditionVariableBroadcast(&js->parallel->shared->decided);
+	}
+	else
+		await_decision(js);
+	decided = pg_atomic_read_u32(of_pages);
 	if (decided == GH_OF_COPY)
 	{
 		take_copy(js);
