@@ -223,7 +223,10 @@ choose_device(void)
 	return device;
 }
 
-/* Of an index, its copy (prewarm_index.c).  The pages of a table, with all that inherits from it, that are on a GPU when this is done. */
+/*
+ * Of an index, its copy (prewarm_index.c).  Else the pages of a table, with all that inherits from it, that are on a GPU when
+ * this is done.
+ */
 Datum
 gpuhash_prewarm(PG_FUNCTION_ARGS)
 {

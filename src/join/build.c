@@ -313,7 +313,7 @@ gh_join_drop_inner(GhJoinState *js)
 	gh_spill_reset(&js->spill);
 	js->engine = NULL;
 	js->inner_rows = 0;
-	js->stored = js->built = false;
+	js->stored = js->built = js->copy_use.used = false;
 	if (js->probed != NULL)
 		js->probed->of_pages = false;
 }

@@ -430,6 +430,7 @@ do_phase_again(GhJoinState *js, GhSharedPhase phase, bool elected)
 	{
 		/* a copy that others could not take */
 		gh_probed_drop(js);
+		js->copy_use.used = false;
 		gh_child_rewind(gh_child(js, GH_INNER));
 		js->inner_rows = 0;
 		read_rows(js);

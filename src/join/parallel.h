@@ -226,6 +226,7 @@ extern void gh_parallel_free_blocks(GhJoinState *js);
 extern bool gh_shared_probed_reads_pages(GhJoinState *js);
 extern bool gh_shared_probed_gave_pages_up(const GhJoinState *js);
 extern bool gh_shared_probed_is_copy(const GhJoinState *js);
+extern bool gh_shared_probed_take_copy(GhJoinState *js);
 extern bool gh_shared_probed_make(GhJoinState *js);
 extern void gh_shared_probed_go_on(GhJoinState *js, bool refused);
 extern void gh_shared_probed_enter(GhJoinState *js);

@@ -20,13 +20,25 @@ gh_shared_probed_is_copy(const GhJoinState *js)
 	return pg_atomic_read_u32(&js->parallel->shared->of_pages) == GH_OF_COPY;
 }
 
-/* Up to phase ENTER: takes the copy, or has all give it up. */
-static void
-take_copy(GhJoinState *js)
+/* Takes the copy, unless this participant has it.  Each has all of its rows, and who decides counts them. */
+bool
+gh_shared_probed_take_copy(GhJoinState *js)
 {
 	if (!gh_is_probed_above(js))
 		elog(ERROR, "participants of a hash join do not agree on who probes");
+	if (js->probed->table != NULL)
+		return true;
 	if (!gh_probed_copy(js))
+		return false;
+	js->inner_rows = 0;
+	return true;
+}
+
+/* Up to phase ENTER: likewise, or all give it up. */
+static void
+take_copy(GhJoinState *js)
+{
+	if (!gh_shared_probed_take_copy(js))
 		pg_atomic_write_u32(&js->parallel->shared->refused, 1);
 }
 
@@ -75,9 +87,6 @@ gh_shared_probed_reads_pages(GhJoinState *js)
 	if (decided == GH_OF_COPY)
 	{
 		take_copy(js);
-		/* each has all of its rows */
-		if (!mine)
-			js->inner_rows = 0;
 		return true;
 	}
 	gh_probed_drop(js);

@@ -477,13 +477,13 @@ gh_shared_table_open(GhJoinState *js)
 	}
 	if (shared->probed)
 	{
-		if (!gh_is_probed_above(js))
-			elog(ERROR, "participants of a hash join do not agree on who probes");
 		if (gh_shared_probed_is_copy(js))
 		{
-			(void) gh_probed_copy(js);
+			(void) gh_shared_probed_take_copy(js);
 			return;
 		}
+		if (!gh_is_probed_above(js))
+			elog(ERROR, "participants of a hash join do not agree on who probes");
 		gh_probed_attach(js, shared->cpu_root);
 		return;
 	}

@@ -28,6 +28,7 @@
 #include "gpuhash.h"
 #include "join/join.h"
 #include "join/source.h"
+#include "service/faults.h"
 #include "service/placement.h"
 
 /* The copy is not used when it is right for fewer than so many of the table's blocks: one less by this divisor. */
@@ -622,7 +623,7 @@ gh_probed_copy(GhJoinState *js)
 	if (!OidIsValid(js->index) || !gh_enable_index || js->source[GH_INNER] == NULL ||
 		js->probed->has_refs || gh_child(js, GH_INNER)->plan->qual != NIL)
 		return false;
-	return gh_probed_try(js, use_copy);
+	return gh_fault_pass(GH_FAULT_POINT_INDEX_COPY) == GH_FAULT_NONE && gh_probed_try(js, use_copy);
 }
 
 static void

@@ -50,6 +50,7 @@
 	X(INDEX_INSERTED, "index_inserted")	/* an insert is not noted in the touched map */ \
 	X(INDEX_REMOVED, "index_removed")	/* nor what VACUUM removes */ \
 	X(INDEX_ORDER, "index_order")	/* the touched map is read before the visibility map */ \
+	X(INDEX_COPY, "index_copy")	/* a process does not take the copy of an index */ \
 	X(ALLOCATION, "allocation") \
 	X(REPLY, "reply")
 

@@ -91,6 +91,20 @@ my $SERIAL = 'SET max_parallel_workers_per_gather = 0; RESET parallel_setup_cost
 well($session, $PARALLEL);
 compare_all($session, 'of several processes', 1);
 like((answers($session, 'inner', 'REPEATABLE READ'))[2], qr/Workers Launched: [12].*Parallel Custom Scan \(GpuHashJoin\)/s, 'which have it in common');
+# one of them, sooner or later, cannot take it
+for my $passages (0 .. 3)
+{
+	my $fired = 0;
+	for my $name (@names)
+	{
+		my $want = well($session, "SET gpuhash.enabled = off; $queries{$name}");
+		well($session, "SET gpuhash.enabled = on; SELECT gpuhash_fault_arm('index_copy', 'launch', $passages, 1, 0)");
+		is(well($session, $queries{$name}), $want, "of several processes, of which number $passages does without: $name");
+		$fired += well($session, 'SELECT gpuhash_fault_fired()');
+	}
+	cmp_ok($fired, '>', 0, "  which happened $fired times");
+}
+$server->query("SELECT gpuhash_fault_arm('any', 'none', 0, 0, 0)");
 well($session, $SERIAL);
 # of half of the blocks it makes another one
 well($session, 'UPDATE s SET a = a + 1 WHERE k % 7 = 0; VACUUM s');
