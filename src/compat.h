@@ -482,6 +482,13 @@ gh_read_temp_file(BufFile *file, void *ptr, size_t size, bool may_end)
 #define gh_old_snapshots_end() (old_snapshot_threshold >= 0)
 #endif
 
+/* Bytes of an area (dsa.h), or, before 17, what is thought. */
+#if PG_VERSION_NUM >= 170000
+#define gh_area_size(area, thought) ((uint64) dsa_get_total_size(area))
+#else
+#define gh_area_size(area, thought) (thought)
+#endif
+
 /* From 17 on, an extension's wait events have names of their own. */
 #define GH_HAVE_NAMED_WAIT_EVENTS (PG_VERSION_NUM >= 170000)
 

@@ -67,7 +67,8 @@ prewarm_index(Oid relid)
 			ereport(ERROR,
 					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					 errmsg("no copy of index \"%s\" can be made", RelationGetRelationName(index)),
-					 errhint("It has to be an index USING gpuhash on all rows of a permanent or unlogged table, with whole numbers as its first column, and have room in shared memory.")));
+					 errdetail("It is no index USING gpuhash on all rows of a table, its first column is no whole number, its table has too few all-visible pages, or there is no room."),
+					 errhint("VACUUM the table, or look at \"gpuhash.resident_memory\".")));
 		blocks = count_blocks(index, heap);
 	}
 	index_close(index, AccessShareLock);

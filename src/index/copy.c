@@ -1,11 +1,11 @@
 /*
  * copy.c
- *		Makes the copy of an index in shared memory: its entries as columns, and a table from keys to the columns that
- *		are no part of the key.
+ *		Makes the copy of an index in shared memory: its entries as columns, and a table from keys to the
+ *		columns that are no part of the key.
  *
- * Of each entry it has the block of its row.  The entries are read by leaves.c into memory of this process, made a table of by
- * a pipeline of the CPU engine, and copied to shared memory (../store/index_copies.h).  From before that on it is noted
- * which blocks they are right for (touched.c).
+ * Of each entry it has the block of its row.  The entries are read by leaves.c into memory of this process,
+ * made a table of by a pipeline of the CPU engine, and copied to shared memory (../store/index_copies.h).
+ * From before that on it is noted which blocks they are right for (touched.c).
  */
 #include "postgres.h"
 
@@ -151,8 +151,8 @@ translate(Maker *maker)
 }
 
 /*
- * The key is the index's first column, and those behind it that are whole numbers, too, while all fit in a key.  One alone has
- * all bits of a key, so that whole numbers of other widths find it.
+ * The key is the index's first column, and those behind it that are whole numbers, too, while all fit in a
+ * key.  One alone has all bits of a key, so that whole numbers of other widths find it.
  */
 static void
 choose_key(Maker *maker)
@@ -160,7 +160,8 @@ choose_key(Maker *maker)
 	int			nkeys = IndexRelationGetNumberOfKeyAttributes(maker->index);
 	int			bits = 0;
 
-	for (int c = 0; c < maker->ncolumns && maker->nkeys < GH_COPY_KEYS_MAX && maker->sources[c] == c && c < nkeys; c++)
+	nkeys = Min(Min(nkeys, maker->ncolumns), GH_COPY_KEYS_MAX);
+	for (int c = 0; c < nkeys && maker->sources[c] == c; c++)
 	{
 		int			own = key_bits(&maker->columns[c].column);
 
@@ -494,8 +495,9 @@ share_entries(Maker *maker)
 /* --------------------------------------------------------------------- the whole */
 
 /*
- * Blocks that are not all-visible when the copy is begun are left out for good: they may have entries of rows that are no more,
- * whose keys would then have two entries.  *later: there are so many that it is too early for a copy.
+ * Blocks that are not all-visible when the copy is begun are left out for good: they may have entries of rows
+ * that are no more, whose keys would then have two entries.  *later: there are so many that it is too early
+ * for a copy.
  */
 static bool
 begin(Maker *maker, bool *later)

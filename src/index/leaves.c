@@ -1,13 +1,15 @@
 /*
  * leaves.c
- *		Reads the leaf pages of an index, from the first one by their links to the right, as nbtree writes them.
+ *		Reads the leaf pages of an index, from the first one by their links to the right, as nbtree writes
+ *		them.
  *
- * Each page is copied under its share lock, and looked at afterwards: on a leaf page, entries move under a pin.  A page
- * that is split meanwhile has its entries on itself and pages to its right, which come later; the link that is followed is
- * that of the copy.  Pages that are half-dead or deleted have no entries, and lead to the right.
+ * Each page is copied under its share lock, and looked at afterwards: on a leaf page, entries move under a
+ * pin.  A page that is split meanwhile has its entries on itself and pages to its right, which come later;
+ * the link that is followed is that of the copy.  Pages that are half-dead or deleted have no entries, and
+ * lead to the right.
  *
- * What is on disk is not trusted: whatever is not within its bounds ends the reading, and it is nbtree that tells the
- * user, when it meets it.  An entry's columns are found here, as index_getattr looks at no bounds.
+ * What is on disk is not trusted: whatever is not within its bounds ends the reading, and it is nbtree that
+ * tells the user, when it meets it.  An entry's columns are found here, as index_getattr looks at no bounds.
  */
 #include "postgres.h"
 

@@ -2,14 +2,15 @@
  * probed_copy.c
  *		The copy of an index as the table for the node above (probed.c): nothing of the inner side is built.
  *
- * Rows of the blocks that the copy is right for, in the query's snapshot, come from the copy (../index/README, "Copies");
- * those of the other blocks are read from the table.  The copy's table cannot change, and has entries on those blocks,
- * too.  So what is told apart are keys: those of which an entry is on such a block, or a row that was read, are looked up
- * in a small table of this query alone, which has all of their rows, the copy's on right blocks among them; all others in
- * the copy's (GhTableOverlay).  Where the copy is right for all blocks there is no such key.
+ * Rows of the blocks that the copy is right for, in the query's snapshot, come from the copy
+ * (../index/README, "Copies"); those of the other blocks are read from the table.  The copy's table cannot
+ * change, and has entries on those blocks, too.  So what is told apart are keys: those of which an entry is
+ * on such a block, or a row that was read, are looked up in a small table of this query alone, which has all
+ * of their rows, the copy's on right blocks among them; all others in the copy's (GhTableOverlay).  Where the
+ * copy is right for all blocks there is no such key.
  *
- * The order is that of the proof: the query's snapshot is held; the scan of the inner side begins, which locks the table for
- * serializable transactions; then the copy is asked for its blocks.
+ * The order is that of the proof: the query's snapshot is held; the scan of the inner side begins, which
+ * locks the table for serializable transactions; then the copy is asked for its blocks.
  */
 #include "postgres.h"
 
@@ -156,8 +157,8 @@ find_blocks(Reader *reader, BlockNumber *stale)
 	BlockNumber visible;
 
 	reader->bits = palloc0((nblocks / GH_BITS + 1) * sizeof(uint32));
-	reader->right = gh_index_copy_methods()->blocks(reader->index, reader->pages->relation, reader->copy, reader->bits,
-													&visible);
+	reader->right = gh_index_copy_methods()->blocks(reader->index, reader->pages->relation, reader->copy,
+													reader->bits, &visible);
 	*stale = visible - reader->right;
 	/* those past the end are no blocks of this query */
 	for (BlockNumber block = reader->pages->nblocks; block < nblocks; block++)
@@ -576,8 +577,8 @@ tell(Reader *reader)
 }
 
 /*
- * The pages are those of a scan of this process's own, beside the node's, which participants may share: each has its own
- * table of the rows that are not the copy's.
+ * The pages are those of a scan of this process's own, beside the node's, which participants may share: each
+ * has its own table of the rows that are not the copy's.
  */
 static GhStatus
 use_copy(GhJoinState *js, MemoryContext context)
@@ -591,8 +592,8 @@ use_copy(GhJoinState *js, MemoryContext context)
 	reader.pages = &pages;
 	reader.hold = &js->probed->copy;
 	gh_child_start(reader.scan);
-	scan = table_beginscan_strat(((ScanState *) reader.scan)->ss_currentRelation, js->css.ss.ps.state->es_snapshot, 0, NULL,
-								 true, false);
+	scan = table_beginscan_strat(((ScanState *) reader.scan)->ss_currentRelation,
+								 js->css.ss.ps.state->es_snapshot, 0, NULL, true, false);
 	gh_pages_init(&pages, context);
 	gh_pages_of_scan(&pages, scan);
 	reader.index = index_open(js->index, AccessShareLock);
@@ -612,8 +613,8 @@ use_copy(GhJoinState *js, MemoryContext context)
 }
 
 /*
- * Takes the copy of the inner side's index; false: that cannot be, and it is as if nothing had been read.  Of several
- * participants each does so for itself (parallel_probed.c).
+ * Takes the copy of the inner side's index; false: that cannot be, and it is as if nothing had been read.  Of
+ * several participants each does so for itself (parallel_probed.c).
  */
 bool
 gh_probed_copy(GhJoinState *js)

@@ -1,11 +1,11 @@
 /*
  * index_side.c
- *		When the copy of an index (../store/README, "Copies of indexes") may be the table of a join's inner side: which
- *		index that is.
+ *		When the copy of an index (../store/README, "Copies of indexes") may be the table of a join's inner
+ *		side: which index that is.
  *
- * It is one whose key columns are those of the join's hash clauses, in the index's order, and that has all other columns of
- * the table that are read.  The table is scanned without conditions.  Whether there is a copy, and of how many blocks its
- * rows are those of the query's snapshot, is found when the query runs.
+ * It is one whose key columns are those of the join's hash clauses, in the index's order, and that has all
+ * other columns of the table that are read.  The table is scanned without conditions.  Whether there is a
+ * copy, and of how many blocks its rows are those of the query's snapshot, is found when the query runs.
  */
 #include "postgres.h"
 
@@ -104,8 +104,8 @@ gh_inner_index(const GhJoinStep *step, const RelOptInfo *outerrel, const Path *i
 #define GH_RIGHT_SHARE 0.75
 
 /*
- * Of such a join, what it saves that its inner side is neither read nor made a table of.  That is as much of it as VACUUM
- * has found all-visible; a copy that is there may be right for less.
+ * Of such a join, what it saves that its inner side is neither read nor made a table of.  That is as much of
+ * it as VACUUM has found all-visible; a copy that is there may be right for less.
  */
 Cost
 gh_copy_saves(const GhJoinStep *step, const Path *outer, Path *inner)

@@ -2,9 +2,9 @@
  * index_copies.c
  *		The list of copies of indexes in shared memory, and their memory.
  *
- * Each copy lies in an area of its own (dsa.h).  Whoever uses it attaches the area, and so it is there until the last one
- * has detached it, although it may have left the list meanwhile: nobody waits for anybody.  The list is guarded by one
- * lock, under which areas are attached, so that none that is in the list is gone.
+ * Each copy lies in an area of its own (dsa.h).  Whoever uses it attaches the area, and so it is there until
+ * the last one has detached it, although it may have left the list meanwhile: nobody waits for anybody.  The
+ * list is guarded by one lock, under which areas are attached, so that none that is in the list is gone.
  */
 #include "postgres.h"
 
@@ -538,7 +538,7 @@ gh_index_copy_publish(GhCopyHold *hold)
 	LWLockAcquire(&copies->lock, LW_EXCLUSIVE);
 	place->area = dsa_get_handle(hold->area);
 	place->copy = hold->at;
-	place->bytes = dsa_get_total_size(hold->area);
+	place->bytes = gh_area_size(hold->area, place->bytes);
 	place->rows = hold->copy->rows;
 	place->made_ms = TimestampDifferenceMilliseconds(place->since, now);
 	place->since = now;

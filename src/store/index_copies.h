@@ -1,7 +1,7 @@
 /*
  * index_copies.h
- *		Copies of indexes of the access method gpuhash in shared memory: their entries as columns, and a table of the CPU
- *		engine from keys to rows.
+ *		Copies of indexes of the access method gpuhash in shared memory: their entries as columns, and a table
+ *		of the CPU engine from keys to rows.
  *
  * README, "Copies of indexes", has who makes one, who uses it, and when it goes.
  */
@@ -66,8 +66,8 @@ typedef struct GhIndexCopyMethods
 	/* Makes the copy of an index and publishes it; false: there is none.  A snapshot is active. */
 	bool		(*make) (Relation index, Relation heap);
 	/*
-	 * Which blocks the copy is right for, by a bit for each of copy->nblocks; how many, and of these and those that are not,
-	 * how many the visibility map has as all-visible.
+	 * Which blocks the copy is right for, by a bit for each of copy->nblocks; how many, and of these and
+	 * those that are not, how many the visibility map has as all-visible.
 	 */
 	BlockNumber (*blocks) (Relation index, Relation heap, const GhIndexCopy *copy, uint32 *bits,
 						   BlockNumber *all_visible);
@@ -98,9 +98,9 @@ extern bool gh_index_copy_is_due(Relation index);
 extern void gh_index_copy_host(GhCopyHold *hold, GhHost *host);
 
 /*
- * For those who make one: an empty area, while nobody else makes a copy of the index; one that is there goes.  It takes
- * about so many bytes, for which others go, those that were used longest ago first.  False: not now, or there is no room.
- * Then publish or abandon; abandon also after an error.
+ * For those who make one: an empty area, while nobody else makes a copy of the index; one that is there
+ * goes.  It takes about so many bytes, for which others go, those that were used longest ago first.  False:
+ * not now, or there is no room. Then publish or abandon; abandon also after an error.
  */
 extern bool gh_index_copy_begin(Relation index, uint64 bytes, GhCopyHold *hold);
 extern void gh_index_copy_publish(GhCopyHold *hold);

@@ -1,7 +1,7 @@
 /*
  * cpu_overlay.c
- *		How a handle shows a table that a pipeline made on the CPU: with other columns, and with another table's rows for
- *		some keys (GhTableOverlay).  cpu_pipeline_probe.c looks rows up so.
+ *		How a handle shows a table that a pipeline made on the CPU: with other columns, and with another
+ *		table's rows for some keys (GhTableOverlay).  cpu_pipeline_probe.c looks rows up so.
  */
 #include "engine/pipeline/cpu_rows.h"
 #include "engine/table/cpu_internal.h"
