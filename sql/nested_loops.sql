@@ -31,7 +31,7 @@ SELECT * FROM nl_check('SELECT f.id, d.t FROM nl_f f LEFT JOIN nl_d d ON d.k = f
 SELECT * FROM nl_check('SELECT f.id, d.t FROM nl_f f LEFT JOIN nl_d d ON d.k = f.k AND d.a > 1 WHERE f.x = 3 AND f.y = 3 AND f.z = 3 ORDER BY f.id LIMIT 1');
 SELECT * FROM nl_check('SELECT f.id FROM nl_f f LEFT JOIN nl_small d ON d.k = f.k WHERE f.x = 3 AND f.y = 3 AND f.z = 3');
 SELECT * FROM nl_check('SELECT f.id, d.t FROM nl_f f LEFT JOIN nl_d d ON d.k < f.k - 1990 AND d.a > 1 WHERE f.x = 3 AND f.y = 3 AND f.z = 3');
-SELECT * FROM nl_check('SELECT f.id FROM nl_f f WHERE f.id = 77 AND EXISTS (SELECT FROM nl_d d WHERE d.k = f.k AND d.a > 1)');
+SELECT before = loops AS alike, same FROM nl_check('SELECT f.id FROM nl_f f WHERE f.id = 77 AND EXISTS (SELECT FROM nl_d d WHERE d.k = f.k AND d.a > 1)');
 SET enable_hashjoin = off;
 SELECT * FROM nl_check('SELECT f.id, d.t FROM nl_f f LEFT JOIN nl_d d ON d.k = f.k AND d.a > 1 WHERE f.x = 3 AND f.y = 3 AND f.z = 3');
 RESET enable_hashjoin;
