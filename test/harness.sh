@@ -140,10 +140,10 @@ tap_at_once() {
 	for n in 1 2 3 4 5; do
 		printf 'use Test::More; sleep %s; ok(1, "one"); ok(%s, "two"); done_testing();\n' "$((n % 2))" "$((n != 3))" >"$SRC/test/t/00$n.pl"
 	done
-	expect "passed: 9, failed: 1" eval 'PASSED=0 FAILED=0 TAP_AT_ONCE=2; part_tap >"$SRC/said"; echo "passed: $PASSED, failed: $FAILED"' || return
+	expect "passed: 9, failed: 1" eval 'PASSED=0 FAILED=0 TAP_AT_ONCE=2 TAP= CHECK_SECONDS=; part_tap >"$SRC/said"; echo "passed: $PASSED, failed: $FAILED"' || return
 	expect "ok      test/t/005.pl: 2 tests" cat "$SRC/said" || return
 	expect "FAILED  test/t/003.pl" cat "$SRC/said" || return
-	expect "1 TAP tests did not end as they should" eval 'tap_file() { [ "${1##*/}" != 004.pl ] || return 1; echo "0 0" >"$3/counts"; : >"$3/said"; }; TAP_AT_ONCE=2; part_tap'
+	expect "1 TAP tests did not end as they should" eval 'tap_file() { [ "${1##*/}" != 004.pl ] || return 1; echo "0 0" >"$3/counts"; : >"$3/said"; }; TAP_AT_ONCE=2 TAP= CHECK_SECONDS=; part_tap'
 }
 
 # The demo's last sentence.

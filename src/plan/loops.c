@@ -69,7 +69,7 @@ hash_join(const GhJoinInputs *inputs, const Path *loop, List *clauses)
 	Path	   *inner = inputs->innerrel->cheapest_total_path;
 	JoinCostWorkspace workspace;
 
-	if (inner->param_info != NULL)
+	if (inner->param_info != NULL || (loop->parallel_workers > 0 && !inner->parallel_safe))
 		return NULL;
 	initial_cost_hashjoin(inputs->root, &workspace, inputs->jointype, clauses, outer, inner, inputs->extra, false);
 	return (Path *) create_hashjoin_path(inputs->root, inputs->joinrel, inputs->jointype, &workspace, inputs->extra, outer,
