@@ -32,19 +32,26 @@ static BlockNumber
 count_blocks(Relation index, Relation heap)
 {
 	GhCopyHold	hold;
-	BlockNumber count;
+	volatile BlockNumber count = 0;
 	BlockNumber visible;
 	uint32	   *bits;
 
 	if (!gh_index_copy_open(index, &hold))
 		return 0;
-	bits = palloc0((hold.copy->nblocks / 32 + 1) * sizeof(uint32));
-	count = gh_index_copy_methods()->blocks(index, heap, hold.copy, bits, &visible);
+	PG_TRY();
+	{
+		bits = palloc0((hold.copy->nblocks / 32 + 1) * sizeof(uint32));
+		count = gh_index_copy_methods()->blocks(index, heap, hold.copy, bits, &visible);
+		pfree(bits);
+	}
+	PG_FINALLY();
+	{
+		gh_index_copy_close(&hold);
+	}
+	PG_END_TRY();
 	/* where it is right for fewer than it could be, another one is made */
 	if (count < visible)
 		count = 0;
-	pfree(bits);
-	gh_index_copy_close(&hold);
 	return count;
 }
 

@@ -9,6 +9,7 @@
  */
 #include "postgres.h"
 
+#include "access/visibilitymap.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
@@ -202,52 +203,76 @@ choose_columns(Maker *maker)
 
 /* ---------------------------------------------------------------------- entries */
 
+/* Memory that is there, or NULL. */
 static void *
-more(void *array, Size bytes)
+take(Maker *maker, Size bytes)
 {
-	return array == NULL ? MemoryContextAllocHuge(CurrentMemoryContext, bytes) : repalloc_huge(array, bytes);
+	return MemoryContextAllocExtended(maker->context, bytes, MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
 }
 
-static void
+/* An array of so many elements of that width, with those of the one before, which goes; false: there is no memory. */
+static bool
+more(Maker *maker, void *array, Size width, uint64 room)
+{
+	void	   *before = *(void **) array;
+	void	   *after = take(maker, room * width);
+
+	if (after == NULL)
+		return false;
+	if (before != NULL)
+	{
+		memcpy(after, before, maker->rows * width);
+		pfree(before);
+	}
+	*(void **) array = after;
+	return true;
+}
+
+static bool
 make_room(Maker *maker)
 {
-	MemoryContext saved = MemoryContextSwitchTo(maker->context);
 	uint64		room = maker->room == 0 ? GH_COPY_BATCH : maker->room * 2;
 
-	maker->blocks = more(maker->blocks, room * sizeof(uint32));
-	maker->keys = more(maker->keys, room * sizeof(uint64));
+	/* nor does it take more than the copies may */
+	if (MemoryContextMemAllocated(maker->context, true) > gh_index_copies_limit() ||
+		!more(maker, &maker->blocks, sizeof(uint32), room) || !more(maker, &maker->keys, sizeof(uint64), room))
+		return false;
 	for (int c = 0; c < maker->ncolumns; c++)
 	{
 		GhVector   *vector = &maker->vectors[c];
 
-		vector->low = more(vector->low, room * sizeof(uint64));
-		vector->null = more(vector->null, room);
-		if (gh_class_has_high(maker->columns[c].held.value_class))
-			vector->high = more(vector->high, room * sizeof(uint64));
+		if (!more(maker, &vector->low, sizeof(uint64), room) || !more(maker, &vector->null, 1, room) ||
+			(gh_class_has_high(maker->columns[c].held.value_class) &&
+			 !more(maker, &vector->high, sizeof(uint64), room)))
+			return false;
 	}
 	maker->room = room;
-	MemoryContextSwitchTo(saved);
+	return true;
 }
 
-/* A text stays here. */
-static void
+/* A text stays here; false: there is no memory. */
+static bool
 keep_text(Maker *maker, GhVector *vector, uint64 row)
 {
 	Size		bytes = vector->high[row];
 
 	if (bytes > maker->text_room)
 	{
+		maker->text_room = 0;
+		maker->text = take(maker, Max(bytes, GH_TEXTS_PIECE));
+		if (maker->text == NULL)
+			return false;
 		maker->text_room = Max(bytes, GH_TEXTS_PIECE);
-		maker->text = MemoryContextAllocHuge(maker->context, maker->text_room);
 	}
 	memcpy(maker->text, (const void *) (uintptr_t) vector->low[row], bytes);
 	vector->low[row] = (uint64) (uintptr_t) maker->text;
 	maker->text += bytes;
 	maker->text_room -= bytes;
 	maker->text_bytes += bytes;
+	return true;
 }
 
-/* GhLeafEntry; false: a value is none that the engines hold. */
+/* GhLeafEntry; false: a value is none that the engines hold, or there is no memory. */
 static bool
 keep_entry(void *arg, BlockNumber block, const Datum *values, const bool *nulls)
 {
@@ -261,8 +286,8 @@ keep_entry(void *arg, BlockNumber block, const Datum *values, const bool *nulls)
 	for (int c = 0; c < maker->nkeys; c++)
 		if (nulls[maker->sources[c]])
 			return true;
-	if (row == maker->room)
-		make_room(maker);
+	if (row == maker->room && !make_room(maker))
+		return false;
 	for (int c = 0; c < maker->ncolumns; c++)
 	{
 		GhCopyColumn *column = &maker->columns[c];
@@ -277,8 +302,8 @@ keep_entry(void *arg, BlockNumber block, const Datum *values, const bool *nulls)
 							&here, 0))
 			return false;
 		maker->nulls[c] += null;
-		if (column->held.value_class == GH_CLASS_TEXT && !null)
-			keep_text(maker, vector, row);
+		if (column->held.value_class == GH_CLASS_TEXT && !null && !keep_text(maker, vector, row))
+			return false;
 		if (column->is_key)
 			key = gh_key_part_add(key, &(GhKeyPart) {.bits = column->bits}, here.low[0]);
 	}
@@ -434,8 +459,7 @@ make_table(Maker *maker)
 static bool
 share(Maker *maker, const void *from, Size bytes, dsa_pointer *to)
 {
-	*to = dsa_allocate_extended(maker->hold.area, Max(bytes, 1), DSA_ALLOC_HUGE | DSA_ALLOC_NO_OOM);
-	if (!DsaPointerIsValid(*to))
+	if (!gh_index_copy_alloc(&maker->hold, bytes, to))
 		return false;
 	if (from != NULL)
 		memcpy(dsa_get_address(maker->hold.area, *to), from, bytes);
@@ -514,12 +538,9 @@ begin(Maker *maker, bool *later)
 static bool
 fill(Maker *maker, bool *later)
 {
-	bool		filled;
-
-	if (!choose_columns(maker))
-		return false;
-	filled = begin(maker, later) && gh_leaves_read(maker->index, keep_entry, maker) &&
+	bool		filled = begin(maker, later) && gh_leaves_read(maker->index, keep_entry, maker) &&
 		(maker->rows == 0 || make_table(maker)) && share_entries(maker);
+
 	if (!filled)
 	{
 		gh_copy_end(maker->index);
@@ -529,6 +550,17 @@ fill(Maker *maker, bool *later)
 	maker->hold.copy->generation = maker->copied.generation;
 	maker->hold.copy->nblocks = maker->copied.nblocks;
 	return true;
+}
+
+/* Whether there is one to be made, before anything is begun. */
+static bool
+may_make(Maker *maker)
+{
+	BlockNumber nblocks = RelationGetNumberOfBlocks(maker->heap);
+	BlockNumber visible;
+
+	visibilitymap_count(maker->heap, &visible, NULL);
+	return visible >= GH_COPY_SHARE(nblocks) && choose_columns(maker);
 }
 
 static void
@@ -545,15 +577,23 @@ make_copy(Relation index, Relation heap)
 	uint64		bytes = Max((uint64) RelationGetNumberOfBlocks(index) * BLCKSZ * GH_COPY_TIMES, GH_COPY_BYTES_MIN);
 	Maker	   *maker = palloc0(sizeof(Maker));
 	MemoryContext saved;
+	bool		begun;
 	bool		made = false;
 	bool		later = false;
 
-	if (!gh_index_copy_begin(index, bytes, &maker->hold))
-		return false;
 	maker->index = index;
 	maker->heap = heap;
 	maker->context = AllocSetContextCreate(CurrentMemoryContext, "gpuhash index copy", ALLOCSET_DEFAULT_SIZES);
 	maker->unpacked = AllocSetContextCreate(maker->context, "gpuhash index copy values", ALLOCSET_DEFAULT_SIZES);
+	saved = MemoryContextSwitchTo(maker->context);
+	begun = may_make(maker) && gh_index_copy_begin(index, bytes, &maker->hold);
+	MemoryContextSwitchTo(saved);
+	if (!begun)
+	{
+		MemoryContextDelete(maker->context);
+		pfree(maker);
+		return false;
+	}
 	PG_ENSURE_ERROR_CLEANUP(give_up, PointerGetDatum(maker));
 	{
 		saved = MemoryContextSwitchTo(maker->context);

@@ -32,6 +32,7 @@ typedef struct Reader
 	GhLeafEntry entry;
 	void	   *arg;
 	BlockNumber nblocks;		/* of the index, as was seen last */
+	BufferAccessStrategy strategy;	/* a ring, where it is large */
 	char	   *page;			/* a copy */
 	Datum	   *values;
 	bool	   *nulls;
@@ -51,7 +52,7 @@ read_page(Reader *reader, BlockNumber block)
 		reader->nblocks = RelationGetNumberOfBlocks(reader->index);
 	if (block >= reader->nblocks)
 		return false;
-	buffer = ReadBuffer(reader->index, block);
+	buffer = ReadBufferExtended(reader->index, MAIN_FORKNUM, block, RBM_NORMAL, reader->strategy);
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
 	memcpy(reader->page, BufferGetPage(buffer), BLCKSZ);
 	UnlockReleaseBuffer(buffer);
@@ -246,6 +247,9 @@ gh_leaves_read(Relation index, GhLeafEntry entry, void *arg)
 	BlockNumber npages = 0;
 
 	reader.nblocks = RelationGetNumberOfBlocks(index);
+	/* as a Seq Scan of so many pages: they are not to take the place of others */
+	if (reader.nblocks > (BlockNumber) NBuffers / 4)
+		reader.strategy = GetAccessStrategy(BAS_BULKREAD);
 	reader.page = palloc(BLCKSZ);
 	reader.values = palloc0(sizeof(Datum) * reader.desc->natts);
 	reader.nulls = palloc0(sizeof(bool) * reader.desc->natts);

@@ -19,6 +19,7 @@
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "storage/predicate.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
@@ -57,6 +58,7 @@ typedef struct Reader
 	const GhIndexCopy *copy;
 	Relation	index;
 	MemoryContext context;
+	Size		memory;			/* that it had at the begin */
 	AttrNumber	attnos[GH_PROGRAM_VECTORS_MAX]; /* of the table, by kept column */
 	AttrNumber	max_attno;
 	uint16		from[GH_PROGRAM_VECTORS_MAX];	/* GhTableOverlay */
@@ -79,7 +81,10 @@ is_plain_integer(GhKeyEncoding encoding)
 	return encoding == GH_KEY_INT2 || encoding == GH_KEY_INT4 || encoding == GH_KEY_INT8;
 }
 
-/* Whether the copy's key is that of the join. */
+/*
+ * Whether the copy's key is that of the join.  An oid and an integer, which are one another's without a
+ * function, have other bits in the copy, though not in a table of the query's own.
+ */
 static bool
 has_key(const Reader *reader)
 {
@@ -94,6 +99,7 @@ has_key(const Reader *reader)
 		GhKeyEncoding other = outer->columns[k].encoding;
 
 		if (reader->copy->columns[k].attno != gh_relation_attno(reader->scan, inner->columns[k].attno) ||
+			own == GH_KEY_OID || other == GH_KEY_OID ||
 			(own != other && !(is_plain_integer(own) && is_plain_integer(other))) ||
 			(inner->ncolumns > 1 && reader->copy->columns[k].bits != inner->columns[k].bits))
 			return false;
@@ -351,7 +357,14 @@ keep_page(Reader *reader)
 	return true;
 }
 
-/* All blocks that the copy is not right for; false: a value is none that the engines hold. */
+/* Whether what is not the copy's may be kept: a table of the query's own would go to files. */
+static bool
+has_memory(const Reader *reader)
+{
+	return MemoryContextMemAllocated(reader->context, true) <= reader->memory + reader->js->memory_limit;
+}
+
+/* All blocks that the copy is not right for; false: a value is none that the engines hold, or they are too many. */
 static bool
 read_heap(Reader *reader)
 {
@@ -366,7 +379,7 @@ read_heap(Reader *reader)
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (!pages->elsewhere)
-			kept = keep_page(reader);
+			kept = keep_page(reader) && has_memory(reader);
 	}
 	ExecClearTuple(((ScanState *) reader->scan)->ss_ScanTupleSlot);
 	gh_pages_park(pages);
@@ -597,11 +610,14 @@ use_copy(GhJoinState *js, MemoryContext context)
 	gh_pages_init(&pages, context);
 	gh_pages_of_scan(&pages, scan);
 	reader.index = index_open(js->index, AccessShareLock);
+	reader.memory = MemoryContextMemAllocated(context, true);
+	/* an insert whose place the visibility map does not tell yet looks for it in the index */
+	PredicateLockRelation(reader.index, js->css.ss.ps.state->es_snapshot);
 	used = reader.pages->nblocks >= GH_COPY_BLOCKS_MIN && find_copy(&reader) && map_columns(&reader);
 	index_close(reader.index, NoLock);
 	if (used)
 		find_stale_keys(&reader);
-	used = used && read_heap(&reader) && make_tables(&reader);
+	used = used && has_memory(&reader) && read_heap(&reader) && make_tables(&reader);
 	gh_pages_end(&pages);
 	table_endscan(scan);
 	gh_child_stop(reader.scan, 0);

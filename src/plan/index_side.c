@@ -12,7 +12,9 @@
 #include "commands/defrem.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
+#include "utils/lsyscache.h"
 
+#include "expr/translate.h"
 #include "gpuhash.h"
 #include "plan/index_side.h"
 #include "plan/join_path.h"
@@ -38,10 +40,23 @@ has_columns(const IndexOptInfo *index, const RelOptInfo *rel)
 	{
 		const Var  *var = lfirst(lc);
 
-		if (!IsA(var, Var) || var->varattno <= 0 || !has_column(index, var->varattno))
+		if (!IsA(var, Var) || var->varattno <= 0 || !has_column(index, var->varattno) ||
+			gh_class_of_type(var->vartype) == 0 || gh_is_open_numeric(var->vartype, var->vartypmod))
 			return false;
 	}
 	return true;
+}
+
+/* Whether values of one type are taken as another one's, as an oid's as an integer's; a domain's are its base type's. */
+static bool
+is_relabelled(Node *node, void *unused)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, RelabelType) && getBaseType(exprType((Node *) ((RelabelType *) node)->arg)) !=
+		getBaseType(((RelabelType *) node)->resulttype))
+		return true;
+	return expression_tree_walker(node, is_relabelled, unused);
 }
 
 /* The column of the inner side that a hash clause compares, or 0. */
@@ -52,6 +67,8 @@ inner_column(const RestrictInfo *clause, Relids outer_relids)
 	const List *args = castNode(OpExpr, clause->clause)->args;
 	Node	   *inner = outer_is_left ? lsecond(args) : linitial(args);
 
+	if (is_relabelled((Node *) clause->clause, NULL))
+		return 0;
 	while (IsA(inner, RelabelType))
 		inner = (Node *) ((RelabelType *) inner)->arg;
 	return IsA(inner, Var) ? ((Var *) inner)->varattno : 0;

@@ -28,6 +28,8 @@
 #define GH_COPY_PLACES 64
 /* What was refused is not tried again for so long. */
 #define GH_REFUSED_MS 60000
+/* What the first segment of an area takes. */
+#define GH_AREA_BYTES_MIN ((uint64) 2 * 1024 * 1024)
 /* Nor is one made again within so many times of what it took to make it. */
 #define GH_MADE_TIMES 10
 /* Of what tables on the host may take, without gpuhash.resident_memory. */
@@ -212,17 +214,37 @@ detach_area(dsa_area *area)
 	dsa_detach(area);
 }
 
+typedef struct AttachWork
+{
+	dsa_handle	handle;
+	dsa_area   *area;
+} AttachWork;
+
+static void
+attach_work(void *arg)
+{
+	AttachWork *work = arg;
+
+	work->area = attach_area(work->handle);
+}
+
+/* The same without an error; NULL: it cannot be. */
+static dsa_area *
+try_attach(dsa_handle handle)
+{
+	AttachWork	work = {handle};
+
+	return gh_run_guarded(NULL, attach_work, &work) ? work.area : NULL;
+}
+
 /* The copy leaves the list; its area stays for those who have it.  With the lock. */
 static void
 free_place(Place *place)
 {
-	dsa_area   *area = NULL;
+	dsa_area   *area = place->state == PLACE_READY ? try_attach(place->area) : NULL;
 
-	if (place->state == PLACE_READY)
-	{
-		area = attach_area(place->area);
+	if (area != NULL)
 		dsa_unpin(area);
-	}
 	place->state = PLACE_FREE;
 	place->bytes = 0;
 	if (area != NULL)
@@ -267,6 +289,30 @@ forget_gone(void)
 	}
 }
 
+/* Whether it may go: a copy that took long to make stays for a time after each use, or two would take turns. */
+static bool
+may_go(Place *place, PlaceState state)
+{
+	int64		used = (int64) pg_atomic_read_u64(&place->used);
+
+	return place->state == state &&
+		(state != PLACE_READY ||
+		 TimestampDifferenceExceeds(used, GetCurrentTimestamp(), (int) Min(place->made_ms * GH_MADE_TIMES, PG_INT32_MAX)));
+}
+
+/* Of a database that is no more: another one may have its OID, and copies of its files. */
+void
+gh_index_copies_drop_database(Oid database)
+{
+	if (copies == NULL)
+		return;
+	LWLockAcquire(&copies->lock, LW_EXCLUSIVE);
+	for (int i = 0; i < GH_COPY_PLACES; i++)
+		if (copies->places[i].state != PLACE_FREE && copies->places[i].database == database)
+			free_place(&copies->places[i]);
+	LWLockRelease(&copies->lock);
+}
+
 /* That one goes which was used longest ago, of all or, without a copy, of what was refused; false: there is none. */
 static bool
 free_oldest(PlaceState state)
@@ -277,7 +323,7 @@ free_oldest(PlaceState state)
 	{
 		Place	   *place = &copies->places[i];
 
-		if (place->state == state &&
+		if (may_go(place, state) &&
 			(oldest == NULL || pg_atomic_read_u64(&place->used) < pg_atomic_read_u64(&oldest->used)))
 			oldest = place;
 	}
@@ -286,13 +332,15 @@ free_oldest(PlaceState state)
 	return oldest != NULL;
 }
 
+/* The bytes of all; but for those that may go. */
 static uint64
-taken(void)
+taken(bool at_least)
 {
 	uint64		bytes = 0;
 
 	for (int i = 0; i < GH_COPY_PLACES; i++)
-		bytes += copies->places[i].bytes;
+		if (!at_least || !may_go(&copies->places[i], PLACE_READY))
+			bytes += copies->places[i].bytes;
 	return bytes;
 }
 
@@ -302,9 +350,10 @@ make_room(uint64 bytes)
 {
 	uint64		limit = gh_index_copies_limit();
 
-	if (bytes > limit)
+	/* none goes in vain */
+	if (taken(true) + bytes > limit)
 		return NULL;
-	while (taken() + bytes > limit)
+	while (taken(false) + bytes > limit)
 		if (!free_oldest(PLACE_READY))
 			return NULL;
 	do
@@ -330,9 +379,10 @@ gh_index_copy_open(Relation index, GhCopyHold *hold)
 	place = find_place(index);
 	if (place != NULL && place->state == PLACE_READY)
 	{
-		hold->area = attach_area(place->area);
+		hold->area = try_attach(place->area);
 		hold->at = place->copy;
-		hold->copy = dsa_get_address(hold->area, hold->at);
+		if (hold->area != NULL)
+			hold->copy = dsa_get_address(hold->area, hold->at);
 		hold->place = (int) (place - copies->places);
 		hold->number = place->id;
 	}
@@ -469,6 +519,39 @@ gh_index_copy_host(GhCopyHold *hold, GhHost *host)
 
 /* --------------------------------------------------------------------- making */
 
+static void
+create_work(void *arg)
+{
+	GhCopyHold *hold = arg;
+	MemoryContext saved;
+
+	reserve_attached();
+	saved = MemoryContextSwitchTo(TopMemoryContext);
+	hold->area = dsa_create(gh_store_area_tranche());
+	MemoryContextSwitchTo(saved);
+	note_attached(hold->area);
+	dsa_set_size_limit(hold->area, Max(gh_index_copies_limit(), GH_AREA_BYTES_MIN));
+}
+
+static void
+entries_work(void *arg)
+{
+	AllocWork  *work = arg;
+
+	work->start = dsa_allocate_extended(work->area, work->bytes, DSA_ALLOC_HUGE | DSA_ALLOC_NO_OOM);
+}
+
+bool
+gh_index_copy_alloc(GhCopyHold *hold, Size bytes, dsa_pointer *at)
+{
+	AllocWork	work = {.area = hold->area,.bytes = Max(bytes, 1)};
+
+	if (!gh_run_guarded(NULL, entries_work, &work))
+		return false;
+	*at = work.start;
+	return DsaPointerIsValid(*at);
+}
+
 bool
 gh_index_copy_begin(Relation index, uint64 bytes, GhCopyHold *hold)
 {
@@ -506,24 +589,13 @@ gh_index_copy_begin(Relation index, uint64 bytes, GhCopyHold *hold)
 	LWLockRelease(&copies->lock);
 	if (place == NULL)
 		return false;
-	PG_TRY();
-	{
-		MemoryContext saved;
-
-		reserve_attached();
-		saved = MemoryContextSwitchTo(TopMemoryContext);
-		hold->area = dsa_create(gh_store_area_tranche());
-		MemoryContextSwitchTo(saved);
-		note_attached(hold->area);
-		hold->at = dsa_allocate0(hold->area, sizeof(GhIndexCopy));
-		hold->copy = dsa_get_address(hold->area, hold->at);
-	}
-	PG_CATCH();
+	if (!gh_run_guarded(NULL, create_work, hold) || !gh_index_copy_alloc(hold, sizeof(GhIndexCopy), &hold->at))
 	{
 		gh_index_copy_abandon(hold, true);
-		PG_RE_THROW();
+		return false;
 	}
-	PG_END_TRY();
+	hold->copy = dsa_get_address(hold->area, hold->at);
+	memset(hold->copy, 0, sizeof(GhIndexCopy));
 	return true;
 }
 

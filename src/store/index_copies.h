@@ -103,10 +103,13 @@ extern void gh_index_copy_host(GhCopyHold *hold, GhHost *host);
  * not now, or there is no room. Then publish or abandon; abandon also after an error.
  */
 extern bool gh_index_copy_begin(Relation index, uint64 bytes, GhCopyHold *hold);
+/* Memory of it; false: there is none. */
+extern bool gh_index_copy_alloc(GhCopyHold *hold, Size bytes, dsa_pointer *at);
 extern void gh_index_copy_publish(GhCopyHold *hold);
 /* refused: it is not to be tried again for a while. */
 extern void gh_index_copy_abandon(GhCopyHold *hold, bool refused);
 
+extern void gh_index_copies_drop_database(Oid database);
 /* Those of this database; palloc'd. */
 extern GhIndexCopyInfo *gh_index_copies_list(int *count);
 /* What all may take together. */

@@ -26,6 +26,7 @@
 #include "utils/syscache.h"
 
 #include "service/service.h"
+#include "store/index_copies.h"
 #include "table/table.h"
 
 /* A drop of this transaction, or of a subtransaction that may have been undone. */
@@ -113,7 +114,10 @@ act(void)
 		if (drop->certain && drop->catalog == AuthIdRelationId)
 			forget_grants(drop->object);
 		else if (drop->certain)
+		{
 			gh_store_drop_database(drop->object);
+			gh_index_copies_drop_database(drop->object);
+		}
 	}
 }
 

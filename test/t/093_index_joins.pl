@@ -106,6 +106,18 @@ for my $passages (0 .. 3)
 }
 $server->query("SELECT gpuhash_fault_arm('any', 'none', 0, 0, 0)");
 well($session, $SERIAL);
+# an oid and an integer, compared without a function, have other bits
+well($session, 'CREATE TABLE of_int (k int, a bigint); INSERT INTO of_int SELECT i, i FROM generate_series(-1, 20000) i; CREATE INDEX of_int_k ON of_int USING gpuhash (k) INCLUDE (a);
+	CREATE TABLE of_oid (k oid, a bigint); INSERT INTO of_oid SELECT i::oid, i FROM generate_series(-1, 20000) i; CREATE INDEX of_oid_k ON of_oid USING gpuhash (k) INCLUDE (a)');
+well($session, "VACUUM ANALYZE $_") for 'of_int', 'of_oid';
+for my $condition ('of_int.k = of_oid.k', 'of_int.k = of_oid.k::int', 'of_int.k::oid = of_oid.k')
+{
+	for my $tables ('of_int RIGHT JOIN of_oid', 'of_oid RIGHT JOIN of_int', 'of_int LEFT JOIN of_oid', 'of_oid LEFT JOIN of_int', 'of_int JOIN of_oid')
+	{
+		my $query = "SELECT count(*), sum(of_int.a), sum(of_oid.a), sum(of_int.k) FROM $tables ON $condition";
+		is(well($session, $query), well($session, "SET gpuhash.enabled = off; $query; SET gpuhash.enabled = on"), "$tables ON $condition");
+	}
+}
 # of half of the blocks it makes another one
 well($session, 'UPDATE s SET a = a + 1 WHERE k % 7 = 0; VACUUM s');
 sleep 1;
