@@ -323,19 +323,27 @@ reading_all_pays(const GhAggregateInputs *inputs)
 	return gh_reading_all_wins(inputs->root, rel, cheapest, 0, cost);
 }
 
-/* Whether the input is joins that the node can look up in, and there is a program. */
-static bool
-reads_joins(GhAggregateInputs *inputs)
+/* Joins that the node can look up in, for which there is a program: all of them, or else the last ones; or NULL. */
+static Path *
+translated_joins(GhAggregateInputs *inputs, bool partial)
 {
 	PlannerInfo *root = inputs->root;
 	List	   *exprs = row_exprs(&inputs->grouping);
-	Path	   *join = gh_find_whole(root, inputs->input_rel, false);
-	Path	   *partial = gh_find_whole(root, inputs->input_rel, true);
+	Path	   *whole = gh_find_whole(root, inputs->input_rel, partial);
+	Path	   *joins;
 
-	if (join != NULL && gh_joins_translate(root, &inputs->grouping, join, exprs, &inputs->ninstructions))
-		inputs->join = join;
-	if (partial != NULL && gh_joins_translate(root, &inputs->grouping, partial, exprs, &inputs->ninstructions))
-		inputs->partial_join = partial;
+	if (whole != NULL && gh_joins_translate(root, &inputs->grouping, whole, exprs, &inputs->ninstructions))
+		return whole;
+	joins = gh_find_joins(root, inputs->input_rel, partial);
+	return joins != NULL && joins != whole &&
+		gh_joins_translate(root, &inputs->grouping, joins, exprs, &inputs->ninstructions) ? joins : NULL;
+}
+
+static bool
+reads_joins(GhAggregateInputs *inputs)
+{
+	inputs->join = translated_joins(inputs, false);
+	inputs->partial_join = translated_joins(inputs, true);
 	return inputs->join != NULL || inputs->partial_join != NULL;
 }
 

@@ -12,6 +12,7 @@
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
 
 #include "gpuhash.h"
 #include "plan/join_path.h"
@@ -23,11 +24,12 @@
 #define GH_LOOP_COST 100.0
 #define GH_LOOP_ROWS 10.0
 
-/* Whether the rows of a side are estimated from more than a table's own statistics, of one condition. */
+/* Whether the rows of a side are estimated from more than a table's own statistics, of one condition or a unique index. */
 static bool
-is_unsure(const RelOptInfo *rel)
+is_unsure(PlannerInfo *root, RelOptInfo *rel)
 {
-	return !IS_SIMPLE_REL(rel) || rel->rtekind != RTE_RELATION || list_length(rel->baserestrictinfo) > 1;
+	return !IS_SIMPLE_REL(rel) || rel->rtekind != RTE_RELATION ||
+		(list_length(rel->baserestrictinfo) > 1 && !relation_has_unique_index_for(root, rel, NIL, NIL, NIL));
 }
 
 static bool
@@ -42,7 +44,7 @@ is_blind_loop(const GhJoinInputs *inputs, const Path *path)
 	outer = loop->jpath.outerjoinpath;
 	inner = loop->jpath.innerjoinpath;
 	return outer->parent == inputs->outerrel && inner->parent == inputs->innerrel && !gh_needs_rel(inner, inputs->outerrel) &&
-		((inner->rows > GH_LOOP_ROWS && is_unsure(outer->parent)) || (outer->rows > GH_LOOP_ROWS && is_unsure(inner->parent)));
+		((inner->rows > GH_LOOP_ROWS && is_unsure(inputs->root, outer->parent)) || (outer->rows > GH_LOOP_ROWS && is_unsure(inputs->root, inner->parent)));
 }
 
 /* Of the clauses, those that a hash join can be made by. */
@@ -99,8 +101,12 @@ replace_loops(const GhJoinInputs *inputs, List **paths, List *clauses, void (*ad
 	foreach(lc, loops)
 	{
 		Path	   *loop = lfirst(lc);
-		Path	   *hashed = hash_join(inputs, loop, clauses);
+		Path	   *hashed;
 
+		/* a hash join before it may have taken its place */
+		if (!list_member_ptr(*paths, loop))
+			continue;
+		hashed = hash_join(inputs, loop, clauses);
 		if (hashed == NULL || hashed->total_cost > GH_LOOP_MARGIN * loop->total_cost)
 			continue;
 		/* it would not win against what begins earlier */
@@ -118,7 +124,7 @@ gh_replace_loops(const GhJoinInputs *inputs)
 
 	/* a search at random would go elsewhere by the smallest difference */
 	if (!enable_hashjoin || first_rows_count(inputs->root) || gh_joins_are_searched_at_random(inputs->root) ||
-		!(is_unsure(inputs->outerrel) || is_unsure(inputs->innerrel)))
+		!(is_unsure(inputs->root, inputs->outerrel) || is_unsure(inputs->root, inputs->innerrel)))
 		return;
 	clauses = hash_clauses(inputs);
 	if (clauses == NIL)

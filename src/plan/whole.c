@@ -30,6 +30,7 @@
 #include "gpuhash.h"
 #include "plan/chain.h"
 #include "plan/join_path.h"
+#include "plan/join_plan.h"
 #include "plan/note.h"
 #include "plan/planning.h"
 #include "plan/rows_path.h"
@@ -145,18 +146,21 @@ has_pseudoconstants(List *clauses)
 
 /*
  * The clauses of a join, those that its inner path takes as conditions of an index among them.  False: they
- * are not known, for the inner path is a join with parameters.
+ * are not known, for the inner path is a join with parameters, or an Append, or of a partition, which may have
+ * those of its parent; or what is computed for the rows that an index finds would show for others.
  */
 static bool
-find_clauses(const JoinPath *join, List **clauses)
+find_clauses(PlannerInfo *root, const JoinPath *join, List **clauses)
 {
+	RelOptInfo *inner = join->innerjoinpath->parent;
 	const ParamPathInfo *param_info = join->innerjoinpath->param_info;
 	ListCell   *lc;
 
 	*clauses = list_copy(join->joinrestrictinfo);
 	if (param_info == NULL)
 		return true;
-	if (!IS_SIMPLE_REL(join->innerjoinpath->parent))
+	if (!IS_SIMPLE_REL(inner) || IS_OTHER_REL(inner) || inner->rtekind != RTE_RELATION ||
+		param_info->ppi_clauses == NIL || !gh_outer_is_quiet(root, inner))
 		return false;
 	foreach(lc, param_info->ppi_clauses)
 	{
@@ -191,7 +195,7 @@ turn_around(PlannedJoin *join)
 
 /* False: the path is no join, or one that a chain cannot have. */
 static bool
-find_join(Path *path, PlannedJoin *join)
+find_join(PlannerInfo *root, Path *path, PlannedJoin *join)
 {
 	join->joinrel = path->parent;
 	if (gh_is_join_path(path))
@@ -206,7 +210,7 @@ find_join(Path *path, PlannedJoin *join)
 		join->jointype = ((JoinPath *) path)->jointype;
 		join->outer = ((JoinPath *) path)->outerjoinpath;
 		join->inner = ((JoinPath *) path)->innerjoinpath;
-		if (!find_clauses((JoinPath *) path, &join->clauses))
+		if (!find_clauses(root, (JoinPath *) path, &join->clauses))
 			return false;
 	}
 	else
@@ -286,17 +290,22 @@ pages_cost(Path *path)
 	return path->pathtype == T_SeqScan || gh_is_rowscan_path(path) ? seq_pages_cost(path) : 0;
 }
 
-/* Whether all tables of the relation are expected to be in memory. */
+/* Whether all tables of the relation are expected to be in memory; *rows: of the largest. */
 static bool
-fits_in_cache(PlannerInfo *root, RelOptInfo *rel)
+fits_in_cache(PlannerInfo *root, RelOptInfo *rel, double *rows)
 {
 	double		pages = 0;
 	int			relid = -1;
 
+	*rows = 0;
 	while ((relid = bms_next_member(rel->relids, relid)) >= 0)
 	{
-		if (root->simple_rel_array[relid] != NULL)
-			pages += root->simple_rel_array[relid]->pages;
+		const RelOptInfo *table = root->simple_rel_array[relid];
+
+		if (table == NULL)
+			continue;
+		pages += table->pages;
+		*rows = Max(*rows, table->tuples);
 	}
 	return pages <= effective_cache_size;
 }
@@ -367,7 +376,8 @@ join_chain(const Search *search, const PlannedJoin *join, Path *outer, Path *inn
 	RelOptInfo *rel = join->inner->parent;
 	Path	   *best = NULL;
 
-	if (outer == NULL)
+	/* each process would give the rows that match none of its own */
+	if (outer == NULL || (search->partial && join->jointype == JOIN_FULL))
 		return NULL;
 	if (is_made_distinct(join->inner))
 		return search->partial ? NULL : join_with(search, join, outer, join->inner, false);
@@ -411,7 +421,7 @@ chain_of(const Search *search, Path *path)
 		return NULL;
 	if (IS_SIMPLE_REL(path->parent))
 		return scan_of(search, path->parent);
-	if (!find_join(path, &join))
+	if (!find_join(search->root, path, &join))
 		return NULL;
 	outer = chain_of(search, join.outer);
 	inner = IS_JOIN_REL(join.inner->parent) ? chain_of(search, join.inner) : NULL;
@@ -435,13 +445,16 @@ gh_whole_joins(PlannerInfo *root, RelOptInfo *rel, bool partial)
 	Path	   *planned = rel->cheapest_total_path;
 	Search		search = {root, partial};
 	Path	   *chain;
+	double		rows;
 	Cost		pages[2];
 	Cost		work[2];		/* what else they cost */
 
 	if (!IS_JOIN_REL(rel) || !gh_enable_join || !gh_enable_scan || gh_force_offload ||
 		(partial && !rel->consider_parallel) || planned->param_info != NULL)
 		return NULL;
-	search.is_cached = fits_in_cache(root, rel);
+	search.is_cached = fits_in_cache(root, rel, &rows);
+	if (gh_has_few_rows(rows))
+		return NULL;
 	chain = chain_of(&search, planned);
 	if (chain == NULL || gh_scan_below_joins(root, chain) == NULL || gh_device_reads(root, chain))
 		return NULL;
