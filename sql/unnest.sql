@@ -60,15 +60,26 @@ SELECT * FROM un_check('SELECT id FROM un_o o WHERE t < (SELECT max(t) FROM un_i
 -- numerics that are computed from such of a declared precision have room, whatever query computes them; others may not
 SELECT * FROM un_check('WITH w AS (SELECT k, t, sum(n) AS s FROM un_i GROUP BY k, t) SELECT a.k, a.t FROM w a WHERE a.s > (SELECT avg(s) * 1.2 FROM w b WHERE b.k = a.k)');
 SELECT * FROM un_check('SELECT id FROM un_o o WHERE x < 0.2 * (SELECT avg(n) FROM un_i i WHERE i.k = o.k)');
-SELECT * FROM un_check('SELECT id FROM un_o o WHERE x < (SELECT sum(s) FROM (SELECT k, sum(x) AS s FROM un_i GROUP BY k UNION ALL SELECT k, max(-n) FROM un_i GROUP BY k) i WHERE i.k = o.k)');
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE x < (SELECT sum(s) FROM (SELECT k, sum(n) AS s FROM un_i GROUP BY k UNION ALL SELECT k, max(-n) FROM un_i GROUP BY k) i WHERE i.k = o.k)');
 SELECT * FROM un_check('SELECT id FROM un_o o WHERE x < (SELECT sum(s) FROM (SELECT k, CASE WHEN y > 2 THEN n * 2 ELSE y::numeric END + coalesce(n - 1, nullif(x, 3)::numeric, 7) AS s FROM un_i) i WHERE i.k = o.k)');
-SELECT * FROM un_check('WITH w AS (SELECT k, sum(n) OVER (PARTITION BY k ORDER BY y) AS s FROM un_i) SELECT id FROM un_o o WHERE x < (SELECT sum(s) FROM w i WHERE i.k = o.k)');
+SELECT * FROM un_check('WITH w AS MATERIALIZED (SELECT k, sum(n) OVER (PARTITION BY k ORDER BY y) AS s FROM un_i) SELECT id FROM un_o o WHERE x < (SELECT sum(s) FROM w i WHERE i.k = o.k)');
 SELECT * FROM un_check('SELECT id FROM un_o o WHERE x < (SELECT sum(s) FROM (SELECT k, n AS s FROM un_i UNION SELECT k, free FROM un_i) i WHERE i.k = o.k)');
 SELECT * FROM un_check('SELECT id FROM un_o o WHERE x < (SELECT sum(s) FROM (SELECT k, (SELECT sum(n) FROM un_i) AS s FROM un_i) i WHERE i.k = o.k)');
 SELECT * FROM un_check('SELECT id FROM un_o o WHERE x < (SELECT sum(free) FROM un_i i WHERE i.k = o.k)');
 SELECT * FROM un_check('WITH w AS (SELECT k, t, sum(free) AS s FROM un_i GROUP BY k, t) SELECT a.k, a.t FROM w a WHERE a.s > (SELECT avg(s) FROM w b WHERE b.k = a.k)');
 SELECT * FROM un_check('SELECT id FROM un_o o WHERE x < (SELECT sum(s) FROM (SELECT k, n / 3.5 AS s FROM un_i) i WHERE i.k = o.k)');
 SELECT * FROM un_check('WITH RECURSIVE w AS (SELECT 1 AS k, 2::numeric AS s UNION ALL SELECT k + 1, s * 2 FROM w WHERE k < 9) SELECT a.k FROM w a WHERE a.s > (SELECT sum(s) FROM w b WHERE b.k = a.k)');
+-- what fails for keys that nobody asks for: casts of a UNION ALL, a domain's values, and a WITH that is put in its place
+CREATE DOMAIN un_big AS numeric;
+CREATE TABLE un_far WITH (autovacuum_enabled = off) AS SELECT i % 12 AS k, 1.5::float8 AS f, 2.5::numeric AS n, 3::un_big AS b, i % 5 AS y FROM generate_series(1, 60) i;
+INSERT INTO un_far VALUES (99, 1, 1e400, 1e70000, 0);
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE x > (SELECT max(u.v) FROM (SELECT k, f AS v FROM un_far UNION ALL SELECT k, n FROM un_far) u WHERE u.k = o.k)');
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE x > (SELECT sum(b * b) FROM un_far u WHERE u.k = o.k)');
+SELECT * FROM un_check('WITH w AS (SELECT k, 10 / nullif(y, 0) / (CASE WHEN k = 99 THEN 0 ELSE 1 END) AS v FROM un_far) SELECT id FROM un_o o WHERE x > (SELECT max(v) FROM w WHERE w.k = o.k)');
+SELECT * FROM un_check('WITH w AS (SELECT k, y + 1 AS v FROM un_far) SELECT id FROM un_o o WHERE x > (SELECT max(v) FROM w WHERE w.k = o.k)');
+SELECT * FROM un_check('WITH w AS (SELECT k, y AS v FROM un_far) SELECT id FROM un_o o WHERE x > (SELECT max(v) FROM w WHERE w.k = o.k)');
+DROP TABLE un_far;
+DROP DOMAIN un_big;
 -- so many digits as come of squares of squares
 SELECT depth, c.* FROM (VALUES (3), (5), (20)) v(depth), un_check((SELECT 'WITH w0 AS (SELECT k, n * 0 AS s FROM un_i)' ||
 	string_agg(format(', w%s AS MATERIALIZED (SELECT k, s * s AS s FROM w%s)', i, i - 1), '') || format(' SELECT id FROM un_o o WHERE x < (SELECT sum(s) FROM w%s w WHERE w.k = o.k)', depth) FROM generate_series(1, depth) i)) c;

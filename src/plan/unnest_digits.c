@@ -197,12 +197,15 @@ digits_of_case(const CaseExpr *expr, const GhLevel *level, int *columns)
 static int
 digits_of(const Node *expr, const GhLevel *level, int *columns)
 {
+	int32		typmod;
+
 	check_stack_depth();
 	if (IsA(expr, TargetEntry))
 		return digits_of((Node *) ((const TargetEntry *) expr)->expr, level, columns);
-	if (exprType(expr) != NUMERICOID)
-		return 0;
-	if (exprTypmod(expr) >= 0)
+	typmod = exprTypmod(expr);
+	if (getBaseTypeAndTypmod(exprType(expr), &typmod) != NUMERICOID)
+		return GH_INTEGER;
+	if (typmod >= 0)
 		return GH_DECLARED;
 	switch (nodeTag(expr))
 	{

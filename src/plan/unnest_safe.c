@@ -15,6 +15,8 @@
 #include "catalog/pg_type.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
+#include "optimizer/tlist.h"
+#include "parser/parsetree.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -238,6 +240,51 @@ is_safe_link(const SubLink *link)
 	return link->subLinkType == EXISTS_SUBLINK || link->subLinkType == ANY_SUBLINK || link->subLinkType == ALL_SUBLINK;
 }
 
+static bool is_unsafe(Node *node, const GhLevel *level);
+
+/* Whether rows of UNION ALL are those of its queries: where types differ, they are cast when the query is planned. */
+static bool
+has_casts(const Query *query, const Node *set)
+{
+	const SetOperationStmt *both = (const SetOperationStmt *) set;
+
+	if (IsA(set, SetOperationStmt))
+		return has_casts(query, both->larg) || has_casts(query, both->rarg);
+	return !tlist_same_datatypes(rt_fetch(((const RangeTblRef *) set)->rtindex, query->rtable)->subquery->targetList,
+								 ((const SetOperationStmt *) query->setOperations)->colTypes, true);
+}
+
+/* Whether a table stands for a query in WITH that PostgreSQL puts in its place, and which is not safe. */
+static bool
+reads_unsafe_with(const RangeTblEntry *table, const GhLevel *level)
+{
+	const GhLevel *home;
+	const CommonTableExpr *with;
+
+	if (table->rtekind != RTE_CTE || table->self_reference)
+		return false;
+	with = gh_inline_with_of(table, level, &home);
+	if (with == NULL)
+		return true;
+	if (with->cterecursive || with->ctematerialized == CTEMaterializeAlways ||
+		(with->ctematerialized == CTEMaterializeDefault && with->cterefcount > 1))
+		return false;
+	return is_unsafe(with->ctequery, home);
+}
+
+static bool
+has_unsafe_tables(const Query *query, const GhLevel *level)
+{
+	ListCell   *lc;
+
+	if (query->setOperations != NULL && has_casts(query, query->setOperations))
+		return true;
+	foreach(lc, query->rtable)
+		if (reads_unsafe_with(lfirst_node(RangeTblEntry, lc), level))
+			return true;
+	return false;
+}
+
 /* Whether computing the node for more rows, or earlier, may show; level: the query that it is in. */
 static bool
 is_unsafe(Node *node, const GhLevel *level)
@@ -258,7 +305,8 @@ is_unsafe(Node *node, const GhLevel *level)
 		case T_GroupingFunc:
 			return false;
 		case T_Query:
-			return !is_safe_query((Query *) node) || query_tree_walker((Query *) node, is_unsafe, (void *) &inner, 0);
+			return !is_safe_query((Query *) node) || has_unsafe_tables((Query *) node, &inner) ||
+				query_tree_walker((Query *) node, is_unsafe, (void *) &inner, 0);
 		case T_Aggref:
 			safe = is_safe_aggregate((Aggref *) node, level);
 			break;
