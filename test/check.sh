@@ -303,11 +303,12 @@ installcheck() {
 	fi
 }
 
-# Its superuser has a name that must be quoted: no test may depend on it.
+# Its superuser has a name that must be quoted: no test may depend on it.  Without JIT, which
+# takes as long as the tests themselves; TAP tests have it, where the server has.
 start_regress_server() {
 	local lines=() GH_SUPERUSER="Some Body"
 	[ -z "${CONF:-}" ] || mapfile -t lines <"$CONF"
-	gh_server_start regress "shared_buffers = 256MB" "max_worker_processes = 16" "${lines[@]}"
+	gh_server_start regress "shared_buffers = 256MB" "max_worker_processes = 16" "jit = off" "${lines[@]}"
 }
 
 part_regress() {
