@@ -610,6 +610,22 @@ make_copy(Relation index, Relation heap)
 	return made;
 }
 
+/* GhIndexCopyMethods.describe */
+static bool
+describe_copy(Relation index, GhIndexCopy *copy)
+{
+	Maker	   *maker = palloc0(sizeof(Maker));
+	bool		chosen;
+
+	maker->index = index;
+	chosen = choose_columns(maker);
+	copy->nkeys = maker->nkeys;
+	copy->ncolumns = maker->ncolumns;
+	memcpy(copy->columns, maker->columns, sizeof(GhCopyColumn) * maker->ncolumns);
+	pfree(maker);
+	return chosen;
+}
+
 /* GhIndexCopyMethods.blocks */
 static BlockNumber
 blocks_of_copy(Relation index, Relation heap, const GhIndexCopy *copy, uint32 *bits, BlockNumber *all_visible)
@@ -621,6 +637,7 @@ blocks_of_copy(Relation index, Relation heap, const GhIndexCopy *copy, uint32 *b
 
 static const GhIndexCopyMethods copy_methods = {
 	.make = make_copy,
+	.describe = describe_copy,
 	.blocks = blocks_of_copy,
 };
 

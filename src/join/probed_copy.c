@@ -184,11 +184,25 @@ open_copy(Reader *reader)
 	return true;
 }
 
+/* Whether a copy, which is not there yet, would have what the join reads. */
+static bool
+would_do(Reader *reader)
+{
+	GhIndexCopy *copy = palloc0(sizeof(GhIndexCopy));
+	bool		fits;
+
+	reader->copy = copy;
+	fits = gh_index_copy_methods()->describe(reader->index, copy) && map_columns(reader);
+	reader->copy = NULL;
+	pfree(copy);
+	return fits;
+}
+
 static bool
 make_copy(Reader *reader)
 {
 	gh_index_copy_close(reader->hold);
-	return gh_index_copy_is_due(reader->index) &&
+	return gh_index_copy_is_due(reader->index) && would_do(reader) &&
 		gh_index_copy_methods()->make(reader->index, reader->pages->relation) && open_copy(reader);
 }
 

@@ -65,6 +65,8 @@ typedef struct GhIndexCopyMethods
 {
 	/* Makes the copy of an index and publishes it; false: there is none.  A snapshot is active. */
 	bool		(*make) (Relation index, Relation heap);
+	/* What columns a copy of the index has, or would have: those of *copy alone are set; false: there is none. */
+	bool		(*describe) (Relation index, GhIndexCopy *copy);
 	/*
 	 * Which blocks the copy is right for, by a bit for each of copy->nblocks; how many, and of these and
 	 * those that are not, how many the visibility map has as all-visible.

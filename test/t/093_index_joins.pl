@@ -118,6 +118,14 @@ for my $condition ('of_int.k = of_oid.k', 'of_int.k = of_oid.k::int', 'of_int.k:
 		is(well($session, $query), well($session, "SET gpuhash.enabled = off; $query; SET gpuhash.enabled = on"), "$tables ON $condition");
 	}
 }
+# a copy that the query could not read is not made: its key has 48 bits, those of the join 64
+well($session, 'CREATE TABLE pairs (a int2, b int, c bigint); INSERT INTO pairs SELECT i % 100, i, i FROM generate_series(1, 20000) i; CREATE INDEX pairs_ab ON pairs USING gpuhash (a, b) INCLUDE (c)');
+well($session, 'VACUUM ANALYZE pairs');
+{
+	my $query = 'SELECT count(*), sum(p.c) FROM o JOIN pairs p ON p.a = o.small AND p.b = o.k';
+	is(well($session, $query), well($session, "SET gpuhash.enabled = off; $query; SET gpuhash.enabled = on"), 'keys of other widths');
+	is(well($session, "SELECT count(*) FROM gpuhash_resident WHERE relation = 'pairs_ab'::regclass"), 0, 'no copy is made for them');
+}
 # of half of the blocks it makes another one
 well($session, 'UPDATE s SET a = a + 1 WHERE k % 7 = 0; VACUUM s');
 sleep 1;
