@@ -235,6 +235,24 @@ unpack(Datum *value, MemoryContext unpacked)
 	return true;
 }
 
+/* Bytes of a number of the column in the row of a table, 0 where they are those of its class (GhKept.bytes). */
+uint8
+gh_kept_bytes_of(const GhColumn *column)
+{
+	switch ((GhLoad) column->load)
+	{
+		case GH_LOAD_INT2:
+			return sizeof(int16);
+		case GH_LOAD_INT4:
+			return sizeof(int32);
+		case GH_LOAD_INT8:
+		case GH_LOAD_OID:
+			return sizeof(int64);
+		default:
+			return 0;
+	}
+}
+
 /*
  * Puts a column's value into a vector, as a page's would be read, or that it is NULL; false: it cannot be.
  * unpacked: where compressed values are unpacked; NULL: they are not, and cannot be.

@@ -40,6 +40,7 @@ extern bool gh_value_type_init(GhValueType *type, Oid sql_type, GhClass value_cl
 extern bool gh_value_is_bytes(const GhValueType *type, const GhSqlValue *value);
 extern GhSqlValue gh_value_of_datum(const GhValueType *type, Datum datum, bool null);
 extern Datum gh_datum_of_value(const GhValueType *type, GhSqlValue value, bool *null);
+extern uint8 gh_kept_bytes_of(const GhColumn *column);
 extern bool gh_store_value(const GhColumn *column, Datum value, bool null, MemoryContext unpacked,
 						   GhVector *vector, int row);
 extern Datum gh_numeric_of_int128(uint64 low, uint64 high, int scale);

@@ -100,23 +100,6 @@ may_have(Relation index, int source)
 		gh_class_of_type(attribute->atttypid) != 0 && !gh_is_open_numeric(attribute->atttypid, attribute->atttypmod);
 }
 
-static uint8
-held_bytes(const GhColumn *column)
-{
-	switch ((GhLoad) column->load)
-	{
-		case GH_LOAD_INT2:
-			return sizeof(int16);
-		case GH_LOAD_INT4:
-			return sizeof(int32);
-		case GH_LOAD_INT8:
-		case GH_LOAD_OID:
-			return sizeof(int64);
-		default:
-			return 0;
-	}
-}
-
 /* The program that has a vector for the key and one for each column; false: there is none. */
 static bool
 translate(Maker *maker)
@@ -146,7 +129,7 @@ translate(Maker *maker)
 		GhCopyColumn *column = &maker->columns[c];
 
 		column->column = gh_program_columns(maker->program)[c + 1];
-		column->held = (GhKept) {.vector = c + 1,.value_class = classes[c + 1],.bytes = held_bytes(&column->column)};
+		column->held = (GhKept) {.vector = c + 1,.value_class = classes[c + 1],.bytes = gh_kept_bytes_of(&column->column)};
 	}
 	return true;
 }

@@ -77,23 +77,6 @@ translate_row(const GhJoinState *js, GhProbed *probed, const bool *read)
 	return gh_translate_end(translation);
 }
 
-static uint8
-kept_bytes(const GhColumn *column)
-{
-	switch ((GhLoad) column->load)
-	{
-		case GH_LOAD_INT2:
-			return sizeof(int16);
-		case GH_LOAD_INT4:
-			return sizeof(int32);
-		case GH_LOAD_INT8:
-		case GH_LOAD_OID:
-			return sizeof(int64);
-		default:
-			return 0;
-	}
-}
-
 /* Bytes of memory that a row takes in the table, but for its texts. */
 static Size
 row_bytes(const GhProbed *probed, int nkept)
@@ -134,7 +117,7 @@ gh_probed_init(GhJoinState *js, const bool *read)
 	{
 		probed->kept[c].vector = c + 1;
 		probed->kept[c].value_class = classes[c + 1];
-		probed->kept[c].bytes = kept_bytes(&gh_program_columns(program)[c + 1]);
+		probed->kept[c].bytes = gh_kept_bytes_of(&gh_program_columns(program)[c + 1]);
 	}
 	probed->row_bytes = row_bytes(probed, nkept);
 	js->probed = probed;

@@ -14,7 +14,9 @@
 
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
+#include "parser/parsetree.h"
 
+#include "compat.h"
 #include "plan/inline.h"
 
 /* More queries than so many, when all are in their places, are not planned: each level of WITH may double them. */
@@ -32,14 +34,30 @@ typedef struct Count
 	int			queries;
 } Count;
 
+/* So many levels up; NULL: that is not known. */
+const GhLevel *
+gh_inline_level(const GhLevel *level, Index up)
+{
+	for (; up > 0 && level != NULL; up--)
+		level = level->upper;
+	return level;
+}
+
+/* Whether PostgreSQL computes a query in WITH once, apart from what reads it, and does not put it in its place. */
+bool
+gh_inline_is_apart(const CommonTableExpr *with)
+{
+	return with->cterecursive || with->ctematerialized == CTEMaterializeAlways ||
+		(with->ctematerialized == CTEMaterializeDefault && with->cterefcount > 1);
+}
+
 /* The query in WITH that a table stands for; NULL: it is not known.  *home: whose WITH. */
 CommonTableExpr *
 gh_inline_with_of(const RangeTblEntry *table, const GhLevel *level, const GhLevel **home)
 {
 	ListCell   *lc;
 
-	for (Index up = table->ctelevelsup; up > 0 && level != NULL; up--)
-		level = level->upper;
+	level = gh_inline_level(level, table->ctelevelsup);
 	*home = level;
 	if (level == NULL)
 		return NULL;
@@ -48,6 +66,58 @@ gh_inline_with_of(const RangeTblEntry *table, const GhLevel *level, const GhLeve
 			return lfirst_node(CommonTableExpr, lc);
 	return NULL;
 }
+
+/* ------------------------------------------------------------------ columns */
+
+static bool
+leaf_sources(const Node *set, AttrNumber column, const GhLevel *level, GhSource source, void *arg)
+{
+	if (IsA(set, SetOperationStmt))
+		return leaf_sources(((const SetOperationStmt *) set)->larg, column, level, source, arg) &&
+			leaf_sources(((const SetOperationStmt *) set)->rarg, column, level, source, arg);
+	return gh_inline_column_sources(rt_fetch(((const RangeTblRef *) set)->rtindex, level->query->rtable)->subquery, column,
+									level, source, arg);
+}
+
+/*
+ * What a query computes its column by, of UNION and the like each of its queries; upper: the query around it.  False:
+ * there is no such column, or source has said so.
+ */
+bool
+gh_inline_column_sources(const Query *query, AttrNumber column, const GhLevel *upper, GhSource source, void *arg)
+{
+	const GhLevel level = {query, upper};
+	TargetEntry *target;
+
+	if (query->setOperations != NULL)
+		return leaf_sources(query->setOperations, column, &level, source, arg);
+	target = get_tle_by_resno(query->targetList, column);
+	return target != NULL && source((Node *) target->expr, &level, arg);
+}
+
+/* The same of a column of the level's table, which is not stored.  False: it is not known. */
+bool
+gh_inline_sources(const RangeTblEntry *table, AttrNumber column, const GhLevel *level, GhSource source, void *arg)
+{
+	const CommonTableExpr *with;
+	const GhLevel *home;
+	const Node *named;
+
+	switch (table->rtekind)
+	{
+		case RTE_SUBQUERY:
+			return gh_inline_column_sources(table->subquery, column, level, source, arg);
+		case RTE_CTE:
+			with = gh_inline_with_of(table, level, &home);
+			return with != NULL && !with->cterecursive &&
+				gh_inline_column_sources((Query *) with->ctequery, column, home, source, arg);
+		default:
+			named = gh_named_expression(table, column);
+			return named != NULL && source(named, level, arg);
+	}
+}
+
+/* ------------------------------------------------------------------- inlining */
 
 static bool
 makes_groups(const Query *query, const Node *set)

@@ -30,8 +30,6 @@ typedef struct Conditions
 	bool		safe;
 } Conditions;
 
-static bool is_safe_column(const Query *query, AttrNumber column, const GhLevel *upper, Conditions *all);
-
 static const RangeTblEntry *
 table_of(const GhLevel *level, Index number)
 {
@@ -56,37 +54,27 @@ reads_safe_columns(const Node *expr, const GhLevel *level, Conditions *all)
 	return !found;
 }
 
+/* GhSource */
+static bool
+is_safe_source(const Node *expr, const GhLevel *level, void *arg)
+{
+	return gh_unnest_is_safe((Node *) expr, level) && reads_safe_columns(expr, level, arg);
+}
+
 static bool
 is_safe_var(const Var *var, Conditions *all)
 {
-	const GhLevel *level = all->level;
+	const GhLevel *level = gh_inline_level(all->level, var->varlevelsup);
 	const RangeTblEntry *table;
-	const CommonTableExpr *with;
-	const GhLevel *home;
-	const Node *named;
 
-	for (Index up = var->varlevelsup; up > 0 && level != NULL; up--)
-		level = level->upper;
 	if (level == NULL || var->varattno <= 0 || ++all->ncolumns > GH_MOST_COLUMNS)
 		return false;
 	table = table_of(level, var->varno);
-	switch (table->rtekind)
-	{
-		case RTE_RELATION:
-			return true;
-		case RTE_VALUES:
-			return gh_unnest_is_safe((Node *) table->values_lists, level) &&
-				reads_safe_columns((Node *) table->values_lists, level, all);
-		case RTE_SUBQUERY:
-			return is_safe_column(table->subquery, var->varattno, level, all);
-		case RTE_CTE:
-			with = gh_inline_with_of(table, level, &home);
-			return with != NULL && !with->cterecursive &&
-				is_safe_column((Query *) with->ctequery, var->varattno, home, all);
-		default:
-			named = gh_named_expression(table, var->varattno);
-			return named != NULL && gh_unnest_is_safe((Node *) named, level) && reads_safe_columns(named, level, all);
-	}
+	if (table->rtekind == RTE_RELATION)
+		return true;
+	if (table->rtekind == RTE_VALUES)
+		return is_safe_source((Node *) table->values_lists, level, all);
+	return gh_inline_sources(table, var->varattno, level, is_safe_source, all);
 }
 
 static bool
@@ -107,29 +95,6 @@ find_unsafe_column(Node *node, Conditions *all)
 	if (IsA(node, Var))
 		return !is_safe_var((Var *) node, all);
 	return expression_tree_walker(node, find_unsafe_column, all);
-}
-
-/* Whether a query computes its column by what cannot fail; of UNION and the like, each of its queries. */
-static bool
-is_safe_leaf(const Node *set, AttrNumber column, const GhLevel *level, Conditions *all)
-{
-	if (IsA(set, SetOperationStmt))
-		return is_safe_leaf(((const SetOperationStmt *) set)->larg, column, level, all) &&
-			is_safe_leaf(((const SetOperationStmt *) set)->rarg, column, level, all);
-	return is_safe_column(table_of(level, (Index) ((const RangeTblRef *) set)->rtindex)->subquery, column, level, all);
-}
-
-static bool
-is_safe_column(const Query *query, AttrNumber column, const GhLevel *upper, Conditions *all)
-{
-	const GhLevel level = {query, upper};
-	TargetEntry *target;
-
-	if (query->setOperations != NULL)
-		return is_safe_leaf(query->setOperations, column, &level, all);
-	target = get_tle_by_resno(query->targetList, column);
-	return target != NULL && gh_unnest_is_safe((Node *) target->expr, &level) &&
-		reads_safe_columns((Node *) target->expr, &level, all);
 }
 
 /* -------------------------------------------------------------- conditions */

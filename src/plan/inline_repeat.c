@@ -149,10 +149,7 @@ is_repeatable_with(const RangeTblEntry *table, const GhLevel *level)
 	check_stack_depth();
 	if (with == NULL)
 		return false;
-	if (with->cterecursive || with->ctematerialized == CTEMaterializeAlways ||
-		(with->ctematerialized == CTEMaterializeDefault && with->cterefcount > 1))
-		return true;
-	return !find_unrepeatable(with->ctequery, &repeat);
+	return gh_inline_is_apart(with) || !find_unrepeatable(with->ctequery, &repeat);
 }
 
 static bool

@@ -32,7 +32,6 @@
 #define GH_MOST_COLUMNS 1000
 
 static int	digits_of(const Node *expr, const GhLevel *level, int *columns);
-static int	digits_of_column(const Query *query, AttrNumber column, const GhLevel *upper, int *columns);
 
 static int
 sum_of(int left, int right)
@@ -58,58 +57,45 @@ most_digits(const List *exprs, const GhLevel *level, int *columns)
 	return most;
 }
 
-/* Of UNION and the like, the most of its queries. */
-static int
-digits_of_leaf(const Node *set, AttrNumber column, const GhLevel *level, int *columns)
+/* Of a column's sources, the most; columns: looked at so far. */
+typedef struct Most
 {
-	const SetOperationStmt *both = (const SetOperationStmt *) set;
+	int			digits;
+	int		   *columns;
+} Most;
 
-	if (IsA(set, SetOperationStmt))
-		return larger_of(digits_of_leaf(both->larg, column, level, columns),
-						 digits_of_leaf(both->rarg, column, level, columns));
-	return digits_of_column(rt_fetch(((const RangeTblRef *) set)->rtindex, level->query->rtable)->subquery, column,
-							level, columns);
-}
-
-static int
-digits_of_column(const Query *query, AttrNumber column, const GhLevel *upper, int *columns)
+/* GhSource */
+static bool
+add_source(const Node *expr, const GhLevel *level, void *arg)
 {
-	const GhLevel level = {query, upper};
-	TargetEntry *target;
+	Most	   *most = arg;
 
-	if (query->setOperations != NULL)
-		return digits_of_leaf(query->setOperations, column, &level, columns);
-	target = get_tle_by_resno(query->targetList, column);
-	return target == NULL ? GH_UNKNOWN : digits_of((Node *) target->expr, &level, columns);
+	most->digits = larger_of(most->digits, digits_of(expr, level, most->columns));
+	return true;
 }
 
 static int
 digits_of_var(const Var *var, const GhLevel *level, int *columns)
 {
+	Most		most = {.columns = columns};
 	const RangeTblEntry *table;
-	const CommonTableExpr *with;
-	const GhLevel *home;
-	const Node *named;
 
-	for (Index up = var->varlevelsup; up > 0 && level != NULL; up--)
-		level = level->upper;
+	level = gh_inline_level(level, var->varlevelsup);
 	if (level == NULL || var->varattno <= 0 || ++*columns > GH_MOST_COLUMNS)
 		return GH_UNKNOWN;
 	table = rt_fetch(var->varno, level->query->rtable);
-	switch (table->rtekind)
-	{
-		case RTE_RELATION:
-			return GH_UNKNOWN;
-		case RTE_SUBQUERY:
-			return digits_of_column(table->subquery, var->varattno, level, columns);
-		case RTE_CTE:
-			with = gh_inline_with_of(table, level, &home);
-			return with == NULL || with->cterecursive ? GH_UNKNOWN :
-				digits_of_column((Query *) with->ctequery, var->varattno, home, columns);
-		default:
-			named = gh_named_expression(table, var->varattno);
-			return named == NULL ? GH_UNKNOWN : digits_of(named, level, columns);
-	}
+	return table->rtekind != RTE_RELATION && gh_inline_sources(table, var->varattno, level, add_source, &most) ?
+		most.digits : GH_UNKNOWN;
+}
+
+/* Of a scalar subquery. */
+static int
+digits_of_link(const SubLink *link, const GhLevel *level, int *columns)
+{
+	Most		most = {.columns = columns};
+
+	return link->subLinkType == EXPR_SUBLINK &&
+		gh_inline_column_sources((Query *) link->subselect, 1, level, add_source, &most) ? most.digits : GH_UNKNOWN;
 }
 
 /* Whether a division by it neither fails nor gives more digits before the point: by a whole number other than 0. */
@@ -231,8 +217,7 @@ digits_of(const Node *expr, const GhLevel *level, int *columns)
 		case T_CoalesceExpr:
 			return most_digits(((const CoalesceExpr *) expr)->args, level, columns);
 		case T_SubLink:
-			return ((const SubLink *) expr)->subLinkType != EXPR_SUBLINK ? GH_UNKNOWN :
-				digits_of_column((Query *) ((const SubLink *) expr)->subselect, 1, level, columns);
+			return digits_of_link((const SubLink *) expr, level, columns);
 		default:
 			return GH_UNKNOWN;
 	}

@@ -35,9 +35,7 @@ is_plain_with(const GhLevel *level, const RangeTblEntry *table)
 		const CommonTableExpr *with = lfirst_node(CommonTableExpr, lc);
 
 		if (strcmp(with->ctename, table->ctename) == 0)
-			return with->cterecursive || is_plain_source((Query *) with->ctequery, level) ||
-				(with->ctematerialized == CTEMaterializeDefault ? with->cterefcount > 1 :
-				 with->ctematerialized == CTEMaterializeAlways);
+			return gh_inline_is_apart(with) || is_plain_source((Query *) with->ctequery, level);
 	}
 	return false;
 }

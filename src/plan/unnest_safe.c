@@ -266,10 +266,7 @@ reads_unsafe_with(const RangeTblEntry *table, const GhLevel *level)
 	with = gh_inline_with_of(table, level, &home);
 	if (with == NULL)
 		return true;
-	if (with->cterecursive || with->ctematerialized == CTEMaterializeAlways ||
-		(with->ctematerialized == CTEMaterializeDefault && with->cterefcount > 1))
-		return false;
-	return is_unsafe(with->ctequery, home);
+	return !gh_inline_is_apart(with) && is_unsafe(with->ctequery, home);
 }
 
 static bool

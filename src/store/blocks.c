@@ -178,35 +178,42 @@ block_free(void *ctx, GhRef ref)
 
 /* --------------------------------------------------------------------- host */
 
-/*
- * The table's lock is held from before the engine's call to after it.  It keeps
- * writers out of whatever the engine does, and others out of what a writer does, so
- * that there is nothing left to lock inside.
- */
 static void
-block_lock(void *ctx, GhLockMode mode)
+no_lock(void *ctx, GhLockMode mode)
 {
 	(void) ctx;
 	(void) mode;
 }
 
 static void
-block_unlock(void *ctx)
+no_unlock(void *ctx)
 {
 	(void) ctx;
 }
 
+/* A GhHost in which the engine has nothing to lock: whoever calls it keeps others out. */
+void
+gh_store_make_host(GhHost *host, void *ctx, GhRef (*alloc) (void *, size_t), void (*free) (void *, GhRef),
+				   void *(*address) (void *, GhRef))
+{
+	memset(host, 0, sizeof(*host));
+	host->ctx = ctx;
+	host->alloc = alloc;
+	host->free = free;
+	host->address = address;
+	host->lock = no_lock;
+	host->unlock = no_unlock;
+	host->stop = &InterruptPending;
+}
+
+/*
+ * The table's lock is held from before the engine's call to after it.  It keeps
+ * writers out of whatever the engine does, and others out of what a writer does.
+ */
 void
 gh_store_blocks_host(GhHost *host, GhStored *stored)
 {
-	memset(host, 0, sizeof(*host));
-	host->ctx = stored;
-	host->alloc = block_alloc;
-	host->free = block_free;
-	host->address = block_address;
-	host->lock = block_lock;
-	host->unlock = block_unlock;
-	host->stop = &InterruptPending;
+	gh_store_make_host(host, stored, block_alloc, block_free, block_address);
 }
 
 static void

@@ -491,30 +491,10 @@ block_address(void *ctx, GhRef ref)
 }
 
 /* One process makes a copy, and nothing of it changes later. */
-static void
-no_lock(void *ctx, GhLockMode mode)
-{
-	(void) ctx;
-	(void) mode;
-}
-
-static void
-no_unlock(void *ctx)
-{
-	(void) ctx;
-}
-
 void
 gh_index_copy_host(GhCopyHold *hold, GhHost *host)
 {
-	memset(host, 0, sizeof(*host));
-	host->ctx = hold;
-	host->alloc = block_alloc;
-	host->free = block_free;
-	host->address = block_address;
-	host->lock = no_lock;
-	host->unlock = no_unlock;
-	host->stop = &InterruptPending;
+	gh_store_make_host(host, hold, block_alloc, block_free, block_address);
 }
 
 /* --------------------------------------------------------------------- making */

@@ -49,6 +49,8 @@ extern void gh_store_segments_sweep(void);
 /* ---- blocks.c: what the CPU engine allocates ---- */
 
 /* Fills host so that it allocates blocks of that table, which outlives it. */
+extern void gh_store_make_host(GhHost *host, void *ctx, GhRef (*alloc) (void *, size_t), void (*free) (void *, GhRef),
+							   void *(*address) (void *, GhRef));
 extern void gh_store_blocks_host(GhHost *host, GhStored *stored);
 /* Maps the table's blocks in this process, so that no engine has to.  May ereport. */
 extern void gh_store_blocks_map(GhStored *stored);

@@ -6,7 +6,7 @@
 #	GPUHASH_SECONDS		of comparisons under writers (10)
 #	GPUHASH_SEED		to begin with
 use GpuHash::Test 'module';
-use POSIX ();
+use GpuHash::Index;
 use Time::HiRes qw(time sleep);
 
 my $seconds = $ENV{GPUHASH_SECONDS} || 10;
@@ -14,14 +14,6 @@ my $SECONDS_TO_FIND = 40;
 my $seed = seed();
 my $server = GpuHash::Server->new(module => 1, conf => ["shared_preload_libraries = 'gpuhash'", 'autovacuum = off', 'max_prepared_transactions = 10',
 	'max_worker_processes = 12', 'min_parallel_index_scan_size = 0', 'wal_level = replica', 'max_wal_senders = 2', 'hot_standby = on']);
-
-sub well
-{
-	my ($session, $sql) = @_;
-	my ($out, $error) = $session->do($sql, 120);
-	is($error, '', "no error: $sql") if $error ne '';
-	return $out;
-}
 
 # ------------------------------------------------------------------ what may be copied
 
@@ -109,24 +101,6 @@ sub change
 	return $changes[int(rand(@changes))];
 }
 
-sub start
-{
-	my ($number, $end, $work) = @_;
-	my $pid = fork // die "fork: $!";
-	return $pid if $pid != 0;
-	srand($seed + $number);
-	eval {
-		my $session = $server->session;
-		$session->do('SET gpuhash.enabled = off; SET enable_seqscan = off');
-		while (time < $end && !-e "$server->{dir}/stop")
-		{
-			my (undef, $error) = $session->do($work->(), 120);
-			print STDERR "# $error\n" if $error ne '' && $error !~ /40P01|23505/;
-		}
-	};
-	POSIX::_exit(0);
-}
-
 # Compares until the time is over, or, where a point is named, a block is wrong: blocks that were compared, comparisons, and those that were wrong.
 sub compare
 {
@@ -136,8 +110,12 @@ sub compare
 	my @vacuums = (@VACUUMS, ('VACUUM (INDEX_CLEANUP off) s') x ($inserts ? 7 : 0));
 	$server->query('DELETE FROM s WHERE k % 5 = 0; VACUUM (INDEX_CLEANUP on) s') if $inserts;
 	my $end = time + $limit;
-	unlink "$server->{dir}/stop";
-	my @pids = ((map { my $number = $_; start($number, $end, sub { $inserts && rand() < 0.9 ? 'INSERT INTO s VALUES (' . row() . ')' : change($number) }) } 1 .. 3), start(10, $end, sub { sleep rand() * 0.08; $vacuums[int(rand(@vacuums))] }));
+	my %work = (10 => sub { sleep rand() * 0.08; $vacuums[int(rand(@vacuums))] });
+	for my $number (1 .. 3)
+	{
+		$work{$number} = sub { $inserts && rand() < 0.9 ? 'INSERT INTO s VALUES (' . row() . ')' : change($number) };
+	}
+	my @pids = write_until($server, $end, $seed, \%work);
 	my $session = $server->session;
 	my ($compared, $rounds, $wrong, $last) = (0, 0, 0, '');
 	well($session, 'SET gpuhash.enabled = off');
@@ -161,9 +139,7 @@ sub compare
 			sleep rand() * 0.05;
 		}
 	}
-	open my $file, '>', "$server->{dir}/stop" or die $!;
-	close $file;
-	waitpid $_, 0 for @pids;
+	end_writers($server, @pids);
 	$session->close;
 	return ($compared, $rounds, $wrong);
 }

@@ -5,7 +5,7 @@
 #	GPUHASH_SECONDS		of comparisons under writers (10)
 #	GPUHASH_SEED		to begin with
 use GpuHash::Test 'module';
-use POSIX ();
+use GpuHash::Index;
 use Time::HiRes qw(time sleep);
 
 my $seconds = $ENV{GPUHASH_SECONDS} || 10;
@@ -13,14 +13,6 @@ my $SECONDS_TO_FIND = 60;
 my $seed = seed();
 my $server = GpuHash::Server->new(module => 1, conf => ["shared_preload_libraries = 'gpuhash'", "gpuhash.engine = 'cpu'", 'autovacuum = off',
 	'max_prepared_transactions = 10', 'max_worker_processes = 12', 'min_parallel_index_scan_size = 0', 'gpuhash.force_offload = on']);
-
-sub well
-{
-	my ($session, $sql) = @_;
-	my ($out, $error) = $session->do($sql, 120);
-	is($error, '', "no error: $sql") if $error ne '';
-	return $out;
-}
 
 my %queries = (
 	inner => 'SELECT count(*), sum(o.v), sum(s.a), count(s.t), sum(s.k) FROM o JOIN s ON s.k = o.k',
@@ -174,32 +166,17 @@ sub change
 	return $changes[int(rand(@changes))];
 }
 
-sub start
-{
-	my ($number, $end, $pause, $work) = @_;
-	my $pid = fork // die "fork: $!";
-	return $pid if $pid != 0;
-	srand($seed + $number);
-	eval {
-		my $session = $server->session;
-		$session->do('SET gpuhash.enabled = off; SET enable_seqscan = off');
-		while (time < $end && !-e "$server->{dir}/stop")
-		{
-			my (undef, $error) = $session->do($work->(), 120);
-			print STDERR "# $error\n" if $error ne '' && $error !~ /40P01|deadlock/;
-			sleep rand() * $pause;
-		}
-	};
-	POSIX::_exit(0);
-}
-
 # Compares until the time is over, or an answer is wrong: comparisons, those that took the copy, and those that were wrong.
 sub compare
 {
 	my ($limit, $until_wrong) = @_;
 	my $end = time + $limit;
-	unlink "$server->{dir}/stop";
-	my @pids = ((map { my $number = $_; start($number, $end, 0.1, sub { change($number) }) } 1 .. 3), start(10, $end, 0.15, sub { $VACUUMS[int(rand(@VACUUMS))] }));
+	my %work = (10 => sub { sleep rand() * 0.15; $VACUUMS[int(rand(@VACUUMS))] });
+	for my $number (1 .. 3)
+	{
+		$work{$number} = sub { sleep rand() * 0.1; change($number) };
+	}
+	my @pids = write_until($server, $end, $seed, \%work);
 	my $session = $server->session;
 	my ($rounds, $taken, $wrong) = (0, 0, 0);
 	well($session, 'SET max_parallel_workers_per_gather = 0');
@@ -214,9 +191,7 @@ sub compare
 		$wrong++;
 		diag("$name: $with, not $want\n$plan") unless $until_wrong;
 	}
-	open my $file, '>', "$server->{dir}/stop" or die $!;
-	close $file;
-	waitpid $_, 0 for @pids;
+	end_writers($server, @pids);
 	$session->close;
 	return ($rounds, $taken, $wrong);
 }

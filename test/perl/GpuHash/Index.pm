@@ -5,14 +5,62 @@
 #	broken($server, $standby)					what amcheck finds in the indexes of a database, on both servers, or ''; undef
 #												where there is no amcheck.  Nobody may write meanwhile
 #	catch_up($server, $standby)					all that the primary has written is replayed
+#	well($session, $sql)						its output; a test fails if there is an error
+#	my @pids = write_until($server, $end, $seed, \%work)	a process for each number in %work that does its statements until that time: its sub
+#												makes one, after it has slept as long as it likes
+#	end_writers($server, @pids)					before that time
 package GpuHash::Index;
 
 use strict;
 use warnings;
 use Exporter 'import';
-use Time::HiRes 'sleep';
+use POSIX ();
+use Test::More ();
+use Time::HiRes qw(time sleep);
 
-our @EXPORT = qw(sums broken catch_up);
+our @EXPORT = qw(sums broken catch_up well write_until end_writers);
+
+sub well
+{
+	my ($session, $sql) = @_;
+	my ($out, $error) = $session->do($sql, 120);
+	Test::More::is($error, '', "no error: $sql") if $error ne '';
+	return $out;
+}
+
+sub write_until
+{
+	my ($server, $end, $seed, $work) = @_;
+	my @pids;
+	unlink "$server->{dir}/stop";
+	for my $number (sort { $a <=> $b } keys %$work)
+	{
+		my $pid = fork // die "fork: $!";
+		push(@pids, $pid), next if $pid != 0;
+		srand($seed + $number);
+		eval {
+			my $session = $server->session;
+			$session->do('SET gpuhash.enabled = off; SET enable_seqscan = off');
+			while (time < $end && !-e "$server->{dir}/stop")
+			{
+				my (undef, $error) = $session->do($work->{$number}->(), 120);
+				# of two that wait for each other, and of keys that are there
+				print STDERR "# $error\n" if $error ne '' && $error !~ /40P01|deadlock|23505/;
+			}
+		};
+		POSIX::_exit(0);
+	}
+	return @pids;
+}
+
+sub end_writers
+{
+	my ($server, @pids) = @_;
+	open my $file, '>', "$server->{dir}/stop" or die $!;
+	close $file;
+	waitpid $_, 0 for @pids;
+	return;
+}
 
 sub sums
 {
