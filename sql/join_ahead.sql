@@ -63,6 +63,16 @@ SELECT * FROM ahead('SELECT count(*) FROM (SELECT 1 FROM na JOIN keys ON na.g = 
 -- what the result is sorted by is computed above the joins
 SELECT * FROM ahead('SELECT n3.id FROM na JOIN ng ON na.g = ng.k JOIN n3 ON n3.id = na.id GROUP BY n3.id ORDER BY sum(100 / (na.id + 1)), n3.id LIMIT 1');
 
+-- LIKE with a pattern cannot fail, unless that ends within an escape
+CREATE TABLE names AS SELECT id, g, 'n' || id AS name, ('n' || id)::char(8) AS fixed FROM na;
+ANALYZE names;
+SELECT * FROM ahead('SELECT count(*) FROM (SELECT 1 FROM names JOIN ng ON names.g = ng.k WHERE name LIKE ''n1%'' AND fixed NOT LIKE ''%x'' LIMIT 1) s');
+SELECT * FROM ahead('SELECT count(*) FROM keys WHERE EXISTS (SELECT FROM names JOIN n3 ON n3.id = names.id WHERE name LIKE ''n1%'' AND names.g = keys.k)');
+SELECT * FROM ahead('SELECT count(*) FROM (SELECT 1 FROM names JOIN ng ON names.g = ng.k WHERE name LIKE ''n1\'' OR names.id > 0 LIMIT 1) s');
+SELECT * FROM ahead('SELECT count(*) FROM (SELECT 1 FROM names JOIN ng ON names.g = ng.k WHERE (100 / (names.id - 150))::text LIKE ''%'' LIMIT 1) s');
+SELECT * FROM ahead('SELECT count(*) FROM (SELECT 1 FROM names JOIN ng ON names.g = ng.k WHERE ''n1'' LIKE name LIMIT 1) s');
+DROP TABLE names;
+
 -- LIMIT: the key; a qual of the scan; a join below; equalities that the planner keeps in classes
 SELECT * FROM ahead('SELECT count(*) FROM (SELECT na.id FROM na JOIN ng ON 100 / na.x = ng.k LIMIT 1) s');
 SELECT * FROM ahead('SELECT count(*) FROM (SELECT na.id FROM na LEFT JOIN ng ON 100 / na.x = ng.k LIMIT 1) s');

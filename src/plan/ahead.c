@@ -7,7 +7,7 @@
  * it, a batch contains rows that PostgreSQL's hash join would not have reached.  Their
  * being read must not show: no error that an expression raises for one of them, no lock,
  * no side effect.  So there, the outer side's expressions must be ones that cannot fail, which is
- * what PostgreSQL's "leakproof" says, and what it reads plain relations.
+ * what PostgreSQL's "leakproof" says, and LIKE with a pattern that is known; and what it reads plain relations.
  */
 #include "postgres.h"
 
@@ -15,9 +15,11 @@
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
+#include "utils/lsyscache.h"
 
 #include "expr/key.h"
 #include "plan/join_plan.h"
+#include "plan/unnest.h"
 
 /*
  * Whether a semi or anti join of the query is above part, which it reads to the first
@@ -125,11 +127,30 @@ gh_rows_may_stay_unread(PlannerInfo *root, RelOptInfo *joinrel)
 	}
 }
 
+/* LIKE with a pattern that is known cannot fail, though PostgreSQL does not call it leakproof: tests for NULL in its place. */
+static Node *
+replace_safe_likes(Node *node, void *unused)
+{
+	const OpExpr *op = (const OpExpr *) node;
+	NullTest   *test;
+
+	if (node == NULL)
+		return NULL;
+	if (!IsA(node, OpExpr) || !gh_like_is_safe(get_opcode(op->opno), op->inputcollid, op->args))
+		return expression_tree_mutator(node, replace_safe_likes, unused);
+	test = makeNode(NullTest);
+	test->arg = (Expr *) replace_safe_likes(linitial(op->args), unused);
+	test->nulltesttype = IS_NULL;
+	test->location = -1;
+	return (Node *) test;
+}
+
 /* Whether evaluating any of the expressions may fail or do something. */
 static bool
 may_show(Node *exprs)
 {
-	return contain_leaked_vars(exprs) || contain_volatile_functions(exprs);
+	return contain_volatile_functions(exprs) ||
+		(contain_leaked_vars(exprs) && contain_leaked_vars(replace_safe_likes(exprs, NULL)));
 }
 
 /* Likewise for the clauses (RestrictInfos) that the relations in relids decide. */

@@ -86,7 +86,7 @@ lacks_collation(Oid collation, const List *args)
 
 /* -------------------------------------------------------------- functions */
 
-/* A pattern that does not end within an escape, and a collation that LIKE can use. */
+/* Of LIKE's arguments: a pattern that does not end within an escape, and a collation that LIKE can use. */
 static bool
 is_safe_pattern(Oid collation, const List *args)
 {
@@ -99,6 +99,22 @@ is_safe_pattern(Oid collation, const List *args)
 		return true;
 	value = DatumGetTextPP(pattern->constvalue);
 	return VARSIZE_ANY_EXHDR(value) == 0 || VARDATA_ANY(value)[VARSIZE_ANY_EXHDR(value) - 1] != '\\';
+}
+
+/* Whether it is LIKE, or NOT LIKE, that cannot fail, whatever the text. */
+bool
+gh_like_is_safe(Oid function, Oid collation, const List *args)
+{
+	switch (function)
+	{
+		case F_TEXTLIKE:
+		case F_TEXTNLIKE:
+		case F_BPCHARLIKE:
+		case F_BPCHARNLIKE:
+			return is_safe_pattern(collation, args);
+		default:
+			return false;
+	}
 }
 
 /* Arithmetic that has room for its result, and casts to wider types. */
@@ -124,13 +140,8 @@ is_safe_function(Oid function, Oid collation, const List *args, const GhLevel *l
 		case F_FLOAT8_INT8:
 		case F_TEXT_BPCHAR:
 			return true;
-		case F_TEXTLIKE:
-		case F_TEXTNLIKE:
-		case F_BPCHARLIKE:
-		case F_BPCHARNLIKE:
-			return is_safe_pattern(collation, args);
 		default:
-			return false;
+			return gh_like_is_safe(function, collation, args);
 	}
 }
 
