@@ -387,7 +387,10 @@ whole_tables_cost(PlannerInfo *root, Path *path, bool on_device, bool real)
 		case T_CustomPath:
 			if (path->pathtype == T_SeqScan || gh_is_rowscan_path(path))
 				return whole_table_cost(root, path, on_device, real);
-			return IsA(path, Path) ? 0 : whole_tables_cost_of_sides(root, (CustomPath *) path, on_device);
+			if (IsA(path, Path))
+				return 0;
+			/* a GpuHashRows costs what it takes a device */
+			return whole_tables_cost_of_sides(root, (CustomPath *) path, on_device || gh_rows_joins(path) != NULL);
 		case T_HashPath:
 		case T_MergePath:
 			return whole_tables_cost(root, ((JoinPath *) path)->outerjoinpath, on_device, false) +

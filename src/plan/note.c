@@ -232,7 +232,8 @@ gh_note_page_cost(PlannerInfo *root, RelOptInfo *rel, bool on_device)
 	{
 		get_tablespace_page_costs(rel->reltablespace, NULL, &note->page_cost[0]);
 		note->page_cost[1] = note->page_cost[0];
-		if (note->on_device && note->kind == GH_RELATION_HEAP)
+		/* one that is too small to be scanned there may have its joins' table made there */
+		if (note->kind == GH_RELATION_HEAP && gh_device_may_be_expected())
 			price_on_device(root, rel, note);
 	}
 	note->has_page_cost = true;

@@ -72,6 +72,8 @@ well('RESET gpuhash.enable_resident; RESET gpuhash.device_page_cost');
 # of a table that is never there, and of one that is small, which costs what it did
 well("SELECT gpuhash_prewarm('unlogged')");
 differ(cost_of('SELECT sum(v) FROM unlogged'), $pinned, 0, 'an unlogged table is not there');
+my $JOINED = 'SELECT few.g, count(*) FROM facts JOIN few ON facts.day = few.id GROUP BY few.g';
+my $brought = cost_of($JOINED);
 well("SELECT gpuhash_prewarm('few')");
 cmp_ok(well("SELECT resident FROM gpuhash_resident WHERE relation = 'few'::regclass"), '>', 0, 'a small table is there');
 my $few = 'SELECT g, count(*) FROM few GROUP BY g';
@@ -79,6 +81,7 @@ my $plan = well("EXPLAIN $few");
 well('SET gpuhash.engine = cpu');
 is(well("EXPLAIN $few"), $plan, 'but it costs less on the host, as it did');
 well('RESET gpuhash.engine');
+cmp_ok(cost_of($JOINED), '<', $brought, 'but the table of a join with it is made of what is there');
 
 # ------------------------------------------------------------------- what they cost decides
 
