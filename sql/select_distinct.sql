@@ -47,6 +47,10 @@ INSERT INTO sd_queries (query) VALUES
     -- errors are PostgreSQL's
     ('SELECT DISTINCT 100 / (id % 1000) FROM sd'), ('SELECT DISTINCT 100 / (id % 1000) FROM sd WHERE id % 1000 > 0'), ('SELECT DISTINCT k, p FROM sd');
 SELECT q.query, c.offloaded, c.result, c.same FROM sd_queries q, LATERAL compare_aggregate(q.query, engine => 'cpu') c ORDER BY q.position;
+-- what is the same in all rows, beside a key that is computed
+SELECT q.query, c.offloaded, c.same FROM (VALUES ('SELECT DISTINCT k, current_date, t || ''x'' FROM sd'), ('SELECT DISTINCT k, (SELECT max(h) FROM sd_dim), k::text FROM sd'),
+    ('SELECT upper(t), (SELECT max(h) FROM sd_dim), count(*) FROM sd GROUP BY 1, 2'), ('SELECT k::text, current_date, sum(x) FROM sd GROUP BY 1, 2 HAVING current_date > ''2001-01-01'''),
+    ('SELECT k::text, (SELECT max(h) FROM sd_dim), sum(x + (SELECT max(h) FROM sd_dim)) FROM sd GROUP BY 1, 2')) q(query), LATERAL compare_aggregate(q.query, engine => 'cpu') c;
 -- one row is enough, from 16 on
 SELECT same FROM compare_aggregate('SELECT DISTINCT k FROM sd WHERE k = 3');
 SELECT same FROM compare_aggregate('SELECT DISTINCT 1, ''a'' FROM sd');

@@ -14,7 +14,8 @@
  *
  * A key without columns (a parameter, now()) could still be taken for a part of an
  * expression there.  Its place in the scan tuple is marked instead: the target list evaluates
- * it itself.
+ * it itself.  Likewise the place of a child's column that has no columns and is no key, since the planner leaves out
+ * keys that are the same in all rows: there is no value for the output in it.
  */
 #include "postgres.h"
 
@@ -86,6 +87,23 @@ place_keys(List *keys, bool hides_last, List **scan)
 		places = lappend_int(places, place);
 	}
 	return places;
+}
+
+/* Marks the child's columns in the scan tuple that the target list could take for values of a group, and are none. */
+static void
+mark_constants(List *scan, int ncolumns, const List *places)
+{
+	ListCell   *lc;
+
+	foreach(lc, scan)
+	{
+		int			place = foreach_current_index(lc);
+
+		if (place >= ncolumns)
+			break;
+		if (!IsA(lfirst(lc), Const) && !contain_var_clause(lfirst(lc)) && !list_member_int(places, place))
+			lfirst(lc) = gh_marked(copyObject(lfirst(lc)));
+	}
 }
 
 /* custom_exprs, in the order of GhAggregateExprs. */
@@ -185,6 +203,8 @@ make_plan(PlannerInfo *root, CustomPath *path, List *distinct, List *sets, List 
 		columns = lappend(columns, lfirst_node(TargetEntry, lc)->expr);
 	scan = sets != NIL ? mark_columns(columns, columns) : list_copy(columns);
 	places = sets != NIL ? place_set_keys(sets, &scan) : place_keys(keys, distinct != NIL, &scan);
+	if (sets == NIL)
+		mark_constants(scan, list_length(columns), places);
 	foreach(lc, aggregates)
 		functions = lappend_oid(functions, lfirst_node(Aggref, lc)->aggfnoid);
 
