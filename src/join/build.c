@@ -80,6 +80,31 @@ gh_join_read_inner(GhJoinState *js)
 	}
 }
 
+/* Keeps an inner row that was read before, as one that is read. */
+static void
+store_row(GhJoinState *js, GhRow *row)
+{
+	int			partition = gh_spill_partition(&js->spill, row->key);
+
+	if (partition == js->spill.current)
+	{
+		gh_row_store_add_row(&js->store, row);
+		gh_spill_keep_within_memory(js);
+	}
+	else
+		gh_spill_row(js, GH_INNER, partition, row);
+}
+
+/* The same of an inner row of all participants, where there are several. */
+void
+gh_join_store_row(GhJoinState *js, GhRow *row)
+{
+	if (js->parallel != NULL)
+		gh_parallel_store_row(js, row);
+	else
+		store_row(js, row);
+}
+
 /* Likewise for the current partition, out of its file. */
 static void
 store_spilled_rows(GhJoinState *js)
@@ -100,17 +125,7 @@ store_shared_rows(GhJoinState *js)
 	GhRow	   *row;
 
 	while ((row = gh_parallel_read(js, GH_INNER)) != NULL)
-	{
-		int			partition = gh_spill_partition(&js->spill, row->key);
-
-		if (partition == js->spill.current)
-		{
-			gh_row_store_add_row(&js->store, row);
-			gh_spill_keep_within_memory(js);
-		}
-		else
-			gh_spill_row(js, GH_INNER, partition, row);
-	}
+		store_row(js, row);
 }
 
 /* Submits the rows of one batch and links what comes back. */
@@ -308,6 +323,7 @@ void
 gh_join_drop_inner(GhJoinState *js)
 {
 	gh_join_drop_table(js);
+	gh_probed_forget_rows(js);
 	gh_leave_transfer(js);
 	gh_row_store_reset(&js->store);
 	gh_spill_reset(&js->spill);
@@ -391,6 +407,16 @@ gh_join_make_table(GhJoinState *js)
 		gh_join_fall_back(js, &error);
 }
 
+/* Reads the inner side, of which some rows may have been read into a table that came to nothing. */
+static void
+read_inner(GhJoinState *js)
+{
+	if (js->probed != NULL && js->probed->file != NULL)
+		gh_probed_take_rows_back(js);
+	else
+		gh_join_read_inner(js);
+}
+
 /* Reads the inner side and makes the first partition's table. */
 void
 gh_join_build(GhJoinState *js)
@@ -398,10 +424,11 @@ gh_join_build(GhJoinState *js)
 	instr_time	start;
 
 	gh_time_start(js, &start);
-	if (js->stored || !gh_is_probed_above(js) || (!gh_probed_copy(js) && !gh_probed_read(js)))
+	if (js->stored || !gh_is_probed_above(js) ||
+		(!gh_probed_copy(js) && !gh_probed_read(js) && !gh_probed_pass(js)))
 	{
 		if (!js->stored)
-			gh_join_read_inner(js);
+			read_inner(js);
 		gh_join_make_table(js);
 	}
 	js->built = true;

@@ -257,7 +257,7 @@ outer_comes_first(GhJoinState *js)
 
 /*
  * The join is to return its rows, and has a table for the node above.  Where that was made of pages, the inner side is read
- * once more.
+ * once more; where of rows as they came, their file is.
  */
 static void
 give_probed_up(GhJoinState *js)
@@ -268,6 +268,8 @@ give_probed_up(GhJoinState *js)
 	{
 		gh_probed_drop(js);
 		js->engine = NULL;
+		if (js->probed->file != NULL)
+			gh_probed_take_rows_back(js);
 		gh_join_make_table(js);
 		return;
 	}
@@ -391,7 +393,8 @@ gh_join_return_rows(GhJoinState *js)
 bool
 gh_join_store_inner(GhJoinState *js)
 {
-	if (js->parallel != NULL || js->source[GH_INNER] != NULL || js->css.ss.ps.state->es_epq_active != NULL)
+	if (js->parallel != NULL || js->source[GH_INNER] != NULL || js->css.ss.ps.state->es_epq_active != NULL ||
+		(js->probed != NULL && js->probed->file != NULL))
 		return false;
 	if (!js->built && !js->stored)
 	{
@@ -490,6 +493,7 @@ end_join(CustomScanState *node)
 	foreach(lc, node->custom_ps)
 		ExecEndNode((PlanState *) lfirst(lc));
 	gh_spill_reset(&js->spill);
+	gh_probed_forget_rows(js);
 	/* its callback gives back what the engine holds */
 	if (js->context != NULL)
 		MemoryContextDelete(js->context);

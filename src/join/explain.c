@@ -102,10 +102,9 @@ show_table(GhJoinState *js, ExplainState *es)
 	gh_explain_count("Resizes", NULL, stats->upsizes + stats->downsizes, es);
 	gh_explain_count("Batches", NULL, js->nbatches, es);
 	if (js->partitions_peak > 1 || gh_explain_all(es))
-	{
 		ExplainPropertyUInteger("Partitions", NULL, js->partitions_peak, es);
+	if (js->partitions_peak > 1 || js->spill.bytes_written > 0 || gh_explain_all(es))
 		ExplainPropertyUInteger("Disk Usage", "kB", gh_to_kilobytes(js->spill.bytes_written), es);
-	}
 	ExplainPropertyUInteger("Memory Usage", "kB", gh_to_kilobytes(memory), es);
 	if (on_device || es->format != EXPLAIN_FORMAT_TEXT)
 	{

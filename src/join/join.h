@@ -278,6 +278,7 @@ typedef struct GhProbed
 	bool		wanted;			/* in this run, the node above asks for it */
 	GhTable    *table;			/* NULL: there is none */
 	bool		of_pages;		/* and then, its rows are not stored */
+	struct GhProbedFile *file;	/* of its rows, which were put into it as they came; NULL: they were not */
 	struct GhProbedReader *reader;	/* of the pages that it is made of, by all participants; NULL: it cannot be */
 
 	/* it is the copy of an index (probed_copy.c) */
@@ -488,6 +489,14 @@ gh_is_probed_above(const GhJoinState *js)
 	return js->probed != NULL && js->probed->wanted;
 }
 
+/* It is not to have that table: the rows leave no memory for it. */
+static inline void
+gh_probed_do_without(GhJoinState *js)
+{
+	if (js->probed != NULL)
+		js->probed->wanted = false;
+}
+
 /* carry.c */
 extern void gh_carry_init(GhJoinState *js);
 extern bool gh_entries_fit_narrow(const GhJoinState *js);
@@ -555,6 +564,7 @@ extern bool gh_probed_share_pages(GhJoinState *js, GhRef *root);
 extern bool gh_probed_fill_pages(GhJoinState *js, GhRef root);
 extern void gh_probed_tell_pages(GhJoinState *js);
 extern void gh_probed_forget_pages(GhJoinState *js);
+extern bool gh_probed_enter_stored(GhJoinState *js, GhStage *stage, MemoryContext context);
 extern void gh_probed_drop(GhJoinState *js);
 extern void gh_probed_sink(const GhJoinState *js, uint64 rows, GhSink *sink);
 extern GhStatus gh_probed_take(GhJoinState *js, GhStage *stage);
@@ -562,11 +572,20 @@ extern bool gh_probed_share_sink(GhJoinState *js, const GhPipelineOptions *optio
 extern bool gh_probed_fill_sink(GhJoinState *js, const GhPipelineOptions *options,
 								bool (*enter) (GhJoinState *js, GhStage *stage, MemoryContext context));
 extern bool gh_probed_share(GhJoinState *js, GhRef *root);
+extern bool gh_probed_pass(GhJoinState *js);
+extern bool gh_probed_share_passed(GhJoinState *js, GhRef *root);
+extern bool gh_probed_fill_passed(GhJoinState *js, GhRef root);
 extern void gh_probed_unshare(GhJoinState *js, GhRef root);
 extern bool gh_probed_fill(GhJoinState *js, GhRef root);
 extern bool gh_probed_begin(GhJoinState *js, GhRef root);
 extern void gh_probed_enter(GhJoinState *js, GhRef root);
 extern void gh_probed_attach(GhJoinState *js, GhRef root);
+
+/* probed_rows.c: such a table of rows that are put into it as they come */
+extern bool gh_probed_takes_rows(const GhJoinState *js);
+extern bool gh_probed_pass_rows(GhJoinState *js, GhStage *stage, MemoryContext context);
+extern void gh_probed_forget_rows(GhJoinState *js);
+extern void gh_probed_take_rows_back(GhJoinState *js);
 
 /* probed_copy.c: the copy of an index as such a table */
 extern bool gh_probed_copy(GhJoinState *js);
@@ -577,6 +596,7 @@ extern void gh_join_build(GhJoinState *js);
 extern void gh_join_make_table(GhJoinState *js);
 extern TupleTableSlot *gh_next_row(GhJoinState *js, int side, uint64 *key, bool *has_key);
 extern void gh_join_read_inner(GhJoinState *js);
+extern void gh_join_store_row(GhJoinState *js, GhRow *row);
 extern bool gh_next_partition(GhJoinState *js);
 extern GhStatus gh_join_open_table(GhJoinState *js, uint64 keys, GhError *error);
 extern GhStatus gh_join_enter_rows(GhJoinState *js, GhError *error);
@@ -648,6 +668,7 @@ extern uint64 gh_parallel_keys(const GhJoinState *js);
 extern void gh_parallel_entries(const GhJoinState *js, bool *has_nulls, uint32 *nchunks);
 extern void gh_parallel_store_slot(GhJoinState *js, TupleTableSlot *slot, uint64 key,
 								   bool has_key);
+extern void gh_parallel_store_row(GhJoinState *js, GhRow *row);
 extern GhRow *gh_parallel_read(GhJoinState *js, int side);
 extern bool gh_parallel_next_partition(GhJoinState *js);
 

@@ -54,6 +54,7 @@ init_run(GhShared *shared)
 	pg_atomic_write_u64(&shared->probed_bytes, 0);
 	pg_atomic_write_u32(&shared->has_nulls, 0);
 	pg_atomic_write_u32(&shared->of_pages, GH_OF_PAGES_UNDECIDED);
+	pg_atomic_write_u32(&shared->unprobed, 0);
 	pg_atomic_write_u32(&shared->own_chunks, 0);
 	pg_atomic_write_u32(&shared->failed, 0);
 	pg_atomic_write_u32(&shared->refused, 0);
@@ -223,6 +224,7 @@ gh_parallel_init(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
 	pg_atomic_init_u64(&shared->probed_bytes, 0);
 	pg_atomic_init_u32(&shared->has_nulls, 0);
 	pg_atomic_init_u32(&shared->of_pages, GH_OF_PAGES_UNDECIDED);
+	pg_atomic_init_u32(&shared->unprobed, 0);
 	pg_atomic_init_u32(&shared->own_chunks, 0);
 	pg_atomic_init_u64(&shared->device_root, 0);
 	pg_atomic_init_u32(&shared->failed, 0);
@@ -294,6 +296,7 @@ leave_run(GhJoinState *js)
 	js->store.bytes_peak = bytes_peak;
 	gh_spill_reset(&js->spill);
 	gh_parallel_close_files(js);
+	gh_probed_forget_rows(js);
 	js->built = false;
 }
 
@@ -422,11 +425,22 @@ do_enter(GhJoinState *js)
 		gh_shared_table_enter(js);
 }
 
-/* One of the last phases, where pages were read and that came to nothing. */
+/* Stores the rows that were to be in a table as they came. */
+static void
+take_rows_back(GhJoinState *js)
+{
+	gh_parallel_rows_start(js);
+	gh_probed_take_rows_back(js);
+	gh_parallel_rows_end(js);
+}
+
+/* One of the last phases, where pages were read, or rows as they came, and that came to nothing. */
 static void
 do_phase_again(GhJoinState *js, GhSharedPhase phase, bool elected)
 {
-	if (phase == GH_SHARED_ENTER_2)
+	if (phase == GH_SHARED_ENTER_2 && gh_shared_probed_gave_rows_up(js))
+		take_rows_back(js);
+	else if (phase == GH_SHARED_ENTER_2)
 	{
 		/* a copy that others could not take */
 		gh_probed_drop(js);
@@ -447,7 +461,7 @@ do_phase(GhJoinState *js, GhSharedPhase phase, bool elected)
 	switch (phase)
 	{
 		case GH_SHARED_ROWS:
-			if (!gh_shared_probed_reads_pages(js))
+			if (!gh_shared_probed_needs_no_rows(js))
 				read_rows(js);
 			break;
 		case GH_SHARED_TABLE:
@@ -479,7 +493,7 @@ build_together(GhJoinState *js, GhSharedPhase phase)
 
 	for (; phase < GH_SHARED_PROBE; phase++)
 	{
-		if (phase > GH_SHARED_TABLE_2 && gh_shared_probed_gave_pages_up(js))
+		if (phase > GH_SHARED_TABLE_2 && gh_shared_probed_gave_up(js))
 			do_phase_again(js, phase, elected);
 		else
 			do_phase(js, phase, elected);

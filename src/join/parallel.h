@@ -56,6 +56,9 @@
  * Where it is made straight from pages (probed_pages.c), ROWS reads nothing, and ENTER the pages.  If that comes to nothing,
  * ENTER_2, TABLE_3 and ENTER_3 are what ROWS, TABLE and ENTER are otherwise.
  *
+ * So it is where rows are put into it as they come (probed_rows.c), but that none is read twice: ENTER_2 stores those that
+ * were read in ENTER, and reads the others.
+ *
  * Where it is the copy of an index (probed_copy.c), each participant takes that for itself when it comes, and nothing is done
  * in the phases.  Where one that came up to ENTER cannot, all give it up, as pages.  One that comes later and cannot, as the
  * copy has been replaced, returns nothing: whoever decided that it is a copy has one, and does what is left.
@@ -89,6 +92,8 @@ typedef enum GhOfPages
 	GH_OF_PAGES_DECIDING,		/* one looks for the copy of an index, or makes it: others wait */
 	GH_OF_PAGES_NO,
 	GH_OF_PAGES_YES,
+	GH_OF_ROWS,					/* nor from stored rows, but from rows as they come (probed_rows.c) */
+	GH_OF_ROWS_GIVEN_UP,		/* from phase TABLE_2 on: they are stored after all */
 	GH_OF_COPY,					/* there is nothing to make: each takes the copy of an index */
 	GH_OF_PAGES_GIVEN_UP		/* from phase TABLE_2 on: rows are read after all */
 } GhOfPages;
@@ -144,6 +149,7 @@ typedef struct GhShared
 	pg_atomic_uint64 probed_bytes;	/* of rows in a table for the node above */
 	pg_atomic_uint32 of_pages;	/* GhOfPages: by the first one in phase ROWS, or given up by who is elected */
 	ConditionVariable decided;	/* it is no longer DECIDING */
+	pg_atomic_uint32 unprobed;	/* set in phase ROWS: beside the rows there is no memory for a table for the node above */
 	pg_atomic_uint32 own_chunks;	/* chunks of rows that were not shared when all were read */
 
 	/* the table: written by the elected participant before the next phase */
@@ -223,8 +229,9 @@ extern void gh_parallel_free_blocks(GhJoinState *js);
 
 /* ---- parallel_probed.c ---- */
 
-extern bool gh_shared_probed_reads_pages(GhJoinState *js);
-extern bool gh_shared_probed_gave_pages_up(const GhJoinState *js);
+extern bool gh_shared_probed_needs_no_rows(GhJoinState *js);
+extern bool gh_shared_probed_gave_up(const GhJoinState *js);
+extern bool gh_shared_probed_gave_rows_up(const GhJoinState *js);
 extern bool gh_shared_probed_is_copy(const GhJoinState *js);
 extern bool gh_shared_probed_take_copy(GhJoinState *js);
 extern bool gh_shared_probed_make(GhJoinState *js);

@@ -1,9 +1,11 @@
 /*
  * parallel_probed.c
- *		A table for the node above (probed.c) in the phases of a parallel join: of stored rows, or straight from pages.
+ *		A table for the node above (probed.c) in the phases of a parallel join: of stored rows, of rows as they come, or
+ *		straight from pages.
  *
  * Made of pages it needs each row once in memory, and no copy of it.  Where that comes to nothing, as a value is none that the
- * engines hold or there is not the memory, the scan starts once more for all, and its rows are stored.
+ * engines hold or there is not the memory, the scan starts once more for all, and its rows are stored.  So are rows of
+ * another plan then, which each participant has in a file.
  */
 #include "postgres.h"
 
@@ -49,7 +51,9 @@ choose(GhJoinState *js)
 		return GH_OF_PAGES_NO;
 	if (gh_probed_copy(js))
 		return GH_OF_COPY;
-	return gh_probed_may_read_together(js) ? GH_OF_PAGES_YES : GH_OF_PAGES_NO;
+	if (gh_probed_may_read_together(js))
+		return GH_OF_PAGES_YES;
+	return gh_probed_takes_rows(js) ? GH_OF_ROWS : GH_OF_PAGES_NO;
 }
 
 /* Who decides waits for nobody, and after an error of it all end. */
@@ -65,11 +69,11 @@ await_decision(GhJoinState *js)
 }
 
 /*
- * Phase ROWS: whether the table for the node above is made straight from pages, or is a copy.  The first one here decides
- * for all.
+ * Phase ROWS: whether the table for the node above is made straight from pages or of rows as they come, or is a copy, so that
+ * no rows are to be stored.  The first one here decides for all.
  */
 bool
-gh_shared_probed_reads_pages(GhJoinState *js)
+gh_shared_probed_needs_no_rows(GhJoinState *js)
 {
 	uint32		undecided = GH_OF_PAGES_UNDECIDED;
 	pg_atomic_uint32 *of_pages = &js->parallel->shared->of_pages;
@@ -92,13 +96,20 @@ gh_shared_probed_reads_pages(GhJoinState *js)
 	gh_probed_drop(js);
 	if (decided == GH_OF_PAGES_YES && gh_is_probed_above(js) && js->probed->reader == NULL)
 		(void) gh_probed_may_read_together(js);
-	return decided == GH_OF_PAGES_YES;
+	return decided == GH_OF_PAGES_YES || decided == GH_OF_ROWS;
 }
 
 bool
-gh_shared_probed_gave_pages_up(const GhJoinState *js)
+gh_shared_probed_gave_rows_up(const GhJoinState *js)
 {
-	return pg_atomic_read_u32(&js->parallel->shared->of_pages) == GH_OF_PAGES_GIVEN_UP;
+	return pg_atomic_read_u32(&js->parallel->shared->of_pages) == GH_OF_ROWS_GIVEN_UP;
+}
+
+/* Whether what was read into the table, or was to be, is to be stored. */
+bool
+gh_shared_probed_gave_up(const GhJoinState *js)
+{
+	return pg_atomic_read_u32(&js->parallel->shared->of_pages) == GH_OF_PAGES_GIVEN_UP || gh_shared_probed_gave_rows_up(js);
 }
 
 static bool
@@ -107,18 +118,26 @@ is_of_pages(GhShared *shared)
 	return pg_atomic_read_u32(&shared->of_pages) == GH_OF_PAGES_YES;
 }
 
-/* By one, when nobody reads: all read the inner side once more. */
+static bool
+is_of_rows(GhShared *shared)
+{
+	return pg_atomic_read_u32(&shared->of_pages) == GH_OF_ROWS;
+}
+
+/* By one, when nobody reads: all read the inner side once more, or what they have read of it. */
 static void
-give_pages_up(GhJoinState *js)
+give_up(GhJoinState *js)
 {
 	GhShared   *shared = js->parallel->shared;
+	bool		of_rows = is_of_rows(shared);
 
-	pg_atomic_write_u32(&shared->of_pages, GH_OF_PAGES_GIVEN_UP);
+	pg_atomic_write_u32(&shared->of_pages, of_rows ? GH_OF_ROWS_GIVEN_UP : GH_OF_PAGES_GIVEN_UP);
 	pg_atomic_write_u64(&shared->nkeys, 0);
 	pg_atomic_write_u64(&shared->probed_bytes, 0);
 	shared->engine = GH_SHARED_NO_TABLE;
 	shared->enter = shared->probed = false;
-	gh_child_rewind_for_all(gh_child(js, GH_INNER));
+	if (!of_rows)
+		gh_child_rewind_for_all(gh_child(js, GH_INNER));
 }
 
 /* Phase TABLE, by one participant: where the node above wants a table that it can probe, one that all fill. */
@@ -134,15 +153,16 @@ gh_shared_probed_make(GhJoinState *js)
 		shared->engine = GH_SHARED_CPU;
 		return true;
 	}
-	if (is_of_pages(shared))
+	if (is_of_pages(shared) || is_of_rows(shared))
 	{
-		if (!gh_probed_share_pages(js, &shared->cpu_root))
+		if (is_of_rows(shared) ? !gh_probed_share_passed(js, &shared->cpu_root) :
+			!gh_probed_share_pages(js, &shared->cpu_root))
 		{
-			give_pages_up(js);
+			give_up(js);
 			return true;
 		}
 	}
-	else if (!gh_is_probed_above(js) || (gh_parallel_keys(js) == 0 && !js->fill_outer) ||
+	else if (!gh_is_probed_above(js) || pg_atomic_read_u32(&shared->unprobed) != 0 || (gh_parallel_keys(js) == 0 && !js->fill_outer) ||
 			 !gh_probed_share(js, &shared->cpu_root))
 		return false;
 	shared->probed = shared->enter = true;
@@ -158,8 +178,8 @@ make_in_place_of_probed(GhJoinState *js)
 
 	gh_probed_unshare(js, shared->cpu_root);
 	shared->probed = false;
-	if (is_of_pages(shared))
-		give_pages_up(js);
+	if (is_of_pages(shared) || is_of_rows(shared))
+		give_up(js);
 	else
 		gh_shared_table_make_last(js);
 }
@@ -190,7 +210,7 @@ gh_shared_probed_go_on(GhJoinState *js, bool refused)
 	if (gh_shared_probed_is_copy(js))
 	{
 		if (refused && BarrierPhase(&shared->barrier) == GH_SHARED_TABLE_2)
-			give_pages_up(js);
+			give_up(js);
 		return;
 	}
 	if (!refused && is_not_needed(js))
@@ -206,6 +226,19 @@ gh_shared_probed_go_on(GhJoinState *js, bool refused)
 				(errcode(ERRCODE_OUT_OF_MEMORY),
 				 errmsg("out of memory for the table of a hash join")));
 	make_in_place_of_probed(js);
+}
+
+/* This participant's rows; false: some cannot be in the table. */
+static bool
+fill(GhJoinState *js)
+{
+	GhShared   *shared = js->parallel->shared;
+
+	if (is_of_pages(shared))
+		return gh_probed_fill_pages(js, shared->cpu_root);
+	if (is_of_rows(shared))
+		return gh_probed_fill_passed(js, shared->cpu_root);
+	return js->store.nkeys == 0 || gh_probed_fill(js, shared->cpu_root);
 }
 
 /* In phase ENTER the rows, which may be needed until all have done so, and then the index. */
@@ -224,8 +257,7 @@ gh_shared_probed_enter(GhJoinState *js)
 	{
 		if (js->probed->has_refs)
 			gh_parallel_share_rows(js);
-		if (is_of_pages(shared) ? !gh_probed_fill_pages(js, shared->cpu_root) :
-			js->store.nkeys > 0 && !gh_probed_fill(js, shared->cpu_root))
+		if (!fill(js))
 			pg_atomic_write_u32(&shared->refused, 1);
 		return;
 	}

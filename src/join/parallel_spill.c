@@ -46,6 +46,13 @@ wanted_partitions(const GhJoinState *js, double bytes)
 	return nparts;
 }
 
+/* Bytes of so many bytes of rows, and of the table that they will need. */
+static double
+memory_needed(const GhJoinState *js, uint64 bytes, uint64 keys)
+{
+	return (double) bytes + (double) keys * gh_table_bytes_of_row(js, gh_entries_fit_narrow(js));
+}
+
 /* Counts rows stored since the last time, and looks whether they are too many. */
 void
 gh_parallel_count_rows(GhJoinState *js)
@@ -54,6 +61,7 @@ gh_parallel_count_rows(GhJoinState *js)
 	GhShared   *shared = parallel->shared;
 	uint64		bytes;
 	uint64		keys;
+	double		limit = (double) js->memory_limit * shared->nmembers;
 	double		needed;
 	uint32		none = 0;
 
@@ -70,8 +78,17 @@ gh_parallel_count_rows(GhJoinState *js)
 	if (bytes > pg_atomic_read_u64(&shared->row_bytes_peak))
 		pg_atomic_write_u64(&shared->row_bytes_peak, bytes);
 
-	needed = (double) bytes + (double) keys * gh_table_bytes_of_row(js, gh_entries_fit_narrow(js));
-	if (!parallel->in_files && needed > (double) js->memory_limit * shared->nmembers)
+	if (pg_atomic_read_u32(&shared->unprobed) != 0)
+		gh_probed_do_without(js);
+	needed = memory_needed(js, bytes, keys);
+	/* a table of the join's own takes less beside the rows */
+	if (needed > limit && gh_is_probed_above(js))
+	{
+		pg_atomic_write_u32(&shared->unprobed, 1);
+		gh_probed_do_without(js);
+		needed = memory_needed(js, bytes, keys);
+	}
+	if (!parallel->in_files && needed > limit)
 		(void) pg_atomic_compare_exchange_u32(&shared->nparts, &none,
 											  wanted_partitions(js, needed));
 }
@@ -175,6 +192,25 @@ gh_parallel_store_slot(GhJoinState *js, TupleTableSlot *slot, uint64 key, bool h
 	}
 	gh_row_store_add_slot(&js->store, slot, key, has_key);
 	/* a look at each new chunk */
+	if (js->store.bytes != parallel->bytes_counted)
+		gh_parallel_count_rows(js);
+}
+
+/* Likewise one that was read before. */
+void
+gh_parallel_store_row(GhJoinState *js, GhRow *row)
+{
+	struct GhParallel *parallel = js->parallel;
+
+	parallel->keys += gh_row_has_key(row);
+	if (!parallel->in_files && pg_atomic_read_u32(&parallel->shared->nparts) != 0)
+		write_stored_rows(js);
+	if (parallel->in_files)
+	{
+		write_row(js, GH_INNER, row, gh_row_size(&js->columns[GH_INNER], row));
+		return;
+	}
+	gh_row_store_add_row(&js->store, row);
 	if (js->store.bytes != parallel->bytes_counted)
 		gh_parallel_count_rows(js);
 }

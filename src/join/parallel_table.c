@@ -467,7 +467,7 @@ gh_shared_table_open(GhJoinState *js)
 	GhError		error;
 
 	gh_parallel_map_rows(js);
-	if (!gh_shared_probed_gave_pages_up(js))
+	if (!gh_shared_probed_gave_up(js))
 		gh_probed_tell_pages(js);
 	if (shared->engine == GH_SHARED_NO_TABLE)
 	{

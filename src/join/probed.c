@@ -217,8 +217,8 @@ put_row(Filler *filler, GhRow *row, GhRowRef ref)
 }
 
 /* All rows that this process has stored; false: the table cannot have them, or there is no memory. */
-static bool
-enter_rows(GhJoinState *js, GhStage *stage, MemoryContext context)
+bool
+gh_probed_enter_stored(GhJoinState *js, GhStage *stage, MemoryContext context)
 {
 	Filler		filler;
 	GhRowCursor cursor = {0};
@@ -284,9 +284,46 @@ make(GhJoinState *js, MemoryContext context)
 	stage = gh_stage_create(&options, &js->host, context, &error);
 	if (stage == NULL)
 		return error.status;
-	status = enter_rows(js, stage, context) ? GH_OK : GH_DECLINED;
+	status = gh_probed_enter_stored(js, stage, context) ? GH_OK : GH_DECLINED;
 	if (status == GH_OK)
 		status = gh_probed_take(js, stage);
+	gh_stage_destroy(stage);
+	return status;
+}
+
+/*
+ * Of rows as they come, so many of them expected.  The table is within memory as far as its rows were counted; the index has
+ * sizes that are a quarter apart.
+ */
+static void
+passed_options(const GhJoinState *js, double rows, uint64 limit, GhKeyPart *part, GhPipelineOptions *options)
+{
+	stage_options(js, (uint64) rows, 0, limit, part, options);
+	options->memory_limit = limit + limit / 4;
+}
+
+/* Likewise of rows as they come, which may not all have come then. */
+static GhStatus
+pass(GhJoinState *js, MemoryContext context)
+{
+	GhPipelineOptions options;
+	GhKeyPart	part;
+	GhStage    *stage;
+	GhStatus	status;
+	GhError		error;
+
+	passed_options(js, gh_child(js, GH_INNER)->plan->plan_rows, js->memory_limit, &part, &options);
+	gh_host_init(&js->host, js->context);
+	stage = gh_stage_create(&options, &js->host, context, &error);
+	if (stage == NULL)
+		return GH_DECLINED;
+	status = gh_probed_pass_rows(js, stage, context) ? GH_OK : GH_DECLINED;
+	/* the rows are read once: what was stopped goes on */
+	while (status == GH_OK && (status = gh_probed_take(js, stage)) == GH_STOPPED)
+	{
+		gh_serve_interrupt();
+		status = GH_OK;
+	}
 	gh_stage_destroy(stage);
 	return status;
 }
@@ -318,6 +355,21 @@ bool
 gh_probed_make(GhJoinState *js)
 {
 	return gh_probed_try(js, make);
+}
+
+/* Puts the rows of the inner side into a table as they come; false: there is none, and rows may have been read. */
+bool
+gh_probed_pass(GhJoinState *js)
+{
+	if (!gh_probed_takes_rows(js) || !gh_probed_try(js, pass))
+		return false;
+	/* as of stored rows: no table of none, unless it takes that for an outer row to come out */
+	if (js->inner_rows == 0 && !js->fill_outer)
+	{
+		gh_probed_drop(js);
+		js->engine = NULL;
+	}
+	return true;
 }
 
 void
@@ -357,6 +409,14 @@ shared_options(const GhJoinState *js, GhKeyPart *part, GhPipelineOptions *option
 
 	stage_options(js, gh_parallel_keys(js), pg_atomic_read_u64(&shared->row_bytes),
 				  js->memory_limit * (uint64) shared->nmembers, part, options);
+}
+
+static void
+shared_passed_options(const GhJoinState *js, GhKeyPart *part, GhPipelineOptions *options)
+{
+	uint64		nmembers = (uint64) js->parallel->shared->nmembers;
+
+	passed_options(js, gh_child(js, GH_INNER)->plan->plan_rows * (double) nmembers, js->memory_limit * nmembers, part, options);
 }
 
 /* By one: a sink that all fill.  False: there is none. */
@@ -461,7 +521,30 @@ gh_probed_fill(GhJoinState *js, GhRef root)
 
 	shared_options(js, &part, &options);
 	options.shared_sink = root;
-	return gh_probed_fill_sink(js, &options, enter_rows);
+	return gh_probed_fill_sink(js, &options, gh_probed_enter_stored);
+}
+
+/* The same of rows as they come: phase TABLE, by one. */
+bool
+gh_probed_share_passed(GhJoinState *js, GhRef *root)
+{
+	GhPipelineOptions options;
+	GhKeyPart	part;
+
+	shared_passed_options(js, &part, &options);
+	return gh_probed_share_sink(js, &options, root);
+}
+
+/* Phase ENTER: the rows of this participant's part of the inner side. */
+bool
+gh_probed_fill_passed(GhJoinState *js, GhRef root)
+{
+	GhPipelineOptions options;
+	GhKeyPart	part;
+
+	shared_passed_options(js, &part, &options);
+	options.shared_sink = root;
+	return gh_probed_fill_sink(js, &options, gh_probed_pass_rows);
 }
 
 /* Phases TABLE_2 to TABLE_4, by one.  False: there is no memory. */

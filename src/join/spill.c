@@ -285,6 +285,13 @@ gh_spill_keep_within_memory(GhJoinState *js)
 	{
 		Size		after;
 
+		/* a table of the join's own takes less beside the rows */
+		if (gh_is_probed_above(js))
+		{
+			gh_probed_do_without(js);
+			before = memory_used(js);
+			continue;
+		}
 		grow_partitions(js);
 		after = memory_used(js);
 		spill->grow_at = after > before / 4 * 3 ? after * 2 : 0;
