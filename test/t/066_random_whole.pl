@@ -89,7 +89,7 @@ while ($compared < $queries)
 	my @off = grep { rand() < 0.3 } qw(hashjoin mergejoin nestloop memoize material);
 	my $settings = join('; ', 'SET max_parallel_workers_per_gather = ' . one_of(0, 0, 2),
 		'SET random_page_cost = ' . one_of(1.1, 4, 40), 'SET parallel_setup_cost = ' . one_of(0, 1000),
-		'SET min_parallel_table_scan_size = 0', 'SET work_mem = ' . one_of("'64kB'", "'4MB'"),
+		'SET min_parallel_table_scan_size = 0', 'SET work_mem = ' . one_of("'64kB'", "'320kB'", "'4MB'"),
 		map { "SET enable_$_ = off" } @off);
 	$session->do("RESET ALL; SET statement_timeout = '20s'; SET gpuhash.enabled = off; $settings");
 	my ($want, $want_error) = $session->do($query);

@@ -18,6 +18,7 @@ package GpuHash::RandomAggregateRun;
 
 use GpuHash::Test;
 use GpuHash::RandomAggregate;
+use GpuHash::RandomExpression 'one_of';
 use GpuHash::RandomOuter;
 use GpuHash::RandomPairs;
 use GpuHash::RandomRun;
@@ -80,7 +81,7 @@ sub compare
 	my $query = GpuHash::RandomAggregate::query(changing => $changing, in_order => !$workers && !$small && !$device, outer => $device ? 0.25 : 0.2);
 	# a hash aggregation takes the rows as they come
 	$settings .= '; SET enable_hashagg = on; SET enable_sort = ' . ($query->{in_order} ? 'off' : 'on');
-	$settings .= $small ? "; SET work_mem = '64kB'; SET hash_mem_multiplier = 1" : "; SET work_mem = '4MB'; SET hash_mem_multiplier = 2";
+	$settings .= $small ? "; SET work_mem = " . one_of("'64kB'", "'320kB'") . "; SET hash_mem_multiplier = 1" : "; SET work_mem = '4MB'; SET hash_mem_multiplier = 2";
 	my $answer = GpuHash::RandomRun::both_ways($session, %$query, settings => $settings, forced => "SET max_parallel_workers_per_gather = $workers", shown => $device && ($run->{queries} <= 2000 || $run->shown));
 	my ($error, $want_error) = @$answer{qw(error want_error)};
 	my $fewer_errors = $want_error ne '' && $error eq '' && $answer->{plan} =~ /GpuHashScan/;

@@ -19,7 +19,7 @@ use warnings;
 
 # What is drawn for each query.
 our %SETTINGS = (
-	work_mem => ["'64kB'", "'64kB'", "'4MB'"],
+	work_mem => ["'64kB'", "'320kB'", "'4MB'"],
 	hash_mem_multiplier => [1, 1, 2],
 	'gpuhash.batch_rows' => [256, 1000, 16384],
 	'gpuhash.subtables' => [2 .. 8],
