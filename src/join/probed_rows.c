@@ -2,20 +2,21 @@
  * probed_rows.c
  *		A table for the node above (probed.c), of rows of another plan, which are put into it as they come.
  *
- * Rows that are stored first and then entered take memory twice.  Where both are expected to take more than there is, and the
- * table alone is not, rows go into the pipeline a thousand at a time.  Each is written to a file before that, as a
- * stored row is: the plan that makes them is run once, and the join may have to return them after all.  That is so where the
- * table outgrows memory, where a value is none that the engines hold, and where another join of the chain cannot be
- * probed.  Then the rows that were written are stored, or parted, as if they came from the plan, and behind them
- * those that have not come yet.
+ * Rows that are stored first and then entered take memory twice.  Where the planner expects that both
+ * take more than there is, and not that the table alone takes far more, rows go into the pipeline a
+ * thousand at a time.  Each is written to a file before that, as a stored row is: the plan that makes
+ * them is run once, and the join may have to return them after all.  That is so where the table outgrows
+ * memory, where a value is none that the engines hold, and where another join of the chain cannot be
+ * probed.  Then the rows of the file are stored, or parted, as if they came from the plan, and behind
+ * them those that have not come yet.
  *
  * All participants of a parallel join do so together, each with its part of the rows and a file of its own
  * (parallel_probed.c).
  */
 #include "postgres.h"
 
-#include "executor/executor.h"
 #include "commands/tablespace.h"
+#include "executor/executor.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
@@ -26,8 +27,8 @@
 #define GH_ENTER_BYTES_MAX ((Size) 1024 * 1024)
 
 /*
- * More than this many times of the memory are not tried, by the planner's estimate: how many participants the rows are divided
- * among is unknown.
+ * More than this many times of the memory are not tried, by the planner's estimate: how many participants the
+ * rows are divided among is unknown.
  */
 #define GH_HOPELESS 2
 
@@ -92,7 +93,7 @@ open_file(GhJoinState *js)
 	MemoryContextSwitchTo(saved);
 }
 
-/* The stored rows, which are few, go to the file. */
+/* The stored rows, of which there are few, go to the file. */
 static void
 write_rows(GhJoinState *js)
 {
@@ -107,7 +108,8 @@ write_rows(GhJoinState *js)
 static bool
 enter_rows(GhJoinState *js, GhStage *stage, MemoryContext context)
 {
-	MemoryContext rows = AllocSetContextCreate(context, "GpuHashJoin entering rows", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext rows = AllocSetContextCreate(context, "GpuHashJoin entering rows",
+											   ALLOCSET_DEFAULT_SIZES);
 	MemoryContext saved = MemoryContextSwitchTo(rows);
 	bool		entered = !is_refused(js) && has_room(js) && gh_probed_enter_stored(js, stage, rows);
 
@@ -123,7 +125,8 @@ read_some(GhJoinState *js)
 	/* the executor's memory is that of the query */
 	MemoryContext saved = MemoryContextSwitchTo(js->css.ss.ps.state->es_query_cxt);
 
-	while (!js->probed->file->ended && js->store.nrows < GH_VECTOR_ROWS && js->store.bytes <= GH_ENTER_BYTES_MAX)
+	while (!js->probed->file->ended && js->store.nrows < GH_VECTOR_ROWS &&
+		   js->store.bytes <= GH_ENTER_BYTES_MAX)
 	{
 		uint64		key;
 		bool		has_key;
@@ -146,8 +149,8 @@ read_some(GhJoinState *js)
 /*
  * Reads the inner side, or this participant's part of it, into a pipeline; false: that does not take it.
  *
- * One of several participants reads to the end in any case: it is going to wait for the others, and must not do so with
- * a plan below it half read.
+ * One of several participants reads to the end in any case: it is going to wait for the others, and must not do
+ * so with a plan below it half read.
  */
 bool
 gh_probed_pass_rows(GhJoinState *js, GhStage *stage, MemoryContext context)
@@ -190,7 +193,10 @@ read_file(GhJoinState *js, BufFile *file)
 		gh_join_store_row(js, row);
 }
 
-/* There is no such table, or none any more: stores the rows that have been read so, and reads those that have not. */
+/*
+ * There is no such table, or none any more: stores the rows that have been read so, and reads those that have
+ * not.
+ */
 void
 gh_probed_take_rows_back(GhJoinState *js)
 {
