@@ -187,7 +187,7 @@ DROP MATERIALIZED VIEW seen;
 CREATE TABLE item (k int);
 CREATE INDEX item_k ON item USING gpuhash (k);
 SELECT pg_get_indexdef('item_k'::regclass);
--- how indexes become B-trees of PostgreSQL's own, as the README says, and one that has none stays
+-- how indexes become B-trees of PostgreSQL's own, as doc/indexes.md says, and one that has none stays
 CREATE TABLE becomes (k int, t text, "odd ON" int);
 CREATE INDEX becomes_k ON becomes USING gpuhash (k) WHERE k > 5;
 CREATE INDEX "INDEX x ON" ON becomes USING gpuhash (t text_pattern_ops DESC) INCLUDE ("odd ON") WITH (fillfactor = 70);

@@ -3,8 +3,8 @@
 # bare.sh [CASE...]: gpuhash on machines that have next to nothing.
 #
 # Makes bare systems with debootstrap, brings each into a state, and runs there what
-# README tells a newcomer to: its lines under "Install", or `make demo`.  A CASE is
-# RELEASE:STATE:COMMAND, as stable:server:demo.
+# the pages tell a newcomer to: the lines under "Build and install" in doc/install.md, or `make demo`.  A CASE
+# is RELEASE:STATE:COMMAND, as stable:server:demo.
 #
 #	RELEASE		stable, oldstable (Debian's), noble (Ubuntu's)
 #	STATE		nothing		but make, and empty package lists
@@ -167,14 +167,14 @@ same() {
 	[ "$2" = "$3" ] || { printf 'left over: %s: %s\n' "$1" "$3"; exit 1; }
 }
 
-# The first block of code under "Install" in README, without sudo, which a bare system lacks.
+# The first block of code under "Build and install" in doc/install.md, without sudo, which a bare system lacks.
 readme_lines() {
-	awk '/^## Install/ { here = 1 } here && /^```/ { if (inside) exit; inside = 1; next } inside' README.md | sed 's/^sudo //'
+	awk '/^## Build and install/ { here = 1 } here && /^```/ { if (inside) exit; inside = 1; next } inside' doc/install.md | sed 's/^sudo //'
 }
 
 on_readme() {
 	local version
-	[ -n "$(readme_lines)" ] || { echo "README has no lines under Install"; exit 1; }
+	[ -n "$(readme_lines)" ] || { echo "doc/install.md has no lines under Build and install"; exit 1; }
 	readme_lines
 	# optimizing is for others
 	readme_lines | COPT=-O0 MAKEFLAGS=-j2 bash -ex

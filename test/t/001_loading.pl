@@ -37,7 +37,7 @@ sub check_session
 	(undef, undef, $err) = $server->run("LOAD 'gpuhash'; SET gpuhash.no_such_setting = 1");
 	like($err, qr/42602|invalid configuration parameter/, 'an unknown setting is an error once loaded');
 }
-# which role may load it, as README.md says
+# which role may load it, as doc/install.md says
 {
 	my $server = GpuHash::Server->new;
 	$server->query('CREATE EXTENSION gpuhash; CREATE ROLE plain LOGIN; GRANT CREATE ON SCHEMA public TO plain');
