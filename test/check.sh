@@ -95,6 +95,7 @@ part_style() {
 	nothing_found "no PostgreSQL in the engines" grep -rnE '#include *[<"](postgres|c|fmgr)\.h' src/engine cuda
 	nothing_found "no CUDA in src" grep -rnE '#include *[<"]cuda' src
 	nothing_found "no include runs up a floor, and rooms define what their headers declare" perl test/floors.pl
+	nothing_found "links lead somewhere, and the pages mention all that the source has" perl test/pages.pl
 	nothing_found "utils/pg_locale.h, which may need ICU's headers, only in src/compat.h" grep -rn 'utils/pg_locale\.h' src cuda --exclude=compat.h
 	nothing_found "nothing left open" grep -rnwE 'TOD[O]|FIXM[E]|XX[X]|HAC[K]' src cuda test sql Makefile
 	nothing_found "no exit, abort, printf or assert in shipped C" grep -rnE '(^|[^_[:alnum:]>.])(exit|abort|printf|assert) *\(' src cuda --include='*.c' --include='*.cu' --include='*.h' --include='*.cuh'

@@ -154,6 +154,29 @@ demo_verdict() {
 	expect "Slower, by 50 %: 0.020 s with PostgreSQL's own join, 0.030 s with gpuhash; same answer" verdict 20 30
 }
 
+# page_fault TEXT FILE SCRIPT: the pages, with sed's SCRIPT done to one, have a fault that is told with TEXT.
+page_fault() {
+	local pages=$WORK/pages
+	rm -rf "$pages"
+	mkdir "$pages"
+	cp -r "$SRC"/*.md "$SRC"/*.sql "$SRC"/LICENSE "$SRC"/doc "$SRC"/src "$SRC"/cuda "$SRC"/test "$pages/"
+	expect "." eval '[ -z "$(perl "$SRC/test/pages.pl" "$pages")" ] && echo .' || return
+	sed -i "$3" "$pages/$2"
+	expect "$1" perl "$SRC/test/pages.pl" "$pages"
+}
+
+page_faults() {
+	page_fault "README.md:3: there is no doc/nowhere.md" README.md '3s:^:[a page](doc/nowhere.md) :' || return
+	page_fault "doc/limits.md:3: there is no heading for settings.md#nothing" doc/limits.md '3s:^:[one](settings.md#nothing) :' || return
+	page_fault "CHANGELOG.md:3: there is no heading for #here" CHANGELOG.md '3s:$: [here](#here):' || return
+	page_fault "BENCHMARKS.md:3: there is no ../outside" BENCHMARKS.md '3s:^:[outside](../outside) :' || return
+	page_fault "it has more than 200 lines" README.md '1s/$/\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n/' || return
+	page_fault 'a block is marked "perl"' doc/limits.md '3s/^/```perl\n```\n/' || return
+	page_fault "it does not mention the setting gpuhash.worker_spin" doc/settings.md 's/worker_spin/worker/' || return
+	page_fault "it does not mention the function gpuhash_find_all" doc/functions.md 's/gpuhash_find_all\b/it/g' || return
+	page_fault "it does not mention the line Rows Left Out" doc/explain.md 's/Rows Left Out/these/'
+}
+
 part_harness() {
 	attempt "servers without headers, headers without a server, and two servers are told apart" find_servers
 	attempt "a PG_CONFIG that packages cannot mend is refused with the reason" refuse_servers
@@ -164,6 +187,7 @@ part_harness() {
 	attempt "the command that installs packages, with sudo and without" install_hint
 	attempt "zombies do not run" zombies_do_not_run
 	attempt "the demo's last sentence" demo_verdict
+	attempt "faults of the pages are found" page_faults
 	if gh_have prove; then
 		attempt "a test that its time limit ends is reported" time_limit
 	else
