@@ -448,15 +448,19 @@ wins_clearly(PlannerInfo *root, Cost total, Path *other, Cost other_total)
 	return total - pages <= most && total - gh_whole_tables_cost(root, other, true) <= most;
 }
 
-/* Whether it is a join of ours over rows that come from a device: of a GpuHashRows, or of a scan. */
+/* Whether it is a hash join, of ours or not, over rows that come from a device: of a GpuHashRows, or of a scan. */
 static bool
 joins_rows_of_device(PlannerInfo *root, Path *path)
 {
 	Path	   *outer;
 
-	if (!gh_is_join_path(path))
+	if (gh_is_join_path(path))
+		outer = linitial(((CustomPath *) path)->custom_paths);
+	else if (IsA(path, HashPath))
+		outer = ((JoinPath *) path)->outerjoinpath;
+	else
 		return false;
-	outer = gh_below_gather(linitial(((CustomPath *) path)->custom_paths));
+	outer = gh_below_gather(outer);
 	return gh_rows_joins(outer) != NULL || (gh_is_rowscan_path(outer) && gh_rowscan_is_for_device(root, outer));
 }
 
