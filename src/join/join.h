@@ -285,6 +285,7 @@ typedef struct GhProbed
 	GhCopyHold	copy;
 	GhTable    *among;			/* keys of which rows are elsewhere; or NULL */
 	GhTable    *instead;		/* and these rows; or NULL */
+	struct GhKeyFilter *filter; /* of these keys; or NULL */
 } GhProbed;
 
 /* What EXPLAIN shows of the use of an index's copy. */

@@ -23,6 +23,7 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
+#include "engine/pipeline/key_filter.h"
 #include "engine/pipeline/record_row.h"
 #include "expr/translate.h"
 #include "expr/values.h"
@@ -452,15 +453,22 @@ take_table(GhStage *stage, GhTable **table)
 	return status == GH_OK;
 }
 
-/* The set of keys whose rows are elsewhere. */
+/* The set of keys whose rows are elsewhere, and a filter of them, which most others do not pass. */
 static bool
 make_among(Reader *reader)
 {
 	GhStage    *stage = create_stage(reader, true, reader->nkeys);
+	uint32		shift = gh_key_filter_shift(reader->nkeys);
+	GhProbed   *probed = reader->js->probed;
 	GhEnteringRows *rows;
 
 	if (stage == NULL)
 		return false;
+	probed->filter = MemoryContextAllocExtended(GetMemoryChunkContext(probed), gh_key_filter_bytes(shift),
+												MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	probed->filter->shift = shift;
+	for (uint64 i = 0; i < reader->nkeys; i++)
+		gh_key_filter_add(probed->filter, reader->keys[i]);
 	rows = gh_entering_create_for_sink(stage, gh_program_columns(reader->js->probed->program), GH_VECTOR_ROWS);
 	for (uint64 at = 0; at < reader->nkeys; at += GH_VECTOR_ROWS)
 	{
@@ -516,17 +524,25 @@ enter_entries(Reader *reader, GhStage *stage)
 	const uint64 *keys = gh_copy_address(reader->hold, reader->copy->keys);
 	GhProgram  *program = reader->js->probed->program;
 	GhEnteringRows *rows = gh_entering_create(program, program->ncolumns, GH_VECTOR_ROWS);
+	uint64		entries[GH_VECTOR_ROWS], waiting[GH_VECTOR_ROWS];	/* that may be, and their keys */
 	uint8		there[GH_VECTOR_ROWS];
 
 	for (uint64 at = 0; at < reader->copy->rows; at += GH_VECTOR_ROWS)
 	{
-		uint32		count = Min(reader->copy->rows - at, GH_VECTOR_ROWS);
+		uint64		end = Min(at + GH_VECTOR_ROWS, reader->copy->rows);
+		uint32		count = 0;
 		uint32		n = 0;
 
-		look_among(reader, keys + at, count, there);
+		for (uint64 entry = at; entry < end; entry++)
+			if (gh_key_filter_may_have(reader->js->probed->filter, keys[entry]) && is_right(reader, blocks[entry]))
+			{
+				entries[count] = entry;
+				waiting[count++] = keys[entry];
+			}
+		look_among(reader, waiting, count, there);
 		for (uint32 i = 0; i < count; i++)
-			if (there[i] && is_right(reader, blocks[at + i]))
-				put_entry(reader, at + i, keys[at + i], rows, n++);
+			if (there[i])
+				put_entry(reader, entries[i], waiting[i], rows, n++);
 		if (n > 0 && !enter(stage, rows, n))
 			return false;
 	}
@@ -581,6 +597,7 @@ make_tables(Reader *reader)
 	overlay.kept = probed->kept;
 	overlay.from = reader->from;
 	overlay.among = probed->among;
+	overlay.filter = probed->filter;
 	overlay.instead = probed->instead;
 	if (gh_cpu_engine()->pipelines->table_overlay(made.table, &overlay, &error) != GH_OK)
 		elog(ERROR, "%s", error.message);
@@ -676,5 +693,8 @@ gh_probed_copy_drop(GhJoinState *js)
 	probed->table = NULL;
 	destroy(&probed->among);
 	destroy(&probed->instead);
+	if (probed->filter != NULL)
+		pfree(probed->filter);
+	probed->filter = NULL;
 	gh_index_copy_close(&probed->copy);
 }

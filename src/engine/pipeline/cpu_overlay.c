@@ -56,6 +56,7 @@ gh_cpu_table_overlay(GhTable *table, const GhTableOverlay *overlay, GhError *err
 	if (made == NULL)
 		return gh_error_set(error, GH_NO_MEMORY, "out of memory for an overlay");
 	made->among = overlay->among;
+	made->filter = overlay->filter;
 	made->instead = overlay->instead;
 	made->shape.nkept = overlay->nkept;
 	if (overlay->nkept > 0)

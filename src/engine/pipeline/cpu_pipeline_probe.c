@@ -12,6 +12,7 @@
  * done one after the other, each in the table where its keys are looked up.
  */
 #include "engine/pipeline/cpu_pipeline.h"
+#include "engine/pipeline/key_filter.h"
 #include "engine/table/cpu_internal.h"
 
 /* A probe that is under way. */
@@ -538,24 +539,39 @@ typedef struct Apart
 	uint8_t		state[GH_VECTOR_ROWS];
 } Apart;
 
-/* Moves the picks whose keys are those of the other table there. */
+/* Moves the picks whose keys are those of the other table there; only those that may be are looked for. */
 static void
 set_apart(Probe *p, Apart *apart)
 {
+	const GhKeyFilter *filter = p->overlay->filter;
 	GhCpuProbing *at = p->at;
+	GhCpuPicks	all = at->picks;
+	uint64_t	keys[GH_VECTOR_ROWS];
+	uint8_t		may_be[GH_VECTOR_ROWS];
+	uint32_t	looked_up = 0;
 	uint32_t	n = 0;
 
+	memcpy(keys, at->keys, all.n * sizeof(*keys));
+	at->picks.n = 0;
+	for (uint32_t i = 0; i < all.n; i++)
+	{
+		may_be[i] = filter == NULL || gh_key_filter_may_have(filter, keys[i]);
+		at->keys[at->picks.n] = keys[i];
+		at->picks.rows[at->picks.n] = all.rows[i];
+		at->picks.n += may_be[i];
+	}
 	p->is_single = true;
 	look_into(p, p->overlay->among);
 	look_up(p);
 	apart->picks.n = 0;
-	for (uint32_t i = 0; i < at->picks.n; i++)
+	for (uint32_t i = 0; i < all.n; i++)
 	{
-		uint32_t	to = at->there[i] ? apart->picks.n++ : n++;
-		GhCpuPicks *picks = at->there[i] ? &apart->picks : &at->picks;
+		bool		there = may_be[i] && at->there[looked_up++];
+		uint32_t	to = there ? apart->picks.n++ : n++;
+		GhCpuPicks *picks = there ? &apart->picks : &at->picks;
 
-		(at->there[i] ? apart->keys : at->keys)[to] = at->keys[i];
-		picks->rows[to] = at->picks.rows[i];
+		(there ? apart->keys : at->keys)[to] = keys[i];
+		picks->rows[to] = all.rows[i];
 	}
 	at->picks.n = n;
 }

@@ -188,6 +188,7 @@ extern GhStatus gh_cpu_shared_attach(const GhHost *host, GhRef root, GhMadeTable
 typedef struct GhCpuOverlay
 {
 	GhTable    *among;
+	const struct GhKeyFilter *filter;
 	GhTable    *instead;
 	GhTableShape shape;			/* what probes see */
 	uint16_t	from[GH_TABLE_KEPT_MAX];

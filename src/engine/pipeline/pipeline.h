@@ -370,6 +370,7 @@ typedef struct GhTableOverlay
 	const GhKept *kept;			/* and what they hold; `vector` is not looked at */
 	const uint16_t *from;		/* by column: which of the table's own it is, or of the key (GH_OVERLAY_KEY) */
 	GhTable    *among;			/* its keys are those that are looked up in `instead` alone; NULL: none are */
+	const struct GhKeyFilter *filter;	/* of these keys, as long as the handle; NULL: there is none */
 	GhTable    *instead;		/* a table that a pipeline made, with these columns; NULL: it has no rows */
 } GhTableOverlay;
 
