@@ -149,6 +149,15 @@ SET gpuhash.enable_aggregate = off;
 SELECT lines_of_plan('SELECT DISTINCT k, x FROM sd', 'Not Offloaded');
 RESET gpuhash.enable_aggregate;
 SET gpuhash.explain_why = off;
+-- a subquery that is the same in all rows runs once
+CREATE FUNCTION sd_once(int) RETURNS int LANGUAGE plpgsql STABLE AS $$ BEGIN PERFORM nextval('sd_seq'); RETURN $1; END $$;
+SELECT setval('sd_seq', 1);
+SELECT count(*) FROM sd_dim;
+SET gpuhash.force_offload = on;
+SELECT count(*) FROM (SELECT DISTINCT k::text, 1 IN (SELECT sd_once(k) FROM sd_dim) FROM sd) d;
+SELECT last_value - 1 AS runs FROM sd_seq;
+RESET gpuhash.force_offload;
+DROP FUNCTION sd_once(int);
 DROP TABLE sd_queries, sd_parts, sd, sd_dim, sd_empty, sd_equal;
 DROP FUNCTION sd_volatile(int);
 DROP SEQUENCE sd_seq;

@@ -472,7 +472,10 @@ rescan_join(CustomScanState *node)
 			ExecReScan(inner);
 	}
 	else if (!js->built && !js->stored)
+	{
+		js->inner_rows = 0;
 		ExecReScan(inner);
+	}
 	else if (js->marks_inner)
 		gh_unmark_rows(js);
 	if (outer->chgParam == NULL)

@@ -532,6 +532,8 @@ gh_parallel_start(GhJoinState *js)
 	}
 	if (parallel->in_files)
 	{
+		/* of a table for the node above that came to nothing */
+		js->engine = NULL;
 		gh_parallel_use_private_rows(js);
 		return gh_next_partition(js) ? GH_JOIN_FETCH : GH_JOIN_DONE;
 	}

@@ -467,6 +467,8 @@ gh_shared_table_open(GhJoinState *js)
 	GhError		error;
 
 	gh_parallel_map_rows(js);
+	/* they are in the table of all, or stored, and are not asked for again */
+	gh_probed_forget_rows(js);
 	if (!gh_shared_probed_gave_up(js))
 		gh_probed_tell_pages(js);
 	if (shared->engine == GH_SHARED_NO_TABLE)

@@ -3,12 +3,12 @@
  *		The table of a join whose outer side the node above reads, and which it probes by steps of a pipeline
  *		(../engine/pipeline/pipeline.h).
  *
- * A pipeline of the CPU engine makes it, of pages (probed_pages.c) or of the stored rows, with all columns that the join keeps of them: so a match
- * is complete when it is found, and a key may have any number of rows.  Rows that are stored stay, so that the join
- * can still return them, as ever.
+ * A pipeline of the CPU engine makes it, of pages (probed_pages.c), of rows as they come (probed_rows.c), or of the stored
+ * rows, with all columns that the join keeps of them: so a match is complete when it is found, and a key may have any number
+ * of rows.  Rows that are stored stay, so that the join can still return them, as ever.
  *
  * The participants of a parallel join make it together, in the phases of parallel.h: each enters the rows that
- * it has stored.
+ * it has read or stored.
  */
 #include "postgres.h"
 

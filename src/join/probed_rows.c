@@ -162,6 +162,9 @@ gh_probed_pass_rows(GhJoinState *js, GhStage *stage, MemoryContext context)
 	{
 		write_rows(js);
 		entered = entered && enter_rows(js, stage, context);
+		/* others need not go on with theirs either */
+		if (!entered && js->parallel != NULL)
+			pg_atomic_write_u32(&js->parallel->shared->refused, 1);
 		gh_row_store_reset(&js->store);
 	}
 	return entered;

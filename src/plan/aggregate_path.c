@@ -455,7 +455,14 @@ static const char *
 why_not_distinct(const GhAggregateInputs *inputs)
 {
 	const GhGroupBy *by = &inputs->by;
+	ListCell   *lc;
 
+	/* the child would run it, and the node once more */
+	foreach(lc, by->target->exprs)
+	{
+		if (contain_subplans(lfirst(lc)) && !contain_var_clause(lfirst(lc)))
+			return "a subquery that is the same in all rows comes out";
+	}
 	if (by->clauses == NIL)
 		return "its columns are the same in all rows, and one is enough";
 	if (IS_UPPER_REL(inputs->input_rel))

@@ -15,6 +15,8 @@
  */
 #include "postgres.h"
 
+#include <float.h>
+
 #include "access/heapam.h"
 #include "access/table.h"
 #include "access/tableam.h"
@@ -233,7 +235,7 @@ gh_note_page_cost(PlannerInfo *root, RelOptInfo *rel, bool on_device)
 		get_tablespace_page_costs(rel->reltablespace, NULL, &note->page_cost[0]);
 		note->page_cost[1] = note->page_cost[0];
 		/* one that is too small to be scanned there may have its joins' table made there */
-		if (note->kind == GH_RELATION_HEAP && gh_device_may_be_expected())
+		if (note->kind == GH_RELATION_HEAP && gh_device_is_expected(DBL_MAX))
 			price_on_device(root, rel, note);
 	}
 	note->has_page_cost = true;

@@ -86,6 +86,9 @@ lacks_collation(Oid collation, const List *args)
 
 /* -------------------------------------------------------------- functions */
 
+/* LIKE calls itself for each % of a pattern; longer ones might not have the stack for that. */
+#define GH_SAFE_PATTERN_MAX 200
+
 /* Of LIKE's arguments: a pattern that does not end within an escape, and a collation that LIKE can use. */
 static bool
 is_safe_pattern(Oid collation, const List *args)
@@ -98,7 +101,8 @@ is_safe_pattern(Oid collation, const List *args)
 	if (pattern->constisnull)
 		return true;
 	value = DatumGetTextPP(pattern->constvalue);
-	return VARSIZE_ANY_EXHDR(value) == 0 || VARDATA_ANY(value)[VARSIZE_ANY_EXHDR(value) - 1] != '\\';
+	return VARSIZE_ANY_EXHDR(value) == 0 ||
+		(VARSIZE_ANY_EXHDR(value) <= GH_SAFE_PATTERN_MAX && VARDATA_ANY(value)[VARSIZE_ANY_EXHDR(value) - 1] != '\\');
 }
 
 /* Whether it is LIKE, or NOT LIKE, that cannot fail, whatever the text. */
