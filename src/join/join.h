@@ -565,6 +565,7 @@ extern bool gh_probed_share_pages(GhJoinState *js, GhRef *root);
 extern bool gh_probed_fill_pages(GhJoinState *js, GhRef root);
 extern void gh_probed_tell_pages(GhJoinState *js);
 extern void gh_probed_forget_pages(GhJoinState *js);
+extern bool gh_probed_may_fit(const GhJoinState *js);
 extern bool gh_probed_enter_stored(GhJoinState *js, GhStage *stage, MemoryContext context);
 extern void gh_probed_drop(GhJoinState *js);
 extern void gh_probed_sink(const GhJoinState *js, uint64 rows, GhSink *sink);

@@ -295,12 +295,11 @@ common_limit(const GhJoinState *js)
 /* More than this many times of the limit are not tried: how many participants the estimated rows are divided among is unknown. */
 #define GH_HOPELESS 2
 
-static bool
-may_fit(const GhJoinState *js)
+/* Whether it is worth trying: of a parallel join, rows and limit are those of one participant. */
+bool
+gh_probed_may_fit(const GhJoinState *js)
 {
-	double		rows = gh_child(js, GH_INNER)->plan->plan_rows * js->parallel->shared->nmembers;
-
-	return rows * (double) js->probed->row_bytes <= GH_HOPELESS * (double) common_limit(js);
+	return gh_child(js, GH_INNER)->plan->plan_rows * (double) js->probed->row_bytes <= GH_HOPELESS * (double) js->memory_limit;
 }
 
 /* Whether all of the inner side may be read so by the participants; makes what this one reads it by. */
@@ -312,7 +311,7 @@ gh_probed_may_read_together(GhJoinState *js)
 	Reader	   *reader;
 
 	gh_probed_forget_pages(js);
-	if (!may_read(js) || !gh_child(js, GH_INNER)->plan->parallel_aware || !may_fit(js))
+	if (!may_read(js) || !gh_child(js, GH_INNER)->plan->parallel_aware || !gh_probed_may_fit(js))
 		return false;
 	context = AllocSetContextCreate(js->context, "GpuHashJoin inner pages", ALLOCSET_SMALL_SIZES);
 	saved = MemoryContextSwitchTo(context);

@@ -26,12 +26,6 @@
 /* Rows enter early when they take this much memory. */
 #define GH_ENTER_BYTES_MAX ((Size) 1024 * 1024)
 
-/*
- * More than this many times of the memory are not tried, by the planner's estimate: how many participants the
- * rows are divided among is unknown.
- */
-#define GH_HOPELESS 2
-
 /* Rows that have been read so. */
 typedef struct GhProbedFile
 {
@@ -46,15 +40,12 @@ bool
 gh_probed_takes_rows(const GhJoinState *js)
 {
 	Plan	   *inner = gh_child(js, GH_INNER)->plan;
-	int			nmembers = js->parallel == NULL ? 1 : js->parallel->shared->nmembers;
-	double		limit = (double) js->memory_limit * nmembers;
-	double		rows = inner->plan_rows * nmembers;
 	double		stored = sizeof(GhRow) + inner->plan_width;
 
 	return !js->probed->has_refs && !js->fill_inner && js->source[GH_INNER] == NULL &&
 		js->css.ss.ps.state->es_epq_active == NULL &&
-		rows * (stored + (double) js->probed->row_bytes) > limit &&
-		rows * (double) js->probed->row_bytes <= GH_HOPELESS * limit;
+		inner->plan_rows * (stored + (double) js->probed->row_bytes) > (double) js->memory_limit &&
+		gh_probed_may_fit(js);
 }
 
 /* Of all participants: some row, or its file, could not be taken. */
