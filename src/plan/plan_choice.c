@@ -28,6 +28,8 @@
  * pages in memory.
  */
 #define GH_UNNESTED_SHARE 0.4
+/* The same where each row that asks has a subquery read all of what it reads: the more rows ask, the more of it is saved. */
+#define GH_UNNESTED_WHOLE_SHARE 0.9
 /* An anti join looks up as many rows as NOT IN does: there, no estimate is in doubt. */
 #define GH_ANTI_JOIN_SHARE 0.8
 /* An inlined one may cost of the other: it is computed from the same estimates, so little is in doubt. */
@@ -52,7 +54,7 @@ plan_query(Query *query, const char *text, int options, ParamListInfo params)
  * costs without end.
  */
 static PlannedStmt *
-plan_unnested(Query *query, const char *text, int options, ParamListInfo params)
+plan_loopless(Query *query, const char *text, int options, ParamListInfo params)
 {
 	const bool	loops = enable_nestloop;
 	PlannedStmt *plan = NULL;
@@ -221,6 +223,55 @@ add_excess(Plan *plan, void *arg)
 		scans->excess += call * (charged - scans->rows);
 }
 
+/* Subqueries of a plan that are run for each row that asks. */
+typedef struct Asked
+{
+	const PlannedStmt *stmt;
+	bool		any;
+	bool		by_index;		/* one of them reads an index, or what an index tells */
+} Asked;
+
+static void
+find_index(Plan *plan, void *arg)
+{
+	*(bool *) arg |= IsA(plan, IndexScan) || IsA(plan, IndexOnlyScan) || IsA(plan, BitmapHeapScan);
+}
+
+static bool
+find_asked(Node *node, Asked *asked)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, SubPlan) && ((SubPlan *) node)->parParam != NIL && !((SubPlan *) node)->useHashTable)
+	{
+		asked->any = true;
+		gh_walk_plans(list_nth(asked->stmt->subplans, ((SubPlan *) node)->plan_id - 1), find_index, &asked->by_index);
+	}
+	return expression_tree_walker(node, find_asked, asked);
+}
+
+static void
+add_asked(Plan *plan, void *arg)
+{
+	(void) find_asked((Node *) plan->qual, arg);
+	(void) find_asked((Node *) plan->targetlist, arg);
+	if (IsA(plan, NestLoop) || IsA(plan, MergeJoin) || IsA(plan, HashJoin))
+		(void) find_asked((Node *) ((Join *) plan)->joinqual, arg);
+}
+
+/* Whether a plan has subqueries that are run for each row, and all of these read tables, or what WITH has, from end to end. */
+static bool
+asks_for_all(const PlannedStmt *stmt)
+{
+	Asked		asked = {.stmt = stmt};
+	ListCell   *lc;
+
+	gh_walk_plans(stmt->planTree, add_asked, &asked);
+	foreach(lc, stmt->subplans)
+		gh_walk_plans(lfirst(lc), add_asked, &asked);
+	return asked.any && !asked.by_index;
+}
+
 /* What a plan costs, but for groups that are made once for several nodes. */
 typedef struct Choice
 {
@@ -253,7 +304,8 @@ static bool
 is_better(const Choice *unnested, const Choice *choice, GhUnnested done)
 {
 	double		share = done == GH_UNNESTED_ARMS ? GH_ARMS_SHARE :
-		done == GH_UNNESTED_NOT_IN ? GH_ANTI_JOIN_SHARE : GH_UNNESTED_SHARE;
+		done == GH_UNNESTED_NOT_IN ? GH_ANTI_JOIN_SHARE :
+		done == GH_UNNESTED_GROUPS && asks_for_all(choice->plan) ? GH_UNNESTED_WHOLE_SHARE : GH_UNNESTED_SHARE;
 
 	/* forced, sides that are read as one are, for nobody would have them grouped one by one */
 	if (gh_force_offload && done == GH_UNNESTED_ARMS && choice->reads_parts)
@@ -264,13 +316,13 @@ is_better(const Choice *unnested, const Choice *choice, GhUnnested done)
 /* ------------------------------------------------------------------ choice */
 
 static Choice
-make_choice(Query *query, const char *text, int options, ParamListInfo params, bool unnested)
+make_choice(Query *query, const char *text, int options, ParamListInfo params, bool loopless)
 {
 	uint64		before = gh_aggregate_plans;
 	uint64		parts = gh_parts_plans;
 	Choice		choice;
 
-	choice.plan = unnested ? plan_unnested(query, text, options, params) : plan_query(query, text, options, params);
+	choice.plan = loopless ? plan_loopless(query, text, options, params) : plan_query(query, text, options, params);
 	choice.cost = choice.plan->planTree->total_cost;
 	choice.common = 0;
 	choice.reads_parts = gh_parts_plans != parts;
@@ -282,12 +334,12 @@ make_choice(Query *query, const char *text, int options, ParamListInfo params, b
 
 /* A query of ours is planned; whoever counts plans by queries counts one, the first. */
 static Choice
-plan_other(Query *query, const char *text, int options, ParamListInfo params, const Choice *first, bool unnested)
+plan_other(Query *query, const char *text, int options, ParamListInfo params, const Choice *first, bool loopless)
 {
 	Choice		choice;
 
 	query->queryId = 0;
-	choice = make_choice(query, text, options, params, unnested);
+	choice = make_choice(query, text, options, params, loopless);
 	choice.plan->queryId = first->plan->queryId;
 	return choice;
 }
@@ -324,7 +376,7 @@ choose_plan(Query *query, const char *text, int options, ParamListInfo params)
 	/* what a subquery costs for each row is not always seen in the plan */
 	if (unnested != NULL && (is_worth_it || done != GH_UNNESTED_ARMS))
 	{
-		other = plan_other(unnested, text, options, params, &choice, true);
+		other = plan_other(unnested, text, options, params, &choice, done != GH_UNNESTED_EXISTS);
 		if (is_better(&other, &choice, done))
 			choice = other;
 	}

@@ -1,6 +1,6 @@
 /*
  * unnest.c
- *		Correlated subqueries as groups that are joined, and NOT IN as NOT EXISTS.
+ *		Correlated subqueries as groups that are joined.
  *
  * A scalar subquery that computes aggregates of those rows whose columns equal columns of the outer query,
  *
@@ -15,26 +15,21 @@
  *
  *		... FROM i WHERE EXISTS (SELECT 1 FROM o WHERE o.k = i.k AND o.y = 1) GROUP BY i.k
  *
- * What is computed for keys that nobody asks for must not show (unnest_safe.c).  x NOT IN (SELECT y ...) is NOT
- * EXISTS (SELECT ... WHERE y = x) where neither x nor y can be NULL: PostgreSQL has an anti join for that.
+ * What is computed for keys that nobody asks for must not show (unnest_safe.c).  Subqueries of which it is asked whether
+ * they have a row: unnest_in.c.
  *
  * All of this changes a query before it is planned; plan_choice.c plans it both ways.
  */
 #include "postgres.h"
 
 #include "access/stratnum.h"
-#include "access/table.h"
-#include "catalog/pg_class.h"
-#include "catalog/pg_inherits.h"
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
-#include "optimizer/tlist.h"
 #include "rewrite/rewriteManip.h"
 #include "utils/lsyscache.h"
-#include "utils/rel.h"
 #include "utils/typcache.h"
 
 #include "compat.h"
@@ -67,8 +62,8 @@ typedef struct Groups
 /* ------------------------------------------------------------ conditions */
 
 /* The conditions of which all must hold, in order. */
-static List *
-conjuncts(Node *quals)
+List *
+gh_conjuncts(Node *quals)
 {
 	List	   *result = NIL;
 	ListCell   *lc;
@@ -78,18 +73,18 @@ conjuncts(Node *quals)
 	if (IsA(quals, List))
 	{
 		foreach(lc, (List *) quals)
-			result = list_concat(result, conjuncts(lfirst(lc)));
+			result = list_concat(result, gh_conjuncts(lfirst(lc)));
 		return result;
 	}
 	if (!is_andclause(quals))
 		return list_make1(quals);
 	foreach(lc, ((BoolExpr *) quals)->args)
-		result = list_concat(result, conjuncts(lfirst(lc)));
+		result = list_concat(result, gh_conjuncts(lfirst(lc)));
 	return result;
 }
 
-static Node *
-conjunction(List *quals)
+Node *
+gh_conjunction(List *quals)
 {
 	if (quals == NIL)
 		return NULL;
@@ -118,8 +113,8 @@ find_upper(Node *node, int *depth)
 }
 
 /* Whether the query, or the expression in one, reads columns of queries around it. */
-static bool
-reads_outer_columns(Node *node)
+bool
+gh_reads_outer_columns(Node *node)
 {
 	int			depth = IsA(node, Query) ? -1 : 0;
 
@@ -134,21 +129,21 @@ is_outer_key(Node *expr)
 		return false;
 	expr = copyObject(expr);
 	IncrementVarSublevelsUp(expr, -1, 1);
-	return !reads_outer_columns(expr);
+	return !gh_reads_outer_columns(expr);
 }
 
 static bool
 is_inner_key(Node *expr)
 {
-	return contain_vars_of_level(expr, 0) && !reads_outer_columns(expr) && !checkExprHasSubLink(expr);
+	return contain_vars_of_level(expr, 0) && !gh_reads_outer_columns(expr) && !checkExprHasSubLink(expr);
 }
 
 /*
  * Whether a clause is an equality of a key of the subquery with one of the outer query, and of those that the key's
  * groups are made by: all of a group are equal to the outer key, or none is.
  */
-static bool
-find_keys(const OpExpr *op, Node **inner, bool *inner_is_left)
+bool
+gh_unnest_find_keys(const OpExpr *op, Node **inner, bool *inner_is_left)
 {
 	TypeCacheEntry *type;
 	Node	   *left;
@@ -297,7 +292,7 @@ take_keys(Groups *groups)
 {
 	ListCell   *lc;
 
-	foreach(lc, conjuncts(groups->sub->jointree->quals))
+	foreach(lc, gh_conjuncts(groups->sub->jointree->quals))
 	{
 		Node	   *clause = lfirst(lc);
 		Node	   *inner;
@@ -305,7 +300,7 @@ take_keys(Groups *groups)
 
 		if (!contain_vars_of_level(clause, 1))
 			groups->quals = lappend(groups->quals, clause);
-		else if (find_keys((OpExpr *) clause, &inner, &inner_is_left))
+		else if (gh_unnest_find_keys((OpExpr *) clause, &inner, &inner_is_left))
 		{
 			add_key(groups, (OpExpr *) clause, inner, inner_is_left);
 			groups->links = lappend(groups->links, clause);
@@ -389,7 +384,7 @@ conditions_of_table(List *conditions, Index table, const GhLevel *level)
 		Node	   *condition = lfirst(lc);
 
 		if (bms_equal(gh_unnest_tables(condition, 0), bms_make_singleton((int) table)) && gh_unnest_is_safe(condition, level) &&
-			!reads_outer_columns(condition) && !reads_common_tables(condition) && !has_scalar_subquery(condition, NULL))
+			!gh_reads_outer_columns(condition) && !reads_common_tables(condition) && !has_scalar_subquery(condition, NULL))
 			result = lappend(result, copyObject(condition));
 	}
 	return result;
@@ -432,7 +427,7 @@ restrict_groups(Groups *groups, List *conditions)
 	sub->commandType = CMD_SELECT;
 	sub->canSetTag = true;
 	gh_copy_table(sub, groups->query, (int) table);
-	sub->jointree = makeFromExpr(list_make1(ref), conjunction(list_concat(quals, links_of_table(groups, table))));
+	sub->jointree = makeFromExpr(list_make1(ref), gh_conjunction(list_concat(quals, links_of_table(groups, table))));
 	sub->hasSubLinks = checkExprHasSubLink(sub->jointree->quals);
 	sub->targetList = list_make1(makeTargetEntry((Expr *) makeConst(INT4OID, -1, InvalidOid, sizeof(int32),
 																	 Int32GetDatum(1), false, true), 1, "one", false));
@@ -481,7 +476,7 @@ join_groups(Groups *groups)
 	expr->larg = list_length(from->fromlist) == 1 ? linitial(from->fromlist) :
 		(Node *) makeFromExpr(from->fromlist, NULL);
 	expr->rarg = (Node *) ref;
-	expr->quals = conjunction(groups->join_clauses);
+	expr->quals = gh_conjunction(groups->join_clauses);
 	expr->rtindex = (int) groups->joinno;
 	from->fromlist = list_make1(expr);
 }
@@ -511,84 +506,14 @@ unnest_scalar(const Unnesting *unnesting, const SubLink *link)
 	sub->groupClause = groups.clauses;
 	/* of the one row that it was */
 	sub->sortClause = NIL;
-	sub->jointree->quals = conjunction(groups.quals);
-	if (reads_outer_columns((Node *) sub))
+	sub->jointree->quals = gh_conjunction(groups.quals);
+	if (gh_reads_outer_columns((Node *) sub))
 		return NULL;
 	IncrementVarSublevelsUp(result, -1, 1);
-	if (reads_outer_columns(result))
+	if (gh_reads_outer_columns(result))
 		return NULL;
 	join_groups(&groups);
 	return result;
-}
-
-/* ---------------------------------------------------------------- NOT IN */
-
-/* Whether an expression of the query is a column that is never NULL. */
-static bool
-is_never_null(const Query *query, Node *expr)
-{
-	Var		   *var = (Var *) (IsA(expr, RelabelType) ? (Node *) ((RelabelType *) expr)->arg : expr);
-	RangeTblEntry *table;
-	Relation	relation;
-	bool		result;
-
-	if (!IsA(var, Var) || var->varlevelsup != 0 || var->varattno <= 0 || gh_unnest_is_nullable(query, (Index) var->varno))
-		return false;
-	table = list_nth_node(RangeTblEntry, query->rtable, var->varno - 1);
-	/* a child may allow it where its parent does not, unless it is a partition */
-	if (table->rtekind != RTE_RELATION ||
-		(table->relkind != RELKIND_PARTITIONED_TABLE &&
-		 (table->relkind != RELKIND_RELATION || (table->inh && has_subclass(table->relid)))))
-		return false;
-	relation = table_open(table->relid, NoLock);
-	result = gh_is_never_null(RelationGetDescr(relation), var->varattno);
-	table_close(relation, NoLock);
-	return result;
-}
-
-static bool
-is_plain_selection(const Query *sub)
-{
-	return sub->commandType == CMD_SELECT && !sub->hasAggs && sub->groupClause == NIL && sub->groupingSets == NIL &&
-		sub->havingQual == NULL && sub->limitCount == NULL && sub->limitOffset == NULL && sub->setOperations == NULL &&
-		sub->cteList == NIL && sub->rowMarks == NIL && !sub->hasWindowFuncs && !sub->hasTargetSRFs &&
-		!sub->hasDistinctOn && sub->jointree->fromlist != NIL;
-}
-
-/* The same as NOT EXISTS; NULL: it stays. */
-static Node *
-unnest_not_in(const Unnesting *unnesting, const SubLink *link)
-{
-	Query	   *sub = (Query *) link->subselect;
-	OpExpr	   *op = (OpExpr *) link->testexpr;
-	TypeCacheEntry *type;
-	SubLink    *exists;
-	OpExpr	   *clause;
-	Node	   *inner;
-	Node	   *outer;
-
-	if (link->subLinkType != ANY_SUBLINK || !is_plain_selection(sub) || !IsA(op, OpExpr) || list_length(op->args) != 2 ||
-		!IsA(lsecond(op->args), Param) || checkExprHasSubLink((Node *) sub->targetList) ||
-		!gh_unnest_is_safe((Node *) sub, unnesting->level) || reads_outer_columns((Node *) sub))
-		return NULL;
-	outer = linitial(op->args);
-	inner = (Node *) linitial_node(TargetEntry, sub->targetList)->expr;
-	type = lookup_type_cache(exprType(inner), TYPECACHE_BTREE_OPFAMILY);
-	if (get_op_opfamily_strategy(op->opno, type->btree_opf) != BTEqualStrategyNumber ||
-		!is_never_null(unnesting->query, outer) || !is_never_null(sub, inner))
-		return NULL;
-	exists = copyObject((SubLink *) link);
-	sub = (Query *) exists->subselect;
-	outer = copyObject(outer);
-	IncrementVarSublevelsUp(outer, 1, 0);
-	clause = copyObject(op);
-	clause->args = list_make2(outer, linitial_node(TargetEntry, sub->targetList)->expr);
-	sub->jointree->quals = conjunction(lappend(conjuncts(sub->jointree->quals), clause));
-	sub->distinctClause = sub->sortClause = NIL;
-	exists->subLinkType = EXISTS_SUBLINK;
-	exists->testexpr = NULL;
-	exists->operName = NIL;
-	return (Node *) make_notclause((Expr *) exists);
 }
 
 /* ---------------------------------------------------------- whole queries */
@@ -602,7 +527,7 @@ unnest_mutator(Node *node, Unnesting *unnesting)
 	if (node == NULL || IsA(node, Query))
 		return node;
 	if (is_notclause(node) && IsA(get_notclausearg(node), SubLink))
-		result = unnest_not_in(unnesting, (SubLink *) get_notclausearg(node));
+		result = gh_unnest_not_in(unnesting->query, unnesting->level, (SubLink *) get_notclausearg(node));
 	else if (IsA(node, SubLink))
 	{
 		result = unnest_scalar(unnesting, (SubLink *) node);
@@ -618,7 +543,11 @@ unnest_mutator(Node *node, Unnesting *unnesting)
 static Node *
 unnest_condition(Node *condition, Unnesting *unnesting)
 {
-	return checkExprHasSubLink(condition) && gh_unnest_is_safe(condition, unnesting->level) ? unnest_mutator(condition, unnesting) : condition;
+	if (!checkExprHasSubLink(condition) || !gh_unnest_is_safe(condition, unnesting->level))
+		return condition;
+	if (is_orclause(condition) && gh_unnest_exists(&condition))
+		unnesting->done = Max(unnesting->done, GH_UNNESTED_EXISTS);
+	return unnest_mutator(condition, unnesting);
 }
 
 /* Whether what the query returns is computed of single rows of its FROM. */
@@ -639,12 +568,12 @@ unnest_level(Unnesting *unnesting)
 	if (!query->hasSubLinks || query->commandType != CMD_SELECT || query->rowMarks != NIL ||
 		query->setOperations != NULL || query->jointree->fromlist == NIL)
 		return;
-	unnesting->conditions = conjuncts(query->jointree->quals);
+	unnesting->conditions = gh_conjuncts(query->jointree->quals);
 	if (!gh_unnest_tables_are_stored(query) || !gh_unnest_may_reorder(unnesting->level, unnesting->conditions))
 		return;
 	foreach(lc, unnesting->conditions)
 		conditions = lappend(conditions, unnest_condition(lfirst(lc), unnesting));
-	query->jointree->quals = conjunction(conditions);
+	query->jointree->quals = gh_conjunction(conditions);
 	if (!returns_rows(query))
 		return;
 	foreach(lc, query->targetList)

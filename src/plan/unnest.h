@@ -1,7 +1,7 @@
 /*
  * unnest.h
- *		Correlated subqueries as groups that are joined, NOT IN as NOT EXISTS, INTERSECT of distinct rows, and groups of a
- *		UNION ALL as groups of its arms' groups.
+ *		Correlated subqueries as groups that are joined, NOT IN as NOT EXISTS, EXISTS beside OR as IN, INTERSECT of distinct
+ *		rows, and groups of a UNION ALL as groups of its arms' groups.
  */
 #ifndef GPUHASH_UNNEST_H
 #define GPUHASH_UNNEST_H
@@ -19,6 +19,7 @@ typedef enum GhUnnested
 {
 	GH_UNNESTED_NOTHING,
 	GH_UNNESTED_ARMS,			/* gh_make_arms_distinct, gh_group_arms */
+	GH_UNNESTED_EXISTS,
 	GH_UNNESTED_NOT_IN,
 	GH_UNNESTED_GROUPS
 } GhUnnested;
@@ -28,6 +29,15 @@ extern bool gh_unnest_is_in_from(const Query *query, Index table);
 extern Expr *gh_unnest_count_or_zero(Expr *count);
 extern RangeTblEntry *gh_unnest_subquery(Query *query, const char *name, const List *targets);
 extern bool gh_unnest_is_nullable(const Query *query, Index table);
+extern List *gh_conjuncts(Node *quals);
+extern Node *gh_conjunction(List *quals);
+extern bool gh_reads_outer_columns(Node *node);
+extern bool gh_unnest_find_keys(const OpExpr *op, Node **inner, bool *inner_is_left);
+
+/* ---- unnest_in.c ---- */
+
+extern Node *gh_unnest_not_in(const Query *query, const GhLevel *level, const SubLink *link);
+extern bool gh_unnest_exists(Node **condition);
 
 /* ---- arms.c ---- */
 

@@ -250,7 +250,7 @@ sub select_sql
 }
 
 # A condition with a subquery; all but the last become joins or are asked in an order of their own.
-my @MEMBERSHIPS = ('EXISTS (SELECT FROM d1 s WHERE s.dk = a.k8)', 'NOT EXISTS (SELECT FROM d2 s WHERE s.dk = a.k8)', 'a.k4 IN (SELECT dk FROM d0 WHERE dg > 2)',
+my @MEMBERSHIPS = ('(a.k4 < 3 OR EXISTS (SELECT FROM d1 s WHERE s.dk = a.k8 AND s.dg > 1))', 'EXISTS (SELECT FROM d1 s WHERE s.dk = a.k8)', 'NOT EXISTS (SELECT FROM d2 s WHERE s.dk = a.k8)', 'a.k4 IN (SELECT dk FROM d0 WHERE dg > 2)',
 	'a.k8 NOT IN (SELECT dk FROM d2)', 'a.n2 > (SELECT avg(dn) FROM d1)');
 
 sub where

@@ -230,6 +230,7 @@ sub membership
 		"EXISTS (SELECT 1 FROM $inside WHERE " . condition($a, $i) . ')',
 		"NOT EXISTS (SELECT 1 FROM $inside WHERE " . condition($a, $i) . ')',
 		"NOT EXISTS (SELECT 1 FROM $inside WHERE " . condition($a, $i) . ')',
+		"($a.id % 4 = 1 OR EXISTS (SELECT 1 FROM $inside WHERE $a.$x = $i.$y AND $i.id % 3 <> 1))",
 		"$a.$x IN (SELECT $i.$y FROM $inside)",
 		"$a.$x IN (SELECT $i.$y FROM $inside WHERE $i.id % 3 <> 1)",
 		"$a.$x NOT IN (SELECT $i.$y FROM $inside WHERE $i.$y IS NOT NULL)",

@@ -109,7 +109,8 @@ sub source
 		$on .= ' AND ' . one_of("$alias." . ($is_wide ? 'g > 1' : 'dg > 1'), 'a.g <> 3', "a.k8 <> $alias." . ($is_wide ? 'k8' : 'dv'), 'a.g = ' . "$alias." . ($is_wide ? 'g' : 'dg'), map { GpuHash::RandomPairs::on('a', $alias) } 1 .. 6) if rand() < ($held ? 0.3 : 0.25);
 		if (rand() < 0.3)
 		{
-			push @where, (rand() < 0.5 ? '' : 'NOT ') . "EXISTS (SELECT FROM $side WHERE $on)";
+			my $exists = "EXISTS (SELECT FROM $side WHERE $on)";
+			push @where, one_of($exists, $exists, "NOT $exists", "NOT $exists", "(a.g = 2 OR $exists)");
 			next;
 		}
 		$from .= ' ' . one_of(('JOIN', 'LEFT JOIN') x ($held ? 20 : 5), 'RIGHT JOIN', 'FULL JOIN') . " $side ON $on";

@@ -1,0 +1,213 @@
+/*
+ * unnest_in.c
+ *		Subqueries of which it is asked whether they have a row: NOT IN as NOT EXISTS, and EXISTS beside OR as IN.
+ *
+ * x NOT IN (SELECT y ...) is NOT EXISTS (SELECT ... WHERE y = x) where neither x nor y can be NULL: PostgreSQL has an anti
+ * join for that.
+ *
+ * PostgreSQL makes a semi join of EXISTS where it is a condition of its own.  Beside OR it is asked for each row, and is
+ * priced as that, though the executor may well make a hash table of the subquery once:
+ *
+ *		... WHERE EXISTS (SELECT 1 FROM i WHERE i.k = o.k AND i.x = 1) OR o.y = 2
+ *
+ * So dear a condition hides what everything else in the plan costs.  As o.k IN (SELECT i.k FROM i WHERE i.x = 1) it is
+ * priced as what it is.  Where one of them is NULL, IN is, and EXISTS is false; which is the same where a condition
+ * consists of nothing but AND and OR.
+ */
+#include "postgres.h"
+
+#include "access/stratnum.h"
+#include "access/table.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_inherits.h"
+#include "catalog/pg_type.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
+#include "optimizer/optimizer.h"
+#include "parser/parsetree.h"
+#include "rewrite/rewriteManip.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/typcache.h"
+
+#include "compat.h"
+#include "plan/unnest.h"
+
+/* ---------------------------------------------------------------- NOT IN */
+
+/* Whether an expression of the query is a column that is never NULL. */
+static bool
+is_never_null(const Query *query, Node *expr)
+{
+	Var		   *var = (Var *) (IsA(expr, RelabelType) ? (Node *) ((RelabelType *) expr)->arg : expr);
+	RangeTblEntry *table;
+	Relation	relation;
+	bool		result;
+
+	if (!IsA(var, Var) || var->varlevelsup != 0 || var->varattno <= 0 || gh_unnest_is_nullable(query, (Index) var->varno))
+		return false;
+	table = list_nth_node(RangeTblEntry, query->rtable, var->varno - 1);
+	/* a child may allow it where its parent does not, unless it is a partition */
+	if (table->rtekind != RTE_RELATION ||
+		(table->relkind != RELKIND_PARTITIONED_TABLE &&
+		 (table->relkind != RELKIND_RELATION || (table->inh && has_subclass(table->relid)))))
+		return false;
+	relation = table_open(table->relid, NoLock);
+	result = gh_is_never_null(RelationGetDescr(relation), var->varattno);
+	table_close(relation, NoLock);
+	return result;
+}
+
+static bool
+is_plain_selection(const Query *sub)
+{
+	return sub->commandType == CMD_SELECT && !sub->hasAggs && sub->groupClause == NIL && sub->groupingSets == NIL &&
+		sub->havingQual == NULL && sub->limitCount == NULL && sub->limitOffset == NULL && sub->setOperations == NULL &&
+		sub->cteList == NIL && sub->rowMarks == NIL && !sub->hasWindowFuncs && !sub->hasTargetSRFs &&
+		!sub->hasDistinctOn && sub->jointree->fromlist != NIL;
+}
+
+/* The same as NOT EXISTS; NULL: it stays. */
+Node *
+gh_unnest_not_in(const Query *query, const GhLevel *level, const SubLink *link)
+{
+	Query	   *sub = (Query *) link->subselect;
+	OpExpr	   *op = (OpExpr *) link->testexpr;
+	TypeCacheEntry *type;
+	SubLink    *exists;
+	OpExpr	   *clause;
+	Node	   *inner;
+	Node	   *outer;
+
+	if (link->subLinkType != ANY_SUBLINK || !is_plain_selection(sub) || !IsA(op, OpExpr) || list_length(op->args) != 2 ||
+		!IsA(lsecond(op->args), Param) || checkExprHasSubLink((Node *) sub->targetList) ||
+		!gh_unnest_is_safe((Node *) sub, level) || gh_reads_outer_columns((Node *) sub))
+		return NULL;
+	outer = linitial(op->args);
+	inner = (Node *) linitial_node(TargetEntry, sub->targetList)->expr;
+	type = lookup_type_cache(exprType(inner), TYPECACHE_BTREE_OPFAMILY);
+	if (get_op_opfamily_strategy(op->opno, type->btree_opf) != BTEqualStrategyNumber ||
+		!is_never_null(query, outer) || !is_never_null(sub, inner))
+		return NULL;
+	exists = copyObject((SubLink *) link);
+	sub = (Query *) exists->subselect;
+	outer = copyObject(outer);
+	IncrementVarSublevelsUp(outer, 1, 0);
+	clause = copyObject(op);
+	clause->args = list_make2(outer, linitial_node(TargetEntry, sub->targetList)->expr);
+	sub->jointree->quals = gh_conjunction(lappend(gh_conjuncts(sub->jointree->quals), clause));
+	sub->distinctClause = sub->sortClause = NIL;
+	exists->subLinkType = EXISTS_SUBLINK;
+	exists->testexpr = NULL;
+	exists->operName = NIL;
+	return (Node *) make_notclause((Expr *) exists);
+}
+
+/* ------------------------------------------------------------- EXISTS beside OR */
+
+/* The subquery's columns that are to be equal to such of the outer query, and what of its conditions is not about those. */
+typedef struct Asked
+{
+	List	   *tests;			/* outer = Param, of the column with that number */
+	List	   *targets;		/* these columns */
+	List	   *quals;
+} Asked;
+
+static bool
+add_test(Asked *asked, const OpExpr *op, Node *inner, bool inner_is_left)
+{
+	AttrNumber	number = (AttrNumber) (list_length(asked->targets) + 1);
+	Oid			operator = inner_is_left ? get_commutator(op->opno) : op->opno;
+	Node	   *outer = copyObject((Node *) (inner_is_left ? lsecond(op->args) : linitial(op->args)));
+	Param	   *param = makeNode(Param);
+
+	IncrementVarSublevelsUp(outer, -1, 1);
+	if (!OidIsValid(operator) || !op_hashjoinable(operator, exprType(outer)))
+		return false;
+	param->paramkind = PARAM_SUBLINK;
+	param->paramid = number;
+	param->paramtype = exprType(inner);
+	param->paramtypmod = exprTypmod(inner);
+	param->paramcollid = exprCollation(inner);
+	param->location = -1;
+	asked->tests = lappend(asked->tests, make_opclause(operator, BOOLOID, false, (Expr *) outer, (Expr *) param, InvalidOid,
+													  op->inputcollid));
+	asked->targets = lappend(asked->targets, makeTargetEntry((Expr *) inner, number, psprintf("key%d", number), false));
+	return true;
+}
+
+/* Divides the subquery's conditions. */
+static bool
+take_tests(const Query *sub, Asked *asked)
+{
+	ListCell   *lc;
+
+	foreach(lc, gh_conjuncts(sub->jointree->quals))
+	{
+		Node	   *clause = lfirst(lc);
+		Node	   *inner;
+		bool		inner_is_left;
+
+		if (!contain_vars_of_level(clause, 1))
+			asked->quals = lappend(asked->quals, clause);
+		else if (!gh_unnest_find_keys((OpExpr *) clause, &inner, &inner_is_left) ||
+				 !add_test(asked, (OpExpr *) clause, inner, inner_is_left))
+			return false;
+	}
+	return asked->tests != NIL;
+}
+
+/* The same as IN; NULL: it stays. */
+static Node *
+exists_as_in(const SubLink *link)
+{
+	Asked		asked = {0};
+	SubLink    *result;
+	Query	   *sub;
+
+	if (link->subLinkType != EXISTS_SUBLINK || !is_plain_selection((Query *) link->subselect))
+		return NULL;
+	result = copyObject((SubLink *) link);
+	sub = (Query *) result->subselect;
+	if (!take_tests(sub, &asked))
+		return NULL;
+	sub->targetList = asked.targets;
+	sub->jointree->quals = gh_conjunction(asked.quals);
+	sub->distinctClause = sub->sortClause = NIL;
+	sub->hasSubLinks = checkExprHasSubLink((Node *) sub->jointree);
+	if (gh_reads_outer_columns((Node *) sub))
+		return NULL;
+	result->subLinkType = ANY_SUBLINK;
+	result->testexpr = gh_conjunction(asked.tests);
+	result->operName = list_make1(makeString("="));
+	return (Node *) result;
+}
+
+/* Of a condition that is to hold for a row to come out, and is safe; whether it was changed. */
+bool
+gh_unnest_exists(Node **condition)
+{
+	bool		done = false;
+	List	   *args = NIL;
+	ListCell   *lc;
+	Node	   *in;
+
+	if (is_orclause(*condition) || is_andclause(*condition))
+	{
+		foreach(lc, ((BoolExpr *) *condition)->args)
+		{
+			Node	   *arg = lfirst(lc);
+
+			done |= gh_unnest_exists(&arg);
+			args = lappend(args, arg);
+		}
+		if (done)
+			*condition = (Node *) makeBoolExpr(((BoolExpr *) *condition)->boolop, args, -1);
+		return done;
+	}
+	in = IsA(*condition, SubLink) ? exists_as_in((SubLink *) *condition) : NULL;
+	if (in != NULL)
+		*condition = in;
+	return in != NULL;
+}
