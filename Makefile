@@ -55,7 +55,7 @@ pg_makefile_global := $(dir $(PGXS))../Makefile.global
 with_faults := $(filter-out no,$(FAULT_POINTS))
 
 EXTENSION = gpuhash
-DATA = gpuhash--0.1.sql
+DATA = $(notdir $(sort $(wildcard $(top)/gpuhash--*.sql)))
 MODULE_big = gpuhash
 
 c_sources := $(sort $(wildcard $(addprefix $(top)/src/,*.c */*.c engine/*/*.c)))

@@ -104,7 +104,8 @@ sub check_words
 
 sub check_source
 {
-	my $script = contents((glob "$top/gpuhash--*.sql")[0]);
+	my ($version) = contents("$top/gpuhash.control") =~ /^default_version = '([^']+)'/m;
+	my $script = contents("$top/gpuhash--$version.sql");
 	my %columns;
 	$columns{$1} = 1 while $script =~ /^COMMENT ON COLUMN \w+\.(\w+)/mg;
 	check_words('doc/settings.md', 'setting', in_source(qr/\.c$/, qr/DefineCustom\w+\("(gpuhash\.\w+)"/));
