@@ -141,9 +141,25 @@ refused_source() { ! probe_source "$@" || return 1; [ ! -f "$WORK/probe/src/prob
 
 accepted_source() { probe_source "$@" && [ -f "$WORK/probe/src/probe.o" ]; }
 
+# From 18 on PGXS installs into any folder, as doc/install.md says.  It adds no /postgresql to a path that has
+# a word like it, and $WORK may.
+install_elsewhere() {
+	local prefix=$WORK/elsewhere
+	rm -rf "$prefix"
+	build_default gh_make install prefix="$prefix" || return
+	find "$prefix" -type f | tee "$WORK/installed"
+	grep -qE "^$prefix/lib(/postgresql)?/gpuhash\.so\$" "$WORK/installed" || return
+	grep -qE "^$prefix/share(/postgresql)?/extension/gpuhash\.control\$" "$WORK/installed"
+}
+
 part_build() {
-	attempt "build and install for $("$PG_CONFIG" --version)" build_default
+	attempt "build and install for $("$PG_CONFIG" --version)" build_default gh_stage
 	nothing_found "a user's build installs nothing for tests" find "$STAGE" -name 'gpuhash_test*'
+	if [ "$(gh_pg_major "$PG_CONFIG")" -ge 18 ]; then
+		attempt "install into a folder of its own" install_elsewhere
+	else
+		skip "install into a folder of its own" "PostgreSQL has that from 18 on"
+	fi
 	case " $PARTS " in
 		*" tap "*) attempt "build and install with fault points" build_faults ;;
 		*) skip "build and install with fault points" "for part tap, which is not asked for" ;;

@@ -146,7 +146,7 @@ core_suite() {
 part_core() {
 	local suite way
 	if [ ! -f "$WORK/build/gpuhash.so" ]; then
-		attempt "build and install for $("$PG_CONFIG" --version)" build_default
+		attempt "build and install for $("$PG_CONFIG" --version)" build_default gh_stage
 	fi
 	for suite in ${CORE_SUITES:-regress isolation}; do
 		if [ -z "$(core_inputs "$suite")" ]; then

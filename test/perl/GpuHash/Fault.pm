@@ -6,6 +6,7 @@
 #	my $fault = GpuHash::Fault->new;	dies never: see why_not
 #	GpuHash::Fault->new(absent => 1)	no library at all
 #	GpuHash::Fault->needed				the same as new, but where it is not there the test is skipped
+#	GpuHash::Fault->library				its file alone, for a test that puts it elsewhere; else the test is skipped
 #	$fault->why_not						why it is not there, or undef
 #	$fault->fail_after($n)				n more requests succeed, then all fails
 #	$fault->repair						nothing fails any more
@@ -37,6 +38,14 @@ sub needed
 	my $self = $class->new;
 	Test::More::plan(skip_all => $self->why_not) if $self->why_not;
 	return $self;
+}
+
+sub library
+{
+	my ($class) = @_;
+	my $why_not = $class->build;
+	Test::More::plan(skip_all => $why_not) if $why_not;
+	return "$built/engine.so";
 }
 
 sub build

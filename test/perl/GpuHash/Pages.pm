@@ -10,7 +10,8 @@
 #	```sql				it is run, and what psql prints is the next block, if that is ```text; else nothing
 #	```text				what the ```sql block before it prints
 #	```sql not run: why		it is not run, for the reason that stands there; likewise ```text not run: why
-#	```ini				lines of postgresql.conf, whose settings must exist
+#	```ini				lines of postgresql.conf, whose settings must exist; ```ini not run: why, where older servers
+#						that are supported lack one
 #	```sh				commands of a shell, which must have no error of syntax; they are not run
 #
 # Whatever else a fence says is a complaint.  Where numbers differ from run to run, see masked().
@@ -68,7 +69,7 @@ sub fence
 {
 	my ($info) = @_;
 	return ($1, undef) if $info =~ /^(sql|text|ini|sh)$/;
-	return ($1, $2) if $info =~ /^(sql|text) not run: (\S.*)$/;
+	return ($1, $2) if $info =~ /^(sql|text|ini) not run: (\S.*)$/;
 	return (undef, "a block is marked \"$info\", which is none of the marks of test/perl/GpuHash/Pages.pm");
 }
 
