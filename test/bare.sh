@@ -10,9 +10,10 @@
 #	STATE		nothing		but make, and empty package lists
 #			server		PostgreSQL without its server development files; no /dev/shm
 #			headers		the development files without a server; programs do not run in /tmp
-#	COMMAND		readme, demo, archive (make demo DATA=archive; for stable:headers alone)
+#	COMMAND		readme, demo, archive (make demo DATA=archive; for stable:headers alone),
+#			packages (test/packages.sh; for stable:nothing alone)
 #
-# Without arguments: all of them; with "core", those that .ci/run runs.  The checkout
+# Without arguments: all of them; with "core", those that .ci/run runs together.  The checkout
 # lies in a folder that only root can enter, and belongs to somebody else.  Process 1
 # reaps nothing, as in many containers.  Needs root, debootstrap, unshare and a reachable
 # package archive: what cannot run is skipped with the reason.  The last line counts:
@@ -27,13 +28,14 @@
 #	BARE_SECONDS	for all cases together (default: no limit); what would be begun
 #			with less than a third of it left is skipped
 #	BARE_DAYS	age at which a base system is made anew (default 30)
+#	BARE_CUDA	folder of a CUDA toolkit that the systems see as /usr/local/cuda (default: none)
 #	BARE_MIRROR	the archive to make Debian's base systems from (default: debootstrap's own)
 #	CHECK_TOTALS_FILE	file to write "passed failed" to, in place of the last line
 set -euo pipefail
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 CACHE=${BARE_CACHE:-${XDG_CACHE_HOME:-/var/cache}/gpuhash-bare}
 CORE="stable:nothing:demo stable:server:readme oldstable:headers:demo oldstable:server:demo"
-ALL="$(echo {stable,oldstable,noble}:{nothing,server,headers}:{readme,demo}) stable:headers:archive"
+ALL="$(echo {stable,oldstable,noble}:{nothing,server,headers}:{readme,demo}) stable:headers:archive stable:nothing:packages"
 CASE_SECONDS=1200
 LIMIT=${BARE_SECONDS:-1000000}
 PASSED=0
@@ -112,6 +114,10 @@ inside() {
 	mount --bind "$CACHE/$release.packages" "$root/var/cache/apt/archives"
 	mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
 	[ "$state" != headers ] || mount -t tmpfs -o mode=1777,noexec tmpfs "$root/tmp"
+	if [ -n "${BARE_CUDA:-}" ]; then
+		mkdir -p "$root/usr/local/cuda"
+		mount --bind -o ro "$BARE_CUDA" "$root/usr/local/cuda"
+	fi
 	if [ "$state" = server ]; then
 		umount "$root/dev/shm"
 		rmdir "$root/dev/shm"
@@ -143,7 +149,7 @@ on() {
 	echo "== running: $command"
 	"on_$command"
 	echo "== what is left"
-	if [ "$command" != readme ]; then
+	if [ "$command" != readme ] && [ "$command" != packages ]; then
 		same "clusters" "$before" "$(clusters)"
 		same "files in /tmp and /var/tmp" "" "$(find /tmp /var/tmp -mindepth 1)"
 		same "settings for new clusters" "" "$(find /etc/postgresql-common/createcluster.d 2>/dev/null || true)"
@@ -210,6 +216,8 @@ on_archive() {
 	grep -q '^The planner chose gpuhash for [0-9]* of 8 queries' /root/demo && grep -q 'same answer$' /root/demo
 	[ -n "$(find build/archive/lists -name '*Contents*')" ] || { echo "what was fetched is not kept"; exit 1; }
 }
+
+on_packages() { bash test/packages.sh; }
 
 # ----------------------------------------------------------------------- all
 
