@@ -96,6 +96,7 @@ part_style() {
 	nothing_found "no CUDA in src" grep -rnE '#include *[<"]cuda' src
 	nothing_found "no include runs up a floor, and rooms define what their headers declare" perl test/floors.pl
 	nothing_found "links lead somewhere, and the pages mention all that the source has" perl test/pages.pl
+	nothing_found "META.json, versions and their dates, and the form of all files" perl test/papers.pl
 	nothing_found "utils/pg_locale.h, which may need ICU's headers, only in src/compat.h" grep -rn 'utils/pg_locale\.h' src cuda --exclude=compat.h
 	nothing_found "nothing left open" grep -rnwE 'TOD[O]|FIXM[E]|XX[X]|HAC[K]' src cuda test sql Makefile
 	nothing_found "no exit, abort, printf or assert in shipped C" grep -rnE '(^|[^_[:alnum:]>.])(exit|abort|printf|assert) *\(' src cuda --include='*.c' --include='*.cu' --include='*.h' --include='*.cuh'
@@ -107,12 +108,18 @@ part_style() {
 		fi
 	done
 	gh_have shellcheck || skip "shellcheck" "not installed"
+	if gh_have clang-format; then
+		attempt "clang-format understands its configuration" clang-format --style=file:.clang-format --dump-config
+	else
+		skip "clang-format understands its configuration" "clang-format is not installed"
+	fi
 	cd "$WORK"
 }
 
+# build_default COMMAND ARG...: gh_stage or gh_make, for a user's build
 build_default() {
 	local archs=${CUDA_ARCHS:-90}
-	gh_stage WITH_CUDA="${WITH_CUDA:-no}" CUDA_ARCHS="${archs#all}"
+	"$@" WITH_CUDA="${WITH_CUDA:-no}" CUDA_ARCHS="${archs#all}"
 }
 
 # What tests of the service, of pages and of programs use: workers and devices that fail on

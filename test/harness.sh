@@ -154,18 +154,46 @@ demo_verdict() {
 	expect "Slower, by 50 %: 0.020 s with PostgreSQL's own join, 0.030 s with gpuhash; same answer" verdict 20 30
 }
 
-# page_fault TEXT FILE SCRIPT: the pages, with sed's SCRIPT done to one, have a fault that is told with TEXT.
+# copy_without_fault CHECK: a copy of the checkout, in which CHECK (pages.pl or papers.pl) finds nothing.
+copy_without_fault() {
+	rm -rf "$WORK/pages"
+	mkdir "$WORK/pages"
+	tar -C "$SRC" -cf - --exclude=./build . | tar -C "$WORK/pages" -xf -
+	expect "." eval '[ -z "$(perl "$SRC/test/$1" "$WORK/pages")" ] && echo .'
+}
+
+# page_fault TEXT FILE SCRIPT [CHECK]: with sed's SCRIPT done to FILE, CHECK reports TEXT.
 page_fault() {
-	local pages=$WORK/pages
-	rm -rf "$pages"
-	mkdir "$pages"
-	cp -r "$SRC"/*.md "$SRC"/*.sql "$SRC"/LICENSE "$SRC"/doc "$SRC"/src "$SRC"/cuda "$SRC"/test "$pages/"
-	expect "." eval '[ -z "$(perl "$SRC/test/pages.pl" "$pages")" ] && echo .' || return
-	sed -i "$3" "$pages/$2"
-	expect "$1" perl "$SRC/test/pages.pl" "$pages"
+	local rc=0
+	sed "$3" "$SRC/$2" >"$WORK/pages/$2"
+	expect "$1" perl "$SRC/test/${4:-pages.pl}" "$WORK/pages" || rc=$?
+	cp -p "$SRC/$2" "$WORK/pages/$2"
+	return "$rc"
+}
+
+paper_fault() { page_fault "$@" papers.pl; }
+
+paper_faults() {
+	copy_without_fault papers.pl || return
+	paper_fault "META.json: it is no JSON" META.json '2s/,$//' || return
+	paper_fault "META.json: it lacks maintainer" META.json '/"maintainer"/d' || return
+	paper_fault "META.json: its license is not as specified" META.json 's/"license": "postgresql"/"license": "postgres"/' || return
+	paper_fault "META.json: its prereqs is not as specified" META.json 's/"15.0.0"/"15"/' || return
+	paper_fault "META.json: the specification has no author" META.json 's/"maintainer"/"author": "one", &/' || return
+	paper_fault "META.json: there is no doc/nowhere.md" META.json 's:"docfile".*":"docfile"\: "doc/nowhere.md":' || return
+	paper_fault "META.json: its version is 0.1.0, not 0.2.0" gpuhash.control "s/'0.1'/'0.2'/" || return
+	paper_fault "debian/changelog: its version is 0.0.9, not 0.1.0" debian/changelog '1s/0\.1\.0/0.0.9/' || return
+	paper_fault 'CHANGELOG.md: "0.0.9" is no version with its date' CHANGELOG.md '$s/$/\n\n## 0.0.9/' || return
+	paper_fault "CHANGELOG.md: 0.3 stands below 0.1" CHANGELOG.md '$s/$/\n\n## 0.3 (2026-01-31)/' || return
+	paper_fault "src/compat.h:2: a line ends with blanks" src/compat.h '2s/$/ /' || return
+	paper_fault "src/compat.h:3: it has a carriage return" src/compat.h '3s/$/\r/' || return
+	paper_fault "src/compat.h:4: a line begins with spaces, not with a tab" src/compat.h '4s/^/    int x;/' || return
+	paper_fault "src/compat.h: it is not UTF-8" src/compat.h '5s/$/\xff/' || return
+	paper_fault ".clang-format: its TabWidth is 8, not 4" .clang-format 's/^TabWidth: 4/TabWidth: 8/'
 }
 
 page_faults() {
+	copy_without_fault pages.pl || return
 	page_fault "README.md:3: there is no doc/nowhere.md" README.md '3s:^:[a page](doc/nowhere.md) :' || return
 	page_fault "doc/limits.md:3: there is no heading for settings.md#nothing" doc/limits.md '3s:^:[one](settings.md#nothing) :' || return
 	page_fault "CHANGELOG.md:3: there is no heading for #here" CHANGELOG.md '3s:$: [here](#here):' || return
@@ -188,6 +216,7 @@ part_harness() {
 	attempt "zombies do not run" zombies_do_not_run
 	attempt "the demo's last sentence" demo_verdict
 	attempt "faults of the pages are found" page_faults
+	attempt "faults of META.json, versions and the form of files are found" paper_faults
 	if gh_have prove; then
 		attempt "a test that its time limit ends is reported" time_limit
 	else
