@@ -5,7 +5,8 @@
  * Where one outer row is expected, such a nested loop costs what a hash join does, and as it begins earlier, the planner keeps
  * it alone.  But rows of joins are estimated by multiplying what conditions leave, as if these had nothing to do with each other, and
  * where tens of thousands come in place of the one, the loop takes the product of both sides and the hash join their sum.
- * So of two that cost nearly the same, the hash join is taken where a side is no plain table.
+ * So of two that cost nearly the same, the hash join is taken where a side is no plain table.  Where the loop keeps an order,
+ * the hash join is sorted: such a loop is what a LIMIT takes where very many rows are expected, of which few would do.
  */
 #include "postgres.h"
 
@@ -20,7 +21,7 @@
 
 /* What the hash join may cost of the nested loop. */
 #define GH_LOOP_MARGIN 1.05
-/* A loop that costs less is left alone, or one that reads, of a side that is sure, fewer rows for each of the other. */
+/* A loop that costs less is left alone, or one that reads, of a side that is sure, no more rows than this for each of the other. */
 #define GH_LOOP_COST 100.0
 #define GH_LOOP_ROWS 10.0
 
@@ -39,12 +40,19 @@ is_blind_loop(const GhJoinInputs *inputs, const Path *path)
 	Path	   *outer;
 	Path	   *inner;
 
-	if (!IsA(path, NestPath) || path->param_info != NULL || path->pathkeys != NIL || path->total_cost < GH_LOOP_COST)
+	bool		outer_is_unsure;
+	bool		inner_is_unsure;
+
+	if (!IsA(path, NestPath) || path->param_info != NULL || path->total_cost < GH_LOOP_COST)
 		return false;
 	outer = loop->jpath.outerjoinpath;
 	inner = loop->jpath.innerjoinpath;
-	return outer->parent == inputs->outerrel && inner->parent == inputs->innerrel && !gh_needs_rel(inner, inputs->outerrel) &&
-		((inner->rows > GH_LOOP_ROWS && is_unsure(inputs->root, outer->parent)) || (outer->rows > GH_LOOP_ROWS && is_unsure(inputs->root, inner->parent)));
+	if (outer->parent != inputs->outerrel || inner->parent != inputs->innerrel || gh_needs_rel(inner, inputs->outerrel))
+		return false;
+	outer_is_unsure = is_unsure(inputs->root, outer->parent);
+	inner_is_unsure = is_unsure(inputs->root, inner->parent);
+	return (outer_is_unsure && inner_is_unsure) || (outer_is_unsure && inner->rows > GH_LOOP_ROWS) ||
+		(inner_is_unsure && outer->rows > GH_LOOP_ROWS);
 }
 
 /* Of the clauses, those that a hash join can be made by. */
@@ -64,18 +72,23 @@ hash_clauses(const GhJoinInputs *inputs)
 	return result;
 }
 
+/* A hash join of the same rows, in the same order; NULL: there is none. */
 static Path *
 hash_join(const GhJoinInputs *inputs, const Path *loop, List *clauses)
 {
-	Path	   *outer = ((const NestPath *) loop)->jpath.outerjoinpath;
+	bool		is_sorted = loop->pathkeys != NIL;
+	Path	   *outer = is_sorted && loop->parallel_workers == 0 ? inputs->outerrel->cheapest_total_path :
+		((const NestPath *) loop)->jpath.outerjoinpath;
 	Path	   *inner = inputs->innerrel->cheapest_total_path;
 	JoinCostWorkspace workspace;
+	Path	   *result;
 
-	if (inner->param_info != NULL || (loop->parallel_workers > 0 && !inner->parallel_safe))
+	if (inner->param_info != NULL || outer->param_info != NULL || (loop->parallel_workers > 0 && !inner->parallel_safe))
 		return NULL;
 	initial_cost_hashjoin(inputs->root, &workspace, inputs->jointype, clauses, outer, inner, inputs->extra, false);
-	return (Path *) create_hashjoin_path(inputs->root, inputs->joinrel, inputs->jointype, &workspace, inputs->extra, outer,
-										 inner, false, inputs->extra->restrictlist, NULL, clauses);
+	result = (Path *) create_hashjoin_path(inputs->root, inputs->joinrel, inputs->jointype, &workspace, inputs->extra, outer,
+										   inner, false, inputs->extra->restrictlist, NULL, clauses);
+	return is_sorted ? (Path *) create_sort_path(inputs->root, inputs->joinrel, result, loop->pathkeys, -1.0) : result;
 }
 
 /* Whether rows are asked for as they come, and only the first of them: a loop has those early. */

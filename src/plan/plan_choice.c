@@ -344,6 +344,22 @@ plan_other(Query *query, const char *text, int options, ParamListInfo params, co
 	return choice;
 }
 
+/*
+ * The better one of the unnested query's plan and the other.  Where each row has a subquery read everything, and the plan
+ * without nested loops costs more all the same, it does so for the loops over an index that the other has, too: then both
+ * may have them.
+ */
+static Choice
+better_unnested(Query *unnested, const char *text, int options, ParamListInfo params, const Choice *choice, GhUnnested done)
+{
+	Query	   *copy = done == GH_UNNESTED_GROUPS && enable_nestloop && asks_for_all(choice->plan) ? copyObject(unnested) : NULL;
+	Choice		other = plan_other(unnested, text, options, params, choice, done != GH_UNNESTED_EXISTS);
+
+	if (copy != NULL && !is_better(&other, choice, done))
+		other = plan_other(copy, text, options, params, choice, false);
+	return is_better(&other, choice, done) ? other : *choice;
+}
+
 /* Planning changes a query, so that copies are taken before. */
 static PlannedStmt *
 choose_plan(Query *query, const char *text, int options, ParamListInfo params)
@@ -375,11 +391,7 @@ choose_plan(Query *query, const char *text, int options, ParamListInfo params)
 	}
 	/* what a subquery costs for each row is not always seen in the plan */
 	if (unnested != NULL && (is_worth_it || done != GH_UNNESTED_ARMS))
-	{
-		other = plan_other(unnested, text, options, params, &choice, done != GH_UNNESTED_EXISTS);
-		if (is_better(&other, &choice, done))
-			choice = other;
-	}
+		choice = better_unnested(unnested, text, options, params, &choice, done);
 	gh_why_put_lines(list_concat(before, choice.lines));
 	return choice.plan;
 }
