@@ -216,8 +216,8 @@ make_room(Maker *maker)
 {
 	uint64		room = maker->room == 0 ? GH_COPY_BATCH : maker->room * 2;
 
-	/* nor does it take more than the copies may */
-	if (MemoryContextMemAllocated(maker->context, true) > gh_index_copies_limit() ||
+	/* nor does it take more than the copies may, or numbers of entries can count */
+	if (MemoryContextMemAllocated(maker->context, true) > gh_index_copies_limit() || room > PG_UINT32_MAX ||
 		!more(maker, &maker->blocks, sizeof(uint32), room) || !more(maker, &maker->keys, sizeof(uint64), room))
 		return false;
 	for (int c = 0; c < maker->ncolumns; c++)
@@ -473,13 +473,47 @@ share_texts(Maker *maker)
 	return true;
 }
 
+/* Which entries are on which block, those of one in the order of the index. */
+static bool
+share_order(Maker *maker)
+{
+	GhIndexCopy *copy = maker->hold.copy;
+	Size		nstarts = (Size) maker->copied.nblocks + 1;
+	uint32	   *order;
+	uint32	   *starts;
+	uint32		before = 0;
+
+	if (!share(maker, NULL, maker->rows * sizeof(uint32), &copy->order) ||
+		!share(maker, NULL, nstarts * sizeof(uint32), &copy->starts))
+		return false;
+	order = dsa_get_address(maker->hold.area, copy->order);
+	starts = dsa_get_address(maker->hold.area, copy->starts);
+	memset(starts, 0, nstarts * sizeof(uint32));
+	for (uint64 row = 0; row < maker->rows; row++)
+		starts[maker->blocks[row]]++;
+	for (BlockNumber block = 0; block < maker->copied.nblocks; block++)
+	{
+		uint32		count = starts[block];
+
+		starts[block] = before;
+		before += count;
+	}
+	/* each start moves to its end, which is the next one's start */
+	for (uint64 row = 0; row < maker->rows; row++)
+		order[starts[maker->blocks[row]]++] = (uint32) row;
+	memmove(starts + 1, starts, maker->copied.nblocks * sizeof(uint32));
+	starts[0] = 0;
+	return true;
+}
+
 static bool
 share_entries(Maker *maker)
 {
 	GhIndexCopy *copy = maker->hold.copy;
 	Size		bytes = maker->rows * sizeof(uint64);
 
-	if (!share_texts(maker) || !share(maker, maker->blocks, maker->rows * sizeof(uint32), &copy->blocks) ||
+	if (!share_texts(maker) || !share_order(maker) ||
+		!share(maker, maker->blocks, maker->rows * sizeof(uint32), &copy->blocks) ||
 		!share(maker, maker->keys, bytes, &copy->keys))
 		return false;
 	for (int c = 0; c < maker->ncolumns; c++)

@@ -283,9 +283,8 @@ typedef struct GhProbed
 
 	/* it is the copy of an index (probed_copy.c) */
 	GhCopyHold	copy;
-	GhTable    *among;			/* keys of which rows are elsewhere; or NULL */
-	GhTable    *instead;		/* and these rows; or NULL */
-	struct GhKeyFilter *filter; /* of these keys; or NULL */
+	struct GhKeyFilter *filter; /* of keys of which rows are elsewhere; or NULL */
+	GhTable    *instead;		/* all rows of the keys that it may have; or NULL */
 } GhProbed;
 
 /* What EXPLAIN shows of the use of an index's copy. */

@@ -6,8 +6,9 @@
  * (../index/README, "Copies"); those of the other blocks are read from the table.  The copy's table cannot
  * change, and has entries on those blocks, too.  So what is told apart are keys: those of which an entry is
  * on such a block, or a row that was read, are looked up in a small table of this query alone, which has all
- * of their rows, the copy's on right blocks among them; all others in the copy's (GhTableOverlay).  Where the
- * copy is right for all blocks there is no such key.
+ * of their rows, the copy's on right blocks among them; all others in the copy's (GhTableOverlay).  Which keys these are
+ * is what a filter says that they were added to: a few others are then among them, and their entries in the small table,
+ * too.  Where the copy is right for all blocks there is no such key.
  *
  * The order is that of the proof: the query's snapshot is held; the scan of the inner side begins, which
  * locks the table for serializable transactions; then the copy is asked for its blocks.
@@ -30,16 +31,22 @@
 #include "fragment/stage.h"
 #include "gpuhash.h"
 #include "join/join.h"
+#include "join/parallel.h"
 #include "join/source.h"
 #include "service/faults.h"
 #include "service/placement.h"
 
-/* The copy is not used when it is right for fewer than so many of the table's blocks: one less by this divisor. */
-#define GH_HEAP_SHARE(nblocks) ((nblocks) / 4)
+/*
+ * The copy is not used where more blocks than this share, or of its entries more, are not right: then a table of all rows
+ * is as cheap.  Each participant makes a table of its own of what is on them (BENCHMARKS.md).
+ */
+#define GH_HEAP_SHARE(all, participants) ((all) / (4 + 2 * (participants)))
 /* It is made again when so many blocks are all-visible, and only not right any more. */
 #define GH_STALE_SHARE(nblocks) ((nblocks) / 10)
 /* Tables of fewer blocks are read faster than looked up. */
 #define GH_COPY_BLOCKS_MIN 16
+/* Entries of a copy that are gone through without a look at interrupts. */
+#define GH_PASS_ROWS 65536
 
 #define GH_BITS 32
 
@@ -67,11 +74,9 @@ typedef struct Reader
 	uint32	   *bits;			/* blocks for which the copy is right */
 	BlockNumber right;			/* of the table */
 	uint64		copy_rows;		/* entries on those */
+	uint64		stale_rows;		/* and on the others */
 	List	   *heap;			/* of Rows: of the other blocks */
 	uint64		heap_rows;
-	uint64	   *keys;			/* those that are looked up elsewhere, some more than once */
-	uint64		nkeys;
-	uint64		room;
 } Reader;
 
 /* -------------------------------------------------------------------- columns */
@@ -207,6 +212,12 @@ make_copy(Reader *reader)
 		gh_index_copy_methods()->make(reader->index, reader->pages->relation) && open_copy(reader);
 }
 
+static uint32
+participants(const Reader *reader)
+{
+	return reader->js->parallel != NULL ? reader->js->parallel->shared->nmembers : 1;
+}
+
 /* A copy that is right for most of the table's blocks; false: there is none. */
 static bool
 find_copy(Reader *reader)
@@ -227,45 +238,30 @@ find_copy(Reader *reader)
 			return false;
 		find_blocks(reader, &stale);
 	}
-	return nblocks - reader->right <= GH_HEAP_SHARE(nblocks) && reader->copy->root != 0;
+	return nblocks - reader->right <= GH_HEAP_SHARE(nblocks, participants(reader)) && reader->copy->root != 0;
 }
 
-/* ------------------------------------------------------- keys that are elsewhere */
-
-static void
-add_key(Reader *reader, uint64 key)
+/* The next block of the copy, from this one on, that it is not right for; its number of blocks: there is none. */
+static BlockNumber
+next_stale(const Reader *reader, BlockNumber block)
 {
-	if (reader->nkeys == reader->room)
-	{
-		reader->room = Max(reader->room * 2, 1024);
-		reader->keys = reader->keys == NULL ?
-			MemoryContextAllocHuge(reader->context, reader->room * sizeof(uint64)) :
-			repalloc_huge(reader->keys, reader->room * sizeof(uint64));
-	}
-	reader->keys[reader->nkeys++] = key;
+	BlockNumber nblocks = reader->copy->nblocks;
+
+	while (block < nblocks && is_right(reader, block))
+		block += block % GH_BITS == 0 && reader->bits[block / GH_BITS] == PG_UINT32_MAX ? GH_BITS : 1;
+	return Min(block, nblocks);
 }
 
-/* The keys of entries that are not on right blocks. */
-static void
-find_stale_keys(Reader *reader)
+/* The copy's entries on blocks that it is right for, and on others; false: these are too many. */
+static bool
+count_entries(Reader *reader)
 {
-	const uint32 *blocks = gh_copy_address(reader->hold, reader->copy->blocks);
-	const uint64 *keys = gh_copy_address(reader->hold, reader->copy->keys);
+	const uint32 *starts = gh_copy_address(reader->hold, reader->copy->starts);
 
-	if (reader->right == reader->copy->nblocks)
-	{
-		reader->copy_rows = reader->copy->rows;
-		return;
-	}
-	for (uint64 row = 0; row < reader->copy->rows; row++)
-	{
-		if (row % 65536 == 0)
-			CHECK_FOR_INTERRUPTS();
-		if (is_right(reader, blocks[row]))
-			reader->copy_rows++;
-		else
-			add_key(reader, keys[row]);
-	}
+	for (BlockNumber block = next_stale(reader, 0); block < reader->copy->nblocks; block = next_stale(reader, block + 1))
+		reader->stale_rows += starts[block + 1] - starts[block];
+	reader->copy_rows = reader->copy->rows - reader->stale_rows;
+	return reader->stale_rows <= GH_HEAP_SHARE(reader->copy->rows, participants(reader));
 }
 
 /* ------------------------------------------------------------------ heap rows */
@@ -351,7 +347,6 @@ keep_row(Reader *reader, TupleTableSlot *slot)
 	}
 	rows->n++;
 	reader->heap_rows++;
-	add_key(reader, key);
 	return true;
 }
 
@@ -401,11 +396,11 @@ read_heap(Reader *reader)
 	return kept;
 }
 
-/* ------------------------------------------------------------ tables of the query's */
+/* ------------------------------------------------------------ the query's own table */
 
 /* A pipeline into a table by the key that rows have; NULL: there is no memory. */
 static GhStage *
-create_stage(Reader *reader, bool keys_alone, uint64 rows)
+create_stage(Reader *reader)
 {
 	GhJoinState *js = reader->js;
 	GhKeyPart *part = palloc0(sizeof(GhKeyPart));
@@ -415,14 +410,9 @@ create_stage(Reader *reader, bool keys_alone, uint64 rows)
 	gh_stage_options(NULL, js->probed->program, &options);
 	options.source.natts = js->probed->program->ncolumns;
 	part->bits = GH_KEY_BITS;
-	gh_probed_sink(js, rows, &options.sink);
+	gh_probed_sink(js, reader->heap_rows, &options.sink);
 	options.sink.table.nparts = 1;
 	options.sink.table.parts = part;
-	if (keys_alone)
-	{
-		options.sink.table.nkept = 0;
-		options.sink.table.matches = GH_MATCHES_ANY;
-	}
 	options.memory_limit = js->memory_limit;
 	gh_host_init(&js->host, js->context);
 	return gh_stage_create(&options, &js->host, reader->context, &error);
@@ -453,98 +443,94 @@ take_table(GhStage *stage, GhTable **table)
 	return status == GH_OK;
 }
 
-/* The set of keys whose rows are elsewhere, and a filter of them, which most others do not pass. */
-static bool
-make_among(Reader *reader)
-{
-	GhStage    *stage = create_stage(reader, true, reader->nkeys);
-	uint32		shift = gh_key_filter_shift(reader->nkeys);
-	GhProbed   *probed = reader->js->probed;
-	GhEnteringRows *rows;
-
-	if (stage == NULL)
-		return false;
-	probed->filter = MemoryContextAllocExtended(GetMemoryChunkContext(probed), gh_key_filter_bytes(shift),
-												MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
-	probed->filter->shift = shift;
-	for (uint64 i = 0; i < reader->nkeys; i++)
-		gh_key_filter_add(probed->filter, reader->keys[i]);
-	rows = gh_entering_create_for_sink(stage, gh_program_columns(reader->js->probed->program), GH_VECTOR_ROWS);
-	for (uint64 at = 0; at < reader->nkeys; at += GH_VECTOR_ROWS)
-	{
-		uint32		n = Min(reader->nkeys - at, GH_VECTOR_ROWS);
-
-		memcpy(rows->vectors[0].low, reader->keys + at, n * sizeof(uint64));
-		if (!enter(stage, rows, n))
-			return false;
-	}
-	return take_table(stage, &reader->js->probed->among);
-}
-
-/* Puts an entry of the copy behind the rows that wait. */
+/* The keys of the copy's entries that are not on right blocks, and of rows that were read. */
 static void
-put_entry(const Reader *reader, uint64 entry, uint64 key, const GhEnteringRows *rows, uint32 at)
+make_filter(Reader *reader)
 {
-	rows->vectors[0].low[at] = key;
-	rows->vectors[0].null[at] = 0;
-	for (int c = 0; c < reader->js->columns[GH_INNER].ncolumns; c++)
-	{
-		const GhCopyColumn *column = &reader->copy->columns[reader->sources[c]];
-		const GhVector *to = &rows->vectors[c + 1];
+	const uint32 *order = gh_copy_address(reader->hold, reader->copy->order);
+	const uint32 *starts = gh_copy_address(reader->hold, reader->copy->starts);
+	const uint64 *keys = gh_copy_address(reader->hold, reader->copy->keys);
+	/* most rows that were read have keys of such entries */
+	uint32		shift = gh_key_filter_shift(Max(reader->stale_rows, reader->heap_rows));
+	GhKeyFilter *filter = MemoryContextAllocExtended(GetMemoryChunkContext(reader->js->probed), gh_key_filter_bytes(shift),
+													 MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	ListCell   *lc;
 
-		to->low[at] = ((const uint64 *) gh_copy_address(reader->hold, column->low))[entry];
-		if (DsaPointerIsValid(column->high))
-			to->high[at] = ((const uint64 *) gh_copy_address(reader->hold, column->high))[entry];
-		to->null[at] = DsaPointerIsValid(column->null) ?
-			((const uint8 *) gh_copy_address(reader->hold, column->null))[entry] : 0;
-		if (column->held.value_class == GH_CLASS_TEXT)
-			to->low[at] += (uint64) (uintptr_t) gh_copy_address(reader->hold, reader->copy->texts);
+	reader->js->probed->filter = filter;
+	filter->shift = shift;
+	for (BlockNumber block = next_stale(reader, 0); block < reader->copy->nblocks; block = next_stale(reader, block + 1))
+	{
+		CHECK_FOR_INTERRUPTS();
+		for (uint32 i = starts[block]; i < starts[block + 1]; i++)
+			gh_key_filter_add(filter, keys[order[i]]);
+	}
+	foreach(lc, reader->heap)
+	{
+		const Rows *rows = lfirst(lc);
+
+		for (uint32 row = 0; row < rows->n; row++)
+			gh_key_filter_add(filter, rows->rows->vectors[0].low[row]);
 	}
 }
 
-/* Which of these keys are among those; there: a byte for each. */
+/* A column of entries of the copy, or their key. */
 static void
-look_among(Reader *reader, const uint64 *keys, uint64 n, uint8 *there)
+put_column(const Reader *reader, int c, const uint64 *entries, uint32 n, const GhVector *to)
 {
-	GhRequest	request = {0};
+	const GhCopyColumn *column = &reader->copy->columns[reader->sources[c]];
+	const uint64 *low = gh_copy_address(reader->hold, column->low);
+	const uint64 *high = gh_copy_address(reader->hold, column->high);
+	const uint8 *null = gh_copy_address(reader->hold, column->null);
+	/* texts are where they lie in the copy */
+	uint64		base = column->held.value_class != GH_CLASS_TEXT ? 0 :
+		(uint64) (uintptr_t) gh_copy_address(reader->hold, reader->copy->texts);
 
-	request.op = GH_FIND;
-	request.count = n;
-	request.keys = keys;
-	request.flags_out = there;
-	if (gh_run_request(reader->js->probed->among, &request) != GH_OK)
-		gh_report_error(&request.error, "look keys up");
+	for (uint32 i = 0; i < n; i++)
+	{
+		to->low[i] = low[entries[i]] + base;
+		to->null[i] = null != NULL && null[entries[i]];
+		if (high != NULL)
+			to->high[i] = high[entries[i]];
+	}
 }
 
-/* The copy's entries on right blocks whose keys are among those. */
+/* The copy's entries on right blocks whose keys the filter may have. */
 static bool
-enter_entries(Reader *reader, GhStage *stage)
+enter_entries(const Reader *reader, GhStage *stage)
 {
+	const GhKeyFilter *filter = reader->js->probed->filter;
 	const uint32 *blocks = gh_copy_address(reader->hold, reader->copy->blocks);
 	const uint64 *keys = gh_copy_address(reader->hold, reader->copy->keys);
 	GhProgram  *program = reader->js->probed->program;
 	GhEnteringRows *rows = gh_entering_create(program, program->ncolumns, GH_VECTOR_ROWS);
-	uint64		entries[GH_VECTOR_ROWS], waiting[GH_VECTOR_ROWS];	/* that may be, and their keys */
-	uint8		there[GH_VECTOR_ROWS];
+	uint64		entries[GH_VECTOR_ROWS];
+	uint64		end;
 
-	for (uint64 at = 0; at < reader->copy->rows; at += GH_VECTOR_ROWS)
+	for (uint64 at = 0; at < reader->copy->rows;)
 	{
-		uint64		end = Min(at + GH_VECTOR_ROWS, reader->copy->rows);
-		uint32		count = 0;
+		uint32		may_be = 0;
 		uint32		n = 0;
 
-		for (uint64 entry = at; entry < end; entry++)
-			if (gh_key_filter_may_have(reader->js->probed->filter, keys[entry]) && is_right(reader, blocks[entry]))
-			{
-				entries[count] = entry;
-				waiting[count++] = keys[entry];
-			}
-		look_among(reader, waiting, count, there);
-		for (uint32 i = 0; i < count; i++)
-			if (there[i])
-				put_entry(reader, entries[i], waiting[i], rows, n++);
+		for (end = Min(at + GH_PASS_ROWS, reader->copy->rows); at < end && may_be < GH_VECTOR_ROWS; at++)
+		{
+			entries[may_be] = at;
+			may_be += gh_key_filter_may_have(filter, keys[at]);
+		}
+		for (uint32 i = 0; i < may_be; i++)
+		{
+			entries[n] = entries[i];
+			n += is_right(reader, blocks[entries[i]]);
+		}
+		for (uint32 i = 0; i < n; i++)
+		{
+			rows->vectors[0].low[i] = keys[entries[i]];
+			rows->vectors[0].null[i] = 0;
+		}
+		for (int c = 0; c < reader->js->columns[GH_INNER].ncolumns; c++)
+			put_column(reader, c, entries, n, &rows->vectors[c + 1]);
 		if (n > 0 && !enter(stage, rows, n))
 			return false;
+		CHECK_FOR_INTERRUPTS();
 	}
 	return true;
 }
@@ -553,7 +539,7 @@ enter_entries(Reader *reader, GhStage *stage)
 static bool
 make_instead(Reader *reader)
 {
-	GhStage    *stage = create_stage(reader, false, reader->nkeys);
+	GhStage    *stage = create_stage(reader);
 	GhPipelineStats stats;
 	ListCell   *lc;
 
@@ -587,8 +573,12 @@ make_tables(Reader *reader)
 	GhHost		host;
 	GhError		error;
 
-	if (reader->nkeys > 0 && (!make_among(reader) || !make_instead(reader)))
-		return false;
+	if (reader->stale_rows + reader->heap_rows > 0)
+	{
+		make_filter(reader);
+		if (!has_memory(reader) || !make_instead(reader))
+			return false;
+	}
 	gh_index_copy_host(&probed->copy, &host);
 	if (gh_cpu_engine()->pipelines->table_attach(&host, reader->copy->root, &made, &error) != GH_OK)
 		return false;
@@ -596,7 +586,6 @@ make_tables(Reader *reader)
 	overlay.nkept = js->columns[GH_INNER].ncolumns;
 	overlay.kept = probed->kept;
 	overlay.from = reader->from;
-	overlay.among = probed->among;
 	overlay.filter = probed->filter;
 	overlay.instead = probed->instead;
 	if (gh_cpu_engine()->pipelines->table_overlay(made.table, &overlay, &error) != GH_OK)
@@ -646,9 +635,7 @@ use_copy(GhJoinState *js, MemoryContext context)
 	PredicateLockRelation(reader.index, js->css.ss.ps.state->es_snapshot);
 	used = reader.pages->nblocks >= GH_COPY_BLOCKS_MIN && find_copy(&reader) && map_columns(&reader);
 	index_close(reader.index, NoLock);
-	if (used)
-		find_stale_keys(&reader);
-	used = used && has_memory(&reader) && read_heap(&reader) && make_tables(&reader);
+	used = used && count_entries(&reader) && read_heap(&reader) && make_tables(&reader);
 	gh_pages_end(&pages);
 	table_endscan(scan);
 	gh_child_stop(reader.scan, 0);
@@ -674,14 +661,6 @@ gh_probed_copy(GhJoinState *js)
 	return gh_fault_pass(GH_FAULT_POINT_INDEX_COPY) == GH_FAULT_NONE && gh_probed_try(js, use_copy);
 }
 
-static void
-destroy(GhTable **table)
-{
-	if (*table != NULL)
-		(*table)->engine->table_destroy(*table);
-	*table = NULL;
-}
-
 /* Gives all of it up; also where making it has failed. */
 void
 gh_probed_copy_drop(GhJoinState *js)
@@ -691,8 +670,9 @@ gh_probed_copy_drop(GhJoinState *js)
 	if (probed->table != NULL)
 		probed->table->engine->table_detach(probed->table);
 	probed->table = NULL;
-	destroy(&probed->among);
-	destroy(&probed->instead);
+	if (probed->instead != NULL)
+		probed->instead->engine->table_destroy(probed->instead);
+	probed->instead = NULL;
 	if (probed->filter != NULL)
 		pfree(probed->filter);
 	probed->filter = NULL;

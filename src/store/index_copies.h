@@ -44,6 +44,8 @@ typedef struct GhIndexCopy
 	int			ncolumns;
 	GhCopyColumn columns[GH_COPY_COLUMNS_MAX];
 	dsa_pointer blocks;			/* by entry: uint32, the block of its row */
+	dsa_pointer order;			/* entries by their blocks: uint32 */
+	dsa_pointer starts;			/* by block, and one more: uint32, where its entries begin there */
 	dsa_pointer keys;			/* by entry: uint64, as the table has it */
 	dsa_pointer texts;
 	GhRef		root;			/* of the table; 0: there are no rows */

@@ -122,6 +122,24 @@ well($session, 'VACUUM ANALYZE pairs');
 well($session, 'UPDATE s SET a = a + 1 WHERE k % 7 = 0; VACUUM s');
 sleep 1;
 compare_all($session, 'made again', 0);
+# a row changed on so many blocks, which are not vacuumed: beyond a sixth of them the copy does not pay, with two workers a tenth
+for my $step (5, 8)
+{
+	well($session, "UPDATE s SET c = c + 1 WHERE ctid IN (SELECT min(ctid) FROM s WHERE (ctid::text::point)[0]::int % $step = 0 GROUP BY (ctid::text::point)[0])");
+	for my $name (@names)
+	{
+		my ($with, $want, $plan) = answers($session, $name, 'REPEATABLE READ');
+		is($with, $want, "one block in $step is not right: $name");
+		($step == 5 ? \&unlike : \&like)->($plan, qr/Inner Index/, '  ' . ($step == 5 ? 'not ' : '') . 'by the copy');
+		next if $step == 5;
+		well($session, $PARALLEL);
+		($with, $want, $plan) = answers($session, $name, 'REPEATABLE READ');
+		is($with, $want, '  with two workers');
+		unlike($plan, qr/Inner Index/, '  not by the copy');
+		well($session, $SERIAL);
+	}
+	well($session, 'VACUUM s; VACUUM s');
+}
 well($session, 'REINDEX INDEX s_k');
 compare_all($session, 'of an index that was made anew', 0);
 well($session, 'TRUNCATE s');

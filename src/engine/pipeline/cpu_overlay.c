@@ -49,13 +49,12 @@ gh_cpu_table_overlay(GhTable *table, const GhTableOverlay *overlay, GhError *err
 	if (handle->rows == NULL || handle->overlay != NULL || handle->rows->any_back ||
 		overlay->nkept > GH_TABLE_KEPT_MAX || !columns_agree(&handle->rows->shape, overlay))
 		return gh_error_set(error, GH_INVALID, "a table does not have the columns of its overlay");
-	if (overlay->instead != NULL && (overlay->among == NULL || !gh_cpu_table_describe(overlay->instead, &instead) ||
+	if (overlay->instead != NULL && (overlay->filter == NULL || !gh_cpu_table_describe(overlay->instead, &instead) ||
 									 gh_cpu_rows_of(overlay->instead) == NULL || !has_columns(&instead, overlay)))
 		return gh_error_set(error, GH_INVALID, "a table of other rows does not have the columns of an overlay");
 	made = calloc(1, sizeof(GhCpuOverlay));
 	if (made == NULL)
 		return gh_error_set(error, GH_NO_MEMORY, "out of memory for an overlay");
-	made->among = overlay->among;
 	made->filter = overlay->filter;
 	made->instead = overlay->instead;
 	made->shape.nkept = overlay->nkept;

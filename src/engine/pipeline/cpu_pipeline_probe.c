@@ -539,41 +539,37 @@ typedef struct Apart
 	uint8_t		state[GH_VECTOR_ROWS];
 } Apart;
 
-/* Moves the picks whose keys are those of the other table there; only those that may be are looked for. */
+/* Moves the picks whose keys the filter may have there. */
 static void
 set_apart(Probe *p, Apart *apart)
 {
 	const GhKeyFilter *filter = p->overlay->filter;
 	GhCpuProbing *at = p->at;
-	GhCpuPicks	all = at->picks;
-	uint64_t	keys[GH_VECTOR_ROWS];
-	uint8_t		may_be[GH_VECTOR_ROWS];
-	uint32_t	looked_up = 0;
+	uint32_t	all = at->picks.n;
+	uint16_t	where[GH_VECTOR_ROWS];
 	uint32_t	n = 0;
+	uint32_t	to;
 
-	memcpy(keys, at->keys, all.n * sizeof(*keys));
-	at->picks.n = 0;
-	for (uint32_t i = 0; i < all.n; i++)
+	for (uint32_t i = 0; i < all; i++)
 	{
-		may_be[i] = filter == NULL || gh_key_filter_may_have(filter, keys[i]);
-		at->keys[at->picks.n] = keys[i];
-		at->picks.rows[at->picks.n] = all.rows[i];
-		at->picks.n += may_be[i];
+		where[n] = (uint16_t) i;
+		n += gh_key_filter_may_have(filter, at->keys[i]);
 	}
-	p->is_single = true;
-	look_into(p, p->overlay->among);
-	look_up(p);
-	apart->picks.n = 0;
-	for (uint32_t i = 0; i < all.n; i++)
+	apart->picks.n = n;
+	to = n == 0 ? all : where[0];
+	for (uint32_t i = 0; i < n; i++)
 	{
-		bool		there = may_be[i] && at->there[looked_up++];
-		uint32_t	to = there ? apart->picks.n++ : n++;
-		GhCpuPicks *picks = there ? &apart->picks : &at->picks;
+		uint32_t	from = where[i] + 1;
+		uint32_t	count = (i + 1 < n ? where[i + 1] : all) - from;
 
-		(there ? apart->keys : at->keys)[to] = keys[i];
-		picks->rows[to] = all.rows[i];
+		apart->keys[i] = at->keys[where[i]];
+		apart->picks.rows[i] = at->picks.rows[where[i]];
+		/* what is between them moves up */
+		memmove(at->keys + to, at->keys + from, count * sizeof(*at->keys));
+		memmove(at->picks.rows + to, at->picks.rows + from, count * sizeof(*at->picks.rows));
+		to += count;
 	}
-	at->picks.n = n;
+	at->picks.n = to;
 }
 
 /* While the others are done, these rows are none. */
@@ -601,29 +597,54 @@ take_out(const Probe *p, const GhCpuPicks *picks, const uint8_t *state)
 	}
 }
 
+/* The rows that were set apart, in their table, which has the probe's own columns. */
+static void
+probe_apart(Probe *p, const Apart *apart)
+{
+	p->at->picks = apart->picks;
+	memcpy(p->at->keys, apart->keys, apart->picks.n * sizeof(*apart->keys));
+	look_into(p, p->overlay->instead);
+	p->overlay = NULL;
+	probe_picks(p);
+}
+
+/* Where rounds, or the next level, look at other rows of the batch than those that are picked. */
+static void
+probe_in_turns(Probe *p, Apart *apart)
+{
+	uint8_t		done_state[GH_VECTOR_ROWS];
+	GhCpuPicks	done;
+
+	put_away(p, &apart->picks, apart->state);
+	done = p->at->picks;
+	probe_picks(p);
+	put_away(p, &done, done_state);
+	take_out(p, &apart->picks, apart->state);
+	probe_apart(p, apart);
+	take_out(p, &done, done_state);
+}
+
 /* Rows in the one table and in the other. */
 static void
 probe_both(Probe *p)
 {
-	const GhCpuOverlay *overlay = p->overlay;
 	GhTable    *table = p->table;
-	uint8_t		done_state[GH_VECTOR_ROWS];
-	GhCpuPicks	done;
+	bool		without_rounds = is_single(p);
 	Apart		apart;
 
-	set_apart(p, &apart);
-	put_away(p, &apart.picks, apart.state);
+	look_into(p, p->overlay->instead);
+	without_rounds &= is_single(p);
 	look_into(p, table);
-	done = p->at->picks;
-	probe_picks(p);
-	put_away(p, &done, done_state);
-	take_out(p, &apart.picks, apart.state);
-	p->at->picks = apart.picks;
-	memcpy(p->at->keys, apart.keys, apart.picks.n * sizeof(*apart.keys));
-	p->overlay = NULL;
-	look_into(p, overlay->instead);
-	probe_picks(p);
-	take_out(p, &done, done_state);
+	set_apart(p, &apart);
+	if (apart.picks.n == 0)
+		probe_picks(p);
+	else if (without_rounds)
+	{
+		probe_picks(p);
+		probe_apart(p, &apart);
+	}
+	else
+		probe_in_turns(p, &apart);
 }
 
 bool
@@ -647,7 +668,7 @@ gh_cpu_probe(GhCpuPipeline *pipeline, uint32_t level, uint32_t step)
 
 	look_into(&p, probe->table);
 	gather_keys(&p);
-	if (p.overlay != NULL && p.overlay->among != NULL)
+	if (p.overlay != NULL && p.overlay->filter != NULL)
 		probe_both(&p);
 	else
 		probe_picks(&p);

@@ -187,7 +187,6 @@ extern GhStatus gh_cpu_shared_attach(const GhHost *host, GhRef root, GhMadeTable
 /* GhTableOverlay, with its arrays. */
 typedef struct GhCpuOverlay
 {
-	GhTable    *among;
 	const struct GhKeyFilter *filter;
 	GhTable    *instead;
 	GhTableShape shape;			/* what probes see */

@@ -362,15 +362,15 @@ typedef struct GhMadeTable
 
 /*
  * A table that a pipeline made, as this handle is to show it: with other columns, and without some keys, the rows of
- * which are looked up in another table.
+ * which are looked up in another table.  Which keys these are is what the filter says: all that it may have, also those
+ * that were never added.
  */
 typedef struct GhTableOverlay
 {
 	uint32_t	nkept;			/* columns that probes see */
 	const GhKept *kept;			/* and what they hold; `vector` is not looked at */
 	const uint16_t *from;		/* by column: which of the table's own it is, or of the key (GH_OVERLAY_KEY) */
-	GhTable    *among;			/* its keys are those that are looked up in `instead` alone; NULL: none are */
-	const struct GhKeyFilter *filter;	/* of these keys, as long as the handle; NULL: there is none */
+	const struct GhKeyFilter *filter;	/* its keys are looked up in `instead` alone; NULL: none are.  As long as the handle */
 	GhTable    *instead;		/* a table that a pipeline made, with these columns; NULL: it has no rows */
 } GhTableOverlay;
 
