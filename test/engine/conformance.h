@@ -371,6 +371,7 @@ extern const Test pipeline_tests[];
 extern const Test pipeline_refused_tests[];
 extern const Test pipeline_request_tests[];
 extern const Test pipeline_column_tests[];
+extern const Test pipeline_overlay_tests[];
 extern const Test pipeline_page_tests[];
 extern const Test pipeline_span_tests[];
 extern const Test pipeline_integer_tests[];
