@@ -65,6 +65,14 @@ for (['index_inserted', $COPY, 'INSERT INTO s VALUES (1, 2, 0)', 'VACUUM (INDEX_
 	}
 	$server->query("SELECT gpuhash_fault_arm('any', 'none', 0, 0, 0)");
 }
+# damaged pages: nothing outside of them is read
+well($session, "CREATE TABLE damaged (k bigint, a int2, c \"char\", t text, n numeric, u uuid); INSERT INTO damaged SELECT i % 700, i, 'x', CASE WHEN i % 3 > 0 THEN repeat(i::text, i % 60) END, i / 7.0, gen_random_uuid() FROM generate_series(1, 9000) i;
+	CREATE INDEX damaged_k ON damaged USING gpuhash (k, a) INCLUDE (c, t, n, u); CREATE INDEX damaged_a ON damaged USING gpuhash (a, t); CREATE INDEX damaged_several ON damaged USING gpuhash (k); DELETE FROM damaged WHERE k BETWEEN 200 AND 400; VACUUM (INDEX_CLEANUP on) damaged; CHECKPOINT");
+for my $index (qw(damaged_k damaged_a damaged_several))
+{
+	my $found = well($session, "SELECT gpuhash_test_fuzz_leaves('$index', 1500, $seed)");
+	like($found, qr/^[1-9]\d* [1-9]\d* 0$/, "$index, damaged: $found");
+}
 well($session, 'TRUNCATE s');
 # where there are no more places, another index's is taken, with its bits
 well($session, 'DO $$ BEGIN FOR i IN 1..70 LOOP EXECUTE format($f$CREATE TABLE m%1$s AS SELECT 1::bigint AS k, 2::bigint AS a; CREATE INDEX m%1$s_k ON m%1$s USING gpuhash (k) INCLUDE (a)$f$, i); END LOOP; END $$');

@@ -220,6 +220,15 @@ LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION gpuhash_test_check_copy(regclass)
 	IS 'blocks that the copy is right for, entries on them, and blocks of these whose rows are others';
 
+CREATE FUNCTION gpuhash_test_fuzz_leaves(index regclass, times int, seed bigint)
+RETURNS text
+AS 'MODULE_PATHNAME', 'gpuhash_test_fuzz_leaves'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpuhash_test_fuzz_leaves(regclass, int, bigint)
+	IS 'reads an index with a damaged page, so many times: how often to the end, not to it, and values outside of a page';
+
+REVOKE ALL ON FUNCTION gpuhash_test_fuzz_leaves(regclass, int, bigint) FROM PUBLIC;
 REVOKE ALL ON FUNCTION gpuhash_test_copy_index(regclass, int) FROM PUBLIC;
 REVOKE ALL ON FUNCTION gpuhash_test_check_copy(regclass) FROM PUBLIC;
 
