@@ -26,6 +26,10 @@ SELECT * FROM nl_check('SELECT f.id FROM nl_f f WHERE f.x = 3 AND f.y = 3 AND f.
 SELECT * FROM nl_check('SELECT f.id FROM nl_f f WHERE f.x = 3 AND f.y = 3 AND f.z = 3 AND NOT EXISTS (SELECT FROM nl_d d WHERE d.k = f.k AND d.a > 1)');
 -- a join on one side
 SELECT * FROM nl_check('SELECT count(*), sum(d.a + e.b) FROM nl_f f, nl_e e, nl_d d WHERE f.x = e.x AND f.y = e.x AND f.z = e.x AND e.b = 2 AND d.k = f.k');
+-- two sides that are hard to estimate, with one row expected of each; and loops that keep an order
+SELECT * FROM nl_check('WITH w AS MATERIALIZED (SELECT * FROM nl_f) SELECT p.id, q.id FROM w p, w q WHERE p.x = 3 AND p.y = 3 AND q.x = 3 AND q.y = 3 AND p.k = q.k');
+SELECT * FROM nl_check('WITH w AS MATERIALIZED (SELECT * FROM nl_f) SELECT p.k, r.z FROM w p, w q, w r '
+					   'WHERE p.x = 3 AND p.y = 3 AND q.x = 3 AND q.y = 3 AND r.x = 3 AND r.z = 3 AND p.k = q.k AND r.k = q.k AND r.id <> p.id ORDER BY p.k LIMIT 100');
 -- what a loop begins with is wanted, or little is read, or nothing can be hashed, or the table's own statistics are enough
 SELECT * FROM nl_check('SELECT f.id, d.t FROM nl_f f LEFT JOIN nl_d d ON d.k = f.k AND d.a > 1 WHERE f.x = 3 AND f.y = 3 AND f.z = 3 LIMIT 1');
 SELECT * FROM nl_check('SELECT f.id, d.t FROM nl_f f LEFT JOIN nl_d d ON d.k = f.k AND d.a > 1 WHERE f.x = 3 AND f.y = 3 AND f.z = 3 ORDER BY f.id LIMIT 1');

@@ -282,13 +282,17 @@ SELECT plan_lines('SELECT id FROM un_o o WHERE y = 1 AND x < (SELECT sum(10 / y)
 -- costs tell, unless it is forced: few rows ask an index, whether these are found by another index or not
 CREATE TABLE un_big WITH (autovacuum_enabled = off) AS SELECT i % 5000 AS k, i AS y FROM generate_series(1, 20000) i;
 CREATE INDEX ON un_big (k);
-VACUUM ANALYZE un_big, un_o;
+CREATE TABLE un_large WITH (autovacuum_enabled = off) AS SELECT i AS id, i AS y FROM generate_series(1, 60000) i;
+CREATE UNIQUE INDEX ON un_large (id);
+VACUUM ANALYZE un_big, un_large, un_o;
 RESET gpuhash.force_offload;
 SELECT plan_lines('SELECT id FROM un_o o WHERE id = 3 AND x < (SELECT sum(y) FROM un_big i WHERE i.k = o.k)', '%SubPlan%') > 0 AS stays;
 SELECT plan_lines('SELECT id FROM un_o o WHERE id > 30 AND x < (SELECT sum(y) FROM un_big i WHERE i.k = o.k)', '%SubPlan%') > 0 AS stays;
--- what WITH has is read whole for each row, so that hardly anything is in doubt; and so it is with EXISTS, which is asked for each row
+-- what WITH has is read whole for each row, so that hardly anything is in doubt, also beside a loop over an index; and so it is with EXISTS, which is asked for each row
 SELECT plan_lines('WITH w AS MATERIALIZED (SELECT k, sum(y) AS s FROM un_big WHERE k < 25 GROUP BY k HAVING count(*) > 1) '
 				  'SELECT k FROM w a WHERE s > (SELECT avg(s) FROM w WHERE w.k = a.k)', '%SubPlan%') > 0 AS stays;
+SELECT plan_lines('WITH w AS MATERIALIZED (SELECT k, sum(y) AS s FROM un_big WHERE k < 40 GROUP BY k HAVING count(*) > 1) '
+				  'SELECT b.y FROM w a, un_large b WHERE s > (SELECT avg(s) FROM w WHERE w.k = a.k) AND b.id = a.k', '%SubPlan%') > 0 AS stays;
 SELECT plan_lines('SELECT count(*) FROM un_o o WHERE y = 1 OR EXISTS (SELECT 1 FROM un_big b WHERE b.y = o.id AND b.k < 2500)', '%SubPlan 2%') > 0 AS stays;
 ALTER TABLE un_o ADD PRIMARY KEY (id);
 SELECT plan_lines('SELECT id FROM un_o o WHERE id = 3 AND x < (SELECT sum(y) FROM un_big i WHERE i.k = o.k)', '%SubPlan%') > 0 AS stays;
@@ -296,6 +300,6 @@ SELECT plan_lines('SELECT a.id FROM un_o o, un_o a WHERE o.x < (SELECT sum(y) FR
 SET gpuhash.enable_unnest = off;
 SELECT plan_lines('SELECT a.id FROM un_o o, un_o a WHERE o.x < (SELECT sum(y) FROM un_i i WHERE i.k = o.k AND i.k8 = a.k8)', '%SubPlan%') > 0 AS stays;
 RESET gpuhash.enable_unnest;
-DROP TABLE un_o, un_i, un_j, un_n, un_m, un_parted, un_parent, un_child, un_made, un_big;
+DROP TABLE un_o, un_i, un_j, un_n, un_m, un_parted, un_parent, un_child, un_made, un_big, un_large;
 DROP FUNCTION un_check, un_count, un_called;
 DROP SEQUENCE un_calls;
