@@ -102,7 +102,7 @@ def draw_kind(axes, rows, kind):
     axes.set_yscale("log")
     axes.set_xticks(range(len(queries)), queries)
     axes.set_ylabel("ms")
-    axes.set_title(f"TPC-H, scale {rows[0]['scale']}, {kind} settings; a failed query has no bar")
+    axes.set_title(f"{'TPC-DS' if len(queries) > 22 else 'TPC-H'}, scale {rows[0]['scale']}, {kind} settings; a failed query has no bar")
     axes.grid(axis="y", alpha=0.3)
     axes.set_axisbelow(True)
     axes.margins(x=0.01)

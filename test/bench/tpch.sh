@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 #
-# tpch.sh TREE PORT [OUTDIR]: the 22 queries of TPC-H by PostgreSQL, by gpuhash on the CPU and on the GPU, and by
-# DuckDB.
+# tpch.sh TREE PORT [OUTDIR]: the 22 queries of TPC-H, or the 99 of TPC-DS, by PostgreSQL, by gpuhash on the CPU and on
+# the GPU, and by DuckDB.
 #
 # TREE is a PostgreSQL installation with gpuhash, PORT the socket's number of its server, which listens in HOST.
-# Makes the data with tpchgen-cli, loads it once, and then runs the queries by each system in turn: without gpuhash
+# Makes the data with tpchgen-cli (TPC-DS: tpcds.py), loads it once, and then runs the queries by each system in turn: without gpuhash
 # (postgresql), with gpuhash.engine = cpu (gpuhash_cpu) and, where gpuhash finds a GPU, with its default, auto
 # (gpuhash_cuda), each left to the planner.  DuckDB runs them in the end, over its own tables in memory, that it
 # loads from the same files.  What is not there comes from PyPI (tpchgen-cli, duckdb, matplotlib), into a virtual
 # environment in TOOLS; where that cannot be, DuckDB or the plot is skipped, and the reason is printed.
 #
-# Writes, into OUTDIR (default: .):
+# Writes, into OUTDIR (default: .), of TPC-DS with that name in place of tpch:
 #	tpch.tsv		a line for each query, kind of settings and system: the least of its runs' milliseconds until the
 #					client has the answer, and of processor milliseconds, of all processes of the query together but
 #					GPU workers (Linux; of a server on this machine; else 0); equal: whether all its answers are
@@ -19,13 +19,15 @@
 #	tpch.txt		what is printed: times, ratios to PostgreSQL's, geometric means
 #	tpch.png		the times as bars
 #	answers			what came out
-# gpuhash's answers must be PostgreSQL's to the last digit.  DuckDB computes means and quotients as floats: of its
+# gpuhash's answers must be PostgreSQL's to the last digit; TPC-DS's order of rows leaves some to chance, so that these
+# answers are compared as sets.  DuckDB computes means and quotients as floats: of its
 # answers, numbers may differ by 0.0001 or, if that is more, by a billionth; blanks at the end of a value do not
 # count.  The status is 1 where answers differ.
 #
 # Environment
+#	SUITE		tpch (default) or tpcds
 #	SCALE		scale factor (default: 1)
-#	DATA		folder for the files, which stay there (default: tpch-SCALE in TMPDIR or /tmp)
+#	DATA		folder for the files, which stay there (default: SUITE-SCALE in TMPDIR or /tmp)
 #	TPCHGEN		the program (default: tpchgen-cli, of PATH or TOOLS)
 #	REPS		runs of each query (default: 3)
 #	QUERIES		which (default: all; "q1 q7")
@@ -46,9 +48,18 @@ set -euo pipefail
 # shellcheck source=test/bench/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 bench_begin "$@"
+suite=${SUITE:-tpch}
 scale=${SCALE:-1}
 temporary=${TMPDIR:-/tmp}
-data=${DATA:-$temporary/tpch-$scale}
+data=${DATA:-$temporary/$suite-$scale}
+case $suite in
+	tpch) title="TPC-H, scale $scale" largest=lineitem tables=$here/tpch_tables.sql queries=$here/tpch_queries.sql ;;
+	tpcds) title="TPC-DS, scale $scale" largest=store_sales tables=$data/tables.sql queries=$data/queries.sql ;;
+	*)
+		echo "SUITE is tpch or tpcds, not $suite" >&2
+		exit 2
+		;;
+esac
 tools=${TOOLS:-$temporary/gpuhash-bench}
 reps=${REPS:-3}
 limit=${LIMIT:-60000}
@@ -57,11 +68,11 @@ threads=${THREADS:-$((cores < 16 ? cores : 16))}
 tuned=${SETTINGS:-"SET work_mem = '256MB'; SET max_parallel_workers_per_gather = $((cores < 8 ? cores : 8));"}
 kinds=${KINDS:-${SETTINGS:+tuned}}
 kinds=${kinds:-default}
-runs=$out/tpch_runs.tsv
+runs=$out/${suite}_runs.tsv
 python=
 mkdir -p "$out/answers"
 # what an earlier run left there is no result of this one's
-rm -f "$out/answers"/*.q* "$out/tpch.tsv"
+rm -f "$out/answers"/*.q* "$out/$suite.tsv"
 out=$(cd "$out" && pwd -P)
 
 say() { printf '%s: %s\n' "${0##*/}" "$1" >&2; }
@@ -98,8 +109,23 @@ find_generator() {
 
 # ------------------------------------------------------------------- the data
 
+make_tpcds() {
+	[ ! -f "$data/queries.sql" ] || return 0
+	has_module duckdb_extension_tpcds ||
+		{ install duckdb-extension-tpcds && install "duckdb==$("$tools/bin/pip" show duckdb-extension-tpcds | sed -n 's/^Version: //p')" &&
+			has_module duckdb_extension_tpcds; } || {
+		say 'tpcds.py needs duckdb and duckdb-extension-tpcds: pip install duckdb-extension-tpcds duckdb, of the same version'
+		exit 1
+	}
+	"$python" "$here/tpcds.py" "$scale" "$data"
+}
+
 make_data() {
 	local generator
+	if [ "$suite" = tpcds ]; then
+		make_tpcds
+		return
+	fi
 	[ ! -f "$data/lineitem.csv" ] || return 0
 	find_generator || {
 		say 'tpchgen-cli is needed: pip install tpchgen-cli, or TPCHGEN=PROGRAM'
@@ -112,10 +138,12 @@ make_data() {
 }
 
 load_data() {
-	[ "$(sql -c "SELECT obj_description(to_regclass('lineitem'), 'pg_class')")" != "TPC-H, scale $scale" ] || return 0
+	# TPC-DS's queries are made with them
+	[ "$suite" = tpch ] || make_data
+	[ "$(sql -c "SELECT obj_description(to_regclass('$largest'), 'pg_class')")" != "$title" ] || return 0
 	make_data
-	sql -v data="$data" -c "SET client_min_messages = warning" -f "$here/tpch_tables.sql"
-	sql -c "COMMENT ON TABLE lineitem IS 'TPC-H, scale $scale'"
+	sql -v data="$data" -c "SET client_min_messages = warning" -f "$tables"
+	sql -c "COMMENT ON TABLE $largest IS '$title'"
 }
 
 # ------------------------------------------------- PostgreSQL, without gpuhash and with it
@@ -161,7 +189,7 @@ session() {
 		{
 			printf "\\echo @ %s\nEXPLAIN %s\n\\echo @@\n\\! sh %s \"$PID\"\n\\echo @@@\n", name, $0, processor
 			printf "\\timing on\n%s\n\\timing off\n\\! sleep 0.05\n\\! sh %s \"$PID\"\n\\echo @@@@\n", $0, processor
-		}' "$here/tpch_queries.sql"
+		}' "$queries"
 }
 
 # run_session KIND SYSTEM REP: its lines of the runs, and answers.
@@ -219,7 +247,7 @@ run_duckdb() {
 		return 0
 	fi
 	make_data
-	"$python" "$here/tpch.py" duckdb --schema "$here/tpch_tables.sql" --queries "$here/tpch_queries.sql" --data "$data" \
+	"$python" "$here/tpch.py" duckdb --schema "$tables" --queries "$queries" --data "$data" \
 		--scale "$scale" --reps "$reps" --limit "$limit" --threads "$threads" --only "${QUERIES:-}" \
 		--answers "$out/answers" >>"$runs" || say 'DuckDB ended before all queries were done'
 }
@@ -245,8 +273,10 @@ is_equal() {
 			if (split(want[FNR], fields, "|") != NF) { differs = 1; exit }
 			for (i = 1; i <= NF; i++) if (!same(fields[i] "", $i "")) { differs = 1; exit }
 		}
-		END { exit differs || there != lines }' "$1" "$2"
+		END { exit differs || there != lines }' <(ordered "$1") <(ordered "$2")
 }
+
+ordered() { if [ "$suite" = tpcds ]; then LC_ALL=C sort "$1"; else cat "$1"; fi; }
 
 # Prints each run, with whether its answer is PostgreSQL's of the first run that has one in place of its state.
 judge_runs() {
@@ -318,7 +348,7 @@ print_kind() {
 				if (name ~ /^gpuhash/) printf "; %d of %d queries slower than %.2f times and 5 ms", bad[name], queries, slower
 				print ""
 			}
-		}' "$out/tpch_runs.tsv" "$out/tpch.tsv"
+		}' "$out/${suite}_runs.tsv" "$out/$suite.tsv"
 }
 
 draw_plot() {
@@ -326,7 +356,7 @@ draw_plot() {
 		say 'there is no Python with matplotlib: the plot is skipped (pip install matplotlib)'
 		return 0
 	fi
-	"$python" "$here/tpch.py" plot "$out/tpch.tsv" "$out/tpch.png"
+	"$python" "$here/tpch.py" plot "$out/$suite.tsv" "$out/$suite.png"
 }
 
 load_data
@@ -334,7 +364,7 @@ load_data
 run_postgresql
 run_duckdb
 judge_runs >"$runs.judged"
-make_table <"$runs.judged" >"$out/tpch.tsv"
+make_table <"$runs.judged" >"$out/$suite.tsv"
 {
 	printf 'scale\tquery\tsettings\tworkers\tsystem\trun\tms\tcpu_ms\tnodes\tequal\n'
 	cat "$runs.judged"
@@ -343,10 +373,10 @@ rm -f "$runs.judged"
 for kind in $kinds; do
 	printf 'Scale %s, %s settings, least of %s runs, ms\n' "$scale" "$kind" "$reps"
 	print_kind "$kind"
-done | tee "$out/tpch.txt"
+done | tee "$out/$suite.txt"
 draw_plot
-if grep -q '	no$' "$out/tpch.tsv"; then
-	echo 'ANSWERS DIFFER' | tee -a "$out/tpch.txt"
+if grep -q '	no$' "$out/$suite.tsv"; then
+	echo 'ANSWERS DIFFER' | tee -a "$out/$suite.txt"
 	exit 1
 fi
-echo 'all answers agree' | tee -a "$out/tpch.txt"
+echo 'all answers agree' | tee -a "$out/$suite.txt"
