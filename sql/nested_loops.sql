@@ -30,6 +30,11 @@ SELECT * FROM nl_check('SELECT count(*), sum(d.a + e.b) FROM nl_f f, nl_e e, nl_
 SELECT * FROM nl_check('WITH w AS MATERIALIZED (SELECT * FROM nl_f) SELECT p.id, q.id FROM w p, w q WHERE p.x = 3 AND p.y = 3 AND q.x = 3 AND q.y = 3 AND p.k = q.k');
 SELECT * FROM nl_check('WITH w AS MATERIALIZED (SELECT * FROM nl_f) SELECT p.k, r.z FROM w p, w q, w r '
 					   'WHERE p.x = 3 AND p.y = 3 AND q.x = 3 AND q.y = 3 AND r.x = 3 AND r.z = 3 AND p.k = q.k AND r.k = q.k AND r.id <> p.id ORDER BY p.k LIMIT 100');
+-- what goes along an index has its first rows early
+CREATE UNIQUE INDEX nl_f_id ON nl_f (id);
+SELECT * FROM nl_check('SELECT f.id, d.b FROM nl_f f JOIN nl_e d ON d.x = f.x AND d.b = 2 AND d.x % 2 = 1 WHERE f.y <> 5 AND f.z <> 7 ORDER BY f.id LIMIT 3');
+SELECT * FROM nl_check('SELECT f.id, d.c FROM nl_f f JOIN (SELECT x, count(*) AS c FROM nl_e GROUP BY x HAVING count(*) > 0) d ON d.x = f.x ORDER BY f.id LIMIT 3');
+DROP INDEX nl_f_id;
 -- what a loop begins with is wanted, or little is read, or nothing can be hashed, or the table's own statistics are enough
 SELECT * FROM nl_check('SELECT f.id, d.t FROM nl_f f LEFT JOIN nl_d d ON d.k = f.k AND d.a > 1 WHERE f.x = 3 AND f.y = 3 AND f.z = 3 LIMIT 1');
 SELECT * FROM nl_check('SELECT f.id, d.t FROM nl_f f LEFT JOIN nl_d d ON d.k = f.k AND d.a > 1 WHERE f.x = 3 AND f.y = 3 AND f.z = 3 ORDER BY f.id LIMIT 1');

@@ -245,6 +245,22 @@ SELECT * FROM un_check('WITH w AS (SELECT k, y FROM un_i WHERE x < 20) SELECT id
 SELECT * FROM un_check('SELECT y, count(*) FROM un_o o LEFT JOIN un_j j ON j.id = o.id WHERE j.z = 3 OR EXISTS (SELECT 1 FROM un_i i WHERE i.k = j.k AND i.y = 2) GROUP BY y');
 SELECT * FROM un_check('SELECT id FROM un_o o WHERE y = 1 OR EXISTS (SELECT 1 FROM un_parted p WHERE p.k = o.k AND p.x = 7)');
 SELECT * FROM un_check('SELECT id FROM un_o o WHERE y = 1 OR EXISTS (SELECT 1 FROM un_i i WHERE i.k = o.k AND i.k IS NULL)');
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE (y = 1 OR EXISTS (SELECT 1 FROM un_i i WHERE i.k = o.k AND i.y = 2)) AND x < (SELECT sum(i.x) FROM un_i i WHERE i.k8 = o.k8)');
+-- with a policy that has a subquery
+CREATE ROLE regress_un_reader;
+CREATE TABLE un_policed WITH (autovacuum_enabled = off) AS SELECT i % 20 AS k, i % 6 AS y FROM generate_series(1, 200) i;
+ALTER TABLE un_policed ENABLE ROW LEVEL SECURITY;
+CREATE POLICY un_policy ON un_policed FOR SELECT USING (EXISTS (SELECT 1 FROM un_j j WHERE j.k = un_policed.y));
+GRANT SELECT ON un_o, un_j, un_policed TO regress_un_reader;
+SET ROLE regress_un_reader;
+SELECT count(*), sum(id) FROM un_o o WHERE y = 1 OR EXISTS (SELECT 1 FROM un_policed i WHERE i.k = o.k AND i.y = 2);
+SET gpuhash.enabled = off;
+SELECT count(*), sum(id) FROM un_o o WHERE y = 1 OR EXISTS (SELECT 1 FROM un_policed i WHERE i.k = o.k AND i.y = 2);
+RESET gpuhash.enabled;
+RESET ROLE;
+DROP TABLE un_policed;
+REVOKE SELECT ON un_o, un_j FROM regress_un_reader;
+DROP ROLE regress_un_reader;
 -- where a NULL is not as good as false, with other conditions, or for rows that nobody asks for: they stay
 SELECT * FROM un_check('SELECT id FROM un_o o WHERE y = 1 OR NOT EXISTS (SELECT 1 FROM un_i i WHERE i.k = o.k AND i.y = 2)');
 SELECT * FROM un_check('SELECT id FROM un_o o WHERE (y = 1 OR EXISTS (SELECT 1 FROM un_i i WHERE i.k = o.k AND i.y = 2)) IS NULL');

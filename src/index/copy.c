@@ -490,7 +490,11 @@ share_order(Maker *maker)
 	starts = dsa_get_address(maker->hold.area, copy->starts);
 	memset(starts, 0, nstarts * sizeof(uint32));
 	for (uint64 row = 0; row < maker->rows; row++)
+	{
+		if (row % GH_COPY_BATCH == 0)
+			CHECK_FOR_INTERRUPTS();
 		starts[maker->blocks[row]]++;
+	}
 	for (BlockNumber block = 0; block < maker->copied.nblocks; block++)
 	{
 		uint32		count = starts[block];
@@ -500,7 +504,11 @@ share_order(Maker *maker)
 	}
 	/* each start moves to its end, which is the next one's start */
 	for (uint64 row = 0; row < maker->rows; row++)
+	{
+		if (row % GH_COPY_BATCH == 0)
+			CHECK_FOR_INTERRUPTS();
 		order[starts[maker->blocks[row]]++] = (uint32) row;
+	}
 	memmove(starts + 1, starts, maker->copied.nblocks * sizeof(uint32));
 	starts[0] = 0;
 	return true;

@@ -371,7 +371,10 @@ keep_page(Reader *reader)
 static bool
 has_memory(const Reader *reader)
 {
-	return MemoryContextMemAllocated(reader->context, true) <= reader->memory + reader->js->memory_limit;
+	const GhKeyFilter *filter = reader->js->probed->filter;
+
+	return MemoryContextMemAllocated(reader->context, true) + (filter != NULL ? gh_key_filter_bytes(filter->shift) : 0) <=
+		reader->memory + reader->js->memory_limit;
 }
 
 /* All blocks that the copy is not right for; false: a value is none that the engines hold, or they are too many. */
@@ -444,7 +447,7 @@ take_table(GhStage *stage, GhTable **table)
 }
 
 /* The keys of the copy's entries that are not on right blocks, and of rows that were read. */
-static void
+static bool
 make_filter(Reader *reader)
 {
 	const uint32 *order = gh_copy_address(reader->hold, reader->copy->order);
@@ -453,9 +456,11 @@ make_filter(Reader *reader)
 	/* most rows that were read have keys of such entries */
 	uint32		shift = gh_key_filter_shift(Max(reader->stale_rows, reader->heap_rows));
 	GhKeyFilter *filter = MemoryContextAllocExtended(GetMemoryChunkContext(reader->js->probed), gh_key_filter_bytes(shift),
-													 MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+													 MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO | MCXT_ALLOC_NO_OOM);
 	ListCell   *lc;
 
+	if (filter == NULL)
+		return false;
 	reader->js->probed->filter = filter;
 	filter->shift = shift;
 	for (BlockNumber block = next_stale(reader, 0); block < reader->copy->nblocks; block = next_stale(reader, block + 1))
@@ -471,6 +476,7 @@ make_filter(Reader *reader)
 		for (uint32 row = 0; row < rows->n; row++)
 			gh_key_filter_add(filter, rows->rows->vectors[0].low[row]);
 	}
+	return true;
 }
 
 /* A column of entries of the copy, or their key. */
@@ -575,8 +581,7 @@ make_tables(Reader *reader)
 
 	if (reader->stale_rows + reader->heap_rows > 0)
 	{
-		make_filter(reader);
-		if (!has_memory(reader) || !make_instead(reader))
+		if (!make_filter(reader) || !has_memory(reader) || !make_instead(reader))
 			return false;
 	}
 	gh_index_copy_host(&probed->copy, &host);

@@ -5,8 +5,9 @@
  * Where one outer row is expected, such a nested loop costs what a hash join does, and as it begins earlier, the planner keeps
  * it alone.  But rows of joins are estimated by multiplying what conditions leave, as if these had nothing to do with each other, and
  * where tens of thousands come in place of the one, the loop takes the product of both sides and the hash join their sum.
- * So of two that cost nearly the same, the hash join is taken where a side is no plain table.  Where the loop keeps an order,
- * the hash join is sorted: such a loop is what a LIMIT takes where very many rows are expected, of which few would do.
+ * So of two that cost nearly the same, the hash join is taken where a side is no plain table, or has several conditions.  Where the loop keeps an order
+ * that its outer side was sorted for, the hash join is sorted: such a loop is what a LIMIT takes where very many rows are
+ * expected, of which few would do.  Nothing is lost with it, as such a side is read to its end before its first row.
  */
 #include "postgres.h"
 
@@ -24,6 +25,8 @@
 /* A loop that costs less is left alone, or one that reads, of a side that is sure, no more rows than this for each of the other. */
 #define GH_LOOP_COST 100.0
 #define GH_LOOP_ROWS 10.0
+/* Of an outer side whose rows are sorted, at least so much of the cost comes before its first row. */
+#define GH_SORTED_SHARE 0.5
 
 /* Whether the rows of a side are estimated from more than a table's own statistics, of one condition or a unique index. */
 static bool
@@ -39,7 +42,6 @@ is_blind_loop(const GhJoinInputs *inputs, const Path *path)
 	const NestPath *loop = (const NestPath *) path;
 	Path	   *outer;
 	Path	   *inner;
-
 	bool		outer_is_unsure;
 	bool		inner_is_unsure;
 
@@ -48,6 +50,9 @@ is_blind_loop(const GhJoinInputs *inputs, const Path *path)
 	outer = loop->jpath.outerjoinpath;
 	inner = loop->jpath.innerjoinpath;
 	if (outer->parent != inputs->outerrel || inner->parent != inputs->innerrel || gh_needs_rel(inner, inputs->outerrel))
+		return false;
+	/* one that goes along an index has its first rows early */
+	if (path->pathkeys != NIL && outer->startup_cost < GH_SORTED_SHARE * outer->total_cost)
 		return false;
 	outer_is_unsure = is_unsure(inputs->root, outer->parent);
 	inner_is_unsure = is_unsure(inputs->root, inner->parent);
@@ -83,7 +88,8 @@ hash_join(const GhJoinInputs *inputs, const Path *loop, List *clauses)
 	JoinCostWorkspace workspace;
 	Path	   *result;
 
-	if (inner->param_info != NULL || outer->param_info != NULL || (loop->parallel_workers > 0 && !inner->parallel_safe))
+	if (inner->param_info != NULL || outer->param_info != NULL || (is_sorted && !enable_sort) ||
+		(loop->parallel_workers > 0 && !inner->parallel_safe))
 		return NULL;
 	initial_cost_hashjoin(inputs->root, &workspace, inputs->jointype, clauses, outer, inner, inputs->extra, false);
 	result = (Path *) create_hashjoin_path(inputs->root, inputs->joinrel, inputs->jointype, &workspace, inputs->extra, outer,

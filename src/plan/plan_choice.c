@@ -389,8 +389,8 @@ choose_plan(Query *query, const char *text, int options, ParamListInfo params)
 			done = done_inlined;
 		}
 	}
-	/* what a subquery costs for each row is not always seen in the plan */
-	if (unnested != NULL && (is_worth_it || done != GH_UNNESTED_ARMS))
+	/* what a subquery costs for each row is not always seen in the plan; that of an EXISTS is never less than it says */
+	if (unnested != NULL && (is_worth_it || (done != GH_UNNESTED_ARMS && done != GH_UNNESTED_EXISTS)))
 		choice = better_unnested(unnested, text, options, params, &choice, done);
 	gh_why_put_lines(list_concat(before, choice.lines));
 	return choice.plan;

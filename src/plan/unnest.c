@@ -40,7 +40,7 @@ typedef struct Unnesting
 {
 	Query	   *query;
 	const GhLevel *level;		/* of the query */
-	List	   *conditions;		/* all of its WHERE, as they were */
+	List	   *conditions;		/* all of its WHERE, with IN in place of EXISTS */
 	GhUnnested	done;
 } Unnesting;
 
@@ -539,14 +539,22 @@ unnest_mutator(Node *node, Unnesting *unnesting)
 	return result;
 }
 
+/* EXISTS beside OR as IN, also where the condition is repeated for groups. */
+static Node *
+exists_as_in(Node *condition, Unnesting *unnesting)
+{
+	if (is_orclause(condition) && checkExprHasSubLink(condition) && gh_unnest_is_safe(condition, unnesting->level) &&
+		gh_unnest_exists(&condition))
+		unnesting->done = Max(unnesting->done, GH_UNNESTED_EXISTS);
+	return condition;
+}
+
 /* A condition that may be computed for rows that others would have kept from it. */
 static Node *
 unnest_condition(Node *condition, Unnesting *unnesting)
 {
 	if (!checkExprHasSubLink(condition) || !gh_unnest_is_safe(condition, unnesting->level))
 		return condition;
-	if (is_orclause(condition) && gh_unnest_exists(&condition))
-		unnesting->done = Max(unnesting->done, GH_UNNESTED_EXISTS);
 	return unnest_mutator(condition, unnesting);
 }
 
@@ -571,6 +579,8 @@ unnest_level(Unnesting *unnesting)
 	unnesting->conditions = gh_conjuncts(query->jointree->quals);
 	if (!gh_unnest_tables_are_stored(query) || !gh_unnest_may_reorder(unnesting->level, unnesting->conditions))
 		return;
+	foreach(lc, unnesting->conditions)
+		lfirst(lc) = exists_as_in(lfirst(lc), unnesting);
 	foreach(lc, unnesting->conditions)
 		conditions = lappend(conditions, unnest_condition(lfirst(lc), unnesting));
 	query->jointree->quals = gh_conjunction(conditions);

@@ -14,7 +14,7 @@
 
 /* ---- unnest.c ---- */
 
-/* What was done to a query; of several things, the last one. */
+/* What was done to a query; of several things, the one that is last here. */
 typedef enum GhUnnested
 {
 	GH_UNNESTED_NOTHING,

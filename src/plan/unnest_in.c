@@ -11,7 +11,7 @@
  *		... WHERE EXISTS (SELECT 1 FROM i WHERE i.k = o.k AND i.x = 1) OR o.y = 2
  *
  * So dear a condition hides what everything else in the plan costs.  As o.k IN (SELECT i.k FROM i WHERE i.x = 1) it is
- * priced as what it is.  Where one of them is NULL, IN is, and EXISTS is false; which is the same where a condition
+ * priced as what it is.  Where a key is NULL, IN may be NULL, and EXISTS is false; which is the same where a condition
  * consists of nothing but AND and OR.
  */
 #include "postgres.h"
@@ -107,17 +107,17 @@ gh_unnest_not_in(const Query *query, const GhLevel *level, const SubLink *link)
 /* ------------------------------------------------------------- EXISTS beside OR */
 
 /* The subquery's columns that are to be equal to such of the outer query, and what of its conditions is not about those. */
-typedef struct Asked
+typedef struct Tests
 {
-	List	   *tests;			/* outer = Param, of the column with that number */
+	List	   *equalities;		/* outer = Param, of the column with that number */
 	List	   *targets;		/* these columns */
 	List	   *quals;
-} Asked;
+} Tests;
 
 static bool
-add_test(Asked *asked, const OpExpr *op, Node *inner, bool inner_is_left)
+add_test(Tests *tests, const OpExpr *op, Node *inner, bool inner_is_left)
 {
-	AttrNumber	number = (AttrNumber) (list_length(asked->targets) + 1);
+	AttrNumber	number = (AttrNumber) (list_length(tests->targets) + 1);
 	Oid			operator = inner_is_left ? get_commutator(op->opno) : op->opno;
 	Node	   *outer = copyObject((Node *) (inner_is_left ? lsecond(op->args) : linitial(op->args)));
 	Param	   *param = makeNode(Param);
@@ -131,15 +131,15 @@ add_test(Asked *asked, const OpExpr *op, Node *inner, bool inner_is_left)
 	param->paramtypmod = exprTypmod(inner);
 	param->paramcollid = exprCollation(inner);
 	param->location = -1;
-	asked->tests = lappend(asked->tests, make_opclause(operator, BOOLOID, false, (Expr *) outer, (Expr *) param, InvalidOid,
+	tests->equalities = lappend(tests->equalities, make_opclause(operator, BOOLOID, false, (Expr *) outer, (Expr *) param, InvalidOid,
 													  op->inputcollid));
-	asked->targets = lappend(asked->targets, makeTargetEntry((Expr *) inner, number, psprintf("key%d", number), false));
+	tests->targets = lappend(tests->targets, makeTargetEntry((Expr *) inner, number, psprintf("key%d", number), false));
 	return true;
 }
 
 /* Divides the subquery's conditions. */
 static bool
-take_tests(const Query *sub, Asked *asked)
+take_tests(const Query *sub, Tests *tests)
 {
 	ListCell   *lc;
 
@@ -150,19 +150,19 @@ take_tests(const Query *sub, Asked *asked)
 		bool		inner_is_left;
 
 		if (!contain_vars_of_level(clause, 1))
-			asked->quals = lappend(asked->quals, clause);
+			tests->quals = lappend(tests->quals, clause);
 		else if (!gh_unnest_find_keys((OpExpr *) clause, &inner, &inner_is_left) ||
-				 !add_test(asked, (OpExpr *) clause, inner, inner_is_left))
+				 !add_test(tests, (OpExpr *) clause, inner, inner_is_left))
 			return false;
 	}
-	return asked->tests != NIL;
+	return tests->equalities != NIL;
 }
 
 /* The same as IN; NULL: it stays. */
 static Node *
 exists_as_in(const SubLink *link)
 {
-	Asked		asked = {0};
+	Tests		tests = {0};
 	SubLink    *result;
 	Query	   *sub;
 
@@ -170,16 +170,16 @@ exists_as_in(const SubLink *link)
 		return NULL;
 	result = copyObject((SubLink *) link);
 	sub = (Query *) result->subselect;
-	if (!take_tests(sub, &asked))
+	if (!take_tests(sub, &tests))
 		return NULL;
-	sub->targetList = asked.targets;
-	sub->jointree->quals = gh_conjunction(asked.quals);
+	sub->targetList = tests.targets;
+	sub->jointree->quals = gh_conjunction(tests.quals);
 	sub->distinctClause = sub->sortClause = NIL;
-	sub->hasSubLinks = checkExprHasSubLink((Node *) sub->jointree);
+	/* hasSubLinks stays: policies of its tables may have some */
 	if (gh_reads_outer_columns((Node *) sub))
 		return NULL;
 	result->subLinkType = ANY_SUBLINK;
-	result->testexpr = gh_conjunction(asked.tests);
+	result->testexpr = gh_conjunction(tests.equalities);
 	result->operName = list_make1(makeString("="));
 	return (Node *) result;
 }
