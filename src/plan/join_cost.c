@@ -421,6 +421,13 @@ gh_whole_tables_cost(PlannerInfo *root, Path *path, bool on_device)
 	return whole_tables_cost(root, path, on_device, true);
 }
 
+/* What the path is charged for them: of what it really costs, or says that it does. */
+Cost
+gh_charged_pages_cost(PlannerInfo *root, Path *path, bool real)
+{
+	return whole_tables_cost(root, path, false, real);
+}
+
 /* The tables of which a clause compares columns, or others that equal these. */
 static Relids
 compared_tables(const RestrictInfo *clause)

@@ -97,6 +97,7 @@ extern Path *gh_below_gather(Path *path);
 extern void gh_real_cost(Path *path, Cost *startup, Cost *total);
 extern void gh_real_hash_join_cost(JoinPath *join, Cost *startup, Cost *total);
 extern Cost gh_whole_tables_cost(PlannerInfo *root, Path *path, bool on_device);
+extern Cost gh_charged_pages_cost(PlannerInfo *root, Path *path, bool real);
 extern double gh_cautious_rows(PlannerInfo *root, GhJoinStep *step, double rows, Path *outer, Path *inner);
 extern Path *gh_path_to_beat(List *paths, Path *outer, Path *inner, Cost *total);
 extern bool gh_wins_clearly(List *paths, Path *outer, Path *inner, Cost total);

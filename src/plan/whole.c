@@ -24,7 +24,6 @@
 #include "optimizer/paths.h"
 #include "optimizer/planmain.h"
 #include "optimizer/restrictinfo.h"
-#include "utils/spccache.h"
 
 #include "compat.h"
 #include "gpuhash.h"
@@ -56,9 +55,9 @@ typedef struct PlannedJoin
 	List	   *clauses;		/* also those that are conditions of an index below */
 } PlannedJoin;
 
-/* What does the work below a path that sorts, keeps, gathers or projects its rows. */
+/* What is below a path that sorts, keeps, gathers or projects its rows. */
 static Path *
-below_wrapping(Path *path)
+below_passing(Path *path)
 {
 	for (;;)
 	{
@@ -84,9 +83,17 @@ below_wrapping(Path *path)
 				path = ((SortPath *) path)->subpath;
 				break;
 			default:
-				return gh_rows_joins(path) != NULL ? gh_rows_joins(path) : path;
+				return path;
 		}
 	}
+}
+
+/* The same, or the joins whose rows a device returns. */
+static Path *
+below_wrapping(Path *path)
+{
+	path = below_passing(path);
+	return gh_rows_joins(path) != NULL ? gh_rows_joins(path) : path;
 }
 
 /* Whether a side's rows are made distinct, so that no other path of the relation may stand there. */
@@ -244,22 +251,13 @@ bitmap_pages_cost(const BitmapHeapPath *path)
 	return Max(path->path.total_cost - descent - path->path.rows * (cpu_tuple_cost + cpu_index_tuple_cost), 0);
 }
 
-static Cost
-seq_pages_cost(const Path *path)
-{
-	double		page_cost;
-
-	get_tablespace_page_costs(path->parent->reltablespace, NULL, &page_cost);
-	return page_cost * path->parent->pages;
-}
-
-static Cost pages_cost(Path *path);
+static Cost pages_cost(PlannerInfo *root, Path *path, bool real);
 
 static Cost
-sides_pages_cost(Path *path, Path *outer, Path *inner)
+sides_pages_cost(PlannerInfo *root, Path *path, Path *outer, Path *inner, bool real)
 {
-	Cost		outer_cost = pages_cost(outer);
-	Cost		inner_cost = pages_cost(inner);
+	Cost		outer_cost = pages_cost(root, outer, real);
+	Cost		inner_cost = pages_cost(root, inner, real);
 	Cost		charged;
 
 	/* for each outer row; less, where one match is enough, or results are kept */
@@ -271,23 +269,24 @@ sides_pages_cost(Path *path, Path *outer, Path *inner)
 	return outer_cost + inner_cost;
 }
 
+/* real: of what the path really costs (gh_real_cost), not of what it says */
 static Cost
-pages_cost(Path *path)
+pages_cost(PlannerInfo *root, Path *path, bool real)
 {
-	Path	   *below = below_wrapping(path);
-
-	if (below != path)
-		return pages_cost(below);
+	path = below_passing(path);
+	/* a device is charged for its own pages */
+	if (gh_rows_joins(path) != NULL)
+		return gh_charged_pages_cost(root, path, real);
 	if (IsA(path, HashPath) || IsA(path, NestPath) || IsA(path, MergePath))
-		return sides_pages_cost(path, ((JoinPath *) path)->outerjoinpath, ((JoinPath *) path)->innerjoinpath);
+		return sides_pages_cost(root, path, ((JoinPath *) path)->outerjoinpath, ((JoinPath *) path)->innerjoinpath, false);
 	if (gh_is_join_path(path))
-		return sides_pages_cost(path, linitial(((CustomPath *) path)->custom_paths),
-								lsecond(((CustomPath *) path)->custom_paths));
+		return sides_pages_cost(root, path, linitial(((CustomPath *) path)->custom_paths),
+								lsecond(((CustomPath *) path)->custom_paths), true);
 	if (IsA(path, IndexPath))
 		return index_pages_cost((IndexPath *) path);
 	if (IsA(path, BitmapHeapPath))
 		return bitmap_pages_cost((BitmapHeapPath *) path);
-	return path->pathtype == T_SeqScan || gh_is_rowscan_path(path) ? seq_pages_cost(path) : 0;
+	return path->pathtype == T_SeqScan || gh_is_rowscan_path(path) ? gh_charged_pages_cost(root, path, real) : 0;
 }
 
 /* Whether all tables of the relation are expected to be in memory; *rows: of the largest. */
@@ -345,7 +344,7 @@ total_cost(const Search *search, Path *path)
 	Cost		total;
 
 	gh_real_cost(path, &startup, &total);
-	return search->is_cached ? total - pages_cost(path) : total;
+	return search->is_cached ? total - pages_cost(search->root, path, true) : total;
 }
 
 /* The cheaper of two joins, either of which may be NULL. */
@@ -458,8 +457,8 @@ gh_whole_joins(PlannerInfo *root, RelOptInfo *rel, bool partial)
 	chain = chain_of(&search, planned);
 	if (chain == NULL || gh_scan_below_joins(root, chain) == NULL || gh_device_reads(root, chain))
 		return NULL;
-	pages[0] = pages_cost(chain);
-	pages[1] = pages_cost(planned);
+	pages[0] = pages_cost(root, chain, true);
+	pages[1] = pages_cost(root, planned, false);
 	work[0] = gh_step(chain)->total_cost - pages[0];
 	work[1] = planned->total_cost - pages[1];
 	if (work[0] > work[1])
