@@ -163,6 +163,14 @@ for my $n (16, 17)
 }
 $session->do('RESET max_parallel_workers_per_gather; RESET join_collapse_limit; RESET geqo; RESET gpuhash.force_offload');
 
+# A subquery in the conditions of an inner side is the host's, and costs what it does there: groups are better.
+my $asking = 'SELECT f.day, sum(f.v) FROM facts f JOIN suppliers s ON s.k = f.a WHERE s.k < 3000 AND
+	s.region > (SELECT count(*) FROM customers c WHERE c.region = s.region) GROUP BY f.day';
+$session->do('SET max_parallel_workers_per_gather = 0');
+unlike(plan_of($asking), qr/SubPlan/, 'a subquery below a join for the device') or diag(plan_of($asking));
+is_right('a subquery below a join for the device', $asking);
+$session->do('RESET max_parallel_workers_per_gather');
+
 # A page costs less where it is in shared_buffers, and a fifth of that where the device reads it there, at the least the
 # bus.  All are, of this table; after a restart none is, until it is read.
 my $pages = ($session->do("SELECT pg_relation_size('facts') / current_setting('block_size')::int"))[0];
