@@ -8,6 +8,8 @@
 use strict;
 use warnings;
 use FindBin;
+use lib "$FindBin::Bin/perl";
+use GpuHash::Pages ();
 use JSON::PP ();
 
 binmode STDOUT, ':encoding(UTF-8)';
@@ -238,23 +240,9 @@ my $text_file = qr/\.(?:c|h|cu|cuh|sh|pl|pm|py|sql|out|tsv|csv|md|yml|json|contr
 	|^\.(?:editorconfig|clang-format|gitignore|dockerignore)$ | ^[^.]+$/x;
 my $not_ours = qr{^(?:build(?:-\d+)?|results|output_iso|tmp_check|\.git|\.gpu|debian/(?:\.debhelper|postgresql-.*))$};
 
-sub files
+sub text_files
 {
-	my @found;
-	my @folders = ('.');
-	while (defined(my $folder = shift @folders))
-	{
-		opendir my $dir, "$top/$folder" or die "$top/$folder: $!\n";
-		for my $name (sort readdir $dir)
-		{
-			my $path = $folder eq '.' ? $name : "$folder/$name";
-			next if -l "$top/$path" || $name =~ /^\.\.?$/ || $path =~ $not_ours;
-			if (-d "$top/$path") { push @folders, $path }
-			elsif ($name =~ $text_file) { push @found, $path }
-		}
-		closedir $dir;
-	}
-	return @found;
+	return grep { m{([^/]*)$} && $1 =~ $text_file } GpuHash::Pages::files($top, sub { return $_[0] =~ $not_ours });
 }
 
 sub check_file
@@ -281,7 +269,7 @@ sub check_file
 sub check_files
 {
 	my @sections = editorconfig() or return complain('.editorconfig', 'it has no rules');
-	for my $file (files())
+	for my $file (text_files())
 	{
 		my %rules = map { $file =~ $_->[0] ? %{ $_->[1] } : () } @sections;
 		check_file($file, \%rules);

@@ -5,22 +5,15 @@
 # comparison finds what an upgrade script forgets is tried on an extension with gpuhash's objects and versions
 # before them.
 use GpuHash::Test;
+use GpuHash::Pages qw(contents);
 use FindBin;
 
 my $top = "$FindBin::Bin/../..";
 
-sub contents
-{
-	my ($path) = @_;
-	open my $file, '<', $path or die "$path: $!";
-	local $/;
-	return scalar <$file>;
-}
-
 sub write_file
 {
 	my ($path, $text) = @_;
-	open my $file, '>', $path or die "$path: $!";
+	open my $file, '>:encoding(UTF-8)', $path or die "$path: $!";
 	print $file $text;
 	close $file or die "$path: $!";
 	return;

@@ -1,6 +1,7 @@
 # GpuHash::Pages: what the user's pages (README.md, doc/*.md) and the other *.md files are made of.
 # test/pages.pl checks links and words with it, test/t/080_documents.pl runs the SQL.
 #
+#	files($top, $left_out)	all files below the folder $top but those, by their paths from there
 #	documents($top)		all *.md files below the folder $top, by their paths from there
 #	user_pages($top)	of these, README.md and those in doc/
 #	parse($text)		what is in such a file: { blocks, links, anchors, prose, complaints }
@@ -21,7 +22,7 @@ use strict;
 use warnings;
 use Exporter 'import';
 
-our @EXPORT_OK = qw(documents user_pages contents parse masked);
+our @EXPORT_OK = qw(files documents user_pages contents parse masked);
 
 sub contents
 {
@@ -31,9 +32,10 @@ sub contents
 	return scalar <$file>;
 }
 
-sub documents
+# All files below the folder, by their paths from there; left_out($path, $name) says which are not looked at.
+sub files
 {
-	my ($top) = @_;
+	my ($top, $left_out) = @_;
 	my @found;
 	my @folders = ('.');
 	while (defined(my $folder = shift @folders))
@@ -42,13 +44,20 @@ sub documents
 		for my $name (sort readdir $dir)
 		{
 			my $path = $folder eq '.' ? $name : "$folder/$name";
-			next if $name =~ /^\./ || $path eq 'build' || -l "$top/$path";
-			push @folders, $path if -d "$top/$path";
-			push @found, $path if $name =~ /\.md$/;
+			next if $name =~ /^\.\.?$/ || -l "$top/$path" || $left_out->($path, $name);
+			if (-d "$top/$path") { push @folders, $path }
+			else { push @found, $path }
 		}
 		closedir $dir;
 	}
-	return sort @found;
+	return @found;
+}
+
+sub documents
+{
+	my ($top) = @_;
+	my @found = sort grep { /\.md$/ } files($top, sub { my ($path, $name) = @_; return $name =~ /^\./ || $path eq 'build' });
+	return @found;
 }
 
 sub user_pages { my ($top) = @_; return grep { m{^(?:README|doc/[^/]+)\.md$} } documents($top) }
