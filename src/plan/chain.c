@@ -8,7 +8,6 @@
  */
 #include "postgres.h"
 
-#include "optimizer/clauses.h"
 #include "optimizer/cost.h"
 #include "utils/memutils.h"
 
@@ -166,18 +165,6 @@ device_side_cost(PlannerInfo *root, Path *joins, int workers)
 		joins->rows * GH_DEVICE_TABLE_COST * cpu_tuple_cost;
 }
 
-/* Whether the scan's conditions have subqueries, which the host runs. */
-static bool
-has_subqueries(const Path *scan)
-{
-	ListCell   *lc;
-
-	foreach(lc, scan->parent->baserestrictinfo)
-		if (contain_subplans((Node *) lfirst_node(RestrictInfo, lc)->clause))
-			return true;
-	return false;
-}
-
 /* What it costs that a device makes a join's table. */
 static Cost
 device_table_cost(PlannerInfo *root, Path *inner, int workers)
@@ -186,7 +173,8 @@ device_table_cost(PlannerInfo *root, Path *inner, int workers)
 
 	if (joins != NULL)
 		return device_side_cost(root, joins, workers);
-	if (inner->pathtype != T_SeqScan || has_subqueries(inner))
+	/* the host runs subqueries */
+	if (inner->pathtype != T_SeqScan || gh_conditions_have_subqueries(inner->parent))
 		return inner->total_cost + inner->rows * (1 + GH_DEVICE_TABLE_COST) * cpu_tuple_cost;
 	return device_pages_cost(root, inner, inner->parallel_aware ? divisor_of(workers) : 1.0) +
 		inner->parent->tuples * GH_DEVICE_TABLE_COST * cpu_tuple_cost;

@@ -324,8 +324,6 @@ gh_cost_join(const GhJoinInputs *inputs, GhJoinChoice *choice)
 	choice->total_cost = startup + run;
 }
 
-static Cost whole_tables_cost(PlannerInfo *root, Path *path, bool on_device, bool real);
-
 /* Of a join of ours the answer is kept.  It costs what its sides really do. */
 static Cost
 whole_tables_cost_of_sides(PlannerInfo *root, CustomPath *path, bool on_device)
@@ -338,8 +336,8 @@ whole_tables_cost_of_sides(PlannerInfo *root, CustomPath *path, bool on_device)
 		return step->whole_tables_cost[on_device];
 	foreach(lc, path->custom_paths)
 	{
-		costs[0] += whole_tables_cost(root, lfirst(lc), false, true);
-		costs[1] += whole_tables_cost(root, lfirst(lc), true, true);
+		costs[0] += gh_whole_tables_cost(root, lfirst(lc), false, true);
+		costs[1] += gh_whole_tables_cost(root, lfirst(lc), true, true);
 	}
 	if (step != NULL)
 	{
@@ -372,12 +370,17 @@ whole_tables_cost_of_parts(PlannerInfo *root, AppendPath *path, bool on_device)
 	ListCell   *lc;
 
 	foreach(lc, path->subpaths)
-		cost += whole_tables_cost(root, lfirst(lc), on_device, false);
+		cost += gh_whole_tables_cost(root, lfirst(lc), on_device, false);
 	return cost;
 }
 
-static Cost
-whole_tables_cost(PlannerInfo *root, Path *path, bool on_device, bool real)
+/*
+ * What the pages cost of the tables that the path reads from end to end, once each: not of those below an
+ * index, or on the inner side of a nested loop.  It is what the path is charged for them, of what it really costs
+ * (gh_real_cost) or says that it does; on_device: what they would cost where a device reads them.
+ */
+Cost
+gh_whole_tables_cost(PlannerInfo *root, Path *path, bool on_device, bool real)
 {
 	switch (nodeTag(path))
 	{
@@ -393,39 +396,21 @@ whole_tables_cost(PlannerInfo *root, Path *path, bool on_device, bool real)
 			return whole_tables_cost_of_sides(root, (CustomPath *) path, on_device || gh_rows_joins(path) != NULL);
 		case T_HashPath:
 		case T_MergePath:
-			return whole_tables_cost(root, ((JoinPath *) path)->outerjoinpath, on_device, false) +
-				whole_tables_cost(root, ((JoinPath *) path)->innerjoinpath, on_device, false);
+			return gh_whole_tables_cost(root, ((JoinPath *) path)->outerjoinpath, on_device, false) +
+				gh_whole_tables_cost(root, ((JoinPath *) path)->innerjoinpath, on_device, false);
 		case T_NestPath:
-			return whole_tables_cost(root, ((JoinPath *) path)->outerjoinpath, on_device, false);
+			return gh_whole_tables_cost(root, ((JoinPath *) path)->outerjoinpath, on_device, false);
 		case T_GatherPath:
-			return whole_tables_cost(root, ((GatherPath *) path)->subpath, on_device, real);
+			return gh_whole_tables_cost(root, ((GatherPath *) path)->subpath, on_device, real);
 		case T_GatherMergePath:
-			return whole_tables_cost(root, ((GatherMergePath *) path)->subpath, on_device, real);
+			return gh_whole_tables_cost(root, ((GatherMergePath *) path)->subpath, on_device, real);
 		case T_ProjectionPath:
-			return whole_tables_cost(root, ((ProjectionPath *) path)->subpath, on_device, false);
+			return gh_whole_tables_cost(root, ((ProjectionPath *) path)->subpath, on_device, false);
 		case T_SortPath:
-			return whole_tables_cost(root, ((SortPath *) path)->subpath, on_device, false);
+			return gh_whole_tables_cost(root, ((SortPath *) path)->subpath, on_device, false);
 		default:
 			return 0;
 	}
-}
-
-/*
- * What the pages cost of the tables that the path reads from end to end, once each: not of those below an
- * index, or on the inner side of a nested loop.  It is what the path is charged for them (gh_real_cost); on_device: what
- * they would cost where a device reads them.
- */
-Cost
-gh_whole_tables_cost(PlannerInfo *root, Path *path, bool on_device)
-{
-	return whole_tables_cost(root, path, on_device, true);
-}
-
-/* What the path is charged for them: of what it really costs, or says that it does. */
-Cost
-gh_charged_pages_cost(PlannerInfo *root, Path *path, bool real)
-{
-	return whole_tables_cost(root, path, false, real);
 }
 
 /* The tables of which a clause compares columns, or others that equal these. */

@@ -5,9 +5,10 @@
  * Where one outer row is expected, such a nested loop costs what a hash join does, and as it begins earlier, the planner keeps
  * it alone.  But rows of joins are estimated by multiplying what conditions leave, as if these had nothing to do with each other, and
  * where tens of thousands come in place of the one, the loop takes the product of both sides and the hash join their sum.
- * So of two that cost nearly the same, the hash join is taken where a side is no plain table, or has several conditions.  Where the loop keeps an order
- * that its outer side was sorted for, the hash join is sorted: such a loop is what a LIMIT takes where very many rows are
- * expected, of which few would do.  Nothing is lost with it, as such a side is read to its end before its first row.
+ * So of two that cost nearly the same, the hash join is taken where a side is no plain table, or has several conditions.
+ *
+ * Where the loop keeps an order that its outer side was sorted for, the hash join is sorted: such a loop is what a LIMIT
+ * takes where very many rows are expected, of which few would do.  Nothing is lost with it, as such a side is read to its end before its first row.
  */
 #include "postgres.h"
 

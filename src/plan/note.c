@@ -22,6 +22,7 @@
 #include "access/tableam.h"
 #include "catalog/pg_class.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
 #include "optimizer/pathnode.h"
 #include "parser/parsetree.h"
 #include "utils/memutils.h"
@@ -316,6 +317,20 @@ compares_with_result(PlannerInfo *root, const RelOptInfo *rel)
 	foreach(lc, rel->baserestrictinfo)
 	{
 		if (find_result((Node *) lfirst_node(RestrictInfo, lc)->clause, root))
+			return true;
+	}
+	return false;
+}
+
+/* Whether a condition of a relation has a subquery, which the host runs. */
+bool
+gh_conditions_have_subqueries(const RelOptInfo *rel)
+{
+	ListCell   *lc;
+
+	foreach(lc, rel->baserestrictinfo)
+	{
+		if (contain_subplans((Node *) lfirst_node(RestrictInfo, lc)->clause))
 			return true;
 	}
 	return false;

@@ -300,12 +300,12 @@ is_cheaper(const Choice *other, const Choice *choice, Cost cost)
 		(gh_disabled_nodes(other->plan->planTree) <= gh_disabled_nodes(choice->plan->planTree) && other->cost < cost);
 }
 
+/* reads_all: asks_for_all, of groups */
 static bool
-is_better(const Choice *unnested, const Choice *choice, GhUnnested done)
+is_better(const Choice *unnested, const Choice *choice, GhUnnested done, bool reads_all)
 {
 	double		share = done == GH_UNNESTED_ARMS ? GH_ARMS_SHARE :
-		done == GH_UNNESTED_NOT_IN ? GH_ANTI_JOIN_SHARE :
-		done == GH_UNNESTED_GROUPS && asks_for_all(choice->plan) ? GH_UNNESTED_WHOLE_SHARE : GH_UNNESTED_SHARE;
+		done == GH_UNNESTED_NOT_IN ? GH_ANTI_JOIN_SHARE : reads_all ? GH_UNNESTED_WHOLE_SHARE : GH_UNNESTED_SHARE;
 
 	/* forced, sides that are read as one are, for nobody would have them grouped one by one */
 	if (gh_force_offload && done == GH_UNNESTED_ARMS && choice->reads_parts)
@@ -352,12 +352,16 @@ plan_other(Query *query, const char *text, int options, ParamListInfo params, co
 static Choice
 better_unnested(Query *unnested, const char *text, int options, ParamListInfo params, const Choice *choice, GhUnnested done)
 {
-	Query	   *copy = done == GH_UNNESTED_GROUPS && enable_nestloop && asks_for_all(choice->plan) ? copyObject(unnested) : NULL;
+	bool		reads_all = done == GH_UNNESTED_GROUPS && asks_for_all(choice->plan);
+	Query	   *copy = reads_all && enable_nestloop ? copyObject(unnested) : NULL;
 	Choice		other = plan_other(unnested, text, options, params, choice, done != GH_UNNESTED_EXISTS);
 
-	if (copy != NULL && !is_better(&other, choice, done))
-		other = plan_other(copy, text, options, params, choice, false);
-	return is_better(&other, choice, done) ? other : *choice;
+	if (is_better(&other, choice, done, reads_all))
+		return other;
+	if (copy == NULL)
+		return *choice;
+	other = plan_other(copy, text, options, params, choice, false);
+	return is_better(&other, choice, done, reads_all) ? other : *choice;
 }
 
 /* Planning changes a query, so that copies are taken before. */

@@ -441,11 +441,11 @@ offer_may_win(PlannerInfo *root, RelOptInfo *joinrel, const RowsOffer *offer, Pa
 static bool
 wins_clearly(PlannerInfo *root, Cost total, Path *other, Cost other_total)
 {
-	Cost		pages = gh_whole_tables_cost(root, other, false);
+	Cost		pages = gh_whole_tables_cost(root, other, false, true);
 	Cost		most = GH_CLEAR_SHARE * (other_total - pages);
 
 	/* to a device pages cost no more: most are out before that is reckoned */
-	return total - pages <= most && total - gh_whole_tables_cost(root, other, true) <= most;
+	return total - pages <= most && total - gh_whole_tables_cost(root, other, true, true) <= most;
 }
 
 /* Whether it is a hash join, of ours or not, over rows that come from a device: of a GpuHashRows, or of a scan. */

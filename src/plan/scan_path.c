@@ -10,7 +10,6 @@
 #include "postgres.h"
 
 #include "catalog/pg_class.h"
-#include "optimizer/clauses.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
@@ -309,8 +308,6 @@ add_scan_paths(PlannerInfo *root, RelOptInfo *rel, const GhConditions *condition
 static const char *
 why_not_considered(RelOptInfo *rel, RangeTblEntry *rte)
 {
-	ListCell   *lc;
-
 	if (!gh_enable_scan)
 		return "gpuhash.enable_scan is off";
 	if (gh_has_few_rows(rel->tuples))
@@ -324,11 +321,8 @@ why_not_considered(RelOptInfo *rel, RangeTblEntry *rte)
 		return "its columns refer to other relations of the query";
 	if (rte->tablesample != NULL)
 		return "a sample is taken of it";
-	foreach(lc, rel->baserestrictinfo)
-	{
-		if (contain_subplans((Node *) lfirst_node(RestrictInfo, lc)->clause))
-			return "a condition has a subquery";
-	}
+	if (gh_conditions_have_subqueries(rel))
+		return "a condition has a subquery";
 	return NULL;
 }
 

@@ -541,7 +541,7 @@ unnest_mutator(Node *node, Unnesting *unnesting)
 
 /* EXISTS beside OR as IN, also where the condition is repeated for groups. */
 static Node *
-exists_as_in(Node *condition, Unnesting *unnesting)
+prefer_in(Node *condition, Unnesting *unnesting)
 {
 	if (is_orclause(condition) && checkExprHasSubLink(condition) && gh_unnest_is_safe(condition, unnesting->level) &&
 		gh_unnest_exists(&condition))
@@ -580,7 +580,7 @@ unnest_level(Unnesting *unnesting)
 	if (!gh_unnest_tables_are_stored(query) || !gh_unnest_may_reorder(unnesting->level, unnesting->conditions))
 		return;
 	foreach(lc, unnesting->conditions)
-		lfirst(lc) = exists_as_in(lfirst(lc), unnesting);
+		lfirst(lc) = prefer_in(lfirst(lc), unnesting);
 	foreach(lc, unnesting->conditions)
 		conditions = lappend(conditions, unnest_condition(lfirst(lc), unnesting));
 	query->jointree->quals = gh_conjunction(conditions);

@@ -131,8 +131,8 @@ add_test(Tests *tests, const OpExpr *op, Node *inner, bool inner_is_left)
 	param->paramtypmod = exprTypmod(inner);
 	param->paramcollid = exprCollation(inner);
 	param->location = -1;
-	tests->equalities = lappend(tests->equalities, make_opclause(operator, BOOLOID, false, (Expr *) outer, (Expr *) param, InvalidOid,
-													  op->inputcollid));
+	tests->equalities = lappend(tests->equalities, make_opclause(operator, BOOLOID, false, (Expr *) outer, (Expr *) param,
+																 InvalidOid, op->inputcollid));
 	tests->targets = lappend(tests->targets, makeTargetEntry((Expr *) inner, number, psprintf("key%d", number), false));
 	return true;
 }

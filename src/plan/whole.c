@@ -274,9 +274,6 @@ static Cost
 pages_cost(PlannerInfo *root, Path *path, bool real)
 {
 	path = below_passing(path);
-	/* a device is charged for its own pages */
-	if (gh_rows_joins(path) != NULL)
-		return gh_charged_pages_cost(root, path, real);
 	if (IsA(path, HashPath) || IsA(path, NestPath) || IsA(path, MergePath))
 		return sides_pages_cost(root, path, ((JoinPath *) path)->outerjoinpath, ((JoinPath *) path)->innerjoinpath, false);
 	if (gh_is_join_path(path))
@@ -286,7 +283,9 @@ pages_cost(PlannerInfo *root, Path *path, bool real)
 		return index_pages_cost((IndexPath *) path);
 	if (IsA(path, BitmapHeapPath))
 		return bitmap_pages_cost((BitmapHeapPath *) path);
-	return path->pathtype == T_SeqScan || gh_is_rowscan_path(path) ? gh_charged_pages_cost(root, path, real) : 0;
+	/* rows that a device returns are charged for its pages alone */
+	return path->pathtype == T_SeqScan || gh_is_rowscan_path(path) || gh_rows_joins(path) != NULL ?
+		gh_whole_tables_cost(root, path, false, real) : 0;
 }
 
 /* Whether all tables of the relation are expected to be in memory; *rows: of the largest. */
