@@ -363,6 +363,7 @@ extern const Test exchange_tests[];
 extern const Test random_tests[];
 extern const Test page_tests[];
 extern const Test page_numeric_tests[];
+extern const Test packed_tests[];
 extern const Test program_tests[];
 extern const Test program_check_tests[];
 extern const Test aggregate_tests[];

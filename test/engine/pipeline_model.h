@@ -305,4 +305,8 @@ typedef struct Chain
 
 extern Stage *stage_draw(Context *c, const Chain *before, bool last);
 
+/* ---- test_packed.c: the caller's to free ---- */
+
+extern struct GhPackedColumn *pack_drawn(const GhColumn *column, const GhVector *vector, uint32_t nrows);
+
 #endif							/* PIPELINE_MODEL_H */

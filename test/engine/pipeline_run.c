@@ -6,6 +6,7 @@
  * columns with the values that the model has.  They pass by no probe that marks matches, but for one at
  * which they came back: of its marks nothing is asked any more.
  */
+#include "engine/page/packed.h"
 #include "pipeline_model.h"
 
 #define IN_FLIGHT 4
@@ -22,6 +23,7 @@ typedef struct Flight
 	uint8_t    *untold;			/* or NULL */
 	uint16_t	given[GH_PROGRAM_VECTORS_MAX];
 	GhVector	vectors[GH_PROGRAM_VECTORS_MAX];
+	GhPackedColumn *packed[GH_PROGRAM_VECTORS_MAX];
 } Flight;
 
 /* Rows that are to enter, by the step before which they do. */
@@ -148,6 +150,22 @@ is_constant(const Stage *stage, uint32_t vector)
 		vector < stage->program->ncolumns + stage->program->nconstants;
 }
 
+/* Instead of vectors, the same packed, where they are columns of the program. */
+static void
+pack_columns(const Stage *stage, Flight *flight)
+{
+	GhPipelineRequest *request = &flight->request;
+
+	for (uint32_t i = 0; i < request->ngiven; i++)
+		if (flight->given[i] >= stage->program->ncolumns)
+			return;
+	for (uint32_t i = 0; i < request->ngiven; i++)
+		flight->packed[i] = pack_drawn(&gh_program_columns(stage->program)[flight->given[i]], &flight->vectors[i],
+									   (uint32_t) flight->rows.count);
+	request->packed = (const GhPackedColumn *const *) flight->packed;
+	request->vectors = NULL;
+}
+
 /* All that is read, and some of the rest; where a value is NULL its words are anything. */
 static void
 give_columns(Context *c, const Stage *stage, Flight *flight)
@@ -177,6 +195,8 @@ give_columns(Context *c, const Stage *stage, Flight *flight)
 	}
 	request->given = flight->given;
 	request->vectors = flight->vectors;
+	if (stage->engine->pipelines->takes_packed && flight->step == 0 && random_below(c, 2) == 0)
+		pack_columns(stage, flight);
 }
 
 static void
@@ -204,6 +224,7 @@ flight_drop(Flight *flight)
 		free(flight->vectors[i].low);
 		free(flight->vectors[i].high);
 		free(flight->vectors[i].null);
+		free(flight->packed[i]);
 	}
 	rows_drop(&flight->rows);
 	free(flight->places);

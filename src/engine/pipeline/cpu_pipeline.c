@@ -347,6 +347,7 @@ const GhPipelineEngine gh_cpu_pipelines = {
 	.span_destroy = gh_cpu_span_destroy,
 	.marks_create = gh_cpu_marks_create,
 	.marks_destroy = gh_cpu_marks_destroy,
+	.takes_packed = true,
 	.shares_sinks = true,
 	.share_sink = gh_cpu_shared_create,
 	.unshare_sink = gh_cpu_shared_destroy,

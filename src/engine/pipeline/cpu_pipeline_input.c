@@ -4,6 +4,7 @@
  *		or of groups.
  */
 #include "engine/page/cpu_page.h"
+#include "engine/page/packed.h"
 #include "engine/pipeline/cpu_pipeline.h"
 
 static void
@@ -369,12 +370,41 @@ begin_rows(GhCpuPipeline *pipeline, uint32_t n)
 	memset(batch->state, GH_ROW_LIVE, n);
 }
 
+/* Rows of packed columns whose bits are not set are not there. */
+static void
+drop_unasked(GhVectorBatch *batch, const uint64_t *bits, uint64_t at, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if ((bits[(at + i) / 64] >> (at + i) % 64 & 1) == 0)
+			batch->state[i] = GH_ROW_DROPPED;
+}
+
+static void
+take_packed(GhCpuPipeline *pipeline, const GhPipelineRequest *request, uint64_t at, uint32_t n)
+{
+	GhVectorBatch *batch = &pipeline->levels[0]->batch;
+
+	for (uint32_t g = 0; g < request->ngiven; g++)
+	{
+		uint32_t	v = request->given[g];
+
+		gh_unpack_rows(request->packed[g], request->first + at, n, pipeline->plan.wide[v] != 0, &batch->vectors[v]);
+	}
+	if (request->bitmaps != NULL)
+		drop_unasked(batch, request->bitmaps, at, n);
+}
+
 static void
 take_columns(GhCpuPipeline *pipeline, const GhPipelineRequest *request, uint64_t at, uint32_t n)
 {
 	const GhVectorBatch *batch = &pipeline->levels[0]->batch;
 
 	begin_rows(pipeline, n);
+	if (request->packed != NULL)
+	{
+		take_packed(pipeline, request, at, n);
+		return;
+	}
 	for (uint32_t g = 0; g < request->ngiven; g++)
 	{
 		const GhVector *from = &request->vectors[g];

@@ -3,6 +3,7 @@
  *		Accepts or refuses the options and requests of pipelines: sizes and copies; pipeline_check.c
  *		has what the parts of options have to do with one another.
  */
+#include "engine/page/packed.h"
 #include "engine/pipeline/pipeline.h"
 
 #include <stdlib.h>
@@ -364,31 +365,77 @@ check_pages(const GhPipeline *pipeline, const GhPipelineRequest *request, uint64
 	return GH_OK;
 }
 
+/* One of the columns that are given packed. */
+static GhStatus
+check_packed(const GhProgram *program, const GhPipelineRequest *request, uint32_t i, GhError *error)
+{
+	uint32_t	v = request->given[i];
+
+	/* later a step may have set it to something else */
+	if (request->step != 0)
+		return gh_error_set(error, GH_INVALID, "packed columns enter before step %u", request->step);
+	if (request->first > GH_PACKED_ROWS_MAX || request->count > GH_PACKED_ROWS_MAX)
+		return gh_error_set(error, GH_INVALID, "a request is for more packed rows than there may be");
+	if (v >= program->ncolumns || request->packed[i] == NULL ||
+		!gh_packed_is_of(request->packed[i], &gh_program_columns(program)[v], request->first + request->count))
+		return gh_error_set(error, GH_INVALID, "packed column %u of a request is not vector %u of the program", i, v);
+	return GH_OK;
+}
+
+/* Are these arrays there?  Packed columns are none of every engine's. */
+static GhStatus
+check_given(const GhPipeline *pipeline, const GhPipelineRequest *request, GhError *error)
+{
+	uint64_t	words = request->bitmaps == NULL ? 0 : (request->count + 63) / 64;
+
+	if (request->packed != NULL && !pipeline->engine->takes_packed)
+		return gh_error_set(error, GH_UNSUPPORTED, "the engine takes no packed columns");
+	if (request->packed != NULL && words > request->nbitmaps)
+		return gh_error_set(error, GH_INVALID, "a request of packed columns has no bits for all of its rows");
+	if (!has_array(request->given, request->ngiven, GH_PROGRAM_VECTORS_MAX) ||
+		(request->packed == NULL && !has_array(request->vectors, request->ngiven, GH_PROGRAM_VECTORS_MAX)))
+		return gh_error_set(error, GH_INVALID, "a request has no %u vectors", request->ngiven);
+	return GH_OK;
+}
+
+/* Is it a vector of the program that rows may bring, and are its values there? */
+static GhStatus
+check_vector(const GhPipelinePlan *plan, const GhPipelineRequest *request, uint32_t i, GhError *error)
+{
+	const GhProgram *program = plan->options.program;
+	uint32_t	nvectors = gh_program_vectors(program);
+	uint32_t	v = request->given[i];
+	bool		constant = v >= program->ncolumns && v < program->ncolumns + program->nconstants;
+
+	if (request->packed != NULL)
+		return check_packed(program, request, i, error);
+	if (v >= nvectors || constant || request->vectors[i].low == NULL || request->vectors[i].null == NULL ||
+		(plan->wide[v] != 0 && request->vectors[i].high == NULL))
+		return gh_error_set(error, GH_INVALID, "vector %u of a request is vector %u of a program of %u", i, v,
+							nvectors);
+	return GH_OK;
+}
+
 /* Are all vectors given that the steps from there on read? */
 static GhStatus
-check_columns(const GhPipelinePlan *plan, const GhPipelineRequest *request, GhError *error)
+check_columns(const GhPipeline *pipeline, const GhPipelineRequest *request, GhError *error)
 {
-	uint32_t	nvectors = gh_program_vectors(plan->options.program);
+	const GhPipelinePlan *plan = pipeline->plan;
 	uint64_t	given[GH_PROGRAM_VECTORS_MAX / 64] = {0};
+	GhStatus	status;
 
 	if (request->step > plan->options.nsteps)
 		return gh_error_set(error, GH_INVALID, "rows enter a pipeline of %u steps before step %u",
 							plan->options.nsteps, request->step);
-	if (!has_array(request->given, request->ngiven, GH_PROGRAM_VECTORS_MAX) ||
-		!has_array(request->vectors, request->ngiven, GH_PROGRAM_VECTORS_MAX))
-		return gh_error_set(error, GH_INVALID, "a request has no %u vectors", request->ngiven);
-	for (uint32_t i = 0; i < request->ngiven; i++)
+	status = check_given(pipeline, request, error);
+	for (uint32_t i = 0; i < request->ngiven && status == GH_OK; i++)
 	{
-		uint32_t	v = request->given[i];
-		bool		constant = v >= plan->options.program->ncolumns &&
-			v < plan->options.program->ncolumns + plan->options.program->nconstants;
-
-		if (v >= nvectors || constant || request->vectors[i].low == NULL || request->vectors[i].null == NULL ||
-			(plan->wide[v] != 0 && request->vectors[i].high == NULL))
-			return gh_error_set(error, GH_INVALID, "vector %u of a request is vector %u of a program of %u", i, v,
-								nvectors);
-		given[v / 64] |= UINT64_C(1) << v % 64;
+		status = check_vector(plan, request, i, error);
+		if (status == GH_OK)
+			given[request->given[i] / 64] |= UINT64_C(1) << request->given[i] % 64;
 	}
+	if (status != GH_OK)
+		return status;
 	for (uint32_t w = 0; w < GH_PROGRAM_VECTORS_MAX / 64; w++)
 		if ((plan->needed[request->step][w] & ~given[w]) != 0)
 			return gh_error_set(error, GH_INVALID, "rows that enter before step %u lack a vector that is read",
@@ -435,7 +482,7 @@ check_request(const GhPipeline *pipeline, const GhPipelineRequest *request, uint
 			status = check_pages(pipeline, request, rows, error);
 			break;
 		case GH_INPUT_COLUMNS:
-			status = check_columns(plan, request, error);
+			status = check_columns(pipeline, request, error);
 			break;
 		case GH_INPUT_SOURCE:
 			if (source == GH_SOURCE_GROUPS)

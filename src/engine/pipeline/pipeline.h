@@ -308,7 +308,12 @@ typedef struct GhPipelineRequest
 	const uint16_t *given;		/* columns: numbers of vectors */
 	const GhVector *vectors;	/* their values, count each; high where some value of the vector has one; texts' bytes
 								 * are the caller's */
-	uint64_t	first;			/* source, unmatched: from 0 */
+	/*
+	 * Instead of vectors, before step 0, of an engine that takes them (takes_packed): columns of the program, packed, of which
+	 * rows first up to first + count enter: of these, where there are bitmaps, those whose bits are set.
+	 */
+	const struct GhPackedColumn *const *packed;
+	uint64_t	first;			/* source, unmatched, packed columns: from 0 */
 	uint64_t	count;			/* rows; columns: GH_REQUEST_LINES_MAX at most */
 	GhBackRow  *back;			/* room for as many as the pages have lines, or there are rows */
 	uint64_t	back_room;
@@ -425,6 +430,7 @@ struct GhPipelineEngine
 	void		(*span_destroy) (GhPageSpan *span);
 
 	bool		takes_runs;		/* pages of a request may be runs (GhPageRef.run) */
+	bool		takes_packed;	/* columns may be packed (packed.h) */
 
 	/* Marks of a table that a pipeline made, none at first.  They belong to a query, the table does not. */
 	GhStatus	(*marks_create) (const GhHost *host, GhTable *table, GhMarks **marks, GhError *error);
