@@ -36,7 +36,7 @@ count_blocks(Relation index, Relation heap)
 	BlockNumber visible;
 	uint32	   *bits;
 
-	if (!gh_index_copy_open(index, &hold))
+	if (!gh_shared_copy_open(GH_COPY_OF_INDEX, index, &hold))
 		return 0;
 	PG_TRY();
 	{
@@ -46,7 +46,7 @@ count_blocks(Relation index, Relation heap)
 	}
 	PG_FINALLY();
 	{
-		gh_index_copy_close(&hold);
+		gh_shared_copy_close(&hold);
 	}
 	PG_END_TRY();
 	/* where it is right for fewer than it could be, another one is made */

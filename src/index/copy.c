@@ -217,7 +217,7 @@ make_room(Maker *maker)
 	uint64		room = maker->room == 0 ? GH_COPY_BATCH : maker->room * 2;
 
 	/* nor does it take more than the copies may, or numbers of entries can count */
-	if (MemoryContextMemAllocated(maker->context, true) > gh_index_copies_limit() || room > PG_UINT32_MAX ||
+	if (MemoryContextMemAllocated(maker->context, true) > gh_shared_copies_limit() || room > PG_UINT32_MAX ||
 		!more(maker, &maker->blocks, sizeof(uint32), room) || !more(maker, &maker->keys, sizeof(uint64), room))
 		return false;
 	for (int c = 0; c < maker->ncolumns; c++)
@@ -316,7 +316,7 @@ table_options(const Maker *maker, GhKeyPart *part, GhPipelineOptions *options)
 	options->sink.table.kept = maker->kept;
 	options->sink.table.matches = GH_MATCHES_ALL;
 	options->sink.table.expected = maker->rows;
-	options->memory_limit = gh_index_copies_limit();
+	options->memory_limit = gh_shared_copies_limit();
 }
 
 /* All entries into the pipeline; false: there is no memory. */
@@ -409,7 +409,7 @@ make_table(Maker *maker)
 	GhMadeTable made;
 	GhRef		root;
 
-	gh_index_copy_host(&maker->hold, &host);
+	gh_shared_copy_host(&maker->hold, &host);
 	table_options(maker, &part, &options);
 	if (pipelines->share_sink(&host, &options, &root, &error) != GH_OK)
 		return false;
@@ -442,7 +442,7 @@ make_table(Maker *maker)
 static bool
 share(Maker *maker, const void *from, Size bytes, dsa_pointer *to)
 {
-	if (!gh_index_copy_alloc(&maker->hold, bytes, to))
+	if (!gh_shared_copy_alloc(&maker->hold, bytes, to))
 		return false;
 	if (from != NULL)
 		memcpy(dsa_get_address(maker->hold.area, *to), from, bytes);
@@ -592,7 +592,7 @@ static void
 give_up(int code, Datum arg)
 {
 	(void) code;
-	gh_index_copy_abandon(&((Maker *) DatumGetPointer(arg))->hold, true);
+	gh_shared_copy_abandon(&((Maker *) DatumGetPointer(arg))->hold, true);
 }
 
 /* GhIndexCopyMethods.make */
@@ -611,7 +611,7 @@ make_copy(Relation index, Relation heap)
 	maker->context = AllocSetContextCreate(CurrentMemoryContext, "gpuhash index copy", ALLOCSET_DEFAULT_SIZES);
 	maker->unpacked = AllocSetContextCreate(maker->context, "gpuhash index copy values", ALLOCSET_DEFAULT_SIZES);
 	saved = MemoryContextSwitchTo(maker->context);
-	begun = may_make(maker) && gh_index_copy_begin(index, bytes, &maker->hold);
+	begun = may_make(maker) && gh_shared_copy_begin(GH_COPY_OF_INDEX, index, bytes, sizeof(GhIndexCopy), &maker->hold);
 	MemoryContextSwitchTo(saved);
 	if (!begun)
 	{
@@ -627,9 +627,9 @@ make_copy(Relation index, Relation heap)
 	}
 	PG_END_ENSURE_ERROR_CLEANUP(give_up, PointerGetDatum(maker));
 	if (made)
-		gh_index_copy_publish(&maker->hold);
+		gh_shared_copy_publish(&maker->hold, maker->hold.copy->rows, false);
 	else
-		gh_index_copy_abandon(&maker->hold, !later);
+		gh_shared_copy_abandon(&maker->hold, !later);
 	MemoryContextDelete(maker->context);
 	pfree(maker);
 	return made;

@@ -184,7 +184,7 @@ find_blocks(Reader *reader, BlockNumber *stale)
 static bool
 open_copy(Reader *reader)
 {
-	if (!gh_index_copy_open(reader->index, reader->hold))
+	if (!gh_shared_copy_open(GH_COPY_OF_INDEX, reader->index, reader->hold))
 		return false;
 	reader->copy = reader->hold->copy;
 	return true;
@@ -207,8 +207,8 @@ would_do(Reader *reader)
 static bool
 make_copy(Reader *reader)
 {
-	gh_index_copy_close(reader->hold);
-	return gh_index_copy_is_due(reader->index) && would_do(reader) &&
+	gh_shared_copy_close(reader->hold);
+	return gh_shared_copy_is_due(GH_COPY_OF_INDEX, reader->index) && would_do(reader) &&
 		gh_index_copy_methods()->make(reader->index, reader->pages->relation) && open_copy(reader);
 }
 
@@ -232,7 +232,7 @@ find_copy(Reader *reader)
 	/* new blocks are not right either, once they are all-visible */
 	if (nblocks > reader->copy->nblocks)
 		stale += nblocks - reader->copy->nblocks;
-	if (!made && (stale > GH_STALE_SHARE(nblocks) || reader->right == 0) && gh_index_copy_is_due(reader->index))
+	if (!made && (stale > GH_STALE_SHARE(nblocks) || reader->right == 0) && gh_shared_copy_is_due(GH_COPY_OF_INDEX, reader->index))
 	{
 		if (!make_copy(reader))
 			return false;
@@ -584,7 +584,7 @@ make_tables(Reader *reader)
 		if (!make_filter(reader) || !has_memory(reader) || !make_instead(reader))
 			return false;
 	}
-	gh_index_copy_host(&probed->copy, &host);
+	gh_shared_copy_host(&probed->copy, &host);
 	if (gh_cpu_engine()->pipelines->table_attach(&host, reader->copy->root, &made, &error) != GH_OK)
 		return false;
 	probed->table = made.table;
@@ -604,7 +604,7 @@ tell(Reader *reader)
 {
 	GhJoinState *js = reader->js;
 
-	gh_index_copy_count_use(reader->hold);
+	gh_shared_copy_count_use(reader->hold);
 	gh_child_start(reader->scan);
 	gh_child_stop(reader->scan, (double) reader->heap_rows);
 	js->inner_rows = reader->copy_rows + reader->heap_rows;
@@ -681,5 +681,5 @@ gh_probed_copy_drop(GhJoinState *js)
 	if (probed->filter != NULL)
 		pfree(probed->filter);
 	probed->filter = NULL;
-	gh_index_copy_close(&probed->copy);
+	gh_shared_copy_close(&probed->copy);
 }

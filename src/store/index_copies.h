@@ -10,12 +10,11 @@
 
 #include "postgres.h"
 
-#include "datatype/timestamp.h"
 #include "storage/block.h"
-#include "utils/dsa.h"
 #include "utils/rel.h"
 
 #include "engine/pipeline/pipeline.h"
+#include "store/shared_copies.h"
 
 #define GH_COPY_COLUMNS_MAX 32
 #define GH_COPY_KEYS_MAX 4
@@ -52,16 +51,6 @@ typedef struct GhIndexCopy
 	bool		several;		/* some key has several */
 } GhIndexCopy;
 
-/* A process's hold on a copy: as long as it has one, the copy is there. */
-typedef struct GhCopyHold
-{
-	dsa_area   *area;			/* NULL: it has none */
-	GhIndexCopy *copy;
-	dsa_pointer at;				/* where in the area */
-	int			place;			/* in the list */
-	uint64		number;			/* of the copy, never used again */
-} GhCopyHold;
-
 /* What the room of the access method does for those who use copies. */
 typedef struct GhIndexCopyMethods
 {
@@ -77,47 +66,8 @@ typedef struct GhIndexCopyMethods
 						   BlockNumber *all_visible);
 } GhIndexCopyMethods;
 
-/* What the view shows. */
-typedef struct GhIndexCopyInfo
-{
-	Oid			database;
-	Oid			index;
-	uint64		bytes;
-	uint64		rows;
-	uint64		hits;			/* queries that used it */
-	TimestampTz used;
-} GhIndexCopyInfo;
-
-extern void gh_index_copies_init(void);
 extern void gh_index_copies_register(const GhIndexCopyMethods *methods);
 extern const GhIndexCopyMethods *gh_index_copy_methods(void);
-
-/* For those who use a copy.  False: there is none of the index as it is now. */
-extern bool gh_index_copy_open(Relation index, GhCopyHold *hold);
-extern void gh_index_copy_close(GhCopyHold *hold);
-extern void gh_index_copy_count_use(const GhCopyHold *hold);
-/* Whether one may be made now: not while somebody does, nor soon after it was refused, or made and it was slow. */
-extern bool gh_index_copy_is_due(Relation index);
-/* What is in the area, and a GhHost for the CPU engine that allocates there. */
-extern void gh_index_copy_host(GhCopyHold *hold, GhHost *host);
-
-/*
- * For those who make one: an empty area, while nobody else makes a copy of the index; one that is there
- * goes.  It takes about so many bytes, for which others go, those that were used longest ago first.  False:
- * not now, or there is no room. Then publish or abandon; abandon also after an error.
- */
-extern bool gh_index_copy_begin(Relation index, uint64 bytes, GhCopyHold *hold);
-/* Memory of it; false: there is none. */
-extern bool gh_index_copy_alloc(GhCopyHold *hold, Size bytes, dsa_pointer *at);
-extern void gh_index_copy_publish(GhCopyHold *hold);
-/* refused: it is not to be tried again for a while. */
-extern void gh_index_copy_abandon(GhCopyHold *hold, bool refused);
-
-extern void gh_index_copies_drop_database(Oid database);
-/* Those of this database; palloc'd. */
-extern GhIndexCopyInfo *gh_index_copies_list(int *count);
-/* What all may take together. */
-extern uint64 gh_index_copies_limit(void);
 
 static inline void *
 gh_copy_address(const GhCopyHold *hold, dsa_pointer pointer)

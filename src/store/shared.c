@@ -23,7 +23,7 @@
 
 #include "service/placement.h"
 #include "service/service.h"
-#include "store/index_copies.h"
+#include "store/shared_copies.h"
 #include "store/inside.h"
 #include "store/remember.h"
 #include "store/resident_file.h"
@@ -134,7 +134,7 @@ gh_store_init(void)
 		/* in this order: the one has the tranche of the other's lock */
 		gh_service_add_memory("gpuhash tables", shmem_size, shmem_init);
 		gh_resident_tables_init();
-		gh_index_copies_init();
+		gh_shared_copies_init();
 		gh_reload_init();
 	}
 }

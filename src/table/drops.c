@@ -26,7 +26,7 @@
 #include "utils/syscache.h"
 
 #include "service/service.h"
-#include "store/index_copies.h"
+#include "store/shared_copies.h"
 #include "table/table.h"
 
 /* A drop of this transaction, or of a subtransaction that may have been undone. */
@@ -116,7 +116,7 @@ act(void)
 		else if (drop->certain)
 		{
 			gh_store_drop_database(drop->object);
-			gh_index_copies_drop_database(drop->object);
+			gh_shared_copies_drop_database(drop->object);
 		}
 	}
 }

@@ -1,7 +1,7 @@
 /*
  * resident.c
- *		What the view gpuhash_resident shows: tables of this database with pages on GPUs, and indexes with copies in
- *		shared memory.
+ *		What the view gpuhash_resident shows: tables of this database with pages on GPUs, and what has copies in
+ *		shared memory: indexes, and tables' columns.
  */
 #include "postgres.h"
 
@@ -11,7 +11,7 @@
 #include "utils/tuplestore.h"
 
 #include "service/service.h"
-#include "store/index_copies.h"
+#include "store/shared_copies.h"
 #include "store/resident_file.h"
 #include "store/resident_tables.h"
 
@@ -33,25 +33,29 @@ enum
 	RESIDENT_COLUMNS
 };
 
-/* Copies of indexes, which are in shared memory and on no device. */
+/* Copies in shared memory, which are on no device. */
 static void
 list_copies(ReturnSetInfo *result)
 {
 	int			count;
-	GhIndexCopyInfo *infos = gh_index_copies_list(&count);
+	GhSharedCopyInfo *infos = gh_shared_copies_list(&count);
 
 	for (int i = 0; i < count; i++)
 	{
+		const GhSharedCopyInfo *info = &infos[i];
+		bool		is_index = info->kind == GH_COPY_OF_INDEX;
 		Datum		row[RESIDENT_COLUMNS] = {0};
 		bool		nulls[RESIDENT_COLUMNS] = {false};
 
-		row[RESIDENT_RELATION] = ObjectIdGetDatum(infos[i].index);
+		row[RESIDENT_RELATION] = ObjectIdGetDatum(info->relation);
 		nulls[RESIDENT_DEVICE] = true;
-		row[RESIDENT_USED] = TimestampTzGetDatum(infos[i].used);
-		row[RESIDENT_HITS] = Int64GetDatum((int64) infos[i].hits);
+		row[RESIDENT_PAGES] = Int64GetDatum(is_index ? 0 : (int64) info->rows);
+		row[RESIDENT_BYTES] = Int64GetDatum(is_index ? 0 : (int64) info->bytes);
+		row[RESIDENT_USED] = TimestampTzGetDatum(info->used);
+		row[RESIDENT_HITS] = Int64GetDatum((int64) info->hits);
 		nulls[RESIDENT_WHY_NOT] = true;
-		row[RESIDENT_TABLES] = Int64GetDatum(1);
-		row[RESIDENT_TABLE_BYTES] = Int64GetDatum((int64) infos[i].bytes);
+		row[RESIDENT_TABLES] = Int64GetDatum(is_index ? 1 : 0);
+		row[RESIDENT_TABLE_BYTES] = Int64GetDatum(is_index ? (int64) info->bytes : 0);
 		tuplestore_putvalues(result->setResult, result->setDesc, row, nulls);
 	}
 }

@@ -1,0 +1,720 @@
+/*
+ * shared_copies.c
+ *		The list of copies in shared memory, and their memory: of indexes, and of tables' columns.
+ *
+ * Each copy lies in an area of its own (dsa.h).  Whoever uses it attaches the area, and so it is there until
+ * the last one has detached it, although it may have left the list meanwhile: nobody waits for anybody.  The
+ * list is guarded by one lock, under which areas are attached, so that none that is in the list is gone.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "catalog/pg_class.h"
+#include "miscadmin.h"
+#include "storage/lwlock.h"
+#include "utils/memutils.h"
+#include "utils/syscache.h"
+#include "utils/timestamp.h"
+
+#include "compat.h"
+#include "guard.h"
+#include "host.h"
+#include "service/service.h"
+#include "gpuhash.h"
+#include "store/inside.h"
+#include "store/resident_file.h"
+#include "store/shared_copies.h"
+
+/* Of either kind more than will be in use at a time. */
+#define GH_COPY_PLACES 256
+/* What was refused is not tried again for so long. */
+#define GH_REFUSED_MS 60000
+/* What the first segment of an area takes. */
+#define GH_AREA_BYTES_MIN ((uint64) 2 * 1024 * 1024)
+/* Nor is one made again within so many times of what it took to make it. */
+#define GH_MADE_TIMES 10
+/* Of what tables on the host may take, without gpuhash.resident_memory. */
+#define GH_COPIES_SHARE(bytes) ((bytes) / 4)
+
+typedef enum PlaceState
+{
+	PLACE_FREE,
+	PLACE_SEEN,					/* there is none, but it was asked for once */
+	PLACE_MAKING,
+	PLACE_READY,
+	PLACE_REFUSED				/* there is none, and why not is not going to change soon */
+} PlaceState;
+
+typedef struct Place
+{
+	PlaceState	state;
+	GhCopyKind	kind;
+	Oid			database;
+	Oid			relation;
+	Oid			tablespace;
+	Oid			number;			/* of its file */
+	uint64		id;				/* of the copy */
+	dsa_handle	area;
+	dsa_pointer copy;
+	uint64		bytes;			/* making: that are expected */
+	uint64		rows;			/* or pages */
+	int64		made_ms;		/* that it took */
+	TimestampTz since;			/* making began, or it was published or refused */
+	pg_atomic_uint64 used;		/* TimestampTz */
+	pg_atomic_uint64 hits;
+} Place;
+
+typedef struct Copies
+{
+	LWLock		lock;			/* guards what follows, but for what is atomic */
+	uint64		last_id;
+	Place		places[GH_COPY_PLACES];
+} Copies;
+
+static Copies *copies = NULL;
+
+static Size
+copies_size(void)
+{
+	return sizeof(Copies);
+}
+
+static void
+copies_place(void *place, bool found)
+{
+	copies = place;
+	if (found)
+		return;
+	memset(copies, 0, sizeof(Copies));
+	LWLockInitialize(&copies->lock, gh_store_area_tranche());
+	for (int i = 0; i < GH_COPY_PLACES; i++)
+	{
+		pg_atomic_init_u64(&copies->places[i].used, 0);
+		pg_atomic_init_u64(&copies->places[i].hits, 0);
+	}
+}
+
+void
+gh_shared_copies_init(void)
+{
+	gh_service_add_memory("gpuhash shared copies", copies_size, copies_place);
+}
+
+uint64
+gh_shared_copies_limit(void)
+{
+	if (gh_resident_memory >= 0)
+		return (uint64) gh_resident_memory * 1024 * 1024;
+	return GH_COPIES_SHARE(gh_store_host_memory());
+}
+
+/* --------------------------------------------------------------------- places */
+
+static bool
+is_of(const Place *place, GhCopyKind kind, Relation relation)
+{
+	return place->state != PLACE_FREE && place->relation == RelationGetRelid(relation) && place->kind == kind &&
+		place->database == MyDatabaseId && place->number == gh_relation_number(relation) &&
+		place->tablespace == relation->rd_rel->reltablespace;
+}
+
+static Place *
+find_place(GhCopyKind kind, Relation relation)
+{
+	for (int i = 0; i < GH_COPY_PLACES; i++)
+		if (is_of(&copies->places[i], kind, relation))
+			return &copies->places[i];
+	return NULL;
+}
+
+/* An area that this process has attached, as it can be only once. */
+typedef struct Attached
+{
+	dsa_area   *area;			/* NULL: the place is free */
+	dsa_handle	handle;
+	int			users;
+} Attached;
+
+static Attached *attached = NULL;
+static int	nattached = 0;
+
+static Attached *
+find_attached(const dsa_area *area, dsa_handle handle)
+{
+	for (int i = 0; i < nattached; i++)
+		if (attached[i].area != NULL && (area != NULL ? attached[i].area == area : attached[i].handle == handle))
+			return &attached[i];
+	return NULL;
+}
+
+/* Room for one more area.  May throw. */
+static void
+reserve_attached(void)
+{
+	for (int i = 0; i < nattached; i++)
+		if (attached[i].area == NULL)
+			return;
+	if (attached == NULL)
+		attached = MemoryContextAlloc(TopMemoryContext, sizeof(Attached));
+	else
+		attached = repalloc(attached, (nattached + 1) * sizeof(Attached));
+	attached[nattached++].area = NULL;
+}
+
+/* There is room. */
+static void
+note_attached(dsa_area *area)
+{
+	int			i = 0;
+
+	while (attached[i].area != NULL)
+		i++;
+	attached[i] = (Attached) {area, dsa_get_handle(area), 1};
+	dsa_pin_mapping(area);
+}
+
+/* An area that is in the list, attached until it is detached. */
+static dsa_area *
+attach_area(dsa_handle handle)
+{
+	Attached   *known = find_attached(NULL, handle);
+	MemoryContext saved;
+	dsa_area   *area;
+
+	if (known != NULL)
+	{
+		known->users++;
+		return known->area;
+	}
+	reserve_attached();
+	saved = MemoryContextSwitchTo(TopMemoryContext);
+	area = dsa_attach(handle);
+	MemoryContextSwitchTo(saved);
+	note_attached(area);
+	return area;
+}
+
+static void
+detach_area(dsa_area *area)
+{
+	Attached   *known = find_attached(area, 0);
+
+	if (--known->users > 0)
+		return;
+	known->area = NULL;
+	dsa_detach(area);
+}
+
+typedef struct AttachWork
+{
+	dsa_handle	handle;
+	dsa_area   *area;
+} AttachWork;
+
+static void
+attach_work(void *arg)
+{
+	AttachWork *work = arg;
+
+	work->area = attach_area(work->handle);
+}
+
+/* The same without an error; NULL: it cannot be. */
+static dsa_area *
+try_attach(dsa_handle handle)
+{
+	AttachWork	work = {handle};
+
+	return gh_run_guarded(NULL, attach_work, &work) ? work.area : NULL;
+}
+
+/* The copy leaves the list; its area stays for those who have it.  With the lock. */
+static void
+free_place(Place *place)
+{
+	dsa_area   *area = place->state == PLACE_READY ? try_attach(place->area) : NULL;
+
+	if (area != NULL)
+		dsa_unpin(area);
+	place->state = PLACE_FREE;
+	place->bytes = 0;
+	if (area != NULL)
+		detach_area(area);
+}
+
+/* Whether an index or table of this database is no more, or has another file. */
+static bool
+is_gone(const Place *place)
+{
+	HeapTuple	tuple;
+	bool		gone;
+
+	if (place->database != MyDatabaseId)
+		return !SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(place->database));
+	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(place->relation));
+	gone = !HeapTupleIsValid(tuple) || ((Form_pg_class) GETSTRUCT(tuple))->relfilenode != place->number;
+	if (HeapTupleIsValid(tuple))
+		ReleaseSysCache(tuple);
+	return gone;
+}
+
+/* Copies of what is no more go.  Looks into catalogs, and so without the lock. */
+static void
+forget_gone(void)
+{
+	for (int i = 0; i < GH_COPY_PLACES; i++)
+	{
+		Place		seen;
+		bool		there;
+
+		LWLockAcquire(&copies->lock, LW_SHARED);
+		seen = copies->places[i];
+		LWLockRelease(&copies->lock);
+		there = seen.state == PLACE_READY || seen.state == PLACE_REFUSED || seen.state == PLACE_SEEN;
+		if (!there || !is_gone(&seen))
+			continue;
+		LWLockAcquire(&copies->lock, LW_EXCLUSIVE);
+		if (copies->places[i].id == seen.id && copies->places[i].state == seen.state)
+			free_place(&copies->places[i]);
+		LWLockRelease(&copies->lock);
+	}
+}
+
+/* Whether it may go: a copy that took long to make stays for a time after each use, or two would take turns. */
+static bool
+may_go(Place *place, PlaceState state)
+{
+	int64		used = (int64) pg_atomic_read_u64(&place->used);
+
+	return place->state == state &&
+		(state != PLACE_READY ||
+		 TimestampDifferenceExceeds(used, GetCurrentTimestamp(), (int) Min(place->made_ms * GH_MADE_TIMES, PG_INT32_MAX)));
+}
+
+/* Of a database that is no more: another one may have its OID, and copies of its files. */
+void
+gh_shared_copies_drop_database(Oid database)
+{
+	if (copies == NULL)
+		return;
+	LWLockAcquire(&copies->lock, LW_EXCLUSIVE);
+	for (int i = 0; i < GH_COPY_PLACES; i++)
+		if (copies->places[i].state != PLACE_FREE && copies->places[i].database == database)
+			free_place(&copies->places[i]);
+	LWLockRelease(&copies->lock);
+}
+
+/* That one goes which was used longest ago, of all in that state but for one, which may be NULL; false: there is none. */
+static bool
+free_oldest(PlaceState state, const Place *but)
+{
+	Place	   *oldest = NULL;
+
+	for (int i = 0; i < GH_COPY_PLACES; i++)
+	{
+		Place	   *place = &copies->places[i];
+
+		if (place != but && may_go(place, state) &&
+			(oldest == NULL || pg_atomic_read_u64(&place->used) < pg_atomic_read_u64(&oldest->used)))
+			oldest = place;
+	}
+	if (oldest != NULL)
+		free_place(oldest);
+	return oldest != NULL;
+}
+
+/* The bytes of all, at_least: but for those that may go, other than that one. */
+static uint64
+taken(bool at_least, const Place *but)
+{
+	uint64		bytes = 0;
+
+	for (int i = 0; i < GH_COPY_PLACES; i++)
+		if (!at_least || &copies->places[i] == but || !may_go(&copies->places[i], PLACE_READY))
+			bytes += copies->places[i].bytes;
+	return bytes;
+}
+
+/* Room for so many bytes, at the cost of others than that one, which may be NULL; false: there is none. */
+static bool
+make_room(uint64 bytes, const Place *but)
+{
+	uint64		limit = gh_shared_copies_limit();
+
+	/* none goes in vain */
+	if (taken(true, but) + bytes > limit)
+		return false;
+	while (taken(false, but) + bytes > limit)
+		if (!free_oldest(PLACE_READY, but))
+			return false;
+	return true;
+}
+
+/* A place that nothing is in; NULL: there is none. */
+static Place *
+find_free_place(void)
+{
+	do
+	{
+		for (int i = 0; i < GH_COPY_PLACES; i++)
+			if (copies->places[i].state == PLACE_FREE)
+				return &copies->places[i];
+	} while (free_oldest(PLACE_SEEN, NULL) || free_oldest(PLACE_REFUSED, NULL) || free_oldest(PLACE_READY, NULL));
+	return NULL;
+}
+
+static void
+set_place(Place *place, PlaceState state, GhCopyKind kind, Relation relation, uint64 bytes)
+{
+	place->state = state;
+	place->kind = kind;
+	place->database = MyDatabaseId;
+	place->relation = RelationGetRelid(relation);
+	place->tablespace = relation->rd_rel->reltablespace;
+	place->number = gh_relation_number(relation);
+	place->id = ++copies->last_id;
+	place->bytes = bytes;
+	place->rows = 0;
+	place->made_ms = 0;
+	place->since = GetCurrentTimestamp();
+	pg_atomic_write_u64(&place->used, (uint64) place->since);
+	pg_atomic_write_u64(&place->hits, 0);
+}
+
+/* ----------------------------------------------------------------------- use */
+
+bool
+gh_shared_copy_open(GhCopyKind kind, Relation relation, GhCopyHold *hold)
+{
+	Place	   *place;
+
+	memset(hold, 0, sizeof(*hold));
+	if (copies == NULL)
+		return false;
+	LWLockAcquire(&copies->lock, LW_SHARED);
+	place = find_place(kind, relation);
+	if (place != NULL && place->state == PLACE_READY)
+	{
+		hold->area = try_attach(place->area);
+		hold->at = place->copy;
+		if (hold->area != NULL)
+			hold->any = dsa_get_address(hold->area, hold->at);
+		hold->place = (int) (place - copies->places);
+		hold->number = place->id;
+	}
+	LWLockRelease(&copies->lock);
+	return hold->area != NULL;
+}
+
+void
+gh_shared_copy_close(GhCopyHold *hold)
+{
+	if (hold->area != NULL)
+		detach_area(hold->area);
+	hold->area = NULL;
+	hold->any = NULL;
+}
+
+/* It may be another copy's place by now: what is counted then is no matter. */
+void
+gh_shared_copy_count_use(const GhCopyHold *hold)
+{
+	Place	   *place = &copies->places[hold->place];
+
+	pg_atomic_write_u64(&place->used, (uint64) GetCurrentTimestamp());
+	pg_atomic_fetch_add_u64(&place->hits, 1);
+}
+
+bool
+gh_shared_copy_is_due(GhCopyKind kind, Relation relation)
+{
+	const Place *place;
+	bool		due = true;
+
+	if (copies == NULL)
+		return false;
+	LWLockAcquire(&copies->lock, LW_SHARED);
+	place = find_place(kind, relation);
+	if (place != NULL)
+	{
+		int64		wait = place->state == PLACE_REFUSED ? GH_REFUSED_MS : place->made_ms * GH_MADE_TIMES;
+
+		due = place->state != PLACE_MAKING &&
+			TimestampDifferenceExceeds(place->since, GetCurrentTimestamp(), (int) Min(wait, PG_INT32_MAX));
+	}
+	LWLockRelease(&copies->lock);
+	return due;
+}
+
+/* --------------------------------------------------------------------- memory */
+
+typedef struct AllocWork
+{
+	dsa_area   *area;
+	Size		bytes;
+	GhRef		ref;
+	dsa_pointer start;
+} AllocWork;
+
+static void
+alloc_work(void *arg)
+{
+	AllocWork  *work = arg;
+
+	work->ref = gh_area_alloc(work->area, work->bytes, sizeof(dsa_pointer), &work->start);
+}
+
+/* In front of a block is what is to be freed. */
+static GhRef
+block_alloc(void *ctx, size_t bytes)
+{
+	GhCopyHold *hold = ctx;
+	AllocWork	work = {.area = hold->area};
+
+	if (bytes > MaxAllocHugeSize - 2 * GH_HOST_ALIGNMENT)
+		return 0;
+	work.bytes = bytes + 2 * GH_HOST_ALIGNMENT;
+	if (!gh_run_guarded(NULL, alloc_work, &work) || work.ref == 0)
+		return 0;
+	((dsa_pointer *) dsa_get_address(hold->area, work.ref))[-1] = work.start;
+	return work.ref;
+}
+
+static void
+free_work(void *arg)
+{
+	AllocWork  *work = arg;
+
+	dsa_free(work->area, work->start);
+}
+
+static void
+block_free(void *ctx, GhRef ref)
+{
+	GhCopyHold *hold = ctx;
+	AllocWork	work = {.area = hold->area};
+
+	if (ref == 0)
+		return;
+	work.start = ((dsa_pointer *) dsa_get_address(hold->area, ref))[-1];
+	(void) gh_run_guarded(NULL, free_work, &work);
+}
+
+static void *
+block_address(void *ctx, GhRef ref)
+{
+	return dsa_get_address(((GhCopyHold *) ctx)->area, ref);
+}
+
+/* One process makes a copy, and nothing of it changes later. */
+void
+gh_shared_copy_host(GhCopyHold *hold, GhHost *host)
+{
+	gh_store_make_host(host, hold, block_alloc, block_free, block_address);
+}
+
+/* --------------------------------------------------------------------- making */
+
+static void
+create_work(void *arg)
+{
+	GhCopyHold *hold = arg;
+	MemoryContext saved;
+
+	reserve_attached();
+	saved = MemoryContextSwitchTo(TopMemoryContext);
+	hold->area = dsa_create(gh_store_area_tranche());
+	MemoryContextSwitchTo(saved);
+	note_attached(hold->area);
+	dsa_set_size_limit(hold->area, Max(gh_shared_copies_limit(), GH_AREA_BYTES_MIN));
+}
+
+static void
+entries_work(void *arg)
+{
+	AllocWork  *work = arg;
+
+	work->start = dsa_allocate_extended(work->area, work->bytes, DSA_ALLOC_HUGE | DSA_ALLOC_NO_OOM);
+}
+
+bool
+gh_shared_copy_alloc(GhCopyHold *hold, Size bytes, dsa_pointer *at)
+{
+	AllocWork	work = {.area = hold->area,.bytes = Max(bytes, 1)};
+
+	if (!gh_run_guarded(NULL, entries_work, &work))
+		return false;
+	*at = work.start;
+	return DsaPointerIsValid(*at);
+}
+
+bool
+gh_shared_copy_begin(GhCopyKind kind, Relation relation, uint64 bytes, Size root_bytes, GhCopyHold *hold)
+{
+	Place	   *place;
+
+	memset(hold, 0, sizeof(*hold));
+	if (copies == NULL)
+		return false;
+	forget_gone();
+	LWLockAcquire(&copies->lock, LW_EXCLUSIVE);
+	place = find_place(kind, relation);
+	if (place != NULL && place->state == PLACE_MAKING)
+	{
+		LWLockRelease(&copies->lock);
+		return false;
+	}
+	if (place != NULL)
+		free_place(place);
+	place = make_room(bytes, NULL) ? find_free_place() : NULL;
+	if (place != NULL)
+	{
+		set_place(place, PLACE_MAKING, kind, relation, bytes);
+		hold->number = place->id;
+		hold->place = (int) (place - copies->places);
+	}
+	LWLockRelease(&copies->lock);
+	if (place == NULL)
+		return false;
+	if (!gh_run_guarded(NULL, create_work, hold) || !gh_shared_copy_alloc(hold, root_bytes, &hold->at))
+	{
+		gh_shared_copy_abandon(hold, true);
+		return false;
+	}
+	hold->any = dsa_get_address(hold->area, hold->at);
+	memset(hold->any, 0, root_bytes);
+	return true;
+}
+
+/* The copy is in the list from here on; of one that goes on to grow, the hold stays. */
+void
+gh_shared_copy_publish(GhCopyHold *hold, uint64 rows, bool grows)
+{
+	Place	   *place = &copies->places[hold->place];
+	TimestampTz now = GetCurrentTimestamp();
+
+	dsa_pin(hold->area);
+	LWLockAcquire(&copies->lock, LW_EXCLUSIVE);
+	place->area = dsa_get_handle(hold->area);
+	place->copy = hold->at;
+	place->bytes = gh_area_size(hold->area, place->bytes);
+	place->rows = rows;
+	place->made_ms = TimestampDifferenceMilliseconds(place->since, now);
+	place->since = now;
+	place->state = PLACE_READY;
+	LWLockRelease(&copies->lock);
+	if (!grows)
+		gh_shared_copy_close(hold);
+}
+
+void
+gh_shared_copy_abandon(GhCopyHold *hold, bool refused)
+{
+	Place	   *place = &copies->places[hold->place];
+
+	gh_shared_copy_close(hold);
+	LWLockAcquire(&copies->lock, LW_EXCLUSIVE);
+	if (place->state == PLACE_MAKING && place->id == hold->number)
+	{
+		place->bytes = 0;
+		place->since = GetCurrentTimestamp();
+		place->state = refused ? PLACE_REFUSED : PLACE_FREE;
+	}
+	LWLockRelease(&copies->lock);
+}
+
+/* ---------------------------------------------------------- copies that grow */
+
+/* Whether this is not the first time that somebody asks for one. */
+bool
+gh_shared_copy_was_seen(GhCopyKind kind, Relation relation)
+{
+	Place	   *place;
+	bool		seen;
+
+	if (copies == NULL)
+		return false;
+	LWLockAcquire(&copies->lock, LW_EXCLUSIVE);
+	place = find_place(kind, relation);
+	seen = place != NULL && place->state == PLACE_SEEN;
+	if (place == NULL && (place = find_free_place()) != NULL)
+		set_place(place, PLACE_SEEN, kind, relation, 0);
+	LWLockRelease(&copies->lock);
+	return seen;
+}
+
+/* Whether so many bytes more may be taken for the copy, at the cost of others.  False: not, or it is in the list no more. */
+bool
+gh_shared_copy_may_grow(const GhCopyHold *hold, uint64 bytes)
+{
+	Place	   *place = &copies->places[hold->place];
+	bool		may;
+
+	LWLockAcquire(&copies->lock, LW_EXCLUSIVE);
+	may = place->state == PLACE_READY && place->id == hold->number && make_room(bytes, place);
+	LWLockRelease(&copies->lock);
+	return may;
+}
+
+/* The copy has so many bytes, and rows, more, or fewer. */
+void
+gh_shared_copy_grew(const GhCopyHold *hold, int64 bytes, int64 rows)
+{
+	Place	   *place = &copies->places[hold->place];
+
+	LWLockAcquire(&copies->lock, LW_EXCLUSIVE);
+	if (place->state == PLACE_READY && place->id == hold->number)
+	{
+		place->bytes = gh_area_size(hold->area, place->bytes + (uint64) bytes);
+		place->rows += (uint64) rows;
+	}
+	LWLockRelease(&copies->lock);
+}
+
+/* What grew took so long to make. */
+void
+gh_shared_copy_took(const GhCopyHold *hold, int64 ms)
+{
+	Place	   *place = &copies->places[hold->place];
+
+	if (ms == 0)
+		return;
+	LWLockAcquire(&copies->lock, LW_EXCLUSIVE);
+	if (place->state == PLACE_READY && place->id == hold->number)
+		place->made_ms += ms;
+	LWLockRelease(&copies->lock);
+}
+
+void
+gh_shared_copy_free(GhCopyHold *hold, dsa_pointer at)
+{
+	AllocWork	work = {.area = hold->area,.start = at};
+
+	(void) gh_run_guarded(NULL, free_work, &work);
+}
+
+GhSharedCopyInfo *
+gh_shared_copies_list(int *count)
+{
+	GhSharedCopyInfo *infos = palloc0(sizeof(GhSharedCopyInfo) * GH_COPY_PLACES);
+
+	*count = 0;
+	if (copies == NULL)
+		return infos;
+	forget_gone();
+	LWLockAcquire(&copies->lock, LW_SHARED);
+	for (int i = 0; i < GH_COPY_PLACES; i++)
+	{
+		Place	   *place = &copies->places[i];
+
+		if (place->state != PLACE_READY || place->database != MyDatabaseId)
+			continue;
+		infos[(*count)++] = (GhSharedCopyInfo)
+		{
+			place->kind, place->relation, place->bytes, place->rows, pg_atomic_read_u64(&place->hits),
+				(TimestampTz) pg_atomic_read_u64(&place->used)
+		};
+	}
+	LWLockRelease(&copies->lock);
+	return infos;
+}
