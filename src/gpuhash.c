@@ -148,7 +148,7 @@ define_switches(void)
 							 NULL,
 							 NULL);
 	DefineCustomBoolVariable("gpuhash.enable_resident",
-							 "Lets queries use pages of tables that are on a GPU, and leave them there.",
+							 "Lets queries use pages of tables that are on a GPU, or their columns in memory, and leave them there.",
 							 NULL,
 							 &gh_enable_resident,
 							 true,

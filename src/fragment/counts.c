@@ -31,6 +31,7 @@ gh_counts_add(GhFragmentCounts *totals, const GhFragmentCounts *counts)
 	totals->device_pages += counts->device_pages;
 	totals->pinned_pages += counts->pinned_pages;
 	totals->resident_pages += counts->resident_pages;
+	totals->column_pages += counts->column_pages;
 	totals->hinted_pages += counts->hinted_pages;
 	totals->judged += counts->judged;
 	totals->unmatched += counts->unmatched;

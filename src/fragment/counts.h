@@ -15,6 +15,7 @@
 typedef struct GhFragmentCounts
 {
 	uint64		pages;			/* read by the node itself */
+	uint64		column_pages;	/* of them, those of which columns were in shared memory */
 	uint64		rows;			/* that the child had for it */
 	uint64		back;			/* of them, by PostgreSQL's expressions from the scan's conditions on */
 	uint32		joins_below;	/* from the lowest on, joins that returned their rows through the executor */

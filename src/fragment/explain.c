@@ -123,6 +123,7 @@ gh_fragment_explain_input(const GhFragment *fragment, ExplainState *es)
 
 	ExplainPropertyText("Engine", counts->device_pages > 0 || counts->on_device ? "cuda" : "cpu", es);
 	gh_explain_count("Pages", NULL, counts->pages, es);
+	gh_explain_count("Column Pages", NULL, counts->column_pages, es);
 	ExplainPropertyUInteger("Input Rows", NULL, counts->rows, es);
 	gh_explain_count("Rows Handed Back", NULL, counts->back, es);
 }

@@ -190,7 +190,7 @@ next_page(GhFragment *fragment, int *from)
 		return false;
 	pgstat_count_index_tuples(pages->relation, pages->ntuples);
 	if (!fragment->device->tried)
-		gh_device_log(fragment, pages->block, 1);
+		gh_device_log(fragment, pages->block, pages->run);
 	return true;
 }
 
@@ -238,16 +238,20 @@ add_held(GhFragment *fragment, instr_time *clock)
 
 	for (uint32 i = 0; i < held->nback; i++)
 	{
-		const GhBackRow *row = &held->back[i];
+		BlockNumber block;
+		OffsetNumber line;
+		Buffer		buffer = gh_stage_back_row(stage, fragment->pages, &held->back[i], &block, &line);
 
-		rows += gh_add_tuple(fragment, held->buffers[row->page], held->refs[row->page].block, row->line);
+		rows += gh_add_tuple(fragment, buffer, block, line);
 	}
 	fragment->methods->enter_waiting(fragment);
 	gh_fragment_clock(fragment, &fragment->counts.evaluate_time, clock);
 	/* the slot has a pin of its own */
 	ExecClearTuple(((ScanState *) fragment->scan)->ss_ScanTupleSlot);
 	InstrCountFiltered1(fragment->scan, (double) held->ntuples - rows);
-	fragment->counts.pages += held->npages;
+	fragment->counts.pages += gh_held_count(held);
+	if (held->npages == 0)
+		fragment->counts.column_pages += held->run;
 	fragment->counts.rows += rows;
 	gh_stage_release(stage);
 	return rows;
@@ -268,11 +272,16 @@ read_pages(GhFragment *fragment)
 		gh_joined_start(fragment);
 	gh_child_start(fragment->scan);
 	fragment->pages->tuples_unread = fragment->program.program->ncolumns == 0;
+	gh_pages_begin(fragment->pages, fragment->scan);
+	found = gh_stage_begin_reading(stage, fragment->pages);
 	while (gh_stage_has_room(stage, fragment->pages) && next_page(fragment, &from))
 	{
 		gh_stage_hold(stage, fragment->pages);
+		if (fragment->pages->elsewhere)
+			pgstat_count_index_tuples(fragment->pages->relation, stage->held->run_rows.count);
 		found = true;
 	}
+	gh_stage_end_reading(stage, fragment->pages);
 	gh_fragment_clock(fragment, &fragment->counts.source_time, &clock);
 	if (found)
 		rows = add_held(fragment, &clock);
@@ -314,7 +323,7 @@ void
 gh_fragment_start_anew(GhFragment *fragment)
 {
 	fragment->counts.pages = fragment->counts.rows = fragment->counts.back = fragment->counts.groups = 0;
-	fragment->counts.disk = 0;
+	fragment->counts.disk = fragment->counts.column_pages = 0;
 	fragment->methods->start_anew(fragment);
 }
 

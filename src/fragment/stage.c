@@ -11,6 +11,7 @@
 #include "expr/values.h"
 #include "fragment/stage.h"
 #include "gpuhash.h"
+#include "heap/layout.h"
 #include "service/placement.h"
 
 /*

@@ -11,27 +11,40 @@
 #include "engine/pipeline/pipeline.h"
 #include "heap/pages.h"
 #include "host.h"
-
-/* Of a page's address, for the engines. */
-#define GH_PAGE_ALIGNMENT 16
+#include "store/columns.h"
 
 /* Words of a bit for each line of a page. */
 #define GH_LINE_WORDS ((MaxHeapTuplesPerPage + 63) / 64)
 
-/* Pages that are done in one request, each pinned meanwhile (stage_pages.c). */
+/* Pages of a request, at most. */
+#define GH_HELD_MAX 32
+
+/*
+ * Pages that are done in one request, each pinned meanwhile (stage_pages.c); and a run of blocks of which columns are stored, which
+ * is done by itself, when no pages are held (stage_columns.c).
+ */
 typedef struct GhHeldPages
 {
 	uint32		most;			/* pages of the next request */
 	uint32		npages;
 	uint32		nlines;			/* of all, visible or not, and of them: */
-	uint32		ntuples;
+	uint32		ntuples;		/* without pages, of the run */
 	Buffer	   *buffers;		/* pinned */
 	GhPageRef  *refs;
 	uint64	   *asked;			/* GH_LINE_WORDS of each page: a bit for each line */
 	GhPipelineRequest request;	/* the last one */
 	GhBackRow  *listed;			/* rows that were handed back by it, as the engine lists them */
+	uint32		back_room;
 	uint32		nback;
-	GhBackRow  *back;			/* and line by line, in their order */
+	GhBackRow  *back;			/* and line by line, in their order; of a run, by row */
+
+	uint32		run;			/* blocks from that one on: */
+	BlockNumber run_block;
+	GhColumnRows run_rows;
+	bool		run_again;		/* of its rows, those whose bits are set are brought again */
+	uint64	   *run_asked;
+	Buffer		run_buffer;		/* the page of a row that was handed back, pinned; or InvalidBuffer */
+	BlockNumber run_buffer_block;
 } GhHeldPages;
 
 /* A pipeline of the CPU engine, in this process, to which pages are brought where they are. */
@@ -46,6 +59,10 @@ typedef struct GhStage
 	GhPageRef	page;
 	uint64		asked[GH_LINE_WORDS];
 	GhHeldPages *held;	/* NULL: there were none yet */
+	const GhPages *columns_of;	/* whose columns were asked for last */
+	GhColumnsUse *columns;		/* NULL: none are stored of it */
+	uint32		ngiven;			/* vectors of the program that are columns of the source */
+	uint16		given[GH_PROGRAM_VECTORS_MAX];
 } GhStage;
 
 /* Rows that are brought as columns. */
@@ -86,6 +103,26 @@ extern void gh_stage_hold(GhStage *stage, GhPages *pages);
 extern void gh_stage_run_held(GhStage *stage);
 extern void gh_stage_run_held_again(GhStage *stage);
 extern void gh_stage_release(GhStage *stage);
+extern void gh_stage_make_held(GhStage *stage);
+extern Buffer gh_stage_back_row(GhStage *stage, GhPages *pages, const GhBackRow *row, BlockNumber *block,
+								OffsetNumber *line);
+
+/* The pages that the next request brings, or has brought. */
+static inline uint32
+gh_held_count(const GhHeldPages *held)
+{
+	return held->npages > 0 ? held->npages : held->run;
+}
+
+/* stage_columns.c: columns that are stored, in the place of pages */
+extern bool gh_stage_begin_reading(GhStage *stage, GhPages *pages);
+extern void gh_stage_end_reading(const GhStage *stage, GhPages *pages);
+extern void gh_stage_hold_run(GhStage *stage, const GhPages *pages);
+extern void gh_stage_run_rows(GhStage *stage);
+extern void gh_stage_ask_again_of_run(GhHeldPages *held);
+extern Buffer gh_stage_pin_row(GhStage *stage, GhPages *pages, const GhBackRow *row, BlockNumber *block,
+							   OffsetNumber *line);
+extern void gh_stage_leave_row(GhHeldPages *held);
 
 /* scan_engine.c */
 extern GhPageAttribute *gh_scan_attributes(Relation relation);

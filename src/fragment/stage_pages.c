@@ -18,8 +18,7 @@
 
 #include "fragment/stage.h"
 
-/* Pages of a request; of a scan through a ring, a quarter of the smallest ring. */
-#define GH_HELD_MAX 32
+/* Pages of a request of a scan through a ring: a quarter of the smallest ring. */
 #define GH_HELD_RING_MAX (256 * 1024 / BLCKSZ / 4)
 
 /* With so many lines a request is full: of more, each takes no less time. */
@@ -34,12 +33,17 @@
 /* Lines of a request, at most: all but those of the last page are fewer than that. */
 #define GH_HELD_ROWS (GH_HELD_LINES + MaxHeapTuplesPerPage)
 
-static GhHeldPages *
-make_held(GhStage *stage)
+void
+gh_stage_make_held(GhStage *stage)
 {
-	MemoryContext saved = MemoryContextSwitchTo(stage->context);
-	GhHeldPages *held = palloc0(sizeof(GhHeldPages));
+	MemoryContext saved;
+	GhHeldPages *held;
 
+	if (stage->held != NULL)
+		return;
+	saved = MemoryContextSwitchTo(stage->context);
+	held = stage->held = palloc0(sizeof(GhHeldPages));
+	held->back_room = GH_HELD_ROWS;
 	held->most = 1;
 	held->buffers = palloc(sizeof(Buffer) * GH_HELD_MAX);
 	held->refs = palloc(sizeof(GhPageRef) * GH_HELD_MAX);
@@ -47,7 +51,6 @@ make_held(GhStage *stage)
 	held->listed = palloc(sizeof(GhBackRow) * GH_HELD_ROWS);
 	held->back = palloc(sizeof(GhBackRow) * GH_HELD_ROWS);
 	MemoryContextSwitchTo(saved);
-	return held;
 }
 
 /* How many pages may be held at a time: one, at least. */
@@ -68,19 +71,29 @@ gh_stage_has_room(const GhStage *stage, const GhPages *pages)
 {
 	const GhHeldPages *held = stage->held;
 
-	return held == NULL || held->npages == 0 ||
-		(held->npages < Min(held->most, held_room(pages)) && held->nlines < GH_HELD_LINES);
+	if (held == NULL || gh_held_count(held) == 0)
+		return true;
+	return held->run == 0 && held->npages < Min(held->most, held_room(pages)) &&
+		held->nlines < GH_HELD_LINES;
 }
 
-/* The page that is pinned, of which the visible lines are known: the pin becomes the stage's. */
+/*
+ * The page that is pinned, of which the visible lines are known: the pin becomes the stage's.  Or blocks that were not read, as
+ * columns of them are stored.
+ */
 void
 gh_stage_hold(GhStage *stage, GhPages *pages)
 {
-	GhHeldPages *held = stage->held;
+	GhHeldPages *held;
 	GhPageRef  *ref;
 
-	if (held == NULL)
-		held = stage->held = make_held(stage);
+	gh_stage_make_held(stage);
+	if (pages->elsewhere)
+	{
+		gh_stage_hold_run(stage, pages);
+		return;
+	}
+	held = stage->held;
 	ref = &held->refs[held->npages];
 	if (pages->ntuples == 0)
 		*ref = (GhPageRef) {.block = pages->block,.bitmap = GH_PAGE_ALL_LINES};
@@ -125,6 +138,11 @@ run_held(GhStage *stage)
 	GhHeldPages *held = stage->held;
 	GhPipelineRequest *request = &held->request;
 
+	if (held->npages == 0)
+	{
+		gh_stage_run_rows(stage);
+		return;
+	}
 	memset(request, 0, sizeof(*request));
 	request->kind = GH_INPUT_PAGES;
 	request->npages = held->npages;
@@ -132,13 +150,13 @@ run_held(GhStage *stage)
 	request->bitmaps = held->asked;
 	request->nbitmaps = held->npages * GH_LINE_WORDS;
 	request->back = held->listed;
-	request->back_room = GH_HELD_ROWS;
+	request->back_room = held->back_room;
 	gh_stage_run(stage, request);
 	list_back(held, request->nback);
 }
 
 /*
- * Brings the pages that are held.  Which rows of them are handed back is in held->back, by the pages' numbers, and
+ * Brings the pages that are held, or, without one, the run.  Which rows of them are handed back is in held->back, by the pages' numbers, and
  * held->request has the counts.
  */
 void
@@ -157,6 +175,12 @@ gh_stage_run_held_again(GhStage *stage)
 {
 	GhHeldPages *held = stage->held;
 
+	if (held->npages == 0)
+	{
+		gh_stage_ask_again_of_run(held);
+		run_held(stage);
+		return;
+	}
 	memset(held->asked, 0, sizeof(uint64) * GH_LINE_WORDS * held->npages);
 	for (uint32 p = 0; p < held->npages; p++)
 	{
@@ -174,13 +198,30 @@ gh_stage_run_held_again(GhStage *stage)
 	run_held(stage);
 }
 
-/* Gives up the pins. */
+/* The page of a row that was handed back, pinned: it is there up to the next call, or the release. */
+Buffer
+gh_stage_back_row(GhStage *stage, GhPages *pages, const GhBackRow *row, BlockNumber *block, OffsetNumber *line)
+{
+	const GhHeldPages *held = stage->held;
+
+	if (held->npages == 0)
+		return gh_stage_pin_row(stage, pages, row, block, line);
+	*block = held->refs[row->page].block;
+	*line = row->line;
+	return held->buffers[row->page];
+}
+
+/* Gives up the pins of what was brought.  A run that was held behind pages is next. */
 void
 gh_stage_release(GhStage *stage)
 {
 	GhHeldPages *held = stage->held;
 
+	if (held->npages == 0)
+		held->run = 0;
+	gh_stage_leave_row(held);
 	for (uint32 p = 0; p < held->npages; p++)
 		ReleaseBuffer(held->buffers[p]);
-	held->npages = held->nlines = held->ntuples = 0;
+	held->npages = held->nlines = 0;
+	held->ntuples = held->run > 0 ? held->run_rows.count : 0;
 }

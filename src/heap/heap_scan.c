@@ -159,6 +159,84 @@ static const GhPagesMaker sample_maker = {
 	.prepare = prepare,
 };
 
+/* --------------------------------------------------- blocks that are named */
+
+typedef struct NamedBlocks
+{
+	BlockNumber first;
+	BlockNumber end;
+	bool		begun;
+	OffsetNumber lines[MaxHeapTuplesPerPage];
+} NamedBlocks;
+
+static bool
+named_are_new(const GhPages *pages)
+{
+	return !((const NamedBlocks *) pages->source)->begun;
+}
+
+static void
+begin_named(GhPages *pages)
+{
+	((NamedBlocks *) pages->source)->begun = true;
+}
+
+static BlockNumber
+choose_named(GhPages *pages, bool first)
+{
+	const NamedBlocks *named = pages->source;
+	BlockNumber block = first ? named->first : pages->last_chosen + 1;
+
+	return block < named->end ? block : InvalidBlockNumber;
+}
+
+/* Whom this page would have to be prepared for goes without it. */
+static void
+prepare_none(GhPages *pages)
+{
+	pages->ntuples = 0;
+}
+
+static const GhPagesMaker named_maker = {
+	.is_new = named_are_new,
+	.begin = begin_named,
+	.choose = choose_named,
+	.prepare = prepare_none,
+};
+
+/*
+ * Pages that are read by their numbers, for those to whom lines suffice, beside a scan of the relation, by its snapshot
+ * and its ring.  There is nothing to be ended but what the memory context has, and pins (gh_pages_park).
+ */
+GhPages *
+gh_named_create(MemoryContext context)
+{
+	GhPages    *named = MemoryContextAllocZero(context, sizeof(GhPages));
+	NamedBlocks *blocks = MemoryContextAllocZero(context, sizeof(NamedBlocks));
+
+	gh_pages_init(named, context);
+	named->maker = &named_maker;
+	named->source = blocks;
+	named->lines = blocks->lines;
+	named->lines_suffice = named->tells_lsn = true;
+	return named;
+}
+
+/* So many blocks come next, which the relation of the scan has. */
+void
+gh_named_turn_to(GhPages *named, const GhPages *scan, BlockNumber first, BlockNumber count)
+{
+	NamedBlocks *blocks = named->source;
+
+	named->relation = scan->relation;
+	named->snapshot = scan->snapshot;
+	named->nblocks = scan->nblocks;
+	named->strategy = scan->strategy;
+	blocks->first = first;
+	blocks->end = first + count;
+	blocks->begun = false;
+}
+
 /*
  * A scan that nobody waits for.  It begins at that block, at no other scan's, and goes through a ring however
  * small the relation is, so that pages of others stay in the pool.

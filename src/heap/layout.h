@@ -13,6 +13,9 @@
 #include "compat.h"
 #include "engine/page/page.h"
 
+/* Of a page's address, for the engines. */
+#define GH_PAGE_ALIGNMENT 16
+
 /* Bytes of an attribute's alignment. */
 static inline uint8
 gh_alignment_bytes(char attalign)

@@ -148,6 +148,8 @@ extern TableScanDesc gh_begin_scan_aside(Relation relation, Snapshot snapshot, B
 extern void gh_pages_of_scan(GhPages *pages, TableScanDesc scan);
 extern GhPages *gh_sample_begin(const GhPages *all, BlockNumber npages);
 extern void gh_sample_end(GhPages *sample);
+extern GhPages *gh_named_create(MemoryContext context);
+extern void gh_named_turn_to(GhPages *named, const GhPages *scan, BlockNumber first, BlockNumber count);
 extern void gh_pages_return_to_scan(GhPages *pages, int ndone, bool ended);
 
 /* ---- child.c: a scan of the plan whose pages the node above reads ---- */

@@ -154,9 +154,11 @@ enter_held(Reader *reader)
 	reader->entered += held->request.counted;
 	for (uint32 i = 0; i < held->nback && entered; i++)
 	{
-		const GhBackRow *row = &held->back[i];
+		BlockNumber block;
+		OffsetNumber line;
+		Buffer		buffer = gh_stage_back_row(reader->stage, reader->pages, &held->back[i], &block, &line);
 
-		entered = enter_line(reader, held->buffers[row->page], held->refs[row->page].block, row->line);
+		entered = enter_line(reader, buffer, block, line);
 	}
 	if (held->nback > 0)
 		ExecClearTuple(((ScanState *) reader->scan)->ss_ScanTupleSlot);
@@ -168,13 +170,14 @@ enter_held(Reader *reader)
 static bool
 enter_pages(Reader *reader, bool *entered)
 {
-	bool		found = false;
+	bool		found = gh_stage_begin_reading(reader->stage, reader->pages);
 
 	while (gh_stage_has_room(reader->stage, reader->pages) && gh_pages_next(reader->pages, GH_PAGES_AHEAD_MAX))
 	{
 		gh_stage_hold(reader->stage, reader->pages);
 		found = true;
 	}
+	gh_stage_end_reading(reader->stage, reader->pages);
 	if (found)
 		*entered = enter_held(reader);
 	return found && *entered;

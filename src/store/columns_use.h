@@ -1,0 +1,105 @@
+/*
+ * columns_use.h
+ *		A scan's use of a table's columns in shared memory: what its files share.
+ */
+#ifndef GPUHASH_COLUMNS_USE_H
+#define GPUHASH_COLUMNS_USE_H
+
+#include "portability/instr_time.h"
+#include "storage/lwlock.h"
+
+#include "heap/map.h"
+#include "store/columns.h"
+#include "store/shared_copies.h"
+
+/* Columns of a table that are known of, at most. */
+#define GH_STORED_COLUMNS_MAX 64
+
+/*
+ * Rows of the blocks of a stripe, by columns: one block of bytes without addresses in it.  A block that was looked at has LSNs;
+ * of one of these that is not there, some value cannot be read, or its rows were not all visible.
+ */
+typedef struct GhStripe
+{
+	uint64		number;			/* never used again */
+	Size		bytes;			/* of all of it */
+	uint32		there;			/* a bit for each block, as of: */
+	uint32		looked_at;
+	XLogRecPtr	map_lsn[GH_STRIPE_BLOCKS];	/* the map's page by which it was all-visible */
+	XLogRecPtr	heap_lsn[GH_STRIPE_BLOCKS]; /* the page's own; 0: it proves nothing */
+	uint32		first[GH_STRIPE_BLOCKS + 1];	/* rows of all blocks before it */
+	uint32		lines_at;		/* uint16 by row: its line; 0: of each block they are 1, 2, 3 and so on */
+	uint32		ncolumns;
+	GhColumn	columns[GH_STORED_COLUMNS_MAX];
+	uint32		at[GH_STORED_COLUMNS_MAX];	/* where they are: a GhPackedColumn */
+} GhStripe;
+
+/* How often a column was asked for, before any of it was made. */
+typedef struct GhAskedColumn
+{
+	GhColumn	column;
+	uint32		times;
+} GhAskedColumn;
+
+/* The root of a table's columns. */
+typedef struct GhStoredColumns
+{
+	LWLock		lock;			/* guards what follows, and all stripes */
+	uint64		last_number;
+	uint32		nstripes;
+	dsa_pointer stripes;		/* dsa_pointer each, or invalid */
+	uint32		nasked;
+	GhAskedColumn asked[GH_STORED_COLUMNS_MAX];
+} GhStoredColumns;
+
+/* What the columns of a stripe are made in. */
+typedef struct GhStripeMaker GhStripeMaker;
+
+struct GhColumnsUse
+{
+	const GhPages *pages;		/* of the scan */
+	MemoryContext context;
+	MemoryContextCallback callback;
+	GhCopyHold	hold;
+	BlockNumber nblocks;
+	bool		makes;			/* stripes that lack */
+	instr_time	begun;			/* when the first one was looked up */
+	instr_time	making;			/* what it took to make some */
+	GhStripeMaker *maker;		/* NULL: it made none so far */
+	uint32		natts;
+	const GhPageAttribute *attributes;
+	uint32		ncolumns;
+	GhColumn	columns[GH_STORED_COLUMNS_MAX];
+	const GhPackedColumn *packed[GH_STORED_COLUMNS_MAX];
+	int			places;			/* which of them is where rows are (GH_LOAD_TID); -1: none */
+	GhPackedColumn *place_column;	/* its values */
+	uint32		map_number;		/* of the map's page that was read last; or InvalidBlockNumber */
+	GhMapPage	map;
+	uint32		number;			/* of the stripe that was looked up last; or InvalidBlockNumber */
+	uint32		fresh;			/* a bit for each of its blocks: these rows are there */
+	GhStripe   *stripe;			/* a copy of it, with its columns */
+	Size		room;			/* bytes for that */
+};
+
+static inline BlockNumber
+gh_stripe_begin(uint32 number)
+{
+	return (BlockNumber) number * GH_STRIPE_BLOCKS;
+}
+
+/* Two columns are the same where their values are. */
+static inline bool
+gh_is_same_column(const GhColumn *a, const GhColumn *b)
+{
+	return memcmp(a, b, sizeof(GhColumn)) == 0;
+}
+
+/* columns.c */
+extern void gh_columns_reserve(GhColumnsUse *use, Size bytes);
+extern bool gh_columns_publish(GhColumnsUse *use, uint32 number);
+extern void gh_columns_note_map(GhColumnsUse *use, uint32 number, uint32 nblocks, XLogRecPtr *lsns);
+extern bool gh_columns_copy_stripe(GhColumnsUse *use, uint32 number, const GhStripe *head);
+/* columns_make.c: the columns of a stripe out of the pages, into use->stripe */
+extern bool gh_columns_make(GhColumnsUse *use, uint32 number, const GhStripe *before, bool is_fresh);
+
+#endif							/* GPUHASH_COLUMNS_USE_H */
