@@ -34,8 +34,7 @@ gh_fragment_init(GhFragment *fragment, const GhFragmentMethods *methods, int nco
 
 	fragment->methods = methods;
 	fragment->ncolumns = ncolumns;
-	fragment->child = ExecInitNode(linitial(((CustomScan *) css->ss.ps.plan)->custom_plans), estate, eflags);
-	css->custom_ps = list_make1(fragment->child);
+	fragment->child = outerPlanState(css) = ExecInitNode(outerPlan(css->ss.ps.plan), estate, eflags);
 	if (gh_may_read_pages(fragment->child, estate, eflags))
 		fragment->scan = fragment->child;
 	else if (gh_parts_init(fragment, fragment->child, eflags))
@@ -60,9 +59,6 @@ gh_fragment_init(GhFragment *fragment, const GhFragmentMethods *methods, int nco
 bool
 gh_fragment_changes(GhFragment *fragment)
 {
-	/* the core does this for left and right subtrees only */
-	if (fragment->css.ss.ps.chgParam != NULL)
-		UpdateChangedParamSet(fragment->child, fragment->css.ss.ps.chgParam);
 	return fragment->css.ss.ps.chgParam != NULL;
 }
 

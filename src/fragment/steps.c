@@ -82,13 +82,11 @@ relations_of(const PlanState *ps, const ExplainState *es)
 
 	if (ps == NULL || (names = own_relation(ps->plan, es)) != NIL)
 		return names;
+	/* of another extension, which may have its children there */
 	if (IsA(ps, CustomScanState))
-	{
 		foreach(lc, ((const CustomScanState *) ps)->custom_ps)
 			names = list_concat(names, relations_of(lfirst(lc), es));
-		return names;
-	}
-	return list_concat(relations_of(outerPlanState(ps), es), relations_of(innerPlanState(ps), es));
+	return list_concat(list_concat(names, relations_of(outerPlanState(ps), es)), relations_of(innerPlanState(ps), es));
 }
 
 /* Rows that came out of a node, and those that its conditions removed. */

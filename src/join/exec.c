@@ -199,11 +199,9 @@ begin_join(CustomScanState *node, EState *estate, int eflags)
 {
 	GhJoinState *js = (GhJoinState *) node;
 	CustomScan *cscan = (CustomScan *) node->ss.ps.plan;
-	ListCell   *lc;
 
-	foreach(lc, cscan->custom_plans)
-		node->custom_ps = lappend(node->custom_ps,
-								  ExecInitNode((Plan *) lfirst(lc), estate, eflags));
+	outerPlanState(node) = ExecInitNode(outerPlan(cscan), estate, eflags);
+	innerPlanState(node) = ExecInitNode(innerPlan(cscan), estate, eflags);
 
 	/* the scan tuple has columns for the keys, so it never is the result itself */
 	if (node->ss.ps.ps_ProjInfo == NULL)
@@ -444,13 +442,6 @@ rescan_join(CustomScanState *node)
 	PlanState  *outer = gh_child(js, GH_OUTER);
 	PlanState  *inner = gh_child(js, GH_INNER);
 
-	/* the core does this for left and right subtrees only */
-	if (node->ss.ps.chgParam != NULL)
-	{
-		UpdateChangedParamSet(outer, node->ss.ps.chgParam);
-		UpdateChangedParamSet(inner, node->ss.ps.chgParam);
-	}
-
 	gh_forget_batches(js);
 	if (js->probed != NULL)
 		js->probed->wanted = false;
@@ -487,14 +478,13 @@ static void
 end_join(CustomScanState *node)
 {
 	GhJoinState *js = (GhJoinState *) node;
-	ListCell   *lc;
 
 	gh_parallel_shutdown(node);
 	for (int side = GH_OUTER; side <= GH_INNER; side++)
 		if (js->source[side] != NULL)
 			gh_source_end(js->source[side]);
-	foreach(lc, node->custom_ps)
-		ExecEndNode((PlanState *) lfirst(lc));
+	ExecEndNode(outerPlanState(node));
+	ExecEndNode(innerPlanState(node));
 	gh_spill_reset(&js->spill);
 	gh_probed_forget_rows(js);
 	/* its callback gives back what the engine holds */

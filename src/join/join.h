@@ -455,7 +455,7 @@ typedef struct GhJoinState
 static inline PlanState *
 gh_child(const GhJoinState *js, int side)
 {
-	return (PlanState *) list_nth(js->css.custom_ps, side);
+	return side == GH_OUTER ? outerPlanState(js) : innerPlanState(js);
 }
 
 /* exec.c */

@@ -212,7 +212,7 @@ make_plan(PlannerInfo *root, CustomPath *path, List *distinct, List *sets, List 
 	cscan->scan.plan.qual = in_turn(root, list_nth(path->custom_private, GH_AGGREGATE_PATH_HAVING));
 	cscan->scan.scanrelid = 0;
 	cscan->flags = path->flags;
-	cscan->custom_plans = custom_plans;
+	outerPlan(cscan) = child;
 	cscan->custom_exprs = make_exprs(columns, keys, aggregates);
 	if (sets != NIL)
 		cscan->custom_exprs = (List *) gh_sets_row_expr((Node *) cscan->custom_exprs);

@@ -127,7 +127,7 @@ typedef enum GhSetsPathPrivate
  */
 typedef enum GhAggregatePrivate
 {
-	GH_AGGREGATE_PRIVATE_COLUMNS,	/* Integer: the child's columns */
+	GH_AGGREGATE_PRIVATE_COLUMNS,	/* Integer: the child's columns; a node is first, for others may look at it (README) */
 	GH_AGGREGATE_PRIVATE_KEYS,	/* IntList: by key, the scan column where its value goes, from 0; of grouping sets
 								 * then that of the set's number */
 	GH_AGGREGATE_PRIVATE_FIRST, /* Integer: the first aggregate's scan column, from 0 */

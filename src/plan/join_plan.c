@@ -555,7 +555,8 @@ gh_join_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist,
 	cscan->scan.plan.qual = clauses.filter;
 	cscan->scan.scanrelid = 0;
 	cscan->flags = path->flags;
-	cscan->custom_plans = custom_plans;
+	outerPlan(cscan) = linitial(custom_plans);
+	innerPlan(cscan) = lsecond(custom_plans);
 	/* in the order of GhJoinExprs */
 	cscan->custom_exprs = list_make4(wrap_columns(&context, clauses.key_exprs[GH_OUTER],
 												  GH_SCAN_KEYS),

@@ -27,7 +27,7 @@
  */
 typedef enum GhJoinPrivate
 {
-	GH_PRIVATE_JOINTYPE,		/* Integer: JoinType */
+	GH_PRIVATE_JOINTYPE,		/* Integer: JoinType; a node is first, for others may look at it (README) */
 	GH_PRIVATE_INNER_UNIQUE,	/* Integer: an outer row has one match at most */
 	GH_PRIVATE_KEPT_OUTER,		/* Integer: kept outer columns */
 	GH_PRIVATE_KEPT_INNER,		/* Integer: kept inner columns */

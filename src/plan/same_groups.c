@@ -69,9 +69,6 @@ is_join(const Plan *plan)
 static bool
 read_same_tables(const Plan *a, const Plan *b, const PlannedStmt *stmt, List **a_tables, List **b_tables)
 {
-	ListCell   *of_a;
-	ListCell   *of_b;
-
 	if (nodeTag(a) != nodeTag(b) || a->parallel_aware || b->parallel_aware)
 		return false;
 	if (IsA(a, SeqScan))
@@ -81,14 +78,9 @@ read_same_tables(const Plan *a, const Plan *b, const PlannedStmt *stmt, List **a
 		return rt_fetch(((const Scan *) a)->scanrelid, stmt->rtable)->relid ==
 			rt_fetch(((const Scan *) b)->scanrelid, stmt->rtable)->relid;
 	}
-	if (!is_join(a) || !is_join(b))
-		return false;
-	forboth(of_a, ((const CustomScan *) a)->custom_plans, of_b, ((const CustomScan *) b)->custom_plans)
-	{
-		if (!read_same_tables(lfirst(of_a), lfirst(of_b), stmt, a_tables, b_tables))
-			return false;
-	}
-	return true;
+	return is_join(a) && is_join(b) &&
+		read_same_tables(outerPlan(a), outerPlan(b), stmt, a_tables, b_tables) &&
+		read_same_tables(innerPlan(a), innerPlan(b), stmt, a_tables, b_tables);
 }
 
 /* Columns of tables, by the tables' places in the list, whichever number they have in the query. */
@@ -122,8 +114,6 @@ make_same_rows(const Plan *a, List *a_tables, const Plan *b, List *b_tables)
 {
 	const CustomScan *a_join = (const CustomScan *) a;
 	const CustomScan *b_join = (const CustomScan *) b;
-	ListCell   *of_a;
-	ListCell   *of_b;
 
 	if (!are_equal(a->targetlist, a_tables, b->targetlist, b_tables) ||
 		!are_equal(a->qual, a_tables, b->qual, b_tables))
@@ -134,12 +124,8 @@ make_same_rows(const Plan *a, List *a_tables, const Plan *b, List *b_tables)
 		!are_equal(a_join->custom_exprs, a_tables, b_join->custom_exprs, b_tables) ||
 		!are_equal(a_join->custom_scan_tlist, a_tables, b_join->custom_scan_tlist, b_tables))
 		return false;
-	forboth(of_a, a_join->custom_plans, of_b, b_join->custom_plans)
-	{
-		if (!make_same_rows(lfirst(of_a), a_tables, lfirst(of_b), b_tables))
-			return false;
-	}
-	return true;
+	return make_same_rows(outerPlan(a), a_tables, outerPlan(b), b_tables) &&
+		make_same_rows(innerPlan(a), a_tables, innerPlan(b), b_tables);
 }
 
 static bool
@@ -151,8 +137,8 @@ is_private_equal(const CustomScan *a, const CustomScan *b, GhAggregatePrivate pa
 static bool
 make_same_groups(const CustomScan *a, const CustomScan *b, const PlannedStmt *stmt)
 {
-	const Plan *a_child = linitial(a->custom_plans);
-	const Plan *b_child = linitial(b->custom_plans);
+	const Plan *a_child = outerPlan(a);
+	const Plan *b_child = outerPlan(b);
 	List	   *a_tables = NIL;
 	List	   *b_tables = NIL;
 

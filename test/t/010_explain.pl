@@ -111,6 +111,8 @@ for my $label (@usual)
 my ($tree) = @{ decode_json($server->query("EXPLAIN (ANALYZE, FORMAT json) $star")) };
 my $aggregate = $tree->{Plan};
 is($aggregate->{'Custom Plan Provider'}, 'GpuHashAggregate', 'it is a GpuHashAggregate');
+is_deeply([map { $_->{'Parent Relationship'} } $aggregate->{Plans}[0], @{ $aggregate->{Plans}[0]{Plans} }], [qw(Outer Outer Inner)],
+	'other extensions find what is below our nodes where it is below those of PostgreSQL');
 is_deeply([map { [$_->{'Step Type'}, join('+', @{ $_->{Relations} }), $_->{Rows}] } @{ $aggregate->{Steps} }],
 	[['Scan', 'o', 20000], ['Filter', '', 10000], ['Join', 'i', 5000], ['Group', '', 10], ['Filter', '', 10]], 'steps in JSON');
 for my $label ('Pages', 'Input Rows', 'Rows Handed Back', 'Groups', 'Memory Usage', 'Hinted Pages', 'Tuples Judged', 'Device Memory',
