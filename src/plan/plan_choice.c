@@ -13,6 +13,7 @@
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/planner.h"
+#include "parser/parsetree.h"
 
 #include "compat.h"
 #include "gpuhash.h"
@@ -315,6 +316,13 @@ is_better(const Choice *unnested, const Choice *choice, GhUnnested done, bool re
 
 /* ------------------------------------------------------------------ choice */
 
+/* Whether what a plan reads is on other servers, or not known. */
+typedef struct Elsewhere
+{
+	const PlannedStmt *stmt;
+	bool		is_read;
+} Elsewhere;
+
 static Choice
 make_choice(Query *query, const char *text, int options, ParamListInfo params, bool loopless)
 {
@@ -328,7 +336,7 @@ make_choice(Query *query, const char *text, int options, ParamListInfo params, b
 	choice.reads_parts = gh_parts_plans != parts;
 	if (gh_aggregate_plans - before > 1)
 		choice.cost -= gh_share_groups(choice.plan, &choice.common);
-	choice.lines = gh_why_take_lines();
+	choice.lines = gh_why_take_lines(choice.plan);
 	return choice;
 }
 
@@ -364,6 +372,34 @@ better_unnested(Query *unnested, const char *text, int options, ParamListInfo pa
 	return is_better(&other, choice, done, reads_all) ? other : *choice;
 }
 
+/* A leaf of another extension that reads no table: it has rows made, by whatever plan it has for that. */
+static void
+find_elsewhere(Plan *plan, void *arg)
+{
+	Elsewhere  *elsewhere = arg;
+	const CustomScan *cscan = (const CustomScan *) plan;
+
+	if (IsA(plan, CustomScan) && outerPlan(plan) == NULL && cscan->custom_plans == NIL &&
+		(cscan->scan.scanrelid == 0 || rt_fetch(cscan->scan.scanrelid, elsewhere->stmt->rtable)->rtekind != RTE_RELATION))
+		elsewhere->is_read = true;
+}
+
+/*
+ * Whether a plan has such a leaf.  What it has done, often on other servers, it may do for this query alone, and refuse
+ * another one that means the same; and its costs are seldom those of the work.  So the query stays as it is.
+ */
+static bool
+reads_elsewhere(const PlannedStmt *stmt)
+{
+	Elsewhere	elsewhere = {.stmt = stmt};
+	ListCell   *lc;
+
+	gh_walk_plans(stmt->planTree, find_elsewhere, &elsewhere);
+	foreach(lc, stmt->subplans)
+		gh_walk_plans(lfirst(lc), find_elsewhere, &elsewhere);
+	return elsewhere.is_read;
+}
+
 /* Planning changes a query, so that copies are taken before. */
 static PlannedStmt *
 choose_plan(Query *query, const char *text, int options, ParamListInfo params)
@@ -372,13 +408,14 @@ choose_plan(Query *query, const char *text, int options, ParamListInfo params)
 	GhUnnested	done_inlined = GH_UNNESTED_NOTHING;
 	Query	   *inlined = inlined_query(query, options);
 	Query	   *unnested = unnested_query(query, options, &done);
-	List	   *before;			/* of a query in whose planning a function runs this one */
+	List	   *before = gh_why_begin();	/* of a query in whose planning a function runs this one */
 	bool		is_worth_it;
 	Choice		choice;
 	Choice		other;
 
-	before = gh_why_take_lines();
 	choice = make_choice(query, text, options, params, false);
+	if (reads_elsewhere(choice.plan))
+		inlined = unnested = NULL;
 	is_worth_it = gh_force_offload || choice.cost >= GH_WORTH_PLANNING;
 	if (inlined != NULL && is_worth_it)
 	{
@@ -396,7 +433,7 @@ choose_plan(Query *query, const char *text, int options, ParamListInfo params)
 	/* what a subquery costs for each row is not always seen in the plan; that of an EXISTS is never less than it says */
 	if (unnested != NULL && (is_worth_it || (done != GH_UNNESTED_ARMS && done != GH_UNNESTED_EXISTS)))
 		choice = better_unnested(unnested, text, options, params, &choice, done);
-	gh_why_put_lines(list_concat(before, choice.lines));
+	gh_why_end(before, choice.lines);
 	return choice.plan;
 }
 

@@ -43,6 +43,8 @@ typedef struct Reason
 /* What is shown. */
 typedef struct Line
 {
+	const PlannerGlobal *run;	/* of the planner, in which it was noted; NULL: its plan came out of that */
+	MemoryContext planning;		/* which the run is in */
 	char	   *text;
 	char	   *costs;			/* behind it, or empty */
 } Line;
@@ -153,22 +155,19 @@ gh_name_expression(PlannerInfo *root, const char *why, Node *expr)
 
 /* ----------------------------------------------------- what was not offloaded */
 
-static void
-append_line(const char *text, const char *costs)
+static bool
+has_line(List *list, const Line *line)
 {
-	Line	   *line;
 	ListCell   *lc;
 
-	foreach(lc, lines)
+	foreach(lc, list)
 	{
-		line = lfirst(lc);
-		if (strcmp(line->text, text) == 0 && strcmp(line->costs, costs) == 0)
-			return;
+		const Line *other = lfirst(lc);
+
+		if (strcmp(line->text, other->text) == 0 && strcmp(line->costs, other->costs) == 0)
+			return true;
 	}
-	line = palloc(sizeof(Line));
-	line->text = pstrdup(text);
-	line->costs = pstrdup(costs);
-	lines = lappend(lines, line);
+	return false;
 }
 
 /* Why the path, which is PostgreSQL's, was chosen, though nobody declined it. */
@@ -202,6 +201,7 @@ add_line(PlannerInfo *root, const Path *path, Relids relids, const char *what)
 	Reason	   *reason = find_reason(root, relids);
 	StringInfoData text;
 	StringInfoData costs;
+	Line	   *line = palloc(sizeof(Line));
 	int			rti = -1;
 	const char *separator = " of ";
 
@@ -221,7 +221,11 @@ add_line(PlannerInfo *root, const Path *path, Relids relids, const char *what)
 		appendStringInfoString(&text, reason->why);
 	else
 		compare_costs(reason, path, &text, &costs);
-	append_line(text.data, costs.data);
+	line->run = root->glob;
+	line->planning = GetMemoryChunkContext(root->glob);
+	line->text = text.data;
+	line->costs = costs.data;
+	lines = lappend(lines, line);
 	MemoryContextSwitchTo(saved);
 }
 
@@ -375,20 +379,58 @@ upper_paths_hook(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_r
 		walk_path(root, best);
 }
 
-/* The lines so far, of a plan of which there will be another. */
+/* The lines so far; those to come are of a query that is planned now. */
 List *
-gh_why_take_lines(void)
+gh_why_begin(void)
 {
-	List	   *taken = gh_collects_why ? lines : NIL;
+	List	   *before = gh_collects_why ? lines : NIL;
 
+	lines = NIL;
+	return before;
+}
+
+/*
+ * The lines since gh_why_begin, or since the last call, of the plan that came out, which was made in the current
+ * context.  For a query of its tables, another extension may run PostgreSQL's planner first over tables that are empty,
+ * and then over what other servers will return: its plan is that of the last run, or of none.  Queries that were
+ * planned in between are done with, or have failed.
+ */
+List *
+gh_why_take_lines(const PlannedStmt *plan)
+{
+	MemoryContext caller;
+	List	   *taken = NIL;
+	ListCell   *lc;
+
+	if (!gh_collects_why)
+		return NIL;
+	caller = MemoryContextSwitchTo(context);
+	foreach(lc, lines)
+	{
+		Line	   *line = lfirst(lc);
+
+		if ((line->run == NULL || (line->planning == caller && line->run->finalrtable == plan->rtable)) &&
+			!has_line(taken, line))
+			taken = lappend(taken, line);
+	}
+	foreach(lc, taken)
+		((Line *) lfirst(lc))->run = NULL;
+	MemoryContextSwitchTo(caller);
 	lines = NIL;
 	return taken;
 }
 
+/* The plan is the one with these lines. */
 void
-gh_why_put_lines(List *taken)
+gh_why_end(List *before, List *taken)
 {
-	lines = taken;
+	MemoryContext saved;
+
+	if (!gh_collects_why)
+		return;
+	saved = MemoryContextSwitchTo(context);
+	lines = list_concat(before, taken);
+	MemoryContextSwitchTo(saved);
 }
 
 /* ---------------------------------------------------------------- EXPLAIN */
@@ -441,20 +483,37 @@ explain_one_query(Query *query, int cursorOptions, IntoClause *into, ExplainStat
 
 #endif							/* GH_HAVE_STANDARD_EXPLAIN */
 
+/* What an EXPLAIN has collected. */
+typedef struct Collected
+{
+	bool		collects;
+	MemoryContext context;
+	List	   *reasons;
+	List	   *lines;
+} Collected;
+
+static void
+restore(const Collected *collected)
+{
+	gh_collects_why = collected->collects;
+	context = collected->context;
+	reasons = collected->reasons;
+	lines = collected->lines;
+}
+
 static void
 explain_hook(Query *query, int cursorOptions, IntoClause *into, ExplainState *es,
 			 const char *queryString, ParamListInfo params, QueryEnvironment *queryEnv)
 {
-	/* an EXPLAIN within another one, by a function that is evaluated early, is not collected */
-	const volatile bool collects = gh_enabled && gh_explain_why && !gh_collects_why;
+	const volatile bool collects = gh_enabled && gh_explain_why;
+	/* of an EXPLAIN that has this one run: by a function, or for a part of the query on this server */
+	const Collected outer = {gh_collects_why, context, reasons, lines};
 
 	if (collects)
-	{
 		context = AllocSetContextCreate(CurrentMemoryContext, "gpuhash reasons",
 										ALLOCSET_SMALL_SIZES);
-		reasons = lines = NIL;
-		gh_collects_why = true;
-	}
+	reasons = lines = NIL;
+	gh_collects_why = collects;
 	PG_TRY();
 	{
 		if (previous_explain_hook)
@@ -462,9 +521,10 @@ explain_hook(Query *query, int cursorOptions, IntoClause *into, ExplainState *es
 		else
 			explain_one_query(query, cursorOptions, into, es, queryString, params, queryEnv);
 	}
-	PG_FINALLY();
+	PG_CATCH();
 	{
-		gh_collects_why = gh_collects_why && !collects;
+		restore(&outer);
+		PG_RE_THROW();
 	}
 	PG_END_TRY();
 	if (collects)
@@ -472,6 +532,7 @@ explain_hook(Query *query, int cursorOptions, IntoClause *into, ExplainState *es
 		show_lines(es);
 		MemoryContextDelete(context);
 	}
+	restore(&outer);
 }
 
 /* Called by _PG_init. */

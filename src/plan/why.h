@@ -8,14 +8,16 @@
 #include "postgres.h"
 
 #include "nodes/pathnodes.h"
+#include "nodes/plannodes.h"
 
 extern bool gh_collects_why;
 
 extern void gh_add_reason(PlannerInfo *root, Relids relids, const char *why);
 extern void gh_add_offer(PlannerInfo *root, Relids relids, const char *node, Cost startup, Cost total, bool partial);
 extern const char *gh_name_expression(PlannerInfo *root, const char *why, Node *expr);
-extern List *gh_why_take_lines(void);
-extern void gh_why_put_lines(List *taken);
+extern List *gh_why_begin(void);
+extern List *gh_why_take_lines(const PlannedStmt *plan);
+extern void gh_why_end(List *before, List *taken);
 extern void gh_why_init(void);
 
 /* SELECT DISTINCT in the place of relations, whose numbers begin at 1. */
