@@ -159,6 +159,9 @@ install_elsewhere() {
 	grep -qE "^$prefix/share(/postgresql)?/extension/gpuhash\.control\$" "$WORK/installed"
 }
 
+# needs_faults FILE...: whether one of the TAP tests needs them
+needs_faults() { grep -qE "^use GpuHash::(Test 'module'|Service)" "$@"; }
+
 part_build() {
 	attempt "build and install for $("$PG_CONFIG" --version)" build_default gh_stage
 	nothing_found "a user's build installs nothing for tests" find "$STAGE" -name 'gpuhash_test*'
@@ -168,7 +171,12 @@ part_build() {
 		skip "install into a folder of its own" "PostgreSQL has that from 18 on"
 	fi
 	case " $PARTS " in
-		*" tap "*) attempt "build and install with fault points" build_faults ;;
+		*" tap "*)
+			if needs_faults "$SRC"/test/t/${TAP:-*}.pl; then
+				attempt "build and install with fault points" build_faults
+			else
+				skip "build and install with fault points" "no TAP test that is asked for needs them"
+			fi ;;
 		*) skip "build and install with fault points" "for part tap, which is not asked for" ;;
 	esac
 	attempt "a function that is not declared stops every build" refused_source 'int gh_probe(void);
@@ -438,7 +446,7 @@ part_tap() {
 		fi
 		# a user's build, but for tests that need the module
 		GPUHASH_BINDIR=$STAGE_BIN
-		! grep -qE "^use GpuHash::(Test 'module'|Service)" "$file" || GPUHASH_BINDIR=$faults_bin
+		! needs_faults "$file" || GPUHASH_BINDIR=$faults_bin
 		n=$((n + 1))
 		mkdir "$WORK/tap-$n"
 		tap_file "$file" 300 "$WORK/tap-$n" &
