@@ -1,7 +1,7 @@
 # postgres_fdw: a table with a partition here and two on other servers.  The same rows without gpuhash, by default and
 # forced, with partitionwise joins and aggregates and without; the other servers offload what they are sent.
 use GpuHash::Test;
-use GpuHash::Nodes qw(skip_without nodes set_mode in_modes @modes);
+use GpuHash::Nodes qw(skip_without nodes set_mode in_modes check_example @modes);
 
 skip_without('postgres_fdw');
 
@@ -97,6 +97,9 @@ SKIP: {
 	like($log, qr/DECLARE c1 CURSOR/, 'the other server has a cursor');
 	like($log, qr/GpuHashAggregate\).*GpuHashJoin\)/s, 'and offloads it');
 }
+
+$there[0]->query("CREATE TABLE sales_2024 AS SELECT 2024 AS year, i % 300 AS item, (i % 900 / 10.0)::numeric(12,2) AS amount FROM generate_series(1, 200000) i; ANALYZE");
+check_example($here, 'doc/scaling.md', 'test/t/100_foreign_partitions.pl', node1 => $there[0]{dir});
 
 for my $node (@nodes)
 {

@@ -2,7 +2,7 @@
 # gpuhash, by default and forced; the parts that workers do are offloaded there; explain_why is about the plan that is shown.
 # Needs a PostgreSQL with Citus 12 or later.
 use GpuHash::Test;
-use GpuHash::Nodes qw(skip_without nodes set_mode in_modes @modes);
+use GpuHash::Nodes qw(skip_without nodes set_mode in_modes check_example @modes);
 
 skip_without('citus');
 
@@ -129,6 +129,8 @@ like(plan_of('SELECT count(*) FROM fact f JOIN ref r ON r.label = f.s', 'SET gpu
 	'what a worker has to say of its part is shown with it');
 like(plan_of('SELECT count(*) FROM here a JOIN here b ON a.k > b.k AND b.k < 3', 'SET gpuhash.explain_why = on'),
 	qr/Not Offloaded: Join of a, b: /, 'explain_why of local tables is what it always was');
+
+check_example($coordinator, 'doc/scaling.md', 'test/t/101_citus.pl');
 
 for my $node (@nodes)
 {

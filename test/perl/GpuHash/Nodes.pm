@@ -6,15 +6,19 @@
 #	my @nodes = nodes(3, $conf...);	so many of them, all with these lines of configuration
 #	set_mode($mode, @nodes);		'off', 'default' or 'forced', for sessions that begin from then on
 #	in_modes($sql, @nodes);			(off => output, default => output, forced => output) of a session on the first
+#	check_example($server, $page, $test, %here);	runs the page's SQL that another test does not, for the reason that
+#									this one does, and compares what psql prints; what %here has stands for is put in its place
 package GpuHash::Nodes;
 
 use strict;
 use warnings;
 use Exporter 'import';
+use FindBin;
 use Test::More ();
+use GpuHash::Pages qw(contents parse masked);
 use GpuHash::Server;
 
-our @EXPORT_OK = qw(skip_without nodes set_mode in_modes @modes);
+our @EXPORT_OK = qw(skip_without nodes set_mode in_modes check_example @modes);
 our @modes = qw(off default forced);
 
 my %settings = (
@@ -53,6 +57,21 @@ sub in_modes
 	}
 	set_mode('default', @nodes);
 	return %output;
+}
+
+# Names of servers and shards are of each run.
+sub masked_names { my ($text) = @_; return masked($text =~ s/host=\S+/host=#/gr =~ s/_\d{6}\b/_#/gr) }
+
+sub check_example
+{
+	my ($server, $page, $test, %here) = @_;
+	my @blocks = @{ parse(contents("$FindBin::Bin/../../$page"))->{blocks} };
+	my ($i) = grep { $blocks[$_]{language} eq 'sql' && ($blocks[$_]{not_run} // '') =~ /\Q$test\E/ } 0 .. $#blocks;
+	my $sql = $blocks[$i]{text};
+	$sql =~ s/'\Q$_\E'/'$here{$_}'/g for keys %here;
+	my $printed = $server->query("\\pset format aligned\n\\pset tuples_only off\nSET client_min_messages = warning;\n$sql");
+	Test::More::is(masked_names("$printed\n"), masked_names($blocks[$i + 1]{text}), "$page: the example prints what is shown") or Test::More::diag($printed);
+	return;
 }
 
 1;
