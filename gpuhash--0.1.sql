@@ -355,6 +355,11 @@ CREATE FUNCTION gpuhash_service_stat(
 	OUT fallbacks_memory bigint,
 	OUT fallbacks_device bigint,
 	OUT fallbacks_timeout bigint,
+	OUT plans_offloaded bigint,
+	OUT nodes_join bigint,
+	OUT nodes_aggregate bigint,
+	OUT nodes_rows bigint,
+	OUT nodes_scan bigint,
 	OUT stats_reset timestamptz)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'gpuhash_service_stat'
@@ -377,6 +382,22 @@ AS 'MODULE_PATHNAME', 'gpuhash_service_activity'
 LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION gpuhash_service_activity() IS 'the rows of gpuhash_stat_activity, with names as oids';
+
+CREATE FUNCTION gpuhash_service_progress(
+	OUT pid int,
+	OUT database oid,
+	OUT relation oid,
+	OUT device int,
+	OUT command text,
+	OUT phase text,
+	OUT total bigint,
+	OUT done bigint,
+	OUT started timestamptz)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'gpuhash_service_progress'
+LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION gpuhash_service_progress() IS 'the rows of gpuhash_stat_progress, of all databases';
 
 CREATE FUNCTION gpuhash_stat_reset()
 RETURNS void
@@ -474,6 +495,8 @@ COMMENT ON COLUMN gpuhash_stat.queue_ms IS 'from submission until the GPU was as
 COMMENT ON COLUMN gpuhash_stat.device_ms IS 'from then until the results were there: transfers and kernels';
 COMMENT ON COLUMN gpuhash_stat.abandoned IS 'requests whose session did not wait for the end';
 COMMENT ON COLUMN gpuhash_stat.buffers IS 'units of 512 kB in gpuhash.shared_memory';
+COMMENT ON COLUMN gpuhash_stat.plans_offloaded IS 'plans that were made with nodes of gpuhash, on whichever engine they run';
+COMMENT ON COLUMN gpuhash_stat.nodes_join IS 'nodes GpuHashJoin that were run; likewise the others';
 COMMENT ON COLUMN gpuhash_stat.fallbacks_no_buffers IS 'joins on the CPU engine because no buffer was free; likewise the others';
 
 CREATE VIEW gpuhash_stat_activity AS
@@ -483,6 +506,14 @@ CREATE VIEW gpuhash_stat_activity AS
 
 COMMENT ON VIEW gpuhash_stat_activity IS 'requests on their way to a GPU or running there now; others'' are shown to members of pg_monitor';
 COMMENT ON COLUMN gpuhash_stat_activity.state IS 'queued, running, or abandoned by its session';
+
+CREATE VIEW gpuhash_stat_progress AS
+	SELECT p.pid, p.relation::pg_catalog.regclass AS relation, p.device, p.command, p.phase, p.total, p.done, p.started
+	FROM gpuhash_service_progress() AS p
+	WHERE p.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database());
+
+COMMENT ON VIEW gpuhash_stat_progress IS 'how far gpuhash_prewarm, copies of indexes, and loads after a restart are, in this database';
+COMMENT ON COLUMN gpuhash_stat_progress.total IS 'pages or, while the hash table is made, rows; NULL: not known';
 
 -- ------------------------------------------------------------------------- costs
 
@@ -538,7 +569,7 @@ REVOKE ALL ON FUNCTION gpuhash_stat_reset() FROM PUBLIC;
 REVOKE ALL ON FUNCTION gpuhash_calibrate() FROM PUBLIC;
 REVOKE ALL ON FUNCTION gpuhash_add_operator_classes() FROM PUBLIC;
 
-GRANT SELECT ON gpuhash_tables, gpuhash_subtables, gpuhash_devices, gpuhash_stat, gpuhash_stat_activity, gpuhash_resident
+GRANT SELECT ON gpuhash_tables, gpuhash_subtables, gpuhash_devices, gpuhash_stat, gpuhash_stat_activity, gpuhash_stat_progress, gpuhash_resident
 	TO PUBLIC;
 
 -- ------------------------------------------------------------------------ notice

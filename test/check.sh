@@ -172,6 +172,7 @@ part_build() {
 	fi
 	case " $PARTS " in
 		*" tap "*)
+			# shellcheck disable=SC2086
 			if needs_faults "$SRC"/test/t/${TAP:-*}.pl; then
 				attempt "build and install with fault points" build_faults
 			else

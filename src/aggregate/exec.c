@@ -18,6 +18,7 @@
 #include "aggregate/exec.h"
 #include "fragment/device.h"
 #include "fragment/parallel.h"
+#include "service/service.h"
 
 static Node *create_state(CustomScan *cscan);
 static void begin_aggregate(CustomScanState *css, EState *estate, int eflags);
@@ -203,6 +204,7 @@ begin_aggregate(CustomScanState *css, EState *estate, int eflags)
 	GhAggregateNode *node = (GhAggregateNode *) css;
 	CustomScan *cscan = (CustomScan *) css->ss.ps.plan;
 
+	gh_service_count_node(GH_USE_AGGREGATES, eflags);
 	gh_fragment_init(&node->fragment, &fragment_methods,
 					 intVal(list_nth(cscan->custom_private, GH_AGGREGATE_PRIVATE_COLUMNS)), estate, eflags);
 	init_columns(node, cscan);

@@ -27,6 +27,7 @@
 #include "fragment/supply.h"
 #include "gpuhash.h"
 #include "service/placement.h"
+#include "service/progress.h"
 #include "service/service.h"
 
 PG_FUNCTION_INFO_V1(gpuhash_prewarm);
@@ -89,12 +90,14 @@ supply_pages(GhSupply *supply, GhPrewarm *load)
 	int			wanted;
 
 	gh_supply_open_pages(supply, true);
+	gh_progress_phase(GH_PROGRESS_READS, pages->nblocks);
 	if (load->unasked && supply->resident != NULL)
 		gh_resident_load(supply->resident, load->used);
 	while (done && (wanted = count_wanted(supply, load, next)) > 0 && gh_pages_next(pages, wanted))
 	{
 		next = pages->block + pages->run;
 		done = gh_supply_page(supply);
+		gh_progress_done(next);
 	}
 	done = done && gh_supply_flush(supply);
 	load->first = next;
@@ -118,6 +121,8 @@ load_in_context(Relation relation, GhPrewarm *load)
 	GhPages		pages;
 	bool		done;
 
+	gh_progress_begin(CurrentMemoryContext, load->unasked ? GH_PROGRESS_RELOAD : GH_PROGRESS_PREWARM,
+					  RelationGetRelid(relation), gh_service_device_number(load->device));
 	gh_pages_init(&pages, CurrentMemoryContext);
 	gh_pages_of_scan(&pages, scan);
 	done = begin_supply(supply, relation, &pages, load->device) && supply_pages(supply, load);

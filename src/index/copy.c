@@ -26,6 +26,7 @@
 #include "index/leaves.h"
 #include "index/touched.h"
 #include "service/placement.h"
+#include "service/progress.h"
 #include "store/index_copies.h"
 
 #define GH_COPY_VARNO 1
@@ -328,11 +329,13 @@ enter_rows(const Maker *maker, GhStage *stage)
 	uint8	   *no_nulls = palloc0(GH_COPY_BATCH);
 	GhBackRow  *back = palloc(sizeof(GhBackRow) * GH_COPY_BATCH);
 
+	gh_progress_phase(GH_PROGRESS_ENTERS, maker->rows);
 	for (uint64 at = 0; at < maker->rows; at += GH_COPY_BATCH)
 	{
 		GhPipelineRequest request = {.kind = GH_INPUT_COLUMNS};
 
 		CHECK_FOR_INTERRUPTS();
+		gh_progress_done(at);
 		given[0] = 0;
 		vectors[0] = (GhVector) {maker->keys + at, NULL, no_nulls};
 		request.ngiven = 1;
@@ -520,6 +523,7 @@ share_entries(Maker *maker)
 	GhIndexCopy *copy = maker->hold.copy;
 	Size		bytes = maker->rows * sizeof(uint64);
 
+	gh_progress_phase(GH_PROGRESS_SHARES, 0);
 	if (!share_texts(maker) || !share_order(maker) ||
 		!share(maker, maker->blocks, maker->rows * sizeof(uint32), &copy->blocks) ||
 		!share(maker, maker->keys, bytes, &copy->keys))
@@ -619,6 +623,7 @@ make_copy(Relation index, Relation heap)
 		pfree(maker);
 		return false;
 	}
+	gh_progress_begin(maker->context, GH_PROGRESS_COPY, RelationGetRelid(index), -1);
 	PG_ENSURE_ERROR_CLEANUP(give_up, PointerGetDatum(maker));
 	{
 		saved = MemoryContextSwitchTo(maker->context);

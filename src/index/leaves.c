@@ -21,6 +21,7 @@
 
 #include "compat.h"
 #include "index/leaves.h"
+#include "service/progress.h"
 
 /* More levels than any index has. */
 #define GH_LEVELS_MAX 32
@@ -253,6 +254,7 @@ gh_leaves_read(Relation index, GhLeafEntry entry, void *arg)
 	reader.page = palloc(BLCKSZ);
 	reader.values = palloc0(sizeof(Datum) * reader.desc->natts);
 	reader.nulls = palloc0(sizeof(bool) * reader.desc->natts);
+	gh_progress_phase(GH_PROGRESS_READS, reader.nblocks);
 	if (!find_first(&reader, &block))
 		return false;
 	for (; block != P_NONE; block = opaque_of(&reader)->btpo_next)
@@ -264,6 +266,7 @@ gh_leaves_read(Relation index, GhLeafEntry entry, void *arg)
 			return false;
 		if (!P_IGNORE(opaque_of(&reader)) && !read_entries(&reader))
 			return false;
+		gh_progress_done(npages);
 	}
 	pfree(reader.page);
 	pfree(reader.values);

@@ -26,6 +26,7 @@
 #include "join/join.h"
 #include "join/source.h"
 #include "service/placement.h"
+#include "service/service.h"
 
 static Node *create_state(CustomScan *cscan);
 static void begin_join(CustomScanState *node, EState *estate, int eflags);
@@ -200,6 +201,7 @@ begin_join(CustomScanState *node, EState *estate, int eflags)
 	GhJoinState *js = (GhJoinState *) node;
 	CustomScan *cscan = (CustomScan *) node->ss.ps.plan;
 
+	gh_service_count_node(GH_USE_JOINS, eflags);
 	outerPlanState(node) = ExecInitNode(outerPlan(cscan), estate, eflags);
 	innerPlanState(node) = ExecInitNode(innerPlan(cscan), estate, eflags);
 

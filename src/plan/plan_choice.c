@@ -19,10 +19,13 @@
 #include "gpuhash.h"
 #include "plan/aggregate_plan.h"
 #include "plan/inline.h"
+#include "plan/join_plan.h"
 #include "plan/planning.h"
 #include "plan/same_groups.h"
+#include "plan/scan_plan.h"
 #include "plan/unnest.h"
 #include "plan/why.h"
+#include "service/service.h"
 
 /*
  * What the unnested plan may cost of the other.  How many rows ask is an estimate, and random_page_cost is much too high for
@@ -400,6 +403,32 @@ reads_elsewhere(const PlannedStmt *stmt)
 	return elsewhere.is_read;
 }
 
+/* Whether the plan has a node of ours. */
+static void
+find_ours(Plan *plan, void *arg)
+{
+	static const char *const names[] = {GH_ROWSCAN_NAME, GH_JOIN_NAME, GH_AGGREGATE_NAME, GH_ROWS_NAME};
+
+	for (int i = 0; i < lengthof(names) && IsA(plan, CustomScan); i++)
+		*(bool *) arg |= strcmp(((CustomScan *) plan)->methods->CustomName, names[i]) == 0;
+}
+
+/* For gpuhash_stat. */
+static void
+count_plan(const PlannedStmt *stmt)
+{
+	bool		is_offloaded = false;
+	ListCell   *lc;
+
+	if (!gh_service_enabled())
+		return;
+	gh_walk_plans(stmt->planTree, find_ours, &is_offloaded);
+	foreach(lc, stmt->subplans)
+		gh_walk_plans(lfirst(lc), find_ours, &is_offloaded);
+	if (is_offloaded)
+		gh_service_count_use(GH_USE_PLANS);
+}
+
 /* Planning changes a query, so that copies are taken before. */
 static PlannedStmt *
 choose_plan(Query *query, const char *text, int options, ParamListInfo params)
@@ -434,6 +463,7 @@ choose_plan(Query *query, const char *text, int options, ParamListInfo params)
 	if (unnested != NULL && (is_worth_it || (done != GH_UNNESTED_ARMS && done != GH_UNNESTED_EXISTS)))
 		choice = better_unnested(unnested, text, options, params, &choice, done);
 	gh_why_end(before, choice.lines);
+	count_plan(choice.plan);
 	return choice.plan;
 }
 

@@ -15,6 +15,7 @@
 #include "fragment/joined.h"
 #include "fragment/parallel.h"
 #include "rows/node.h"
+#include "service/service.h"
 
 static Node *create_state(CustomScan *cscan);
 static void begin_rows(CustomScanState *css, EState *estate, int eflags);
@@ -216,6 +217,7 @@ begin_rows(CustomScanState *css, EState *estate, int eflags)
 	List	   *columns = list_nth(cscan->custom_private, GH_AGGREGATE_PRIVATE_KEYS);
 	ListCell   *lc;
 
+	gh_service_count_node(GH_USE_ROWS, eflags);
 	gh_fragment_init(&node->fragment, &fragment_methods,
 					 intVal(list_nth(cscan->custom_private, GH_AGGREGATE_PRIVATE_COLUMNS)), estate, eflags);
 	node->values = list_nth(cscan->custom_exprs, GH_AGGREGATE_EXPRS_KEYS);

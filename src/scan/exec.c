@@ -29,6 +29,7 @@
 
 #include "clock.h"
 #include "scan/node.h"
+#include "service/service.h"
 
 static Node *create_state(CustomScan *cscan);
 static void begin_scan(CustomScanState *css, EState *estate, int eflags);
@@ -107,6 +108,7 @@ begin_scan(CustomScanState *css, EState *estate, int eflags)
 {
 	GhRowScan  *node = (GhRowScan *) css;
 
+	gh_service_count_node(GH_USE_SCANS, eflags);
 	init_slot(&css->ss, estate);
 	node->reads_pages = gh_may_read_relation(css->ss.ss_currentRelation, estate);
 	node->plain = !node->reads_pages;

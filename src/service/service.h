@@ -49,10 +49,12 @@ typedef enum GhWait
 	GH_WAIT_BUFFER,				/* units of the transfer area */
 	GH_WAIT_WORKER,				/* the worker, for requests */
 	GH_WAIT_RELOAD,				/* who loads pages again: for devices, for loads, for buffers */
+	GH_WAIT_MEMORY,				/* memory of a device that its worker is about to free */
 	GH_WAITS
 } GhWait;
 
 extern uint32 gh_wait_event(GhWait wait);
+extern void gh_wait_for_memory(long ms);
 /*
  * Of a background worker: that function, in this library; it is started again some seconds after it has
  * failed.
@@ -242,6 +244,20 @@ typedef enum GhFallback
 	GH_FALLBACKS
 } GhFallback;
 
+/* What was offloaded, on whichever engine. */
+typedef enum GhUse
+{
+	GH_USE_PLANS,				/* plans with nodes of ours, made */
+	GH_USE_JOINS,				/* nodes that were run, by kind */
+	GH_USE_AGGREGATES,
+	GH_USE_ROWS,
+	GH_USE_SCANS,
+	GH_USES
+} GhUse;
+
+extern void gh_service_count_use(GhUse use);
+/* Of a node that begins with these flags of the executor: in the leader, and where it is going to be run. */
+extern void gh_service_count_node(GhUse use, int eflags);
 /* Counts work that a GPU was meant for and the CPU engine did. */
 extern void gh_service_count_fallback(GhFallback reason);
 /* Of a failed request or table. */

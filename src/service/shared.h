@@ -291,6 +291,26 @@ gh_memory_of_device(GhDevice *device)
 	return Min(pg_atomic_read_u64(&device->memory_limit), device->info.memory_total);
 }
 
+/* ---------------------------------------------------------- progress */
+
+/* Of how many processes at a time it is shown. */
+#define GH_PROGRESS_MAX 64
+
+/* One that does work of which progress is shown.  Written by that process alone, but for pid. */
+typedef struct GhProgress
+{
+	pg_atomic_uint32 pid;		/* whose entry it is; 0: nobody's */
+	pg_atomic_uint32 shown;		/* 1: what follows is good */
+	Oid			database;
+	Oid			relation;
+	int			device;			/* CUDA number; -1: none */
+	uint32		command;		/* GhProgressCommand */
+	TimestampTz started;
+	pg_atomic_uint32 phase;		/* GhProgressPhase */
+	pg_atomic_uint64 total;		/* of the phase, pages or rows; 0: not known */
+	pg_atomic_uint64 done;		/* of these */
+} GhProgress;
+
 /* ---------------------------------------------------------- all of it */
 
 typedef struct GhService
@@ -314,6 +334,8 @@ typedef struct GhService
 	pg_atomic_uint32 waiting;	/* processes that wait for units */
 	ConditionVariable returned;	/* signalled when units are given back */
 	pg_atomic_uint64 fallbacks[GH_FALLBACKS];
+	pg_atomic_uint64 uses[GH_USES];
+	GhProgress	progress[GH_PROGRESS_MAX];
 	pg_atomic_uint64 reset_at;	/* TimestampTz of the last gpuhash_stat_reset */
 	GhFaults	faults;			/* unused in a usual build */
 	GhDevice	device[GH_DEVICES_MAX];

@@ -438,6 +438,16 @@ init_memory(const GhService *plan, uint64 ring_places)
 	pg_atomic_init_u64(&gh_service->reset_at, 0);
 	for (int i = 0; i < GH_FALLBACKS; i++)
 		pg_atomic_init_u64(&gh_service->fallbacks[i], 0);
+	for (int i = 0; i < GH_USES; i++)
+		pg_atomic_init_u64(&gh_service->uses[i], 0);
+	for (int i = 0; i < GH_PROGRESS_MAX; i++)
+	{
+		pg_atomic_init_u32(&gh_service->progress[i].pid, 0);
+		pg_atomic_init_u32(&gh_service->progress[i].shown, 0);
+		pg_atomic_init_u32(&gh_service->progress[i].phase, 0);
+		pg_atomic_init_u64(&gh_service->progress[i].total, 0);
+		pg_atomic_init_u64(&gh_service->progress[i].done, 0);
+	}
 	for (uint32 i = 0; i < plan->slots; i++)
 	{
 		pg_atomic_init_u64(&gh_slot_at(i)->word, gh_slot_word(0, GH_SLOT_FREE));
@@ -573,7 +583,7 @@ gh_wait_event(GhWait wait)
 {
 #if GH_HAVE_NAMED_WAIT_EVENTS
 	static const char *const names[GH_WAITS] = {
-		"GpuhashRequest", "GpuhashBuffer", "GpuhashWorker", "GpuhashReload"
+		"GpuhashRequest", "GpuhashBuffer", "GpuhashWorker", "GpuhashReload", "GpuhashMemory"
 	};
 	static uint32 events[GH_WAITS];
 
@@ -584,4 +594,13 @@ gh_wait_event(GhWait wait)
 	(void) wait;
 	return PG_WAIT_EXTENSION;
 #endif
+}
+
+/* Sleeps while the worker is about to free memory of its device. */
+void
+gh_wait_for_memory(long ms)
+{
+	pgstat_report_wait_start(gh_wait_event(GH_WAIT_MEMORY));
+	pg_usleep(ms * 1000L);
+	pgstat_report_wait_end();
 }

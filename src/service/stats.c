@@ -7,7 +7,9 @@
  */
 #include "postgres.h"
 
+#include "access/parallel.h"
 #include "catalog/pg_authid.h"
+#include "executor/executor.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
@@ -24,7 +26,7 @@ PG_FUNCTION_INFO_V1(gpuhash_service_activity);
 PG_FUNCTION_INFO_V1(gpuhash_stat_reset);
 
 
-/* Columns of gpuhash_service_stat, in order; after them the fallbacks by reason. */
+/* Columns of gpuhash_service_stat, in order; after them the fallbacks by reason, and what was offloaded. */
 enum
 {
 	STAT_REQUESTS,
@@ -46,7 +48,8 @@ enum
 	STAT_TABLES,
 	STAT_SCANS,
 	STAT_FALLBACKS,
-	STAT_RESET = STAT_FALLBACKS + GH_FALLBACKS,
+	STAT_USES = STAT_FALLBACKS + GH_FALLBACKS,
+	STAT_RESET = STAT_USES + GH_USES,
 	STAT_COLUMNS
 };
 
@@ -237,6 +240,8 @@ gpuhash_service_stat(PG_FUNCTION_ARGS)
 	row[STAT_SCANS] = Int64GetDatum(count_entries(-1, GH_ENTRY_PIPELINE));
 	for (int i = 0; i < GH_FALLBACKS; i++)
 		row[STAT_FALLBACKS + i] = Int64GetDatum((int64) pg_atomic_read_u64(&gh_service->fallbacks[i]));
+	for (int i = 0; i < GH_USES; i++)
+		row[STAT_USES + i] = Int64GetDatum((int64) pg_atomic_read_u64(&gh_service->uses[i]));
 	reset = pg_atomic_read_u64(&gh_service->reset_at);
 	row[STAT_RESET] = TimestampTzGetDatum((TimestampTz) reset);
 	nulls[STAT_RESET] = reset == 0;
@@ -254,6 +259,8 @@ gpuhash_stat_reset(PG_FUNCTION_ARGS)
 			pg_atomic_write_u64(&gh_service->device[i].counter[c], 0);
 	for (int i = 0; i < GH_FALLBACKS; i++)
 		pg_atomic_write_u64(&gh_service->fallbacks[i], 0);
+	for (int i = 0; i < GH_USES; i++)
+		pg_atomic_write_u64(&gh_service->uses[i], 0);
 	pg_atomic_write_u64(&gh_service->reset_at, (uint64) GetCurrentTimestamp());
 	PG_RETURN_VOID();
 }
@@ -372,4 +379,20 @@ gh_service_count_fallback(GhFallback reason)
 {
 	if (gh_service != NULL)
 		pg_atomic_fetch_add_u64(&gh_service->fallbacks[reason], 1);
+}
+
+/* ---------------------------------------------------------------- what was offloaded */
+
+void
+gh_service_count_use(GhUse use)
+{
+	if (gh_service != NULL)
+		pg_atomic_fetch_add_u64(&gh_service->uses[use], 1);
+}
+
+void
+gh_service_count_node(GhUse use, int eflags)
+{
+	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0 && !IsParallelWorker())
+		gh_service_count_use(use);
 }

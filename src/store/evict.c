@@ -104,7 +104,7 @@ gh_store_evict(int device, uint64 bytes)
 			root = evict(&tables[i], &given_up);
 		/* its executor frees it, soon if it has nothing else to do */
 		for (int ms = 0; root != 0 && ms < GH_EVICT_WAIT_MS && !gh_service_table_is_gone(root); ms++)
-			pg_usleep(1000);
+			gh_wait_for_memory(1);
 	}
 	pfree(tables);
 	/* how much is missing of a limit is not known: a table that stayed may have been all of it */

@@ -237,7 +237,7 @@ gh_resident_give_up_scattered(Relation relation, int device)
 			continue;
 		}
 		CHECK_FOR_INTERRUPTS();
-		pg_usleep(1000);
+		gh_wait_for_memory(1);
 		ms++;
 	}
 }

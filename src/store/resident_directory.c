@@ -37,7 +37,7 @@ free_file(GhResidentFile *file)
 {
 	/* a worker that is just taking one of its spans away has done so soon */
 	for (int ms = 0; !gh_file_forget_all(gh_store_area(), file) && ms < GH_ROOM_WAIT_MS; ms++)
-		pg_usleep(1000);
+		gh_wait_for_memory(1);
 	dsa_free(gh_store_area(), file->self);
 }
 
@@ -308,7 +308,7 @@ gh_resident_make_room(uint32 device, const GhResidentFile *but)
 	{
 		shrink_file(&list.keys[oldest], list.relids[oldest]);
 		/* its executors free it, soon if they have nothing else to do */
-		pg_usleep(GH_ROOM_WAIT_MS * 1000);
+		gh_wait_for_memory(GH_ROOM_WAIT_MS);
 	}
 	free_list(&list);
 	return oldest >= 0;

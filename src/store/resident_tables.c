@@ -532,7 +532,7 @@ gh_resident_tables_give_up(int device, uint64 bytes, int wait_ms)
 		LWLockRelease(&shared->lock);
 		given_up += freed;
 		for (int ms = 0; root != 0 && ms < wait_ms && !gh_service_table_is_gone(root); ms++)
-			pg_usleep(1000);
+			gh_wait_for_memory(1);
 	}
 	return given_up;
 }

@@ -24,7 +24,7 @@ SQL
 }
 
 SKIP: {
-	skip 'there is no pg_stat_statements', 8 unless installed('pg_stat_statements');
+	skip 'there is no pg_stat_statements', 1 unless installed('pg_stat_statements');
 	for my $libraries ('pg_stat_statements, gpuhash', 'gpuhash, pg_stat_statements')
 	{
 		my $server = check_order($libraries, 'pg_stat_statements.track_planning = on', 'compute_query_id = on');
@@ -36,7 +36,7 @@ SKIP: {
 	}
 }
 SKIP: {
-	skip 'there is no auto_explain', 6 unless installed('auto_explain');
+	skip 'there is no auto_explain', 1 unless installed('auto_explain');
 	for my $libraries ('auto_explain, gpuhash', 'gpuhash, auto_explain')
 	{
 		my $server = check_order($libraries, 'auto_explain.log_min_duration = 0');
@@ -46,7 +46,7 @@ SKIP: {
 	}
 }
 SKIP: {
-	skip 'there is no Citus', 4 unless installed('citus');
+	skip 'there is no Citus', 1 unless installed('citus');
 	my $server = eval { GpuHash::Server->new(conf => [@conf, "shared_preload_libraries = 'gpuhash, citus'"]) };
 	my $said = $@;
 	ok(!$server, 'gpuhash, citus: the server does not start');
