@@ -1,6 +1,8 @@
 # What monitoring shows: plans and nodes that were counted, how far prewarming and copies of indexes are, and what
 # sessions wait for.  In the place of the CUDA engine there is a stand-in (test/fault), unless GPUHASH_STAND_IN is "no".
 use GpuHash::Test 'module';
+use FindBin;
+use GpuHash::Pages qw(contents parse);
 use GpuHash::Resident 'well';
 use GpuHash::Service;
 use Time::HiRes qw(time sleep);
@@ -85,6 +87,15 @@ $found = well($other, "SELECT wait_event FROM pg_stat_activity WHERE pid = $sess
 is($found, $event, 'a session that waits for a device says so');
 $session->receive;
 $service->disarm;
+
+# ------------------------------------------------------------ queries of the page
+# those of which 080 cannot compare what they print
+for my $block (grep { $_->{language} eq 'sql' && defined $_->{not_run} } @{ parse(contents("$FindBin::Bin/../../doc/monitoring.md"))->{blocks} })
+{
+	my ($out, $err) = $other->do($block->{text});
+	is($err, '', "doc/monitoring.md, line $block->{line}: it runs");
+	like($out, qr/^0\|/, 'and has a row of the device');
+}
 
 $_->close for $session, $other;
 like($service->settle, $GpuHash::Service::CLEAN, 'all was given back');
