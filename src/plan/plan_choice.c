@@ -443,7 +443,7 @@ choose_plan(Query *query, const char *text, int options, ParamListInfo params)
 	Choice		other;
 
 	choice = make_choice(query, text, options, params, false);
-	if (reads_elsewhere(choice.plan))
+	if ((inlined != NULL || unnested != NULL) && reads_elsewhere(choice.plan))
 		inlined = unnested = NULL;
 	is_worth_it = gh_force_offload || choice.cost >= GH_WORTH_PLANNING;
 	if (inlined != NULL && is_worth_it)
