@@ -26,6 +26,25 @@ SELECT * FROM compare_aggregate('SELECT k, sum(n / m), sum(m / nullif(n, 0)), su
 SELECT * FROM compare_aggregate('SELECT g, sum(coalesce(n / m, 0)), sum(n / m / k), sum(CASE WHEN k % 3 = 0 THEN n / k ELSE m END / 11) FROM scales WHERE n / k < 2.5 GROUP BY g');
 SELECT * FROM compare_aggregate('SELECT g, sum(n / (k - 7)) FROM scales GROUP BY g');
 SELECT * FROM compare_aggregate('SELECT g, sum(n / (k - 7)) FROM scales WHERE k <> 7 GROUP BY g');
+-- by numbers whose inverse ends: few digits are held, whatever is shown, and rounding to fewer comes first
+SELECT * FROM compare_aggregate('SELECT g, sum(n / 2), avg(m / 100), sum(m / -0.05), sum(k / 1024.0), sum(n / 1e3), avg(n / 25), sum(m / 1e20), sum(k / 1e-9), sum(m / 1099511627776.0) FROM scales GROUP BY g');
+SELECT * FROM compare_aggregate('SELECT g, sum(k * 1e9 / 2), sum(k * 1e12 / 64), avg(k * 1e13 / 4096), sum(k * 98765432109.7 / 8), sum(n * 1e-9 / 2), sum(m * 1e-10 / 80) FROM scales GROUP BY g');
+SELECT * FROM compare_aggregate('SELECT g, sum(m / 2 * n / 4 - k), sum(coalesce(m / 8, 0)), sum(CASE WHEN k % 2 = 0 THEN n / 20 ELSE n END), sum((m / 2)::float8), sum(round(m / 4, 1)), sum((m / 2)::int) FROM scales GROUP BY g');
+SELECT * FROM compare_aggregate('SELECT g, sum(m / 2) / 3, avg(n / 8) FROM scales GROUP BY g HAVING sum(m / 2) / 3 > 28500.5 AND avg(n / 8) / 7 < 0.683', 2);
+SELECT * FROM compare_aggregate('SELECT g, sum(CASE WHEN k = 9 THEN ''NaN'' WHEN k = 10 THEN 1e60 ELSE m END / 2) FROM scales GROUP BY g');
+SELECT * FROM compare_aggregate('SELECT g, sum(s), max(c) FROM (SELECT g, k % 50 AS h, sum(m / 2) AS s, count(m / 2) AS c FROM scales GROUP BY 1, 2) x GROUP BY g');
+SELECT * FROM compare_aggregate('SELECT g, sum(DISTINCT m / 2), count(DISTINCT m / 2) FROM scales GROUP BY g');
+-- by a parameter, and by a subquery's result
+CREATE FUNCTION by_parameter(d numeric) RETURNS text LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+    RETURN (SELECT string_agg(x::text, ' ' ORDER BY g) FROM (SELECT g, sum(n / d), avg(m / d) FROM scales GROUP BY g) x);
+END $$;
+SELECT * FROM compare_answers('SELECT by_parameter(4)');
+SELECT * FROM compare_aggregate('SELECT g, sum(n / (SELECT 2.0)), avg(m / (SELECT count(*) FROM scales WHERE k <= 50)) FROM scales GROUP BY g');
+-- large ones are summed where they are read
+SET gpuhash.force_offload = on;
+SELECT lines_of_plan('SELECT g, sum(m / 2), avg(k * 1000 / 8.0) FROM scales GROUP BY g', 'Handed Back|Groups:', 'ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF');
+RESET gpuhash.force_offload;
 -- what is rounded has one scale
 SELECT * FROM compare_aggregate('SELECT round(m / 7, 1), trunc(n, -1), max(round(n / 3, 4)), min(trunc(m, 6)), sum(round(n, -1)), max((n / 3)::numeric(12, 3)) FROM scales GROUP BY 1, 2');
 SELECT * FROM compare_aggregate('SELECT ceil(n), floor(-m / 100), max(sign(n - 20)), sum(m % 1.5), sum(round(k / 7::float8)) FROM scales GROUP BY 1, 2');
@@ -37,4 +56,5 @@ SELECT * FROM compare_aggregate('SELECT max(coalesce(m, 0)), min(coalesce(m, 0))
 SELECT * FROM compare_aggregate('SELECT coalesce(m, 0), count(*) FROM scales GROUP BY 1');
 SELECT * FROM compare_aggregate('SELECT stddev(coalesce(m, 0)) FROM scales');
 
+DROP FUNCTION by_parameter;
 DROP TABLE scales;

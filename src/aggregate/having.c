@@ -299,7 +299,7 @@ fill_value(const GhOutput *output, int a, GhVector *vector)
 	}
 }
 
-/* A quotient depends on how many digits a number shows: groups that show fewer of a sum than it has. */
+/* A quotient depends on how many digits a number shows: groups that show others of a sum than it has. */
 static void
 hand_back_scales(const GhAggregateNode *node, const GhOutput *output, int a, GhVectorBatch *batch)
 {
@@ -308,7 +308,7 @@ hand_back_scales(const GhAggregateNode *node, const GhOutput *output, int a, GhV
 	if (!node->having->divides || spec->scales == 0)
 		return;
 	for (uint32 i = 0; i < output->count; i++)
-		if ((int) output->states[i][spec->scales].low < spec->argument.scale)
+		if ((int) output->states[i][spec->scales].low != spec->argument.scale)
 			batch->state[i] = GH_ROW_BACK;
 }
 

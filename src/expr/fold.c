@@ -231,13 +231,16 @@ evaluated(Expr *expr, void *arg)
 	NullableDatum result;
 	int16		typlen;
 	bool		typbyval;
+	Const	   *constant;
 
 	if (!evaluate(arg, expr, &result))
 		return NULL;
 	get_typlenbyval(type, &typlen, &typbyval);
-	return makeConst(type, exprTypmod((Node *) expr), exprCollation((Node *) expr), typlen,
-					 result.isnull ? (Datum) 0 : datumCopy(result.value, typbyval, typlen),
-					 result.isnull, typbyval);
+	constant = makeConst(type, exprTypmod((Node *) expr), exprCollation((Node *) expr), typlen,
+						 result.isnull ? (Datum) 0 : datumCopy(result.value, typbyval, typlen),
+						 result.isnull, typbyval);
+	constant->location = GH_FOLDED_LOCATION;
+	return constant;
 }
 
 /*

@@ -128,11 +128,53 @@ gh_translate_stored(GhTranslation *translation, const GhOperand *stored, int dig
 
 /* ----------------------------------------------------------------- quotients */
 
+/*
+ * Decimal digits that 1 / value has after the point, where it ends: of a product of twos and fives, as many as the
+ * twos or as the fives, whichever are more; -1: it does not end, or there is no such number.
+ */
+static int
+digits_of_inverse(GhUint128 value)
+{
+	int			twos = 0;
+	int			fives = 0;
+
+	if (value == 0)
+		return -1;
+	for (; value % 2 == 0; value /= 2)
+		twos++;
+	for (; value % 5 == 0; value /= 5)
+		fives++;
+	return value == 1 ? Max(twos, fives) : -1;
+}
+
+/*
+ * The scale at which all quotients of such numbers are held.  By a divisor such as 2 or 100 that stands in the query,
+ * a quotient has a few digits more than the number, however many PostgreSQL shows; and where it is rounded to fewer
+ * digits, these are enough, too.  Sums of large quotients have no room for more (GH_SUM_BITS of the engines).
+ */
+static int
+quotient_scale(GhTranslation *translation, const GhOperand *args, const Node *divisor)
+{
+	const GhConstant *constant = gh_constant_of(translation, &args[1]);
+	bool		is_written = IsA(divisor, Const) && ((const Const *) divisor)->location != GH_FOLDED_LOCATION &&
+		!list_member_ptr(translation->stand_ins, divisor);
+	int			digits = -1;
+
+	/* with a parameter it would be another scale than before the parameter was known */
+	if (constant != NULL && !constant->null && is_written)
+		digits = digits_of_inverse(gh_int128_magnitude(gh_int128(constant->low, constant->high)));
+	if (digits < 0)
+		return GH_QUOTIENT_SCALE;
+	digits += args[0].scale - args[1].scale;
+	return Min(Max(digits, 0), GH_QUOTIENT_SCALE);
+}
+
 /* The scales of quotients differ from row to row; digits behind those are 0. */
 static bool
-translate_quotient(GhTranslation *translation, GhOperand *args, GhOperand *result)
+translate_quotient(GhTranslation *translation, GhOperand *args, const Node *divisor, GhOperand *result)
 {
 	const GhScales *shown = gh_scales_joined(GH_SCALES_LARGER, gh_scales_of(&args[0]), gh_scales_of(&args[1]));
+	int			scale = quotient_scale(translation, args, divisor);
 
 	if (shown == NULL)
 		return gh_translation_fails(translation, "it is not known how many digits a quotient has");
@@ -143,8 +185,11 @@ translate_quotient(GhTranslation *translation, GhOperand *args, GhOperand *resul
 	result->value_class = GH_CLASS_INT128;
 	result->scale = GH_QUOTIENT_SCALE;
 	result->mixed_scale = true;
+	if (!gh_add_instruction(translation, GH_OP_QUOTIENT, GH_CLASS_INT128, 0, args[0].scale, 3, args, result) ||
+		!change_scale(translation, GH_OP_TRUNC, scale, result))
+		return false;
 	gh_mix_scales(result, gh_scales_of_quotient(args, args[0].scale));
-	return gh_add_instruction(translation, GH_OP_QUOTIENT, GH_CLASS_INT128, 0, args[0].scale, 3, args, result);
+	return true;
 }
 
 /* ------------------------------------------------------------------ rounding */
@@ -240,7 +285,7 @@ gh_translate_number_call(GhTranslation *translation, Oid function, List *exprs, 
 	{
 		case F_NUMERIC_DIV:
 			return gh_translate_value(translation, lsecond(exprs), &args[1]) &&
-				translate_quotient(translation, args, result);
+				translate_quotient(translation, args, lsecond(exprs), result);
 		case F_ROUND_NUMERIC_INT4:
 		case F_TRUNC_NUMERIC_INT4:
 			if (!translate_rounded(translation, function == F_ROUND_NUMERIC_INT4 ? GH_OP_RESCALE : GH_OP_TRUNC, args,

@@ -130,7 +130,7 @@ float_result(uint8 final, const GhAggregateState *state)
 /*
  * An aggregate's result from a group's state and side (NULL: none).  What is by reference
  * lies in the current context, or is the side's.  scale: the largest of its values, where
- * it may be less than the argument's; else -1.
+ * it may be another one than the argument's; else -1.
  */
 Datum
 gh_aggregate_result(const GhAggregateSpec *spec, const GhAggregateState *state,
@@ -154,7 +154,7 @@ gh_aggregate_result(const GhAggregateSpec *spec, const GhAggregateState *state,
 		return Float8GetDatum(float_result(spec->final, state));
 	total = gh_side_total(spec, state, side);
 	if (scale >= 0 && !numeric_is_nan(DatumGetNumeric(total.sum)) &&
-		!numeric_is_inf(DatumGetNumeric(total.sum)) && numeric_scale_of(total.sum) > scale)
+		!numeric_is_inf(DatumGetNumeric(total.sum)) && numeric_scale_of(total.sum) != scale)
 		total.sum = DirectFunctionCall2(numeric_round, total.sum, Int32GetDatum(scale));
 	return numeric_result(spec->final, &total);
 }

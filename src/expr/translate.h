@@ -49,7 +49,7 @@ typedef struct GhOperand
 	int			vector;			/* numbered by kind: gh_final_vector() has the program's number */
 	GhClass		value_class;
 	int			scale;			/* GH_CLASS_INT128: decimal digits after the point */
-	bool		mixed_scale;	/* and to PostgreSQL, some rows' values have fewer: see README */
+	bool		mixed_scale;	/* and to PostgreSQL, some rows' values have others: see README */
 	bool		open_scale;		/* it may be another one with the constants of an execution */
 	bool		is_null;		/* a NULL constant: a numeric of any scale */
 	const struct GhScales *scales;	/* mixed_scale: each row's; NULL: they are not known */
@@ -92,6 +92,9 @@ extern uint64 gh_keep_bytes(GhTranslation *translation, const void *bytes, Size 
 extern uint16 gh_final_vector(const GhTranslation *translation, const GhOperand *operand);
 
 /* ---- constants.c: what has no columns ---- */
+
+/* A Const's location, where it is what an expression without columns is in one execution. */
+#define GH_FOLDED_LOCATION (-2)
 
 /* Makes the Const that stands for an expression without columns; or NULL. */
 typedef Const *(*GhMakeConstant) (Expr *expr, void *arg);
