@@ -17,6 +17,7 @@
 #include "gpuhash.h"
 #include "plan/aggregate_path.h"
 #include "plan/chain.h"
+#include "plan/doubt.h"
 #include "plan/input_path.h"
 #include "plan/join_path.h"
 #include "plan/planning.h"
@@ -149,24 +150,17 @@ kept_groups_cost(const GhAggregateInputs *inputs, double groups)
 	return bytes <= gh_aggregate_memory_limit() ? 0.0 : 2.0 * ceil(bytes / BLCKSZ) * seq_page_cost;
 }
 
-/* How many times more rows may come out of joins than are expected, for that to count. */
-#define GH_DOUBTFUL_ROWS 10.0
-
 /*
  * Whether a device does joins of which far more rows may come than the planner expects.  It reads all of their tables, and
- * that is most of what it costs, however many do come; of nested loops for a few rows, it is not.
+ * that is most of what it costs, however many do come; of nested loops for a few rows, it is not.  *doubtful: how many.
  */
-static bool
-is_spared_doubt(const GhAggregateInputs *inputs, Path *child)
+bool
+gh_aggregate_is_spared_doubt(const GhAggregateInputs *inputs, Path *child, double *doubtful)
 {
-	List	   *sides;
-	double		rows;
-
 	if (inputs->pages || !gh_aggregate_is_for_device(inputs, child) || !gh_is_join_path(child))
 		return false;
-	sides = ((CustomPath *) child)->custom_paths;
-	rows = gh_cautious_rows(inputs->root, gh_step(child), child->rows, linitial(sides), lsecond(sides));
-	return rows > GH_DOUBTFUL_ROWS * child->rows;
+	*doubtful = gh_doubtful_rows(inputs->root, child);
+	return *doubtful > GH_DOUBTFUL_ROWS * child->rows;
 }
 
 /* Whether HAVING has a program that finds the groups which it leaves out: mostly, its first condition tells. */
@@ -186,15 +180,36 @@ having_has_program(const GhAggregateInputs *inputs)
  */
 #define GH_SECOND_SPILL 2.0
 
-/* What it costs to make those groups that come out of the groups by all keys: of each, once for each grouping set. */
+/* Whether all of its aggregates can be made of groups on a device: of those that can be merged, all but variances. */
+static bool
+has_no_variances(const GhGrouping *grouping)
+{
+	ListCell   *lc;
+
+	foreach(lc, grouping->aggregates)
+	{
+		const GhAggregateFunction *function = gh_find_aggregate(lfirst_node(Aggref, lc)->aggfnoid);
+
+		if (function != NULL && function->kind == GH_AGGREGATE_MOMENTS)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * What it costs to make those groups that come out of the groups by all keys: of each, once for each grouping set.
+ * is_on_device: they are made there (../aggregate/README, "Groups that do not leave a device").
+ */
 static Cost
-second_level_cost(const GhAggregateInputs *inputs)
+second_level_cost(const GhAggregateInputs *inputs, bool is_on_device)
 {
 	const GhGrouping *grouping = &inputs->grouping;
 	double		added = inputs->groups * Max(list_length(grouping->sets), 1);
 
 	if (grouping->distinct == NIL && grouping->sets == NIL)
 		return 0.0;
+	if (is_on_device)
+		return kept_groups_cost(inputs, inputs->returned);
 	return added * (cpu_tuple_cost + group_cost(grouping)) +
 		(grouping->sets != NIL ? GH_SECOND_SPILL : 1.0) * spill_cost(inputs, added, inputs->returned);
 }
@@ -213,6 +228,8 @@ gh_cost_aggregate(const GhAggregateInputs *inputs, CustomPath *cpath, double emi
 	double		rows = inputs->rows / divisor;
 	double		groups = Min(inputs->groups, rows);
 	Path	   *child = linitial(cpath->custom_paths);
+	double		doubtful;
+	bool		is_doubtful = gh_aggregate_is_spared_doubt(inputs, child, &doubtful);
 	Cost		startup = gh_setup_cost + rows_cost(inputs, child, divisor);
 	QualCost	having;
 
@@ -228,14 +245,16 @@ gh_cost_aggregate(const GhAggregateInputs *inputs, CustomPath *cpath, double emi
 			startup += 2.0 * seq_page_cost * ceil(handed * group_bytes(inputs) / BLCKSZ);
 		startup += spill_cost(inputs, handed, inputs->groups);
 	}
-	startup += second_level_cost(inputs);
+	startup += second_level_cost(inputs, workers == 0 && gh_aggregate_is_for_device(inputs, child) &&
+								 (inputs->groups > gh_batch_rows || is_doubtful) &&
+								 has_no_variances(&inputs->grouping));
 	cost_qual_eval(&having, inputs->by.having, inputs->root);
 	startup += having.startup + target->cost.startup;
 	cpath->path.startup_cost = startup;
 	cpath->path.total_cost = startup + having.per_tuple * inputs->returned +
 		cpu_tuple_cost * (having_has_program(inputs) ? emitted : inputs->returned) +
 		target->cost.per_tuple * cpath->path.rows;
-	if (gh_force_offload || is_spared_doubt(inputs, child))
+	if (gh_force_offload || is_doubtful)
 	{
 		double		scale = gh_force_offload ? GH_FORCED_SCALE : GH_CLEAR_SHARE;
 

@@ -32,6 +32,7 @@
 #include "plan/aggregate_path.h"
 #include "plan/aggregate_plan.h"
 #include "plan/chain.h"
+#include "plan/doubt.h"
 #include "plan/groups_path.h"
 #include "plan/input_path.h"
 #include "plan/join_path.h"
@@ -198,6 +199,18 @@ add_grouped_path(const GhAggregateInputs *inputs, Path *path)
 	add_path(inputs->output_rel, path);
 }
 
+/* The whole by one process. */
+static void
+add_serial_path(const GhAggregateInputs *inputs, Path *child, double rows)
+{
+	Path	   *path = (Path *) make_aggregate_path(inputs, child, rows);
+	double		doubtful;
+
+	if (!gh_force_offload && gh_aggregate_is_spared_doubt(inputs, child, &doubtful))
+		gh_drop_doubtful(inputs->output_rel, path, child->rows, doubtful);
+	add_grouped_path(inputs, path);
+}
+
 /* Participants of a parallel query, below a Gather of their own: their rows are final. */
 static void
 add_parallel_path(const GhAggregateInputs *inputs, double rows)
@@ -231,7 +244,7 @@ add_aggregate_paths(GhAggregateInputs *inputs)
 		rows = clamp_row_est(rows * clauselist_selectivity(inputs->root, having, 0, JOIN_INNER,
 														   NULL));
 	if (child != NULL)
-		add_grouped_path(inputs, (Path *) make_aggregate_path(inputs, child, rows));
+		add_serial_path(inputs, child, rows);
 	add_parallel_path(inputs, rows);
 }
 

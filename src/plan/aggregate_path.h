@@ -36,6 +36,7 @@ typedef struct GhAggregateInputs
 /* ---- aggregate_cost.c ---- */
 
 extern bool gh_aggregate_is_for_device(const GhAggregateInputs *inputs, Path *child);
+extern bool gh_aggregate_is_spared_doubt(const GhAggregateInputs *inputs, Path *child, double *doubtful);
 extern void gh_cost_aggregate(const GhAggregateInputs *inputs, CustomPath *cpath, double emitted);
 
 #endif							/* GPUHASH_AGGREGATE_PATH_H */

@@ -29,8 +29,6 @@
 #include "plan/why.h"
 #include "service/placement.h"
 
-/* What a row costs that is put together on the host, kept, and returned: in cpu_tuple_cost. */
-#define GH_COLLECTED_ROW_COST 10.0
 /* And what a tuple costs that is fetched for it. */
 #define GH_FETCHED_TUPLE_COST 10.0
 /* Bytes of texts that are long, on average. */

@@ -14,6 +14,9 @@
 
 /* ---- rows_path.c ---- */
 
+/* What a row costs that is put together on the host, kept, and returned: in cpu_tuple_cost. */
+#define GH_COLLECTED_ROW_COST 10.0
+
 extern bool gh_rows_may_win(PlannerInfo *root, RelOptInfo *joinrel, Path *outer, Path *inner);
 extern bool gh_joins_may_be_kept(PlannerInfo *root, RelOptInfo *joinrel, const GhJoinChoice *choice);
 extern bool gh_rows_cost_too_much(PlannerInfo *root, RelOptInfo *joinrel, const GhJoinChoice *choice);

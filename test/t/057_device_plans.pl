@@ -24,8 +24,10 @@ CREATE TABLE pairs AS SELECT i AS a, i % 200 AS b, i AS p FROM generate_series(0
 ALTER TABLE pairs ADD PRIMARY KEY (a, b);
 CREATE TABLE bs AS SELECT i AS b, 'b ' || i AS name FROM generate_series(0, 199) i;
 ALTER TABLE bs ADD PRIMARY KEY (b);
+-- facts are of one era
+CREATE TABLE days AS SELECT i AS day, i / 1000 AS era FROM generate_series(0, 99999) i;
 CREATE TABLE nobody (LIKE facts);
-VACUUM ANALYZE facts, customers, suppliers, pairs, bs;
+VACUUM ANALYZE facts, customers, suppliers, pairs, bs, days;
 SQL
 is($made, '', 'the tables are made');
 
@@ -170,6 +172,21 @@ $session->do('SET max_parallel_workers_per_gather = 0');
 unlike(plan_of($asking), qr/SubPlan/, 'a subquery below a join for the device') or diag(plan_of($asking));
 is_right('a subquery below a join for the device', $asking);
 $session->do('RESET max_parallel_workers_per_gather');
+
+# Groups are made on the device where a condition on one table may leave all keys that the other one has: a hundredth of the
+# rows is expected, and all come.
+for my $keys ('f.a, d.day, f.b, f.k', 'f.a, f.filler, d.day')
+{
+	my $query = "SELECT $keys, sum(f.v) AS s FROM facts f JOIN days d ON d.day = f.day WHERE d.era = 0 GROUP BY ROLLUP ($keys)";
+	$session->do("SET max_parallel_workers_per_gather = 0; SET work_mem = '256kB'");
+	my $plan = plan_of($query);
+	ok($plan =~ /GpuHashAggregate/ && $plan !~ /GpuHashRows/, "groups of far more rows than are expected, by $keys") or diag($plan);
+	# nor do they come for an order of theirs
+	$plan = plan_of("$query ORDER BY $keys");
+	ok($plan =~ /GpuHashAggregate/ && $plan !~ /GpuHashRows/, "in an order, by $keys") or diag($plan);
+	is_right("groups by $keys", "SELECT count(*), sum(s), sum(hashtext(x::text)::bigint) FROM ($query) x");
+	$session->do('RESET max_parallel_workers_per_gather; RESET work_mem');
+}
 
 # A page costs less where it is in shared_buffers, and a fifth of that where the device reads it there, at the least the
 # bus.  All are, of this table; after a restart none is, until it is read.
