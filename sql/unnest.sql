@@ -52,6 +52,15 @@ SELECT * FROM un_check('SELECT id FROM un_o o WHERE x < (SELECT count(*) FILTER 
 SELECT * FROM un_check('SELECT id FROM un_o o WHERE x < (SELECT count(DISTINCT y) FROM un_i i WHERE i.k = o.k)');
 SELECT * FROM un_check('SELECT id FROM un_o o WHERE (SELECT bool_and(y > 1) FROM un_i i WHERE i.k = o.k) OR (SELECT bool_or(y < 1) FROM un_i i WHERE i.k8 = o.k8)');
 SELECT * FROM un_check('SELECT id FROM un_o o WHERE (SELECT sum(y) FROM un_i i WHERE i.k = o.k) = (SELECT sum(y) FROM un_i i WHERE i.k = o.k8)');
+-- keys that are in all arms of an OR
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE (SELECT count(*) FROM un_i i WHERE (i.k = o.k AND i.y > 3) OR (i.x < 9 AND i.k = o.k AND (i.y = 1 OR i.t = ''t2''))) > 2');
+SELECT * FROM un_check('SELECT id, (SELECT sum(n) FROM un_i i WHERE (i.k = o.k AND i.k8 = o.k8 AND i.y > 3) OR (i.k8 = o.k8 AND i.k = o.k) OR i.k = o.k AND i.k8 = o.k8 AND 1 / nullif(i.x, 0) > 0) FROM un_o o');
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE x < (SELECT sum(y) FROM un_i i WHERE i.x > 3 AND ((i.k = o.k AND i.y > 3) OR (i.k = o.k AND ((i.x = 30 AND i.y < 2) OR (i.x = 30 AND i.t = ''t1'')))))');
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE x > 40 OR EXISTS (SELECT FROM un_i i WHERE (i.k = o.k AND i.y > 3) OR (i.k = o.k AND i.x = 7))');
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE (x < (SELECT sum(y) FROM un_i i WHERE i.k = o.k) AND y = 1) OR (y = 2 AND x < (SELECT sum(y) FROM un_i i WHERE i.k = o.k))');
+-- no key is in all of them
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE (SELECT count(*) FROM un_i i WHERE (i.k = o.k AND i.y > 3) OR (i.k8 = o.k8 AND i.y > 3)) > 2');
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE (SELECT count(*) FROM un_i i WHERE (i.k = o.k AND i.y > 3) OR i.k = o.k8) > 2');
 
 -- an order of the one row
 SELECT * FROM un_check('SELECT id FROM un_o o WHERE n < (SELECT sum(n) FROM un_i i WHERE i.k = o.k ORDER BY 1)');

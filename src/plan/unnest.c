@@ -61,6 +61,32 @@ typedef struct Groups
 
 /* ------------------------------------------------------------ conditions */
 
+/*
+ * Of an OR, first the conditions that are in all of its arms, then an OR of what is left of these: (a AND b) OR (a AND c) is
+ * a AND (b OR c), and a where one arm has nothing else, as the planner will find in the end (canonicalize_qual).
+ */
+static List *
+factored_or(BoolExpr *any)
+{
+	List	   *common = gh_conjuncts(linitial(any->args));
+	List	   *rests = NIL;
+	ListCell   *lc;
+
+	for_each_from(lc, any->args, 1)
+		common = list_intersection(common, gh_conjuncts(lfirst(lc)));
+	if (common == NIL)
+		return list_make1(any);
+	foreach(lc, any->args)
+	{
+		List	   *rest = list_difference(gh_conjuncts(lfirst(lc)), common);
+
+		if (rest == NIL)
+			return common;
+		rests = lappend(rests, gh_conjunction(rest));
+	}
+	return lappend(common, makeBoolExpr(OR_EXPR, rests, -1));
+}
+
 /* The conditions of which all must hold, in order. */
 List *
 gh_conjuncts(Node *quals)
@@ -76,6 +102,8 @@ gh_conjuncts(Node *quals)
 			result = list_concat(result, gh_conjuncts(lfirst(lc)));
 		return result;
 	}
+	if (is_orclause(quals))
+		return factored_or((BoolExpr *) quals);
 	if (!is_andclause(quals))
 		return list_make1(quals);
 	foreach(lc, ((BoolExpr *) quals)->args)
