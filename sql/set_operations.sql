@@ -1,4 +1,4 @@
--- INTERSECT and EXCEPT of rows that are made distinct before (src/plan/arms.c).
+-- INTERSECT, EXCEPT and UNION of rows that are made distinct before (src/plan/arms.c).
 LOAD 'gpuhash';
 SET client_min_messages = warning;
 CREATE TABLE so_a WITH (autovacuum_enabled = off) AS SELECT i AS id, i % 90 AS k, CASE WHEN i % 7 > 0 THEN 't' || i % 11 END AS t, date '2020-01-01' + i % 5 AS d, (i % 40)::numeric(8, 2) AS p,
@@ -26,12 +26,30 @@ INSERT INTO so_queries (query) VALUES
     ('SELECT p FROM so_a INTERSECT SELECT p::numeric(8, 3) FROM so_b'),
     ('SELECT c FROM so_a EXCEPT SELECT c::char(9) FROM so_b'),
     ('(SELECT k FROM so_a ORDER BY id LIMIT 50) INTERSECT SELECT k FROM so_b'),
-    ('SELECT 100 / (k - 5) FROM so_a INTERSECT SELECT k FROM so_b');
+    ('SELECT 100 / (k - 5) FROM so_a INTERSECT SELECT k FROM so_b'),
+    -- UNION, whose sides each are distinct, and all together
+    ('SELECT k, d FROM so_a UNION SELECT k, d FROM so_b'),
+    ('SELECT t, k FROM so_a UNION SELECT t, k FROM so_b UNION SELECT t, x FROM so_b'),
+    ('SELECT k, sum(x) FROM (SELECT k, x FROM so_a UNION SELECT k, x FROM so_b) u GROUP BY k'),
+    ('(SELECT k FROM so_a UNION ALL SELECT k FROM so_b) UNION SELECT x FROM so_b'),
+    ('(SELECT k FROM so_a UNION SELECT k FROM so_b) UNION ALL SELECT x FROM so_b'),
+    ('SELECT a.k, b.t FROM so_a a JOIN so_b b ON b.id = a.id UNION SELECT k, t FROM so_b'),
+    ('SELECT c, p FROM so_a UNION SELECT c, p FROM so_b EXCEPT SELECT c, p FROM so_b WHERE p < 10'),
+    ('WITH RECURSIVE r AS (SELECT k FROM so_a UNION SELECT k + 1 FROM r WHERE k < 100) SELECT k FROM r'),
+    ('WITH RECURSIVE r AS (SELECT 1 AS k UNION SELECT b.k FROM r JOIN so_b b ON b.x = r.k % 7) SELECT k FROM r'),
+    ('SELECT n FROM so_a UNION SELECT n FROM so_b'),
+    ('SELECT f FROM so_a UNION SELECT f FROM so_b'),
+    ('SELECT c FROM so_a UNION SELECT c::char(9) FROM so_b'),
+    ('SELECT k FROM so_a UNION SELECT p FROM so_b'),
+    ('SELECT 100 / (k - 5) FROM so_a UNION SELECT k FROM so_b');
 -- forced: how many of the arms are groups
 SELECT q.position, c.offloaded, c.result, c.same FROM so_queries q, LATERAL compare_aggregate(q.query) c ORDER BY q.position;
 SELECT q.position, c.result, c.same FROM so_queries q, LATERAL compare_aggregate(q.query, 2) c WHERE c.same <> 'same' ORDER BY q.position;
+-- not all of them need be read
+SELECT * FROM compare_answers('SELECT count(*) FROM so_a WHERE id < 9 AND EXISTS (SELECT 1 / (so_a.x - 33) UNION SELECT x FROM so_b)');
+SELECT * FROM compare_answers('SELECT count(*) FROM (SELECT k FROM so_a UNION SELECT k FROM so_b LIMIT 7) x');
 -- by costs
-SELECT plan_lines(query, '%Custom Scan (GpuHashAggregate)%') AS groups FROM so_queries WHERE position = 1;
+SELECT plan_lines(query, '%Custom Scan (GpuHashAggregate)%') AS groups FROM so_queries WHERE position IN (1, 19) ORDER BY position;
 SET gpuhash.enable_aggregate = off;
 SELECT plan_lines(query, '%(Unique|HashAggregate)%') AS groups FROM so_queries WHERE position = 1;
 RESET gpuhash.enable_aggregate;
@@ -52,7 +70,7 @@ CREATE TABLE so_d WITH (autovacuum_enabled = off) AS SELECT * FROM so_c WHERE h 
 ANALYZE so_c, so_d;
 TRUNCATE so_queries RESTART IDENTITY;
 INSERT INTO so_queries (query) SELECT format('SELECT %1$s FROM so_c %2$s SELECT %1$s FROM so_d', columns, op)
-    FROM (VALUES ('m'), ('u'), ('b'), ('e'), ('s'), ('h'), ('w'), ('m, e, w'), ('a'), ('z')) v (columns), (VALUES ('INTERSECT'), ('EXCEPT')) o (op);
+    FROM (VALUES ('m'), ('u'), ('b'), ('e'), ('s'), ('h'), ('w'), ('m, e, w'), ('a'), ('z')) v (columns), (VALUES ('INTERSECT'), ('EXCEPT'), ('UNION')) o (op);
 SELECT q.position, substring(q.query FROM 'SELECT (.*?) FROM') AS columns, c.offloaded, c.result, c.same FROM so_queries q, LATERAL compare_aggregate(q.query) c ORDER BY q.position;
 DROP TABLE so_a, so_b, so_c, so_d, so_queries;
 DROP TYPE so_color;

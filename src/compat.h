@@ -305,6 +305,13 @@ gh_join_param_info(ParamPathInfo *shared, Path *outer, Path *inner, List *clause
 #define GH_SETOP_READS_ALL true
 #endif
 
+/* From 17 on, so does UNION. */
+#if PG_VERSION_NUM >= 170000
+#define GH_UNION_READS_ALL false
+#else
+#define GH_UNION_READS_ALL true
+#endif
+
 /* Join types that came later: the right anti join with 16, the right semi join with 18. */
 static inline bool
 gh_is_right_anti(JoinType jointype)

@@ -1,9 +1,9 @@
 /*
  * arms.c
- *		What INTERSECT and EXCEPT compare, made distinct before.
+ *		What INTERSECT, EXCEPT and UNION compare, made distinct before.
  *
- * PostgreSQL has all rows of both queries come together, and then counts equal ones.  But without ALL it makes no
- * difference how often a query has a row, so
+ * PostgreSQL has all rows of both queries come together, and then counts equal ones, or leaves them out.  But without
+ * ALL it makes no difference how often a query has a row, so
  *
  *		SELECT a FROM t INTERSECT SELECT b FROM u
  *
@@ -81,6 +81,15 @@ make_distinct(Query *arm)
 	}
 }
 
+/* Whether the operation makes no difference of how often a query has a row, and reads all of them. */
+static bool
+compares_rows(const SetOperationStmt *operation, const Arms *arms)
+{
+	if (operation->all)
+		return false;
+	return !arms->may_end_early || (operation->op == SETOP_UNION ? GH_UNION_READS_ALL : GH_SETOP_READS_ALL);
+}
+
 /* The queries that the operation compares. */
 static void
 visit_operation(const Query *query, Node *node, Arms *arms)
@@ -97,7 +106,7 @@ visit_operation(const Query *query, Node *node, Arms *arms)
 		Query	   *arm;
 
 		visit_operation(query, sides[i], arms);
-		if (!IsA(sides[i], RangeTblRef) || operation->all || operation->op == SETOP_UNION)
+		if (!IsA(sides[i], RangeTblRef) || !compares_rows(operation, arms))
 			continue;
 		arm = rt_fetch(((RangeTblRef *) sides[i])->rtindex, query->rtable)->subquery;
 		if (!may_be_distinct(arm, operation))
@@ -112,7 +121,8 @@ visit_below(Node *node, Arms *arms)
 {
 	bool		above = arms->may_end_early;
 
-	if (node == NULL)
+	/* a recursive query would have its rows made distinct in each step */
+	if (node == NULL || (IsA(node, CommonTableExpr) && ((CommonTableExpr *) node)->cterecursive))
 		return false;
 	if (IsA(node, SubLink))
 		arms->may_end_early = true;
@@ -121,7 +131,7 @@ visit_below(Node *node, Arms *arms)
 		Query	   *query = (Query *) node;
 
 		arms->may_end_early |= query->limitCount != NULL;
-		if (query->setOperations != NULL && (GH_SETOP_READS_ALL || !arms->may_end_early))
+		if (query->setOperations != NULL)
 			visit_operation(query, query->setOperations, arms);
 		(void) query_tree_walker(query, visit_below, arms, 0);
 	}

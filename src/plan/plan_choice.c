@@ -1,7 +1,7 @@
 /*
  * plan_choice.c
  *		A query as it is, with its WITH inlined, and with its subqueries unnested: the cheapest plan.  Likewise
- *		with what INTERSECT and EXCEPT compare made distinct before, and what UNION ALL unites grouped.
+ *		with what INTERSECT, EXCEPT and UNION compare made distinct before, and what UNION ALL unites grouped.
  *
  * Whether a subquery is better run for each outer row, over an index, or once for all keys, and a query in WITH once or for
  * each that reads it, is for costs to tell, and they are known only when all of the query is planned.  So a query that has
@@ -76,7 +76,7 @@ plan_loopless(Query *query, const char *text, int options, ParamListInfo params)
 	return plan;
 }
 
-/* Whether a query has subqueries in expressions, INTERSECT or EXCEPT, or makes groups of a UNION ALL. */
+/* Whether a query has subqueries in expressions, set operations without ALL, or makes groups of a UNION ALL. */
 static bool
 find_candidates(Node *node, void *unused)
 {
@@ -86,7 +86,7 @@ find_candidates(Node *node, void *unused)
 		return ((Query *) node)->hasSubLinks || gh_may_group_arms((Query *) node) ||
 			query_tree_walker((Query *) node, find_candidates, unused, 0);
 	if (IsA(node, SetOperationStmt))
-		return ((SetOperationStmt *) node)->op != SETOP_UNION || expression_tree_walker(node, find_candidates, unused);
+		return !((SetOperationStmt *) node)->all || expression_tree_walker(node, find_candidates, unused);
 	/* WITH */
 	if (IsA(node, List) || IsA(node, CommonTableExpr))
 		return expression_tree_walker(node, find_candidates, unused);

@@ -1,7 +1,7 @@
 /*
  * unnest.h
- *		Correlated subqueries as groups that are joined, NOT IN as NOT EXISTS, EXISTS beside OR as IN, INTERSECT of distinct
- *		rows, and groups of a UNION ALL as groups of its arms' groups.
+ *		Correlated subqueries as groups that are joined, NOT IN as NOT EXISTS, EXISTS beside OR as IN, set operations on
+ *		distinct rows, and groups of a UNION ALL as groups of its arms' groups.
  */
 #ifndef GPUHASH_UNNEST_H
 #define GPUHASH_UNNEST_H
