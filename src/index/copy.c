@@ -599,6 +599,15 @@ give_up(int code, Datum arg)
 	gh_shared_copy_abandon(&((Maker *) DatumGetPointer(arg))->hold, true);
 }
 
+static void
+publish(GhCopyHold *hold)
+{
+	const GhIndexCopy *copy = hold->copy;
+	const GhCopyFacts facts = {copy->rows, copy->generation, copy->nblocks};
+
+	gh_shared_copy_publish(hold, &facts, false);
+}
+
 /* GhIndexCopyMethods.make */
 static bool
 make_copy(Relation index, Relation heap)
@@ -632,7 +641,7 @@ make_copy(Relation index, Relation heap)
 	}
 	PG_END_ENSURE_ERROR_CLEANUP(give_up, PointerGetDatum(maker));
 	if (made)
-		gh_shared_copy_publish(&maker->hold, maker->hold.copy->rows, false);
+		publish(&maker->hold);
 	else
 		gh_shared_copy_abandon(&maker->hold, !later);
 	MemoryContextDelete(maker->context);
@@ -665,10 +674,20 @@ blocks_of_copy(Relation index, Relation heap, const GhIndexCopy *copy, uint32 *b
 	return gh_copy_blocks(index, heap, &copied, bits, all_visible);
 }
 
+/* GhIndexCopyMethods.blocks_at_least */
+static BlockNumber
+blocks_at_least(Relation index, Relation heap, const GhIndexCopy *copy)
+{
+	GhCopied	copied = {copy->generation, copy->nblocks};
+
+	return gh_copy_blocks_at_least(index, heap, &copied);
+}
+
 static const GhIndexCopyMethods copy_methods = {
 	.make = make_copy,
 	.describe = describe_copy,
 	.blocks = blocks_of_copy,
+	.blocks_at_least = blocks_at_least,
 };
 
 void

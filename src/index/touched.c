@@ -18,6 +18,7 @@
 #include "postgres.h"
 
 #include "access/table.h"
+#include "access/visibilitymap.h"
 #include "access/xlog.h"
 #include "catalog/index.h"
 #include "catalog/pg_am.h"
@@ -467,4 +468,26 @@ gh_copy_blocks(Relation index, Relation heap, const GhCopied *copied, uint32 *bi
 	if (all_visible != NULL)
 		*all_visible = visible;
 	return count;
+}
+
+BlockNumber
+gh_copy_blocks_at_least(Relation index, Relation heap, const GhCopied *copied)
+{
+	uint32		nwords = words_of(copied->nblocks);
+	uint32	   *touches = palloc0(nwords * sizeof(uint32));
+	BlockNumber nblocks = RelationGetNumberOfBlocks(heap);
+	BlockNumber right = 0;
+
+	if (touched != NULL && !RecoveryInProgress() && index->rd_index->indisvalid && read_touched(index, copied, touches))
+	{
+		/* that new blocks are all-visible may be */
+		BlockNumber wrong = nblocks > copied->nblocks ? nblocks - copied->nblocks : 0;
+
+		for (uint32 word = 0; word < nwords; word++)
+			wrong += pg_popcount32(touches[word]);
+		visibilitymap_count(heap, &right, NULL);
+		right -= Min(right, wrong);
+	}
+	pfree(touches);
+	return right;
 }

@@ -36,15 +36,8 @@
 #include "service/faults.h"
 #include "service/placement.h"
 
-/*
- * The copy is not used where more blocks than this share, or of its entries more, are not right: then a table of all rows
- * is as cheap.  Each participant makes a table of its own of what is on them (BENCHMARKS.md).
- */
-#define GH_HEAP_SHARE(all, participants) ((all) / (4 + 2 * (participants)))
 /* It is made again when so many blocks are all-visible, and only not right any more. */
 #define GH_STALE_SHARE(nblocks) ((nblocks) / 10)
-/* Tables of fewer blocks are read faster than looked up. */
-#define GH_COPY_BLOCKS_MIN 16
 /* Entries of a copy that are gone through without a look at interrupts. */
 #define GH_PASS_ROWS 65536
 
@@ -238,7 +231,7 @@ find_copy(Reader *reader)
 			return false;
 		find_blocks(reader, &stale);
 	}
-	return nblocks - reader->right <= GH_HEAP_SHARE(nblocks, participants(reader)) && reader->copy->root != 0;
+	return nblocks - reader->right <= GH_COPY_HEAP_MAX(nblocks, participants(reader)) && reader->copy->root != 0;
 }
 
 /* The next block of the copy, from this one on, that it is not right for; its number of blocks: there is none. */
@@ -261,7 +254,7 @@ count_entries(Reader *reader)
 	for (BlockNumber block = next_stale(reader, 0); block < reader->copy->nblocks; block = next_stale(reader, block + 1))
 		reader->stale_rows += starts[block + 1] - starts[block];
 	reader->copy_rows = reader->copy->rows - reader->stale_rows;
-	return reader->stale_rows <= GH_HEAP_SHARE(reader->copy->rows, participants(reader));
+	return reader->stale_rows <= GH_COPY_HEAP_MAX(reader->copy->rows, participants(reader));
 }
 
 /* ------------------------------------------------------------------ heap rows */

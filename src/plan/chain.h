@@ -37,6 +37,7 @@ typedef struct GhJoinStep
 	List	   *equalities;		/* and that could be */
 	Cost		startup_cost;	/* its own, whatever the path is said to cost */
 	Cost		total_cost;
+	Cost		inner_cost;		/* of that, for the inner side */
 	Cost		spared;			/* gh_whole_joins: of the pages' costs, what a node above is not charged for */
 	GhJoinPair *pair;
 

@@ -5,21 +5,33 @@
  *
  * It is one whose key columns are those of the join's hash clauses, in the index's order, and that has all
  * other columns of the table that are read.  The table is scanned without conditions.  Whether there is a
- * copy, and of how many blocks its rows are those of the query's snapshot, is found when the query runs.
+ * copy, and of how many blocks its rows are those of the query's snapshot, is found when the query runs; the
+ * planner looks, too, since only by a copy that is there joins of few rows cost less than loops over the index.
  */
 #include "postgres.h"
 
+#include "access/genam.h"
+#include "access/table.h"
 #include "commands/defrem.h"
+#include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
+#include "parser/parsetree.h"
+#include "storage/bufmgr.h"
 #include "utils/lsyscache.h"
+#include "utils/rel.h"
 
 #include "expr/translate.h"
 #include "gpuhash.h"
 #include "plan/index_side.h"
 #include "plan/join_path.h"
+#include "plan/join_plan.h"
+#include "plan/note.h"
 #include "plan/scan_path.h"
+#include "service/placement.h"
 #include "service/service.h"
+#include "store/index_copies.h"
 
 static bool
 has_column(const IndexOptInfo *index, int attno)
@@ -117,21 +129,134 @@ gh_inner_index(const GhJoinStep *step, const RelOptInfo *outerrel, const Path *i
 	return InvalidOid;
 }
 
-/* The share of blocks that a copy has to be right for; ../join/probed_copy.c has it, too. */
-#define GH_RIGHT_SHARE 0.75
+/* ----------------------------------------------------------------- what it saves */
+
+/* Of a table, the share of blocks that VACUUM has found all-visible, for a copy to be made. */
+#define GH_VISIBLE_SHARE 0.75
 
 /*
- * Of such a join, what it saves that its inner side is neither read nor made a table of.  That is as much of
- * it as VACUUM has found all-visible; a copy that is there may be right for less.
+ * What look-ups in a copy cost beside those in a table of the query's own, each in units of cpu_operator_cost.  A process has the
+ * copy's memory mapped as long as a query uses it, and the system maps it when it is looked at, so many bytes at a time: on
+ * the machine of BENCHMARKS.md ("Joins of few rows through the copy of an index") 7 us, where a nested loop takes 4 us for a row of an
+ * index in memory, for which PostgreSQL charges 0.53 without pages.
  */
-Cost
-gh_copy_saves(const GhJoinStep *step, const Path *outer, Path *inner)
+#define GH_MAPPED_COST 350.0
+#define GH_MAPPED_BYTES 65536.0
+/* What a row of a block takes that is not right, beside its values: where memory does not hold them, the copy is not used. */
+#define GH_STALE_ROW_BYTES 128.0
+/* Where some blocks are not right, all entries are gone through once. */
+#define GH_PASSED_ROW_COST 0.1
+
+bool
+gh_may_have_copy(const RelOptInfo *rel)
 {
+	ListCell   *lc;
+
+	if (!gh_enable_index || !gh_service_enabled() || !IS_SIMPLE_REL(rel))
+		return false;
+	foreach(lc, rel->indexlist)
+		if (lfirst_node(IndexOptInfo, lc)->relam == get_index_am_oid("gpuhash", true))
+			return true;
+	return false;
+}
+
+/* Of how many of the table's blocks the copy of an index is right, if there is one. */
+static double
+right_share(PlannerInfo *root, const RelOptInfo *rel, Oid index_oid)
+{
+	Relation	heap = table_open(planner_rt_fetch(rel->relid, root)->relid, NoLock);
+	Relation	index = index_open(index_oid, NoLock);
+	GhIndexCopy copy = {0};
+	BlockNumber nblocks = RelationGetNumberOfBlocks(heap);
+	double		share = 0;
+
+	if (nblocks >= GH_COPY_BLOCKS_MIN && gh_index_copy_look(index, &copy))
+		share = (double) gh_index_copy_methods()->blocks_at_least(index, heap, &copy) / nblocks;
+	index_close(index, NoLock);
+	table_close(heap, NoLock);
+	return Min(share, 1);
+}
+
+/* The index's copy may change until the query runs, which is what makes this an estimate. */
+static double
+copied_share(PlannerInfo *root, const Path *join, Oid index)
+{
+	const Path *inner = lsecond(((const CustomPath *) join)->custom_paths);
+	RelOptInfo *rel = inner->parent;
+	GhNote	   *note = gh_note(root, rel);
+	double		stale;
+
+	if (note->copied_index != index)
+	{
+		note->copied_share = right_share(root, rel, index);
+		note->copied_index = index;
+	}
+	stale = 1 - note->copied_share;
+	return stale <= GH_COPY_HEAP_MAX(1.0, join->parallel_workers + 1) &&
+		stale * rel->tuples * (inner->pathtarget->width + GH_STALE_ROW_BYTES) <= get_hash_memory_limit() ? note->copied_share : 0;
+}
+
+static Oid
+index_of(const Path *join)
+{
+	const List *sides = ((const CustomPath *) join)->custom_paths;
+
+	return gh_inner_index(gh_step(join), ((Path *) linitial(sides))->parent, lsecond(sides));
+}
+
+double
+gh_copied_share(PlannerInfo *root, Path *join)
+{
+	Oid			index = index_of(join);
+
+	return OidIsValid(index) ? copied_share(root, join, index) : 0;
+}
+
+/* By a copy that is right for that share of blocks. */
+static Cost
+saved(const Path *join, double share)
+{
+	const Path *outer = linitial(((const CustomPath *) join)->custom_paths);
+	const Path *inner = lsecond(((const CustomPath *) join)->custom_paths);
+	double		bytes = inner->rows * (inner->pathtarget->width + gh_table_bytes_per_row(sizeof(uint64)));
+	Cost		own = GH_MAPPED_COST * Min(outer->rows, bytes / GH_MAPPED_BYTES);
+
+	if (share < 1)
+		own += GH_PASSED_ROW_COST * inner->rows;
+	return share * gh_step(join)->inner_cost - cpu_operator_cost * own;
+}
+
+Cost
+gh_copy_saves(PlannerInfo *root, Path *join)
+{
+	Path	   *inner = lsecond(((CustomPath *) join)->custom_paths);
+	Oid			index = index_of(join);
+	double		share;
 	Cost		startup;
 	Cost		total;
 
-	if (inner->parent->allvisfrac < GH_RIGHT_SHARE || !OidIsValid(gh_inner_index(step, outer->parent, inner)))
+	if (!OidIsValid(index))
+		return 0;
+	share = copied_share(root, join, index);
+	if (share > 0)
+		return Max(saved(join, share), 0);
+	if (inner->parent->allvisfrac < GH_VISIBLE_SHARE)
 		return 0;
 	gh_real_cost(inner, &startup, &total);
 	return inner->parent->allvisfrac * (total + gh_build_tuple_cost * inner->rows);
+}
+
+Cost
+gh_copies_save(PlannerInfo *root, Path *joins)
+{
+	Cost		sum = 0;
+
+	for (; gh_is_join_path(joins); joins = linitial(((CustomPath *) joins)->custom_paths))
+	{
+		double		share = gh_copied_share(root, joins);
+
+		if (share > 0)
+			sum += Max(saved(joins, share), 0);
+	}
+	return sum;
 }

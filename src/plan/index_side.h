@@ -13,6 +13,18 @@
 
 /* The index of the access method gpuhash that has all that a join reads of its inner side, or InvalidOid. */
 extern Oid	gh_inner_index(const GhJoinStep *step, const RelOptInfo *outerrel, const Path *inner);
-extern Cost gh_copy_saves(const GhJoinStep *step, const Path *outer, Path *inner);
+
+/*
+ * What the join costs less where a copy is the table of its inner side, which then is not read: 0 where that is
+ * no index's.  One that is there costs what look-ups in it do; where there is none, one is made, which is not priced.
+ */
+extern Cost gh_copy_saves(PlannerInfo *root, Path *join);
+
+/* The same of joins down the outer sides, by copies that are there alone. */
+extern Cost gh_copies_save(PlannerInfo *root, Path *joins);
+/* For what share of the inner side's blocks a copy is right that is there and would be used; 0: there is none. */
+extern double gh_copied_share(PlannerInfo *root, Path *join);
+/* Whether the table has an index of which there could be a copy. */
+extern bool gh_may_have_copy(const RelOptInfo *rel);
 
 #endif							/* GPUHASH_INDEX_SIDE_H */

@@ -111,6 +111,7 @@ cost_below_node(PlannerInfo *root, Path *joins)
 	Cost		total;
 
 	gh_real_cost(joins, &startup, &total);
+	total -= gh_copies_save(root, joins);
 	if (!gh_force_offload && gh_device_reads(root, joins))
 		total = Min(total, gh_device_reading_cost(root, joins));
 	return total;
@@ -250,7 +251,7 @@ gh_pages_cost(Path *scan, int ninstructions, double divisor)
  * the copy of an index is not read.
  */
 Cost
-gh_joins_cost(Path *join, int ninstructions, double divisor)
+gh_joins_cost(PlannerInfo *root, Path *join, int ninstructions, double divisor)
 {
 	Path	   *outer = join;
 	double		saved = 0;
@@ -260,8 +261,7 @@ gh_joins_cost(Path *join, int ninstructions, double divisor)
 	gh_real_cost(join, &startup, &cost);
 	for (; gh_is_join_path(outer); outer = linitial(((CustomPath *) outer)->custom_paths))
 	{
-		List	   *sides = ((CustomPath *) outer)->custom_paths;
-		Cost		saved_by_copy = gh_copy_saves(gh_step(outer), linitial(sides), lsecond(sides));
+		Cost		saved_by_copy = gh_copy_saves(root, outer);
 
 		if (saved_by_copy == 0 && !gh_join_fits_in_memory((CustomPath *) outer))
 			return cost - gh_step(join)->spared + join->rows *

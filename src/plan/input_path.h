@@ -25,6 +25,6 @@ extern bool gh_joins_translate(PlannerInfo *root, GhGrouping *grouping, Path *jo
 							   int *ninstructions);
 
 extern Cost gh_pages_cost(Path *scan, int ninstructions, double divisor);
-extern Cost gh_joins_cost(Path *join, int ninstructions, double divisor);
+extern Cost gh_joins_cost(PlannerInfo *root, Path *join, int ninstructions, double divisor);
 
 #endif							/* GPUHASH_INPUT_PATH_H */

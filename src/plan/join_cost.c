@@ -296,7 +296,8 @@ gh_cost_join(const GhJoinInputs *inputs, GhJoinChoice *choice)
 	/* parameters bring more clauses */
 	if (choice->has_parameters)
 		cost_qual_eval(&quals, choice->clauses, inputs->root);
-	startup = outer_startup + inner_total + gh_setup_cost + gh_build_tuple_cost * inner->rows;
+	choice->inner_cost = inner_total + gh_build_tuple_cost * inner->rows;
+	startup = outer_startup + choice->inner_cost + gh_setup_cost;
 	run = outer_total - outer_startup + gh_probe_tuple_cost * outer->rows;
 	if (!reads_outer_side(outer))
 		run += GH_COPIED_ROW_COST * cpu_tuple_cost * outer->rows;
@@ -305,6 +306,7 @@ gh_cost_join(const GhJoinInputs *inputs, GhJoinChoice *choice)
 		quals.per_tuple -= inputs->hash_cost.per_tuple;
 	else
 	{
+		choice->inner_cost += cpu_operator_cost * list_length(inputs->hash_clauses) * inner->rows;
 		startup += cpu_operator_cost * list_length(inputs->hash_clauses) * inner->rows;
 		run += inputs->hash_cost.per_tuple * outer->rows;
 	}
@@ -313,9 +315,12 @@ gh_cost_join(const GhJoinInputs *inputs, GhJoinChoice *choice)
 	if (in_memory < 1.0)
 	{
 		double		spilled = 1.0 - in_memory;
+		Cost		written = seq_page_cost * spilled * spilled_pages(inner);
+		Cost		read = seq_page_cost * spilled * (spilled_pages(inner) + 2 * spilled_pages(outer));
 
-		startup += seq_page_cost * spilled * spilled_pages(inner);
-		run += seq_page_cost * spilled * (spilled_pages(inner) + 2 * spilled_pages(outer));
+		choice->inner_cost += written + read;
+		startup += written;
+		run += read;
 	}
 	startup += target->cost.startup;
 	run += target->cost.per_tuple * choice->rows;

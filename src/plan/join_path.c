@@ -88,6 +88,7 @@ init_step(GhJoinInputs *inputs, const GhJoinChoice *choice, GhJoinStep *step)
 	step->equalities = inputs->equalities;
 	step->startup_cost = choice->startup_cost;
 	step->total_cost = choice->total_cost;
+	step->inner_cost = choice->inner_cost;
 }
 
 /* The chosen path. */

@@ -23,6 +23,7 @@ typedef struct GhJoinChoice
 	double		rows;			/* that come out, of one process */
 	Cost		startup_cost;
 	Cost		total_cost;
+	Cost		inner_cost;		/* of that, for its inner side: read, stored, and written to files and read again */
 } GhJoinChoice;
 
 /* What the paths have in common that one call of the hook adds. */

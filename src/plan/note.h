@@ -77,6 +77,10 @@ typedef struct GhNote
 	bool		returns_rows;	/* they can be returned by a GpuHashRows */
 	GhRowColumns row_columns;
 
+	/* gh_copy_saves: of a table's index that was asked about last, for what share of blocks its copy is right; 0: there is none */
+	Oid			copied_index;
+	double		copied_share;
+
 	/* gh_find_whole: joins below a grouping, or NULL; [1]: of several processes */
 	bool		has_whole[2];
 	Path	   *whole[2];

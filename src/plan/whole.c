@@ -28,6 +28,7 @@
 #include "compat.h"
 #include "gpuhash.h"
 #include "plan/chain.h"
+#include "plan/index_side.h"
 #include "plan/join_path.h"
 #include "plan/join_plan.h"
 #include "plan/note.h"
@@ -277,8 +278,8 @@ pages_cost(PlannerInfo *root, Path *path, bool real)
 	if (IsA(path, HashPath) || IsA(path, NestPath) || IsA(path, MergePath))
 		return sides_pages_cost(root, path, ((JoinPath *) path)->outerjoinpath, ((JoinPath *) path)->innerjoinpath, false);
 	if (gh_is_join_path(path))
-		return sides_pages_cost(root, path, linitial(((CustomPath *) path)->custom_paths),
-								lsecond(((CustomPath *) path)->custom_paths), true);
+		return pages_cost(root, linitial(((CustomPath *) path)->custom_paths), true) +
+			(1 - gh_copied_share(root, path)) * pages_cost(root, lsecond(((CustomPath *) path)->custom_paths), true);
 	if (IsA(path, IndexPath))
 		return index_pages_cost((IndexPath *) path);
 	if (IsA(path, BitmapHeapPath))
@@ -343,6 +344,8 @@ total_cost(const Search *search, Path *path)
 	Cost		total;
 
 	gh_real_cost(path, &startup, &total);
+	if (gh_is_join_path(path))
+		total -= gh_copies_save(search->root, path);
 	return search->is_cached ? total - pages_cost(search->root, path, true) : total;
 }
 
@@ -364,7 +367,7 @@ join_with(const Search *search, const PlannedJoin *join, Path *outer, Path *inne
 	if (inner == NULL || inner->param_info != NULL)
 		return NULL;
 	path = gh_join_of(search->root, join->joinrel, join->jointype, join->clauses, outer, inner, common_table);
-	return path != NULL && gh_join_fits_in_memory((CustomPath *) path) ? path : NULL;
+	return path != NULL && (gh_join_fits_in_memory((CustomPath *) path) || gh_copied_share(search->root, path) > 0) ? path : NULL;
 }
 
 /* The same over the cheapest path of the inner side's relation, or over the chain that it is. */
@@ -389,19 +392,25 @@ join_chain(const Search *search, const PlannedJoin *join, Path *outer, Path *inn
 		if (rel->partial_pathlist != NIL)
 			best = cheaper(search, best, join_with(search, join, outer, linitial(rel->partial_pathlist), true));
 	}
+	/* the table may be found in its index's copy: that is what is asked for of a Seq Scan, which is not read */
+	if (gh_may_have_copy(rel) && rel->cheapest_total_path->pathtype != T_SeqScan)
+		best = cheaper(search, best, join_with(search, join, outer, create_seqscan_path(search->root, rel, NULL, 0), false));
 	if (inner_chain == NULL)
 		return best;
 	return cheaper(search, best, join_with(search, join, outer, inner_chain, search->partial));
 }
 
-/* The scan of a table that is a join's inner side, where that has more rows than the outer one; or NULL. */
+/*
+ * The scan of a table that is a join's inner side, where that has more rows than the outer one, or a copy may be the outer
+ * one's table; or NULL.
+ */
 static Path *
 scan_of_inner(const Search *search, const PlannedJoin *join)
 {
 	RelOptInfo *rel = below_wrapping(join->inner)->parent;
 
 	return join->jointype == JOIN_INNER && IS_SIMPLE_REL(rel) && !is_made_distinct(join->inner) &&
-		rel->tuples > join->outer->parent->rows ? scan_of(search, rel) : NULL;
+		(rel->tuples > join->outer->parent->rows || gh_may_have_copy(join->outer->parent)) ? scan_of(search, rel) : NULL;
 }
 
 /* The path's joins, down to a table that is read from end to end; NULL: it cannot be. */
@@ -413,6 +422,7 @@ chain_of(const Search *search, Path *path)
 	Path	   *inner;
 	Path	   *scan;
 	Path	   *straight;
+	Path	   *turned_around;
 
 	path = below_wrapping(path);
 	if (is_made_distinct(path))
@@ -430,7 +440,11 @@ chain_of(const Search *search, Path *path)
 	turn_around(&join);
 	if (IS_SIMPLE_REL(join.inner->parent))
 		outer = NULL;
-	return cheaper(search, straight, join_chain(search, &join, scan, outer));
+	turned_around = join_chain(search, &join, scan, outer);
+	/* by more rows of the inner side, only for its copy */
+	if (turned_around != NULL && scan->parent->tuples <= join.inner->parent->rows && gh_copied_share(search->root, turned_around) == 0)
+		return straight;
+	return cheaper(search, straight, turned_around);
 }
 
 /*
@@ -453,13 +467,16 @@ gh_whole_joins(PlannerInfo *root, RelOptInfo *rel, bool partial)
 	search.is_cached = fits_in_cache(root, rel, &rows);
 	if (gh_has_few_rows(rows))
 		return NULL;
+	pages[1] = pages_cost(root, planned, false);
+	work[1] = planned->total_cost - pages[1];
+	/* what a join takes to begin with is more */
+	if (work[1] < gh_setup_cost)
+		return NULL;
 	chain = chain_of(&search, planned);
 	if (chain == NULL || gh_scan_below_joins(root, chain) == NULL || gh_device_reads(root, chain))
 		return NULL;
 	pages[0] = pages_cost(root, chain, true);
-	pages[1] = pages_cost(root, planned, false);
-	work[0] = gh_step(chain)->total_cost - pages[0];
-	work[1] = planned->total_cost - pages[1];
+	work[0] = gh_step(chain)->total_cost - gh_copies_save(root, chain) - pages[0];
 	if (work[0] > work[1])
 		return NULL;
 	if (work[0] <= GH_SURE_SHARE * work[1] && search.is_cached)

@@ -45,6 +45,7 @@ forget_use(void *arg)
 static bool
 make_copy(Relation relation, GhCopyHold *hold)
 {
+	const GhCopyFacts none = {0};
 	GhStoredColumns *root;
 
 	if (!gh_shared_copy_was_seen(GH_COPY_OF_COLUMNS, relation) ||
@@ -52,7 +53,7 @@ make_copy(Relation relation, GhCopyHold *hold)
 		return false;
 	root = hold->columns;
 	LWLockInitialize(&root->lock, gh_store_area_tranche());
-	gh_shared_copy_publish(hold, 0, true);
+	gh_shared_copy_publish(hold, &none, true);
 	return true;
 }
 

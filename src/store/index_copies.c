@@ -1,6 +1,7 @@
 /*
  * index_copies.c
- *		What the room of the access method does for those who use copies of its indexes: it registers that here.
+ *		Copies of indexes: what the room of the access method does for those who use them, which it registers here, and what
+ *		the planner sees of them.
  */
 #include "postgres.h"
 
@@ -18,4 +19,16 @@ const GhIndexCopyMethods *
 gh_index_copy_methods(void)
 {
 	return methods;
+}
+
+bool
+gh_index_copy_look(Relation index, GhIndexCopy *copy)
+{
+	GhCopyFacts facts;
+
+	if (!gh_shared_copy_look(GH_COPY_OF_INDEX, index, &facts))
+		return false;
+	copy->generation = facts.generation;
+	copy->nblocks = facts.nblocks;
+	return true;
 }

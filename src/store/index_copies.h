@@ -19,6 +19,14 @@
 #define GH_COPY_COLUMNS_MAX 32
 #define GH_COPY_KEYS_MAX 4
 
+/* Tables of fewer blocks are read faster than looked up. */
+#define GH_COPY_BLOCKS_MIN 16
+/*
+ * A copy is not used where more blocks than this, or of its entries more, are not right: then a table of all rows is as
+ * cheap.  Each participant makes a table of its own of what is on them (BENCHMARKS.md).
+ */
+#define GH_COPY_HEAP_MAX(all, participants) ((all) / (4 + 2 * (participants)))
+
 /* A column of the index. */
 typedef struct GhCopyColumn
 {
@@ -64,10 +72,14 @@ typedef struct GhIndexCopyMethods
 	 */
 	BlockNumber (*blocks) (Relation index, Relation heap, const GhIndexCopy *copy, uint32 *bits,
 						   BlockNumber *all_visible);
+	/* Likewise, no more than how many, in less time: for costs. */
+	BlockNumber (*blocks_at_least) (Relation index, Relation heap, const GhIndexCopy *copy);
 } GhIndexCopyMethods;
 
 extern void gh_index_copies_register(const GhIndexCopyMethods *methods);
 extern const GhIndexCopyMethods *gh_index_copy_methods(void);
+/* Sets the generation and the number of blocks of the one that there is, which is not attached; false: there is none. */
+extern bool gh_index_copy_look(Relation index, GhIndexCopy *copy);
 
 static inline void *
 gh_copy_address(const GhCopyHold *hold, dsa_pointer pointer)

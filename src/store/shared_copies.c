@@ -57,7 +57,7 @@ typedef struct Place
 	dsa_handle	area;
 	dsa_pointer copy;
 	uint64		bytes;			/* making: that are expected */
-	uint64		rows;			/* or pages */
+	GhCopyFacts facts;			/* ready */
 	int64		made_ms;		/* that it took */
 	TimestampTz since;			/* making began, or it was published or refused */
 	pg_atomic_uint64 used;		/* TimestampTz */
@@ -374,7 +374,7 @@ set_place(Place *place, PlaceState state, GhCopyKind kind, Relation relation, ui
 	place->number = gh_relation_number(relation);
 	place->id = ++copies->last_id;
 	place->bytes = bytes;
-	place->rows = 0;
+	place->facts = (GhCopyFacts) {0};
 	place->made_ms = 0;
 	place->since = GetCurrentTimestamp();
 	pg_atomic_write_u64(&place->used, (uint64) place->since);
@@ -423,6 +423,23 @@ gh_shared_copy_count_use(const GhCopyHold *hold)
 
 	pg_atomic_write_u64(&place->used, (uint64) GetCurrentTimestamp());
 	pg_atomic_fetch_add_u64(&place->hits, 1);
+}
+
+bool
+gh_shared_copy_look(GhCopyKind kind, Relation relation, GhCopyFacts *facts)
+{
+	const Place *place;
+	bool		ready;
+
+	if (copies == NULL)
+		return false;
+	LWLockAcquire(&copies->lock, LW_SHARED);
+	place = find_place(kind, relation);
+	ready = place != NULL && place->state == PLACE_READY;
+	if (ready)
+		*facts = place->facts;
+	LWLockRelease(&copies->lock);
+	return ready;
 }
 
 bool
@@ -588,7 +605,7 @@ gh_shared_copy_begin(GhCopyKind kind, Relation relation, uint64 bytes, Size root
 
 /* The copy is in the list from here on; of one that goes on to grow, the hold stays. */
 void
-gh_shared_copy_publish(GhCopyHold *hold, uint64 rows, bool grows)
+gh_shared_copy_publish(GhCopyHold *hold, const GhCopyFacts *facts, bool grows)
 {
 	Place	   *place = &copies->places[hold->place];
 	TimestampTz now = GetCurrentTimestamp();
@@ -598,7 +615,7 @@ gh_shared_copy_publish(GhCopyHold *hold, uint64 rows, bool grows)
 	place->area = dsa_get_handle(hold->area);
 	place->copy = hold->at;
 	place->bytes = gh_area_size(hold->area, place->bytes);
-	place->rows = rows;
+	place->facts = *facts;
 	place->made_ms = TimestampDifferenceMilliseconds(place->since, now);
 	place->since = now;
 	place->state = PLACE_READY;
@@ -666,7 +683,7 @@ gh_shared_copy_grew(const GhCopyHold *hold, int64 bytes, int64 rows)
 	if (place->state == PLACE_READY && place->id == hold->number)
 	{
 		place->bytes = gh_area_size(hold->area, place->bytes + (uint64) bytes);
-		place->rows += (uint64) rows;
+		place->facts.rows += (uint64) rows;
 	}
 	LWLockRelease(&copies->lock);
 }
@@ -711,7 +728,7 @@ gh_shared_copies_list(int *count)
 			continue;
 		infos[(*count)++] = (GhSharedCopyInfo)
 		{
-			place->kind, place->relation, place->bytes, place->rows, pg_atomic_read_u64(&place->hits),
+			place->kind, place->relation, place->bytes, place->facts.rows, pg_atomic_read_u64(&place->hits),
 				(TimestampTz) pg_atomic_read_u64(&place->used)
 		};
 	}

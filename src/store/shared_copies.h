@@ -11,6 +11,7 @@
 #include "postgres.h"
 
 #include "datatype/timestamp.h"
+#include "storage/block.h"
 #include "utils/dsa.h"
 #include "utils/rel.h"
 
@@ -37,6 +38,14 @@ typedef struct GhCopyHold
 	uint64		number;			/* of the copy, never used again */
 } GhCopyHold;
 
+/* What can be told of a copy to those who do not attach it. */
+typedef struct GhCopyFacts
+{
+	uint64		rows;			/* of columns: pages */
+	uint64		generation;		/* of an index: GhIndexCopy's */
+	BlockNumber nblocks;		/* likewise */
+} GhCopyFacts;
+
 /* What the view shows. */
 typedef struct GhSharedCopyInfo
 {
@@ -54,6 +63,8 @@ extern void gh_shared_copies_init(void);
 extern bool gh_shared_copy_open(GhCopyKind kind, Relation relation, GhCopyHold *hold);
 extern void gh_shared_copy_close(GhCopyHold *hold);
 extern void gh_shared_copy_count_use(const GhCopyHold *hold);
+/* What is known of the one that there is; false: there is none. */
+extern bool gh_shared_copy_look(GhCopyKind kind, Relation relation, GhCopyFacts *facts);
 /* Whether one may be made now: not while somebody does, nor soon after it was refused, or made and it was slow. */
 extern bool gh_shared_copy_is_due(GhCopyKind kind, Relation relation);
 /* What is in the area, and a GhHost for the CPU engine that allocates there. */
@@ -67,7 +78,7 @@ extern void gh_shared_copy_host(GhCopyHold *hold, GhHost *host);
 extern bool gh_shared_copy_begin(GhCopyKind kind, Relation relation, uint64 bytes, Size root_bytes, GhCopyHold *hold);
 /* Memory of it; false: there is none. */
 extern bool gh_shared_copy_alloc(GhCopyHold *hold, Size bytes, dsa_pointer *at);
-extern void gh_shared_copy_publish(GhCopyHold *hold, uint64 rows, bool grows);
+extern void gh_shared_copy_publish(GhCopyHold *hold, const GhCopyFacts *facts, bool grows);
 /* refused: it is not to be tried again for a while. */
 extern void gh_shared_copy_abandon(GhCopyHold *hold, bool refused);
 

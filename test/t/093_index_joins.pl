@@ -163,6 +163,58 @@ well($session, 'SELECT gpuhash_prewarm(\'s_k\')');
 	$other->do('ROLLBACK');
 	$other->close;
 }
+# ------------------------------------------------ few rows, where the planner is not forced
+
+well($session, "SET gpuhash.force_offload = off; CREATE TABLE big (k bigint, a bigint, c int) WITH (fillfactor = 80); INSERT INTO big SELECT i, i % 1000, 0 FROM generate_series(1, 200000) i ORDER BY i * 7919::bigint % 100003;
+	CREATE INDEX big_k ON big USING gpuhash (k) INCLUDE (a); CREATE TABLE few AS SELECT (i * 7919::bigint % 210000) - 1000 AS k, i::bigint AS v FROM generate_series(1, 5000) i");
+well($session, "VACUUM ANALYZE $_") for 'big', 'few';
+my %few = (
+	inner => 'SELECT count(*), sum(f.v), sum(b.a) FROM few f JOIN big b ON b.k = f.k',
+	'the other way round' => 'SELECT count(*), sum(f.v), sum(b.a) FROM big b JOIN few f ON b.k = f.k WHERE f.v > 100',
+	left => 'SELECT count(*), sum(f.v), sum(b.a), count(b.k) FROM few f LEFT JOIN big b ON b.k = f.k',
+	right => 'SELECT count(*), sum(f.v), sum(b.a), count(b.k) FROM big b RIGHT JOIN few f ON b.k = f.k',
+	semi => 'SELECT count(*), sum(v) FROM few f WHERE EXISTS (SELECT FROM big b WHERE b.k = f.k)',
+	anti => 'SELECT count(*), sum(v) FROM few f WHERE NOT EXISTS (SELECT FROM big b WHERE b.k = f.k)',
+	in => 'SELECT count(*), sum(v) FROM few WHERE k IN (SELECT k FROM big)',
+	groups => 'SELECT v % 7, count(*), sum(a) FROM few f JOIN big b ON b.k = f.k GROUP BY 1 ORDER BY 1',
+	'a condition' => 'SELECT count(*), sum(f.v), sum(b.a) FROM few f LEFT JOIN big b ON b.k = f.k AND b.a > f.v % 900');
+
+sub compare_few
+{
+	my ($what, $by_copy) = @_;
+	for my $name (sort keys %few)
+	{
+		my $plan = well($session, "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) $few{$name}");
+		my $with = well($session, $few{$name});
+		is($with, well($session, "SET gpuhash.enabled = off; $few{$name}; SET gpuhash.enabled = on"), "few rows, $what: $name");
+		next if !defined $by_copy;
+		($by_copy ? \&like : \&unlike)->($plan, qr/Inner Index: big_k/, '  ' . ($by_copy ? '' : 'not ') . 'by the copy');
+	}
+	return;
+}
+
+compare_few('without a copy, which none of them makes', 0);
+is(well($session, "SELECT count(*) FROM gpuhash_resident WHERE relation = 'big_k'::regclass"), 0, 'there is none');
+well($session, "SELECT gpuhash_prewarm('big_k')");
+compare_few('with a copy', 1);
+well($session, 'SET gpuhash.enable_index = off');
+compare_few('without gpuhash.enable_index', 0);
+well($session, "RESET gpuhash.enable_index; SET plan_cache_mode = force_generic_plan; PREPARE kept AS $few{left}");
+my $CHANGE_BIG = "DELETE FROM big WHERE k % 4001 = 0; UPDATE big SET a = a + 1 WHERE k % 4001 = 1; UPDATE big SET c = 1 WHERE k % 4001 = 2; INSERT INTO big SELECT i, 5, 0 FROM generate_series(-900, 210000, 4001) i";
+well($session, "EXECUTE kept; $CHANGE_BIG");
+compare_few('changed', undef);
+well($session, 'SET work_mem = 64');
+compare_few('changed, with little memory', 0);
+well($session, 'RESET work_mem; VACUUM (INDEX_CLEANUP on) big');
+well($session, "BEGIN; $CHANGE_BIG");
+compare_few('changed in the transaction', undef);
+is(well($session, 'EXECUTE kept'), well($session, "SET gpuhash.enabled = off; $few{left}; SET gpuhash.enabled = on"), 'a plan that was made before');
+well($session, 'ROLLBACK; UPDATE big SET c = c + 1 WHERE k % 20 = 0');
+compare_few('mostly not right', 0);
+is(well($session, 'EXECUTE kept'), well($session, "SET gpuhash.enabled = off; $few{left}; SET gpuhash.enabled = on"), 'a plan that was made before');
+well($session, 'RESET ALL; REINDEX INDEX big_k');
+is(well($session, 'EXECUTE kept'), well($session, "SET gpuhash.enabled = off; $few{left}; SET gpuhash.enabled = on"), 'also when the copy is no more');
+well($session, 'DROP TABLE big');
 $session->close;
 
 # ---------------------------------------------------------------------- under writers
