@@ -478,7 +478,8 @@ gh_copy_blocks_at_least(Relation index, Relation heap, const GhCopied *copied)
 	BlockNumber nblocks = RelationGetNumberOfBlocks(heap);
 	BlockNumber right = 0;
 
-	if (touched != NULL && !RecoveryInProgress() && index->rd_index->indisvalid && read_touched(index, copied, touches))
+	if (touched != NULL && !RecoveryInProgress() && index->rd_index->indisvalid &&
+		read_touched(index, copied, touches))
 	{
 		/* that new blocks are all-visible may be */
 		BlockNumber wrong = nblocks > copied->nblocks ? nblocks - copied->nblocks : 0;

@@ -40,8 +40,8 @@ extern BlockNumber gh_copy_blocks(Relation index, Relation heap, const GhCopied 
 								  BlockNumber *all_visible);
 
 /*
- * For how many blocks the copy is right, at least: fewer than there are, where blocks that are not all-visible were
- * touched, too.  For costs; it takes no look at each block.
+ * For how many blocks the copy is right, at least: fewer than there are, where blocks that are not all-visible
+ * were touched, too.  For costs; it takes no look at each block.
  */
 extern BlockNumber gh_copy_blocks_at_least(Relation index, Relation heap, const GhCopied *copied);
 

@@ -6,7 +6,7 @@
  * It is one whose key columns are those of the join's hash clauses, in the index's order, and that has all
  * other columns of the table that are read.  The table is scanned without conditions.  Whether there is a
  * copy, and of how many blocks its rows are those of the query's snapshot, is found when the query runs; the
- * planner looks, too, since only by a copy that is there joins of few rows cost less than loops over the index.
+ * planner looks, too, since joins of few rows cost less than loops over the index only by a copy that is there.
  */
 #include "postgres.h"
 
@@ -133,16 +133,22 @@ gh_inner_index(const GhJoinStep *step, const RelOptInfo *outerrel, const Path *i
 
 /* Of a table, the share of blocks that VACUUM has found all-visible, for a copy to be made. */
 #define GH_VISIBLE_SHARE 0.75
+/* A copy is made again when it is not right for more; ../join/probed_copy.c has it, too. */
+#define GH_REMADE_SHARE 0.1
 
 /*
- * What look-ups in a copy cost beside those in a table of the query's own, each in units of cpu_operator_cost.  A process has the
- * copy's memory mapped as long as a query uses it, and the system maps it when it is looked at, so many bytes at a time: on
- * the machine of BENCHMARKS.md ("Joins of few rows through the copy of an index") 7 us, where a nested loop takes 4 us for a row of an
- * index in memory, for which PostgreSQL charges 0.53 without pages.
+ * What look-ups in a copy cost beside those in a table of the query's own, each in units of cpu_operator_cost.
+ * A process has the copy's memory mapped as long as a query uses it, and the system maps it when it is looked at,
+ * so many bytes at a time: on the machine of BENCHMARKS.md ("Joins of few rows through the copy of an index")
+ * in 7 us.  There a nested loop takes 4 us for a row of an index in memory, for which PostgreSQL charges 0.53
+ * without pages.
  */
 #define GH_MAPPED_COST 350.0
 #define GH_MAPPED_BYTES 65536.0
-/* What a row of a block takes that is not right, beside its values: where memory does not hold them, the copy is not used. */
+/*
+ * Bytes, beside its values, of a row of a block that is not right: where memory does not hold these rows, the copy
+ * is not used.
+ */
 #define GH_STALE_ROW_BYTES 128.0
 /* Where some blocks are not right, all entries are gone through once. */
 #define GH_PASSED_ROW_COST 0.1
@@ -185,6 +191,7 @@ copied_share(PlannerInfo *root, const Path *join, Oid index)
 	RelOptInfo *rel = inner->parent;
 	GhNote	   *note = gh_note(root, rel);
 	double		stale;
+	double		bytes;
 
 	if (note->copied_index != index)
 	{
@@ -192,8 +199,9 @@ copied_share(PlannerInfo *root, const Path *join, Oid index)
 		note->copied_index = index;
 	}
 	stale = 1 - note->copied_share;
-	return stale <= GH_COPY_HEAP_MAX(1.0, join->parallel_workers + 1) &&
-		stale * rel->tuples * (inner->pathtarget->width + GH_STALE_ROW_BYTES) <= get_hash_memory_limit() ? note->copied_share : 0;
+	bytes = stale * rel->tuples * (inner->pathtarget->width + GH_STALE_ROW_BYTES);
+	return stale <= GH_COPY_HEAP_MAX(1.0, join->parallel_workers + 1) && bytes <= get_hash_memory_limit() ?
+		note->copied_share : 0;
 }
 
 static Oid
@@ -240,7 +248,9 @@ gh_copy_saves(PlannerInfo *root, Path *join)
 	share = copied_share(root, join, index);
 	if (share > 0)
 		return Max(saved(join, share), 0);
-	if (inner->parent->allvisfrac < GH_VISIBLE_SHARE)
+	/* one that is right but for rows that do not fit in memory is not made again */
+	if (inner->parent->allvisfrac < GH_VISIBLE_SHARE ||
+		gh_note(root, inner->parent)->copied_share > 1 - GH_REMADE_SHARE)
 		return 0;
 	gh_real_cost(inner, &startup, &total);
 	return inner->parent->allvisfrac * (total + gh_build_tuple_cost * inner->rows);

@@ -358,7 +358,7 @@ cheaper(const Search *search, Path *a, Path *b)
 	return total_cost(search, a) <= total_cost(search, b) ? a : b;
 }
 
-/* A join of the chain with an inner side; NULL: there is none, or it would not fit in memory. */
+/* A join of the chain with an inner side; NULL: there is none, or it would not fit in memory and there is no copy. */
 static Path *
 join_with(const Search *search, const PlannedJoin *join, Path *outer, Path *inner, bool common_table)
 {
@@ -367,7 +367,8 @@ join_with(const Search *search, const PlannedJoin *join, Path *outer, Path *inne
 	if (inner == NULL || inner->param_info != NULL)
 		return NULL;
 	path = gh_join_of(search->root, join->joinrel, join->jointype, join->clauses, outer, inner, common_table);
-	return path != NULL && (gh_join_fits_in_memory((CustomPath *) path) || gh_copied_share(search->root, path) > 0) ? path : NULL;
+	return path != NULL &&
+		(gh_join_fits_in_memory((CustomPath *) path) || gh_copied_share(search->root, path) > 0) ? path : NULL;
 }
 
 /* The same over the cheapest path of the inner side's relation, or over the chain that it is. */
@@ -394,15 +395,16 @@ join_chain(const Search *search, const PlannedJoin *join, Path *outer, Path *inn
 	}
 	/* the table may be found in its index's copy: that is what is asked for of a Seq Scan, which is not read */
 	if (gh_may_have_copy(rel) && rel->cheapest_total_path->pathtype != T_SeqScan)
-		best = cheaper(search, best, join_with(search, join, outer, create_seqscan_path(search->root, rel, NULL, 0), false));
+		best = cheaper(search, best,
+					   join_with(search, join, outer, create_seqscan_path(search->root, rel, NULL, 0), false));
 	if (inner_chain == NULL)
 		return best;
 	return cheaper(search, best, join_with(search, join, outer, inner_chain, search->partial));
 }
 
 /*
- * The scan of a table that is a join's inner side, where that has more rows than the outer one, or a copy may be the outer
- * one's table; or NULL.
+ * The scan of a table that is a join's inner side, where that has more rows than the outer one, or a copy may be the
+ * table of the outer one; or NULL.
  */
 static Path *
 scan_of_inner(const Search *search, const PlannedJoin *join)
@@ -410,7 +412,8 @@ scan_of_inner(const Search *search, const PlannedJoin *join)
 	RelOptInfo *rel = below_wrapping(join->inner)->parent;
 
 	return join->jointype == JOIN_INNER && IS_SIMPLE_REL(rel) && !is_made_distinct(join->inner) &&
-		(rel->tuples > join->outer->parent->rows || gh_may_have_copy(join->outer->parent)) ? scan_of(search, rel) : NULL;
+		(rel->tuples > join->outer->parent->rows || gh_may_have_copy(join->outer->parent)) ?
+		scan_of(search, rel) : NULL;
 }
 
 /* The path's joins, down to a table that is read from end to end; NULL: it cannot be. */
@@ -442,7 +445,8 @@ chain_of(const Search *search, Path *path)
 		outer = NULL;
 	turned_around = join_chain(search, &join, scan, outer);
 	/* by more rows of the inner side, only for its copy */
-	if (turned_around != NULL && scan->parent->tuples <= join.inner->parent->rows && gh_copied_share(search->root, turned_around) == 0)
+	if (turned_around != NULL && scan->parent->tuples <= join.inner->parent->rows &&
+		gh_copied_share(search->root, turned_around) == 0)
 		return straight;
 	return cheaper(search, straight, turned_around);
 }

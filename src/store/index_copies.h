@@ -22,8 +22,8 @@
 /* Tables of fewer blocks are read faster than looked up. */
 #define GH_COPY_BLOCKS_MIN 16
 /*
- * A copy is not used where more blocks than this, or of its entries more, are not right: then a table of all rows is as
- * cheap.  Each participant makes a table of its own of what is on them (BENCHMARKS.md).
+ * A copy is not used where more blocks than this, or of its entries more, are not right: then a table of all rows
+ * is as cheap.  Each participant makes a table of its own of what is on them (BENCHMARKS.md).
  */
 #define GH_COPY_HEAP_MAX(all, participants) ((all) / (4 + 2 * (participants)))
 
@@ -78,7 +78,7 @@ typedef struct GhIndexCopyMethods
 
 extern void gh_index_copies_register(const GhIndexCopyMethods *methods);
 extern const GhIndexCopyMethods *gh_index_copy_methods(void);
-/* Sets the generation and the number of blocks of the one that there is, which is not attached; false: there is none. */
+/* Sets generation and number of blocks of the one that there is, which is not attached; false: there is none. */
 extern bool gh_index_copy_look(Relation index, GhIndexCopy *copy);
 
 static inline void *
