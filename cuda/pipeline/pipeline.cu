@@ -613,6 +613,7 @@ const GhPipelineEngine cuda_pipelines = {
 	cuda_span_create,
 	cuda_span_destroy,
 	true,						/* takes_runs */
+	false,						/* takes_packed */
 	cuda_marks_create,
 	cuda_marks_destroy,
 	false,						/* shares_sinks, and so none of what follows */
