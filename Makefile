@@ -147,7 +147,7 @@ NVCC_FLAGS = -O3 -std=c++17 -cudart static -I$(top)/src -I$(top) $(cuda_arch_fla
 	-Xcompiler $(cuda_host_flags) $(if $(filter-out no,$(WERROR)),-Werror all-warnings) \
 	$(if $(with_faults),-DGH_FAULT_POINTS)
 # what accepts options, programs and requests is C, and the same as in gpuhash.so
-cuda_checks = table/options.c page/page.c program/aggregate.c program/program_check.c pipeline/record.c pipeline/pipeline.c \
+cuda_checks = table/options.c page/page.c page/packed.c program/aggregate.c program/program_check.c pipeline/record.c pipeline/pipeline.c \
 	pipeline/pipeline_check.c
 CUDA_OBJS = $(patsubst $(top)/%.cu,%.cu.o,$(cuda_sources)) $(cuda_checks:%=cuda/engine/%.o)
 cuda_library := gpuhash_cuda$(or $(DLSUFFIX),.so)
@@ -222,7 +222,7 @@ cuda/engine/%.c.o: $(top)/src/engine/%.c build/cuda_flags
 	$(CC) -O2 $(filter-out -MMD -MP,$(PG_CFLAGS)) -fPIC -fvisibility=hidden -I$(top)/src -MMD -MP -MF cuda/engine/$*.c.d -c -o $@ $<
 
 $(cuda_library): $(CUDA_OBJS)
-	$(NVCC) -shared -cudart static -Wno-deprecated-gpu-targets $(cuda_arch_flags) -Xlinker --exclude-libs,ALL -o $@ $^
+	$(NVCC) -shared -cudart static -Wno-deprecated-gpu-targets $(cuda_arch_flags) -Xlinker --exclude-libs,ALL -Xlinker --no-undefined -o $@ $^
 
 -include $(wildcard cuda/*/*.d cuda/*/*/*.d)
 
