@@ -21,6 +21,7 @@
 #include "host.h"
 #include "service/service.h"
 #include "gpuhash.h"
+#include "store/areas.h"
 #include "store/inside.h"
 #include "store/resident_file.h"
 #include "store/shared_copies.h"
@@ -127,119 +128,18 @@ find_place(GhCopyKind kind, Relation relation)
 	return NULL;
 }
 
-/* An area that this process has attached, as it can be only once. */
-typedef struct Attached
-{
-	dsa_area   *area;			/* NULL: the place is free */
-	dsa_handle	handle;
-	int			users;
-} Attached;
-
-static Attached *attached = NULL;
-static int	nattached = 0;
-
-static Attached *
-find_attached(const dsa_area *area, dsa_handle handle)
-{
-	for (int i = 0; i < nattached; i++)
-		if (attached[i].area != NULL && (area != NULL ? attached[i].area == area : attached[i].handle == handle))
-			return &attached[i];
-	return NULL;
-}
-
-/* Room for one more area.  May throw. */
-static void
-reserve_attached(void)
-{
-	for (int i = 0; i < nattached; i++)
-		if (attached[i].area == NULL)
-			return;
-	if (attached == NULL)
-		attached = MemoryContextAlloc(TopMemoryContext, sizeof(Attached));
-	else
-		attached = repalloc(attached, (nattached + 1) * sizeof(Attached));
-	attached[nattached++].area = NULL;
-}
-
-/* There is room. */
-static void
-note_attached(dsa_area *area)
-{
-	int			i = 0;
-
-	while (attached[i].area != NULL)
-		i++;
-	attached[i] = (Attached) {area, dsa_get_handle(area), 1};
-	dsa_pin_mapping(area);
-}
-
-/* An area that is in the list, attached until it is detached. */
-static dsa_area *
-attach_area(dsa_handle handle)
-{
-	Attached   *known = find_attached(NULL, handle);
-	MemoryContext saved;
-	dsa_area   *area;
-
-	if (known != NULL)
-	{
-		known->users++;
-		return known->area;
-	}
-	reserve_attached();
-	saved = MemoryContextSwitchTo(TopMemoryContext);
-	area = dsa_attach(handle);
-	MemoryContextSwitchTo(saved);
-	note_attached(area);
-	return area;
-}
-
-static void
-detach_area(dsa_area *area)
-{
-	Attached   *known = find_attached(area, 0);
-
-	if (--known->users > 0)
-		return;
-	known->area = NULL;
-	dsa_detach(area);
-}
-
-typedef struct AttachWork
-{
-	dsa_handle	handle;
-	dsa_area   *area;
-} AttachWork;
-
-static void
-attach_work(void *arg)
-{
-	AttachWork *work = arg;
-
-	work->area = attach_area(work->handle);
-}
-
-/* The same without an error; NULL: it cannot be. */
-static dsa_area *
-try_attach(dsa_handle handle)
-{
-	AttachWork	work = {handle};
-
-	return gh_run_guarded(NULL, attach_work, &work) ? work.area : NULL;
-}
-
 /* The copy leaves the list; its area stays for those who have it.  With the lock. */
 static void
 free_place(Place *place)
 {
-	dsa_area   *area = place->state == PLACE_READY ? try_attach(place->area) : NULL;
+	dsa_area   *area = place->state == PLACE_READY ? gh_area_try_attach(place->area) : NULL;
 
 	if (area != NULL)
 		dsa_unpin(area);
 	place->state = PLACE_FREE;
 	place->bytes = 0;
 	if (area != NULL)
-		detach_area(area);
+		gh_area_detach(area);
 }
 
 /* Whether an index or table of this database is no more, or has another file. */
@@ -395,7 +295,7 @@ gh_shared_copy_open(GhCopyKind kind, Relation relation, GhCopyHold *hold)
 	place = find_place(kind, relation);
 	if (place != NULL && place->state == PLACE_READY)
 	{
-		hold->area = try_attach(place->area);
+		hold->area = gh_area_try_attach(place->area);
 		hold->at = place->copy;
 		if (hold->area != NULL)
 			hold->any = dsa_get_address(hold->area, hold->at);
@@ -410,7 +310,7 @@ void
 gh_shared_copy_close(GhCopyHold *hold)
 {
 	if (hold->area != NULL)
-		detach_area(hold->area);
+		gh_area_detach(hold->area);
 	hold->area = NULL;
 	hold->any = NULL;
 }
@@ -533,20 +433,6 @@ gh_shared_copy_host(GhCopyHold *hold, GhHost *host)
 /* --------------------------------------------------------------------- making */
 
 static void
-create_work(void *arg)
-{
-	GhCopyHold *hold = arg;
-	MemoryContext saved;
-
-	reserve_attached();
-	saved = MemoryContextSwitchTo(TopMemoryContext);
-	hold->area = dsa_create(gh_store_area_tranche());
-	MemoryContextSwitchTo(saved);
-	note_attached(hold->area);
-	dsa_set_size_limit(hold->area, Max(gh_shared_copies_limit(), GH_AREA_BYTES_MIN));
-}
-
-static void
 entries_work(void *arg)
 {
 	AllocWork  *work = arg;
@@ -593,7 +479,8 @@ gh_shared_copy_begin(GhCopyKind kind, Relation relation, uint64 bytes, Size root
 	LWLockRelease(&copies->lock);
 	if (place == NULL)
 		return false;
-	if (!gh_run_guarded(NULL, create_work, hold) || !gh_shared_copy_alloc(hold, root_bytes, &hold->at))
+	hold->area = gh_area_try_create(gh_store_area_tranche(), Max(gh_shared_copies_limit(), GH_AREA_BYTES_MIN));
+	if (hold->area == NULL || !gh_shared_copy_alloc(hold, root_bytes, &hold->at))
 	{
 		gh_shared_copy_abandon(hold, true);
 		return false;
