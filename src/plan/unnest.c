@@ -68,17 +68,20 @@ typedef struct Groups
 static List *
 factored_or(BoolExpr *any)
 {
-	List	   *common = gh_conjuncts(linitial(any->args));
+	List	   *arms = NIL;
+	List	   *common = NIL;
 	List	   *rests = NIL;
 	ListCell   *lc;
 
-	for_each_from(lc, any->args, 1)
-		common = list_intersection(common, gh_conjuncts(lfirst(lc)));
+	foreach(lc, any->args)
+		arms = lappend(arms, gh_conjuncts(lfirst(lc)));
+	foreach(lc, arms)
+		common = lc == list_head(arms) ? list_copy(lfirst(lc)) : list_intersection(common, lfirst(lc));
 	if (common == NIL)
 		return list_make1(any);
-	foreach(lc, any->args)
+	foreach(lc, arms)
 	{
-		List	   *rest = list_difference(gh_conjuncts(lfirst(lc)), common);
+		List	   *rest = list_difference(lfirst(lc), common);
 
 		if (rest == NIL)
 			return common;

@@ -394,7 +394,8 @@ join_chain(const Search *search, const PlannedJoin *join, Path *outer, Path *inn
 			best = cheaper(search, best, join_with(search, join, outer, linitial(rel->partial_pathlist), true));
 	}
 	/* the table may be found in its index's copy: that is what is asked for of a Seq Scan, which is not read */
-	if (gh_may_have_copy(rel) && rel->cheapest_total_path->pathtype != T_SeqScan)
+	if (gh_may_have_copy(rel) && gh_note(search->root, rel)->is_readable && bms_is_empty(rel->lateral_relids) &&
+		rel->cheapest_total_path->pathtype != T_SeqScan)
 		best = cheaper(search, best,
 					   join_with(search, join, outer, create_seqscan_path(search->root, rel, NULL, 0), false));
 	if (inner_chain == NULL)

@@ -197,6 +197,18 @@ compare_few('without a copy, which none of them makes', 0);
 is(well($session, "SELECT count(*) FROM gpuhash_resident WHERE relation = 'big_k'::regclass"), 0, 'there is none');
 well($session, "SELECT gpuhash_prewarm('big_k')");
 compare_few('with a copy', 1);
+# of a sample of the table, and of a partitioned table, which has no pages, the copy has not what they have
+well($session, "CREATE TABLE parted (k bigint, a bigint, c int) PARTITION BY RANGE (k); CREATE TABLE low PARTITION OF parted FOR VALUES FROM (MINVALUE) TO (90000); CREATE TABLE high PARTITION OF parted FOR VALUES FROM (90000) TO (MAXVALUE);
+	INSERT INTO parted SELECT * FROM big; CREATE INDEX parted_k ON parted USING gpuhash (k) INCLUDE (a)");
+well($session, 'VACUUM ANALYZE parted');
+for my $inner ('big b TABLESAMPLE system (30) REPEATABLE (5)', 'big b TABLESAMPLE bernoulli (30) REPEATABLE (5)', 'parted b')
+{
+	my %whole = %few;
+	s/\bbig b\b/$inner/, s/FROM big\)/FROM $inner)/ for values %few;
+	compare_few("from $inner", $inner =~ /parted/ ? undef : 0);
+	%few = %whole;
+}
+well($session, 'DROP TABLE parted');
 well($session, 'SET gpuhash.enable_index = off');
 compare_few('without gpuhash.enable_index', 0);
 well($session, "RESET gpuhash.enable_index; SET plan_cache_mode = force_generic_plan; PREPARE kept AS $few{left}");
