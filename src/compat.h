@@ -458,7 +458,7 @@ gh_read_temp_file(BufFile *file, void *ptr, size_t size, bool may_end)
 #include "storage/read_stream.h"
 #endif
 #if PG_VERSION_NUM >= 180000
-#define GH_READ_STREAM_FLAGS (READ_STREAM_SEQUENTIAL | READ_STREAM_USE_BATCHING)
+#define GH_READ_STREAM_FLAGS READ_STREAM_SEQUENTIAL
 #elif PG_VERSION_NUM >= 170000
 #define GH_READ_STREAM_FLAGS READ_STREAM_SEQUENTIAL
 #endif

@@ -8,8 +8,10 @@
  */
 #include "postgres.h"
 
+#include "access/parallel.h"
 #include "miscadmin.h"
 #include "port/pg_bitutils.h"
+#include "storage/predicate.h"
 #include "utils/memutils.h"
 
 #include "gpuhash.h"
@@ -57,6 +59,22 @@ make_copy(Relation relation, GhCopyHold *hold)
 	return true;
 }
 
+/* A column that is asked for the first time: where there is no room, another one that was asked for least often goes. */
+static uint32
+add_asked(GhStoredColumns *root, const GhColumn *column)
+{
+	uint32		least = 0;
+
+	if (root->nasked < GH_STORED_COLUMNS_MAX)
+		least = root->nasked++;
+	else
+		for (uint32 a = 1; a < root->nasked; a++)
+			if (root->asked[a].times <= root->asked[least].times)
+				least = a;
+	root->asked[least] = (GhAskedColumn) {.column = *column};
+	return least;
+}
+
 /* Counts that the columns are asked for; whether all of them were so before. */
 static bool
 ask_for_columns(GhColumnsUse *use, uint32 times)
@@ -73,15 +91,10 @@ ask_for_columns(GhColumnsUse *use, uint32 times)
 			continue;
 		while (a < root->nasked && !gh_is_same_column(&root->asked[a].column, &use->columns[c]))
 			a++;
-		if (a == root->nasked && a < GH_STORED_COLUMNS_MAX)
-			root->asked[root->nasked++] = (GhAskedColumn) {.column = use->columns[c]};
-		if (a == GH_STORED_COLUMNS_MAX)
-		{
-			all = false;
-			continue;
-		}
-		root->asked[a].times = Max(root->asked[a].times + 1, times);
-		all &= root->asked[a].times >= GH_ASKED_TIMES;
+		if (a == root->nasked)
+			a = add_asked(root, &use->columns[c]);
+		root->asked[a].times = Max(root->asked[a].times + (IsParallelWorker() ? 0 : 1), times);
+		all &= root->asked[a].times >= GH_ASKED_TIMES && !root->asked[a].unreadable;
 	}
 	LWLockRelease(&root->lock);
 	return all;
@@ -124,8 +137,9 @@ gh_columns_open(const GhPages *pages, uint32 natts, const GhPageAttribute *attri
 		if (columns[c].load == GH_LOAD_TID)
 			use->places = (int) c;
 	use->map_number = use->number = InvalidBlockNumber;
-	use->makes = ask_for_columns(use, is_new ? GH_ASKED_TIMES : 1);
-	gh_shared_copy_count_use(&use->hold);
+	/* of its own, a serializable transaction is not told what is visible */
+	use->makes = ask_for_columns(use, is_new ? GH_ASKED_TIMES : 1) &&
+		!CheckForSerializableConflictOutNeeded(relation, pages->snapshot);
 	return use;
 }
 
@@ -430,12 +444,14 @@ read_head(GhColumnsUse *use, uint32 number, GhStripe *head, bool *has_columns)
 	return stripe != NULL;
 }
 
-/* Whether all that the stripe has is right, and little would be gained but columns. */
-static bool
-is_all_fresh(const GhStripe *stripe, const Judged *judged)
+static GhToMake
+what_to_make(const GhStripe *stripe, const Judged *judged, bool has_columns)
 {
+	if (has_columns)
+		return GH_MAKE_RENEWED;
+	/* all that it has is right, and little would be gained but columns */
 	return judged->fresh == stripe->there &&
-		pg_popcount32(judged->visible & ~judged->fresh & ~judged->hopeless) < GH_GAINED_MIN;
+		pg_popcount32(judged->visible & ~judged->fresh & ~judged->hopeless) < GH_GAINED_MIN ? GH_MAKE_LACKING : GH_MAKE_ALL;
 }
 
 /* Whether making stripes has taken no more than its share of the scan's time so far. */
@@ -465,22 +481,45 @@ is_worth_making(const GhColumnsUse *use, uint32 number, BlockNumber block, const
 	return pg_popcount32(gained) >= (int) Min((uint32) GH_GAINED_MIN, blocks_of(use, number)) && has_time_to_make(use);
 }
 
-/* Makes the stripe, and publishes it; false: it is as it was. */
-static bool
-make_stripe(GhColumnsUse *use, uint32 number, const GhStripe *before, bool is_fresh)
+/* Blocks that are all-visible by these pages of the map, and whose pages have not changed. */
+static void
+renew_all(GhColumnsUse *use, uint32 number, const GhStripe *before, const XLogRecPtr *map_lsn)
 {
+	Judged		judged = {.renewed = before->there};
+
+	memcpy(judged.map_lsn, map_lsn, sizeof(judged.map_lsn));
+	renew(use, number, before->number, &judged);
+}
+
+/* Makes the stripe, and publishes it, or finds that it is what it was; which blocks are fresh then. */
+static uint32
+make_stripe(GhColumnsUse *use, uint32 number, const GhStripe *before, GhToMake what)
+{
+	XLogRecPtr	map_lsn[GH_STRIPE_BLOCKS];
+	uint32		fresh = 0;
 	instr_time	start;
 	instr_time	end;
-	bool		made;
 
 	INSTR_TIME_SET_CURRENT(start);
-	made = gh_columns_make(use, number, before, is_fresh);
-	/* what cannot be kept is right for this scan all the same, but not worth it for the next stripe */
-	if (made && !gh_columns_publish(use, number))
-		use->makes = false;
+	switch (gh_columns_make(use, number, before, what, map_lsn))
+	{
+		case GH_MADE_NOTHING:
+			break;
+		case GH_MADE_SAME:
+			renew_all(use, number, before, map_lsn);
+			if (copy_columns(use, number, before))
+				fresh = before->there;
+			break;
+		case GH_MADE_STRIPE:
+			fresh = use->stripe->there;
+			/* what cannot be kept is right for this scan all the same, but not worth it for the next stripe */
+			if (!gh_columns_publish(use, number))
+				use->makes = false;
+			break;
+	}
 	INSTR_TIME_SET_CURRENT(end);
 	INSTR_TIME_ACCUM_DIFF(use->making, end, start);
-	return made;
+	return fresh;
 }
 
 /* Looks up a stripe, of which a block is wanted: which of its blocks are fresh, and their columns. */
@@ -499,11 +538,14 @@ look_up(GhColumnsUse *use, uint32 number, BlockNumber block)
 	judge(use, number, found ? &head : NULL, &judged);
 	if (judged.renewed != 0)
 		renew(use, number, head.number, &judged);
-	if (is_worth_making(use, number, block, &judged, found && has_columns) &&
-		make_stripe(use, number, found ? &head : NULL, found && !has_columns && is_all_fresh(&head, &judged)))
-		use->fresh = use->stripe->there;
-	else if (found && has_columns && judged.fresh != 0 && copy_columns(use, number, &head))
+	if (is_worth_making(use, number, block, &judged, found && has_columns))
+		use->fresh = make_stripe(use, number, found ? &head : NULL, found ? what_to_make(&head, &judged, has_columns) :
+								 GH_MAKE_ALL);
+	if (use->fresh == 0 && found && has_columns && judged.fresh != 0 && copy_columns(use, number, &head))
 		use->fresh = judged.fresh;
+	if (use->fresh != 0 && !use->found)
+		gh_shared_copy_count_use(&use->hold);
+	use->found |= use->fresh != 0;
 	if (use->fresh != 0)
 		point_to_columns(use);
 }
@@ -538,6 +580,32 @@ const GhPackedColumn *const *
 gh_columns_packed(const GhColumnsUse *use)
 {
 	return use->packed;
+}
+
+/* Values of that column cannot be read, of so many blocks that it is not asked for any more. */
+void
+gh_columns_note_unreadable(GhColumnsUse *use, const GhColumn *column)
+{
+	GhStoredColumns *root = use->hold.columns;
+
+	LWLockAcquire(&root->lock, LW_EXCLUSIVE);
+	for (uint32 a = 0; a < root->nasked; a++)
+		root->asked[a].unreadable |= gh_is_same_column(&root->asked[a].column, column);
+	LWLockRelease(&root->lock);
+	use->makes = false;
+}
+
+bool
+gh_columns_is_unreadable(const GhColumnsUse *use, const GhColumn *column)
+{
+	GhStoredColumns *root = use->hold.columns;
+	bool		unreadable = false;
+
+	LWLockAcquire(&root->lock, LW_SHARED);
+	for (uint32 a = 0; a < root->nasked; a++)
+		unreadable |= root->asked[a].unreadable && gh_is_same_column(&root->asked[a].column, column);
+	LWLockRelease(&root->lock);
+	return unreadable;
 }
 
 /* ------------------------------------------------------------------ publishing */

@@ -9,11 +9,15 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "port/pg_bitutils.h"
 #include "storage/bufmgr.h"
 
 #include "engine/page/cpu_page.h"
 #include "heap/layout.h"
 #include "store/columns_use.h"
+
+/* Blocks that a column may cost the others; and that are not worth a stripe to be made anew. */
+#define GH_LOST_MAX (GH_STRIPE_BLOCKS / 8)
 
 /* A page that was copied. */
 typedef struct CopiedPage
@@ -133,8 +137,8 @@ add_lacking(const GhColumnsUse *use, GhStripe *stripe)
 }
 
 /*
- * Columns of the use, and those that the stripe had, as far as there is room: but for attributes that others' programs read in
- * another way, for a page is read once.
+ * Columns of the use, and those that the stripe had, as far as there is room: but for those that cannot be read, and attributes
+ * that others' programs read in another way, for a page is read once.
  */
 static void
 collect_columns(const GhColumnsUse *use, const GhStripe *before, GhStripe *stripe)
@@ -143,7 +147,8 @@ collect_columns(const GhColumnsUse *use, const GhStripe *before, GhStripe *strip
 	add_lacking(use, stripe);
 	for (uint32 b = 0; before != NULL && b < before->ncolumns && stripe->ncolumns < GH_STORED_COLUMNS_MAX; b++)
 	{
-		bool		read = before->columns[b].attribute > use->natts;
+		bool		read = before->columns[b].attribute > use->natts ||
+			gh_columns_is_unreadable(use, &before->columns[b]);
 
 		for (uint32 s = 0; s < stripe->ncolumns; s++)
 			read |= stripe->columns[s].attribute == before->columns[b].attribute;
@@ -251,6 +256,27 @@ init_shape(const GhColumnsUse *use, const GhStripe *head, uint32 from, GhPageSha
 							  &error) == GH_OK;
 }
 
+/* Which of the columns from that one on cannot be read of most blocks that were copied: noted.  False: none. */
+static bool
+note_unreadable(GhColumnsUse *use, const GhStripe *head, uint32 from, uint32 copied)
+{
+	bool		some = false;
+
+	for (uint32 c = from; c < head->ncolumns; c++)
+	{
+		GhStripe	one = {.ncolumns = 1,.columns = {head->columns[c]}};
+		uint32		first[GH_STRIPE_BLOCKS + 1];
+		GhPageShape shape;
+
+		if (init_shape(use, &one, 0, &shape) &&
+			pg_popcount32(copied & ~read_rows(use, &shape, copied, first)) <= GH_LOST_MAX)
+			continue;
+		gh_columns_note_unreadable(use, &head->columns[c]);
+		some = true;
+	}
+	return some;
+}
+
 /* Whether the pages that were copied are those that the stripe is of. */
 static bool
 are_same_pages(const GhStripe *before, const GhStripe *head, uint32 copied)
@@ -294,11 +320,11 @@ add_columns(GhColumnsUse *use, uint32 number, const GhStripe *before, const GhSt
 }
 
 /*
- * Makes the columns of the stripe of that number in use->stripe.  before: as it was, or NULL; is_fresh: and all that is there
- * is right, so that columns are what it lacks.  False: they cannot be made.
+ * Makes the columns of the stripe of that number in use->stripe.  before: as it was; of GH_MAKE_ALL it may be NULL.  *map_lsn: by
+ * block, of the map's page by which it is all-visible, or none.
  */
-bool
-gh_columns_make(GhColumnsUse *use, uint32 number, const GhStripe *before, bool is_fresh)
+GhMade
+gh_columns_make(GhColumnsUse *use, uint32 number, const GhStripe *before, GhToMake what, XLogRecPtr *map_lsn)
 {
 	GhStripe	head = {0};
 	uint32		nblocks = Min((uint32) GH_STRIPE_BLOCKS, use->nblocks - gh_stripe_begin(number));
@@ -308,14 +334,22 @@ gh_columns_make(GhColumnsUse *use, uint32 number, const GhStripe *before, bool i
 	if (use->maker == NULL)
 		use->maker = create_maker(use);
 	gh_columns_note_map(use, number, nblocks, head.map_lsn);
+	memcpy(map_lsn, head.map_lsn, sizeof(head.map_lsn));
 	copied = copy_pages(use, number, nblocks, &head);
-	if (is_fresh && add_columns(use, number, before, &head, copied))
-		return true;
+	if (copied == 0)
+		return GH_MADE_NOTHING;
+	if (what == GH_MAKE_RENEWED && before->there != 0 && are_same_pages(before, &head, copied) &&
+		pg_popcount32(copied & ~before->looked_at) <= GH_LOST_MAX)
+		return GH_MADE_SAME;
+	if (what == GH_MAKE_LACKING && add_columns(use, number, before, &head, copied))
+		return GH_MADE_STRIPE;
 	collect_columns(use, before, &head);
 	if (!init_shape(use, &head, 0, &shape))
-		return false;
+		return GH_MADE_NOTHING;
 	head.looked_at = copied;
 	head.there = read_rows(use, &shape, copied, head.first);
+	if (pg_popcount32(copied & ~head.there) > GH_LOST_MAX && note_unreadable(use, &head, 0, copied))
+		return GH_MADE_NOTHING;
 	pack_stripe(use, &head);
-	return true;
+	return GH_MADE_STRIPE;
 }

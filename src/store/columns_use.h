@@ -39,6 +39,7 @@ typedef struct GhAskedColumn
 {
 	GhColumn	column;
 	uint32		times;
+	bool		unreadable;		/* of too many blocks: others would lose these */
 } GhAskedColumn;
 
 /* The root of a table's columns. */
@@ -77,6 +78,7 @@ struct GhColumnsUse
 	GhMapPage	map;
 	uint32		number;			/* of the stripe that was looked up last; or InvalidBlockNumber */
 	uint32		fresh;			/* a bit for each of its blocks: these rows are there */
+	bool		found;			/* some were, at least once */
 	GhStripe   *stripe;			/* a copy of it, with its columns */
 	Size		room;			/* bytes for that */
 };
@@ -98,8 +100,27 @@ gh_is_same_column(const GhColumn *a, const GhColumn *b)
 extern void gh_columns_reserve(GhColumnsUse *use, Size bytes);
 extern bool gh_columns_publish(GhColumnsUse *use, uint32 number);
 extern void gh_columns_note_map(GhColumnsUse *use, uint32 number, uint32 nblocks, XLogRecPtr *lsns);
+extern void gh_columns_note_unreadable(GhColumnsUse *use, const GhColumn *column);
+extern bool gh_columns_is_unreadable(const GhColumnsUse *use, const GhColumn *column);
 extern bool gh_columns_copy_stripe(GhColumnsUse *use, uint32 number, const GhStripe *head);
-/* columns_make.c: the columns of a stripe out of the pages, into use->stripe */
-extern bool gh_columns_make(GhColumnsUse *use, uint32 number, const GhStripe *before, bool is_fresh);
+/* What came of reading a stripe's pages. */
+typedef enum GhMade
+{
+	GH_MADE_NOTHING,
+	GH_MADE_SAME,				/* they are those that the stripe is of, all-visible by map_lsn now */
+	GH_MADE_STRIPE				/* use->stripe has its columns */
+} GhMade;
+
+/* What is to be made. */
+typedef enum GhToMake
+{
+	GH_MAKE_ALL,				/* all anew */
+	GH_MAKE_LACKING,			/* columns that it lacks: all that is there is right */
+	GH_MAKE_RENEWED				/* it has all columns, but its pages may have changed */
+} GhToMake;
+
+/* columns_make.c: the columns of a stripe out of the pages */
+extern GhMade gh_columns_make(GhColumnsUse *use, uint32 number, const GhStripe *before, GhToMake what,
+							  XLogRecPtr *map_lsn);
 
 #endif							/* GPUHASH_COLUMNS_USE_H */

@@ -8,9 +8,13 @@
  */
 #include "postgres.h"
 
+#include <sys/statvfs.h>
+
 #include "access/htup_details.h"
+#include "access/xact.h"
 #include "catalog/pg_class.h"
 #include "miscadmin.h"
+#include "storage/dsm_impl.h"
 #include "storage/lwlock.h"
 #include "utils/memutils.h"
 #include "utils/syscache.h"
@@ -34,6 +38,8 @@
 #define GH_AREA_BYTES_MIN ((uint64) 2 * 1024 * 1024)
 /* Nor is one made again within so many times of what it took to make it. */
 #define GH_MADE_TIMES 10
+/* Nor do columns, which are made again and again in part, stay longer than so after a use. */
+#define GH_COLUMNS_STAY_MS 10000
 /* Of what tables on the host may take, without gpuhash.resident_memory. */
 #define GH_COPIES_SHARE(bytes) ((bytes) / 4)
 
@@ -185,10 +191,11 @@ static bool
 may_go(Place *place, PlaceState state)
 {
 	int64		used = (int64) pg_atomic_read_u64(&place->used);
+	int64		stay = place->kind == GH_COPY_OF_COLUMNS ? GH_COLUMNS_STAY_MS : PG_INT32_MAX;
 
 	return place->state == state &&
 		(state != PLACE_READY ||
-		 TimestampDifferenceExceeds(used, GetCurrentTimestamp(), (int) Min(place->made_ms * GH_MADE_TIMES, PG_INT32_MAX)));
+		 TimestampDifferenceExceeds(used, GetCurrentTimestamp(), (int) Min(place->made_ms * GH_MADE_TIMES, stay)));
 }
 
 /* Of a database that is no more: another one may have its OID, and copies of its files. */
@@ -223,28 +230,81 @@ free_oldest(PlaceState state, const Place *but)
 	return oldest != NULL;
 }
 
-/* The bytes of all, at_least: but for those that may go, other than that one. */
-static uint64
-taken(bool at_least, const Place *but)
+/* What copies take: bytes, and of the system's segments, of which there are few. */
+typedef struct Taken
 {
-	uint64		bytes = 0;
+	uint64		bytes;
+	uint32		segments;
+} Taken;
+
+/* Of an area of so many bytes: two segments of each size, from a megabyte on (dsa.c). */
+static uint32
+segments_of(uint64 bytes)
+{
+	uint32		n = 0;
+
+	for (uint64 size = 1024 * 1024; bytes > 0; n++)
+	{
+		bytes -= Min(bytes, size);
+		size *= 1 + n % 2;
+	}
+	return n;
+}
+
+static void
+take(Taken *sum, uint64 bytes)
+{
+	sum->bytes += bytes;
+	sum->segments += segments_of(bytes);
+}
+
+/* What all take with so many bytes more of that one, or of a new one; at_least: but for others that may go. */
+static Taken
+taken(bool at_least, const Place *but, uint64 more)
+{
+	Taken		sum = {0};
 
 	for (int i = 0; i < GH_COPY_PLACES; i++)
-		if (!at_least || &copies->places[i] == but || !may_go(&copies->places[i], PLACE_READY))
-			bytes += copies->places[i].bytes;
-	return bytes;
+	{
+		Place	   *place = &copies->places[i];
+
+		if (place == but)
+			take(&sum, place->bytes + more);
+		else if (!at_least || !may_go(place, PLACE_READY))
+			take(&sum, place->bytes);
+	}
+	if (but == NULL)
+		take(&sum, more);
+	return sum;
+}
+
+/* A quarter of the segments that dsm.c has, for parallel queries need some, too. */
+#define GH_SEGMENTS_MAX ((64 + 5 * (uint32) MaxBackends) / 4)
+
+static bool
+fits(Taken sum)
+{
+	return sum.bytes <= gh_shared_copies_limit() && sum.segments <= GH_SEGMENTS_MAX;
+}
+
+/* Whether so many bytes more leave half of the system's memory for segments to others: in a container it may be small. */
+static bool
+leaves_system_room(uint64 bytes)
+{
+	struct statvfs system;
+
+	return dynamic_shared_memory_type != DSM_IMPL_POSIX || statvfs("/dev/shm", &system) != 0 ||
+		(uint64) system.f_bavail * system.f_frsize >= (uint64) system.f_blocks * system.f_frsize / 2 + bytes;
 }
 
 /* Room for so many bytes, at the cost of others than that one, which may be NULL; false: there is none. */
 static bool
 make_room(uint64 bytes, const Place *but)
 {
-	uint64		limit = gh_shared_copies_limit();
-
-	/* none goes in vain */
-	if (taken(true, but) + bytes > limit)
+	/* none goes in vain; an area may double when it grows */
+	if (!fits(taken(true, but, bytes)) || !leaves_system_room(bytes + (but == NULL ? 0 : but->bytes)))
 		return false;
-	while (taken(false, but) + bytes > limit)
+	while (!fits(taken(false, but, bytes)))
 		if (!free_oldest(PLACE_READY, but))
 			return false;
 	return true;
@@ -462,7 +522,8 @@ gh_shared_copy_begin(GhCopyKind kind, Relation relation, uint64 bytes, Size root
 	forget_gone();
 	LWLockAcquire(&copies->lock, LW_EXCLUSIVE);
 	place = find_place(kind, relation);
-	if (place != NULL && place->state == PLACE_MAKING)
+	/* nor columns that somebody else has just begun */
+	if (place != NULL && (place->state == PLACE_MAKING || (place->state == PLACE_READY && kind == GH_COPY_OF_COLUMNS)))
 	{
 		LWLockRelease(&copies->lock);
 		return false;
@@ -540,7 +601,12 @@ gh_shared_copy_was_seen(GhCopyKind kind, Relation relation)
 		return false;
 	LWLockAcquire(&copies->lock, LW_EXCLUSIVE);
 	place = find_place(kind, relation);
-	seen = place != NULL && place->state == PLACE_SEEN;
+	/* not by the same statement: of a parallel one, each participant asks */
+	seen = place != NULL && place->state == PLACE_SEEN && place->since < GetCurrentStatementStartTimestamp();
+	/* what was refused may be tried again, after a while */
+	if (place != NULL && place->state == PLACE_REFUSED &&
+		TimestampDifferenceExceeds(place->since, GetCurrentTimestamp(), GH_REFUSED_MS))
+		set_place(place, PLACE_SEEN, kind, relation, 0);
 	if (place == NULL && (place = find_free_place()) != NULL)
 		set_place(place, PLACE_SEEN, kind, relation, 0);
 	LWLockRelease(&copies->lock);

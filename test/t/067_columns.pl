@@ -118,6 +118,11 @@ for my $change ('UPDATE t SET n = n + 1 WHERE id % 100 = 7', 'DELETE FROM t WHER
 cmp_ok(column_pages($SUMS{a}), '>', 100, 'columns are there again');
 well($other, 'ALTER TABLE t ADD COLUMN last int DEFAULT 8');
 settle('a column that tuples lack', { last => 'SELECT last, count(*), sum(n) FROM t GROUP BY last' });
+cmp_ok(column_pages($SUMS{a}), '>', 100, 'does not take away the others');
+well($other, "ALTER TABLE t ALTER x SET STORAGE external; UPDATE t SET x = repeat('long', 3000) WHERE id % 20 = 1");
+well($other, 'VACUUM t');
+settle('values that are not in the page', \%SUMS);
+cmp_ok(column_pages($SUMS{a}), '>', 100, 'nor does one of these');
 
 # what was seen when the snapshot was taken
 for my $level ('REPEATABLE READ', 'SERIALIZABLE')
@@ -131,7 +136,12 @@ for my $level ('REPEATABLE READ', 'SERIALIZABLE')
 	well($session, 'INSERT INTO t ' . GpuHash::Resident::rows(30001, 30100));
 	GpuHash::Resident::check($session, "$level: with changes of its own", queries => \%SUMS, open => 1);
 	well($session, 'ROLLBACK');
+	well($other, 'VACUUM t');
 	settle("$level, afterwards", \%SUMS);
+	well($session, "BEGIN ISOLATION LEVEL $level");
+	cmp_ok(column_pages($SUMS{a}), '>', 100, "$level: takes columns");
+	well($session, 'COMMIT');
+	cmp_ok(column_pages($SUMS{a}), '>', 100, 'and leaves them');
 }
 
 # ----------------------------------------------------- several processes, memory
@@ -253,6 +263,32 @@ for my $point (sort keys %CONTROL)
 		else { is($answer->{wrong}, '', "$point: looked at, there is no difference") }
 	}
 }
+
+# ------------------------------------------------- pages that are not in the server's pool
+
+$_->close for $session, $other;
+like($service->settle, $GpuHash::Service::CLEAN, 'all was given back');
+unlike($server->log, qr/PANIC|TRAP|terminated by signal|leak/, 'a clean log');
+undef $server;
+undef $service;
+$service = GpuHash::Service->new(conf => ["shared_buffers = '2MB'", 'max_connections = 30', 'gpuhash.register_buffers = off']);
+$server = $service->server;
+ok($service->wait_ready, 'the service is ready, with a small pool');
+($session, $other) = map { $server->session } 1, 2;
+$session->do($CPU);
+$other->do('SET gpuhash.enabled = off');
+fresh();
+settle('a small pool', \%SUMS);
+well($other, "UPDATE t SET n = n + 1 WHERE (split_part(trim('()' FROM ctid::text), ',', 1)::int) % 64 < 30 AND id % 7 = 1");
+for my $round (1 .. 2)
+{
+	settle("a small pool and stripes of which some blocks are right, $round", \%SUMS);
+	well($session, $PARALLEL);
+	settle("by several processes, $round", \%SUMS);
+	well($session, 'SET max_parallel_workers_per_gather = 0');
+	well($other, 'VACUUM t');
+}
+cmp_ok(column_pages($SUMS{a}), '>', 100, 'by columns');
 $_->close for $session, $other;
 like($service->settle, $GpuHash::Service::CLEAN, 'all was given back');
 unlike($server->log, qr/PANIC|TRAP|terminated by signal|leak/, 'a clean log');
