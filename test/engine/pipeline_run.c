@@ -150,6 +150,16 @@ is_constant(const Stage *stage, uint32_t vector)
 		vector < stage->program->ncolumns + stage->program->nconstants;
 }
 
+/* Are these values of the column, and of its length?  A step that set its vector anew may have left others. */
+static bool
+are_of_column(const GhColumn *column, const GhVector *vector, uint64_t nrows)
+{
+	for (uint64_t i = 0; i < nrows; i++)
+		if (column->load == GH_LOAD_FIXED && !vector->null[i] && vector->high[i] != column->length)
+			return false;
+	return true;
+}
+
 /* Instead of vectors, the same packed, where they are columns of the program. */
 static void
 pack_columns(const Stage *stage, Flight *flight)
@@ -157,7 +167,8 @@ pack_columns(const Stage *stage, Flight *flight)
 	GhPipelineRequest *request = &flight->request;
 
 	for (uint32_t i = 0; i < request->ngiven; i++)
-		if (flight->given[i] >= stage->program->ncolumns)
+		if (flight->given[i] >= stage->program->ncolumns ||
+			!are_of_column(&gh_program_columns(stage->program)[flight->given[i]], &flight->vectors[i], flight->rows.count))
 			return;
 	for (uint32_t i = 0; i < request->ngiven; i++)
 		flight->packed[i] = pack_drawn(&gh_program_columns(stage->program)[flight->given[i]], &flight->vectors[i],
