@@ -156,8 +156,8 @@ run_held(GhStage *stage)
 }
 
 /*
- * Brings the pages that are held, or, without one, the run.  Which rows of them are handed back is in held->back, by the pages' numbers, and
- * held->request has the counts.
+ * Brings the pages that are held, or, without one, the run.  Which rows of them are handed back is in held->back, by the
+ * pages' numbers, and held->request has the counts.
  */
 void
 gh_stage_run_held(GhStage *stage)

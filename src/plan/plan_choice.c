@@ -40,6 +40,8 @@
 #define GH_INLINED_SHARE 0.9
 /* A plan that costs less than this takes less time than another planning saves. */
 #define GH_WORTH_PLANNING 1000.0
+/* With so many tables planning takes twice as long as what that stands for, and beyond them it grows with their square. */
+#define GH_WORTH_TABLES 4.0
 /* Nor is much in doubt where the same rows are made distinct, or groups, once or twice. */
 #define GH_ARMS_SHARE 0.9
 
@@ -429,6 +431,19 @@ count_plan(const PlannedStmt *stmt)
 		gh_service_count_use(GH_USE_PLANS);
 }
 
+/* Whether a plan costs enough for another planning of as many tables, where that may save little. */
+static bool
+outweighs_planning(const Choice *choice)
+{
+	double		tables = 0;
+	ListCell   *lc;
+
+	foreach(lc, choice->plan->rtable)
+		tables += lfirst_node(RangeTblEntry, lc)->rtekind == RTE_RELATION;
+	tables /= GH_WORTH_TABLES;
+	return choice->cost >= GH_WORTH_PLANNING * (1 + tables * tables);
+}
+
 /* Planning changes a query, so that copies are taken before. */
 static PlannedStmt *
 choose_plan(Query *query, const char *text, int options, ParamListInfo params)
@@ -459,6 +474,8 @@ choose_plan(Query *query, const char *text, int options, ParamListInfo params)
 			done = done_inlined;
 		}
 	}
+	if (unnested != NULL && done == GH_UNNESTED_ARMS && !gh_force_offload && !outweighs_planning(&choice))
+		unnested = NULL;
 	/* what a subquery costs for each row is not always seen in the plan; that of an EXISTS is never less than it says */
 	if (unnested != NULL && (is_worth_it || (done != GH_UNNESTED_ARMS && done != GH_UNNESTED_EXISTS)))
 		choice = better_unnested(unnested, text, options, params, &choice, done);
