@@ -43,7 +43,8 @@ sub watch
 	while (time < $deadline)
 	{
 		$seen{$_}++ for split /\n/, well($other, $PROGRESS);
-		last if well($other, "SELECT state FROM pg_stat_activity WHERE pid = $session->{backend}") ne 'active';
+		# it may not have begun with it yet
+		last if well($other, "SELECT state <> 'active' AND query = \$q\$$sql\$q\$ FROM pg_stat_activity WHERE pid = $session->{backend}") eq 't';
 	}
 	my ($out, $err) = $session->receive;
 	is($err, '', "it works: $sql");
