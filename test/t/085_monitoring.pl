@@ -44,7 +44,7 @@ sub watch
 	{
 		$seen{$_}++ for split /\n/, well($other, $PROGRESS);
 		# it may not have begun with it yet
-		last if well($other, "SELECT state <> 'active' AND query = \$q\$$sql\$q\$ FROM pg_stat_activity WHERE pid = $session->{backend}") eq 't';
+		last if well($other, "SELECT state <> 'active' AND starts_with(query, \$q\$$sql\$q\$) FROM pg_stat_activity WHERE pid = $session->{backend}") eq 't';
 	}
 	my ($out, $err) = $session->receive;
 	is($err, '', "it works: $sql");
