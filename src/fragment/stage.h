@@ -34,7 +34,6 @@ typedef struct GhHeldPages
 	uint64	   *asked;			/* GH_LINE_WORDS of each page: a bit for each line */
 	GhPipelineRequest request;	/* the last one */
 	GhBackRow  *listed;			/* rows that were handed back by it, as the engine lists them */
-	uint32		back_room;
 	uint32		nback;
 	GhBackRow  *back;			/* and line by line, in their order; of a run, by row */
 

@@ -54,9 +54,7 @@ make_run_room(GhStage *stage)
 	if (held->run_asked != NULL)
 		return;
 	held->run_asked = MemoryContextAlloc(stage->context, sizeof(uint64) * GH_RUN_WORDS);
-	held->back_room = GH_STRIPE_ROWS;
-	held->listed = repalloc(held->listed, sizeof(GhBackRow) * held->back_room);
-	held->back = repalloc(held->back, sizeof(GhBackRow) * held->back_room);
+	held->back = repalloc(held->back, sizeof(GhBackRow) * GH_STRIPE_ROWS);
 }
 
 /*
@@ -122,7 +120,7 @@ gh_stage_run_rows(GhStage *stage)
 	request->bitmaps = held->run_again ? held->run_asked : NULL;
 	request->nbitmaps = GH_RUN_WORDS;
 	request->back = held->back;
-	request->back_room = held->back_room;
+	request->back_room = GH_STRIPE_ROWS;
 	gh_stage_run(stage, request);
 	held->nback = request->nback;
 }

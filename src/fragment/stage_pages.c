@@ -43,7 +43,6 @@ gh_stage_make_held(GhStage *stage)
 		return;
 	saved = MemoryContextSwitchTo(stage->context);
 	held = stage->held = palloc0(sizeof(GhHeldPages));
-	held->back_room = GH_HELD_ROWS;
 	held->most = 1;
 	held->buffers = palloc(sizeof(Buffer) * GH_HELD_MAX);
 	held->refs = palloc(sizeof(GhPageRef) * GH_HELD_MAX);
@@ -150,7 +149,7 @@ run_held(GhStage *stage)
 	request->bitmaps = held->asked;
 	request->nbitmaps = held->npages * GH_LINE_WORDS;
 	request->back = held->listed;
-	request->back_room = held->back_room;
+	request->back_room = GH_HELD_ROWS;
 	gh_stage_run(stage, request);
 	list_back(held, request->nback);
 }

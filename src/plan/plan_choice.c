@@ -270,11 +270,8 @@ static bool
 asks_for_all(const PlannedStmt *stmt)
 {
 	Asked		asked = {.stmt = stmt};
-	ListCell   *lc;
 
-	gh_walk_plans(stmt->planTree, add_asked, &asked);
-	foreach(lc, stmt->subplans)
-		gh_walk_plans(lfirst(lc), add_asked, &asked);
+	gh_walk_statement(stmt, add_asked, &asked);
 	return asked.any && !asked.by_index;
 }
 
@@ -397,11 +394,8 @@ static bool
 reads_elsewhere(const PlannedStmt *stmt)
 {
 	Elsewhere	elsewhere = {.stmt = stmt};
-	ListCell   *lc;
 
-	gh_walk_plans(stmt->planTree, find_elsewhere, &elsewhere);
-	foreach(lc, stmt->subplans)
-		gh_walk_plans(lfirst(lc), find_elsewhere, &elsewhere);
+	gh_walk_statement(stmt, find_elsewhere, &elsewhere);
 	return elsewhere.is_read;
 }
 
@@ -420,13 +414,10 @@ static void
 count_plan(const PlannedStmt *stmt)
 {
 	bool		is_offloaded = false;
-	ListCell   *lc;
 
 	if (!gh_service_enabled())
 		return;
-	gh_walk_plans(stmt->planTree, find_ours, &is_offloaded);
-	foreach(lc, stmt->subplans)
-		gh_walk_plans(lfirst(lc), find_ours, &is_offloaded);
+	gh_walk_statement(stmt, find_ours, &is_offloaded);
 	if (is_offloaded)
 		gh_service_count_use(GH_USE_PLANS);
 }

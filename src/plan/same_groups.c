@@ -47,6 +47,17 @@ gh_walk_plans(Plan *plan, void (*visit) (Plan *, void *), void *arg)
 		gh_walk_plans(lfirst(lc), visit, arg);
 }
 
+/* Calls for all nodes of a statement's plans. */
+void
+gh_walk_statement(const PlannedStmt *stmt, void (*visit) (Plan *, void *), void *arg)
+{
+	ListCell   *lc;
+
+	gh_walk_plans(stmt->planTree, visit, arg);
+	foreach(lc, stmt->subplans)
+		gh_walk_plans(lfirst(lc), visit, arg);
+}
+
 /* ------------------------------------------------------------ whether they are the same */
 
 /* Of the node; an Integer. */
@@ -198,9 +209,7 @@ gh_share_groups(PlannedStmt *stmt, Cost *common)
 	Cost		spared = 0;
 	ListCell   *lc;
 
-	gh_walk_plans(stmt->planTree, collect, &nodes);
-	foreach(lc, stmt->subplans)
-		gh_walk_plans(lfirst(lc), collect, &nodes);
+	gh_walk_statement(stmt, collect, &nodes);
 	*common = 0;
 	while (nodes != NIL)
 	{

@@ -59,8 +59,18 @@ make_copy(Relation relation, GhCopyHold *hold)
 	return true;
 }
 
+/* What is known of a column that was asked for, under the copy's lock; NULL: it was not, or that is forgotten. */
+static GhAskedColumn *
+find_asked(GhStoredColumns *root, const GhColumn *column)
+{
+	for (uint32 a = 0; a < root->nasked; a++)
+		if (gh_is_same_column(&root->asked[a].column, column))
+			return &root->asked[a];
+	return NULL;
+}
+
 /* A column that is asked for the first time: where there is no room, another one that was asked for least often goes. */
-static uint32
+static GhAskedColumn *
 add_asked(GhStoredColumns *root, const GhColumn *column)
 {
 	uint32		least = 0;
@@ -72,7 +82,7 @@ add_asked(GhStoredColumns *root, const GhColumn *column)
 			if (root->asked[a].times <= root->asked[least].times)
 				least = a;
 	root->asked[least] = (GhAskedColumn) {.column = *column};
-	return least;
+	return &root->asked[least];
 }
 
 /* Counts that the columns are asked for; whether all of them were so before. */
@@ -85,16 +95,15 @@ ask_for_columns(GhColumnsUse *use, uint32 times)
 	LWLockAcquire(&root->lock, LW_EXCLUSIVE);
 	for (uint32 c = 0; c < use->ncolumns; c++)
 	{
-		uint32		a = 0;
+		GhAskedColumn *asked;
 
 		if ((int) c == use->places)
 			continue;
-		while (a < root->nasked && !gh_is_same_column(&root->asked[a].column, &use->columns[c]))
-			a++;
-		if (a == root->nasked)
-			a = add_asked(root, &use->columns[c]);
-		root->asked[a].times = Max(root->asked[a].times + (IsParallelWorker() ? 0 : 1), times);
-		all &= root->asked[a].times >= GH_ASKED_TIMES && !root->asked[a].unreadable;
+		asked = find_asked(root, &use->columns[c]);
+		if (asked == NULL)
+			asked = add_asked(root, &use->columns[c]);
+		asked->times = Max(asked->times + (IsParallelWorker() ? 0 : 1), times);
+		all &= asked->times >= GH_ASKED_TIMES && !asked->unreadable;
 	}
 	LWLockRelease(&root->lock);
 	return all;
@@ -164,13 +173,6 @@ gh_columns_reserve(GhColumnsUse *use, Size bytes)
 
 /* ------------------------------------------------------------------ freshness */
 
-/* The blocks of the stripe that the relation has. */
-static uint32
-blocks_of(const GhColumnsUse *use, uint32 number)
-{
-	return Min((uint32) GH_STRIPE_BLOCKS, use->nblocks - gh_stripe_begin(number));
-}
-
 /* The map's page of a block: once it was read it is right for this scan, as later ones would be. */
 static const GhMapPage *
 map_of(GhColumnsUse *use, BlockNumber block)
@@ -185,20 +187,6 @@ map_of(GhColumnsUse *use, BlockNumber block)
 	return &use->map;
 }
 
-/* Of blocks of the stripe that are all-visible, the LSN of the map's page that says so; of others, none. */
-void
-gh_columns_note_map(GhColumnsUse *use, uint32 number, uint32 nblocks, XLogRecPtr *lsns)
-{
-	BlockNumber first = gh_stripe_begin(number);
-
-	for (uint32 i = 0; i < nblocks; i++)
-	{
-		const GhMapPage *map = map_of(use, first + i);
-
-		lsns[i] = gh_map_is_visible(map, first + i) ? map->lsn : InvalidXLogRecPtr;
-	}
-}
-
 /* Blocks of a stripe that are all-visible, and what is known of them. */
 typedef struct Judged
 {
@@ -206,7 +194,7 @@ typedef struct Judged
 	uint32		fresh;			/* rows that are there are the relation's */
 	uint32		hopeless;		/* they could not be taken out, and are what they were then */
 	uint32		renewed;		/* fresh by the page's LSN, while the map's has moved */
-	XLogRecPtr	map_lsn[GH_STRIPE_BLOCKS];
+	XLogRecPtr	map_lsn[GH_STRIPE_BLOCKS];	/* of the visible ones, of the map's page that says so; of others, none */
 } Judged;
 
 /* One that was looked at, and is all-visible.  Rules 2 and 3. */
@@ -236,7 +224,7 @@ judge(GhColumnsUse *use, uint32 number, const GhStripe *stripe, Judged *judged)
 	BlockNumber first = gh_stripe_begin(number);
 
 	memset(judged, 0, sizeof(*judged));
-	for (uint32 i = 0; i < blocks_of(use, number); i++)
+	for (uint32 i = 0; i < gh_stripe_blocks(use, number); i++)
 	{
 		const GhMapPage *map = map_of(use, first + i);
 
@@ -264,18 +252,25 @@ find_stripe(const GhColumnsUse *use, uint32 number)
 	return DsaPointerIsValid(stripes[number]) ? dsa_get_address(use->hold.area, stripes[number]) : NULL;
 }
 
+/* The same, if it is still the one with that head. */
+static GhStripe *
+find_same_stripe(const GhColumnsUse *use, uint32 number, const GhStripe *head)
+{
+	GhStripe   *stripe = find_stripe(use, number);
+
+	return stripe != NULL && stripe->number == head->number ? stripe : NULL;
+}
+
 /* Where the stripe has the columns of the use; false: it lacks some. */
 static bool
 map_columns(const GhColumnsUse *use, const GhStripe *stripe, uint32 *at)
 {
 	for (uint32 c = 0; c < use->ncolumns; c++)
 	{
-		uint32		s = 0;
+		uint32		s = gh_stripe_column(stripe, &use->columns[c]);
 
 		if ((int) c == use->places)
 			continue;
-		while (s < stripe->ncolumns && !gh_is_same_column(&stripe->columns[s], &use->columns[c]))
-			s++;
 		if (s == stripe->ncolumns)
 			return false;
 		at[c] = stripe->at[s];
@@ -295,15 +290,13 @@ gh_columns_copy_stripe(GhColumnsUse *use, uint32 number, const GhStripe *head)
 {
 	GhStoredColumns *root = use->hold.columns;
 	const GhStripe *stripe;
-	bool		found;
 
 	LWLockAcquire(&root->lock, LW_SHARED);
-	stripe = find_stripe(use, number);
-	found = stripe != NULL && stripe->number == head->number;
-	if (found)
+	stripe = find_same_stripe(use, number, head);
+	if (stripe != NULL)
 		memcpy(use->stripe, stripe, head->bytes);
 	LWLockRelease(&root->lock);
-	return found;
+	return stripe != NULL;
 }
 
 /* Copies a part of a stripe to the private one's end; where it is there. */
@@ -325,21 +318,20 @@ copy_columns(GhColumnsUse *use, uint32 number, const GhStripe *head)
 	uint32		at[GH_STORED_COLUMNS_MAX];
 	const GhStripe *stripe;
 	GhStripe   *to;
-	Size		bytes = MAXALIGN(sizeof(GhStripe));
 	uint32		nrows = head->first[GH_STRIPE_BLOCKS];
 
 	/* what does not fit is no more than all of it */
 	gh_columns_reserve(use, head->bytes + MAXALIGN(sizeof(GhStripe)));
 	to = use->stripe;
 	LWLockAcquire(&root->lock, LW_SHARED);
-	stripe = find_stripe(use, number);
-	if (stripe == NULL || stripe->number != head->number || !map_columns(use, stripe, at))
+	stripe = find_same_stripe(use, number, head);
+	if (stripe == NULL || !map_columns(use, stripe, at))
 	{
 		LWLockRelease(&root->lock);
 		return false;
 	}
 	*to = *head;
-	to->bytes = bytes;
+	to->bytes = MAXALIGN(sizeof(GhStripe));
 	to->ncolumns = 0;
 	if (head->lines_at != 0)
 		to->lines_at = copy_part(to, stripe, head->lines_at, nrows * sizeof(uint16));
@@ -412,14 +404,14 @@ point_to_columns(GhColumnsUse *use)
 
 /* The blocks are as of the pages of the map that this use has read. */
 static void
-renew(GhColumnsUse *use, uint32 number, uint64 stripe_number, const Judged *judged)
+renew(GhColumnsUse *use, uint32 number, const GhStripe *head, const Judged *judged)
 {
 	GhStoredColumns *root = use->hold.columns;
 	GhStripe   *stripe;
 
 	LWLockAcquire(&root->lock, LW_EXCLUSIVE);
-	stripe = find_stripe(use, number);
-	for (uint32 i = 0; stripe != NULL && stripe->number == stripe_number && i < GH_STRIPE_BLOCKS; i++)
+	stripe = find_same_stripe(use, number, head);
+	for (uint32 i = 0; stripe != NULL && i < GH_STRIPE_BLOCKS; i++)
 		if ((judged->renewed >> i & 1) != 0)
 			stripe->map_lsn[i] = Max(stripe->map_lsn[i], judged->map_lsn[i]);
 	LWLockRelease(&root->lock);
@@ -447,6 +439,8 @@ read_head(GhColumnsUse *use, uint32 number, GhStripe *head, bool *has_columns)
 static GhToMake
 what_to_make(const GhStripe *stripe, const Judged *judged, bool has_columns)
 {
+	if (stripe == NULL)
+		return GH_MAKE_ALL;
 	if (has_columns)
 		return GH_MAKE_RENEWED;
 	/* all that it has is right, and little would be gained but columns */
@@ -478,35 +472,25 @@ is_worth_making(const GhColumnsUse *use, uint32 number, BlockNumber block, const
 		return false;
 	if (has_columns)
 		gained &= ~judged->fresh;
-	return pg_popcount32(gained) >= (int) Min((uint32) GH_GAINED_MIN, blocks_of(use, number)) && has_time_to_make(use);
-}
-
-/* Blocks that are all-visible by these pages of the map, and whose pages have not changed. */
-static void
-renew_all(GhColumnsUse *use, uint32 number, const GhStripe *before, const XLogRecPtr *map_lsn)
-{
-	Judged		judged = {.renewed = before->there};
-
-	memcpy(judged.map_lsn, map_lsn, sizeof(judged.map_lsn));
-	renew(use, number, before->number, &judged);
+	return pg_popcount32(gained) >= (int) Min((uint32) GH_GAINED_MIN, gh_stripe_blocks(use, number)) && has_time_to_make(use);
 }
 
 /* Makes the stripe, and publishes it, or finds that it is what it was; which blocks are fresh then. */
 static uint32
-make_stripe(GhColumnsUse *use, uint32 number, const GhStripe *before, GhToMake what)
+make_stripe(GhColumnsUse *use, uint32 number, const GhStripe *before, GhToMake what, Judged *judged)
 {
-	XLogRecPtr	map_lsn[GH_STRIPE_BLOCKS];
 	uint32		fresh = 0;
 	instr_time	start;
 	instr_time	end;
 
 	INSTR_TIME_SET_CURRENT(start);
-	switch (gh_columns_make(use, number, before, what, map_lsn))
+	switch (gh_columns_make(use, number, before, what, judged->map_lsn))
 	{
 		case GH_MADE_NOTHING:
 			break;
 		case GH_MADE_SAME:
-			renew_all(use, number, before, map_lsn);
+			judged->renewed = before->there;
+			renew(use, number, before, judged);
 			if (copy_columns(use, number, before))
 				fresh = before->there;
 			break;
@@ -529,25 +513,25 @@ look_up(GhColumnsUse *use, uint32 number, BlockNumber block)
 	GhStripe	head;
 	Judged		judged;
 	bool		has_columns = false;
-	bool		found = read_head(use, number, &head, &has_columns);
+	const GhStripe *before = read_head(use, number, &head, &has_columns) ? &head : NULL;
 
 	if (INSTR_TIME_IS_ZERO(use->begun))
 		INSTR_TIME_SET_CURRENT(use->begun);
 	use->number = number;
 	use->fresh = 0;
-	judge(use, number, found ? &head : NULL, &judged);
+	judge(use, number, before, &judged);
 	if (judged.renewed != 0)
-		renew(use, number, head.number, &judged);
-	if (is_worth_making(use, number, block, &judged, found && has_columns))
-		use->fresh = make_stripe(use, number, found ? &head : NULL, found ? what_to_make(&head, &judged, has_columns) :
-								 GH_MAKE_ALL);
-	if (use->fresh == 0 && found && has_columns && judged.fresh != 0 && copy_columns(use, number, &head))
+		renew(use, number, before, &judged);
+	if (is_worth_making(use, number, block, &judged, has_columns))
+		use->fresh = make_stripe(use, number, before, what_to_make(before, &judged, has_columns), &judged);
+	if (use->fresh == 0 && has_columns && judged.fresh != 0 && copy_columns(use, number, before))
 		use->fresh = judged.fresh;
-	if (use->fresh != 0 && !use->found)
+	if (use->fresh == 0)
+		return;
+	if (!use->found)
 		gh_shared_copy_count_use(&use->hold);
-	use->found |= use->fresh != 0;
-	if (use->fresh != 0)
-		point_to_columns(use);
+	use->found = true;
+	point_to_columns(use);
 }
 
 /* How many blocks from that one on have their rows here, all of one stripe: these need not be read. */
@@ -587,10 +571,12 @@ void
 gh_columns_note_unreadable(GhColumnsUse *use, const GhColumn *column)
 {
 	GhStoredColumns *root = use->hold.columns;
+	GhAskedColumn *asked;
 
 	LWLockAcquire(&root->lock, LW_EXCLUSIVE);
-	for (uint32 a = 0; a < root->nasked; a++)
-		root->asked[a].unreadable |= gh_is_same_column(&root->asked[a].column, column);
+	asked = find_asked(root, column);
+	if (asked != NULL)
+		asked->unreadable = true;
 	LWLockRelease(&root->lock);
 	use->makes = false;
 }
@@ -599,11 +585,12 @@ bool
 gh_columns_is_unreadable(const GhColumnsUse *use, const GhColumn *column)
 {
 	GhStoredColumns *root = use->hold.columns;
-	bool		unreadable = false;
+	const GhAskedColumn *asked;
+	bool		unreadable;
 
 	LWLockAcquire(&root->lock, LW_SHARED);
-	for (uint32 a = 0; a < root->nasked; a++)
-		unreadable |= root->asked[a].unreadable && gh_is_same_column(&root->asked[a].column, column);
+	asked = find_asked(root, column);
+	unreadable = asked != NULL && asked->unreadable;
 	LWLockRelease(&root->lock);
 	return unreadable;
 }

@@ -90,11 +90,12 @@ list_lines(const GhPages *pages, CopiedPage *copied)
 
 /* Copies the pages of blocks that are all-visible by the map; which, by a bit each. */
 static uint32
-copy_pages(GhColumnsUse *use, uint32 number, uint32 nblocks, GhStripe *stripe)
+copy_pages(GhColumnsUse *use, uint32 number, GhStripe *stripe)
 {
 	GhStripeMaker *maker = use->maker;
 	GhPages    *pages = maker->pages;
 	BlockNumber first = gh_stripe_begin(number);
+	uint32		nblocks = gh_stripe_blocks(use, number);
 	uint32		copied = 0;
 
 	gh_named_turn_to(pages, use->pages, first, nblocks);
@@ -115,24 +116,13 @@ copy_pages(GhColumnsUse *use, uint32 number, uint32 nblocks, GhStripe *stripe)
 
 /* ---------------------------------------------------------------- the columns */
 
-/* The column's number among the first ones of the stripe, or how many these are. */
-static uint32
-find_column(const GhStripe *stripe, const GhColumn *column)
-{
-	uint32		s = 0;
-
-	while (s < stripe->ncolumns && !gh_is_same_column(&stripe->columns[s], column))
-		s++;
-	return s;
-}
-
 /* Columns of the use that the stripe lacks, as far as there is room. */
 static void
 add_lacking(const GhColumnsUse *use, GhStripe *stripe)
 {
 	for (uint32 c = 0; c < use->ncolumns; c++)
 		if ((int) c != use->places && stripe->ncolumns < GH_STORED_COLUMNS_MAX &&
-			find_column(stripe, &use->columns[c]) == stripe->ncolumns)
+			gh_stripe_column(stripe, &use->columns[c]) == stripe->ncolumns)
 			stripe->columns[stripe->ncolumns++] = use->columns[c];
 }
 
@@ -256,13 +246,13 @@ init_shape(const GhColumnsUse *use, const GhStripe *head, uint32 from, GhPageSha
 							  &error) == GH_OK;
 }
 
-/* Which of the columns from that one on cannot be read of most blocks that were copied: noted.  False: none. */
+/* Notes which of the columns cannot be read of more of the blocks that were copied than may be lost.  False: none. */
 static bool
-note_unreadable(GhColumnsUse *use, const GhStripe *head, uint32 from, uint32 copied)
+note_unreadable(GhColumnsUse *use, const GhStripe *head, uint32 copied)
 {
 	bool		some = false;
 
-	for (uint32 c = from; c < head->ncolumns; c++)
+	for (uint32 c = 0; c < head->ncolumns; c++)
 	{
 		GhStripe	one = {.ncolumns = 1,.columns = {head->columns[c]}};
 		uint32		first[GH_STRIPE_BLOCKS + 1];
@@ -320,22 +310,20 @@ add_columns(GhColumnsUse *use, uint32 number, const GhStripe *before, const GhSt
 }
 
 /*
- * Makes the columns of the stripe of that number in use->stripe.  before: as it was; of GH_MAKE_ALL it may be NULL.  *map_lsn: by
+ * Makes the columns of the stripe of that number in use->stripe.  before: as it was; of GH_MAKE_ALL it may be NULL.  map_lsn: by
  * block, of the map's page by which it is all-visible, or none.
  */
 GhMade
-gh_columns_make(GhColumnsUse *use, uint32 number, const GhStripe *before, GhToMake what, XLogRecPtr *map_lsn)
+gh_columns_make(GhColumnsUse *use, uint32 number, const GhStripe *before, GhToMake what, const XLogRecPtr *map_lsn)
 {
 	GhStripe	head = {0};
-	uint32		nblocks = Min((uint32) GH_STRIPE_BLOCKS, use->nblocks - gh_stripe_begin(number));
 	uint32		copied;
 	GhPageShape shape;
 
 	if (use->maker == NULL)
 		use->maker = create_maker(use);
-	gh_columns_note_map(use, number, nblocks, head.map_lsn);
-	memcpy(map_lsn, head.map_lsn, sizeof(head.map_lsn));
-	copied = copy_pages(use, number, nblocks, &head);
+	memcpy(head.map_lsn, map_lsn, sizeof(head.map_lsn));
+	copied = copy_pages(use, number, &head);
 	if (copied == 0)
 		return GH_MADE_NOTHING;
 	if (what == GH_MAKE_RENEWED && before->there != 0 && are_same_pages(before, &head, copied) &&
@@ -348,7 +336,7 @@ gh_columns_make(GhColumnsUse *use, uint32 number, const GhStripe *before, GhToMa
 		return GH_MADE_NOTHING;
 	head.looked_at = copied;
 	head.there = read_rows(use, &shape, copied, head.first);
-	if (pg_popcount32(copied & ~head.there) > GH_LOST_MAX && note_unreadable(use, &head, 0, copied))
+	if (pg_popcount32(copied & ~head.there) > GH_LOST_MAX && note_unreadable(use, &head, copied))
 		return GH_MADE_NOTHING;
 	pack_stripe(use, &head);
 	return GH_MADE_STRIPE;

@@ -96,10 +96,27 @@ gh_is_same_column(const GhColumn *a, const GhColumn *b)
 	return memcmp(a, b, sizeof(GhColumn)) == 0;
 }
 
+/* The blocks of the stripe that the relation has. */
+static inline uint32
+gh_stripe_blocks(const GhColumnsUse *use, uint32 number)
+{
+	return Min((uint32) GH_STRIPE_BLOCKS, use->nblocks - gh_stripe_begin(number));
+}
+
+/* The column's number in the stripe; as many as it has: it lacks that one. */
+static inline uint32
+gh_stripe_column(const GhStripe *stripe, const GhColumn *column)
+{
+	uint32		s = 0;
+
+	while (s < stripe->ncolumns && !gh_is_same_column(&stripe->columns[s], column))
+		s++;
+	return s;
+}
+
 /* columns.c */
 extern void gh_columns_reserve(GhColumnsUse *use, Size bytes);
 extern bool gh_columns_publish(GhColumnsUse *use, uint32 number);
-extern void gh_columns_note_map(GhColumnsUse *use, uint32 number, uint32 nblocks, XLogRecPtr *lsns);
 extern void gh_columns_note_unreadable(GhColumnsUse *use, const GhColumn *column);
 extern bool gh_columns_is_unreadable(const GhColumnsUse *use, const GhColumn *column);
 extern bool gh_columns_copy_stripe(GhColumnsUse *use, uint32 number, const GhStripe *head);
@@ -107,7 +124,7 @@ extern bool gh_columns_copy_stripe(GhColumnsUse *use, uint32 number, const GhStr
 typedef enum GhMade
 {
 	GH_MADE_NOTHING,
-	GH_MADE_SAME,				/* they are those that the stripe is of, all-visible by map_lsn now */
+	GH_MADE_SAME,				/* they are those that the stripe is of */
 	GH_MADE_STRIPE				/* use->stripe has its columns */
 } GhMade;
 
@@ -121,6 +138,6 @@ typedef enum GhToMake
 
 /* columns_make.c: the columns of a stripe out of the pages */
 extern GhMade gh_columns_make(GhColumnsUse *use, uint32 number, const GhStripe *before, GhToMake what,
-							  XLogRecPtr *map_lsn);
+							  const XLogRecPtr *map_lsn);
 
 #endif							/* GPUHASH_COLUMNS_USE_H */

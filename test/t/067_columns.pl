@@ -4,8 +4,8 @@
 #
 #	GPUHASH_SECONDS		how long others write while queries run (6)
 use GpuHash::Test 'module';
-use POSIX ();
 use Time::HiRes qw(time sleep);
+use GpuHash::Index qw(write_until end_writers);
 use GpuHash::Jobs;
 use GpuHash::Resident 'well';
 use GpuHash::Service;
@@ -25,7 +25,7 @@ $other->do('SET gpuhash.enabled = off');
 sub plan_of { my ($query) = @_; return well($session, "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) $query") }
 
 # Pages of which the query took columns.
-sub column_pages { my ($query) = @_; my ($sum, $plan) = (0, plan_of($query)); $sum += $1 while $plan =~ /Column Pages: (\d+)/g; return $sum }
+sub column_pages { return GpuHash::Resident::column_pages($session, $_[0]) }
 
 # The queries until columns are there, as far as they may be, and compared each time.
 sub settle
@@ -87,8 +87,7 @@ for my $query ('SELECT sum(1 / (i - 3000)) FROM kinds', 'SELECT k_few, sum(k_i8 
 # --------------------------------------------------------------- every change
 
 my $ROWS = 14000;
-my %SUMS = (a => 'SELECT count(*), sum(n), sum(b), min(id), max(id) FROM t', b => 'SELECT g, x, count(*), sum(n), sum(b), min(id) FROM t GROUP BY g, x',
-	c => 'SELECT count(*), sum(a.n), sum(b.g), sum(b.b) FROM t a JOIN t b ON b.id = a.id');
+my %SUMS = %GpuHash::Resident::SUMS;
 
 sub fresh
 {
@@ -177,34 +176,19 @@ well($session, 'SET gpuhash.enable_resident = on');
 
 sub next_change
 {
-	my ($number) = @_;
 	my $id = int(rand($ROWS));
 	my ($few, $many) = ("id BETWEEN $id AND $id + 8", 'id % 997 = ' . int(rand(997)));
 	my @changes = ("UPDATE t SET n = n + 1, x = x || 1 WHERE $few", "DELETE FROM t WHERE $many", 'INSERT INTO t ' . GpuHash::Resident::rows($id, $id + 8),
 		"BEGIN; UPDATE t SET n = -1 WHERE $few; ROLLBACK", "UPDATE t SET g = g + 1 WHERE $many");
-	my @vacuums = ('VACUUM t', 'VACUUM (FREEZE) t', 'VACUUM (DISABLE_PAGE_SKIPPING) t');
-	return $number == 0 ? $vacuums[int(rand(@vacuums))] : $changes[int(rand(@changes))];
+	sleep rand() * 0.02;
+	return $changes[int(rand(@changes))];
 }
 
-sub start_writer
+sub next_vacuum
 {
-	my ($number, $stop) = @_;
-	my $pid = fork // die "fork: $!";
-	return $pid if $pid != 0;
-	srand($seed + $number);
-	eval {
-		my $writer = $server->session;
-		$writer->do('SET gpuhash.enabled = off');
-		while (!-e $stop)
-		{
-			my (undef, $error) = $writer->do(next_change($number));
-			print STDERR "a writer failed: $error\n" if $error ne '' && $error !~ /deadlock/;
-			sleep rand() * ($number == 0 ? 0.2 : 0.02);
-		}
-		$writer->close;
-		1;
-	} or print STDERR $@;
-	POSIX::_exit(0);
+	my @vacuums = ('VACUUM t', 'VACUUM (FREEZE) t', 'VACUUM (DISABLE_PAGE_SKIPPING) t');
+	sleep rand() * 0.2;
+	return $vacuums[int(rand(@vacuums))];
 }
 
 sub read_until
@@ -225,16 +209,13 @@ sub read_until
 
 fresh();
 settle('before others write', \%SUMS);
-my $stop = "$server->{dir}/stop";
 my @readers = ($CPU, "$CPU; $PARALLEL", $CPU);
 my $uses = "SELECT coalesce(sum(hits), 0) FROM gpuhash_resident WHERE relation::text = 't' AND device IS NULL";
 my $before = well($session, $uses);
-my @pids = map { start_writer($_, $stop) } 0 .. 2;
 my $end = time + $seconds;
+my @pids = write_until($server, $end + 60, $seed, { 0 => \&next_vacuum, 1 => \&next_change, 2 => \&next_change });
 my @sums = GpuHash::Jobs::run(scalar @readers, sub { return read_until($end, $readers[$_[0]]) });
-open my $file, '>', $stop or die $!;
-close $file;
-waitpid $_, 0 for @pids;
+end_writers($server, @pids);
 is($sums[$_]{wrong}, '', "no difference beside writers, to reader $_") for 0 .. $#readers;
 cmp_ok($sums[$_]{compared}, '>', 2, 'which has compared') for 0 .. $#readers;
 cmp_ok(well($session, $uses), '>', $before, 'and columns were used');

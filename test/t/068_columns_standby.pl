@@ -1,7 +1,7 @@
 # Columns of tables in shared memory, for the CPU engine, on a hot standby: while it replays, its answers are those that PostgreSQL has
 # there, whatever is replayed between them; when it is promoted, too, also in transactions that have begun before.
 use GpuHash::Test 'module';
-use Time::HiRes 'sleep';
+use GpuHash::Index 'catch_up';
 use GpuHash::Resident 'well';
 use GpuHash::Service;
 
@@ -16,28 +16,11 @@ my $standby = $server->standby;
 my ($session, $old) = map { $standby->session } 1, 2;
 $_->do('SET gpuhash.engine = cpu') for $session, $old;
 
-my %SUMS = (a => 'SELECT count(*), sum(n), sum(b), min(id), max(id) FROM t', b => 'SELECT g, x, count(*), sum(n), sum(b), min(id) FROM t GROUP BY g, x',
-	c => 'SELECT count(*), sum(a.n), sum(b.g), sum(b.b) FROM t a JOIN t b ON b.id = a.id');
+my %SUMS = %GpuHash::Resident::SUMS;
 
 sub check { my ($what, %options) = @_; return GpuHash::Resident::check($options{session} // $session, $what, queries => \%SUMS, %options) }
 
-sub column_pages
-{
-	my ($sum, $plan) = (0, well($session, "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) $SUMS{a}"));
-	$sum += $1 while $plan =~ /Column Pages: (\d+)/g;
-	return $sum;
-}
-
-# All that the primary has written is replayed.
-sub catch_up
-{
-	# nobody waits for what VACUUM writes: a commit has it written, and sent
-	well($primary, q{SELECT pg_logical_emit_message(true, 'gpuhash', '')});
-	my $lsn = well($primary, 'SELECT pg_current_wal_lsn()');
-	for (1 .. 400) { return if well($session, "SELECT pg_last_wal_replay_lsn() >= '$lsn'") eq 't'; sleep 0.02 }
-	fail('the standby does not catch up');
-	return;
-}
+sub column_pages { return GpuHash::Resident::column_pages($session, $SUMS{a}) }
 
 # ------------------------------------------------------------------ while it replays
 
@@ -47,7 +30,7 @@ for my $sql ('UPDATE t SET n = n + 1 WHERE id % 400 = 7', 'VACUUM t', 'DELETE FR
 	'DELETE FROM t WHERE id > 10000; VACUUM t', 'INSERT INTO t ' . GpuHash::Resident::rows(11001, 11900) . '; VACUUM t', 'BEGIN; UPDATE t SET g = 0; ROLLBACK; VACUUM t', 'CREATE INDEX t_n ON t (n DESC); CLUSTER t USING t_n; VACUUM t', 'TRUNCATE t; INSERT INTO t ' . GpuHash::Resident::rows(1, $ROWS) . '; VACUUM t')
 {
 	well($primary, $_) for split /; (?=VACUUM)/, $sql;
-	catch_up();
+	catch_up($server, $standby);
 	check("replayed, $_: $sql") for 1 .. 3;
 	is(well($session, $SUMS{a}), well($primary, $SUMS{a}), 'as the primary has it');
 }
@@ -56,7 +39,7 @@ cmp_ok(column_pages(), '>', 100, 'by columns');
 # an update of many rows and a VACUUM are replayed while a snapshot is held
 well($old, 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1 FROM t LIMIT 1');
 well($primary, 'UPDATE t SET n = n + 1 WHERE id % 3 = 0');
-catch_up();
+catch_up($server, $standby);
 check("beside an old snapshot, $_", session => $old, open => 1) for 1 .. 2;
 check('and to a new one');
 well($old, 'COMMIT');
@@ -64,7 +47,7 @@ well($old, 'COMMIT');
 # ---------------------------------------------------------------- when it is promoted
 
 well($primary, 'VACUUM t');
-catch_up();
+catch_up($server, $standby);
 check("before it is promoted, $_") for 1 .. 3;
 well($old, 'BEGIN ISOLATION LEVEL REPEATABLE READ');
 check('a transaction that begins in recovery', session => $old, open => 1);

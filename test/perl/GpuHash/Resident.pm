@@ -20,6 +20,8 @@
 #	GpuHash::Resident::sessions($service, @old)	once the service answers: a session, and one where PostgreSQL does all; @old are closed
 #	GpuHash::Resident::configure($session, $name, $value)	changes a setting of the server, a number of its unit; all follow
 #	GpuHash::Resident::shown($session, $table)	pages of a table that are on devices, by the view
+#	%GpuHash::Resident::SUMS					queries of t whose scans are below groupings, which take columns on the CPU
+#	GpuHash::Resident::column_pages($session, $query)	pages of which a query took columns
 #
 # Of what is counted, all is gpuhash_stat's: where other sessions have queries by the device it is theirs, too.
 package GpuHash::Resident;
@@ -82,6 +84,16 @@ our %QUERY = (
 	pairs => 'SELECT count(*), sum(a.n), sum(b.g), sum(b.b) FROM t a JOIN t b ON b.id = a.id',
 	scan => 'SELECT ctid, tableoid, t.* FROM t WHERE n > -1000000000',
 	z_sums => 'SELECT count(*), sum(n), sum(b), sum(id), sum(g) FROM t');
+
+our %SUMS = (a => $QUERY{a_sums}, b => 'SELECT g, x, count(*), sum(n), sum(b), min(id) FROM t GROUP BY g, x', c => $QUERY{pairs});
+
+sub column_pages
+{
+	my ($in, $query) = @_;
+	my ($sum, $plan) = (0, well($in, "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) $query"));
+	$sum += $1 while $plan =~ /Column Pages: (\d+)/g;
+	return $sum;
+}
 
 # All rows of a query as one, whatever their order.
 sub digest_sql { my ($query) = @_; return "SELECT count(*), md5(string_agg(r::text, ';' ORDER BY r::text)) FROM ($query) r" }
