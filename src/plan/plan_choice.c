@@ -9,6 +9,7 @@
  */
 #include "postgres.h"
 
+#include "catalog/pg_class.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
@@ -430,7 +431,12 @@ outweighs_planning(const Choice *choice)
 	ListCell   *lc;
 
 	foreach(lc, choice->plan->rtable)
-		tables += lfirst_node(RangeTblEntry, lc)->rtekind == RTE_RELATION;
+	{
+		RangeTblEntry *rte = lfirst_node(RangeTblEntry, lc);
+
+		/* before 16 a view stands beside its query, twice */
+		tables += rte->rtekind == RTE_RELATION && rte->relkind != RELKIND_VIEW;
+	}
 	tables /= GH_WORTH_TABLES;
 	return choice->cost >= GH_WORTH_PLANNING * (1 + tables * tables);
 }
