@@ -236,7 +236,7 @@ gh_aggregate_start_anew(GhFragment *fragment)
 	GhAggregateNode *node = gh_aggregate_of(fragment);
 
 	if (fragment->member != NULL)
-		gh_aggregate_drop_file(node);
+		gh_aggregate_drop_shared(node);
 	if (node->files != NULL)
 		gh_group_files_close(node->files);
 	node->files = NULL;

@@ -224,7 +224,7 @@ extern void gh_aggregate_reinit_dsm(CustomScanState *css, ParallelContext *pcxt,
 extern void gh_aggregate_init_worker(CustomScanState *css, shm_toc *toc, void *coordinate);
 extern bool gh_aggregate_attach(GhAggregateNode *node);
 extern bool gh_aggregate_hand_over(GhAggregateNode *node);
-extern void gh_aggregate_drop_file(GhAggregateNode *node);
+extern void gh_aggregate_drop_shared(GhAggregateNode *node);
 extern bool gh_aggregate_put_shared(GhAggregateNode *node);
 
 /* explain.c */

@@ -62,7 +62,16 @@ extern Size gh_records_read(GhRecordBuffer *buffer, BufFile *file);
 
 typedef struct GhGroupFiles GhGroupFiles;
 
+/* Parts of groups that several processes read, each part one of them. */
+typedef struct GhSharedParts
+{
+	bool		(*next_part) (void *arg);	/* takes one; false: all are taken */
+	BufFile    *(*next_file) (void *arg);	/* of it, open, from its beginning; NULL: it has no more */
+	void	   *arg;
+} GhSharedParts;
+
 extern GhGroupFiles *gh_group_files_create(MemoryContext context, Size memory_limit);
+extern void gh_group_files_share(GhGroupFiles *files, const GhSharedParts *parts);
 extern void gh_group_files_put(void *files, const char *record, Size size);
 extern bool gh_group_files_next(GhGroupFiles *files, GhGroups *groups);
 extern uint64 gh_group_files_bytes(const GhGroupFiles *files);

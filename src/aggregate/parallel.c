@@ -2,18 +2,26 @@
  * parallel.c
  *		A GpuHashAggregate that all participants of a parallel query run together.
  *
- * Each participant reads its part of the scan into groups of its own.  When it is done it
- * leaves them to the others, as bytes in dynamic shared memory or, where they are many or have
- * outgrown its memory, in a file; and the last one that is done merges them all and returns the
- * final groups.  A participant that starts when the last one was done has nothing left to read, and
- * nothing to return.  Nobody waits for anybody.
+ * Each participant reads its part of the scan into groups of its own.  When it is done it leaves them to the others, as
+ * bytes.  Who starts when the last one was done has nothing left to read.
+ *
+ * Where each has few groups, they are left in dynamic shared memory, and the last one that is done merges them all and
+ * returns the final groups; the others return nothing, and nobody waits.
+ *
+ * Where they are many, or have outgrown a participant's memory, they are left in files, by parts of the hash of their keys.
+ * A participant that has left files waits until all are done; then each takes one part after the other, merges what all have
+ * left of it, and returns its groups.  It waits only while it has returned nothing, and for others that are reading, so
+ * that nobody is blocked by a full queue of result rows.  One that fails ends the query.  Groups of which a second level is
+ * made (regroup.c) are all the last one's: it takes all parts.
  */
 #include "postgres.h"
 
 #include "executor/executor.h"
 #include "miscadmin.h"
+#include "storage/condition_variable.h"
 #include "utils/dsa.h"
 #include "utils/memutils.h"
+#include "utils/wait_event.h"
 
 #include "aggregate/exec.h"
 #include "fragment/parallel.h"
@@ -23,23 +31,34 @@ typedef struct GhSharedGroups
 {
 	dsa_pointer records;		/* InvalidDsaPointer: none */
 	Size		bytes;
-	bool		has_file;
+	uint64		parts;			/* a bit for each of which there is a file */
 } GhSharedGroups;
+
+StaticAssertDecl(GH_SHARED_PARTS <= 64, "there is a bit for each part");
 
 typedef struct GhAggregateShared
 {
 	GhFragmentShared fragment;	/* must be first */
 	SharedFileSet files;
-	GhSharedGroups left[FLEXIBLE_ARRAY_MEMBER];	/* by participant */
+	ConditionVariable ready_changed;
+	pg_atomic_uint32 parted;	/* somebody has left files */
+	pg_atomic_uint32 ready;		/* everybody has left what there is, and parts may be taken */
+	pg_atomic_uint32 next_part;
+	GhSharedGroups left[FLEXIBLE_ARRAY_MEMBER]; /* by participant; then what the last one made files of for all */
 } GhAggregateShared;
 
 typedef struct GhAggregateMember
 {
 	GhFragmentMember fragment;	/* must be first */
-	BufFile    *file;			/* what this participant leaves; NULL: no file */
+	int			writes;			/* whose files these are: */
+	BufFile    *files[GH_SHARED_PARTS];	/* what this participant leaves; NULL: no file */
+	bool		has_files;
 	GhRecordBuffer left;		/* or is about to leave in shared memory: */
 	Size		left_bytes;
-	bool		merges;			/* it is the last one */
+	bool		merges;			/* it is the last one, and has the groups of all in memory, or in files of its own */
+	GhSharedParts parts;		/* those that it takes: */
+	int			part;			/* the one that is read */
+	int			next;			/* whose file of it is next */
 } GhAggregateMember;
 
 static GhAggregateMember *
@@ -62,17 +81,20 @@ gh_aggregate_estimate_dsm(CustomScanState *css, ParallelContext *pcxt)
 {
 	(void) css;
 	return add_size(offsetof(GhAggregateShared, left),
-					mul_size(sizeof(GhSharedGroups), pcxt->nworkers + 1));
+					mul_size(sizeof(GhSharedGroups), pcxt->nworkers + 2));
 }
 
 static void
 init_run(GhAggregateShared *shared)
 {
-	for (int i = 0; i < shared->fragment.nmembers; i++)
+	pg_atomic_init_u32(&shared->parted, 0);
+	pg_atomic_init_u32(&shared->ready, 0);
+	pg_atomic_init_u32(&shared->next_part, 0);
+	for (int i = 0; i <= shared->fragment.nmembers; i++)
 	{
 		shared->left[i].records = InvalidDsaPointer;
 		shared->left[i].bytes = 0;
-		shared->left[i].has_file = false;
+		shared->left[i].parts = 0;
 	}
 }
 
@@ -93,6 +115,7 @@ gh_aggregate_init_dsm(CustomScanState *css, ParallelContext *pcxt, void *coordin
 	if (pcxt->seg == NULL)
 		return;
 	SharedFileSetInit(&shared->files, pcxt->seg);
+	ConditionVariableInit(&shared->ready_changed);
 	gh_fragment_init_dsm((GhFragment *) css, pcxt, &shared->fragment, make_member(css));
 	init_run(shared);
 }
@@ -126,46 +149,72 @@ gh_aggregate_init_worker(CustomScanState *css, shm_toc *toc, void *coordinate)
 /* ------------------------------------------------------ what is left to others */
 
 static void
-file_name(char *name, int member)
+file_name(char *name, int member, int part)
 {
-	snprintf(name, MAXPGPATH, "groups.%d", member);
+	snprintf(name, MAXPGPATH, "groups.%d.%d", member, part);
 }
 
-/* GhPutRecord */
+static BufFile *
+create_file(GhAggregateNode *node, int part)
+{
+	MemoryContext saved = MemoryContextSwitchTo(node->fragment.css.ss.ps.state->es_query_cxt);
+	char		name[MAXPGPATH];
+	BufFile    *file;
+
+	file_name(name, member_of(node)->writes, part);
+	file = BufFileCreateFileSet(&shared_of(node)->files.fs, name);
+	MemoryContextSwitchTo(saved);
+	return file;
+}
+
+/* GhPutRecord, of one that is left in a file. */
 static void
 write_record(void *arg, const char *record, Size size)
 {
 	GhAggregateNode *node = arg;
+	GhAggregateMember *member = member_of(node);
+	int			part = (int) (gh_group_record_hash(record) >> (64 - GH_SHARED_PART_BITS));
 
-	BufFileWrite(member_of(node)->file, unconstify(char *, record), size);
+	if (member->files[part] == NULL)
+		member->files[part] = create_file(node, part);
+	member->has_files = true;
+	BufFileWrite(member->files[part], unconstify(char *, record), size);
 	node->fragment.counts.disk += size;
 }
 
+/* Records that lie one behind the other. */
 static void
-open_file(GhAggregateNode *node)
+write_records(GhAggregateNode *node, const char *records, Size bytes)
 {
-	GhAggregateMember *member = member_of(node);
-	MemoryContext saved = MemoryContextSwitchTo(node->fragment.css.ss.ps.state->es_query_cxt);
-	char		name[MAXPGPATH];
+	for (Size at = 0; at < bytes;)
+	{
+		Size		size = *(const uint64 *) (records + at);
 
-	file_name(name, member->fragment.number);
-	member->file = BufFileCreateFileSet(&shared_of(node)->files.fs, name);
-	MemoryContextSwitchTo(saved);
+		CHECK_FOR_INTERRUPTS();
+		if (size < sizeof(uint64) || size > bytes - at)
+			elog(ERROR, "group of a hash aggregation has a wrong size");
+		write_record(node, records + at, size);
+		at += size;
+	}
 }
 
 /* What was written is forgotten. */
 void
-gh_aggregate_drop_file(GhAggregateNode *node)
+gh_aggregate_drop_shared(GhAggregateNode *node)
 {
 	GhAggregateMember *member = member_of(node);
 	char		name[MAXPGPATH];
 
-	if (member->file == NULL)
-		return;
-	BufFileClose(member->file);
-	member->file = NULL;
-	file_name(name, member->fragment.number);
-	BufFileDeleteFileSet(&shared_of(node)->files.fs, name, true);
+	for (int part = 0; part < GH_SHARED_PARTS; part++)
+	{
+		if (member->files[part] == NULL)
+			continue;
+		BufFileClose(member->files[part]);
+		member->files[part] = NULL;
+		file_name(name, member->writes, part);
+		BufFileDeleteFileSet(&shared_of(node)->files.fs, name, true);
+	}
+	member->has_files = false;
 }
 
 /*
@@ -177,8 +226,6 @@ gh_aggregate_put_shared(GhAggregateNode *node)
 {
 	if (member_of(node)->merges)
 		return false;
-	if (member_of(node)->file == NULL)
-		open_file(node);
 	gh_aggregate_put_groups(node, write_record, node);
 	return true;
 }
@@ -190,12 +237,9 @@ leave_record(void *arg, const char *record, Size size)
 	GhAggregateNode *node = arg;
 	GhAggregateMember *member = member_of(node);
 
-	if (member->file == NULL && size > GH_SHARED_GROUPS_MAX - member->left_bytes)
-	{
-		open_file(node);
-		write_record(node, member->left.data, member->left_bytes);
-	}
-	if (member->file != NULL)
+	if (!member->has_files && size > GH_SHARED_GROUPS_MAX - member->left_bytes)
+		write_records(node, member->left.data, member->left_bytes);
+	if (member->has_files || size > GH_SHARED_GROUPS_MAX)
 	{
 		write_record(node, record, size);
 		return;
@@ -204,24 +248,39 @@ leave_record(void *arg, const char *record, Size size)
 	member->left_bytes += size;
 }
 
+/* Files that were written are left to the others. */
+static void
+leave_files(GhAggregateNode *node)
+{
+	GhAggregateMember *member = member_of(node);
+	GhAggregateShared *shared = shared_of(node);
+
+	for (int part = 0; part < GH_SHARED_PARTS; part++)
+	{
+		if (member->files[part] == NULL)
+			continue;
+		BufFileExportFileSet(member->files[part]);
+		BufFileClose(member->files[part]);
+		member->files[part] = NULL;
+		shared->left[member->writes].parts |= UINT64CONST(1) << part;
+	}
+	member->has_files = false;
+	pg_atomic_write_u32(&shared->parted, 1);
+}
+
 /* Leaves the groups to the others. */
 static void
 leave_groups(GhAggregateNode *node)
 {
 	GhAggregateMember *member = member_of(node);
-	GhSharedGroups *left = &shared_of(node)->left[member->fragment.number];
+	GhSharedGroups *left = &shared_of(node)->left[member->writes];
 
 	member->left = (GhRecordBuffer) {.context = CurrentMemoryContext};
 	member->left_bytes = 0;
 	gh_aggregate_put_groups(node, leave_record, node);
 	gh_aggregate_drop_stage(node);
-	if (member->file != NULL)
-	{
-		BufFileExportFileSet(member->file);
-		BufFileClose(member->file);
-		member->file = NULL;
-		left->has_file = true;
-	}
+	if (member->has_files)
+		leave_files(node);
 	else if (member->left_bytes > 0)
 	{
 		dsa_area   *area = node->fragment.css.ss.ps.state->es_query_dsa;
@@ -234,27 +293,16 @@ leave_groups(GhAggregateNode *node)
 		pfree(member->left.data);
 }
 
-/* ----------------------------------------------------------------- merging */
+/* -------------------------------------------------- merging, by the last one */
 
-static void
-merge_file(GhAggregateNode *node, int number)
+/* What participant i has left in shared memory; NULL: nothing. */
+static const char *
+left_by(const GhAggregateNode *node, int i)
 {
-	GhRecordBuffer buffer = {.context = CurrentMemoryContext};
-	BufFile    *file;
-	char		name[MAXPGPATH];
-	Size		size;
+	const GhSharedGroups *left = &shared_of(node)->left[i];
 
-	file_name(name, number);
-	file = BufFileOpenFileSet(&shared_of(node)->files.fs, name, O_RDONLY, false);
-	while ((size = gh_records_read(&buffer, file)) > 0)
-	{
-		CHECK_FOR_INTERRUPTS();
-		gh_groups_merge_records(node->groups, buffer.data, size);
-		gh_aggregate_keep_within_memory(&node->fragment);
-	}
-	if (buffer.data != NULL)
-		pfree(buffer.data);
-	BufFileClose(file);
+	return DsaPointerIsValid(left->records) ?
+		dsa_get_address(node->fragment.css.ss.ps.state->es_query_dsa, left->records) : NULL;
 }
 
 static void
@@ -264,49 +312,152 @@ merge_groups(GhAggregateNode *node)
 	instr_time	clock = {0};
 
 	gh_fragment_clock(&node->fragment, NULL, &clock);
+	member_of(node)->merges = true;
 	/* the others have given theirs back */
 	node->fragment.memory_limit *= shared->fragment.started;
 	for (int i = 0; i < shared->fragment.nmembers; i++)
 	{
-		const GhSharedGroups *left = &shared->left[i];
+		const char *records = left_by(node, i);
 
-		if (DsaPointerIsValid(left->records))
-			gh_groups_merge_records(node->groups,
-									dsa_get_address(node->fragment.css.ss.ps.state->es_query_dsa, left->records),
-									left->bytes);
-		if (left->has_file)
-			merge_file(node, i);
+		if (records != NULL)
+			gh_groups_merge_records(node->groups, records, shared->left[i].bytes);
 		gh_aggregate_keep_within_memory(&node->fragment);
 	}
 	gh_fragment_clock(&node->fragment, &node->fragment.counts.merge_time, &clock);
 }
 
+/* --------------------------------------------------------- merging, by parts */
+
+/* GhSharedParts */
+static bool
+next_part(void *arg)
+{
+	GhAggregateNode *node = arg;
+	GhAggregateMember *member = member_of(node);
+
+	member->part = (int) pg_atomic_fetch_add_u32(&shared_of(node)->next_part, 1);
+	member->next = 0;
+	return member->part < GH_SHARED_PARTS;
+}
+
+/* GhSharedParts */
+static BufFile *
+next_file(void *arg)
+{
+	GhAggregateNode *node = arg;
+	GhAggregateMember *member = member_of(node);
+	GhAggregateShared *shared = shared_of(node);
+	char		name[MAXPGPATH];
+
+	while (member->next <= shared->fragment.nmembers)
+	{
+		int			whose = member->next++;
+
+		if ((shared->left[whose].parts >> member->part & 1) == 0)
+			continue;
+		file_name(name, whose, member->part);
+		return BufFileOpenFileSet(&shared->files.fs, name, O_RDONLY, false);
+	}
+	return NULL;
+}
+
+/* The last one makes files of what is left in shared memory, too, and lets the others go on. */
+static void
+open_parts(GhAggregateNode *node)
+{
+	GhAggregateMember *member = member_of(node);
+	GhAggregateShared *shared = shared_of(node);
+
+	member->writes = shared->fragment.nmembers;
+	for (int i = 0; i < shared->fragment.nmembers; i++)
+	{
+		const char *records = left_by(node, i);
+
+		if (records != NULL)
+			write_records(node, records, shared->left[i].bytes);
+	}
+	leave_files(node);
+	pg_atomic_write_u32(&shared->ready, 1);
+	pg_memory_barrier();
+	ConditionVariableBroadcast(&shared->ready_changed);
+}
+
+static void
+await_parts(GhAggregateNode *node)
+{
+	GhAggregateShared *shared = shared_of(node);
+
+	ConditionVariablePrepareToSleep(&shared->ready_changed);
+	while (pg_atomic_read_u32(&shared->ready) == 0)
+		ConditionVariableSleep(&shared->ready_changed, WAIT_EVENT_HASH_BUILD_HASH_INNER);
+	ConditionVariableCancelSleep();
+	pg_memory_barrier();
+}
+
+/* The parts that this process takes are what comes out of the node. */
+static void
+take_parts(GhAggregateNode *node)
+{
+	GhAggregateMember *member = member_of(node);
+
+	member->parts = (GhSharedParts) {
+		.next_part = next_part,
+		.next_file = next_file,
+		.arg = node,
+	};
+	node->files = gh_group_files_create(node->fragment.css.ss.ps.state->es_query_cxt, node->fragment.memory_limit);
+	gh_group_files_share(node->files, &member->parts);
+}
+
+/* ------------------------------------------------------------------ one run */
+
 /* Begins a participant's part; false: all is done. */
 bool
 gh_aggregate_attach(GhAggregateNode *node)
 {
-	member_of(node)->merges = false;
+	GhAggregateMember *member = member_of(node);
+
+	member->merges = false;
+	member->writes = member->fragment.number;
 	node->fragment.memory_limit = gh_aggregate_memory_limit();
 	return gh_fragment_attach(&node->fragment);
 }
 
 /*
- * This participant has read its part.  True: it was the last one, and has the groups of all;
- * else it has left them.
+ * This participant has read its part.  False: nothing comes out of the node here.  Else groups do: those of all, for it was
+ * the last one, or parts that it takes.
  */
 bool
 gh_aggregate_hand_over(GhAggregateNode *node)
 {
-	GhAggregateMember *member = member_of(node);
+	GhAggregateShared *shared = shared_of(node);
+	bool		regroups = node->distinct != NULL || node->sets != NULL;
+	bool		has_left_files;
 
-	member->merges = member->file == NULL && gh_fragment_is_last(&node->fragment, false);
-	if (!member->merges)
+	if (!member_of(node)->has_files && gh_fragment_is_last(&node->fragment, false) &&
+		pg_atomic_read_u32(&shared->parted) == 0)
 	{
-		leave_groups(node);
-		/* what it has left comes back as everybody else's does */
-		member->merges = gh_fragment_is_last(&node->fragment, true);
-	}
-	if (member->merges)
 		merge_groups(node);
-	return member->merges;
+		return true;
+	}
+	leave_groups(node);
+	has_left_files = shared->left[member_of(node)->writes].parts != 0;
+	if (gh_fragment_is_last(&node->fragment, true))
+	{
+		/* what it has left comes back as everybody else's does */
+		if (pg_atomic_read_u32(&shared->parted) == 0)
+		{
+			merge_groups(node);
+			return true;
+		}
+		open_parts(node);
+		if (regroups)
+			node->fragment.memory_limit *= shared->fragment.started;
+	}
+	else if (has_left_files && !regroups)
+		await_parts(node);
+	else
+		return false;
+	take_parts(node);
+	return true;
 }

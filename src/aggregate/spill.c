@@ -13,6 +13,9 @@
  *
  * Groups of one hash value cannot be parted, and are merged in memory whatever they take.
  *
+ * What the participants of a parallel query have left to each other (parallel.c) is parts, each of several files; such a
+ * part is read as a file is, one level above the first.
+ *
  * The files are PostgreSQL's temporary files: temp_tablespaces and temp_file_limit hold, and an
  * error or a cancel removes them.
  */
@@ -30,6 +33,9 @@
 #define GH_PARTITIONS (1 << GH_PARTITION_BITS)
 #define GH_LEVELS (64 / GH_PARTITION_BITS)
 
+/* Of parts that are shared. */
+#define GH_LEVEL_SHARED (-1)
+
 /* Records are read from a file about so many bytes at a time. */
 #define GH_READ_BYTES ((Size) 64 * 1024)
 
@@ -45,7 +51,8 @@ struct GhGroupFiles
 	MemoryContext context;
 	Size		memory_limit;	/* bytes of groups */
 	uint64		bytes;			/* written so far */
-	int			level;			/* the lowest that has files; those above wait */
+	const GhSharedParts *shared;	/* NULL: none */
+	int			level;			/* the lowest that has files; those above wait; GH_LEVEL_SHARED: none has */
 	Level		levels[GH_LEVELS];
 	GhRecordBuffer buffer;
 };
@@ -59,6 +66,13 @@ gh_group_files_create(MemoryContext context, Size memory_limit)
 	files->memory_limit = memory_limit;
 	files->buffer.context = context;
 	return files;
+}
+
+/* Parts that are read when all files have been; what belongs to them lives as long as the files. */
+void
+gh_group_files_share(GhGroupFiles *files, const GhSharedParts *parts)
+{
+	files->shared = parts;
 }
 
 /* -------------------------------------------------------------- records at a time */
@@ -135,17 +149,12 @@ must_split(const GhGroupFiles *files, const GhGroups *groups, int level)
 	return false;
 }
 
-/* False: the partition did not fit in memory, and is in the files of the next level. */
-static bool
-read_partition(GhGroupFiles *files, GhGroups *groups, BufFile *file)
+/* The records of a file, which then goes; what does not fit in memory is in files of the level below. */
+static void
+read_file(GhGroupFiles *files, GhGroups *groups, BufFile *file, int level)
 {
-	int			level = files->level;
 	Size		size;
 
-	if (BufFileSeek(file, 0, 0, SEEK_SET) != 0)
-		ereport(ERROR,
-				(errcode_for_file_access(),
-				 errmsg("could not rewind temporary file of a hash aggregation: %m")));
 	while ((size = gh_records_read(&files->buffer, file)) > 0)
 	{
 		gh_groups_merge_records(groups, files->buffer.data, size);
@@ -155,10 +164,40 @@ read_partition(GhGroupFiles *files, GhGroups *groups, BufFile *file)
 		put_groups(files, groups);
 	}
 	BufFileClose(file);
+}
+
+/* A partition of this level was read.  False: it did not fit in memory, and is in the files of the level below. */
+static bool
+is_in_memory(GhGroupFiles *files, GhGroups *groups, int level)
+{
 	if (files->level == level)
 		return true;
 	put_groups(files, groups);
 	return false;
+}
+
+static bool
+read_partition(GhGroupFiles *files, GhGroups *groups, BufFile *file)
+{
+	int			level = files->level;
+
+	if (BufFileSeek(file, 0, 0, SEEK_SET) != 0)
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not rewind temporary file of a hash aggregation: %m")));
+	read_file(files, groups, file, level);
+	return is_in_memory(files, groups, level);
+}
+
+/* The same of a part that is shared. */
+static bool
+read_part(GhGroupFiles *files, GhGroups *groups)
+{
+	BufFile    *file;
+
+	while ((file = files->shared->next_file(files->shared->arg)) != NULL)
+		read_file(files, groups, file, GH_LEVEL_SHARED);
+	return is_in_memory(files, groups, GH_LEVEL_SHARED);
 }
 
 /* Puts the groups of the next partition in place of those that are there; false: there is none. */
@@ -168,13 +207,20 @@ gh_group_files_next(GhGroupFiles *files, GhGroups *groups)
 	gh_groups_reset(groups);
 	for (;;)
 	{
-		Level	   *level = &files->levels[files->level];
+		Level	   *level;
 		BufFile    *file;
 
+		if (files->level == GH_LEVEL_SHARED)
+		{
+			if (files->shared == NULL || !files->shared->next_part(files->shared->arg))
+				return false;
+			if (read_part(files, groups))
+				return true;
+			continue;
+		}
+		level = &files->levels[files->level];
 		if (level->next == GH_PARTITIONS)
 		{
-			if (files->level == 0)
-				return false;
 			level->next = 0;
 			files->level--;
 			continue;

@@ -215,8 +215,42 @@ second_level_cost(const GhAggregateInputs *inputs, bool is_on_device)
 }
 
 /*
- * Startup: all the rows, read and grouped.  Participants then hand their groups to the last of
- * them, who merges them.  Then, for each group, what PostgreSQL's aggregation counts, or for those that come out,
+ * Whether participants are expected to share the merging of their groups: where they are many, and no second level is made
+ * of them (../aggregate/parallel.c).
+ */
+bool
+gh_aggregate_is_merged_by_all(const GhAggregateInputs *inputs, int workers)
+{
+	double		divisor = workers > 0 ? gh_parallel_divisor(workers) : 1.0;
+
+	return workers > 0 && inputs->grouping.distinct == NIL && inputs->grouping.sets == NIL &&
+		Min(inputs->groups, inputs->rows / divisor) * group_bytes(inputs) > GH_SHARED_GROUPS_MAX;
+}
+
+/*
+ * What it costs participants, of whom each has so many groups, to leave them to each other and to merge them.  Where the
+ * table is in the order of a key, few groups have rows of more than one of them.
+ */
+static Cost
+merging_cost(const GhAggregateInputs *inputs, int workers, double groups)
+{
+	bool		by_all = gh_aggregate_is_merged_by_all(inputs, workers);
+	double		together = groups * (workers + (parallel_leader_participation ? 1 : 0));
+	double		handed = together - clustering(inputs) * Max(together - inputs->groups, 0);
+	Cost		cost = handed * (cpu_tuple_cost + group_cost(&inputs->grouping));
+
+	/* through files, if they are many */
+	if (groups * group_bytes(inputs) > GH_SHARED_GROUPS_MAX)
+		cost += 2.0 * seq_page_cost * ceil(handed * group_bytes(inputs) / BLCKSZ);
+	if (!by_all)
+		return cost + spill_cost(inputs, handed, inputs->groups);
+	cost += GH_SHARED_PARTS * spill_cost(inputs, handed / GH_SHARED_PARTS, inputs->groups / GH_SHARED_PARTS);
+	return cost / gh_parallel_divisor(workers);
+}
+
+/*
+ * Startup: all the rows, read and grouped.  Participants then hand their groups to each other, or to the last of them, and
+ * they are merged.  Then, for each group, what PostgreSQL's aggregation counts, or for those that come out,
  * `emitted` of them, where a program leaves out the others.
  */
 void
@@ -236,24 +270,16 @@ gh_cost_aggregate(const GhAggregateInputs *inputs, CustomPath *cpath, double emi
 	startup += gh_aggregate_is_for_device(inputs, child) ? kept_groups_cost(inputs, groups) :
 		spill_cost(inputs, rows, groups);
 	if (workers > 0)
-	{
-		double		handed = groups * (workers + (parallel_leader_participation ? 1 : 0));
-
-		startup += handed * (cpu_tuple_cost + group_cost(&inputs->grouping));
-		/* through files, if they are many */
-		if (groups * group_bytes(inputs) > GH_SHARED_GROUPS_MAX)
-			startup += 2.0 * seq_page_cost * ceil(handed * group_bytes(inputs) / BLCKSZ);
-		startup += spill_cost(inputs, handed, inputs->groups);
-	}
+		startup += merging_cost(inputs, workers, groups);
 	startup += second_level_cost(inputs, workers == 0 && gh_aggregate_is_for_device(inputs, child) &&
 								 (inputs->groups > gh_batch_rows || is_doubtful) &&
 								 has_no_variances(&inputs->grouping));
 	cost_qual_eval(&having, inputs->by.having, inputs->root);
 	startup += having.startup + target->cost.startup;
 	cpath->path.startup_cost = startup;
-	cpath->path.total_cost = startup + having.per_tuple * inputs->returned +
-		cpu_tuple_cost * (having_has_program(inputs) ? emitted : inputs->returned) +
-		target->cost.per_tuple * cpath->path.rows;
+	cpath->path.total_cost = startup + target->cost.per_tuple * cpath->path.rows +
+		(having.per_tuple * inputs->returned + cpu_tuple_cost * (having_has_program(inputs) ? emitted : inputs->returned)) /
+		(gh_aggregate_is_merged_by_all(inputs, workers) ? divisor : 1.0);
 	if (gh_force_offload || is_doubtful)
 	{
 		double		scale = gh_force_offload ? GH_FORCED_SCALE : GH_CLEAR_SHARE;

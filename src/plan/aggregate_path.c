@@ -211,7 +211,10 @@ add_serial_path(const GhAggregateInputs *inputs, Path *child, double rows)
 	add_grouped_path(inputs, path);
 }
 
-/* Participants of a parallel query, below a Gather of their own: their rows are final. */
+/*
+ * Participants of a parallel query, below a Gather of their own: their rows are final.  Where each of them returns some,
+ * what is above may be done by them as well.
+ */
 static void
 add_parallel_path(const GhAggregateInputs *inputs, double rows)
 {
@@ -225,6 +228,9 @@ add_parallel_path(const GhAggregateInputs *inputs, double rows)
 	if (child == NULL)
 		return;
 	cpath = make_aggregate_path(inputs, child, rows);
+	/* another one, for it may be freed */
+	if (gh_aggregate_is_merged_by_all(inputs, child->parallel_workers))
+		add_partial_path(output_rel, (Path *) make_aggregate_path(inputs, child, rows));
 	add_grouped_path(inputs, (Path *) create_gather_path(inputs->root, output_rel, &cpath->path,
 														 inputs->by.target, NULL, &rows));
 }

@@ -20,6 +20,13 @@
 /* Bytes of groups that a participant leaves to others in shared memory, not in a file. */
 #define GH_SHARED_GROUPS_MAX (1024 * 1024)
 
+/*
+ * Parts of the groups that participants share, by the highest bits of the hash, of which partitions in files (../aggregate/spill.c) use
+ * the others: so many that each has about as much to merge, whatever their number.
+ */
+#define GH_SHARED_PART_BITS 6
+#define GH_SHARED_PARTS (1 << GH_SHARED_PART_BITS)
+
 /* What some hundred groups, their table and its cache take; with less, they would mostly be written. */
 #define GH_MEMORY_MIN ((Size) 256 * 1024)
 
