@@ -33,6 +33,28 @@ SELECT q.query, c.same FROM apa_queries q, LATERAL compare_aggregate(q.query, wo
 SET max_parallel_workers = 1;
 SELECT q.query, c.same FROM apa_queries q, LATERAL compare_aggregate(q.query, workers => 4) c WHERE c.same <> 'same' ORDER BY q.position;
 RESET max_parallel_workers;
+-- so many groups that each participant merges some of them, and returns them to what is above, which may be parallel, too
+CREATE TABLE apa_many WITH (autovacuum_enabled = off) AS SELECT i * 7919 % 12000 AS k, i % 7 AS g, (i % 1000 * 1.25)::numeric(8, 2) AS n, CASE WHEN i % 9 > 0 THEN 't' || i % 15000 END AS t FROM generate_series(1, 40000) i;
+ANALYZE apa_many;
+CREATE TEMP TABLE apa_more (position serial, query text);
+INSERT INTO apa_more (query) VALUES
+    ('SELECT k, count(*), sum(n), avg(n) FROM apa_many GROUP BY k'), ('SELECT t, k % 3, count(*), max(n) FROM apa_many GROUP BY t, k % 3'), ('SELECT k, g, sum(n) FROM apa_many WHERE n > 100 GROUP BY k, g HAVING count(*) > 0 AND sum(n) > 1000'),
+    ('SELECT c, count(*), sum(s) FROM (SELECT k, count(*) AS c, sum(n) AS s FROM apa_many GROUP BY k) x GROUP BY c'), ('SELECT k, sum(n) FROM apa_many GROUP BY k ORDER BY 2 DESC, 1 LIMIT 7'), ('SELECT count(*) FROM (SELECT k FROM apa_many GROUP BY k LIMIT 10) x'),
+    ('SELECT d.name, count(*), sum(x.c) FROM (SELECT k, g, count(*) AS c FROM apa_many GROUP BY k, g) x JOIN apa_dim d USING (g) GROUP BY d.name'), ('SELECT a.k, a.c, b.s FROM (SELECT k, count(*) AS c FROM apa_many GROUP BY k) a JOIN (SELECT k, sum(n) AS s FROM apa_many WHERE g > 2 GROUP BY k) b USING (k)'),
+    ('SELECT count(DISTINCT k), count(*) FROM apa_many'), ('SELECT g, count(DISTINCT k), sum(n) FROM apa_many GROUP BY g'), ('SELECT k, g, count(*) FROM apa_many GROUP BY ROLLUP (k, g)'), ('SELECT DISTINCT t, g FROM apa_many'),
+    ('SELECT d.h, count(*), sum(x.c) FROM apa_dim d, (SELECT k, count(*) AS c FROM apa_many GROUP BY k OFFSET 0) x WHERE x.k % 17 < d.h GROUP BY d.h'), ('SELECT k, sum(1 / (k - 11999)) FROM apa_many GROUP BY k'), ('SELECT k, count(*) FROM apa_many GROUP BY k UNION ALL SELECT g, count(*) FROM apa_many GROUP BY g, k');
+SET enable_material = off;
+SELECT q.query, c.offloaded, c.result, c.same FROM apa_more q, LATERAL compare_aggregate(q.query, workers => 2) c ORDER BY q.position;
+SET parallel_leader_participation = off;
+SELECT q.query, c.same FROM apa_more q, LATERAL compare_aggregate(q.query, workers => 2) c WHERE c.same <> 'same' ORDER BY q.position;
+RESET parallel_leader_participation;
+SET max_parallel_workers = 0;
+SELECT q.query, c.same FROM apa_more q, LATERAL compare_aggregate(q.query, workers => 2) c WHERE c.same <> 'same' ORDER BY q.position;
+RESET max_parallel_workers;
+SET work_mem = '64kB';
+SELECT q.query, c.same FROM apa_more q, LATERAL compare_aggregate(q.query, workers => 3) c WHERE query !~ 'ROLLUP|OFFSET' AND c.same <> 'same' ORDER BY q.position;
+RESET work_mem;
+RESET enable_material;
 SET work_mem = '64kB';
 SET hash_mem_multiplier = 1;
 SELECT q.query, c.same FROM apa_queries q, LATERAL compare_aggregate(q.query, workers => 2) c WHERE c.same <> 'same' ORDER BY q.position;
@@ -57,6 +79,7 @@ SELECT * FROM apa_explained('SELECT id, k, count(*), sum(n) FROM apa GROUP BY id
 SELECT * FROM apa_explained('SELECT g, count(*), sum(n) FROM apa GROUP BY g');
 EXPLAIN (COSTS OFF) SELECT g, count(*), sum(n) FROM apa GROUP BY g;
 EXPLAIN (COSTS OFF) SELECT count(*) FROM apa WHERE k < 30;
+EXPLAIN (COSTS OFF) SELECT k, sum(n) FROM apa_many GROUP BY k ORDER BY 2 DESC LIMIT 7;
 -- some of it is fetched only, and in cursors
 SELECT count(*) FROM (SELECT id FROM apa GROUP BY id LIMIT 10) s;
 BEGIN;

@@ -230,16 +230,17 @@ gh_aggregate_put_shared(GhAggregateNode *node)
 	return true;
 }
 
-/* GhPutRecord, of one that is left in shared memory if all are small enough together. */
+/* GhPutRecord, of one that is left in shared memory if all are small enough together.  The one group without keys is no part. */
 static void
 leave_record(void *arg, const char *record, Size size)
 {
 	GhAggregateNode *node = arg;
 	GhAggregateMember *member = member_of(node);
+	bool		many = node->nkeys > 0 && size > GH_SHARED_GROUPS_MAX - member->left_bytes;
 
-	if (!member->has_files && size > GH_SHARED_GROUPS_MAX - member->left_bytes)
+	if (!member->has_files && many)
 		write_records(node, member->left.data, member->left_bytes);
-	if (member->has_files || size > GH_SHARED_GROUPS_MAX)
+	if (member->has_files || many)
 	{
 		write_record(node, record, size);
 		return;
@@ -440,6 +441,7 @@ gh_aggregate_hand_over(GhAggregateNode *node)
 		merge_groups(node);
 		return true;
 	}
+	Assert(node->nkeys > 0 || !member_of(node)->has_files);
 	leave_groups(node);
 	has_left_files = shared->left[member_of(node)->writes].parts != 0;
 	if (gh_fragment_is_last(&node->fragment, true))
