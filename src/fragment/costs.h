@@ -17,6 +17,7 @@
  * benchmarks.
  */
 #define GH_PAGE_ROW_COST (1.0 / 3)	/* cpu_tuple_cost: a row of a page */
+#define GH_COLUMN_ROW_COST 0.1	/* cpu_tuple_cost: a row of columns in memory */
 #define GH_KEPT_ROW_COST 0.25	/* cpu_tuple_cost: a row of another plan, kept until there are some hundred */
 #define GH_INSTRUCTION_COST 0.1 /* cpu_operator_cost: an instruction, for one row */
 #define GH_DEVICE_TABLE_COST 0.05	/* cpu_tuple_cost: a row of a joined table, on a device; gpuhash.device_page_cost
@@ -31,6 +32,19 @@ gh_cpu_pages_cost(double pages, double rows, double page_cost, int ninstructions
 {
 	return page_cost * pages + rows / divisor *
 		(GH_PAGE_ROW_COST * cpu_tuple_cost + GH_INSTRUCTION_COST * cpu_operator_cost * ninstructions);
+}
+
+/* What that is less where columns are read in the place of pages: for the pages, and for the rows. */
+static inline Cost
+gh_columns_save_pages(double pages, double page_cost)
+{
+	return page_cost * pages;
+}
+
+static inline Cost
+gh_columns_save_rows(double rows, double divisor)
+{
+	return rows / divisor * (GH_PAGE_ROW_COST - GH_COLUMN_ROW_COST) * cpu_tuple_cost;
 }
 
 /* What a page costs that a device reads where it is, and whose tuples are all visible: of one that is gone over and copied. */

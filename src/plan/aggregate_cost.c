@@ -61,7 +61,7 @@ rows_cost(const GhAggregateInputs *inputs, Path *child, double divisor)
 	if (gh_aggregate_is_for_device(inputs, child))
 		return gh_device_reading_cost(inputs->root, child) + group_cost(&inputs->grouping) * inputs->groups;
 	if (inputs->pages)
-		cost += gh_pages_cost(child, inputs->ninstructions, divisor);
+		cost += gh_pages_cost(inputs->root, child, inputs->ninstructions, divisor);
 	else if (inputs->join != NULL || inputs->partial_join != NULL)
 		cost += gh_joins_cost(inputs->root, child, inputs->ninstructions, divisor);
 	else

@@ -148,7 +148,7 @@ make_scan_path(const GhAggregateInputs *inputs, int workers)
 	target->exprs = columns;
 	path->pathtarget = set_pathtarget_cost_width(inputs->root, target);
 	/* as the node reads it */
-	path->total_cost = gh_pages_cost(path, inputs->ninstructions, workers > 0 ? gh_parallel_divisor(workers) : 1.0);
+	path->total_cost = gh_pages_cost(inputs->root, path, inputs->ninstructions, workers > 0 ? gh_parallel_divisor(workers) : 1.0);
 	return path;
 }
 
@@ -336,7 +336,7 @@ reading_all_pays(const GhAggregateInputs *inputs)
 		return true;
 	divisor = cheapest->parallel_workers > 0 ? gh_parallel_divisor(cheapest->parallel_workers) : 1.0;
 	scan = make_scan_path(inputs, cheapest->parallel_workers);
-	cost = gh_pages_cost(scan, inputs->ninstructions, divisor);
+	cost = gh_pages_cost(inputs->root, scan, inputs->ninstructions, divisor);
 	if (gh_device_reads(inputs->root, scan))
 		cost = Min(cost, gh_device_reading_cost(inputs->root, scan));
 	return gh_reading_all_wins(inputs->root, rel, cheapest, 0, cost);

@@ -224,9 +224,9 @@ gh_joins_translate(PlannerInfo *root, GhGrouping *grouping, Path *joins, List *e
 
 /* ---------------------------------------------------------------- costs */
 
-/* What it costs to read a table's pages, or those of several. */
+/* What it costs the CPU engine to read a table's pages, or those of several; or its columns, for pages of which these are in memory. */
 Cost
-gh_pages_cost(Path *scan, int ninstructions, double divisor)
+gh_pages_cost(PlannerInfo *root, Path *scan, int ninstructions, double divisor)
 {
 	RelOptInfo *rel = scan->parent;
 	double		page_cost;
@@ -236,13 +236,15 @@ gh_pages_cost(Path *scan, int ninstructions, double divisor)
 	if (IsA(scan, AppendPath))
 	{
 		foreach(lc, ((AppendPath *) scan)->subpaths)
-			cost += gh_pages_cost(lfirst(lc), ninstructions, divisor);
+			cost += gh_pages_cost(root, lfirst(lc), ninstructions, divisor);
 		return cost;
 	}
 
 	get_tablespace_page_costs(rel->reltablespace, NULL, &page_cost);
 	/* what the scan starts with: subplans of its quals, and that it is switched off */
-	return scan->startup_cost + gh_cpu_pages_cost(rel->pages, rel->tuples, page_cost, ninstructions, divisor);
+	return scan->startup_cost + gh_cpu_pages_cost(rel->pages, rel->tuples, page_cost, ninstructions, divisor) -
+		gh_note_columns_share(root, rel) *
+		(gh_columns_save_pages(rel->pages, page_cost) + gh_columns_save_rows(rel->tuples, divisor));
 }
 
 /*
@@ -268,5 +270,5 @@ gh_joins_cost(PlannerInfo *root, Path *join, int ninstructions, double divisor)
 				(GH_KEPT_ROW_COST * cpu_tuple_cost + GH_INSTRUCTION_COST * cpu_operator_cost * ninstructions);
 		saved += cpu_tuple_cost * outer->rows + saved_by_copy;
 	}
-	return Max(cost - saved - outer->total_cost, 0) + gh_pages_cost(outer, ninstructions, divisor) - gh_step(join)->spared;
+	return Max(cost - saved - outer->total_cost, 0) + gh_pages_cost(root, outer, ninstructions, divisor) - gh_step(join)->spared;
 }

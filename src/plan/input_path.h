@@ -24,7 +24,7 @@ extern Path *gh_joins_with_target(PlannerInfo *root, Path *join, List *exprs);
 extern bool gh_joins_translate(PlannerInfo *root, GhGrouping *grouping, Path *joins, List *exprs,
 							   int *ninstructions);
 
-extern Cost gh_pages_cost(Path *scan, int ninstructions, double divisor);
+extern Cost gh_pages_cost(PlannerInfo *root, Path *scan, int ninstructions, double divisor);
 extern Cost gh_joins_cost(PlannerInfo *root, Path *join, int ninstructions, double divisor);
 
 #endif							/* GPUHASH_INPUT_PATH_H */

@@ -23,6 +23,7 @@
 #include "catalog/pg_class.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
+#include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "parser/parsetree.h"
 #include "utils/memutils.h"
@@ -37,6 +38,7 @@
 #include "plan/note.h"
 #include "service/placement.h"
 #include "service/service.h"
+#include "store/columns_share.h"
 #include "store/resident.h"
 
 typedef struct NoteEntry
@@ -241,6 +243,61 @@ gh_note_page_cost(PlannerInfo *root, RelOptInfo *rel, bool on_device)
 	}
 	note->has_page_cost = true;
 	return note->page_cost[on_device];
+}
+
+/* The columns of a table that the query reads, by their numbers; *others: it reads what is no column, too. */
+static Bitmapset *
+columns_read(const RelOptInfo *rel, bool *others)
+{
+	Bitmapset  *read = NULL;
+	Bitmapset  *conditions = NULL;
+	ListCell   *lc;
+	int			member = -1;
+
+	for (int attno = rel->min_attr; attno <= rel->max_attr; attno++)
+		if (!bms_is_empty(rel->attr_needed[attno - rel->min_attr]))
+		{
+			*others |= attno <= 0;
+			read = attno > 0 ? bms_add_member(read, attno) : read;
+		}
+	foreach(lc, rel->baserestrictinfo)
+		pull_varattnos((Node *) lfirst_node(RestrictInfo, lc)->clause, rel->relid, &conditions);
+	while ((member = bms_next_member(conditions, member)) >= 0)
+	{
+		int			attno = member + FirstLowInvalidHeapAttributeNumber;
+
+		*others |= attno <= 0;
+		read = attno > 0 ? bms_add_member(read, attno) : read;
+	}
+	return read;
+}
+
+/*
+ * For what share of the table's pages a scan by the CPU engine finds in memory all columns that the query reads of it.  Of pages
+ * that have changed since it does not.  A plan that is kept may outlive them.
+ */
+double
+gh_note_columns_share(PlannerInfo *root, RelOptInfo *rel)
+{
+	GhNote	   *note = gh_note(root, rel);
+	bool		others = false;
+	Bitmapset  *read;
+	Relation	relation;
+
+	if (note->has_columns_share)
+		return note->columns_share;
+	note->has_columns_share = true;
+	note->columns_share = 0;
+	/* of a partition it is not known which columns are read */
+	if (!note->is_readable || rel->reloptkind != RELOPT_BASEREL || note->on_device || gh_force_offload || !gh_service_enabled())
+		return 0;
+	read = columns_read(rel, &others);
+	if (read == NULL || others)
+		return 0;
+	relation = table_open(planner_rt_fetch(rel->relid, root)->relid, NoLock);
+	note->columns_share = gh_columns_share(relation, rel->pages, read) * rel->allvisfrac;
+	table_close(relation, NoLock);
+	return note->columns_share;
 }
 
 /* Of the relation's note: what it costs that one process has a device read all of its pages, but for the start. */

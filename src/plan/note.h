@@ -43,6 +43,10 @@ typedef struct GhNote
 	double		resident;		/* the share of pages that are expected to be on the device already */
 	double		pinned;			/* that which a device is expected to read in shared buffers, as they are */
 
+	/* gh_note_columns_share: for what share of pages the CPU engine has all columns in memory that the query reads of it */
+	bool		has_columns_share;
+	double		columns_share;
+
 	/* gh_note_device_cost: that one process has a device read all pages */
 	bool		has_device_cost;
 	Cost		device_cost;
@@ -132,6 +136,7 @@ gh_note_device_cost(PlannerInfo *root, RelOptInfo *rel)
 }
 
 extern MemoryContext gh_note_context(const RelOptInfo *rel);
+extern double gh_note_columns_share(PlannerInfo *root, RelOptInfo *rel);
 extern Cost gh_note_page_cost(PlannerInfo *root, RelOptInfo *rel, bool on_device);
 extern Path *gh_note_whole_scan(PlannerInfo *root, RelOptInfo *rel);
 extern void gh_note_keep_joins(PlannerInfo *root, const Path *joins);

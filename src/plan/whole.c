@@ -26,6 +26,7 @@
 #include "optimizer/restrictinfo.h"
 
 #include "compat.h"
+#include "fragment/costs.h"
 #include "gpuhash.h"
 #include "plan/chain.h"
 #include "plan/index_side.h"
@@ -452,6 +453,18 @@ chain_of(const Search *search, Path *path)
 	return cheaper(search, straight, turned_around);
 }
 
+/* What the chain does not cost of that for its scan, as far as the columns of the table are in memory. */
+static void
+spare_columns(PlannerInfo *root, Path *scan, Cost *pages, Cost *work)
+{
+	RelOptInfo *rel = scan->parent;
+	double		share = IS_SIMPLE_REL(rel) ? gh_note_columns_share(root, rel) : 0;
+	double		divisor = scan->parallel_workers > 0 ? gh_parallel_divisor(scan->parallel_workers) : 1;
+
+	*pages -= share * gh_columns_save_pages(rel->pages, gh_note_page_cost(root, rel, false));
+	*work -= share * gh_columns_save_rows(rel->tuples, divisor);
+}
+
 /*
  * The joins of the relation's cheapest path as a chain over one scan, on the host; or NULL.  partial: of
  * which each of several processes does a part.
@@ -482,6 +495,7 @@ gh_whole_joins(PlannerInfo *root, RelOptInfo *rel, bool partial)
 		return NULL;
 	pages[0] = pages_cost(root, chain, true);
 	work[0] = gh_step(chain)->total_cost - gh_copies_save(root, chain) - pages[0];
+	spare_columns(root, gh_scan_below_joins(root, chain), &pages[0], &work[0]);
 	if (work[0] > work[1])
 		return NULL;
 	if (work[0] <= GH_SURE_SHARE * work[1] && search.is_cached)

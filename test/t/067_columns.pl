@@ -103,6 +103,25 @@ my $all = column_pages($SUMS{a});
 cmp_ok($all, '>', 300, 'its columns are there');
 like(well($session, "SELECT resident > 300 AND bytes > 0 AND device IS NULL FROM gpuhash_resident WHERE relation = 't'::regclass AND device IS NULL"), qr/^t$/, 'the view has them');
 
+# the planner knows of them: pages need not be read
+sub cost_of
+{
+	my ($query) = @_;
+	my ($cost) = well($session, "SET gpuhash.force_offload = off; EXPLAIN $query") =~ /\(GpuHashAggregate\) +\(cost=[\d.]+\.\.([\d.]+)/;
+	well($session, 'RESET gpuhash.force_offload');
+	return $cost // -1;
+}
+
+fresh();
+my $priced = 'SELECT g, sum(n) FROM t WHERE id > 5 GROUP BY g';
+my $pages_cost = cost_of($priced);
+settle('priced', { priced => $priced });
+my $columns_cost = cost_of($priced);
+cmp_ok($columns_cost, '>', 0, 'offloaded by costs');
+cmp_ok($columns_cost, '<', 0.7 * $pages_cost, 'columns in memory cost less than pages');
+cmp_ok(cost_of('SELECT g, sum(n), count(x) FROM t WHERE id > 5 GROUP BY g'), '>=', $pages_cost, 'where one column lacks, pages are read');
+settle('the view\'s', \%SUMS);
+
 for my $change ('UPDATE t SET n = n + 1 WHERE id % 100 = 7', 'DELETE FROM t WHERE id % 1000 = 3', 'INSERT INTO t ' . GpuHash::Resident::rows(20001, 20500), 'BEGIN; UPDATE t SET n = -1; ROLLBACK',
 	'BEGIN; SAVEPOINT a; DELETE FROM t WHERE id % 5 = 1; ROLLBACK TO a; UPDATE t SET g = 3 WHERE id = 5; COMMIT', 'UPDATE t SET x = repeat(md5(id::text), 100) WHERE id % 500 = 1', 'SELECT count(*) FROM (SELECT FROM t FOR UPDATE) s',
 	'DELETE FROM t WHERE id > 10000', 'INSERT INTO t ' . GpuHash::Resident::rows(10001, 14000), 'ALTER TABLE t ADD COLUMN later int DEFAULT 5', 'UPDATE t SET later = 6 WHERE id % 200 = 9',
