@@ -66,7 +66,8 @@ typedef struct GhGroupFiles GhGroupFiles;
 typedef struct GhSharedParts
 {
 	bool		(*next_part) (void *arg);	/* takes one; false: all are taken */
-	BufFile    *(*next_file) (void *arg);	/* of it, open, from its beginning; NULL: it has no more */
+	Size		(*next_records) (void *arg, GhRecordBuffer *buffer);	/* of it, in the buffer: their bytes; 0: it has no more */
+	void		(*close) (void *arg);	/* no more of them is wanted */
 	void	   *arg;
 } GhSharedParts;
 

@@ -8,8 +8,9 @@
  * Where each has few groups, they are left in dynamic shared memory, and the last one that is done merges them all and
  * returns the final groups; the others return nothing, and nobody waits.
  *
- * Where they are many, or have outgrown a participant's memory, they are left in files, by parts of the hash of their keys.
- * A participant that has left files waits until all are done; then each takes one part after the other, merges what all have
+ * Where they are many, or have outgrown a participant's memory, they are left in a file, by parts of the hash of their keys: in chunks
+ * of one part each, of which each has the place of the one before it.  (A file for each part would be many files, and some file systems
+ * take long to make these.)  A participant that has left a file waits until all are done; then each takes one part after the other, merges what all have
  * left of it, and returns its groups.  It waits only while it has returned nothing, and for others that are reading, so
  * that nobody is blocked by a full queue of result rows.  One that fails ends the query.  Groups of which a second level is
  * made (regroup.c) are all the last one's: it takes all parts.
@@ -26,39 +27,59 @@
 #include "aggregate/exec.h"
 #include "fragment/parallel.h"
 
+/* Bytes of a chunk, but where one group has more. */
+#define GH_CHUNK_BYTES ((Size) 16 * 1024)
+
+/* A place in a file. */
+typedef struct GhChunkPlace
+{
+	int			segment;		/* as BufFileTell() says; -1: there is none */
+	off_t		offset;
+} GhChunkPlace;
+
+/* A chunk: its groups, as records, follow. */
+typedef struct GhChunk
+{
+	uint64		bytes;			/* of these */
+	GhChunkPlace before;		/* the one before it of the same part */
+} GhChunk;
+
 /* What a participant left. */
 typedef struct GhSharedGroups
 {
 	dsa_pointer records;		/* InvalidDsaPointer: none */
 	Size		bytes;
-	uint64		parts;			/* a bit for each of which there is a file */
+	bool		has_file;
+	GhChunkPlace last[GH_SHARED_PARTS]; /* of it */
 } GhSharedGroups;
-
-StaticAssertDecl(GH_SHARED_PARTS <= 64, "there is a bit for each part");
 
 typedef struct GhAggregateShared
 {
 	GhFragmentShared fragment;	/* must be first */
 	SharedFileSet files;
 	ConditionVariable ready_changed;
-	pg_atomic_uint32 parted;	/* somebody has left files */
+	pg_atomic_uint32 parted;	/* somebody has left a file */
 	pg_atomic_uint32 ready;		/* everybody has left what there is, and parts may be taken */
 	pg_atomic_uint32 next_part;
-	GhSharedGroups left[FLEXIBLE_ARRAY_MEMBER]; /* by participant; then what the last one made files of for all */
+	GhSharedGroups left[FLEXIBLE_ARRAY_MEMBER]; /* by participant; then what the last one made a file of for all */
 } GhAggregateShared;
 
 typedef struct GhAggregateMember
 {
 	GhFragmentMember fragment;	/* must be first */
-	int			writes;			/* whose files these are: */
-	BufFile    *files[GH_SHARED_PARTS];	/* what this participant leaves; NULL: no file */
-	bool		has_files;
+	int			writes;			/* whose file this is: */
+	BufFile    *file;			/* what this participant leaves; NULL: no file */
+	GhRecordBuffer chunks[GH_SHARED_PARTS]; /* by part, the one that is not written yet: */
+	Size		chunk_bytes[GH_SHARED_PARTS];
 	GhRecordBuffer left;		/* or is about to leave in shared memory: */
 	Size		left_bytes;
 	bool		merges;			/* it is the last one, and has the groups of all in memory, or in files of its own */
 	GhSharedParts parts;		/* those that it takes: */
 	int			part;			/* the one that is read */
-	int			next;			/* whose file of it is next */
+	int			whose;			/* and whose file of it */
+	GhChunkPlace next;			/* of it, the chunk that is next */
+	int			nopened;
+	BufFile   **opened;			/* by participant; NULL: not yet */
 } GhAggregateMember;
 
 static GhAggregateMember *
@@ -94,7 +115,9 @@ init_run(GhAggregateShared *shared)
 	{
 		shared->left[i].records = InvalidDsaPointer;
 		shared->left[i].bytes = 0;
-		shared->left[i].parts = 0;
+		shared->left[i].has_file = false;
+		for (int part = 0; part < GH_SHARED_PARTS; part++)
+			shared->left[i].last[part].segment = -1;
 	}
 }
 
@@ -149,22 +172,46 @@ gh_aggregate_init_worker(CustomScanState *css, shm_toc *toc, void *coordinate)
 /* ------------------------------------------------------ what is left to others */
 
 static void
-file_name(char *name, int member, int part)
+file_name(char *name, int member)
 {
-	snprintf(name, MAXPGPATH, "groups.%d.%d", member, part);
+	snprintf(name, MAXPGPATH, "groups.%d", member);
 }
 
-static BufFile *
-create_file(GhAggregateNode *node, int part)
+static void
+create_file(GhAggregateNode *node)
 {
-	MemoryContext saved = MemoryContextSwitchTo(node->fragment.css.ss.ps.state->es_query_cxt);
+	GhAggregateMember *member = member_of(node);
+	MemoryContext context = node->fragment.css.ss.ps.state->es_query_cxt;
+	MemoryContext saved = MemoryContextSwitchTo(context);
 	char		name[MAXPGPATH];
-	BufFile    *file;
 
-	file_name(name, member_of(node)->writes, part);
-	file = BufFileCreateFileSet(&shared_of(node)->files.fs, name);
+	file_name(name, member->writes);
+	member->file = BufFileCreateFileSet(&shared_of(node)->files.fs, name);
 	MemoryContextSwitchTo(saved);
-	return file;
+	for (int part = 0; part < GH_SHARED_PARTS; part++)
+	{
+		member->chunks[part].context = context;
+		member->chunk_bytes[part] = 0;
+	}
+}
+
+/* The part's chunk goes to the file. */
+static void
+write_chunk(GhAggregateNode *node, int part)
+{
+	GhAggregateMember *member = member_of(node);
+	GhChunkPlace *last = &shared_of(node)->left[member->writes].last[part];
+	GhChunk		chunk;
+	GhChunkPlace place;
+
+	memset(&chunk, 0, sizeof(chunk));
+	chunk.bytes = member->chunk_bytes[part];
+	chunk.before = *last;
+	BufFileTell(member->file, &place.segment, &place.offset);
+	BufFileWrite(member->file, &chunk, sizeof(chunk));
+	BufFileWrite(member->file, member->chunks[part].data, chunk.bytes);
+	*last = place;
+	member->chunk_bytes[part] = 0;
 }
 
 /* GhPutRecord, of one that is left in a file. */
@@ -175,11 +222,26 @@ write_record(void *arg, const char *record, Size size)
 	GhAggregateMember *member = member_of(node);
 	int			part = (int) (gh_group_record_hash(record) >> (64 - GH_SHARED_PART_BITS));
 
-	if (member->files[part] == NULL)
-		member->files[part] = create_file(node, part);
-	member->has_files = true;
-	BufFileWrite(member->files[part], unconstify(char *, record), size);
+	if (member->file == NULL)
+		create_file(node);
+	if (member->chunk_bytes[part] > 0 && member->chunk_bytes[part] + size > GH_CHUNK_BYTES)
+		write_chunk(node, part);
+	memcpy(gh_record_buffer(&member->chunks[part], Max(member->chunk_bytes[part] + size, GH_CHUNK_BYTES)) +
+		   member->chunk_bytes[part], record, size);
+	member->chunk_bytes[part] += size;
 	node->fragment.counts.disk += size;
+}
+
+static void
+free_chunks(GhAggregateMember *member)
+{
+	for (int part = 0; part < GH_SHARED_PARTS; part++)
+	{
+		if (member->chunks[part].data != NULL)
+			pfree(member->chunks[part].data);
+		member->chunks[part] = (GhRecordBuffer) {0};
+		member->chunk_bytes[part] = 0;
+	}
 }
 
 /* Records that lie one behind the other. */
@@ -205,16 +267,15 @@ gh_aggregate_drop_shared(GhAggregateNode *node)
 	GhAggregateMember *member = member_of(node);
 	char		name[MAXPGPATH];
 
+	if (member->file == NULL)
+		return;
+	BufFileClose(member->file);
+	member->file = NULL;
+	free_chunks(member);
 	for (int part = 0; part < GH_SHARED_PARTS; part++)
-	{
-		if (member->files[part] == NULL)
-			continue;
-		BufFileClose(member->files[part]);
-		member->files[part] = NULL;
-		file_name(name, member->writes, part);
-		BufFileDeleteFileSet(&shared_of(node)->files.fs, name, true);
-	}
-	member->has_files = false;
+		shared_of(node)->left[member->writes].last[part].segment = -1;
+	file_name(name, member->writes);
+	BufFileDeleteFileSet(&shared_of(node)->files.fs, name, true);
 }
 
 /*
@@ -238,9 +299,9 @@ leave_record(void *arg, const char *record, Size size)
 	GhAggregateMember *member = member_of(node);
 	bool		many = node->nkeys > 0 && size > GH_SHARED_GROUPS_MAX - member->left_bytes;
 
-	if (!member->has_files && many)
+	if (member->file == NULL && many)
 		write_records(node, member->left.data, member->left_bytes);
-	if (member->has_files || many)
+	if (member->file != NULL || many)
 	{
 		write_record(node, record, size);
 		return;
@@ -249,23 +310,21 @@ leave_record(void *arg, const char *record, Size size)
 	member->left_bytes += size;
 }
 
-/* Files that were written are left to the others. */
+/* The file that was written is left to the others. */
 static void
-leave_files(GhAggregateNode *node)
+leave_file(GhAggregateNode *node)
 {
 	GhAggregateMember *member = member_of(node);
 	GhAggregateShared *shared = shared_of(node);
 
 	for (int part = 0; part < GH_SHARED_PARTS; part++)
-	{
-		if (member->files[part] == NULL)
-			continue;
-		BufFileExportFileSet(member->files[part]);
-		BufFileClose(member->files[part]);
-		member->files[part] = NULL;
-		shared->left[member->writes].parts |= UINT64CONST(1) << part;
-	}
-	member->has_files = false;
+		if (member->chunk_bytes[part] > 0)
+			write_chunk(node, part);
+	BufFileExportFileSet(member->file);
+	BufFileClose(member->file);
+	member->file = NULL;
+	free_chunks(member);
+	shared->left[member->writes].has_file = true;
 	pg_atomic_write_u32(&shared->parted, 1);
 }
 
@@ -280,8 +339,8 @@ leave_groups(GhAggregateNode *node)
 	member->left_bytes = 0;
 	gh_aggregate_put_groups(node, leave_record, node);
 	gh_aggregate_drop_stage(node);
-	if (member->has_files)
-		leave_files(node);
+	if (member->file != NULL)
+		leave_file(node);
 	else if (member->left_bytes > 0)
 	{
 		dsa_area   *area = node->fragment.css.ss.ps.state->es_query_dsa;
@@ -333,36 +392,88 @@ merge_groups(GhAggregateNode *node)
 static bool
 next_part(void *arg)
 {
-	GhAggregateNode *node = arg;
-	GhAggregateMember *member = member_of(node);
+	GhAggregateMember *member = arg;
+	GhAggregateShared *shared = (GhAggregateShared *) member->fragment.shared;
 
-	member->part = (int) pg_atomic_fetch_add_u32(&shared_of(node)->next_part, 1);
-	member->next = 0;
+	member->part = (int) pg_atomic_fetch_add_u32(&shared->next_part, 1);
+	member->whose = -1;
+	member->next.segment = -1;
 	return member->part < GH_SHARED_PARTS;
 }
 
-/* GhSharedParts */
+/* The file of that participant, which stays open. */
 static BufFile *
-next_file(void *arg)
+open_file(GhAggregateMember *member, int whose)
 {
-	GhAggregateNode *node = arg;
-	GhAggregateMember *member = member_of(node);
-	GhAggregateShared *shared = shared_of(node);
+	GhAggregateShared *shared = (GhAggregateShared *) member->fragment.shared;
+	MemoryContext saved = MemoryContextSwitchTo(GetMemoryChunkContext(member));
 	char		name[MAXPGPATH];
 
-	while (member->next <= shared->fragment.nmembers)
+	if (member->opened == NULL)
 	{
-		int			whose = member->next++;
-
-		if ((shared->left[whose].parts >> member->part & 1) == 0)
-			continue;
-		file_name(name, whose, member->part);
-		return BufFileOpenFileSet(&shared->files.fs, name, O_RDONLY, false);
+		member->nopened = shared->fragment.nmembers + 1;
+		member->opened = palloc0(sizeof(BufFile *) * member->nopened);
 	}
-	return NULL;
+	if (member->opened[whose] == NULL)
+	{
+		file_name(name, whose);
+		member->opened[whose] = BufFileOpenFileSet(&shared->files.fs, name, O_RDONLY, false);
+	}
+	MemoryContextSwitchTo(saved);
+	return member->opened[whose];
 }
 
-/* The last one makes files of what is left in shared memory, too, and lets the others go on. */
+/* GhSharedParts; what is shared may be gone already. */
+static void
+close_files(void *arg)
+{
+	GhAggregateMember *member = arg;
+
+	for (int i = 0; i < member->nopened; i++)
+		if (member->opened[i] != NULL)
+			BufFileClose(member->opened[i]);
+	if (member->opened != NULL)
+		pfree(member->opened);
+	member->opened = NULL;
+	member->nopened = 0;
+}
+
+/* Reads a chunk of the file, the next one then being that before it. */
+static Size
+read_chunk(BufFile *file, GhChunkPlace *place, GhRecordBuffer *buffer)
+{
+	GhChunk		chunk;
+
+	if (BufFileSeek(file, place->segment, place->offset, SEEK_SET) != 0)
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not seek in temporary file of a hash aggregation: %m")));
+	gh_read_temp_file(file, &chunk, sizeof(chunk), false);
+	if (chunk.bytes == 0 || chunk.bytes > MaxAllocHugeSize)
+		elog(ERROR, "temporary file of a hash aggregation has a chunk of the wrong size");
+	gh_read_temp_file(file, gh_record_buffer(buffer, chunk.bytes), chunk.bytes, false);
+	*place = chunk.before;
+	return chunk.bytes;
+}
+
+/* GhSharedParts */
+static Size
+next_records(void *arg, GhRecordBuffer *buffer)
+{
+	GhAggregateMember *member = arg;
+	GhAggregateShared *shared = (GhAggregateShared *) member->fragment.shared;
+
+	while (member->next.segment < 0)
+	{
+		if (++member->whose > shared->fragment.nmembers)
+			return 0;
+		if (shared->left[member->whose].has_file)
+			member->next = shared->left[member->whose].last[member->part];
+	}
+	return read_chunk(open_file(member, member->whose), &member->next, buffer);
+}
+
+/* The last one makes a file of what is left in shared memory, too, and lets the others go on. */
 static void
 open_parts(GhAggregateNode *node)
 {
@@ -377,7 +488,8 @@ open_parts(GhAggregateNode *node)
 		if (records != NULL)
 			write_records(node, records, shared->left[i].bytes);
 	}
-	leave_files(node);
+	if (member->file != NULL)
+		leave_file(node);
 	pg_atomic_write_u32(&shared->ready, 1);
 	pg_memory_barrier();
 	ConditionVariableBroadcast(&shared->ready_changed);
@@ -403,8 +515,9 @@ take_parts(GhAggregateNode *node)
 
 	member->parts = (GhSharedParts) {
 		.next_part = next_part,
-		.next_file = next_file,
-		.arg = node,
+		.next_records = next_records,
+		.close = close_files,
+		.arg = member,
 	};
 	node->files = gh_group_files_create(node->fragment.css.ss.ps.state->es_query_cxt, node->fragment.memory_limit);
 	gh_group_files_share(node->files, &member->parts);
@@ -433,17 +546,17 @@ gh_aggregate_hand_over(GhAggregateNode *node)
 {
 	GhAggregateShared *shared = shared_of(node);
 	bool		regroups = node->distinct != NULL || node->sets != NULL;
-	bool		has_left_files;
+	bool		has_left_file;
 
-	if (!member_of(node)->has_files && gh_fragment_is_last(&node->fragment, false) &&
+	if (member_of(node)->file == NULL && gh_fragment_is_last(&node->fragment, false) &&
 		pg_atomic_read_u32(&shared->parted) == 0)
 	{
 		merge_groups(node);
 		return true;
 	}
-	Assert(node->nkeys > 0 || !member_of(node)->has_files);
+	Assert(node->nkeys > 0 || member_of(node)->file == NULL);
 	leave_groups(node);
-	has_left_files = shared->left[member_of(node)->writes].parts != 0;
+	has_left_file = shared->left[member_of(node)->writes].has_file;
 	if (gh_fragment_is_last(&node->fragment, true))
 	{
 		/* what it has left comes back as everybody else's does */
@@ -456,7 +569,7 @@ gh_aggregate_hand_over(GhAggregateNode *node)
 		if (regroups)
 			node->fragment.memory_limit *= shared->fragment.started;
 	}
-	else if (has_left_files && !regroups)
+	else if (has_left_file && !regroups)
 		await_parts(node);
 	else
 		return false;

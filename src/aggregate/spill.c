@@ -13,7 +13,7 @@
  *
  * Groups of one hash value cannot be parted, and are merged in memory whatever they take.
  *
- * What the participants of a parallel query have left to each other (parallel.c) is parts, each of several files; such a
+ * What the participants of a parallel query have left to each other (parallel.c) is parts; such a
  * part is read as a file is, one level above the first.
  *
  * The files are PostgreSQL's temporary files: temp_tablespaces and temp_file_limit hold, and an
@@ -149,21 +149,15 @@ must_split(const GhGroupFiles *files, const GhGroups *groups, int level)
 	return false;
 }
 
-/* The records of a file, which then goes; what does not fit in memory is in files of the level below. */
+/* Records of a partition; what does not fit in memory is in files of the level below. */
 static void
-read_file(GhGroupFiles *files, GhGroups *groups, BufFile *file, int level)
+merge_records(GhGroupFiles *files, GhGroups *groups, Size size, int level)
 {
-	Size		size;
-
-	while ((size = gh_records_read(&files->buffer, file)) > 0)
-	{
-		gh_groups_merge_records(groups, files->buffer.data, size);
-		if (!must_split(files, groups, level))
-			continue;
-		files->level = level + 1;
-		put_groups(files, groups);
-	}
-	BufFileClose(file);
+	gh_groups_merge_records(groups, files->buffer.data, size);
+	if (!must_split(files, groups, level))
+		return;
+	files->level = level + 1;
+	put_groups(files, groups);
 }
 
 /* A partition of this level was read.  False: it did not fit in memory, and is in the files of the level below. */
@@ -176,16 +170,20 @@ is_in_memory(GhGroupFiles *files, GhGroups *groups, int level)
 	return false;
 }
 
+/* Of a file, which then goes. */
 static bool
 read_partition(GhGroupFiles *files, GhGroups *groups, BufFile *file)
 {
 	int			level = files->level;
+	Size		size;
 
 	if (BufFileSeek(file, 0, 0, SEEK_SET) != 0)
 		ereport(ERROR,
 				(errcode_for_file_access(),
 				 errmsg("could not rewind temporary file of a hash aggregation: %m")));
-	read_file(files, groups, file, level);
+	while ((size = gh_records_read(&files->buffer, file)) > 0)
+		merge_records(files, groups, size, level);
+	BufFileClose(file);
 	return is_in_memory(files, groups, level);
 }
 
@@ -193,10 +191,10 @@ read_partition(GhGroupFiles *files, GhGroups *groups, BufFile *file)
 static bool
 read_part(GhGroupFiles *files, GhGroups *groups)
 {
-	BufFile    *file;
+	Size		size;
 
-	while ((file = files->shared->next_file(files->shared->arg)) != NULL)
-		read_file(files, groups, file, GH_LEVEL_SHARED);
+	while ((size = files->shared->next_records(files->shared->arg, &files->buffer)) > 0)
+		merge_records(files, groups, size, GH_LEVEL_SHARED);
 	return is_in_memory(files, groups, GH_LEVEL_SHARED);
 }
 
@@ -247,6 +245,8 @@ gh_group_files_close(GhGroupFiles *files)
 		for (int p = 0; p < GH_PARTITIONS; p++)
 			if (files->levels[l].files[p] != NULL)
 				BufFileClose(files->levels[l].files[p]);
+	if (files->shared != NULL)
+		files->shared->close(files->shared->arg);
 	if (files->buffer.data != NULL)
 		pfree(files->buffer.data);
 	pfree(files);
