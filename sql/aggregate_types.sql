@@ -68,6 +68,14 @@ FROM pg_attribute a,
      LATERAL compare_aggregate(format('SELECT %s, count(*), sum(i8), min(f8) FROM at GROUP BY 1', a.attname)) k,
      LATERAL compare_aggregate(format('SELECT %s, g, count(*), max(n2) FROM at GROUP BY 1, 2', a.attname)) two
 WHERE a.attrelid = 'at'::regclass AND a.attnum > 0 ORDER BY a.attnum;
+-- as keys together, below DISTINCT, and as what is counted
+SELECT * FROM compare_aggregate('SELECT u, nm, count(*) FROM at GROUP BY u, nm');
+SELECT * FROM compare_aggregate('SELECT nm, by, g, count(u), sum(i8) FROM at WHERE u > ''40000000-0000-0000-0000-000000000000'' GROUP BY 1, 2, 3');
+SELECT * FROM compare_aggregate('SELECT nm, count(DISTINCT u) FROM at GROUP BY nm');
+SELECT * FROM compare_aggregate('SELECT coalesce(CASE WHEN g > 3 THEN u END, ''ffffffff-0000-0000-0000-000000000000''), count(*) FROM at GROUP BY 1');
+SELECT * FROM compare_aggregate('SELECT DISTINCT nm, g FROM at');
+SELECT * FROM compare_aggregate('SELECT nm, g, count(by) FROM at GROUP BY ROLLUP (nm, g)');
+SELECT nm, count(*), count(u) FROM at WHERE u < '20000000-0000-0000-0000-000000000000' GROUP BY nm HAVING nm < 'name 13' ORDER BY nm;
 -- all at once
 SELECT * FROM compare_aggregate('SELECT count(*), count(i4), sum(i2), sum(i4), sum(i8), sum(n2), sum(f8), avg(i2), avg(i4), avg(i8), avg(n2), avg(f4), avg(f8), min(i2), max(i4), min(i8), max(n2), min(f4), max(f8), min(d), max(tm), min(ts), max(tz), bool_and(b), bool_or(b_null), stddev(i4), var_pop(n2), variance(f8) FROM at', engine => 'cpu');
 SELECT * FROM compare_aggregate('SELECT g, b, count(*), count(i4), sum(i2), sum(i4), sum(i8), sum(n2), sum(f8), avg(i2), avg(i4), avg(i8), avg(n2), avg(f4), avg(f8), min(i2), max(i4), min(i8), max(n2), min(f4), max(f8), min(d), max(tm), min(ts), max(tz), bool_and(b), bool_or(b_null), stddev(i4), var_pop(n2), variance(f8) FROM at GROUP BY g, b', engine => 'cpu');
@@ -90,7 +98,10 @@ ORDER BY a.position;
 CREATE TEMP TABLE at_conditions (position serial, condition text);
 INSERT INTO at_conditions (condition) VALUES ('b'), ('NOT b_null'), ('b_null IS NULL'), ('b_null IS NOT TRUE'), ('b OR b_null'), ('i4 > 5 AND i8 < 0'), ('i4 IS NULL'), ('n2 > 3.5'), ('n2_nan = ''NaN'''),
     ('n_any > 5'), ('f8_odd = ''NaN'''), ('f8_odd = 0'), ('f4_odd <> 0.1'), ('x = ''xx82'''), ('x < ''xxx'''), ('x LIKE ''%2'''), ('v IN (''v1'', ''v2'', NULL)'), ('c = ''c3'''), ('c < ''c3'''), ('d = ''infinity'''), ('d < ts'),
-    ('tz < now()'), ('ts BETWEEN ''2000-02-01'' AND ''2000-03-01'''), ('tm >= ''12:00'''), ('e = ''sad'''), ('u > ''80000000-0000-0000-0000-000000000000'''), ('i4 IN (4919, -2992081)'), ('g = ANY (ARRAY[1, 3])'), ('g <> ALL (ARRAY[1, 3])'),
+    ('tz < now()'), ('ts BETWEEN ''2000-02-01'' AND ''2000-03-01'''), ('tm >= ''12:00'''), ('e = ''sad'''), ('u > ''80000000-0000-0000-0000-000000000000'''), ('u = md5(''7'')::uuid OR u <= ''10000000-0000-0000-0000-000000000000'''),
+    ('u IN (md5(''1'')::uuid, md5(''2'')::uuid, NULL)'), ('u NOT IN (md5(''1'')::uuid, md5(''2'')::uuid)'), ('least(u, md5(''500'')::uuid) = u'), ('nm = ''name 7'' OR nm > ''name 9'''), ('nm IN (''name 1'', ''name 2'', NULL)'), ('nm < ''name 3'' COLLATE "POSIX"'), ('nm = ''name 7''::text'),
+    ('by >= ''\xf0'''), ('by = decode(md5(''7''), ''hex'')'), ('by IN (''\x'', decode(md5(''7''), ''hex''))'),
+    ('i4 IN (4919, -2992081)'), ('g = ANY (ARRAY[1, 3])'), ('g <> ALL (ARRAY[1, 3])'),
     ('i4 IS DISTINCT FROM i2'), ('(g, b) = (1, true)'), ('(g, id) < (3, 100)'), ('random() < 2'), ('true'), ('NULL'), ('false'), ('id = (SELECT max(id) / 2 FROM at)'), ('EXISTS (SELECT FROM at_arguments WHERE position = g)');
 SELECT c.condition, f.offloaded, f.same, w.offloaded AS where_offloaded, w.result AS where_result, w.same AS where_same
 FROM at_conditions c,

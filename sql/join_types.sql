@@ -57,6 +57,14 @@ ORDER BY k.position;
 -- values of every type through the join
 SELECT * FROM compare_join('SELECT x AS xx, y AS yy FROM jt x JOIN jt y ON x.i2 = y.id');
 SELECT * FROM compare_join('SELECT x AS xx, y AS yy FROM jt x LEFT JOIN jt y ON x.i4 = y.id');
+-- and through joins below groups
+CREATE TABLE jt_macs AS SELECT i AS id, ('08:00:2b:01:02:0' || i % 9)::macaddr AS m, ('08:00:2b:01:02:03:04:0' || i % 9)::macaddr8 AS m8, ('key ' || i)::name AS nm, md5(i::text)::uuid AS u FROM generate_series(1, 300) i;
+ANALYZE jt_macs;
+SELECT * FROM compare_aggregate('SELECT y.u, y.nm, count(*), sum(x.i8) FROM jt x JOIN jt_macs y ON x.i2 = y.id GROUP BY 1, 2');
+SELECT * FROM compare_aggregate('SELECT y.m, y.m8, count(*), count(y.u) FROM jt x LEFT JOIN jt_macs y ON x.i2 = y.id AND y.u <> x.u GROUP BY 1, 2');
+SELECT * FROM compare_aggregate('SELECT count(*), sum(y.id) FROM jt x JOIN jt_macs y ON x.i2 = y.id WHERE x.nm < y.nm AND (x.u > y.u OR y.m = ''08:00:2b:01:02:03'')');
+SELECT * FROM compare_aggregate('SELECT x.by, count(*) FROM jt x JOIN jt_macs y ON x.u = y.u GROUP BY 1');
+SELECT y.m, y.m8, max(y.id), count(*) FROM jt x JOIN jt_macs y ON x.i2 = y.id WHERE y.nm IN ('key 7', 'key 16', 'key 17') GROUP BY 1, 2 ORDER BY 1;
 
 -- wide and TOASTed values, on both sides
 CREATE TABLE jt_wide AS
@@ -76,6 +84,6 @@ DROP OPERATOR CLASS jt_mod_ops USING hash;
 DROP OPERATOR FAMILY jt_mod_ops USING hash;
 DROP OPERATOR === (int, int);
 DROP FUNCTION jt_mod_hash(int), jt_mod_eq(int, int);
-DROP TABLE jt, jt_wide;
+DROP TABLE jt, jt_wide, jt_macs;
 DROP TYPE jt_mood, jt_pair;
 DROP DOMAIN jt_domain;

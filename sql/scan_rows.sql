@@ -53,6 +53,15 @@ SELECT * FROM compare_scan('SELECT id FROM sro WHERE b');
 SELECT * FROM compare_scan('SELECT id FROM sro WHERE CASE WHEN g = 0 THEN id > 100 ELSE coalesce(late, 0) = 5050 END');
 SELECT * FROM compare_scan('SELECT id FROM sro WHERE id > 100000');
 SELECT * FROM compare_scan('SELECT FROM sro WHERE g = 3');
+-- bytes of a fixed length, and of any
+CREATE TABLE sro_bytes AS SELECT i AS id, CASE WHEN i % 10 > 0 THEN md5((i % 500)::text)::uuid END AS u, ('name ' || i % 90)::name AS nm, decode(repeat(md5(i::text), i % 4), 'hex') AS b FROM generate_series(1, 2000) i;
+ANALYZE sro_bytes;
+SELECT * FROM compare_scan('SELECT id, u FROM sro_bytes WHERE u >= ''f0000000-0000-0000-0000-000000000000'' AND u <> md5(''99'')::uuid');
+SELECT * FROM compare_scan('SELECT id, nm FROM sro_bytes WHERE nm IN (''name 1'', ''name 89'') OR u IS NULL');
+SELECT * FROM compare_scan('SELECT b, id FROM sro_bytes WHERE b < ''\x10'' AND b > ''\x''');
+SELECT * FROM compare_scan('SELECT id FROM sro_bytes WHERE greatest(u, ''80000000-0000-0000-0000-000000000000'') < ''88000000-0000-0000-0000-000000000000'' AND nm > ''name 5''');
+SELECT id, u, nm FROM sro_bytes WHERE u = md5('7')::uuid AND nm >= 'name 37' ORDER BY id;
+DROP TABLE sro_bytes;
 -- what comes out: expressions, whole rows, system columns
 SELECT * FROM compare_scan('SELECT id + 1, upper(t), n * 2 FROM sro WHERE g = 3');
 SELECT * FROM compare_scan('SELECT sro, sro.ctid, sro.tableoid::regclass, cmin, xmin <> ''0'' FROM sro WHERE g = 3');

@@ -298,7 +298,7 @@ put_value(const GhEntered *entered, uint32 vector, uint32 row, const GhValueType
 	if (place == 0)
 		return;
 	to = &entered->rows->vectors[place - 1];
-	Assert(to->null[row] || value->kind == GH_SQL_NULL || (type->typlen <= 0 && type->value_class != GH_CLASS_INT128) ||
+	Assert(to->null[row] || value->kind == GH_SQL_NULL || gh_value_is_bytes(type, value) ||
 		   to->low[row] == value->low);
 	to->null[row] = value->kind == GH_SQL_NULL;
 	to->low[row] = value->low;

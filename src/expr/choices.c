@@ -139,11 +139,12 @@ add_min_max(GhTranslation *translation, GhProgramOp op, bool padded, GhOperand *
 		gh_translate_select(translation, args, best);
 }
 
-/* Whether a text is greater, bytes tell under collation C. */
+/* Whether a text is greater, bytes tell under collation C; of a type without collations they do, too. */
 static bool
-order_is_known(GhTranslation *translation, const GhOperand *value, Oid collation)
+order_is_known(GhTranslation *translation, const GhOperand *value, const MinMaxExpr *expr)
 {
-	return value->value_class != GH_CLASS_TEXT || gh_collation_allows(translation, GH_CALL_TEXT_ORDER, collation);
+	return value->value_class != GH_CLASS_TEXT || !type_is_collatable(expr->minmaxtype) ||
+		gh_collation_allows(translation, GH_CALL_TEXT_ORDER, expr->inputcollid);
 }
 
 /* GREATEST and LEAST: NULLs do not count. */
@@ -160,7 +161,7 @@ gh_translate_min_max(GhTranslation *translation, MinMaxExpr *expr, GhOperand *re
 
 		if (!gh_translate_value(translation, lfirst(lc), &value))
 			return false;
-		if (!order_is_known(translation, &value, expr->inputcollid))
+		if (!order_is_known(translation, &value, expr))
 			return false;
 		if (result->value_class != value.value_class || result->is_null || value.is_null)
 			return gh_translation_fails(translation, "values of GREATEST or LEAST are not supported");

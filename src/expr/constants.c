@@ -77,8 +77,8 @@ gh_some_constant(Expr *expr, void *translation)
 		value = PointerGetDatum(construct_empty_array(element));
 	else if (base == NUMERICOID)
 		value = DirectFunctionCall1(int4_numeric, Int32GetDatum(0));
-	else if (base == TEXTOID || base == VARCHAROID || base == BPCHAROID)
-		value = CStringGetTextDatum("");
+	else if (gh_class_of_type(base) == GH_CLASS_TEXT)
+		value = typlen > 0 ? PointerGetDatum(palloc0(typlen)) : CStringGetTextDatum("");
 	else
 		null = !typbyval;
 	constant = makeConst(type, exprTypmod((Node *) expr), exprCollation((Node *) expr), typlen, value,

@@ -15,7 +15,9 @@
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
+#include "utils/inet.h"
 #include "utils/lsyscache.h"
+#include "utils/uuid.h"
 
 #include "compat.h"
 #include "expr/translate.h"
@@ -29,6 +31,7 @@ typedef struct GhTypeLoad
 	Oid			type;
 	GhLoad		load;
 	GhClass		value_class;
+	uint16		length;			/* GH_LOAD_FIXED: bytes */
 } GhTypeLoad;
 
 static const GhTypeLoad type_loads[] = {
@@ -47,7 +50,15 @@ static const GhTypeLoad type_loads[] = {
 	{TEXTOID, GH_LOAD_TEXT, GH_CLASS_TEXT},
 	{VARCHAROID, GH_LOAD_TEXT, GH_CLASS_TEXT},
 	{BPCHAROID, GH_LOAD_TEXT, GH_CLASS_TEXT},
+	{BYTEAOID, GH_LOAD_TEXT, GH_CLASS_TEXT},
+	/* a name is padded with zeros, so that all of its bytes compare as it does */
+	{NAMEOID, GH_LOAD_FIXED, GH_CLASS_TEXT, NAMEDATALEN},
+	{UUIDOID, GH_LOAD_FIXED, GH_CLASS_TEXT, UUID_LEN},
+	{MACADDROID, GH_LOAD_FIXED, GH_CLASS_TEXT, sizeof(macaddr)},
+	{MACADDR8OID, GH_LOAD_FIXED, GH_CLASS_TEXT, sizeof(macaddr8)},
 };
+
+StaticAssertDecl(NAMEDATALEN <= GH_FIXED_LENGTH_MAX, "a name is longer than the engines read");
 
 static const GhTypeLoad *
 find_listed(Oid type)
@@ -98,6 +109,7 @@ translate_column(GhTranslation *translation, Var *var, GhOperand *result)
 		return gh_translation_fails(translation, "a column's type is not supported");
 	column.attribute = var->varattno;
 	column.load = type->load;
+	column.length = type->length;
 	if (TupleDescAttr(translation->desc, var->varattno - 1)->atthasmissing)
 		column.missing = GH_MISSING_BACK;
 	result->value_class = type->value_class;
@@ -174,6 +186,7 @@ value_parts(GhTranslation *translation, Oid type, Datum value, GhOperand *result
 		case TEXTOID:
 		case VARCHAROID:
 		case BPCHAROID:
+		case BYTEAOID:
 			{
 				text	   *bytes = DatumGetTextPP(value);
 
@@ -181,6 +194,13 @@ value_parts(GhTranslation *translation, Oid type, Datum value, GhOperand *result
 				*low = gh_keep_bytes(translation, VARDATA_ANY(bytes), *high, 1);
 				return true;
 			}
+		case NAMEOID:
+		case UUIDOID:
+		case MACADDROID:
+		case MACADDR8OID:
+			*high = find_type(type)->length;
+			*low = gh_keep_bytes(translation, DatumGetPointer(value), *high, 1);
+			return true;
 		default:
 			return false;
 	}
@@ -504,7 +524,8 @@ translate_member(GhTranslation *translation, const GhFunction *function, ScalarA
 
 	values = DatumGetArrayTypeP(array->constvalue);
 	/* a date, say, is compared with timestamps as one of them */
-	if (function->call != GH_CALL_TEXT && (function->call != GH_CALL_SAME || function->op_class != GH_CLASS_INT))
+	if (function->call != GH_CALL_TEXT && (function->call != GH_CALL_SAME ||
+										   (function->op_class != GH_CLASS_INT && function->op_class != GH_CLASS_TEXT)))
 		return compare_each(translation, function, expr, values, result);
 	if (function->call == GH_CALL_TEXT && !gh_collation_allows(translation, GH_CALL_TEXT, expr->inputcollid))
 		return false;
@@ -545,7 +566,7 @@ translate_relabel(GhTranslation *translation, RelabelType *expr, GhOperand *resu
 	const GhTypeLoad *from = find_type(exprType((Node *) expr->arg));
 	const GhTypeLoad *to = find_type(expr->resulttype);
 
-	if (from == NULL || to == NULL || from->load != to->load)
+	if (from == NULL || to == NULL || from->load != to->load || from->length != to->length)
 		return gh_translation_fails(translation, "a conversion is not supported");
 	return translate_expr(translation, expr->arg, result);
 }

@@ -56,6 +56,11 @@ class_holds(Oid type, GhClass *value_class)
 			return *value_class == GH_CLASS_FLOAT8;
 		case TEXTOID:
 		case VARCHAROID:
+		case BYTEAOID:
+		case NAMEOID:
+		case UUIDOID:
+		case MACADDROID:
+		case MACADDR8OID:
 			return *value_class == GH_CLASS_TEXT;
 		case BPCHAROID:
 			return *value_class == GH_CLASS_TEXT || *value_class == GH_CLASS_BPCHAR;
@@ -79,6 +84,13 @@ gh_value_type_init(GhValueType *type, Oid sql_type, GhClass value_class, int sca
 		return false;
 	get_typlenbyval(type->type, &type->typlen, &type->typbyval);
 	return true;
+}
+
+/* Whether its values are so many bytes by reference, as a uuid's. */
+static bool
+is_fixed(const GhValueType *type)
+{
+	return type->typlen > 0 && type->value_class == GH_CLASS_TEXT;
 }
 
 /* ------------------------------------------------------------- from a Datum */
@@ -129,6 +141,11 @@ gh_value_of_datum(const GhValueType *type, Datum datum, bool null)
 
 	if (null)
 		value.kind = GH_SQL_NULL;
+	else if (is_fixed(type))
+	{
+		value.low = (uintptr_t) DatumGetPointer(datum);
+		value.high = type->typlen;
+	}
 	else if (type->typlen > 0)
 		value.low = word_of_datum(type->type, datum);
 	else
@@ -198,6 +215,18 @@ datum_of_word(Oid type, uint64 word)
 	}
 }
 
+static Datum
+fixed_datum(const GhValueType *type, GhSqlValue value)
+{
+	void	   *bytes;
+
+	if (value.high != (uint64) type->typlen)
+		elog(ERROR, "gpuhash: a value of type %u has another length", type->type);
+	bytes = palloc(type->typlen);
+	memcpy(bytes, (const void *) (uintptr_t) value.low, type->typlen);
+	return PointerGetDatum(bytes);
+}
+
 /* PostgreSQL's value, by reference in the current context. */
 Datum
 gh_datum_of_value(const GhValueType *type, GhSqlValue value, bool *null)
@@ -207,6 +236,8 @@ gh_datum_of_value(const GhValueType *type, GhSqlValue value, bool *null)
 	*null = value.kind == GH_SQL_NULL;
 	if (*null)
 		return (Datum) 0;
+	if (is_fixed(type))
+		return fixed_datum(type, value);
 	if (type->typlen > 0)
 		return datum_of_word(type->type, value.low);
 	if (type->value_class == GH_CLASS_INT128 && value.kind == GH_SQL_HELD)
@@ -301,6 +332,9 @@ gh_store_value(const GhColumn *column, Datum value, bool null, MemoryContext unp
 			vector->high[row] = VARSIZE_ANY_EXHDR(bytes);
 			return true;
 		case GH_LOAD_FIXED:
+			vector->low[row] = (uint64) (uintptr_t) DatumGetPointer(value);
+			vector->high[row] = column->length;
+			return true;
 		case GH_LOAD_TID:
 			break;
 	}

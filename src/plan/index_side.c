@@ -12,6 +12,7 @@
 
 #include "access/genam.h"
 #include "access/table.h"
+#include "catalog/pg_type.h"
 #include "commands/defrem.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
@@ -37,7 +38,8 @@ static bool
 has_column(const IndexOptInfo *index, int attno)
 {
 	for (int i = 0; i < index->ncolumns; i++)
-		if (index->indexkeys[i] == attno)
+		/* a key of names has these without the zeros behind them, which a copy does not take */
+		if (index->indexkeys[i] == attno && (i >= index->nkeycolumns || index->opcintype[i] != NAMEOID))
 			return true;
 	return false;
 }

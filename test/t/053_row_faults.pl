@@ -10,7 +10,7 @@ my @CONF = (@GpuHash::FaultRun::CONF, 'gpuhash.shared_memory = 64MB', "gpuhash.d
 my $WIDE = "jsonb_build_object('k', i, 'list', CASE WHEN i % 5 > 0 THEN jsonb_build_array(i % 3, NULL) END) AS j, CASE WHEN i % 4 > 0 THEN ARRAY[i, NULL] END AS a, " .
 	"CASE i % 70 WHEN 0 THEN (SELECT string_agg(md5((i + n)::text), '') FROM generate_series(1, 150) n) WHEN 1 THEN repeat('b', 3000) ELSE 'b' || i END AS big";
 my $TABLES = "$GpuHash::FaultRun::TABLES CREATE TABLE wt WITH (fillfactor = 20) AS SELECT i AS id, i % 9 AS g, i * 7919 % 1500 - 300 AS k, CASE i % 90 WHEN 0 THEN 'NaN' ELSE i / 7.0 END::numeric(20, 5) AS n, $WIDE FROM generate_series(1, 3000) i; " .
-	"CREATE TABLE w1 AS SELECT i AS k, i % 6 AS g, md5(i::text)::uuid AS u, $WIDE FROM generate_series(1, 900) i; ALTER TABLE w1 ADD later interval DEFAULT '3 days', ADD PRIMARY KEY (k); ANALYZE wt, w1; ALTER TABLE one ADD PRIMARY KEY (k); ALTER TABLE two ADD PRIMARY KEY (k); CREATE TABLE many AS SELECT i % 400 AS k, i AS p FROM generate_series(1, 1000) i; ALTER TABLE many ALTER k SET (n_distinct = -1); ANALYZE many;";
+	"CREATE TABLE w1 AS SELECT i AS k, i % 6 AS g, '10.0.0.0'::inet + i AS ip, $WIDE FROM generate_series(1, 900) i; ALTER TABLE w1 ADD later interval DEFAULT '3 days', ADD PRIMARY KEY (k); ANALYZE wt, w1; ALTER TABLE one ADD PRIMARY KEY (k); ALTER TABLE two ADD PRIMARY KEY (k); CREATE TABLE many AS SELECT i % 400 AS k, i AS p FROM generate_series(1, 1000) i; ALTER TABLE many ALTER k SET (n_distinct = -1); ANALYZE many;";
 my $PARALLEL = 'SET max_parallel_workers_per_gather = 2';
 
 # name => SQL, settings
@@ -25,12 +25,12 @@ my %QUERY = (
 	many => ['SELECT t.id, t.g, many.p, two.p FROM t JOIN many ON many.k = t.k LEFT JOIN two ON two.k = t.k'],
 	# tuples that are fetched when rows come out: of the outer side, of inner ones, of both, and not of all
 	fetched => ['SELECT wt.id, wt.j, wt.big, two.p FROM wt JOIN two ON two.k = wt.k WHERE wt.g < 4'],
-	fetched_inner => ['SELECT wt.id, w1.u, w1.j, w1.later FROM wt LEFT JOIN w1 ON w1.k = wt.k'],
+	fetched_inner => ['SELECT wt.id, w1.ip, w1.j, w1.later FROM wt LEFT JOIN w1 ON w1.k = wt.k'],
 	fetched_both => ['SELECT wt.*, one.t, w1.* FROM wt JOIN w1 ON w1.k = wt.k LEFT JOIN one ON one.k = w1.g'],
 	fetched_back => ['SELECT wt.n, wt.id, w1.* FROM wt LEFT JOIN w1 ON w1.k = wt.k WHERE wt.n > 3'],
 	fetched_files => ['SELECT wt.j, wt.id, wt.k, w1.big, w1.a FROM wt LEFT JOIN w1 ON w1.k = wt.k', "SET work_mem = '64kB'"],
 	fetched_rescan => ['SELECT v.x, s.* FROM (VALUES (1), (4)) v(x), LATERAL (SELECT wt.id, wt.a, w1.later FROM wt JOIN w1 ON w1.k = wt.k WHERE wt.g < v.x OFFSET 0) s'],
-	parallel_fetched => ['SELECT wt.id, wt.j, w1.big, w1.u FROM wt LEFT JOIN w1 ON w1.k = wt.k', $PARALLEL],
+	parallel_fetched => ['SELECT wt.id, wt.j, w1.big, w1.ip FROM wt LEFT JOIN w1 ON w1.k = wt.k', $PARALLEL],
 	parallel_fetched_back => ['SELECT wt.n, wt.big, w1.j FROM wt JOIN w1 ON w1.k = wt.k WHERE wt.n > 3', $PARALLEL],
 	# rows without columns
 	none => ['SELECT 1 FROM t JOIN two ON two.k = t.k WHERE t.g < 3'],
@@ -44,12 +44,12 @@ my %QUERY = (
 	# but for those that are too many
 	first_all => ['SELECT t.id, one.p FROM t JOIN one ON one.k = t.k ORDER BY one.p, t.id LIMIT 3000000000 OFFSET 100'],
 	first_half => ['SELECT t.id, one.p FROM t JOIN one ON one.k = t.k ORDER BY one.p, t.id LIMIT 4000'],
-	first_half_fetched => ['SELECT wt.j, wt.g + 1, w1.u FROM wt JOIN w1 ON w1.k = wt.k ORDER BY wt.id * 2 LIMIT 700'],
+	first_half_fetched => ['SELECT wt.j, wt.g + 1, w1.ip FROM wt JOIN w1 ON w1.k = wt.k ORDER BY wt.id * 2 LIMIT 700'],
 	first_ties => ['SELECT t.id, one.p FROM t JOIN one ON one.k = t.k ORDER BY one.p FETCH FIRST 5 ROWS WITH TIES'],
 	first_null => ['SELECT t.id, t.g, two.p FROM t LEFT JOIN two ON two.k = t.k ORDER BY t.g NULLS FIRST, t.id DESC LIMIT 7'],
 	first_many => ['SELECT t.id, many.p FROM t JOIN many ON many.k = t.k ORDER BY many.p, t.id LIMIT 6'],
 	first_computed => ['SELECT t.id, t.k * 2 - one.p, t.id % 7 FROM t JOIN one ON one.k = t.k ORDER BY 2, 1 LIMIT 9'],
-	first_fetched => ['SELECT wt.id, wt.j, wt.big, w1.u FROM wt LEFT JOIN w1 ON w1.k = wt.k ORDER BY wt.k DESC, wt.id LIMIT 5'],
+	first_fetched => ['SELECT wt.id, wt.j, wt.big, w1.ip FROM wt LEFT JOIN w1 ON w1.k = wt.k ORDER BY wt.k DESC, wt.id LIMIT 5'],
 	first_rescan => ['SELECT v.x, s.* FROM (VALUES (1), (4)) v(x), LATERAL (SELECT t.id, t.i8, two.p FROM t JOIN two ON two.k = t.k WHERE t.g < v.x ORDER BY t.i8, t.id LIMIT 5) s'],
 	first_parameter => ['EXECUTE first(4)', "DEALLOCATE ALL; SET plan_cache_mode = force_generic_plan; PREPARE first(int) AS SELECT t.id, t.i8 FROM t JOIN one ON one.k = t.k ORDER BY t.i8, t.id LIMIT \$1 OFFSET \$1"],
 	parallel_first => ['SELECT t.id, t.i8, one.t FROM t JOIN one ON one.k = t.k ORDER BY t.i8 DESC, t.id LIMIT 10', $PARALLEL],

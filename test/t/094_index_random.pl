@@ -28,7 +28,9 @@ my %values = (
 	numeric => sub { "(i * 13::bigint % $_[0]) / 7.0" },
 	text => sub { "CASE WHEN i % 11 = 0 THEN '' ELSE repeat('x', (i % 50)::int) || i % 97 END" },
 	'varchar(20)' => sub { "'v' || i * 17::bigint % $_[0]" },
-	uuid => sub { "md5((i % $_[0])::text)::uuid" });
+	uuid => sub { "md5((i % $_[0])::text)::uuid" },
+	name => sub { "('n' || i * 17::bigint % $_[0])::name" },
+	bytea => sub { "decode(md5((i % $_[0])::text), 'hex')" });
 my @integers = qw(int2 int4 int8);
 my %sum = map { $_ => 1 } @integers, 'numeric(12, 2)', 'numeric';
 

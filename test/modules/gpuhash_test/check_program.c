@@ -82,6 +82,21 @@ print_int128(unsigned __int128 value)
 	return pstrdup(at);
 }
 
+static bool
+is_text(Oid type)
+{
+	return type == TEXTOID || type == VARCHAROID || type == BPCHAROID;
+}
+
+static char *
+print_bytes(const void *bytes, Size length)
+{
+	char	   *digits = palloc0(length * 2 + 1);
+
+	(void) hex_encode(bytes, length, digits);
+	return digits;
+}
+
 static char *
 print_float(Oid type, double value)
 {
@@ -107,7 +122,8 @@ print_ours(const Check *check, uint32 row)
 		case GH_CLASS_INT128:
 			return print_int128(((unsigned __int128) vector->high[row] << 64) | low);
 		case GH_CLASS_TEXT:
-			return pnstrdup((const char *) (uintptr_t) low, vector->high[row]);
+			return is_text(check->type) ? pnstrdup((const char *) (uintptr_t) low, vector->high[row]) :
+				print_bytes((const void *) (uintptr_t) low, vector->high[row]);
 		default:
 			return psprintf(INT64_FORMAT, (int64) low);
 	}
@@ -149,6 +165,13 @@ print_theirs(const Check *check, Datum value)
 		case VARCHAROID:
 		case BPCHAROID:
 			return text_to_cstring(DatumGetTextPP(value));
+		case BYTEAOID:
+			return print_bytes(VARDATA_ANY(DatumGetByteaPP(value)), VARSIZE_ANY_EXHDR(DatumGetByteaPP(value)));
+		case NAMEOID:
+		case UUIDOID:
+		case MACADDROID:
+		case MACADDR8OID:
+			return print_bytes(DatumGetPointer(value), get_typlen(check->type));
 		default:
 			return psprintf(INT64_FORMAT, DatumGetInt64(value));
 	}

@@ -27,7 +27,7 @@ use GpuHash::RandomTables qw(@COLUMN @FACTS @CHANGING $ALL);
 
 my @SUPPORTED = grep { $_->[1] ne '' } @COLUMN;
 my %SAFE = (int => [qw(i2 i4 i8 whole g k4 k8)], numeric => [qw(n2 n5 n0 wide open_n)], float => [qw(tame4 tame8)], bool => [qw(yes may)],
-	ordered => [qw(d ts tm o tz)], text => [qw(x v c)]);
+	ordered => [qw(d ts tm o tz)], text => [qw(x v c)], bytes => [qw(u nm b mac)]);
 
 # ------------------------------------------------------------------ sources
 
@@ -45,6 +45,7 @@ sub column
 	return $merged if defined $merged && $kind eq 'int' && rand() < 0.3;
 	return one_of(@wide) . '.' . one_of(@{ $SAFE{$kind} }) if !@dimensions || rand() < 0.5;
 	my %dimension = (int => [qw(dg dv)], numeric => ['dn'], float => ['df'], bool => ['db'], ordered => ['dd'], text => ['dt']);
+	return one_of(@wide) . '.' . one_of(@{ $SAFE{$kind} }) if !$dimension{$kind};
 	return one_of(@dimensions) . '.' . one_of(@{ $dimension{$kind} });
 }
 
@@ -100,12 +101,22 @@ sub source
 
 # -------------------------------------------------------------- expressions
 
+sub bytes_condition
+{
+	my $alias = one_of(@wide);
+	my $column = one_of(@{ $SAFE{bytes} });
+	my %type = (u => 'uuid', nm => 'name', b => 'bytea', mac => 'mac');
+	my @constants = @{ $GpuHash::RandomExpression::constant{ $type{$column} } };
+	return "$alias.$column IN (" . join(', ', @constants, one_of(@constants, 'NULL')) . ')' if rand() < 0.3;
+	return "$alias.$column" . one_of(' = ', ' <> ', ' < ', ' <= ', ' > ', ' >= ', ' IS DISTINCT FROM ') . one_of(@constants, one_of(@wide) . ".$column");
+}
+
 # A condition that raises no error: where rows are joined, which of them it is asked about
 # depends on the plan.
 sub safe_condition
 {
 	my @one = (column('int') . one_of(' > 3', ' <= 1000', ' IN (1, 2, 3, 50)', ' IS NULL', ' IS NOT NULL', ' <> 7'), column('numeric') . one_of(' > 0.5', ' < 20', " = 'NaN'"),
-		column('bool') . one_of('', ' IS NOT TRUE', ' IS NULL'), column('text') . one_of(" <> 't1'", " < 't3'", " LIKE '%1'"), column('float') . one_of(' < 500', ' >= 3.5'), 'coalesce(' . column('int') . ', 1) % 3 <> 1');
+		column('bool') . one_of('', ' IS NOT TRUE', ' IS NULL'), column('text') . one_of(" <> 't1'", " < 't3'", " LIKE '%1'"), column('float') . one_of(' < 500', ' >= 3.5'), bytes_condition(), 'coalesce(' . column('int') . ', 1) % 3 <> 1');
 	my $condition = '(' . one_of(@one) . ')';
 	$condition = "($condition " . one_of('AND', 'OR') . ' (' . one_of(@one) . '))' if rand() < 0.3;
 	return $condition;
@@ -116,12 +127,12 @@ sub any_condition { return $any_error ? condition(one_of(1, 1, 2)) : safe_condit
 # An argument: its kind, the expression, and whether equal values may look different.
 sub argument
 {
-	my $kind = one_of(qw(int int int numeric numeric numeric float float bool ordered text));
+	my $kind = one_of(qw(int int int numeric numeric numeric float float bool ordered text bytes));
 	my ($a, $b) = (column($kind), column($kind));
 	$a = 'a.' . one_of(qw(f4 f8)) if $in_order && $kind eq 'float' && rand() < 0.7;
 	if ($any_error && rand() < 0.7 && ($in_order || $kind ne 'float'))
 	{
-		my %type = (int => [qw(i2 i4 i8)], numeric => ['numeric'], float => [qw(f4 f8)], bool => ['bool'], ordered => [qw(date timestamp time oid)], text => [qw(text char)]);
+		my %type = (int => [qw(i2 i4 i8)], numeric => ['numeric'], float => [qw(f4 f8)], bool => ['bool'], ordered => [qw(date timestamp time oid)], text => [qw(text char)], bytes => [qw(uuid name bytea mac)]);
 		return ($kind, expression(one_of(@{ $type{$kind} }), one_of(1, 1, 2, 3)), $kind eq 'numeric');
 	}
 	return ($kind, $a, 0) if rand() < 0.5 || $kind !~ /int|numeric|float/;
@@ -159,7 +170,7 @@ sub aggregate
 	return ('count(*)', 0) if rand() < 0.1;
 	my ($kind, $argument, $looks) = argument();
 	my @functions = ('count');
-	push @functions, qw(min max) if $kind ne 'bool' && ($kind ne 'text' || rand() < 0.05) && ($in_order || !$looks);
+	push @functions, qw(min max) if $kind !~ /bool|bytes/ && ($kind ne 'text' || rand() < 0.05) && ($in_order || !$looks);
 	push @functions, qw(sum sum sum avg avg stddev variance var_pop stddev_samp) if $kind =~ /int|numeric|float/;
 	push @functions, qw(bool_and bool_or every) if $kind eq 'bool';
 	my $function = one_of(@functions);
@@ -172,12 +183,12 @@ sub aggregate
 
 sub key
 {
-	my $kind = one_of(qw(int int int numeric bool ordered text text float));
+	my $kind = one_of(qw(int int int numeric bool ordered text text bytes float));
 	my $a = column($kind);
 	$a = 'a.' . one_of(qw(f4 f8)) if $in_order && $kind eq 'float' && rand() < 0.7;
 	return $a if rand() < 0.65;
-	return 'a.' . one_of(qw(any_n iv u e)) if rand() < 0.05 && $in_order;
-	return expression(one_of(qw(i2 i4 i8 bool date text), $in_order ? 'numeric' : ()), 1) if $any_error && rand() < 0.5;
+	return 'a.' . one_of(qw(any_n iv e)) if rand() < 0.05 && $in_order;
+	return expression(one_of(qw(i2 i4 i8 bool date text uuid name), $in_order ? 'numeric' : ()), 1) if $any_error && rand() < 0.5;
 	return "$a % 5" if $kind eq 'int';
 	return one_of("$a * 2", "$a + 0.5") if $kind =~ /numeric|float/;
 	return "CASE WHEN $a = 't1' THEN 'one' WHEN $a > 't3' THEN 'more' END" if $kind eq 'text';

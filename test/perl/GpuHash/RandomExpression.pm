@@ -3,7 +3,7 @@
 # Everything follows from Perl's random numbers: srand() first.
 #
 #	%GpuHash::RandomExpression::column = (i4 => ['a.x', 'a.y'], ...)	the columns, by type:
-#		bool i2 i4 i8 f4 f8 numeric text char date timestamp time oid, one each at least
+#		bool i2 i4 i8 f4 f8 numeric text char date timestamp time oid uuid name bytea mac, one each at least
 #	expression($type, $depth)	an expression of a type
 #	condition($depth)		one of type bool
 #
@@ -18,10 +18,13 @@ our @EXPORT_OK = qw(one_of leaf expression condition);
 our %column;
 our %constant = (bool => [qw(true false null::bool)], i2 => ['3::int2', '(-7)::int2', '32767::int2'], i4 => [0, 1, -5, 1000, 2147483647], i8 => ['2::int8', '4294967296', '9223372036854775807'],
 	f4 => ['1.5::float4', "'NaN'::float4"], f8 => ['0.1::float8', "'-0'::float8", "'inf'::float8", '1e300::float8'], numeric => [1.5, -0.001, 12345678901234567890],
-	text => ["'t1'", "''", "'tt5'"], char => ["'t3'::char(6)"], date => ["date '2000-01-01'", "date 'infinity'"], timestamp => ["timestamp '2000-01-01 12:00'"], time => ["time '12:00'"], oid => ['5::oid']);
+	text => ["'t1'", "''", "'tt5'"], char => ["'t3'::char(6)"], date => ["date '2000-01-01'", "date 'infinity'"], timestamp => ["timestamp '2000-01-01 12:00'"], time => ["time '12:00'"], oid => ['5::oid'],
+	uuid => ["md5('3')::uuid", "'ffffffff-0000-0000-0000-0000000000ff'::uuid"], name => ["'name 3'::name", "''::name", "repeat('long', 16)::name"], bytea => [q{'\\x'::bytea}, q{'\\xeccbc87e4b5ce2fe28308fd9f2a7baf3'::bytea}],
+	mac => ["'08:00:2b:01:02:ff'::macaddr", "'ff:00:2b:01:02:00'::macaddr"]);
 our %cast = (i2 => 'int2', i4 => 'int4', i8 => 'int8', f4 => 'float4', f8 => 'float8', numeric => 'numeric');
 our @numbers = qw(i2 i4 i8 f4 f8 numeric);
 our @integers = qw(i2 i4 i8);
+our @bytes = qw(uuid name bytea mac);
 
 sub one_of { return $_[int(rand(@_))] }
 
@@ -60,7 +63,7 @@ sub condition
 	return '(' . expression(one_of(sort keys %column), $depth - 1) . one_of(' IS NULL', ' IS NOT NULL') . ')' if $kind < 0.88;
 	return 'starts_with(' . expression('text', $depth - 1) . ', ' . right('text', $depth - 1) . ')' if $kind < 0.89;
 	return '(' . expression(one_of('text', 'char'), $depth - 1) . one_of(' LIKE ', ' NOT LIKE ', ' ILIKE ') . one_of(@patterns) . ')' if $kind < 0.94;
-	my $type = one_of(@integers, 'text', 'char', 'date', 'oid');
+	my $type = one_of(@integers, 'text', 'char', 'date', 'oid', @bytes);
 	return '(' . expression($type, $depth - 1) . one_of(' IN (', ' NOT IN (') . join(', ', map { one_of(@{ $constant{$type} }, 'null') } 1 .. 1 + int(rand(4))) . ', ' . $constant{$type}[0] . '))';
 }
 
@@ -142,6 +145,7 @@ sub expression
 	return "date_trunc('" . one_of(qw(year quarter month week day hour minute second)) . "', " . expression('timestamp', $depth - 1) . ')' if $type eq 'timestamp';
 	return text_part($depth - 1) if $type eq 'text' && $kind < 0.6;
 	return 'substring(' . expression(one_of('text', 'char'), $depth - 1) . ', ' . int(rand(5) - 1) . one_of('', ', ' . int(rand(4))) . ')' if $type eq 'text';
+	return one_of('greatest(', 'least(') . expression($type, $depth - 1) . ', ' . right($type, $depth - 1) . ')' if $kind < 0.3 && grep { $_ eq $type } @bytes;
 	return leaf($type);
 }
 

@@ -16,18 +16,18 @@ use GpuHash::RandomRun;
 
 my $TABLE = <<'SQL';
 CREATE TABLE grouped AS SELECT i AS id, i % 2000 AS k, i * 7919::int8 % 701 AS x, i % 89::int2 AS s, (i * 31::int8 % 97 / 4.0)::numeric(10, 2) AS n, 'name ' || i % 613 AS t, (i % 37)::text::char(10) AS c,
-	date '2020-01-01' + i % 1000 AS d, CASE WHEN i % 11 > 0 THEN i % 23 END AS z, CASE WHEN i % 5 > 0 THEN i % 3 = 0 END AS b, CASE WHEN i % 13 > 0 THEN i % 211 / 8.0::float8 END AS f FROM generate_series(1, 12000) i;
-INSERT INTO grouped SELECT NULL, k, x, s, NULL, t, c, d, z, b, f FROM grouped WHERE id <= 1500;
+	date '2020-01-01' + i % 1000 AS d, CASE WHEN i % 11 > 0 THEN i % 23 END AS z, CASE WHEN i % 5 > 0 THEN i % 3 = 0 END AS b, CASE WHEN i % 13 > 0 THEN i % 211 / 8.0::float8 END AS f, md5((i % 307)::text)::uuid AS u, ('n' || i % 101)::name AS nm FROM generate_series(1, 12000) i;
+INSERT INTO grouped SELECT NULL, k, x, s, NULL, t, c, d, z, b, f, u, nm FROM grouped WHERE id <= 1500;
 ANALYZE grouped;
 SQL
 
 # Expressions, and kinds: of keys, and of what is computed.
-my %KEY = (id => 'int', k => 'int', x => 'int', s => 'int', z => 'int', 'k % 7' => 'int', "d - date '2020-01-01'" => 'int', n => 'numeric', t => 'text', c => 'text', d => 'date', b => 'bool', 'x > 300' => 'bool');
+my %KEY = (id => 'int', k => 'int', x => 'int', s => 'int', z => 'int', 'k % 7' => 'int', "d - date '2020-01-01'" => 'int', n => 'numeric', t => 'text', c => 'text', d => 'date', b => 'bool', 'x > 300' => 'bool', u => 'text', nm => 'text');
 my %AGGREGATE = ('count(*)' => 'int', 'count(z)' => 'int', 'sum(k)' => 'int', 'sum(id)' => 'int', 'min(z)' => 'int', 'max(s)' => 'int', 'min(x) + 1' => 'int', 'count(*) * 2' => 'int', 'sum(x)::int8' => 'int',
 	'count(*) FILTER (WHERE x > 200)' => 'int', 'sum(n)' => 'numeric', 'max(n)' => 'numeric', 'sum(n * 2 - 1)' => 'numeric', 'sum(n) FILTER (WHERE b)' => 'numeric', 'avg(n)' => 'mean', 'avg(x)' => 'mean',
 	'sum(n) / count(*)' => 'mean', 'sum(CASE WHEN b THEN n ELSE 0 END)' => 'mixed', 'variance(x)' => 'mean', 'min(d)' => 'date', 'max(d)' => 'date', 'min(d) + 3' => 'date', 'bool_or(b)' => 'bool', 'bool_and(z > 3)' => 'bool', 'max(f)' => 'float');
 my @HAVING = ('count(*) > 1', 'sum(n) > 5', "max(d) > date '2020-03-01' AND sum(x) > 300", 'avg(x) > 300', 'min(z) IS NULL', 'sum(n) > (SELECT avg(n) / 2 FROM grouped)', "sum(n)::text <> '3'", 'count(*) > 1 AND min(x)::text > \'3\'');
-my @WHERE = ('', '', '', 'WHERE x > 100', 'WHERE z IS NOT NULL', "WHERE t LIKE 'name 1%'");
+my @WHERE = ('', '', '', 'WHERE x > 100', 'WHERE z IS NOT NULL', "WHERE t LIKE 'name 1%'", "WHERE u > '40000000-0000-0000-0000-000000000000'", "WHERE nm <> 'n7'");
 
 sub some
 {
@@ -39,8 +39,8 @@ sub some
 # Aggregates of one argument with DISTINCT.
 sub distinct
 {
-	my $x = one_of(qw(x z n k id s d t));
-	my @functions = $x =~ /[dt]/ ? ('count') : qw(count sum avg);
+	my $x = one_of(qw(x z n k id s d t u nm));
+	my @functions = $x =~ /^(?:d|t|u|nm)$/ ? ('count') : qw(count sum avg);
 	return map { one_of(@functions) . "(DISTINCT $x)" . one_of('', '', ' FILTER (WHERE b)', ' FILTER (WHERE z > 5)') } 1 .. one_of(1, 1, 2);
 }
 

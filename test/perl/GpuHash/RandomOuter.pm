@@ -83,7 +83,7 @@ sub source
 	{
 		$source{merged} = $outer_key = $alias eq 'b9' && $key ne 'id' ? $key : 'k8';
 		$table = "(SELECT dk AS k8, $DIMENSION_COLUMNS FROM $table t)" if $alias eq 'd9';
-		$table = "(SELECT id AS k8, g, x, v, c, d, ts, tm, o, tz, yes, may, i2, i4, i8, whole, k4, n2, n5, n0, wide, open_n, f4, f8, tame4, tame8, id, late, later, iv, u, e, nm, rg, ip, any_n, big, ch, b, j, ar, cp, bt FROM $table t)" if $key eq 'id';
+		$table = "(SELECT id AS k8, g, x, v, c, d, ts, tm, o, tz, yes, may, i2, i4, i8, whole, k4, n2, n5, n0, wide, open_n, f4, f8, tame4, tame8, id, late, later, iv, u, e, nm, rg, ip, any_n, big, ch, b, mac, j, ar, cp, bt FROM $table t)" if $key eq 'id';
 		$source{placed} = [grep { $_ ne $alias } @{ $source{placed} }] if $table =~ /SELECT/;
 		$on = "USING ($source{merged})";
 	}

@@ -59,6 +59,11 @@ our @COLUMN = (
 	[tz => '', 'timestamptz', "timestamptz '1999-01-01 UTC' + k * interval '7 hours'"],
 	[tm => 'time', 'time', "time '00:00' + k % 1440 * interval '1 minute'"],
 	[o => 'oid', 'oid', '(4294967295 - k % 20)'],
+	# bytes
+	[u => 'uuid', 'uuid', "CASE WHEN k % 9 > 0 THEN md5((k % 300)::text)::uuid ELSE '00000000-0000-0000-0000-0000000000ff' END"],
+	[nm => 'name', 'name', "CASE k % 71 WHEN 0 THEN '' WHEN 1 THEN repeat('long', 16) WHEN 2 THEN 'é' ELSE 'name ' || k % 70 END"],
+	[b => 'bytea', 'bytea', "CASE WHEN i % 43 = 0 THEN decode(repeat(md5(k::text), 90), 'hex') WHEN k % 9 > 0 THEN decode(md5((k % 300)::text), 'hex') ELSE '' END"],
+	[mac => 'mac', 'macaddr', "CASE WHEN k % 8 > 0 THEN '08:00:2b:01:02:ff'::macaddr WHEN k % 16 > 0 THEN 'ff:00:2b:01:02:03'::macaddr ELSE trunc('12:34:56:00:00:07'::macaddr) END"],
 	# numbers that do not come near any limit; sums of tame4, of joins too, have no rounding (up to two million rows), which depends on the order
 	[g => 'i4', 'int4', 'k % 6'],
 	[tame4 => 'f4', 'float4', '(k % 16) / 8.0'],
@@ -66,11 +71,8 @@ our @COLUMN = (
 	# what the engines do not know
 	[any_n => '', 'numeric', "CASE k % 7 WHEN 0 THEN 'inf' WHEN 1 THEN 1.0 WHEN 2 THEN 1.00 ELSE i END::numeric"],
 	[iv => '', 'interval', "k * interval '15 days'"],
-	[u => '', 'uuid', 'md5(k::text)::uuid'],
 	[e => '', 'label', "('e' || k % 5)::label"],
-	[nm => '', 'name', "'name ' || k % 70"],
 	[ch => '', '"char"', 'chr(97 + (k % 20)::int)'],
-	[b => '', 'bytea', "CASE WHEN k % 9 > 0 THEN decode(md5(k::text), 'hex') ELSE '' END"],
 	[j => '', 'jsonb', "CASE WHEN i % 8 > 0 THEN jsonb_build_object('k', k, 'list', jsonb_build_array(i % 5, NULL, 'x')) END"],
 	[ar => '', 'int4[]', 'CASE WHEN i % 6 > 0 THEN ARRAY[k::int4, NULL, i::int4] END'],
 	[cp => '', 'pair', "ROW(k, repeat('p', (i % 5)::int))"],
