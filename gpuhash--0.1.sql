@@ -512,7 +512,7 @@ CREATE VIEW gpuhash_stat_progress AS
 	FROM gpuhash_service_progress() AS p
 	WHERE p.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database());
 
-COMMENT ON VIEW gpuhash_stat_progress IS 'how far gpuhash_prewarm, copies of indexes, and loads after a restart are, in this database';
+COMMENT ON VIEW gpuhash_stat_progress IS 'how far gpuhash_prewarm, copies of indexes, and loads after a restart are, in this database; of others'' work the pid alone, but for members of pg_read_all_stats';
 COMMENT ON COLUMN gpuhash_stat_progress.total IS 'pages or, while the hash table is made, rows; NULL: not known';
 
 -- ------------------------------------------------------------------------- costs

@@ -9,9 +9,11 @@
  */
 #include "postgres.h"
 
+#include "catalog/pg_authid.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "storage/procarray.h"
+#include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
@@ -91,6 +93,7 @@ gh_progress_begin(MemoryContext context, GhProgressCommand command, Oid relation
 	pg_atomic_write_u32(&mine->shown, 0);
 	pg_write_barrier();
 	mine->database = MyDatabaseId;
+	mine->role = GetSessionUserId();
 	mine->relation = relation;
 	mine->device = device;
 	mine->command = command;
@@ -119,6 +122,13 @@ gh_progress_done(uint64 done)
 
 /* ------------------------------------------------------------------ reading */
 
+/* As in PostgreSQL's progress views, others see that a process is at work, and no more. */
+static bool
+may_see(const GhProgress *entry)
+{
+	return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) || has_privs_of_role(GetUserId(), entry->role);
+}
+
 static void
 emit_progress(ReturnSetInfo *result, GhProgress *entry, uint32 pid)
 {
@@ -136,7 +146,7 @@ emit_progress(ReturnSetInfo *result, GhProgress *entry, uint32 pid)
 	uint32		command = entry->command;
 	uint32		phase = pg_atomic_read_u32(&entry->phase);
 	uint64		total = pg_atomic_read_u64(&entry->total);
-	Datum		row[PROGRESS_COLUMNS];
+	Datum		row[PROGRESS_COLUMNS] = {0};
 	bool		nulls[PROGRESS_COLUMNS] = {false};
 
 	/* another process may be writing it */
@@ -144,6 +154,12 @@ emit_progress(ReturnSetInfo *result, GhProgress *entry, uint32 pid)
 		return;
 	row[PROGRESS_PID] = Int32GetDatum((int32) pid);
 	row[PROGRESS_DATABASE] = ObjectIdGetDatum(entry->database);
+	if (!may_see(entry))
+	{
+		memset(&nulls[PROGRESS_RELATION], true, sizeof(bool) * (PROGRESS_COLUMNS - PROGRESS_RELATION));
+		tuplestore_putvalues(result->setResult, result->setDesc, row, nulls);
+		return;
+	}
 	row[PROGRESS_RELATION] = ObjectIdGetDatum(entry->relation);
 	row[PROGRESS_DEVICE] = Int32GetDatum(entry->device);
 	nulls[PROGRESS_DEVICE] = entry->device < 0;

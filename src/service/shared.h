@@ -303,6 +303,7 @@ typedef struct GhProgress
 	pg_atomic_uint32 pid;		/* whose entry it is; 0: nobody's */
 	pg_atomic_uint32 shown;		/* 1: what follows is good */
 	Oid			database;
+	Oid			role;			/* of the session's user */
 	Oid			relation;
 	int			device;			/* CUDA number; -1: none */
 	uint32		command;		/* GhProgressCommand */

@@ -33,16 +33,17 @@ well($session, 'RESET gpuhash.engine');
 # ------------------------------------------------------------------- progress
 my $PROGRESS = 'SELECT pid, relation, device, command, phase, total, done FROM gpuhash_stat_progress';
 
-# What is seen, several times, while the session runs this.
+# What is seen, several times, while the session runs this; for each further query, what of that is there, into %also.
 sub watch
 {
-	my ($sql) = @_;
+	my ($sql, $also, @queries) = @_;
 	my %seen;
 	$session->send($sql);
 	my $deadline = time + 30;
 	while (time < $deadline)
 	{
 		$seen{$_}++ for split /\n/, well($other, $PROGRESS);
+		for my $query (@queries) { $also->{$query}{$_}++ for split /\n/, well($other, $query) }
 		# it may not have begun with it yet
 		last if well($other, "SELECT state <> 'active' AND starts_with(query, \$q\$$sql\$q\$) FROM pg_stat_activity WHERE pid = $session->{backend}") eq 't';
 	}
@@ -61,6 +62,25 @@ cmp_ok(scalar @reads, '>', 1, 'the progress of gpuhash_prewarm is seen, and move
 is(join(' ', sort(keys %{ { map { ("@$_[0 .. 3] $_->[5]" => 1) } @reads } })), "$session->{backend} t 0 prewarm $pages", 'with whose it is, and how many pages there are');
 is((grep { $_->[6] > $pages } @reads), 0, 'and never more than all');
 is(well($other, $PROGRESS), '', 'nothing is left of it');
+
+# to another user, to one with a role of PostgreSQL's, to who owns the session, and to a member of that role
+well($other, "CREATE ROLE stranger; CREATE ROLE reader IN ROLE pg_read_all_stats; CREATE ROLE worker; CREATE ROLE member IN ROLE worker");
+well($other, "GRANT ALL ON t TO worker");
+my %as = map { ($_ => "SET SESSION AUTHORIZATION $_; SELECT pid, num_nulls(relation, device, command, phase, started), relation, command, count(*) OVER () FROM gpuhash_stat_progress; RESET SESSION AUTHORIZATION") } qw(stranger reader worker member);
+for my $user ('', 'worker')
+{
+	my %saw;
+	well($session, "SET SESSION AUTHORIZATION $user") if $user;
+	$service->arm('scan', 'delay', times => 1000, ms => 40);
+	watch("SELECT gpuhash_prewarm('t')", \%saw, values %as);
+	$service->disarm;
+	well($session, 'RESET SESSION AUTHORIZATION');
+	my %all = map { ($_ => join(' ', sort keys %{ $saw{ $as{$_} } })) } keys %as;
+	my ($hidden, $shown) = ("$session->{backend}|5|||1", "$session->{backend}|0|t|prewarm|1");
+	is($all{stranger}, $hidden, 'to others there is a process at work, and no more');
+	is($all{reader}, $shown, 'a member of pg_read_all_stats sees what it does');
+	is($all{$_}, $user ? $shown : $hidden, "of its own work, $_ does, too") for qw(worker member);
+}
 
 # an error ends it
 $service->arm('scan', 'delay', times => 1000, ms => 200);
