@@ -34,33 +34,46 @@ loop_rows(uint32_t nrows)
 	return (nrows + LOOP_ROWS - 1) & ~(uint32_t) (LOOP_ROWS - 1);
 }
 
+/*
+ * Rows that are there, and of these, those whose value is.  To a compiler a byte that is written may be any other one: it is
+ * told here that they are none of those that are read.
+ */
+static void
+take_live(uint8_t *restrict takes, const uint8_t *restrict state, uint32_t nrows)
+{
+	for (uint32_t i = 0; i < nrows; i++)
+		takes[i] = state[i] == GH_ROW_LIVE;
+}
+
+static void
+leave_nulls(uint8_t *restrict takes, const uint8_t *restrict null, uint32_t nrows)
+{
+	for (uint32_t i = 0; i < nrows; i++)
+		takes[i] &= null[i] == 0;
+}
+
 static void
 open_column(Column *column, const GhAggregate *aggregate, const GhVectorBatch *batch)
 {
 	uint32_t	nrows = loop_rows(batch->nrows);
-	const uint8_t *state = batch->state;
 	uint8_t    *takes = column->takes;
-	const uint8_t *null;
 	const uint64_t *truth;
 
 	column->low = column->high = NULL;
 	column->nrows = batch->nrows;
-	for (uint32_t i = 0; i < nrows; i++)
-		takes[i] = state[i] == GH_ROW_LIVE;
+	take_live(takes, batch->state, nrows);
 	if (aggregate->kind != GH_AGGREGATE_COUNT_ROWS)
 	{
 		column->low = batch->vectors[aggregate->argument].low;
 		column->high = batch->vectors[aggregate->argument].high;
-		null = batch->vectors[aggregate->argument].null;
-		for (uint32_t i = 0; i < nrows; i++)
-			takes[i] &= null[i] == 0;
+		leave_nulls(takes, batch->vectors[aggregate->argument].null, nrows);
 	}
 	if (aggregate->filter != GH_AGGREGATE_NO_FILTER)
 	{
 		truth = batch->vectors[aggregate->filter].low;
-		null = batch->vectors[aggregate->filter].null;
+		leave_nulls(takes, batch->vectors[aggregate->filter].null, nrows);
 		for (uint32_t i = 0; i < nrows; i++)
-			takes[i] &= (null[i] == 0) & (truth[i] != 0);
+			takes[i] &= truth[i] != 0;
 	}
 	memset(takes + batch->nrows, 0, nrows - batch->nrows);
 }
