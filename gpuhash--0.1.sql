@@ -446,7 +446,7 @@ AS 'MODULE_PATHNAME', 'gpuhash_prewarm'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION gpuhash_prewarm(regclass)
-	IS 'puts the pages of a table, and of its partitions, onto a GPU, where they stay for queries; returns how many are there then; of an index, makes its copy in shared memory';
+	IS 'puts the pages of a table, and of its partitions, onto a GPU, where they stay for queries, or without one, their columns into shared memory; returns how many pages are there then; of an index, makes its copy in shared memory';
 
 CREATE FUNCTION gpuhash_list_resident(
 	OUT relation oid,

@@ -1,7 +1,8 @@
 /*
  * prewarm.c
  *		Puts the pages of a table onto a GPU before a query needs them: gpuhash_prewarm(), and what loads them
- *		again after a restart (reload.c).
+ *		again after a restart (reload.c).  Where the CPU engine does the queries, columns in the place of pages:
+ *		prewarm_columns.c.
  *
  * They are read as a scan reads them, by a pipeline that looks at none of their columns, and stay there as those of
  * any query do (store/resident.h).  No rows leave the device, so that no policy has a say in it.
@@ -169,6 +170,9 @@ read_pages(Relation relation, int device)
 	return (int64) load.pages;
 }
 
+/* Where the CPU engine does what queries do. */
+#define GH_NO_DEVICE (-1)
+
 /* One table, or what has its pages. */
 static int64
 prewarm(Oid relid, int device)
@@ -180,7 +184,7 @@ prewarm(Oid relid, int device)
 	if (relation != NULL)
 	{
 		if (gh_is_loadable(relation))
-			pages = read_pages(relation, device);
+			pages = device == GH_NO_DEVICE ? (int64) gh_load_columns(relation) : read_pages(relation, device);
 		relation_close(relation, NoLock);
 	}
 	return pages;
@@ -201,26 +205,28 @@ check_table(Oid relid)
 		aclcheck_error(ACLCHECK_NO_PRIV, get_relkind_objtype(kind), get_rel_name(relid));
 }
 
-/* The device to put them on: the one that has most memory left. */
+/* The device to put them on: the one that has most memory left.  GH_NO_DEVICE: queries will have none. */
 static int
 choose_device(void)
 {
 	const char *reason = NULL;
-	bool		down;
+	bool		down = false;
 	int			device;
 
 	if (!gh_service_enabled())
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("pages stay on a GPU only with the GPU service"),
+				 errmsg("pages and columns are kept only with gpuhash preloaded"),
 				 errhint("Add \"gpuhash\" to \"shared_preload_libraries\" and restart the server.")));
 	if (!gh_enable_resident)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("pages are not left on GPUs"),
+				 errmsg("pages and columns are not kept"),
 				 errhint("Set \"gpuhash.enable_resident\" to \"on\".")));
-	device = gh_service_ready(&reason, &down) ? gh_service_choose_device() : -1;
-	if (device < 0)
+	if (gh_engine_setting == GH_ENGINE_CPU)
+		return GH_NO_DEVICE;
+	device = gh_service_ready(&reason, &down) ? gh_service_choose_device() : GH_NO_DEVICE;
+	if (device < 0 && (down || gh_engine_setting == GH_ENGINE_CUDA))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("the CUDA engine is not available: %s", reason != NULL ? reason : "no GPU is ready"),
@@ -230,7 +236,7 @@ choose_device(void)
 
 /*
  * Of an index, its copy (prewarm_index.c).  Else the pages of a table, with all that inherits from it, that are on a GPU when
- * this is done.
+ * this is done, or whose columns are in shared memory.
  */
 Datum
 gpuhash_prewarm(PG_FUNCTION_ARGS)

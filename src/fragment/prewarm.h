@@ -38,6 +38,10 @@ extern bool gh_is_loadable(Relation relation);
 /* Loads pages, by the active snapshot.  False: the device failed, or has no room. */
 extern bool gh_load_pages(Relation relation, GhPrewarm *load);
 
+/* ---- prewarm_columns.c ---- */
+
+extern uint64 gh_load_columns(Relation relation);
+
 /* ---- prewarm_index.c ---- */
 
 extern bool gh_is_index(Oid relid);

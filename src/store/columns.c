@@ -8,155 +8,18 @@
  */
 #include "postgres.h"
 
-#include "access/parallel.h"
 #include "miscadmin.h"
 #include "port/pg_bitutils.h"
-#include "storage/predicate.h"
 #include "utils/memutils.h"
 
 #include "gpuhash.h"
 #include "heap/hints.h"
 #include "service/faults.h"
+#include "service/progress.h"
 #include "store/columns_use.h"
-#include "store/inside.h"
-#include "store/resident_file.h"
 
-/* A table with fewer blocks is read as fast; those of tests are small. */
-#define GH_COLUMNS_BLOCKS_MIN GH_WITH_FAULT_POINTS(2, 128)
-/* Of a stripe's blocks, as many have to be gained by making it anew. */
-#define GH_GAINED_MIN (GH_STRIPE_BLOCKS / 8)
-/* Columns that were asked for so often are made. */
-#define GH_ASKED_TIMES 2
-/* What a copy takes before there is a stripe. */
-#define GH_EMPTY_BYTES (1024 * 1024)
 /* Of a scan's time, what making stripes takes at most: to make them takes some times as long as to read their pages. */
 #define GH_MAKING_SHARE GH_WITH_FAULT_POINTS(1e9, 0.4)
-
-/* --------------------------------------------------------------- open, close */
-
-static void
-forget_use(void *arg)
-{
-	GhColumnsUse *use = arg;
-
-	gh_shared_copy_took(&use->hold, (int64) INSTR_TIME_GET_MILLISEC(use->making));
-	gh_shared_copy_close(&use->hold);
-}
-
-/* An empty copy of the table, if it was scanned before.  False: there is none, or none yet. */
-static bool
-make_copy(Relation relation, GhCopyHold *hold)
-{
-	const GhCopyFacts none = {0};
-	GhStoredColumns *root;
-
-	if (!gh_shared_copy_was_seen(GH_COPY_OF_COLUMNS, relation) ||
-		!gh_shared_copy_begin(GH_COPY_OF_COLUMNS, relation, GH_EMPTY_BYTES, sizeof(GhStoredColumns), hold))
-		return false;
-	root = hold->columns;
-	LWLockInitialize(&root->lock, gh_store_area_tranche());
-	gh_shared_copy_publish(hold, &none, true);
-	return true;
-}
-
-/* What is known of a column that was asked for, under the copy's lock; NULL: it was not, or that is forgotten. */
-static GhAskedColumn *
-find_asked(GhStoredColumns *root, const GhColumn *column)
-{
-	for (uint32 a = 0; a < root->nasked; a++)
-		if (gh_is_same_column(&root->asked[a].column, column))
-			return &root->asked[a];
-	return NULL;
-}
-
-/* A column that is asked for the first time: where there is no room, another one that was asked for least often goes. */
-static GhAskedColumn *
-add_asked(GhStoredColumns *root, const GhColumn *column)
-{
-	uint32		least = 0;
-
-	if (root->nasked < GH_STORED_COLUMNS_MAX)
-		least = root->nasked++;
-	else
-		for (uint32 a = 1; a < root->nasked; a++)
-			if (root->asked[a].times <= root->asked[least].times)
-				least = a;
-	root->asked[least] = (GhAskedColumn) {.column = *column};
-	return &root->asked[least];
-}
-
-/* Counts that the columns are asked for; whether all of them were so before. */
-static bool
-ask_for_columns(GhColumnsUse *use, uint32 times)
-{
-	GhStoredColumns *root = use->hold.columns;
-	bool		all = true;
-
-	LWLockAcquire(&root->lock, LW_EXCLUSIVE);
-	for (uint32 c = 0; c < use->ncolumns; c++)
-	{
-		GhAskedColumn *asked;
-
-		if ((int) c == use->places)
-			continue;
-		asked = find_asked(root, &use->columns[c]);
-		if (asked == NULL)
-			asked = add_asked(root, &use->columns[c]);
-		asked->times = Max(asked->times + (IsParallelWorker() ? 0 : 1), times);
-		all &= asked->times >= GH_ASKED_TIMES && !asked->unreadable;
-	}
-	LWLockRelease(&root->lock);
-	return all;
-}
-
-/*
- * Begins a scan's use of columns of its table: the columns of a program that are the table's.  It ends with the context, or
- * before.  The scan has begun, and its snapshot is held.  NULL: there are none, and none are to be made.
- */
-GhColumnsUse *
-gh_columns_open(const GhPages *pages, uint32 natts, const GhPageAttribute *attributes, uint32 ncolumns,
-				const GhColumn *columns, MemoryContext context)
-{
-	Relation	relation = pages->relation;
-	GhColumnsUse *use;
-	GhCopyHold	hold;
-	bool		is_new;
-
-	if (!gh_resident_allowed(relation) || pages->snapshot->snapshot_type != SNAPSHOT_MVCC ||
-		pages->nblocks < GH_COLUMNS_BLOCKS_MIN || ncolumns == 0 || ncolumns > GH_STORED_COLUMNS_MAX)
-		return NULL;
-	is_new = !gh_shared_copy_open(GH_COPY_OF_COLUMNS, relation, &hold);
-	if (is_new && !make_copy(relation, &hold))
-		return NULL;
-	context = AllocSetContextCreate(context, "GpuHash stored columns", ALLOCSET_DEFAULT_SIZES);
-	use = MemoryContextAllocZero(context, sizeof(GhColumnsUse));
-	use->context = context;
-	use->pages = pages;
-	use->hold = hold;
-	use->callback.func = forget_use;
-	use->callback.arg = use;
-	MemoryContextRegisterResetCallback(context, &use->callback);
-	use->nblocks = pages->nblocks;
-	use->natts = natts;
-	use->attributes = attributes;
-	use->ncolumns = ncolumns;
-	use->places = -1;
-	memcpy(use->columns, columns, sizeof(GhColumn) * ncolumns);
-	for (uint32 c = 0; c < ncolumns; c++)
-		if (columns[c].load == GH_LOAD_TID)
-			use->places = (int) c;
-	use->map_number = use->number = InvalidBlockNumber;
-	/* of its own, a serializable transaction is not told what is visible */
-	use->makes = ask_for_columns(use, is_new ? GH_ASKED_TIMES : 1) &&
-		!CheckForSerializableConflictOutNeeded(relation, pages->snapshot);
-	return use;
-}
-
-void
-gh_columns_close(GhColumnsUse *use)
-{
-	MemoryContextDelete(use->context);
-}
 
 /* Room for a stripe of so many bytes. */
 void
@@ -437,7 +300,7 @@ read_head(GhColumnsUse *use, uint32 number, GhStripe *head, bool *has_columns)
 }
 
 static GhToMake
-what_to_make(const GhStripe *stripe, const Judged *judged, bool has_columns)
+what_to_make(const GhColumnsUse *use, const GhStripe *stripe, const Judged *judged, bool has_columns)
 {
 	if (stripe == NULL)
 		return GH_MAKE_ALL;
@@ -445,7 +308,7 @@ what_to_make(const GhStripe *stripe, const Judged *judged, bool has_columns)
 		return GH_MAKE_RENEWED;
 	/* all that it has is right, and little would be gained but columns */
 	return judged->fresh == stripe->there &&
-		pg_popcount32(judged->visible & ~judged->fresh & ~judged->hopeless) < GH_GAINED_MIN ? GH_MAKE_LACKING : GH_MAKE_ALL;
+		pg_popcount32(judged->visible & ~judged->fresh & ~judged->hopeless) < gh_gained_min(use) ? GH_MAKE_LACKING : GH_MAKE_ALL;
 }
 
 /* Whether making stripes has taken no more than its share of the scan's time so far. */
@@ -456,7 +319,7 @@ has_time_to_make(const GhColumnsUse *use)
 
 	INSTR_TIME_SET_CURRENT(elapsed);
 	INSTR_TIME_SUBTRACT(elapsed, use->begun);
-	return INSTR_TIME_GET_DOUBLE(use->making) <= GH_MAKING_SHARE * INSTR_TIME_GET_DOUBLE(elapsed);
+	return use->fills || INSTR_TIME_GET_DOUBLE(use->making) <= GH_MAKING_SHARE * INSTR_TIME_GET_DOUBLE(elapsed);
 }
 
 /*
@@ -472,7 +335,7 @@ is_worth_making(const GhColumnsUse *use, uint32 number, BlockNumber block, const
 		return false;
 	if (has_columns)
 		gained &= ~judged->fresh;
-	return pg_popcount32(gained) >= (int) Min((uint32) GH_GAINED_MIN, gh_stripe_blocks(use, number)) && has_time_to_make(use);
+	return pg_popcount32(gained) >= Min(gh_gained_min(use), (int) gh_stripe_blocks(use, number)) && has_time_to_make(use);
 }
 
 /* Makes the stripe, and publishes it, or finds that it is what it was; which blocks are fresh then. */
@@ -498,7 +361,10 @@ make_stripe(GhColumnsUse *use, uint32 number, const GhStripe *before, GhToMake w
 			fresh = use->stripe->there;
 			/* what cannot be kept is right for this scan all the same, but not worth it for the next stripe */
 			if (!gh_columns_publish(use, number))
+			{
 				use->makes = false;
+				fresh = use->fills ? 0 : fresh;
+			}
 			break;
 	}
 	INSTR_TIME_SET_CURRENT(end);
@@ -523,10 +389,10 @@ look_up(GhColumnsUse *use, uint32 number, BlockNumber block)
 	if (judged.renewed != 0)
 		renew(use, number, before, &judged);
 	if (is_worth_making(use, number, block, &judged, has_columns))
-		use->fresh = make_stripe(use, number, before, what_to_make(before, &judged, has_columns), &judged);
-	if (use->fresh == 0 && has_columns && judged.fresh != 0 && copy_columns(use, number, before))
+		use->fresh = make_stripe(use, number, before, what_to_make(use, before, &judged, has_columns), &judged);
+	if (use->fresh == 0 && (use->fills || (has_columns && judged.fresh != 0 && copy_columns(use, number, before))))
 		use->fresh = judged.fresh;
-	if (use->fresh == 0)
+	if (use->fresh == 0 || use->fills)
 		return;
 	if (!use->found)
 		gh_shared_copy_count_use(&use->hold);
@@ -550,6 +416,23 @@ gh_columns_find(GhColumnsUse *use, BlockNumber block)
 	return ~from == 0 ? GH_STRIPE_BLOCKS : (uint32) pg_rightmost_one_pos32(~from);
 }
 
+/* Makes all stripes, as far as there is room; of how many blocks there are rows then. */
+uint64
+gh_columns_fill(GhColumnsUse *use)
+{
+	uint64		there = 0;
+
+	gh_progress_phase(GH_PROGRESS_READS, use->nblocks);
+	for (BlockNumber block = 0; block < use->nblocks; block += GH_STRIPE_BLOCKS)
+	{
+		CHECK_FOR_INTERRUPTS();
+		(void) gh_columns_find(use, block);
+		there += pg_popcount32(use->fresh);
+		gh_progress_done(Min(block + GH_STRIPE_BLOCKS, use->nblocks));
+	}
+	return there;
+}
+
 /* The rows of blocks that were found so. */
 GhColumnRows
 gh_columns_rows(const GhColumnsUse *use, BlockNumber block, uint32 count)
@@ -564,35 +447,6 @@ const GhPackedColumn *const *
 gh_columns_packed(const GhColumnsUse *use)
 {
 	return use->packed;
-}
-
-/* Values of that column cannot be read, of so many blocks that it is not asked for any more. */
-void
-gh_columns_note_unreadable(GhColumnsUse *use, const GhColumn *column)
-{
-	GhStoredColumns *root = use->hold.columns;
-	GhAskedColumn *asked;
-
-	LWLockAcquire(&root->lock, LW_EXCLUSIVE);
-	asked = find_asked(root, column);
-	if (asked != NULL)
-		asked->unreadable = true;
-	LWLockRelease(&root->lock);
-	use->makes = false;
-}
-
-bool
-gh_columns_is_unreadable(const GhColumnsUse *use, const GhColumn *column)
-{
-	GhStoredColumns *root = use->hold.columns;
-	const GhAskedColumn *asked;
-	bool		unreadable;
-
-	LWLockAcquire(&root->lock, LW_SHARED);
-	asked = find_asked(root, column);
-	unreadable = asked != NULL && asked->unreadable;
-	LWLockRelease(&root->lock);
-	return unreadable;
 }
 
 /* ------------------------------------------------------------------ publishing */

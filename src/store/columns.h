@@ -16,7 +16,9 @@
 
 /* Blocks of which columns are made together. */
 #define GH_STRIPE_BLOCKS 32
-/* Rows of these, at most. */
+/* Columns of a table that are known of, at most. */
+#define GH_STORED_COLUMNS_MAX 64
+/* Rows of a stripe, at most. */
 #define GH_STRIPE_ROWS (GH_STRIPE_BLOCKS * MaxHeapTuplesPerPage)
 
 /* A scan's use of them. */
@@ -29,9 +31,15 @@ typedef struct GhColumnRows
 	uint32		count;
 } GhColumnRows;
 
+/* columns_open.c */
 extern GhColumnsUse *gh_columns_open(const GhPages *pages, uint32 natts, const GhPageAttribute *attributes,
 									 uint32 ncolumns, const GhColumn *columns, MemoryContext context);
+extern GhColumnsUse *gh_columns_open_to_fill(const GhPages *pages, uint32 natts, const GhPageAttribute *attributes,
+											 uint32 ncolumns, const GhColumn *columns, MemoryContext context);
 extern void gh_columns_close(GhColumnsUse *use);
+
+/* columns.c */
+extern uint64 gh_columns_fill(GhColumnsUse *use);
 extern uint32 gh_columns_find(GhColumnsUse *use, BlockNumber block);
 extern GhColumnRows gh_columns_rows(const GhColumnsUse *use, BlockNumber block, uint32 count);
 extern const GhPackedColumn *const *gh_columns_packed(const GhColumnsUse *use);

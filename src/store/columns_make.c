@@ -16,7 +16,7 @@
 #include "heap/layout.h"
 #include "store/columns_use.h"
 
-/* Blocks that a column may cost the others; and that are not worth a stripe to be made anew. */
+/* Blocks that a column may cost the others. */
 #define GH_LOST_MAX (GH_STRIPE_BLOCKS / 8)
 
 /* A page that was copied. */
@@ -246,6 +246,18 @@ init_shape(const GhColumnsUse *use, const GhStripe *head, uint32 from, GhPageSha
 							  &error) == GH_OK;
 }
 
+/* Of how many of the blocks that were copied some value of the column cannot be read. */
+static int
+count_lost(GhColumnsUse *use, const GhColumn *column, uint32 copied)
+{
+	GhStripe	one = {.ncolumns = 1,.columns = {*column}};
+	uint32		first[GH_STRIPE_BLOCKS + 1];
+	GhPageShape shape;
+
+	return init_shape(use, &one, 0, &shape) ? pg_popcount32(copied & ~read_rows(use, &shape, copied, first)) :
+		GH_STRIPE_BLOCKS;
+}
+
 /* Notes which of the columns cannot be read of more of the blocks that were copied than may be lost.  False: none. */
 static bool
 note_unreadable(GhColumnsUse *use, const GhStripe *head, uint32 copied)
@@ -254,17 +266,26 @@ note_unreadable(GhColumnsUse *use, const GhStripe *head, uint32 copied)
 
 	for (uint32 c = 0; c < head->ncolumns; c++)
 	{
-		GhStripe	one = {.ncolumns = 1,.columns = {head->columns[c]}};
-		uint32		first[GH_STRIPE_BLOCKS + 1];
-		GhPageShape shape;
-
-		if (init_shape(use, &one, 0, &shape) &&
-			pg_popcount32(copied & ~read_rows(use, &shape, copied, first)) <= GH_LOST_MAX)
+		if (count_lost(use, &head->columns[c], copied) <= GH_LOST_MAX)
 			continue;
 		gh_columns_note_unreadable(use, &head->columns[c]);
 		some = true;
 	}
 	return some;
+}
+
+/* Leaves out what the stripe did not have, and would cost the other columns blocks: no query has asked for it. */
+static void
+leave_costly(GhColumnsUse *use, const GhStripe *before, GhStripe *head, uint32 copied)
+{
+	uint32		ncolumns = 0;
+
+	for (uint32 c = 0; c < head->ncolumns; c++)
+		if ((before != NULL && gh_stripe_column(before, &head->columns[c]) < before->ncolumns &&
+			 !gh_columns_is_unreadable(use, &head->columns[c])) ||
+			count_lost(use, &head->columns[c], copied) == 0)
+			head->columns[ncolumns++] = head->columns[c];
+	head->ncolumns = ncolumns;
 }
 
 /* Whether the pages that were copied are those that the stripe is of. */
@@ -327,7 +348,7 @@ gh_columns_make(GhColumnsUse *use, uint32 number, const GhStripe *before, GhToMa
 	if (copied == 0)
 		return GH_MADE_NOTHING;
 	if (what == GH_MAKE_RENEWED && before->there != 0 && are_same_pages(before, &head, copied) &&
-		pg_popcount32(copied & ~before->looked_at) <= GH_LOST_MAX)
+		pg_popcount32(copied & ~before->looked_at) < gh_gained_min(use))
 		return GH_MADE_SAME;
 	if (what == GH_MAKE_LACKING && add_columns(use, number, before, &head, copied))
 		return GH_MADE_STRIPE;
@@ -336,7 +357,14 @@ gh_columns_make(GhColumnsUse *use, uint32 number, const GhStripe *before, GhToMa
 		return GH_MADE_NOTHING;
 	head.looked_at = copied;
 	head.there = read_rows(use, &shape, copied, head.first);
-	if (pg_popcount32(copied & ~head.there) > GH_LOST_MAX && note_unreadable(use, &head, copied))
+	if (use->fills && head.there != copied)
+	{
+		leave_costly(use, before, &head, copied);
+		if (!init_shape(use, &head, 0, &shape))
+			return GH_MADE_NOTHING;
+		head.there = read_rows(use, &shape, copied, head.first);
+	}
+	else if (pg_popcount32(copied & ~head.there) > GH_LOST_MAX && note_unreadable(use, &head, copied))
 		return GH_MADE_NOTHING;
 	pack_stripe(use, &head);
 	return GH_MADE_STRIPE;

@@ -12,9 +12,6 @@
 #include "store/columns.h"
 #include "store/shared_copies.h"
 
-/* Columns of a table that are known of, at most. */
-#define GH_STORED_COLUMNS_MAX 64
-
 /*
  * Rows of the blocks of a stripe, by columns: one block of bytes without addresses in it.  A block that was looked at has LSNs;
  * of one of these that is not there, some value cannot be read, or its rows were not all visible.
@@ -64,6 +61,7 @@ struct GhColumnsUse
 	GhCopyHold	hold;
 	BlockNumber nblocks;
 	bool		makes;			/* stripes that lack */
+	bool		fills;			/* it is no scan's, but makes all that can be made, each column where it costs no block */
 	instr_time	begun;			/* when the first one was looked up */
 	instr_time	making;			/* what it took to make some */
 	GhStripeMaker *maker;		/* NULL: it made none so far */
@@ -82,6 +80,13 @@ struct GhColumnsUse
 	GhStripe   *stripe;			/* a copy of it, with its columns */
 	Size		room;			/* bytes for that */
 };
+
+/* Of a stripe's blocks, as many have to be gained by making it anew. */
+static inline int
+gh_gained_min(const GhColumnsUse *use)
+{
+	return use->fills ? 1 : GH_STRIPE_BLOCKS / 8;
+}
 
 static inline BlockNumber
 gh_stripe_begin(uint32 number)
@@ -114,11 +119,13 @@ gh_stripe_column(const GhStripe *stripe, const GhColumn *column)
 	return s;
 }
 
+/* columns_open.c: what was asked for before */
+extern void gh_columns_note_unreadable(GhColumnsUse *use, const GhColumn *column);
+extern bool gh_columns_is_unreadable(const GhColumnsUse *use, const GhColumn *column);
+
 /* columns.c */
 extern void gh_columns_reserve(GhColumnsUse *use, Size bytes);
 extern bool gh_columns_publish(GhColumnsUse *use, uint32 number);
-extern void gh_columns_note_unreadable(GhColumnsUse *use, const GhColumn *column);
-extern bool gh_columns_is_unreadable(const GhColumnsUse *use, const GhColumn *column);
 extern bool gh_columns_copy_stripe(GhColumnsUse *use, uint32 number, const GhStripe *head);
 /* What came of reading a stripe's pages. */
 typedef enum GhMade

@@ -623,6 +623,9 @@ gh_shared_copy_may_grow(const GhCopyHold *hold, uint64 bytes)
 	LWLockAcquire(&copies->lock, LW_EXCLUSIVE);
 	may = place->state == PLACE_READY && place->id == hold->number && make_room(bytes, place);
 	LWLockRelease(&copies->lock);
+	/* the setting may be another one than it was */
+	if (may)
+		dsa_set_size_limit(hold->area, Max(gh_shared_copies_limit(), GH_AREA_BYTES_MIN));
 	return may;
 }
 
