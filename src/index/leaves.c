@@ -21,6 +21,7 @@
 
 #include "compat.h"
 #include "index/leaves.h"
+#include "service/faults.h"
 #include "service/progress.h"
 
 /* More levels than any index has. */
@@ -266,6 +267,7 @@ gh_leaves_read(Relation index, GhLeafEntry entry, void *arg)
 			return false;
 		if (!P_IGNORE(opaque_of(&reader)) && !read_entries(&reader))
 			return false;
+		(void) gh_fault_pass(GH_FAULT_POINT_INDEX_LEAF);
 		gh_progress_done(npages);
 	}
 	pfree(reader.page);

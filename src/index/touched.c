@@ -347,7 +347,7 @@ gh_touch_inserted(Relation index, BlockNumber block)
 {
 	const Place *place;
 
-	if (!any_copies() || gh_fault_pass(GH_FAULT_POINT_INDEX_INSERTED) != GH_FAULT_NONE)
+	if (!any_copies() || gh_fault_leaves_out(GH_FAULT_POINT_INDEX_INSERTED))
 		return;
 	place = look_up(index);
 	if (place != NULL && block < place->nblocks)
@@ -375,7 +375,7 @@ gh_touch_removed(Relation index)
 	Relation	heap;
 	GhMapPage  *map;
 
-	if (!any_copies() || gh_fault_pass(GH_FAULT_POINT_INDEX_REMOVED) != GH_FAULT_NONE)
+	if (!any_copies() || gh_fault_leaves_out(GH_FAULT_POINT_INDEX_REMOVED))
 		return;
 	found = look_up(index);
 	if (found == NULL)
@@ -445,7 +445,7 @@ gh_copy_blocks(Relation index, Relation heap, const GhCopied *copied, uint32 *bi
 
 	touches = palloc0(nwords * sizeof(uint32));
 	/* a fault: the other order, which is wrong */
-	if (same && gh_fault_pass(GH_FAULT_POINT_INDEX_ORDER) != GH_FAULT_NONE)
+	if (same && gh_fault_leaves_out(GH_FAULT_POINT_INDEX_ORDER))
 	{
 		same = read_touched(index, copied, touches);
 		pg_usleep(30000);
@@ -454,9 +454,11 @@ gh_copy_blocks(Relation index, Relation heap, const GhCopied *copied, uint32 *bi
 	else if (same)
 	{
 		read_map(heap, copied->nblocks, bits);
+		(void) gh_fault_pass(GH_FAULT_POINT_INDEX_ASKED);
 		/* what was touched before the map had a block as all-visible is seen now */
 		pg_memory_barrier();
 		same = read_touched(index, copied, touches);
+		(void) gh_fault_pass(GH_FAULT_POINT_INDEX_ASKED);
 	}
 	for (uint32 word = 0; word < nwords; word++)
 	{

@@ -86,6 +86,10 @@ gh_fault_pass(GhFaultPoint point)
 		case GH_FAULT_HANG:
 			for (;;)
 				sleep_ms(1000);
+		case GH_FAULT_HOLD:
+			while (pg_atomic_read_u32(&faults->kind) == GH_FAULT_HOLD)
+				sleep_ms(1);
+			break;
 		case GH_FAULT_DELAY:
 			sleep_ms(pg_atomic_read_u32(&faults->delay_ms));
 			break;

@@ -50,6 +50,8 @@
 	X(INDEX_INSERTED, "index_inserted")	/* an insert is not noted in the touched map */ \
 	X(INDEX_REMOVED, "index_removed")	/* nor what VACUUM removes */ \
 	X(INDEX_ORDER, "index_order")	/* the touched map is read before the visibility map */ \
+	X(INDEX_LEAF, "index_leaf")	/* behind each leaf page that is copied */ \
+	X(INDEX_ASKED, "index_asked")	/* behind each of the two maps that are read */ \
 	X(INDEX_COPY, "index_copy")	/* a process does not take the copy of an index */ \
 	X(ALLOCATION, "allocation") \
 	X(REPLY, "reply")
@@ -63,6 +65,7 @@
 	X(TERM, "term")				/* the worker is told to end */ \
 	X(HANG, "hang")				/* the device answers no more */ \
 	X(DELAY, "delay")			/* it answers after `ms` */ \
+	X(HOLD, "hold")				/* nothing, until something else is armed */ \
 	X(KILL, "kill")				/* the worker is killed */ \
 	X(CRASH, "crash")			/* the driver aborts the process */
 
@@ -125,6 +128,15 @@ gh_fault_point_of(GhOp op)
 }
 
 #endif
+
+/* At a point where something is to be left out: whether it is. */
+static inline bool
+gh_fault_leaves_out(GhFaultPoint point)
+{
+	GhFaultKind kind = gh_fault_pass(point);
+
+	return kind != GH_FAULT_NONE && kind != GH_FAULT_HOLD;
+}
 
 /* An armed fault as an engine's status; GH_OK: none. */
 static inline GhStatus

@@ -17,7 +17,7 @@ my $started = $server->query('SELECT pg_postmaster_start_time()');
 my %want = $service->answers;
 my @points = grep { !/^(?:any|open|register|pool|scan.*)$/ } split /,/, $service->ask("SELECT gpuhash_fault_list('points')");
 my @kinds = split /,/, $service->ask("SELECT gpuhash_fault_list('kinds')");
-is("@kinds", 'no_memory limit launch sticky term hang delay kill crash', 'the kinds of faults that are known here');
+is("@kinds", 'no_memory limit launch sticky term hang delay hold kill crash', 'the kinds of faults that are known here');
 my $session = $server->session;
 my (%tried, %survived);
 

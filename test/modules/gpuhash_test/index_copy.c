@@ -21,6 +21,7 @@
 #include "utils/snapmgr.h"
 
 #include "index/touched.h"
+#include "service/faults.h"
 
 #include "gpuhash_test.h"
 
@@ -140,6 +141,7 @@ gpuhash_test_copy_index(PG_FUNCTION_ARGS)
 			copy_page(index, page, opaque);
 		next = opaque->btpo_next;
 		UnlockReleaseBuffer(buffer);
+		(void) gh_fault_pass(GH_FAULT_POINT_INDEX_LEAF);
 		CHECK_FOR_INTERRUPTS();
 		if (PG_GETARG_INT32(1) > 0)
 			pg_usleep(PG_GETARG_INT32(1));
