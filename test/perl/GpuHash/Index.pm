@@ -88,6 +88,7 @@ sub broken
 	return undef if $server->query("SELECT count(*) FROM pg_available_extensions WHERE name = 'amcheck'") == 0;
 	$server->query('SET client_min_messages = warning; CREATE EXTENSION IF NOT EXISTS amcheck');
 	my $names = $server->query("SELECT string_agg(quote_literal(c.oid), ',') FROM pg_class c JOIN pg_am a ON a.oid = relam JOIN pg_index ON indexrelid = c.oid WHERE amname = 'gpuhash' AND indisvalid AND relpersistence = 'p'");
+	return '' if $names eq '';
 	my $name_method = sub { $server->query("UPDATE pg_class SET relam = (SELECT oid FROM pg_am WHERE amname = '$_[0]') WHERE oid IN ($names)") };
 	$name_method->('btree');
 	my (undef, undef, $found) = $server->run("SELECT bt_index_parent_check(oid, true, true) FROM pg_class WHERE oid IN ($names)");
