@@ -301,6 +301,10 @@ leaves_system_room(uint64 bytes)
 static bool
 make_room(uint64 bytes, const Place *but)
 {
+	/* the setting may have been lowered */
+	while (!fits(taken(false, but, 0)))
+		if (!free_oldest(PLACE_READY, but))
+			break;
 	/* none goes in vain; an area may double when it grows */
 	if (!fits(taken(true, but, bytes)) || !leaves_system_room(bytes + (but == NULL ? 0 : but->bytes)))
 		return false;

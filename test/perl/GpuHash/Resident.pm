@@ -85,7 +85,7 @@ our %QUERY = (
 	scan => 'SELECT ctid, tableoid, t.* FROM t WHERE n > -1000000000',
 	z_sums => 'SELECT count(*), sum(n), sum(b), sum(id), sum(g) FROM t');
 
-our %SUMS = (a => $QUERY{a_sums}, b => 'SELECT g, x, count(*), sum(n), sum(b), min(id) FROM t GROUP BY g, x', c => $QUERY{pairs});
+our %SUMS = (a => $QUERY{a_sums}, d => 'SELECT count(*) FROM t', b => 'SELECT g, x, count(*), sum(n), sum(b), min(id) FROM t GROUP BY g, x', c => $QUERY{pairs});
 
 sub column_pages
 {
