@@ -5,7 +5,8 @@
 # Works in a folder of its own and as an ordinary user; the checkout and the
 # installed servers are not touched.  Missing packages are installed when run
 # as root; otherwise the command that does it is shown.  What cannot run here
-# is skipped with the reason.  The last line counts: "N passed, N failed".
+# is skipped with the reason.  The last lines name the longest tests and count: "N passed,
+# N failed".
 #
 # Environment
 #	PG_CONFIG	the server to test with (default: of PATH, else the newest)
@@ -20,7 +21,8 @@
 #	TAP		which of the TAP tests, as a pattern of the shell: "02*" (default: all)
 #	TAP_AT_ONCE	how many of them run at a time (default: a processor each, at most 4; 1 with a GPU)
 #	CHECK_SECONDS	after so many no TAP test is begun any more (default: no limit)
-#	CHECK_TOTALS_FILE	file to write "passed failed" to, in place of the last line
+#	CHECK_TOTALS_FILE	file to write "passed failed" to, in place of the last lines, and behind that how many seconds
+#			each test took, and its name
 #	FETCH_ARCHIVE	yes: fetch the archive data if it is not there
 #	GPUHASH_ARCHIVE	folder with the archive data (default: build/archive)
 set -euo pipefail
@@ -56,17 +58,21 @@ result() {
 
 skip() { printf 'skip    %s: %s\n' "$1" "$2"; }
 
-# took START: " (N s)" for what took ten seconds and more
-took() { [ $((SECONDS - $1)) -lt 10 ] || printf ' (%s s)' $((SECONDS - $1)); }
+# took NAME START: notes how long that took, and says " (N s)" for ten seconds and more.
+took() {
+	local seconds=$((SECONDS - $2))
+	printf '%s %s\n' "$seconds" "$1" >>"$WORK/times"
+	[ "$seconds" -lt 10 ] || printf ' (%s s)' "$seconds"
+}
 
 # attempt NAME COMMAND...: one test that passes when the command does.
 attempt() {
 	local name=$1 log=$WORK/attempt.log start=$SECONDS
 	shift
 	if "$@" >"$log" 2>&1; then
-		result ok "$name$(took "$start")"
+		result ok "$name$(took "$name" "$start")"
 	else
-		result FAILED "$name$(took "$start")" "$log"
+		result FAILED "$name$(took "$name" "$start")" "$log"
 	fi
 }
 
@@ -272,9 +278,9 @@ engine_tests() {
 	read -r passed failed < <(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$log" | tail -n 1) || true
 	PASSED=$((PASSED + ${passed:-0}))
 	if [ "$rc" = 0 ] && [ "${failed:-1}" = 0 ] && [ "${passed:-0}" != 0 ]; then
-		printf 'ok      %s: %s tests%s\n' "$name" "$passed" "$(took "$start")"
+		printf 'ok      %s: %s tests%s\n' "$name" "$passed" "$(took "$name" "$start")"
 	else
-		result FAILED "$name" "$log"
+		result FAILED "$name$(took "$name" "$start")" "$log"
 	fi
 }
 
@@ -306,12 +312,12 @@ part_sanitize() {
 # Count the tests of pg_regress and pg_isolation_regress in either of their
 # formats: "test NAME ... ok" before 16, TAP after.
 count_regress() {
-	local name=$1 log=$2 rc=$3 diffs=$4 passed failed
+	local name=$1 log=$2 rc=$3 diffs=$4 start=$5 passed failed
 	passed=$(grep -cE '^ok |^(test| ) *[^ ]+ +\.\.\. +ok ' "$log" || true)
 	failed=$(grep -cE '^not ok |^(test| ) *[^ ]+ +\.\.\. +(FAILED|failed)' "$log" || true)
 	PASSED=$((PASSED + passed))
 	if [ "$failed" = 0 ] && [ "$rc" = 0 ] && [ "$passed" != 0 ]; then
-		printf 'ok      %s: %s tests\n' "$name" "$passed"
+		printf 'ok      %s: %s tests%s\n' "$name" "$passed" "$(took "$name" "$start")"
 		return
 	fi
 	grep -E '^not ok |\.\.\. +(FAILED|failed)' "$log" || true
@@ -327,10 +333,10 @@ count_regress() {
 
 # One of the suites of `make installcheck`, on the server of part regress.
 installcheck() {
-	local name=$1 diffs=$2 log=$WORK/installcheck.log rc=0
+	local name=$1 diffs=$2 log=$WORK/installcheck.log rc=0 start=$SECONDS
 	shift 2
 	gh_make WITH_CUDA=no "$@" installcheck >"$log" 2>&1 || rc=$?
-	count_regress "$name" "$log" "$rc" "$WORK/build/$diffs"
+	count_regress "$name" "$log" "$rc" "$WORK/build/$diffs" "$start"
 	if grep -E 'was terminated by signal|PANIC|TRAP:' "$SERVER/log" | head -n 5; then
 		result FAILED "$name: the server crashed"
 	fi
@@ -398,11 +404,11 @@ tap_file() {
 		if grep -q '^Result: NOTESTS' "$log"; then
 			:
 		elif [ "$rc" = 0 ] && [ "$failed" = 0 ]; then
-			printf 'ok      %s: %s tests%s\n' "test/t/${file##*/}" "$passed" "$(took "$start")"
+			printf 'ok      %s: %s tests%s\n' "test/t/${file##*/}" "$passed" "$(took "test/t/${file##*/}" "$start")"
 		else
 			[ "$failed" != 0 ] || failed=1
 			tap_failures "$log" "$rc" "$seconds"
-			printf 'FAILED  %s\n' "test/t/${file##*/}"
+			printf 'FAILED  %s%s\n' "test/t/${file##*/}" "$(took "test/t/${file##*/}" "$start")"
 		fi
 	} >"$folder/said"
 	echo "$passed $failed" >"$folder/counts.new"
@@ -463,6 +469,7 @@ part_tap() {
 check() {
 	local part start
 	gh_paths ""
+	: >"$WORK/times"
 	for part in $PARTS; do
 		start=$SECONDS
 		gh_step "$part"
@@ -478,8 +485,9 @@ check() {
 	done
 	gh_say
 	if [ -n "${CHECK_TOTALS_FILE:-}" ]; then
-		echo "$PASSED $FAILED" >"$CHECK_TOTALS_FILE"
+		{ echo "$PASSED $FAILED" && cat "$WORK/times"; } >"$CHECK_TOTALS_FILE"
 	else
+		gh_longest "$WORK/times"
 		echo "$PASSED passed, $FAILED failed"
 	fi
 	[ "$FAILED" = 0 ] || exit 1

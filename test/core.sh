@@ -115,7 +115,7 @@ core_explained() {
 
 # core_suite SUITE WAY: count its tests.
 core_suite() {
-	local suite=$1 way=$2 out=$WORK/core-$1-$2 name="PostgreSQL's $1 tests, gpuhash $2" rc=0 all ran
+	local suite=$1 way=$2 out=$WORK/core-$1-$2 name="PostgreSQL's $1 tests, gpuhash $2" rc=0 all ran start=$SECONDS
 	local differences=$out/regression.diffs
 	core_run "$suite" "$way" || rc=$?
 	if grep -rhE 'was terminated by signal|PANIC:|TRAP:' "$out/log" | head -n 5 | grep .; then
@@ -127,7 +127,7 @@ core_suite() {
 		ran=$(grep -cE '^(not )?ok |^(test| ) *[^ ]+ +\.\.\. +(ok|FAILED|failed)' "$out/console" || true)
 		if [ "$way" != off ] && [ "$ran" = "$all" ] && core_explained "$suite" "$way"; then
 			PASSED=$((PASSED + ran))
-			printf 'ok      %s: %s tests, %s of them with other plans\n' "$name" "$ran" "$(grep -c '^ok ' "$out/differences")"
+			printf 'ok      %s: %s tests, %s of them with other plans%s\n' "$name" "$ran" "$(grep -c '^ok ' "$out/differences")" "$(took "$name" "$start")"
 			grep -v ': EXPLAIN and the order of rows$' "$out/differences" | sed 's/^ok /        /' || true
 			return
 		fi
@@ -140,7 +140,7 @@ core_suite() {
 			differences=$out/unexplained
 		fi
 	fi
-	count_regress "$name" "$out/console" "$rc" "$differences"
+	count_regress "$name" "$out/console" "$rc" "$differences" "$start"
 }
 
 part_core() {

@@ -205,6 +205,15 @@ page_faults() {
 	page_fault "it does not mention the line Rows Left Out" doc/explain.md 's/Rows Left Out/these/'
 }
 
+longest_tests() {
+	printf '3 b c\n12 a\n1 e\n2 d\n40 test/t/001_x.pl (pg18)\n1 f\n' >"$WORK/some-times"
+	expect "longest: 40 s, test/t/001_x.pl (pg18)
+longest: 12 s, a
+longest: 3 s, b c
+longest: 2 s, d
+longest: 1 s, " gh_longest "$WORK/some-times"
+}
+
 part_harness() {
 	attempt "servers without headers, headers without a server, and two servers are told apart" find_servers
 	attempt "a PG_CONFIG that packages cannot mend is refused with the reason" refuse_servers
@@ -212,6 +221,7 @@ part_harness() {
 	attempt "no /dev/shm" no_shared_memory
 	attempt "no script ends without a word" unforeseen_failure
 	attempt "TAP tests that run at a time are all said and counted" tap_at_once
+	attempt "the longest tests are named" longest_tests
 	attempt "the command that installs packages, with sudo and without" install_hint
 	attempt "zombies do not run" zombies_do_not_run
 	attempt "the demo's last sentence" demo_verdict

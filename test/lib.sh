@@ -39,6 +39,8 @@ unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES GNUMAKEFLAGS
 gh_say() { printf '%s\n' "$*"; }
 gh_step() { printf '\n== %s\n' "$*"; }
 gh_die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
+# gh_longest FILE: the five longest tests of a file whose lines begin with seconds.
+gh_longest() { sort -rn "$1" | awk 'NR <= 5 { seconds = $1; sub(/^[0-9]+ /, ""); printf "longest: %s s, %s\n", seconds, $0 }'; }
 gh_have() { command -v "$1" >/dev/null 2>&1; }
 
 # A command fails that was not expected to, and `set -e` ends the script: say which.
