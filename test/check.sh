@@ -165,6 +165,12 @@ install_elsewhere() {
 	grep -qE "^$prefix/share(/postgresql)?/extension/gpuhash\.control\$" "$WORK/installed"
 }
 
+# A server as initdb leaves it, of which each TAP test has copies.
+build_template() {
+	rm -rf "$WORK/template"
+	"$STAGE_BIN/initdb" -D "$WORK/template" -U postgres -A trust -E UTF8 --locale=C --no-sync
+}
+
 # needs_faults FILE...: whether one of the TAP tests needs them
 needs_faults() { grep -qE "^use GpuHash::(Test 'module'|Service)" "$@"; }
 
@@ -183,7 +189,9 @@ part_build() {
 				attempt "build and install with fault points" build_faults
 			else
 				skip "build and install with fault points" "no TAP test that is asked for needs them"
-			fi ;;
+			fi
+			attempt "build the stand-in for the CUDA engine" engine_make stand_in
+			attempt "make the servers' first files" build_template ;;
 		*) skip "build and install with fault points" "for part tap, which is not asked for" ;;
 	esac
 	attempt "a function that is not declared stops every build" refused_source 'int gh_probe(void);
@@ -438,6 +446,9 @@ part_tap() {
 	gh_have prove || { skip "TAP tests" "prove (of perl) is not installed"; return; }
 	[ -n "$(find "$SRC/test/t" -name '*.pl')" ] || { skip "TAP tests" "none there"; return; }
 	export GPUHASH_BINDIR
+	# what part build has made once for all
+	[ ! -f "$SRC/build/engine/stand_in.so" ] || export GPUHASH_STAND_IN_LIBRARY=$SRC/build/engine/stand_in.so
+	[ ! -f "$WORK/template/PG_VERSION" ] || export GPUHASH_INITDB_TEMPLATE=$WORK/template
 	TAP_RUNNING=0
 	rm -rf "$WORK"/tap-*
 	for file in "$SRC"/test/t/${TAP:-*}.pl; do

@@ -58,10 +58,7 @@ core_libraries() {
 }
 
 # The engine for a GPU that is none, in the private copy of the server.
-core_stand_in() {
-	cc -std=gnu11 -O1 -shared -fPIC -fvisibility=hidden -I"$SRC/src" -o "$STAGE_LIB/gpuhash_cuda.so" \
-		"$SRC"/test/fault/*.c "$SRC"/src/engine/*.c "$SRC"/src/engine/*/*.c -Wl,-z,defs -ldl -lpthread -lm
-}
+core_stand_in() { engine_make stand_in && cp "$SRC/build/engine/stand_in.so" "$STAGE_LIB/gpuhash_cuda.so"; }
 
 # core_run SUITE WAY: a run; its files are then in $WORK/core-SUITE-WAY.
 core_run() {

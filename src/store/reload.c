@@ -37,7 +37,7 @@
 #include "store/resident_file.h"
 
 /* Between two looks; tests wait for them. */
-#define GH_LOOK_MS GH_WITH_FAULT_POINTS(500, 60000)
+#define GH_LOOK_MS GH_WITH_FAULT_POINTS(100, 60000)
 
 /* By device: the worker on whose device all is again that is remembered; 0: none. */
 static uint64 *served;

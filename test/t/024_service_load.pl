@@ -2,7 +2,7 @@
 # No wrong answer, and nothing is left over.  Latencies and throughput are printed, and
 # those of PostgreSQL alone.
 #
-#	GPUHASH_LOAD_SECONDS	60: how long; PostgreSQL alone takes a quarter of it
+#	GPUHASH_LOAD_SECONDS	15: how long; PostgreSQL alone takes a quarter of it
 #	GPUHASH_LOAD_SESSIONS	32
 #	GPUHASH_LOAD_ROWS		4000: of the outer relation
 use GpuHash::Test 'module';
@@ -10,7 +10,7 @@ use File::Temp ();
 use FindBin;
 use GpuHash::Service;
 
-my $seconds = $ENV{GPUHASH_LOAD_SECONDS} || 60;
+my $seconds = $ENV{GPUHASH_LOAD_SECONDS} || 15;
 my $sessions = $ENV{GPUHASH_LOAD_SESSIONS} || 32;
 my $rows = $ENV{GPUHASH_LOAD_ROWS} || 4000;
 

@@ -53,7 +53,7 @@ sub await_pages
 sub loading { my ($database) = @_; return well($other, "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'gpuhash reload worker'" . ($database ? " AND datname = '$database'" : '')) > 0 }
 
 # When the launcher has seen that the worker serves, that nothing is loaded any more, and what is there then.
-sub settle { sleep 1.2; await('nothing is being loaded', sub { !loading() }); sleep 0.7; return }
+sub settle { sleep 0.4; await('nothing is being loaded', sub { !loading() }); sleep 0.3; return }
 
 # Another worker, that begins anew.
 sub end_worker

@@ -1,7 +1,8 @@
 # GpuHash::Fault: a stand-in for the CUDA engine whose device fails on demand.
 #
 # Put in the place of gpuhash_cuda.so of the tested installation, which is moved
-# aside until the test ends.  Create it before the server starts.
+# aside until the test ends.  Create it before the server starts.  GPUHASH_STAND_IN_LIBRARY names its file; else
+# each test builds it.
 #
 #	my $fault = GpuHash::Fault->new;	dies never: see why_not
 #	GpuHash::Fault->new(absent => 1)	no library at all
@@ -19,7 +20,8 @@ use FindBin;
 use Test::More ();
 use GpuHash::Server;
 
-# The folder of the library that was built, once in a test.
+# The library's file, and the folder in which it was built, once in a test.
+my $library = $ENV{GPUHASH_STAND_IN_LIBRARY};
 my $built;
 
 sub new
@@ -45,18 +47,18 @@ sub library
 	my ($class) = @_;
 	my $why_not = $class->build;
 	Test::More::plan(skip_all => $why_not) if $why_not;
-	return "$built/engine.so";
+	return $library;
 }
 
 sub build
 {
 	my ($self) = @_;
-	return undef if $built;
+	return undef if $library;
 	my $top = "$FindBin::Bin/../..";
 	my $dir = File::Temp->newdir('gpuhashXXXXXX', DIR => $ENV{TMPDIR} || '/tmp');
 	my $output = `\${CC:-cc} -std=gnu11 -O1 -shared -fPIC -fvisibility=hidden -I'$top/src' -o '$dir/engine.so' '$top'/test/fault/*.c '$top'/src/engine/*.c '$top'/src/engine/*/*.c -Wl,-z,defs -ldl -lpthread -lm 2>&1`;
 	return "no C compiler: $output" if $?;
-	$built = $dir;
+	($built, $library) = ($dir, "$dir/engine.so");
 	return undef;
 }
 
@@ -68,7 +70,7 @@ sub install
 	$self->{library} = "$libdir/gpuhash_cuda.so";
 	rename $self->{library}, "$self->{library}.aside" or return "rename: $!" if -e $self->{library};
 	return undef if $self->{absent};
-	return system('cp', "$built/engine.so", $self->{library}) == 0 ? undef : 'cp failed';
+	return system('cp', $library, $self->{library}) == 0 ? undef : 'cp failed';
 }
 
 sub why_not { return $_[0]{why_not} }

@@ -68,7 +68,9 @@ sub new
 	my $dir = File::Temp::tempdir('gpuhashXXXXXX', DIR => $ENV{TMPDIR} || '/tmp', CLEANUP => 1);
 	my $self = bless { dir => $dir, bin => bindir() }, $class;
 
-	must("$self->{bin}/initdb", '-D', "$dir/data", '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync');
+	my $made = $ENV{GPUHASH_INITDB_TEMPLATE};
+	must($made ? ('cp', '-RPp', $made, "$dir/data") :
+		("$self->{bin}/initdb", '-D', "$dir/data", '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync'));
 	open my $conf, '>>', "$dir/data/postgresql.conf" or die $!;
 	print $conf "$_\n" for
 		"listen_addresses = ''", "unix_socket_directories = '$dir'", 'fsync = off',

@@ -208,11 +208,16 @@ sub processes
 	return %title;
 }
 
+# Those that were there stay so while they run: many processes of a machine take long to look through.
 sub workers
 {
 	my ($self) = @_;
+	my %known = %{ $self->{workers} // {} };
+	return %known if keys %known == $self->{devices} && !grep { !GpuHash::Server::runs($_) } values %known;
 	my %title = $self->processes;
-	return map { $title{$_} =~ /gpuhash worker for GPU (\d+)/ ? ($1 => $_) : () } keys %title;
+	%known = map { $title{$_} =~ /gpuhash worker for GPU (\d+)/ ? ($1 => $_) : () } keys %title;
+	$self->{workers} = \%known;
+	return %known;
 }
 
 sub server { return $_[0]{server} }
