@@ -54,6 +54,22 @@ RESET max_parallel_workers;
 SET work_mem = '64kB';
 SELECT q.query, c.same FROM apa_more q, LATERAL compare_aggregate(q.query, workers => 3) c WHERE query !~ 'ROLLUP|OFFSET' AND c.same <> 'same' ORDER BY q.position;
 RESET work_mem;
+-- where groupings are also done partition by partition
+CREATE TABLE apa_parted (k int, n int) PARTITION BY RANGE (k);
+CREATE TABLE apa_parted_0 PARTITION OF apa_parted FOR VALUES FROM (0) TO (25000) WITH (autovacuum_enabled = off);
+CREATE TABLE apa_parted_1 PARTITION OF apa_parted FOR VALUES FROM (25000) TO (30000) WITH (autovacuum_enabled = off);
+INSERT INTO apa_parted SELECT i * 7919 % 30000, i FROM generate_series(1, 60000) i;
+ANALYZE apa_parted;
+SET enable_partitionwise_aggregate = on;
+SELECT c.* FROM unnest(ARRAY['SELECT a.k, a.c, b.c FROM (SELECT k, count(*) AS c FROM apa_parted GROUP BY k) a JOIN (SELECT k, count(*) AS c FROM apa_parted GROUP BY k) b USING (k) ORDER BY k',
+    'SELECT k, count(*) FROM apa_parted GROUP BY k ORDER BY k', 'SELECT k, count(*) FROM apa_many GROUP BY k UNION SELECT k, count(*) FROM apa_parted GROUP BY k']) q, LATERAL compare_aggregate(q, workers => 4) c;
+SET gpuhash.force_offload = off;
+SET max_parallel_workers_per_gather = 4;
+SELECT count(*), sum(c), min(k), max(k) FROM (SELECT a.k, a.c FROM (SELECT k, count(*) AS c FROM apa_parted GROUP BY k) a JOIN (SELECT k, count(*) AS c FROM apa_parted GROUP BY k) b USING (k) ORDER BY k) x;
+RESET gpuhash.force_offload;
+RESET max_parallel_workers_per_gather;
+RESET enable_partitionwise_aggregate;
+DROP TABLE apa_parted;
 RESET enable_material;
 SET work_mem = '64kB';
 SET hash_mem_multiplier = 1;

@@ -27,8 +27,9 @@
 #include "aggregate/exec.h"
 #include "fragment/parallel.h"
 
-/* Bytes of a chunk, but where one group has more. */
-#define GH_CHUNK_BYTES ((Size) 16 * 1024)
+/* Bytes of a chunk, but where one group has more: those of all parts together a quarter of the groups' memory at most, or */
+#define GH_CHUNK_MIN ((Size) 1024)
+#define GH_CHUNK_MAX ((Size) 16 * 1024)
 
 /* A place in a file. */
 typedef struct GhChunkPlace
@@ -69,8 +70,8 @@ typedef struct GhAggregateMember
 	GhFragmentMember fragment;	/* must be first */
 	int			writes;			/* whose file this is: */
 	BufFile    *file;			/* what this participant leaves; NULL: no file */
-	GhRecordBuffer chunks[GH_SHARED_PARTS]; /* by part, the one that is not written yet: */
-	Size		chunk_bytes[GH_SHARED_PARTS];
+	GhRecordBuffer *chunks;		/* by part, the one that is not written yet: */
+	Size	   *chunk_bytes;
 	GhRecordBuffer left;		/* or is about to leave in shared memory: */
 	Size		left_bytes;
 	bool		merges;			/* it is the last one, and has the groups of all in memory, or in files of its own */
@@ -187,12 +188,17 @@ create_file(GhAggregateNode *node)
 
 	file_name(name, member->writes);
 	member->file = BufFileCreateFileSet(&shared_of(node)->files.fs, name);
-	MemoryContextSwitchTo(saved);
+	member->chunks = palloc0(sizeof(GhRecordBuffer) * GH_SHARED_PARTS);
+	member->chunk_bytes = palloc0(sizeof(Size) * GH_SHARED_PARTS);
 	for (int part = 0; part < GH_SHARED_PARTS; part++)
-	{
 		member->chunks[part].context = context;
-		member->chunk_bytes[part] = 0;
-	}
+	MemoryContextSwitchTo(saved);
+}
+
+static Size
+chunk_room(const GhAggregateNode *node)
+{
+	return Max(Min(node->fragment.memory_limit / 4 / GH_SHARED_PARTS, GH_CHUNK_MAX), GH_CHUNK_MIN);
 }
 
 /* The part's chunk goes to the file. */
@@ -221,12 +227,13 @@ write_record(void *arg, const char *record, Size size)
 	GhAggregateNode *node = arg;
 	GhAggregateMember *member = member_of(node);
 	int			part = (int) (gh_group_record_hash(record) >> (64 - GH_SHARED_PART_BITS));
+	Size		room = chunk_room(node);
 
 	if (member->file == NULL)
 		create_file(node);
-	if (member->chunk_bytes[part] > 0 && member->chunk_bytes[part] + size > GH_CHUNK_BYTES)
+	if (member->chunk_bytes[part] > 0 && member->chunk_bytes[part] + size > room)
 		write_chunk(node, part);
-	memcpy(gh_record_buffer(&member->chunks[part], Max(member->chunk_bytes[part] + size, GH_CHUNK_BYTES)) +
+	memcpy(gh_record_buffer(&member->chunks[part], Max(member->chunk_bytes[part] + size, room)) +
 		   member->chunk_bytes[part], record, size);
 	member->chunk_bytes[part] += size;
 	node->fragment.counts.disk += size;
@@ -236,12 +243,12 @@ static void
 free_chunks(GhAggregateMember *member)
 {
 	for (int part = 0; part < GH_SHARED_PARTS; part++)
-	{
 		if (member->chunks[part].data != NULL)
 			pfree(member->chunks[part].data);
-		member->chunks[part] = (GhRecordBuffer) {0};
-		member->chunk_bytes[part] = 0;
-	}
+	pfree(member->chunks);
+	pfree(member->chunk_bytes);
+	member->chunks = NULL;
+	member->chunk_bytes = NULL;
 }
 
 /* Records that lie one behind the other. */
@@ -490,8 +497,9 @@ open_parts(GhAggregateNode *node)
 	}
 	if (member->file != NULL)
 		leave_file(node);
+	/* whoever sees that they are ready sees that file */
+	pg_write_barrier();
 	pg_atomic_write_u32(&shared->ready, 1);
-	pg_memory_barrier();
 	ConditionVariableBroadcast(&shared->ready_changed);
 }
 

@@ -498,7 +498,11 @@ gh_columns_publish(GhColumnsUse *use, uint32 number)
 	dsa_pointer before;
 	int64		bytes = (int64) stripe->bytes;
 	int64		pages = pg_popcount32(stripe->there);
+	uint64		columns = 0;
 
+	for (uint32 s = 0; s < stripe->ncolumns; s++)
+		if (stripe->columns[s].attribute <= GH_FACTS_COLUMNS)
+			columns |= UINT64CONST(1) << (stripe->columns[s].attribute - 1);
 	if (!has_room_for(use, number) || !gh_shared_copy_may_grow(&use->hold, stripe->bytes) ||
 		!gh_shared_copy_alloc(&use->hold, stripe->bytes, &at))
 		return false;
@@ -518,6 +522,6 @@ gh_columns_publish(GhColumnsUse *use, uint32 number)
 		pages -= pg_popcount32(old->there);
 		gh_shared_copy_free(&use->hold, before);
 	}
-	gh_shared_copy_grew(&use->hold, bytes, pages);
+	gh_shared_copy_grew(&use->hold, bytes, pages, columns);
 	return true;
 }

@@ -633,9 +633,9 @@ gh_shared_copy_may_grow(const GhCopyHold *hold, uint64 bytes)
 	return may;
 }
 
-/* The copy has so many bytes, and rows, more, or fewer. */
+/* The copy has so many bytes, and rows, more, or fewer; and these columns, if it is one of columns. */
 void
-gh_shared_copy_grew(const GhCopyHold *hold, int64 bytes, int64 rows)
+gh_shared_copy_grew(const GhCopyHold *hold, int64 bytes, int64 rows, uint64 columns)
 {
 	Place	   *place = &copies->places[hold->place];
 
@@ -644,6 +644,7 @@ gh_shared_copy_grew(const GhCopyHold *hold, int64 bytes, int64 rows)
 	{
 		place->bytes = gh_area_size(hold->area, place->bytes + (uint64) bytes);
 		place->facts.rows += (uint64) rows;
+		place->facts.columns |= columns;
 	}
 	LWLockRelease(&copies->lock);
 }

@@ -38,10 +38,13 @@ typedef struct GhCopyHold
 	uint64		number;			/* of the copy, never used again */
 } GhCopyHold;
 
+#define GH_FACTS_COLUMNS 64
+
 /* What can be told of a copy to those who do not attach it. */
 typedef struct GhCopyFacts
 {
 	uint64		rows;			/* of columns: pages */
+	uint64		columns;		/* of columns: which there are, at least of some pages: a bit for each attribute up to GH_FACTS_COLUMNS */
 	uint64		generation;		/* of an index: GhIndexCopy's */
 	BlockNumber nblocks;		/* likewise */
 } GhCopyFacts;
@@ -85,7 +88,7 @@ extern void gh_shared_copy_abandon(GhCopyHold *hold, bool refused);
 /* For copies that grow: their makers take memory when it is needed. */
 extern bool gh_shared_copy_was_seen(GhCopyKind kind, Relation relation);
 extern bool gh_shared_copy_may_grow(const GhCopyHold *hold, uint64 bytes);
-extern void gh_shared_copy_grew(const GhCopyHold *hold, int64 bytes, int64 rows);
+extern void gh_shared_copy_grew(const GhCopyHold *hold, int64 bytes, int64 rows, uint64 columns);
 extern void gh_shared_copy_took(const GhCopyHold *hold, int64 ms);
 extern void gh_shared_copy_free(GhCopyHold *hold, dsa_pointer at);
 
