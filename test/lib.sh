@@ -578,6 +578,8 @@ gh_server_stop() {
 	[ -n "${SERVER:-}" ] || return 0
 	"$STAGE_BIN/pg_ctl" -D "$SERVER/data" -m fast -w -t 60 stop >/dev/null 2>&1 || true
 	SERVER=
+	# what comes after it is not to connect as its superuser
+	unset PGHOST PGPORT PGUSER PGDATABASE
 }
 
 # Does the process run?  Where init reaps nothing, as in some containers, an orphan

@@ -27,7 +27,7 @@
 #include "aggregate/exec.h"
 #include "fragment/parallel.h"
 
-/* Bytes of a chunk, but where one group has more: those of all parts together a quarter of the groups' memory at most, or */
+/* Bytes of a chunk, but where one group has more: those of all parts take a quarter of the memory for groups, within these limits. */
 #define GH_CHUNK_MIN ((Size) 1024)
 #define GH_CHUNK_MAX ((Size) 16 * 1024)
 

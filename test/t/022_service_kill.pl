@@ -171,8 +171,9 @@ for my $state ('idle', 'in a join', 'with a device that hangs', 'with a driver t
 	my $session = $server->session;
 	hang_at_start() if $state =~ /start/;
 	my %workers = $service->workers;
-	my @pids = keys %{ { $service->processes } };
 	my $postmaster = $service->postmaster;
+	# that, too, has to be gone before another one can start
+	my @pids = ($postmaster, keys %{ { $service->processes } });
 	$service->arm('find', 'hang') if $state =~ /device that hangs/;
 	$session->send($state eq 'idle' ? 'SELECT 1' : $long);
 	sleep 0.1;

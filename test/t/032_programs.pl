@@ -127,8 +127,8 @@ SKIP:
 	$server->query('CREATE TABLE locale (x text COLLATE "und-x-icu"); INSERT INTO locale SELECT i FROM generate_series(1, 10) i');
 	is(check('x', "x > '3'", 'locale')->{none}, 'text is ordered by another collation than C', 'an order of text');
 	is(check('x', "x = '3'", 'locale')->{wrong}, 0, 'bytes are equal where text is');
-	is(check('t', q{nm collate "und-x-icu" > 'n5'})->{none}, 'text is ordered by another collation than C', 'an order of names');
-	is(check('t', q{nm collate "und-x-icu" = 'n5'})->{wrong}, 0, 'which are equal as texts are');
+	is(check('i4', q{nm collate "und-x-icu" > 'n5'})->{none}, 'text is ordered by another collation than C', 'an order of names');
+	is(check('i4', q{nm collate "und-x-icu" = 'n5'})->{wrong}, 0, 'which are equal as texts are');
 	is(check('x', "x = greatest(x, '3')", 'locale')->{none}, 'text is ordered by another collation than C', 'GREATEST of text');
 	is(check('x', "starts_with(x, '3')", 'locale')->{wrong}, 0, 'where a text begins');
 	is(check('x', "x ilike '3%'", 'locale')->{none}, 'letters are folded by another collation than C', 'ILIKE');
