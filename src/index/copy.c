@@ -603,7 +603,7 @@ static void
 publish(GhCopyHold *hold)
 {
 	const GhIndexCopy *copy = hold->copy;
-	const GhCopyFacts facts = {copy->rows, copy->generation, copy->nblocks};
+	const GhCopyFacts facts = {.rows = copy->rows,.generation = copy->generation,.nblocks = copy->nblocks};
 
 	gh_shared_copy_publish(hold, &facts, false);
 }
