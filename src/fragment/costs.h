@@ -34,19 +34,6 @@ gh_cpu_pages_cost(double pages, double rows, double page_cost, int ninstructions
 		(GH_PAGE_ROW_COST * cpu_tuple_cost + GH_INSTRUCTION_COST * cpu_operator_cost * ninstructions);
 }
 
-/* What that is less where columns are read in the place of pages: for the pages, and for the rows. */
-static inline Cost
-gh_columns_save_pages(double pages, double page_cost)
-{
-	return page_cost * pages;
-}
-
-static inline Cost
-gh_columns_save_rows(double rows, double divisor)
-{
-	return rows / divisor * (GH_PAGE_ROW_COST - GH_COLUMN_ROW_COST) * cpu_tuple_cost;
-}
-
 /* What a page costs that a device reads where it is, and whose tuples are all visible: of one that is gone over and copied. */
 #define GH_PINNED_PAGE_SHARE 0.2
 /*

@@ -231,6 +231,8 @@ gh_pages_cost(PlannerInfo *root, Path *scan, int ninstructions, double divisor)
 	RelOptInfo *rel = scan->parent;
 	double		page_cost;
 	Cost		cost = 0;
+	Cost		saved_pages;
+	Cost		saved_rows;
 	ListCell   *lc;
 
 	if (IsA(scan, AppendPath))
@@ -241,10 +243,10 @@ gh_pages_cost(PlannerInfo *root, Path *scan, int ninstructions, double divisor)
 	}
 
 	get_tablespace_page_costs(rel->reltablespace, NULL, &page_cost);
+	gh_columns_saved(root, rel, divisor, &saved_pages, &saved_rows);
 	/* what the scan starts with: subplans of its quals, and that it is switched off */
 	return scan->startup_cost + gh_cpu_pages_cost(rel->pages, rel->tuples, page_cost, ninstructions, divisor) -
-		gh_note_columns_share(root, rel) *
-		(gh_columns_save_pages(rel->pages, page_cost) + gh_columns_save_rows(rel->tuples, divisor));
+		saved_pages - saved_rows;
 }
 
 /*

@@ -23,6 +23,7 @@
 #include "catalog/pg_class.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
+#include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "parser/parsetree.h"
@@ -249,35 +250,34 @@ gh_note_page_cost(PlannerInfo *root, RelOptInfo *rel, bool on_device)
 static Bitmapset *
 columns_read(const RelOptInfo *rel, bool *others)
 {
-	Bitmapset  *read = NULL;
-	Bitmapset  *conditions = NULL;
+	Bitmapset  *all = NULL;		/* as pull_varattnos() has them */
+	Bitmapset  *columns = NULL;
 	ListCell   *lc;
 	int			member = -1;
 
 	for (int attno = rel->min_attr; attno <= rel->max_attr; attno++)
 		if (!bms_is_empty(rel->attr_needed[attno - rel->min_attr]))
-		{
-			*others |= attno <= 0;
-			read = attno > 0 ? bms_add_member(read, attno) : read;
-		}
+			all = bms_add_member(all, attno - FirstLowInvalidHeapAttributeNumber);
 	foreach(lc, rel->baserestrictinfo)
-		pull_varattnos((Node *) lfirst_node(RestrictInfo, lc)->clause, rel->relid, &conditions);
-	while ((member = bms_next_member(conditions, member)) >= 0)
+		pull_varattnos((Node *) lfirst_node(RestrictInfo, lc)->clause, rel->relid, &all);
+	while ((member = bms_next_member(all, member)) >= 0)
 	{
 		int			attno = member + FirstLowInvalidHeapAttributeNumber;
 
-		*others |= attno <= 0;
-		read = attno > 0 ? bms_add_member(read, attno) : read;
+		if (attno > 0)
+			columns = bms_add_member(columns, attno);
+		else
+			*others = true;
 	}
-	return read;
+	return columns;
 }
 
 /*
  * For what share of the table's pages a scan by the CPU engine finds in memory all columns that the query reads of it.  Of pages
  * that have changed since it does not.  A plan that is kept may outlive them.
  */
-double
-gh_note_columns_share(PlannerInfo *root, RelOptInfo *rel)
+static double
+columns_share(PlannerInfo *root, RelOptInfo *rel)
 {
 	GhNote	   *note = gh_note(root, rel);
 	bool		others = false;
@@ -298,6 +298,20 @@ gh_note_columns_share(PlannerInfo *root, RelOptInfo *rel)
 	note->columns_share = gh_columns_share(relation, rel->pages, read) * rel->allvisfrac;
 	table_close(relation, NoLock);
 	return note->columns_share;
+}
+
+/* What one of several processes so saves of what reading the table's pages costs: for the pages, and for the rows. */
+void
+gh_columns_saved(PlannerInfo *root, RelOptInfo *rel, double divisor, Cost *pages, Cost *rows)
+{
+	double		share = columns_share(root, rel);
+
+	*pages = *rows = 0;
+	/* mostly there are none, and to price a page may take a look at where it is */
+	if (share == 0)
+		return;
+	*pages = share * rel->pages * gh_note_page_cost(root, rel, false);
+	*rows = share * rel->tuples / divisor * (GH_PAGE_ROW_COST - GH_COLUMN_ROW_COST) * cpu_tuple_cost;
 }
 
 /* Of the relation's note: what it costs that one process has a device read all of its pages, but for the start. */

@@ -43,7 +43,7 @@ typedef struct GhNote
 	double		resident;		/* the share of pages that are expected to be on the device already */
 	double		pinned;			/* that which a device is expected to read in shared buffers, as they are */
 
-	/* gh_note_columns_share: for what share of pages the CPU engine has all columns in memory that the query reads of it */
+	/* gh_columns_saved: for what share of pages the CPU engine has all columns in memory that the query reads of it */
 	bool		has_columns_share;
 	double		columns_share;
 
@@ -136,7 +136,7 @@ gh_note_device_cost(PlannerInfo *root, RelOptInfo *rel)
 }
 
 extern MemoryContext gh_note_context(const RelOptInfo *rel);
-extern double gh_note_columns_share(PlannerInfo *root, RelOptInfo *rel);
+extern void gh_columns_saved(PlannerInfo *root, RelOptInfo *rel, double divisor, Cost *pages, Cost *rows);
 extern Cost gh_note_page_cost(PlannerInfo *root, RelOptInfo *rel, bool on_device);
 extern Path *gh_note_whole_scan(PlannerInfo *root, RelOptInfo *rel);
 extern void gh_note_keep_joins(PlannerInfo *root, const Path *joins);

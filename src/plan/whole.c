@@ -26,7 +26,6 @@
 #include "optimizer/restrictinfo.h"
 
 #include "compat.h"
-#include "fragment/costs.h"
 #include "gpuhash.h"
 #include "plan/chain.h"
 #include "plan/index_side.h"
@@ -457,12 +456,13 @@ chain_of(const Search *search, Path *path)
 static void
 spare_columns(PlannerInfo *root, Path *scan, Cost *pages, Cost *work)
 {
-	RelOptInfo *rel = scan->parent;
-	double		share = IS_SIMPLE_REL(rel) ? gh_note_columns_share(root, rel) : 0;
-	double		divisor = scan->parallel_workers > 0 ? gh_parallel_divisor(scan->parallel_workers) : 1;
+	Cost		saved_pages;
+	Cost		saved_rows;
 
-	*pages -= share * gh_columns_save_pages(rel->pages, gh_note_page_cost(root, rel, false));
-	*work -= share * gh_columns_save_rows(rel->tuples, divisor);
+	gh_columns_saved(root, scan->parent, scan->parallel_workers > 0 ? gh_parallel_divisor(scan->parallel_workers) : 1,
+					 &saved_pages, &saved_rows);
+	*pages -= saved_pages;
+	*work -= saved_rows;
 }
 
 /*
