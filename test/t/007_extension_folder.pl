@@ -2,60 +2,26 @@
 # container: extension_control_path and dynamic_library_path are all that the server needs, from 18 on.
 use GpuHash::Test;
 use File::Copy ();
-use File::Path qw(make_path);
 use File::Temp ();
 use Time::HiRes qw(sleep);
 use GpuHash::Fault;
+use GpuHash::Installation;
 
 my $bindir = GpuHash::Server::bindir();
-sub config { my ($what) = @_; chomp(my $value = `'$bindir/pg_config' --$what`); return $value }
-
-my ($major) = config('version') =~ /(\d+)/;
+my ($major) = GpuHash::Installation::config($bindir, 'version') =~ /(\d+)/;
 plan(skip_all => "PostgreSQL $major has no extension_control_path, which came with 18") if $major < 18;
 my $stand_in = GpuHash::Fault->library;
 
+# A server without gpuhash, and that, as `make install` has put it into the other one, with a stand-in for the CUDA engine.
+my $sharedir = GpuHash::Installation::config($bindir, 'sharedir');
+my $library = GpuHash::Server::libdir() . '/gpuhash.so';
+my $server_alone = GpuHash::Installation->new(gpuhash => 0);
 my $dir = File::Temp->newdir('gpuhashXXXXXX', DIR => $ENV{TMPDIR} || '/tmp');
-my ($libdir, $sharedir) = (config('pkglibdir'), config('sharedir'));
-
-# What is in a folder, but for folders and what is gpuhash's.
-sub link_entries
-{
-	my ($from, $to) = @_;
-	make_path($to);
-	for my $path (glob "$from/*")
-	{
-		my ($name) = $path =~ m{([^/]+)$};
-		next if $name =~ /^gpuhash/ || $name =~ /^(?:extension|bitcode|pgxs)$/;
-		symlink $path, "$to/$name" or die "$to/$name: $!";
-	}
-	return;
-}
-
-sub copy_files
-{
-	my ($to, @files) = @_;
-	make_path($to);
-	for my $path (@files)
-	{
-		my ($name) = $path =~ m{([^/]+)$};
-		File::Copy::copy($path, "$to/$name") or die "$path: $!";
-		chmod((stat $path)[2] & 07777, "$to/$name");
-	}
-	return;
-}
-
-# A server without gpuhash: PostgreSQL finds its folders from where its program lies.
-copy_files("$dir/server$bindir", map { "$bindir/$_" } qw(postgres initdb pg_ctl psql pg_config));
-link_entries($libdir, "$dir/server$libdir");
-link_entries($sharedir, "$dir/server$sharedir");
-link_entries("$sharedir/extension", "$dir/server$sharedir/extension");
-$ENV{GPUHASH_BINDIR} = "$dir/server$bindir";
-
-# And gpuhash, as `make install` has put it into the other one, with a stand-in for the CUDA engine.
-my $image = "$dir/extensions/gpuhash";
-copy_files("$image/lib", "$libdir/gpuhash.so");
+my $image = "$dir/gpuhash";
+GpuHash::Installation::copy_files("$image/lib", $library);
 File::Copy::copy($stand_in, "$image/lib/gpuhash_cuda.so") or die "$stand_in: $!";
-copy_files("$image/share/extension", glob "$sharedir/extension/gpuhash.control $sharedir/extension/gpuhash--*.sql");
+GpuHash::Installation::copy_files("$image/share/extension", glob "$sharedir/extension/gpuhash.control $sharedir/extension/gpuhash--*.sql");
+$ENV{GPUHASH_BINDIR} = $server_alone->bindir;
 my @found = (
 	"extension_control_path = '\$system:$image/share'",
 	"dynamic_library_path = '\$libdir:$image/lib'");

@@ -1,8 +1,7 @@
 # GpuHash::Fault: a stand-in for the CUDA engine whose device fails on demand.
 #
-# Put in the place of gpuhash_cuda.so of the tested installation, which is moved
-# aside until the test ends.  Create it before the server starts.  GPUHASH_STAND_IN_LIBRARY names its file; else
-# each test builds it.
+# Put in the place of gpuhash_cuda.so in an installation that is this test's own (GpuHash::Installation).  Create
+# it before the server starts.  GPUHASH_STAND_IN_LIBRARY names its file; else each test builds it.
 #
 #	my $fault = GpuHash::Fault->new;	dies never: see why_not
 #	GpuHash::Fault->new(absent => 1)	no library at all
@@ -18,11 +17,11 @@ use warnings;
 use File::Temp ();
 use FindBin;
 use Test::More ();
-use GpuHash::Server;
+use GpuHash::Installation;
 
-# The library's file, and the folder in which it was built, once in a test.
+# The library's file, the folder in which it was built, and where it is installed, once in a test.
 my $library = $ENV{GPUHASH_STAND_IN_LIBRARY};
-my $built;
+my ($built, $installation);
 
 sub new
 {
@@ -65,11 +64,10 @@ sub build
 sub install
 {
 	my ($self) = @_;
-	my $libdir = GpuHash::Server::libdir();
-	return "no permission to put a library into $libdir" unless -w $libdir;
-	$self->{library} = "$libdir/gpuhash_cuda.so";
-	rename $self->{library}, "$self->{library}.aside" or return "rename: $!" if -e $self->{library};
+	$installation //= GpuHash::Installation->new;
+	$ENV{GPUHASH_BINDIR} = $installation->bindir;
 	return undef if $self->{absent};
+	$self->{library} = $installation->libdir . '/gpuhash_cuda.so';
 	return system('cp', $library, $self->{library}) == 0 ? undef : 'cp failed';
 }
 
@@ -100,7 +98,6 @@ sub DESTROY
 	my ($self) = @_;
 	return unless $self->{library};
 	unlink $self->{library};
-	rename "$self->{library}.aside", $self->{library} if -e "$self->{library}.aside";
 	return;
 }
 
