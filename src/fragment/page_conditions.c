@@ -177,6 +177,7 @@ gh_page_conditions_left(const GhPageConditions *conditions, const GhPipelineRequ
 void
 gh_page_conditions_forget(GhPageConditions *conditions)
 {
+	gh_page_conditions_leave(conditions);
 	MemoryContextReset(conditions->context);
 	conditions->tried = false;
 	conditions->awaited = NULL;
@@ -192,18 +193,41 @@ gh_page_conditions_forget(GhPageConditions *conditions)
 
 /*
  * A page is pinned: picks rows of it by the program, or, where there is none or it is not to be run, all for PostgreSQL's
- * expressions.
+ * expressions.  Or there is a run of blocks (gh_page_conditions_read).
  */
 void
 gh_page_conditions_pick(GhPageConditions *conditions, bool by_program)
 {
+	conditions->left = 0;
+	if (conditions->in_run)
+	{
+		gh_page_columns_pick(conditions);
+		return;
+	}
 	conditions->tuple = conditions->next = 0;
-	if (by_program && gh_page_conditions_compile(conditions))
-		conditions->npicks = gh_stage_page(conditions->stage, conditions->pages, conditions->picks);
-	else
+	if (!by_program || !gh_page_conditions_compile(conditions))
 		conditions->npicks = gh_list_rows(conditions->pages, conditions->picks);
+	else
+	{
+		conditions->npicks = gh_stage_page(conditions->stage, conditions->pages, conditions->picks);
+		/* of an empty page the stage was not asked */
+		if (conditions->pages->ntuples > 0)
+			conditions->left = gh_page_conditions_left(conditions, &conditions->stage->request);
+	}
+	conditions->pages_picked++;
+	conditions->seen += conditions->pages->ntuples;
+	conditions->picked += conditions->npicks;
 	if (conditions->npicks == 0)
 		(void) gh_page_conditions_next(conditions);
+}
+
+/* Whatever is left of the pages that were read is not asked for. */
+void
+gh_page_conditions_leave(GhPageConditions *conditions)
+{
+	conditions->in_run = false;
+	conditions->next = conditions->npicks = 0;
+	conditions->seen = conditions->picked = conditions->pages_picked = 0;
 }
 
 /*
@@ -227,6 +251,8 @@ gh_page_conditions_next(GhPageConditions *conditions)
 		quals = conditions->is_back ? scan->ps.qual : conditions->rest;
 		conditions->in_slot = quals != NULL;
 		found = quals == NULL || gh_scan_accepts(scan, pages, pages->buffer, pages->block, pick->line, quals);
+		if (found && conditions->in_run)
+			conditions->tuple = (int) pick->page;
 		while (found && pages->lines[conditions->tuple] != pick->line)
 			conditions->tuple++;
 	}

@@ -392,6 +392,25 @@ gh_pages_read_block(GhPages *pages, BlockNumber block)
 }
 
 /*
+ * Pins the page of a block that the caller has, of those that were read last: it has so many tuples, all of which are visible, and
+ * the caller sets the lines of those that it wants.  True: it was not in the pool.
+ */
+bool
+gh_pages_turn_to(GhPages *pages, BlockNumber block, int ntuples)
+{
+	int64		nread = pgBufferUsage.shared_blks_read;
+
+	gh_pages_leave(pages);
+	if (!uses_hints(pages) || !gh_hint_read(pages->relation, block, pages->strategy != NULL, &pages->buffer))
+		pages->buffer = gh_pages_pin_again(pages, block);
+	pages->block = block;
+	pages->ntuples = ntuples;
+	pages->all_visible = pages->by_headers = pages->elsewhere = false;
+	pages->run = 1;
+	return pgBufferUsage.shared_blks_read != nread;
+}
+
+/*
  * Pins a page that was read before, for tuples that were visible then: they are where they were, unless
  * the snapshot has become too old, which is an error.
  */

@@ -114,6 +114,7 @@ extern void gh_pages_init(GhPages *pages, MemoryContext context);
 extern bool gh_pages_have_begun(const GhPages *pages);
 extern bool gh_pages_next(GhPages *pages, int wanted);
 extern void gh_pages_read_block(GhPages *pages, BlockNumber block);
+extern bool gh_pages_turn_to(GhPages *pages, BlockNumber block, int ntuples);
 extern Buffer gh_pages_read_buffer(const GhPages *pages);
 extern Buffer gh_pages_pin_again(GhPages *pages, BlockNumber block);
 extern Buffer gh_pages_take_pin(GhPages *pages);

@@ -212,20 +212,26 @@ pages_wanted(const GhSource *source, int rows)
 	return Max(1, Min(Max(pages, source->blank), GH_PAGES_AHEAD_MAX));
 }
 
-/* Reads on to the next page that has a row for the join; false at the end of the scan. */
+/*
+ * Reads on to the next page that has a row for the join; false at the end of the scan.  by_columns: pages without one may be
+ * passed over; else it is left to whoever reads on from there.
+ */
 static bool
-find_page(GhSource *source, int rows_wanted)
+find_page(GhSource *source, int rows_wanted, bool by_columns)
 {
+	bool		by_program = gh_layout_is_known();
+
 	gh_pages_begin(&source->pages, source->child);
 	for (source->blank = 0;; source->blank++)
 	{
-		if (!gh_pages_next(&source->pages, pages_wanted(source, rows_wanted)))
+		if (!gh_page_conditions_read(&source->conditions, pages_wanted(source, rows_wanted), by_columns))
 			return false;
-		source->conditions.tuple = source->counted = 0;
+		source->counted = 0;
 		source->passed = false;
-		if (source->child->qual != NULL)
-			gh_page_conditions_pick(&source->conditions,
-									source->pages.nblocks >= GH_PROGRAM_PAGES_MIN && gh_layout_is_known());
+		if (source->child->qual == NULL)
+			source->conditions.tuple = 0;
+		else
+			gh_page_conditions_pick(&source->conditions, by_program && source->pages.nblocks >= GH_PROGRAM_PAGES_MIN);
 		if (find_row(source))
 			return true;
 		count_tuples(source, source->conditions.tuple);
@@ -246,7 +252,7 @@ gh_source_page(GhJoinState *js, GhSource *source, int rows_wanted)
 	bool		found;
 
 	gh_child_start(source->child);
-	found = peeked || find_page(source, rows_wanted);
+	found = peeked || find_page(source, rows_wanted, true);
 	source->peeked = false;
 	if (found)
 		take_rows(js, source);
@@ -265,7 +271,7 @@ gh_source_peek(GhSource *source)
 	if (source->peeked)
 		return true;
 	gh_child_start(source->child);
-	source->peeked = find_page(source, 1);
+	source->peeked = find_page(source, 1, false);
 	if (source->peeked)
 		count_tuples(source, source->conditions.tuple + 1);
 	gh_child_stop(source->child, source->peeked);
@@ -327,6 +333,7 @@ gh_source_reset(GhSource *source)
 {
 	if (source->child->chgParam != NULL)
 		gh_page_conditions_forget(&source->conditions);
+	gh_page_conditions_leave(&source->conditions);
 	source->peeked = false;
 	source->row = 0;
 	gh_source_park(source);

@@ -478,9 +478,11 @@ gh_rowscan_next_page(GhRowScan *node, int wanted)
 		gh_pages_read_block(node->fragment.pages, device->again[device->next_again++]);
 		return true;
 	}
-	if (device->all_read || !gh_pages_next(node->fragment.pages, wanted))
+	/* from a page that was passed over no scan goes on backward */
+	if (device->all_read || !gh_page_conditions_read(&node->conditions, wanted, !node->is_scrolled))
 		return false;
-	node->fragment.counts.pages++;
+	node->fragment.counts.pages += node->conditions.pages_read;
+	node->fragment.counts.column_pages += node->conditions.column_pages;
 	return true;
 }
 

@@ -183,7 +183,7 @@ next_page(GhRowScan *node)
 		wanted = Max(1, Min(node->blank, wanted));
 	if (!gh_rowscan_next_page(node, wanted))
 		return false;
-	node->conditions.tuple = node->counted = 0;
+	node->counted = 0;
 	return true;
 }
 
@@ -191,14 +191,9 @@ next_page(GhRowScan *node)
 static void
 pick_rows(GhRowScan *node)
 {
-	uint64		left = 0;
-
 	gh_page_conditions_pick(&node->conditions, true);
-	/* of an empty page the stage was not asked */
-	if (node->conditions.program != NULL && node->fragment.pages->ntuples > 0)
-		left = gh_page_conditions_left(&node->conditions, &node->conditions.stage->request);
-	node->fragment.counts.groups_left += left;
-	InstrCountFiltered1(node, -(double) left);
+	node->fragment.counts.groups_left += node->conditions.left;
+	InstrCountFiltered1(node, -(double) node->conditions.left);
 }
 
 /* Finds the next page with a row that is picked; false at the end of the scan. */
@@ -214,9 +209,10 @@ next_picks(GhRowScan *node)
 	do
 	{
 		count_tuples(node);
-		gh_rowscan_look_for_first(node);
+		if (!node->conditions.in_run)
+			gh_rowscan_look_for_first(node);
 		/* its rows come next */
-		if (gh_rowscan_device_wants(node))
+		if (!node->conditions.in_run && gh_rowscan_device_wants(node))
 			return true;
 		found = next_page(node);
 		gh_clock(node->fragment.timing, &node->fragment.counts.source_time, &clock);
@@ -326,7 +322,7 @@ leave(GhRowScan *node)
 	gh_pages_park(node->fragment.pages);
 	/* of the page that was read last, nothing is left to be done */
 	node->conditions.tuple = node->counted = node->fragment.pages->ntuples;
-	node->conditions.next = node->conditions.npicks = 0;
+	gh_page_conditions_leave(&node->conditions);
 	node->blank = 0;
 	node->ended = false;
 }

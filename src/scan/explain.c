@@ -25,6 +25,7 @@ gh_rowscan_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	gh_rowscan_device_stop(node);
 	ExplainPropertyText("Engine", counts->device_pages > 0 ? "cuda" : "cpu", es);
 	ExplainPropertyUInteger("Pages", NULL, counts->pages, es);
+	gh_explain_count("Column Pages", NULL, counts->column_pages, es);
 	gh_explain_count("Rows Handed Back", NULL, counts->back, es);
 	gh_explain_count("Rows Left Out", NULL, counts->groups_left, es);
 	if (counts->device_pages > 0 || es->format != EXPLAIN_FORMAT_TEXT)

@@ -101,6 +101,7 @@ fresh();
 settle('a table', \%SUMS);
 my $all = column_pages($SUMS{a});
 cmp_ok($all, '>', 300, 'its columns are there');
+cmp_ok(column_pages($SUMS{$_}), '>', 300, "$_: rows of a scan, by columns") for 'e', 'f';
 like(well($session, "SELECT resident > 300 AND bytes > 0 AND device IS NULL FROM gpuhash_resident WHERE relation = 't'::regclass AND device IS NULL"), qr/^t$/, 'the view has them');
 
 # the planner knows of them: pages need not be read

@@ -44,6 +44,8 @@ my $pages = pages_of('t');
 is(prewarm('t'), $pages, 'columns of all pages');
 is(well($session, "SELECT resident || ' of ' || blocks || ', used by ' || hits FROM gpuhash_resident WHERE relation = 't'::regclass AND device IS NULL"), "$pages of $pages, used by 0", 'the view has them, and nobody has used them');
 my %QUERY = (%GpuHash::Resident::SUMS, rows => 'SELECT count(*) FROM t', where => "SELECT g, count(*) FROM t WHERE x = 'x7' AND b < 900 GROUP BY g");
+# EXPLAIN does not count the pages that a join reads
+delete $QUERY{h};
 for my $name (sort keys %QUERY)
 {
 	# each of them for the first time

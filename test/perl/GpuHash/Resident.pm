@@ -20,7 +20,7 @@
 #	GpuHash::Resident::sessions($service, @old)	once the service answers: a session, and one where PostgreSQL does all; @old are closed
 #	GpuHash::Resident::configure($session, $name, $value)	changes a setting of the server, a number of its unit; all follow
 #	GpuHash::Resident::shown($session, $table)	pages of a table that are on devices, by the view
-#	%GpuHash::Resident::SUMS					queries of t whose scans are below groupings, which take columns on the CPU
+#	%GpuHash::Resident::SUMS					queries of t, which take columns on the CPU
 #	GpuHash::Resident::column_pages($session, $query)	pages of which a query took columns
 #
 # Of what is counted, all is gpuhash_stat's: where other sessions have queries by the device it is theirs, too.
@@ -85,7 +85,9 @@ our %QUERY = (
 	scan => 'SELECT ctid, tableoid, t.* FROM t WHERE n > -1000000000',
 	z_sums => 'SELECT count(*), sum(n), sum(b), sum(id), sum(g) FROM t');
 
-our %SUMS = (a => $QUERY{a_sums}, d => 'SELECT count(*) FROM t', b => 'SELECT g, x, count(*), sum(n), sum(b), min(id) FROM t GROUP BY g, x', c => $QUERY{pairs});
+our %SUMS = (a => $QUERY{a_sums}, d => 'SELECT count(*) FROM t', b => 'SELECT g, x, count(*), sum(n), sum(b), min(id) FROM t GROUP BY g, x', c => $QUERY{pairs},
+	e => 'SELECT ctid, * FROM t WHERE g = 3 AND n % 7 <> 2', f => 'SELECT id, x FROM t WHERE n % 5 = 1 ORDER BY n DESC, id LIMIT 30',
+	h => "SELECT t.id, u.x FROM t JOIN t u ON u.id = t.n / 8 AND u.x < t.x WHERE t.id % 100 = 3 AND u.g < 7");
 
 sub column_pages
 {
