@@ -28,6 +28,14 @@
 
 typedef struct GhFragment GhFragment;
 
+/* What may be read. */
+typedef enum GhJoinedInput
+{
+	GH_JOINED_NOTHING,			/* there are no rows */
+	GH_JOINED_PAGES,			/* the scan's, the joins' tables are there */
+	GH_JOINED_ROWS				/* those of a join, of the last one if none is probed */
+} GhJoinedInput;
+
 /* What a node does with the rows. */
 typedef struct GhFragmentMethods
 {
@@ -63,11 +71,13 @@ typedef struct GhFragmentMethods
 	/* -- on a device -- */
 	/*
 	 * Rows are joined by a device only.  On the CPU joins are not probed but for rows that were handed back, so that
-	 * pipelines there read nothing but keys; and where no device does the joins the child's rows are not read, but
-	 * left to be passed on.
+	 * pipelines there read nothing but keys.
 	 */
 	bool		for_device;
-	/* Of such a node: a row of the child that is read all the same, as it comes. */
+	/*
+	 * Where no pipeline does the joins the child's rows are not read, but left to be passed on: a row that is read all the
+	 * same, as it comes.  NULL: they are read.
+	 */
 	void		(*put_child_row) (GhFragment *fragment, TupleTableSlot *slot);
 	const char *(*why_not_on_device) (const GhFragment *fragment);	/* NULL: it can be done there */
 	void		(*device_sink) (GhFragment *fragment, GhSink *sink);	/* but for its seed */
@@ -135,9 +145,10 @@ struct GhFragment
 	TupleDesc	parts_desc;		/* of all of them: columns that tuples of any may lack are said to be missing */
 	int		   *attnos;			/* by column: of the relation, where the child is the scan, or has it as a part */
 	struct GhJoined *joined;	/* the child is joins over the scan; or NULL */
+	GhJoinedInput input;		/* what is read, since gh_fragment_begin_input() */
 	bool		by_rows;		/* the child's rows are read all the same */
 	const GhRowsBelow *rows_below;	/* what comes in, if it is that; or NULL */
-	bool		passes_on;		/* they are not read, but come out as they come (for_device) */
+	bool		passes_on;		/* they are not read, but come out as they come (put_child_row) */
 	struct GhDeviceRun *device;	/* what is done there */
 	int			sharers;		/* nodes of the plan that make the same groups, this one included; 0: it is alone */
 	struct GhRowBuffer *rows;	/* of the executor */
@@ -162,6 +173,9 @@ extern bool gh_fragment_changes(GhFragment *fragment);
 extern void gh_fragment_forget(GhFragment *fragment);
 extern void gh_fragment_rescan(GhFragment *fragment);
 extern void gh_fragment_end(GhFragment *fragment);
+extern bool gh_fragment_begin_input(GhFragment *fragment);
+extern bool gh_fragment_read_some(GhFragment *fragment);
+extern void gh_fragment_end_input(GhFragment *fragment);
 extern void gh_fragment_read_input(GhFragment *fragment);
 extern bool gh_add_tuple(GhFragment *fragment, Buffer buffer, BlockNumber block, OffsetNumber line);
 extern void gh_fragment_reread(GhFragment *fragment, BlockNumber block, bool counted);

@@ -380,28 +380,49 @@ count_joins_below(GhFragment *fragment)
 		fragment->counts.joins_below = (uint32) (fragment->joined->base + 1);
 }
 
+/* Before the input is read; false: the child's rows are to be passed on. */
+bool
+gh_fragment_begin_input(GhFragment *fragment)
+{
+	fragment->input = open_input(fragment);
+	fragment->by_rows = fragment->input == GH_JOINED_ROWS;
+	fragment->passes_on = fragment->methods->put_child_row != NULL && fragment->by_rows && gh_joined_nprobes(fragment) == 0;
+	count_joins_below(fragment);
+	return !fragment->passes_on;
+}
+
+/* Reads some of it; false: it has been read. */
+bool
+gh_fragment_read_some(GhFragment *fragment)
+{
+	if (!read_some(fragment, &fragment->input))
+		return false;
+	CHECK_FOR_INTERRUPTS();
+	fragment->by_rows = fragment->input == GH_JOINED_ROWS;
+	count_joins_below(fragment);
+	fragment->methods->keep_within_memory(fragment);
+	return true;
+}
+
+/* It has been read, or no more of it is asked for. */
+void
+gh_fragment_end_input(GhFragment *fragment)
+{
+	gh_pages_park(fragment->pages);
+	if (fragment->input == GH_JOINED_PAGES)
+		gh_parts_stop(fragment);
+	if (fragment->joined != NULL)
+		gh_joined_close(fragment);
+}
+
 /* Reads the child to its end, unless its rows are to be passed on. */
 void
 gh_fragment_read_input(GhFragment *fragment)
 {
-	GhJoinedInput input = open_input(fragment);
-
-	fragment->by_rows = input == GH_JOINED_ROWS;
-	fragment->passes_on = fragment->methods->for_device && fragment->by_rows && gh_joined_nprobes(fragment) == 0;
-	count_joins_below(fragment);
-	if (fragment->passes_on)
+	if (!gh_fragment_begin_input(fragment))
 		return;
-	while (read_some(fragment, &input))
-	{
-		CHECK_FOR_INTERRUPTS();
-		fragment->by_rows = input == GH_JOINED_ROWS;
-		count_joins_below(fragment);
-		fragment->methods->keep_within_memory(fragment);
-	}
+	while (gh_fragment_read_some(fragment))
+		continue;
 	fragment->methods->end_input(fragment);
-	gh_pages_park(fragment->pages);
-	if (input == GH_JOINED_PAGES)
-		gh_parts_stop(fragment);
-	if (fragment->joined != NULL)
-		gh_joined_close(fragment);
+	gh_fragment_end_input(fragment);
 }

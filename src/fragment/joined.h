@@ -96,14 +96,6 @@ extern void gh_joined_note_shown(const GhJoined *joined, TupleDesc desc);
 
 /* ---- joined_open.c ---- */
 
-/* What may be read. */
-typedef enum GhJoinedInput
-{
-	GH_JOINED_NOTHING,			/* there are no rows */
-	GH_JOINED_PAGES,			/* the scan's, the joins' tables are there */
-	GH_JOINED_ROWS				/* those of a join, of the last one if none is probed */
-} GhJoinedInput;
-
 extern GhPages *gh_joined_pages(const GhJoined *joined);
 extern void gh_joined_enter(GhJoined *joined);
 extern void gh_joined_reset(GhFragment *fragment);

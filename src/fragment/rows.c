@@ -255,7 +255,7 @@ gh_fragment_read_rows(GhFragment *fragment)
 	GhRowBuffer *buffer;
 	bool		more;
 
-	if (fragment->methods->for_device && gh_joined_nprobes(fragment) == 0)
+	if (fragment->methods->put_child_row != NULL && gh_joined_nprobes(fragment) == 0)
 		return put_child_row(fragment);
 	buffer = get_buffer(fragment);
 	gh_fragment_clock(fragment, NULL, &clock);

@@ -141,7 +141,8 @@ typedef enum GhAggregatePrivate
 	GH_AGGREGATE_PRIVATE_FUNCTIONS, /* OidList: by aggregate, PostgreSQL's function */
 	GH_AGGREGATE_PRIVATE_DISTINCT,	/* List: as of GhDistinctPrivate; NIL: no aggregate adds each value once */
 	GH_AGGREGATE_PRIVATE_SETS,	/* List: as of GhSetsPrivate; NIL: no grouping sets */
-	GH_AGGREGATE_PRIVATE_GROUPS,	/* Integer: as GH_AGGREGATE_PATH_GROUPS */
+	GH_ROWS_PRIVATE_ON_HOST,	/* Integer, of a GpuHashRows that the CPU engine is to do; else there is none */
+	GH_AGGREGATE_PRIVATE_GROUPS = GH_ROWS_PRIVATE_ON_HOST,	/* Integer: as GH_AGGREGATE_PATH_GROUPS */
 	GH_AGGREGATE_PRIVATE_SHARERS	/* Integer: so many nodes of the plan, with this one, read the same input into the same
 								 * groups on a device, as far as the plan tells (same_groups.c); 0: just this one, or
 								 * no device is expected to make them; -1: not known yet */

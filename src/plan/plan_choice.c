@@ -19,6 +19,7 @@
 #include "compat.h"
 #include "gpuhash.h"
 #include "plan/aggregate_plan.h"
+#include "plan/host_rows.h"
 #include "plan/inline.h"
 #include "plan/join_plan.h"
 #include "plan/planning.h"
@@ -477,6 +478,7 @@ choose_plan(Query *query, const char *text, int options, ParamListInfo params)
 	if (unnested != NULL && (is_worth_it || (done != GH_UNNESTED_ARMS && done != GH_UNNESTED_EXISTS)))
 		choice = better_unnested(unnested, text, options, params, &choice, done);
 	gh_why_end(before, choice.lines);
+	gh_host_rows(choice.plan, options);
 	count_plan(choice.plan);
 	return choice.plan;
 }

@@ -197,6 +197,14 @@ gh_collect_clear(GhFragment *fragment)
 
 /* ------------------------------------------------------------------ rows out */
 
+/* All rows have come out, and are not asked for again. */
+void
+gh_collect_empty(GhRowsNode *node)
+{
+	if (node->collected.store != NULL)
+		tuplestore_clear(node->collected.store);
+}
+
 /* Begins with the first row again. */
 void
 gh_collect_rewind(GhRowsNode *node)

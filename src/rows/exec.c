@@ -15,7 +15,11 @@
 #include "fragment/joined.h"
 #include "fragment/parallel.h"
 #include "rows/node.h"
+#include "service/placement.h"
 #include "service/service.h"
+
+/* Bytes of rows that are taken out of a pipeline at a time. */
+#define GH_ROWS_PIECE (64 * 1024)
 
 static Node *create_state(CustomScan *cscan);
 static void begin_rows(CustomScanState *css, EState *estate, int eflags);
@@ -107,7 +111,7 @@ forget_program(GhFragment *fragment)
 
 /* ------------------------------------------------------------------ the rows */
 
-/* The CPU engine has no pipeline for rows. */
+/* On the CPU rows that a device was to make are passed on. */
 static GhStage *
 no_stage(GhFragment *fragment)
 {
@@ -173,6 +177,103 @@ device_sink(GhFragment *fragment, GhSink *sink)
 	sink->rows.values = values;
 }
 
+/* ----------------------------------------------------------- by the CPU engine */
+
+static void
+make_stage(GhFragment *fragment)
+{
+	GhFragmentProgram *program = &fragment->program;
+	GhPipelineOptions options;
+	GhError		error;
+
+	gh_fragment_stage_options(fragment, gh_joined_probes(fragment), &options);
+	device_sink(fragment, &options.sink);
+	options.memory_limit = fragment->memory_limit;
+	program->stage = gh_stage_create(&options, NULL, program->context, &error);
+	if (program->stage != NULL)
+		return;
+	if (error.status == GH_NO_MEMORY)
+		gh_report_error(&error, "join rows");
+	program->why_not = pstrdup(error.message);
+	program->program = NULL;
+}
+
+/* GhFragmentMethods */
+static GhStage *
+host_stage(GhFragment *fragment)
+{
+	MemoryContext saved;
+
+	if (!gh_fragment_compile(fragment) || fragment->program.stage != NULL)
+		return fragment->program.stage;
+	saved = MemoryContextSwitchTo(fragment->program.context);
+	make_stage(fragment);
+	MemoryContextSwitchTo(saved);
+	return fragment->program.stage;
+}
+
+/* GhFragmentMethods: the rows that the pipeline has made are kept, and it is empty again. */
+static void
+take_rows(GhFragment *fragment)
+{
+	GhStage    *stage = fragment->program.stage;
+	GhRecordBuffer *rows = &gh_rows_of(fragment)->buffer;
+	GhCursor	cursor = {0};
+	Size		room = GH_ROWS_PIECE;
+
+	if (stage == NULL)
+		return;
+	while (!cursor.finished)
+	{
+		Size		bytes;
+		char	   *records = gh_record_buffer(rows, room);
+
+		if (gh_stage_results(stage, &cursor, rows->size, records, &bytes) == GH_TOO_SMALL)
+			room = bytes;
+		else
+			gh_collect_records(fragment, records, bytes);
+	}
+	gh_stage_clear(stage);
+}
+
+/* GhFragmentMethods */
+static void
+start_host_anew(GhFragment *fragment)
+{
+	gh_collect_clear(fragment);
+	if (fragment->program.stage != NULL)
+		gh_stage_clear(fragment->program.stage);
+}
+
+static const char *
+planned_for_host(const GhFragment *fragment)
+{
+	(void) fragment;
+	return "the plan has it on the CPU";
+}
+
+static const GhFragmentMethods host_methods = {
+	.doing = "join",
+	.left_there = "Rows",
+	.translate = translate,
+	.keep_vectors = keep_vectors,
+	.forget_program = forget_program,
+	.stage = host_stage,
+	.add_row = gh_collect_scan_tuple,
+	.enter_waiting = no_care,
+	.make_memory = take_rows,
+	.keep_within_memory = take_rows,
+	.end_input = take_rows,
+	.start_anew = start_host_anew,
+	.order_matters = never,
+	.adds_floats = never,
+	.put_child_row = gh_collect_child_row,
+	.why_not_on_device = planned_for_host,
+	.device_sink = device_sink,
+};
+
+/* ----------------------------------------------------------------- on a device */
+
 static const GhFragmentMethods fragment_methods = {
 	.doing = "join on the GPU",
 	.left_there = "Rows",
@@ -215,10 +316,11 @@ begin_rows(CustomScanState *css, EState *estate, int eflags)
 	GhRowsNode *node = (GhRowsNode *) css;
 	CustomScan *cscan = (CustomScan *) css->ss.ps.plan;
 	List	   *columns = list_nth(cscan->custom_private, GH_AGGREGATE_PRIVATE_KEYS);
+	bool		on_host = list_length(cscan->custom_private) > GH_ROWS_PRIVATE_ON_HOST;
 	ListCell   *lc;
 
 	gh_service_count_node(GH_USE_ROWS, eflags);
-	gh_fragment_init(&node->fragment, &fragment_methods,
+	gh_fragment_init(&node->fragment, on_host ? &host_methods : &fragment_methods,
 					 intVal(list_nth(cscan->custom_private, GH_AGGREGATE_PRIVATE_COLUMNS)), estate, eflags);
 	node->values = list_nth(cscan->custom_exprs, GH_AGGREGATE_EXPRS_KEYS);
 	node->value_columns = palloc(sizeof(int) * Max(list_length(columns), 1));
@@ -226,6 +328,7 @@ begin_rows(CustomScanState *css, EState *estate, int eflags)
 		node->value_columns[node->nvalues++] = lfirst_int(lc);
 	node->value_types = palloc0(sizeof(GhValueType) * Max(node->nvalues, 1));
 	node->fragment.memory_limit = gh_aggregate_memory_limit();
+	node->buffer.context = estate->es_query_cxt;
 	node->phase = GH_ROWS_START;
 	gh_collect_init(node, estate);
 	gh_bound_find(&node->first.bound, estate, &cscan->scan.plan);
@@ -233,9 +336,20 @@ begin_rows(CustomScanState *css, EState *estate, int eflags)
 
 /* ------------------------------------------------------------ what comes out */
 
+/* All of the input has been read by this process, or it is passed on. */
+static void
+end_part(GhFragment *fragment)
+{
+	if (fragment->member == NULL)
+		return;
+	if (!fragment->passes_on)
+		(void) gh_fragment_is_last(fragment, true);
+	gh_fragment_leave_counts(fragment);
+}
+
 /*
- * Reads the input, where its rows are not passed on.  Whether this process has rows to return: there is nothing left
- * for participants that have not begun when all others were done, unless rows are passed on.
+ * Reads the input, where its rows are not passed on; the CPU engine begins with it.  Whether this process has rows to return: there
+ * is nothing left for participants that have not begun when all others were done, unless rows are passed on.
  */
 static bool
 collect_rows(GhRowsNode *node)
@@ -245,13 +359,49 @@ collect_rows(GhRowsNode *node)
 	if (fragment->member != NULL && !gh_fragment_attach(fragment))
 		return false;
 	init_types(node);
-	gh_fragment_read_input(fragment);
+	if (fragment->methods->for_device)
+		gh_fragment_read_input(fragment);
+	else
+		node->reading = gh_fragment_begin_input(fragment);
 	fragment->ran = true;
-	if (fragment->member == NULL)
-		return true;
-	if (!fragment->passes_on)
-		(void) gh_fragment_is_last(fragment, true);
-	gh_fragment_leave_counts(fragment);
+	if (!node->reading)
+		end_part(fragment);
+	return true;
+}
+
+/* No more of the input is read. */
+static void
+stop_reading(GhRowsNode *node)
+{
+	if (node->reading)
+		gh_fragment_end_input(&node->fragment);
+	node->reading = false;
+}
+
+/*
+ * The CPU engine reads on until there are rows, which take the place of those that have come out; false: there are none.  What it
+ * has made is never lost, so that it need not keep all.
+ */
+static bool
+read_on(GhRowsNode *node)
+{
+	GhFragment *fragment = &node->fragment;
+	uint64		before = fragment->counts.groups;
+
+	if (!node->reading)
+		return false;
+	gh_collect_empty(node);
+	while (fragment->counts.groups == before)
+	{
+		if (gh_fragment_read_some(fragment))
+			continue;
+		take_rows(fragment);
+		stop_reading(node);
+		end_part(fragment);
+		return fragment->counts.groups > before;
+	}
+	/* who knows when the next row is asked for */
+	gh_pages_park(fragment->pages);
 	return true;
 }
 
@@ -262,10 +412,12 @@ exec_rows(CustomScanState *css)
 
 	if (node->phase == GH_ROWS_START)
 		node->phase = collect_rows(node) ? GH_ROWS_EMIT : GH_ROWS_DONE;
-	if (node->phase == GH_ROWS_EMIT && gh_collect_next(node))
+	while (node->phase == GH_ROWS_EMIT && !gh_collect_next(node))
+		if (!read_on(node))
+			node->phase = GH_ROWS_DONE;
+	if (node->phase == GH_ROWS_EMIT)
 		return css->ss.ps.ps_ProjInfo != NULL ? ExecProject(css->ss.ps.ps_ProjInfo) :
 			css->ss.ss_ScanTupleSlot;
-	node->phase = GH_ROWS_DONE;
 	return NULL;
 }
 
@@ -274,6 +426,7 @@ exec_rows(CustomScanState *css)
 static void
 forget_rows(GhRowsNode *node)
 {
+	stop_reading(node);
 	gh_collect_clear(&node->fragment);
 	gh_first_rows_forget(node);
 	gh_fragment_forget(&node->fragment);
@@ -286,7 +439,7 @@ rescan_rows(CustomScanState *css)
 	GhFragment *fragment = &node->fragment;
 
 	if (gh_fragment_changes(fragment) || node->phase == GH_ROWS_START || fragment->member != NULL ||
-		fragment->passes_on)
+		fragment->passes_on || !fragment->methods->for_device)
 	{
 		forget_rows(node);
 		gh_fragment_rescan(fragment);

@@ -11,6 +11,7 @@
 
 #include "fragment/bound.h"
 #include "fragment/parallel.h"
+#include "fragment/records.h"
 #include "plan/aggregate_plan.h"
 
 typedef enum GhRowsPhase
@@ -80,6 +81,8 @@ typedef struct GhRowsNode
 	GhOperand  *operands;		/* while it is made: of the values, and behind them of the places */
 	uint16	   *vectors;		/* likewise */
 
+	GhRecordBuffer buffer;		/* of rows that the CPU engine has made */
+	bool		reading;		/* by the CPU engine: there is more to be read */
 	GhRowsPhase phase;
 	GhCollected collected;
 	GhFirstRows first;
@@ -101,6 +104,7 @@ extern void gh_collect_child_row(GhFragment *fragment, TupleTableSlot *slot);
 extern Size gh_collect_load(GhRowsNode *node, const char *records, Size left);
 extern void gh_collect_records(GhFragment *fragment, const char *records, Size size);
 extern void gh_collect_clear(GhFragment *fragment);
+extern void gh_collect_empty(GhRowsNode *node);
 extern void gh_collect_rewind(GhRowsNode *node);
 extern bool gh_collect_next(GhRowsNode *node);
 

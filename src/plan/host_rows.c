@@ -1,0 +1,321 @@
+/*
+ * host_rows.c
+ *		Rows of joins that the CPU engine makes as a whole: a GpuHashRows above a chain of GpuHashJoins, in a plan that is
+ *		complete.
+ *
+ * A GpuHashJoin that returns its rows to the executor reads pages, and looks at each row of them.  Where the columns of the
+ * chain's scan are in shared memory, a pipeline does all of that in vectors (../rows); but a row that comes out of one costs more
+ * than one of a join.  So it is for joins that leave few rows of many.  It changes no choice of the planner's: it stands above
+ * joins that were chosen, and its cost is theirs.
+ */
+#include "postgres.h"
+
+#include "access/sysattr.h"
+#include "access/table.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+#include "parser/parsetree.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+
+#include "expr/translate.h"
+#include "gpuhash.h"
+#include "plan/aggregate_plan.h"
+#include "plan/host_rows.h"
+#include "plan/join_plan.h"
+#include "plan/same_groups.h"
+#include "service/placement.h"
+#include "service/service.h"
+#include "store/columns_share.h"
+
+/* So many rows of the scan's table have to be read for one that comes out. */
+#define GH_READ_FOR_ONE 5
+/* Of the table's pages, the share of which columns are there. */
+#define GH_COLUMNS_THERE 0.5
+/* Bytes of texts that may be compressed, on average: the engine would hand their rows back. */
+#define GH_LONG_TEXT 128
+
+typedef struct Walk
+{
+	PlannedStmt *stmt;
+	int			last_id;		/* the largest number of a node; 0: nobody has looked */
+} Walk;
+
+static bool
+is_node(const Plan *plan, const char *name)
+{
+	return plan != NULL && IsA(plan, CustomScan) && strcmp(((const CustomScan *) plan)->methods->CustomName, name) == 0;
+}
+
+/* ------------------------------------------------------------ whether it pays */
+
+/* The scan at the end of a chain of joins that a pipeline can do; NULL: it is none. */
+static SeqScan *
+scan_of_chain(Plan *plan)
+{
+	while (is_node(plan, GH_JOIN_NAME))
+	{
+		const List *private = ((CustomScan *) plan)->custom_private;
+		JoinType	type = (JoinType) intVal(list_nth(private, GH_PRIVATE_JOINTYPE));
+
+		if (intVal(list_nth(private, GH_PRIVATE_PLAIN)) == 0 || type == JOIN_RIGHT || type == JOIN_FULL)
+			return NULL;
+		plan = outerPlan(plan);
+	}
+	return plan != NULL && IsA(plan, SeqScan) ? (SeqScan *) plan : NULL;
+}
+
+/* The columns of a join's scan tuple that its output is computed of, by their numbers. */
+static Bitmapset *
+columns_of_output(const CustomScan *join)
+{
+	Bitmapset  *all = NULL;
+	Bitmapset  *columns = NULL;
+	int			member = -1;
+
+	pull_varattnos((Node *) join->scan.plan.targetlist, INDEX_VAR, &all);
+	while ((member = bms_next_member(all, member)) >= 0)
+		columns = bms_add_member(columns, member + FirstLowInvalidHeapAttributeNumber);
+	return columns;
+}
+
+static const TargetEntry *
+scan_column(const CustomScan *join, int column)
+{
+	return list_nth_node(TargetEntry, join->custom_scan_tlist, column - 1);
+}
+
+/* Whether engines hold the column's values, and mostly hand no row back for one. */
+static bool
+is_held(const Walk *walk, const Expr *expr)
+{
+	const Var  *var = (const Var *) expr;
+	GhClass		class = gh_class_of_type(exprType((const Node *) expr));
+
+	if (class == 0 || gh_is_open_numeric(exprType((const Node *) expr), exprTypmod((const Node *) expr)))
+		return false;
+	if (class != GH_CLASS_TEXT && class != GH_CLASS_BPCHAR)
+		return true;
+	return IsA(var, Var) && !IS_SPECIAL_VARNO(var->varno) && rt_fetch(var->varno, walk->stmt->rtable)->rtekind == RTE_RELATION &&
+		get_attavgwidth(rt_fetch(var->varno, walk->stmt->rtable)->relid, var->varattno) <= GH_LONG_TEXT;
+}
+
+static bool
+holds_all_columns(const Walk *walk, const CustomScan *join)
+{
+	Bitmapset  *columns = columns_of_output(join);
+	int			column = -1;
+
+	if (columns == NULL || bms_num_members(columns) > GH_VALUES_MAX)
+		return false;
+	while ((column = bms_next_member(columns, column)) >= 0)
+		if (column == 0 || !is_held(walk, scan_column(join, column)->expr))
+			return false;
+	return true;
+}
+
+/* The columns of its table that a scan reads; NULL: also others than columns, or none. */
+static Bitmapset *
+columns_of_scan(const SeqScan *scan)
+{
+	Bitmapset  *all = NULL;
+	Bitmapset  *columns = NULL;
+	int			member = -1;
+
+	pull_varattnos((Node *) scan->scan.plan.targetlist, scan->scan.scanrelid, &all);
+	pull_varattnos((Node *) scan->scan.plan.qual, scan->scan.scanrelid, &all);
+	while ((member = bms_next_member(all, member)) >= 0)
+	{
+		int			attno = member + FirstLowInvalidHeapAttributeNumber;
+
+		if (attno <= 0)
+			return NULL;
+		columns = bms_add_member(columns, attno);
+	}
+	return columns;
+}
+
+/* Whether columns are there that make it worth it, and few rows come out of many. */
+static bool
+reads_columns(const Walk *walk, const SeqScan *scan, const Plan *join)
+{
+	Bitmapset  *columns = columns_of_scan(scan);
+	Relation	relation;
+	double		rows;
+	bool		are_there;
+
+	if (columns == NULL)
+		return false;
+	relation = table_open(rt_fetch(scan->scan.scanrelid, walk->stmt->rtable)->relid, NoLock);
+	rows = Max(relation->rd_rel->reltuples, 0);
+	are_there = gh_force_offload || join->plan_rows <= rows / GH_READ_FOR_ONE;
+	are_there = are_there && gh_columns_share(relation, relation->rd_rel->relpages, columns) >= GH_COLUMNS_THERE;
+	table_close(relation, NoLock);
+	return are_there;
+}
+
+static bool
+is_worth_it(const Walk *walk, Plan *plan)
+{
+	const SeqScan *scan = scan_of_chain(plan);
+
+	return scan != NULL && holds_all_columns(walk, (CustomScan *) plan) && reads_columns(walk, scan, plan);
+}
+
+/* -------------------------------------------------------------------- the node */
+
+static void
+find_last_id(Plan *plan, void *arg)
+{
+	Walk	   *walk = arg;
+
+	walk->last_id = Max(walk->last_id, plan->plan_node_id);
+}
+
+/* The node's number is one that no other node of the statement has. */
+static int
+next_id(Walk *walk)
+{
+	if (walk->last_id == 0)
+		gh_walk_statement(walk->stmt, find_last_id, walk);
+	return ++walk->last_id;
+}
+
+static Var *
+index_var(const TargetEntry *tle, int number)
+{
+	const Node *expr = (const Node *) tle->expr;
+
+	return makeVar(INDEX_VAR, number, exprType(expr), exprTypmod(expr), exprCollation(expr), 0);
+}
+
+/* What a join's output is computed of, by the numbers of its columns; from 0 on they have new ones. */
+static Node *
+renumber_mutator(Node *node, Bitmapset *columns)
+{
+	if (node == NULL)
+		return NULL;
+	if (IsA(node, Var) && ((Var *) node)->varno == INDEX_VAR)
+	{
+		Var		   *var = copyObject((Var *) node);
+
+		var->varattno = bms_member_index(columns, var->varattno) + 1;
+		return (Node *) var;
+	}
+	return expression_tree_mutator(node, renumber_mutator, (void *) columns);
+}
+
+/*
+ * A GpuHashRows above the join.  That returns the columns that its output is computed of, which is done above, as it was: for each row
+ * when it comes out.
+ */
+static Plan *
+make_rows(Walk *walk, CustomScan *join)
+{
+	Plan	   *below = &join->scan.plan;
+	CustomScan *rows = makeNode(CustomScan);
+	Bitmapset  *columns = columns_of_output(join);
+	List	   *output = NIL;
+	List	   *values = NIL;
+	List	   *places = NIL;
+	int			column = -1;
+	int			n = 0;
+
+	while ((column = bms_next_member(columns, column)) >= 0)
+	{
+		const TargetEntry *tle = scan_column(join, column);
+
+		n++;
+		output = lappend(output, makeTargetEntry((Expr *) index_var(tle, column), n, NULL, false));
+		values = lappend(values, index_var(tle, n));
+		places = lappend_int(places, n - 1);
+		rows->custom_scan_tlist = lappend(rows->custom_scan_tlist, makeTargetEntry(copyObject(tle->expr), n, NULL, false));
+	}
+	rows->scan.plan = *below;
+	rows->scan.plan.plan_node_id = next_id(walk);
+	rows->scan.plan.startup_cost = below->total_cost;
+	rows->scan.plan.parallel_aware = ((Plan *) scan_of_chain(below))->parallel_aware;
+	rows->scan.plan.targetlist = (List *) renumber_mutator((Node *) below->targetlist, columns);
+	rows->scan.plan.qual = rows->scan.plan.initPlan = NIL;
+	rows->scan.plan.lefttree = below;
+	rows->scan.plan.righttree = NULL;
+	rows->scan.plan.extParam = bms_copy(below->extParam);
+	rows->scan.plan.allParam = bms_copy(below->allParam);
+	below->targetlist = output;
+	rows->flags = CUSTOMPATH_SUPPORT_PROJECTION;
+	rows->custom_relids = bms_copy(join->custom_relids);
+	/* in the orders of GhAggregateExprs and GhAggregatePrivate */
+	rows->custom_exprs = list_make3(values, NIL, NIL);
+	rows->custom_private = list_make5(makeInteger(n), places, makeInteger(n), NIL, NIL);
+	rows->custom_private = lappend(rows->custom_private, NIL);
+	rows->custom_private = lappend(rows->custom_private, makeInteger(1));
+	rows->methods = GetCustomScanMethods(GH_ROWS_NAME, false);
+	return &rows->scan.plan;
+}
+
+/* -------------------------------------------------------------------- the plan */
+
+static void visit(Walk *walk, Plan **place, bool absorbed, bool unread);
+
+static void
+visit_list(Walk *walk, List *plans, bool unread)
+{
+	ListCell   *lc;
+
+	foreach(lc, plans)
+		visit(walk, (Plan **) &lfirst(lc), false, unread);
+}
+
+/* Whether a node reads all of what is below it before its first row comes out. */
+static bool
+reads_all(const Plan *plan)
+{
+	return IsA(plan, Sort) || IsA(plan, Hash) || is_node(plan, GH_AGGREGATE_NAME) ||
+		(IsA(plan, Agg) && ((const Agg *) plan)->aggstrategy != AGG_SORTED);
+}
+
+/*
+ * A plan and what is below it.  absorbed: the node above reads the scan of its joins itself; unread: maybe not all of its rows
+ * are asked for, so that it is not to make all before the first.
+ */
+static void
+visit(Walk *walk, Plan **place, bool absorbed, bool unread)
+{
+	Plan	   *plan = *place;
+	bool		is_join;
+	bool		below;
+
+	if (plan == NULL)
+		return;
+	is_join = is_node(plan, GH_JOIN_NAME);
+	below = !reads_all(plan) && (unread || IsA(plan, Limit) || IsA(plan, RecursiveUnion));
+	visit(walk, &plan->lefttree, is_join || is_node(plan, GH_AGGREGATE_NAME) || is_node(plan, GH_ROWS_NAME), below);
+	/* an inner side that is hashed is read to its end; of a nested loop, for each row anew */
+	visit(walk, &plan->righttree, false, !is_join && (below || IsA(plan, NestLoop)));
+	if (IsA(plan, CustomScan))
+		visit_list(walk, ((CustomScan *) plan)->custom_plans, true);
+	else if (IsA(plan, Append))
+		visit_list(walk, ((Append *) plan)->appendplans, below);
+	else if (IsA(plan, MergeAppend))
+		visit_list(walk, ((MergeAppend *) plan)->mergeplans, below);
+	else if (IsA(plan, SubqueryScan))
+		visit(walk, &((SubqueryScan *) plan)->subplan, false, below);
+	if (is_join && !absorbed && !unread && is_worth_it(walk, plan))
+		*place = make_rows(walk, (CustomScan *) plan);
+}
+
+/* Puts such nodes into a statement's plans, where no device is expected to do the joins. */
+void
+gh_host_rows(PlannedStmt *stmt, int options)
+{
+	Walk		walk = {.stmt = stmt};
+	ListCell   *lc;
+
+	if (!gh_enable_rows || !gh_service_enabled() || gh_device_is_expected(PG_UINT32_MAX))
+		return;
+	visit(&walk, &stmt->planTree, false, (options & CURSOR_OPT_FAST_PLAN) != 0);
+	/* what is read of them, and when, is not known here */
+	foreach(lc, stmt->subplans)
+		visit(&walk, (Plan **) &lfirst(lc), false, true);
+}
