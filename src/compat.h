@@ -22,6 +22,7 @@
 #endif
 
 #include "access/amapi.h"
+#include "miscadmin.h"
 #include "nodes/execnodes.h"
 #include "nodes/pathnodes.h"
 #include "optimizer/appendinfo.h"
@@ -29,6 +30,7 @@
 #include "optimizer/pathnode.h"
 #include "parser/parse_relation.h"
 #include "storage/buffile.h"
+#include "utils/acl.h"
 #include "utils/lsyscache.h"
 
 /*
@@ -194,6 +196,34 @@ gh_view_entries(const Query *query)
 	(void) query;
 #endif
 	return entries;
+}
+
+/*
+ * Whether the user may do with all tables of a plan what it does, by privileges on whole tables, where the executor looks at those on
+ * columns, too.  From 16 on, what that is stands beside the tables.
+ */
+static inline bool
+gh_may_read_all(const PlannedStmt *plan)
+{
+	ListCell   *lc;
+
+#if PG_VERSION_NUM >= 160000
+	foreach(lc, plan->permInfos)
+	{
+		const RTEPermissionInfo *entry = lfirst_node(RTEPermissionInfo, lc);
+#else
+	foreach(lc, plan->rtable)
+	{
+		const RangeTblEntry *entry = lfirst_node(RangeTblEntry, lc);
+
+		if (entry->rtekind != RTE_RELATION)
+			continue;
+#endif
+		if (pg_class_aclmask(entry->relid, OidIsValid(entry->checkAsUser) ? entry->checkAsUser : GetUserId(),
+							 entry->requiredPerms, ACLMASK_ALL) != entry->requiredPerms)
+			return false;
+	}
+	return true;
 }
 
 /* Subqueries in the place of all of a query's tables: what one may do with tables is noted in these queries, from 16 on. */

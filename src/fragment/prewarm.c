@@ -173,6 +173,15 @@ read_pages(Relation relation, int device)
 /* Where the CPU engine does what queries do. */
 #define GH_NO_DEVICE (-1)
 
+static int64
+make_columns(Relation relation)
+{
+	GhColumnsLoad load = {.most_blocks = MaxBlockNumber};
+
+	gh_load_columns(relation, &load);
+	return (int64) load.pages;
+}
+
 /* One table, or what has its pages. */
 static int64
 prewarm(Oid relid, int device)
@@ -184,7 +193,7 @@ prewarm(Oid relid, int device)
 	if (relation != NULL)
 	{
 		if (gh_is_loadable(relation))
-			pages = device == GH_NO_DEVICE ? (int64) gh_load_columns(relation) : read_pages(relation, device);
+			pages = device == GH_NO_DEVICE ? make_columns(relation) : read_pages(relation, device);
 		relation_close(relation, NoLock);
 	}
 	return pages;

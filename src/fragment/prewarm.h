@@ -40,7 +40,18 @@ extern bool gh_load_pages(Relation relation, GhPrewarm *load);
 
 /* ---- prewarm_columns.c ---- */
 
-extern uint64 gh_load_columns(Relation relation);
+/* Columns of a table in shared memory: which, and what came of it. */
+typedef struct GhColumnsLoad
+{
+	uint64		columns;		/* a bit for each attribute, as GhCopyFacts.columns has them; 0: those that queries mostly compute with */
+	BlockNumber first;			/* the block to begin with, of a stripe the first; then, the one to go on with */
+	BlockNumber most_blocks;	/* to look at: whole stripes */
+	/* set by the load */
+	uint64		pages;			/* of those blocks that columns are of then */
+	bool		ended;			/* there is no more to be made: no blocks, no room, or such a table has no columns */
+} GhColumnsLoad;
+
+extern void gh_load_columns(Relation relation, GhColumnsLoad *load);
 
 /* ---- prewarm_index.c ---- */
 
@@ -50,5 +61,12 @@ extern int64 gh_prewarm_index(Oid relid);
 /* ---- reload.c: the process that loads a database's relations; ../store/reload.c starts it ---- */
 
 extern PGDLLEXPORT void gh_reload_worker_main(Datum arg);
+extern void gh_loader_begin(Datum database);
+extern bool gh_loader_lock_database(void);
+extern void gh_loader_in_transaction(void (*part) (void *arg), void *arg);
+
+/* ---- reload_columns.c: likewise, the one that makes columns ---- */
+
+extern PGDLLEXPORT void gh_columns_worker_main(Datum arg);
 
 #endif							/* GPUHASH_PREWARM_H */

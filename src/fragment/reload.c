@@ -62,17 +62,56 @@ typedef struct Reload
 	uint64		brought;		/* pages that were not there before, of all relations */
 	int			relations;		/* of which some were brought */
 	int			tries;			/* to get buffers */
+	Next		next;
 } Reload;
 
+/* ------------------------------------------------- of whoever loads in the background */
+
 /* Until the transaction's end; false: somebody has a lock against sessions of this database. */
-static bool
-lock_database(void)
+bool
+gh_loader_lock_database(void)
 {
 	LOCKTAG		tag;
 
 	SET_LOCKTAG_OBJECT(tag, InvalidOid, DatabaseRelationId, MyDatabaseId, 0);
 	return LockAcquire(&tag, RowExclusiveLock, false, true) != LOCKACQUIRE_NOT_AVAIL;
 }
+
+/* Connects to the database. */
+void
+gh_loader_begin(Datum database)
+{
+	pqsignal(SIGTERM, die);
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	BackgroundWorkerUnblockSignals();
+	BackgroundWorkerInitializeConnectionByOid(DatumGetObjectId(database), InvalidOid, 0);
+	/* which a standby allows, and which leaves no locks on what was read */
+	SetConfigOption("default_transaction_isolation", "read committed", PGC_SUSET, PGC_S_OVERRIDE);
+	/* from 17 on: it is for users' transactions */
+	if (GetConfigOption("transaction_timeout", true, false) != NULL)
+		SetConfigOption("transaction_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE);
+	MemoryContextSwitchTo(TopMemoryContext);
+}
+
+/* A part, in a transaction of its own, with a snapshot; then the settings may have changed. */
+void
+gh_loader_in_transaction(void (*part) (void *arg), void *arg)
+{
+	SetCurrentStatementStartTimestamp();
+	StartTransactionCommand();
+	PushActiveSnapshot(GetTransactionSnapshot());
+	part(arg);
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	CHECK_FOR_INTERRUPTS();
+	if (ConfigReloadPending)
+	{
+		ConfigReloadPending = false;
+		ProcessConfigFile(PGC_SIGHUP);
+	}
+}
+
+/* --------------------------------------------------------------- pages, again */
 
 /* The relation, with its lock; NULL: it is gone, it has another file, or it is not to be had now. */
 static Relation
@@ -125,16 +164,15 @@ load_part(Reload *reload, Relation relation, uint64 most)
 	return load.ended || load.full || load.pages >= most ? NEXT_RELATION : NEXT_PART;
 }
 
-/* In a transaction. */
 static Next
-do_part(Reload *reload)
+load_next(Reload *reload)
 {
 	uint64		most = reload->entry->blocks - reload->there;
 	Relation	relation;
 	Next		next;
 
 	/* before anything is made on the device, for which the worker would take pages away */
-	if (!lock_database() || !gh_service_span_fits(reload->device, (uint32) Min(most, GH_PART_BLOCKS)))
+	if (!gh_loader_lock_database() || !gh_service_span_fits(reload->device, (uint32) Min(most, GH_PART_BLOCKS)))
 		return NEXT_NOTHING;
 	relation = open_relation(reload->entry);
 	if (relation == NULL)
@@ -142,6 +180,14 @@ do_part(Reload *reload)
 	next = load_part(reload, relation, most);
 	relation_close(relation, NoLock);
 	return next;
+}
+
+static void
+do_part(void *arg)
+{
+	Reload	   *reload = arg;
+
+	reload->next = load_next(reload);
 }
 
 /* Waits for buffers, if there were none. */
@@ -154,27 +200,13 @@ wait_for_buffers(void)
 	CHECK_FOR_INTERRUPTS();
 }
 
-/* The next part, in a transaction of its own. */
 static Next
 load_in_transaction(Reload *reload)
 {
-	Next		next;
-
-	SetCurrentStatementStartTimestamp();
-	StartTransactionCommand();
-	PushActiveSnapshot(GetTransactionSnapshot());
-	next = do_part(reload);
-	PopActiveSnapshot();
-	CommitTransactionCommand();
-	CHECK_FOR_INTERRUPTS();
-	if (ConfigReloadPending)
-	{
-		ConfigReloadPending = false;
-		ProcessConfigFile(PGC_SIGHUP);
-	}
-	if (next == NEXT_PART && reload->tries > 0)
+	gh_loader_in_transaction(do_part, reload);
+	if (reload->next == NEXT_PART && reload->tries > 0)
 		wait_for_buffers();
-	return gh_reload_resident ? next : NEXT_NOTHING;
+	return gh_reload_resident ? reload->next : NEXT_NOTHING;
 }
 
 static Next
@@ -215,16 +247,7 @@ gh_reload_worker_main(Datum arg)
 
 	memcpy(&task, MyBgworkerEntry->bgw_extra, sizeof(task));
 	reload.device = task.device;
-	pqsignal(SIGTERM, die);
-	pqsignal(SIGHUP, SignalHandlerForConfigReload);
-	BackgroundWorkerUnblockSignals();
-	BackgroundWorkerInitializeConnectionByOid(DatumGetObjectId(arg), InvalidOid, 0);
-	/* which a standby allows, and which leaves no locks on what was read */
-	SetConfigOption("default_transaction_isolation", "read committed", PGC_SUSET, PGC_S_OVERRIDE);
-	/* from 17 on: it is for users' transactions */
-	if (GetConfigOption("transaction_timeout", true, false) != NULL)
-		SetConfigOption("transaction_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE);
-	MemoryContextSwitchTo(TopMemoryContext);
+	gh_loader_begin(arg);
 	gh_remembered_read(&list, DEBUG1);
 	for (int i = 0; i < list.count; i++)
 	{

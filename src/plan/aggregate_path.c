@@ -40,6 +40,7 @@
 #include "plan/parts_path.h"
 #include "plan/planning.h"
 #include "plan/scan_path.h"
+#include "plan/wanted.h"
 #include "plan/why.h"
 
 static create_upper_paths_hook_type previous_hook = NULL;
@@ -48,6 +49,12 @@ static const CustomPathMethods gh_aggregate_path_methods = {
 	.CustomName = GH_AGGREGATE_NAME,
 	.PlanCustomPath = gh_aggregate_plan,
 };
+
+bool
+gh_is_aggregate_path(const Path *path)
+{
+	return IsA(path, CustomPath) && ((const CustomPath *) path)->methods == &gh_aggregate_path_methods;
+}
 
 /* All that is computed of a row. */
 static List *
@@ -443,6 +450,20 @@ why_not_taken(GhAggregateInputs *inputs)
 		"its rows are not those of a plain table, or of joins with one, and there is no GROUP BY";
 }
 
+/* GhPathsAside */
+static List *
+paths_aside(const GhAggregateInputs *inputs)
+{
+	GhAggregateInputs again = {.root = inputs->root,.input_rel = inputs->input_rel,.by = inputs->by};
+
+	again.output_rel = makeNode(RelOptInfo);
+	memcpy(again.output_rel, inputs->output_rel, sizeof(RelOptInfo));
+	again.output_rel->pathlist = again.output_rel->partial_pathlist = NIL;
+	if (why_not_taken(&again) == NULL)
+		add_aggregate_paths(&again);
+	return again.output_rel->pathlist;
+}
+
 static void
 consider_aggregate(GhAggregateInputs *inputs)
 {
@@ -452,6 +473,7 @@ consider_aggregate(GhAggregateInputs *inputs)
 		add_aggregate_paths(inputs);
 	else
 		gh_why(inputs->root, inputs->why_of, why);
+	gh_want_columns(inputs, paths_aside);
 }
 
 /* GROUP BY, or aggregates without. */

@@ -33,6 +33,10 @@ typedef struct GhAggregateInputs
 								 * of all grouping sets */
 } GhAggregateInputs;
 
+/* ---- aggregate_path.c ---- */
+
+extern bool gh_is_aggregate_path(const Path *path);
+
 /* ---- aggregate_cost.c ---- */
 
 extern bool gh_aggregate_is_for_device(const GhAggregateInputs *inputs, Path *child);

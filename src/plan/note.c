@@ -37,6 +37,7 @@
 #include "heap/hints.h"
 #include "heap/layout.h"
 #include "plan/note.h"
+#include "plan/planning.h"
 #include "service/placement.h"
 #include "service/service.h"
 #include "store/columns_share.h"
@@ -246,6 +247,11 @@ gh_note_page_cost(PlannerInfo *root, RelOptInfo *rel, bool on_device)
 	return note->page_cost[on_device];
 }
 
+/* Columns lack where those that there are are of less than this share of the pages that they can be of: */
+#define GH_LACKING_SHARE 0.5
+/* all-visible ones, which are most of the table's. */
+#define GH_VISIBLE_SHARE 0.5
+
 /* The columns of a table that the query reads, by their numbers; *others: it reads what is no column, too. */
 static Bitmapset *
 columns_read(const RelOptInfo *rel, bool *others)
@@ -276,8 +282,8 @@ columns_read(const RelOptInfo *rel, bool *others)
  * For what share of the table's pages a scan by the CPU engine finds in memory all columns that the query reads of it.  Of pages
  * that have changed since it does not.  A plan that is kept may outlive them.
  */
-static double
-columns_share(PlannerInfo *root, RelOptInfo *rel)
+double
+gh_columns_share_of(PlannerInfo *root, RelOptInfo *rel)
 {
 	GhNote	   *note = gh_note(root, rel);
 	bool		others = false;
@@ -288,6 +294,7 @@ columns_share(PlannerInfo *root, RelOptInfo *rel)
 		return note->columns_share;
 	note->has_columns_share = true;
 	note->columns_share = 0;
+	note->columns_lacking = 0;
 	/* of a partition it is not known which columns are read */
 	if (!note->is_readable || rel->reloptkind != RELOPT_BASEREL || note->on_device || gh_force_offload || !gh_service_enabled())
 		return 0;
@@ -296,22 +303,40 @@ columns_share(PlannerInfo *root, RelOptInfo *rel)
 		return 0;
 	relation = table_open(planner_rt_fetch(rel->relid, root)->relid, NoLock);
 	note->columns_share = gh_columns_share(relation, rel->pages, read) * rel->allvisfrac;
+	if (note->columns_share < GH_LACKING_SHARE * rel->allvisfrac && rel->allvisfrac >= GH_VISIBLE_SHARE && !gh_has_few_rows(rel->tuples))
+		note->columns_lacking = gh_columns_missing(relation, rel->tuples, read);
 	table_close(relation, NoLock);
 	return note->columns_share;
 }
 
-/* What one of several processes so saves of what reading the table's pages costs: for the pages, and for the rows. */
-void
-gh_columns_saved(PlannerInfo *root, RelOptInfo *rel, double divisor, Cost *pages, Cost *rows)
+/* Whether columns of the table that the query reads are not in memory, and would be made if they were asked for. */
+bool
+gh_columns_lack(PlannerInfo *root, RelOptInfo *rel)
 {
-	double		share = columns_share(root, rel);
+	(void) gh_columns_share_of(root, rel);
+	return gh_note(root, rel)->columns_lacking != 0;
+}
 
+/*
+ * What one of several processes saves by columns of such a share of the table's pages, of what reading these costs: for the pages,
+ * and for the rows.
+ */
+void
+gh_columns_save(PlannerInfo *root, RelOptInfo *rel, double share, double divisor, Cost *pages, Cost *rows)
+{
 	*pages = *rows = 0;
 	/* mostly there are none, and to price a page may take a look at where it is */
 	if (share == 0)
 		return;
 	*pages = share * rel->pages * gh_note_page_cost(root, rel, false);
 	*rows = share * rel->tuples / divisor * (GH_PAGE_ROW_COST - GH_COLUMN_ROW_COST) * cpu_tuple_cost;
+}
+
+/* The same by those that there are. */
+void
+gh_columns_saved(PlannerInfo *root, RelOptInfo *rel, double divisor, Cost *pages, Cost *rows)
+{
+	gh_columns_save(root, rel, gh_columns_share_of(root, rel), divisor, pages, rows);
 }
 
 /* Of the relation's note: what it costs that one process has a device read all of its pages, but for the start. */

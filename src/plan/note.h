@@ -46,6 +46,7 @@ typedef struct GhNote
 	/* gh_columns_saved: for what share of pages the CPU engine has all columns in memory that the query reads of it */
 	bool		has_columns_share;
 	double		columns_share;
+	uint64		columns_lacking;	/* where that is little, and the columns could be made: which it reads, as GhWantedColumns.columns; 0 */
 
 	/* gh_note_device_cost: that one process has a device read all pages */
 	bool		has_device_cost;
@@ -88,6 +89,10 @@ typedef struct GhNote
 	/* gh_find_whole: joins below a grouping, or NULL; [1]: of several processes */
 	bool		has_whole[2];
 	Path	   *whole[2];
+
+	/* gh_whole_joins: likewise, the chain if its scan's columns were in memory, which lack, and what it would then be spared; or NULL */
+	Path	   *hopeful[2];
+	Cost		hopeful_spared[2];
 
 	/* gh_first_rows: of joins over a scan of this table, 0 if none was asked about, rows may be left out */
 	Index		first_rows_scan;
@@ -137,6 +142,9 @@ gh_note_device_cost(PlannerInfo *root, RelOptInfo *rel)
 
 extern MemoryContext gh_note_context(const RelOptInfo *rel);
 extern void gh_columns_saved(PlannerInfo *root, RelOptInfo *rel, double divisor, Cost *pages, Cost *rows);
+extern double gh_columns_share_of(PlannerInfo *root, RelOptInfo *rel);
+extern void gh_columns_save(PlannerInfo *root, RelOptInfo *rel, double share, double divisor, Cost *pages, Cost *rows);
+extern bool gh_columns_lack(PlannerInfo *root, RelOptInfo *rel);
 extern Cost gh_note_page_cost(PlannerInfo *root, RelOptInfo *rel, bool on_device);
 extern Path *gh_note_whole_scan(PlannerInfo *root, RelOptInfo *rel);
 extern void gh_note_keep_joins(PlannerInfo *root, const Path *joins);

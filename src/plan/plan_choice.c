@@ -26,6 +26,7 @@
 #include "plan/same_groups.h"
 #include "plan/scan_plan.h"
 #include "plan/unnest.h"
+#include "plan/wanted.h"
 #include "plan/why.h"
 #include "service/service.h"
 
@@ -285,6 +286,7 @@ typedef struct Choice
 	Cost		common;			/* of it, what it takes to make these groups once */
 	bool		reads_parts;	/* some groups are those of several tables that are read as one */
 	List	   *lines;			/* what explain_why has to say of it */
+	GhWantedList wanted;		/* columns that would have changed it */
 } Choice;
 
 /* What the plan with its subqueries costs, rather. */
@@ -332,6 +334,7 @@ make_choice(Query *query, const char *text, int options, ParamListInfo params, b
 {
 	uint64		before = gh_aggregate_plans;
 	uint64		parts = gh_parts_plans;
+	GhWantedList before_wanted = gh_wanted_begin();
 	Choice		choice;
 
 	choice.plan = loopless ? plan_loopless(query, text, options, params) : plan_query(query, text, options, params);
@@ -341,6 +344,7 @@ make_choice(Query *query, const char *text, int options, ParamListInfo params, b
 	if (gh_aggregate_plans - before > 1)
 		choice.cost -= gh_share_groups(choice.plan, &choice.common);
 	choice.lines = gh_why_take_lines(choice.plan);
+	choice.wanted = gh_wanted_take(&before_wanted);
 	return choice;
 }
 
@@ -479,6 +483,7 @@ choose_plan(Query *query, const char *text, int options, ParamListInfo params)
 		choice = better_unnested(unnested, text, options, params, &choice, done);
 	gh_why_end(before, choice.lines);
 	gh_host_rows(choice.plan, options);
+	gh_wanted_ask(choice.plan, &choice.wanted);
 	count_plan(choice.plan);
 	return choice.plan;
 }

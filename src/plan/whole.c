@@ -452,17 +452,45 @@ chain_of(const Search *search, Path *path)
 	return cheaper(search, straight, turned_around);
 }
 
-/* What the chain does not cost of that for its scan, as far as the columns of the table are in memory. */
-static void
-spare_columns(PlannerInfo *root, Path *scan, Cost *pages, Cost *work)
+/* What a chain, [0], costs for pages and otherwise, and the plan that it would replace, [1]. */
+typedef struct Balance
+{
+	Cost		pages[2];
+	Cost		work[2];
+} Balance;
+
+/*
+ * Whether the chain does no more work, where the CPU engine has in memory the columns of such a share of its scan's pages; and what it
+ * is not charged for.
+ */
+static bool
+pays(const Search *search, Path *scan, double share, Balance balance, Cost *spared)
 {
 	Cost		saved_pages;
 	Cost		saved_rows;
 
-	gh_columns_saved(root, scan->parent, scan->parallel_workers > 0 ? gh_parallel_divisor(scan->parallel_workers) : 1,
-					 &saved_pages, &saved_rows);
-	*pages -= saved_pages;
-	*work -= saved_rows;
+	gh_columns_save(search->root, scan->parent, share, scan->parallel_workers > 0 ? gh_parallel_divisor(scan->parallel_workers) : 1,
+					&saved_pages, &saved_rows);
+	balance.pages[0] -= saved_pages;
+	balance.work[0] -= saved_rows;
+	*spared = 0;
+	if (balance.work[0] > balance.work[1])
+		return false;
+	if (balance.work[0] <= GH_SURE_SHARE * balance.work[1] && search->is_cached)
+		*spared = Max(balance.pages[0] - balance.pages[1], 0);
+	return true;
+}
+
+/* Notes the chain if it pays with all columns in memory, which lack. */
+static void
+note_hopeful(const Search *search, RelOptInfo *rel, Path *chain, Balance balance)
+{
+	GhNote	   *note = gh_note(search->root, rel);
+	Path	   *scan = gh_scan_below_joins(search->root, chain);
+
+	if (gh_columns_lack(search->root, scan->parent) &&
+		pays(search, scan, scan->parent->allvisfrac, balance, &note->hopeful_spared[search->partial]))
+		note->hopeful[search->partial] = chain;
 }
 
 /*
@@ -475,9 +503,10 @@ gh_whole_joins(PlannerInfo *root, RelOptInfo *rel, bool partial)
 	Path	   *planned = rel->cheapest_total_path;
 	Search		search = {root, partial};
 	Path	   *chain;
+	Path	   *scan;
 	double		rows;
-	Cost		pages[2];
-	Cost		work[2];		/* what else they cost */
+	Balance		balance;
+	Cost		spared;
 
 	if (!IS_JOIN_REL(rel) || !gh_enable_join || !gh_enable_scan || gh_force_offload ||
 		(partial && !rel->consider_parallel) || planned->param_info != NULL)
@@ -485,20 +514,20 @@ gh_whole_joins(PlannerInfo *root, RelOptInfo *rel, bool partial)
 	search.is_cached = fits_in_cache(root, rel, &rows);
 	if (gh_has_few_rows(rows))
 		return NULL;
-	pages[1] = pages_cost(root, planned, false);
-	work[1] = planned->total_cost - pages[1];
+	balance.pages[1] = pages_cost(root, planned, false);
+	balance.work[1] = planned->total_cost - balance.pages[1];
 	/* what a join takes to begin with is more */
-	if (work[1] < gh_setup_cost)
+	if (balance.work[1] < gh_setup_cost)
 		return NULL;
 	chain = chain_of(&search, planned);
 	if (chain == NULL || gh_scan_below_joins(root, chain) == NULL || gh_device_reads(root, chain))
 		return NULL;
-	pages[0] = pages_cost(root, chain, true);
-	work[0] = gh_step(chain)->total_cost - gh_copies_save(root, chain) - pages[0];
-	spare_columns(root, gh_scan_below_joins(root, chain), &pages[0], &work[0]);
-	if (work[0] > work[1])
+	balance.pages[0] = pages_cost(root, chain, true);
+	balance.work[0] = gh_step(chain)->total_cost - gh_copies_save(root, chain) - balance.pages[0];
+	scan = gh_scan_below_joins(root, chain);
+	note_hopeful(&search, rel, chain, balance);
+	if (!pays(&search, scan, gh_columns_share_of(root, scan->parent), balance, &spared))
 		return NULL;
-	if (work[0] <= GH_SURE_SHARE * work[1] && search.is_cached)
-		gh_step(chain)->spared = Max(pages[0] - pages[1], 0);
+	gh_step(chain)->spared = spared;
 	return chain;
 }

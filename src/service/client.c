@@ -124,6 +124,15 @@ gh_service_watch(void)
 	pg_memory_barrier();
 }
 
+void
+gh_service_wake_watcher(void)
+{
+	int			procno = gh_service->watcher;
+
+	if (procno >= 0)
+		SetLatch(&ProcGlobal->allProcs[procno].procLatch);
+}
+
 int
 gh_service_choose_device(void)
 {

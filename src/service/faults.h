@@ -53,6 +53,7 @@
 	X(INDEX_LEAF, "index_leaf")	/* behind each leaf page that is copied */ \
 	X(INDEX_ASKED, "index_asked")	/* behind each of the two maps that are read */ \
 	X(INDEX_COPY, "index_copy")	/* a process does not take the copy of an index */ \
+	X(COLUMNS_WORKER, "columns_worker")	/* a part of columns is made in the background */ \
 	X(ALLOCATION, "allocation") \
 	X(REPLY, "reply")
 

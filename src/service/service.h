@@ -146,6 +146,7 @@ extern void gh_service_table_stays(GhRef root);
 /* Whether the device has room for one of so many pages now, with what others keep there. */
 extern bool gh_service_span_fits(int device, uint32 npages);
 extern bool gh_reload_resident; /* what was resident before a restart is loaded again */
+extern bool gh_prewarm_columns; /* columns that the planner asks for are made in the background */
 extern int	gh_resident_memory; /* MB, of each device, for all spans; -1: what others leave; 0: none */
 /* When it was used last, on the clock of gh_monotonic_ns; 0: it is gone. */
 extern uint64 gh_service_entry_used(GhRef root);
@@ -200,6 +201,8 @@ extern uint64 gh_service_worker_of(int device, bool *ready);
  * time.
  */
 extern void gh_service_watch(void);
+/* Sets it for another reason, which that process looks for by itself. */
+extern void gh_service_wake_watcher(void);
 /* The device with most memory left, for GhTableOptions.device; -1: none is ready. */
 extern int	gh_service_choose_device(void);
 

@@ -51,6 +51,7 @@ int			gh_worker_spin = 500;
 bool		gh_register_buffers = true;
 int			gh_resident_memory = -1;
 bool		gh_reload_resident = true;
+bool		gh_prewarm_columns = true;
 
 static int	shared_memory_kb = GH_SHARED_MEMORY_DEFAULT;
 static char *devices_setting = NULL;
@@ -74,7 +75,7 @@ gh_service_enabled(void)
  */
 static const char *const setting_names[] = {
 	"gpuhash.shared_memory", "gpuhash.devices", "gpuhash.device_timeout", "gpuhash.worker_spin",
-	"gpuhash.register_buffers", "gpuhash.resident_memory", "gpuhash.reload_resident"
+	"gpuhash.register_buffers", "gpuhash.resident_memory", "gpuhash.reload_resident", "gpuhash.prewarm_columns"
 };
 
 typedef enum Setting
@@ -85,7 +86,8 @@ typedef enum Setting
 	WORKER_SPIN,
 	REGISTER_BUFFERS,
 	RESIDENT_MEMORY,
-	RELOAD_RESIDENT
+	RELOAD_RESIDENT,
+	PREWARM_COLUMNS
 } Setting;
 
 static bool defining = false;
@@ -143,6 +145,13 @@ static bool
 check_reload_resident(bool *newval, void **extra, GucSource source)
 {
 	note_unserved(RELOAD_RESIDENT, source);
+	return true;
+}
+
+static bool
+check_prewarm_columns(bool *newval, void **extra, GucSource source)
+{
+	note_unserved(PREWARM_COLUMNS, source);
 	return true;
 }
 
@@ -317,6 +326,16 @@ define_settings(void)
 							 at_reload,
 							 0,
 							 check_reload_resident,
+							 NULL,
+							 NULL);
+	DefineCustomBoolVariable("gpuhash.prewarm_columns",
+							 "Makes columns of tables in memory that queries would have a better plan with.",
+							 "In the background, when a table was asked for a second time within minutes.",
+							 &gh_prewarm_columns,
+							 true,
+							 at_reload,
+							 0,
+							 check_prewarm_columns,
 							 NULL,
 							 NULL);
 }

@@ -75,16 +75,6 @@ wake_clients(bool all)
 	}
 }
 
-/* Who wants to know of it (gh_service_watch) looks at the state of the device. */
-static void
-wake_watcher(void)
-{
-	int			procno = gh_service->watcher;
-
-	if (procno >= 0)
-		SetLatch(&ProcGlobal->allProcs[procno].procLatch);
-}
-
 /*
  * From here on clients see that no answer will come.  Their buffers stay where they
  * are: the device may still write to them until this process is gone.
@@ -99,7 +89,7 @@ go_down(int code, Datum arg)
 	device->pid = 0;
 	pg_memory_barrier();
 	wake_clients(true);
-	wake_watcher();
+	gh_service_wake_watcher();
 }
 
 /* ------------------------------------------------------------------ start */
@@ -503,7 +493,7 @@ gh_worker_main(Datum arg)
 	pg_memory_barrier();
 	pg_atomic_write_u32(&device->state, GH_DEVICE_READY);
 	pg_memory_barrier();
-	wake_watcher();
+	gh_service_wake_watcher();
 	ereport(LOG,
 			(errmsg("gpuhash uses GPU %d, %s, with %llu MB of memory", cuda_device, device->info.name,
 					(unsigned long long) (device->info.memory_total / 1024 / 1024))));

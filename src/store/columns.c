@@ -416,14 +416,22 @@ gh_columns_find(GhColumnsUse *use, BlockNumber block)
 	return ~from == 0 ? GH_STRIPE_BLOCKS : (uint32) pg_rightmost_one_pos32(~from);
 }
 
-/* Makes all stripes, as far as there is room; of how many blocks there are rows then. */
+/* Whether stripes may be made, as far as it is known: not, when there was no room for one. */
+bool
+gh_columns_may_grow(const GhColumnsUse *use)
+{
+	return use->makes;
+}
+
+/* Makes the stripes of these blocks, all of which are whole, as far as there is room; of how many blocks there are rows then. */
 uint64
-gh_columns_fill(GhColumnsUse *use)
+gh_columns_fill(GhColumnsUse *use, BlockNumber first, BlockNumber end)
 {
 	uint64		there = 0;
 
+	Assert(first % GH_STRIPE_BLOCKS == 0);
 	gh_progress_phase(GH_PROGRESS_READS, use->nblocks);
-	for (BlockNumber block = 0; block < use->nblocks; block += GH_STRIPE_BLOCKS)
+	for (BlockNumber block = first; block < Min(end, use->nblocks); block += GH_STRIPE_BLOCKS)
 	{
 		CHECK_FOR_INTERRUPTS();
 		(void) gh_columns_find(use, block);

@@ -39,7 +39,8 @@ extern GhColumnsUse *gh_columns_open_to_fill(const GhPages *pages, uint32 natts,
 extern void gh_columns_close(GhColumnsUse *use);
 
 /* columns.c */
-extern uint64 gh_columns_fill(GhColumnsUse *use);
+extern bool gh_columns_may_grow(const GhColumnsUse *use);
+extern uint64 gh_columns_fill(GhColumnsUse *use, BlockNumber first, BlockNumber end);
 extern uint32 gh_columns_find(GhColumnsUse *use, BlockNumber block);
 extern GhColumnRows gh_columns_rows(const GhColumnsUse *use, BlockNumber block, uint32 count);
 extern const GhPackedColumn *const *gh_columns_packed(const GhColumnsUse *use);

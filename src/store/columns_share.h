@@ -12,5 +12,6 @@
 #include "utils/rel.h"
 
 extern double gh_columns_share(Relation relation, BlockNumber npages, const Bitmapset *attributes);
+extern uint64 gh_columns_missing(Relation relation, double rows, const Bitmapset *attributes);
 
 #endif							/* GPUHASH_COLUMNS_SHARE_H */

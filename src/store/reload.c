@@ -29,9 +29,11 @@
 #include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
+#include "utils/timestamp.h"
 
 #include "service/faults.h"
 #include "service/service.h"
+#include "store/columns_wanted.h"
 #include "store/inside.h"
 #include "store/remember.h"
 #include "store/resident_file.h"
@@ -245,27 +247,27 @@ accepts_connections(Oid database)
 	return accepts;
 }
 
-/* Has a process load what was on the device, of one database; false: there is none to be had. */
+/* Has a process do that in a database, and waits for its end; false: there is none to be had. */
 static bool
-load_database(Oid database, const GhReloadTask *task)
+run_loader(Oid database, const char *function, const char *type, const GhReloadTask *task)
 {
 	BackgroundWorker worker;
 	BackgroundWorkerHandle *handle;
 	pid_t		pid;
 
-	gh_service_init_worker(&worker, "gh_reload_worker_main");
+	gh_service_init_worker(&worker, function);
 	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
 	worker.bgw_start_time = BgWorkerStart_ConsistentState;
 	worker.bgw_restart_time = BGW_NEVER_RESTART;
-	snprintf(worker.bgw_name, sizeof(worker.bgw_name), "gpuhash reload worker for database %u", database);
-	strlcpy(worker.bgw_type, "gpuhash reload worker", sizeof(worker.bgw_type));
+	snprintf(worker.bgw_name, sizeof(worker.bgw_name), "%s for database %u", type, database);
+	strlcpy(worker.bgw_type, type, sizeof(worker.bgw_type));
 	worker.bgw_main_arg = ObjectIdGetDatum(database);
 	memcpy(worker.bgw_extra, task, sizeof(*task));
 	worker.bgw_notify_pid = MyProcPid;
 	if (!RegisterDynamicBackgroundWorker(&worker, &handle))
 	{
 		ereport(DEBUG1,
-				(errmsg("gpuhash loads no pages onto a GPU again now: max_worker_processes are there")));
+				(errmsg("there is no %s now: max_worker_processes are there", type)));
 		return false;
 	}
 	while (GetBackgroundWorkerPid(handle, &pid) != BGWH_STOPPED)
@@ -325,7 +327,7 @@ load_databases(const Oid *databases, int count, int device, uint64 worker)
 	GhReloadTask task = {.device = device};
 
 	for (int i = 0; i < count && gh_reload_resident && still_serves(device, worker); i++)
-		if (accepts_connections(databases[i]) && !load_database(databases[i], &task))
+		if (accepts_connections(databases[i]) && !run_loader(databases[i], "gh_reload_worker_main", "gpuhash reload worker", &task))
 			return false;
 	return true;
 }
@@ -363,6 +365,27 @@ load_devices(void)
 	}
 }
 
+/*
+ * Has columns made that the planner asked for, in one database after the other.  What ends the process, or the server, is forgotten then:
+ * it was taken off the list before it was begun.
+ */
+static void
+make_columns(void)
+{
+	const GhReloadTask none = {0};
+	Oid			database;
+
+	while (gh_prewarm_columns && OidIsValid(database = gh_columns_wanted_database()))
+	{
+		TimestampTz began = GetCurrentTimestamp();
+
+		if (accepts_connections(database) &&
+			!run_loader(database, "gh_columns_worker_main", "gpuhash columns worker", &none))
+			return;
+		gh_columns_wanted_end(database, began);
+	}
+}
+
 void
 gh_reload_launcher_main(Datum arg)
 {
@@ -393,6 +416,7 @@ gh_reload_launcher_main(Datum arg)
 	for (;;)
 	{
 		load_devices();
+		make_columns();
 		MemoryContextSwitchTo(context);
 		MemoryContextReset(context);
 		sleep_and_look(NULL);

@@ -23,6 +23,7 @@
 
 #include "service/placement.h"
 #include "service/service.h"
+#include "store/columns_wanted.h"
 #include "store/shared_copies.h"
 #include "store/inside.h"
 #include "store/remember.h"
@@ -135,6 +136,7 @@ gh_store_init(void)
 		gh_service_add_memory("gpuhash tables", shmem_size, shmem_init);
 		gh_resident_tables_init();
 		gh_shared_copies_init();
+		gh_columns_wanted_init();
 		gh_reload_init();
 	}
 }

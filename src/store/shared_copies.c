@@ -77,6 +77,8 @@ typedef struct Copies
 } Copies;
 
 static Copies *copies = NULL;
+/* What this process makes is not made at the cost of copies that were used within so long. */
+static int64 others_stay_ms = 0;
 
 static Size
 copies_size(void)
@@ -193,7 +195,14 @@ may_go(Place *place, PlaceState state)
 
 	return place->state == state &&
 		(state != PLACE_READY ||
-		 TimestampDifferenceExceeds(used, GetCurrentTimestamp(), (int) Min(place->made_ms * GH_MADE_TIMES, stay)));
+		 TimestampDifferenceExceeds(used, GetCurrentTimestamp(),
+									(int) Max(Min(place->made_ms * GH_MADE_TIMES, stay), others_stay_ms)));
+}
+
+void
+gh_shared_copies_spare(int64 ms)
+{
+	others_stay_ms = ms;
 }
 
 /* Of a database that is no more: another one may have its OID, and copies of its files. */

@@ -92,6 +92,8 @@ extern void gh_shared_copy_grew(const GhCopyHold *hold, int64 bytes, int64 rows,
 extern void gh_shared_copy_took(const GhCopyHold *hold, int64 ms);
 extern void gh_shared_copy_free(GhCopyHold *hold, dsa_pointer at);
 
+/* What this process makes from now on goes without memory of copies that were used within so long. */
+extern void gh_shared_copies_spare(int64 ms);
 extern void gh_shared_copies_drop_database(Oid database);
 /* Those of this database; palloc'd. */
 extern GhSharedCopyInfo *gh_shared_copies_list(int *count);

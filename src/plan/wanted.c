@@ -1,0 +1,213 @@
+/*
+ * wanted.c
+ *		Which columns of tables, if they were in memory, would have changed a plan.
+ *
+ * A scan by the CPU engine makes columns of its table as it goes (../store/README, "Columns of tables").  A table that PostgreSQL reads by
+ * itself, through an index in most cases, is never so scanned, although reading its columns might cost less.  So when a grouping has its
+ * paths, its costs are computed once more, as if all columns that the query reads of a table were there; if a path of ours that reads
+ * them would then be the cheapest, they are asked for (../store/columns_wanted.c).
+ *
+ * That takes as long as the grouping's paths have taken.  So first it is asked what such a path would cost at the least, which takes
+ * a microsecond, and mostly that is enough.
+ */
+#include "postgres.h"
+
+#include "optimizer/cost.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
+#include "parser/parsetree.h"
+
+#include "compat.h"
+#include "gpuhash.h"
+#include "plan/chain.h"
+#include "plan/input_path.h"
+#include "plan/join_path.h"
+#include "plan/note.h"
+#include "plan/planning.h"
+#include "plan/scan_path.h"
+#include "plan/wanted.h"
+#include "plan/why.h"
+#include "service/service.h"
+
+/* Of the planning that goes on; what one leaves here that ends in an error is dropped. */
+static GhWantedList wanted_list;
+
+/* --------------------------------------------------------------------- bounds */
+
+/* What more would be saved with all columns that the table can have. */
+static Cost
+more_saved(PlannerInfo *root, RelOptInfo *rel, double divisor)
+{
+	Cost		pages;
+	Cost		rows;
+
+	gh_columns_save(root, rel, rel->allvisfrac - gh_columns_share_of(root, rel), divisor, &pages, &rows);
+	return pages + rows;
+}
+
+static double
+divisor_of(int workers)
+{
+	return workers > 0 ? gh_parallel_divisor(workers) : 1.0;
+}
+
+/* What a grouping by the CPU engine costs at the least if it reads the table's columns. */
+static Cost
+least_of_table(PlannerInfo *root, RelOptInfo *rel)
+{
+	int			workers = rel->partial_pathlist != NIL ?
+		compute_parallel_worker(rel, rel->pages, -1, max_parallel_workers_per_gather) : 0;
+	double		divisor = divisor_of(workers);
+	Path	   *scan = create_seqscan_path(root, rel, NULL, 0);
+
+	return gh_setup_cost + gh_pages_cost(root, scan, 0, divisor) - more_saved(root, rel, divisor);
+}
+
+/* The same over such joins, whose scan that is. */
+static Cost
+least_of_joins(PlannerInfo *root, Path *chain, Path *scan, Cost spared)
+{
+	double		divisor = divisor_of(scan->parallel_workers);
+
+	return gh_setup_cost + gh_joins_cost(root, chain, 0, divisor) + gh_step(chain)->spared - spared -
+		more_saved(root, scan->parent, divisor);
+}
+
+/* ------------------------------------------------------------------- as if */
+
+static Path *
+cheapest_of(const List *paths)
+{
+	Path	   *cheapest = NULL;
+	ListCell   *lc;
+
+	foreach(lc, paths)
+	{
+		Path	   *path = lfirst(lc);
+
+		if (cheapest == NULL || path->total_cost < cheapest->total_cost)
+			cheapest = path;
+	}
+	return cheapest;
+}
+
+/* Whether it is a grouping of ours that reads the table by itself. */
+static bool
+reads(PlannerInfo *root, Path *path, const RelOptInfo *table)
+{
+	Path	   *child;
+
+	if (IsA(path, ProjectionPath))
+		path = ((ProjectionPath *) path)->subpath;
+	path = gh_below_gather(path);
+	if (!gh_is_aggregate_path(path))
+		return false;
+	child = linitial(((CustomPath *) path)->custom_paths);
+	if (gh_is_join_path(child))
+		child = gh_scan_below_joins(root, child);
+	return child != NULL && child->parent == table && child->pathtype == T_SeqScan;
+}
+
+/* The cheapest path of ours if all columns that the table can have were in memory. */
+static Path *
+cheapest_with_columns(const GhAggregateInputs *inputs, RelOptInfo *table, GhPathsAside paths_aside)
+{
+	GhNote	   *of_table = gh_note(inputs->root, table);
+	GhNote	   *of_input = gh_note(inputs->root, inputs->input_rel);
+	GhNote		before_table = *of_table;
+	GhNote		before_input = *of_input;
+	Path	   *path;
+
+	of_table->columns_share = table->allvisfrac;
+	of_input->has_whole[0] = of_input->has_whole[1] = false;
+	path = cheapest_of(paths_aside(inputs));
+	*of_table = before_table;
+	*of_input = before_input;
+	return path;
+}
+
+static void
+add_wanted(Oid relation, uint64 columns)
+{
+	for (int i = 0; i < wanted_list.count; i++)
+	{
+		if (wanted_list.tables[i].relation != relation)
+			continue;
+		wanted_list.tables[i].columns |= columns;
+		return;
+	}
+	if (wanted_list.count < GH_WANTED_MAX)
+		wanted_list.tables[wanted_list.count++] = (GhWantedColumns) {relation, columns};
+}
+
+/* least: what a path of ours that reads the table's columns costs at the least */
+static void
+consider_table(const GhAggregateInputs *inputs, RelOptInfo *table, Cost least, GhPathsAside paths_aside)
+{
+	PlannerInfo *root = inputs->root;
+	Path	   *best = cheapest_of(inputs->output_rel->pathlist);
+	Path	   *path;
+
+	/* it makes the columns by itself */
+	if (best == NULL || least >= best->total_cost || reads(root, best, table))
+		return;
+	path = cheapest_with_columns(inputs, table, paths_aside);
+	if (path != NULL && path->total_cost < best->total_cost && reads(root, path, table))
+		add_wanted(planner_rt_fetch(table->relid, root)->relid, gh_note(root, table)->columns_lacking);
+}
+
+void
+gh_want_columns(const GhAggregateInputs *inputs, GhPathsAside paths_aside)
+{
+	PlannerInfo *root = inputs->root;
+	RelOptInfo *rel = inputs->input_rel;
+
+	/* of reasons there would be two of each */
+	if (!gh_prewarm_columns || !gh_service_enabled() || gh_force_offload || gh_collects_why || !gh_enable_aggregate)
+		return;
+	if (IS_SIMPLE_REL(rel) && gh_columns_lack(root, rel))
+		consider_table(inputs, rel, least_of_table(root, rel), paths_aside);
+	for (int partial = 0; partial < 2 && IS_JOIN_REL(rel); partial++)
+	{
+		const GhNote *note = gh_note(root, rel);
+		Path	   *chain = note->hopeful[partial];
+		Path	   *scan = chain != NULL ? gh_scan_below_joins(root, chain) : NULL;
+
+		if (scan != NULL)
+			consider_table(inputs, scan->parent, least_of_joins(root, chain, scan, note->hopeful_spared[partial]),
+						   paths_aside);
+	}
+}
+
+/* ------------------------------------------------------------------- asking */
+
+GhWantedList
+gh_wanted_begin(void)
+{
+	GhWantedList before = wanted_list;
+
+	wanted_list.count = 0;
+	return before;
+}
+
+GhWantedList
+gh_wanted_take(const GhWantedList *before)
+{
+	GhWantedList taken = wanted_list;
+
+	wanted_list = *before;
+	return taken;
+}
+
+/*
+ * Whoever plans a query need not be allowed to run it: that is found out when it is begun.  It is not left to a user to have
+ * tables read that the user may not read.
+ */
+void
+gh_wanted_ask(const PlannedStmt *plan, const GhWantedList *wanted)
+{
+	if (wanted->count == 0 || !gh_may_read_all(plan))
+		return;
+	for (int i = 0; i < wanted->count; i++)
+		gh_columns_ask(&wanted->tables[i]);
+}

@@ -1,0 +1,36 @@
+/*
+ * wanted.h
+ *		Columns of tables that the planner would have liked to find in memory.
+ */
+#ifndef GPUHASH_WANTED_H
+#define GPUHASH_WANTED_H
+
+#include "postgres.h"
+
+#include "nodes/plannodes.h"
+
+#include "plan/aggregate_path.h"
+#include "store/columns_wanted.h"
+
+/* Tables of a query that columns are asked for of, at most. */
+#define GH_WANTED_MAX 4
+
+typedef struct GhWantedList
+{
+	int			count;
+	GhWantedColumns tables[GH_WANTED_MAX];
+} GhWantedList;
+
+/* The paths of a grouping that are ours, by what notes say now, without adding them. */
+typedef List *(*GhPathsAside) (const GhAggregateInputs *inputs);
+
+/* Of a grouping whose paths have been added. */
+extern void gh_want_columns(const GhAggregateInputs *inputs, GhPathsAside paths_aside);
+
+/* A planning begins, with an empty list; it ends, with what is on it.  `before` is that of the planning around it. */
+extern GhWantedList gh_wanted_begin(void);
+extern GhWantedList gh_wanted_take(const GhWantedList *before);
+/* They are asked for, if the user may run the plan. */
+extern void gh_wanted_ask(const PlannedStmt *plan, const GhWantedList *wanted);
+
+#endif							/* GPUHASH_WANTED_H */
