@@ -307,6 +307,16 @@ is_cheaper(const Choice *other, const Choice *choice, Cost cost)
 		(gh_disabled_nodes(other->plan->planTree) <= gh_disabled_nodes(choice->plan->planTree) && other->cost < cost);
 }
 
+/* A choice as it would be with all columns in memory that it would like to find there. */
+static Choice
+with_columns(const Choice *choice)
+{
+	Choice		with = *choice;
+
+	with.cost -= gh_wanted_saved(&choice->wanted);
+	return with;
+}
+
 /* reads_all: asks_for_all, of groups */
 static bool
 is_better(const Choice *unnested, const Choice *choice, GhUnnested done, bool reads_all)
@@ -366,18 +376,25 @@ plan_other(Query *query, const char *text, int options, ParamListInfo params, co
  * may have them.
  */
 static Choice
-better_unnested(Query *unnested, const char *text, int options, ParamListInfo params, const Choice *choice, GhUnnested done)
+better_unnested(Query *unnested, const char *text, int options, ParamListInfo params, Choice *choice, GhUnnested done)
 {
 	bool		reads_all = done == GH_UNNESTED_GROUPS && asks_for_all(choice->plan);
 	Query	   *copy = reads_all && enable_nestloop ? copyObject(unnested) : NULL;
 	Choice		other = plan_other(unnested, text, options, params, choice, done != GH_UNNESTED_EXISTS);
+	Choice		hopeful;
 
 	if (is_better(&other, choice, done, reads_all))
 		return other;
-	if (copy == NULL)
-		return *choice;
-	other = plan_other(copy, text, options, params, choice, false);
-	return is_better(&other, choice, done, reads_all) ? other : *choice;
+	if (copy != NULL)
+	{
+		other = plan_other(copy, text, options, params, choice, false);
+		if (is_better(&other, choice, done, reads_all))
+			return other;
+	}
+	hopeful = with_columns(&other);
+	if (is_better(&hopeful, choice, done, reads_all))
+		gh_wanted_add(&choice->wanted, &other.wanted);
+	return *choice;
 }
 
 /* A leaf of another extension that reads no table: it has rows made, by whatever plan it has for that. */
@@ -458,6 +475,8 @@ choose_plan(Query *query, const char *text, int options, ParamListInfo params)
 	bool		is_worth_it;
 	Choice		choice;
 	Choice		other;
+	Choice		hopeful;
+	Cost		limit;
 
 	choice = make_choice(query, text, options, params, false);
 	if ((inlined != NULL || unnested != NULL) && reads_elsewhere(choice.plan))
@@ -468,13 +487,17 @@ choose_plan(Query *query, const char *text, int options, ParamListInfo params)
 		Query	   *both = unnested_query(inlined, options, &done_inlined);
 
 		other = plan_other(inlined, text, options, params, &choice, false);
+		hopeful = with_columns(&other);
 		/* groups that are made once are made in both plans: they are not what these differ in */
-		if (is_cheaper(&other, &choice, other.common + GH_INLINED_SHARE * (choice.cost - other.common)))
+		limit = other.common + GH_INLINED_SHARE * (choice.cost - other.common);
+		if (is_cheaper(&other, &choice, limit))
 		{
 			choice = other;
 			unnested = both;
 			done = done_inlined;
 		}
+		else if (is_cheaper(&hopeful, &choice, limit))
+			gh_wanted_add(&choice.wanted, &other.wanted);
 	}
 	if (unnested != NULL && done == GH_UNNESTED_ARMS && !gh_force_offload && !outweighs_planning(&choice))
 		unnested = NULL;

@@ -5,7 +5,8 @@
  * A scan by the CPU engine makes columns of its table as it goes (../store/README, "Columns of tables").  A table that PostgreSQL reads by
  * itself, through an index in most cases, is never so scanned, although reading its columns might cost less.  So when a grouping has its
  * paths, its costs are computed once more, as if all columns that the query reads of a table were there; if a path of ours that reads
- * them would then be the cheapest, they are asked for (../store/columns_wanted.c).
+ * them would then be the cheapest, they are asked for (../store/columns_wanted.c).  Likewise where a query is planned in two ways, and
+ * the other one would be the cheaper (plan_choice.c).
  *
  * That takes as long as the grouping's paths have taken.  So first it is asked what such a path would cost at the least, which takes
  * a microsecond, and mostly that is enough.
@@ -91,9 +92,9 @@ cheapest_of(const List *paths)
 	return cheapest;
 }
 
-/* Whether it is a grouping of ours that reads the table by itself. */
-static bool
-reads(PlannerInfo *root, Path *path, const RelOptInfo *table)
+/* The table that the path reads by itself, if it is a grouping of ours; or NULL. */
+static RelOptInfo *
+table_read(PlannerInfo *root, Path *path)
 {
 	Path	   *child;
 
@@ -101,11 +102,11 @@ reads(PlannerInfo *root, Path *path, const RelOptInfo *table)
 		path = ((ProjectionPath *) path)->subpath;
 	path = gh_below_gather(path);
 	if (!gh_is_aggregate_path(path))
-		return false;
+		return NULL;
 	child = linitial(((CustomPath *) path)->custom_paths);
 	if (gh_is_join_path(child))
 		child = gh_scan_below_joins(root, child);
-	return child != NULL && child->parent == table && child->pathtype == T_SeqScan;
+	return child != NULL && child->pathtype == T_SeqScan ? child->parent : NULL;
 }
 
 /* The cheapest path of ours if all columns that the table can have were in memory. */
@@ -127,33 +128,54 @@ cheapest_with_columns(const GhAggregateInputs *inputs, RelOptInfo *table, GhPath
 }
 
 static void
-add_wanted(Oid relation, uint64 columns)
+add_to_list(GhWantedList *list, const GhWantedTable *table)
 {
-	for (int i = 0; i < wanted_list.count; i++)
+	for (int i = 0; i < list->count; i++)
 	{
-		if (wanted_list.tables[i].relation != relation)
+		GhWantedTable *known = &list->tables[i];
+
+		if (known->columns.relation != table->columns.relation)
 			continue;
-		wanted_list.tables[i].columns |= columns;
+		known->columns.columns |= table->columns.columns;
+		known->saved += table->saved;
+		known->is_read &= table->is_read;
 		return;
 	}
-	if (wanted_list.count < GH_WANTED_MAX)
-		wanted_list.tables[wanted_list.count++] = (GhWantedColumns) {relation, columns};
+	if (list->count < GH_WANTED_MAX)
+		list->tables[list->count++] = *table;
 }
 
-/* least: what a path of ours that reads the table's columns costs at the least */
 static void
-consider_table(const GhAggregateInputs *inputs, RelOptInfo *table, Cost least, GhPathsAside paths_aside)
+add_wanted(PlannerInfo *root, const RelOptInfo *rel, uint64 columns, Cost saved, bool is_read)
+{
+	GhWantedTable table = {.columns = {planner_rt_fetch(rel->relid, root)->relid, columns},.saved = saved,.is_read = is_read};
+
+	add_to_list(&wanted_list, &table);
+}
+
+/* best: the grouping's cheapest path; least: what one of ours that reads the table's columns costs at the least */
+static void
+consider_table(const GhAggregateInputs *inputs, Path *best, RelOptInfo *table, Cost least, GhPathsAside paths_aside)
 {
 	PlannerInfo *root = inputs->root;
-	Path	   *best = cheapest_of(inputs->output_rel->pathlist);
 	Path	   *path;
 
-	/* it makes the columns by itself */
-	if (best == NULL || least >= best->total_cost || reads(root, best, table))
+	if (least >= best->total_cost || table_read(root, best) == table)
 		return;
 	path = cheapest_with_columns(inputs, table, paths_aside);
-	if (path != NULL && path->total_cost < best->total_cost && reads(root, path, table))
-		add_wanted(planner_rt_fetch(table->relid, root)->relid, gh_note(root, table)->columns_lacking);
+	if (path != NULL && path->total_cost < best->total_cost && table_read(root, path) == table)
+		add_wanted(root, table, gh_note(root, table)->columns_lacking, best->total_cost - path->total_cost, false);
+}
+
+/* The path makes by itself the columns that it reads, but may be a part of a plan that is not chosen. */
+static void
+consider_read(PlannerInfo *root, Path *best)
+{
+	RelOptInfo *table = table_read(root, best);
+
+	if (table != NULL && gh_columns_lack(root, table))
+		add_wanted(root, table, gh_note(root, table)->columns_lacking,
+				   more_saved(root, table, divisor_of(gh_below_gather(best)->parallel_workers)), true);
 }
 
 void
@@ -161,12 +183,17 @@ gh_want_columns(const GhAggregateInputs *inputs, GhPathsAside paths_aside)
 {
 	PlannerInfo *root = inputs->root;
 	RelOptInfo *rel = inputs->input_rel;
+	Path	   *best;
 
 	/* of reasons there would be two of each */
 	if (!gh_prewarm_columns || !gh_service_enabled() || gh_force_offload || gh_collects_why || !gh_enable_aggregate)
 		return;
+	best = cheapest_of(inputs->output_rel->pathlist);
+	if (best == NULL)
+		return;
+	consider_read(root, best);
 	if (IS_SIMPLE_REL(rel) && gh_columns_lack(root, rel))
-		consider_table(inputs, rel, least_of_table(root, rel), paths_aside);
+		consider_table(inputs, best, rel, least_of_table(root, rel), paths_aside);
 	for (int partial = 0; partial < 2 && IS_JOIN_REL(rel); partial++)
 	{
 		const GhNote *note = gh_note(root, rel);
@@ -174,7 +201,7 @@ gh_want_columns(const GhAggregateInputs *inputs, GhPathsAside paths_aside)
 		Path	   *scan = chain != NULL ? gh_scan_below_joins(root, chain) : NULL;
 
 		if (scan != NULL)
-			consider_table(inputs, scan->parent, least_of_joins(root, chain, scan, note->hopeful_spared[partial]),
+			consider_table(inputs, best, scan->parent, least_of_joins(root, chain, scan, note->hopeful_spared[partial]),
 						   paths_aside);
 	}
 }
@@ -199,6 +226,27 @@ gh_wanted_take(const GhWantedList *before)
 	return taken;
 }
 
+Cost
+gh_wanted_saved(const GhWantedList *wanted)
+{
+	Cost		saved = 0;
+
+	for (int i = 0; i < wanted->count; i++)
+		saved += wanted->tables[i].saved;
+	return saved;
+}
+
+void
+gh_wanted_add(GhWantedList *wanted, const GhWantedList *other)
+{
+	for (int i = 0; i < other->count; i++)
+	{
+		GhWantedTable table = {.columns = other->tables[i].columns};
+
+		add_to_list(wanted, &table);
+	}
+}
+
 /*
  * Whoever plans a query need not be allowed to run it: that is found out when it is begun.  It is not left to a user to have
  * tables read that the user may not read.
@@ -206,8 +254,13 @@ gh_wanted_take(const GhWantedList *before)
 void
 gh_wanted_ask(const PlannedStmt *plan, const GhWantedList *wanted)
 {
-	if (wanted->count == 0 || !gh_may_read_all(plan))
+	bool		any = false;
+
+	for (int i = 0; i < wanted->count; i++)
+		any |= !wanted->tables[i].is_read;
+	if (!any || !gh_may_read_all(plan))
 		return;
 	for (int i = 0; i < wanted->count; i++)
-		gh_columns_ask(&wanted->tables[i]);
+		if (!wanted->tables[i].is_read)
+			gh_columns_ask(&wanted->tables[i].columns);
 }

@@ -15,10 +15,18 @@
 /* Tables of a query that columns are asked for of, at most. */
 #define GH_WANTED_MAX 4
 
+/* Columns of a table that lack. */
+typedef struct GhWantedTable
+{
+	GhWantedColumns columns;
+	Cost		saved;			/* what the plan would cost less with them */
+	bool		is_read;		/* the plan reads them by the CPU engine, and so makes them by itself */
+} GhWantedTable;
+
 typedef struct GhWantedList
 {
 	int			count;
-	GhWantedColumns tables[GH_WANTED_MAX];
+	GhWantedTable tables[GH_WANTED_MAX];
 } GhWantedList;
 
 /* The paths of a grouping that are ours, by what notes say now, without adding them. */
@@ -30,6 +38,10 @@ extern void gh_want_columns(const GhAggregateInputs *inputs, GhPathsAside paths_
 /* A planning begins, with an empty list; it ends, with what is on it.  `before` is that of the planning around it. */
 extern GhWantedList gh_wanted_begin(void);
 extern GhWantedList gh_wanted_take(const GhWantedList *before);
+/* What the plan would cost less with all of them. */
+extern Cost gh_wanted_saved(const GhWantedList *wanted);
+/* Those of another plan, which would have been chosen with them, are to be asked for, too. */
+extern void gh_wanted_add(GhWantedList *wanted, const GhWantedList *other);
 /* They are asked for, if the user may run the plan. */
 extern void gh_wanted_ask(const PlannedStmt *plan, const GhWantedList *wanted);
 
