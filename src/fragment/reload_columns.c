@@ -22,8 +22,8 @@
 #include "store/columns_wanted.h"
 #include "store/shared_copies.h"
 
-/* Blocks of a part: 16 MB, of which columns are made in a fraction of a second. */
-#define GH_PART_BLOCKS 2048
+/* Blocks of a part: 16 MB, of which columns are made in a fraction of a second; tests have several in a small table. */
+#define GH_PART_BLOCKS GH_WITH_FAULT_POINTS(256, 2048)
 /* What was used within so long stays. */
 #define GH_OTHERS_STAY_MS (10 * 60 * 1000)
 

@@ -18,6 +18,7 @@
 #include "storage/lwlock.h"
 #include "utils/timestamp.h"
 
+#include "service/faults.h"
 #include "service/service.h"
 #include "store/columns_wanted.h"
 #include "store/inside.h"
@@ -25,7 +26,7 @@
 #include "store/shared_copies.h"
 
 /* Tables that are known of at a time. */
-#define GH_WANTED_TABLES 64
+#define GH_WANTED_TABLES GH_WITH_FAULT_POINTS(8, 64)
 /* What nobody has asked for since is forgotten. */
 #define GH_WANTED_MS (10 * 60 * 1000)
 /* What was made, or could not be, is not made again so soon; so often doubled, at most. */

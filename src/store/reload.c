@@ -1,7 +1,8 @@
 /*
  * reload.c
  *		The launcher of loads: it remembers which relations have pages on devices, and when a device's worker
- *		begins to serve, after a restart of it or of the server, it has them loaded again.
+ *		begins to serve, after a restart of it or of the server, it has them loaded again.  It also has columns
+ *		of tables made that the planner asks for (columns_wanted.c).
  *
  * One process a server, with no database.  It looks at what is there once a minute, when a worker ends, and
  * when it is told to end itself, and writes a list (remember.c) when that has changed.  The list of a device
@@ -13,7 +14,8 @@
  * file.
  *
  * What ends a worker, or the server, might be what is loaded.  So nothing is loaded for a second time of
- * which the first load did not come to its end: the file says while there is one.
+ * which the first load did not come to its end: the file says while there is one.  Likewise, of columns: after such an end
+ * none are made until the server is restarted.
  */
 #include "postgres.h"
 
@@ -45,6 +47,8 @@
 static uint64 *served;
 /* What is in the file, or could not be written to it. */
 static GhRememberedList remembered;
+/* Columns are made in the background, as far as the setting says so. */
+static bool may_make = true;
 
 /* ---------------------------------------------------------------- remembering */
 
@@ -210,6 +214,7 @@ sleep_and_look(BackgroundWorkerHandle *loader)
 	if (loader != NULL)
 		TerminateBackgroundWorker(loader);
 	set_loading(false);
+	gh_making_end();
 	/* with another status, the postmaster would not start it again where it was ended alone */
 	proc_exit(1);
 }
@@ -366,24 +371,54 @@ load_devices(void)
 }
 
 /*
- * Has columns made that the planner asked for, in one database after the other.  What ends the process, or the server, is forgotten then:
- * it was taken off the list before it was begun.
+ * Has columns made of a database.  False: there is no process to be had.  What ends it is not made again (columns_wanted.c); what ends
+ * the server with it is found out by the next launcher.
  */
+static bool
+make_columns_of(Oid database)
+{
+	const GhReloadTask none = {0};
+	TimestampTz began = GetCurrentTimestamp();
+	bool		done;
+
+	gh_making_begin();
+	done = !accepts_connections(database) ||
+		run_loader(database, "gh_columns_worker_main", "gpuhash columns worker", &none);
+	gh_making_end();
+	if (done)
+		gh_columns_wanted_end(database, began);
+	return done;
+}
+
+/* Has columns made that the planner asked for, in one database after the other. */
 static void
 make_columns(void)
 {
-	const GhReloadTask none = {0};
 	Oid			database;
 
-	while (gh_prewarm_columns && OidIsValid(database = gh_columns_wanted_database()))
-	{
-		TimestampTz began = GetCurrentTimestamp();
-
-		if (accepts_connections(database) &&
-			!run_loader(database, "gh_columns_worker_main", "gpuhash columns worker", &none))
+	while (may_make && gh_prewarm_columns && OidIsValid(database = gh_columns_wanted_database()))
+		if (!make_columns_of(database))
 			return;
-		gh_columns_wanted_end(database, began);
-	}
+}
+
+/* What ended the server might be what was loaded then. */
+static void
+find_cut_off(void)
+{
+	may_make = !gh_making_was_cut_off();
+	if (!may_make)
+		ereport(LOG,
+				(errmsg("gpuhash makes no columns of tables in the background until the server is restarted"),
+				 errdetail("The server ended when it had begun to.")));
+	if (gh_remembered_read(&remembered, LOG) && !remembered.loading)
+		return;
+	if (remembered.loading)
+		ereport(LOG,
+				(errmsg("gpuhash does not load again what was on a GPU before the restart"),
+				 errdetail("The server ended when it had begun to.")));
+	remembered.count = 0;
+	remembered.loading = false;
+	gh_remembered_write(&remembered);
 }
 
 void
@@ -400,16 +435,7 @@ gh_reload_launcher_main(Datum arg)
 	gh_service_watch();
 	served = MemoryContextAllocZero(TopMemoryContext, gh_service_devices() * sizeof(uint64));
 	MemoryContextSwitchTo(TopMemoryContext);
-	if (!gh_remembered_read(&remembered, LOG) || remembered.loading)
-	{
-		if (remembered.loading)
-			ereport(LOG,
-					(errmsg("gpuhash does not load again what was on a GPU before the restart"),
-					 errdetail("The server ended when it had begun to.")));
-		remembered.count = 0;
-		remembered.loading = false;
-		gh_remembered_write(&remembered);
-	}
+	find_cut_off();
 	context = AllocSetContextCreate(TopMemoryContext, "gpuhash reload launcher", ALLOCSET_DEFAULT_SIZES);
 	MemoryContextSwitchTo(context);
 	remember();

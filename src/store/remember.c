@@ -1,6 +1,6 @@
 /*
  * remember.c
- *		The file with the list of relations that have pages on devices.
+ *		The file with the list of relations that have pages on devices; and one that is there while columns are made.
  *
  * It lies in the data directory, and is replaced as a whole.  What is in it only chooses what is loaded; who
  * loads it looks at each relation anew.  Yet anybody may have written to it, or a part of it only: it is
@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "pgstat.h"
 #include "port/pg_crc32c.h"
 #include "storage/fd.h"
 #include "utils/timestamp.h"
@@ -175,4 +176,40 @@ gh_remembered_forget(void)
 		ereport(LOG,
 				(errcode_for_file_access(),
 				 errmsg("could not remove file \"%s\": %m", GH_REMEMBERED_FILE)));
+}
+
+/* -------------------------------------------------- columns are being made */
+
+/* In a folder that a base backup leaves out. */
+#define GH_MAKING_FILE PG_STAT_TMP_DIR "/gpuhash.making"
+
+/* It has to outlive the server's processes, not the machine: nothing waits for the disk. */
+void
+gh_making_begin(void)
+{
+	FILE	   *file = AllocateFile(GH_MAKING_FILE, PG_BINARY_W);
+
+	if (file == NULL || FreeFile(file) != 0)
+		ereport(LOG,
+				(errcode_for_file_access(),
+				 errmsg("could not write file \"%s\": %m", GH_MAKING_FILE)));
+}
+
+void
+gh_making_end(void)
+{
+	if (unlink(GH_MAKING_FILE) != 0 && errno != ENOENT)
+		ereport(LOG,
+				(errcode_for_file_access(),
+				 errmsg("could not remove file \"%s\": %m", GH_MAKING_FILE)));
+}
+
+bool
+gh_making_was_cut_off(void)
+{
+	struct stat status;
+	bool		was = stat(GH_MAKING_FILE, &status) == 0;
+
+	gh_making_end();
+	return was;
 }

@@ -1,7 +1,7 @@
 # Settings of the GPU service: with it they are set, without it they say that they do nothing.
 use GpuHash::Test;
 
-my %SETTING = (shared_memory => "'32MB'", devices => "'0,1'", device_timeout => "'10s'", worker_spin => '100', register_buffers => 'off', reload_resident => 'off');
+my %SETTING = (shared_memory => "'32MB'", devices => "'0,1'", device_timeout => "'10s'", worker_spin => '100', register_buffers => 'off', reload_resident => 'off', prewarm_columns => 'off');
 my @conf = map { "gpuhash.$_ = $SETTING{$_}" } sort keys %SETTING;
 
 sub warning { my ($name) = @_; return qr/WARNING: [^\n]*"gpuhash\.$name" has no effect without the GPU service\n(?:[^\n]*\n)*?HINT: [^\n]*shared_preload_libraries/ }
@@ -50,7 +50,7 @@ sub warning { my ($name) = @_; return qr/WARNING: [^\n]*"gpuhash\.$name" has no 
 # in the configuration of a server whose sessions load gpuhash by a statement
 {
 	my $server = GpuHash::Server->new(conf => \@conf);
-	my $all = join ', ', map { qr/"gpuhash\.$_"/ } qw(shared_memory devices device_timeout worker_spin register_buffers reload_resident);
+	my $all = join ', ', map { qr/"gpuhash\.$_"/ } qw(shared_memory devices device_timeout worker_spin register_buffers reload_resident prewarm_columns);
 	my (undef, undef, $err) = $server->run("LOAD 'gpuhash'");
 	like($err, qr/WARNING: [^\n]*settings that have no effect without the GPU service: $all\n(?:[^\n]*\n)*?HINT: [^\n]*shared_preload_libraries/, 'LOAD tells of them, once');
 	is(scalar(() = $err =~ /WARNING/g), 1, 'and of nothing else');

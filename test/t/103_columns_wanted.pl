@@ -1,0 +1,241 @@
+# Columns of tables that the planner would have liked to find in memory are made in the background, when they were asked for twice: the
+# plan changes then.  It is bounded, harms nobody who changes or drops a table or a database, is not made for who may not read the table,
+# and what fails is not made again.  Without a GPU.
+use GpuHash::Test 'module';
+use Time::HiRes qw(time sleep);
+use GpuHash::Resident 'well';
+use GpuHash::Service;
+
+my $service = GpuHash::Service->new(absent => 1, conf => [@GpuHash::Resident::CONF, 'gpuhash.prewarm_columns = on', 'gpuhash.engine = auto', 'gpuhash.force_offload = off', 'random_page_cost = 0.4', 'log_min_messages = debug1']);
+my $server = $service->server;
+my ($session, $other);
+
+sub begin_sessions
+{
+	$_->close for grep { defined } $session, $other;
+	delete $service->{control};
+	($session, $other) = map { $server->session } 1, 2;
+	$other->do('SET gpuhash.enabled = off');
+	return;
+}
+begin_sessions();
+
+# A table that PostgreSQL reads through its index: a tenth of it, and there are as many pages as such rows.
+sub make_table
+{
+	my ($name, $rows, $in) = @_;
+	well($in // $other, "CREATE TABLE $name (id int, shop int, n int, price numeric(12, 2), pad text) WITH (autovacuum_enabled = off); INSERT INTO $name SELECT i, (i * 7919::bigint) % 2000 + 1, i % 10, i % 5000 / 4.0, repeat('x', 400) FROM generate_series(1, $rows) i; CREATE INDEX ON $name (shop)");
+	well($in // $other, "VACUUM ANALYZE $name");
+	return;
+}
+
+sub sum_of { return "SELECT n, sum(price) FROM $_[0] WHERE shop < 60 GROUP BY n ORDER BY n" }
+sub plan_of { my ($query, $in) = @_; return well($in // $session, "EXPLAIN (COSTS OFF) $query") }
+# A planning that asks.
+sub ask { my ($table, $in) = @_; return plan_of(sum_of($table), $in) }
+sub there { my ($table, $in) = @_; return well($in // $other, "SELECT coalesce(sum(resident), 0) FROM gpuhash_resident WHERE relation::text = '$table' AND device IS NULL") }
+sub workers { return well($other, "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'gpuhash columns worker'") }
+
+sub await
+{
+	my ($what, $is_so) = @_;
+	for (1 .. 1200) { return pass($what) if $is_so->(); sleep 0.05 }
+	return fail($what);
+}
+
+# How often a table's columns were begun to be made, by the log.
+sub begun
+{
+	my ($oid) = @_;
+	my @lines = $server->log =~ /gpuhash makes columns of relation $oid of/g;
+	return scalar @lines;
+}
+sub oid_of { my ($table, $in) = @_; return well($in // $other, "SELECT '$table'::regclass::oid") }
+
+# Whatever was to be made has been: another table's columns are.
+my $gates = 0;
+sub gate
+{
+	my $table = 'gate_' . ++$gates;
+	make_table($table, 12000);
+	ask($table) for 1, 2;
+	await("$table is made", sub { there($table) > 0 && workers() == 0 });
+	well($other, "DROP TABLE $table");
+	return;
+}
+
+# --------------------------------------------------------------- asked for twice
+
+my $ROWS = 30000;
+make_table($_, $ROWS) for 'sold', 'once', 'off';
+well($other, 'CREATE TABLE shop (id int PRIMARY KEY, region int); INSERT INTO shop SELECT i, i % 6 FROM generate_series(1, 2000) i');
+well($other, 'VACUUM ANALYZE shop');
+my $join = 'SELECT sold.n, sum(price * sold.n) FROM sold JOIN shop ON shop.id = sold.shop WHERE region = 3 GROUP BY 1 ORDER BY 1';
+my $pages = well($other, "SELECT pg_relation_size('sold') / 8192");
+like(plan_of($join), qr/Nested Loop.*Index Scan using sold_shop_idx/s, 'PostgreSQL reads the table through its index');
+ask('once');
+plan_of($join);
+await('asked for twice, its columns are made', sub { there('sold') == $pages });
+my $plan = plan_of($join);
+like($plan, qr/GpuHashAggregate.*GpuHashJoin.*Seq Scan on sold/s, 'the plan is a chain of joins') or diag($plan);
+is(well($session, $join), well($other, $join), 'with the same rows');
+cmp_ok(GpuHash::Resident::column_pages($session, $join), '>', 0, 'out of columns');
+like(ask('sold'), qr/GpuHashAggregate/, 'so is that of a grouping of the table alone');
+is(begun(oid_of('once')), 0, 'what was asked for once is not made');
+is(begun(oid_of('sold')), 1, 'and nothing is made twice');
+ask('once');
+await('but when it is asked for again', sub { there('once') > 0 });
+
+# one statement asks once, however often it plans
+make_table('again', 12000);
+well($session, "DO \$\$ BEGIN FOR i IN 1 .. 5 LOOP EXECUTE 'EXPLAIN SELECT n, sum(price) FROM again WHERE shop < 60 GROUP BY n'; END LOOP; END \$\$");
+gate();
+is(begun(oid_of('again')), 0, 'one statement asks once');
+
+# switched off, nobody asks; on again, what was asked for before does not count
+GpuHash::Resident::configure($other, 'gpuhash.prewarm_columns', 'off');
+ask('off') for 1 .. 4;
+GpuHash::Resident::configure($other, 'gpuhash.prewarm_columns', 'on');
+gate();
+is(begun(oid_of('off')), 0, 'switched off, nothing is made');
+well($session, 'SET gpuhash.enable_resident = off');
+ask('off') for 1 .. 4;
+well($session, 'RESET gpuhash.enable_resident');
+
+# ------------------------------------------------------------------- who may not read
+
+make_table('secret', 12000);
+well($other, 'CREATE ROLE reader; CREATE VIEW secret_view AS SELECT * FROM secret; GRANT SELECT (id) ON secret TO reader');
+well($session, 'SET ROLE reader');
+like(($session->do('EXPLAIN ' . sum_of($_)))[1], qr/42501/, "denied: $_") for ('secret', 'secret_view') x 3;
+well($session, 'RESET ROLE');
+well($other, 'GRANT SELECT (shop, n, price) ON secret TO reader');
+well($session, 'SET ROLE reader');
+ask('secret') for 1 .. 3;
+well($session, 'RESET ROLE');
+gate();
+is(begun(oid_of('secret')), 0, 'nothing is made for who may not read all of a table');
+well($other, 'GRANT SELECT ON secret_view TO reader');
+well($session, 'SET ROLE reader');
+ask('secret_view') for 1, 2;
+well($session, 'RESET ROLE');
+await('through a view of its owner', sub { there('secret') > 0 });
+
+# ------------------------------------------------------------------- what has no columns
+
+well($session, 'CREATE TEMP TABLE temporary AS TABLE once; CREATE INDEX ON temporary (shop)');
+well($session, 'VACUUM ANALYZE temporary');
+well($other, 'CREATE UNLOGGED TABLE unlogged AS TABLE once; CREATE INDEX ON unlogged (shop)');
+well($other, 'VACUUM ANALYZE unlogged');
+for my $table ('temporary', 'unlogged') { ask($table) for 1 .. 3 }
+gate();
+is(begun(oid_of($_, $session)), 0, "$_: none are asked for") for 'temporary', 'unlogged';
+
+# not at the cost of columns that queries use
+make_table('more', 12000);
+GpuHash::Resident::configure($other, 'gpuhash.resident_memory', well($other, "SELECT ceil(bytes / 1048576.0) FROM gpuhash_resident WHERE relation = 'sold'::regclass"));
+well($session, "SELECT gpuhash_prewarm('sold')");
+my $before = there('sold');
+ask('more') for 1, 2;
+await('there is no room for more', sub { begun(oid_of('more')) == 1 && workers() == 0 });
+is(there('more'), 0, 'so they are not made');
+is(there('sold'), $before, 'and others stay');
+GpuHash::Resident::configure($other, 'gpuhash.resident_memory', -1);
+
+# ------------------------------------------------------------- changes, right then
+
+for my $change ('DROP TABLE c', 'TRUNCATE c', 'ALTER TABLE c DROP COLUMN price', 'ALTER TABLE c ALTER n TYPE bigint', 'UPDATE c SET n = n + 1', 'DELETE FROM c')
+{
+	make_table('c', 12000);
+	ask('c') for 1, 2;
+	well($other, $change);
+	gate();
+	well($other, 'DROP TABLE IF EXISTS c');
+}
+
+# between two parts: DDL waits for one, at most
+for my $change ('DROP TABLE d', 'TRUNCATE d')
+{
+	make_table('d', 12000);
+	my $oid = oid_of('d');
+	$service->arm('columns_worker', 'hold', after => 1);
+	ask('d') for 1, 2;
+	await('it is in its second part', sub { $service->fired == 1 });
+	$session->send($change);
+	await("$change waits", sub { well($other, 'SELECT count(*) FROM pg_locks WHERE NOT granted') > 0 });
+	$service->disarm;
+	is(($session->receive)[1], '', "$change is done");
+	await('and the worker ends', sub { workers() == 0 });
+	is(begun($oid), 1, 'it was begun once');
+	well($other, 'DROP TABLE IF EXISTS d');
+}
+gate();
+
+# of a database, too
+well($other, 'CREATE DATABASE two');
+my $two = $server->session;
+$two->do('\\c two');
+well($two, 'SET client_min_messages = warning; CREATE EXTENSION gpuhash');
+make_table('e', 12000, $two);
+$service->arm('columns_worker', 'hold', after => 1);
+ask('e', $two) for 1, 2;
+await('it is in its second part', sub { $service->fired == 1 });
+$two->close;
+$session->send('DROP DATABASE two');
+await('DROP DATABASE waits', sub { well($other, 'SELECT count(*) FROM pg_locks WHERE NOT granted') > 0 });
+$service->disarm;
+is(($session->receive)[1], '', 'for the part, and is done');
+gate();
+unlike($server->log, qr/(?:ERROR|FATAL|WARNING):(?!.*(?:permission denied|too many arguments))/, 'nobody has complained');
+
+# ------------------------------------------------------------------- what fails
+
+# what is as if nothing could be made; what ends the process
+for my $kind ('no_memory', 'term')
+{
+	make_table('f', 12000);
+	my $oid = oid_of('f');
+	$service->arm('columns_worker', $kind, times => 100);
+	ask('f') for 1, 2;
+	await("$kind: begun", sub { begun($oid) == 1 && workers() == 0 });
+	$service->disarm;
+	ask('f') for 1 .. 4;
+	gate();
+	is(begun($oid), 1, "$kind: it is not made again, although it is asked for");
+	is(there('f'), 0, 'nothing is there');
+	well($other, 'DROP TABLE f');
+}
+
+# many at once: the list is short, one process makes those on it, one after the other
+make_table("m_$_", 12000) for 1 .. 12;
+for (1, 2) { ask("m_$_") for 1 .. 12 }
+gate();
+is(well($other, "SELECT count(*) FROM gpuhash_resident WHERE relation::text ~ '^m_'"), 0, 'of more tables than the list has, none is asked for twice');
+my $most = 0;
+for my $table (map { "m_$_" } 1 .. 6) { ask($table) for 1, 2; $most = workers() if workers() > $most }
+await('one by one they are', sub { $most = workers() if workers() > $most; well($other, "SELECT count(*) FROM gpuhash_resident WHERE relation::text ~ '^m_'") == 6 });
+cmp_ok($most, '<=', 1, 'by one process at a time');
+
+# the server, too
+make_table('g', 12000);
+my $oid = oid_of('g');
+$service->arm('columns_worker', 'kill');
+$session->send('EXPLAIN ' . sum_of('g')) || $session->receive for 1, 2;
+await('the server has ended and is there again', sub { $server->log =~ /gpuhash makes no columns of tables in the background until the server is restarted/ });
+await('it answers', sub { ($server->run('SELECT 1'))[0] == 0 });
+begin_sessions();
+is(begun($oid), 1, 'begun once');
+ask('g') for 1 .. 4;
+is(well($session, "SELECT gpuhash_prewarm('once')") > 0, 1, 'who asks by name has columns');
+$_->close for $session, $other;
+($session, $other) = ();
+$service->stop('fast');
+is(begun($oid), 1, 'none are made in the background until then');
+$server->start;
+begin_sessions();
+ask('g') for 1, 2;
+await('after a restart they are', sub { there('g') > 0 });
+is(begun($oid), 2, 'begun for the second time');
+$_->close for $session, $other;
+unlike($server->log, qr/PANIC|TRAP|leak/, 'a clean log');
+done_testing();
