@@ -213,7 +213,7 @@ gh_columns_wanted_end(Oid database, TimestampTz began)
 		WantedTable *table = &wanted_tables->tables[i];
 
 		if (table->database == database && table->asked < began && is_due(table))
-			*table = (WantedTable) {0};
+			table->once = table->twice = 0;
 	}
 	LWLockRelease(&wanted_tables->lock);
 }
