@@ -24,7 +24,7 @@ begin_sessions();
 sub make_table
 {
 	my ($name, $rows, $in) = @_;
-	well($in // $other, "CREATE TABLE $name (id int, shop int, n int, price numeric(12, 2), pad text) WITH (autovacuum_enabled = off); INSERT INTO $name SELECT i, (i * 7919::bigint) % 2000 + 1, i % 10, i % 5000 / 4.0, repeat('x', 400) FROM generate_series(1, $rows) i; CREATE INDEX ON $name (shop)");
+	well($in // $other, "CREATE TABLE $name (id int, shop int NOT NULL, n int, price numeric(12, 2), pad text) WITH (autovacuum_enabled = off); INSERT INTO $name SELECT i, (i * 7919::bigint) % 2000 + 1, i % 10, i % 5000 / 4.0, repeat('x', 400) FROM generate_series(1, $rows) i; CREATE INDEX ON $name (shop)");
 	well($in // $other, "VACUUM ANALYZE $name");
 	return;
 }
@@ -86,6 +86,17 @@ is(begun(oid_of('sold')), 1, 'and nothing is made twice');
 ask('once');
 await('but when it is asked for again', sub { there('once') > 0 });
 
+# a plan that was not chosen would be, with columns: an anti join in the place of a subquery
+make_table('apart', $ROWS);
+my $not_in = 'SELECT n, sum(price) FROM apart WHERE shop NOT IN (SELECT id FROM shop WHERE region = 3) GROUP BY n ORDER BY n';
+well($session, 'SET random_page_cost = 4');
+like(plan_of($not_in), qr/HashAggregate.*Seq Scan on apart.*SubPlan/s, 'PostgreSQL runs the subquery');
+plan_of($not_in);
+await('the columns of the other plan are made', sub { there('apart') > 0 });
+like(plan_of($not_in), qr/GpuHashAggregate.*GpuHashJoin.*Join Type: Anti.*Seq Scan on apart/s, 'which is chosen then');
+is(well($session, $not_in), well($other, $not_in), 'with the same rows');
+well($session, 'RESET random_page_cost');
+
 # one statement asks once, however often it plans
 make_table('again', 12000);
 well($session, "DO \$\$ BEGIN FOR i IN 1 .. 5 LOOP EXECUTE 'EXPLAIN SELECT n, sum(price) FROM again WHERE shop < 60 GROUP BY n'; END LOOP; END \$\$");
@@ -141,6 +152,16 @@ await('there is no room for more', sub { begun(oid_of('more')) == 1 && workers()
 is(there('more'), 0, 'so they are not made');
 is(there('sold'), $before, 'and others stay');
 GpuHash::Resident::configure($other, 'gpuhash.resident_memory', -1);
+
+# a standby makes its own
+my $standby = $server->standby;
+my ($there, $there_too) = map { $standby->session } 1, 2;
+ask('once', $there) for 1, 2;
+await('on a standby they are made, too', sub { there('once', $there_too) > 0 });
+like(ask('once', $there), qr/GpuHashAggregate/, 'and used');
+$_->close for $there, $there_too;
+unlike($standby->log, qr/ERROR|WARNING|PANIC|TRAP/, 'a clean log');
+$standby->stop;
 
 # ------------------------------------------------------------- changes, right then
 
