@@ -39,6 +39,7 @@
 typedef struct Walk
 {
 	PlannedStmt *stmt;
+	GhWantedList *wanted;
 	int			last_id;		/* the largest number of a node; 0: nobody has looked */
 } Walk;
 
@@ -136,23 +137,37 @@ columns_of_scan(const SeqScan *scan)
 	return columns;
 }
 
+/* Whether these columns of the table are there; else they are wanted, if they can be made. */
+static bool
+are_there(const Walk *walk, Relation relation, const Bitmapset *columns)
+{
+	BlockNumber pages = relation->rd_rel->relpages;
+	uint64		lacking = 0;
+
+	if (gh_columns_share(relation, pages, columns) >= GH_COLUMNS_THERE)
+		return true;
+	if (gh_prewarm_columns && !gh_force_offload && relation->rd_rel->relallvisible >= GH_COLUMNS_THERE * pages)
+		lacking = gh_columns_missing(relation, relation->rd_rel->reltuples, columns);
+	if (lacking != 0)
+		gh_wanted_add_table(walk->wanted, RelationGetRelid(relation), lacking);
+	return false;
+}
+
 /* Whether columns are there that make it worth it, and few rows come out of many. */
 static bool
 reads_columns(const Walk *walk, const SeqScan *scan, const Plan *join)
 {
 	Bitmapset  *columns = columns_of_scan(scan);
 	Relation	relation;
-	double		rows;
-	bool		are_there;
+	bool		reads;
 
 	if (columns == NULL)
 		return false;
 	relation = table_open(rt_fetch(scan->scan.scanrelid, walk->stmt->rtable)->relid, NoLock);
-	rows = Max(relation->rd_rel->reltuples, 0);
-	are_there = gh_force_offload || join->plan_rows <= rows / GH_READ_FOR_ONE;
-	are_there = are_there && gh_columns_share(relation, relation->rd_rel->relpages, columns) >= GH_COLUMNS_THERE;
+	reads = (gh_force_offload || join->plan_rows <= relation->rd_rel->reltuples / GH_READ_FOR_ONE) &&
+		are_there(walk, relation, columns);
 	table_close(relation, NoLock);
-	return are_there;
+	return reads;
 }
 
 static bool
@@ -305,11 +320,11 @@ visit(Walk *walk, Plan **place, bool absorbed, bool unread)
 		*place = make_rows(walk, (CustomScan *) plan);
 }
 
-/* Puts such nodes into a statement's plans, where no device is expected to do the joins. */
+/* Where no device is expected to do the joins. */
 void
-gh_host_rows(PlannedStmt *stmt, int options)
+gh_host_rows(PlannedStmt *stmt, int options, GhWantedList *wanted)
 {
-	Walk		walk = {.stmt = stmt};
+	Walk		walk = {.stmt = stmt,.wanted = wanted};
 	ListCell   *lc;
 
 	if (!gh_enable_rows || !gh_service_enabled() || gh_device_is_expected(PG_UINT32_MAX))

@@ -9,6 +9,9 @@
 
 #include "nodes/plannodes.h"
 
-extern void gh_host_rows(PlannedStmt *stmt, int options);
+#include "plan/wanted.h"
+
+/* Puts such nodes into a statement's plans; columns that lack for it are wanted. */
+extern void gh_host_rows(PlannedStmt *stmt, int options, GhWantedList *wanted);
 
 #endif							/* GPUHASH_HOST_ROWS_H */

@@ -247,6 +247,14 @@ gh_wanted_add(GhWantedList *wanted, const GhWantedList *other)
 	}
 }
 
+void
+gh_wanted_add_table(GhWantedList *wanted, Oid relation, uint64 columns)
+{
+	GhWantedTable table = {.columns = {relation, columns}};
+
+	add_to_list(wanted, &table);
+}
+
 /*
  * Whoever plans a query need not be allowed to run it: that is found out when it is begun.  It is not left to a user to have
  * tables read that the user may not read.
