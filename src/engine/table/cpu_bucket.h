@@ -214,6 +214,16 @@ gh_cpu_locate(const GhCpuView *view, uint64_t key, GhCpuPlace *place)
 	place->subtable[1] = pair->subtable[!swap];
 }
 
+/*
+ * Fetches a line of a bucket or value that is used soon, into the second level cache: more
+ * misses are under way at the same time than the first level has room for.
+ */
+static gh_always_inline void
+gh_cpu_fetch(const void *line)
+{
+	__builtin_prefetch(line, 0, 2);
+}
+
 /* Locates a group of keys and fetches their buckets, which will be written. */
 static gh_always_inline void
 gh_cpu_locate_to_write(GhCpuShape shape, const GhCpuView *view, const void *keys, uint64_t i,
@@ -222,9 +232,39 @@ gh_cpu_locate_to_write(GhCpuShape shape, const GhCpuView *view, const void *keys
 	for (uint32_t g = 0; g < group; g++)
 	{
 		gh_cpu_locate(view, gh_cpu_key(shape, keys, i + g), &place[g]);
-		__builtin_prefetch(place[g].bucket[0], 1);
-		__builtin_prefetch(place[g].bucket[1], 1);
+		gh_cpu_fetch(place[g].bucket[0]);
+		gh_cpu_fetch(place[g].bucket[1]);
 	}
+}
+
+/* Positions from i on that are in one group. */
+static gh_always_inline uint32_t
+gh_cpu_group(uint64_t i, uint64_t end)
+{
+	return end - i < GH_CPU_GROUP ? (uint32_t) (end - i) : GH_CPU_GROUP;
+}
+
+/*
+ * The places of the group at i, of those from begin to end.  Its lines were fetched two groups ago, so that they come
+ * while these are done; those of the next group are located, too.
+ */
+static gh_always_inline GhCpuPlace *
+gh_cpu_places(GhCpuShape shape, const GhCpuView *view, const void *keys, uint64_t begin, uint64_t i, uint64_t end,
+			  GhCpuAhead *ahead)
+{
+	uint64_t	last = i + GH_CPU_GROUPS_AHEAD * GH_CPU_GROUP;
+
+	for (uint64_t at = i == begin ? i : last; at <= last && at < end; at += GH_CPU_GROUP)
+		gh_cpu_locate_to_write(shape, view, keys, at, gh_cpu_group(at, end),
+							   ahead->place[(at - begin) / GH_CPU_GROUP % (GH_CPU_GROUPS_AHEAD + 1)]);
+	return ahead->place[(i - begin) / GH_CPU_GROUP % (GH_CPU_GROUPS_AHEAD + 1)];
+}
+
+/* The places of the group behind that one. */
+static gh_always_inline const GhCpuPlace *
+gh_cpu_places_next(uint64_t begin, uint64_t i, const GhCpuAhead *ahead)
+{
+	return ahead->place[((i - begin) / GH_CPU_GROUP + 1) % (GH_CPU_GROUPS_AHEAD + 1)];
 }
 
 /* The hash whose bits choose the bucket of key in subtable, one of its pair. */
@@ -239,59 +279,66 @@ gh_cpu_hash_in(const GhCpuView *view, uint64_t key, uint32_t subtable)
 
 /* ------------------------------------------------------------- buckets */
 
-/* The byte offset of the first slot in a mask by gh_cpu_match, whose bits stand for
- * 4 bytes each. */
+/* The byte offset of the first slot in a mask by gh_cpu_match, which is not 0. */
 static gh_always_inline uint32_t
-gh_cpu_first(unsigned matches)
+gh_cpu_first(GhCpuShape shape, unsigned matches)
 {
-	return (uint32_t) __builtin_ctz(matches) << 2;
+	return (uint32_t) __builtin_ctz(matches) << gh_cpu_key_shift(shape);
 }
 
 #ifdef __SSE2__
 
-/* 4 keys of 4 bytes, or 2 of 8, of which both halves must be equal. */
+/* 4 keys of 4 bytes. */
 static gh_always_inline __m128i
-gh_cpu_compare(const char *at, __m128i key)
+gh_cpu_compare4(const char *at, __m128i key)
 {
 	return _mm_cmpeq_epi32(_mm_load_si128((const __m128i *) at), key);
 }
 
-/* Bit i is set where the i-th 4 bytes of the bucket's keys are those of key. */
-static gh_always_inline unsigned
-gh_cpu_match_words(GhCpuShape shape, const char *bucket, __m128i key)
+/* 4 keys of 8 bytes, of which both halves must be equal. */
+static gh_always_inline __m128
+gh_cpu_compare8(const char *at, __m128i key)
 {
-	__m128i		low = _mm_packs_epi32(gh_cpu_compare(bucket, key),
-									  gh_cpu_compare(bucket + 16, key));
-	__m128i		high = _mm_setzero_si128();
+	__m128		low = _mm_castsi128_ps(gh_cpu_compare4(at, key));
+	__m128		high = _mm_castsi128_ps(gh_cpu_compare4(at + 16, key));
 
-	if (!gh_cpu_has_values_inside(shape))
-		high = _mm_packs_epi32(gh_cpu_compare(bucket + 32, key),
-							   gh_cpu_compare(bucket + 48, key));
-	return (unsigned) _mm_movemask_epi8(_mm_packs_epi16(low, high));
+	return _mm_and_ps(_mm_shuffle_ps(low, high, _MM_SHUFFLE(2, 0, 2, 0)),
+					  _mm_shuffle_ps(low, high, _MM_SHUFFLE(3, 1, 3, 1)));
 }
 
+/* Bit i is set where slot i holds key. */
 static gh_always_inline unsigned
 gh_cpu_match(GhCpuShape shape, const char *bucket, uint64_t key)
 {
-	unsigned	words;
+	__m128i		wide;
+	__m128i		low;
+	__m128i		high = _mm_setzero_si128();
 
-	if (gh_cpu_key_shift(shape) == 2)
-		return gh_cpu_match_words(shape, bucket, _mm_set1_epi32((int) key));
-	words = gh_cpu_match_words(shape, bucket, _mm_set1_epi64x((long long) key));
-	return words & words >> 1 & 0x5555;
+	if (gh_cpu_key_shift(shape) == 3)
+	{
+		wide = _mm_set1_epi64x((long long) key);
+		if (shape == GH_CPU_K8V8)
+			return (unsigned) _mm_movemask_ps(gh_cpu_compare8(bucket, wide));
+		return (unsigned) _mm_movemask_ps(gh_cpu_compare8(bucket, wide)) |
+			(unsigned) _mm_movemask_ps(gh_cpu_compare8(bucket + 32, wide)) << 4;
+	}
+	wide = _mm_set1_epi32((int) key);
+	low = _mm_packs_epi32(gh_cpu_compare4(bucket, wide), gh_cpu_compare4(bucket + 16, wide));
+	if (shape == GH_CPU_K4)
+		high = _mm_packs_epi32(gh_cpu_compare4(bucket + 32, wide), gh_cpu_compare4(bucket + 48, wide));
+	return (unsigned) _mm_movemask_epi8(_mm_packs_epi16(low, high));
 }
 
 #else
 
-/* The bit of each slot that holds key; with keys of 8 bytes every second one. */
+/* Bit i is set where slot i holds key. */
 static gh_always_inline unsigned
 gh_cpu_match(GhCpuShape shape, const char *bucket, uint64_t key)
 {
 	unsigned	matches = 0;
 
 	for (uint32_t s = 0; s < gh_cpu_slots(shape); s++)
-		matches |= (unsigned) (gh_cpu_key(shape, bucket, s) == key) <<
-			(s << (gh_cpu_key_shift(shape) - 2));
+		matches |= (unsigned) (gh_cpu_key(shape, bucket, s) == key) << s;
 	return matches;
 }
 
@@ -303,7 +350,7 @@ gh_cpu_slot(GhCpuShape shape, char *bucket, uint64_t key)
 {
 	unsigned	matches = gh_cpu_match(shape, bucket, key);
 
-	return matches != 0 ? bucket + gh_cpu_first(matches) : NULL;
+	return matches != 0 ? bucket + gh_cpu_first(shape, matches) : NULL;
 }
 
 /* Key's slot in either candidate; *which tells the candidate. */

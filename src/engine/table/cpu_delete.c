@@ -70,15 +70,16 @@ static gh_always_inline void
 delete_range(GhCpuShape shape, GhCpuTable *table, GhRequest *request, uint64_t end, GhOp op)
 {
 	GhCpuRoot  *root = table->view.root;
+	uint64_t	begin = request->outcome.done;
 	uint64_t	i;
-	GhCpuPlace	place[GH_CPU_GROUP];
+	GhCpuAhead	ahead;
 
-	for (i = request->outcome.done; i < end; i += GH_CPU_GROUP)
+	for (i = begin; i < end; i += GH_CPU_GROUP)
 	{
-		uint32_t	group = end - i < GH_CPU_GROUP ? (uint32_t) (end - i) : GH_CPU_GROUP;
+		uint32_t	group = gh_cpu_group(i, end);
+		GhCpuPlace *place = gh_cpu_places(shape, &table->view, request->keys, begin, i, end, &ahead);
 		uint32_t	g;
 
-		gh_cpu_locate_to_write(shape, &table->view, request->keys, i, group, place);
 		for (g = 0; g < group; g++)
 		{
 			uint64_t	key = gh_cpu_key(shape, request->keys, i + g);

@@ -92,7 +92,7 @@ queue_others(GhCpuShape shape, const GhCpuView *view, PathNode *nodes, int at, i
 			continue;
 		gh_cpu_locate(view, key, &place);
 		other = place.bucket[0] == bucket;
-		__builtin_prefetch(place.bucket[other]);
+		gh_cpu_fetch(place.bucket[other]);
 		nodes[filled++] = (PathNode) {
 			.bucket = place.bucket[other],
 			.parent = (int16_t) at,
@@ -117,10 +117,10 @@ make_room(GhCpuShape shape, GhCpuTable *table, char *const root[2],
 	nodes[1] = (PathNode) {.bucket = root[1], .parent = -1, .subtable = subtable[1]};
 	do
 	{
-		/* by twos: the cache misses of their others overlap, and hardly more entries are
-		 * hashed than need be */
 		filled = queue_others(shape, view, nodes, followed++, filled);
-		filled = queue_others(shape, view, nodes, followed++, filled);
+		/* by twos where the first one was not enough: the cache misses of their others overlap */
+		if (followed > 1 && followed < filled)
+			filled = queue_others(shape, view, nodes, followed++, filled);
 		for (; at < filled; at++)
 		{
 			char	   *slot = room_in(shape, view, &nodes[at]);
@@ -128,7 +128,7 @@ make_room(GhCpuShape shape, GhCpuTable *table, char *const root[2],
 			if (slot != NULL)
 				return move_path(shape, table, nodes, at, slot, which);
 		}
-	} while (followed + 1 < filled);
+	} while (followed < filled);
 	return NULL;
 }
 

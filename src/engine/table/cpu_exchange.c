@@ -346,14 +346,14 @@ exchange_range(GhCpuShape shape, GhCpuTable *table, GhRequest *request, uint64_t
 {
 	const GhCpuView *view = &table->view;
 	uint64_t	i;
-	GhCpuPlace	place[GH_CPU_GROUP];
+	GhCpuAhead	ahead;
 
 	for (i = begin; i < end; i += GH_CPU_GROUP)
 	{
-		uint32_t	group = end - i < GH_CPU_GROUP ? (uint32_t) (end - i) : GH_CPU_GROUP;
+		uint32_t	group = gh_cpu_group(i, end);
+		GhCpuPlace *place = gh_cpu_places(shape, view, request->keys, begin, i, end, &ahead);
 		uint32_t	g;
 
-		gh_cpu_locate_to_write(shape, view, request->keys, i, group, place);
 		for (g = 0; g < group; g++)
 		{
 			GhCpuOutcome outcome = exchange_one(shape, view, request, i + g, &place[g], slice);

@@ -53,6 +53,9 @@ typedef enum GhCpuShape
 /* Keys whose cache misses overlap. */
 #define GH_CPU_GROUP 32
 
+/* Groups that are located before those that are done. */
+#define GH_CPU_GROUPS_AHEAD 2
+
 #define gh_likely(x) __builtin_expect((x) != 0, 1)
 #define gh_unlikely(x) __builtin_expect((x) != 0, 0)
 #define gh_always_inline inline __attribute__((always_inline))
@@ -257,6 +260,12 @@ typedef struct GhCpuPlace
 	char	   *bucket[2];
 	uint8_t		subtable[2];
 } GhCpuPlace;
+
+/* The places of a group of keys, and of the groups behind it. */
+typedef struct GhCpuAhead
+{
+	GhCpuPlace	place[GH_CPU_GROUPS_AHEAD + 1][GH_CPU_GROUP];
+} GhCpuAhead;
 
 #include "engine/table/cpu_bucket.h"
 

@@ -95,15 +95,16 @@ do_positions(GhCpuTable *table, GhRequest *request)
 {
 	const GhCpuView *view = &table->view;
 	uint64_t	end = gh_cpu_slice_end(view, request->outcome.done, request->count);
-	GhCpuPlace	place[GH_CPU_GROUP];
+	uint64_t	begin = request->outcome.done;
+	uint64_t	i;
+	GhCpuAhead	ahead;
 
-	while (request->outcome.done < end)
+	for (i = begin; i < end; i += GH_CPU_GROUP)
 	{
-		uint64_t	i = request->outcome.done;
-		uint32_t	group = end - i < GH_CPU_GROUP ? (uint32_t) (end - i) : GH_CPU_GROUP;
+		uint32_t	group = gh_cpu_group(i, end);
+		GhCpuPlace *place = gh_cpu_places(view->shape, view, request->keys, begin, i, end, &ahead);
 		uint32_t	g;
 
-		gh_cpu_locate_to_write(view->shape, view, request->keys, i, group, place);
 		for (g = 0; g < group; g++)
 		{
 			GhCpuOutcome outcome = do_position(table, request, i + g, &place[g]);

@@ -31,8 +31,8 @@ gh_cpu_load_words(GhCpuShape shape, const GhCpuTable *table, const GhRequest *re
 	for (g = 0; g < words->count; g++)
 	{
 		gh_cpu_locate(view, gh_cpu_key(shape, request->keys, i + g), &place[g]);
-		__builtin_prefetch(place[g].bucket[0]);
-		__builtin_prefetch(place[g].bucket[1]);
+		gh_cpu_fetch(place[g].bucket[0]);
+		gh_cpu_fetch(place[g].bucket[1]);
 	}
 	for (g = 0; g < words->count; g++)
 	{

@@ -124,20 +124,44 @@ write_one(GhCpuShape shape, GhCpuTable *table, GhRequest *request, uint64_t i,
 	return GH_CPU_WROTE_NEW;
 }
 
+/* Are so many buckets full that keys find none with room among their own? */
+static bool
+is_crowded(const GhCpuView *view)
+{
+	const GhCpuRoot *root = view->root;
+
+	return root->keys > gh_cpu_level_slots(&root->options, root->level) / 2;
+}
+
+/* Fetches what a search for room will look at, for those of a group that need one. */
+static gh_always_inline void
+fetch_rooms(GhCpuShape shape, const GhCpuTable *table, uint32_t group, const GhCpuPlace *place)
+{
+	for (uint32_t g = 0; g < group; g++)
+		if (gh_cpu_match(shape, place[g].bucket[0], GH_CPU_EMPTY) == 0 &&
+			gh_cpu_match(shape, place[g].bucket[1], GH_CPU_EMPTY) == 0)
+			gh_cpu_fetch_room(table, &place[g]);
+}
+
 /* Positions from request->outcome.done to end; shape and op are constants at each call. */
 static gh_always_inline GhCpuOutcome
 write_range(GhCpuShape shape, GhCpuTable *table, GhRequest *request, uint64_t end, GhOp op)
 {
 	const GhCpuView *view = &table->view;
+	uint64_t	begin = request->outcome.done;
+	bool		crowded = is_crowded(view);
 	uint64_t	i;
-	GhCpuPlace	place[GH_CPU_GROUP];
+	GhCpuAhead	ahead;
 
-	for (i = request->outcome.done; i < end; i += GH_CPU_GROUP)
+	for (i = begin; i < end; i += GH_CPU_GROUP)
 	{
-		uint32_t	group = end - i < GH_CPU_GROUP ? (uint32_t) (end - i) : GH_CPU_GROUP;
+		uint32_t	group = gh_cpu_group(i, end);
+		GhCpuPlace *place = gh_cpu_places(shape, view, request->keys, begin, i, end, &ahead);
 		uint32_t	g;
 
-		gh_cpu_locate_to_write(shape, view, request->keys, i, group, place);
+		if (crowded && i + GH_CPU_GROUP < end)
+			fetch_rooms(shape, table, gh_cpu_group(i + GH_CPU_GROUP, end),
+						gh_cpu_places_next(begin, i, &ahead));
 		for (g = 0; g < group; g++)
 		{
 			GhCpuOutcome outcome = write_one(shape, table, request, i + g, &place[g], op);
