@@ -252,7 +252,9 @@ make_rows(Walk *walk, CustomScan *join)
 	rows->scan.plan.startup_cost = below->total_cost;
 	rows->scan.plan.parallel_aware = ((Plan *) scan_of_chain(below))->parallel_aware;
 	rows->scan.plan.targetlist = (List *) renumber_mutator((Node *) below->targetlist, columns);
-	rows->scan.plan.qual = rows->scan.plan.initPlan = NIL;
+	rows->scan.plan.qual = NIL;
+	/* subqueries that run once stay those of the highest node: EXPLAIN knows their results below that alone */
+	below->initPlan = NIL;
 	rows->scan.plan.lefttree = below;
 	rows->scan.plan.righttree = NULL;
 	rows->scan.plan.extParam = bms_copy(below->extParam);

@@ -60,6 +60,11 @@ for my $name (sort keys %QUERY)
 }
 my $plan = plan_of($SQL{two}, ', ANALYZE, VERBOSE, TIMING OFF, SUMMARY OFF');
 like($plan, qr/GpuHashRows.*Output: t\.n, a\.name, few\.what.*Steps: .*Collect \(rows=\d+\).*Engine: cpu.*Column Pages: \d\d\d.*Rows Collected: [1-9]/s, 'EXPLAIN shows columns, and rows') or diag($plan);
+# results of subqueries that run once have their names there
+my $once = 'SELECT t.id, (SELECT max(n) FROM few) + t.g, a.v FROM t JOIN a ON a.k = t.id WHERE t.n > (SELECT min(n) FROM few)';
+$SQL{once} = $once;
+my ($output) = plan_of($once, ', VERBOSE') =~ /GpuHashRows.*?Output: (.*?)\n/s;
+is($output, (well($other, "EXPLAIN (COSTS OFF, VERBOSE) $once") =~ /Output: (.*?)\n/)[0], 'and names results of subqueries as PostgreSQL does');
 GpuHash::Resident::check($session, 'by one process', queries => \%SQL);
 well($session, $PARALLEL);
 like(plan_of($SQL{inner}), qr/Parallel Custom Scan \(GpuHashRows\)/, 'by several processes');
