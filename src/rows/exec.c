@@ -30,6 +30,7 @@ static Size estimate_dsm(CustomScanState *css, ParallelContext *pcxt);
 static void init_dsm(CustomScanState *css, ParallelContext *pcxt, void *coordinate);
 static void reinit_dsm(CustomScanState *css, ParallelContext *pcxt, void *coordinate);
 static void init_worker(CustomScanState *css, shm_toc *toc, void *coordinate);
+static void shutdown_rows(CustomScanState *css);
 static void explain_rows(CustomScanState *css, List *ancestors, ExplainState *es);
 
 static const CustomScanMethods scan_methods = {
@@ -47,6 +48,7 @@ static const CustomExecMethods exec_methods = {
 	.InitializeDSMCustomScan = init_dsm,
 	.ReInitializeDSMCustomScan = reinit_dsm,
 	.InitializeWorkerCustomScan = init_worker,
+	.ShutdownCustomScan = shutdown_rows,
 	.ExplainCustomScan = explain_rows,
 };
 
@@ -500,6 +502,22 @@ init_worker(CustomScanState *css, shm_toc *toc, void *coordinate)
 {
 	(void) toc;
 	gh_fragment_init_worker((GhFragment *) css, coordinate, make_member(css));
+}
+
+/*
+ * No more rows are wanted, before all has been read: EXPLAIN shows what was done.  Others may still read.  A cursor's plan, which is
+ * shut down after each fetch, has no participants.
+ */
+static void
+shutdown_rows(CustomScanState *css)
+{
+	GhRowsNode *node = (GhRowsNode *) css;
+
+	if (!node->reading || node->fragment.member == NULL)
+		return;
+	stop_reading(node);
+	gh_fragment_leave_counts(&node->fragment);
+	node->phase = GH_ROWS_DONE;
 }
 
 /* ------------------------------------------------------------------- EXPLAIN */

@@ -69,7 +69,11 @@ GpuHash::Resident::check($session, 'by one process', queries => \%SQL);
 well($session, $PARALLEL);
 like(plan_of($SQL{inner}), qr/Parallel Custom Scan \(GpuHashRows\)/, 'by several processes');
 GpuHash::Resident::check($session, 'by several processes, round ' . $_, queries => \%SQL) for 1, 2;
-well($session, 'SET max_parallel_workers_per_gather = 0');
+# no row is wanted of what the first participant has begun to read
+well($session, 'SET max_parallel_workers = 0');
+$plan = plan_of('SELECT * FROM (SELECT t.id, a.v FROM t JOIN a ON a.k = t.id OFFSET 0) s JOIN generate_series(1, 0) e(k) ON e.k = s.id', ', ANALYZE, TIMING OFF, SUMMARY OFF');
+like($plan, qr/GpuHashRows\) \(actual rows=1(\.00)? .*Rows Collected: [1-9]/s, 'an early end of a parallel query: what was read is counted') or diag($plan);
+well($session, 'RESET max_parallel_workers; SET max_parallel_workers_per_gather = 0');
 
 # by costs: few rows of many
 well($session, 'SET gpuhash.force_offload = off');
