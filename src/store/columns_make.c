@@ -364,8 +364,13 @@ gh_columns_make(GhColumnsUse *use, uint32 number, const GhStripe *before, GhToMa
 			return GH_MADE_NOTHING;
 		head.there = read_rows(use, &shape, copied, head.first);
 	}
-	else if (pg_popcount32(copied & ~head.there) > GH_LOST_MAX && note_unreadable(use, &head, copied))
-		return GH_MADE_NOTHING;
+	else if (pg_popcount32(copied & ~head.there) > GH_LOST_MAX)
+	{
+		if (note_unreadable(use, &head, copied))
+			return GH_MADE_NOTHING;
+		/* no column alone costs too many blocks; but each was read by itself, in the place of the rows */
+		head.there = read_rows(use, &shape, copied, head.first);
+	}
 	pack_stripe(use, &head);
 	return GH_MADE_STRIPE;
 }

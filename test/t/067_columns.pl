@@ -143,6 +143,14 @@ well($other, 'VACUUM t');
 settle('values that are not in the page', \%SUMS);
 cmp_ok(column_pages($SUMS{a}), '>', 100, 'nor does one of these');
 
+# values of two columns that cannot be read, each of few blocks, and together of more than may be lost
+well($other, 'CREATE TABLE long (id int, yes bool, x text, y text) WITH (fillfactor = 30)');
+well($other, "INSERT INTO long SELECT i, i % 3 = 0, CASE WHEN i % 500 = 1 THEN repeat('long ', 900) ELSE 'x' || i END, CASE WHEN i % 500 = 251 THEN repeat('more ', 900) ELSE 'y' || i END FROM generate_series(1, 4000) i");
+well($other, 'VACUUM ANALYZE long');
+my $long = { rows => 'SELECT ctid, id, yes, x, y FROM long WHERE yes AND x < y', groups => 'SELECT yes, x < y, count(*), sum(id) FROM long WHERE id % 7 < 5 GROUP BY 1, 2' };
+settle('two columns with long values', $long);
+cmp_ok(column_pages($long->{groups}), '>', 20, 'by columns');
+
 # what was seen when the snapshot was taken
 for my $level ('REPEATABLE READ', 'SERIALIZABLE')
 {
