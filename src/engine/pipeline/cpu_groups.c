@@ -192,6 +192,17 @@ grow(GhCpuGrouping *groups, uint64_t room)
 	return resize(groups, room, room * (room <= FEW_GROUPS ? SLOTS_OF_FEW : SLOTS_OF_MANY));
 }
 
+/* More room, a power of two: there is one that is none where not so many had room, and now they may have. */
+static bool
+grow_further(GhCpuGrouping *groups)
+{
+	uint64_t	room = 1;
+
+	while (room <= groups->room)
+		room *= 2;
+	return grow(groups, room);
+}
+
 /* Where twice as many do not fit: as many as do, if that is worth their being moved. */
 static bool
 grow_to_limit(GhCpuGrouping *groups)
@@ -247,7 +258,7 @@ make_group(GhCpuGrouping *groups, const GhVectorBatch *batch, uint32_t row)
 	/* texts are in no packed code */
 	if ((!groups->packing.packed &&
 		 !gh_cpu_texts_reserve(groups->memory, &groups->texts, text_bytes(sink, batch, row))) ||
-		(groups->count == groups->room && !grow(groups, groups->room * UINT64_C(2)) && !grow_to_limit(groups)))
+		(groups->count == groups->room && !grow_further(groups) && !grow_to_limit(groups)))
 		return false;
 	group = gh_cpu_grouping_at(groups, groups->count);
 	memset(group, 0, groups->keys_bytes);
