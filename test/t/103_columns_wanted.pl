@@ -241,7 +241,8 @@ cmp_ok($most, '<=', 1, 'by one process at a time');
 make_table('g', 12000);
 my $oid = oid_of('g');
 $service->arm('columns_worker', 'kill');
-$session->send('EXPLAIN ' . sum_of('g')) || $session->receive for 1, 2;
+# the second answer may not come any more
+eval { $session->do('EXPLAIN ' . sum_of('g')) } for 1, 2;
 await('the server has ended and is there again', sub { $server->log =~ /gpuhash makes no columns of tables in the background until the server is restarted/ });
 await('it answers', sub { ($server->run('SELECT 1'))[0] == 0 });
 begin_sessions();
