@@ -20,7 +20,6 @@
 #include "aggregate/exec.h"
 #include "engine/pipeline/record_row.h"
 #include "fragment/joined.h"
-#include "service/placement.h"
 
 /* For groups that are expected to come, this part of the memory is taken at once at most; by a guess, less. */
 #define GH_EXPECTED_PART 4
@@ -113,9 +112,7 @@ gh_aggregate_sink(const GhAggregateNode *node, GhSink *sink)
 static void
 make_stage(GhAggregateNode *node)
 {
-	GhFragmentProgram *program = &node->fragment.program;
 	GhPipelineOptions options;
-	GhError		error;
 
 	gh_fragment_stage_options(&node->fragment, gh_joined_probes(&node->fragment), &options);
 	gh_aggregate_sink(node, &options.sink);
@@ -123,16 +120,8 @@ make_stage(GhAggregateNode *node)
 	options.sink.groups.seed = pg_prng_uint64(&pg_global_prng_state);
 	options.sink.groups.in_order = gh_aggregate_order_matters(&node->fragment);
 	options.memory_limit = node->nkeys > 0 ? node->fragment.memory_limit : 0;
-	program->stage = gh_stage_create(&options, NULL, program->context, &error);
-	if (program->stage != NULL)
-	{
-		gh_final_groups_add_sink(node->final, program->stage);
-		return;
-	}
-	if (error.status == GH_NO_MEMORY)
-		gh_report_error(&error, "aggregate");
-	program->why_not = pstrdup(error.message);
-	program->program = NULL;
+	if (gh_fragment_create_stage(&node->fragment, &options, "aggregate"))
+		gh_final_groups_add_sink(node->final, node->fragment.program.stage);
 }
 
 /*

@@ -12,6 +12,7 @@
 
 #include "fragment/fragment.h"
 #include "fragment/joined.h"
+#include "service/placement.h"
 
 /* ------------------------------------------------------------ the pipeline */
 
@@ -65,6 +66,26 @@ gh_fragment_stage_options(GhFragment *fragment, const GhProbe *probes, GhPipelin
 			fragment->ncolumns;
 	gh_fragment_add_steps(fragment->joined, program->nfilters, program->narrowed, options);
 	options->probes = probes;
+}
+
+/*
+ * Makes the program's pipeline, in the current context, which is the program's; doing: for a message.  False: there is none,
+ * and so no program.
+ */
+bool
+gh_fragment_create_stage(GhFragment *fragment, const GhPipelineOptions *options, const char *doing)
+{
+	GhFragmentProgram *program = &fragment->program;
+	GhError		error;
+
+	program->stage = gh_stage_create(options, NULL, program->context, &error);
+	if (program->stage != NULL)
+		return true;
+	if (error.status == GH_NO_MEMORY)
+		gh_report_error(&error, doing);
+	program->why_not = pstrdup(error.message);
+	program->program = NULL;
+	return false;
 }
 
 /* How many rows of the request, not handed back, the scan's conditions accept; and those that came through the joins. */

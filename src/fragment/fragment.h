@@ -217,6 +217,7 @@ extern void gh_fragment_forget_program(GhFragment *fragment);
 
 extern void gh_fragment_add_steps(struct GhJoined *joined, uint32 nfilters, bool apart, GhPipelineOptions *options);
 extern void gh_fragment_stage_options(GhFragment *fragment, const GhProbe *probes, GhPipelineOptions *options);
+extern bool gh_fragment_create_stage(GhFragment *fragment, const GhPipelineOptions *options, const char *doing);
 extern void gh_entering_move(GhEnteringRows *rows, uint32 to, uint32 from);
 extern uint32 gh_enter_columns(GhFragment *fragment, uint32 step, GhEnteringRows *rows, uint32 nrows);
 extern uint64 gh_enter_page(GhFragment *fragment, GhBackRow *back, uint32 *nback);

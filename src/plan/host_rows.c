@@ -4,13 +4,12 @@
  *		complete.
  *
  * A GpuHashJoin that returns its rows to the executor reads pages, and looks at each row of them.  Where the columns of the
- * chain's scan are in shared memory, a pipeline does all of that in vectors (../rows); but a row that comes out of one costs more
- * than one of a join.  So it is for joins that leave few rows of many.  It changes no choice of the planner's: it stands above
+ * chain's scan are in shared memory, a pipeline does all of that in vectors (../rows); but a row of many columns costs more when
+ * it comes out of one.  So it is for joins that leave few rows of many.  It changes no choice of the planner's: it stands above
  * joins that were chosen, and its cost is theirs.
  */
 #include "postgres.h"
 
-#include "access/sysattr.h"
 #include "access/table.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
@@ -24,6 +23,8 @@
 #include "plan/aggregate_plan.h"
 #include "plan/host_rows.h"
 #include "plan/join_plan.h"
+#include "plan/note.h"
+#include "plan/rows_path.h"
 #include "plan/same_groups.h"
 #include "service/placement.h"
 #include "service/service.h"
@@ -33,8 +34,6 @@
 #define GH_READ_FOR_ONE 5
 /* Of the table's pages, the share of which columns are there. */
 #define GH_COLUMNS_THERE 0.5
-/* Bytes of texts that may be compressed, on average: the engine would hand their rows back. */
-#define GH_LONG_TEXT 128
 
 typedef struct Walk
 {
@@ -43,19 +42,13 @@ typedef struct Walk
 	int			last_id;		/* the largest number of a node; 0: nobody has looked */
 } Walk;
 
-static bool
-is_node(const Plan *plan, const char *name)
-{
-	return plan != NULL && IsA(plan, CustomScan) && strcmp(((const CustomScan *) plan)->methods->CustomName, name) == 0;
-}
-
 /* ------------------------------------------------------------ whether it pays */
 
 /* The scan at the end of a chain of joins that a pipeline can do; NULL: it is none. */
 static SeqScan *
 scan_of_chain(Plan *plan)
 {
-	while (is_node(plan, GH_JOIN_NAME))
+	while (gh_is_node(plan, GH_JOIN_NAME))
 	{
 		const List *private = ((CustomScan *) plan)->custom_private;
 		JoinType	type = (JoinType) intVal(list_nth(private, GH_PRIVATE_JOINTYPE));
@@ -67,18 +60,14 @@ scan_of_chain(Plan *plan)
 	return plan != NULL && IsA(plan, SeqScan) ? (SeqScan *) plan : NULL;
 }
 
-/* The columns of a join's scan tuple that its output is computed of, by their numbers. */
+/* The columns of a join's scan tuple that its output is computed of, by their numbers; *others: it is of a whole row, too. */
 static Bitmapset *
-columns_of_output(const CustomScan *join)
+columns_of_output(const CustomScan *join, bool *others)
 {
 	Bitmapset  *all = NULL;
-	Bitmapset  *columns = NULL;
-	int			member = -1;
 
 	pull_varattnos((Node *) join->scan.plan.targetlist, INDEX_VAR, &all);
-	while ((member = bms_next_member(all, member)) >= 0)
-		columns = bms_add_member(columns, member + FirstLowInvalidHeapAttributeNumber);
-	return columns;
+	return gh_column_numbers(all, others);
 }
 
 static const TargetEntry *
@@ -105,13 +94,14 @@ is_held(const Walk *walk, const Expr *expr)
 static bool
 holds_all_columns(const Walk *walk, const CustomScan *join)
 {
-	Bitmapset  *columns = columns_of_output(join);
+	bool		others;
+	Bitmapset  *columns = columns_of_output(join, &others);
 	int			column = -1;
 
-	if (columns == NULL || bms_num_members(columns) > GH_VALUES_MAX)
+	if (columns == NULL || others || bms_num_members(columns) > GH_VALUES_MAX)
 		return false;
 	while ((column = bms_next_member(columns, column)) >= 0)
-		if (column == 0 || !is_held(walk, scan_column(join, column)->expr))
+		if (!is_held(walk, scan_column(join, column)->expr))
 			return false;
 	return true;
 }
@@ -121,20 +111,13 @@ static Bitmapset *
 columns_of_scan(const SeqScan *scan)
 {
 	Bitmapset  *all = NULL;
-	Bitmapset  *columns = NULL;
-	int			member = -1;
+	Bitmapset  *columns;
+	bool		others;
 
 	pull_varattnos((Node *) scan->scan.plan.targetlist, scan->scan.scanrelid, &all);
 	pull_varattnos((Node *) scan->scan.plan.qual, scan->scan.scanrelid, &all);
-	while ((member = bms_next_member(all, member)) >= 0)
-	{
-		int			attno = member + FirstLowInvalidHeapAttributeNumber;
-
-		if (attno <= 0)
-			return NULL;
-		columns = bms_add_member(columns, attno);
-	}
-	return columns;
+	columns = gh_column_numbers(all, &others);
+	return others ? NULL : columns;
 }
 
 /* Whether these columns of the table are there; else they are wanted, if they can be made. */
@@ -230,7 +213,8 @@ make_rows(Walk *walk, CustomScan *join)
 {
 	Plan	   *below = &join->scan.plan;
 	CustomScan *rows = makeNode(CustomScan);
-	Bitmapset  *columns = columns_of_output(join);
+	bool		others;
+	Bitmapset  *columns = columns_of_output(join, &others);
 	List	   *output = NIL;
 	List	   *values = NIL;
 	List	   *places = NIL;
@@ -288,7 +272,7 @@ visit_list(Walk *walk, List *plans, bool unread)
 static bool
 reads_all(const Plan *plan)
 {
-	return IsA(plan, Sort) || IsA(plan, Hash) || is_node(plan, GH_AGGREGATE_NAME) ||
+	return IsA(plan, Sort) || IsA(plan, Hash) || gh_is_node(plan, GH_AGGREGATE_NAME) ||
 		(IsA(plan, Agg) && ((const Agg *) plan)->aggstrategy != AGG_SORTED);
 }
 
@@ -305,9 +289,9 @@ visit(Walk *walk, Plan **place, bool absorbed, bool unread)
 
 	if (plan == NULL)
 		return;
-	is_join = is_node(plan, GH_JOIN_NAME);
+	is_join = gh_is_node(plan, GH_JOIN_NAME);
 	below = !reads_all(plan) && (unread || IsA(plan, Limit) || IsA(plan, RecursiveUnion));
-	visit(walk, &plan->lefttree, is_join || is_node(plan, GH_AGGREGATE_NAME) || is_node(plan, GH_ROWS_NAME), below);
+	visit(walk, &plan->lefttree, is_join || gh_is_node(plan, GH_AGGREGATE_NAME) || gh_is_node(plan, GH_ROWS_NAME), below);
 	/* an inner side that is hashed is read to its end; of a nested loop, for each row anew */
 	visit(walk, &plan->righttree, false, !is_join && (below || IsA(plan, NestLoop)));
 	if (IsA(plan, CustomScan))

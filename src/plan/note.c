@@ -252,21 +252,15 @@ gh_note_page_cost(PlannerInfo *root, RelOptInfo *rel, bool on_device)
 /* all-visible ones, which are most of the table's. */
 #define GH_VISIBLE_SHARE 0.5
 
-/* The columns of a table that the query reads, by their numbers; *others: it reads what is no column, too. */
-static Bitmapset *
-columns_read(const RelOptInfo *rel, bool *others)
+/* Columns by their numbers, of what pull_varattnos() has found; *others: that has what is no column, too. */
+Bitmapset *
+gh_column_numbers(const Bitmapset *attnos, bool *others)
 {
-	Bitmapset  *all = NULL;		/* as pull_varattnos() has them */
 	Bitmapset  *columns = NULL;
-	ListCell   *lc;
 	int			member = -1;
 
-	for (int attno = rel->min_attr; attno <= rel->max_attr; attno++)
-		if (!bms_is_empty(rel->attr_needed[attno - rel->min_attr]))
-			all = bms_add_member(all, attno - FirstLowInvalidHeapAttributeNumber);
-	foreach(lc, rel->baserestrictinfo)
-		pull_varattnos((Node *) lfirst_node(RestrictInfo, lc)->clause, rel->relid, &all);
-	while ((member = bms_next_member(all, member)) >= 0)
+	*others = false;
+	while ((member = bms_next_member(attnos, member)) >= 0)
 	{
 		int			attno = member + FirstLowInvalidHeapAttributeNumber;
 
@@ -276,6 +270,21 @@ columns_read(const RelOptInfo *rel, bool *others)
 			*others = true;
 	}
 	return columns;
+}
+
+/* The columns of a table that the query reads, by their numbers; *others: it reads what is no column, too. */
+static Bitmapset *
+columns_read(const RelOptInfo *rel, bool *others)
+{
+	Bitmapset  *all = NULL;		/* as pull_varattnos() has them */
+	ListCell   *lc;
+
+	for (int attno = rel->min_attr; attno <= rel->max_attr; attno++)
+		if (!bms_is_empty(rel->attr_needed[attno - rel->min_attr]))
+			all = bms_add_member(all, attno - FirstLowInvalidHeapAttributeNumber);
+	foreach(lc, rel->baserestrictinfo)
+		pull_varattnos((Node *) lfirst_node(RestrictInfo, lc)->clause, rel->relid, &all);
+	return gh_column_numbers(all, others);
 }
 
 /*

@@ -140,6 +140,7 @@ gh_note_device_cost(PlannerInfo *root, RelOptInfo *rel)
 	return note->has_device_cost ? note->device_cost : gh_find_device_cost(root, rel, note);
 }
 
+extern Bitmapset *gh_column_numbers(const Bitmapset *attnos, bool *others);
 extern MemoryContext gh_note_context(const RelOptInfo *rel);
 extern void gh_columns_saved(PlannerInfo *root, RelOptInfo *rel, double divisor, Cost *pages, Cost *rows);
 extern double gh_columns_share_of(PlannerInfo *root, RelOptInfo *rel);

@@ -428,8 +428,8 @@ find_ours(Plan *plan, void *arg)
 {
 	static const char *const names[] = {GH_ROWSCAN_NAME, GH_JOIN_NAME, GH_AGGREGATE_NAME, GH_ROWS_NAME};
 
-	for (int i = 0; i < lengthof(names) && IsA(plan, CustomScan); i++)
-		*(bool *) arg |= strcmp(((CustomScan *) plan)->methods->CustomName, names[i]) == 0;
+	for (int i = 0; i < lengthof(names); i++)
+		*(bool *) arg |= gh_is_node(plan, names[i]);
 }
 
 /* For gpuhash_stat. */

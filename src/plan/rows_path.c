@@ -31,8 +31,6 @@
 
 /* And what a tuple costs that is fetched for it. */
 #define GH_FETCHED_TUPLE_COST 10.0
-/* Bytes of texts that are long, on average. */
-#define GH_LONG_TEXT 128
 
 static const CustomPathMethods gh_rows_path_methods = {
 	.CustomName = GH_ROWS_NAME,

@@ -23,6 +23,12 @@
 #include "plan/join_plan.h"
 #include "plan/same_groups.h"
 
+bool
+gh_is_node(const Plan *plan, const char *name)
+{
+	return plan != NULL && IsA(plan, CustomScan) && strcmp(((const CustomScan *) plan)->methods->CustomName, name) == 0;
+}
+
 /* Calls for all nodes of a plan, but those of subplans. */
 void
 gh_walk_plans(Plan *plan, void (*visit) (Plan *, void *), void *arg)
@@ -67,12 +73,6 @@ sharers_cell(const CustomScan *node)
 	return list_nth_cell(node->custom_private, GH_AGGREGATE_PRIVATE_SHARERS);
 }
 
-static bool
-is_join(const Plan *plan)
-{
-	return IsA(plan, CustomScan) && strcmp(((const CustomScan *) plan)->methods->CustomName, GH_JOIN_NAME) == 0;
-}
-
 /*
  * Whether what two nodes read are the same tables, in joins of the same shape.  The tables' numbers in the query are
  * added to the lists.
@@ -89,7 +89,7 @@ read_same_tables(const Plan *a, const Plan *b, const PlannedStmt *stmt, List **a
 		return rt_fetch(((const Scan *) a)->scanrelid, stmt->rtable)->relid ==
 			rt_fetch(((const Scan *) b)->scanrelid, stmt->rtable)->relid;
 	}
-	return is_join(a) && is_join(b) &&
+	return gh_is_node(a, GH_JOIN_NAME) && gh_is_node(b, GH_JOIN_NAME) &&
 		read_same_tables(outerPlan(a), outerPlan(b), stmt, a_tables, b_tables) &&
 		read_same_tables(innerPlan(a), innerPlan(b), stmt, a_tables, b_tables);
 }
@@ -129,7 +129,7 @@ make_same_rows(const Plan *a, List *a_tables, const Plan *b, List *b_tables)
 	if (!are_equal(a->targetlist, a_tables, b->targetlist, b_tables) ||
 		!are_equal(a->qual, a_tables, b->qual, b_tables))
 		return false;
-	if (!is_join(a))
+	if (!gh_is_node(a, GH_JOIN_NAME))
 		return true;
 	if (!equal(a_join->custom_private, b_join->custom_private) ||
 		!are_equal(a_join->custom_exprs, a_tables, b_join->custom_exprs, b_tables) ||
@@ -169,7 +169,7 @@ collect(Plan *plan, void *arg)
 {
 	List	  **nodes = arg;
 
-	if (IsA(plan, CustomScan) && strcmp(((CustomScan *) plan)->methods->CustomName, GH_AGGREGATE_NAME) == 0 &&
+	if (gh_is_node(plan, GH_AGGREGATE_NAME) &&
 		intVal(lfirst(sharers_cell((CustomScan *) plan))) < 0)
 		*nodes = lappend(*nodes, plan);
 }

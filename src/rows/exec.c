@@ -15,7 +15,6 @@
 #include "fragment/joined.h"
 #include "fragment/parallel.h"
 #include "rows/node.h"
-#include "service/placement.h"
 #include "service/service.h"
 
 /* Bytes of rows that are taken out of a pipeline at a time. */
@@ -184,20 +183,12 @@ device_sink(GhFragment *fragment, GhSink *sink)
 static void
 make_stage(GhFragment *fragment)
 {
-	GhFragmentProgram *program = &fragment->program;
 	GhPipelineOptions options;
-	GhError		error;
 
 	gh_fragment_stage_options(fragment, gh_joined_probes(fragment), &options);
 	device_sink(fragment, &options.sink);
 	options.memory_limit = fragment->memory_limit;
-	program->stage = gh_stage_create(&options, NULL, program->context, &error);
-	if (program->stage != NULL)
-		return;
-	if (error.status == GH_NO_MEMORY)
-		gh_report_error(&error, "join rows");
-	program->why_not = pstrdup(error.message);
-	program->program = NULL;
+	(void) gh_fragment_create_stage(fragment, &options, "join rows");
 }
 
 /* GhFragmentMethods */
