@@ -21,10 +21,12 @@ add_reason(GhFragmentCounts *totals, const GhFragmentCounts *counts)
 void
 gh_counts_add(GhFragmentCounts *totals, const GhFragmentCounts *counts)
 {
+	/* of those that had rows: one that came when all had been read may have had no tables to probe */
+	if (counts->rows > 0)
+		totals->joins_below = totals->rows > 0 ? Max(totals->joins_below, counts->joins_below) : counts->joins_below;
 	totals->pages += counts->pages;
 	totals->rows += counts->rows;
 	totals->back += counts->back;
-	totals->joins_below = Max(totals->joins_below, counts->joins_below);
 	totals->groups += counts->groups;
 	totals->memory += counts->memory;
 	totals->disk += counts->disk;
