@@ -7,10 +7,12 @@
  * it, a batch contains rows that PostgreSQL's hash join would not have reached.  Their
  * being read must not show: no error that an expression raises for one of them, no lock,
  * no side effect.  So there, the outer side's expressions must be ones that cannot fail, which is
- * what PostgreSQL's "leakproof" says, and LIKE with a pattern that is known; and what it reads plain relations.
+ * what PostgreSQL's "leakproof" says, LIKE with a pattern that is known, and comparisons of built-in types; and
+ * what it reads plain relations.
  */
 #include "postgres.h"
 
+#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
@@ -127,22 +129,36 @@ gh_rows_may_stay_unread(PlannerInfo *root, RelOptInfo *joinrel)
 	}
 }
 
-/* LIKE with a pattern that is known cannot fail, though PostgreSQL does not call it leakproof: tests for NULL in its place. */
-static Node *
-replace_safe_likes(Node *node, void *unused)
+/* The arguments of an operator that cannot fail, though PostgreSQL does not call it leakproof; NIL: it is none. */
+static List *
+safe_arguments(Node *node)
 {
-	const OpExpr *op = (const OpExpr *) node;
-	NullTest   *test;
+	if (IsA(node, OpExpr) && gh_operator_is_safe((OpExpr *) node))
+		return ((OpExpr *) node)->args;
+	if (IsA(node, ScalarArrayOpExpr) && gh_array_operator_is_safe((ScalarArrayOpExpr *) node))
+		return ((ScalarArrayOpExpr *) node)->args;
+	return NIL;
+}
+
+/* In the place of such operators, tests of their arguments for NULL. */
+static Node *
+replace_safe(Node *node, void *unused)
+{
+	List	   *tests = NIL;
+	ListCell   *lc;
 
 	if (node == NULL)
 		return NULL;
-	if (!IsA(node, OpExpr) || !gh_like_is_safe(get_opcode(op->opno), op->inputcollid, op->args))
-		return expression_tree_mutator(node, replace_safe_likes, unused);
-	test = makeNode(NullTest);
-	test->arg = (Expr *) replace_safe_likes(linitial(op->args), unused);
-	test->nulltesttype = IS_NULL;
-	test->location = -1;
-	return (Node *) test;
+	foreach(lc, safe_arguments(node))
+	{
+		NullTest   *test = makeNode(NullTest);
+
+		test->arg = (Expr *) replace_safe(lfirst(lc), unused);
+		test->nulltesttype = IS_NULL;
+		test->location = -1;
+		tests = lappend(tests, test);
+	}
+	return tests != NIL ? (Node *) make_andclause(tests) : expression_tree_mutator(node, replace_safe, unused);
 }
 
 /* Whether evaluating any of the expressions may fail or do something. */
@@ -150,7 +166,7 @@ static bool
 may_show(Node *exprs)
 {
 	return contain_volatile_functions(exprs) ||
-		(contain_leaked_vars(exprs) && contain_leaked_vars(replace_safe_likes(exprs, NULL)));
+		(contain_leaked_vars(exprs) && contain_leaked_vars(replace_safe(exprs, NULL)));
 }
 
 /* Likewise for the clauses (RestrictInfos) that the relations in relids decide. */

@@ -310,6 +310,16 @@ add_device_join_path(GhJoinInputs *inputs, Path *kept)
 }
 
 /*
+ * How many workers a path has of which each process gives a part of the rows: as many as the outer side was planned for, or, of a
+ * common table, the inner one, which may be much the larger part of the work.
+ */
+static int
+workers_of(const Path *outer, const Path *inner, bool common_table)
+{
+	return common_table ? Max(outer->parallel_workers, inner->parallel_workers) : outer->parallel_workers;
+}
+
+/*
  * A path of which each process gives a part of the rows.  With a common table, each
  * has a part of the inner rows, too; else all of them to itself.
  */
@@ -318,7 +328,7 @@ add_partial_join_path(GhJoinInputs *inputs, Path *outer, Path *inner, bool commo
 {
 	RelOptInfo *joinrel = inputs->joinrel;
 	ParamPathInfo *param_info;
-	GhJoinChoice choice = {.workers = outer->parallel_workers,.common_table = common_table};
+	GhJoinChoice choice = {.workers = workers_of(outer, inner, common_table),.common_table = common_table};
 	bool		competes;
 
 	if (!price_join(inputs, outer, inner, &choice, &param_info))
@@ -378,7 +388,7 @@ join_in_place(GhJoinInputs *inputs, Path *path)
 	JoinPath   *join = (JoinPath *) path;
 	Path	   *sides[2] = {join->outerjoinpath, join->innerjoinpath};
 	Cost		costs[2];
-	GhJoinChoice choice = {.workers = path->parallel_workers,.common_table = path->parallel_aware};
+	GhJoinChoice choice = {.workers = workers_of(sides[0], sides[1], path->parallel_aware),.common_table = path->parallel_aware};
 	ParamPathInfo *param_info;
 	Path	   *result;
 	Path	   *rows;
@@ -592,7 +602,7 @@ gh_join_of(PlannerInfo *root, RelOptInfo *joinrel, JoinType jointype, List *clau
 		.outer = outer,
 		.inner = gh_rowscan_absorbed(root, inner),
 		.clauses = clauses,
-		.workers = outer->parallel_workers,
+		.workers = workers_of(outer, inner, common_table),
 		.common_table = common_table,
 	};
 	double		share = Min(joinrel->rows / Max(outerrel->rows, 1), 1);

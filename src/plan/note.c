@@ -272,19 +272,26 @@ gh_column_numbers(const Bitmapset *attnos, bool *others)
 	return columns;
 }
 
-/* The columns of a table that the query reads, by their numbers; *others: it reads what is no column, too. */
+/* The columns of a table that its conditions read, and conditions_only: no others, by their numbers; *others: it reads what is no column. */
 static Bitmapset *
-columns_read(const RelOptInfo *rel, bool *others)
+columns_read(const RelOptInfo *rel, bool conditions_only, bool *others)
 {
 	Bitmapset  *all = NULL;		/* as pull_varattnos() has them */
 	ListCell   *lc;
 
-	for (int attno = rel->min_attr; attno <= rel->max_attr; attno++)
+	for (int attno = rel->min_attr; attno <= rel->max_attr && !conditions_only; attno++)
 		if (!bms_is_empty(rel->attr_needed[attno - rel->min_attr]))
 			all = bms_add_member(all, attno - FirstLowInvalidHeapAttributeNumber);
 	foreach(lc, rel->baserestrictinfo)
 		pull_varattnos((Node *) lfirst_node(RestrictInfo, lc)->clause, rel->relid, &all);
 	return gh_column_numbers(all, others);
+}
+
+/* Whether the CPU engine may find columns of the table in memory: of a partition it is not known which columns are read. */
+static bool
+may_have_columns(RelOptInfo *rel, const GhNote *note)
+{
+	return note->is_readable && rel->reloptkind == RELOPT_BASEREL && !note->on_device && !gh_force_offload && gh_service_enabled();
 }
 
 /*
@@ -304,10 +311,9 @@ gh_columns_share_of(PlannerInfo *root, RelOptInfo *rel)
 	note->has_columns_share = true;
 	note->columns_share = 0;
 	note->columns_lacking = 0;
-	/* of a partition it is not known which columns are read */
-	if (!note->is_readable || rel->reloptkind != RELOPT_BASEREL || note->on_device || gh_force_offload || !gh_service_enabled())
+	if (!may_have_columns(rel, note))
 		return 0;
-	read = columns_read(rel, &others);
+	read = columns_read(rel, false, &others);
 	if (read == NULL || others)
 		return 0;
 	relation = table_open(planner_rt_fetch(rel->relid, root)->relid, NoLock);
@@ -316,6 +322,30 @@ gh_columns_share_of(PlannerInfo *root, RelOptInfo *rel)
 		note->columns_lacking = gh_columns_missing(relation, rel->tuples, read);
 	table_close(relation, NoLock);
 	return note->columns_share;
+}
+
+/* The same of the columns that the table's conditions read. */
+double
+gh_condition_columns_share(PlannerInfo *root, RelOptInfo *rel)
+{
+	GhNote	   *note = gh_note(root, rel);
+	bool		others = false;
+	Bitmapset  *read;
+	Relation	relation;
+
+	if (note->has_condition_share)
+		return note->condition_share;
+	note->has_condition_share = true;
+	note->condition_share = 0;
+	if (!may_have_columns(rel, note))
+		return 0;
+	read = columns_read(rel, true, &others);
+	if (read == NULL || others)
+		return 0;
+	relation = table_open(planner_rt_fetch(rel->relid, root)->relid, NoLock);
+	note->condition_share = gh_columns_share(relation, rel->pages, read) * rel->allvisfrac;
+	table_close(relation, NoLock);
+	return note->condition_share;
 }
 
 /* Whether columns of the table that the query reads are not in memory, and would be made if they were asked for. */

@@ -47,6 +47,8 @@ typedef struct GhNote
 	bool		has_columns_share;
 	double		columns_share;
 	uint64		columns_lacking;	/* where that is little, and the columns could be made: which it reads, as GhWantedColumns.columns; 0 */
+	bool		has_condition_share;	/* the same share, of columns that conditions read */
+	double		condition_share;
 
 	/* gh_note_device_cost: that one process has a device read all pages */
 	bool		has_device_cost;
@@ -144,6 +146,7 @@ extern Bitmapset *gh_column_numbers(const Bitmapset *attnos, bool *others);
 extern MemoryContext gh_note_context(const RelOptInfo *rel);
 extern void gh_columns_saved(PlannerInfo *root, RelOptInfo *rel, double divisor, Cost *pages, Cost *rows);
 extern double gh_columns_share_of(PlannerInfo *root, RelOptInfo *rel);
+extern double gh_condition_columns_share(PlannerInfo *root, RelOptInfo *rel);
 extern void gh_columns_save(PlannerInfo *root, RelOptInfo *rel, double share, double divisor, Cost *pages, Cost *rows);
 extern bool gh_columns_lack(PlannerInfo *root, RelOptInfo *rel);
 extern Cost gh_note_page_cost(PlannerInfo *root, RelOptInfo *rel, bool on_device);

@@ -33,6 +33,7 @@
  */
 #define GH_PICKED_ROW_COST 0.9	/* cpu_tuple_cost: one that passes the program, put into the scan tuple */
 #define GH_DEVICE_FIRST_PAGES 448.0	/* that are on their way to a device when it has done the first ones */
+#define GH_FEW_PICKED 0.5		/* of the rows: no more pass, for columns to be read before pages (../fragment/page_columns.c) */
 #define GH_ABSORBED_ROW_SAVES (1 - GH_PAGE_ROW_COST)	/* cpu_tuple_cost: a row whose page a join reads by itself */
 
 static set_rel_pathlist_hook_type previous_hook = NULL;
@@ -47,56 +48,6 @@ void
 gh_rowscan_cost(Path *path, Cost *startup, Cost *total)
 {
 	gh_read_costs(list_nth(((CustomPath *) path)->custom_private, GH_ROWSCAN_PATH_COSTS), startup, total);
-}
-
-/* ------------------------------------------------------- joins' children */
-
-/* As such, it costs what the join makes of it, which reads the pages but has PostgreSQL evaluate the conditions. */
-static Path *
-make_absorbed(PlannerInfo *root, Path *path)
-{
-	double		divisor = path->parallel_workers > 0 ? gh_parallel_divisor(path->parallel_workers) : 1.0;
-	Path	   *seqscan;
-
-	if (gh_is_rowscan_path(path))
-		seqscan = create_seqscan_path(root, path->parent, NULL, path->parallel_workers);
-	else
-	{
-		seqscan = makeNode(Path);
-		memcpy(seqscan, path, sizeof(Path));
-	}
-	if (!gh_force_offload)
-		seqscan->total_cost -= GH_ABSORBED_ROW_SAVES * cpu_tuple_cost * path->parent->tuples / divisor;
-	return seqscan;
-}
-
-/*
- * The Seq Scan in the place of which such a path stands; or, of a table whose pages a join may read, the Seq Scan as
- * it is read so; or the path itself.
- */
-Path *
-gh_rowscan_absorbed(PlannerInfo *root, Path *path)
-{
-	bool		is_rowscan = gh_is_rowscan_path(path);
-	int			i = path->parallel_workers > 0;
-	MemoryContext saved;
-	GhNote	   *note;
-
-	if (!is_rowscan && (path->pathtype != T_SeqScan || path->param_info != NULL || gh_force_offload))
-		return path;
-	note = gh_note(root, path->parent);
-	if (!is_rowscan && !note->is_readable)
-		return path;
-	/* there is one path of each kind, but an extension may have changed what it costs */
-	if (note->absorbed[i] == NULL || note->absorbed_cost[i] != path->total_cost ||
-		note->absorbed[i]->parallel_workers != path->parallel_workers)
-	{
-		saved = MemoryContextSwitchTo(gh_note_context(path->parent));
-		note->absorbed[i] = make_absorbed(root, path);
-		note->absorbed_cost[i] = path->total_cost;
-		MemoryContextSwitchTo(saved);
-	}
-	return note->absorbed[i];
 }
 
 /* ------------------------------------------------------------------ cost */
@@ -129,6 +80,13 @@ host_cost(RelOptInfo *rel, const GhConditions *conditions, double divisor)
 
 	get_tablespace_page_costs(rel->reltablespace, NULL, &page_cost);
 	return gh_cpu_pages_cost(rel->pages, rel->tuples, page_cost, conditions->ninstructions, divisor);
+}
+
+/* Rows that pass the conditions which have a program. */
+static double
+rows_picked(PlannerInfo *root, RelOptInfo *rel, const GhConditions *conditions)
+{
+	return clamp_row_est(rel->tuples * clauselist_selectivity(root, conditions->programmed, rel->relid, JOIN_INNER, NULL));
 }
 
 /* What it costs to look at a share of the pages, here and there, before they are read. */
@@ -164,9 +122,7 @@ cost_scan(PlannerInfo *root, const GhConditions *conditions, CustomPath *cpath, 
 	Path	   *path = &cpath->path;
 	RelOptInfo *rel = path->parent;
 	double		divisor = path->parallel_workers > 0 ? gh_parallel_divisor(path->parallel_workers) : 1.0;
-	double		picked = clamp_row_est(rel->tuples *
-									   clauselist_selectivity(root, conditions->programmed, rel->relid,
-															  JOIN_INNER, NULL));
+	double		picked = rows_picked(root, rel, conditions);
 	QualCost	rest;
 	Cost		pages;
 	Cost		first;
@@ -181,6 +137,83 @@ cost_scan(PlannerInfo *root, const GhConditions *conditions, CustomPath *cpath, 
 	path->total_cost = path->startup_cost + pages - first +
 		picked / divisor * (GH_PICKED_ROW_COST * cpu_tuple_cost + rest.per_tuple) +
 		path->rows * path->pathtarget->cost.per_tuple;
+}
+
+/* ------------------------------------------------------- joins' children */
+
+/*
+ * What it costs a join to read the pages where PostgreSQL evaluates the conditions, as it does but for those that columns in
+ * memory are there for.
+ */
+static Cost
+absorbed_cost(PlannerInfo *root, const Path *seqscan, double divisor)
+{
+	RelOptInfo *rel = seqscan->parent;
+	const GhConditions *conditions = gh_note_conditions(root, rel);
+	Cost		by_rows = seqscan->total_cost - GH_ABSORBED_ROW_SAVES * cpu_tuple_cost * rel->tuples / divisor;
+	double		share;
+	double		picked;
+	QualCost	rest;
+	Cost		by_columns;
+
+	if (conditions->programmed == NIL || (share = gh_condition_columns_share(root, rel)) == 0)
+		return by_rows;
+	picked = rows_picked(root, rel, conditions);
+	if (picked > GH_FEW_PICKED * rel->tuples)
+		return by_rows;
+	cost_qual_eval(&rest, conditions->rest, root);
+	by_columns = seqscan->startup_cost + host_cost(rel, conditions, divisor) +
+		picked / divisor * (GH_PICKED_ROW_COST * cpu_tuple_cost + rest.per_tuple) +
+		seqscan->rows * seqscan->pathtarget->cost.per_tuple;
+	return by_rows - share * Max(by_rows - by_columns, 0);
+}
+
+/* As such, it costs what the join makes of it. */
+static Path *
+make_absorbed(PlannerInfo *root, Path *path)
+{
+	double		divisor = path->parallel_workers > 0 ? gh_parallel_divisor(path->parallel_workers) : 1.0;
+	Path	   *seqscan;
+
+	if (gh_is_rowscan_path(path))
+		seqscan = create_seqscan_path(root, path->parent, NULL, path->parallel_workers);
+	else
+	{
+		seqscan = makeNode(Path);
+		memcpy(seqscan, path, sizeof(Path));
+	}
+	if (!gh_force_offload)
+		seqscan->total_cost = absorbed_cost(root, seqscan, divisor);
+	return seqscan;
+}
+
+/*
+ * The Seq Scan in the place of which such a path stands; or, of a table whose pages a join may read, the Seq Scan as
+ * it is read so; or the path itself.
+ */
+Path *
+gh_rowscan_absorbed(PlannerInfo *root, Path *path)
+{
+	bool		is_rowscan = gh_is_rowscan_path(path);
+	int			i = path->parallel_workers > 0;
+	MemoryContext saved;
+	GhNote	   *note;
+
+	if (!is_rowscan && (path->pathtype != T_SeqScan || path->param_info != NULL || gh_force_offload))
+		return path;
+	note = gh_note(root, path->parent);
+	if (!is_rowscan && !note->is_readable)
+		return path;
+	/* there is one path of each kind, but an extension may have changed what it costs */
+	if (note->absorbed[i] == NULL || note->absorbed_cost[i] != path->total_cost ||
+		note->absorbed[i]->parallel_workers != path->parallel_workers)
+	{
+		saved = MemoryContextSwitchTo(gh_note_context(path->parent));
+		note->absorbed[i] = make_absorbed(root, path);
+		note->absorbed_cost[i] = path->total_cost;
+		MemoryContextSwitchTo(saved);
+	}
+	return note->absorbed[i];
 }
 
 /* ----------------------------------------------------------------- paths */

@@ -51,7 +51,8 @@ extern bool gh_group_arms(Query *query);
 /* ---- unnest_safe.c ---- */
 
 extern bool gh_unnest_is_count(const Aggref *aggref);
-extern bool gh_like_is_safe(Oid function, Oid collation, const List *args);
+extern bool gh_operator_is_safe(const OpExpr *op);
+extern bool gh_array_operator_is_safe(const ScalarArrayOpExpr *op);
 extern bool gh_unnest_is_safe(Node *node, const GhLevel *level);
 extern bool gh_unnest_tables_are_stored(const Query *query);
 extern bool gh_unnest_has_users_functions(Query *query);

@@ -106,8 +106,8 @@ is_safe_pattern(Oid collation, const List *args)
 }
 
 /* Whether it is LIKE, or NOT LIKE, that cannot fail, whatever the text. */
-bool
-gh_like_is_safe(Oid function, Oid collation, const List *args)
+static bool
+is_safe_like(Oid function, Oid collation, const List *args)
 {
 	switch (function)
 	{
@@ -145,25 +145,33 @@ is_safe_function(Oid function, Oid collation, const List *args, const GhLevel *l
 		case F_TEXT_BPCHAR:
 			return true;
 		default:
-			return gh_like_is_safe(function, collation, args);
+			return is_safe_like(function, collation, args);
 	}
 }
 
-/* Comparisons of built-in types, and the functions above. */
-static bool
-is_safe_operator(const OpExpr *op, const GhLevel *level)
+/* Whether it is LIKE, or a comparison of built-in types, which cannot fail whatever the values. */
+bool
+gh_operator_is_safe(const OpExpr *op)
 {
-	if (op->opno >= FirstUnpinnedObjectId)
-		return false;
-	return is_safe_function(get_opcode(op->opno), op->inputcollid, op->args, level) ||
-		(gh_is_comparison(op->opno) && are_plain(op->args) && !lacks_collation(op->inputcollid, op->args));
+	return op->opno < FirstUnpinnedObjectId &&
+		(is_safe_like(get_opcode(op->opno), op->inputcollid, op->args) ||
+		 (gh_is_comparison(op->opno) && are_plain(op->args) && !lacks_collation(op->inputcollid, op->args)));
 }
 
-static bool
-is_safe_array_operator(const ScalarArrayOpExpr *op)
+/* Likewise of a value with those of an array. */
+bool
+gh_array_operator_is_safe(const ScalarArrayOpExpr *op)
 {
 	return op->opno < FirstUnpinnedObjectId && gh_is_comparison(op->opno) && is_plain_type(exprType(linitial(op->args))) &&
 		is_plain_type(get_base_element_type(exprType(lsecond(op->args)))) && !lacks_collation(op->inputcollid, op->args);
+}
+
+/* The same, and the functions above. */
+static bool
+is_safe_operator(const OpExpr *op, const GhLevel *level)
+{
+	return gh_operator_is_safe(op) ||
+		(op->opno < FirstUnpinnedObjectId && is_safe_function(get_opcode(op->opno), op->inputcollid, op->args, level));
 }
 
 /* ------------------------------------------------------------- aggregates */
@@ -328,7 +336,7 @@ is_unsafe(Node *node, const GhLevel *level)
 			safe = !varies(node) || is_safe_operator((OpExpr *) node, level);
 			break;
 		case T_ScalarArrayOpExpr:
-			safe = !varies(node) || is_safe_array_operator((ScalarArrayOpExpr *) node);
+			safe = !varies(node) || gh_array_operator_is_safe((ScalarArrayOpExpr *) node);
 			break;
 		case T_FuncExpr:
 			safe = !varies(node) || is_safe_function(((FuncExpr *) node)->funcid, ((FuncExpr *) node)->inputcollid,
