@@ -72,6 +72,16 @@ SELECT * FROM ahead('SELECT count(*) FROM (SELECT 1 FROM names JOIN ng ON names.
 SELECT * FROM ahead('SELECT count(*) FROM (SELECT 1 FROM names JOIN ng ON names.g = ng.k WHERE (100 / (names.id - 150))::text LIKE ''%'' LIMIT 1) s');
 SELECT * FROM ahead('SELECT count(*) FROM (SELECT 1 FROM names JOIN ng ON names.g = ng.k WHERE ''n1'' LIKE name LIMIT 1) s');
 DROP TABLE names;
+-- nor can comparisons of built-in types, which PostgreSQL does not all call leakproof; their arguments, arrays and rows can
+CREATE TABLE days AS SELECT id, g, x, date '2024-01-01' + id AS day, id::numeric / 4 AS amount, ARRAY[id] AS ids FROM na;
+ANALYZE days;
+SELECT * FROM ahead('SELECT count(*) FROM (SELECT 1 FROM days JOIN ng ON days.g = ng.k WHERE day < timestamp ''2024-12-01'' AND amount >= 2.5 LIMIT 1) s');
+SELECT * FROM ahead('SELECT count(*) FROM (SELECT 1 FROM days JOIN ng ON days.g = ng.k WHERE amount = ANY (ARRAY[2.5, 3.5]) OR day > timestamptz ''2024-12-01'' LIMIT 1) s');
+SELECT * FROM ahead('SELECT count(*) FROM (SELECT 1 FROM days JOIN ng ON days.g = ng.k WHERE amount > 100.0 / x LIMIT 1) s');
+SELECT * FROM ahead('SELECT count(*) FROM (SELECT 1 FROM days JOIN ng ON days.g = ng.k WHERE amount = ANY (ARRAY[2.5, 100.0 / x]) LIMIT 1) s');
+SELECT * FROM ahead('SELECT count(*) FROM (SELECT 1 FROM days JOIN ng ON days.g = ng.k WHERE ids > ARRAY[10] LIMIT 1) s');
+SELECT * FROM ahead('SELECT count(*) FROM (SELECT 1 FROM days JOIN ng ON days.g = ng.k WHERE (days.id, amount) IS DISTINCT FROM ROW(3, 0.75) LIMIT 1) s');
+DROP TABLE days;
 
 -- LIMIT: the key; a qual of the scan; a join below; equalities that the planner keeps in classes
 SELECT * FROM ahead('SELECT count(*) FROM (SELECT na.id FROM na JOIN ng ON 100 / na.x = ng.k LIMIT 1) s');
