@@ -83,6 +83,7 @@ struct GhGroups
 /* ---- keys.c: values and codes of the rows that are looked up ---- */
 
 extern bool gh_choose_packing(GhGroups *groups);
+extern uint64 gh_hash_key(const GhValueType *type, const GhSqlValue *key, uint64 hash);
 extern GhSqlValue gh_unpack_key(const GhGroups *groups, uint32 group, int key);
 extern void gh_lookup_values(GhGroups *groups);
 extern bool gh_group_has_keys(const GhGroups *groups, Size group, uint32 row);

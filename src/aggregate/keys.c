@@ -55,6 +55,13 @@ hash_value(const GhValueType *type, const GhSqlValue *value, uint64 hash)
 	return type->value_class == GH_CLASS_INT128 ? gh_mix64(hash + value->high) : hash;
 }
 
+/* The hash of keys up to this one, from that of those before, or 0; the same in every process. */
+uint64
+gh_hash_key(const GhValueType *type, const GhSqlValue *key, uint64 hash)
+{
+	return hash_value(type, key, hash);
+}
+
 static inline bool
 same_value(const GhValueType *type, const GhSqlValue *a, const GhSqlValue *b)
 {

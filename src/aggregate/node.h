@@ -47,6 +47,7 @@ typedef void (*GhPutRecord) (void *arg, const char *record, Size size);
 extern void gh_groups_put_records(const GhGroups *groups, GhPutRecord put, void *arg);
 extern void gh_groups_merge_records(GhGroups *groups, const char *records, Size size);
 extern uint64 gh_group_record_hash(const char *record);
+extern uint64 gh_group_record_part_hash(const GhGroups *groups, const char *record, Size size, int nkeys);
 extern uint64 gh_group_hash(const GhGroups *groups, uint32 group);
 
 /* Groups as engines tell them (engine/pipeline/record.h), one behind the other. */

@@ -12,8 +12,11 @@
  * of one part each, of which each has the place of the one before it.  (A file for each part would be many files, and some file systems
  * take long to make these.)  A participant that has left a file waits until all are done; then each takes one part after the other, merges what all have
  * left of it, and returns its groups.  It waits only while it has returned nothing, and for others that are reading, so
- * that nobody is blocked by a full queue of result rows.  One that fails ends the query.  Groups of which a second level is
- * made (regroup.c) are all the last one's: it takes all parts.
+ * that nobody is blocked by a full queue of result rows.  One that fails ends the query.
+ *
+ * Where a second level of groups is made of these (regroup.c), aggregates' with DISTINCT, parts are of the hash of the keys but
+ * that argument, so that all values of a group are in one part.  Those of grouping sets, or without other keys, are all the
+ * last one's: it takes all parts.
  */
 #include "postgres.h"
 
@@ -220,13 +223,29 @@ write_chunk(GhAggregateNode *node, int part)
 	member->chunk_bytes[part] = 0;
 }
 
+/* Whether one participant alone makes the second level of groups. */
+static bool
+regroups_alone(const GhAggregateNode *node)
+{
+	return node->sets != NULL || (node->distinct != NULL && node->nkeys == 1);
+}
+
+static int
+part_of(const GhAggregateNode *node, const char *record, Size size)
+{
+	uint64		hash = node->distinct == NULL || regroups_alone(node) ? gh_group_record_hash(record) :
+		gh_group_record_part_hash(node->groups, record, size, node->nkeys - 1);
+
+	return (int) (hash >> (64 - GH_SHARED_PART_BITS));
+}
+
 /* GhPutRecord, of one that is left in a file. */
 static void
 write_record(void *arg, const char *record, Size size)
 {
 	GhAggregateNode *node = arg;
 	GhAggregateMember *member = member_of(node);
-	int			part = (int) (gh_group_record_hash(record) >> (64 - GH_SHARED_PART_BITS));
+	int			part = part_of(node, record, size);
 	Size		room = chunk_room(node);
 
 	if (member->file == NULL)
@@ -553,7 +572,6 @@ bool
 gh_aggregate_hand_over(GhAggregateNode *node)
 {
 	GhAggregateShared *shared = shared_of(node);
-	bool		regroups = node->distinct != NULL || node->sets != NULL;
 	bool		has_left_file;
 
 	if (member_of(node)->file == NULL && gh_fragment_is_last(&node->fragment, false) &&
@@ -574,10 +592,10 @@ gh_aggregate_hand_over(GhAggregateNode *node)
 			return true;
 		}
 		open_parts(node);
-		if (regroups)
+		if (regroups_alone(node))
 			node->fragment.memory_limit *= shared->fragment.started;
 	}
-	else if (has_left_file && !regroups)
+	else if (has_left_file && !regroups_alone(node))
 		await_parts(node);
 	else
 		return false;

@@ -237,20 +237,51 @@ next_record(const GhGroups *groups, GhRecordReader *records)
 	return take(records, record->size);
 }
 
-/* The keys of a record, with addresses in it; *rest is what comes behind the keys' bytes. */
+/* What comes behind the fixed part of a record. */
+static GhRecordReader
+behind_fixed(const GhGroups *groups, const GhRecord *record)
+{
+	return (GhRecordReader) {(const char *) record + fixed_size(groups), record->size - fixed_size(groups)};
+}
+
+/* Key k of a record, the next one, whose address is in it. */
+static GhSqlValue
+read_key(const GhGroups *groups, const GhRecord *record, int k, GhRecordReader *rest)
+{
+	GhSqlValue	key = ((const GhSqlValue *) (record + 1))[k];
+
+	if (key.kind > GH_SQL_BYTES)
+		elog(ERROR, "group of a hash aggregation has a key of kind %d", key.kind);
+	if (gh_value_is_bytes(&groups->keys[k], &key))
+		key.low = (uintptr_t) take(rest, key.high);
+	return key;
+}
+
+/* The keys of a record; *rest is what comes behind their bytes. */
 static void
 read_keys(const GhGroups *groups, const GhRecord *record, GhSqlValue *keys, GhRecordReader *rest)
 {
-	rest->at = (const char *) record + fixed_size(groups);
-	rest->left = record->size - fixed_size(groups);
-	memcpy(keys, record + 1, sizeof(GhSqlValue) * groups->nkeys);
+	*rest = behind_fixed(groups, record);
 	for (int k = 0; k < groups->nkeys; k++)
+		keys[k] = read_key(groups, record, k, rest);
+}
+
+/* The hash of the first nkeys of a record's keys, which is not that of all of them. */
+uint64
+gh_group_record_part_hash(const GhGroups *groups, const char *record, Size size, int nkeys)
+{
+	GhRecordReader records = {record, size};
+	const GhRecord *head = next_record(groups, &records);
+	GhRecordReader rest = behind_fixed(groups, head);
+	uint64		hash = 0;
+
+	for (int k = 0; k < nkeys; k++)
 	{
-		if (keys[k].kind > GH_SQL_BYTES)
-			elog(ERROR, "group of a hash aggregation has a key of kind %d", keys[k].kind);
-		if (gh_value_is_bytes(&groups->keys[k], &keys[k]))
-			keys[k].low = (uintptr_t) take(rest, keys[k].high);
+		GhSqlValue	key = read_key(groups, head, k, &rest);
+
+		hash = gh_hash_key(&groups->keys[k], &key, hash);
 	}
+	return hash;
 }
 
 /* Adds what another group has of an aggregate to a group. */
