@@ -259,9 +259,9 @@ choose_twins(Subject *s, const GhTableOptions *options, uint64_t *keys)
 
 	if (s->c->on_host)
 	{
-		/* of 2^12 buckets: then there are more than 65536 slots */
+		/* of 2^13 buckets, as one subtable has when there are more than 65536 slots: so all of them share both buckets */
 		do_checked(s, GH_FIND, special_keys, NULL, 1);
-		return adversary_keys_cpu(s->table, s->key_size, 12, &next, UINT64_C(1) << 32, keys, TWINS);
+		return adversary_keys_cpu(s->table, s->key_size, 13, &next, UINT64_C(1) << 33, keys, TWINS);
 	}
 #ifdef WITH_CUDA_HASH
 	return adversary_twins_cuda(options, 20, keys, TWINS);
