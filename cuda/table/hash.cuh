@@ -3,10 +3,13 @@
  *		Where a key may live: pure arithmetic, the same on host and device.
  *
  * The two-layer scheme: a first hash of the key picks a pair of the d
- * subtables, so that every key has two candidate buckets whatever d is; a
- * second, seeded per subtable, picks the bucket there.  It is scaled to the
- * number of buckets by a multiplication, so any number will do, and doubling a
- * subtable sends the entries of bucket b to buckets 2b and 2b + 1 only.
+ * subtables, so that every key has two candidate buckets whatever d is.
+ *
+ * Bits of that hash that picking the pair has left pick the key's region.  A region
+ * is a run of `span` buckets in every subtable, so both candidates of a key are in
+ * the same one.  A second hash, seeded per subtable, picks the bucket of the run.  Bits
+ * are scaled to a number by a multiplication, so any number will do, and doubling the
+ * number sends what had number b to 2b and 2b + 1 only.
  */
 #ifndef GPUHASH_HASH_CUH
 #define GPUHASH_HASH_CUH
@@ -76,6 +79,13 @@ hash_pair_index(uint64_t hash, uint32_t pairs)
 	return hash_scale((uint32_t) (hash >> 32), pairs);
 }
 
+/* 32 bits for the region: the fraction that picking the pair has left. */
+HOST_DEVICE uint32_t
+hash_region_bits(uint64_t hash, uint32_t pairs)
+{
+	return (uint32_t) (hash >> 32) * pairs;
+}
+
 /*
  * Pair number to pair.  Pairs are numbered (0,1) (0,2) (1,2) (0,3) ..., so
  * pair (a, b) has number b (b - 1) / 2 + a and the numbering does not depend
@@ -101,11 +111,13 @@ hash_bucket_bits(uint64_t hash, uint64_t subtable_seed)
 	return (uint32_t) (((hash ^ subtable_seed) * BUCKET_MULTIPLIER) >> 32);
 }
 
-/* The bucket in a subtable with that seed. */
+/* The bucket in a subtable with that seed, of that many regions of `span` buckets each. */
 HOST_DEVICE uint32_t
-hash_bucket(uint64_t hash, uint64_t subtable_seed, uint32_t buckets)
+hash_bucket(uint64_t hash, uint64_t subtable_seed, uint32_t region_bits, uint32_t regions,
+			uint32_t span)
 {
-	return hash_scale(hash_bucket_bits(hash, subtable_seed), buckets);
+	return hash_scale(region_bits, regions) * span +
+		hash_scale(hash_bucket_bits(hash, subtable_seed), span);
 }
 
 /*

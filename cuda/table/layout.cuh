@@ -167,7 +167,8 @@ struct subtable_view
 	char	   *slots;			/* buckets */
 	char	   *values;			/* by slot number; NULL: together, or none */
 	uint64_t	seed;			/* of its hash function */
-	uint32_t	buckets;
+	uint32_t	regions;
+	uint32_t	span;			/* buckets of a region */
 };
 
 /* A table as kernels see it, passed by value. */

@@ -27,26 +27,28 @@ struct candidates
 };
 
 static __device__ __forceinline__ char *
-bucket_at(const table_view &view, uint32_t sub, uint64_t hash)
+bucket_at(const table_view &view, uint32_t sub, uint64_t hash, uint32_t region_bits)
 {
 	const subtable_view &subtable = view.sub[sub];
 
 	return subtable.slots +
-		(uint64_t) hash_bucket(hash, subtable.seed, subtable.buckets) * BUCKET_BYTES;
+		(uint64_t) hash_bucket(hash, subtable.seed, region_bits, subtable.regions,
+							   subtable.span) * BUCKET_BYTES;
 }
 
 static __device__ __forceinline__ candidates
 key_candidates(const table_view &view, uint64_t hash)
 {
 	uint32_t	index = hash_pair_index(hash, view.pairs);
+	uint32_t	region_bits = hash_region_bits(hash, view.pairs);
 	subtable_pair pair = hash_pair(index);
 	bool		first = hash_steering_bits(hash) < view.bound[index];
 	candidates	found;
 
 	found.sub[0] = first ? pair.a : pair.b;
 	found.sub[1] = first ? pair.b : pair.a;
-	found.bucket[0] = bucket_at(view, found.sub[0], hash);
-	found.bucket[1] = bucket_at(view, found.sub[1], hash);
+	found.bucket[0] = bucket_at(view, found.sub[0], hash, region_bits);
+	found.bucket[1] = bucket_at(view, found.sub[1], hash, region_bits);
 	return found;
 }
 

@@ -3,14 +3,16 @@
  *		Growing and shrinking, one subtable at a time (dyhash.txt, sections 5.1
  *		and 5.3).
  *
- * Upsizing doubles the smallest subtable.  A bucket's number is the hash scaled to
- * the number of buckets, so the entries of bucket b go to buckets 2b and 2b + 1,
- * and keep their slots there: no two entries can meet, and every thread writes its
- * 16 bytes of both new buckets without locks, in whole lines.  Doubling several
- * times at once works the same way.  The free slots of a bucket that may have been
+ * Upsizing doubles the smallest subtable: the buckets of its one region, or the number of
+ * its regions once that has as many buckets as a region may.  The hash is scaled to these
+ * numbers, so the entries of a bucket go to two buckets of the new subtable: side by side
+ * in the one case, at the same place in regions 2r and 2r + 1 in the other.  They keep
+ * their slots there: no two entries can meet, and every thread writes its 16 bytes of
+ * both new buckets without locks, in whole lines.  Doubling several times at once works
+ * the same way.  The free slots of a bucket that may have been
  * full are FREED in the new ones, for the keys that found it full are elsewhere.
  *
- * Downsizing halves the largest.  Buckets 2b and 2b + 1 become bucket b; what
+ * Downsizing halves the largest.  Two such buckets become one again; what
  * does not fit, the residuals, goes to other buckets by relocation, which may
  * move entries of any subtable.  The old subtable is kept until all residuals
  * have a place, and the moves are noted in a journal: if a residual finds
@@ -41,18 +43,35 @@
 
 /* The bucket of a grown subtable that a key goes to. */
 template <typename L> static __device__ __forceinline__ uint64_t
-grown_bucket(uint64_t table_seed, const subtable_view &grown, typename L::key_type key)
+grown_bucket(uint64_t table_seed, uint32_t pairs, const subtable_view &grown,
+			 typename L::key_type key)
 {
-	return hash_bucket(hash_key(table_seed, key), grown.seed, grown.buckets);
+	uint64_t	hash = hash_key(table_seed, key);
+
+	return hash_bucket(hash, grown.seed, hash_region_bits(hash, pairs), grown.regions,
+					   grown.span);
 }
 
-/*
- * One thread for 16 bytes of an old bucket; it writes those of the `times` buckets
- * that come of it.
- */
+/* How a subtable grows: by more regions, by more buckets in each, or by both. */
+struct split_factors
+{
+	uint32_t	regions;
+	uint32_t	spans;
+};
+
+/* The number-th of the buckets that come of an old one. */
+static __device__ __forceinline__ uint64_t
+split_bucket(uint64_t old_bucket, uint32_t old_span, const subtable_view &grown,
+			 const split_factors &factors, uint32_t number)
+{
+	return (old_bucket / old_span * factors.regions + number / factors.spans) * grown.span +
+		old_bucket % old_span * factors.spans + number % factors.spans;
+}
+
+/* One thread for 16 bytes of an old bucket; it writes those of all buckets that come of it. */
 template <typename L> static __global__ void __launch_bounds__(BLOCK_THREADS)
-split_kernel(const char *old_slots, uint64_t old_buckets, subtable_view grown,
-			 uint32_t times, uint64_t table_seed)
+split_kernel(const char *old_slots, uint64_t old_buckets, uint32_t old_span,
+			 subtable_view grown, split_factors factors, uint64_t table_seed, uint32_t pairs)
 {
 	uint64_t	i = ELEMENT;
 	uint64_t	bucket = i / TILE_LANES;
@@ -62,7 +81,6 @@ split_kernel(const char *old_slots, uint64_t old_buckets, subtable_view grown,
 	uint64_t	target[L::lane_slots];
 	bool		has_empty = false;
 	uint32_t	empties;
-	char	   *to;
 
 	if (inside)
 		read = load_fragment(old_slots + i * 16);
@@ -73,30 +91,32 @@ split_kernel(const char *old_slots, uint64_t old_buckets, subtable_view grown,
 
 		has_empty |= key == L::empty_key;
 		/* a free slot goes nowhere */
-		target[s] = L::special(key) ? UINT64_MAX : grown_bucket<L>(table_seed, grown, key);
+		target[s] = L::special(key) ? UINT64_MAX :
+			grown_bucket<L>(table_seed, pairs, grown, key);
 	}
 	empties = __ballot_sync(ALL_LANES, has_empty) >> tile & ((1u << TILE_LANES) - 1);
 	if (!inside)
 		return;
 
-	to = grown.slots + bucket * times * BUCKET_BYTES + i % TILE_LANES * 16;
-	for (uint32_t part = 0; part < times; part++)
+	for (uint32_t part = 0; part < factors.regions * factors.spans; part++)
 	{
+		uint64_t	to = split_bucket(bucket, old_span, grown, factors, part);
 		fragment	out;
 
 		L::fill_fragment(out, empties != 0 ? L::empty_word : L::freed_word);
 #pragma unroll
 		for (int s = 0; s < L::lane_slots; s++)
-			if (target[s] == bucket * times + part)
+			if (target[s] == to)
 				L::copy_slot(out, read, s);
-		*reinterpret_cast<fragment *>(to + (uint64_t) part * BUCKET_BYTES) = out;
+		*reinterpret_cast<fragment *>(grown.slots + to * BUCKET_BYTES + i % TILE_LANES * 16) = out;
 	}
 }
 
 /* One thread per slot: its value, where values are apart, follows the key. */
 template <typename L> static __global__ void __launch_bounds__(BLOCK_THREADS)
 split_values_kernel(const char *old_slots, const char *old_values, uint64_t old_count,
-					subtable_view grown, uint32_t value_size, uint64_t table_seed)
+					subtable_view grown, uint32_t value_size, uint64_t table_seed,
+					uint32_t pairs)
 {
 	uint64_t	i = ELEMENT;
 	bool		inside = i < old_count;
@@ -104,18 +124,29 @@ split_values_kernel(const char *old_slots, const char *old_values, uint64_t old_
 		*reinterpret_cast<const typename L::key_type *>(old_slots + i * L::slot_bytes) :
 		L::empty_key;
 	bool		used = !L::special(key);
-	uint64_t	to = used ? grown_bucket<L>(table_seed, grown, key) * L::slots +
+	uint64_t	to = used ? grown_bucket<L>(table_seed, pairs, grown, key) * L::slots +
 		i % L::slots : 0;
 
 	warp_copy_values(used, grown.values + to * value_size, old_values + i * value_size,
 					 value_size);
 }
 
+/* Of a subtable that is halved: where the two buckets lie that become one. */
+struct merge_places
+{
+	uint32_t	span;			/* of the halved subtable */
+	bool		by_region;		/* in regions 2r and 2r + 1; else they are 2b and 2b + 1 */
+};
+
 /* The slot-th of the two buckets that become bucket i. */
 template <typename L> static __device__ __forceinline__ uint64_t
-merged_slot(uint64_t i, uint32_t slot)
+merged_slot(uint64_t i, uint32_t slot, const merge_places &places)
 {
-	return i * 2 * L::slots + slot;
+	uint64_t	second = slot / L::slots;
+	uint64_t	bucket = places.by_region ?
+		(i / places.span * 2 + second) * places.span + i % places.span : i * 2 + second;
+
+	return bucket * L::slots + slot % L::slots;
 }
 
 template <typename L> static __device__ __forceinline__ typename L::word_type
@@ -127,14 +158,15 @@ old_word(const char *old_slots, uint64_t number)
 
 /* One thread per bucket of the halved subtable: how many entries are too many? */
 template <typename L> static __global__ void __launch_bounds__(BLOCK_THREADS)
-residuals_kernel(const char *old_slots, uint64_t half, counters *counts)
+residuals_kernel(const char *old_slots, uint64_t half, merge_places places, counters *counts)
 {
 	uint64_t	i = ELEMENT;
 	uint32_t	entries = 0;
 
 	if (i < half)
 		for (uint32_t slot = 0; slot < 2 * L::slots; slot++)
-			if (!L::special(L::key_of(old_word<L>(old_slots, merged_slot<L>(i, slot)))))
+			if (!L::special(L::key_of(old_word<L>(old_slots,
+												  merged_slot<L>(i, slot, places)))))
 				entries++;
 	block_add(&counts->residuals, entries > L::slots ? entries - L::slots : 0);
 }
@@ -148,8 +180,8 @@ struct residual_lists
 
 /* One thread per bucket of the halved subtable: fills it and lists the rest. */
 template <typename L> static __global__ void __launch_bounds__(BLOCK_THREADS)
-merge_kernel(subtable_view old, uint64_t half, subtable_view merged, uint32_t value_size,
-			 residual_lists residuals, counters *counts)
+merge_kernel(subtable_view old, uint64_t half, subtable_view merged, merge_places places,
+			 uint32_t value_size, residual_lists residuals, counters *counts)
 {
 	typedef typename L::word_type word_type;
 	uint64_t	i = ELEMENT;
@@ -163,7 +195,7 @@ merge_kernel(subtable_view old, uint64_t half, subtable_view merged, uint32_t va
 
 	for (uint32_t slot = 0; slot < 2 * L::slots; slot++)
 	{
-		uint64_t	number = merged_slot<L>(i, slot);
+		uint64_t	number = merged_slot<L>(i, slot, places);
 		word_type	word = old_word<L>(old.slots, number);
 		const char *value = L::together ?
 			old.slots + number * L::slot_bytes + sizeof(typename L::key_type) :
@@ -221,12 +253,11 @@ smallest(const uint64_t *buckets, uint32_t subtables)
 static subtable_view
 view_of(const cuda_table *table, uint32_t number, const subtable *sub)
 {
-	subtable_view view = {};
+	subtable_view view = subtable_regions(table, sub->buckets);
 
 	view.slots = sub->slots;
 	view.values = sub->values;
 	view.seed = hash_subtable_seed(table->options.seed, number);
-	view.buckets = (uint32_t) sub->buckets;
 	return view;
 }
 
@@ -237,18 +268,20 @@ subtable_split(cuda_table *table, const subtable *sub, const subtable_view *grow
 {
 	cudaStream_t stream = table->lanes[0].stream;
 	uint64_t	old_slots = sub->buckets * table->bucket_slots;
-	uint32_t	times = (uint32_t) (grown->buckets / sub->buckets);
+	uint32_t	pairs = hash_pair_count(table->options.subtables);
+	subtable_view old = subtable_regions(table, sub->buckets);
+	split_factors factors = {grown->regions / old.regions, grown->span / old.span};
 
 	LAYOUT_DISPATCH(table, split_kernel<L><<<blocks_for(sub->buckets * TILE_LANES),
-					BLOCK_THREADS, 0, stream>>>(sub->slots, sub->buckets, *grown, times,
-												table->options.seed));
+					BLOCK_THREADS, 0, stream>>>(sub->slots, sub->buckets, old.span, *grown,
+												factors, table->options.seed, pairs));
 	LAUNCH_TRY(table, error);
 	if (sub->values != nullptr)
 	{
 		LAYOUT_DISPATCH(table, split_values_kernel<L><<<blocks_for(old_slots),
 						BLOCK_THREADS, 0, stream>>>(sub->slots, sub->values, old_slots,
 													*grown, table->slot_value_size,
-													table->options.seed));
+													table->options.seed, pairs));
 		LAUNCH_TRY(table, error);
 	}
 	CUDA_TRY(table, cudaStreamSynchronize(stream), error);
@@ -408,6 +441,13 @@ downsizing_carve(const cuda_table *table, downsizing *work, void *base)
 	return carver.used;
 }
 
+static merge_places
+merge_places_of(const cuda_table *table, const downsizing *work)
+{
+	return {subtable_regions(table, work->halved.buckets).span,
+		subtable_regions(table, work->old.buckets).regions > 1};
+}
+
 /* Counts the residuals and gets the memory for it all. */
 static GhStatus
 downsizing_prepare(cuda_table *table, downsizing *work, GhError *error)
@@ -418,7 +458,8 @@ downsizing_prepare(cuda_table *table, downsizing *work, GhError *error)
 	GH_TRY(subtable_alloc(table, half, &work->halved, error));
 	GH_TRY(lane_count_reset(table, lane, error));
 	LAYOUT_DISPATCH(table, residuals_kernel<L><<<blocks_for(half), BLOCK_THREADS, 0,
-					lane->stream>>>(work->old.slots, half, lane->device_count));
+					lane->stream>>>(work->old.slots, half, merge_places_of(table, work),
+									lane->device_count));
 	LAUNCH_TRY(table, error);
 	GH_TRY(lane_count_read(table, lane, error));
 	if (lane->host_count->residuals == 0)
@@ -451,7 +492,7 @@ downsizing_run(cuda_table *table, uint32_t number, downsizing *work, bool *done,
 	LAYOUT_DISPATCH(table, merge_kernel<L><<<blocks_for(half), BLOCK_THREADS, 0,
 					lane->stream>>>(view_of(table, number, &work->old), half,
 									view_of(table, number, &work->halved),
-									table->slot_value_size, work->list,
+									merge_places_of(table, work), table->slot_value_size, work->list,
 									lane->device_count));
 	LAUNCH_TRY(table, error);
 	CUDA_TRY(table, cudaStreamSynchronize(lane->stream), error);

@@ -8,6 +8,9 @@
 
 #include "cuda/table/table.h"
 
+/* Standard deviations by which a region may have more keys than on average. */
+#define REGION_DEVIATIONS 6.0
+
 uint64_t
 table_slots(const cuda_table *table)
 {
@@ -78,6 +81,21 @@ subtable_free(cuda_table *table, subtable *sub)
 	*sub = {};
 }
 
+/*
+ * A subtable of at most region_span buckets is one region.  Doubling it makes its region
+ * larger up to that, and the number of its regions from there on.
+ */
+subtable_view
+subtable_regions(const cuda_table *table, uint64_t buckets)
+{
+	subtable_view view = {};
+
+	view.regions = buckets <= table->region_span ? 1 :
+		(uint32_t) (buckets / table->region_span);
+	view.span = (uint32_t) (buckets / view.regions);
+	return view;
+}
+
 /* Bounds of the steering bits: theorem 1, or even ones while order is kept. */
 static void
 make_bounds(const cuda_table *table, table_view *view)
@@ -103,9 +121,9 @@ table_make_view(const cuda_table *table)
 
 	for (uint32_t i = 0; i < table->options.subtables; i++)
 	{
+		view.sub[i] = subtable_regions(table, table->sub[i].buckets);
 		view.sub[i].slots = table->sub[i].slots;
 		view.sub[i].values = table->sub[i].values;
-		view.sub[i].buckets = (uint32_t) table->sub[i].buckets;
 		view.sub[i].seed = hash_subtable_seed(table->options.seed, i);
 	}
 	view.subtables = table->options.subtables;
@@ -138,6 +156,57 @@ choose_layout(cuda_table *table)
 }
 
 /*
+ * The least buckets of a region in each subtable.  Two choices fill buckets of 4 slots to
+ * 0.98 and larger ones to 0.995 at least, and no region may be asked for more: the fuller
+ * tables may be, the larger it has to be for what chance brings.
+ */
+static uint64_t
+least_span(const cuda_table *table)
+{
+	double		threshold = table->bucket_slots == 4 ? 0.98 : 0.995;
+	double		gap = (threshold - table->options.fill_max) / REGION_DEVIATIONS;
+	double		slots = table->options.fill_max / (gap * gap);
+	double		least = (double) REGION_BYTES / table->slot_bytes;
+
+	return (uint64_t) ceil((slots > least ? slots : least) / table->options.subtables /
+						   table->bucket_slots);
+}
+
+/*
+ * Chooses region_span for base_buckets, which are rounded up to whole regions if they are
+ * two or more.  Smaller subtables double to the span, so it is their size times a power of
+ * two.
+ */
+static void
+choose_regions(cuda_table *table)
+{
+	uint64_t	least = least_span(table);
+	uint64_t	buckets = table->base_buckets;
+	uint64_t	best = least;
+	uint64_t	best_waste = UINT64_MAX;
+
+	if (buckets < 2 * least)
+	{
+		for (table->region_span = buckets; table->region_span < least;)
+			table->region_span *= 2;
+		return;
+	}
+	/* a thousandth more is as good as none */
+	for (uint64_t span = least; span < 2 * least && best_waste > buckets / 1024; span++)
+	{
+		uint64_t	waste = (span - buckets % span) % span;
+
+		if (waste < best_waste)
+		{
+			best = span;
+			best_waste = waste;
+		}
+	}
+	table->region_span = best;
+	table->base_buckets += best_waste;
+}
+
+/*
  * Sets the sizes at creation: all subtables alike, as small as the capacity allows
  * within fill_max.
  */
@@ -148,13 +217,15 @@ choose_base_buckets(cuda_table *table, GhError *error)
 	double		slots = (double) table->options.capacity / table->options.fill_max;
 	double		buckets = ceil(slots / d / table->bucket_slots);
 
-	if (buckets > (double) SUBTABLE_BUCKETS_MAX)
+	/* with room for a last region that is not full */
+	if (buckets > (double) SUBTABLE_BUCKETS_MAX / 2)
 		return gh_error_set(error, table->options.memory_limit != 0 ?
 							GH_LIMIT : GH_NO_MEMORY,
 							"a capacity of %llu keys is more than a device can hold",
 							(unsigned long long) table->options.capacity);
 	table->base_buckets = (uint64_t) buckets > SUBTABLE_BUCKETS_MIN ?
 		(uint64_t) buckets : SUBTABLE_BUCKETS_MIN;
+	choose_regions(table);
 	table->floor_slots = table->base_buckets * d * table->bucket_slots;
 	if (!device_fits(table, d * subtable_bytes(table, table->base_buckets)))
 		return gh_error_set(error, GH_LIMIT,

@@ -42,6 +42,9 @@
 
 /* Buckets of a subtable at creation: with fewer, chance decides what fits. */
 #define SUBTABLE_BUCKETS_MIN ((uint64_t) 16)
+/* A region is this large at least: so many of them are built in the shared memory of a
+ * multiprocessor at a time, and not many more keys than on average fall to one. */
+#define REGION_BYTES 65536
 /* The hash has 32 bits for a bucket. */
 #define SUBTABLE_BUCKETS_MAX ((uint64_t) UINT32_MAX)
 
@@ -144,6 +147,7 @@ struct cuda_table
 	uint32_t   *side_present;	/* device: the side bucket */
 	char	   *side_values;
 	uint64_t	base_buckets;	/* of each subtable at creation */
+	uint64_t	region_span;	/* buckets of a region in a subtable that has several */
 	uint64_t	floor_slots;	/* of all subtables: it does not shrink below */
 	uint64_t	crowded_slots;	/* so many slots were too few, by chance or for want of */
 	uint64_t	crowded_keys;	/* memory, for so many keys; 0: none were */
@@ -237,6 +241,8 @@ extern GhStatus subtable_alloc(cuda_table *table, uint64_t buckets, subtable *su
 							   GhError *error);
 extern void subtable_free(cuda_table *table, subtable *sub);
 extern uint64_t subtable_bytes(const cuda_table *table, uint64_t buckets);
+/* The regions of a subtable of that many buckets, and the buckets of one: seed and slots are left. */
+extern subtable_view subtable_regions(const cuda_table *table, uint64_t buckets);
 extern table_view table_make_view(const cuda_table *table);
 extern GhStatus table_erase(cuda_table *table, GhError *error);
 /* Waits for what was submitted and makes the device current, before a table call. */

@@ -202,10 +202,11 @@ make_table(uint64_t inner)
 	for (uint32_t s = 0; s < 2; s++)
 	{
 		/* two thirds full */
-		view.sub[s].buckets = (uint32_t) (inner * 3 / 2 / 2 / layout_k8v8::slots);
+		view.sub[s].regions = 1;
+		view.sub[s].span = (uint32_t) (inner * 3 / 2 / 2 / layout_k8v8::slots);
 		view.sub[s].seed = hash_subtable_seed(view.seed, s);
-		view.sub[s].slots = device_memory<char>((uint64_t) view.sub[s].buckets * BUCKET_BYTES);
-		CHECK(cudaMemset(view.sub[s].slots, 0xff, (uint64_t) view.sub[s].buckets * BUCKET_BYTES));
+		view.sub[s].slots = device_memory<char>((uint64_t) view.sub[s].span * BUCKET_BYTES);
+		CHECK(cudaMemset(view.sub[s].slots, 0xff, (uint64_t) view.sub[s].span * BUCKET_BYTES));
 	}
 	return view;
 }

@@ -6,6 +6,9 @@
 #include "cuda/table/hash.cuh"
 #include "conformance.h"
 
+/* No region of a table that may be filled to 0.85 has more buckets in a subtable. */
+#define SPAN_MAX 1024
+
 extern "C" uint64_t
 adversary_keys_cuda(const GhTableOptions *options, uint32_t bits, uint64_t *next, uint64_t tries,
 					uint64_t *keys, uint64_t most)
@@ -22,9 +25,10 @@ adversary_keys_cuda(const GhTableOptions *options, uint32_t bits, uint64_t *next
 		uint64_t	key = options->key_size == 4 ? (uint32_t) *next : mix(*next);
 		uint64_t	hash = hash_key(options->seed, key);
 
-		/* the lowest of 2^bits buckets is the lowest part of any other number */
-		if (hash_pair_index(hash, pairs) == 0 && hash_bucket(hash, seed_a, 1u << bits) == 0 &&
-			hash_bucket(hash, seed_b, 1u << bits) == 0)
+		/* the lowest of 2^bits buckets is the lowest part of any other number; small tables
+		 * have one region */
+		if (hash_pair_index(hash, pairs) == 0 && hash_bucket(hash, seed_a, 0, 1, 1u << bits) == 0 &&
+			hash_bucket(hash, seed_b, 0, 1, 1u << bits) == 0)
 			keys[found++] = key;
 	}
 	return found;
@@ -62,18 +66,21 @@ adversary_twins_cuda(const GhTableOptions *options, uint32_t bits, uint64_t *key
 	subtable_pair pair = hash_pair(0);
 	uint64_t	seed_a = hash_subtable_seed(options->seed, pair.a);
 	uint64_t	seed_b = hash_subtable_seed(options->seed, pair.b);
-	uint64_t	factor = inverse(BUCKET_MULTIPLIER);
+	/* the first pair, and the first of 2^bits regions */
+	uint64_t	high_end = (UINT64_C(1) << (32 - bits)) / pairs;
 	uint64_t	found = 0;
 
-	for (uint64_t low = 0; low >> (64 - bits) == 0 && found < most; low++)
-	{
-		/* in bucket 0 of subtable a, by the choice of low */
-		uint64_t	hash = (low * factor) ^ seed_a;
-		uint64_t	key = (unmix(hash) - GOLDEN_RATIO) ^ options->seed;
+	for (uint64_t high = 0; high < high_end && found < most; high++)
+		for (uint64_t low = 0; low >> 32 == 0 && found < most; low++)
+		{
+			uint64_t	hash = high << 32 | low;
+			uint64_t	key = (unmix(hash) - GOLDEN_RATIO) ^ options->seed;
 
-		if (hash_pair_index(hash, pairs) == 0 && hash_bucket(hash, seed_b, 1u << bits) == 0 &&
-			hash_key(options->seed, key) == hash && hash_bucket(hash, seed_a, 1u << bits) == 0)
-			keys[found++] = key;
-	}
+			/* and the first bucket of a region of any size */
+			if (hash_bucket(hash, seed_a, 0, 1, SPAN_MAX) == 0 &&
+				hash_bucket(hash, seed_b, 0, 1, SPAN_MAX) == 0 &&
+				hash_key(options->seed, key) == hash)
+				keys[found++] = key;
+		}
 	return found;
 }
