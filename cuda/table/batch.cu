@@ -9,8 +9,11 @@
  * When memory cannot be had for what a slice needs, the operation leaves the
  * table as it was and a smaller slice is tried, down to one key; so what fits
  * is done, and an error leaves a finished prefix.
+ *
+ * A large batch that fills an empty table is stored whole, by regions, where that suits
+ * (regions.cu).
  */
-#include "cuda/table/table.h"
+#include "cuda/table/regions.cuh"
 
 static const slice_operation *
 operation_of(GhOp op)
@@ -205,6 +208,46 @@ slice_run(cuda_table *table, GhRequest *request, uint64_t keys, GhError *error)
 	return GH_OK;
 }
 
+/* Stores the whole request by regions, if it suits and there is memory for that. */
+static GhStatus
+request_by_regions(cuda_table *table, GhRequest *request, bool *stored, GhError *error)
+{
+	lane	   *lane = &table->lanes[0];
+	entry_list	list = {request->keys, static_cast<const char *>(request->values_in), nullptr,
+		(uint32_t) request->count};
+	region_work work;
+	regions_outcome outcome;
+	GhStatus	status;
+
+	*stored = false;
+	if ((request->op != GH_INSERT && request->op != GH_UPSERT) || !request->on_device ||
+		request->outcome.done != 0)
+		return GH_OK;
+	regions_carve(table, request->count, nullptr, &work);
+	if (work.bytes == 0)
+		return GH_OK;
+	status = lane_reserve(table, lane, work.bytes);
+	if (status == GH_DEVICE_ERROR)
+		*error = table->error;
+	if (status != GH_OK)
+		return status == GH_DEVICE_ERROR ? status : GH_OK;
+	regions_carve(table, request->count, lane->buffer, &work);
+	GH_TRY(lane_mark(table, lane, 0, error));
+	GH_TRY(lane_mark(table, lane, 1, error));
+	GH_TRY(regions_store(table, &list, &work, request->flags_out, false, &outcome, error));
+	GH_TRY(lane_mark(table, lane, 2, error));
+	GH_TRY(lane_mark(table, lane, 3, error));
+	CUDA_TRY(table, cudaStreamSynchronize(lane->stream), error);
+	GH_TRY(lane_add_times(table, lane, error));
+	*stored = outcome.stored;
+	if (outcome.stored)
+	{
+		request->outcome.inserted += outcome.placed;
+		request->outcome.done = request->count;
+	}
+	return GH_OK;
+}
+
 /* What a slice may have left to be tidied up. */
 static GhStatus
 slice_settle(cuda_table *table, GhOp op, GhError *error)
@@ -236,11 +279,15 @@ batch_step(cuda_table *table, GhRequest *request, GhError *error)
 {
 	uint64_t	keys = slice_keys(table, request);
 	bool		tried = false;	/* to compact */
+	bool		stored;
 	GhStatus	status;
 	GhError		why;
 
 	if (keys == 0)
 		return GH_OK;
+	GH_TRY(request_by_regions(table, request, &stored, error));
+	if (stored)
+		return GH_BUSY;
 	if (table->options.multi)
 		GH_TRY(values_compact_if_due(table, error));
 	GH_TRY(reserve_slice(table, request, &keys, error));

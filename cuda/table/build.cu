@@ -3,8 +3,8 @@
  *		BUILD: every key and value of a multi table that is empty, in one go.
  *
  *	size	the table is made large enough for the different keys, by an estimate
- *	place	all positions are placed as if they were different keys, each with its
- *			own number for a value.  One position of each key wins, and the winner's
+ *	place	all positions are placed as if they were different keys, many of them by
+ *			regions (regions.cu), each with its own number for a value.  One position of each key wins, and the winner's
  *			number is the number of the key's record; the others are listed
  *	number	(duplicates.cu, where there are any)  the others look up whose they are,
  *			and take their ranks from the record's counter; prefix sums over the counters
@@ -69,22 +69,24 @@ build_carve(const cuda_table *table, const GhRequest *request, build_work *work,
 		if (request->values_in != nullptr)
 			work->values = carver.array<char>(count * table->options.value_size);
 	}
-	place_carve(&carver, count, &work->lists);
+	if (!work->apart)
+		place_carve(&carver, count, &work->lists);
 	work->lists.flags = request->on_device && request->flags_out != nullptr ?
 		request->flags_out : carver.array<uint8_t>(count);
 	work->sketch = carver.take(estimate_bytes());
 	work->bytes = carver.used;
 }
 
-/* Gets scratch memory: lane 0's where that suffices, else memory of its own, which
- * costs little beside a build of that size and is given back. */
+/* Gets scratch memory: lane 0's where that suffices and is not for regions, else memory
+ * of its own, which costs little beside a build of that size and is given back. */
 static GhStatus
 build_scratch(cuda_table *table, const GhRequest *request, build_work *work, GhError *error)
 {
 	lane	   *lane = &table->lanes[0];
 
+	work->apart = regions_may(table, request->count);
 	build_carve(table, request, work, nullptr);
-	if (work->bytes > lane->bytes)
+	if (work->apart || work->bytes > lane->bytes)
 		GH_TRY(device_alloc(table, work->bytes, &work->own, error));
 	build_carve(table, request, work, work->own != nullptr ? work->own : lane->buffer);
 	return GH_OK;
@@ -150,6 +152,59 @@ build_size(cuda_table *table, build_work *work, GhError *error)
 	/* without memory for so many: there may be fewer, and placing will tell */
 	work->lists.sized = status == GH_OK;
 	return status == GH_DEVICE_ERROR ? status : GH_OK;
+}
+
+/* Stores the batch by regions, if there is memory for that and nothing stands against it. */
+static GhStatus
+build_by_regions(cuda_table *table, build_work *work, regions_outcome *outcome,
+				 GhError *error)
+{
+	lane	   *lane = &table->lanes[0];
+	region_work regions;
+	GhStatus	status;
+
+	*outcome = {};
+	regions_carve(table, work->list.count, nullptr, &regions);
+	if (regions.bytes == 0)
+		return GH_OK;
+	status = lane_reserve(table, lane, regions.bytes);
+	if (status == GH_DEVICE_ERROR)
+		*error = table->error;
+	if (status != GH_OK)
+		return status == GH_DEVICE_ERROR ? status : GH_OK;
+	regions_carve(table, work->list.count, lane->buffer, &regions);
+	return regions_store(table, &work->list, &regions, work->lists.flags, true, outcome, error);
+}
+
+/* Places all positions, and lists those that lost. */
+static GhStatus
+build_place(cuda_table *table, build_work *work, uint32_t *placed, uint32_t *present,
+			GhError *error)
+{
+	carver		carver = {nullptr, 0};
+	uint8_t    *flags = work->lists.flags;
+	regions_outcome outcome;
+
+	if (work->apart)
+	{
+		GH_TRY(build_by_regions(table, work, &outcome, error));
+		if (outcome.stored)
+		{
+			*placed = outcome.placed;
+			*present = outcome.present;
+			work->lists.present = outcome.equals;
+			return GH_OK;
+		}
+		if (stop_seen(table))
+			return GH_STOPPED;
+		place_carve(&carver, work->list.count, &work->lists);
+		GH_TRY(device_alloc(table, carver.used, &work->placing, error));
+		work->placing_bytes = carver.used;
+		carver = {static_cast<char *>(work->placing), 0};
+		place_carve(&carver, work->list.count, &work->lists);
+		work->lists.flags = flags;
+	}
+	return entries_place(table, &work->list, &work->lists, placed, present, error);
 }
 
 /* Writes records and values where there are no duplicates: all in order. */
@@ -218,7 +273,7 @@ build_run(cuda_table *table, GhRequest *request, build_work *work, GhError *erro
 	GH_TRY(build_size(table, work, error));
 	if (stop_seen(table))
 		return GH_STOPPED;
-	GH_TRY(entries_place(table, &work->list, &work->lists, &placed, &present, error));
+	GH_TRY(build_place(table, work, &placed, &present, error));
 	/* the estimate may have been low */
 	GH_TRY(table_make_room(table, table->keys, false, error));
 	if (stop_seen(table))
@@ -264,6 +319,7 @@ build_step(cuda_table *table, GhRequest *request, GhError *error)
 			status = table_failed(table, waited, "cudaStreamSynchronize", error);
 	}
 	device_free(table, work.own, work.bytes);
+	device_free(table, work.placing, work.placing_bytes);
 	device_free(table, work.more, work.more_bytes);
 	if (status == GH_OK)
 	{

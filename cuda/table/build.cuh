@@ -6,7 +6,7 @@
 #define GPUHASH_BUILD_CUH
 
 #include "cuda/table/probe.cuh"
-#include "cuda/table/table.h"
+#include "cuda/table/regions.cuh"
 
 /* A build's arrays in device memory. */
 struct build_work
@@ -17,6 +17,11 @@ struct build_work
 	void	   *sketch;			/* estimate_bytes */
 	uint64_t	bytes;			/* of all of the above that is scratch memory */
 	void	   *own;			/* that memory, when it is not lane 0's */
+
+	/* the lists are not in there where the batch may be stored by regions first */
+	bool		apart;
+	void	   *placing;		/* memory of the lists */
+	uint64_t	placing_bytes;
 
 	/* where keys have many positions (duplicates.cu) */
 	void	   *more;			/* memory of these */

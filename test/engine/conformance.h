@@ -342,6 +342,7 @@ extern const Test store_tests[];
 extern const Test find_tests[];
 extern const Test delete_tests[];
 extern const Test build_tests[];
+extern const Test region_tests[];
 extern const Test mixed_tests[];
 extern const Test export_tests[];
 extern const Test table_tests[];

@@ -1,0 +1,216 @@
+/*
+ * partition.cuh
+ *		A batch's keys and values by region, on the device.
+ *
+ * A tile of the batch is counted by bin in shared memory, takes its part of each bin's room
+ * with one atomic, is put into the order of bins in shared memory, and is stored in runs.
+ * With few regions one pass does it; with many, a first pass has bins of several
+ * regions, whose pairs go to scratch memory, and a second one goes through each bin.
+ *
+ * The last pass stores a region's pairs where the region itself is in the subtables, one
+ * subtable's run after the other: more than fit there cannot be stored anyhow.
+ *
+ * A slot that has its value beside the key is just that pair, and so is what is moved here.
+ * Keys with patterns of their own have no region; they are listed.
+ */
+#ifndef GPUHASH_PARTITION_CUH
+#define GPUHASH_PARTITION_CUH
+
+/* first: names of its templates are macros of ours */
+#include <cub/block/block_scan.cuh>
+
+#include "cuda/table/probe.cuh"
+#include "cuda/table/regions.cuh"
+
+#define PARTITION_THREADS 512
+/* Pairs of a tile for each thread. */
+#define PARTITION_ITEMS 8
+#define PARTITION_TILE (PARTITION_THREADS * PARTITION_ITEMS)
+
+/* A slot of a layout with values together. */
+template <typename L> struct alignas(L::slot_bytes) slot_pair
+{
+	typename L::key_type key;
+	typename L::key_type value;
+};
+
+/* Where the index-th pair of a region lies. */
+template <typename L> static __device__ __forceinline__ slot_pair<L> *
+region_pair(const table_view &view, const region_map &map, uint32_t region, uint32_t index)
+{
+	uint32_t	sub = 0;
+
+	while (index >= map.run[sub])
+		index -= map.run[sub++];
+	return reinterpret_cast<slot_pair<L> *>(view.sub[sub].slots) +
+		(uint64_t) region * map.run[sub] + index;
+}
+
+/* Lists an entry; a list that is full gives up the whole batch. */
+template <typename L> static __device__ __forceinline__ void
+leave_over(const leftover_list &leftover, typename L::key_type key,
+		   typename L::key_type value, counters *counts)
+{
+	uint32_t	index = append_index(&counts->overflow);
+
+	if (index >= leftover.room)
+	{
+		counts->invalid = 1;
+		return;
+	}
+	static_cast<typename L::key_type *>(leftover.keys)[index] = key;
+	static_cast<typename L::key_type *>(leftover.values)[index] = value;
+}
+
+template <typename L> static __host__ __device__ __forceinline__ size_t
+partition_shared_bytes(uint32_t bins)
+{
+	return PARTITION_TILE * (sizeof(slot_pair<L>) + sizeof(uint16_t)) +
+		2 * sizeof(uint32_t) * (size_t) bins;
+}
+
+/* A thread's pairs of a tile; those that there are not have no bin. */
+template <typename L> struct tile_part
+{
+	slot_pair<L> pair[PARTITION_ITEMS];
+	uint32_t	ranked[PARTITION_ITEMS];	/* bin << 16 | rank in it */
+};
+
+#define BIN_NONE UINT32_MAX
+
+/* Reads a tile of the batch or, between the passes, of a bin. */
+template <typename L, bool FROM_BATCH> static __device__ __forceinline__ void
+tile_read(const partition &part, uint32_t start, uint32_t count, tile_part<L> &tile)
+{
+	typedef typename L::key_type key_type;
+	const slot_pair<L> *pairs = static_cast<const slot_pair<L> *>(part.pairs) +
+		(uint64_t) blockIdx.y * part.bin_room + start;
+	uint32_t	first = part.first + start;
+
+#pragma unroll
+	for (uint32_t j = 0; j < PARTITION_ITEMS; j++)
+	{
+		uint32_t	i = j * PARTITION_THREADS + threadIdx.x;
+
+		tile.ranked[j] = i < count ? 0 : BIN_NONE;
+		if (i >= count)
+			continue;
+		if (!FROM_BATCH)
+		{
+			tile.pair[j] = pairs[i];
+			continue;
+		}
+		tile.pair[j].key = __ldcs(static_cast<const key_type *>(part.keys) + first + i);
+		tile.pair[j].value = part.values == nullptr ? (key_type) (first + i) :
+			__ldcs(static_cast<const key_type *>(part.values) + first + i);
+	}
+}
+
+/* Takes each bin's part of its room.  Returns how many pairs of the tile have a bin. */
+static __device__ __forceinline__ uint32_t
+bins_take(uint32_t bins, uint32_t *filled, uint32_t *starts, uint32_t *targets)
+{
+	typedef cub::BlockScan<uint32_t, PARTITION_THREADS> block_scan;
+	__shared__ typename block_scan::TempStorage space;
+	uint32_t	before = 0;
+
+	for (uint32_t base = 0; base < bins; base += PARTITION_THREADS)
+	{
+		uint32_t	bin = base + threadIdx.x;
+		uint32_t	mine = bin < bins ? starts[bin] : 0;
+		uint32_t	taken = mine > 0 ? atomicAdd(&filled[bin], mine) : 0;
+		uint32_t	start;
+		uint32_t	total;
+
+		block_scan(space).ExclusiveSum(mine, start, total);
+		start += before;
+		before += total;
+		if (bin < bins)
+		{
+			starts[bin] = start;
+			/* the pair at i of the tile goes to i + this of the bin */
+			targets[bin] = taken - start;
+		}
+		__syncthreads();		/* the scan's memory is used again */
+	}
+	return before;
+}
+
+/*
+ * FROM_BATCH: of the whole batch; else a row of blocks for each bin of the pass before.
+ * TO_TABLE: bins are regions.
+ */
+template <typename L, bool FROM_BATCH, bool TO_TABLE> static __global__ void
+__launch_bounds__(PARTITION_THREADS, 2)
+partition_kernel(const __grid_constant__ table_view view,
+				 const __grid_constant__ region_map map,
+				 const __grid_constant__ partition part, counters *counts)
+{
+	extern __shared__ __align__(16) char shared[];
+	slot_pair<L> *staged = reinterpret_cast<slot_pair<L> *>(shared);
+	uint32_t   *starts = reinterpret_cast<uint32_t *>(staged + PARTITION_TILE);
+	uint32_t   *targets = starts + part.bins;
+	uint16_t   *bin_of = reinterpret_cast<uint16_t *>(targets + part.bins);
+	uint32_t	first_region = FROM_BATCH ? 0 : blockIdx.y << part.shift;
+	uint32_t	start = blockIdx.x * PARTITION_TILE;
+	uint32_t	count = FROM_BATCH ? part.count : part.filled[blockIdx.y];
+	tile_part<L> tile;
+
+	if (!FROM_BATCH && count > part.bin_room)
+		count = part.bin_room;
+	if (start >= count)
+		return;
+	count = count - start < PARTITION_TILE ? count - start : PARTITION_TILE;
+	tile_read<L, FROM_BATCH>(part, start, count, tile);
+	for (uint32_t bin = threadIdx.x; bin < part.bins; bin += PARTITION_THREADS)
+		starts[bin] = 0;
+	__syncthreads();			/* nobody counts before the zeroes are there */
+#pragma unroll
+	for (uint32_t j = 0; j < PARTITION_ITEMS; j++)
+	{
+		if (tile.ranked[j] == BIN_NONE)
+			continue;
+		if (FROM_BATCH && L::special(tile.pair[j].key))
+		{
+			tile.ranked[j] = BIN_NONE;
+			leave_over<L>(map.leftover, tile.pair[j].key, tile.pair[j].value, counts);
+		}
+		else
+		{
+			uint64_t	hash = hash_key(view.seed, tile.pair[j].key);
+			uint32_t	region = hash_scale(hash_region_bits(hash, view.pairs), map.regions);
+			uint32_t	bin = TO_TABLE ? region - first_region : region >> part.shift;
+
+			tile.ranked[j] = bin << 16 | atomicAdd(&starts[bin], 1u);
+		}
+	}
+	__syncthreads();			/* all have counted */
+	count = bins_take(part.bins, TO_TABLE ? map.filled + first_region : part.filled, starts,
+					  targets);
+#pragma unroll
+	for (uint32_t j = 0; j < PARTITION_ITEMS; j++)
+		if (tile.ranked[j] != BIN_NONE)
+		{
+			uint32_t	bin = tile.ranked[j] >> 16;
+			uint32_t	at = starts[bin] + (tile.ranked[j] & 0xffff);
+
+			staged[at] = tile.pair[j];
+			bin_of[at] = (uint16_t) bin;
+		}
+	__syncthreads();			/* the tile is in the order of bins */
+	for (uint32_t i = threadIdx.x; i < count; i += PARTITION_THREADS)
+	{
+		uint32_t	bin = bin_of[i];
+		uint32_t	at = targets[bin] + i;
+
+		if (at >= (TO_TABLE ? map.slots : part.bin_room))
+			counts->invalid = 1;
+		else if (TO_TABLE)
+			*region_pair<L>(view, map, first_region + bin, at) = staged[i];
+		else
+			static_cast<slot_pair<L> *>(part.pairs)[(uint64_t) bin * part.bin_room + at] =
+				staged[i];
+	}
+}
+
+#endif							/* GPUHASH_PARTITION_CUH */

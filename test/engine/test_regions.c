@@ -1,0 +1,161 @@
+/*
+ * test_regions.c
+ *		Batches that fill an empty table, so large that an engine may store them in another way
+ *		than key by key: the table is as any other way leaves it.
+ */
+#include "conformance.h"
+
+enum
+{
+	SHAPE_UNIQUE,
+	SHAPE_FEW_EQUAL,			/* one in a thousand comes again */
+	SHAPE_MANY_EQUAL,			/* about a third do */
+	SHAPE_HOT,					/* a tenth of all are the same key */
+	SHAPES
+};
+
+/* Among all but unique keys those with patterns that mean something in slots come twice. */
+static void
+draw_batch(Context *c, uint64_t *keys, uint64_t count, int shape)
+{
+	uint64_t	first = random_next(c);
+	uint64_t	i;
+
+	for (i = 0; i < count; i++)
+	{
+		/* odd, so unique in 4 bytes, too */
+		keys[i] = (first + i) * UINT64_C(0x9e3779b97f4a7c15);
+		if (i < SPECIALS)
+			keys[i] = special_keys[i];
+		if (shape == SHAPE_FEW_EQUAL && i % 1000 == 999)
+			keys[i] = keys[random_below(c, i)];
+		else if (shape == SHAPE_MANY_EQUAL)
+			keys[i] = (first + random_below(c, count)) * UINT64_C(0x9e3779b97f4a7c15);
+		else if (shape == SHAPE_HOT && i % 10 == 3)
+			keys[i] = first;
+	}
+	for (i = 0; i < SPECIALS && shape != SHAPE_UNIQUE; i++)
+		keys[count - 1 - i] = special_keys[i];
+}
+
+/* Stores a batch in one request whose arrays are where the device reads them. */
+static void
+store_on_device(Subject *s, GhOp op, const uint64_t *keys, uint64_t count, bool with_flags)
+{
+	const GhEngine *engine = s->c->engine;
+	uint64_t	key_bytes = count * s->key_size;
+	uint64_t	value_bytes = count * s->value_size;
+	uint64_t	values_at = (key_bytes + 15) / 16 * 16;
+	uint64_t	flags_at = values_at + (value_bytes + 15) / 16 * 16;
+	char	   *buffer = engine->buffer_alloc(0, flags_at + count);
+	GhRequest	host;
+	Batch		b;
+
+	if (!CHECK(s->c, buffer != NULL, "buffer_alloc gave nothing"))
+		return;
+	batch_begin(s, &b, op, keys, NULL, NULL, count);
+	host = b.request;
+	memcpy(buffer, host.keys, key_bytes);
+	b.request.keys = buffer;
+	if (value_bytes > 0)
+	{
+		memcpy(buffer + values_at, host.values_in, value_bytes);
+		b.request.values_in = buffer + values_at;
+	}
+	memset(buffer + flags_at, 0xA5, count);
+	b.request.flags_out = with_flags ? (uint8_t *) buffer + flags_at : NULL;
+	b.request.on_device = true;
+	CHECK_STATUS(s->c, "a batch on the device", batch_run(&b), GH_OK);
+	b.request.keys = host.keys;
+	b.request.values_in = host.values_in;
+	b.request.flags_out = host.flags_out;
+	batch_end(&b);
+	engine->buffer_free(buffer);
+}
+
+static void
+store_batch(Subject *s, const uint64_t *keys, uint64_t count, int number)
+{
+	if (s->kind == KIND_MULTI)
+		do_checked(s, GH_BUILD, keys, NULL, count);
+	else if (s->c->engine->on_device && s->c->engine->buffer_alloc != NULL && !s->c->stand_in)
+		store_on_device(s, number % 2 == 0 ? GH_INSERT : GH_UPSERT, keys, count, number % 3 != 0);
+	else
+		do_checked(s, storing_op(s), keys, NULL, count);
+}
+
+/* The table goes on as any other: entries move, leave, and come to fill it again. */
+static void
+use_filled(Subject *s, const uint64_t *keys, uint64_t *others, uint64_t count)
+{
+	GhOp		op = s->kind == KIND_MULTI ? GH_ADD : storing_op(s);
+	GhTableStats stats;
+	uint64_t	i;
+
+	check_content(s);
+	check_shape(s->c, s->table, &stats);
+	do_checked(s, GH_DELETE, keys, NULL, count / 3);
+	for (i = 0; i < count / 3; i++)
+		others[i] = keys[count / 3 + i] * 3 + 1;
+	do_checked(s, op, others, NULL, count / 3);
+	check_content(s);
+	/* as many again: it grows */
+	for (i = 0; i < count; i++)
+		others[i] = keys[i] * 5 + 2;
+	do_checked(s, op, others, NULL, count);
+	check_content(s);
+	check_shape(s->c, s->table, &stats);
+	do_checked(s, GH_DELETE, others, NULL, count);
+	check_content(s);
+}
+
+/* A new table of that many subtables, or one that was emptied; maybe of unlike ones. */
+static void
+fill_tables(Context *c, TableType type, int number, uint64_t *keys, uint64_t *others,
+			uint64_t count)
+{
+	GhTableOptions options = options_of(c, type);
+	int			shape = number % SHAPES;
+	GhError		error = {0};
+	Subject		s;
+
+	options.capacity = number % 5 == 4 ? count / 3 : count;
+	options.fill_max = number % 3 == 0 ? 0.8 : number % 3 == 1 ? 0.9 : GH_FILL_MAX_MAX;
+	options.subtables = 2 + (uint32_t) number % 5;
+	if (!subject_open(&s, c, &options))
+		return;
+	if (number % 5 == 4)
+		CHECK_STATUS(c, "reserve", c->engine->table_reserve(s.table, count, &error), GH_OK);
+	draw_batch(c, keys, count, shape);
+	store_batch(&s, keys, count, number);
+	use_filled(&s, keys, others, count);
+	do_checked(&s, GH_DELETE, keys, NULL, count);
+	if (s.model->keys > 0)
+		subject_clear(&s);
+	draw_batch(c, keys, count, (shape + 1) % SHAPES);
+	store_batch(&s, keys, count, number + 1);
+	check_content(&s);
+	subject_close(&s);
+}
+
+static void
+test_fill(Context *c)
+{
+	static const TableType together[] = {
+		{KIND_MAP, 8, 8}, {KIND_MULTI, 8, 8}, {KIND_MAP, 4, 4}, {KIND_MULTI, 4, 12}
+	};
+	uint64_t	count = sized(c, 200000, 70000);
+	uint64_t   *keys = make_words(count);
+	uint64_t   *others = make_words(count);
+	int			i;
+
+	for (i = 0; i < (c->reduced ? 12 : 30) && c->failures == 0; i++)
+		fill_tables(c, together[(i + i / 4) % 4], i, keys, others, count);
+	free(keys);
+	free(others);
+}
+
+const Test	region_tests[] = {
+	{"batches that fill a table", test_fill, false},
+	{NULL, NULL, false}
+};
