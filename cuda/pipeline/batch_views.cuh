@@ -144,6 +144,10 @@ struct probe_view
 	table_view	index;
 	rows_view	rows;
 	uint32_t   *marks;			/* bits by row, or NULL */
+	/* keys whose rows are in another table, which a view of its own has (view_of_row) */
+	uint32_t	has_changed;
+	uint32_t	changed_values; /* their table has keys and values together */
+	table_view	changed;
 };
 
 /* A column of a source that is groups. */
@@ -161,7 +165,7 @@ struct pipe_view
 	const GhProgram *program;
 	const GhPageShape *shape;
 	const step_view *steps;
-	const probe_view *probes;
+	const probe_view *probes;	/* by probe; where some has changed keys, behind these the views of their tables likewise */
 	const saved_vector *saved;	/* what steps set once more of what a row enters with */
 	const group_fill *group_columns;
 	/* of the vectors that the sink reads: where their copies are; also by vector */
@@ -173,6 +177,7 @@ struct pipe_view
 	uint32_t	ncopied;
 	uint32_t	multiplies;		/* 1: some probe does */
 	uint32_t	marks;			/* 1: some probe marks */
+	uint32_t	nprobes;
 	uint32_t	first_several;	/* of where a batch's rows enter and behind: the first step that makes several of one */
 	uint32_t	sink;			/* a GhSinkKind */
 	uint32_t	seen_before;

@@ -51,6 +51,23 @@ struct direct_condition
 	uint64_t	span;			/* the greatest, less the least */
 };
 
+/* What a row's key is looked up in. */
+enum direct_probe
+{
+	DIRECT_NO_PROBE,
+	DIRECT_PROBE,
+	DIRECT_CHANGED				/* the rows of some keys are in another table */
+};
+
+/* And the tables, in a block's shared memory. */
+enum direct_tables
+{
+	DIRECT_TABLE,
+	DIRECT_CHANGED_KEYS,
+	DIRECT_INSTEAD,
+	DIRECT_TABLES
+};
+
 /* What is done with each row, as the kernel's constants. */
 struct direct_plan
 {
@@ -69,6 +86,7 @@ struct direct_plan
 	direct_operand probe;		/* the key, of which these bits are taken: */
 	uint64_t	probe_mask;
 	uint32_t	anti;			/* 1: rows go on that find nothing */
+	uint32_t	instead;		/* 1: changed keys may have rows */
 	uint32_t	probe_step;		/* or, without a probe, the number of steps */
 	uint32_t	nsteps;
 	direct_operand group;
@@ -228,9 +246,20 @@ add_values(const direct_plan &plan, const uint64_t *values, direct_tally *tally)
 
 /* ------------------------------------------------------------------------ pages */
 
+/* What the key finds; false: nothing. */
+template <direct_probe PROBED> static __device__ __forceinline__ bool
+direct_find(const direct_plan &plan, const table_view *index, uint64_t key, uint64_t *found)
+{
+	uint64_t   *place;
+
+	if (PROBED == DIRECT_CHANGED && locate_key<layout_k8v8>(index[DIRECT_CHANGED_KEYS], key, found, &place))
+		return plan.instead != 0 && locate_key<layout_k8v8>(index[DIRECT_INSTEAD], key, found, &place);
+	return locate_key<layout_k8v8>(index[DIRECT_TABLE], key, found, &place);
+}
+
 /* A line for each lane, from the line behind `first` on; false: the general kernel has to do them. */
-template <bool KEYED, bool PROBED> static __device__ __forceinline__ bool
-direct_lines(const direct_job &job, const table_view &index, const pass_table &table, const uint8_t *page,
+template <bool KEYED, direct_probe PROBED> static __device__ __forceinline__ bool
+direct_lines(const direct_job &job, const table_view *index, const pass_table &table, const uint8_t *page,
 			 uint32_t asked, uint32_t lines, uint32_t first, direct_tally *tally)
 {
 	const direct_plan &plan = job.plan;
@@ -257,13 +286,12 @@ direct_lines(const direct_job &job, const table_view &index, const pass_table &t
 		values[a] = (plan.values >> a & 1) != 0 ? operand_value(plan.arguments[a], data) : 0;
 	if (KEYED)
 		group = operand_value(plan.group, data);
-	if (PROBED)
+	if (PROBED != DIRECT_NO_PROBE)
 	{
 		uint64_t	found = 0;
-		uint64_t   *place;
 		uint64_t	key = operand_value(plan.probe, data) & plan.probe_mask;
 
-		goes = goes && locate_key<layout_k8v8>(index, key, &found, &place) != (plan.anti != 0);
+		goes = goes && direct_find<PROBED>(plan, index, key, &found) != (plan.anti != 0);
 #pragma unroll
 		for (uint32_t a = 0; a < DIRECT_AGGREGATES; a++)
 			values[a] = (plan.joined >> a & 1) != 0 ? found : values[a];
@@ -289,8 +317,8 @@ leave_rest(const direct_job &job, pass_page page, uint32_t number, uint32_t firs
 		job.rest[atomicAdd(reinterpret_cast<unsigned long long *>(&job.counters->rest), 1ull)] = page;
 }
 
-template <bool KEYED, bool PROBED> static __device__ __forceinline__ void
-direct_page(const direct_job &job, const table_view &index, const pass_table &table, const pass_page &page,
+template <bool KEYED, direct_probe PROBED> static __device__ __forceinline__ void
+direct_page(const direct_job &job, const table_view *index, const pass_table &table, const pass_page &page,
 			uint32_t number, direct_tally *tally)
 {
 	const uint8_t *at = reinterpret_cast<const uint8_t *>(page.at);
@@ -317,6 +345,14 @@ direct_page(const direct_job &job, const table_view &index, const pass_table &ta
 }
 
 /* ------------------------------------------------------------------- the kernel */
+
+/* By a block's threads. */
+static __device__ __forceinline__ void
+copy_view(table_view *to, const table_view *from)
+{
+	for (uint32_t i = threadIdx.x; i < sizeof(*to) / sizeof(uint64_t); i += blockDim.x)
+		reinterpret_cast<uint64_t *>(to)[i] = reinterpret_cast<const uint64_t *>(from)[i];
+}
 
 static __device__ __forceinline__ uint32_t
 sum_of_warp(uint32_t amount)
@@ -348,12 +384,12 @@ tell_direct(const direct_job &job, const direct_tally *tally)
 		atomicAdd(&job.partial_rows[blockIdx.x], lines);
 }
 
-template <bool KEYED, bool PROBED> static __global__ void
+template <bool KEYED, direct_probe PROBED> static __global__ void
 __launch_bounds__(KEYED ? DIRECT_THREADS_KEYED : DIRECT_THREADS, KEYED ? 1 : DIRECT_BLOCKS)
 direct_kernel(const __grid_constant__ direct_job job)
 {
 	extern __shared__ uint64_t direct_memory[];
-	__shared__ table_view index;
+	__shared__ table_view index[PROBED == DIRECT_CHANGED ? DIRECT_TABLES : 1];
 	uint32_t	warps = blockDim.x / 32;
 	uint32_t	all = gridDim.x * warps;
 	uint32_t	p = blockIdx.x * warps + threadIdx.x / 32;
@@ -361,10 +397,13 @@ direct_kernel(const __grid_constant__ direct_job job)
 	pass_table	table = {};
 	pass_page	next = {};
 
-	if (PROBED)
-		for (uint32_t i = threadIdx.x; i < sizeof(index) / sizeof(uint64_t); i += blockDim.x)
-			reinterpret_cast<uint64_t *>(&index)[i] =
-				reinterpret_cast<const uint64_t *>(&job.probe->index)[i];
+	if (PROBED != DIRECT_NO_PROBE)
+		copy_view(&index[DIRECT_TABLE], &job.probe->index);
+	if (PROBED == DIRECT_CHANGED)
+	{
+		copy_view(&index[DIRECT_CHANGED_KEYS], &job.probe->changed);
+		copy_view(&index[DIRECT_INSTEAD], &job.probe[1].index);
+	}
 	if (KEYED)
 		table = table_begin(job.view, job.grouped, direct_memory);
 	else if (threadIdx.x == 0)

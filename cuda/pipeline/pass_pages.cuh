@@ -56,7 +56,7 @@ struct pass_plan
 	pass_column columns[PASS_COLUMNS_MAX];
 	uint32_t	naggregates;
 	uint32_t	nkeys;
-	uint32_t	nprobes;
+	uint32_t	nprobes;		/* views of probes, with those of changed keys */
 	uint32_t	nparts;			/* of all probes */
 	uint32_t	ncolumns;		/* of these; others of the page are behind them */
 	uint32_t	nothers;

@@ -493,6 +493,12 @@ cuda_pipeline_destroy(GhPipeline *handle)
 	free(pipeline);
 }
 
+static bool
+is_on(const GhTable *table, int device)
+{
+	return table == nullptr || reinterpret_cast<const cuda_table *>(table)->options.device == device;
+}
+
 /* What the plan's check does not know: marks, devices, and what this engine does not do. */
 static GhStatus
 check_options(const GhPipelineOptions *options, GhError *error)
@@ -512,6 +518,8 @@ check_options(const GhPipelineOptions *options, GhError *error)
 
 		if (table->options.device != options->device)
 			return gh_error_set(error, GH_INVALID, "the table of probe %u of a pipeline is on another device", p);
+		if (!is_on(probe->changed, options->device) || !is_on(probe->instead, options->device))
+			return gh_error_set(error, GH_INVALID, "rows of other keys of probe %u of a pipeline are on another device", p);
 		if (probe->marks != nullptr && probe->marks->table != table)
 			return gh_error_set(error, GH_INVALID, "probe %u of a pipeline has marks of another table", p);
 	}

@@ -253,6 +253,7 @@ struct cuda_pipeline
 	pipe_block	plan_block;
 	pipe_block	probes_block;
 	probe_view *probes;			/* as they were sent last */
+	uint32_t	nviews;			/* of them: as many as probes, or twice that, where some has changed keys */
 	vector_place places[GH_PROGRAM_VECTORS_MAX];
 	uint32_t	nlows;			/* arrays of values */
 	uint32_t	nhighs;

@@ -70,7 +70,9 @@ probes_bytes(const cuda_pipeline *pipeline)
 		nparts += options->probes[p].nparts;
 		nfills += options->probes[p].nfills;
 	}
-	return pass_probes_bytes(options->nprobes, nparts, nfills);
+	return pipeline->nviews == 0 ? pass_probes_bytes(0, 0, 0) :
+		pass_probes_bytes(pipeline->nviews, nparts * (pipeline->nviews / options->nprobes),
+						  nfills * (pipeline->nviews / options->nprobes));
 }
 
 /* What a block may have of shared memory on this device. */
@@ -322,9 +324,9 @@ fill_plan(const cuda_pipeline *pipeline, pass_plan *plan)
 		plan->steps[s] = {gh_step_begin(options, s), options->steps[s].end, options->steps[s].probe};
 	plan->naggregates = sink->naggregates;
 	plan->nkeys = sink->nkeys;
-	plan->nprobes = options->nprobes;
-	for (uint32_t p = 0; p < options->nprobes; p++)
-		plan->nparts += options->probes[p].nparts;
+	plan->nprobes = pipeline->nviews;
+	for (uint32_t p = 0; p < pipeline->nviews; p++)
+		plan->nparts += options->probes[p % options->nprobes].nparts;
 	std::copy(sink->aggregates, sink->aggregates + sink->naggregates, plan->aggregates);
 	std::copy(sink->keys, sink->keys + sink->nkeys, plan->keys);
 	plan->sure = std::all_of(plan->aggregates, plan->aggregates + plan->naggregates,

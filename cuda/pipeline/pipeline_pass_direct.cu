@@ -57,7 +57,14 @@ columns_suit(const cuda_pipeline *pipeline)
 		});
 }
 
-/* Of the table as it is now: one place has what a key finds, and that is all there is to it. */
+static bool
+table_suits(const GhProbe *probe, const probe_view *view)
+{
+	return view->has_values != 0 && view->counts == 0 &&
+		(view->by_number == 0 || (probe->nfills == 0 && view->rows.back_bit == UINT32_MAX));
+}
+
+/* Of the tables as they are now: one place has what a key finds, and that is all there is to it. */
 static bool
 probe_suits(const cuda_pipeline *pipeline)
 {
@@ -69,8 +76,8 @@ probe_suits(const cuda_pipeline *pipeline)
 		return true;
 	return options->nprobes == 1 && probe->kind != GH_PROBE_LEFT && probe->marks == nullptr &&
 		probe->nparts == 1 && column_of(pipeline, probe->parts[0].vector) != nullptr &&
-		view->has_index != 0 && view->has_values != 0 && view->counts == 0 &&
-		(view->by_number == 0 || (probe->nfills == 0 && view->rows.back_bit == UINT32_MAX));
+		view->has_index != 0 && table_suits(probe, view) &&
+		(view->has_changed == 0 || (view->changed_values != 0 && (view[1].has_index == 0 || table_suits(probe, &view[1]))));
 }
 
 /* Is that a comparison of a column with a constant, for the filter that is the instruction behind it? */
@@ -207,6 +214,7 @@ plan_probe(const cuda_pipeline *pipeline, direct_plan *plan)
 	plan->probe = operand_of(pipeline, part->vector);
 	plan->probe_mask = part->bits == 64 ? UINT64_MAX : ((uint64_t) 1 << part->bits) - 1;
 	plan->anti = options->probes[0].kind == GH_PROBE_ANTI;
+	plan->instead = pipeline->probes[0].has_changed != 0 && pipeline->probes[1].has_index != 0;
 	plan->probe_step = 0;
 	while (options->steps[plan->probe_step].probe == 0)
 		plan->probe_step++;
@@ -249,10 +257,13 @@ static direct_function *
 kernel_of(const cuda_pipeline *pipeline)
 {
 	bool		probed = pipeline->plan.options.nprobes > 0;
+	bool		changed = probed && pipeline->probes[0].has_changed != 0;
 
 	if (pipeline->plan.options.sink.groups.nkeys > 0)
-		return probed ? direct_kernel<true, true> : direct_kernel<true, false>;
-	return probed ? direct_kernel<false, true> : direct_kernel<false, false>;
+		return changed ? direct_kernel<true, DIRECT_CHANGED> : probed ? direct_kernel<true, DIRECT_PROBE> :
+			direct_kernel<true, DIRECT_NO_PROBE>;
+	return changed ? direct_kernel<false, DIRECT_CHANGED> : probed ? direct_kernel<false, DIRECT_PROBE> :
+		direct_kernel<false, DIRECT_NO_PROBE>;
 }
 
 GhStatus

@@ -347,6 +347,9 @@ fill_probes(cuda_pipeline *pipeline, const pipe_parts *parts, const pipe_parts *
 		saved += nsaved[p + 1];
 		pipeline->view.marks |= probe->marks != nullptr;
 	}
+	/* of changed keys: what they look up is put in with the tables */
+	for (uint32_t p = options->nprobes; p < pipeline->nviews; p++)
+		memcpy(&pipeline->probes[p], &pipeline->probes[p - options->nprobes], sizeof(probe_view));
 }
 
 static void
@@ -381,6 +384,7 @@ fill_view(cuda_pipeline *pipeline, const pipe_parts *device, uint32_t nsaved)
 	view->copied = device->copied;
 	view->copies = device->copies;
 	view->nsteps = options->nsteps;
+	view->nprobes = options->nprobes;
 	view->sink = options->sink.kind;
 	view->seen_before = options->source.seen_before;
 	view->page_bytes = options->source.kind == GH_SOURCE_PAGES ? options->source.page_bytes : 0;
@@ -414,8 +418,13 @@ pipe_plan_upload(cuda_pipeline *pipeline, GhError *error)
 	fill_classes(pipeline);
 	fill_places(pipeline, places, copied);
 	memcpy(pipeline->places, places, sizeof(places));
+	pipeline->nviews = options->nprobes;
 	for (uint32_t p = 0; p < options->nprobes; p++)
+	{
 		pipeline->view.multiplies |= gh_probe_multiplies(&pipeline->plan, p);
+		if (options->probes[p].changed != nullptr)
+			pipeline->nviews = 2 * options->nprobes;
+	}
 	for (uint32_t p = 0; pipeline->view.multiplies != 0 && p <= options->nprobes; p++)
 	{
 		nsaved[p] = list_saved(pipeline, (int) p - 1, saved + all_saved);
@@ -425,13 +434,13 @@ pipe_plan_upload(cuda_pipeline *pipeline, GhError *error)
 	(void) parts_carve(options, &counts, &sizes);
 	GH_TRY(pipe_alloc_small(&pipeline->memory, sizes.used, false, &pipeline->plan_block, error));
 	if (options->nprobes > 0)
-		GH_TRY(pipe_alloc_small(&pipeline->memory, options->nprobes * sizeof(probe_view), false, &pipeline->probes_block,
+		GH_TRY(pipe_alloc_small(&pipeline->memory, pipeline->nviews * sizeof(probe_view), false, &pipeline->probes_block,
 						  error));
 	arrays.base = pipeline->plan_block.memory;
 	device = parts_carve(options, &counts, &arrays);
 	arrays = {};
 	arrays.base = static_cast<char *>(calloc(1, sizes.used));
-	pipeline->probes = static_cast<probe_view *>(calloc(options->nprobes + 1, sizeof(probe_view)));
+	pipeline->probes = static_cast<probe_view *>(calloc(pipeline->nviews + 1, sizeof(probe_view)));
 	if (arrays.base == nullptr || pipeline->probes == nullptr)
 	{
 		free(arrays.base);
@@ -458,19 +467,63 @@ pipe_plan_upload(cuda_pipeline *pipeline, GhError *error)
 
 /* -------------------------------------------------------------------- probes */
 
-/* A table that no pipeline made may have changed since. */
+/* A table that no pipeline made may have changed since.  NULL: no key is in it. */
 static void
-view_table(const GhProbe *probe, probe_view *view)
+view_table(const GhTable *probed, probe_view *view)
 {
-	const cuda_table *table = reinterpret_cast<const cuda_table *>(probe->table);
+	const cuda_table *table = reinterpret_cast<const cuda_table *>(probed);
 
+	view->has_index = table != nullptr && (table->rows == nullptr || table->rows->has_index);
+	if (table == nullptr)
+		return;
 	view->by_number = table->by_number;
-	view->has_index = table->rows == nullptr || table->rows->has_index;
 	view->has_values = table->layout == LAYOUT_K8V8;
 	view->index = table_make_view(table);
 	if (table->rows != nullptr)
 		view->rows = pipe_rows_view(table->rows);
-	view->marks = probe->marks != nullptr ? reinterpret_cast<uint32_t *>(probe->marks->block.memory) : nullptr;
+}
+
+/* Keys whose rows are in the other table, whose view is behind those of all probes. */
+static void
+view_changed(const GhTable *keys, probe_view *view)
+{
+	probe_view	of_keys = {};
+
+	if (keys == nullptr)
+		return;
+	view_table(keys, &of_keys);
+	view->has_changed = of_keys.has_index;
+	view->changed_values = of_keys.has_values;
+	view->changed = of_keys.index;
+}
+
+/* The view of a number, as it is now. */
+static probe_view
+view_now(const cuda_pipeline *pipeline, uint32_t number)
+{
+	const GhPipelineOptions *options = &pipeline->plan.options;
+	const GhProbe *probe = &options->probes[number % options->nprobes];
+	probe_view	now;
+
+	memcpy(&now, &pipeline->probes[number], sizeof(now));
+	view_table(number < options->nprobes ? probe->table : probe->instead, &now);
+	if (number < options->nprobes)
+		view_changed(probe->changed, &now);
+	now.marks = probe->marks != nullptr ? reinterpret_cast<uint32_t *>(probe->marks->block.memory) : nullptr;
+	return now;
+}
+
+/* Is a table such that nobody knows what is in it? */
+static bool
+has_failed(cuda_pipeline *pipeline, const GhTable *probed, GhError *error)
+{
+	const cuda_table *table = reinterpret_cast<const cuda_table *>(probed);
+
+	if (table == nullptr || !table->failed)
+		return false;
+	pipeline->memory.failed = true;
+	*error = pipeline->memory.error = table->error;
+	return true;
 }
 
 GhStatus
@@ -480,19 +533,14 @@ pipe_probes_send(cuda_pipeline *pipeline, GhError *error)
 	bool		changed = false;
 
 	for (uint32_t p = 0; p < options->nprobes; p++)
-	{
-		const cuda_table *table = reinterpret_cast<const cuda_table *>(options->probes[p].table);
-		probe_view	now;
-
-		/* nobody knows what is in it */
-		if (table->failed)
-		{
-			pipeline->memory.failed = true;
-			*error = pipeline->memory.error = table->error;
+		if (has_failed(pipeline, options->probes[p].table, error) ||
+			has_failed(pipeline, options->probes[p].changed, error) ||
+			has_failed(pipeline, options->probes[p].instead, error))
 			return GH_DEVICE_ERROR;
-		}
-		memcpy(&now, &pipeline->probes[p], sizeof(now));
-		view_table(&options->probes[p], &now);
+	for (uint32_t p = 0; p < pipeline->nviews; p++)
+	{
+		probe_view	now = view_now(pipeline, p);
+
 		changed |= memcmp(&now, &pipeline->probes[p], sizeof(now)) != 0;
 		memcpy(&pipeline->probes[p], &now, sizeof(now));
 	}
@@ -502,6 +550,6 @@ pipe_probes_send(cuda_pipeline *pipeline, GhError *error)
 	for (uint32_t i = 0; i < pipeline->flying; i++)
 		PIPE_TRY(&pipeline->memory, cudaStreamSynchronize(pipeline->flight[i]->stream), error);
 	GH_TRY(pipe_copy(&pipeline->memory, pipeline->probes_block.memory, pipeline->probes,
-					 options->nprobes * sizeof(probe_view), error));
+					 pipeline->nviews * sizeof(probe_view), error));
 	return pipe_wait(&pipeline->memory, error);
 }

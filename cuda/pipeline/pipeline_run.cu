@@ -109,8 +109,10 @@ run_several(const run_job &job, const line_values &row, const LINES &lines, row_
 			}
 			else
 			{
-				const probe_view &probe = view.probes[at.probe - 1];
+				const uint32_t number = view_of_row(view, view.probes, at.probe - 1, row);
+				const probe_view &probe = view.probes[number];
 
+				walks[depth].number = number;
 				live = probe_row<LINES::marks, true>(view, probe, row, run, step, &walks[depth]);
 				if (live && probe.multiplies != 0 && walks[depth].left)
 				{
@@ -127,7 +129,7 @@ run_several(const run_job &job, const line_values &row, const LINES &lines, row_
 		for (live = false; !live && depth > 0 && !run->over;)
 		{
 			match_walk *walk = &walks[depth - 1];
-			const probe_view &probe = view.probes[view.steps[walk->step].probe - 1];
+			const probe_view &probe = view.probes[walk->number];
 
 			put_vectors_back(row, probe.saved, probe.nsaved);
 			live = walk_match<LINES::marks, true>(view, probe, row, run, walk);

@@ -33,6 +33,7 @@ struct match_walk
 {
 	uint64_t	at;				/* a row's number, a value, or the next place among members */
 	uint32_t	step;
+	uint32_t	number;			/* of the probe's view, where others come behind the first match */
 	bool		left;			/* there are more */
 	bool		several;		/* at is a place among members */
 	bool		matched;
@@ -52,6 +53,21 @@ note_back(const pipe_view &view, row_run *run, uint32_t step)
 }
 
 /* ------------------------------------------------------------------- matches */
+
+/* Which view of a probe a row's key is looked up by: that of the table, or, if it is one of those keys, of the other rows. */
+static __device__ __forceinline__ uint32_t
+view_of_row(const pipe_view &view, const probe_view *probes, uint32_t number, const line_values &row)
+{
+	const probe_view &probe = probes[number];
+	uint64_t	value;
+	uint64_t   *place;
+	uint64_t	key;
+
+	if (probe.has_changed == 0 || !line_key(probe.parts, probe.nparts, row, &key))
+		return number;
+	return (probe.changed_values != 0 ? locate_key<layout_k8v8>(probe.changed, key, &value, &place) :
+			locate_key<layout_k8>(probe.changed, key, &value, &place)) ? view.nprobes + number : number;
+}
 
 /* Inlined, as what it calls: of a function that is called, a row's values and the walk are in memory. */
 static __device__ __forceinline__ void
@@ -238,7 +254,7 @@ run_steps(const run_job &job, const step_view *steps, const probe_view *probes, 
 		{
 			match_walk	walk;
 
-			if (!probe_row<true, PROGRAM>(view, probes[at.probe - 1], row, run, step, &walk))
+			if (!probe_row<true, PROGRAM>(view, probes[view_of_row(view, probes, at.probe - 1, row)], row, run, step, &walk))
 				return step - job.step;
 			continue;
 		}

@@ -62,7 +62,10 @@ find_names(const GhPipelineOptions *options, GhPipelineNames *names, GhError *er
 	{
 		names->tables[i] = root_of_table(options->probes[i].table);
 		names->marks[i] = root_of_marks(options->probes[i].marks);
-		if (names->tables[i] == 0)
+		names->changed[i] = root_of_table(options->probes[i].changed);
+		names->instead[i] = root_of_table(options->probes[i].instead);
+		if (names->tables[i] == 0 || (names->changed[i] == 0) != (options->probes[i].changed == NULL) ||
+			(names->instead[i] == 0) != (options->probes[i].instead == NULL))
 			return gh_error_set(error, GH_INVALID, "probe %u of a pipeline is of no table of the service", i);
 	}
 	return GH_OK;

@@ -56,6 +56,8 @@ walk_probes(Walk *walk, GhProbe *probes, uint32 nprobes)
 		probe->fills = walk->step(walk, probe->fills, probe->nfills, sizeof(GhProbeFill));
 		probe->table = NULL;
 		probe->marks = NULL;
+		probe->changed = NULL;
+		probe->instead = NULL;
 	}
 }
 

@@ -14,6 +14,8 @@ typedef struct GhPipelineNames
 	GhRef		source;			/* the table, or the pipeline with the groups */
 	GhRef		tables[GH_PROBES_MAX];	/* by probe */
 	GhRef		marks[GH_PROBES_MAX];
+	GhRef		changed[GH_PROBES_MAX];
+	GhRef		instead[GH_PROBES_MAX];
 } GhPipelineNames;
 
 /* Options that were read out of a block.  They point into its copy, and to the probes. */

@@ -215,6 +215,19 @@ use_table(Search *search, GhRef root)
 	return used != NULL ? used->handle : NULL;
 }
 
+/* Keys of a probe whose rows are in another table, and that one. */
+static void
+use_changed(Search *search, GhPipelineBlock *block, uint32 number)
+{
+	GhProbe    *probe = &block->probes[number];
+
+	probe->changed = use_table(search, block->names.changed[number]);
+	probe->instead = use_table(search, block->names.instead[number]);
+	if ((probe->changed == NULL) != (block->names.changed[number] == 0) ||
+		(probe->instead == NULL) != (block->names.instead[number] == 0))
+		search->why = "a table of other rows of a probe is none";
+}
+
 /* All that the options name.  What is not there is NULL, for the engine to refuse, but for marks, which may be. */
 static void
 use_all(Search *search, GhPipelineBlock *block)
@@ -230,6 +243,7 @@ use_all(Search *search, GhPipelineBlock *block)
 	for (uint32 i = 0; block->options.probes != NULL && i < block->options.nprobes; i++)
 	{
 		block->probes[i].table = use_table(search, block->names.tables[i]);
+		use_changed(search, block, i);
 		used = use_named(search, block->names.marks[i]);
 		block->probes[i].marks = used != NULL ? used->marks : NULL;
 		if (used != NULL && used->marks == NULL)

@@ -68,8 +68,8 @@ typedef struct GhRunning
 	void	   *columns;
 } GhRunning;
 
-/* What a pipeline uses at most: its source, and the table and marks of each probe. */
-#define GH_USED_MAX (1 + 2 * GH_PROBES_MAX)
+/* What a pipeline uses at most: its source, and of each probe the table, marks, and the two tables of changed keys. */
+#define GH_USED_MAX (1 + 4 * GH_PROBES_MAX)
 
 /* What an entry is in this worker: a table, a pipeline, marks or a span, or nothing. */
 typedef struct GhWorkerTable

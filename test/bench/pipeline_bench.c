@@ -478,7 +478,7 @@ make_pipeline(const Bench *bench, const Job *job, GhTable *inner)
 	static const GhPageAttribute attributes[COLUMN_INNER] = {{8, 8}, {8, 8}, {8, 8}};
 	static const GhKeyPart part = {COLUMN_KEY, 64, 0};
 	static const GhProbeFill fill = {COLUMN_INNER, 0};
-	GhProbe		probe = {inner, GH_PROBE_INNER, 1, &part, 1, &fill, NULL};
+	GhProbe		probe = {.table = inner,.kind = GH_PROBE_INNER,.nparts = 1,.parts = &part,.nfills = 1,.fills = &fill};
 	GhPipelineOptions options = {0};
 	GhStep		steps[2] = {{0, 1}, {0, 0}};
 	GhAggregate aggregate = {GH_AGGREGATE_SUM, GH_CLASS_INT, job->summed, GH_AGGREGATE_NO_FILTER, 0};

@@ -5,7 +5,7 @@
  *		without, against the model.
  *
  * An engine may do such pipelines in a way of its own, as long as tuples are all alike; in some rounds some
- * are not.  Tables keep nothing, one value or two, of keys that have one row or several.
+ * are not.  Tables keep nothing, one value or two, of keys that have one row or several.  Rows of some keys may be in another table.
  */
 #include "pipeline_model.h"
 
@@ -113,6 +113,101 @@ draw_table(Context *c, const Trial *pages, uint32_t attribute)
 	}
 	stage->cut = UINT64_MAX;
 	return stage;
+}
+
+/* A table in the place of `inner`: without the rows of some keys, or with others of these; their keys; and their rows. */
+typedef struct Changes
+{
+	Stage	   *base;
+	Stage	   *changed;
+	Stage	   *instead;
+} Changes;
+
+/* Keeps what the table does, or, of keys, nothing. */
+static Stage *
+table_like(Context *c, const Stage *inner, bool keys)
+{
+	Stage	   *stage = stage_make();
+
+	stage->options.source.natts = 3;
+	for (uint32_t i = 0; i < 3; i++)
+		(void) stage_column(stage, GH_CLASS_INT, i + 1);
+	stage_run_step(stage);
+	stage->options.sink.kind = GH_SINK_TABLE;
+	stage_part(stage, 0, inner->table_parts[0].bits);
+	stage->options.sink.table.matches = keys ? GH_MATCHES_ANY : inner->options.sink.table.matches;
+	stage->options.sink.table.seed = random_next(c);
+	for (uint32_t k = 0; !keys && k < inner->options.sink.table.nkept; k++)
+		stage_keep(stage, inner->kept[k].vector, GH_CLASS_INT, 8);
+	stage_finish(c, stage);
+	stage->cut = UINT64_MAX;
+	return stage;
+}
+
+static bool
+draw_changes(Context *c, Stage *inner, const GhHost *host, Changes *changes)
+{
+	uint64_t	mask = inner->table_parts[0].bits == 64 ? UINT64_MAX : UINT32_MAX;
+	uint32_t	part = 1 + (uint32_t) random_below(c, 4);
+	bool		gone = chance(c, 30);
+
+	changes->base = table_like(c, inner, false);
+	changes->changed = table_like(c, inner, true);
+	changes->instead = table_like(c, inner, false);
+	for (uint64_t i = 0; i < inner->source.count; i++)
+	{
+		const GhValue *row = rows_at(&inner->source, i);
+		GhValue		other[3] = {row[0], {random_next(c), 0, chance(c, 10)}, {random_next(c), 0, 0}};
+
+		if (row[0].null || mix(row[0].low & mask) % 4 >= part)
+		{
+			stage_row(changes->base, row);
+			continue;
+		}
+		if (!gone)
+			stage_row(changes->base, other);
+		stage_row(changes->changed, row);
+		stage_row(changes->instead, row);
+	}
+	/* of keys that are in no table any more */
+	for (uint64_t n = random_below(c, 20); n > 0; n--)
+	{
+		GhValue		row[3] = {{random_next(c), 0, 0}, {0, 0, 0}, {0, 0, 0}};
+
+		if (has_row(inner, row[0].low) || mask != UINT64_MAX)
+			continue;
+		stage_row(changes->base, row);
+		stage_row(changes->changed, row);
+	}
+	return stage_run(c, changes->base, host) && stage_run(c, changes->changed, host) && stage_run(c, changes->instead, host);
+}
+
+/* The three are in the place of the table. */
+static void
+put_changes(Stage *inner, Stage *outer, const Changes *changes)
+{
+	stage_end_table(inner);
+	inner->made.table = changes->base->made.table;
+	if (changes->changed->made.rows.count == 0)
+		return;
+	outer->probes[0].changed = changes->changed->made.table;
+	if (changes->instead->made.rows.count > 0)
+		outer->probes[0].instead = changes->instead->made.table;
+}
+
+static void
+drop_changes(Context *c, Changes *changes)
+{
+	Stage	   *stages[] = {changes->base, changes->changed, changes->instead};
+
+	for (uint32_t i = 0; i < 3; i++)
+	{
+		if (stages[i] == NULL)
+			continue;
+		stage_end(stages[i]);
+		stage_end_table(stages[i]);
+		stage_drop(c, stages[i]);
+	}
 }
 
 /* -------------------------------------------------------------------- the pages */
@@ -244,6 +339,7 @@ one_round(Context *c)
 	uint32_t	attribute = (uint32_t) random_below(c, pages->relation.natts);
 	Stage	   *inner = chance(c, 60) ? draw_table(c, pages, attribute) : NULL;
 	Stage	   *outer = NULL;
+	Changes		changes = {NULL, NULL, NULL};
 	HostState	state;
 	GhHost		host;
 
@@ -253,15 +349,21 @@ one_round(Context *c)
 		if (inner != NULL)
 			stage_end(inner);
 		outer = draw_outer(c, pages, inner, attribute);
+		if (inner != NULL && chance(c, 40) && draw_changes(c, inner, &host, &changes))
+			put_changes(inner, outer, &changes);
 		if (put_pages(c, pages, outer, &host))
 			(void) stage_run(c, outer, &host);
 		stage_end(outer);
 	}
+	/* that of the base, then */
+	if (changes.base != NULL && inner->made.table == changes.base->made.table)
+		inner->made.table = NULL;
 	if (inner != NULL)
 	{
 		stage_end(inner);
 		stage_end_table(inner);
 	}
+	drop_changes(c, &changes);
 	CHECK_U64(c, "bytes left", state.allocated + state.device_bytes, 0);
 	stage_drop(c, outer);
 	stage_drop(c, inner);

@@ -1,10 +1,10 @@
 /*
  * test_pipeline_overlay.c
- *		Tables with an overlay, and the filter of its keys.
+ *		Tables with an overlay, and the filter of its keys; probes with changed keys.
  *
  * A table has entries, some of which are stale: what is right of the others' keys is in another table, with rows that
- * are new.  What the overlay shows must be what a table of all right entries and new rows does: the model of that
- * one checks what the other is asked.
+ * are new.  What the overlay, or the probe, shows must be what a table of all right entries and new rows does: the model
+ * of that one checks what the other is asked.
  */
 #include "pipeline_model.h"
 #include "engine/pipeline/key_filter.h"
@@ -83,6 +83,9 @@ typedef struct Case
 	Stage	   *instead;
 	Stage	   *visible;		/* a table of all that is right */
 	GhKeyFilter *filter;
+	/* without an overlay: keys of the other table are those of a table, which each probe names */
+	bool		by_probe;
+	Stage	   *changed;
 } Case;
 
 static uint64_t
@@ -126,9 +129,12 @@ draw_entries(Context *c, Case *one)
 	}
 }
 
-/* A table of the entries that are wanted; the base has its columns in another order, and no parts of the key. */
+/*
+ * A table of the entries that are wanted; with an overlay, the base has its columns in another order, and no parts of the
+ * key.  keys: of their keys alone.
+ */
 static Stage *
-make_table_stage(Context *c, const Case *one, bool is_base)
+make_table_stage(Context *c, const Case *one, bool is_base, bool keys)
 {
 	Stage	   *stage = stage_make();
 
@@ -141,6 +147,12 @@ make_table_stage(Context *c, const Case *one, bool is_base)
 	stage->options.sink.table.seed = random_next(c);
 	for (uint32_t k = 0; k < one->nparts; k++)
 		stage_part(stage, k, (uint8_t) (64 / one->nparts));
+	if (keys)
+	{
+		stage_finish(c, stage);
+		return stage;
+	}
+	is_base &= !one->by_probe;
 	if (is_base && one->texts)
 		stage_keep(stage, one->nparts + 1, GH_CLASS_TEXT, 0);
 	stage_keep(stage, one->nparts, GH_CLASS_INT, 8);
@@ -168,29 +180,52 @@ make_filter(Case *one)
 			gh_key_filter_add(one->filter, key_of(one, one->entries[i].values));
 }
 
+/* Are the key's rows in the other table? */
+static bool
+is_elsewhere(const Case *one, uint64_t key)
+{
+	if (!one->by_probe)
+		return one->filter != NULL && gh_key_filter_may_have(one->filter, key);
+	for (uint32_t i = 0; i < one->nentries; i++)
+		if ((one->entries[i].stale || one->entries[i].is_new) && key_of(one, one->entries[i].values) == key)
+			return true;
+	return false;
+}
+
 static bool
 make_tables(Context *c, Case *one, const GhHost *host)
 {
-	one->base = make_table_stage(c, one, true);
-	one->instead = make_table_stage(c, one, false);
-	one->visible = make_table_stage(c, one, false);
+	one->base = make_table_stage(c, one, true, false);
+	one->instead = make_table_stage(c, one, false, false);
+	one->visible = make_table_stage(c, one, false, false);
+	one->changed = make_table_stage(c, one, false, true);
 	make_filter(one);
 	for (uint32_t i = 0; i < one->nentries; i++)
 	{
 		const Entry *entry = &one->entries[i];
-		bool		elsewhere = one->filter != NULL && gh_key_filter_may_have(one->filter, key_of(one, entry->values));
 
 		if (!entry->is_new)
 			stage_row(one->base, entry->values);
 		if (!entry->stale)
 			stage_row(one->visible, entry->values);
-		if (!entry->stale && elsewhere)
+		if (!entry->stale && is_elsewhere(one, key_of(one, entry->values)))
 			stage_row(one->instead, entry->values);
+		if (entry->stale || entry->is_new)
+			stage_row(one->changed, entry->values);
 	}
-	return stage_run(c, one->base, host) && stage_run(c, one->instead, host) && stage_run(c, one->visible, host);
+	return stage_run(c, one->base, host) && stage_run(c, one->instead, host) && stage_run(c, one->visible, host) &&
+		stage_run(c, one->changed, host);
 }
 
-/* The table gets the overlay, and takes the place of the one of all that is right. */
+/* The table of all that is right goes, and the base is in its place. */
+static void
+put_in_place(Case *one)
+{
+	stage_end_table(one->visible);
+	one->visible->made.table = one->base->made.table;
+}
+
+/* The base gets the overlay. */
 static void
 lay_over(Context *c, Case *one)
 {
@@ -206,8 +241,6 @@ lay_over(Context *c, Case *one)
 	CHECK_STATUS(c, "an overlay", c->engine->pipelines->table_overlay(one->base->made.table, &overlay, &error), GH_OK);
 	CHECK_STATUS(c, "another one", c->engine->pipelines->table_overlay(one->base->made.table, &overlay, &error),
 				 GH_INVALID);
-	stage_end_table(one->visible);
-	one->visible->made.table = one->base->made.table;
 }
 
 /* Rows are looked up, with a condition on the pair or without, as a join of any kind. */
@@ -233,6 +266,12 @@ look_up(Context *c, Case *one, const GhHost *host, GhProbeKind kind)
 	for (uint32_t k = 0; k < one->nparts; k++)
 		stage_probe_part(stage, probe, k, (uint8_t) (64 / one->nparts));
 	stage_probe_step(stage, probe);
+	if (one->by_probe && one->changed->made.rows.count > 0)
+	{
+		stage->probes[probe].changed = one->changed->made.table;
+		if (one->instead->made.rows.count > 0)
+			stage->probes[probe].instead = one->instead->made.table;
+	}
 	stage->options.sink.kind = GH_SINK_GROUPS;
 	stage_aggregate(stage, GH_AGGREGATE_COUNT_ROWS, 0, 0);
 	for (uint32_t k = 0; k < stage->parts.ncolumns; k++)
@@ -253,7 +292,7 @@ look_up(Context *c, Case *one, const GhHost *host, GhProbeKind kind)
 }
 
 static void
-one_case(Context *c)
+one_case(Context *c, bool by_probe)
 {
 	static const GhProbeKind kinds[] = {GH_PROBE_INNER, GH_PROBE_LEFT, GH_PROBE_SEMI, GH_PROBE_ANTI};
 	Case	   *one = calloc(1, sizeof(Case));
@@ -261,10 +300,13 @@ one_case(Context *c)
 	GhHost		host;
 
 	host_init(&state, &host);
+	one->by_probe = by_probe;
 	draw_entries(c, one);
 	if (make_tables(c, one, &host))
 	{
-		lay_over(c, one);
+		if (!by_probe)
+			lay_over(c, one);
+		put_in_place(one);
 		for (uint32_t k = 0; k < 4 && c->failures == 0; k++)
 			look_up(c, one, &host, kinds[k]);
 		/* it was that of the table below */
@@ -273,6 +315,8 @@ one_case(Context *c)
 	stage_end(one->base);
 	stage_end(one->instead);
 	stage_end(one->visible);
+	stage_end(one->changed);
+	stage_end_table(one->changed);
 	stage_end_table(one->base);
 	stage_end_table(one->instead);
 	stage_end_table(one->visible);
@@ -280,6 +324,7 @@ one_case(Context *c)
 	stage_drop(c, one->base);
 	stage_drop(c, one->instead);
 	stage_drop(c, one->visible);
+	stage_drop(c, one->changed);
 	free(one->filter);
 	free(one);
 }
@@ -299,14 +344,31 @@ overlay_shows_what_is_right(Context *c)
 	for (uint64_t round = 0; round < sized(c, 200, 40) && c->failures == 0; round++)
 	{
 		c->random = seed + round * 1000003;
-		one_case(c);
+		one_case(c, false);
 		if (c->failures > 0)
 			printf("  round %" PRIu64 " of overlays failed\n", round);
+	}
+}
+
+static void
+changed_keys_are_looked_up_elsewhere(Context *c)
+{
+	uint64_t	seed = random_next(c);
+
+	if (no_pipelines(c))
+		return;
+	for (uint64_t round = 0; round < sized(c, 100, 20) && c->failures == 0; round++)
+	{
+		c->random = seed + round * 1000003;
+		one_case(c, true);
+		if (c->failures > 0)
+			printf("  round %" PRIu64 " of changed keys failed\n", round);
 	}
 }
 
 const Test	pipeline_overlay_tests[] = {
 	{"pipelines: a filter of keys has those that were added", filter_has_its_keys, false},
 	{"pipelines: an overlay shows what is right", overlay_shows_what_is_right, false},
+	{"pipelines: changed keys are looked up elsewhere", changed_keys_are_looked_up_elsewhere, false},
 	{NULL, NULL, false}
 };

@@ -107,6 +107,13 @@ refused_probes(Context *c)
 		REFUSED(stage->fills[0][1].column, FILLED);
 		REFUSED(stage->fills[0][1].kept, 0);
 		REFUSED(stage->fills[0][1].kept, 2);
+		REFUSED(probe->instead, bench.unnumbered->made.table);
+		REFUSED(probe->changed, bench.other);
+		probe->changed = bench.unnumbered->made.table;
+		expect_create(c, &stage->options, GH_OK, "changed keys");
+		REFUSED(probe->instead, bench.other);
+		REFUSED(probe->marks, bench.marks);
+		probe->changed = NULL;
 		probe->marks = bench.marks;
 		expect_create(c, &stage->options, GH_OK, "marks");
 		REFUSED(probe->table, bench.unnumbered->made.table);

@@ -279,6 +279,8 @@ inner_options(GhPipelineOptions *options, GhProbe *probes)
 	{
 		probes[i] = options->probes[i];
 		probes[i].table = fault_table_inner(probes[i].table);
+		probes[i].changed = fault_table_inner(probes[i].changed);
+		probes[i].instead = fault_table_inner(probes[i].instead);
 		if (probes[i].marks != NULL)
 			probes[i].marks = ((FaultMarks *) probes[i].marks)->inner;
 	}

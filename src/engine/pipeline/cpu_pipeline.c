@@ -6,6 +6,7 @@
  * that is stopped on the way leaves nothing in the sink (cpu_pipeline_undo.c).
  */
 #include "engine/pipeline/cpu_pipeline.h"
+#include "engine/table/cpu_internal.h"
 
 #include <stdlib.h>
 
@@ -274,14 +275,19 @@ create_levels(GhCpuPipeline *pipeline)
 	return true;
 }
 
-/* Are the marks of a probe those of its table? */
+/* Are the marks of a probe those of its table, and the rows of some keys in one other table only? */
 static GhStatus
-check_marks(const GhPipelineOptions *options, GhError *error)
+check_probes(const GhPipelineOptions *options, GhError *error)
 {
 	for (uint32_t p = 0; p < options->nprobes; p++)
-		if (options->probes[p].marks != NULL &&
-			options->probes[p].marks->rows != gh_cpu_rows_of(options->probes[p].table))
+	{
+		const GhProbe *probe = &options->probes[p];
+
+		if (probe->marks != NULL && probe->marks->rows != gh_cpu_rows_of(probe->table))
 			return gh_error_set(error, GH_INVALID, "probe %u of a pipeline has marks of another table", p);
+		if (probe->changed != NULL && ((const GhCpuTable *) probe->table)->overlay != NULL)
+			return gh_error_set(error, GH_UNSUPPORTED, "probe %u of a pipeline has changed keys, and its table an overlay", p);
+	}
 	return GH_OK;
 }
 
@@ -321,7 +327,7 @@ cpu_pipeline_create(const GhHost *host, const GhPipelineOptions *options, GhPipe
 	if (status == GH_OK && pipeline->plan.options.device != 0)
 		status = gh_error_set(error, GH_INVALID, "the CPU engine has no device %d", pipeline->plan.options.device);
 	if (status == GH_OK)
-		status = check_marks(&pipeline->plan.options, error);
+		status = check_probes(&pipeline->plan.options, error);
 	if (status == GH_OK)
 		status = create_contents(pipeline, error);
 	if (status != GH_OK)

@@ -8,8 +8,9 @@
  * are copied to the next level's batch, which is done whenever it is full.  With one row a key, and without conditions,
  * it takes no rounds.
  *
- * Of a table with an overlay (GhTableOverlay) that has keys of others, the rows are two groups by their keys, which are
- * done one after the other, each in the table where its keys are looked up.
+ * Where the rows of some keys are in another table, by the table's overlay (GhTableOverlay) or the probe's own word
+ * (GhProbe.changed), the rows are two groups by their keys, which are done one after the other, each in the table where
+ * its keys are looked up.
  */
 #include "engine/pipeline/cpu_pipeline.h"
 #include "engine/pipeline/key_filter.h"
@@ -23,6 +24,7 @@ typedef struct Probe
 	GhTable    *table;			/* where the keys are looked up; NULL: none is anywhere */
 	const GhCpuRows *rows;		/* NULL: of a table that no pipeline made */
 	const GhCpuOverlay *overlay;	/* of that table, which has other columns than the probe; or NULL */
+	GhTable    *instead;		/* where keys are looked up that are not the table's; NULL: none of them is anywhere */
 	bool		by_number;		/* what is found are numbers of rows; else values */
 	bool		multiplies;
 	bool		is_single;		/* a row has one match that matters, if its key is there */
@@ -86,30 +88,35 @@ forget_null_keys(Probe *p)
 	}
 }
 
-/* Directly, not by way of the handle's queue: nothing stops it. */
+/* Directly, not by way of the handle's queue: nothing stops it.  values: NULL, where they do not matter. */
 static void
-look_up(Probe *p)
+find_keys(Probe *p, GhTable *table, uint64_t *values)
 {
-	GhCpuTable *table = (GhCpuTable *) p->table;
+	GhCpuTable *handle = (GhCpuTable *) table;
 	GhRequest	request = {
 		.op = GH_FIND,
 		.count = p->at->picks.n,
 		.keys = p->at->keys,
+		.values_out = values,
 		.flags_out = p->at->there,
-		.table = p->table,
+		.table = table,
 	};
 
-	if (table == NULL)
+	gh_cpu_lock(handle, GH_LOCK_SHARED);
+	while (request.outcome.done < request.count)
+		(void) gh_cpu_find_slice(handle, &request);
+	gh_cpu_unlock(handle);
+}
+
+static void
+look_up(Probe *p)
+{
+	if (p->table == NULL)
 	{
 		memset(p->at->there, 0, p->at->picks.n);
 		return;
 	}
-	if (p->probe->nfills > 0 || !p->is_single)
-		request.values_out = p->at->values;
-	gh_cpu_lock(table, GH_LOCK_SHARED);
-	while (request.outcome.done < request.count)
-		(void) gh_cpu_find_slice(table, &request);
-	gh_cpu_unlock(table);
+	find_keys(p, p->table, p->probe->nfills > 0 || !p->is_single ? p->at->values : NULL);
 	forget_null_keys(p);
 }
 
@@ -539,21 +546,23 @@ typedef struct Apart
 	uint8_t		state[GH_VECTOR_ROWS];
 } Apart;
 
-/* Moves the picks whose keys the filter may have there. */
+/* Moves the picks there whose keys the filter may have, or are changed. */
 static void
 set_apart(Probe *p, Apart *apart)
 {
-	const GhKeyFilter *filter = p->overlay->filter;
+	GhTable    *changed = p->probe->changed;
 	GhCpuProbing *at = p->at;
 	uint32_t	all = at->picks.n;
 	uint16_t	where[GH_VECTOR_ROWS];
 	uint32_t	n = 0;
 	uint32_t	to;
 
+	if (changed != NULL)
+		find_keys(p, changed, NULL);
 	for (uint32_t i = 0; i < all; i++)
 	{
 		where[n] = (uint16_t) i;
-		n += gh_key_filter_may_have(filter, at->keys[i]);
+		n += changed != NULL ? at->there[i] : gh_key_filter_may_have(p->overlay->filter, at->keys[i]);
 	}
 	apart->picks.n = n;
 	to = n == 0 ? all : where[0];
@@ -603,7 +612,7 @@ probe_apart(Probe *p, const Apart *apart)
 {
 	p->at->picks = apart->picks;
 	memcpy(p->at->keys, apart->keys, apart->picks.n * sizeof(*apart->keys));
-	look_into(p, p->overlay->instead);
+	look_into(p, p->instead);
 	p->overlay = NULL;
 	probe_picks(p);
 }
@@ -632,7 +641,7 @@ probe_both(Probe *p)
 	bool		without_rounds = is_single(p);
 	Apart		apart;
 
-	look_into(p, p->overlay->instead);
+	look_into(p, p->instead);
 	without_rounds &= is_single(p);
 	look_into(p, table);
 	set_apart(p, &apart);
@@ -666,9 +675,10 @@ gh_cpu_probe(GhCpuPipeline *pipeline, uint32_t level, uint32_t step)
 		.at = &pipeline->levels[level]->probing,
 	};
 
+	p.instead = p.overlay != NULL ? p.overlay->instead : probe->instead;
 	look_into(&p, probe->table);
 	gather_keys(&p);
-	if (p.overlay != NULL && p.overlay->filter != NULL)
+	if (probe->changed != NULL || (p.overlay != NULL && p.overlay->filter != NULL))
 		probe_both(&p);
 	else
 		probe_picks(&p);

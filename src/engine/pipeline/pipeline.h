@@ -138,6 +138,13 @@ typedef struct GhProbe
 	 * before it, or the marks are of no use.
 	 */
 	GhMarks    *marks;
+	/*
+	 * Keys whose rows are not those of `table`: a table as that one may be, of which keys alone matter; or NULL.  Matches of
+	 * rows with such a key are looked for in `instead` alone, whose rows keep what the table's do; NULL: there are none.
+	 * Without marks.
+	 */
+	GhTable    *changed;
+	GhTable    *instead;
 } GhProbe;
 
 /*

@@ -179,6 +179,39 @@ check_fills(Check *check, uint32_t p)
 	return GH_OK;
 }
 
+static bool
+keeps_the_same(const GhTableShape *a, const GhTableShape *b)
+{
+	bool		same = a->nkept == b->nkept;
+
+	for (uint32_t k = 0; same && k < a->nkept; k++)
+		same = a->kept[k].value_class == b->kept[k].value_class && a->kept[k].bytes == b->kept[k].bytes;
+	return same;
+}
+
+/* Keys of a probe whose rows are in another table, and that one; some key may have several there, too. */
+static GhStatus
+check_changed(Check *check, uint32_t p)
+{
+	const GhProbe *probe = &check->options->probes[p];
+	GhTableShape *table = &check->plan->probed[p];
+	GhTableShape keys;
+	GhTableShape instead;
+
+	if (probe->changed == NULL && probe->instead == NULL)
+		return GH_OK;
+	if (probe->changed == NULL || probe->marks != NULL || !check->describe(probe->changed, &keys))
+		return gh_error_set(check->error, GH_INVALID, "probe %u of a pipeline has rows of other keys, without a table of "
+							"these, or with marks", p);
+	if (probe->instead == NULL)
+		return GH_OK;
+	if (!check->describe(probe->instead, &instead) || !keeps_the_same(table, &instead))
+		return gh_error_set(check->error, GH_INVALID, "probe %u of a pipeline has a table of other rows that do not keep "
+							"what those of its table do", p);
+	table->several |= instead.several;
+	return GH_OK;
+}
+
 static GhStatus
 check_probe(Check *check, uint32_t p)
 {
@@ -197,6 +230,8 @@ check_probe(Check *check, uint32_t p)
 	status = check_parts(check, probe->parts, probe->nparts, (int) p);
 	if (status == GH_OK)
 		status = check_fills(check, p);
+	if (status == GH_OK)
+		status = check_changed(check, p);
 	return status;
 }
 
