@@ -40,6 +40,9 @@ typedef struct GhDeviceTable
 	int			rank;			/* 0: it is made of a scan; else one more than the highest of the tables that it is made with */
 	struct GhInnerSide *side;	/* what it is made of; NULL: that was not looked at yet */
 	GhSupply   *supply;			/* brings its rows; NULL: there are none, or others have brought them */
+	bool		copied;			/* they are the entries of the copy of an index (device_copy.c) */
+	GhTable    *changed;		/* and keys whose rows are not the table's; NULL: there are none */
+	GhTable    *instead;		/* these rows; NULL: there are none */
 	GhTable    *table;			/* NULL: it was not made, or this process has no handle on it */
 	GhRef		root;			/* its name, where it may stay when this run has ended (device_tables.c); else 0 */
 	bool		kept;			/* it stays, and is borrowed from those that do */
@@ -81,6 +84,15 @@ typedef struct GhDeviceRun
 	GhKeptRow  *kept;
 } GhDeviceRun;
 
+/* What became of a table that was to be made of the copy of an index. */
+typedef enum GhCopyTable
+{
+	GH_COPY_NOT_USED,			/* there is none for it: the table is to be made otherwise */
+	GH_COPY_USED,
+	GH_COPY_OTHER,				/* one that was made of pages was there, and is borrowed */
+	GH_COPY_FAILED				/* the table's supply has, and says why */
+} GhCopyTable;
+
 /* What becomes of a table of all participants. */
 typedef enum GhSharedTable
 {
@@ -109,6 +121,7 @@ typedef struct GhDeviceShared
 	pg_atomic_uint64 inner_rows;	/* of the last join's table */
 	pg_atomic_uint64 tables[GH_PROBES_MAX]; /* GhRef of the pipelines that make them, and then of tables; 0: none */
 	pg_atomic_uint32 becomes[GH_PROBES_MAX];	/* GhSharedTable */
+	pg_atomic_uint64 copied[GH_PROBES_MAX]; /* blocks whose rows came from the copy of an index, for EXPLAIN; 0: it is none */
 	pg_atomic_uint64 marks;		/* GhRef, of the last table's; 0: none */
 } GhDeviceShared;
 
@@ -167,6 +180,8 @@ extern bool gh_device_finish_table(GhFragment *fragment, int number, GhRef *mark
 extern void gh_device_tables_are_done(GhFragment *fragment, bool made);
 extern void gh_device_rewind_table(GhFragment *fragment, int number, bool for_all);
 
+extern void gh_device_drop_table(const GhDeviceRun *device, GhDeviceTable *made);
+extern void gh_device_refuse_rows(GhSupply *supply);
 extern void gh_device_register_tables(GhFragment *fragment);
 extern bool gh_device_attach(GhDeviceRun *device, GhDeviceTable *made, GhRef table, GhRef marks);
 extern bool gh_device_note_table(GhFragment *fragment, int number, GhRef *marks, GhError *error);
@@ -179,6 +194,10 @@ extern bool gh_device_borrow_table(GhFragment *fragment, int number, GhRef *mark
 extern bool gh_device_hold_table(GhDeviceTable *table, GhRef root);
 extern void gh_device_keep_table(GhFragment *fragment, int number);
 extern void gh_device_leave_table(GhDeviceTable *table);
+
+/* ---- device_copy.c ---- */
+
+extern GhCopyTable gh_device_copy_table(GhFragment *fragment, int number);
 
 /* ---- device_rows.c ---- */
 

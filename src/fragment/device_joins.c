@@ -40,6 +40,14 @@ refuse_row(void *arg, Buffer buffer, BlockNumber block, OffsetNumber line)
 	(void) gh_error_set(&supply->error, GH_DECLINED, "rows of an inner side were handed back");
 }
 
+/* Rows that come back are such. */
+void
+gh_device_refuse_rows(GhSupply *supply)
+{
+	supply->row_back = refuse_row;
+	supply->arg = supply;
+}
+
 /* Adds the tables of joins, those first that others are made with, and *rank is above all of theirs; false: they are too many. */
 static bool
 add_tables(GhDeviceRun *device, GhJoined *joined, int *rank)
@@ -101,11 +109,16 @@ gh_device_prepare_tables(GhFragment *fragment)
 }
 
 /* Of a table that participants share, only this process's handles go. */
-static void
-drop_table(const GhDeviceRun *device, GhDeviceTable *made)
+void
+gh_device_drop_table(const GhDeviceRun *device, GhDeviceTable *made)
 {
 	const GhEngine *engine = device->engine;
 
+	if (made->changed != NULL)
+		engine->table_destroy(made->changed);
+	if (made->instead != NULL)
+		engine->table_destroy(made->instead);
+	made->changed = made->instead = NULL;
 	if (made->marks != NULL)
 		engine->pipelines->marks_destroy(made->marks);
 	if (made->table != NULL && (device->together || made->root != 0))
@@ -124,7 +137,7 @@ release_tables(void *arg)
 	GhDeviceRun   *device = ((GhFragment *) arg)->device;
 
 	for (int i = 0; i < GH_PROBES_MAX; i++)
-		drop_table(device, &device->tables[i]);
+		gh_device_drop_table(device, &device->tables[i]);
 }
 
 /* All tables go with the run's context, when the pipelines that probe them have gone. */
@@ -168,8 +181,7 @@ gh_device_begin_table(GhFragment *fragment, int number, GhRef *shared)
 	gh_device_register_tables(fragment);
 	supply = device->tables[number].supply = palloc0(sizeof(GhSupply));
 	begun = gh_supply_begin(supply, device->engine, &options, shared, side->pages, device->context);
-	supply->row_back = refuse_row;
-	supply->arg = supply;
+	gh_device_refuse_rows(supply);
 	supply->timing = fragment->timing;
 	return begun;
 }
@@ -368,11 +380,15 @@ make_one(GhFragment *fragment, int number)
 	bool		by_rows = is_by_rows(table);
 	bool		reached = true;
 	bool		done = true;
+	GhCopyTable copy;
 
 	if (by_rows && !gh_side_store_rows(fragment, number, &reached))
 		return gh_device_refuses(fragment, "rows of an inner side do not fit in memory");
 	if (device->no_rows)
 		return true;
+	copy = gh_device_copy_table(fragment, number);
+	if (copy != GH_COPY_NOT_USED)
+		return copy != GH_COPY_FAILED;
 	if (gh_device_borrow_table(fragment, number, NULL))
 		return true;
 	if (!gh_device_begin_table(fragment, number, table->source != NULL ? &table->root : NULL))
@@ -466,8 +482,8 @@ gh_device_tell_inner_scans(GhFragment *fragment)
 		if (supply == NULL)
 			continue;
 		gh_device_keep_counts(fragment, supply, &fragment->counts.build_time);
-		/* rows came through the executor */
-		if (fragment->joined->open || is_by_rows(table))
+		/* rows came through the executor, or from an index */
+		if (fragment->joined->open || is_by_rows(table) || table->copied)
 			continue;
 		InstrCountFiltered1(scan, supply->counts.tuples - supply->counts.passed[0]);
 		gh_child_start(scan);
@@ -485,12 +501,12 @@ gh_device_end_tables(GhFragment *fragment)
 
 	for (int i = 0; i < GH_PROBES_MAX; i++)
 	{
-		drop_table(device, &device->tables[i]);
+		gh_device_drop_table(device, &device->tables[i]);
 		if (device->tables[i].supply != NULL)
 			gh_supply_end(device->tables[i].supply);
 		device->tables[i].supply = NULL;
 		device->tables[i].side = NULL;
-		device->tables[i].looked_for = false;
+		device->tables[i].looked_for = device->tables[i].copied = false;
 		device->tables[i].source = NULL;
 	}
 	device->tables_made = false;
@@ -517,6 +533,8 @@ gh_device_make_probes(const GhDeviceRun *device, const GhJoined *joined)
 			fills[c].kept = c;
 		}
 		gh_joined_probe(level, level->key_vectors, made->table, made->marks, &probes[i]);
+		probes[i].changed = made->changed;
+		probes[i].instead = made->instead;
 		probes[i].nfills = nfills;
 		probes[i].fills = fills;
 	}

@@ -28,6 +28,8 @@
 
 #include "access/tableam.h"
 #include "miscadmin.h"
+#include "storage/bufmgr.h"
+#include "utils/rel.h"
 #include "utils/wait_event.h"
 
 #include "fragment/inner_side.h"
@@ -78,6 +80,7 @@ gh_device_share(GhDeviceShared *shared)
 	{
 		pg_atomic_init_u64(&shared->tables[i], 0);
 		pg_atomic_init_u32(&shared->becomes[i], GH_SHARED_OWN);
+		pg_atomic_init_u64(&shared->copied[i], 0);
 	}
 	pg_atomic_init_u64(&shared->marks, 0);
 }
@@ -156,6 +159,7 @@ attach_chain(GhFragment *fragment, GhDeviceShared *shared, const GhJoined *joine
 			return gh_device_refuses(fragment, "a table that was on the GPU is no longer there");
 		if (!gh_device_attach_table(fragment, number, table, i == joined->nlevels - 1 ? marks : 0))
 			return false;
+		joined->levels[i].lower->methods->tell_copy(joined->levels[i].lower, pg_atomic_read_u64(&shared->copied[number]), 0, 0);
 	}
 	return true;
 }
@@ -171,6 +175,30 @@ note_unused(GhDeviceShared *shared, const GhJoined *joined)
 	}
 }
 
+/* Whether the copy of an index is right for all of an inner side, and the table of it is there, and stays. */
+static bool
+borrow_copy(GhFragment *fragment, GhDeviceShared *shared, int number)
+{
+	GhDeviceTable *table = &fragment->device->tables[number];
+	GhCopyTable used = gh_device_copy_table(fragment, number);
+
+	if (used == GH_COPY_NOT_USED)
+		return false;
+	if (used != GH_COPY_FAILED && table->kept)
+	{
+		if (used == GH_COPY_USED)
+			pg_atomic_write_u64(&shared->copied[number], RelationGetNumberOfBlocks(table->side->relation));
+		return true;
+	}
+	/* it would be this process's alone */
+	gh_device_drop_table(fragment->device, table);
+	if (table->supply != NULL)
+		gh_supply_end(table->supply);
+	table->supply = NULL;
+	table->copied = false;
+	return false;
+}
+
 /* Looks for all tables of a chain, from the outermost down, and borrows those that have stayed. */
 static void
 borrow_chain(GhFragment *fragment, GhDeviceShared *shared, const GhJoined *joined, GhRef *marks)
@@ -179,7 +207,7 @@ borrow_chain(GhFragment *fragment, GhDeviceShared *shared, const GhJoined *joine
 	{
 		const GhJoinLevel *level = &joined->levels[i];
 
-		if (gh_device_borrow_table(fragment, level->table, marks))
+		if (borrow_copy(fragment, shared, level->table) || gh_device_borrow_table(fragment, level->table, marks))
 		{
 			pg_atomic_write_u64(&shared->tables[level->table], fragment->device->tables[level->table].root);
 			pg_atomic_write_u32(&shared->becomes[level->table], GH_SHARED_BORROWED);

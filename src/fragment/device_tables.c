@@ -82,9 +82,9 @@ add_tables_of(GhFragment *fragment, pg_cryptohash_ctx *context, const GhJoined *
 	return true;
 }
 
-/* False: the table is made with one that cannot stay. */
-static bool
-make_digest(GhFragment *fragment, GhInnerSide *side, uint8 digest[PG_SHA256_DIGEST_LENGTH])
+/* Of what a table is made of, beside the rows; false: it is made with one that cannot stay. */
+bool
+gh_device_digest(GhFragment *fragment, GhInnerSide *side, uint8 digest[PG_SHA256_DIGEST_LENGTH])
 {
 	pg_cryptohash_ctx *context = pg_cryptohash_create(PG_SHA256);
 	GhPipelineOptions options;
@@ -113,7 +113,7 @@ source_of(GhFragment *fragment, const GhDeviceTable *table)
 
 	if (side->relation == NULL ||
 		!gh_resident_tables_apply(side->relation, fragment->css.ss.ps.state->es_snapshot) ||
-		!make_digest(fragment, side, digest))
+		!gh_device_digest(fragment, side, digest))
 		return NULL;
 	return gh_resident_table_source(side->relation, fragment->device->number, digest);
 }

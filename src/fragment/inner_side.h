@@ -39,6 +39,10 @@ extern int	gh_side_count_kept(const GhJoinLevel *level);
 
 extern GhProbe *gh_device_make_probes(const GhDeviceRun *device, const GhJoined *joined);
 
+/* ---- device_tables.c ---- */
+
+extern bool gh_device_digest(GhFragment *fragment, GhInnerSide *side, uint8 digest[PG_SHA256_DIGEST_LENGTH]);
+
 /* ---- device_rows.c ---- */
 
 extern const char *gh_side_rows_refused(const GhInnerSide *side);

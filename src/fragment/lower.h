@@ -67,6 +67,8 @@ typedef struct GhLowerMethods
 	 */
 	bool		(*is_match) (GhLowerJoin *lower);
 	bool		(*comes_out) (GhLowerJoin *lower);
+	/* For EXPLAIN: a device's table was made of the copy of its index, but for so many blocks, with such rows; 0, 0, 0: it was not. */
+	void		(*tell_copy) (GhLowerJoin *lower, uint64 copy_blocks, uint64 heap_blocks, uint64 heap_rows);
 } GhLowerMethods;
 
 struct GhLowerJoin
@@ -77,6 +79,7 @@ struct GhLowerJoin
 	const GhKeySide *keys[2];
 	GhPages    *pages[2];		/* NULL: rows come through the executor */
 	JoinType	jointype;
+	Oid			index;			/* whose copy may be the table, as planned (../plan/index_side.c); or InvalidOid */
 	bool		single_match;	/* an outer row's first match is enough */
 	bool		is_plain;		/* as planned: it may be probed by steps of a pipeline */
 	List	   *join_quals;		/* conditions on the pair */

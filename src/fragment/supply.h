@@ -172,6 +172,7 @@ extern void gh_supply_note(GhSupplyRequest *request, const GhResidentNote *note)
 typedef struct GhSupplyRows GhSupplyRows;
 extern GhSupplyRows *gh_supply_open_rows(GhSupply *supply, const GhProgram *program);
 extern bool gh_supply_row(GhSupplyRows *rows, const Datum *values, const bool *nulls);
+extern bool gh_supply_columns(GhSupplyRows *rows, const GhVector *from, const char *texts, uint64 count);
 extern bool gh_supply_close_rows(GhSupplyRows *rows);
 
 /* supply_groups.c: groups that the device has made */

@@ -1,6 +1,6 @@
 /*
  * supply_rows.c
- *		Rows that come through the executor, supplied to a pipeline of an engine as columns.
+ *		Rows that come through the executor, or are columns already, supplied to a pipeline of an engine as columns.
  *
  * The columns of some thousand rows, and the bytes of their texts, are put together in a request's buffer,
  * in the place of pages' copies; requests then go as those of pages do (supply.c).
@@ -10,6 +10,7 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
+#include "engine/pipeline/record_row.h"
 #include "expr/values.h"
 #include "fragment/supply.h"
 
@@ -18,6 +19,7 @@ struct GhSupplyRows
 	GhSupply   *supply;
 	uint32		ncolumns;		/* of the program */
 	const GhColumn *columns;
+	uint8		classes[GH_PROGRAM_VECTORS_MAX];
 	bool		has_texts;
 	MemoryContext values;		/* that were compressed, of one row */
 	/* in the buffer of the request that is filled */
@@ -38,11 +40,21 @@ fail(GhSupply *supply)
 	return false;
 }
 
+static bool
+is_text(const GhSupplyRows *rows, uint32 column)
+{
+	return rows->classes[column] == GH_CLASS_TEXT;
+}
+
 /* Bytes of a row, but for its texts. */
 static Size
 row_bytes(const GhSupplyRows *rows)
 {
-	return rows->ncolumns * (2 * sizeof(uint64) + sizeof(uint8));
+	Size		bytes = 0;
+
+	for (uint32 c = 0; c < rows->ncolumns; c++)
+		bytes += sizeof(uint64) + sizeof(uint8) + (gh_class_has_high(rows->classes[c]) ? sizeof(uint64) : 0);
+	return bytes;
 }
 
 /* Lays the columns out in the buffer of the request that is to be filled. */
@@ -63,10 +75,12 @@ lay_out(GhSupplyRows *rows)
 	rows->room = TYPEALIGN_DOWN(8, Min(rows->room, supply->room * MaxHeapTuplesPerPage));
 	for (uint32 v = 0; v < rows->ncolumns; v++)
 	{
+		bool		has_high = gh_class_has_high(rows->classes[v]);
+
 		rows->given[v] = v;
 		rows->vectors[v].low = (uint64 *) at;
-		rows->vectors[v].high = rows->vectors[v].low + rows->room;
-		rows->vectors[v].null = (uint8 *) (rows->vectors[v].high + rows->room);
+		rows->vectors[v].high = has_high ? rows->vectors[v].low + rows->room : NULL;
+		rows->vectors[v].null = (uint8 *) (rows->vectors[v].low + (has_high ? 2 : 1) * rows->room);
 		at = (char *) rows->vectors[v].null + rows->room;
 	}
 	rows->nrows = 0;
@@ -79,6 +93,7 @@ GhSupplyRows *
 gh_supply_open_rows(GhSupply *supply, const GhProgram *program)
 {
 	GhSupplyRows *rows;
+	GhError		error;
 
 	if (!gh_supply_take_buffers(supply))
 		return NULL;
@@ -86,8 +101,10 @@ gh_supply_open_rows(GhSupply *supply, const GhProgram *program)
 	rows->supply = supply;
 	rows->ncolumns = program->ncolumns;
 	rows->columns = gh_program_columns(program);
+	if (gh_program_check_classes(program, program->bytes, rows->classes, &error) != GH_OK)
+		elog(ERROR, "%s", error.message);
 	for (uint32 c = 0; c < rows->ncolumns; c++)
-		rows->has_texts |= rows->columns[c].load == GH_LOAD_TEXT;
+		rows->has_texts |= is_text(rows, c);
 	rows->values = AllocSetContextCreate(supply->context, "GpuHash supplied rows", ALLOCSET_SMALL_SIZES);
 	lay_out(rows);
 	return rows;
@@ -140,10 +157,12 @@ put_row(GhSupplyRows *rows, const Datum *values, const bool *nulls)
 	{
 		GhVector   *vector = &rows->vectors[c];
 
-		vector->low[rows->nrows] = vector->high[rows->nrows] = 0;
+		vector->low[rows->nrows] = 0;
+		if (vector->high != NULL)
+			vector->high[rows->nrows] = 0;
 		if (!gh_store_value(&rows->columns[c], values[c], nulls[c], rows->values, vector, rows->nrows))
 			return PUT_REFUSED;
-		if (rows->columns[c].load == GH_LOAD_TEXT && !nulls[c] && !move_text(rows, vector))
+		if (is_text(rows, c) && !nulls[c] && !move_text(rows, vector))
 			return PUT_FULL;
 	}
 	rows->nrows++;
@@ -168,6 +187,63 @@ gh_supply_row(GhSupplyRows *rows, const Datum *values, const bool *nulls)
 	if (put != PUT_DONE && !rows->supply->failed)
 		return fail(rows->supply);
 	return put == PUT_DONE;
+}
+
+/* So many rows of columns, from one on: just one where there are texts, whose places count from `texts`. */
+static Put
+put_columns(GhSupplyRows *rows, const GhVector *from, const char *texts, uint64 at, uint32 count)
+{
+	for (uint32 c = 0; c < rows->ncolumns; c++)
+	{
+		GhVector   *vector = &rows->vectors[c];
+
+		memcpy(vector->low + rows->nrows, from[c].low + at, count * sizeof(uint64));
+		if (vector->high != NULL)
+			memcpy(vector->high + rows->nrows, from[c].high + at, count * sizeof(uint64));
+		if (from[c].null != NULL)
+			memcpy(vector->null + rows->nrows, from[c].null + at, count);
+		else
+			memset(vector->null + rows->nrows, 0, count);
+		if (is_text(rows, c) && !vector->null[rows->nrows])
+		{
+			vector->low[rows->nrows] += (uint64) (uintptr_t) texts;
+			if (!move_text(rows, vector))
+				return PUT_FULL;
+		}
+	}
+	rows->nrows += count;
+	return PUT_DONE;
+}
+
+/*
+ * Takes rows over that are columns, the program's in its order; null is NULL where no value of the column is.  Texts' places
+ * count from `texts`.  False: the supply has failed.
+ */
+bool
+gh_supply_columns(GhSupplyRows *rows, const GhVector *from, const char *texts, uint64 count)
+{
+	uint64		at = 0;
+
+	while (at < count)
+	{
+		uint32		n = rows->has_texts ? 1 : (uint32) Min(count - at, Max(rows->room - rows->nrows, 1));
+
+		CHECK_FOR_INTERRUPTS();
+		if (rows->nrows == rows->room)
+		{
+			submit_rows(rows);
+			n = rows->has_texts ? 1 : (uint32) Min(count - at, rows->room);
+		}
+		if (rows->supply->failed)
+			return false;
+		if (put_columns(rows, from, texts, at, n) == PUT_DONE)
+			at += n;
+		else if (rows->nrows == 0)
+			return fail(rows->supply);
+		else
+			submit_rows(rows);
+	}
+	return true;
 }
 
 /* There are no more.  False: the supply has failed. */

@@ -62,6 +62,7 @@ typedef struct Maker
 	/* entries that have been read */
 	uint64		rows;
 	uint64		room;
+	bool		descends;		/* some key is less than the one before */
 	uint32	   *blocks;
 	uint64	   *keys;
 	GhVector	vectors[GH_COPY_COLUMNS_MAX];	/* high: NULL, where there is none */
@@ -293,6 +294,7 @@ keep_entry(void *arg, BlockNumber block, const Datum *values, const bool *nulls)
 	}
 	if (MemoryContextMemAllocated(maker->unpacked, false) > GH_TEXTS_PIECE)
 		MemoryContextReset(maker->unpacked);
+	maker->descends |= row > 0 && (int64) key < (int64) maker->keys[row - 1];
 	maker->blocks[row] = block;
 	maker->keys[row] = key;
 	maker->rows++;
@@ -539,6 +541,7 @@ share_entries(Maker *maker)
 			return false;
 	}
 	copy->rows = maker->rows;
+	copy->ascending = !maker->descends;
 	copy->nkeys = maker->nkeys;
 	copy->ncolumns = maker->ncolumns;
 	memcpy(copy->columns, maker->columns, sizeof(GhCopyColumn) * maker->ncolumns);

@@ -169,8 +169,14 @@ gh_join_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 	ExplainPropertyText("Join Type", join_type_name(js->jointype), es);
 	show_clauses("Hash Cond", js->hash_clauses, node, ancestors, es);
 	show_clauses("Join Filter", js->join_quals, node, ancestors, es);
-	if (!es->analyze || (!js->built && !js->ran_parallel))
+	if (!es->analyze)
 		return;
+	if (!js->built && !js->ran_parallel)
+	{
+		/* of a table that a device has made */
+		show_copy(js, es);
+		return;
+	}
 
 	if (js->join_quals != NIL)
 		gh_explain_count("Rows Removed by Join Filter", NULL, js->removed_by_join_filter, es);

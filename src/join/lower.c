@@ -146,6 +146,12 @@ comes_out(GhLowerJoin *lower)
 	return ps->qual == NULL || ExecQual(ps->qual, context_of_tuple(join_of(lower)));
 }
 
+static void
+tell_copy(GhLowerJoin *lower, uint64 copy_blocks, uint64 heap_blocks, uint64 heap_rows)
+{
+	join_of(lower)->copy_use = (GhCopyUse) {copy_blocks + heap_blocks > 0, copy_blocks, heap_blocks, heap_rows};
+}
+
 static const GhLowerMethods methods = {
 	.offer = offer,
 	.open = open_table,
@@ -160,6 +166,7 @@ static const GhLowerMethods methods = {
 	.stored_value = stored_value,
 	.is_match = is_match,
 	.comes_out = comes_out,
+	.tell_copy = tell_copy,
 };
 
 /* Where the columns of the scan tuple come from, but for those that only keys read: they come behind. */
@@ -195,6 +202,7 @@ gh_lower_init(GhJoinState *js)
 		lower->pages[side] = js->source[side] != NULL ? &js->source[side]->pages : NULL;
 	}
 	lower->jointype = js->jointype;
+	lower->index = js->index;
 	lower->single_match = js->single_match;
 	lower->is_plain = js->is_plain;
 	lower->join_quals = js->join_quals;

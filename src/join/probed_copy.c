@@ -41,8 +41,6 @@
 /* Entries of a copy that are gone through without a look at interrupts. */
 #define GH_PASS_ROWS 65536
 
-#define GH_BITS 32
-
 /* Rows of the table, as columns. */
 typedef struct Rows
 {
@@ -64,8 +62,7 @@ typedef struct Reader
 	AttrNumber	max_attno;
 	uint16		from[GH_PROGRAM_VECTORS_MAX];	/* GhTableOverlay */
 	int			sources[GH_PROGRAM_VECTORS_MAX];	/* by kept column: the copy's */
-	uint32	   *bits;			/* blocks for which the copy is right */
-	BlockNumber right;			/* of the table */
+	GhCopyBlocks blocks;		/* for which the copy is right */
 	uint64		copy_rows;		/* entries on those */
 	uint64		stale_rows;		/* and on the others */
 	List	   *heap;			/* of Rows: of the other blocks */
@@ -148,30 +145,10 @@ map_columns(Reader *reader)
 
 /* --------------------------------------------------------------------- blocks */
 
-static inline bool
-is_right(const Reader *reader, BlockNumber block)
-{
-	return block < reader->copy->nblocks && (reader->bits[block / GH_BITS] >> block % GH_BITS & 1) != 0;
-}
-
-/* Asks the copy for its blocks; *stale: for how many it is not right, although they are all-visible. */
 static void
-find_blocks(Reader *reader, BlockNumber *stale)
+find_blocks(Reader *reader)
 {
-	BlockNumber nblocks = reader->copy->nblocks;
-	BlockNumber visible;
-
-	reader->bits = palloc0((nblocks / GH_BITS + 1) * sizeof(uint32));
-	reader->right = gh_index_copy_methods()->blocks(reader->index, reader->pages->relation, reader->copy,
-													reader->bits, &visible);
-	*stale = visible - reader->right;
-	/* those past the end are no blocks of this query */
-	for (BlockNumber block = reader->pages->nblocks; block < nblocks; block++)
-		if (is_right(reader, block))
-		{
-			reader->bits[block / GH_BITS] &= ~((uint32) 1 << block % GH_BITS);
-			reader->right--;
-		}
+	gh_copy_ask_blocks(reader->index, reader->pages->relation, reader->copy, reader->pages->nblocks, &reader->blocks);
 }
 
 static bool
@@ -216,43 +193,25 @@ static bool
 find_copy(Reader *reader)
 {
 	BlockNumber nblocks = reader->pages->nblocks;
-	BlockNumber stale;
 	bool		made = !open_copy(reader);
 
 	if (made && !make_copy(reader))
 		return false;
-	find_blocks(reader, &stale);
-	/* new blocks are not right either, once they are all-visible */
-	if (nblocks > reader->copy->nblocks)
-		stale += nblocks - reader->copy->nblocks;
-	if (!made && (stale > GH_STALE_SHARE(nblocks) || reader->right == 0) && gh_shared_copy_is_due(GH_COPY_OF_INDEX, reader->index))
+	find_blocks(reader);
+	if (!made && (reader->blocks.stale > GH_STALE_SHARE(nblocks) || reader->blocks.right == 0) && gh_shared_copy_is_due(GH_COPY_OF_INDEX, reader->index))
 	{
 		if (!make_copy(reader))
 			return false;
-		find_blocks(reader, &stale);
+		find_blocks(reader);
 	}
-	return nblocks - reader->right <= GH_COPY_HEAP_MAX(nblocks, participants(reader)) && reader->copy->root != 0;
-}
-
-/* The next block of the copy, from this one on, that it is not right for; its number of blocks: there is none. */
-static BlockNumber
-next_stale(const Reader *reader, BlockNumber block)
-{
-	BlockNumber nblocks = reader->copy->nblocks;
-
-	while (block < nblocks && is_right(reader, block))
-		block += block % GH_BITS == 0 && reader->bits[block / GH_BITS] == PG_UINT32_MAX ? GH_BITS : 1;
-	return Min(block, nblocks);
+	return nblocks - reader->blocks.right <= GH_COPY_HEAP_MAX(nblocks, participants(reader)) && reader->copy->root != 0;
 }
 
 /* The copy's entries on blocks that it is right for, and on others; false: these are too many. */
 static bool
 count_entries(Reader *reader)
 {
-	const uint32 *starts = gh_copy_address(reader->hold, reader->copy->starts);
-
-	for (BlockNumber block = next_stale(reader, 0); block < reader->copy->nblocks; block = next_stale(reader, block + 1))
-		reader->stale_rows += starts[block + 1] - starts[block];
+	reader->stale_rows = gh_copy_stale_rows(reader->hold, &reader->blocks);
 	reader->copy_rows = reader->copy->rows - reader->stale_rows;
 	return reader->stale_rows <= GH_COPY_HEAP_MAX(reader->copy->rows, participants(reader));
 }
@@ -266,7 +225,7 @@ count_right(void *arg, BlockNumber block)
 	const Reader *reader = arg;
 	uint32		count = 0;
 
-	while (count < GH_PAGES_AHEAD_MAX && is_right(reader, block + count))
+	while (count < GH_PAGES_AHEAD_MAX && gh_copy_is_right(&reader->blocks, block + count))
 		count++;
 	return count;
 }
@@ -377,7 +336,7 @@ read_heap(Reader *reader)
 	GhPages    *pages = reader->pages;
 	bool		kept = true;
 
-	if (reader->right == pages->nblocks)
+	if (reader->blocks.right == pages->nblocks)
 		return true;
 	pages->has_blocks = count_right;
 	pages->has_blocks_arg = reader;
@@ -456,7 +415,7 @@ make_filter(Reader *reader)
 		return false;
 	reader->js->probed->filter = filter;
 	filter->shift = shift;
-	for (BlockNumber block = next_stale(reader, 0); block < reader->copy->nblocks; block = next_stale(reader, block + 1))
+	for (BlockNumber block = gh_copy_next_stale(&reader->blocks, 0); block < reader->copy->nblocks; block = gh_copy_next_stale(&reader->blocks, block + 1))
 	{
 		CHECK_FOR_INTERRUPTS();
 		for (uint32 i = starts[block]; i < starts[block + 1]; i++)
@@ -518,7 +477,7 @@ enter_entries(const Reader *reader, GhStage *stage)
 		for (uint32 i = 0; i < may_be; i++)
 		{
 			entries[n] = entries[i];
-			n += is_right(reader, blocks[entries[i]]);
+			n += gh_copy_is_right(&reader->blocks, blocks[entries[i]]);
 		}
 		for (uint32 i = 0; i < n; i++)
 		{
@@ -597,14 +556,14 @@ tell(Reader *reader)
 {
 	GhJoinState *js = reader->js;
 
-	gh_shared_copy_count_use(reader->hold);
+	gh_shared_copy_count_use(reader->hold->place);
 	gh_child_start(reader->scan);
 	gh_child_stop(reader->scan, (double) reader->heap_rows);
 	js->inner_rows = reader->copy_rows + reader->heap_rows;
 	js->engine = gh_cpu_engine();
 	js->carried = true;
 	js->probed->of_pages = true;
-	js->copy_use = (GhCopyUse) {true, reader->right, reader->pages->nblocks - reader->right, reader->heap_rows};
+	js->copy_use = (GhCopyUse) {true, reader->blocks.right, reader->pages->nblocks - reader->blocks.right, reader->heap_rows};
 }
 
 /*

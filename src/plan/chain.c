@@ -16,6 +16,7 @@
 #include "fragment/costs.h"
 #include "gpuhash.h"
 #include "plan/chain.h"
+#include "plan/index_side.h"
 #include "plan/input_path.h"
 #include "plan/join_plan.h"
 #include "plan/note.h"
@@ -327,7 +328,8 @@ gh_link_step(PlannerInfo *root, GhJoinStep *step, RelOptInfo *joinrel, Path *out
 	if (step->jointype == JOIN_SEMI || step->jointype == JOIN_ANTI)
 		step->unread = bms_union(step->unread, inner->parent->relids);
 	if (step->on_device)
-		step->inner_device_cost += device_table_cost(root, inner, workers);
+		step->inner_device_cost += (1 - gh_device_copied_share(root, step, outer->parent, inner, workers)) *
+			device_table_cost(root, inner, workers);
 }
 
 /* Fills in the chain of a join's path, and returns its step. */

@@ -177,8 +177,9 @@ right_share(PlannerInfo *root, const RelOptInfo *rel, Oid index_oid)
 	GhIndexCopy copy = {0};
 	BlockNumber nblocks = RelationGetNumberOfBlocks(heap);
 	double		share = 0;
+	int			place;
 
-	if (nblocks >= GH_COPY_BLOCKS_MIN && gh_index_copy_look(index, &copy))
+	if (nblocks >= GH_COPY_BLOCKS_MIN && gh_index_copy_look(index, &copy, &place))
 		share = (double) gh_index_copy_methods()->blocks_at_least(index, heap, &copy) / nblocks;
 	index_close(index, NoLock);
 	table_close(heap, NoLock);
@@ -187,23 +188,26 @@ right_share(PlannerInfo *root, const RelOptInfo *rel, Oid index_oid)
 
 /* The index's copy may change until the query runs, which is what makes this an estimate. */
 static double
-copied_share(PlannerInfo *root, const Path *join, Oid index)
+noted_share(PlannerInfo *root, RelOptInfo *rel, Oid index)
 {
-	const Path *inner = lsecond(((const CustomPath *) join)->custom_paths);
-	RelOptInfo *rel = inner->parent;
 	GhNote	   *note = gh_note(root, rel);
-	double		stale;
-	double		bytes;
 
 	if (note->copied_index != index)
 	{
 		note->copied_share = right_share(root, rel, index);
 		note->copied_index = index;
 	}
-	stale = 1 - note->copied_share;
-	bytes = stale * rel->tuples * (inner->pathtarget->width + GH_STALE_ROW_BYTES);
-	return stale <= GH_COPY_HEAP_MAX(1.0, join->parallel_workers + 1) && bytes <= get_hash_memory_limit() ?
-		note->copied_share : 0;
+	return note->copied_share;
+}
+
+static double
+copied_share(PlannerInfo *root, const Path *join, Oid index)
+{
+	const Path *inner = lsecond(((const CustomPath *) join)->custom_paths);
+	double		share = noted_share(root, inner->parent, index);
+	double		bytes = (1 - share) * inner->parent->tuples * (inner->pathtarget->width + GH_STALE_ROW_BYTES);
+
+	return 1 - share <= GH_COPY_HEAP_MAX(1.0, join->parallel_workers + 1) && bytes <= get_hash_memory_limit() ? share : 0;
 }
 
 static Oid
@@ -220,6 +224,21 @@ gh_copied_share(PlannerInfo *root, Path *join)
 	Oid			index = index_of(join);
 
 	return OidIsValid(index) ? copied_share(root, join, index) : 0;
+}
+
+double
+gh_device_copied_share(PlannerInfo *root, const GhJoinStep *step, const RelOptInfo *outerrel, const Path *inner,
+					   int workers)
+{
+	Oid			index = gh_enable_resident ? gh_inner_index(step, outerrel, inner) : InvalidOid;
+	double		share;
+
+	if (!OidIsValid(index) || gh_step_fills_inner(step))
+		return 0;
+	share = noted_share(root, inner->parent, index);
+	if (workers > 0)
+		return share < 1 ? 0 : share;
+	return gh_copy_tells_apart(inner->parent->tuples, 2 * (1 - share) * inner->parent->tuples, outerrel->rows) ? share : 0;
 }
 
 /* By a copy that is right for that share of blocks. */

@@ -24,6 +24,9 @@ extern Cost gh_copy_saves(PlannerInfo *root, Path *join);
 extern Cost gh_copies_save(PlannerInfo *root, Path *joins);
 /* For what share of the inner side's blocks a copy is right that is there and would be used; 0: there is none. */
 extern double gh_copied_share(PlannerInfo *root, Path *join);
+/* The same where a device has the table of the copy, or makes it once for all queries. */
+extern double gh_device_copied_share(PlannerInfo *root, const GhJoinStep *step, const RelOptInfo *outerrel,
+									 const Path *inner, int workers);
 /* Whether the table has an index of which there could be a copy. */
 extern bool gh_may_have_copy(const RelOptInfo *rel);
 

@@ -395,7 +395,7 @@ look_up(GhColumnsUse *use, uint32 number, BlockNumber block)
 	if (use->fresh == 0 || use->fills)
 		return;
 	if (!use->found)
-		gh_shared_copy_count_use(&use->hold);
+		gh_shared_copy_count_use(use->hold.place);
 	use->found = true;
 	point_to_columns(use);
 }

@@ -22,13 +22,56 @@ gh_index_copy_methods(void)
 }
 
 bool
-gh_index_copy_look(Relation index, GhIndexCopy *copy)
+gh_index_copy_look(Relation index, GhIndexCopy *copy, int *place)
 {
 	GhCopyFacts facts;
 
 	if (!gh_shared_copy_look(GH_COPY_OF_INDEX, index, &facts))
 		return false;
+	copy->rows = facts.rows;
 	copy->generation = facts.generation;
 	copy->nblocks = facts.nblocks;
+	*place = facts.place;
 	return true;
+}
+
+void
+gh_copy_ask_blocks(Relation index, Relation heap, const GhIndexCopy *copy, BlockNumber nblocks, GhCopyBlocks *blocks)
+{
+	BlockNumber visible;
+
+	blocks->copied = copy->nblocks;
+	blocks->nblocks = nblocks;
+	blocks->bits = palloc0((copy->nblocks / GH_COPY_BITS + 1) * sizeof(uint32));
+	blocks->right = methods->blocks(index, heap, copy, blocks->bits, &visible);
+	blocks->stale = visible - blocks->right;
+	/* new blocks are not right either, once they are all-visible */
+	if (nblocks > copy->nblocks)
+		blocks->stale += nblocks - copy->nblocks;
+	for (BlockNumber block = nblocks; block < copy->nblocks; block++)
+		if (gh_copy_is_right(blocks, block))
+		{
+			blocks->bits[block / GH_COPY_BITS] &= ~((uint32) 1 << block % GH_COPY_BITS);
+			blocks->right--;
+		}
+}
+
+BlockNumber
+gh_copy_next_stale(const GhCopyBlocks *blocks, BlockNumber block)
+{
+	while (block < blocks->copied && gh_copy_is_right(blocks, block))
+		block += block % GH_COPY_BITS == 0 && blocks->bits[block / GH_COPY_BITS] == PG_UINT32_MAX ? GH_COPY_BITS : 1;
+	return Min(block, blocks->copied);
+}
+
+uint64
+gh_copy_stale_rows(const GhCopyHold *hold, const GhCopyBlocks *blocks)
+{
+	const uint32 *starts = gh_copy_address(hold, hold->copy->starts);
+	uint64		rows = 0;
+
+	for (BlockNumber block = gh_copy_next_stale(blocks, 0); block < blocks->copied;
+		 block = gh_copy_next_stale(blocks, block + 1))
+		rows += starts[block + 1] - starts[block];
+	return rows;
 }

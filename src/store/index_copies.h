@@ -14,6 +14,7 @@
 #include "utils/rel.h"
 
 #include "engine/pipeline/pipeline.h"
+#include "service/faults.h"
 #include "store/shared_copies.h"
 
 #define GH_COPY_COLUMNS_MAX 32
@@ -26,6 +27,15 @@
  * is as cheap.  Each participant makes a table of its own of what is on them (BENCHMARKS.md).
  */
 #define GH_COPY_HEAP_MAX(all, participants) ((all) / (4 + 2 * (participants)))
+
+/*
+ * On a device a table of all rows is made of pages that are there in 0.6 ns a row.  Rows that are not right, and entries,
+ * are told apart on the host, each in so many times that; to begin with that takes as long as so many rows; and so does a part of
+ * the outer rows, which are looked up among changed keys, too (BENCHMARKS.md, "The index on a GPU").
+ */
+#define GH_APART_TIMES GH_WITH_FAULT_POINTS(6, 500)
+#define GH_APART_ROWS GH_WITH_FAULT_POINTS(1000, 7500000)
+#define GH_APART_OUTER GH_WITH_FAULT_POINTS(0.0, 0.3)
 
 /* A column of the index. */
 typedef struct GhCopyColumn
@@ -57,6 +67,7 @@ typedef struct GhIndexCopy
 	dsa_pointer texts;
 	GhRef		root;			/* of the table; 0: there are no rows */
 	bool		several;		/* some key has several */
+	bool		ascending;		/* no entry's key, as a number with a sign, is less than that of the one before */
 } GhIndexCopy;
 
 /* What the room of the access method does for those who use copies. */
@@ -76,10 +87,45 @@ typedef struct GhIndexCopyMethods
 	BlockNumber (*blocks_at_least) (Relation index, Relation heap, const GhIndexCopy *copy);
 } GhIndexCopyMethods;
 
+/* Which blocks of the table a copy is right for, as a query has asked. */
+typedef struct GhCopyBlocks
+{
+	uint32	   *bits;			/* by block of the copy */
+	BlockNumber copied;			/* of the copy: so many bits */
+	BlockNumber nblocks;		/* of the table */
+	BlockNumber right;			/* of these; those past the end are no blocks of the query */
+	BlockNumber stale;			/* of those for which it is not right: all-visible, or new */
+} GhCopyBlocks;
+
+#define GH_COPY_BITS 32
+
 extern void gh_index_copies_register(const GhIndexCopyMethods *methods);
 extern const GhIndexCopyMethods *gh_index_copy_methods(void);
-/* Sets generation and number of blocks of the one that there is, which is not attached; false: there is none. */
-extern bool gh_index_copy_look(Relation index, GhIndexCopy *copy);
+/*
+ * Sets rows, generation and number of blocks of the one that there is, which is not attached, and its place in the list;
+ * false: there is none.
+ */
+extern bool gh_index_copy_look(Relation index, GhIndexCopy *copy, int *place);
+/* Asks for its blocks, of which the table has so many; in the current context. */
+extern void gh_copy_ask_blocks(Relation index, Relation heap, const GhIndexCopy *copy, BlockNumber nblocks,
+							   GhCopyBlocks *blocks);
+/* The next block of the copy, from this one on, that it is not right for; its number of blocks: there is none. */
+extern BlockNumber gh_copy_next_stale(const GhCopyBlocks *blocks, BlockNumber block);
+/* Entries of the copy on those. */
+extern uint64 gh_copy_stale_rows(const GhCopyHold *hold, const GhCopyBlocks *blocks);
+
+/* Whether a device does with a table of so many entries, where so many rows and entries are not right, for so many outer rows. */
+static inline bool
+gh_copy_tells_apart(double rows, double changed, double outer_rows)
+{
+	return changed <= 0 || changed * GH_APART_TIMES + GH_APART_ROWS + outer_rows * GH_APART_OUTER <= rows;
+}
+
+static inline bool
+gh_copy_is_right(const GhCopyBlocks *blocks, BlockNumber block)
+{
+	return block < blocks->copied && (blocks->bits[block / GH_COPY_BITS] >> block % GH_COPY_BITS & 1) != 0;
+}
 
 static inline void *
 gh_copy_address(const GhCopyHold *hold, dsa_pointer pointer)

@@ -8,6 +8,9 @@
  * changed (resident.c).  A few blocks may lack the mark if every snapshot saw their rows then
  * (../heap/settled.c), and their pages have the LSNs that they had.
  *
+ * Or it has the entries of a copy of an index: then it is found by the index's file, and is that copy's as long as its
+ * generation is the same.
+ *
  * A table is of one executor of the service, and so are all that a pipeline probes.  So sessions of each
  * executor have tables of their own.
  *
@@ -57,10 +60,11 @@ typedef struct UnmarkedBlock
 	uint64		block;
 } UnmarkedBlock;
 
-/* The relation's rows. */
+/* The relation's rows; or an index's entries, of its copy. */
 typedef struct TableRows
 {
 	bool		in_recovery;
+	uint64		generation;		/* of the copy; 0: of rows, and what follows tells which */
 	BlockNumber nblocks;
 	uint32		nmaps;
 	uint32		nunmarked;
@@ -216,6 +220,24 @@ gh_resident_table_source(Relation relation, int device, const uint8 identity[PG_
 }
 
 /*
+ * The same of the copy of an index in shared memory: the table has its entries, whatever has become of the rows since.  For
+ * which of them it is right is asked for each use, by the copy's generation (../fragment/device_copy.c).
+ */
+GhTableSource *
+gh_resident_table_source_of_copy(Relation index, uint64 generation, int device,
+								 const uint8 identity[PG_SHA256_DIGEST_LENGTH])
+{
+	GhTableSource *source = palloc0(sizeof(GhTableSource));
+
+	source->relid = RelationGetRelid(index);
+	gh_resident_key(&source->key.file, index, device);
+	source->key.executor = gh_service_table_executor();
+	memcpy(source->key.identity, identity, PG_SHA256_DIGEST_LENGTH);
+	source->rows.generation = generation;
+	return source;
+}
+
+/*
  * All that a source says, for a digest of what is made of several: of two that are equal, a table would be.
  */
 const void *
@@ -228,7 +250,7 @@ gh_resident_table_source_bytes(const GhTableSource *source, Size *bytes)
 static bool
 has_same_rows(const TableRows *a, const TableRows *b)
 {
-	return a->in_recovery == b->in_recovery && a->nblocks == b->nblocks &&
+	return a->in_recovery == b->in_recovery && a->generation == b->generation && a->nblocks == b->nblocks &&
 		((a->nunmarked == b->nunmarked &&
 		  memcmp(a->unmarked, b->unmarked, sizeof(UnmarkedBlock) * a->nunmarked) == 0) ||
 		 gh_fault_pass(GH_FAULT_POINT_RESIDENT_HEAP) != GH_FAULT_NONE) &&
@@ -367,6 +389,24 @@ free_place(void)
 	return NULL;
 }
 
+/* Of a device, what tables may take together. */
+static uint64
+most_bytes(int device)
+{
+	uint64		most = gh_service_device_memory(device);
+
+	if (gh_resident_memory >= 0)
+		most = Min(most, (uint64) gh_resident_memory * 1024 * 1024);
+	return GH_TABLES_SHARE(most);
+}
+
+/* Whether there is room for a table of so many bytes, if others go for it. */
+bool
+gh_resident_table_may_stay(const GhTableSource *source, uint64 bytes)
+{
+	return bytes <= most_bytes((int) source->key.file.device);
+}
+
 /*
  * A place for a table of so many bytes; NULL: there is no room.  Others go for it if such a table is wanted for the second time:
  * queries with another constant each time do not drive out what is used again.
@@ -375,13 +415,10 @@ static ResidentTable *
 make_place(const TableKey *key, uint64 bytes)
 {
 	int			device = (int) key->file.device;
-	uint64		most = gh_service_device_memory(device);
+	uint64		most = most_bytes(device);
 	ResidentTable *place = free_place();
 	uint64		freed;
 
-	if (gh_resident_memory >= 0)
-		most = Min(most, (uint64) gh_resident_memory * 1024 * 1024);
-	most = GH_TABLES_SHARE(most);
 	if (bytes > most)
 		return NULL;
 	if ((place == NULL || bytes_on(device) + bytes > most) && !was_wanted(key))

@@ -21,6 +21,9 @@ typedef struct GhTableSource GhTableSource;
 extern bool gh_resident_tables_apply(Relation relation, Snapshot snapshot);
 extern GhTableSource *gh_resident_table_source(Relation relation, int device,
 											   const uint8 identity[PG_SHA256_DIGEST_LENGTH]);
+extern GhTableSource *gh_resident_table_source_of_copy(Relation index, uint64 generation, int device,
+													   const uint8 identity[PG_SHA256_DIGEST_LENGTH]);
+extern bool gh_resident_table_may_stay(const GhTableSource *source, uint64 bytes);
 extern const void *gh_resident_table_source_bytes(const GhTableSource *source, Size *bytes);
 extern bool gh_resident_table_borrow(const GhTableSource *source, GhRef *root, uint64 *rows);
 extern bool gh_resident_table_keep(const GhTableSource *source, GhRef root, uint64 rows);

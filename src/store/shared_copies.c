@@ -388,12 +388,10 @@ gh_shared_copy_close(GhCopyHold *hold)
 
 /* It may be another copy's place by now: what is counted then is no matter. */
 void
-gh_shared_copy_count_use(const GhCopyHold *hold)
+gh_shared_copy_count_use(int place)
 {
-	Place	   *place = &copies->places[hold->place];
-
-	pg_atomic_write_u64(&place->used, (uint64) GetCurrentTimestamp());
-	pg_atomic_fetch_add_u64(&place->hits, 1);
+	pg_atomic_write_u64(&copies->places[place].used, (uint64) GetCurrentTimestamp());
+	pg_atomic_fetch_add_u64(&copies->places[place].hits, 1);
 }
 
 bool
@@ -408,7 +406,10 @@ gh_shared_copy_look(GhCopyKind kind, Relation relation, GhCopyFacts *facts)
 	place = find_place(kind, relation);
 	ready = place != NULL && place->state == PLACE_READY;
 	if (ready)
+	{
 		*facts = place->facts;
+		facts->place = (int) (place - copies->places);
+	}
 	LWLockRelease(&copies->lock);
 	return ready;
 }

@@ -47,6 +47,7 @@ typedef struct GhCopyFacts
 	uint64		columns;		/* of columns: which there are, at least of some pages: a bit for each attribute up to GH_FACTS_COLUMNS */
 	uint64		generation;		/* of an index: GhIndexCopy's */
 	BlockNumber nblocks;		/* likewise */
+	int			place;			/* in the list, for gh_shared_copy_count_use: of who looks */
 } GhCopyFacts;
 
 /* What the view shows. */
@@ -65,7 +66,7 @@ extern void gh_shared_copies_init(void);
 /* For those who use a copy.  False: there is none of the relation's file as it is now. */
 extern bool gh_shared_copy_open(GhCopyKind kind, Relation relation, GhCopyHold *hold);
 extern void gh_shared_copy_close(GhCopyHold *hold);
-extern void gh_shared_copy_count_use(const GhCopyHold *hold);
+extern void gh_shared_copy_count_use(int place);
 /* What is known of the one that there is; false: there is none. */
 extern bool gh_shared_copy_look(GhCopyKind kind, Relation relation, GhCopyFacts *facts);
 /* Whether one may be made now: not while somebody does, nor soon after it was refused, or made and it was slow. */

@@ -33,7 +33,32 @@ enum
 	RESIDENT_COLUMNS
 };
 
-/* Copies in shared memory, which are on no device. */
+/* The tables on devices that were made of the copy of an index. */
+static void
+list_tables_of(ReturnSetInfo *result, const GhSharedCopyInfo *info)
+{
+	for (int device = 0; device < gh_service_devices(); device++)
+	{
+		Datum		row[RESIDENT_COLUMNS] = {0};
+		bool		nulls[RESIDENT_COLUMNS] = {false};
+		uint64		tables;
+		uint64		bytes;
+
+		gh_resident_tables_count(device, info->relation, &tables, &bytes);
+		if (tables == 0)
+			continue;
+		row[RESIDENT_RELATION] = ObjectIdGetDatum(info->relation);
+		row[RESIDENT_DEVICE] = Int32GetDatum(gh_service_device_number(device));
+		row[RESIDENT_USED] = TimestampTzGetDatum(info->used);
+		row[RESIDENT_HITS] = Int64GetDatum((int64) info->hits);
+		nulls[RESIDENT_WHY_NOT] = true;
+		row[RESIDENT_TABLES] = Int64GetDatum((int64) tables);
+		row[RESIDENT_TABLE_BYTES] = Int64GetDatum((int64) bytes);
+		tuplestore_putvalues(result->setResult, result->setDesc, row, nulls);
+	}
+}
+
+/* Copies in shared memory, which are on no device, and what was made of them there. */
 static void
 list_copies(ReturnSetInfo *result)
 {
@@ -57,6 +82,8 @@ list_copies(ReturnSetInfo *result)
 		row[RESIDENT_TABLES] = Int64GetDatum(is_index ? 1 : 0);
 		row[RESIDENT_TABLE_BYTES] = Int64GetDatum(is_index ? (int64) info->bytes : 0);
 		tuplestore_putvalues(result->setResult, result->setDesc, row, nulls);
+		if (is_index)
+			list_tables_of(result, info);
 	}
 }
 
