@@ -26,6 +26,8 @@
 /* Pairs of a tile for each thread. */
 #define PARTITION_ITEMS 8
 #define PARTITION_TILE (PARTITION_THREADS * PARTITION_ITEMS)
+/* Shared memory of a block beside what its launch asks for, at most: the scan's. */
+#define PARTITION_FIXED_BYTES 4096
 
 /* A slot of a layout with values together. */
 template <typename L> struct alignas(L::slot_bytes) slot_pair
@@ -112,6 +114,7 @@ bins_take(uint32_t bins, uint32_t *filled, uint32_t *starts, uint32_t *targets)
 {
 	typedef cub::BlockScan<uint32_t, PARTITION_THREADS> block_scan;
 	__shared__ typename block_scan::TempStorage space;
+	static_assert(sizeof(space) <= PARTITION_FIXED_BYTES, "it is counted");
 	uint32_t	before = 0;
 
 	for (uint32_t base = 0; base < bins; base += PARTITION_THREADS)

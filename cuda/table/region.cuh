@@ -37,6 +37,8 @@
 #else
 #define REGION_BLOCKS 3
 #endif
+/* Shared memory of a block beside what its launch asks for, at most: the geometry, mostly. */
+#define REGION_FIXED_BYTES 512
 /* Slots of a region, at most: a thread has a bit for each of its pairs. */
 #define REGION_SLOTS_MAX (32 * REGION_THREADS)
 /* Pairs that a thread reads at a time. */
@@ -541,6 +543,8 @@ region_kernel(const __grid_constant__ table_view view, const __grid_constant__ r
 	__shared__ uint32_t entries[GH_SUBTABLES_MAX];
 	__shared__ bool useless;
 	__shared__ region_geometry geometry;
+	static_assert(sizeof(geometry) + sizeof(entries) + 4 * sizeof(uint32_t) <= REGION_FIXED_BYTES,
+				  "they are counted");
 	region_context<L> context = {view, map, equals, counts, blockIdx.x, &geometry,
 		region_carve<L>(shared, map.slots, map.queue)};
 	ulonglong2 *words = reinterpret_cast<ulonglong2 *>(context.space.words);

@@ -38,7 +38,7 @@
 /* Slots of a region for one place of the queue, where shared memory is no matter. */
 #define QUEUE_SHARE 8
 
-/* Shared memory of a block of which three are on a multiprocessor, less what is fixed. */
+/* Shared memory of a block of which three are on a multiprocessor, less REGION_FIXED_BYTES. */
 #define THREE_BLOCKS_BYTES 76200
 
 /* A batch with more positions of equal keys than this part of it is given up. */
@@ -63,6 +63,16 @@ regions_may(const cuda_table *table, uint64_t count)
 {
 	return table->keys == 0 && count >= REGIONS_KEYS_MIN &&
 		(table->layout == LAYOUT_K4V4 || table->layout == LAYOUT_K8V8);
+}
+
+/* What a launch may ask for of a block's shared memory, beside the kernel's own. */
+static size_t
+shared_most(const cuda_table *table, size_t fixed)
+{
+	size_t		most = device_attribute(table->options.device,
+										cudaDevAttrMaxSharedMemoryPerBlockOptin);
+
+	return most > fixed ? most - fixed : 0;
 }
 
 static size_t
@@ -120,8 +130,7 @@ map_regions(const cuda_table *table, uint64_t count, region_map *map)
 	}
 	map->slots = (uint32_t) slots;
 	map->queue = queue_room(table, map->slots);
-	return shared_bytes(table, map) <=
-		device_attribute(table->options.device, cudaDevAttrMaxSharedMemoryPerBlockOptin);
+	return shared_bytes(table, map) <= shared_most(table, REGION_FIXED_BYTES);
 }
 
 /* Has a block room for the bins of the passes? */
@@ -134,8 +143,7 @@ passes_fit(const cuda_table *table, const region_work *work)
 	size_t		bytes = 0;
 
 	TOGETHER_DISPATCH(table, bytes = partition_shared_bytes<L>(bins));
-	return bytes <= device_attribute(table->options.device,
-									 cudaDevAttrMaxSharedMemoryPerBlockOptin);
+	return bytes <= shared_most(table, PARTITION_FIXED_BYTES);
 }
 
 /* The passes, for slices of work->slice positions. */
@@ -205,12 +213,16 @@ regions_carve(const cuda_table *table, uint64_t count, void *base, region_work *
 
 /* ------------------------------------------------------------------- phases */
 
-template <typename L, typename KERNEL> static GhStatus
-allow_shared(cuda_table *table, KERNEL kernel, size_t bytes, GhError *error)
+/*
+ * Always for the most: the leave is the kernel's, whoever launches it, and the thread of
+ * another table may be between getting it and its launch.
+ */
+template <typename KERNEL> static GhStatus
+allow_shared(cuda_table *table, KERNEL kernel, size_t fixed, GhError *error)
 {
 	CUDA_TRY(table, cudaFuncSetAttribute(reinterpret_cast<const void *>(kernel),
 										 cudaFuncAttributeMaxDynamicSharedMemorySize,
-										 (int) bytes), error);
+										 (int) shared_most(table, fixed)), error);
 	return GH_OK;
 }
 
@@ -223,7 +235,8 @@ run_pass(cuda_table *table, const table_view &view, const region_map &map,
 	lane	   *lane = &table->lanes[0];
 	dim3		grid((uint32_t) ((pairs + PARTITION_TILE - 1) / PARTITION_TILE), rows);
 
-	GH_TRY((allow_shared<L>(table, partition_kernel<L, FROM_BATCH, TO_TABLE>, bytes, error)));
+	GH_TRY((allow_shared(table, partition_kernel<L, FROM_BATCH, TO_TABLE>, PARTITION_FIXED_BYTES,
+						 error)));
 	partition_kernel<L, FROM_BATCH, TO_TABLE><<<grid, PARTITION_THREADS, bytes, lane->stream>>>(
 		view, map, part, lane->device_count);
 	LAUNCH_TRY(table, error);
@@ -274,7 +287,7 @@ build_regions(cuda_table *table, const table_view &view, const region_work *work
 	lane	   *lane = &table->lanes[0];
 	size_t		bytes = region_shared_bytes<L>(work->map.slots, work->map.queue);
 
-	GH_TRY(allow_shared<L>(table, region_kernel<L>, bytes, error));
+	GH_TRY(allow_shared(table, region_kernel<L>, REGION_FIXED_BYTES, error));
 	region_kernel<L><<<work->map.regions, REGION_THREADS, bytes, lane->stream>>>(
 		view, work->map, equals, lane->device_count);
 	LAUNCH_TRY(table, error);
