@@ -293,8 +293,9 @@ direct_launch(cuda_pipeline *pipeline, const pass_job *pass, pass_page *rest, ui
 	{
 		job.grouped.entries = pass_groups_entries(pipeline);
 		shared = pass_groups_shared(pipeline, job.grouped.entries);
+		/* all that direct_suits lets it have: other threads launch the kernel, too */
 		PIPE_TRY(&pipeline->memory, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-														 (int) shared), error);
+														 (int) (pipeline->block_shared / 2)), error);
 	}
 	PIPE_TRY(&pipeline->memory,
 			 cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, threads, shared), error);
