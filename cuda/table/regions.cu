@@ -184,7 +184,7 @@ regions_carve(const cuda_table *table, uint64_t count, void *base, region_work *
 	uint64_t	equal_bytes;
 	uint64_t	slices;
 
-	work->bytes = 0;
+	*work = {};
 	if (!regions_may(table, count) || !map_regions(table, count, &map))
 		return;
 	work->map = map;
