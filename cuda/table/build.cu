@@ -184,6 +184,7 @@ build_place(cuda_table *table, build_work *work, uint32_t *placed, uint32_t *pre
 	carver		carver = {nullptr, 0};
 	uint8_t    *flags = work->lists.flags;
 	regions_outcome outcome;
+	GhStatus	status;
 
 	if (work->apart)
 	{
@@ -198,7 +199,14 @@ build_place(cuda_table *table, build_work *work, uint32_t *placed, uint32_t *pre
 		if (stop_seen(table))
 			return GH_STOPPED;
 		place_carve(&carver, work->list.count, &work->lists);
-		GH_TRY(device_alloc(table, carver.used, &work->placing, error));
+		status = device_alloc(table, carver.used, &work->placing, error);
+		if (status == GH_LIMIT || status == GH_NO_MEMORY)
+		{
+			/* what the regions were to be made in may be what is wanting */
+			lane_shrink(table, &table->lanes[0], true);
+			status = device_alloc(table, carver.used, &work->placing, error);
+		}
+		GH_TRY(status);
 		work->placing_bytes = carver.used;
 		carver = {static_cast<char *>(work->placing), 0};
 		place_carve(&carver, work->list.count, &work->lists);
