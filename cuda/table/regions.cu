@@ -369,6 +369,8 @@ regions_store(cuda_table *table, const entry_list *list, const region_work *work
 			  uint8_t *flags, bool with_equals, regions_outcome *outcome, GhError *error)
 {
 	equal_list	equals = {nullptr, list->count / EQUAL_SHARE, flags};
+	uint64_t	crowded_slots = table->crowded_slots;
+	uint64_t	crowded_keys = table->crowded_keys;
 	GhStatus	status;
 
 	*outcome = {};
@@ -386,5 +388,8 @@ regions_store(cuda_table *table, const entry_list *list, const region_work *work
 	if (status == GH_DEVICE_ERROR || (status == GH_OK && outcome->stored))
 		return status;
 	GH_TRY(table_erase(table, error));
+	/* that size was too small before, and is so still */
+	table->crowded_slots = crowded_slots;
+	table->crowded_keys = crowded_keys;
 	return status;
 }
