@@ -37,6 +37,8 @@
 
 /* Bytes of the device for an entry, at most about, beside its texts. */
 #define GH_ENTRY_BYTES(ncolumns) (32 + 8 * (ncolumns))
+/* Of the host for a changed key, at most about: in the table of them, in arrays by its columns, and one that it is supplied from. */
+#define GH_CHANGED_BYTES(nkeys) (4 * sizeof(ChangedKey) + 16 * (nkeys) + 16)
 
 /* A changed key, as the copy has it, and its number among them; and an entry of it, that one was found by, or GH_NO_ENTRY. */
 typedef struct ChangedKey
@@ -552,12 +554,26 @@ make_overlay(Reader *reader)
 
 /* ------------------------------------------------------------------ its use */
 
-/* Whether what has changed is known to be little, and can be told apart. */
+/* Whether what has changed is known to be little, and can be told apart within work_mem. */
 static bool
 may_tell_apart(const Reader *reader)
 {
-	return reader->fragment->member == NULL && reader->copy->ascending &&
-		pays(reader, rows_of_others(reader) + gh_copy_stale_rows(&reader->hold, &reader->blocks));
+	double		changed = rows_of_others(reader) + gh_copy_stale_rows(&reader->hold, &reader->blocks);
+
+	return reader->fragment->member == NULL && reader->copy->ascending && pays(reader, changed) &&
+		changed * GH_CHANGED_BYTES(reader->copy->nkeys) <= get_hash_memory_limit();
+}
+
+/* Bytes of the device for the table, at most about. */
+static uint64
+table_bytes(const Reader *reader)
+{
+	uint64		bytes = reader->copy->rows * GH_ENTRY_BYTES(reader->copy->ncolumns);
+	bool		texts = false;
+
+	for (uint32 v = 0; v < reader->side->program->ncolumns; v++)
+		texts |= reader->copy->columns[reader->sources[v]].held.value_class == GH_CLASS_TEXT;
+	return bytes + (texts ? reader->copy->text_bytes : 0);
 }
 
 /* The table that has stayed; false: there is none. */
@@ -605,7 +621,7 @@ use_copy(Reader *reader)
 	}
 	/* one that is made of pages, and is right, is there for nothing */
 	if (!borrowed && (gh_device_borrow_table(fragment, number, NULL) ||
-					  !gh_resident_table_may_stay(source, reader->copy->rows * GH_ENTRY_BYTES(reader->copy->ncolumns))))
+					  !gh_resident_table_may_stay(source, table_bytes(reader))))
 		return table->table != NULL ? GH_COPY_OTHER : GH_COPY_NOT_USED;
 	if ((!borrowed && !make_table(reader, source)) || (!is_all_right(reader) && !make_overlay(reader)))
 		return GH_COPY_FAILED;

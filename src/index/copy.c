@@ -541,6 +541,7 @@ share_entries(Maker *maker)
 			return false;
 	}
 	copy->rows = maker->rows;
+	copy->text_bytes = maker->text_bytes;
 	copy->ascending = !maker->descends;
 	copy->nkeys = maker->nkeys;
 	copy->ncolumns = maker->ncolumns;
@@ -681,9 +682,7 @@ blocks_of_copy(Relation index, Relation heap, const GhIndexCopy *copy, uint32 *b
 static BlockNumber
 blocks_at_least(Relation index, Relation heap, const GhIndexCopy *copy)
 {
-	GhCopied	copied = {copy->generation, copy->nblocks};
-
-	return gh_copy_blocks_at_least(index, heap, &copied);
+	return gh_copy_blocks_at_least(index, heap, &(GhCopied) {copy->generation, copy->nblocks});
 }
 
 static const GhIndexCopyMethods copy_methods = {

@@ -65,6 +65,7 @@ typedef struct GhIndexCopy
 	dsa_pointer starts;			/* by block, and one more: uint32, where its entries begin there */
 	dsa_pointer keys;			/* by entry: uint64, as the table has it */
 	dsa_pointer texts;
+	uint64		text_bytes;		/* of all of them */
 	GhRef		root;			/* of the table; 0: there are no rows */
 	bool		several;		/* some key has several */
 	bool		ascending;		/* no entry's key, as a number with a sign, is less than that of the one before */

@@ -87,6 +87,9 @@ for my $name (@names)
 }
 well($session, 'ROLLBACK; VACUUM (INDEX_CLEANUP on) s');
 compare_all('vacuumed', 1);
+well($session, "SET work_mem = '64kB'; SET hash_mem_multiplier = 1");
+compare_all('without memory for what has changed', -1);
+well($session, 'RESET work_mem; RESET hash_mem_multiplier');
 well($session, 'SET gpuhash.enable_index = off');
 unlike((answers($session, 'inner'))[2], qr/Inner Index/, 'not without gpuhash.enable_index');
 well($session, 'RESET gpuhash.enable_index');
@@ -168,6 +171,17 @@ for my $change ('SELECT 1', 'SELECT 2', 'UPDATE u SET a = a + 1 WHERE k = 50', '
 GpuHash::Resident::configure($session, 'gpuhash.resident_memory', 1);
 well($session, 'UPDATE s SET a = a + 1 WHERE k < 500; ALTER INDEX s_k RENAME TO s_k2; ALTER INDEX s_k2 RENAME TO s_k');
 compare_all('without room', -1);
+# nor if it is the texts that have none
+GpuHash::Resident::configure($session, 'gpuhash.resident_memory', 8);
+well($session, 'CREATE TABLE long AS SELECT i AS k, repeat(md5(i::text), 10) AS t FROM generate_series(1, 4000) i; CREATE INDEX long_k ON long USING gpuhash (k) INCLUDE (t)');
+well($session, $_) for 'VACUUM ANALYZE long', "SELECT gpuhash_prewarm('long_k')";
+for my $column ('k', 't')
+{
+	local $queries{long} = "SELECT count(*), sum(o.v), count(l.$column) FROM o JOIN long l ON l.k = o.small";
+	my ($with, $want, $plan) = answers($session, 'long');
+	is($with, $want, "long texts, of which $column is read");
+	like($plan, $column eq 'k' ? qr/Engine: cuda.*Inner Index: long_k/s : qr/^(?!.*Inner Index).*Engine: cuda/s, $column eq 'k' ? '  by the copy' : '  not by the copy') or diag($plan);
+}
 GpuHash::Resident::configure($session, 'gpuhash.resident_memory', -1);
 well($session, $_) for 'VACUUM (INDEX_CLEANUP on) s', "SELECT gpuhash_prewarm('s_k')";
 compare_all('with room', 0);
