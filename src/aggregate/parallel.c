@@ -16,7 +16,8 @@
  *
  * Where a second level of groups is made of these (regroup.c), aggregates' with DISTINCT, parts are of the hash of the keys but
  * that argument, so that all values of a group are in one part.  Those of grouping sets, or without other keys, are all the
- * last one's: it takes all parts.
+ * last one's: it takes all parts.  So does it where few parts have any, since others would have nothing to do, and it may use
+ * the memory of all.
  */
 #include "postgres.h"
 
@@ -33,6 +34,9 @@
 /* Bytes of a chunk, but where one group has more: those of all parts take a quarter of the memory for groups, within these limits. */
 #define GH_CHUNK_MIN ((Size) 1024)
 #define GH_CHUNK_MAX ((Size) 16 * 1024)
+
+/* Parts of groups with DISTINCT that there are for each participant, at least, where all of them take some. */
+#define GH_EVEN_PARTS 2
 
 /* A place in a file. */
 typedef struct GhChunkPlace
@@ -63,7 +67,8 @@ typedef struct GhAggregateShared
 	SharedFileSet files;
 	ConditionVariable ready_changed;
 	pg_atomic_uint32 parted;	/* somebody has left a file */
-	pg_atomic_uint32 ready;		/* everybody has left what there is, and parts may be taken */
+	pg_atomic_uint32 ready;		/* everybody has left what there is, and parts may be taken: */
+	bool		by_last;		/* by the last one alone */
 	pg_atomic_uint32 next_part;
 	GhSharedGroups left[FLEXIBLE_ARRAY_MEMBER]; /* by participant; then what the last one made a file of for all */
 } GhAggregateShared;
@@ -114,6 +119,7 @@ init_run(GhAggregateShared *shared)
 {
 	pg_atomic_init_u32(&shared->parted, 0);
 	pg_atomic_init_u32(&shared->ready, 0);
+	shared->by_last = false;
 	pg_atomic_init_u32(&shared->next_part, 0);
 	for (int i = 0; i <= shared->fragment.nmembers; i++)
 	{
@@ -499,6 +505,23 @@ next_records(void *arg, GhRecordBuffer *buffer)
 	return read_chunk(open_file(member, member->whose), &member->next, buffer);
 }
 
+/* Parts of which somebody has left something. */
+static int
+count_parts(const GhAggregateShared *shared)
+{
+	int			n = 0;
+
+	for (int part = 0; part < GH_SHARED_PARTS; part++)
+	{
+		int			whose = 0;
+
+		while (whose <= shared->fragment.nmembers && shared->left[whose].last[part].segment < 0)
+			whose++;
+		n += whose <= shared->fragment.nmembers;
+	}
+	return n;
+}
+
 /* The last one makes a file of what is left in shared memory, too, and lets the others go on. */
 static void
 open_parts(GhAggregateNode *node)
@@ -516,7 +539,11 @@ open_parts(GhAggregateNode *node)
 	}
 	if (member->file != NULL)
 		leave_file(node);
-	/* whoever sees that they are ready sees that file */
+	shared->by_last = regroups_alone(node) ||
+		(node->distinct != NULL && count_parts(shared) < GH_EVEN_PARTS * shared->fragment.started);
+	if (shared->by_last)
+		node->fragment.memory_limit *= shared->fragment.started;
+	/* whoever sees that they are ready sees these */
 	pg_write_barrier();
 	pg_atomic_write_u32(&shared->ready, 1);
 	ConditionVariableBroadcast(&shared->ready_changed);
@@ -592,12 +619,13 @@ gh_aggregate_hand_over(GhAggregateNode *node)
 			return true;
 		}
 		open_parts(node);
-		if (regroups_alone(node))
-			node->fragment.memory_limit *= shared->fragment.started;
+		take_parts(node);
+		return true;
 	}
-	else if (has_left_file && !regroups_alone(node))
-		await_parts(node);
-	else
+	if (!has_left_file || regroups_alone(node))
+		return false;
+	await_parts(node);
+	if (shared->by_last)
 		return false;
 	take_parts(node);
 	return true;

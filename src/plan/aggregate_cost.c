@@ -216,15 +216,15 @@ second_level_cost(const GhAggregateInputs *inputs, bool is_on_device)
 
 /*
  * Whether participants are expected to share the merging of their groups: where they are many, and no second level is made
- * of them, or one of which the first one's parts are whole (../aggregate/parallel.c).
+ * of them, or one of which the first one's parts are whole, and enough for all (../aggregate/parallel.c).
  */
 bool
 gh_aggregate_is_merged_by_all(const GhAggregateInputs *inputs, int workers)
 {
 	double		divisor = workers > 0 ? gh_parallel_divisor(workers) : 1.0;
 
-	return workers > 0 && (inputs->grouping.distinct == NIL || list_length(inputs->grouping.keys) > 1) &&
-		inputs->grouping.sets == NIL &&
+	return workers > 0 && inputs->grouping.sets == NIL &&
+		(inputs->grouping.distinct == NIL || inputs->returned >= GH_SHARED_PARTS) &&
 		Min(inputs->groups, inputs->rows / divisor) * group_bytes(inputs) > GH_SHARED_GROUPS_MAX;
 }
 
@@ -246,6 +246,9 @@ merging_cost(const GhAggregateInputs *inputs, int workers, double groups)
 	if (!by_all)
 		return cost + spill_cost(inputs, handed, inputs->groups);
 	cost += GH_SHARED_PARTS * spill_cost(inputs, handed / GH_SHARED_PARTS, inputs->groups / GH_SHARED_PARTS);
+	/* values that are distinct are most of them new: leaving and merging them takes as much as dividing their rows saves */
+	if (inputs->grouping.distinct != NIL)
+		return cost + handed * cpu_tuple_cost;
 	return cost / gh_parallel_divisor(workers);
 }
 
@@ -275,7 +278,7 @@ gh_cost_aggregate(const GhAggregateInputs *inputs, CustomPath *cpath, double emi
 	startup += second_level_cost(inputs, workers == 0 && gh_aggregate_is_for_device(inputs, child) &&
 								 (inputs->groups > gh_batch_rows || is_doubtful) &&
 								 has_no_variances(&inputs->grouping)) /
-		(gh_aggregate_is_merged_by_all(inputs, workers) ? Min(divisor, inputs->returned) : 1.0);
+		(gh_aggregate_is_merged_by_all(inputs, workers) ? divisor : 1.0);
 	cost_qual_eval(&having, inputs->by.having, inputs->root);
 	startup += having.startup + target->cost.startup;
 	cpath->path.startup_cost = startup;

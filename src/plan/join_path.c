@@ -415,7 +415,8 @@ join_in_place(GhJoinInputs *inputs, Path *path)
 		result = rows;
 	result->startup_cost = path->startup_cost;
 	result->total_cost = path->total_cost;
-	result->rows = path->rows;
+	/* of one process, of which there may be more than the hash join has */
+	result->rows = choice.workers == path->parallel_workers ? path->rows : choice.rows;
 	gh_copy_disabled_nodes(result, path);
 	return result;
 }

@@ -56,7 +56,9 @@ is_plain_type(Oid type)
 	type = getBaseType(type);
 	if (type_is_enum(type))
 		return true;
-	return type < FirstUnpinnedObjectId && get_typtype(type) == TYPTYPE_BASE && !OidIsValid(get_element_type(type));
+	/* a deep tsquery may lack the stack to be compared */
+	return type < FirstUnpinnedObjectId && type != TSQUERYOID && get_typtype(type) == TYPTYPE_BASE &&
+		!OidIsValid(get_element_type(type));
 }
 
 static bool
