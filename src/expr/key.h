@@ -29,6 +29,13 @@ typedef enum GhKeyEncoding
 	GH_KEY_HASH64				/* its extended hash function */
 } GhKeyEncoding;
 
+/* Whether values of different width that are equal are the same number. */
+static inline bool
+gh_key_is_integer(GhKeyEncoding encoding)
+{
+	return encoding == GH_KEY_INT2 || encoding == GH_KEY_INT4 || encoding == GH_KEY_INT8;
+}
+
 /*
  * One hash clause as planned.  "Exact" encodings are equal just where the
  * operator says equal; the others need the clause rechecked on each match.

@@ -103,12 +103,6 @@ may_use(const GhFragment *fragment, const GhDeviceTable *table)
 		snapshot->snapshot_type == SNAPSHOT_MVCC && !IsolationIsSerializable();
 }
 
-static bool
-is_plain_integer(GhKeyEncoding encoding)
-{
-	return encoding == GH_KEY_INT2 || encoding == GH_KEY_INT4 || encoding == GH_KEY_INT8;
-}
-
 /* Whether the copy tells keys apart as the join does. */
 static bool
 has_key(const Reader *reader)
@@ -119,7 +113,7 @@ has_key(const Reader *reader)
 		return false;
 	for (int k = 0; k < inner->ncolumns; k++)
 		if (reader->copy->columns[k].attno != gh_relation_attno(reader->side->scan, inner->columns[k].attno) ||
-			!is_plain_integer(inner->columns[k].encoding))
+			!gh_key_is_integer(inner->columns[k].encoding))
 			return false;
 	return true;
 }
@@ -347,18 +341,6 @@ add_key_of_row(Reader *reader, const TupleTableSlot *slot)
 	return true;
 }
 
-/* GhPages.has_blocks */
-static uint32
-count_right(void *arg, BlockNumber block)
-{
-	const Reader *reader = arg;
-	uint32		count = 0;
-
-	while (count < GH_PAGES_AHEAD_MAX && gh_copy_is_right(&reader->blocks, block + count))
-		count++;
-	return count;
-}
-
 /* The rows of the page that is pinned; false: the supply has failed. */
 static bool
 supply_page(Reader *reader, GhPages *pages, GhSupplyRows *rows)
@@ -402,8 +384,8 @@ supply_heap(Reader *reader, GhSupplyRows *rows)
 	scan = table_beginscan_strat(reader->side->relation, estate->es_snapshot, 0, NULL, true, false);
 	gh_pages_init(&pages, CurrentMemoryContext);
 	gh_pages_of_scan(&pages, scan);
-	pages.has_blocks = count_right;
-	pages.has_blocks_arg = reader;
+	pages.has_blocks = gh_copy_count_right;
+	pages.has_blocks_arg = &reader->blocks;
 	while (supplied && gh_pages_next(&pages, GH_PAGES_AHEAD_MAX))
 	{
 		CHECK_FOR_INTERRUPTS();

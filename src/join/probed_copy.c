@@ -71,12 +71,6 @@ typedef struct Reader
 
 /* -------------------------------------------------------------------- columns */
 
-static bool
-is_plain_integer(GhKeyEncoding encoding)
-{
-	return encoding == GH_KEY_INT2 || encoding == GH_KEY_INT4 || encoding == GH_KEY_INT8;
-}
-
 /*
  * Whether the copy's key is that of the join.  An oid and an integer, which are one another's without a
  * function, have other bits in the copy, though not in a table of the query's own.
@@ -96,7 +90,7 @@ has_key(const Reader *reader)
 
 		if (reader->copy->columns[k].attno != gh_relation_attno(reader->scan, inner->columns[k].attno) ||
 			own == GH_KEY_OID || other == GH_KEY_OID ||
-			(own != other && !(is_plain_integer(own) && is_plain_integer(other))) ||
+			(own != other && !(gh_key_is_integer(own) && gh_key_is_integer(other))) ||
 			(inner->ncolumns > 1 && reader->copy->columns[k].bits != inner->columns[k].bits))
 			return false;
 	}
@@ -218,18 +212,6 @@ count_entries(Reader *reader)
 
 /* ------------------------------------------------------------------ heap rows */
 
-/* GhPages.has_blocks */
-static uint32
-count_right(void *arg, BlockNumber block)
-{
-	const Reader *reader = arg;
-	uint32		count = 0;
-
-	while (count < GH_PAGES_AHEAD_MAX && gh_copy_is_right(&reader->blocks, block + count))
-		count++;
-	return count;
-}
-
 static Rows *
 room_for_row(Reader *reader)
 {
@@ -338,8 +320,8 @@ read_heap(Reader *reader)
 
 	if (reader->blocks.right == pages->nblocks)
 		return true;
-	pages->has_blocks = count_right;
-	pages->has_blocks_arg = reader;
+	pages->has_blocks = gh_copy_count_right;
+	pages->has_blocks_arg = &reader->blocks;
 	while (kept && gh_pages_next(pages, GH_PAGES_AHEAD_MAX))
 	{
 		CHECK_FOR_INTERRUPTS();

@@ -295,6 +295,32 @@ may_have_columns(RelOptInfo *rel, const GhNote *note)
 }
 
 /*
+ * For what share of the table's pages the CPU engine finds in memory all columns that the query, or only its conditions, read of it.
+ * *lacking: where that is little, and the columns could be made, which they are; NULL: it is not asked.
+ */
+static double
+find_columns_share(PlannerInfo *root, RelOptInfo *rel, const GhNote *note, bool conditions_only, uint64 *lacking)
+{
+	bool		others = false;
+	Bitmapset  *read;
+	Relation	relation;
+	double		share;
+
+	if (!may_have_columns(rel, note))
+		return 0;
+	read = columns_read(rel, conditions_only, &others);
+	if (read == NULL || others)
+		return 0;
+	relation = table_open(planner_rt_fetch(rel->relid, root)->relid, NoLock);
+	share = gh_columns_share(relation, rel->pages, read) * rel->allvisfrac;
+	if (lacking != NULL && share < GH_LACKING_SHARE * rel->allvisfrac && rel->allvisfrac >= GH_VISIBLE_SHARE &&
+		!gh_has_few_rows(rel->tuples))
+		*lacking = gh_columns_missing(relation, rel->tuples, read);
+	table_close(relation, NoLock);
+	return share;
+}
+
+/*
  * For what share of the table's pages a scan by the CPU engine finds in memory all columns that the query reads of it.  Of pages
  * that have changed since it does not.  A plan that is kept may outlive them.
  */
@@ -302,25 +328,13 @@ double
 gh_columns_share_of(PlannerInfo *root, RelOptInfo *rel)
 {
 	GhNote	   *note = gh_note(root, rel);
-	bool		others = false;
-	Bitmapset  *read;
-	Relation	relation;
 
-	if (note->has_columns_share)
-		return note->columns_share;
+	if (!note->has_columns_share)
+	{
+		note->columns_lacking = 0;
+		note->columns_share = find_columns_share(root, rel, note, false, &note->columns_lacking);
+	}
 	note->has_columns_share = true;
-	note->columns_share = 0;
-	note->columns_lacking = 0;
-	if (!may_have_columns(rel, note))
-		return 0;
-	read = columns_read(rel, false, &others);
-	if (read == NULL || others)
-		return 0;
-	relation = table_open(planner_rt_fetch(rel->relid, root)->relid, NoLock);
-	note->columns_share = gh_columns_share(relation, rel->pages, read) * rel->allvisfrac;
-	if (note->columns_share < GH_LACKING_SHARE * rel->allvisfrac && rel->allvisfrac >= GH_VISIBLE_SHARE && !gh_has_few_rows(rel->tuples))
-		note->columns_lacking = gh_columns_missing(relation, rel->tuples, read);
-	table_close(relation, NoLock);
 	return note->columns_share;
 }
 
@@ -329,22 +343,10 @@ double
 gh_condition_columns_share(PlannerInfo *root, RelOptInfo *rel)
 {
 	GhNote	   *note = gh_note(root, rel);
-	bool		others = false;
-	Bitmapset  *read;
-	Relation	relation;
 
-	if (note->has_condition_share)
-		return note->condition_share;
+	if (!note->has_condition_share)
+		note->condition_share = find_columns_share(root, rel, note, true, NULL);
 	note->has_condition_share = true;
-	note->condition_share = 0;
-	if (!may_have_columns(rel, note))
-		return 0;
-	read = columns_read(rel, true, &others);
-	if (read == NULL || others)
-		return 0;
-	relation = table_open(planner_rt_fetch(rel->relid, root)->relid, NoLock);
-	note->condition_share = gh_columns_share(relation, rel->pages, read) * rel->allvisfrac;
-	table_close(relation, NoLock);
 	return note->condition_share;
 }
 

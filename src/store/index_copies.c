@@ -5,6 +5,7 @@
  */
 #include "postgres.h"
 
+#include "heap/pages.h"
 #include "store/index_copies.h"
 
 static const GhIndexCopyMethods *methods = NULL;
@@ -54,6 +55,16 @@ gh_copy_ask_blocks(Relation index, Relation heap, const GhIndexCopy *copy, Block
 			blocks->bits[block / GH_COPY_BITS] &= ~((uint32) 1 << block % GH_COPY_BITS);
 			blocks->right--;
 		}
+}
+
+uint32
+gh_copy_count_right(void *blocks, BlockNumber block)
+{
+	uint32		count = 0;
+
+	while (count < GH_PAGES_AHEAD_MAX && gh_copy_is_right(blocks, block + count))
+		count++;
+	return count;
 }
 
 BlockNumber

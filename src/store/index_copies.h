@@ -110,6 +110,8 @@ extern bool gh_index_copy_look(Relation index, GhIndexCopy *copy, int *place);
 /* Asks for its blocks, of which the table has so many; in the current context. */
 extern void gh_copy_ask_blocks(Relation index, Relation heap, const GhIndexCopy *copy, BlockNumber nblocks,
 							   GhCopyBlocks *blocks);
+/* GhPages.has_blocks, of GhCopyBlocks. */
+extern uint32 gh_copy_count_right(void *blocks, BlockNumber block);
 /* The next block of the copy, from this one on, that it is not right for; its number of blocks: there is none. */
 extern BlockNumber gh_copy_next_stale(const GhCopyBlocks *blocks, BlockNumber block);
 /* Entries of the copy on those. */
