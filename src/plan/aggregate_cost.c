@@ -246,9 +246,9 @@ merging_cost(const GhAggregateInputs *inputs, int workers, double groups)
 	if (!by_all)
 		return cost + spill_cost(inputs, handed, inputs->groups);
 	cost += GH_SHARED_PARTS * spill_cost(inputs, handed / GH_SHARED_PARTS, inputs->groups / GH_SHARED_PARTS);
-	/* values that are distinct are most of them new: leaving and merging them takes as much as dividing their rows saves */
+	/* values that are distinct are most of them new: a participant leaves as many as it takes */
 	if (inputs->grouping.distinct != NIL)
-		return cost + handed * cpu_tuple_cost;
+		cost += handed * cpu_tuple_cost;
 	return cost / gh_parallel_divisor(workers);
 }
 

@@ -237,9 +237,10 @@ add_parallel_path(const GhAggregateInputs *inputs, double rows)
 	cpath = make_aggregate_path(inputs, child, rows);
 	/*
 	 * Another one, for it may be freed; and where there are some already (of a grouping that is done partition by partition), they may have
-	 * Gathers above them, and are not to be driven out.
+	 * Gathers above them, and are not to be driven out.  Those of a subquery may be a side of a parallel join, though one participant has them all.
 	 */
-	if (output_rel->partial_pathlist == NIL && gh_aggregate_is_merged_by_all(inputs, child->parallel_workers))
+	if (output_rel->partial_pathlist == NIL &&
+		(inputs->root->query_level > 1 || gh_aggregate_is_merged_by_all(inputs, child->parallel_workers)))
 		add_partial_path(output_rel, (Path *) make_aggregate_path(inputs, child, rows));
 	add_grouped_path(inputs, (Path *) create_gather_path(inputs->root, output_rel, &cpath->path,
 														 inputs->by.target, NULL, &rows));

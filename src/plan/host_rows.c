@@ -30,11 +30,6 @@
 #include "service/service.h"
 #include "store/columns_share.h"
 
-/* So many rows of the scan's table have to be read for one that comes out. */
-#define GH_READ_FOR_ONE 5
-/* Of the table's pages, the share of which columns are there. */
-#define GH_COLUMNS_THERE 0.5
-
 typedef struct Walk
 {
 	PlannedStmt *stmt;
@@ -306,14 +301,19 @@ visit(Walk *walk, Plan **place, bool absorbed, bool unread)
 		*place = make_rows(walk, (CustomScan *) plan);
 }
 
-/* Where no device is expected to do the joins. */
+bool
+gh_host_rows_are_expected(void)
+{
+	return gh_enable_rows && gh_service_enabled() && !gh_device_is_expected(PG_UINT32_MAX);
+}
+
 void
 gh_host_rows(PlannedStmt *stmt, int options, GhWantedList *wanted)
 {
 	Walk		walk = {.stmt = stmt,.wanted = wanted};
 	ListCell   *lc;
 
-	if (!gh_enable_rows || !gh_service_enabled() || gh_device_is_expected(PG_UINT32_MAX))
+	if (!gh_host_rows_are_expected())
 		return;
 	visit(&walk, &stmt->planTree, false, (options & CURSOR_OPT_FAST_PLAN) != 0);
 	/* what is read of them, and when, is not known here */

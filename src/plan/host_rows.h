@@ -11,6 +11,14 @@
 
 #include "plan/wanted.h"
 
+/* So many rows of the scan's table have to be read for one that comes out. */
+#define GH_READ_FOR_ONE 5
+/* Of the table's pages, the share of which columns are there. */
+#define GH_COLUMNS_THERE 0.5
+
+/* Whether there may be such nodes: no device is expected to do the joins. */
+extern bool gh_host_rows_are_expected(void);
+
 /* Puts such nodes into a statement's plans; columns that lack for it are wanted. */
 extern void gh_host_rows(PlannedStmt *stmt, int options, GhWantedList *wanted);
 

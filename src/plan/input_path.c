@@ -109,9 +109,12 @@ cost_below_node(PlannerInfo *root, Path *joins)
 {
 	Cost		startup;
 	Cost		total;
+	Cost		pages;
+	Cost		rows;
 
 	gh_real_cost(joins, &startup, &total);
-	total -= gh_copies_save(root, joins);
+	gh_inner_chains_save(root, joins, &pages, &rows);
+	total -= gh_copies_save(root, joins) + pages + rows;
 	if (!gh_force_offload && gh_device_reads(root, joins))
 		total = Min(total, gh_device_reading_cost(root, joins));
 	return total;
@@ -261,8 +264,12 @@ gh_joins_cost(PlannerInfo *root, Path *join, int ninstructions, double divisor)
 	double		saved = 0;
 	Cost		startup;
 	Cost		cost;
+	Cost		pages;
+	Cost		rows;
 
 	gh_real_cost(join, &startup, &cost);
+	gh_inner_chains_save(root, join, &pages, &rows);
+	cost -= pages + rows;
 	for (; gh_is_join_path(outer); outer = linitial(((CustomPath *) outer)->custom_paths))
 	{
 		Cost		saved_by_copy = gh_copy_saves(root, outer);

@@ -21,6 +21,7 @@
 #include "expr/key.h"
 #include "gpuhash.h"
 #include "plan/aggregate_plan.h"
+#include "plan/host_rows.h"
 #include "plan/join_path.h"
 #include "plan/join_plan.h"
 #include "plan/note.h"
@@ -357,6 +358,8 @@ static Cost
 whole_table_cost(PlannerInfo *root, Path *path, bool on_device, bool real)
 {
 	RelOptInfo *rel = path->parent;
+	Cost		saved = 0;
+	Cost		rows;
 	Cost		startup;
 	Cost		total;
 
@@ -365,7 +368,11 @@ whole_table_cost(PlannerInfo *root, Path *path, bool on_device, bool real)
 		gh_rowscan_cost(path, &startup, &total);
 		on_device = (real || path->total_cost == total) && gh_rowscan_is_for_device(root, path);
 	}
-	return gh_note_page_cost(root, rel, on_device) * rel->pages;
+	if (!on_device && real && gh_is_rowscan_path(path))
+		gh_condition_columns_save(root, rel, 1.0, &saved, &rows);
+	else if (!on_device && real)
+		gh_absorbed_saves(root, path, &saved, &rows);
+	return gh_note_page_cost(root, rel, on_device) * rel->pages - saved;
 }
 
 static Cost
@@ -415,6 +422,53 @@ gh_whole_tables_cost(PlannerInfo *root, Path *path, bool on_device, bool real)
 			return gh_whole_tables_cost(root, ((SortPath *) path)->subpath, on_device, false);
 		default:
 			return 0;
+	}
+}
+
+/* Likewise of a chain that is an inner side, and of those below it. */
+static void
+add_inner_chain(PlannerInfo *root, Path *chain, Cost *pages, Cost *rows)
+{
+	Path	   *scan = gh_scan_below_joins(root, chain);
+	double		divisor = chain->parallel_workers > 0 ? gh_parallel_divisor(chain->parallel_workers) : 1.0;
+	Cost		below_pages;
+	Cost		below_rows;
+	Cost		saved_pages;
+	Cost		saved_rows;
+	Cost		spared_pages;
+	Cost		spared_rows;
+
+	if (scan == NULL)
+		return;
+	gh_inner_chains_save(root, chain, &below_pages, &below_rows);
+	*pages += below_pages;
+	*rows += below_rows;
+	if (chain->rows * divisor > scan->parent->tuples / GH_READ_FOR_ONE ||
+		gh_columns_share_of(root, scan->parent) < GH_COLUMNS_THERE)
+		return;
+	gh_columns_saved(root, scan->parent, divisor, &saved_pages, &saved_rows);
+	/* of columns that conditions read it is known already */
+	gh_absorbed_saves(root, scan, &spared_pages, &spared_rows);
+	*pages += Max(saved_pages - spared_pages, 0);
+	*rows += Max(saved_rows - spared_rows, 0);
+}
+
+/*
+ * What the inner sides of joins cost less that are chains of joins, where these are expected to be done by pipelines out of columns in
+ * memory (host_rows.c): for pages, and for rows.
+ */
+void
+gh_inner_chains_save(PlannerInfo *root, Path *joins, Cost *pages, Cost *rows)
+{
+	*pages = *rows = 0;
+	if (!gh_host_rows_are_expected())
+		return;
+	for (; gh_is_join_path(joins); joins = linitial(((CustomPath *) joins)->custom_paths))
+	{
+		Path	   *inner = gh_below_gather(lsecond(((CustomPath *) joins)->custom_paths));
+
+		if (gh_is_join_path(inner))
+			add_inner_chain(root, inner, pages, rows);
 	}
 }
 

@@ -96,6 +96,7 @@ extern bool gh_side_fits_in_memory(Path *inner);
 extern bool gh_join_fits_in_memory(const CustomPath *path);
 extern Path *gh_below_gather(Path *path);
 extern void gh_real_cost(Path *path, Cost *startup, Cost *total);
+extern void gh_inner_chains_save(PlannerInfo *root, Path *joins, Cost *pages, Cost *rows);
 extern void gh_real_hash_join_cost(JoinPath *join, Cost *startup, Cost *total);
 extern Cost gh_whole_tables_cost(PlannerInfo *root, Path *path, bool on_device, bool real);
 extern double gh_cautious_rows(PlannerInfo *root, GhJoinStep *step, double rows, Path *outer, Path *inner);

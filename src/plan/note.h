@@ -50,6 +50,10 @@ typedef struct GhNote
 	bool		has_condition_share;	/* the same share, of columns that conditions read */
 	double		condition_share;
 
+	/* gh_condition_columns_save: of the pages, the share that no row is fetched from for these columns */
+	bool		has_unread;
+	double		unread;
+
 	/* gh_note_device_cost: that one process has a device read all pages */
 	bool		has_device_cost;
 	Cost		device_cost;
@@ -57,6 +61,7 @@ typedef struct GhNote
 	/* gh_rowscan_absorbed: the Seq Scan as a join above takes it; [1]: as a part of a parallel plan */
 	Path	   *absorbed[2];
 	Cost		absorbed_cost[2];	/* of the Seq Scan that it was made from */
+	Cost		absorbed_saved[2];	/* by columns in memory that its conditions read */
 
 	/* gh_note_awaits */
 	bool		has_awaits;

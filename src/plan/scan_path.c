@@ -9,6 +9,8 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "catalog/pg_class.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
@@ -89,6 +91,34 @@ rows_picked(PlannerInfo *root, RelOptInfo *rel, const GhConditions *conditions)
 	return clamp_row_est(rel->tuples * clauselist_selectivity(root, conditions->programmed, rel->relid, JOIN_INNER, NULL));
 }
 
+/*
+ * What one of several processes saves of what host_cost says, by columns in memory that the conditions read: most rows that pass
+ * are fetched from pages, whose share of all is as large as if they lay anywhere.
+ */
+void
+gh_condition_columns_save(PlannerInfo *root, RelOptInfo *rel, double divisor, Cost *pages, Cost *rows)
+{
+	GhNote	   *note = gh_note(root, rel);
+	double		share = gh_condition_columns_share(root, rel);
+
+	*pages = *rows = 0;
+	if (share == 0)
+		return;
+	if (!note->has_unread)
+	{
+		const GhConditions *conditions = gh_note_conditions(root, rel);
+		double		picked = conditions->programmed == NIL ? rel->tuples : rows_picked(root, rel, conditions);
+
+		note->unread = picked > GH_FEW_PICKED * rel->tuples ? -1 :
+			pow(1 - picked / Max(rel->tuples, 1), rel->tuples / Max(rel->pages, 1));
+		note->has_unread = true;
+	}
+	if (note->unread < 0)
+		return;
+	gh_columns_save(root, rel, share, divisor, pages, rows);
+	*pages *= note->unread;
+}
+
 /* What it costs to look at a share of the pages, here and there, before they are read. */
 static Cost
 sample_cost(RelOptInfo *rel, const GhConditions *conditions, double share)
@@ -114,10 +144,10 @@ gh_rowscan_is_for_device(PlannerInfo *root, Path *path)
 
 /*
  * As a Seq Scan's, but for what a row costs: all are decoded and go through the program, here or on a device; those
- * that pass are put into a slot, and see the other conditions.
+ * that pass are put into a slot, and see the other conditions.  *real: the total, with the columns that are in memory.
  */
 static void
-cost_scan(PlannerInfo *root, const GhConditions *conditions, CustomPath *cpath, Path *seqscan)
+cost_scan(PlannerInfo *root, const GhConditions *conditions, CustomPath *cpath, Path *seqscan, Cost *real)
 {
 	Path	   *path = &cpath->path;
 	RelOptInfo *rel = path->parent;
@@ -126,6 +156,8 @@ cost_scan(PlannerInfo *root, const GhConditions *conditions, CustomPath *cpath, 
 	QualCost	rest;
 	Cost		pages;
 	Cost		first;
+	Cost		saved_pages;
+	Cost		saved_rows;
 	double		sample = 0;
 
 	if (conditions->rest == NIL)
@@ -137,40 +169,46 @@ cost_scan(PlannerInfo *root, const GhConditions *conditions, CustomPath *cpath, 
 	path->total_cost = path->startup_cost + pages - first +
 		picked / divisor * (GH_PICKED_ROW_COST * cpu_tuple_cost + rest.per_tuple) +
 		path->rows * path->pathtarget->cost.per_tuple;
+	gh_condition_columns_save(root, rel, divisor, &saved_pages, &saved_rows);
+	*real = path->total_cost - saved_pages - saved_rows;
 }
 
 /* ------------------------------------------------------- joins' children */
 
 /*
  * What it costs a join to read the pages where PostgreSQL evaluates the conditions, as it does but for those that columns in
- * memory are there for.
+ * memory are there for; *saved: what it costs less by these.
  */
 static Cost
-absorbed_cost(PlannerInfo *root, const Path *seqscan, double divisor)
+absorbed_cost(PlannerInfo *root, const Path *seqscan, double divisor, Cost *saved)
 {
 	RelOptInfo *rel = seqscan->parent;
 	const GhConditions *conditions = gh_note_conditions(root, rel);
 	Cost		by_rows = seqscan->total_cost - GH_ABSORBED_ROW_SAVES * cpu_tuple_cost * rel->tuples / divisor;
-	double		share;
+	double		share = gh_condition_columns_share(root, rel);
 	double		picked;
 	QualCost	rest;
+	Cost		saved_pages;
+	Cost		saved_rows;
 	Cost		by_columns;
 
-	if (conditions->programmed == NIL || (share = gh_condition_columns_share(root, rel)) == 0)
+	gh_condition_columns_save(root, rel, divisor, &saved_pages, &saved_rows);
+	*saved = 0;
+	if (saved_rows == 0)
 		return by_rows;
 	picked = rows_picked(root, rel, conditions);
-	if (picked > GH_FEW_PICKED * rel->tuples)
-		return by_rows;
 	cost_qual_eval(&rest, conditions->rest, root);
-	by_columns = seqscan->startup_cost + host_cost(rel, conditions, divisor) +
+	/* for the pages that have columns */
+	by_columns = seqscan->startup_cost + host_cost(rel, conditions, divisor) - (saved_pages + saved_rows) / share +
 		picked / divisor * (GH_PICKED_ROW_COST * cpu_tuple_cost + rest.per_tuple) +
 		seqscan->rows * seqscan->pathtarget->cost.per_tuple;
-	return by_rows - share * Max(by_rows - by_columns, 0);
+	*saved = share * Max(by_rows - by_columns, 0);
+	return by_rows - *saved;
 }
 
 /* As such, it costs what the join makes of it. */
 static Path *
-make_absorbed(PlannerInfo *root, Path *path)
+make_absorbed(PlannerInfo *root, Path *path, Cost *saved)
 {
 	double		divisor = path->parallel_workers > 0 ? gh_parallel_divisor(path->parallel_workers) : 1.0;
 	Path	   *seqscan;
@@ -182,8 +220,9 @@ make_absorbed(PlannerInfo *root, Path *path)
 		seqscan = makeNode(Path);
 		memcpy(seqscan, path, sizeof(Path));
 	}
+	*saved = 0;
 	if (!gh_force_offload)
-		seqscan->total_cost = absorbed_cost(root, seqscan, divisor);
+		seqscan->total_cost = absorbed_cost(root, seqscan, divisor, saved);
 	return seqscan;
 }
 
@@ -209,11 +248,27 @@ gh_rowscan_absorbed(PlannerInfo *root, Path *path)
 		note->absorbed[i]->parallel_workers != path->parallel_workers)
 	{
 		saved = MemoryContextSwitchTo(gh_note_context(path->parent));
-		note->absorbed[i] = make_absorbed(root, path);
+		note->absorbed[i] = make_absorbed(root, path, &note->absorbed_saved[i]);
 		note->absorbed_cost[i] = path->total_cost;
 		MemoryContextSwitchTo(saved);
 	}
 	return note->absorbed[i];
+}
+
+/* Of what such a Seq Scan costs less by columns in memory, what is for pages, and for rows. */
+void
+gh_absorbed_saves(PlannerInfo *root, const Path *scan, Cost *pages, Cost *rows)
+{
+	GhNote	   *note = gh_note(root, scan->parent);
+	int			i = scan->parallel_workers > 0;
+	Cost		saved_rows;
+
+	*pages = *rows = 0;
+	if (note->absorbed[i] != scan || note->absorbed_saved[i] == 0)
+		return;
+	gh_condition_columns_save(root, scan->parent, 1.0, pages, &saved_rows);
+	*pages = Min(*pages, note->absorbed_saved[i]);
+	*rows = note->absorbed_saved[i] - *pages;
 }
 
 /* ----------------------------------------------------------------- paths */
@@ -223,6 +278,7 @@ make_scan_path(PlannerInfo *root, RelOptInfo *rel, const GhConditions *condition
 {
 	Path	   *seqscan = create_seqscan_path(root, rel, NULL, workers);
 	CustomPath *cpath = makeNode(CustomPath);
+	Cost		real;
 
 	cpath->path.pathtype = T_CustomScan;
 	cpath->path.parent = rel;
@@ -234,11 +290,11 @@ make_scan_path(PlannerInfo *root, RelOptInfo *rel, const GhConditions *condition
 	gh_copy_disabled_nodes(&cpath->path, seqscan);
 	cpath->flags = CUSTOMPATH_SUPPORT_PROJECTION | CUSTOMPATH_SUPPORT_BACKWARD_SCAN;
 	cpath->methods = &gh_rowscan_path_methods;
-	cost_scan(root, conditions, cpath, seqscan);
+	cost_scan(root, conditions, cpath, seqscan, &real);
 	gh_why_cost(root, rel->relids, GH_ROWSCAN_NAME, cpath->path.startup_cost, cpath->path.total_cost, workers > 0);
 	/* the conditions in the order in which they are to be evaluated */
 	cpath->custom_private = list_make2(list_concat_copy(conditions->programmed, conditions->rest),
-									   gh_costs_list(cpath->path.startup_cost, cpath->path.total_cost));
+									   gh_costs_list(cpath->path.startup_cost, real));
 	if (gh_force_offload)
 	{
 		cpath->path.startup_cost = seqscan->startup_cost;

@@ -278,8 +278,8 @@ pages_cost(PlannerInfo *root, Path *path, bool real)
 	if (IsA(path, HashPath) || IsA(path, NestPath) || IsA(path, MergePath))
 		return sides_pages_cost(root, path, ((JoinPath *) path)->outerjoinpath, ((JoinPath *) path)->innerjoinpath, false);
 	if (gh_is_join_path(path))
-		return pages_cost(root, linitial(((CustomPath *) path)->custom_paths), true) +
-			(1 - gh_copied_share(root, path)) * pages_cost(root, lsecond(((CustomPath *) path)->custom_paths), true);
+		return pages_cost(root, linitial(((CustomPath *) path)->custom_paths), real) +
+			(1 - gh_copied_share(root, path)) * pages_cost(root, lsecond(((CustomPath *) path)->custom_paths), real);
 	if (IsA(path, IndexPath))
 		return index_pages_cost((IndexPath *) path);
 	if (IsA(path, BitmapHeapPath))
@@ -342,11 +342,15 @@ total_cost(const Search *search, Path *path)
 {
 	Cost		startup;
 	Cost		total;
+	Cost		pages;
+	Cost		rows;
 
 	gh_real_cost(path, &startup, &total);
-	if (gh_is_join_path(path))
-		total -= gh_copies_save(search->root, path);
-	return search->is_cached ? total - pages_cost(search->root, path, true) : total;
+	if (!gh_is_join_path(path))
+		return search->is_cached ? total - pages_cost(search->root, path, true) : total;
+	gh_inner_chains_save(search->root, path, &pages, &rows);
+	total -= gh_copies_save(search->root, path) + rows;
+	return total - (search->is_cached ? pages_cost(search->root, path, true) : pages);
 }
 
 /* The cheaper of two joins, either of which may be NULL. */
@@ -469,6 +473,9 @@ pays(const Search *search, Path *scan, double share, Balance balance, Cost *spar
 	Cost		saved_pages;
 	Cost		saved_rows;
 
+	gh_absorbed_saves(search->root, scan, &saved_pages, &saved_rows);
+	balance.pages[0] += saved_pages;
+	balance.work[0] += saved_rows;
 	gh_columns_save(search->root, scan->parent, share, scan->parallel_workers > 0 ? gh_parallel_divisor(scan->parallel_workers) : 1,
 					&saved_pages, &saved_rows);
 	balance.pages[0] -= saved_pages;
@@ -507,6 +514,8 @@ gh_whole_joins(PlannerInfo *root, RelOptInfo *rel, bool partial)
 	double		rows;
 	Balance		balance;
 	Cost		spared;
+	Cost		inner_pages;
+	Cost		inner_rows;
 
 	if (!IS_JOIN_REL(rel) || !gh_enable_join || !gh_enable_scan || gh_force_offload ||
 		(partial && !rel->consider_parallel) || planned->param_info != NULL)
@@ -524,6 +533,9 @@ gh_whole_joins(PlannerInfo *root, RelOptInfo *rel, bool partial)
 		return NULL;
 	balance.pages[0] = pages_cost(root, chain, true);
 	balance.work[0] = gh_step(chain)->total_cost - gh_copies_save(root, chain) - balance.pages[0];
+	gh_inner_chains_save(root, chain, &inner_pages, &inner_rows);
+	balance.pages[0] -= inner_pages;
+	balance.work[0] -= inner_rows;
 	scan = gh_scan_below_joins(root, chain);
 	note_hopeful(&search, rel, chain, balance);
 	if (!pays(&search, scan, gh_columns_share_of(root, scan->parent), balance, &spared))
