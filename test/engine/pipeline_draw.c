@@ -200,7 +200,7 @@ draw_probes(Context *c, Stage *stage, const Chain *before)
 }
 
 static void
-draw_constants(Draft *draft)
+draw_constants(Context *c, Draft *draft)
 {
 	static const int64_t integers[] = {-3, 0, 1, 2, 7};
 	Stage	   *stage = draft->stage;
@@ -217,9 +217,10 @@ draw_constants(Draft *draft)
 	draft->three = stage_constant(stage, GH_CLASS_INT, 3);
 	draft->null = stage_constant(stage, GH_CLASS_INT, 0);
 	stage->parts.constants[stage->parts.nconstants - 1].null = 1;
+	/* groups by texts of up to seven bytes are found otherwise than by longer ones */
 	draft->text = stage_text(stage, "");
 	(void) stage_text(stage, "ab");
-	(void) stage_text(stage, "a longer text, of more bytes");
+	(void) stage_text(stage, chance(c, 50) ? "abababa" : chance(c, 30) ? "abababab" : "a longer text, of more bytes");
 	draft->list = add_int_list(&stage->parts, integers, 5, false);
 }
 
@@ -536,7 +537,7 @@ stage_draw(Context *c, const Chain *before, bool last)
 
 	draw_source(c, stage, before);
 	draw_probes(c, stage, before);
-	draw_constants(&draft);
+	draw_constants(c, &draft);
 	draw_steps(c, &draft);
 	draw_key(c, &stage->made);
 	for (uint32_t k = 0; kind < 3 && k < stage->made.nparts; k++)

@@ -2,8 +2,8 @@
  * cpu_group_codes.c
  *		Codes that stand for the keys of groups on the CPU.
  *
- * Keys that are integers or truth values are packed as long as 64 bits are enough for all of them.  Which widths
- * those need, no program says: each key starts with its share of the 64 bits.  When a value comes that needs more,
+ * Keys that are integers, truth values or texts of a few bytes are packed as long as 64 bits are enough for all of them.  Which
+ * widths those need, no program says: each key starts with its share of the 64 bits.  When a value comes that needs more,
  * the widths are chosen anew by all values so far, or, where 64 bits are too few, codes are hashes from then on.
  * A float alone is packed as well: by the bits that tell which floats are equal.
  *
@@ -14,16 +14,47 @@
 /* A truth value is packed as an integer with sign. */
 #define TRUTH_BITS 2
 
-/* Loops end at a multiple of it, within the vectors' memory, or compilers do not vectorise them at -O2. */
-#define LOOP_ROWS 16
+/* ------------------------------------------------------------------ packing */
 
-static inline uint32_t
-loop_rows(uint32_t nrows)
+/* Texts of up to so many bytes are packed: their bytes, above how many they are. */
+#define TEXT_BYTES 7
+#define LENGTH_BITS 3
+/* What stands for a longer one: more bits than there are. */
+#define LONG_TEXT UINT64_MAX
+
+/* Is the key an integer, or is it packed as one of up to 64 bits? */
+static bool
+is_integer(const GhRecordKey *key)
 {
-	return (nrows + LOOP_ROWS - 1) & ~(uint32_t) (LOOP_ROWS - 1);
+	return key->value_class == GH_CLASS_INT || key->value_class == GH_CLASS_TEXT;
 }
 
-/* ------------------------------------------------------------------ packing */
+/* A text as an integer that tells it from all others, or LONG_TEXT. */
+static inline uint64_t
+integer_of_text(const GhRecordKey *key, const GhValue *value)
+{
+	GhText		text = gh_record_key_text(key, value);
+	uint64_t	bytes = 0;
+	uint32_t	four;
+	uint16_t	two;
+
+	if (text.length > TEXT_BYTES)
+		return LONG_TEXT;
+	/* the last ones first */
+	if (text.length & 1)
+		bytes = text.bytes[text.length - 1];
+	if (text.length & 2)
+	{
+		memcpy(&two, text.bytes + (text.length & 4), sizeof(two));
+		bytes = bytes << 16 | two;
+	}
+	if (text.length & 4)
+	{
+		memcpy(&four, text.bytes, sizeof(four));
+		bytes = bytes << 32 | four;
+	}
+	return bytes << LENGTH_BITS | text.length;
+}
 
 /* Bits of integers with sign, all of whose magnitudes are in `seen`. */
 static uint32_t
@@ -58,7 +89,7 @@ choose_widths(GhCpuPacking *packing, const GhGroupsSink *sink)
 	for (uint32_t k = 0; k < sink->nkeys; k++)
 	{
 		needed += needed_bits(packing, sink, k);
-		integers += sink->keys[k].value_class == GH_CLASS_INT;
+		integers += is_integer(&sink->keys[k]);
 	}
 	/* a slot has a bit for each key, too */
 	packing->packed = needed <= 64 && sink->nkeys <= 32;
@@ -66,7 +97,7 @@ choose_widths(GhCpuPacking *packing, const GhGroupsSink *sink)
 	{
 		uint32_t	bits = needed_bits(packing, sink, k);
 
-		if (sink->keys[k].value_class == GH_CLASS_INT)
+		if (is_integer(&sink->keys[k]))
 		{
 			uint32_t	share = (64 - needed) / integers--;
 
@@ -86,7 +117,7 @@ gh_cpu_packing_init(GhCpuPacking *packing, const GhGroupsSink *sink)
 
 	memset(packing, 0, sizeof(*packing));
 	for (uint32_t k = 0; k < sink->nkeys && !alone; k++)
-		if (sink->keys[k].value_class != GH_CLASS_INT && sink->keys[k].value_class != GH_CLASS_BOOL)
+		if (!is_integer(&sink->keys[k]) && sink->keys[k].value_class != GH_CLASS_BOOL)
 			return;
 	choose_widths(packing, sink);
 	if (sink->nkeys == 1)
@@ -99,7 +130,7 @@ pack_alone(const GhGroupsSink *sink, const GhVectorBatch *batch, uint64_t *codes
 {
 	const uint64_t *low = batch->vectors[sink->keys[0].vector].low;
 	const uint8_t *null = batch->vectors[sink->keys[0].vector].null;
-	uint32_t	rows = loop_rows(batch->nrows);
+	uint32_t	rows = gh_loop_rows(batch->nrows);
 	bool		is_float = gh_class_is_float(sink->keys[0].value_class);
 
 	for (uint32_t i = 0; i < rows; i++)
@@ -114,7 +145,7 @@ pack_key(GhCpuPacking *packing, uint32_t k, const GhVector *vector, const GhVect
 {
 	uint64_t	below = UINT64_MAX >> (64 - packing->bits[k]);
 	uint32_t	shift = packing->shift[k];
-	uint32_t	rows = loop_rows(batch->nrows);
+	uint32_t	rows = gh_loop_rows(batch->nrows);
 	const uint8_t *state = batch->state;
 	const uint64_t *low = vector->low;
 	const uint8_t *null = vector->null;
@@ -128,6 +159,29 @@ pack_key(GhCpuPacking *packing, uint32_t k, const GhVector *vector, const GhVect
 
 		seen |= magnitude(value);
 		codes[i] |= (value & below) << shift;
+	}
+	packing->seen[k] |= seen;
+	return bits_for(seen) <= packing->bits[k];
+}
+
+/* The same of a key that is text. */
+static bool
+pack_text(GhCpuPacking *packing, uint32_t k, const GhRecordKey *key, const GhVectorBatch *batch, uint64_t *codes)
+{
+	const GhVector *vector = &batch->vectors[key->vector];
+	uint64_t	seen = 0;
+
+	for (uint32_t i = 0; i < batch->nrows; i++)
+	{
+		GhValue		value = {vector->low[i], vector->high[i], vector->null[i]};
+		uint64_t	integer;
+
+		/* others lead nowhere */
+		if (batch->state[i] != GH_ROW_LIVE || value.null)
+			continue;
+		integer = integer_of_text(key, &value);
+		seen |= integer;
+		codes[i] |= integer << packing->shift[k];
 	}
 	packing->seen[k] |= seen;
 	return bits_for(seen) <= packing->bits[k];
@@ -156,14 +210,15 @@ pack(GhCpuPacking *packing, const GhGroupsSink *sink, const GhVectorBatch *batch
 	bool		fits = true;
 
 	pack_nulls(sink, batch, codes);
-	if (sink->nkeys == 1)
+	if (sink->nkeys == 1 && sink->keys[0].value_class != GH_CLASS_TEXT)
 	{
 		pack_alone(sink, batch, codes->codes);
 		return true;
 	}
-	memset(codes->codes, 0, loop_rows(batch->nrows) * sizeof(*codes->codes));
+	memset(codes->codes, 0, gh_loop_rows(batch->nrows) * sizeof(*codes->codes));
 	for (uint32_t k = 0; k < sink->nkeys; k++)
-		fits &= pack_key(packing, k, &batch->vectors[sink->keys[k].vector], batch, codes->codes);
+		fits &= sink->keys[k].value_class == GH_CLASS_TEXT ? pack_text(packing, k, &sink->keys[k], batch, codes->codes) :
+			pack_key(packing, k, &batch->vectors[sink->keys[k].vector], batch, codes->codes);
 	if (!fits)
 		choose_widths(packing, sink);
 	return fits;
@@ -253,7 +308,12 @@ gh_cpu_group_code(const GhCpuGrouping *groups, const GhCpuGroupKeys *keys)
 		else if (gh_class_is_float(sink->keys[k].value_class))
 			slot.code = gh_code_of_float(value.low);
 		else
-			slot.code |= (value.low & UINT64_MAX >> (64 - packing->bits[k])) << packing->shift[k];
+		{
+			uint64_t	integer = sink->keys[k].value_class == GH_CLASS_TEXT ?
+				integer_of_text(&sink->keys[k], &value) : value.low;
+
+			slot.code |= (integer & UINT64_MAX >> (64 - packing->bits[k])) << packing->shift[k];
+		}
 	}
 	return slot;
 }

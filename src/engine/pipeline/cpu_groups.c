@@ -255,9 +255,7 @@ make_group(GhCpuGrouping *groups, const GhVectorBatch *batch, uint32_t row)
 	const GhGroupsSink *sink = groups->sink;
 	GhCpuGroupKeys *group;
 
-	/* texts are in no packed code */
-	if ((!groups->packing.packed &&
-		 !gh_cpu_texts_reserve(groups->memory, &groups->texts, text_bytes(sink, batch, row))) ||
+	if (!gh_cpu_texts_reserve(groups->memory, &groups->texts, text_bytes(sink, batch, row)) ||
 		(groups->count == groups->room && !grow_further(groups) && !grow_to_limit(groups)))
 		return false;
 	group = gh_cpu_grouping_at(groups, groups->count);

@@ -19,7 +19,7 @@ typedef struct GhCpuSlot
 	uint32_t	nulls;			/* packed: bit k: key k is NULL, and its bits of the code are 0; else 0 */
 } GhCpuSlot;
 
-/* How keys are packed: key k is an integer with sign of bits[k] bits. */
+/* How keys are packed: key k is an integer with sign of bits[k] bits, or a text that is taken for one. */
 typedef struct GhCpuPacking
 {
 	bool		packed;			/* false: a code is a hash */

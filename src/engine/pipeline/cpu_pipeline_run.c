@@ -73,6 +73,20 @@ count_live(GhCpuPipeline *pipeline, uint32_t level, uint32_t step)
 	return live;
 }
 
+/* Whether all live rows' values of 128 bits can be summed (gh_aggregate_fits), as almost always, in a loop without a branch. */
+static bool
+all_fit(const GhVectorBatch *batch, const GhVector *vector)
+{
+	const uint8_t *state = batch->state;
+	const uint64_t *high = vector->high;
+	uint32_t	nrows = gh_loop_rows(batch->nrows);
+	uint64_t	magnitudes = 0;
+
+	for (uint32_t i = 0; i < nrows; i++)
+		magnitudes |= (high[i] ^ gh_sign_extension(high[i])) & (0 - (uint64_t) (state[i] == GH_ROW_LIVE));
+	return magnitudes >> (GH_SUM_BITS - 64) == 0;
+}
+
 /* Values that no engine sums. */
 static void
 check_sums(GhCpuPipeline *pipeline, uint32_t level)
@@ -89,7 +103,8 @@ check_sums(GhCpuPipeline *pipeline, uint32_t level)
 		/* 64 bits always fit; of floats that are added in order it is seen there */
 		if (!gh_aggregate_is_sum(aggregate) ||
 			(aggregate->kind == GH_AGGREGATE_SUM && aggregate->value_class == GH_CLASS_INT) ||
-			(options->sink.groups.in_order != 0 && gh_class_is_float(aggregate->value_class)))
+			(options->sink.groups.in_order != 0 && gh_class_is_float(aggregate->value_class)) ||
+			(aggregate->kind == GH_AGGREGATE_SUM && wide && all_fit(batch, vector)))
 			continue;
 		for (uint32_t i = 0; i < batch->nrows; i++)
 			if (batch->state[i] == GH_ROW_LIVE && gh_aggregate_takes(aggregate, batch->vectors, i) &&

@@ -313,8 +313,9 @@ add_to_groups(GhCpuPipeline *pipeline, GhCpuStaged *staged)
 	const GhGroupsSink *sink = &pipeline->plan.options.sink.groups;
 
 	gh_cpu_undo_note(pipeline, &staged->batch, staged->found);
+	/* gh_aggregate_fits has been asked, but of floats that are added in order */
 	gh_cpu_aggregate(sink->aggregates, sink->naggregates, &staged->batch, sink->nkeys > 0 ? staged->found : NULL,
-					 pipeline->groups.states);
+					 pipeline->groups.states, sink->in_order == 0);
 	gh_cpu_grouping_fill(&pipeline->groups, &staged->batch, staged->found);
 }
 

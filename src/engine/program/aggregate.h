@@ -91,9 +91,10 @@ extern GhStatus gh_aggregates_check(const GhAggregate *aggregates, uint32_t coun
  * following.  Rows that do not fit become GH_ROW_BACK, and where there are floats, whose order counts,
  * all rows behind the first such.  The vectors have memory for
  * GH_VECTOR_ROWS values; groups are looked at for live rows only, and are the caller's to bound.
+ * all_known_to_fit: whatever has been added, no integer of these rows can fail to fit.
  */
 extern void gh_cpu_aggregate(const GhAggregate *aggregates, uint32_t count, GhVectorBatch *batch,
-							 const uint32_t *groups, GhAggregateState *states);
+							 const uint32_t *groups, GhAggregateState *states, bool all_known_to_fit);
 
 /* ----------------------------------------------------------- 128-bit integers */
 
@@ -109,12 +110,6 @@ gh_sum_add(uint64_t *sum_low, uint64_t *sum_high, uint64_t low, uint64_t high)
 	*sum_low = new_low;
 	*sum_high = new_high;
 	return true;
-}
-
-GH_EVERYWHERE uint64_t
-gh_sign_extension(uint64_t low)
-{
-	return 0 - (low >> 63);
 }
 
 /* The square of a 128-bit integer; false: it has more than 127 bits. */

@@ -9,14 +9,10 @@
  * from zero, and merged into the copy; what else there is, is added row after row.
  *
  * Rows of several groups are added an aggregate at a time, too, where nothing can fail: all sums
- * and all their arguments in the batch are far from the limits.
- *
- * The loops end at a multiple of LOOP_ROWS, within the vectors' memory, so that they need no
- * remainder loop, without which compilers do not vectorise at -O2.
+ * and all their arguments in the batch are far from the limits, or the caller knows it.  Where groups are few, all rows of a group are
+ * added before those of the next, so that its state is in registers meanwhile.
  */
 #include "engine/program/aggregate.h"
-
-#define LOOP_ROWS 16
 
 /* The argument of an aggregate, and which of the rows it takes. */
 typedef struct Column
@@ -26,13 +22,6 @@ typedef struct Column
 	uint32_t	nrows;
 	uint8_t		takes[GH_VECTOR_ROWS];	/* 1, or 0: also for rows behind the last */
 } Column;
-
-/* Compilers must see where it is used that it is a multiple. */
-static inline uint32_t
-loop_rows(uint32_t nrows)
-{
-	return (nrows + LOOP_ROWS - 1) & ~(uint32_t) (LOOP_ROWS - 1);
-}
 
 /*
  * Rows that are there, and of these, those whose value is.  To a compiler a byte that is written may be any other one: it is
@@ -55,7 +44,7 @@ leave_nulls(uint8_t *restrict takes, const uint8_t *restrict null, uint32_t nrow
 static void
 open_column(Column *column, const GhAggregate *aggregate, const GhVectorBatch *batch)
 {
-	uint32_t	nrows = loop_rows(batch->nrows);
+	uint32_t	nrows = gh_loop_rows(batch->nrows);
 	uint8_t    *takes = column->takes;
 	const uint64_t *truth;
 
@@ -81,7 +70,7 @@ open_column(Column *column, const GhAggregate *aggregate, const GhVectorBatch *b
 static uint64_t
 count_taken(const Column *column)
 {
-	uint32_t	nrows = loop_rows(column->nrows);
+	uint32_t	nrows = gh_loop_rows(column->nrows);
 	uint32_t	count = 0;
 
 	for (uint32_t i = 0; i < nrows; i++)
@@ -96,7 +85,7 @@ count_taken(const Column *column)
 static void
 sum_integers(const Column *column, GhAggregateState *state)
 {
-	uint32_t	nrows = loop_rows(column->nrows);
+	uint32_t	nrows = gh_loop_rows(column->nrows);
 	uint64_t	lower = 0;
 	uint64_t	upper = 0;
 	uint64_t	negative = 0;
@@ -117,7 +106,7 @@ sum_integers(const Column *column, GhAggregateState *state)
 static uint64_t
 least_integer(const Column *column, uint64_t complement)
 {
-	uint32_t	nrows = loop_rows(column->nrows);
+	uint32_t	nrows = gh_loop_rows(column->nrows);
 	int64_t		least = INT64_MAX;
 
 	for (uint32_t i = 0; i < nrows; i++)
@@ -133,7 +122,7 @@ least_integer(const Column *column, uint64_t complement)
 static bool
 any_truth(const Column *column, bool truth)
 {
-	uint32_t	nrows = loop_rows(column->nrows);
+	uint32_t	nrows = gh_loop_rows(column->nrows);
 	uint64_t	any = 0;
 
 	for (uint32_t i = 0; i < nrows; i++)
@@ -212,7 +201,14 @@ add_columns(const GhAggregate *aggregates, uint32_t count, const GhVectorBatch *
 
 /* ------------------------------------------------------------ several groups */
 
-/* The rows that an aggregate takes. */
+/* Live rows of a batch, or those of them that an aggregate takes. */
+typedef struct Rows
+{
+	uint32_t	count;
+	uint16_t	rows[GH_VECTOR_ROWS];
+} Rows;
+
+/* What an aggregate adds, and to what. */
 typedef struct Taken
 {
 	const GhAggregate *aggregate;
@@ -221,37 +217,105 @@ typedef struct Taken
 	const uint32_t *groups;		/* by row of the batch */
 	GhAggregateState *states;	/* its own of the first group */
 	uint32_t	stride;			/* states of a group */
-	uint32_t	count;
-	uint16_t	rows[GH_VECTOR_ROWS];
+	const Rows *rows;
 } Taken;
 
-/* What is done with each of them; `low` and `high` are its value, `state` is what it goes to. */
+/*
+ * What is done with each of the rows, after one another; `low` and `high` are its value, `state` is a copy of what it goes to, as long
+ * as the next row is of the same group.
+ */
 #define EACH_TAKEN(taken, statement) \
 	do { \
-		for (uint32_t t = 0; t < (taken)->count; t++) \
+		const uint16_t *rows = (taken)->rows->rows; \
+		const uint32_t count = (taken)->rows->count; \
+		const uint32_t *groups = (taken)->groups; \
+		for (uint32_t t = 0; t < count;) \
 		{ \
-			uint32_t	row = (taken)->rows[t]; \
-			GhAggregateState *state = (taken)->states + (size_t) (taken)->groups[row] * (taken)->stride; \
-			statement; \
+			uint32_t	row = rows[t]; \
+			uint32_t	group = groups[row]; \
+			GhAggregateState *place = (taken)->states + (size_t) group * (taken)->stride; \
+			GhAggregateState copy = *place; \
+			GhAggregateState *state = &copy; \
+			do \
+			{ \
+				statement; \
+			} while (++t < count && groups[row = rows[t]] == group); \
+			*place = copy; \
 		} \
 	} while (0)
 
+/* Few groups are put in order: as many as a pass over their counts is nothing beside the rows. */
+#define ORDERED_GROUPS 128
+
+/* By their groups, rows of the same group in their order. */
 static void
-list_taken(const GhAggregate *aggregate, const GhVectorBatch *batch, Taken *taken)
+order_by_group(Rows *live, const uint32_t *groups)
 {
-	Column		column;
+	uint16_t	places[ORDERED_GROUPS] = {0};
+	uint16_t	before[GH_VECTOR_ROWS];
+	uint32_t	most = 0;
+	uint16_t	place = 0;
+
+	for (uint32_t t = 0; t < live->count; t++)
+		most = groups[live->rows[t]] > most ? groups[live->rows[t]] : most;
+	if (most >= ORDERED_GROUPS)
+		return;
+	for (uint32_t t = 0; t < live->count; t++)
+		places[groups[live->rows[t]]]++;
+	for (uint32_t group = 0; group <= most; group++)
+	{
+		uint16_t	n = places[group];
+
+		places[group] = place;
+		place += n;
+	}
+	memcpy(before, live->rows, live->count * sizeof(*before));
+	for (uint32_t t = 0; t < live->count; t++)
+		live->rows[places[groups[before[t]]]++] = before[t];
+}
+
+static void
+list_live(const GhVectorBatch *batch, Rows *live)
+{
 	uint32_t	n = 0;
 
-	open_column(&column, aggregate, batch);
-	taken->aggregate = aggregate;
-	taken->low = column.low;
-	taken->high = aggregate->value_class == GH_CLASS_INT128 ? column.high : NULL;
-	for (uint32_t i = 0; i < column.nrows; i++)
+	for (uint32_t i = 0; i < batch->nrows; i++)
 	{
-		taken->rows[n] = i;
-		n += column.takes[i];
+		live->rows[n] = (uint16_t) i;
+		n += batch->state[i] == GH_ROW_LIVE;
 	}
-	taken->count = n;
+	live->count = n;
+}
+
+/* Whether an aggregate takes all live rows. */
+static bool
+takes_all(const GhAggregate *aggregate, const GhVectorBatch *batch)
+{
+	return aggregate->filter == GH_AGGREGATE_NO_FILTER &&
+		(aggregate->kind == GH_AGGREGATE_COUNT_ROWS ||
+		 memchr(batch->vectors[aggregate->argument].null, 1, batch->nrows) == NULL);
+}
+
+/* *some: has room for the rows, where it does not take all */
+static void
+open_taken(const GhAggregate *aggregate, const GhVectorBatch *batch, const Rows *live, Rows *some, Taken *taken)
+{
+	taken->aggregate = aggregate;
+	taken->low = taken->high = NULL;
+	if (aggregate->kind != GH_AGGREGATE_COUNT_ROWS)
+		taken->low = batch->vectors[aggregate->argument].low;
+	if (aggregate->value_class == GH_CLASS_INT128)
+		taken->high = batch->vectors[aggregate->argument].high;
+	taken->rows = live;
+	if (takes_all(aggregate, batch))
+		return;
+	some->count = 0;
+	for (uint32_t t = 0; t < live->count; t++)
+	{
+		some->rows[some->count] = live->rows[t];
+		some->count += gh_aggregate_takes(aggregate, batch->vectors, live->rows[t]);
+	}
+	taken->rows = some;
 }
 
 /* Not less than 2^116, or 2^977, are the values that could make 1024 of them too many. */
@@ -328,25 +392,30 @@ add_taken(const Taken *taken)
 /* All live rows to the states of their groups; false: some may not fit, and no state is changed. */
 static bool
 add_in_groups(const GhAggregate *aggregates, uint32_t count, const GhVectorBatch *batch,
-			  const uint32_t *groups, GhAggregateState *states)
+			  const uint32_t *groups, GhAggregateState *states, bool all_known_to_fit)
 {
+	Rows		live;
+	Rows		some;
 	Taken		taken;
 
 	taken.groups = groups;
 	taken.stride = count;
+	list_live(batch, &live);
+	if (count > 1)
+		order_by_group(&live, groups);
 	for (uint32_t a = 0; a < count; a++)
 	{
 		taken.states = states + a;
-		if (!may_fail(&aggregates[a]))
+		if (!may_fail(&aggregates[a]) || (all_known_to_fit && !gh_class_is_float(aggregates[a].value_class)))
 			continue;
-		list_taken(&aggregates[a], batch, &taken);
+		open_taken(&aggregates[a], batch, &live, &some, &taken);
 		if (!all_fit(&taken))
 			return false;
 	}
 	for (uint32_t a = 0; a < count; a++)
 	{
 		taken.states = states + a;
-		list_taken(&aggregates[a], batch, &taken);
+		open_taken(&aggregates[a], batch, &live, &some, &taken);
 		add_taken(&taken);
 	}
 	return true;
@@ -376,10 +445,10 @@ hand_back(GhVectorBatch *batch, uint32_t i, bool ordered)
 
 void
 gh_cpu_aggregate(const GhAggregate *aggregates, uint32_t count, GhVectorBatch *batch,
-				 const uint32_t *groups, GhAggregateState *states)
+				 const uint32_t *groups, GhAggregateState *states, bool all_known_to_fit)
 {
 	if (groups == NULL ? add_columns(aggregates, count, batch, states) :
-		add_in_groups(aggregates, count, batch, groups, states))
+		add_in_groups(aggregates, count, batch, groups, states, all_known_to_fit))
 		return;
 	for (uint32_t i = 0; i < batch->nrows; i++)
 	{

@@ -38,12 +38,6 @@ typedef struct Run
 	uint32_t	live;			/* rows */
 } Run;
 
-static inline uint32_t
-loop_rows(uint32_t nrows)
-{
-	return (nrows + GH_LOOP_ROWS - 1) & ~(uint32_t) (GH_LOOP_ROWS - 1);
-}
-
 /* ------------------------------------------------------------------ batches */
 
 static size_t
@@ -151,7 +145,7 @@ void
 gh_batch_count(const GhVectorBatch *batch, uint32_t *live, uint32_t *back)
 {
 	const uint64_t ones = UINT64_C(0x0101010101010101);
-	uint32_t	rows = loop_rows(batch->nrows);
+	uint32_t	rows = gh_loop_rows(batch->nrows);
 	uint64_t	dropped_sums = 0;
 	uint64_t	back_sums = 0;
 
@@ -195,7 +189,7 @@ filter(Run *run, const GhInstruction *in)
 	const uint64_t *low = run->vectors[in->args[0]].low;
 	const uint8_t *null = run->vectors[in->args[0]].null;
 	uint8_t    *state = run->state;
-	uint32_t	rows = loop_rows(run->nrows);
+	uint32_t	rows = gh_loop_rows(run->nrows);
 	uint32_t	i;
 
 	GH_EVERY_ROW
@@ -213,7 +207,7 @@ filter(Run *run, const GhInstruction *in)
 static void
 copy_nulls(Run *run, const GhInstruction *in)
 {
-	memcpy(run->vectors[in->result].null, run->vectors[in->args[0]].null, loop_rows(run->nrows));
+	memcpy(run->vectors[in->result].null, run->vectors[in->args[0]].null, gh_loop_rows(run->nrows));
 }
 
 static void
@@ -222,7 +216,7 @@ join_nulls(Run *run, const GhInstruction *in)
 	const uint8_t *a = run->vectors[in->args[0]].null;
 	const uint8_t *b = run->vectors[in->args[1]].null;
 	uint8_t    *result = run->vectors[in->result].null;
-	uint32_t	rows = loop_rows(run->nrows);
+	uint32_t	rows = gh_loop_rows(run->nrows);
 	uint32_t	i;
 
 	GH_EVERY_ROW
@@ -237,7 +231,7 @@ words_1(Run *run, const GhInstruction *in, uint64_t (*f) (uint64_t a, int width,
 	const uint64_t *a = run->vectors[in->args[0]].low;
 	const uint8_t *null = run->vectors[in->result].null;
 	uint64_t   *result = run->vectors[in->result].low;
-	uint32_t	rows = loop_rows(run->nrows);
+	uint32_t	rows = gh_loop_rows(run->nrows);
 	int			width = in->width;
 	uint64_t	bad = 0;
 	uint32_t	i;
@@ -264,7 +258,7 @@ words_2(Run *run, const GhInstruction *in,
 	const uint64_t *b = run->vectors[in->args[1]].low;
 	const uint8_t *null = run->vectors[in->result].null;
 	uint64_t   *result = run->vectors[in->result].low;
-	uint32_t	rows = loop_rows(run->nrows);
+	uint32_t	rows = gh_loop_rows(run->nrows);
 	int			width = in->width;
 	uint64_t	bad = 0;
 	uint32_t	i;
@@ -293,7 +287,7 @@ and_or(Run *run, const GhInstruction *in)
 	uint64_t   *low = run->vectors[in->result].low;
 	uint8_t    *null = run->vectors[in->result].null;
 	uint64_t	decisive = in->op == GH_OP_OR;
-	uint32_t	rows = loop_rows(run->nrows);
+	uint32_t	rows = gh_loop_rows(run->nrows);
 	uint32_t	i;
 
 	GH_EVERY_ROW
@@ -313,16 +307,66 @@ null_test(Run *run, const GhInstruction *in)
 	const uint8_t *a = run->vectors[in->args[0]].null;
 	uint64_t   *low = run->vectors[in->result].low;
 	uint64_t	otherwise = in->op == GH_OP_IS_NOT_NULL;
-	uint32_t	rows = loop_rows(run->nrows);
+	uint32_t	rows = gh_loop_rows(run->nrows);
 	uint32_t	i;
 
-	memset(run->vectors[in->result].null, 0, loop_rows(run->nrows));
+	memset(run->vectors[in->result].null, 0, gh_loop_rows(run->nrows));
 	GH_EVERY_ROW
 	for (i = 0; i < rows; i++)
 		low[i] = a[i] ^ otherwise;
 }
 
 /* --------------------------------------------------------- 128 bits and text */
+
+/* Whether 64 bits hold the values of all live rows, as those of most numerics. */
+static bool
+is_narrow(const Run *run, const GhVector *vector)
+{
+	const uint64_t *low = vector->low;
+	const uint64_t *high = vector->high;
+	const uint8_t *state = run->state;
+	uint32_t	rows = gh_loop_rows(run->nrows);
+	uint64_t	beyond = 0;
+	uint32_t	i;
+
+	for (i = 0; i < rows; i++)
+		beyond |= (high[i] ^ gh_sign_extension(low[i])) & (0 - (uint64_t) (state[i] == GH_ROW_LIVE));
+	return beyond == 0;
+}
+
+/* What 128 bits always hold; of rows that are not live, anything. */
+#define NARROW_2(expression) \
+	do { \
+		for (uint32_t i = 0; i < run->nrows; i++) \
+		{ \
+			GhInt128	x = (int64_t) a[i]; \
+			GhInt128	y = (int64_t) b[i]; \
+			GhInt128	wide = (expression); \
+			low[i] = (uint64_t) wide; \
+			high[i] = (uint64_t) ((GhUint128) wide >> 64); \
+		} \
+	} while (0)
+
+/* Sums, differences and products of two integers of 64 bits; false: it is none of these. */
+static bool
+narrow_2(Run *run, const GhInstruction *in)
+{
+	const uint64_t *a = run->vectors[in->args[0]].low;
+	const uint64_t *b = run->vectors[in->args[1]].low;
+	uint64_t   *low = run->vectors[in->result].low;
+	uint64_t   *high = run->vectors[in->result].high;
+
+	if ((in->op != GH_OP_ADD && in->op != GH_OP_SUB && in->op != GH_OP_MUL) ||
+		!is_narrow(run, &run->vectors[in->args[0]]) || !is_narrow(run, &run->vectors[in->args[1]]))
+		return false;
+	if (in->op == GH_OP_ADD)
+		NARROW_2(x + y);
+	else if (in->op == GH_OP_SUB)
+		NARROW_2(x - y);
+	else
+		NARROW_2(x * y);
+	return true;
+}
 
 static gh_always_inline void
 wide_2(Run *run, const GhInstruction *in, GhInt128 (*f) (GhInt128 a, GhInt128 b, uint64_t *bad))
@@ -333,6 +377,8 @@ wide_2(Run *run, const GhInstruction *in, GhInt128 (*f) (GhInt128 a, GhInt128 b,
 	uint32_t	i;
 
 	join_nulls(run, in);
+	if (narrow_2(run, in))
+		return;
 	for (i = 0; i < run->nrows; i++)
 	{
 		uint64_t	bad = 0;
@@ -461,7 +507,7 @@ gh_program_run_part(const GhProgram *program, GhVectorBatch *batch, uint32_t fir
 	};
 	uint32_t	i;
 
-	for (i = run.nrows; i < loop_rows(run.nrows); i++)
+	for (i = run.nrows; i < gh_loop_rows(run.nrows); i++)
 		run.state[i] = GH_ROW_DROPPED;
 	count_live(&run);
 	for (i = first; i < end && run.live > 0; i++)

@@ -16,6 +16,13 @@
 
 #include "engine/program/program.h"
 
+/* The upper half of an integer of 64 bits as one of 128. */
+GH_EVERYWHERE uint64_t
+gh_sign_extension(uint64_t low)
+{
+	return 0 - (low >> 63);
+}
+
 /* A vector's value in one row. */
 typedef struct GhValue
 {
