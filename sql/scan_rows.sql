@@ -231,6 +231,14 @@ EXPLAIN (COSTS OFF) SELECT id FROM sro_many WHERE g = 3 LIMIT 1;
 EXPLAIN (COSTS OFF) SELECT id FROM sro_many;
 RESET gpuhash.explain_why;
 
+-- what is done for a whole batch is asked first, then numbers of no fixed width, texts and patterns; what may fail stays where it is
+SET gpuhash.force_offload = on;
+EXPLAIN (COSTS OFF) SELECT id FROM sro WHERE t LIKE 't1%' AND t IN ('t1', 't12') AND n > 3.5 AND 3000 / id > 1 AND g < 6;
+EXPLAIN (COSTS OFF) SELECT count(*) FROM sro WHERE t LIKE 't1%' AND t IN ('t1', 't12') AND n > 3.5 AND 3000 / id > 1 AND g < 6;
+RESET gpuhash.force_offload;
+SELECT * FROM compare_scan('SELECT id FROM sro WHERE t LIKE ''t1%'' AND t IN (''t1'', ''t12'') AND n > 3.5 AND 3000 / id > 1 AND g < 6');
+SELECT * FROM compare_scan('SELECT id FROM sro WHERE t IN (''t1'', NULL, ''t12'') AND g IN (1, NULL, 3)');
+SELECT * FROM compare_scan('SELECT id FROM sro WHERE t NOT IN (''t1'', ''t12'') AND g NOT IN (1, 3) AND id < 500');
 -- many executions of one plan take no more memory than one
 SET gpuhash.force_offload = on;
 BEGIN;

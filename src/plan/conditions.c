@@ -5,7 +5,7 @@
  * The order is the planner's, by security level and cost, but for one thing: of conditions that cost
  * the same, those come first that have a program and cannot fail (what PostgreSQL calls leakproof), as
  * comparisons of integers.  The planner leaves such conditions in the order in which it happened to come by
- * them, which for an equality is the last.
+ * them, which for an equality is the last.  Next to each other they come by what a program takes for them (condition_order.c).
  */
 #include "postgres.h"
 
@@ -14,6 +14,7 @@
 #include "optimizer/optimizer.h"
 
 #include "expr/translate.h"
+#include "plan/planning.h"
 #include "plan/scan_plan.h"
 #include "plan/why.h"
 
@@ -109,7 +110,7 @@ gh_rowscan_conditions(PlannerInfo *root, RelOptInfo *rel, TupleDesc desc, GhCond
 	GhTranslation *translation = gh_translate_begin(desc, rel->relid);
 	ListCell   *lc;
 
-	foreach(lc, in_turn(root, rel, desc))
+	foreach(lc, gh_conditions_in_order(in_turn(root, rel, desc)))
 	{
 		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
 

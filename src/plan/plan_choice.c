@@ -505,6 +505,7 @@ choose_plan(Query *query, const char *text, int options, ParamListInfo params)
 	if (unnested != NULL && (is_worth_it || (done != GH_UNNESTED_ARMS && done != GH_UNNESTED_EXISTS)))
 		choice = better_unnested(unnested, text, options, params, &choice, done);
 	gh_why_end(before, choice.lines);
+	gh_order_conditions(choice.plan);
 	gh_host_rows(choice.plan, options, &choice.wanted);
 	gh_wanted_ask(choice.plan, &choice.wanted);
 	count_plan(choice.plan);

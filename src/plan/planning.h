@@ -47,6 +47,11 @@ extern void gh_join_init(void);
 extern void gh_aggregate_init(void);
 extern void gh_plan_choice_init(void);
 
+/* ---- condition_order.c ---- */
+
+extern List *gh_conditions_in_order(List *conditions);
+extern void gh_order_conditions(const PlannedStmt *stmt);
+
 /* ---- marks.c ---- */
 
 extern double gh_parallel_divisor(int workers);

@@ -421,6 +421,26 @@ text_compare(Run *run, const GhInstruction *in, uint64_t (*f) (GhText a, GhText 
 			result->low[i] = f(gh_text(a->low[i], a->high[i]), gh_text(b->low[i], b->high[i]));
 }
 
+/* Values that are in a list. */
+static void
+look_up_in_list(Run *run, const GhInstruction *in)
+{
+	const GhVector *a = &run->vectors[in->args[0]];
+	const GhVector *result = &run->vectors[in->result];
+	uint32_t	i;
+
+	for (i = 0; i < run->nrows; i++)
+	{
+		GhValue		value = {a->low[i], a->high[i], a->null[i]};
+
+		if (!is_live(run, i))
+			continue;
+		value = gh_row_in(run->program, in, &value);
+		result->low[i] = value.low;
+		result->null[i] = value.null;
+	}
+}
+
 /* ---------------------------------------------------------------- single rows */
 
 static GhValue
@@ -487,6 +507,11 @@ run_instruction(Run *run, const GhInstruction *in)
 			break;
 		case GH_OP_KEY(GH_OP_FILTER, GH_CLASS_BOOL):
 			filter(run, in);
+			break;
+		case GH_OP_KEY(GH_OP_IN, GH_CLASS_INT):
+		case GH_OP_KEY(GH_OP_IN, GH_CLASS_TEXT):
+		case GH_OP_KEY(GH_OP_IN, GH_CLASS_BPCHAR):
+			look_up_in_list(run, in);
 			break;
 		case GH_OP_KEY(GH_OP_IS_NULL, 0):
 		case GH_OP_KEY(GH_OP_IS_NOT_NULL, 0):

@@ -31,16 +31,6 @@ extern "C" {
 #define GH_VECTOR_ROWS 1024		/* most rows of a batch */
 #define GH_LOOP_ROWS 16			/* loops over a batch end at a multiple of these */
 
-/*
- * Where a loop over so many rows ends, within the vectors' memory: it needs no remainder loop, without which compilers do not
- * vectorise at -O2.  They must see where it is used that it is a multiple.
- */
-GH_EVERYWHERE uint32_t
-gh_loop_rows(uint32_t nrows)
-{
-	return (nrows + GH_LOOP_ROWS - 1) & ~(uint32_t) (GH_LOOP_ROWS - 1);
-}
-
 typedef enum GhRowState
 {
 	/* a bit each: rows are counted several at a time */
@@ -72,6 +62,16 @@ typedef struct GhVectorBatch
 	uint32_t	ready;
 	const struct GhProgram *program;
 } GhVectorBatch;
+
+/*
+ * Where a loop over so many rows ends, within the vectors' memory: it needs no remainder loop, without which compilers do not
+ * vectorise at -O2.  They must see where it is used that it is a multiple.
+ */
+GH_EVERYWHERE uint32_t
+gh_loop_rows(uint32_t nrows)
+{
+	return (nrows + GH_LOOP_ROWS - 1) & ~(uint32_t) (GH_LOOP_ROWS - 1);
+}
 
 /* ------------------------------------------------------------------ columns */
 
