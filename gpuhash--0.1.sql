@@ -300,7 +300,9 @@ CREATE FUNCTION gpuhash_list_subtables(
 	OUT subtable int,
 	OUT slots bigint,
 	OUT entries bigint,
-	OUT fill_factor float8)
+	OUT fill_factor float8,
+	OUT bytes bigint,
+	OUT device_bytes bigint)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'gpuhash_list_subtables'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
@@ -420,10 +422,12 @@ COMMENT ON COLUMN gpuhash_tables.bytes IS 'memory of the server or, for a table 
 COMMENT ON COLUMN gpuhash_tables.device_bytes IS 'memory of the GPU';
 
 CREATE VIEW gpuhash_subtables AS
-	SELECT s.table_name, s.subtable, s.slots, s.entries, s.fill_factor
+	SELECT s.table_name, s.subtable, s.slots, s.entries, s.fill_factor, s.bytes, s.device_bytes
 	FROM gpuhash_list_subtables() AS s;
 
-COMMENT ON VIEW gpuhash_subtables IS 'subtables of the hash tables that gpuhash_tables shows';
+COMMENT ON VIEW gpuhash_subtables IS 'subtables of the hash tables that gpuhash_tables shows, and where they are';
+COMMENT ON COLUMN gpuhash_subtables.bytes IS 'memory of the server that its slots take; of a table on the GPU alone, of what is not there';
+COMMENT ON COLUMN gpuhash_subtables.device_bytes IS 'memory of the GPU that its slots take; 0 for a table that has its entries on the host';
 
 CREATE VIEW gpuhash_devices AS
 	SELECT d.engine, d.device, d.name, d.status, d.memory_total, d.memory_free, d.tables,

@@ -60,6 +60,7 @@ double		gh_device_page_cost = GH_DEVICE_PAGE_COST_DEFAULT;
 double		gh_device_bus_cost = GH_DEVICE_BUS_COST_DEFAULT;
 double		gh_device_start_cost = GH_DEVICE_START_COST_DEFAULT;
 int			gh_device_memory_limit = -1;
+int			gh_paging_memory = -1;
 
 static const struct config_enum_entry engine_options[] = {
 	{"auto", GH_ENGINE_AUTO, false},
@@ -271,6 +272,18 @@ define_limits(void)
 							"Device memory that hash tables may take.",
 							"-1: as much as the device has. For all tables of a GPU with the service, else for each.",
 							&gh_device_memory_limit,
+							-1,
+							-1,
+							INT_MAX,
+							process_shared_preload_libraries_in_progress ? PGC_SIGHUP : PGC_SUSET,
+							GUC_UNIT_MB,
+							NULL,
+							NULL,
+							NULL);
+	DefineCustomIntVariable("gpuhash.paging_memory",
+							"Page-locked memory for the part of hash tables that a GPU has no memory for.",
+							"-1: a quarter of the machine's, shared by its GPUs. For all tables of a GPU with the service, else of each session.",
+							&gh_paging_memory,
 							-1,
 							-1,
 							INT_MAX,

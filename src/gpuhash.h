@@ -68,5 +68,6 @@ extern double gh_device_page_cost;
 extern double gh_device_bus_cost;
 extern double gh_device_start_cost;
 extern int	gh_device_memory_limit; /* MB; -1: what the device has */
+extern int	gh_paging_memory;	/* MB; -1: gh_paging_limit says it */
 
 #endif							/* GPUHASH_H */

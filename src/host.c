@@ -22,6 +22,7 @@
 #include "utils/memutils.h"
 
 #include "compat.h"
+#include "gpuhash.h"
 #include "host.h"
 
 #define GH_CUDA_LIBRARY "gpuhash_cuda.so"
@@ -84,6 +85,48 @@ gh_host_init(GhHost *host, MemoryContext context)
 	host->free = host_free;
 	host->address = host_address;
 	host->stop = &InterruptPending;
+}
+
+/* ------------------------------------------------------ page-locked memory */
+
+/* Of the machine's memory: the rest cannot be swapped out by it. */
+#define GH_PAGING_SHARE 4
+
+uint64
+gh_paging_limit(int devices)
+{
+	if (gh_paging_memory >= 0)
+		return (uint64) gh_paging_memory * 1024 * 1024;
+	return (uint64) sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / GH_PAGING_SHARE / Max(devices, 1);
+}
+
+/* Bytes that tables of this session have. */
+static uint64 session_paged;
+
+static bool
+take_paged(void *ctx, uint64_t bytes)
+{
+	uint64		limit = gh_paging_limit(1);
+
+	(void) ctx;
+	if (session_paged > limit || bytes > limit - session_paged)
+		return false;
+	session_paged += bytes;
+	return true;
+}
+
+static void
+give_paged(void *ctx, uint64_t bytes)
+{
+	(void) ctx;
+	session_paged -= bytes;
+}
+
+void
+gh_host_pages(GhHost *host)
+{
+	host->take_host = take_paged;
+	host->give_host = give_paged;
 }
 
 /* ------------------------------------------------ the CUDA engine's library */

@@ -29,6 +29,11 @@ extern GhRef gh_area_alloc(dsa_area *area, Size bytes, Size head, dsa_pointer *s
  */
 extern void gh_host_init(GhHost *host, MemoryContext context);
 
+/* What tables that page may take of page-locked memory for each of so many devices, in bytes. */
+extern uint64 gh_paging_limit(int devices);
+/* The host takes such memory, from what this session may. */
+extern void gh_host_pages(GhHost *host);
+
 /* The path of gpuhash.so itself, or an empty string.  The main thread calls first. */
 extern const char *gh_library_path(void);
 

@@ -264,8 +264,8 @@ static uint64_t
 slice_keys(const cuda_table *table, const GhRequest *request)
 {
 	uint64_t	keys = request->count - request->outcome.done;
-	uint64_t	most = request->on_device ?
-		operation_of(request->op)->device_slice_max : table_staged_keys(table, SLICE_MAX);
+	uint64_t	most = request->on_device ? paging_keys(table, operation_of(request->op)->device_slice_max) :
+		table_staged_keys(table, SLICE_MAX);
 
 	return keys < most ? keys : most;
 }
@@ -285,6 +285,8 @@ batch_step(cuda_table *table, GhRequest *request, GhError *error)
 
 	if (keys == 0)
 		return GH_OK;
+	if (request->outcome.done == 0)
+		GH_TRY(paging_settle(table, error));
 	GH_TRY(request_by_regions(table, request, &stored, error));
 	if (stored)
 		return GH_BUSY;

@@ -225,8 +225,7 @@ fill_in_order(cuda_table *table, const build_work *work, GhError *error)
 	char	   *values = table->store.segments[0].values;
 
 	if (work->values != nullptr)
-		CUDA_TRY(table, cudaMemcpyAsync(values, work->values, count * value_size,
-										cudaMemcpyDeviceToDevice, stream), error);
+		GH_TRY(paging_copy(table, values, work->values, count * value_size, error));
 	else if (value_size == sizeof(uint64_t))
 		positions_kernel<<<blocks_for(count), BLOCK_THREADS, 0, stream>>>(
 			reinterpret_cast<uint64_t *>(values), count);

@@ -113,7 +113,7 @@ values_hold_back(cuda_table *table, uint64_t keys, uint64_t values)
 	compaction	work = {};
 
 	table->reserved = 0;
-	if (table->options.memory_limit == 0 || keys == 0)
+	if (table->options.memory_limit == 0 || keys == 0 || table_pages(table))
 		return;
 	compaction_carve(table, &work, nullptr, keys, values);
 	table->reserved = keys * sizeof(value_record) + values * table->options.value_size +
@@ -133,12 +133,12 @@ compaction_alloc(cuda_table *table, compaction *work, GhError *error)
 {
 	void	   *memory;
 
-	GH_TRY(device_alloc(table, table->keys * sizeof(value_record), &memory, error));
+	GH_TRY(table_alloc(table, table->keys * sizeof(value_record), &memory, error));
 	work->records = static_cast<value_record *>(memory);
-	GH_TRY(device_alloc(table, table->values * table->options.value_size, &memory, error));
+	GH_TRY(table_alloc(table, table->values * table->options.value_size, &memory, error));
 	work->values = static_cast<char *>(memory);
 	compaction_carve(table, work, nullptr, table->keys, table->values);
-	GH_TRY(device_alloc(table, work->scratch_bytes, &work->scratch, error));
+	GH_TRY(table_alloc(table, work->scratch_bytes, &work->scratch, error));
 	compaction_carve(table, work, work->scratch, table->keys, table->values);
 	return GH_OK;
 }

@@ -297,6 +297,12 @@ gh_cuda_fault_store(void *memory, uint64_t value, GhError *error)
 
 #endif
 
+bool
+allocation_fault(void)
+{
+	return ALLOCATION_FAULT;
+}
+
 /* What the last launch has to say. */
 cudaError_t
 launch_status(void)
@@ -329,7 +335,7 @@ device_malloc(void **memory, uint64_t bytes)
 {
 	cudaError_t status;
 
-	if (ALLOCATION_FAULT)
+	if (allocation_fault())
 		return cudaErrorMemoryAllocation;
 	status = cudaMalloc(memory, bytes);
 	if (status == cudaErrorMemoryAllocation)
@@ -392,7 +398,7 @@ device_alloc(cuda_table *table, uint64_t bytes, void **memory, GhError *error)
 }
 
 /*
- * Gives device memory back.  cudaFree waits for the device first, so that
+ * Gives device memory back, or what table_alloc gave.  cudaFree waits for the device first, so that
  * kernels in flight keep what they use.  Of a device that failed the budget gets it
  * back all the same: what it has is gone with its context.
  */
@@ -401,7 +407,7 @@ device_free(cuda_table *table, void *memory, uint64_t bytes)
 {
 	cudaError_t status;
 
-	if (memory == nullptr)
+	if (memory == nullptr || (table->paged != nullptr && paging_free(table, memory)))
 		return;
 	status = cudaFree(memory);
 	if (status != cudaSuccess)

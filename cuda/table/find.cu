@@ -231,7 +231,7 @@ find_start(cuda_table *table, GhRequest *request, bool *started, GhError *error)
 
 	*started = false;
 	if (request->on_device)
-		keys = keys < DEVICE_PIECE_MAX ? keys : DEVICE_PIECE_MAX;
+		keys = paging_keys(table, keys < DEVICE_PIECE_MAX ? keys : DEVICE_PIECE_MAX);
 	else
 		keys = table_staged_keys(table, keys < PIECE_MAX ? keys : PIECE_MAX);
 	GH_TRY(find_lane(table, request, &keys, &lane));

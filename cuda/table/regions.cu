@@ -61,7 +61,8 @@ equals_kernel(const uint32_t *listed, uint32_t count, const KEY *values, uint32_
 bool
 regions_may(const cuda_table *table, uint64_t count)
 {
-	return table->keys == 0 && count >= REGIONS_KEYS_MIN &&
+	/* in the host's memory, what is scattered would be scattered over the bus */
+	return table->keys == 0 && table->stats.bytes_paged == 0 && count >= REGIONS_KEYS_MIN &&
 		(table->layout == LAYOUT_K4V4 || table->layout == LAYOUT_K8V8);
 }
 

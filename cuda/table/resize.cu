@@ -357,8 +357,9 @@ table_grow_slots(cuda_table *table, uint64_t wanted, bool together, GhError *err
 	uint32_t	d = table->options.subtables;
 	uint64_t	slots = table_slots(table);
 	uint64_t	held = table->stats.bytes + table->reserved;
-	uint64_t	limit = table->options.memory_limit;
+	uint64_t	limit = table_pages(table) ? 0 : table->options.memory_limit;
 	uint64_t	buckets[GH_SUBTABLES_MAX];
+	GhStatus	status;
 
 	for (uint32_t i = 0; i < d; i++)
 		buckets[i] = table->sub[i].buckets;
@@ -367,7 +368,7 @@ table_grow_slots(cuda_table *table, uint64_t wanted, bool together, GhError *err
 		uint32_t	i = smallest(buckets, d);
 
 		if (buckets[i] > SUBTABLE_BUCKETS_MAX / 2)
-			return gh_error_set(error, limit != 0 ? GH_LIMIT : GH_NO_MEMORY,
+			return gh_error_set(error, table->options.memory_limit != 0 ? GH_LIMIT : GH_NO_MEMORY,
 								"%llu slots are more than a table can have",
 								(unsigned long long) wanted);
 		slots += buckets[i] * table->bucket_slots;
@@ -384,8 +385,10 @@ table_grow_slots(cuda_table *table, uint64_t wanted, bool together, GhError *err
 								(unsigned long long) limit, (unsigned long long) wanted);
 		held -= subtable_bytes(table, table->sub[i].buckets);
 	}
-	return together ? grow_together(table, buckets, error) :
+	status = together ? grow_together(table, buckets, error) :
 		grow_in_turn(table, buckets, error);
+	/* where there was no device memory for old and new together, there may be now */
+	return status == GH_OK ? paging_settle(table, error) : status;
 }
 
 /* Doubles subtables until that many keys stay within fill_max. */

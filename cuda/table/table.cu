@@ -29,7 +29,7 @@ table_staged_keys(const cuda_table *table, uint64_t most)
 
 	if (fit < SLICE_MIN)
 		fit = SLICE_MIN;
-	return most < fit ? most : fit;
+	return paging_keys(table, most < fit ? most : fit);
 }
 
 /* Bytes of a subtable's values, when they are apart from the keys. */
@@ -56,10 +56,10 @@ subtable_alloc(cuda_table *table, uint64_t buckets, subtable *sub, GhError *erro
 	void	   *values = nullptr;
 
 	*sub = {};
-	GH_TRY(device_alloc(table, buckets * BUCKET_BYTES, &slots, error));
+	GH_TRY(table_alloc(table, buckets * BUCKET_BYTES, &slots, error));
 	if (bytes != 0)
 	{
-		GhStatus	status = device_alloc(table, bytes, &values, error);
+		GhStatus	status = table_alloc(table, bytes, &values, error);
 
 		if (status != GH_OK)
 		{
@@ -227,7 +227,7 @@ choose_base_buckets(cuda_table *table, GhError *error)
 		(uint64_t) buckets : SUBTABLE_BUCKETS_MIN;
 	choose_regions(table);
 	table->floor_slots = table->base_buckets * d * table->bucket_slots;
-	if (!device_fits(table, d * subtable_bytes(table, table->base_buckets)))
+	if (!table_pages(table) && !device_fits(table, d * subtable_bytes(table, table->base_buckets)))
 		return gh_error_set(error, GH_LIMIT,
 							"a capacity of %llu keys takes %llu bytes, more than the table's memory limit of %llu bytes",
 							(unsigned long long) table->options.capacity,
@@ -434,6 +434,7 @@ cuda_table_clear(GhTable *handle, GhError *error)
 	values_clear(table);
 	for (uint32_t i = 0; i < table->options.subtables; i++)
 		restore_base_size(table, &table->sub[i]);
+	GH_TRY(paging_settle(table, error));
 	table->floor_slots = table->base_buckets * table->options.subtables *
 		table->bucket_slots;
 	return table_erase(table, error);
@@ -467,7 +468,8 @@ cuda_table_flush(GhTable *handle, GhError *error)
 	GH_TRY(table_enter(table, error));
 	if (table->options.multi)
 		GH_TRY(values_compact(table, &done, error));
-	return table_downsize_if_due(table, true, error);
+	GH_TRY(table_downsize_if_due(table, true, error));
+	return paging_settle(table, error);
 }
 
 GhStatus
@@ -489,6 +491,12 @@ cuda_table_stats(GhTable *handle, GhTableStats *stats, GhError *error)
 	{
 		stats->subtable[i].slots = table->sub[i].buckets * table->bucket_slots;
 		stats->subtable[i].entries = table->sub[i].entries;
+		stats->subtable[i].bytes_paged = paging_bytes(table, table->sub[i].slots) +
+			paging_bytes(table, table->sub[i].values);
+		stats->subtable[i].bytes = subtable_bytes(table, table->sub[i].buckets);
+		/* pieces are larger than what they have to hold */
+		stats->subtable[i].bytes -= stats->subtable[i].bytes_paged < stats->subtable[i].bytes ?
+			stats->subtable[i].bytes_paged : stats->subtable[i].bytes;
 	}
 	stats->fill = (double) table->keys / (double) table_slots(table);
 	stats->fill_min = table->options.fill_min;

@@ -37,6 +37,10 @@
 /* Keys and values that a piece or slice stages in device memory: fewer when wide. */
 #define STAGED_BYTES ((uint64_t) 32 << 20)
 
+/* Keys of a piece or slice where part of the table is in the host's memory: some milliseconds
+ * of single reads over the bus. */
+#define PAGED_KEYS_MAX ((uint64_t) 1 << 17)
+
 /* Keys that are grouped at a time: their scratch table stays in L2. */
 #define GROUP_MAX SLICE_MAX
 
@@ -155,6 +159,7 @@ struct cuda_table
 	uint64_t	values;			/* multi tables */
 	uint64_t	reserved;		/* bytes kept free under the limit, for compaction */
 	value_store store;
+	struct paged_range *paged;	/* memory that is not the device's alone (paging.cu) */
 
 	lane		lanes[LANES];
 	size_t		lane_min_bytes;	/* SLICE_MIN keys of any operation, in lane 0 */
@@ -213,6 +218,8 @@ extern cudaError_t device_malloc(void **memory, uint64_t bytes);
 /* Who frees what is kept for later, when there would be too little memory; it says whether that was any. */
 typedef bool (*device_spare_function) (void);
 extern void device_spare_with(device_spare_function function);
+/* Tests: this allocation is to fail. */
+extern bool allocation_fault(void);
 extern bool budget_take(const GhHost *host, uint64_t bytes);
 extern void budget_give(const GhHost *host, uint64_t bytes);
 extern cudaError_t launch_status(void);
@@ -225,6 +232,17 @@ resident_blocks(const cuda_table *table, KERNEL kernel, uint64_t elements)
 {
 	return resident_blocks_of(table, reinterpret_cast<const void *>(kernel), elements);
 }
+
+/* ---------------------------------------------------------------- paging.cu */
+
+extern bool table_pages(const cuda_table *table);
+extern GhStatus table_alloc(cuda_table *table, uint64_t bytes, void **memory, GhError *error);
+extern bool paging_free(cuda_table *table, void *memory);
+extern uint64_t paging_bytes(const cuda_table *table, const void *memory);
+extern GhStatus paging_copy(cuda_table *table, void *to, const void *from, uint64_t bytes,
+							GhError *error);
+extern GhStatus paging_settle(cuda_table *table, GhError *error);
+extern uint64_t paging_keys(const cuda_table *table, uint64_t most);
 
 /* ----------------------------------------------------------------- table.cu */
 

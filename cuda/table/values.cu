@@ -9,8 +9,8 @@
  * all threads together, however many they are; the old room is lost until
  * compaction (compact.cu).
  *
- * The pointer in a record is an address of device memory: a table that pages
- * values out will need to name segments instead.
+ * The pointer in a record is an address, which stays what it is when a table that pages has the
+ * memory there replaced (paging.cu).
  */
 #include <cub/device/device_scan.cuh>
 
@@ -76,11 +76,11 @@ alloc_elements(cuda_table *table, uint64_t wanted, uint64_t least, uint64_t elem
 	GhStatus	status;
 
 	*room = wanted > least ? wanted : least;
-	status = device_alloc(table, *room * element_bytes, memory, error);
+	status = table_alloc(table, *room * element_bytes, memory, error);
 	if ((status == GH_LIMIT || status == GH_NO_MEMORY) && *room > least)
 	{
 		*room = least;
-		status = device_alloc(table, *room * element_bytes, memory, error);
+		status = table_alloc(table, *room * element_bytes, memory, error);
 	}
 	return status;
 }
@@ -91,9 +91,8 @@ records_copy(cuda_table *table, void *to, GhError *error)
 	cudaStream_t stream = table->lanes[0].stream;
 
 	if (table->store.record_used > 0)
-		CUDA_TRY(table, cudaMemcpyAsync(to, table->store.records,
-										table->store.record_used * sizeof(value_record),
-										cudaMemcpyDeviceToDevice, stream), error);
+		GH_TRY(paging_copy(table, to, table->store.records,
+						   table->store.record_used * sizeof(value_record), error));
 	CUDA_TRY(table, cudaStreamSynchronize(stream), error);
 	return GH_OK;
 }
@@ -177,7 +176,7 @@ values_reserve(cuda_table *table, value_plan *plan, uint32_t absent, uint32_t ad
 	value_store *store = &table->store;
 
 	values_hold_back(table, table->keys + absent, table->values + added);
-	if (!device_fits(table, 0))
+	if (!table_pages(table) && !device_fits(table, 0))
 		return gh_error_set(error, GH_LIMIT,
 							"the table's memory limit of %llu bytes does not allow %llu values",
 							(unsigned long long) table->options.memory_limit,

@@ -36,7 +36,7 @@
 extern "C" {
 #endif
 
-#define GH_ABI_VERSION 13
+#define GH_ABI_VERSION 14
 
 /* Limits of a table, tested at their edges. */
 #define GH_SUBTABLES_MIN 2
@@ -122,6 +122,11 @@ typedef struct GhHost
 	bool		(*take_device) (void *ctx, uint64_t bytes);
 	void		(*give_device) (void *ctx, uint64_t bytes);
 	/*
+	 * Likewise of page-locked memory of the host, for tables that page (GhTableOptions.pages).
+	 */
+	bool		(*take_host) (void *ctx, uint64_t bytes);
+	void		(*give_host) (void *ctx, uint64_t bytes);
+	/*
 	 * NULL, or one that lasts as long as the process: memory that requests were worked on in may be kept for pipelines
 	 * to come, taken from its budget.  When a budget refuses, what is kept is freed first.  Any thread.
 	 */
@@ -141,10 +146,16 @@ typedef struct GhTableOptions
 	double		fill_min;		/* 0: default; below this the table shrinks */
 	double		fill_max;		/* 0: default; above this it grows */
 	uint64_t	capacity;		/* keys to make room for; it never shrinks below */
-	uint64_t	memory_limit;	/* bytes the table may hold; 0: no limit */
+	uint64_t	memory_limit;	/* bytes the table may hold, of device memory where it pages; 0: no limit */
 	uint64_t	seed;			/* of the hash functions */
 	int			device;			/* CUDA device number; the CPU engine: 0 */
 	bool		timing;			/* fill the times of GhTableStats */
+	/*
+	 * What the table needs beyond the device memory that it can have is in page-locked memory of the
+	 * host, which the device works on in place, over the bus.  An engine without a device, or whose
+	 * driver cannot do it, has no use for this.
+	 */
+	bool		pages;
 	/*
 	 * Several handles exchange at the same time, for a permission that this takes and an
 	 * engine need not use.  From the submission of an exchange to its end nobody reads
@@ -161,6 +172,8 @@ typedef struct GhSubtableStats
 {
 	uint64_t	slots;
 	uint64_t	entries;		/* keys stored */
+	uint64_t	bytes;			/* where the table's bytes are */
+	uint64_t	bytes_paged;	/* beside those, where the table's bytes_paged are */
 } GhSubtableStats;
 
 typedef struct GhTableStats
@@ -176,6 +189,7 @@ typedef struct GhTableStats
 	uint64_t	downsizes;		/* subtable halvings so far */
 	uint64_t	bytes;			/* memory held: host for cpu, device for cuda */
 	uint64_t	bytes_peak;
+	uint64_t	bytes_paged;	/* page-locked host memory held, of a table that pages */
 	uint64_t	bytes_to_device;	/* transferred so far */
 	uint64_t	bytes_from_device;
 	uint64_t	reads;			/* keys looked up so far */

@@ -273,6 +273,8 @@ typedef struct GhDevice
 	pg_atomic_uint64 memory_limit;	/* bytes for all tables */
 	pg_atomic_uint64 memory_used;
 	pg_atomic_uint64 resident_used; /* of that, spans */
+	pg_atomic_uint64 paging_limit;	/* bytes of page-locked memory for tables that page */
+	pg_atomic_uint64 paging_used;
 	pg_atomic_uint64 started;	/* starts of its worker that found the device */
 	pg_atomic_uint64 cpu_ns;	/* of the worker's threads */
 	bool		registered;		/* the transfer area is known to the device */

@@ -420,6 +420,8 @@ init_device(GhDevice *device, const GhDevice *plan, uint64 ring_places)
 	strlcpy(device->message, "its worker has not started yet", sizeof(device->message));
 	pg_atomic_init_u64(&device->memory_limit, PG_UINT64_MAX);
 	pg_atomic_init_u64(&device->memory_used, 0);
+	pg_atomic_init_u64(&device->paging_limit, 0);
+	pg_atomic_init_u64(&device->paging_used, 0);
 	pg_atomic_init_u64(&device->resident_used, 0);
 	pg_atomic_init_u64(&device->started, 0);
 	pg_atomic_init_u32(&device->pool, GH_POOL_UNKNOWN);

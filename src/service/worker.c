@@ -141,6 +141,7 @@ clean_up_after_predecessor(void)
 	}
 	pg_atomic_write_u64(&device->memory_used, 0);
 	pg_atomic_write_u64(&device->resident_used, 0);
+	pg_atomic_write_u64(&device->paging_used, 0);
 }
 
 static void
@@ -151,6 +152,7 @@ take_settings(void)
 	if (gh_device_memory_limit >= 0)
 		limit = (uint64) gh_device_memory_limit * 1024 * 1024;
 	pg_atomic_write_u64(&device->memory_limit, limit);
+	pg_atomic_write_u64(&device->paging_limit, gh_paging_limit(gh_service_devices()));
 }
 
 static void

@@ -1,6 +1,7 @@
 /*
  * worker_memory.c
- *		What engines in a worker ask of their host: memory, on the device within the limit for all; and how much of it is left.
+ *		What engines in a worker ask of their host: memory, on the device and page-locked within the limits for all; and how
+ *		much of the device's is left.
  *
  * Called by threads.
  */
@@ -43,20 +44,25 @@ host_address(void *ctx, GhRef ref)
 /* Bytes that are kept; of all threads. */
 static uint64 bytes_kept;
 
-/* Device memory within the limit for all. */
+/* Counts bytes within a limit. */
 static bool
-take_bytes(uint64 bytes)
+take_within(pg_atomic_uint64 *counted, uint64 limit, uint64 bytes)
 {
-	GhDevice   *device = gh_worker.device;
-	uint64		limit = pg_atomic_read_u64(&device->memory_limit);
-	uint64		used = pg_atomic_read_u64(&device->memory_used);
+	uint64		used = pg_atomic_read_u64(counted);
 
 	do
 	{
 		if (used > limit || bytes > limit - used)
 			return false;
-	} while (!pg_atomic_compare_exchange_u64(&device->memory_used, &used, used + bytes));
+	} while (!pg_atomic_compare_exchange_u64(counted, &used, used + bytes));
 	return true;
+}
+
+/* Device memory within the limit for all. */
+static bool
+take_bytes(uint64 bytes)
+{
+	return take_within(&gh_worker.device->memory_used, pg_atomic_read_u64(&gh_worker.device->memory_limit), bytes);
 }
 
 static void
@@ -115,6 +121,23 @@ give_device(void *ctx, uint64_t bytes)
 	pg_atomic_fetch_sub_u64(&gh_table_entry_at(table->number)->bytes, (int64) bytes);
 }
 
+static bool
+take_paged(void *ctx, uint64_t bytes)
+{
+	GhError		ignored;
+
+	(void) ctx;
+	return gh_executor_pass_point(GH_FAULT_POINT_ALLOCATION, &ignored) == GH_OK &&
+		take_within(&gh_worker.device->paging_used, pg_atomic_read_u64(&gh_worker.device->paging_limit), bytes);
+}
+
+static void
+give_paged(void *ctx, uint64_t bytes)
+{
+	(void) ctx;
+	pg_atomic_fetch_sub_u64(&gh_worker.device->paging_used, (int64) bytes);
+}
+
 void
 gh_executor_host(GhWorkerTable *table, GhHost *host)
 {
@@ -125,6 +148,8 @@ gh_executor_host(GhWorkerTable *table, GhHost *host)
 	host->address = host_address;
 	host->take_device = take_device;
 	host->give_device = give_device;
+	host->take_host = take_paged;
+	host->give_host = give_paged;
 	host->lasting = &lasting_host;
 }
 

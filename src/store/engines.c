@@ -40,6 +40,8 @@ make_options(const GhStoredInfo *info, const GhEngine *engine, uint64 keys,
 	if (info->fill_max != 0)
 		options->fill_max = info->fill_max;
 	options->capacity = keys;
+	/* a copy that has no room on the device is not worth a second copy of the table on the host */
+	options->pages = engine->on_device && !info->host_copy;
 	if (!engine->on_device)
 		options->memory_limit = gh_store_host_memory();
 }
@@ -84,8 +86,23 @@ create_on_device(GhAccess *access, const GhEngine *engine, const GhTableOptions 
 		host.stop = &InterruptPending;
 	}
 	else
+	{
 		gh_host_init(&host, access->handle->context);
+		gh_host_pages(&host);
+	}
 	return gh_create_table(engine, &host, options, made, error);
+}
+
+/* A new table is in part in the host's memory: those that are not in use make room for it. */
+static void
+settle(const GhEngine *engine, GhTable *made, int device)
+{
+	GhTableStats stats;
+	GhError		ignored = {0};
+
+	if (made->engine->table_stats(made, &stats, &ignored) == GH_OK && stats.bytes_paged > 0 &&
+		gh_make_room(engine, GH_LIMIT, device, stats.bytes_paged))
+		(void) made->engine->table_flush(made, &ignored);
 }
 
 GhStatus
@@ -106,6 +123,8 @@ gh_store_device_open(GhAccess *access, const GhEngine *engine, uint64 keys, GhEr
 		status = create_on_device(access, engine, &options, &made, error);
 	if (status != GH_OK)
 		return status;
+	if (options.pages)
+		settle(engine, made, options.device);
 
 	/* a handle on an earlier one that this process has not missed yet */
 	if (handle->on_device != NULL)

@@ -362,10 +362,14 @@ device_numbers(GhAccess *access, GhTableNumbers *numbers)
 	numbers->engine = on_device->engine->name;
 	numbers->device = access->stored->device;
 	numbers->device_bytes = stats.bytes;
+	numbers->host_bytes = stats.bytes_paged;
 	numbers->bytes_to_device = stats.bytes_to_device;
 	numbers->bytes_from_device = stats.bytes_from_device;
 	if (!access->info.on_host)
+	{
 		numbers->stats = stats;
+		numbers->parts_on_device = true;
+	}
 }
 
 bool
@@ -379,7 +383,7 @@ gh_read_numbers(const GhStoredInfo *info, GhTableNumbers *numbers)
 	if (!gh_store_lock(&access, info, GH_TO_READ))
 		return false;
 	device_numbers(&access, numbers);
-	numbers->host_bytes = offsetof(GhStored, extra) + access.stored->extra_bytes;
+	numbers->host_bytes += offsetof(GhStored, extra) + access.stored->extra_bytes;
 	if (access.info.on_host)
 	{
 		GhTable    *host = gh_table_host(&access);

@@ -175,6 +175,7 @@ typedef struct GhTableNumbers
 	int			device;			/* -1: none */
 	char		reason[GH_REASON_SIZE];
 	GhTableStats stats;			/* of the host's table, or of the device's alone */
+	bool		parts_on_device;	/* the latter: its bytes are the device's, bytes_paged the host's */
 	uint64		host_bytes;
 	uint64		device_bytes;
 	uint64		bytes_to_device;

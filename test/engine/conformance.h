@@ -96,7 +96,9 @@ typedef struct HostState
 	bool		damaged;		/* a free that was not of a block */
 	Budget	   *budget;			/* NULL: no end of it */
 	uint64_t	device_bytes;	/* taken from it and not given back */
-	uint64_t	takes;			/* calls of take_device so far */
+	Budget	   *host_budget;	/* of page-locked memory; NULL: no end of it */
+	uint64_t	host_bytes;		/* taken from that and not given back */
+	uint64_t	takes;			/* calls of take_device and take_host so far */
 	uint64_t	refuse_at;		/* the call that is refused; 0: none */
 	bool		refuse_after;	/* and all later ones */
 	bool		refused;		/* one was */
@@ -330,6 +332,21 @@ extern uint64_t adversary_twins_cuda(const GhTableOptions *options, uint32_t bit
 
 /* -------------------------------------------------------- failures: test_fault.c */
 
+/* What a table goes through. */
+typedef struct Scenario
+{
+	uint64_t	count;
+	uint64_t   *keys;			/* count of them, some more than once */
+	uint8_t    *ops;			/* of a mixed batch */
+} Scenario;
+
+extern void scenario_make(Context *c, Scenario *scenario, uint64_t count);
+extern void scenario_drop(Scenario *scenario);
+/* A table's life with every operation that may need memory. */
+extern void scenario_play(Subject *s, const Scenario *scenario);
+/* From one failure to the next: every one of the first, then ever fewer. */
+extern uint64_t step_after(const Context *c, uint64_t run);
+
 typedef void (*FaultArm) (uint64_t allocation, uint64_t launch);
 
 /* NULL: the engine cannot be told to fail, and the test that asks is skipped. */
@@ -353,6 +370,7 @@ extern const Test reserve_tests[];
 extern const Test multi_tests[];
 extern const Test memory_tests[];
 extern const Test budget_tests[];
+extern const Test paging_tests[];
 extern const Test registered_tests[];
 extern const Test registered_page_tests[];
 extern const Test fault_tests[];

@@ -101,20 +101,39 @@ budget_taken(const Budget *budget)
 }
 
 static bool
-counted_take(void *ctx, uint64_t bytes)
+take_counted(HostState *state, Budget *budget, uint64_t *counted, uint64_t bytes)
 {
-	HostState  *state = ctx;
-
 	state->takes++;
 	if ((state->refuse_at > 0 && (state->takes == state->refuse_at ||
 								  (state->refuse_after && state->takes > state->refuse_at))) ||
-		(state->budget != NULL && !budget_take(state->budget, bytes)))
+		(budget != NULL && !budget_take(budget, bytes)))
 	{
 		state->refused = true;
 		return false;
 	}
-	state->device_bytes += bytes;
+	*counted += bytes;
 	return true;
+}
+
+static void
+give_counted(HostState *state, Budget *budget, uint64_t *counted, uint64_t bytes)
+{
+	if (bytes > *counted)
+	{
+		state->overdrawn = true;
+		return;
+	}
+	*counted -= bytes;
+	if (budget != NULL)
+		(void) __atomic_fetch_sub(&budget->taken, bytes, __ATOMIC_RELAXED);
+}
+
+static bool
+counted_take(void *ctx, uint64_t bytes)
+{
+	HostState  *state = ctx;
+
+	return take_counted(state, state->budget, &state->device_bytes, bytes);
 }
 
 static void
@@ -122,14 +141,23 @@ counted_give(void *ctx, uint64_t bytes)
 {
 	HostState  *state = ctx;
 
-	if (bytes > state->device_bytes)
-	{
-		state->overdrawn = true;
-		return;
-	}
-	state->device_bytes -= bytes;
-	if (state->budget != NULL)
-		(void) __atomic_fetch_sub(&state->budget->taken, bytes, __ATOMIC_RELAXED);
+	give_counted(state, state->budget, &state->device_bytes, bytes);
+}
+
+static bool
+counted_take_host(void *ctx, uint64_t bytes)
+{
+	HostState  *state = ctx;
+
+	return take_counted(state, state->host_budget, &state->host_bytes, bytes);
+}
+
+static void
+counted_give_host(void *ctx, uint64_t bytes)
+{
+	HostState  *state = ctx;
+
+	give_counted(state, state->host_budget, &state->host_bytes, bytes);
 }
 
 static void
@@ -169,6 +197,8 @@ host_init(HostState *state, GhHost *host)
 	host->stop = &state->stop;
 	host->take_device = counted_take;
 	host->give_device = counted_give;
+	host->take_host = counted_take_host;
+	host->give_host = counted_give_host;
 }
 
 void

@@ -308,6 +308,7 @@ check_content(Subject *s)
 		if (s->host.take_device != NULL)
 			CHECK_U64(s->c, "device memory taken", s->state.device_bytes,
 					  s->c->on_host ? 0 : stats.bytes);
+		CHECK_U64(s->c, "page-locked memory taken", s->state.host_bytes, stats.bytes_paged);
 	}
 	return s->c->failures == before;
 }

@@ -19,20 +19,13 @@
 /* A life takes fewer allocations and launches than this. */
 #define RUNS_MAX 20000
 
-typedef struct Scenario
-{
-	uint64_t	count;
-	uint64_t   *keys;			/* count of them, some more than once */
-	uint8_t    *ops;			/* of a mixed batch */
-} Scenario;
-
-static void
-scenario_make(Context *c, Scenario *scenario)
+void
+scenario_make(Context *c, Scenario *scenario, uint64_t count)
 {
 	static const GhOp mixed[] = {GH_INSERT, GH_UPSERT, GH_FIND, GH_DELETE};
 	uint64_t	i;
 
-	scenario->count = sized(c, 2000, 700);
+	scenario->count = count;
 	scenario->keys = make_words(scenario->count);
 	scenario->ops = make_memory(scenario->count);
 	for (i = 0; i < scenario->count; i++)
@@ -43,7 +36,7 @@ scenario_make(Context *c, Scenario *scenario)
 	}
 }
 
-static void
+void
 scenario_drop(Scenario *scenario)
 {
 	free(scenario->keys);
@@ -71,9 +64,8 @@ resize_by_call(Subject *s, uint64_t keys)
 	check_content(s);
 }
 
-/* A table's life with every operation that may need memory. */
-static void
-play(Subject *s, const Scenario *scenario)
+void
+scenario_play(Subject *s, const Scenario *scenario)
 {
 	uint64_t	n = scenario->count;
 	GhOp		op;
@@ -145,7 +137,7 @@ survive_host(Context *c, TableType type, const Scenario *scenario, uint64_t run,
 		CHECK(c, s.state.failed || s.state.refused, "create failed for no reason");
 		return true;
 	}
-	play(&s, scenario);
+	scenario_play(&s, scenario);
 	failed = s.state.failed || s.state.refused;
 	subject_close(&s);
 	return failed;
@@ -159,7 +151,7 @@ test_failed_allocations(Context *c)
 	uint32_t	t;
 	int			after;
 
-	scenario_make(c, &scenario);
+	scenario_make(c, &scenario, sized(c, 2000, 700));
 	for (t = 0; type_at(c, t, &type); t++)
 	{
 		for (after = 0; after <= 1 && c->failures == 0; after++)
@@ -210,8 +202,7 @@ device_type_at(const Context *c, uint32_t i, TableType *type)
 	return i < count;
 }
 
-/* From one run to the next: every one of the first, then ever fewer. */
-static uint64_t
+uint64_t
 step_after(const Context *c, uint64_t run)
 {
 	return 1 + run / (c->reduced ? 3 : 50);
@@ -230,7 +221,7 @@ test_refused_memory(Context *c)
 		c->skip = "the engine takes no device memory";
 		return;
 	}
-	scenario_make(c, &scenario);
+	scenario_make(c, &scenario, sized(c, 2000, 700));
 	for (t = 0; device_type_at(c, t, &type); t++)
 	{
 		for (after = 0; after <= 1 && c->failures == 0; after++)
@@ -276,7 +267,7 @@ test_device_allocations(Context *c)
 
 	if (arm == NULL)
 		return;
-	scenario_make(c, &scenario);
+	scenario_make(c, &scenario, sized(c, 2000, 700));
 	for (t = 0; device_type_at(c, t, &type) && c->failures == 0; t++)
 	{
 		uint64_t	run = 1;
@@ -292,7 +283,7 @@ test_device_allocations(Context *c)
 			arm(run, 0);
 			if (open_patient(&s, c, type, t))
 			{
-				play(&s, &scenario);
+				scenario_play(&s, &scenario);
 				CHECK(c, !s.lost, "a failed allocation became a failure of the device");
 				subject_close(&s);
 			}
@@ -331,7 +322,7 @@ test_device_launches(Context *c)
 
 	if (arm == NULL)
 		return;
-	scenario_make(c, &scenario);
+	scenario_make(c, &scenario, sized(c, 2000, 700));
 	for (t = 0; device_type_at(c, t, &type) && c->failures == 0; t++)
 	{
 		uint64_t	run = 1;
@@ -346,7 +337,7 @@ test_device_launches(Context *c)
 			arm(0, run);
 			if (open_patient(&s, c, type, t))
 			{
-				play(&s, &scenario);
+				scenario_play(&s, &scenario);
 				arm(0, 0);
 				if (s.lost)
 					check_lost(&s, scenario.keys);

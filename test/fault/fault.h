@@ -19,6 +19,10 @@ typedef struct FaultMemory
 	GhHost		host;			/* the caller's */
 	int			device;
 	bool		refused;		/* the last allocation was, by the budget */
+	bool		pages;			/* what a device refuses is the host's (GhTableOptions.pages) */
+	uint64_t	limit;			/* bytes of the device; 0: none */
+	_Atomic uint64_t held;		/* bytes of the device */
+	_Atomic uint64_t paged;		/* bytes of the host, beside those */
 	_Atomic uint32_t users;		/* of one that was made: a pipeline, and the table that it made */
 } FaultMemory;
 
@@ -26,6 +30,8 @@ typedef struct FaultMemory
 extern FaultMemory *fault_memory_make(const GhHost *host, int device);
 extern FaultMemory *fault_memory_share(FaultMemory *memory);
 extern void fault_memory_leave(FaultMemory *memory);
+/* Beyond that limit of the device, 0 for none, and where that refuses, it is the host's from now on. */
+extern void fault_memory_page(FaultMemory *memory, uint64_t limit);
 /* Bytes of the device that are taken. */
 extern uint64_t fault_memory_taken(int device);
 /* The host of the CPU engine's table or pipeline that takes such memory. */

@@ -479,6 +479,12 @@ fault_table_create(const GhHost *host, const GhTableOptions *options, GhTable **
 	table->common.engine = gh_cuda_engine();
 	table->options = inner;
 	inner.device = 0;
+	if (inner.pages)
+	{
+		/* the CPU engine would count all */
+		fault_memory_page(table->memory, inner.memory_limit);
+		inner.memory_limit = 0;
+	}
 	fault_inner_host(table->memory, &inner_host);
 	status = gh_cpu_engine()->table_create(&inner_host, &inner, &table->inner, error);
 	if (status == GH_OK)
@@ -555,6 +561,21 @@ fault_table_export(GhTable *common, GhCursor *cursor, uint64_t capacity, void *k
 	return fault_status_of(table->memory, status, error);
 }
 
+/* Which subtable is where nobody looks at: each is where all of them are on average. */
+static void
+tell_paged(const FaultTable *table, GhTableStats *stats)
+{
+	double		share = stats->bytes == 0 ? 0 : (double) table->memory->paged / (double) stats->bytes;
+
+	for (uint32_t i = 0; i < stats->subtables; i++)
+	{
+		stats->subtable[i].bytes_paged = (uint64_t) (share * (double) stats->subtable[i].bytes);
+		stats->subtable[i].bytes -= stats->subtable[i].bytes_paged;
+	}
+	stats->bytes_paged = table->memory->paged;
+	stats->bytes -= stats->bytes_paged;
+}
+
 static GhStatus
 fault_table_stats(GhTable *common, GhTableStats *stats, GhError *error)
 {
@@ -567,6 +588,7 @@ fault_table_stats(GhTable *common, GhTableStats *stats, GhError *error)
 	if (table->failed)
 		return fault_fail(error);
 	status = gh_cpu_engine()->table_stats(table->inner, stats, error);
+	tell_paged(table, stats);
 	stats->bytes_to_device = table->bytes_to_device;
 	stats->bytes_from_device = table->bytes_from_device;
 	return status;

@@ -9,8 +9,14 @@
 
 #include "fault.h"
 
-/* Before every block: its bytes; the block stays aligned. */
+/* Before every block; the block stays aligned. */
 #define HEADER_BYTES 64
+
+typedef struct Header
+{
+	uint64_t	bytes;
+	uint64_t	paged;			/* 1: they count as page-locked memory of the host */
+} Header;
 
 static _Atomic uint64_t device_taken[FAULT_DEVICES_MAX];	/* bytes */
 
@@ -23,6 +29,7 @@ fault_memory_taken(int device)
 static void
 memory_give(FaultMemory *memory, uint64_t bytes)
 {
+	memory->held -= bytes;
 	atomic_fetch_sub(&device_taken[memory->device], bytes);
 	if (memory->host.give_device != NULL)
 		memory->host.give_device(memory->host.ctx, bytes);
@@ -38,13 +45,35 @@ memory_take(FaultMemory *memory, uint64_t bytes)
 		return false;
 	if (atomic_fetch_add(taken, bytes) + bytes <= FAULT_DEVICE_BYTES)
 	{
-		memory->refused = memory->host.take_device != NULL &&
-			!memory->host.take_device(memory->host.ctx, bytes);
+		memory->refused = (memory->limit > 0 && memory->held + bytes > memory->limit) ||
+			(memory->host.take_device != NULL && !memory->host.take_device(memory->host.ctx, bytes));
 		if (!memory->refused)
+		{
+			memory->held += bytes;
 			return true;
+		}
 	}
 	atomic_fetch_sub(taken, bytes);
 	return false;
+}
+
+static void
+paged_give(FaultMemory *memory, uint64_t bytes)
+{
+	memory->paged -= bytes;
+	if (memory->host.give_host != NULL)
+		memory->host.give_host(memory->host.ctx, bytes);
+}
+
+static bool
+paged_take(FaultMemory *memory, uint64_t bytes)
+{
+	if (!memory->pages || fault_allocation_due())
+		return false;
+	memory->refused = memory->host.take_host != NULL && !memory->host.take_host(memory->host.ctx, bytes);
+	if (!memory->refused)
+		memory->paged += bytes;
+	return !memory->refused;
 }
 
 static void *
@@ -59,15 +88,18 @@ static GhRef
 memory_alloc(void *ctx, size_t bytes)
 {
 	FaultMemory *memory = ctx;
+	bool		on_device = bytes <= FAULT_DEVICE_BYTES && memory_take(memory, bytes);
 	GhRef		ref;
 
-	if (bytes > FAULT_DEVICE_BYTES || !memory_take(memory, bytes))
+	if (!on_device && !paged_take(memory, bytes))
 		return 0;
 	ref = memory->host.alloc(memory->host.ctx, bytes + HEADER_BYTES);
-	if (ref == 0)
+	if (ref != 0)
+		*(Header *) memory->host.address(memory->host.ctx, ref) = (Header) {bytes, on_device ? 0 : 1};
+	else if (on_device)
 		memory_give(memory, bytes);
 	else
-		*(uint64_t *) memory->host.address(memory->host.ctx, ref) = bytes;
+		paged_give(memory, bytes);
 	return ref;
 }
 
@@ -75,10 +107,13 @@ static void
 memory_free(void *ctx, GhRef ref)
 {
 	FaultMemory *memory = ctx;
-	uint64_t	bytes = *(uint64_t *) memory->host.address(memory->host.ctx, ref);
+	Header		header = *(Header *) memory->host.address(memory->host.ctx, ref);
 
 	memory->host.free(memory->host.ctx, ref);
-	memory_give(memory, bytes);
+	if (header.paged != 0)
+		paged_give(memory, header.bytes);
+	else
+		memory_give(memory, header.bytes);
 }
 
 void
@@ -103,6 +138,13 @@ fault_memory_make(const GhHost *host, int device)
 	memory->device = device;
 	atomic_init(&memory->users, 1);
 	return memory;
+}
+
+void
+fault_memory_page(FaultMemory *memory, uint64_t limit)
+{
+	memory->pages = true;
+	memory->limit = limit;
 }
 
 FaultMemory *

@@ -245,6 +245,7 @@ gh_cpu_table_stats(GhTable *common, GhTableStats *stats, GhError *error)
 	for (i = 0; i < stats->subtables; i++)
 	{
 		stats->subtable[i].slots = root->subtable[i].buckets * gh_cpu_slots(table->view.shape);
+		stats->subtable[i].bytes = root->subtable[i].bytes;
 		slots += stats->subtable[i].slots;
 	}
 	if (!table->view.hidden)
