@@ -87,7 +87,7 @@ build_scratch(cuda_table *table, const GhRequest *request, build_work *work, GhE
 	work->apart = regions_may(table, request->count);
 	build_carve(table, request, work, nullptr);
 	if (work->apart || work->bytes > lane->bytes)
-		GH_TRY(device_alloc(table, work->bytes, &work->own, error));
+		GH_TRY(table_alloc(table, work->bytes, &work->own, error));
 	build_carve(table, request, work, work->own != nullptr ? work->own : lane->buffer);
 	return GH_OK;
 }
@@ -199,12 +199,12 @@ build_place(cuda_table *table, build_work *work, uint32_t *placed, uint32_t *pre
 		if (stop_seen(table))
 			return GH_STOPPED;
 		place_carve(&carver, work->list.count, &work->lists);
-		status = device_alloc(table, carver.used, &work->placing, error);
+		status = table_alloc(table, carver.used, &work->placing, error);
 		if (status == GH_LIMIT || status == GH_NO_MEMORY)
 		{
 			/* what the regions were to be made in may be what is wanting */
 			lane_shrink(table, &table->lanes[0], true);
-			status = device_alloc(table, carver.used, &work->placing, error);
+			status = table_alloc(table, carver.used, &work->placing, error);
 		}
 		GH_TRY(status);
 		work->placing_bytes = carver.used;

@@ -219,7 +219,7 @@ duplicates_number(cuda_table *table, build_work *work, uint32_t placed, uint32_t
 	losers.positions = work->lists.present;
 	losers.count = present;
 	duplicates_carve(work, nullptr, records, present);
-	GH_TRY(device_alloc(table, work->more_bytes, &work->more, error));
+	GH_TRY(table_alloc(table, work->more_bytes, &work->more, error));
 	duplicates_carve(work, work->more, records, present);
 	if (dense)
 	{
