@@ -52,13 +52,40 @@ op_takes_values(const cuda_table *table, GhOp op)
 	return table->options.value_size != 0 && op != GH_DELETE && op != GH_DELETE_ONE;
 }
 
+/* A slice in the order of regions (arrange.cu). */
+struct slice_order
+{
+	arrangement order;
+	slice_io	slice;
+};
+
+static void
+carve_ordered(const cuda_table *table, const slice_io *slice, carver *carver, slice_order *ordered)
+{
+	uint64_t	keys = slice->count;
+	uint32_t	value_size = table->options.value_size;
+
+	arrange_carve(carver, keys, &ordered->order);
+	ordered->slice = {};
+	ordered->slice.count = slice->count;
+	ordered->slice.keys = carver->take(keys * table->options.key_size);
+	if (slice->values != nullptr || carver->base == nullptr)
+		ordered->slice.values = carver->array<char>(keys * value_size);
+	if (slice->values_out != nullptr || carver->base == nullptr)
+		ordered->slice.values_out = carver->array<char>(keys * value_size);
+	if (slice->ops != nullptr || carver->base == nullptr)
+		ordered->slice.ops = carver->array<uint8_t>(keys);
+	ordered->slice.flags = carver->array<uint8_t>(keys);
+	ordered->slice.scratch = slice->scratch;
+}
+
 /*
  * The slice's arrays: carved out of lane 0's buffer, which with a NULL base only
  * adds up, or, where the request has them on the device, those.
  */
 static slice_io
 slice_carve(const cuda_table *table, const GhRequest *request, void *base, uint64_t keys,
-			size_t *bytes)
+			slice_order *ordered, size_t *bytes)
 {
 	carver		carver = {static_cast<char *>(base), 0};
 	uint64_t	done = request->outcome.done;
@@ -92,6 +119,8 @@ slice_carve(const cuda_table *table, const GhRequest *request, void *base, uint6
 		slice.flags = carver.array<uint8_t>(keys);
 	}
 	slice.scratch = carver.take(operation_of(request->op)->scratch_bytes(table, keys));
+	if (ordered != nullptr)
+		carve_ordered(table, &slice, &carver, ordered);
 	*bytes = carver.used;
 	return slice;
 }
@@ -112,7 +141,7 @@ batch_bytes(const cuda_table *table, GhOp op, uint64_t keys)
 		return find_bytes(table, keys);
 	if (operation_of(op) == nullptr)
 		return 0;
-	(void) slice_carve(table, &request, nullptr, keys, &bytes);
+	(void) slice_carve(table, &request, nullptr, keys, nullptr, &bytes);
 	return bytes;
 }
 
@@ -164,14 +193,17 @@ slice_copy_out(cuda_table *table, const GhRequest *request, const slice_io *slic
 /* Gets lane 0 a buffer for up to *keys keys, which may be lowered to what there
  * is memory for: SLICE_MIN at least. */
 static GhStatus
-reserve_slice(cuda_table *table, const GhRequest *request, uint64_t *keys, GhError *error)
+reserve_slice(cuda_table *table, const GhRequest *request, uint64_t *keys, bool *arranged,
+			  GhError *error)
 {
+	slice_order ordered;
 	GhStatus	status;
 	size_t		bytes;
 
 	for (;;)
 	{
-		(void) slice_carve(table, request, nullptr, *keys, &bytes);
+		*arranged = arranges(table, *keys);
+		(void) slice_carve(table, request, nullptr, *keys, *arranged ? &ordered : nullptr, &bytes);
 		status = lane_reserve(table, &table->lanes[0], bytes);
 		if (status == GH_OK)
 			return GH_OK;
@@ -182,19 +214,42 @@ reserve_slice(cuda_table *table, const GhRequest *request, uint64_t *keys, GhErr
 	}
 }
 
-/* One slice of that many keys; an error leaves the table's content as it was. */
+/* The operation, on a slice that is arranged; the results are at their positions. */
 static GhStatus
-slice_run(cuda_table *table, GhRequest *request, uint64_t keys, GhError *error)
+slice_operate_arranged(cuda_table *table, GhRequest *request, const slice_io *slice, const slice_order *ordered,
+					   GhError *error)
 {
 	lane	   *lane = &table->lanes[0];
+	const arrangement *order = &ordered->order;
+	const slice_io *in = &ordered->slice;
+	uint32_t	count = slice->count;
+	uint32_t	value_size = table->options.value_size;
+
+	GH_TRY(arrange_keys(table, lane, slice->keys, count, order, error));
+	GH_TRY(arrange_move(table, lane, order, const_cast<void *>(in->keys), slice->keys, count,
+						table->options.key_size, false, error));
+	GH_TRY(arrange_move(table, lane, order, const_cast<char *>(in->values), slice->values, count, value_size, false, error));
+	GH_TRY(arrange_move(table, lane, order, const_cast<uint8_t *>(in->ops), slice->ops, count, 1, false, error));
+	GH_TRY(operation_of(request->op)->run(table, request, in, error));
+	GH_TRY(arrange_move(table, lane, order, slice->flags, in->flags, count, 1, true, error));
+	return arrange_move(table, lane, order, slice->values_out, in->values_out, count, value_size, true, error);
+}
+
+/* One slice of that many keys; an error leaves the table's content as it was. */
+static GhStatus
+slice_run(cuda_table *table, GhRequest *request, uint64_t keys, bool arranged, GhError *error)
+{
+	lane	   *lane = &table->lanes[0];
+	slice_order ordered;
 	size_t		bytes;
-	slice_io	slice = slice_carve(table, request, lane->buffer, keys, &bytes);
+	slice_io	slice = slice_carve(table, request, lane->buffer, keys, arranged ? &ordered : nullptr, &bytes);
 	GhStatus	status;
 
 	GH_TRY(lane_mark(table, lane, 0, error));
 	GH_TRY(slice_copy_in(table, request, &slice, error));
 	GH_TRY(lane_mark(table, lane, 1, error));
-	status = operation_of(request->op)->run(table, request, &slice, error);
+	status = arranged ? slice_operate_arranged(table, request, &slice, &ordered, error) :
+		operation_of(request->op)->run(table, request, &slice, error);
 	if (status != GH_OK)
 	{
 		/* room held back for values that did not come */
@@ -279,6 +334,7 @@ batch_step(cuda_table *table, GhRequest *request, GhError *error)
 {
 	uint64_t	keys = slice_keys(table, request);
 	bool		tried = false;	/* to compact */
+	bool		arranged;
 	bool		stored;
 	GhStatus	status;
 	GhError		why;
@@ -292,9 +348,9 @@ batch_step(cuda_table *table, GhRequest *request, GhError *error)
 		return GH_BUSY;
 	if (table->options.multi)
 		GH_TRY(values_compact_if_due(table, error));
-	GH_TRY(reserve_slice(table, request, &keys, error));
+	GH_TRY(reserve_slice(table, request, &keys, &arranged, error));
 
-	while ((status = slice_run(table, request, keys, &why)) != GH_OK)
+	while ((status = slice_run(table, request, keys, arranged, &why)) != GH_OK)
 	{
 		if (status != GH_LIMIT && status != GH_TOO_MANY && status != GH_NO_MEMORY)
 			break;

@@ -126,6 +126,9 @@ resident_blocks_of(const cuda_table *table, const void *kernel, uint64_t element
 		(void) cudaGetLastError();
 	/* any number is right, a wrong one only slower */
 	most = (blocks > 0 ? (uint32_t) blocks : 4) * table->multiprocessors;
+	/* over the bus, what is on its way shall be near each other */
+	if (table->stats.bytes_paged > 0 && most > PAGED_WAVE / BLOCK_THREADS)
+		most = PAGED_WAVE / BLOCK_THREADS;
 	return most > 0 && wanted > most ? most : wanted;
 }
 

@@ -75,23 +75,50 @@ find_kernel(const __grid_constant__ table_view view, find_view piece, counters *
 	sums.end(counts, &counts->matched, 1);
 }
 
-/* Cuts a lane's buffer into a piece's arrays, or with a NULL base only adds up. */
+/* Takes the arrays of a piece. */
 static find_view
+carve_arrays(const cuda_table *table, const GhRequest *request, carver *carver, uint64_t keys)
+{
+	find_view	piece = {};
+
+	piece.keys = carver->take(keys * table->options.key_size);
+	if (request->values_out != nullptr)
+		piece.values_out = carver->array<char>(keys * table->options.value_size);
+	if (request->flags_out != nullptr)
+		piece.flags_out = carver->array<uint8_t>(keys);
+	if (request->op == GH_COUNT)
+		piece.counts_out = carver->array<uint64_t>(keys);
+	return piece;
+}
+
+/* What a lane's buffer has: a piece's arrays, unless the caller's are used, and those that it
+ * is looked up in where it is arranged. */
+struct find_arrays
+{
+	find_view	piece;
+	bool		arranged;
+	arrangement order;
+	find_view	ordered;
+};
+
+/* Cuts a lane's buffer into arrays, or with a NULL base only adds up. */
+static find_arrays
 carve_piece(const cuda_table *table, const GhRequest *request, void *base, uint64_t keys,
 			size_t *bytes)
 {
 	carver		carver = {static_cast<char *>(base), 0};
-	find_view	piece = {};
+	find_arrays arrays = {};
 
-	piece.keys = carver.take(keys * table->options.key_size);
-	if (request->values_out != nullptr)
-		piece.values_out = carver.array<char>(keys * table->options.value_size);
-	if (request->flags_out != nullptr)
-		piece.flags_out = carver.array<uint8_t>(keys);
-	if (request->op == GH_COUNT)
-		piece.counts_out = carver.array<uint64_t>(keys);
+	if (!request->on_device)
+		arrays.piece = carve_arrays(table, request, &carver, keys);
+	arrays.arranged = arranges(table, keys);
+	if (arrays.arranged)
+	{
+		arrange_carve(&carver, keys, &arrays.order);
+		arrays.ordered = carve_arrays(table, request, &carver, keys);
+	}
 	*bytes = carver.used;
-	return piece;
+	return arrays;
 }
 
 /* Bytes of a lane for a piece of that many keys with everything asked for. */
@@ -144,8 +171,7 @@ find_lane(cuda_table *table, const GhRequest *request, uint64_t *keys, lane **ch
 
 		if (lane->request != nullptr)
 			continue;
-		if (!request->on_device)
-			(void) carve_piece(table, request, nullptr, fits, &bytes);
+		(void) carve_piece(table, request, nullptr, fits, &bytes);
 		/* without memory for more: what the lane has, in lane 0 enough for SLICE_MIN */
 		while ((status = lane_reserve(table, lane, bytes)) != GH_OK && fits > SLICE_MIN)
 		{
@@ -184,10 +210,65 @@ piece_results(cuda_table *table, const GhRequest *request, lane *lane,
 	return GH_OK;
 }
 
+/* Enqueues the look-up of a piece. */
+static GhStatus
+piece_look_up(cuda_table *table, lane *lane, const find_view *piece, GhError *error)
+{
+	LAYOUT_DISPATCH(table, find_kernel<L><<<blocks_for(piece->count), BLOCK_THREADS, 0,
+					lane->stream>>>(table_make_view(table), *piece, lane->device_count));
+	LAUNCH_TRY(table, error);
+	return GH_OK;
+}
+
+/* A part of an arranged piece: kernels follow one another, so that what is on its way is near. */
+static find_view
+part_of(const cuda_table *table, const find_view *piece, uint32_t first)
+{
+	find_view	part = *piece;
+
+	part.count = piece->count - first < PAGED_WAVE ? piece->count - first : PAGED_WAVE;
+	part.keys = static_cast<const char *>(piece->keys) + (size_t) first * table->options.key_size;
+	if (piece->values_out != nullptr)
+		part.values_out = piece->values_out + (size_t) first * table->options.value_size;
+	if (piece->flags_out != nullptr)
+		part.flags_out = piece->flags_out + first;
+	if (piece->counts_out != nullptr)
+		part.counts_out = piece->counts_out + first;
+	return part;
+}
+
+/* Enqueues the look-up of a piece in the order of regions. */
+static GhStatus
+piece_arranged(cuda_table *table, lane *lane, const find_arrays *arrays, const find_view *piece, GhError *error)
+{
+	const arrangement *order = &arrays->order;
+	uint32_t	count = piece->count;
+	find_view	ordered = *piece;
+
+	ordered.keys = arrays->ordered.keys;
+	ordered.values_out = arrays->ordered.values_out;
+	ordered.flags_out = arrays->ordered.flags_out;
+	ordered.counts_out = arrays->ordered.counts_out;
+	GH_TRY(arrange_keys(table, lane, piece->keys, count, order, error));
+	GH_TRY(arrange_move(table, lane, order, const_cast<void *>(ordered.keys), piece->keys, count,
+						table->options.key_size, false, error));
+	for (uint32_t first = 0; first < count; first += PAGED_WAVE)
+	{
+		find_view	part = part_of(table, &ordered, first);
+
+		GH_TRY(piece_look_up(table, lane, &part, error));
+	}
+	GH_TRY(arrange_move(table, lane, order, piece->values_out, ordered.values_out, count,
+						table->options.value_size, true, error));
+	GH_TRY(arrange_move(table, lane, order, piece->flags_out, ordered.flags_out, count, 1, true, error));
+	return arrange_move(table, lane, order, piece->counts_out, ordered.counts_out, count,
+						sizeof(uint64_t), true, error);
+}
+
 /* Enqueues a piece's copies and its kernel. */
 static GhStatus
-piece_enqueue(cuda_table *table, const GhRequest *request, lane *lane, find_view *piece,
-			  uint64_t start, GhError *error)
+piece_enqueue(cuda_table *table, const GhRequest *request, lane *lane, const find_arrays *arrays,
+			  find_view *piece, uint64_t start, GhError *error)
 {
 	GH_TRY(lane_mark(table, lane, 0, error));
 	GH_TRY(lane_count_reset(table, lane, error));
@@ -199,9 +280,8 @@ piece_enqueue(cuda_table *table, const GhRequest *request, lane *lane, find_view
 	GH_TRY(lane_mark(table, lane, 1, error));
 	piece->records = table->options.multi ? table->store.records : nullptr;
 	piece->absent = table->by_number ? NO_ROW : request->absent;
-	LAYOUT_DISPATCH(table, find_kernel<L><<<blocks_for(piece->count), BLOCK_THREADS, 0,
-					lane->stream>>>(table_make_view(table), *piece, lane->device_count));
-	LAUNCH_TRY(table, error);
+	GH_TRY(arrays->arranged ? piece_arranged(table, lane, arrays, piece, error) :
+		   piece_look_up(table, lane, piece, error));
 	if (table->by_number && table->made_value_size != 0 && piece->values_out != nullptr)
 	{
 		pipe_rows_values(table->rows, reinterpret_cast<uint64_t *>(piece->values_out), piece->count, request->absent,
@@ -225,6 +305,8 @@ find_start(cuda_table *table, GhRequest *request, bool *started, GhError *error)
 {
 	uint64_t	start = request->engine_state[STATE_STARTED];
 	uint64_t	keys = request->count - start;
+	uint64_t	most = table->stats.bytes_paged > 0 ? PAGED_KEYS_MAX : PIECE_MAX;
+	find_arrays arrays;
 	find_view	piece;
 	size_t		bytes;
 	lane	   *lane;
@@ -233,14 +315,14 @@ find_start(cuda_table *table, GhRequest *request, bool *started, GhError *error)
 	if (request->on_device)
 		keys = paging_keys(table, keys < DEVICE_PIECE_MAX ? keys : DEVICE_PIECE_MAX);
 	else
-		keys = table_staged_keys(table, keys < PIECE_MAX ? keys : PIECE_MAX);
+		keys = table_staged_keys(table, keys < most ? keys : most);
 	GH_TRY(find_lane(table, request, &keys, &lane));
 	if (lane == nullptr)
 		return GH_OK;
-	piece = request->on_device ? device_piece(table, request, start) :
-		carve_piece(table, request, lane->buffer, keys, &bytes);
+	arrays = carve_piece(table, request, lane->buffer, keys, &bytes);
+	piece = request->on_device ? device_piece(table, request, start) : arrays.piece;
 	piece.count = (uint32_t) keys;
-	GH_TRY(piece_enqueue(table, request, lane, &piece, start, error));
+	GH_TRY(piece_enqueue(table, request, lane, &arrays, &piece, start, error));
 
 	lane->request = request;
 	lane->count = keys;

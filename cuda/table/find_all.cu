@@ -153,7 +153,8 @@ reserve_slice(cuda_table *table, const GhRequest *request, find_all_slice *slice
 	lane	   *lane = &table->lanes[0];
 	uint64_t	start = request->engine_state[STATE_STARTED];
 	uint64_t	keys = request->count - start;
-	uint64_t	most = paging_keys(table, request->on_device ? FIND_ALL_DEVICE_MAX : SLICE_MAX);
+	uint64_t	most = table->stats.bytes_paged > 0 ? PAGED_LOOSE_MAX :
+		request->on_device ? FIND_ALL_DEVICE_MAX : SLICE_MAX;
 	uint64_t	window = window_max(table, request->on_device);
 	size_t		bytes;
 	GhStatus	status;

@@ -39,7 +39,12 @@
 
 /* Keys of a piece or slice where part of the table is in the host's memory: some milliseconds
  * of single reads over the bus. */
-#define PAGED_KEYS_MAX ((uint64_t) 1 << 17)
+#define PAGED_KEYS_MAX ((uint64_t) 1 << 20)
+/* The same where they are not arranged by regions (arrange.cu), and where that begins. */
+#define PAGED_LOOSE_MAX ((uint64_t) 1 << 17)
+#define ARRANGE_KEYS_MIN ((uint64_t) 1 << 15)
+/* Keys that are on their way at a time: enough for the bus, near each other once they are arranged. */
+#define PAGED_WAVE ((uint32_t) 1 << 16)
 
 /* Keys that are grouped at a time: their scratch table stays in L2. */
 #define GROUP_MAX SLICE_MAX
@@ -296,6 +301,27 @@ struct carver
 		return static_cast<T *>(take(elements * sizeof(T)));
 	}
 };
+
+/* --------------------------------------------------------------- arrange.cu */
+
+/* Positions of a slice or piece in the order of regions. */
+struct arrangement
+{
+	uint8_t    *unsorted_bins;	/* by position: the region's first bits */
+	uint8_t    *bins;			/* sorted */
+	uint32_t   *unsorted;		/* positions in their own order */
+	uint32_t   *positions;		/* sorted */
+	void	   *space;			/* CUB's */
+	size_t		space_bytes;
+};
+
+extern bool arranges(const cuda_table *table, uint64_t keys);
+extern void arrange_carve(carver *carver, uint64_t keys, arrangement *order);
+extern GhStatus arrange_keys(cuda_table *table, lane *lane, const void *keys, uint32_t count,
+							 const arrangement *order, GhError *error);
+extern GhStatus arrange_move(cuda_table *table, lane *lane, const arrangement *order, void *to,
+							 const void *from, uint32_t count, uint32_t size, bool back,
+							 GhError *error);
 
 /* ----------------------------------------------------------------- queue.cu */
 

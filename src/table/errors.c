@@ -91,6 +91,11 @@ gh_table_report(const char *name, const GhEngine *engine, const GhError *error,
 				(errcode(ERRCODE_OUT_OF_MEMORY),
 				 errmsg("could not %s hash table \"%s\": %s", verb, name, error->message),
 				 errhint("Give a smaller capacity, or drop hash tables that are no longer needed.")));
+	if (error->status == GH_LIMIT)
+		ereport(ERROR,
+				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+				 errmsg("could not %s hash table \"%s\": %s", verb, name, error->message),
+				 errhint("Raise \"gpuhash.device_memory_limit\" or, for a table without a host copy, \"gpuhash.paging_memory\".")));
 	gh_report_error(error, psprintf("%s hash table \"%s\"", verb, name));
 }
 

@@ -330,6 +330,9 @@ extern uint64_t adversary_twins_cuda(const GhTableOptions *options, uint32_t bit
 									 uint64_t most);
 #endif
 
+/* test_paging.c: beyond the device's memory, tables can be in the host's */
+extern bool pages_tables(Context *c);
+
 /* -------------------------------------------------------- failures: test_fault.c */
 
 /* What a table goes through. */

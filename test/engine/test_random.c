@@ -40,6 +40,7 @@ typedef struct Life
 {
 	Subject		s;
 	GhTableOptions options;
+	Budget		device;			/* of one that pages */
 	uint64_t	universe;		/* different keys, or 0: all */
 	bool		scattered;
 	uint64_t	batch_most;
@@ -290,14 +291,19 @@ begin_life(Life *life, Context *c, uint64_t positions)
 		life->batch_most = life->left;
 	life->keys = make_words(life->batch_most);
 	life->ops = make_memory(life->batch_most);
-	return subject_open(&life->s, c, options);
+	if (c->on_host || random_below(c, 2) == 0 || !pages_tables(c))
+		return subject_open(&life->s, c, options);
+	/* what it has at first, and up to as much as its keys will take */
+	options->pages = true;
+	life->device.limit = bytes_when_new(c, options) + random_size(c, positions * (type.key_size + type.value_size));
+	return subject_open_budget(&life->s, c, options, &life->device);
 }
 
 static void
 tell_life(const Life *life)
 {
-	printf("  in a %s of %u-byte keys and %u-byte values, %u subtables, fill %g to %g, capacity %"
-		   PRIu64 ", %" PRIu64 " keys\n", kind_name[life->s.kind], (unsigned) life->s.key_size,
+	printf("  in a %s%s of %u-byte keys and %u-byte values, %u subtables, fill %g to %g, capacity %"
+		   PRIu64 ", %" PRIu64 " keys\n", life->options.pages ? "paged " : "", kind_name[life->s.kind], (unsigned) life->s.key_size,
 		   (unsigned) life->s.value_size, (unsigned) life->options.subtables,
 		   life->options.fill_min, life->options.fill_max, life->options.capacity, life->universe);
 }

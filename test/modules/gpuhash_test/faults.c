@@ -18,6 +18,7 @@ PG_FUNCTION_INFO_V1(gpuhash_fault_arm);
 PG_FUNCTION_INFO_V1(gpuhash_fault_fired);
 PG_FUNCTION_INFO_V1(gpuhash_fault_list);
 PG_FUNCTION_INFO_V1(gpuhash_fault_leftovers);
+PG_FUNCTION_INFO_V1(gpuhash_fault_paging_limit);
 PG_FUNCTION_INFO_V1(gpuhash_fault_ready);
 
 static const char *const point_names[] = {
@@ -156,8 +157,17 @@ gpuhash_fault_leftovers(PG_FUNCTION_ARGS)
 	for (uint32 i = 0; i < gh_service->devices; i++)
 		appendStringInfo(&text, " %llu",
 						 (unsigned long long) (pg_atomic_read_u64(&gh_service->device[i].memory_used) -
-											   pg_atomic_read_u64(&gh_service->device[i].resident_used)));
+											   pg_atomic_read_u64(&gh_service->device[i].resident_used) +
+											   pg_atomic_read_u64(&gh_service->device[i].paging_used)));
 	PG_RETURN_TEXT_P(cstring_to_text(text.data));
+}
+
+/* gpuhash_fault_paging_limit(): bytes that tables of the first device may page. */
+Datum
+gpuhash_fault_paging_limit(PG_FUNCTION_ARGS)
+{
+	gh_test_needs_service();
+	PG_RETURN_INT64((int64) pg_atomic_read_u64(&gh_service->device[0].paging_limit));
 }
 
 /* gpuhash_fault_ready(): devices whose worker serves requests. */

@@ -45,6 +45,16 @@ COMMENT ON FUNCTION gpuhash_fault_leftovers()
 
 REVOKE ALL ON FUNCTION gpuhash_fault_leftovers() FROM PUBLIC;
 
+CREATE FUNCTION gpuhash_fault_paging_limit()
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'gpuhash_fault_paging_limit'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpuhash_fault_paging_limit()
+	IS 'bytes of page-locked memory that tables of the first device may take, as its worker has it';
+
+REVOKE ALL ON FUNCTION gpuhash_fault_paging_limit() FROM PUBLIC;
+
 CREATE FUNCTION gpuhash_fault_ready()
 RETURNS int
 AS 'MODULE_PATHNAME', 'gpuhash_fault_ready'
