@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Plots of what engine_bench wrote.
+"""Plots of what engine_bench and paging_bench wrote.
 
     plot.py [FILE.csv...] [--out FOLDER]
 
@@ -40,11 +40,12 @@ def read(files):
             for fields in csv.reader(lines):
                 if not fields or fields[0].startswith("#"):
                     continue
-                if fields[0] in ("lib", "experiment"):
+                if fields[0] in ("lib", "experiment", "op"):
                     header = fields
                 elif header and "ok" in header and len(fields) >= 7:
                     row = dict(zip(header, fields))
-                    groups.setdefault(row.get("experiment", "rows"), []).append(row)
+                    kind = "paging" if "times_limit" in row else "rows"
+                    groups.setdefault(row.get("experiment", kind), []).append(row)
     return groups
 
 
@@ -289,7 +290,29 @@ def plot_mixes(rows, out):
         finish(figure, out, f"mixes-{lib}-{bits}")
 
 
-PLOTS = {"rows": plot_rows, "static": plot_static, "resize": plot_resize,
+def plot_paging(rows, out):
+    batches = values(rows, "batch")
+    figure, axes = plt.subplots(1, len(batches), squeeze=False, figsize=(5 * len(batches), 4.5), sharey=True)
+    for axis, batch in zip(axes[0], batches):
+        for color, op in enumerate(values(rows, "op")):
+            for style, distribution in zip(("-", "--"), ("uniform", "zipf")):
+                line = sorted(where(rows, batch=batch, op=op, distribution=distribution),
+                              key=lambda row: number(row, "times_limit"))
+                axis.plot([number(row, "times_limit") for row in line],
+                          [number(row, "Mops") for row in line], style, color=f"C{color}", marker="o",
+                          label=f"{op}, {distribution}")
+        axis.set_yscale("log")
+        axis.set_xlabel("table, in times of the device's limit")
+        axis.set_title(f"batches of {int(batch):,}")
+        axis.grid(alpha=0.3)
+        mark_wrong(axis, where(rows, batch=batch))
+    axes[0][0].set_ylabel("M a second (log), arrays on the host")
+    axes[0][-1].legend(fontsize=8)
+    figure.suptitle("CUDA engine: tables that page")
+    finish(figure, out, "paging-gpuhash_cuda")
+
+
+PLOTS = {"paging": plot_paging, "rows": plot_rows, "static": plot_static, "resize": plot_resize,
          "dynamic": plot_dynamic, "incremental": plot_incremental, "mixes": plot_mixes}
 
 
