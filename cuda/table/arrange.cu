@@ -16,7 +16,8 @@
 #include "cuda/table/memory.cuh"
 #include "cuda/table/table.h"
 
-/* Regions are told apart by so many bits: one pass of the sort. */
+/* Bits that regions are picked by; the first of them tell enough of where a region is, in one pass of the sort. */
+#define REGION_BITS 32
 #define ARRANGE_BITS 8
 
 /* Is it worth it for so many keys? */
@@ -27,14 +28,14 @@ arranges(const cuda_table *table, uint64_t keys)
 }
 
 template <typename KEY> static __global__ void __launch_bounds__(BLOCK_THREADS)
-bins_kernel(const KEY *keys, uint32_t count, uint64_t seed, uint32_t pairs, uint8_t *bins,
+bits_kernel(const KEY *keys, uint32_t count, uint64_t seed, uint32_t pairs, uint32_t *bits,
 			uint32_t *positions)
 {
 	uint64_t	i = ELEMENT;
 
 	if (i >= count)
 		return;
-	bins[i] = (uint8_t) (hash_region_bits(hash_key(seed, keys[i]), pairs) >> (32 - ARRANGE_BITS));
+	bits[i] = hash_region_bits(hash_key(seed, keys[i]), pairs);
 	positions[i] = (uint32_t) i;
 }
 
@@ -55,13 +56,14 @@ move_kernel(char *to, const char *from, const uint32_t *positions, uint64_t coun
 
 /* With a NULL space it only tells how much it wants. */
 static cudaError_t
-sort_bins(const arrangement *order, void *space, size_t *space_bytes, uint32_t count, cudaStream_t stream)
+sort_bits(const arrangement *order, void *space, size_t *space_bytes, uint32_t count, int bits,
+		  cudaStream_t stream)
 {
 	try
 	{
-		return cub::DeviceRadixSort::SortPairs(space, *space_bytes, order->unsorted_bins, order->bins,
-											   order->unsorted, order->positions, (int) count, 0,
-											   ARRANGE_BITS, stream);
+		return cub::DeviceRadixSort::SortPairs(space, *space_bytes, order->unsorted_bits, order->bits,
+											   order->unsorted, order->positions, (int) count,
+											   REGION_BITS - bits, REGION_BITS, stream);
 	}
 	catch (...)
 	{
@@ -74,32 +76,40 @@ void
 arrange_carve(carver *carver, uint64_t keys, arrangement *order)
 {
 	*order = {};
-	order->unsorted_bins = carver->array<uint8_t>(keys);
-	order->bins = carver->array<uint8_t>(keys);
+	order->unsorted_bits = carver->array<uint32_t>(keys);
+	order->bits = carver->array<uint32_t>(keys);
 	order->unsorted = carver->array<uint32_t>(keys);
 	order->positions = carver->array<uint32_t>(keys);
-	if (sort_bins(order, nullptr, &order->space_bytes, (uint32_t) keys, nullptr) != cudaSuccess)
-		/* the failure is the device's and shows at the next call */
-		(void) cudaGetLastError();
+	for (int bits = ARRANGE_BITS; bits <= REGION_BITS; bits += REGION_BITS - ARRANGE_BITS)
+	{
+		size_t		wanted = 0;
+
+		if (sort_bits(order, nullptr, &wanted, (uint32_t) keys, bits, nullptr) != cudaSuccess)
+			/* the failure is the device's and shows at the next call */
+			(void) cudaGetLastError();
+		if (wanted > order->space_bytes)
+			order->space_bytes = wanted;
+	}
 	order->space = carver->take(order->space_bytes);
 }
 
-/* Enqueues the sort. */
+/* Enqueues the sort; equal keys can be together, but where others have all bits of the region like them. */
 GhStatus
 arrange_keys(cuda_table *table, lane *lane, const void *keys, uint32_t count, const arrangement *order,
-			 GhError *error)
+			 bool equal_together, GhError *error)
 {
 	uint32_t	pairs = hash_pair_count(table->options.subtables);
 	size_t		bytes = order->space_bytes;
 
 	if (table->options.key_size == sizeof(uint32_t))
-		bins_kernel<<<blocks_for(count), BLOCK_THREADS, 0, lane->stream>>>(
-			static_cast<const uint32_t *>(keys), count, table->options.seed, pairs, order->unsorted_bins, order->unsorted);
+		bits_kernel<<<blocks_for(count), BLOCK_THREADS, 0, lane->stream>>>(
+			static_cast<const uint32_t *>(keys), count, table->options.seed, pairs, order->unsorted_bits, order->unsorted);
 	else
-		bins_kernel<<<blocks_for(count), BLOCK_THREADS, 0, lane->stream>>>(
-			static_cast<const uint64_t *>(keys), count, table->options.seed, pairs, order->unsorted_bins, order->unsorted);
+		bits_kernel<<<blocks_for(count), BLOCK_THREADS, 0, lane->stream>>>(
+			static_cast<const uint64_t *>(keys), count, table->options.seed, pairs, order->unsorted_bits, order->unsorted);
 	LAUNCH_TRY(table, error);
-	CUDA_TRY(table, sort_bins(order, order->space, &bytes, count, lane->stream), error);
+	CUDA_TRY(table, sort_bits(order, order->space, &bytes, count, equal_together ? REGION_BITS : ARRANGE_BITS,
+							  lane->stream), error);
 	return GH_OK;
 }
 

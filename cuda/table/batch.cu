@@ -225,7 +225,7 @@ slice_operate_arranged(cuda_table *table, GhRequest *request, const slice_io *sl
 	uint32_t	count = slice->count;
 	uint32_t	value_size = table->options.value_size;
 
-	GH_TRY(arrange_keys(table, lane, slice->keys, count, order, error));
+	GH_TRY(arrange_keys(table, lane, slice->keys, count, order, false, error));
 	GH_TRY(arrange_move(table, lane, order, const_cast<void *>(in->keys), slice->keys, count,
 						table->options.key_size, false, error));
 	GH_TRY(arrange_move(table, lane, order, const_cast<char *>(in->values), slice->values, count, value_size, false, error));

@@ -42,7 +42,30 @@ find_store(const table_view &view, const find_view &piece, uint64_t i, bool list
 		value_from_word(to, piece.absent, view.value_size);
 }
 
-template <typename L> static __global__ void __launch_bounds__(BLOCK_THREADS)
+/*
+ * Of lanes with equal keys side by side the first one looks the key up, and the others have what it
+ * found: a key that comes often is read once for a warp.  All lanes of the warp come here.
+ */
+template <typename L> static __device__ __forceinline__ entry_place
+locate_runs(const table_view &view, typename L::key_type key, bool listed)
+{
+	uint32_t	lane = threadIdx.x & 31;
+	typename L::key_type before = __shfl_up_sync(ALL_LANES, key, 1);
+	bool		first = listed && (lane == 0 || before != key);
+	uint32_t	firsts = __ballot_sync(ALL_LANES, first) & (ALL_LANES >> (31 - lane));
+	int			from = firsts == 0 ? 0 : 31 - __clz((int) firsts);
+	entry_place place = warp_locate<L>(view, key, first);
+	int			found = __shfl_sync(ALL_LANES, place.found ? 1 : 0, from);
+
+	place.loaded = __shfl_sync(ALL_LANES, (unsigned long long) place.loaded, from);
+	place.value = reinterpret_cast<char *>(
+		__shfl_sync(ALL_LANES, reinterpret_cast<unsigned long long>(place.value), from));
+	place.found = listed && found != 0;
+	return place;
+}
+
+/* ARRANGED: equal keys are side by side, but where chance has another one between them. */
+template <typename L, bool ARRANGED> static __global__ void __launch_bounds__(BLOCK_THREADS)
 find_kernel(const __grid_constant__ table_view view, find_view piece, counters *counts)
 {
 	typedef typename L::key_type key_type;
@@ -54,7 +77,7 @@ find_kernel(const __grid_constant__ table_view view, find_view piece, counters *
 		uint64_t	i = ELEMENT;
 		bool		listed = i < piece.count;
 		key_type	key = listed ? static_cast<const key_type *>(piece.keys)[i] : 0;
-		entry_place place = warp_locate<L>(view, key, listed);
+		entry_place place = ARRANGED ? locate_runs<L>(view, key, listed) : warp_locate<L>(view, key, listed);
 
 		if (piece.values_out != nullptr)
 			find_store<L>(view, piece, i, listed, place);
@@ -212,10 +235,13 @@ piece_results(cuda_table *table, const GhRequest *request, lane *lane,
 
 /* Enqueues the look-up of a piece. */
 static GhStatus
-piece_look_up(cuda_table *table, lane *lane, const find_view *piece, GhError *error)
+piece_look_up(cuda_table *table, lane *lane, const find_view *piece, bool arranged, GhError *error)
 {
-	LAYOUT_DISPATCH(table, find_kernel<L><<<blocks_for(piece->count), BLOCK_THREADS, 0,
-					lane->stream>>>(table_make_view(table), *piece, lane->device_count));
+	void		(*kernel) (table_view view, find_view piece, counters *counts) = nullptr;
+
+	LAYOUT_DISPATCH(table, kernel = arranged ? find_kernel<L, true> : find_kernel<L, false>);
+	kernel<<<blocks_for(piece->count), BLOCK_THREADS, 0, lane->stream>>>(table_make_view(table), *piece,
+																		 lane->device_count);
 	LAUNCH_TRY(table, error);
 	return GH_OK;
 }
@@ -249,14 +275,14 @@ piece_arranged(cuda_table *table, lane *lane, const find_arrays *arrays, const f
 	ordered.values_out = arrays->ordered.values_out;
 	ordered.flags_out = arrays->ordered.flags_out;
 	ordered.counts_out = arrays->ordered.counts_out;
-	GH_TRY(arrange_keys(table, lane, piece->keys, count, order, error));
+	GH_TRY(arrange_keys(table, lane, piece->keys, count, order, true, error));
 	GH_TRY(arrange_move(table, lane, order, const_cast<void *>(ordered.keys), piece->keys, count,
 						table->options.key_size, false, error));
 	for (uint32_t first = 0; first < count; first += PAGED_WAVE)
 	{
 		find_view	part = part_of(table, &ordered, first);
 
-		GH_TRY(piece_look_up(table, lane, &part, error));
+		GH_TRY(piece_look_up(table, lane, &part, true, error));
 	}
 	GH_TRY(arrange_move(table, lane, order, piece->values_out, ordered.values_out, count,
 						table->options.value_size, true, error));
@@ -281,7 +307,7 @@ piece_enqueue(cuda_table *table, const GhRequest *request, lane *lane, const fin
 	piece->records = table->options.multi ? table->store.records : nullptr;
 	piece->absent = table->by_number ? NO_ROW : request->absent;
 	GH_TRY(arrays->arranged ? piece_arranged(table, lane, arrays, piece, error) :
-		   piece_look_up(table, lane, piece, error));
+		   piece_look_up(table, lane, piece, false, error));
 	if (table->by_number && table->made_value_size != 0 && piece->values_out != nullptr)
 	{
 		pipe_rows_values(table->rows, reinterpret_cast<uint64_t *>(piece->values_out), piece->count, request->absent,

@@ -307,8 +307,8 @@ struct carver
 /* Positions of a slice or piece in the order of regions. */
 struct arrangement
 {
-	uint8_t    *unsorted_bins;	/* by position: the region's first bits */
-	uint8_t    *bins;			/* sorted */
+	uint32_t   *unsorted_bits;	/* by position: those that the region is picked by */
+	uint32_t   *bits;			/* sorted */
 	uint32_t   *unsorted;		/* positions in their own order */
 	uint32_t   *positions;		/* sorted */
 	void	   *space;			/* CUB's */
@@ -318,7 +318,7 @@ struct arrangement
 extern bool arranges(const cuda_table *table, uint64_t keys);
 extern void arrange_carve(carver *carver, uint64_t keys, arrangement *order);
 extern GhStatus arrange_keys(cuda_table *table, lane *lane, const void *keys, uint32_t count,
-							 const arrangement *order, GhError *error);
+							 const arrangement *order, bool equal_together, GhError *error);
 extern GhStatus arrange_move(cuda_table *table, lane *lane, const arrangement *order, void *to,
 							 const void *from, uint32_t count, uint32_t size, bool back,
 							 GhError *error);
