@@ -347,8 +347,6 @@ extern void scenario_make(Context *c, Scenario *scenario, uint64_t count);
 extern void scenario_drop(Scenario *scenario);
 /* A table's life with every operation that may need memory. */
 extern void scenario_play(Subject *s, const Scenario *scenario);
-/* From one failure to the next: every one of the first, then ever fewer. */
-extern uint64_t step_after(const Context *c, uint64_t run);
 
 typedef void (*FaultArm) (uint64_t allocation, uint64_t launch);
 

@@ -202,7 +202,8 @@ device_type_at(const Context *c, uint32_t i, TableType *type)
 	return i < count;
 }
 
-uint64_t
+/* From one run to the next: every one of the first, then ever fewer. */
+static uint64_t
 step_after(const Context *c, uint64_t run)
 {
 	return 1 + run / (c->reduced ? 3 : 50);
