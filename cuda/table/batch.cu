@@ -11,7 +11,7 @@
  * is done, and an error leaves a finished prefix.
  *
  * A large batch that fills an empty table is stored whole, by regions, where that suits
- * (regions.cu).
+ * (regions.cu), and slices that are large beside the table are done by regions as well (change.cu).
  */
 #include "cuda/table/regions.cuh"
 
@@ -303,6 +303,88 @@ request_by_regions(cuda_table *table, GhRequest *request, bool *stored, GhError 
 	return GH_OK;
 }
 
+/* The positions of a slice, whose flags are still to be found a place, if the caller has none. */
+static entry_list
+device_list(const cuda_table *table, const GhRequest *request, uint64_t keys, uint8_t **flags)
+{
+	size_t		bytes;
+	slice_io	slice = slice_carve(table, request, nullptr, keys, &bytes);
+
+	*flags = request->flags_out == nullptr ? nullptr : slice.flags;
+	return {slice.keys, slice.values, nullptr, slice.count};
+}
+
+/* Plans a slice by regions, with lane 0's memory; where that cannot be had, a smaller one. */
+static GhStatus
+reserve_change(cuda_table *table, const GhRequest *request, change_work *work, GhError *error)
+{
+	lane	   *lane = &table->lanes[0];
+	uint64_t	keys = request->count - request->outcome.done;
+	bool		suits = false;
+	uint8_t    *flags;
+	entry_list	list;
+	GhStatus	status;
+
+	change_plan(table, request->op, keys, work);
+	if (work->bytes == 0)
+		return GH_OK;
+	list = device_list(table, request, work->count, &flags);
+	GH_TRY(change_suits(table, request->op, &list, &suits, error));
+	if (!suits)
+		*work = {};
+	while (work->bytes != 0)
+	{
+		work->bytes += request->flags_out == nullptr ? work->count : 0;
+		status = lane_reserve(table, lane, work->bytes);
+		if (status == GH_DEVICE_ERROR)
+			*error = table->error;
+		if (status == GH_OK || status == GH_DEVICE_ERROR)
+			return status;
+		keys = work->count / 2;
+		change_plan(table, request->op, keys, work);
+	}
+	return GH_OK;
+}
+
+/* Does a slice by regions of a table that has keys, if that suits and there is memory for it. */
+static GhStatus
+slice_by_regions(cuda_table *table, GhRequest *request, bool *done, GhError *error)
+{
+	lane	   *lane = &table->lanes[0];
+	uint8_t    *flags;
+	entry_list	list;
+	change_work work;
+	uint32_t	inserted;
+
+	*done = false;
+	if (!request->on_device || request->engine_state[STATE_REFUSED] != 0)
+		return GH_OK;
+	/* what does not suit this slice may not suit the next */
+	request->engine_state[STATE_REFUSED] = 1;
+	GH_TRY(reserve_change(table, request, &work, error));
+	if (work.bytes == 0)
+		return GH_OK;
+	change_carve(table, lane->buffer, &work);
+	list = device_list(table, request, work.count, &flags);
+	if (flags == nullptr)
+		flags = static_cast<uint8_t *>(lane->buffer) + work.bytes;
+	GH_TRY(lane_mark(table, lane, 0, error));
+	GH_TRY(lane_mark(table, lane, 1, error));
+	GH_TRY(change_run(table, request->op, &list, &work, flags, done, &inserted, error));
+	if (!*done)
+		return GH_OK;
+	GH_TRY(lane_mark(table, lane, 2, error));
+	GH_TRY(lane_mark(table, lane, 3, error));
+	CUDA_TRY(table, cudaStreamSynchronize(lane->stream), error);
+	GH_TRY(lane_add_times(table, lane, error));
+	request->engine_state[STATE_REFUSED] = 0;
+	request->outcome.inserted += inserted;
+	if (request->op == GH_UPSERT)
+		request->outcome.replaced += list.count - inserted;
+	request->outcome.done += list.count;
+	return GH_OK;
+}
+
 /* What a slice may have left to be tidied up. */
 static GhStatus
 slice_settle(cuda_table *table, GhOp op, GhError *error)
@@ -344,6 +426,8 @@ batch_step(cuda_table *table, GhRequest *request, GhError *error)
 	if (request->outcome.done == 0)
 		GH_TRY(paging_settle(table, error));
 	GH_TRY(request_by_regions(table, request, &stored, error));
+	if (!stored)
+		GH_TRY(slice_by_regions(table, request, &stored, error));
 	if (stored)
 		return GH_BUSY;
 	if (table->options.multi)

@@ -7,8 +7,9 @@
  * With few regions one pass does it; with many, a first pass has bins of several
  * regions, whose pairs go to scratch memory, and a second one goes through each bin.
  *
- * The last pass stores a region's pairs where the region itself is in the subtables, one
- * subtable's run after the other: more than fit there cannot be stored anyhow.
+ * Of an empty table the last pass stores a region's pairs where the region itself is in the
+ * subtables, one subtable's run after the other: more than fit there cannot be stored anyhow.
+ * Of another they go to lists in scratch memory, and with them their positions in the batch.
  *
  * A slot that has its value beside the key is just that pair, and so is what is moved here.
  * Keys with patterns of their own have no region; they are listed.
@@ -51,7 +52,7 @@ region_pair(const table_view &view, const region_map &map, uint32_t region, uint
 /* Lists an entry; a list that is full gives up the whole batch. */
 template <typename L> static __device__ __forceinline__ void
 leave_over(const leftover_list &leftover, typename L::key_type key,
-		   typename L::key_type value, counters *counts)
+		   typename L::key_type value, uint32_t position, counters *counts)
 {
 	uint32_t	index = append_index(&counts->overflow);
 
@@ -62,12 +63,23 @@ leave_over(const leftover_list &leftover, typename L::key_type key,
 	}
 	static_cast<typename L::key_type *>(leftover.keys)[index] = key;
 	static_cast<typename L::key_type *>(leftover.values)[index] = value;
+	if (leftover.positions != nullptr)
+		leftover.positions[index] = position;
 }
 
-template <typename L> static __host__ __device__ __forceinline__ size_t
+/* Where a pass puts pairs. */
+enum partition_target
+{
+	TO_BINS,					/* of several regions, in scratch memory */
+	TO_TABLE,					/* where the region itself is */
+	TO_LISTS					/* by region, in scratch memory */
+};
+
+template <typename L, bool POSITIONS> static __host__ __device__ __forceinline__ size_t
 partition_shared_bytes(uint32_t bins)
 {
-	return PARTITION_TILE * (sizeof(slot_pair<L>) + sizeof(uint16_t)) +
+	return PARTITION_TILE *
+		(sizeof(slot_pair<L>) + sizeof(uint16_t) + (POSITIONS ? sizeof(uint32_t) : 0)) +
 		2 * sizeof(uint32_t) * (size_t) bins;
 }
 
@@ -139,19 +151,43 @@ bins_take(uint32_t bins, uint32_t *filled, uint32_t *starts, uint32_t *targets)
 	return before;
 }
 
+/* The i-th of a tile's pairs, in the order of bins, goes to its place. */
+template <typename L, partition_target TARGET, bool POSITIONS> static __device__ __forceinline__ void
+pair_store(const table_view &view, const region_map &map, const partition &part, uint32_t bin,
+		   uint32_t at, const slot_pair<L> &pair, uint32_t position, counters *counts)
+{
+	slot_pair<L> *lists = static_cast<slot_pair<L> *>(TARGET == TO_LISTS ? map.lists.pairs :
+													  part.pairs);
+	uint32_t   *positions = TARGET == TO_LISTS ? map.lists.positions : part.positions;
+	uint32_t	room = TARGET == TO_TABLE ? map.slots : TARGET == TO_LISTS ? map.lists.room :
+		part.bin_room;
+
+	if (at >= room)
+		counts->invalid = 1;
+	else if (TARGET == TO_TABLE)
+		*region_pair<L>(view, map, bin, at) = pair;
+	else
+	{
+		lists[(uint64_t) bin * room + at] = pair;
+		if (POSITIONS)
+			positions[(uint64_t) bin * room + at] = position;
+	}
+}
+
 /*
  * FROM_BATCH: of the whole batch; else a row of blocks for each bin of the pass before.
- * TO_TABLE: bins are regions.
+ * POSITIONS: pairs have theirs with them.
  */
-template <typename L, bool FROM_BATCH, bool TO_TABLE> static __global__ void
-__launch_bounds__(PARTITION_THREADS, 2)
+template <typename L, bool FROM_BATCH, partition_target TARGET, bool POSITIONS>
+static __global__ void __launch_bounds__(PARTITION_THREADS, 2)
 partition_kernel(const __grid_constant__ table_view view,
 				 const __grid_constant__ region_map map,
 				 const __grid_constant__ partition part, counters *counts)
 {
 	extern __shared__ __align__(16) char shared[];
 	slot_pair<L> *staged = reinterpret_cast<slot_pair<L> *>(shared);
-	uint32_t   *starts = reinterpret_cast<uint32_t *>(staged + PARTITION_TILE);
+	uint32_t   *staged_positions = reinterpret_cast<uint32_t *>(staged + PARTITION_TILE);
+	uint32_t   *starts = staged_positions + (POSITIONS ? PARTITION_TILE : 0);
 	uint32_t   *targets = starts + part.bins;
 	uint16_t   *bin_of = reinterpret_cast<uint16_t *>(targets + part.bins);
 	uint32_t	first_region = FROM_BATCH ? 0 : blockIdx.y << part.shift;
@@ -176,43 +212,42 @@ partition_kernel(const __grid_constant__ table_view view,
 		if (FROM_BATCH && L::special(tile.pair[j].key))
 		{
 			tile.ranked[j] = BIN_NONE;
-			leave_over<L>(map.leftover, tile.pair[j].key, tile.pair[j].value, counts);
+			leave_over<L>(map.leftover, tile.pair[j].key, tile.pair[j].value,
+						  part.first + start + j * PARTITION_THREADS + threadIdx.x, counts);
 		}
 		else
 		{
 			uint64_t	hash = hash_key(view.seed, tile.pair[j].key);
 			uint32_t	region = hash_scale(hash_region_bits(hash, view.pairs), map.regions);
-			uint32_t	bin = TO_TABLE ? region - first_region : region >> part.shift;
+			uint32_t	bin = TARGET == TO_BINS ? region >> part.shift : region - first_region;
 
 			tile.ranked[j] = bin << 16 | atomicAdd(&starts[bin], 1u);
 		}
 	}
 	__syncthreads();			/* all have counted */
-	count = bins_take(part.bins, TO_TABLE ? map.filled + first_region : part.filled, starts,
-					  targets);
+	count = bins_take(part.bins, TARGET == TO_BINS ? part.filled : map.filled + first_region,
+					  starts, targets);
 #pragma unroll
 	for (uint32_t j = 0; j < PARTITION_ITEMS; j++)
 		if (tile.ranked[j] != BIN_NONE)
 		{
 			uint32_t	bin = tile.ranked[j] >> 16;
 			uint32_t	at = starts[bin] + (tile.ranked[j] & 0xffff);
+			uint32_t	i = start + j * PARTITION_THREADS + threadIdx.x;
 
 			staged[at] = tile.pair[j];
 			bin_of[at] = (uint16_t) bin;
+			if (POSITIONS)
+				staged_positions[at] = FROM_BATCH ? part.first + i :
+					part.positions[(uint64_t) blockIdx.y * part.bin_room + i];
 		}
 	__syncthreads();			/* the tile is in the order of bins */
 	for (uint32_t i = threadIdx.x; i < count; i += PARTITION_THREADS)
 	{
 		uint32_t	bin = bin_of[i];
-		uint32_t	at = targets[bin] + i;
 
-		if (at >= (TO_TABLE ? map.slots : part.bin_room))
-			counts->invalid = 1;
-		else if (TO_TABLE)
-			*region_pair<L>(view, map, first_region + bin, at) = staged[i];
-		else
-			static_cast<slot_pair<L> *>(part.pairs)[(uint64_t) bin * part.bin_room + at] =
-				staged[i];
+		pair_store<L, TARGET, POSITIONS>(view, map, part, first_region + bin, targets[bin] + i,
+										 staged[i], POSITIONS ? staged_positions[i] : 0, counts);
 	}
 }
 

@@ -354,7 +354,7 @@ room_for_list(cuda_table *table, const entry_list *list, const place_lists *list
 }
 
 /* Takes out those of a list whose flag is set. */
-static GhStatus
+GhStatus
 entries_unplace(cuda_table *table, const entry_list *list, const uint8_t *flags,
 				GhError *error)
 {

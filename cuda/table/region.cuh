@@ -234,8 +234,8 @@ tell_equal(const region_context<L> &context, uint32_t position)
 	equals.flags[position] = 0;
 }
 
-/* Queues a pair whose buckets are full. */
-template <typename L> static __device__ __forceinline__ void
+/* Queues a pair whose buckets are full; returns its number there. */
+template <typename L> static __device__ __forceinline__ uint32_t
 region_queue(const region_context<L> &context, uint32_t *queued, const slot_pair<L> &pair,
 			 uint32_t preferred)
 {
@@ -245,12 +245,13 @@ region_queue(const region_context<L> &context, uint32_t *queued, const slot_pair
 	if (index >= context.map.queue)
 	{
 		context.counts->invalid = 1;
-		return;
+		return QUEUE_NONE;
 	}
 	space.queue_bucket[index] = preferred;
 	space.queue_words[index] = L::make_word(pair.key, pair.value);
 	if (!L::packed)
 		space.queue_values[index] = pair.value;
+	return index;
 }
 
 /*
@@ -308,7 +309,7 @@ region_fill(const region_context<L> &context, uint32_t pairs, uint32_t *queued)
 		}
 		__syncwarp();
 		if (outcome == FULL)
-			region_queue<L>(context, queued, pair, buckets.preferred);
+			(void) region_queue<L>(context, queued, pair, buckets.preferred);
 		else if (outcome == PRESENT)
 			tell_equal<L>(context, (uint32_t) pair.value);
 		__syncwarp();
@@ -322,8 +323,8 @@ template <typename L> struct moving_entry
 	uint64_t	value;
 };
 
-/* Puts an entry into a free slot of a bucket. */
-template <typename L> static __device__ __forceinline__ bool
+/* Puts an entry into a free slot of a bucket; FILLED: it may be one that was used. */
+template <typename L, bool FILLED> static __device__ __forceinline__ bool
 region_settle(const region_space<L> &space, uint32_t bucket, const moving_entry<L> &entry)
 {
 	volatile uint64_t *slots = space.words + bucket * L::slots;
@@ -331,10 +332,10 @@ region_settle(const region_space<L> &space, uint32_t bucket, const moving_entry<
 	for (uint32_t s = 0; s < L::slots; s++)
 	{
 		uint64_t   *slot = space.words + bucket * L::slots + s;
+		uint64_t	seen = slots[s];
 
-		if (slots[s] != L::empty_word ||
-			compare_and_swap(slot, L::empty_word, L::packed ? entry.word : L::busy_word) !=
-			L::empty_word)
+		if ((seen != L::empty_word && !(FILLED && seen == L::freed_word)) ||
+			compare_and_swap(slot, seen, L::packed ? entry.word : L::busy_word) != seen)
 			continue;
 		if (!L::packed)
 		{
@@ -347,13 +348,22 @@ region_settle(const region_space<L> &space, uint32_t bucket, const moving_entry<
 	return false;
 }
 
-/* A bucket's slots are filled in their order. */
-template <typename L> static __device__ __forceinline__ bool
+/* Of a region that was empty a bucket's slots are filled in their order. */
+template <typename L, bool FILLED> static __device__ __forceinline__ bool
 region_has_room(const region_space<L> &space, uint32_t bucket)
 {
 	const volatile uint64_t *slots = space.words + bucket * L::slots;
+	bool		room = slots[L::slots - 1] == L::empty_word;
 
-	return slots[L::slots - 1] == L::empty_word;
+	if constexpr (FILLED)
+#pragma unroll
+		for (uint32_t s = 0; s < L::slots; s++)
+		{
+			uint64_t	word = slots[s];
+
+			room |= word == L::empty_word || word == L::freed_word;
+		}
+	return room;
 }
 
 /* The other bucket of a key that is in this one. */
@@ -398,21 +408,30 @@ template <typename L> struct tile_move
 	bool		moving;
 };
 
-/* The tile's next entry of the queue, but for keys that come again behind it there. */
+/* The tile's next entry of the queue; QUEUE_NONE for a bucket: it was taken out. */
 template <typename L> static __device__ __forceinline__ void
-tile_fetch(const region_context<L> &context, uint32_t i, bool leader, tile_move<L> *tile)
+tile_fetch(const region_context<L> &context, uint32_t i, tile_move<L> *tile)
+{
+	const region_space<L> &space = context.space;
+
+	tile->entry.word = space.queue_words[i];
+	tile->entry.value = L::packed ? 0 : space.queue_values[i];
+	tile->bucket = space.queue_bucket[i];
+	tile->steps = 0;
+	tile->moving = tile->bucket != QUEUE_NONE;
+}
+
+/* Of equal keys in the queue only the last of their list goes on. */
+template <typename L> static __device__ __forceinline__ void
+tile_pass_equal(const region_context<L> &context, uint32_t i, bool leader, tile_move<L> *tile)
 {
 	const region_space<L> &space = context.space;
 	uint32_t	later = space.queue_next[i];
 
-	tile->entry.word = space.queue_words[i];
-	tile->entry.value = L::packed ? 0 : space.queue_values[i];
 	while (later != QUEUE_NONE &&
 		   L::key_of(space.queue_words[later]) != L::key_of(tile->entry.word))
 		later = space.queue_next[later];
 	tile->moving = later == QUEUE_NONE;
-	tile->bucket = space.queue_bucket[i];
-	tile->steps = 0;
 	if (!tile->moving && leader)
 		tell_equal<L>(context, (uint32_t) (L::packed ? tile->entry.word >> 32 :
 										   tile->entry.value));
@@ -422,7 +441,7 @@ tile_fetch(const region_context<L> &context, uint32_t i, bool leader, tile_move<
  * One step of each tile's entry: each lane looks whether the entry of one slot of the bucket
  * has room in its other bucket.  The lane of one that has, or of any, changes places.
  */
-template <typename L> static __device__ __forceinline__ void
+template <typename L, bool FILLED> static __device__ __forceinline__ void
 tile_step(const region_context<L> &context, tile_move<L> *tile)
 {
 	const volatile uint64_t *slots = context.space.words + tile->bucket * L::slots;
@@ -431,7 +450,7 @@ tile_step(const region_context<L> &context, tile_move<L> *tile)
 	uint32_t	first = lane - slot;
 	typename L::key_type key = tile->moving ? L::key_of(slots[slot]) : L::empty_key;
 	uint32_t	other = L::special(key) ? 0 : region_other<L>(context, tile->bucket, key);
-	bool		room = !L::special(key) && region_has_room<L>(context.space, other);
+	bool		room = !L::special(key) && region_has_room<L, FILLED>(context.space, other);
 	uint32_t	rooms = __ballot_sync(ALL_LANES, room) >> first & ((1u << L::slots) - 1);
 	uint32_t	pick = rooms != 0 ? (uint32_t) __ffs((int) rooms) - 1 :
 		((uint32_t) tile->entry.word * 0x9e3779b1u + tile->steps * 0x85ebca6bu) >> 16;
@@ -444,7 +463,7 @@ tile_step(const region_context<L> &context, tile_move<L> *tile)
 		/* it may be another one by now */
 		tile->bucket = L::key_of(tile->entry.word) == key ? other :
 			region_other<L>(context, tile->bucket, L::key_of(tile->entry.word));
-		settled = region_settle<L>(context.space, tile->bucket, tile->entry);
+		settled = region_settle<L, FILLED>(context.space, tile->bucket, tile->entry);
 	}
 	__syncwarp();
 	/* the others hear of it */
@@ -456,22 +475,30 @@ tile_step(const region_context<L> &context, tile_move<L> *tile)
 	tile->steps++;
 }
 
-/*
- * The phase "move", a tile of as many lanes as a bucket has slots for each queued entry.
- * What is left in hand in the end is listed.
- */
+/* Lists the queued by their buckets, so that equal keys are in the same list. */
 template <typename L> static __device__ __forceinline__ void
-region_move_queued(const region_context<L> &context, uint32_t queued, uint32_t *taken)
+region_link_queue(const region_context<L> &context, uint32_t queued)
 {
 	const region_space<L> &space = context.space;
+
+	for (uint32_t i = threadIdx.x; i < queued; i += REGION_THREADS)
+		space.queue_next[i] = atomicExch(&space.heads[space.queue_bucket[i] % context.map.queue], i);
+	__syncthreads();			/* the lists are whole */
+}
+
+/*
+ * The phase "move", a tile of as many lanes as a bucket has slots for each queued entry.
+ * What is left in hand in the end is listed; FILLED: then *full.
+ */
+template <typename L, bool FILLED> static __device__ __forceinline__ void
+region_move_queued(const region_context<L> &context, uint32_t queued, uint32_t *taken,
+				   bool *full)
+{
 	uint32_t	lane = threadIdx.x & 31;
 	uint32_t	first = lane / L::slots * L::slots;
 	tile_move<L> tile = {};
 	uint32_t	next = 0;
 
-	for (uint32_t i = threadIdx.x; i < queued; i += REGION_THREADS)
-		space.queue_next[i] = atomicExch(&space.heads[space.queue_bucket[i] % context.map.queue], i);
-	__syncthreads();			/* the lists are whole */
 	while (__any_sync(ALL_LANES, tile.moving || next < queued))
 	{
 		if (!tile.moving && next < queued && lane == first)
@@ -479,16 +506,22 @@ region_move_queued(const region_context<L> &context, uint32_t queued, uint32_t *
 		__syncwarp();
 		next = __shfl_sync(ALL_LANES, next, first);
 		if (!tile.moving && next < queued)
-			tile_fetch<L>(context, next, lane == first, &tile);
+		{
+			tile_fetch<L>(context, next, &tile);
+			if (!FILLED)
+				tile_pass_equal<L>(context, next, lane == first, &tile);
+		}
 		__syncwarp();
-		tile_step<L>(context, &tile);
+		tile_step<L, FILLED>(context, &tile);
 		if (tile.moving && tile.steps == REGION_STEPS)
 		{
 			tile.moving = false;
-			if (lane == first)
+			if (FILLED)
+				*full = true;
+			else if (lane == first)
 				leave_over<L>(context.map.leftover, L::key_of(tile.entry.word),
 							  (typename L::key_type) (L::packed ? tile.entry.word >> 32 :
-													  tile.entry.value), context.counts);
+													  tile.entry.value), 0, context.counts);
 		}
 		__syncwarp();
 	}
@@ -569,7 +602,9 @@ region_kernel(const __grid_constant__ table_view view, const __grid_constant__ r
 		return;
 	region_fill<L>(context, map.filled[context.region], &queued);
 	__syncthreads();			/* all are placed or queued, and all values are there */
-	region_move_queued<L>(context, queued < map.queue ? queued : map.queue, &taken);
+	region_link_queue<L>(context, queued < map.queue ? queued : map.queue);
+	region_move_queued<L, false>(context, queued < map.queue ? queued : map.queue, &taken,
+								 nullptr);
 	__syncthreads();			/* nothing moves any more */
 	region_store<L>(context, entries);
 	__syncthreads();			/* all have counted */

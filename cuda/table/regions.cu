@@ -67,8 +67,8 @@ regions_may(const cuda_table *table, uint64_t count)
 }
 
 /* What a launch may ask for of a block's shared memory, beside the kernel's own. */
-static size_t
-shared_most(const cuda_table *table, size_t fixed)
+size_t
+regions_shared_most(const cuda_table *table, size_t fixed)
 {
 	size_t		most = device_attribute(table->options.device,
 										cudaDevAttrMaxSharedMemoryPerBlockOptin);
@@ -105,9 +105,9 @@ queue_room(const cuda_table *table, uint32_t slots)
 	return slots / QUEUE_SHARE;
 }
 
-/* The table's regions, and whether they suit. */
-static bool
-map_regions(const cuda_table *table, uint64_t count, region_map *map)
+/* The table's regions; false: it has one only, or too large ones. */
+bool
+regions_map(const cuda_table *table, region_map *map)
 {
 	table_view	view = table_make_view(table);
 	uint64_t	slots = 0;
@@ -117,9 +117,6 @@ map_regions(const cuda_table *table, uint64_t count, region_map *map)
 	for (uint32_t i = 1; i < view.subtables; i++)
 		if (view.sub[i].regions < map->regions)
 			map->regions = view.sub[i].regions;
-	if (map->regions < 2 || count * REGIONS_SLOTS_SHARE < table_slots(table) ||
-		(double) count > table->options.fill_max * (double) table_slots(table))
-		return false;
 	for (uint32_t i = 0; i < view.subtables; i++)
 	{
 		uint64_t	run = table->sub[i].buckets / map->regions * table->bucket_slots;
@@ -130,8 +127,7 @@ map_regions(const cuda_table *table, uint64_t count, region_map *map)
 		map->run[i] = (uint32_t) run;
 	}
 	map->slots = (uint32_t) slots;
-	map->queue = queue_room(table, map->slots);
-	return shared_bytes(table, map) <= shared_most(table, REGION_FIXED_BYTES);
+	return map->regions >= 2;
 }
 
 /* Has a block room for the bins of the passes? */
@@ -143,33 +139,63 @@ passes_fit(const cuda_table *table, const region_work *work)
 		work->part.bins > fine ? work->part.bins : fine;
 	size_t		bytes = 0;
 
-	TOGETHER_DISPATCH(table, bytes = partition_shared_bytes<L>(bins));
-	return bytes <= shared_most(table, PARTITION_FIXED_BYTES);
+	TOGETHER_DISPATCH(table, bytes = work->positions ? partition_shared_bytes<L, true>(bins) :
+					  partition_shared_bytes<L, false>(bins));
+	return bytes <= regions_shared_most(table, PARTITION_FIXED_BYTES);
 }
 
-/* The passes, for slices of work->slice positions. */
-static void
-plan_passes(const cuda_table *table, uint64_t count, region_work *work)
+/* Room for pairs of which there are so many on average. */
+uint32_t
+regions_bin_room(double mean)
 {
-	uint64_t	pair_bytes = table->slot_bytes;
-	uint32_t	regions = work->map.regions;
-	double		mean;
+	return (uint32_t) (mean + mean / BIN_EXTRA + BIN_DEVIATIONS * sqrt(mean)) + 64;
+}
 
+/*
+ * Plans the passes for the regions of work->map, for slices of work->slice positions, with the
+ * pairs' positions or not.  False: they cannot be.
+ */
+bool
+regions_plan_passes(const cuda_table *table, uint64_t count, bool positions, region_work *work)
+{
+	uint64_t	pair_bytes = table->slot_bytes + (positions ? sizeof(uint32_t) : 0);
+	uint32_t	regions = work->map.regions;
+
+	work->positions = positions;
 	work->slice = SLICE_BYTES / pair_bytes;
 	if (work->slice > count)
 		work->slice = count;
 	work->part = {};
 	work->single = regions <= SINGLE_BINS_MAX;
 	if (work->single)
-	{
 		work->slice = count;
-		return;
+	else
+	{
+		while ((regions - 1) >> work->part.shift >= COARSE_BINS_MAX)
+			work->part.shift++;
+		work->part.bins = ((regions - 1) >> work->part.shift) + 1;
+		work->part.bin_room = regions_bin_room((double) work->slice *
+											   (double) (1u << work->part.shift) / regions);
 	}
-	while ((regions - 1) >> work->part.shift >= COARSE_BINS_MAX)
-		work->part.shift++;
-	work->part.bins = ((regions - 1) >> work->part.shift) + 1;
-	mean = (double) work->slice * (double) (1u << work->part.shift) / regions;
-	work->part.bin_room = (uint32_t) (mean + mean / BIN_EXTRA + BIN_DEVIATIONS * sqrt(mean)) + 64;
+	return passes_fit(table, work);
+}
+
+/* Cuts what the passes count in: of the regions, and of the bins of each slice, zeroed together. */
+void
+regions_carve_counts(carver *carver, uint64_t count, region_work *work)
+{
+	uint64_t	slices = (count + work->slice - 1) / work->slice;
+
+	work->filled_bytes = (work->map.regions + slices * work->part.bins) * sizeof(uint32_t);
+	work->map.filled = static_cast<uint32_t *>(carver->take(work->filled_bytes));
+	work->part.filled = work->map.filled + work->map.regions;
+}
+
+/* Pairs that are between the two passes at a time, at most. */
+uint64_t
+regions_bin_pairs(const region_work *work)
+{
+	return (uint64_t) work->part.bins * work->part.bin_room;
 }
 
 /*
@@ -180,29 +206,25 @@ void
 regions_carve(const cuda_table *table, uint64_t count, void *base, region_work *work)
 {
 	carver		carver = {static_cast<char *>(base), 0};
-	region_map	map;
+	uint64_t	slots = table_slots(table);
 	uint64_t	pair_bytes;
 	uint64_t	equal_bytes;
-	uint64_t	slices;
 
 	*work = {};
-	if (!regions_may(table, count) || !map_regions(table, count, &map))
+	if (!regions_may(table, count) || count * REGIONS_SLOTS_SHARE < slots ||
+		(double) count > table->options.fill_max * (double) slots ||
+		!regions_map(table, &work->map))
 		return;
-	work->map = map;
-	plan_passes(table, count, work);
-	if (!passes_fit(table, work))
+	work->map.queue = queue_room(table, work->map.slots);
+	if (shared_bytes(table, &work->map) > regions_shared_most(table, REGION_FIXED_BYTES) ||
+		!regions_plan_passes(table, count, false, work))
 		return;
-	pair_bytes = work->single ? 0 :
-		(uint64_t) work->part.bins * work->part.bin_room * table->slot_bytes;
+	pair_bytes = regions_bin_pairs(work) * table->slot_bytes;
 	/* when regions are built these are through, and positions of equal keys go there */
 	equal_bytes = count / EQUAL_SHARE * sizeof(uint32_t);
 	if (pair_bytes < equal_bytes)
 		pair_bytes = equal_bytes;
-	/* of the regions, and of the bins of each slice, which are zeroed together */
-	slices = (count + work->slice - 1) / work->slice;
-	work->filled_bytes = (work->map.regions + slices * work->part.bins) * sizeof(uint32_t);
-	work->map.filled = static_cast<uint32_t *>(carver.take(work->filled_bytes));
-	work->part.filled = work->map.filled + work->map.regions;
+	regions_carve_counts(&carver, count, work);
 	work->map.leftover.keys = carver.take(LEFTOVER_MAX * (size_t) table->options.key_size);
 	work->map.leftover.values = carver.take(LEFTOVER_MAX * (size_t) table->slot_value_size);
 	work->map.leftover.room = LEFTOVER_MAX;
@@ -214,47 +236,34 @@ regions_carve(const cuda_table *table, uint64_t count, void *base, region_work *
 
 /* ------------------------------------------------------------------- phases */
 
-/*
- * Always for the most: the leave is the kernel's, whoever launches it, and the thread of
- * another table may be between getting it and its launch.
- */
-template <typename KERNEL> static GhStatus
-allow_shared(cuda_table *table, KERNEL kernel, size_t fixed, GhError *error)
-{
-	CUDA_TRY(table, cudaFuncSetAttribute(reinterpret_cast<const void *>(kernel),
-										 cudaFuncAttributeMaxDynamicSharedMemorySize,
-										 (int) shared_most(table, fixed)), error);
-	return GH_OK;
-}
-
 /* Launches one pass; rows: of blocks, of so many pairs each. */
-template <typename L, bool FROM_BATCH, bool TO_TABLE> static GhStatus
+template <typename L, bool FROM_BATCH, partition_target TARGET, bool POSITIONS> static GhStatus
 run_pass(cuda_table *table, const table_view &view, const region_map &map,
 		 const partition &part, uint64_t pairs, uint32_t rows, GhError *error)
 {
-	size_t		bytes = partition_shared_bytes<L>(part.bins);
+	size_t		bytes = partition_shared_bytes<L, POSITIONS>(part.bins);
 	lane	   *lane = &table->lanes[0];
 	dim3		grid((uint32_t) ((pairs + PARTITION_TILE - 1) / PARTITION_TILE), rows);
 
-	GH_TRY((allow_shared(table, partition_kernel<L, FROM_BATCH, TO_TABLE>, PARTITION_FIXED_BYTES,
-						 error)));
-	partition_kernel<L, FROM_BATCH, TO_TABLE><<<grid, PARTITION_THREADS, bytes, lane->stream>>>(
+	GH_TRY((regions_allow_shared(table, partition_kernel<L, FROM_BATCH, TARGET, POSITIONS>,
+								 PARTITION_FIXED_BYTES, error)));
+	partition_kernel<L, FROM_BATCH, TARGET, POSITIONS><<<grid, PARTITION_THREADS, bytes, lane->stream>>>(
 		view, map, part, lane->device_count);
 	LAUNCH_TRY(table, error);
 	return GH_OK;
 }
 
-/* Puts every pair where its region is to be. */
-template <typename L> static GhStatus
+/* Puts every pair where its region is to be, or with its position into the region's list. */
+template <typename L, partition_target TARGET, bool POSITIONS> static GhStatus
 partition_batch(cuda_table *table, const table_view &view, const entry_list *list,
 				const region_work *work, GhError *error)
 {
-	cudaStream_t stream = table->lanes[0].stream;
 	partition	batch = work->part;
 
 	batch.keys = list->keys;
 	batch.values = list->values;
-	CUDA_TRY(table, cudaMemsetAsync(work->map.filled, 0, work->filled_bytes, stream), error);
+	CUDA_TRY(table, cudaMemsetAsync(work->map.filled, 0, work->filled_bytes,
+									table->lanes[0].stream), error);
 	for (uint64_t done = 0; done < list->count; done += batch.count)
 	{
 		partition	bins = work->part;
@@ -267,17 +276,28 @@ partition_batch(cuda_table *table, const table_view &view, const entry_list *lis
 		if (work->single)
 		{
 			batch.bins = work->map.regions;
-			GH_TRY((run_pass<L, true, true>(table, view, work->map, batch, batch.count, 1,
-											error)));
+			GH_TRY((run_pass<L, true, TARGET, POSITIONS>(table, view, work->map, batch,
+														 batch.count, 1, error)));
 			continue;
 		}
-		GH_TRY((run_pass<L, true, false>(table, view, work->map, batch, batch.count, 1, error)));
+		GH_TRY((run_pass<L, true, TO_BINS, POSITIONS>(table, view, work->map, batch, batch.count,
+													  1, error)));
 		bins.bins = 1u << bins.shift;
 		bins.filled = batch.filled;
-		GH_TRY((run_pass<L, false, true>(table, view, work->map, bins, bins.bin_room,
-										 work->part.bins, error)));
+		GH_TRY((run_pass<L, false, TARGET, POSITIONS>(table, view, work->map, bins, bins.bin_room,
+													  work->part.bins, error)));
 		batch.filled += batch.bins;
 	}
+	return GH_OK;
+}
+
+/* All pairs of a list, with their positions, into the regions' lists. */
+GhStatus
+regions_list(cuda_table *table, const table_view &view, const entry_list *list,
+			 const region_work *work, GhError *error)
+{
+	TOGETHER_DISPATCH(table, GH_TRY((partition_batch<L, TO_LISTS, true>(table, view, list, work,
+																		error))));
 	return GH_OK;
 }
 
@@ -288,7 +308,7 @@ build_regions(cuda_table *table, const table_view &view, const region_work *work
 	lane	   *lane = &table->lanes[0];
 	size_t		bytes = region_shared_bytes<L>(work->map.slots, work->map.queue);
 
-	GH_TRY(allow_shared(table, region_kernel<L>, REGION_FIXED_BYTES, error));
+	GH_TRY(regions_allow_shared(table, region_kernel<L>, REGION_FIXED_BYTES, error));
 	region_kernel<L><<<work->map.regions, REGION_THREADS, bytes, lane->stream>>>(
 		view, work->map, equals, lane->device_count);
 	LAUNCH_TRY(table, error);
@@ -339,7 +359,8 @@ store_regions(cuda_table *table, const entry_list *list, const region_work *work
 	GH_TRY(lane_count_reset(table, lane, error));
 	if (equals->flags != nullptr)
 		CUDA_TRY(table, cudaMemsetAsync(equals->flags, 1, list->count, lane->stream), error);
-	TOGETHER_DISPATCH(table, GH_TRY(partition_batch<L>(table, view, list, work, error)));
+	TOGETHER_DISPATCH(table, GH_TRY((partition_batch<L, TO_TABLE, false>(table, view, list, work,
+																		 error))));
 	if (stop_seen(table))
 		return GH_STOPPED;
 	TOGETHER_DISPATCH(table, GH_TRY(build_regions<L>(table, view, work, *equals, error)));

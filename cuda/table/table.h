@@ -334,6 +334,7 @@ enum request_state
 	STATE_STOPPED,				/* start no more of it */
 	STATE_SUBMITTED_NS,			/* the clock at submit */
 	STATE_PHASE,				/* find-all: counting or gathering */
+	STATE_REFUSED = STATE_PHASE,	/* insert, upsert: regions did not suit a slice */
 	STATE_GATHERED				/* find-all: values gathered */
 };
 
@@ -445,6 +446,8 @@ extern void place_carve(carver *carver, uint64_t keys, place_lists *lists);
 extern GhStatus entries_place(cuda_table *table, const entry_list *list,
 							  const place_lists *lists, uint32_t *placed,
 							  uint32_t *present, GhError *error);
+extern GhStatus entries_unplace(cuda_table *table, const entry_list *list,
+								const uint8_t *flags, GhError *error);
 extern void subtables_add_gains(cuda_table *table, const counters *count);
 
 /* -------------------------------------------------------------- relocate.cu */

@@ -272,7 +272,7 @@ run_tests(Context *c, const Choice *choice, Shared *shared, const char *engine)
 {
 	const Test *const groups[] = {
 		option_tests, request_tests, width_tests, store_tests, find_tests, delete_tests,
-		build_tests, region_tests, mixed_tests, export_tests, table_tests, multi_tests, resize_tests,
+		build_tests, region_tests, region_change_tests, mixed_tests, export_tests, table_tests, multi_tests, resize_tests,
 		reserve_tests, memory_tests, budget_tests, paging_tests, registered_tests, fault_tests,
 		adversary_tests, stop_tests, sharing_tests, thread_tests, exchange_tests, random_tests,
 		page_tests, page_numeric_tests, packed_tests, header_tests, program_tests, program_check_tests, aggregate_tests,

@@ -301,6 +301,22 @@ extern void batch_begin(Subject *s, Batch *b, GhOp op, const uint64_t *keys,
 /* Submits and waits; then checks what was done.  The status is the caller's to judge. */
 extern GhStatus batch_run(Batch *b);
 extern void batch_end(Batch *b);
+/* test_stop.c: until it is done, stopped now and then; returns how often. */
+extern uint64_t run_with_alarms(Batch *b, long microseconds);
+
+/* test_regions.c: a batch whose arrays are where the device reads them. */
+typedef struct DeviceBatch
+{
+	Batch		batch;
+	GhRequest	host;			/* with the arrays that it had */
+	char	   *buffer;
+} DeviceBatch;
+
+extern bool device_batch_fits(const Context *c);
+extern bool device_batch_begin(Subject *s, DeviceBatch *d, GhOp op, const uint64_t *keys,
+							   uint64_t count, bool with_flags);
+extern void device_batch_end(DeviceBatch *d);
+
 /* checks.c: positions from b->checked to `to` are done; tells the model so */
 extern void check_stage(Batch *b, uint64_t to);
 extern void check_found_all(Batch *b);
@@ -361,6 +377,7 @@ extern const Test find_tests[];
 extern const Test delete_tests[];
 extern const Test build_tests[];
 extern const Test region_tests[];
+extern const Test region_change_tests[];
 extern const Test mixed_tests[];
 extern const Test export_tests[];
 extern const Test table_tests[];

@@ -38,39 +38,67 @@ draw_batch(Context *c, uint64_t *keys, uint64_t count, int shape)
 		keys[count - 1 - i] = special_keys[i];
 }
 
-/* Stores a batch in one request whose arrays are where the device reads them. */
-static void
-store_on_device(Subject *s, GhOp op, const uint64_t *keys, uint64_t count, bool with_flags)
+bool
+device_batch_fits(const Context *c)
 {
-	const GhEngine *engine = s->c->engine;
+	return c->engine->on_device && c->engine->buffer_alloc != NULL && !c->stand_in;
+}
+
+/* Its arrays are where the device reads them.  False: there is no memory for them, which is a failure. */
+bool
+device_batch_begin(Subject *s, DeviceBatch *d, GhOp op, const uint64_t *keys, uint64_t count,
+				   bool with_flags)
+{
 	uint64_t	key_bytes = count * s->key_size;
 	uint64_t	value_bytes = count * s->value_size;
 	uint64_t	values_at = (key_bytes + 15) / 16 * 16;
 	uint64_t	flags_at = values_at + (value_bytes + 15) / 16 * 16;
-	char	   *buffer = engine->buffer_alloc(0, flags_at + count);
-	GhRequest	host;
-	Batch		b;
+	GhRequest  *request = &d->batch.request;
 
-	if (!CHECK(s->c, buffer != NULL, "buffer_alloc gave nothing"))
-		return;
-	batch_begin(s, &b, op, keys, NULL, NULL, count);
-	host = b.request;
-	memcpy(buffer, host.keys, key_bytes);
-	b.request.keys = buffer;
+	d->buffer = s->c->engine->buffer_alloc(0, flags_at + count);
+	if (!CHECK(s->c, d->buffer != NULL, "buffer_alloc gave nothing"))
+		return false;
+	batch_begin(s, &d->batch, op, keys, NULL, NULL, count);
+	d->host = *request;
+	memcpy(d->buffer, d->host.keys, key_bytes);
+	request->keys = d->buffer;
 	if (value_bytes > 0)
 	{
-		memcpy(buffer + values_at, host.values_in, value_bytes);
-		b.request.values_in = buffer + values_at;
+		memcpy(d->buffer + values_at, d->host.values_in, value_bytes);
+		request->values_in = d->buffer + values_at;
 	}
-	memset(buffer + flags_at, 0xA5, count);
-	b.request.flags_out = with_flags ? (uint8_t *) buffer + flags_at : NULL;
-	b.request.on_device = true;
-	CHECK_STATUS(s->c, "a batch on the device", batch_run(&b), GH_OK);
-	b.request.keys = host.keys;
-	b.request.values_in = host.values_in;
-	b.request.flags_out = host.flags_out;
-	batch_end(&b);
-	engine->buffer_free(buffer);
+	memset(d->buffer + flags_at, 0xA5, count);
+	request->flags_out = with_flags ? (uint8_t *) d->buffer + flags_at : NULL;
+	request->on_device = true;
+	return true;
+}
+
+void
+device_batch_end(DeviceBatch *d)
+{
+	GhRequest  *request = &d->batch.request;
+	Context    *c = d->batch.s->c;
+
+	request->keys = d->host.keys;
+	request->values_in = d->host.values_in;
+	request->flags_out = d->host.flags_out;
+	batch_end(&d->batch);
+	c->engine->buffer_free(d->buffer);
+}
+
+/* Stores a batch in one request; every third is stopped now and then. */
+static void
+store_on_device(Subject *s, GhOp op, const uint64_t *keys, uint64_t count, int number)
+{
+	DeviceBatch d;
+
+	if (!device_batch_begin(s, &d, op, keys, count, number % 3 != 0))
+		return;
+	if (number % 3 == 2)
+		(void) run_with_alarms(&d.batch, 100);
+	else
+		CHECK_STATUS(s->c, "a batch on the device", batch_run(&d.batch), GH_OK);
+	device_batch_end(&d);
 }
 
 static void
@@ -78,8 +106,8 @@ store_batch(Subject *s, const uint64_t *keys, uint64_t count, int number)
 {
 	if (s->kind == KIND_MULTI)
 		do_checked(s, GH_BUILD, keys, NULL, count);
-	else if (s->c->engine->on_device && s->c->engine->buffer_alloc != NULL && !s->c->stand_in)
-		store_on_device(s, number % 2 == 0 ? GH_INSERT : GH_UPSERT, keys, count, number % 3 != 0);
+	else if (device_batch_fits(s->c))
+		store_on_device(s, number % 2 == 0 ? GH_INSERT : GH_UPSERT, keys, count, number);
 	else
 		do_checked(s, storing_op(s), keys, NULL, count);
 }

@@ -10,13 +10,14 @@
 
 #include <sys/time.h>
 
-static volatile sig_atomic_t *alarm_flag;
+static volatile sig_atomic_t *alarm_flag;	/* NULL: nothing runs that is to be stopped */
 
 static void
 on_alarm(int signal)
 {
 	(void) signal;
-	*alarm_flag = 1;
+	if (alarm_flag != NULL)
+		*alarm_flag = 1;
 }
 
 static void
@@ -28,13 +29,17 @@ alarm_in(long microseconds)
 }
 
 /* Runs the batch until it is done; returns how often it was stopped. */
-static uint64_t
+uint64_t
 run_with_alarms(Batch *b, long microseconds)
 {
 	Subject    *s = b->s;
+	struct sigaction action = {0};
 	uint64_t	stops = 0;
 	GhStatus	status;
 
+	action.sa_handler = on_alarm;
+	sigaction(SIGALRM, &action, NULL);
+	alarm_flag = &s->state.stop;
 	do
 	{
 		s->state.stop = 0;
@@ -46,6 +51,7 @@ run_with_alarms(Batch *b, long microseconds)
 		/* longer each time, so that one that starts anew gets through */
 		microseconds += microseconds / 4;
 	} while (status == GH_STOPPED && stops < 60);
+	alarm_flag = NULL;
 	CHECK(s->c, status == GH_OK, "%s, stopped %" PRIu64 " times: %s", op_name(b->request.op), stops,
 		  gh_status_name(status));
 	return stops;
@@ -95,13 +101,10 @@ test_alarms(Context *c)
 	uint64_t	count = sized(c, 200000, 10000);
 	uint64_t   *keys = make_words(count);
 	uint8_t    *ops = make_memory(count);
-	struct sigaction action = {0};
 	uint64_t	stops = 0;
 	TableType	type;
 	uint32_t	t;
 
-	action.sa_handler = on_alarm;
-	sigaction(SIGALRM, &action, NULL);
 	for (t = 0; type_at(c, t, &type); t++)
 	{
 		Subject		s;
@@ -111,7 +114,6 @@ test_alarms(Context *c)
 			continue;
 		if (!subject_open_type(&s, c, type))
 			break;
-		alarm_flag = &s.state.stop;
 		stops += try_alarms(&s, keys, ops, type.value_size > 64 ? count / 20 : count);
 		subject_close(&s);
 	}
