@@ -624,6 +624,7 @@ const GhPipelineEngine cuda_pipelines = {
 	false,						/* takes_packed */
 	cuda_marks_create,
 	cuda_marks_destroy,
+	kits_give_back,
 	false,						/* shares_sinks, and so none of what follows */
 	nullptr,
 	nullptr,

@@ -322,6 +322,8 @@ extern GhStatus counters_fetch(cuda_pipeline *pipeline, GhError *error);
 extern GhStatus kit_take(pipe_memory *memory, lane_kit *kit, GhError *error);
 /* Nothing is under way in the lane. */
 extern void kit_leave(pipe_memory *memory, lane_kit *kit);
+/* All that is kept, spare blocks, too. */
+extern void kits_give_back(void);
 
 /* --------------------------------------------------------- pipeline_spares.cu */
 

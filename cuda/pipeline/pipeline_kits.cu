@@ -221,3 +221,28 @@ kit_leave(pipe_memory *memory, lane_kit *kit)
 	}
 	kit_destroy(kit);
 }
+
+void
+kits_give_back(void)
+{
+	kept_kit	found;
+
+	(void) free_spare();
+	for (;;)
+	{
+		(void) pthread_mutex_lock(&kits_lock);
+		found = {};
+		if (nkept > 0)
+		{
+			found = kept[--nkept];
+			kept_bytes -= found.kit.batch_block.bytes + found.kit.input_block.bytes;
+		}
+		(void) pthread_mutex_unlock(&kits_lock);
+		if (found.kit.stream == nullptr)
+			return;
+		/* memory that another thread has left meanwhile */
+		free_kept(found.lasting, &found.kit.batch_block);
+		free_kept(found.lasting, &found.kit.input_block);
+		kit_destroy(&found.kit);
+	}
+}

@@ -443,6 +443,9 @@ struct GhPipelineEngine
 	GhStatus	(*marks_create) (const GhHost *host, GhTable *table, GhMarks **marks, GhError *error);
 	void		(*marks_destroy) (GhMarks *marks);
 
+	/* Gives back what pipelines that ended have left for others to come; NULL: nothing is left. */
+	void		(*give_back) (void);
+
 	/*
 	 * A table that several participants make, each in a process of its own, with memory that they share: each has
 	 * a GhHost, with a lock, that names it by the same refs.  The steps, between which the caller has everybody wait
