@@ -357,7 +357,7 @@ hand_over(cuda_pipeline *pipeline, GhTable *index, GhMadeTable *made, GhError *e
 	if (rows->in_index)
 		pipe_free(memory, true, &rows->block);
 	/* it is only read from now on, mostly by kernels of pipelines */
-	lane_shrink(table, &table->lanes[0], true);
+	lane_shrink(table, &table->lanes[0], 0);
 	GH_TRY(index_status(pipeline, cuda_table_stats(index, &stats, &why), &why, error));
 	rows->shape.rows = rows->count;
 	rows->memory = *memory;

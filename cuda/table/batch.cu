@@ -10,8 +10,9 @@
  * table as it was and a smaller slice is tried, down to one key; so what fits
  * is done, and an error leaves a finished prefix.
  *
- * A large batch that fills an empty table is stored whole, by regions, where that suits
- * (regions.cu), and slices that are large beside the table are done by regions as well (change.cu).
+ * A large batch that fills an empty table is stored whole: by regions, where that suits
+ * (regions.cu), or as a build (build.cu).  And slices that are large beside the table are done by
+ * regions as well (change.cu).
  */
 #include "cuda/table/regions.cuh"
 
@@ -357,7 +358,8 @@ slice_by_regions(cuda_table *table, GhRequest *request, bool *done, GhError *err
 	uint32_t	inserted;
 
 	*done = false;
-	if (!request->on_device || request->engine_state[STATE_REFUSED] != 0)
+	if ((request->op != GH_INSERT && request->op != GH_UPSERT) || !request->on_device ||
+		request->engine_state[STATE_REFUSED] != 0)
 		return GH_OK;
 	/* what does not suit this slice may not suit the next */
 	request->engine_state[STATE_REFUSED] = 1;
@@ -382,6 +384,27 @@ slice_by_regions(cuda_table *table, GhRequest *request, bool *done, GhError *err
 	if (request->op == GH_UPSERT)
 		request->outcome.replaced += list.count - inserted;
 	request->outcome.done += list.count;
+	return GH_OK;
+}
+
+/*
+ * A large ADD of arrays on the device to an empty table is a BUILD, for which the table comes to be the same.  What
+ * ends that for want of memory leaves it to slices, for which there may be enough.
+ */
+static GhStatus
+add_by_build(cuda_table *table, GhRequest *request, bool *done, GhError *error)
+{
+	GhStatus	status;
+
+	*done = false;
+	if (request->op != GH_ADD || !request->on_device || request->outcome.done != 0 ||
+		!regions_may(table, request->count) || request->engine_state[STATE_REFUSED] != 0)
+		return GH_OK;
+	status = build_step(table, request, error);
+	*done = status == GH_OK;
+	if (status != GH_LIMIT && status != GH_TOO_MANY && status != GH_NO_MEMORY)
+		return status;
+	request->engine_state[STATE_REFUSED] = 1;
 	return GH_OK;
 }
 
@@ -428,6 +451,8 @@ batch_step(cuda_table *table, GhRequest *request, GhError *error)
 	GH_TRY(request_by_regions(table, request, &stored, error));
 	if (!stored)
 		GH_TRY(slice_by_regions(table, request, &stored, error));
+	if (!stored)
+		GH_TRY(add_by_build(table, request, &stored, error));
 	if (stored)
 		return GH_BUSY;
 	if (table->options.multi)

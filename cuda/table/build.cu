@@ -203,7 +203,7 @@ build_place(cuda_table *table, build_work *work, uint32_t *placed, uint32_t *pre
 		if (status == GH_LIMIT || status == GH_NO_MEMORY)
 		{
 			/* what the regions were to be made in may be what is wanting */
-			lane_shrink(table, &table->lanes[0], true);
+			lane_shrink(table, &table->lanes[0], 0);
 			status = table_alloc(table, carver.used, &work->placing, error);
 		}
 		GH_TRY(status);

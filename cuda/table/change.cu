@@ -96,7 +96,7 @@ change_plan(const cuda_table *table, GhOp op, uint64_t count, change_work *work)
 	size_t		bytes = 0;
 
 	*work = {};
-	if ((op != GH_INSERT && op != GH_UPSERT) || count < CHANGE_KEYS_MIN ||
+	if (count < CHANGE_KEYS_MIN ||
 		(table->layout != LAYOUT_K4V4 && table->layout != LAYOUT_K8V8))
 		return;
 	work->count = (count + slices - 1) / slices;

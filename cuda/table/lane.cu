@@ -11,9 +11,6 @@
 /* Lanes may use up to this part of a memory limit, each. */
 #define LANE_LIMIT_SHARE 16
 
-/* A lane keeps a buffer up to this size. */
-#define LANE_KEPT_BYTES ((uint64_t) 256 << 20)
-
 void *
 carver::take(size_t bytes)
 {
@@ -80,17 +77,16 @@ lane_reserve(cuda_table *table, lane *lane, size_t bytes)
 }
 
 /*
- * Gives back a buffer that is larger than most slices need, or, with `all`, than the least one.
- * What every operation needs for SLICE_MIN keys stays, or all of it, when there is no memory
- * for a smaller one.
+ * Gives back a buffer of more than so many bytes.  What every operation needs for SLICE_MIN keys
+ * stays, or all of it, when there is no memory for a smaller one.
  */
 void
-lane_shrink(cuda_table *table, lane *lane, bool all)
+lane_shrink(cuda_table *table, lane *lane, size_t most)
 {
 	void	   *buffer;
 	GhError		ignored;
 
-	if (lane->bytes <= (all ? table->lane_min_bytes : LANE_KEPT_BYTES) ||
+	if (lane->bytes <= (most > table->lane_min_bytes ? most : table->lane_min_bytes) ||
 		device_alloc(table, table->lane_min_bytes, &buffer, &ignored) != GH_OK)
 		return;
 	device_free(table, lane->buffer, lane->bytes);

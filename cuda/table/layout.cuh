@@ -149,6 +149,19 @@ struct layout
 			to.w = from.w;
 	}
 
+	/* Stores slot s, with the value that is together with the key. */
+	static __device__ __forceinline__ void
+	store_slot(void *slot, const fragment &from, int s)
+	{
+		if (BYTES == 16)
+			*static_cast<fragment *>(slot) = from;
+		else if (BYTES == 8)
+			*static_cast<uint2 *>(slot) = s == 0 ? make_uint2(from.x, from.y) :
+				make_uint2(from.z, from.w);
+		else
+			*static_cast<uint32_t *>(slot) = (uint32_t) fragment_key(from, s);
+	}
+
 	/* The word that a new entry's slot is taken with. */
 	static __device__ __forceinline__ WORD
 	make_word(KEY key, uint64_t value)
@@ -209,7 +222,8 @@ struct counters
 	uint64_t	gained[GH_SUBTABLES_MAX];	/* entries, wraps below zero */
 	uint32_t	present;		/* length of the list of keys that were there */
 	uint32_t	overflow;		/* length of the list of keys not placed */
-	uint32_t	appended;		/* length of a list of residuals or records */
+	uint32_t	appended;		/* length of a list of residuals or records, or of keys that are
+								 * not placed yet after a search */
 	uint32_t	unclaimed;		/* keys not placed that may be there more than once */
 	uint32_t	dead;			/* length of the list of slots left BUSY */
 	uint32_t	invalid;		/* operations of a mixed batch that are none */

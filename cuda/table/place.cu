@@ -18,13 +18,13 @@
 /* A table of fewer slots grows for keys that find no place, however few there are. */
 #define USELESS_SLOTS 65536
 
-/* Frees the listed slots that a placing left BUSY. */
+/* Frees the slots that a placing left BUSY, as far as they are listed. */
 template <typename L> static __global__ void __launch_bounds__(BLOCK_THREADS)
-free_listed_kernel(char *const *slots, uint32_t count)
+free_listed_kernel(char *const *slots, uint32_t room, const counters *counts)
 {
 	uint64_t	i = ELEMENT;
 
-	if (i >= count)
+	if (i >= room || i >= counts->dead)
 		return;
 	*reinterpret_cast<typename L::word_type *>(slots[i]) = L::freed_word;
 	blank_value<L>(slots[i]);
@@ -157,21 +157,12 @@ list_part(const entry_list *list, uint64_t start, uint64_t count)
 	return part;
 }
 
-/* Frees what the last placing left BUSY. */
+/* Frees all slots that are BUSY. */
 static GhStatus
-free_dead_slots(cuda_table *table, const claim_view *claims, uint32_t dead, GhError *error)
+free_busy_slots(cuda_table *table, GhError *error)
 {
 	cudaStream_t stream = table->lanes[0].stream;
 
-	if (dead == 0)
-		return GH_OK;
-	if (dead <= claims->dead_room)
-	{
-		LAYOUT_DISPATCH(table, free_listed_kernel<L><<<blocks_for(dead), BLOCK_THREADS, 0,
-						stream>>>(claims->dead, dead));
-		LAUNCH_TRY(table, error);
-		return GH_OK;
-	}
 	for (uint32_t i = 0; i < table->options.subtables; i++)
 	{
 		uint64_t	slots = table->sub[i].buckets * table->bucket_slots;
@@ -189,16 +180,39 @@ struct placed_counts
 	uint32_t	placed;
 	uint32_t	present;
 	uint32_t	overflow;		/* found no slot, in the last run */
+	uint32_t   *overflow_list;	/* these */
 	bool		unclaimed;		/* equal keys may be among those */
 };
 
-/* Runs place_kernel. */
+/*
+ * Behind place_kernel, without a look at what it counted: slots that it left BUSY become free, and
+ * what found no slot gets the first try of relocation.
+ */
 static GhStatus
-place_once(cuda_table *table, const entry_list *list, const place_lists *lists,
-		   uint32_t *overflow_list, placed_counts *count, GhError *error)
+place_ahead(cuda_table *table, const entry_list *list, const place_lists *lists,
+			const claim_view *claims, uint32_t *overflow_list, uint32_t *left, GhError *error)
 {
 	lane	   *lane = &table->lanes[0];
+	entry_list	full = *list;
+
+	LAYOUT_DISPATCH(table, free_listed_kernel<L><<<blocks_for(claims->dead_room), BLOCK_THREADS, 0,
+					lane->stream>>>(claims->dead, claims->dead_room, lane->device_count));
+	LAUNCH_TRY(table, error);
+	if (left == nullptr)
+		return GH_OK;
+	full.positions = overflow_list;
+	return relocate_ahead(table, &full, GROUP_MAX, lists->flags, left, error);
+}
+
+/* Runs place_kernel; with `left` what it lists may have gone through relocation's first round. */
+static GhStatus
+place_once(cuda_table *table, const entry_list *list, const place_lists *lists,
+		   uint32_t *overflow_list, uint32_t *left, placed_counts *count, GhError *error)
+{
+	lane	   *lane = &table->lanes[0];
+	const counters *told = lane->host_count;
 	claim_view	claims = lists->claims;
+	uint64_t	placed;
 	table_view	view;
 
 	/* keys that prefer by anything but even bounds cannot be found in order */
@@ -220,14 +234,23 @@ place_once(cuda_table *table, const entry_list *list, const place_lists *lists,
 									lists->present + count->present, overflow_list,
 									lane->device_count));
 	LAUNCH_TRY(table, error);
+	GH_TRY(place_ahead(table, list, lists, &claims, overflow_list, left, error));
 	GH_TRY(lane_count_read(table, lane, error));
-	subtables_add_gains(table, lane->host_count);
-	table->keys += lane->host_count->inserted;
-	count->placed += (uint32_t) lane->host_count->inserted;
-	count->present += lane->host_count->present;
-	count->overflow = lane->host_count->overflow;
-	count->unclaimed = lane->host_count->unclaimed != 0;
-	return free_dead_slots(table, &claims, lane->host_count->dead, error);
+	subtables_add_gains(table, told);
+	count->present += told->present;
+	count->overflow = told->overflow;
+	count->overflow_list = overflow_list;
+	count->unclaimed = told->unclaimed != 0;
+	placed = told->inserted;
+	if (left != nullptr && !count->unclaimed && told->overflow <= GROUP_MAX)
+	{
+		placed += told->overflow - told->appended;
+		count->overflow = told->appended;
+		count->overflow_list = left;
+	}
+	table->keys += placed;
+	count->placed += (uint32_t) placed;
+	return told->dead > claims.dead_room ? free_busy_slots(table, error) : GH_OK;
 }
 
 /* Moves one position of each key to spare[1], and the others to the present ones. */
@@ -301,21 +324,23 @@ place_part(cuda_table *table, const entry_list *list, const place_lists *lists,
 		   placed_counts *count, GhError *error)
 {
 	uint32_t	overflow;
+	uint32_t   *overflow_list;
 	bool		unclaimed;
 
-	GH_TRY(place_once(table, list, lists, lists->overflow, count, error));
+	GH_TRY(place_once(table, list, lists, lists->overflow, lists->spare[0], count, error));
 	overflow = count->overflow;
+	overflow_list = count->overflow_list;
 	unclaimed = count->unclaimed;
 	for (uint64_t start = 0; start < overflow; start += GROUP_MAX)
 	{
 		entry_list	full = *list;
 
-		full.positions = lists->overflow + start;
+		full.positions = overflow_list + start;
 		full.count = (uint32_t) (overflow - start < GROUP_MAX ? overflow - start : GROUP_MAX);
 		/* keys of the parts before may be among them, and are in the table now */
 		if (unclaimed && start > 0)
 		{
-			GH_TRY(place_once(table, &full, lists, lists->spare[0], count, error));
+			GH_TRY(place_once(table, &full, lists, lists->spare[0], nullptr, count, error));
 			full.positions = lists->spare[0];
 			full.count = count->overflow;
 		}

@@ -154,7 +154,8 @@ step_first(cuda_table *table)
 			request->error = table->error;
 		/* the memory of very large slices is not kept */
 		else
-			lane_shrink(table, &table->lanes[0], false);
+			lane_shrink(table, &table->lanes[0],
+						request->op == GH_BUILD ? BUILT_KEPT_BYTES : LANE_KEPT_BYTES);
 		pending_pop(table);
 		finish(request, status);
 	}

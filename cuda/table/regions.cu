@@ -221,7 +221,7 @@ regions_carve(const cuda_table *table, uint64_t count, void *base, region_work *
 		return;
 	pair_bytes = regions_bin_pairs(work) * table->slot_bytes;
 	/* when regions are built these are through, and positions of equal keys go there */
-	equal_bytes = count / EQUAL_SHARE * sizeof(uint32_t);
+	equal_bytes = table->options.multi ? count / EQUAL_SHARE * sizeof(uint32_t) : 0;
 	if (pair_bytes < equal_bytes)
 		pair_bytes = equal_bytes;
 	regions_carve_counts(&carver, count, work);
@@ -364,6 +364,10 @@ store_regions(cuda_table *table, const entry_list *list, const region_work *work
 	if (stop_seen(table))
 		return GH_STOPPED;
 	TOGETHER_DISPATCH(table, GH_TRY(build_regions<L>(table, view, work, *equals, error)));
+	/* a build will want so much memory of its own, and gets it while the device is busy */
+	if (equals->positions != nullptr &&
+		values_room_for(table, list->count, list->count, error) == GH_DEVICE_ERROR)
+		return GH_DEVICE_ERROR;
 	GH_TRY(lane_count_read(table, lane, error));
 	if (count->invalid != 0 || (count->present > 0 && equals->positions == nullptr))
 		return GH_OK;
@@ -410,6 +414,9 @@ regions_store(cuda_table *table, const entry_list *list, const region_work *work
 	if (status == GH_DEVICE_ERROR || (status == GH_OK && outcome->stored))
 		return status;
 	GH_TRY(table_erase(table, error));
+	/* what the other way needs first may be wanting */
+	if (with_equals)
+		values_clear(table);
 	/* that size was too small before, and is so still */
 	table->crowded_slots = crowded_slots;
 	table->crowded_keys = crowded_keys;

@@ -539,20 +539,26 @@ take_way(const table_view &view, const new_entry<L> &entry, const candidates &ca
 	return true;
 }
 
-template <typename L> static __global__ void __launch_bounds__(BLOCK_THREADS)
-search_kernel(const __grid_constant__ table_view view, entry_list list,
-			  move_journal journal, uint8_t *flags, uint32_t *overflow, counters *counts)
+/* The i-th of a list, by a group of lanes; returns whether it was placed, to its first. */
+template <typename L> static __device__ __forceinline__ bool
+search_entry(const table_view &view, const entry_list &list, const move_journal &journal,
+			 uint32_t position, bool listed, uint32_t *gained)
 {
-	__shared__ uint32_t gained[GH_SUBTABLES_MAX];
-	uint64_t	i = ELEMENT / SEARCH_LANES;
-	bool		listed = i < list.count;
 	bool		leading = listed && threadIdx.x % SEARCH_LANES == 0;
-	uint32_t	position = list_position(list, listed ? i : 0);
 	new_entry<L> entry = list_entry<L>(view, list, position);
 	candidates	candidate = key_candidates(view, hash_key(view.seed, entry.key));
 	bool		done = !listed;
 
-	gains_begin(gained);
+	/* new keys have found both buckets full; what was taken out of a halved one may have room in
+	 * its other */
+	if (journal.moves != nullptr)
+	{
+		search_result<L> none = {};
+
+		if (leading)
+			done = take_way<L>(view, entry, candidate, none, journal, gained);
+		done = __shfl_sync(ALL_LANES, done, 0, SEARCH_LANES);
+	}
 	for (int attempt = 0; attempt < SEARCH_ATTEMPTS; attempt++)
 	{
 		search_result<L> way;
@@ -564,40 +570,48 @@ search_kernel(const __grid_constant__ table_view view, entry_list list,
 			done = take_way<L>(view, entry, candidate, way, journal, gained);
 		done = __shfl_sync(ALL_LANES, done, 0, SEARCH_LANES);
 	}
-	if (leading && !done)
-		overflow[append_index(&counts->overflow)] = position;
-	else if (leading && flags != nullptr)
-		flags[position] = 1;
-	gains_end(gained, counts);
+	return done;
 }
 
-/* -------------------------------------------------------------------- undoing */
-
 /*
- * Undoes the journal's moves, the last first, in one thread: each finds its
- * target as the move left it and its source free.
+ * A list's entries; those that are left go to another one.  With ahead_most it is right behind
+ * place_kernel, whose list is only counted on the device: of so many at most, and none where equal
+ * keys may be among them.
  */
-template <typename L> static __global__ void
-undo_kernel(move_journal journal, uint32_t value_size)
+template <typename L> static __global__ void __launch_bounds__(BLOCK_THREADS)
+search_kernel(const __grid_constant__ table_view view, entry_list list,
+			  move_journal journal, uint8_t *flags, uint32_t *left, uint32_t ahead_most,
+			  counters *counts)
 {
-	typedef typename L::word_type word_type;
-	uint32_t	moves = *journal.used < journal.room ? *journal.used : journal.room;
+	__shared__ uint32_t gained[GH_SUBTABLES_MAX];
+	uint32_t   *left_count = ahead_most != 0 ? &counts->appended : &counts->overflow;
+	uint64_t	threads;
 
-	while (moves-- > 0)
+	if (ahead_most != 0)
 	{
-		move_record move = journal.moves[moves];
-		word_type  *to = static_cast<word_type *>(move.to);
-
-		if (move.from != nullptr)
-		{
-			if (move.from_value != nullptr)
-				value_copy(static_cast<char *>(move.from_value),
-						   static_cast<const char *>(move.to_value), value_size);
-			*static_cast<word_type *>(move.from) = *to;
-		}
-		*to = L::freed_word;
-		blank_value<L>(to);
+		list.count = load_relaxed(&counts->overflow);
+		if (load_relaxed(&counts->unclaimed) != 0 || list.count > ahead_most)
+			return;
 	}
+	threads = (uint64_t) list.count * SEARCH_LANES;
+	gains_begin(gained);
+	/* all threads of a block do the same rounds */
+	for (uint64_t base = (uint64_t) blockIdx.x * BLOCK_THREADS; base < threads;
+		 base += (uint64_t) gridDim.x * BLOCK_THREADS)
+	{
+		uint64_t	i = (base + threadIdx.x) / SEARCH_LANES;
+		bool		listed = i < list.count;
+		uint32_t	position = list_position(list, listed ? i : 0);
+		bool		done = search_entry<L>(view, list, journal, position, listed, gained);
+
+		if (!listed || threadIdx.x % SEARCH_LANES != 0)
+			continue;
+		if (!done)
+			left[append_index(left_count)] = position;
+		else if (flags != nullptr)
+			flags[position] = 1;
+	}
+	gains_end(gained, counts);
 }
 
 /*
@@ -615,7 +629,7 @@ relocate_once(cuda_table *table, bool search, entry_list *list, uint8_t *flags,
 	if (search)
 		LAYOUT_DISPATCH(table, search_kernel<L><<<blocks_for((uint64_t) list->count * SEARCH_LANES),
 						BLOCK_THREADS, 0, lane->stream>>>(
-							table_make_view(table), *list, *journal, flags, overflow,
+							table_make_view(table), *list, *journal, flags, overflow, 0,
 							lane->device_count));
 	else
 		LAYOUT_DISPATCH(table, walk_kernel<L><<<blocks_for(list->count), BLOCK_THREADS, 0,
@@ -627,6 +641,26 @@ relocate_once(cuda_table *table, bool search, entry_list *list, uint8_t *flags,
 	list->positions = overflow;
 	list->first = 0;
 	list->count = lane->host_count->overflow;
+	return GH_OK;
+}
+
+/*
+ * The first round for the list that place_kernel leaves at list->positions, behind it in the stream: of
+ * so many at most, into `left`, which counts->appended counts.
+ */
+GhStatus
+relocate_ahead(cuda_table *table, const entry_list *list, uint32_t most, uint8_t *flags,
+			   uint32_t *left, GhError *error)
+{
+	lane	   *lane = &table->lanes[0];
+	uint64_t	keys = list->count < most ? list->count : most;
+	move_journal none = {};
+
+	LAYOUT_DISPATCH(table, search_kernel<L><<<
+						resident_blocks(table, search_kernel<L>, keys * SEARCH_LANES),
+						BLOCK_THREADS, 0, lane->stream>>>(table_make_view(table), *list, none, flags,
+														  left, most, lane->device_count));
+	LAUNCH_TRY(table, error);
 	return GH_OK;
 }
 
@@ -643,18 +677,5 @@ relocate_rounds(cuda_table *table, entry_list *list, uint8_t *flags,
 		GH_TRY(relocate_once(table, true, list, flags, spare, journal, error));
 	for (int round = 0; round < WALK_ROUNDS && list->count > 0; round++)
 		GH_TRY(relocate_once(table, false, list, flags, spare, journal, error));
-	return GH_OK;
-}
-
-/* Makes every slot hold what it held before the journal; counts are the caller's. */
-GhStatus
-relocation_undo(cuda_table *table, const move_journal *journal, GhError *error)
-{
-	lane	   *lane = &table->lanes[0];
-
-	LAYOUT_DISPATCH(table, undo_kernel<L><<<1, 1, 0, lane->stream>>>(
-						*journal, table->slot_value_size));
-	LAUNCH_TRY(table, error);
-	CUDA_TRY(table, cudaStreamSynchronize(lane->stream), error);
 	return GH_OK;
 }

@@ -138,37 +138,45 @@ struct merge_places
 	bool		by_region;		/* in regions 2r and 2r + 1; else they are 2b and 2b + 1 */
 };
 
-/* The slot-th of the two buckets that become bucket i. */
-template <typename L> static __device__ __forceinline__ uint64_t
-merged_slot(uint64_t i, uint32_t slot, const merge_places &places)
+/* The first, or second, of the two buckets that become bucket i. */
+static __device__ __forceinline__ uint64_t
+merged_bucket(uint64_t i, uint32_t second, const merge_places &places)
 {
-	uint64_t	second = slot / L::slots;
-	uint64_t	bucket = places.by_region ?
-		(i / places.span * 2 + second) * places.span + i % places.span : i * 2 + second;
-
-	return bucket * L::slots + slot % L::slots;
+	return places.by_region ? (i / places.span * 2 + second) * places.span + i % places.span :
+		i * 2 + second;
 }
 
-template <typename L> static __device__ __forceinline__ typename L::word_type
-old_word(const char *old_slots, uint64_t number)
+/* The lanes of a tile for which it holds, as bits. */
+static __device__ __forceinline__ uint32_t
+tile_ballot(bool holds)
 {
-	return *reinterpret_cast<const typename L::word_type *>(
-		old_slots + number * L::slot_bytes);
+	uint32_t	tile = (threadIdx.x & 31) / TILE_LANES * TILE_LANES;
+
+	return __ballot_sync(ALL_LANES, holds) >> tile & ((1u << TILE_LANES) - 1);
 }
 
-/* One thread per bucket of the halved subtable: how many entries are too many? */
+/* A tile of lanes per bucket of the halved subtable: how many entries are too many? */
 template <typename L> static __global__ void __launch_bounds__(BLOCK_THREADS)
 residuals_kernel(const char *old_slots, uint64_t half, merge_places places, counters *counts)
 {
-	uint64_t	i = ELEMENT;
+	uint64_t	i = ELEMENT / TILE_LANES;
+	uint32_t	lane = threadIdx.x % TILE_LANES;
 	uint32_t	entries = 0;
 
-	if (i < half)
-		for (uint32_t slot = 0; slot < 2 * L::slots; slot++)
-			if (!L::special(L::key_of(old_word<L>(old_slots,
-												  merged_slot<L>(i, slot, places)))))
-				entries++;
-	block_add(&counts->residuals, entries > L::slots ? entries - L::slots : 0);
+#pragma unroll
+	for (uint32_t second = 0; second < 2; second++)
+	{
+		fragment	read = make_uint4(0, 0, 0, 0);
+
+		if (i < half)
+			read = load_fragment(old_slots + merged_bucket(i, second, places) * BUCKET_BYTES +
+								 lane * 16);
+#pragma unroll
+		for (int s = 0; s < L::lane_slots; s++)
+			entries += (uint32_t) __popc(tile_ballot(i < half &&
+													 !L::special(L::fragment_key(read, s))));
+	}
+	block_add(&counts->residuals, lane == 0 && entries > L::slots ? entries - L::slots : 0);
 }
 
 /* Residuals, taken out of the subtable to be placed elsewhere. */
@@ -178,61 +186,105 @@ struct residual_lists
 	char	   *values;			/* by slot_value_size; NULL in a set */
 };
 
-/* One thread per bucket of the halved subtable: fills it and lists the rest. */
+/*
+ * The same tiles: fill it and list the rest.  A free slot is EMPTY only when neither of the two can
+ * have been full.
+ */
 template <typename L> static __global__ void __launch_bounds__(BLOCK_THREADS)
 merge_kernel(subtable_view old, uint64_t half, subtable_view merged, merge_places places,
 			 uint32_t value_size, residual_lists residuals, counters *counts)
 {
-	typedef typename L::word_type word_type;
-	uint64_t	i = ELEMENT;
-	uint32_t	filled = 0;
-	uint32_t	empties[2] = {0, 0};
-
-	if (i >= half)
-		return;
-
+	typedef typename L::key_type key_type;
+	uint64_t	i = ELEMENT / TILE_LANES;
+	bool		inside = i < half;
+	uint32_t	lane = threadIdx.x % TILE_LANES;
 	char	   *bucket = merged.slots + i * BUCKET_BYTES;
+	uint32_t	filled = 0;
+	bool		never_full = true;
+	fragment	read[2];
 
-	for (uint32_t slot = 0; slot < 2 * L::slots; slot++)
+#pragma unroll
+	for (uint32_t second = 0; second < 2; second++)
 	{
-		uint64_t	number = merged_slot<L>(i, slot, places);
-		word_type	word = old_word<L>(old.slots, number);
-		const char *value = L::together ?
-			old.slots + number * L::slot_bytes + sizeof(typename L::key_type) :
-			old.values + number * value_size;
-		char	   *to;
+		bool		has_empty = false;
 
-		empties[slot / L::slots] += L::key_of(word) == L::empty_key ? 1 : 0;
-		if (L::special(L::key_of(word)))
-			continue;
-		if (filled < L::slots)
-		{
-			word_type  *place = bucket_slot<L>(bucket, filled);
-
-			*place = word;
-			to = L::together ? reinterpret_cast<char *>(place) +
-				sizeof(typename L::key_type) :
-				merged.values + (i * L::slots + filled) * value_size;
-			filled++;
-		}
-		else
-		{
-			uint32_t	index = append_index(&counts->appended);
-
-			reinterpret_cast<typename L::key_type *>(residuals.keys)[index] =
-				L::key_of(word);
-			to = residuals.values + (uint64_t) index * value_size;
-		}
-		if (value_size != 0)
-			value_copy(to, value, value_size);
+		read[second] = make_uint4(0, 0, 0, 0);
+		if (inside)
+			read[second] = load_fragment(old.slots + merged_bucket(i, second, places) *
+										 BUCKET_BYTES + lane * 16);
+#pragma unroll
+		for (int s = 0; s < L::lane_slots; s++)
+			has_empty |= L::fragment_key(read[second], s) == L::empty_key;
+		never_full &= tile_ballot(has_empty) != 0;
 	}
-	/* free slots are EMPTY only when neither of the two can have been full */
-	for (; filled < L::slots; filled++)
-	{
-		word_type  *place = bucket_slot<L>(bucket, filled);
+#pragma unroll
+	for (uint32_t second = 0; second < 2; second++)
+#pragma unroll
+		for (int s = 0; s < L::lane_slots; s++)
+		{
+			key_type	key = L::fragment_key(read[second], s);
+			bool		used = inside && !L::special(key);
+			uint32_t	together = tile_ballot(used);
+			uint32_t	place = filled + (uint32_t) __popc(together & ((1u << lane) - 1));
+			uint64_t	number = merged_bucket(i, second, places) * L::slots +
+				lane * L::lane_slots + (uint32_t) s;
+			char	   *to;
 
-		*place = empties[0] != 0 && empties[1] != 0 ? L::empty_word : L::freed_word;
-		blank_value<L>(place);
+			filled += (uint32_t) __popc(together);
+			if (!used)
+				continue;
+			if (place < L::slots)
+			{
+				L::store_slot(bucket_slot<L>(bucket, place), read[second], s);
+				to = merged.values + (i * L::slots + place) * value_size;
+			}
+			else
+			{
+				uint32_t	index = append_index(&counts->appended);
+
+				reinterpret_cast<key_type *>(residuals.keys)[index] = key;
+				to = residuals.values + (uint64_t) index * value_size;
+				if (L::together)
+					value_from_word(to, L::fragment_value(read[second], s), value_size);
+			}
+			if (!L::together && value_size != 0)
+				value_copy(to, old.values + number * value_size, value_size);
+		}
+	if (!inside)
+		return;
+	for (uint32_t place = filled + lane; place < L::slots; place += TILE_LANES)
+	{
+		typename L::word_type *slot = bucket_slot<L>(bucket, place);
+
+		*slot = never_full ? L::empty_word : L::freed_word;
+		blank_value<L>(slot);
+	}
+}
+
+/*
+ * Undoes the journal's moves, the last first, in one thread: each finds its
+ * target as the move left it and its source free.
+ */
+template <typename L> static __global__ void
+undo_kernel(move_journal journal, uint32_t value_size)
+{
+	typedef typename L::word_type word_type;
+	uint32_t	moves = *journal.used < journal.room ? *journal.used : journal.room;
+
+	while (moves-- > 0)
+	{
+		move_record move = journal.moves[moves];
+		word_type  *to = static_cast<word_type *>(move.to);
+
+		if (move.from != nullptr)
+		{
+			if (move.from_value != nullptr)
+				value_copy(static_cast<char *>(move.from_value),
+						   static_cast<const char *>(move.to_value), value_size);
+			*static_cast<word_type *>(move.from) = *to;
+		}
+		*to = L::freed_word;
+		blank_value<L>(to);
 	}
 }
 
@@ -460,7 +512,7 @@ downsizing_prepare(cuda_table *table, downsizing *work, GhError *error)
 
 	GH_TRY(subtable_alloc(table, half, &work->halved, error));
 	GH_TRY(lane_count_reset(table, lane, error));
-	LAYOUT_DISPATCH(table, residuals_kernel<L><<<blocks_for(half), BLOCK_THREADS, 0,
+	LAYOUT_DISPATCH(table, residuals_kernel<L><<<blocks_for(half * TILE_LANES), BLOCK_THREADS, 0,
 					lane->stream>>>(work->old.slots, half, merge_places_of(table, work),
 									lane->device_count));
 	LAUNCH_TRY(table, error);
@@ -478,6 +530,19 @@ downsizing_prepare(cuda_table *table, downsizing *work, GhError *error)
 	return GH_OK;
 }
 
+/* Makes every slot hold what it held before the journal; counts are the caller's. */
+static GhStatus
+relocation_undo(cuda_table *table, const move_journal *journal, GhError *error)
+{
+	lane	   *lane = &table->lanes[0];
+
+	LAYOUT_DISPATCH(table, undo_kernel<L><<<1, 1, 0, lane->stream>>>(
+						*journal, table->slot_value_size));
+	LAUNCH_TRY(table, error);
+	CUDA_TRY(table, cudaStreamSynchronize(lane->stream), error);
+	return GH_OK;
+}
+
 /*
  * Halves subtable `number`, or leaves the table as it was, with *done false.
  * work has the memory, which is the caller's to free.
@@ -492,7 +557,7 @@ downsizing_run(cuda_table *table, uint32_t number, downsizing *work, bool *done,
 	entry_list	list = {work->list.keys, work->list.values, nullptr, work->residuals};
 
 	GH_TRY(lane_count_reset(table, lane, error));
-	LAYOUT_DISPATCH(table, merge_kernel<L><<<blocks_for(half), BLOCK_THREADS, 0,
+	LAYOUT_DISPATCH(table, merge_kernel<L><<<blocks_for(half * TILE_LANES), BLOCK_THREADS, 0,
 					lane->stream>>>(view_of(table, number, &work->old), half,
 									view_of(table, number, &work->halved),
 									merge_places_of(table, work), table->slot_value_size, work->list,

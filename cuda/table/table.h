@@ -45,6 +45,10 @@
 #define ARRANGE_KEYS_MIN ((uint64_t) 1 << 15)
 /* Keys that are on their way at a time: enough for the bus, near each other once they are arranged. */
 #define PAGED_WAVE ((uint32_t) 1 << 16)
+/* A lane keeps a buffer up to this size; and lane 0 of a table that was built, which may
+ * never change. */
+#define LANE_KEPT_BYTES ((size_t) 256 << 20)
+#define BUILT_KEPT_BYTES ((size_t) 32 << 20)
 
 /* Keys that are grouped at a time: their scratch table stays in L2. */
 #define GROUP_MAX SLICE_MAX
@@ -277,7 +281,7 @@ extern GhStatus lane_create(cuda_table *table, lane *lane, counters *device_coun
 							counters *host_count, GhError *error);
 extern void lane_destroy(cuda_table *table, lane *lane);
 extern GhStatus lane_reserve(cuda_table *table, lane *lane, size_t bytes);
-extern void lane_shrink(cuda_table *table, lane *lane, bool all);
+extern void lane_shrink(cuda_table *table, lane *lane, size_t most);
 extern GhStatus lane_mark(cuda_table *table, lane *lane, int mark, GhError *error);
 extern GhStatus lane_add_times(cuda_table *table, lane *lane, GhError *error);
 extern GhStatus lane_count_reset(cuda_table *table, lane *lane, GhError *error);
@@ -334,7 +338,7 @@ enum request_state
 	STATE_STOPPED,				/* start no more of it */
 	STATE_SUBMITTED_NS,			/* the clock at submit */
 	STATE_PHASE,				/* find-all: counting or gathering */
-	STATE_REFUSED = STATE_PHASE,	/* insert, upsert: regions did not suit a slice */
+	STATE_REFUSED = STATE_PHASE,	/* what is faster did not suit, and is not tried again */
 	STATE_GATHERED				/* find-all: values gathered */
 };
 
@@ -452,11 +456,11 @@ extern void subtables_add_gains(cuda_table *table, const counters *count);
 
 /* -------------------------------------------------------------- relocate.cu */
 
+extern GhStatus relocate_ahead(cuda_table *table, const entry_list *list, uint32_t most,
+							   uint8_t *flags, uint32_t *left, GhError *error);
 extern GhStatus relocate_rounds(cuda_table *table, entry_list *list,
 								uint8_t *flags, uint32_t *const *spare,
 								const move_journal *journal, GhError *error);
-extern GhStatus relocation_undo(cuda_table *table, const move_journal *journal,
-								GhError *error);
 
 /* ------------------------------------------------------------------- runs.cu */
 

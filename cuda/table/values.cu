@@ -90,9 +90,9 @@ records_copy(cuda_table *table, void *to, GhError *error)
 {
 	cudaStream_t stream = table->lanes[0].stream;
 
-	if (table->store.record_used > 0)
-		GH_TRY(paging_copy(table, to, table->store.records,
-						   table->store.record_used * sizeof(value_record), error));
+	if (table->store.record_used == 0)
+		return GH_OK;
+	GH_TRY(paging_copy(table, to, table->store.records, table->store.record_used * sizeof(value_record), error));
 	CUDA_TRY(table, cudaStreamSynchronize(stream), error);
 	return GH_OK;
 }
