@@ -104,10 +104,13 @@ store_on_device(Subject *s, GhOp op, const uint64_t *keys, uint64_t count, int n
 static void
 store_batch(Subject *s, const uint64_t *keys, uint64_t count, int number)
 {
-	if (s->kind == KIND_MULTI)
+	bool		multi = s->kind == KIND_MULTI;
+
+	if (multi && (number / 4 % 2 == 0 || !device_batch_fits(s->c)))
 		do_checked(s, GH_BUILD, keys, NULL, count);
 	else if (device_batch_fits(s->c))
-		store_on_device(s, number % 2 == 0 ? GH_INSERT : GH_UPSERT, keys, count, number);
+		store_on_device(s, multi ? GH_ADD : number % 2 == 0 ? GH_INSERT : GH_UPSERT, keys, count,
+						number);
 	else
 		do_checked(s, storing_op(s), keys, NULL, count);
 }
