@@ -309,7 +309,7 @@ static entry_list
 device_list(const cuda_table *table, const GhRequest *request, uint64_t keys, uint8_t **flags)
 {
 	size_t		bytes;
-	slice_io	slice = slice_carve(table, request, nullptr, keys, &bytes);
+	slice_io	slice = slice_carve(table, request, nullptr, keys, nullptr, &bytes);
 
 	*flags = request->flags_out == nullptr ? nullptr : slice.flags;
 	return {slice.keys, slice.values, nullptr, slice.count};
@@ -358,8 +358,9 @@ slice_by_regions(cuda_table *table, GhRequest *request, bool *done, GhError *err
 	uint32_t	inserted;
 
 	*done = false;
+	/* in the host's memory, regions would be read and written over the bus */
 	if ((request->op != GH_INSERT && request->op != GH_UPSERT) || !request->on_device ||
-		request->engine_state[STATE_REFUSED] != 0)
+		table->stats.bytes_paged != 0 || request->engine_state[STATE_REFUSED] != 0)
 		return GH_OK;
 	/* what does not suit this slice may not suit the next */
 	request->engine_state[STATE_REFUSED] = 1;
