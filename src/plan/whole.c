@@ -278,8 +278,12 @@ pages_cost(PlannerInfo *root, Path *path, bool real)
 	if (IsA(path, HashPath) || IsA(path, NestPath) || IsA(path, MergePath))
 		return sides_pages_cost(root, path, ((JoinPath *) path)->outerjoinpath, ((JoinPath *) path)->innerjoinpath, false);
 	if (gh_is_join_path(path))
+	{
+		/* it may compete at what it really costs */
+		real |= path->total_cost == gh_step(path)->total_cost;
 		return pages_cost(root, linitial(((CustomPath *) path)->custom_paths), real) +
 			(1 - gh_copied_share(root, path)) * pages_cost(root, lsecond(((CustomPath *) path)->custom_paths), real);
+	}
 	if (IsA(path, IndexPath))
 		return index_pages_cost((IndexPath *) path);
 	if (IsA(path, BitmapHeapPath))
