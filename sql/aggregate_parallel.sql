@@ -42,7 +42,11 @@ INSERT INTO apa_more (query) VALUES
     ('SELECT c, count(*), sum(s) FROM (SELECT k, count(*) AS c, sum(n) AS s FROM apa_many GROUP BY k) x GROUP BY c'), ('SELECT k, sum(n) FROM apa_many GROUP BY k ORDER BY 2 DESC, 1 LIMIT 7'), ('SELECT count(*) FROM (SELECT k FROM apa_many GROUP BY k LIMIT 10) x'),
     ('SELECT d.name, count(*), sum(x.c) FROM (SELECT k, g, count(*) AS c FROM apa_many GROUP BY k, g) x JOIN apa_dim d USING (g) GROUP BY d.name'), ('SELECT a.k, a.c, b.s FROM (SELECT k, count(*) AS c FROM apa_many GROUP BY k) a JOIN (SELECT k, sum(n) AS s FROM apa_many WHERE g > 2 GROUP BY k) b USING (k)'),
     ('SELECT count(DISTINCT k), count(*) FROM apa_many'), ('SELECT g, count(DISTINCT k), sum(n) FROM apa_many GROUP BY g'), ('SELECT t, count(DISTINCT n), count(*) FROM apa_many GROUP BY t'), ('SELECT n, t::char(12) AS c, count(DISTINCT g) FILTER (WHERE k > 100), max(k) FROM apa_many GROUP BY n, c ORDER BY 3 DESC, 1, 2 LIMIT 20'), ('SELECT t, sum(DISTINCT k) FROM apa_many GROUP BY t HAVING count(DISTINCT k) > 2'), ('SELECT k, g, count(*) FROM apa_many GROUP BY ROLLUP (k, g)'), ('SELECT DISTINCT t, g FROM apa_many'),
-    ('SELECT d.h, count(*), sum(x.c) FROM apa_dim d, (SELECT k, count(*) AS c FROM apa_many GROUP BY k OFFSET 0) x WHERE x.k % 17 < d.h GROUP BY d.h'), ('SELECT k, sum(1 / (k - 11999)) FROM apa_many GROUP BY k'), ('SELECT k, count(*) FROM apa_many GROUP BY k UNION ALL SELECT g, count(*) FROM apa_many GROUP BY g, k');
+    ('SELECT d.h, count(*), sum(x.c) FROM apa_dim d, (SELECT k, count(*) AS c FROM apa_many GROUP BY k OFFSET 0) x WHERE x.k % 17 < d.h GROUP BY d.h'), ('SELECT k, sum(1 / (k - 11999)) FROM apa_many GROUP BY k'), ('SELECT k, count(*) FROM apa_many GROUP BY k UNION ALL SELECT g, count(*) FROM apa_many GROUP BY g, k'),
+    -- few groups of a subquery, which one participant has
+    ('SELECT count(*), sum(a.n) FROM apa_many a JOIN (SELECT g, avg(n) AS m FROM apa_many GROUP BY g) x ON a.g = x.g AND a.n < x.m'), ('SELECT a.g, count(*), min(c) FROM apa_many a LEFT JOIN (SELECT g, count(DISTINCT k) AS c FROM apa_many WHERE g < 5 GROUP BY g) x USING (g) GROUP BY a.g'),
+    ('SELECT count(*) FROM apa_many a WHERE a.n > (SELECT avg(n) FROM apa_many b WHERE b.g = a.g)'), ('SELECT x.g, count(*) FROM apa_many a JOIN (SELECT g, count(*) AS c FROM apa_many GROUP BY ROLLUP (g)) x ON a.g = x.g JOIN (SELECT count(*) AS c FROM apa_many) y ON x.c < y.c GROUP BY x.g'),
+    ('SELECT g, count(*) FROM apa_many a WHERE (g, n) IN (SELECT g, max(n) FROM apa_many GROUP BY g) GROUP BY g'), ('SELECT s.g, count(*) FROM (SELECT g, sum(n) AS s FROM apa_many GROUP BY g HAVING sum(n) > 1000 LIMIT 3) s JOIN apa_many m USING (g) GROUP BY s.g HAVING count(*) < 0');
 SET enable_material = off;
 SELECT q.query, c.offloaded, c.result, c.same FROM apa_more q, LATERAL compare_aggregate(q.query, workers => 2) c ORDER BY q.position;
 SET parallel_leader_participation = off;
@@ -54,6 +58,12 @@ RESET max_parallel_workers;
 SET work_mem = '64kB';
 SELECT q.query, c.same FROM apa_more q, LATERAL compare_aggregate(q.query, workers => 3) c WHERE query !~ 'ROLLUP|OFFSET' AND c.same <> 'same' ORDER BY q.position;
 RESET work_mem;
+-- a join of such groups is below one Gather, with all that reads them
+SET max_parallel_workers_per_gather = 2;
+SET gpuhash.force_offload = on;
+SELECT plan_lines(q.query, '%Gather%') AS gathers, plan_lines(q.query, '%Parallel Custom Scan (GpuHashAggregate)%') AS groupings FROM apa_more q WHERE query LIKE '%AS m FROM%' OR query LIKE '%> (SELECT avg(n)%' ORDER BY q.position;
+RESET gpuhash.force_offload;
+RESET max_parallel_workers_per_gather;
 -- where groupings are also done partition by partition
 CREATE TABLE apa_parted (k int, n int) PARTITION BY RANGE (k);
 CREATE TABLE apa_parted_0 PARTITION OF apa_parted FOR VALUES FROM (0) TO (25000) WITH (autovacuum_enabled = off);
