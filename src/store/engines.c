@@ -123,8 +123,6 @@ gh_store_device_open(GhAccess *access, const GhEngine *engine, uint64 keys, GhEr
 		status = create_on_device(access, engine, &options, &made, error);
 	if (status != GH_OK)
 		return status;
-	if (options.pages)
-		settle(engine, made, options.device);
 
 	/* a handle on an earlier one that this process has not missed yet */
 	if (handle->on_device != NULL)
@@ -138,6 +136,9 @@ gh_store_device_open(GhAccess *access, const GhEngine *engine, uint64 keys, GhEr
 	pg_write_barrier();
 	pg_atomic_write_u64(&stored->copy,
 						gh_store_make_word(gh_store_word_number(gh_store_copy_word(stored)) + 1, GH_COPY_UNSURE));
+	/* an interrupt may end it: only now somebody knows of the table */
+	if (options.pages)
+		settle(engine, made, options.device);
 	return GH_OK;
 }
 

@@ -154,6 +154,17 @@ for my $after (0 .. 30)
 }
 is($bad, 0, 'allocations that fail leave a table whole');
 like($service->settle, $CLEAN, 'nothing is left over');
+
+# a new table that pages has copies that are idle given up: an interrupt meanwhile leaves nothing behind
+for my $timeout (8, 12, 16)
+{
+	$session->do("SELECT gpuhash_create('copy$_')") for 1 .. 40;
+	Time::HiRes::sleep(1.2);
+	$session->do("SET statement_timeout = $timeout; SELECT gpuhash_create('one', capacity => 400000, host_copy => false)");
+	$session->do('SET statement_timeout = 0');
+	$session->do("SELECT gpuhash_drop('$_')") for 'one', map { "copy$_" } 1 .. 40;
+}
+like($service->settle, $CLEAN, 'nothing is left over');
 $session->close;
 $service->stop;
 unlike($server->log, qr/PANIC|TRAP|leak|terminated by signal/, 'a clean log');
