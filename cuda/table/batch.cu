@@ -447,8 +447,6 @@ batch_step(cuda_table *table, GhRequest *request, GhError *error)
 
 	if (keys == 0)
 		return GH_OK;
-	if (request->outcome.done == 0)
-		GH_TRY(paging_settle(table, error));
 	GH_TRY(request_by_regions(table, request, &stored, error));
 	if (!stored)
 		GH_TRY(slice_by_regions(table, request, &stored, error));

@@ -149,13 +149,18 @@ step_first(cuda_table *table)
 	}
 	if (status != GH_BUSY)
 	{
+		if (status != GH_DEVICE_ERROR)
+		{
+			/* the memory of very large slices is not kept */
+			lane_shrink(table, &table->lanes[0],
+						request->op == GH_BUILD ? BUILT_KEPT_BYTES : LANE_KEPT_BYTES);
+			/* what scratch memory, values that were compacted or a larger subtable had is free now */
+			if (request->op != GH_FIND_ALL && paging_settle(table, &request->error) != GH_OK)
+				status = GH_DEVICE_ERROR;
+		}
 		/* the first failure tells why, not what could not be done after it */
 		if (status == GH_DEVICE_ERROR)
 			request->error = table->error;
-		/* the memory of very large slices is not kept */
-		else
-			lane_shrink(table, &table->lanes[0],
-						request->op == GH_BUILD ? BUILT_KEPT_BYTES : LANE_KEPT_BYTES);
 		pending_pop(table);
 		finish(request, status);
 	}
