@@ -324,8 +324,8 @@ device_spare_with(device_spare_function function)
 }
 
 /* Frees what is only kept for later; false: there is nothing of that kind. */
-static bool
-give_spare(void)
+bool
+device_give_spare(void)
 {
 	device_spare_function function = spare;
 
@@ -343,7 +343,7 @@ device_malloc(void **memory, uint64_t bytes)
 	status = cudaMalloc(memory, bytes);
 	if (status == cudaErrorMemoryAllocation)
 		(void) cudaGetLastError();
-	if (status == cudaErrorMemoryAllocation && give_spare())
+	if (status == cudaErrorMemoryAllocation && device_give_spare())
 		status = cudaMalloc(memory, bytes);
 	if (status == cudaErrorMemoryAllocation)
 	{
@@ -358,7 +358,7 @@ bool
 budget_take(const GhHost *host, uint64_t bytes)
 {
 	return host->take_device == nullptr || host->take_device(host->ctx, bytes) ||
-		(give_spare() && host->take_device(host->ctx, bytes));
+		(device_give_spare() && host->take_device(host->ctx, bytes));
 }
 
 void

@@ -184,6 +184,15 @@ device_free_bytes(const cuda_table *table)
 	return memory_free > kept ? memory_free - kept : 0;
 }
 
+/* The same where so much is wanted: what is only kept for later goes before anything pages. */
+static uint64_t
+device_bytes_for(const cuda_table *table, uint64_t wanted)
+{
+	uint64_t	bytes = device_free_bytes(table);
+
+	return bytes < wanted && device_give_spare() ? device_free_bytes(table) : bytes;
+}
+
 /* Takes so many bytes from the budget of device memory, if the headroom is left. */
 static bool
 take_with_headroom(const cuda_table *table, uint64_t bytes)
@@ -338,7 +347,7 @@ range_create(cuda_table *table, uint64_t bytes, void **memory, GhError *error)
 {
 	paged_range *range = static_cast<paged_range *>(calloc(1, sizeof(paged_range)));
 	uint64_t	unit = PIECE_BYTES_MIN;
-	uint64_t	device_bytes = device_free_bytes(table);
+	uint64_t	device_bytes = device_bytes_for(table, bytes);
 	GhStatus	status = GH_OK;
 
 	if (range == nullptr)
@@ -388,7 +397,7 @@ table_alloc(cuda_table *table, uint64_t bytes, void **memory, GhError *error)
 	if (take_with_headroom(table, bytes))
 	{
 		budget_give(&table->host, bytes);
-		if (bytes < PIECE_BYTES_MIN || device_free_bytes(table) >= bytes)
+		if (bytes < PIECE_BYTES_MIN || device_bytes_for(table, bytes) >= bytes)
 			status = device_alloc(table, bytes, memory, error);
 	}
 	if (status != GH_LIMIT && status != GH_NO_MEMORY)

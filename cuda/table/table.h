@@ -227,6 +227,7 @@ extern cudaError_t device_malloc(void **memory, uint64_t bytes);
 /* Who frees what is kept for later, when there would be too little memory; it says whether that was any. */
 typedef bool (*device_spare_function) (void);
 extern void device_spare_with(device_spare_function function);
+extern bool device_give_spare(void);
 /* Tests: this allocation is to fail. */
 extern bool allocation_fault(void);
 extern bool budget_take(const GhHost *host, uint64_t bytes);
