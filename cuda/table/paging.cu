@@ -18,7 +18,7 @@
  * over all pieces alike, so none is worth more than another; README, "Tables larger than the
  * device's memory", has the figures.
  *
- * The driver maps host memory since CUDA 12.2.  Where it does not, or the system refuses,
+ * The driver maps host memory since CUDA 12.2, and tells so since 12.9.  Where it does not, or the system refuses,
  * such a table is refused memory like any other.
  */
 #include <cuda.h>
@@ -38,7 +38,7 @@
 #define HEADROOM_SHARE 8
 #define HEADROOM_MAX ((uint64_t) 256 << 20)
 
-/* Since CUDA 12.2; older headers do not name all of them. */
+/* Since CUDA 12.2, the second one since 12.9; older headers do not name all of them. */
 #define ATTRIBUTE_HOST_NUMA_ID ((CUdevice_attribute) 134)
 #define ATTRIBUTE_HOST_NUMA_MAPPED ((CUdevice_attribute) 141)
 #define LOCATION_HOST_NUMA ((CUmemLocationType) 3)
