@@ -239,6 +239,15 @@ RESET gpuhash.force_offload;
 SELECT * FROM compare_scan('SELECT id FROM sro WHERE t LIKE ''t1%'' AND t IN (''t1'', ''t12'') AND n > 3.5 AND 3000 / id > 1 AND g < 6');
 SELECT * FROM compare_scan('SELECT id FROM sro WHERE t IN (''t1'', NULL, ''t12'') AND g IN (1, NULL, 3)');
 SELECT * FROM compare_scan('SELECT id FROM sro WHERE t NOT IN (''t1'', ''t12'') AND g NOT IN (1, 3) AND id < 500');
+-- a comparison that lacks a collation fails when it is asked
+CREATE TABLE sro_collated (t text, a text COLLATE "C", b text COLLATE "POSIX");
+INSERT INTO sro_collated SELECT 't' || i, 'a' || i % 7, 'a' || i % 5 FROM generate_series(1, 2000) i;
+ANALYZE sro_collated;
+SELECT * FROM compare_scan('SELECT t FROM sro_collated WHERE t LIKE ''zz%'' AND a = b');
+-- (this one is a grouping, which reads the pages itself)
+SELECT * FROM compare_scan('SELECT count(*) FROM sro_collated WHERE t LIKE ''zz%'' AND a = b');
+SELECT * FROM compare_scan('SELECT t FROM sro_collated WHERE t LIKE ''t1%'' AND a = b');
+DROP TABLE sro_collated;
 -- many executions of one plan take no more memory than one
 SET gpuhash.force_offload = on;
 BEGIN;

@@ -61,11 +61,23 @@ add_weight(Node *node, Weight *weight)
 	return expression_tree_walker(node, add_weight, weight);
 }
 
-/* Whether an operator is PostgreSQL's own, and cannot fail. */
+/*
+ * Whether an operator is PostgreSQL's own, and cannot fail.  Leakproof ones fail for want of a collation, and some where texts that
+ * differ may be equal by it.
+ */
 static bool
-is_leakproof(Oid operator)
+cannot_fail(Oid operator, Oid collation, List *args)
 {
-	return operator < FirstUnpinnedObjectId && get_func_leakproof(get_opcode(operator));
+	ListCell   *lc;
+
+	if (operator >= FirstUnpinnedObjectId || !get_func_leakproof(get_opcode(operator)))
+		return false;
+	if (OidIsValid(collation))
+		return get_collation_isdeterministic(collation);
+	foreach(lc, args)
+		if (type_is_collatable(exprType(lfirst(lc))))
+			return false;
+	return true;
 }
 
 /*
@@ -80,12 +92,20 @@ may_show(Node *node, void *unused)
 	switch (nodeTag(node))
 	{
 		case T_OpExpr:
-			if (!is_leakproof(((OpExpr *) node)->opno) && !gh_operator_is_safe((OpExpr *) node))
-				return true;
+			{
+				const OpExpr *op = (const OpExpr *) node;
+
+				if (!cannot_fail(op->opno, op->inputcollid, op->args) && !gh_operator_is_safe(op))
+					return true;
+			}
 			break;
 		case T_ScalarArrayOpExpr:
-			if (!is_leakproof(((ScalarArrayOpExpr *) node)->opno) && !gh_array_operator_is_safe((ScalarArrayOpExpr *) node))
-				return true;
+			{
+				const ScalarArrayOpExpr *op = (const ScalarArrayOpExpr *) node;
+
+				if (!cannot_fail(op->opno, op->inputcollid, op->args) && !gh_array_operator_is_safe(op))
+					return true;
+			}
 			break;
 		case T_Param:
 			return ((Param *) node)->paramkind != PARAM_EXTERN;
