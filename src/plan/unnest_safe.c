@@ -81,7 +81,8 @@ lacks_collation(Oid collation, const List *args)
 	if (OidIsValid(collation))
 		return false;
 	foreach(lc, args)
-		if (OidIsValid(exprCollation(lfirst(lc))))
+		/* that of arguments which are members of an equivalence class was taken off */
+		if (type_is_collatable(exprType(lfirst(lc))))
 			return true;
 	return false;
 }
