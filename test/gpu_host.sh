@@ -143,7 +143,7 @@ conformance_faults() {
 	local text
 	build_faults
 	engine_make
-	for text in "failed device" "launches that fail" "registered read-only memory"; do
+	for text in "failed device" paging "registered read-only memory"; do
 		conform "$WORK/faults/gpuhash_cuda.so" --only "$text"
 	done
 }
