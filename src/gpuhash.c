@@ -282,7 +282,7 @@ define_limits(void)
 							NULL);
 	DefineCustomIntVariable("gpuhash.paging_memory",
 							"Page-locked memory for the part of hash tables that a GPU has no memory for.",
-							"-1: a quarter of the machine's, shared by its GPUs. For all tables of a GPU with the service, else of each session.",
+							"-1: a quarter of the machine's, shared by its GPUs, 64 GB at most. For all tables of a GPU with the service, else of each session, a sixteenth of that.",
 							&gh_paging_memory,
 							-1,
 							-1,

@@ -91,13 +91,18 @@ gh_host_init(GhHost *host, MemoryContext context)
 
 /* Of the machine's memory: the rest cannot be swapped out by it. */
 #define GH_PAGING_SHARE 4
+/* And no more than is page-locked (0.25 s a GB) in half of gpuhash.device_timeout, for it may be one request that does so. */
+#define GH_PAGING_MOST ((uint64) 64 << 30)
+/* Sessions without the service do not know of each other. */
+#define GH_PAGING_SESSIONS 16
 
+/* For each of so many that share it. */
 uint64
-gh_paging_limit(int devices)
+gh_paging_limit(int sharers)
 {
 	if (gh_paging_memory >= 0)
 		return (uint64) gh_paging_memory * 1024 * 1024;
-	return (uint64) sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / GH_PAGING_SHARE / Max(devices, 1);
+	return Min((uint64) sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / GH_PAGING_SHARE / Max(sharers, 1), GH_PAGING_MOST);
 }
 
 /* Bytes that tables of this session have. */
@@ -106,7 +111,7 @@ static uint64 session_paged;
 static bool
 take_paged(void *ctx, uint64_t bytes)
 {
-	uint64		limit = gh_paging_limit(1);
+	uint64		limit = gh_paging_limit(GH_PAGING_SESSIONS);
 
 	(void) ctx;
 	if (session_paged > limit || bytes > limit - session_paged)
