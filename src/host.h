@@ -29,7 +29,7 @@ extern GhRef gh_area_alloc(dsa_area *area, Size bytes, Size head, dsa_pointer *s
  */
 extern void gh_host_init(GhHost *host, MemoryContext context);
 
-/* What tables that page may take of page-locked memory for each of so many devices, in bytes. */
+/* What tables that page may take of page-locked memory, for each of so many that share it, in bytes. */
 extern uint64 gh_paging_limit(int sharers);
 /* The host takes such memory, from what this session may. */
 extern void gh_host_pages(GhHost *host);
