@@ -45,7 +45,7 @@ INSERT INTO apa_more (query) VALUES
     ('SELECT d.h, count(*), sum(x.c) FROM apa_dim d, (SELECT k, count(*) AS c FROM apa_many GROUP BY k OFFSET 0) x WHERE x.k % 17 < d.h GROUP BY d.h'), ('SELECT k, sum(1 / (k - 11999)) FROM apa_many GROUP BY k'), ('SELECT k, count(*) FROM apa_many GROUP BY k UNION ALL SELECT g, count(*) FROM apa_many GROUP BY g, k'),
     -- few groups of a subquery, which one participant has
     ('SELECT count(*), sum(a.n) FROM apa_many a JOIN (SELECT g, avg(n) AS m FROM apa_many GROUP BY g) x ON a.g = x.g AND a.n < x.m'), ('SELECT a.g, count(*), min(c) FROM apa_many a LEFT JOIN (SELECT g, count(DISTINCT k) AS c FROM apa_many WHERE g < 5 GROUP BY g) x USING (g) GROUP BY a.g'),
-    ('SELECT count(*) FROM apa_many a WHERE a.n > (SELECT avg(n) FROM apa_many b WHERE b.g = a.g)'), ('SELECT x.g, count(*) FROM apa_many a JOIN (SELECT g, count(*) AS c FROM apa_many GROUP BY ROLLUP (g)) x ON a.g = x.g JOIN (SELECT count(*) AS c FROM apa_many) y ON x.c < y.c GROUP BY x.g'),
+    ('SELECT count(*) FROM apa_many a WHERE a.k < 20 AND a.n > (SELECT avg(n) FROM apa_many b WHERE b.g = a.g)'), ('SELECT x.g, count(*) FROM apa_many a JOIN (SELECT g, count(*) AS c FROM apa_many GROUP BY ROLLUP (g)) x ON a.g = x.g JOIN (SELECT count(*) AS c FROM apa_many) y ON x.c < y.c GROUP BY x.g'),
     ('SELECT g, count(*) FROM apa_many a WHERE (g, n) IN (SELECT g, max(n) FROM apa_many GROUP BY g) GROUP BY g'), ('SELECT s.g, count(*) FROM (SELECT g, sum(n) AS s FROM apa_many GROUP BY g HAVING sum(n) > 1000 LIMIT 3) s JOIN apa_many m USING (g) GROUP BY s.g HAVING count(*) < 0');
 SET enable_material = off;
 SELECT q.query, c.offloaded, c.result, c.same FROM apa_more q, LATERAL compare_aggregate(q.query, workers => 2) c ORDER BY q.position;
