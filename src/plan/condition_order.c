@@ -68,16 +68,9 @@ add_weight(Node *node, Weight *weight)
 static bool
 cannot_fail(Oid operator, Oid collation, List *args)
 {
-	ListCell   *lc;
-
 	if (operator >= FirstUnpinnedObjectId || !get_func_leakproof(get_opcode(operator)))
 		return false;
-	if (OidIsValid(collation))
-		return get_collation_isdeterministic(collation);
-	foreach(lc, args)
-		if (type_is_collatable(exprType(lfirst(lc))))
-			return false;
-	return true;
+	return OidIsValid(collation) ? get_collation_isdeterministic(collation) : !gh_lacks_collation(collation, args);
 }
 
 /*

@@ -51,6 +51,7 @@ extern bool gh_group_arms(Query *query);
 /* ---- unnest_safe.c ---- */
 
 extern bool gh_unnest_is_count(const Aggref *aggref);
+extern bool gh_lacks_collation(Oid collation, const List *args);
 extern bool gh_operator_is_safe(const OpExpr *op);
 extern bool gh_array_operator_is_safe(const ScalarArrayOpExpr *op);
 extern bool gh_unnest_is_safe(Node *node, const GhLevel *level);

@@ -73,8 +73,8 @@ are_plain(const List *args)
 }
 
 /* Whether a collation that the arguments need is missing: it is looked for when the function is run. */
-static bool
-lacks_collation(Oid collation, const List *args)
+bool
+gh_lacks_collation(Oid collation, const List *args)
 {
 	ListCell   *lc;
 
@@ -158,7 +158,7 @@ gh_operator_is_safe(const OpExpr *op)
 {
 	return op->opno < FirstUnpinnedObjectId &&
 		(is_safe_like(get_opcode(op->opno), op->inputcollid, op->args) ||
-		 (gh_is_comparison(op->opno) && are_plain(op->args) && !lacks_collation(op->inputcollid, op->args)));
+		 (gh_is_comparison(op->opno) && are_plain(op->args) && !gh_lacks_collation(op->inputcollid, op->args)));
 }
 
 /* Likewise of a value with those of an array. */
@@ -166,7 +166,7 @@ bool
 gh_array_operator_is_safe(const ScalarArrayOpExpr *op)
 {
 	return op->opno < FirstUnpinnedObjectId && gh_is_comparison(op->opno) && is_plain_type(exprType(linitial(op->args))) &&
-		is_plain_type(get_base_element_type(exprType(lsecond(op->args)))) && !lacks_collation(op->inputcollid, op->args);
+		is_plain_type(get_base_element_type(exprType(lsecond(op->args)))) && !gh_lacks_collation(op->inputcollid, op->args);
 }
 
 /* The same, and the functions above. */
