@@ -9,6 +9,8 @@
 #	my @pids = write_until($server, $end, $seed, \%work)	a process for each number in %work that does its statements until that time: its sub
 #												makes one, after it has slept as long as it likes
 #	end_writers($server, @pids)					before that time
+#	my @result = find_wrong($server, $point, $compare)	what $compare->() returns with that point left out, whose last element is how many
+#												answers were wrong; three times, with other writers, until one is
 package GpuHash::Index;
 
 use strict;
@@ -18,7 +20,7 @@ use POSIX ();
 use Test::More ();
 use Time::HiRes qw(time sleep);
 
-our @EXPORT = qw(sums broken catch_up well write_until end_writers);
+our @EXPORT = qw(sums broken catch_up well write_until end_writers find_wrong);
 
 sub well
 {
@@ -47,7 +49,8 @@ sub write_until
 				# of two that wait for each other, and of keys that are there
 				print STDERR "# $error\n" if $error ne '' && $error !~ /40P01|deadlock|23505/;
 			}
-		};
+			1;
+		} or print STDERR "# writer $number: $@";
 		POSIX::_exit(0);
 	}
 	return @pids;
@@ -60,6 +63,21 @@ sub end_writers
 	close $file;
 	waitpid $_, 0 for @pids;
 	return;
+}
+
+sub find_wrong
+{
+	my ($server, $point, $compare) = @_;
+	my @result;
+	$server->query("SELECT gpuhash_fault_arm('$point', 'launch', 0, 1000000000, 0)");
+	for (1 .. 3)
+	{
+		@result = $compare->();
+		last if $result[-1] > 0;
+		Test::More::diag("without $point, not found in: @result");
+	}
+	$server->query("SELECT gpuhash_fault_arm('any', 'none', 0, 0, 0)");
+	return @result;
 }
 
 sub sums
