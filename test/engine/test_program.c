@@ -3,6 +3,8 @@
  *		Programs over batches: every operation against the model and against the evaluator of
  *		single rows, and random programs against the latter.
  */
+#include "engine/program/cpu_pattern.h"
+
 #include "program_test.h"
 
 #define CLASSES 8				/* GH_CLASS_BPCHAR + 1 */
@@ -417,6 +419,50 @@ test_hostile_texts(Context *c)
 	}
 }
 
+/* Up to so many of these bytes, in memory of just their number. */
+static GhText
+drawn_text(Context *c, uint64_t length, const char *bytes, unsigned char **memory)
+{
+	uint64_t	i;
+
+	*memory = make_memory(length);
+	for (i = 0; i < length; i++)
+		(*memory)[i] = (unsigned char) bytes[random_below(c, strlen(bytes))];
+	return gh_text((uint64_t) (uintptr_t) *memory, length);
+}
+
+/* Patterns by their parts match what they do byte by byte. */
+static void
+test_pattern_parts(Context *c)
+{
+	static const char *const alphabets[] = {"ab%", "ab%%%", "abb%\\", "ab%_", "b"};
+	uint64_t	rounds = sized(c, 1000000, 20000);
+	uint64_t	by_parts = 0;
+	uint64_t	found = 0;
+	uint64_t	round;
+
+	for (round = 0; round < rounds; round++)
+	{
+		unsigned char *memory[2];
+		GhText		text = drawn_text(c, random_below(c, 70), "aaaaaaab", &memory[0]);
+		GhText		pattern = drawn_text(c, random_below(c, random_below(c, 8) == 0 ? 2 * GH_PATTERN_BYTES : 9),
+										 alphabets[random_below(c, sizeof(alphabets) / sizeof(alphabets[0]))], &memory[1]);
+		GhPattern	parts;
+
+		if (gh_pattern_read(pattern, &parts))
+		{
+			bool		matches = gh_pattern_matches(&parts, text);
+
+			(void) CHECK_U64(c, "whether a text matches, by parts", matches, gh_text_like(text, pattern));
+			by_parts++;
+			found += matches;
+		}
+		free(memory[0]);
+		free(memory[1]);
+	}
+	(void) CHECK(c, by_parts > rounds / 3 && found > by_parts / 10 && found < by_parts, "too few patterns were tried");
+}
+
 /* --------------------------------------------------------------- throughput */
 
 /* What an instruction takes for a row, with a batch that stays in the cache; checks the count. */
@@ -467,6 +513,7 @@ const Test	program_tests[] = {
 	{"every operation of programs", test_operations, true},
 	{"random programs", test_random_programs, true},
 	{"programs: texts of any bytes", test_hostile_texts, false},
+	{"programs: patterns by their parts", test_pattern_parts, false},
 	{"throughput of programs", test_throughput, true},
 	{NULL, NULL, false}
 };

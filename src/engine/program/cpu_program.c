@@ -13,6 +13,7 @@
  * no remainder loop, without which compilers do not vectorise at -O2.  The rows behind the
  * last one are as if dropped.
  */
+#include "engine/program/cpu_pattern.h"
 #include "engine/program/program_row.h"
 
 #define gh_always_inline inline __attribute__((always_inline))
@@ -421,6 +422,28 @@ text_compare(Run *run, const GhInstruction *in, uint64_t (*f) (GhText a, GhText 
 			result->low[i] = f(gh_text(a->low[i], a->high[i]), gh_text(b->low[i], b->high[i]));
 }
 
+/* LIKE with a pattern that is constant, by its parts; false: it is not, or has others than such. */
+static bool
+match_parts(Run *run, const GhInstruction *in)
+{
+	const GhProgram *program = run->program;
+	const GhVector *texts = &run->vectors[in->args[0]];
+	const GhVector *pattern = &run->vectors[in->args[1]];
+	const GhVector *result = &run->vectors[in->result];
+	GhPattern	parts;
+	uint32_t	i;
+
+	if ((in->op != GH_OP_LIKE && in->op != GH_OP_LIKE_UTF8) || in->args[1] < program->ncolumns ||
+		in->args[1] >= program->ncolumns + program->nconstants || pattern->null[0] ||
+		!gh_pattern_read(gh_text(pattern->low[0], pattern->high[0]), &parts))
+		return false;
+	join_nulls(run, in);
+	for (i = 0; i < run->nrows; i++)
+		if (!result->null[i] && is_live(run, i))
+			result->low[i] = gh_pattern_matches(&parts, gh_text(texts->low[i], texts->high[i]));
+	return true;
+}
+
 /* Values that are in a list. */
 static void
 look_up_in_list(Run *run, const GhInstruction *in)
@@ -485,6 +508,8 @@ row_by_row(Run *run, const GhInstruction *in)
 static void
 run_instruction(Run *run, const GhInstruction *in)
 {
+	if (match_parts(run, in))
+		return;
 	switch (gh_op_key(in))
 	{
 #define WORDS_1(op, op_class, f) case GH_OP_KEY(op, op_class): words_1(run, in, f); break;
