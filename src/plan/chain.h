@@ -38,7 +38,7 @@ typedef struct GhJoinStep
 	Cost		startup_cost;	/* its own, whatever the path is said to cost */
 	Cost		total_cost;
 	Cost		inner_cost;		/* of that, for the inner side */
-	Cost		spared;			/* gh_whole_joins: of the pages' costs, what a node above is not charged for */
+	Cost		spared;			/* gh_whole_joins: of its costs, what a node above is not charged for */
 	GhJoinPair *pair;
 
 	/*

@@ -7,6 +7,9 @@
  * with which of its keys another table has.  A calendar has two hundred years, and facts are of five: of 2020 the
  * planner expects a two-hundredth of the facts, and a fifth comes.
  *
+ * The first is certain where the columns are all that a unique index of a table has: then another table that is joined by all
+ * of them refers to its rows, whether a foreign key says so or not (gh_key_factor).
+ *
  * Where a device does the joins either way, it costs nearly the same to have it make groups of many rows as of few,
  * while rows that come out of it are sorted and grouped one by one.
  */
@@ -94,6 +97,129 @@ more_in_chain(PlannerInfo *root, Path *joins)
 	sides = ((CustomPath *) joins)->custom_paths;
 	return result * more_in_chain(root, linitial(sides)) * more_in_chain(root, lsecond(sides));
 }
+
+/* ---------------------------------------------------------------------- keys */
+
+static bool
+is_column(Expr *expr, Index relid, AttrNumber attno)
+{
+	while (IsA(expr, RelabelType))
+		expr = ((RelabelType *) expr)->arg;
+	return IsA(expr, Var) && ((Var *) expr)->varno == (int) relid && ((Var *) expr)->varattno == attno &&
+		((Var *) expr)->varlevelsup == 0;
+}
+
+/* A clause that compares the column with another, or what equals either of them; NULL: none does. */
+static RestrictInfo *
+clause_of_column(List *clauses, Index relid, AttrNumber attno)
+{
+	ListCell   *lc;
+	ListCell   *lm;
+
+	foreach(lc, clauses)
+	{
+		RestrictInfo *clause = lfirst_node(RestrictInfo, lc);
+
+		if (clause->parent_ec == NULL || clause->parent_ec->ec_has_const)
+			continue;
+		foreach(lm, clause->parent_ec->ec_members)
+		{
+			if (is_column(((EquivalenceMember *) lfirst(lm))->em_expr, relid, attno))
+				return clause;
+		}
+	}
+	return NULL;
+}
+
+/* Whether the planner knows that one of these tables refers to that one. */
+static bool
+has_foreign_key(PlannerInfo *root, Relids others, Index relid)
+{
+	ListCell   *lc;
+
+	foreach(lc, root->fkey_list)
+	{
+		const ForeignKeyOptInfo *key = lfirst_node(ForeignKeyOptInfo, lc);
+
+		if (key->ref_relid == relid && bms_is_member((int) key->con_relid, others))
+			return true;
+	}
+	return false;
+}
+
+/* See gh_key_factor, of an index of a table of the one side; others: tables of the other side. */
+static double
+factor_of_index(PlannerInfo *root, const IndexOptInfo *index, RelOptInfo *one, RelOptInfo *other, List *clauses)
+{
+	const RelOptInfo *table = index->rel;
+	Relids		others = bms_copy(other->relids);
+	Selectivity share = 1.0;
+
+	if (!index->unique || index->nkeycolumns < 2 || index->indpred != NIL || table->tuples <= 0)
+		return 1.0;
+	for (int i = 0; i < index->nkeycolumns; i++)
+	{
+		RestrictInfo *clause = index->indexkeys[i] == 0 ? NULL :
+			clause_of_column(clauses, table->relid, index->indexkeys[i]);
+
+		if (clause == NULL)
+			return 1.0;
+		others = bms_int_members(others, clause->parent_ec->ec_relids);
+		share *= gh_pair_selectivity(root, one, other, clause);
+	}
+	if (bms_is_empty(others) || has_foreign_key(root, others, table->relid))
+		return 1.0;
+	return Max(1 / Max(share * table->tuples, 1e-10), 1.0);
+}
+
+static double
+factor_of_side(PlannerInfo *root, RelOptInfo *one, RelOptInfo *other, List *clauses)
+{
+	double		result = 1.0;
+	int			relid = -1;
+	ListCell   *lc;
+
+	while ((relid = bms_next_member(one->relids, relid)) >= 0)
+	{
+		const RelOptInfo *table = root->simple_rel_array[relid];
+
+		if (table == NULL)
+			continue;
+		foreach(lc, table->indexlist)
+			result = Max(result, factor_of_index(root, lfirst_node(IndexOptInfo, lc), one, other, clauses));
+	}
+	return result;
+}
+
+/* How many rows the planner expects of a join, before it makes that one row at the least. */
+static double
+expected_rows(PlannerInfo *root, RelOptInfo *outerrel, RelOptInfo *innerrel, List *clauses)
+{
+	double		rows = outerrel->rows * innerrel->rows;
+	ListCell   *lc;
+
+	foreach(lc, clauses)
+		rows *= gh_pair_selectivity(root, outerrel, innerrel, lfirst_node(RestrictInfo, lc));
+	return rows;
+}
+
+/*
+ * How many times more rows than expected come out of an inner join of two relations by such clauses, where columns of one table
+ * that are compared with those of another one are a key.
+ */
+double
+gh_key_factor(PlannerInfo *root, const RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptInfo *innerrel, List *clauses)
+{
+	double		factor;
+
+	if (list_length(clauses) < 2)
+		return 1.0;
+	factor = Max(factor_of_side(root, outerrel, innerrel, clauses), factor_of_side(root, innerrel, outerrel, clauses));
+	return factor == 1.0 ? factor :
+		Max(factor * Min(expected_rows(root, outerrel, innerrel, clauses) / joinrel->rows, 1.0), 1.0);
+}
+
+/* --------------------------------------------------------------------- chains */
 
 /* How many rows may come out of joins of ours. */
 double

@@ -13,6 +13,7 @@
 #define GH_DOUBTFUL_ROWS 10.0
 
 extern double gh_doubtful_rows(PlannerInfo *root, Path *joins);
+extern double gh_key_factor(PlannerInfo *root, const RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptInfo *innerrel, List *clauses);
 extern void gh_drop_doubtful(RelOptInfo *rel, const Path *groups, double expected, double doubtful);
 
 #endif							/* GPUHASH_DOUBT_H */

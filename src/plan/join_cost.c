@@ -34,8 +34,8 @@
 #define GH_COPIED_ROW_COST 1.0
 
 /* The share of all pairs of the relations' rows that a clause leaves, taken for an inner join. */
-static Selectivity
-pair_selectivity(PlannerInfo *root, RelOptInfo *outerrel, RelOptInfo *innerrel, RestrictInfo *clause)
+Selectivity
+gh_pair_selectivity(PlannerInfo *root, RelOptInfo *outerrel, RelOptInfo *innerrel, RestrictInfo *clause)
 {
 	SpecialJoinInfo sjinfo;
 
@@ -55,7 +55,7 @@ gh_hash_selectivity(const GhJoinInputs *inputs, List *hash_clauses)
 	ListCell   *lc;
 
 	foreach(lc, hash_clauses)
-		result *= pair_selectivity(inputs->root, inputs->outerrel, inputs->innerrel,
+		result *= gh_pair_selectivity(inputs->root, inputs->outerrel, inputs->innerrel,
 								   lfirst_node(RestrictInfo, lc));
 	return result;
 }
@@ -493,12 +493,12 @@ doubtful_selectivity(PlannerInfo *root, RelOptInfo *outerrel, RelOptInfo *innerr
 	foreach(lc, clauses)
 	{
 		RestrictInfo *clause = lfirst_node(RestrictInfo, lc);
-		Selectivity own = pair_selectivity(root, outerrel, innerrel, clause);
+		Selectivity own = gh_pair_selectivity(root, outerrel, innerrel, clause);
 
 		foreach(lo, clauses)
 		{
 			RestrictInfo *other = lfirst_node(RestrictInfo, lo);
-			Selectivity others = pair_selectivity(root, outerrel, innerrel, other);
+			Selectivity others = gh_pair_selectivity(root, outerrel, innerrel, other);
 
 			/* of two that are alike, the first counts */
 			if (others > own || (others == own && foreach_current_index(lo) >= foreach_current_index(lc)))

@@ -99,6 +99,7 @@ extern void gh_real_cost(Path *path, Cost *startup, Cost *total);
 extern void gh_inner_chains_save(PlannerInfo *root, Path *joins, Cost *pages, Cost *rows);
 extern void gh_real_hash_join_cost(JoinPath *join, Cost *startup, Cost *total);
 extern Cost gh_whole_tables_cost(PlannerInfo *root, Path *path, bool on_device, bool real);
+extern Selectivity gh_pair_selectivity(PlannerInfo *root, RelOptInfo *outerrel, RelOptInfo *innerrel, RestrictInfo *clause);
 extern double gh_cautious_rows(PlannerInfo *root, GhJoinStep *step, double rows, Path *outer, Path *inner);
 extern Path *gh_path_to_beat(List *paths, Path *outer, Path *inner, Cost *total);
 extern bool gh_wins_clearly(List *paths, Path *outer, Path *inner, Cost total);

@@ -14,7 +14,8 @@
  * An inner side that is joins may be such a chain, too.
  *
  * PostgreSQL charges a nested loop for pages as if they were on disk.  So the chain also has to cost less
- * than the plan would if pages cost nothing.
+ * than the plan would if pages cost nothing.  And of how often a loop looks into an index it knows too little where
+ * rows were joined by columns that are a key together (doubt.h): what that costs more counts, too.
  */
 #include "postgres.h"
 
@@ -28,6 +29,7 @@
 #include "compat.h"
 #include "gpuhash.h"
 #include "plan/chain.h"
+#include "plan/doubt.h"
 #include "plan/index_side.h"
 #include "plan/join_path.h"
 #include "plan/join_plan.h"
@@ -45,6 +47,9 @@
  * of the plan without its pages, the chain is charged for no more pages than the plan.
  */
 #define GH_SURE_SHARE 0.8
+
+/* What a chain that is taken for what the plan would cost if more rows came is charged at the least, of what the plan says. */
+#define GH_DOUBT_SHARE 0.5
 
 /* One of the planner's joins. */
 typedef struct PlannedJoin
@@ -254,19 +259,29 @@ bitmap_pages_cost(const BitmapHeapPath *path)
 
 static Cost pages_cost(PlannerInfo *root, Path *path, bool real);
 
+/* Whether a nested loop looks into its inner side by values of each outer row. */
+static bool
+looks_up(const Path *path, const Path *inner)
+{
+	return IsA(path, NestPath) && inner->param_info != NULL;
+}
+
+/* What such a loop is charged for its inner side, of all outer rows. */
+static Cost
+loops_cost(const Path *path, const Path *outer)
+{
+	return Max(path->total_cost - outer->total_cost - outer->rows * cpu_tuple_cost, 0);
+}
+
 static Cost
 sides_pages_cost(PlannerInfo *root, Path *path, Path *outer, Path *inner, bool real)
 {
 	Cost		outer_cost = pages_cost(root, outer, real);
 	Cost		inner_cost = pages_cost(root, inner, real);
-	Cost		charged;
 
 	/* for each outer row; less, where one match is enough, or results are kept */
-	if (IsA(path, NestPath) && inner->param_info != NULL)
-	{
-		charged = Max(path->total_cost - outer->total_cost - outer->rows * cpu_tuple_cost, 0);
-		inner_cost = Min(outer->rows * inner_cost, charged * inner_cost / Max(inner->total_cost, 1e-10));
-	}
+	if (looks_up(path, inner))
+		inner_cost = Min(outer->rows * inner_cost, loops_cost(path, outer) * inner_cost / Max(inner->total_cost, 1e-10));
 	return outer_cost + inner_cost;
 }
 
@@ -291,6 +306,29 @@ pages_cost(PlannerInfo *root, Path *path, bool real)
 	/* rows that a device returns are charged for its pages alone */
 	return path->pathtype == T_SeqScan || gh_is_rowscan_path(path) || gh_rows_joins(path) != NULL ?
 		gh_whole_tables_cost(root, path, false, real) : 0;
+}
+
+/*
+ * How many times more rows than expected come out of a plan's joins, for some are by keys; adds what its nested loops cost
+ * more then, pages left out.
+ */
+static double
+add_doubt(PlannerInfo *root, Path *path, Cost *more)
+{
+	PlannedJoin join;
+	double		outer;
+	double		factor;
+
+	path = below_wrapping(path);
+	if (IS_SIMPLE_REL(path->parent) || is_made_distinct(path) || !find_join(root, path, &join))
+		return 1.0;
+	outer = add_doubt(root, join.outer, more);
+	factor = outer * add_doubt(root, join.inner, more);
+	if (looks_up(path, join.inner))
+		*more += (outer - 1) * loops_cost(path, join.outer) *
+			(1 - Min(pages_cost(root, join.inner, false) / Max(join.inner->total_cost, 1e-10), 1));
+	return join.jointype != JOIN_INNER ? factor :
+		factor * gh_key_factor(root, join.joinrel, join.outer->parent, join.inner->parent, join.clauses);
 }
 
 /* Whether all tables of the relation are expected to be in memory; *rows: of the largest. */
@@ -465,6 +503,7 @@ typedef struct Balance
 {
 	Cost		pages[2];
 	Cost		work[2];
+	Cost		doubt;			/* of the plan's work, what it does not say, beyond what the chain does not */
 } Balance;
 
 /*
@@ -489,6 +528,9 @@ pays(const Search *search, Path *scan, double share, Balance balance, Cost *spar
 		return false;
 	if (balance.work[0] <= GH_SURE_SHARE * balance.work[1] && search->is_cached)
 		*spared = Max(balance.pages[0] - balance.pages[1], 0);
+	*spared += Min(balance.doubt,
+				   Max(balance.pages[0] + balance.work[0] - *spared -
+					   GH_DOUBT_SHARE * (balance.pages[1] + balance.work[1] - balance.doubt), 0));
 	return true;
 }
 
@@ -516,6 +558,7 @@ gh_whole_joins(PlannerInfo *root, RelOptInfo *rel, bool partial)
 	Path	   *chain;
 	Path	   *scan;
 	double		rows;
+	double		more;
 	Balance		balance;
 	Cost		spared;
 	Cost		inner_pages;
@@ -528,7 +571,11 @@ gh_whole_joins(PlannerInfo *root, RelOptInfo *rel, bool partial)
 	if (gh_has_few_rows(rows))
 		return NULL;
 	balance.pages[1] = pages_cost(root, planned, false);
-	balance.work[1] = planned->total_cost - balance.pages[1];
+	balance.doubt = 0;
+	more = add_doubt(root, planned, &balance.doubt);
+	/* which the chain has to look up in all of its tables, too */
+	balance.doubt = Max(balance.doubt - (more - 1) * planned->rows * bms_num_members(rel->relids) * cpu_tuple_cost, 0);
+	balance.work[1] = planned->total_cost - balance.pages[1] + balance.doubt;
 	/* what a join takes to begin with is more */
 	if (balance.work[1] < gh_setup_cost)
 		return NULL;
