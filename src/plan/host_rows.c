@@ -6,7 +6,7 @@
  * A GpuHashJoin that returns its rows to the executor reads pages, and looks at each row of them.  Where the columns of the
  * chain's scan are in shared memory, a pipeline does all of that in vectors (../rows); but a row of many columns costs more when
  * it comes out of one.  So it is for joins that leave few rows of many.  It changes no choice of the planner's: it stands above
- * joins that were chosen, and its cost is theirs.
+ * joins that were chosen, and its cost is theirs.  But where several plans of a query are compared, what it saves counts.
  */
 #include "postgres.h"
 
@@ -19,6 +19,7 @@
 #include "utils/rel.h"
 
 #include "expr/translate.h"
+#include "fragment/costs.h"
 #include "gpuhash.h"
 #include "plan/aggregate_plan.h"
 #include "plan/host_rows.h"
@@ -33,8 +34,10 @@
 typedef struct Walk
 {
 	PlannedStmt *stmt;
-	GhWantedList *wanted;
+	GhWantedList *wanted;		/* NULL: nobody asks */
 	int			last_id;		/* the largest number of a node; 0: nobody has looked */
+	bool		looks_only;		/* whether it would pay, and what that saves */
+	Cost		saved;
 } Walk;
 
 /* ------------------------------------------------------------ whether it pays */
@@ -115,41 +118,55 @@ columns_of_scan(const SeqScan *scan)
 	return others ? NULL : columns;
 }
 
-/* Whether these columns of the table are there; else they are wanted, if they can be made. */
+/* Whether these columns of the table are there, with which so much is saved; else they are wanted, if they can be made. */
 static bool
-are_there(const Walk *walk, Relation relation, const Bitmapset *columns)
+are_there(const Walk *walk, Relation relation, const Bitmapset *columns, Cost saved)
 {
 	BlockNumber pages = relation->rd_rel->relpages;
 	uint64		lacking = 0;
 
 	if (gh_columns_share(relation, pages, columns) >= GH_COLUMNS_THERE)
 		return true;
-	if (gh_prewarm_columns && !gh_force_offload && relation->rd_rel->relallvisible >= GH_COLUMNS_THERE * pages)
+	if (walk->wanted != NULL && gh_prewarm_columns && !gh_force_offload && relation->rd_rel->relallvisible >= GH_COLUMNS_THERE * pages)
 		lacking = gh_columns_missing(relation, relation->rd_rel->reltuples, columns);
 	if (lacking != 0)
-		gh_wanted_add_table(walk->wanted, RelationGetRelid(relation), lacking);
+		gh_wanted_add_table(walk->wanted, RelationGetRelid(relation), lacking, saved);
 	return false;
+}
+
+/* What a scan costs more than the columns of its rows. */
+static Cost
+saved_by_columns(const SeqScan *scan, Relation relation)
+{
+	const Plan *plan = &scan->scan.plan;
+
+	return Max(plan->total_cost - plan->startup_cost -
+			   relation->rd_rel->reltuples * GH_COLUMN_ROW_COST * cpu_tuple_cost, 0);
 }
 
 /* Whether columns are there that make it worth it, and few rows come out of many. */
 static bool
-reads_columns(const Walk *walk, const SeqScan *scan, const Plan *join)
+reads_columns(Walk *walk, const SeqScan *scan, const Plan *join)
 {
 	Bitmapset  *columns = columns_of_scan(scan);
 	Relation	relation;
+	Cost		saved;
 	bool		reads;
 
 	if (columns == NULL)
 		return false;
 	relation = table_open(rt_fetch(scan->scan.scanrelid, walk->stmt->rtable)->relid, NoLock);
+	saved = saved_by_columns(scan, relation);
 	reads = (gh_force_offload || join->plan_rows <= relation->rd_rel->reltuples / GH_READ_FOR_ONE) &&
-		are_there(walk, relation, columns);
+		are_there(walk, relation, columns, saved);
+	if (reads)
+		walk->saved += saved;
 	table_close(relation, NoLock);
 	return reads;
 }
 
 static bool
-is_worth_it(const Walk *walk, Plan *plan)
+is_worth_it(Walk *walk, Plan *plan)
 {
 	const SeqScan *scan = scan_of_chain(plan);
 
@@ -297,7 +314,7 @@ visit(Walk *walk, Plan **place, bool absorbed, bool unread)
 		visit_list(walk, ((MergeAppend *) plan)->mergeplans, below);
 	else if (IsA(plan, SubqueryScan))
 		visit(walk, &((SubqueryScan *) plan)->subplan, false, below);
-	if (is_join && !absorbed && !unread && is_worth_it(walk, plan))
+	if (is_join && !absorbed && !unread && is_worth_it(walk, plan) && !walk->looks_only)
 		*place = make_rows(walk, (CustomScan *) plan);
 }
 
@@ -307,16 +324,32 @@ gh_host_rows_are_expected(void)
 	return gh_enable_rows && gh_service_enabled() && !gh_device_is_expected(PG_UINT32_MAX);
 }
 
-void
-gh_host_rows(PlannedStmt *stmt, int options, GhWantedList *wanted)
+static void
+visit_all(Walk *walk, int options)
 {
-	Walk		walk = {.stmt = stmt,.wanted = wanted};
 	ListCell   *lc;
 
 	if (!gh_host_rows_are_expected())
 		return;
-	visit(&walk, &stmt->planTree, false, (options & CURSOR_OPT_FAST_PLAN) != 0);
+	visit(walk, &walk->stmt->planTree, false, (options & CURSOR_OPT_FAST_PLAN) != 0);
 	/* what is read of them, and when, is not known here */
-	foreach(lc, stmt->subplans)
-		visit(&walk, (Plan **) &lfirst(lc), false, true);
+	foreach(lc, walk->stmt->subplans)
+		visit(walk, (Plan **) &lfirst(lc), false, true);
+}
+
+void
+gh_host_rows(PlannedStmt *stmt, int options)
+{
+	Walk		walk = {.stmt = stmt};
+
+	visit_all(&walk, options);
+}
+
+Cost
+gh_host_rows_save(PlannedStmt *stmt, int options, GhWantedList *wanted)
+{
+	Walk		walk = {.stmt = stmt,.wanted = wanted,.looks_only = true};
+
+	visit_all(&walk, options);
+	return walk.saved;
 }

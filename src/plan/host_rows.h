@@ -19,7 +19,9 @@
 /* Whether there may be such nodes: no device is expected to do the joins. */
 extern bool gh_host_rows_are_expected(void);
 
-/* Puts such nodes into a statement's plans; columns that lack for it are wanted. */
-extern void gh_host_rows(PlannedStmt *stmt, int options, GhWantedList *wanted);
+/* Puts such nodes into a statement's plans. */
+extern void gh_host_rows(PlannedStmt *stmt, int options);
+/* What that would save of the plan's cost; columns that lack for it are wanted. */
+extern Cost gh_host_rows_save(PlannedStmt *stmt, int options, GhWantedList *wanted);
 
 #endif							/* GPUHASH_HOST_ROWS_H */

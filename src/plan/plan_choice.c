@@ -355,6 +355,7 @@ make_choice(Query *query, const char *text, int options, ParamListInfo params, b
 		choice.cost -= gh_share_groups(choice.plan, &choice.common);
 	choice.lines = gh_why_take_lines(choice.plan);
 	choice.wanted = gh_wanted_take(&before_wanted);
+	choice.cost -= Min(gh_host_rows_save(choice.plan, options, &choice.wanted), choice.cost);
 	return choice;
 }
 
@@ -506,7 +507,7 @@ choose_plan(Query *query, const char *text, int options, ParamListInfo params)
 		choice = better_unnested(unnested, text, options, params, &choice, done);
 	gh_why_end(before, choice.lines);
 	gh_order_conditions(choice.plan);
-	gh_host_rows(choice.plan, options, &choice.wanted);
+	gh_host_rows(choice.plan, options);
 	gh_wanted_ask(choice.plan, &choice.wanted);
 	count_plan(choice.plan);
 	return choice.plan;

@@ -248,9 +248,9 @@ gh_wanted_add(GhWantedList *wanted, const GhWantedList *other)
 }
 
 void
-gh_wanted_add_table(GhWantedList *wanted, Oid relation, uint64 columns)
+gh_wanted_add_table(GhWantedList *wanted, Oid relation, uint64 columns, Cost saved)
 {
-	GhWantedTable table = {.columns = {relation, columns}};
+	GhWantedTable table = {.columns = {relation, columns},.saved = saved};
 
 	add_to_list(wanted, &table);
 }

@@ -42,8 +42,8 @@ extern GhWantedList gh_wanted_take(const GhWantedList *before);
 extern Cost gh_wanted_saved(const GhWantedList *wanted);
 /* Those of another plan, which would have been chosen with them, are to be asked for, too. */
 extern void gh_wanted_add(GhWantedList *wanted, const GhWantedList *other);
-/* Those of a table, which a node that is put into the plan would read. */
-extern void gh_wanted_add_table(GhWantedList *wanted, Oid relation, uint64 columns);
+/* Those of a table, which a node that is put into the plan would read, and save so much. */
+extern void gh_wanted_add_table(GhWantedList *wanted, Oid relation, uint64 columns, Cost saved);
 /* They are asked for, if the user may run the plan. */
 extern void gh_wanted_ask(const PlannedStmt *plan, const GhWantedList *wanted);
 

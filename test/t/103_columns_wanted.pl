@@ -95,6 +95,17 @@ plan_of($not_in);
 await('the columns of the other plan are made', sub { all_there('apart') });
 like(plan_of($not_in), qr/GpuHashAggregate.*GpuHashJoin.*Join Type: Anti.*Seq Scan on apart/s, 'which is chosen then');
 is(well($session, $not_in), well($other, $not_in), 'with the same rows');
+
+# likewise one that costs less where joins' rows come of columns
+make_table('lowest', $ROWS);
+my $lowest = 'SELECT l.id, l.price FROM shop JOIN lowest l ON l.shop = shop.id WHERE shop.id < 20 AND l.price = (SELECT min(o.price) FROM lowest o WHERE o.shop = shop.id) ORDER BY 1';
+like(plan_of($lowest), qr/SubPlan/, 'PostgreSQL runs the subquery, which reads an index');
+plan_of($lowest);
+await('the columns of the other plan are made', sub { all_there('lowest') });
+$plan = plan_of($lowest);
+like($plan, qr/GpuHashRows.*Seq Scan on lowest l/s, 'whose joins return rows by them') or diag($plan);
+unlike($plan, qr/SubPlan/, 'and which has groups in place of the subquery');
+is(well($session, $lowest), well($other, $lowest), 'with the same rows');
 well($session, 'RESET random_page_cost');
 
 # one statement asks once, however often it plans
