@@ -309,26 +309,31 @@ pages_cost(PlannerInfo *root, Path *path, bool real)
 }
 
 /*
- * How many times more rows than expected come out of a plan's joins, for some are by keys; adds what its nested loops cost
- * more then, pages left out.
+ * How many times more rows than expected come out of a plan's joins, for some are by keys; adds what its nested loops, and joins of
+ * ours, cost more then, without pages that are expected to be in memory.
  */
 static double
-add_doubt(PlannerInfo *root, Path *path, Cost *more)
+add_doubt(PlannerInfo *root, Path *path, bool is_cached, Cost *more)
 {
 	PlannedJoin join;
 	double		outer;
-	double		factor;
+	double		inner;
 
 	path = below_wrapping(path);
 	if (IS_SIMPLE_REL(path->parent) || is_made_distinct(path) || !find_join(root, path, &join))
 		return 1.0;
-	outer = add_doubt(root, join.outer, more);
-	factor = outer * add_doubt(root, join.inner, more);
-	if (looks_up(path, join.inner))
-		*more += (outer - 1) * loops_cost(path, join.outer) *
-			(1 - Min(pages_cost(root, join.inner, false) / Max(join.inner->total_cost, 1e-10), 1));
-	return join.jointype != JOIN_INNER ? factor :
-		factor * gh_key_factor(root, join.joinrel, join.outer->parent, join.inner->parent, join.clauses);
+	outer = add_doubt(root, join.outer, is_cached, more);
+	inner = add_doubt(root, join.inner, is_cached, more);
+	if (gh_is_join_path(path))
+		*more += (outer - 1) * join.outer->rows * cpu_tuple_cost + (inner - 1) * join.inner->rows * gh_build_tuple_cost;
+	else if (looks_up(path, join.inner))
+	{
+		Cost		pages = is_cached ? pages_cost(root, join.inner, false) : 0;
+
+		*more += (outer - 1) * loops_cost(path, join.outer) * (1 - Min(pages / Max(join.inner->total_cost, 1e-10), 1));
+	}
+	return join.jointype != JOIN_INNER ? outer * inner :
+		outer * inner * gh_key_factor(root, join.joinrel, join.outer->parent, join.inner->parent, join.clauses);
 }
 
 /* Whether all tables of the relation are expected to be in memory; *rows: of the largest. */
@@ -386,8 +391,11 @@ total_cost(const Search *search, Path *path)
 	Cost		total;
 	Cost		pages;
 	Cost		rows;
+	Cost		more = 0;
 
 	gh_real_cost(path, &startup, &total);
+	(void) add_doubt(search->root, path, search->is_cached, &more);
+	total += more;
 	if (!gh_is_join_path(path))
 		return search->is_cached ? total - pages_cost(search->root, path, true) : total;
 	gh_inner_chains_save(search->root, path, &pages, &rows);
@@ -558,7 +566,7 @@ gh_whole_joins(PlannerInfo *root, RelOptInfo *rel, bool partial)
 	Path	   *chain;
 	Path	   *scan;
 	double		rows;
-	double		more;
+	Cost		more = 0;
 	Balance		balance;
 	Cost		spared;
 	Cost		inner_pages;
@@ -572,9 +580,7 @@ gh_whole_joins(PlannerInfo *root, RelOptInfo *rel, bool partial)
 		return NULL;
 	balance.pages[1] = pages_cost(root, planned, false);
 	balance.doubt = 0;
-	more = add_doubt(root, planned, &balance.doubt);
-	/* which the chain has to look up in all of its tables, too */
-	balance.doubt = Max(balance.doubt - (more - 1) * planned->rows * bms_num_members(rel->relids) * cpu_tuple_cost, 0);
+	(void) add_doubt(root, planned, search.is_cached, &balance.doubt);
 	balance.work[1] = planned->total_cost - balance.pages[1] + balance.doubt;
 	/* what a join takes to begin with is more */
 	if (balance.work[1] < gh_setup_cost)
@@ -582,6 +588,10 @@ gh_whole_joins(PlannerInfo *root, RelOptInfo *rel, bool partial)
 	chain = chain_of(&search, planned);
 	if (chain == NULL || gh_scan_below_joins(root, chain) == NULL || gh_device_reads(root, chain))
 		return NULL;
+	(void) add_doubt(root, chain, search.is_cached, &more);
+	more = Min(more, balance.doubt);
+	balance.doubt -= more;
+	balance.work[1] -= more;
 	balance.pages[0] = pages_cost(root, chain, true);
 	balance.work[0] = gh_step(chain)->total_cost - gh_copies_save(root, chain) - balance.pages[0];
 	gh_inner_chains_save(root, chain, &inner_pages, &inner_rows);
