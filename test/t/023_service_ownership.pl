@@ -76,9 +76,9 @@ my $DELAY = 400;
 	cmp_ok($in_quarantine, '>=', 24, 'enough joins were done meanwhile');
 
 	# the end of the process, too, leaves them to the worker
-	$service->arm('find', 'delay', ms => $DELAY);
+	$service->arm('find', 'delay', ms => 5 * $DELAY);
 	$leaver->send($QUERY{inner});
-	sleep 0.1;
+	for (1 .. 200) { last if $service->fired > 0; sleep 0.05 }
 	$server->query("SELECT pg_terminate_backend($pid)");
 	eval { $leaver->receive };
 	like($service->leftovers, qr/^buffers [1-9]/, 'a backend that ended: its buffer waits for the device');
